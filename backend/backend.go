@@ -1,0 +1,115 @@
+// Package backend is the contract between plans and the devices that execute
+// them: CPU, CUDA and OpenCL. The outputs are the same bits on every device.
+//
+// Backends register themselves when their package is imported; importing
+// backend/all brings in every one that this build has.
+package backend
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// Backend is one way to reach devices, such as "cpu" or "cuda".
+type Backend interface {
+	Name() string
+	// Devices lists the devices, starting the driver on first use. Where there
+	// are none the error wraps ErrUnavailable and says what to install or how
+	// to rebuild.
+	Devices() ([]Device, error)
+}
+
+// Kind is what sort of device a device is; auto prefers them in this order.
+type Kind int
+
+const (
+	DiscreteGPU Kind = iota
+	IntegratedGPU
+	CPU
+	// Emulated devices are for tests: auto never picks them, nor a CPU that is
+	// reached through a GPU interface, such as OpenCL on PoCL.
+	Emulated
+)
+
+func (k Kind) String() string {
+	return [...]string{"discrete GPU", "integrated GPU", "CPU", "emulated"}[k]
+}
+
+// Info describes a device.
+type Info struct {
+	ID     string // as Open takes it: "cpu", "cuda:0"
+	Name   string // the product's name
+	Kind   Kind
+	Detail string // "avx2, 8 threads", "sm_90"
+	Memory int64  // bytes, 0 if unknown
+}
+
+// Device executes plans. It is safe for concurrent use.
+type Device interface {
+	Info() Info
+	// Compile uploads the weights and reserves all memory. ErrUnsupported names
+	// every step that has no kernel.
+	Compile(plan *bcnn.Plan, opts Options) (Executable, error)
+}
+
+// Executable is a plan that is ready to run on a device. Different Executables
+// may run at the same time; one Executable is used by one goroutine at a time,
+// except that Close may be called from anywhere.
+type Executable interface {
+	// Run computes the output of a batch: in has the type and shape of the
+	// plan's input and 1 ≤ N ≤ MaxBatch, out is Float32 of the output's shape
+	// with the same N, else the error wraps ErrShape. Both stay the caller's
+	// and are not kept. Run does not allocate. When ctx ends, Run returns its
+	// error before the next step; what out holds then is unspecified.
+	Run(ctx context.Context, out, in bcnn.Tensor) error
+	// Close waits for a Run in progress and frees everything. Later calls of
+	// Run return ErrClosed; a second Close does nothing.
+	Close() error
+}
+
+// Options are the options of Compile. The zero value is good.
+type Options struct {
+	MaxBatch int    // images per Run at the most; 0 means 1
+	Threads  int    // CPU threads; 0 means all that the process may use
+	ISA      string // CPU instruction set, for tests and benchmarks; "" means the best
+	// Timed, if set, is called after every step with the time it took on the
+	// device. Steps are then synchronised one by one.
+	Timed func(step int, name string, d time.Duration)
+	// Tap, if set, is called after every step with the tensor it wrote, in the
+	// canonical layout. The tensor is only valid during the call.
+	Tap func(step int, name string, t bcnn.Tensor)
+}
+
+var (
+	// ErrUnavailable: the backend or the device is not there.
+	ErrUnavailable = errors.New("not available")
+	// ErrUnsupported: the device has no kernel for a step.
+	ErrUnsupported = errors.New("not supported")
+	// ErrShape: a tensor does not fit the plan.
+	ErrShape = errors.New("wrong tensor")
+	// ErrClosed: the Executable has been closed.
+	ErrClosed = errors.New("executable is closed")
+)
+
+// Error is an error of an operation on a device.
+type Error struct {
+	Device string // "cuda:0"
+	Op     string // "compile", "run", "open"
+	Err    error
+}
+
+func (e *Error) Error() string { return e.Device + ": " + e.Op + ": " + e.Err.Error() }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Compile lowers the network and compiles the plan on the device.
+func Compile(dev Device, net *bcnn.Network, opts Options) (Executable, error) {
+	plan, err := bcnn.Lower(net)
+	if err != nil {
+		return nil, err
+	}
+	return dev.Compile(plan, opts)
+}

@@ -1,0 +1,216 @@
+// Package bcnn describes binary convolutional neural networks and lowers them
+// to plans that the backends execute.
+//
+// A Network is what a user builds or imports: layers in the field's terms.
+// Lower turns it into a Plan: a flat list of fused steps with static shapes,
+// in which every decision about arithmetic has been taken. The numeric
+// contract that plans obey is written down in docs/numeric-contract.md.
+package bcnn
+
+import "fmt"
+
+// Network is a directed acyclic graph of layers with one input and one output,
+// the last layer. It is plain data; Check says whether it is well formed.
+type Network struct {
+	Name   string
+	Input  Input
+	Layers []Layer
+	// Labels names the values of the output, in order; empty if unknown.
+	Labels []string
+}
+
+// Input describes what a network is fed with.
+type Input struct {
+	Shape Shape
+	// DType is Uint8 for images (three channels are R, G, B; one is grey) or
+	// Float32 for anything else.
+	DType DType
+	// Resize is the length in pixels that the shorter side of a photo is
+	// resized to before the centre is cropped to Shape. 0 means that the crop
+	// just fits. Photos that already have the size of Shape are used as is.
+	Resize int
+}
+
+// NetworkInput is the index by which a layer refers to the network's input.
+const NetworkInput = -1
+
+// Layer is one node of the graph.
+type Layer struct {
+	Name string
+	// Inputs are indices of earlier layers, or NetworkInput.
+	Inputs []int
+	Op     Op
+}
+
+// Op is the operation of a layer: one of the types of this package that
+// implement it (Binarize, Conv2D, Dense, BatchNorm, Affine, Sign, ReLU,
+// MaxPool, Add, Flatten, Softmax).
+type Op interface {
+	// Kind is the name of the operation, as used in model files.
+	Kind() string
+	// output checks the operation's parameters against its inputs and returns
+	// the type of its result.
+	output(in []valueType) (valueType, error)
+}
+
+// Append adds a layer that takes the given layers as inputs, or the layer
+// before it if none is given, and returns its index.
+func (n *Network) Append(name string, op Op, inputs ...int) int {
+	if len(inputs) == 0 {
+		inputs = []int{len(n.Layers) - 1} // NetworkInput for the first layer
+	}
+	n.Layers = append(n.Layers, Layer{Name: name, Inputs: inputs, Op: op})
+	return len(n.Layers) - 1
+}
+
+// Scheme is a way to turn an image of bytes into ±1 values: the input
+// binarisation of Khan, Huttunen and Boutellier, "Binary Convolutional Neural
+// Network Acceleration Framework for Rapid System Prototyping".
+type Scheme string
+
+const (
+	// SchemeThreshold compares every channel with its own threshold.
+	SchemeThreshold Scheme = "threshold"
+	// SchemeGrey compares the luma with one threshold; one output channel.
+	SchemeGrey Scheme = "grey"
+	// SchemeLBP is the modified local binary pattern: three channels that tell
+	// whether the luma of the top-left, right and bottom-left neighbour (radius
+	// 1, clockwise stride 3 from the top-left) exceeds the luma of the centre.
+	// Outside the image the nearest pixel of the image counts.
+	SchemeLBP Scheme = "lbp"
+	// SchemeMinMax compares every value with the middle of the range of the
+	// whole image: +1 where 2·(x − min) > max − min.
+	SchemeMinMax Scheme = "minmax"
+)
+
+// Luma returns the grey level of a pixel as every scheme and every backend
+// computes it: (77·R + 150·G + 29·B) >> 8 in integers. The luma of a
+// one-channel image is its value.
+func Luma(r, g, b uint8) uint8 {
+	return uint8((77*uint32(r) + 150*uint32(g) + 29*uint32(b)) >> 8)
+}
+
+// Binarize turns the bytes of the network's input into ±1 values.
+type Binarize struct {
+	Scheme Scheme
+	// Thresholds: the value is +1 where x ≥ threshold. One per channel for
+	// SchemeThreshold, one for SchemeGrey, none otherwise.
+	Thresholds []int32
+}
+
+// Weights are the weights of a Conv2D or Dense layer: binary (Bits) or real
+// (F32), never both.
+type Weights struct {
+	// Bits holds ±1 weights, packed along the input channels:
+	// [output][ky][kx][bits.Words(C/Groups)] for Conv2D,
+	// [output][bits.Words(H·W·C)] for Dense.
+	Bits []uint64
+	// F32 holds real weights: [output][ky][kx][C/Groups] for Conv2D,
+	// [output][H·W·C] for Dense.
+	F32 []float32
+}
+
+// Binary reports whether the weights are ±1.
+func (w Weights) Binary() bool { return w.Bits != nil }
+
+// Window is the geometry of a sliding window. Strides and dilations of 0 mean 1.
+type Window struct {
+	KH, KW               int
+	StrideH, StrideW     int
+	DilationH, DilationW int
+	Pad                  Padding
+}
+
+// Padding is the number of rows and columns added on each side.
+type Padding struct {
+	Top, Left, Bottom, Right int
+}
+
+// Conv2D is a two-dimensional convolution (cross-correlation, as everywhere in
+// the field). Output size: (in + pad − dilation·(k−1) − 1)/stride + 1, rounded
+// down.
+type Conv2D struct {
+	Window
+	Out    int // output channels
+	Groups int // 0 means 1
+	// PadValue is the value of padded taps: −1, 0 or +1. Only 0 is possible
+	// where the input is not a Sign or Binarize layer.
+	PadValue int
+	Weights  Weights
+	Bias     []float32 // per output channel, or empty
+}
+
+// Dense is a fully connected layer over all H·W·C values of its input, in
+// NHWC order.
+type Dense struct {
+	Out     int
+	Weights Weights
+	Bias    []float32 // per output, or empty
+}
+
+// BatchNorm is batch normalisation at inference, per channel:
+// (x − Mean)·Gamma/√(Var + Epsilon) + Beta.
+type BatchNorm struct {
+	Gamma, Beta, Mean, Var []float32
+	Epsilon                float32
+}
+
+// Affine is x·Scale + Bias, per channel, or with one value for all channels.
+type Affine struct {
+	Scale, Bias []float32
+}
+
+// ZeroRule says what Sign makes of 0. There is no default: published networks
+// differ, and ties are common in real data.
+type ZeroRule uint8
+
+const (
+	ZeroIsPlus  ZeroRule = iota + 1 // +1 where x ≥ 0
+	ZeroIsMinus                     // +1 where x > 0
+)
+
+func (r ZeroRule) String() string {
+	switch r {
+	case ZeroIsPlus:
+		return "x ≥ 0"
+	case ZeroIsMinus:
+		return "x > 0"
+	}
+	return fmt.Sprintf("ZeroRule(%d)", uint8(r))
+}
+
+// Sign turns values into +1 and −1.
+type Sign struct {
+	Zero ZeroRule
+}
+
+// ReLU is max(x, 0).
+type ReLU struct{}
+
+// MaxPool takes the maximum over windows. Padded positions never win; dilation
+// is not supported.
+type MaxPool struct {
+	Window
+}
+
+// Add is the sum of two layers of the same shape.
+type Add struct{}
+
+// Flatten makes a vector of all values, in NHWC order.
+type Flatten struct{}
+
+// Softmax may only stand at the end. Executables return the logits before it;
+// the function Probabilities computes it on the host in float64.
+type Softmax struct{}
+
+func (Binarize) Kind() string  { return "binarize" }
+func (Conv2D) Kind() string    { return "conv2d" }
+func (Dense) Kind() string     { return "dense" }
+func (BatchNorm) Kind() string { return "batchnorm" }
+func (Affine) Kind() string    { return "affine" }
+func (Sign) Kind() string      { return "sign" }
+func (ReLU) Kind() string      { return "relu" }
+func (MaxPool) Kind() string   { return "maxpool" }
+func (Add) Kind() string       { return "add" }
+func (Flatten) Kind() string   { return "flatten" }
+func (Softmax) Kind() string   { return "softmax" }

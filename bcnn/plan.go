@@ -1,0 +1,175 @@
+package bcnn
+
+// Plan is a network lowered to steps: a flat list, executed in order, with
+// static shapes. Backends execute plans and decide nothing about arithmetic.
+// A plan is immutable and may be shared.
+type Plan struct {
+	Name    string
+	Input   Input
+	Labels  []string
+	Tensors []PlanTensor
+	Steps   []Step
+	// Output is the index of the output tensor, always Float32; the input is
+	// tensor 0.
+	Output int
+	// Softmax says that the network ends in a Softmax layer, which is not part
+	// of the plan (see Probabilities).
+	Softmax bool
+	// ArenaBytes is the memory for all tensors of one image, input and output
+	// excluded.
+	ArenaBytes int64
+}
+
+// PlanTensor is one tensor of a plan.
+type PlanTensor struct {
+	Name  string
+	DType DType
+	Shape Shape
+	// First is the step that writes the tensor, Last the last one that reads
+	// it. The input has First −1; the output's Last is len(Steps).
+	First, Last int
+	// Offset is the place of the tensor in the static arena, in bytes for a
+	// batch of one (multiply it by the batch size), a multiple of 64. Tensors
+	// whose lifetimes do not overlap share memory. −1 for input and output.
+	Offset int64
+}
+
+// Step is one fused operation.
+type Step struct {
+	// Name joins the names of the fused layers with "+".
+	Name string
+	In   []int // tensors read
+	Out  int   // tensor written
+	Op   StepOp
+}
+
+// StepOp is one of *BinarizeStep, *ConvStep, *MaxPoolStep, *AffineStep,
+// *SignStep, *AddStep, *FlattenStep.
+type StepOp interface{ stepKind() string }
+
+// Kind returns the name of the kind of step: "binarize", "conv", "dense",
+// "maxpool", "affine", "sign", "add" or "flatten".
+func (s Step) Kind() string { return s.Op.stepKind() }
+
+// Threshold makes bits of the values of a channel:
+//
+//	bit = (value ≥ T[channel]) XOR flip[channel]
+//
+// T is I32 for integer sums and F32 for float32 values. A channel that is
+// always 1 has the threshold math.MinInt32 or −Inf, one that is always 0
+// math.MaxInt32 or +Inf.
+type Threshold struct {
+	I32 []int32
+	F32 []float32
+	// Flip is a packed row of the output, XORed to every pixel after pooling;
+	// nil if no channel is flipped. Its padding bits are 0.
+	Flip []uint64
+}
+
+// BinarizeStep makes bits of the bytes of the input image.
+type BinarizeStep struct {
+	Scheme    Scheme
+	Threshold *Threshold // I32; nil for SchemeLBP and SchemeMinMax
+}
+
+// ConvStep is a convolution or a dense layer (a window as large as the input),
+// with everything that follows it fused.
+//
+// The accumulator of an output is, by input type,
+//
+//	Bits:    Σ x·w over the taps, int32; a padded tap has x = PadValue
+//	Uint8:   Σ (x − ZeroPoint)·w over the taps inside the image, int32, w = ±1
+//	Float32: acc = Bias[o], then acc = fma(x, w, acc) in the order (ky, kx,
+//	         channel) over the taps inside the image, float32, one rounding each
+//
+// The result is, by output type,
+//
+//	Bits:    Threshold, then OR over the windows of Pool if it is set, then Flip
+//	Float32: fma(float32(acc), Scale[o], Shift[o]), or float32(acc) where Scale
+//	         is nil; then max(·, 0) if ReLU is set
+//
+// Output channel o reads the input channels of group o/(Out/Groups).
+type ConvStep struct {
+	Window // strides and dilations are at least 1
+	Out    int
+	Groups int // at least 1
+	// Dense says that the window covers the whole input: one output pixel, no
+	// padding, one group.
+	Dense     bool
+	PadValue  int   // Bits input
+	ZeroPoint uint8 // Uint8 input
+	// Bits holds the weights for Bits and Uint8 input,
+	// [Out][KH][KW][bits.Words(C/Groups)].
+	Bits []uint64
+	// F32 holds the weights for Float32 input, [Out][KH][KW][C/Groups].
+	F32  []float32
+	Bias []float32 // Float32 input: one per output
+
+	Scale, Shift []float32  // Float32 output, one per output channel
+	ReLU         bool       // Float32 output
+	Threshold    *Threshold // Bits output
+	// Pool is an OR over non-overlapping windows (stride = size, no padding)
+	// of the thresholded bits; nil for none. Rows and columns that fill no
+	// window are dropped.
+	Pool *Window
+	// Border is set for Bits input where padded taps do not all read as −1.
+	Border *Border
+	// WhyFloat says why a layer with weights is computed in float32; empty
+	// otherwise.
+	WhyFloat string
+}
+
+// Border corrects sums that were taken over an image bordered with 0 bits, so
+// that one kernel serves every padding value:
+//
+//	acc = K − 2·popcount(x XOR w) + Correction[class][output channel]
+//
+// with K all taps of the window, padded ones included. The class of an output
+// pixel (before pooling) is Row[y]·Cols + Col[x]; class 0 of rows and columns
+// means no padded tap.
+type Border struct {
+	Row, Col   []int // class of each output row and column
+	Rows, Cols int   // number of classes
+	Correction []int32
+}
+
+// MaxPoolStep takes the maximum over windows: OR for Bits, max for Float32.
+// Padded positions never win.
+type MaxPoolStep struct {
+	Window
+	Flip []uint64 // as Threshold.Flip; Bits only
+}
+
+// AffineStep makes Float32 of any type: fma(float32(x), Scale[c], Shift[c]),
+// then max(·, 0) if ReLU is set. Bits are ±1. Where Scale is nil the value is
+// taken as it is.
+type AffineStep struct {
+	Scale, Shift []float32 // per channel
+	ReLU         bool
+}
+
+// SignStep makes Bits of Float32.
+type SignStep struct {
+	Threshold Threshold // F32
+}
+
+// AddStep is the float32 sum of two Float32 tensors; then max(·, 0) if ReLU is set.
+type AddStep struct {
+	ReLU bool
+}
+
+// FlattenStep copies a Bits or Float32 tensor of shape H×W×C to 1×1×(H·W·C).
+type FlattenStep struct{}
+
+func (*BinarizeStep) stepKind() string { return "binarize" }
+func (c *ConvStep) stepKind() string {
+	if c.Dense {
+		return "dense"
+	}
+	return "conv"
+}
+func (*MaxPoolStep) stepKind() string { return "maxpool" }
+func (*AffineStep) stepKind() string  { return "affine" }
+func (*SignStep) stepKind() string    { return "sign" }
+func (*AddStep) stepKind() string     { return "add" }
+func (*FlattenStep) stepKind() string { return "flatten" }
