@@ -1,0 +1,222 @@
+// Package archtest keeps the packages of the module apart: it reads every Go
+// file, whatever its build tags, and fails where one package imports another
+// that it must not know.
+package archtest
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/bitcnn/bitcnn"
+
+// An edge is one import of one package of the module by another. Packages are
+// named by their folder, "." being the root.
+type edge struct {
+	file     string // importing file
+	from, to string
+}
+
+func (e edge) test() bool { return strings.HasSuffix(e.file, "_test.go") }
+
+// group is the part of the house that a package belongs to.
+func group(pkg string) string {
+	switch first, rest, _ := strings.Cut(pkg, "/"); first {
+	case "bcnn":
+		switch rest {
+		case "":
+			return "bcnn"
+		case "bits":
+			return "bits"
+		}
+		return "reader" // importers, the model file, the reference executor
+	case "backend":
+		name, _, _ := strings.Cut(rest, "/")
+		switch name {
+		case "", "all", "backendtest":
+			return path.Join("backend", name)
+		}
+		return "device"
+	case "cmd", "vehiclenet", "internal", "kernels", "train":
+		return first
+	}
+	return "unknown"
+}
+
+// allowed lists, for every group, the groups that its packages may import.
+var allowed = map[string][]string{
+	"bits":                {"internal"},
+	"bcnn":                {"bits", "internal"},
+	"reader":              {"bcnn", "bits", "internal"},
+	"backend":             {"bcnn", "bits", "internal"},
+	"device":              {"backend", "bcnn", "bits", "internal", "kernels"},
+	"backend/all":         {"backend", "device"},
+	"backend/backendtest": {"backend", "bcnn", "bits", "reader", "internal"},
+	"vehiclenet":          {"vehiclenet", "backend", "bcnn", "bits", "reader", "internal"},
+	"cmd":                 {"vehiclenet", "backend", "backend/all", "backend/backendtest", "bcnn", "bits", "reader", "internal"},
+	"train":               {"vehiclenet", "bcnn", "bits", "reader", "internal"},
+	"internal":            {"internal", "bits"},
+	"kernels":             {},
+}
+
+// top is the package at the head of a group of folders: backend/cpu for
+// backend/cpu/internal/kern.
+func top(pkg string) string {
+	parts := strings.SplitN(pkg, "/", 3)
+	return strings.Join(parts[:min(2, len(parts))], "/")
+}
+
+// wrong says why an import is not allowed, or nothing.
+func wrong(e edge) string {
+	from, to := group(e.from), group(e.to)
+	switch {
+	case from == "unknown":
+		return "package " + e.from + " has no place in the rules of this test"
+	case to == "cmd" && top(e.from) != top(e.to):
+		return "nothing imports a command"
+	case e.test():
+		return ""
+	case top(e.from) == top(e.to) && from == to:
+		return ""
+	case from == "reader" && to == "reader":
+		return "readers do not know each other"
+	case from == "device" && to == "device":
+		return "a backend imports no other backend"
+	}
+	for _, a := range allowed[from] {
+		if a == to {
+			return ""
+		}
+	}
+	return fmt.Sprintf("%s may import %s only", from, strings.Join(allowed[from], ", "))
+}
+
+func root(t *testing.T) string {
+	dir, err := os.Getwd()
+	require.NoError(t, err)
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		require.NotEqual(t, filepath.Dir(dir), dir, "no go.mod above the working directory")
+		dir = filepath.Dir(dir)
+	}
+}
+
+// imports reads the imports within the module of every Go file below dir.
+func imports(t *testing.T, dir string) []edge {
+	var edges []edge
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && name != dir {
+			_, err := os.Stat(filepath.Join(name, "go.mod"))
+			if err == nil || strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(dir, name)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		for _, spec := range file.Imports {
+			to, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			if to == module || strings.HasPrefix(to, module+"/") {
+				edges = append(edges, edge{
+					file: rel,
+					from: path.Dir(rel),
+					to:   strings.TrimPrefix(strings.TrimPrefix(to, module), "/"),
+				})
+			}
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	return edges
+}
+
+func TestImports(t *testing.T) {
+	edges := imports(t, root(t))
+	seen := map[string]bool{}
+	for _, e := range edges {
+		seen[e.from+" "+e.to] = true
+		if why := wrong(e); why != "" {
+			t.Errorf("%s imports %s: %s", e.file, e.to, why)
+		}
+	}
+	// The walk really reads the packages.
+	require.True(t, seen["bcnn bcnn/bits"])
+	require.True(t, seen["backend bcnn"])
+}
+
+func TestWrong(t *testing.T) {
+	for _, c := range []struct {
+		file, to string
+		ok       bool
+	}{
+		{"cmd/bcnn/main.go", "backend/all", true},
+		{"cmd/bcnn/main.go", "vehiclenet", true},
+		{"cmd/bcnn/main.go", "backend/cpu", false},
+		{"vehiclenet/classifier.go", "backend", true},
+		{"vehiclenet/classifier.go", "backend/all", false},
+		{"vehiclenet/classifier_test.go", "backend/all", true},
+		{"vehiclenet/classifier.go", "backend/cpu", false},
+		{"vehiclenet/models.go", "bcnn/modelfile", true},
+		{"vehiclenet/models.go", "cmd/bcnn", false},
+		{"vehiclenet/models_test.go", "cmd/bcnn", false},
+		{"vehiclenet/models.go", "vehiclenet/idx", true},
+		{"backend/register.go", "bcnn", true},
+		{"backend/register.go", "backend/cpu", false},
+		{"backend/register.go", "vehiclenet", false},
+		{"backend/cpu/device.go", "backend", true},
+		{"backend/cpu/device.go", "backend/cpu/internal/kern", true},
+		{"backend/cpu/internal/kern/set.go", "bcnn/bits", true},
+		{"backend/cpu/device.go", "backend/cuda", false},
+		{"backend/cpu/device.go", "backend/all", false},
+		{"backend/cpu/device.go", "bcnn/modelfile", false},
+		{"backend/cpu/device_test.go", "backend/backendtest", true},
+		{"backend/cuda/device.go", "kernels", true},
+		{"backend/all/all.go", "backend/cpu", true},
+		{"backend/backendtest/run.go", "bcnn/ref", true},
+		{"backend/backendtest/run.go", "backend/cpu", false},
+		{"bcnn/lower.go", "bcnn/bits", true},
+		{"bcnn/lower.go", "internal/f32", true},
+		{"bcnn/lower.go", "backend", false},
+		{"bcnn/lower.go", "bcnn/modelfile", false},
+		{"bcnn/bits/bits.go", "bcnn", false},
+		{"bcnn/onnx/load.go", "bcnn", true},
+		{"bcnn/onnx/load.go", "bcnn/modelfile", false},
+		{"bcnn/onnx/load.go", "backend", false},
+		{"bcnn/ref/run.go", "internal/f32", true},
+		{"internal/f32/fma.go", "bcnn", false},
+		{"train/decode/main.go", "vehiclenet", true},
+		{"train/decode/main.go", "backend/all", false},
+		{"elsewhere/x.go", "bcnn", false},
+	} {
+		e := edge{file: c.file, from: path.Dir(c.file), to: c.to}
+		require.Equal(t, c.ok, wrong(e) == "", "%s imports %s: %q", c.file, c.to, wrong(e))
+	}
+}
