@@ -37,10 +37,11 @@ type PlanTensor struct {
 // Step is one fused operation.
 type Step struct {
 	// Name joins the names of the fused layers with "+".
-	Name string
-	In   []int // tensors read
-	Out  int   // tensor written
-	Op   StepOp
+	Name   string
+	Layers []int // the fused layers, as indices of Network.Layers
+	In     []int // tensors read
+	Out    int   // tensor written
+	Op     StepOp
 }
 
 // StepOp is one of *BinarizeStep, *ConvStep, *MaxPoolStep, *AffineStep,

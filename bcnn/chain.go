@@ -1,0 +1,253 @@
+package bcnn
+
+import "math"
+
+// A chain is what stands between a tensor and the next step that is emitted:
+// functions of one value each, kept as they were given, so that thresholds can
+// be found by evaluating them in float64 without composing them first. (A
+// composed scale and shift would move ties: (x − mean)·a + 0 is exactly 0 at
+// x = mean, x·a − mean·a need not be.)
+type link struct {
+	layer int // index of the layer it comes from
+	kind  linkKind
+	// affine: (x − mean)·scale + shift; each has one value or one per channel.
+	mean, scale, shift []float64
+	pool               Window
+}
+
+type linkKind uint8
+
+const (
+	linkAffine linkKind = iota
+	linkReLU
+	linkPool
+)
+
+func at(v []float64, c int) float64 {
+	if len(v) == 1 {
+		return v[0]
+	}
+	return v[c]
+}
+
+func widen(v []float32, empty float64) []float64 {
+	if len(v) == 0 {
+		return []float64{empty}
+	}
+	out := make([]float64, len(v))
+	for i, x := range v {
+		out[i] = float64(x)
+	}
+	return out
+}
+
+func affineLink(layer int, a Affine) link {
+	return link{layer: layer, kind: linkAffine, mean: []float64{0}, scale: widen(a.Scale, 1), shift: widen(a.Bias, 0)}
+}
+
+func batchNormLink(layer int, b BatchNorm) link {
+	scale := make([]float64, len(b.Gamma))
+	for c := range scale {
+		scale[c] = float64(b.Gamma[c]) / math.Sqrt(float64(b.Var[c])+float64(b.Epsilon))
+	}
+	return link{layer: layer, kind: linkAffine, mean: widen(b.Mean, 0), scale: scale, shift: widen(b.Beta, 0)}
+}
+
+// apply evaluates the function for a value of channel c. The conversions keep
+// the compiler from fusing multiply and add, so that every machine lowers to
+// the same plan.
+func (l link) apply(c int, x float64) float64 {
+	switch l.kind {
+	case linkAffine:
+		d := float64(x - at(l.mean, c))
+		return float64(d*at(l.scale, c)) + at(l.shift, c)
+	case linkReLU:
+		return max(x, 0)
+	}
+	return x // a maximum of one value
+}
+
+func evaluate(chain []link, c int, x float64) float64 {
+	for _, l := range chain {
+		x = l.apply(c, x)
+	}
+	return x
+}
+
+// direction returns +1 where the chain never falls as x grows, −1 where it
+// never rises. A constant counts as +1.
+func direction(chain []link, c int) int {
+	d := 1
+	for _, l := range chain {
+		if l.kind == linkAffine {
+			switch s := at(l.scale, c); {
+			case s < 0:
+				d = -d
+			case s == 0:
+				return 1
+			}
+		}
+	}
+	return d
+}
+
+// poolAt returns the index of the pool in the chain, or its length.
+func poolAt(chain []link) int {
+	for i, l := range chain {
+		if l.kind == linkPool {
+			return i
+		}
+	}
+	return len(chain)
+}
+
+// compose folds affine links into one scale and shift per channel for a single
+// fma in float32.
+func compose(chain []link, channels int) (scale, shift []float32) {
+	scale, shift = make([]float32, channels), make([]float32, channels)
+	for c := range channels {
+		a, b := 1.0, 0.0
+		for _, l := range chain {
+			s := at(l.scale, c)
+			a = float64(a * s)
+			b = float64(float64(b-at(l.mean, c))*s) + at(l.shift, c)
+		}
+		scale[c], shift[c] = float32(a), float32(b)
+	}
+	return scale, shift
+}
+
+// zeroPoint tests whether the chain is (x − z)·slope for all channels of uint8
+// values, with an integer z from 0 to 255. why says what stands against it.
+func zeroPoint(chain []link, channels int) (z uint8, slope float64, why string) {
+	for _, l := range chain {
+		if l.kind != linkAffine {
+			return 0, 0, "the input passes through a ReLU"
+		}
+	}
+	scaleOf := func(c int) float64 {
+		a := 1.0
+		for _, l := range chain {
+			a = float64(a * at(l.scale, c))
+		}
+		return a
+	}
+	slope = scaleOf(0)
+	if slope == 0 {
+		return 0, 0, "the scale of the input is 0"
+	}
+	zero := math.RoundToEven(-evaluate(chain, 0, 0) / slope)
+	if zero < 0 || zero > 255 {
+		return 0, 0, "the zero of the scaled input is not a byte"
+	}
+	for c := range channels {
+		if scaleOf(c) != slope {
+			return 0, 0, "the input is scaled differently per channel"
+		}
+		if evaluate(chain, c, zero) != 0 {
+			return 0, 0, "the zero of the scaled input is not one integer for all channels"
+		}
+	}
+	return uint8(zero), slope, ""
+}
+
+// cut is where the sign of a chain changes, for one channel.
+type cut struct {
+	i32 int32
+	f32 float32
+}
+
+// domain is the set of values that a threshold is searched in.
+type domain struct {
+	float  bool
+	lo, hi int64 // of integers
+}
+
+// search finds the smallest x of the domain for which up holds; up must be
+// monotone, false before true. The extremes stand for always and never.
+func (d domain) search(up func(x float64) bool) cut {
+	if d.float {
+		const hi = int64(0x7f7fffff) // orderedFloat(hi) is math.MaxFloat32
+		const lo = -hi - 1
+		value := func(i int64) float64 { return float64(orderedFloat(i)) }
+		switch {
+		case up(value(lo)):
+			return cut{f32: float32(math.Inf(-1))}
+		case !up(value(hi)):
+			return cut{f32: float32(math.Inf(1))}
+		}
+		return cut{f32: orderedFloat(bisect(lo, hi, func(i int64) bool { return up(value(i)) }))}
+	}
+	value := func(i int64) float64 { return float64(i) }
+	switch {
+	case up(value(d.lo)):
+		return cut{i32: math.MinInt32}
+	case !up(value(d.hi)):
+		return cut{i32: math.MaxInt32}
+	}
+	return cut{i32: int32(bisect(d.lo, d.hi, func(i int64) bool { return up(value(i)) }))}
+}
+
+// bisect returns the smallest i in (lo, hi] with up(i), where up(lo) is false
+// and up(hi) is true.
+func bisect(lo, hi int64, up func(int64) bool) int64 {
+	for hi-lo > 1 {
+		if mid := lo + (hi-lo)/2; up(mid) {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	return hi
+}
+
+// orderedFloat numbers the finite float32 values in ascending order: 0 is +0,
+// −1 is −0.
+func orderedFloat(i int64) float32 {
+	if i < 0 {
+		return -math.Float32frombits(uint32(-i - 1))
+	}
+	return math.Float32frombits(uint32(i))
+}
+
+// positive is the condition of a Sign layer.
+func (r ZeroRule) positive(y float64) bool {
+	return y > 0 || y == 0 && r == ZeroIsPlus
+}
+
+// decision is how a channel's bit is made of its values:
+//
+//	OR over the window of ((value ≥ cut) XOR before), XOR after
+//
+// of the negated value where negate is set.
+type decision struct {
+	cut
+	negate, before, after bool
+}
+
+// decide turns chain and Sign into a decision for channel c. A maximum may
+// stand in the chain; behind a falling function it is a minimum of the values.
+// canNegate allows to negate the values (complement the filter), after which
+// no flip is needed before the OR.
+func decide(chain []link, rule ZeroRule, c int, d domain, canNegate bool) decision {
+	pre, all := direction(chain[:poolAt(chain)], c), direction(chain, c)
+	out := decision{}
+	value := func(x float64) float64 { return x }
+	if pre < 0 {
+		if canNegate {
+			out.negate = true
+			value = func(x float64) float64 { return -x }
+			all = -all
+		} else {
+			out.before = true
+		}
+	}
+	rising := all > 0
+	out.cut = d.search(func(x float64) bool {
+		return rule.positive(evaluate(chain, c, value(x))) == rising
+	})
+	// (value ≥ cut) is the wanted bit, or its complement where the chain falls;
+	// the flip before the OR has complemented it once.
+	out.after = !rising != out.before
+	return out
+}

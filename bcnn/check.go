@@ -1,0 +1,386 @@
+package bcnn
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+// Limits that keep a hostile description from claiming absurd memory: values
+// of one tensor, and rows or columns of padding, stride and dilation.
+const (
+	maxValues = 1 << 28
+	maxWindow = 1 << 16
+	maxName   = 256
+)
+
+type valueKind uint8
+
+const (
+	byteValue valueKind = iota // the network's uint8 input itself
+	signValue                  // ±1
+	realValue
+)
+
+// valueType is the type of a layer's output.
+type valueType struct {
+	shape Shape
+	kind  valueKind
+}
+
+// Check reports whether the network is well formed: the graph is in order and
+// wholly used, shapes fit, weights have the right lengths and finite values.
+// The error names the layer.
+func (n *Network) Check() error {
+	_, err := n.infer()
+	return err
+}
+
+// Shapes returns the output shape of every layer.
+func (n *Network) Shapes() ([]Shape, error) {
+	types, err := n.infer()
+	if err != nil {
+		return nil, err
+	}
+	shapes := make([]Shape, len(types))
+	for i, t := range types {
+		shapes[i] = t.shape
+	}
+	return shapes, nil
+}
+
+func (n *Network) infer() ([]valueType, error) {
+	if err := n.Input.check(); err != nil {
+		return nil, fmt.Errorf("network %q: input: %w", n.Name, err)
+	}
+	if len(n.Layers) == 0 {
+		return nil, fmt.Errorf("network %q has no layers", n.Name)
+	}
+	types := make([]valueType, len(n.Layers))
+	names := make(map[string]bool, len(n.Layers))
+	used := make([]bool, len(n.Layers))
+	for i, l := range n.Layers {
+		fail := func(err error) ([]valueType, error) {
+			return nil, fmt.Errorf("network %q: layer %d %q: %w", n.Name, i, l.Name, err)
+		}
+		switch {
+		case l.Name == "" || len(l.Name) > maxName:
+			return fail(fmt.Errorf("the name must have 1 to %d bytes", maxName))
+		case names[l.Name]:
+			return fail(errors.New("another layer has this name"))
+		case l.Op == nil:
+			return fail(errors.New("no operation"))
+		}
+		names[l.Name] = true
+		in := make([]valueType, len(l.Inputs))
+		for j, source := range l.Inputs {
+			switch {
+			case source == NetworkInput:
+				in[j] = n.Input.valueType()
+			case source < 0 || source >= i:
+				return fail(fmt.Errorf("input %d is layer %d, which is not an earlier one", j, source))
+			default:
+				if n.Layers[source].Op.Kind() == (Softmax{}).Kind() {
+					return fail(errors.New("softmax must be the last layer"))
+				}
+				in[j] = types[source]
+				used[source] = true
+			}
+		}
+		if want := operands(l.Op); len(in) != want {
+			return fail(fmt.Errorf("%s has %d inputs, want %d", l.Op.Kind(), len(in), want))
+		}
+		t, err := l.Op.output(in)
+		if err == nil {
+			err = t.shape.check()
+		}
+		if err != nil {
+			return fail(err)
+		}
+		types[i] = t
+	}
+	for i, u := range used[:len(used)-1] {
+		if !u {
+			return nil, fmt.Errorf("network %q: layer %d %q: its output is not used", n.Name, i, n.Layers[i].Name)
+		}
+	}
+	out := types[len(types)-1].shape
+	if len(n.Labels) != 0 && len(n.Labels) != out.Values() {
+		return nil, fmt.Errorf("network %q has %d labels for %d outputs", n.Name, len(n.Labels), out.Values())
+	}
+	return types, nil
+}
+
+func operands(op Op) int {
+	if _, ok := op.(Add); ok {
+		return 2
+	}
+	return 1
+}
+
+func (in Input) valueType() valueType {
+	if in.DType == Uint8 {
+		return valueType{in.Shape, byteValue}
+	}
+	return valueType{in.Shape, realValue}
+}
+
+func (in Input) check() error {
+	if in.DType != Uint8 && in.DType != Float32 {
+		return fmt.Errorf("type is %v, want uint8 or float32", in.DType)
+	}
+	if in.Resize != 0 && (in.Resize < max(in.Shape.H, in.Shape.W) || in.Resize > maxWindow) {
+		return fmt.Errorf("resize %d is less than the crop of %v or absurd", in.Resize, in.Shape)
+	}
+	return in.Shape.check()
+}
+
+func (s Shape) check() error {
+	if s.H < 1 || s.W < 1 || s.C < 1 {
+		return fmt.Errorf("shape %v is empty", s)
+	}
+	if s.H > maxValues || s.W > maxValues || s.C > maxValues ||
+		int64(s.H)*int64(s.W) > maxValues || int64(s.H)*int64(s.W)*int64(s.C) > maxValues {
+		return fmt.Errorf("shape %v has more than %d values", s, maxValues)
+	}
+	return nil
+}
+
+// normal returns the window with strides and dilations of 0 made 1.
+func (w Window) normal() Window {
+	for _, p := range []*int{&w.StrideH, &w.StrideW, &w.DilationH, &w.DilationW} {
+		if *p == 0 {
+			*p = 1
+		}
+	}
+	return w
+}
+
+// output returns the height and width of the result of a sliding window.
+func (w Window) output(in Shape) (h, wd int, err error) {
+	for _, v := range []int{w.KH, w.KW, w.StrideH, w.StrideW, w.DilationH, w.DilationW} {
+		if v < 1 || v > maxWindow {
+			return 0, 0, fmt.Errorf("kernel %d×%d, stride %d×%d, dilation %d×%d: want values from 1 to %d",
+				w.KH, w.KW, w.StrideH, w.StrideW, w.DilationH, w.DilationW, maxWindow)
+		}
+	}
+	for _, v := range []int{w.Pad.Top, w.Pad.Left, w.Pad.Bottom, w.Pad.Right} {
+		if v < 0 || v > maxWindow {
+			return 0, 0, fmt.Errorf("padding %d, want 0 to %d", v, maxWindow)
+		}
+	}
+	spanH, spanW := w.DilationH*(w.KH-1)+1, w.DilationW*(w.KW-1)+1
+	h = in.H + w.Pad.Top + w.Pad.Bottom - spanH
+	wd = in.W + w.Pad.Left + w.Pad.Right - spanW
+	if h < 0 || wd < 0 {
+		return 0, 0, fmt.Errorf("a window of %d×%d does not fit into %v with its padding", spanH, spanW, in)
+	}
+	return h/w.StrideH + 1, wd/w.StrideW + 1, nil
+}
+
+func finite(what string, values []float32) error {
+	for i, v := range values {
+		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
+			return fmt.Errorf("%s[%d] is %v", what, i, v)
+		}
+	}
+	return nil
+}
+
+// perChannel checks a vector of parameters of the given length; empty is
+// allowed where optional is set.
+func perChannel(what string, values []float32, n int, optional bool) error {
+	if len(values) != n && !(optional && len(values) == 0) {
+		return fmt.Errorf("%d values of %s for %d channels", len(values), what, n)
+	}
+	return finite(what, values)
+}
+
+// check tests rows of n weights each.
+func (w Weights) check(rows, n int) error {
+	if w.Bits != nil && w.F32 != nil {
+		return errors.New("weights are both binary and real")
+	}
+	if w.Bits == nil {
+		if int64(len(w.F32)) != int64(rows)*int64(n) {
+			return fmt.Errorf("%d weights, want %d×%d", len(w.F32), rows, n)
+		}
+		return finite("weights", w.F32)
+	}
+	if int64(len(w.Bits)) != int64(rows)*int64(bits.Words(n)) {
+		return fmt.Errorf("%d words of weights, want %d rows of %d bits in %d words", len(w.Bits), rows, n, bits.Words(n))
+	}
+	if err := bits.CheckPadding(w.Bits, n); err != nil {
+		return fmt.Errorf("weights: %w", err)
+	}
+	return nil
+}
+
+func (b Binarize) output(in []valueType) (valueType, error) {
+	t := in[0]
+	if t.kind != byteValue {
+		return t, errors.New("binarize must follow the network's uint8 input")
+	}
+	thresholds := 0
+	switch b.Scheme {
+	case SchemeThreshold:
+		thresholds = t.shape.C
+	case SchemeGrey, SchemeLBP:
+		if t.shape.C != 1 && t.shape.C != 3 {
+			return t, fmt.Errorf("scheme %s needs 1 or 3 channels, the input has %d", b.Scheme, t.shape.C)
+		}
+		if b.Scheme == SchemeGrey {
+			thresholds = 1
+			t.shape.C = 1
+		} else {
+			t.shape.C = 3
+		}
+	case SchemeMinMax:
+	default:
+		return t, fmt.Errorf("unknown scheme %q", b.Scheme)
+	}
+	if len(b.Thresholds) != thresholds {
+		return t, fmt.Errorf("scheme %s has %d thresholds, want %d", b.Scheme, len(b.Thresholds), thresholds)
+	}
+	t.kind = signValue
+	return t, nil
+}
+
+func (c Conv2D) output(in []valueType) (valueType, error) {
+	t := in[0]
+	c.Window = c.Window.normal()
+	groups := max(c.Groups, 1)
+	h, w, err := c.Window.output(t.shape)
+	switch {
+	case err != nil:
+		return t, err
+	case c.Out < 1 || c.Out > maxValues:
+		return t, fmt.Errorf("%d output channels", c.Out)
+	case c.Groups < 0 || c.Out%groups != 0 || t.shape.C%groups != 0:
+		return t, fmt.Errorf("%d groups do not divide %d input and %d output channels", c.Groups, t.shape.C, c.Out)
+	case c.PadValue < -1 || c.PadValue > 1:
+		return t, fmt.Errorf("padding value %d, want −1, 0 or +1", c.PadValue)
+	case c.PadValue != 0 && c.Pad != (Padding{}) && (t.kind != signValue || !c.Weights.Binary()):
+		return t, fmt.Errorf("padding value %+d needs binary weights on a binary input", c.PadValue)
+	}
+	if taps := int64(c.KH) * int64(c.KW) * int64(t.shape.C/groups); taps > maxValues {
+		return t, fmt.Errorf("%d taps, want at most %d", taps, maxValues)
+	}
+	// Binary rows are one tap each, real ones run over all taps.
+	rows, n := c.Out*c.KH*c.KW, t.shape.C/groups
+	if int64(c.Out)*int64(c.KH)*int64(c.KW) > maxValues {
+		return t, fmt.Errorf("more than %d kernel rows", maxValues)
+	}
+	if err := c.Weights.check(rows, n); err != nil {
+		return t, err
+	}
+	if err := perChannel("bias", c.Bias, c.Out, true); err != nil {
+		return t, err
+	}
+	return valueType{Shape{h, w, c.Out}, realValue}, nil
+}
+
+func (d Dense) output(in []valueType) (valueType, error) {
+	t := in[0]
+	if d.Out < 1 || d.Out > maxValues {
+		return t, fmt.Errorf("%d outputs", d.Out)
+	}
+	if err := d.Weights.check(d.Out, t.shape.Values()); err != nil {
+		return t, err
+	}
+	if err := perChannel("bias", d.Bias, d.Out, true); err != nil {
+		return t, err
+	}
+	return valueType{Shape{1, 1, d.Out}, realValue}, nil
+}
+
+func (b BatchNorm) output(in []valueType) (valueType, error) {
+	t := in[0]
+	for _, p := range []struct {
+		name   string
+		values []float32
+	}{{"gamma", b.Gamma}, {"beta", b.Beta}, {"mean", b.Mean}, {"variance", b.Var}, {"epsilon", []float32{b.Epsilon}}} {
+		n := t.shape.C
+		if p.name == "epsilon" {
+			n = 1
+		}
+		if err := perChannel(p.name, p.values, n, false); err != nil {
+			return t, err
+		}
+	}
+	for c, v := range b.Var {
+		if float64(v)+float64(b.Epsilon) <= 0 {
+			return t, fmt.Errorf("variance[%d] + epsilon is %v, want more than 0", c, float64(v)+float64(b.Epsilon))
+		}
+	}
+	return valueType{t.shape, realValue}, nil
+}
+
+func (a Affine) output(in []valueType) (valueType, error) {
+	t := in[0]
+	for _, p := range []struct {
+		name   string
+		values []float32
+	}{{"scale", a.Scale}, {"bias", a.Bias}} {
+		n := t.shape.C
+		if len(p.values) == 1 {
+			n = 1
+		}
+		if err := perChannel(p.name, p.values, n, true); err != nil {
+			return t, err
+		}
+	}
+	return valueType{t.shape, realValue}, nil
+}
+
+func (s Sign) output(in []valueType) (valueType, error) {
+	if s.Zero != ZeroIsPlus && s.Zero != ZeroIsMinus {
+		return in[0], errors.New("sign has no rule for 0")
+	}
+	return valueType{in[0].shape, signValue}, nil
+}
+
+func (ReLU) output(in []valueType) (valueType, error) {
+	return valueType{in[0].shape, realValue}, nil
+}
+
+func (p MaxPool) output(in []valueType) (valueType, error) {
+	t := in[0]
+	w := p.Window.normal()
+	if w.DilationH != 1 || w.DilationW != 1 {
+		return t, errors.New("max-pool with dilation is not supported")
+	}
+	h, wd, err := w.output(t.shape)
+	if err != nil {
+		return t, err
+	}
+	// Each window must see the image, or its maximum would be undefined.
+	if w.Pad.Top >= w.KH || w.Pad.Left >= w.KW ||
+		(h-1)*w.StrideH-w.Pad.Top >= t.shape.H || (wd-1)*w.StrideW-w.Pad.Left >= t.shape.W {
+		return t, errors.New("a max-pool window lies wholly in the padding")
+	}
+	t.shape.H, t.shape.W = h, wd
+	if t.kind == byteValue {
+		t.kind = realValue
+	}
+	return t, nil
+}
+
+func (Add) output(in []valueType) (valueType, error) {
+	if in[0].shape != in[1].shape {
+		return in[0], fmt.Errorf("shapes %v and %v differ", in[0].shape, in[1].shape)
+	}
+	return valueType{in[0].shape, realValue}, nil
+}
+
+func (Flatten) output(in []valueType) (valueType, error) {
+	t := in[0]
+	t.shape = Shape{1, 1, t.shape.Values()}
+	return t, nil
+}
+
+func (Softmax) output(in []valueType) (valueType, error) {
+	return valueType{in[0].shape, realValue}, nil
+}

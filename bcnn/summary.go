@@ -1,0 +1,58 @@
+package bcnn
+
+// LayerReport tells what became of a layer with weights.
+type LayerReport struct {
+	Layer  string
+	Kind   string // "conv2d" or "dense"
+	Output Shape
+	Params int64 // weights and biases
+	// Binary says that its sums are exact integers over ±1 weights.
+	Binary bool
+	// BytesFloat is what weights and bias take as float32, BytesStored what the
+	// model file holds.
+	BytesFloat, BytesStored int64
+	// MACs is the number of multiply-accumulates for one image, padded taps
+	// included.
+	MACs int64
+	// WhyFloat says why the layer is computed in float32; empty if Binary.
+	WhyFloat string
+}
+
+// Summarize reports on every Conv2D and Dense layer of a network and its plan,
+// in order.
+func Summarize(n *Network, p *Plan) []LayerReport {
+	var reports []LayerReport
+	for _, step := range p.Steps {
+		conv, ok := step.Op.(*ConvStep)
+		if !ok {
+			continue
+		}
+		for _, l := range step.Layers {
+			var w Weights
+			var bias []float32
+			switch op := n.Layers[l].Op.(type) {
+			case Conv2D:
+				w, bias = op.Weights, op.Bias
+			case Dense:
+				w, bias = op.Weights, op.Bias
+			default:
+				continue
+			}
+			in := p.Tensors[step.In[0]].Shape
+			h, wd, _ := conv.Window.output(in)
+			taps := int64(conv.KH) * int64(conv.KW) * int64(in.C/conv.Groups)
+			r := LayerReport{
+				Layer: n.Layers[l].Name, Kind: n.Layers[l].Op.Kind(),
+				Output:   Shape{h, wd, conv.Out},
+				Params:   taps*int64(conv.Out) + int64(len(bias)),
+				Binary:   conv.WhyFloat == "",
+				MACs:     taps * int64(conv.Out) * int64(h) * int64(wd),
+				WhyFloat: conv.WhyFloat,
+			}
+			r.BytesFloat = 4 * r.Params
+			r.BytesStored = 8*int64(len(w.Bits)) + 4*int64(len(w.F32)) + 4*int64(len(bias))
+			reports = append(reports, r)
+		}
+	}
+	return reports
+}
