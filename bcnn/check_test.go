@@ -1,0 +1,125 @@
+package bcnn_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// small is a well-formed network that the cases below break.
+func small() *bcnn.Network {
+	n := &bcnn.Network{
+		Name:   "small",
+		Input:  bcnn.Input{Shape: bcnn.Shape{H: 6, W: 6, C: 3}, DType: bcnn.Uint8},
+		Labels: []string{"a", "b"},
+	}
+	pad := bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}
+	n.Append("binarize", bcnn.Binarize{Scheme: bcnn.SchemeThreshold, Thresholds: []int32{1, 2, 3}})
+	n.Append("conv", bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3, Pad: pad}, Out: 2, PadValue: -1,
+		Weights: bcnn.Weights{Bits: make([]uint64, 18)}})
+	n.Append("pool", bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}})
+	n.Append("bn", bcnn.BatchNorm{Gamma: []float32{1, 1}, Beta: []float32{0, 0}, Mean: []float32{0, 0}, Var: []float32{1, 1}})
+	n.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsMinus})
+	n.Append("dense", bcnn.Dense{Out: 2, Weights: bcnn.Weights{Bits: make([]uint64, 2)}})
+	n.Append("softmax", bcnn.Softmax{})
+	return n
+}
+
+func TestCheckNamesLayerAndCause(t *testing.T) {
+	require.NoError(t, small().Check())
+	conv := func(change func(*bcnn.Conv2D)) func(*bcnn.Network) {
+		return func(n *bcnn.Network) {
+			c := n.Layers[1].Op.(bcnn.Conv2D)
+			change(&c)
+			n.Layers[1].Op = c
+		}
+	}
+	op := func(i int, op bcnn.Op) func(*bcnn.Network) {
+		return func(n *bcnn.Network) { n.Layers[i].Op = op }
+	}
+	nan := float32(math.NaN())
+	for _, c := range []struct {
+		name   string
+		change func(*bcnn.Network)
+		want   []string
+	}{
+		{"no layers", func(n *bcnn.Network) { n.Layers = nil }, []string{"no layers"}},
+		{"input type", func(n *bcnn.Network) { n.Input.DType = bcnn.Bits }, []string{"input", "bits"}},
+		{"input empty", func(n *bcnn.Network) { n.Input.Shape.W = 0 }, []string{"input", "empty"}},
+		{"input huge", func(n *bcnn.Network) { n.Input.Shape = bcnn.Shape{H: 1 << 20, W: 1 << 20, C: 1 << 20} }, []string{"input", "values"}},
+		{"input overflow", func(n *bcnn.Network) { n.Input.Shape = bcnn.Shape{H: math.MaxInt, W: math.MaxInt, C: 2} }, []string{"input", "values"}},
+		{"resize", func(n *bcnn.Network) { n.Input.Resize = 5 }, []string{"resize 5"}},
+		{"no name", func(n *bcnn.Network) { n.Layers[2].Name = "" }, []string{"layer 2", "name"}},
+		{"same name", func(n *bcnn.Network) { n.Layers[2].Name = "conv" }, []string{`"conv"`, "another layer"}},
+		{"no op", op(2, nil), []string{`"pool"`, "no operation"}},
+		{"forward reference", func(n *bcnn.Network) { n.Layers[2].Inputs = []int{3} }, []string{`"pool"`, "layer 3"}},
+		{"negative reference", func(n *bcnn.Network) { n.Layers[2].Inputs = []int{-2} }, []string{`"pool"`, "layer -2"}},
+		{"no inputs", func(n *bcnn.Network) { n.Layers[2].Inputs = nil }, []string{`"pool"`, "0 inputs"}},
+		{"unused", func(n *bcnn.Network) { n.Layers[4].Inputs = []int{2} }, []string{`"bn"`, "not used"}},
+		{"labels", func(n *bcnn.Network) { n.Labels = []string{"a"} }, []string{"1 labels for 2"}},
+		{"softmax inside", op(2, bcnn.Softmax{}), []string{`"bn"`, "softmax"}},
+		{"binarize later", op(1, bcnn.Binarize{Scheme: bcnn.SchemeLBP}), []string{`"conv"`, "uint8 input"}},
+		{"scheme", op(0, bcnn.Binarize{Scheme: "x"}), []string{"binarize", `"x"`}},
+		{"thresholds", op(0, bcnn.Binarize{Scheme: bcnn.SchemeGrey}), []string{"0 thresholds", "want 1"}},
+		{"grey channels", func(n *bcnn.Network) {
+			n.Input.Shape.C = 2
+			n.Layers[0].Op = bcnn.Binarize{Scheme: bcnn.SchemeLBP}
+		}, []string{"1 or 3 channels"}},
+		{"kernel", conv(func(c *bcnn.Conv2D) { c.KH = 0 }), []string{`"conv"`, "kernel 0×3"}},
+		{"stride", conv(func(c *bcnn.Conv2D) { c.StrideW = -1 }), []string{`"conv"`, "stride"}},
+		{"padding", conv(func(c *bcnn.Conv2D) { c.Pad.Left = -1 }), []string{`"conv"`, "padding -1"}},
+		{"too large a window", conv(func(c *bcnn.Conv2D) { c.DilationH = 9 }), []string{`"conv"`, "does not fit"}},
+		{"absurd dilation", conv(func(c *bcnn.Conv2D) { c.DilationH = math.MaxInt }), []string{`"conv"`, "dilation"}},
+		{"no outputs", conv(func(c *bcnn.Conv2D) { c.Out = 0 }), []string{"0 output channels"}},
+		{"groups", conv(func(c *bcnn.Conv2D) { c.Groups = 2 }), []string{"2 groups"}},
+		{"negative groups", conv(func(c *bcnn.Conv2D) { c.Groups = -1 }), []string{"-1 groups"}},
+		{"pad value", conv(func(c *bcnn.Conv2D) { c.PadValue = 2 }), []string{"padding value 2"}},
+		{"pad value of real weights", conv(func(c *bcnn.Conv2D) { c.Weights = bcnn.Weights{F32: make([]float32, 54)} }), []string{"needs binary weights"}},
+		{"few weights", conv(func(c *bcnn.Conv2D) { c.Weights.Bits = c.Weights.Bits[1:] }), []string{"17 words"}},
+		{"both weights", conv(func(c *bcnn.Conv2D) { c.Weights.F32 = []float32{1} }), []string{"both"}},
+		{"padding bits", conv(func(c *bcnn.Conv2D) { c.Weights.Bits = append(make([]uint64, 17), 8) }), []string{"row 17", "padding bits"}},
+		{"bias", conv(func(c *bcnn.Conv2D) { c.Bias = []float32{1} }), []string{"1 values of bias for 2"}},
+		{"bias not finite", conv(func(c *bcnn.Conv2D) { c.Bias = []float32{1, nan} }), []string{"bias[1]", "NaN"}},
+		{"pool dilation", op(2, bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 2, DilationH: 2}}), []string{`"pool"`, "dilation"}},
+		{"pool in the padding", op(2, bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1, StrideH: 6, StrideW: 6, Pad: bcnn.Padding{Top: 1}}}), []string{`"pool"`, "wholly in the padding"}},
+		{"variance", op(3, bcnn.BatchNorm{Gamma: []float32{1, 1}, Beta: []float32{0, 0}, Mean: []float32{0, 0}, Var: []float32{1, 0}}), []string{`"bn"`, "variance[1]"}},
+		{"gamma", op(3, bcnn.BatchNorm{Beta: []float32{0, 0}, Mean: []float32{0, 0}, Var: []float32{1, 1}}), []string{"0 values of gamma"}},
+		{"affine", op(3, bcnn.Affine{Scale: []float32{1, 2, 3}}), []string{"3 values of scale for 2"}},
+		{"sign rule", op(4, bcnn.Sign{}), []string{`"sign"`, "rule for 0"}},
+		{"dense outputs", op(5, bcnn.Dense{}), []string{"0 outputs"}},
+		{"dense weights", op(5, bcnn.Dense{Out: 2}), []string{`"dense"`, "0 weights, want 2×18"}},
+		{"add shapes", func(n *bcnn.Network) {
+			n.Layers[2] = bcnn.Layer{Name: "add", Op: bcnn.Add{}, Inputs: []int{1, 0}}
+		}, []string{`"add"`, "6×6×2 and 6×6×3"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := small()
+			c.change(n)
+			err := n.Check()
+			require.Error(t, err)
+			for _, w := range append(c.want, "small") {
+				require.ErrorContains(t, err, w)
+			}
+			_, err = bcnn.Lower(n)
+			require.Error(t, err)
+		})
+	}
+}
+
+func TestTensorCheck(t *testing.T) {
+	s := bcnn.Shape{H: 2, W: 3, C: 65}
+	for _, d := range []bcnn.DType{bcnn.Uint8, bcnn.Bits, bcnn.Float32} {
+		x := bcnn.NewTensor(d, 2, s)
+		require.NoError(t, x.Check(d, s))
+		require.ErrorContains(t, x.Check(d, bcnn.Shape{H: 2, W: 3, C: 64}), "2×3×64")
+		x.N = 3
+		require.ErrorContains(t, x.Check(d, s), "elements")
+		x.N = 0
+		require.ErrorContains(t, x.Check(d, s), "batch size 0")
+	}
+	require.EqualValues(t, 2*3*2*8, s.Bytes(bcnn.Bits))
+	require.ErrorContains(t, bcnn.NewTensor(bcnn.Uint8, 1, s).Check(bcnn.Float32, s), "uint8")
+}

@@ -1,0 +1,269 @@
+package bcnn_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
+)
+
+// builder makes random networks whose every value is a small multiple of 1/8,
+// so that float32 and float64 are both exact and ties with 0 are frequent:
+// a wrong threshold shows.
+type builder struct {
+	rng  *rand.Rand
+	net  *bcnn.Network
+	last bcnn.Shape
+	sign bool // the last layer is ±1
+}
+
+func (b *builder) intn(n int) int { return b.rng.IntN(n) }
+
+func (b *builder) add(op bcnn.Op, inputs ...int) int {
+	i := b.net.Append(fmt.Sprintf("%s%d", op.Kind(), len(b.net.Layers)), op, inputs...)
+	shapes, err := b.net.Shapes()
+	if err != nil {
+		panic(err)
+	}
+	b.last = shapes[i]
+	switch op.(type) {
+	case bcnn.Sign, bcnn.Binarize:
+		b.sign = true
+	case bcnn.MaxPool, bcnn.Flatten:
+	default:
+		b.sign = false
+	}
+	return i
+}
+
+func (b *builder) vector(n int, values ...float32) []float32 {
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = values[b.intn(len(values))]
+	}
+	return v
+}
+
+func (b *builder) batchNorm() bcnn.BatchNorm {
+	n := b.last.C
+	return bcnn.BatchNorm{
+		Gamma: b.vector(n, 1, 1, 2, -1, -2, 0.5, 0), Beta: b.vector(n, 0, 0, 1, -1, 2),
+		Mean: b.vector(n, 0, 0, 1, -1, 2, 3, -4), Var: b.vector(n, 1, 4), Epsilon: 0,
+	}
+}
+
+func (b *builder) weights(rows, n int, real bool) bcnn.Weights {
+	if real {
+		return bcnn.Weights{F32: b.vector(rows*n, 1, -1, 0, 2)}
+	}
+	packed := make([]uint64, rows*bits.Words(n))
+	bits.Pack(packed, b.vector(rows*n, 1, -1), n)
+	return bcnn.Weights{Bits: packed}
+}
+
+func (b *builder) window() bcnn.Window {
+	w := bcnn.Window{KH: 1 + b.intn(3), KW: 1 + b.intn(3), StrideH: 1 + b.intn(2), StrideW: b.intn(3), DilationH: b.intn(3), DilationW: 1 + b.intn(2)}
+	w.Pad = bcnn.Padding{Top: b.intn(3), Left: b.intn(3), Bottom: b.intn(3), Right: b.intn(3)}
+	if max(w.DilationH, 1)*(w.KH-1)+1 > b.last.H+w.Pad.Top+w.Pad.Bottom || w.DilationW*(w.KW-1)+1 > b.last.W+w.Pad.Left+w.Pad.Right {
+		return bcnn.Window{KH: 1, KW: 1}
+	}
+	return w
+}
+
+func (b *builder) conv(real bool) bcnn.Conv2D {
+	groups := 1
+	if b.last.C%2 == 0 {
+		groups = 1 + b.intn(2)
+	}
+	c := bcnn.Conv2D{Window: b.window(), Out: groups * (1 + b.intn(5)), Groups: groups}
+	if b.intn(4) == 0 {
+		c.Out = groups * 33
+	}
+	if b.sign && !real {
+		c.PadValue = b.intn(3) - 1
+	}
+	c.Weights = b.weights(c.Out*c.KH*c.KW, b.last.C/groups, real)
+	if b.intn(3) == 0 {
+		c.Bias = b.vector(c.Out, 1, -1, 0, 2)
+	}
+	return c
+}
+
+func (b *builder) pool() bcnn.MaxPool {
+	if b.last.H < 2 || b.last.W < 2 {
+		return bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}}
+	}
+	if b.intn(3) > 0 {
+		return bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}}
+	}
+	return bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 1, StrideW: 2, Pad: bcnn.Padding{Top: b.intn(2), Right: b.intn(2)}}}
+}
+
+func (b *builder) zero() bcnn.Sign { return bcnn.Sign{Zero: bcnn.ZeroRule(1 + b.intn(2))} }
+
+func (b *builder) affine() bcnn.Affine {
+	a := bcnn.Affine{Scale: b.vector(1, 1, 2, -1, 0.5)}
+	switch b.intn(3) {
+	case 0:
+		a.Bias = b.vector(b.last.C, 0, 1, -1)
+	case 1:
+		a.Scale, a.Bias = nil, b.vector(1, 1, -2)
+	}
+	return a
+}
+
+func randomNetwork(seed uint64) *bcnn.Network {
+	b := &builder{rng: rand.New(rand.NewPCG(seed, 7))}
+	in := bcnn.Input{Shape: bcnn.Shape{H: 4 + b.intn(6), W: 4 + b.intn(6), C: []int{1, 3, 2, 5}[b.intn(4)]}, DType: bcnn.Uint8}
+	b.net = &bcnn.Network{Name: fmt.Sprintf("random%d", seed), Input: in}
+	b.last = in.Shape
+	switch b.intn(5) {
+	case 0:
+		b.add(bcnn.Affine{Bias: []float32{-float32(b.intn(4))}})
+	case 1:
+		b.add(bcnn.Affine{Scale: []float32{0.5}, Bias: []float32{-float32(b.intn(4))}})
+	case 2:
+		schemes := []bcnn.Scheme{bcnn.SchemeThreshold, bcnn.SchemeMinMax}
+		if in.Shape.C == 1 || in.Shape.C == 3 {
+			schemes = append(schemes, bcnn.SchemeGrey, bcnn.SchemeLBP)
+		}
+		op := bcnn.Binarize{Scheme: schemes[b.intn(len(schemes))]}
+		switch op.Scheme {
+		case bcnn.SchemeThreshold:
+			for range in.Shape.C {
+				op.Thresholds = append(op.Thresholds, int32(b.intn(9)))
+			}
+		case bcnn.SchemeGrey:
+			op.Thresholds = []int32{int32(b.intn(9))}
+		}
+		b.add(op)
+	case 3:
+		b.add(b.affine())
+		b.add(b.zero())
+	}
+	for range 2 + b.intn(5) {
+		switch b.intn(12) {
+		case 0, 1, 2, 3:
+			b.add(b.conv(false))
+		case 4:
+			b.add(b.batchNorm())
+		case 5:
+			b.add(b.affine())
+		case 6:
+			b.add(b.pool())
+		case 7:
+			b.add(bcnn.ReLU{})
+		case 8: // a residual block
+			from := len(b.net.Layers) - 1
+			if from < 0 {
+				continue
+			}
+			b.add(b.zero())
+			body := b.add(bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3, Pad: bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}},
+				Out: b.last.C, Weights: b.weights(b.last.C*9, b.last.C, false)})
+			b.add(bcnn.Add{}, from, body)
+		case 9:
+			b.add(b.conv(true))
+			b.add(b.zero()) // keeps the values small
+		default:
+			b.add(b.zero())
+		}
+		if b.intn(3) == 0 {
+			b.add(b.batchNorm())
+			b.add(b.zero())
+		}
+	}
+	if b.intn(6) > 0 { // otherwise the dense layer has a real input
+		b.add(b.zero())
+	}
+	if b.intn(2) == 0 {
+		b.add(bcnn.Flatten{})
+		if b.intn(3) == 0 {
+			b.add(b.batchNorm())
+			b.add(b.zero())
+		}
+	}
+	b.add(bcnn.Dense{Out: 5, Weights: b.weights(5, b.last.Values(), false), Bias: b.vector(5, 0, 1)})
+	if b.intn(2) == 0 {
+		b.add(b.batchNorm())
+	}
+	if b.intn(4) == 0 {
+		b.add(bcnn.Softmax{})
+	}
+	return b.net
+}
+
+// requireLowersRight compares both lowerings with the network itself.
+func requireLowersRight(t *testing.T, net *bcnn.Network, seed uint64) {
+	t.Helper()
+	shapes, err := net.Shapes()
+	require.NoError(t, err)
+	rng := rand.New(rand.NewPCG(seed, 8))
+	in := bcnn.NewTensor(bcnn.Uint8, 2, net.Input.Shape)
+	var want []float32
+	for i := range in.U8 {
+		in.U8[i] = uint8(rng.IntN(8))
+	}
+	size := net.Input.Shape.Values()
+	for image := range 2 {
+		x := make([]float64, size)
+		for i := range x {
+			x[i] = float64(in.U8[image*size+i])
+		}
+		for _, v := range interpret(net, shapes, x) {
+			want = append(want, float32(v))
+		}
+	}
+	for name, lower := range map[string]func(*bcnn.Network) (*bcnn.Plan, error){"fused": bcnn.Lower, "unfused": bcnn.LowerUnfused} {
+		plan, err := lower(net)
+		require.NoError(t, err, name)
+		requireArena(t, plan)
+		out, err := ref.Run(plan, in, nil)
+		require.NoError(t, err, name)
+		require.Equal(t, want, out.F32, "%s, seed %d: %v", name, seed, describe(net))
+	}
+}
+
+func describe(n *bcnn.Network) string {
+	var s []string
+	for _, l := range n.Layers {
+		s = append(s, fmt.Sprintf("%s%v", l.Op.Kind(), l.Inputs))
+	}
+	return strings.Join(s, " ")
+}
+
+func requireArena(t *testing.T, p *bcnn.Plan) {
+	t.Helper()
+	for i, a := range p.Tensors {
+		if a.Offset < 0 {
+			require.True(t, i == 0 || i == p.Output)
+			continue
+		}
+		require.Zero(t, a.Offset%64)
+		require.LessOrEqual(t, a.Offset+a.Shape.Bytes(a.DType), p.ArenaBytes)
+		for _, b := range p.Tensors[:i] {
+			apart := b.Offset < 0 || a.First > b.Last || b.First > a.Last ||
+				a.Offset+a.Shape.Bytes(a.DType) <= b.Offset || b.Offset+b.Shape.Bytes(b.DType) <= a.Offset
+			require.True(t, apart, "%s and %s overlap", a.Name, b.Name)
+		}
+	}
+}
+
+func TestLowerKeepsTheMeaningOfRandomNetworks(t *testing.T) {
+	for seed := range uint64(1500) {
+		requireLowersRight(t, randomNetwork(seed), seed)
+	}
+}
+
+func FuzzLower(f *testing.F) {
+	f.Add(uint64(1))
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		requireLowersRight(t, randomNetwork(seed), seed)
+	})
+}

@@ -1,0 +1,180 @@
+package bcnn_test
+
+import (
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+// interpret executes a network layer by layer in float64, on plain values and
+// from the definitions alone. It knows nothing of plans, thresholds or packed
+// activations: the oracle of Lower.
+func interpret(n *bcnn.Network, shapes []bcnn.Shape, input []float64) []float64 {
+	outputs := make([][]float64, len(n.Layers))
+	for i, l := range n.Layers {
+		in := make([][]float64, len(l.Inputs))
+		inShape := make([]bcnn.Shape, len(l.Inputs))
+		for j, s := range l.Inputs {
+			if s == bcnn.NetworkInput {
+				in[j], inShape[j] = input, n.Input.Shape
+			} else {
+				in[j], inShape[j] = outputs[s], shapes[s]
+			}
+		}
+		outputs[i] = apply(l.Op, in, inShape[0], shapes[i])
+	}
+	return outputs[len(outputs)-1]
+}
+
+func pick(v []float32, c int, empty float64) float64 {
+	switch len(v) {
+	case 0:
+		return empty
+	case 1:
+		return float64(v[0])
+	}
+	return float64(v[c])
+}
+
+func each(x []float64, channels int, f func(c int, v float64) float64) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = f(i%channels, v)
+	}
+	return out
+}
+
+func apply(op bcnn.Op, in [][]float64, s, out bcnn.Shape) []float64 {
+	x := in[0]
+	pixel := func(y, xx, c int) float64 { return x[(y*s.W+xx)*s.C+c] }
+	switch op := op.(type) {
+	case bcnn.BatchNorm:
+		return each(x, s.C, func(c int, v float64) float64 {
+			return (v-float64(op.Mean[c]))*float64(op.Gamma[c])/math.Sqrt(float64(op.Var[c])+float64(op.Epsilon)) + float64(op.Beta[c])
+		})
+	case bcnn.Affine:
+		return each(x, s.C, func(c int, v float64) float64 { return v*pick(op.Scale, c, 1) + pick(op.Bias, c, 0) })
+	case bcnn.Sign:
+		return each(x, s.C, func(_ int, v float64) float64 {
+			if v > 0 || v == 0 && op.Zero == bcnn.ZeroIsPlus {
+				return 1
+			}
+			return -1
+		})
+	case bcnn.ReLU:
+		return each(x, s.C, func(_ int, v float64) float64 { return math.Max(v, 0) })
+	case bcnn.Flatten, bcnn.Softmax:
+		return x
+	case bcnn.Add:
+		sum := make([]float64, len(x))
+		for i := range sum {
+			sum[i] = x[i] + in[1][i]
+		}
+		return sum
+	case bcnn.Binarize:
+		sign := make([]float64, 0, out.Values())
+		luma := func(y, xx int) float64 {
+			y, xx = min(max(y, 0), s.H-1), min(max(xx, 0), s.W-1)
+			if s.C == 1 {
+				return pixel(y, xx, 0)
+			}
+			return math.Floor((77*pixel(y, xx, 0) + 150*pixel(y, xx, 1) + 29*pixel(y, xx, 2)) / 256)
+		}
+		lo, hi := math.Inf(1), math.Inf(-1)
+		for _, v := range x {
+			lo, hi = math.Min(lo, v), math.Max(hi, v)
+		}
+		for y := range s.H {
+			for xx := range s.W {
+				for c := range out.C {
+					var bit bool
+					switch op.Scheme {
+					case bcnn.SchemeThreshold:
+						bit = pixel(y, xx, c) >= float64(op.Thresholds[c])
+					case bcnn.SchemeGrey:
+						bit = luma(y, xx) >= float64(op.Thresholds[0])
+					case bcnn.SchemeLBP:
+						step := [][2]int{{-1, -1}, {0, 1}, {1, -1}}[c]
+						bit = luma(y+step[0], xx+step[1]) > luma(y, xx)
+					case bcnn.SchemeMinMax:
+						bit = hi > lo && 254*(pixel(y, xx, c)-lo)/(hi-lo)-127 > 0
+					}
+					v := -1.0
+					if bit {
+						v = 1
+					}
+					sign = append(sign, v)
+				}
+			}
+		}
+		return sign
+	case bcnn.Dense:
+		sums := make([]float64, op.Out)
+		for o := range sums {
+			sums[o] = pick(op.Bias, o, 0)
+			for k, v := range x {
+				if op.Weights.Binary() {
+					words := bits.Words(len(x))
+					sums[o] += v * float64(bits.At(op.Weights.Bits[o*words:][:words], k))
+				} else {
+					sums[o] += v * float64(op.Weights.F32[o*len(x)+k])
+				}
+			}
+		}
+		return sums
+	case bcnn.Conv2D, bcnn.MaxPool:
+		return slide(op, x, s, out)
+	}
+	return nil
+}
+
+func slide(op bcnn.Op, x []float64, s, out bcnn.Shape) []float64 {
+	conv, isConv := op.(bcnn.Conv2D)
+	w := conv.Window
+	if pool, ok := op.(bcnn.MaxPool); ok {
+		w = pool.Window
+	}
+	sh, sw, dh, dw := max(w.StrideH, 1), max(w.StrideW, 1), max(w.DilationH, 1), max(w.DilationW, 1)
+	groups := max(conv.Groups, 1)
+	result := make([]float64, 0, out.Values())
+	for oy := range out.H {
+		for ox := range out.W {
+			for o := range out.C {
+				acc := math.Inf(-1)
+				group := s.C / groups
+				first := o
+				if isConv {
+					acc = pick(conv.Bias, o, 0)
+					first = o / (conv.Out / groups) * group
+				}
+				for ky := range w.KH {
+					for kx := range w.KW {
+						y, xx := oy*sh-w.Pad.Top+ky*dh, ox*sw-w.Pad.Left+kx*dw
+						inside := y >= 0 && y < s.H && xx >= 0 && xx < s.W
+						if !isConv {
+							if inside {
+								acc = math.Max(acc, x[(y*s.W+xx)*s.C+o])
+							}
+							continue
+						}
+						for c := range group {
+							v := float64(conv.PadValue)
+							if inside {
+								v = x[(y*s.W+xx)*s.C+first+c]
+							}
+							row := (o*w.KH+ky)*w.KW + kx
+							if conv.Weights.Binary() {
+								acc += v * float64(bits.At(conv.Weights.Bits[row*bits.Words(group):], c))
+							} else {
+								acc += v * float64(conv.Weights.F32[row*group+c])
+							}
+						}
+					}
+				}
+				result = append(result, acc)
+			}
+		}
+	}
+	return result
+}

@@ -1,0 +1,186 @@
+package bcnn_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+func kinds(p *bcnn.Plan) []string {
+	var k []string
+	for _, s := range p.Steps {
+		k = append(k, s.Kind()+" "+s.Name)
+	}
+	return k
+}
+
+func TestLowerFuses(t *testing.T) {
+	p, err := bcnn.Lower(small())
+	require.NoError(t, err)
+	require.Equal(t, []string{"binarize binarize", "conv conv+pool+bn+sign", "dense dense"}, kinds(p))
+	require.True(t, p.Softmax)
+	require.Equal(t, bcnn.Shape{H: 1, W: 1, C: 2}, p.OutputShape())
+	require.Equal(t, bcnn.Shape{H: 3, W: 3, C: 2}, p.Tensors[p.Steps[1].Out].Shape)
+
+	p, err = bcnn.LowerUnfused(small())
+	require.NoError(t, err)
+	require.Equal(t, []string{"binarize binarize", "conv conv", "sign bn+sign", "maxpool pool", "dense dense"}, kinds(p))
+}
+
+func TestLowerKeepsBytesExactWhereTheZeroIsAByte(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		scale []bcnn.Affine
+		zero  uint8
+		why   string
+	}{
+		{"plain", nil, 0, ""},
+		{"minus 128, over 64", []bcnn.Affine{{Bias: []float32{-128}}, {Scale: []float32{1.0 / 64}}}, 128, ""},
+		{"over 255", []bcnn.Affine{{Scale: []float32{1.0 / 255}}}, 0, ""},
+		{"negative", []bcnn.Affine{{Scale: []float32{-2}, Bias: []float32{510}}}, 255, ""},
+		{"half", []bcnn.Affine{{Scale: []float32{2}, Bias: []float32{-255}}}, 0, "not one integer"},
+		{"not a byte", []bcnn.Affine{{Bias: []float32{1}}}, 0, "not a byte"},
+		{"scales differ", []bcnn.Affine{{Scale: []float32{1, 2, 1}}}, 0, "differently"},
+		{"zeros differ", []bcnn.Affine{{Bias: []float32{-1, -2, -1}}}, 0, "one integer"},
+		{"constant", []bcnn.Affine{{Scale: []float32{0}}}, 0, "scale of the input is 0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := small()
+			n.Layers = nil
+			for i, a := range c.scale {
+				n.Append("scale"+string(rune('a'+i)), a)
+			}
+			n.Append("conv", bcnn.Conv2D{Window: bcnn.Window{KH: 6, KW: 6}, Out: 2, Weights: bcnn.Weights{Bits: make([]uint64, 72)}})
+			p, err := bcnn.Lower(n)
+			require.NoError(t, err)
+			conv := p.Steps[len(p.Steps)-1].Op.(*bcnn.ConvStep)
+			report := bcnn.Summarize(n, p)
+			require.Len(t, report, 1)
+			require.Equal(t, c.why == "", report[0].Binary)
+			require.EqualValues(t, 216, report[0].Params)
+			require.EqualValues(t, 864, report[0].BytesFloat)
+			require.EqualValues(t, 576, report[0].BytesStored)
+			require.EqualValues(t, 216, report[0].MACs)
+			if c.why == "" {
+				require.Len(t, p.Steps, 1)
+				require.Equal(t, c.zero, conv.ZeroPoint)
+				require.Nil(t, conv.F32)
+			} else {
+				require.ErrorContains(t, errorString(conv.WhyFloat), c.why)
+				require.Len(t, conv.F32, 216)
+			}
+		})
+	}
+}
+
+type errorString string
+
+func (e errorString) Error() string { return string(e) }
+
+// A threshold on float32 sums must sit on the very value where the network's
+// own arithmetic changes sign.
+func TestFloatThresholdIsTheFirstValueOfTheOtherSign(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	f := func() float32 { return float32(rng.NormFloat64()) }
+	const channels = 200
+	bn := bcnn.BatchNorm{Epsilon: 1e-5}
+	for range channels {
+		bn.Gamma, bn.Beta = append(bn.Gamma, f()), append(bn.Beta, f())
+		bn.Mean, bn.Var = append(bn.Mean, f()), append(bn.Var, f()*f()+1)
+	}
+	for i := range bn.Var {
+		bn.Var[i] = max(bn.Var[i], 0.1)
+	}
+	n := &bcnn.Network{Name: "bn", Input: bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: channels}, DType: bcnn.Float32}}
+	n.Append("bn", bn)
+	n.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsMinus})
+	p, err := bcnn.Lower(n)
+	require.NoError(t, err)
+	threshold := p.Steps[0].Op.(*bcnn.SignStep).Threshold
+	for c, cut := range threshold.F32 {
+		positive := func(x float32) bool {
+			y := (float64(x)-float64(bn.Mean[c]))*(float64(bn.Gamma[c])/math.Sqrt(float64(bn.Var[c])+float64(bn.Epsilon))) + float64(bn.Beta[c])
+			return y > 0
+		}
+		flip := threshold.Flip[c/64]>>(c%64)&1 == 1
+		require.Equal(t, bn.Gamma[c] < 0, flip)
+		require.Equal(t, !flip, positive(cut), "channel %d", c)
+		require.Equal(t, flip, positive(math.Nextafter32(cut, float32(math.Inf(-1)))), "channel %d", c)
+	}
+}
+
+func TestConstantChannels(t *testing.T) {
+	n := small()
+	n.Layers[3].Op = bcnn.BatchNorm{Gamma: []float32{0, 0}, Beta: []float32{1, 0}, Mean: []float32{9, 9}, Var: []float32{1, 1}}
+	p, err := bcnn.Lower(n)
+	require.NoError(t, err)
+	require.Equal(t, []int32{math.MinInt32, math.MaxInt32}, p.Steps[1].Op.(*bcnn.ConvStep).Threshold.I32)
+}
+
+func TestLowerDoesNotChangeTheNetwork(t *testing.T) {
+	n := small()
+	n.Layers[3].Op = bcnn.BatchNorm{Gamma: []float32{-1, -1}, Beta: []float32{1, 0}, Mean: []float32{9, 9}, Var: []float32{1, 1}}
+	n.Layers[2], n.Layers[3] = n.Layers[3], n.Layers[2]
+	n.Layers[2].Inputs, n.Layers[3].Inputs = []int{1}, []int{2}
+	p, err := bcnn.Lower(n)
+	require.NoError(t, err)
+	weights := p.Steps[1].Op.(*bcnn.ConvStep).Bits
+	require.EqualValues(t, 7, weights[0], "the filter is complemented, its padding stays 0")
+	require.Zero(t, n.Layers[1].Op.(bcnn.Conv2D).Weights.Bits[0])
+}
+
+func TestSumsThatOverflowAreRefused(t *testing.T) {
+	n := &bcnn.Network{Name: "wide", Input: bcnn.Input{Shape: bcnn.Shape{H: 1 << 12, W: 1 << 12, C: 1}, DType: bcnn.Uint8}}
+	n.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: make([]uint64, bits.Words(1<<24))}})
+	_, err := bcnn.Lower(n)
+	require.ErrorContains(t, err, "dense")
+	require.ErrorContains(t, err, "exceed")
+	_, err = bcnn.LowerUnfused(small())
+	require.NoError(t, err)
+}
+
+func TestArenaKeepsLiveBuffersApart(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 9))
+	for range 300 {
+		items := make([]bcnn.Lifetime, rng.IntN(20))
+		for i := range items {
+			first := rng.IntN(20)
+			items[i] = bcnn.Lifetime{First: first, Last: first + rng.IntN(6), Bytes: int64(rng.IntN(1000))}
+		}
+		offsets, total := bcnn.Arena(items)
+		for i, a := range items {
+			require.Zero(t, offsets[i]%64)
+			require.LessOrEqual(t, offsets[i]+a.Bytes, total)
+			for j, b := range items[:i] {
+				apart := a.First > b.Last || b.First > a.Last ||
+					offsets[i]+a.Bytes <= offsets[j] || offsets[j]+b.Bytes <= offsets[i]
+				require.True(t, apart, "%v at %d and %v at %d", a, offsets[i], b, offsets[j])
+			}
+		}
+	}
+	// A chain of equal buffers needs just two.
+	var chain []bcnn.Lifetime
+	for i := range 10 {
+		chain = append(chain, bcnn.Lifetime{First: i, Last: i + 1, Bytes: 640})
+	}
+	_, total := bcnn.Arena(chain)
+	require.EqualValues(t, 1280, total)
+}
+
+func TestProbabilities(t *testing.T) {
+	p := bcnn.Probabilities([]float32{1000, 1000, -1000})
+	require.Equal(t, []float64{0.5, 0.5, 0}, p)
+	require.InDelta(t, 0.7310585786300049, bcnn.Probabilities([]float32{1, 0})[0], 1e-15)
+}
+
+func TestLuma(t *testing.T) {
+	require.EqualValues(t, 255, bcnn.Luma(255, 255, 255))
+	require.EqualValues(t, 76, bcnn.Luma(255, 0, 0))
+	require.EqualValues(t, 149, bcnn.Luma(0, 255, 0))
+	require.EqualValues(t, 28, bcnn.Luma(0, 0, 255))
+}
