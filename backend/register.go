@@ -1,0 +1,160 @@
+package backend
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// EnvDevice is the environment variable that names the device where a program
+// is not told one.
+const EnvDevice = "BCNN_DEVICE"
+
+var registry struct {
+	sync.Mutex
+	backends []Backend
+}
+
+// Register makes a backend known to Backends, Devices and Open. It takes the
+// place of an earlier one with the same name.
+func Register(b Backend) {
+	registry.Lock()
+	defer registry.Unlock()
+	registry.backends = slices.DeleteFunc(registry.backends, func(old Backend) bool { return old.Name() == b.Name() })
+	registry.backends = append(registry.backends, b)
+	slices.SortFunc(registry.backends, func(x, y Backend) int { return cmp.Compare(x.Name(), y.Name()) })
+}
+
+// Backends returns all registered backends in the order of their names, those
+// included whose Devices will say why they are not available.
+func Backends() []Backend {
+	registry.Lock()
+	defer registry.Unlock()
+	return slices.Clone(registry.backends)
+}
+
+// Unavailable returns a backend without devices, to be registered where a build
+// lacks the real one. The reason completes the sentence "it is not available: …".
+func Unavailable(name, reason string) Backend { return unavailable{name, reason} }
+
+type unavailable struct{ name, reason string }
+
+func (u unavailable) Name() string { return u.name }
+
+func (u unavailable) Devices() ([]Device, error) {
+	return nil, fmt.Errorf("%w: %s", ErrUnavailable, u.reason)
+}
+
+// Devices returns the devices of all backends, in the order of their backends'
+// names.
+func Devices() []Device {
+	var all []Device
+	for _, b := range Backends() {
+		if devices, err := b.Devices(); err == nil {
+			all = append(all, devices...)
+		}
+	}
+	return all
+}
+
+// Open returns a device by name:
+//
+//	"auto"              the best device there is
+//	"cuda"              the first device of a backend
+//	"cuda:1"            a certain device of a backend, counted from 0
+//	""                  what the environment variable BCNN_DEVICE says, else "auto"
+//
+// Auto prefers discrete GPUs to integrated ones and those to the CPU, and CUDA
+// to OpenCL. It never picks an emulated device. A device that is asked for by
+// name is opened or an error: nothing takes its place.
+func Open(name string) (Device, error) {
+	asked := name
+	if name == "" {
+		name = os.Getenv(EnvDevice)
+		asked = name + " (from " + EnvDevice + ")"
+	}
+	if name == "" || name == "auto" {
+		return openAuto()
+	}
+	d, err := openNamed(name)
+	if err != nil {
+		return nil, &Error{Device: asked, Op: "open", Err: err}
+	}
+	return d, nil
+}
+
+func openAuto() (Device, error) {
+	var best Device
+	for _, b := range Backends() {
+		devices, err := b.Devices()
+		if err != nil {
+			continue
+		}
+		for _, d := range devices {
+			kind := d.Info().Kind
+			if kind == Emulated || kind == CPU && b.Name() != "cpu" {
+				continue
+			}
+			// Backends come in the order of their names: CUDA before OpenCL.
+			if best == nil || kind < best.Info().Kind {
+				best = d
+			}
+		}
+	}
+	if best == nil {
+		return nil, &Error{Device: "auto", Op: "open", Err: fmt.Errorf("%w: no device; there is %s", ErrUnavailable, inventory())}
+	}
+	return best, nil
+}
+
+func openNamed(name string) (Device, error) {
+	backendName, number, numbered := strings.Cut(name, ":")
+	index := 0
+	if numbered {
+		var err error
+		index, err = strconv.Atoi(number)
+		if err != nil || index < 0 || number != strconv.Itoa(index) {
+			return nil, fmt.Errorf("%q is no device number; there is %s", number, inventory())
+		}
+	}
+	for _, b := range Backends() {
+		if b.Name() != backendName {
+			continue
+		}
+		devices, err := b.Devices()
+		if err != nil {
+			return nil, err
+		}
+		if index >= len(devices) {
+			return nil, fmt.Errorf("%w: backend %s has %d devices; there is %s", ErrUnavailable, backendName, len(devices), inventory())
+		}
+		return devices[index], nil
+	}
+	return nil, fmt.Errorf("%w: unknown backend; there is %s", ErrUnavailable, inventory())
+}
+
+// inventory lists what can be opened, and why the rest cannot.
+func inventory() string {
+	var items []string
+	for _, b := range Backends() {
+		devices, err := b.Devices()
+		if err == nil && len(devices) == 0 {
+			err = errors.New("no devices")
+		}
+		if err != nil {
+			items = append(items, fmt.Sprintf("%s (%v)", b.Name(), err))
+		}
+		for _, d := range devices {
+			items = append(items, fmt.Sprintf("%s (%s)", d.Info().ID, d.Info().Name))
+		}
+	}
+	if len(items) == 0 {
+		return "no backend: import github.com/bitcnn/bitcnn/backend/all"
+	}
+	return strings.Join(items, ", ")
+}

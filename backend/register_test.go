@@ -1,0 +1,159 @@
+package backend
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+type fakeDevice struct{ info Info }
+
+func (d fakeDevice) Info() Info { return d.info }
+
+func (d fakeDevice) Compile(*bcnn.Plan, Options) (Executable, error) {
+	return nil, ErrUnsupported
+}
+
+type fakeBackend struct {
+	name  string
+	kinds []Kind
+}
+
+func (b fakeBackend) Name() string { return b.name }
+
+func (b fakeBackend) Devices() ([]Device, error) {
+	var devices []Device
+	for i, k := range b.kinds {
+		devices = append(devices, fakeDevice{Info{ID: fmt.Sprintf("%s:%d", b.name, i), Name: "a " + k.String(), Kind: k}})
+	}
+	return devices, nil
+}
+
+// withBackends replaces the registry for the time of a test.
+func withBackends(t *testing.T, backends ...Backend) {
+	saved := registry.backends
+	registry.backends = nil
+	t.Cleanup(func() { registry.backends = saved })
+	t.Setenv(EnvDevice, "")
+	for _, b := range backends {
+		Register(b)
+	}
+}
+
+func TestOpenAutoPrefers(t *testing.T) {
+	cpu := fakeBackend{"cpu", []Kind{CPU}}
+	for _, c := range []struct {
+		name     string
+		backends []Backend
+		want     string
+	}{
+		{"the CPU alone", []Backend{cpu}, "cpu:0"},
+		{"integrated GPU to CPU", []Backend{cpu, fakeBackend{"opencl", []Kind{IntegratedGPU}}}, "opencl:0"},
+		{"discrete to integrated", []Backend{cpu, fakeBackend{"opencl", []Kind{IntegratedGPU, DiscreteGPU}}}, "opencl:1"},
+		{"discrete on OpenCL to integrated on CUDA", []Backend{fakeBackend{"opencl", []Kind{DiscreteGPU}}, fakeBackend{"cuda", []Kind{IntegratedGPU}}}, "opencl:0"},
+		{"CUDA to OpenCL", []Backend{fakeBackend{"opencl", []Kind{DiscreteGPU}}, cpu, fakeBackend{"cuda", []Kind{DiscreteGPU}}}, "cuda:0"},
+		{"the CPU to an emulated GPU", []Backend{fakeBackend{"cuda", []Kind{Emulated}}, cpu}, "cpu:0"},
+		{"the CPU to itself through OpenCL", []Backend{fakeBackend{"opencl", []Kind{CPU}}, cpu}, "cpu:0"},
+		{"what is available", []Backend{Unavailable("cuda", "no driver"), cpu}, "cpu:0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			withBackends(t, c.backends...)
+			for _, name := range []string{"auto", ""} {
+				d, err := Open(name)
+				require.NoError(t, err)
+				require.Equal(t, c.want, d.Info().ID)
+			}
+		})
+	}
+}
+
+func TestOpenAutoFindsNothing(t *testing.T) {
+	withBackends(t)
+	_, err := Open("auto")
+	require.ErrorIs(t, err, ErrUnavailable)
+	require.ErrorContains(t, err, "backend/all")
+
+	withBackends(t, fakeBackend{"opencl", []Kind{CPU}}, fakeBackend{"cuda", []Kind{Emulated}}, Unavailable("x", "no driver"))
+	_, err = Open("auto")
+	require.ErrorIs(t, err, ErrUnavailable)
+	require.ErrorContains(t, err, "no driver")
+}
+
+func TestOpenByName(t *testing.T) {
+	withBackends(t,
+		fakeBackend{"cpu", []Kind{CPU}},
+		fakeBackend{"cuda", []Kind{DiscreteGPU, Emulated}},
+		fakeBackend{"empty", nil},
+		Unavailable("opencl", "libOpenCL is missing"))
+	for name, want := range map[string]string{
+		"cpu": "cpu:0", "cpu:0": "cpu:0", "cuda": "cuda:0", "cuda:0": "cuda:0", "cuda:1": "cuda:1",
+	} {
+		d, err := Open(name)
+		require.NoError(t, err)
+		require.Equal(t, want, d.Info().ID)
+	}
+	for name, want := range map[string]string{
+		"cpu:1":    "backend cpu has 1 devices",
+		"cuda:2":   "cuda:1 (a emulated)",
+		"opencl":   "libOpenCL is missing",
+		"opencl:0": "libOpenCL is missing",
+		"empty":    "no devices",
+		"vulkan":   "cpu:0 (a CPU), cuda:0 (a discrete GPU)",
+		"CPU":      "unknown backend",
+		"cpu:":     `"" is no device number`,
+		"cpu:-1":   `"-1" is no device number`,
+		"cpu:+0":   `"+0" is no device number`,
+		"cpu:x":    "no device number",
+		"cpu:0:0":  "no device number",
+		":0":       "unknown backend",
+	} {
+		_, err := Open(name)
+		require.ErrorContains(t, err, want, name)
+		require.ErrorContains(t, err, name+": open: ")
+		var e *Error
+		require.True(t, errors.As(err, &e))
+	}
+	_, err := Open("opencl")
+	require.ErrorIs(t, err, ErrUnavailable)
+	_, err = Open("vulkan")
+	require.ErrorIs(t, err, ErrUnavailable)
+}
+
+func TestOpenReadsTheEnvironment(t *testing.T) {
+	withBackends(t, fakeBackend{"cpu", []Kind{CPU}}, fakeBackend{"cuda", []Kind{DiscreteGPU}})
+	t.Setenv(EnvDevice, "cpu")
+	d, err := Open("")
+	require.NoError(t, err)
+	require.Equal(t, "cpu:0", d.Info().ID)
+	d, err = Open("auto")
+	require.NoError(t, err)
+	require.Equal(t, "cuda:0", d.Info().ID)
+
+	t.Setenv(EnvDevice, "npu")
+	_, err = Open("")
+	require.ErrorContains(t, err, "npu (from BCNN_DEVICE): open: ")
+}
+
+func TestRegisterReplacesAndSorts(t *testing.T) {
+	withBackends(t, fakeBackend{"opencl", nil}, Unavailable("cuda", "not part of this build"), fakeBackend{"cpu", []Kind{CPU}})
+	Register(fakeBackend{"cuda", []Kind{DiscreteGPU}})
+	var names []string
+	for _, b := range Backends() {
+		names = append(names, b.Name())
+	}
+	require.Equal(t, []string{"cpu", "cuda", "opencl"}, names)
+	require.Len(t, Devices(), 2)
+}
+
+func TestUnavailableSaysWhy(t *testing.T) {
+	b := Unavailable("cuda", "not part of this build")
+	require.Equal(t, "cuda", b.Name())
+	devices, err := b.Devices()
+	require.Empty(t, devices)
+	require.ErrorIs(t, err, ErrUnavailable)
+	require.EqualError(t, err, "not available: not part of this build")
+}
