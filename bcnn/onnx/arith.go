@@ -1,0 +1,138 @@
+package onnx
+
+import (
+	"errors"
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// arithmetic imports Add, Sub, Mul, Div, Max, Min and Pow.
+func (im *importer) arithmetic(n *node) (result, error) {
+	operands, err := im.operands(n, 2)
+	if err != nil {
+		return result{}, err
+	}
+	if r, ok, err := im.pointwise(n, operands, im.binary(n.opType)); ok || err != nil {
+		return r, err
+	}
+	a, b := operands[0], operands[1]
+	for _, o := range operands {
+		if o.typ() != typeFloat {
+			return result{}, errors.New("arithmetic on computed values of " + o.typ().String() + " is not supported: Cast to FLOAT first")
+		}
+	}
+	switch {
+	case a.value != nil && b.value != nil:
+		return im.sum(n, a.value, b.value)
+	case a.value != nil:
+		return im.withConstant(n, a.value, b.constant, false)
+	}
+	return im.withConstant(n, b.value, a.constant, true)
+}
+
+// sum is the sum or the difference of two values.
+func (im *importer) sum(n *node, a, b *value) (result, error) {
+	if n.opType != "Add" && n.opType != "Sub" {
+		return result{}, errors.New("of two computed tensors only the sum or difference is supported")
+	}
+	a, err := im.settle(a)
+	if err != nil {
+		return result{}, err
+	}
+	if b, err = im.settle(b); err != nil {
+		return result{}, err
+	}
+	if a.shape != b.shape || !a.view.equal(b.view) {
+		return result{}, errors.New("two computed tensors must have the same dimensions, in the same order in memory")
+	}
+	if n.opType == "Sub" {
+		b = im.emit(n, "/negative", bcnn.Affine{Scale: []float32{-1}}, b.shape, b)
+	}
+	return result{value: im.emit(n, "", bcnn.Add{}, a.shape, a, b)}, nil
+}
+
+// withConstant is an operator between a value and a constant, which stands
+// first if swapped is set.
+func (im *importer) withConstant(n *node, v *value, t *tensor, swapped bool) (result, error) {
+	if n.opType == "Max" || n.opType == "Min" {
+		if t.len() != 1 {
+			return result{}, errors.New("limits per channel are not supported")
+		}
+		if n.opType == "Max" {
+			return im.clipValue(n, v, t.at(0), math.Inf(1))
+		}
+		return im.clipValue(n, v, math.Inf(-1), t.at(0))
+	}
+	v, err := im.settle(v)
+	if err != nil {
+		return result{}, err
+	}
+	v, list, err := im.broadcast(v, t, n)
+	if err != nil {
+		return result{}, err
+	}
+	negative := make([]float32, len(list))
+	neutral := map[string]float32{"Mul": 1, "Div": 1}[n.opType]
+	idle := !swapped || n.opType == "Add" || n.opType == "Mul"
+	for i, c := range list {
+		negative[i] = -c
+		idle = idle && c == neutral
+	}
+	if idle {
+		return result{value: v.with(n)}, nil
+	}
+	var op bcnn.Op
+	switch {
+	case n.opType == "Add":
+		op = bcnn.Affine{Bias: list}
+	case n.opType == "Sub" && swapped:
+		op = bcnn.Affine{Scale: []float32{-1}, Bias: list}
+	case n.opType == "Sub":
+		op = bcnn.Affine{Bias: negative}
+	case n.opType == "Mul":
+		op = bcnn.Affine{Scale: list}
+	case n.opType == "Div" && !swapped:
+		if op, err = im.quotient(v, list); err != nil {
+			return result{}, err
+		}
+	default:
+		return result{}, errors.New("this operator is not supported with a computed operand here")
+	}
+	return result{value: im.emit(n, "", op, v.shape, v)}, nil
+}
+
+// quotient returns the division by constants: by powers of two a scale, by
+// others a batch norm of variance c², whose square root and quotient are taken
+// in float64, or where c² is no float32 the scale 1/c in float32.
+func (im *importer) quotient(v *value, list []float32) (bcnn.Op, error) {
+	scale := make([]float32, len(list))
+	powers, squares := true, true
+	for i, c := range list {
+		x := float64(c)
+		scale[i] = float32(1 / x)
+		if c == 0 || math.IsInf(float64(scale[i]), 0) {
+			return nil, errors.New("division by 0")
+		}
+		powers = powers && float64(scale[i])*x == 1
+		square := float64(float32(x * x))
+		squares = squares && square == x*x && square > 0
+	}
+	if powers || !squares {
+		return bcnn.Affine{Scale: scale}, nil
+	}
+	channels := v.shape.C
+	if err := im.charge(16 * int64(channels)); err != nil {
+		return nil, err
+	}
+	norm := bcnn.BatchNorm{
+		Gamma: make([]float32, channels), Beta: make([]float32, channels),
+		Mean: make([]float32, channels), Var: make([]float32, channels),
+	}
+	for k := range channels {
+		c := list[k%len(list)]
+		norm.Gamma[k] = float32(math.Copysign(1, float64(c)))
+		norm.Var[k] = c * c
+	}
+	return norm, nil
+}

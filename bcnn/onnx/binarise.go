@@ -1,0 +1,551 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// Binarisation has no operator of its own in ONNX. Exporters compose it of
+// comparisons, Sign, Where, Cast and arithmetic, for instance
+//
+//	Where(x ≥ 0, 1, −1)           +1 at 0
+//	Where(Less(x, 0), −1, 1)      +1 at 0
+//	Where(x > 0, 1, −1)           −1 at 0
+//	2·Cast(x > 0) − 1             −1 at 0
+//	2·Round(Clip(x/2 + ½)) − 1    −1 at 0: Round takes ½ to the even 0
+//	Sign(Sign(x) + 0.1)           +1 at 0
+//	BipolarQuant(x, scale)        +scale at 0
+//	Sign(x)                       0 at 0, see Options.SignOfZero
+//
+// All of them are step functions of x: constant below a threshold, at it, and
+// above it. So no pattern is matched. The first operator that makes a step
+// gives a step value, every operator on a step maps its three constants, and a
+// layer that reads it finds −1, ±1 and +1, whichever way they came about.
+type step struct {
+	base       *value  // settled
+	t          *tensor // the threshold, a scalar or broadcast to base
+	lo, at, hi *tensor // the values where base < t, = t, > t
+}
+
+func (s *step) comparable(r *step) bool {
+	equal := func(a, b *tensor) bool {
+		return a.typ == b.typ && slices.Equal(a.dims, b.dims) &&
+			slices.Equal(a.f32, b.f32) && slices.Equal(a.f64, b.f64) && slices.Equal(a.i64, b.i64)
+	}
+	return s.base.layer == r.base.layer && s.base.view.equal(r.base.view) && equal(s.t, r.t)
+}
+
+// pointwise evaluates an operator whose operands are constants, or constants
+// and steps of the same value. ok is false where there is another operand.
+func (im *importer) pointwise(n *node, operands []result, f pointFunc) (r result, ok bool, err error) {
+	var first *value
+	for _, o := range operands {
+		switch {
+		case o.value == nil:
+		case o.value.step == nil, first != nil && !first.step.comparable(o.value.step):
+			return result{}, false, nil
+		case first == nil:
+			first = o.value
+		}
+	}
+	apply := func(pick func(*step) *tensor) (*tensor, error) {
+		args := make([]*tensor, len(operands))
+		for i, o := range operands {
+			if args[i] = o.constant; o.value != nil {
+				args[i] = pick(o.value.step)
+			}
+		}
+		return f(args)
+	}
+	if first == nil {
+		t, err := apply(nil)
+		return result{constant: t}, true, err
+	}
+	s := *first.step
+	for _, part := range []struct {
+		to   **tensor
+		pick func(*step) *tensor
+	}{
+		{&s.lo, func(s *step) *tensor { return s.lo }},
+		{&s.at, func(s *step) *tensor { return s.at }},
+		{&s.hi, func(s *step) *tensor { return s.hi }},
+	} {
+		if *part.to, err = apply(part.pick); err != nil {
+			return result{}, true, err
+		}
+	}
+	v := first.with(n)
+	v.step, v.typ = &s, s.lo.typ
+	return result{value: v}, true, nil
+}
+
+// threshold makes a step of a value at t.
+func (im *importer) threshold(n *node, v *value, t, lo, at, hi *tensor) (result, error) {
+	if t.typ != v.typ {
+		return result{}, fmt.Errorf("operands of %v and %v", v.typ, t.typ)
+	}
+	base := v
+	if c := v.clip; c != nil {
+		inside := t.len() > 0
+		for i := range t.len() {
+			inside = inside && c.lo < t.at(i) && t.at(i) < c.hi
+		}
+		if !inside {
+			// At a bound of the clip, below or above it does not exist.
+			if t.len() != 1 || t.at(0) != c.lo && t.at(0) != c.hi {
+				return result{}, fmt.Errorf("the threshold lies outside the range of %v", c.node)
+			}
+			if t.at(0) == c.lo {
+				lo = at
+			}
+			if t.at(0) == c.hi {
+				hi = at
+			}
+		}
+		base = v.with(v.node)
+		base.clip = nil
+	}
+	base, err := im.settle(base)
+	if err != nil {
+		return result{}, err
+	}
+	out := base.with(n)
+	out.typ, out.signs = lo.typ, false
+	out.step = &step{base: base, t: t, lo: lo, at: at, hi: hi}
+	return result{value: out}, nil
+}
+
+// settleSigns makes a Sign layer of a step. Padding and the gain of ±gain
+// values stay pending.
+func (im *importer) settleSigns(v *value) (*value, error) {
+	switch {
+	case v.clip != nil:
+		return nil, fmt.Errorf("%v is only possible right before a binarisation, or as a ReLU", v.clip.node)
+	case v.step == nil:
+		return v, nil
+	case v.signed != nil:
+		return v.signed, nil
+	}
+	if err := v.real(); err != nil {
+		return nil, err
+	}
+	out, err := im.signLayer(v)
+	if err != nil && v.node != nil {
+		err = fmt.Errorf("the binarisation at %v: %w", v.node, err)
+	}
+	v.signed = out
+	return out, err
+}
+
+// settle returns a value with nothing pending.
+func (im *importer) settle(v *value) (*value, error) {
+	v, err := im.settleSigns(v)
+	switch {
+	case err != nil:
+		return nil, err
+	case v.pad != nil:
+		return nil, v.pad.error()
+	case v.gain == 0:
+		return v, nil
+	case v.plain != nil:
+		return v.plain, nil
+	}
+	v.plain = im.emit(v.node, "/gain", bcnn.Affine{Scale: []float32{v.gain}}, v.shape, v)
+	return v.plain, nil
+}
+
+// signLayer emits the layers of a step: the difference to the threshold,
+// negated where the step falls, its sign, and the scale of the result.
+func (im *importer) signLayer(v *value) (*value, error) {
+	s := v.step
+	in, lists, err := im.stepLists(s)
+	if err != nil {
+		return nil, err
+	}
+	at := func(k, c int) float64 {
+		if len(lists[k]) == 1 {
+			return float64(lists[k][0])
+		}
+		return float64(lists[k][c])
+	}
+	channels := 1 // how many have values of their own
+	for _, l := range lists {
+		channels = max(channels, len(l))
+	}
+	if err := im.charge(16 * int64(channels)); err != nil {
+		return nil, err
+	}
+	direction, offset := make([]float32, channels), make([]float32, channels)
+	scale, shift := make([]float32, channels), make([]float32, channels)
+	rule := bcnn.ZeroRule(0)
+	plainInput, plainOutput, uniform := true, true, true
+	for c := range channels {
+		t, lo, mid, hi := at(0, c), at(1, c), at(2, c), at(3, c)
+		if mid != lo && mid != hi {
+			switch im.opts.SignOfZero {
+			case bcnn.ZeroIsPlus:
+				mid = hi
+			case bcnn.ZeroIsMinus:
+				mid = lo
+			default:
+				return nil, fmt.Errorf("it gives %v at its threshold, between %v and %v, which a bit cannot represent: "+
+					"export the sign as Where(x >= 0, 1, -1), or choose a rule with Options.SignOfZero", mid, lo, hi)
+			}
+		}
+		if lo == hi {
+			return nil, fmt.Errorf("it is the constant %v", lo)
+		}
+		direction[c] = 1
+		if lo > hi { // negate the input
+			direction[c], lo, hi = -1, hi, lo
+		}
+		r := bcnn.ZeroIsMinus
+		if mid == hi {
+			r = bcnn.ZeroIsPlus
+		}
+		if rule != 0 && r != rule {
+			return nil, errors.New("its channels differ in the rule for 0")
+		}
+		rule = r
+		offset[c] = float32(-t) * direction[c]
+		scale[c], shift[c] = float32((hi-lo)/2), float32((hi+lo)/2)
+		if scale[c]+shift[c] != float32(hi) || shift[c]-scale[c] != float32(lo) {
+			return nil, fmt.Errorf("its values %v and %v have no exact middle", lo, hi)
+		}
+		plainInput = plainInput && direction[c] == 1 && t == 0
+		plainOutput = plainOutput && scale[c] == 1 && shift[c] == 0
+		uniform = uniform && shift[c] == 0 && scale[c] == scale[0]
+	}
+	if !plainInput {
+		in = im.emit(v.node, "/threshold", bcnn.Affine{Scale: direction, Bias: offset}, in.shape, in)
+	}
+	out := im.emit(v.node, "", bcnn.Sign{Zero: rule}, in.shape, in)
+	out.signs = true
+	switch {
+	case plainOutput:
+	case uniform:
+		out.gain = scale[0]
+	default:
+		out = im.emit(v.node, "/values", bcnn.Affine{Scale: scale, Bias: shift}, out.shape, out)
+	}
+	return out, nil
+}
+
+// stepLists returns the threshold and the three values per channel. A value
+// that was flattened to a vector really becomes one if they vary along it.
+func (im *importer) stepLists(s *step) (in *value, lists [4][]float32, err error) {
+	in = s.base
+	for k, t := range []*tensor{s.t, s.lo, s.at, s.hi} {
+		if !t.typ.real() {
+			f, err := im.cast(typeFloat)([]*tensor{t})
+			if err != nil {
+				return nil, lists, err
+			}
+			t = f
+		}
+		if in, lists[k], err = im.broadcast(in, t, in.node); err != nil {
+			return nil, lists, err
+		}
+	}
+	return in, lists, nil
+}
+
+// broadcast is perChannel for a value that may become a vector for it.
+func (im *importer) broadcast(v *value, t *tensor, n *node) (*value, []float32, error) {
+	list, ok, err := im.perChannel(v, t)
+	if err != nil || ok {
+		return v, list, err
+	}
+	if len(v.view) == 2 && v.shape.Pixels() > 1 {
+		flat := im.flattened(v, n)
+		list, ok, err = im.perChannel(flat, t)
+		v = flat
+	}
+	if err == nil && !ok {
+		err = errors.New("a constant that varies over the height or width of an image is not supported")
+	}
+	return v, list, err
+}
+
+// compare imports the comparisons.
+func (im *importer) compare(n *node) (result, error) {
+	operands, err := im.operands(n, 2)
+	if err != nil {
+		return result{}, err
+	}
+	if r, ok, err := im.pointwise(n, operands, im.binary(n.opType)); ok || err != nil {
+		return r, err
+	}
+	f := binaryOps[n.opType]
+	v, t := operands[0].value, operands[1].constant
+	if v == nil {
+		v, t = operands[1].value, operands[0].constant
+		g := f
+		f = func(x, y float64) float64 { return g(y, x) }
+	}
+	if v == nil || t == nil || n.opType == "And" || n.opType == "Or" || n.opType == "Xor" {
+		return result{}, errors.New("two computed tensors cannot be compared")
+	}
+	return im.threshold(n, v, t, scalar(typeBool, f(-1, 0)), scalar(typeBool, f(0, 0)), scalar(typeBool, f(1, 0)))
+}
+
+// operands returns the first k inputs.
+func (im *importer) operands(n *node, k int) ([]result, error) {
+	if len(n.inputs) != k {
+		return nil, fmt.Errorf("%d inputs, want %d", len(n.inputs), k)
+	}
+	list := make([]result, k)
+	for i := range list {
+		var err error
+		if list[i], err = im.operand(n, i); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func (im *importer) whereNode(n *node) (result, error) {
+	operands, err := im.operands(n, 3)
+	if err != nil {
+		return result{}, err
+	}
+	r, ok, err := im.pointwise(n, operands, im.where)
+	if err == nil && !ok {
+		err = errors.New("only a choice between constants by a comparison with a constant is supported")
+	}
+	return r, err
+}
+
+// unaryNode imports Sign, Round, Not, Neg, Relu and others.
+func (im *importer) unaryNode(n *node) (result, error) {
+	operands, err := im.operands(n, 1)
+	if err != nil {
+		return result{}, err
+	}
+	if r, ok, err := im.pointwise(n, operands, im.unary(n.opType)); ok || err != nil {
+		return r, err
+	}
+	v := operands[0].value
+	if err := v.real(); err != nil {
+		return result{}, err
+	}
+	switch n.opType {
+	case "Sign":
+		return im.threshold(n, v, scalar(v.typ, 0), scalar(v.typ, -1), scalar(v.typ, 0), scalar(v.typ, 1))
+	case "Relu":
+		return im.clipValue(n, v, 0, math.Inf(1))
+	case "Neg":
+		if v, err = im.settle(v); err != nil {
+			return result{}, err
+		}
+		return result{value: im.emit(n, "", bcnn.Affine{Scale: []float32{-1}}, v.shape, v)}, nil
+	case "Round":
+		// One step, if the clip before it leaves just one half-integer h.
+		if c := v.clip; c != nil {
+			h := math.Ceil(c.lo-0.5) + 0.5
+			if c.lo > h-1 && c.hi < h+1 && c.lo < h && c.hi > h {
+				return im.threshold(n, v, scalar(v.typ, h),
+					scalar(v.typ, h-0.5), scalar(v.typ, math.RoundToEven(h)), scalar(v.typ, h+0.5))
+			}
+		}
+		return result{}, errors.New("Round is only supported as a binarisation: behind a Clip to 0 and 1")
+	}
+	return result{}, errors.New("this operator is only supported on constants")
+}
+
+// clipValue limits a value.
+func (im *importer) clipValue(n *node, v *value, lo, hi float64) (result, error) {
+	if err := v.real(); err != nil {
+		return result{}, err
+	}
+	if math.IsNaN(lo) || math.IsNaN(hi) || lo > hi {
+		return result{}, fmt.Errorf("limits %v and %v", lo, hi)
+	}
+	out := v.with(n)
+	if c := v.clip; c != nil {
+		lo, hi = max(lo, min(c.lo, hi)), max(lo, min(c.hi, hi))
+		out.clip = nil
+	}
+	if lo <= -math.MaxFloat32 && hi >= math.MaxFloat32 {
+		return result{value: out}, nil
+	}
+	if lo == 0 && hi >= math.MaxFloat32 {
+		settled, err := im.settle(out)
+		if err != nil {
+			return result{}, err
+		}
+		return result{value: im.emit(n, "", bcnn.ReLU{}, settled.shape, settled)}, nil
+	}
+	settled, err := im.settle(out)
+	if err != nil {
+		return result{}, err
+	}
+	out = settled.with(n)
+	out.clip = &clip{lo, hi, n}
+	return result{value: out}, nil
+}
+
+// clipNode imports Clip, with limits in attributes or inputs.
+func (im *importer) clipNode(n *node) (result, error) {
+	r, err := im.operand(n, 0)
+	if err != nil {
+		return result{}, err
+	}
+	typ := r.typ()
+	limit := func(name string, input int, fallback float64) (float64, error) {
+		f, err := n.float(name, float32(fallback))
+		if err != nil {
+			return 0, err
+		}
+		t, err := im.constant(n, input)
+		switch {
+		case err != nil:
+			return 0, err
+		case t == nil:
+			return float64(f), nil
+		case t.len() != 1:
+			return 0, errors.New("a limit is not a single value")
+		}
+		return t.at(0), nil
+	}
+	lo, err := limit("min", 1, math.Inf(-1))
+	if err != nil {
+		return result{}, err
+	}
+	hi, err := limit("max", 2, math.Inf(1))
+	if err != nil {
+		return result{}, err
+	}
+	clamp := func(args []*tensor) (*tensor, error) {
+		if !typ.real() {
+			return nil, fmt.Errorf("Clip of %v is not supported", typ)
+		}
+		t, err := im.binary("Max")([]*tensor{args[0], scalar(typ, lo)})
+		if err != nil {
+			return nil, err
+		}
+		return im.binary("Min")([]*tensor{t, scalar(typ, hi)})
+	}
+	if r, ok, err := im.pointwise(n, []result{r}, clamp); ok || err != nil {
+		return r, err
+	}
+	return im.clipValue(n, r.value, lo, hi)
+}
+
+// castNode imports Cast. Values are computed in float32; bytes become float
+// exactly.
+func (im *importer) castNode(n *node) (result, error) {
+	r, err := im.operand(n, 0)
+	if err != nil {
+		return result{}, err
+	}
+	to, err := n.int("to", 0)
+	if err != nil {
+		return result{}, err
+	}
+	typ := elemType(to)
+	if r, ok, err := im.pointwise(n, []result{r}, im.cast(typ)); ok || err != nil {
+		return r, err
+	}
+	v := r.value
+	if typ != v.typ && (typ != typeFloat || v.typ != typeUint8) {
+		return result{}, fmt.Errorf("conversion of computed %v to %v is not supported", v.typ, typ)
+	}
+	out := v.with(n)
+	out.typ = typ
+	return result{value: out}, nil
+}
+
+// identity imports Identity and Dropout, which does nothing at inference.
+func (im *importer) identity(n *node) (result, error) {
+	if n.opType == "Dropout" {
+		training, err := im.constant(n, 2)
+		if err != nil {
+			return result{}, err
+		}
+		if training != nil && (training.len() != 1 || training.at(0) != 0) {
+			return result{}, errors.New("it is in training mode")
+		}
+	}
+	r, err := im.operand(n, 0)
+	if r.value != nil {
+		r.value = r.value.with(n)
+	}
+	return r, err
+}
+
+// bipolarQuant imports the QONNX operator.
+func (im *importer) bipolarQuant(n *node) (result, error) {
+	operands, err := im.operands(n, 2)
+	if err != nil {
+		return result{}, err
+	}
+	return im.bipolar(n, operands[0], operands[1].constant)
+}
+
+func (im *importer) bipolar(n *node, x result, scale *tensor) (result, error) {
+	if scale == nil {
+		return result{}, errors.New("the scale must be constant")
+	}
+	if r, ok, err := im.pointwise(n, []result{x, {constant: scale}}, im.binary("BipolarQuant")); ok || err != nil {
+		return r, err
+	}
+	minus, err := im.unary("Neg")([]*tensor{scale})
+	if err != nil {
+		return result{}, err
+	}
+	return im.threshold(n, x.value, scalar(x.value.typ, 0), minus, scale, scale)
+}
+
+// quantNode imports the QONNX operator Quant: on constants any, on values the
+// one with one signed bit, which is bipolar.
+func (im *importer) quantNode(n *node) (result, error) {
+	operands, err := im.operands(n, 4)
+	if err != nil {
+		return result{}, err
+	}
+	var c [4]*tensor
+	for i, o := range operands {
+		c[i] = o.constant
+		if i > 0 && (c[i] == nil || c[i].typ != typeFloat) {
+			return result{}, fmt.Errorf("input %d must be a FLOAT constant", i)
+		}
+	}
+	signed, err := n.int("signed", 1)
+	if err != nil {
+		return result{}, err
+	}
+	narrow, err := n.int("narrow", 1)
+	if err != nil {
+		return result{}, err
+	}
+	mode, err := n.string("rounding_mode", "ROUND")
+	if err != nil {
+		return result{}, err
+	}
+	rounding := map[string]string{"ROUND": "Round", "CEIL": "Ceil", "FLOOR": "Floor"}[mode]
+	if rounding == "" {
+		return result{}, fmt.Errorf("rounding mode %q is not supported", mode)
+	}
+	if r, ok, err := im.pointwise(n, operands, im.quant(signed != 0, narrow != 0, unaryOps[rounding])); ok || err != nil {
+		return r, err
+	}
+	for i := range c[1].len() {
+		if !(c[1].at(i) > 0) {
+			return result{}, fmt.Errorf("scale %v, want more than 0", c[1].at(i))
+		}
+	}
+	for i := range c[2].len() {
+		if c[2].at(i) != 0 {
+			return result{}, errors.New("a zero point is not supported")
+		}
+	}
+	if signed == 0 || c[3].len() != 1 || c[3].at(0) != 1 {
+		return result{}, errors.New("activations of more than one signed bit are not supported")
+	}
+	return im.bipolar(n, operands[0], c[1])
+}

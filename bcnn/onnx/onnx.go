@@ -1,0 +1,151 @@
+// Package onnx imports binary and float convolutional networks from ONNX
+// files.
+//
+// The importer evaluates what is constant, recognises the ways in which
+// exporters write binarisation (see binarise.go), turns NCHW into NHWC, and
+// finds the layers whose weights are ±1, or ±α per output filter. What a
+// bcnn.Network cannot represent is an error that names the node; nothing is
+// approximated silently.
+//
+// Operators: Add, BatchNormalization, Cast, Clip, Constant, Conv, Div, Dropout,
+// Flatten, Gemm, HardSigmoid, Identity, MatMul, MaxPool, Mul, Pad, Relu,
+// Reshape, Shape, Sign, Softmax, Squeeze, Sub, Transpose, Unsqueeze, Where, the
+// comparisons, QONNX BipolarQuant and Quant, bitcnn Binarize; and more on
+// constants. Opset 7 and later.
+//
+// The format: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3; the
+// operators: https://onnx.ai/onnx/operators/.
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// Options are the options of Load. The zero value is good for most files.
+type Options struct {
+	// InputType is the type that the network is fed with. 0 means that of the
+	// graph's input: bcnn.Uint8 for UINT8, bcnn.Float32 for FLOAT. With
+	// bcnn.Uint8, a graph that takes FLOAT is fed with the values of the bytes.
+	InputType bcnn.DType
+	// InputShape gives the dimensions that the file leaves open, apart from the
+	// batch. Fields of 0 leave it to the file.
+	InputShape bcnn.Shape
+	// Mean and Scale put (x − Mean)·Scale before a graph that takes FLOAT: one
+	// value, one per channel, or none.
+	Mean, Scale []float32
+	// SignOfZero is the rule for the ONNX operator Sign, whose result for 0 is
+	// 0, which a bit cannot represent. Without a rule, Sign is an error.
+	SignOfZero bcnn.ZeroRule
+	// Name, Labels and Resize override the entries "name", "labels" (a JSON
+	// array of strings) and "resize" (pixels) of the file's metadata_props.
+	// Without either the name is that of the file.
+	Name   string
+	Labels []string
+	Resize int
+
+	fallbackName string
+}
+
+// maxFile is the largest file that is read: protocol buffers end at 2 GiB.
+const maxFile = 1 << 31
+
+// Load imports the ONNX file at path. The network takes and returns images one
+// by one: the batch dimension of the file is dropped. Feature maps are NHWC.
+//
+// Tensors stored outside the file are read from its folder and nowhere else.
+func Load(path string, opts Options) (*bcnn.Network, *Report, error) {
+	data, err := readFile(path)
+	if err != nil {
+		return nil, nil, err // names the file
+	}
+	if opts.Name == "" {
+		base := filepath.Base(path)
+		opts.fallbackName = strings.TrimSuffix(base, filepath.Ext(base))
+	}
+	net, report, err := read(data, filepath.Dir(path), opts)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	report.File = path
+	return net, report, nil
+}
+
+func readFile(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: not a regular file", path)
+	case info.Size() >= maxFile:
+		return nil, fmt.Errorf("%s: %d bytes is more than an ONNX file can have", path, info.Size())
+	}
+	data, err := io.ReadAll(io.LimitReader(file, maxFile))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return data, nil
+}
+
+// read imports a model. External tensors are looked for in dir; an empty dir
+// has none.
+func read(data []byte, dir string, opts Options) (*bcnn.Network, *Report, error) {
+	m, err := decodeModel(data)
+	if err != nil {
+		return nil, nil, fmt.Errorf("not a valid ONNX file: %w", err)
+	}
+	if m.opset < 7 {
+		return nil, nil, fmt.Errorf("operator set %d of ONNX is not supported, want 7 or later", m.opset)
+	}
+	meta, err := m.describe(opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	layouts, err := m.graph.inputLayouts(opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	// Which way a graph's input lies in memory shows only when the nodes that
+	// read it fit.
+	var first error
+	for _, layout := range layouts {
+		im := newImporter(m, dir, opts, int64(len(data)))
+		err := im.run(layout)
+		if err == nil {
+			im.net.Name, im.net.Labels, im.net.Input.Resize = meta.name, meta.labels, meta.resize
+			return im.finish()
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return nil, nil, first
+}
+
+// finish checks the network, lowers it and reports on it.
+func (im *importer) finish() (*bcnn.Network, *Report, error) {
+	if err := im.net.Check(); err != nil {
+		return nil, nil, err
+	}
+	plan, err := bcnn.Lower(im.net)
+	if err != nil {
+		return nil, nil, err
+	}
+	report := im.report()
+	report.Layers = bcnn.Summarize(im.net, plan)
+	return im.net, report, nil
+}
+
+var errBudget = errors.New("the constants of the model unpack to far more than the file holds")

@@ -1,0 +1,422 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Operators that move values without computing: on constants they are
+// evaluated, on values they change the view.
+
+// axes returns a list of axes, from an attribute or, in later operator sets,
+// an input; ok is false if neither is there. They are normalised to 0 ≤ a < rank.
+func (im *importer) axes(n *node, input, rank int) (list []int, ok bool, err error) {
+	values, err := n.ints("axes")
+	if err != nil {
+		return nil, false, err
+	}
+	if values == nil {
+		t, err := im.constant(n, input)
+		if err != nil || t == nil {
+			return nil, false, err
+		}
+		if values, err = t.integers(); err != nil {
+			return nil, false, err
+		}
+	}
+	for _, v := range values {
+		a, err := axisIndex(v, rank)
+		if err != nil {
+			return nil, false, err
+		}
+		if slices.Contains(list, a) {
+			return nil, false, fmt.Errorf("axis %d twice", a)
+		}
+		list = append(list, a)
+	}
+	return list, true, nil
+}
+
+func axisIndex(v int64, rank int) (int, error) {
+	if v < 0 {
+		v += int64(rank)
+	}
+	if v < 0 || v >= int64(rank) {
+		return 0, fmt.Errorf("an axis lies outside the %d dimensions", rank)
+	}
+	return int(v), nil
+}
+
+// integers returns the values of a tensor of integers without the batch size.
+func (t *tensor) integers() ([]int64, error) {
+	if t.typ.real() || t.hasBatch() {
+		return nil, fmt.Errorf("a constant of %v, want integers that do not depend on the batch size", t.typ)
+	}
+	return t.i64, nil
+}
+
+func (im *importer) shape(n *node) (result, error) {
+	r, err := im.operand(n, 0)
+	if err != nil {
+		return result{}, err
+	}
+	var sizes []int64
+	var batch []bool
+	if r.constant != nil {
+		for _, d := range r.constant.dims {
+			sizes = append(sizes, int64(d))
+		}
+		batch = make([]bool, len(sizes))
+	} else {
+		for i, d := range r.value.view {
+			batch = append(batch, isBatch(d))
+			if sizes = append(sizes, 0); !isBatch(d) {
+				sizes[i] = int64(r.value.size(i))
+			}
+		}
+	}
+	rank := len(sizes)
+	bound := func(name string, fallback int) (int, error) {
+		v, err := n.int(name, int64(fallback))
+		if v < 0 {
+			v += int64(rank)
+		}
+		return int(max(0, min(v, int64(rank)))), err
+	}
+	start, err := bound("start", 0)
+	if err != nil {
+		return result{}, err
+	}
+	end, err := bound("end", rank)
+	if err != nil {
+		return result{}, err
+	}
+	end = max(start, end)
+	return result{constant: &tensor{
+		typ: typeInt64, dims: []int{end - start},
+		i64: append([]int64{}, sizes[start:end]...), batch: batch[start:end],
+	}}, nil
+}
+
+func (im *importer) transpose(n *node) (result, error) {
+	r, err := im.operand(n, 0)
+	if err != nil {
+		return result{}, err
+	}
+	rank := 0
+	if r.constant != nil {
+		rank = len(r.constant.dims)
+	} else {
+		rank = len(r.value.view)
+	}
+	perm := make([]int, rank)
+	for i := range perm {
+		perm[i] = rank - 1 - i
+	}
+	list, err := n.ints("perm")
+	if err != nil {
+		return result{}, err
+	}
+	if n.has("perm") {
+		if len(list) != rank {
+			return result{}, fmt.Errorf("a permutation of %d dimensions for %d", len(list), rank)
+		}
+		seen := make([]bool, rank)
+		for i, v := range list {
+			if v < 0 || v >= int64(rank) || seen[v] {
+				return result{}, fmt.Errorf("%v is not a permutation", list)
+			}
+			seen[v] = true
+			perm[i] = int(v)
+		}
+	}
+	if r.constant != nil {
+		from := r.constant.dims
+		dims := make([]int, rank)
+		strides := make([]int, rank)
+		stride := 1
+		for i := rank - 1; i >= 0; i-- {
+			strides[i] = stride
+			stride *= from[i]
+		}
+		for i, p := range perm {
+			dims[i] = from[p]
+		}
+		t, err := im.pick(r.constant, dims, func(yield func(int, []int) bool) {
+			at := []int{0}
+			for i := range r.constant.len() {
+				rest, pos := i, 0
+				for d := rank - 1; d >= 0; d-- {
+					pos += rest % dims[d] * strides[perm[d]]
+					rest /= dims[d]
+				}
+				if at[0] = pos; !yield(i, at) {
+					return
+				}
+			}
+		})
+		return result{constant: t}, err
+	}
+	v := r.value.with(n)
+	v.view = make(view, rank)
+	for i, p := range perm {
+		v.view[i] = r.value.view[p]
+	}
+	if v.step != nil || v.clip != nil {
+		s, err := im.settleSigns(r.value)
+		if err != nil {
+			return result{}, err
+		}
+		w := s.with(n)
+		w.view = v.view
+		v = w
+	}
+	return result{value: v}, nil
+}
+
+// movable returns a value whose dimensions may be regrouped.
+func (im *importer) movable(v *value) (*value, error) {
+	v, err := im.settleSigns(v)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case v.pad != nil:
+		return nil, v.pad.error()
+	case !isBatch(v.view[0]):
+		return nil, errors.New("the first dimension of its input is not the batch")
+	}
+	return v, nil
+}
+
+func (im *importer) reshape(n *node) (result, error) {
+	r, err := im.operand(n, 0)
+	if err != nil {
+		return result{}, err
+	}
+	shape, err := im.required(n, 1)
+	if err != nil {
+		return result{}, err
+	}
+	allowZero, err := n.int("allowzero", 0)
+	if err != nil {
+		return result{}, err
+	}
+	if len(shape.dims) != 1 || shape.i64 == nil || shape.len() > maxRank {
+		return result{}, fmt.Errorf("the shape is a tensor of %v %v, want a list of at most %d integers", shape.typ, shape.dims, maxRank)
+	}
+	if r.constant != nil {
+		return im.reshapeConstant(r.constant, shape, allowZero != 0)
+	}
+	v, err := im.movable(r.value)
+	if err != nil {
+		return result{}, err
+	}
+	total := v.shape.Values()
+	want := shape.i64
+	if len(want) == 0 {
+		return result{}, errors.New("a scalar shape")
+	}
+	dims := make([]int, len(want)-1)
+	known, free := 1, -1
+	for i := range dims {
+		d := want[i+1]
+		switch {
+		case shape.batch != nil && shape.batch[i+1]:
+			return result{}, errors.New("the batch must stay the first dimension")
+		case d == 0 && allowZero == 0:
+			if i+1 >= len(v.view) {
+				return result{}, errors.New("it copies a dimension that is not there")
+			}
+			d = int64(product(v.view[i+1]))
+		case d == -1 && free < 0:
+			free, d = i, 1
+		}
+		if d < 1 || d > int64(total) || known > total/int(d) {
+			return result{}, fmt.Errorf("shape %v for %d values and the batch", want, total)
+		}
+		dims[i] = int(d)
+		known *= int(d)
+	}
+	if free >= 0 {
+		dims[free] = total / known
+		known *= dims[free]
+	}
+	first := want[0]
+	// The batch may be copied, computed, or written as the size that the model
+	// was exported with.
+	isBatch := shape.batch != nil && shape.batch[0] || first == 0 && allowZero == 0 ||
+		first == -1 && free < 0 || first == 1 || first > 0 && first == int64(im.batch)
+	if known != total || !isBatch {
+		return result{}, fmt.Errorf("shape %v for %d values and the batch", want, total)
+	}
+	out := v.with(n)
+	if out.view, err = v.view.reshape(dims); err != nil {
+		return result{}, fmt.Errorf("shape %v: %w", want, err)
+	}
+	return result{value: out}, nil
+}
+
+func (im *importer) reshapeConstant(t, shape *tensor, allowZero bool) (result, error) {
+	want, err := shape.integers()
+	if err != nil {
+		return result{}, err
+	}
+	dims := make([]int, len(want))
+	known, free := 1, -1
+	for i, d := range want {
+		switch {
+		case d == 0 && !allowZero && i < len(t.dims):
+			d = int64(t.dims[i])
+		case d == -1 && free < 0:
+			free, d = i, 1
+		}
+		if d < 0 || d > maxSize {
+			return result{}, fmt.Errorf("shape %v", want)
+		}
+		dims[i] = int(d)
+		if known *= int(d); known > maxSize {
+			return result{}, fmt.Errorf("shape %v", want)
+		}
+	}
+	if free >= 0 && known > 0 {
+		dims[free] = t.len() / known
+		known *= dims[free]
+	}
+	if known != t.len() {
+		return result{}, fmt.Errorf("shape %v for %d values", want, t.len())
+	}
+	return result{constant: t.redim(dims)}, nil
+}
+
+func (im *importer) flatten(n *node) (result, error) {
+	v, err := im.value(n, 0)
+	if err != nil {
+		return result{}, err
+	}
+	if v, err = im.movable(v); err != nil {
+		return result{}, err
+	}
+	a, err := n.int("axis", 1)
+	if err != nil {
+		return result{}, err
+	}
+	if a < 0 {
+		a += int64(len(v.view))
+	}
+	if a < 1 || a > int64(len(v.view)) {
+		return result{}, fmt.Errorf("axis %d would flatten the batch", a)
+	}
+	var atoms []atom
+	for i, d := range v.view[1:] {
+		if i+1 < int(a) && len(d) > 0 {
+			return result{}, fmt.Errorf("axis %d would join other dimensions with the batch", a)
+		}
+		atoms = append(atoms, d...)
+	}
+	out := v.with(n)
+	out.view = view{batchAtom, merge(atoms)}
+	return result{value: out}, nil
+}
+
+// squeeze is Squeeze and, with insert, Unsqueeze.
+func (im *importer) squeeze(n *node, insert bool) (result, error) {
+	r, err := im.operand(n, 0)
+	if err != nil {
+		return result{}, err
+	}
+	v := r.value
+	if v != nil {
+		if v, err = im.movable(v); err != nil {
+			return result{}, err
+		}
+	}
+	rank := 0
+	ones := []int{} // dimensions of size 1
+	if r.constant != nil {
+		rank = len(r.constant.dims)
+		for i, d := range r.constant.dims {
+			if d == 1 {
+				ones = append(ones, i)
+			}
+		}
+	} else {
+		rank = len(v.view)
+		for i, d := range v.view {
+			if len(d) == 0 {
+				ones = append(ones, i)
+			}
+		}
+	}
+	space := rank
+	if insert {
+		// The axes are those of the result.
+		list, err := n.ints("axes")
+		if err != nil {
+			return result{}, err
+		}
+		space += len(list)
+		if list == nil {
+			t, err := im.required(n, 1)
+			if err != nil {
+				return result{}, err
+			}
+			space += t.len()
+		}
+		if space > maxRank {
+			return result{}, fmt.Errorf("more than %d dimensions", maxRank)
+		}
+	}
+	list, given, err := im.axes(n, 1, space)
+	switch {
+	case err != nil:
+		return result{}, err
+	case !given && insert:
+		return result{}, errors.New("it has no axes")
+	case !given && v != nil && im.batch <= 1:
+		return result{}, errors.New("without axes it may drop the batch")
+	case !given:
+		list = ones
+	}
+	slices.Sort(list)
+	if !insert {
+		for _, a := range list {
+			if !slices.Contains(ones, a) {
+				return result{}, fmt.Errorf("dimension %d is not 1, or is the batch", a)
+			}
+		}
+	}
+	if v == nil {
+		dims := edit(r.constant.dims, list, insert, 1)
+		return result{constant: r.constant.redim(dims)}, nil
+	}
+	out := v.with(n)
+	out.view = edit(v.view, list, insert, nil)
+	if !isBatch(out.view[0]) {
+		return result{}, errors.New("the batch must stay the first dimension")
+	}
+	return result{value: out}, nil
+}
+
+// edit removes the entries of a list at the sorted positions, or inserts one so
+// that it gets there.
+func edit[S ~[]E, E any](list S, positions []int, insert bool, one E) S {
+	out := S{}
+	if !insert {
+		for i, e := range list {
+			if !slices.Contains(positions, i) {
+				out = append(out, e)
+			}
+		}
+		return out
+	}
+	for i := 0; len(list) > 0 || slices.Contains(positions, i); i++ {
+		if slices.Contains(positions, i) {
+			out = append(out, one)
+		} else {
+			out, list = append(out, list[0]), list[1:]
+		}
+	}
+	return out
+}
