@@ -1,0 +1,152 @@
+// Package ref executes plans one value at a time on unpacked values: the
+// oracle that every backend is compared with. It is never optimised. It follows
+// the definitions of package bcnn word for word, excludes padded taps by
+// looking at their coordinates, and ignores everything that a plan carries only
+// to make backends fast (ConvStep.Border, PlanTensor.Offset).
+package ref
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+// tensor is a batch in NHWC order, unpacked. Exactly the slice that dtype names
+// is set.
+type tensor struct {
+	dtype bcnn.DType
+	n     int
+	shape bcnn.Shape
+	u8    []uint8
+	pm    []int8 // Bits: +1 or −1
+	f32   []float32
+}
+
+func newTensor(d bcnn.DType, n int, s bcnn.Shape) *tensor {
+	t := &tensor{dtype: d, n: n, shape: s}
+	switch d {
+	case bcnn.Uint8:
+		t.u8 = make([]uint8, n*s.Values())
+	case bcnn.Bits:
+		t.pm = make([]int8, n*s.Values())
+	case bcnn.Float32:
+		t.f32 = make([]float32, n*s.Values())
+	}
+	return t
+}
+
+// index is the place of channel c of pixel (y, x) of image n.
+func (t *tensor) index(n, y, x, c int) int {
+	return ((n*t.shape.H+y)*t.shape.W+x)*t.shape.C + c
+}
+
+// inside reports whether (y, x) lies in the image, not in its padding.
+func (t *tensor) inside(y, x int) bool {
+	return 0 <= y && y < t.shape.H && 0 <= x && x < t.shape.W
+}
+
+func unpack(in bcnn.Tensor) *tensor {
+	t := newTensor(in.DType, in.N, in.Shape)
+	copy(t.u8, in.U8)
+	copy(t.f32, in.F32)
+	if in.DType == bcnn.Bits {
+		bits.Unpack(t.pm, in.Words, in.Shape.C)
+	}
+	return t
+}
+
+func (t *tensor) pack() bcnn.Tensor {
+	out := bcnn.NewTensor(t.dtype, t.n, t.shape)
+	copy(out.U8, t.u8)
+	copy(out.F32, t.f32)
+	if t.dtype == bcnn.Bits {
+		bits.Pack(out.Words, t.pm, t.shape.C)
+	}
+	return out
+}
+
+// Run executes the plan on a batch of any size and returns its output. in must
+// have the type and the shape of the plan's input; its padding bits, if it has
+// any, must be 0. tap may be nil; otherwise it gets a copy of the tensor that
+// each step wrote, packed. Plans that contradict themselves are errors that
+// name the step.
+func Run(plan *bcnn.Plan, in bcnn.Tensor, tap func(step int, name string, t bcnn.Tensor)) (bcnn.Tensor, error) {
+	if plan == nil {
+		return bcnn.Tensor{}, errors.New("no plan")
+	}
+	if err := checkPlan(plan); err != nil {
+		return bcnn.Tensor{}, fmt.Errorf("plan %q: %w", plan.Name, err)
+	}
+	input := plan.Tensors[0]
+	if err := in.Check(input.DType, input.Shape); err != nil {
+		return bcnn.Tensor{}, fmt.Errorf("input: %w", err)
+	}
+	if in.DType == bcnn.Bits {
+		if err := bits.CheckPadding(in.Words, in.Shape.C); err != nil {
+			return bcnn.Tensor{}, fmt.Errorf("input: %w", err)
+		}
+	}
+	tensors := make([]*tensor, len(plan.Tensors))
+	tensors[0] = unpack(in)
+	for i, s := range plan.Steps {
+		x := tensors[s.In[0]]
+		out := newTensor(plan.Tensors[s.Out].DType, in.N, plan.Tensors[s.Out].Shape)
+		switch op := s.Op.(type) {
+		case *bcnn.BinarizeStep:
+			binarize(op, out, x)
+		case *bcnn.ConvStep:
+			conv(op, out, x)
+		case *bcnn.MaxPoolStep:
+			maxPool(op.Window, out, x)
+			flip(out, op.Flip)
+		case *bcnn.AffineStep:
+			affine(op, out, x)
+		case *bcnn.SignStep:
+			for k, v := range x.f32 {
+				out.pm[k] = plusMinus(v >= op.Threshold.F32[k%x.shape.C])
+			}
+			flip(out, op.Threshold.Flip)
+		case *bcnn.AddStep:
+			for k, y := range tensors[s.In[1]].f32 {
+				out.f32[k] = rectify(x.f32[k]+y, op.ReLU)
+			}
+		case *bcnn.FlattenStep:
+			copy(out.pm, x.pm)
+			copy(out.f32, x.f32)
+		}
+		tensors[s.Out] = out
+		if tap != nil {
+			tap(i, s.Name, out.pack())
+		}
+	}
+	return tensors[plan.Output].pack(), nil
+}
+
+func plusMinus(plus bool) int8 {
+	if plus {
+		return 1
+	}
+	return -1
+}
+
+// rectify is max(v, 0), where 0 is +0 and what is not greater gives way to it.
+func rectify(v float32, relu bool) float32 {
+	if relu && !(v > 0) {
+		return 0
+	}
+	return v
+}
+
+// flip negates the channels whose bit is set in mask, which may be nil.
+func flip(t *tensor, mask []uint64) {
+	if mask == nil {
+		return
+	}
+	for i := range t.pm {
+		if bits.At(mask, i%t.shape.C) > 0 {
+			t.pm[i] = -t.pm[i]
+		}
+	}
+}

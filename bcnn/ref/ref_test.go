@@ -1,0 +1,380 @@
+package ref_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
+)
+
+// pack packs rows of n values ±1.
+func pack(n int, values ...int8) []uint64 {
+	words := make([]uint64, len(values)/n*bits.Words(n))
+	bits.Pack(words, values, n)
+	return words
+}
+
+func bitTensor(h, w, c int, values ...int8) bcnn.Tensor {
+	s := bcnn.Shape{H: h, W: w, C: c}
+	return bcnn.Tensor{DType: bcnn.Bits, N: len(values) / s.Values(), Shape: s, Words: pack(c, values...)}
+}
+
+func byteTensor(h, w, c int, values ...uint8) bcnn.Tensor {
+	s := bcnn.Shape{H: h, W: w, C: c}
+	return bcnn.Tensor{DType: bcnn.Uint8, N: len(values) / s.Values(), Shape: s, U8: values}
+}
+
+func floatTensor(h, w, c int, values ...float32) bcnn.Tensor {
+	s := bcnn.Shape{H: h, W: w, C: c}
+	return bcnn.Tensor{DType: bcnn.Float32, N: len(values) / s.Values(), Shape: s, F32: values}
+}
+
+// single is a plan of one step. The shape of its output is that of want.
+func single(op bcnn.StepOp, in, want bcnn.Tensor) *bcnn.Plan {
+	p := &bcnn.Plan{
+		Name: "single",
+		Tensors: []bcnn.PlanTensor{
+			{Name: "in", DType: in.DType, Shape: in.Shape, First: -1},
+			{Name: "out", DType: want.DType, Shape: want.Shape, Last: 1},
+		},
+		Steps:  []bcnn.Step{{Name: "step", In: []int{0}, Out: 1, Op: op}},
+		Output: 1,
+	}
+	if _, ok := op.(*bcnn.AddStep); ok {
+		p.Steps[0].In = []int{0, 0}
+	}
+	return p
+}
+
+// requireStep runs one step and compares bit by bit.
+func requireStep(t *testing.T, op bcnn.StepOp, in, want bcnn.Tensor) {
+	t.Helper()
+	taps := 0
+	got, err := ref.Run(single(op, in, want), in, func(step int, name string, tapped bcnn.Tensor) {
+		taps++
+		require.Equal(t, 0, step)
+		require.Equal(t, "step", name)
+		requireSame(t, want, tapped)
+	})
+	require.NoError(t, err)
+	require.Equal(t, 1, taps)
+	requireSame(t, want, got)
+}
+
+func requireSame(t *testing.T, want, got bcnn.Tensor) {
+	t.Helper()
+	require.NoError(t, got.Check(want.DType, want.Shape))
+	require.Equal(t, want.N, got.N)
+	if want.DType != bcnn.Float32 {
+		require.Equal(t, want, got)
+		return
+	}
+	for i := range want.F32 {
+		require.Equal(t, math.Float32bits(want.F32[i]), math.Float32bits(got.F32[i]),
+			"value %d: want %g, got %g", i, want.F32[i], got.F32[i])
+	}
+}
+
+func window(kh, kw int) bcnn.Window {
+	return bcnn.Window{KH: kh, KW: kw, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}
+}
+
+var (
+	// The image and the filter of the literal cases.
+	image3x3 = bitTensor(3, 3, 1,
+		1, -1, 1,
+		-1, 1, -1,
+		1, -1, -1)
+	filter2x2 = pack(1,
+		1, -1,
+		-1, 1)
+)
+
+func TestBinaryConv(t *testing.T) {
+	topLeft := bcnn.Padding{Top: 1, Left: 1}
+	row := bitTensor(1, 5, 1, 1, 1, -1, 1, -1)
+	column := bitTensor(5, 1, 1, 1, 1, -1, 1, -1)
+	tests := []struct {
+		name string
+		op   bcnn.ConvStep
+		in   bcnn.Tensor
+		want bcnn.Tensor
+	}{
+		{"valid", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2}, image3x3,
+			floatTensor(2, 2, 1, 4, -4, -4, 2)},
+		{"padding 0 excludes taps", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2}, image3x3,
+			floatTensor(3, 3, 1, 1, -2, 2, -2, 4, -4, 2, -4, 2)},
+		{"padding -1", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, PadValue: -1}, image3x3,
+			floatTensor(3, 3, 1, 2, -2, 2, -2, 4, -4, 2, -4, 2)},
+		{"padding +1", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, PadValue: 1}, image3x3,
+			floatTensor(3, 3, 1, 0, -2, 2, -2, 4, -4, 2, -4, 2)},
+		{"stride 2", bcnn.ConvStep{Window: bcnn.Window{KH: 1, KW: 2, StrideH: 1, StrideW: 2, DilationH: 1, DilationW: 1}, Bits: pack(1, 1, -1)}, row,
+			floatTensor(1, 2, 1, 0, -2)},
+		{"stride 2 down", bcnn.ConvStep{Window: bcnn.Window{KH: 2, KW: 1, StrideH: 2, StrideW: 1, DilationH: 1, DilationW: 1}, Bits: pack(1, 1, -1)}, column,
+			floatTensor(2, 1, 1, 0, -2)},
+		{"dilation 2", bcnn.ConvStep{Window: bcnn.Window{KH: 1, KW: 2, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 2}, Bits: pack(1, 1, -1)}, row,
+			floatTensor(1, 3, 1, 2, 0, 0)},
+		{"dilation 3 down", bcnn.ConvStep{Window: bcnn.Window{KH: 2, KW: 1, StrideH: 1, StrideW: 1, DilationH: 3, DilationW: 1}, Bits: pack(1, 1, -1)}, column,
+			floatTensor(2, 1, 1, 0, 2)},
+		{"groups", bcnn.ConvStep{Window: window(1, 1), Groups: 2, Out: 4, Bits: pack(2, 1, 1, 1, -1, 1, 1, -1, 1)}, bitTensor(1, 1, 4, 1, -1, 1, 1),
+			floatTensor(1, 1, 4, 0, 2, 2, 0)},
+		{"dense", bcnn.ConvStep{Window: window(1, 2), Dense: true, Out: 2, Bits: pack(2, 1, 1, 1, 1, 1, -1, 1, -1)}, bitTensor(1, 2, 2, 1, -1, 1, -1),
+			floatTensor(1, 1, 2, 0, 4)},
+		{"batch", bcnn.ConvStep{Window: window(1, 2), Bits: pack(1, 1, 1)}, bitTensor(1, 2, 1, 1, 1, 1, -1, -1, -1),
+			floatTensor(1, 1, 1, 2, 0, -2)},
+		{"threshold, ties count", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, Threshold: &bcnn.Threshold{I32: []int32{2}}}, image3x3,
+			bitTensor(2, 2, 1, 1, -1, -1, 1)},
+		{"threshold above", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, Threshold: &bcnn.Threshold{I32: []int32{3}}}, image3x3,
+			bitTensor(2, 2, 1, 1, -1, -1, -1)},
+		{"always", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, Threshold: &bcnn.Threshold{I32: []int32{math.MinInt32}}}, image3x3,
+			bitTensor(2, 2, 1, 1, 1, 1, 1)},
+		{"never", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, Threshold: &bcnn.Threshold{I32: []int32{math.MaxInt32}}}, image3x3,
+			bitTensor(2, 2, 1, -1, -1, -1, -1)},
+		{"flip", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, Threshold: &bcnn.Threshold{I32: []int32{2}, Flip: []uint64{1}}}, image3x3,
+			bitTensor(2, 2, 1, -1, 1, 1, -1)},
+		{"pool", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, Threshold: &bcnn.Threshold{I32: []int32{2}}, Pool: &bcnn.Window{KH: 1, KW: 2}}, image3x3,
+			bitTensor(2, 1, 1, 1, 1)},
+		{"pool before flip", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, Threshold: &bcnn.Threshold{I32: []int32{4}, Flip: []uint64{1}}, Pool: &bcnn.Window{KH: 1, KW: 2}}, image3x3,
+			bitTensor(2, 1, 1, -1, 1)},
+		{"pool drops the last row and column", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, Threshold: &bcnn.Threshold{I32: []int32{4}}, Pool: &bcnn.Window{KH: 2, KW: 2}}, image3x3,
+			bitTensor(1, 1, 1, 1)},
+		{"scale, shift, ReLU", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, Scale: []float32{-0.5}, Shift: []float32{1.5}, ReLU: true}, image3x3,
+			floatTensor(2, 2, 1, 0, 3.5, 3.5, 0.5)},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			op := test.op
+			op.Out, op.Groups = max(op.Out, 1), max(op.Groups, 1)
+			if test.want.Shape.H == 3 {
+				op.Pad = topLeft
+			}
+			requireStep(t, &op, test.in, test.want)
+		})
+	}
+}
+
+func TestBinaryConvPadsBottomAndRight(t *testing.T) {
+	op := &bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, Out: 1, Groups: 1, PadValue: 1}
+	op.Pad = bcnn.Padding{Bottom: 1, Right: 1}
+	requireStep(t, op, bitTensor(1, 1, 1, -1), floatTensor(1, 1, 1, -2)) // −1 −1 −1 +1
+}
+
+func TestBytesConv(t *testing.T) {
+	window := bcnn.Window{KH: 1, KW: 3, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, Pad: bcnn.Padding{Left: 1, Right: 1}}
+	in := byteTensor(1, 3, 1, 10, 200, 0)
+	op := bcnn.ConvStep{Window: window, Out: 1, Groups: 1, Bits: pack(1, 1, -1, 1)}
+	requireStep(t, &op, in, floatTensor(1, 3, 1, 190, -190, 200))
+	op.ZeroPoint = 5 // padding is the zero point, so padded taps still add 0
+	requireStep(t, &op, in, floatTensor(1, 3, 1, 190, -195, 200))
+	op.Threshold = &bcnn.Threshold{I32: []int32{-195}}
+	requireStep(t, &op, in, bitTensor(1, 3, 1, 1, 1, 1))
+	op.Threshold = &bcnn.Threshold{I32: []int32{-194}}
+	requireStep(t, &op, in, bitTensor(1, 3, 1, 1, -1, 1))
+}
+
+func TestConvGeneralShape(t *testing.T) {
+	// Two input and two output channels, two images: o0 adds both channels of
+	// two pixels, o1 subtracts the second channel and the second pixel.
+	in := byteTensor(1, 2, 2, 1, 2, 3, 4, 10, 20, 30, 40)
+	op := &bcnn.ConvStep{Window: window(1, 2), Out: 2, Groups: 1, Bits: pack(2, 1, 1, 1, 1, 1, -1, -1, 1)}
+	requireStep(t, op, in, floatTensor(1, 1, 2, 10, 0, 100, 0))
+}
+
+func TestSumsBecomeFloatsWithOneRounding(t *testing.T) {
+	// 16 777 217 lies between two float32 values; ties go to even.
+	in := make([]uint8, 65794)
+	weights := make([]int8, len(in))
+	for i := range in {
+		in[i], weights[i] = 255, 1
+	}
+	in[len(in)-1] = 2
+	op := &bcnn.ConvStep{Window: window(1, 1), Dense: true, Out: 1, Groups: 1, Bits: pack(len(in), weights...)}
+	requireStep(t, op, byteTensor(1, 1, len(in), in...), floatTensor(1, 1, 1, 16777216))
+
+	// 4097·(1 + 2⁻¹²) − 4098 = 2⁻¹² with one rounding, 0 with two.
+	bytes := append(make([]uint8, 0, 17), 17)
+	for range 16 {
+		bytes = append(bytes, 255)
+	}
+	op = &bcnn.ConvStep{Window: window(1, 1), Out: 1, Groups: 1, Bits: pack(17, weights[:17]...),
+		Scale: []float32{1 + 0x1p-12}, Shift: []float32{-4098}}
+	requireStep(t, op, byteTensor(1, 1, 17, bytes...), floatTensor(1, 1, 1, 0x1p-12))
+}
+
+func TestFloatConv(t *testing.T) {
+	const big = 1 << 24 // big + 1 is big in float32
+	ones := []float32{1, 1, 1, 1}
+	tests := []struct {
+		name string
+		op   bcnn.ConvStep
+		in   bcnn.Tensor
+		want bcnn.Tensor
+	}{
+		{"one rounding", bcnn.ConvStep{Window: window(1, 1), F32: []float32{1 + 0x1p-12}, Bias: []float32{-(1 + 0x1p-11)}},
+			floatTensor(1, 1, 1, 1+0x1p-12), floatTensor(1, 1, 1, 0x1p-24)},
+		{"bias first", bcnn.ConvStep{Window: window(1, 1), F32: ones[:2], Bias: []float32{big}},
+			floatTensor(1, 1, 2, 1, -big), floatTensor(1, 1, 1, 0)},
+		{"channels in order", bcnn.ConvStep{Window: window(1, 1), F32: ones[:3]},
+			floatTensor(1, 1, 3, big, 1, -big), floatTensor(1, 1, 1, 0)},
+		{"columns in order", bcnn.ConvStep{Window: window(1, 3), F32: ones[:3]},
+			floatTensor(1, 3, 1, big, 1, -big), floatTensor(1, 1, 1, 0)},
+		{"rows in order", bcnn.ConvStep{Window: window(3, 1), F32: ones[:3]},
+			floatTensor(3, 1, 1, big, 1, -big), floatTensor(1, 1, 1, 0)},
+		{"channels within columns", bcnn.ConvStep{Window: window(1, 2), F32: ones},
+			floatTensor(1, 2, 2, big, 1, -big, 0), floatTensor(1, 1, 1, 0)},
+		{"columns within rows", bcnn.ConvStep{Window: window(2, 2), F32: ones},
+			floatTensor(2, 2, 1, big, 1, -big, 0), floatTensor(1, 1, 1, 0)},
+		{"other orders differ", bcnn.ConvStep{Window: window(1, 1), F32: ones[:3]},
+			floatTensor(1, 1, 3, big, -big, 1), floatTensor(1, 1, 1, 1)},
+		{"padded taps are left out", bcnn.ConvStep{Window: bcnn.Window{KH: 1, KW: 3, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, Pad: bcnn.Padding{Left: 1, Right: 1}},
+			F32: []float32{0.5, 2, 4}, Bias: []float32{1}},
+			floatTensor(1, 2, 1, 3, 5), floatTensor(1, 2, 1, 1+6+20, 1+1.5+10)},
+		{"groups", bcnn.ConvStep{Window: window(1, 1), Out: 2, Groups: 2, F32: []float32{2, 3}, Bias: []float32{0, 1}},
+			floatTensor(1, 1, 2, 5, 7), floatTensor(1, 1, 2, 10, 22)},
+		{"threshold", bcnn.ConvStep{Window: window(1, 1), Out: 3, F32: []float32{1, 1, 1}, Bias: []float32{0, 0, 0},
+			Threshold: &bcnn.Threshold{F32: []float32{2.5, 2.5000002, float32(math.Inf(-1))}, Flip: []uint64{0b100}}},
+			floatTensor(1, 1, 1, 2.5), bitTensor(1, 1, 3, 1, -1, -1)},
+		{"scale, shift, ReLU", bcnn.ConvStep{Window: window(1, 1), F32: []float32{1}, Scale: []float32{1 + 0x1p-12}, Shift: []float32{-(1 + 0x1p-11)}, ReLU: true},
+			floatTensor(1, 2, 1, 1+0x1p-12, 0.5), floatTensor(1, 2, 1, 0x1p-24, 0)},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			op := test.op
+			op.Out, op.Groups = max(op.Out, 1), max(op.Groups, 1)
+			if op.Bias == nil {
+				op.Bias = []float32{0}
+			}
+			requireStep(t, &op, test.in, test.want)
+		})
+	}
+}
+
+func TestMaxPool(t *testing.T) {
+	negative := float32(math.Copysign(0, -1))
+	padded := bcnn.Window{KH: 1, KW: 2, StrideH: 1, StrideW: 1, Pad: bcnn.Padding{Left: 1, Right: 1}}
+	tests := []struct {
+		name string
+		op   bcnn.MaxPoolStep
+		in   bcnn.Tensor
+		want bcnn.Tensor
+	}{
+		{"bits drop the last row", bcnn.MaxPoolStep{Window: bcnn.Window{KH: 2, KW: 1, StrideH: 2, StrideW: 1}},
+			bitTensor(3, 1, 2, -1, -1, 1, -1, -1, 1), bitTensor(1, 1, 2, 1, -1)},
+		{"bits overlap", bcnn.MaxPoolStep{Window: bcnn.Window{KH: 1, KW: 2, StrideH: 1, StrideW: 1}},
+			bitTensor(1, 4, 1, -1, 1, -1, -1), bitTensor(1, 3, 1, 1, 1, -1)},
+		{"bits padded", bcnn.MaxPoolStep{Window: padded},
+			bitTensor(1, 3, 1, -1, -1, 1), bitTensor(1, 4, 1, -1, -1, 1, 1)},
+		{"bits flip", bcnn.MaxPoolStep{Window: bcnn.Window{KH: 1, KW: 2, StrideH: 1, StrideW: 2}, Flip: []uint64{0b10}},
+			bitTensor(1, 2, 2, -1, -1, 1, -1), bitTensor(1, 1, 2, 1, 1)},
+		{"padding never wins", bcnn.MaxPoolStep{Window: padded},
+			floatTensor(1, 3, 1, -5, -7, -6), floatTensor(1, 4, 1, -5, -5, -6, -6)},
+		{"stride beyond the window", bcnn.MaxPoolStep{Window: bcnn.Window{KH: 1, KW: 1, StrideH: 1, StrideW: 2}},
+			floatTensor(1, 5, 1, 1, 2, 3, 4, 5), floatTensor(1, 3, 1, 1, 3, 5)},
+		{"two dimensions, two channels", bcnn.MaxPoolStep{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}},
+			floatTensor(2, 2, 2, 1, -1, 4, -2, 3, -3, 2, -4), floatTensor(1, 1, 2, 4, -1)},
+		{"the first zero stays", bcnn.MaxPoolStep{Window: bcnn.Window{KH: 1, KW: 2, StrideH: 1, StrideW: 2}},
+			floatTensor(1, 4, 1, negative, 0, 0, negative), floatTensor(1, 2, 1, negative, 0)},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) { requireStep(t, &test.op, test.in, test.want) })
+	}
+}
+
+func TestAffineSignAddFlatten(t *testing.T) {
+	negative := float32(math.Copysign(0, -1))
+	tiny := float32(math.SmallestNonzeroFloat32)
+	inf := float32(math.Inf(1))
+	tests := []struct {
+		name string
+		op   bcnn.StepOp
+		in   bcnn.Tensor
+		want bcnn.Tensor
+	}{
+		{"bytes", &bcnn.AffineStep{Scale: []float32{0.5, 2}, Shift: []float32{-1, 1}},
+			byteTensor(1, 2, 2, 0, 255, 3, 128), floatTensor(1, 2, 2, -1, 511, 0.5, 257)},
+		{"bytes as they are", &bcnn.AffineStep{}, byteTensor(1, 1, 2, 0, 255), floatTensor(1, 1, 2, 0, 255)},
+		{"bits", &bcnn.AffineStep{Scale: []float32{3}, Shift: []float32{1}},
+			bitTensor(1, 2, 1, 1, -1), floatTensor(1, 2, 1, 4, -2)},
+		{"bits as they are, ReLU", &bcnn.AffineStep{ReLU: true}, bitTensor(1, 2, 1, 1, -1), floatTensor(1, 2, 1, 1, 0)},
+		{"one rounding", &bcnn.AffineStep{Scale: []float32{1 + 0x1p-12}, Shift: []float32{-(1 + 0x1p-11)}},
+			floatTensor(1, 1, 1, 1+0x1p-12), floatTensor(1, 1, 1, 0x1p-24)},
+		{"ReLU makes +0", &bcnn.AffineStep{ReLU: true}, floatTensor(1, 1, 4, negative, 0, -1, tiny), floatTensor(1, 1, 4, 0, 0, 0, tiny)},
+		{"−0 stays", &bcnn.AffineStep{}, floatTensor(1, 1, 1, negative), floatTensor(1, 1, 1, negative)},
+		{"x ≥ 0", &bcnn.SignStep{Threshold: bcnn.Threshold{F32: []float32{0, 0, 0, 0}}},
+			floatTensor(1, 1, 4, negative, 0, tiny, -tiny), bitTensor(1, 1, 4, 1, 1, 1, -1)},
+		{"x > 0", &bcnn.SignStep{Threshold: bcnn.Threshold{F32: []float32{tiny, tiny, tiny, tiny}}},
+			floatTensor(1, 1, 4, negative, 0, tiny, -tiny), bitTensor(1, 1, 4, -1, -1, 1, -1)},
+		{"constants", &bcnn.SignStep{Threshold: bcnn.Threshold{F32: []float32{-inf, inf, -inf}, Flip: []uint64{0b100}}},
+			floatTensor(1, 1, 3, -math.MaxFloat32, math.MaxFloat32, 0), bitTensor(1, 1, 3, 1, -1, -1)},
+		{"add to itself", &bcnn.AddStep{}, floatTensor(1, 1, 2, 1.5, -2), floatTensor(1, 1, 2, 3, -4)},
+		{"add, ReLU", &bcnn.AddStep{ReLU: true}, floatTensor(1, 1, 2, 1.5, -2), floatTensor(1, 1, 2, 3, 0)},
+		{"flatten bits", &bcnn.FlattenStep{},
+			bitTensor(2, 1, 3, 1, 1, -1, -1, 1, 1), bitTensor(1, 1, 6, 1, 1, -1, -1, 1, 1)},
+		{"flatten floats", &bcnn.FlattenStep{}, floatTensor(2, 1, 2, 1, 2, 3, 4), floatTensor(1, 1, 4, 1, 2, 3, 4)},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) { requireStep(t, test.op, test.in, test.want) })
+	}
+}
+
+func TestBinarize(t *testing.T) {
+	tests := []struct {
+		name string
+		op   bcnn.BinarizeStep
+		in   bcnn.Tensor
+		want bcnn.Tensor
+	}{
+		{"threshold per channel", bcnn.BinarizeStep{Scheme: bcnn.SchemeThreshold, Threshold: &bcnn.Threshold{I32: []int32{127, 100, 256}}},
+			byteTensor(1, 2, 3, 127, 99, 255, 126, 100, 0), bitTensor(1, 2, 3, 1, -1, -1, -1, 1, -1)},
+		{"thresholds beyond bytes", bcnn.BinarizeStep{Scheme: bcnn.SchemeThreshold, Threshold: &bcnn.Threshold{I32: []int32{-3, math.MinInt32, math.MaxInt32}}},
+			byteTensor(1, 1, 3, 0, 0, 255), bitTensor(1, 1, 3, 1, 1, -1)},
+		{"flip", bcnn.BinarizeStep{Scheme: bcnn.SchemeThreshold, Threshold: &bcnn.Threshold{I32: []int32{5, 5}, Flip: []uint64{0b01}}},
+			byteTensor(1, 1, 2, 5, 5), bitTensor(1, 1, 2, -1, 1)},
+		{"luma 18 reaches 18", bcnn.BinarizeStep{Scheme: bcnn.SchemeGrey, Threshold: &bcnn.Threshold{I32: []int32{18}}},
+			byteTensor(1, 1, 3, 10, 20, 30), bitTensor(1, 1, 1, 1)},
+		{"luma 18 misses 19", bcnn.BinarizeStep{Scheme: bcnn.SchemeGrey, Threshold: &bcnn.Threshold{I32: []int32{19}}},
+			byteTensor(1, 1, 3, 10, 20, 30), bitTensor(1, 1, 1, -1)},
+		{"luma of white is 255", bcnn.BinarizeStep{Scheme: bcnn.SchemeGrey, Threshold: &bcnn.Threshold{I32: []int32{255}}},
+			byteTensor(1, 2, 3, 255, 255, 255, 254, 255, 255), bitTensor(1, 2, 1, 1, -1)},
+		{"grey image", bcnn.BinarizeStep{Scheme: bcnn.SchemeGrey, Threshold: &bcnn.Threshold{I32: []int32{7}}},
+			byteTensor(1, 2, 1, 7, 6), bitTensor(1, 2, 1, 1, -1)},
+		{"LBP rising and falling", bcnn.BinarizeStep{Scheme: bcnn.SchemeLBP},
+			byteTensor(2, 2, 1, 10, 20, 30, 40, 40, 30, 20, 10),
+			bitTensor(2, 2, 3,
+				-1, 1, 1, -1, -1, 1, -1, 1, -1, -1, -1, -1,
+				-1, -1, -1, 1, -1, -1, 1, -1, -1, 1, -1, 1)},
+		{"LBP looks at three neighbours only", bcnn.BinarizeStep{Scheme: bcnn.SchemeLBP},
+			byteTensor(3, 3, 1, 0, 9, 9, 9, 1, 0, 0, 9, 9),
+			bitTensor(3, 3, 3,
+				-1, 1, 1, -1, -1, -1, -1, -1, -1,
+				-1, -1, -1, -1, -1, -1, 1, -1, 1,
+				1, 1, -1, -1, -1, -1, -1, -1, -1)},
+		{"LBP of colours", bcnn.BinarizeStep{Scheme: bcnn.SchemeLBP},
+			byteTensor(1, 2, 3, 10, 20, 30, 0, 0, 200), // luma 18 and 22
+			bitTensor(1, 2, 3, -1, 1, -1, -1, -1, -1)},
+		{"range of the whole image, per image", bcnn.BinarizeStep{Scheme: bcnn.SchemeMinMax},
+			byteTensor(1, 2, 2, 0, 100, 50, 51, 50, 52, 51, 50), bitTensor(1, 2, 2, -1, 1, -1, 1, -1, 1, -1, -1)},
+		{"flat image", bcnn.BinarizeStep{Scheme: bcnn.SchemeMinMax}, byteTensor(1, 2, 1, 9, 9), bitTensor(1, 2, 1, -1, -1)},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) { requireStep(t, &test.op, test.in, test.want) })
+	}
+}
+
+func TestAddOfTwoTensorsAndOrderOfTaps(t *testing.T) {
+	in := floatTensor(1, 1, 2, 1, -3)
+	p := single(&bcnn.AffineStep{Scale: []float32{2, 2}, Shift: []float32{1, 1}}, in, in)
+	p.Tensors = append(p.Tensors, bcnn.PlanTensor{Name: "sum", DType: bcnn.Float32, Shape: in.Shape})
+	p.Steps = append(p.Steps, bcnn.Step{Name: "add", In: []int{1, 0}, Out: 2, Op: &bcnn.AddStep{}})
+	p.Output = 2
+	var names []string
+	got, err := ref.Run(p, in, func(_ int, name string, _ bcnn.Tensor) { names = append(names, name) })
+	require.NoError(t, err)
+	requireSame(t, floatTensor(1, 1, 2, 4, -8), got)
+	require.Equal(t, []string{"step", "add"}, names)
+	requireSame(t, floatTensor(1, 1, 2, 1, -3), in) // the input stays the caller's
+}

@@ -1,0 +1,194 @@
+package ref
+
+import (
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/f32"
+)
+
+func binarize(op *bcnn.BinarizeStep, out, x *tensor) {
+	for n := range x.n {
+		lo, hi := x.u8[x.index(n, 0, 0, 0)], x.u8[x.index(n, 0, 0, 0)]
+		for _, v := range x.u8[x.index(n, 0, 0, 0):x.index(n+1, 0, 0, 0)] {
+			lo, hi = min(lo, v), max(hi, v)
+		}
+		for y := range x.shape.H {
+			for px := range x.shape.W {
+				for c := range out.shape.C {
+					var plus bool
+					switch op.Scheme {
+					case bcnn.SchemeThreshold:
+						plus = int32(x.u8[x.index(n, y, px, c)]) >= op.Threshold.I32[c]
+					case bcnn.SchemeGrey:
+						plus = int32(luma(x, n, y, px)) >= op.Threshold.I32[0]
+					case bcnn.SchemeLBP:
+						at := [3][2]int{{-1, -1}, {0, 1}, {1, -1}}[c]
+						plus = luma(x, n, y+at[0], px+at[1]) > luma(x, n, y, px)
+					case bcnn.SchemeMinMax:
+						plus = 2*(int(x.u8[x.index(n, y, px, c)])-int(lo)) > int(hi)-int(lo)
+					}
+					out.pm[out.index(n, y, px, c)] = plusMinus(plus)
+				}
+			}
+		}
+	}
+	if op.Threshold != nil {
+		flip(out, op.Threshold.Flip)
+	}
+}
+
+// luma is the grey level of the pixel of the image that is nearest to (y, x).
+func luma(t *tensor, n, y, x int) uint8 {
+	y = min(max(y, 0), t.shape.H-1)
+	x = min(max(x, 0), t.shape.W-1)
+	if t.shape.C == 1 {
+		return t.u8[t.index(n, y, x, 0)]
+	}
+	i := t.index(n, y, x, 0)
+	return bcnn.Luma(t.u8[i], t.u8[i+1], t.u8[i+2])
+}
+
+func conv(op *bcnn.ConvStep, out, x *tensor) {
+	sums := newTensor(out.dtype, x.n, convShape(op, x.shape)) // before pooling
+	weights := make([]int8, op.Out*op.KH*op.KW*(x.shape.C/op.Groups))
+	if x.dtype != bcnn.Float32 {
+		bits.Unpack(weights, op.Bits, x.shape.C/op.Groups)
+	}
+	for n := range x.n {
+		for y := range sums.shape.H {
+			for px := range sums.shape.W {
+				for o := range op.Out {
+					i := sums.index(n, y, px, o)
+					if x.dtype == bcnn.Float32 {
+						sum := floatSum(op, x, n, y, px, o)
+						if out.dtype == bcnn.Bits {
+							sums.pm[i] = plusMinus(sum >= op.Threshold.F32[o])
+						} else {
+							sums.f32[i] = scaled(op, sum, o)
+						}
+						continue
+					}
+					sum := integerSum(op, weights, x, n, y, px, o)
+					if out.dtype == bcnn.Bits {
+						sums.pm[i] = plusMinus(sum >= op.Threshold.I32[o])
+					} else {
+						sums.f32[i] = scaled(op, float32(sum), o)
+					}
+				}
+			}
+		}
+	}
+	if op.Pool == nil {
+		copy(out.pm, sums.pm)
+		copy(out.f32, sums.f32)
+	} else {
+		maxPool(poolWindow(op), out, sums)
+	}
+	if op.Threshold != nil {
+		flip(out, op.Threshold.Flip)
+	}
+}
+
+// integerSum is the accumulator of output channel o of pixel (y, px), for Bits
+// and Uint8 input.
+func integerSum(op *bcnn.ConvStep, weights []int8, x *tensor, n, y, px, o int) int32 {
+	group := x.shape.C / op.Groups // channels of a group
+	first := o / (op.Out / op.Groups) * group
+	var sum int32
+	for ky := range op.KH {
+		for kx := range op.KW {
+			iy := y*op.StrideH - op.Pad.Top + ky*op.DilationH
+			ix := px*op.StrideW - op.Pad.Left + kx*op.DilationW
+			inside := x.inside(iy, ix)
+			for c := range group {
+				w := int32(weights[((o*op.KH+ky)*op.KW+kx)*group+c])
+				switch {
+				case x.dtype == bcnn.Bits && inside:
+					sum += int32(x.pm[x.index(n, iy, ix, first+c)]) * w
+				case x.dtype == bcnn.Bits:
+					sum += int32(op.PadValue) * w
+				case inside:
+					sum += (int32(x.u8[x.index(n, iy, ix, first+c)]) - int32(op.ZeroPoint)) * w
+				}
+			}
+		}
+	}
+	return sum
+}
+
+// floatSum is the accumulator for Float32 input.
+func floatSum(op *bcnn.ConvStep, x *tensor, n, y, px, o int) float32 {
+	group := x.shape.C / op.Groups
+	first := o / (op.Out / op.Groups) * group
+	sum := op.Bias[o]
+	for ky := range op.KH {
+		for kx := range op.KW {
+			iy := y*op.StrideH - op.Pad.Top + ky*op.DilationH
+			ix := px*op.StrideW - op.Pad.Left + kx*op.DilationW
+			if !x.inside(iy, ix) {
+				continue
+			}
+			for c := range group {
+				w := op.F32[((o*op.KH+ky)*op.KW+kx)*group+c]
+				sum = f32.FMA(x.f32[x.index(n, iy, ix, first+c)], w, sum)
+			}
+		}
+	}
+	return sum
+}
+
+// scaled is the result of a convolution with Float32 output.
+func scaled(op *bcnn.ConvStep, sum float32, o int) float32 {
+	if op.Scale != nil {
+		sum = f32.FMA(sum, op.Scale[o], op.Shift[o])
+	}
+	return rectify(sum, op.ReLU)
+}
+
+// maxPool takes the maximum over windows. Of equal values the first in the
+// order (ky, kx) stays; only the sign of a zero can tell.
+func maxPool(w bcnn.Window, out, x *tensor) {
+	for n := range out.n {
+		for y := range out.shape.H {
+			for px := range out.shape.W {
+				for c := range out.shape.C {
+					i, first := out.index(n, y, px, c), true
+					for ky := range w.KH {
+						for kx := range w.KW {
+							iy, ix := y*w.StrideH-w.Pad.Top+ky, px*w.StrideW-w.Pad.Left+kx
+							if !x.inside(iy, ix) {
+								continue
+							}
+							k := x.index(n, iy, ix, c)
+							switch {
+							case x.dtype == bcnn.Bits && (first || x.pm[k] > out.pm[i]):
+								out.pm[i] = x.pm[k]
+							case x.dtype == bcnn.Float32 && (first || x.f32[k] > out.f32[i]):
+								out.f32[i] = x.f32[k]
+							}
+							first = false
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func affine(op *bcnn.AffineStep, out, x *tensor) {
+	for i := range out.f32 {
+		var v float32
+		switch x.dtype {
+		case bcnn.Uint8:
+			v = float32(x.u8[i])
+		case bcnn.Bits:
+			v = float32(x.pm[i])
+		case bcnn.Float32:
+			v = x.f32[i]
+		}
+		if op.Scale != nil {
+			v = f32.FMA(v, op.Scale[i%x.shape.C], op.Shift[i%x.shape.C])
+		}
+		out.f32[i] = rectify(v, op.ReLU)
+	}
+}
