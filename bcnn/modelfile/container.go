@@ -1,0 +1,395 @@
+package modelfile
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+)
+
+const (
+	format  = "bcnn"
+	version = "1"
+
+	maxHeader = 4 << 20
+	maxDims   = 8
+	// The data starts at a multiple of this.
+	alignment = 64
+)
+
+// Data types, as safetensors calls them.
+const (
+	u64 = "U64"
+	i32 = "I32"
+	f32 = "F32"
+)
+
+func sizeOf(dtype string) int64 {
+	switch dtype {
+	case u64:
+		return 8
+	case i32, f32:
+		return 4
+	}
+	return 0
+}
+
+// tensor is one array of a file. The slice that dtype names is set.
+type tensor struct {
+	name  string
+	dtype string
+	shape []int64
+	u64   []uint64
+	i32   []int32
+	f32   []float32
+}
+
+func (t *tensor) bytes() int64 {
+	return 8*int64(len(t.u64)) + 4*int64(len(t.i32)) + 4*int64(len(t.f32))
+}
+
+// container is what a file holds.
+type container struct {
+	network string // JSON
+	tensors map[string]*tensor
+}
+
+// Members of the header's JSON.
+const metadataKey = "__metadata__"
+
+type metadata struct {
+	Format  string `json:"format"`
+	Version string `json:"version"`
+	Network string `json:"network"`
+	SHA256  string `json:"sha256"`
+}
+
+type tensorInfo struct {
+	DType   string  `json:"dtype"`
+	Shape   []int64 `json:"shape"`
+	Offsets []int64 `json:"data_offsets"`
+}
+
+// unsealed stands in the place of the checksum while it is computed.
+var unsealed = strings.Repeat("0", 2*sha256.Size)
+
+// writeContainer returns the bytes of a file. Tensors of 64-bit words come
+// first, so that every tensor is aligned to its element size.
+func writeContainer(network string, tensors []*tensor) ([]byte, error) {
+	tensors = slices.Clone(tensors)
+	slices.SortStableFunc(tensors, func(a, b *tensor) int {
+		return cmp.Compare(sizeOf(b.dtype), sizeOf(a.dtype))
+	})
+	var header bytes.Buffer
+	member := func(key string, value any) error {
+		k, err := marshal(key)
+		if err != nil {
+			return err
+		}
+		v, err := marshal(value)
+		if err != nil {
+			return err
+		}
+		separator := byte(',')
+		if header.Len() == 0 {
+			separator = '{'
+		}
+		header.WriteByte(separator)
+		header.Write(k)
+		header.WriteByte(':')
+		header.Write(v)
+		return nil
+	}
+	if err := member(metadataKey, metadata{format, version, network, unsealed}); err != nil {
+		return nil, err
+	}
+	size := int64(0)
+	for _, t := range tensors {
+		info := tensorInfo{t.dtype, t.shape, []int64{size, size + t.bytes()}}
+		if err := member(t.name, info); err != nil {
+			return nil, err
+		}
+		size += t.bytes()
+	}
+	header.WriteByte('}')
+	for (8+header.Len())%alignment != 0 {
+		header.WriteByte(' ')
+	}
+	if header.Len() > maxHeader {
+		return nil, fmt.Errorf("the description takes %d bytes, at most %d are allowed", header.Len(), maxHeader)
+	}
+
+	b := make([]byte, 0, 8+int64(header.Len())+size)
+	b = binary.LittleEndian.AppendUint64(b, uint64(header.Len()))
+	b = append(b, header.Bytes()...)
+	for _, t := range tensors {
+		for _, v := range t.u64 {
+			b = binary.LittleEndian.AppendUint64(b, v)
+		}
+		for _, v := range t.i32 {
+			b = binary.LittleEndian.AppendUint32(b, uint32(v))
+		}
+		for _, v := range t.f32 {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+		}
+	}
+	// Readers find the checksum's place by its digits.
+	if bytes.Count(header.Bytes(), []byte(unsealed)) != 1 {
+		return nil, fmt.Errorf("a name or label has %d zeros in a row", len(unsealed))
+	}
+	sum := sha256.Sum256(b)
+	copy(b[bytes.Index(b, []byte(unsealed)):], hex.EncodeToString(sum[:]))
+	return b, nil
+}
+
+// marshal is json.Marshal without escapes for HTML.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+func readContainer(r io.ReaderAt, size int64) (*container, error) {
+	header, err := readHeader(r, size)
+	if err != nil {
+		return nil, err
+	}
+	var members map[string]json.RawMessage
+	if err := unmarshal(header, &members); err != nil {
+		return nil, fmt.Errorf("header: %w", err)
+	}
+	meta, err := parseMetadata(members[metadataKey])
+	if err != nil {
+		return nil, err
+	}
+	delete(members, metadataKey)
+	dataAt := 8 + int64(len(header))
+	tensors, err := parseTensors(members, size-dataAt)
+	if err != nil {
+		return nil, err
+	}
+
+	// The checksum covers the whole file with its own digits taken as zeros.
+	at := bytes.Index(header, []byte(meta.SHA256))
+	if at < 0 || bytes.Count(header, []byte(meta.SHA256)) != 1 {
+		return nil, errors.New("header: the checksum's digits must occur exactly once")
+	}
+	hash := sha256.New()
+	hash.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(header))))
+	hash.Write(header[:at])
+	hash.Write([]byte(unsealed))
+	hash.Write(header[at+len(unsealed):])
+	data := io.TeeReader(io.NewSectionReader(r, dataAt, size-dataAt), hash)
+	c := &container{network: meta.Network, tensors: make(map[string]*tensor, len(tensors))}
+	for _, t := range tensors {
+		if err := t.read(data); err != nil {
+			return nil, fmt.Errorf("tensor %q: %w", t.name, err)
+		}
+		c.tensors[t.name] = t
+	}
+	if hex.EncodeToString(hash.Sum(nil)) != meta.SHA256 {
+		return nil, errors.New("checksum mismatch: the file is damaged")
+	}
+	return c, nil
+}
+
+func readHeader(r io.ReaderAt, size int64) ([]byte, error) {
+	if size < 8 {
+		return nil, fmt.Errorf("not a .bcnn file: only %d bytes", size)
+	}
+	var prefix [8]byte
+	if _, err := r.ReadAt(prefix[:], 0); err != nil {
+		return nil, err
+	}
+	n := binary.LittleEndian.Uint64(prefix[:])
+	if n > maxHeader {
+		return nil, fmt.Errorf("not a .bcnn file: a header of %d bytes, at most %d are allowed", n, maxHeader)
+	}
+	if int64(n) > size-8 {
+		return nil, fmt.Errorf("truncated or not a .bcnn file: a header of %d bytes in a file of %d", n, size)
+	}
+	header := make([]byte, n)
+	if _, err := r.ReadAt(header, 8); err != nil && !(err == io.EOF && size == 8+int64(n)) {
+		return nil, err
+	}
+	if len(header) == 0 || header[0] != '{' {
+		return nil, errors.New("not a .bcnn file: the header is no JSON object")
+	}
+	return header, nil
+}
+
+func parseMetadata(raw json.RawMessage) (metadata, error) {
+	var meta metadata
+	var values map[string]string // other programs may have added entries
+	if raw == nil {
+		return meta, errors.New("a safetensors file but no .bcnn file: it has no metadata")
+	}
+	if err := unmarshal(raw, &values); err != nil {
+		return meta, fmt.Errorf("metadata: %w", err)
+	}
+	meta = metadata{values["format"], values["version"], values["network"], values["sha256"]}
+	switch {
+	case meta.Format != format:
+		return meta, fmt.Errorf("a safetensors file but no .bcnn file: its format is %q, not %q", meta.Format, format)
+	case meta.Version != version:
+		return meta, fmt.Errorf("version %q of the format is unknown, this program reads version %s", meta.Version, version)
+	case len(meta.SHA256) != len(unsealed):
+		return meta, fmt.Errorf("metadata: the checksum has %d digits, want %d", len(meta.SHA256), len(unsealed))
+	}
+	return meta, nil
+}
+
+// parseTensors returns the tensors in the order of their data, which must fill
+// size bytes without holes. They are not allocated yet.
+func parseTensors(members map[string]json.RawMessage, size int64) ([]*tensor, error) {
+	type place struct {
+		*tensor
+		begin, end int64
+	}
+	places := make([]place, 0, len(members))
+	// In a fixed order, so that one file always gives one error.
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		var info tensorInfo
+		if err := unmarshal(members[name], &info); err != nil {
+			return nil, fmt.Errorf("tensor %q: %w", name, err)
+		}
+		if len(info.Offsets) != 2 {
+			return nil, fmt.Errorf("tensor %q: %d offsets, want 2", name, len(info.Offsets))
+		}
+		p := place{&tensor{name: name, dtype: info.DType, shape: info.Shape}, info.Offsets[0], info.Offsets[1]}
+		if p.begin < 0 || p.end < p.begin || p.end > size {
+			return nil, fmt.Errorf("tensor %q: bytes %d to %d of %d: truncated file or wrong offsets", name, p.begin, p.end, size)
+		}
+		want, err := p.tensor.checkedSize(size)
+		if err != nil {
+			return nil, fmt.Errorf("tensor %q: %w", name, err)
+		}
+		if want != p.end-p.begin {
+			return nil, fmt.Errorf("tensor %q: %s %v takes %d bytes, the offsets give %d", name, info.DType, info.Shape, want, p.end-p.begin)
+		}
+		places = append(places, p)
+	}
+	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.begin, b.begin) })
+	at := int64(0)
+	tensors := make([]*tensor, len(places))
+	for i, p := range places {
+		if p.begin != at {
+			return nil, fmt.Errorf("tensor %q begins at byte %d, want %d: data must follow each other without holes", p.name, p.begin, at)
+		}
+		at = p.end
+		tensors[i] = p.tensor
+	}
+	if at != size {
+		return nil, fmt.Errorf("%d bytes of data belong to no tensor", size-at)
+	}
+	return tensors, nil
+}
+
+// checkedSize returns the bytes that the tensor's type and shape ask for, if
+// they are at most limit.
+func (t *tensor) checkedSize(limit int64) (int64, error) {
+	size := sizeOf(t.dtype)
+	if size == 0 {
+		return 0, fmt.Errorf("data type %q, want %s, %s or %s", t.dtype, u64, i32, f32)
+	}
+	if len(t.shape) > maxDims {
+		return 0, fmt.Errorf("%d dimensions, at most %d are allowed", len(t.shape), maxDims)
+	}
+	for _, d := range t.shape {
+		if d < 1 {
+			return 0, fmt.Errorf("shape %v is empty", t.shape)
+		}
+		if d > limit/size {
+			return 0, fmt.Errorf("shape %v does not fit into the file", t.shape)
+		}
+		size *= d
+	}
+	return size, nil
+}
+
+// read allocates the tensor and fills it.
+func (t *tensor) read(r io.Reader) error {
+	elements := 1
+	for _, d := range t.shape {
+		elements *= int(d)
+	}
+	switch t.dtype {
+	case u64:
+		t.u64 = make([]uint64, elements)
+		return binary.Read(r, binary.LittleEndian, t.u64)
+	case i32:
+		t.i32 = make([]int32, elements)
+		return binary.Read(r, binary.LittleEndian, t.i32)
+	default:
+		t.f32 = make([]float32, elements)
+		return binary.Read(r, binary.LittleEndian, t.f32)
+	}
+}
+
+// unmarshal is json.Unmarshal that refuses unknown fields, keys that occur
+// twice, and anything after the value but spaces.
+func unmarshal(b []byte, v any) error {
+	if err := checkKeys(b); err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	return d.Decode(v)
+}
+
+// checkKeys checks that b is one JSON value in which no object has two members
+// of one name.
+func checkKeys(b []byte) error {
+	if !json.Valid(b) {
+		// Unmarshal says where.
+		return json.Unmarshal(b, new(json.RawMessage))
+	}
+	var open []map[string]bool // one per open object, nil for an array
+	isKey := false
+	d := json.NewDecoder(bytes.NewReader(b))
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch token := token.(type) {
+		case json.Delim:
+			switch token {
+			case '{':
+				open = append(open, map[string]bool{})
+			case '[':
+				open = append(open, nil)
+			default:
+				open = open[:len(open)-1]
+			}
+		case string:
+			if isKey {
+				keys := open[len(open)-1]
+				if keys[token] {
+					return fmt.Errorf("%q occurs twice", token)
+				}
+				keys[token] = true
+				isKey = false
+				continue
+			}
+		}
+		// After a value or an opening brace, an object expects a key.
+		isKey = len(open) > 0 && open[len(open)-1] != nil
+	}
+}

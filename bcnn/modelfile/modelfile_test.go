@@ -1,0 +1,369 @@
+package modelfile
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+var rng = rand.New(rand.NewPCG(11, 12))
+
+func floats(n int) []float32 {
+	f := make([]float32, n)
+	for i := range f {
+		f[i] = rng.Float32()*4 - 2
+	}
+	return f
+}
+
+func positive(n int) []float32 {
+	f := floats(n)
+	for i := range f {
+		f[i] = f[i]*f[i] + 0.1
+	}
+	return f
+}
+
+// packed returns rows of n random ±1 weights.
+func packed(rows, n int) []uint64 {
+	values := make([]int8, rows*n)
+	for i := range values {
+		values[i] = int8(2*rng.IntN(2) - 1)
+	}
+	words := make([]uint64, rows*bits.Words(n))
+	bits.Pack(words, values, n)
+	return words
+}
+
+func window(k, stride, dilation, pad int) bcnn.Window {
+	return bcnn.Window{KH: k, KW: k + 1, StrideH: stride, StrideW: stride, DilationH: dilation, DilationW: dilation,
+		Pad: bcnn.Padding{Top: pad, Left: pad + 1, Bottom: pad, Right: pad}}
+}
+
+func norm(c int) bcnn.BatchNorm {
+	return bcnn.BatchNorm{Gamma: floats(c), Beta: floats(c), Mean: floats(c), Var: positive(c), Epsilon: 1e-5}
+}
+
+// networks has every kind of layer with every kind of parameter.
+func networks() map[string]*bcnn.Network {
+	all := map[string]*bcnn.Network{}
+	build := func(name string, in bcnn.Input) *bcnn.Network {
+		n := &bcnn.Network{Name: name, Input: in}
+		all[name] = n
+		return n
+	}
+	image := bcnn.Input{Shape: bcnn.Shape{H: 9, W: 8, C: 3}, DType: bcnn.Uint8, Resize: 12}
+
+	n := build("binary <image> \"é\"", image)
+	n.Append("in", bcnn.Binarize{Scheme: bcnn.SchemeThreshold, Thresholds: []int32{-5, 100, 300}})
+	n.Append("conv1", bcnn.Conv2D{Window: window(3, 1, 1, 1), Out: 66, Groups: 1, PadValue: -1, Weights: bcnn.Weights{Bits: packed(66*3*4, 3)}})
+	n.Append("norm1", norm(66))
+	n.Append("sign1", bcnn.Sign{Zero: bcnn.ZeroIsMinus})
+	n.Append("pool1", bcnn.MaxPool{Window: window(1, 2, 1, 0)})
+	n.Append("conv2", bcnn.Conv2D{Window: window(2, 1, 2, 1), Out: 4, Groups: 2, PadValue: 1, Weights: bcnn.Weights{Bits: packed(4*2*3, 33)}, Bias: floats(4)})
+	n.Append("sign2", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+	n.Append("flat", bcnn.Flatten{})
+	shapes, err := n.Shapes()
+	if err != nil {
+		panic(err)
+	}
+	k := shapes[len(shapes)-1].C
+	n.Append("dense", bcnn.Dense{Out: 2, Weights: bcnn.Weights{Bits: packed(2, k)}, Bias: floats(2)})
+	n.Append("softmax", bcnn.Softmax{})
+	n.Labels = []string{"ship & boat", "véhicule"}
+
+	n = build("float", bcnn.Input{Shape: bcnn.Shape{H: 5, W: 5, C: 2}, DType: bcnn.Float32})
+	a := n.Append("conv", bcnn.Conv2D{Window: window(1, 1, 1, 0), Out: 3, Groups: 1, Weights: bcnn.Weights{F32: floats(3 * 2 * 2)}})
+	b := n.Append("relu", bcnn.ReLU{})
+	n.Append("sum", bcnn.Add{}, a, b)
+	n.Append("affine", bcnn.Affine{Scale: floats(3), Bias: floats(1)})
+	n.Append("shift", bcnn.Affine{Bias: floats(3)})
+	shapes, err = n.Shapes()
+	if err != nil {
+		panic(err)
+	}
+	n.Append("dense", bcnn.Dense{Out: 5, Weights: bcnn.Weights{F32: floats(5 * shapes[len(shapes)-1].Values())}})
+
+	for _, b := range []bcnn.Binarize{
+		{Scheme: bcnn.SchemeGrey, Thresholds: []int32{128}},
+		{Scheme: bcnn.SchemeLBP},
+		{Scheme: bcnn.SchemeMinMax},
+	} {
+		n = build(string(b.Scheme), bcnn.Input{Shape: bcnn.Shape{H: 4, W: 4, C: 3}, DType: bcnn.Uint8})
+		n.Append("in", b)
+		channels := 3
+		if b.Scheme == bcnn.SchemeGrey {
+			channels = 1
+		}
+		n.Append("dense", bcnn.Dense{Out: 2, Weights: bcnn.Weights{Bits: packed(2, 16*channels)}})
+	}
+	return all
+}
+
+func small() *bcnn.Network {
+	n := &bcnn.Network{Name: "small", Input: bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Uint8}, Labels: []string{"a", "b"}}
+	n.Append("in", bcnn.Binarize{Scheme: bcnn.SchemeGrey, Thresholds: []int32{9}})
+	n.Append("dense", bcnn.Dense{Out: 2, Weights: bcnn.Weights{Bits: []uint64{5, 10}}, Bias: []float32{1, -1}})
+	return n
+}
+
+func encode(t testing.TB, n *bcnn.Network) []byte {
+	b, err := Encode(n)
+	require.NoError(t, err)
+	return b
+}
+
+func TestEveryKindOfLayerSurvivesARoundTrip(t *testing.T) {
+	kinds := map[string]bool{}
+	for name, n := range networks() {
+		t.Run(name, func(t *testing.T) {
+			b := encode(t, n)
+			require.Equal(t, b, encode(t, n), "the same bytes every time")
+			require.Zero(t, (8+binary.LittleEndian.Uint64(b))%alignment)
+			back, err := Read(b)
+			require.NoError(t, err)
+			require.Equal(t, n, back)
+
+			path := filepath.Join(t.TempDir(), "model.bcnn")
+			require.NoError(t, Save(path, n))
+			back, err = Load(path)
+			require.NoError(t, err)
+			require.Equal(t, n, back)
+		})
+		for _, l := range n.Layers {
+			kinds[l.Op.Kind()] = true
+		}
+	}
+	require.Len(t, kinds, 11, "the kinds of layers that package bcnn has")
+}
+
+func TestDefaultsAreWrittenOut(t *testing.T) {
+	n := &bcnn.Network{Name: "n", Input: bcnn.Input{Shape: bcnn.Shape{H: 3, W: 3, C: 1}, DType: bcnn.Float32}}
+	n.Append("conv", bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 1, Weights: bcnn.Weights{F32: []float32{1}}})
+	back, err := Read(encode(t, n))
+	require.NoError(t, err)
+	require.Equal(t, bcnn.Window{KH: 1, KW: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}, back.Layers[0].Op.(bcnn.Conv2D).Window)
+	require.Equal(t, 1, back.Layers[0].Op.(bcnn.Conv2D).Groups)
+}
+
+func TestTheFileIsSafetensors(t *testing.T) {
+	b := encode(t, networks()["binary <image> \"é\""])
+	n := binary.LittleEndian.Uint64(b)
+	var header map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(b[8:8+n], &header))
+	var meta map[string]string
+	require.NoError(t, json.Unmarshal(header[metadataKey], &meta))
+	require.Equal(t, "bcnn", meta["format"])
+	var info struct {
+		DType   string
+		Shape   []int
+		Offsets []int `json:"data_offsets"`
+	}
+	require.NoError(t, json.Unmarshal(header["conv1.weight"], &info))
+	require.Equal(t, "U64", info.DType)
+	require.Equal(t, []int{66, 3, 4, 1}, info.Shape)
+	require.Equal(t, 66*3*4*8, info.Offsets[1]-info.Offsets[0])
+	require.Zero(t, info.Offsets[0]%8)
+	require.NoError(t, json.Unmarshal(header["in.thresholds"], &info))
+	require.Equal(t, "I32", info.DType)
+	data := b[8+n:]
+	require.Equal(t, int32(-5), int32(binary.LittleEndian.Uint32(data[info.Offsets[0]:])))
+}
+
+func TestEveryTruncationIsAnError(t *testing.T) {
+	b := encode(t, small())
+	for n := range b {
+		_, err := Read(b[:n:n])
+		require.Error(t, err, "the first %d of %d bytes", n, len(b))
+	}
+	_, err := Read(append(b[:len(b):len(b)], 0))
+	require.ErrorContains(t, err, "belong to no tensor")
+}
+
+func TestEveryFlippedBitIsAnError(t *testing.T) {
+	b := encode(t, small())
+	for i := range b {
+		for bit := range 8 {
+			b[i] ^= 1 << bit
+			_, err := Read(b)
+			require.Error(t, err, "byte %d, bit %d", i, bit)
+			b[i] ^= 1 << bit
+		}
+		b[i] ^= 0xFF
+		_, err := Read(b)
+		require.Error(t, err, "byte %d", i)
+		b[i] ^= 0xFF
+	}
+	_, err := Read(b)
+	require.NoError(t, err)
+}
+
+// file builds a file from the text of its header and seals it.
+func file(header string, data []byte) []byte {
+	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
+	b = append(append(b, header...), data...)
+	seal(b)
+	return b
+}
+
+func TestWhatIsWrongIsNamed(t *testing.T) {
+	valid := string(encode(t, small()))
+	headerEnd := 8 + int(binary.LittleEndian.Uint64([]byte(valid)))
+	header := strings.TrimRight(valid[8:headerEnd], " ")
+	data := []byte(valid[headerEnd:])
+	// The checksum as in a file that is to be sealed.
+	at := strings.Index(header, `"sha256":"`) + len(`"sha256":"`)
+	header = header[:at] + unsealed + header[at+len(unsealed):]
+
+	read := func(h string, d []byte) error {
+		_, err := Read(file(h, d))
+		return err
+	}
+	require.NoError(t, read(header, data))
+	require.NoError(t, read(header+"   ", data), "any padding")
+	require.NoError(t, read(strings.Replace(header, `"format"`, `"author":"me","format"`, 1), data), "foreign metadata")
+
+	for _, c := range []struct{ old, new, want string }{
+		{`"format":"bcnn"`, `"format":"pt"`, `its format is "pt"`},
+		{`"version":"1"`, `"version":"2"`, `version "2" of the format is unknown`},
+		{`"__metadata__"`, `"__meta__"`, "it has no metadata"},
+		{`"format":"bcnn"`, `"format":7`, "metadata"},
+		{`"format":"bcnn"`, `"format":"bcnn","format":"bcnn"`, `"format" occurs twice`},
+		{`"dense.bias":`, `"dense.weight":`, `"dense.weight" occurs twice`},
+		{`"dtype":"U64"`, `"dtype":"F16"`, `data type "F16"`},
+		{`"dtype":"U64"`, `"type":"U64"`, "unknown field"},
+		{`"shape":[2,1]`, `"shape":[1,1]`, "takes 8 bytes, the offsets give 16"},
+		{`"shape":[2,1]`, `"shape":[2,0]`, "is empty"},
+		{`"shape":[2,1]`, `"shape":[-2,-1]`, "is empty"},
+		{`"shape":[2,1]`, `"shape":[4611686018427387904,4]`, "does not fit into the file"},
+		{`"shape":[2,1]`, `"shape":[1,1,1,1,1,1,1,1,1,2]`, "10 dimensions"},
+		{`"shape":[2,1]`, `"shape":[2.5,1]`, "dense.weight"},
+		{`"shape":[2,1]`, `"shape":[2]`, "want [2] and one more dimension"},
+		{`"data_offsets":[0,16]`, `"data_offsets":[0]`, "1 offsets"},
+		{`"data_offsets":[0,16]`, `"data_offsets":[-16,0]`, "wrong offsets"},
+		{`"data_offsets":[0,16]`, `"data_offsets":[8,24]`, "without holes"},
+		{`"data_offsets":[0,16]`, `"data_offsets":[0,9223372036854775807]`, "truncated file or wrong offsets"},
+		{`\"layers\"`, `\"layer\"`, "unknown field"},
+		{`\"shape\":[2,2,1]`, `\"shape\":[2,2]`, "want height, width and channels"},
+		{`\"shape\":[2,2,1]`, `\"shape\":[2,2,2000000000]`, "values"},
+		{`\"shape\":[2,2,1]`, `\"shape\":[9,9,1]`, `"dense"`},
+		{`\"dtype\":\"uint8\"`, `\"dtype\":\"int7\"`, `unknown type "int7"`},
+		{`\"kind\":\"dense\"`, `\"kind\":\"tense\"`, `unknown kind of layer "tense"`},
+		{`\"kind\":\"dense\"`, `\"kind\":\"relu\"`, "relu has no params"},
+		{`\"kind\":\"dense\"`, `\"kind\":\"binarize\"`, "unknown field"},
+		{`\"out\":2`, `\"out\":3`, "want [3] and one more"},
+		{`\"out\":2`, `\"out\":2,\"bits\":1`, "unknown field"},
+		{`\"out\":2`, `\"out\":2,\"out\":2`, "occurs twice"},
+		{`\"out\":2`, `\"out\":1e300`, "params"},
+		{`\"inputs\":[0]`, `\"inputs\":[1]`, "not an earlier one"},
+		{`\"inputs\":[0]`, `\"inputs\":[0,0]`, "has 2 inputs"},
+		{`\"bias\":\"dense.bias\",`, ``, `no layer uses the tensor "dense.bias"`},
+		{`\"bias\":\"dense.bias\"`, `\"bias\":\"dense.weight\"`, "dense"},
+		{`\"bias\":\"dense.bias\"`, `\"bias\":\"dense.b\"`, `no tensor "dense.b"`},
+		{`\"bias\":\"dense.bias\"`, `\"shift\":\"dense.bias\"`, `dense has no tensor "shift"`},
+		{`\"bias\":\"dense.bias\"`, `\"bias\":\"in.thresholds\"`, `no tensor "in.thresholds" that no other layer uses`},
+		{`\"labels\":[\"a\",\"b\"]`, `\"labels\":[\"a\"]`, "1 labels for 2 outputs"},
+		{`\"scheme\":\"grey\"`, `\"scheme\":\"gray\"`, `unknown scheme "gray"`},
+		{`"dtype":"I32"`, `"dtype":"F32"`, "want I32"},
+		{`"dtype":"I32","shape":[1]`, `"dtype":"I32","shape":[1,1]`, "one dimension"},
+		{unsealed, unsealed[1:], "63 digits"},
+	} {
+		require.Contains(t, header, c.old)
+		err := read(strings.Replace(header, c.old, c.new, 1), data)
+		require.ErrorContains(t, err, c.want, "%s → %s", c.old, c.new)
+	}
+
+	// A second run of the checksum's digits makes its place ambiguous.
+	double := strings.Replace(header, `"version":"1"`, `"version":"1","copy":"`+unsealed+`"`, 1)
+	_, err := Read(append(binary.LittleEndian.AppendUint64(nil, uint64(len(double))), double+string(data)...))
+	require.ErrorContains(t, err, "exactly once")
+
+	dirty := append([]byte(nil), data...)
+	dirty[7] = 1 // beyond the 4 bits of the first row
+	require.ErrorContains(t, read(header, dirty), "padding bits")
+
+	nan := append([]byte(nil), data...)
+	copy(nan[len(nan)-4:], []byte{0, 0, 0xC0, 0x7F})
+	require.ErrorContains(t, read(header, nan), "NaN")
+
+	require.ErrorContains(t, read("", nil), "no JSON object")
+	require.ErrorContains(t, read("[]", nil), "no JSON object")
+	require.ErrorContains(t, read("{", nil), "header")
+	require.ErrorContains(t, read("{}x", nil), "header")
+	require.ErrorContains(t, read("{}", nil), "no metadata")
+	require.ErrorContains(t, read("{"+strings.Repeat(`"a":[`, 20000), nil), "header")
+
+	_, err = Read(nil)
+	require.ErrorContains(t, err, "only 0 bytes")
+	_, err = Read([]byte("\xFF\xD8\xFF\xE0 a photo"))
+	require.ErrorContains(t, err, "not a .bcnn file")
+	_, err = Read([]byte("\xFF\xFF\x00\x00\x00\x00\x00\x00 a photo"))
+	require.ErrorContains(t, err, "a header of 65535 bytes in a file of 16")
+}
+
+func TestLoadNamesTheFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x.bcnn")
+	_, err := Load(path)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorContains(t, err, path)
+	require.NoError(t, os.WriteFile(path, []byte("short"), 0o644))
+	_, err = Load(path)
+	require.ErrorContains(t, err, path+": not a .bcnn file")
+	_, err = Load(dir)
+	require.ErrorContains(t, err, dir+": not a regular file")
+}
+
+func TestSaveLeavesNothingBehind(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x.bcnn")
+	bad := small()
+	bad.Labels = bad.Labels[:1]
+	require.ErrorContains(t, Save(path, bad), path)
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+
+	require.NoError(t, os.MkdirAll(filepath.Join(path, "occupied"), 0o755)) // cannot be replaced by a file
+	require.ErrorContains(t, Save(path, small()), path)
+	entries, err = os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	require.ErrorContains(t, Save(filepath.Join(dir, "absent", "x.bcnn"), small()), "absent")
+
+	other := filepath.Join(dir, "y.bcnn")
+	require.NoError(t, os.WriteFile(other, []byte("old"), 0o644))
+	require.NoError(t, Save(other, small()))
+	back, err := Load(other)
+	require.NoError(t, err)
+	require.Equal(t, small(), back)
+}
+
+func TestEncodeRefusesWhatItCannotStore(t *testing.T) {
+	n := small()
+	n.Labels[0] = "\xFF"
+	_, err := Encode(n)
+	require.ErrorContains(t, err, "UTF-8")
+	n = small()
+	n.Labels[0] = unsealed
+	_, err = Encode(n)
+	require.ErrorContains(t, err, "zeros in a row")
+	n = small()
+	n.Labels[0] = strings.Repeat("x", maxHeader)
+	_, err = Encode(n)
+	require.ErrorContains(t, err, fmt.Sprint(maxHeader))
+	n = small()
+	n.Layers[0].Name = ""
+	_, err = Encode(n)
+	require.Error(t, err)
+}

@@ -1,0 +1,473 @@
+package modelfile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// The network's JSON.
+type networkJSON struct {
+	Name   string      `json:"name"`
+	Input  inputJSON   `json:"input"`
+	Layers []layerJSON `json:"layers"`
+	Labels []string    `json:"labels,omitempty"`
+}
+
+type inputJSON struct {
+	Shape  []int  `json:"shape"` // height, width, channels
+	DType  string `json:"dtype"`
+	Resize int    `json:"resize,omitempty"`
+}
+
+type layerJSON struct {
+	Name    string            `json:"name"`
+	Kind    string            `json:"kind"`
+	Inputs  []int             `json:"inputs"` // indices of layers, −1 is the network's input
+	Params  json.RawMessage   `json:"params,omitempty"`
+	Tensors map[string]string `json:"tensors,omitempty"` // role → name of the tensor
+}
+
+type binarizeJSON struct {
+	Scheme string `json:"scheme"`
+}
+
+type windowJSON struct {
+	Kernel   []int `json:"kernel"`   // height, width
+	Stride   []int `json:"stride"`   // height, width
+	Dilation []int `json:"dilation"` // height, width
+	Pad      []int `json:"pad"`      // top, left, bottom, right
+}
+
+type conv2DJSON struct {
+	windowJSON
+	Out      int `json:"out"`
+	Groups   int `json:"groups"`
+	PadValue int `json:"pad_value"`
+}
+
+type denseJSON struct {
+	Out int `json:"out"`
+}
+
+type batchNormJSON struct {
+	Epsilon float32 `json:"epsilon"`
+}
+
+type signJSON struct {
+	Zero int `json:"zero"` // what 0 becomes, +1 or −1
+}
+
+// Roles of tensors.
+const (
+	weight     = "weight"
+	bias       = "bias"
+	scale      = "scale"
+	thresholds = "thresholds"
+	gamma      = "gamma"
+	beta       = "beta"
+	mean       = "mean"
+	variance   = "var"
+)
+
+// layerWriter collects what describes a layer.
+type layerWriter struct {
+	layer   layerJSON
+	params  any
+	tensors []*tensor
+}
+
+// add adds a tensor unless it is empty. Its name is that of the layer and the
+// role, "conv1.weight": unique, because names of layers are.
+func (w *layerWriter) add(role string, t *tensor) {
+	if t.bytes() == 0 {
+		return
+	}
+	t.name = w.layer.Name + "." + role
+	if w.layer.Tensors == nil {
+		w.layer.Tensors = map[string]string{}
+	}
+	w.layer.Tensors[role] = t.name
+	w.tensors = append(w.tensors, t)
+}
+
+func (w *layerWriter) addF32(role string, values []float32) {
+	w.add(role, &tensor{dtype: f32, shape: []int64{int64(len(values))}, f32: values})
+}
+
+// addWeights adds weights of the given outer dimensions; the innermost one is
+// what is left of their length.
+func (w *layerWriter) addWeights(weights bcnn.Weights, outer ...int) {
+	t := &tensor{dtype: f32, f32: weights.F32}
+	length := len(weights.F32)
+	if weights.Binary() {
+		t = &tensor{dtype: u64, u64: weights.Bits}
+		length = len(weights.Bits)
+	}
+	for _, d := range outer {
+		t.shape = append(t.shape, int64(d))
+		length /= d
+	}
+	t.shape = append(t.shape, int64(length))
+	w.add(weight, t)
+}
+
+// encodeNetwork describes a network that has passed its Check.
+func encodeNetwork(n *bcnn.Network) (string, []*tensor, error) {
+	out := networkJSON{
+		Name: n.Name,
+		Input: inputJSON{
+			Shape:  []int{n.Input.Shape.H, n.Input.Shape.W, n.Input.Shape.C},
+			DType:  n.Input.DType.String(),
+			Resize: n.Input.Resize,
+		},
+		Labels: n.Labels,
+	}
+	texts := append([]string{n.Name}, n.Labels...)
+	var tensors []*tensor
+	for _, l := range n.Layers {
+		texts = append(texts, l.Name)
+		w := layerWriter{layer: layerJSON{Name: l.Name, Kind: l.Op.Kind(), Inputs: l.Inputs}}
+		if err := w.encode(l.Op); err != nil {
+			return "", nil, fmt.Errorf("layer %q: %w", l.Name, err)
+		}
+		if w.params != nil {
+			raw, err := marshal(w.params)
+			if err != nil {
+				return "", nil, fmt.Errorf("layer %q: %w", l.Name, err)
+			}
+			w.layer.Params = raw
+		}
+		out.Layers = append(out.Layers, w.layer)
+		tensors = append(tensors, w.tensors...)
+	}
+	for _, s := range texts {
+		if !utf8.ValidString(s) { // JSON would alter it
+			return "", nil, fmt.Errorf("name or label %q is not valid UTF-8", s)
+		}
+	}
+	b, err := marshal(out)
+	return string(b), tensors, err
+}
+
+func (w *layerWriter) encode(op bcnn.Op) error {
+	switch op := op.(type) {
+	case bcnn.Binarize:
+		w.params = binarizeJSON{string(op.Scheme)}
+		w.add(thresholds, &tensor{dtype: i32, shape: []int64{int64(len(op.Thresholds))}, i32: op.Thresholds})
+	case bcnn.Conv2D:
+		w.params = conv2DJSON{encodeWindow(op.Window), op.Out, max(op.Groups, 1), op.PadValue}
+		w.addWeights(op.Weights, op.Out, op.KH, op.KW)
+		w.addF32(bias, op.Bias)
+	case bcnn.Dense:
+		w.params = denseJSON{op.Out}
+		w.addWeights(op.Weights, op.Out)
+		w.addF32(bias, op.Bias)
+	case bcnn.BatchNorm:
+		w.params = batchNormJSON{op.Epsilon}
+		w.addF32(gamma, op.Gamma)
+		w.addF32(beta, op.Beta)
+		w.addF32(mean, op.Mean)
+		w.addF32(variance, op.Var)
+	case bcnn.Affine:
+		w.addF32(scale, op.Scale)
+		w.addF32(bias, op.Bias)
+	case bcnn.Sign:
+		p := signJSON{1}
+		if op.Zero == bcnn.ZeroIsMinus {
+			p.Zero = -1
+		}
+		w.params = p
+	case bcnn.MaxPool:
+		w.params = encodeWindow(op.Window)
+	case bcnn.ReLU, bcnn.Add, bcnn.Flatten, bcnn.Softmax:
+	default:
+		return fmt.Errorf("%T cannot be stored", op)
+	}
+	return nil
+}
+
+// encodeWindow writes the strides and dilations that are meant by 0 as 1.
+func encodeWindow(w bcnn.Window) windowJSON {
+	return windowJSON{
+		Kernel:   []int{w.KH, w.KW},
+		Stride:   []int{max(w.StrideH, 1), max(w.StrideW, 1)},
+		Dilation: []int{max(w.DilationH, 1), max(w.DilationW, 1)},
+		Pad:      []int{w.Pad.Top, w.Pad.Left, w.Pad.Bottom, w.Pad.Right},
+	}
+}
+
+func (j windowJSON) decode() (bcnn.Window, error) {
+	if len(j.Kernel) != 2 || len(j.Stride) != 2 || len(j.Dilation) != 2 || len(j.Pad) != 4 {
+		return bcnn.Window{}, errors.New("kernel, stride and dilation need 2 values, pad needs 4")
+	}
+	if min(j.Stride[0], j.Stride[1], j.Dilation[0], j.Dilation[1]) < 1 {
+		return bcnn.Window{}, fmt.Errorf("stride %v and dilation %v must be at least 1", j.Stride, j.Dilation)
+	}
+	return bcnn.Window{
+		KH: j.Kernel[0], KW: j.Kernel[1],
+		StrideH: j.Stride[0], StrideW: j.Stride[1],
+		DilationH: j.Dilation[0], DilationW: j.Dilation[1],
+		Pad: bcnn.Padding{Top: j.Pad[0], Left: j.Pad[1], Bottom: j.Pad[2], Right: j.Pad[3]},
+	}, nil
+}
+
+// layerReader hands out what describes a layer and remembers what was used.
+type layerReader struct {
+	layer   layerJSON
+	tensors map[string]*tensor // of the file; used ones are removed
+}
+
+// params decodes the parameters of the layer.
+func (r *layerReader) params(v any) error {
+	if r.layer.Params == nil {
+		return errors.New("no params")
+	}
+	if err := unmarshal(r.layer.Params, v); err != nil {
+		return fmt.Errorf("params: %w", err)
+	}
+	r.layer.Params = nil
+	return nil
+}
+
+// take returns the tensor of a role, nil if the layer has none.
+func (r *layerReader) take(role string) (*tensor, error) {
+	name, ok := r.layer.Tensors[role]
+	if !ok {
+		return nil, nil
+	}
+	delete(r.layer.Tensors, role)
+	t := r.tensors[name]
+	if t == nil {
+		return nil, fmt.Errorf("%s: there is no tensor %q that no other layer uses", role, name)
+	}
+	delete(r.tensors, name)
+	return t, nil
+}
+
+// vector returns a tensor of one dimension and the given type, nil if the
+// layer has none. Check knows the length that it must have.
+func (r *layerReader) vector(role, dtype string) (*tensor, error) {
+	t, err := r.take(role)
+	if err != nil || t == nil {
+		return &tensor{}, err
+	}
+	if t.dtype != dtype || len(t.shape) != 1 {
+		return nil, fmt.Errorf("%s: tensor %q is %s %v, want %s with one dimension", role, t.name, t.dtype, t.shape, dtype)
+	}
+	return t, nil
+}
+
+// floats returns the vectors of float32 of several roles.
+func (r *layerReader) floats(roles ...string) ([][]float32, error) {
+	vectors := make([][]float32, len(roles))
+	for i, role := range roles {
+		t, err := r.vector(role, f32)
+		if err != nil {
+			return nil, err
+		}
+		vectors[i] = t.f32
+	}
+	return vectors, nil
+}
+
+// weights returns the weights, whose dimensions but the last must be outer.
+// Check knows what the last one must be.
+func (r *layerReader) weights(outer ...int) (bcnn.Weights, error) {
+	t, err := r.take(weight)
+	if err != nil {
+		return bcnn.Weights{}, err
+	}
+	if t == nil {
+		return bcnn.Weights{}, errors.New("no weights")
+	}
+	want := make([]int64, len(outer))
+	for i, d := range outer {
+		want[i] = int64(d)
+	}
+	if len(t.shape) != len(want)+1 || !slices.Equal(t.shape[:len(want)], want) {
+		return bcnn.Weights{}, fmt.Errorf("weights: tensor %q has shape %v, want %v and one more dimension", t.name, t.shape, want)
+	}
+	switch t.dtype {
+	case u64:
+		return bcnn.Weights{Bits: t.u64}, nil
+	case f32:
+		return bcnn.Weights{F32: t.f32}, nil
+	}
+	return bcnn.Weights{}, fmt.Errorf("weights: tensor %q is %s, want %s or %s", t.name, t.dtype, u64, f32)
+}
+
+// decodeNetwork builds and checks the network that uses all the tensors, each
+// exactly once.
+func decodeNetwork(description []byte, tensors map[string]*tensor) (*bcnn.Network, error) {
+	var in networkJSON
+	if err := unmarshal(description, &in); err != nil {
+		return nil, fmt.Errorf("network: %w", err)
+	}
+	n := &bcnn.Network{Name: in.Name, Labels: in.Labels, Layers: make([]bcnn.Layer, len(in.Layers))}
+	if len(in.Input.Shape) != 3 {
+		return nil, fmt.Errorf("network %q: input: shape %v, want height, width and channels", n.Name, in.Input.Shape)
+	}
+	n.Input = bcnn.Input{
+		Shape:  bcnn.Shape{H: in.Input.Shape[0], W: in.Input.Shape[1], C: in.Input.Shape[2]},
+		Resize: in.Input.Resize,
+	}
+	switch in.Input.DType {
+	case bcnn.Uint8.String():
+		n.Input.DType = bcnn.Uint8
+	case bcnn.Float32.String():
+		n.Input.DType = bcnn.Float32
+	default:
+		return nil, fmt.Errorf("network %q: input: unknown type %q", n.Name, in.Input.DType)
+	}
+	for i, l := range in.Layers {
+		r := layerReader{layer: l, tensors: tensors}
+		op, err := r.decode()
+		if err == nil {
+			err = r.checkUsed()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("network %q: layer %d %q: %w", n.Name, i, l.Name, err)
+		}
+		n.Layers[i] = bcnn.Layer{Name: l.Name, Inputs: l.Inputs, Op: op}
+	}
+	for name := range tensors {
+		return nil, fmt.Errorf("network %q: no layer uses the tensor %q", n.Name, name)
+	}
+	if err := n.Check(); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// checkUsed refuses what decode did not ask for.
+func (r *layerReader) checkUsed() error {
+	if r.layer.Params != nil {
+		return fmt.Errorf("%s has no params", r.layer.Kind)
+	}
+	for role := range r.layer.Tensors {
+		return fmt.Errorf("%s has no tensor %q", r.layer.Kind, role)
+	}
+	return nil
+}
+
+func (r *layerReader) decode() (bcnn.Op, error) {
+	switch r.layer.Kind {
+	case bcnn.Binarize{}.Kind():
+		return r.binarize()
+	case bcnn.Conv2D{}.Kind():
+		return r.conv2D()
+	case bcnn.Dense{}.Kind():
+		return r.dense()
+	case bcnn.BatchNorm{}.Kind():
+		return r.batchNorm()
+	case bcnn.Affine{}.Kind():
+		v, err := r.floats(scale, bias)
+		if err != nil {
+			return nil, err
+		}
+		return bcnn.Affine{Scale: v[0], Bias: v[1]}, nil
+	case bcnn.Sign{}.Kind():
+		return r.sign()
+	case bcnn.MaxPool{}.Kind():
+		var p windowJSON
+		if err := r.params(&p); err != nil {
+			return nil, err
+		}
+		w, err := p.decode()
+		return bcnn.MaxPool{Window: w}, err
+	case bcnn.ReLU{}.Kind():
+		return bcnn.ReLU{}, nil
+	case bcnn.Add{}.Kind():
+		return bcnn.Add{}, nil
+	case bcnn.Flatten{}.Kind():
+		return bcnn.Flatten{}, nil
+	case bcnn.Softmax{}.Kind():
+		return bcnn.Softmax{}, nil
+	}
+	return nil, fmt.Errorf("unknown kind of layer %q", r.layer.Kind)
+}
+
+func (r *layerReader) binarize() (bcnn.Op, error) {
+	var p binarizeJSON
+	if err := r.params(&p); err != nil {
+		return nil, err
+	}
+	t, err := r.vector(thresholds, i32)
+	if err != nil {
+		return nil, err
+	}
+	return bcnn.Binarize{Scheme: bcnn.Scheme(p.Scheme), Thresholds: t.i32}, nil
+}
+
+func (r *layerReader) conv2D() (bcnn.Op, error) {
+	var p conv2DJSON
+	if err := r.params(&p); err != nil {
+		return nil, err
+	}
+	w, err := p.decode()
+	if err != nil {
+		return nil, err
+	}
+	if p.Groups < 1 {
+		return nil, fmt.Errorf("%d groups, want at least 1", p.Groups)
+	}
+	op := bcnn.Conv2D{Window: w, Out: p.Out, Groups: p.Groups, PadValue: p.PadValue}
+	if op.Weights, err = r.weights(p.Out, w.KH, w.KW); err != nil {
+		return nil, err
+	}
+	v, err := r.floats(bias)
+	if err != nil {
+		return nil, err
+	}
+	op.Bias = v[0]
+	return op, nil
+}
+
+func (r *layerReader) dense() (bcnn.Op, error) {
+	var p denseJSON
+	err := r.params(&p)
+	if err != nil {
+		return nil, err
+	}
+	op := bcnn.Dense{Out: p.Out}
+	if op.Weights, err = r.weights(p.Out); err != nil {
+		return nil, err
+	}
+	v, err := r.floats(bias)
+	if err != nil {
+		return nil, err
+	}
+	op.Bias = v[0]
+	return op, nil
+}
+
+func (r *layerReader) batchNorm() (bcnn.Op, error) {
+	var p batchNormJSON
+	if err := r.params(&p); err != nil {
+		return nil, err
+	}
+	v, err := r.floats(gamma, beta, mean, variance)
+	if err != nil {
+		return nil, err
+	}
+	return bcnn.BatchNorm{Gamma: v[0], Beta: v[1], Mean: v[2], Var: v[3], Epsilon: p.Epsilon}, nil
+}
+
+func (r *layerReader) sign() (bcnn.Op, error) {
+	var p signJSON
+	if err := r.params(&p); err != nil {
+		return nil, err
+	}
+	switch p.Zero {
+	case 1:
+		return bcnn.Sign{Zero: bcnn.ZeroIsPlus}, nil
+	case -1:
+		return bcnn.Sign{Zero: bcnn.ZeroIsMinus}, nil
+	}
+	return nil, fmt.Errorf("sign of zero is %d, want +1 or −1", p.Zero)
+}
