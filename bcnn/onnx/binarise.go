@@ -179,46 +179,49 @@ func (im *importer) signLayer(v *value) (*value, error) {
 	if err := im.charge(16 * int64(channels)); err != nil {
 		return nil, err
 	}
+	// Where all channels fall, the input is negated, so that the result is plain
+	// ±1. Where only some do, theirs get a negative scale.
+	falls := true
+	for c := range channels {
+		falls = falls && at(1, c) >= at(3, c)
+	}
 	direction, offset := make([]float32, channels), make([]float32, channels)
 	scale, shift := make([]float32, channels), make([]float32, channels)
 	rule := bcnn.ZeroRule(0)
 	plainInput, plainOutput, uniform := true, true, true
 	for c := range channels {
 		t, lo, mid, hi := at(0, c), at(1, c), at(2, c), at(3, c)
-		if mid != lo && mid != hi {
-			switch im.opts.SignOfZero {
-			case bcnn.ZeroIsPlus:
-				mid = hi
-			case bcnn.ZeroIsMinus:
-				mid = lo
-			default:
-				return nil, fmt.Errorf("it gives %v at its threshold, between %v and %v, which a bit cannot represent: "+
-					"export the sign as Where(x >= 0, 1, -1), or choose a rule with Options.SignOfZero", mid, lo, hi)
+		if lo == hi && mid == lo { // a constant: the sign of ±1
+			direction[c], offset[c] = 0, float32(math.Copysign(1, lo))
+			scale[c] = float32(math.Abs(lo))
+		} else {
+			above, err := im.zeroRule(lo, mid, hi)
+			if err != nil {
+				return nil, err
 			}
-		}
-		if lo == hi {
-			return nil, fmt.Errorf("it is the constant %v", lo)
-		}
-		direction[c] = 1
-		if lo > hi { // negate the input
-			direction[c], lo, hi = -1, hi, lo
-		}
-		r := bcnn.ZeroIsMinus
-		if mid == hi {
-			r = bcnn.ZeroIsPlus
-		}
-		if rule != 0 && r != rule {
-			return nil, errors.New("its channels differ in the rule for 0")
-		}
-		rule = r
-		offset[c] = float32(-t) * direction[c]
-		scale[c], shift[c] = float32((hi-lo)/2), float32((hi+lo)/2)
-		if scale[c]+shift[c] != float32(hi) || shift[c]-scale[c] != float32(lo) {
-			return nil, fmt.Errorf("its values %v and %v have no exact middle", lo, hi)
+			direction[c], offset[c] = 1, float32(-t)
+			if falls {
+				direction[c], offset[c], lo, hi, above = -1, float32(t), hi, lo, !above
+			}
+			r := bcnn.ZeroIsMinus
+			if above {
+				r = bcnn.ZeroIsPlus
+			}
+			if rule != 0 && r != rule {
+				return nil, errors.New("its channels differ in the rule for 0")
+			}
+			rule = r
+			scale[c], shift[c] = float32((hi-lo)/2), float32((hi+lo)/2)
+			if scale[c]+shift[c] != float32(hi) || shift[c]-scale[c] != float32(lo) {
+				return nil, fmt.Errorf("its values %v and %v have no exact middle", lo, hi)
+			}
 		}
 		plainInput = plainInput && direction[c] == 1 && t == 0
 		plainOutput = plainOutput && scale[c] == 1 && shift[c] == 0
-		uniform = uniform && shift[c] == 0 && scale[c] == scale[0]
+		uniform = uniform && shift[c] == 0 && scale[c] == scale[0] && scale[c] > 0
+	}
+	if rule == 0 {
+		rule = bcnn.ZeroIsPlus // every channel is constant
 	}
 	if !plainInput {
 		in = im.emit(v.node, "/threshold", bcnn.Affine{Scale: direction, Bias: offset}, in.shape, in)
@@ -233,6 +236,24 @@ func (im *importer) signLayer(v *value) (*value, error) {
 		out = im.emit(v.node, "/values", bcnn.Affine{Scale: scale, Bias: shift}, out.shape, out)
 	}
 	return out, nil
+}
+
+// zeroRule reports whether the value at the threshold is the one above it.
+func (im *importer) zeroRule(lo, mid, hi float64) (above bool, err error) {
+	switch {
+	case mid == hi && lo != hi:
+		return true, nil
+	case mid == lo && lo != hi:
+		return false, nil
+	case lo == hi:
+		return false, fmt.Errorf("it is %v at its threshold and %v elsewhere", mid, lo)
+	case im.opts.SignOfZero == bcnn.ZeroIsPlus:
+		return true, nil
+	case im.opts.SignOfZero == bcnn.ZeroIsMinus:
+		return false, nil
+	}
+	return false, fmt.Errorf("it gives %v at its threshold, between %v and %v, which a bit cannot represent: "+
+		"export the sign as Where(x >= 0, 1, -1), or choose a rule with Options.SignOfZero", mid, lo, hi)
 }
 
 // stepLists returns the threshold and the three values per channel. A value

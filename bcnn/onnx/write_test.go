@@ -1,0 +1,227 @@
+package onnx
+
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// A model as tests write it down: serialised by encode, executed by execute,
+// with nothing in common with the importer.
+type testModel struct {
+	opset    int64
+	input    testInput
+	nodes    []testNode
+	inits    []testTensor
+	output   string
+	metadata map[string]string
+	extra    []testInput // more graph inputs
+}
+
+type testInput struct {
+	name string
+	typ  elemType
+	dims []any // int or string
+}
+
+type testNode struct {
+	domain, op, name string
+	in, out          []string
+	attrs            map[string]any // float64, int, string, []int, []float64, testTensor
+}
+
+type testTensor struct {
+	name     string
+	typ      elemType
+	dims     []int
+	values   []float64
+	typed    bool              // typed field instead of raw_data
+	external map[string]string // data elsewhere
+}
+
+// op makes a node; in and out are names separated by spaces, "_" for none.
+// attrs are names and values.
+func op(opType, in, out string, attrs ...any) testNode {
+	n := testNode{op: opType, name: "n_" + out, out: strings.Fields(out), attrs: map[string]any{}}
+	if i := strings.LastIndex(opType, "/"); i >= 0 {
+		n.domain, n.op = opType[:i], opType[i+1:]
+	}
+	for _, s := range strings.Fields(in) {
+		n.in = append(n.in, strings.ReplaceAll(s, "_", ""))
+	}
+	for i := 0; i < len(attrs); i += 2 {
+		n.attrs[attrs[i].(string)] = attrs[i+1]
+	}
+	return n
+}
+
+func floats(name string, dims []int, values ...float64) testTensor {
+	return testTensor{name: name, typ: typeFloat, dims: dims, values: values}
+}
+
+func ints(name string, values ...float64) testTensor {
+	return testTensor{name: name, typ: typeInt64, dims: []int{len(values)}, values: values}
+}
+
+func number(name string, v float64) testTensor { return floats(name, []int{}, v) }
+
+func message(b []byte, num protowire.Number, content []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(b, num, protowire.BytesType), content)
+}
+
+func varint(b []byte, num protowire.Number, v int64) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(b, num, protowire.VarintType), uint64(v))
+}
+
+func (m testModel) encode() []byte {
+	var g []byte
+	for _, n := range m.nodes {
+		g = message(g, 1, n.encode())
+	}
+	for _, t := range m.inits {
+		g = message(g, 5, t.encode())
+	}
+	for _, in := range append([]testInput{m.input}, m.extra...) {
+		g = message(g, 11, in.encode())
+	}
+	g = message(g, 12, testInput{name: m.output, typ: typeFloat}.encode())
+	b := varint(nil, 1, 8)
+	b = message(b, 2, []byte("test"))
+	b = message(b, 7, g)
+	opset := m.opset
+	if opset == 0 {
+		opset = 13
+	}
+	b = message(b, 8, varint(message(nil, 1, nil), 2, opset))
+	b = message(b, 8, varint(message(nil, 1, []byte("bitcnn")), 2, 1))
+	for k, v := range m.metadata {
+		b = message(b, 14, message(message(nil, 1, []byte(k)), 2, []byte(v)))
+	}
+	return b
+}
+
+func (in testInput) encode() []byte {
+	var shape []byte
+	for _, d := range in.dims {
+		if s, ok := d.(string); ok {
+			shape = message(shape, 1, message(nil, 2, []byte(s)))
+		} else {
+			shape = message(shape, 1, varint(nil, 1, int64(d.(int))))
+		}
+	}
+	typ := message(nil, 1, message(varint(nil, 1, int64(in.typ)), 2, shape))
+	return message(message(nil, 1, []byte(in.name)), 2, typ)
+}
+
+func (n testNode) encode() []byte {
+	var b []byte
+	for _, s := range n.in {
+		b = message(b, 1, []byte(s))
+	}
+	for _, s := range n.out {
+		b = message(b, 2, []byte(s))
+	}
+	b = message(b, 3, []byte(n.name))
+	b = message(b, 4, []byte(n.op))
+	for k, v := range n.attrs {
+		a := message(nil, 1, []byte(k))
+		switch v := v.(type) {
+		case float64:
+			a = protowire.AppendFixed32(protowire.AppendTag(a, 2, protowire.Fixed32Type), math.Float32bits(float32(v)))
+			a = varint(a, 20, attrFloat)
+		case int:
+			a = varint(varint(a, 3, int64(v)), 20, attrInt)
+		case string:
+			a = varint(message(a, 4, []byte(v)), 20, attrString)
+		case testTensor:
+			a = varint(message(a, 5, v.encode()), 20, attrTensor)
+		case []int:
+			for i, x := range v {
+				if i%2 == 0 { // both ways to write a repeated field
+					a = varint(a, 8, int64(x))
+				} else {
+					a = message(a, 8, protowire.AppendVarint(nil, uint64(int64(x))))
+				}
+			}
+			a = varint(a, 20, attrInts)
+		case []float64:
+			var p []byte
+			for _, x := range v {
+				p = binary.LittleEndian.AppendUint32(p, math.Float32bits(float32(x)))
+			}
+			a = varint(message(a, 7, p), 20, attrFloats)
+		}
+		b = message(b, 5, a)
+	}
+	return message(b, 7, []byte(n.domain))
+}
+
+func (t testTensor) encode() []byte {
+	var b []byte
+	for _, d := range t.dims {
+		b = varint(b, 1, int64(d))
+	}
+	b = varint(b, 2, int64(t.typ))
+	b = message(b, 8, []byte(t.name))
+	switch {
+	case t.external != nil:
+		for k, v := range t.external {
+			b = message(b, 13, message(message(nil, 1, []byte(k)), 2, []byte(v)))
+		}
+		return varint(b, 14, 1)
+	case !t.typed:
+		return message(b, 9, t.raw())
+	}
+	var packed []byte
+	for _, v := range t.values {
+		switch t.typ {
+		case typeFloat:
+			packed = binary.LittleEndian.AppendUint32(packed, math.Float32bits(float32(v)))
+		case typeDouble:
+			packed = binary.LittleEndian.AppendUint64(packed, math.Float64bits(v))
+		case typeFloat16:
+			packed = protowire.AppendVarint(packed, uint64(toFloat16(v)))
+		default:
+			packed = protowire.AppendVarint(packed, uint64(int64(v)))
+		}
+	}
+	field := map[elemType]protowire.Number{typeFloat: 4, typeDouble: 10, typeInt64: 7, typeUint64: 11, typeUint32: 11}[t.typ]
+	if field == 0 {
+		field = 5
+	}
+	return message(b, field, packed)
+}
+
+func (t testTensor) raw() []byte {
+	var b []byte
+	for _, v := range t.values {
+		switch t.typ {
+		case typeFloat:
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(v)))
+		case typeDouble:
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+		case typeFloat16:
+			b = binary.LittleEndian.AppendUint16(b, toFloat16(v))
+		case typeInt64, typeUint64:
+			b = binary.LittleEndian.AppendUint64(b, uint64(int64(v)))
+		case typeInt32, typeUint32:
+			b = binary.LittleEndian.AppendUint32(b, uint32(int64(v)))
+		case typeInt16, typeUint16:
+			b = binary.LittleEndian.AppendUint16(b, uint16(int64(v)))
+		default:
+			b = append(b, byte(int64(v)))
+		}
+	}
+	return b
+}
+
+// toFloat16 converts normal numbers that binary16 holds exactly.
+func toFloat16(v float64) uint16 {
+	if v == 0 {
+		return 0
+	}
+	bits := math.Float64bits(v)
+	return uint16(bits>>63)<<15 | uint16(int(bits>>52&2047)-1023+15)<<10 | uint16(bits>>42&1023)
+}
