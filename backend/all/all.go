@@ -1,0 +1,17 @@
+// Package all brings in every backend of this build. Import it for its side
+// effects:
+//
+//	import _ "github.com/bitcnn/bitcnn/backend/all"
+package all
+
+import (
+	"github.com/bitcnn/bitcnn/backend"
+	_ "github.com/bitcnn/bitcnn/backend/cpu" // registers itself
+)
+
+func init() {
+	// Listed all the same, so that a user sees what could be there.
+	for _, name := range []string{"cuda", "opencl"} {
+		backend.Register(backend.Unavailable(name, "not part of this build"))
+	}
+}

@@ -1,0 +1,179 @@
+package cpu
+
+import (
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+// bitSource computes sums of ±1 inputs and weights. Where the channels fill
+// their words, patches are read in place, from the image or from bordered
+// copies of its rows. Elsewhere the bits of every patch are packed densely
+// first: a 5×5×3 patch is 2 words long, not 25.
+type bitSource struct {
+	window
+	set     *kern.Set
+	in      *bcnn.Tensor
+	weights []*kern.Bits // of the groups
+	outs    int          // output channels of a group
+	stride  int          // of the sums of a pixel
+	at      kern.Patches
+
+	direct   bool // patches are read in place
+	bordered bool // rows are copied to scratch
+	rowWords int  // of one group of a bordered row
+	patch    int  // where the patches start in the scratch
+}
+
+func (c *compiler) bitSource(op *bcnn.ConvStep, w window, stride int) *bitSource {
+	b := &bitSource{window: w, set: c.set, in: c.in, stride: stride, outs: op.Out / op.Groups}
+	single := w.KH*w.KW == 1
+	b.direct = w.groups == 1 && (single || w.DilationW == 1 && w.group%bits.WordBits == 0)
+	b.bordered = !b.direct || w.padded()
+	pixel := bits.Words(w.image.C)
+	_, cols := w.span(1)
+	switch {
+	case !b.direct:
+		b.rowWords = bits.Words(cols * w.group)
+	case b.bordered:
+		b.rowWords = cols * pixel
+	default:
+		b.rowWords = w.image.W * pixel
+	}
+	if b.direct {
+		b.at = kern.Patches{Step: w.StrideW * pixel, Rows: w.KH, RowStep: w.DilationH * b.rowWords, RowLen: w.KW * pixel}
+	} else {
+		words := bits.Words(w.taps())
+		b.at = kern.Patches{Step: words, Rows: 1, RowLen: words}
+	}
+	dense := packTaps(op.Bits, op.Out, w.KH*w.KW, w.group)
+	for g := range w.groups {
+		row := bits.Words(w.taps())
+		b.weights = append(b.weights, c.set.PackBits(dense[g*b.outs*row:][:b.outs*row], b.outs, w.taps()))
+	}
+	return b
+}
+
+// packTaps packs rows of taps of n bits, each of which starts a word, densely.
+func packTaps(src []uint64, rows, taps, n int) []uint64 {
+	words, out := bits.Words(n), bits.Words(taps*n)
+	dst := make([]uint64, rows*out)
+	for r := range rows {
+		for k := range taps {
+			copyBits(dst[r*out:][:out], k*n, src[(r*taps+k)*words:][:words], 0, n)
+		}
+	}
+	return dst
+}
+
+// copyBits copies n bits of src, from bit from on, to bit at of dst, whose bits
+// there must be 0.
+func copyBits(dst []uint64, at int, src []uint64, from, n int) {
+	for n > 0 {
+		word, shift := from/bits.WordBits, uint(from%bits.WordBits)
+		v := src[word] >> shift
+		if shift != 0 && word+1 < len(src) {
+			v |= src[word+1] << (bits.WordBits - shift)
+		}
+		take := min(n, bits.WordBits)
+		v &= ^uint64(0) >> (uint(bits.WordBits-take) & 63)
+		word, shift = at/bits.WordBits, uint(at%bits.WordBits)
+		dst[word] |= v << shift
+		if int(shift)+take > bits.WordBits {
+			dst[word+1] |= v >> (bits.WordBits - shift)
+		}
+		at, from, n = at+take, from+take, n-take
+	}
+}
+
+func (b *bitSource) size(rows, pixels int) scratchSize {
+	need := scratchSize{sums: product(pixels, b.stride)}
+	if b.bordered {
+		height, _ := b.span(rows)
+		need.words = product(height, b.groups, b.rowWords)
+	}
+	b.patch = need.words
+	if !b.direct {
+		need.words += product(pixels, b.at.Step)
+	}
+	return need
+}
+
+func (b *bitSource) prepare(s *scratch, image, first, rows int) {
+	if !b.bordered {
+		s.base = image*b.image.H + first*b.StrideH
+		return
+	}
+	pixel := bits.Words(b.image.C)
+	height, cols := b.span(rows)
+	left := min(b.Pad.Left, cols)
+	inside := min(b.window.image.W, cols-left)
+	for r := range height {
+		y := first*b.StrideH - b.Pad.Top + r
+		dst := s.words[r*b.groups*b.rowWords:][:b.groups*b.rowWords]
+		if y < 0 || y >= b.image.H {
+			clear(dst)
+			continue
+		}
+		src := b.in.Words[(image*b.image.H+y)*b.window.image.W*pixel:][:b.window.image.W*pixel]
+		if b.direct {
+			clear(dst[:left*pixel])
+			copy(dst[left*pixel:], src[:inside*pixel])
+			clear(dst[(left+inside)*pixel:])
+			continue
+		}
+		clear(dst)
+		for g := range b.groups {
+			row := dst[g*b.rowWords:][:b.rowWords]
+			for x := range inside {
+				copyBits(row, (left+x)*b.group, src[x*pixel:][:pixel], g*b.group, b.group)
+			}
+		}
+	}
+}
+
+func (b *bitSource) sums(s *scratch, y, x, pixels, channel, n int) {
+	at := b.at
+	at.Pixels = pixels
+	if b.direct {
+		src := s.words
+		row := y * b.StrideH
+		if !b.bordered {
+			src, row = b.in.Words, s.base+row
+		}
+		b.set.DotBits(s.sums, b.stride, src[row*b.rowWords+x*at.Step:], &at, b.weights[0], channel, n)
+		return
+	}
+	patches := s.words[b.patch:][:pixels*at.Step]
+	for g, w := range b.weights {
+		b.gather(patches, s.words, y, x, pixels, g)
+		first, outs := channel, n
+		if b.groups > 1 {
+			first, outs = 0, b.outs
+		}
+		// What a group writes beyond its channels, the next one overwrites.
+		b.set.DotBits(s.sums[g*b.outs:], b.stride, patches, &at, w, first, outs)
+	}
+}
+
+// gather packs the patches of pixels of a group.
+func (b *bitSource) gather(patches, rows []uint64, y, x, pixels, g int) {
+	clear(patches)
+	for p := range pixels {
+		dst := patches[p*b.at.Step:][:b.at.Step]
+		left := (x + p) * b.StrideW * b.group
+		at := 0
+		for ky := range b.KH {
+			row := rows[((y*b.StrideH+ky*b.DilationH)*b.groups+g)*b.rowWords:][:b.rowWords]
+			if b.DilationW == 1 {
+				copyBits(dst, at, row, left, b.KW*b.group)
+				at += b.KW * b.group
+				continue
+			}
+			for kx := range b.KW {
+				copyBits(dst, at, row, left+kx*b.DilationW*b.group, b.group)
+				at += b.group
+			}
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package cpu
+
+import (
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+// byteSource computes sums of bytes and ±1 weights. A border of the zero point
+// adds nothing to them.
+type byteSource struct {
+	window
+	set       *kern.Set
+	in        *bcnn.Tensor
+	zeroPoint uint8
+	weights   []*kern.Bytes // of the groups
+	outs      int           // output channels of a group
+	stride    int           // of the sums of a pixel
+	at        kern.Patches
+
+	direct   bool // patches are read in place, not gathered
+	bordered bool // rows are copied to scratch
+	rowBytes int
+	patch    int // where gathered patches start in the scratch
+}
+
+func (c *compiler) byteSource(op *bcnn.ConvStep, w window, stride int) *byteSource {
+	b := &byteSource{window: w, set: c.set, in: c.in, zeroPoint: op.ZeroPoint, stride: stride, outs: op.Out / op.Groups}
+	b.direct = w.groups == 1 && w.DilationW == 1
+	b.bordered = w.padded()
+	b.rowBytes = w.image.W * w.image.C
+	if b.bordered {
+		_, cols := w.span(1)
+		b.rowBytes = cols * w.image.C
+	}
+	if b.direct {
+		b.at = kern.Patches{Step: w.StrideW * w.image.C, Rows: w.KH, RowStep: w.DilationH * b.rowBytes, RowLen: w.KW * w.image.C}
+	} else {
+		b.at = kern.Patches{Step: w.taps(), Rows: 1, RowLen: w.taps()}
+	}
+	dense := packTaps(op.Bits, op.Out, w.KH*w.KW, w.group)
+	for g := range w.groups {
+		row := bits.Words(w.taps())
+		b.weights = append(b.weights, c.set.PackBytes(dense[g*b.outs*row:][:b.outs*row], b.outs, w.taps(), op.ZeroPoint))
+	}
+	return b
+}
+
+func (b *byteSource) size(rows, pixels int) scratchSize {
+	need := scratchSize{sums: product(pixels, b.stride)}
+	if b.bordered {
+		height, _ := b.span(rows)
+		need.bytes = product(height, b.rowBytes)
+	}
+	b.patch = need.bytes
+	if !b.direct {
+		need.bytes += product(pixels, b.at.Step)
+	}
+	return need
+}
+
+func (b *byteSource) prepare(s *scratch, image, first, rows int) {
+	if !b.bordered {
+		s.base = image*b.image.H + first*b.StrideH
+		return
+	}
+	s.base = 0
+	height, cols := b.span(rows)
+	left := min(b.Pad.Left, cols)
+	inside := min(b.image.W, cols-left)
+	c := b.image.C
+	for r := range height {
+		y := first*b.StrideH - b.Pad.Top + r
+		dst := s.bytes[r*b.rowBytes:][:b.rowBytes]
+		if y < 0 || y >= b.image.H {
+			fill(dst, b.zeroPoint)
+			continue
+		}
+		fill(dst[:left*c], b.zeroPoint)
+		copy(dst[left*c:], b.in.U8[(image*b.image.H+y)*b.image.W*c:][:inside*c])
+		fill(dst[(left+inside)*c:], b.zeroPoint)
+	}
+}
+
+func fill(b []uint8, v uint8) {
+	for i := range b {
+		b[i] = v
+	}
+}
+
+func (b *byteSource) sums(s *scratch, y, x, pixels, channel, n int) {
+	rows := s.bytes
+	if !b.bordered {
+		rows = b.in.U8
+	}
+	rows = rows[(s.base+y*b.StrideH)*b.rowBytes:]
+	at := b.at
+	at.Pixels = pixels
+	if b.direct {
+		b.set.DotBytes(s.sums, b.stride, rows[x*at.Step:], &at, b.weights[0], channel, n)
+		return
+	}
+	patches := s.bytes[b.patch:][:pixels*at.Step]
+	for g, w := range b.weights {
+		b.gather(patches, rows, x, pixels, g)
+		first, outs := channel, n
+		if b.groups > 1 {
+			first, outs = 0, b.outs
+		}
+		// What a group writes beyond its channels, the next one overwrites.
+		b.set.DotBytes(s.sums[g*b.outs:], b.stride, patches, &at, w, first, outs)
+	}
+}
+
+// gather copies the patches of pixels of a group.
+func (b *byteSource) gather(patches, rows []uint8, x, pixels, g int) {
+	for p := range pixels {
+		dst := patches[p*b.at.Step:]
+		left := (x+p)*b.StrideW*b.image.C + g*b.group
+		for ky := range b.KH {
+			row := rows[ky*b.DilationH*b.rowBytes:]
+			for kx := range b.KW {
+				copy(dst[:b.group], row[left+kx*b.DilationW*b.image.C:])
+				dst = dst[b.group:]
+			}
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package cpu
+
+import (
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// floatSource computes float32 sums in the order of the numeric contract, over
+// the taps inside the image only: adding a product of 0 would turn −0 into +0.
+type floatSource struct {
+	window
+	set     *kern.Set
+	in      *bcnn.Tensor
+	weights []float32 // [group][ky][kx][channel][output]
+	bias    []float32
+	outs    int // output channels of a group
+	stride  int // of the sums of a pixel
+}
+
+func (c *compiler) floatSource(op *bcnn.ConvStep, w window, stride int) *floatSource {
+	f := &floatSource{window: w, set: c.set, in: c.in, bias: op.Bias, stride: stride, outs: op.Out / op.Groups}
+	taps := w.taps()
+	f.weights = make([]float32, len(op.F32))
+	for o := range op.Out {
+		g := o / f.outs
+		for k := range taps {
+			f.weights[(g*taps+k)*f.outs+o%f.outs] = op.F32[o*taps+k]
+		}
+	}
+	return f
+}
+
+func (f *floatSource) size(_, pixels int) scratchSize {
+	return scratchSize{floats: product(pixels, f.stride)}
+}
+
+func (f *floatSource) prepare(s *scratch, image, first, _ int) {
+	s.image, s.base = image, first
+}
+
+// inside returns the range of the taps of a window that start at position
+// start and lie in a row of size values.
+func inside(start, taps, dilation, size int) (from, to int) {
+	if start < 0 {
+		from = ceilDiv(-start, dilation)
+	}
+	if start < size {
+		to = ceilDiv(size-start, dilation)
+	}
+	return from, min(to, taps)
+}
+
+func (f *floatSource) sums(s *scratch, y, x, pixels, channel, n int) {
+	top := (s.base+y)*f.StrideH - f.Pad.Top
+	ky0, ky1 := inside(top, f.KH, f.DilationH, f.image.H)
+	for p := range pixels {
+		left := (x+p)*f.StrideW - f.Pad.Left
+		kx0, kx1 := inside(left, f.KW, f.DilationW, f.image.W)
+		acc := s.floats[p*f.stride:][:n]
+		copy(acc, f.bias[channel:])
+		for ky := ky0; ky < ky1 && kx0 < kx1; ky++ {
+			row := (s.image*f.image.H + top + ky*f.DilationH) * f.image.W
+			if f.groups == 1 && f.DilationW == 1 {
+				values := f.in.F32[(row+left+kx0)*f.image.C:][:(kx1-kx0)*f.image.C]
+				f.set.FMA(acc, values, f.weights[(ky*f.KW+kx0)*f.group*f.outs+channel:], f.outs)
+				continue
+			}
+			for kx := kx0; kx < kx1; kx++ {
+				values := f.in.F32[(row+left+kx*f.DilationW)*f.image.C:][:f.image.C]
+				f.tap(acc, values, ky*f.KW+kx, channel)
+			}
+		}
+	}
+}
+
+// tap adds one tap to the sums of all groups.
+func (f *floatSource) tap(acc, values []float32, tap, channel int) {
+	if f.groups == 1 {
+		f.set.FMA(acc, values, f.weights[tap*f.group*f.outs+channel:], f.outs)
+		return
+	}
+	for g := range f.groups {
+		w := f.weights[(g*f.KH*f.KW+tap)*f.group*f.outs:]
+		f.set.FMA(acc[g*f.outs:][:f.outs], values[g*f.group:][:f.group], w, f.outs)
+	}
+}

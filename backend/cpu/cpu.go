@@ -1,0 +1,88 @@
+// Package cpu executes plans on the processor. Importing it registers the
+// backend "cpu", which has one device.
+package cpu
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/klauspost/cpuid/v2"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+func init() { backend.Register(cpuBackend{}) }
+
+const deviceID = "cpu"
+
+type cpuBackend struct{}
+
+func (cpuBackend) Name() string { return "cpu" }
+
+func (cpuBackend) Devices() ([]backend.Device, error) { return []backend.Device{device{}}, nil }
+
+// Device returns the processor, the only device of the backend.
+func Device() backend.Device { return device{} }
+
+// ISAs returns the instruction sets that this processor has kernels for, the
+// best first, as Options.ISA takes them.
+func ISAs() []string { return kern.Names() }
+
+type device struct{}
+
+func (device) Info() backend.Info {
+	name := cpuid.CPU.BrandName
+	if name == "" {
+		name = runtime.GOARCH
+	}
+	return backend.Info{
+		ID:     deviceID,
+		Name:   name,
+		Kind:   backend.CPU,
+		Detail: fmt.Sprintf("%s, %d threads", kern.Names()[0], availableThreads(os.DirFS("/"))),
+	}
+}
+
+// maxThreads bounds Options.Threads.
+const maxThreads = 1024
+
+func (device) Compile(plan *bcnn.Plan, opts backend.Options) (backend.Executable, error) {
+	e, err := compile(plan, opts)
+	if err != nil {
+		return nil, &backend.Error{Device: deviceID, Op: "compile", Err: err}
+	}
+	return e, nil
+}
+
+func compile(plan *bcnn.Plan, opts backend.Options) (*executable, error) {
+	set, err := kern.Lookup(opts.ISA)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
+	}
+	if opts.MaxBatch == 0 {
+		opts.MaxBatch = 1
+	}
+	if opts.Threads == 0 {
+		opts.Threads = min(availableThreads(os.DirFS("/")), maxThreads)
+	}
+	if opts.MaxBatch < 0 || opts.MaxBatch > maxDim {
+		return nil, fmt.Errorf("a batch of %d images", opts.MaxBatch)
+	}
+	if opts.Threads < 0 || opts.Threads > maxThreads {
+		return nil, fmt.Errorf("%d threads, want 1 to %d", opts.Threads, maxThreads)
+	}
+	if err := checkPlan(plan); err != nil {
+		return nil, fmt.Errorf("plan %q: %w", planName(plan), err)
+	}
+	return newExecutable(plan, set, opts)
+}
+
+func planName(plan *bcnn.Plan) string {
+	if plan == nil {
+		return ""
+	}
+	return plan.Name
+}

@@ -1,0 +1,239 @@
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
+)
+
+// requireSame compares tensors bit by bit.
+func requireSame(t testing.TB, want, got bcnn.Tensor, what string) {
+	t.Helper()
+	require.NoError(t, got.Check(want.DType, want.Shape), what)
+	require.Equal(t, want.N, got.N, what)
+	require.Equal(t, want.Words, got.Words, what)
+	for i, v := range want.F32 {
+		if math.Float32bits(v) != math.Float32bits(got.F32[i]) {
+			require.Equal(t, v, got.F32[i], "%s: value %d (%v)", what, i, want.Shape)
+			require.Equal(t, math.Float32bits(v), math.Float32bits(got.F32[i]), "%s: value %d (%v)", what, i, want.Shape)
+		}
+	}
+}
+
+// requireReference runs a plan for batches of 1 and maxBatch images and
+// compares every intermediate with the reference.
+func requireReference(t testing.TB, p *planner, opts backend.Options) {
+	t.Helper()
+	plan := p.done()
+	if opts.MaxBatch == 0 {
+		opts.MaxBatch = 3
+	}
+	for _, n := range []int{opts.MaxBatch, 1} {
+		in := p.input(n)
+		var want []bcnn.Tensor
+		final, err := ref.Run(plan, in, func(_ int, _ string, x bcnn.Tensor) { want = append(want, x) })
+		require.NoError(t, err)
+
+		taps := 0
+		opts.Tap = func(step int, name string, got bcnn.Tensor) {
+			require.Equal(t, taps, step)
+			require.Equal(t, plan.Steps[step].Name, name)
+			what := fmt.Sprintf("step %d, %+v", step, plan.Steps[step].Op)
+			if len(what) > 300 {
+				what = what[:300]
+			}
+			requireSame(t, want[step], got, what)
+			taps++
+		}
+		tapped, err := Device().Compile(plan, opts)
+		require.NoError(t, err)
+		opts.Tap = nil
+		plain, err := Device().Compile(plan, opts)
+		require.NoError(t, err)
+
+		out := bcnn.NewTensor(bcnn.Float32, n, plan.OutputShape())
+		require.NoError(t, tapped.Run(context.Background(), out, in))
+		require.Equal(t, len(plan.Steps), taps)
+		requireSame(t, final, out, "output")
+		for range 2 {
+			clear(out.F32)
+			require.NoError(t, plain.Run(context.Background(), out, in))
+			requireSame(t, final, out, "output without tap")
+		}
+		require.NoError(t, tapped.Close())
+		require.NoError(t, plain.Close())
+	}
+}
+
+// forEach runs a test for every instruction set, with one thread and with more
+// than the machine may have.
+func forEach(t *testing.T, f func(t *testing.T, opts backend.Options)) {
+	for _, isa := range ISAs() {
+		for _, threads := range []int{1, 3} {
+			t.Run(fmt.Sprintf("%s/threads=%d", isa, threads), func(t *testing.T) {
+				f(t, backend.Options{ISA: isa, Threads: threads})
+			})
+		}
+	}
+}
+
+func TestRandomPlans(t *testing.T) {
+	forEach(t, func(t *testing.T, opts backend.Options) {
+		for seed := range uint64(60) {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				requireReference(t, randomPlan(seed), opts)
+			})
+		}
+	})
+}
+
+func FuzzRandomPlan(f *testing.F) {
+	f.Add(uint64(1), uint8(1), uint8(2))
+	f.Fuzz(func(t *testing.T, seed uint64, threads, batch uint8) {
+		requireReference(t, randomPlan(seed), backend.Options{Threads: 1 + int(threads%4), MaxBatch: 1 + int(batch%4)})
+	})
+}
+
+// TestLargeSteps has enough work for tiles of rows and of channels.
+func TestLargeSteps(t *testing.T) {
+	square := func(k int) bcnn.Window { return bcnn.Window{KH: k, KW: k} }
+	same := func(k int) bcnn.Window {
+		w := square(k)
+		w.Pad = bcnn.Padding{Top: k / 2, Left: k / 2, Bottom: k / 2, Right: k / 2}
+		return w
+	}
+	pool := &bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}
+	plans := map[string]func() *planner{
+		"bytes 5x5": func() *planner {
+			p := newPlanner(1, input(bcnn.Uint8, 50, 41, 3))
+			p.conv(convOptions{window: same(5), out: 33, pool: pool})
+			return p
+		},
+		"bytes, more taps than 16 bits hold": func() *planner {
+			p := newPlanner(2, input(bcnn.Uint8, 12, 12, 31))
+			p.conv(convOptions{window: same(7), out: 5, float: true})
+			return p
+		},
+		"bits, densely packed": func() *planner {
+			p := newPlanner(3, input(bcnn.Uint8, 40, 37, 32))
+			p.sign()
+			p.conv(convOptions{window: same(5), out: 70, pool: pool})
+			return p
+		},
+		"bits in place": func() *planner {
+			p := newPlanner(4, input(bcnn.Uint8, 30, 21, 64))
+			p.sign()
+			p.conv(convOptions{window: square(3), out: 130})
+			return p
+		},
+		"bits in place with a border": func() *planner {
+			p := newPlanner(5, input(bcnn.Uint8, 30, 21, 128))
+			p.sign()
+			p.conv(convOptions{window: same(3), out: 64, pool: pool})
+			return p
+		},
+		"more blocks of channels than rows": func() *planner {
+			p := newPlanner(6, input(bcnn.Uint8, 2, 9, 256))
+			p.sign()
+			p.conv(convOptions{window: same(3), out: 500, pool: pool})
+			return p
+		},
+		"dense": func() *planner {
+			p := newPlanner(7, input(bcnn.Uint8, 9, 9, 100))
+			p.sign()
+			p.conv(convOptions{dense: true, window: square(9), out: 300})
+			p.conv(convOptions{dense: true, window: square(1), out: 10, float: true})
+			return p
+		},
+		"depthwise": func() *planner {
+			p := newPlanner(8, input(bcnn.Uint8, 10, 10, 70))
+			p.sign()
+			p.conv(convOptions{window: same(3), out: 70, groups: 70, float: true})
+			p.conv(convOptions{window: same(3), out: 70, groups: 70})
+			return p
+		},
+		"float": func() *planner {
+			p := newPlanner(9, input(bcnn.Float32, 20, 20, 5))
+			p.conv(convOptions{window: same(3), out: 70, float: true, relu: true})
+			p.step("pool", &bcnn.MaxPoolStep{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}}, bcnn.Float32, bcnn.Shape{H: 10, W: 10, C: 70})
+			p.conv(convOptions{dense: true, window: square(10), out: 200})
+			return p
+		},
+		"element by element": func() *planner {
+			p := newPlanner(10, input(bcnn.Float32, 64, 64, 20))
+			s := bcnn.Shape{H: 64, W: 64, C: 20}
+			p.step("affine", &bcnn.AffineStep{Scale: p.floats(20), Shift: p.floats(20)}, bcnn.Float32, s)
+			p.step("add", &bcnn.AddStep{ReLU: true}, bcnn.Float32, s, 0)
+			p.sign()
+			p.step("pool", &bcnn.MaxPoolStep{Window: bcnn.Window{KH: 3, KW: 3, StrideH: 1, StrideW: 1,
+				Pad: bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}}}, bcnn.Bits, s)
+			return p
+		},
+	}
+	forEach(t, func(t *testing.T, opts backend.Options) {
+		for name, plan := range plans {
+			t.Run(name, func(t *testing.T) { requireReference(t, plan(), opts) })
+		}
+	})
+}
+
+func TestBinarizeSchemes(t *testing.T) {
+	schemes := []struct {
+		scheme     bcnn.Scheme
+		thresholds int // 0 for none, −1 for one per channel
+		out        int // −1 for all channels
+	}{
+		{bcnn.SchemeThreshold, -1, -1},
+		{bcnn.SchemeGrey, 1, 1},
+		{bcnn.SchemeLBP, 0, 3},
+		{bcnn.SchemeMinMax, 0, -1},
+	}
+	forEach(t, func(t *testing.T, opts backend.Options) {
+		for _, s := range schemes {
+			for _, size := range []bcnn.Shape{{H: 1, W: 1, C: 1}, {H: 1, W: 5, C: 3}, {H: 7, W: 1, C: 3}, {H: 90, W: 70, C: 3}, {H: 13, W: 40, C: 1}} {
+				t.Run(fmt.Sprintf("%s/%v", s.scheme, size), func(t *testing.T) {
+					p := newPlanner(5, bcnn.Input{DType: bcnn.Uint8, Shape: size})
+					op := &bcnn.BinarizeStep{Scheme: s.scheme}
+					out := size
+					if s.out > 0 {
+						out.C = s.out
+					}
+					if s.thresholds != 0 {
+						op.Threshold = &bcnn.Threshold{Flip: p.bits(1, out.C)}
+						for range out.C {
+							op.Threshold.I32 = append(op.Threshold.I32, int32(p.rng.IntN(300)-20))
+						}
+					}
+					p.step("binarize", op, bcnn.Bits, out)
+					requireReference(t, p, opts)
+				})
+			}
+		}
+	})
+}
+
+// TestCopyBits compares with one bit at a time.
+func TestCopyBits(t *testing.T) {
+	p := newPlanner(1, bcnn.Input{})
+	for range 2000 {
+		n, at, from := p.rng.IntN(200), p.rng.IntN(130), p.rng.IntN(130)
+		src := p.bits(1, from+n+p.rng.IntN(70))
+		dst := make([]uint64, bits.Words(at+n))
+		copyBits(dst, at, src, from, n)
+		for i := range len(dst) * bits.WordBits {
+			want := -1
+			if i >= at && i < at+n {
+				want = bits.At(src, from+i-at)
+			}
+			require.Equal(t, want, bits.At(dst, i), "n=%d at=%d from=%d bit %d", n, at, from, i)
+		}
+	}
+}

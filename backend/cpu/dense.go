@@ -1,0 +1,68 @@
+package cpu
+
+import (
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+// dense is a dense layer on bits. The images of a batch take the place of the
+// pixels of a convolution, so that weights are read once for several images.
+// A tile is a chunk of images by a block of outputs.
+type dense struct {
+	epilogue
+	in      *bcnn.Tensor
+	weights *kern.Bits
+	pixels  int // of an image
+	group   int // channels
+	at      kern.Patches
+	direct  bool // rows are read in place, not packed densely
+	chunk   int  // images
+	block   int  // outputs
+	blocks  int
+}
+
+func (c *compiler) dense(op *bcnn.ConvStep, in bcnn.PlanTensor) (step, scratchSize) {
+	d := &dense{in: c.in, pixels: in.Shape.Pixels(), group: in.Shape.C}
+	taps := in.Shape.Values()
+	d.block = roundUp(ceilDiv(op.Out, c.split(sumTime(op, in.DType, taps))), bits.WordBits)
+	d.blocks = ceilDiv(op.Out, d.block)
+	stride := roundUp(min(d.block, op.Out), c.set.Block)
+	d.chunk = min(max(sumBytes/4/stride, 4), 16, c.batch)
+	d.direct = d.group%bits.WordBits == 0 || d.pixels == 1
+	words := bits.Words(taps)
+	d.at = kern.Patches{Step: words, Rows: 1, RowLen: words}
+	d.weights = c.set.PackBits(packTaps(op.Bits, op.Out, d.pixels, d.group), op.Out, taps)
+	d.epilogue = c.epilogue(op, in.DType, stride)
+	need := scratchSize{sums: product(d.chunk, stride)}
+	if !d.direct {
+		need.words = product(d.chunk, words)
+	}
+	return d, need
+}
+
+func (d *dense) tiles(n int) int { return ceilDiv(n, d.chunk) * d.blocks }
+
+func (d *dense) run(tile int, s *scratch) {
+	channel := tile % d.blocks * d.block
+	n := min(d.block, d.channels-channel)
+	first := tile / d.blocks * d.chunk
+	at := d.at
+	at.Pixels = min(d.chunk, d.in.N-first)
+	rows := d.in.Words
+	if d.direct {
+		rows = rows[first*at.Step:]
+	} else {
+		rows = s.words[:at.Pixels*at.Step]
+		clear(rows)
+		words := bits.Words(d.group)
+		for i := range at.Pixels {
+			src := d.in.Words[(first+i)*d.pixels*words:]
+			for p := range d.pixels {
+				copyBits(rows[i*at.Step:][:at.Step], p*d.group, src[p*words:][:words], 0, d.group)
+			}
+		}
+	}
+	d.set.DotBits(s.sums, d.stride, rows, &at, d.weights, channel, n)
+	d.write(s, first, 0, 0, at.Pixels, channel, n)
+}

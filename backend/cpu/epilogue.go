@@ -1,0 +1,181 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+// epilogue makes outputs of the sums of a convolution. Channels come in ranges
+// that start at a multiple of 64.
+type epilogue struct {
+	set      *kern.Set
+	out      *bcnn.Tensor
+	channels int
+	words    int  // of an output pixel, for Bits
+	stride   int  // of the sums of a pixel
+	float    bool // sums are float32
+
+	// Bits output. The thresholds of a border class include its correction.
+	thresholds      [][]int32 // [class][channel]
+	floatThresholds []float32
+	flip            []uint64
+
+	// Float32 output
+	corrections  [][]int32 // [class][channel], nil for none
+	scale, shift []float32
+	relu         bool
+
+	row, col []int // border classes of the output positions, nil for none
+	classes  int   // of columns
+}
+
+func (c *compiler) epilogue(op *bcnn.ConvStep, in bcnn.DType, stride int) epilogue {
+	e := epilogue{
+		set: c.set, out: c.out, channels: op.Out, words: bits.Words(op.Out), stride: stride,
+		float: in == bcnn.Float32, scale: op.Scale, shift: op.Shift, relu: op.ReLU,
+	}
+	var corrections [][]int32
+	if b := op.Border; b != nil && in == bcnn.Bits {
+		e.row, e.col, e.classes = b.Row, b.Col, b.Cols
+		for k := range b.Rows * b.Cols {
+			corrections = append(corrections, b.Correction[k*op.Out:][:op.Out])
+		}
+	}
+	if op.Threshold == nil {
+		e.corrections = corrections
+		return e
+	}
+	e.flip = op.Threshold.Flip
+	switch {
+	case e.float:
+		e.floatThresholds = op.Threshold.F32
+	case corrections == nil:
+		e.thresholds = [][]int32{op.Threshold.I32}
+	default:
+		for _, correction := range corrections {
+			e.thresholds = append(e.thresholds, shifted(op.Threshold.I32, correction))
+		}
+	}
+	return e
+}
+
+// shifted returns thresholds for sums that lack a correction. Sums are far
+// from the ends of the range, so that clamping does not matter, and thresholds
+// at the ends, which mean always and never, stay there.
+func shifted(thresholds, correction []int32) []int32 {
+	out := make([]int32, len(thresholds))
+	for o, t := range thresholds {
+		out[o] = t
+		if t != math.MinInt32 && t != math.MaxInt32 {
+			out[o] = int32(min(max(int64(t)-int64(correction[o]), math.MinInt32), math.MaxInt32))
+		}
+	}
+	return out
+}
+
+// classRun returns the border class of the pixel (y, x) and the number of
+// pixels, at most limit, that share it from there on.
+func (e *epilogue) classRun(y, x, limit int) (class, pixels int) {
+	if e.row == nil {
+		return 0, limit
+	}
+	col := e.col[x : x+limit]
+	pixels = 1
+	for pixels < limit && col[pixels] == col[0] {
+		pixels++
+	}
+	return e.row[y]*e.classes + col[0], pixels
+}
+
+// write writes n channels of consecutive output pixels, the first of which has
+// the index pixel and stands at (y, x), from the sums in s.
+func (e *epilogue) write(s *scratch, pixel, y, x, pixels, channel, n int) {
+	for p := 0; p < pixels; {
+		class, run := e.classRun(y, x+p, pixels-p)
+		if e.thresholds == nil && e.floatThresholds == nil {
+			e.writeFloats(s, pixel+p, class, p, run, channel, n)
+		} else {
+			dst := e.out.Words[(pixel+p)*e.words+channel/bits.WordBits:]
+			e.threshold(dst, e.words, s, class, p, run, channel, n)
+		}
+		p += run
+	}
+	if e.flip != nil {
+		e.flipPixels(pixel, pixels, channel, n)
+	}
+}
+
+// threshold packs the sums of pixels of one border class, from pixel p of the
+// sums on.
+func (e *epilogue) threshold(dst []uint64, step int, s *scratch, class, p, pixels, channel, n int) {
+	if e.float {
+		e.set.ThresholdFloat(dst, step, s.floats[p*e.stride:], e.stride, e.floatThresholds[channel:channel+n], pixels)
+	} else {
+		e.set.Threshold(dst, step, s.sums[p*e.stride:], e.stride, e.thresholds[class][channel:channel+n], pixels)
+	}
+}
+
+func (e *epilogue) writeFloats(s *scratch, pixel, class, p, pixels, channel, n int) {
+	var scale, shift []float32
+	if e.scale != nil {
+		scale, shift = e.scale[channel:channel+n], e.shift[channel:channel+n]
+	}
+	for i := range pixels {
+		dst := e.out.F32[(pixel+i)*e.channels+channel:][:n]
+		at := (p + i) * e.stride
+		if e.float {
+			e.set.ScaleFloat(dst, s.floats[at:at+n], scale, shift, e.relu)
+			continue
+		}
+		sums := s.sums[at : at+n]
+		if e.corrections != nil {
+			for o, v := range e.corrections[class][channel : channel+n] {
+				sums[o] += v
+			}
+		}
+		e.set.Scale(dst, sums, scale, shift, e.relu)
+	}
+}
+
+// pool thresholds the sums of pixels from (y, x) on, before pooling, and ORs
+// them into the row of output pixels that starts with the index pixel.
+func (e *epilogue) pool(s *scratch, pixel, poolW, y, x, pixels, channel, n int) {
+	words := bits.Words(n)
+	for p := 0; p < pixels; {
+		class, run := e.classRun(y, x+p, pixels-p)
+		e.threshold(s.row[p*words:], words, s, class, p, run, channel, n)
+		p += run
+	}
+	out := e.out.Words[pixel*e.words+channel/bits.WordBits:]
+	if words == 1 { // too little for a call
+		for p, v := range s.row[:pixels] {
+			out[(x+p)/poolW*e.words] |= v
+		}
+		return
+	}
+	for p := range pixels {
+		e.set.Or(out[(x+p)/poolW*e.words:], s.row[p*words:][:words])
+	}
+}
+
+// clear sets the bits of n channels of consecutive pixels to 0.
+func (e *epilogue) clear(pixel, pixels, channel, n int) {
+	words := bits.Words(n)
+	for p := range pixels {
+		clear(e.out.Words[(pixel+p)*e.words+channel/bits.WordBits:][:words])
+	}
+}
+
+// flipPixels negates the channels that the flip mask says.
+func (e *epilogue) flipPixels(pixel, pixels, channel, n int) {
+	flip := e.flip[channel/bits.WordBits:][:bits.Words(n)]
+	for p := range pixels {
+		dst := e.out.Words[(pixel+p)*e.words+channel/bits.WordBits:][:len(flip)]
+		for i, v := range flip {
+			dst[i] ^= v
+		}
+	}
+}

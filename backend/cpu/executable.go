@@ -1,0 +1,253 @@
+package cpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+// step is a compiled step of a plan.
+type step interface {
+	task
+	// tiles returns the number of tiles for a batch of n images.
+	tiles(n int) int
+}
+
+// executable is a compiled plan.
+type executable struct {
+	plan *bcnn.Plan
+	opts backend.Options
+
+	mu     sync.Mutex // held while running
+	closed bool
+	pool   *pool
+	steps  []step
+	// tensors are those of the plan, as many images as the batch in hand has.
+	// The steps point to them. Input and output are empty between runs.
+	tensors []bcnn.Tensor
+	full    []bcnn.Tensor // the same for MaxBatch images
+}
+
+// scratchSize says how much memory of its own a worker needs.
+type scratchSize struct {
+	words, row, bytes, sums, floats int
+}
+
+func (s *scratchSize) grow(t scratchSize) {
+	s.words = max(s.words, t.words)
+	s.row = max(s.row, t.row)
+	s.bytes = max(s.bytes, t.bytes)
+	s.sums = max(s.sums, t.sums)
+	s.floats = max(s.floats, t.floats)
+}
+
+// fits reports whether the sizes, none of them negative, are reasonable.
+func (s *scratchSize) fits() bool {
+	return max(s.words, s.row, s.bytes, s.sums, s.floats) <= maxBytes/8
+}
+
+// scratch is the memory of one worker.
+type scratch struct {
+	words  []uint64 // bordered rows and packed patches
+	row    []uint64 // thresholded sums of a few pixels, before pooling
+	bytes  []uint8
+	sums   []int32
+	floats []float32
+	// The tile in hand, where a tensor is read in place.
+	image, base int // image, and first row
+}
+
+func newScratch(size scratchSize) scratch {
+	return scratch{
+		words:  make([]uint64, size.words),
+		row:    make([]uint64, size.row),
+		bytes:  make([]uint8, size.bytes),
+		sums:   make([]int32, size.sums),
+		floats: make([]float32, size.floats),
+	}
+}
+
+func newExecutable(plan *bcnn.Plan, set *kern.Set, opts backend.Options) (*executable, error) {
+	e := &executable{plan: plan, opts: opts}
+	if err := e.allocate(); err != nil {
+		return nil, err
+	}
+	var size scratchSize
+	for i, s := range plan.Steps {
+		c := compiler{set: set, batch: opts.MaxBatch, threads: opts.Threads, in: &e.tensors[s.In[0]], out: &e.tensors[s.Out]}
+		if len(s.In) > 1 {
+			c.other = &e.tensors[s.In[1]]
+		}
+		compiled, need := c.step(s.Op, plan.Tensors[s.In[0]], plan.Tensors[s.Out])
+		if compiled == nil || !need.fits() {
+			return nil, fmt.Errorf("step %d (%s): it needs too much memory", i, s.Name)
+		}
+		size.grow(need)
+		e.steps = append(e.steps, compiled)
+	}
+	e.pool = newPool(opts.Threads, size)
+	return e, nil
+}
+
+// allocate lays out the tensors in one block of memory. Lifetimes are read off
+// the steps, so that a plan need not carry them.
+func (e *executable) allocate() error {
+	plan := e.plan
+	items := make([]bcnn.Lifetime, len(plan.Tensors))
+	for i, s := range plan.Steps {
+		items[s.Out] = bcnn.Lifetime{First: i, Last: i}
+		t := plan.Tensors[s.Out]
+		// The check of the plan bounds the bytes of one image.
+		bytes := product(e.opts.MaxBatch, int(t.Shape.Bytes(t.DType)))
+		if bytes > maxBytes {
+			return fmt.Errorf("tensor %d (%s) needs too much memory", s.Out, t.Name)
+		}
+		if s.Out != plan.Output {
+			items[s.Out].Bytes = int64(bytes)
+		}
+		for _, in := range s.In {
+			items[in].Last = i
+		}
+	}
+	items[0].Bytes = 0
+	offsets, total := bcnn.Arena(items)
+	if total > maxBytes {
+		return errors.New("the tensors need too much memory")
+	}
+	arena := alignedBytes(int(total))
+	e.full = make([]bcnn.Tensor, len(plan.Tensors))
+	e.tensors = make([]bcnn.Tensor, len(plan.Tensors))
+	for i, t := range plan.Tensors {
+		e.full[i] = bcnn.Tensor{DType: t.DType, N: e.opts.MaxBatch, Shape: t.Shape}
+		if items[i].Bytes == 0 {
+			continue // the input, the output, or nothing writes it
+		}
+		place := unsafe.Pointer(&arena[offsets[i]])
+		n := e.opts.MaxBatch * t.Shape.Elements(t.DType)
+		switch t.DType {
+		case bcnn.Uint8:
+			e.full[i].U8 = unsafe.Slice((*uint8)(place), n)
+		case bcnn.Bits:
+			e.full[i].Words = unsafe.Slice((*uint64)(place), n)
+		case bcnn.Float32:
+			e.full[i].F32 = unsafe.Slice((*float32)(place), n)
+		}
+	}
+	return nil
+}
+
+// alignedBytes returns n bytes that start at a multiple of 64.
+func alignedBytes(n int) []byte {
+	const align = 64
+	// Words, so that the memory is aligned for them in any case.
+	words := make([]uint64, (n+align)/8+1)
+	b := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)
+	skip := -uintptr(unsafe.Pointer(&b[0])) % align
+	return b[skip:][:n:n]
+}
+
+// bind gives the tensors the size of the batch, and the caller's slices to
+// input and output.
+func (e *executable) bind(out, in bcnn.Tensor) {
+	for i := range e.full {
+		t := e.full[i]
+		t.N = in.N
+		elements := in.N * t.Shape.Elements(t.DType)
+		switch {
+		case t.U8 != nil:
+			t.U8 = t.U8[:elements]
+		case t.Words != nil:
+			t.Words = t.Words[:elements]
+		case t.F32 != nil:
+			t.F32 = t.F32[:elements]
+		}
+		e.tensors[i] = t
+	}
+	e.tensors[0] = in
+	if e.plan.Output != 0 {
+		e.tensors[e.plan.Output] = out
+	}
+}
+
+func (e *executable) unbind() {
+	e.tensors[0] = bcnn.Tensor{}
+	e.tensors[e.plan.Output] = bcnn.Tensor{}
+}
+
+func (e *executable) check(out, in bcnn.Tensor) error {
+	input, output := e.plan.Tensors[0], e.plan.Tensors[e.plan.Output]
+	if in.N > e.opts.MaxBatch {
+		return fmt.Errorf("%w: a batch of %d images, at most %d", backend.ErrShape, in.N, e.opts.MaxBatch)
+	}
+	if err := in.Check(input.DType, input.Shape); err != nil {
+		return fmt.Errorf("%w: input: %w", backend.ErrShape, err)
+	}
+	if out.N != in.N {
+		return fmt.Errorf("%w: %d images in, %d out", backend.ErrShape, in.N, out.N)
+	}
+	if err := out.Check(output.DType, output.Shape); err != nil {
+		return fmt.Errorf("%w: output: %w", backend.ErrShape, err)
+	}
+	if in.DType == bcnn.Bits {
+		if err := bits.CheckPadding(in.Words, in.Shape.C); err != nil {
+			return fmt.Errorf("%w: input: %w", backend.ErrShape, err)
+		}
+	}
+	return nil
+}
+
+func (e *executable) Run(ctx context.Context, out, in bcnn.Tensor) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return e.fail(backend.ErrClosed)
+	}
+	if err := e.check(out, in); err != nil {
+		return e.fail(err)
+	}
+	e.bind(out, in)
+	defer e.unbind()
+	for i, s := range e.steps {
+		if err := ctx.Err(); err != nil {
+			return e.fail(err)
+		}
+		if e.opts.Timed == nil {
+			e.pool.do(s, s.tiles(in.N))
+		} else {
+			start := time.Now()
+			e.pool.do(s, s.tiles(in.N))
+			e.opts.Timed(i, e.plan.Steps[i].Name, time.Since(start))
+		}
+		if e.opts.Tap != nil {
+			e.opts.Tap(i, e.plan.Steps[i].Name, e.tensors[e.plan.Steps[i].Out])
+		}
+	}
+	if e.plan.Output == 0 {
+		copy(out.F32, in.F32)
+	}
+	return nil
+}
+
+func (e *executable) fail(err error) error {
+	return &backend.Error{Device: deviceID, Op: "run", Err: err}
+}
+
+func (e *executable) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil
+	}
+	e.closed = true
+	e.pool.stop()
+	e.pool, e.steps, e.tensors, e.full = nil, nil, nil, nil
+	return nil
+}

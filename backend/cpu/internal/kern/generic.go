@@ -1,0 +1,205 @@
+package kern
+
+import (
+	"math"
+	mathbits "math/bits"
+
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/f32"
+)
+
+// generic is pure Go on 64-bit words.
+var generic = Set{
+	ISA:            "generic",
+	Block:          genericBlock,
+	PackBits:       packBits,
+	DotBits:        dotBits,
+	PackBytes:      packBytes,
+	DotBytes:       dotBytes,
+	FMA:            fmaBlock,
+	Threshold:      threshold,
+	ThresholdFloat: thresholdFloat,
+	Or:             or,
+	Scale:          scaleInt,
+	ScaleFloat:     scaleFloat,
+}
+
+// genericBlock is the number of output channels whose sums stay in registers.
+const genericBlock = 4
+
+// packBits stores blocks of four outputs, word by word: [outputs/4][words][4].
+func packBits(w []uint64, outputs, k int) *Bits {
+	words := bits.Words(k)
+	blocks := (outputs + genericBlock - 1) / genericBlock
+	data := make([]uint64, blocks*words*genericBlock)
+	for o := range outputs {
+		for i := range words {
+			data[(o/genericBlock*words+i)*genericBlock+o%genericBlock] = w[o*words+i]
+		}
+	}
+	return &Bits{Outputs: outputs, Words: words, K: k, data: data}
+}
+
+func dotBits(dst []int32, stride int, src []uint64, at *Patches, w *Bits, first, n int) {
+	k := int32(w.K)
+	block := w.Words * genericBlock
+	for o := 0; o < n; o += genericBlock {
+		rows := w.data[(first+o)/genericBlock*block:][:block]
+		p := 0
+		for ; p+1 < at.Pixels; p += 2 {
+			var s [8]int
+			for r := range at.Rows {
+				a := src[p*at.Step+r*at.RowStep:][:at.RowLen]
+				b := src[(p+1)*at.Step+r*at.RowStep:][:at.RowLen]
+				differences2x4(&s, a, b, rows[r*at.RowLen*genericBlock:])
+			}
+			d := dst[p*stride+o:][:genericBlock]
+			d[0], d[1], d[2], d[3] = k-2*int32(s[0]), k-2*int32(s[1]), k-2*int32(s[2]), k-2*int32(s[3])
+			d = dst[(p+1)*stride+o:][:genericBlock]
+			d[0], d[1], d[2], d[3] = k-2*int32(s[4]), k-2*int32(s[5]), k-2*int32(s[6]), k-2*int32(s[7])
+		}
+		if p < at.Pixels {
+			var s [4]int
+			for r := range at.Rows {
+				a := src[p*at.Step+r*at.RowStep:][:at.RowLen]
+				differences1x4(&s, a, rows[r*at.RowLen*genericBlock:])
+			}
+			d := dst[p*stride+o:][:genericBlock]
+			d[0], d[1], d[2], d[3] = k-2*int32(s[0]), k-2*int32(s[1]), k-2*int32(s[2]), k-2*int32(s[3])
+		}
+	}
+}
+
+// differences1x4 adds the differing bits of a run of words and of the same run
+// of four outputs.
+func differences1x4(s *[4]int, a, w []uint64) {
+	s0, s1, s2, s3 := s[0], s[1], s[2], s[3]
+	w = w[:len(a)*genericBlock]
+	for _, x := range a {
+		q := (*[4]uint64)(w)
+		s0 += mathbits.OnesCount64(x ^ q[0])
+		s1 += mathbits.OnesCount64(x ^ q[1])
+		s2 += mathbits.OnesCount64(x ^ q[2])
+		s3 += mathbits.OnesCount64(x ^ q[3])
+		w = w[genericBlock:]
+	}
+	s[0], s[1], s[2], s[3] = s0, s1, s2, s3
+}
+
+// differences2x4 is differences1x4 for two pixels, so that every weight is
+// loaded once for both.
+func differences2x4(s *[8]int, a, b, w []uint64) {
+	s0, s1, s2, s3 := s[0], s[1], s[2], s[3]
+	s4, s5, s6, s7 := s[4], s[5], s[6], s[7]
+	b = b[:len(a)]
+	w = w[:len(a)*genericBlock]
+	for i, x := range a {
+		y := b[i]
+		q := (*[4]uint64)(w)
+		s0 += mathbits.OnesCount64(x ^ q[0])
+		s4 += mathbits.OnesCount64(y ^ q[0])
+		s1 += mathbits.OnesCount64(x ^ q[1])
+		s5 += mathbits.OnesCount64(y ^ q[1])
+		s2 += mathbits.OnesCount64(x ^ q[2])
+		s6 += mathbits.OnesCount64(y ^ q[2])
+		s3 += mathbits.OnesCount64(x ^ q[3])
+		s7 += mathbits.OnesCount64(y ^ q[3])
+		w = w[genericBlock:]
+	}
+	s[0], s[1], s[2], s[3] = s0, s1, s2, s3
+	s[4], s[5], s[6], s[7] = s4, s5, s6, s7
+}
+
+// fmaBlock takes the short way of f32.FMA where it is exact: the product of
+// two float32 values is exact in float64, and rounding their sum twice differs
+// from rounding it once only where the first result lies in the middle between
+// two float32 values, or where float32 becomes subnormal.
+func fmaBlock(acc, x, w []float32, stride int) {
+	const (
+		lost   = 1<<29 - 1 // bits of a float64 that float32 lacks
+		middle = 1 << 28
+		normal = 0x1p-126
+	)
+	for i, v := range x {
+		row := w[i*stride:][:len(acc)]
+		for o, c := range acc {
+			s := float64(float64(v)*float64(row[o])) + float64(c)
+			if math.Float64bits(s)&lost == middle || math.Abs(s) < normal {
+				acc[o] = f32.FMA(v, row[o], c)
+			} else {
+				acc[o] = float32(s)
+			}
+		}
+	}
+}
+
+func threshold(dst []uint64, step int, sums []int32, stride int, t []int32, pixels int) {
+	for p := range pixels {
+		row := sums[p*stride:][:len(t)]
+		out := dst[p*step:]
+		o := 0
+		for i := 0; o < len(t); i++ {
+			end := min(o+bits.WordBits, len(t))
+			var word uint64
+			for shift := 0; o < end; shift++ {
+				// The difference is negative where the bit is 0.
+				word |= (uint64(int64(row[o])-int64(t[o]))>>63 ^ 1) << (shift & 63)
+				o++
+			}
+			out[i] = word
+		}
+	}
+}
+
+func thresholdFloat(dst []uint64, step int, sums []float32, stride int, t []float32, pixels int) {
+	for p := range pixels {
+		row := sums[p*stride:][:len(t)]
+		out := dst[p*step:]
+		o := 0
+		for i := 0; o < len(t); i++ {
+			end := min(o+bits.WordBits, len(t))
+			var word uint64
+			for shift := 0; o < end; shift++ {
+				if row[o] >= t[o] {
+					word |= 1 << (shift & 63)
+				}
+				o++
+			}
+			out[i] = word
+		}
+	}
+}
+
+func or(dst, src []uint64) {
+	dst = dst[:len(src)]
+	for i, v := range src {
+		dst[i] |= v
+	}
+}
+
+func scaleInt(dst []float32, sums []int32, scale, shift []float32, relu bool) {
+	for o := range dst {
+		v := float32(sums[o])
+		if scale != nil {
+			v = f32.FMA(v, scale[o], shift[o])
+		}
+		dst[o] = rectify(v, relu)
+	}
+}
+
+func scaleFloat(dst, sums []float32, scale, shift []float32, relu bool) {
+	for o := range dst {
+		v := sums[o]
+		if scale != nil {
+			v = f32.FMA(v, scale[o], shift[o])
+		}
+		dst[o] = rectify(v, relu)
+	}
+}
+
+func rectify(v float32, relu bool) float32 {
+	if relu && !(v > 0) {
+		return 0
+	}
+	return v
+}

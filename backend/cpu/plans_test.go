@@ -1,0 +1,274 @@
+package cpu
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+// planner draws a plan step by step, beyond what Lower would ever make.
+type planner struct {
+	rng    *rand.Rand
+	plan   bcnn.Plan
+	values []int // sums by channel to draw thresholds around
+}
+
+func newPlanner(seed uint64, in bcnn.Input) *planner {
+	p := &planner{rng: rand.New(rand.NewPCG(seed, 99))}
+	p.plan = bcnn.Plan{Name: "drawn", Input: in}
+	p.plan.Tensors = []bcnn.PlanTensor{{Name: "input", DType: in.DType, Shape: in.Shape, First: -1, Offset: -1}}
+	return p
+}
+
+func (p *planner) last() bcnn.PlanTensor { return p.plan.Tensors[len(p.plan.Tensors)-1] }
+
+// step appends an operation on the last tensor.
+func (p *planner) step(name string, op bcnn.StepOp, d bcnn.DType, s bcnn.Shape, more ...int) {
+	in := append([]int{len(p.plan.Tensors) - 1}, more...)
+	p.plan.Tensors = append(p.plan.Tensors, bcnn.PlanTensor{Name: name, DType: d, Shape: s})
+	p.plan.Output = len(p.plan.Tensors) - 1
+	p.plan.Steps = append(p.plan.Steps, bcnn.Step{Name: name, In: in, Out: p.plan.Output, Op: op})
+}
+
+// done ends the plan with float32 values.
+func (p *planner) done() *bcnn.Plan {
+	if p.last().DType != bcnn.Float32 {
+		p.step("values", &bcnn.AffineStep{}, bcnn.Float32, p.last().Shape)
+	}
+	return &p.plan
+}
+
+func (p *planner) floats(n int) []float32 {
+	out := make([]float32, n)
+	for i := range out {
+		out[i] = float32(p.rng.NormFloat64())
+		if p.rng.IntN(20) == 0 {
+			out[i] = 0
+		}
+	}
+	return out
+}
+
+func (p *planner) bits(rows, n int) []uint64 {
+	values := make([]int8, rows*n)
+	for i := range values {
+		values[i] = int8(p.rng.IntN(2))
+	}
+	out := make([]uint64, rows*bits.Words(n))
+	bits.Pack(out, values, n)
+	return out
+}
+
+// threshold draws thresholds near 0, where ties are common, and some extreme
+// ones.
+func (p *planner) threshold(channels, spread int, integer bool) bcnn.Threshold {
+	t := bcnn.Threshold{}
+	for range channels {
+		v := p.rng.IntN(2*spread+1) - spread
+		switch extreme := p.rng.IntN(20); {
+		case integer && extreme == 0:
+			v = math.MinInt32
+		case integer && extreme == 1:
+			v = math.MaxInt32
+		}
+		if integer {
+			t.I32 = append(t.I32, int32(v))
+		} else {
+			t.F32 = append(t.F32, float32(v)*0.25)
+		}
+	}
+	if p.rng.IntN(2) == 0 {
+		t.Flip = p.bits(1, channels)
+	}
+	return t
+}
+
+type convOptions struct {
+	window   bcnn.Window
+	out      int
+	groups   int
+	dense    bool
+	padValue int
+	pool     *bcnn.Window
+	float    bool // Float32 output
+	relu     bool
+	raw      bool // no scale
+}
+
+func (p *planner) conv(o convOptions) {
+	in := p.last()
+	op := &bcnn.ConvStep{Window: o.window, Out: o.out, Groups: max(o.groups, 1), Dense: o.dense, PadValue: o.padValue}
+	op.StrideH, op.StrideW = max(op.StrideH, 1), max(op.StrideW, 1)
+	op.DilationH, op.DilationW = max(op.DilationH, 1), max(op.DilationW, 1)
+	group := in.Shape.C / op.Groups
+	taps := op.KH * op.KW * group
+	spread := int(math.Sqrt(float64(taps)))
+	switch in.DType {
+	case bcnn.Float32:
+		op.F32, op.Bias = p.floats(op.Out*taps), p.floats(op.Out)
+	case bcnn.Uint8:
+		op.ZeroPoint = uint8(p.rng.IntN(256))
+		spread *= 100
+		fallthrough
+	default:
+		op.Bits = p.bits(op.Out*op.KH*op.KW, group)
+	}
+	shape := windowShape(op.Window, in.Shape, op.Out)
+	if in.DType == bcnn.Bits && o.padValue != -1 {
+		op.Border = perPositionBorder(op, in.Shape, shape)
+	}
+	if o.float {
+		if !o.raw {
+			op.Scale, op.Shift = p.floats(op.Out), p.floats(op.Out)
+		}
+		op.ReLU = o.relu
+		p.step("conv", op, bcnn.Float32, shape)
+		return
+	}
+	t := p.threshold(op.Out, spread, in.DType != bcnn.Float32)
+	op.Threshold, op.Pool = &t, o.pool
+	if o.pool != nil {
+		shape.H, shape.W = shape.H/o.pool.KH, shape.W/o.pool.KW
+	}
+	p.step("conv", op, bcnn.Bits, shape)
+}
+
+// perPositionBorder computes corrections by definition, with a class for every
+// output row and column.
+func perPositionBorder(op *bcnn.ConvStep, in, out bcnn.Shape) *bcnn.Border {
+	b := &bcnn.Border{Rows: out.H, Cols: out.W, Correction: make([]int32, out.H*out.W*op.Out)}
+	for y := range out.H {
+		b.Row = append(b.Row, y)
+	}
+	for x := range out.W {
+		b.Col = append(b.Col, x)
+	}
+	group := in.C / op.Groups
+	words := bits.Words(group)
+	for o := range op.Out {
+		for k := range op.KH * op.KW {
+			sum := int32(0)
+			row := op.Bits[(o*op.KH*op.KW+k)*words:][:words]
+			for c := range group {
+				sum += int32(bits.At(row, c))
+			}
+			for y := range out.H {
+				for x := range out.W {
+					iy := y*op.StrideH - op.Pad.Top + k/op.KW*op.DilationH
+					ix := x*op.StrideW - op.Pad.Left + k%op.KW*op.DilationW
+					if iy < 0 || iy >= in.H || ix < 0 || ix >= in.W {
+						b.Correction[(y*out.W+x)*op.Out+o] += int32(op.PadValue+1) * sum
+					}
+				}
+			}
+		}
+	}
+	return b
+}
+
+// input draws a batch.
+func (p *planner) input(n int) bcnn.Tensor {
+	t := bcnn.NewTensor(p.plan.Input.DType, n, p.plan.Input.Shape)
+	for i := range t.U8 {
+		t.U8[i] = uint8(p.rng.IntN(256))
+	}
+	copy(t.F32, p.floats(len(t.F32)))
+	return t
+}
+
+func input(d bcnn.DType, h, w, c int) bcnn.Input {
+	return bcnn.Input{DType: d, Shape: bcnn.Shape{H: h, W: w, C: c}}
+}
+
+// sign makes ±1 of what is not.
+func (p *planner) sign() {
+	in := p.last()
+	switch in.DType {
+	case bcnn.Uint8:
+		t := bcnn.Threshold{I32: make([]int32, in.Shape.C)}
+		for i := range t.I32 {
+			t.I32[i] = int32(p.rng.IntN(257))
+		}
+		p.step("binarize", &bcnn.BinarizeStep{Scheme: bcnn.SchemeThreshold, Threshold: &t}, bcnn.Bits, in.Shape)
+	case bcnn.Float32:
+		p.step("sign", &bcnn.SignStep{Threshold: p.threshold(in.Shape.C, 2, false)}, bcnn.Bits, in.Shape)
+	}
+}
+
+// randomPlan draws a network of a few steps of any kind.
+func randomPlan(seed uint64) *planner {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	dtype := []bcnn.DType{bcnn.Uint8, bcnn.Float32}[rng.IntN(2)]
+	channels := []int{1, 2, 3, 4, 12, 31, 32, 33, 63, 64, 65, 96, 128, 130}
+	p := newPlanner(seed, input(dtype, 1+rng.IntN(24), 1+rng.IntN(24), channels[rng.IntN(len(channels))]))
+	for range 1 + rng.IntN(4) {
+		in := p.last()
+		if in.DType == bcnn.Float32 && rng.IntN(3) == 0 || in.DType == bcnn.Uint8 && rng.IntN(4) == 0 {
+			p.sign()
+			continue
+		}
+		switch kind := rng.IntN(8); {
+		case kind == 0 && in.DType != bcnn.Uint8:
+			w := bcnn.Window{KH: 1 + rng.IntN(3), KW: 1 + rng.IntN(3), StrideH: 1 + rng.IntN(3), StrideW: 1 + rng.IntN(3)}
+			w.Pad = bcnn.Padding{Top: rng.IntN(w.KH), Left: rng.IntN(w.KW), Bottom: rng.IntN(w.KH), Right: rng.IntN(w.KW)}
+			shape := windowShape(poolWindow(w), in.Shape, in.Shape.C)
+			if shape.H < 1 || shape.W < 1 {
+				continue
+			}
+			op := &bcnn.MaxPoolStep{Window: w}
+			if in.DType == bcnn.Bits && rng.IntN(2) == 0 {
+				op.Flip = p.bits(1, in.Shape.C)
+			}
+			p.step("pool", op, in.DType, shape)
+		case kind == 1 && in.DType != bcnn.Uint8:
+			p.step("flatten", &bcnn.FlattenStep{}, in.DType, bcnn.Shape{H: 1, W: 1, C: in.Shape.Values()})
+		case kind == 2:
+			op := &bcnn.AffineStep{ReLU: rng.IntN(2) == 0}
+			if rng.IntN(3) > 0 {
+				op.Scale, op.Shift = p.floats(in.Shape.C), p.floats(in.Shape.C)
+			}
+			p.step("affine", op, bcnn.Float32, in.Shape)
+		case kind == 3 && in.DType == bcnn.Float32:
+			p.step("add", &bcnn.AddStep{ReLU: rng.IntN(2) == 0}, bcnn.Float32, in.Shape, len(p.plan.Tensors)-1)
+		case kind == 4 && in.Shape.Values() < 4000:
+			p.conv(convOptions{dense: true, window: bcnn.Window{KH: in.Shape.H, KW: in.Shape.W},
+				out: 1 + rng.IntN(200), float: rng.IntN(2) == 0, raw: rng.IntN(2) == 0})
+		default:
+			p.randomConv(rng)
+		}
+	}
+	return p
+}
+
+func (p *planner) randomConv(rng *rand.Rand) {
+	in := p.last()
+	o := convOptions{float: rng.IntN(3) == 0, raw: rng.IntN(2) == 0, relu: rng.IntN(2) == 0, groups: 1}
+	o.out = 1 + rng.IntN(70)
+	if rng.IntN(4) == 0 {
+		for o.groups = 1 + rng.IntN(min(8, in.Shape.C)); in.Shape.C%o.groups != 0; o.groups-- {
+		}
+		o.out = o.groups * (1 + rng.IntN(9))
+	}
+	o.window = bcnn.Window{
+		KH: 1 + rng.IntN(min(5, in.Shape.H)), KW: 1 + rng.IntN(min(5, in.Shape.W)),
+		StrideH: 1 + rng.IntN(3), StrideW: 1 + rng.IntN(2),
+		DilationH: 1 + rng.IntN(2), DilationW: 1 + rng.IntN(2),
+	}
+	if in.DType == bcnn.Bits {
+		o.padValue = rng.IntN(3) - 1
+	}
+	if rng.IntN(3) > 0 {
+		o.window.Pad = bcnn.Padding{Top: rng.IntN(5), Left: rng.IntN(5), Bottom: rng.IntN(5), Right: rng.IntN(5)}
+	}
+	shape := windowShape(o.window, in.Shape, o.out)
+	if shape.H < 1 || shape.W < 1 {
+		return
+	}
+	if !o.float && rng.IntN(2) == 0 {
+		o.pool = &bcnn.Window{KH: 1 + rng.IntN(min(3, shape.H)), KW: 1 + rng.IntN(min(3, shape.W))}
+		o.pool.StrideH, o.pool.StrideW = o.pool.KH, o.pool.KW
+	}
+	p.conv(o)
+}
