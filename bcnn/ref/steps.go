@@ -99,16 +99,20 @@ func integerSum(op *bcnn.ConvStep, weights []int8, x *tensor, n, y, px, o int) i
 		for kx := range op.KW {
 			iy := y*op.StrideH - op.Pad.Top + ky*op.DilationH
 			ix := px*op.StrideW - op.Pad.Left + kx*op.DilationW
-			inside := x.inside(iy, ix)
-			for c := range group {
-				w := int32(weights[((o*op.KH+ky)*op.KW+kx)*group+c])
-				switch {
-				case x.dtype == bcnn.Bits && inside:
-					sum += int32(x.pm[x.index(n, iy, ix, first+c)]) * w
-				case x.dtype == bcnn.Bits:
-					sum += int32(op.PadValue) * w
-				case inside:
-					sum += (int32(x.u8[x.index(n, iy, ix, first+c)]) - int32(op.ZeroPoint)) * w
+			taps := weights[((o*op.KH+ky)*op.KW+kx)*group:][:group]
+			switch {
+			case !x.inside(iy, ix) && x.dtype == bcnn.Bits:
+				for _, w := range taps {
+					sum += int32(op.PadValue) * int32(w)
+				}
+			case !x.inside(iy, ix): // the zero point, which counts for 0
+			case x.dtype == bcnn.Bits:
+				for c, w := range taps {
+					sum += int32(x.pm[x.index(n, iy, ix, first+c)]) * int32(w)
+				}
+			default:
+				for c, w := range taps {
+					sum += (int32(x.u8[x.index(n, iy, ix, first+c)]) - int32(op.ZeroPoint)) * int32(w)
 				}
 			}
 		}

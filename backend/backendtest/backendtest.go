@@ -1,0 +1,146 @@
+// Package backendtest is the parity suite: one seeded table of cases that every
+// device must compute to the bit as package ref does.
+//
+// Run is for tests, Check for programs. A case is a network, lowered both ways
+// (bcnn.Lower and bcnn.LowerUnfused), or a plan that lowering does not produce.
+// Every plan is executed with Options.Tap, and every intermediate is compared
+// with the reference executor: float32 values by their bits, packed words with
+// their padding. It is then executed without Tap, several times, with several
+// batch sizes, between guard words. No case can be skipped: a step that a device
+// does not support is a failure.
+//
+// Two NaNs count as equal, because processors disagree on their payload; the
+// cases of the table make none.
+package backendtest
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// Case is one entry of the table.
+type Case struct {
+	// Name lists the parameters, separated by slashes, so that levels of it
+	// can be given to go test -run.
+	Name string
+	// Batch is the largest batch that the case runs.
+	Batch int
+
+	fill    fill
+	build   func(b *builder) *bcnn.Network
+	mutate  func(p *bcnn.Plan) // makes a plan that Lower does not produce
+	lenient bool               // LowerUnfused may refuse the network
+}
+
+// Network builds the network of the case: always the same.
+func (c Case) Network() *bcnn.Network { return c.build(&builder{rng: c.rng("network"), c: c}) }
+
+// Input makes a batch of n images for the network: always the same, and the
+// images of a smaller batch are the first of a larger one.
+func (c Case) Input(in bcnn.Input, n int) bcnn.Tensor {
+	return c.fill.tensor(c.rng("input"), in, n)
+}
+
+// rng returns a source of random numbers that depends on the name of the case
+// and on what it is for.
+func (c Case) rng(purpose string) *rand.Rand {
+	h := fnv.New64a()
+	h.Write([]byte(c.Name + "/" + purpose))
+	return rand.New(rand.NewPCG(h.Sum64(), 1))
+}
+
+// labelled is a plan and the way it was made.
+type labelled struct {
+	label string
+	*bcnn.Plan
+}
+
+func (c Case) plans() ([]labelled, error) {
+	net := c.Network()
+	fused, err := bcnn.Lower(net)
+	if err != nil {
+		return nil, fmt.Errorf("lower: %w", err)
+	}
+	if c.mutate != nil {
+		c.mutate(fused)
+		return []labelled{{"changed", fused}}, nil
+	}
+	unfused, err := bcnn.LowerUnfused(net)
+	if err != nil {
+		if c.lenient {
+			return []labelled{{"fused", fused}}, nil
+		}
+		return nil, fmt.Errorf("lower unfused: %w", err)
+	}
+	return []labelled{{"fused", fused}, {"unfused", unfused}}, nil
+}
+
+// Failure is a case that a device does not compute as the reference does.
+type Failure struct {
+	Case string
+	Plan string // "fused", "unfused", "changed"; empty if there is no plan
+	// Err says what is wrong: the first wrong step, image, row, column and
+	// channel with the expected and the actual value, a broken promise of the
+	// interface, or the error of the device.
+	Err error
+}
+
+func (f Failure) Error() string {
+	if f.Plan == "" {
+		return f.Case + ": " + f.Err.Error()
+	}
+	return f.Case + ": " + f.Plan + " plan: " + f.Err.Error()
+}
+
+func (f Failure) Unwrap() error { return f.Err }
+
+// Check runs the cases on the device and returns those that fail, at most one
+// Failure per case. Of opts, Threads and ISA count; the suite sets the rest.
+// progress, if not nil, is called after every case. The error is that of ctx.
+func Check(ctx context.Context, dev backend.Device, opts backend.Options, cases []Case, progress func(done, total int)) ([]Failure, error) {
+	var failures []Failure
+	for i, c := range cases {
+		if err := ctx.Err(); err != nil {
+			return failures, err
+		}
+		if f := c.check(ctx, dev, opts); f != nil {
+			if err := ctx.Err(); err != nil { // not the device's fault
+				return failures, err
+			}
+			failures = append(failures, *f)
+		}
+		if progress != nil {
+			progress(i+1, len(cases))
+		}
+	}
+	return failures, nil
+}
+
+// Run runs the whole table on the device, each case as a subtest.
+func Run(t *testing.T, dev backend.Device, opts backend.Options) {
+	for _, c := range Cases() {
+		t.Run(c.Name, func(t *testing.T) {
+			if f := c.check(t.Context(), dev, opts); f != nil {
+				t.Error(*f)
+			}
+		})
+	}
+}
+
+// Fuzz compares the device with the reference on random networks.
+func Fuzz(f *testing.F, dev backend.Device, opts backend.Options) {
+	for seed := range uint64(8) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		if f := RandomCase(seed).check(t.Context(), dev, opts); f != nil {
+			t.Error(*f)
+		}
+	})
+}

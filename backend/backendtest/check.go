@@ -1,0 +1,230 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
+)
+
+// check returns nil if the device computes the case as the reference does.
+func (c Case) check(ctx context.Context, dev backend.Device, opts backend.Options) *Failure {
+	plans, err := c.plans()
+	if err != nil {
+		return &Failure{Case: c.Name, Err: err}
+	}
+	var outputs []bcnn.Tensor
+	for _, p := range plans {
+		out, err := c.checkPlan(ctx, dev, opts, p.Plan)
+		if err != nil {
+			return &Failure{Case: c.Name, Plan: p.label, Err: err}
+		}
+		outputs = append(outputs, out)
+	}
+	for _, out := range outputs[1:] {
+		if err := compare(outputs[0], out); err != nil {
+			return &Failure{Case: c.Name, Err: fmt.Errorf("the plans disagree: fused gives the first value, unfused the second: %w", err)}
+		}
+	}
+	return nil
+}
+
+// checkPlan returns the output that the device has been found to compute.
+func (c Case) checkPlan(ctx context.Context, dev backend.Device, opts backend.Options, plan *bcnn.Plan) (bcnn.Tensor, error) {
+	in := c.Input(plan.Input, c.Batch)
+	var want []bcnn.Tensor // of every step
+	out, err := ref.Run(plan, in, func(_ int, _ string, t bcnn.Tensor) { want = append(want, t) })
+	if err != nil {
+		return out, fmt.Errorf("reference: %w", err)
+	}
+	r := &runner{ctx: ctx, dev: dev, opts: opts, plan: plan, in: in, out: out, batch: c.Batch}
+	if err := r.tapped(want); err != nil {
+		return out, fmt.Errorf("with Tap: %w", err)
+	}
+	return out, r.plain()
+}
+
+type runner struct {
+	ctx     context.Context
+	dev     backend.Device
+	opts    backend.Options
+	plan    *bcnn.Plan
+	in, out bcnn.Tensor // out is what the reference makes of in
+	batch   int
+}
+
+func (r *runner) compile(opts backend.Options) (backend.Executable, error) {
+	opts.MaxBatch = r.batch
+	exe, err := r.dev.Compile(r.plan, opts)
+	if err != nil {
+		return nil, fmt.Errorf("compile: %w", err)
+	}
+	return exe, nil
+}
+
+// tapped compares every intermediate.
+func (r *runner) tapped(want []bcnn.Tensor) (err error) {
+	var first error // that a callback has found
+	found := func(err error) {
+		if first == nil {
+			first = err
+		}
+	}
+	taps, times := 0, 0
+	ctx, cancel := context.WithCancel(r.ctx)
+	defer cancel()
+	cancelling := false
+	opts := r.opts
+	opts.Tap = func(step int, name string, t bcnn.Tensor) {
+		if step != taps || step >= len(want) || name != r.plan.Steps[step].Name {
+			found(fmt.Errorf("call %d of Tap is for step %d %q", taps, step, name))
+		} else if err := compare(want[step], t); err != nil {
+			found(fmt.Errorf("step %d %q (%s): %w", step, name, r.plan.Steps[step].Kind(), err))
+		}
+		if taps++; cancelling {
+			cancel()
+		}
+	}
+	opts.Timed = func(step int, name string, d time.Duration) {
+		if step != times || step >= len(want) || name != r.plan.Steps[step].Name || d < 0 {
+			found(fmt.Errorf("call %d of Timed is for step %d %q: %v", times, step, name, d))
+		}
+		times++
+	}
+	exe, err := r.compile(opts)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, exe.Close()) }()
+	if err := r.run(exe, r.batch); err != nil || first != nil {
+		return errors.Join(first, err)
+	}
+	if taps != len(want) || times != len(want) {
+		return fmt.Errorf("%d calls of Tap and %d of Timed for %d steps", taps, times, len(want))
+	}
+	if len(want) == 1 {
+		return nil
+	}
+	taps, times, cancelling = 0, 0, true
+	in, out := guard(r.in), guard(bcnn.NewTensor(bcnn.Float32, r.batch, r.out.Shape))
+	if err := exe.Run(ctx, out.tensor, in.tensor); !errors.Is(err, context.Canceled) || taps != 1 {
+		return fmt.Errorf("cancelled in the first of %d steps, Run went on to step %d and returned %v", len(want), taps-1, err)
+	}
+	return first
+}
+
+// plain takes the way without Tap, and holds the device to the interface.
+func (r *runner) plain() (err error) {
+	exe, err := r.compile(r.opts)
+	if err != nil {
+		return err
+	}
+	closed := false
+	defer func() {
+		if !closed {
+			err = errors.Join(err, exe.Close())
+		}
+	}()
+	if err := r.wrongTensors(exe); err != nil {
+		return err
+	}
+	for round := range 2 {
+		for _, n := range []int{r.batch, 1, (r.batch + 1) / 2} {
+			if err := r.run(exe, n); err != nil {
+				return fmt.Errorf("batch of %d, round %d: %w", n, round, err)
+			}
+		}
+	}
+	cancelled, cancel := context.WithCancel(r.ctx)
+	cancel()
+	in, out := guard(r.in), guard(bcnn.NewTensor(bcnn.Float32, r.batch, r.out.Shape))
+	if err := exe.Run(cancelled, out.tensor, in.tensor); !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("Run with a cancelled context returned %v", err)
+	}
+	if err := r.run(exe, r.batch); err != nil {
+		return fmt.Errorf("after a cancelled Run: %w", err)
+	}
+	closed = true
+	if err := exe.Close(); err != nil {
+		return fmt.Errorf("Close: %w", err)
+	}
+	if err := exe.Run(r.ctx, out.tensor, in.tensor); !errors.Is(err, backend.ErrClosed) {
+		return fmt.Errorf("Run after Close returned %v", err)
+	}
+	if err := exe.Close(); err != nil {
+		return fmt.Errorf("second Close: %w", err)
+	}
+	return nil
+}
+
+// run executes the last n images of the batch, so that an image has another
+// place in each batch size, and compares the output.
+func (r *runner) run(exe backend.Executable, n int) error {
+	in := guard(images(r.in, r.batch-n, n))
+	out := guard(bcnn.NewTensor(bcnn.Float32, n, r.out.Shape))
+	for i := range out.tensor.F32 {
+		out.tensor.F32[i] = -0x1.23456p+60 // no value of a case, so that gaps show
+	}
+	runErr := exe.Run(r.ctx, out.tensor, in.tensor)
+	if err := in.check("in"); err != nil {
+		return err
+	}
+	if err := compare(images(r.in, r.batch-n, n), in.tensor); err != nil {
+		return fmt.Errorf("Run modified its input: %w", err)
+	}
+	if err := out.check("out"); err != nil {
+		return err
+	}
+	if runErr != nil {
+		return fmt.Errorf("run: %w", runErr)
+	}
+	if err := compare(images(r.out, r.batch-n, n), out.tensor); err != nil {
+		return fmt.Errorf("output: %w", err)
+	}
+	return nil
+}
+
+// wrongTensors makes sure that tensors that do not fit the plan are refused.
+func (r *runner) wrongTensors(exe backend.Executable) error {
+	input, n := r.plan.Input, r.batch
+	in := func(d bcnn.DType, n int, s bcnn.Shape) bcnn.Tensor { return bcnn.NewTensor(d, n, s) }
+	out := func(n int, s bcnn.Shape) bcnn.Tensor { return bcnn.NewTensor(bcnn.Float32, n, s) }
+	taller := func(s bcnn.Shape) bcnn.Shape { s.H++; return s }
+	other := bcnn.Uint8
+	if input.DType == bcnn.Uint8 {
+		other = bcnn.Float32
+	}
+	short := func(t bcnn.Tensor) bcnn.Tensor {
+		t.U8, t.F32 = t.U8[:max(len(t.U8)-1, 0)], t.F32[:max(len(t.F32)-1, 0)]
+		return t
+	}
+	goodIn, goodOut := in(input.DType, n, input.Shape), out(n, r.out.Shape)
+	negative := goodIn
+	negative.N = -1
+	for _, test := range []struct {
+		what    string
+		out, in bcnn.Tensor
+	}{
+		{"an empty input", goodOut, bcnn.Tensor{}},
+		{"an empty output", bcnn.Tensor{}, goodIn},
+		{"an input of another type", goodOut, in(other, n, input.Shape)},
+		{"an input of another shape", goodOut, in(input.DType, n, taller(input.Shape))},
+		{"an input that is too short", goodOut, short(goodIn)},
+		{"a batch of 0", out(0, r.out.Shape), in(input.DType, 0, input.Shape)},
+		{"a batch of −1", goodOut, negative},
+		{"a batch beyond MaxBatch", out(n+1, r.out.Shape), in(input.DType, n+1, input.Shape)},
+		{"different batch sizes", out(n+1, r.out.Shape), goodIn},
+		{"an output of another type", in(bcnn.Bits, n, r.out.Shape), goodIn},
+		{"an output of another shape", out(n, taller(r.out.Shape)), goodIn},
+		{"an output that is too short", short(goodOut), goodIn},
+	} {
+		if err := exe.Run(r.ctx, test.out, test.in); !errors.Is(err, backend.ErrShape) {
+			return fmt.Errorf("Run with %s returned %v, want ErrShape", test.what, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package backendtest
+
+import (
+	"fmt"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// RandomCase makes a case of a random network, always the same for a seed.
+func RandomCase(seed uint64) Case {
+	c := Case{Name: fmt.Sprintf("random/%d", seed), build: randomNetwork}
+	rng := c.rng("case")
+	c.Batch = 1 + rng.IntN(4)
+	c.fill = []fill{fillRandom, fillRandom, fillRandom, fillTies, fillZeros, fillOnes}[rng.IntN(6)]
+	return c
+}
+
+// randomNetwork stacks layers that fit on what is there, until it has had
+// enough. Sums stay below 2²⁴, so that LowerUnfused takes every network, and
+// values stay far from overflow.
+func randomNetwork(b *builder) *bcnn.Network {
+	channels := []int{1, 2, 3, 5, 16, 31, 32, 33, 64, 65, 100, 128, 130}
+	channel := func() int { return channels[b.rng.IntN(len(channels))] }
+	h, w := 1+b.rng.IntN(12), 1+b.rng.IntN(12)
+	if b.rng.IntN(2) == 0 {
+		b.input(bcnn.Float32, h, w, channel())
+		if b.rng.IntN(4) != 0 {
+			b.binarySource(b.zero())
+		}
+	} else {
+		c := []int{1, 3}[b.rng.IntN(2)]
+		b.input(bcnn.Uint8, h, w, c)
+		switch schemes := []bcnn.Scheme{bcnn.SchemeThreshold, bcnn.SchemeGrey, bcnn.SchemeLBP, bcnn.SchemeMinMax}; b.rng.IntN(4) {
+		case 0, 1:
+			op := bcnn.Binarize{Scheme: schemes[b.rng.IntN(4)]}
+			for range map[bcnn.Scheme]int{bcnn.SchemeThreshold: c, bcnn.SchemeGrey: 1}[op.Scheme] {
+				op.Thresholds = append(op.Thresholds, b.rng.Int32N(258)-1)
+			}
+			b.add(op)
+		case 2:
+			b.add(bcnn.Affine{Scale: []float32{1.0 / 128}, Bias: []float32{-float32(b.rng.IntN(256)) / 128}})
+		}
+	}
+	for range 1 + b.rng.IntN(6) {
+		b.randomBlock(channel())
+	}
+	if b.rng.IntN(2) == 0 {
+		if b.rng.IntN(2) == 0 {
+			b.add(bcnn.Flatten{})
+		}
+		b.dense(1+b.rng.IntN(20), b.rng.IntN(4) == 0)
+		b.randomTail()
+	}
+	if b.rng.IntN(4) == 0 {
+		b.add(bcnn.Softmax{})
+	}
+	return b.net
+}
+
+func (b *builder) zero() bcnn.ZeroRule { return bcnn.ZeroRule(1 + b.rng.IntN(2)) }
+
+// last is the index of the last layer, or NetworkInput.
+func (b *builder) last() int { return len(b.net.Layers) - 1 }
+
+// binary reports whether the last layer makes ±1 values, which a padding value
+// needs.
+func (b *builder) binary() bool {
+	for i := b.last(); i >= 0; i = b.net.Layers[i].Inputs[0] {
+		switch b.net.Layers[i].Op.(type) {
+		case bcnn.Sign, bcnn.Binarize:
+			return true
+		case bcnn.MaxPool, bcnn.Flatten: // keep what they get
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+// randomBlock appends a convolution, a pool, or a residual block.
+func (b *builder) randomBlock(out int) {
+	s := b.shape()
+	switch b.rng.IntN(8) {
+	case 0:
+		b.add(bcnn.MaxPool{Window: b.randomWindow(s, true)})
+	case 1: // a block with a way around
+		around := b.last()
+		if b.rng.IntN(2) == 0 && !b.binary() {
+			b.add(bcnn.Sign{Zero: b.zero()})
+		}
+		op := bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3, Pad: bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}}, Out: s.C}
+		if b.binary() {
+			op.PadValue = b.rng.IntN(3) - 1
+		}
+		b.conv(op, false)
+		b.batchNorm(normMixed)
+		b.add(bcnn.Add{}, b.last(), around)
+		b.randomTail()
+	default:
+		real := b.rng.IntN(5) == 0
+		op := bcnn.Conv2D{Window: b.randomWindow(s, false), Out: out, Groups: 1}
+		if g := []int{1, 1, 1, 2, 3, 5, s.C}[b.rng.IntN(7)]; s.C%g == 0 && g <= 32 {
+			op.Groups = g
+			op.Out = g * max(1, out/g)
+		}
+		if b.binary() && !real {
+			op.PadValue = b.rng.IntN(3) - 1
+		}
+		b.conv(op, real)
+		b.randomTail()
+	}
+}
+
+// randomTail appends what usually follows a weighted layer.
+func (b *builder) randomTail() {
+	pool := func() {
+		if b.rng.IntN(3) == 0 {
+			b.add(bcnn.MaxPool{Window: b.randomWindow(b.shape(), true)})
+		}
+	}
+	pool()
+	if b.rng.IntN(5) != 0 {
+		b.batchNorm([]norm{normMixed, normMixed, normTies, normFalling}[b.rng.IntN(4)])
+	}
+	if b.rng.IntN(5) == 0 {
+		b.add(bcnn.ReLU{})
+	}
+	if b.rng.IntN(4) != 0 {
+		b.add(bcnn.Sign{Zero: b.zero()})
+	}
+	pool()
+}
+
+// randomWindow fits on the shape. The window of a pool is never wholly in the
+// padding, and half of them tile the image.
+func (b *builder) randomWindow(s bcnn.Shape, pool bool) bcnn.Window {
+	side := func(size int) (k, stride, dilation, before, after int) {
+		k = 1 + b.rng.IntN(min(5, size))
+		stride, dilation = 1+b.rng.IntN(3), 1
+		if pool {
+			if b.rng.IntN(2) == 0 {
+				return k, k, 1, 0, 0
+			}
+			return k, stride, 1, b.rng.IntN((k + 1) / 2), b.rng.IntN((k + 1) / 2)
+		}
+		before, after = b.rng.IntN(4), b.rng.IntN(4)
+		if k > 1 && b.rng.IntN(3) == 0 {
+			dilation = 1 + b.rng.IntN(3)
+			for dilation*(k-1)+1 > size+before+after {
+				dilation--
+			}
+		}
+		return k, stride, dilation, before, after
+	}
+	var w bcnn.Window
+	w.KH, w.StrideH, w.DilationH, w.Pad.Top, w.Pad.Bottom = side(s.H)
+	w.KW, w.StrideW, w.DilationW, w.Pad.Left, w.Pad.Right = side(s.W)
+	return w
+}

@@ -1,0 +1,109 @@
+package backendtest
+
+import (
+	"fmt"
+	"math"
+	mathbits "math/bits"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+// images is the part of a batch from image first on, n images long.
+func images(t bcnn.Tensor, first, n int) bcnn.Tensor {
+	size := t.Shape.Elements(t.DType)
+	from, to := first*size, (first+n)*size
+	t.N = n
+	switch t.DType {
+	case bcnn.Uint8:
+		t.U8 = t.U8[from:to]
+	case bcnn.Bits:
+		t.Words = t.Words[from:to]
+	case bcnn.Float32:
+		t.F32 = t.F32[from:to]
+	}
+	return t
+}
+
+// compare returns an error that names the first place where got is not want.
+func compare(want, got bcnn.Tensor) error {
+	if err := got.Check(want.DType, want.Shape); err != nil {
+		return err
+	}
+	if got.N != want.N {
+		return fmt.Errorf("batch of %d, want %d", got.N, want.N)
+	}
+	c := want.Shape.C
+	switch want.DType {
+	case bcnn.Uint8:
+		for i, w := range want.U8 {
+			if g := got.U8[i]; g != w {
+				return fmt.Errorf("%s: want %d, got %d", place(want.Shape, i/c, i%c), w, g)
+			}
+		}
+	case bcnn.Float32:
+		for i, w := range want.F32 {
+			g := got.F32[i]
+			if math.Float32bits(g) != math.Float32bits(w) && (g == g || w == w) {
+				return fmt.Errorf("%s: want %g (%#08x), got %g (%#08x)", place(want.Shape, i/c, i%c),
+					w, math.Float32bits(w), g, math.Float32bits(g))
+			}
+		}
+	case bcnn.Bits:
+		words := bits.Words(c)
+		for i, w := range want.Words {
+			if diff := w ^ got.Words[i]; diff != 0 {
+				channel := i%words*bits.WordBits + mathbits.TrailingZeros64(diff)
+				at := place(want.Shape, i/words, channel)
+				if channel >= c {
+					return fmt.Errorf("%s: padding bit is 1", at)
+				}
+				return fmt.Errorf("%s: want %+d, got %+d", at,
+					bits.At(want.Words[i:], channel%bits.WordBits), bits.At(got.Words[i:], channel%bits.WordBits))
+			}
+		}
+	}
+	return nil
+}
+
+// place names a channel of a pixel, counted over the batch.
+func place(s bcnn.Shape, pixel, channel int) string {
+	return fmt.Sprintf("image %d, y %d, x %d, channel %d", pixel/s.Pixels(), pixel/s.W%s.H, pixel%s.W, channel)
+}
+
+// guarded is a tensor whose slice lies between guard words.
+type guarded struct {
+	tensor bcnn.Tensor
+	check  func(name string) error
+}
+
+// guard copies the tensor. The odd number of words before it makes the slice
+// start off any alignment but that of its elements.
+func guard(t bcnn.Tensor) guarded {
+	g := guarded{tensor: t}
+	switch t.DType {
+	case bcnn.Uint8:
+		g.tensor.U8, g.check = between(t.U8, 0xa5)
+	case bcnn.Bits:
+		g.tensor.Words, g.check = between(t.Words, 0xa5a5a5a5a5a5a5a5)
+	case bcnn.Float32:
+		g.tensor.F32, g.check = between(t.F32, -0x1.6b6b6bp-52)
+	}
+	return g
+}
+
+func between[T comparable](values []T, word T) ([]T, func(string) error) {
+	const before, after = 67, 64
+	whole := slices.Repeat([]T{word}, before+len(values)+after)
+	middle := whole[before : before+len(values)]
+	copy(middle, values)
+	return middle, func(name string) error {
+		for i := range whole {
+			if k := i - before; (k < 0 || k >= len(values)) && whole[i] != word {
+				return fmt.Errorf("Run wrote outside of %s, at element %d of %d", name, k, len(values))
+			}
+		}
+		return nil
+	}
+}
