@@ -120,18 +120,25 @@ func (g *graph) inputLayouts(opts Options) ([]layout, error) {
 		return fail(fmt.Errorf("it has %d dimensions, want a batch of images (4), grey images (3) or vectors (2)", len(in.dims)))
 	}
 	rest := in.dims[1:]
-	// fixed takes a dimension from the file, or else from the options.
+	// fixed takes a dimension from the file, or else from the options; 0 and
+	// open where neither fits.
 	var open error
 	fixed := func(d dim, option int) int {
-		switch {
-		case d.name == "" && d.size >= 1 && d.size <= maxSize && (option == 0 || option == int(d.size)):
+		var err error
+		switch dynamic := d.name != "" || d.size == 0; {
+		case dynamic && option > 0:
+			return option
+		case dynamic:
+			err = fmt.Errorf("dimension %q is dynamic: give its size with InputShape", d.name)
+		case d.size < 1 || d.size > maxSize || option != 0 && option != int(d.size):
+			err = fmt.Errorf("a dimension is %d, InputShape says %d", d.size, option)
+		default:
 			return int(d.size)
-		case d.name == "" && d.size != 0 && open == nil:
-			open = fmt.Errorf("a dimension is %d, InputShape says %d", d.size, option)
-		case option == 0 && open == nil:
-			open = fmt.Errorf("dimension %q is dynamic: give its size with InputShape", d.name)
 		}
-		return option
+		if open == nil {
+			open = err
+		}
+		return 0
 	}
 	of := func(h, w, c dim) bcnn.Shape {
 		s := opts.InputShape
@@ -140,7 +147,7 @@ func (g *graph) inputLayouts(opts Options) ([]layout, error) {
 	one := dim{size: 1}
 	var layouts []layout
 	add := func(s bcnn.Shape, view func(bcnn.Shape) view) {
-		if open == nil {
+		if s.H > 0 && s.W > 0 && s.C > 0 {
 			layouts = append(layouts, layout{in, s, view(s)})
 		}
 	}
@@ -149,25 +156,24 @@ func (g *graph) inputLayouts(opts Options) ([]layout, error) {
 		s := of(one, one, rest[0])
 		add(s, func(s bcnn.Shape) view { return vector(s.C) })
 		// A vector may be reshaped to an image first.
-		if open == nil {
-			layouts = append(layouts, g.reshapedInput(in, s.C)...)
-		}
+		layouts = append(layouts, g.reshapedInput(in, s.C)...)
 	case 2:
 		add(of(rest[0], rest[1], one), func(s bcnn.Shape) view { return nhwc(s)[:3] })
 	case 3:
-		add(of(rest[1], rest[2], rest[0]), nchw)
-		firstErr := open
-		open = nil
-		add(of(rest[0], rest[1], rest[2]), nhwc)
-		if len(layouts) == 0 {
-			open = firstErr
-		} else {
-			open = nil
-		}
-		// Images have one channel or three.
+		// Images have one channel or three. Elsewhere a Transpose may tell that
+		// the file is NHWC.
 		colours := func(d dim) bool { return d.size == 1 || d.size == 3 }
-		if !colours(rest[0]) && colours(rest[2]) {
-			slices.Reverse(layouts)
+		last := colours(rest[2]) && !colours(rest[0])
+		if last {
+			add(of(rest[0], rest[1], rest[2]), nhwc)
+		}
+		add(of(rest[1], rest[2], rest[0]), nchw)
+		transposes := slices.ContainsFunc(g.nodes, func(n *node) bool { return n.opType == "Transpose" })
+		if transposes && !last {
+			add(of(rest[0], rest[1], rest[2]), nhwc)
+		}
+		if len(layouts) > 0 { // a size in the options may fit one layout only
+			open = nil
 		}
 	}
 	if open != nil {

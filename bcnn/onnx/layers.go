@@ -311,6 +311,9 @@ func (im *importer) binaryWeights(rows []float32, out, rowLen int) (packed []uin
 	if size == 0 {
 		return nil, nil, errors.New("the weights are empty")
 	}
+	if alpha, err = im.floats(out); err != nil {
+		return nil, nil, err
+	}
 	one, same := true, true
 	for o := range out {
 		filter := rows[o*size : (o+1)*size]
@@ -320,7 +323,7 @@ func (im *importer) binaryWeights(rows []float32, out, rowLen int) (packed []uin
 				return nil, nil, nil
 			}
 		}
-		alpha = append(alpha, a)
+		alpha[o] = a
 		one = one && a == 1
 		same = same && a == alpha[0]
 	}

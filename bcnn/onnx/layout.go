@@ -220,23 +220,36 @@ func (v *value) real() error {
 	return nil
 }
 
+// axisOf returns the axis that a dimension runs over in order, or axisN. A
+// dimension of size 1 has one where the view is NCHW.
+func (v *value) axisOf(dim int) axis {
+	d := v.view[dim]
+	if len(d) == 0 {
+		if dim >= 2 && v.image() == nil {
+			return axis(dim) - 2 + axisH
+		}
+		return axisN
+	}
+	for x, size := range map[axis]int{axisH: v.shape.H, axisW: v.shape.W, axisC: v.shape.C} {
+		if slices.Equal(d, whole(x, size)) {
+			return x
+		}
+	}
+	return axisN
+}
+
 // size returns the size of a dimension, padding included.
 func (v *value) size(dim int) int {
-	d := v.view[dim]
-	n := product(d)
+	n := product(v.view[dim])
 	if v.pad != nil {
-		switch {
-		case v.isAxis(d, axisH, v.shape.H):
+		switch v.axisOf(dim) {
+		case axisH:
 			n += v.pad.Top + v.pad.Bottom
-		case v.isAxis(d, axisW, v.shape.W):
+		case axisW:
 			n += v.pad.Left + v.pad.Right
 		}
 	}
 	return n
-}
-
-func (v *value) isAxis(d []atom, x axis, size int) bool {
-	return size > 1 && slices.Equal(d, whole(x, size))
 }
 
 // image checks that the value is a batch of feature maps in NCHW, whose

@@ -159,6 +159,10 @@ func (im *importer) transpose(n *node) (result, error) {
 		return result{constant: t}, err
 	}
 	v := r.value.with(n)
+	if v.pad != nil && (v.shape.H == 1 || v.shape.W == 1) {
+		// The view of a dimension of size 1 does not tell which one it is.
+		return result{}, v.pad.error()
+	}
 	v.view = make(view, rank)
 	for i, p := range perm {
 		v.view[i] = r.value.view[p]

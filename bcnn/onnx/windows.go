@@ -71,11 +71,11 @@ func (im *importer) padNode(n *node) (result, error) {
 		if begin < 0 || end < 0 || begin > maxSize || end > maxSize {
 			return result{}, fmt.Errorf("pads %v", pads)
 		}
-		switch d := v.view[a]; {
+		switch x := v.axisOf(a); {
 		case begin == 0 && end == 0:
-		case v.isAxis(d, axisH, v.shape.H):
+		case x == axisH:
 			p.Top, p.Bottom = int(begin), int(end)
-		case v.isAxis(d, axisW, v.shape.W):
+		case x == axisW:
 			p.Left, p.Right = int(begin), int(end)
 		default:
 			return result{}, fmt.Errorf("padding of dimension %d, which is not the height or width of an image, is not supported", a)

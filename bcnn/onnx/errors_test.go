@@ -1,0 +1,262 @@
+package onnx
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// TestErrors checks that what cannot be represented is an error that names the
+// file, the node and the cause.
+func TestErrors(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	f := func(name string, dims ...int) testTensor { return randomTensor(r, name, dims, -1, -0.5, 0.25, 1) }
+	w := f("w", 4, 3, 3, 3)
+	zero, one, minus := number("zero", 0), number("one", 1), number("minus", -1)
+	tests := []struct {
+		name  string
+		nodes []testNode
+		inits []testTensor
+		want  []string
+	}{
+		{"unknown operator", []testNode{op("LSTM", "x", "y")}, nil, []string{`node "n_y" (LSTM, index 0)`, "not supported"}},
+		{"unknown domain", []testNode{op("com.example/Conv", "x w", "y")}, []testTensor{w}, []string{"com.example.Conv"}},
+		{"log softmax", []testNode{op("Flatten", "x", "a"), op("LogSoftmax", "a", "y")}, nil, []string{"(LogSoftmax, index 1)"}},
+		{"softmax of an image", []testNode{op("Softmax", "x", "y", "axis", 1)}, nil, []string{"only the softmax of a vector"}},
+		{"softmax inside", []testNode{op("Flatten", "x", "a"), op("MatMul", "a v", "b"), op("Softmax", "b", "c"), op("Relu", "c", "y")},
+			[]testTensor{f("v", 48, 5)}, []string{"softmax must be the last layer"}},
+		{"undefined input", []testNode{op("Relu", "nothing", "y")}, nil, []string{`"nothing"`}},
+		{"missing input", []testNode{op("Conv", "x", "y")}, nil, []string{"input 1 is missing"}},
+		{"computed weights", []testNode{op("Conv", "x x", "y")}, nil, []string{"input 1", "must be constant"}},
+		{"one-dimensional convolution", []testNode{op("Conv", "x v", "y")}, []testTensor{f("v", 4, 3, 3)}, []string{"two-dimensional"}},
+		{"channels", []testNode{op("Conv", "x v", "y")}, []testTensor{f("v", 4, 2, 3, 3)}, []string{"[4 2 3 3] in 1 groups for 3 channels"}},
+		{"large kernel", []testNode{op("Conv", "x v", "y")}, []testTensor{f("v", 4, 3, 5, 3)}, []string{"larger than its padded input"}},
+		{"kernel_shape", []testNode{op("Conv", "x w", "y", "kernel_shape", []int{3, 2})}, []testTensor{w}, []string{"kernel_shape"}},
+		{"negative pads", []testNode{op("Conv", "x w", "y", "pads", []int{0, 0, -1, 0})}, []testTensor{w}, []string{`"pads"`}},
+		{"auto_pad", []testNode{op("Conv", "x w", "y", "auto_pad", "SAME")}, []testTensor{w}, []string{`auto_pad "SAME"`}},
+		{"attribute type", []testNode{op("Conv", "x w", "y", "group", 1.0)}, []testTensor{w}, []string{`"group"`}},
+		{"pad value", []testNode{op("Pad", "x p one", "a"), op("Conv", "a w", "y")}, []testTensor{w, one, ints("p", 0, 0, 1, 1, 0, 0, 1, 1)},
+			[]string{`node "n_a" (Pad, index 0)`, "needs binary weights"}},
+		{"pad around pad", []testNode{op("Less", "x zero", "b"), op("Where", "b minus one", "c"), op("Pad", "c p one", "a"), op("Conv", "a v", "y", "pads", []int{1, 1, 1, 1})},
+			[]testTensor{zero, one, minus, randomTensor(r, "v", []int{2, 3, 3, 3}, -1, 1), ints("p", 0, 0, 1, 1, 0, 0, 1, 1)}, []string{"padding with 0 around padding with 1"}},
+		{"pad elsewhere", []testNode{op("Pad", "x p", "a"), op("Relu", "a", "y")}, []testTensor{ints("p", 0, 0, 1, 1, 0, 0, 1, 1)}, []string{"right before a Conv"}},
+		{"pad channels", []testNode{op("Pad", "x p", "a"), op("Conv", "a w", "y")}, []testTensor{w, ints("p", 0, 1, 0, 0, 0, 0, 0, 0)}, []string{"padding of dimension 1"}},
+		{"reflecting pad", []testNode{op("Pad", "x p", "a", "mode", "reflect"), op("Conv", "a w", "y")}, []testTensor{w, ints("p", 0, 0, 1, 1, 0, 0, 1, 1)}, []string{`"reflect"`}},
+		{"pool with dilation", []testNode{op("MaxPool", "x", "y", "kernel_shape", []int{2, 2}, "dilations", []int{2, 1})}, nil, []string{"dilation"}},
+		{"pool in padding", []testNode{op("MaxPool", "x", "y", "kernel_shape", []int{1, 1}, "pads", []int{1, 0, 0, 0})}, nil, []string{"n_y", "padding"}},
+		{"average pool", []testNode{op("GlobalAveragePool", "x", "y")}, nil, []string{"GlobalAveragePool"}},
+		{"clip", []testNode{op("Clip", "x minus one", "a"), op("Conv", "a w", "y")}, []testTensor{w, minus, one}, []string{`node "n_a" (Clip, index 0)`, "binarisation"}},
+		{"threshold outside the clip", []testNode{op("Clip", "x zero one", "a"), op("Less", "a minus", "b"), op("Where", "b minus one", "y")},
+			[]testTensor{zero, minus, one}, []string{"outside the range"}},
+		{"ternary rounding", []testNode{op("Clip", "x minus one", "a"), op("Round", "a", "y")}, []testTensor{minus, one}, []string{"Round"}},
+		{"choice of values", []testNode{op("Less", "x zero", "a"), op("Where", "a x one", "y")}, []testTensor{zero, one}, []string{"choice between constants"}},
+		{"comparison of values", []testNode{op("Less", "x x", "y")}, nil, []string{"cannot be compared"}},
+		{"output of bools", []testNode{op("Less", "x zero", "y")}, []testTensor{zero}, []string{`output "y"`, "BOOL"}},
+		{"product of values", []testNode{op("Mul", "x x", "y")}, nil, []string{"sum or difference"}},
+		{"sum of other orders", []testNode{op("Transpose", "x", "a", "perm", []int{0, 1, 3, 2}), op("Add", "a x", "y")}, nil, []string{"same order in memory"}},
+		{"division by a value", []testNode{op("Div", "one x", "y")}, []testTensor{one}, []string{"(Div, index 0)"}},
+		{"division by 0", []testNode{op("Div", "x zero", "y")}, []testTensor{zero}, []string{"division by 0"}},
+		{"constant per pixel", []testNode{op("Add", "x v", "y")}, []testTensor{f("v", 4, 4)}, []string{"height or width"}},
+		{"constant of another size", []testNode{op("Add", "x v", "y")}, []testTensor{f("v", 5, 1, 1)}, []string{"does not fit"}},
+		{"infinite constant", []testNode{op("Log", "zero", "a"), op("Add", "x a", "y")}, []testTensor{zero}, []string{"-Inf"}},
+		{"types", []testNode{op("Add", "x i", "y")}, []testTensor{ints("i", 1)}, []string{"INT64"}},
+		{"reshape cuts", []testNode{op("Reshape", "x i", "a"), op("Conv", "a v", "y")}, []testTensor{ints("i", -1, 6, 4, 2), f("v", 1, 6, 1, 1)}, []string{"cannot be represented"}},
+		{"reshape of the batch", []testNode{op("Reshape", "x i", "y")}, []testTensor{ints("i", 16, -1)}, []string{"[16 -1]"}},
+		{"reshape to another size", []testNode{op("Reshape", "x i", "y")}, []testTensor{ints("i", -1, 47)}, []string{"[-1 47]"}},
+		{"reshape with zero", []testNode{op("Reshape", "x i", "y")}, []testTensor{ints("i", -1, 0, 0, 0, 0)}, []string{"copies a dimension"}},
+		{"transposed output", []testNode{op("Flatten", "x", "a"), op("Relu", "a", "y")}, nil, []string{"transposition"}},
+		{"batch norm weights", []testNode{op("BatchNormalization", "x v v v v", "y")}, []testTensor{f("v", 4)}, []string{"want 3 FLOAT values"}},
+		{"training", []testNode{op("BatchNormalization", "x v v v v", "y", "training_mode", 1)}, []testTensor{f("v", 3)}, []string{"training_mode"}},
+		{"second output", []testNode{op("MaxPool", "x", "a b", "kernel_shape", []int{2, 2}), op("Relu", "b", "y")}, nil, []string{`"b"`}},
+		{"matrix product of an image", []testNode{op("MatMul", "x v", "y")}, []testTensor{f("v", 4, 2)}, []string{"only vectors"}},
+		{"transposed batch", []testNode{op("Flatten", "x", "a"), op("Gemm", "a v", "y", "transA", 1)}, []testTensor{f("v", 48, 2)}, []string{"transA"}},
+		{"two bits", []testNode{op("onnx.brevitas/Quant", "x one zero two", "y")}, []testTensor{zero, one, number("two", 2)}, []string{"more than one signed bit"}},
+		{"late Binarize", []testNode{op("Relu", "x", "a"), op("bitcnn/Binarize", "a", "y", "scheme", "lbp")}, nil, []string{"graph's input"}},
+		{"constant output", []testNode{op("Relu", "one", "y")}, []testTensor{one}, []string{"constant"}},
+		{"no layer", []testNode{op("Identity", "x", "y")}, nil, []string{"no layer"}},
+		{"float16 output", []testNode{op("Cast", "x", "y", "to", int(typeFloat16))}, nil, []string{"FLOAT16"}},
+		{"cycle", []testNode{op("Relu", "b", "a"), op("Relu", "a", "b"), op("Relu", "b", "y")}, nil, []string{`"b"`}},
+		{"two writers", []testNode{op("Relu", "x", "a"), op("Relu", "x", "a"), op("Relu", "a", "y")}, nil, []string{"too"}},
+		{"element type", []testNode{op("Conv", "x v", "y")}, []testTensor{{name: "v", typ: 99, dims: []int{1}, values: []float64{1}}}, []string{"type 99"}},
+		{"short data", []testNode{op("Conv", "x v", "y")}, []testTensor{{name: "v", typ: typeFloat, dims: []int{1, 3, 1, 1}, values: []float64{1}}}, []string{"4 bytes of data"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			m := testModel{input: image(3, 4, 4), nodes: test.nodes, inits: test.inits, output: "y"}
+			net, report, err := Load(write(t, m.encode()), Options{})
+			require.Error(t, err)
+			require.Nil(t, net)
+			require.Nil(t, report)
+			for _, want := range append(test.want, "model.onnx: ") {
+				require.ErrorContains(t, err, want)
+			}
+		})
+	}
+}
+
+// TestInputErrors checks inputs, options and files as a whole.
+func TestInputErrors(t *testing.T) {
+	good := testModel{input: image(3, 4, 4), nodes: []testNode{op("Relu", "x", "y")}, output: "y"}
+	change := func(f func(m *testModel)) []byte {
+		m := good
+		f(&m)
+		return m.encode()
+	}
+	input := func(typ elemType, dims ...any) []byte {
+		return change(func(m *testModel) { m.input.typ, m.input.dims = typ, dims })
+	}
+	tests := []struct {
+		name string
+		data []byte
+		opts Options
+		want string
+	}{
+		{"empty", nil, Options{}, "no graph"},
+		{"text", []byte("this is not a model"), Options{}, "not a valid ONNX file"},
+		{"truncated", good.encode()[:40], Options{}, "not a valid ONNX file"},
+		{"old", change(func(m *testModel) { m.opset = 6 }), Options{}, "operator set 6"},
+		{"two inputs", change(func(m *testModel) { m.extra = []testInput{{"z", typeFloat, []any{1}}} }), Options{}, "2 inputs"},
+		{"no such output", change(func(m *testModel) { m.output = "z" }), Options{}, `output "z"`},
+		{"input type", input(typeInt64, 1, 3, 4, 4), Options{}, "INT64"},
+		{"rank", input(typeFloat, 1, 3, 4, 4, 4), Options{}, "5 dimensions"},
+		{"dynamic", input(typeFloat, 1, 3, "height", 4), Options{}, `"height" is dynamic`},
+		{"negative", input(typeFloat, 1, 3, -4, 4), Options{}, "-4"},
+		{"huge", input(typeFloat, 1, 1<<20, 1<<20, 1<<20), Options{}, "more than"},
+		{"another size", good.encode(), Options{InputShape: bcnn.Shape{H: 5}}, "InputShape says 5"},
+		{"means", good.encode(), Options{Mean: []float32{1, 2}}, "2 values of Mean"},
+		{"means of bytes", input(typeUint8, 1, 3, 4, 4), Options{Mean: []float32{1}}, "takes UINT8"},
+		{"relu of bytes", input(typeUint8, 1, 3, 4, 4), Options{}, "UINT8"},
+		{"labels", change(func(m *testModel) { m.metadata = map[string]string{"labels": "cat"} }), Options{}, "JSON"},
+		{"number of labels", good.encode(), Options{Labels: []string{"cat"}}, "1 labels"},
+		{"resize", change(func(m *testModel) { m.metadata = map[string]string{"resize": "big"} }), Options{}, `"big"`},
+		{"input type option", good.encode(), Options{InputType: bcnn.Bits}, "bits"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, _, err := Load(write(t, test.data), test.opts)
+			require.ErrorContains(t, err, test.want)
+			require.ErrorContains(t, err, "model.onnx")
+		})
+	}
+	_, _, err := Load(filepath.Join(t.TempDir(), "absent.onnx"), Options{})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorContains(t, err, "absent.onnx")
+	_, _, err = Load(t.TempDir(), Options{})
+	require.ErrorContains(t, err, "not a regular file")
+}
+
+// TestExternalData reads weights from a file beside the model and nowhere else.
+func TestExternalData(t *testing.T) {
+	weights := testTensor{name: "w", typ: typeFloat, dims: []int{2, 3, 1, 1}, values: []float64{1, -1, 1, 1, 1, -1}}
+	raw := weights.raw()
+	outside := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(outside, "w.bin"), raw, 0o600))
+	dir := filepath.Join(outside, "model")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "sub"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "w.bin"), append(make([]byte, 8), raw...), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "sub", "w.bin"), raw, 0o600))
+	require.NoError(t, os.Symlink(filepath.Join(outside, "w.bin"), filepath.Join(dir, "link.bin")))
+	require.NoError(t, os.Symlink("../w.bin", filepath.Join(dir, "up.bin")))
+	require.NoError(t, os.Symlink("sub/w.bin", filepath.Join(dir, "inside.bin")))
+	tests := []struct {
+		location, offset, length, want string
+	}{
+		{"w.bin", "8", "24", ""},
+		{"w.bin", "8", "", ""},
+		{"sub/w.bin", "", "", ""},
+		{"sub/../w.bin", "8", "24", ""},
+		{"inside.bin", "0", "24", ""},
+		{"w.bin", "9", "24", "which has 32"},
+		{"w.bin", "0", "20", "length 20, want 24"},
+		{"w.bin", "-1", "24", `offset is "-1"`},
+		{"w.bin", "9223372036854775807", "24", "which has 32"},
+		{"w.bin", "0", "many", `length is "many"`},
+		{"absent.bin", "0", "24", "absent.bin"},
+		{"../w.bin", "0", "24", "escapes"},
+		{filepath.Join(outside, "w.bin"), "0", "24", "escapes"},
+		{"link.bin", "0", "24", "escapes"},
+		{"up.bin", "0", "24", "escapes"},
+		{"sub", "0", "24", "not a regular file"},
+		{"", "0", "24", "not named"},
+	}
+	for _, test := range tests {
+		t.Run(test.location+" "+test.offset+" "+test.length, func(t *testing.T) {
+			w := weights
+			w.external = map[string]string{}
+			for k, v := range map[string]string{"location": test.location, "offset": test.offset, "length": test.length} {
+				if v != "" {
+					w.external[k] = v
+				}
+			}
+			m := testModel{input: image(3, 4, 4), nodes: []testNode{op("Conv", "x w", "y")}, inits: []testTensor{w}, output: "y"}
+			path := filepath.Join(dir, "model.onnx")
+			require.NoError(t, os.WriteFile(path, m.encode(), 0o600))
+			net, _, err := Load(path, Options{})
+			if test.want != "" {
+				require.ErrorContains(t, err, test.want)
+				require.ErrorContains(t, err, path)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, []uint64{0b101, 0b011}, net.Layers[0].Op.(bcnn.Conv2D).Weights.Bits)
+		})
+	}
+}
+
+// TestHostileSizes checks that small files do not make large allocations.
+func TestHostileSizes(t *testing.T) {
+	claim := testTensor{name: "w", typ: typeFloat, dims: []int{1 << 20, 1 << 8}, values: nil}
+	wrap := testTensor{name: "w", typ: typeFloat, dims: []int{1 << 28, 1 << 28, 1 << 8, 1}, values: nil}
+	shape := ints("s", 1<<14, 1<<14)
+	var empty []byte // a graph of nothing but empty nodes
+	for range 1 << 19 {
+		empty = append(empty, 1<<3|2, 0)
+	}
+	manyDims := bytes.Repeat([]byte{1 << 3, 1}, 1<<20)
+	reuse := testModel{input: image(1, 1, 1), inits: []testTensor{randomTensor(rand.New(rand.NewPCG(1, 1)), "w", []int{1 << 18, 1, 1, 1}, 0.5, 1)}, output: "y"}
+	chain := testModel{input: image(1, 1, 1), inits: []testTensor{floats("a", []int{1 << 12, 1}, make([]float64, 1<<12)...), floats("b", []int{1, 1 << 12}, make([]float64, 1<<12)...)}, output: "y"}
+	for i := range 500 {
+		reuse.nodes = append(reuse.nodes, op("Conv", "x w", fmt.Sprint("c", i)), op("MaxPool", fmt.Sprint("c", i), fmt.Sprint("d", i), "kernel_shape", []int{1, 1}))
+		chain.nodes = append(chain.nodes, op("Add", "a b", fmt.Sprint("c", i)))
+	}
+	last := "c0"
+	for i := range 499 {
+		sum, fold := fmt.Sprint("s", i), fmt.Sprint("t", i)
+		reuse.nodes = append(reuse.nodes, op("Add", fmt.Sprintf("%s c%d", last, i+1), sum))
+		chain.nodes = append(chain.nodes, op("Add", fmt.Sprintf("%s c%d", last, i+1), fold))
+		last = sum
+	}
+	reuse.output, chain.output = "s498", "t0"
+	tests := []struct {
+		name string
+		data []byte
+	}{
+		{"claimed dimensions", testModel{input: image(3, 4, 4), nodes: []testNode{op("Conv", "x w", "y")}, inits: []testTensor{claim}, output: "y"}.encode()},
+		{"dimensions that wrap", testModel{input: image(3, 4, 4), nodes: []testNode{op("Conv", "x w", "y")}, inits: []testTensor{wrap}, output: "y"}.encode()},
+		{"ConstantOfShape", testModel{input: image(3, 4, 4), nodes: []testNode{op("ConstantOfShape", "s", "a"), op("Add", "x a", "y")}, inits: []testTensor{shape}, output: "y"}.encode()},
+		{"outer sum", chain.encode()},
+		{"weights used often", reuse.encode()},
+		{"empty nodes", message(nil, 7, empty)},
+		{"dimensions", message(nil, 7, message(nil, 5, manyDims))},
+		{"a varint of ten bytes as a length", append(protowire.AppendTag(nil, 7, protowire.BytesType), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1)},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, _, err := read(test.data, "", Options{})
+			runtime.ReadMemStats(&after)
+			require.Error(t, err)
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(256<<20))
+		})
+	}
+}

@@ -1,0 +1,258 @@
+package onnx
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+func image(c, h, w int) testInput { return testInput{"x", typeFloat, []any{"batch", c, h, w}} }
+
+func bytesImage(c, h, w int) testInput { return testInput{"x", typeUint8, []any{"batch", c, h, w}} }
+
+func perm(p ...int) []any { return []any{"perm", p} }
+
+// TestFeatures compares models that use single features with the interpreter.
+func TestFeatures(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	real := []float64{-1, -0.5, 0.25, 1}
+	w := func(name string, dims ...int) testTensor { return randomTensor(r, name, dims, -1, 1) }
+	f := func(name string, dims ...int) testTensor { return randomTensor(r, name, dims, real...) }
+	constants := slices.Clip([]testTensor{number("zero", 0), number("one", 1), number("minus", -1), number("two", 2), number("half", 0.5)})
+	toFloat := func(in, out string) testNode { return op("Cast", in, out, "to", int(typeFloat)) }
+	same := func(n int) []any { return []any{"pads", []int{n, n, n, n}} }
+	tests := []struct {
+		name   string
+		model  testModel
+		opts   Options
+		nhwc   bool
+		binary int // layers with binary weights on exact integers
+	}{
+		{name: "Keras, NHWC", nhwc: true, model: testModel{
+			input: testInput{"x", typeFloat, []any{"batch", 6, 5, 3}},
+			nodes: []testNode{
+				op("Transpose", "x", "a", perm(0, 3, 1, 2)...),
+				op("Conv", "a w", "b"), op("Transpose", "b", "c", perm(0, 2, 3, 1)...),
+				op("Add", "c bias", "d"), op("Greater", "d zero", "e"), op("Where", "e one minus", "g"),
+				op("Pad", "g pads minus", "h"), // NHWC
+				op("Transpose", "h", "i", perm(0, 3, 1, 2)...),
+				op("Conv", "i v", "j"), op("Transpose", "j", "k", perm(0, 2, 3, 1)...),
+				op("Reshape", "k shape", "l"), op("MatMul", "l d1", "m"), op("Add", "m d2", "n"),
+			},
+			inits: append(constants,
+				w("w", 4, 3, 3, 3), f("bias", 4), w("v", 2, 4, 3, 3), ints("shape", -1, 24),
+				ints("pads", 0, 1, 1, 0, 0, 1, 1, 0), f("d1", 24, 5), f("d2", 5),
+			), output: "n"}, binary: 1},
+		{name: "vector to NCHW", model: testModel{
+			input: testInput{"x", typeFloat, []any{"batch", 25}},
+			nodes: []testNode{op("Reshape", "x shape", "a"), op("Conv", "a w", "y")},
+			inits: []testTensor{ints("shape", -1, 1, 5, 5), f("w", 2, 1, 3, 3)}, output: "y"}},
+		{name: "vector to NHWC", nhwc: true, model: testModel{
+			input: testInput{"x", typeFloat, []any{"batch", 50}},
+			nodes: []testNode{op("Constant", "", "shape", "value", ints("", -1, 5, 5, 2)), op("Reshape", "x shape", "a"),
+				op("Transpose", "a", "b", perm(0, 3, 1, 2)...), op("Conv", "b w", "y")},
+			inits: []testTensor{f("w", 2, 2, 3, 3)}, output: "y"}},
+		{name: "grey images", model: testModel{
+			input: testInput{"x", typeFloat, []any{1, 5, 5}},
+			nodes: []testNode{op("Unsqueeze", "x axes", "a"), op("Conv", "a w", "y")},
+			inits: []testTensor{ints("axes", 1), f("w", 2, 1, 3, 3)}, output: "y"}},
+		{name: "squeeze", model: testModel{
+			input: image(3, 4, 4),
+			nodes: []testNode{op("Conv", "x w", "a"), op("Squeeze", "a axes", "b"), op("Gemm", "b v", "y")},
+			inits: []testTensor{f("w", 6, 3, 4, 4), ints("axes", 2, 3), f("v", 6, 2)}, output: "y"}},
+		{name: "batch norm of a flattened image", model: testModel{
+			input: image(3, 4, 2),
+			nodes: []testNode{op("Flatten", "x", "a"), op("BatchNormalization", "a g b m v", "c", "epsilon", 0.25),
+				op("Mul", "c scale", "d"), op("GreaterOrEqual", "d t", "e"), op("Where", "e one minus", "h"), op("MatMul", "h w", "y")},
+			inits: append(constants, f("g", 24), f("b", 24), f("m", 24), randomTensor(r, "v", []int{24}, 0.75, 3.75),
+				f("scale", 1, 24), f("t", 24), w("w", 24, 3)), output: "y"}, binary: 1},
+		{name: "residual", model: testModel{
+			input: image(3, 4, 4),
+			nodes: []testNode{op("Conv", "x w", "a", same(1)...), op("Add", "a x", "b"), op("Relu", "b", "c"),
+				op("Sub", "c x", "y")},
+			inits: []testTensor{f("w", 3, 3, 3, 3)}, output: "y"}},
+		{name: "QONNX with scales", model: testModel{
+			input: image(3, 5, 5),
+			nodes: []testNode{op("onnx.brevitas/BipolarQuant", "x half", "a"), op("onnx.brevitas/BipolarQuant", "w two", "b"),
+				op("MaxPool", "a", "p", "kernel_shape", []int{2, 2}),
+				op("Conv", "p b bias", "c", same(1)...), op("qonnx.custom_op.general/BipolarQuant", "c half", "d"), op("Relu", "d", "e"),
+				op("qonnx.custom_op.general/Quant", "e per zero one", "f", "signed", 1, "narrow", 0, "rounding_mode", "ROUND"),
+				op("Conv", "f v", "y")},
+			inits: append(constants, f("w", 4, 3, 3, 3), f("bias", 4), w("v", 2, 4, 2, 2),
+				floats("per", []int{1, 4, 1, 1}, 0.5, 1, 2, 4)), output: "y"}, binary: 1},
+		{name: "padding with the gain", opts: Options{SignOfZero: bcnn.ZeroIsPlus}, model: testModel{
+			input: image(3, 5, 5),
+			nodes: []testNode{op("BipolarQuant", "x half", "a"), op("Pad", "a pads minushalf", "b"), op("Conv", "b w", "y")},
+			inits: []testTensor{number("half", 0.5), number("minushalf", -0.5), ints("pads", 0, 0, 1, 1, 0, 0, 2, 0), w("w", 4, 3, 3, 3)}, output: "y"}, binary: 1},
+		{name: "padding of one row", model: testModel{
+			input: image(3, 1, 5),
+			nodes: []testNode{op("GreaterOrEqual", "x zero", "a"), op("Where", "a one minus", "b"), op("Pad", "b pads one", "c"), op("Conv", "c w", "y")},
+			inits: append(constants, ints("pads", 0, 0, 1, 1, 0, 0, 1, 1), w("w", 4, 3, 3, 3)), output: "y"}, binary: 1},
+		{name: "weights through sign and scale", model: testModel{
+			input: image(2, 4, 4),
+			nodes: []testNode{op("Less", "x zero", "a"), op("Where", "a minus one", "b"), op("Sign", "w", "c"), op("Mul", "c alpha", "d"),
+				op("Conv", "b d bias", "y", "auto_pad", "SAME_UPPER")},
+			inits: append(constants, f("w", 3, 2, 2, 2), floats("alpha", []int{3, 1, 1, 1}, 0.5, 4, 1), f("bias", 3)), output: "y"}, binary: 1},
+		{name: "Binarize grey", model: testModel{
+			input:  bytesImage(3, 6, 6),
+			nodes:  []testNode{op("bitcnn/Binarize", "x", "a", "scheme", "grey", "thresholds", []int{128}), op("Conv", "a w", "y")},
+			inits:  []testTensor{w("w", 4, 1, 3, 3)},
+			output: "y"}, binary: 1},
+		{name: "Binarize lbp", model: testModel{
+			input:  bytesImage(3, 6, 6),
+			nodes:  []testNode{op("bitcnn/Binarize", "x", "a", "scheme", "lbp"), op("Conv", "a w", "y")},
+			inits:  []testTensor{w("w", 4, 3, 3, 3)},
+			output: "y"}, binary: 1},
+		{name: "Binarize threshold", model: testModel{
+			input: bytesImage(3, 6, 6),
+			nodes: []testNode{op("bitcnn/Binarize", "x", "a", "scheme", "threshold", "thresholds", []int{1, 128, 255}),
+				op("Pad", "a", "b", "pads", []int{0, 0, 2, 2, 0, 0, 2, 2}, "value", -1.0), op("Conv", "b w", "y")},
+			inits: []testTensor{w("w", 4, 3, 3, 3)}, output: "y", opset: 9}, binary: 1},
+		{name: "thresholds of bytes", model: testModel{
+			input: bytesImage(3, 6, 6),
+			nodes: []testNode{op("Greater", "x t", "a"), toFloat("a", "b"), op("Mul", "b two", "c"), op("Sub", "c one", "d"), op("Conv", "d w", "y")},
+			inits: append(constants, testTensor{name: "t", typ: typeUint8, dims: []int{1, 3, 1, 1}, values: []float64{64, 128, 0}},
+				w("w", 4, 3, 3, 3)), output: "y"}, binary: 1},
+		{name: "bytes to a binary convolution", model: testModel{
+			input: bytesImage(3, 6, 6),
+			nodes: []testNode{toFloat("x", "a"), op("Sub", "a mid", "b"), op("Conv", "b w", "y", same(2)...)},
+			inits: []testTensor{number("mid", 128), w("w", 4, 3, 5, 5)}, output: "y"}, binary: 1},
+		{name: "mean and scale", opts: Options{Mean: []float32{1, 2, 64}, Scale: []float32{0.5}, InputType: bcnn.Uint8}, model: testModel{
+			input: image(3, 4, 4),
+			nodes: []testNode{op("Conv", "x w", "y")},
+			inits: []testTensor{f("w", 2, 3, 3, 3)}, output: "y"}},
+		{name: "dynamic size", opts: Options{InputShape: bcnn.Shape{H: 5, W: 4}}, model: testModel{
+			input: testInput{"x", typeFloat, []any{"n", 3, "h", "w"}},
+			nodes: []testNode{op("Conv", "x w", "y")},
+			inits: []testTensor{f("w", 2, 3, 3, 3)}, output: "y"}},
+		{name: "shape arithmetic", model: testModel{
+			input: image(3, 4, 2),
+			nodes: []testNode{op("Shape", "x", "s"), op("Slice", "s i0 i1", "b"), op("Slice", "s i1 i9", "rest"),
+				op("Cast", "rest", "rest32", "to", int(typeInt32)), op("Cast", "rest32", "rest64", "to", int(typeInt64)),
+				op("Gather", "rest64 g0", "c"), op("Gather", "rest64 g1", "h"), op("Gather", "rest64 g2", "w"),
+				op("Mul", "c h", "ch"), op("Mul", "ch w", "n"), op("Concat", "b n", "target", "axis", 0),
+				op("Reshape", "x target", "a"), op("MatMul", "a v", "y")},
+			inits: []testTensor{ints("i0", 0), ints("i1", 1), ints("i9", 1e9), ints("g0", 0), ints("g1", 1), ints("g2", -1), f("v", 24, 3)}, output: "y"}},
+		{name: "what the output does not need", model: testModel{
+			input: image(3, 4, 2),
+			nodes: []testNode{op("Abs", "x", "unused"), op("Identity", "x", "a"), op("Dropout", "a", "b"), op("Relu", "b", "y")}, output: "y"}},
+		{name: "softmax, identity", model: testModel{
+			input: image(3, 4, 2),
+			nodes: []testNode{op("Flatten", "x", "a"), op("MatMul", "a v", "b"), op("Softmax", "b", "c"), op("Identity", "c", "y")},
+			inits: []testTensor{f("v", 24, 3)}, output: "y"}},
+		{name: "constants first", model: testModel{
+			input: image(3, 4, 2),
+			nodes: []testNode{op("Sub", "one x", "a"), op("Mul", "two a", "b"), op("Neg", "b", "c"), op("Max", "zero c", "y")},
+			inits: constants, output: "y"}},
+		{name: "batch norm, unfolded", model: testModel{
+			input: testInput{"x", typeFloat, []any{1, 6}},
+			nodes: []testNode{op("Sub", "x mean", "a"), op("Pow", "var half", "d"), op("Div", "a d", "b"), op("Mul", "b two", "c"), op("Add", "c mean", "y")},
+			inits: append(constants, f("mean", 6), floats("var", []int{1}, 4)), output: "y"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if test.model.nodes[0].op == "BipolarQuant" {
+				test.model.nodes[0].domain = "finn.custom_op.general"
+			}
+			_, report := compare(t, r, test.model, test.opts, test.nhwc)
+			binary := 0
+			for _, l := range report.Layers {
+				if l.Binary {
+					binary++
+				}
+			}
+			require.Equal(t, test.binary, binary, report)
+		})
+	}
+}
+
+// TestTensorEncodings loads the same ±1 weights from every element type, in
+// raw_data and in typed fields.
+func TestTensorEncodings(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	values := randoms(r, 4*3*3*3, -1, 1)
+	for _, typ := range []elemType{typeFloat, typeDouble, typeFloat16, typeInt8, typeInt32, typeInt64, typeBool, typeUint8} {
+		for _, typed := range []bool{false, true} {
+			w := testTensor{name: "w", typ: typ, dims: []int{4, 3, 3, 3}, values: values, typed: typed}
+			m := testModel{input: image(3, 4, 4), inits: []testTensor{w, number("two", 2), number("one", 1)}, output: "y"}
+			switch typ {
+			case typeFloat:
+				m.nodes = []testNode{op("Conv", "x w", "y")}
+			case typeBool, typeUint8:
+				positive := make([]float64, len(values))
+				for i, v := range values {
+					positive[i] = (v + 1) / 2
+				}
+				m.inits[0].values = positive
+				m.nodes = []testNode{op("Cast", "w", "a", "to", int(typeFloat)), op("Mul", "a two", "b"), op("Sub", "b one", "c"), op("Conv", "x c", "y")}
+			default:
+				m.nodes = []testNode{op("Cast", "w", "a", "to", int(typeFloat)), op("Conv", "x a", "y")}
+			}
+			net, _ := compare(t, r, m, Options{}, false)
+			require.True(t, net.Layers[0].Op.(bcnn.Conv2D).Weights.Binary())
+		}
+	}
+}
+
+// TestMetadata reads name, labels and size from the file, unless the options
+// give them.
+func TestMetadata(t *testing.T) {
+	m := testModel{
+		input: image(3, 4, 2),
+		nodes: []testNode{op("Flatten", "x", "a"), op("MatMul", "a v", "y")}, output: "y",
+		inits:    []testTensor{floats("v", []int{24, 2}, make([]float64, 48)...)},
+		metadata: map[string]string{"name": "net", "labels": `["cat", "dog"]`, "resize": "10", "other": "x"},
+	}
+	path := write(t, m.encode())
+	net, report, err := Load(path, Options{})
+	require.NoError(t, err)
+	require.Equal(t, "net", net.Name)
+	require.Equal(t, []string{"cat", "dog"}, net.Labels)
+	require.Equal(t, 10, net.Input.Resize)
+	require.Equal(t, path, report.File)
+	require.Equal(t, "test", report.Producer)
+
+	net, _, err = Load(path, Options{Name: "mine", Labels: []string{"a", "b"}, Resize: 12})
+	require.NoError(t, err)
+	require.Equal(t, "mine", net.Name)
+	require.Equal(t, []string{"a", "b"}, net.Labels)
+	require.Equal(t, 12, net.Input.Resize)
+
+	m.metadata = nil
+	net, _, err = Load(write(t, m.encode()), Options{})
+	require.NoError(t, err)
+	require.Equal(t, "model", net.Name)
+	require.Empty(t, net.Labels)
+}
+
+// TestReport checks where the nodes of a model went, and the table.
+func TestReport(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	m := testModel{
+		input: image(3, 4, 4),
+		nodes: []testNode{
+			op("Identity", "x", "i"), op("Greater", "i zero", "a"), op("Where", "a one minus", "b"),
+			op("Constant", "", "w", "value", randomTensor(r, "", []int{64, 3, 4, 4}, -1, 1)), op("Conv", "b w", "c"),
+			op("Flatten", "c", "d"), op("MatMul", "d v", "y"),
+		},
+		inits: []testTensor{number("zero", 0), number("one", 1), number("minus", -1),
+			randomTensor(r, "v", []int{64, 10}, 0.5, 0.25)},
+		output: "y",
+	}
+	_, report := compare(t, r, m, Options{}, false)
+	require.Equal(t, []Folded{
+		{"n_i", "Identity", "n_b"}, {"n_a", "Greater", "n_b"}, {"n_w", "Constant", ""}, {"n_d", "Flatten", "n_y"},
+	}, report.Folded)
+	require.Len(t, report.Layers, 2)
+	require.True(t, report.Layers[0].Binary)
+	require.EqualValues(t, 4*64*48, report.Layers[0].BytesFloat)
+	require.False(t, report.Layers[1].Binary)
+	require.NotEmpty(t, report.Layers[1].WhyFloat)
+	for _, want := range []string{"n_c", "n_y", "binary", "float", "7 nodes: 1 constant or unused, 3 merged"} {
+		require.Contains(t, report.String(), want)
+	}
+}

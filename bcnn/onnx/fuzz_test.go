@@ -1,0 +1,64 @@
+package onnx
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
+)
+
+// FuzzLoad imports arbitrary bytes: an error or a network that can be lowered
+// and, if it is small, run.
+func FuzzLoad(f *testing.F) {
+	weights := floats("w", []int{2, 1, 3, 3}, 1, -1, 1, 1, 1, -1, -1, 1, 1, 1, 1, -1, -1, 1, 1, 1, -1, 1)
+	per := func(name string, v float64) testTensor { return floats(name, []int{2}, v, v) }
+	f.Add(testModel{
+		opset: 9, input: image(1, 4, 4), output: "y",
+		nodes: []testNode{
+			op("Greater", "x zero", "a"), op("Where", "a one minus", "b"), op("Pad", "b", "c", "pads", []int{0, 0, 1, 1, 0, 0, 1, 1}, "value", -1.0),
+			op("Conv", "c w", "d", "strides", []int{1, 1}), op("MaxPool", "d", "e", "kernel_shape", []int{2, 2}, "strides", []int{2, 2}),
+			op("BatchNormalization", "e g b0 m v", "g0"), op("Relu", "g0", "h"), op("Shape", "h", "s"), op("Gather", "s i", "i0"),
+			op("Unsqueeze", "i0", "i1", "axes", []int{0}), op("Concat", "i1 free", "i2", "axis", 0), op("Reshape", "h i2", "j"), op("MatMul", "j k", "l"),
+			op("Softmax", "l", "y"),
+		},
+		inits: []testTensor{weights, number("zero", 0), number("one", 1), number("minus", -1), per("g", 1), per("b0", 0), per("m", 0.5), per("v", 1),
+			{name: "i", typ: typeInt64, dims: []int{}, values: []float64{0}}, ints("free", -1), floats("k", []int{8, 2}, make([]float64, 16)...)},
+	}.encode())
+	f.Add(testModel{
+		input: bytesImage(3, 3, 3), output: "y",
+		nodes:    []testNode{op("bitcnn/Binarize", "x", "a", "scheme", "grey", "thresholds", []int{7}), op("Conv", "a w bias", "y", "auto_pad", "SAME_LOWER")},
+		inits:    []testTensor{{name: "w", typ: typeFloat, dims: weights.dims, values: weights.values, typed: true}, per("bias", 1)},
+		metadata: map[string]string{"name": "n", "resize": "9"},
+	}.encode())
+	f.Add(testModel{
+		input: testInput{"x", typeFloat, []any{1, 4}}, output: "y",
+		nodes: []testNode{op("Mul", "x two", "a"), op("Sub", "a one", "b"), op("onnx.brevitas/BipolarQuant", "b one", "c"),
+			op("onnx.brevitas/BipolarQuant", "w one", "d"), op("Transpose", "d", "e", "perm", []int{1, 0}), op("MatMul", "c e", "f"),
+			op("Clip", "f minus one", "g"), op("Sign", "g", "h"), op("Add", "h tenth", "i"), op("Sign", "i", "j"), op("Gemm", "j w", "y", "transB", 1, "alpha", 0.5)},
+		inits: []testTensor{number("two", 2), number("one", 1), number("minus", -1), number("tenth", 0.1), floats("w", []int{4, 4}, make([]float64, 16)...)},
+	}.encode())
+	f.Fuzz(func(t *testing.T, data []byte) {
+		net, report, err := read(data, "", Options{SignOfZero: bcnn.ZeroIsPlus})
+		if err != nil {
+			require.Nil(t, net)
+			return
+		}
+		require.NoError(t, net.Check())
+		require.NotEmpty(t, report.String())
+		plan, err := bcnn.Lower(net)
+		require.NoError(t, err)
+		macs := int64(0)
+		for _, l := range report.Layers {
+			macs += l.MACs
+		}
+		for _, tensor := range plan.Tensors {
+			macs += int64(tensor.Shape.Values())
+		}
+		if macs < 1<<16 {
+			_, err := ref.Run(plan, bcnn.NewTensor(net.Input.DType, 1, net.Input.Shape), nil)
+			require.NoError(t, err)
+		}
+	})
+}
