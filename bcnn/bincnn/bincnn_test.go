@@ -1,0 +1,280 @@
+package bincnn
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"image"
+	"image/png"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/cpu"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
+)
+
+// published returns the folder of the published weights; the test is skipped
+// where there is no shared data at all.
+func published(t *testing.T) string {
+	shared := os.Getenv("BCNN_SHARED_DATA")
+	if shared == "" {
+		shared = filepath.Join("..", "..", "..", "shared", "data")
+	}
+	if _, err := os.Stat(shared); errors.Is(err, fs.ErrNotExist) {
+		t.Skipf("no folder %s", shared)
+	}
+	return filepath.Join(shared, "bincnn")
+}
+
+type sums struct {
+	D1 []float32 `json:"d1"`
+	D2 []float32 `json:"d2"`
+	D3 []float32 `json:"d3"`
+}
+
+type expectation struct {
+	File   string `json:"file"`
+	Thresh *sums  `json:"thresh"`
+	Norm   *sums  `json:"norm"`
+	Int    *sums  `json:"int"`
+}
+
+func (e expectation) mode(m Mode) *sums {
+	return map[Mode]*sums{Thresh: e.Thresh, Norm: e.Norm, Int: e.Int}[m]
+}
+
+func expectations(t *testing.T, dir string) []expectation {
+	b, err := os.ReadFile(filepath.Join(dir, "expected.json"))
+	require.NoError(t, err)
+	var e []expectation
+	require.NoError(t, json.Unmarshal(b, &e))
+	require.Len(t, e, 12)
+	return e
+}
+
+func readImage(t *testing.T, path string) bcnn.Tensor {
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	img, err := png.Decode(f)
+	require.NoError(t, err)
+	require.Equal(t, image.Rect(0, 0, side, side), img.Bounds())
+	in := bcnn.NewTensor(bcnn.Uint8, 1, bcnn.Shape{H: side, W: side, C: 3})
+	for i := range side * side {
+		r, g, b, _ := img.At(i%side, i/side).RGBA()
+		copy(in.U8[3*i:], []uint8{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8)})
+	}
+	return in
+}
+
+// answers checks the sums of the three dense layers against the published
+// ones. run executes a plan.
+func answers(t *testing.T, run func(t *testing.T, plan *bcnn.Plan, in bcnn.Tensor, tap func(int, string, bcnn.Tensor)) bcnn.Tensor) {
+	dir := published(t)
+	for _, mode := range Modes {
+		t.Run(string(mode), func(t *testing.T) {
+			net, err := Load(filepath.Join(dir, "wgt"), mode)
+			require.NoError(t, err)
+			fused, err := bcnn.Lower(net)
+			require.NoError(t, err)
+			unfused, err := bcnn.LowerUnfused(net)
+			require.NoError(t, err)
+			for _, want := range expectations(t, dir) {
+				t.Run(want.File, func(t *testing.T) {
+					in := readImage(t, filepath.Join(dir, "images", want.File))
+					require.Equal(t, want.mode(mode).D3, run(t, fused, in, nil).F32)
+
+					got := map[string][]float32{}
+					out := run(t, unfused, in, func(_ int, name string, x bcnn.Tensor) {
+						got[name] = append([]float32(nil), x.F32...)
+					})
+					require.Equal(t, want.mode(mode).D1, got["dense1"])
+					require.Equal(t, want.mode(mode).D2, got["dense2"])
+					require.Equal(t, want.mode(mode).D3, out.F32)
+				})
+			}
+		})
+	}
+}
+
+func TestPublishedAnswersOnTheReference(t *testing.T) {
+	answers(t, func(t *testing.T, plan *bcnn.Plan, in bcnn.Tensor, tap func(int, string, bcnn.Tensor)) bcnn.Tensor {
+		out, err := ref.Run(plan, in, tap)
+		require.NoError(t, err)
+		return out
+	})
+}
+
+// files is a set of weight files in memory.
+type files map[string][]byte
+
+// write puts the files into a new folder.
+func (f files) write(t *testing.T) string {
+	dir := t.TempDir()
+	for name, b := range f {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), b, 0o644))
+	}
+	return dir
+}
+
+// random returns valid files.
+func random(seed uint64) files {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	f := files{}
+	for _, s := range []file{conv1, conv2, d1, d2, d3} {
+		b := make([]byte, 0, 4*s.words)
+		for range s.words {
+			b = binary.LittleEndian.AppendUint32(b, rng.Uint32()>>(32-s.bits))
+		}
+		f[s.name] = b
+	}
+	b := make([]byte, 0, 4*plain.words)
+	for i := range plain.words {
+		// Written from the description of the format alone.
+		word := binary.LittleEndian.Uint32(f[conv1.name][4*(i/25):])
+		w := int32(-1)
+		if word&(1<<(24-i%25)) != 0 {
+			w = 1
+		}
+		b = binary.LittleEndian.AppendUint32(b, uint32(w))
+	}
+	f[plain.name] = b
+	return f
+}
+
+func TestEveryWeightHasItsPlace(t *testing.T) {
+	f := random(5)
+	net, err := Load(f.write(t), Int)
+	require.NoError(t, err)
+	word := func(s file, i int) uint32 { return binary.LittleEndian.Uint32(f[s.name][4*i:]) }
+	sign := func(w uint32, bit int) int { return 2*int(w>>bit&1) - 1 }
+	find := func(name string) bcnn.Op {
+		for _, l := range net.Layers {
+			if l.Name == name {
+				return l.Op
+			}
+		}
+		t.Fatalf("no layer %s", name)
+		return nil
+	}
+	for _, c := range []struct {
+		layer string
+		src   file
+		in    int
+	}{{"conv1", conv1, 3}, {"conv2", conv2, 32}} {
+		w := find(c.layer).(bcnn.Conv2D).Weights.Bits
+		for o := range 32 {
+			for ky := range 5 {
+				for kx := range 5 {
+					for ch := range c.in {
+						row := w[(o*5+ky)*5+kx:]
+						require.Equal(t, sign(word(c.src, o*c.in+ch), 24-(ky*5+kx)), bits.At(row, ch))
+					}
+				}
+			}
+		}
+	}
+	w := find("dense1").(bcnn.Dense).Weights.Bits
+	for o := range 100 {
+		for i := range 576 * 32 {
+			require.Equal(t, sign(word(d1, o*576+i/32), 31-i%32), bits.At(w[o*288:], i))
+		}
+	}
+	w = find("dense2").(bcnn.Dense).Weights.Bits
+	for o := range 100 {
+		for i := range 100 {
+			require.Equal(t, sign(word(d2, o*4+i/25), 24-i%25), bits.At(w[o*2:], i))
+		}
+	}
+}
+
+func TestBadFilesAreNamed(t *testing.T) {
+	for _, mode := range Modes {
+		_, err := Load(random(1).write(t), mode)
+		require.NoError(t, err)
+	}
+	_, err := Load(random(1).write(t), "fast")
+	require.ErrorContains(t, err, `unknown mode "fast", want one of [thresh norm int]`)
+	_, err = Load(random(1).write(t), "")
+	require.Error(t, err)
+
+	for name := range random(1) {
+		change := func(edit func(b []byte) []byte) (string, error) {
+			f := random(1)
+			f[name] = edit(f[name])
+			dir := f.write(t)
+			_, err := Load(dir, Thresh)
+			return filepath.Join(dir, name), err
+		}
+		path, err := change(func(b []byte) []byte { return b[:len(b)-1] })
+		require.ErrorContains(t, err, path+": ")
+		path, err = change(func(b []byte) []byte { return append(b, 0) })
+		require.ErrorContains(t, err, path+": ")
+		path, err = change(func([]byte) []byte { return nil })
+		require.ErrorContains(t, err, path+": 0 bytes, want")
+		if name != d1.name { // uses all bits of a word
+			path, err = change(func(b []byte) []byte { b[3] ^= 0x80; return b })
+			require.ErrorContains(t, err, path+": ")
+		}
+
+		dir := random(1).write(t)
+		require.NoError(t, os.Remove(filepath.Join(dir, name)))
+		_, err = Load(dir, Thresh)
+		require.ErrorIs(t, err, fs.ErrNotExist)
+		require.ErrorContains(t, err, name)
+		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o755))
+		_, err = Load(dir, Thresh)
+		require.ErrorContains(t, err, filepath.Join(dir, name))
+	}
+
+	f := random(1)
+	f[conv1.name][0] ^= 1 // the last tap of the first kernel
+	dir := f.write(t)
+	_, err = Load(dir, Thresh)
+	require.EqualError(t, err, filepath.Join(dir, plain.name)+": differs from "+conv1.name)
+}
+
+// FuzzLoad changes one of the files. Whatever loads is a network that lowers.
+func FuzzLoad(f *testing.F) {
+	names := []string{conv1.name, conv2.name, d2.name, d3.name, plain.name, d1.name}
+	for i, name := range names[:5] {
+		f.Add(uint8(i), random(2)[name])
+	}
+	f.Add(uint8(5), []byte("short"))
+	f.Fuzz(func(t *testing.T, which uint8, b []byte) {
+		set := random(3)
+		name := names[int(which)%len(names)]
+		set[name] = b
+		dir := set.write(t)
+		for _, mode := range Modes {
+			n, err := Load(dir, mode)
+			if err != nil {
+				require.ErrorContains(t, err, dir)
+				continue
+			}
+			_, err = bcnn.Lower(n)
+			require.NoError(t, err)
+		}
+	})
+}
+
+func TestPublishedAnswersOnTheCPU(t *testing.T) {
+	dev := cpu.Device()
+	answers(t, func(t *testing.T, plan *bcnn.Plan, in bcnn.Tensor, tap func(int, string, bcnn.Tensor)) bcnn.Tensor {
+		exe, err := dev.Compile(plan, backend.Options{Tap: tap})
+		require.NoError(t, err)
+		defer exe.Close()
+		out := bcnn.NewTensor(bcnn.Float32, in.N, plan.OutputShape())
+		require.NoError(t, exe.Run(context.Background(), out, in))
+		return out
+	})
+}
