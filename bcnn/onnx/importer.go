@@ -257,6 +257,9 @@ func (im *importer) run(l layout) error {
 	if err == nil {
 		err = im.output(r)
 	}
+	if err == nil && im.budget < 0 {
+		err = errBudget
+	}
 	if err != nil {
 		return fmt.Errorf("output %q: %w", output, err)
 	}
@@ -404,6 +407,9 @@ func (im *importer) settled(n *node, i int) (*value, error) {
 // emit appends a layer made of a node (nil for the input) and returns its
 // output, seen as the first operand is.
 func (im *importer) emit(n *node, suffix string, op bcnn.Op, shape bcnn.Shape, inputs ...*value) *value {
+	// Lowering allocates for every channel, row and column of a layer, however
+	// large the file claims them to be. node sees the overdraft.
+	_ = im.charge(16 * (int64(shape.C) + int64(shape.H) + int64(shape.W)))
 	list := make([]int, len(inputs))
 	for i, in := range inputs {
 		list[i] = in.layer
@@ -432,13 +438,15 @@ func (im *importer) layerName(name string) string {
 	return unique
 }
 
-// label is the name that layers made of a node have.
+// label is the name that layers made of a node have. PyTorch names nodes
+// "/module/Operator"; the module is what a user knows.
 func (n *node) label() string {
-	switch {
-	case n == nil:
+	if n == nil {
 		return "input"
-	case n.name != "":
-		return n.name
+	}
+	name := strings.TrimPrefix(n.name, "/")
+	if name = strings.TrimSuffix(name, "/"+n.opType); name != "" {
+		return name
 	}
 	return fmt.Sprintf("%s_%d", n.opType, n.index)
 }
