@@ -46,6 +46,8 @@ func (im *importer) pointwise(n *node, operands []result, f pointFunc) (r result
 	for _, o := range operands {
 		switch {
 		case o.value == nil:
+		case o.value.step != nil && im.charge(8*int64(o.value.step.t.len())) != nil:
+			return result{}, false, errBudget
 		case o.value.step == nil, first != nil && !first.step.comparable(o.value.step):
 			return result{}, false, nil
 		case first == nil:

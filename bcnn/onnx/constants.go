@@ -172,7 +172,7 @@ func (im *importer) concat(n *node) (result, error) {
 				} else {
 					out.set(to, t.at(i))
 				}
-				if t.batch != nil {
+				if marked && t.batch != nil {
 					out.batch[to] = t.batch[i]
 				}
 				to++

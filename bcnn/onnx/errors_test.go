@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -236,10 +237,24 @@ func TestHostileSizes(t *testing.T) {
 		last = sum
 	}
 	reuse.output, chain.output = "s498", "t0"
+	wide := testModel{input: testInput{"x", typeFloat, []any{1, 1 << 28}}, output: "y", inits: []testTensor{number("zero", 0), number("one", 1), number("minus", -1)},
+		nodes: []testNode{op("Less", "x zero", "a"), op("Where", "a minus one", "y")}}
+	high := wide
+	high.input = image(1, 1<<28, 1)
+	high.nodes = append(slices.Clip(wide.nodes), op("Conv", "y w", "z", "pads", []int{1, 1, 1, 1}))
+	high.inits, high.output = append(slices.Clip(wide.inits), floats("w", []int{1, 1, 3, 3}, 1, 1, 1, 1, 1, 1, 1, 1, 1)), "z"
+	often := testModel{input: testInput{"x", typeFloat, []any{1, 1 << 16}}, inits: []testTensor{floats("v", []int{1 << 16}, make([]float64, 1<<16)...)}}
+	for i := range 1 << 15 {
+		often.output = fmt.Sprint("x", i)
+		often.nodes = append(often.nodes, op("Add", "v "+map[bool]string{true: "x", false: fmt.Sprint("x", i-1)}[i == 0], often.output))
+	}
 	tests := []struct {
 		name string
 		data []byte
 	}{
+		{"claimed channels", wide.encode()},
+		{"claimed rows", high.encode()},
+		{"a constant used often", often.encode()},
 		{"claimed dimensions", testModel{input: image(3, 4, 4), nodes: []testNode{op("Conv", "x w", "y")}, inits: []testTensor{claim}, output: "y"}.encode()},
 		{"dimensions that wrap", testModel{input: image(3, 4, 4), nodes: []testNode{op("Conv", "x w", "y")}, inits: []testTensor{wrap}, output: "y"}.encode()},
 		{"ConstantOfShape", testModel{input: image(3, 4, 4), nodes: []testNode{op("ConstantOfShape", "s", "a"), op("Add", "x a", "y")}, inits: []testTensor{shape}, output: "y"}.encode()},

@@ -73,6 +73,9 @@ func (im *importer) node(n *node) error {
 		return errors.New("it has no output")
 	}
 	r, err := handler(im, n)
+	if err == nil && im.budget < 0 {
+		err = errBudget
+	}
 	if err != nil {
 		return err
 	}
@@ -257,7 +260,7 @@ func (im *importer) bias(n *node, input, size int) ([]float32, error) {
 	if t.typ != typeFloat || len(t.dims) != 1 || t.dims[0] != size {
 		return nil, fmt.Errorf("input %d is a constant of %v %v, want %d FLOAT values", input, t.typ, t.dims, size)
 	}
-	return t.f32, nil
+	return t.f32, im.charge(4 * int64(size))
 }
 
 // weighted emits a layer with weights, [out][…][rowLen]. Weights ±α of a filter

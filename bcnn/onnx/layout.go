@@ -288,6 +288,9 @@ func (im *importer) perChannel(v *value, t *tensor) (list []float32, ok bool, er
 	if t.len() == 0 {
 		return nil, false, errors.New("an empty constant")
 	}
+	if err := im.charge(4 * int64(t.len())); err != nil {
+		return nil, false, err
+	}
 	uniform := true
 	for i := range t.len() {
 		x := t.at(i)

@@ -159,7 +159,8 @@ const (
 )
 
 // charge takes bytes from the memory that the import may use, which keeps small
-// files from unpacking to large networks.
+// files from unpacking to large networks, and from reading the same constant
+// for hours.
 func (im *importer) charge(bytes int64) error {
 	if im.budget -= bytes; im.budget < 0 {
 		return errBudget
