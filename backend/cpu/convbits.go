@@ -133,7 +133,8 @@ func (b *bitSource) prepare(s *scratch, image, first, rows int) {
 }
 
 func (b *bitSource) sums(s *scratch, y, x, pixels, channel, n int) {
-	at := b.at
+	at := &s.at
+	*at = b.at
 	at.Pixels = pixels
 	if b.direct {
 		src := s.words
@@ -141,7 +142,7 @@ func (b *bitSource) sums(s *scratch, y, x, pixels, channel, n int) {
 		if !b.bordered {
 			src, row = b.in.Words, s.base+row
 		}
-		b.set.DotBits(s.sums, b.stride, src[row*b.rowWords+x*at.Step:], &at, b.weights[0], channel, n)
+		b.set.DotBits(s.sums, b.stride, src[row*b.rowWords+x*at.Step:], at, b.weights[0], channel, n)
 		return
 	}
 	patches := s.words[b.patch:][:pixels*at.Step]
@@ -152,7 +153,7 @@ func (b *bitSource) sums(s *scratch, y, x, pixels, channel, n int) {
 			first, outs = 0, b.outs
 		}
 		// What a group writes beyond its channels, the next one overwrites.
-		b.set.DotBits(s.sums[g*b.outs:], b.stride, patches, &at, w, first, outs)
+		b.set.DotBits(s.sums[g*b.outs:], b.stride, patches, at, w, first, outs)
 	}
 }
 

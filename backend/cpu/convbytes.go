@@ -94,10 +94,11 @@ func (b *byteSource) sums(s *scratch, y, x, pixels, channel, n int) {
 		rows = b.in.U8
 	}
 	rows = rows[(s.base+y*b.StrideH)*b.rowBytes:]
-	at := b.at
+	at := &s.at
+	*at = b.at
 	at.Pixels = pixels
 	if b.direct {
-		b.set.DotBytes(s.sums, b.stride, rows[x*at.Step:], &at, b.weights[0], channel, n)
+		b.set.DotBytes(s.sums, b.stride, rows[x*at.Step:], at, b.weights[0], channel, n)
 		return
 	}
 	patches := s.bytes[b.patch:][:pixels*at.Step]
@@ -108,7 +109,7 @@ func (b *byteSource) sums(s *scratch, y, x, pixels, channel, n int) {
 			first, outs = 0, b.outs
 		}
 		// What a group writes beyond its channels, the next one overwrites.
-		b.set.DotBytes(s.sums[g*b.outs:], b.stride, patches, &at, w, first, outs)
+		b.set.DotBytes(s.sums[g*b.outs:], b.stride, patches, at, w, first, outs)
 	}
 }
 

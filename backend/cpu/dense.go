@@ -47,7 +47,8 @@ func (d *dense) run(tile int, s *scratch) {
 	channel := tile % d.blocks * d.block
 	n := min(d.block, d.channels-channel)
 	first := tile / d.blocks * d.chunk
-	at := d.at
+	at := &s.at
+	*at = d.at
 	at.Pixels = min(d.chunk, d.in.N-first)
 	rows := d.in.Words
 	if d.direct {
@@ -63,6 +64,6 @@ func (d *dense) run(tile int, s *scratch) {
 			}
 		}
 	}
-	d.set.DotBits(s.sums, d.stride, rows, &at, d.weights, channel, n)
+	d.set.DotBits(s.sums, d.stride, rows, at, d.weights, channel, n)
 	d.write(s, first, 0, 0, at.Pixels, channel, n)
 }

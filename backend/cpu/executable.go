@@ -63,6 +63,9 @@ type scratch struct {
 	floats []float32
 	// The tile in hand, where a tensor is read in place.
 	image, base int // image, and first row
+	// Here, because a variable whose address a kernel of a Set gets is
+	// allocated on the heap.
+	at kern.Patches
 }
 
 func newScratch(size scratchSize) scratch {
