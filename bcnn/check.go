@@ -9,11 +9,13 @@ import (
 )
 
 // Limits that keep a hostile description from claiming absurd memory: values
-// of one tensor, and rows or columns of padding, stride and dilation.
+// of one tensor, its channels, and its rows and columns, which are also those
+// of kernel, padding, stride and dilation.
 const (
-	maxValues = 1 << 28
-	maxWindow = 1 << 16
-	maxName   = 256
+	maxValues   = 1 << 28
+	maxChannels = 1 << 22
+	maxSide     = 1 << 16
+	maxName     = 256
 )
 
 type valueKind uint8
@@ -131,7 +133,7 @@ func (in Input) check() error {
 	if in.DType != Uint8 && in.DType != Float32 {
 		return fmt.Errorf("type is %v, want uint8 or float32", in.DType)
 	}
-	if in.Resize != 0 && (in.Resize < max(in.Shape.H, in.Shape.W) || in.Resize > maxWindow) {
+	if in.Resize != 0 && (in.Resize < max(in.Shape.H, in.Shape.W) || in.Resize > maxSide) {
 		return fmt.Errorf("resize %d is less than the crop of %v or absurd", in.Resize, in.Shape)
 	}
 	return in.Shape.check()
@@ -141,8 +143,10 @@ func (s Shape) check() error {
 	if s.H < 1 || s.W < 1 || s.C < 1 {
 		return fmt.Errorf("shape %v is empty", s)
 	}
-	if s.H > maxValues || s.W > maxValues || s.C > maxValues ||
-		int64(s.H)*int64(s.W) > maxValues || int64(s.H)*int64(s.W)*int64(s.C) > maxValues {
+	if s.H > maxSide || s.W > maxSide || s.C > maxChannels {
+		return fmt.Errorf("shape %v is larger than %d×%d×%d", s, maxSide, maxSide, maxChannels)
+	}
+	if int64(s.H)*int64(s.W)*int64(s.C) > maxValues {
 		return fmt.Errorf("shape %v has more than %d values", s, maxValues)
 	}
 	return nil
@@ -161,14 +165,14 @@ func (w Window) normal() Window {
 // output returns the height and width of the result of a sliding window.
 func (w Window) output(in Shape) (h, wd int, err error) {
 	for _, v := range []int{w.KH, w.KW, w.StrideH, w.StrideW, w.DilationH, w.DilationW} {
-		if v < 1 || v > maxWindow {
+		if v < 1 || v > maxSide {
 			return 0, 0, fmt.Errorf("kernel %d×%d, stride %d×%d, dilation %d×%d: want values from 1 to %d",
-				w.KH, w.KW, w.StrideH, w.StrideW, w.DilationH, w.DilationW, maxWindow)
+				w.KH, w.KW, w.StrideH, w.StrideW, w.DilationH, w.DilationW, maxSide)
 		}
 	}
 	for _, v := range []int{w.Pad.Top, w.Pad.Left, w.Pad.Bottom, w.Pad.Right} {
-		if v < 0 || v > maxWindow {
-			return 0, 0, fmt.Errorf("padding %d, want 0 to %d", v, maxWindow)
+		if v < 0 || v > maxSide {
+			return 0, 0, fmt.Errorf("padding %d, want 0 to %d", v, maxSide)
 		}
 	}
 	spanH, spanW := w.DilationH*(w.KH-1)+1, w.DilationW*(w.KW-1)+1
@@ -256,7 +260,7 @@ func (c Conv2D) output(in []valueType) (valueType, error) {
 	switch {
 	case err != nil:
 		return t, err
-	case c.Out < 1 || c.Out > maxValues:
+	case c.Out < 1 || c.Out > maxChannels:
 		return t, fmt.Errorf("%d output channels", c.Out)
 	case c.Groups < 0 || c.Out%groups != 0 || t.shape.C%groups != 0:
 		return t, fmt.Errorf("%d groups do not divide %d input and %d output channels", c.Groups, t.shape.C, c.Out)
@@ -284,7 +288,7 @@ func (c Conv2D) output(in []valueType) (valueType, error) {
 
 func (d Dense) output(in []valueType) (valueType, error) {
 	t := in[0]
-	if d.Out < 1 || d.Out > maxValues {
+	if d.Out < 1 || d.Out > maxChannels {
 		return t, fmt.Errorf("%d outputs", d.Out)
 	}
 	if err := d.Weights.check(d.Out, t.shape.Values()); err != nil {
