@@ -127,17 +127,17 @@ func TestCheckReportsEveryBrokenCase(t *testing.T) {
 	require.Len(t, failures, 1)
 }
 
-func TestPlansThatDisagreeAreAFailure(t *testing.T) {
-	c := RandomCase(3)
-	build, calls := c.build, 0
-	c.build = func(b *builder) *bcnn.Network {
-		calls++
-		return build(b)
-	}
-	require.Nil(t, c.check(t.Context(), fake{}, backend.Options{}))
-	require.Equal(t, 1, calls, "both plans must come from one network")
+func TestPlansMustAgree(t *testing.T) {
+	a := RandomCase(3).Input(bcnn.Input{DType: bcnn.Float32, Shape: bcnn.Shape{H: 1, W: 1, C: 4}}, 2)
+	b := guard(a).tensor
+	require.NoError(t, agree([]bcnn.Tensor{a}))
+	require.NoError(t, agree([]bcnn.Tensor{a, b}))
+	b.F32[6]++
+	require.ErrorContains(t, agree([]bcnn.Tensor{a, b}), "image 1, y 0, x 0, channel 2")
+}
 
-	// A bad network is a failure of the case, not a pass.
+func TestABadNetworkIsAFailure(t *testing.T) {
+	c := RandomCase(3)
 	c.build = func(b *builder) *bcnn.Network { return &bcnn.Network{Name: "empty"} }
 	f := c.check(t.Context(), fake{}, backend.Options{})
 	require.NotNil(t, f)
