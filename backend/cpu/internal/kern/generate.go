@@ -1,0 +1,3 @@
+package kern
+
+//go:generate sh -c "cd _gen && go run ./avx512 -pkg kern -out ../avx512_amd64.s -stubs ../avx512_amd64.go"
