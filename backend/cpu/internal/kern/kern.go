@@ -96,8 +96,8 @@ type Set struct {
 	// nil where the instruction set has nothing wider than a word.
 	Wide *Wide
 
-	// Peak does rounds × PeakProducts products of bits on registers alone, as
-	// fast as the instruction set can; nil for none.
+	// Peak does rounds × PeakProducts products of bits on registers and the L1
+	// cache alone, as fast as the instruction set can.
 	Peak         func(rounds int)
 	PeakProducts int
 }
