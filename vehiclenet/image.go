@@ -14,8 +14,6 @@ import (
 
 	_ "golang.org/x/image/bmp"
 	scale "golang.org/x/image/draw"
-	_ "golang.org/x/image/tiff"
-	_ "golang.org/x/image/webp"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 )
@@ -23,7 +21,9 @@ import (
 // MaxPixels is the largest photo that Decode accepts.
 const MaxPixels = 1 << 26
 
-// Decode reads a photo from a file: JPEG, PNG, GIF, BMP, TIFF or WebP. A JPEG
+// Decode reads a photo from a file: JPEG, PNG, GIF (the first picture) or BMP.
+// TIFF and WebP are left out: the decoders at hand take the size of buffers from
+// the file without limit, and that of WebP gives wrong colours. A JPEG
 // is turned upright as its Exif orientation says. Errors name the file.
 func Decode(path string) (image.Image, error) {
 	f, err := os.Open(path)
@@ -39,7 +39,9 @@ func Decode(path string) (image.Image, error) {
 }
 
 // DecodeFrom is Decode from a reader.
-func DecodeFrom(r io.Reader) (image.Image, error) {
+func DecodeFrom(r io.Reader) (image.Image, error) { return decode(r, MaxPixels) }
+
+func decode(r io.Reader, maxPixels int64) (image.Image, error) {
 	// The size is looked at before anything of that size is allocated.
 	var head bytes.Buffer
 	config, format, err := image.DecodeConfig(io.TeeReader(r, &head))
@@ -49,8 +51,8 @@ func DecodeFrom(r io.Reader) (image.Image, error) {
 	if config.Width < 1 || config.Height < 1 {
 		return nil, fmt.Errorf("the image has %d×%d pixels", config.Width, config.Height)
 	}
-	if int64(config.Width)*int64(config.Height) > MaxPixels {
-		return nil, fmt.Errorf("the image has %d×%d pixels, at most %d are accepted", config.Width, config.Height, MaxPixels)
+	if int64(config.Width)*int64(config.Height) > maxPixels {
+		return nil, fmt.Errorf("the image has %d×%d pixels, at most %d are accepted", config.Width, config.Height, maxPixels)
 	}
 	start := bytes.Clone(head.Bytes())
 	img, _, err := image.Decode(io.MultiReader(&head, r))
@@ -65,7 +67,7 @@ func DecodeFrom(r io.Reader) (image.Image, error) {
 
 func imageError(err error) error {
 	if errors.Is(err, image.ErrFormat) {
-		return errors.New("no image of a known format (JPEG, PNG, GIF, BMP, TIFF, WebP)")
+		return errors.New("no image of a known format (JPEG, PNG, GIF, BMP)")
 	}
 	return fmt.Errorf("broken image: %w", err)
 }

@@ -14,8 +14,9 @@ const (
 	// maxDim bounds every size that a plan names, so that sums of a few cannot
 	// overflow.
 	maxDim = 1 << 24
-	// maxBytes bounds the memory for the tensors, and that of one worker.
-	maxBytes = min(1<<36, math.MaxInt/2)
+	// maxBytes bounds the memory for tensors and workers together, if the
+	// machine does not have less: no address space is larger.
+	maxBytes = min(1<<42, math.MaxInt/2)
 )
 
 // product multiplies sizes that are not negative. What overflows is MaxInt,

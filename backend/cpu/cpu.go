@@ -43,6 +43,7 @@ func (device) Info() backend.Info {
 		Name:   name,
 		Kind:   backend.CPU,
 		Detail: fmt.Sprintf("%s, %d threads", kern.Names()[0], availableThreads(os.DirFS("/"))),
+		Memory: systemMemory(os.DirFS("/")),
 	}
 }
 

@@ -2,8 +2,9 @@ package cpu
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"math"
+	"os"
 	"sync"
 	"time"
 	"unsafe"
@@ -49,9 +50,14 @@ func (s *scratchSize) grow(t scratchSize) {
 	s.floats = max(s.floats, t.floats)
 }
 
-// fits reports whether the sizes, none of them negative, are reasonable.
-func (s *scratchSize) fits() bool {
-	return max(s.words, s.row, s.bytes, s.sums, s.floats) <= maxBytes/8
+// total returns the memory in bytes.
+func (s *scratchSize) total() int {
+	// Each of them may be MaxInt.
+	largest := maxBytes / 8
+	if max(s.words, s.row, s.bytes, s.sums, s.floats) > largest {
+		return math.MaxInt
+	}
+	return product(s.words+s.row, 8) + s.bytes + product(s.sums+s.floats, 4)
 }
 
 // scratch is the memory of one worker.
@@ -80,7 +86,11 @@ func newScratch(size scratchSize) scratch {
 
 func newExecutable(plan *bcnn.Plan, set *kern.Set, opts backend.Options) (*executable, error) {
 	e := &executable{plan: plan, opts: opts}
-	if err := e.allocate(); err != nil {
+	e.tensors = make([]bcnn.Tensor, len(plan.Tensors))
+	e.full = make([]bcnn.Tensor, len(plan.Tensors))
+	limit := memoryLimit()
+	offsets, arena, err := e.layout(limit)
+	if err != nil {
 		return nil, err
 	}
 	var size scratchSize
@@ -90,61 +100,72 @@ func newExecutable(plan *bcnn.Plan, set *kern.Set, opts backend.Options) (*execu
 			c.other = &e.tensors[s.In[1]]
 		}
 		compiled, need := c.step(s.Op, plan.Tensors[s.In[0]], plan.Tensors[s.Out])
-		if compiled == nil || !need.fits() {
-			return nil, fmt.Errorf("step %d (%s): it needs too much memory", i, s.Name)
-		}
 		size.grow(need)
 		e.steps = append(e.steps, compiled)
+		if memory := product(size.total(), opts.Threads); memory > limit-arena {
+			return nil, fmt.Errorf("step %d (%s): the plan needs too much memory", i, s.Name)
+		}
 	}
+	e.allocate(offsets, arena)
 	e.pool = newPool(opts.Threads, size)
 	return e, nil
 }
 
-// allocate lays out the tensors in one block of memory. Lifetimes are read off
-// the steps, so that a plan need not carry them.
-func (e *executable) allocate() error {
+// memoryLimit returns how much memory an executable may take.
+func memoryLimit() int {
+	if memory := systemMemory(os.DirFS("/")); memory > 0 {
+		return int(min(memory, maxBytes))
+	}
+	return min(8<<30, maxBytes)
+}
+
+// layout places the tensors in one block of memory. Lifetimes are read off the
+// steps, so that a plan need not carry them.
+func (e *executable) layout(limit int) (offsets []int64, total int, err error) {
 	plan := e.plan
 	items := make([]bcnn.Lifetime, len(plan.Tensors))
 	for i, s := range plan.Steps {
-		items[s.Out] = bcnn.Lifetime{First: i, Last: i}
 		t := plan.Tensors[s.Out]
-		// The check of the plan bounds the bytes of one image.
-		bytes := product(e.opts.MaxBatch, int(t.Shape.Bytes(t.DType)))
-		if bytes > maxBytes {
-			return fmt.Errorf("tensor %d (%s) needs too much memory", s.Out, t.Name)
+		items[s.Out] = bcnn.Lifetime{First: i, Last: i}
+		if s.Out != plan.Output { // which is the caller's
+			items[s.Out].Bytes = int64(product(e.opts.MaxBatch, int(t.Shape.Bytes(t.DType))))
 		}
-		if s.Out != plan.Output {
-			items[s.Out].Bytes = int64(bytes)
+		if items[s.Out].Bytes > int64(limit) {
+			return nil, 0, fmt.Errorf("tensor %d (%s) for %d images needs too much memory", s.Out, t.Name, e.opts.MaxBatch)
 		}
 		for _, in := range s.In {
 			items[in].Last = i
 		}
 	}
-	items[0].Bytes = 0
-	offsets, total := bcnn.Arena(items)
-	if total > maxBytes {
-		return errors.New("the tensors need too much memory")
+	offsets, bytes := bcnn.Arena(items)
+	if bytes > int64(limit) {
+		return nil, 0, fmt.Errorf("the tensors for %d images need too much memory", e.opts.MaxBatch)
 	}
-	arena := alignedBytes(int(total))
-	e.full = make([]bcnn.Tensor, len(plan.Tensors))
-	e.tensors = make([]bcnn.Tensor, len(plan.Tensors))
-	for i, t := range plan.Tensors {
-		e.full[i] = bcnn.Tensor{DType: t.DType, N: e.opts.MaxBatch, Shape: t.Shape}
+	for i := range items {
 		if items[i].Bytes == 0 {
-			continue // the input, the output, or nothing writes it
+			offsets[i] = -1 // the input, the output, or what no step writes
+		}
+	}
+	return offsets, int(bytes), nil
+}
+
+// allocate makes the tensors.
+func (e *executable) allocate(offsets []int64, total int) {
+	arena := alignedBytes(total)
+	for i, t := range e.plan.Tensors {
+		e.full[i] = bcnn.Tensor{DType: t.DType, N: e.opts.MaxBatch, Shape: t.Shape}
+		if offsets[i] < 0 {
+			continue
 		}
 		place := unsafe.Pointer(&arena[offsets[i]])
 		n := e.opts.MaxBatch * t.Shape.Elements(t.DType)
 		switch t.DType {
-		case bcnn.Uint8:
-			e.full[i].U8 = unsafe.Slice((*uint8)(place), n)
 		case bcnn.Bits:
 			e.full[i].Words = unsafe.Slice((*uint64)(place), n)
-		case bcnn.Float32:
+		case bcnn.Float32: // no step makes Uint8
 			e.full[i].F32 = unsafe.Slice((*float32)(place), n)
 		}
 	}
-	return nil
 }
 
 // alignedBytes returns n bytes that start at a multiple of 64.
@@ -165,8 +186,6 @@ func (e *executable) bind(out, in bcnn.Tensor) {
 		t.N = in.N
 		elements := in.N * t.Shape.Elements(t.DType)
 		switch {
-		case t.U8 != nil:
-			t.U8 = t.U8[:elements]
 		case t.Words != nil:
 			t.Words = t.Words[:elements]
 		case t.F32 != nil:

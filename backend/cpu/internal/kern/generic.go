@@ -24,13 +24,15 @@ var generic = Set{
 	ScaleFloat:     scaleFloat,
 }
 
+func roundUp(n, to int) int { return (n + to - 1) / to * to }
+
 // genericBlock is the number of output channels whose sums stay in registers.
 const genericBlock = 4
 
 // packBits stores blocks of four outputs, word by word: [outputs/4][words][4].
 func packBits(w []uint64, outputs, k int) *Bits {
 	words := bits.Words(k)
-	blocks := (outputs + genericBlock - 1) / genericBlock
+	blocks := roundUp(outputs, genericBlock) / genericBlock
 	data := make([]uint64, blocks*words*genericBlock)
 	for o := range outputs {
 		for i := range words {
@@ -137,33 +139,46 @@ func threshold(dst []uint64, step int, sums []int32, stride int, t []int32, pixe
 	for p := range pixels {
 		row := sums[p*stride:][:len(t)]
 		out := dst[p*step:]
-		o := 0
-		for i := 0; o < len(t); i++ {
-			end := min(o+bits.WordBits, len(t))
-			var word uint64
-			for shift := 0; o < end; shift++ {
-				// The difference is negative where the bit is 0.
-				word |= (uint64(int64(row[o])-int64(t[o]))>>63 ^ 1) << (shift & 63)
-				o++
-			}
-			out[i] = word
+		for i := 0; i*bits.WordBits < len(t); i++ {
+			end := min((i+1)*bits.WordBits, len(t))
+			out[i] = notLess(row[i*bits.WordBits:end], t[i*bits.WordBits:end])
 		}
 	}
+}
+
+// notLess packs v ≥ t of at most 64 channels. The difference, which fits into
+// 64 bits, is negative where the bit is 0.
+func notLess(v, t []int32) uint64 {
+	v = v[:len(t)]
+	var less uint64
+	o := 0
+	for ; o+4 <= len(t); o += 4 {
+		x, y := (*[4]int32)(v[o:]), (*[4]int32)(t[o:])
+		less |= (uint64(int64(x[0])-int64(y[0]))>>63 |
+			uint64(int64(x[1])-int64(y[1]))>>63<<1 |
+			uint64(int64(x[2])-int64(y[2]))>>63<<2 |
+			uint64(int64(x[3])-int64(y[3]))>>63<<3) << (o & 63)
+	}
+	for ; o < len(t); o++ {
+		less |= uint64(int64(v[o])-int64(t[o])) >> 63 << (o & 63)
+	}
+	return ^less & bits.TailMask(len(t))
 }
 
 func thresholdFloat(dst []uint64, step int, sums []float32, stride int, t []float32, pixels int) {
 	for p := range pixels {
 		row := sums[p*stride:][:len(t)]
 		out := dst[p*step:]
-		o := 0
-		for i := 0; o < len(t); i++ {
-			end := min(o+bits.WordBits, len(t))
+		for i := 0; i*bits.WordBits < len(t); i++ {
+			end := min((i+1)*bits.WordBits, len(t))
 			var word uint64
-			for shift := 0; o < end; shift++ {
-				if row[o] >= t[o] {
-					word |= 1 << (shift & 63)
+			values := row[i*bits.WordBits : end]
+			for o, bound := range t[i*bits.WordBits : end] {
+				var bit uint64
+				if values[o] >= bound {
+					bit = 1
 				}
-				o++
+				word |= bit << (o & 63)
 			}
 			out[i] = word
 		}

@@ -18,8 +18,8 @@ const (
 // packBytes stores, for every output, one byte for every four taps: the bits
 // of those whose weight is +1.
 func packBytes(w []uint64, outputs, k int, zeroPoint uint8) *Bytes {
-	words, groups := bits.Words(k), (k+group-1)/group
-	padded := (outputs + genericBlock - 1) / genericBlock * genericBlock
+	words, groups := bits.Words(k), roundUp(k, group)/group
+	padded := roundUp(outputs, genericBlock)
 	b := &Bytes{Outputs: outputs, K: k, data: make([]uint8, padded*groups), fix: make([]int32, padded)}
 	for o := range outputs {
 		row := w[o*words:][:words]
@@ -38,79 +38,83 @@ func packBytes(w []uint64, outputs, k int, zeroPoint uint8) *Bytes {
 // weight +1 are looked up: of every four taps, all 16 partial sums are computed
 // once for four pixels and serve all outputs (the method of four Russians).
 func dotBytes(dst []int32, stride int, src []uint8, at *Patches, w *Bytes, first, n int) {
-	n = (n + genericBlock - 1) / genericBlock * genericBlock
-	groups := (w.K + group - 1) / group
+	n = roundUp(n, genericBlock)
+	groups := roundUp(w.K, group) / group
+	var taps [chunk * group]uint64
 	var tables [chunk][1 << group]uint64
+	fix := w.fix[first:][:n]
 	for p := 0; p < at.Pixels; p += lanes {
-		pixels := min(lanes, at.Pixels-p)
-		var sum [lanes]int32 // Σ x
+		var rows [lanes][]int32
+		d := rows[:min(lanes, at.Pixels-p)]
+		for l := range d {
+			d[l] = dst[(p+l)*stride:][:n]
+		}
 		for g := 0; g < groups; g += chunk {
 			tab := tables[:min(chunk, groups-g)]
-			total := fillTables(tab, src, at, p, pixels, g*group)
-			for l := range sum {
-				sum[l] += int32(total >> (16 * l) & 0xffff)
-			}
-			for o := range n {
-				acc := lookUp(tab, w.data[(first+o)*groups+g:])
-				d := dst[p*stride+o:]
-				for l := range pixels {
-					if v := int32(acc & 0xffff); g == 0 {
-						d[l*stride] = v
+			transpose(&taps, src, at, p, g*group)
+			total := fillTables(tab, &taps)
+			for o := 0; o < n; o += 2 {
+				i := (first+o)*groups + g
+				a, b := lookUp(tab, w.data[i:], w.data[i+groups:])
+				t := total
+				for l := range d {
+					x, y := 2*int32(a&0xffff)-int32(t&0xffff), 2*int32(b&0xffff)-int32(t&0xffff)
+					if out := d[l][o:][:2]; g == 0 {
+						out[0], out[1] = x-fix[o], y-fix[o+1]
 					} else {
-						d[l*stride] += v
+						out[0], out[1] = out[0]+x, out[1]+y
 					}
-					acc >>= 16
+					a, b, t = a>>16, b>>16, t>>16
 				}
 			}
 		}
-		for l := range pixels {
-			d := dst[(p+l)*stride:][:n]
-			for o, fix := range w.fix[first:][:n] {
-				d[o] = 2*d[o] - sum[l] - fix
-			}
-		}
 	}
 }
 
-// lookUp adds the table entries that the weights choose.
-func lookUp(tab [][1 << group]uint64, w []uint8) uint64 {
-	w = w[:len(tab)]
-	var acc uint64
+// lookUp adds the table entries that the weights of two outputs choose.
+func lookUp(tab [][1 << group]uint64, v, w []uint8) (a, b uint64) {
+	v, w = v[:len(tab)], w[:len(tab)]
 	for i := range tab {
-		acc += tab[i][w[i]&(1<<group-1)]
+		a += tab[i][v[i]&(1<<group-1)]
+		b += tab[i][w[i]&(1<<group-1)]
 	}
-	return acc
+	return a, b
 }
 
-// fillTables computes the partial sums of the taps from tap on of a patch and
-// its right neighbours. It returns the sums of all these taps.
-func fillTables(tab [][1 << group]uint64, src []uint8, at *Patches, p, pixels, tap int) uint64 {
-	var total uint64
+// transpose puts the taps from tap on, of pixel p and its right neighbours,
+// side by side into words, and zeros behind the last tap. Where there are fewer
+// pixels than lanes, the last pixel fills the rest.
+func transpose(taps *[chunk * group]uint64, src []uint8, at *Patches, p, tap int) {
+	last := at.Pixels - 1
+	p0, p1, p2, p3 := p*at.Step, min(p+1, last)*at.Step, min(p+2, last)*at.Step, min(p+3, last)*at.Step
 	row, i := tap/at.RowLen, tap%at.RowLen
-	base := p * at.Step
-	for t := range tab {
-		var x [group]uint64
-		for j := range x {
-			if row == at.Rows {
-				break // the taps that fill up the last group are 0
-			}
-			v := src[base+row*at.RowStep+i:]
-			for l := range pixels {
-				x[j] |= uint64(v[l*at.Step]) << (16 * l)
-			}
-			if i++; i == at.RowLen {
-				row, i = row+1, 0
-			}
+	out := taps[:]
+	for len(out) > 0 && row < at.Rows {
+		n := min(at.RowLen-i, len(out))
+		v := src[row*at.RowStep+i:]
+		v0, v1, v2, v3 := v[p0:][:n], v[p1:][:n], v[p2:][:n], v[p3:][:n]
+		for j := range out[:n] {
+			out[j] = uint64(v0[j]) | uint64(v1[j])<<16 | uint64(v2[j])<<32 | uint64(v3[j])<<48
 		}
-		e := &tab[t]
+		out = out[n:]
+		row, i = row+1, 0
+	}
+	clear(out[:min(len(out), group)])
+}
+
+// fillTables computes all sums of subsets of every four taps. It returns the
+// sum of all taps.
+func fillTables(tab [][1 << group]uint64, taps *[chunk * group]uint64) uint64 {
+	var total uint64
+	for g := range tab {
+		x := (*[group]uint64)(taps[g*group%len(taps):])
+		e := &tab[g]
 		a, b, c, d := x[0], x[1], x[2], x[3]
 		ab, cd := a+b, c+d
-		*e = [1 << group]uint64{
-			0, a, b, ab,
-			c, a + c, b + c, ab + c,
-			d, a + d, b + d, ab + d,
-			cd, a + cd, b + cd, ab + cd,
-		}
+		e[0], e[1], e[2], e[3] = 0, a, b, ab
+		e[4], e[5], e[6], e[7] = c, a+c, b+c, ab+c
+		e[8], e[9], e[10], e[11] = d, a+d, b+d, ab+d
+		e[12], e[13], e[14], e[15] = cd, a+cd, b+cd, ab+cd
 		total += ab + cd
 	}
 	return total

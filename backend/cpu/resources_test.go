@@ -61,6 +61,20 @@ func TestFractionOfACPUIsOneThread(t *testing.T) {
 		"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "10000 100000\n"})))
 }
 
+func TestSystemMemory(t *testing.T) {
+	for content, want := range map[string]int64{
+		"MemTotal:        2048 kB\nMemFree:  1 kB\n": 2048 << 10,
+		"MemFree: 1 kB\n":                     0,
+		"MemTotal: x kB\n":                    0,
+		"MemTotal: -5 kB\n":                   0,
+		"MemTotal: 99999999999999999999 kB\n": 0,
+		"":                                    0,
+	} {
+		require.Equal(t, want, systemMemory(files(map[string]string{"proc/meminfo": content})), content)
+	}
+	require.Zero(t, systemMemory(files(nil)))
+}
+
 func FuzzCgroupQuota(f *testing.F) {
 	f.Add("0::/a\n", "max 100000\n", "-1")
 	f.Add("0::/\n1:cpu:/b\n", "50000 100000\n", "20000")
@@ -73,6 +87,8 @@ func FuzzCgroupQuota(f *testing.F) {
 			"sys/fs/cgroup/cpu/cpu.cfs_period_us": limit,
 		})
 		require.Greater(t, cgroupQuota(root), 0.0)
+		root["proc/meminfo"] = &fstest.MapFile{Data: []byte(membership)}
+		require.GreaterOrEqual(t, systemMemory(root), int64(0))
 		require.GreaterOrEqual(t, availableThreads(root), 1)
 	})
 }

@@ -87,6 +87,22 @@ func quotaV1(root fs.FS, dir string) float64 {
 	return ratio(strings.TrimSpace(string(quota)), strings.TrimSpace(string(period)))
 }
 
+// systemMemory returns the memory of the machine in bytes, 0 if it is unknown.
+func systemMemory(root fs.FS) int64 {
+	info, err := fs.ReadFile(root, "proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(info)) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "MemTotal:" && fields[2] == "kB" {
+			if kib, err := strconv.ParseInt(fields[1], 10, 53); err == nil && kib > 0 {
+				return kib << 10
+			}
+		}
+	}
+	return 0
+}
+
 // ratio returns quota/period, or +Inf where they are not both positive numbers.
 func ratio(quota, period string) float64 {
 	q, err1 := strconv.ParseUint(quota, 10, 63)

@@ -1,0 +1,24 @@
+package cpu
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/backendtest"
+)
+
+func TestParity(t *testing.T) {
+	// An instruction set that is required but not here would not be tested.
+	known := []string{"cpu", "cpu:0"}
+	for _, isa := range ISAs() {
+		known = append(known, "cpu:"+isa)
+	}
+	require.NoError(t, backendtest.CheckRequired(known...))
+	forEach(t, func(t *testing.T, opts backend.Options) { backendtest.Run(t, Device(), opts) })
+}
+
+func FuzzParity(f *testing.F) {
+	backendtest.Fuzz(f, Device(), backend.Options{Threads: 2})
+}

@@ -1,0 +1,39 @@
+package vehiclenet
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/modelfile"
+)
+
+//go:embed models/*.bcnn
+var files embed.FS
+
+// Models lists the trained networks that are part of this package:
+//
+//	vehiclenet       no input binarisation, the most accurate
+//	vehiclenet-rgb   RGB threshold
+//	vehiclenet-grey  grey threshold
+//	vehiclenet-lbp   local binary patterns
+//	digits           handwritten digits, 28×28 grey
+//
+// train/README.md says how they were trained and how accurate they are.
+func Models() []string {
+	return []string{"vehiclenet", "vehiclenet-rgb", "vehiclenet-grey", "vehiclenet-lbp", "digits"}
+}
+
+// Load returns one of Models.
+func Load(name string) (*bcnn.Network, error) {
+	data, err := files.ReadFile("models/" + name + modelfile.Extension)
+	if err != nil {
+		return nil, fmt.Errorf("vehiclenet: no embedded model %q, there are %s", name, strings.Join(Models(), ", "))
+	}
+	n, err := modelfile.Read(data)
+	if err != nil {
+		return nil, fmt.Errorf("vehiclenet: embedded model %s: %w", name, err)
+	}
+	return n, nil
+}
