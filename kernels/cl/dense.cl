@@ -37,9 +37,9 @@ void dense_reduce(__global const uint *restrict in, __global const uint *restric
 		sum += popcount(in[k] ^ weights[k]);
 	partial[segment] = sum;
 	barrier(CLK_LOCAL_MEM_FENCE);
-	for (int half = 32; half > 0; half >>= 1) {
-		if (segment < half)
-			partial[segment] += partial[segment + half];
+	for (int width = 32; width > 0; width >>= 1) {
+		if (segment < width)
+			partial[segment] += partial[segment + width];
 		barrier(CLK_LOCAL_MEM_FENCE);
 	}
 	if (segment == 0)

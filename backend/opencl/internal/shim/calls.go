@@ -4,9 +4,18 @@ package shim
 
 // #include "shim.h"
 //
-// static cl_int launch(cl_command_queue queue, cl_kernel kernel, const size_t *sizes, cl_event *event)
+// static cl_int launch(cl_command_queue queue, cl_kernel kernel, const size_t *sizes)
 // {
-// 	return clEnqueueNDRangeKernel(queue, kernel, 2, 0, sizes, sizes + 2, 0, 0, event);
+// 	return clEnqueueNDRangeKernel(queue, kernel, 2, 0, sizes, sizes + 2, 0, 0, 0);
+// }
+//
+// struct timed { cl_int code; cl_event event; };
+//
+// static struct timed launch_timed(cl_command_queue queue, cl_kernel kernel, const size_t *sizes)
+// {
+// 	struct timed t = {0, 0};
+// 	t.code = clEnqueueNDRangeKernel(queue, kernel, 2, 0, sizes, sizes + 2, 0, 0, &t.event);
+// 	return t;
 // }
 //
 // static cl_int write_buffer(cl_command_queue queue, cl_mem buffer, size_t bytes, const void *from, cl_bool wait)
@@ -76,13 +85,15 @@ func (s *Sizes) SetImages(n int) { s[1] = C.size_t(n) }
 func (s *Sizes) Local() int { return int(s[2]) }
 
 // Launch enqueues a kernel. event may be nil; else it gets an event, to be
-// released. Both pointers must lead to the heap.
+// released.
 func (q Queue) Launch(k Kernel, sizes *Sizes, event *Event) error {
-	var e *C.cl_event
-	if event != nil {
-		e = &event.h
+	const call = "clEnqueueNDRangeKernel"
+	if event == nil {
+		return check(call, C.launch(q.h, k.h, &sizes[0]))
 	}
-	return check("clEnqueueNDRangeKernel", C.launch(q.h, k.h, &sizes[0], e))
+	timed := C.launch_timed(q.h, k.h, &sizes[0])
+	event.h = timed.event
+	return check(call, timed.code)
 }
 
 // Write enqueues a copy of bytes to the start of a buffer. Unless wait is set,
