@@ -22,9 +22,6 @@ type Patches struct {
 	RowLen  int
 }
 
-// len returns the number of elements of a patch.
-func (p *Patches) len() int { return p.Rows * p.RowLen }
-
 // Bits are ±1 weights, laid out by a Set: Outputs rows of Words words each,
 // the last rows and bits possibly padding.
 type Bits struct {
