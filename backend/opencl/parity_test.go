@@ -44,3 +44,40 @@ func TestParity(t *testing.T) {
 		t.Run(variant, func(t *testing.T) { backendtest.Run(t, testDevice(t), backend.Options{Variant: variant}) })
 	}
 }
+
+// TestParitySpecialised takes some of the table with programs that are
+// specialised for each step, since building them takes long.
+func TestParitySpecialised(t *testing.T) {
+	for _, variant := range []string{"a", "b"} {
+		t.Run(variant, func(t *testing.T) {
+			d := testDevice(t)
+			d.specialiseFrom = 0
+			d.info.Kind = backend.Emulated // which is not measured
+			var some []backendtest.Case
+			for i, c := range backendtest.Cases() {
+				if i%61 == 0 {
+					some = append(some, c)
+				}
+			}
+			failures, err := backendtest.Check(t.Context(), d, backend.Options{Variant: variant}, some, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range failures {
+				t.Error(f)
+			}
+		})
+	}
+}
+
+// TestVehicleNet runs the network of the paper at its size, with the programs
+// that users get.
+func TestVehicleNet(t *testing.T) {
+	for _, variant := range []string{"a", "b", ""} {
+		requireReference(t, testDevice(t), vehicleNet(1, 96), backend.Options{Variant: variant}, 3)
+	}
+}
+
+func FuzzRandomNetworks(f *testing.F) {
+	backendtest.Fuzz(f, testDevice(f), backend.Options{Variant: "a"})
+}
