@@ -87,7 +87,8 @@ func (c *stepCompiler) convValues(op *bcnn.ConvStep) []spec {
 	stride := s.g["BLOCKS"] * w.lanes
 	args := []any{c.x, c.y}
 	if s.form.bytes {
-		args = append(args, put(c, w.signWeights(op.Bits)), put[float32](c, nil), put(c, thresholdsI32(op.Threshold, stride)))
+		weights, counts := w.signWeights(op.Bits)
+		args = append(args, put(c, weights), put(c, padTo(counts, stride, 0)), put(c, thresholdsI32(op.Threshold, stride)))
 	} else {
 		args = append(args, put(c, w.floatWeights(op.F32)), put(c, padTo(op.Bias, stride, 0)), put(c, thresholdsF32(op.Threshold, stride)))
 	}

@@ -49,7 +49,7 @@ func newDevice(p *cl.Platform, d *cl.Device) (dev *device, err error) {
 	}()
 	name := strings.TrimSpace(d.Name())
 	platform, version, driver := strings.TrimSpace(p.Name()), strings.TrimSpace(d.Version()), strings.TrimSpace(d.DriverVersion())
-	if why := unfit(d); why != "" {
+	if why := unfit(d, platform); why != "" {
 		return nil, fmt.Errorf("%s (%s): %s", name, platform, why)
 	}
 	dev = &device{
@@ -79,7 +79,7 @@ func newDevice(p *cl.Platform, d *cl.Device) (dev *device, err error) {
 }
 
 // unfit says why a device cannot be used, or nothing.
-func unfit(d *cl.Device) string {
+func unfit(d *cl.Device, platform string) string {
 	var major, minor int
 	fmt.Sscanf(d.Version(), "OpenCL %d.%d", &major, &minor)
 	config := shim.SingleFPConfig(d)
@@ -93,8 +93,14 @@ func unfit(d *cl.Device) string {
 	case major < 1 || major == 1 && minor < 2:
 		return "it has " + d.Version() + ", and OpenCL 1.2 is needed"
 	}
+	// Oclgrind does not say that it has fma, but it has.
+	if emulated(platform) {
+		config |= shim.FPFMA
+	}
 	return unfitFloats(config)
 }
+
+func emulated(platform string) bool { return strings.Contains(platform, "Oclgrind") }
 
 // unfitFloats says what float32 arithmetic lacks to give the bits that the
 // numeric contract asks for.
@@ -116,7 +122,7 @@ func unfitFloats(config uint64) string {
 
 func kind(d *cl.Device, platform string) backend.Kind {
 	switch {
-	case strings.Contains(platform, "Oclgrind"):
+	case emulated(platform):
 		return backend.Emulated
 	case d.Type()&cl.DeviceTypeGPU == 0:
 		return backend.CPU

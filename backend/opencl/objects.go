@@ -56,7 +56,7 @@ func (b *bag) buffer(flags cl.MemFlag, bytes int) (*cl.MemObject, error) {
 }
 
 // upload makes a buffer with the given contents.
-func upload[T int8 | int32 | uint32 | float32](b *bag, data []T) (*cl.MemObject, error) {
+func upload[T int32 | uint32 | float32](b *bag, data []T) (*cl.MemObject, error) {
 	if len(data) == 0 {
 		return b.buffer(cl.MemReadOnly, 0)
 	}

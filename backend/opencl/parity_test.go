@@ -4,6 +4,9 @@ package opencl
 
 import (
 	"os"
+	"regexp"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/bitcnn/bitcnn/backend"
@@ -80,4 +83,52 @@ func TestVehicleNet(t *testing.T) {
 
 func FuzzRandomNetworks(f *testing.F) {
 	backendtest.Fuzz(f, testDevice(f), backend.Options{Variant: "a"})
+}
+
+// tinyCases are the first of the table that take each kernel; few and small, for
+// an emulator.
+func tinyCases(t *testing.T) []backendtest.Case {
+	var cases []backendtest.Case
+	for _, prefix := range []string{
+		"binarize/threshold/2x2x3", "binarize/grey/2x2x3", "binarize/lbp/2x2x3", "binarize/minmax/2x2x3",
+		"maxpool/", "flatten/bits/3x5x33", "flatten/float/3x5x3", "affine/bytes/3x4x3", "affine/bits/3x4x33", "affine/float/3x4x3",
+		"graph/sum with itself", "changed/flip=true/conv/bits",
+	} {
+		for _, c := range backendtest.Cases() {
+			if strings.HasPrefix(c.Name, prefix) {
+				cases = append(cases, c)
+				break
+			}
+		}
+	}
+	for _, what := range []string{`^conv/bits/.*/g\d`, "^conv/bytes/.*maxpool", "^conv/float/", "^dense/bits/.*/norm", "^maxpool/.*/float"} {
+		for _, c := range backendtest.Cases() {
+			if regexp.MustCompile(what).MatchString(c.Name) {
+				cases = append(cases, c)
+				break
+			}
+		}
+	}
+	if len(cases) != 17 {
+		t.Fatalf("%d cases, want 17", len(cases))
+	}
+	return cases
+}
+
+// TestTiny is what scripts/opencl-check runs under Oclgrind.
+func TestTiny(t *testing.T) {
+	// Oclgrind's search for uninitialised memory keeps state per thread.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	d := testDevice(t)
+	for _, variant := range []string{"a", "b"} {
+		failures, err := backendtest.Check(t.Context(), d, backend.Options{Variant: variant}, tinyCases(t), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range failures {
+			t.Error(f)
+		}
+		requireReference(t, d, vehicleNet(3, 8), backend.Options{Variant: variant}, 1)
+	}
 }

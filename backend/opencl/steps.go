@@ -45,7 +45,7 @@ type stepCompiler struct {
 }
 
 // put uploads constants; the first failure is kept in c.err.
-func put[T int8 | int32 | uint32 | float32](c *stepCompiler, data []T) *cl.MemObject {
+func put[T int32 | uint32 | float32](c *stepCompiler, data []T) *cl.MemObject {
 	if c.err != nil {
 		return nil
 	}

@@ -76,19 +76,24 @@ func (c convGeometry) mixedWeights(weights []uint64) (out, masks []uint32) {
 	return out, masks
 }
 
-// signWeights unpacks weights to ±1 as [block][tap][channel][lane].
-func (c convGeometry) signWeights(weights []uint64) []int8 {
+// signWeights unpacks weights as [block][tap][channel][lane]: 0 for +1, all ones
+// for −1. counts says how many weights of each output are −1.
+func (c convGeometry) signWeights(weights []uint64) (out, counts []int32) {
 	stride := bits.Words(c.in)
-	out := make([]int8, c.blocks*c.taps*c.in*c.lanes)
+	out = make([]int32, c.blocks*c.taps*c.in*c.lanes)
+	counts = make([]int32, c.out)
 	for o := range c.out {
 		for t := range c.taps {
 			row := weights[(o*c.taps+t)*stride:][:stride]
 			for i := range c.in {
-				out[((o/c.lanes*c.taps+t)*c.in+i)*c.lanes+o%c.lanes] = int8(bits.At(row, i))
+				if bits.At(row, i) < 0 {
+					out[((o/c.lanes*c.taps+t)*c.in+i)*c.lanes+o%c.lanes] = -1
+					counts[o]++
+				}
 			}
 		}
 	}
-	return out
+	return out, counts
 }
 
 // floatWeights orders weights as [block][tap][channel][lane].

@@ -2,6 +2,10 @@
 // floats with real weights, in the order of the numeric contract. The division
 // of work is that of conv_bits.cl.
 
+// PoCL makes vectors of the lanes only where their loops are unrolled. In
+// conv_bits.cl it makes vectors of the work-items, which unrolling would prevent.
+#define UNROLL __attribute__((opencl_unroll_hint(LANES)))
+
 #if TO_BITS
 #define RESULT uint
 #else
@@ -10,16 +14,18 @@
 #if BYTES
 #define VALUE uchar
 #define SUM int
-#define WEIGHT char
+#define WEIGHT int
 #else
 #define VALUE float
 #define SUM float
 #define WEIGHT float
 #endif
 
-// weights: [block][ky][kx][channel of the group][lane]. bias is read for floats.
+// weights: [block][ky][kx][channel of the group][lane]. Those of bytes are 0 for
+// +1 and all ones for −1, since −v is ~v + 1: the exclusive or of value and weight
+// is the product but for that 1, and bias brings the sum of them.
 __kernel void conv_values(__global const VALUE *restrict in, __global RESULT *restrict out,
-	__global const WEIGHT *restrict weights, __global const float *restrict bias,
+	__global const WEIGHT *restrict weights, __global const SUM *restrict bias,
 	__global const SUM *restrict thresholds, __global const float *restrict scale,
 	__global const float *restrict shift, __global const uint *restrict flip,
 	__constant const int *g)
@@ -48,31 +54,39 @@ __kernel void conv_values(__global const VALUE *restrict in, __global RESULT *re
 			const int y = oy * POOL_H + py, x = ox * POOL_W + px;
 			__global const WEIGHT *w = weights + (size_t)block * (KH * KW * GROUP_IN * LANES);
 			SUM acc[LANES];
-			for (int l = 0; l < LANES; l++) {
-#if BYTES
-				acc[l] = 0;
-#else
+			UNROLL
+			for (int l = 0; l < LANES; l++)
 				acc[l] = bias[block * LANES + l];
-#endif
-			}
 			for (int ky = 0; ky < KH; ky++) {
 				const int iy = y * STRIDE_H - PAD_T + ky * DILATION_H;
 				for (int kx = 0; kx < KW; kx++) {
 					const int ix = x * STRIDE_W - PAD_L + kx * DILATION_W;
-					if (iy < 0 || iy >= IN_H || ix < 0 || ix >= IN_W) {
+					const bool inside = iy >= 0 && iy < IN_H && ix >= 0 && ix < IN_W;
+#if !BYTES
+					if (!inside) {
 						w += GROUP_IN * LANES;
 						continue;
 					}
+#endif
 					__global const VALUE *p = in + (iy * IN_W + ix) * IN_C;
 					for (int c = 0; c < GROUP_IN; c++) {
+#if !MIXED && BYTES
+						const int v = inside ? p[c] - ZERO_POINT : 0;
+#elif !MIXED
+						const float v = p[c];
+#endif
+						UNROLL
 						for (int l = 0; l < LANES; l++) {
 #if MIXED
-							const VALUE v = p[min(block * LANES + l, OUT_C - 1) / GROUP_OUT * GROUP_IN + c];
+							const int at = min(block * LANES + l, OUT_C - 1) / GROUP_OUT * GROUP_IN + c;
+#if BYTES
+							const int v = inside ? p[at] - ZERO_POINT : 0;
 #else
-							const VALUE v = p[c];
+							const float v = p[at];
+#endif
 #endif
 #if BYTES
-							acc[l] += ((int)v - ZERO_POINT) * w[l];
+							acc[l] += v ^ w[l];
 #else
 							acc[l] = fma(v, w[l], acc[l]);
 #endif
@@ -81,6 +95,7 @@ __kernel void conv_values(__global const VALUE *restrict in, __global RESULT *re
 					}
 				}
 			}
+			UNROLL
 			for (int l = 0; l < LANES; l++) {
 				const int o = block * LANES + l;
 #if TO_BITS
