@@ -2,7 +2,7 @@ GO       ?= go
 FUZZTIME ?= 60s
 COUNT    ?= 6
 
-# With VehicleNet's time per image on this machine; see docs/command.md.
+# What make bench times first; see docs/command.md.
 BENCHFLAGS ?= --model vehiclenet --device all
 
 .PHONY: build demo test fuzz bench clean help
