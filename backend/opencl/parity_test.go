@@ -5,7 +5,6 @@ package opencl
 import (
 	"os"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -117,9 +116,6 @@ func tinyCases(t *testing.T) []backendtest.Case {
 
 // TestTiny is what scripts/opencl-check runs under Oclgrind.
 func TestTiny(t *testing.T) {
-	// Oclgrind's search for uninitialised memory keeps state per thread.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	d := testDevice(t)
 	for _, variant := range []string{"a", "b"} {
 		failures, err := backendtest.Check(t.Context(), d, backend.Options{Variant: variant}, tinyCases(t), nil)
