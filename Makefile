@@ -5,11 +5,18 @@ COUNT    ?= 6
 # What make bench times first; see docs/command.md.
 BENCHFLAGS ?= --model vehiclenet --device all
 
-.PHONY: build demo test fuzz bench clean help
+# OpenCL needs cgo and a C compiler, but no headers and no driver.
+ifneq ($(and $(filter 1,$(shell $(GO) env CGO_ENABLED)),$(filter linux,$(shell $(GO) env GOOS)),$(filter amd64 arm64,$(shell $(GO) env GOARCH)),$(shell command -v $$($(GO) env CC))),)
+TAGS ?= opencl
+export PKG_CONFIG ?= $(CURDIR)/scripts/opencl-pkg-config
+endif
+TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
+
+.PHONY: build build-arm64 demo test fuzz bench opencl-check clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
-	$(GO) build -o bin/bcnn ./cmd/bcnn
+	$(GO) build $(TAGFLAGS) -o bin/bcnn ./cmd/bcnn
 
 demo: build ## classify the bundled images on every device found, with times
 	bin/bcnn demo
@@ -22,10 +29,17 @@ fuzz: ## run every fuzz target for FUZZTIME each (default 60s)
 
 bench: build ## time VehicleNet on every device, then the Go benchmarks COUNT times
 	bin/bcnn bench $(BENCHFLAGS)
-	$(GO) test -run '^$$' -bench . -count $(COUNT) ./...
+	$(GO) test $(TAGFLAGS) -run '^$$' -bench . -count $(COUNT) ./...
+
+build-arm64: ## build bin/bcnn-arm64 with gcc-aarch64-linux-gnu
+	CGO_ENABLED=1 GOARCH=arm64 CC=aarch64-linux-gnu-gcc PKG_CONFIG=$(CURDIR)/scripts/opencl-pkg-config \
+		$(GO) build -tags opencl -o bin/bcnn-arm64 ./cmd/bcnn
+
+opencl-check: ## run the OpenCL kernels on tiny cases under Oclgrind
+	./scripts/opencl-check
 
 clean: ## remove what was built
 	rm -rf bin build
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

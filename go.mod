@@ -3,6 +3,7 @@ module github.com/bitcnn/bitcnn
 go 1.24.0
 
 require (
+	github.com/jgillich/go-opencl v0.0.0-20180608191952-a0efba3e5257
 	github.com/klauspost/cpuid/v2 v2.3.0
 	github.com/schollz/progressbar/v3 v3.19.0
 	github.com/spf13/cobra v1.10.2

@@ -84,6 +84,10 @@ type Options struct {
 	MaxBatch int    // images per Run at the most; 0 means 1
 	Threads  int    // CPU threads; 0 means all that the process may use
 	ISA      string // CPU instruction set, for tests and benchmarks; "" means the best
+	// Variant forces the kernels of a GPU backend: "a" takes those of the paper,
+	// which extract patches in local memory, wherever there is one for a step,
+	// "b" the direct ones. "" means the faster.
+	Variant string
 	// Timed, if set, is called after every step with the time it took on the
 	// device. Steps are then synchronised one by one.
 	Timed func(step int, name string, d time.Duration)

@@ -6,12 +6,11 @@ package all
 
 import (
 	"github.com/bitcnn/bitcnn/backend"
-	_ "github.com/bitcnn/bitcnn/backend/cpu" // registers itself
+	_ "github.com/bitcnn/bitcnn/backend/cpu"    // registers itself
+	_ "github.com/bitcnn/bitcnn/backend/opencl" // registers itself, or says why not
 )
 
 func init() {
 	// Listed all the same, so that a user sees what could be there.
-	for _, name := range []string{"cuda", "opencl"} {
-		backend.Register(backend.Unavailable(name, "not part of this build"))
-	}
+	backend.Register(backend.Unavailable("cuda", "not part of this build"))
 }

@@ -75,7 +75,7 @@ func compile(plan *bcnn.Plan, opts backend.Options) (*executable, error) {
 	if opts.Threads < 0 || opts.Threads > maxThreads {
 		return nil, fmt.Errorf("%d threads, want 1 to %d", opts.Threads, maxThreads)
 	}
-	if err := checkPlan(plan); err != nil {
+	if err := backend.CheckPlan(plan); err != nil {
 		return nil, fmt.Errorf("plan %q: %w", planName(plan), err)
 	}
 	return newExecutable(plan, set, opts)

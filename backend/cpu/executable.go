@@ -12,7 +12,6 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
 // step is a compiled step of a plan.
@@ -205,35 +204,13 @@ func (e *executable) unbind() {
 	e.tensors[e.plan.Output] = bcnn.Tensor{}
 }
 
-func (e *executable) check(out, in bcnn.Tensor) error {
-	input, output := e.plan.Tensors[0], e.plan.Tensors[e.plan.Output]
-	if in.N > e.opts.MaxBatch {
-		return fmt.Errorf("%w: a batch of %d images, at most %d", backend.ErrShape, in.N, e.opts.MaxBatch)
-	}
-	if err := in.Check(input.DType, input.Shape); err != nil {
-		return fmt.Errorf("%w: input: %w", backend.ErrShape, err)
-	}
-	if out.N != in.N {
-		return fmt.Errorf("%w: %d images in, %d out", backend.ErrShape, in.N, out.N)
-	}
-	if err := out.Check(output.DType, output.Shape); err != nil {
-		return fmt.Errorf("%w: output: %w", backend.ErrShape, err)
-	}
-	if in.DType == bcnn.Bits {
-		if err := bits.CheckPadding(in.Words, in.Shape.C); err != nil {
-			return fmt.Errorf("%w: input: %w", backend.ErrShape, err)
-		}
-	}
-	return nil
-}
-
 func (e *executable) Run(ctx context.Context, out, in bcnn.Tensor) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
 		return e.fail(backend.ErrClosed)
 	}
-	if err := e.check(out, in); err != nil {
+	if err := backend.CheckTensors(e.plan, e.opts.MaxBatch, out, in); err != nil {
 		return e.fail(err)
 	}
 	e.bind(out, in)

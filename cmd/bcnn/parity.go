@@ -81,6 +81,7 @@ With --json, one object per device: device, cases, failures (their numbers).`,
 	deviceFlag(cmd, &device, "all")
 	cmd.Flags().IntVar(&opts.Threads, "threads", 0, "CPU threads; 0 means all that the process may use")
 	cmd.Flags().StringVar(&opts.ISA, "isa", "", "CPU instruction set (default the best)")
+	cmd.Flags().StringVar(&opts.Variant, "variant", "", "GPU kernels: a (the paper's) or b (direct); default the faster")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per device")
 	return cmd
 }

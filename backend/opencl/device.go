@@ -1,0 +1,183 @@
+//go:build opencl && cgo && linux && (amd64 || arm64)
+
+package opencl
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/jgillich/go-opencl/cl"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// device is one OpenCL device. Its context and programs live as long as the
+// process.
+type device struct {
+	id     *cl.Device
+	info   backend.Info
+	driver string // all that tells one driver from another
+	limits limits
+	// specialiseFrom is the work of a step, in multiplications, from which on it
+	// gets programs of its own.
+	specialiseFrom int
+
+	mu       sync.Mutex // guards what follows
+	context  *cl.Context
+	programs map[string]*program // by source file and options
+	tuning   *tuning
+}
+
+type limits struct {
+	group      int   // work-items of a work-group
+	localBytes int   // local memory of a work-group
+	buffer     int64 // bytes of one buffer
+	// localMemory says that local memory is not just global memory.
+	localMemory bool
+}
+
+// newDevice describes a device. The error says why it cannot be used.
+func newDevice(p *cl.Platform, d *cl.Device) (dev *device, err error) {
+	defer func() {
+		// The getters of go-opencl panic where the driver answers with an error.
+		if r := recover(); r != nil {
+			dev, err = nil, fmt.Errorf("a device of which the driver cannot tell the properties: %v", r)
+		}
+	}()
+	name := strings.TrimSpace(d.Name())
+	platform, version, driver := strings.TrimSpace(p.Name()), strings.TrimSpace(d.Version()), strings.TrimSpace(d.DriverVersion())
+	if why := unfit(d, platform); why != "" {
+		return nil, fmt.Errorf("%s (%s): %s", name, platform, why)
+	}
+	dev = &device{
+		id:     d,
+		driver: strings.Join([]string{platform, name, version, driver}, "|"),
+		limits: limits{
+			group:       min(d.MaxWorkGroupSize(), d.MaxWorkItemSizes()[0]),
+			localBytes:  int(d.LocalMemSize()),
+			buffer:      d.MaxMemAllocSize(),
+			localMemory: d.LocalMemType() == cl.LocalMemTypeLocal,
+		},
+		specialiseFrom: 1 << 21,
+		programs:       make(map[string]*program),
+	}
+	local := "local memory in global memory"
+	if dev.limits.localMemory {
+		local = fmt.Sprintf("%d KiB of local memory", dev.limits.localBytes>>10)
+	}
+	dev.info = backend.Info{
+		Name:   name,
+		Kind:   kind(d, platform),
+		Memory: d.GlobalMemSize(),
+		Detail: fmt.Sprintf("%s, %s, driver %s, %d compute units, work-groups up to %d, %s, buffers up to %d MiB",
+			platform, version, driver, d.MaxComputeUnits(), dev.limits.group, local, dev.limits.buffer>>20),
+	}
+	return dev, nil
+}
+
+// unfit says why a device cannot be used, or nothing.
+func unfit(d *cl.Device, platform string) string {
+	var major, minor int
+	fmt.Sscanf(d.Version(), "OpenCL %d.%d", &major, &minor)
+	config := shim.SingleFPConfig(d)
+	switch {
+	case !d.Available():
+		return "not available"
+	case !d.CompilerAvailable():
+		return "its driver has no compiler"
+	case !d.EndianLittle():
+		return "it is not little-endian"
+	case major < 1 || major == 1 && minor < 2:
+		return "it has " + d.Version() + ", and OpenCL 1.2 is needed"
+	}
+	// Oclgrind does not say that it has fma, but it has.
+	if emulated(platform) {
+		config |= shim.FPFMA
+	}
+	return unfitFloats(config)
+}
+
+func emulated(platform string) bool { return strings.Contains(platform, "Oclgrind") }
+
+// unfitFloats says what float32 arithmetic lacks to give the bits that the
+// numeric contract asks for.
+func unfitFloats(config uint64) string {
+	var lacks []string
+	for _, need := range []struct {
+		bit  uint64
+		name string
+	}{{shim.FPFMA, "fma"}, {shim.FPDenormals, "denormals"}, {shim.FPInfNaN, "infinities"}, {shim.FPNearest, "rounding to nearest"}} {
+		if config&need.bit == 0 {
+			lacks = append(lacks, need.name)
+		}
+	}
+	if len(lacks) == 0 {
+		return ""
+	}
+	return "its float32 arithmetic lacks " + strings.Join(lacks, ", ")
+}
+
+func kind(d *cl.Device, platform string) backend.Kind {
+	switch {
+	case emulated(platform):
+		return backend.Emulated
+	case d.Type()&cl.DeviceTypeGPU == 0:
+		return backend.CPU
+	case d.HostUnifiedMemory():
+		return backend.IntegratedGPU
+	}
+	return backend.DiscreteGPU
+}
+
+func (d *device) Info() backend.Info { return d.info }
+
+func (d *device) Compile(plan *bcnn.Plan, opts backend.Options) (backend.Executable, error) {
+	e, err := d.compile(plan, opts)
+	if err != nil {
+		return nil, &backend.Error{Device: d.info.ID, Op: "compile", Err: err}
+	}
+	return e, nil
+}
+
+const maxBatch = 1 << 20
+
+func (d *device) compile(plan *bcnn.Plan, opts backend.Options) (*executable, error) {
+	if opts.MaxBatch == 0 {
+		opts.MaxBatch = 1
+	}
+	if opts.MaxBatch < 0 || opts.MaxBatch > maxBatch {
+		return nil, fmt.Errorf("a batch of %d images", opts.MaxBatch)
+	}
+	if opts.Variant != "" && opts.Variant != "a" && opts.Variant != "b" {
+		return nil, fmt.Errorf("%w: variant %q; there are a and b", backend.ErrUnsupported, opts.Variant)
+	}
+	if err := backend.CheckPlan(plan); err != nil {
+		name := ""
+		if plan != nil {
+			name = plan.Name
+		}
+		return nil, fmt.Errorf("plan %q: %w", name, err)
+	}
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	return newExecutable(d, plan, opts)
+}
+
+// open makes the context on first use.
+func (d *device) open() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.context != nil {
+		return nil
+	}
+	context, err := cl.CreateContext([]*cl.Device{d.id})
+	if err != nil {
+		return fmt.Errorf("context: %w", err)
+	}
+	d.context, d.tuning = context, loadTuning(d.driver, tuningFile(d.driver))
+	return nil
+}

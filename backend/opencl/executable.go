@@ -1,0 +1,375 @@
+//go:build opencl && cgo && linux && (amd64 || arm64)
+
+package opencl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/jgillich/go-opencl/cl"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+var (
+	errGroup = errors.New("work-group too large")
+	errLarge = errors.New("too large for the device")
+)
+
+// executable is a compiled plan: its kernels are enqueued one after the other in
+// one in-order queue, without waiting in between.
+type executable struct {
+	device *device
+	plan   *bcnn.Plan
+	opts   backend.Options
+
+	mu      sync.Mutex // held while running
+	closed  bool
+	bag     bag // tensors, scratch memory, staging memory, queue
+	queue   shim.Queue
+	steps   []*built
+	tensors []*cl.MemObject // of the plan; they share buffers
+	input   unsafe.Pointer  // pinned memory that bytes go through
+	output  unsafe.Pointer
+	taps    []bcnn.Tensor // what Tap gets, for MaxBatch images
+}
+
+func newExecutable(d *device, plan *bcnn.Plan, opts backend.Options) (_ *executable, err error) {
+	e := &executable{device: d, plan: plan, opts: opts, bag: bag{context: d.context}}
+	defer func() {
+		if err != nil {
+			e.free()
+		}
+	}()
+	profiling := opts.Timed != nil
+	queue, err := e.bag.queue(d, profiling)
+	if err != nil {
+		return nil, err
+	}
+	e.queue = shim.QueueOf(queue)
+	if err := e.allocate(queue); err != nil {
+		return nil, err
+	}
+	if opts.Tap != nil {
+		for _, s := range plan.Steps {
+			t := plan.Tensors[s.Out]
+			e.taps = append(e.taps, bcnn.NewTensor(t.DType, opts.MaxBatch, t.Shape))
+		}
+	}
+	return e, e.compile()
+}
+
+// bytes is the size of the buffer of tensor i.
+func (e *executable) bytes(i, n int) int {
+	t := e.plan.Tensors[i]
+	return n * int(t.Shape.Bytes(t.DType))
+}
+
+// allocate makes the buffers of all tensors. Tensors whose lifetimes do not
+// overlap share one.
+func (e *executable) allocate(queue *cl.CommandQueue) error {
+	plan := e.plan
+	last := make([]int, len(plan.Tensors)) // step that reads it last
+	for i, s := range plan.Steps {
+		last[s.Out] = i
+		for _, in := range s.In {
+			last[in] = i
+		}
+	}
+	last[0], last[plan.Output] = math.MaxInt, math.MaxInt
+	var sizes, free []int // of the buffers; those that no tensor needs now
+	slot := make([]int, len(plan.Tensors))
+	for i := range slot {
+		slot[i] = -1
+	}
+	place := func(tensor int) error {
+		t := plan.Tensors[tensor]
+		if t.Shape.Bytes(t.DType) > math.MaxInt32 || t.Shape.Bytes(t.DType) > e.device.limits.buffer/int64(e.opts.MaxBatch) {
+			return fmt.Errorf("%w: tensor %s of %v, %d images", errLarge, t.Name, t.Shape, e.opts.MaxBatch)
+		}
+		if len(free) == 0 || last[tensor] == math.MaxInt {
+			slot[tensor] = len(sizes)
+			sizes = append(sizes, 0)
+		} else {
+			slot[tensor] = free[len(free)-1]
+			free = free[:len(free)-1]
+		}
+		sizes[slot[tensor]] = max(sizes[slot[tensor]], e.bytes(tensor, e.opts.MaxBatch))
+		return nil
+	}
+	if err := place(0); err != nil {
+		return err
+	}
+	for i, s := range plan.Steps {
+		if err := place(s.Out); err != nil {
+			return err
+		}
+		for t, l := range last {
+			if l == i && slot[t] >= 0 {
+				free = append(free, slot[t])
+			}
+		}
+	}
+	buffers := make([]*cl.MemObject, len(sizes))
+	for i, size := range sizes {
+		var err error
+		if buffers[i], err = e.bag.buffer(cl.MemReadWrite, size); err != nil {
+			return err
+		}
+	}
+	e.tensors = make([]*cl.MemObject, len(plan.Tensors))
+	for t, s := range slot {
+		if s >= 0 {
+			e.tensors[t] = buffers[s]
+		}
+	}
+	var err error
+	if e.input, err = e.bag.pinned(queue, e.bytes(0, e.opts.MaxBatch)); err != nil {
+		return err
+	}
+	e.output, err = e.bag.pinned(queue, e.bytes(plan.Output, e.opts.MaxBatch))
+	return err
+}
+
+// checkSize makes sure that the kernels' 32-bit indices reach.
+func checkSize(s bcnn.Step, in, out bcnn.PlanTensor) error {
+	conv, ok := s.Op.(*bcnn.ConvStep)
+	if !ok {
+		return nil
+	}
+	const lanes = 32 // to which outputs are rounded up
+	outputs := float64(conv.Out + lanes)
+	if conv.Pool != nil {
+		outputs *= float64(conv.Pool.KH) * float64(conv.Pool.KW)
+	}
+	pixels := float64(out.Shape.Pixels())
+	weights := (float64(conv.Out) + lanes) * float64(conv.KH) * float64(conv.KW) * (float64(in.Shape.C/conv.Groups) + lanes)
+	segments := 1.0
+	if conv.Dense {
+		segments = 64
+	}
+	if max(outputs*pixels*segments, weights) > math.MaxInt32 {
+		return fmt.Errorf("%w: %d outputs, window of %d×%d", errLarge, conv.Out, conv.KH, conv.KW)
+	}
+	return nil
+}
+
+// candidate is a step in one variant, before it is built.
+type candidate struct {
+	variant string
+	specs   []spec
+	built   *built
+}
+
+// compile makes the steps, of several variants the fastest.
+func (e *executable) compile() error {
+	all := make([][]candidate, len(e.plan.Steps))
+	defer func() { // what has not become a step
+		for i, candidates := range all {
+			for _, c := range candidates {
+				if i >= len(e.steps) || e.steps[i] != c.built {
+					c.built.release(e.device)
+				}
+			}
+		}
+	}()
+	fail := func(i int, err error) error { return fmt.Errorf("step %d (%s): %w", i, e.plan.Steps[i].Name, err) }
+	var bytes [scratches]int
+	for i, s := range e.plan.Steps {
+		if err := checkSize(s, e.plan.Tensors[s.In[0]], e.plan.Tensors[s.Out]); err != nil {
+			return fail(i, err)
+		}
+		for _, variant := range e.variants() {
+			c := candidate{variant: variant, built: &built{bag: &bag{context: e.device.context}}}
+			all[i] = append(all[i], c)
+			specs, err := e.specs(s, c)
+			if err != nil {
+				return fail(i, err)
+			}
+			all[i][len(all[i])-1].specs = specs
+			if len(specs) == 0 {
+				continue
+			}
+			for _, a := range specs {
+				for _, arg := range a.args {
+					if m, ok := arg.(scratch); ok {
+						bytes[m.which] = max(bytes[m.which], m.bytes)
+					}
+				}
+			}
+			if e.opts.Variant == "a" {
+				break // where there is a variant a, it is to be taken
+			}
+		}
+	}
+	var memory [scratches]*cl.MemObject
+	for i, n := range bytes {
+		if int64(n) > e.device.limits.buffer {
+			return fmt.Errorf("%w: %d bytes of scratch memory", errLarge, n)
+		}
+		var err error
+		if memory[i], err = e.bag.buffer(cl.MemReadWrite, n); err != nil {
+			return err
+		}
+	}
+	for i, s := range e.plan.Steps {
+		heavy := work(s.Op, e.plan.Tensors[s.In[0]], e.plan.Tensors[s.Out]) >= e.device.specialiseFrom
+		chosen, err := e.device.choose(all[i], heavy, memory, e.opts.MaxBatch)
+		if err != nil {
+			return fail(i, err)
+		}
+		e.steps = append(e.steps, chosen)
+	}
+	return nil
+}
+
+// variants are the variants to consider, in this order. Local memory that is
+// global memory makes variant a the slower one in any case.
+func (e *executable) variants() []string {
+	if e.opts.Variant == "b" || e.opts.Variant == "" && !e.device.limits.localMemory {
+		return []string{"b"}
+	}
+	return []string{"a", "b"}
+}
+
+func (e *executable) specs(s bcnn.Step, c candidate) ([]spec, error) {
+	compiler := stepCompiler{
+		bag: c.built.bag, limits: e.device.limits, batch: e.opts.MaxBatch,
+		in: e.plan.Tensors[s.In[0]], out: e.plan.Tensors[s.Out],
+		x: e.tensors[s.In[0]], y: e.tensors[s.Out],
+	}
+	if len(s.In) > 1 {
+		compiler.other = e.tensors[s.In[1]]
+	}
+	return compiler.compile(s.Op, c.variant)
+}
+
+func (e *executable) Run(ctx context.Context, out, in bcnn.Tensor) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return e.fail(backend.ErrClosed)
+	}
+	if err := backend.CheckTensors(e.plan, e.opts.MaxBatch, out, in); err != nil {
+		return e.fail(err)
+	}
+	if err := e.run(ctx, out, in); err != nil {
+		// Staging memory may be in use until the queue is empty.
+		if finish := e.queue.Finish(); finish != nil {
+			err = errors.Join(err, finish)
+		}
+		return e.fail(err)
+	}
+	return nil
+}
+
+func (e *executable) run(ctx context.Context, out, in bcnn.Tensor) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	bytes := e.bytes(0, in.N)
+	copy(unsafe.Slice((*byte)(e.input), bytes), unsafe.Slice((*byte)(data(&in)), bytes))
+	if err := e.queue.Write(shim.BufferOf(e.tensors[0]), bytes, e.input, false); err != nil {
+		return err
+	}
+	for i, s := range e.steps {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.enqueue(e.queue, in.N, e.opts.Timed != nil); err != nil {
+			s.dropEvents()
+			return fmt.Errorf("step %d (%s): %w", i, e.plan.Steps[i].Name, err)
+		}
+		if e.opts.Timed != nil || e.opts.Tap != nil {
+			if err := e.watch(i, in.N); err != nil {
+				return fmt.Errorf("step %d (%s): %w", i, e.plan.Steps[i].Name, err)
+			}
+		}
+	}
+	bytes = e.bytes(e.plan.Output, in.N)
+	if err := e.queue.Read(shim.BufferOf(e.tensors[e.plan.Output]), bytes, e.output, true); err != nil {
+		return err
+	}
+	copy(unsafe.Slice((*byte)(data(&out)), bytes), unsafe.Slice((*byte)(e.output), bytes))
+	return nil
+}
+
+// watch waits for step i and tells Timed and Tap about it.
+func (e *executable) watch(i, n int) error {
+	name := e.plan.Steps[i].Name
+	err := e.queue.Finish()
+	if e.opts.Timed != nil {
+		took, timeErr := e.steps[i].nanoseconds() // frees the events, too
+		if err = errors.Join(err, timeErr); err != nil {
+			return err
+		}
+		e.opts.Timed(i, name, time.Duration(took))
+	}
+	if err != nil || e.opts.Tap == nil {
+		return err
+	}
+	t := e.taps[i]
+	t.N = n
+	elements := n * t.Shape.Elements(t.DType)
+	switch t.DType {
+	case bcnn.Uint8:
+		t.U8 = t.U8[:elements]
+	case bcnn.Bits:
+		t.Words = t.Words[:elements]
+	case bcnn.Float32:
+		t.F32 = t.F32[:elements]
+	}
+	tensor := e.plan.Steps[i].Out
+	if err := e.queue.Read(shim.BufferOf(e.tensors[tensor]), e.bytes(tensor, n), data(&t), true); err != nil {
+		return err
+	}
+	e.opts.Tap(i, name, t)
+	return nil
+}
+
+// data is where the values of a tensor start. Packed words have the same bytes
+// on the device, since both are little-endian.
+func data(t *bcnn.Tensor) unsafe.Pointer {
+	switch t.DType {
+	case bcnn.Uint8:
+		return unsafe.Pointer(unsafe.SliceData(t.U8))
+	case bcnn.Bits:
+		return unsafe.Pointer(unsafe.SliceData(t.Words))
+	}
+	return unsafe.Pointer(unsafe.SliceData(t.F32))
+}
+
+func (e *executable) fail(err error) error {
+	return &backend.Error{Device: e.device.info.ID, Op: "run", Err: err}
+}
+
+// free releases everything; kernels first, since they use the buffers.
+func (e *executable) free() {
+	for _, s := range e.steps {
+		s.release(e.device)
+	}
+	e.bag.release()
+	e.steps, e.tensors, e.taps = nil, nil, nil
+}
+
+func (e *executable) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil
+	}
+	e.closed = true
+	err := e.queue.Finish()
+	e.free()
+	if err != nil {
+		return &backend.Error{Device: e.device.info.ID, Op: "close", Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+//go:build opencl && cgo && linux && (amd64 || arm64)
+
+package shim
+
+// #include "shim.h"
+//
+// static cl_int launch(cl_command_queue queue, cl_kernel kernel, const size_t *sizes)
+// {
+// 	return clEnqueueNDRangeKernel(queue, kernel, 2, 0, sizes, sizes + 2, 0, 0, 0);
+// }
+//
+// struct timed { cl_int code; cl_event event; };
+//
+// static struct timed launch_timed(cl_command_queue queue, cl_kernel kernel, const size_t *sizes)
+// {
+// 	struct timed t = {0, 0};
+// 	t.code = clEnqueueNDRangeKernel(queue, kernel, 2, 0, sizes, sizes + 2, 0, 0, &t.event);
+// 	return t;
+// }
+//
+// static cl_int write_buffer(cl_command_queue queue, cl_mem buffer, size_t bytes, const void *from, cl_bool wait)
+// {
+// 	return clEnqueueWriteBuffer(queue, buffer, wait, 0, bytes, from, 0, 0, 0);
+// }
+//
+// static cl_int read_buffer(cl_command_queue queue, cl_mem buffer, size_t bytes, void *to, cl_bool wait)
+// {
+// 	return clEnqueueReadBuffer(queue, buffer, wait, 0, bytes, to, 0, 0, 0);
+// }
+//
+// static cl_ulong single_fp_config(cl_device_id device)
+// {
+// 	cl_ulong config = 0;
+// 	clGetDeviceInfo(device, CL_DEVICE_SINGLE_FP_CONFIG, sizeof config, &config, 0);
+// 	return config;
+// }
+//
+// static cl_int event_time(cl_event event, cl_ulong *times)
+// {
+// 	cl_int code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof *times, &times[0], 0);
+// 	return code ? code : clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof *times, &times[1], 0);
+// }
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/jgillich/go-opencl/cl"
+)
+
+// The objects of go-opencl hide their handles, which are the first field of
+// each (a test makes sure of it).
+func handle[T cl.CommandQueue | cl.Kernel | cl.MemObject | cl.Device](object *T) unsafe.Pointer {
+	return *(*unsafe.Pointer)(unsafe.Pointer(object))
+}
+
+// Queue, Kernel and Buffer are the handles of objects of go-opencl, which must
+// be kept alive and unreleased as long as their handles are used.
+type (
+	Queue  struct{ h C.cl_command_queue }
+	Kernel struct{ h C.cl_kernel }
+	Buffer struct{ h C.cl_mem }
+	Event  struct{ h C.cl_event }
+)
+
+func QueueOf(q *cl.CommandQueue) Queue { return Queue{C.cl_command_queue(handle(q))} }
+func KernelOf(k *cl.Kernel) Kernel     { return Kernel{C.cl_kernel(handle(k))} }
+func BufferOf(b *cl.MemObject) Buffer  { return Buffer{C.cl_mem(handle(b))} }
+
+// Sizes of a launch: global and local sizes of two dimensions.
+type Sizes [4]C.size_t
+
+// MakeSizes returns the sizes of a launch of whole work-groups of local
+// work-items, for n images.
+func MakeSizes(items, local, n int) Sizes {
+	groups := (items + local - 1) / local
+	return Sizes{C.size_t(groups * local), C.size_t(n), C.size_t(local), 1}
+}
+
+// SetImages changes the number of images.
+func (s *Sizes) SetImages(n int) { s[1] = C.size_t(n) }
+
+// Local returns the size of a work-group.
+func (s *Sizes) Local() int { return int(s[2]) }
+
+// Launch enqueues a kernel. event may be nil; else it gets an event, to be
+// released.
+func (q Queue) Launch(k Kernel, sizes *Sizes, event *Event) error {
+	const call = "clEnqueueNDRangeKernel"
+	if event == nil {
+		return check(call, C.launch(q.h, k.h, &sizes[0]))
+	}
+	timed := C.launch_timed(q.h, k.h, &sizes[0])
+	event.h = timed.event
+	return check(call, timed.code)
+}
+
+// Write enqueues a copy of bytes to the start of a buffer. Unless wait is set,
+// from must not be memory of Go.
+func (q Queue) Write(b Buffer, bytes int, from unsafe.Pointer, wait bool) error {
+	return check("clEnqueueWriteBuffer", C.write_buffer(q.h, b.h, C.size_t(bytes), from, boolean(wait)))
+}
+
+// Read enqueues a copy of bytes from the start of a buffer. Unless wait is set,
+// to must not be memory of Go.
+func (q Queue) Read(b Buffer, bytes int, to unsafe.Pointer, wait bool) error {
+	return check("clEnqueueReadBuffer", C.read_buffer(q.h, b.h, C.size_t(bytes), to, boolean(wait)))
+}
+
+// Finish waits for all that is enqueued.
+func (q Queue) Finish() error { return check("clFinish", C.clFinish(q.h)) }
+
+// Nanoseconds is the time that the finished command of an event took.
+func (e *Event) Nanoseconds() (int64, error) {
+	var times [2]C.cl_ulong
+	if err := check("clGetEventProfilingInfo", C.event_time(e.h, &times[0])); err != nil {
+		return 0, err
+	}
+	return int64(times[1]) - int64(times[0]), nil
+}
+
+// Release frees an event; it does nothing if there is none.
+func (e *Event) Release() {
+	if e.h != nil {
+		C.clReleaseEvent(e.h)
+		e.h = nil
+	}
+}
+
+// SetArg sets an argument of a kernel to the buffer.
+func (k Kernel) SetArg(index int, b Buffer) error {
+	return check("clSetKernelArg", C.clSetKernelArg(k.h, C.cl_uint(index), C.size_t(unsafe.Sizeof(b.h)), unsafe.Pointer(&b.h)))
+}
+
+// Bits of CL_DEVICE_SINGLE_FP_CONFIG.
+const (
+	FPDenormals = C.CL_FP_DENORM
+	FPInfNaN    = C.CL_FP_INF_NAN
+	FPNearest   = C.CL_FP_ROUND_TO_NEAREST
+	FPFMA       = C.CL_FP_FMA
+)
+
+// SingleFPConfig says what float32 arithmetic the device is capable of; 0 if it
+// does not say.
+func SingleFPConfig(d *cl.Device) uint64 {
+	return uint64(C.single_fp_config(C.cl_device_id(handle(d))))
+}
+
+func boolean(b bool) C.cl_bool {
+	if b {
+		return C.CL_TRUE
+	}
+	return C.CL_FALSE
+}
+
+// Error is an error code of OpenCL.
+type Error struct {
+	Call string
+	Code int
+}
+
+func (e *Error) Error() string {
+	if name := codes[e.Code]; name != "" {
+		return e.Call + ": " + name
+	}
+	return fmt.Sprintf("%s: error %d", e.Call, e.Code)
+}
+
+func check(call string, code C.cl_int) error {
+	if code == C.CL_SUCCESS {
+		return nil
+	}
+	return &Error{Call: call, Code: int(code)}
+}

@@ -1,0 +1,1 @@
+// go-opencl includes the extensions of OpenCL but uses none.

@@ -1,0 +1,40 @@
+// Every OpenCL function is defined here as a trampoline: a jump through a slot
+// that load fills from libOpenCL.so.1. So a program starts where there is no
+// OpenCL. A slot that is not filled leads to unavailable.
+#define _GNU_SOURCE
+#include "shim.h"
+#include <dlfcn.h>
+
+__attribute__((visibility("hidden"))) long bitcnn_cl_unavailable(void) { return -1001; }
+
+#if defined(__x86_64__)
+#define JUMP(name) "\tjmp *bitcnn_slot_" #name "(%rip)\n"
+#elif defined(__aarch64__)
+#define JUMP(name) \
+	"\tadrp x16, bitcnn_slot_" #name "\n" \
+	"\tldr x16, [x16, #:lo12:bitcnn_slot_" #name "]\n" \
+	"\tbr x16\n"
+#else
+#error "no trampoline for this processor"
+#endif
+
+#define SYMBOL(name) \
+	__attribute__((visibility("hidden"))) void *bitcnn_slot_##name = (void *)bitcnn_cl_unavailable; \
+	__asm__(".pushsection .text\n.globl " #name "\n.type " #name ",@function\n" #name ":\n" \
+		JUMP(name) ".size " #name ",.-" #name "\n.popsection\n");
+#include "symbols.h"
+#undef SYMBOL
+
+const char *bitcnn_cl_load(void)
+{
+	void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+	if (!library)
+		return dlerror();
+#define SYMBOL(name) if (!dlsym(library, #name)) return "libOpenCL.so.1 has no " #name;
+#include "symbols.h"
+#undef SYMBOL
+#define SYMBOL(name) bitcnn_slot_##name = dlsym(library, #name);
+#include "symbols.h"
+#undef SYMBOL
+	return 0;
+}

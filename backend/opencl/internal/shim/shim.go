@@ -1,0 +1,25 @@
+//go:build opencl && cgo && linux && (amd64 || arm64)
+
+// Package shim lets a program use go-opencl without linking against libOpenCL,
+// which is opened when it is first needed, and adds the calls that go-opencl
+// lacks or that allocate there.
+package shim
+
+// #cgo CFLAGS: -I${SRCDIR}/include
+// #cgo LDFLAGS: -ldl
+// #include "shim.h"
+import "C"
+
+import (
+	"errors"
+	"sync"
+)
+
+// Load opens libOpenCL.so.1. No other function of this package or of go-opencl
+// may be called unless it has returned nil.
+var Load = sync.OnceValue(func() error {
+	if why := C.bitcnn_cl_load(); why != nil {
+		return errors.New(C.GoString(why))
+	}
+	return nil
+})

@@ -1,0 +1,4 @@
+#include <CL/cl.h>
+
+// Returns what went wrong, or 0.
+const char *bitcnn_cl_load(void);

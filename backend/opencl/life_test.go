@@ -1,0 +1,329 @@
+//go:build opencl && cgo && linux && (amd64 || arm64)
+
+package opencl
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jgillich/go-opencl/cl"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// small is a network with two convolutions, dense layers and fused pooling.
+func small() *bcnn.Network { return vehicleNet(3, 16) }
+
+func compileSmall(t testing.TB, d *device, opts backend.Options) (*executable, bcnn.Tensor, bcnn.Tensor) {
+	t.Helper()
+	plan, err := bcnn.Lower(small())
+	require.NoError(t, err)
+	exe, err := d.Compile(plan, opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { exe.Close() })
+	n := max(opts.MaxBatch, 1)
+	return exe.(*executable), bcnn.NewTensor(bcnn.Float32, n, plan.OutputShape()), randomImages(1, n, plan.Input)
+}
+
+// TestVariantsTakeTheirKernels makes sure that the parity of variant a is that of
+// the paper's kernels.
+func TestVariantsTakeTheirKernels(t *testing.T) {
+	names := func(variant string) string {
+		exe, _, _ := compileSmall(t, testDevice(t), backend.Options{Variant: variant})
+		var all []string
+		for _, s := range exe.steps {
+			for _, l := range s.launches {
+				all = append(all, l.name)
+			}
+		}
+		return strings.Join(all, " ")
+	}
+	require.Equal(t, "conv_values pack_patches xor_gemm finish dense_reduce finish dense_reduce finish dense_reduce finish", names("a"))
+	require.Equal(t, "conv_values conv_bits dense_segments finish dense_segments finish dense_segments finish", names("b"))
+	_, err := testDevice(t).Compile(&bcnn.Plan{}, backend.Options{Variant: "c"})
+	require.ErrorIs(t, err, backend.ErrUnsupported)
+}
+
+func TestRunDoesNotAllocate(t *testing.T) {
+	for _, variant := range []string{"a", "b"} {
+		exe, out, in := compileSmall(t, testDevice(t), backend.Options{Variant: variant, MaxBatch: 2})
+		ctx := context.Background()
+		require.Zero(t, testing.AllocsPerRun(20, func() {
+			if err := exe.Run(ctx, out, in); err != nil {
+				t.Error(err)
+			}
+		}))
+	}
+}
+
+// TestNothingLeaks counts the objects of OpenCL that are alive.
+func TestNothingLeaks(t *testing.T) {
+	d := testDevice(t)
+	plan, err := bcnn.Lower(small())
+	require.NoError(t, err)
+	in, out := randomImages(1, 1, plan.Input), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
+	cycle := func(variant string) {
+		exe, err := d.Compile(plan, backend.Options{Variant: variant})
+		require.NoError(t, err)
+		require.Greater(t, live.Load(), int64(10))
+		require.NoError(t, exe.Run(context.Background(), out, in))
+		require.NoError(t, exe.Close())
+	}
+	before := live.Load()
+	for i := range 1000 {
+		cycle([]string{"a", "b"}[i%2])
+		require.Equal(t, before, live.Load(), "after %d cycles", i+1)
+	}
+	for _, p := range d.programs {
+		require.Zero(t, p.users)
+	}
+}
+
+func TestFailedCompileLeaksNothing(t *testing.T) {
+	plan, err := bcnn.Lower(small())
+	require.NoError(t, err)
+	for name, test := range map[string]struct {
+		variant string
+		buffer  int64
+	}{
+		"tensor too large":  {"a", 100},
+		"scratch too large": {"b", 1000}, // partial sums of a dense layer
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := testDevice(t)
+			before := live.Load()
+			d.limits.buffer = test.buffer
+			_, err = d.Compile(plan, backend.Options{Variant: test.variant})
+			require.ErrorIs(t, err, errLarge)
+			var wrapped *backend.Error
+			require.ErrorAs(t, err, &wrapped)
+			require.Equal(t, before, live.Load())
+		})
+	}
+}
+
+// TestGroupBeyondTheKernel: the kernel may allow less than the device does.
+func TestGroupBeyondTheKernel(t *testing.T) {
+	d := testDevice(t)
+	own := &built{bag: &bag{context: d.context}}
+	defer own.release(d)
+	var memory [scratches]*cl.MemObject
+	s := spec{file: "elementwise.cl", kernel: "flatten_float", g: geometry{}, items: 1, local: 1 << 20}
+	buffer, err := own.bag.buffer(cl.MemReadWrite, 4)
+	require.NoError(t, err)
+	s.args = []any{buffer, buffer}
+	require.ErrorIs(t, d.buildStep(own, []spec{s}, false, memory), errGroup)
+	s.local, s.args = 0, s.args[:1]
+	require.ErrorContains(t, d.buildStep(own, []spec{s}, false, memory), "2 arguments for 3 parameters")
+}
+
+func TestWorkGroupTooLargeIsNamed(t *testing.T) {
+	exe, out, in := compileSmall(t, testDevice(t), backend.Options{Variant: "b"})
+	exe.steps[1].launches[0].setLocal(1 << 20)
+	err := exe.Run(context.Background(), out, in)
+	var code *shim.Error
+	require.ErrorAs(t, err, &code)
+	require.ErrorContains(t, err, "CL_INVALID_WORK_GROUP_SIZE")
+	require.ErrorContains(t, err, "step 1 (")
+	exe.steps[1].launches[0].setLocal(16)
+	require.NoError(t, exe.Run(context.Background(), out, in)) // it stays usable
+}
+
+func TestOutOfMemory(t *testing.T) {
+	d := testDevice(t)
+	before := live.Load()
+	d.limits.buffer = 1 << 62
+	plan, err := bcnn.Lower(vehicleNet(3, 1000))
+	require.NoError(t, err)
+	_, err = d.Compile(plan, backend.Options{MaxBatch: maxBatch}) // terabytes
+	require.ErrorContains(t, err, "buffer of")
+	require.Equal(t, before, live.Load())
+}
+
+func TestBuildFailureShowsTheLog(t *testing.T) {
+	d := testDevice(t)
+	_, err := d.build("__kernel void broken(__global int *x) { x[0] = undeclared_name; }", "-DSOMETHING=1")
+	require.ErrorContains(t, err, "undeclared_name")
+	require.ErrorContains(t, err, "-DSOMETHING=1")
+	require.NotContains(t, err.Error(), "\x00")
+}
+
+func TestClose(t *testing.T) {
+	exe, out, in := compileSmall(t, testDevice(t), backend.Options{})
+	require.NoError(t, exe.Close())
+	require.NoError(t, exe.Close())
+	require.ErrorIs(t, exe.Run(context.Background(), out, in), backend.ErrClosed)
+}
+
+func TestCloseDuringRuns(t *testing.T) {
+	d := testDevice(t)
+	for range 10 {
+		exe, out, in := compileSmall(t, d, backend.Options{})
+		var group sync.WaitGroup
+		group.Add(2)
+		go func() {
+			defer group.Done()
+			time.Sleep(5 * time.Millisecond)
+			if err := exe.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		go func() {
+			defer group.Done()
+			for {
+				if err := exe.Run(context.Background(), out, in); err != nil {
+					if !errors.Is(err, backend.ErrClosed) {
+						t.Error(err)
+					}
+					return
+				}
+			}
+		}()
+		group.Wait()
+	}
+}
+
+func TestExecutablesRunAtTheSameTime(t *testing.T) {
+	d := testDevice(t)
+	var group sync.WaitGroup
+	for seed := range uint64(4) {
+		exe := requireReference(t, d, vehicleNet(seed, 16), backend.Options{}, 2)
+		in, want := randomImages(7, 2, exe.plan.Input), bcnn.NewTensor(bcnn.Float32, 2, exe.plan.OutputShape())
+		require.NoError(t, exe.Run(context.Background(), want, in))
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			out := bcnn.NewTensor(bcnn.Float32, 2, exe.plan.OutputShape())
+			for range 20 {
+				clear(out.F32)
+				if err := exe.Run(context.Background(), out, in); err != nil {
+					t.Error(err)
+				}
+				for i := range out.F32 {
+					if out.F32[i] != want.F32[i] {
+						t.Errorf("output %d is %v, want %v", i, out.F32[i], want.F32[i])
+					}
+				}
+			}
+		}()
+	}
+	group.Wait()
+}
+
+func TestCancelledContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	steps := 0
+	exe, out, in := compileSmall(t, testDevice(t), backend.Options{Tap: func(int, string, bcnn.Tensor) {
+		if steps++; steps == 2 {
+			cancel()
+		}
+	}})
+	require.ErrorIs(t, exe.Run(ctx, out, in), context.Canceled)
+	require.Equal(t, 2, steps)
+	require.NoError(t, exe.Run(context.Background(), out, in))
+}
+
+// tuned compiles a network whose convolution is measured.
+func tuned(t *testing.T, d *device) *executable {
+	d.specialiseFrom = 1
+	return requireReference(t, d, oneConv(6, 3, 32, 32), backend.Options{}, 1)
+}
+
+func TestTuningIsKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "deep", "tuning.json")
+	first := testDevice(t)
+	first.tuning = loadTuning(first.driver, path)
+	groups := func(e *executable) (sizes []int) {
+		for _, s := range e.steps {
+			for _, l := range s.launches {
+				sizes = append(sizes, l.sizes.Local())
+			}
+		}
+		return sizes
+	}
+	want := groups(tuned(t, first))
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+
+	again := testDevice(t)
+	again.tuning = loadTuning(again.driver, path)
+	require.Equal(t, first.tuning.Steps, again.tuning.Steps)
+	require.NotEmpty(t, again.tuning.Steps)
+	require.Equal(t, want, groups(tuned(t, again)))
+	unchanged, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(data), string(unchanged)) // nothing was measured again
+
+	for name, bad := range map[string]string{
+		"empty":            "",
+		"cut":              string(data[:len(data)/2]),
+		"not JSON":         "\x00\x01",
+		"another type":     `{"Steps": 7}`,
+		"another driver":   strings.Replace(string(data), `"Driver": "`, `"Driver": "other `, 1),
+		"other kernels":    strings.Replace(string(data), `"Kernels": "`, `"Kernels": "0`, 1),
+		"huge work-groups": strings.ReplaceAll(string(data), "\"Groups\": [", "\"Groups\": [ 1000000, "),
+		"unknown variant":  strings.ReplaceAll(string(data), `"Variant": "b"`, `"Variant": "z"`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, os.WriteFile(path, []byte(bad), 0o644))
+			d := testDevice(t)
+			d.tuning = loadTuning(d.driver, path)
+			tuned(t, d)
+			healed := loadTuning(d.driver, path)
+			require.Len(t, healed.Steps, len(first.tuning.Steps))
+			for _, c := range healed.Steps {
+				require.Contains(t, []string{"a", "b"}, c.Variant)
+				for _, g := range c.Groups {
+					require.LessOrEqual(t, g, d.limits.group)
+				}
+			}
+		})
+	}
+}
+
+func TestTuningWithoutAPlaceForTheFile(t *testing.T) {
+	d := testDevice(t)
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o644))
+	d.tuning = loadTuning(d.driver, filepath.Join(file, "tuning.json"))
+	tuned(t, d)
+}
+
+// TestChoiceOfTwo measures both variants, as devices with local memory do.
+func TestChoiceOfTwo(t *testing.T) {
+	d := testDevice(t)
+	d.limits.localMemory, d.specialiseFrom = true, 1
+	exe := requireReference(t, d, oneConv(12, 3, 32, 32), backend.Options{}, 2)
+	require.NotEmpty(t, d.tuning.Steps)
+	for _, c := range d.tuning.Steps {
+		require.Contains(t, []string{"a", "b"}, c.Variant)
+	}
+	require.NoError(t, exe.Close())
+}
+
+func TestUnfitFloats(t *testing.T) {
+	all := uint64(shim.FPFMA | shim.FPDenormals | shim.FPInfNaN | shim.FPNearest)
+	require.Empty(t, unfitFloats(all))
+	require.Equal(t, "its float32 arithmetic lacks fma", unfitFloats(all&^shim.FPFMA))
+	require.Equal(t, "its float32 arithmetic lacks fma, denormals, infinities, rounding to nearest", unfitFloats(0))
+}
+
+func TestInfo(t *testing.T) {
+	info := testDevice(t).Info()
+	require.Equal(t, "opencl:0", info.ID)
+	require.NotEmpty(t, info.Name)
+	require.Positive(t, info.Memory)
+	require.Contains(t, info.Detail, "driver")
+	if strings.Contains(info.Detail, "Portable Computing Language") {
+		require.Equal(t, backend.CPU, info.Kind)
+	}
+}

@@ -1,0 +1,243 @@
+//go:build opencl && cgo && linux && (amd64 || arm64)
+
+package opencl
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/jgillich/go-opencl/cl"
+
+	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
+	"github.com/bitcnn/bitcnn/kernels"
+)
+
+// live counts the objects that have not been released, for the test of leaks.
+var live atomic.Int64
+
+type releaser interface{ Release() }
+
+// bag holds objects of go-opencl from their creation until they are released,
+// so that no finalizer takes them from under a kernel.
+type bag struct {
+	context *cl.Context
+	objects []releaser
+}
+
+func (b *bag) add(r releaser) {
+	b.objects = append(b.objects, r)
+	live.Add(1)
+}
+
+// release frees everything, the newest first.
+func (b *bag) release() {
+	for i := len(b.objects) - 1; i >= 0; i-- {
+		b.objects[i].Release()
+		live.Add(-1)
+	}
+	b.objects = nil
+}
+
+// buffer makes an uninitialised buffer; of at least one byte, since kernels get
+// buffers for what they do not read, too.
+func (b *bag) buffer(flags cl.MemFlag, bytes int) (*cl.MemObject, error) {
+	m, err := b.context.CreateEmptyBuffer(flags, max(bytes, 4))
+	if err != nil {
+		return nil, fmt.Errorf("buffer of %d bytes: %w", bytes, err)
+	}
+	b.add(m)
+	return m, nil
+}
+
+// upload makes a buffer with the given contents.
+func upload[T int32 | uint32 | float32](b *bag, data []T) (*cl.MemObject, error) {
+	if len(data) == 0 {
+		return b.buffer(cl.MemReadOnly, 0)
+	}
+	bytes := len(data) * int(unsafe.Sizeof(data[0]))
+	m, err := b.context.CreateBufferUnsafe(cl.MemReadOnly|cl.MemCopyHostPtr, bytes, unsafe.Pointer(&data[0]))
+	if err != nil {
+		return nil, fmt.Errorf("buffer of %d bytes: %w", bytes, err)
+	}
+	b.add(m)
+	return m, nil
+}
+
+// kernel makes a kernel of its own, since arguments belong to it.
+func (b *bag) kernel(p *program, name string) (*cl.Kernel, error) {
+	k, err := p.CreateKernel(name)
+	if err != nil {
+		return nil, fmt.Errorf("kernel %s: %w", name, err)
+	}
+	b.add(k)
+	return k, nil
+}
+
+func (b *bag) queue(d *device, profiling bool) (*cl.CommandQueue, error) {
+	var properties cl.CommandQueueProperty
+	if profiling {
+		properties = cl.CommandQueueProfilingEnable
+	}
+	q, err := b.context.CreateCommandQueue(d.id, properties)
+	if err != nil {
+		return nil, fmt.Errorf("queue: %w", err)
+	}
+	b.add(q)
+	return q, nil
+}
+
+// pinned makes memory that the device can copy from and to by itself, mapped for
+// as long as the bag lives.
+func (b *bag) pinned(q *cl.CommandQueue, bytes int) (unsafe.Pointer, error) {
+	m, err := b.buffer(cl.MemReadWrite|cl.MemAllocHostPtr, bytes)
+	if err != nil {
+		return nil, err
+	}
+	mapped, event, err := q.EnqueueMapBuffer(m, true, cl.MapFlagRead|cl.MapFlagWrite, 0, max(bytes, 4), nil)
+	if event != nil {
+		event.Release()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("map %d bytes: %w", bytes, err)
+	}
+	b.add(&mapping{q, m, mapped})
+	return mapped.Ptr(), nil
+}
+
+// mapping unmaps mapped memory when it is released.
+type mapping struct {
+	queue  *cl.CommandQueue
+	buffer *cl.MemObject
+	mapped *cl.MappedMemObject
+}
+
+func (m *mapping) Release() {
+	// An error leaves the memory mapped until its buffer goes, which is next.
+	if event, err := m.queue.EnqueueUnmapMemObject(m.buffer, m.mapped, nil); err == nil {
+		event.Release()
+	}
+	_ = m.queue.Finish()
+}
+
+// program is a built program, kept for further use by the device.
+type program struct {
+	*cl.Program
+	users int
+}
+
+// maxPrograms bounds how many programs that nobody uses are kept.
+const maxPrograms = 128
+
+// program returns the program of a source file with the given options, building
+// it if need be. It is to be given back.
+func (d *device) program(file, options string) (*program, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := file + " " + options
+	if p := d.programs[key]; p != nil {
+		p.users++
+		return p, nil
+	}
+	source, err := sourceOf(file)
+	if err != nil {
+		return nil, err
+	}
+	p, err := d.build(source, options)
+	if err != nil {
+		return nil, fmt.Errorf("build %s: %w", file, err)
+	}
+	for k, old := range d.programs {
+		if len(d.programs) < maxPrograms {
+			break
+		}
+		if old.users == 0 {
+			old.Release()
+			delete(d.programs, k)
+		}
+	}
+	d.programs[key] = p
+	p.users++
+	return p, nil
+}
+
+// build compiles a program. The error holds the compiler's log.
+func (d *device) build(source, options string) (*program, error) {
+	p, err := d.context.CreateProgramWithSource([]string{source})
+	if err != nil {
+		return nil, err
+	}
+	if err := p.BuildProgram([]*cl.Device{d.id}, "-cl-std=CL1.2 "+options); err != nil {
+		p.Release()
+		var log cl.BuildError
+		if errors.As(err, &log) {
+			err = fmt.Errorf("the driver's compiler says:\n%s", strings.TrimRight(string(log), "\x00\n"))
+		}
+		return nil, fmt.Errorf("%w (options %s)", err, options)
+	}
+	return &program{Program: p}, nil
+}
+
+func (d *device) giveBack(p *program) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p.users--
+}
+
+func sourceOf(file string) (string, error) {
+	common, err := kernels.CL.ReadFile("cl/common.cl")
+	if err != nil {
+		return "", err
+	}
+	source, err := kernels.CL.ReadFile("cl/" + file)
+	if err != nil {
+		return "", err
+	}
+	return string(common) + "\n" + string(source), nil
+}
+
+// kernelHash is the SHA-256 of all sources.
+func kernelHash() string {
+	entries, err := kernels.CL.ReadDir("cl")
+	if err != nil {
+		return ""
+	}
+	sort.Slice(entries, func(i, j int) bool { return entries[i].Name() < entries[j].Name() })
+	h := sha256.New()
+	for _, e := range entries {
+		source, err := kernels.CL.ReadFile("cl/" + e.Name())
+		if err != nil {
+			return ""
+		}
+		fmt.Fprintf(h, "%s %d\n%s", e.Name(), len(source), source)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// setArgs sets the arguments of a kernel: buffers, and local memory as
+// cl.LocalBuffer.
+func setArgs(k *cl.Kernel, args []any) error {
+	count, err := k.NumArgs()
+	if err != nil {
+		return err
+	}
+	if count != len(args) {
+		return fmt.Errorf("%d arguments for %d parameters", len(args), count)
+	}
+	for i, a := range args {
+		if m, ok := a.(*cl.MemObject); ok {
+			err = shim.KernelOf(k).SetArg(i, shim.BufferOf(m))
+		} else {
+			err = k.SetArg(i, a)
+		}
+		if err != nil {
+			return fmt.Errorf("argument %d: %w", i, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+//go:build opencl && cgo && linux && (amd64 || arm64)
+
+package opencl
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/backendtest"
+)
+
+func TestMain(m *testing.M) {
+	// What earlier runs measured must not decide what is tested.
+	dir, err := os.MkdirTemp("", "bitcnn-opencl")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("XDG_CACHE_HOME", dir)
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// testDevice returns the first device, in a copy of its own.
+func testDevice(t testing.TB) *device {
+	t.Helper()
+	devices, err := enumerate()
+	if err != nil {
+		backendtest.Absent(t, "opencl", err)
+	}
+	d := devices[0]
+	if err := d.open(); err != nil {
+		t.Fatal(err)
+	}
+	return &device{id: d.id, info: d.info, driver: d.driver, limits: d.limits, specialiseFrom: d.specialiseFrom,
+		context: d.context, programs: make(map[string]*program), tuning: loadTuning(d.driver, "")}
+}
+
+// TestParity runs the whole table with both variants. Its steps are small, so
+// they take the general programs; TestParitySpecialised takes the others.
+func TestParity(t *testing.T) {
+	for _, variant := range []string{"a", "b"} {
+		t.Run(variant, func(t *testing.T) { backendtest.Run(t, testDevice(t), backend.Options{Variant: variant}) })
+	}
+}
+
+// TestParitySpecialised takes some of the table with programs that are
+// specialised for each step, since building them takes long.
+func TestParitySpecialised(t *testing.T) {
+	for _, variant := range []string{"a", "b"} {
+		t.Run(variant, func(t *testing.T) {
+			d := testDevice(t)
+			d.specialiseFrom = 0
+			d.info.Kind = backend.Emulated // which is not measured
+			var some []backendtest.Case
+			for i, c := range backendtest.Cases() {
+				if i%61 == 0 {
+					some = append(some, c)
+				}
+			}
+			failures, err := backendtest.Check(t.Context(), d, backend.Options{Variant: variant}, some, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range failures {
+				t.Error(f)
+			}
+		})
+	}
+}
+
+// TestVehicleNet runs the network of the paper at its size, with the programs
+// that users get.
+func TestVehicleNet(t *testing.T) {
+	for _, variant := range []string{"a", "b", ""} {
+		requireReference(t, testDevice(t), vehicleNet(1, 96), backend.Options{Variant: variant}, 3)
+	}
+}
+
+func FuzzRandomNetworks(f *testing.F) {
+	backendtest.Fuzz(f, testDevice(f), backend.Options{Variant: "a"})
+}
+
+// tinyCases are the first of the table that take each kernel; few and small, for
+// an emulator.
+func tinyCases(t *testing.T) []backendtest.Case {
+	var cases []backendtest.Case
+	for _, prefix := range []string{
+		"binarize/threshold/2x2x3", "binarize/grey/2x2x3", "binarize/lbp/2x2x3", "binarize/minmax/2x2x3",
+		"maxpool/", "flatten/bits/3x5x33", "flatten/float/3x5x3", "affine/bytes/3x4x3", "affine/bits/3x4x33", "affine/float/3x4x3",
+		"graph/sum with itself", "changed/flip=true/conv/bits",
+	} {
+		for _, c := range backendtest.Cases() {
+			if strings.HasPrefix(c.Name, prefix) {
+				cases = append(cases, c)
+				break
+			}
+		}
+	}
+	for _, what := range []string{`^conv/bits/.*/g\d`, "^conv/bytes/.*maxpool", "^conv/float/", "^dense/bits/.*/norm", "^maxpool/.*/float"} {
+		for _, c := range backendtest.Cases() {
+			if regexp.MustCompile(what).MatchString(c.Name) {
+				cases = append(cases, c)
+				break
+			}
+		}
+	}
+	if len(cases) != 17 {
+		t.Fatalf("%d cases, want 17", len(cases))
+	}
+	return cases
+}
+
+// TestTiny is what scripts/opencl-check runs under Oclgrind.
+func TestTiny(t *testing.T) {
+	d := testDevice(t)
+	for _, variant := range []string{"a", "b"} {
+		failures, err := backendtest.Check(t.Context(), d, backend.Options{Variant: variant}, tinyCases(t), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range failures {
+			t.Error(f)
+		}
+		requireReference(t, d, vehicleNet(3, 8), backend.Options{Variant: variant}, 1)
+	}
+}

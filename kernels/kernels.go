@@ -1,0 +1,9 @@
+// Package kernels embeds the sources of the GPU kernels.
+package kernels
+
+import "embed"
+
+// CL holds the OpenCL C sources. common.cl goes before each of the others.
+//
+//go:embed cl/*.cl
+var CL embed.FS

@@ -1,0 +1,77 @@
+package kernels
+
+import (
+	"io/fs"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// entries are the kernels with the names of their parameters in order: what the
+// host sets by number.
+var entries = map[string]string{
+	"conv_bits":      "in out weights masks thresholds scale shift flip rows cols correction g",
+	"conv_values":    "in out weights bias thresholds scale shift flip g",
+	"dense_segments": "in weights sums g",
+	"dense_reduce":   "in weights sums g",
+	"finish":         "sums out thresholds scale shift flip rows cols correction g",
+	"pack_patches":   "in patches tile g",
+	"xor_gemm":       "patches weights sums g",
+	"image_ranges":   "in ranges g",
+	"binarize":       "in out thresholds ranges flip g",
+	"max_pool_bits":  "in out flip g",
+	"max_pool_float": "in out g",
+	"affine":         "in out scale shift g",
+	"sign_bits":      "in out thresholds flip g",
+	"add":            "a b out g",
+	"flatten_bits":   "in out g",
+	"flatten_float":  "in out g",
+}
+
+var (
+	comment   = regexp.MustCompile(`//[^\n]*`)
+	attribute = regexp.MustCompile(`__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)`)
+	signature = regexp.MustCompile(`__kernel\s+void\s+(\w+)\s*\(([^)]*)\)`)
+	lastWord  = regexp.MustCompile(`(\w+)\s*$`)
+)
+
+func clSources(t *testing.T) map[string]string {
+	sources := make(map[string]string)
+	require.NoError(t, fs.WalkDir(CL, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := CL.ReadFile(path)
+		sources[path] = attribute.ReplaceAllString(comment.ReplaceAllString(string(text), ""), "")
+		return err
+	}))
+	return sources
+}
+
+func TestEntriesOfCL(t *testing.T) {
+	found := make(map[string]string)
+	for path, source := range clSources(t) {
+		require.Equal(t, strings.Count(source, "__kernel"), len(signature.FindAllString(source, -1)), path)
+		for _, m := range signature.FindAllStringSubmatch(source, -1) {
+			var names []string
+			for _, parameter := range strings.Split(m[2], ",") {
+				names = append(names, lastWord.FindStringSubmatch(parameter)[1])
+			}
+			require.NotContains(t, found, m[1], path)
+			found[m[1]] = strings.Join(names, " ")
+		}
+	}
+	require.Equal(t, entries, found)
+}
+
+// TestFloatContract forbids what would round otherwise than the numeric contract.
+func TestFloatContract(t *testing.T) {
+	sources := clSources(t)
+	require.Contains(t, sources["cl/common.cl"], "#pragma OPENCL FP_CONTRACT OFF")
+	forbidden := regexp.MustCompile(`\b(mad|native_\w+|half_\w+|FP_CONTRACT ON)\b`)
+	for path, source := range sources {
+		require.Empty(t, forbidden.FindString(source), path)
+	}
+}
