@@ -1,3 +1,5 @@
+//go:build opencl && cgo && linux && (amd64 || arm64)
+
 // Every OpenCL function is defined here as a trampoline: a jump through a slot
 // that load fills from libOpenCL.so.1. So a program starts where there is no
 // OpenCL. A slot that is not filled leads to unavailable.
