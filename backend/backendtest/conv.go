@@ -293,6 +293,7 @@ func moreConvSpecs() []convSpec {
 	for _, out := range []int{1, 2, 3, 6, 10, 16, 32, 63, 64, 65, 100, 130} {
 		add(convSpec{in: "bits", dense: true, h: 1, w: 1, c: 100, out: out, batch: 5},
 			convSpec{in: "bits", dense: true, h: 1, w: 1, c: 100, out: out, end: "norm"},
+			convSpec{in: "bits", dense: true, h: 1, w: 1, c: 100, out: out, end: "relu"},
 			convSpec{in: "float", dense: true, h: 1, w: 1, c: 19, out: out, end: "relu"})
 	}
 	for _, s := range [][3]int{{3, 4, 3}, {2, 5, 32}, {3, 3, 33}, {4, 3, 64}, {2, 3, 100}, {6, 6, 32}} {
@@ -300,6 +301,7 @@ func moreConvSpecs() []convSpec {
 			add(convSpec{in: "bits", dense: true, flatten: flatten, h: s[0], w: s[1], c: s[2], out: 23},
 				convSpec{in: "bits", dense: true, flatten: flatten, h: s[0], w: s[1], c: s[2], out: 23, end: "norm", norm: normTies},
 				convSpec{in: "bytes", dense: true, flatten: flatten, h: s[0], w: s[1], c: s[2], out: 12},
+				convSpec{in: "bytes", dense: true, flatten: flatten, h: s[0], w: s[1], c: s[2], out: 12, z: 128, end: "relu"},
 				convSpec{in: "float", dense: true, flatten: flatten, h: s[0], w: s[1], c: s[2], out: 12, end: "norm"})
 		}
 	}

@@ -10,9 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend"
-	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/internal/peak"
 )
 
 // vehicleNet has the topology of VehicleNet with drawn weights, with bytes or
@@ -72,24 +70,6 @@ func BenchmarkConv3x3(b *testing.B) {
 	}
 }
 
-// peakRate returns the products of bits per second that the instruction set
-// reaches on registers alone.
-func peakRate(b *testing.B, opts backend.Options) float64 {
-	set, err := kern.Lookup(opts.ISA)
-	require.NoError(b, err)
-	if set.Peak == nil {
-		return peak.XorPopcount(opts.Threads)
-	}
-	const rounds = 20000
-	best := 0.0
-	for range 40 {
-		start := time.Now()
-		set.Peak(rounds)
-		best = max(best, rounds*float64(set.PeakProducts)/time.Since(start).Seconds())
-	}
-	return best * float64(opts.Threads)
-}
-
 func benchmarkPlan(b *testing.B, p *planner, opts backend.Options) {
 	plan := p.done()
 	times := make([]time.Duration, len(plan.Steps))
@@ -102,7 +82,8 @@ func benchmarkPlan(b *testing.B, p *planner, opts backend.Options) {
 	for i := range times {
 		times[i] = math.MaxInt64
 	}
-	best := peakRate(b, opts)
+	best, err := device{}.Peak(opts)
+	require.NoError(b, err)
 	b.ResetTimer()
 	for b.Loop() {
 		if err := exe.Run(context.Background(), out, in); err != nil {

@@ -10,9 +10,8 @@ import (
 
 // planner draws a plan step by step, beyond what Lower would ever make.
 type planner struct {
-	rng    *rand.Rand
-	plan   bcnn.Plan
-	values []int // sums by channel to draw thresholds around
+	rng  *rand.Rand
+	plan bcnn.Plan
 }
 
 func newPlanner(seed uint64, in bcnn.Input) *planner {

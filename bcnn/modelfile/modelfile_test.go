@@ -255,7 +255,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{`"data_offsets":[0,16]`, `"data_offsets":[0,9223372036854775807]`, "truncated file or wrong offsets"},
 		{`\"layers\"`, `\"layer\"`, "unknown field"},
 		{`\"shape\":[2,2,1]`, `\"shape\":[2,2]`, "want height, width and channels"},
-		{`\"shape\":[2,2,1]`, `\"shape\":[2,2,2000000000]`, "values"},
+		{`\"shape\":[2,2,1]`, `\"shape\":[2,2,2000000000]`, "larger than"},
 		{`\"shape\":[2,2,1]`, `\"shape\":[9,9,1]`, `"dense"`},
 		{`\"dtype\":\"uint8\"`, `\"dtype\":\"int7\"`, `unknown type "int7"`},
 		{`\"kind\":\"dense\"`, `\"kind\":\"tense\"`, `unknown kind of layer "tense"`},

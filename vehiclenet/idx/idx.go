@@ -25,7 +25,7 @@ const (
 	unsignedByte = 0x08
 	maxDims      = 4
 	// MaxBytes is the largest array that Read accepts.
-	MaxBytes = 1 << 31
+	MaxBytes = 1<<31 - 1
 )
 
 // Load reads a file, unpacking it if it is compressed with gzip. Errors name
@@ -75,10 +75,12 @@ func Read(r io.Reader) (*Array, error) {
 	a := &Array{Dims: make([]int, len(dims))}
 	size := int64(1)
 	for i, d := range dims {
-		a.Dims[i] = int(d)
-		if size *= int64(d); size > MaxBytes {
+		// Each by itself too: the others may be 0.
+		if d > MaxBytes || size*int64(d) > MaxBytes {
 			return nil, fmt.Errorf("dimensions %v are more than %d bytes", dims, MaxBytes)
 		}
+		a.Dims[i] = int(d)
+		size *= int64(d)
 	}
 	// A file that claims more than it has costs no more than what it has.
 	data, err := io.ReadAll(io.LimitReader(in, size+1))

@@ -22,9 +22,6 @@ type Patches struct {
 	RowLen  int
 }
 
-// len returns the number of elements of a patch.
-func (p *Patches) len() int { return p.Rows * p.RowLen }
-
 // Bits are ±1 weights, laid out by a Set: Outputs rows of Words words each,
 // the last rows and bits possibly padding.
 type Bits struct {
@@ -99,8 +96,8 @@ type Set struct {
 	// nil where the instruction set has nothing wider than a word.
 	Wide *Wide
 
-	// Peak does rounds × PeakProducts products of bits on registers alone, as
-	// fast as the instruction set can; nil for none.
+	// Peak does rounds × PeakProducts products of bits on registers and the L1
+	// cache alone, as fast as the instruction set can.
 	Peak         func(rounds int)
 	PeakProducts int
 }

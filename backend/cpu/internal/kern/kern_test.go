@@ -226,6 +226,36 @@ func TestFMA(t *testing.T) {
 	})
 }
 
+// TestFMARoundsOnce has sums that a float64 sum, rounded again, gets wrong: it
+// lies in the middle between two float32 values, normal or subnormal, and what
+// it has lost decides.
+func TestFMARoundsOnce(t *testing.T) {
+	above, below := float32(1+0x1p-23), float32(1-0x1p-23)
+	cases := [][3]float32{
+		{above * 0x1p-12, below * 0x1p-12, 1 + 0x1p-23},
+		{above * 0x1p-12, -below * 0x1p-12, 1 + 0x1p-23},
+		{above * 0x1p-75, below * 0x1p-75, 0x1p-127 + 0x1p-149},
+		{above * 0x1p-75, -below * 0x1p-75, 0x1p-127 + 0x1p-149},
+	}
+	forEach(t, func(t *testing.T, s *Set, _ *rand.Rand) {
+		for _, c := range cases {
+			for _, outputs := range []int{1, 4, 17} { // whatever a kernel takes at a time
+				w, acc := make([]float32, outputs), make([]float32, outputs)
+				for o := range outputs {
+					w[o], acc[o] = c[1], c[2]
+				}
+				twice := float32(float64(c[0])*float64(c[1]) + float64(c[2]))
+				want := f32.FMA(c[0], c[1], c[2])
+				require.NotEqual(t, twice, want, "%v is no such case", c)
+				s.FMA(acc, c[:1], w, outputs)
+				for o := range outputs {
+					requireSame(t, want, acc[o], c)
+				}
+			}
+		}
+	})
+}
+
 func TestThreshold(t *testing.T) {
 	extremes := []int32{math.MinInt32, math.MinInt32 + 1, -1, 0, 1, math.MaxInt32 - 1, math.MaxInt32}
 	forEach(t, func(t *testing.T, s *Set, rng *rand.Rand) {

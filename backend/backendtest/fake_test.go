@@ -3,7 +3,6 @@ package backendtest
 import (
 	"context"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/bitcnn/bitcnn/backend"
@@ -148,21 +147,4 @@ func conv2DShape(c *bcnn.ConvStep, in bcnn.Shape) bcnn.Shape {
 		s.H, s.W = s.H/c.Pool.KH, s.W/c.Pool.KW
 	}
 	return s
-}
-
-func TestTheHonestDevicePasses(t *testing.T) {
-	Run(t, fake{}, backend.Options{})
-}
-
-func TestNamesAreUniqueAndUsableAsFilters(t *testing.T) {
-	seen := make(map[string]bool)
-	for _, c := range Cases() {
-		if seen[c.Name] {
-			t.Errorf("%s: two cases have this name", c.Name)
-		}
-		seen[c.Name] = true
-	}
-	if len(seen) < 300 {
-		t.Errorf("only %d cases", len(seen))
-	}
 }

@@ -1,0 +1,415 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+type stepFunc = func(op bcnn.StepOp, in bcnn.Tensor) (bcnn.Tensor, error)
+
+// change makes a hook that lets edit change a copy of operations of type Op.
+func change[Op any](edit func(op *Op, in bcnn.Tensor)) func(bcnn.StepOp, bcnn.Tensor, stepFunc) (bcnn.Tensor, error) {
+	return func(op bcnn.StepOp, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
+		if p, ok := any(op).(*Op); ok {
+			c := *p
+			edit(&c, in)
+			op = any(&c).(bcnn.StepOp)
+		}
+		return honest(op, in)
+	}
+}
+
+// after makes a hook that lets edit change the result of operations of type Op.
+func after[Op any](edit func(op *Op, in, out bcnn.Tensor)) func(bcnn.StepOp, bcnn.Tensor, stepFunc) (bcnn.Tensor, error) {
+	return func(op bcnn.StepOp, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
+		out, err := honest(op, in)
+		if p, ok := any(op).(*Op); ok && err == nil {
+			edit(p, in, out)
+		}
+		return out, err
+	}
+}
+
+// shifted returns thresholds that are one off.
+func shifted(t *bcnn.Threshold, by int32) *bcnn.Threshold {
+	if t == nil {
+		return nil
+	}
+	s := *t
+	s.I32, s.F32 = slices.Clone(t.I32), slices.Clone(t.F32)
+	for i, v := range s.I32 {
+		if v != math.MinInt32 && v != math.MaxInt32 {
+			s.I32[i] += by
+		}
+	}
+	for i, v := range s.F32 {
+		s.F32[i] = math.Nextafter32(v, v+float32(math.Copysign(1+math.Abs(float64(v)), float64(by))))
+	}
+	return &s
+}
+
+// complement negates all channels.
+func complement(t bcnn.Tensor) bcnn.Tensor {
+	c := t
+	c.Words = slices.Clone(t.Words)
+	words := bits.Words(t.Shape.C)
+	for i := range c.Words {
+		c.Words[i] = ^c.Words[i]
+		if i%words == words-1 {
+			c.Words[i] &= bits.TailMask(t.Shape.C)
+		}
+	}
+	return c
+}
+
+// rotated moves the channels of bits by n.
+func rotated(t bcnn.Tensor, n int) bcnn.Tensor {
+	c := t.Shape.C
+	values := make([]int8, t.N*t.Shape.Values())
+	bits.Unpack(values, t.Words, c)
+	for i := 0; i < len(values); i += c {
+		copy(values[i:], append(slices.Clone(values[i+n:i+c]), values[i:i+n]...))
+	}
+	t.Words = make([]uint64, len(t.Words))
+	bits.Pack(t.Words, values, c)
+	return t
+}
+
+// afterRun makes a hook that lets edit do something after an honest Run.
+func afterRun(edit func(x *fakeExecutable, out, in bcnn.Tensor)) func(*fakeExecutable, context.Context, bcnn.Tensor, bcnn.Tensor) error {
+	return func(x *fakeExecutable, ctx context.Context, out, in bcnn.Tensor) error {
+		err := x.honest(ctx, out, in)
+		if err == nil {
+			edit(x, out, in)
+		}
+		return err
+	}
+}
+
+// stray writes one value at element i of a slice, which may lie outside.
+func stray(s []float32, i int) {
+	*(*float32)(unsafe.Add(unsafe.Pointer(&s[0]), 4*i)) = 1
+}
+
+var errBroken = errors.New("broken")
+
+// broken are devices that each have one fault: the start of the names of the
+// cases that must find it, and what the first failure says.
+var broken = []struct {
+	name string
+	dev  fake
+	in   string
+	says string
+}{
+	{"threshold one too high", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) { op.Threshold = shifted(op.Threshold, 1) })}, "conv/", "want +1, got -1"},
+	{"threshold one too low", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) { op.Threshold = shifted(op.Threshold, -1) })}, "conv/", "want -1, got +1"},
+	{"x > T for x ≥ T in sign", fake{step: change(func(op *bcnn.SignStep, _ bcnn.Tensor) { op.Threshold = *shifted(&op.Threshold, 1) })}, "sign-", "(sign): image"},
+	{"binarize threshold one off", fake{step: change(func(op *bcnn.BinarizeStep, _ bcnn.Tensor) { op.Threshold = shifted(op.Threshold, 1) })}, "binarize/", "(binarize): image"},
+	{"grey threshold one off", fake{step: change(func(op *bcnn.BinarizeStep, _ bcnn.Tensor) {
+		if op.Scheme == bcnn.SchemeGrey {
+			op.Threshold = shifted(op.Threshold, -1)
+		}
+	})}, "binarize/", "want -1, got +1"},
+	{"sums without sign of threshold extremes", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) {
+		if op.Threshold != nil { // a kernel that compares with T−1 by subtraction
+			op.Threshold = shifted(op.Threshold, 0)
+			for i, v := range op.Threshold.I32 {
+				if v == math.MinInt32 {
+					op.Threshold.I32[i] = math.MaxInt32
+				}
+			}
+		}
+	})}, "changed/", "want +1, got -1"},
+	{"padding −1 for 0", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) {
+		if op.PadValue == 0 {
+			op.PadValue = -1
+		}
+	})}, "conv/bits/4x3x", "(conv): image"},
+	{"padding 0 for +1", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) { op.PadValue = min(op.PadValue, 0) })}, "conv/bits/13x11", "(conv): image"},
+	{"padding 0 for −1", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) { op.PadValue = max(op.PadValue, 0) })}, "conv/", "(conv): image"},
+	{"zero point ignored", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) { op.ZeroPoint = 0 })}, "conv/bytes/", "image"},
+	{"flip of convolutions missing", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) {
+		if op.Threshold = shifted(op.Threshold, 0); op.Threshold != nil {
+			op.Threshold.Flip = nil
+		}
+	})}, "conv/bits/8x7x33/", "image"},
+	{"flip of pools missing", fake{step: change(func(op *bcnn.MaxPoolStep, _ bcnn.Tensor) { op.Flip = nil })}, "conv/bits/8x7x33/", "(maxpool): image"},
+	{"flip of signs missing", fake{step: change(func(op *bcnn.SignStep, _ bcnn.Tensor) { op.Threshold.Flip = nil })}, "changed/flip=true/", "(sign): image"},
+	{"AND for OR in pools", fake{step: func(op bcnn.StepOp, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
+		if pool, ok := op.(*bcnn.MaxPoolStep); ok && in.DType == bcnn.Bits {
+			out, err := honest(pool, complement(in))
+			if err == nil {
+				out = complement(out)
+			}
+			return out, err
+		}
+		return honest(op, in)
+	}}, "maxpool/", "(maxpool): image"},
+	{"AND for OR in fused pools", fake{step: func(op bcnn.StepOp, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
+		conv, ok := op.(*bcnn.ConvStep)
+		if !ok || conv.Pool == nil {
+			return honest(op, in)
+		}
+		plain := *conv
+		plain.Pool, plain.Threshold = nil, shifted(conv.Threshold, 0)
+		plain.Threshold.Flip = nil
+		sums, err := honest(&plain, in)
+		if err != nil {
+			return sums, err
+		}
+		w := *conv.Pool
+		w.StrideH, w.StrideW = w.KH, w.KW
+		out, err := honest(&bcnn.MaxPoolStep{Window: w, Flip: conv.Threshold.Flip}, complement(sums))
+		if err == nil {
+			out = complement(out)
+		}
+		return out, err
+	}}, "conv/bits/8x7x33/", "image"},
+	{"padding of float pools counts as 0", fake{step: after(func(op *bcnn.MaxPoolStep, _, out bcnn.Tensor) {
+		for i, v := range out.F32 {
+			if op.Pad != (bcnn.Padding{}) {
+				out.F32[i] = max(v, 0)
+			}
+		}
+	})}, "maxpool/", "(maxpool): image"},
+	{"float pools prefer +0", fake{step: after(func(_ *bcnn.MaxPoolStep, in, out bcnn.Tensor) {
+		for i, v := range out.F32 {
+			if v == 0 {
+				out.F32[i] = 0
+			}
+		}
+	})}, "maxpool/", "(maxpool): image"},
+	{"dirty padding bits", fake{step: func(op bcnn.StepOp, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
+		out, err := honest(op, in)
+		if c := out.Shape.C; out.DType == bcnn.Bits && c%64 != 0 && err == nil {
+			out.Words[len(out.Words)-1] |= 1 << 63
+		}
+		return out, err
+	}}, "", "channel 63: padding bit is 1"},
+	{"affine rounds twice", fake{step: func(op bcnn.StepOp, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
+		a, ok := op.(*bcnn.AffineStep)
+		if !ok || a.Scale == nil {
+			return honest(op, in)
+		}
+		out, err := honest(&bcnn.AffineStep{}, in)
+		twice(out.F32, a.Scale, a.Shift, a.ReLU)
+		return out, err
+	}}, "affine/", "(affine): image"},
+	{"scale of sums rounds twice", fake{step: func(op bcnn.StepOp, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
+		c, ok := op.(*bcnn.ConvStep)
+		if !ok || c.Scale == nil {
+			return honest(op, in)
+		}
+		plain := *c
+		plain.Scale, plain.Shift, plain.ReLU = nil, nil, false
+		out, err := honest(&plain, in)
+		twice(out.F32, c.Scale, c.Shift, c.ReLU)
+		return out, err
+	}}, "conv/bits/3x3x64/", "image"},
+	{"bias of float sums added last", fake{step: func(op bcnn.StepOp, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
+		c, ok := op.(*bcnn.ConvStep)
+		if !ok || c.F32 == nil || c.Scale != nil || c.Threshold != nil {
+			return honest(op, in)
+		}
+		plain := *c
+		plain.Bias, plain.ReLU = make([]float32, c.Out), false
+		out, err := honest(&plain, in)
+		ones := slices.Repeat([]float32{1}, c.Out)
+		twice(out.F32, ones, c.Bias, c.ReLU)
+		return out, err
+	}}, "conv/float/", "image"},
+	{"float weights round to half precision", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) {
+		op.F32 = slices.Clone(op.F32)
+		for i, v := range op.F32 {
+			op.F32[i] = math.Float32frombits(math.Float32bits(v) &^ 0x1fff)
+		}
+	})}, "conv/float/", "image"},
+	{"subnormals flushed", fake{step: after(func(_ *bcnn.ConvStep, _, out bcnn.Tensor) { flush(out.F32) })}, "conv/float/5x6x20/", "image"},
+	{"subnormals flushed by affine", fake{step: after(func(_ *bcnn.AffineStep, _, out bcnn.Tensor) { flush(out.F32) })}, "affine/float/4x4x65/tiny", "image"},
+	{"ReLU of convolutions missing", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) { op.ReLU = false })}, "conv/float/", "image"},
+	{"ReLU of affines missing", fake{step: change(func(op *bcnn.AffineStep, _ bcnn.Tensor) { op.ReLU = false })}, "affine1+relu/", "(affine): image"},
+	{"sums of 16 bits", fake{step: after(func(op *bcnn.ConvStep, _, out bcnn.Tensor) {
+		for i, v := range out.F32 {
+			if op.F32 == nil && op.Scale == nil && !op.ReLU {
+				out.F32[i] = float32(int16(int32(v)))
+			}
+		}
+	})}, "dense/bytes/16x16", "image"},
+	{"group rotated", fake{step: func(op bcnn.StepOp, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
+		if c, ok := op.(*bcnn.ConvStep); ok && c.Groups > 1 && in.DType == bcnn.Bits {
+			in = rotated(in, in.Shape.C/c.Groups)
+		}
+		return honest(op, in)
+	}}, "conv/bits/5x6x64/", "(conv): image"},
+	{"kernels transposed", fake{step: change(func(op *bcnn.ConvStep, in bcnn.Tensor) {
+		if op.Dense || op.KH != op.KW || in.DType == bcnn.Float32 {
+			return
+		}
+		words := bits.Words(in.Shape.C / op.Groups)
+		transposed := make([]uint64, 0, len(op.Bits))
+		for o := range op.Out {
+			for k := range op.KH * op.KW {
+				from := ((o*op.KH+k%op.KH)*op.KW + k/op.KH) * words
+				transposed = append(transposed, op.Bits[from:from+words]...)
+			}
+		}
+		op.Bits = transposed
+	})}, "conv/bits/", "image"},
+	{"flatten of channels first", fake{step: after(func(_ *bcnn.FlattenStep, in, out bcnn.Tensor) {
+		pixels, c := in.Shape.Pixels(), in.Shape.C
+		for i := range out.F32 {
+			k := i % (pixels * c)
+			out.F32[i] = in.F32[i-k+k%pixels*c+k/pixels]
+		}
+	})}, "flatten/", "(flatten): image"},
+	{"images mixed up", fake{run: afterRun(func(x *fakeExecutable, out, in bcnn.Tensor) {
+		size := x.plan.OutputShape().Values()
+		for n := 1; n < out.N; n++ {
+			copy(out.F32[n*size:], out.F32[:size])
+		}
+	})}, "", "image 1"},
+	{"images mixed up without Tap", fake{run: afterRun(func(x *fakeExecutable, out, in bcnn.Tensor) {
+		if size := x.plan.OutputShape().Values(); x.opts.Tap == nil && out.N == 2 {
+			copy(out.F32[size:], out.F32[:size])
+		}
+	})}, "", "batch of 2, round 0: output: image 1"},
+	{"second run differs", fake{run: afterRun(func(x *fakeExecutable, out, in bcnn.Tensor) {
+		if x.runs > 16 { // 12 tensors that do not fit, and some good runs
+			out.F32[0]++
+		}
+	})}, "", "round 1: output: image 0, y 0, x 0, channel 0"},
+	{"a value not written", fake{run: func(x *fakeExecutable, ctx context.Context, out, in bcnn.Tensor) error {
+		if err := x.check(out, in); err != nil {
+			return err
+		}
+		last := out.F32[len(out.F32)-1]
+		err := x.honest(ctx, out, in)
+		out.F32[len(out.F32)-1] = last
+		return err
+	}}, "", "output: image 1"},
+	{"writes behind out", fake{run: afterRun(func(_ *fakeExecutable, out, _ bcnn.Tensor) { stray(out.F32, len(out.F32)+3) })}, "", "Run wrote outside of out"},
+	{"writes before out", fake{run: afterRun(func(_ *fakeExecutable, out, _ bcnn.Tensor) { stray(out.F32, -1) })}, "", "Run wrote outside of out, at element -1"},
+	{"writes behind in", fake{run: afterRun(func(_ *fakeExecutable, _, in bcnn.Tensor) {
+		if in.F32 != nil {
+			stray(in.F32, len(in.F32))
+		}
+	})}, "", "Run wrote outside of in"},
+	{"modifies the input", fake{run: afterRun(func(_ *fakeExecutable, _, in bcnn.Tensor) {
+		if in.U8 != nil {
+			in.U8[len(in.U8)-1]++
+		} else {
+			in.F32[len(in.F32)-1]++
+		}
+	})}, "", "Run modified its input: image 1"},
+	{"no kernel", fake{compile: func(p *bcnn.Plan) error {
+		for _, s := range p.Steps {
+			if s.Kind() == "maxpool" {
+				return fmt.Errorf("%w: %s", backend.ErrUnsupported, s.Name)
+			}
+		}
+		return nil
+	}}, "maxpool/", "compile: fake: compile: not supported"},
+	{"Run fails", fake{run: afterRunError(errBroken, func(_ *fakeExecutable, n int) bool { return n == 2 })}, "binarize/", "run: broken"},
+	{"Run fails without Tap", fake{run: afterRunError(errBroken, func(x *fakeExecutable, _ int) bool { return x.opts.Tap == nil })}, "", "run: broken"},
+	{"a step without Tap", fake{run: func(x *fakeExecutable, ctx context.Context, out, in bcnn.Tensor) error {
+		tap := x.opts.Tap
+		if tap != nil {
+			x.opts.Tap = func(step int, name string, t bcnn.Tensor) {
+				if step != 1 {
+					tap(step, name, t)
+				}
+			}
+		}
+		err := x.honest(ctx, out, in)
+		x.opts.Tap = tap
+		return err
+	}}, "", "with Tap: "},
+	{"no times", fake{run: func(x *fakeExecutable, ctx context.Context, out, in bcnn.Tensor) error {
+		x.opts.Timed = nil
+		return x.honest(ctx, out, in)
+	}}, "", "0 of Timed"},
+	{"tensors that do not fit", fake{run: func(x *fakeExecutable, ctx context.Context, out, in bcnn.Tensor) error {
+		if in.N > x.opts.MaxBatch && in.N == out.N {
+			return nil
+		}
+		return x.honest(ctx, out, in)
+	}}, "", "a batch beyond MaxBatch returned <nil>"},
+	{"cancelled contexts ignored", fake{run: func(x *fakeExecutable, ctx context.Context, out, in bcnn.Tensor) error {
+		return x.honest(context.WithoutCancel(ctx), out, in)
+	}}, "", "cancel"},
+	{"contexts looked at only at the start", fake{run: func(x *fakeExecutable, ctx context.Context, out, in bcnn.Tensor) error {
+		if err := x.check(out, in); err != nil || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		return x.honest(context.WithoutCancel(ctx), out, in)
+	}}, "graph/", "cancelled in the first of"},
+	{"runs after Close", fake{run: func(x *fakeExecutable, ctx context.Context, out, in bcnn.Tensor) error {
+		x.closed = false
+		return x.honest(ctx, out, in)
+	}}, "", "Run after Close returned <nil>"},
+}
+
+func afterRunError(err error, when func(x *fakeExecutable, n int) bool) func(*fakeExecutable, context.Context, bcnn.Tensor, bcnn.Tensor) error {
+	return func(x *fakeExecutable, ctx context.Context, out, in bcnn.Tensor) error {
+		if honest := x.honest(ctx, out, in); honest != nil || !when(x, in.N) {
+			return honest
+		}
+		return err
+	}
+}
+
+// twice is an affine function whose product is rounded before the sum is.
+func twice(v, scale, shift []float32, relu bool) {
+	for i := range v {
+		v[i] = float32(v[i]*scale[i%len(scale)]) + shift[i%len(scale)]
+		if relu && !(v[i] > 0) {
+			v[i] = 0
+		}
+	}
+}
+
+func flush(v []float32) {
+	for i, f := range v {
+		if math.Abs(float64(f)) < 0x1p-126 {
+			v[i] = 0
+		}
+	}
+}
+
+// Every fault must be found by the cases that are made for it, for the reason
+// that it is one; random networks are not asked.
+func TestBrokenDevicesFail(t *testing.T) {
+	var cases []Case
+	for _, c := range Cases() {
+		if !strings.HasPrefix(c.Name, "random/") {
+			cases = append(cases, c)
+		}
+	}
+	for _, b := range broken {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			for _, c := range cases {
+				if !strings.HasPrefix(c.Name, b.in) {
+					continue
+				}
+				if f := c.check(t.Context(), b.dev, backend.Options{}); f != nil {
+					require.ErrorContains(t, f, b.says)
+					return
+				}
+			}
+			t.Fatal("the suite has not found the fault")
+		})
+	}
+}

@@ -1,0 +1,242 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+func TestTheHonestDevicePasses(t *testing.T) {
+	Run(t, fake{}, backend.Options{})
+}
+
+// FuzzRandomNetwork holds the generator to networks that lower both ways, and
+// the two plans to the same output.
+func FuzzRandomNetwork(f *testing.F) { Fuzz(f, fake{}, backend.Options{}) }
+
+// The table must reach every kind of step on every type, and every field that
+// changes what a step does.
+func TestTheTableCoversThePlan(t *testing.T) {
+	seen := make(map[string]int)
+	note := func(on bool, feature string) {
+		if on {
+			seen[feature]++
+		}
+	}
+	names := make(map[string]bool)
+	for _, c := range Cases() {
+		require.False(t, names[c.Name], c.Name)
+		names[c.Name] = true
+		plans, err := c.plans()
+		require.NoError(t, err, c.Name)
+		for _, p := range plans {
+			for _, s := range p.Steps {
+				in := p.Tensors[s.In[0]].DType.String()
+				kind := s.Kind() + " of " + in
+				seen[kind]++
+				switch op := s.Op.(type) {
+				case *bcnn.BinarizeStep:
+					note(true, string(op.Scheme))
+					note(op.Threshold != nil && op.Threshold.Flip != nil, "binarize flip")
+				case *bcnn.ConvStep:
+					note(op.Threshold != nil, kind+" to bits")
+					note(op.Threshold == nil && op.Scale == nil, kind+" to sums")
+					note(op.Scale != nil, kind+" scaled")
+					note(op.ReLU, kind+" ReLU")
+					note(op.Pool != nil, kind+" pool")
+					note(op.Threshold != nil && op.Threshold.Flip != nil, kind+" flip")
+					note(op.Pool != nil && op.Threshold.Flip != nil, kind+" pool, flip")
+					note(op.Groups > 1, kind+" groups")
+					note(op.Border != nil, "border")
+					note(op.ZeroPoint != 0, kind+" zero point")
+				case *bcnn.MaxPoolStep:
+					note(op.Flip != nil, "maxpool flip")
+					note(op.Pad != (bcnn.Padding{}), kind+" padded")
+				case *bcnn.AffineStep:
+					note(op.Scale == nil, kind+" copy")
+					note(op.ReLU, kind+" ReLU")
+				case *bcnn.SignStep:
+					note(op.Threshold.Flip != nil, "sign flip")
+				case *bcnn.AddStep:
+					note(op.ReLU, "add ReLU")
+				}
+			}
+		}
+	}
+	t.Logf("%d cases, %v", len(names), seen)
+	require.Greater(t, len(names), 500)
+	features := []string{"threshold", "grey", "lbp", "minmax", "binarize flip", "border", "sign of float32", "sign flip",
+		"add of float32", "add ReLU", "flatten of bits", "flatten of float32", "maxpool of bits", "maxpool of float32",
+		"maxpool of bits padded", "maxpool of float32 padded", "maxpool flip", "conv of uint8 zero point"}
+	for _, in := range []string{"bits", "uint8", "float32"} {
+		features = append(features, "affine of "+in, "affine of "+in+" copy", "affine of "+in+" ReLU",
+			"conv of "+in+" groups", "conv of "+in+" pool", "conv of "+in+" flip", "conv of "+in+" pool, flip")
+		for _, kind := range []string{"conv of ", "dense of "} {
+			features = append(features, kind+in+" to bits", kind+in+" to sums", kind+in+" scaled", kind+in+" ReLU")
+		}
+	}
+	for _, f := range features {
+		require.Positive(t, seen[f], f)
+	}
+}
+
+func TestCasesAreAlwaysTheSame(t *testing.T) {
+	for _, c := range []Case{Cases()[0], RandomCase(7), RandomCase(8)} {
+		a, b := c.Network(), c.Network()
+		require.Equal(t, a, b)
+		small, large := c.Input(a.Input, 1), c.Input(a.Input, 3)
+		require.Equal(t, small, images(large, 0, 1))
+	}
+	require.NotEqual(t, RandomCase(7).Network(), RandomCase(8).Network())
+}
+
+func TestCheckReportsEveryBrokenCase(t *testing.T) {
+	cases := Cases()[:5]
+	dev := fake{compile: func(p *bcnn.Plan) error {
+		if p.Name == cases[1].Name || p.Name == cases[3].Name {
+			return backend.ErrUnsupported
+		}
+		return nil
+	}}
+	var progress []int
+	failures, err := Check(context.Background(), dev, backend.Options{}, cases, func(done, total int) {
+		require.Equal(t, len(cases), total)
+		progress = append(progress, done)
+	})
+	require.NoError(t, err)
+	require.Equal(t, []int{1, 2, 3, 4, 5}, progress)
+	require.Len(t, failures, 2)
+	require.Equal(t, cases[1].Name, failures[0].Case)
+	require.Equal(t, "fused", failures[0].Plan)
+	require.ErrorIs(t, failures[1], backend.ErrUnsupported)
+	require.ErrorContains(t, failures[1], cases[3].Name+": fused plan: with Tap: compile: ")
+
+	ctx, cancel := context.WithCancel(context.Background())
+	failures, err = Check(ctx, dev, backend.Options{}, cases, func(done, _ int) {
+		if done == 2 {
+			cancel()
+		}
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Len(t, failures, 1)
+}
+
+func TestPlansMustAgree(t *testing.T) {
+	a := RandomCase(3).Input(bcnn.Input{DType: bcnn.Float32, Shape: bcnn.Shape{H: 1, W: 1, C: 4}}, 2)
+	b := guard(a).tensor
+	require.NoError(t, agree([]bcnn.Tensor{a}))
+	require.NoError(t, agree([]bcnn.Tensor{a, b}))
+	b.F32[6]++
+	require.ErrorContains(t, agree([]bcnn.Tensor{a, b}), "image 1, y 0, x 0, channel 2")
+}
+
+func TestABadNetworkIsAFailure(t *testing.T) {
+	c := RandomCase(3)
+	c.build = func(b *builder) *bcnn.Network { return &bcnn.Network{Name: "empty"} }
+	f := c.check(t.Context(), fake{}, backend.Options{})
+	require.NotNil(t, f)
+	require.ErrorContains(t, f, c.Name+": lower: ")
+}
+
+func TestNetworkCases(t *testing.T) {
+	net := RandomCase(11).Network()
+	cases := NetworkCases(net)
+	require.Len(t, cases, 5)
+	failures, err := Check(t.Context(), fake{}, backend.Options{}, cases, nil)
+	require.NoError(t, err)
+	require.Empty(t, failures)
+	failures, err = Check(t.Context(), fake{compile: func(*bcnn.Plan) error { return errors.New("no") }}, backend.Options{}, cases, nil)
+	require.NoError(t, err)
+	require.Len(t, failures, len(cases))
+
+	// Sums beyond 2²⁴ are refused unfused; the fused plan is still checked.
+	big := &bcnn.Network{Name: "big", Input: bcnn.Input{DType: bcnn.Uint8, Shape: bcnn.Shape{H: 300, W: 300, C: 1}}}
+	b := &builder{rng: cases[0].rng("test"), net: big}
+	b.dense(2, false)
+	cases = NetworkCases(big)
+	plans, err := cases[0].plans()
+	require.NoError(t, err)
+	require.Len(t, plans, 1)
+	failures, err = Check(t.Context(), fake{}, backend.Options{}, cases[:1], nil)
+	require.NoError(t, err)
+	require.Empty(t, failures)
+}
+
+func TestCompareNamesTheFirstDifference(t *testing.T) {
+	shape := bcnn.Shape{H: 2, W: 3, C: 70}
+	bit := bcnn.NewTensor(bcnn.Bits, 2, shape)
+	real := bcnn.NewTensor(bcnn.Float32, 2, shape)
+	bytes := bcnn.NewTensor(bcnn.Uint8, 2, shape)
+	nan := float32(math.NaN())
+	tests := []struct {
+		name string
+		like bcnn.Tensor
+		edit func(want, got bcnn.Tensor)
+		says string
+	}{
+		{"equal", bit, func(_, _ bcnn.Tensor) {}, ""},
+		{"bit", bit, func(want, got bcnn.Tensor) { got.Words[(6+4)*2+1] = 1 << 3; got.Words[22] = 1 }, "image 1, y 1, x 1, channel 67: want -1, got +1"},
+		{"missing bit", bit, func(want, _ bcnn.Tensor) { want.Words[1] = 1 }, "image 0, y 0, x 0, channel 64: want +1, got -1"},
+		{"padding", bit, func(_, got bcnn.Tensor) { got.Words[5] = 1 << 6 }, "image 0, y 0, x 2, channel 70: padding bit is 1"},
+		{"float", real, func(_, got bcnn.Tensor) { got.F32[6*70+70+5] = 1 }, "image 1, y 0, x 1, channel 5: want 0 (0x00000000), got 1 (0x3f800000)"},
+		{"sign of zero", real, func(_, got bcnn.Tensor) { got.F32[0] = float32(math.Copysign(0, -1)) }, "want 0 (0x00000000), got -0 (0x80000000)"},
+		{"NaNs", real, func(want, got bcnn.Tensor) { want.F32[1], got.F32[1] = nan, -nan }, ""},
+		{"one NaN", real, func(_, got bcnn.Tensor) { got.F32[1] = nan }, "want 0 (0x00000000), got NaN"},
+		{"byte", bytes, func(_, got bcnn.Tensor) { got.U8[69] = 9 }, "image 0, y 0, x 0, channel 69: want 0, got 9"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			want := bcnn.NewTensor(test.like.DType, 2, shape)
+			got := bcnn.NewTensor(test.like.DType, 2, shape)
+			test.edit(want, got)
+			err := compare(want, got)
+			if test.says == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, test.says)
+			}
+		})
+	}
+	require.ErrorContains(t, compare(bit, real), "tensor is float32")
+	require.ErrorContains(t, compare(bit, images(bit, 0, 1)), "batch of 1, want 2")
+}
+
+func TestRequire(t *testing.T) {
+	t.Setenv(EnvRequire, "")
+	require.False(t, Required("cuda"))
+	require.NoError(t, CheckRequired("cpu", "cpu:avx2"))
+	t.Setenv(EnvRequire, "cpu:avx2, cuda:1 ,opencl,")
+	for name, want := range map[string]bool{
+		"cpu": true, "cpu:avx2": true, "cpu:avx": false, "cpu:generic": false,
+		"cuda": true, "cuda:1": true, "cuda:0": false, "opencl": true, "opencl:0": false, "": false,
+	} {
+		require.Equal(t, want, Required(name), name)
+	}
+	require.NoError(t, CheckRequired("cpu", "cpu:avx2", "cpu:generic"))
+	require.NoError(t, CheckRequired("cuda", "cuda:1"))
+	require.ErrorContains(t, CheckRequired("cpu", "cpu:generic"), `lists "cpu:avx2"; known are cpu, cpu:generic`)
+
+	outcome := func(name string) *recorder {
+		r := &recorder{TB: t}
+		Absent(r, name, errors.New("no driver"))
+		return r
+	}
+	require.Equal(t, &recorder{TB: t, failed: true}, outcome("opencl"))
+	require.Equal(t, &recorder{TB: t, skipped: true}, outcome("vulkan"))
+}
+
+// recorder notes what would have become of a test.
+type recorder struct {
+	testing.TB
+	failed, skipped bool
+}
+
+func (r *recorder) Helper()               {}
+func (r *recorder) Fatalf(string, ...any) { r.failed = true }
+func (r *recorder) Skipf(string, ...any)  { r.skipped = r.skipped || !r.failed }

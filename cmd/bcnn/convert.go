@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bincnn"
+	"github.com/bitcnn/bitcnn/bcnn/modelfile"
+	"github.com/bitcnn/bitcnn/bcnn/onnx"
+)
+
+// convertFlags are the flags of convert, apart from those of onnx.Options that
+// are set directly.
+type convertFlags struct {
+	output, from, mode string
+	input, labels      string
+	shape              string
+	signOfZero         string
+	onnx               onnx.Options
+}
+
+// onnxFlags are the flags that only make sense for ONNX files.
+var onnxFlags = []string{"input", "shape", "mean", "scale", "labels", "name", "resize", "sign-zero"}
+
+func newConvert(env *environment) *cobra.Command {
+	var f convertFlags
+	cmd := &cobra.Command{
+		Use:   "convert IN -o OUT.bcnn",
+		Short: "Convert a model to a .bcnn file",
+		Long: `Convert an ONNX model, or the folder of weights published with BinCNN (--from
+bincnn), to a .bcnn file, and report for every layer with weights whether it is
+binary, its bytes before and after, and why it is computed in float.
+
+What a .bcnn file cannot represent exactly is an error that names the node. The
+file is written completely or not at all; a file of that name is replaced.
+
+The flags below override what the ONNX file says about its input. --input uint8
+makes a model with a float input read the bytes of images, of which it computes
+(x - mean) · scale per channel first.`,
+		Example: `  bcnn convert model.onnx -o model.bcnn
+  bcnn convert model.onnx -o model.bcnn --input uint8 --mean 127.5 --scale 0.00784313725 --labels labels.txt
+  bcnn convert --from bincnn --mode thresh weights -o bincnn.bcnn`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in := args[0]
+			if f.output == "" {
+				return usagef("convert needs -o OUT%s", modelfile.Extension)
+			}
+			if ext := filepath.Ext(f.output); ext != modelfile.Extension {
+				return usagef("%s: the output must be named *%s", f.output, modelfile.Extension)
+			}
+			for _, name := range onnxFlags {
+				if f.from == "bincnn" && cmd.Flags().Changed(name) {
+					return usagef("--%s is for ONNX models", name)
+				}
+			}
+			if f.from != "bincnn" && f.mode != "" {
+				return usagef("--mode goes with --from bincnn")
+			}
+			var net *bcnn.Network
+			var nodes *onnx.Report // of an ONNX model
+			var err error
+			switch f.from {
+			case "onnx":
+				if info, err := os.Stat(in); err == nil && info.IsDir() {
+					return usagef("%s is a folder; --from bincnn reads a folder of weights", in)
+				}
+				net, nodes, err = f.loadONNX(in)
+			case "bincnn":
+				mode := bincnn.Mode(f.mode)
+				modes := []bincnn.Mode{bincnn.Thresh, bincnn.Norm, bincnn.Int}
+				if !slices.Contains(modes, mode) {
+					return usagef("--mode %q: want thresh, norm or int", f.mode)
+				}
+				net, err = bincnn.Load(in, mode)
+			default:
+				return usagef("--from %q: want onnx or bincnn", f.from)
+			}
+			if err != nil {
+				return err
+			}
+			plan, err := bcnn.Lower(net)
+			if err != nil {
+				return fmt.Errorf("%s: %w", in, err)
+			}
+			if err := modelfile.Save(f.output, net); err != nil {
+				return err
+			}
+			printLayers(env.out, summarize(net, plan))
+			if nodes != nil {
+				env.out.printf("%d ONNX nodes, %d of which became part of another layer or were constant\n",
+					nodes.Nodes, len(nodes.Folded))
+			}
+			info, err := os.Stat(f.output)
+			if err != nil {
+				return err
+			}
+			env.out.printf("%s -> %s, %d bytes\n", in, f.output, info.Size())
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.output, "output", "o", "", "file to write")
+	flags.StringVar(&f.from, "from", "onnx", "format of IN: onnx or bincnn")
+	flags.StringVar(&f.mode, "mode", "", "input of a bincnn network: thresh, norm or int")
+	flags.StringVar(&f.input, "input", "", "type of the input: uint8 or float32 (default as the ONNX file says)")
+	flags.StringVar(&f.shape, "shape", "", "HEIGHTxWIDTHxCHANNELS of the input, where the ONNX file leaves it open")
+	flags.Float32SliceVar(&f.onnx.Mean, "mean", nil, "subtracted from the input, one value or one per channel")
+	flags.Float32SliceVar(&f.onnx.Scale, "scale", nil, "multiplied with the input after that, one value or one per channel")
+	flags.StringVar(&f.labels, "labels", "", "text file with the labels, one per line")
+	flags.StringVar(&f.onnx.Name, "name", "", "name of the network")
+	flags.IntVar(&f.onnx.Resize, "resize", 0, "shorter side of photos before the centre is cropped")
+	flags.StringVar(&f.signOfZero, "sign-zero", "", "what an ONNX Sign node makes of 0: plus or minus (ONNX says 0, which ±1 cannot express)")
+	for name, values := range map[string][]string{
+		"from": {"onnx", "bincnn"}, "mode": {"thresh", "norm", "int"},
+		"input": {"uint8", "float32"}, "sign-zero": {"plus", "minus"},
+	} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+	return cmd
+}
+
+// loadONNX imports an ONNX model with the options that the flags set.
+func (f *convertFlags) loadONNX(in string) (*bcnn.Network, *onnx.Report, error) {
+	switch f.input {
+	case "":
+	case "uint8":
+		f.onnx.InputType = bcnn.Uint8
+	case "float32":
+		f.onnx.InputType = bcnn.Float32
+	default:
+		return nil, nil, usagef("--input %q: want uint8 or float32", f.input)
+	}
+	switch f.signOfZero {
+	case "":
+	case "plus":
+		f.onnx.SignOfZero = bcnn.ZeroIsPlus
+	case "minus":
+		f.onnx.SignOfZero = bcnn.ZeroIsMinus
+	default:
+		return nil, nil, usagef("--sign-zero %q: want plus or minus", f.signOfZero)
+	}
+	if f.onnx.Resize < 0 {
+		return nil, nil, usagef("--resize %d: want a number of pixels", f.onnx.Resize)
+	}
+	if f.shape != "" {
+		s := &f.onnx.InputShape
+		if n, err := fmt.Sscanf(f.shape, "%dx%dx%d", &s.H, &s.W, &s.C); err != nil || n != 3 ||
+			fmt.Sprintf("%dx%dx%d", s.H, s.W, s.C) != f.shape || min(s.H, s.W, s.C) < 1 {
+			return nil, nil, usagef("--shape %q: want HEIGHTxWIDTHxCHANNELS, such as 96x96x3", f.shape)
+		}
+	}
+	if f.labels != "" {
+		var err error
+		if f.onnx.Labels, err = readLabels(f.labels); err != nil {
+			return nil, nil, err
+		}
+	}
+	return onnx.Load(in, f.onnx)
+}
+
+// readLabels reads a text file with one label per line.
+func readLabels(file string) ([]string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var labels []string
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if l := strings.TrimSpace(lines.Text()); l != "" {
+			labels = append(labels, l)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if len(labels) == 0 {
+		return nil, fmt.Errorf("%s: no labels; want one per line", file)
+	}
+	return labels, nil
+}
+
+func printLayers(out *output, layers []layerBytes) {
+	rows := []string{"layer\tweights\tfloat32 bytes\tstored bytes\twhy float"}
+	var sum modelBytes
+	for _, w := range layers {
+		rows = append(rows, fmt.Sprintf("%s\t%s\t%d\t%d\t%s", w.layer, precision(w.Binary), w.Float, w.Stored, w.WhyFloat))
+		sum.Float += w.Float
+		sum.Stored += w.Stored
+	}
+	out.table(append(rows, fmt.Sprintf("all\t\t%d\t%d\t", sum.Float, sum.Stored)))
+}

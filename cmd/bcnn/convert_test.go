@@ -1,0 +1,120 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/modelfile"
+)
+
+// The published weights of BinCNN, converted, give the published answers.
+func TestConvertBinCNN(t *testing.T) {
+	weights := sharedData(t, "bincnn/wgt")
+	data, err := os.ReadFile(sharedData(t, "bincnn/expected.json"))
+	require.NoError(t, err)
+	type answer struct {
+		D3 []any `json:"d3"`
+	}
+	var expected []struct {
+		File              string
+		Thresh, Norm, Int answer
+	}
+	require.NoError(t, json.Unmarshal(data, &expected))
+	require.Len(t, expected, 12)
+
+	for _, mode := range []string{"thresh", "norm", "int"} {
+		t.Run(mode, func(t *testing.T) {
+			model := filepath.Join(t.TempDir(), mode+".bcnn")
+			out := succeed(t, "convert", "--from", "bincnn", "--mode", mode, weights, "-o", model)
+			require.Contains(t, out, model)
+
+			args := []string{"classify", "--json", "--model", model}
+			for _, e := range expected {
+				args = append(args, sharedData(t, "bincnn/images/"+e.File))
+			}
+			got := objects(t, succeed(t, args...), "file", "label", "index", "probability", "logits", "device", "us")
+			require.Len(t, got, len(expected))
+			for i, e := range expected {
+				want := map[string]answer{"thresh": e.Thresh, "norm": e.Norm, "int": e.Int}[mode].D3
+				require.Len(t, want, 4)
+				require.Equal(t, want, got[i]["logits"], e.File)
+			}
+		})
+	}
+}
+
+func TestConvertONNX(t *testing.T) {
+	in := sharedData(t, "onnx/qonnx_tfc_1w1a.onnx")
+	dir := t.TempDir()
+	labels := writeFile(t, filepath.Join(dir, "labels.txt"), strings.Join(strings.Split("0123456789", ""), "\n")+"\n")
+	out := filepath.Join(dir, "tfc.bcnn")
+	args := []string{"convert", in, "-o", out, "--input", "uint8", "--mean", "127.5", "--scale", "0.00784313725",
+		"--labels", labels, "--name", "tfc"}
+	text := succeed(t, args...)
+	require.Contains(t, text, in+" -> "+out)
+	require.Equal(t, 4, strings.Count(text, "  binary  ")+strings.Count(text, "  float  "), text)
+
+	net, err := modelfile.Load(out)
+	require.NoError(t, err)
+	require.Equal(t, "tfc", net.Name)
+	require.Equal(t, bcnn.Uint8, net.Input.DType)
+	require.Equal(t, strings.Split("0123456789", ""), net.Labels)
+
+	// The same bytes again, and no other file.
+	before, err := os.ReadFile(out)
+	require.NoError(t, err)
+	succeed(t, args...)
+	after, err := os.ReadFile(out)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 2)
+}
+
+// After an error there is no new file, and an old one is as it was.
+func TestConvertLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	bad := writeFile(t, filepath.Join(dir, "bad.onnx"), "\x08\x08\x3a\xff\xff\xff\xff\x0f")
+	old := writeFile(t, filepath.Join(dir, "old.bcnn"), "old content")
+	fail(t, exitJob, "convert", bad, "-o", old)
+	fail(t, exitJob, "convert", bad, "-o", filepath.Join(dir, "new.bcnn"))
+	content, err := os.ReadFile(old)
+	require.NoError(t, err)
+	require.Equal(t, "old content", string(content))
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 2)
+}
+
+// A file that cannot be put in place leaves no temporary file either.
+func TestConvertUnwritable(t *testing.T) {
+	weights := sharedData(t, "bincnn/wgt")
+	dir := t.TempDir()
+	folder := filepath.Join(dir, "folder.bcnn")
+	require.NoError(t, os.Mkdir(folder, 0o755))
+	for _, out := range []string{folder, filepath.Join(dir, "absent", "x.bcnn")} {
+		require.Contains(t, fail(t, exitJob, "convert", "--from", "bincnn", "--mode", "int", weights, "-o", out), out)
+	}
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+}
+
+func TestReadLabels(t *testing.T) {
+	dir := t.TempDir()
+	labels, err := readLabels(writeFile(t, filepath.Join(dir, "a"), " cat\r\n\ndog \n"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"cat", "dog"}, labels)
+	empty := writeFile(t, filepath.Join(dir, "b"), "\n\n")
+	_, err = readLabels(empty)
+	require.ErrorContains(t, err, empty)
+	_, err = readLabels(writeFile(t, filepath.Join(dir, "c"), strings.Repeat("x", 1<<17)))
+	require.ErrorContains(t, err, filepath.Join(dir, "c"))
+}

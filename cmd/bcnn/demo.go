@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"math"
+	"path"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
+	"github.com/bitcnn/bitcnn/vehiclenet"
+)
+
+// samples are ten digits of the MNIST test set; see samples/NOTICE.
+//
+//go:embed samples/*.png
+var samples embed.FS
+
+// demoImages is the number of random images on which VehicleNet is compared
+// with the reference, which takes a good part of a second for each.
+const demoImages = 2
+
+func newDemo(env *environment) *cobra.Command {
+	return &cobra.Command{
+		Use:   "demo",
+		Short: "Show the whole way on every device that is here",
+		Long: `Classify the bundled images of digits on every device, time VehicleNet by the
+paper's protocol ('bcnn bench --paper'), and say whether all devices compute the
+same bits as the reference implementation.`,
+		Example: "  bcnn demo",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			devices, err := openDevices("all")
+			if err != nil {
+				return err
+			}
+			return demo(cmd.Context(), env, devices, paperImages)
+		},
+	}
+}
+
+// demo runs the demonstration; runs is the number of images on which VehicleNet
+// is timed.
+func demo(ctx context.Context, env *environment, devices []backend.Device, runs int) error {
+	digits, err := loadPlan("digits")
+	if err != nil {
+		return err
+	}
+	vehicles, err := loadPlan(defaultModel)
+	if err != nil {
+		return err
+	}
+	images, names, err := sampleImages(digits.Input)
+	if err != nil {
+		return err
+	}
+	random := bcnn.NewTensor(bcnn.Uint8, demoImages, vehicles.Input.Shape)
+	randomImages(random, newRand(seed))
+
+	// What every device must compute, bit for bit.
+	digitLogits, err := ref.Run(digits, images, nil)
+	if err != nil {
+		return err
+	}
+	vehicleLogits, err := ref.Run(vehicles, random, nil)
+	if err != nil {
+		return err
+	}
+
+	values, differing := len(digitLogits.F32)+len(vehicleLogits.F32), 0
+	for _, dev := range devices {
+		info := dev.Info()
+		env.out.printf("%s: %s, %s, %s\n\n", info.ID, info.Kind, info.Name, info.Detail)
+		got, err := demoDigits(ctx, env, dev, digits, images, names)
+		if err != nil {
+			return err
+		}
+		wrong := differences(got, digitLogits.F32)
+
+		result, err := bench(ctx, dev, vehicles, benchFlags{
+			Options: backend.Options{MaxBatch: 1}, runs: runs, paper: true,
+		}, env.progress(info.ID))
+		if err != nil {
+			return err
+		}
+		result.Model = defaultModel
+		env.out.printf("\n")
+		printBench(env.out, result)
+
+		got, err = runAll(ctx, dev, vehicles, random)
+		if err != nil {
+			return err
+		}
+		wrong += differences(got, vehicleLogits.F32)
+		if wrong > 0 {
+			differing++
+			report(env.stderr, fmt.Errorf("%s: %d of %d outputs differ from the reference; 'bcnn parity --device %s' finds the step", info.ID, wrong, values, info.ID))
+		}
+		env.out.printf("\n")
+	}
+	if differing > 0 {
+		env.out.printf("Not all devices agree: %d of %d differ from the reference.\n", differing, len(devices))
+		return errReported
+	}
+	env.out.printf("%s and the reference agree bit for bit on all %d outputs of %d images.\n",
+		quantity(len(devices), "device", "devices"), values, images.N+random.N)
+	return nil
+}
+
+func loadPlan(model string) (*bcnn.Plan, error) {
+	net, err := vehiclenet.Load(model)
+	if err != nil {
+		return nil, err
+	}
+	return bcnn.Lower(net)
+}
+
+// sampleImages decodes the bundled images into one batch.
+func sampleImages(in bcnn.Input) (bcnn.Tensor, []string, error) {
+	files, err := fs.Glob(samples, "samples/*.png")
+	if err != nil {
+		return bcnn.Tensor{}, nil, err
+	}
+	t := bcnn.NewTensor(bcnn.Uint8, len(files), in.Shape)
+	size := in.Shape.Values()
+	names := make([]string, len(files))
+	for i, file := range files {
+		data, err := samples.ReadFile(file)
+		if err != nil {
+			return t, nil, err
+		}
+		img, err := vehiclenet.DecodeFrom(bytes.NewReader(data))
+		if err != nil {
+			return t, nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if err := vehiclenet.Pixels(t.U8[i*size:(i+1)*size], img, in); err != nil {
+			return t, nil, fmt.Errorf("%s: %w", file, err)
+		}
+		names[i] = path.Base(file)
+	}
+	return t, names, nil
+}
+
+// demoDigits classifies the sample images one at a time, prints a table and
+// returns all logits.
+func demoDigits(ctx context.Context, env *environment, dev backend.Device, plan *bcnn.Plan, images bcnn.Tensor, names []string) ([]float32, error) {
+	r, err := newRunner(ctx, dev, plan, backend.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	var all []float32
+	rows := []string{"image\tlabel\tprobability\ttime"}
+	size := plan.Input.Shape.Values()
+	for i, name := range names {
+		copy(r.pixels(0), images.U8[i*size:(i+1)*size])
+		c, err := r.classifyPixels(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c.Logits...)
+		rows = append(rows, fmt.Sprintf("%s\t%s\t%.1f %%\t%.0f µs", name, c.Label, 100*c.Probability, c.Micros))
+	}
+	env.out.table(rows)
+	return all, nil
+}
+
+// runAll returns the outputs of a batch on a device.
+func runAll(ctx context.Context, dev backend.Device, plan *bcnn.Plan, in bcnn.Tensor) ([]float32, error) {
+	r, err := newRunner(ctx, dev, plan, backend.Options{MaxBatch: in.N})
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	copy(r.in.U8, in.U8)
+	_, err = r.run(ctx, in.N)
+	return r.out.F32, err
+}
+
+// differences counts the values that are not the same bits.
+func differences(got, want []float32) int {
+	n := 0
+	for i := range want {
+		if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+			n++
+		}
+	}
+	return n
+}

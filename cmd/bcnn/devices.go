@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bitcnn/bitcnn/backend"
+)
+
+// deviceLine is a line of devices --json: a device, or a backend without one
+// and the reason.
+type deviceLine struct {
+	Backend string `json:"backend"`
+	Device  string `json:"device,omitempty"`
+	Name    string `json:"name,omitempty"`
+	Kind    string `json:"kind,omitempty"`
+	Detail  string `json:"detail,omitempty"`
+	Memory  int64  `json:"memory,omitempty"`
+	Error   string `json:"error,omitempty"`
+}
+
+func newDevices(env *environment) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "devices",
+		Short: "List the devices, and why others are absent",
+		Long: `List every device of every backend. A backend without a device is listed with
+the reason.
+
+With --json, one object per line: backend, and either device, name, kind,
+detail, memory (bytes, where known), or error.`,
+		Example: `  bcnn devices
+  bcnn devices --json`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			var lines []deviceLine
+			for _, b := range backend.Backends() {
+				devices, err := b.Devices()
+				if err != nil {
+					lines = append(lines, deviceLine{Backend: b.Name(), Error: oneLine(err)})
+				}
+				for _, d := range devices {
+					info := d.Info()
+					lines = append(lines, deviceLine{
+						Backend: b.Name(), Device: info.ID, Name: info.Name,
+						Kind: info.Kind.String(), Detail: info.Detail, Memory: info.Memory,
+					})
+				}
+			}
+			if asJSON {
+				for _, l := range lines {
+					if err := env.out.json(l); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			var rows []string
+			for _, l := range lines {
+				if l.Error != "" {
+					rows = append(rows, l.Backend+"\t-\t"+l.Error)
+					continue
+				}
+				row := fmt.Sprintf("%s\t%s\t%s, %s", l.Device, l.Kind, l.Name, l.Detail)
+				if l.Memory > 0 {
+					row += fmt.Sprintf(", %d MiB", l.Memory>>20)
+				}
+				rows = append(rows, row)
+			}
+			env.out.table(rows)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
+	return cmd
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+func newEval(env *environment) *cobra.Command {
+	var model, device, data, labelFile string
+	var size int
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "eval --model MODEL --data DIR | --data IMAGES.idx --labels LABELS.idx",
+		Short: "Measure the accuracy of a model on images of known classes",
+		Long: `Classify all images of a data set and print the accuracy and the confusion
+matrix (rows: true class, columns: predicted class).
+
+The data set is a folder DIR/CLASS/*.jpg, *.jpeg or *.png, with one folder per
+class, named as the model names its classes ('bcnn inspect MODEL' lists them),
+or two IDX files as MNIST has them, plain or compressed with gzip.
+Images that cannot be read are reported and not counted; the exit code is 1.
+
+With --json, one object: correct, total, accuracy (0 to 1), confusion.`,
+		Example: `  bcnn eval --model vehiclenet --data photos
+  bcnn eval --model digits --data t10k-images-idx3-ubyte.gz --labels t10k-labels-idx1-ubyte.gz`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if data == "" {
+				return usagef("eval needs --data DIR, or --data IMAGES.idx --labels LABELS.idx")
+			}
+			if size < 1 {
+				return usagef("--batch %d: want at least 1", size)
+			}
+			net, err := loadModel(model)
+			if err != nil {
+				return err
+			}
+			if err := checkImages(model, net); err != nil {
+				return err
+			}
+			plan, err := bcnn.Lower(net)
+			if err != nil {
+				return err
+			}
+			names := classNames(plan)
+			set, err := openDataset(data, labelFile, names)
+			if err != nil {
+				return err
+			}
+			dev, err := backend.Open(device)
+			if err != nil {
+				return err
+			}
+			size = min(size, set.len())
+			r, err := newRunner(cmd.Context(), dev, plan, backend.Options{MaxBatch: size})
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+
+			unread := 0
+			result, err := evaluate(cmd.Context(), r, set, size, env.progress("eval"), func(err error) {
+				unread++
+				report(env.stderr, err)
+			})
+			if err != nil {
+				return err
+			}
+			if result.Total == 0 {
+				return fmt.Errorf("%s: none of the %d images could be read", data, set.len())
+			}
+			if asJSON {
+				err = env.out.json(result)
+			} else {
+				printEvaluation(env.out, result, names)
+			}
+			if err == nil && unread > 0 {
+				report(env.stderr, fmt.Errorf("not counted: %s that could not be read", quantity(unread, "image", "images")))
+				return errReported
+			}
+			return err
+		},
+	}
+	modelFlag(cmd, &model, defaultModel, "embedded model, .bcnn or .onnx file")
+	deviceFlag(cmd, &device)
+	cmd.Flags().StringVar(&data, "data", "", "folder with a folder of images per class, or IDX file of images")
+	cmd.Flags().StringVar(&labelFile, "labels", "", "IDX file of labels")
+	cmd.Flags().IntVar(&size, "batch", 32, "images per run of the device")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// classNames names the outputs of a plan.
+func classNames(plan *bcnn.Plan) []string {
+	names := make([]string, plan.OutputShape().Values())
+	for i := range names {
+		names[i] = label(plan.Labels, i)
+	}
+	return names
+}
+
+func openDataset(data, labelFile string, names []string) (dataset, error) {
+	info, err := os.Stat(data)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case info.IsDir() && labelFile != "":
+		return nil, usagef("--labels goes with an IDX file, but %s is a folder", data)
+	case info.IsDir():
+		return openFolder(data, names)
+	case labelFile == "":
+		return nil, usagef("%s is a file: --labels must name the IDX file of its labels", data)
+	}
+	return openIDX(data, labelFile, len(names))
+}
+
+func printEvaluation(out *output, e *evaluation, names []string) {
+	out.printf("accuracy %.2f %% (%d of %d)\n\n", 100*e.Accuracy, e.Correct, e.Total)
+	rows := []string{"true \\ predicted\t" + strings.Join(names, "\t")}
+	for class, counts := range e.Confusion {
+		row := names[class]
+		for _, n := range counts {
+			row += fmt.Sprintf("\t%d", n)
+		}
+		rows = append(rows, row)
+	}
+	out.table(rows)
+}

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// inspection is the object of inspect --json.
+type inspection struct {
+	Name   string       `json:"name"`
+	Input  inputInfo    `json:"input"`
+	Labels []string     `json:"labels"`
+	Layers []layerInfo  `json:"layers"`
+	Bytes  modelBytes   `json:"bytes"`
+	Plan   *planInfo    `json:"plan,omitempty"`
+	report []layerBytes // of the layers with weights
+}
+
+type inputInfo struct {
+	Height   int    `json:"height"`
+	Width    int    `json:"width"`
+	Channels int    `json:"channels"`
+	Type     string `json:"type"`
+	Resize   int    `json:"resize,omitempty"`
+}
+
+type layerInfo struct {
+	Name    string      `json:"name"`
+	Kind    string      `json:"kind"`
+	Inputs  []int       `json:"inputs"`
+	Output  string      `json:"output"`
+	Details string      `json:"details,omitempty"`
+	Weights *layerBytes `json:"weights,omitempty"`
+}
+
+type layerBytes struct {
+	layer    string
+	Binary   bool   `json:"binary"`
+	Params   int64  `json:"params"`
+	Float    int64  `json:"float_bytes"`
+	Stored   int64  `json:"stored_bytes"`
+	MACs     int64  `json:"macs"`
+	WhyFloat string `json:"why_float,omitempty"`
+}
+
+// modelBytes are the sums over all layers with weights.
+type modelBytes struct {
+	Float  int64 `json:"float"`
+	Stored int64 `json:"stored"`
+}
+
+type planInfo struct {
+	ArenaBytes int64      `json:"arena_bytes"`
+	Steps      []planStep `json:"steps"`
+}
+
+type planStep struct {
+	Name   string   `json:"name"`
+	Kind   string   `json:"kind"`
+	Layers []string `json:"layers"`
+	Inputs []string `json:"inputs"`
+	Output string   `json:"output"`
+	Offset int64    `json:"offset"`
+}
+
+func newInspect(env *environment) *cobra.Command {
+	var asJSON, withPlan bool
+	cmd := &cobra.Command{
+		Use:   "inspect MODEL",
+		Short: "Show what a model consists of",
+		Long: `Show the input, the labels and the layers of a model (embedded name, .bcnn or
+.onnx file): output shapes, parameters, which layers are binary, what their
+weights take as float32 and as stored, and why a layer is computed in float.
+
+--plan shows the steps that devices execute as well: their names join those of
+the layers that are fused, and the offset says where the output lies in the
+arena (bytes, for one image; "-" for the network's output).
+
+With --json, one object: name, input, labels, layers, bytes, and with --plan
+plan.`,
+		Example: `  bcnn inspect vehiclenet
+  bcnn inspect model.onnx --plan
+  bcnn inspect model.bcnn --json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			net, err := loadModel(args[0])
+			if err != nil {
+				return err
+			}
+			info, err := inspect(net, withPlan)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return env.out.json(info)
+			}
+			printInspection(env.out, info)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&withPlan, "plan", false, "show the fused steps as well")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func inspect(net *bcnn.Network, withPlan bool) (*inspection, error) {
+	shapes, err := net.Shapes()
+	if err != nil {
+		return nil, err
+	}
+	plan, err := bcnn.Lower(net)
+	if err != nil {
+		return nil, err
+	}
+	in := net.Input
+	info := &inspection{
+		Name:   net.Name,
+		Labels: append([]string{}, net.Labels...),
+		Input: inputInfo{
+			Height: in.Shape.H, Width: in.Shape.W, Channels: in.Shape.C,
+			Type: in.DType.String(), Resize: in.Resize,
+		},
+	}
+	info.report = summarize(net, plan)
+	weights := map[string]*layerBytes{}
+	for i, w := range info.report {
+		weights[w.layer] = &info.report[i]
+		info.Bytes.Float += w.Float
+		info.Bytes.Stored += w.Stored
+	}
+	for i, l := range net.Layers {
+		info.Layers = append(info.Layers, layerInfo{
+			Name: l.Name, Kind: l.Op.Kind(), Inputs: l.Inputs, Output: shapes[i].String(),
+			Details: details(l.Op), Weights: weights[l.Name],
+		})
+	}
+	if withPlan {
+		info.Plan = inspectPlan(net, plan)
+	}
+	return info, nil
+}
+
+func summarize(net *bcnn.Network, plan *bcnn.Plan) []layerBytes {
+	var list []layerBytes
+	for _, r := range bcnn.Summarize(net, plan) {
+		list = append(list, layerBytes{
+			layer: r.Layer, Binary: r.Binary, Params: r.Params, Float: r.BytesFloat,
+			Stored: r.BytesStored, MACs: r.MACs, WhyFloat: r.WhyFloat,
+		})
+	}
+	return list
+}
+
+func inspectPlan(net *bcnn.Network, plan *bcnn.Plan) *planInfo {
+	p := &planInfo{ArenaBytes: plan.ArenaBytes}
+	describe := func(t int) string {
+		return plan.Tensors[t].Shape.String() + " " + plan.Tensors[t].DType.String()
+	}
+	for _, s := range plan.Steps {
+		step := planStep{Name: s.Name, Kind: s.Kind(), Output: describe(s.Out), Offset: plan.Tensors[s.Out].Offset}
+		for _, t := range s.In {
+			step.Inputs = append(step.Inputs, describe(t))
+		}
+		for _, l := range s.Layers {
+			step.Layers = append(step.Layers, net.Layers[l].Name)
+		}
+		p.Steps = append(p.Steps, step)
+	}
+	return p
+}
+
+// details describes the parameters of a layer in a few words.
+func details(op bcnn.Op) string {
+	switch op := op.(type) {
+	case bcnn.Binarize:
+		if len(op.Thresholds) > 0 {
+			return fmt.Sprintf("%s, x ≥ %v", op.Scheme, op.Thresholds)
+		}
+		return string(op.Scheme)
+	case bcnn.Conv2D:
+		d := window(op.Window)
+		if op.Pad != (bcnn.Padding{}) {
+			d += " of " + []string{"−1", "0", "+1"}[op.PadValue+1]
+		}
+		if op.Groups > 1 {
+			d += fmt.Sprintf(", %d groups", op.Groups)
+		}
+		return d
+	case bcnn.MaxPool:
+		return window(op.Window)
+	case bcnn.Sign:
+		return "+1 where " + op.Zero.String()
+	}
+	return ""
+}
+
+func window(w bcnn.Window) string {
+	d := fmt.Sprintf("%d×%d", w.KH, w.KW)
+	if h, v := max(1, w.StrideH), max(1, w.StrideW); h > 1 || v > 1 {
+		d += fmt.Sprintf(", stride %d×%d", h, v)
+	}
+	if h, v := max(1, w.DilationH), max(1, w.DilationW); h > 1 || v > 1 {
+		d += fmt.Sprintf(", dilation %d×%d", h, v)
+	}
+	if p := w.Pad; p != (bcnn.Padding{}) {
+		if p.Top == p.Bottom && p.Left == p.Right && p.Top == p.Left {
+			return d + fmt.Sprintf(", padding %d", p.Top)
+		}
+		return d + fmt.Sprintf(", padding %d,%d,%d,%d", p.Top, p.Left, p.Bottom, p.Right)
+	}
+	return d
+}
+
+func printInspection(out *output, info *inspection) {
+	in := info.Input
+	out.printf("%s: input %d×%d×%d %s", info.Name, in.Height, in.Width, in.Channels, in.Type)
+	if in.Resize > 0 {
+		out.printf(", photos resized to %d", in.Resize)
+	}
+	out.printf("\n")
+	if len(info.Labels) > 0 {
+		out.printf("labels: %s\n", strings.Join(info.Labels, ", "))
+	}
+	out.printf("\n")
+
+	rows := []string{"layer\tkind\toutput\tweights\tfloat32 bytes\tstored bytes\tdetails"}
+	var float []string
+	for _, l := range info.Layers {
+		weights := "\t\t"
+		if w := l.Weights; w != nil {
+			weights = fmt.Sprintf("%s\t%d\t%d", precision(w.Binary), w.Float, w.Stored)
+			if !w.Binary {
+				float = append(float, l.Name+" is computed in float32: "+w.WhyFloat)
+			}
+		}
+		rows = append(rows, strings.Join([]string{l.Name, l.Kind, l.Output, weights, l.Details}, "\t"))
+	}
+	rows = append(rows, fmt.Sprintf("all\t\t\t\t%d\t%d\t", info.Bytes.Float, info.Bytes.Stored))
+	out.table(rows)
+	for _, why := range float {
+		out.printf("%s\n", why)
+	}
+	if info.Plan == nil {
+		return
+	}
+	out.printf("\nplan: %s, arena of %d bytes for each image\n",
+		quantity(len(info.Plan.Steps), "step", "steps"), info.Plan.ArenaBytes)
+	rows = []string{"step\tkind\tinput\toutput\toffset"}
+	for _, s := range info.Plan.Steps {
+		offset := "-"
+		if s.Offset >= 0 {
+			offset = fmt.Sprint(s.Offset)
+		}
+		rows = append(rows, strings.Join([]string{
+			s.Name, s.Kind, strings.Join(s.Inputs, " and "), s.Output, offset,
+		}, "\t"))
+	}
+	out.table(rows)
+}
+
+func precision(binary bool) string {
+	if binary {
+		return "binary"
+	}
+	return "float"
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+func TestInspect(t *testing.T) {
+	model := saveLightNet(t)
+	require.Equal(t, `light: input 4×4×1 uint8
+labels: light, dark
+
+layer  kind      output  weights  float32 bytes  stored bytes  details
+grey   binarize  4×4×1                                         grey, x ≥ [128]
+count  dense     1×1×2   binary   128            16            
+all                               128            16            
+`, succeed(t, "inspect", model))
+
+	require.Contains(t, succeed(t, "inspect", "--plan", model), `
+plan: 2 steps, arena of 128 bytes for each image
+step   kind      input        output         offset
+grey   binarize  4×4×1 uint8  4×4×1 bits     0
+count  dense     4×4×1 bits   1×1×2 float32  -
+`)
+
+	got := objects(t, succeed(t, "inspect", "--json", model), "name", "input", "labels", "layers", "bytes")[0]
+	require.Equal(t, map[string]any{"height": 4.0, "width": 4.0, "channels": 1.0, "type": "uint8"}, got["input"])
+	require.Equal(t, map[string]any{"float": 128.0, "stored": 16.0}, got["bytes"])
+	require.Equal(t, map[string]any{
+		"name": "count", "kind": "dense", "inputs": []any{0.0}, "output": "1×1×2",
+		"weights": map[string]any{"binary": true, "params": 32.0, "float_bytes": 128.0, "stored_bytes": 16.0, "macs": 32.0},
+	}, got["layers"].([]any)[1])
+
+	got = objects(t, succeed(t, "inspect", "--json", "--plan", model), "name", "input", "labels", "layers", "bytes", "plan")[0]
+	require.Len(t, got["plan"].(map[string]any)["steps"], 2)
+}
+
+// A layer that is computed in float says why.
+func TestInspectFloat(t *testing.T) {
+	net := lightNet()
+	net.Append("last", bcnn.Dense{Out: 2, Weights: bcnn.Weights{F32: []float32{1, 2, 3, 4}}})
+	info, err := inspect(net, false)
+	require.NoError(t, err)
+	require.False(t, info.Layers[2].Weights.Binary)
+	require.NotEmpty(t, info.Layers[2].Weights.WhyFloat)
+	var text strings.Builder
+	printInspection(&output{w: &text}, info)
+	require.Contains(t, text.String(), "last is computed in float32: "+info.Layers[2].Weights.WhyFloat)
+}
+
+func TestDetails(t *testing.T) {
+	for want, op := range map[string]bcnn.Op{
+		"lbp": bcnn.Binarize{Scheme: bcnn.SchemeLBP},
+		"3×5, stride 2×1, dilation 1×3, padding 1,2,3,4 of +1, 4 groups": bcnn.Conv2D{
+			Window: bcnn.Window{KH: 3, KW: 5, StrideH: 2, DilationW: 3, Pad: bcnn.Padding{Top: 1, Left: 2, Bottom: 3, Right: 4}},
+			Groups: 4, PadValue: 1,
+		},
+		"2×2, stride 2×2": bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}},
+		"+1 where x ≥ 0":  bcnn.Sign{Zero: bcnn.ZeroIsPlus},
+		"":                bcnn.Softmax{},
+	} {
+		require.Equal(t, want, details(op))
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/modelfile"
+	"github.com/bitcnn/bitcnn/bcnn/onnx"
+	"github.com/bitcnn/bitcnn/vehiclenet"
+)
+
+func embeddedModels() []string { return vehiclenet.Models() }
+
+// modelFlag adds --model with completion of the embedded names.
+func modelFlag(cmd *cobra.Command, model *string, value, usage string) {
+	cmd.Flags().StringVarP(model, "model", "m", value, usage)
+	// Only an unknown flag could make this fail.
+	_ = cmd.RegisterFlagCompletionFunc("model", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return embeddedModels(), cobra.ShellCompDirectiveDefault
+	})
+}
+
+// deviceFlag adds --device with completion of the devices that are there.
+func deviceFlag(cmd *cobra.Command, device *string, more ...string) {
+	usage := `"auto", or a device as 'bcnn devices' lists it (default $BCNN_DEVICE, else auto)`
+	if slices.Contains(more, "all") {
+		usage = `"auto", "all", or a device as 'bcnn devices' lists it (default $BCNN_DEVICE, else auto)`
+	}
+	cmd.Flags().StringVarP(device, "device", "d", "", usage)
+	_ = cmd.RegisterFlagCompletionFunc("device", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		names := append([]string{"auto"}, more...)
+		for _, d := range backend.Devices() {
+			names = append(names, d.Info().ID)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// loadModel reads an embedded model or a file. Embedded names win; a file of
+// the same name is reached with a path such as ./digits.
+func loadModel(name string) (*bcnn.Network, error) {
+	if slices.Contains(embeddedModels(), name) {
+		return vehiclenet.Load(name)
+	}
+	var net *bcnn.Network
+	var err error
+	if strings.EqualFold(filepath.Ext(name), ".onnx") {
+		net, _, err = onnx.Load(name, onnx.Options{})
+	} else {
+		net, err = modelfile.Load(name)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: no such model file; the embedded models are %s", name, strings.Join(embeddedModels(), ", "))
+	}
+	return net, err
+}
+
+// openDevices returns one device, or for "all" every device that is there.
+func openDevices(name string) ([]backend.Device, error) {
+	if name != "all" {
+		dev, err := backend.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		return []backend.Device{dev}, nil
+	}
+	devices := backend.Devices()
+	if len(devices) == 0 {
+		return nil, errors.New("there is no device; 'bcnn devices' says why")
+	}
+	return devices, nil
+}
+
+// label names an output of a network; without labels it is the index.
+func label(labels []string, index int) string {
+	if index < len(labels) {
+		return labels[index]
+	}
+	return strconv.Itoa(index)
+}
+
+// checkImages reports whether a network can be fed with images.
+func checkImages(model string, net *bcnn.Network) error {
+	in := net.Input
+	if in.DType == bcnn.Uint8 && (in.Shape.C == 1 || in.Shape.C == 3) {
+		return nil
+	}
+	return fmt.Errorf("%s: the model reads %v of %v, not the bytes of an image; "+
+		"for an ONNX model, 'bcnn convert --input uint8 --mean … --scale …' adds the scaling of the bytes", model, in.DType, in.Shape)
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/backendtest"
+)
+
+// parityResult is a line of parity --json.
+type parityResult struct {
+	Device   string `json:"device"`
+	Cases    int    `json:"cases"`
+	Failures int    `json:"failures"`
+}
+
+func newParity(env *environment) *cobra.Command {
+	var model, device string
+	var asJSON bool
+	var opts backend.Options
+	cmd := &cobra.Command{
+		Use:   "parity",
+		Short: "Check that devices compute exactly the right bits",
+		Long: `Run the parity suite: networks of every kind of step, sizes and padding, whose
+every intermediate value is compared with a plain reference implementation. All
+bits must be equal. With --model, the given model is checked on random images
+instead.
+
+A failure is reported on standard error with the case, the first wrong step and
+the first wrong value; the exit code is 1.
+
+With --json, one object per device: device, cases, failures (their numbers).`,
+		Example: `  bcnn parity
+  bcnn parity --device all --json
+  bcnn parity --model model.onnx`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if opts.Threads < 0 {
+				return usagef("--threads %d: want at least 1, or 0 for all", opts.Threads)
+			}
+			devices, err := openDevices(device)
+			if err != nil {
+				return err
+			}
+			cases := backendtest.Cases()
+			if model != "" {
+				net, err := loadModel(model)
+				if err != nil {
+					return err
+				}
+				cases = backendtest.NetworkCases(net)
+			}
+			var failed error
+			for _, dev := range devices {
+				id := dev.Info().ID
+				failures, err := backendtest.Check(cmd.Context(), dev, opts, cases, env.progress(id))
+				if err != nil {
+					return err
+				}
+				for _, f := range failures {
+					report(env.stderr, fmt.Errorf("%s: %w", id, f))
+					failed = errReported
+				}
+				if asJSON {
+					err = env.out.json(parityResult{Device: id, Cases: len(cases), Failures: len(failures)})
+				} else {
+					env.out.printf("%s: %s, %s\n", id,
+						quantity(len(cases), "case", "cases"), quantity(len(failures), "failure", "failures"))
+					err = env.out.err
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return failed
+		},
+	}
+	modelFlag(cmd, &model, "", "check this model instead: embedded model, .bcnn or .onnx file")
+	deviceFlag(cmd, &device, "all")
+	cmd.Flags().IntVar(&opts.Threads, "threads", 0, "CPU threads; 0 means all that the process may use")
+	cmd.Flags().StringVar(&opts.ISA, "isa", "", "CPU instruction set (default the best)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per device")
+	return cmd
+}
