@@ -70,6 +70,15 @@ type Executable interface {
 	Close() error
 }
 
+// PeakMeter is implemented by devices that can measure what they could do at
+// best, so that a benchmark can say which fraction of it a step reaches.
+type PeakMeter interface {
+	// Peak returns the products of ±1 values per second that a loop of nothing
+	// but the arithmetic of the kernels reaches, with the Threads and the ISA of
+	// opts. Clock rates and load change: measure it shortly before or after.
+	Peak(opts Options) (perSecond float64, err error)
+}
+
 // Options are the options of Compile. The zero value is good.
 type Options struct {
 	MaxBatch int    // images per Run at the most; 0 means 1

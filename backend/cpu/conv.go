@@ -102,6 +102,9 @@ func (c *compiler) conv(op *bcnn.ConvStep, in, out bcnn.PlanTensor) (step, scrat
 		w.DilationW = 1
 	}
 	v.window = w
+	if wide, need := c.wideConv(op, w, in, out); wide != nil {
+		return wide, need
+	}
 
 	// Rows first; blocks of channels repeat the preparation of a row.
 	nanoseconds := sumTime(op, in.DType, w.taps())

@@ -70,7 +70,8 @@ type scratch struct {
 	image, base int // image, and first row
 	// Here, because a variable whose address a kernel of a Set gets is
 	// allocated on the heap.
-	at kern.Patches
+	at  kern.Patches
+	job kern.Job
 }
 
 func newScratch(size scratchSize) scratch {

@@ -22,6 +22,9 @@ var generic = Set{
 	Or:             or,
 	Scale:          scaleInt,
 	ScaleFloat:     scaleFloat,
+
+	Peak:         peakGeneric,
+	PeakProducts: peakProducts,
 }
 
 func roundUp(n, to int) int { return (n + to - 1) / to * to }

@@ -91,6 +91,15 @@ type Set struct {
 
 	// ScaleFloat is Scale for float32 sums. dst may be sums.
 	ScaleFloat func(dst, sums []float32, scale, shift []float32, relu bool)
+
+	// Wide replaces DotBits and DotBytes where all outputs read the same inputs;
+	// nil where the instruction set has nothing wider than a word.
+	Wide *Wide
+
+	// Peak does rounds × PeakProducts products of bits on registers and the L1
+	// cache alone, as fast as the instruction set can.
+	Peak         func(rounds int)
+	PeakProducts int
 }
 
 // sets lists the Sets that this processor can run, the best first. Every

@@ -1,0 +1,99 @@
+//go:build amd64 && !purego
+
+package kern
+
+import "math"
+
+// avx512 sums in 32-bit lanes.
+var avx512 = func() Set {
+	s := generic
+	s.ISA = "avx512vpopcnt"
+	s.Wide = &Wide{
+		MaxTaps: math.MaxInt32,
+		PackBits: func(w []uint64, outputs, rows, n int) *Weights {
+			return packBits32(w, outputs, rows, n, 16, func(vectors int) (int, func(*uint8), func(*uint8)) {
+				switch vectors {
+				case 1:
+					return 1, convBits16AVX512, convBitsSums16AVX512
+				case 2:
+					return 2, convBits32AVX512, convBitsSums32AVX512
+				}
+				return 4, convBits64AVX512, convBitsSums64AVX512
+			})
+		},
+		PackBytes: func(w []uint64, outputs, rows, n int) *Weights {
+			return packSigns(w, outputs, rows, n, 4, 4, 16, func(vectors int) (int, func(*uint8), func(*uint8)) {
+				switch vectors {
+				case 1:
+					return 1, convBytes16AVX512, convBytesSums16AVX512
+				case 2:
+					return 2, convBytes32AVX512, convBytesSums32AVX512
+				}
+				return 4, convBytes64AVX512, convBytesSums64AVX512
+			})
+		},
+	}
+	s.FMA = fmaWide
+	s.Threshold = thresholdWide
+	s.ThresholdFloat = thresholdFloatWide
+	s.Scale = scaleWide
+	s.ScaleFloat = scaleFloatWide
+	s.Peak, s.PeakProducts = peakAVX512, 16*512
+	return s
+}()
+
+func fmaWide(acc, x, w []float32, stride int) {
+	if len(x) == 0 {
+		return
+	}
+	o := 0
+	for ; o+64 <= len(acc); o += 64 {
+		fma64AVX512(&acc[o], &x[0], len(x), &w[o], 4*stride)
+	}
+	for ; o < len(acc); o += 16 {
+		mask := uint16(1)<<min(len(acc)-o, 16) - 1
+		fma16AVX512(&acc[o], &x[0], len(x), &w[o], 4*stride, mask)
+	}
+}
+
+func thresholdWide(dst []uint64, step int, sums []int32, stride int, t []int32, pixels int) {
+	if len(t) == 0 {
+		return
+	}
+	for p := range pixels {
+		thresholdAVX512(&dst[p*step], &sums[p*stride], &t[0], len(t))
+	}
+}
+
+func thresholdFloatWide(dst []uint64, step int, sums []float32, stride int, t []float32, pixels int) {
+	if len(t) == 0 {
+		return
+	}
+	for p := range pixels {
+		thresholdFloatAVX512(&dst[p*step], &sums[p*stride], &t[0], len(t))
+	}
+}
+
+// always returns the lanes that stay as they are if they are negative.
+func always(relu bool) uint16 {
+	if relu {
+		return 0
+	}
+	return 0xffff
+}
+
+func scaleWide(dst []float32, sums []int32, scale, shift []float32, relu bool) {
+	if scale == nil || len(dst) == 0 {
+		scaleInt(dst, sums, scale, shift, relu)
+		return
+	}
+	scaleAVX512(&dst[0], &sums[0], &scale[0], &shift[0], len(dst), always(relu))
+}
+
+func scaleFloatWide(dst, sums, scale, shift []float32, relu bool) {
+	if scale == nil || len(dst) == 0 {
+		scaleFloat(dst, sums, scale, shift, relu)
+		return
+	}
+	scaleFloatAVX512(&dst[0], &sums[0], &scale[0], &shift[0], len(dst), always(relu))
+}

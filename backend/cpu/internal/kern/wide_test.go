@@ -1,0 +1,242 @@
+package kern
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+// wideCase is a call of a wide kernel with drawn operands.
+type wideCase struct {
+	bytes               bool
+	outputs, rows, taps int // taps of a run
+	pixels, classes     int
+	largest             bool // all products as large as they can be
+}
+
+// unaligned returns n bytes at an odd multiple of the alignment that the
+// kernels may count on, and a function that checks that those around them are
+// untouched.
+func unaligned(t *testing.T, n, alignment int) ([]uint8, func()) {
+	const margin = 192
+	all := make([]uint8, n+2*margin)
+	skip := margin + int(-uintptr(unsafe.Pointer(&all[0]))%64) + alignment
+	for i := range all {
+		all[i] = 0xa5
+	}
+	return all[skip:][:n:n], func() {
+		t.Helper()
+		for i, v := range all {
+			if (i < skip || i >= skip+n) && v != 0xa5 {
+				t.Fatalf("byte %d of %d overwritten with %#x", i-skip, n, v)
+			}
+		}
+	}
+}
+
+// testWide compares both kernels of the case with plain sums.
+func testWide(t *testing.T, wide *Wide, rng *rand.Rand, c wideCase) {
+	weights := randomBits(rng, c.outputs*c.rows, c.taps)
+	words := bits.Words(c.taps)
+	if c.largest {
+		for i := range weights {
+			weights[i] = 0
+		}
+		bits.Pack(weights, onesOf(c.outputs*c.rows*c.taps), c.taps)
+	}
+	pack := wide.PackBits
+	if c.bytes {
+		pack = wide.PackBytes
+	}
+	w := pack(weights, c.outputs, c.rows, c.taps)
+
+	// Input: pixels in any order, that overlap where they are bytes.
+	rowStep := w.RunBytes + rng.IntN(3)*8
+	pixelStep := c.rows * rowStep
+	if c.bytes {
+		pixelStep = 1 + rng.IntN(2*w.RunBytes)
+	}
+	src, checkSrc := unaligned(t, c.pixels*pixelStep+c.rows*rowStep, 4)
+	defer checkSrc()
+	at := make([]uint32, c.pixels)
+	for p, q := range rng.Perm(c.pixels) {
+		at[p] = uint32(q * pixelStep)
+	}
+	for i := range src {
+		src[i] = uint8(rng.IntN(256))
+		if c.largest {
+			src[i] = 255
+		}
+	}
+	x := func(p, r, i int) []uint8 { return src[int(at[p])+r*rowStep+i:] }
+	if !c.bytes {
+		for p := range c.pixels {
+			for r := range c.rows {
+				fillRun(rng, wide, x(p, r, 0), w.RunBytes, c)
+			}
+		}
+	}
+	count := func(p, o int) int {
+		sum := 0
+		for r := range c.rows {
+			run := weights[(o*c.rows+r)*words:][:words]
+			for i := range c.taps {
+				switch {
+				case c.bytes:
+					sum += int(x(p, r, i)[0]) * bits.At(run, i)
+				case wide.Nibbles:
+					sum += int(x(p, r, i/4)[0]>>(4+i%4)&1) ^ (bits.At(run, i)+1)/2
+				default:
+					v := binary.LittleEndian.Uint32(x(p, r, i/32*4))
+					sum += int(v>>(i%32)&1) ^ (bits.At(run, i)+1)/2
+				}
+			}
+		}
+		return sum
+	}
+
+	padded := (c.outputs + BlockOutputs - 1) / BlockOutputs * BlockOutputs
+	table := make([]int32, c.classes*padded)
+	class := make([]uint32, c.pixels)
+	for p := range class {
+		class[p] = uint32(4 * padded * rng.IntN(c.classes))
+	}
+	for i := range table {
+		// Close to what the sums are, so that ties are common, or an extreme.
+		table[i] = int32(count(rng.IntN(c.pixels), rng.IntN(c.outputs)) + rng.IntN(3) - 1)
+		if rng.IntN(10) == 0 {
+			table[i] = []int32{-1, math.MaxInt32}[rng.IntN(2)]
+		}
+	}
+	for block := range padded / BlockOutputs {
+		n := min(c.outputs-block*BlockOutputs, BlockOutputs)
+		flip := rng.Uint64()
+		job := &Job{Src: unsafe.Pointer(&src[0]), At: &at[0], Class: &class[0], Table: unsafe.Pointer(&table[block*BlockOutputs]), Flip: flip}
+		job.Pixels = uintptr(c.pixels)
+		step := 8 * (1 + rng.IntN(3))
+		dst, check := unaligned(t, (c.pixels-1)*step+8, 8)
+		job.Dst, job.DstStep = unsafe.Pointer(&dst[0]), uintptr(step)
+		w.Bits(job, block, rowStep)
+		check()
+		for p := range c.pixels {
+			got := binary.LittleEndian.Uint64(dst[p*step:]) ^ flip
+			for o := range n {
+				sum, threshold := count(p, block*BlockOutputs+o), int(table[int(class[p])/4+block*BlockOutputs+o])
+				want := sum <= threshold
+				if c.bytes {
+					want = sum >= threshold
+				}
+				require.Equal(t, want, got>>o&1 == 1, "%+v: pixel %d output %d: sum %d, threshold %d", c, p, o, sum, threshold)
+			}
+			for i := p*step + 8; i < min((p+1)*step, len(dst)); i++ {
+				require.EqualValues(t, 0xa5, dst[i], "%+v: between pixels", c)
+			}
+		}
+
+		sums, check := unaligned(t, c.pixels*4*BlockOutputs, 4)
+		job.Dst, job.DstStep, job.Pixels = unsafe.Pointer(&sums[0]), 4*BlockOutputs, uintptr(c.pixels)
+		w.Sums(job, block, rowStep)
+		check()
+		for p := range c.pixels {
+			for o := range n {
+				sum := int32(count(p, block*BlockOutputs+o))
+				want := table[int(class[p])/4+block*BlockOutputs+o]
+				if c.bytes {
+					want += sum
+				} else {
+					want -= 2 * sum
+				}
+				require.Equal(t, want, int32(binary.LittleEndian.Uint32(sums[4*(p*BlockOutputs+o):])), "%+v: pixel %d output %d", c, p, o)
+			}
+		}
+	}
+}
+
+// fillRun draws a run of bits, 0 beyond its taps.
+func fillRun(rng *rand.Rand, wide *Wide, dst []uint8, n int, c wideCase) {
+	pieces := make([]uint32, (c.taps+31)/32)
+	for i := range pieces {
+		if !c.largest {
+			pieces[i] = rng.Uint32()
+		}
+	}
+	if tail := c.taps % 32; tail != 0 {
+		pieces[len(pieces)-1] &= 1<<tail - 1
+	}
+	if wide.Nibbles {
+		all := make([]uint8, 8*len(pieces))
+		wide.Expand(all, pieces)
+		copy(dst[:n], all)
+		return
+	}
+	for i, v := range pieces {
+		binary.LittleEndian.PutUint32(dst[4*i:], v)
+	}
+}
+
+func TestWide(t *testing.T) {
+	forEach(t, func(t *testing.T, s *Set, rng *rand.Rand) {
+		if s.Wide == nil {
+			require.Equal(t, "generic", s.ISA)
+			return
+		}
+		for _, outputs := range []int{1, 15, 16, 17, 32, 33, 48, 64, 65, 100, 128, 130} {
+			for _, pixels := range []int{1, 2, 3, 4, 5, 6, 7, 13} {
+				for _, bytes := range []bool{false, true} {
+					testWide(t, s.Wide, rng, wideCase{
+						bytes: bytes, outputs: outputs, pixels: pixels,
+						rows: 1 + rng.IntN(5), taps: 1 + rng.IntN(200), classes: 1 + rng.IntN(4),
+					})
+				}
+			}
+		}
+		// Narrow sums are emptied in time.
+		for _, taps := range []int{1, 4, 63, 64, 65, 127, 128, 129, 252, 253, 256, 504, 508, 511, 1500} {
+			for _, rows := range []int{1, 2, 7} {
+				for _, bytes := range []bool{false, true} {
+					testWide(t, s.Wide, rng, wideCase{bytes: bytes, outputs: 20, pixels: 5, rows: rows, taps: taps, classes: 1, largest: true})
+				}
+			}
+		}
+		testWide(t, s.Wide, rng, wideCase{outputs: 3, pixels: 1, rows: 1, taps: min(s.Wide.MaxTaps, 40000), classes: 1, largest: true})
+	})
+}
+
+func TestExpandNibbles(t *testing.T) {
+	src := []uint32{0x76543210, 0xfedcba98, 0}
+	dst := make([]uint8, 24)
+	expandNibbles(dst, src)
+	for i := range 16 {
+		require.EqualValues(t, i<<4, dst[i])
+	}
+	require.Equal(t, make([]uint8, 8), dst[16:])
+}
+
+func TestPeak(t *testing.T) {
+	forEach(t, func(t *testing.T, s *Set, _ *rand.Rand) {
+		require.Positive(t, s.PeakProducts)
+		s.Peak(1)
+	})
+}
+
+// FuzzWide compares the wide kernels of all instruction sets with plain sums.
+func FuzzWide(f *testing.F) {
+	f.Add(uint64(1), uint8(70), uint8(7), uint8(3), uint16(96), true)
+	f.Add(uint64(2), uint8(33), uint8(5), uint8(1), uint16(253), false)
+	f.Fuzz(func(t *testing.T, seed uint64, outputs, pixels, rows uint8, taps uint16, bytes bool) {
+		for _, s := range sets {
+			if s.Wide != nil {
+				testWide(t, s.Wide, rand.New(rand.NewPCG(seed, 1)), wideCase{
+					bytes: bytes, outputs: 1 + int(outputs)%140, pixels: 1 + int(pixels)%20,
+					rows: 1 + int(rows)%7, taps: 1 + int(taps)%700, classes: 1 + int(seed%3), largest: seed%5 == 0,
+				})
+			}
+		}
+	})
+}
