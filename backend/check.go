@@ -202,22 +202,6 @@ func checkWindow(w bcnn.Window) error {
 	return nil
 }
 
-// windowShape returns the shape of what a window makes of an image.
-func windowShape(w bcnn.Window, in bcnn.Shape, channels int) bcnn.Shape {
-	positions := func(size, k, stride, dilation int) int {
-		span := product(dilation, k-1) // at most 2^48
-		if size <= span {
-			return 0
-		}
-		return (size-span-1)/stride + 1
-	}
-	return bcnn.Shape{
-		H: positions(in.H+w.Pad.Top+w.Pad.Bottom, w.KH, w.StrideH, w.DilationH),
-		W: positions(in.W+w.Pad.Left+w.Pad.Right, w.KW, w.StrideW, w.DilationW),
-		C: channels,
-	}
-}
-
 func checkConv(op *bcnn.ConvStep, in, out bcnn.PlanTensor) (bcnn.Shape, error) {
 	var none bcnn.Shape
 	if err := checkWindow(op.Window); err != nil {
@@ -226,7 +210,7 @@ func checkConv(op *bcnn.ConvStep, in, out bcnn.PlanTensor) (bcnn.Shape, error) {
 	if op.Out < 1 || op.Out > maxDim || op.Groups < 1 || in.Shape.C%op.Groups != 0 || op.Out%op.Groups != 0 {
 		return none, fmt.Errorf("%d groups of %d input and %d output channels", op.Groups, in.Shape.C, op.Out)
 	}
-	shape := windowShape(op.Window, in.Shape, op.Out)
+	shape := op.Window.Result(in.Shape, op.Out)
 	if shape.H < 1 || shape.W < 1 {
 		return none, fmt.Errorf("a window of %d×%d does not fit into %v with its padding", op.KH, op.KW, in.Shape)
 	}
@@ -289,7 +273,7 @@ func checkWeights(op *bcnn.ConvStep, in bcnn.PlanTensor) error {
 func checkBorder(op *bcnn.ConvStep, in, out bcnn.Shape) error {
 	b := op.Border
 	if b == nil {
-		if op.PadValue == -1 || !readsPadding(op.Window, in, out) {
+		if op.PadValue == -1 || !op.Window.ReadsPadding(in, out) {
 			return nil
 		}
 		return fmt.Errorf("no border for padding with %d", op.PadValue)
@@ -318,15 +302,8 @@ func checkBorder(op *bcnn.ConvStep, in, out bcnn.Shape) error {
 	return nil
 }
 
-// readsPadding reports whether any output has a padded tap.
-func readsPadding(w bcnn.Window, in, out bcnn.Shape) bool {
-	return w.Pad.Top > 0 || w.Pad.Left > 0 ||
-		(out.H-1)*w.StrideH+(w.KH-1)*w.DilationH >= in.H ||
-		(out.W-1)*w.StrideW+(w.KW-1)*w.DilationW >= in.W
-}
-
 func checkMaxPool(op *bcnn.MaxPoolStep, in bcnn.PlanTensor) (bcnn.Shape, error) {
-	w := poolWindow(op.Window)
+	w := op.Window.Undilated()
 	err := checkWindow(w)
 	switch {
 	case err != nil:
@@ -342,13 +319,7 @@ func checkMaxPool(op *bcnn.MaxPoolStep, in bcnn.PlanTensor) (bcnn.Shape, error) 
 	if err != nil {
 		return bcnn.Shape{}, err
 	}
-	return windowShape(w, in.Shape, in.Shape.C), nil
-}
-
-// poolWindow sets the dilation of a pool, which may be left out, to 1.
-func poolWindow(w bcnn.Window) bcnn.Window {
-	w.DilationH, w.DilationW = max(w.DilationH, 1), max(w.DilationW, 1)
-	return w
+	return w.Result(in.Shape, in.Shape.C), nil
 }
 
 // CheckTensors checks the arguments of Executable.Run against a plan that

@@ -55,7 +55,7 @@ func (w *window) span(outputs int) (rows, cols int) {
 
 // padded reports whether any needed output has a padded tap.
 func (w *window) padded() bool {
-	return readsPadding(w.Window, w.image, bcnn.Shape{H: w.rows, W: w.cols})
+	return w.Window.ReadsPadding(w.image, bcnn.Shape{H: w.rows, W: w.cols})
 }
 
 // taps returns the taps of a patch.

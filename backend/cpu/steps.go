@@ -55,7 +55,7 @@ func (r *rowStep) run(tile int, s *scratch) {
 }
 
 func (c *compiler) maxPool(op *bcnn.MaxPoolStep, in, out bcnn.PlanTensor) step {
-	m := &maxPool{Window: poolWindow(op.Window), set: c.set, flip: op.Flip, in: c.in, out: c.out, values: in.Shape.C}
+	m := &maxPool{Window: op.Window.Undilated(), set: c.set, flip: op.Flip, in: c.in, out: c.out, values: in.Shape.C}
 	m.inShape, m.outShape = in.Shape, out.Shape
 	do := m.floats
 	if in.DType == bcnn.Bits {
