@@ -18,7 +18,8 @@ type Backend interface {
 	Name() string
 	// Devices lists the devices, starting the driver on first use. Where there
 	// are none the error wraps ErrUnavailable and says what to install or how
-	// to rebuild.
+	// to rebuild. Beside devices an error says why others that are there cannot
+	// be used.
 	Devices() ([]Device, error)
 }
 
