@@ -81,6 +81,13 @@ func TestVehicleNet(t *testing.T) {
 	}
 }
 
+// TestPublished runs the published weights of the paper.
+func TestPublished(t *testing.T) {
+	for _, variant := range []string{"a", "b"} {
+		t.Run(variant, func(t *testing.T) { backendtest.PublishedOn(t, testDevice(t), backend.Options{Variant: variant}) })
+	}
+}
+
 // TestParityHostFloats runs the whole table as on a device whose float32
 // arithmetic falls short.
 func TestParityHostFloats(t *testing.T) {
