@@ -170,6 +170,25 @@ func TestOutOfMemory(t *testing.T) {
 	require.Equal(t, before, live.Load())
 }
 
+func TestDeviceThatDisappears(t *testing.T) {
+	d := testDevice(t)
+	before := live.Load()
+	exe, out, in := compileSmall(t, d, backend.Options{})
+	plan := exe.plan
+	find := shim.Lose()
+	defer func() { find() }()
+	for range 2 {
+		require.ErrorContains(t, exe.Run(context.Background(), out, in), "CL_DEVICE_NOT_AVAILABLE")
+	}
+	require.ErrorContains(t, exe.Close(), "CL_DEVICE_NOT_AVAILABLE")
+	require.Equal(t, before, live.Load())
+	require.ErrorIs(t, exe.Run(context.Background(), out, in), backend.ErrClosed)
+	d.specialiseFrom = 1 // so that Compile measures
+	_, err := d.Compile(plan, backend.Options{})
+	require.ErrorContains(t, err, "CL_DEVICE_NOT_AVAILABLE")
+	require.Equal(t, before, live.Load())
+}
+
 func TestBuildFailureShowsTheLog(t *testing.T) {
 	d := testDevice(t)
 	_, err := d.build("__kernel void broken(__global int *x) { x[0] = undeclared_name; }", "-DSOMETHING=1")
