@@ -2,19 +2,7 @@
 
 package kern
 
-import (
-	"unsafe"
-
-	"github.com/klauspost/cpuid/v2"
-)
-
-// The assembly counts on these.
-var (
-	_ = [1]struct{}{}[unsafe.Offsetof(Job{}.weights)-48]
-	_ = [1]struct{}{}[unsafe.Offsetof(Job{}.Flip)-88]
-	_ = [1]struct{}{}[unsafe.Offsetof(Job{}.scratch)-96]
-	_ = [1]struct{}{}[unsafe.Offsetof(Job{}.class)-120]
-)
+import "github.com/klauspost/cpuid/v2"
 
 func init() {
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.POPCNT) {

@@ -93,8 +93,7 @@ func testWide(t *testing.T, wide *Wide, rng *rand.Rand, c wideCase) {
 				case wide.Nibbles:
 					sum += int(x(p, r, i/4)[0]>>(4+i%4)&1) ^ (bits.At(run, i)+1)/2
 				default:
-					v := binary.LittleEndian.Uint32(x(p, r, i/32*4))
-					sum += int(v>>(i%32)&1) ^ (bits.At(run, i)+1)/2
+					sum += int(x(p, r, i/8)[0]>>(i%8)&1) ^ (bits.At(run, i)+1)/2
 				}
 			}
 		}
@@ -175,9 +174,11 @@ func fillRun(rng *rand.Rand, wide *Wide, dst []uint8, n int, c wideCase) {
 		copy(dst[:n], all)
 		return
 	}
+	all := make([]uint8, 4*len(pieces))
 	for i, v := range pieces {
-		binary.LittleEndian.PutUint32(dst[4*i:], v)
+		binary.LittleEndian.PutUint32(all[4*i:], v)
 	}
+	copy(dst[:n], all)
 }
 
 func TestWide(t *testing.T) {

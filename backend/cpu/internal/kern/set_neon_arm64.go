@@ -1,0 +1,184 @@
+//go:build arm64 && !purego
+
+package kern
+
+import (
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+// neon counts bits in bytes, 16 outputs side by side.
+var neon = func() Set {
+	s := generic
+	s.ISA = "neon"
+	s.DotBits = dotBitsNEON
+	s.Wide = &Wide{
+		MaxTaps: math.MaxInt16,
+		PackBits: func(w []uint64, outputs, rows, n int) *Weights {
+			return packBytesOfBits(w, outputs, rows, n, 16, func(vectors int) (int, func(*uint8), func(*uint8)) {
+				switch vectors {
+				case 1:
+					return 1, convBits16NEON, convBitsSums16NEON
+				case 2:
+					return 2, convBits32NEON, convBitsSums32NEON
+				}
+				return 4, convBits64NEON, convBitsSums64NEON
+			})
+		},
+		PackBytes: func(w []uint64, outputs, rows, n int) *Weights {
+			return packMasks(w, outputs, rows, n, 2, 8, func(vectors int) (int, func(*uint8), func(*uint8)) {
+				switch vectors {
+				case 1, 2:
+					return 2, convBytes16NEON, convBytesSums16NEON
+				case 3, 4:
+					return 4, convBytes32NEON, convBytesSums32NEON
+				}
+				return 8, convBytes64NEON, convBytesSums64NEON
+			})
+		},
+	}
+	s.FMA = fma128
+	s.Threshold = threshold128
+	s.ThresholdFloat = thresholdFloat128
+	s.Or = or128
+	s.Scale = scale128
+	s.ScaleFloat = scaleFloat128
+	s.Peak, s.PeakProducts = peakNEON, 16*128
+	return s
+}()
+
+// packBytesOfBits lays out bytes of 8 bits.
+func packBytesOfBits(w []uint64, outputs, rows, n, lanes int, kernels func(int) (int, func(*uint8), func(*uint8))) *Weights {
+	words, pieces := bits.Words(n), (n+7)/8
+	out := newWeights(outputs, rows, pieces, 1, lanes, lanes, kernels)
+	for o := range outputs {
+		for r := range rows {
+			for i := range pieces {
+				out.piece(o, r, i, pieces, 1)[0] = uint8(w[(o*rows+r)*words+i/8] >> (i % 8 * 8))
+			}
+		}
+	}
+	return out
+}
+
+// packMasks lays out pieces of perPiece taps as masks of a byte each, which are
+// all ones where the weight is +1.
+func packMasks(w []uint64, outputs, rows, n, perPiece, lanes int, kernels func(int) (int, func(*uint8), func(*uint8))) *Weights {
+	words, pieces := bits.Words(n), (n+perPiece-1)/perPiece
+	out := newWeights(outputs, rows, pieces, perPiece, lanes, perPiece*lanes, kernels)
+	out.tail = ^uint64(0) >> (64 - 8*(n-(pieces-1)*perPiece))
+	for o := range outputs {
+		for r := range rows {
+			run := w[(o*rows+r)*words:][:words]
+			for i := range n {
+				if bits.At(run, i) > 0 {
+					out.piece(o, r, i/perPiece, pieces, perPiece)[i%perPiece] = 0xff
+				}
+			}
+		}
+	}
+	return out
+}
+
+func dotBitsNEON(dst []int32, stride int, src []uint64, at *Patches, w *Bits, first, n int) {
+	if at.Pixels == 0 || n == 0 || w.Words == 0 {
+		dotBits(dst, stride, src, at, w, first, n)
+		return
+	}
+	block := w.Words * genericBlock
+	skip := 8 * (at.RowStep - at.RowLen)
+	_ = src[(at.Pixels-1)*at.Step+(at.Rows-1)*at.RowStep+at.RowLen-1]
+	_ = dst[(at.Pixels-1)*stride+roundUp(n, genericBlock)-1]
+	for o := 0; o < n; o += genericBlock {
+		weights := &w.data[(first+o)/genericBlock*block:][:block][0]
+		p := 0
+		for ; p+1 < at.Pixels; p += 2 {
+			dotBits2NEON(&dst[p*stride+o], &dst[(p+1)*stride+o], &src[p*at.Step], &src[(p+1)*at.Step], at.Rows, at.RowLen, skip, weights, w.K)
+		}
+		if p < at.Pixels {
+			dotBits1NEON(&dst[p*stride+o], &src[p*at.Step], at.Rows, at.RowLen, skip, weights, w.K)
+		}
+	}
+}
+
+func fma128(acc, x, w []float32, stride int) {
+	if len(x) == 0 {
+		return
+	}
+	o := 0
+	for ; o+64 <= len(acc); o += 64 {
+		fma64NEON(&acc[o], &x[0], len(x), &w[o], 4*stride)
+	}
+	for ; o+16 <= len(acc); o += 16 {
+		fma16NEON(&acc[o], &x[0], len(x), &w[o], 4*stride)
+	}
+	for ; o+4 <= len(acc); o += 4 {
+		fma4NEON(&acc[o], &x[0], len(x), &w[o], 4*stride)
+	}
+	for ; o < len(acc); o++ {
+		fma1NEON(&acc[o], &x[0], len(x), &w[o], 4*stride)
+	}
+}
+
+func threshold128(dst []uint64, step int, sums []int32, stride int, t []int32, pixels int) {
+	words := len(t) / bits.WordBits
+	whole := words * bits.WordBits
+	if words > 0 {
+		for p := range pixels {
+			thresholdNEON(&dst[p*step], &sums[p*stride], &t[0], words)
+		}
+	}
+	if pixels > 0 && whole < len(t) {
+		threshold(dst[words:], step, sums[whole:], stride, t[whole:], pixels)
+	}
+}
+
+func thresholdFloat128(dst []uint64, step int, sums []float32, stride int, t []float32, pixels int) {
+	words := len(t) / bits.WordBits
+	whole := words * bits.WordBits
+	if words > 0 {
+		for p := range pixels {
+			thresholdFloatNEON(&dst[p*step], &sums[p*stride], &t[0], words)
+		}
+	}
+	if pixels > 0 && whole < len(t) {
+		thresholdFloat(dst[words:], step, sums[whole:], stride, t[whole:], pixels)
+	}
+}
+
+func or128(dst, src []uint64) {
+	blocks := len(src) / 8
+	if blocks > 0 {
+		orNEON(&dst[:len(src)][0], &src[0], blocks)
+	}
+	or(dst[8*blocks:], src[8*blocks:])
+}
+
+// alwaysAll returns all ones where negative results stay as they are.
+func alwaysAll(relu bool) uint32 {
+	if relu {
+		return 0
+	}
+	return math.MaxUint32
+}
+
+func scale128(dst []float32, sums []int32, scale, shift []float32, relu bool) {
+	whole := len(dst) &^ 3
+	if scale == nil || whole == 0 {
+		scaleInt(dst, sums, scale, shift, relu)
+		return
+	}
+	scaleNEON(&dst[0], &sums[0], &scale[0], &shift[0], whole/4, alwaysAll(relu))
+	scaleInt(dst[whole:], sums[whole:], scale[whole:], shift[whole:], relu)
+}
+
+func scaleFloat128(dst, sums []float32, scale, shift []float32, relu bool) {
+	whole := len(dst) &^ 3
+	if scale == nil || whole == 0 {
+		scaleFloat(dst, sums, scale, shift, relu)
+		return
+	}
+	scaleFloatNEON(&dst[0], &sums[0], &scale[0], &shift[0], whole/4, alwaysAll(relu))
+	scaleFloat(dst[whole:], sums[whole:], scale[whole:], shift[whole:], relu)
+}
