@@ -2,5 +2,12 @@
 
 package kern
 
-// Every arm64 processor that Go runs on has the instructions.
-func init() { sets = append([]*Set{&neon}, sets...) }
+import "github.com/klauspost/cpuid/v2"
+
+func init() {
+	// Every arm64 processor that Go runs on has what neon needs.
+	sets = append([]*Set{&neon}, sets...)
+	if cpuid.CPU.Supports(cpuid.ASIMDDP) {
+		sets = append([]*Set{&neonDot}, sets...)
+	}
+}

@@ -112,6 +112,60 @@ func convBytesSums32NEON(job *uint8)
 //go:noescape
 func convBytesSums16NEON(job *uint8)
 
+// convBytes64NEONDot computes, for every pixel p and each of 64 outputs o, with x the
+// fours of bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convBytes64NEONDot(job *uint8)
+
+// convBytes32NEONDot computes, for every pixel p and each of 32 outputs o, with x the
+// fours of bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convBytes32NEONDot(job *uint8)
+
+// convBytes16NEONDot computes, for every pixel p and each of 16 outputs o, with x the
+// fours of bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convBytes16NEONDot(job *uint8)
+
+// convBytesSums64NEONDot computes, for every pixel p and each of 64 outputs o, with x the
+// fours of bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	dst[p][o] = table[class[p]][o] + c[o]
+//
+//go:noescape
+func convBytesSums64NEONDot(job *uint8)
+
+// convBytesSums32NEONDot computes, for every pixel p and each of 32 outputs o, with x the
+// fours of bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	dst[p][o] = table[class[p]][o] + c[o]
+//
+//go:noescape
+func convBytesSums32NEONDot(job *uint8)
+
+// convBytesSums16NEONDot computes, for every pixel p and each of 16 outputs o, with x the
+// fours of bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	dst[p][o] = table[class[p]][o] + c[o]
+//
+//go:noescape
+func convBytesSums16NEONDot(job *uint8)
+
 // dotBits2NEON computes k − 2·popcount(patch XOR weights) of four outputs
 // and of the patches at a and at b,
 // which are rows runs of n words, skip bytes apart. The weights come word by

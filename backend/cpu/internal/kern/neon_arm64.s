@@ -8925,6 +8925,1411 @@ nnotfull:
 done:
 	RET
 
+// func convBytes64NEONDot(job *uint8)
+TEXT ·convBytes64NEONDot(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 104(R0), R19
+	MOVD 112(R0), R20
+	MOVD 120(R0), R21
+wide:
+	MOVD 80(R0), R11
+	CMP $1, R11
+	BLO narrow
+	SUB $1, R11
+	MOVD R11, 80(R0)
+	MOVD 16(R0), R11
+	MOVWU 0(R20), R1
+	ADD R11, R1
+	ADD $4, R20
+	MOVD 48(R0), R5
+	MOVD 56(R0), R6
+	MOVD 64(R0), R13
+	MOVD 72(R0), R14
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VMOVI $1, V30.B16
+	MOVD 96(R0), R11
+	VDUP R11, V31.S4
+	LSR $2, R13
+wrow:
+	SUBS $1, R13, R7
+	BEQ wlast
+wfour:
+	FMOVS.P 4(R1), F24
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e280 // udot v0.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a1 // udot v1.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c2 // udot v2.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e3 // udot v3.4s, v23.16b, v24.4b[0]
+	WORD $0x6f98e3d0 // udot v16.4s, v30.16b, v24.4b[0]
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e284 // udot v4.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a5 // udot v5.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c6 // udot v6.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e7 // udot v7.4s, v23.16b, v24.4b[0]
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e288 // udot v8.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a9 // udot v9.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2ca // udot v10.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2eb // udot v11.4s, v23.16b, v24.4b[0]
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e28c // udot v12.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2ad // udot v13.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2ce // udot v14.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2ef // udot v15.4s, v23.16b, v24.4b[0]
+	SUBS $1, R7
+	BNE wfour
+wlast:
+	FMOVS.P 4(R1), F24
+	VAND V31.B16, V24.B16, V24.B16
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e280 // udot v0.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a1 // udot v1.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c2 // udot v2.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e3 // udot v3.4s, v23.16b, v24.4b[0]
+	WORD $0x6f98e3d0 // udot v16.4s, v30.16b, v24.4b[0]
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e284 // udot v4.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a5 // udot v5.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c6 // udot v6.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e7 // udot v7.4s, v23.16b, v24.4b[0]
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e288 // udot v8.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a9 // udot v9.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2ca // udot v10.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2eb // udot v11.4s, v23.16b, v24.4b[0]
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e28c // udot v12.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2ad // udot v13.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2ce // udot v14.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2ef // udot v15.4s, v23.16b, v24.4b[0]
+	ADD R14, R1
+	SUBS $1, R6
+	BNE wrow
+	MOVD $0x8040201008040201, R11
+	VDUP R11, V31.D2
+	MOVD $0, R15
+	MOVWU 0(R21), R12
+	MOVD 40(R0), R11
+	ADD R11, R12
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V16.S4, V0.S4, V0.S4
+	WORD $0x4eb43c00 // cmge v0.4s, v0.4s, v20.4s
+	VSUB V16.S4, V1.S4, V1.S4
+	WORD $0x4eb53c21 // cmge v1.4s, v1.4s, v21.4s
+	VSUB V16.S4, V2.S4, V2.S4
+	WORD $0x4eb63c42 // cmge v2.4s, v2.4s, v22.4s
+	VSUB V16.S4, V3.S4, V3.S4
+	WORD $0x4eb73c63 // cmge v3.4s, v3.4s, v23.4s
+	VUZP1 V1.H8, V0.H8, V0.H8
+	VUZP1 V3.H8, V2.H8, V2.H8
+	VUZP1 V2.B16, V0.B16, V0.B16
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V16.S4, V4.S4, V4.S4
+	WORD $0x4eb43c84 // cmge v4.4s, v4.4s, v20.4s
+	VSUB V16.S4, V5.S4, V5.S4
+	WORD $0x4eb53ca5 // cmge v5.4s, v5.4s, v21.4s
+	VSUB V16.S4, V6.S4, V6.S4
+	WORD $0x4eb63cc6 // cmge v6.4s, v6.4s, v22.4s
+	VSUB V16.S4, V7.S4, V7.S4
+	WORD $0x4eb73ce7 // cmge v7.4s, v7.4s, v23.4s
+	VUZP1 V5.H8, V4.H8, V4.H8
+	VUZP1 V7.H8, V6.H8, V6.H8
+	VUZP1 V6.B16, V4.B16, V1.B16
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V16.S4, V8.S4, V8.S4
+	WORD $0x4eb43d08 // cmge v8.4s, v8.4s, v20.4s
+	VSUB V16.S4, V9.S4, V9.S4
+	WORD $0x4eb53d29 // cmge v9.4s, v9.4s, v21.4s
+	VSUB V16.S4, V10.S4, V10.S4
+	WORD $0x4eb63d4a // cmge v10.4s, v10.4s, v22.4s
+	VSUB V16.S4, V11.S4, V11.S4
+	WORD $0x4eb73d6b // cmge v11.4s, v11.4s, v23.4s
+	VUZP1 V9.H8, V8.H8, V8.H8
+	VUZP1 V11.H8, V10.H8, V10.H8
+	VUZP1 V10.B16, V8.B16, V2.B16
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V16.S4, V12.S4, V12.S4
+	WORD $0x4eb43d8c // cmge v12.4s, v12.4s, v20.4s
+	VSUB V16.S4, V13.S4, V13.S4
+	WORD $0x4eb53dad // cmge v13.4s, v13.4s, v21.4s
+	VSUB V16.S4, V14.S4, V14.S4
+	WORD $0x4eb63dce // cmge v14.4s, v14.4s, v22.4s
+	VSUB V16.S4, V15.S4, V15.S4
+	WORD $0x4eb73def // cmge v15.4s, v15.4s, v23.4s
+	VUZP1 V13.H8, V12.H8, V12.H8
+	VUZP1 V15.H8, V14.H8, V14.H8
+	VUZP1 V14.B16, V12.B16, V3.B16
+	VAND V31.B16, V0.B16, V0.B16
+	VAND V31.B16, V1.B16, V1.B16
+	VAND V31.B16, V2.B16, V2.B16
+	VAND V31.B16, V3.B16, V3.B16
+	VADDP V1.B16, V0.B16, V0.B16
+	VADDP V3.B16, V2.B16, V2.B16
+	VADDP V2.B16, V0.B16, V0.B16
+	VADDP V0.B16, V0.B16, V0.B16
+	VMOV V0.D[0], R11
+	MOVD 88(R0), R22
+	EOR R22, R11
+	MOVD R11, (R19)
+	MOVD 8(R0), R11
+	ADD R11, R19
+	ADD $4, R21
+	B wide
+narrow:
+	RET
+
+// func convBytes32NEONDot(job *uint8)
+TEXT ·convBytes32NEONDot(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 104(R0), R19
+	MOVD 112(R0), R20
+	MOVD 120(R0), R21
+wide:
+	MOVD 80(R0), R11
+	CMP $2, R11
+	BLO narrow
+	SUB $2, R11
+	MOVD R11, 80(R0)
+	MOVD 16(R0), R11
+	MOVWU 0(R20), R1
+	ADD R11, R1
+	MOVWU 4(R20), R2
+	ADD R11, R2
+	ADD $8, R20
+	MOVD 48(R0), R5
+	MOVD 56(R0), R6
+	MOVD 64(R0), R13
+	MOVD 72(R0), R14
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VMOVI $1, V30.B16
+	MOVD 96(R0), R11
+	VDUP R11, V31.S4
+	LSR $2, R13
+wrow:
+	SUBS $1, R13, R7
+	BEQ wlast
+wfour:
+	FMOVS.P 4(R1), F24
+	FMOVS.P 4(R2), F25
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e280 // udot v0.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a1 // udot v1.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c2 // udot v2.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e3 // udot v3.4s, v23.16b, v24.4b[0]
+	WORD $0x6f98e3d0 // udot v16.4s, v30.16b, v24.4b[0]
+	WORD $0x6f99e288 // udot v8.4s, v20.16b, v25.4b[0]
+	WORD $0x6f99e2a9 // udot v9.4s, v21.16b, v25.4b[0]
+	WORD $0x6f99e2ca // udot v10.4s, v22.16b, v25.4b[0]
+	WORD $0x6f99e2eb // udot v11.4s, v23.16b, v25.4b[0]
+	WORD $0x6f99e3d1 // udot v17.4s, v30.16b, v25.4b[0]
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e284 // udot v4.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a5 // udot v5.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c6 // udot v6.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e7 // udot v7.4s, v23.16b, v24.4b[0]
+	WORD $0x6f99e28c // udot v12.4s, v20.16b, v25.4b[0]
+	WORD $0x6f99e2ad // udot v13.4s, v21.16b, v25.4b[0]
+	WORD $0x6f99e2ce // udot v14.4s, v22.16b, v25.4b[0]
+	WORD $0x6f99e2ef // udot v15.4s, v23.16b, v25.4b[0]
+	SUBS $1, R7
+	BNE wfour
+wlast:
+	FMOVS.P 4(R1), F24
+	FMOVS.P 4(R2), F25
+	VAND V31.B16, V24.B16, V24.B16
+	VAND V31.B16, V25.B16, V25.B16
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e280 // udot v0.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a1 // udot v1.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c2 // udot v2.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e3 // udot v3.4s, v23.16b, v24.4b[0]
+	WORD $0x6f98e3d0 // udot v16.4s, v30.16b, v24.4b[0]
+	WORD $0x6f99e288 // udot v8.4s, v20.16b, v25.4b[0]
+	WORD $0x6f99e2a9 // udot v9.4s, v21.16b, v25.4b[0]
+	WORD $0x6f99e2ca // udot v10.4s, v22.16b, v25.4b[0]
+	WORD $0x6f99e2eb // udot v11.4s, v23.16b, v25.4b[0]
+	WORD $0x6f99e3d1 // udot v17.4s, v30.16b, v25.4b[0]
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e284 // udot v4.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a5 // udot v5.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c6 // udot v6.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e7 // udot v7.4s, v23.16b, v24.4b[0]
+	WORD $0x6f99e28c // udot v12.4s, v20.16b, v25.4b[0]
+	WORD $0x6f99e2ad // udot v13.4s, v21.16b, v25.4b[0]
+	WORD $0x6f99e2ce // udot v14.4s, v22.16b, v25.4b[0]
+	WORD $0x6f99e2ef // udot v15.4s, v23.16b, v25.4b[0]
+	ADD R14, R1
+	ADD R14, R2
+	SUBS $1, R6
+	BNE wrow
+	MOVD $0x8040201008040201, R11
+	VDUP R11, V31.D2
+	MOVD $0, R15
+	MOVWU 0(R21), R12
+	MOVD 40(R0), R11
+	ADD R11, R12
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V16.S4, V0.S4, V0.S4
+	WORD $0x4eb43c00 // cmge v0.4s, v0.4s, v20.4s
+	VSUB V16.S4, V1.S4, V1.S4
+	WORD $0x4eb53c21 // cmge v1.4s, v1.4s, v21.4s
+	VSUB V16.S4, V2.S4, V2.S4
+	WORD $0x4eb63c42 // cmge v2.4s, v2.4s, v22.4s
+	VSUB V16.S4, V3.S4, V3.S4
+	WORD $0x4eb73c63 // cmge v3.4s, v3.4s, v23.4s
+	VUZP1 V1.H8, V0.H8, V0.H8
+	VUZP1 V3.H8, V2.H8, V2.H8
+	VUZP1 V2.B16, V0.B16, V0.B16
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V16.S4, V4.S4, V4.S4
+	WORD $0x4eb43c84 // cmge v4.4s, v4.4s, v20.4s
+	VSUB V16.S4, V5.S4, V5.S4
+	WORD $0x4eb53ca5 // cmge v5.4s, v5.4s, v21.4s
+	VSUB V16.S4, V6.S4, V6.S4
+	WORD $0x4eb63cc6 // cmge v6.4s, v6.4s, v22.4s
+	VSUB V16.S4, V7.S4, V7.S4
+	WORD $0x4eb73ce7 // cmge v7.4s, v7.4s, v23.4s
+	VUZP1 V5.H8, V4.H8, V4.H8
+	VUZP1 V7.H8, V6.H8, V6.H8
+	VUZP1 V6.B16, V4.B16, V1.B16
+	VAND V31.B16, V0.B16, V0.B16
+	VAND V31.B16, V1.B16, V1.B16
+	VADDP V1.B16, V0.B16, V0.B16
+	VADDP V0.B16, V0.B16, V0.B16
+	VADDP V0.B16, V0.B16, V0.B16
+	VMOV V0.S[0], R11
+	MOVD 88(R0), R22
+	EOR R22, R11
+	MOVD R11, (R19)
+	MOVD 8(R0), R11
+	ADD R11, R19
+	MOVWU 4(R21), R12
+	MOVD 40(R0), R11
+	ADD R11, R12
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V17.S4, V8.S4, V8.S4
+	WORD $0x4eb43d08 // cmge v8.4s, v8.4s, v20.4s
+	VSUB V17.S4, V9.S4, V9.S4
+	WORD $0x4eb53d29 // cmge v9.4s, v9.4s, v21.4s
+	VSUB V17.S4, V10.S4, V10.S4
+	WORD $0x4eb63d4a // cmge v10.4s, v10.4s, v22.4s
+	VSUB V17.S4, V11.S4, V11.S4
+	WORD $0x4eb73d6b // cmge v11.4s, v11.4s, v23.4s
+	VUZP1 V9.H8, V8.H8, V8.H8
+	VUZP1 V11.H8, V10.H8, V10.H8
+	VUZP1 V10.B16, V8.B16, V8.B16
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V17.S4, V12.S4, V12.S4
+	WORD $0x4eb43d8c // cmge v12.4s, v12.4s, v20.4s
+	VSUB V17.S4, V13.S4, V13.S4
+	WORD $0x4eb53dad // cmge v13.4s, v13.4s, v21.4s
+	VSUB V17.S4, V14.S4, V14.S4
+	WORD $0x4eb63dce // cmge v14.4s, v14.4s, v22.4s
+	VSUB V17.S4, V15.S4, V15.S4
+	WORD $0x4eb73def // cmge v15.4s, v15.4s, v23.4s
+	VUZP1 V13.H8, V12.H8, V12.H8
+	VUZP1 V15.H8, V14.H8, V14.H8
+	VUZP1 V14.B16, V12.B16, V9.B16
+	VAND V31.B16, V8.B16, V8.B16
+	VAND V31.B16, V9.B16, V9.B16
+	VADDP V9.B16, V8.B16, V8.B16
+	VADDP V8.B16, V8.B16, V8.B16
+	VADDP V8.B16, V8.B16, V8.B16
+	VMOV V8.S[0], R11
+	MOVD 88(R0), R22
+	EOR R22, R11
+	MOVD R11, (R19)
+	MOVD 8(R0), R11
+	ADD R11, R19
+	ADD $8, R21
+	B wide
+narrow:
+	CBZ R11, done
+	SUB $1, R11
+	MOVD R11, 80(R0)
+	MOVD 16(R0), R11
+	MOVWU 0(R20), R1
+	ADD R11, R1
+	ADD $4, R20
+	MOVD 48(R0), R5
+	MOVD 56(R0), R6
+	MOVD 64(R0), R13
+	MOVD 72(R0), R14
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VMOVI $1, V30.B16
+	MOVD 96(R0), R11
+	VDUP R11, V31.S4
+	LSR $2, R13
+nrow:
+	SUBS $1, R13, R7
+	BEQ nlast
+nfour:
+	FMOVS.P 4(R1), F24
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e280 // udot v0.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a1 // udot v1.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c2 // udot v2.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e3 // udot v3.4s, v23.16b, v24.4b[0]
+	WORD $0x6f98e3d0 // udot v16.4s, v30.16b, v24.4b[0]
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e284 // udot v4.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a5 // udot v5.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c6 // udot v6.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e7 // udot v7.4s, v23.16b, v24.4b[0]
+	SUBS $1, R7
+	BNE nfour
+nlast:
+	FMOVS.P 4(R1), F24
+	VAND V31.B16, V24.B16, V24.B16
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e280 // udot v0.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a1 // udot v1.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c2 // udot v2.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e3 // udot v3.4s, v23.16b, v24.4b[0]
+	WORD $0x6f98e3d0 // udot v16.4s, v30.16b, v24.4b[0]
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e284 // udot v4.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a5 // udot v5.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c6 // udot v6.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e7 // udot v7.4s, v23.16b, v24.4b[0]
+	ADD R14, R1
+	SUBS $1, R6
+	BNE nrow
+	MOVD $0x8040201008040201, R11
+	VDUP R11, V31.D2
+	MOVD $0, R15
+	MOVWU 0(R21), R12
+	MOVD 40(R0), R11
+	ADD R11, R12
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V16.S4, V0.S4, V0.S4
+	WORD $0x4eb43c00 // cmge v0.4s, v0.4s, v20.4s
+	VSUB V16.S4, V1.S4, V1.S4
+	WORD $0x4eb53c21 // cmge v1.4s, v1.4s, v21.4s
+	VSUB V16.S4, V2.S4, V2.S4
+	WORD $0x4eb63c42 // cmge v2.4s, v2.4s, v22.4s
+	VSUB V16.S4, V3.S4, V3.S4
+	WORD $0x4eb73c63 // cmge v3.4s, v3.4s, v23.4s
+	VUZP1 V1.H8, V0.H8, V0.H8
+	VUZP1 V3.H8, V2.H8, V2.H8
+	VUZP1 V2.B16, V0.B16, V0.B16
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V16.S4, V4.S4, V4.S4
+	WORD $0x4eb43c84 // cmge v4.4s, v4.4s, v20.4s
+	VSUB V16.S4, V5.S4, V5.S4
+	WORD $0x4eb53ca5 // cmge v5.4s, v5.4s, v21.4s
+	VSUB V16.S4, V6.S4, V6.S4
+	WORD $0x4eb63cc6 // cmge v6.4s, v6.4s, v22.4s
+	VSUB V16.S4, V7.S4, V7.S4
+	WORD $0x4eb73ce7 // cmge v7.4s, v7.4s, v23.4s
+	VUZP1 V5.H8, V4.H8, V4.H8
+	VUZP1 V7.H8, V6.H8, V6.H8
+	VUZP1 V6.B16, V4.B16, V1.B16
+	VAND V31.B16, V0.B16, V0.B16
+	VAND V31.B16, V1.B16, V1.B16
+	VADDP V1.B16, V0.B16, V0.B16
+	VADDP V0.B16, V0.B16, V0.B16
+	VADDP V0.B16, V0.B16, V0.B16
+	VMOV V0.S[0], R11
+	MOVD 88(R0), R22
+	EOR R22, R11
+	MOVD R11, (R19)
+	MOVD 8(R0), R11
+	ADD R11, R19
+	ADD $4, R21
+	MOVD 80(R0), R11
+	B narrow
+done:
+	RET
+
+// func convBytes16NEONDot(job *uint8)
+TEXT ·convBytes16NEONDot(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 104(R0), R19
+	MOVD 112(R0), R20
+	MOVD 120(R0), R21
+wide:
+	MOVD 80(R0), R11
+	CMP $4, R11
+	BLO narrow
+	SUB $4, R11
+	MOVD R11, 80(R0)
+	MOVD 16(R0), R11
+	MOVWU 0(R20), R1
+	ADD R11, R1
+	MOVWU 4(R20), R2
+	ADD R11, R2
+	MOVWU 8(R20), R3
+	ADD R11, R3
+	MOVWU 12(R20), R4
+	ADD R11, R4
+	ADD $16, R20
+	MOVD 48(R0), R5
+	MOVD 56(R0), R6
+	MOVD 64(R0), R13
+	MOVD 72(R0), R14
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VEOR V18.B16, V18.B16, V18.B16
+	VEOR V19.B16, V19.B16, V19.B16
+	VMOVI $1, V30.B16
+	MOVD 96(R0), R11
+	VDUP R11, V31.S4
+	LSR $2, R13
+wrow:
+	SUBS $1, R13, R7
+	BEQ wlast
+wfour:
+	FMOVS.P 4(R1), F24
+	FMOVS.P 4(R2), F25
+	FMOVS.P 4(R3), F26
+	FMOVS.P 4(R4), F27
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e280 // udot v0.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a1 // udot v1.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c2 // udot v2.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e3 // udot v3.4s, v23.16b, v24.4b[0]
+	WORD $0x6f98e3d0 // udot v16.4s, v30.16b, v24.4b[0]
+	WORD $0x6f99e284 // udot v4.4s, v20.16b, v25.4b[0]
+	WORD $0x6f99e2a5 // udot v5.4s, v21.16b, v25.4b[0]
+	WORD $0x6f99e2c6 // udot v6.4s, v22.16b, v25.4b[0]
+	WORD $0x6f99e2e7 // udot v7.4s, v23.16b, v25.4b[0]
+	WORD $0x6f99e3d1 // udot v17.4s, v30.16b, v25.4b[0]
+	WORD $0x6f9ae288 // udot v8.4s, v20.16b, v26.4b[0]
+	WORD $0x6f9ae2a9 // udot v9.4s, v21.16b, v26.4b[0]
+	WORD $0x6f9ae2ca // udot v10.4s, v22.16b, v26.4b[0]
+	WORD $0x6f9ae2eb // udot v11.4s, v23.16b, v26.4b[0]
+	WORD $0x6f9ae3d2 // udot v18.4s, v30.16b, v26.4b[0]
+	WORD $0x6f9be28c // udot v12.4s, v20.16b, v27.4b[0]
+	WORD $0x6f9be2ad // udot v13.4s, v21.16b, v27.4b[0]
+	WORD $0x6f9be2ce // udot v14.4s, v22.16b, v27.4b[0]
+	WORD $0x6f9be2ef // udot v15.4s, v23.16b, v27.4b[0]
+	WORD $0x6f9be3d3 // udot v19.4s, v30.16b, v27.4b[0]
+	SUBS $1, R7
+	BNE wfour
+wlast:
+	FMOVS.P 4(R1), F24
+	FMOVS.P 4(R2), F25
+	FMOVS.P 4(R3), F26
+	FMOVS.P 4(R4), F27
+	VAND V31.B16, V24.B16, V24.B16
+	VAND V31.B16, V25.B16, V25.B16
+	VAND V31.B16, V26.B16, V26.B16
+	VAND V31.B16, V27.B16, V27.B16
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e280 // udot v0.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a1 // udot v1.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c2 // udot v2.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e3 // udot v3.4s, v23.16b, v24.4b[0]
+	WORD $0x6f98e3d0 // udot v16.4s, v30.16b, v24.4b[0]
+	WORD $0x6f99e284 // udot v4.4s, v20.16b, v25.4b[0]
+	WORD $0x6f99e2a5 // udot v5.4s, v21.16b, v25.4b[0]
+	WORD $0x6f99e2c6 // udot v6.4s, v22.16b, v25.4b[0]
+	WORD $0x6f99e2e7 // udot v7.4s, v23.16b, v25.4b[0]
+	WORD $0x6f99e3d1 // udot v17.4s, v30.16b, v25.4b[0]
+	WORD $0x6f9ae288 // udot v8.4s, v20.16b, v26.4b[0]
+	WORD $0x6f9ae2a9 // udot v9.4s, v21.16b, v26.4b[0]
+	WORD $0x6f9ae2ca // udot v10.4s, v22.16b, v26.4b[0]
+	WORD $0x6f9ae2eb // udot v11.4s, v23.16b, v26.4b[0]
+	WORD $0x6f9ae3d2 // udot v18.4s, v30.16b, v26.4b[0]
+	WORD $0x6f9be28c // udot v12.4s, v20.16b, v27.4b[0]
+	WORD $0x6f9be2ad // udot v13.4s, v21.16b, v27.4b[0]
+	WORD $0x6f9be2ce // udot v14.4s, v22.16b, v27.4b[0]
+	WORD $0x6f9be2ef // udot v15.4s, v23.16b, v27.4b[0]
+	WORD $0x6f9be3d3 // udot v19.4s, v30.16b, v27.4b[0]
+	ADD R14, R1
+	ADD R14, R2
+	ADD R14, R3
+	ADD R14, R4
+	SUBS $1, R6
+	BNE wrow
+	MOVD $0x8040201008040201, R11
+	VDUP R11, V31.D2
+	MOVD $0, R15
+	MOVWU 0(R21), R12
+	MOVD 40(R0), R11
+	ADD R11, R12
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V16.S4, V0.S4, V0.S4
+	WORD $0x4eb43c00 // cmge v0.4s, v0.4s, v20.4s
+	VSUB V16.S4, V1.S4, V1.S4
+	WORD $0x4eb53c21 // cmge v1.4s, v1.4s, v21.4s
+	VSUB V16.S4, V2.S4, V2.S4
+	WORD $0x4eb63c42 // cmge v2.4s, v2.4s, v22.4s
+	VSUB V16.S4, V3.S4, V3.S4
+	WORD $0x4eb73c63 // cmge v3.4s, v3.4s, v23.4s
+	VUZP1 V1.H8, V0.H8, V0.H8
+	VUZP1 V3.H8, V2.H8, V2.H8
+	VUZP1 V2.B16, V0.B16, V0.B16
+	VAND V31.B16, V0.B16, V0.B16
+	VADDP V0.B16, V0.B16, V0.B16
+	VADDP V0.B16, V0.B16, V0.B16
+	VADDP V0.B16, V0.B16, V0.B16
+	VMOV V0.H[0], R11
+	MOVD 88(R0), R22
+	EOR R22, R11
+	MOVD R11, (R19)
+	MOVD 8(R0), R11
+	ADD R11, R19
+	MOVWU 4(R21), R12
+	MOVD 40(R0), R11
+	ADD R11, R12
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V17.S4, V4.S4, V4.S4
+	WORD $0x4eb43c84 // cmge v4.4s, v4.4s, v20.4s
+	VSUB V17.S4, V5.S4, V5.S4
+	WORD $0x4eb53ca5 // cmge v5.4s, v5.4s, v21.4s
+	VSUB V17.S4, V6.S4, V6.S4
+	WORD $0x4eb63cc6 // cmge v6.4s, v6.4s, v22.4s
+	VSUB V17.S4, V7.S4, V7.S4
+	WORD $0x4eb73ce7 // cmge v7.4s, v7.4s, v23.4s
+	VUZP1 V5.H8, V4.H8, V4.H8
+	VUZP1 V7.H8, V6.H8, V6.H8
+	VUZP1 V6.B16, V4.B16, V4.B16
+	VAND V31.B16, V4.B16, V4.B16
+	VADDP V4.B16, V4.B16, V4.B16
+	VADDP V4.B16, V4.B16, V4.B16
+	VADDP V4.B16, V4.B16, V4.B16
+	VMOV V4.H[0], R11
+	MOVD 88(R0), R22
+	EOR R22, R11
+	MOVD R11, (R19)
+	MOVD 8(R0), R11
+	ADD R11, R19
+	MOVWU 8(R21), R12
+	MOVD 40(R0), R11
+	ADD R11, R12
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V18.S4, V8.S4, V8.S4
+	WORD $0x4eb43d08 // cmge v8.4s, v8.4s, v20.4s
+	VSUB V18.S4, V9.S4, V9.S4
+	WORD $0x4eb53d29 // cmge v9.4s, v9.4s, v21.4s
+	VSUB V18.S4, V10.S4, V10.S4
+	WORD $0x4eb63d4a // cmge v10.4s, v10.4s, v22.4s
+	VSUB V18.S4, V11.S4, V11.S4
+	WORD $0x4eb73d6b // cmge v11.4s, v11.4s, v23.4s
+	VUZP1 V9.H8, V8.H8, V8.H8
+	VUZP1 V11.H8, V10.H8, V10.H8
+	VUZP1 V10.B16, V8.B16, V8.B16
+	VAND V31.B16, V8.B16, V8.B16
+	VADDP V8.B16, V8.B16, V8.B16
+	VADDP V8.B16, V8.B16, V8.B16
+	VADDP V8.B16, V8.B16, V8.B16
+	VMOV V8.H[0], R11
+	MOVD 88(R0), R22
+	EOR R22, R11
+	MOVD R11, (R19)
+	MOVD 8(R0), R11
+	ADD R11, R19
+	MOVWU 12(R21), R12
+	MOVD 40(R0), R11
+	ADD R11, R12
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V19.S4, V12.S4, V12.S4
+	WORD $0x4eb43d8c // cmge v12.4s, v12.4s, v20.4s
+	VSUB V19.S4, V13.S4, V13.S4
+	WORD $0x4eb53dad // cmge v13.4s, v13.4s, v21.4s
+	VSUB V19.S4, V14.S4, V14.S4
+	WORD $0x4eb63dce // cmge v14.4s, v14.4s, v22.4s
+	VSUB V19.S4, V15.S4, V15.S4
+	WORD $0x4eb73def // cmge v15.4s, v15.4s, v23.4s
+	VUZP1 V13.H8, V12.H8, V12.H8
+	VUZP1 V15.H8, V14.H8, V14.H8
+	VUZP1 V14.B16, V12.B16, V12.B16
+	VAND V31.B16, V12.B16, V12.B16
+	VADDP V12.B16, V12.B16, V12.B16
+	VADDP V12.B16, V12.B16, V12.B16
+	VADDP V12.B16, V12.B16, V12.B16
+	VMOV V12.H[0], R11
+	MOVD 88(R0), R22
+	EOR R22, R11
+	MOVD R11, (R19)
+	MOVD 8(R0), R11
+	ADD R11, R19
+	ADD $16, R21
+	B wide
+narrow:
+	CBZ R11, done
+	SUB $1, R11
+	MOVD R11, 80(R0)
+	MOVD 16(R0), R11
+	MOVWU 0(R20), R1
+	ADD R11, R1
+	ADD $4, R20
+	MOVD 48(R0), R5
+	MOVD 56(R0), R6
+	MOVD 64(R0), R13
+	MOVD 72(R0), R14
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VMOVI $1, V30.B16
+	MOVD 96(R0), R11
+	VDUP R11, V31.S4
+	LSR $2, R13
+nrow:
+	SUBS $1, R13, R7
+	BEQ nlast
+nfour:
+	FMOVS.P 4(R1), F24
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e280 // udot v0.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a1 // udot v1.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c2 // udot v2.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e3 // udot v3.4s, v23.16b, v24.4b[0]
+	WORD $0x6f98e3d0 // udot v16.4s, v30.16b, v24.4b[0]
+	SUBS $1, R7
+	BNE nfour
+nlast:
+	FMOVS.P 4(R1), F24
+	VAND V31.B16, V24.B16, V24.B16
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e280 // udot v0.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a1 // udot v1.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c2 // udot v2.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e3 // udot v3.4s, v23.16b, v24.4b[0]
+	WORD $0x6f98e3d0 // udot v16.4s, v30.16b, v24.4b[0]
+	ADD R14, R1
+	SUBS $1, R6
+	BNE nrow
+	MOVD $0x8040201008040201, R11
+	VDUP R11, V31.D2
+	MOVD $0, R15
+	MOVWU 0(R21), R12
+	MOVD 40(R0), R11
+	ADD R11, R12
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V16.S4, V0.S4, V0.S4
+	WORD $0x4eb43c00 // cmge v0.4s, v0.4s, v20.4s
+	VSUB V16.S4, V1.S4, V1.S4
+	WORD $0x4eb53c21 // cmge v1.4s, v1.4s, v21.4s
+	VSUB V16.S4, V2.S4, V2.S4
+	WORD $0x4eb63c42 // cmge v2.4s, v2.4s, v22.4s
+	VSUB V16.S4, V3.S4, V3.S4
+	WORD $0x4eb73c63 // cmge v3.4s, v3.4s, v23.4s
+	VUZP1 V1.H8, V0.H8, V0.H8
+	VUZP1 V3.H8, V2.H8, V2.H8
+	VUZP1 V2.B16, V0.B16, V0.B16
+	VAND V31.B16, V0.B16, V0.B16
+	VADDP V0.B16, V0.B16, V0.B16
+	VADDP V0.B16, V0.B16, V0.B16
+	VADDP V0.B16, V0.B16, V0.B16
+	VMOV V0.H[0], R11
+	MOVD 88(R0), R22
+	EOR R22, R11
+	MOVD R11, (R19)
+	MOVD 8(R0), R11
+	ADD R11, R19
+	ADD $4, R21
+	MOVD 80(R0), R11
+	B narrow
+done:
+	RET
+
+// func convBytesSums64NEONDot(job *uint8)
+TEXT ·convBytesSums64NEONDot(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 104(R0), R19
+	MOVD 112(R0), R20
+	MOVD 120(R0), R21
+wide:
+	MOVD 80(R0), R11
+	CMP $1, R11
+	BLO narrow
+	SUB $1, R11
+	MOVD R11, 80(R0)
+	MOVD 16(R0), R11
+	MOVWU 0(R20), R1
+	ADD R11, R1
+	ADD $4, R20
+	MOVD 48(R0), R5
+	MOVD 56(R0), R6
+	MOVD 64(R0), R13
+	MOVD 72(R0), R14
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VMOVI $1, V30.B16
+	MOVD 96(R0), R11
+	VDUP R11, V31.S4
+	LSR $2, R13
+wrow:
+	SUBS $1, R13, R7
+	BEQ wlast
+wfour:
+	FMOVS.P 4(R1), F24
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e280 // udot v0.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a1 // udot v1.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c2 // udot v2.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e3 // udot v3.4s, v23.16b, v24.4b[0]
+	WORD $0x6f98e3d0 // udot v16.4s, v30.16b, v24.4b[0]
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e284 // udot v4.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a5 // udot v5.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c6 // udot v6.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e7 // udot v7.4s, v23.16b, v24.4b[0]
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e288 // udot v8.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a9 // udot v9.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2ca // udot v10.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2eb // udot v11.4s, v23.16b, v24.4b[0]
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e28c // udot v12.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2ad // udot v13.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2ce // udot v14.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2ef // udot v15.4s, v23.16b, v24.4b[0]
+	SUBS $1, R7
+	BNE wfour
+wlast:
+	FMOVS.P 4(R1), F24
+	VAND V31.B16, V24.B16, V24.B16
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e280 // udot v0.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a1 // udot v1.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c2 // udot v2.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e3 // udot v3.4s, v23.16b, v24.4b[0]
+	WORD $0x6f98e3d0 // udot v16.4s, v30.16b, v24.4b[0]
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e284 // udot v4.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a5 // udot v5.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c6 // udot v6.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e7 // udot v7.4s, v23.16b, v24.4b[0]
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e288 // udot v8.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a9 // udot v9.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2ca // udot v10.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2eb // udot v11.4s, v23.16b, v24.4b[0]
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e28c // udot v12.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2ad // udot v13.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2ce // udot v14.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2ef // udot v15.4s, v23.16b, v24.4b[0]
+	ADD R14, R1
+	SUBS $1, R6
+	BNE wrow
+	MOVWU 0(R21), R12
+	MOVD 40(R0), R11
+	ADD R11, R12
+	MOVD R19, R11
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V16.S4, V0.S4, V0.S4
+	VADD V20.S4, V0.S4, V0.S4
+	VSUB V16.S4, V1.S4, V1.S4
+	VADD V21.S4, V1.S4, V1.S4
+	VSUB V16.S4, V2.S4, V2.S4
+	VADD V22.S4, V2.S4, V2.S4
+	VSUB V16.S4, V3.S4, V3.S4
+	VADD V23.S4, V3.S4, V3.S4
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R11)
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V16.S4, V4.S4, V4.S4
+	VADD V20.S4, V4.S4, V4.S4
+	VSUB V16.S4, V5.S4, V5.S4
+	VADD V21.S4, V5.S4, V5.S4
+	VSUB V16.S4, V6.S4, V6.S4
+	VADD V22.S4, V6.S4, V6.S4
+	VSUB V16.S4, V7.S4, V7.S4
+	VADD V23.S4, V7.S4, V7.S4
+	VST1.P [V4.S4, V5.S4, V6.S4, V7.S4], 64(R11)
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V16.S4, V8.S4, V8.S4
+	VADD V20.S4, V8.S4, V8.S4
+	VSUB V16.S4, V9.S4, V9.S4
+	VADD V21.S4, V9.S4, V9.S4
+	VSUB V16.S4, V10.S4, V10.S4
+	VADD V22.S4, V10.S4, V10.S4
+	VSUB V16.S4, V11.S4, V11.S4
+	VADD V23.S4, V11.S4, V11.S4
+	VST1.P [V8.S4, V9.S4, V10.S4, V11.S4], 64(R11)
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V16.S4, V12.S4, V12.S4
+	VADD V20.S4, V12.S4, V12.S4
+	VSUB V16.S4, V13.S4, V13.S4
+	VADD V21.S4, V13.S4, V13.S4
+	VSUB V16.S4, V14.S4, V14.S4
+	VADD V22.S4, V14.S4, V14.S4
+	VSUB V16.S4, V15.S4, V15.S4
+	VADD V23.S4, V15.S4, V15.S4
+	VST1.P [V12.S4, V13.S4, V14.S4, V15.S4], 64(R11)
+	MOVD 8(R0), R11
+	ADD R11, R19
+	ADD $4, R21
+	B wide
+narrow:
+	RET
+
+// func convBytesSums32NEONDot(job *uint8)
+TEXT ·convBytesSums32NEONDot(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 104(R0), R19
+	MOVD 112(R0), R20
+	MOVD 120(R0), R21
+wide:
+	MOVD 80(R0), R11
+	CMP $2, R11
+	BLO narrow
+	SUB $2, R11
+	MOVD R11, 80(R0)
+	MOVD 16(R0), R11
+	MOVWU 0(R20), R1
+	ADD R11, R1
+	MOVWU 4(R20), R2
+	ADD R11, R2
+	ADD $8, R20
+	MOVD 48(R0), R5
+	MOVD 56(R0), R6
+	MOVD 64(R0), R13
+	MOVD 72(R0), R14
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VMOVI $1, V30.B16
+	MOVD 96(R0), R11
+	VDUP R11, V31.S4
+	LSR $2, R13
+wrow:
+	SUBS $1, R13, R7
+	BEQ wlast
+wfour:
+	FMOVS.P 4(R1), F24
+	FMOVS.P 4(R2), F25
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e280 // udot v0.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a1 // udot v1.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c2 // udot v2.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e3 // udot v3.4s, v23.16b, v24.4b[0]
+	WORD $0x6f98e3d0 // udot v16.4s, v30.16b, v24.4b[0]
+	WORD $0x6f99e288 // udot v8.4s, v20.16b, v25.4b[0]
+	WORD $0x6f99e2a9 // udot v9.4s, v21.16b, v25.4b[0]
+	WORD $0x6f99e2ca // udot v10.4s, v22.16b, v25.4b[0]
+	WORD $0x6f99e2eb // udot v11.4s, v23.16b, v25.4b[0]
+	WORD $0x6f99e3d1 // udot v17.4s, v30.16b, v25.4b[0]
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e284 // udot v4.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a5 // udot v5.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c6 // udot v6.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e7 // udot v7.4s, v23.16b, v24.4b[0]
+	WORD $0x6f99e28c // udot v12.4s, v20.16b, v25.4b[0]
+	WORD $0x6f99e2ad // udot v13.4s, v21.16b, v25.4b[0]
+	WORD $0x6f99e2ce // udot v14.4s, v22.16b, v25.4b[0]
+	WORD $0x6f99e2ef // udot v15.4s, v23.16b, v25.4b[0]
+	SUBS $1, R7
+	BNE wfour
+wlast:
+	FMOVS.P 4(R1), F24
+	FMOVS.P 4(R2), F25
+	VAND V31.B16, V24.B16, V24.B16
+	VAND V31.B16, V25.B16, V25.B16
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e280 // udot v0.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a1 // udot v1.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c2 // udot v2.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e3 // udot v3.4s, v23.16b, v24.4b[0]
+	WORD $0x6f98e3d0 // udot v16.4s, v30.16b, v24.4b[0]
+	WORD $0x6f99e288 // udot v8.4s, v20.16b, v25.4b[0]
+	WORD $0x6f99e2a9 // udot v9.4s, v21.16b, v25.4b[0]
+	WORD $0x6f99e2ca // udot v10.4s, v22.16b, v25.4b[0]
+	WORD $0x6f99e2eb // udot v11.4s, v23.16b, v25.4b[0]
+	WORD $0x6f99e3d1 // udot v17.4s, v30.16b, v25.4b[0]
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e284 // udot v4.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a5 // udot v5.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c6 // udot v6.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e7 // udot v7.4s, v23.16b, v24.4b[0]
+	WORD $0x6f99e28c // udot v12.4s, v20.16b, v25.4b[0]
+	WORD $0x6f99e2ad // udot v13.4s, v21.16b, v25.4b[0]
+	WORD $0x6f99e2ce // udot v14.4s, v22.16b, v25.4b[0]
+	WORD $0x6f99e2ef // udot v15.4s, v23.16b, v25.4b[0]
+	ADD R14, R1
+	ADD R14, R2
+	SUBS $1, R6
+	BNE wrow
+	MOVWU 0(R21), R12
+	MOVD 40(R0), R11
+	ADD R11, R12
+	MOVD R19, R11
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V16.S4, V0.S4, V0.S4
+	VADD V20.S4, V0.S4, V0.S4
+	VSUB V16.S4, V1.S4, V1.S4
+	VADD V21.S4, V1.S4, V1.S4
+	VSUB V16.S4, V2.S4, V2.S4
+	VADD V22.S4, V2.S4, V2.S4
+	VSUB V16.S4, V3.S4, V3.S4
+	VADD V23.S4, V3.S4, V3.S4
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R11)
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V16.S4, V4.S4, V4.S4
+	VADD V20.S4, V4.S4, V4.S4
+	VSUB V16.S4, V5.S4, V5.S4
+	VADD V21.S4, V5.S4, V5.S4
+	VSUB V16.S4, V6.S4, V6.S4
+	VADD V22.S4, V6.S4, V6.S4
+	VSUB V16.S4, V7.S4, V7.S4
+	VADD V23.S4, V7.S4, V7.S4
+	VST1.P [V4.S4, V5.S4, V6.S4, V7.S4], 64(R11)
+	MOVD 8(R0), R11
+	ADD R11, R19
+	MOVWU 4(R21), R12
+	MOVD 40(R0), R11
+	ADD R11, R12
+	MOVD R19, R11
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V17.S4, V8.S4, V8.S4
+	VADD V20.S4, V8.S4, V8.S4
+	VSUB V17.S4, V9.S4, V9.S4
+	VADD V21.S4, V9.S4, V9.S4
+	VSUB V17.S4, V10.S4, V10.S4
+	VADD V22.S4, V10.S4, V10.S4
+	VSUB V17.S4, V11.S4, V11.S4
+	VADD V23.S4, V11.S4, V11.S4
+	VST1.P [V8.S4, V9.S4, V10.S4, V11.S4], 64(R11)
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V17.S4, V12.S4, V12.S4
+	VADD V20.S4, V12.S4, V12.S4
+	VSUB V17.S4, V13.S4, V13.S4
+	VADD V21.S4, V13.S4, V13.S4
+	VSUB V17.S4, V14.S4, V14.S4
+	VADD V22.S4, V14.S4, V14.S4
+	VSUB V17.S4, V15.S4, V15.S4
+	VADD V23.S4, V15.S4, V15.S4
+	VST1.P [V12.S4, V13.S4, V14.S4, V15.S4], 64(R11)
+	MOVD 8(R0), R11
+	ADD R11, R19
+	ADD $8, R21
+	B wide
+narrow:
+	CBZ R11, done
+	SUB $1, R11
+	MOVD R11, 80(R0)
+	MOVD 16(R0), R11
+	MOVWU 0(R20), R1
+	ADD R11, R1
+	ADD $4, R20
+	MOVD 48(R0), R5
+	MOVD 56(R0), R6
+	MOVD 64(R0), R13
+	MOVD 72(R0), R14
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VMOVI $1, V30.B16
+	MOVD 96(R0), R11
+	VDUP R11, V31.S4
+	LSR $2, R13
+nrow:
+	SUBS $1, R13, R7
+	BEQ nlast
+nfour:
+	FMOVS.P 4(R1), F24
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e280 // udot v0.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a1 // udot v1.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c2 // udot v2.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e3 // udot v3.4s, v23.16b, v24.4b[0]
+	WORD $0x6f98e3d0 // udot v16.4s, v30.16b, v24.4b[0]
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e284 // udot v4.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a5 // udot v5.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c6 // udot v6.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e7 // udot v7.4s, v23.16b, v24.4b[0]
+	SUBS $1, R7
+	BNE nfour
+nlast:
+	FMOVS.P 4(R1), F24
+	VAND V31.B16, V24.B16, V24.B16
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e280 // udot v0.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a1 // udot v1.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c2 // udot v2.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e3 // udot v3.4s, v23.16b, v24.4b[0]
+	WORD $0x6f98e3d0 // udot v16.4s, v30.16b, v24.4b[0]
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e284 // udot v4.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a5 // udot v5.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c6 // udot v6.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e7 // udot v7.4s, v23.16b, v24.4b[0]
+	ADD R14, R1
+	SUBS $1, R6
+	BNE nrow
+	MOVWU 0(R21), R12
+	MOVD 40(R0), R11
+	ADD R11, R12
+	MOVD R19, R11
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V16.S4, V0.S4, V0.S4
+	VADD V20.S4, V0.S4, V0.S4
+	VSUB V16.S4, V1.S4, V1.S4
+	VADD V21.S4, V1.S4, V1.S4
+	VSUB V16.S4, V2.S4, V2.S4
+	VADD V22.S4, V2.S4, V2.S4
+	VSUB V16.S4, V3.S4, V3.S4
+	VADD V23.S4, V3.S4, V3.S4
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R11)
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V16.S4, V4.S4, V4.S4
+	VADD V20.S4, V4.S4, V4.S4
+	VSUB V16.S4, V5.S4, V5.S4
+	VADD V21.S4, V5.S4, V5.S4
+	VSUB V16.S4, V6.S4, V6.S4
+	VADD V22.S4, V6.S4, V6.S4
+	VSUB V16.S4, V7.S4, V7.S4
+	VADD V23.S4, V7.S4, V7.S4
+	VST1.P [V4.S4, V5.S4, V6.S4, V7.S4], 64(R11)
+	MOVD 8(R0), R11
+	ADD R11, R19
+	ADD $4, R21
+	MOVD 80(R0), R11
+	B narrow
+done:
+	RET
+
+// func convBytesSums16NEONDot(job *uint8)
+TEXT ·convBytesSums16NEONDot(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 104(R0), R19
+	MOVD 112(R0), R20
+	MOVD 120(R0), R21
+wide:
+	MOVD 80(R0), R11
+	CMP $4, R11
+	BLO narrow
+	SUB $4, R11
+	MOVD R11, 80(R0)
+	MOVD 16(R0), R11
+	MOVWU 0(R20), R1
+	ADD R11, R1
+	MOVWU 4(R20), R2
+	ADD R11, R2
+	MOVWU 8(R20), R3
+	ADD R11, R3
+	MOVWU 12(R20), R4
+	ADD R11, R4
+	ADD $16, R20
+	MOVD 48(R0), R5
+	MOVD 56(R0), R6
+	MOVD 64(R0), R13
+	MOVD 72(R0), R14
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VEOR V18.B16, V18.B16, V18.B16
+	VEOR V19.B16, V19.B16, V19.B16
+	VMOVI $1, V30.B16
+	MOVD 96(R0), R11
+	VDUP R11, V31.S4
+	LSR $2, R13
+wrow:
+	SUBS $1, R13, R7
+	BEQ wlast
+wfour:
+	FMOVS.P 4(R1), F24
+	FMOVS.P 4(R2), F25
+	FMOVS.P 4(R3), F26
+	FMOVS.P 4(R4), F27
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e280 // udot v0.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a1 // udot v1.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c2 // udot v2.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e3 // udot v3.4s, v23.16b, v24.4b[0]
+	WORD $0x6f98e3d0 // udot v16.4s, v30.16b, v24.4b[0]
+	WORD $0x6f99e284 // udot v4.4s, v20.16b, v25.4b[0]
+	WORD $0x6f99e2a5 // udot v5.4s, v21.16b, v25.4b[0]
+	WORD $0x6f99e2c6 // udot v6.4s, v22.16b, v25.4b[0]
+	WORD $0x6f99e2e7 // udot v7.4s, v23.16b, v25.4b[0]
+	WORD $0x6f99e3d1 // udot v17.4s, v30.16b, v25.4b[0]
+	WORD $0x6f9ae288 // udot v8.4s, v20.16b, v26.4b[0]
+	WORD $0x6f9ae2a9 // udot v9.4s, v21.16b, v26.4b[0]
+	WORD $0x6f9ae2ca // udot v10.4s, v22.16b, v26.4b[0]
+	WORD $0x6f9ae2eb // udot v11.4s, v23.16b, v26.4b[0]
+	WORD $0x6f9ae3d2 // udot v18.4s, v30.16b, v26.4b[0]
+	WORD $0x6f9be28c // udot v12.4s, v20.16b, v27.4b[0]
+	WORD $0x6f9be2ad // udot v13.4s, v21.16b, v27.4b[0]
+	WORD $0x6f9be2ce // udot v14.4s, v22.16b, v27.4b[0]
+	WORD $0x6f9be2ef // udot v15.4s, v23.16b, v27.4b[0]
+	WORD $0x6f9be3d3 // udot v19.4s, v30.16b, v27.4b[0]
+	SUBS $1, R7
+	BNE wfour
+wlast:
+	FMOVS.P 4(R1), F24
+	FMOVS.P 4(R2), F25
+	FMOVS.P 4(R3), F26
+	FMOVS.P 4(R4), F27
+	VAND V31.B16, V24.B16, V24.B16
+	VAND V31.B16, V25.B16, V25.B16
+	VAND V31.B16, V26.B16, V26.B16
+	VAND V31.B16, V27.B16, V27.B16
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e280 // udot v0.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a1 // udot v1.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c2 // udot v2.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e3 // udot v3.4s, v23.16b, v24.4b[0]
+	WORD $0x6f98e3d0 // udot v16.4s, v30.16b, v24.4b[0]
+	WORD $0x6f99e284 // udot v4.4s, v20.16b, v25.4b[0]
+	WORD $0x6f99e2a5 // udot v5.4s, v21.16b, v25.4b[0]
+	WORD $0x6f99e2c6 // udot v6.4s, v22.16b, v25.4b[0]
+	WORD $0x6f99e2e7 // udot v7.4s, v23.16b, v25.4b[0]
+	WORD $0x6f99e3d1 // udot v17.4s, v30.16b, v25.4b[0]
+	WORD $0x6f9ae288 // udot v8.4s, v20.16b, v26.4b[0]
+	WORD $0x6f9ae2a9 // udot v9.4s, v21.16b, v26.4b[0]
+	WORD $0x6f9ae2ca // udot v10.4s, v22.16b, v26.4b[0]
+	WORD $0x6f9ae2eb // udot v11.4s, v23.16b, v26.4b[0]
+	WORD $0x6f9ae3d2 // udot v18.4s, v30.16b, v26.4b[0]
+	WORD $0x6f9be28c // udot v12.4s, v20.16b, v27.4b[0]
+	WORD $0x6f9be2ad // udot v13.4s, v21.16b, v27.4b[0]
+	WORD $0x6f9be2ce // udot v14.4s, v22.16b, v27.4b[0]
+	WORD $0x6f9be2ef // udot v15.4s, v23.16b, v27.4b[0]
+	WORD $0x6f9be3d3 // udot v19.4s, v30.16b, v27.4b[0]
+	ADD R14, R1
+	ADD R14, R2
+	ADD R14, R3
+	ADD R14, R4
+	SUBS $1, R6
+	BNE wrow
+	MOVWU 0(R21), R12
+	MOVD 40(R0), R11
+	ADD R11, R12
+	MOVD R19, R11
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V16.S4, V0.S4, V0.S4
+	VADD V20.S4, V0.S4, V0.S4
+	VSUB V16.S4, V1.S4, V1.S4
+	VADD V21.S4, V1.S4, V1.S4
+	VSUB V16.S4, V2.S4, V2.S4
+	VADD V22.S4, V2.S4, V2.S4
+	VSUB V16.S4, V3.S4, V3.S4
+	VADD V23.S4, V3.S4, V3.S4
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R11)
+	MOVD 8(R0), R11
+	ADD R11, R19
+	MOVWU 4(R21), R12
+	MOVD 40(R0), R11
+	ADD R11, R12
+	MOVD R19, R11
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V17.S4, V4.S4, V4.S4
+	VADD V20.S4, V4.S4, V4.S4
+	VSUB V17.S4, V5.S4, V5.S4
+	VADD V21.S4, V5.S4, V5.S4
+	VSUB V17.S4, V6.S4, V6.S4
+	VADD V22.S4, V6.S4, V6.S4
+	VSUB V17.S4, V7.S4, V7.S4
+	VADD V23.S4, V7.S4, V7.S4
+	VST1.P [V4.S4, V5.S4, V6.S4, V7.S4], 64(R11)
+	MOVD 8(R0), R11
+	ADD R11, R19
+	MOVWU 8(R21), R12
+	MOVD 40(R0), R11
+	ADD R11, R12
+	MOVD R19, R11
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V18.S4, V8.S4, V8.S4
+	VADD V20.S4, V8.S4, V8.S4
+	VSUB V18.S4, V9.S4, V9.S4
+	VADD V21.S4, V9.S4, V9.S4
+	VSUB V18.S4, V10.S4, V10.S4
+	VADD V22.S4, V10.S4, V10.S4
+	VSUB V18.S4, V11.S4, V11.S4
+	VADD V23.S4, V11.S4, V11.S4
+	VST1.P [V8.S4, V9.S4, V10.S4, V11.S4], 64(R11)
+	MOVD 8(R0), R11
+	ADD R11, R19
+	MOVWU 12(R21), R12
+	MOVD 40(R0), R11
+	ADD R11, R12
+	MOVD R19, R11
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V19.S4, V12.S4, V12.S4
+	VADD V20.S4, V12.S4, V12.S4
+	VSUB V19.S4, V13.S4, V13.S4
+	VADD V21.S4, V13.S4, V13.S4
+	VSUB V19.S4, V14.S4, V14.S4
+	VADD V22.S4, V14.S4, V14.S4
+	VSUB V19.S4, V15.S4, V15.S4
+	VADD V23.S4, V15.S4, V15.S4
+	VST1.P [V12.S4, V13.S4, V14.S4, V15.S4], 64(R11)
+	MOVD 8(R0), R11
+	ADD R11, R19
+	ADD $16, R21
+	B wide
+narrow:
+	CBZ R11, done
+	SUB $1, R11
+	MOVD R11, 80(R0)
+	MOVD 16(R0), R11
+	MOVWU 0(R20), R1
+	ADD R11, R1
+	ADD $4, R20
+	MOVD 48(R0), R5
+	MOVD 56(R0), R6
+	MOVD 64(R0), R13
+	MOVD 72(R0), R14
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VMOVI $1, V30.B16
+	MOVD 96(R0), R11
+	VDUP R11, V31.S4
+	LSR $2, R13
+nrow:
+	SUBS $1, R13, R7
+	BEQ nlast
+nfour:
+	FMOVS.P 4(R1), F24
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e280 // udot v0.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a1 // udot v1.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c2 // udot v2.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e3 // udot v3.4s, v23.16b, v24.4b[0]
+	WORD $0x6f98e3d0 // udot v16.4s, v30.16b, v24.4b[0]
+	SUBS $1, R7
+	BNE nfour
+nlast:
+	FMOVS.P 4(R1), F24
+	VAND V31.B16, V24.B16, V24.B16
+	VLD1.P 64(R5), [V20.B16, V21.B16, V22.B16, V23.B16]
+	WORD $0x6f98e280 // udot v0.4s, v20.16b, v24.4b[0]
+	WORD $0x6f98e2a1 // udot v1.4s, v21.16b, v24.4b[0]
+	WORD $0x6f98e2c2 // udot v2.4s, v22.16b, v24.4b[0]
+	WORD $0x6f98e2e3 // udot v3.4s, v23.16b, v24.4b[0]
+	WORD $0x6f98e3d0 // udot v16.4s, v30.16b, v24.4b[0]
+	ADD R14, R1
+	SUBS $1, R6
+	BNE nrow
+	MOVWU 0(R21), R12
+	MOVD 40(R0), R11
+	ADD R11, R12
+	MOVD R19, R11
+	VLD1.P 64(R12), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VSUB V16.S4, V0.S4, V0.S4
+	VADD V20.S4, V0.S4, V0.S4
+	VSUB V16.S4, V1.S4, V1.S4
+	VADD V21.S4, V1.S4, V1.S4
+	VSUB V16.S4, V2.S4, V2.S4
+	VADD V22.S4, V2.S4, V2.S4
+	VSUB V16.S4, V3.S4, V3.S4
+	VADD V23.S4, V3.S4, V3.S4
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R11)
+	MOVD 8(R0), R11
+	ADD R11, R19
+	ADD $4, R21
+	MOVD 80(R0), R11
+	B narrow
+done:
+	RET
+
 // func dotBits2NEON(dst, dst1 *int32, a, b *uint64, rows, n, skip int, w *uint64, k int)
 TEXT ·dotBits2NEON(SB), NOSPLIT, $0-72
 	MOVD dst+0(FP), R0

@@ -27,7 +27,7 @@ var neon = func() Set {
 			})
 		},
 		PackBytes: func(w []uint64, outputs, rows, n int) *Weights {
-			return packMasks(w, outputs, rows, n, 2, 8, func(vectors int) (int, func(*uint8), func(*uint8)) {
+			return packOnes(w, outputs, rows, n, 2, 8, 0xff, func(vectors int) (int, func(*uint8), func(*uint8)) {
 				switch vectors {
 				case 1, 2:
 					return 2, convBytes16NEON, convBytesSums16NEON
@@ -48,6 +48,25 @@ var neon = func() Set {
 	return s
 }()
 
+// neonDot has the dot product of bytes.
+var neonDot = func() Set {
+	s, wide := neon, *neon.Wide
+	s.ISA = "neondot"
+	wide.PackBytes = func(w []uint64, outputs, rows, n int) *Weights {
+		return packOnes(w, outputs, rows, n, 4, 4, 2, func(vectors int) (int, func(*uint8), func(*uint8)) {
+			switch {
+			case vectors <= 4:
+				return 4, convBytes16NEONDot, convBytesSums16NEONDot
+			case vectors <= 8:
+				return 8, convBytes32NEONDot, convBytesSums32NEONDot
+			}
+			return 16, convBytes64NEONDot, convBytesSums64NEONDot
+		})
+	}
+	s.Wide = &wide
+	return s
+}()
+
 // packBytesOfBits lays out bytes of 8 bits.
 func packBytesOfBits(w []uint64, outputs, rows, n, lanes int, kernels func(int) (int, func(*uint8), func(*uint8))) *Weights {
 	words, pieces := bits.Words(n), (n+7)/8
@@ -62,9 +81,9 @@ func packBytesOfBits(w []uint64, outputs, rows, n, lanes int, kernels func(int) 
 	return out
 }
 
-// packMasks lays out pieces of perPiece taps as masks of a byte each, which are
-// all ones where the weight is +1.
-func packMasks(w []uint64, outputs, rows, n, perPiece, lanes int, kernels func(int) (int, func(*uint8), func(*uint8))) *Weights {
+// packOnes lays out pieces of perPiece taps as bytes, which are one where the
+// weight is +1, else 0.
+func packOnes(w []uint64, outputs, rows, n, perPiece, lanes int, one uint8, kernels func(int) (int, func(*uint8), func(*uint8))) *Weights {
 	words, pieces := bits.Words(n), (n+perPiece-1)/perPiece
 	out := newWeights(outputs, rows, pieces, perPiece, lanes, perPiece*lanes, kernels)
 	out.tail = ^uint64(0) >> (64 - 8*(n-(pieces-1)*perPiece))
@@ -73,7 +92,7 @@ func packMasks(w []uint64, outputs, rows, n, perPiece, lanes int, kernels func(i
 			run := w[(o*rows+r)*words:][:words]
 			for i := range n {
 				if bits.At(run, i) > 0 {
-					out.piece(o, r, i/perPiece, pieces, perPiece)[i%perPiece] = 0xff
+					out.piece(o, r, i/perPiece, pieces, perPiece)[i%perPiece] = one
 				}
 			}
 		}

@@ -2,6 +2,7 @@ package kern
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -240,4 +241,53 @@ func FuzzWide(f *testing.F) {
 			}
 		}
 	})
+}
+
+// BenchmarkWide times kernels on 28 pixels and one block of outputs. The names
+// of the cases are what, outputs, and rows × taps of a patch.
+func BenchmarkWide(b *testing.B) {
+	const pixels = 28
+	for _, s := range sets {
+		if s.Wide == nil {
+			continue
+		}
+		for _, c := range []wideCase{
+			{outputs: 64, rows: 3, taps: 192},
+			{outputs: 64, rows: 3, taps: 1536},
+			{outputs: 32, rows: 5, taps: 160},
+			{outputs: 16, rows: 5, taps: 160},
+			{outputs: 64, rows: 3, taps: 9, bytes: true},
+			{outputs: 32, rows: 5, taps: 15, bytes: true},
+		} {
+			what, pack := "bits", s.Wide.PackBits
+			if c.bytes {
+				what, pack = "bytes", s.Wide.PackBytes
+			}
+			b.Run(fmt.Sprintf("%s/%s/%d/%d×%d", s.ISA, what, c.outputs, c.rows, c.taps), func(b *testing.B) {
+				rng := rand.New(rand.NewPCG(1, 2))
+				w := pack(randomBits(rng, c.outputs*c.rows, c.taps), c.outputs, c.rows, c.taps)
+				src, dst := make([]uint8, (pixels+c.rows)*w.RunBytes), make([]uint64, pixels)
+				for i := range src {
+					src[i] = uint8(rng.IntN(256))
+					if s.Wide.Nibbles && !c.bytes {
+						src[i] &= 0xf0
+					}
+				}
+				at, class, table := make([]uint32, pixels), make([]uint32, pixels), make([]int32, BlockOutputs)
+				for p := range at {
+					at[p] = uint32(p * w.RunBytes)
+				}
+				for b.Loop() {
+					job := &Job{
+						Dst: unsafe.Pointer(&dst[0]), DstStep: 8, Src: unsafe.Pointer(&src[0]),
+						At: &at[0], Class: &class[0], Table: unsafe.Pointer(&table[0]), Pixels: pixels,
+					}
+					w.Bits(job, 0, w.RunBytes)
+				}
+				macs := float64(pixels * c.outputs * c.rows * c.taps)
+				b.ReportMetric(macs*float64(b.N)/b.Elapsed().Seconds()/1e9, "GMAC/s")
+				b.ReportMetric(macs, "MAC/op")
+			})
+		}
+	}
 }

@@ -81,17 +81,21 @@ func (c *conv) write() {
 	}
 	name += fmt.Sprintf("%d%s", n, f.isa)
 	size := f.stack(c.pixels, c.vectors)
-	c.function(name, "job *uint8", size+16, 8,
+	if size > 0 {
+		size += 16 // to align it
+	}
+	c.function(name, "job *uint8", size, 8,
 		fmt.Sprintf("%s computes, for every pixel p and each of %d outputs o, with x the", name, n),
 		f.piece+" of the patch at src + at[p],",
 		"",
 		"\tc[o] = Σ over i of "+f.product,
 		"\t"+result)
 	c.op("MOVD job+0(FP), %s", rJob)
-	// The stack is aligned to 16 bytes, but not this end of it.
-	c.op("MOVD $wide-%d(SP), %s", size+16, rWide)
-	c.op("ADD $15, %s", rWide)
-	c.op("BIC $15, %s", rWide)
+	if size > 0 {
+		c.op("MOVD $wide-%d(SP), %s", size, rWide)
+		c.op("ADD $15, %s", rWide)
+		c.op("BIC $15, %s", rWide)
+	}
 	c.op("MOVD %d(%s), %s", jobDst, rJob, rDst)
 	c.op("MOVD %d(%s), %s", jobAt, rJob, rAt)
 	c.op("MOVD %d(%s), %s", jobClass, rJob, rClass)
@@ -102,11 +106,13 @@ func (c *conv) write() {
 	c.tile(c.pixels, "w")
 	c.op("B wide")
 	c.label("narrow")
-	c.op("CBZ %s, done", rT)
-	c.tile(1, "n")
-	c.op("MOVD %d(%s), %s", jobPixels, rJob, rT)
-	c.op("B narrow")
-	c.label("done")
+	if c.pixels > 1 {
+		c.op("CBZ %s, done", rT)
+		c.tile(1, "n")
+		c.op("MOVD %d(%s), %s", jobPixels, rJob, rT)
+		c.op("B narrow")
+		c.label("done")
+	}
 	c.op("RET")
 }
 
@@ -224,6 +230,11 @@ func main() {
 		(&conv{asm: a, family: bytesFamily, sums: sums, pixels: 2, vectors: 8}).write()
 		(&conv{asm: a, family: bytesFamily, sums: sums, pixels: 4, vectors: 4}).write()
 		(&conv{asm: a, family: bytesFamily, sums: sums, pixels: 4, vectors: 2}).write()
+	}
+	for _, sums := range []bool{false, true} {
+		(&conv{asm: a, family: dotFamily, sums: sums, pixels: 1, vectors: 16}).write()
+		(&conv{asm: a, family: dotFamily, sums: sums, pixels: 2, vectors: 8}).write()
+		(&conv{asm: a, family: dotFamily, sums: sums, pixels: 4, vectors: 4}).write()
 	}
 	a.dot()
 	a.fma()
