@@ -5,6 +5,9 @@ package kern
 import "github.com/klauspost/cpuid/v2"
 
 func init() {
+	if cpuid.CPU.Supports(cpuid.SSSE3, cpuid.POPCNT) {
+		sets = append([]*Set{&ssse3}, sets...)
+	}
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.POPCNT) {
 		sets = append([]*Set{&avx2}, sets...)
 	}
