@@ -77,6 +77,9 @@ type PeakMeter interface {
 	// but the arithmetic of the kernels reaches, with the Threads and the ISA of
 	// opts. Clock rates and load change: measure it shortly before or after.
 	Peak(opts Options) (perSecond float64, err error)
+	// Bandwidth returns the bytes per second at which size bytes are read over
+	// and over, with the Threads of opts.
+	Bandwidth(opts Options, size int64) (perSecond float64, err error)
 }
 
 // Options are the options of Compile. The zero value is good.

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/zoo"
 )
 
 // paperImages is the number of images of the paper's protocol.
@@ -41,7 +43,7 @@ type benchFlags struct {
 }
 
 func newBench(env *environment) *cobra.Command {
-	var model, device string
+	var model, device, ops string
 	var asJSON bool
 	var flags benchFlags
 	cmd := &cobra.Command{
@@ -56,19 +58,32 @@ run. Steps are timed in separate runs, in which each one is waited for.
 MAC/s counts multiply-accumulates, padded taps included; one of ±1 values is one
 bit of xor and popcount. On the CPU a loop that does nothing but the arithmetic
 of the kernels, on the same instruction set and as many threads, is timed before
-and after, and the binary steps are compared with the better of the two.
+and after, and one that reads as many bytes as a step. "Of peak" is the longer of
+the times that the arithmetic of a step on ±1 values (at the better of the two
+rates) and its bytes take there, as a fraction of the time that it took.
 
 --paper follows the protocol of Khan, Huttunen and Boutellier: ` + fmt.Sprint(paperImages) + ` random
 images, one at a time, each a new one; making the images is not counted. The
 mean is the paper's figure.
 
+--ops times single binary operators instead: those that BitFlow and daBNN publish
+times of, and a sweep over shapes, each in turn with the two loops. It takes
+groups (` + strings.Join(zoo.OperatorGroups(), ", ") + `) or names of operators, as in --ops=bitflow,c64. One
+thread is used unless --threads says otherwise; at most --runs runs are made of
+each.
+
 With --json, one object per device: model, device, detail, batch, runs,
 median_us, min_us, p90_us, mean_us, macs, binary_macs (for one image),
 macs_per_s, peak_macs_per_s (CPU), steps (name, kind, output, median_us, share,
-macs, binary; not with --paper).`,
+macs, binary, peak_fraction, bound; not with --paper). With --ops, one per
+operator: op, group, device, isa, threads, batch, runs, ms (the median), min_ms,
+macs, bytes, mac_per_s, byte_per_s, peak_mac_per_s, peak_byte_per_s,
+peak_fraction, bound (arithmetic or memory).`,
 		Example: `  bcnn bench --model vehiclenet
   bcnn bench --model vehiclenet --device all --paper --json
-  bcnn bench --model model.onnx --batch 16 --threads 2`,
+  bcnn bench --model model.onnx --batch 16 --threads 2
+  bcnn bench --ops
+  bcnn bench --ops=bitflow --isa avx2 --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -80,6 +95,24 @@ macs, binary; not with --paper).`,
 				return usagef("--threads %d: want at least 1, or 0 for all", flags.Threads)
 			case flags.paper && (cmd.Flags().Changed("batch") || cmd.Flags().Changed("runs")):
 				return usagef("--paper sets --batch and --runs itself")
+			case flags.paper && ops != "":
+				return usagef("--paper is for models, not for --ops")
+			case ops != "" && cmd.Flags().Changed("model"):
+				return usagef("--ops takes no --model")
+			}
+			if ops != "" {
+				chosen, err := selectOps(ops)
+				if err != nil {
+					return err
+				}
+				if !cmd.Flags().Changed("threads") {
+					flags.Threads = 1
+				}
+				devices, err := openDevices(device)
+				if err != nil {
+					return err
+				}
+				return benchOps(cmd.Context(), env, devices, chosen, flags, asJSON)
 			}
 			if flags.paper {
 				flags.MaxBatch, flags.runs = 1, paperImages
@@ -118,13 +151,15 @@ macs, binary; not with --paper).`,
 			return nil
 		},
 	}
-	modelFlag(cmd, &model, defaultModel, "embedded model, .bcnn or .onnx file")
+	modelFlag(cmd, &model, defaultModel, "built-in model, .bcnn or .onnx file")
 	deviceFlag(cmd, &device, "all")
 	cmd.Flags().IntVar(&flags.MaxBatch, "batch", 1, "images per run")
 	cmd.Flags().IntVar(&flags.runs, "runs", 200, "number of timed runs")
 	cmd.Flags().IntVar(&flags.Threads, "threads", 0, "CPU threads; 0 means all that the process may use")
 	cmd.Flags().StringVar(&flags.ISA, "isa", "", "CPU instruction set (default the best)")
 	cmd.Flags().StringVar(&flags.Variant, "variant", "", "GPU kernels: a (the paper's) or b (direct); default the faster")
+	cmd.Flags().StringVar(&ops, "ops", "", "time binary operators instead of a model: groups or names, by default all")
+	cmd.Flags().Lookup("ops").NoOptDefVal = allOps
 	cmd.Flags().BoolVar(&flags.paper, "paper", false, "follow the paper's protocol")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per device")
 	return cmd
@@ -139,16 +174,8 @@ func bench(ctx context.Context, dev backend.Device, plan *bcnn.Plan, flags bench
 	if flags.Threads != 0 {
 		result.Detail += fmt.Sprintf(", --threads %d", flags.Threads)
 	}
-	measurePeak := func() error {
-		meter, ok := dev.(backend.PeakMeter)
-		if !ok {
-			return nil
-		}
-		peak, err := meter.Peak(flags.Options)
-		result.Peak = max(result.Peak, peak)
-		return err
-	}
-	if err := measurePeak(); err != nil {
+	lim := newLimits(dev, flags.Options)
+	if err := lim.update(); err != nil {
 		return result, err
 	}
 	r, err := newRunner(ctx, dev, plan, flags.Options)
@@ -165,7 +192,11 @@ func bench(ctx context.Context, dev backend.Device, plan *bcnn.Plan, flags bench
 			return result, err
 		}
 	}
-	if err := measurePeak(); err != nil {
+	if err := lim.update(); err != nil {
+		return result, err
+	}
+	result.Peak = lim.peak
+	if err := lim.compare(result.Steps, plan, flags.MaxBatch); err != nil {
 		return result, err
 	}
 
@@ -194,18 +225,17 @@ func printBench(out *output, b benchResult) {
 		return
 	}
 	out.printf("\n")
-	rows := []string{"step\tkind\toutput\tmedian µs\tshare\tGMAC/s\tof peak"}
+	rows := []string{"step\tkind\toutput\tmedian µs\tshare\tGMAC/s\tof peak\tbound"}
 	for _, s := range b.Steps {
 		rate, fraction := "", ""
 		if s.MACs > 0 && s.Median > 0 {
-			r := float64(s.MACs) * float64(b.Batch) / s.Median * 1e6
-			rate = fmt.Sprintf("%.2f", r/1e9)
-			if s.Binary && b.Peak > 0 {
-				fraction = fmt.Sprintf("%.0f %%", 100*r/b.Peak)
-			}
+			rate = fmt.Sprintf("%.2f", float64(s.MACs)*float64(b.Batch)/s.Median/1e3)
 		}
-		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%.1f\t%.1f %%\t%s\t%s",
-			s.Name, s.Kind, s.Output, s.Median, 100*s.Share, rate, fraction))
+		if s.Fraction > 0 {
+			fraction = fmt.Sprintf("%.0f %%", 100*s.Fraction)
+		}
+		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%.1f\t%.1f %%\t%s\t%s\t%s",
+			s.Name, s.Kind, s.Output, s.Median, 100*s.Share, rate, fraction, s.Bound))
 	}
 	out.table(rows)
 }

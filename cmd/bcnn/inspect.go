@@ -72,7 +72,7 @@ func newInspect(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect MODEL",
 		Short: "Show what a model consists of",
-		Long: `Show the input, the labels and the layers of a model (embedded name, .bcnn or
+		Long: `Show the input, the labels and the layers of a model (built-in name, .bcnn or
 .onnx file): output shapes, parameters, which layers are binary, what their
 weights take as float32 and as stored, and why a layer is computed in float.
 

@@ -86,6 +86,9 @@ type stepTime struct {
 	Share  float64 `json:"share"`
 	MACs   int64   `json:"macs"` // for one image
 	Binary bool    `json:"binary"`
+	// Fraction of the speed that arithmetic or memory allow, CPU only.
+	Fraction float64 `json:"peak_fraction,omitempty"`
+	Bound    string  `json:"bound,omitempty"`
 }
 
 // timeSteps returns the median time of every step over a number of runs. Steps
