@@ -10,4 +10,5 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Job{}.Flip)-88]
 	_ = [1]struct{}{}[unsafe.Offsetof(Job{}.tail)-96]
 	_ = [1]struct{}{}[unsafe.Offsetof(Job{}.class)-120]
+	_ = [1]struct{}{}[unsafe.Offsetof(poolJob{}.pixels)-56]
 )

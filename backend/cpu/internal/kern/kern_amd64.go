@@ -8,11 +8,8 @@ import (
 	"github.com/klauspost/cpuid/v2"
 )
 
-// The assembly counts on these.
-var (
-	_ = [1]struct{}{}[unsafe.Offsetof(dotJob{}.pixels)-80]
-	_ = [1]struct{}{}[unsafe.Offsetof(poolJob{}.pixels)-56]
-)
+// The assembly counts on this.
+var _ = [1]struct{}{}[unsafe.Offsetof(dotJob{}.pixels)-80]
 
 func init() {
 	if cpuid.CPU.Supports(cpuid.SSSE3, cpuid.POPCNT) {

@@ -253,6 +253,79 @@ func scaleFloatNEON(dst *float32, values *float32, scale, shift *float32, vector
 //go:noescape
 func orNEON(dst, src *uint64, blocks int)
 
+// fmaEachNEON computes acc[i] = fma(x[i], w[i], acc[i]) for i < 4·vectors, vectors > 0.
+//
+//go:noescape
+func fmaEachNEON(acc, x, w *float32, vectors int)
+
+// addNEON computes dst[i] = a[i] + b[i] for i < 4·vectors, vectors > 0, or 0 where
+// that is not greater than 0 and always is 0 and not all ones.
+//
+//go:noescape
+func addNEON(dst, a, b *float32, vectors int, always uint32)
+
+// chooseNEON sets dst[i] to one[i] where bit i of src is set, else to zero[i], for
+// i < 8·groups, groups > 0.
+//
+//go:noescape
+func chooseNEON(dst *float32, src *uint8, one, zero *float32, groups int)
+
+// orPoolNEON writes the OR of the taps of a poolJob.
+//
+//go:noescape
+func orPoolNEON(job *uint8)
+
+// maxPoolNEON writes the maxima of the taps of a poolJob.
+//
+//go:noescape
+func maxPoolNEON(job *uint8)
+
+// narrowNEON computes dst[i] = uint32(src[i]) for i < 8·groups, groups > 0.
+//
+//go:noescape
+func narrowNEON(dst *uint32, src *uint64, groups int)
+
+// joinNEON computes, for i < 8·groups, groups > 0, taps > 0,
+//
+//	dst[i] = OR over t < taps of src[i + t·step] << (t·shift)
+//
+// step counts bytes.
+//
+//go:noescape
+func joinNEON(dst, src *uint32, groups, taps, step, shift int)
+
+// thresholdBytesNEON sets, for i < 64·words, words > 0,
+//
+//	bit i%64 of dst[i/64] = src[i] ≥ t[i mod 64·period]
+//
+//go:noescape
+func thresholdBytesNEON(dst *uint64, src, t *uint8, words, period int)
+
+// spreadNEON computes dst[p] = bits p·n … p·n+n−1 of src, XOR flip, for
+// p < 8·groups, groups > 0. mask has n bits.
+//
+//go:noescape
+func spreadNEON(dst *uint64, src *uint8, groups, n int, mask, flip uint64)
+
+// lumaNEON computes dst[p] = (77·r + 150·g + 29·b) >> 8 of the bytes of pixel p, for
+// p < 8·groups, groups > 0.
+//
+//go:noescape
+func lumaNEON(dst, rgb *uint8, groups int)
+
+// lbpNEON computes, for x < 8·groups, groups > 0, with c = row[x+1],
+//
+//	dst[x] = above[x] > c | (row[x+2] > c)<<1 | (below[x] > c)<<2
+//
+//go:noescape
+func lbpNEON(dst *uint64, above, row, below *uint8, groups int)
+
+// minMaxNEON stores the least and the greatest of every 16th byte, for 16·vectors
+// bytes, vectors > 0.
+//
+//go:noescape
+func minMaxNEON(src *uint8, vectors int, low, high *uint8)
+
 // peakNEON does 16 vectors of xor, popcount and add, 128 products each, rounds
 // times.
 func peakNEON(rounds int)

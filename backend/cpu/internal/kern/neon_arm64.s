@@ -10721,6 +10721,461 @@ next:
 	BNE next
 	RET
 
+// func fmaEachNEON(acc, x, w *float32, vectors int)
+TEXT ·fmaEachNEON(SB), NOSPLIT, $0-32
+	MOVD acc+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD w+16(FP), R2
+	MOVD vectors+24(FP), R3
+next:
+	VLD1.P 16(R1), [V1.S4]
+	VLD1.P 16(R2), [V2.S4]
+	VLD1 (R0), [V0.S4]
+	VFMLA V2.S4, V1.S4, V0.S4
+	VST1.P [V0.S4], 16(R0)
+	SUBS $1, R3
+	BNE next
+	RET
+
+// func addNEON(dst, a, b *float32, vectors int, always uint32)
+TEXT ·addNEON(SB), NOSPLIT, $0-36
+	MOVD dst+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD vectors+24(FP), R3
+	MOVWU always+32(FP), R4
+	VDUP R4, V5.S4
+next:
+	VLD1.P 16(R1), [V1.S4]
+	VLD1.P 16(R2), [V2.S4]
+	WORD $0x4e22d420 // fadd v0.4s, v1.4s, v2.4s
+	WORD $0x4ea0c803 // fcmgt v3.4s, v0.4s, #0.0
+	VORR V5.B16, V3.B16, V3.B16
+	VAND V3.B16, V0.B16, V0.B16
+	VST1.P [V0.S4], 16(R0)
+	SUBS $1, R3
+	BNE next
+	RET
+
+// func chooseNEON(dst *float32, src *uint8, one, zero *float32, groups int)
+TEXT ·chooseNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD one+16(FP), R2
+	MOVD zero+24(FP), R3
+	MOVD groups+32(FP), R4
+	MOVD $0x200000001, R26
+	VMOV R26, V30.D[0]
+	MOVD $0x800000004, R26
+	VMOV R26, V30.D[1]
+	MOVD $0x2000000010, R26
+	VMOV R26, V31.D[0]
+	MOVD $0x8000000040, R26
+	VMOV R26, V31.D[1]
+next:
+	VLD1R.P 1(R1), [V0.B16]
+	VLD1.P 32(R2), [V4.S4, V5.S4]
+	VLD1.P 32(R3), [V6.S4, V7.S4]
+	VCMTST V30.S4, V0.S4, V1.S4
+	VBSL V6.B16, V4.B16, V1.B16
+	VCMTST V31.S4, V0.S4, V2.S4
+	VBSL V7.B16, V5.B16, V2.B16
+	VST1.P [V1.S4, V2.S4], 32(R0)
+	SUBS $1, R4
+	BNE next
+	RET
+
+// func orPoolNEON(job *uint8)
+TEXT ·orPoolNEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 40(R0), R6
+	MOVD 48(R0), R7
+	MOVD 56(R0), R8
+pixel:
+	MOVD R5, R9
+	MOVD R1, R10
+	MOVD R2, R11
+partz:
+	CMP $64, R9
+	BLT endz
+	MOVD R3, R12
+	SUBS $1, R4, R13
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	VLD1 (R14), [V0.B16, V1.B16, V2.B16, V3.B16]
+	CBZ R13, storez
+tapz:
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	VLD1 (R14), [V4.B16, V5.B16, V6.B16, V7.B16]
+	VORR V4.B16, V0.B16, V0.B16
+	VORR V5.B16, V1.B16, V1.B16
+	VORR V6.B16, V2.B16, V2.B16
+	VORR V7.B16, V3.B16, V3.B16
+	SUBS $1, R13
+	BNE tapz
+storez:
+	VST1.P [V0.B16, V1.B16, V2.B16, V3.B16], 64(R10)
+	ADD $64, R11
+	SUB $64, R9
+	B partz
+endz:
+partq:
+	CMP $16, R9
+	BLT endq
+	MOVD R3, R12
+	SUBS $1, R4, R13
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	VLD1 (R14), [V0.B16]
+	CBZ R13, storeq
+tapq:
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	VLD1 (R14), [V4.B16]
+	VORR V4.B16, V0.B16, V0.B16
+	SUBS $1, R13
+	BNE tapq
+storeq:
+	VST1.P [V0.B16], 16(R10)
+	ADD $16, R11
+	SUB $16, R9
+	B partq
+endq:
+parti:
+	CMP $8, R9
+	BLT endi
+	MOVD R3, R12
+	SUBS $1, R4, R13
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	FMOVD (R14), F0
+	CBZ R13, storei
+tapi:
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	FMOVD (R14), F4
+	VORR V4.B16, V0.B16, V0.B16
+	SUBS $1, R13
+	BNE tapi
+storei:
+	FMOVD.P F0, 8(R10)
+	ADD $8, R11
+	SUB $8, R9
+	B parti
+endi:
+	ADD R6, R2
+	ADD R7, R1
+	SUBS $1, R8
+	BNE pixel
+	RET
+
+// func maxPoolNEON(job *uint8)
+TEXT ·maxPoolNEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 40(R0), R6
+	MOVD 48(R0), R7
+	MOVD 56(R0), R8
+pixel:
+	MOVD R5, R9
+	MOVD R1, R10
+	MOVD R2, R11
+partz:
+	CMP $64, R9
+	BLT endz
+	MOVD R3, R12
+	SUBS $1, R4, R13
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	VLD1 (R14), [V0.B16, V1.B16, V2.B16, V3.B16]
+	CBZ R13, storez
+tapz:
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	VLD1 (R14), [V4.B16, V5.B16, V6.B16, V7.B16]
+	WORD $0x6ea0e488 // fcmgt v8.4s, v4.4s, v0.4s
+	VBIT V8.B16, V4.B16, V0.B16
+	WORD $0x6ea1e4a9 // fcmgt v9.4s, v5.4s, v1.4s
+	VBIT V9.B16, V5.B16, V1.B16
+	WORD $0x6ea2e4ca // fcmgt v10.4s, v6.4s, v2.4s
+	VBIT V10.B16, V6.B16, V2.B16
+	WORD $0x6ea3e4eb // fcmgt v11.4s, v7.4s, v3.4s
+	VBIT V11.B16, V7.B16, V3.B16
+	SUBS $1, R13
+	BNE tapz
+storez:
+	VST1.P [V0.B16, V1.B16, V2.B16, V3.B16], 64(R10)
+	ADD $64, R11
+	SUB $64, R9
+	B partz
+endz:
+partq:
+	CMP $16, R9
+	BLT endq
+	MOVD R3, R12
+	SUBS $1, R4, R13
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	VLD1 (R14), [V0.B16]
+	CBZ R13, storeq
+tapq:
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	VLD1 (R14), [V4.B16]
+	WORD $0x6ea0e488 // fcmgt v8.4s, v4.4s, v0.4s
+	VBIT V8.B16, V4.B16, V0.B16
+	SUBS $1, R13
+	BNE tapq
+storeq:
+	VST1.P [V0.B16], 16(R10)
+	ADD $16, R11
+	SUB $16, R9
+	B partq
+endq:
+parte:
+	CMP $4, R9
+	BLT ende
+	MOVD R3, R12
+	SUBS $1, R4, R13
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	FMOVS (R14), F0
+	CBZ R13, storee
+tape:
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	FMOVS (R14), F4
+	WORD $0x6ea0e488 // fcmgt v8.4s, v4.4s, v0.4s
+	VBIT V8.B16, V4.B16, V0.B16
+	SUBS $1, R13
+	BNE tape
+storee:
+	FMOVS.P F0, 4(R10)
+	ADD $4, R11
+	SUB $4, R9
+	B parte
+ende:
+	ADD R6, R2
+	ADD R7, R1
+	SUBS $1, R8
+	BNE pixel
+	RET
+
+// func narrowNEON(dst *uint32, src *uint64, groups int)
+TEXT ·narrowNEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD groups+16(FP), R2
+next:
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VUZP1 V1.S4, V0.S4, V4.S4
+	VUZP1 V3.S4, V2.S4, V5.S4
+	VST1.P [V4.S4, V5.S4], 32(R0)
+	SUBS $1, R2
+	BNE next
+	RET
+
+// func joinNEON(dst, src *uint32, groups, taps, step, shift int)
+TEXT ·joinNEON(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD groups+16(FP), R2
+	MOVD taps+24(FP), R3
+	MOVD step+32(FP), R4
+	MOVD shift+40(FP), R5
+	VDUP R5, V7.S4
+next:
+	VLD1 (R1), [V0.S4, V1.S4]
+	VEOR V6.B16, V6.B16, V6.B16
+	ADD R1, R4, R6
+	SUBS $1, R3, R7
+	BEQ store
+tap:
+	VADD V7.S4, V6.S4, V6.S4
+	VLD1 (R6), [V2.S4, V3.S4]
+	ADD R4, R6
+	WORD $0x6ea64442 // ushl v2.4s, v2.4s, v6.4s
+	VORR V2.B16, V0.B16, V0.B16
+	WORD $0x6ea64463 // ushl v3.4s, v3.4s, v6.4s
+	VORR V3.B16, V1.B16, V1.B16
+	SUBS $1, R7
+	BNE tap
+store:
+	VST1.P [V0.S4, V1.S4], 32(R0)
+	ADD $32, R1
+	SUBS $1, R2
+	BNE next
+	RET
+
+// func thresholdBytesNEON(dst *uint64, src, t *uint8, words, period int)
+TEXT ·thresholdBytesNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD t+16(FP), R2
+	MOVD words+24(FP), R3
+	MOVD period+32(FP), R4
+	MOVD $0x8040201008040201, R26
+	VMOV R26, V31.D[0]
+	MOVD $0x8040201008040201, R26
+	VMOV R26, V31.D[1]
+period:
+	MOVD R2, R5
+	MOVD R4, R6
+next:
+	VLD1.P 64(R1), [V0.B16, V1.B16, V2.B16, V3.B16]
+	VLD1.P 64(R5), [V4.B16, V5.B16, V6.B16, V7.B16]
+	WORD $0x6e243c00 // cmhs v0.16b, v0.16b, v4.16b
+	VAND V31.B16, V0.B16, V0.B16
+	WORD $0x6e253c21 // cmhs v1.16b, v1.16b, v5.16b
+	VAND V31.B16, V1.B16, V1.B16
+	WORD $0x6e263c42 // cmhs v2.16b, v2.16b, v6.16b
+	VAND V31.B16, V2.B16, V2.B16
+	WORD $0x6e273c63 // cmhs v3.16b, v3.16b, v7.16b
+	VAND V31.B16, V3.B16, V3.B16
+	VADDP V1.B16, V0.B16, V0.B16
+	VADDP V3.B16, V2.B16, V2.B16
+	VADDP V2.B16, V0.B16, V0.B16
+	VADDP V0.B16, V0.B16, V0.B16
+	FMOVD.P F0, 8(R0)
+	SUBS $1, R3
+	BEQ done
+	SUBS $1, R6
+	BNE next
+	B period
+done:
+	RET
+
+// func spreadNEON(dst *uint64, src *uint8, groups, n int, mask, flip uint64)
+TEXT ·spreadNEON(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD groups+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD mask+32(FP), R4
+	MOVD flip+40(FP), R5
+	VDUP R4, V30.D2
+	VDUP R5, V31.D2
+	MOVD $0, R6
+	VMOV R6, V24.D[0]
+	SUB R3, R6
+	VMOV R6, V24.D[1]
+	SUB R3, R6
+	VMOV R6, V25.D[0]
+	SUB R3, R6
+	VMOV R6, V25.D[1]
+	SUB R3, R6
+	VMOV R6, V26.D[0]
+	SUB R3, R6
+	VMOV R6, V26.D[1]
+	SUB R3, R6
+	VMOV R6, V27.D[0]
+	SUB R3, R6
+	VMOV R6, V27.D[1]
+	SUB R3, R6
+next:
+	VLD1R (R1), [V4.D2]
+	ADD R3, R1
+	WORD $0x6ef84480 // ushl v0.2d, v4.2d, v24.2d
+	VAND V30.B16, V0.B16, V0.B16
+	VEOR V31.B16, V0.B16, V0.B16
+	WORD $0x6ef94481 // ushl v1.2d, v4.2d, v25.2d
+	VAND V30.B16, V1.B16, V1.B16
+	VEOR V31.B16, V1.B16, V1.B16
+	WORD $0x6efa4482 // ushl v2.2d, v4.2d, v26.2d
+	VAND V30.B16, V2.B16, V2.B16
+	VEOR V31.B16, V2.B16, V2.B16
+	WORD $0x6efb4483 // ushl v3.2d, v4.2d, v27.2d
+	VAND V30.B16, V3.B16, V3.B16
+	VEOR V31.B16, V3.B16, V3.B16
+	VST1.P [V0.D2, V1.D2, V2.D2, V3.D2], 64(R0)
+	SUBS $1, R2
+	BNE next
+	RET
+
+// func lumaNEON(dst, rgb *uint8, groups int)
+TEXT ·lumaNEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD rgb+8(FP), R1
+	MOVD groups+16(FP), R2
+	VMOVI $77, V4.B16
+	VMOVI $150, V5.B16
+	VMOVI $29, V6.B16
+next:
+	VLD3.P 24(R1), [V0.B8, V1.B8, V2.B8]
+	WORD $0x2e24c003 // umull v3.8h, v0.8b, v4.8b
+	WORD $0x2e258023 // umlal v3.8h, v1.8b, v5.8b
+	WORD $0x2e268043 // umlal v3.8h, v2.8b, v6.8b
+	WORD $0x0f088463 // shrn v3.8b, v3.8h, #8
+	VST1.P [V3.B8], 8(R0)
+	SUBS $1, R2
+	BNE next
+	RET
+
+// func lbpNEON(dst *uint64, above, row, below *uint8, groups int)
+TEXT ·lbpNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD above+8(FP), R1
+	MOVD row+16(FP), R2
+	MOVD below+24(FP), R3
+	MOVD groups+32(FP), R4
+	VMOVI $1, V28.B16
+	VMOVI $2, V29.B16
+	VMOVI $4, V30.B16
+	ADD $1, R2, R5
+	ADD $2, R2
+next:
+	VLD1.P 8(R5), [V3.B8]
+	VLD1.P 8(R1), [V0.B8]
+	WORD $0x6e233400 // cmhi v0.16b, v0.16b, v3.16b
+	VAND V28.B16, V0.B16, V0.B16
+	VLD1.P 8(R2), [V1.B8]
+	WORD $0x6e233421 // cmhi v1.16b, v1.16b, v3.16b
+	VAND V29.B16, V1.B16, V1.B16
+	VLD1.P 8(R3), [V2.B8]
+	WORD $0x6e233442 // cmhi v2.16b, v2.16b, v3.16b
+	VAND V30.B16, V2.B16, V2.B16
+	VORR V1.B16, V0.B16, V0.B16
+	VORR V2.B16, V0.B16, V0.B16
+	VUXTL V0.B8, V0.H8
+	VUXTL2 V0.H8, V6.S4
+	VUXTL V0.H4, V4.S4
+	VUXTL2 V6.S4, V3.D2
+	VUXTL V6.S2, V2.D2
+	VUXTL2 V4.S4, V1.D2
+	VUXTL V4.S2, V0.D2
+	VST1.P [V0.D2, V1.D2, V2.D2, V3.D2], 64(R0)
+	SUBS $1, R4
+	BNE next
+	RET
+
+// func minMaxNEON(src *uint8, vectors int, low, high *uint8)
+TEXT ·minMaxNEON(SB), NOSPLIT, $0-32
+	MOVD src+0(FP), R0
+	MOVD vectors+8(FP), R1
+	MOVD low+16(FP), R2
+	MOVD high+24(FP), R3
+	VLD1 (R0), [V0.B16]
+	VMOV V0.B16, V1.B16
+next:
+	VLD1.P 16(R0), [V2.B16]
+	VUMIN V2.B16, V0.B16, V0.B16
+	VUMAX V2.B16, V1.B16, V1.B16
+	SUBS $1, R1
+	BNE next
+	VST1 [V0.B16], (R2)
+	VST1 [V1.B16], (R3)
+	RET
+
 // func peakNEON(rounds int)
 TEXT ·peakNEON(SB), NOSPLIT, $0-8
 	MOVD rounds+0(FP), R0

@@ -44,7 +44,20 @@ var neon = func() Set {
 	s.Or = or128
 	s.Scale = scale128
 	s.ScaleFloat = scaleFloat128
+	s.FMAEach = fmaEach128
+	s.Add = add128
+	s.Choose = choose128
+	s.OrPool = orPool128
+	s.MaxPool = maxPool128
+	s.Narrow = narrow128
+	s.Join = join128
+	s.ThresholdBytes = thresholdBytes128
+	s.Spread = spread128
+	s.Luma = luma128
+	s.LBP = lbp128
+	s.MinMax = minMax128
 	s.Peak, s.PeakProducts = peakNEON, 16*128
+	s.Cost = Cost{Bits: 0.008, Bytes: 0.03, Floats: 0.1, Value: 0.3}
 	return s
 }()
 
@@ -107,6 +120,7 @@ func dotBitsNEON(dst []int32, stride int, src []uint64, at *Patches, w *Bits, fi
 	}
 	block := w.Words * genericBlock
 	skip := 8 * (at.RowStep - at.RowLen)
+	raceDot(dst, stride, src, at, roundUp(n, genericBlock))
 	_ = src[(at.Pixels-1)*at.Step+(at.Rows-1)*at.RowStep+at.RowLen-1]
 	_ = dst[(at.Pixels-1)*stride+roundUp(n, genericBlock)-1]
 	for o := 0; o < n; o += genericBlock {
@@ -119,85 +133,4 @@ func dotBitsNEON(dst []int32, stride int, src []uint64, at *Patches, w *Bits, fi
 			dotBits1NEON(&dst[p*stride+o], &src[p*at.Step], at.Rows, at.RowLen, skip, weights, w.K)
 		}
 	}
-}
-
-func fma128(acc, x, w []float32, stride int) {
-	if len(x) == 0 {
-		return
-	}
-	o := 0
-	for ; o+64 <= len(acc); o += 64 {
-		fma64NEON(&acc[o], &x[0], len(x), &w[o], 4*stride)
-	}
-	for ; o+16 <= len(acc); o += 16 {
-		fma16NEON(&acc[o], &x[0], len(x), &w[o], 4*stride)
-	}
-	for ; o+4 <= len(acc); o += 4 {
-		fma4NEON(&acc[o], &x[0], len(x), &w[o], 4*stride)
-	}
-	for ; o < len(acc); o++ {
-		fma1NEON(&acc[o], &x[0], len(x), &w[o], 4*stride)
-	}
-}
-
-func threshold128(dst []uint64, step int, sums []int32, stride int, t []int32, pixels int) {
-	words := len(t) / bits.WordBits
-	whole := words * bits.WordBits
-	if words > 0 {
-		for p := range pixels {
-			thresholdNEON(&dst[p*step], &sums[p*stride], &t[0], words)
-		}
-	}
-	if pixels > 0 && whole < len(t) {
-		threshold(dst[words:], step, sums[whole:], stride, t[whole:], pixels)
-	}
-}
-
-func thresholdFloat128(dst []uint64, step int, sums []float32, stride int, t []float32, pixels int) {
-	words := len(t) / bits.WordBits
-	whole := words * bits.WordBits
-	if words > 0 {
-		for p := range pixels {
-			thresholdFloatNEON(&dst[p*step], &sums[p*stride], &t[0], words)
-		}
-	}
-	if pixels > 0 && whole < len(t) {
-		thresholdFloat(dst[words:], step, sums[whole:], stride, t[whole:], pixels)
-	}
-}
-
-func or128(dst, src []uint64) {
-	blocks := len(src) / 8
-	if blocks > 0 {
-		orNEON(&dst[:len(src)][0], &src[0], blocks)
-	}
-	or(dst[8*blocks:], src[8*blocks:])
-}
-
-// alwaysAll returns all ones where negative results stay as they are.
-func alwaysAll(relu bool) uint32 {
-	if relu {
-		return 0
-	}
-	return math.MaxUint32
-}
-
-func scale128(dst []float32, sums []int32, scale, shift []float32, relu bool) {
-	whole := len(dst) &^ 3
-	if scale == nil || whole == 0 {
-		scaleInt(dst, sums, scale, shift, relu)
-		return
-	}
-	scaleNEON(&dst[0], &sums[0], &scale[0], &shift[0], whole/4, alwaysAll(relu))
-	scaleInt(dst[whole:], sums[whole:], scale[whole:], shift[whole:], relu)
-}
-
-func scaleFloat128(dst, sums []float32, scale, shift []float32, relu bool) {
-	whole := len(dst) &^ 3
-	if scale == nil || whole == 0 {
-		scaleFloat(dst, sums, scale, shift, relu)
-		return
-	}
-	scaleFloatNEON(&dst[0], &sums[0], &scale[0], &shift[0], whole/4, alwaysAll(relu))
-	scaleFloat(dst[whole:], sums[whole:], scale[whole:], shift[whole:], relu)
 }

@@ -44,6 +44,7 @@ var ssse3 = func() Set {
 	s.ThresholdFloat = thresholdFloatX86
 	s.Or = orX86
 	s.Peak, s.PeakProducts = peakSSSE3, 12*16*4
+	s.Cost = Cost{Bits: 0.003, Bytes: 0.02, Floats: 2.5, Value: 2}
 	return s
 }()
 

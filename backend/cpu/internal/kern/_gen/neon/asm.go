@@ -101,3 +101,64 @@ func list(first, n int, lanes string) string {
 	}
 	return "[" + strings.Join(names, ", ") + "]"
 }
+
+// cmhs sets bytes of d to all ones where n ≥ m, unsigned.
+func (a *asm) cmhs(n, m, d int) {
+	a.word(0x6e203c00|uint32(m<<16|n<<5|d), "cmhs v%d.16b, v%d.16b, v%d.16b", d, n, m)
+}
+
+// cmhi is cmhs for n > m.
+func (a *asm) cmhi(n, m, d int) {
+	a.word(0x6e203400|uint32(m<<16|n<<5|d), "cmhi v%d.16b, v%d.16b, v%d.16b", d, n, m)
+}
+
+// fcmgt sets lanes of d to all ones where n > m.
+func (a *asm) fcmgt(n, m, d int) {
+	a.word(0x6ea0e400|uint32(m<<16|n<<5|d), "fcmgt v%d.4s, v%d.4s, v%d.4s", d, n, m)
+}
+
+// fadd adds float32 lanes.
+func (a *asm) fadd(n, m, d int) {
+	a.word(0x4e20d400|uint32(m<<16|n<<5|d), "fadd v%d.4s, v%d.4s, v%d.4s", d, n, m)
+}
+
+// ushlS shifts 32-bit lanes of n by those of m: left, or right where they are
+// negative.
+func (a *asm) ushlS(n, m, d int) {
+	a.word(0x6ea04400|uint32(m<<16|n<<5|d), "ushl v%d.4s, v%d.4s, v%d.4s", d, n, m)
+}
+
+// ushlD is ushlS for 64-bit lanes.
+func (a *asm) ushlD(n, m, d int) {
+	a.word(0x6ee04400|uint32(m<<16|n<<5|d), "ushl v%d.2d, v%d.2d, v%d.2d", d, n, m)
+}
+
+// umull multiplies bytes to 16-bit lanes.
+func (a *asm) umull(n, m, d int) {
+	a.word(0x2e20c000|uint32(m<<16|n<<5|d), "umull v%d.8h, v%d.8b, v%d.8b", d, n, m)
+}
+
+// umlal adds the products of bytes to 16-bit lanes.
+func (a *asm) umlal(n, m, d int) {
+	a.word(0x2e208000|uint32(m<<16|n<<5|d), "umlal v%d.8h, v%d.8b, v%d.8b", d, n, m)
+}
+
+// shrn8 keeps the upper bytes of 16-bit lanes.
+func (a *asm) shrn8(n, d int) {
+	a.word(0x0f088400|uint32(n<<5|d), "shrn v%d.8b, v%d.8h, #8", d, n)
+}
+
+// arguments loads the arguments of a function, eight bytes each.
+func (a *asm) arguments(names ...string) {
+	for i, name := range names {
+		a.op("MOVD %s+%d(FP), R%d", name, 8*i, i)
+	}
+}
+
+// constants fills vectors with 64-bit words, two for each.
+func (a *asm) constants(first int, words ...uint64) {
+	for i, w := range words {
+		a.op("MOVD $%#x, R26", w)
+		a.op("VMOV R26, V%d.D[%d]", first+i/2, i%2)
+	}
+}
