@@ -270,15 +270,20 @@ func addNEON(dst, a, b *float32, vectors int, always uint32)
 //go:noescape
 func chooseNEON(dst *float32, src *uint8, one, zero *float32, groups int)
 
-// orPoolNEON writes the OR of the taps of a poolJob.
+// orPoolNEON writes the OR of the taps of a poolJob, XOR flip.
 //
 //go:noescape
-func orPoolNEON(job *uint8)
+func orPoolNEON(job *uint8, flip uint64)
 
 // maxPoolNEON writes the maxima of the taps of a poolJob.
 //
 //go:noescape
 func maxPoolNEON(job *uint8)
+
+// orPool4NEON is orPoolNEON for four taps of one word.
+//
+//go:noescape
+func orPool4NEON(job *uint8, flip uint64)
 
 // narrowNEON computes dst[i] = uint32(src[i]) for i < 8·groups, groups > 0.
 //

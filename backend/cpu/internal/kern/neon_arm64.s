@@ -10785,8 +10785,10 @@ next:
 	BNE next
 	RET
 
-// func orPoolNEON(job *uint8)
-TEXT ·orPoolNEON(SB), NOSPLIT, $0-8
+// func orPoolNEON(job *uint8, flip uint64)
+TEXT ·orPoolNEON(SB), NOSPLIT, $0-16
+	MOVD flip+8(FP), R0
+	VDUP R0, V31.D2
 	MOVD job+0(FP), R0
 	MOVD 0(R0), R1
 	MOVD 8(R0), R2
@@ -10820,6 +10822,10 @@ tapz:
 	SUBS $1, R13
 	BNE tapz
 storez:
+	VEOR V31.B16, V0.B16, V0.B16
+	VEOR V31.B16, V1.B16, V1.B16
+	VEOR V31.B16, V2.B16, V2.B16
+	VEOR V31.B16, V3.B16, V3.B16
 	VST1.P [V0.B16, V1.B16, V2.B16, V3.B16], 64(R10)
 	ADD $64, R11
 	SUB $64, R9
@@ -10842,6 +10848,7 @@ tapq:
 	SUBS $1, R13
 	BNE tapq
 storeq:
+	VEOR V31.B16, V0.B16, V0.B16
 	VST1.P [V0.B16], 16(R10)
 	ADD $16, R11
 	SUB $16, R9
@@ -10864,6 +10871,7 @@ tapi:
 	SUBS $1, R13
 	BNE tapi
 storei:
+	VEOR V31.B16, V0.B16, V0.B16
 	FMOVD.P F0, 8(R10)
 	ADD $8, R11
 	SUB $8, R9
@@ -10968,6 +10976,36 @@ ende:
 	ADD R6, R2
 	ADD R7, R1
 	SUBS $1, R8
+	BNE pixel
+	RET
+
+// func orPool4NEON(job *uint8, flip uint64)
+TEXT ·orPool4NEON(SB), NOSPLIT, $0-16
+	MOVD job+0(FP), R0
+	MOVD flip+8(FP), R9
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 40(R0), R4
+	MOVD 48(R0), R5
+	MOVD 56(R0), R6
+	MOVD 0(R3), R10
+	MOVD 8(R3), R11
+	MOVD 16(R3), R12
+	MOVD 24(R3), R13
+pixel:
+	MOVD (R2)(R10), R19
+	MOVD (R2)(R11), R20
+	MOVD (R2)(R12), R21
+	MOVD (R2)(R13), R22
+	ORR R20, R19
+	ORR R22, R21
+	ORR R21, R19
+	EOR R9, R19
+	MOVD R19, (R1)
+	ADD R4, R2
+	ADD R5, R1
+	SUBS $1, R6
 	BNE pixel
 	RET
 

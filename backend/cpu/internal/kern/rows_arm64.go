@@ -127,7 +127,11 @@ func orPool128(dst, src []uint64, p *Pool) {
 		orPool(dst, src, p)
 		return
 	}
-	orPoolNEON((*uint8)(unsafe.Pointer(&job)))
+	if address := (*uint8)(unsafe.Pointer(&job)); len(p.Taps) == 4 && p.Values == 1 {
+		orPool4NEON(address, p.Flip)
+	} else {
+		orPoolNEON(address, p.Flip)
+	}
 	runtime.KeepAlive(dst)
 	runtime.KeepAlive(src)
 }

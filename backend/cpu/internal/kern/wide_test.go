@@ -63,8 +63,7 @@ func testWide(t *testing.T, wide *Wide, rng *rand.Rand, c wideCase) {
 	if c.bytes {
 		pixelStep = 1 + rng.IntN(2*w.RunBytes)
 	}
-	src, checkSrc := unaligned(t, c.pixels*pixelStep+c.rows*rowStep, 4)
-	defer checkSrc()
+	src := fenced(t, (c.pixels-1)*pixelStep+(c.rows-1)*rowStep+w.RunBytes)
 	at := make([]uint32, c.pixels)
 	for p, q := range rng.Perm(c.pixels) {
 		at[p] = uint32(q * pixelStep)
@@ -307,4 +306,14 @@ func BenchmarkWide(b *testing.B) {
 			})
 		}
 	}
+}
+
+// FuzzDotBits compares DotBits of all instruction sets with plain sums.
+func FuzzDotBits(f *testing.F) {
+	f.Add(uint64(1), uint16(700), uint8(20))
+	f.Fuzz(func(t *testing.T, seed uint64, k uint16, outputs uint8) {
+		for _, s := range sets {
+			testDotBits(t, s, rand.New(rand.NewPCG(seed, 1)), 1+int(k)%3000, 1+int(outputs)%140)
+		}
+	})
 }

@@ -7,6 +7,7 @@ func (a *asm) more() {
 	a.choose()
 	a.pool(false)
 	a.pool(true)
+	a.pool4()
 	a.narrow()
 	a.join()
 	a.thresholdBytes()
@@ -74,11 +75,15 @@ func (a *asm) choose() {
 // pool writes pooling behind a poolJob: a part of a pixel at a time, of 64
 // bytes as long as there are as many.
 func (a *asm) pool(float bool) {
-	name, doc, smallest := "orPoolNEON", "the OR", 8
+	smallest := 8
 	if float {
-		name, doc, smallest = "maxPoolNEON", "the maxima", 4
+		smallest = 4
+		a.function("maxPoolNEON", "job *uint8", 0, 8, "maxPoolNEON writes the maxima of the taps of a poolJob.")
+	} else {
+		a.function("orPoolNEON", "job *uint8, flip uint64", 0, 16, "orPoolNEON writes the OR of the taps of a poolJob, XOR flip.")
+		a.op("MOVD flip+8(FP), R0")
+		a.op("VDUP R0, V31.D2")
 	}
-	a.function(name, "job *uint8", 0, 8, name+" writes "+doc+" of the taps of a poolJob.")
 	a.op("MOVD job+0(FP), R0")
 	for i, at := range []int{0, 8, 16, 24, 32, 40, 48, 56} { // dst, src, taps, count, bytes, step, dstStep, pixels
 		a.op("MOVD %d(R0), R%d", at, 1+i)
@@ -125,6 +130,11 @@ func (a *asm) pool(float bool) {
 		a.op("SUBS $1, R13")
 		a.op("BNE %s", l("tap"))
 		a.label(l("store"))
+		if !float {
+			for i := range max(1, size/16) {
+				a.op("VEOR V31.B16, V%d.B16, V%d.B16", i, i)
+			}
+		}
 		switch size {
 		case 64:
 			a.op("VST1.P %s, 64(R10)", list(0, 4, "B16"))
@@ -143,6 +153,33 @@ func (a *asm) pool(float bool) {
 	a.op("ADD R6, R2")
 	a.op("ADD R7, R1")
 	a.op("SUBS $1, R8")
+	a.op("BNE pixel")
+	a.op("RET")
+}
+
+// pool4 writes the pooling of windows of 2×2.
+func (a *asm) pool4() {
+	a.function("orPool4NEON", "job *uint8, flip uint64", 0, 16, "orPool4NEON is orPoolNEON for four taps of one word.")
+	a.op("MOVD job+0(FP), R0")
+	a.op("MOVD flip+8(FP), R9")
+	for i, at := range []int{0, 8, 16, 40, 48, 56} { // dst, src, taps, step, dstStep, pixels
+		a.op("MOVD %d(R0), R%d", at, 1+i)
+	}
+	for i := range 4 {
+		a.op("MOVD %d(R3), R%d", 8*i, 10+i)
+	}
+	a.label("pixel")
+	for i := range 4 {
+		a.op("MOVD (R2)(R%d), R%d", 10+i, 19+i)
+	}
+	a.op("ORR R20, R19")
+	a.op("ORR R22, R21")
+	a.op("ORR R21, R19")
+	a.op("EOR R9, R19")
+	a.op("MOVD R19, (R1)")
+	a.op("ADD R4, R2")
+	a.op("ADD R5, R1")
+	a.op("SUBS $1, R6")
 	a.op("BNE pixel")
 	a.op("RET")
 }
