@@ -1726,6 +1726,803 @@ done:
 	VZEROUPPER
 	RET
 
+// func convBitsPooled64AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPooled64AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x04
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+wrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+wpiece:
+	VMOVDQU32    (DI), Z16
+	VMOVDQU32    64(DI), Z17
+	VMOVDQU32    128(DI), Z18
+	VMOVDQU32    192(DI), Z19
+	VPBROADCASTD (DX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z0, Z0
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z1, Z1
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z2, Z2
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z3, Z3
+	VPBROADCASTD (BX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z4, Z4
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z5, Z5
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z6, Z6
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z7, Z7
+	VPBROADCASTD (SI)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z8, Z8
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z9, Z9
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z10, Z10
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z11, Z11
+	VPBROADCASTD (CX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z12, Z12
+	VPXORD       Z20, Z17, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z13, Z13
+	VPXORD       Z20, Z18, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z14, Z14
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z15, Z15
+	ADDQ         $0x00000100, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          wpiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	MOVL         4(DX), SI
+	ADDQ         40(AX), SI
+	MOVL         8(DX), DI
+	ADDQ         40(AX), DI
+	MOVL         12(DX), DX
+	ADDQ         40(AX), DX
+	VPXORD       Z22, Z22, Z22
+	VPSUBD       (BX), Z0, Z0
+	VPSUBD       (SI), Z4, Z4
+	VPSUBD       (DI), Z8, Z8
+	VPSUBD       (DX), Z12, Z12
+	VPMINSD      Z0, Z4, Z4
+	VPMINSD      Z8, Z12, Z12
+	VPMINSD      Z4, Z12, Z12
+	VPCMPD       $0x02, Z22, Z12, K1
+	VPSUBD       64(BX), Z1, Z1
+	VPSUBD       64(SI), Z5, Z5
+	VPSUBD       64(DI), Z9, Z9
+	VPSUBD       64(DX), Z13, Z13
+	VPMINSD      Z1, Z5, Z5
+	VPMINSD      Z9, Z13, Z13
+	VPMINSD      Z5, Z13, Z13
+	VPCMPD       $0x02, Z22, Z13, K2
+	VPSUBD       128(BX), Z2, Z2
+	VPSUBD       128(SI), Z6, Z6
+	VPSUBD       128(DI), Z10, Z10
+	VPSUBD       128(DX), Z14, Z14
+	VPMINSD      Z2, Z6, Z6
+	VPMINSD      Z10, Z14, Z14
+	VPMINSD      Z6, Z14, Z14
+	VPCMPD       $0x02, Z22, Z14, K3
+	VPSUBD       192(BX), Z3, Z3
+	VPSUBD       192(SI), Z7, Z7
+	VPSUBD       192(DI), Z11, Z11
+	VPSUBD       192(DX), Z15, Z15
+	VPMINSD      Z3, Z7, Z7
+	VPMINSD      Z11, Z15, Z15
+	VPMINSD      Z7, Z15, Z15
+	VPCMPD       $0x02, Z22, Z15, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          wide
+
+narrow:
+	VZEROUPPER
+	RET
+
+// func convBitsPooled48AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPooled48AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x04
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+wrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+wpiece:
+	VMOVDQU32    (DI), Z12
+	VMOVDQU32    64(DI), Z13
+	VMOVDQU32    128(DI), Z14
+	VPBROADCASTD (DX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z0, Z0
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z1, Z1
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z2, Z2
+	VPBROADCASTD (BX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z3, Z3
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z4, Z4
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z5, Z5
+	VPBROADCASTD (SI)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z6, Z6
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z7, Z7
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z8, Z8
+	VPBROADCASTD (CX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z12
+	VPOPCNTD     Z12, Z12
+	VPADDD       Z12, Z9, Z9
+	VPXORD       Z15, Z13, Z12
+	VPOPCNTD     Z12, Z12
+	VPADDD       Z12, Z10, Z10
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z11, Z11
+	ADDQ         $0x000000c0, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          wpiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	MOVL         4(DX), SI
+	ADDQ         40(AX), SI
+	MOVL         8(DX), DI
+	ADDQ         40(AX), DI
+	MOVL         12(DX), DX
+	ADDQ         40(AX), DX
+	VPXORD       Z17, Z17, Z17
+	VPSUBD       (BX), Z0, Z0
+	VPSUBD       (SI), Z3, Z3
+	VPSUBD       (DI), Z6, Z6
+	VPSUBD       (DX), Z9, Z9
+	VPMINSD      Z0, Z3, Z3
+	VPMINSD      Z6, Z9, Z9
+	VPMINSD      Z3, Z9, Z9
+	VPCMPD       $0x02, Z17, Z9, K1
+	VPSUBD       64(BX), Z1, Z1
+	VPSUBD       64(SI), Z4, Z4
+	VPSUBD       64(DI), Z7, Z7
+	VPSUBD       64(DX), Z10, Z10
+	VPMINSD      Z1, Z4, Z4
+	VPMINSD      Z7, Z10, Z10
+	VPMINSD      Z4, Z10, Z10
+	VPCMPD       $0x02, Z17, Z10, K2
+	VPSUBD       128(BX), Z2, Z2
+	VPSUBD       128(SI), Z5, Z5
+	VPSUBD       128(DI), Z8, Z8
+	VPSUBD       128(DX), Z11, Z11
+	VPMINSD      Z2, Z5, Z5
+	VPMINSD      Z8, Z11, Z11
+	VPMINSD      Z5, Z11, Z11
+	VPCMPD       $0x02, Z17, Z11, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          wide
+
+narrow:
+	VZEROUPPER
+	RET
+
+// func convBitsPooled32AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPooled32AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x08
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), R9
+	ADDQ   16(AX), R9
+	MOVL   24(CX), R10
+	ADDQ   16(AX), R10
+	MOVL   28(CX), CX
+	ADDQ   16(AX), CX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   48(AX), R11
+	XORQ   R12, R12
+	MOVQ   56(AX), R13
+
+wrow:
+	MOVQ 64(AX), R14
+	ADDQ R12, R14
+
+wpiece:
+	VMOVDQU32    (R11), Z16
+	VMOVDQU32    64(R11), Z17
+	VPBROADCASTD (DX)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z0, Z0
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z1, Z1
+	VPBROADCASTD (BX)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z2, Z2
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z3, Z3
+	VPBROADCASTD (SI)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z4, Z4
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z5, Z5
+	VPBROADCASTD (DI)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z6, Z6
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z7, Z7
+	VPBROADCASTD (R8)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z8, Z8
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z9, Z9
+	VPBROADCASTD (R9)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z10, Z10
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z11, Z11
+	VPBROADCASTD (R10)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z12, Z12
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z13, Z13
+	VPBROADCASTD (CX)(R12*1), Z18
+	VPXORD       Z18, Z16, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z14, Z14
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z15, Z15
+	ADDQ         $0x00000080, R11
+	ADDQ         $0x04, R12
+	CMPQ         R12, R14
+	JNE          wpiece
+	ADDQ         72(AX), R12
+	DECQ         R13
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	MOVL         4(DX), SI
+	ADDQ         40(AX), SI
+	MOVL         8(DX), DI
+	ADDQ         40(AX), DI
+	MOVL         12(DX), R8
+	ADDQ         40(AX), R8
+	VPXORD       Z20, Z20, Z20
+	VPSUBD       (BX), Z0, Z0
+	VPSUBD       (SI), Z2, Z2
+	VPSUBD       (DI), Z4, Z4
+	VPSUBD       (R8), Z6, Z6
+	VPMINSD      Z0, Z2, Z2
+	VPMINSD      Z4, Z6, Z6
+	VPMINSD      Z2, Z6, Z6
+	VPCMPD       $0x02, Z20, Z6, K1
+	VPSUBD       64(BX), Z1, Z1
+	VPSUBD       64(SI), Z3, Z3
+	VPSUBD       64(DI), Z5, Z5
+	VPSUBD       64(R8), Z7, Z7
+	VPMINSD      Z1, Z3, Z3
+	VPMINSD      Z5, Z7, Z7
+	VPMINSD      Z3, Z7, Z7
+	VPCMPD       $0x02, Z20, Z7, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
+	ADDQ         8(AX), CX
+	MOVL         16(DX), BX
+	ADDQ         40(AX), BX
+	MOVL         20(DX), SI
+	ADDQ         40(AX), SI
+	MOVL         24(DX), DI
+	ADDQ         40(AX), DI
+	MOVL         28(DX), DX
+	ADDQ         40(AX), DX
+	VPXORD       Z21, Z21, Z21
+	VPSUBD       (BX), Z8, Z8
+	VPSUBD       (SI), Z10, Z10
+	VPSUBD       (DI), Z12, Z12
+	VPSUBD       (DX), Z14, Z14
+	VPMINSD      Z8, Z10, Z10
+	VPMINSD      Z12, Z14, Z14
+	VPMINSD      Z10, Z14, Z14
+	VPCMPD       $0x02, Z21, Z14, K1
+	VPSUBD       64(BX), Z9, Z9
+	VPSUBD       64(SI), Z11, Z11
+	VPSUBD       64(DI), Z13, Z13
+	VPSUBD       64(DX), Z15, Z15
+	VPMINSD      Z9, Z11, Z11
+	VPMINSD      Z13, Z15, Z15
+	VPMINSD      Z11, Z15, Z15
+	VPCMPD       $0x02, Z21, Z15, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x20, 112(AX)
+	ADDQ         $0x20, 120(AX)
+	SUBQ         $0x08, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	VPXORD Z24, Z24, Z24
+	VPXORD Z25, Z25, Z25
+	VPXORD Z26, Z26, Z26
+	VPXORD Z27, Z27, Z27
+	VPXORD Z28, Z28, Z28
+	VPXORD Z29, Z29, Z29
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+nrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+npiece:
+	VMOVDQU32    (DI), Z0
+	VMOVDQU32    64(DI), Z1
+	VPBROADCASTD (DX)(R8*1), Z2
+	VPXORD       Z2, Z0, Z3
+	VPOPCNTD     Z3, Z3
+	VPADDD       Z3, Z22, Z22
+	VPXORD       Z2, Z1, Z2
+	VPOPCNTD     Z2, Z2
+	VPADDD       Z2, Z23, Z23
+	VPBROADCASTD (BX)(R8*1), Z2
+	VPXORD       Z2, Z0, Z3
+	VPOPCNTD     Z3, Z3
+	VPADDD       Z3, Z24, Z24
+	VPXORD       Z2, Z1, Z2
+	VPOPCNTD     Z2, Z2
+	VPADDD       Z2, Z25, Z25
+	VPBROADCASTD (SI)(R8*1), Z2
+	VPXORD       Z2, Z0, Z3
+	VPOPCNTD     Z3, Z3
+	VPADDD       Z3, Z26, Z26
+	VPXORD       Z2, Z1, Z2
+	VPOPCNTD     Z2, Z2
+	VPADDD       Z2, Z27, Z27
+	VPBROADCASTD (CX)(R8*1), Z2
+	VPXORD       Z2, Z0, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z28, Z28
+	VPXORD       Z2, Z1, Z2
+	VPOPCNTD     Z2, Z2
+	VPADDD       Z2, Z29, Z29
+	ADDQ         $0x00000080, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          npiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	MOVL         4(DX), SI
+	ADDQ         40(AX), SI
+	MOVL         8(DX), DI
+	ADDQ         40(AX), DI
+	MOVL         12(DX), DX
+	ADDQ         40(AX), DX
+	VPXORD       Z30, Z30, Z30
+	VPSUBD       (BX), Z22, Z22
+	VPSUBD       (SI), Z24, Z24
+	VPSUBD       (DI), Z26, Z26
+	VPSUBD       (DX), Z28, Z28
+	VPMINSD      Z22, Z24, Z24
+	VPMINSD      Z26, Z28, Z28
+	VPMINSD      Z24, Z28, Z28
+	VPCMPD       $0x02, Z30, Z28, K1
+	VPSUBD       64(BX), Z23, Z23
+	VPSUBD       64(SI), Z25, Z25
+	VPSUBD       64(DI), Z27, Z27
+	VPSUBD       64(DX), Z29, Z29
+	VPMINSD      Z23, Z25, Z25
+	VPMINSD      Z27, Z29, Z29
+	VPMINSD      Z25, Z29, Z29
+	VPCMPD       $0x02, Z30, Z29, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsPooled16AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPooled16AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x08
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), R9
+	ADDQ   16(AX), R9
+	MOVL   24(CX), R10
+	ADDQ   16(AX), R10
+	MOVL   28(CX), CX
+	ADDQ   16(AX), CX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   48(AX), R11
+	XORQ   R12, R12
+	MOVQ   56(AX), R13
+
+wrow:
+	MOVQ 64(AX), R14
+	ADDQ R12, R14
+
+wpiece:
+	VMOVDQU32   (R11), Z8
+	VPXORD.BCST (DX)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z0, Z0
+	VPXORD.BCST (BX)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z1, Z1
+	VPXORD.BCST (SI)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z2, Z2
+	VPXORD.BCST (DI)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z3, Z3
+	VPXORD.BCST (R8)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z4, Z4
+	VPXORD.BCST (R9)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z5, Z5
+	VPXORD.BCST (R10)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z6, Z6
+	VPXORD.BCST (CX)(R12*1), Z8, Z8
+	VPOPCNTD    Z8, Z8
+	VPADDD      Z8, Z7, Z7
+	ADDQ        $0x00000040, R11
+	ADDQ        $0x04, R12
+	CMPQ        R12, R14
+	JNE         wpiece
+	ADDQ        72(AX), R12
+	DECQ        R13
+	JNE         wrow
+	MOVQ        104(AX), CX
+	MOVQ        120(AX), DX
+	MOVL        (DX), BX
+	ADDQ        40(AX), BX
+	MOVL        4(DX), SI
+	ADDQ        40(AX), SI
+	MOVL        8(DX), DI
+	ADDQ        40(AX), DI
+	MOVL        12(DX), R8
+	ADDQ        40(AX), R8
+	VPXORD      Z10, Z10, Z10
+	VPSUBD      (BX), Z0, Z0
+	VPSUBD      (SI), Z1, Z1
+	VPSUBD      (DI), Z2, Z2
+	VPSUBD      (R8), Z3, Z3
+	VPMINSD     Z0, Z1, Z1
+	VPMINSD     Z2, Z3, Z3
+	VPMINSD     Z1, Z3, Z3
+	VPCMPD      $0x02, Z10, Z3, K1
+	KMOVW       K1, BX
+	XORQ        88(AX), BX
+	MOVQ        BX, (CX)
+	ADDQ        8(AX), CX
+	MOVL        16(DX), BX
+	ADDQ        40(AX), BX
+	MOVL        20(DX), SI
+	ADDQ        40(AX), SI
+	MOVL        24(DX), DI
+	ADDQ        40(AX), DI
+	MOVL        28(DX), DX
+	ADDQ        40(AX), DX
+	VPXORD      Z11, Z11, Z11
+	VPSUBD      (BX), Z4, Z4
+	VPSUBD      (SI), Z5, Z5
+	VPSUBD      (DI), Z6, Z6
+	VPSUBD      (DX), Z7, Z7
+	VPMINSD     Z4, Z5, Z5
+	VPMINSD     Z6, Z7, Z7
+	VPMINSD     Z5, Z7, Z7
+	VPCMPD      $0x02, Z11, Z7, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
+	ADDQ        8(AX), CX
+	MOVQ        CX, 104(AX)
+	ADDQ        $0x20, 112(AX)
+	ADDQ        $0x20, 120(AX)
+	SUBQ        $0x08, 80(AX)
+	JMP         wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+nrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+npiece:
+	VMOVDQU32   (DI), Z0
+	VPXORD.BCST (DX)(R8*1), Z0, Z1
+	VPOPCNTD    Z1, Z1
+	VPADDD      Z1, Z12, Z12
+	VPXORD.BCST (BX)(R8*1), Z0, Z1
+	VPOPCNTD    Z1, Z1
+	VPADDD      Z1, Z13, Z13
+	VPXORD.BCST (SI)(R8*1), Z0, Z1
+	VPOPCNTD    Z1, Z1
+	VPADDD      Z1, Z14, Z14
+	VPXORD.BCST (CX)(R8*1), Z0, Z0
+	VPOPCNTD    Z0, Z0
+	VPADDD      Z0, Z15, Z15
+	ADDQ        $0x00000040, DI
+	ADDQ        $0x04, R8
+	CMPQ        R8, R10
+	JNE         npiece
+	ADDQ        72(AX), R8
+	DECQ        R9
+	JNE         nrow
+	MOVQ        104(AX), CX
+	MOVQ        120(AX), DX
+	MOVL        (DX), BX
+	ADDQ        40(AX), BX
+	MOVL        4(DX), SI
+	ADDQ        40(AX), SI
+	MOVL        8(DX), DI
+	ADDQ        40(AX), DI
+	MOVL        12(DX), DX
+	ADDQ        40(AX), DX
+	VPXORD      Z16, Z16, Z16
+	VPSUBD      (BX), Z12, Z12
+	VPSUBD      (SI), Z13, Z13
+	VPSUBD      (DI), Z14, Z14
+	VPSUBD      (DX), Z15, Z15
+	VPMINSD     Z12, Z13, Z13
+	VPMINSD     Z14, Z15, Z15
+	VPMINSD     Z13, Z15, Z15
+	VPCMPD      $0x02, Z16, Z15, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
+	ADDQ        8(AX), CX
+	MOVQ        CX, 104(AX)
+	ADDQ        $0x10, 112(AX)
+	ADDQ        $0x10, 120(AX)
+	SUBQ        $0x04, 80(AX)
+	JMP         narrow
+
+done:
+	VZEROUPPER
+	RET
+
 // func convBytes64AVX512(job *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
 TEXT ·convBytes64AVX512(SB), NOSPLIT, $0-8
@@ -3102,6 +3899,567 @@ npiece:
 	ADDQ         $0x04, 112(AX)
 	ADDQ         $0x04, 120(AX)
 	SUBQ         $0x01, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBytesPooled64AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·convBytesPooled64AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x04
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+wrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+wpiece:
+	VMOVDQU32    (DI), Z16
+	VMOVDQU32    64(DI), Z17
+	VMOVDQU32    128(DI), Z18
+	VMOVDQU32    192(DI), Z19
+	VPBROADCASTD (DX)(R8*1), Z20
+	VPDPBUSD     Z16, Z20, Z0
+	VPDPBUSD     Z17, Z20, Z1
+	VPDPBUSD     Z18, Z20, Z2
+	VPDPBUSD     Z19, Z20, Z3
+	VPBROADCASTD (BX)(R8*1), Z20
+	VPDPBUSD     Z16, Z20, Z4
+	VPDPBUSD     Z17, Z20, Z5
+	VPDPBUSD     Z18, Z20, Z6
+	VPDPBUSD     Z19, Z20, Z7
+	VPBROADCASTD (SI)(R8*1), Z20
+	VPDPBUSD     Z16, Z20, Z8
+	VPDPBUSD     Z17, Z20, Z9
+	VPDPBUSD     Z18, Z20, Z10
+	VPDPBUSD     Z19, Z20, Z11
+	VPBROADCASTD (CX)(R8*1), Z20
+	VPDPBUSD     Z16, Z20, Z12
+	VPDPBUSD     Z17, Z20, Z13
+	VPDPBUSD     Z18, Z20, Z14
+	VPDPBUSD     Z19, Z20, Z15
+	ADDQ         $0x00000100, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          wpiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
+	ADDQ         40(AX), DX
+	VPMAXSD      Z0, Z4, Z4
+	VPMAXSD      Z8, Z12, Z12
+	VPMAXSD      Z4, Z12, Z12
+	VPCMPD       $0x05, (DX), Z12, K1
+	VPMAXSD      Z1, Z5, Z5
+	VPMAXSD      Z9, Z13, Z13
+	VPMAXSD      Z5, Z13, Z13
+	VPCMPD       $0x05, 64(DX), Z13, K2
+	VPMAXSD      Z2, Z6, Z6
+	VPMAXSD      Z10, Z14, Z14
+	VPMAXSD      Z6, Z14, Z14
+	VPCMPD       $0x05, 128(DX), Z14, K3
+	VPMAXSD      Z3, Z7, Z7
+	VPMAXSD      Z11, Z15, Z15
+	VPMAXSD      Z7, Z15, Z15
+	VPCMPD       $0x05, 192(DX), Z15, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          wide
+
+narrow:
+	VZEROUPPER
+	RET
+
+// func convBytesPooled48AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·convBytesPooled48AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x04
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+wrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+wpiece:
+	VMOVDQU32    (DI), Z12
+	VMOVDQU32    64(DI), Z13
+	VMOVDQU32    128(DI), Z14
+	VPBROADCASTD (DX)(R8*1), Z15
+	VPDPBUSD     Z12, Z15, Z0
+	VPDPBUSD     Z13, Z15, Z1
+	VPDPBUSD     Z14, Z15, Z2
+	VPBROADCASTD (BX)(R8*1), Z15
+	VPDPBUSD     Z12, Z15, Z3
+	VPDPBUSD     Z13, Z15, Z4
+	VPDPBUSD     Z14, Z15, Z5
+	VPBROADCASTD (SI)(R8*1), Z15
+	VPDPBUSD     Z12, Z15, Z6
+	VPDPBUSD     Z13, Z15, Z7
+	VPDPBUSD     Z14, Z15, Z8
+	VPBROADCASTD (CX)(R8*1), Z15
+	VPDPBUSD     Z12, Z15, Z9
+	VPDPBUSD     Z13, Z15, Z10
+	VPDPBUSD     Z14, Z15, Z11
+	ADDQ         $0x000000c0, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          wpiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
+	ADDQ         40(AX), DX
+	VPMAXSD      Z0, Z3, Z3
+	VPMAXSD      Z6, Z9, Z9
+	VPMAXSD      Z3, Z9, Z9
+	VPCMPD       $0x05, (DX), Z9, K1
+	VPMAXSD      Z1, Z4, Z4
+	VPMAXSD      Z7, Z10, Z10
+	VPMAXSD      Z4, Z10, Z10
+	VPCMPD       $0x05, 64(DX), Z10, K2
+	VPMAXSD      Z2, Z5, Z5
+	VPMAXSD      Z8, Z11, Z11
+	VPMAXSD      Z5, Z11, Z11
+	VPCMPD       $0x05, 128(DX), Z11, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          wide
+
+narrow:
+	VZEROUPPER
+	RET
+
+// func convBytesPooled32AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·convBytesPooled32AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x08
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), R9
+	ADDQ   16(AX), R9
+	MOVL   24(CX), R10
+	ADDQ   16(AX), R10
+	MOVL   28(CX), CX
+	ADDQ   16(AX), CX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   48(AX), R11
+	XORQ   R12, R12
+	MOVQ   56(AX), R13
+
+wrow:
+	MOVQ 64(AX), R14
+	ADDQ R12, R14
+
+wpiece:
+	VMOVDQU32    (R11), Z16
+	VMOVDQU32    64(R11), Z17
+	VPBROADCASTD (DX)(R12*1), Z18
+	VPDPBUSD     Z16, Z18, Z0
+	VPDPBUSD     Z17, Z18, Z1
+	VPBROADCASTD (BX)(R12*1), Z18
+	VPDPBUSD     Z16, Z18, Z2
+	VPDPBUSD     Z17, Z18, Z3
+	VPBROADCASTD (SI)(R12*1), Z18
+	VPDPBUSD     Z16, Z18, Z4
+	VPDPBUSD     Z17, Z18, Z5
+	VPBROADCASTD (DI)(R12*1), Z18
+	VPDPBUSD     Z16, Z18, Z6
+	VPDPBUSD     Z17, Z18, Z7
+	VPBROADCASTD (R8)(R12*1), Z18
+	VPDPBUSD     Z16, Z18, Z8
+	VPDPBUSD     Z17, Z18, Z9
+	VPBROADCASTD (R9)(R12*1), Z18
+	VPDPBUSD     Z16, Z18, Z10
+	VPDPBUSD     Z17, Z18, Z11
+	VPBROADCASTD (R10)(R12*1), Z18
+	VPDPBUSD     Z16, Z18, Z12
+	VPDPBUSD     Z17, Z18, Z13
+	VPBROADCASTD (CX)(R12*1), Z18
+	VPDPBUSD     Z16, Z18, Z14
+	VPDPBUSD     Z17, Z18, Z15
+	ADDQ         $0x00000080, R11
+	ADDQ         $0x04, R12
+	CMPQ         R12, R14
+	JNE          wpiece
+	ADDQ         72(AX), R12
+	DECQ         R13
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPMAXSD      Z0, Z2, Z2
+	VPMAXSD      Z4, Z6, Z6
+	VPMAXSD      Z2, Z6, Z6
+	VPCMPD       $0x05, (BX), Z6, K1
+	VPMAXSD      Z1, Z3, Z3
+	VPMAXSD      Z5, Z7, Z7
+	VPMAXSD      Z3, Z7, Z7
+	VPCMPD       $0x05, 64(BX), Z7, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
+	ADDQ         8(AX), CX
+	MOVL         16(DX), DX
+	ADDQ         40(AX), DX
+	VPMAXSD      Z8, Z10, Z10
+	VPMAXSD      Z12, Z14, Z14
+	VPMAXSD      Z10, Z14, Z14
+	VPCMPD       $0x05, (DX), Z14, K1
+	VPMAXSD      Z9, Z11, Z11
+	VPMAXSD      Z13, Z15, Z15
+	VPMAXSD      Z11, Z15, Z15
+	VPCMPD       $0x05, 64(DX), Z15, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x20, 112(AX)
+	ADDQ         $0x20, 120(AX)
+	SUBQ         $0x08, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	VPXORD Z24, Z24, Z24
+	VPXORD Z25, Z25, Z25
+	VPXORD Z26, Z26, Z26
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+nrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+npiece:
+	VMOVDQU32    (DI), Z0
+	VMOVDQU32    64(DI), Z1
+	VPBROADCASTD (DX)(R8*1), Z2
+	VPDPBUSD     Z0, Z2, Z19
+	VPDPBUSD     Z1, Z2, Z20
+	VPBROADCASTD (BX)(R8*1), Z2
+	VPDPBUSD     Z0, Z2, Z21
+	VPDPBUSD     Z1, Z2, Z22
+	VPBROADCASTD (SI)(R8*1), Z2
+	VPDPBUSD     Z0, Z2, Z23
+	VPDPBUSD     Z1, Z2, Z24
+	VPBROADCASTD (CX)(R8*1), Z2
+	VPDPBUSD     Z0, Z2, Z25
+	VPDPBUSD     Z1, Z2, Z26
+	ADDQ         $0x00000080, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          npiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
+	ADDQ         40(AX), DX
+	VPMAXSD      Z19, Z21, Z21
+	VPMAXSD      Z23, Z25, Z25
+	VPMAXSD      Z21, Z25, Z25
+	VPCMPD       $0x05, (DX), Z25, K1
+	VPMAXSD      Z20, Z22, Z22
+	VPMAXSD      Z24, Z26, Z26
+	VPMAXSD      Z22, Z26, Z26
+	VPCMPD       $0x05, 64(DX), Z26, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBytesPooled16AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·convBytesPooled16AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x08
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), R9
+	ADDQ   16(AX), R9
+	MOVL   24(CX), R10
+	ADDQ   16(AX), R10
+	MOVL   28(CX), CX
+	ADDQ   16(AX), CX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   48(AX), R11
+	XORQ   R12, R12
+	MOVQ   56(AX), R13
+
+wrow:
+	MOVQ 64(AX), R14
+	ADDQ R12, R14
+
+wpiece:
+	VMOVDQU32    (R11), Z8
+	VPBROADCASTD (DX)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z0
+	VPBROADCASTD (BX)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z1
+	VPBROADCASTD (SI)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z2
+	VPBROADCASTD (DI)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z3
+	VPBROADCASTD (R8)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z4
+	VPBROADCASTD (R9)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z5
+	VPBROADCASTD (R10)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z6
+	VPBROADCASTD (CX)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z7
+	ADDQ         $0x00000040, R11
+	ADDQ         $0x04, R12
+	CMPQ         R12, R14
+	JNE          wpiece
+	ADDQ         72(AX), R12
+	DECQ         R13
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPMAXSD      Z0, Z1, Z1
+	VPMAXSD      Z2, Z3, Z3
+	VPMAXSD      Z1, Z3, Z3
+	VPCMPD       $0x05, (BX), Z3, K1
+	KMOVW        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
+	ADDQ         8(AX), CX
+	MOVL         16(DX), DX
+	ADDQ         40(AX), DX
+	VPMAXSD      Z4, Z5, Z5
+	VPMAXSD      Z6, Z7, Z7
+	VPMAXSD      Z5, Z7, Z7
+	VPCMPD       $0x05, (DX), Z7, K1
+	KMOVW        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x20, 112(AX)
+	ADDQ         $0x20, 120(AX)
+	SUBQ         $0x08, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+nrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+npiece:
+	VMOVDQU32    (DI), Z0
+	VPBROADCASTD (DX)(R8*1), Z1
+	VPDPBUSD     Z0, Z1, Z10
+	VPBROADCASTD (BX)(R8*1), Z1
+	VPDPBUSD     Z0, Z1, Z11
+	VPBROADCASTD (SI)(R8*1), Z1
+	VPDPBUSD     Z0, Z1, Z12
+	VPBROADCASTD (CX)(R8*1), Z1
+	VPDPBUSD     Z0, Z1, Z13
+	ADDQ         $0x00000040, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          npiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
+	ADDQ         40(AX), DX
+	VPMAXSD      Z10, Z11, Z11
+	VPMAXSD      Z12, Z13, Z13
+	VPMAXSD      Z11, Z13, Z13
+	VPCMPD       $0x05, (DX), Z13, K1
+	KMOVW        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
 	JMP          narrow
 
 done:

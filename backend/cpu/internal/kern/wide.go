@@ -44,6 +44,7 @@ type weightBlock struct {
 	offset     int
 	outputs    int // that the kernels compute, those beyond the last being padding
 	bits, sums func(job *uint8)
+	pooled     func(job *uint8) // nil if there is none
 }
 
 // Job is one call of a kernel: it convolves a number of pixels with one block.
@@ -76,8 +77,36 @@ type Job struct {
 // rowStep is the distance of two runs in bytes.
 func (w *Weights) Bits(j *Job, block, rowStep int) {
 	b := w.prepare(j, block, rowStep)
-	raceJob(j, 8)
+	raceJob(j, 8, 1)
 	b.bits((*uint8)(unsafe.Pointer(j)))
+}
+
+// Pools reports whether there are kernels for Pooled.
+func (w *Weights) Pools() bool {
+	for i := range w.blocks {
+		if w.blocks[i].pooled == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Pooled computes packed words of four pixels, which follow each other in the
+// lists of the job: bit o of Dst is set where Bits would set it for any of them,
+// XOR Flip. The number of pixels is a multiple of four, DstStep the distance of
+// two words. The thresholds of bytes are those of the first pixel.
+func (w *Weights) Pooled(j *Job, block, rowStep int) {
+	b := w.prepare(j, block, rowStep)
+	raceJob(j, 8, 4)
+	b.pooled((*uint8)(unsafe.Pointer(j)))
+}
+
+// withPooled adds kernels for blocks of the given numbers of outputs.
+func (w *Weights) withPooled(kernel func(outputs int) func(*uint8)) *Weights {
+	for i := range w.blocks {
+		w.blocks[i].pooled = kernel(w.blocks[i].outputs)
+	}
+	return w
 }
 
 // Sums computes int32 sums of all outputs of the block:
@@ -85,7 +114,7 @@ func (w *Weights) Bits(j *Job, block, rowStep int) {
 //	Dst[o] = Table[o] − 2·c for bits, Table[o] + c for bytes
 func (w *Weights) Sums(j *Job, block, rowStep int) {
 	b := w.prepare(j, block, rowStep)
-	raceJob(j, 4*b.outputs)
+	raceJob(j, 4*b.outputs, 1)
 	b.sums((*uint8)(unsafe.Pointer(j)))
 }
 

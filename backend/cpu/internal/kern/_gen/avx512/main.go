@@ -34,19 +34,35 @@ const (
 	bytesKind             // uint8 and ±1
 )
 
+// result is what a convolution writes.
+type result int
+
+const (
+	packed result = iota // bits of thresholded sums
+	pooled               // bits of which any of four pixels has
+	sums                 // int32
+)
+
 // conv writes a convolution of pixels × vectors of 16 output channels: one
 // 32-bit piece of every patch meets one vector of weights at a time.
-func conv(k kind, sums bool, pixels, vectors int) {
+func conv(k kind, out result, pixels, vectors int) {
 	name := [...]string{"convBits", "convBytes"}[k]
-	result := "bit o of dst[p] = c[o] ≤ table[class[p]][o], XOR flip"
+	relation := "≤"
 	if k == bytesKind {
-		result = "bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip"
+		relation = "≥"
 	}
-	if sums {
+	what := "bit o of dst[p] = c[o] " + relation + " table[class[p]][o], XOR flip"
+	narrow := 1 // pixels at the end
+	switch out {
+	case pooled:
+		name += "Pooled"
+		what = "bit o of dst[p/4] = c[o] " + relation + " table[class[p]][o] of any of four pixels, XOR flip"
+		narrow = 4
+	case sums:
 		name += "Sums"
-		result = "dst[p][o] = table[class[p]][o] − 2·c[o]"
+		what = "dst[p][o] = table[class[p]][o] − 2·c[o]"
 		if k == bytesKind {
-			result = "dst[p][o] = table[class[p]][o] + c[o]"
+			what = "dst[p][o] = table[class[p]][o] + c[o]"
 		}
 	}
 	name += fmt.Sprintf("%dAVX512", 16*vectors)
@@ -59,27 +75,29 @@ func conv(k kind, sums bool, pixels, vectors int) {
 		"pieces of the patch at src + at[p],",
 		"",
 		"\tc[o] = Σ over i of "+product,
-		"\t"+result)
+		"\t"+what)
 	Pragma("noescape")
 	job := Load(Param("job"), GP64())
 
 	Label("wide")
 	CMPQ(Mem{Base: job, Disp: jobPixels}, U8(pixels))
 	JLT(LabelRef("narrow"))
-	tile(k, sums, job, pixels, vectors, "w")
+	tile(k, out, job, pixels, vectors, "w")
 	JMP(LabelRef("wide"))
 	Label("narrow")
-	CMPQ(Mem{Base: job, Disp: jobPixels}, U8(0))
-	JEQ(LabelRef("done"))
-	tile(k, sums, job, 1, vectors, "n")
-	JMP(LabelRef("narrow"))
+	if narrow < pixels {
+		CMPQ(Mem{Base: job, Disp: jobPixels}, U8(0))
+		JEQ(LabelRef("done"))
+		tile(k, out, job, narrow, vectors, "n")
+		JMP(LabelRef("narrow"))
+	}
 	Label("done")
 	VZEROUPPER()
 	RET()
 }
 
 // tile computes some pixels and takes them off the job.
-func tile(k kind, sums bool, job reg.Register, pixels, vectors int, label string) {
+func tile(k kind, out result, job reg.Register, pixels, vectors int, label string) {
 	at := GP64()
 	MOVQ(Mem{Base: job, Disp: jobAt}, at)
 	x := make([]reg.GPVirtual, pixels)
@@ -143,14 +161,25 @@ func tile(k kind, sums bool, job reg.Register, pixels, vectors int, label string
 	dst, class := GP64(), GP64()
 	MOVQ(Mem{Base: job, Disp: jobDst}, dst)
 	MOVQ(Mem{Base: job, Disp: jobClass}, class)
-	for p := range pixels {
-		table := GP64()
-		MOVL(Mem{Base: class, Disp: 4 * p}, table.As32())
-		ADDQ(Mem{Base: job, Disp: jobTable}, table)
-		if sums {
-			storeSums(k, dst, table, acc[p*vectors:][:vectors])
-		} else {
-			storeBits(k, job, dst, table, acc[p*vectors:][:vectors])
+	table := func(p int) reg.Register {
+		r := GP64()
+		MOVL(Mem{Base: class, Disp: 4 * p}, r.As32())
+		ADDQ(Mem{Base: job, Disp: jobTable}, r)
+		return r
+	}
+	for p := 0; p < pixels; p++ {
+		switch out {
+		case sums:
+			storeSums(k, dst, table(p), acc[p*vectors:][:vectors])
+		case packed:
+			storeBits(k, job, dst, table(p), acc[p*vectors:][:vectors])
+		case pooled:
+			tables := []reg.Register{table(p)}
+			if k == bitsKind {
+				tables = append(tables, table(p+1), table(p+2), table(p+3))
+			}
+			storePooled(k, job, dst, tables, acc[p*vectors:][:4*vectors])
+			p += 3
 		}
 		ADDQ(Mem{Base: job, Disp: jobDstStep}, dst)
 	}
@@ -184,6 +213,42 @@ func storeBits(k kind, job, dst, table reg.Register, acc []reg.VecVirtual) {
 		masks[v] = K()
 		VPCMPD(predicate, Mem{Base: table, Disp: 64 * v}, a, masks[v])
 	}
+	storeMasks(job, dst, masks)
+}
+
+// storePooled writes a word of four pixels. Any of them has a bit if the least
+// difference of a count and its threshold is not positive; bytes, which have one
+// threshold for all pixels, if the greatest sum reaches it.
+func storePooled(k kind, job, dst reg.Register, tables []reg.Register, acc []reg.VecVirtual) {
+	vectors := len(acc) / 4
+	zero := ZMM()
+	if k == bitsKind {
+		VPXORD(zero, zero, zero)
+	}
+	masks := make([]reg.OpmaskVirtual, vectors)
+	for v := range masks {
+		masks[v] = K()
+		a := []reg.VecVirtual{acc[v], acc[vectors+v], acc[2*vectors+v], acc[3*vectors+v]}
+		if k == bytesKind {
+			VPMAXSD(a[0], a[1], a[1])
+			VPMAXSD(a[2], a[3], a[3])
+			VPMAXSD(a[1], a[3], a[3])
+			VPCMPD(U8(5), Mem{Base: tables[0], Disp: 64 * v}, a[3], masks[v])
+			continue
+		}
+		for p := range a {
+			VPSUBD(Mem{Base: tables[p], Disp: 64 * v}, a[p], a[p])
+		}
+		VPMINSD(a[0], a[1], a[1])
+		VPMINSD(a[2], a[3], a[3])
+		VPMINSD(a[1], a[3], a[3])
+		VPCMPD(U8(2), zero, a[3], masks[v])
+	}
+	storeMasks(job, dst, masks)
+}
+
+// storeMasks joins masks of 16 outputs to a word.
+func storeMasks(job, dst reg.Register, masks []reg.OpmaskVirtual) {
 	word := GP64()
 	if len(masks) > 1 {
 		KUNPCKWD(masks[0], masks[1], masks[0])
@@ -207,12 +272,16 @@ func storeBits(k kind, job, dst, table reg.Register, acc []reg.VecVirtual) {
 func main() {
 	ConstraintExpr("amd64,!purego")
 	for _, k := range []kind{bitsKind, bytesKind} {
-		for _, sums := range []bool{false, true} {
-			conv(k, sums, 4, 4)
-			conv(k, sums, 5, 3)
-			conv(k, sums, 6, 2)
-			conv(k, sums, 6, 1)
+		for _, out := range []result{packed, sums} {
+			conv(k, out, 4, 4)
+			conv(k, out, 5, 3)
+			conv(k, out, 6, 2)
+			conv(k, out, 6, 1)
 		}
+		conv(k, pooled, 4, 4)
+		conv(k, pooled, 4, 3)
+		conv(k, pooled, 8, 2)
+		conv(k, pooled, 8, 1)
 	}
 	for _, shape := range [][2]int{{4, 4}, {1, 4}, {4, 1}, {1, 1}} {
 		dotBits(shape[0], shape[1])
