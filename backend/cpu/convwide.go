@@ -221,7 +221,7 @@ func (c *wideConv) run(tile int, s *scratch) {
 				s.job.Flip = c.flip[block]
 			}
 			if c.inKernel {
-				c.weights.Pooled(&s.job, block, c.runStep)
+				c.weights.Pooled(&s.job, block, c.runStep, c.class == nil)
 			} else {
 				c.weights.Bits(&s.job, block, c.runStep)
 			}

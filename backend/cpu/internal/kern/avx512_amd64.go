@@ -112,6 +112,42 @@ func convBitsPooled32AVX512(job *byte)
 //go:noescape
 func convBitsPooled16AVX512(job *byte)
 
+// convBitsPooledAlike64AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[4·(p/4)]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooledAlike64AVX512(job *byte)
+
+// convBitsPooledAlike48AVX512 computes, for every pixel p and each of 48 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[4·(p/4)]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooledAlike48AVX512(job *byte)
+
+// convBitsPooledAlike32AVX512 computes, for every pixel p and each of 32 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[4·(p/4)]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooledAlike32AVX512(job *byte)
+
+// convBitsPooledAlike16AVX512 computes, for every pixel p and each of 16 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[4·(p/4)]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooledAlike16AVX512(job *byte)
+
 // convBytes64AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
 // pieces of the patch at src + at[p],
 //

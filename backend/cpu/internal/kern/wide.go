@@ -44,8 +44,12 @@ type weightBlock struct {
 	offset     int
 	outputs    int // that the kernels compute, those beyond the last being padding
 	bits, sums func(job *uint8)
-	pooled     func(job *uint8) // nil if there is none
+	pooled     pooledKernels
 }
+
+// pooledKernels are nil if there are none. Those of alike are for pixels with
+// the same thresholds.
+type pooledKernels struct{ any, alike func(job *uint8) }
 
 // Job is one call of a kernel: it convolves a number of pixels with one block.
 // The kernels know the places of the fields, and change them.
@@ -84,7 +88,7 @@ func (w *Weights) Bits(j *Job, block, rowStep int) {
 // Pools reports whether there are kernels for Pooled.
 func (w *Weights) Pools() bool {
 	for i := range w.blocks {
-		if w.blocks[i].pooled == nil {
+		if w.blocks[i].pooled.any == nil {
 			return false
 		}
 	}
@@ -94,17 +98,23 @@ func (w *Weights) Pools() bool {
 // Pooled computes packed words of four pixels, which follow each other in the
 // lists of the job: bit o of Dst is set where Bits would set it for any of them,
 // XOR Flip. The number of pixels is a multiple of four, DstStep the distance of
-// two words. The thresholds of bytes are those of the first pixel.
-func (w *Weights) Pooled(j *Job, block, rowStep int) {
+// two words. alike says that all pixels have the thresholds of the first one, as
+// those of bytes must.
+func (w *Weights) Pooled(j *Job, block, rowStep int, alike bool) {
 	b := w.prepare(j, block, rowStep)
 	raceJob(j, 8, 4)
-	b.pooled((*uint8)(unsafe.Pointer(j)))
+	if alike {
+		b.pooled.alike((*uint8)(unsafe.Pointer(j)))
+	} else {
+		b.pooled.any((*uint8)(unsafe.Pointer(j)))
+	}
 }
 
 // withPooled adds kernels for blocks of the given numbers of outputs.
-func (w *Weights) withPooled(kernel func(outputs int) func(*uint8)) *Weights {
+func (w *Weights) withPooled(kernels func(outputs int) (any, alike func(*uint8))) *Weights {
 	for i := range w.blocks {
-		w.blocks[i].pooled = kernel(w.blocks[i].outputs)
+		p := &w.blocks[i].pooled
+		p.any, p.alike = kernels(w.blocks[i].outputs)
 	}
 	return w
 }

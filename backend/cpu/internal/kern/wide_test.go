@@ -145,13 +145,14 @@ func testWide(t *testing.T, wide *Wide, rng *rand.Rand, c wideCase) {
 			dst, check := unaligned(t, (words-1)*step+8, 8)
 			job.Dst, job.Pixels = unsafe.Pointer(&dst[0]), uintptr(4*words)
 			of := slices.Clone(class)
-			if c.bytes { // which have one class
+			alike := c.bytes || rng.IntN(2) == 0
+			if alike {
 				for p := range of {
 					of[p] = class[0]
 				}
 			}
 			job.Class = &of[0]
-			w.Pooled(job, block, rowStep)
+			w.Pooled(job, block, rowStep, alike)
 			job.Class = &class[0]
 			check()
 			for i := range words {

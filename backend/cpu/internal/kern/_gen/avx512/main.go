@@ -3,6 +3,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -38,9 +39,10 @@ const (
 type result int
 
 const (
-	packed result = iota // bits of thresholded sums
-	pooled               // bits of which any of four pixels has
-	sums                 // int32
+	packed      result = iota // bits of thresholded sums
+	pooled                    // bits that any of four pixels has
+	pooledAlike               // the same, of pixels with the same thresholds
+	sums                      // int32
 )
 
 // conv writes a convolution of pixels × vectors of 16 output channels: one
@@ -54,9 +56,15 @@ func conv(k kind, out result, pixels, vectors int) {
 	what := "bit o of dst[p] = c[o] " + relation + " table[class[p]][o], XOR flip"
 	narrow := 1 // pixels at the end
 	switch out {
-	case pooled:
+	case pooled, pooledAlike:
 		name += "Pooled"
+		if out == pooledAlike {
+			name += "Alike"
+		}
 		what = "bit o of dst[p/4] = c[o] " + relation + " table[class[p]][o] of any of four pixels, XOR flip"
+		if out == pooledAlike {
+			what = strings.ReplaceAll(what, "class[p]", "class[4·(p/4)]")
+		}
 		narrow = 4
 	case sums:
 		name += "Sums"
@@ -106,10 +114,34 @@ func tile(k kind, out result, job reg.Register, pixels, vectors int, label strin
 		MOVL(Mem{Base: at, Disp: 4 * p}, x[p].As32())
 		ADDQ(Mem{Base: job, Disp: jobSrc}, x[p])
 	}
+	class := GP64()
+	MOVQ(Mem{Base: job, Disp: jobClass}, class)
+	table := func(p int) reg.Register {
+		r := GP64()
+		MOVL(Mem{Base: class, Disp: 4 * p}, r.As32())
+		ADDQ(Mem{Base: job, Disp: jobTable}, r)
+		return r
+	}
 	acc := make([]reg.VecVirtual, pixels*vectors)
 	for i := range acc {
 		acc[i] = ZMM()
-		VPXORD(acc[i], acc[i], acc[i])
+	}
+	// Thresholds are what counts are taken off, so that in the end the sign says
+	// what the bit is.
+	countdown := k == bitsKind && (out == packed || out == pooled)
+	for p := range pixels {
+		var t reg.Register
+		if countdown {
+			t = table(p)
+		}
+		for v := range vectors {
+			a := acc[p*vectors+v]
+			if countdown {
+				VMOVDQU32(Mem{Base: t, Disp: 64 * v}, a)
+			} else {
+				VPXORD(a, a, a)
+			}
+		}
 	}
 	w, i, row, end := GP64(), GP64(), GP64(), GP64()
 	MOVQ(Mem{Base: job, Disp: jobWeights}, w)
@@ -130,7 +162,11 @@ func tile(k kind, out result, job reg.Register, pixels, vectors int, label strin
 			t := ZMM()
 			VPXORD_BCST(piece, weights[0], t)
 			VPOPCNTD(t, t)
-			VPADDD(t, acc[p], acc[p])
+			if countdown {
+				VPSUBD(t, acc[p], acc[p])
+			} else {
+				VPADDD(t, acc[p], acc[p])
+			}
 			continue
 		}
 		b := ZMM()
@@ -147,7 +183,11 @@ func tile(k kind, out result, job reg.Register, pixels, vectors int, label strin
 			}
 			VPXORD(b, weights[v], t)
 			VPOPCNTD(t, t)
-			VPADDD(t, a, a)
+			if countdown {
+				VPSUBD(t, a, a)
+			} else {
+				VPADDD(t, a, a)
+			}
 		}
 	}
 	ADDQ(U32(uint32(64*vectors)), w)
@@ -158,27 +198,17 @@ func tile(k kind, out result, job reg.Register, pixels, vectors int, label strin
 	DECQ(row)
 	JNE(LabelRef(label + "row"))
 
-	dst, class := GP64(), GP64()
+	dst := GP64()
 	MOVQ(Mem{Base: job, Disp: jobDst}, dst)
 	MOVQ(Mem{Base: job, Disp: jobClass}, class)
-	table := func(p int) reg.Register {
-		r := GP64()
-		MOVL(Mem{Base: class, Disp: 4 * p}, r.As32())
-		ADDQ(Mem{Base: job, Disp: jobTable}, r)
-		return r
-	}
 	for p := 0; p < pixels; p++ {
 		switch out {
 		case sums:
 			storeSums(k, dst, table(p), acc[p*vectors:][:vectors])
 		case packed:
-			storeBits(k, job, dst, table(p), acc[p*vectors:][:vectors])
-		case pooled:
-			tables := []reg.Register{table(p)}
-			if k == bitsKind {
-				tables = append(tables, table(p+1), table(p+2), table(p+3))
-			}
-			storePooled(k, job, dst, tables, acc[p*vectors:][:4*vectors])
+			storeBits(k, job, dst, func() reg.Register { return table(p) }, acc[p*vectors:][:vectors])
+		case pooled, pooledAlike:
+			storePooled(k, job, dst, out, func() reg.Register { return table(p) }, acc[p*vectors:][:4*vectors])
 			p += 3
 		}
 		ADDQ(Mem{Base: job, Disp: jobDstStep}, dst)
@@ -203,48 +233,56 @@ func storeSums(k kind, dst, table reg.Register, acc []reg.VecVirtual) {
 	}
 }
 
-func storeBits(k kind, job, dst, table reg.Register, acc []reg.VecVirtual) {
-	predicate := U8(2) // ≤
-	if k == bytesKind {
-		predicate = U8(5) // ≥
-	}
-	masks := make([]reg.OpmaskVirtual, len(acc))
-	for v, a := range acc {
-		masks[v] = K()
-		VPCMPD(predicate, Mem{Base: table, Disp: 64 * v}, a, masks[v])
-	}
-	storeMasks(job, dst, masks)
+// storeBits writes the word of a pixel.
+func storeBits(k kind, job, dst reg.Register, table func() reg.Register, acc []reg.VecVirtual) {
+	storeMasks(job, dst, compare(k, packed, table, acc))
 }
 
-// storePooled writes a word of four pixels. Any of them has a bit if the least
-// difference of a count and its threshold is not positive; bytes, which have one
-// threshold for all pixels, if the greatest sum reaches it.
-func storePooled(k kind, job, dst reg.Register, tables []reg.Register, acc []reg.VecVirtual) {
-	vectors := len(acc) / 4
+// compare returns where differences of thresholds and counts are not negative,
+// where counts do not exceed their thresholds, or where sums of bytes reach them.
+func compare(k kind, out result, table func() reg.Register, acc []reg.VecVirtual) []reg.OpmaskVirtual {
+	const notLess, notMore = 5, 2
+	masks := make([]reg.OpmaskVirtual, len(acc))
+	if k == bytesKind || out == pooledAlike {
+		relation := U8(notLess)
+		if k == bitsKind {
+			relation = notMore
+		}
+		t := table()
+		for v, a := range acc {
+			masks[v] = K()
+			VPCMPD(relation, Mem{Base: t, Disp: 64 * v}, a, masks[v])
+		}
+		return masks
+	}
 	zero := ZMM()
-	if k == bitsKind {
-		VPXORD(zero, zero, zero)
-	}
-	masks := make([]reg.OpmaskVirtual, vectors)
-	for v := range masks {
+	VPXORD(zero, zero, zero)
+	for v, a := range acc {
 		masks[v] = K()
-		a := []reg.VecVirtual{acc[v], acc[vectors+v], acc[2*vectors+v], acc[3*vectors+v]}
-		if k == bytesKind {
-			VPMAXSD(a[0], a[1], a[1])
-			VPMAXSD(a[2], a[3], a[3])
-			VPMAXSD(a[1], a[3], a[3])
-			VPCMPD(U8(5), Mem{Base: tables[0], Disp: 64 * v}, a[3], masks[v])
-			continue
-		}
-		for p := range a {
-			VPSUBD(Mem{Base: tables[p], Disp: 64 * v}, a[p], a[p])
-		}
-		VPMINSD(a[0], a[1], a[1])
-		VPMINSD(a[2], a[3], a[3])
-		VPMINSD(a[1], a[3], a[3])
-		VPCMPD(U8(2), zero, a[3], masks[v])
+		VPCMPD(U8(notLess), zero, a, masks[v])
 	}
-	storeMasks(job, dst, masks)
+	return masks
+}
+
+// storePooled writes a word of four pixels: any of them has a bit if the
+// greatest difference or sum gives it, or the least count. Bytes have one
+// threshold for all.
+func storePooled(k kind, job, dst reg.Register, out result, table func() reg.Register, acc []reg.VecVirtual) {
+	vectors := len(acc) / 4
+	extreme := make([]reg.VecVirtual, vectors)
+	for v := range extreme {
+		a := []reg.VecVirtual{acc[v], acc[vectors+v], acc[2*vectors+v], acc[3*vectors+v]}
+		for _, pair := range [][2]int{{0, 1}, {2, 3}, {1, 3}} {
+			x, y := a[pair[0]], a[pair[1]]
+			if out == pooledAlike {
+				VPMINSD(x, y, y)
+			} else {
+				VPMAXSD(x, y, y)
+			}
+		}
+		extreme[v] = a[3]
+	}
+	storeMasks(job, dst, compare(k, out, table, extreme))
 }
 
 // storeMasks joins masks of 16 outputs to a word.
@@ -278,10 +316,15 @@ func main() {
 			conv(k, out, 6, 2)
 			conv(k, out, 6, 1)
 		}
-		conv(k, pooled, 4, 4)
-		conv(k, pooled, 4, 3)
-		conv(k, pooled, 8, 2)
-		conv(k, pooled, 8, 1)
+		for _, out := range []result{pooled, pooledAlike} {
+			if k == bytesKind && out == pooledAlike {
+				continue // always
+			}
+			conv(k, out, 4, 4)
+			conv(k, out, 4, 3)
+			conv(k, out, 8, 2)
+			conv(k, out, 8, 1)
+		}
 	}
 	for _, shape := range [][2]int{{4, 4}, {1, 4}, {4, 1}, {1, 1}} {
 		dotBits(shape[0], shape[1])
