@@ -25,6 +25,7 @@ type wideConv struct {
 	at           []uint32 // offset of the patch of every pixel of a tile
 	class        []uint32 // offset of the thresholds of every pixel of an image, nil if there is one class
 	none         []uint32 // zeros, for the pixels of a tile
+	runStep      int      // bytes between the runs of a patch
 	outShape     bcnn.Shape
 	poolH, poolW int
 	tileRows     int
@@ -38,9 +39,9 @@ type wideConv struct {
 type rowSource interface {
 	// need is the memory for the rows of the given number of outputs.
 	need(rows int) scratchSize
-	// steps returns the distances in bytes of two rows of the input, and of the
-	// patches of two pixels of a row.
-	steps() (row, pixel int)
+	// steps returns the distances in bytes of the patches of two rows of pixels,
+	// of two pixels of a row, and of two runs of a patch.
+	steps() (row, pixel, run int)
 	// load returns the first patch of rows output rows, from row first on.
 	load(s *scratch, image, first, rows int) unsafe.Pointer
 }
@@ -180,12 +181,13 @@ const (
 )
 
 func (c *wideConv) fillOffsets(border *bcnn.Border) {
-	row, pixel := c.rows.steps()
+	row, pixel, run := c.rows.steps()
+	c.runStep = run
 	tile := c.tileRows * c.poolH
 	c.at = make([]uint32, tile*c.cols)
 	for y := range tile {
 		for x := range c.cols {
-			c.at[y*c.cols+x] = uint32(y*c.StrideH*row + x*pixel)
+			c.at[y*c.cols+x] = uint32(y*row + x*pixel)
 		}
 	}
 	if border == nil || border.Rows*border.Cols == 1 {
@@ -230,22 +232,16 @@ func (c *wideConv) run(tile int, s *scratch) {
 			if c.flip != nil {
 				s.job.Flip = c.flip[block]
 			}
-			c.weights.Bits(&s.job, block, c.rowStep())
+			c.weights.Bits(&s.job, block, c.runStep)
 		}
 	}
 	s.job = kern.Job{}
 }
 
-// rowStep returns the distance in bytes of the runs of a patch.
-func (c *wideConv) rowStep() int {
-	row, _ := c.rows.steps()
-	return c.DilationH * row
-}
-
 // pooled computes a block of rows of output pixels.
 func (c *wideConv) pooled(s *scratch, pixel, rows, block int) {
 	s.job.Dst, s.job.DstStep = unsafe.Pointer(&s.row[0]), 8
-	c.weights.Bits(&s.job, block, c.rowStep())
+	c.weights.Bits(&s.job, block, c.runStep)
 	var flip uint64
 	if c.flip != nil {
 		flip = c.flip[block]
@@ -289,7 +285,7 @@ func (c *wideConv) floats(s *scratch, class []uint32, pixel, pixels, block int) 
 		s.job = job
 		s.job.At, s.job.Class, s.job.Pixels = &c.at[p], &class[p], uintptr(take)
 		s.job.Dst, s.job.DstStep = unsafe.Pointer(&s.sums[0]), 4*kern.BlockOutputs
-		c.weights.Sums(&s.job, block, c.rowStep())
+		c.weights.Sums(&s.job, block, c.runStep)
 		for i := range take {
 			dst := c.out.F32[(pixel+p+i)*c.channels+channel:][:n]
 			c.set.Scale(dst, s.sums[i*kern.BlockOutputs:][:n], scale, shift, c.relu)

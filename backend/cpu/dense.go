@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"unsafe"
+
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
@@ -56,14 +58,21 @@ func (d *dense) run(tile int, s *scratch) {
 	} else {
 		rows = s.words[:at.Pixels*at.Step]
 		clear(rows)
-		words := bits.Words(d.group)
+		image := d.pixels * bits.Words(d.group)
 		for i := range at.Pixels {
-			src := d.in.Words[(first+i)*d.pixels*words:]
-			for p := range d.pixels {
-				copyBits(rows[i*at.Step:][:at.Step], p*d.group, src[p*words:][:words], 0, d.group)
-			}
+			d.pack(rows[i*at.Step:][:at.Step], d.in.Words[(first+i)*image:][:image])
 		}
 	}
 	d.set.DotBits(s.sums, d.stride, rows, at, d.weights, channel, n)
 	d.write(s, first, 0, 0, at.Pixels, channel, n)
+}
+
+// pack packs the pixels of an image densely.
+func (d *dense) pack(dst, src []uint64) {
+	if d.group == pieceBits && d.set.Wide != nil { // where words are little-endian
+		halves := unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(dst))), 2*len(dst))
+		d.set.Narrow(halves[:len(src)], src)
+		return
+	}
+	joinPixels(dst, 0, src, d.pixels, d.group)
 }

@@ -29,6 +29,9 @@ type bitRows struct {
 }
 
 func (c *compiler) wideBits(op *bcnn.ConvStep, w window) (rowSource, *kern.Weights) {
+	if w.KH*w.KW > 1 && w.KW*w.group <= pieceBits && w.groups == 1 {
+		return c.joinedRows(op, w)
+	}
 	b := &bitRows{window: w, wide: c.set.Wide, in: c.in}
 	padded := ceilDiv(w.group, pieceBits)
 	packed := ceilDiv(w.KW*w.group, pieceBits)
@@ -76,20 +79,21 @@ func (b *bitRows) need(rows int) scratchSize {
 	return scratchSize{words: b.dense + made}
 }
 
-// unit returns the bytes of a piece.
-func (b *bitRows) unit() int {
-	if b.wide.Nibbles {
+// pieceBytes returns the bytes of a piece as kernels read it.
+func pieceBytes(w *kern.Wide) int {
+	if w.Nibbles {
 		return 8
 	}
 	return 4
 }
 
-func (b *bitRows) steps() (row, pixel int) {
+func (b *bitRows) steps() (row, pixel, run int) {
 	pixel = b.pitch
 	if !b.runs {
 		pixel *= b.StrideW
 	}
-	return b.row * b.unit(), pixel * b.unit()
+	unit := pieceBytes(b.wide)
+	return b.StrideH * b.row * unit, pixel * unit, b.DilationH * b.row * unit
 }
 
 func (b *bitRows) load(s *scratch, image, first, rows int) unsafe.Pointer {
@@ -182,14 +186,6 @@ func (b *bitRows) cut(dst []uint32, dense, src []uint64) {
 	bytes := unsafe.Slice((*uint8)(unsafe.Pointer(&dense[0])), 8*len(dense))
 	n := b.KW * b.group
 	last := uint32(1)<<((n-1)%pieceBits)<<1 - 1
-	if b.pitch == 1 {
-		at := 0
-		for x := range dst {
-			dst[x] = uint32(binary.NativeEndian.Uint64(bytes[at>>3:])>>(at&7)) & last
-			at += b.StrideW * b.group
-		}
-		return
-	}
 	for x := range b.cols {
 		at := x * b.StrideW * b.group
 		d := dst[x*b.pitch:][:b.pitch]
@@ -258,11 +254,12 @@ func (b *byteRows) need(rows int) scratchSize {
 	return scratchSize{bytes: product(height, b.row) + b.run}
 }
 
-func (b *byteRows) steps() (row, pixel int) {
+func (b *byteRows) steps() (row, pixel, run int) {
+	pixel = b.StrideW * b.group
 	if b.runs {
-		return b.row, b.KW * b.group
+		pixel = b.KW * b.group
 	}
-	return b.row, b.StrideW * b.group
+	return b.StrideH * b.row, pixel, b.DilationH * b.row
 }
 
 func (b *byteRows) load(s *scratch, image, first, rows int) unsafe.Pointer {

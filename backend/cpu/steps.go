@@ -18,7 +18,7 @@ func (c *compiler) step(op bcnn.StepOp, in, out bcnn.PlanTensor) (step, scratchS
 		}
 		return c.conv(op, in, out)
 	case *bcnn.BinarizeStep:
-		return c.binarize(op, in.Shape, out.Shape), scratchSize{}
+		return c.binarize(op, in.Shape, out.Shape)
 	case *bcnn.MaxPoolStep:
 		return c.maxPool(op, in, out), scratchSize{}
 	case *bcnn.AffineStep:

@@ -112,6 +112,46 @@ func convBytesSums32AVX512(job *byte)
 //go:noescape
 func convBytesSums16AVX512(job *byte)
 
+// dotBits4x32AVX512 computes, for every pixel p, 4 at a time, and each of 32 outputs o, with x the words of
+// its patch,
+//
+//	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func dotBits4x32AVX512(job *byte)
+
+// dotBits1x32AVX512 computes, for every pixel p, 1 at a time, and each of 32 outputs o, with x the words of
+// its patch,
+//
+//	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func dotBits1x32AVX512(job *byte)
+
+// dotBits4x8AVX512 computes, for every pixel p, 4 at a time, and each of 8 outputs o, with x the words of
+// its patch,
+//
+//	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func dotBits4x8AVX512(job *byte)
+
+// dotBits1x8AVX512 computes, for every pixel p, 1 at a time, and each of 8 outputs o, with x the words of
+// its patch,
+//
+//	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func dotBits1x8AVX512(job *byte)
+
 // fma64AVX512 computes, for i < n in order, and for o < 64,
 //
 //	acc[o] = fma(x[i], w[i·stride+o], acc[o])

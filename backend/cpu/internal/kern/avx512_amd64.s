@@ -2260,6 +2260,401 @@ done:
 	VZEROUPPER
 	RET
 
+// func dotBits4x32AVX512(job *byte)
+// Requires: AVX, AVX2, AVX512F, AVX512VL, AVX512VPOPCNTDQ
+TEXT ·dotBits4x32AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ   80(AX), $0x04
+	JLT    done
+	MOVQ   16(AX), CX
+	MOVQ   CX, DX
+	ADDQ   24(AX), DX
+	MOVQ   DX, BX
+	ADDQ   24(AX), BX
+	MOVQ   BX, SI
+	ADDQ   24(AX), SI
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+	VPXORQ Z8, Z8, Z8
+	VPXORQ Z9, Z9, Z9
+	VPXORQ Z10, Z10, Z10
+	VPXORQ Z11, Z11, Z11
+	VPXORQ Z12, Z12, Z12
+	VPXORQ Z13, Z13, Z13
+	VPXORQ Z14, Z14, Z14
+	VPXORQ Z15, Z15, Z15
+	MOVQ   56(AX), DI
+	MOVQ   64(AX), R9
+	LEAQ   (DI)(R9*2), R8
+	ADDQ   R9, R8
+	XORQ   R10, R10
+	MOVQ   32(AX), R11
+
+row:
+	MOVQ 40(AX), R12
+	ADDQ R10, R12
+
+word:
+	VMOVDQU64    (DI), Z16
+	VMOVDQU64    (DI)(R9*1), Z17
+	VMOVDQU64    (DI)(R9*2), Z18
+	VMOVDQU64    (R8), Z19
+	VPBROADCASTQ (CX)(R10*1), Z20
+	VPXORQ       Z16, Z20, Z21
+	VPOPCNTQ     Z21, Z21
+	VPADDQ       Z21, Z0, Z0
+	VPXORQ       Z17, Z20, Z21
+	VPOPCNTQ     Z21, Z21
+	VPADDQ       Z21, Z1, Z1
+	VPXORQ       Z18, Z20, Z21
+	VPOPCNTQ     Z21, Z21
+	VPADDQ       Z21, Z2, Z2
+	VPXORQ       Z19, Z20, Z20
+	VPOPCNTQ     Z20, Z20
+	VPADDQ       Z20, Z3, Z3
+	VPBROADCASTQ (DX)(R10*1), Z20
+	VPXORQ       Z16, Z20, Z21
+	VPOPCNTQ     Z21, Z21
+	VPADDQ       Z21, Z4, Z4
+	VPXORQ       Z17, Z20, Z21
+	VPOPCNTQ     Z21, Z21
+	VPADDQ       Z21, Z5, Z5
+	VPXORQ       Z18, Z20, Z21
+	VPOPCNTQ     Z21, Z21
+	VPADDQ       Z21, Z6, Z6
+	VPXORQ       Z19, Z20, Z20
+	VPOPCNTQ     Z20, Z20
+	VPADDQ       Z20, Z7, Z7
+	VPBROADCASTQ (BX)(R10*1), Z20
+	VPXORQ       Z16, Z20, Z21
+	VPOPCNTQ     Z21, Z21
+	VPADDQ       Z21, Z8, Z8
+	VPXORQ       Z17, Z20, Z21
+	VPOPCNTQ     Z21, Z21
+	VPADDQ       Z21, Z9, Z9
+	VPXORQ       Z18, Z20, Z21
+	VPOPCNTQ     Z21, Z21
+	VPADDQ       Z21, Z10, Z10
+	VPXORQ       Z19, Z20, Z20
+	VPOPCNTQ     Z20, Z20
+	VPADDQ       Z20, Z11, Z11
+	VPBROADCASTQ (SI)(R10*1), Z20
+	VPXORQ       Z16, Z20, Z16
+	VPOPCNTQ     Z16, Z16
+	VPADDQ       Z16, Z12, Z12
+	VPXORQ       Z17, Z20, Z16
+	VPOPCNTQ     Z16, Z16
+	VPADDQ       Z16, Z13, Z13
+	VPXORQ       Z18, Z20, Z16
+	VPOPCNTQ     Z16, Z16
+	VPADDQ       Z16, Z14, Z14
+	VPXORQ       Z19, Z20, Z16
+	VPOPCNTQ     Z16, Z16
+	VPADDQ       Z16, Z15, Z15
+	ADDQ         $0x40, DI
+	ADDQ         $0x40, R8
+	ADDQ         $0x08, R10
+	CMPQ         R10, R12
+	JNE          word
+	ADDQ         48(AX), R10
+	DECQ         R11
+	JNE          row
+	MOVQ         (AX), CX
+	VPBROADCASTD 72(AX), Y16
+	VPMOVQD      Z0, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, (CX)
+	VPMOVQD      Z1, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, 32(CX)
+	VPMOVQD      Z2, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, 64(CX)
+	VPMOVQD      Z3, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, 96(CX)
+	ADDQ         8(AX), CX
+	VPMOVQD      Z4, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, (CX)
+	VPMOVQD      Z5, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, 32(CX)
+	VPMOVQD      Z6, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, 64(CX)
+	VPMOVQD      Z7, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, 96(CX)
+	ADDQ         8(AX), CX
+	VPMOVQD      Z8, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, (CX)
+	VPMOVQD      Z9, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, 32(CX)
+	VPMOVQD      Z10, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, 64(CX)
+	VPMOVQD      Z11, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, 96(CX)
+	ADDQ         8(AX), CX
+	VPMOVQD      Z12, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, (CX)
+	VPMOVQD      Z13, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, 32(CX)
+	VPMOVQD      Z14, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, 64(CX)
+	VPMOVQD      Z15, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, 96(CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), SI
+	MOVQ         SI, 16(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func dotBits1x32AVX512(job *byte)
+// Requires: AVX, AVX2, AVX512F, AVX512VL, AVX512VPOPCNTDQ
+TEXT ·dotBits1x32AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ   80(AX), $0x01
+	JLT    done
+	MOVQ   16(AX), CX
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	MOVQ   56(AX), DX
+	MOVQ   64(AX), SI
+	LEAQ   (DX)(SI*2), BX
+	ADDQ   SI, BX
+	XORQ   DI, DI
+	MOVQ   32(AX), R8
+
+row:
+	MOVQ 40(AX), R9
+	ADDQ DI, R9
+
+word:
+	VPBROADCASTQ (CX)(DI*1), Z4
+	VPXORQ       (DX), Z4, Z5
+	VPOPCNTQ     Z5, Z5
+	VPADDQ       Z5, Z0, Z0
+	VPXORQ       (DX)(SI*1), Z4, Z5
+	VPOPCNTQ     Z5, Z5
+	VPADDQ       Z5, Z1, Z1
+	VPXORQ       (DX)(SI*2), Z4, Z5
+	VPOPCNTQ     Z5, Z5
+	VPADDQ       Z5, Z2, Z2
+	VPXORQ       (BX), Z4, Z4
+	VPOPCNTQ     Z4, Z4
+	VPADDQ       Z4, Z3, Z3
+	ADDQ         $0x40, DX
+	ADDQ         $0x40, BX
+	ADDQ         $0x08, DI
+	CMPQ         DI, R9
+	JNE          word
+	ADDQ         48(AX), DI
+	DECQ         R8
+	JNE          row
+	MOVQ         (AX), DX
+	VPBROADCASTD 72(AX), Y4
+	VPMOVQD      Z0, Y5
+	VPADDD       Y5, Y5, Y5
+	VPSUBD       Y5, Y4, Y5
+	VMOVDQU32    Y5, (DX)
+	VPMOVQD      Z1, Y5
+	VPADDD       Y5, Y5, Y5
+	VPSUBD       Y5, Y4, Y5
+	VMOVDQU32    Y5, 32(DX)
+	VPMOVQD      Z2, Y5
+	VPADDD       Y5, Y5, Y5
+	VPSUBD       Y5, Y4, Y5
+	VMOVDQU32    Y5, 64(DX)
+	VPMOVQD      Z3, Y5
+	VPADDD       Y5, Y5, Y5
+	VPSUBD       Y5, Y4, Y5
+	VMOVDQU32    Y5, 96(DX)
+	ADDQ         8(AX), DX
+	MOVQ         DX, (AX)
+	ADDQ         24(AX), CX
+	MOVQ         CX, 16(AX)
+	SUBQ         $0x01, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func dotBits4x8AVX512(job *byte)
+// Requires: AVX, AVX2, AVX512F, AVX512VL, AVX512VPOPCNTDQ
+TEXT ·dotBits4x8AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ   80(AX), $0x04
+	JLT    done
+	MOVQ   16(AX), CX
+	MOVQ   CX, DX
+	ADDQ   24(AX), DX
+	MOVQ   DX, BX
+	ADDQ   24(AX), BX
+	MOVQ   BX, SI
+	ADDQ   24(AX), SI
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	MOVQ   56(AX), DI
+	MOVQ   64(AX), R8
+	XORQ   R8, R8
+	MOVQ   32(AX), R9
+
+row:
+	MOVQ 40(AX), R10
+	ADDQ R8, R10
+
+word:
+	VMOVDQU64    (DI), Z4
+	VPBROADCASTQ (CX)(R8*1), Z5
+	VPXORQ       Z4, Z5, Z5
+	VPOPCNTQ     Z5, Z5
+	VPADDQ       Z5, Z0, Z0
+	VPBROADCASTQ (DX)(R8*1), Z5
+	VPXORQ       Z4, Z5, Z5
+	VPOPCNTQ     Z5, Z5
+	VPADDQ       Z5, Z1, Z1
+	VPBROADCASTQ (BX)(R8*1), Z5
+	VPXORQ       Z4, Z5, Z5
+	VPOPCNTQ     Z5, Z5
+	VPADDQ       Z5, Z2, Z2
+	VPBROADCASTQ (SI)(R8*1), Z5
+	VPXORQ       Z4, Z5, Z4
+	VPOPCNTQ     Z4, Z4
+	VPADDQ       Z4, Z3, Z3
+	ADDQ         $0x40, DI
+	ADDQ         $0x08, R8
+	CMPQ         R8, R10
+	JNE          word
+	ADDQ         48(AX), R8
+	DECQ         R9
+	JNE          row
+	MOVQ         (AX), CX
+	VPBROADCASTD 72(AX), Y4
+	VPMOVQD      Z0, Y5
+	VPADDD       Y5, Y5, Y5
+	VPSUBD       Y5, Y4, Y5
+	VMOVDQU32    Y5, (CX)
+	ADDQ         8(AX), CX
+	VPMOVQD      Z1, Y5
+	VPADDD       Y5, Y5, Y5
+	VPSUBD       Y5, Y4, Y5
+	VMOVDQU32    Y5, (CX)
+	ADDQ         8(AX), CX
+	VPMOVQD      Z2, Y5
+	VPADDD       Y5, Y5, Y5
+	VPSUBD       Y5, Y4, Y5
+	VMOVDQU32    Y5, (CX)
+	ADDQ         8(AX), CX
+	VPMOVQD      Z3, Y5
+	VPADDD       Y5, Y5, Y5
+	VPSUBD       Y5, Y4, Y5
+	VMOVDQU32    Y5, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), SI
+	MOVQ         SI, 16(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func dotBits1x8AVX512(job *byte)
+// Requires: AVX, AVX2, AVX512F, AVX512VL, AVX512VPOPCNTDQ
+TEXT ·dotBits1x8AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ   80(AX), $0x01
+	JLT    done
+	MOVQ   16(AX), CX
+	VPXORQ Z0, Z0, Z0
+	MOVQ   56(AX), DX
+	MOVQ   64(AX), BX
+	XORQ   BX, BX
+	MOVQ   32(AX), SI
+
+row:
+	MOVQ 40(AX), DI
+	ADDQ BX, DI
+
+word:
+	VPBROADCASTQ (CX)(BX*1), Z1
+	VPXORQ       (DX), Z1, Z1
+	VPOPCNTQ     Z1, Z1
+	VPADDQ       Z1, Z0, Z0
+	ADDQ         $0x40, DX
+	ADDQ         $0x08, BX
+	CMPQ         BX, DI
+	JNE          word
+	ADDQ         48(AX), BX
+	DECQ         SI
+	JNE          row
+	MOVQ         (AX), DX
+	VPBROADCASTD 72(AX), Y1
+	VPMOVQD      Z0, Y2
+	VPADDD       Y2, Y2, Y2
+	VPSUBD       Y2, Y1, Y2
+	VMOVDQU32    Y2, (DX)
+	ADDQ         8(AX), DX
+	MOVQ         DX, (AX)
+	ADDQ         24(AX), CX
+	MOVQ         CX, 16(AX)
+	SUBQ         $0x01, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
 // func fma64AVX512(acc *float32, x *float32, n int, w *float32, stride int)
 // Requires: AVX, AVX512F
 TEXT ·fma64AVX512(SB), NOSPLIT, $0-40

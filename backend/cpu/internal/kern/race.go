@@ -23,3 +23,26 @@ func raceJob(j *Job, size int) {
 	patch := j.rows*j.run + (j.rows-1)*j.skip
 	runtime.RaceReadRange(unsafe.Add(j.Src, first), int(uintptr(last-first)+patch))
 }
+
+// raceDot is raceJob for a block of outputs of DotBits.
+func raceDot(dst []int32, stride int, src []uint64, at *Patches, lanes int) {
+	if at.Pixels == 0 {
+		return
+	}
+	for p := range at.Pixels {
+		row := dst[p*stride:][:lanes]
+		runtime.RaceWriteRange(unsafe.Pointer(&row[0]), 4*lanes)
+	}
+	read := src[:(at.Pixels-1)*at.Step+(at.Rows-1)*at.RowStep+at.RowLen]
+	runtime.RaceReadRange(unsafe.Pointer(&read[0]), 8*len(read))
+}
+
+// raceRows tells of a row that is read and one that is written.
+func raceRows[T any](dst, src []T) {
+	var v T
+	size := int(unsafe.Sizeof(v))
+	if len(dst) > 0 && len(src) > 0 {
+		runtime.RaceWriteRange(unsafe.Pointer(&dst[0]), size*len(dst))
+		runtime.RaceReadRange(unsafe.Pointer(&src[0]), size*len(src))
+	}
+}

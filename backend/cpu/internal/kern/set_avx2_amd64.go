@@ -14,7 +14,7 @@ var avx2 = func() Set {
 	s.ISA = "avx2"
 	s.Wide = &Wide{
 		Nibbles: true,
-		Expand:  expandNibbles,
+		Expand:  expand256,
 		MaxTaps: math.MaxInt16,
 		PackBits: func(w []uint64, outputs, rows, n int) *Weights {
 			return packNibbles(w, outputs, rows, n, 32, func(vectors int) (int, func(*uint8), func(*uint8)) {
@@ -36,12 +36,64 @@ var avx2 = func() Set {
 			})
 		},
 	}
+	s.DotBits = dotBits256
 	s.FMA = fma256
 	s.Threshold = threshold256
 	s.ThresholdFloat = thresholdFloat256
+	s.Scale = scale256
+	s.ScaleFloat = scaleFloat256
 	s.Peak, s.PeakProducts = peakAVX2, 12*32*4
+	s.Cost = Cost{Bits: 0.002, Bytes: 0.008, Floats: 0.03, Value: 0.1}
+	withRows(&s)
 	return s
 }()
+
+func expand256(dst []uint8, src []uint32) {
+	if len(src) < 4 {
+		expandNibbles(dst, src)
+		return
+	}
+	expandAVX2(&dst[0], &src[0], len(src))
+}
+
+func dotBits256(dst []int32, stride int, src []uint64, at *Patches, w *Bits, first, n int) {
+	const lanes = 4
+	for o := 0; o < n; {
+		job := newDotJob(dst[o:], stride, src, at, w, first+o, lanes)
+		if n-o > 3*lanes {
+			dotBits1x16AVX2(job.address())
+			o += 4 * lanes
+		} else {
+			dotBits4x4AVX2(job.address())
+			dotBits1x4AVX2(job.address())
+			o += lanes
+		}
+	}
+}
+
+// allLanes is always for 32-bit lanes.
+func allLanes(relu bool) uint32 {
+	if relu {
+		return 0
+	}
+	return math.MaxUint32
+}
+
+func scale256(dst []float32, sums []int32, scale, shift []float32, relu bool) {
+	if scale == nil || len(dst) == 0 {
+		scaleInt(dst, sums, scale, shift, relu)
+		return
+	}
+	scaleAVX2(&dst[0], &sums[0], &scale[0], &shift[0], len(dst), allLanes(relu))
+}
+
+func scaleFloat256(dst, sums []float32, scale, shift []float32, relu bool) {
+	if scale == nil || len(dst) == 0 {
+		scaleFloat(dst, sums, scale, shift, relu)
+		return
+	}
+	scaleFloatAVX2(&dst[0], &sums[0], &scale[0], &shift[0], len(dst), allLanes(relu))
+}
 
 func fma256(acc, x, w []float32, stride int) {
 	if len(x) == 0 {

@@ -33,14 +33,35 @@ var avx512 = func() Set {
 			})
 		},
 	}
+	s.Block = 8
+	s.PackBits = func(w []uint64, outputs, k int) *Bits { return packLanes(w, outputs, k, 8) }
+	s.DotBits = dotBitsWide
 	s.FMA = fmaWide
 	s.Threshold = thresholdWide
 	s.ThresholdFloat = thresholdFloatWide
 	s.Scale = scaleWide
 	s.ScaleFloat = scaleFloatWide
 	s.Peak, s.PeakProducts = peakAVX512, 16*512
+	s.Cost = Cost{Bits: 0.001, Bytes: 0.005, Floats: 0.02, Value: 0.1}
+	withRows(&s)
 	return s
 }()
+
+func dotBitsWide(dst []int32, stride int, src []uint64, at *Patches, w *Bits, first, n int) {
+	const lanes = 8
+	for o := 0; o < n; {
+		job := newDotJob(dst[o:], stride, src, at, w, first+o, lanes)
+		if n-o > 3*lanes {
+			dotBits4x32AVX512(job.address())
+			dotBits1x32AVX512(job.address())
+			o += 4 * lanes
+		} else {
+			dotBits4x8AVX512(job.address())
+			dotBits1x8AVX512(job.address())
+			o += lanes
+		}
+	}
+}
 
 func fmaWide(acc, x, w []float32, stride int) {
 	if len(x) == 0 {

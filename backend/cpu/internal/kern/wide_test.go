@@ -216,6 +216,23 @@ func TestExpandNibbles(t *testing.T) {
 		require.EqualValues(t, i<<4, dst[i])
 	}
 	require.Equal(t, make([]uint8, 8), dst[16:])
+	forEach(t, func(t *testing.T, s *Set, rng *rand.Rand) {
+		if s.Wide == nil || !s.Wide.Nibbles {
+			return
+		}
+		for n := range 40 {
+			src := make([]uint32, n)
+			for i := range src {
+				src[i] = rng.Uint32()
+			}
+			want := make([]uint8, 8*n)
+			expandNibbles(want, src)
+			got, check := unaligned(t, 8*n, 4)
+			s.Wide.Expand(got, src)
+			check()
+			require.Equal(t, want, append([]uint8{}, got...))
+		}
+	})
 }
 
 func TestPeak(t *testing.T) {

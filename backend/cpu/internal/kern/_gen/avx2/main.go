@@ -137,11 +137,28 @@ func (k *kernel) tile(pixels int, label string) {
 	CMOVQGT(end, stop)
 	ADDQ(i, budget)
 	SUBQ(stop, budget)
+	// Several pieces at a time, then one.
+	several := GP64()
+	Label(label + "pieces")
+	LEAQ(Mem{Base: i, Disp: unroll * k.piece()}, several)
+	CMPQ(several, stop)
+	JGT(LabelRef(label + "piecesdone"))
+	for u := range unroll {
+		k.step(x, acc, w, i, u)
+	}
+	ADDQ(U32(uint32(unroll*32*k.vectors)), w)
+	MOVQ(several, i)
+	JMP(LabelRef(label + "pieces"))
+	Label(label + "piecesdone")
+	CMPQ(i, stop)
+	JEQ(LabelRef(label + "full"))
 	Label(label + "piece")
-	k.step(x, acc, w, i)
+	k.step(x, acc, w, i, 0)
+	ADDQ(U32(uint32(32*k.vectors)), w)
 	ADDQ(U8(k.piece()), i)
 	CMPQ(i, stop)
 	JNE(LabelRef(label + "piece"))
+	Label(label + "full")
 	CMPQ(budget, U8(0))
 	JNE(LabelRef(label + "go"))
 	k.widen(acc)
@@ -172,15 +189,18 @@ func (k *kernel) tile(pixels int, label string) {
 	SUBQ(U8(pixels), Mem{Base: k.job, Disp: jobPixels})
 }
 
-// step adds one piece of every patch.
-func (k *kernel) step(x []reg.GPVirtual, acc []reg.VecVirtual, w, i reg.Register) {
+// unroll is the number of pieces that a round of the inner loop takes.
+const unroll = 4
+
+// step adds one piece of every patch, u pieces on.
+func (k *kernel) step(x []reg.GPVirtual, acc []reg.VecVirtual, w, i reg.Register, u int) {
 	weights := make([]reg.VecVirtual, k.vectors)
 	for v := range weights {
 		weights[v] = YMM()
-		VMOVDQU(Mem{Base: w, Disp: 32 * v}, weights[v])
+		VMOVDQU(Mem{Base: w, Disp: 32 * (u*k.vectors + v)}, weights[v])
 	}
 	for p := range x {
-		in := Mem{Base: x[p], Index: i, Scale: 1}
+		in := Mem{Base: x[p], Index: i, Scale: 1, Disp: u * k.piece()}
 		b := YMM()
 		if k.bytes {
 			VPBROADCASTW(in, b)
@@ -200,7 +220,6 @@ func (k *kernel) step(x []reg.GPVirtual, acc []reg.VecVirtual, w, i reg.Register
 			}
 		}
 	}
-	ADDQ(U32(uint32(32*k.vectors)), w)
 }
 
 // widen adds the narrow sums to those in memory.
@@ -343,8 +362,26 @@ func main() {
 		conv(true, sums, 4, 2)
 		conv(true, sums, 4, 1)
 	}
+	for _, shape := range [][2]int{{1, 4}, {4, 1}, {1, 1}} {
+		dotBits(shape[0], shape[1])
+	}
 	fma()
 	thresholds()
+	laneMasks()
+	scale()
+	add()
+	fmaEach()
+	choose()
+	pools()
+	narrow()
+	join("join32AVX2", 4)
+	join("join8AVX2", 1)
+	thresholdBytes()
+	spread()
+	luma()
+	lbp()
+	minMax()
+	expand()
 	peak()
 	Generate()
 }

@@ -210,6 +210,9 @@ func main() {
 			conv(k, sums, 6, 1)
 		}
 	}
+	for _, shape := range [][2]int{{4, 4}, {1, 4}, {4, 1}, {1, 1}} {
+		dotBits(shape[0], shape[1])
+	}
 	fma()
 	thresholds()
 	scale()
