@@ -30,9 +30,9 @@ func TestMain(m *testing.M) {
 func fakeProgram(mode string, args []string) {
 	switch args[0] {
 	case "bench":
-		fmt.Println(`{"isa":"abacus","ms":2}`)
+		fmt.Println(`{"isa":"abacus","ms":3,"min_ms":2}`)
 	case "time":
-		fmt.Println(`{"peer":"slow","detail":"by hand","ms":8}`)
+		fmt.Println(`{"peer":"slow","detail":"by hand","ms":9,"min_ms":8}`)
 		fmt.Println(`{"peer":"none","error":"no such thing"}`)
 	case "check":
 		var n [7]int

@@ -10,11 +10,12 @@ import (
 
 // row compares one peer with bcnn on one operator.
 type row struct {
-	Op     string  `json:"op"`
-	ISA    string  `json:"isa"`
-	Peer   string  `json:"peer"`
-	Detail string  `json:"detail,omitempty"`
-	Rounds int     `json:"rounds"`
+	Op     string `json:"op"`
+	ISA    string `json:"isa"`
+	Peer   string `json:"peer"`
+	Detail string `json:"detail,omitempty"`
+	Rounds int    `json:"rounds"`
+	// Medians over the rounds of the shortest run.
 	Ours   float64 `json:"bcnn_ms"`
 	Theirs float64 `json:"peer_ms"`
 	// Ratio is the median over the rounds of the peer's time by that of bcnn.
@@ -26,10 +27,11 @@ type timed struct {
 	Peer   string  `json:"peer"`
 	Detail string  `json:"detail"`
 	Error  string  `json:"error"`
-	MS     float64 `json:"ms"`
+	MS     float64 `json:"min_ms"`
 }
 
-// timeBoth lets both sides take turns and returns a row for each peer.
+// timeBoth lets both sides take turns and returns a row for each peer. Of a
+// round the shortest run counts, which other programs disturb the least.
 func timeBoth(ctx context.Context, f flags, op operator) ([]row, error) {
 	args := []string{"bench", "--ops=" + op.name, "--device", "cpu", "--threads", "1", "--json"}
 	if f.isa != "" {
@@ -42,7 +44,7 @@ func timeBoth(ctx context.Context, f flags, op operator) ([]row, error) {
 	for range f.rounds {
 		mine, err := lines[struct {
 			ISA string  `json:"isa"`
-			MS  float64 `json:"ms"`
+			MS  float64 `json:"min_ms"`
 		}](ctx, nil, f.bcnn, args...)
 		if err != nil {
 			return nil, err

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,12 +35,18 @@ type benchResult struct {
 	// Peak is the rate of a loop of xor, popcount and add; CPU only.
 	Peak  float64    `json:"peak_macs_per_s,omitempty"`
 	Steps []stepTime `json:"steps,omitempty"`
+
+	samples []sample
 }
+
+// benchSamples is the number of lines that benchstat gets of one measurement.
+const benchSamples = 10
 
 type benchFlags struct {
 	backend.Options
-	runs  int
-	paper bool
+	runs   int
+	paper  bool
+	format string
 }
 
 func newBench(env *environment) *cobra.Command {
@@ -72,6 +79,9 @@ groups (` + strings.Join(zoo.OperatorGroups(), ", ") + `) or names of operators,
 thread is used unless --threads says otherwise; at most --runs runs are made of
 each.
 
+--format benchstat prints lines like those of go test -bench, ten per model and
+five per operator; --format svg draws steps or operators as bars.
+
 With --json, one object per device: model, device, detail, batch, runs,
 median_us, min_us, p90_us, mean_us, macs, binary_macs (for one image),
 macs_per_s, peak_macs_per_s (CPU), steps (name, kind, output, median_us, share,
@@ -99,6 +109,13 @@ peak_fraction, bound (arithmetic or memory).`,
 				return usagef("--paper is for models, not for --ops")
 			case ops != "" && cmd.Flags().Changed("model"):
 				return usagef("--ops takes no --model")
+			case !slices.Contains(benchFormats(), flags.format):
+				return usagef("--format %q: want one of %s", flags.format, strings.Join(benchFormats(), ", "))
+			case asJSON && cmd.Flags().Changed("format") && flags.format != formatJSON:
+				return usagef("--json and --format %s contradict each other", flags.format)
+			}
+			if asJSON {
+				flags.format = formatJSON
 			}
 			if ops != "" {
 				chosen, err := selectOps(ops)
@@ -112,7 +129,7 @@ peak_fraction, bound (arithmetic or memory).`,
 				if err != nil {
 					return err
 				}
-				return benchOps(cmd.Context(), env, devices, chosen, flags, asJSON)
+				return benchOps(cmd.Context(), env, devices, chosen, flags)
 			}
 			if flags.paper {
 				flags.MaxBatch, flags.runs = 1, paperImages
@@ -129,26 +146,7 @@ peak_fraction, bound (arithmetic or memory).`,
 			if err != nil {
 				return err
 			}
-			for i, dev := range devices {
-				result, err := bench(cmd.Context(), dev, plan, flags, env.progress(dev.Info().ID))
-				if err != nil {
-					return err
-				}
-				result.Model = model
-				if asJSON {
-					err = env.out.json(result)
-				} else {
-					if i > 0 {
-						env.out.printf("\n")
-					}
-					printBench(env.out, result)
-					err = env.out.err
-				}
-				if err != nil {
-					return err
-				}
-			}
-			return nil
+			return benchModel(cmd.Context(), env, devices, model, plan, flags)
 		},
 	}
 	modelFlag(cmd, &model, defaultModel, "built-in model, .bcnn or .onnx file")
@@ -161,8 +159,48 @@ peak_fraction, bound (arithmetic or memory).`,
 	cmd.Flags().StringVar(&ops, "ops", "", "time binary operators instead of a model: groups or names, by default all")
 	cmd.Flags().Lookup("ops").NoOptDefVal = allOps
 	cmd.Flags().BoolVar(&flags.paper, "paper", false, "follow the paper's protocol")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per device")
+	cmd.Flags().StringVar(&flags.format, "format", formatTable, "table, json, benchstat (text that benchstat reads) or svg (a chart)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "short for --format json")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(benchFormats(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("ops", cobra.FixedCompletions(zoo.OperatorGroups(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// benchModel times a model on the devices and prints the results.
+func benchModel(ctx context.Context, env *environment, devices []backend.Device, model string, plan *bcnn.Plan, flags benchFlags) error {
+	if flags.format == formatBenchstat {
+		printBenchstatHeader(env.out)
+	}
+	var charts []chart
+	for i, dev := range devices {
+		result, err := bench(ctx, dev, plan, flags, env.progress(dev.Info().ID))
+		if err != nil {
+			return err
+		}
+		result.Model = model
+		switch flags.format {
+		case formatJSON:
+			if err := env.out.json(result); err != nil {
+				return err
+			}
+		case formatBenchstat:
+			result.printSamples(env.out)
+		case formatSVG:
+			charts = append(charts, result.chart())
+		default:
+			if i > 0 {
+				env.out.printf("\n")
+			}
+			printBench(env.out, result)
+		}
+		if env.out.err != nil {
+			return env.out.err
+		}
+	}
+	if flags.format == formatSVG {
+		printSVG(env.out, charts)
+	}
+	return env.out.err
 }
 
 func bench(ctx context.Context, dev backend.Device, plan *bcnn.Plan, flags benchFlags, progress func(done, total int)) (benchResult, error) {
@@ -209,6 +247,7 @@ func bench(ctx context.Context, dev backend.Device, plan *bcnn.Plan, flags bench
 	}
 	result.Median, result.Min = micros(took.quantile(0.5)), micros(took.quantile(0))
 	result.P90, result.Mean = micros(took.quantile(0.9)), micros(took.mean())
+	result.samples = took.samples(benchSamples)
 	result.Rate = float64(result.MACs) * float64(result.Batch) / result.Median * 1e6
 	return result, nil
 }

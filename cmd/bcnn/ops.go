@@ -44,7 +44,8 @@ type opResult struct {
 	Fraction  float64 `json:"peak_fraction,omitempty"`
 	Bound     string  `json:"bound,omitempty"`
 
-	shape string
+	shape   string
+	samples []sample
 }
 
 // selectOps returns the operators that a list of groups and names, separated by
@@ -70,8 +71,12 @@ func selectOps(list string) ([]zoo.Operator, error) {
 	return chosen, nil
 }
 
-// benchOps times operators on the devices.
-func benchOps(ctx context.Context, env *environment, devices []backend.Device, ops []zoo.Operator, flags benchFlags, asJSON bool) error {
+// benchOps times operators on the devices and prints the results.
+func benchOps(ctx context.Context, env *environment, devices []backend.Device, ops []zoo.Operator, flags benchFlags) error {
+	if flags.format == formatBenchstat {
+		printBenchstatHeader(env.out)
+	}
+	var charts []chart
 	for i, dev := range devices {
 		progress := env.progress(dev.Info().ID)
 		var results []opResult
@@ -81,25 +86,33 @@ func benchOps(ctx context.Context, env *environment, devices []backend.Device, o
 				return err
 			}
 			progress(j+1, len(ops))
-			if asJSON {
+			switch flags.format {
+			case formatJSON:
 				if err := env.out.json(r); err != nil {
 					return err
 				}
+			case formatBenchstat:
+				r.printSamples(env.out)
+			}
+			if env.out.err != nil {
+				return env.out.err
 			}
 			results = append(results, r)
 		}
-		if asJSON {
-			continue
-		}
-		if i > 0 {
-			env.out.printf("\n")
-		}
-		printOps(env.out, results)
-		if env.out.err != nil {
-			return env.out.err
+		switch flags.format {
+		case formatSVG:
+			charts = append(charts, opChart(results))
+		case formatTable:
+			if i > 0 {
+				env.out.printf("\n")
+			}
+			printOps(env.out, results)
 		}
 	}
-	return nil
+	if flags.format == formatSVG {
+		printSVG(env.out, charts)
+	}
+	return env.out.err
 }
 
 // benchOp times one operator: its step alone, in turn with the peak loops.
@@ -156,7 +169,7 @@ func benchOp(ctx context.Context, dev backend.Device, o zoo.Operator, flags benc
 		}
 	}
 
-	result.Runs = len(took)
+	result.Runs, result.samples = len(took), took.samples(opRounds)
 	seconds := took.quantile(0.5).Seconds()
 	result.Median, result.Min = seconds*1e3, took.quantile(0).Seconds()*1e3
 	result.MACs, result.Bytes = work.macs, work.bytes
