@@ -33,7 +33,10 @@ type benchResult struct {
 	BinaryMACs int64   `json:"binary_macs"`
 	Rate       float64 `json:"macs_per_s"`
 	// Peak is the rate of a loop of xor, popcount and add; CPU only.
-	Peak  float64    `json:"peak_macs_per_s,omitempty"`
+	Peak float64 `json:"peak_macs_per_s,omitempty"`
+	// Floor is what a run takes if the steps on ±1 values take no longer than
+	// their arithmetic or memory do, and the others what they took; CPU only.
+	Floor float64    `json:"floor_us,omitempty"`
 	Steps []stepTime `json:"steps,omitempty"`
 
 	samples []sample
@@ -67,7 +70,8 @@ bit of xor and popcount. On the CPU a loop that does nothing but the arithmetic
 of the kernels, on the same instruction set and as many threads, is timed before
 and after, and one that reads as many bytes as a step. "Of peak" is the longer of
 the times that the arithmetic of a step on ±1 values (at the better of the two
-rates) and its bytes take there, as a fraction of the time that it took.
+rates) and its bytes take there, as a fraction of the time that it took. The
+floor is the sum of these times and of those of the other steps as they were.
 
 --paper follows the protocol of Khan, Huttunen and Boutellier: ` + fmt.Sprint(paperImages) + ` random
 images, one at a time, each a new one; making the images is not counted. The
@@ -84,7 +88,7 @@ five per operator; --format svg draws steps or operators as bars.
 
 With --json, one object per device: model, device, detail, batch, runs,
 median_us, min_us, p90_us, mean_us, macs, binary_macs (for one image),
-macs_per_s, peak_macs_per_s (CPU), steps (name, kind, output, median_us, share,
+macs_per_s, peak_macs_per_s and floor_us (CPU), steps (name, kind, output, median_us, share,
 macs, binary, peak_fraction, bound; not with --paper). With --ops, one per
 operator: op, group, device, isa, threads, batch, runs, ms (the median), min_ms,
 macs, bytes, mac_per_s, byte_per_s, peak_mac_per_s, peak_byte_per_s,
@@ -234,7 +238,7 @@ func bench(ctx context.Context, dev backend.Device, plan *bcnn.Plan, flags bench
 		return result, err
 	}
 	result.Peak = lim.peak
-	if err := lim.compare(result.Steps, plan, flags.MaxBatch); err != nil {
+	if result.Floor, err = lim.compare(result.Steps, plan, flags.MaxBatch); err != nil {
 		return result, err
 	}
 
@@ -259,6 +263,10 @@ func printBench(out *output, b benchResult) {
 		b.Median, b.Min, b.P90, b.Mean, float64(b.Batch)/b.Median*1e6, b.Rate/1e9)
 	if b.Peak > 0 {
 		out.printf("peak of the arithmetic alone: %.2f GMAC/s\n", b.Peak/1e9)
+	}
+	if b.Floor > 0 {
+		out.printf("with the steps on ±1 values at their peak: %.1f µs; the median is %.2f times that, the minimum %.2f times\n",
+			b.Floor, b.Median/b.Floor, b.Min/b.Floor)
 	}
 	if len(b.Steps) == 0 {
 		return

@@ -93,19 +93,26 @@ func (w work) bound(peak, bandwidth float64) (seconds float64, by string) {
 	return seconds, by
 }
 
-// compare sets the fraction and the bound of steps on ±1 values.
-func (l *limits) compare(steps []stepTime, plan *bcnn.Plan, batch int) error {
+// compare sets the fraction and the bound of steps on ±1 values. It returns the
+// floor of the whole: the least times of those steps and the medians of the
+// others, in microseconds; 0 without a meter.
+func (l *limits) compare(steps []stepTime, plan *bcnn.Plan, batch int) (floor float64, err error) {
+	if l.meter == nil {
+		return 0, nil
+	}
 	for i := range steps {
 		w := workOf(plan, plan.Steps[i], batch)
 		if w.bytes == 0 || steps[i].Median == 0 {
+			floor += steps[i].Median
 			continue
 		}
 		bandwidth, err := l.bandwidth(w.bytes)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		least, by := w.bound(l.peak, bandwidth)
 		steps[i].Fraction, steps[i].Bound = least*1e6/steps[i].Median, by
+		floor += least * 1e6
 	}
-	return nil
+	return floor, nil
 }
