@@ -91,7 +91,7 @@ func compare(ctx context.Context, f flags, asJSON bool) error {
 	}
 	fmt.Printf("%s; OpenBLAS: %s; oneDNN %s; C++ compiler %s\n", dev.Info().Name,
 		versions[0]["openblas"], versions[0]["onednn"], versions[0]["compiler"])
-	fmt.Printf("one thread; ms, the median over %d rounds of the shortest run in each; in brackets how many times as long as bcnn took (%s)\n\n", f.rounds, rows[0].ISA)
+	fmt.Printf("one thread; ms of the shortest run in %d rounds; in brackets how many times as long as bcnn took (%s)\n\n", f.rounds, rows[0].ISA)
 	_, err = os.Stdout.WriteString(table(rows))
 	return err
 }

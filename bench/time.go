@@ -15,11 +15,11 @@ type row struct {
 	Peer   string `json:"peer"`
 	Detail string `json:"detail,omitempty"`
 	Rounds int    `json:"rounds"`
-	// Medians over the rounds of the shortest run.
+	// Times of the shortest run in all rounds. That of the peer is processor
+	// time, that of bcnn by the clock.
 	Ours   float64 `json:"bcnn_ms"`
 	Theirs float64 `json:"peer_ms"`
-	// Ratio is the median over the rounds of the peer's time by that of bcnn.
-	Ratio float64 `json:"ratio"`
+	Ratio  float64 `json:"ratio"` // Theirs by Ours
 }
 
 // timed is a line of peers time.
@@ -30,8 +30,8 @@ type timed struct {
 	MS     float64 `json:"min_ms"`
 }
 
-// timeBoth lets both sides take turns and returns a row for each peer. Of a
-// round the shortest run counts, which other programs disturb the least.
+// timeBoth lets both sides take turns and returns a row for each peer. The
+// shortest run counts, which other programs disturb the least.
 func timeBoth(ctx context.Context, f flags, op operator) ([]row, error) {
 	args := []string{"bench", "--ops=" + op.name, "--device", "cpu", "--threads", "1", "--json"}
 	if f.isa != "" {
@@ -66,25 +66,17 @@ func timeBoth(ctx context.Context, f flags, op operator) ([]row, error) {
 		if len(ms) != f.rounds {
 			return nil, fmt.Errorf("%s took part in %d of %d rounds", t.Peer, len(ms), f.rounds)
 		}
-		ratios := make([]float64, f.rounds)
-		for i := range ratios {
-			if ours[i] <= 0 {
-				return nil, fmt.Errorf("bcnn took %v ms", ours[i])
-			}
-			ratios[i] = ms[i] / ours[i]
-		}
-		rows = append(rows, row{
+		r := row{
 			Op: op.name, ISA: isa, Peer: t.Peer, Detail: t.Detail, Rounds: f.rounds,
-			Ours: median(ours), Theirs: median(ms), Ratio: median(ratios),
-		})
+			Ours: slices.Min(ours), Theirs: slices.Min(ms),
+		}
+		if r.Ours <= 0 {
+			return nil, fmt.Errorf("bcnn took %v ms", r.Ours)
+		}
+		r.Ratio = r.Theirs / r.Ours
+		rows = append(rows, r)
 	}
 	return rows, nil
-}
-
-func median(v []float64) float64 {
-	s := slices.Clone(v)
-	slices.Sort(s)
-	return s[len(s)/2]
 }
 
 // table has a line for each operator and a column for each peer.

@@ -35,7 +35,7 @@ type benchResult struct {
 	// Peak is the rate of a loop of xor, popcount and add; CPU only.
 	Peak float64 `json:"peak_macs_per_s,omitempty"`
 	// Floor is what a run takes if the steps on ±1 values take no longer than
-	// their arithmetic or memory do, and the others what they took; CPU only.
+	// their arithmetic or memory do, and the others their shortest; CPU only.
 	Floor float64    `json:"floor_us,omitempty"`
 	Steps []stepTime `json:"steps,omitempty"`
 
@@ -68,10 +68,10 @@ run. Steps are timed in separate runs, in which each one is waited for.
 MAC/s counts multiply-accumulates, padded taps included; one of ±1 values is one
 bit of xor and popcount. On the CPU a loop that does nothing but the arithmetic
 of the kernels, on the same instruction set and as many threads, is timed before
-and after, and one that reads as many bytes as a step. "Of peak" is the longer of
-the times that the arithmetic of a step on ±1 values (at the better of the two
-rates) and its bytes take there, as a fraction of the time that it took. The
-floor is the sum of these times and of those of the other steps as they were.
+and after, and one that reads as many bytes as a step. "Of peak" compares a step
+on ±1 values with them: the longer of the times that its arithmetic and its bytes
+take there at best, as a fraction of the shortest time that it took. The floor is
+the sum of these times and of the shortest of the other steps.
 
 --paper follows the protocol of Khan, Huttunen and Boutellier: ` + fmt.Sprint(paperImages) + ` random
 images, one at a time, each a new one; making the images is not counted. The
@@ -88,8 +88,8 @@ five per operator; --format svg draws steps or operators as bars.
 
 With --json, one object per device: model, device, detail, batch, runs,
 median_us, min_us, p90_us, mean_us, macs, binary_macs (for one image),
-macs_per_s, peak_macs_per_s and floor_us (CPU), steps (name, kind, output, median_us, share,
-macs, binary, peak_fraction, bound; not with --paper). With --ops, one per
+macs_per_s, peak_macs_per_s and floor_us (CPU), steps (name, kind, output, median_us, min_us,
+share, macs, binary, peak_fraction, bound; not with --paper). With --ops, one per
 operator: op, group, device, isa, threads, batch, runs, ms (the median), min_ms,
 macs, bytes, mac_per_s, byte_per_s, peak_mac_per_s, peak_byte_per_s,
 peak_fraction, bound (arithmetic or memory).`,

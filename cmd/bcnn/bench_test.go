@@ -27,7 +27,7 @@ func TestBench(t *testing.T) {
 	// One step reads bytes, the other is compared with its bound.
 	first, last := steps[0].(map[string]any), steps[1].(map[string]any)
 	require.NotContains(t, first, "peak_fraction")
-	require.InEpsilon(t, first["median_us"].(float64)+last["median_us"].(float64)*last["peak_fraction"].(float64), got["floor_us"], 1e-9)
+	require.InEpsilon(t, first["min_us"].(float64)+last["min_us"].(float64)*last["peak_fraction"].(float64), got["floor_us"], 1e-9)
 	share := 0.0
 	for i, want := range []struct {
 		name, kind, output string

@@ -94,7 +94,7 @@ func (w work) bound(peak, bandwidth float64) (seconds float64, by string) {
 }
 
 // compare sets the fraction and the bound of steps on ±1 values. It returns the
-// floor of the whole: the least times of those steps and the medians of the
+// floor of the whole: the least times of those steps and the shortest of the
 // others, in microseconds; 0 without a meter.
 func (l *limits) compare(steps []stepTime, plan *bcnn.Plan, batch int) (floor float64, err error) {
 	if l.meter == nil {
@@ -102,8 +102,8 @@ func (l *limits) compare(steps []stepTime, plan *bcnn.Plan, batch int) (floor fl
 	}
 	for i := range steps {
 		w := workOf(plan, plan.Steps[i], batch)
-		if w.bytes == 0 || steps[i].Median == 0 {
-			floor += steps[i].Median
+		if w.bytes == 0 || steps[i].Min == 0 {
+			floor += steps[i].Min
 			continue
 		}
 		bandwidth, err := l.bandwidth(w.bytes)
@@ -111,7 +111,7 @@ func (l *limits) compare(steps []stepTime, plan *bcnn.Plan, batch int) (floor fl
 			return 0, err
 		}
 		least, by := w.bound(l.peak, bandwidth)
-		steps[i].Fraction, steps[i].Bound = least*1e6/steps[i].Median, by
+		steps[i].Fraction, steps[i].Bound = least*1e6/steps[i].Min, by
 		floor += least * 1e6
 	}
 	return floor, nil

@@ -38,7 +38,8 @@ type opResult struct {
 	// Rates of the median.
 	MACRate  float64 `json:"mac_per_s"`
 	ByteRate float64 `json:"byte_per_s"`
-	// What the device reaches at best; CPU only.
+	// What the device reaches at best, and which fraction of it the shortest
+	// run reached; CPU only.
 	Peak      float64 `json:"peak_mac_per_s,omitempty"`
 	Bandwidth float64 `json:"peak_byte_per_s,omitempty"`
 	Fraction  float64 `json:"peak_fraction,omitempty"`
@@ -115,7 +116,7 @@ func benchOps(ctx context.Context, env *environment, devices []backend.Device, o
 	return env.out.err
 }
 
-// benchOp times one operator: its step alone, in turn with the peak loops.
+// benchOp times one operator: its step alone, in turn with the peak loops, whose best counts.
 func benchOp(ctx context.Context, dev backend.Device, o zoo.Operator, flags benchFlags) (opResult, error) {
 	info := dev.Info()
 	result := opResult{
@@ -150,7 +151,6 @@ func benchOp(ctx context.Context, dev backend.Device, o zoo.Operator, flags benc
 
 	work := workOf(plan, plan.Steps[timed], flags.MaxBatch)
 	lim := newLimits(dev, flags.Options)
-	var peaks, bandwidths []float64
 	for round := range opRounds {
 		peak, err := lim.sample()
 		if err != nil {
@@ -160,7 +160,7 @@ func benchOp(ctx context.Context, dev backend.Device, o zoo.Operator, flags benc
 		if err != nil {
 			return result, err
 		}
-		peaks, bandwidths = append(peaks, peak), append(bandwidths, bandwidth)
+		result.Peak, result.Bandwidth = max(result.Peak, peak), max(result.Bandwidth, bandwidth)
 		end := time.Now().Add(opTime / opRounds)
 		for n := 0; len(took) < flags.runs*(round+1)/opRounds && (n < 1 || time.Now().Before(end)); n++ {
 			if _, err := r.run(ctx, flags.MaxBatch); err != nil {
@@ -170,22 +170,15 @@ func benchOp(ctx context.Context, dev backend.Device, o zoo.Operator, flags benc
 	}
 
 	result.Runs, result.samples = len(took), took.samples(opRounds)
-	seconds := took.quantile(0.5).Seconds()
-	result.Median, result.Min = seconds*1e3, took.quantile(0).Seconds()*1e3
+	seconds, shortest := took.quantile(0.5).Seconds(), took.quantile(0).Seconds()
+	result.Median, result.Min = seconds*1e3, shortest*1e3
 	result.MACs, result.Bytes = work.macs, work.bytes
-	if seconds > 0 {
+	if shortest > 0 {
 		result.MACRate, result.ByteRate = float64(work.macs)/seconds, float64(work.bytes)/seconds
-		result.Peak, result.Bandwidth = median(peaks), median(bandwidths)
 		least, by := work.bound(result.Peak, result.Bandwidth)
-		result.Fraction, result.Bound = least/seconds, by
+		result.Fraction, result.Bound = least/shortest, by
 	}
 	return result, nil
-}
-
-func median(v []float64) float64 {
-	s := slices.Clone(v)
-	slices.Sort(s)
-	return s[len(s)/2]
 }
 
 // describeOp says in a few words what an operator does.
@@ -222,12 +215,12 @@ func printOps(out *output, results []opResult) {
 			r.Op, r.shape, r.Median, r.Min, rate, r.ByteRate/1e9, fraction, r.Bound))
 	}
 	out.table(rows)
-	var peaks []float64
+	peak := 0.0
 	for _, r := range results {
-		peaks = append(peaks, r.Peak)
+		peak = max(peak, r.Peak)
 	}
-	if p := median(peaks); p > 0 {
-		out.printf("peak of the arithmetic alone: %.1f GMAC/s\n", p/1e9)
+	if peak > 0 {
+		out.printf("peak of the arithmetic alone: %.1f GMAC/s\n", peak/1e9)
 	}
 }
 
