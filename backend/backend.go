@@ -82,6 +82,19 @@ type PeakMeter interface {
 	Bandwidth(opts Options, size int64) (perSecond float64, err error)
 }
 
+// Explainer is implemented by executables that can say how they execute a plan.
+type Explainer interface {
+	// Explain returns what was chosen for each step of the plan, and why.
+	Explain() []Choice
+}
+
+// Choice is how a step is executed, in words.
+type Choice struct {
+	Kernel string // "wide bits, joined rows"
+	Tile   string // "24 rows × 64 channels, 4 tiles"; empty where there are none
+	Why    string
+}
+
 // Options are the options of Compile. The zero value is good.
 type Options struct {
 	MaxBatch int    // images per Run at the most; 0 means 1

@@ -27,7 +27,7 @@ func (c *compiler) binarize(op *bcnn.BinarizeStep, in, out bcnn.Shape) (step, sc
 		height, do = 1, b.minMax // the range is that of the whole image
 		need.bytes = bits.WordBits
 	}
-	return c.rows(height, c.set.Cost.Value*float64(in.Values()), do), need
+	return c.rows("binarize, "+string(op.Scheme), height, c.set.Cost.Value*float64(in.Values()), do), need
 }
 
 // binarizeChunk is the number of pixels that are binarised at a time, a

@@ -167,6 +167,45 @@ func TestLargeSteps(t *testing.T) {
 			p.conv(convOptions{window: same(3), out: 70, groups: 70})
 			return p
 		},
+		"depthwise with strides, dilation and pooling": func() *planner {
+			p := newPlanner(11, input(bcnn.Uint8, 23, 19, 130))
+			p.sign()
+			w := same(5)
+			w.StrideW, w.DilationH = 2, 2
+			p.conv(convOptions{window: w, out: 130, groups: 130, pool: pool})
+			p.conv(convOptions{window: same(3), out: 130, groups: 130, padValue: -1, pool: pool})
+			return p
+		},
+		"groups of whole blocks": func() *planner {
+			p := newPlanner(12, input(bcnn.Uint8, 12, 11, 96))
+			p.sign()
+			p.conv(convOptions{window: same(3), out: 192, groups: 3, pool: pool})
+			p.conv(convOptions{window: same(3), out: 128, groups: 2, float: true})
+			return p
+		},
+		"dilation": func() *planner {
+			p := newPlanner(13, input(bcnn.Uint8, 20, 21, 70))
+			p.sign()
+			w := same(3)
+			w.DilationH, w.DilationW = 3, 2
+			p.conv(convOptions{window: w, out: 64})
+			w.DilationW, w.StrideW, w.StrideH = 3, 2, 2
+			p.conv(convOptions{window: w, out: 40})
+			return p
+		},
+		"joined rows": func() *planner {
+			p := newPlanner(14, input(bcnn.Uint8, 40, 41, 3))
+			p.sign()
+			p.conv(convOptions{window: same(5), out: 12})
+			w := same(5)
+			w.DilationW, w.StrideH, w.StrideW = 2, 2, 1
+			p.conv(convOptions{window: w, out: 16})
+			p.conv(convOptions{window: same(3), out: 1})
+			w = same(5)
+			w.DilationH, w.StrideH = 2, 2
+			p.conv(convOptions{window: w, out: 33})
+			return p
+		},
 		"float": func() *planner {
 			p := newPlanner(9, input(bcnn.Float32, 20, 20, 5))
 			p.conv(convOptions{window: same(3), out: 70, float: true, relu: true})

@@ -27,10 +27,9 @@ type dense struct {
 func (c *compiler) dense(op *bcnn.ConvStep, in bcnn.PlanTensor) (step, scratchSize) {
 	d := &dense{in: c.in, pixels: in.Shape.Pixels(), group: in.Shape.C}
 	taps := in.Shape.Values()
-	d.block = roundUp(ceilDiv(op.Out, c.split(sumTime(op, in.DType, taps))), bits.WordBits)
+	d.chunk, d.block = c.denseTiles(op, taps)
 	d.blocks = ceilDiv(op.Out, d.block)
 	stride := roundUp(min(d.block, op.Out), c.set.Block)
-	d.chunk = min(max(sumBytes/4/stride, 4), 16, c.batch)
 	d.direct = d.group%bits.WordBits == 0 || d.pixels == 1
 	words := bits.Words(taps)
 	d.at = kern.Patches{Step: words, Rows: 1, RowLen: words}

@@ -8,42 +8,56 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
-// joinedRows are rows of few channels: the taps of a row of a window fit into a
-// piece of 32 bits. Every input row becomes a row of such pieces, one for every
-// position of the window. Where several of them fit into one piece, rows are
-// joined again: the 25 taps of a 5×5 window on one channel are one piece.
+// joinedRows are rows of few channels, of which a piece of 32 bits takes
+// several taps of a row of a window. Every input row becomes one or more rows of
+// such pieces, one for every position of the window. Where several rows of a
+// window fit into one piece, they are joined again: the 25 taps of a 5×5 window
+// on one channel are one piece, the 75 on three channels are three.
 type joinedRows struct {
 	window
 	set *kern.Set
 	in  *bcnn.Tensor
 
 	width  int // positions in a row, those between strides included
-	bits   int // of a row of a window
-	join   int // rows of a window in a piece
-	pieces int // of a window
+	taps   int // of a row of a window in a piece
+	parts  int // pieces of a row of a window
+	join   int // rows of a window in a piece, more than 1 only if parts is 1
+	pieces int // of a window, if join is more than 1
 	tile   int // output rows of a tile
 	joined int // where the joined rows start in the scratch
 }
 
 func (c *compiler) joinedRows(op *bcnn.ConvStep, w window) (rowSource, *kern.Weights) {
-	b := &joinedRows{window: w, set: c.set, in: c.in, bits: w.KW * w.group}
+	b := &joinedRows{window: w, set: c.set, in: c.in}
 	_, cols := w.span(1)
 	b.width = cols - (w.KW-1)*w.DilationW
-	b.join = min(pieceBits/b.bits, w.KH)
+	b.taps = min(pieceBits/w.group, w.KW)
+	b.parts = ceilDiv(w.KW, b.taps)
+	b.join = 1
+	if b.parts == 1 {
+		b.join = min(pieceBits/(w.KW*w.group), w.KH)
+	}
 	if c.set.Wide.Nibbles {
 		// Rows that end within a nibble are cheaper together, others are not
 		// worth the joining.
-		nibbles := func(join int) int { return ceilDiv(w.KH, join) * ceilDiv(join*b.bits, 4) }
-		for n := b.join; n >= 1; n-- {
-			if nibbles(n) <= nibbles(b.join) {
-				b.join = n
+		nibbles := func(join int) int { return ceilDiv(w.KH, join) * ceilDiv(join*w.KW*w.group, 4) }
+		best := 1
+		for n := 2; n <= b.join; n++ {
+			if nibbles(n) < nibbles(best) {
+				best = n
 			}
 		}
+		b.join = best
 	}
 	b.pieces = ceilDiv(w.KH, b.join)
-	weights := packTaps(op.Bits, op.Out, w.KH*w.KW, w.group)
-	weights = splitRuns(weights, op.Out, w.taps(), b.join*b.bits)
-	return b, c.set.Wide.PackBits(weights, op.Out, b.pieces, b.join*b.bits)
+	if b.join > 1 {
+		n := b.join * w.KW * w.group
+		weights := splitRuns(packTaps(op.Bits, op.Out, w.KH*w.KW, w.group), op.Out, w.taps(), n)
+		return b, c.set.Wide.PackBits(weights, op.Out, b.pieces, n)
+	}
+	n := b.taps * w.group
+	weights := splitRuns(packTaps(op.Bits, op.Out*w.KH, w.KW, w.group), op.Out*w.KH, w.KW*w.group, n)
+	return b, c.set.Wide.PackBits(weights, op.Out, w.KH*b.parts, n)
 }
 
 // splitRuns cuts rows of total bits, each of which starts a word, into runs of
@@ -62,7 +76,7 @@ func splitRuns(src []uint64, rows, total, n int) []uint64 {
 func (b *joinedRows) need(rows int) scratchSize {
 	b.tile = rows
 	height, cols := b.span(rows)
-	made := product(height, b.width)
+	made := product(height, b.parts, b.width)
 	// A row of pixels comes first, then the rows of the windows.
 	b.joined = roundUp(cols, 2) + roundUp(made, 2)
 	size := b.joined
@@ -77,15 +91,23 @@ func (b *joinedRows) need(rows int) scratchSize {
 	return need
 }
 
-func (b *joinedRows) steps() (row, pixel, run int) {
-	unit := pieceBytes(b.set.Wide)
-	if b.join == 1 {
-		return b.StrideH * b.width * unit, b.StrideW * unit, b.DilationH * b.width * unit
+func (b *joinedRows) offset(y, x int) int {
+	row := b.StrideH * b.parts * b.width
+	if b.join > 1 {
+		row = b.width
 	}
-	return b.width * unit, b.StrideW * unit, b.tile * b.width * unit
+	return (y*row + x*b.StrideW) * pieceBytes(b.set.Wide)
 }
 
-func (b *joinedRows) load(s *scratch, image, first, rows int) unsafe.Pointer {
+func (b *joinedRows) run() int {
+	unit := b.width * pieceBytes(b.set.Wide)
+	if b.join > 1 {
+		return b.tile * unit
+	}
+	return b.DilationH * unit // 1 where a row has parts
+}
+
+func (b *joinedRows) load(s *scratch, image, first, rows, _ int) unsafe.Pointer {
 	all := unsafe.Slice((*uint32)(unsafe.Pointer(&s.words[0])), 2*len(s.words))
 	height, cols := b.span(rows)
 	pixels := all[:cols]
@@ -93,16 +115,20 @@ func (b *joinedRows) load(s *scratch, image, first, rows int) unsafe.Pointer {
 	inside := min(b.image.W, cols-left)
 	clear(pixels[:left])
 	clear(pixels[left+inside:])
-	made := all[roundUp(cols, 2):][:height*b.width]
+	row := b.parts * b.width
+	made := all[roundUp(cols, 2):][:height*row]
 	for r := range height {
-		dst := made[r*b.width:][:b.width]
+		dst := made[r*row:][:row]
 		y := first*b.StrideH - b.Pad.Top + r
 		if y < 0 || y >= b.image.H {
 			clear(dst)
 			continue
 		}
 		b.set.Narrow(pixels[left:][:inside], b.in.Words[(image*b.image.H+y)*b.image.W:][:inside])
-		b.set.Join(dst, pixels, b.KW, b.DilationW, b.group)
+		for k := range b.parts {
+			taps := min(b.taps, b.KW-k*b.taps)
+			b.set.Join(dst[k*b.width:][:b.width], pixels[k*b.taps*b.DilationW:], taps, b.DilationW, b.group)
+		}
 	}
 	if b.join > 1 {
 		made = b.joinRows(all[b.joined:], made, rows)
@@ -116,16 +142,17 @@ func (b *joinedRows) load(s *scratch, image, first, rows int) unsafe.Pointer {
 
 // joinRows makes [piece][output row][position] of [input row][position].
 func (b *joinedRows) joinRows(dst, src []uint32, rows int) []uint32 {
+	shift := b.KW * b.group
 	for k := range b.pieces {
 		taps := min(b.join, b.KH-k*b.join)
 		from := src[k*b.join*b.DilationH*b.width:]
 		to := dst[k*b.tile*b.width:][:rows*b.width]
 		if b.StrideH == 1 { // the rows follow each other
-			b.set.Join(to, from, taps, b.DilationH*b.width, b.bits)
+			b.set.Join(to, from, taps, b.DilationH*b.width, shift)
 			continue
 		}
 		for y := range rows {
-			b.set.Join(to[y*b.width:][:b.width], from[y*b.StrideH*b.width:], taps, b.DilationH*b.width, b.bits)
+			b.set.Join(to[y*b.width:][:b.width], from[y*b.StrideH*b.width:], taps, b.DilationH*b.width, shift)
 		}
 	}
 	return dst[:((b.pieces-1)*b.tile+rows)*b.width]

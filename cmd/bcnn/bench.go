@@ -209,13 +209,7 @@ func benchModel(ctx context.Context, env *environment, devices []backend.Device,
 
 func bench(ctx context.Context, dev backend.Device, plan *bcnn.Plan, flags benchFlags, progress func(done, total int)) (benchResult, error) {
 	info := dev.Info()
-	result := benchResult{Device: info.ID, Detail: info.Detail, Batch: flags.MaxBatch, Runs: flags.runs}
-	if flags.ISA != "" {
-		result.Detail += ", --isa " + flags.ISA
-	}
-	if flags.Threads != 0 {
-		result.Detail += fmt.Sprintf(", --threads %d", flags.Threads)
-	}
+	result := benchResult{Device: info.ID, Detail: detail(info, flags.Options), Batch: flags.MaxBatch, Runs: flags.runs}
 	lim := newLimits(dev, flags.Options)
 	if err := lim.update(); err != nil {
 		return result, err

@@ -208,6 +208,11 @@ func orPoolAVX2(job *byte)
 //go:noescape
 func maxPoolAVX2(job *byte)
 
+// orPool4AVX2 is orPoolAVX2 for four taps, XOR flip in every word.
+//
+//go:noescape
+func orPool4AVX2(job *byte, flip uint64)
+
 // narrowAVX2 computes dst[i] = uint32(src[i]) for i < n, n ≥ 8.
 //
 //go:noescape

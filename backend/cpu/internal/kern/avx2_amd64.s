@@ -40,50 +40,35 @@ GLOBL popcounts<>(SB), RODATA|NOPTR, $256
 
 // func convBits64AVX2(job *byte)
 // Requires: AVX, AVX2, CMOV
-TEXT ·convBits64AVX2(SB), NOSPLIT, $512-8
+TEXT ·convBits64AVX2(SB), NOSPLIT, $520-8
 	MOVQ job+0(FP), DX
 	LEAQ popcounts<>+0(SB), BX
 
 wide:
-	CMPQ    80(DX), $0x04
-	JLT     narrow
-	MOVQ    112(DX), AX
-	MOVL    (AX), CX
-	ADDQ    16(DX), CX
-	MOVL    4(AX), SI
-	ADDQ    16(DX), SI
-	MOVL    8(AX), DI
-	ADDQ    16(DX), DI
-	MOVL    12(AX), R8
-	ADDQ    16(DX), R8
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y5, Y5, Y5
-	VPXOR   Y6, Y6, Y6
-	VPXOR   Y7, Y7, Y7
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	VMOVDQU Y2, 128(SP)
-	VMOVDQU Y2, 160(SP)
-	VMOVDQU Y3, 192(SP)
-	VMOVDQU Y3, 224(SP)
-	VMOVDQU Y4, 256(SP)
-	VMOVDQU Y4, 288(SP)
-	VMOVDQU Y5, 320(SP)
-	VMOVDQU Y5, 352(SP)
-	VMOVDQU Y6, 384(SP)
-	VMOVDQU Y6, 416(SP)
-	VMOVDQU Y7, 448(SP)
-	VMOVDQU Y7, 480(SP)
-	MOVQ    48(DX), R9
-	XORQ    R10, R10
-	MOVQ    56(DX), R11
-	MOVQ    $0x0000003f, R14
+	CMPQ  80(DX), $0x04
+	JLT   narrow
+	MOVQ  112(DX), AX
+	MOVL  (AX), CX
+	ADDQ  16(DX), CX
+	MOVL  4(AX), SI
+	ADDQ  16(DX), SI
+	MOVL  8(AX), DI
+	ADDQ  16(DX), DI
+	MOVL  12(AX), R8
+	ADDQ  16(DX), R8
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(DX), R9
+	XORQ  R10, R10
+	MOVQ  56(DX), R11
+	MOVQ  $0x0000003f, R14
 
 wrow:
 	MOVQ 64(DX), R12
@@ -247,6 +232,46 @@ wpiece:
 wfull:
 	CMPQ     R14, $0x00
 	JNE      wgo
+	CMPQ     512(SP), $0x00
+	JNE      wearlyadd
+	VPCMPEQW Y8, Y8, Y8
+	VPSRLW   $0x08, Y8, Y8
+	VPAND    Y0, Y8, Y9
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y9, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y8, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y8, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y8, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	VPAND    Y4, Y8, Y0
+	VPSRLW   $0x08, Y4, Y1
+	VMOVDQU  Y0, 256(SP)
+	VMOVDQU  Y1, 288(SP)
+	VPAND    Y5, Y8, Y0
+	VPSRLW   $0x08, Y5, Y1
+	VMOVDQU  Y0, 320(SP)
+	VMOVDQU  Y1, 352(SP)
+	VPAND    Y6, Y8, Y0
+	VPSRLW   $0x08, Y6, Y1
+	VMOVDQU  Y0, 384(SP)
+	VMOVDQU  Y1, 416(SP)
+	VPAND    Y7, Y8, Y0
+	VPSRLW   $0x08, Y7, Y1
+	VMOVDQU  Y0, 448(SP)
+	VMOVDQU  Y1, 480(SP)
+	MOVQ     $0x00000001, 512(SP)
+	JMP      wearlydone
+
+wearlyadd:
 	VPCMPEQW Y8, Y8, Y8
 	VPSRLW   $0x08, Y8, Y8
 	VPAND    Y0, Y8, Y9
@@ -297,74 +322,244 @@ wfull:
 	VPADDW   480(SP), Y1, Y1
 	VMOVDQU  Y0, 448(SP)
 	VMOVDQU  Y1, 480(SP)
-	VPXOR    Y0, Y0, Y0
-	VPXOR    Y1, Y1, Y1
-	VPXOR    Y2, Y2, Y2
-	VPXOR    Y3, Y3, Y3
-	VPXOR    Y4, Y4, Y4
-	VPXOR    Y5, Y5, Y5
-	VPXOR    Y6, Y6, Y6
-	VPXOR    Y7, Y7, Y7
-	MOVQ     $0x0000003f, R14
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x0000003f, R14
 
 wgo:
-	CMPQ           R10, R12
-	JNE            wchunk
-	ADDQ           72(DX), R10
-	DECQ           R11
-	JNE            wrow
-	VPCMPEQW       Y8, Y8, Y8
-	VPSRLW         $0x08, Y8, Y8
-	VPAND          Y0, Y8, Y9
-	VPSRLW         $0x08, Y0, Y0
-	VPADDW         (SP), Y9, Y9
-	VPADDW         32(SP), Y0, Y0
-	VMOVDQU        Y9, (SP)
-	VMOVDQU        Y0, 32(SP)
-	VPAND          Y1, Y8, Y0
-	VPSRLW         $0x08, Y1, Y1
-	VPADDW         64(SP), Y0, Y0
-	VPADDW         96(SP), Y1, Y1
-	VMOVDQU        Y0, 64(SP)
-	VMOVDQU        Y1, 96(SP)
-	VPAND          Y2, Y8, Y0
-	VPSRLW         $0x08, Y2, Y1
-	VPADDW         128(SP), Y0, Y0
-	VPADDW         160(SP), Y1, Y1
-	VMOVDQU        Y0, 128(SP)
-	VMOVDQU        Y1, 160(SP)
-	VPAND          Y3, Y8, Y0
-	VPSRLW         $0x08, Y3, Y1
-	VPADDW         192(SP), Y0, Y0
-	VPADDW         224(SP), Y1, Y1
-	VMOVDQU        Y0, 192(SP)
-	VMOVDQU        Y1, 224(SP)
-	VPAND          Y4, Y8, Y0
-	VPSRLW         $0x08, Y4, Y1
-	VPADDW         256(SP), Y0, Y0
-	VPADDW         288(SP), Y1, Y1
-	VMOVDQU        Y0, 256(SP)
-	VMOVDQU        Y1, 288(SP)
-	VPAND          Y5, Y8, Y0
-	VPSRLW         $0x08, Y5, Y1
-	VPADDW         320(SP), Y0, Y0
-	VPADDW         352(SP), Y1, Y1
-	VMOVDQU        Y0, 320(SP)
-	VMOVDQU        Y1, 352(SP)
-	VPAND          Y6, Y8, Y0
-	VPSRLW         $0x08, Y6, Y1
-	VPADDW         384(SP), Y0, Y0
-	VPADDW         416(SP), Y1, Y1
-	VMOVDQU        Y0, 384(SP)
-	VMOVDQU        Y1, 416(SP)
-	VPAND          Y7, Y8, Y0
-	VPSRLW         $0x08, Y7, Y1
-	VPADDW         448(SP), Y0, Y0
-	VPADDW         480(SP), Y1, Y1
-	VMOVDQU        Y0, 448(SP)
-	VMOVDQU        Y1, 480(SP)
+	CMPQ     R10, R12
+	JNE      wchunk
+	ADDQ     72(DX), R10
+	DECQ     R11
+	JNE      wrow
+	CMPQ     512(SP), $0x00
+	JNE      wlateadd
+	VPCMPEQW Y8, Y8, Y8
+	VPSRLW   $0x08, Y8, Y8
+	VPAND    Y0, Y8, Y9
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y9, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y8, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y8, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y8, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	VPAND    Y4, Y8, Y0
+	VPSRLW   $0x08, Y4, Y1
+	VMOVDQU  Y0, 256(SP)
+	VMOVDQU  Y1, 288(SP)
+	VPAND    Y5, Y8, Y0
+	VPSRLW   $0x08, Y5, Y1
+	VMOVDQU  Y0, 320(SP)
+	VMOVDQU  Y1, 352(SP)
+	VPAND    Y6, Y8, Y0
+	VPSRLW   $0x08, Y6, Y1
+	VMOVDQU  Y0, 384(SP)
+	VMOVDQU  Y1, 416(SP)
+	VPAND    Y7, Y8, Y0
+	VPSRLW   $0x08, Y7, Y1
+	VMOVDQU  Y0, 448(SP)
+	VMOVDQU  Y1, 480(SP)
+	MOVQ     $0x00000001, 512(SP)
+	JMP      wlatedone
+
+wlateadd:
+	VPCMPEQW Y8, Y8, Y8
+	VPSRLW   $0x08, Y8, Y8
+	VPAND    Y0, Y8, Y9
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y9, Y9
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y9, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y8, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VPADDW   64(SP), Y0, Y0
+	VPADDW   96(SP), Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y8, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VPADDW   128(SP), Y0, Y0
+	VPADDW   160(SP), Y1, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y8, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VPADDW   192(SP), Y0, Y0
+	VPADDW   224(SP), Y1, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	VPAND    Y4, Y8, Y0
+	VPSRLW   $0x08, Y4, Y1
+	VPADDW   256(SP), Y0, Y0
+	VPADDW   288(SP), Y1, Y1
+	VMOVDQU  Y0, 256(SP)
+	VMOVDQU  Y1, 288(SP)
+	VPAND    Y5, Y8, Y0
+	VPSRLW   $0x08, Y5, Y1
+	VPADDW   320(SP), Y0, Y0
+	VPADDW   352(SP), Y1, Y1
+	VMOVDQU  Y0, 320(SP)
+	VMOVDQU  Y1, 352(SP)
+	VPAND    Y6, Y8, Y0
+	VPSRLW   $0x08, Y6, Y1
+	VPADDW   384(SP), Y0, Y0
+	VPADDW   416(SP), Y1, Y1
+	VMOVDQU  Y0, 384(SP)
+	VMOVDQU  Y1, 416(SP)
+	VPAND    Y7, Y8, Y0
+	VPSRLW   $0x08, Y7, Y1
+	VPADDW   448(SP), Y0, Y0
+	VPADDW   480(SP), Y1, Y1
+	VMOVDQU  Y0, 448(SP)
+	VMOVDQU  Y1, 480(SP)
+
+wlatedone:
 	MOVQ           104(DX), SI
 	MOVQ           120(DX), DI
+	VMOVDQU        (DI), X0
+	VPBROADCASTD   (DI), X1
+	VPXOR          X1, X0, X0
+	VPTEST         X0, X0
+	JNE            wdiffer
+	MOVL           (DI), CX
+	ADDQ           40(DX), CX
+	VBROADCASTI128 (CX), Y0
+	VINSERTI128    $0x01, 64(CX), Y0, Y0
+	VBROADCASTI128 16(CX), Y1
+	VINSERTI128    $0x01, 80(CX), Y1, Y1
+	VPACKSSDW      Y1, Y0, Y0
+	VBROADCASTI128 32(CX), Y1
+	VINSERTI128    $0x01, 96(CX), Y1, Y1
+	VBROADCASTI128 48(CX), Y2
+	VINSERTI128    $0x01, 112(CX), Y2, Y2
+	VPACKSSDW      Y2, Y1, Y1
+	VBROADCASTI128 128(CX), Y2
+	VINSERTI128    $0x01, 192(CX), Y2, Y2
+	VBROADCASTI128 144(CX), Y3
+	VINSERTI128    $0x01, 208(CX), Y3, Y3
+	VPACKSSDW      Y3, Y2, Y2
+	VBROADCASTI128 160(CX), Y3
+	VINSERTI128    $0x01, 224(CX), Y3, Y3
+	VBROADCASTI128 176(CX), Y4
+	VINSERTI128    $0x01, 240(CX), Y4, Y4
+	VPACKSSDW      Y4, Y3, Y3
+	VMOVDQU        (SP), Y4
+	VMOVDQU        32(SP), Y5
+	VPUNPCKLWD     Y5, Y4, Y6
+	VPUNPCKHWD     Y5, Y4, Y4
+	VPCMPGTW       Y0, Y6, Y6
+	VPCMPGTW       Y1, Y4, Y4
+	VPACKSSWB      Y4, Y6, Y6
+	VPMOVMSKB      Y6, AX
+	NOTL           AX
+	MOVQ           AX, CX
+	VMOVDQU        64(SP), Y4
+	VMOVDQU        96(SP), Y5
+	VPUNPCKLWD     Y5, Y4, Y6
+	VPUNPCKHWD     Y5, Y4, Y4
+	VPCMPGTW       Y2, Y6, Y6
+	VPCMPGTW       Y3, Y4, Y4
+	VPACKSSWB      Y4, Y6, Y6
+	VPMOVMSKB      Y6, AX
+	NOTL           AX
+	SHLQ           $0x20, AX
+	ORQ            AX, CX
+	XORQ           88(DX), CX
+	MOVQ           CX, (SI)
+	ADDQ           8(DX), SI
+	VMOVDQU        128(SP), Y4
+	VMOVDQU        160(SP), Y5
+	VPUNPCKLWD     Y5, Y4, Y6
+	VPUNPCKHWD     Y5, Y4, Y4
+	VPCMPGTW       Y0, Y6, Y6
+	VPCMPGTW       Y1, Y4, Y4
+	VPACKSSWB      Y4, Y6, Y6
+	VPMOVMSKB      Y6, AX
+	NOTL           AX
+	MOVQ           AX, CX
+	VMOVDQU        192(SP), Y4
+	VMOVDQU        224(SP), Y5
+	VPUNPCKLWD     Y5, Y4, Y6
+	VPUNPCKHWD     Y5, Y4, Y4
+	VPCMPGTW       Y2, Y6, Y6
+	VPCMPGTW       Y3, Y4, Y4
+	VPACKSSWB      Y4, Y6, Y6
+	VPMOVMSKB      Y6, AX
+	NOTL           AX
+	SHLQ           $0x20, AX
+	ORQ            AX, CX
+	XORQ           88(DX), CX
+	MOVQ           CX, (SI)
+	ADDQ           8(DX), SI
+	VMOVDQU        256(SP), Y4
+	VMOVDQU        288(SP), Y5
+	VPUNPCKLWD     Y5, Y4, Y6
+	VPUNPCKHWD     Y5, Y4, Y4
+	VPCMPGTW       Y0, Y6, Y6
+	VPCMPGTW       Y1, Y4, Y4
+	VPACKSSWB      Y4, Y6, Y6
+	VPMOVMSKB      Y6, AX
+	NOTL           AX
+	MOVQ           AX, CX
+	VMOVDQU        320(SP), Y4
+	VMOVDQU        352(SP), Y5
+	VPUNPCKLWD     Y5, Y4, Y6
+	VPUNPCKHWD     Y5, Y4, Y4
+	VPCMPGTW       Y2, Y6, Y6
+	VPCMPGTW       Y3, Y4, Y4
+	VPACKSSWB      Y4, Y6, Y6
+	VPMOVMSKB      Y6, AX
+	NOTL           AX
+	SHLQ           $0x20, AX
+	ORQ            AX, CX
+	XORQ           88(DX), CX
+	MOVQ           CX, (SI)
+	ADDQ           8(DX), SI
+	VMOVDQU        384(SP), Y4
+	VMOVDQU        416(SP), Y5
+	VPUNPCKLWD     Y5, Y4, Y6
+	VPUNPCKHWD     Y5, Y4, Y4
+	VPCMPGTW       Y0, Y6, Y6
+	VPCMPGTW       Y1, Y4, Y4
+	VPACKSSWB      Y4, Y6, Y6
+	VPMOVMSKB      Y6, AX
+	NOTL           AX
+	MOVQ           AX, CX
+	VMOVDQU        448(SP), Y0
+	VMOVDQU        480(SP), Y1
+	VPUNPCKLWD     Y1, Y0, Y4
+	VPUNPCKHWD     Y1, Y0, Y0
+	VPCMPGTW       Y2, Y4, Y4
+	VPCMPGTW       Y3, Y0, Y0
+	VPACKSSWB      Y0, Y4, Y4
+	VPMOVMSKB      Y4, AX
+	NOTL           AX
+	SHLQ           $0x20, AX
+	ORQ            AX, CX
+	XORQ           88(DX), CX
+	MOVQ           CX, (SI)
+	ADDQ           8(DX), SI
+	JMP            wstored
+
+wdiffer:
 	MOVL           (DI), CX
 	ADDQ           40(DX), CX
 	VMOVDQU        (SP), Y0
@@ -549,28 +744,27 @@ wgo:
 	XORQ           88(DX), DI
 	MOVQ           DI, (SI)
 	ADDQ           8(DX), SI
-	MOVQ           SI, 104(DX)
-	ADDQ           $0x10, 112(DX)
-	ADDQ           $0x10, 120(DX)
-	SUBQ           $0x04, 80(DX)
-	JMP            wide
+
+wstored:
+	MOVQ SI, 104(DX)
+	ADDQ $0x10, 112(DX)
+	ADDQ $0x10, 120(DX)
+	SUBQ $0x04, 80(DX)
+	JMP  wide
 
 narrow:
-	CMPQ    80(DX), $0x00
-	JEQ     done
-	MOVQ    112(DX), AX
-	MOVL    (AX), CX
-	ADDQ    16(DX), CX
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	MOVQ    48(DX), SI
-	XORQ    DI, DI
-	MOVQ    56(DX), R8
-	MOVQ    $0x0000003f, R11
+	CMPQ  80(DX), $0x00
+	JEQ   done
+	MOVQ  112(DX), AX
+	MOVL  (AX), CX
+	ADDQ  16(DX), CX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(DX), SI
+	XORQ  DI, DI
+	MOVQ  56(DX), R8
+	MOVQ  $0x0000003f, R11
 
 nrow:
 	MOVQ 64(DX), R9
@@ -644,6 +838,22 @@ npiece:
 nfull:
 	CMPQ     R11, $0x00
 	JNE      ngo
+	CMPQ     512(SP), $0x00
+	JNE      nearlyadd
+	VPCMPEQW Y2, Y2, Y2
+	VPSRLW   $0x08, Y2, Y2
+	VPAND    Y0, Y2, Y3
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y3, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y2, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	MOVQ     $0x00000001, 512(SP)
+	JMP      nearlydone
+
+nearlyadd:
 	VPCMPEQW Y2, Y2, Y2
 	VPSRLW   $0x08, Y2, Y2
 	VPAND    Y0, Y2, Y3
@@ -658,30 +868,50 @@ nfull:
 	VPADDW   96(SP), Y1, Y1
 	VMOVDQU  Y0, 64(SP)
 	VMOVDQU  Y1, 96(SP)
-	VPXOR    Y0, Y0, Y0
-	VPXOR    Y1, Y1, Y1
-	MOVQ     $0x0000003f, R11
+
+nearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	MOVQ  $0x0000003f, R11
 
 ngo:
-	CMPQ           DI, R9
-	JNE            nchunk
-	ADDQ           72(DX), DI
-	DECQ           R8
-	JNE            nrow
-	VPCMPEQW       Y2, Y2, Y2
-	VPSRLW         $0x08, Y2, Y2
-	VPAND          Y0, Y2, Y3
-	VPSRLW         $0x08, Y0, Y0
-	VPADDW         (SP), Y3, Y3
-	VPADDW         32(SP), Y0, Y0
-	VMOVDQU        Y3, (SP)
-	VMOVDQU        Y0, 32(SP)
-	VPAND          Y1, Y2, Y0
-	VPSRLW         $0x08, Y1, Y1
-	VPADDW         64(SP), Y0, Y0
-	VPADDW         96(SP), Y1, Y1
-	VMOVDQU        Y0, 64(SP)
-	VMOVDQU        Y1, 96(SP)
+	CMPQ     DI, R9
+	JNE      nchunk
+	ADDQ     72(DX), DI
+	DECQ     R8
+	JNE      nrow
+	CMPQ     512(SP), $0x00
+	JNE      nlateadd
+	VPCMPEQW Y2, Y2, Y2
+	VPSRLW   $0x08, Y2, Y2
+	VPAND    Y0, Y2, Y3
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y3, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y2, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	MOVQ     $0x00000001, 512(SP)
+	JMP      nlatedone
+
+nlateadd:
+	VPCMPEQW Y2, Y2, Y2
+	VPSRLW   $0x08, Y2, Y2
+	VPAND    Y0, Y2, Y3
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y3, Y3
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y3, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y2, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VPADDW   64(SP), Y0, Y0
+	VPADDW   96(SP), Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+
+nlatedone:
 	MOVQ           104(DX), SI
 	MOVQ           120(DX), AX
 	MOVL           (AX), CX
@@ -742,38 +972,31 @@ done:
 
 // func convBits32AVX2(job *byte)
 // Requires: AVX, AVX2, CMOV
-TEXT ·convBits32AVX2(SB), NOSPLIT, $256-8
+TEXT ·convBits32AVX2(SB), NOSPLIT, $264-8
 	MOVQ job+0(FP), CX
 	LEAQ popcounts<>+0(SB), DX
 
 wide:
-	CMPQ    80(CX), $0x04
-	JLT     narrow
-	MOVQ    112(CX), AX
-	MOVL    (AX), BX
-	ADDQ    16(CX), BX
-	MOVL    4(AX), SI
-	ADDQ    16(CX), SI
-	MOVL    8(AX), DI
-	ADDQ    16(CX), DI
-	MOVL    12(AX), R8
-	ADDQ    16(CX), R8
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	VMOVDQU Y2, 128(SP)
-	VMOVDQU Y2, 160(SP)
-	VMOVDQU Y3, 192(SP)
-	VMOVDQU Y3, 224(SP)
-	MOVQ    48(CX), R9
-	XORQ    R10, R10
-	MOVQ    56(CX), R11
-	MOVQ    $0x0000003f, R14
+	CMPQ  80(CX), $0x04
+	JLT   narrow
+	MOVQ  112(CX), AX
+	MOVL  (AX), BX
+	ADDQ  16(CX), BX
+	MOVL  4(AX), SI
+	ADDQ  16(CX), SI
+	MOVL  8(AX), DI
+	ADDQ  16(CX), DI
+	MOVL  12(AX), R8
+	ADDQ  16(CX), R8
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000000, 256(SP)
+	MOVQ  48(CX), R9
+	XORQ  R10, R10
+	MOVQ  56(CX), R11
+	MOVQ  $0x0000003f, R14
 
 wrow:
 	MOVQ 64(CX), R12
@@ -892,6 +1115,30 @@ wpiece:
 wfull:
 	CMPQ     R14, $0x00
 	JNE      wgo
+	CMPQ     256(SP), $0x00
+	JNE      wearlyadd
+	VPCMPEQW Y4, Y4, Y4
+	VPSRLW   $0x08, Y4, Y4
+	VPAND    Y0, Y4, Y5
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y5, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y4, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y4, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y4, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	MOVQ     $0x00000001, 256(SP)
+	JMP      wearlydone
+
+wearlyadd:
 	VPCMPEQW Y4, Y4, Y4
 	VPSRLW   $0x08, Y4, Y4
 	VPAND    Y0, Y4, Y5
@@ -918,46 +1165,142 @@ wfull:
 	VPADDW   224(SP), Y1, Y1
 	VMOVDQU  Y0, 192(SP)
 	VMOVDQU  Y1, 224(SP)
-	VPXOR    Y0, Y0, Y0
-	VPXOR    Y1, Y1, Y1
-	VPXOR    Y2, Y2, Y2
-	VPXOR    Y3, Y3, Y3
-	MOVQ     $0x0000003f, R14
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x0000003f, R14
 
 wgo:
-	CMPQ           R10, R12
-	JNE            wchunk
-	ADDQ           72(CX), R10
-	DECQ           R11
-	JNE            wrow
-	VPCMPEQW       Y4, Y4, Y4
-	VPSRLW         $0x08, Y4, Y4
-	VPAND          Y0, Y4, Y5
-	VPSRLW         $0x08, Y0, Y0
-	VPADDW         (SP), Y5, Y5
-	VPADDW         32(SP), Y0, Y0
-	VMOVDQU        Y5, (SP)
-	VMOVDQU        Y0, 32(SP)
-	VPAND          Y1, Y4, Y0
-	VPSRLW         $0x08, Y1, Y1
-	VPADDW         64(SP), Y0, Y0
-	VPADDW         96(SP), Y1, Y1
-	VMOVDQU        Y0, 64(SP)
-	VMOVDQU        Y1, 96(SP)
-	VPAND          Y2, Y4, Y0
-	VPSRLW         $0x08, Y2, Y1
-	VPADDW         128(SP), Y0, Y0
-	VPADDW         160(SP), Y1, Y1
-	VMOVDQU        Y0, 128(SP)
-	VMOVDQU        Y1, 160(SP)
-	VPAND          Y3, Y4, Y0
-	VPSRLW         $0x08, Y3, Y1
-	VPADDW         192(SP), Y0, Y0
-	VPADDW         224(SP), Y1, Y1
-	VMOVDQU        Y0, 192(SP)
-	VMOVDQU        Y1, 224(SP)
+	CMPQ     R10, R12
+	JNE      wchunk
+	ADDQ     72(CX), R10
+	DECQ     R11
+	JNE      wrow
+	CMPQ     256(SP), $0x00
+	JNE      wlateadd
+	VPCMPEQW Y4, Y4, Y4
+	VPSRLW   $0x08, Y4, Y4
+	VPAND    Y0, Y4, Y5
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y5, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y4, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y4, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y4, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	MOVQ     $0x00000001, 256(SP)
+	JMP      wlatedone
+
+wlateadd:
+	VPCMPEQW Y4, Y4, Y4
+	VPSRLW   $0x08, Y4, Y4
+	VPAND    Y0, Y4, Y5
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y5, Y5
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y5, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y4, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VPADDW   64(SP), Y0, Y0
+	VPADDW   96(SP), Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y4, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VPADDW   128(SP), Y0, Y0
+	VPADDW   160(SP), Y1, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y4, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VPADDW   192(SP), Y0, Y0
+	VPADDW   224(SP), Y1, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+
+wlatedone:
 	MOVQ           104(CX), BX
 	MOVQ           120(CX), SI
+	VMOVDQU        (SI), X0
+	VPBROADCASTD   (SI), X1
+	VPXOR          X1, X0, X0
+	VPTEST         X0, X0
+	JNE            wdiffer
+	MOVL           (SI), AX
+	ADDQ           40(CX), AX
+	VBROADCASTI128 (AX), Y0
+	VINSERTI128    $0x01, 64(AX), Y0, Y0
+	VBROADCASTI128 16(AX), Y1
+	VINSERTI128    $0x01, 80(AX), Y1, Y1
+	VPACKSSDW      Y1, Y0, Y0
+	VBROADCASTI128 32(AX), Y1
+	VINSERTI128    $0x01, 96(AX), Y1, Y1
+	VBROADCASTI128 48(AX), Y2
+	VINSERTI128    $0x01, 112(AX), Y2, Y2
+	VPACKSSDW      Y2, Y1, Y1
+	VMOVDQU        (SP), Y2
+	VMOVDQU        32(SP), Y3
+	VPUNPCKLWD     Y3, Y2, Y4
+	VPUNPCKHWD     Y3, Y2, Y2
+	VPCMPGTW       Y0, Y4, Y4
+	VPCMPGTW       Y1, Y2, Y2
+	VPACKSSWB      Y2, Y4, Y4
+	VPMOVMSKB      Y4, AX
+	NOTL           AX
+	XORQ           88(CX), AX
+	MOVQ           AX, (BX)
+	ADDQ           8(CX), BX
+	VMOVDQU        64(SP), Y2
+	VMOVDQU        96(SP), Y3
+	VPUNPCKLWD     Y3, Y2, Y4
+	VPUNPCKHWD     Y3, Y2, Y2
+	VPCMPGTW       Y0, Y4, Y4
+	VPCMPGTW       Y1, Y2, Y2
+	VPACKSSWB      Y2, Y4, Y4
+	VPMOVMSKB      Y4, AX
+	NOTL           AX
+	XORQ           88(CX), AX
+	MOVQ           AX, (BX)
+	ADDQ           8(CX), BX
+	VMOVDQU        128(SP), Y2
+	VMOVDQU        160(SP), Y3
+	VPUNPCKLWD     Y3, Y2, Y4
+	VPUNPCKHWD     Y3, Y2, Y2
+	VPCMPGTW       Y0, Y4, Y4
+	VPCMPGTW       Y1, Y2, Y2
+	VPACKSSWB      Y2, Y4, Y4
+	VPMOVMSKB      Y4, AX
+	NOTL           AX
+	XORQ           88(CX), AX
+	MOVQ           AX, (BX)
+	ADDQ           8(CX), BX
+	VMOVDQU        192(SP), Y2
+	VMOVDQU        224(SP), Y3
+	VPUNPCKLWD     Y3, Y2, Y4
+	VPUNPCKHWD     Y3, Y2, Y2
+	VPCMPGTW       Y0, Y4, Y4
+	VPCMPGTW       Y1, Y2, Y2
+	VPACKSSWB      Y2, Y4, Y4
+	VPMOVMSKB      Y4, AX
+	NOTL           AX
+	XORQ           88(CX), AX
+	MOVQ           AX, (BX)
+	ADDQ           8(CX), BX
+	JMP            wstored
+
+wdiffer:
 	MOVL           (SI), AX
 	ADDQ           40(CX), AX
 	VMOVDQU        (SP), Y0
@@ -1054,25 +1397,26 @@ wgo:
 	XORQ           88(CX), AX
 	MOVQ           AX, (BX)
 	ADDQ           8(CX), BX
-	MOVQ           BX, 104(CX)
-	ADDQ           $0x10, 112(CX)
-	ADDQ           $0x10, 120(CX)
-	SUBQ           $0x04, 80(CX)
-	JMP            wide
+
+wstored:
+	MOVQ BX, 104(CX)
+	ADDQ $0x10, 112(CX)
+	ADDQ $0x10, 120(CX)
+	SUBQ $0x04, 80(CX)
+	JMP  wide
 
 narrow:
-	CMPQ    80(CX), $0x00
-	JEQ     done
-	MOVQ    112(CX), AX
-	MOVL    (AX), BX
-	ADDQ    16(CX), BX
-	VPXOR   Y0, Y0, Y0
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	MOVQ    48(CX), SI
-	XORQ    DI, DI
-	MOVQ    56(CX), R8
-	MOVQ    $0x0000003f, R11
+	CMPQ  80(CX), $0x00
+	JEQ   done
+	MOVQ  112(CX), AX
+	MOVL  (AX), BX
+	ADDQ  16(CX), BX
+	VPXOR Y0, Y0, Y0
+	MOVQ  $0x00000000, 256(SP)
+	MOVQ  48(CX), SI
+	XORQ  DI, DI
+	MOVQ  56(CX), R8
+	MOVQ  $0x0000003f, R11
 
 nrow:
 	MOVQ 64(CX), R9
@@ -1131,6 +1475,18 @@ npiece:
 nfull:
 	CMPQ     R11, $0x00
 	JNE      ngo
+	CMPQ     256(SP), $0x00
+	JNE      nearlyadd
+	VPCMPEQW Y1, Y1, Y1
+	VPSRLW   $0x08, Y1, Y1
+	VPAND    Y0, Y1, Y1
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y1, (SP)
+	VMOVDQU  Y0, 32(SP)
+	MOVQ     $0x00000001, 256(SP)
+	JMP      nearlydone
+
+nearlyadd:
 	VPCMPEQW Y1, Y1, Y1
 	VPSRLW   $0x08, Y1, Y1
 	VPAND    Y0, Y1, Y1
@@ -1139,23 +1495,39 @@ nfull:
 	VPADDW   32(SP), Y0, Y0
 	VMOVDQU  Y1, (SP)
 	VMOVDQU  Y0, 32(SP)
-	VPXOR    Y0, Y0, Y0
-	MOVQ     $0x0000003f, R11
+
+nearlydone:
+	VPXOR Y0, Y0, Y0
+	MOVQ  $0x0000003f, R11
 
 ngo:
-	CMPQ           DI, R9
-	JNE            nchunk
-	ADDQ           72(CX), DI
-	DECQ           R8
-	JNE            nrow
-	VPCMPEQW       Y1, Y1, Y1
-	VPSRLW         $0x08, Y1, Y1
-	VPAND          Y0, Y1, Y1
-	VPSRLW         $0x08, Y0, Y0
-	VPADDW         (SP), Y1, Y1
-	VPADDW         32(SP), Y0, Y0
-	VMOVDQU        Y1, (SP)
-	VMOVDQU        Y0, 32(SP)
+	CMPQ     DI, R9
+	JNE      nchunk
+	ADDQ     72(CX), DI
+	DECQ     R8
+	JNE      nrow
+	CMPQ     256(SP), $0x00
+	JNE      nlateadd
+	VPCMPEQW Y1, Y1, Y1
+	VPSRLW   $0x08, Y1, Y1
+	VPAND    Y0, Y1, Y1
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y1, (SP)
+	VMOVDQU  Y0, 32(SP)
+	MOVQ     $0x00000001, 256(SP)
+	JMP      nlatedone
+
+nlateadd:
+	VPCMPEQW Y1, Y1, Y1
+	VPSRLW   $0x08, Y1, Y1
+	VPAND    Y0, Y1, Y1
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y1, Y1
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y1, (SP)
+	VMOVDQU  Y0, 32(SP)
+
+nlatedone:
 	MOVQ           104(CX), BX
 	MOVQ           120(CX), AX
 	MOVL           (AX), AX
@@ -1194,45 +1566,30 @@ done:
 
 // func convBytes64AVX2(job *byte)
 // Requires: AVX, AVX2, CMOV
-TEXT ·convBytes64AVX2(SB), NOSPLIT, $512-8
+TEXT ·convBytes64AVX2(SB), NOSPLIT, $520-8
 	MOVQ job+0(FP), DX
 
 wide:
-	CMPQ    80(DX), $0x02
-	JLT     narrow
-	MOVQ    112(DX), AX
-	MOVL    (AX), CX
-	ADDQ    16(DX), CX
-	MOVL    4(AX), AX
-	ADDQ    16(DX), AX
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y5, Y5, Y5
-	VPXOR   Y6, Y6, Y6
-	VPXOR   Y7, Y7, Y7
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	VMOVDQU Y2, 128(SP)
-	VMOVDQU Y2, 160(SP)
-	VMOVDQU Y3, 192(SP)
-	VMOVDQU Y3, 224(SP)
-	VMOVDQU Y4, 256(SP)
-	VMOVDQU Y4, 288(SP)
-	VMOVDQU Y5, 320(SP)
-	VMOVDQU Y5, 352(SP)
-	VMOVDQU Y6, 384(SP)
-	VMOVDQU Y6, 416(SP)
-	VMOVDQU Y7, 448(SP)
-	VMOVDQU Y7, 480(SP)
-	MOVQ    48(DX), BX
-	XORQ    SI, SI
-	MOVQ    56(DX), DI
-	MOVQ    $0x00000080, R10
+	CMPQ  80(DX), $0x02
+	JLT   narrow
+	MOVQ  112(DX), AX
+	MOVL  (AX), CX
+	ADDQ  16(DX), CX
+	MOVL  4(AX), AX
+	ADDQ  16(DX), AX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(DX), BX
+	XORQ  SI, SI
+	MOVQ  56(DX), DI
+	MOVQ  $0x00000080, R10
 
 wrow:
 	MOVQ 64(DX), R8
@@ -1376,6 +1733,52 @@ wpiece:
 wfull:
 	CMPQ         R10, $0x00
 	JNE          wgo
+	CMPQ         512(SP), $0x00
+	JNE          wearlyadd
+	VPMOVSXWD    X0, Y8
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y8, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	VPMOVSXWD    X4, Y0
+	VEXTRACTI128 $0x01, Y4, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 256(SP)
+	VMOVDQU      Y1, 288(SP)
+	VPMOVSXWD    X5, Y0
+	VEXTRACTI128 $0x01, Y5, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 320(SP)
+	VMOVDQU      Y1, 352(SP)
+	VPMOVSXWD    X6, Y0
+	VEXTRACTI128 $0x01, Y6, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 384(SP)
+	VMOVDQU      Y1, 416(SP)
+	VPMOVSXWD    X7, Y0
+	VEXTRACTI128 $0x01, Y7, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 448(SP)
+	VMOVDQU      Y1, 480(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          wearlydone
+
+wearlyadd:
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -1432,15 +1835,17 @@ wfull:
 	VPADDD       480(SP), Y1, Y1
 	VMOVDQU      Y0, 448(SP)
 	VMOVDQU      Y1, 480(SP)
-	VPXOR        Y0, Y0, Y0
-	VPXOR        Y1, Y1, Y1
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y4, Y4, Y4
-	VPXOR        Y5, Y5, Y5
-	VPXOR        Y6, Y6, Y6
-	VPXOR        Y7, Y7, Y7
-	MOVQ         $0x00000080, R10
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000080, R10
 
 wgo:
 	CMPQ         SI, R8
@@ -1448,6 +1853,52 @@ wgo:
 	ADDQ         72(DX), SI
 	DECQ         DI
 	JNE          wrow
+	CMPQ         512(SP), $0x00
+	JNE          wlateadd
+	VPMOVSXWD    X0, Y8
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y8, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	VPMOVSXWD    X4, Y0
+	VEXTRACTI128 $0x01, Y4, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 256(SP)
+	VMOVDQU      Y1, 288(SP)
+	VPMOVSXWD    X5, Y0
+	VEXTRACTI128 $0x01, Y5, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 320(SP)
+	VMOVDQU      Y1, 352(SP)
+	VPMOVSXWD    X6, Y0
+	VEXTRACTI128 $0x01, Y6, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 384(SP)
+	VMOVDQU      Y1, 416(SP)
+	VPMOVSXWD    X7, Y0
+	VEXTRACTI128 $0x01, Y7, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 448(SP)
+	VMOVDQU      Y1, 480(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          wlatedone
+
+wlateadd:
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -1504,128 +1955,123 @@ wgo:
 	VPADDD       480(SP), Y1, Y1
 	VMOVDQU      Y0, 448(SP)
 	VMOVDQU      Y1, 480(SP)
-	MOVQ         104(DX), BX
-	MOVQ         120(DX), SI
-	MOVL         (SI), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     (SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, DI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     32(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, DI
-	VMOVDQU      64(CX), Y0
-	VPCMPGTD     64(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x10, AX
-	ORQ          AX, DI
-	VMOVDQU      96(CX), Y0
-	VPCMPGTD     96(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x18, AX
-	ORQ          AX, DI
-	VMOVDQU      128(CX), Y0
-	VPCMPGTD     128(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x20, AX
-	ORQ          AX, DI
-	VMOVDQU      160(CX), Y0
-	VPCMPGTD     160(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x28, AX
-	ORQ          AX, DI
-	VMOVDQU      192(CX), Y0
-	VPCMPGTD     192(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x30, AX
-	ORQ          AX, DI
-	VMOVDQU      224(CX), Y0
-	VPCMPGTD     224(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x38, AX
-	ORQ          AX, DI
-	MOVQ         $0xffffffffffffffff, AX
-	XORQ         AX, DI
-	XORQ         88(DX), DI
-	MOVQ         DI, (BX)
-	ADDQ         8(DX), BX
-	MOVL         4(SI), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     256(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, SI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     288(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, SI
-	VMOVDQU      64(CX), Y0
-	VPCMPGTD     320(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x10, AX
-	ORQ          AX, SI
-	VMOVDQU      96(CX), Y0
-	VPCMPGTD     352(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x18, AX
-	ORQ          AX, SI
-	VMOVDQU      128(CX), Y0
-	VPCMPGTD     384(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x20, AX
-	ORQ          AX, SI
-	VMOVDQU      160(CX), Y0
-	VPCMPGTD     416(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x28, AX
-	ORQ          AX, SI
-	VMOVDQU      192(CX), Y0
-	VPCMPGTD     448(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x30, AX
-	ORQ          AX, SI
-	VMOVDQU      224(CX), Y0
-	VPCMPGTD     480(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x38, AX
-	ORQ          AX, SI
-	MOVQ         $0xffffffffffffffff, AX
-	XORQ         AX, SI
-	XORQ         88(DX), SI
-	MOVQ         SI, (BX)
-	ADDQ         8(DX), BX
-	MOVQ         BX, 104(DX)
-	ADDQ         $0x08, 112(DX)
-	ADDQ         $0x08, 120(DX)
-	SUBQ         $0x02, 80(DX)
-	JMP          wide
+
+wlatedone:
+	MOVQ      104(DX), BX
+	MOVQ      120(DX), SI
+	MOVL      (SI), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  (SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, DI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  32(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, DI
+	VMOVDQU   64(CX), Y0
+	VPCMPGTD  64(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x10, AX
+	ORQ       AX, DI
+	VMOVDQU   96(CX), Y0
+	VPCMPGTD  96(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x18, AX
+	ORQ       AX, DI
+	VMOVDQU   128(CX), Y0
+	VPCMPGTD  128(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x20, AX
+	ORQ       AX, DI
+	VMOVDQU   160(CX), Y0
+	VPCMPGTD  160(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x28, AX
+	ORQ       AX, DI
+	VMOVDQU   192(CX), Y0
+	VPCMPGTD  192(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x30, AX
+	ORQ       AX, DI
+	VMOVDQU   224(CX), Y0
+	VPCMPGTD  224(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x38, AX
+	ORQ       AX, DI
+	MOVQ      $0xffffffffffffffff, AX
+	XORQ      AX, DI
+	XORQ      88(DX), DI
+	MOVQ      DI, (BX)
+	ADDQ      8(DX), BX
+	MOVL      4(SI), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  256(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, SI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  288(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, SI
+	VMOVDQU   64(CX), Y0
+	VPCMPGTD  320(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x10, AX
+	ORQ       AX, SI
+	VMOVDQU   96(CX), Y0
+	VPCMPGTD  352(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x18, AX
+	ORQ       AX, SI
+	VMOVDQU   128(CX), Y0
+	VPCMPGTD  384(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x20, AX
+	ORQ       AX, SI
+	VMOVDQU   160(CX), Y0
+	VPCMPGTD  416(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x28, AX
+	ORQ       AX, SI
+	VMOVDQU   192(CX), Y0
+	VPCMPGTD  448(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x30, AX
+	ORQ       AX, SI
+	VMOVDQU   224(CX), Y0
+	VPCMPGTD  480(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x38, AX
+	ORQ       AX, SI
+	MOVQ      $0xffffffffffffffff, AX
+	XORQ      AX, SI
+	XORQ      88(DX), SI
+	MOVQ      SI, (BX)
+	ADDQ      8(DX), BX
+	MOVQ      BX, 104(DX)
+	ADDQ      $0x08, 112(DX)
+	ADDQ      $0x08, 120(DX)
+	SUBQ      $0x02, 80(DX)
+	JMP       wide
 
 narrow:
-	CMPQ    80(DX), $0x00
-	JEQ     done
-	MOVQ    112(DX), AX
-	MOVL    (AX), AX
-	ADDQ    16(DX), AX
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	VMOVDQU Y2, 128(SP)
-	VMOVDQU Y2, 160(SP)
-	VMOVDQU Y3, 192(SP)
-	VMOVDQU Y3, 224(SP)
-	MOVQ    48(DX), CX
-	XORQ    BX, BX
-	MOVQ    56(DX), SI
-	MOVQ    $0x00000080, R9
+	CMPQ  80(DX), $0x00
+	JEQ   done
+	MOVQ  112(DX), AX
+	MOVL  (AX), AX
+	ADDQ  16(DX), AX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(DX), CX
+	XORQ  BX, BX
+	MOVQ  56(DX), SI
+	MOVQ  $0x00000080, R9
 
 nrow:
 	MOVQ 64(DX), DI
@@ -1724,6 +2170,32 @@ npiece:
 nfull:
 	CMPQ         R9, $0x00
 	JNE          ngo
+	CMPQ         512(SP), $0x00
+	JNE          nearlyadd
+	VPMOVSXWD    X0, Y4
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y4, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          nearlydone
+
+nearlyadd:
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -1752,11 +2224,13 @@ nfull:
 	VPADDD       224(SP), Y1, Y1
 	VMOVDQU      Y0, 192(SP)
 	VMOVDQU      Y1, 224(SP)
-	VPXOR        Y0, Y0, Y0
-	VPXOR        Y1, Y1, Y1
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y3, Y3, Y3
-	MOVQ         $0x00000080, R9
+
+nearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000080, R9
 
 ngo:
 	CMPQ         BX, DI
@@ -1764,6 +2238,32 @@ ngo:
 	ADDQ         72(DX), BX
 	DECQ         SI
 	JNE          nrow
+	CMPQ         512(SP), $0x00
+	JNE          nlateadd
+	VPMOVSXWD    X0, Y4
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y4, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          nlatedone
+
+nlateadd:
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -1792,59 +2292,61 @@ ngo:
 	VPADDD       224(SP), Y1, Y1
 	VMOVDQU      Y0, 192(SP)
 	VMOVDQU      Y1, 224(SP)
-	MOVQ         104(DX), BX
-	MOVQ         120(DX), AX
-	MOVL         (AX), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     (SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, SI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     32(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, SI
-	VMOVDQU      64(CX), Y0
-	VPCMPGTD     64(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x10, AX
-	ORQ          AX, SI
-	VMOVDQU      96(CX), Y0
-	VPCMPGTD     96(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x18, AX
-	ORQ          AX, SI
-	VMOVDQU      128(CX), Y0
-	VPCMPGTD     128(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x20, AX
-	ORQ          AX, SI
-	VMOVDQU      160(CX), Y0
-	VPCMPGTD     160(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x28, AX
-	ORQ          AX, SI
-	VMOVDQU      192(CX), Y0
-	VPCMPGTD     192(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x30, AX
-	ORQ          AX, SI
-	VMOVDQU      224(CX), Y0
-	VPCMPGTD     224(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x38, AX
-	ORQ          AX, SI
-	MOVQ         $0xffffffffffffffff, AX
-	XORQ         AX, SI
-	XORQ         88(DX), SI
-	MOVQ         SI, (BX)
-	ADDQ         8(DX), BX
-	MOVQ         BX, 104(DX)
-	ADDQ         $0x04, 112(DX)
-	ADDQ         $0x04, 120(DX)
-	SUBQ         $0x01, 80(DX)
-	JMP          narrow
+
+nlatedone:
+	MOVQ      104(DX), BX
+	MOVQ      120(DX), AX
+	MOVL      (AX), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  (SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, SI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  32(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, SI
+	VMOVDQU   64(CX), Y0
+	VPCMPGTD  64(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x10, AX
+	ORQ       AX, SI
+	VMOVDQU   96(CX), Y0
+	VPCMPGTD  96(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x18, AX
+	ORQ       AX, SI
+	VMOVDQU   128(CX), Y0
+	VPCMPGTD  128(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x20, AX
+	ORQ       AX, SI
+	VMOVDQU   160(CX), Y0
+	VPCMPGTD  160(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x28, AX
+	ORQ       AX, SI
+	VMOVDQU   192(CX), Y0
+	VPCMPGTD  192(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x30, AX
+	ORQ       AX, SI
+	VMOVDQU   224(CX), Y0
+	VPCMPGTD  224(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x38, AX
+	ORQ       AX, SI
+	MOVQ      $0xffffffffffffffff, AX
+	XORQ      AX, SI
+	XORQ      88(DX), SI
+	MOVQ      SI, (BX)
+	ADDQ      8(DX), BX
+	MOVQ      BX, 104(DX)
+	ADDQ      $0x04, 112(DX)
+	ADDQ      $0x04, 120(DX)
+	SUBQ      $0x01, 80(DX)
+	JMP       narrow
 
 done:
 	VZEROUPPER
@@ -1852,49 +2354,34 @@ done:
 
 // func convBytes32AVX2(job *byte)
 // Requires: AVX, AVX2, CMOV
-TEXT ·convBytes32AVX2(SB), NOSPLIT, $512-8
+TEXT ·convBytes32AVX2(SB), NOSPLIT, $520-8
 	MOVQ job+0(FP), DX
 
 wide:
-	CMPQ    80(DX), $0x04
-	JLT     narrow
-	MOVQ    112(DX), AX
-	MOVL    (AX), CX
-	ADDQ    16(DX), CX
-	MOVL    4(AX), BX
-	ADDQ    16(DX), BX
-	MOVL    8(AX), SI
-	ADDQ    16(DX), SI
-	MOVL    12(AX), AX
-	ADDQ    16(DX), AX
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y5, Y5, Y5
-	VPXOR   Y6, Y6, Y6
-	VPXOR   Y7, Y7, Y7
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	VMOVDQU Y2, 128(SP)
-	VMOVDQU Y2, 160(SP)
-	VMOVDQU Y3, 192(SP)
-	VMOVDQU Y3, 224(SP)
-	VMOVDQU Y4, 256(SP)
-	VMOVDQU Y4, 288(SP)
-	VMOVDQU Y5, 320(SP)
-	VMOVDQU Y5, 352(SP)
-	VMOVDQU Y6, 384(SP)
-	VMOVDQU Y6, 416(SP)
-	VMOVDQU Y7, 448(SP)
-	VMOVDQU Y7, 480(SP)
-	MOVQ    48(DX), DI
-	XORQ    R8, R8
-	MOVQ    56(DX), R9
-	MOVQ    $0x00000080, R12
+	CMPQ  80(DX), $0x04
+	JLT   narrow
+	MOVQ  112(DX), AX
+	MOVL  (AX), CX
+	ADDQ  16(DX), CX
+	MOVL  4(AX), BX
+	ADDQ  16(DX), BX
+	MOVL  8(AX), SI
+	ADDQ  16(DX), SI
+	MOVL  12(AX), AX
+	ADDQ  16(DX), AX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(DX), DI
+	XORQ  R8, R8
+	MOVQ  56(DX), R9
+	MOVQ  $0x00000080, R12
 
 wrow:
 	MOVQ 64(DX), R10
@@ -2038,6 +2525,52 @@ wpiece:
 wfull:
 	CMPQ         R12, $0x00
 	JNE          wgo
+	CMPQ         512(SP), $0x00
+	JNE          wearlyadd
+	VPMOVSXWD    X0, Y8
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y8, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	VPMOVSXWD    X4, Y0
+	VEXTRACTI128 $0x01, Y4, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 256(SP)
+	VMOVDQU      Y1, 288(SP)
+	VPMOVSXWD    X5, Y0
+	VEXTRACTI128 $0x01, Y5, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 320(SP)
+	VMOVDQU      Y1, 352(SP)
+	VPMOVSXWD    X6, Y0
+	VEXTRACTI128 $0x01, Y6, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 384(SP)
+	VMOVDQU      Y1, 416(SP)
+	VPMOVSXWD    X7, Y0
+	VEXTRACTI128 $0x01, Y7, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 448(SP)
+	VMOVDQU      Y1, 480(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          wearlydone
+
+wearlyadd:
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -2094,15 +2627,17 @@ wfull:
 	VPADDD       480(SP), Y1, Y1
 	VMOVDQU      Y0, 448(SP)
 	VMOVDQU      Y1, 480(SP)
-	VPXOR        Y0, Y0, Y0
-	VPXOR        Y1, Y1, Y1
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y4, Y4, Y4
-	VPXOR        Y5, Y5, Y5
-	VPXOR        Y6, Y6, Y6
-	VPXOR        Y7, Y7, Y7
-	MOVQ         $0x00000080, R12
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000080, R12
 
 wgo:
 	CMPQ         R8, R10
@@ -2110,6 +2645,52 @@ wgo:
 	ADDQ         72(DX), R8
 	DECQ         R9
 	JNE          wrow
+	CMPQ         512(SP), $0x00
+	JNE          wlateadd
+	VPMOVSXWD    X0, Y8
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y8, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	VPMOVSXWD    X4, Y0
+	VEXTRACTI128 $0x01, Y4, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 256(SP)
+	VMOVDQU      Y1, 288(SP)
+	VPMOVSXWD    X5, Y0
+	VEXTRACTI128 $0x01, Y5, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 320(SP)
+	VMOVDQU      Y1, 352(SP)
+	VPMOVSXWD    X6, Y0
+	VEXTRACTI128 $0x01, Y6, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 384(SP)
+	VMOVDQU      Y1, 416(SP)
+	VPMOVSXWD    X7, Y0
+	VEXTRACTI128 $0x01, Y7, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 448(SP)
+	VMOVDQU      Y1, 480(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          wlatedone
+
+wlateadd:
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -2166,134 +2747,133 @@ wgo:
 	VPADDD       480(SP), Y1, Y1
 	VMOVDQU      Y0, 448(SP)
 	VMOVDQU      Y1, 480(SP)
-	MOVQ         104(DX), BX
-	MOVQ         120(DX), SI
-	MOVL         (SI), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     (SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, DI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     32(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, DI
-	VMOVDQU      64(CX), Y0
-	VPCMPGTD     64(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x10, AX
-	ORQ          AX, DI
-	VMOVDQU      96(CX), Y0
-	VPCMPGTD     96(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x18, AX
-	ORQ          AX, DI
-	MOVQ         $0x00000000ffffffff, AX
-	XORQ         AX, DI
-	XORQ         88(DX), DI
-	MOVQ         DI, (BX)
-	ADDQ         8(DX), BX
-	MOVL         4(SI), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     128(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, DI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     160(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, DI
-	VMOVDQU      64(CX), Y0
-	VPCMPGTD     192(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x10, AX
-	ORQ          AX, DI
-	VMOVDQU      96(CX), Y0
-	VPCMPGTD     224(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x18, AX
-	ORQ          AX, DI
-	MOVQ         $0x00000000ffffffff, AX
-	XORQ         AX, DI
-	XORQ         88(DX), DI
-	MOVQ         DI, (BX)
-	ADDQ         8(DX), BX
-	MOVL         8(SI), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     256(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, DI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     288(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, DI
-	VMOVDQU      64(CX), Y0
-	VPCMPGTD     320(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x10, AX
-	ORQ          AX, DI
-	VMOVDQU      96(CX), Y0
-	VPCMPGTD     352(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x18, AX
-	ORQ          AX, DI
-	MOVQ         $0x00000000ffffffff, AX
-	XORQ         AX, DI
-	XORQ         88(DX), DI
-	MOVQ         DI, (BX)
-	ADDQ         8(DX), BX
-	MOVL         12(SI), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     384(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, SI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     416(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, SI
-	VMOVDQU      64(CX), Y0
-	VPCMPGTD     448(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x10, AX
-	ORQ          AX, SI
-	VMOVDQU      96(CX), Y0
-	VPCMPGTD     480(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x18, AX
-	ORQ          AX, SI
-	MOVQ         $0x00000000ffffffff, AX
-	XORQ         AX, SI
-	XORQ         88(DX), SI
-	MOVQ         SI, (BX)
-	ADDQ         8(DX), BX
-	MOVQ         BX, 104(DX)
-	ADDQ         $0x10, 112(DX)
-	ADDQ         $0x10, 120(DX)
-	SUBQ         $0x04, 80(DX)
-	JMP          wide
+
+wlatedone:
+	MOVQ      104(DX), BX
+	MOVQ      120(DX), SI
+	MOVL      (SI), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  (SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, DI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  32(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, DI
+	VMOVDQU   64(CX), Y0
+	VPCMPGTD  64(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x10, AX
+	ORQ       AX, DI
+	VMOVDQU   96(CX), Y0
+	VPCMPGTD  96(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x18, AX
+	ORQ       AX, DI
+	MOVQ      $0x00000000ffffffff, AX
+	XORQ      AX, DI
+	XORQ      88(DX), DI
+	MOVQ      DI, (BX)
+	ADDQ      8(DX), BX
+	MOVL      4(SI), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  128(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, DI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  160(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, DI
+	VMOVDQU   64(CX), Y0
+	VPCMPGTD  192(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x10, AX
+	ORQ       AX, DI
+	VMOVDQU   96(CX), Y0
+	VPCMPGTD  224(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x18, AX
+	ORQ       AX, DI
+	MOVQ      $0x00000000ffffffff, AX
+	XORQ      AX, DI
+	XORQ      88(DX), DI
+	MOVQ      DI, (BX)
+	ADDQ      8(DX), BX
+	MOVL      8(SI), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  256(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, DI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  288(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, DI
+	VMOVDQU   64(CX), Y0
+	VPCMPGTD  320(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x10, AX
+	ORQ       AX, DI
+	VMOVDQU   96(CX), Y0
+	VPCMPGTD  352(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x18, AX
+	ORQ       AX, DI
+	MOVQ      $0x00000000ffffffff, AX
+	XORQ      AX, DI
+	XORQ      88(DX), DI
+	MOVQ      DI, (BX)
+	ADDQ      8(DX), BX
+	MOVL      12(SI), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  384(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, SI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  416(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, SI
+	VMOVDQU   64(CX), Y0
+	VPCMPGTD  448(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x10, AX
+	ORQ       AX, SI
+	VMOVDQU   96(CX), Y0
+	VPCMPGTD  480(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x18, AX
+	ORQ       AX, SI
+	MOVQ      $0x00000000ffffffff, AX
+	XORQ      AX, SI
+	XORQ      88(DX), SI
+	MOVQ      SI, (BX)
+	ADDQ      8(DX), BX
+	MOVQ      BX, 104(DX)
+	ADDQ      $0x10, 112(DX)
+	ADDQ      $0x10, 120(DX)
+	SUBQ      $0x04, 80(DX)
+	JMP       wide
 
 narrow:
-	CMPQ    80(DX), $0x00
-	JEQ     done
-	MOVQ    112(DX), AX
-	MOVL    (AX), AX
-	ADDQ    16(DX), AX
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	MOVQ    48(DX), CX
-	XORQ    BX, BX
-	MOVQ    56(DX), SI
-	MOVQ    $0x00000080, R9
+	CMPQ  80(DX), $0x00
+	JEQ   done
+	MOVQ  112(DX), AX
+	MOVL  (AX), AX
+	ADDQ  16(DX), AX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(DX), CX
+	XORQ  BX, BX
+	MOVQ  56(DX), SI
+	MOVQ  $0x00000080, R9
 
 nrow:
 	MOVQ 64(DX), DI
@@ -2362,6 +2942,22 @@ npiece:
 nfull:
 	CMPQ         R9, $0x00
 	JNE          ngo
+	CMPQ         512(SP), $0x00
+	JNE          nearlyadd
+	VPMOVSXWD    X0, Y2
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y2, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          nearlydone
+
+nearlyadd:
 	VPMOVSXWD    X0, Y2
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -2376,9 +2972,11 @@ nfull:
 	VPADDD       96(SP), Y1, Y1
 	VMOVDQU      Y0, 64(SP)
 	VMOVDQU      Y1, 96(SP)
-	VPXOR        Y0, Y0, Y0
-	VPXOR        Y1, Y1, Y1
-	MOVQ         $0x00000080, R9
+
+nearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	MOVQ  $0x00000080, R9
 
 ngo:
 	CMPQ         BX, DI
@@ -2386,6 +2984,22 @@ ngo:
 	ADDQ         72(DX), BX
 	DECQ         SI
 	JNE          nrow
+	CMPQ         512(SP), $0x00
+	JNE          nlateadd
+	VPMOVSXWD    X0, Y2
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y2, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          nlatedone
+
+nlateadd:
 	VPMOVSXWD    X0, Y2
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -2400,39 +3014,41 @@ ngo:
 	VPADDD       96(SP), Y1, Y1
 	VMOVDQU      Y0, 64(SP)
 	VMOVDQU      Y1, 96(SP)
-	MOVQ         104(DX), BX
-	MOVQ         120(DX), AX
-	MOVL         (AX), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     (SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, SI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     32(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, SI
-	VMOVDQU      64(CX), Y0
-	VPCMPGTD     64(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x10, AX
-	ORQ          AX, SI
-	VMOVDQU      96(CX), Y0
-	VPCMPGTD     96(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x18, AX
-	ORQ          AX, SI
-	MOVQ         $0x00000000ffffffff, AX
-	XORQ         AX, SI
-	XORQ         88(DX), SI
-	MOVQ         SI, (BX)
-	ADDQ         8(DX), BX
-	MOVQ         BX, 104(DX)
-	ADDQ         $0x04, 112(DX)
-	ADDQ         $0x04, 120(DX)
-	SUBQ         $0x01, 80(DX)
-	JMP          narrow
+
+nlatedone:
+	MOVQ      104(DX), BX
+	MOVQ      120(DX), AX
+	MOVL      (AX), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  (SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, SI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  32(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, SI
+	VMOVDQU   64(CX), Y0
+	VPCMPGTD  64(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x10, AX
+	ORQ       AX, SI
+	VMOVDQU   96(CX), Y0
+	VPCMPGTD  96(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x18, AX
+	ORQ       AX, SI
+	MOVQ      $0x00000000ffffffff, AX
+	XORQ      AX, SI
+	XORQ      88(DX), SI
+	MOVQ      SI, (BX)
+	ADDQ      8(DX), BX
+	MOVQ      BX, 104(DX)
+	ADDQ      $0x04, 112(DX)
+	ADDQ      $0x04, 120(DX)
+	SUBQ      $0x01, 80(DX)
+	JMP       narrow
 
 done:
 	VZEROUPPER
@@ -2440,37 +3056,30 @@ done:
 
 // func convBytes16AVX2(job *byte)
 // Requires: AVX, AVX2, CMOV
-TEXT ·convBytes16AVX2(SB), NOSPLIT, $256-8
+TEXT ·convBytes16AVX2(SB), NOSPLIT, $264-8
 	MOVQ job+0(FP), DX
 
 wide:
-	CMPQ    80(DX), $0x04
-	JLT     narrow
-	MOVQ    112(DX), AX
-	MOVL    (AX), CX
-	ADDQ    16(DX), CX
-	MOVL    4(AX), BX
-	ADDQ    16(DX), BX
-	MOVL    8(AX), SI
-	ADDQ    16(DX), SI
-	MOVL    12(AX), AX
-	ADDQ    16(DX), AX
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	VMOVDQU Y2, 128(SP)
-	VMOVDQU Y2, 160(SP)
-	VMOVDQU Y3, 192(SP)
-	VMOVDQU Y3, 224(SP)
-	MOVQ    48(DX), DI
-	XORQ    R8, R8
-	MOVQ    56(DX), R9
-	MOVQ    $0x00000080, R12
+	CMPQ  80(DX), $0x04
+	JLT   narrow
+	MOVQ  112(DX), AX
+	MOVL  (AX), CX
+	ADDQ  16(DX), CX
+	MOVL  4(AX), BX
+	ADDQ  16(DX), BX
+	MOVL  8(AX), SI
+	ADDQ  16(DX), SI
+	MOVL  12(AX), AX
+	ADDQ  16(DX), AX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000000, 256(SP)
+	MOVQ  48(DX), DI
+	XORQ  R8, R8
+	MOVQ  56(DX), R9
+	MOVQ  $0x00000080, R12
 
 wrow:
 	MOVQ 64(DX), R10
@@ -2569,6 +3178,32 @@ wpiece:
 wfull:
 	CMPQ         R12, $0x00
 	JNE          wgo
+	CMPQ         256(SP), $0x00
+	JNE          wearlyadd
+	VPMOVSXWD    X0, Y4
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y4, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	MOVQ         $0x00000001, 256(SP)
+	JMP          wearlydone
+
+wearlyadd:
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -2597,11 +3232,13 @@ wfull:
 	VPADDD       224(SP), Y1, Y1
 	VMOVDQU      Y0, 192(SP)
 	VMOVDQU      Y1, 224(SP)
-	VPXOR        Y0, Y0, Y0
-	VPXOR        Y1, Y1, Y1
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y3, Y3, Y3
-	MOVQ         $0x00000080, R12
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000080, R12
 
 wgo:
 	CMPQ         R8, R10
@@ -2609,6 +3246,32 @@ wgo:
 	ADDQ         72(DX), R8
 	DECQ         R9
 	JNE          wrow
+	CMPQ         256(SP), $0x00
+	JNE          wlateadd
+	VPMOVSXWD    X0, Y4
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y4, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	MOVQ         $0x00000001, 256(SP)
+	JMP          wlatedone
+
+wlateadd:
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -2637,91 +3300,92 @@ wgo:
 	VPADDD       224(SP), Y1, Y1
 	VMOVDQU      Y0, 192(SP)
 	VMOVDQU      Y1, 224(SP)
-	MOVQ         104(DX), BX
-	MOVQ         120(DX), SI
-	MOVL         (SI), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     (SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, DI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     32(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, DI
-	MOVQ         $0x000000000000ffff, AX
-	XORQ         AX, DI
-	XORQ         88(DX), DI
-	MOVQ         DI, (BX)
-	ADDQ         8(DX), BX
-	MOVL         4(SI), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     64(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, DI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     96(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, DI
-	MOVQ         $0x000000000000ffff, AX
-	XORQ         AX, DI
-	XORQ         88(DX), DI
-	MOVQ         DI, (BX)
-	ADDQ         8(DX), BX
-	MOVL         8(SI), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     128(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, DI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     160(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, DI
-	MOVQ         $0x000000000000ffff, AX
-	XORQ         AX, DI
-	XORQ         88(DX), DI
-	MOVQ         DI, (BX)
-	ADDQ         8(DX), BX
-	MOVL         12(SI), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     192(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, SI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     224(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, SI
-	MOVQ         $0x000000000000ffff, AX
-	XORQ         AX, SI
-	XORQ         88(DX), SI
-	MOVQ         SI, (BX)
-	ADDQ         8(DX), BX
-	MOVQ         BX, 104(DX)
-	ADDQ         $0x10, 112(DX)
-	ADDQ         $0x10, 120(DX)
-	SUBQ         $0x04, 80(DX)
-	JMP          wide
+
+wlatedone:
+	MOVQ      104(DX), BX
+	MOVQ      120(DX), SI
+	MOVL      (SI), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  (SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, DI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  32(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, DI
+	MOVQ      $0x000000000000ffff, AX
+	XORQ      AX, DI
+	XORQ      88(DX), DI
+	MOVQ      DI, (BX)
+	ADDQ      8(DX), BX
+	MOVL      4(SI), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  64(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, DI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  96(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, DI
+	MOVQ      $0x000000000000ffff, AX
+	XORQ      AX, DI
+	XORQ      88(DX), DI
+	MOVQ      DI, (BX)
+	ADDQ      8(DX), BX
+	MOVL      8(SI), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  128(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, DI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  160(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, DI
+	MOVQ      $0x000000000000ffff, AX
+	XORQ      AX, DI
+	XORQ      88(DX), DI
+	MOVQ      DI, (BX)
+	ADDQ      8(DX), BX
+	MOVL      12(SI), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  192(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, SI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  224(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, SI
+	MOVQ      $0x000000000000ffff, AX
+	XORQ      AX, SI
+	XORQ      88(DX), SI
+	MOVQ      SI, (BX)
+	ADDQ      8(DX), BX
+	MOVQ      BX, 104(DX)
+	ADDQ      $0x10, 112(DX)
+	ADDQ      $0x10, 120(DX)
+	SUBQ      $0x04, 80(DX)
+	JMP       wide
 
 narrow:
-	CMPQ    80(DX), $0x00
-	JEQ     done
-	MOVQ    112(DX), AX
-	MOVL    (AX), AX
-	ADDQ    16(DX), AX
-	VPXOR   Y0, Y0, Y0
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	MOVQ    48(DX), CX
-	XORQ    BX, BX
-	MOVQ    56(DX), SI
-	MOVQ    $0x00000080, R9
+	CMPQ  80(DX), $0x00
+	JEQ   done
+	MOVQ  112(DX), AX
+	MOVL  (AX), AX
+	ADDQ  16(DX), AX
+	VPXOR Y0, Y0, Y0
+	MOVQ  $0x00000000, 256(SP)
+	MOVQ  48(DX), CX
+	XORQ  BX, BX
+	MOVQ  56(DX), SI
+	MOVQ  $0x00000080, R9
 
 nrow:
 	MOVQ 64(DX), DI
@@ -2775,6 +3439,17 @@ npiece:
 nfull:
 	CMPQ         R9, $0x00
 	JNE          ngo
+	CMPQ         256(SP), $0x00
+	JNE          nearlyadd
+	VPMOVSXWD    X0, Y1
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y1, (SP)
+	VMOVDQU      Y0, 32(SP)
+	MOVQ         $0x00000001, 256(SP)
+	JMP          nearlydone
+
+nearlyadd:
 	VPMOVSXWD    X0, Y1
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -2782,8 +3457,10 @@ nfull:
 	VPADDD       32(SP), Y0, Y0
 	VMOVDQU      Y1, (SP)
 	VMOVDQU      Y0, 32(SP)
-	VPXOR        Y0, Y0, Y0
-	MOVQ         $0x00000080, R9
+
+nearlydone:
+	VPXOR Y0, Y0, Y0
+	MOVQ  $0x00000080, R9
 
 ngo:
 	CMPQ         BX, DI
@@ -2791,6 +3468,17 @@ ngo:
 	ADDQ         72(DX), BX
 	DECQ         SI
 	JNE          nrow
+	CMPQ         256(SP), $0x00
+	JNE          nlateadd
+	VPMOVSXWD    X0, Y1
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y1, (SP)
+	VMOVDQU      Y0, 32(SP)
+	MOVQ         $0x00000001, 256(SP)
+	JMP          nlatedone
+
+nlateadd:
 	VPMOVSXWD    X0, Y1
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -2798,29 +3486,31 @@ ngo:
 	VPADDD       32(SP), Y0, Y0
 	VMOVDQU      Y1, (SP)
 	VMOVDQU      Y0, 32(SP)
-	MOVQ         104(DX), BX
-	MOVQ         120(DX), AX
-	MOVL         (AX), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     (SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, SI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     32(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, SI
-	MOVQ         $0x000000000000ffff, AX
-	XORQ         AX, SI
-	XORQ         88(DX), SI
-	MOVQ         SI, (BX)
-	ADDQ         8(DX), BX
-	MOVQ         BX, 104(DX)
-	ADDQ         $0x04, 112(DX)
-	ADDQ         $0x04, 120(DX)
-	SUBQ         $0x01, 80(DX)
-	JMP          narrow
+
+nlatedone:
+	MOVQ      104(DX), BX
+	MOVQ      120(DX), AX
+	MOVL      (AX), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  (SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, SI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  32(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, SI
+	MOVQ      $0x000000000000ffff, AX
+	XORQ      AX, SI
+	XORQ      88(DX), SI
+	MOVQ      SI, (BX)
+	ADDQ      8(DX), BX
+	MOVQ      BX, 104(DX)
+	ADDQ      $0x04, 112(DX)
+	ADDQ      $0x04, 120(DX)
+	SUBQ      $0x01, 80(DX)
+	JMP       narrow
 
 done:
 	VZEROUPPER
@@ -2828,50 +3518,35 @@ done:
 
 // func convBitsSums64AVX2(job *byte)
 // Requires: AVX, AVX2, CMOV
-TEXT ·convBitsSums64AVX2(SB), NOSPLIT, $512-8
+TEXT ·convBitsSums64AVX2(SB), NOSPLIT, $520-8
 	MOVQ job+0(FP), CX
 	LEAQ popcounts<>+0(SB), DX
 
 wide:
-	CMPQ    80(CX), $0x04
-	JLT     narrow
-	MOVQ    112(CX), AX
-	MOVL    (AX), BX
-	ADDQ    16(CX), BX
-	MOVL    4(AX), SI
-	ADDQ    16(CX), SI
-	MOVL    8(AX), DI
-	ADDQ    16(CX), DI
-	MOVL    12(AX), R8
-	ADDQ    16(CX), R8
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y5, Y5, Y5
-	VPXOR   Y6, Y6, Y6
-	VPXOR   Y7, Y7, Y7
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	VMOVDQU Y2, 128(SP)
-	VMOVDQU Y2, 160(SP)
-	VMOVDQU Y3, 192(SP)
-	VMOVDQU Y3, 224(SP)
-	VMOVDQU Y4, 256(SP)
-	VMOVDQU Y4, 288(SP)
-	VMOVDQU Y5, 320(SP)
-	VMOVDQU Y5, 352(SP)
-	VMOVDQU Y6, 384(SP)
-	VMOVDQU Y6, 416(SP)
-	VMOVDQU Y7, 448(SP)
-	VMOVDQU Y7, 480(SP)
-	MOVQ    48(CX), R9
-	XORQ    R10, R10
-	MOVQ    56(CX), R11
-	MOVQ    $0x0000003f, R14
+	CMPQ  80(CX), $0x04
+	JLT   narrow
+	MOVQ  112(CX), AX
+	MOVL  (AX), BX
+	ADDQ  16(CX), BX
+	MOVL  4(AX), SI
+	ADDQ  16(CX), SI
+	MOVL  8(AX), DI
+	ADDQ  16(CX), DI
+	MOVL  12(AX), R8
+	ADDQ  16(CX), R8
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(CX), R9
+	XORQ  R10, R10
+	MOVQ  56(CX), R11
+	MOVQ  $0x0000003f, R14
 
 wrow:
 	MOVQ 64(CX), R12
@@ -3035,6 +3710,46 @@ wpiece:
 wfull:
 	CMPQ     R14, $0x00
 	JNE      wgo
+	CMPQ     512(SP), $0x00
+	JNE      wearlyadd
+	VPCMPEQW Y8, Y8, Y8
+	VPSRLW   $0x08, Y8, Y8
+	VPAND    Y0, Y8, Y9
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y9, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y8, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y8, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y8, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	VPAND    Y4, Y8, Y0
+	VPSRLW   $0x08, Y4, Y1
+	VMOVDQU  Y0, 256(SP)
+	VMOVDQU  Y1, 288(SP)
+	VPAND    Y5, Y8, Y0
+	VPSRLW   $0x08, Y5, Y1
+	VMOVDQU  Y0, 320(SP)
+	VMOVDQU  Y1, 352(SP)
+	VPAND    Y6, Y8, Y0
+	VPSRLW   $0x08, Y6, Y1
+	VMOVDQU  Y0, 384(SP)
+	VMOVDQU  Y1, 416(SP)
+	VPAND    Y7, Y8, Y0
+	VPSRLW   $0x08, Y7, Y1
+	VMOVDQU  Y0, 448(SP)
+	VMOVDQU  Y1, 480(SP)
+	MOVQ     $0x00000001, 512(SP)
+	JMP      wearlydone
+
+wearlyadd:
 	VPCMPEQW Y8, Y8, Y8
 	VPSRLW   $0x08, Y8, Y8
 	VPAND    Y0, Y8, Y9
@@ -3085,72 +3800,116 @@ wfull:
 	VPADDW   480(SP), Y1, Y1
 	VMOVDQU  Y0, 448(SP)
 	VMOVDQU  Y1, 480(SP)
-	VPXOR    Y0, Y0, Y0
-	VPXOR    Y1, Y1, Y1
-	VPXOR    Y2, Y2, Y2
-	VPXOR    Y3, Y3, Y3
-	VPXOR    Y4, Y4, Y4
-	VPXOR    Y5, Y5, Y5
-	VPXOR    Y6, Y6, Y6
-	VPXOR    Y7, Y7, Y7
-	MOVQ     $0x0000003f, R14
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x0000003f, R14
 
 wgo:
-	CMPQ         R10, R12
-	JNE          wchunk
-	ADDQ         72(CX), R10
-	DECQ         R11
-	JNE          wrow
-	VPCMPEQW     Y8, Y8, Y8
-	VPSRLW       $0x08, Y8, Y8
-	VPAND        Y0, Y8, Y9
-	VPSRLW       $0x08, Y0, Y0
-	VPADDW       (SP), Y9, Y9
-	VPADDW       32(SP), Y0, Y0
-	VMOVDQU      Y9, (SP)
-	VMOVDQU      Y0, 32(SP)
-	VPAND        Y1, Y8, Y0
-	VPSRLW       $0x08, Y1, Y1
-	VPADDW       64(SP), Y0, Y0
-	VPADDW       96(SP), Y1, Y1
-	VMOVDQU      Y0, 64(SP)
-	VMOVDQU      Y1, 96(SP)
-	VPAND        Y2, Y8, Y0
-	VPSRLW       $0x08, Y2, Y1
-	VPADDW       128(SP), Y0, Y0
-	VPADDW       160(SP), Y1, Y1
-	VMOVDQU      Y0, 128(SP)
-	VMOVDQU      Y1, 160(SP)
-	VPAND        Y3, Y8, Y0
-	VPSRLW       $0x08, Y3, Y1
-	VPADDW       192(SP), Y0, Y0
-	VPADDW       224(SP), Y1, Y1
-	VMOVDQU      Y0, 192(SP)
-	VMOVDQU      Y1, 224(SP)
-	VPAND        Y4, Y8, Y0
-	VPSRLW       $0x08, Y4, Y1
-	VPADDW       256(SP), Y0, Y0
-	VPADDW       288(SP), Y1, Y1
-	VMOVDQU      Y0, 256(SP)
-	VMOVDQU      Y1, 288(SP)
-	VPAND        Y5, Y8, Y0
-	VPSRLW       $0x08, Y5, Y1
-	VPADDW       320(SP), Y0, Y0
-	VPADDW       352(SP), Y1, Y1
-	VMOVDQU      Y0, 320(SP)
-	VMOVDQU      Y1, 352(SP)
-	VPAND        Y6, Y8, Y0
-	VPSRLW       $0x08, Y6, Y1
-	VPADDW       384(SP), Y0, Y0
-	VPADDW       416(SP), Y1, Y1
-	VMOVDQU      Y0, 384(SP)
-	VMOVDQU      Y1, 416(SP)
-	VPAND        Y7, Y8, Y0
-	VPSRLW       $0x08, Y7, Y1
-	VPADDW       448(SP), Y0, Y0
-	VPADDW       480(SP), Y1, Y1
-	VMOVDQU      Y0, 448(SP)
-	VMOVDQU      Y1, 480(SP)
+	CMPQ     R10, R12
+	JNE      wchunk
+	ADDQ     72(CX), R10
+	DECQ     R11
+	JNE      wrow
+	CMPQ     512(SP), $0x00
+	JNE      wlateadd
+	VPCMPEQW Y8, Y8, Y8
+	VPSRLW   $0x08, Y8, Y8
+	VPAND    Y0, Y8, Y9
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y9, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y8, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y8, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y8, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	VPAND    Y4, Y8, Y0
+	VPSRLW   $0x08, Y4, Y1
+	VMOVDQU  Y0, 256(SP)
+	VMOVDQU  Y1, 288(SP)
+	VPAND    Y5, Y8, Y0
+	VPSRLW   $0x08, Y5, Y1
+	VMOVDQU  Y0, 320(SP)
+	VMOVDQU  Y1, 352(SP)
+	VPAND    Y6, Y8, Y0
+	VPSRLW   $0x08, Y6, Y1
+	VMOVDQU  Y0, 384(SP)
+	VMOVDQU  Y1, 416(SP)
+	VPAND    Y7, Y8, Y0
+	VPSRLW   $0x08, Y7, Y1
+	VMOVDQU  Y0, 448(SP)
+	VMOVDQU  Y1, 480(SP)
+	MOVQ     $0x00000001, 512(SP)
+	JMP      wlatedone
+
+wlateadd:
+	VPCMPEQW Y8, Y8, Y8
+	VPSRLW   $0x08, Y8, Y8
+	VPAND    Y0, Y8, Y9
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y9, Y9
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y9, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y8, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VPADDW   64(SP), Y0, Y0
+	VPADDW   96(SP), Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y8, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VPADDW   128(SP), Y0, Y0
+	VPADDW   160(SP), Y1, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y8, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VPADDW   192(SP), Y0, Y0
+	VPADDW   224(SP), Y1, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	VPAND    Y4, Y8, Y0
+	VPSRLW   $0x08, Y4, Y1
+	VPADDW   256(SP), Y0, Y0
+	VPADDW   288(SP), Y1, Y1
+	VMOVDQU  Y0, 256(SP)
+	VMOVDQU  Y1, 288(SP)
+	VPAND    Y5, Y8, Y0
+	VPSRLW   $0x08, Y5, Y1
+	VPADDW   320(SP), Y0, Y0
+	VPADDW   352(SP), Y1, Y1
+	VMOVDQU  Y0, 320(SP)
+	VMOVDQU  Y1, 352(SP)
+	VPAND    Y6, Y8, Y0
+	VPSRLW   $0x08, Y6, Y1
+	VPADDW   384(SP), Y0, Y0
+	VPADDW   416(SP), Y1, Y1
+	VMOVDQU  Y0, 384(SP)
+	VMOVDQU  Y1, 416(SP)
+	VPAND    Y7, Y8, Y0
+	VPSRLW   $0x08, Y7, Y1
+	VPADDW   448(SP), Y0, Y0
+	VPADDW   480(SP), Y1, Y1
+	VMOVDQU  Y0, 448(SP)
+	VMOVDQU  Y1, 480(SP)
+
+wlatedone:
 	MOVQ         104(CX), BX
 	MOVQ         120(CX), SI
 	MOVL         (SI), AX
@@ -3380,21 +4139,18 @@ wgo:
 	JMP          wide
 
 narrow:
-	CMPQ    80(CX), $0x00
-	JEQ     done
-	MOVQ    112(CX), AX
-	MOVL    (AX), BX
-	ADDQ    16(CX), BX
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	MOVQ    48(CX), SI
-	XORQ    DI, DI
-	MOVQ    56(CX), R8
-	MOVQ    $0x0000003f, R11
+	CMPQ  80(CX), $0x00
+	JEQ   done
+	MOVQ  112(CX), AX
+	MOVL  (AX), BX
+	ADDQ  16(CX), BX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(CX), SI
+	XORQ  DI, DI
+	MOVQ  56(CX), R8
+	MOVQ  $0x0000003f, R11
 
 nrow:
 	MOVQ 64(CX), R9
@@ -3468,6 +4224,22 @@ npiece:
 nfull:
 	CMPQ     R11, $0x00
 	JNE      ngo
+	CMPQ     512(SP), $0x00
+	JNE      nearlyadd
+	VPCMPEQW Y2, Y2, Y2
+	VPSRLW   $0x08, Y2, Y2
+	VPAND    Y0, Y2, Y3
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y3, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y2, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	MOVQ     $0x00000001, 512(SP)
+	JMP      nearlydone
+
+nearlyadd:
 	VPCMPEQW Y2, Y2, Y2
 	VPSRLW   $0x08, Y2, Y2
 	VPAND    Y0, Y2, Y3
@@ -3482,30 +4254,50 @@ nfull:
 	VPADDW   96(SP), Y1, Y1
 	VMOVDQU  Y0, 64(SP)
 	VMOVDQU  Y1, 96(SP)
-	VPXOR    Y0, Y0, Y0
-	VPXOR    Y1, Y1, Y1
-	MOVQ     $0x0000003f, R11
+
+nearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	MOVQ  $0x0000003f, R11
 
 ngo:
-	CMPQ         DI, R9
-	JNE          nchunk
-	ADDQ         72(CX), DI
-	DECQ         R8
-	JNE          nrow
-	VPCMPEQW     Y2, Y2, Y2
-	VPSRLW       $0x08, Y2, Y2
-	VPAND        Y0, Y2, Y3
-	VPSRLW       $0x08, Y0, Y0
-	VPADDW       (SP), Y3, Y3
-	VPADDW       32(SP), Y0, Y0
-	VMOVDQU      Y3, (SP)
-	VMOVDQU      Y0, 32(SP)
-	VPAND        Y1, Y2, Y0
-	VPSRLW       $0x08, Y1, Y1
-	VPADDW       64(SP), Y0, Y0
-	VPADDW       96(SP), Y1, Y1
-	VMOVDQU      Y0, 64(SP)
-	VMOVDQU      Y1, 96(SP)
+	CMPQ     DI, R9
+	JNE      nchunk
+	ADDQ     72(CX), DI
+	DECQ     R8
+	JNE      nrow
+	CMPQ     512(SP), $0x00
+	JNE      nlateadd
+	VPCMPEQW Y2, Y2, Y2
+	VPSRLW   $0x08, Y2, Y2
+	VPAND    Y0, Y2, Y3
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y3, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y2, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	MOVQ     $0x00000001, 512(SP)
+	JMP      nlatedone
+
+nlateadd:
+	VPCMPEQW Y2, Y2, Y2
+	VPSRLW   $0x08, Y2, Y2
+	VPAND    Y0, Y2, Y3
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y3, Y3
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y3, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y2, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VPADDW   64(SP), Y0, Y0
+	VPADDW   96(SP), Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+
+nlatedone:
 	MOVQ         104(CX), BX
 	MOVQ         120(CX), AX
 	MOVL         (AX), AX
@@ -3575,38 +4367,31 @@ done:
 
 // func convBitsSums32AVX2(job *byte)
 // Requires: AVX, AVX2, CMOV
-TEXT ·convBitsSums32AVX2(SB), NOSPLIT, $256-8
+TEXT ·convBitsSums32AVX2(SB), NOSPLIT, $264-8
 	MOVQ job+0(FP), CX
 	LEAQ popcounts<>+0(SB), DX
 
 wide:
-	CMPQ    80(CX), $0x04
-	JLT     narrow
-	MOVQ    112(CX), AX
-	MOVL    (AX), BX
-	ADDQ    16(CX), BX
-	MOVL    4(AX), SI
-	ADDQ    16(CX), SI
-	MOVL    8(AX), DI
-	ADDQ    16(CX), DI
-	MOVL    12(AX), R8
-	ADDQ    16(CX), R8
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	VMOVDQU Y2, 128(SP)
-	VMOVDQU Y2, 160(SP)
-	VMOVDQU Y3, 192(SP)
-	VMOVDQU Y3, 224(SP)
-	MOVQ    48(CX), R9
-	XORQ    R10, R10
-	MOVQ    56(CX), R11
-	MOVQ    $0x0000003f, R14
+	CMPQ  80(CX), $0x04
+	JLT   narrow
+	MOVQ  112(CX), AX
+	MOVL  (AX), BX
+	ADDQ  16(CX), BX
+	MOVL  4(AX), SI
+	ADDQ  16(CX), SI
+	MOVL  8(AX), DI
+	ADDQ  16(CX), DI
+	MOVL  12(AX), R8
+	ADDQ  16(CX), R8
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000000, 256(SP)
+	MOVQ  48(CX), R9
+	XORQ  R10, R10
+	MOVQ  56(CX), R11
+	MOVQ  $0x0000003f, R14
 
 wrow:
 	MOVQ 64(CX), R12
@@ -3725,6 +4510,30 @@ wpiece:
 wfull:
 	CMPQ     R14, $0x00
 	JNE      wgo
+	CMPQ     256(SP), $0x00
+	JNE      wearlyadd
+	VPCMPEQW Y4, Y4, Y4
+	VPSRLW   $0x08, Y4, Y4
+	VPAND    Y0, Y4, Y5
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y5, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y4, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y4, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y4, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	MOVQ     $0x00000001, 256(SP)
+	JMP      wearlydone
+
+wearlyadd:
 	VPCMPEQW Y4, Y4, Y4
 	VPSRLW   $0x08, Y4, Y4
 	VPAND    Y0, Y4, Y5
@@ -3751,44 +4560,72 @@ wfull:
 	VPADDW   224(SP), Y1, Y1
 	VMOVDQU  Y0, 192(SP)
 	VMOVDQU  Y1, 224(SP)
-	VPXOR    Y0, Y0, Y0
-	VPXOR    Y1, Y1, Y1
-	VPXOR    Y2, Y2, Y2
-	VPXOR    Y3, Y3, Y3
-	MOVQ     $0x0000003f, R14
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x0000003f, R14
 
 wgo:
-	CMPQ         R10, R12
-	JNE          wchunk
-	ADDQ         72(CX), R10
-	DECQ         R11
-	JNE          wrow
-	VPCMPEQW     Y4, Y4, Y4
-	VPSRLW       $0x08, Y4, Y4
-	VPAND        Y0, Y4, Y5
-	VPSRLW       $0x08, Y0, Y0
-	VPADDW       (SP), Y5, Y5
-	VPADDW       32(SP), Y0, Y0
-	VMOVDQU      Y5, (SP)
-	VMOVDQU      Y0, 32(SP)
-	VPAND        Y1, Y4, Y0
-	VPSRLW       $0x08, Y1, Y1
-	VPADDW       64(SP), Y0, Y0
-	VPADDW       96(SP), Y1, Y1
-	VMOVDQU      Y0, 64(SP)
-	VMOVDQU      Y1, 96(SP)
-	VPAND        Y2, Y4, Y0
-	VPSRLW       $0x08, Y2, Y1
-	VPADDW       128(SP), Y0, Y0
-	VPADDW       160(SP), Y1, Y1
-	VMOVDQU      Y0, 128(SP)
-	VMOVDQU      Y1, 160(SP)
-	VPAND        Y3, Y4, Y0
-	VPSRLW       $0x08, Y3, Y1
-	VPADDW       192(SP), Y0, Y0
-	VPADDW       224(SP), Y1, Y1
-	VMOVDQU      Y0, 192(SP)
-	VMOVDQU      Y1, 224(SP)
+	CMPQ     R10, R12
+	JNE      wchunk
+	ADDQ     72(CX), R10
+	DECQ     R11
+	JNE      wrow
+	CMPQ     256(SP), $0x00
+	JNE      wlateadd
+	VPCMPEQW Y4, Y4, Y4
+	VPSRLW   $0x08, Y4, Y4
+	VPAND    Y0, Y4, Y5
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y5, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y4, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y4, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y4, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	MOVQ     $0x00000001, 256(SP)
+	JMP      wlatedone
+
+wlateadd:
+	VPCMPEQW Y4, Y4, Y4
+	VPSRLW   $0x08, Y4, Y4
+	VPAND    Y0, Y4, Y5
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y5, Y5
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y5, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y4, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VPADDW   64(SP), Y0, Y0
+	VPADDW   96(SP), Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y4, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VPADDW   128(SP), Y0, Y0
+	VPADDW   160(SP), Y1, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y4, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VPADDW   192(SP), Y0, Y0
+	VPADDW   224(SP), Y1, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+
+wlatedone:
 	MOVQ         104(CX), BX
 	MOVQ         120(CX), SI
 	MOVL         (SI), AX
@@ -3914,18 +4751,17 @@ wgo:
 	JMP          wide
 
 narrow:
-	CMPQ    80(CX), $0x00
-	JEQ     done
-	MOVQ    112(CX), AX
-	MOVL    (AX), BX
-	ADDQ    16(CX), BX
-	VPXOR   Y0, Y0, Y0
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	MOVQ    48(CX), SI
-	XORQ    DI, DI
-	MOVQ    56(CX), R8
-	MOVQ    $0x0000003f, R11
+	CMPQ  80(CX), $0x00
+	JEQ   done
+	MOVQ  112(CX), AX
+	MOVL  (AX), BX
+	ADDQ  16(CX), BX
+	VPXOR Y0, Y0, Y0
+	MOVQ  $0x00000000, 256(SP)
+	MOVQ  48(CX), SI
+	XORQ  DI, DI
+	MOVQ  56(CX), R8
+	MOVQ  $0x0000003f, R11
 
 nrow:
 	MOVQ 64(CX), R9
@@ -3984,6 +4820,18 @@ npiece:
 nfull:
 	CMPQ     R11, $0x00
 	JNE      ngo
+	CMPQ     256(SP), $0x00
+	JNE      nearlyadd
+	VPCMPEQW Y1, Y1, Y1
+	VPSRLW   $0x08, Y1, Y1
+	VPAND    Y0, Y1, Y1
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y1, (SP)
+	VMOVDQU  Y0, 32(SP)
+	MOVQ     $0x00000001, 256(SP)
+	JMP      nearlydone
+
+nearlyadd:
 	VPCMPEQW Y1, Y1, Y1
 	VPSRLW   $0x08, Y1, Y1
 	VPAND    Y0, Y1, Y1
@@ -3992,23 +4840,39 @@ nfull:
 	VPADDW   32(SP), Y0, Y0
 	VMOVDQU  Y1, (SP)
 	VMOVDQU  Y0, 32(SP)
-	VPXOR    Y0, Y0, Y0
-	MOVQ     $0x0000003f, R11
+
+nearlydone:
+	VPXOR Y0, Y0, Y0
+	MOVQ  $0x0000003f, R11
 
 ngo:
-	CMPQ         DI, R9
-	JNE          nchunk
-	ADDQ         72(CX), DI
-	DECQ         R8
-	JNE          nrow
-	VPCMPEQW     Y1, Y1, Y1
-	VPSRLW       $0x08, Y1, Y1
-	VPAND        Y0, Y1, Y1
-	VPSRLW       $0x08, Y0, Y0
-	VPADDW       (SP), Y1, Y1
-	VPADDW       32(SP), Y0, Y0
-	VMOVDQU      Y1, (SP)
-	VMOVDQU      Y0, 32(SP)
+	CMPQ     DI, R9
+	JNE      nchunk
+	ADDQ     72(CX), DI
+	DECQ     R8
+	JNE      nrow
+	CMPQ     256(SP), $0x00
+	JNE      nlateadd
+	VPCMPEQW Y1, Y1, Y1
+	VPSRLW   $0x08, Y1, Y1
+	VPAND    Y0, Y1, Y1
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y1, (SP)
+	VMOVDQU  Y0, 32(SP)
+	MOVQ     $0x00000001, 256(SP)
+	JMP      nlatedone
+
+nlateadd:
+	VPCMPEQW Y1, Y1, Y1
+	VPSRLW   $0x08, Y1, Y1
+	VPAND    Y0, Y1, Y1
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y1, Y1
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y1, (SP)
+	VMOVDQU  Y0, 32(SP)
+
+nlatedone:
 	MOVQ         104(CX), BX
 	MOVQ         120(CX), AX
 	MOVL         (AX), AX
@@ -4052,45 +4916,30 @@ done:
 
 // func convBytesSums64AVX2(job *byte)
 // Requires: AVX, AVX2, CMOV
-TEXT ·convBytesSums64AVX2(SB), NOSPLIT, $512-8
+TEXT ·convBytesSums64AVX2(SB), NOSPLIT, $520-8
 	MOVQ job+0(FP), CX
 
 wide:
-	CMPQ    80(CX), $0x02
-	JLT     narrow
-	MOVQ    112(CX), AX
-	MOVL    (AX), DX
-	ADDQ    16(CX), DX
-	MOVL    4(AX), AX
-	ADDQ    16(CX), AX
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y5, Y5, Y5
-	VPXOR   Y6, Y6, Y6
-	VPXOR   Y7, Y7, Y7
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	VMOVDQU Y2, 128(SP)
-	VMOVDQU Y2, 160(SP)
-	VMOVDQU Y3, 192(SP)
-	VMOVDQU Y3, 224(SP)
-	VMOVDQU Y4, 256(SP)
-	VMOVDQU Y4, 288(SP)
-	VMOVDQU Y5, 320(SP)
-	VMOVDQU Y5, 352(SP)
-	VMOVDQU Y6, 384(SP)
-	VMOVDQU Y6, 416(SP)
-	VMOVDQU Y7, 448(SP)
-	VMOVDQU Y7, 480(SP)
-	MOVQ    48(CX), BX
-	XORQ    SI, SI
-	MOVQ    56(CX), DI
-	MOVQ    $0x00000080, R10
+	CMPQ  80(CX), $0x02
+	JLT   narrow
+	MOVQ  112(CX), AX
+	MOVL  (AX), DX
+	ADDQ  16(CX), DX
+	MOVL  4(AX), AX
+	ADDQ  16(CX), AX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(CX), BX
+	XORQ  SI, SI
+	MOVQ  56(CX), DI
+	MOVQ  $0x00000080, R10
 
 wrow:
 	MOVQ 64(CX), R8
@@ -4234,6 +5083,52 @@ wpiece:
 wfull:
 	CMPQ         R10, $0x00
 	JNE          wgo
+	CMPQ         512(SP), $0x00
+	JNE          wearlyadd
+	VPMOVSXWD    X0, Y8
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y8, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	VPMOVSXWD    X4, Y0
+	VEXTRACTI128 $0x01, Y4, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 256(SP)
+	VMOVDQU      Y1, 288(SP)
+	VPMOVSXWD    X5, Y0
+	VEXTRACTI128 $0x01, Y5, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 320(SP)
+	VMOVDQU      Y1, 352(SP)
+	VPMOVSXWD    X6, Y0
+	VEXTRACTI128 $0x01, Y6, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 384(SP)
+	VMOVDQU      Y1, 416(SP)
+	VPMOVSXWD    X7, Y0
+	VEXTRACTI128 $0x01, Y7, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 448(SP)
+	VMOVDQU      Y1, 480(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          wearlydone
+
+wearlyadd:
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -4290,15 +5185,17 @@ wfull:
 	VPADDD       480(SP), Y1, Y1
 	VMOVDQU      Y0, 448(SP)
 	VMOVDQU      Y1, 480(SP)
-	VPXOR        Y0, Y0, Y0
-	VPXOR        Y1, Y1, Y1
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y4, Y4, Y4
-	VPXOR        Y5, Y5, Y5
-	VPXOR        Y6, Y6, Y6
-	VPXOR        Y7, Y7, Y7
-	MOVQ         $0x00000080, R10
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000080, R10
 
 wgo:
 	CMPQ         SI, R8
@@ -4306,6 +5203,52 @@ wgo:
 	ADDQ         72(CX), SI
 	DECQ         DI
 	JNE          wrow
+	CMPQ         512(SP), $0x00
+	JNE          wlateadd
+	VPMOVSXWD    X0, Y8
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y8, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	VPMOVSXWD    X4, Y0
+	VEXTRACTI128 $0x01, Y4, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 256(SP)
+	VMOVDQU      Y1, 288(SP)
+	VPMOVSXWD    X5, Y0
+	VEXTRACTI128 $0x01, Y5, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 320(SP)
+	VMOVDQU      Y1, 352(SP)
+	VPMOVSXWD    X6, Y0
+	VEXTRACTI128 $0x01, Y6, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 384(SP)
+	VMOVDQU      Y1, 416(SP)
+	VPMOVSXWD    X7, Y0
+	VEXTRACTI128 $0x01, Y7, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 448(SP)
+	VMOVDQU      Y1, 480(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          wlatedone
+
+wlateadd:
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -4362,90 +5305,85 @@ wgo:
 	VPADDD       480(SP), Y1, Y1
 	VMOVDQU      Y0, 448(SP)
 	VMOVDQU      Y1, 480(SP)
-	MOVQ         104(CX), DX
-	MOVQ         120(CX), BX
-	MOVL         (BX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      (SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      32(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	VMOVDQU      64(SP), Y0
-	VPADDD       64(AX), Y0, Y0
-	VMOVDQU      Y0, 64(DX)
-	VMOVDQU      96(SP), Y0
-	VPADDD       96(AX), Y0, Y0
-	VMOVDQU      Y0, 96(DX)
-	VMOVDQU      128(SP), Y0
-	VPADDD       128(AX), Y0, Y0
-	VMOVDQU      Y0, 128(DX)
-	VMOVDQU      160(SP), Y0
-	VPADDD       160(AX), Y0, Y0
-	VMOVDQU      Y0, 160(DX)
-	VMOVDQU      192(SP), Y0
-	VPADDD       192(AX), Y0, Y0
-	VMOVDQU      Y0, 192(DX)
-	VMOVDQU      224(SP), Y0
-	VPADDD       224(AX), Y0, Y0
-	VMOVDQU      Y0, 224(DX)
-	ADDQ         8(CX), DX
-	MOVL         4(BX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      256(SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      288(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	VMOVDQU      320(SP), Y0
-	VPADDD       64(AX), Y0, Y0
-	VMOVDQU      Y0, 64(DX)
-	VMOVDQU      352(SP), Y0
-	VPADDD       96(AX), Y0, Y0
-	VMOVDQU      Y0, 96(DX)
-	VMOVDQU      384(SP), Y0
-	VPADDD       128(AX), Y0, Y0
-	VMOVDQU      Y0, 128(DX)
-	VMOVDQU      416(SP), Y0
-	VPADDD       160(AX), Y0, Y0
-	VMOVDQU      Y0, 160(DX)
-	VMOVDQU      448(SP), Y0
-	VPADDD       192(AX), Y0, Y0
-	VMOVDQU      Y0, 192(DX)
-	VMOVDQU      480(SP), Y0
-	VPADDD       224(AX), Y0, Y0
-	VMOVDQU      Y0, 224(DX)
-	ADDQ         8(CX), DX
-	MOVQ         DX, 104(CX)
-	ADDQ         $0x08, 112(CX)
-	ADDQ         $0x08, 120(CX)
-	SUBQ         $0x02, 80(CX)
-	JMP          wide
+
+wlatedone:
+	MOVQ    104(CX), DX
+	MOVQ    120(CX), BX
+	MOVL    (BX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU (SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 32(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	VMOVDQU 64(SP), Y0
+	VPADDD  64(AX), Y0, Y0
+	VMOVDQU Y0, 64(DX)
+	VMOVDQU 96(SP), Y0
+	VPADDD  96(AX), Y0, Y0
+	VMOVDQU Y0, 96(DX)
+	VMOVDQU 128(SP), Y0
+	VPADDD  128(AX), Y0, Y0
+	VMOVDQU Y0, 128(DX)
+	VMOVDQU 160(SP), Y0
+	VPADDD  160(AX), Y0, Y0
+	VMOVDQU Y0, 160(DX)
+	VMOVDQU 192(SP), Y0
+	VPADDD  192(AX), Y0, Y0
+	VMOVDQU Y0, 192(DX)
+	VMOVDQU 224(SP), Y0
+	VPADDD  224(AX), Y0, Y0
+	VMOVDQU Y0, 224(DX)
+	ADDQ    8(CX), DX
+	MOVL    4(BX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU 256(SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 288(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	VMOVDQU 320(SP), Y0
+	VPADDD  64(AX), Y0, Y0
+	VMOVDQU Y0, 64(DX)
+	VMOVDQU 352(SP), Y0
+	VPADDD  96(AX), Y0, Y0
+	VMOVDQU Y0, 96(DX)
+	VMOVDQU 384(SP), Y0
+	VPADDD  128(AX), Y0, Y0
+	VMOVDQU Y0, 128(DX)
+	VMOVDQU 416(SP), Y0
+	VPADDD  160(AX), Y0, Y0
+	VMOVDQU Y0, 160(DX)
+	VMOVDQU 448(SP), Y0
+	VPADDD  192(AX), Y0, Y0
+	VMOVDQU Y0, 192(DX)
+	VMOVDQU 480(SP), Y0
+	VPADDD  224(AX), Y0, Y0
+	VMOVDQU Y0, 224(DX)
+	ADDQ    8(CX), DX
+	MOVQ    DX, 104(CX)
+	ADDQ    $0x08, 112(CX)
+	ADDQ    $0x08, 120(CX)
+	SUBQ    $0x02, 80(CX)
+	JMP     wide
 
 narrow:
-	CMPQ    80(CX), $0x00
-	JEQ     done
-	MOVQ    112(CX), AX
-	MOVL    (AX), AX
-	ADDQ    16(CX), AX
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	VMOVDQU Y2, 128(SP)
-	VMOVDQU Y2, 160(SP)
-	VMOVDQU Y3, 192(SP)
-	VMOVDQU Y3, 224(SP)
-	MOVQ    48(CX), DX
-	XORQ    BX, BX
-	MOVQ    56(CX), SI
-	MOVQ    $0x00000080, R9
+	CMPQ  80(CX), $0x00
+	JEQ   done
+	MOVQ  112(CX), AX
+	MOVL  (AX), AX
+	ADDQ  16(CX), AX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(CX), DX
+	XORQ  BX, BX
+	MOVQ  56(CX), SI
+	MOVQ  $0x00000080, R9
 
 nrow:
 	MOVQ 64(CX), DI
@@ -4544,6 +5482,32 @@ npiece:
 nfull:
 	CMPQ         R9, $0x00
 	JNE          ngo
+	CMPQ         512(SP), $0x00
+	JNE          nearlyadd
+	VPMOVSXWD    X0, Y4
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y4, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          nearlydone
+
+nearlyadd:
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -4572,11 +5536,13 @@ nfull:
 	VPADDD       224(SP), Y1, Y1
 	VMOVDQU      Y0, 192(SP)
 	VMOVDQU      Y1, 224(SP)
-	VPXOR        Y0, Y0, Y0
-	VPXOR        Y1, Y1, Y1
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y3, Y3, Y3
-	MOVQ         $0x00000080, R9
+
+nearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000080, R9
 
 ngo:
 	CMPQ         BX, DI
@@ -4584,6 +5550,32 @@ ngo:
 	ADDQ         72(CX), BX
 	DECQ         SI
 	JNE          nrow
+	CMPQ         512(SP), $0x00
+	JNE          nlateadd
+	VPMOVSXWD    X0, Y4
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y4, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          nlatedone
+
+nlateadd:
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -4612,40 +5604,42 @@ ngo:
 	VPADDD       224(SP), Y1, Y1
 	VMOVDQU      Y0, 192(SP)
 	VMOVDQU      Y1, 224(SP)
-	MOVQ         104(CX), DX
-	MOVQ         120(CX), AX
-	MOVL         (AX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      (SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      32(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	VMOVDQU      64(SP), Y0
-	VPADDD       64(AX), Y0, Y0
-	VMOVDQU      Y0, 64(DX)
-	VMOVDQU      96(SP), Y0
-	VPADDD       96(AX), Y0, Y0
-	VMOVDQU      Y0, 96(DX)
-	VMOVDQU      128(SP), Y0
-	VPADDD       128(AX), Y0, Y0
-	VMOVDQU      Y0, 128(DX)
-	VMOVDQU      160(SP), Y0
-	VPADDD       160(AX), Y0, Y0
-	VMOVDQU      Y0, 160(DX)
-	VMOVDQU      192(SP), Y0
-	VPADDD       192(AX), Y0, Y0
-	VMOVDQU      Y0, 192(DX)
-	VMOVDQU      224(SP), Y0
-	VPADDD       224(AX), Y0, Y0
-	VMOVDQU      Y0, 224(DX)
-	ADDQ         8(CX), DX
-	MOVQ         DX, 104(CX)
-	ADDQ         $0x04, 112(CX)
-	ADDQ         $0x04, 120(CX)
-	SUBQ         $0x01, 80(CX)
-	JMP          narrow
+
+nlatedone:
+	MOVQ    104(CX), DX
+	MOVQ    120(CX), AX
+	MOVL    (AX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU (SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 32(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	VMOVDQU 64(SP), Y0
+	VPADDD  64(AX), Y0, Y0
+	VMOVDQU Y0, 64(DX)
+	VMOVDQU 96(SP), Y0
+	VPADDD  96(AX), Y0, Y0
+	VMOVDQU Y0, 96(DX)
+	VMOVDQU 128(SP), Y0
+	VPADDD  128(AX), Y0, Y0
+	VMOVDQU Y0, 128(DX)
+	VMOVDQU 160(SP), Y0
+	VPADDD  160(AX), Y0, Y0
+	VMOVDQU Y0, 160(DX)
+	VMOVDQU 192(SP), Y0
+	VPADDD  192(AX), Y0, Y0
+	VMOVDQU Y0, 192(DX)
+	VMOVDQU 224(SP), Y0
+	VPADDD  224(AX), Y0, Y0
+	VMOVDQU Y0, 224(DX)
+	ADDQ    8(CX), DX
+	MOVQ    DX, 104(CX)
+	ADDQ    $0x04, 112(CX)
+	ADDQ    $0x04, 120(CX)
+	SUBQ    $0x01, 80(CX)
+	JMP     narrow
 
 done:
 	VZEROUPPER
@@ -4653,49 +5647,34 @@ done:
 
 // func convBytesSums32AVX2(job *byte)
 // Requires: AVX, AVX2, CMOV
-TEXT ·convBytesSums32AVX2(SB), NOSPLIT, $512-8
+TEXT ·convBytesSums32AVX2(SB), NOSPLIT, $520-8
 	MOVQ job+0(FP), CX
 
 wide:
-	CMPQ    80(CX), $0x04
-	JLT     narrow
-	MOVQ    112(CX), AX
-	MOVL    (AX), DX
-	ADDQ    16(CX), DX
-	MOVL    4(AX), BX
-	ADDQ    16(CX), BX
-	MOVL    8(AX), SI
-	ADDQ    16(CX), SI
-	MOVL    12(AX), AX
-	ADDQ    16(CX), AX
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y5, Y5, Y5
-	VPXOR   Y6, Y6, Y6
-	VPXOR   Y7, Y7, Y7
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	VMOVDQU Y2, 128(SP)
-	VMOVDQU Y2, 160(SP)
-	VMOVDQU Y3, 192(SP)
-	VMOVDQU Y3, 224(SP)
-	VMOVDQU Y4, 256(SP)
-	VMOVDQU Y4, 288(SP)
-	VMOVDQU Y5, 320(SP)
-	VMOVDQU Y5, 352(SP)
-	VMOVDQU Y6, 384(SP)
-	VMOVDQU Y6, 416(SP)
-	VMOVDQU Y7, 448(SP)
-	VMOVDQU Y7, 480(SP)
-	MOVQ    48(CX), DI
-	XORQ    R8, R8
-	MOVQ    56(CX), R9
-	MOVQ    $0x00000080, R12
+	CMPQ  80(CX), $0x04
+	JLT   narrow
+	MOVQ  112(CX), AX
+	MOVL  (AX), DX
+	ADDQ  16(CX), DX
+	MOVL  4(AX), BX
+	ADDQ  16(CX), BX
+	MOVL  8(AX), SI
+	ADDQ  16(CX), SI
+	MOVL  12(AX), AX
+	ADDQ  16(CX), AX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(CX), DI
+	XORQ  R8, R8
+	MOVQ  56(CX), R9
+	MOVQ  $0x00000080, R12
 
 wrow:
 	MOVQ 64(CX), R10
@@ -4839,6 +5818,52 @@ wpiece:
 wfull:
 	CMPQ         R12, $0x00
 	JNE          wgo
+	CMPQ         512(SP), $0x00
+	JNE          wearlyadd
+	VPMOVSXWD    X0, Y8
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y8, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	VPMOVSXWD    X4, Y0
+	VEXTRACTI128 $0x01, Y4, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 256(SP)
+	VMOVDQU      Y1, 288(SP)
+	VPMOVSXWD    X5, Y0
+	VEXTRACTI128 $0x01, Y5, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 320(SP)
+	VMOVDQU      Y1, 352(SP)
+	VPMOVSXWD    X6, Y0
+	VEXTRACTI128 $0x01, Y6, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 384(SP)
+	VMOVDQU      Y1, 416(SP)
+	VPMOVSXWD    X7, Y0
+	VEXTRACTI128 $0x01, Y7, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 448(SP)
+	VMOVDQU      Y1, 480(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          wearlydone
+
+wearlyadd:
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -4895,15 +5920,17 @@ wfull:
 	VPADDD       480(SP), Y1, Y1
 	VMOVDQU      Y0, 448(SP)
 	VMOVDQU      Y1, 480(SP)
-	VPXOR        Y0, Y0, Y0
-	VPXOR        Y1, Y1, Y1
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y4, Y4, Y4
-	VPXOR        Y5, Y5, Y5
-	VPXOR        Y6, Y6, Y6
-	VPXOR        Y7, Y7, Y7
-	MOVQ         $0x00000080, R12
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000080, R12
 
 wgo:
 	CMPQ         R8, R10
@@ -4911,6 +5938,52 @@ wgo:
 	ADDQ         72(CX), R8
 	DECQ         R9
 	JNE          wrow
+	CMPQ         512(SP), $0x00
+	JNE          wlateadd
+	VPMOVSXWD    X0, Y8
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y8, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	VPMOVSXWD    X4, Y0
+	VEXTRACTI128 $0x01, Y4, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 256(SP)
+	VMOVDQU      Y1, 288(SP)
+	VPMOVSXWD    X5, Y0
+	VEXTRACTI128 $0x01, Y5, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 320(SP)
+	VMOVDQU      Y1, 352(SP)
+	VPMOVSXWD    X6, Y0
+	VEXTRACTI128 $0x01, Y6, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 384(SP)
+	VMOVDQU      Y1, 416(SP)
+	VPMOVSXWD    X7, Y0
+	VEXTRACTI128 $0x01, Y7, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 448(SP)
+	VMOVDQU      Y1, 480(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          wlatedone
+
+wlateadd:
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -4967,90 +6040,89 @@ wgo:
 	VPADDD       480(SP), Y1, Y1
 	VMOVDQU      Y0, 448(SP)
 	VMOVDQU      Y1, 480(SP)
-	MOVQ         104(CX), DX
-	MOVQ         120(CX), BX
-	MOVL         (BX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      (SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      32(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	VMOVDQU      64(SP), Y0
-	VPADDD       64(AX), Y0, Y0
-	VMOVDQU      Y0, 64(DX)
-	VMOVDQU      96(SP), Y0
-	VPADDD       96(AX), Y0, Y0
-	VMOVDQU      Y0, 96(DX)
-	ADDQ         8(CX), DX
-	MOVL         4(BX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      128(SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      160(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	VMOVDQU      192(SP), Y0
-	VPADDD       64(AX), Y0, Y0
-	VMOVDQU      Y0, 64(DX)
-	VMOVDQU      224(SP), Y0
-	VPADDD       96(AX), Y0, Y0
-	VMOVDQU      Y0, 96(DX)
-	ADDQ         8(CX), DX
-	MOVL         8(BX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      256(SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      288(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	VMOVDQU      320(SP), Y0
-	VPADDD       64(AX), Y0, Y0
-	VMOVDQU      Y0, 64(DX)
-	VMOVDQU      352(SP), Y0
-	VPADDD       96(AX), Y0, Y0
-	VMOVDQU      Y0, 96(DX)
-	ADDQ         8(CX), DX
-	MOVL         12(BX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      384(SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      416(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	VMOVDQU      448(SP), Y0
-	VPADDD       64(AX), Y0, Y0
-	VMOVDQU      Y0, 64(DX)
-	VMOVDQU      480(SP), Y0
-	VPADDD       96(AX), Y0, Y0
-	VMOVDQU      Y0, 96(DX)
-	ADDQ         8(CX), DX
-	MOVQ         DX, 104(CX)
-	ADDQ         $0x10, 112(CX)
-	ADDQ         $0x10, 120(CX)
-	SUBQ         $0x04, 80(CX)
-	JMP          wide
+
+wlatedone:
+	MOVQ    104(CX), DX
+	MOVQ    120(CX), BX
+	MOVL    (BX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU (SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 32(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	VMOVDQU 64(SP), Y0
+	VPADDD  64(AX), Y0, Y0
+	VMOVDQU Y0, 64(DX)
+	VMOVDQU 96(SP), Y0
+	VPADDD  96(AX), Y0, Y0
+	VMOVDQU Y0, 96(DX)
+	ADDQ    8(CX), DX
+	MOVL    4(BX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU 128(SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 160(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	VMOVDQU 192(SP), Y0
+	VPADDD  64(AX), Y0, Y0
+	VMOVDQU Y0, 64(DX)
+	VMOVDQU 224(SP), Y0
+	VPADDD  96(AX), Y0, Y0
+	VMOVDQU Y0, 96(DX)
+	ADDQ    8(CX), DX
+	MOVL    8(BX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU 256(SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 288(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	VMOVDQU 320(SP), Y0
+	VPADDD  64(AX), Y0, Y0
+	VMOVDQU Y0, 64(DX)
+	VMOVDQU 352(SP), Y0
+	VPADDD  96(AX), Y0, Y0
+	VMOVDQU Y0, 96(DX)
+	ADDQ    8(CX), DX
+	MOVL    12(BX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU 384(SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 416(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	VMOVDQU 448(SP), Y0
+	VPADDD  64(AX), Y0, Y0
+	VMOVDQU Y0, 64(DX)
+	VMOVDQU 480(SP), Y0
+	VPADDD  96(AX), Y0, Y0
+	VMOVDQU Y0, 96(DX)
+	ADDQ    8(CX), DX
+	MOVQ    DX, 104(CX)
+	ADDQ    $0x10, 112(CX)
+	ADDQ    $0x10, 120(CX)
+	SUBQ    $0x04, 80(CX)
+	JMP     wide
 
 narrow:
-	CMPQ    80(CX), $0x00
-	JEQ     done
-	MOVQ    112(CX), AX
-	MOVL    (AX), AX
-	ADDQ    16(CX), AX
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	MOVQ    48(CX), DX
-	XORQ    BX, BX
-	MOVQ    56(CX), SI
-	MOVQ    $0x00000080, R9
+	CMPQ  80(CX), $0x00
+	JEQ   done
+	MOVQ  112(CX), AX
+	MOVL  (AX), AX
+	ADDQ  16(CX), AX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(CX), DX
+	XORQ  BX, BX
+	MOVQ  56(CX), SI
+	MOVQ  $0x00000080, R9
 
 nrow:
 	MOVQ 64(CX), DI
@@ -5119,6 +6191,22 @@ npiece:
 nfull:
 	CMPQ         R9, $0x00
 	JNE          ngo
+	CMPQ         512(SP), $0x00
+	JNE          nearlyadd
+	VPMOVSXWD    X0, Y2
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y2, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          nearlydone
+
+nearlyadd:
 	VPMOVSXWD    X0, Y2
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -5133,9 +6221,11 @@ nfull:
 	VPADDD       96(SP), Y1, Y1
 	VMOVDQU      Y0, 64(SP)
 	VMOVDQU      Y1, 96(SP)
-	VPXOR        Y0, Y0, Y0
-	VPXOR        Y1, Y1, Y1
-	MOVQ         $0x00000080, R9
+
+nearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	MOVQ  $0x00000080, R9
 
 ngo:
 	CMPQ         BX, DI
@@ -5143,6 +6233,22 @@ ngo:
 	ADDQ         72(CX), BX
 	DECQ         SI
 	JNE          nrow
+	CMPQ         512(SP), $0x00
+	JNE          nlateadd
+	VPMOVSXWD    X0, Y2
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y2, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          nlatedone
+
+nlateadd:
 	VPMOVSXWD    X0, Y2
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -5157,28 +6263,30 @@ ngo:
 	VPADDD       96(SP), Y1, Y1
 	VMOVDQU      Y0, 64(SP)
 	VMOVDQU      Y1, 96(SP)
-	MOVQ         104(CX), DX
-	MOVQ         120(CX), AX
-	MOVL         (AX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      (SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      32(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	VMOVDQU      64(SP), Y0
-	VPADDD       64(AX), Y0, Y0
-	VMOVDQU      Y0, 64(DX)
-	VMOVDQU      96(SP), Y0
-	VPADDD       96(AX), Y0, Y0
-	VMOVDQU      Y0, 96(DX)
-	ADDQ         8(CX), DX
-	MOVQ         DX, 104(CX)
-	ADDQ         $0x04, 112(CX)
-	ADDQ         $0x04, 120(CX)
-	SUBQ         $0x01, 80(CX)
-	JMP          narrow
+
+nlatedone:
+	MOVQ    104(CX), DX
+	MOVQ    120(CX), AX
+	MOVL    (AX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU (SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 32(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	VMOVDQU 64(SP), Y0
+	VPADDD  64(AX), Y0, Y0
+	VMOVDQU Y0, 64(DX)
+	VMOVDQU 96(SP), Y0
+	VPADDD  96(AX), Y0, Y0
+	VMOVDQU Y0, 96(DX)
+	ADDQ    8(CX), DX
+	MOVQ    DX, 104(CX)
+	ADDQ    $0x04, 112(CX)
+	ADDQ    $0x04, 120(CX)
+	SUBQ    $0x01, 80(CX)
+	JMP     narrow
 
 done:
 	VZEROUPPER
@@ -5186,37 +6294,30 @@ done:
 
 // func convBytesSums16AVX2(job *byte)
 // Requires: AVX, AVX2, CMOV
-TEXT ·convBytesSums16AVX2(SB), NOSPLIT, $256-8
+TEXT ·convBytesSums16AVX2(SB), NOSPLIT, $264-8
 	MOVQ job+0(FP), CX
 
 wide:
-	CMPQ    80(CX), $0x04
-	JLT     narrow
-	MOVQ    112(CX), AX
-	MOVL    (AX), DX
-	ADDQ    16(CX), DX
-	MOVL    4(AX), BX
-	ADDQ    16(CX), BX
-	MOVL    8(AX), SI
-	ADDQ    16(CX), SI
-	MOVL    12(AX), AX
-	ADDQ    16(CX), AX
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	VMOVDQU Y2, 128(SP)
-	VMOVDQU Y2, 160(SP)
-	VMOVDQU Y3, 192(SP)
-	VMOVDQU Y3, 224(SP)
-	MOVQ    48(CX), DI
-	XORQ    R8, R8
-	MOVQ    56(CX), R9
-	MOVQ    $0x00000080, R12
+	CMPQ  80(CX), $0x04
+	JLT   narrow
+	MOVQ  112(CX), AX
+	MOVL  (AX), DX
+	ADDQ  16(CX), DX
+	MOVL  4(AX), BX
+	ADDQ  16(CX), BX
+	MOVL  8(AX), SI
+	ADDQ  16(CX), SI
+	MOVL  12(AX), AX
+	ADDQ  16(CX), AX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000000, 256(SP)
+	MOVQ  48(CX), DI
+	XORQ  R8, R8
+	MOVQ  56(CX), R9
+	MOVQ  $0x00000080, R12
 
 wrow:
 	MOVQ 64(CX), R10
@@ -5315,6 +6416,32 @@ wpiece:
 wfull:
 	CMPQ         R12, $0x00
 	JNE          wgo
+	CMPQ         256(SP), $0x00
+	JNE          wearlyadd
+	VPMOVSXWD    X0, Y4
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y4, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	MOVQ         $0x00000001, 256(SP)
+	JMP          wearlydone
+
+wearlyadd:
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -5343,11 +6470,13 @@ wfull:
 	VPADDD       224(SP), Y1, Y1
 	VMOVDQU      Y0, 192(SP)
 	VMOVDQU      Y1, 224(SP)
-	VPXOR        Y0, Y0, Y0
-	VPXOR        Y1, Y1, Y1
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y3, Y3, Y3
-	MOVQ         $0x00000080, R12
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000080, R12
 
 wgo:
 	CMPQ         R8, R10
@@ -5355,6 +6484,32 @@ wgo:
 	ADDQ         72(CX), R8
 	DECQ         R9
 	JNE          wrow
+	CMPQ         256(SP), $0x00
+	JNE          wlateadd
+	VPMOVSXWD    X0, Y4
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y4, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	MOVQ         $0x00000001, 256(SP)
+	JMP          wlatedone
+
+wlateadd:
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -5383,63 +6538,64 @@ wgo:
 	VPADDD       224(SP), Y1, Y1
 	VMOVDQU      Y0, 192(SP)
 	VMOVDQU      Y1, 224(SP)
-	MOVQ         104(CX), DX
-	MOVQ         120(CX), BX
-	MOVL         (BX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      (SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      32(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	ADDQ         8(CX), DX
-	MOVL         4(BX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      64(SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      96(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	ADDQ         8(CX), DX
-	MOVL         8(BX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      128(SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      160(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	ADDQ         8(CX), DX
-	MOVL         12(BX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      192(SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      224(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	ADDQ         8(CX), DX
-	MOVQ         DX, 104(CX)
-	ADDQ         $0x10, 112(CX)
-	ADDQ         $0x10, 120(CX)
-	SUBQ         $0x04, 80(CX)
-	JMP          wide
+
+wlatedone:
+	MOVQ    104(CX), DX
+	MOVQ    120(CX), BX
+	MOVL    (BX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU (SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 32(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	ADDQ    8(CX), DX
+	MOVL    4(BX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU 64(SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 96(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	ADDQ    8(CX), DX
+	MOVL    8(BX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU 128(SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 160(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	ADDQ    8(CX), DX
+	MOVL    12(BX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU 192(SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 224(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	ADDQ    8(CX), DX
+	MOVQ    DX, 104(CX)
+	ADDQ    $0x10, 112(CX)
+	ADDQ    $0x10, 120(CX)
+	SUBQ    $0x04, 80(CX)
+	JMP     wide
 
 narrow:
-	CMPQ    80(CX), $0x00
-	JEQ     done
-	MOVQ    112(CX), AX
-	MOVL    (AX), AX
-	ADDQ    16(CX), AX
-	VPXOR   Y0, Y0, Y0
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	MOVQ    48(CX), DX
-	XORQ    BX, BX
-	MOVQ    56(CX), SI
-	MOVQ    $0x00000080, R9
+	CMPQ  80(CX), $0x00
+	JEQ   done
+	MOVQ  112(CX), AX
+	MOVL  (AX), AX
+	ADDQ  16(CX), AX
+	VPXOR Y0, Y0, Y0
+	MOVQ  $0x00000000, 256(SP)
+	MOVQ  48(CX), DX
+	XORQ  BX, BX
+	MOVQ  56(CX), SI
+	MOVQ  $0x00000080, R9
 
 nrow:
 	MOVQ 64(CX), DI
@@ -5493,6 +6649,17 @@ npiece:
 nfull:
 	CMPQ         R9, $0x00
 	JNE          ngo
+	CMPQ         256(SP), $0x00
+	JNE          nearlyadd
+	VPMOVSXWD    X0, Y1
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y1, (SP)
+	VMOVDQU      Y0, 32(SP)
+	MOVQ         $0x00000001, 256(SP)
+	JMP          nearlydone
+
+nearlyadd:
 	VPMOVSXWD    X0, Y1
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -5500,8 +6667,10 @@ nfull:
 	VPADDD       32(SP), Y0, Y0
 	VMOVDQU      Y1, (SP)
 	VMOVDQU      Y0, 32(SP)
-	VPXOR        Y0, Y0, Y0
-	MOVQ         $0x00000080, R9
+
+nearlydone:
+	VPXOR Y0, Y0, Y0
+	MOVQ  $0x00000080, R9
 
 ngo:
 	CMPQ         BX, DI
@@ -5509,6 +6678,17 @@ ngo:
 	ADDQ         72(CX), BX
 	DECQ         SI
 	JNE          nrow
+	CMPQ         256(SP), $0x00
+	JNE          nlateadd
+	VPMOVSXWD    X0, Y1
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y1, (SP)
+	VMOVDQU      Y0, 32(SP)
+	MOVQ         $0x00000001, 256(SP)
+	JMP          nlatedone
+
+nlateadd:
 	VPMOVSXWD    X0, Y1
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -5516,22 +6696,24 @@ ngo:
 	VPADDD       32(SP), Y0, Y0
 	VMOVDQU      Y1, (SP)
 	VMOVDQU      Y0, 32(SP)
-	MOVQ         104(CX), DX
-	MOVQ         120(CX), AX
-	MOVL         (AX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      (SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      32(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	ADDQ         8(CX), DX
-	MOVQ         DX, 104(CX)
-	ADDQ         $0x04, 112(CX)
-	ADDQ         $0x04, 120(CX)
-	SUBQ         $0x01, 80(CX)
-	JMP          narrow
+
+nlatedone:
+	MOVQ    104(CX), DX
+	MOVQ    120(CX), AX
+	MOVL    (AX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU (SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 32(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	ADDQ    8(CX), DX
+	MOVQ    DX, 104(CX)
+	ADDQ    $0x04, 112(CX)
+	ADDQ    $0x04, 120(CX)
+	SUBQ    $0x01, 80(CX)
+	JMP     narrow
 
 done:
 	VZEROUPPER
@@ -6590,6 +7772,69 @@ cdone:
 	MOVQ 48(AX), CX
 	ADDQ CX, (AX)
 	DECQ 56(AX)
+	JNE  pixel
+	VZEROUPPER
+	RET
+
+// func orPool4AVX2(job *byte, flip uint64)
+// Requires: AVX, AVX2
+TEXT ·orPool4AVX2(SB), NOSPLIT, $0-16
+	MOVQ         job+0(FP), AX
+	MOVQ         flip+8(FP), SI
+	VPBROADCASTQ flip+8(FP), Y0
+	MOVQ         (AX), CX
+	MOVQ         32(AX), DX
+	MOVQ         56(AX), BX
+	MOVQ         16(AX), DI
+	MOVQ         8(AX), R8
+	ADDQ         (DI), R8
+	MOVQ         8(AX), R9
+	ADDQ         8(DI), R9
+	MOVQ         8(AX), R10
+	ADDQ         16(DI), R10
+	MOVQ         8(AX), R11
+	ADDQ         24(DI), R11
+	MOVQ         40(AX), DI
+	MOVQ         48(AX), R12
+
+pixel:
+	XORQ AX, AX
+	JMP  vectorscheck
+
+vectors:
+	VMOVDQU (R8)(AX*1), Y1
+	VPOR    (R9)(AX*1), Y1, Y1
+	VPOR    (R10)(AX*1), Y1, Y1
+	VPOR    (R11)(AX*1), Y1, Y1
+	VPXOR   Y0, Y1, Y1
+	VMOVDQU Y1, (CX)(AX*1)
+	ADDQ    $0x20, AX
+
+vectorscheck:
+	LEAQ 32(AX), R13
+	CMPQ R13, DX
+	JLE  vectors
+	CMPQ AX, DX
+	JEQ  pixeldone
+
+words:
+	MOVQ (R8)(AX*1), R13
+	ORQ  (R9)(AX*1), R13
+	ORQ  (R10)(AX*1), R13
+	ORQ  (R11)(AX*1), R13
+	XORQ SI, R13
+	MOVQ R13, (CX)(AX*1)
+	ADDQ $0x08, AX
+	CMPQ AX, DX
+	JNE  words
+
+pixeldone:
+	ADDQ DI, R8
+	ADDQ DI, R9
+	ADDQ DI, R10
+	ADDQ DI, R11
+	ADDQ R12, CX
+	DECQ BX
 	JNE  pixel
 	VZEROUPPER
 	RET

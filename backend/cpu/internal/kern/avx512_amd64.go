@@ -13,6 +13,15 @@ package kern
 //go:noescape
 func convBits64AVX512(job *byte)
 
+// convBits48AVX512 computes, for every pixel p and each of 48 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p] = c[o] ≤ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convBits48AVX512(job *byte)
+
 // convBits32AVX512 computes, for every pixel p and each of 32 outputs o, with x the 32-bit
 // pieces of the patch at src + at[p],
 //
@@ -39,6 +48,15 @@ func convBits16AVX512(job *byte)
 //
 //go:noescape
 func convBitsSums64AVX512(job *byte)
+
+// convBitsSums48AVX512 computes, for every pixel p and each of 48 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p][o] = table[class[p]][o] − 2·c[o]
+//
+//go:noescape
+func convBitsSums48AVX512(job *byte)
 
 // convBitsSums32AVX512 computes, for every pixel p and each of 32 outputs o, with x the 32-bit
 // pieces of the patch at src + at[p],
@@ -67,6 +85,15 @@ func convBitsSums16AVX512(job *byte)
 //go:noescape
 func convBytes64AVX512(job *byte)
 
+// convBytes48AVX512 computes, for every pixel p and each of 48 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convBytes48AVX512(job *byte)
+
 // convBytes32AVX512 computes, for every pixel p and each of 32 outputs o, with x the 32-bit
 // pieces of the patch at src + at[p],
 //
@@ -93,6 +120,15 @@ func convBytes16AVX512(job *byte)
 //
 //go:noescape
 func convBytesSums64AVX512(job *byte)
+
+// convBytesSums48AVX512 computes, for every pixel p and each of 48 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	dst[p][o] = table[class[p]][o] + c[o]
+//
+//go:noescape
+func convBytesSums48AVX512(job *byte)
 
 // convBytesSums32AVX512 computes, for every pixel p and each of 32 outputs o, with x the 32-bit
 // pieces of the patch at src + at[p],

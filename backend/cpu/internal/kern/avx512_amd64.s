@@ -237,6 +237,233 @@ done:
 	VZEROUPPER
 	RET
 
+// func convBits48AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBits48AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x05
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), CX
+	ADDQ   16(AX), CX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	MOVQ   48(AX), R8
+	XORQ   R9, R9
+	MOVQ   56(AX), R10
+
+wrow:
+	MOVQ 64(AX), R11
+	ADDQ R9, R11
+
+wpiece:
+	VMOVDQU32    (R8), Z15
+	VMOVDQU32    64(R8), Z16
+	VMOVDQU32    128(R8), Z17
+	VPBROADCASTD (DX)(R9*1), Z18
+	VPXORD       Z18, Z15, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z0, Z0
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z1, Z1
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z2, Z2
+	VPBROADCASTD (BX)(R9*1), Z18
+	VPXORD       Z18, Z15, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z3, Z3
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z4, Z4
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z5, Z5
+	VPBROADCASTD (SI)(R9*1), Z18
+	VPXORD       Z18, Z15, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z6, Z6
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z7, Z7
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z8, Z8
+	VPBROADCASTD (DI)(R9*1), Z18
+	VPXORD       Z18, Z15, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z9, Z9
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z10, Z10
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z11, Z11
+	VPBROADCASTD (CX)(R9*1), Z18
+	VPXORD       Z18, Z15, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z12, Z12
+	VPXORD       Z18, Z16, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z13, Z13
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z14, Z14
+	ADDQ         $0x000000c0, R8
+	ADDQ         $0x04, R9
+	CMPQ         R9, R11
+	JNE          wpiece
+	ADDQ         72(AX), R9
+	DECQ         R10
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x02, (BX), Z0, K1
+	VPCMPD       $0x02, 64(BX), Z1, K2
+	VPCMPD       $0x02, 128(BX), Z2, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
+	ADDQ         8(AX), CX
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x02, (BX), Z3, K1
+	VPCMPD       $0x02, 64(BX), Z4, K2
+	VPCMPD       $0x02, 128(BX), Z5, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
+	ADDQ         8(AX), CX
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x02, (BX), Z6, K1
+	VPCMPD       $0x02, 64(BX), Z7, K2
+	VPCMPD       $0x02, 128(BX), Z8, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
+	ADDQ         8(AX), CX
+	MOVL         12(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x02, (BX), Z9, K1
+	VPCMPD       $0x02, 64(BX), Z10, K2
+	VPCMPD       $0x02, 128(BX), Z11, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
+	ADDQ         8(AX), CX
+	MOVL         16(DX), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z12, K1
+	VPCMPD       $0x02, 64(DX), Z13, K2
+	VPCMPD       $0x02, 128(DX), Z14, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x14, 112(AX)
+	ADDQ         $0x14, 120(AX)
+	SUBQ         $0x05, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), CX
+	ADDQ   16(AX), CX
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	MOVQ   48(AX), DX
+	XORQ   BX, BX
+	MOVQ   56(AX), SI
+
+nrow:
+	MOVQ 64(AX), DI
+	ADDQ BX, DI
+
+npiece:
+	VMOVDQU32    (DX), Z0
+	VMOVDQU32    64(DX), Z1
+	VMOVDQU32    128(DX), Z2
+	VPBROADCASTD (CX)(BX*1), Z3
+	VPXORD       Z3, Z0, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z20, Z20
+	VPXORD       Z3, Z1, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z21, Z21
+	VPXORD       Z3, Z2, Z3
+	VPOPCNTD     Z3, Z3
+	VPADDD       Z3, Z22, Z22
+	ADDQ         $0x000000c0, DX
+	ADDQ         $0x04, BX
+	CMPQ         BX, DI
+	JNE          npiece
+	ADDQ         72(AX), BX
+	DECQ         SI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z20, K1
+	VPCMPD       $0x02, 64(DX), Z21, K2
+	VPCMPD       $0x02, 128(DX), Z22, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x04, 112(AX)
+	ADDQ         $0x04, 120(AX)
+	SUBQ         $0x01, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
 // func convBits32AVX512(job *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
 TEXT ·convBits32AVX512(SB), NOSPLIT, $0-8
@@ -867,6 +1094,257 @@ done:
 	VZEROUPPER
 	RET
 
+// func convBitsSums48AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsSums48AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x05
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), CX
+	ADDQ   16(AX), CX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	MOVQ   48(AX), R8
+	XORQ   R9, R9
+	MOVQ   56(AX), R10
+
+wrow:
+	MOVQ 64(AX), R11
+	ADDQ R9, R11
+
+wpiece:
+	VMOVDQU32    (R8), Z15
+	VMOVDQU32    64(R8), Z16
+	VMOVDQU32    128(R8), Z17
+	VPBROADCASTD (DX)(R9*1), Z18
+	VPXORD       Z18, Z15, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z0, Z0
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z1, Z1
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z2, Z2
+	VPBROADCASTD (BX)(R9*1), Z18
+	VPXORD       Z18, Z15, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z3, Z3
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z4, Z4
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z5, Z5
+	VPBROADCASTD (SI)(R9*1), Z18
+	VPXORD       Z18, Z15, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z6, Z6
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z7, Z7
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z8, Z8
+	VPBROADCASTD (DI)(R9*1), Z18
+	VPXORD       Z18, Z15, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z9, Z9
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z10, Z10
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z11, Z11
+	VPBROADCASTD (CX)(R9*1), Z18
+	VPXORD       Z18, Z15, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z12, Z12
+	VPXORD       Z18, Z16, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z13, Z13
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z14, Z14
+	ADDQ         $0x000000c0, R8
+	ADDQ         $0x04, R9
+	CMPQ         R9, R11
+	JNE          wpiece
+	ADDQ         72(AX), R9
+	DECQ         R10
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z15
+	VPADDD       Z0, Z0, Z0
+	VPSUBD       Z0, Z15, Z0
+	VMOVDQU32    Z0, (CX)
+	VMOVDQU32    64(BX), Z15
+	VPADDD       Z1, Z1, Z1
+	VPSUBD       Z1, Z15, Z1
+	VMOVDQU32    Z1, 64(CX)
+	VMOVDQU32    128(BX), Z15
+	VPADDD       Z2, Z2, Z2
+	VPSUBD       Z2, Z15, Z2
+	VMOVDQU32    Z2, 128(CX)
+	ADDQ         8(AX), CX
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z15
+	VPADDD       Z3, Z3, Z3
+	VPSUBD       Z3, Z15, Z3
+	VMOVDQU32    Z3, (CX)
+	VMOVDQU32    64(BX), Z15
+	VPADDD       Z4, Z4, Z4
+	VPSUBD       Z4, Z15, Z4
+	VMOVDQU32    Z4, 64(CX)
+	VMOVDQU32    128(BX), Z15
+	VPADDD       Z5, Z5, Z5
+	VPSUBD       Z5, Z15, Z5
+	VMOVDQU32    Z5, 128(CX)
+	ADDQ         8(AX), CX
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z15
+	VPADDD       Z6, Z6, Z6
+	VPSUBD       Z6, Z15, Z6
+	VMOVDQU32    Z6, (CX)
+	VMOVDQU32    64(BX), Z15
+	VPADDD       Z7, Z7, Z7
+	VPSUBD       Z7, Z15, Z7
+	VMOVDQU32    Z7, 64(CX)
+	VMOVDQU32    128(BX), Z15
+	VPADDD       Z8, Z8, Z8
+	VPSUBD       Z8, Z15, Z8
+	VMOVDQU32    Z8, 128(CX)
+	ADDQ         8(AX), CX
+	MOVL         12(DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z15
+	VPADDD       Z9, Z9, Z9
+	VPSUBD       Z9, Z15, Z9
+	VMOVDQU32    Z9, (CX)
+	VMOVDQU32    64(BX), Z15
+	VPADDD       Z10, Z10, Z10
+	VPSUBD       Z10, Z15, Z10
+	VMOVDQU32    Z10, 64(CX)
+	VMOVDQU32    128(BX), Z15
+	VPADDD       Z11, Z11, Z11
+	VPSUBD       Z11, Z15, Z11
+	VMOVDQU32    Z11, 128(CX)
+	ADDQ         8(AX), CX
+	MOVL         16(DX), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z15
+	VPADDD       Z12, Z12, Z12
+	VPSUBD       Z12, Z15, Z12
+	VMOVDQU32    Z12, (CX)
+	VMOVDQU32    64(DX), Z15
+	VPADDD       Z13, Z13, Z13
+	VPSUBD       Z13, Z15, Z13
+	VMOVDQU32    Z13, 64(CX)
+	VMOVDQU32    128(DX), Z15
+	VPADDD       Z14, Z14, Z14
+	VPSUBD       Z14, Z15, Z14
+	VMOVDQU32    Z14, 128(CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x14, 112(AX)
+	ADDQ         $0x14, 120(AX)
+	SUBQ         $0x05, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), CX
+	ADDQ   16(AX), CX
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	MOVQ   48(AX), DX
+	XORQ   BX, BX
+	MOVQ   56(AX), SI
+
+nrow:
+	MOVQ 64(AX), DI
+	ADDQ BX, DI
+
+npiece:
+	VMOVDQU32    (DX), Z0
+	VMOVDQU32    64(DX), Z1
+	VMOVDQU32    128(DX), Z2
+	VPBROADCASTD (CX)(BX*1), Z3
+	VPXORD       Z3, Z0, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z20, Z20
+	VPXORD       Z3, Z1, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z21, Z21
+	VPXORD       Z3, Z2, Z3
+	VPOPCNTD     Z3, Z3
+	VPADDD       Z3, Z22, Z22
+	ADDQ         $0x000000c0, DX
+	ADDQ         $0x04, BX
+	CMPQ         BX, DI
+	JNE          npiece
+	ADDQ         72(AX), BX
+	DECQ         SI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z0
+	VPADDD       Z20, Z20, Z20
+	VPSUBD       Z20, Z0, Z20
+	VMOVDQU32    Z20, (CX)
+	VMOVDQU32    64(DX), Z0
+	VPADDD       Z21, Z21, Z21
+	VPSUBD       Z21, Z0, Z21
+	VMOVDQU32    Z21, 64(CX)
+	VMOVDQU32    128(DX), Z0
+	VPADDD       Z22, Z22, Z22
+	VPSUBD       Z22, Z0, Z22
+	VMOVDQU32    Z22, 128(CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x04, 112(AX)
+	ADDQ         $0x04, 120(AX)
+	SUBQ         $0x01, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
 // func convBitsSums32AVX512(job *byte)
 // Requires: AVX, AVX512F, AVX512VPOPCNTDQ
 TEXT ·convBitsSums32AVX512(SB), NOSPLIT, $0-8
@@ -1441,6 +1919,197 @@ done:
 	VZEROUPPER
 	RET
 
+// func convBytes48AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·convBytes48AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x05
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), CX
+	ADDQ   16(AX), CX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	MOVQ   48(AX), R8
+	XORQ   R9, R9
+	MOVQ   56(AX), R10
+
+wrow:
+	MOVQ 64(AX), R11
+	ADDQ R9, R11
+
+wpiece:
+	VMOVDQU32    (R8), Z15
+	VMOVDQU32    64(R8), Z16
+	VMOVDQU32    128(R8), Z17
+	VPBROADCASTD (DX)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z0
+	VPDPBUSD     Z16, Z18, Z1
+	VPDPBUSD     Z17, Z18, Z2
+	VPBROADCASTD (BX)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z3
+	VPDPBUSD     Z16, Z18, Z4
+	VPDPBUSD     Z17, Z18, Z5
+	VPBROADCASTD (SI)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z6
+	VPDPBUSD     Z16, Z18, Z7
+	VPDPBUSD     Z17, Z18, Z8
+	VPBROADCASTD (DI)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z9
+	VPDPBUSD     Z16, Z18, Z10
+	VPDPBUSD     Z17, Z18, Z11
+	VPBROADCASTD (CX)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z12
+	VPDPBUSD     Z16, Z18, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	ADDQ         $0x000000c0, R8
+	ADDQ         $0x04, R9
+	CMPQ         R9, R11
+	JNE          wpiece
+	ADDQ         72(AX), R9
+	DECQ         R10
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z0, K1
+	VPCMPD       $0x05, 64(BX), Z1, K2
+	VPCMPD       $0x05, 128(BX), Z2, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
+	ADDQ         8(AX), CX
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z3, K1
+	VPCMPD       $0x05, 64(BX), Z4, K2
+	VPCMPD       $0x05, 128(BX), Z5, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
+	ADDQ         8(AX), CX
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z6, K1
+	VPCMPD       $0x05, 64(BX), Z7, K2
+	VPCMPD       $0x05, 128(BX), Z8, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
+	ADDQ         8(AX), CX
+	MOVL         12(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z9, K1
+	VPCMPD       $0x05, 64(BX), Z10, K2
+	VPCMPD       $0x05, 128(BX), Z11, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
+	ADDQ         8(AX), CX
+	MOVL         16(DX), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z12, K1
+	VPCMPD       $0x05, 64(DX), Z13, K2
+	VPCMPD       $0x05, 128(DX), Z14, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x14, 112(AX)
+	ADDQ         $0x14, 120(AX)
+	SUBQ         $0x05, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), CX
+	ADDQ   16(AX), CX
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	MOVQ   48(AX), DX
+	XORQ   BX, BX
+	MOVQ   56(AX), SI
+
+nrow:
+	MOVQ 64(AX), DI
+	ADDQ BX, DI
+
+npiece:
+	VMOVDQU32    (DX), Z0
+	VMOVDQU32    64(DX), Z1
+	VMOVDQU32    128(DX), Z2
+	VPBROADCASTD (CX)(BX*1), Z3
+	VPDPBUSD     Z0, Z3, Z19
+	VPDPBUSD     Z1, Z3, Z20
+	VPDPBUSD     Z2, Z3, Z21
+	ADDQ         $0x000000c0, DX
+	ADDQ         $0x04, BX
+	CMPQ         BX, DI
+	JNE          npiece
+	ADDQ         72(AX), BX
+	DECQ         SI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z19, K1
+	VPCMPD       $0x05, 64(DX), Z20, K2
+	VPCMPD       $0x05, 128(DX), Z21, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x04, 112(AX)
+	ADDQ         $0x04, 120(AX)
+	SUBQ         $0x01, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
 // func convBytes32AVX512(job *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
 TEXT ·convBytes32AVX512(SB), NOSPLIT, $0-8
@@ -1945,6 +2614,185 @@ npiece:
 	VMOVDQU32    Z23, 128(CX)
 	VPADDD       192(DX), Z24, Z24
 	VMOVDQU32    Z24, 192(CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x04, 112(AX)
+	ADDQ         $0x04, 120(AX)
+	SUBQ         $0x01, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBytesSums48AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·convBytesSums48AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x05
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), CX
+	ADDQ   16(AX), CX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	MOVQ   48(AX), R8
+	XORQ   R9, R9
+	MOVQ   56(AX), R10
+
+wrow:
+	MOVQ 64(AX), R11
+	ADDQ R9, R11
+
+wpiece:
+	VMOVDQU32    (R8), Z15
+	VMOVDQU32    64(R8), Z16
+	VMOVDQU32    128(R8), Z17
+	VPBROADCASTD (DX)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z0
+	VPDPBUSD     Z16, Z18, Z1
+	VPDPBUSD     Z17, Z18, Z2
+	VPBROADCASTD (BX)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z3
+	VPDPBUSD     Z16, Z18, Z4
+	VPDPBUSD     Z17, Z18, Z5
+	VPBROADCASTD (SI)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z6
+	VPDPBUSD     Z16, Z18, Z7
+	VPDPBUSD     Z17, Z18, Z8
+	VPBROADCASTD (DI)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z9
+	VPDPBUSD     Z16, Z18, Z10
+	VPDPBUSD     Z17, Z18, Z11
+	VPBROADCASTD (CX)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z12
+	VPDPBUSD     Z16, Z18, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	ADDQ         $0x000000c0, R8
+	ADDQ         $0x04, R9
+	CMPQ         R9, R11
+	JNE          wpiece
+	ADDQ         72(AX), R9
+	DECQ         R10
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z0, Z0
+	VMOVDQU32    Z0, (CX)
+	VPADDD       64(BX), Z1, Z1
+	VMOVDQU32    Z1, 64(CX)
+	VPADDD       128(BX), Z2, Z2
+	VMOVDQU32    Z2, 128(CX)
+	ADDQ         8(AX), CX
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z3, Z3
+	VMOVDQU32    Z3, (CX)
+	VPADDD       64(BX), Z4, Z4
+	VMOVDQU32    Z4, 64(CX)
+	VPADDD       128(BX), Z5, Z5
+	VMOVDQU32    Z5, 128(CX)
+	ADDQ         8(AX), CX
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z6, Z6
+	VMOVDQU32    Z6, (CX)
+	VPADDD       64(BX), Z7, Z7
+	VMOVDQU32    Z7, 64(CX)
+	VPADDD       128(BX), Z8, Z8
+	VMOVDQU32    Z8, 128(CX)
+	ADDQ         8(AX), CX
+	MOVL         12(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z9, Z9
+	VMOVDQU32    Z9, (CX)
+	VPADDD       64(BX), Z10, Z10
+	VMOVDQU32    Z10, 64(CX)
+	VPADDD       128(BX), Z11, Z11
+	VMOVDQU32    Z11, 128(CX)
+	ADDQ         8(AX), CX
+	MOVL         16(DX), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z12, Z12
+	VMOVDQU32    Z12, (CX)
+	VPADDD       64(DX), Z13, Z13
+	VMOVDQU32    Z13, 64(CX)
+	VPADDD       128(DX), Z14, Z14
+	VMOVDQU32    Z14, 128(CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x14, 112(AX)
+	ADDQ         $0x14, 120(AX)
+	SUBQ         $0x05, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), CX
+	ADDQ   16(AX), CX
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	MOVQ   48(AX), DX
+	XORQ   BX, BX
+	MOVQ   56(AX), SI
+
+nrow:
+	MOVQ 64(AX), DI
+	ADDQ BX, DI
+
+npiece:
+	VMOVDQU32    (DX), Z0
+	VMOVDQU32    64(DX), Z1
+	VMOVDQU32    128(DX), Z2
+	VPBROADCASTD (CX)(BX*1), Z3
+	VPDPBUSD     Z0, Z3, Z19
+	VPDPBUSD     Z1, Z3, Z20
+	VPDPBUSD     Z2, Z3, Z21
+	ADDQ         $0x000000c0, DX
+	ADDQ         $0x04, BX
+	CMPQ         BX, DI
+	JNE          npiece
+	ADDQ         72(AX), BX
+	DECQ         SI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z19, Z19
+	VMOVDQU32    Z19, (CX)
+	VPADDD       64(DX), Z20, Z20
+	VMOVDQU32    Z20, 64(CX)
+	VPADDD       128(DX), Z21, Z21
+	VMOVDQU32    Z21, 128(CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
 	ADDQ         $0x04, 112(AX)

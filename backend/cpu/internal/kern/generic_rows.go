@@ -42,6 +42,11 @@ func orPool(dst, src []uint64, p *Pool) {
 				d[i] |= v
 			}
 		}
+		if p.Flip != 0 {
+			for i := range d {
+				d[i] ^= p.Flip
+			}
+		}
 	}
 }
 

@@ -45,6 +45,7 @@ type Pool struct {
 	Values        int // words or floats of a pixel
 	Step, DstStep int
 	Pixels        int
+	Flip          uint64 // XORed to every word of an OrPool
 }
 
 // span returns the number of elements from the first that is read to the last,
@@ -130,6 +131,8 @@ type Set struct {
 	// OrPool and MaxPool compute, for every pixel p of the pool and i < Values,
 	//
 	//	dst[p·DstStep + i] = OR or max over t of src[p·Step + Taps[t] + i]
+	//
+	// XOR Flip.
 	//
 	// Of equal float32 values the first one is taken.
 	OrPool  func(dst, src []uint64, p *Pool)

@@ -74,10 +74,13 @@ func poolRow[T uint64 | float32](dst, src []T, p *Pool, float bool) bool {
 		dst: uintptr(unsafe.Pointer(&dst[0])), src: uintptr(unsafe.Pointer(&src[0])), taps: &taps[0], count: uintptr(len(p.Taps)),
 		bytes: uintptr(size * p.Values), step: uintptr(size * p.Step), dstStep: uintptr(size * p.DstStep), pixels: uintptr(p.Pixels),
 	}
-	if float {
-		maxPoolAVX2((*uint8)(unsafe.Pointer(&job)))
-	} else {
-		orPoolAVX2((*uint8)(unsafe.Pointer(&job)))
+	switch address := (*uint8)(unsafe.Pointer(&job)); {
+	case float:
+		maxPoolAVX2(address)
+	case len(p.Taps) == 4:
+		orPool4AVX2(address, p.Flip)
+	default:
+		orPoolAVX2(address)
 	}
 	runtime.KeepAlive(dst)
 	runtime.KeepAlive(src)
@@ -85,7 +88,7 @@ func poolRow[T uint64 | float32](dst, src []T, p *Pool, float bool) bool {
 }
 
 func orPool256(dst, src []uint64, p *Pool) {
-	if !poolRow(dst, src, p, false) {
+	if p.Flip != 0 && len(p.Taps) != 4 || !poolRow(dst, src, p, false) {
 		orPool(dst, src, p)
 	}
 }

@@ -80,6 +80,9 @@ func TestPools(t *testing.T) {
 		for _, values := range []int{1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33, 70} {
 			for _, taps := range []int{1, 2, 4, 9, 70} {
 				p := &Pool{Values: values, Step: 1 + rng.IntN(2*values), DstStep: values + rng.IntN(3), Pixels: 1 + rng.IntN(6)}
+				if rng.IntN(2) == 0 {
+					p.Flip = rng.Uint64()
+				}
 				for range taps {
 					p.Taps = append(p.Taps, rng.IntN(50))
 				}
@@ -99,7 +102,7 @@ func TestPools(t *testing.T) {
 								best = f
 							}
 						}
-						want[x*p.DstStep+i], wantFloat[x*p.DstStep+i] = v, best
+						want[x*p.DstStep+i], wantFloat[x*p.DstStep+i] = v^p.Flip, best
 					}
 				}
 				s.OrPool(dst, src, p)

@@ -17,6 +17,8 @@ var avx512 = func() Set {
 					return 1, convBits16AVX512, convBitsSums16AVX512
 				case 2:
 					return 2, convBits32AVX512, convBitsSums32AVX512
+				case 3:
+					return 3, convBits48AVX512, convBitsSums48AVX512
 				}
 				return 4, convBits64AVX512, convBitsSums64AVX512
 			})
@@ -28,6 +30,8 @@ var avx512 = func() Set {
 					return 1, convBytes16AVX512, convBytesSums16AVX512
 				case 2:
 					return 2, convBytes32AVX512, convBytesSums32AVX512
+				case 3:
+					return 3, convBytes48AVX512, convBytesSums48AVX512
 				}
 				return 4, convBytes64AVX512, convBytesSums64AVX512
 			})

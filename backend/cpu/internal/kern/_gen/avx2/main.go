@@ -36,6 +36,7 @@ type kernel struct {
 	// Written as 32 bits, which to the allocator of registers keeps the upper
 	// half alive: one of each is enough.
 	temp, table reg.GPVirtual
+	flushed     Mem // 0 until there are sums in memory
 	wide        Mem // [pixel][vector] 64 bytes: 16-bit sums of even and of odd outputs, or 32-bit sums
 }
 
@@ -83,6 +84,7 @@ func conv(bytes, sums bool, pixels, vectors int) {
 		"\t"+result)
 	Pragma("noescape")
 	k.wide = AllocLocal(pixels * vectors * 64)
+	k.flushed = AllocLocal(8)
 	k.temp, k.table = GP64(), GP64()
 	k.job = Load(Param("job"), GP64())
 	if !bytes {
@@ -119,10 +121,7 @@ func (k *kernel) tile(pixels int, label string) {
 		acc[i] = YMM()
 		VPXOR(acc[i], acc[i], acc[i])
 	}
-	for i := range acc {
-		VMOVDQU(acc[i], k.wide.Offset(64*i))
-		VMOVDQU(acc[i], k.wide.Offset(64*i+32))
-	}
+	MOVQ(U32(0), k.flushed)
 	w, i, row, end, stop, budget := GP64(), GP64(), GP64(), GP64(), GP64(), GP64()
 	MOVQ(Mem{Base: k.job, Disp: jobWeights}, w)
 	XORQ(i, i)
@@ -161,7 +160,7 @@ func (k *kernel) tile(pixels int, label string) {
 	Label(label + "full")
 	CMPQ(budget, U8(0))
 	JNE(LabelRef(label + "go"))
-	k.widen(acc)
+	k.flush(acc, label+"early")
 	for _, a := range acc {
 		VPXOR(a, a, a)
 	}
@@ -172,17 +171,21 @@ func (k *kernel) tile(pixels int, label string) {
 	ADDQ(Mem{Base: k.job, Disp: jobRowSkip}, i)
 	DECQ(row)
 	JNE(LabelRef(label + "row"))
-	k.widen(acc)
+	k.flush(acc, label+"late")
 
 	dst, class, table := GP64(), GP64(), k.table
 	MOVQ(Mem{Base: k.job, Disp: jobDst}, dst)
 	MOVQ(Mem{Base: k.job, Disp: jobClass}, class)
+	if !k.bytes && !k.sums && pixels == 4 {
+		k.storeAlike(dst, class, label)
+	}
 	for p := range pixels {
 		MOVL(Mem{Base: class, Disp: 4 * p}, table.As32())
 		ADDQ(Mem{Base: k.job, Disp: jobTable}, table)
 		k.store(p, dst, table)
 		ADDQ(Mem{Base: k.job, Disp: jobDstStep}, dst)
 	}
+	Label(label + "stored")
 	MOVQ(dst, Mem{Base: k.job, Disp: jobDst})
 	ADDQ(U8(4*pixels), Mem{Base: k.job, Disp: jobAt})
 	ADDQ(U8(4*pixels), Mem{Base: k.job, Disp: jobClass})
@@ -222,8 +225,20 @@ func (k *kernel) step(x []reg.GPVirtual, acc []reg.VecVirtual, w, i reg.Register
 	}
 }
 
-// widen adds the narrow sums to those in memory.
-func (k *kernel) widen(acc []reg.VecVirtual) {
+// flush adds the narrow sums to those in memory, or stores them there if they
+// are the first.
+func (k *kernel) flush(acc []reg.VecVirtual, label string) {
+	CMPQ(k.flushed, U8(0))
+	JNE(LabelRef(label + "add"))
+	k.widen(acc, true)
+	MOVQ(U32(1), k.flushed)
+	JMP(LabelRef(label + "done"))
+	Label(label + "add")
+	k.widen(acc, false)
+	Label(label + "done")
+}
+
+func (k *kernel) widen(acc []reg.VecVirtual, first bool) {
 	var mask reg.VecVirtual
 	if !k.bytes {
 		mask = YMM()
@@ -238,13 +253,17 @@ func (k *kernel) widen(acc []reg.VecVirtual) {
 			VPMOVSXWD(a.AsX(), low)
 			VEXTRACTI128(U8(1), a, half)
 			VPMOVSXWD(half, high)
-			VPADDD(lowSum, low, low)
-			VPADDD(highSum, high, high)
+			if !first {
+				VPADDD(lowSum, low, low)
+				VPADDD(highSum, high, high)
+			}
 		} else {
 			VPAND(a, mask, low)
 			VPSRLW(U8(8), a, high)
-			VPADDW(lowSum, low, low)
-			VPADDW(highSum, high, high)
+			if !first {
+				VPADDW(lowSum, low, low)
+				VPADDW(highSum, high, high)
+			}
 		}
 		VMOVDQU(low, lowSum)
 		VMOVDQU(high, highSum)
@@ -282,14 +301,7 @@ func (k *kernel) store(p int, dst, table reg.Register) {
 			continue
 		}
 		for i, s := range []reg.VecVirtual{low, high} {
-			// Saturated to 16 bits, a threshold means the same.
-			a, b := YMM(), YMM()
-			VBROADCASTI128(Mem{Base: table, Disp: 128*v + 32*i}, a)
-			VINSERTI128(U8(1), Mem{Base: table, Disp: 128*v + 32*i + 64}, a, a)
-			VBROADCASTI128(Mem{Base: table, Disp: 128*v + 32*i + 16}, b)
-			VINSERTI128(U8(1), Mem{Base: table, Disp: 128*v + 32*i + 80}, b, b)
-			VPACKSSDW(b, a, a)
-			VPCMPGTW(a, s, s)
+			VPCMPGTW(bounds(table, v, i), s, s)
 		}
 		VPACKSSWB(high, low, low)
 		VPMOVMSKB(low, part.As32())
@@ -305,6 +317,63 @@ func (k *kernel) store(p int, dst, table reg.Register) {
 		XORQ(Mem{Base: k.job, Disp: jobFlip}, word)
 		MOVQ(word, Mem{Base: dst})
 	}
+}
+
+// bounds returns the thresholds of half the outputs of a vector. Saturated to 16
+// bits, they mean the same.
+func bounds(table reg.Register, v, half int) reg.VecVirtual {
+	a, b := YMM(), YMM()
+	place := 128*v + 32*half
+	VBROADCASTI128(Mem{Base: table, Disp: place}, a)
+	VINSERTI128(U8(1), Mem{Base: table, Disp: place + 64}, a, a)
+	VBROADCASTI128(Mem{Base: table, Disp: place + 16}, b)
+	VINSERTI128(U8(1), Mem{Base: table, Disp: place + 80}, b, b)
+	VPACKSSDW(b, a, a)
+	return a
+}
+
+// storeAlike writes packed words of four pixels that have the same thresholds,
+// and leaves it to what follows if they have not.
+func (k *kernel) storeAlike(dst, class reg.Register, label string) {
+	all, one, part := XMM(), XMM(), k.temp
+	VMOVDQU(Mem{Base: class}, all)
+	VPBROADCASTD(Mem{Base: class}, one)
+	VPXOR(one, all, all)
+	VPTEST(all, all)
+	JNE(LabelRef(label + "differ"))
+	MOVL(Mem{Base: class}, k.table.As32())
+	ADDQ(Mem{Base: k.job, Disp: jobTable}, k.table)
+	var t [2][2]reg.VecVirtual
+	for v := range k.vectors {
+		t[v] = [2]reg.VecVirtual{bounds(k.table, v, 0), bounds(k.table, v, 1)}
+	}
+	for p := range 4 {
+		word := GP64()
+		for v := range k.vectors {
+			sums := k.wide.Offset(64 * (p*k.vectors + v))
+			even, odd, low, high := YMM(), YMM(), YMM(), YMM()
+			VMOVDQU(sums, even)
+			VMOVDQU(sums.Offset(32), odd)
+			VPUNPCKLWD(odd, even, low)
+			VPUNPCKHWD(odd, even, high)
+			VPCMPGTW(t[v][0], low, low)
+			VPCMPGTW(t[v][1], high, high)
+			VPACKSSWB(high, low, low)
+			VPMOVMSKB(low, part.As32())
+			NOTL(part.As32())
+			if v == 0 {
+				MOVQ(part, word)
+			} else {
+				SHLQ(U8(32), part)
+				ORQ(part, word)
+			}
+		}
+		XORQ(Mem{Base: k.job, Disp: jobFlip}, word)
+		MOVQ(word, Mem{Base: dst})
+		ADDQ(Mem{Base: k.job, Disp: jobDstStep}, dst)
+	}
+	JMP(LabelRef(label + "stored"))
+	Label(label + "differ")
 }
 
 func (k *kernel) storeBytes(p int, dst, table reg.Register) {
@@ -373,6 +442,7 @@ func main() {
 	fmaEach()
 	choose()
 	pools()
+	orPool4()
 	narrow()
 	join("join32AVX2", 4)
 	join("join8AVX2", 1)

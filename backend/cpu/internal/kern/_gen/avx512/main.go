@@ -188,7 +188,10 @@ func storeBits(k kind, job, dst, table reg.Register, acc []reg.VecVirtual) {
 	if len(masks) > 1 {
 		KUNPCKWD(masks[0], masks[1], masks[0])
 	}
-	if len(masks) == 4 {
+	switch len(masks) {
+	case 3:
+		KUNPCKDQ(masks[0], masks[2], masks[0])
+	case 4:
 		KUNPCKWD(masks[2], masks[3], masks[2])
 		KUNPCKDQ(masks[0], masks[2], masks[0])
 	}
@@ -206,6 +209,7 @@ func main() {
 	for _, k := range []kind{bitsKind, bytesKind} {
 		for _, sums := range []bool{false, true} {
 			conv(k, sums, 4, 4)
+			conv(k, sums, 5, 3)
 			conv(k, sums, 6, 2)
 			conv(k, sums, 6, 1)
 		}
