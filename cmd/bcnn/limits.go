@@ -23,17 +23,12 @@ func newLimits(dev backend.Device, opts backend.Options) *limits {
 	return &limits{meter: meter, opts: opts}
 }
 
-// sample returns the rate of the peak loop now, 0 without a meter.
-func (l *limits) sample() (float64, error) {
-	if l.meter == nil {
-		return 0, nil
-	}
-	return l.meter.Peak(l.opts)
-}
-
 // update measures the peak once more and keeps the best.
 func (l *limits) update() error {
-	peak, err := l.sample()
+	if l.meter == nil {
+		return nil
+	}
+	peak, err := l.meter.Peak(l.opts)
 	l.peak = max(l.peak, peak)
 	return err
 }

@@ -80,9 +80,10 @@ func benchOps(ctx context.Context, env *environment, devices []backend.Device, o
 	var charts []chart
 	for i, dev := range devices {
 		progress := env.progress(dev.Info().ID)
+		lim := newLimits(dev, flags.Options)
 		var results []opResult
 		for j, o := range ops {
-			r, err := benchOp(ctx, dev, o, flags)
+			r, err := benchOp(ctx, dev, o, flags, lim)
 			if err != nil {
 				return err
 			}
@@ -117,7 +118,7 @@ func benchOps(ctx context.Context, env *environment, devices []backend.Device, o
 }
 
 // benchOp times one operator: its step alone, in turn with the peak loops, whose best counts.
-func benchOp(ctx context.Context, dev backend.Device, o zoo.Operator, flags benchFlags) (opResult, error) {
+func benchOp(ctx context.Context, dev backend.Device, o zoo.Operator, flags benchFlags, lim *limits) (opResult, error) {
 	info := dev.Info()
 	result := opResult{
 		Op: o.Name, Group: o.Group, Device: info.ID, ISA: flags.ISA, Threads: flags.Threads, Batch: flags.MaxBatch,
@@ -150,17 +151,15 @@ func benchOp(ctx context.Context, dev backend.Device, o zoo.Operator, flags benc
 	took = took[:0] // the first run is for warming up
 
 	work := workOf(plan, plan.Steps[timed], flags.MaxBatch)
-	lim := newLimits(dev, flags.Options)
 	for round := range opRounds {
-		peak, err := lim.sample()
-		if err != nil {
+		if err := lim.update(); err != nil {
 			return result, err
 		}
 		bandwidth, err := lim.bandwidth(work.bytes)
 		if err != nil {
 			return result, err
 		}
-		result.Peak, result.Bandwidth = max(result.Peak, peak), max(result.Bandwidth, bandwidth)
+		result.Peak, result.Bandwidth = lim.peak, max(result.Bandwidth, bandwidth)
 		end := time.Now().Add(opTime / opRounds)
 		for n := 0; len(took) < flags.runs*(round+1)/opRounds && (n < 1 || time.Now().Before(end)); n++ {
 			if _, err := r.run(ctx, flags.MaxBatch); err != nil {
