@@ -352,6 +352,6 @@ func scaleAVX512(dst *float32, values *int32, scale *float32, shift *float32, n 
 //go:noescape
 func scaleFloatAVX512(dst *float32, values *float32, scale *float32, shift *float32, n int, always uint16)
 
-// peakAVX512 does 16 vectors of xor, popcount and add, 512 products each,
+// peakAVX512 does 8 × 16 vectors of xor, popcount and add, 512 products each,
 // rounds times.
 func peakAVX512(rounds int)

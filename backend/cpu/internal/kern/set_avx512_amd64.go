@@ -65,7 +65,7 @@ var avx512 = func() Set {
 	s.ThresholdFloat = thresholdFloatWide
 	s.Scale = scaleWide
 	s.ScaleFloat = scaleFloatWide
-	s.Peak, s.PeakProducts = peakAVX512, 16*512
+	s.Peak, s.PeakProducts = peakAVX512, 8*16*512
 	s.Cost = Cost{Bits: 0.001, Bytes: 0.005, Floats: 0.02, Value: 0.1}
 	withRows(&s)
 	return s
