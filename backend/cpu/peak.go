@@ -19,8 +19,7 @@ func (device) Peak(opts backend.Options) (float64, error) {
 	if err != nil {
 		return 0, &backend.Error{Device: deviceID, Op: "peak", Err: err}
 	}
-	const duration = 5 * time.Millisecond
-	return best(peakThreads(opts), func(int) float64 { return peakRound(set, duration) }), nil
+	return best(peakThreads(opts), func(int) float64 { return peakRound(set, roundTime) }), nil
 }
 
 // Bandwidth measures how fast memory of the given size is read: each thread
@@ -28,7 +27,7 @@ func (device) Peak(opts backend.Options) (float64, error) {
 // greatest rate of several rounds.
 func (device) Bandwidth(opts backend.Options, size int64) (float64, error) {
 	// The first cache holds anything up to the smallest, none the largest.
-	const smallest, largest, duration = 4096, 256 << 20, time.Millisecond
+	const smallest, largest = 4096, 256 << 20
 	if size < 0 {
 		return 0, &backend.Error{Device: deviceID, Op: "bandwidth", Err: fmt.Errorf("%d bytes", size)}
 	}
@@ -40,7 +39,7 @@ func (device) Bandwidth(opts backend.Options, size int64) (float64, error) {
 			shares[t][i] = 1 // so that each page is there
 		}
 	}
-	return best(threads, func(t int) float64 { return readRound(shares[t], duration) }), nil
+	return best(threads, func(t int) float64 { return readRound(shares[t], roundTime) }), nil
 }
 
 func peakThreads(opts backend.Options) int {
@@ -51,9 +50,13 @@ func peakThreads(opts backend.Options) int {
 	return min(threads, maxThreads)
 }
 
+// roundTime is shorter than the time slices of most schedulers, so that on a
+// busy machine some rounds pass undisturbed.
+const roundTime = time.Millisecond
+
 // best returns the greatest sum of the rates of the threads over some rounds.
 func best(threads int, round func(thread int) float64) float64 {
-	const rounds = 8
+	const rounds = 20
 	best := 0.0
 	for range rounds {
 		rates := make([]float64, threads)

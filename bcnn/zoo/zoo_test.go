@@ -129,18 +129,28 @@ func TestActivations(t *testing.T) {
 	}
 }
 
-// A whole network on every instruction set, against the reference.
-func TestBinaryNetParity(t *testing.T) {
-	_, plan := lowered(t, "binarynet")
-	in := randomInput(plan.Input)
-	want, err := ref.Run(plan, in, nil)
-	require.NoError(t, err)
-	for _, isa := range cpu.ISAs() {
-		exe, err := cpu.Device().Compile(plan, backend.Options{ISA: isa})
-		require.NoError(t, err)
-		got := bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
-		require.NoError(t, exe.Run(context.Background(), got, in))
-		require.Equal(t, want.F32, got.F32, isa)
-		require.NoError(t, exe.Close())
+// Whole networks on every instruction set: the smaller ones against the
+// reference, which would take minutes for the others, those against generic.
+func TestParity(t *testing.T) {
+	for _, name := range zoo.Names() {
+		_, plan := lowered(t, name)
+		in := randomInput(plan.Input)
+		run := func(isa string) []float32 {
+			exe, err := cpu.Device().Compile(plan, backend.Options{ISA: isa})
+			require.NoError(t, err)
+			got := bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
+			require.NoError(t, exe.Run(context.Background(), got, in))
+			require.NoError(t, exe.Close())
+			return got.F32
+		}
+		want := run("generic")
+		if name == "binarynet" || name == "alexnet" {
+			out, err := ref.Run(plan, in, nil)
+			require.NoError(t, err)
+			require.Equal(t, out.F32, want, name)
+		}
+		for _, isa := range cpu.ISAs() {
+			require.Equal(t, want, run(isa), "%s on %s", name, isa)
+		}
 	}
 }

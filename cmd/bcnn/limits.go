@@ -23,17 +23,12 @@ func newLimits(dev backend.Device, opts backend.Options) *limits {
 	return &limits{meter: meter, opts: opts}
 }
 
-// sample returns the rate of the peak loop now, 0 without a meter.
-func (l *limits) sample() (float64, error) {
-	if l.meter == nil {
-		return 0, nil
-	}
-	return l.meter.Peak(l.opts)
-}
-
 // update measures the peak once more and keeps the best.
 func (l *limits) update() error {
-	peak, err := l.sample()
+	if l.meter == nil {
+		return nil
+	}
+	peak, err := l.meter.Peak(l.opts)
 	l.peak = max(l.peak, peak)
 	return err
 }
@@ -93,19 +88,26 @@ func (w work) bound(peak, bandwidth float64) (seconds float64, by string) {
 	return seconds, by
 }
 
-// compare sets the fraction and the bound of steps on ±1 values.
-func (l *limits) compare(steps []stepTime, plan *bcnn.Plan, batch int) error {
+// compare sets the fraction and the bound of steps on ±1 values. It returns the
+// floor of the whole: the least times of those steps and the shortest of the
+// others, in microseconds; 0 without a meter.
+func (l *limits) compare(steps []stepTime, plan *bcnn.Plan, batch int) (floor float64, err error) {
+	if l.meter == nil {
+		return 0, nil
+	}
 	for i := range steps {
 		w := workOf(plan, plan.Steps[i], batch)
-		if w.bytes == 0 || steps[i].Median == 0 {
+		if w.bytes == 0 || steps[i].Min == 0 {
+			floor += steps[i].Min
 			continue
 		}
 		bandwidth, err := l.bandwidth(w.bytes)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		least, by := w.bound(l.peak, bandwidth)
-		steps[i].Fraction, steps[i].Bound = least*1e6/steps[i].Median, by
+		steps[i].Fraction, steps[i].Bound = least*1e6/steps[i].Min, by
+		floor += least * 1e6
 	}
-	return nil
+	return floor, nil
 }

@@ -38,13 +38,15 @@ type opResult struct {
 	// Rates of the median.
 	MACRate  float64 `json:"mac_per_s"`
 	ByteRate float64 `json:"byte_per_s"`
-	// What the device reaches at best; CPU only.
+	// What the device reaches at best, and which fraction of it the shortest
+	// run reached; CPU only.
 	Peak      float64 `json:"peak_mac_per_s,omitempty"`
 	Bandwidth float64 `json:"peak_byte_per_s,omitempty"`
 	Fraction  float64 `json:"peak_fraction,omitempty"`
 	Bound     string  `json:"bound,omitempty"`
 
-	shape string
+	shape   string
+	samples []sample
 }
 
 // selectOps returns the operators that a list of groups and names, separated by
@@ -70,40 +72,53 @@ func selectOps(list string) ([]zoo.Operator, error) {
 	return chosen, nil
 }
 
-// benchOps times operators on the devices.
-func benchOps(ctx context.Context, env *environment, devices []backend.Device, ops []zoo.Operator, flags benchFlags, asJSON bool) error {
+// benchOps times operators on the devices and prints the results.
+func benchOps(ctx context.Context, env *environment, devices []backend.Device, ops []zoo.Operator, flags benchFlags) error {
+	if flags.format == formatBenchstat {
+		printBenchstatHeader(env.out)
+	}
+	var charts []chart
 	for i, dev := range devices {
 		progress := env.progress(dev.Info().ID)
+		lim := newLimits(dev, flags.Options)
 		var results []opResult
 		for j, o := range ops {
-			r, err := benchOp(ctx, dev, o, flags)
+			r, err := benchOp(ctx, dev, o, flags, lim)
 			if err != nil {
 				return err
 			}
 			progress(j+1, len(ops))
-			if asJSON {
+			switch flags.format {
+			case formatJSON:
 				if err := env.out.json(r); err != nil {
 					return err
 				}
+			case formatBenchstat:
+				r.printSamples(env.out)
+			}
+			if env.out.err != nil {
+				return env.out.err
 			}
 			results = append(results, r)
 		}
-		if asJSON {
-			continue
-		}
-		if i > 0 {
-			env.out.printf("\n")
-		}
-		printOps(env.out, results)
-		if env.out.err != nil {
-			return env.out.err
+		switch flags.format {
+		case formatSVG:
+			charts = append(charts, opChart(results))
+		case formatTable:
+			if i > 0 {
+				env.out.printf("\n")
+			}
+			printOps(env.out, results)
 		}
 	}
-	return nil
+	if flags.format == formatSVG {
+		printSVG(env.out, charts)
+	}
+	return env.out.err
 }
 
-// benchOp times one operator: its step alone, in turn with the peak loops.
-func benchOp(ctx context.Context, dev backend.Device, o zoo.Operator, flags benchFlags) (opResult, error) {
+// benchOp times one operator: its step alone, in turn with the peak loops, whose best counts.
+func benchOp(ctx context.Context, dev backend.Device, o zoo.Operator, flags benchFlags, lim *limits) (opResult, error) {
 	info := dev.Info()
 	result := opResult{
 		Op: o.Name, Group: o.Group, Device: info.ID, ISA: flags.ISA, Threads: flags.Threads, Batch: flags.MaxBatch,
@@ -136,18 +151,15 @@ func benchOp(ctx context.Context, dev backend.Device, o zoo.Operator, flags benc
 	took = took[:0] // the first run is for warming up
 
 	work := workOf(plan, plan.Steps[timed], flags.MaxBatch)
-	lim := newLimits(dev, flags.Options)
-	var peaks, bandwidths []float64
 	for round := range opRounds {
-		peak, err := lim.sample()
-		if err != nil {
+		if err := lim.update(); err != nil {
 			return result, err
 		}
 		bandwidth, err := lim.bandwidth(work.bytes)
 		if err != nil {
 			return result, err
 		}
-		peaks, bandwidths = append(peaks, peak), append(bandwidths, bandwidth)
+		result.Peak, result.Bandwidth = lim.peak, max(result.Bandwidth, bandwidth)
 		end := time.Now().Add(opTime / opRounds)
 		for n := 0; len(took) < flags.runs*(round+1)/opRounds && (n < 1 || time.Now().Before(end)); n++ {
 			if _, err := r.run(ctx, flags.MaxBatch); err != nil {
@@ -156,23 +168,16 @@ func benchOp(ctx context.Context, dev backend.Device, o zoo.Operator, flags benc
 		}
 	}
 
-	result.Runs = len(took)
-	seconds := took.quantile(0.5).Seconds()
-	result.Median, result.Min = seconds*1e3, took.quantile(0).Seconds()*1e3
+	result.Runs, result.samples = len(took), took.samples(opRounds)
+	seconds, shortest := took.quantile(0.5).Seconds(), took.quantile(0).Seconds()
+	result.Median, result.Min = seconds*1e3, shortest*1e3
 	result.MACs, result.Bytes = work.macs, work.bytes
-	if seconds > 0 {
+	if shortest > 0 {
 		result.MACRate, result.ByteRate = float64(work.macs)/seconds, float64(work.bytes)/seconds
-		result.Peak, result.Bandwidth = median(peaks), median(bandwidths)
 		least, by := work.bound(result.Peak, result.Bandwidth)
-		result.Fraction, result.Bound = least/seconds, by
+		result.Fraction, result.Bound = least/shortest, by
 	}
 	return result, nil
-}
-
-func median(v []float64) float64 {
-	s := slices.Clone(v)
-	slices.Sort(s)
-	return s[len(s)/2]
 }
 
 // describeOp says in a few words what an operator does.
@@ -209,12 +214,12 @@ func printOps(out *output, results []opResult) {
 			r.Op, r.shape, r.Median, r.Min, rate, r.ByteRate/1e9, fraction, r.Bound))
 	}
 	out.table(rows)
-	var peaks []float64
+	peak := 0.0
 	for _, r := range results {
-		peaks = append(peaks, r.Peak)
+		peak = max(peak, r.Peak)
 	}
-	if p := median(peaks); p > 0 {
-		out.printf("peak of the arithmetic alone: %.1f GMAC/s\n", p/1e9)
+	if peak > 0 {
+		out.printf("peak of the arithmetic alone: %.1f GMAC/s\n", peak/1e9)
 	}
 }
 

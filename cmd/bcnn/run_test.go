@@ -54,6 +54,8 @@ func TestUsageErrors(t *testing.T) {
 		{"bench --threads -1", "--threads -1"},
 		{"bench --paper --batch 4", "--paper"},
 		{"bench --ops --paper", "--paper"},
+		{"bench --format csv", `"csv"`},
+		{"bench --json --format svg", "contradict"},
 		{"bench --ops --model digits", "--model"},
 		{"bench --ops=bitflow,conv9", `"conv9"`},
 		{"zoo x", `unknown command "x"`},
