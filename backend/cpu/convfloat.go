@@ -11,7 +11,8 @@ type floatSource struct {
 	window
 	set     *kern.Set
 	in      *bcnn.Tensor
-	weights []float32 // [group][ky][kx][channel][output]
+	weights []float32 // [group][ky][kx][channel][output], or [ky][kx][channel] for each
+	each    bool      // every channel has a filter of its own
 	bias    []float32
 	outs    int // output channels of a group
 	stride  int // of the sums of a pixel
@@ -21,6 +22,15 @@ func (c *compiler) floatSource(op *bcnn.ConvStep, w window, stride int) *floatSo
 	f := &floatSource{window: w, set: c.set, in: c.in, bias: op.Bias, stride: stride, outs: op.Out / op.Groups}
 	taps := w.taps()
 	f.weights = make([]float32, len(op.F32))
+	f.each = w.groups > 1 && w.group == 1 && f.outs == 1
+	if f.each {
+		for o := range op.Out {
+			for k := range taps {
+				f.weights[k*op.Out+o] = op.F32[o*taps+k]
+			}
+		}
+		return f
+	}
 	for o := range op.Out {
 		g := o / f.outs
 		for k := range taps {
@@ -75,6 +85,10 @@ func (f *floatSource) sums(s *scratch, y, x, pixels, channel, n int) {
 
 // tap adds one tap to the sums of all groups.
 func (f *floatSource) tap(acc, values []float32, tap, channel int) {
+	if f.each {
+		f.set.FMAEach(acc, values, f.weights[tap*len(acc):])
+		return
+	}
 	if f.groups == 1 {
 		f.set.FMA(acc, values, f.weights[tap*f.group*f.outs+channel:], f.outs)
 		return
