@@ -28,6 +28,7 @@ type wideConv struct {
 	runStep      int      // bytes between the runs of a patch
 	outShape     bcnn.Shape
 	poolH, poolW int
+	inKernel     bool // pooling of 2×2 pixels, which follow each other in the lists
 	poolTaps     []int
 	tiling
 }
@@ -134,7 +135,10 @@ func (c *compiler) wideConv(op *bcnn.ConvStep, w window, in, out bcnn.PlanTensor
 	if max(need.words, need.bytes) >= 1<<28 {
 		return nil, scratchSize{} // beyond the offsets
 	}
-	if op.Pool != nil {
+	v.inKernel = v.poolH == 2 && v.poolW == 2 && v.weights.Pools()
+	if v.inKernel {
+		c.choice.Kernel += ", pooled"
+	} else if op.Pool != nil {
 		need.row = pixels(v.tiling.rows)
 		for ky := range v.poolH {
 			for kx := range v.poolW {
@@ -158,7 +162,7 @@ func (c *wideConv) fillOffsets(border *bcnn.Border) {
 	c.at = make([]uint32, tile*c.cols)
 	for y := range tile {
 		for x := range c.cols {
-			c.at[y*c.cols+x] = uint32(c.rows.offset(y, x))
+			c.at[c.index(y, x)] = uint32(c.rows.offset(y, x))
 		}
 	}
 	if border == nil || border.Rows*border.Cols == 1 {
@@ -168,9 +172,17 @@ func (c *wideConv) fillOffsets(border *bcnn.Border) {
 	c.class = make([]uint32, c.window.rows*c.cols)
 	for y := range c.window.rows {
 		for x := range c.cols {
-			c.class[y*c.cols+x] = uint32((border.Row[y]*border.Cols + border.Col[x]) * c.table.step)
+			c.class[c.index(y, x)] = uint32((border.Row[y]*border.Cols + border.Col[x]) * c.table.step)
 		}
 	}
+}
+
+// index returns the place of a pixel in the lists.
+func (c *wideConv) index(y, x int) int {
+	if c.inKernel {
+		return y/2*2*c.cols + x/2*4 + y%2*2 + x%2
+	}
+	return y*c.cols + x
 }
 
 func (c *wideConv) tiles(n int) int { return n * c.rowTiles * c.blockTiles }
@@ -201,14 +213,18 @@ func (c *wideConv) run(tile int, s *scratch) {
 		switch {
 		case c.thresholds == nil:
 			c.floats(s, class, pixel, rows*c.cols, block)
-		case c.poolH*c.poolW > 1:
+		case c.poolH*c.poolW > 1 && !c.inKernel:
 			c.pooled(s, pixel, y1-y0, block)
 		default:
 			s.job.Dst, s.job.DstStep = unsafe.Pointer(&c.out.Words[pixel*c.words+block]), uintptr(8*c.words)
 			if c.flip != nil {
 				s.job.Flip = c.flip[block]
 			}
-			c.weights.Bits(&s.job, block, c.runStep)
+			if c.inKernel {
+				c.weights.Pooled(&s.job, block, c.runStep, c.class == nil)
+			} else {
+				c.weights.Bits(&s.job, block, c.runStep)
+			}
 		}
 	}
 	s.job = kern.Job{}

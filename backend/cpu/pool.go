@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // task is work that falls into independent tiles.
@@ -40,11 +41,16 @@ type pool struct {
 }
 
 // Waking a sleeping worker takes many times as long as the gap between two
-// steps, so that a worker looks for work for a while before it sleeps. The
-// bound keeps it from taking a CPU away from those who need it.
+// steps, so that a worker looks for work for a while before it sleeps, and the
+// submitter for the end of the last tiles. The bounds keep them from taking a
+// CPU away from those who need it: above all from each other, where they have to
+// share one.
 const (
-	spinRounds = 100
-	spinLoads  = 50 // between two offers of the CPU to other goroutines
+	spinTime  = 30 * time.Microsecond // for the next task
+	spinLoads = 1000                  // between two offers of the CPU to other goroutines
+	// The last tile may take as long as one of the submitter's took, and half as
+	// long again. Who is not done then waits for a CPU.
+	leastWait, mostWait = 5 * time.Microsecond, 100 * time.Microsecond
 )
 
 // newPool starts workers, one fewer than threads: the submitter is one too.
@@ -78,9 +84,11 @@ func (p *pool) do(t task, tiles int) {
 		p.mu.Unlock()
 		p.wake.Broadcast()
 	}
+	start, own := time.Now(), 0
 	for p.tile(&p.scratch[0]) {
+		own++
 	}
-	p.wait(uint32(tiles))
+	p.wait(uint32(tiles), time.Since(start)*3/time.Duration(2*max(own, 1)))
 	p.task = nil
 }
 
@@ -104,9 +112,10 @@ func (p *pool) tile(s *scratch) bool {
 	}
 }
 
-// wait returns when all tiles are done.
-func (p *pool) wait(tiles uint32) {
-	for range spinRounds {
+// wait returns when all tiles are done. It spins for the given time at most.
+func (p *pool) wait(tiles uint32, spin time.Duration) {
+	spin = min(max(spin, leastWait), mostWait)
+	for start := time.Now(); time.Since(start) < spin; {
 		for range spinLoads {
 			if p.done.Load() == tiles {
 				return
@@ -136,7 +145,7 @@ func (p *pool) work(s *scratch) {
 // spin does the tiles that come up within a short time and reports whether
 // there were any.
 func (p *pool) spin(s *scratch) bool {
-	for range spinRounds {
+	for start := time.Now(); time.Since(start) < spinTime; {
 		for range spinLoads {
 			if p.tile(s) {
 				return true

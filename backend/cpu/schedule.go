@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/klauspost/cpuid/v2"
 
@@ -21,6 +22,9 @@ const (
 	// minTile is the work in nanoseconds that is worth a hand-over to another
 	// thread.
 	minTile = 4000
+	// handOver is the time in nanoseconds for taking a tile and loading its
+	// border once more.
+	handOver = 500
 	// tilesPerThread evens out threads that do not get a whole CPU.
 	tilesPerThread = 4
 	// sumBytes bounds the sums of the pixels that are computed at a time, where
@@ -44,22 +48,31 @@ type compiler struct {
 	choice         backend.Choice // what was picked
 }
 
-// split returns the number of tiles for an amount of work in nanoseconds.
-func (c *compiler) split(work float64) int {
+// split divides work, in nanoseconds, on rows and blocks of channels into tiles
+// of so many of each. Threads that do not get a whole CPU need several tiles
+// each, to share them unequally; among such divisions it takes the one that
+// threads which do get one finish first. Tiles of some blocks only load the same
+// rows again, so blocks are divided only where there are too few rows.
+func (c *compiler) split(work float64, rows, blocks int) (tileRows, tileBlocks int, why string) {
 	if c.threads == 1 {
-		return 1
+		return rows, blocks, "one thread"
 	}
-	return int(max(1, min(work/minTile, float64(tilesPerThread*c.threads))))
-}
-
-func (c *compiler) splitReason(tiles int) string {
-	switch {
-	case c.threads == 1:
-		return "one thread"
-	case tiles == 1:
-		return "too little work to share"
+	want := int(min(work/minTile, float64(tilesPerThread*c.threads)))
+	if want <= 1 {
+		return rows, blocks, "too little work to share"
 	}
-	return fmt.Sprintf("up to %d tiles for each of %d threads", tilesPerThread, c.threads)
+	tileBlocks = ceilDiv(blocks, ceilDiv(want, rows))
+	blockTiles := ceilDiv(blocks, tileBlocks)
+	best := math.Inf(1)
+	for n := 1; n <= ceilDiv(rows, ceilDiv(want, blockTiles)); n++ {
+		turns := ceilDiv(ceilDiv(rows, n)*blockTiles, c.threads)
+		took := float64(turns) * (handOver + work*float64(n*tileBlocks)/float64(rows*blocks))
+		if took <= best {
+			best, tileRows = took, n
+		}
+	}
+	tiles := ceilDiv(rows, tileRows) * blockTiles
+	return tileRows, tileBlocks, fmt.Sprintf("%s shared by %d threads", count(tiles, "tile"), c.threads)
 }
 
 // convTime estimates the time for one pixel of a convolution, in nanoseconds.
@@ -155,13 +168,11 @@ type tiling struct {
 // load the same rows again, and of no more rows than the cache holds. need
 // returns the scratch for rows of output, which it is called for last.
 func (c *compiler) wideTiles(height, channels int, work float64, need func(rows int) scratchSize, fits func(rows int) bool) (tiling, scratchSize) {
-	tiles, blocks := c.split(work), ceilDiv(channels, kern.BlockOutputs)
-	t := tiling{rows: ceilDiv(height, tiles), blocks: blocks}
-	if tiles > height {
-		t.blocks = ceilDiv(blocks, ceilDiv(tiles, height))
-	}
+	blocks := ceilDiv(channels, kern.BlockOutputs)
+	var t tiling
+	var why string
+	t.rows, t.blocks, why = c.split(work, height, blocks)
 	t.blockTiles = ceilDiv(blocks, t.blocks)
-	why := c.splitReason(tiles)
 	var size scratchSize
 	for {
 		size = need(t.rows)
@@ -181,37 +192,41 @@ func (c *compiler) wideTiles(height, channels int, work float64, need func(rows 
 // sumTiles divides a convolution whose sums go through memory. It returns the
 // rows and the output channels of a tile.
 func (c *compiler) sumTiles(op *bcnn.ConvStep, w window, height int, work float64) (rows, block int) {
-	tiles := c.split(work)
-	rows, block = ceilDiv(height, tiles), op.Out
-	if tiles > height && op.Groups == 1 {
-		block = roundUp(ceilDiv(op.Out, ceilDiv(tiles, height)), bits.WordBits)
+	blocks := 1
+	if op.Groups == 1 {
+		blocks = bits.Words(op.Out)
 	}
-	c.choice.Why += "; " + c.splitReason(tiles)
+	rows, block, why := c.split(work, height, blocks)
+	block *= bits.WordBits
+	if blocks == 1 {
+		block = op.Out
+	}
+	c.choice.Why += "; " + why
 	return rows, block
 }
 
 // denseTiles divides a dense layer into chunks of images and blocks of outputs.
 func (c *compiler) denseTiles(op *bcnn.ConvStep, taps int) (images, outputs int) {
-	tiles := c.split(c.convTime(op, bcnn.Bits, taps))
-	outputs = roundUp(ceilDiv(op.Out, tiles), bits.WordBits)
+	outputs, _, why := c.split(c.convTime(op, bcnn.Bits, taps), bits.Words(op.Out), 1)
+	outputs *= bits.WordBits
 	stride := roundUp(min(outputs, op.Out), c.set.Block)
 	images = min(max(sumBytes/4/stride, 4), denseImages, c.batch)
 	c.choice = backend.Choice{
 		Kernel: fmt.Sprintf("packed words, %d outputs in lanes", c.set.Block),
 		Tile:   fmt.Sprintf("%s × %s", count(images, "image"), count(min(outputs, op.Out), "output")),
-		Why:    "weights are read once for the images of a tile; " + c.splitReason(tiles),
+		Why:    "weights are read once for the images of a tile; " + why,
 	}
 	return images, outputs
 }
 
 // rows divides an image of the given height, which takes so many nanoseconds.
 func (c *compiler) rows(kernel string, height int, work float64, do func(s *scratch, image, y0, y1 int)) *rowStep {
-	tiles := c.split(work)
-	r := &rowStep{height: height, tileRows: ceilDiv(height, tiles), do: do}
+	tileRows, _, why := c.split(work, height, 1)
+	r := &rowStep{height: height, tileRows: tileRows, do: do}
 	c.choice = backend.Choice{
 		Kernel: kernel,
 		Tile:   count(r.tileRows, "row") + ", " + count(r.perImage(), "tile"),
-		Why:    c.splitReason(tiles),
+		Why:    why,
 	}
 	return r
 }

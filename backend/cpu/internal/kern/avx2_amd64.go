@@ -94,6 +94,42 @@ func convBytesSums32AVX2(job *byte)
 //go:noescape
 func convBytesSums16AVX2(job *byte)
 
+// convBitsPooled64AVX2 computes, for every pixel p and each of 64 outputs o, with x the
+// nibbles of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooled64AVX2(job *byte)
+
+// convBytesPooled32AVX2 computes, for every pixel p and each of 32 outputs o, with x the
+// pairs of bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 2 bytes of x[i]·w[i][o]
+//	bit o of dst[p/4] = c[o] ≥ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBytesPooled32AVX2(job *byte)
+
+// convBitsPooled32AVX2 computes, for every pixel p and each of 32 outputs o, with x the
+// nibbles of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooled32AVX2(job *byte)
+
+// convBytesPooled16AVX2 computes, for every pixel p and each of 16 outputs o, with x the
+// pairs of bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 2 bytes of x[i]·w[i][o]
+//	bit o of dst[p/4] = c[o] ≥ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBytesPooled16AVX2(job *byte)
+
 // dotBits1x16AVX2 computes, for every pixel p, 1 at a time, and each of 16 outputs o, with x the words of
 // its patch,
 //

@@ -76,6 +76,78 @@ func convBitsSums32AVX512(job *byte)
 //go:noescape
 func convBitsSums16AVX512(job *byte)
 
+// convBitsPooled64AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooled64AVX512(job *byte)
+
+// convBitsPooled48AVX512 computes, for every pixel p and each of 48 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooled48AVX512(job *byte)
+
+// convBitsPooled32AVX512 computes, for every pixel p and each of 32 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooled32AVX512(job *byte)
+
+// convBitsPooled16AVX512 computes, for every pixel p and each of 16 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooled16AVX512(job *byte)
+
+// convBitsPooledAlike64AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[4·(p/4)]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooledAlike64AVX512(job *byte)
+
+// convBitsPooledAlike48AVX512 computes, for every pixel p and each of 48 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[4·(p/4)]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooledAlike48AVX512(job *byte)
+
+// convBitsPooledAlike32AVX512 computes, for every pixel p and each of 32 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[4·(p/4)]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooledAlike32AVX512(job *byte)
+
+// convBitsPooledAlike16AVX512 computes, for every pixel p and each of 16 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[4·(p/4)]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooledAlike16AVX512(job *byte)
+
 // convBytes64AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
 // pieces of the patch at src + at[p],
 //
@@ -147,6 +219,42 @@ func convBytesSums32AVX512(job *byte)
 //
 //go:noescape
 func convBytesSums16AVX512(job *byte)
+
+// convBytesPooled64AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	bit o of dst[p/4] = c[o] ≥ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBytesPooled64AVX512(job *byte)
+
+// convBytesPooled48AVX512 computes, for every pixel p and each of 48 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	bit o of dst[p/4] = c[o] ≥ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBytesPooled48AVX512(job *byte)
+
+// convBytesPooled32AVX512 computes, for every pixel p and each of 32 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	bit o of dst[p/4] = c[o] ≥ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBytesPooled32AVX512(job *byte)
+
+// convBytesPooled16AVX512 computes, for every pixel p and each of 16 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	bit o of dst[p/4] = c[o] ≥ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBytesPooled16AVX512(job *byte)
 
 // dotBits4x32AVX512 computes, for every pixel p, 4 at a time, and each of 32 outputs o, with x the words of
 // its patch,

@@ -10,36 +10,45 @@ TEXT ·convBits64AVX512(SB), NOSPLIT, $0-8
 	MOVQ job+0(FP), AX
 
 wide:
-	CMPQ   80(AX), $0x04
-	JLT    narrow
-	MOVQ   112(AX), CX
-	MOVL   (CX), DX
-	ADDQ   16(AX), DX
-	MOVL   4(CX), BX
-	ADDQ   16(AX), BX
-	MOVL   8(CX), SI
-	ADDQ   16(AX), SI
-	MOVL   12(CX), CX
-	ADDQ   16(AX), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	MOVQ   48(AX), DI
-	XORQ   R8, R8
-	MOVQ   56(AX), R9
+	CMPQ      80(AX), $0x04
+	JLT       narrow
+	MOVQ      112(AX), CX
+	MOVL      (CX), DX
+	ADDQ      16(AX), DX
+	MOVL      4(CX), BX
+	ADDQ      16(AX), BX
+	MOVL      8(CX), SI
+	ADDQ      16(AX), SI
+	MOVL      12(CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), DI
+	MOVL      (DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z0
+	VMOVDQU32 64(R8), Z1
+	VMOVDQU32 128(R8), Z2
+	VMOVDQU32 192(R8), Z3
+	MOVL      4(DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z4
+	VMOVDQU32 64(R8), Z5
+	VMOVDQU32 128(R8), Z6
+	VMOVDQU32 192(R8), Z7
+	MOVL      8(DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z8
+	VMOVDQU32 64(R8), Z9
+	VMOVDQU32 128(R8), Z10
+	VMOVDQU32 192(R8), Z11
+	MOVL      12(DI), DI
+	ADDQ      40(AX), DI
+	VMOVDQU32 (DI), Z12
+	VMOVDQU32 64(DI), Z13
+	VMOVDQU32 128(DI), Z14
+	VMOVDQU32 192(DI), Z15
+	MOVQ      48(AX), DI
+	XORQ      R8, R8
+	MOVQ      56(AX), R9
 
 wrow:
 	MOVQ 64(AX), R10
@@ -53,55 +62,55 @@ wpiece:
 	VPBROADCASTD (DX)(R8*1), Z20
 	VPXORD       Z20, Z16, Z21
 	VPOPCNTD     Z21, Z21
-	VPADDD       Z21, Z0, Z0
+	VPSUBD       Z21, Z0, Z0
 	VPXORD       Z20, Z17, Z21
 	VPOPCNTD     Z21, Z21
-	VPADDD       Z21, Z1, Z1
+	VPSUBD       Z21, Z1, Z1
 	VPXORD       Z20, Z18, Z21
 	VPOPCNTD     Z21, Z21
-	VPADDD       Z21, Z2, Z2
+	VPSUBD       Z21, Z2, Z2
 	VPXORD       Z20, Z19, Z20
 	VPOPCNTD     Z20, Z20
-	VPADDD       Z20, Z3, Z3
+	VPSUBD       Z20, Z3, Z3
 	VPBROADCASTD (BX)(R8*1), Z20
 	VPXORD       Z20, Z16, Z21
 	VPOPCNTD     Z21, Z21
-	VPADDD       Z21, Z4, Z4
+	VPSUBD       Z21, Z4, Z4
 	VPXORD       Z20, Z17, Z21
 	VPOPCNTD     Z21, Z21
-	VPADDD       Z21, Z5, Z5
+	VPSUBD       Z21, Z5, Z5
 	VPXORD       Z20, Z18, Z21
 	VPOPCNTD     Z21, Z21
-	VPADDD       Z21, Z6, Z6
+	VPSUBD       Z21, Z6, Z6
 	VPXORD       Z20, Z19, Z20
 	VPOPCNTD     Z20, Z20
-	VPADDD       Z20, Z7, Z7
+	VPSUBD       Z20, Z7, Z7
 	VPBROADCASTD (SI)(R8*1), Z20
 	VPXORD       Z20, Z16, Z21
 	VPOPCNTD     Z21, Z21
-	VPADDD       Z21, Z8, Z8
+	VPSUBD       Z21, Z8, Z8
 	VPXORD       Z20, Z17, Z21
 	VPOPCNTD     Z21, Z21
-	VPADDD       Z21, Z9, Z9
+	VPSUBD       Z21, Z9, Z9
 	VPXORD       Z20, Z18, Z21
 	VPOPCNTD     Z21, Z21
-	VPADDD       Z21, Z10, Z10
+	VPSUBD       Z21, Z10, Z10
 	VPXORD       Z20, Z19, Z20
 	VPOPCNTD     Z20, Z20
-	VPADDD       Z20, Z11, Z11
+	VPSUBD       Z20, Z11, Z11
 	VPBROADCASTD (CX)(R8*1), Z20
 	VPXORD       Z20, Z16, Z16
 	VPOPCNTD     Z16, Z16
-	VPADDD       Z16, Z12, Z12
+	VPSUBD       Z16, Z12, Z12
 	VPXORD       Z20, Z17, Z16
 	VPOPCNTD     Z16, Z16
-	VPADDD       Z16, Z13, Z13
+	VPSUBD       Z16, Z13, Z13
 	VPXORD       Z20, Z18, Z16
 	VPOPCNTD     Z16, Z16
-	VPADDD       Z16, Z14, Z14
+	VPSUBD       Z16, Z14, Z14
 	VPXORD       Z20, Z19, Z20
 	VPOPCNTD     Z20, Z20
-	VPADDD       Z20, Z15, Z15
+	VPSUBD       Z20, Z15, Z15
 	ADDQ         $0x00000100, DI
 	ADDQ         $0x04, R8
 	CMPQ         R8, R10
@@ -110,52 +119,48 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DX
-	MOVL         (DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x02, (BX), Z0, K1
-	VPCMPD       $0x02, 64(BX), Z1, K2
-	VPCMPD       $0x02, 128(BX), Z2, K3
-	VPCMPD       $0x02, 192(BX), Z3, K4
+	MOVQ         120(AX), DI
+	VPXORD       Z22, Z22, Z22
+	VPCMPD       $0x05, Z22, Z0, K1
+	VPCMPD       $0x05, Z22, Z1, K2
+	VPCMPD       $0x05, Z22, Z2, K3
+	VPCMPD       $0x05, Z22, Z3, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x02, (BX), Z4, K1
-	VPCMPD       $0x02, 64(BX), Z5, K2
-	VPCMPD       $0x02, 128(BX), Z6, K3
-	VPCMPD       $0x02, 192(BX), Z7, K4
+	VPXORD       Z23, Z23, Z23
+	VPCMPD       $0x05, Z23, Z4, K1
+	VPCMPD       $0x05, Z23, Z5, K2
+	VPCMPD       $0x05, Z23, Z6, K3
+	VPCMPD       $0x05, Z23, Z7, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x02, (BX), Z8, K1
-	VPCMPD       $0x02, 64(BX), Z9, K2
-	VPCMPD       $0x02, 128(BX), Z10, K3
-	VPCMPD       $0x02, 192(BX), Z11, K4
+	VPXORD       Z24, Z24, Z24
+	VPCMPD       $0x05, Z24, Z8, K1
+	VPCMPD       $0x05, Z24, Z9, K2
+	VPCMPD       $0x05, Z24, Z10, K3
+	VPCMPD       $0x05, Z24, Z11, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DX), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x02, (DX), Z12, K1
-	VPCMPD       $0x02, 64(DX), Z13, K2
-	VPCMPD       $0x02, 128(DX), Z14, K3
-	VPCMPD       $0x02, 192(DX), Z15, K4
+	VPXORD       Z25, Z25, Z25
+	VPCMPD       $0x05, Z25, Z12, K1
+	VPCMPD       $0x05, Z25, Z13, K2
+	VPCMPD       $0x05, Z25, Z14, K3
+	VPCMPD       $0x05, Z25, Z15, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
@@ -170,41 +175,44 @@ wpiece:
 	JMP          wide
 
 narrow:
-	CMPQ   80(AX), $0x00
-	JEQ    done
-	MOVQ   112(AX), CX
-	MOVL   (CX), CX
-	ADDQ   16(AX), CX
-	VPXORD Z22, Z22, Z22
-	VPXORD Z23, Z23, Z23
-	VPXORD Z24, Z24, Z24
-	VPXORD Z25, Z25, Z25
-	MOVQ   48(AX), DX
-	XORQ   BX, BX
-	MOVQ   56(AX), SI
+	CMPQ      80(AX), $0x00
+	JEQ       done
+	MOVQ      112(AX), CX
+	MOVL      (CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), DX
+	MOVL      (DX), DX
+	ADDQ      40(AX), DX
+	VMOVDQU32 (DX), Z0
+	VMOVDQU32 64(DX), Z1
+	VMOVDQU32 128(DX), Z2
+	VMOVDQU32 192(DX), Z3
+	MOVQ      48(AX), DX
+	XORQ      BX, BX
+	MOVQ      56(AX), SI
 
 nrow:
 	MOVQ 64(AX), DI
 	ADDQ BX, DI
 
 npiece:
-	VMOVDQU32    (DX), Z0
-	VMOVDQU32    64(DX), Z1
-	VMOVDQU32    128(DX), Z2
-	VMOVDQU32    192(DX), Z3
-	VPBROADCASTD (CX)(BX*1), Z4
-	VPXORD       Z4, Z0, Z0
-	VPOPCNTD     Z0, Z0
-	VPADDD       Z0, Z22, Z22
-	VPXORD       Z4, Z1, Z0
-	VPOPCNTD     Z0, Z0
-	VPADDD       Z0, Z23, Z23
-	VPXORD       Z4, Z2, Z0
-	VPOPCNTD     Z0, Z0
-	VPADDD       Z0, Z24, Z24
-	VPXORD       Z4, Z3, Z4
+	VMOVDQU32    (DX), Z4
+	VMOVDQU32    64(DX), Z5
+	VMOVDQU32    128(DX), Z6
+	VMOVDQU32    192(DX), Z7
+	VPBROADCASTD (CX)(BX*1), Z8
+	VPXORD       Z8, Z4, Z4
 	VPOPCNTD     Z4, Z4
-	VPADDD       Z4, Z25, Z25
+	VPSUBD       Z4, Z0, Z0
+	VPXORD       Z8, Z5, Z4
+	VPOPCNTD     Z4, Z4
+	VPSUBD       Z4, Z1, Z1
+	VPXORD       Z8, Z6, Z4
+	VPOPCNTD     Z4, Z4
+	VPSUBD       Z4, Z2, Z2
+	VPXORD       Z8, Z7, Z8
+	VPOPCNTD     Z8, Z8
+	VPSUBD       Z8, Z3, Z3
 	ADDQ         $0x00000100, DX
 	ADDQ         $0x04, BX
 	CMPQ         BX, DI
@@ -214,12 +222,11 @@ npiece:
 	JNE          nrow
 	MOVQ         104(AX), CX
 	MOVQ         120(AX), DX
-	MOVL         (DX), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x02, (DX), Z22, K1
-	VPCMPD       $0x02, 64(DX), Z23, K2
-	VPCMPD       $0x02, 128(DX), Z24, K3
-	VPCMPD       $0x02, 192(DX), Z25, K4
+	VPXORD       Z26, Z26, Z26
+	VPCMPD       $0x05, Z26, Z0, K1
+	VPCMPD       $0x05, Z26, Z1, K2
+	VPCMPD       $0x05, Z26, Z2, K3
+	VPCMPD       $0x05, Z26, Z3, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
@@ -243,37 +250,48 @@ TEXT ·convBits48AVX512(SB), NOSPLIT, $0-8
 	MOVQ job+0(FP), AX
 
 wide:
-	CMPQ   80(AX), $0x05
-	JLT    narrow
-	MOVQ   112(AX), CX
-	MOVL   (CX), DX
-	ADDQ   16(AX), DX
-	MOVL   4(CX), BX
-	ADDQ   16(AX), BX
-	MOVL   8(CX), SI
-	ADDQ   16(AX), SI
-	MOVL   12(CX), DI
-	ADDQ   16(AX), DI
-	MOVL   16(CX), CX
-	ADDQ   16(AX), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	MOVQ   48(AX), R8
-	XORQ   R9, R9
-	MOVQ   56(AX), R10
+	CMPQ      80(AX), $0x05
+	JLT       narrow
+	MOVQ      112(AX), CX
+	MOVL      (CX), DX
+	ADDQ      16(AX), DX
+	MOVL      4(CX), BX
+	ADDQ      16(AX), BX
+	MOVL      8(CX), SI
+	ADDQ      16(AX), SI
+	MOVL      12(CX), DI
+	ADDQ      16(AX), DI
+	MOVL      16(CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), R8
+	MOVL      (R8), R9
+	ADDQ      40(AX), R9
+	VMOVDQU32 (R9), Z0
+	VMOVDQU32 64(R9), Z1
+	VMOVDQU32 128(R9), Z2
+	MOVL      4(R8), R9
+	ADDQ      40(AX), R9
+	VMOVDQU32 (R9), Z3
+	VMOVDQU32 64(R9), Z4
+	VMOVDQU32 128(R9), Z5
+	MOVL      8(R8), R9
+	ADDQ      40(AX), R9
+	VMOVDQU32 (R9), Z6
+	VMOVDQU32 64(R9), Z7
+	VMOVDQU32 128(R9), Z8
+	MOVL      12(R8), R9
+	ADDQ      40(AX), R9
+	VMOVDQU32 (R9), Z9
+	VMOVDQU32 64(R9), Z10
+	VMOVDQU32 128(R9), Z11
+	MOVL      16(R8), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z12
+	VMOVDQU32 64(R8), Z13
+	VMOVDQU32 128(R8), Z14
+	MOVQ      48(AX), R8
+	XORQ      R9, R9
+	MOVQ      56(AX), R10
 
 wrow:
 	MOVQ 64(AX), R11
@@ -286,53 +304,53 @@ wpiece:
 	VPBROADCASTD (DX)(R9*1), Z18
 	VPXORD       Z18, Z15, Z19
 	VPOPCNTD     Z19, Z19
-	VPADDD       Z19, Z0, Z0
+	VPSUBD       Z19, Z0, Z0
 	VPXORD       Z18, Z16, Z19
 	VPOPCNTD     Z19, Z19
-	VPADDD       Z19, Z1, Z1
+	VPSUBD       Z19, Z1, Z1
 	VPXORD       Z18, Z17, Z18
 	VPOPCNTD     Z18, Z18
-	VPADDD       Z18, Z2, Z2
+	VPSUBD       Z18, Z2, Z2
 	VPBROADCASTD (BX)(R9*1), Z18
 	VPXORD       Z18, Z15, Z19
 	VPOPCNTD     Z19, Z19
-	VPADDD       Z19, Z3, Z3
+	VPSUBD       Z19, Z3, Z3
 	VPXORD       Z18, Z16, Z19
 	VPOPCNTD     Z19, Z19
-	VPADDD       Z19, Z4, Z4
+	VPSUBD       Z19, Z4, Z4
 	VPXORD       Z18, Z17, Z18
 	VPOPCNTD     Z18, Z18
-	VPADDD       Z18, Z5, Z5
+	VPSUBD       Z18, Z5, Z5
 	VPBROADCASTD (SI)(R9*1), Z18
 	VPXORD       Z18, Z15, Z19
 	VPOPCNTD     Z19, Z19
-	VPADDD       Z19, Z6, Z6
+	VPSUBD       Z19, Z6, Z6
 	VPXORD       Z18, Z16, Z19
 	VPOPCNTD     Z19, Z19
-	VPADDD       Z19, Z7, Z7
+	VPSUBD       Z19, Z7, Z7
 	VPXORD       Z18, Z17, Z18
 	VPOPCNTD     Z18, Z18
-	VPADDD       Z18, Z8, Z8
+	VPSUBD       Z18, Z8, Z8
 	VPBROADCASTD (DI)(R9*1), Z18
 	VPXORD       Z18, Z15, Z19
 	VPOPCNTD     Z19, Z19
-	VPADDD       Z19, Z9, Z9
+	VPSUBD       Z19, Z9, Z9
 	VPXORD       Z18, Z16, Z19
 	VPOPCNTD     Z19, Z19
-	VPADDD       Z19, Z10, Z10
+	VPSUBD       Z19, Z10, Z10
 	VPXORD       Z18, Z17, Z18
 	VPOPCNTD     Z18, Z18
-	VPADDD       Z18, Z11, Z11
+	VPSUBD       Z18, Z11, Z11
 	VPBROADCASTD (CX)(R9*1), Z18
 	VPXORD       Z18, Z15, Z15
 	VPOPCNTD     Z15, Z15
-	VPADDD       Z15, Z12, Z12
+	VPSUBD       Z15, Z12, Z12
 	VPXORD       Z18, Z16, Z15
 	VPOPCNTD     Z15, Z15
-	VPADDD       Z15, Z13, Z13
+	VPSUBD       Z15, Z13, Z13
 	VPXORD       Z18, Z17, Z18
 	VPOPCNTD     Z18, Z18
-	VPADDD       Z18, Z14, Z14
+	VPSUBD       Z18, Z14, Z14
 	ADDQ         $0x000000c0, R8
 	ADDQ         $0x04, R9
 	CMPQ         R9, R11
@@ -341,56 +359,51 @@ wpiece:
 	DECQ         R10
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DX
-	MOVL         (DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x02, (BX), Z0, K1
-	VPCMPD       $0x02, 64(BX), Z1, K2
-	VPCMPD       $0x02, 128(BX), Z2, K3
+	MOVQ         120(AX), R8
+	VPXORD       Z20, Z20, Z20
+	VPCMPD       $0x05, Z20, Z0, K1
+	VPCMPD       $0x05, Z20, Z1, K2
+	VPCMPD       $0x05, Z20, Z2, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x02, (BX), Z3, K1
-	VPCMPD       $0x02, 64(BX), Z4, K2
-	VPCMPD       $0x02, 128(BX), Z5, K3
+	VPXORD       Z21, Z21, Z21
+	VPCMPD       $0x05, Z21, Z3, K1
+	VPCMPD       $0x05, Z21, Z4, K2
+	VPCMPD       $0x05, Z21, Z5, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x02, (BX), Z6, K1
-	VPCMPD       $0x02, 64(BX), Z7, K2
-	VPCMPD       $0x02, 128(BX), Z8, K3
+	VPXORD       Z22, Z22, Z22
+	VPCMPD       $0x05, Z22, Z6, K1
+	VPCMPD       $0x05, Z22, Z7, K2
+	VPCMPD       $0x05, Z22, Z8, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x02, (BX), Z9, K1
-	VPCMPD       $0x02, 64(BX), Z10, K2
-	VPCMPD       $0x02, 128(BX), Z11, K3
+	VPXORD       Z23, Z23, Z23
+	VPCMPD       $0x05, Z23, Z9, K1
+	VPCMPD       $0x05, Z23, Z10, K2
+	VPCMPD       $0x05, Z23, Z11, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         16(DX), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x02, (DX), Z12, K1
-	VPCMPD       $0x02, 64(DX), Z13, K2
-	VPCMPD       $0x02, 128(DX), Z14, K3
+	VPXORD       Z24, Z24, Z24
+	VPCMPD       $0x05, Z24, Z12, K1
+	VPCMPD       $0x05, Z24, Z13, K2
+	VPCMPD       $0x05, Z24, Z14, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
 	KMOVQ        K1, DX
@@ -404,36 +417,39 @@ wpiece:
 	JMP          wide
 
 narrow:
-	CMPQ   80(AX), $0x00
-	JEQ    done
-	MOVQ   112(AX), CX
-	MOVL   (CX), CX
-	ADDQ   16(AX), CX
-	VPXORD Z20, Z20, Z20
-	VPXORD Z21, Z21, Z21
-	VPXORD Z22, Z22, Z22
-	MOVQ   48(AX), DX
-	XORQ   BX, BX
-	MOVQ   56(AX), SI
+	CMPQ      80(AX), $0x00
+	JEQ       done
+	MOVQ      112(AX), CX
+	MOVL      (CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), DX
+	MOVL      (DX), DX
+	ADDQ      40(AX), DX
+	VMOVDQU32 (DX), Z0
+	VMOVDQU32 64(DX), Z1
+	VMOVDQU32 128(DX), Z2
+	MOVQ      48(AX), DX
+	XORQ      BX, BX
+	MOVQ      56(AX), SI
 
 nrow:
 	MOVQ 64(AX), DI
 	ADDQ BX, DI
 
 npiece:
-	VMOVDQU32    (DX), Z0
-	VMOVDQU32    64(DX), Z1
-	VMOVDQU32    128(DX), Z2
-	VPBROADCASTD (CX)(BX*1), Z3
-	VPXORD       Z3, Z0, Z0
-	VPOPCNTD     Z0, Z0
-	VPADDD       Z0, Z20, Z20
-	VPXORD       Z3, Z1, Z0
-	VPOPCNTD     Z0, Z0
-	VPADDD       Z0, Z21, Z21
-	VPXORD       Z3, Z2, Z3
+	VMOVDQU32    (DX), Z3
+	VMOVDQU32    64(DX), Z4
+	VMOVDQU32    128(DX), Z5
+	VPBROADCASTD (CX)(BX*1), Z6
+	VPXORD       Z6, Z3, Z3
 	VPOPCNTD     Z3, Z3
-	VPADDD       Z3, Z22, Z22
+	VPSUBD       Z3, Z0, Z0
+	VPXORD       Z6, Z4, Z3
+	VPOPCNTD     Z3, Z3
+	VPSUBD       Z3, Z1, Z1
+	VPXORD       Z6, Z5, Z6
+	VPOPCNTD     Z6, Z6
+	VPSUBD       Z6, Z2, Z2
 	ADDQ         $0x000000c0, DX
 	ADDQ         $0x04, BX
 	CMPQ         BX, DI
@@ -443,11 +459,10 @@ npiece:
 	JNE          nrow
 	MOVQ         104(AX), CX
 	MOVQ         120(AX), DX
-	MOVL         (DX), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x02, (DX), Z20, K1
-	VPCMPD       $0x02, 64(DX), Z21, K2
-	VPCMPD       $0x02, 128(DX), Z22, K3
+	VPXORD       Z25, Z25, Z25
+	VPCMPD       $0x05, Z25, Z0, K1
+	VPCMPD       $0x05, Z25, Z1, K2
+	VPCMPD       $0x05, Z25, Z2, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
 	KMOVQ        K1, DX
@@ -470,36 +485,49 @@ TEXT ·convBits32AVX512(SB), NOSPLIT, $0-8
 	MOVQ job+0(FP), AX
 
 wide:
-	CMPQ   80(AX), $0x06
-	JLT    narrow
-	MOVQ   112(AX), CX
-	MOVL   (CX), DX
-	ADDQ   16(AX), DX
-	MOVL   4(CX), BX
-	ADDQ   16(AX), BX
-	MOVL   8(CX), SI
-	ADDQ   16(AX), SI
-	MOVL   12(CX), DI
-	ADDQ   16(AX), DI
-	MOVL   16(CX), R8
-	ADDQ   16(AX), R8
-	MOVL   20(CX), CX
-	ADDQ   16(AX), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	MOVQ   48(AX), R9
-	XORQ   R10, R10
-	MOVQ   56(AX), R11
+	CMPQ      80(AX), $0x06
+	JLT       narrow
+	MOVQ      112(AX), CX
+	MOVL      (CX), DX
+	ADDQ      16(AX), DX
+	MOVL      4(CX), BX
+	ADDQ      16(AX), BX
+	MOVL      8(CX), SI
+	ADDQ      16(AX), SI
+	MOVL      12(CX), DI
+	ADDQ      16(AX), DI
+	MOVL      16(CX), R8
+	ADDQ      16(AX), R8
+	MOVL      20(CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), R9
+	MOVL      (R9), R10
+	ADDQ      40(AX), R10
+	VMOVDQU32 (R10), Z0
+	VMOVDQU32 64(R10), Z1
+	MOVL      4(R9), R10
+	ADDQ      40(AX), R10
+	VMOVDQU32 (R10), Z2
+	VMOVDQU32 64(R10), Z3
+	MOVL      8(R9), R10
+	ADDQ      40(AX), R10
+	VMOVDQU32 (R10), Z4
+	VMOVDQU32 64(R10), Z5
+	MOVL      12(R9), R10
+	ADDQ      40(AX), R10
+	VMOVDQU32 (R10), Z6
+	VMOVDQU32 64(R10), Z7
+	MOVL      16(R9), R10
+	ADDQ      40(AX), R10
+	VMOVDQU32 (R10), Z8
+	VMOVDQU32 64(R10), Z9
+	MOVL      20(R9), R9
+	ADDQ      40(AX), R9
+	VMOVDQU32 (R9), Z10
+	VMOVDQU32 64(R9), Z11
+	MOVQ      48(AX), R9
+	XORQ      R10, R10
+	MOVQ      56(AX), R11
 
 wrow:
 	MOVQ 64(AX), R12
@@ -511,45 +539,45 @@ wpiece:
 	VPBROADCASTD (DX)(R10*1), Z14
 	VPXORD       Z14, Z12, Z15
 	VPOPCNTD     Z15, Z15
-	VPADDD       Z15, Z0, Z0
+	VPSUBD       Z15, Z0, Z0
 	VPXORD       Z14, Z13, Z14
 	VPOPCNTD     Z14, Z14
-	VPADDD       Z14, Z1, Z1
+	VPSUBD       Z14, Z1, Z1
 	VPBROADCASTD (BX)(R10*1), Z14
 	VPXORD       Z14, Z12, Z15
 	VPOPCNTD     Z15, Z15
-	VPADDD       Z15, Z2, Z2
+	VPSUBD       Z15, Z2, Z2
 	VPXORD       Z14, Z13, Z14
 	VPOPCNTD     Z14, Z14
-	VPADDD       Z14, Z3, Z3
+	VPSUBD       Z14, Z3, Z3
 	VPBROADCASTD (SI)(R10*1), Z14
 	VPXORD       Z14, Z12, Z15
 	VPOPCNTD     Z15, Z15
-	VPADDD       Z15, Z4, Z4
+	VPSUBD       Z15, Z4, Z4
 	VPXORD       Z14, Z13, Z14
 	VPOPCNTD     Z14, Z14
-	VPADDD       Z14, Z5, Z5
+	VPSUBD       Z14, Z5, Z5
 	VPBROADCASTD (DI)(R10*1), Z14
 	VPXORD       Z14, Z12, Z15
 	VPOPCNTD     Z15, Z15
-	VPADDD       Z15, Z6, Z6
+	VPSUBD       Z15, Z6, Z6
 	VPXORD       Z14, Z13, Z14
 	VPOPCNTD     Z14, Z14
-	VPADDD       Z14, Z7, Z7
+	VPSUBD       Z14, Z7, Z7
 	VPBROADCASTD (R8)(R10*1), Z14
 	VPXORD       Z14, Z12, Z15
 	VPOPCNTD     Z15, Z15
-	VPADDD       Z15, Z8, Z8
+	VPSUBD       Z15, Z8, Z8
 	VPXORD       Z14, Z13, Z14
 	VPOPCNTD     Z14, Z14
-	VPADDD       Z14, Z9, Z9
+	VPSUBD       Z14, Z9, Z9
 	VPBROADCASTD (CX)(R10*1), Z14
 	VPXORD       Z14, Z12, Z12
 	VPOPCNTD     Z12, Z12
-	VPADDD       Z12, Z10, Z10
+	VPSUBD       Z12, Z10, Z10
 	VPXORD       Z14, Z13, Z14
 	VPOPCNTD     Z14, Z14
-	VPADDD       Z14, Z11, Z11
+	VPSUBD       Z14, Z11, Z11
 	ADDQ         $0x00000080, R9
 	ADDQ         $0x04, R10
 	CMPQ         R10, R12
@@ -558,56 +586,50 @@ wpiece:
 	DECQ         R11
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DX
-	MOVL         (DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x02, (BX), Z0, K1
-	VPCMPD       $0x02, 64(BX), Z1, K2
+	MOVQ         120(AX), R9
+	VPXORD       Z16, Z16, Z16
+	VPCMPD       $0x05, Z16, Z0, K1
+	VPCMPD       $0x05, Z16, Z1, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x02, (BX), Z2, K1
-	VPCMPD       $0x02, 64(BX), Z3, K2
+	VPXORD       Z17, Z17, Z17
+	VPCMPD       $0x05, Z17, Z2, K1
+	VPCMPD       $0x05, Z17, Z3, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x02, (BX), Z4, K1
-	VPCMPD       $0x02, 64(BX), Z5, K2
+	VPXORD       Z18, Z18, Z18
+	VPCMPD       $0x05, Z18, Z4, K1
+	VPCMPD       $0x05, Z18, Z5, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x02, (BX), Z6, K1
-	VPCMPD       $0x02, 64(BX), Z7, K2
+	VPXORD       Z19, Z19, Z19
+	VPCMPD       $0x05, Z19, Z6, K1
+	VPCMPD       $0x05, Z19, Z7, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         16(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x02, (BX), Z8, K1
-	VPCMPD       $0x02, 64(BX), Z9, K2
+	VPXORD       Z20, Z20, Z20
+	VPCMPD       $0x05, Z20, Z8, K1
+	VPCMPD       $0x05, Z20, Z9, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         20(DX), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x02, (DX), Z10, K1
-	VPCMPD       $0x02, 64(DX), Z11, K2
+	VPXORD       Z21, Z21, Z21
+	VPCMPD       $0x05, Z21, Z10, K1
+	VPCMPD       $0x05, Z21, Z11, K2
 	KUNPCKWD     K1, K2, K1
 	KMOVQ        K1, DX
 	XORQ         88(AX), DX
@@ -620,31 +642,34 @@ wpiece:
 	JMP          wide
 
 narrow:
-	CMPQ   80(AX), $0x00
-	JEQ    done
-	MOVQ   112(AX), CX
-	MOVL   (CX), CX
-	ADDQ   16(AX), CX
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	MOVQ   48(AX), DX
-	XORQ   BX, BX
-	MOVQ   56(AX), SI
+	CMPQ      80(AX), $0x00
+	JEQ       done
+	MOVQ      112(AX), CX
+	MOVL      (CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), DX
+	MOVL      (DX), DX
+	ADDQ      40(AX), DX
+	VMOVDQU32 (DX), Z0
+	VMOVDQU32 64(DX), Z1
+	MOVQ      48(AX), DX
+	XORQ      BX, BX
+	MOVQ      56(AX), SI
 
 nrow:
 	MOVQ 64(AX), DI
 	ADDQ BX, DI
 
 npiece:
-	VMOVDQU32    (DX), Z0
-	VMOVDQU32    64(DX), Z1
-	VPBROADCASTD (CX)(BX*1), Z2
-	VPXORD       Z2, Z0, Z0
-	VPOPCNTD     Z0, Z0
-	VPADDD       Z0, Z16, Z16
-	VPXORD       Z2, Z1, Z2
+	VMOVDQU32    (DX), Z2
+	VMOVDQU32    64(DX), Z3
+	VPBROADCASTD (CX)(BX*1), Z4
+	VPXORD       Z4, Z2, Z2
 	VPOPCNTD     Z2, Z2
-	VPADDD       Z2, Z17, Z17
+	VPSUBD       Z2, Z0, Z0
+	VPXORD       Z4, Z3, Z4
+	VPOPCNTD     Z4, Z4
+	VPSUBD       Z4, Z1, Z1
 	ADDQ         $0x00000080, DX
 	ADDQ         $0x04, BX
 	CMPQ         BX, DI
@@ -654,10 +679,9 @@ npiece:
 	JNE          nrow
 	MOVQ         104(AX), CX
 	MOVQ         120(AX), DX
-	MOVL         (DX), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x02, (DX), Z16, K1
-	VPCMPD       $0x02, 64(DX), Z17, K2
+	VPXORD       Z22, Z22, Z22
+	VPCMPD       $0x05, Z22, Z0, K1
+	VPCMPD       $0x05, Z22, Z1, K2
 	KUNPCKWD     K1, K2, K1
 	KMOVQ        K1, DX
 	XORQ         88(AX), DX
@@ -679,30 +703,43 @@ TEXT ·convBits16AVX512(SB), NOSPLIT, $0-8
 	MOVQ job+0(FP), AX
 
 wide:
-	CMPQ   80(AX), $0x06
-	JLT    narrow
-	MOVQ   112(AX), CX
-	MOVL   (CX), DX
-	ADDQ   16(AX), DX
-	MOVL   4(CX), BX
-	ADDQ   16(AX), BX
-	MOVL   8(CX), SI
-	ADDQ   16(AX), SI
-	MOVL   12(CX), DI
-	ADDQ   16(AX), DI
-	MOVL   16(CX), R8
-	ADDQ   16(AX), R8
-	MOVL   20(CX), CX
-	ADDQ   16(AX), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	MOVQ   48(AX), R9
-	XORQ   R10, R10
-	MOVQ   56(AX), R11
+	CMPQ      80(AX), $0x06
+	JLT       narrow
+	MOVQ      112(AX), CX
+	MOVL      (CX), DX
+	ADDQ      16(AX), DX
+	MOVL      4(CX), BX
+	ADDQ      16(AX), BX
+	MOVL      8(CX), SI
+	ADDQ      16(AX), SI
+	MOVL      12(CX), DI
+	ADDQ      16(AX), DI
+	MOVL      16(CX), R8
+	ADDQ      16(AX), R8
+	MOVL      20(CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), R9
+	MOVL      (R9), R10
+	ADDQ      40(AX), R10
+	VMOVDQU32 (R10), Z0
+	MOVL      4(R9), R10
+	ADDQ      40(AX), R10
+	VMOVDQU32 (R10), Z1
+	MOVL      8(R9), R10
+	ADDQ      40(AX), R10
+	VMOVDQU32 (R10), Z2
+	MOVL      12(R9), R10
+	ADDQ      40(AX), R10
+	VMOVDQU32 (R10), Z3
+	MOVL      16(R9), R10
+	ADDQ      40(AX), R10
+	VMOVDQU32 (R10), Z4
+	MOVL      20(R9), R9
+	ADDQ      40(AX), R9
+	VMOVDQU32 (R9), Z5
+	MOVQ      48(AX), R9
+	XORQ      R10, R10
+	MOVQ      56(AX), R11
 
 wrow:
 	MOVQ 64(AX), R12
@@ -712,22 +749,22 @@ wpiece:
 	VMOVDQU32   (R9), Z6
 	VPXORD.BCST (DX)(R10*1), Z6, Z7
 	VPOPCNTD    Z7, Z7
-	VPADDD      Z7, Z0, Z0
+	VPSUBD      Z7, Z0, Z0
 	VPXORD.BCST (BX)(R10*1), Z6, Z7
 	VPOPCNTD    Z7, Z7
-	VPADDD      Z7, Z1, Z1
+	VPSUBD      Z7, Z1, Z1
 	VPXORD.BCST (SI)(R10*1), Z6, Z7
 	VPOPCNTD    Z7, Z7
-	VPADDD      Z7, Z2, Z2
+	VPSUBD      Z7, Z2, Z2
 	VPXORD.BCST (DI)(R10*1), Z6, Z7
 	VPOPCNTD    Z7, Z7
-	VPADDD      Z7, Z3, Z3
+	VPSUBD      Z7, Z3, Z3
 	VPXORD.BCST (R8)(R10*1), Z6, Z7
 	VPOPCNTD    Z7, Z7
-	VPADDD      Z7, Z4, Z4
+	VPSUBD      Z7, Z4, Z4
 	VPXORD.BCST (CX)(R10*1), Z6, Z6
 	VPOPCNTD    Z6, Z6
-	VPADDD      Z6, Z5, Z5
+	VPSUBD      Z6, Z5, Z5
 	ADDQ        $0x00000040, R9
 	ADDQ        $0x04, R10
 	CMPQ        R10, R12
@@ -736,45 +773,39 @@ wpiece:
 	DECQ        R11
 	JNE         wrow
 	MOVQ        104(AX), CX
-	MOVQ        120(AX), DX
-	MOVL        (DX), BX
-	ADDQ        40(AX), BX
-	VPCMPD      $0x02, (BX), Z0, K1
-	KMOVW       K1, BX
-	XORQ        88(AX), BX
-	MOVQ        BX, (CX)
+	MOVQ        120(AX), R9
+	VPXORD      Z8, Z8, Z8
+	VPCMPD      $0x05, Z8, Z0, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
 	ADDQ        8(AX), CX
-	MOVL        4(DX), BX
-	ADDQ        40(AX), BX
-	VPCMPD      $0x02, (BX), Z1, K1
-	KMOVW       K1, BX
-	XORQ        88(AX), BX
-	MOVQ        BX, (CX)
+	VPXORD      Z9, Z9, Z9
+	VPCMPD      $0x05, Z9, Z1, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
 	ADDQ        8(AX), CX
-	MOVL        8(DX), BX
-	ADDQ        40(AX), BX
-	VPCMPD      $0x02, (BX), Z2, K1
-	KMOVW       K1, BX
-	XORQ        88(AX), BX
-	MOVQ        BX, (CX)
+	VPXORD      Z10, Z10, Z10
+	VPCMPD      $0x05, Z10, Z2, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
 	ADDQ        8(AX), CX
-	MOVL        12(DX), BX
-	ADDQ        40(AX), BX
-	VPCMPD      $0x02, (BX), Z3, K1
-	KMOVW       K1, BX
-	XORQ        88(AX), BX
-	MOVQ        BX, (CX)
+	VPXORD      Z11, Z11, Z11
+	VPCMPD      $0x05, Z11, Z3, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
 	ADDQ        8(AX), CX
-	MOVL        16(DX), BX
-	ADDQ        40(AX), BX
-	VPCMPD      $0x02, (BX), Z4, K1
-	KMOVW       K1, BX
-	XORQ        88(AX), BX
-	MOVQ        BX, (CX)
+	VPXORD      Z12, Z12, Z12
+	VPCMPD      $0x05, Z12, Z4, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
 	ADDQ        8(AX), CX
-	MOVL        20(DX), DX
-	ADDQ        40(AX), DX
-	VPCMPD      $0x02, (DX), Z5, K1
+	VPXORD      Z13, Z13, Z13
+	VPCMPD      $0x05, Z13, Z5, K1
 	KMOVW       K1, DX
 	XORQ        88(AX), DX
 	MOVQ        DX, (CX)
@@ -786,25 +817,28 @@ wpiece:
 	JMP         wide
 
 narrow:
-	CMPQ   80(AX), $0x00
-	JEQ    done
-	MOVQ   112(AX), CX
-	MOVL   (CX), CX
-	ADDQ   16(AX), CX
-	VPXORD Z8, Z8, Z8
-	MOVQ   48(AX), DX
-	XORQ   BX, BX
-	MOVQ   56(AX), SI
+	CMPQ      80(AX), $0x00
+	JEQ       done
+	MOVQ      112(AX), CX
+	MOVL      (CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), DX
+	MOVL      (DX), DX
+	ADDQ      40(AX), DX
+	VMOVDQU32 (DX), Z0
+	MOVQ      48(AX), DX
+	XORQ      BX, BX
+	MOVQ      56(AX), SI
 
 nrow:
 	MOVQ 64(AX), DI
 	ADDQ BX, DI
 
 npiece:
-	VMOVDQU32   (DX), Z0
-	VPXORD.BCST (CX)(BX*1), Z0, Z0
-	VPOPCNTD    Z0, Z0
-	VPADDD      Z0, Z8, Z8
+	VMOVDQU32   (DX), Z1
+	VPXORD.BCST (CX)(BX*1), Z1, Z1
+	VPOPCNTD    Z1, Z1
+	VPSUBD      Z1, Z0, Z0
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x04, BX
 	CMPQ        BX, DI
@@ -814,9 +848,8 @@ npiece:
 	JNE         nrow
 	MOVQ        104(AX), CX
 	MOVQ        120(AX), DX
-	MOVL        (DX), DX
-	ADDQ        40(AX), DX
-	VPCMPD      $0x02, (DX), Z8, K1
+	VPXORD      Z14, Z14, Z14
+	VPCMPD      $0x05, Z14, Z0, K1
 	KMOVW       K1, DX
 	XORQ        88(AX), DX
 	MOVQ        DX, (CX)
@@ -848,6 +881,7 @@ wide:
 	ADDQ   16(AX), SI
 	MOVL   12(CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -937,65 +971,65 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DX
-	MOVL         (DX), BX
-	ADDQ         40(AX), BX
-	VMOVDQU32    (BX), Z16
+	MOVQ         120(AX), DI
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z16
 	VPADDD       Z0, Z0, Z0
 	VPSUBD       Z0, Z16, Z0
 	VMOVDQU32    Z0, (CX)
-	VMOVDQU32    64(BX), Z16
+	VMOVDQU32    64(DX), Z16
 	VPADDD       Z1, Z1, Z1
 	VPSUBD       Z1, Z16, Z1
 	VMOVDQU32    Z1, 64(CX)
-	VMOVDQU32    128(BX), Z16
+	VMOVDQU32    128(DX), Z16
 	VPADDD       Z2, Z2, Z2
 	VPSUBD       Z2, Z16, Z2
 	VMOVDQU32    Z2, 128(CX)
-	VMOVDQU32    192(BX), Z16
+	VMOVDQU32    192(DX), Z16
 	VPADDD       Z3, Z3, Z3
 	VPSUBD       Z3, Z16, Z3
 	VMOVDQU32    Z3, 192(CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DX), BX
-	ADDQ         40(AX), BX
-	VMOVDQU32    (BX), Z16
+	MOVL         4(DI), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z16
 	VPADDD       Z4, Z4, Z4
 	VPSUBD       Z4, Z16, Z4
 	VMOVDQU32    Z4, (CX)
-	VMOVDQU32    64(BX), Z16
+	VMOVDQU32    64(DX), Z16
 	VPADDD       Z5, Z5, Z5
 	VPSUBD       Z5, Z16, Z5
 	VMOVDQU32    Z5, 64(CX)
-	VMOVDQU32    128(BX), Z16
+	VMOVDQU32    128(DX), Z16
 	VPADDD       Z6, Z6, Z6
 	VPSUBD       Z6, Z16, Z6
 	VMOVDQU32    Z6, 128(CX)
-	VMOVDQU32    192(BX), Z16
+	VMOVDQU32    192(DX), Z16
 	VPADDD       Z7, Z7, Z7
 	VPSUBD       Z7, Z16, Z7
 	VMOVDQU32    Z7, 192(CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DX), BX
-	ADDQ         40(AX), BX
-	VMOVDQU32    (BX), Z16
+	MOVL         8(DI), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z16
 	VPADDD       Z8, Z8, Z8
 	VPSUBD       Z8, Z16, Z8
 	VMOVDQU32    Z8, (CX)
-	VMOVDQU32    64(BX), Z16
+	VMOVDQU32    64(DX), Z16
 	VPADDD       Z9, Z9, Z9
 	VPSUBD       Z9, Z16, Z9
 	VMOVDQU32    Z9, 64(CX)
-	VMOVDQU32    128(BX), Z16
+	VMOVDQU32    128(DX), Z16
 	VPADDD       Z10, Z10, Z10
 	VPSUBD       Z10, Z16, Z10
 	VMOVDQU32    Z10, 128(CX)
-	VMOVDQU32    192(BX), Z16
+	VMOVDQU32    192(DX), Z16
 	VPADDD       Z11, Z11, Z11
 	VPSUBD       Z11, Z16, Z11
 	VMOVDQU32    Z11, 192(CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DX), DX
+	MOVL         12(DI), DX
 	ADDQ         40(AX), DX
 	VMOVDQU32    (DX), Z16
 	VPADDD       Z12, Z12, Z12
@@ -1026,6 +1060,7 @@ narrow:
 	MOVQ   112(AX), CX
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
 	VPXORD Z22, Z22, Z22
 	VPXORD Z23, Z23, Z23
 	VPXORD Z24, Z24, Z24
@@ -1113,6 +1148,7 @@ wide:
 	ADDQ   16(AX), DI
 	MOVL   16(CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), R8
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1198,68 +1234,68 @@ wpiece:
 	DECQ         R10
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DX
-	MOVL         (DX), BX
-	ADDQ         40(AX), BX
-	VMOVDQU32    (BX), Z15
+	MOVQ         120(AX), R8
+	MOVL         (R8), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z15
 	VPADDD       Z0, Z0, Z0
 	VPSUBD       Z0, Z15, Z0
 	VMOVDQU32    Z0, (CX)
-	VMOVDQU32    64(BX), Z15
+	VMOVDQU32    64(DX), Z15
 	VPADDD       Z1, Z1, Z1
 	VPSUBD       Z1, Z15, Z1
 	VMOVDQU32    Z1, 64(CX)
-	VMOVDQU32    128(BX), Z15
+	VMOVDQU32    128(DX), Z15
 	VPADDD       Z2, Z2, Z2
 	VPSUBD       Z2, Z15, Z2
 	VMOVDQU32    Z2, 128(CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DX), BX
-	ADDQ         40(AX), BX
-	VMOVDQU32    (BX), Z15
+	MOVL         4(R8), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z15
 	VPADDD       Z3, Z3, Z3
 	VPSUBD       Z3, Z15, Z3
 	VMOVDQU32    Z3, (CX)
-	VMOVDQU32    64(BX), Z15
+	VMOVDQU32    64(DX), Z15
 	VPADDD       Z4, Z4, Z4
 	VPSUBD       Z4, Z15, Z4
 	VMOVDQU32    Z4, 64(CX)
-	VMOVDQU32    128(BX), Z15
+	VMOVDQU32    128(DX), Z15
 	VPADDD       Z5, Z5, Z5
 	VPSUBD       Z5, Z15, Z5
 	VMOVDQU32    Z5, 128(CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DX), BX
-	ADDQ         40(AX), BX
-	VMOVDQU32    (BX), Z15
+	MOVL         8(R8), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z15
 	VPADDD       Z6, Z6, Z6
 	VPSUBD       Z6, Z15, Z6
 	VMOVDQU32    Z6, (CX)
-	VMOVDQU32    64(BX), Z15
+	VMOVDQU32    64(DX), Z15
 	VPADDD       Z7, Z7, Z7
 	VPSUBD       Z7, Z15, Z7
 	VMOVDQU32    Z7, 64(CX)
-	VMOVDQU32    128(BX), Z15
+	VMOVDQU32    128(DX), Z15
 	VPADDD       Z8, Z8, Z8
 	VPSUBD       Z8, Z15, Z8
 	VMOVDQU32    Z8, 128(CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DX), BX
-	ADDQ         40(AX), BX
-	VMOVDQU32    (BX), Z15
+	MOVL         12(R8), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z15
 	VPADDD       Z9, Z9, Z9
 	VPSUBD       Z9, Z15, Z9
 	VMOVDQU32    Z9, (CX)
-	VMOVDQU32    64(BX), Z15
+	VMOVDQU32    64(DX), Z15
 	VPADDD       Z10, Z10, Z10
 	VPSUBD       Z10, Z15, Z10
 	VMOVDQU32    Z10, 64(CX)
-	VMOVDQU32    128(BX), Z15
+	VMOVDQU32    128(DX), Z15
 	VPADDD       Z11, Z11, Z11
 	VPSUBD       Z11, Z15, Z11
 	VMOVDQU32    Z11, 128(CX)
 	ADDQ         8(AX), CX
-	MOVL         16(DX), DX
+	MOVL         16(R8), DX
 	ADDQ         40(AX), DX
 	VMOVDQU32    (DX), Z15
 	VPADDD       Z12, Z12, Z12
@@ -1286,6 +1322,7 @@ narrow:
 	MOVQ   112(AX), CX
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
 	VPXORD Z20, Z20, Z20
 	VPXORD Z21, Z21, Z21
 	VPXORD Z22, Z22, Z22
@@ -1366,6 +1403,7 @@ wide:
 	ADDQ   16(AX), R8
 	MOVL   20(CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), R9
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1439,63 +1477,63 @@ wpiece:
 	DECQ         R11
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DX
-	MOVL         (DX), BX
-	ADDQ         40(AX), BX
-	VMOVDQU32    (BX), Z12
+	MOVQ         120(AX), R9
+	MOVL         (R9), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z12
 	VPADDD       Z0, Z0, Z0
 	VPSUBD       Z0, Z12, Z0
 	VMOVDQU32    Z0, (CX)
-	VMOVDQU32    64(BX), Z12
+	VMOVDQU32    64(DX), Z12
 	VPADDD       Z1, Z1, Z1
 	VPSUBD       Z1, Z12, Z1
 	VMOVDQU32    Z1, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DX), BX
-	ADDQ         40(AX), BX
-	VMOVDQU32    (BX), Z12
+	MOVL         4(R9), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z12
 	VPADDD       Z2, Z2, Z2
 	VPSUBD       Z2, Z12, Z2
 	VMOVDQU32    Z2, (CX)
-	VMOVDQU32    64(BX), Z12
+	VMOVDQU32    64(DX), Z12
 	VPADDD       Z3, Z3, Z3
 	VPSUBD       Z3, Z12, Z3
 	VMOVDQU32    Z3, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DX), BX
-	ADDQ         40(AX), BX
-	VMOVDQU32    (BX), Z12
+	MOVL         8(R9), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z12
 	VPADDD       Z4, Z4, Z4
 	VPSUBD       Z4, Z12, Z4
 	VMOVDQU32    Z4, (CX)
-	VMOVDQU32    64(BX), Z12
+	VMOVDQU32    64(DX), Z12
 	VPADDD       Z5, Z5, Z5
 	VPSUBD       Z5, Z12, Z5
 	VMOVDQU32    Z5, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DX), BX
-	ADDQ         40(AX), BX
-	VMOVDQU32    (BX), Z12
+	MOVL         12(R9), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z12
 	VPADDD       Z6, Z6, Z6
 	VPSUBD       Z6, Z12, Z6
 	VMOVDQU32    Z6, (CX)
-	VMOVDQU32    64(BX), Z12
+	VMOVDQU32    64(DX), Z12
 	VPADDD       Z7, Z7, Z7
 	VPSUBD       Z7, Z12, Z7
 	VMOVDQU32    Z7, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         16(DX), BX
-	ADDQ         40(AX), BX
-	VMOVDQU32    (BX), Z12
+	MOVL         16(R9), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z12
 	VPADDD       Z8, Z8, Z8
 	VPSUBD       Z8, Z12, Z8
 	VMOVDQU32    Z8, (CX)
-	VMOVDQU32    64(BX), Z12
+	VMOVDQU32    64(DX), Z12
 	VPADDD       Z9, Z9, Z9
 	VPSUBD       Z9, Z12, Z9
 	VMOVDQU32    Z9, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         20(DX), DX
+	MOVL         20(R9), DX
 	ADDQ         40(AX), DX
 	VMOVDQU32    (DX), Z12
 	VPADDD       Z10, Z10, Z10
@@ -1518,6 +1556,7 @@ narrow:
 	MOVQ   112(AX), CX
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
 	VPXORD Z16, Z16, Z16
 	VPXORD Z17, Z17, Z17
 	MOVQ   48(AX), DX
@@ -1589,6 +1628,7 @@ wide:
 	ADDQ   16(AX), R8
 	MOVL   20(CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), R9
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1631,43 +1671,43 @@ wpiece:
 	DECQ        R11
 	JNE         wrow
 	MOVQ        104(AX), CX
-	MOVQ        120(AX), DX
-	MOVL        (DX), BX
-	ADDQ        40(AX), BX
-	VMOVDQU32   (BX), Z6
+	MOVQ        120(AX), R9
+	MOVL        (R9), DX
+	ADDQ        40(AX), DX
+	VMOVDQU32   (DX), Z6
 	VPADDD      Z0, Z0, Z0
 	VPSUBD      Z0, Z6, Z0
 	VMOVDQU32   Z0, (CX)
 	ADDQ        8(AX), CX
-	MOVL        4(DX), BX
-	ADDQ        40(AX), BX
-	VMOVDQU32   (BX), Z6
+	MOVL        4(R9), DX
+	ADDQ        40(AX), DX
+	VMOVDQU32   (DX), Z6
 	VPADDD      Z1, Z1, Z1
 	VPSUBD      Z1, Z6, Z1
 	VMOVDQU32   Z1, (CX)
 	ADDQ        8(AX), CX
-	MOVL        8(DX), BX
-	ADDQ        40(AX), BX
-	VMOVDQU32   (BX), Z6
+	MOVL        8(R9), DX
+	ADDQ        40(AX), DX
+	VMOVDQU32   (DX), Z6
 	VPADDD      Z2, Z2, Z2
 	VPSUBD      Z2, Z6, Z2
 	VMOVDQU32   Z2, (CX)
 	ADDQ        8(AX), CX
-	MOVL        12(DX), BX
-	ADDQ        40(AX), BX
-	VMOVDQU32   (BX), Z6
+	MOVL        12(R9), DX
+	ADDQ        40(AX), DX
+	VMOVDQU32   (DX), Z6
 	VPADDD      Z3, Z3, Z3
 	VPSUBD      Z3, Z6, Z3
 	VMOVDQU32   Z3, (CX)
 	ADDQ        8(AX), CX
-	MOVL        16(DX), BX
-	ADDQ        40(AX), BX
-	VMOVDQU32   (BX), Z6
+	MOVL        16(R9), DX
+	ADDQ        40(AX), DX
+	VMOVDQU32   (DX), Z6
 	VPADDD      Z4, Z4, Z4
 	VPSUBD      Z4, Z6, Z4
 	VMOVDQU32   Z4, (CX)
 	ADDQ        8(AX), CX
-	MOVL        20(DX), DX
+	MOVL        20(R9), DX
 	ADDQ        40(AX), DX
 	VMOVDQU32   (DX), Z6
 	VPADDD      Z5, Z5, Z5
@@ -1686,6 +1726,7 @@ narrow:
 	MOVQ   112(AX), CX
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
 	VPXORD Z8, Z8, Z8
 	MOVQ   48(AX), DX
 	XORQ   BX, BX
@@ -1726,6 +1767,1428 @@ done:
 	VZEROUPPER
 	RET
 
+// func convBitsPooled64AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPooled64AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ      80(AX), $0x04
+	JLT       narrow
+	MOVQ      112(AX), CX
+	MOVL      (CX), DX
+	ADDQ      16(AX), DX
+	MOVL      4(CX), BX
+	ADDQ      16(AX), BX
+	MOVL      8(CX), SI
+	ADDQ      16(AX), SI
+	MOVL      12(CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), DI
+	MOVL      (DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z0
+	VMOVDQU32 64(R8), Z1
+	VMOVDQU32 128(R8), Z2
+	VMOVDQU32 192(R8), Z3
+	MOVL      4(DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z4
+	VMOVDQU32 64(R8), Z5
+	VMOVDQU32 128(R8), Z6
+	VMOVDQU32 192(R8), Z7
+	MOVL      8(DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z8
+	VMOVDQU32 64(R8), Z9
+	VMOVDQU32 128(R8), Z10
+	VMOVDQU32 192(R8), Z11
+	MOVL      12(DI), DI
+	ADDQ      40(AX), DI
+	VMOVDQU32 (DI), Z12
+	VMOVDQU32 64(DI), Z13
+	VMOVDQU32 128(DI), Z14
+	VMOVDQU32 192(DI), Z15
+	MOVQ      48(AX), DI
+	XORQ      R8, R8
+	MOVQ      56(AX), R9
+
+wrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+wpiece:
+	VMOVDQU32    (DI), Z16
+	VMOVDQU32    64(DI), Z17
+	VMOVDQU32    128(DI), Z18
+	VMOVDQU32    192(DI), Z19
+	VPBROADCASTD (DX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPSUBD       Z21, Z0, Z0
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPSUBD       Z21, Z1, Z1
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPSUBD       Z21, Z2, Z2
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPSUBD       Z20, Z3, Z3
+	VPBROADCASTD (BX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPSUBD       Z21, Z4, Z4
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPSUBD       Z21, Z5, Z5
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPSUBD       Z21, Z6, Z6
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPSUBD       Z20, Z7, Z7
+	VPBROADCASTD (SI)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPSUBD       Z21, Z8, Z8
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPSUBD       Z21, Z9, Z9
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPSUBD       Z21, Z10, Z10
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPSUBD       Z20, Z11, Z11
+	VPBROADCASTD (CX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z16
+	VPOPCNTD     Z16, Z16
+	VPSUBD       Z16, Z12, Z12
+	VPXORD       Z20, Z17, Z16
+	VPOPCNTD     Z16, Z16
+	VPSUBD       Z16, Z13, Z13
+	VPXORD       Z20, Z18, Z16
+	VPOPCNTD     Z16, Z16
+	VPSUBD       Z16, Z14, Z14
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPSUBD       Z20, Z15, Z15
+	ADDQ         $0x00000100, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          wpiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	VPMAXSD      Z0, Z4, Z4
+	VPMAXSD      Z8, Z12, Z12
+	VPMAXSD      Z4, Z12, Z12
+	VPMAXSD      Z1, Z5, Z5
+	VPMAXSD      Z9, Z13, Z13
+	VPMAXSD      Z5, Z13, Z13
+	VPMAXSD      Z2, Z6, Z6
+	VPMAXSD      Z10, Z14, Z14
+	VPMAXSD      Z6, Z14, Z14
+	VPMAXSD      Z3, Z7, Z7
+	VPMAXSD      Z11, Z15, Z15
+	VPMAXSD      Z7, Z15, Z15
+	VPXORD       Z22, Z22, Z22
+	VPCMPD       $0x05, Z22, Z12, K1
+	VPCMPD       $0x05, Z22, Z13, K2
+	VPCMPD       $0x05, Z22, Z14, K3
+	VPCMPD       $0x05, Z22, Z15, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          wide
+
+narrow:
+	VZEROUPPER
+	RET
+
+// func convBitsPooled48AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPooled48AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ      80(AX), $0x04
+	JLT       narrow
+	MOVQ      112(AX), CX
+	MOVL      (CX), DX
+	ADDQ      16(AX), DX
+	MOVL      4(CX), BX
+	ADDQ      16(AX), BX
+	MOVL      8(CX), SI
+	ADDQ      16(AX), SI
+	MOVL      12(CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), DI
+	MOVL      (DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z0
+	VMOVDQU32 64(R8), Z1
+	VMOVDQU32 128(R8), Z2
+	MOVL      4(DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z3
+	VMOVDQU32 64(R8), Z4
+	VMOVDQU32 128(R8), Z5
+	MOVL      8(DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z6
+	VMOVDQU32 64(R8), Z7
+	VMOVDQU32 128(R8), Z8
+	MOVL      12(DI), DI
+	ADDQ      40(AX), DI
+	VMOVDQU32 (DI), Z9
+	VMOVDQU32 64(DI), Z10
+	VMOVDQU32 128(DI), Z11
+	MOVQ      48(AX), DI
+	XORQ      R8, R8
+	MOVQ      56(AX), R9
+
+wrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+wpiece:
+	VMOVDQU32    (DI), Z12
+	VMOVDQU32    64(DI), Z13
+	VMOVDQU32    128(DI), Z14
+	VPBROADCASTD (DX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPSUBD       Z16, Z0, Z0
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPSUBD       Z16, Z1, Z1
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPSUBD       Z15, Z2, Z2
+	VPBROADCASTD (BX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPSUBD       Z16, Z3, Z3
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPSUBD       Z16, Z4, Z4
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPSUBD       Z15, Z5, Z5
+	VPBROADCASTD (SI)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPSUBD       Z16, Z6, Z6
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPSUBD       Z16, Z7, Z7
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPSUBD       Z15, Z8, Z8
+	VPBROADCASTD (CX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z12
+	VPOPCNTD     Z12, Z12
+	VPSUBD       Z12, Z9, Z9
+	VPXORD       Z15, Z13, Z12
+	VPOPCNTD     Z12, Z12
+	VPSUBD       Z12, Z10, Z10
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPSUBD       Z15, Z11, Z11
+	ADDQ         $0x000000c0, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          wpiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	VPMAXSD      Z0, Z3, Z3
+	VPMAXSD      Z6, Z9, Z9
+	VPMAXSD      Z3, Z9, Z9
+	VPMAXSD      Z1, Z4, Z4
+	VPMAXSD      Z7, Z10, Z10
+	VPMAXSD      Z4, Z10, Z10
+	VPMAXSD      Z2, Z5, Z5
+	VPMAXSD      Z8, Z11, Z11
+	VPMAXSD      Z5, Z11, Z11
+	VPXORD       Z17, Z17, Z17
+	VPCMPD       $0x05, Z17, Z9, K1
+	VPCMPD       $0x05, Z17, Z10, K2
+	VPCMPD       $0x05, Z17, Z11, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          wide
+
+narrow:
+	VZEROUPPER
+	RET
+
+// func convBitsPooled32AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPooled32AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ      80(AX), $0x08
+	JLT       narrow
+	MOVQ      112(AX), CX
+	MOVL      (CX), DX
+	ADDQ      16(AX), DX
+	MOVL      4(CX), BX
+	ADDQ      16(AX), BX
+	MOVL      8(CX), SI
+	ADDQ      16(AX), SI
+	MOVL      12(CX), DI
+	ADDQ      16(AX), DI
+	MOVL      16(CX), R8
+	ADDQ      16(AX), R8
+	MOVL      20(CX), R9
+	ADDQ      16(AX), R9
+	MOVL      24(CX), R10
+	ADDQ      16(AX), R10
+	MOVL      28(CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), R11
+	MOVL      (R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z0
+	VMOVDQU32 64(R12), Z1
+	MOVL      4(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z2
+	VMOVDQU32 64(R12), Z3
+	MOVL      8(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z4
+	VMOVDQU32 64(R12), Z5
+	MOVL      12(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z6
+	VMOVDQU32 64(R12), Z7
+	MOVL      16(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z8
+	VMOVDQU32 64(R12), Z9
+	MOVL      20(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z10
+	VMOVDQU32 64(R12), Z11
+	MOVL      24(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z12
+	VMOVDQU32 64(R12), Z13
+	MOVL      28(R11), R11
+	ADDQ      40(AX), R11
+	VMOVDQU32 (R11), Z14
+	VMOVDQU32 64(R11), Z15
+	MOVQ      48(AX), R11
+	XORQ      R12, R12
+	MOVQ      56(AX), R13
+
+wrow:
+	MOVQ 64(AX), R14
+	ADDQ R12, R14
+
+wpiece:
+	VMOVDQU32    (R11), Z16
+	VMOVDQU32    64(R11), Z17
+	VPBROADCASTD (DX)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPSUBD       Z19, Z0, Z0
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPSUBD       Z18, Z1, Z1
+	VPBROADCASTD (BX)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPSUBD       Z19, Z2, Z2
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPSUBD       Z18, Z3, Z3
+	VPBROADCASTD (SI)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPSUBD       Z19, Z4, Z4
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPSUBD       Z18, Z5, Z5
+	VPBROADCASTD (DI)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPSUBD       Z19, Z6, Z6
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPSUBD       Z18, Z7, Z7
+	VPBROADCASTD (R8)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPSUBD       Z19, Z8, Z8
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPSUBD       Z18, Z9, Z9
+	VPBROADCASTD (R9)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPSUBD       Z19, Z10, Z10
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPSUBD       Z18, Z11, Z11
+	VPBROADCASTD (R10)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPSUBD       Z19, Z12, Z12
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPSUBD       Z18, Z13, Z13
+	VPBROADCASTD (CX)(R12*1), Z18
+	VPXORD       Z18, Z16, Z16
+	VPOPCNTD     Z16, Z16
+	VPSUBD       Z16, Z14, Z14
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPSUBD       Z18, Z15, Z15
+	ADDQ         $0x00000080, R11
+	ADDQ         $0x04, R12
+	CMPQ         R12, R14
+	JNE          wpiece
+	ADDQ         72(AX), R12
+	DECQ         R13
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), R11
+	VPMAXSD      Z0, Z2, Z2
+	VPMAXSD      Z4, Z6, Z6
+	VPMAXSD      Z2, Z6, Z6
+	VPMAXSD      Z1, Z3, Z3
+	VPMAXSD      Z5, Z7, Z7
+	VPMAXSD      Z3, Z7, Z7
+	VPXORD       Z20, Z20, Z20
+	VPCMPD       $0x05, Z20, Z6, K1
+	VPCMPD       $0x05, Z20, Z7, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	VPMAXSD      Z8, Z10, Z10
+	VPMAXSD      Z12, Z14, Z14
+	VPMAXSD      Z10, Z14, Z14
+	VPMAXSD      Z9, Z11, Z11
+	VPMAXSD      Z13, Z15, Z15
+	VPMAXSD      Z11, Z15, Z15
+	VPXORD       Z21, Z21, Z21
+	VPCMPD       $0x05, Z21, Z14, K1
+	VPCMPD       $0x05, Z21, Z15, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x20, 112(AX)
+	ADDQ         $0x20, 120(AX)
+	SUBQ         $0x08, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ      80(AX), $0x00
+	JEQ       done
+	MOVQ      112(AX), CX
+	MOVL      (CX), DX
+	ADDQ      16(AX), DX
+	MOVL      4(CX), BX
+	ADDQ      16(AX), BX
+	MOVL      8(CX), SI
+	ADDQ      16(AX), SI
+	MOVL      12(CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), DI
+	MOVL      (DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z0
+	VMOVDQU32 64(R8), Z1
+	MOVL      4(DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z2
+	VMOVDQU32 64(R8), Z3
+	MOVL      8(DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z4
+	VMOVDQU32 64(R8), Z5
+	MOVL      12(DI), DI
+	ADDQ      40(AX), DI
+	VMOVDQU32 (DI), Z6
+	VMOVDQU32 64(DI), Z7
+	MOVQ      48(AX), DI
+	XORQ      R8, R8
+	MOVQ      56(AX), R9
+
+nrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+npiece:
+	VMOVDQU32    (DI), Z8
+	VMOVDQU32    64(DI), Z9
+	VPBROADCASTD (DX)(R8*1), Z10
+	VPXORD       Z10, Z8, Z11
+	VPOPCNTD     Z11, Z11
+	VPSUBD       Z11, Z0, Z0
+	VPXORD       Z10, Z9, Z10
+	VPOPCNTD     Z10, Z10
+	VPSUBD       Z10, Z1, Z1
+	VPBROADCASTD (BX)(R8*1), Z10
+	VPXORD       Z10, Z8, Z11
+	VPOPCNTD     Z11, Z11
+	VPSUBD       Z11, Z2, Z2
+	VPXORD       Z10, Z9, Z10
+	VPOPCNTD     Z10, Z10
+	VPSUBD       Z10, Z3, Z3
+	VPBROADCASTD (SI)(R8*1), Z10
+	VPXORD       Z10, Z8, Z11
+	VPOPCNTD     Z11, Z11
+	VPSUBD       Z11, Z4, Z4
+	VPXORD       Z10, Z9, Z10
+	VPOPCNTD     Z10, Z10
+	VPSUBD       Z10, Z5, Z5
+	VPBROADCASTD (CX)(R8*1), Z10
+	VPXORD       Z10, Z8, Z8
+	VPOPCNTD     Z8, Z8
+	VPSUBD       Z8, Z6, Z6
+	VPXORD       Z10, Z9, Z10
+	VPOPCNTD     Z10, Z10
+	VPSUBD       Z10, Z7, Z7
+	ADDQ         $0x00000080, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          npiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	VPMAXSD      Z0, Z2, Z2
+	VPMAXSD      Z4, Z6, Z6
+	VPMAXSD      Z2, Z6, Z6
+	VPMAXSD      Z1, Z3, Z3
+	VPMAXSD      Z5, Z7, Z7
+	VPMAXSD      Z3, Z7, Z7
+	VPXORD       Z22, Z22, Z22
+	VPCMPD       $0x05, Z22, Z6, K1
+	VPCMPD       $0x05, Z22, Z7, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsPooled16AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPooled16AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ      80(AX), $0x08
+	JLT       narrow
+	MOVQ      112(AX), CX
+	MOVL      (CX), DX
+	ADDQ      16(AX), DX
+	MOVL      4(CX), BX
+	ADDQ      16(AX), BX
+	MOVL      8(CX), SI
+	ADDQ      16(AX), SI
+	MOVL      12(CX), DI
+	ADDQ      16(AX), DI
+	MOVL      16(CX), R8
+	ADDQ      16(AX), R8
+	MOVL      20(CX), R9
+	ADDQ      16(AX), R9
+	MOVL      24(CX), R10
+	ADDQ      16(AX), R10
+	MOVL      28(CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), R11
+	MOVL      (R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z0
+	MOVL      4(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z1
+	MOVL      8(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z2
+	MOVL      12(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z3
+	MOVL      16(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z4
+	MOVL      20(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z5
+	MOVL      24(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z6
+	MOVL      28(R11), R11
+	ADDQ      40(AX), R11
+	VMOVDQU32 (R11), Z7
+	MOVQ      48(AX), R11
+	XORQ      R12, R12
+	MOVQ      56(AX), R13
+
+wrow:
+	MOVQ 64(AX), R14
+	ADDQ R12, R14
+
+wpiece:
+	VMOVDQU32   (R11), Z8
+	VPXORD.BCST (DX)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPSUBD      Z9, Z0, Z0
+	VPXORD.BCST (BX)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPSUBD      Z9, Z1, Z1
+	VPXORD.BCST (SI)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPSUBD      Z9, Z2, Z2
+	VPXORD.BCST (DI)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPSUBD      Z9, Z3, Z3
+	VPXORD.BCST (R8)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPSUBD      Z9, Z4, Z4
+	VPXORD.BCST (R9)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPSUBD      Z9, Z5, Z5
+	VPXORD.BCST (R10)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPSUBD      Z9, Z6, Z6
+	VPXORD.BCST (CX)(R12*1), Z8, Z8
+	VPOPCNTD    Z8, Z8
+	VPSUBD      Z8, Z7, Z7
+	ADDQ        $0x00000040, R11
+	ADDQ        $0x04, R12
+	CMPQ        R12, R14
+	JNE         wpiece
+	ADDQ        72(AX), R12
+	DECQ        R13
+	JNE         wrow
+	MOVQ        104(AX), CX
+	MOVQ        120(AX), R11
+	VPMAXSD     Z0, Z1, Z1
+	VPMAXSD     Z2, Z3, Z3
+	VPMAXSD     Z1, Z3, Z3
+	VPXORD      Z10, Z10, Z10
+	VPCMPD      $0x05, Z10, Z3, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
+	ADDQ        8(AX), CX
+	VPMAXSD     Z4, Z5, Z5
+	VPMAXSD     Z6, Z7, Z7
+	VPMAXSD     Z5, Z7, Z7
+	VPXORD      Z11, Z11, Z11
+	VPCMPD      $0x05, Z11, Z7, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
+	ADDQ        8(AX), CX
+	MOVQ        CX, 104(AX)
+	ADDQ        $0x20, 112(AX)
+	ADDQ        $0x20, 120(AX)
+	SUBQ        $0x08, 80(AX)
+	JMP         wide
+
+narrow:
+	CMPQ      80(AX), $0x00
+	JEQ       done
+	MOVQ      112(AX), CX
+	MOVL      (CX), DX
+	ADDQ      16(AX), DX
+	MOVL      4(CX), BX
+	ADDQ      16(AX), BX
+	MOVL      8(CX), SI
+	ADDQ      16(AX), SI
+	MOVL      12(CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), DI
+	MOVL      (DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z0
+	MOVL      4(DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z1
+	MOVL      8(DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z2
+	MOVL      12(DI), DI
+	ADDQ      40(AX), DI
+	VMOVDQU32 (DI), Z3
+	MOVQ      48(AX), DI
+	XORQ      R8, R8
+	MOVQ      56(AX), R9
+
+nrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+npiece:
+	VMOVDQU32   (DI), Z4
+	VPXORD.BCST (DX)(R8*1), Z4, Z5
+	VPOPCNTD    Z5, Z5
+	VPSUBD      Z5, Z0, Z0
+	VPXORD.BCST (BX)(R8*1), Z4, Z5
+	VPOPCNTD    Z5, Z5
+	VPSUBD      Z5, Z1, Z1
+	VPXORD.BCST (SI)(R8*1), Z4, Z5
+	VPOPCNTD    Z5, Z5
+	VPSUBD      Z5, Z2, Z2
+	VPXORD.BCST (CX)(R8*1), Z4, Z4
+	VPOPCNTD    Z4, Z4
+	VPSUBD      Z4, Z3, Z3
+	ADDQ        $0x00000040, DI
+	ADDQ        $0x04, R8
+	CMPQ        R8, R10
+	JNE         npiece
+	ADDQ        72(AX), R8
+	DECQ        R9
+	JNE         nrow
+	MOVQ        104(AX), CX
+	MOVQ        120(AX), DI
+	VPMAXSD     Z0, Z1, Z1
+	VPMAXSD     Z2, Z3, Z3
+	VPMAXSD     Z1, Z3, Z3
+	VPXORD      Z12, Z12, Z12
+	VPCMPD      $0x05, Z12, Z3, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
+	ADDQ        8(AX), CX
+	MOVQ        CX, 104(AX)
+	ADDQ        $0x10, 112(AX)
+	ADDQ        $0x10, 120(AX)
+	SUBQ        $0x04, 80(AX)
+	JMP         narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsPooledAlike64AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPooledAlike64AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x04
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+wrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+wpiece:
+	VMOVDQU32    (DI), Z16
+	VMOVDQU32    64(DI), Z17
+	VMOVDQU32    128(DI), Z18
+	VMOVDQU32    192(DI), Z19
+	VPBROADCASTD (DX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z0, Z0
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z1, Z1
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z2, Z2
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z3, Z3
+	VPBROADCASTD (BX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z4, Z4
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z5, Z5
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z6, Z6
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z7, Z7
+	VPBROADCASTD (SI)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z8, Z8
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z9, Z9
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z10, Z10
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z11, Z11
+	VPBROADCASTD (CX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z12, Z12
+	VPXORD       Z20, Z17, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z13, Z13
+	VPXORD       Z20, Z18, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z14, Z14
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z15, Z15
+	ADDQ         $0x00000100, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          wpiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	VPMINSD      Z0, Z4, Z4
+	VPMINSD      Z8, Z12, Z12
+	VPMINSD      Z4, Z12, Z12
+	VPMINSD      Z1, Z5, Z5
+	VPMINSD      Z9, Z13, Z13
+	VPMINSD      Z5, Z13, Z13
+	VPMINSD      Z2, Z6, Z6
+	VPMINSD      Z10, Z14, Z14
+	VPMINSD      Z6, Z14, Z14
+	VPMINSD      Z3, Z7, Z7
+	VPMINSD      Z11, Z15, Z15
+	VPMINSD      Z7, Z15, Z15
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z12, K1
+	VPCMPD       $0x02, 64(DX), Z13, K2
+	VPCMPD       $0x02, 128(DX), Z14, K3
+	VPCMPD       $0x02, 192(DX), Z15, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          wide
+
+narrow:
+	VZEROUPPER
+	RET
+
+// func convBitsPooledAlike48AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPooledAlike48AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x04
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+wrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+wpiece:
+	VMOVDQU32    (DI), Z12
+	VMOVDQU32    64(DI), Z13
+	VMOVDQU32    128(DI), Z14
+	VPBROADCASTD (DX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z0, Z0
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z1, Z1
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z2, Z2
+	VPBROADCASTD (BX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z3, Z3
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z4, Z4
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z5, Z5
+	VPBROADCASTD (SI)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z6, Z6
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z7, Z7
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z8, Z8
+	VPBROADCASTD (CX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z12
+	VPOPCNTD     Z12, Z12
+	VPADDD       Z12, Z9, Z9
+	VPXORD       Z15, Z13, Z12
+	VPOPCNTD     Z12, Z12
+	VPADDD       Z12, Z10, Z10
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z11, Z11
+	ADDQ         $0x000000c0, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          wpiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	VPMINSD      Z0, Z3, Z3
+	VPMINSD      Z6, Z9, Z9
+	VPMINSD      Z3, Z9, Z9
+	VPMINSD      Z1, Z4, Z4
+	VPMINSD      Z7, Z10, Z10
+	VPMINSD      Z4, Z10, Z10
+	VPMINSD      Z2, Z5, Z5
+	VPMINSD      Z8, Z11, Z11
+	VPMINSD      Z5, Z11, Z11
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z9, K1
+	VPCMPD       $0x02, 64(DX), Z10, K2
+	VPCMPD       $0x02, 128(DX), Z11, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          wide
+
+narrow:
+	VZEROUPPER
+	RET
+
+// func convBitsPooledAlike32AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPooledAlike32AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x08
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), R9
+	ADDQ   16(AX), R9
+	MOVL   24(CX), R10
+	ADDQ   16(AX), R10
+	MOVL   28(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R11
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   48(AX), R11
+	XORQ   R12, R12
+	MOVQ   56(AX), R13
+
+wrow:
+	MOVQ 64(AX), R14
+	ADDQ R12, R14
+
+wpiece:
+	VMOVDQU32    (R11), Z16
+	VMOVDQU32    64(R11), Z17
+	VPBROADCASTD (DX)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z0, Z0
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z1, Z1
+	VPBROADCASTD (BX)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z2, Z2
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z3, Z3
+	VPBROADCASTD (SI)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z4, Z4
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z5, Z5
+	VPBROADCASTD (DI)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z6, Z6
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z7, Z7
+	VPBROADCASTD (R8)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z8, Z8
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z9, Z9
+	VPBROADCASTD (R9)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z10, Z10
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z11, Z11
+	VPBROADCASTD (R10)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z12, Z12
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z13, Z13
+	VPBROADCASTD (CX)(R12*1), Z18
+	VPXORD       Z18, Z16, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z14, Z14
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z15, Z15
+	ADDQ         $0x00000080, R11
+	ADDQ         $0x04, R12
+	CMPQ         R12, R14
+	JNE          wpiece
+	ADDQ         72(AX), R12
+	DECQ         R13
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), R11
+	VPMINSD      Z0, Z2, Z2
+	VPMINSD      Z4, Z6, Z6
+	VPMINSD      Z2, Z6, Z6
+	VPMINSD      Z1, Z3, Z3
+	VPMINSD      Z5, Z7, Z7
+	VPMINSD      Z3, Z7, Z7
+	MOVL         (R11), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z6, K1
+	VPCMPD       $0x02, 64(DX), Z7, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	VPMINSD      Z8, Z10, Z10
+	VPMINSD      Z12, Z14, Z14
+	VPMINSD      Z10, Z14, Z14
+	VPMINSD      Z9, Z11, Z11
+	VPMINSD      Z13, Z15, Z15
+	VPMINSD      Z11, Z15, Z15
+	MOVL         16(R11), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z14, K1
+	VPCMPD       $0x02, 64(DX), Z15, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x20, 112(AX)
+	ADDQ         $0x20, 120(AX)
+	SUBQ         $0x08, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	VPXORD Z24, Z24, Z24
+	VPXORD Z25, Z25, Z25
+	VPXORD Z26, Z26, Z26
+	VPXORD Z27, Z27, Z27
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+nrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+npiece:
+	VMOVDQU32    (DI), Z0
+	VMOVDQU32    64(DI), Z1
+	VPBROADCASTD (DX)(R8*1), Z2
+	VPXORD       Z2, Z0, Z3
+	VPOPCNTD     Z3, Z3
+	VPADDD       Z3, Z20, Z20
+	VPXORD       Z2, Z1, Z2
+	VPOPCNTD     Z2, Z2
+	VPADDD       Z2, Z21, Z21
+	VPBROADCASTD (BX)(R8*1), Z2
+	VPXORD       Z2, Z0, Z3
+	VPOPCNTD     Z3, Z3
+	VPADDD       Z3, Z22, Z22
+	VPXORD       Z2, Z1, Z2
+	VPOPCNTD     Z2, Z2
+	VPADDD       Z2, Z23, Z23
+	VPBROADCASTD (SI)(R8*1), Z2
+	VPXORD       Z2, Z0, Z3
+	VPOPCNTD     Z3, Z3
+	VPADDD       Z3, Z24, Z24
+	VPXORD       Z2, Z1, Z2
+	VPOPCNTD     Z2, Z2
+	VPADDD       Z2, Z25, Z25
+	VPBROADCASTD (CX)(R8*1), Z2
+	VPXORD       Z2, Z0, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z26, Z26
+	VPXORD       Z2, Z1, Z2
+	VPOPCNTD     Z2, Z2
+	VPADDD       Z2, Z27, Z27
+	ADDQ         $0x00000080, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          npiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	VPMINSD      Z20, Z22, Z22
+	VPMINSD      Z24, Z26, Z26
+	VPMINSD      Z22, Z26, Z26
+	VPMINSD      Z21, Z23, Z23
+	VPMINSD      Z25, Z27, Z27
+	VPMINSD      Z23, Z27, Z27
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z26, K1
+	VPCMPD       $0x02, 64(DX), Z27, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsPooledAlike16AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPooledAlike16AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x08
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), R9
+	ADDQ   16(AX), R9
+	MOVL   24(CX), R10
+	ADDQ   16(AX), R10
+	MOVL   28(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R11
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   48(AX), R11
+	XORQ   R12, R12
+	MOVQ   56(AX), R13
+
+wrow:
+	MOVQ 64(AX), R14
+	ADDQ R12, R14
+
+wpiece:
+	VMOVDQU32   (R11), Z8
+	VPXORD.BCST (DX)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z0, Z0
+	VPXORD.BCST (BX)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z1, Z1
+	VPXORD.BCST (SI)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z2, Z2
+	VPXORD.BCST (DI)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z3, Z3
+	VPXORD.BCST (R8)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z4, Z4
+	VPXORD.BCST (R9)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z5, Z5
+	VPXORD.BCST (R10)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z6, Z6
+	VPXORD.BCST (CX)(R12*1), Z8, Z8
+	VPOPCNTD    Z8, Z8
+	VPADDD      Z8, Z7, Z7
+	ADDQ        $0x00000040, R11
+	ADDQ        $0x04, R12
+	CMPQ        R12, R14
+	JNE         wpiece
+	ADDQ        72(AX), R12
+	DECQ        R13
+	JNE         wrow
+	MOVQ        104(AX), CX
+	MOVQ        120(AX), R11
+	VPMINSD     Z0, Z1, Z1
+	VPMINSD     Z2, Z3, Z3
+	VPMINSD     Z1, Z3, Z3
+	MOVL        (R11), DX
+	ADDQ        40(AX), DX
+	VPCMPD      $0x02, (DX), Z3, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
+	ADDQ        8(AX), CX
+	VPMINSD     Z4, Z5, Z5
+	VPMINSD     Z6, Z7, Z7
+	VPMINSD     Z5, Z7, Z7
+	MOVL        16(R11), DX
+	ADDQ        40(AX), DX
+	VPCMPD      $0x02, (DX), Z7, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
+	ADDQ        8(AX), CX
+	MOVQ        CX, 104(AX)
+	ADDQ        $0x20, 112(AX)
+	ADDQ        $0x20, 120(AX)
+	SUBQ        $0x08, 80(AX)
+	JMP         wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+nrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+npiece:
+	VMOVDQU32   (DI), Z0
+	VPXORD.BCST (DX)(R8*1), Z0, Z1
+	VPOPCNTD    Z1, Z1
+	VPADDD      Z1, Z10, Z10
+	VPXORD.BCST (BX)(R8*1), Z0, Z1
+	VPOPCNTD    Z1, Z1
+	VPADDD      Z1, Z11, Z11
+	VPXORD.BCST (SI)(R8*1), Z0, Z1
+	VPOPCNTD    Z1, Z1
+	VPADDD      Z1, Z12, Z12
+	VPXORD.BCST (CX)(R8*1), Z0, Z0
+	VPOPCNTD    Z0, Z0
+	VPADDD      Z0, Z13, Z13
+	ADDQ        $0x00000040, DI
+	ADDQ        $0x04, R8
+	CMPQ        R8, R10
+	JNE         npiece
+	ADDQ        72(AX), R8
+	DECQ        R9
+	JNE         nrow
+	MOVQ        104(AX), CX
+	MOVQ        120(AX), DI
+	VPMINSD     Z10, Z11, Z11
+	VPMINSD     Z12, Z13, Z13
+	VPMINSD     Z11, Z13, Z13
+	MOVL        (DI), DX
+	ADDQ        40(AX), DX
+	VPCMPD      $0x02, (DX), Z13, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
+	ADDQ        8(AX), CX
+	MOVQ        CX, 104(AX)
+	ADDQ        $0x10, 112(AX)
+	ADDQ        $0x10, 120(AX)
+	SUBQ        $0x04, 80(AX)
+	JMP         narrow
+
+done:
+	VZEROUPPER
+	RET
+
 // func convBytes64AVX512(job *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
 TEXT ·convBytes64AVX512(SB), NOSPLIT, $0-8
@@ -1743,6 +3206,7 @@ wide:
 	ADDQ   16(AX), SI
 	MOVL   12(CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1800,47 +3264,47 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DX
-	MOVL         (DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z0, K1
-	VPCMPD       $0x05, 64(BX), Z1, K2
-	VPCMPD       $0x05, 128(BX), Z2, K3
-	VPCMPD       $0x05, 192(BX), Z3, K4
+	MOVQ         120(AX), DI
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z0, K1
+	VPCMPD       $0x05, 64(DX), Z1, K2
+	VPCMPD       $0x05, 128(DX), Z2, K3
+	VPCMPD       $0x05, 192(DX), Z3, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z4, K1
-	VPCMPD       $0x05, 64(BX), Z5, K2
-	VPCMPD       $0x05, 128(BX), Z6, K3
-	VPCMPD       $0x05, 192(BX), Z7, K4
+	MOVL         4(DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z4, K1
+	VPCMPD       $0x05, 64(DX), Z5, K2
+	VPCMPD       $0x05, 128(DX), Z6, K3
+	VPCMPD       $0x05, 192(DX), Z7, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z8, K1
-	VPCMPD       $0x05, 64(BX), Z9, K2
-	VPCMPD       $0x05, 128(BX), Z10, K3
-	VPCMPD       $0x05, 192(BX), Z11, K4
+	MOVL         8(DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z8, K1
+	VPCMPD       $0x05, 64(DX), Z9, K2
+	VPCMPD       $0x05, 128(DX), Z10, K3
+	VPCMPD       $0x05, 192(DX), Z11, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DX), DX
+	MOVL         12(DI), DX
 	ADDQ         40(AX), DX
 	VPCMPD       $0x05, (DX), Z12, K1
 	VPCMPD       $0x05, 64(DX), Z13, K2
@@ -1865,6 +3329,7 @@ narrow:
 	MOVQ   112(AX), CX
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
 	VPXORD Z21, Z21, Z21
 	VPXORD Z22, Z22, Z22
 	VPXORD Z23, Z23, Z23
@@ -1938,6 +3403,7 @@ wide:
 	ADDQ   16(AX), DI
 	MOVL   16(CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), R8
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1993,52 +3459,52 @@ wpiece:
 	DECQ         R10
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DX
-	MOVL         (DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z0, K1
-	VPCMPD       $0x05, 64(BX), Z1, K2
-	VPCMPD       $0x05, 128(BX), Z2, K3
+	MOVQ         120(AX), R8
+	MOVL         (R8), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z0, K1
+	VPCMPD       $0x05, 64(DX), Z1, K2
+	VPCMPD       $0x05, 128(DX), Z2, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z3, K1
-	VPCMPD       $0x05, 64(BX), Z4, K2
-	VPCMPD       $0x05, 128(BX), Z5, K3
+	MOVL         4(R8), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z3, K1
+	VPCMPD       $0x05, 64(DX), Z4, K2
+	VPCMPD       $0x05, 128(DX), Z5, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z6, K1
-	VPCMPD       $0x05, 64(BX), Z7, K2
-	VPCMPD       $0x05, 128(BX), Z8, K3
+	MOVL         8(R8), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z6, K1
+	VPCMPD       $0x05, 64(DX), Z7, K2
+	VPCMPD       $0x05, 128(DX), Z8, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z9, K1
-	VPCMPD       $0x05, 64(BX), Z10, K2
-	VPCMPD       $0x05, 128(BX), Z11, K3
+	MOVL         12(R8), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z9, K1
+	VPCMPD       $0x05, 64(DX), Z10, K2
+	VPCMPD       $0x05, 128(DX), Z11, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         16(DX), DX
+	MOVL         16(R8), DX
 	ADDQ         40(AX), DX
 	VPCMPD       $0x05, (DX), Z12, K1
 	VPCMPD       $0x05, 64(DX), Z13, K2
@@ -2061,6 +3527,7 @@ narrow:
 	MOVQ   112(AX), CX
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
 	VPXORD Z19, Z19, Z19
 	VPXORD Z20, Z20, Z20
 	VPXORD Z21, Z21, Z21
@@ -2131,6 +3598,7 @@ wide:
 	ADDQ   16(AX), R8
 	MOVL   20(CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), R9
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2180,53 +3648,53 @@ wpiece:
 	DECQ         R11
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DX
-	MOVL         (DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z0, K1
-	VPCMPD       $0x05, 64(BX), Z1, K2
+	MOVQ         120(AX), R9
+	MOVL         (R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z0, K1
+	VPCMPD       $0x05, 64(DX), Z1, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z2, K1
-	VPCMPD       $0x05, 64(BX), Z3, K2
+	MOVL         4(R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z2, K1
+	VPCMPD       $0x05, 64(DX), Z3, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z4, K1
-	VPCMPD       $0x05, 64(BX), Z5, K2
+	MOVL         8(R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z4, K1
+	VPCMPD       $0x05, 64(DX), Z5, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z6, K1
-	VPCMPD       $0x05, 64(BX), Z7, K2
+	MOVL         12(R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z6, K1
+	VPCMPD       $0x05, 64(DX), Z7, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         16(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z8, K1
-	VPCMPD       $0x05, 64(BX), Z9, K2
+	MOVL         16(R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z8, K1
+	VPCMPD       $0x05, 64(DX), Z9, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         20(DX), DX
+	MOVL         20(R9), DX
 	ADDQ         40(AX), DX
 	VPCMPD       $0x05, (DX), Z10, K1
 	VPCMPD       $0x05, 64(DX), Z11, K2
@@ -2247,6 +3715,7 @@ narrow:
 	MOVQ   112(AX), CX
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
 	VPXORD Z15, Z15, Z15
 	VPXORD Z16, Z16, Z16
 	MOVQ   48(AX), DX
@@ -2312,6 +3781,7 @@ wide:
 	ADDQ   16(AX), R8
 	MOVL   20(CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), R9
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2348,43 +3818,43 @@ wpiece:
 	DECQ         R11
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DX
-	MOVL         (DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z0, K1
-	KMOVW        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	MOVQ         120(AX), R9
+	MOVL         (R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z0, K1
+	KMOVW        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z1, K1
-	KMOVW        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	MOVL         4(R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z1, K1
+	KMOVW        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z2, K1
-	KMOVW        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	MOVL         8(R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z2, K1
+	KMOVW        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z3, K1
-	KMOVW        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	MOVL         12(R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z3, K1
+	KMOVW        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         16(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z4, K1
-	KMOVW        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	MOVL         16(R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z4, K1
+	KMOVW        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         20(DX), DX
+	MOVL         20(R9), DX
 	ADDQ         40(AX), DX
 	VPCMPD       $0x05, (DX), Z5, K1
 	KMOVW        K1, DX
@@ -2403,6 +3873,7 @@ narrow:
 	MOVQ   112(AX), CX
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
 	VPXORD Z8, Z8, Z8
 	MOVQ   48(AX), DX
 	XORQ   BX, BX
@@ -2459,6 +3930,7 @@ wide:
 	ADDQ   16(AX), SI
 	MOVL   12(CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2516,41 +3988,41 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DX
-	MOVL         (DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z0, Z0
+	MOVQ         120(AX), DI
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z0, Z0
 	VMOVDQU32    Z0, (CX)
-	VPADDD       64(BX), Z1, Z1
+	VPADDD       64(DX), Z1, Z1
 	VMOVDQU32    Z1, 64(CX)
-	VPADDD       128(BX), Z2, Z2
+	VPADDD       128(DX), Z2, Z2
 	VMOVDQU32    Z2, 128(CX)
-	VPADDD       192(BX), Z3, Z3
+	VPADDD       192(DX), Z3, Z3
 	VMOVDQU32    Z3, 192(CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z4, Z4
+	MOVL         4(DI), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z4, Z4
 	VMOVDQU32    Z4, (CX)
-	VPADDD       64(BX), Z5, Z5
+	VPADDD       64(DX), Z5, Z5
 	VMOVDQU32    Z5, 64(CX)
-	VPADDD       128(BX), Z6, Z6
+	VPADDD       128(DX), Z6, Z6
 	VMOVDQU32    Z6, 128(CX)
-	VPADDD       192(BX), Z7, Z7
+	VPADDD       192(DX), Z7, Z7
 	VMOVDQU32    Z7, 192(CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z8, Z8
+	MOVL         8(DI), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z8, Z8
 	VMOVDQU32    Z8, (CX)
-	VPADDD       64(BX), Z9, Z9
+	VPADDD       64(DX), Z9, Z9
 	VMOVDQU32    Z9, 64(CX)
-	VPADDD       128(BX), Z10, Z10
+	VPADDD       128(DX), Z10, Z10
 	VMOVDQU32    Z10, 128(CX)
-	VPADDD       192(BX), Z11, Z11
+	VPADDD       192(DX), Z11, Z11
 	VMOVDQU32    Z11, 192(CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DX), DX
+	MOVL         12(DI), DX
 	ADDQ         40(AX), DX
 	VPADDD       (DX), Z12, Z12
 	VMOVDQU32    Z12, (CX)
@@ -2573,6 +4045,7 @@ narrow:
 	MOVQ   112(AX), CX
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
 	VPXORD Z21, Z21, Z21
 	VPXORD Z22, Z22, Z22
 	VPXORD Z23, Z23, Z23
@@ -2644,6 +4117,7 @@ wide:
 	ADDQ   16(AX), DI
 	MOVL   16(CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), R8
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2699,44 +4173,44 @@ wpiece:
 	DECQ         R10
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DX
-	MOVL         (DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z0, Z0
+	MOVQ         120(AX), R8
+	MOVL         (R8), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z0, Z0
 	VMOVDQU32    Z0, (CX)
-	VPADDD       64(BX), Z1, Z1
+	VPADDD       64(DX), Z1, Z1
 	VMOVDQU32    Z1, 64(CX)
-	VPADDD       128(BX), Z2, Z2
+	VPADDD       128(DX), Z2, Z2
 	VMOVDQU32    Z2, 128(CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z3, Z3
+	MOVL         4(R8), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z3, Z3
 	VMOVDQU32    Z3, (CX)
-	VPADDD       64(BX), Z4, Z4
+	VPADDD       64(DX), Z4, Z4
 	VMOVDQU32    Z4, 64(CX)
-	VPADDD       128(BX), Z5, Z5
+	VPADDD       128(DX), Z5, Z5
 	VMOVDQU32    Z5, 128(CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z6, Z6
+	MOVL         8(R8), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z6, Z6
 	VMOVDQU32    Z6, (CX)
-	VPADDD       64(BX), Z7, Z7
+	VPADDD       64(DX), Z7, Z7
 	VMOVDQU32    Z7, 64(CX)
-	VPADDD       128(BX), Z8, Z8
+	VPADDD       128(DX), Z8, Z8
 	VMOVDQU32    Z8, 128(CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z9, Z9
+	MOVL         12(R8), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z9, Z9
 	VMOVDQU32    Z9, (CX)
-	VPADDD       64(BX), Z10, Z10
+	VPADDD       64(DX), Z10, Z10
 	VMOVDQU32    Z10, 64(CX)
-	VPADDD       128(BX), Z11, Z11
+	VPADDD       128(DX), Z11, Z11
 	VMOVDQU32    Z11, 128(CX)
 	ADDQ         8(AX), CX
-	MOVL         16(DX), DX
+	MOVL         16(R8), DX
 	ADDQ         40(AX), DX
 	VPADDD       (DX), Z12, Z12
 	VMOVDQU32    Z12, (CX)
@@ -2757,6 +4231,7 @@ narrow:
 	MOVQ   112(AX), CX
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
 	VPXORD Z19, Z19, Z19
 	VPXORD Z20, Z20, Z20
 	VPXORD Z21, Z21, Z21
@@ -2825,6 +4300,7 @@ wide:
 	ADDQ   16(AX), R8
 	MOVL   20(CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), R9
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2874,43 +4350,43 @@ wpiece:
 	DECQ         R11
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DX
-	MOVL         (DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z0, Z0
+	MOVQ         120(AX), R9
+	MOVL         (R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z0, Z0
 	VMOVDQU32    Z0, (CX)
-	VPADDD       64(BX), Z1, Z1
+	VPADDD       64(DX), Z1, Z1
 	VMOVDQU32    Z1, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z2, Z2
+	MOVL         4(R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z2, Z2
 	VMOVDQU32    Z2, (CX)
-	VPADDD       64(BX), Z3, Z3
+	VPADDD       64(DX), Z3, Z3
 	VMOVDQU32    Z3, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z4, Z4
+	MOVL         8(R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z4, Z4
 	VMOVDQU32    Z4, (CX)
-	VPADDD       64(BX), Z5, Z5
+	VPADDD       64(DX), Z5, Z5
 	VMOVDQU32    Z5, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z6, Z6
+	MOVL         12(R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z6, Z6
 	VMOVDQU32    Z6, (CX)
-	VPADDD       64(BX), Z7, Z7
+	VPADDD       64(DX), Z7, Z7
 	VMOVDQU32    Z7, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         16(DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z8, Z8
+	MOVL         16(R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z8, Z8
 	VMOVDQU32    Z8, (CX)
-	VPADDD       64(BX), Z9, Z9
+	VPADDD       64(DX), Z9, Z9
 	VMOVDQU32    Z9, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         20(DX), DX
+	MOVL         20(R9), DX
 	ADDQ         40(AX), DX
 	VPADDD       (DX), Z10, Z10
 	VMOVDQU32    Z10, (CX)
@@ -2929,6 +4405,7 @@ narrow:
 	MOVQ   112(AX), CX
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
 	VPXORD Z15, Z15, Z15
 	VPXORD Z16, Z16, Z16
 	MOVQ   48(AX), DX
@@ -2992,6 +4469,7 @@ wide:
 	ADDQ   16(AX), R8
 	MOVL   20(CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), R9
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -3028,33 +4506,33 @@ wpiece:
 	DECQ         R11
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DX
-	MOVL         (DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z0, Z0
+	MOVQ         120(AX), R9
+	MOVL         (R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z0, Z0
 	VMOVDQU32    Z0, (CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z1, Z1
+	MOVL         4(R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z1, Z1
 	VMOVDQU32    Z1, (CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z2, Z2
+	MOVL         8(R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z2, Z2
 	VMOVDQU32    Z2, (CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z3, Z3
+	MOVL         12(R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z3, Z3
 	VMOVDQU32    Z3, (CX)
 	ADDQ         8(AX), CX
-	MOVL         16(DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z4, Z4
+	MOVL         16(R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z4, Z4
 	VMOVDQU32    Z4, (CX)
 	ADDQ         8(AX), CX
-	MOVL         20(DX), DX
+	MOVL         20(R9), DX
 	ADDQ         40(AX), DX
 	VPADDD       (DX), Z5, Z5
 	VMOVDQU32    Z5, (CX)
@@ -3071,6 +4549,7 @@ narrow:
 	MOVQ   112(AX), CX
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
 	VPXORD Z8, Z8, Z8
 	MOVQ   48(AX), DX
 	XORQ   BX, BX
@@ -3102,6 +4581,573 @@ npiece:
 	ADDQ         $0x04, 112(AX)
 	ADDQ         $0x04, 120(AX)
 	SUBQ         $0x01, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBytesPooled64AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·convBytesPooled64AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x04
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+wrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+wpiece:
+	VMOVDQU32    (DI), Z16
+	VMOVDQU32    64(DI), Z17
+	VMOVDQU32    128(DI), Z18
+	VMOVDQU32    192(DI), Z19
+	VPBROADCASTD (DX)(R8*1), Z20
+	VPDPBUSD     Z16, Z20, Z0
+	VPDPBUSD     Z17, Z20, Z1
+	VPDPBUSD     Z18, Z20, Z2
+	VPDPBUSD     Z19, Z20, Z3
+	VPBROADCASTD (BX)(R8*1), Z20
+	VPDPBUSD     Z16, Z20, Z4
+	VPDPBUSD     Z17, Z20, Z5
+	VPDPBUSD     Z18, Z20, Z6
+	VPDPBUSD     Z19, Z20, Z7
+	VPBROADCASTD (SI)(R8*1), Z20
+	VPDPBUSD     Z16, Z20, Z8
+	VPDPBUSD     Z17, Z20, Z9
+	VPDPBUSD     Z18, Z20, Z10
+	VPDPBUSD     Z19, Z20, Z11
+	VPBROADCASTD (CX)(R8*1), Z20
+	VPDPBUSD     Z16, Z20, Z12
+	VPDPBUSD     Z17, Z20, Z13
+	VPDPBUSD     Z18, Z20, Z14
+	VPDPBUSD     Z19, Z20, Z15
+	ADDQ         $0x00000100, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          wpiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	VPMAXSD      Z0, Z4, Z4
+	VPMAXSD      Z8, Z12, Z12
+	VPMAXSD      Z4, Z12, Z12
+	VPMAXSD      Z1, Z5, Z5
+	VPMAXSD      Z9, Z13, Z13
+	VPMAXSD      Z5, Z13, Z13
+	VPMAXSD      Z2, Z6, Z6
+	VPMAXSD      Z10, Z14, Z14
+	VPMAXSD      Z6, Z14, Z14
+	VPMAXSD      Z3, Z7, Z7
+	VPMAXSD      Z11, Z15, Z15
+	VPMAXSD      Z7, Z15, Z15
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z12, K1
+	VPCMPD       $0x05, 64(DX), Z13, K2
+	VPCMPD       $0x05, 128(DX), Z14, K3
+	VPCMPD       $0x05, 192(DX), Z15, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          wide
+
+narrow:
+	VZEROUPPER
+	RET
+
+// func convBytesPooled48AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·convBytesPooled48AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x04
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+wrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+wpiece:
+	VMOVDQU32    (DI), Z12
+	VMOVDQU32    64(DI), Z13
+	VMOVDQU32    128(DI), Z14
+	VPBROADCASTD (DX)(R8*1), Z15
+	VPDPBUSD     Z12, Z15, Z0
+	VPDPBUSD     Z13, Z15, Z1
+	VPDPBUSD     Z14, Z15, Z2
+	VPBROADCASTD (BX)(R8*1), Z15
+	VPDPBUSD     Z12, Z15, Z3
+	VPDPBUSD     Z13, Z15, Z4
+	VPDPBUSD     Z14, Z15, Z5
+	VPBROADCASTD (SI)(R8*1), Z15
+	VPDPBUSD     Z12, Z15, Z6
+	VPDPBUSD     Z13, Z15, Z7
+	VPDPBUSD     Z14, Z15, Z8
+	VPBROADCASTD (CX)(R8*1), Z15
+	VPDPBUSD     Z12, Z15, Z9
+	VPDPBUSD     Z13, Z15, Z10
+	VPDPBUSD     Z14, Z15, Z11
+	ADDQ         $0x000000c0, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          wpiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	VPMAXSD      Z0, Z3, Z3
+	VPMAXSD      Z6, Z9, Z9
+	VPMAXSD      Z3, Z9, Z9
+	VPMAXSD      Z1, Z4, Z4
+	VPMAXSD      Z7, Z10, Z10
+	VPMAXSD      Z4, Z10, Z10
+	VPMAXSD      Z2, Z5, Z5
+	VPMAXSD      Z8, Z11, Z11
+	VPMAXSD      Z5, Z11, Z11
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z9, K1
+	VPCMPD       $0x05, 64(DX), Z10, K2
+	VPCMPD       $0x05, 128(DX), Z11, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          wide
+
+narrow:
+	VZEROUPPER
+	RET
+
+// func convBytesPooled32AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·convBytesPooled32AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x08
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), R9
+	ADDQ   16(AX), R9
+	MOVL   24(CX), R10
+	ADDQ   16(AX), R10
+	MOVL   28(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R11
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   48(AX), R11
+	XORQ   R12, R12
+	MOVQ   56(AX), R13
+
+wrow:
+	MOVQ 64(AX), R14
+	ADDQ R12, R14
+
+wpiece:
+	VMOVDQU32    (R11), Z16
+	VMOVDQU32    64(R11), Z17
+	VPBROADCASTD (DX)(R12*1), Z18
+	VPDPBUSD     Z16, Z18, Z0
+	VPDPBUSD     Z17, Z18, Z1
+	VPBROADCASTD (BX)(R12*1), Z18
+	VPDPBUSD     Z16, Z18, Z2
+	VPDPBUSD     Z17, Z18, Z3
+	VPBROADCASTD (SI)(R12*1), Z18
+	VPDPBUSD     Z16, Z18, Z4
+	VPDPBUSD     Z17, Z18, Z5
+	VPBROADCASTD (DI)(R12*1), Z18
+	VPDPBUSD     Z16, Z18, Z6
+	VPDPBUSD     Z17, Z18, Z7
+	VPBROADCASTD (R8)(R12*1), Z18
+	VPDPBUSD     Z16, Z18, Z8
+	VPDPBUSD     Z17, Z18, Z9
+	VPBROADCASTD (R9)(R12*1), Z18
+	VPDPBUSD     Z16, Z18, Z10
+	VPDPBUSD     Z17, Z18, Z11
+	VPBROADCASTD (R10)(R12*1), Z18
+	VPDPBUSD     Z16, Z18, Z12
+	VPDPBUSD     Z17, Z18, Z13
+	VPBROADCASTD (CX)(R12*1), Z18
+	VPDPBUSD     Z16, Z18, Z14
+	VPDPBUSD     Z17, Z18, Z15
+	ADDQ         $0x00000080, R11
+	ADDQ         $0x04, R12
+	CMPQ         R12, R14
+	JNE          wpiece
+	ADDQ         72(AX), R12
+	DECQ         R13
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), R11
+	VPMAXSD      Z0, Z2, Z2
+	VPMAXSD      Z4, Z6, Z6
+	VPMAXSD      Z2, Z6, Z6
+	VPMAXSD      Z1, Z3, Z3
+	VPMAXSD      Z5, Z7, Z7
+	VPMAXSD      Z3, Z7, Z7
+	MOVL         (R11), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z6, K1
+	VPCMPD       $0x05, 64(DX), Z7, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	VPMAXSD      Z8, Z10, Z10
+	VPMAXSD      Z12, Z14, Z14
+	VPMAXSD      Z10, Z14, Z14
+	VPMAXSD      Z9, Z11, Z11
+	VPMAXSD      Z13, Z15, Z15
+	VPMAXSD      Z11, Z15, Z15
+	MOVL         16(R11), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z14, K1
+	VPCMPD       $0x05, 64(DX), Z15, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x20, 112(AX)
+	ADDQ         $0x20, 120(AX)
+	SUBQ         $0x08, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	VPXORD Z24, Z24, Z24
+	VPXORD Z25, Z25, Z25
+	VPXORD Z26, Z26, Z26
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+nrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+npiece:
+	VMOVDQU32    (DI), Z0
+	VMOVDQU32    64(DI), Z1
+	VPBROADCASTD (DX)(R8*1), Z2
+	VPDPBUSD     Z0, Z2, Z19
+	VPDPBUSD     Z1, Z2, Z20
+	VPBROADCASTD (BX)(R8*1), Z2
+	VPDPBUSD     Z0, Z2, Z21
+	VPDPBUSD     Z1, Z2, Z22
+	VPBROADCASTD (SI)(R8*1), Z2
+	VPDPBUSD     Z0, Z2, Z23
+	VPDPBUSD     Z1, Z2, Z24
+	VPBROADCASTD (CX)(R8*1), Z2
+	VPDPBUSD     Z0, Z2, Z25
+	VPDPBUSD     Z1, Z2, Z26
+	ADDQ         $0x00000080, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          npiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	VPMAXSD      Z19, Z21, Z21
+	VPMAXSD      Z23, Z25, Z25
+	VPMAXSD      Z21, Z25, Z25
+	VPMAXSD      Z20, Z22, Z22
+	VPMAXSD      Z24, Z26, Z26
+	VPMAXSD      Z22, Z26, Z26
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z25, K1
+	VPCMPD       $0x05, 64(DX), Z26, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBytesPooled16AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·convBytesPooled16AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x08
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), R9
+	ADDQ   16(AX), R9
+	MOVL   24(CX), R10
+	ADDQ   16(AX), R10
+	MOVL   28(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R11
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   48(AX), R11
+	XORQ   R12, R12
+	MOVQ   56(AX), R13
+
+wrow:
+	MOVQ 64(AX), R14
+	ADDQ R12, R14
+
+wpiece:
+	VMOVDQU32    (R11), Z8
+	VPBROADCASTD (DX)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z0
+	VPBROADCASTD (BX)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z1
+	VPBROADCASTD (SI)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z2
+	VPBROADCASTD (DI)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z3
+	VPBROADCASTD (R8)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z4
+	VPBROADCASTD (R9)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z5
+	VPBROADCASTD (R10)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z6
+	VPBROADCASTD (CX)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z7
+	ADDQ         $0x00000040, R11
+	ADDQ         $0x04, R12
+	CMPQ         R12, R14
+	JNE          wpiece
+	ADDQ         72(AX), R12
+	DECQ         R13
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), R11
+	VPMAXSD      Z0, Z1, Z1
+	VPMAXSD      Z2, Z3, Z3
+	VPMAXSD      Z1, Z3, Z3
+	MOVL         (R11), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z3, K1
+	KMOVW        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	VPMAXSD      Z4, Z5, Z5
+	VPMAXSD      Z6, Z7, Z7
+	VPMAXSD      Z5, Z7, Z7
+	MOVL         16(R11), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z7, K1
+	KMOVW        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x20, 112(AX)
+	ADDQ         $0x20, 120(AX)
+	SUBQ         $0x08, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+nrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+npiece:
+	VMOVDQU32    (DI), Z0
+	VPBROADCASTD (DX)(R8*1), Z1
+	VPDPBUSD     Z0, Z1, Z10
+	VPBROADCASTD (BX)(R8*1), Z1
+	VPDPBUSD     Z0, Z1, Z11
+	VPBROADCASTD (SI)(R8*1), Z1
+	VPDPBUSD     Z0, Z1, Z12
+	VPBROADCASTD (CX)(R8*1), Z1
+	VPDPBUSD     Z0, Z1, Z13
+	ADDQ         $0x00000040, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          npiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	VPMAXSD      Z10, Z11, Z11
+	VPMAXSD      Z12, Z13, Z13
+	VPMAXSD      Z11, Z13, Z13
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z13, K1
+	KMOVW        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
 	JMP          narrow
 
 done:

@@ -2,7 +2,7 @@
 
 package kern
 
-func raceJob(*Job, int) {}
+func raceJob(*Job, int, int) {}
 
 func raceDot([]int32, int, []uint64, *Patches, int) {}
 

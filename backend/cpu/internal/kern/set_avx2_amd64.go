@@ -22,6 +22,12 @@ var avx2 = func() Set {
 					return 1, convBits32AVX2, convBitsSums32AVX2
 				}
 				return 2, convBits64AVX2, convBitsSums64AVX2
+			}).withPooled(func(outputs int) (any, alike func(*uint8)) {
+				// They look whether pixels are alike.
+				if outputs == 32 {
+					return convBitsPooled32AVX2, convBitsPooled32AVX2
+				}
+				return convBitsPooled64AVX2, convBitsPooled64AVX2
 			})
 		},
 		PackBytes: func(w []uint64, outputs, rows, n int) *Weights {
@@ -33,6 +39,14 @@ var avx2 = func() Set {
 					return 2, convBytes32AVX2, convBytesSums32AVX2
 				}
 				return 4, convBytes64AVX2, convBytesSums64AVX2
+			}).withPooled(func(outputs int) (any, alike func(*uint8)) {
+				switch outputs {
+				case 16:
+					return convBytesPooled16AVX2, convBytesPooled16AVX2
+				case 32:
+					return convBytesPooled32AVX2, convBytesPooled32AVX2
+				}
+				return nil, nil // the sums of four pixels do not fit into the registers
 			})
 		},
 	}

@@ -21,6 +21,16 @@ var avx512 = func() Set {
 					return 3, convBits48AVX512, convBitsSums48AVX512
 				}
 				return 4, convBits64AVX512, convBitsSums64AVX512
+			}).withPooled(func(outputs int) (any, alike func(*uint8)) {
+				switch outputs {
+				case 16:
+					return convBitsPooled16AVX512, convBitsPooledAlike16AVX512
+				case 32:
+					return convBitsPooled32AVX512, convBitsPooledAlike32AVX512
+				case 48:
+					return convBitsPooled48AVX512, convBitsPooledAlike48AVX512
+				}
+				return convBitsPooled64AVX512, convBitsPooledAlike64AVX512
 			})
 		},
 		PackBytes: func(w []uint64, outputs, rows, n int) *Weights {
@@ -34,6 +44,16 @@ var avx512 = func() Set {
 					return 3, convBytes48AVX512, convBytesSums48AVX512
 				}
 				return 4, convBytes64AVX512, convBytesSums64AVX512
+			}).withPooled(func(outputs int) (any, alike func(*uint8)) {
+				switch outputs {
+				case 16:
+					return convBytesPooled16AVX512, convBytesPooled16AVX512
+				case 32:
+					return convBytesPooled32AVX512, convBytesPooled32AVX512
+				case 48:
+					return convBytesPooled48AVX512, convBytesPooled48AVX512
+				}
+				return convBytesPooled64AVX512, convBytesPooled64AVX512
 			})
 		},
 	}

@@ -44,7 +44,12 @@ type weightBlock struct {
 	offset     int
 	outputs    int // that the kernels compute, those beyond the last being padding
 	bits, sums func(job *uint8)
+	pooled     pooledKernels
 }
+
+// pooledKernels are nil if there are none. Those of alike are for pixels with
+// the same thresholds.
+type pooledKernels struct{ any, alike func(job *uint8) }
 
 // Job is one call of a kernel: it convolves a number of pixels with one block.
 // The kernels know the places of the fields, and change them.
@@ -76,8 +81,42 @@ type Job struct {
 // rowStep is the distance of two runs in bytes.
 func (w *Weights) Bits(j *Job, block, rowStep int) {
 	b := w.prepare(j, block, rowStep)
-	raceJob(j, 8)
+	raceJob(j, 8, 1)
 	b.bits((*uint8)(unsafe.Pointer(j)))
+}
+
+// Pools reports whether there are kernels for Pooled.
+func (w *Weights) Pools() bool {
+	for i := range w.blocks {
+		if w.blocks[i].pooled.any == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Pooled computes packed words of four pixels, which follow each other in the
+// lists of the job: bit o of Dst is set where Bits would set it for any of them,
+// XOR Flip. The number of pixels is a multiple of four, DstStep the distance of
+// two words. alike says that all pixels have the thresholds of the first one, as
+// those of bytes must.
+func (w *Weights) Pooled(j *Job, block, rowStep int, alike bool) {
+	b := w.prepare(j, block, rowStep)
+	raceJob(j, 8, 4)
+	if alike {
+		b.pooled.alike((*uint8)(unsafe.Pointer(j)))
+	} else {
+		b.pooled.any((*uint8)(unsafe.Pointer(j)))
+	}
+}
+
+// withPooled adds kernels for blocks of the given numbers of outputs.
+func (w *Weights) withPooled(kernels func(outputs int) (any, alike func(*uint8))) *Weights {
+	for i := range w.blocks {
+		p := &w.blocks[i].pooled
+		p.any, p.alike = kernels(w.blocks[i].outputs)
+	}
+	return w
 }
 
 // Sums computes int32 sums of all outputs of the block:
@@ -85,7 +124,7 @@ func (w *Weights) Bits(j *Job, block, rowStep int) {
 //	Dst[o] = Table[o] − 2·c for bits, Table[o] + c for bytes
 func (w *Weights) Sums(j *Job, block, rowStep int) {
 	b := w.prepare(j, block, rowStep)
-	raceJob(j, 4*b.outputs)
+	raceJob(j, 4*b.outputs, 1)
 	b.sums((*uint8)(unsafe.Pointer(j)))
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -139,6 +140,34 @@ func testWide(t *testing.T, wide *Wide, rng *rand.Rand, c wideCase) {
 			}
 		}
 
+		if w.Pools() && c.pixels >= 4 {
+			words := c.pixels / 4
+			dst, check := unaligned(t, (words-1)*step+8, 8)
+			job.Dst, job.Pixels = unsafe.Pointer(&dst[0]), uintptr(4*words)
+			of := slices.Clone(class)
+			alike := c.bytes || rng.IntN(2) == 0
+			if alike {
+				for p := range of {
+					of[p] = class[0]
+				}
+			}
+			job.Class = &of[0]
+			w.Pooled(job, block, rowStep, alike)
+			job.Class = &class[0]
+			check()
+			for i := range words {
+				got := binary.LittleEndian.Uint64(dst[i*step:]) ^ flip
+				for o := range n {
+					want := false
+					for p := 4 * i; p < 4*i+4; p++ {
+						sum, threshold := count(p, block*BlockOutputs+o), int(table[int(of[p])/4+block*BlockOutputs+o])
+						want = want || sum <= threshold && !c.bytes || sum >= threshold && c.bytes
+					}
+					require.Equal(t, want, got>>o&1 == 1, "%+v: word %d output %d", c, i, o)
+				}
+			}
+		}
+
 		sums, check := unaligned(t, c.pixels*4*BlockOutputs, 4)
 		job.Dst, job.DstStep, job.Pixels = unsafe.Pointer(&sums[0]), 4*BlockOutputs, uintptr(c.pixels)
 		w.Sums(job, block, rowStep)
@@ -187,7 +216,7 @@ func TestWide(t *testing.T) {
 			return
 		}
 		for _, outputs := range []int{1, 15, 16, 17, 32, 33, 48, 64, 65, 100, 128, 130} {
-			for _, pixels := range []int{1, 2, 3, 4, 5, 6, 7, 13} {
+			for _, pixels := range []int{1, 2, 3, 4, 5, 6, 7, 13, 20} {
 				for _, bytes := range []bool{false, true} {
 					testWide(t, s.Wide, rng, wideCase{
 						bytes: bytes, outputs: outputs, pixels: pixels,

@@ -3,6 +3,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -30,6 +31,7 @@ const (
 type kernel struct {
 	bytes           bool // else nibbles
 	sums            bool
+	pooled          bool // of four pixels
 	pixels, vectors int
 	job             reg.Register
 	counts          reg.Register // popcounts
@@ -61,8 +63,8 @@ func (k *kernel) budget() int {
 	return 63
 }
 
-func conv(bytes, sums bool, pixels, vectors int) {
-	k := &kernel{bytes: bytes, sums: sums, pixels: pixels, vectors: vectors}
+func conv(bytes, sums, pooled bool, pixels, vectors int) {
+	k := &kernel{bytes: bytes, sums: sums, pooled: pooled, pixels: pixels, vectors: vectors}
 	n := vectors * k.outputs()
 	name, piece, product, result := "convBits", "nibbles", "popcount(x[i] XOR w[i][o])", "bit o of dst[p] = c[o] ≤ table[class[p]][o], XOR flip"
 	if bytes {
@@ -74,6 +76,10 @@ func conv(bytes, sums bool, pixels, vectors int) {
 		if bytes {
 			result = "dst[p][o] = table[class[p]][o] + c[o]"
 		}
+	}
+	if pooled {
+		name += "Pooled"
+		result = strings.NewReplacer("dst[p]", "dst[p/4]", "[o],", "[o] of any of four pixels,").Replace(result)
 	}
 	name += fmt.Sprintf("%dAVX2", n)
 	TEXT(name, NOSPLIT, "func(job *byte)")
@@ -97,10 +103,12 @@ func conv(bytes, sums bool, pixels, vectors int) {
 	k.tile(pixels, "w")
 	JMP(LabelRef("wide"))
 	Label("narrow")
-	CMPQ(Mem{Base: k.job, Disp: jobPixels}, U8(0))
-	JEQ(LabelRef("done"))
-	k.tile(1, "n")
-	JMP(LabelRef("narrow"))
+	if !pooled {
+		CMPQ(Mem{Base: k.job, Disp: jobPixels}, U8(0))
+		JEQ(LabelRef("done"))
+		k.tile(1, "n")
+		JMP(LabelRef("narrow"))
+	}
 	Label("done")
 	VZEROUPPER()
 	RET()
@@ -179,6 +187,17 @@ func (k *kernel) tile(pixels int, label string) {
 	if !k.bytes && !k.sums && pixels == 4 {
 		k.storeAlike(dst, class, label)
 	}
+	switch {
+	case k.pooled && k.bytes:
+		MOVL(Mem{Base: class}, table.As32())
+		ADDQ(Mem{Base: k.job, Disp: jobTable}, table)
+		k.storeBytes(0, dst, table)
+		ADDQ(Mem{Base: k.job, Disp: jobDstStep}, dst)
+		pixels = 0
+	case k.pooled:
+		k.storePooled(dst, class)
+		pixels = 0
+	}
 	for p := range pixels {
 		MOVL(Mem{Base: class, Disp: 4 * p}, table.As32())
 		ADDQ(Mem{Base: k.job, Disp: jobTable}, table)
@@ -187,9 +206,9 @@ func (k *kernel) tile(pixels int, label string) {
 	}
 	Label(label + "stored")
 	MOVQ(dst, Mem{Base: k.job, Disp: jobDst})
-	ADDQ(U8(4*pixels), Mem{Base: k.job, Disp: jobAt})
-	ADDQ(U8(4*pixels), Mem{Base: k.job, Disp: jobClass})
-	SUBQ(U8(pixels), Mem{Base: k.job, Disp: jobPixels})
+	ADDQ(U8(4*len(x)), Mem{Base: k.job, Disp: jobAt})
+	ADDQ(U8(4*len(x)), Mem{Base: k.job, Disp: jobClass})
+	SUBQ(U8(len(x)), Mem{Base: k.job, Disp: jobPixels})
 }
 
 // unroll is the number of pieces that a round of the inner loop takes.
@@ -347,13 +366,23 @@ func (k *kernel) storeAlike(dst, class reg.Register, label string) {
 	for v := range k.vectors {
 		t[v] = [2]reg.VecVirtual{bounds(k.table, v, 0), bounds(k.table, v, 1)}
 	}
-	for p := range 4 {
+	words := 4
+	if k.pooled {
+		words = 1
+	}
+	for p := range words {
 		word := GP64()
 		for v := range k.vectors {
 			sums := k.wide.Offset(64 * (p*k.vectors + v))
 			even, odd, low, high := YMM(), YMM(), YMM(), YMM()
 			VMOVDQU(sums, even)
 			VMOVDQU(sums.Offset(32), odd)
+			if k.pooled {
+				for q := 1; q < 4; q++ {
+					VPMINSW(sums.Offset(64*q*k.vectors), even, even)
+					VPMINSW(sums.Offset(64*q*k.vectors+32), odd, odd)
+				}
+			}
 			VPUNPCKLWD(odd, even, low)
 			VPUNPCKHWD(odd, even, high)
 			VPCMPGTW(t[v][0], low, low)
@@ -376,6 +405,51 @@ func (k *kernel) storeAlike(dst, class reg.Register, label string) {
 	Label(label + "differ")
 }
 
+// storePooled writes a packed word of four pixels, each with thresholds of its
+// own: any of them has a bit if the least difference is not positive.
+func (k *kernel) storePooled(dst, class reg.Register) {
+	word, part := GP64(), k.temp
+	for v := range k.vectors {
+		var least [2]reg.VecVirtual
+		for p := range 4 {
+			MOVL(Mem{Base: class, Disp: 4 * p}, k.table.As32())
+			ADDQ(Mem{Base: k.job, Disp: jobTable}, k.table)
+			sums := k.wide.Offset(64 * (p*k.vectors + v))
+			even, odd := YMM(), YMM()
+			half := [2]reg.VecVirtual{YMM(), YMM()}
+			VMOVDQU(sums, even)
+			VMOVDQU(sums.Offset(32), odd)
+			VPUNPCKLWD(odd, even, half[0])
+			VPUNPCKHWD(odd, even, half[1])
+			for i, h := range half {
+				VPSUBSW(bounds(k.table, v, i), h, h)
+				if p == 0 {
+					least[i] = h
+				} else {
+					VPMINSW(h, least[i], least[i])
+				}
+			}
+		}
+		zero := YMM()
+		VPXOR(zero, zero, zero)
+		for _, s := range least {
+			VPCMPGTW(zero, s, s)
+		}
+		VPACKSSWB(least[1], least[0], least[0])
+		VPMOVMSKB(least[0], part.As32())
+		NOTL(part.As32())
+		if v == 0 {
+			MOVQ(part, word)
+		} else {
+			SHLQ(U8(32), part)
+			ORQ(part, word)
+		}
+	}
+	XORQ(Mem{Base: k.job, Disp: jobFlip}, word)
+	MOVQ(word, Mem{Base: dst})
+	ADDQ(Mem{Base: k.job, Disp: jobDstStep}, dst)
+}
+
 func (k *kernel) storeBytes(p int, dst, table reg.Register) {
 	word, part := GP64(), k.temp
 	for v := range 2 * k.vectors { // 8 outputs each
@@ -387,8 +461,18 @@ func (k *kernel) storeBytes(p int, dst, table reg.Register) {
 			VMOVDQU(c, Mem{Base: dst, Disp: 32 * v})
 			continue
 		}
-		VMOVDQU(Mem{Base: table, Disp: 32 * v}, c)
-		VPCMPGTD(sums, c, c)
+		if k.pooled { // of the greatest sum
+			greatest := YMM()
+			VMOVDQU(sums, greatest)
+			for q := 1; q < 4; q++ {
+				VPMAXSD(sums.Offset(64*q*k.vectors), greatest, greatest)
+			}
+			VMOVDQU(Mem{Base: table, Disp: 32 * v}, c)
+			VPCMPGTD(greatest, c, c)
+		} else {
+			VMOVDQU(Mem{Base: table, Disp: 32 * v}, c)
+			VPCMPGTD(sums, c, c)
+		}
 		VMOVMSKPS(c, part.As32())
 		if v == 0 {
 			MOVQ(part, word)
@@ -425,11 +509,15 @@ func main() {
 	}
 	_ = popcounts
 	for _, sums := range []bool{false, true} {
-		conv(false, sums, 4, 2)
-		conv(false, sums, 4, 1)
-		conv(true, sums, 2, 4)
-		conv(true, sums, 4, 2)
-		conv(true, sums, 4, 1)
+		conv(false, sums, false, 4, 2)
+		conv(false, sums, false, 4, 1)
+		conv(true, sums, false, 2, 4)
+		conv(true, sums, false, 4, 2)
+		conv(true, sums, false, 4, 1)
+	}
+	for _, vectors := range []int{2, 1} {
+		conv(false, false, true, 4, vectors)
+		conv(true, false, true, 4, vectors)
 	}
 	for _, shape := range [][2]int{{1, 4}, {4, 1}, {1, 1}} {
 		dotBits(shape[0], shape[1])
