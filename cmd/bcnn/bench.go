@@ -39,6 +39,7 @@ type benchResult struct {
 	Floor float64    `json:"floor_us,omitempty"`
 	Steps []stepTime `json:"steps,omitempty"`
 
+	isa     string
 	samples []sample
 }
 
@@ -209,7 +210,7 @@ func benchModel(ctx context.Context, env *environment, devices []backend.Device,
 
 func bench(ctx context.Context, dev backend.Device, plan *bcnn.Plan, flags benchFlags, progress func(done, total int)) (benchResult, error) {
 	info := dev.Info()
-	result := benchResult{Device: info.ID, Detail: detail(info, flags.Options), Batch: flags.MaxBatch, Runs: flags.runs}
+	result := benchResult{Device: info.ID, Detail: detail(info, flags.Options), Batch: flags.MaxBatch, Runs: flags.runs, isa: isaOf(info, flags.Options)}
 	lim := newLimits(dev, flags.Options)
 	if err := lim.update(); err != nil {
 		return result, err
