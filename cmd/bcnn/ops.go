@@ -117,7 +117,8 @@ func benchOps(ctx context.Context, env *environment, devices []backend.Device, o
 	return env.out.err
 }
 
-// benchOp times one operator: its step alone, in turn with the peak loops, whose best counts.
+// benchOp times one operator: its step alone, in turn with the peak loops, of
+// which the best counts.
 func benchOp(ctx context.Context, dev backend.Device, o zoo.Operator, flags benchFlags, lim *limits) (opResult, error) {
 	info := dev.Info()
 	result := opResult{
