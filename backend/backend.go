@@ -45,6 +45,10 @@ type Info struct {
 	Kind   Kind
 	Detail string // "avx2, 8 threads", "sm_90"
 	Memory int64  // bytes, 0 if unknown
+
+	// ISAs are the instruction sets that Options.ISA takes, the best first. Only
+	// the CPU has several.
+	ISAs []string
 }
 
 // Device executes plans. It is safe for concurrent use.

@@ -105,7 +105,9 @@ func TestRandomPlans(t *testing.T) {
 func FuzzRandomPlan(f *testing.F) {
 	f.Add(uint64(1), uint8(1), uint8(2))
 	f.Fuzz(func(t *testing.T, seed uint64, threads, batch uint8) {
-		requireReference(t, randomPlan(seed), backend.Options{Threads: 1 + int(threads%4), MaxBatch: 1 + int(batch%4)})
+		for _, isa := range ISAs() {
+			requireReference(t, randomPlan(seed), backend.Options{ISA: isa, Threads: 1 + int(threads%4), MaxBatch: 1 + int(batch%4)})
+		}
 	})
 }
 

@@ -8,17 +8,13 @@ import (
 	"github.com/klauspost/cpuid/v2"
 )
 
-// The assembly counts on these.
-var (
-	_ = [1]struct{}{}[unsafe.Offsetof(Job{}.weights)-48]
-	_ = [1]struct{}{}[unsafe.Offsetof(Job{}.Flip)-88]
-	_ = [1]struct{}{}[unsafe.Offsetof(Job{}.scratch)-96]
-	_ = [1]struct{}{}[unsafe.Offsetof(Job{}.class)-120]
-	_ = [1]struct{}{}[unsafe.Offsetof(dotJob{}.pixels)-80]
-	_ = [1]struct{}{}[unsafe.Offsetof(poolJob{}.pixels)-56]
-)
+// The assembly counts on this.
+var _ = [1]struct{}{}[unsafe.Offsetof(dotJob{}.pixels)-80]
 
 func init() {
+	if cpuid.CPU.Supports(cpuid.SSSE3, cpuid.POPCNT) {
+		sets = append([]*Set{&ssse3}, sets...)
+	}
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.POPCNT) {
 		sets = append([]*Set{&avx2}, sets...)
 	}

@@ -42,37 +42,12 @@ func choose256(dst []float32, src []uint64, one, zero []float32) {
 	}
 }
 
-// poolJob is a Pool for the assembly, which knows the places of the fields, in
-// bytes, and moves dst, src and pixels.
-type poolJob struct {
-	dst, src uintptr // not pointers: in the end they are beyond what they pointed to
-	taps     *int
-	count    uintptr
-	bytes    uintptr
-	step     uintptr
-	dstStep  uintptr
-	pixels   uintptr
-}
-
-// maxPoolTaps is the number of taps that fit into the frame of a call.
-const maxPoolTaps = 64
-
 // poolRow calls a kernel; it returns false where the pool is nothing for it.
 func poolRow[T uint64 | float32](dst, src []T, p *Pool, float bool) bool {
-	if len(p.Taps) > maxPoolTaps || p.Pixels == 0 || p.Values == 0 {
-		return false
-	}
-	read, written := p.span()
-	dst, src = dst[:written], src[:read]
-	raceRows(dst, src)
-	size := int(unsafe.Sizeof(dst[0]))
 	var taps [maxPoolTaps]int
-	for i, t := range p.Taps {
-		taps[i] = size * t
-	}
-	job := poolJob{
-		dst: uintptr(unsafe.Pointer(&dst[0])), src: uintptr(unsafe.Pointer(&src[0])), taps: &taps[0], count: uintptr(len(p.Taps)),
-		bytes: uintptr(size * p.Values), step: uintptr(size * p.Step), dstStep: uintptr(size * p.DstStep), pixels: uintptr(p.Pixels),
+	job, ok := newPoolJob(dst, src, p, &taps)
+	if !ok {
+		return false
 	}
 	switch address := (*uint8)(unsafe.Pointer(&job)); {
 	case float:

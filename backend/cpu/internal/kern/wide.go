@@ -37,6 +37,7 @@ type Weights struct {
 	blocks   []weightBlock
 	data     []uint8
 	rows     int
+	tail     uint64 // mask of the last piece of a run, where kernels need it
 }
 
 // weightBlock is the weights of a block, and their kernels.
@@ -66,7 +67,7 @@ type Job struct {
 	skip    uintptr // bytes from the end of a run to the next one
 	Pixels  uintptr
 	Flip    uint64
-	scratch unsafe.Pointer
+	tail    uint64
 
 	// How far the kernel is. Not pointers, because in the end they are beyond
 	// what they pointed to.
@@ -131,7 +132,7 @@ func (w *Weights) Sums(j *Job, block, rowStep int) {
 func (w *Weights) prepare(j *Job, block, rowStep int) *weightBlock {
 	b := &w.blocks[block]
 	j.weights = unsafe.Pointer(&w.data[b.offset])
-	j.rows = uintptr(w.rows)
+	j.rows, j.tail = uintptr(w.rows), w.tail
 	j.run = uintptr(w.RunBytes)
 	j.skip = uintptr(rowStep - w.RunBytes)
 	j.dst, j.at, j.class = uintptr(j.Dst), uintptr(unsafe.Pointer(j.At)), uintptr(unsafe.Pointer(j.Class))

@@ -2,6 +2,7 @@ package kern
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -63,8 +64,7 @@ func testWide(t *testing.T, wide *Wide, rng *rand.Rand, c wideCase) {
 	if c.bytes {
 		pixelStep = 1 + rng.IntN(2*w.RunBytes)
 	}
-	src, checkSrc := unaligned(t, c.pixels*pixelStep+c.rows*rowStep, 4)
-	defer checkSrc()
+	src := fenced(t, (c.pixels-1)*pixelStep+(c.rows-1)*rowStep+w.RunBytes)
 	at := make([]uint32, c.pixels)
 	for p, q := range rng.Perm(c.pixels) {
 		at[p] = uint32(q * pixelStep)
@@ -94,8 +94,7 @@ func testWide(t *testing.T, wide *Wide, rng *rand.Rand, c wideCase) {
 				case wide.Nibbles:
 					sum += int(x(p, r, i/4)[0]>>(4+i%4)&1) ^ (bits.At(run, i)+1)/2
 				default:
-					v := binary.LittleEndian.Uint32(x(p, r, i/32*4))
-					sum += int(v>>(i%32)&1) ^ (bits.At(run, i)+1)/2
+					sum += int(x(p, r, i/8)[0]>>(i%8)&1) ^ (bits.At(run, i)+1)/2
 				}
 			}
 		}
@@ -204,9 +203,11 @@ func fillRun(rng *rand.Rand, wide *Wide, dst []uint8, n int, c wideCase) {
 		copy(dst[:n], all)
 		return
 	}
+	all := make([]uint8, 4*len(pieces))
 	for i, v := range pieces {
-		binary.LittleEndian.PutUint32(dst[4*i:], v)
+		binary.LittleEndian.PutUint32(all[4*i:], v)
 	}
+	copy(dst[:n], all)
 }
 
 func TestWide(t *testing.T) {
@@ -283,6 +284,65 @@ func FuzzWide(f *testing.F) {
 					rows: 1 + int(rows)%7, taps: 1 + int(taps)%700, classes: 1 + int(seed%3), largest: seed%5 == 0,
 				})
 			}
+		}
+	})
+}
+
+// BenchmarkWide times kernels on 28 pixels and one block of outputs. The names
+// of the cases are what, outputs, and rows × taps of a patch.
+func BenchmarkWide(b *testing.B) {
+	const pixels = 28
+	for _, s := range sets {
+		if s.Wide == nil {
+			continue
+		}
+		for _, c := range []wideCase{
+			{outputs: 64, rows: 3, taps: 192},
+			{outputs: 64, rows: 3, taps: 1536},
+			{outputs: 32, rows: 5, taps: 160},
+			{outputs: 16, rows: 5, taps: 160},
+			{outputs: 64, rows: 3, taps: 9, bytes: true},
+			{outputs: 32, rows: 5, taps: 15, bytes: true},
+		} {
+			what, pack := "bits", s.Wide.PackBits
+			if c.bytes {
+				what, pack = "bytes", s.Wide.PackBytes
+			}
+			b.Run(fmt.Sprintf("%s/%s/%d/%d×%d", s.ISA, what, c.outputs, c.rows, c.taps), func(b *testing.B) {
+				rng := rand.New(rand.NewPCG(1, 2))
+				w := pack(randomBits(rng, c.outputs*c.rows, c.taps), c.outputs, c.rows, c.taps)
+				src, dst := make([]uint8, (pixels+c.rows)*w.RunBytes), make([]uint64, pixels)
+				for i := range src {
+					src[i] = uint8(rng.IntN(256))
+					if s.Wide.Nibbles && !c.bytes {
+						src[i] &= 0xf0
+					}
+				}
+				at, class, table := make([]uint32, pixels), make([]uint32, pixels), make([]int32, BlockOutputs)
+				for p := range at {
+					at[p] = uint32(p * w.RunBytes)
+				}
+				for b.Loop() {
+					job := &Job{
+						Dst: unsafe.Pointer(&dst[0]), DstStep: 8, Src: unsafe.Pointer(&src[0]),
+						At: &at[0], Class: &class[0], Table: unsafe.Pointer(&table[0]), Pixels: pixels,
+					}
+					w.Bits(job, 0, w.RunBytes)
+				}
+				macs := float64(pixels * c.outputs * c.rows * c.taps)
+				b.ReportMetric(macs*float64(b.N)/b.Elapsed().Seconds()/1e9, "GMAC/s")
+				b.ReportMetric(macs, "MAC/op")
+			})
+		}
+	}
+}
+
+// FuzzDotBits compares DotBits of all instruction sets with plain sums.
+func FuzzDotBits(f *testing.F) {
+	f.Add(uint64(1), uint16(700), uint8(20))
+	f.Fuzz(func(t *testing.T, seed uint64, k uint16, outputs uint8) {
+		for _, s := range sets {
+			testDotBits(t, s, rand.New(rand.NewPCG(seed, 1)), 1+int(k)%3000, 1+int(outputs)%140)
 		}
 	})
 }

@@ -21,7 +21,6 @@ const (
 	jobRowSkip  = 72
 	jobPixels   = 80
 	jobFlip     = 88
-	jobScratch  = 96
 	jobDst      = 104
 	jobAt       = 112
 	jobClass    = 120
