@@ -197,6 +197,26 @@ func thresholdAVX2(dst *uint64, values *int32, t *int32, words int)
 //go:noescape
 func thresholdFloatAVX2(dst *uint64, values *float32, t *float32, words int)
 
+// fmaPixels6x16AVX2 computes, for every pixel p, 6 at a time, and each of 16 outputs o,
+// with x the values of its patch in order,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[i][o], dst[p][o]) for each i
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels6x16AVX2(job *byte)
+
+// fmaPixels6x8AVX2 computes, for every pixel p, 6 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[i][o], dst[p][o]) for each i
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels6x8AVX2(job *byte)
+
 // scaleAVX2 computes, for o < n, n > 0,
 //
 //	dst[o] = fma(float32(values[o]), scale[o], shift[o])

@@ -9104,6 +9104,188 @@ DATA laneMasks<>+48(SB)/8, $0x0000000000000000
 DATA laneMasks<>+56(SB)/8, $0x0000000000000000
 GLOBL laneMasks<>(SB), RODATA|NOPTR, $64
 
+// func fmaPixels6x16AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaPixels6x16AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ    80(AX), $0x06
+	JLT     done
+	MOVQ    16(AX), CX
+	MOVQ    CX, DX
+	ADDQ    24(AX), DX
+	MOVQ    DX, BX
+	ADDQ    24(AX), BX
+	MOVQ    BX, SI
+	ADDQ    24(AX), SI
+	MOVQ    SI, DI
+	ADDQ    24(AX), DI
+	MOVQ    DI, R8
+	ADDQ    24(AX), R8
+	MOVQ    72(AX), R9
+	VMOVUPS (R9), Y0
+	VMOVAPS Y0, Y1
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y3
+	VMOVAPS Y0, Y4
+	VMOVAPS Y0, Y5
+	VMOVUPS 32(R9), Y6
+	VMOVAPS Y6, Y7
+	VMOVAPS Y6, Y8
+	VMOVAPS Y6, Y9
+	VMOVAPS Y6, Y10
+	VMOVAPS Y6, Y11
+	MOVQ    56(AX), R9
+	MOVQ    64(AX), R10
+	XORQ    R11, R11
+	MOVQ    32(AX), R12
+
+row:
+	MOVQ 40(AX), R13
+	ADDQ R11, R13
+
+tap:
+	VMOVUPS      (R9), Y12
+	VMOVUPS      32(R9), Y13
+	VBROADCASTSS (CX)(R11*1), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y6
+	VBROADCASTSS (DX)(R11*1), Y14
+	VFMADD231PS  Y12, Y14, Y1
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (BX)(R11*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y8
+	VBROADCASTSS (SI)(R11*1), Y14
+	VFMADD231PS  Y12, Y14, Y3
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (DI)(R11*1), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y10
+	VBROADCASTSS (R8)(R11*1), Y14
+	VFMADD231PS  Y12, Y14, Y5
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         R10, R9
+	ADDQ         $0x04, R11
+	CMPQ         R11, R13
+	JNE          tap
+	ADDQ         48(AX), R11
+	DECQ         R12
+	JNE          row
+	MOVQ         (AX), CX
+	VMOVUPS      Y0, (CX)
+	VMOVUPS      Y6, 32(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Y1, (CX)
+	VMOVUPS      Y7, 32(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Y2, (CX)
+	VMOVUPS      Y8, 32(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Y3, (CX)
+	VMOVUPS      Y9, 32(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Y4, (CX)
+	VMOVUPS      Y10, 32(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Y5, (CX)
+	VMOVUPS      Y11, 32(CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), R8
+	MOVQ         R8, 16(AX)
+	SUBQ         $0x06, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels6x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaPixels6x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	LEAQ    laneMasks<>+32(SB), CX
+	MOVQ    88(AX), DX
+	SHLQ    $0x02, DX
+	SUBQ    DX, CX
+	VMOVUPS (CX), Y0
+
+next:
+	CMPQ       80(AX), $0x06
+	JLT        done
+	MOVQ       16(AX), CX
+	MOVQ       CX, DX
+	ADDQ       24(AX), DX
+	MOVQ       DX, BX
+	ADDQ       24(AX), BX
+	MOVQ       BX, SI
+	ADDQ       24(AX), SI
+	MOVQ       SI, DI
+	ADDQ       24(AX), DI
+	MOVQ       DI, R8
+	ADDQ       24(AX), R8
+	MOVQ       72(AX), R9
+	VMASKMOVPS (R9), Y0, Y1
+	VMOVAPS    Y1, Y2
+	VMOVAPS    Y1, Y3
+	VMOVAPS    Y1, Y4
+	VMOVAPS    Y1, Y5
+	VMOVAPS    Y1, Y6
+	MOVQ       56(AX), R9
+	MOVQ       64(AX), R10
+	XORQ       R11, R11
+	MOVQ       32(AX), R12
+
+row:
+	MOVQ 40(AX), R13
+	ADDQ R11, R13
+
+tap:
+	VMASKMOVPS   (R9), Y0, Y7
+	VBROADCASTSS (CX)(R11*1), Y8
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS (DX)(R11*1), Y8
+	VFMADD231PS  Y7, Y8, Y2
+	VBROADCASTSS (BX)(R11*1), Y8
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (SI)(R11*1), Y8
+	VFMADD231PS  Y7, Y8, Y4
+	VBROADCASTSS (DI)(R11*1), Y8
+	VFMADD231PS  Y7, Y8, Y5
+	VBROADCASTSS (R8)(R11*1), Y8
+	VFMADD231PS  Y7, Y8, Y6
+	ADDQ         R10, R9
+	ADDQ         $0x04, R11
+	CMPQ         R11, R13
+	JNE          tap
+	ADDQ         48(AX), R11
+	DECQ         R12
+	JNE          row
+	MOVQ         (AX), CX
+	VMASKMOVPS   Y1, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y2, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y3, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y4, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y5, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y6, Y0, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), R8
+	MOVQ         R8, 16(AX)
+	SUBQ         $0x06, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
 // func scaleAVX2(dst *float32, values *int32, scale *float32, shift *float32, n int, always uint32)
 // Requires: AVX, AVX2, FMA3
 TEXT ·scaleAVX2(SB), NOSPLIT, $0-44

@@ -314,6 +314,26 @@ func fma64AVX512(acc *float32, x *float32, n int, w *float32, stride int)
 //go:noescape
 func fma16AVX512(acc *float32, x *float32, n int, w *float32, stride int, mask uint16)
 
+// fmaPixels4x64AVX512 computes, for every pixel p, 4 at a time, and each of 64 outputs o,
+// with x the values of its patch in order,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[i][o], dst[p][o]) for each i
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels4x64AVX512(job *byte)
+
+// fmaPixels6x16AVX512 computes, for every pixel p, 6 at a time, and each of at most 16 outputs o,
+// with x the values of its patch in order,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[i][o], dst[p][o]) for each i
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels6x16AVX512(job *byte)
+
 // thresholdAVX512 sets, for o < n, n > 0,
 //
 //	bit o%64 of dst[o/64] = values[o] ≥ t[o]

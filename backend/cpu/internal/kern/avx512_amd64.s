@@ -5602,6 +5602,193 @@ next:
 	VZEROUPPER
 	RET
 
+// func fmaPixels4x64AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·fmaPixels4x64AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ    80(AX), $0x04
+	JLT     done
+	MOVQ    16(AX), CX
+	MOVQ    CX, DX
+	ADDQ    24(AX), DX
+	MOVQ    DX, BX
+	ADDQ    24(AX), BX
+	MOVQ    BX, SI
+	ADDQ    24(AX), SI
+	MOVQ    72(AX), DI
+	VMOVUPS (DI), Z0
+	VMOVAPS Z0, Z1
+	VMOVAPS Z0, Z2
+	VMOVAPS Z0, Z3
+	VMOVUPS 64(DI), Z4
+	VMOVAPS Z4, Z5
+	VMOVAPS Z4, Z6
+	VMOVAPS Z4, Z7
+	VMOVUPS 128(DI), Z8
+	VMOVAPS Z8, Z9
+	VMOVAPS Z8, Z10
+	VMOVAPS Z8, Z11
+	VMOVUPS 192(DI), Z12
+	VMOVAPS Z12, Z13
+	VMOVAPS Z12, Z14
+	VMOVAPS Z12, Z15
+	MOVQ    56(AX), DI
+	MOVQ    64(AX), R8
+	XORQ    R9, R9
+	MOVQ    32(AX), R10
+
+row:
+	MOVQ 40(AX), R11
+	ADDQ R9, R11
+
+tap:
+	VMOVUPS      (DI), Z16
+	VMOVUPS      64(DI), Z17
+	VMOVUPS      128(DI), Z18
+	VMOVUPS      192(DI), Z19
+	VBROADCASTSS (CX)(R9*1), Z20
+	VFMADD231PS  Z16, Z20, Z0
+	VFMADD231PS  Z17, Z20, Z4
+	VFMADD231PS  Z18, Z20, Z8
+	VFMADD231PS  Z19, Z20, Z12
+	VBROADCASTSS (DX)(R9*1), Z20
+	VFMADD231PS  Z16, Z20, Z1
+	VFMADD231PS  Z17, Z20, Z5
+	VFMADD231PS  Z18, Z20, Z9
+	VFMADD231PS  Z19, Z20, Z13
+	VBROADCASTSS (BX)(R9*1), Z20
+	VFMADD231PS  Z16, Z20, Z2
+	VFMADD231PS  Z17, Z20, Z6
+	VFMADD231PS  Z18, Z20, Z10
+	VFMADD231PS  Z19, Z20, Z14
+	VBROADCASTSS (SI)(R9*1), Z20
+	VFMADD231PS  Z16, Z20, Z3
+	VFMADD231PS  Z17, Z20, Z7
+	VFMADD231PS  Z18, Z20, Z11
+	VFMADD231PS  Z19, Z20, Z15
+	ADDQ         R8, DI
+	ADDQ         $0x04, R9
+	CMPQ         R9, R11
+	JNE          tap
+	ADDQ         48(AX), R9
+	DECQ         R10
+	JNE          row
+	MOVQ         (AX), CX
+	VMOVUPS      Z0, (CX)
+	VMOVUPS      Z4, 64(CX)
+	VMOVUPS      Z8, 128(CX)
+	VMOVUPS      Z12, 192(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z1, (CX)
+	VMOVUPS      Z5, 64(CX)
+	VMOVUPS      Z9, 128(CX)
+	VMOVUPS      Z13, 192(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z2, (CX)
+	VMOVUPS      Z6, 64(CX)
+	VMOVUPS      Z10, 128(CX)
+	VMOVUPS      Z14, 192(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z3, (CX)
+	VMOVUPS      Z7, 64(CX)
+	VMOVUPS      Z11, 128(CX)
+	VMOVUPS      Z15, 192(CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), SI
+	MOVQ         SI, 16(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels6x16AVX512(job *byte)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·fmaPixels6x16AVX512(SB), NOSPLIT, $0-8
+	MOVQ  job+0(FP), AX
+	MOVQ  $-1, CX
+	MOVQ  88(AX), DX
+	BZHIQ DX, CX, CX
+	KMOVW CX, K1
+
+next:
+	CMPQ      80(AX), $0x06
+	JLT       done
+	MOVQ      16(AX), CX
+	MOVQ      CX, DX
+	ADDQ      24(AX), DX
+	MOVQ      DX, BX
+	ADDQ      24(AX), BX
+	MOVQ      BX, SI
+	ADDQ      24(AX), SI
+	MOVQ      SI, DI
+	ADDQ      24(AX), DI
+	MOVQ      DI, R8
+	ADDQ      24(AX), R8
+	MOVQ      72(AX), R9
+	VMOVUPS.Z (R9), K1, Z0
+	VMOVAPS   Z0, Z1
+	VMOVAPS   Z0, Z2
+	VMOVAPS   Z0, Z3
+	VMOVAPS   Z0, Z4
+	VMOVAPS   Z0, Z5
+	MOVQ      56(AX), R9
+	MOVQ      64(AX), R10
+	XORQ      R11, R11
+	MOVQ      32(AX), R12
+
+row:
+	MOVQ 40(AX), R13
+	ADDQ R11, R13
+
+tap:
+	VMOVUPS.Z    (R9), K1, Z6
+	VBROADCASTSS (CX)(R11*1), Z7
+	VFMADD231PS  Z6, Z7, Z0
+	VBROADCASTSS (DX)(R11*1), Z7
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS (BX)(R11*1), Z7
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS (SI)(R11*1), Z7
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS (DI)(R11*1), Z7
+	VFMADD231PS  Z6, Z7, Z4
+	VBROADCASTSS (R8)(R11*1), Z7
+	VFMADD231PS  Z6, Z7, Z5
+	ADDQ         R10, R9
+	ADDQ         $0x04, R11
+	CMPQ         R11, R13
+	JNE          tap
+	ADDQ         48(AX), R11
+	DECQ         R12
+	JNE          row
+	MOVQ         (AX), CX
+	VMOVUPS      Z0, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z1, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z2, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z3, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z4, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z5, K1, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), R8
+	MOVQ         R8, 16(AX)
+	SUBQ         $0x06, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
 // func thresholdAVX512(dst *uint64, values *int32, t *int32, n int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV
 TEXT ·thresholdAVX512(SB), NOSPLIT, $0-32

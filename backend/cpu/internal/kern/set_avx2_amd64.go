@@ -52,6 +52,7 @@ var avx2 = func() Set {
 	}
 	s.DotBits = dotBits256
 	s.FMA = fma256
+	s.FMAPixels = fmaPixels256
 	s.Threshold = threshold256
 	s.ThresholdFloat = thresholdFloat256
 	s.Scale = scale256
@@ -123,6 +124,24 @@ func fma256(acc, x, w []float32, stride int) {
 	for ; o < len(acc); o++ {
 		fma1AVX2(&acc[o], &x[0], len(x), &w[o], 4*stride)
 	}
+}
+
+func fmaPixels256(dst []float32, stride int, src []float32, at *Patches, w []float32, step int, bias []float32) {
+	done := at.Pixels / 6 * 6
+	for o := 0; o < len(bias); {
+		n := 16
+		if len(bias)-o < n {
+			n = min(len(bias)-o, 8)
+		}
+		job := newFMAJob(dst[o:], stride, src, at, w[o:], step, bias[o:o+n])
+		if n == 16 {
+			fmaPixels6x16AVX2(job.address())
+		} else {
+			fmaPixels6x8AVX2(job.address())
+		}
+		o += n
+	}
+	fmaRest(dst, stride, src, at, w, step, bias, done, fma256)
 }
 
 func threshold256(dst []uint64, step int, sums []int32, stride int, t []int32, pixels int) {

@@ -525,6 +525,8 @@ func main() {
 	fma()
 	thresholds()
 	laneMasks()
+	fmaPixels(6, 2)
+	fmaPixels(6, 1)
 	scale()
 	add()
 	fmaEach()

@@ -329,6 +329,8 @@ func main() {
 		dotBits(shape[0], shape[1])
 	}
 	fma()
+	fmaPixels(4, 4)
+	fmaPixels(6, 1)
 	thresholds()
 	scale()
 	peak()
