@@ -130,8 +130,8 @@ func convBitsPooled32AVX2(job *byte)
 //go:noescape
 func convBytesPooled16AVX2(job *byte)
 
-// dotBits1x16AVX2 computes, for every pixel p, 1 at a time, and each of 16 outputs o, with x the words of
-// its patch,
+// dotBits1x16AVX2 computes, for every pixel p, 1 at a time, and each of 16 outputs o,
+// with x the words of its patch,
 //
 //	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
 //
@@ -140,8 +140,8 @@ func convBytesPooled16AVX2(job *byte)
 //go:noescape
 func dotBits1x16AVX2(job *byte)
 
-// dotBits4x4AVX2 computes, for every pixel p, 4 at a time, and each of 4 outputs o, with x the words of
-// its patch,
+// dotBits4x4AVX2 computes, for every pixel p, 4 at a time, and each of 4 outputs o,
+// with x the words of its patch,
 //
 //	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
 //
@@ -150,8 +150,8 @@ func dotBits1x16AVX2(job *byte)
 //go:noescape
 func dotBits4x4AVX2(job *byte)
 
-// dotBits1x4AVX2 computes, for every pixel p, 1 at a time, and each of 4 outputs o, with x the words of
-// its patch,
+// dotBits1x4AVX2 computes, for every pixel p, 1 at a time, and each of 4 outputs o,
+// with x the words of its patch,
 //
 //	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
 //

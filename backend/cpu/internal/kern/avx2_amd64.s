@@ -8528,23 +8528,23 @@ next:
 	MOVQ  64(AX), SI
 	LEAQ  (DX)(SI*2), BX
 	ADDQ  SI, BX
-	XORQ  DI, DI
-	MOVQ  32(AX), R8
-	MOVQ  $0x000000f8, R11
+	MOVQ  $0x000000f8, R8
+	XORQ  R9, R9
+	MOVQ  32(AX), R10
 
 row:
-	MOVQ 40(AX), R9
-	ADDQ DI, R9
+	MOVQ 40(AX), R11
+	ADDQ R9, R11
 
 chunk:
-	LEAQ    (DI)(R11*1), R10
-	CMPQ    R10, R9
-	CMOVQGT R9, R10
-	ADDQ    DI, R11
-	SUBQ    R10, R11
+	LEAQ    (R9)(R8*1), DI
+	CMPQ    DI, R11
+	CMOVQGT R11, DI
+	ADDQ    R9, R8
+	SUBQ    DI, R8
 
 word:
-	VPBROADCASTQ (CX)(DI*1), Y10
+	VPBROADCASTQ (CX)(R9*1), Y10
 	VPXOR        (DX), Y10, Y12
 	VPAND        Y1, Y12, Y11
 	VPSRLW       $0x04, Y12, Y12
@@ -8579,10 +8579,10 @@ word:
 	VPADDB       Y11, Y8, Y8
 	ADDQ         $0x20, DX
 	ADDQ         $0x20, BX
-	ADDQ         $0x08, DI
-	CMPQ         DI, R10
+	ADDQ         $0x08, R9
+	CMPQ         R9, DI
 	JNE          word
-	CMPQ         R11, $0x00
+	CMPQ         R8, $0x00
 	JNE          go
 	VPXOR        Y10, Y10, Y10
 	VPSADBW      Y10, Y2, Y2
@@ -8597,13 +8597,13 @@ word:
 	VPSADBW      Y10, Y8, Y8
 	VPADDQ       Y8, Y9, Y9
 	VPXOR        Y8, Y8, Y8
-	MOVQ         $0x000000f8, R11
+	MOVQ         $0x000000f8, R8
 
 go:
-	CMPQ         DI, R9
+	CMPQ         R9, R11
 	JNE          chunk
-	ADDQ         48(AX), DI
-	DECQ         R8
+	ADDQ         48(AX), R9
+	DECQ         R10
 	JNE          row
 	VPXOR        Y10, Y10, Y10
 	VPSADBW      Y10, Y2, Y2
@@ -8681,23 +8681,23 @@ next:
 	VPXOR Y9, Y9, Y9
 	MOVQ  56(AX), DI
 	MOVQ  64(AX), R8
-	XORQ  R8, R8
-	MOVQ  32(AX), R9
-	MOVQ  $0x000000f8, R12
+	MOVQ  $0x000000f8, R9
+	XORQ  R10, R10
+	MOVQ  32(AX), R11
 
 row:
-	MOVQ 40(AX), R10
-	ADDQ R8, R10
+	MOVQ 40(AX), R12
+	ADDQ R10, R12
 
 chunk:
-	LEAQ    (R8)(R12*1), R11
-	CMPQ    R11, R10
-	CMOVQGT R10, R11
-	ADDQ    R8, R12
-	SUBQ    R11, R12
+	LEAQ    (R10)(R9*1), R8
+	CMPQ    R8, R12
+	CMOVQGT R12, R8
+	ADDQ    R10, R9
+	SUBQ    R8, R9
 
 word:
-	VPBROADCASTQ (CX)(R8*1), Y10
+	VPBROADCASTQ (CX)(R10*1), Y10
 	VPXOR        (DI), Y10, Y11
 	VPAND        Y1, Y11, Y10
 	VPSRLW       $0x04, Y11, Y11
@@ -8706,7 +8706,7 @@ word:
 	VPSHUFB      Y11, Y0, Y11
 	VPADDB       Y10, Y2, Y2
 	VPADDB       Y11, Y2, Y2
-	VPBROADCASTQ (DX)(R8*1), Y10
+	VPBROADCASTQ (DX)(R10*1), Y10
 	VPXOR        (DI), Y10, Y11
 	VPAND        Y1, Y11, Y10
 	VPSRLW       $0x04, Y11, Y11
@@ -8715,7 +8715,7 @@ word:
 	VPSHUFB      Y11, Y0, Y11
 	VPADDB       Y10, Y4, Y4
 	VPADDB       Y11, Y4, Y4
-	VPBROADCASTQ (BX)(R8*1), Y10
+	VPBROADCASTQ (BX)(R10*1), Y10
 	VPXOR        (DI), Y10, Y11
 	VPAND        Y1, Y11, Y10
 	VPSRLW       $0x04, Y11, Y11
@@ -8724,7 +8724,7 @@ word:
 	VPSHUFB      Y11, Y0, Y11
 	VPADDB       Y10, Y6, Y6
 	VPADDB       Y11, Y6, Y6
-	VPBROADCASTQ (SI)(R8*1), Y10
+	VPBROADCASTQ (SI)(R10*1), Y10
 	VPXOR        (DI), Y10, Y11
 	VPAND        Y1, Y11, Y10
 	VPSRLW       $0x04, Y11, Y11
@@ -8734,10 +8734,10 @@ word:
 	VPADDB       Y10, Y8, Y8
 	VPADDB       Y11, Y8, Y8
 	ADDQ         $0x20, DI
-	ADDQ         $0x08, R8
-	CMPQ         R8, R11
+	ADDQ         $0x08, R10
+	CMPQ         R10, R8
 	JNE          word
-	CMPQ         R12, $0x00
+	CMPQ         R9, $0x00
 	JNE          go
 	VPXOR        Y10, Y10, Y10
 	VPSADBW      Y10, Y2, Y2
@@ -8752,13 +8752,13 @@ word:
 	VPSADBW      Y10, Y8, Y8
 	VPADDQ       Y8, Y9, Y9
 	VPXOR        Y8, Y8, Y8
-	MOVQ         $0x000000f8, R12
+	MOVQ         $0x000000f8, R9
 
 go:
-	CMPQ         R8, R10
+	CMPQ         R10, R12
 	JNE          chunk
-	ADDQ         48(AX), R8
-	DECQ         R9
+	ADDQ         48(AX), R10
+	DECQ         R11
 	JNE          row
 	VPXOR        Y10, Y10, Y10
 	VPSADBW      Y10, Y2, Y2
@@ -8777,22 +8777,25 @@ go:
 	VPBROADCASTQ 72(AX), Y2
 	VPADDQ       Y3, Y3, Y3
 	VPSUBQ       Y3, Y2, Y3
-	VEXTRACTI128 $0x01, Y3, X4
-	VSHUFPS      $0x88, X4, X3, X4
-	VMOVUPS      X4, (CX)
+	VEXTRACTI128 $0x01, Y3, X2
+	VSHUFPS      $0x88, X2, X3, X2
+	VMOVUPS      X2, (CX)
 	ADDQ         8(AX), CX
+	VPBROADCASTQ 72(AX), Y2
 	VPADDQ       Y5, Y5, Y5
 	VPSUBQ       Y5, Y2, Y5
-	VEXTRACTI128 $0x01, Y5, X3
-	VSHUFPS      $0x88, X3, X5, X3
-	VMOVUPS      X3, (CX)
+	VEXTRACTI128 $0x01, Y5, X2
+	VSHUFPS      $0x88, X2, X5, X2
+	VMOVUPS      X2, (CX)
 	ADDQ         8(AX), CX
+	VPBROADCASTQ 72(AX), Y2
 	VPADDQ       Y7, Y7, Y7
 	VPSUBQ       Y7, Y2, Y7
-	VEXTRACTI128 $0x01, Y7, X3
-	VSHUFPS      $0x88, X3, X7, X3
-	VMOVUPS      X3, (CX)
+	VEXTRACTI128 $0x01, Y7, X2
+	VSHUFPS      $0x88, X2, X7, X2
+	VMOVUPS      X2, (CX)
 	ADDQ         8(AX), CX
+	VPBROADCASTQ 72(AX), Y2
 	VPADDQ       Y9, Y9, Y9
 	VPSUBQ       Y9, Y2, Y9
 	VEXTRACTI128 $0x01, Y9, X2
@@ -8827,23 +8830,23 @@ next:
 	VPXOR Y3, Y3, Y3
 	MOVQ  56(AX), DX
 	MOVQ  64(AX), BX
-	XORQ  BX, BX
-	MOVQ  32(AX), SI
-	MOVQ  $0x000000f8, R9
+	MOVQ  $0x000000f8, SI
+	XORQ  DI, DI
+	MOVQ  32(AX), R8
 
 row:
-	MOVQ 40(AX), DI
-	ADDQ BX, DI
+	MOVQ 40(AX), R9
+	ADDQ DI, R9
 
 chunk:
-	LEAQ    (BX)(R9*1), R8
-	CMPQ    R8, DI
-	CMOVQGT DI, R8
-	ADDQ    BX, R9
-	SUBQ    R8, R9
+	LEAQ    (DI)(SI*1), BX
+	CMPQ    BX, R9
+	CMOVQGT R9, BX
+	ADDQ    DI, SI
+	SUBQ    BX, SI
 
 word:
-	VPBROADCASTQ (CX)(BX*1), Y4
+	VPBROADCASTQ (CX)(DI*1), Y4
 	VPXOR        (DX), Y4, Y5
 	VPAND        Y1, Y5, Y4
 	VPSRLW       $0x04, Y5, Y5
@@ -8853,22 +8856,22 @@ word:
 	VPADDB       Y4, Y2, Y2
 	VPADDB       Y5, Y2, Y2
 	ADDQ         $0x20, DX
-	ADDQ         $0x08, BX
-	CMPQ         BX, R8
+	ADDQ         $0x08, DI
+	CMPQ         DI, BX
 	JNE          word
-	CMPQ         R9, $0x00
+	CMPQ         SI, $0x00
 	JNE          go
 	VPXOR        Y4, Y4, Y4
 	VPSADBW      Y4, Y2, Y2
 	VPADDQ       Y2, Y3, Y3
 	VPXOR        Y2, Y2, Y2
-	MOVQ         $0x000000f8, R9
+	MOVQ         $0x000000f8, SI
 
 go:
-	CMPQ         BX, DI
+	CMPQ         DI, R9
 	JNE          chunk
-	ADDQ         48(AX), BX
-	DECQ         SI
+	ADDQ         48(AX), DI
+	DECQ         R8
 	JNE          row
 	VPXOR        Y4, Y4, Y4
 	VPSADBW      Y4, Y2, Y2
@@ -9125,17 +9128,17 @@ next:
 	ADDQ    24(AX), R8
 	MOVQ    72(AX), R9
 	VMOVUPS (R9), Y0
-	VMOVAPS Y0, Y1
 	VMOVAPS Y0, Y2
-	VMOVAPS Y0, Y3
 	VMOVAPS Y0, Y4
-	VMOVAPS Y0, Y5
-	VMOVUPS 32(R9), Y6
-	VMOVAPS Y6, Y7
-	VMOVAPS Y6, Y8
-	VMOVAPS Y6, Y9
-	VMOVAPS Y6, Y10
-	VMOVAPS Y6, Y11
+	VMOVAPS Y0, Y6
+	VMOVAPS Y0, Y8
+	VMOVAPS Y0, Y10
+	VMOVUPS 32(R9), Y1
+	VMOVAPS Y1, Y3
+	VMOVAPS Y1, Y5
+	VMOVAPS Y1, Y7
+	VMOVAPS Y1, Y9
+	VMOVAPS Y1, Y11
 	MOVQ    56(AX), R9
 	MOVQ    64(AX), R10
 	XORQ    R11, R11
@@ -9150,21 +9153,21 @@ tap:
 	VMOVUPS      32(R9), Y13
 	VBROADCASTSS (CX)(R11*1), Y14
 	VFMADD231PS  Y12, Y14, Y0
-	VFMADD231PS  Y13, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y1
 	VBROADCASTSS (DX)(R11*1), Y14
-	VFMADD231PS  Y12, Y14, Y1
-	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS (BX)(R11*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y8
-	VBROADCASTSS (SI)(R11*1), Y14
-	VFMADD231PS  Y12, Y14, Y3
-	VFMADD231PS  Y13, Y14, Y9
-	VBROADCASTSS (DI)(R11*1), Y14
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (BX)(R11*1), Y14
 	VFMADD231PS  Y12, Y14, Y4
-	VFMADD231PS  Y13, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (SI)(R11*1), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (DI)(R11*1), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
 	VBROADCASTSS (R8)(R11*1), Y14
-	VFMADD231PS  Y12, Y14, Y5
+	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
 	ADDQ         R10, R9
 	ADDQ         $0x04, R11
@@ -9175,21 +9178,21 @@ tap:
 	JNE          row
 	MOVQ         (AX), CX
 	VMOVUPS      Y0, (CX)
-	VMOVUPS      Y6, 32(CX)
-	ADDQ         8(AX), CX
-	VMOVUPS      Y1, (CX)
-	VMOVUPS      Y7, 32(CX)
+	VMOVUPS      Y1, 32(CX)
 	ADDQ         8(AX), CX
 	VMOVUPS      Y2, (CX)
-	VMOVUPS      Y8, 32(CX)
-	ADDQ         8(AX), CX
-	VMOVUPS      Y3, (CX)
-	VMOVUPS      Y9, 32(CX)
+	VMOVUPS      Y3, 32(CX)
 	ADDQ         8(AX), CX
 	VMOVUPS      Y4, (CX)
-	VMOVUPS      Y10, 32(CX)
+	VMOVUPS      Y5, 32(CX)
 	ADDQ         8(AX), CX
-	VMOVUPS      Y5, (CX)
+	VMOVUPS      Y6, (CX)
+	VMOVUPS      Y7, 32(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Y8, (CX)
+	VMOVUPS      Y9, 32(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Y10, (CX)
 	VMOVUPS      Y11, 32(CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, (AX)
@@ -9206,11 +9209,11 @@ done:
 // Requires: AVX, FMA3
 TEXT ·fmaPixels6x8AVX2(SB), NOSPLIT, $0-8
 	MOVQ    job+0(FP), AX
-	LEAQ    laneMasks<>+32(SB), CX
-	MOVQ    88(AX), DX
-	SHLQ    $0x02, DX
-	SUBQ    DX, CX
-	VMOVUPS (CX), Y0
+	MOVQ    88(AX), CX
+	LEAQ    laneMasks<>+32(SB), DX
+	SHLQ    $0x02, CX
+	SUBQ    CX, DX
+	VMOVUPS (DX), Y0
 
 next:
 	CMPQ       80(AX), $0x06

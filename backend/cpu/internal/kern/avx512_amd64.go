@@ -256,8 +256,8 @@ func convBytesPooled32AVX512(job *byte)
 //go:noescape
 func convBytesPooled16AVX512(job *byte)
 
-// dotBits4x32AVX512 computes, for every pixel p, 4 at a time, and each of 32 outputs o, with x the words of
-// its patch,
+// dotBits4x32AVX512 computes, for every pixel p, 4 at a time, and each of 32 outputs o,
+// with x the words of its patch,
 //
 //	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
 //
@@ -266,8 +266,8 @@ func convBytesPooled16AVX512(job *byte)
 //go:noescape
 func dotBits4x32AVX512(job *byte)
 
-// dotBits1x32AVX512 computes, for every pixel p, 1 at a time, and each of 32 outputs o, with x the words of
-// its patch,
+// dotBits1x32AVX512 computes, for every pixel p, 1 at a time, and each of 32 outputs o,
+// with x the words of its patch,
 //
 //	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
 //
@@ -276,8 +276,8 @@ func dotBits4x32AVX512(job *byte)
 //go:noescape
 func dotBits1x32AVX512(job *byte)
 
-// dotBits4x8AVX512 computes, for every pixel p, 4 at a time, and each of 8 outputs o, with x the words of
-// its patch,
+// dotBits4x8AVX512 computes, for every pixel p, 4 at a time, and each of 8 outputs o,
+// with x the words of its patch,
 //
 //	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
 //
@@ -286,8 +286,8 @@ func dotBits1x32AVX512(job *byte)
 //go:noescape
 func dotBits4x8AVX512(job *byte)
 
-// dotBits1x8AVX512 computes, for every pixel p, 1 at a time, and each of 8 outputs o, with x the words of
-// its patch,
+// dotBits1x8AVX512 computes, for every pixel p, 1 at a time, and each of 8 outputs o,
+// with x the words of its patch,
 //
 //	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
 //
