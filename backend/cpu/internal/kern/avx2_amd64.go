@@ -112,6 +112,15 @@ func convBitsPooled64AVX2(job *byte)
 //go:noescape
 func convBytesPooled32AVX2(job *byte)
 
+// convBitsPooledShort64AVX2 computes, for every pixel p and each of 64 outputs o, with x the
+// nibbles of the patch at src + at[p], at most 63,
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[0]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooledShort64AVX2(job *byte)
+
 // convBitsPooled32AVX2 computes, for every pixel p and each of 32 outputs o, with x the
 // nibbles of the patch at src + at[p],
 //
@@ -129,6 +138,15 @@ func convBitsPooled32AVX2(job *byte)
 //
 //go:noescape
 func convBytesPooled16AVX2(job *byte)
+
+// convBitsPooledShort32AVX2 computes, for every pixel p and each of 32 outputs o, with x the
+// nibbles of the patch at src + at[p], at most 63,
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[0]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooledShort32AVX2(job *byte)
 
 // dotBits1x16AVX2 computes, for every pixel p, 1 at a time, and each of 16 outputs o,
 // with x the words of its patch,

@@ -7818,6 +7818,254 @@ narrow:
 	VZEROUPPER
 	RET
 
+// func convBitsPooledShort64AVX2(job *byte)
+// Requires: AVX, AVX2
+TEXT ·convBitsPooledShort64AVX2(SB), NOSPLIT, $0-8
+	MOVQ           job+0(FP), CX
+	LEAQ           popcounts<>+0(SB), DX
+	MOVQ           120(CX), AX
+	MOVL           (AX), AX
+	ADDQ           40(CX), AX
+	VPCMPEQW       Y0, Y0, Y0
+	VPSRLW         $0x0f, Y0, Y0
+	VBROADCASTI128 (AX), Y1
+	VINSERTI128    $0x01, 64(AX), Y1, Y1
+	VBROADCASTI128 16(AX), Y2
+	VINSERTI128    $0x01, 80(AX), Y2, Y2
+	VPACKSSDW      Y2, Y1, Y1
+	VBROADCASTI128 32(AX), Y2
+	VINSERTI128    $0x01, 96(AX), Y2, Y2
+	VBROADCASTI128 48(AX), Y3
+	VINSERTI128    $0x01, 112(AX), Y3, Y3
+	VPACKSSDW      Y3, Y2, Y2
+	VPADDSW        Y0, Y1, Y1
+	VPADDSW        Y0, Y2, Y2
+	VPACKUSWB      Y2, Y1, Y1
+	VBROADCASTI128 128(AX), Y2
+	VINSERTI128    $0x01, 192(AX), Y2, Y2
+	VBROADCASTI128 144(AX), Y3
+	VINSERTI128    $0x01, 208(AX), Y3, Y3
+	VPACKSSDW      Y3, Y2, Y2
+	VBROADCASTI128 160(AX), Y3
+	VINSERTI128    $0x01, 224(AX), Y3, Y3
+	VBROADCASTI128 176(AX), Y4
+	VINSERTI128    $0x01, 240(AX), Y4, Y4
+	VPACKSSDW      Y4, Y3, Y3
+	VPADDSW        Y0, Y2, Y2
+	VPADDSW        Y0, Y3, Y3
+	VPACKUSWB      Y3, Y2, Y2
+
+tile:
+	CMPQ  80(CX), $0x00
+	JEQ   done
+	MOVQ  112(CX), AX
+	MOVL  (AX), BX
+	ADDQ  16(CX), BX
+	MOVL  4(AX), SI
+	ADDQ  16(CX), SI
+	MOVL  8(AX), DI
+	ADDQ  16(CX), DI
+	MOVL  12(AX), R8
+	ADDQ  16(CX), R8
+	ADDQ  $0x10, AX
+	MOVQ  AX, 112(CX)
+	VPXOR Y0, Y0, Y0
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	MOVQ  48(CX), R9
+	XORQ  R10, R10
+	MOVQ  56(CX), R11
+
+row:
+	MOVQ 64(CX), R12
+	ADDQ R10, R12
+
+pieces:
+	LEAQ           4(R10), R13
+	CMPQ           R13, R12
+	JGT            rest
+	VMOVDQU        (R9), Y10
+	VMOVDQU        32(R9), Y11
+	MOVBQZX        (BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y0, Y0
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y3, Y3
+	MOVBQZX        (SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y4, Y4
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y5, Y5
+	MOVBQZX        (DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y6, Y6
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y7, Y7
+	MOVBQZX        (R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y10
+	VPADDB         Y10, Y8, Y8
+	VPSHUFB        Y11, Y12, Y10
+	VPADDB         Y10, Y9, Y9
+	VMOVDQU        64(R9), Y10
+	VMOVDQU        96(R9), Y11
+	MOVBQZX        1(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y0, Y0
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y3, Y3
+	MOVBQZX        1(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y4, Y4
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y5, Y5
+	MOVBQZX        1(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y6, Y6
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y7, Y7
+	MOVBQZX        1(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y10
+	VPADDB         Y10, Y8, Y8
+	VPSHUFB        Y11, Y12, Y10
+	VPADDB         Y10, Y9, Y9
+	VMOVDQU        128(R9), Y10
+	VMOVDQU        160(R9), Y11
+	MOVBQZX        2(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y0, Y0
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y3, Y3
+	MOVBQZX        2(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y4, Y4
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y5, Y5
+	MOVBQZX        2(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y6, Y6
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y7, Y7
+	MOVBQZX        2(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y10
+	VPADDB         Y10, Y8, Y8
+	VPSHUFB        Y11, Y12, Y10
+	VPADDB         Y10, Y9, Y9
+	VMOVDQU        192(R9), Y10
+	VMOVDQU        224(R9), Y11
+	MOVBQZX        3(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y0, Y0
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y3, Y3
+	MOVBQZX        3(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y4, Y4
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y5, Y5
+	MOVBQZX        3(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y6, Y6
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y7, Y7
+	MOVBQZX        3(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y10
+	VPADDB         Y10, Y8, Y8
+	VPSHUFB        Y11, Y12, Y10
+	VPADDB         Y10, Y9, Y9
+	ADDQ           $0x00000100, R9
+	MOVQ           R13, R10
+	JMP            pieces
+
+rest:
+	CMPQ R10, R12
+	JEQ  full
+
+piece:
+	VMOVDQU        (R9), Y10
+	VMOVDQU        32(R9), Y11
+	MOVBQZX        (BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y0, Y0
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y3, Y3
+	MOVBQZX        (SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y4, Y4
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y5, Y5
+	MOVBQZX        (DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y6, Y6
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y7, Y7
+	MOVBQZX        (R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y10
+	VPADDB         Y10, Y8, Y8
+	VPSHUFB        Y11, Y12, Y10
+	VPADDB         Y10, Y9, Y9
+	ADDQ           $0x00000040, R9
+	INCQ           R10
+	CMPQ           R10, R12
+	JNE            piece
+
+full:
+	ADDQ      72(CX), R10
+	DECQ      R11
+	JNE       row
+	VPMINUB   Y4, Y0, Y0
+	VPMINUB   Y6, Y0, Y0
+	VPMINUB   Y8, Y0, Y0
+	VPMAXUB   Y1, Y0, Y4
+	VPCMPEQB  Y4, Y0, Y0
+	VPMOVMSKB Y0, AX
+	NOTL      AX
+	MOVQ      AX, BX
+	VPMINUB   Y5, Y3, Y3
+	VPMINUB   Y7, Y3, Y3
+	VPMINUB   Y9, Y3, Y3
+	VPMAXUB   Y2, Y3, Y0
+	VPCMPEQB  Y0, Y3, Y3
+	VPMOVMSKB Y3, AX
+	NOTL      AX
+	SHLQ      $0x20, AX
+	ORQ       AX, BX
+	XORQ      88(CX), BX
+	MOVQ      104(CX), AX
+	MOVQ      BX, (AX)
+	ADDQ      8(CX), AX
+	MOVQ      AX, 104(CX)
+	SUBQ      $0x04, 80(CX)
+	JMP       tile
+
+done:
+	VZEROUPPER
+	RET
+
 // func convBitsPooled32AVX2(job *byte)
 // Requires: AVX, AVX2, CMOV
 TEXT ·convBitsPooled32AVX2(SB), NOSPLIT, $264-8
@@ -8499,6 +8747,182 @@ wlatedone:
 	JMP       wide
 
 narrow:
+	VZEROUPPER
+	RET
+
+// func convBitsPooledShort32AVX2(job *byte)
+// Requires: AVX, AVX2
+TEXT ·convBitsPooledShort32AVX2(SB), NOSPLIT, $0-8
+	MOVQ           job+0(FP), CX
+	LEAQ           popcounts<>+0(SB), DX
+	MOVQ           120(CX), AX
+	MOVL           (AX), AX
+	ADDQ           40(CX), AX
+	VPCMPEQW       Y0, Y0, Y0
+	VPSRLW         $0x0f, Y0, Y0
+	VBROADCASTI128 (AX), Y1
+	VINSERTI128    $0x01, 64(AX), Y1, Y1
+	VBROADCASTI128 16(AX), Y2
+	VINSERTI128    $0x01, 80(AX), Y2, Y2
+	VPACKSSDW      Y2, Y1, Y1
+	VBROADCASTI128 32(AX), Y2
+	VINSERTI128    $0x01, 96(AX), Y2, Y2
+	VBROADCASTI128 48(AX), Y3
+	VINSERTI128    $0x01, 112(AX), Y3, Y3
+	VPACKSSDW      Y3, Y2, Y2
+	VPADDSW        Y0, Y1, Y1
+	VPADDSW        Y0, Y2, Y2
+	VPACKUSWB      Y2, Y1, Y1
+
+tile:
+	CMPQ  80(CX), $0x00
+	JEQ   done
+	MOVQ  112(CX), AX
+	MOVL  (AX), BX
+	ADDQ  16(CX), BX
+	MOVL  4(AX), SI
+	ADDQ  16(CX), SI
+	MOVL  8(AX), DI
+	ADDQ  16(CX), DI
+	MOVL  12(AX), R8
+	ADDQ  16(CX), R8
+	ADDQ  $0x10, AX
+	MOVQ  AX, 112(CX)
+	VPXOR Y0, Y0, Y0
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	MOVQ  48(CX), R9
+	XORQ  R10, R10
+	MOVQ  56(CX), R11
+
+row:
+	MOVQ 64(CX), R12
+	ADDQ R10, R12
+
+pieces:
+	LEAQ           4(R10), R13
+	CMPQ           R13, R12
+	JGT            rest
+	VMOVDQU        (R9), Y5
+	MOVBQZX        (BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y0, Y0
+	MOVBQZX        (SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y2, Y2
+	MOVBQZX        (DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y3, Y3
+	MOVBQZX        (R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y5
+	VPADDB         Y5, Y4, Y4
+	VMOVDQU        32(R9), Y5
+	MOVBQZX        1(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y0, Y0
+	MOVBQZX        1(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y2, Y2
+	MOVBQZX        1(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y3, Y3
+	MOVBQZX        1(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y5
+	VPADDB         Y5, Y4, Y4
+	VMOVDQU        64(R9), Y5
+	MOVBQZX        2(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y0, Y0
+	MOVBQZX        2(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y2, Y2
+	MOVBQZX        2(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y3, Y3
+	MOVBQZX        2(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y5
+	VPADDB         Y5, Y4, Y4
+	VMOVDQU        96(R9), Y5
+	MOVBQZX        3(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y0, Y0
+	MOVBQZX        3(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y2, Y2
+	MOVBQZX        3(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y3, Y3
+	MOVBQZX        3(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y5
+	VPADDB         Y5, Y4, Y4
+	ADDQ           $0x00000080, R9
+	MOVQ           R13, R10
+	JMP            pieces
+
+rest:
+	CMPQ R10, R12
+	JEQ  full
+
+piece:
+	VMOVDQU        (R9), Y5
+	MOVBQZX        (BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y0, Y0
+	MOVBQZX        (SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y2, Y2
+	MOVBQZX        (DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y3, Y3
+	MOVBQZX        (R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y5
+	VPADDB         Y5, Y4, Y4
+	ADDQ           $0x00000020, R9
+	INCQ           R10
+	CMPQ           R10, R12
+	JNE            piece
+
+full:
+	ADDQ      72(CX), R10
+	DECQ      R11
+	JNE       row
+	VPMINUB   Y2, Y0, Y0
+	VPMINUB   Y3, Y0, Y0
+	VPMINUB   Y4, Y0, Y0
+	VPMAXUB   Y1, Y0, Y2
+	VPCMPEQB  Y2, Y0, Y0
+	VPMOVMSKB Y0, AX
+	NOTL      AX
+	XORQ      88(CX), AX
+	MOVQ      104(CX), BX
+	MOVQ      AX, (BX)
+	ADDQ      8(CX), BX
+	MOVQ      BX, 104(CX)
+	SUBQ      $0x04, 80(CX)
+	JMP       tile
+
+done:
 	VZEROUPPER
 	RET
 

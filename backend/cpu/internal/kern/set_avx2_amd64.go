@@ -17,14 +17,20 @@ var avx2 = func() Set {
 		Expand:  expand256,
 		MaxTaps: math.MaxInt16,
 		PackBits: func(w []uint64, outputs, rows, n int) *Weights {
-			return packNibbles(w, outputs, rows, n, 32, func(vectors int) (int, func(*uint8), func(*uint8)) {
+			out := packNibbles(w, outputs, rows, n, 32, func(vectors int) (int, func(*uint8), func(*uint8)) {
 				if vectors == 1 {
 					return 1, convBits32AVX2, convBitsSums32AVX2
 				}
 				return 2, convBits64AVX2, convBitsSums64AVX2
-			}).withPooled(func(outputs int) (any, alike func(*uint8)) {
-				// They look whether pixels are alike.
-				if outputs == 32 {
+			})
+			short := out.RunBytes*rows <= 63 // counts fit into bytes
+			return out.withPooled(func(outputs int) (any, alike func(*uint8)) {
+				switch {
+				case outputs == 32 && short:
+					return convBitsPooled32AVX2, convBitsPooledShort32AVX2
+				case short:
+					return convBitsPooled64AVX2, convBitsPooledShort64AVX2
+				case outputs == 32: // which looks whether pixels are alike
 					return convBitsPooled32AVX2, convBitsPooled32AVX2
 				}
 				return convBitsPooled64AVX2, convBitsPooled64AVX2

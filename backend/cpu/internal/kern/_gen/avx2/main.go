@@ -301,6 +301,7 @@ func main() {
 	for _, vectors := range []int{2, 1} {
 		conv(false, false, true, 4, vectors)
 		conv(true, false, true, 4, vectors)
+		short(vectors)
 	}
 	for _, shape := range [][2]int{{1, 4}, {4, 1}, {1, 1}} {
 		dotBits(shape[0], shape[1])
