@@ -131,6 +131,60 @@ func thresholdFloatSSSE3(dst *uint64, values *float32, t *float32, words int)
 //go:noescape
 func orSSSE3(dst *uint64, src *uint64, blocks int)
 
+// dotBits4SSSE3 computes k − 2·popcount(patch XOR weights) of four outputs, for
+// every pixel of a dotJob.
+//
+//go:noescape
+func dotBits4SSSE3(job *byte)
+
+// expandSSSE3 stores the nibbles of src[i], the lowest first, in the high halves of
+// bytes, for i < 4·groups, groups > 0.
+//
+//go:noescape
+func expandSSSE3(dst *uint8, src *uint32, groups int)
+
+// thresholdBytesSSSE3 sets, for i < 64·words, words > 0,
+//
+//	bit i%64 of dst[i/64] = src[i] ≥ t[i mod 64·period]
+//
+//go:noescape
+func thresholdBytesSSSE3(dst *uint64, src *uint8, t *uint8, words int, period int)
+
+// narrowSSSE3 computes dst[i] = uint32(src[i]) for i < 4·groups, groups > 0.
+//
+//go:noescape
+func narrowSSSE3(dst *uint32, src *uint64, groups int)
+
+// joinSSSE3 computes, for i < 8·groups, groups > 0, taps > 0,
+//
+//	dst[i] = OR over t < taps of src[i + t·step] << (t·shift)
+//
+// step counts bytes.
+//
+//go:noescape
+func joinSSSE3(dst *uint32, src *uint32, groups int, taps int, step int, shift int)
+
+// orPoolSSSE3 writes the OR of the taps of a poolJob, without its flip.
+//
+//go:noescape
+func orPoolSSSE3(job *byte)
+
+// maxPoolSSSE3 writes the maxima of the taps of a poolJob, without its flip.
+//
+//go:noescape
+func maxPoolSSSE3(job *byte)
+
+// orPool4SSSE3 writes the OR of four taps of one word of a poolJob, XOR flip.
+//
+//go:noescape
+func orPool4SSSE3(job *byte, flip uint64)
+
+// minMaxSSSE3 stores the least and the greatest of every 16th byte, for 16·vectors
+// bytes, vectors > 0.
+//
+//go:noescape
+func minMaxSSSE3(src *uint8, vectors int, low *uint8, high *uint8)
+
 // peakSSSE3 does 12 look-ups of the popcounts of 16 nibbles and their addition,
 // rounds times.
 func peakSSSE3(rounds int)

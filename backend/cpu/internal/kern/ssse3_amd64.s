@@ -48,10 +48,10 @@ wide:
 	CMPQ  80(DX), $0x02
 	JLT   narrow
 	MOVQ  112(DX), AX
-	MOVL  (AX), CX
-	ADDQ  16(DX), CX
-	MOVL  4(AX), SI
+	MOVL  (AX), SI
 	ADDQ  16(DX), SI
+	MOVL  4(AX), DI
+	ADDQ  16(DX), DI
 	PXOR  X0, X0
 	PXOR  X1, X1
 	PXOR  X2, X2
@@ -76,53 +76,115 @@ wide:
 	MOVOU X6, 208(SP)
 	MOVOU X7, 224(SP)
 	MOVOU X7, 240(SP)
-	MOVQ  48(DX), DI
-	XORQ  R8, R8
-	MOVQ  56(DX), R9
+	MOVQ  48(DX), R8
+	XORQ  R9, R9
+	MOVQ  56(DX), R10
 	MOVQ  $0x0000003f, R12
 
 wrow:
-	MOVQ 64(DX), R10
-	ADDQ R8, R10
+	MOVQ 64(DX), R11
+	ADDQ R9, R11
 
 wchunk:
-	LEAQ    (R8)(R12*1), R11
-	CMPQ    R11, R10
-	CMOVQGT R10, R11
-	ADDQ    R8, R12
-	SUBQ    R11, R12
+	LEAQ    (R9)(R12*1), AX
+	CMPQ    AX, R11
+	CMOVQGT R11, AX
+	ADDQ    R9, R12
+	SUBQ    AX, R12
+	LEAQ    -1(AX), CX
+	CMPQ    R9, CX
+	JGE     wpiece
 
-wpiece:
-	MOVBLZX (CX)(R8*1), AX
+wpair:
+	MOVBLZX (SI)(R9*1), AX
 	MOVO    (BX)(AX*1), X8
 	MOVO    X8, X9
-	PSHUFB  (DI), X9
+	PSHUFB  (R8), X9
 	PADDB   X9, X0
 	MOVO    X8, X9
-	PSHUFB  16(DI), X9
+	PSHUFB  16(R8), X9
 	PADDB   X9, X1
 	MOVO    X8, X9
-	PSHUFB  32(DI), X9
+	PSHUFB  32(R8), X9
 	PADDB   X9, X2
-	PSHUFB  48(DI), X8
+	PSHUFB  48(R8), X8
 	PADDB   X8, X3
-	MOVBLZX (SI)(R8*1), AX
+	MOVBLZX (DI)(R9*1), AX
 	MOVO    (BX)(AX*1), X8
 	MOVO    X8, X9
-	PSHUFB  (DI), X9
+	PSHUFB  (R8), X9
 	PADDB   X9, X4
 	MOVO    X8, X9
-	PSHUFB  16(DI), X9
+	PSHUFB  16(R8), X9
 	PADDB   X9, X5
 	MOVO    X8, X9
-	PSHUFB  32(DI), X9
+	PSHUFB  32(R8), X9
 	PADDB   X9, X6
-	PSHUFB  48(DI), X8
+	PSHUFB  48(R8), X8
 	PADDB   X8, X7
-	ADDQ    $0x00000040, DI
-	ADDQ    $0x01, R8
-	CMPQ    R8, R11
-	JNE     wpiece
+	MOVBLZX 1(SI)(R9*1), AX
+	MOVO    (BX)(AX*1), X8
+	MOVO    X8, X9
+	PSHUFB  64(R8), X9
+	PADDB   X9, X0
+	MOVO    X8, X9
+	PSHUFB  80(R8), X9
+	PADDB   X9, X1
+	MOVO    X8, X9
+	PSHUFB  96(R8), X9
+	PADDB   X9, X2
+	PSHUFB  112(R8), X8
+	PADDB   X8, X3
+	MOVBLZX 1(DI)(R9*1), AX
+	MOVO    (BX)(AX*1), X8
+	MOVO    X8, X9
+	PSHUFB  64(R8), X9
+	PADDB   X9, X4
+	MOVO    X8, X9
+	PSHUFB  80(R8), X9
+	PADDB   X9, X5
+	MOVO    X8, X9
+	PSHUFB  96(R8), X9
+	PADDB   X9, X6
+	PSHUFB  112(R8), X8
+	PADDB   X8, X7
+	ADDQ    $0x00000080, R8
+	ADDQ    $0x02, R9
+	CMPQ    R9, CX
+	JLT     wpair
+	JG      wpieces
+
+wpiece:
+	MOVBLZX (SI)(R9*1), AX
+	MOVO    (BX)(AX*1), X8
+	MOVO    X8, X9
+	PSHUFB  (R8), X9
+	PADDB   X9, X0
+	MOVO    X8, X9
+	PSHUFB  16(R8), X9
+	PADDB   X9, X1
+	MOVO    X8, X9
+	PSHUFB  32(R8), X9
+	PADDB   X9, X2
+	PSHUFB  48(R8), X8
+	PADDB   X8, X3
+	MOVBLZX (DI)(R9*1), AX
+	MOVO    (BX)(AX*1), X8
+	MOVO    X8, X9
+	PSHUFB  (R8), X9
+	PADDB   X9, X4
+	MOVO    X8, X9
+	PSHUFB  16(R8), X9
+	PADDB   X9, X5
+	MOVO    X8, X9
+	PSHUFB  32(R8), X9
+	PADDB   X9, X6
+	PSHUFB  48(R8), X8
+	PADDB   X8, X7
+	ADDQ    $0x00000040, R8
+	ADDQ    $0x01, R9
+
+wpieces:
 	CMPQ    R12, $0x00
 	JNE     wgo
 	PCMPEQW X8, X8
@@ -218,10 +280,10 @@ wpiece:
 	MOVQ    $0x0000003f, R12
 
 wgo:
-	CMPQ      R8, R10
+	CMPQ      R9, R11
 	JNE       wchunk
-	ADDQ      72(DX), R8
-	DECQ      R9
+	ADDQ      72(DX), R9
+	DECQ      R10
 	JNE       wrow
 	PCMPEQW   X8, X8
 	PSRLW     $0x08, X8
@@ -465,8 +527,8 @@ narrow:
 	CMPQ  80(DX), $0x00
 	JEQ   done
 	MOVQ  112(DX), AX
-	MOVL  (AX), CX
-	ADDQ  16(DX), CX
+	MOVL  (AX), SI
+	ADDQ  16(DX), SI
 	PXOR  X0, X0
 	PXOR  X1, X1
 	PXOR  X2, X2
@@ -479,40 +541,76 @@ narrow:
 	MOVOU X2, 80(SP)
 	MOVOU X3, 96(SP)
 	MOVOU X3, 112(SP)
-	MOVQ  48(DX), SI
-	XORQ  DI, DI
-	MOVQ  56(DX), R8
+	MOVQ  48(DX), DI
+	XORQ  R8, R8
+	MOVQ  56(DX), R9
 	MOVQ  $0x0000003f, R11
 
 nrow:
-	MOVQ 64(DX), R9
-	ADDQ DI, R9
+	MOVQ 64(DX), R10
+	ADDQ R8, R10
 
 nchunk:
-	LEAQ    (DI)(R11*1), R10
-	CMPQ    R10, R9
-	CMOVQGT R9, R10
-	ADDQ    DI, R11
-	SUBQ    R10, R11
+	LEAQ    (R8)(R11*1), AX
+	CMPQ    AX, R10
+	CMOVQGT R10, AX
+	ADDQ    R8, R11
+	SUBQ    AX, R11
+	LEAQ    -1(AX), CX
+	CMPQ    R8, CX
+	JGE     npiece
 
-npiece:
-	MOVBLZX (CX)(DI*1), AX
+npair:
+	MOVBLZX (SI)(R8*1), AX
 	MOVO    (BX)(AX*1), X4
 	MOVO    X4, X5
-	PSHUFB  (SI), X5
+	PSHUFB  (DI), X5
 	PADDB   X5, X0
 	MOVO    X4, X5
-	PSHUFB  16(SI), X5
+	PSHUFB  16(DI), X5
 	PADDB   X5, X1
 	MOVO    X4, X5
-	PSHUFB  32(SI), X5
+	PSHUFB  32(DI), X5
 	PADDB   X5, X2
-	PSHUFB  48(SI), X4
+	PSHUFB  48(DI), X4
 	PADDB   X4, X3
-	ADDQ    $0x00000040, SI
-	ADDQ    $0x01, DI
-	CMPQ    DI, R10
-	JNE     npiece
+	MOVBLZX 1(SI)(R8*1), AX
+	MOVO    (BX)(AX*1), X4
+	MOVO    X4, X5
+	PSHUFB  64(DI), X5
+	PADDB   X5, X0
+	MOVO    X4, X5
+	PSHUFB  80(DI), X5
+	PADDB   X5, X1
+	MOVO    X4, X5
+	PSHUFB  96(DI), X5
+	PADDB   X5, X2
+	PSHUFB  112(DI), X4
+	PADDB   X4, X3
+	ADDQ    $0x00000080, DI
+	ADDQ    $0x02, R8
+	CMPQ    R8, CX
+	JLT     npair
+	JG      npieces
+
+npiece:
+	MOVBLZX (SI)(R8*1), AX
+	MOVO    (BX)(AX*1), X4
+	MOVO    X4, X5
+	PSHUFB  (DI), X5
+	PADDB   X5, X0
+	MOVO    X4, X5
+	PSHUFB  16(DI), X5
+	PADDB   X5, X1
+	MOVO    X4, X5
+	PSHUFB  32(DI), X5
+	PADDB   X5, X2
+	PSHUFB  48(DI), X4
+	PADDB   X4, X3
+	ADDQ    $0x00000040, DI
+	ADDQ    $0x01, R8
+
+npieces:
 	CMPQ    R11, $0x00
 	JNE     ngo
 	PCMPEQW X4, X4
@@ -564,10 +662,10 @@ npiece:
 	MOVQ    $0x0000003f, R11
 
 ngo:
-	CMPQ      DI, R9
+	CMPQ      R8, R10
 	JNE       nchunk
-	ADDQ      72(DX), DI
-	DECQ      R8
+	ADDQ      72(DX), R8
+	DECQ      R9
 	JNE       nrow
 	PCMPEQW   X4, X4
 	PSRLW     $0x08, X4
@@ -706,14 +804,14 @@ wide:
 	CMPQ  80(DX), $0x04
 	JLT   narrow
 	MOVQ  112(DX), AX
-	MOVL  (AX), CX
-	ADDQ  16(DX), CX
-	MOVL  4(AX), SI
+	MOVL  (AX), SI
 	ADDQ  16(DX), SI
-	MOVL  8(AX), DI
+	MOVL  4(AX), DI
 	ADDQ  16(DX), DI
-	MOVL  12(AX), R8
+	MOVL  8(AX), R8
 	ADDQ  16(DX), R8
+	MOVL  12(AX), R9
+	ADDQ  16(DX), R9
 	PXOR  X0, X0
 	PXOR  X1, X1
 	PXOR  X2, X2
@@ -738,55 +836,121 @@ wide:
 	MOVOU X6, 208(SP)
 	MOVOU X7, 224(SP)
 	MOVOU X7, 240(SP)
-	MOVQ  48(DX), R9
-	XORQ  R10, R10
-	MOVQ  56(DX), R11
+	MOVQ  48(DX), R10
+	XORQ  R11, R11
+	MOVQ  56(DX), R12
 	MOVQ  $0x0000003f, R14
 
 wrow:
-	MOVQ 64(DX), R12
-	ADDQ R10, R12
+	MOVQ 64(DX), R13
+	ADDQ R11, R13
 
 wchunk:
-	LEAQ    (R10)(R14*1), R13
-	CMPQ    R13, R12
-	CMOVQGT R12, R13
-	ADDQ    R10, R14
-	SUBQ    R13, R14
+	LEAQ    (R11)(R14*1), AX
+	CMPQ    AX, R13
+	CMOVQGT R13, AX
+	ADDQ    R11, R14
+	SUBQ    AX, R14
+	LEAQ    -1(AX), CX
+	CMPQ    R11, CX
+	JGE     wpiece
+
+wpair:
+	MOVBLZX (SI)(R11*1), AX
+	MOVO    (BX)(AX*1), X8
+	MOVO    X8, X9
+	PSHUFB  (R10), X9
+	PADDB   X9, X0
+	PSHUFB  16(R10), X8
+	PADDB   X8, X1
+	MOVBLZX (DI)(R11*1), AX
+	MOVO    (BX)(AX*1), X8
+	MOVO    X8, X9
+	PSHUFB  (R10), X9
+	PADDB   X9, X2
+	PSHUFB  16(R10), X8
+	PADDB   X8, X3
+	MOVBLZX (R8)(R11*1), AX
+	MOVO    (BX)(AX*1), X8
+	MOVO    X8, X9
+	PSHUFB  (R10), X9
+	PADDB   X9, X4
+	PSHUFB  16(R10), X8
+	PADDB   X8, X5
+	MOVBLZX (R9)(R11*1), AX
+	MOVO    (BX)(AX*1), X8
+	MOVO    X8, X9
+	PSHUFB  (R10), X9
+	PADDB   X9, X6
+	PSHUFB  16(R10), X8
+	PADDB   X8, X7
+	MOVBLZX 1(SI)(R11*1), AX
+	MOVO    (BX)(AX*1), X8
+	MOVO    X8, X9
+	PSHUFB  32(R10), X9
+	PADDB   X9, X0
+	PSHUFB  48(R10), X8
+	PADDB   X8, X1
+	MOVBLZX 1(DI)(R11*1), AX
+	MOVO    (BX)(AX*1), X8
+	MOVO    X8, X9
+	PSHUFB  32(R10), X9
+	PADDB   X9, X2
+	PSHUFB  48(R10), X8
+	PADDB   X8, X3
+	MOVBLZX 1(R8)(R11*1), AX
+	MOVO    (BX)(AX*1), X8
+	MOVO    X8, X9
+	PSHUFB  32(R10), X9
+	PADDB   X9, X4
+	PSHUFB  48(R10), X8
+	PADDB   X8, X5
+	MOVBLZX 1(R9)(R11*1), AX
+	MOVO    (BX)(AX*1), X8
+	MOVO    X8, X9
+	PSHUFB  32(R10), X9
+	PADDB   X9, X6
+	PSHUFB  48(R10), X8
+	PADDB   X8, X7
+	ADDQ    $0x00000040, R10
+	ADDQ    $0x02, R11
+	CMPQ    R11, CX
+	JLT     wpair
+	JG      wpieces
 
 wpiece:
-	MOVBLZX (CX)(R10*1), AX
+	MOVBLZX (SI)(R11*1), AX
 	MOVO    (BX)(AX*1), X8
 	MOVO    X8, X9
-	PSHUFB  (R9), X9
+	PSHUFB  (R10), X9
 	PADDB   X9, X0
-	PSHUFB  16(R9), X8
+	PSHUFB  16(R10), X8
 	PADDB   X8, X1
-	MOVBLZX (SI)(R10*1), AX
+	MOVBLZX (DI)(R11*1), AX
 	MOVO    (BX)(AX*1), X8
 	MOVO    X8, X9
-	PSHUFB  (R9), X9
+	PSHUFB  (R10), X9
 	PADDB   X9, X2
-	PSHUFB  16(R9), X8
+	PSHUFB  16(R10), X8
 	PADDB   X8, X3
-	MOVBLZX (DI)(R10*1), AX
+	MOVBLZX (R8)(R11*1), AX
 	MOVO    (BX)(AX*1), X8
 	MOVO    X8, X9
-	PSHUFB  (R9), X9
+	PSHUFB  (R10), X9
 	PADDB   X9, X4
-	PSHUFB  16(R9), X8
+	PSHUFB  16(R10), X8
 	PADDB   X8, X5
-	MOVBLZX (R8)(R10*1), AX
+	MOVBLZX (R9)(R11*1), AX
 	MOVO    (BX)(AX*1), X8
 	MOVO    X8, X9
-	PSHUFB  (R9), X9
+	PSHUFB  (R10), X9
 	PADDB   X9, X6
-	PSHUFB  16(R9), X8
+	PSHUFB  16(R10), X8
 	PADDB   X8, X7
-	ADDQ    $0x00000020, R9
-	ADDQ    $0x01, R10
-	CMPQ    R10, R13
-	JNE     wpiece
+	ADDQ    $0x00000020, R10
+	ADDQ    $0x01, R11
+
+wpieces:
 	CMPQ    R14, $0x00
 	JNE     wgo
 	PCMPEQW X8, X8
@@ -882,10 +1046,10 @@ wpiece:
 	MOVQ    $0x0000003f, R14
 
 wgo:
-	CMPQ      R10, R12
+	CMPQ      R11, R13
 	JNE       wchunk
-	ADDQ      72(DX), R10
-	DECQ      R11
+	ADDQ      72(DX), R11
+	DECQ      R12
 	JNE       wrow
 	PCMPEQW   X8, X8
 	PSRLW     $0x08, X8
@@ -1141,42 +1305,66 @@ narrow:
 	CMPQ  80(DX), $0x00
 	JEQ   done
 	MOVQ  112(DX), AX
-	MOVL  (AX), CX
-	ADDQ  16(DX), CX
+	MOVL  (AX), SI
+	ADDQ  16(DX), SI
 	PXOR  X0, X0
 	PXOR  X1, X1
 	MOVOU X0, (SP)
 	MOVOU X0, 16(SP)
 	MOVOU X1, 32(SP)
 	MOVOU X1, 48(SP)
-	MOVQ  48(DX), SI
-	XORQ  DI, DI
-	MOVQ  56(DX), R8
+	MOVQ  48(DX), DI
+	XORQ  R8, R8
+	MOVQ  56(DX), R9
 	MOVQ  $0x0000003f, R11
 
 nrow:
-	MOVQ 64(DX), R9
-	ADDQ DI, R9
+	MOVQ 64(DX), R10
+	ADDQ R8, R10
 
 nchunk:
-	LEAQ    (DI)(R11*1), R10
-	CMPQ    R10, R9
-	CMOVQGT R9, R10
-	ADDQ    DI, R11
-	SUBQ    R10, R11
+	LEAQ    (R8)(R11*1), AX
+	CMPQ    AX, R10
+	CMOVQGT R10, AX
+	ADDQ    R8, R11
+	SUBQ    AX, R11
+	LEAQ    -1(AX), CX
+	CMPQ    R8, CX
+	JGE     npiece
 
-npiece:
-	MOVBLZX (CX)(DI*1), AX
+npair:
+	MOVBLZX (SI)(R8*1), AX
 	MOVO    (BX)(AX*1), X2
 	MOVO    X2, X3
-	PSHUFB  (SI), X3
+	PSHUFB  (DI), X3
 	PADDB   X3, X0
-	PSHUFB  16(SI), X2
+	PSHUFB  16(DI), X2
 	PADDB   X2, X1
-	ADDQ    $0x00000020, SI
-	ADDQ    $0x01, DI
-	CMPQ    DI, R10
-	JNE     npiece
+	MOVBLZX 1(SI)(R8*1), AX
+	MOVO    (BX)(AX*1), X2
+	MOVO    X2, X3
+	PSHUFB  32(DI), X3
+	PADDB   X3, X0
+	PSHUFB  48(DI), X2
+	PADDB   X2, X1
+	ADDQ    $0x00000040, DI
+	ADDQ    $0x02, R8
+	CMPQ    R8, CX
+	JLT     npair
+	JG      npieces
+
+npiece:
+	MOVBLZX (SI)(R8*1), AX
+	MOVO    (BX)(AX*1), X2
+	MOVO    X2, X3
+	PSHUFB  (DI), X3
+	PADDB   X3, X0
+	PSHUFB  16(DI), X2
+	PADDB   X2, X1
+	ADDQ    $0x00000020, DI
+	ADDQ    $0x01, R8
+
+npieces:
 	CMPQ    R11, $0x00
 	JNE     ngo
 	PCMPEQW X2, X2
@@ -1206,10 +1394,10 @@ npiece:
 	MOVQ    $0x0000003f, R11
 
 ngo:
-	CMPQ      DI, R9
+	CMPQ      R8, R10
 	JNE       nchunk
-	ADDQ      72(DX), DI
-	DECQ      R8
+	ADDQ      72(DX), R8
+	DECQ      R9
 	JNE       nrow
 	PCMPEQW   X2, X2
 	PSRLW     $0x08, X2
@@ -1287,21 +1475,21 @@ done:
 // func convBits16SSSE3(job *byte)
 // Requires: CMOV, SSE2, SSSE3
 TEXT ·convBits16SSSE3(SB), NOSPLIT, $128-8
-	MOVQ job+0(FP), CX
-	LEAQ popcountsSSSE3<>+0(SB), DX
+	MOVQ job+0(FP), DX
+	LEAQ popcountsSSSE3<>+0(SB), BX
 
 wide:
-	CMPQ  80(CX), $0x04
+	CMPQ  80(DX), $0x04
 	JLT   narrow
-	MOVQ  112(CX), AX
-	MOVL  (AX), BX
-	ADDQ  16(CX), BX
-	MOVL  4(AX), SI
-	ADDQ  16(CX), SI
-	MOVL  8(AX), DI
-	ADDQ  16(CX), DI
-	MOVL  12(AX), R8
-	ADDQ  16(CX), R8
+	MOVQ  112(DX), AX
+	MOVL  (AX), SI
+	ADDQ  16(DX), SI
+	MOVL  4(AX), DI
+	ADDQ  16(DX), DI
+	MOVL  8(AX), R8
+	ADDQ  16(DX), R8
+	MOVL  12(AX), R9
+	ADDQ  16(DX), R9
 	PXOR  X0, X0
 	PXOR  X1, X1
 	PXOR  X2, X2
@@ -1314,43 +1502,85 @@ wide:
 	MOVOU X2, 80(SP)
 	MOVOU X3, 96(SP)
 	MOVOU X3, 112(SP)
-	MOVQ  48(CX), R9
-	XORQ  R10, R10
-	MOVQ  56(CX), R11
+	MOVQ  48(DX), R10
+	XORQ  R11, R11
+	MOVQ  56(DX), R12
 	MOVQ  $0x0000003f, R14
 
 wrow:
-	MOVQ 64(CX), R12
-	ADDQ R10, R12
+	MOVQ 64(DX), R13
+	ADDQ R11, R13
 
 wchunk:
-	LEAQ    (R10)(R14*1), R13
-	CMPQ    R13, R12
-	CMOVQGT R12, R13
-	ADDQ    R10, R14
-	SUBQ    R13, R14
+	LEAQ    (R11)(R14*1), AX
+	CMPQ    AX, R13
+	CMOVQGT R13, AX
+	ADDQ    R11, R14
+	SUBQ    AX, R14
+	LEAQ    -1(AX), CX
+	CMPQ    R11, CX
+	JGE     wpiece
+
+wpair:
+	MOVBLZX (SI)(R11*1), AX
+	MOVO    (BX)(AX*1), X4
+	PSHUFB  (R10), X4
+	PADDB   X4, X0
+	MOVBLZX (DI)(R11*1), AX
+	MOVO    (BX)(AX*1), X4
+	PSHUFB  (R10), X4
+	PADDB   X4, X1
+	MOVBLZX (R8)(R11*1), AX
+	MOVO    (BX)(AX*1), X4
+	PSHUFB  (R10), X4
+	PADDB   X4, X2
+	MOVBLZX (R9)(R11*1), AX
+	MOVO    (BX)(AX*1), X4
+	PSHUFB  (R10), X4
+	PADDB   X4, X3
+	MOVBLZX 1(SI)(R11*1), AX
+	MOVO    (BX)(AX*1), X4
+	PSHUFB  16(R10), X4
+	PADDB   X4, X0
+	MOVBLZX 1(DI)(R11*1), AX
+	MOVO    (BX)(AX*1), X4
+	PSHUFB  16(R10), X4
+	PADDB   X4, X1
+	MOVBLZX 1(R8)(R11*1), AX
+	MOVO    (BX)(AX*1), X4
+	PSHUFB  16(R10), X4
+	PADDB   X4, X2
+	MOVBLZX 1(R9)(R11*1), AX
+	MOVO    (BX)(AX*1), X4
+	PSHUFB  16(R10), X4
+	PADDB   X4, X3
+	ADDQ    $0x00000020, R10
+	ADDQ    $0x02, R11
+	CMPQ    R11, CX
+	JLT     wpair
+	JG      wpieces
 
 wpiece:
-	MOVBLZX (BX)(R10*1), AX
-	MOVO    (DX)(AX*1), X4
-	PSHUFB  (R9), X4
+	MOVBLZX (SI)(R11*1), AX
+	MOVO    (BX)(AX*1), X4
+	PSHUFB  (R10), X4
 	PADDB   X4, X0
-	MOVBLZX (SI)(R10*1), AX
-	MOVO    (DX)(AX*1), X4
-	PSHUFB  (R9), X4
+	MOVBLZX (DI)(R11*1), AX
+	MOVO    (BX)(AX*1), X4
+	PSHUFB  (R10), X4
 	PADDB   X4, X1
-	MOVBLZX (DI)(R10*1), AX
-	MOVO    (DX)(AX*1), X4
-	PSHUFB  (R9), X4
+	MOVBLZX (R8)(R11*1), AX
+	MOVO    (BX)(AX*1), X4
+	PSHUFB  (R10), X4
 	PADDB   X4, X2
-	MOVBLZX (R8)(R10*1), AX
-	MOVO    (DX)(AX*1), X4
-	PSHUFB  (R9), X4
+	MOVBLZX (R9)(R11*1), AX
+	MOVO    (BX)(AX*1), X4
+	PSHUFB  (R10), X4
 	PADDB   X4, X3
-	ADDQ    $0x00000010, R9
-	ADDQ    $0x01, R10
-	CMPQ    R10, R13
-	JNE     wpiece
+	ADDQ    $0x00000010, R10
+	ADDQ    $0x01, R11
+
+wpieces:
 	CMPQ    R14, $0x00
 	JNE     wgo
 	PCMPEQW X4, X4
@@ -1402,10 +1632,10 @@ wpiece:
 	MOVQ    $0x0000003f, R14
 
 wgo:
-	CMPQ      R10, R12
+	CMPQ      R11, R13
 	JNE       wchunk
-	ADDQ      72(CX), R10
-	DECQ      R11
+	ADDQ      72(DX), R11
+	DECQ      R12
 	JNE       wrow
 	PCMPEQW   X4, X4
 	PSRLW     $0x08, X4
@@ -1449,136 +1679,154 @@ wgo:
 	MOVOU     112(SP), X2
 	PADDW     X2, X1
 	MOVOU     X1, 112(SP)
-	MOVQ      104(CX), BX
-	MOVQ      120(CX), SI
-	MOVL      (SI), AX
-	ADDQ      40(CX), AX
+	MOVQ      104(DX), SI
+	MOVQ      120(DX), DI
+	MOVL      (DI), CX
+	ADDQ      40(DX), CX
 	MOVOU     (SP), X1
 	MOVOU     16(SP), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
-	MOVOU     (AX), X0
-	MOVOU     16(AX), X3
+	MOVOU     (CX), X0
+	MOVOU     16(CX), X3
 	PACKSSLW  X3, X0
 	PCMPGTW   X0, X1
-	MOVOU     32(AX), X0
-	MOVOU     48(AX), X3
+	MOVOU     32(CX), X0
+	MOVOU     48(CX), X3
 	PACKSSLW  X3, X0
 	PCMPGTW   X0, X2
 	PACKSSWB  X2, X1
 	PMOVMSKB  X1, AX
-	MOVQ      $0x000000000000ffff, DI
-	XORQ      DI, AX
-	XORQ      88(CX), AX
-	MOVQ      AX, (BX)
-	ADDQ      8(CX), BX
-	MOVL      4(SI), AX
-	ADDQ      40(CX), AX
+	MOVQ      $0x000000000000ffff, CX
+	XORQ      CX, AX
+	XORQ      88(DX), AX
+	MOVQ      AX, (SI)
+	ADDQ      8(DX), SI
+	MOVL      4(DI), CX
+	ADDQ      40(DX), CX
 	MOVOU     32(SP), X1
 	MOVOU     48(SP), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
-	MOVOU     (AX), X0
-	MOVOU     16(AX), X3
+	MOVOU     (CX), X0
+	MOVOU     16(CX), X3
 	PACKSSLW  X3, X0
 	PCMPGTW   X0, X1
-	MOVOU     32(AX), X0
-	MOVOU     48(AX), X3
+	MOVOU     32(CX), X0
+	MOVOU     48(CX), X3
 	PACKSSLW  X3, X0
 	PCMPGTW   X0, X2
 	PACKSSWB  X2, X1
 	PMOVMSKB  X1, AX
-	MOVQ      $0x000000000000ffff, DI
-	XORQ      DI, AX
-	XORQ      88(CX), AX
-	MOVQ      AX, (BX)
-	ADDQ      8(CX), BX
-	MOVL      8(SI), AX
-	ADDQ      40(CX), AX
+	MOVQ      $0x000000000000ffff, CX
+	XORQ      CX, AX
+	XORQ      88(DX), AX
+	MOVQ      AX, (SI)
+	ADDQ      8(DX), SI
+	MOVL      8(DI), CX
+	ADDQ      40(DX), CX
 	MOVOU     64(SP), X1
 	MOVOU     80(SP), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
-	MOVOU     (AX), X0
-	MOVOU     16(AX), X3
+	MOVOU     (CX), X0
+	MOVOU     16(CX), X3
 	PACKSSLW  X3, X0
 	PCMPGTW   X0, X1
-	MOVOU     32(AX), X0
-	MOVOU     48(AX), X3
+	MOVOU     32(CX), X0
+	MOVOU     48(CX), X3
 	PACKSSLW  X3, X0
 	PCMPGTW   X0, X2
 	PACKSSWB  X2, X1
 	PMOVMSKB  X1, AX
-	MOVQ      $0x000000000000ffff, DI
-	XORQ      DI, AX
-	XORQ      88(CX), AX
-	MOVQ      AX, (BX)
-	ADDQ      8(CX), BX
-	MOVL      12(SI), AX
-	ADDQ      40(CX), AX
+	MOVQ      $0x000000000000ffff, CX
+	XORQ      CX, AX
+	XORQ      88(DX), AX
+	MOVQ      AX, (SI)
+	ADDQ      8(DX), SI
+	MOVL      12(DI), CX
+	ADDQ      40(DX), CX
 	MOVOU     96(SP), X1
 	MOVOU     112(SP), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
-	MOVOU     (AX), X0
-	MOVOU     16(AX), X3
+	MOVOU     (CX), X0
+	MOVOU     16(CX), X3
 	PACKSSLW  X3, X0
 	PCMPGTW   X0, X1
-	MOVOU     32(AX), X0
-	MOVOU     48(AX), X3
+	MOVOU     32(CX), X0
+	MOVOU     48(CX), X3
 	PACKSSLW  X3, X0
 	PCMPGTW   X0, X2
 	PACKSSWB  X2, X1
 	PMOVMSKB  X1, AX
-	MOVQ      $0x000000000000ffff, SI
-	XORQ      SI, AX
-	XORQ      88(CX), AX
-	MOVQ      AX, (BX)
-	ADDQ      8(CX), BX
-	MOVQ      BX, 104(CX)
-	ADDQ      $0x10, 112(CX)
-	ADDQ      $0x10, 120(CX)
-	SUBQ      $0x04, 80(CX)
+	MOVQ      $0x000000000000ffff, CX
+	XORQ      CX, AX
+	XORQ      88(DX), AX
+	MOVQ      AX, (SI)
+	ADDQ      8(DX), SI
+	MOVQ      SI, 104(DX)
+	ADDQ      $0x10, 112(DX)
+	ADDQ      $0x10, 120(DX)
+	SUBQ      $0x04, 80(DX)
 	JMP       wide
 
 narrow:
-	CMPQ  80(CX), $0x00
+	CMPQ  80(DX), $0x00
 	JEQ   done
-	MOVQ  112(CX), AX
-	MOVL  (AX), BX
-	ADDQ  16(CX), BX
+	MOVQ  112(DX), AX
+	MOVL  (AX), SI
+	ADDQ  16(DX), SI
 	PXOR  X0, X0
 	MOVOU X0, (SP)
 	MOVOU X0, 16(SP)
-	MOVQ  48(CX), SI
-	XORQ  DI, DI
-	MOVQ  56(CX), R8
+	MOVQ  48(DX), DI
+	XORQ  R8, R8
+	MOVQ  56(DX), R9
 	MOVQ  $0x0000003f, R11
 
 nrow:
-	MOVQ 64(CX), R9
-	ADDQ DI, R9
+	MOVQ 64(DX), R10
+	ADDQ R8, R10
 
 nchunk:
-	LEAQ    (DI)(R11*1), R10
-	CMPQ    R10, R9
-	CMOVQGT R9, R10
-	ADDQ    DI, R11
-	SUBQ    R10, R11
+	LEAQ    (R8)(R11*1), AX
+	CMPQ    AX, R10
+	CMOVQGT R10, AX
+	ADDQ    R8, R11
+	SUBQ    AX, R11
+	LEAQ    -1(AX), CX
+	CMPQ    R8, CX
+	JGE     npiece
+
+npair:
+	MOVBLZX (SI)(R8*1), AX
+	MOVO    (BX)(AX*1), X1
+	PSHUFB  (DI), X1
+	PADDB   X1, X0
+	MOVBLZX 1(SI)(R8*1), AX
+	MOVO    (BX)(AX*1), X1
+	PSHUFB  16(DI), X1
+	PADDB   X1, X0
+	ADDQ    $0x00000020, DI
+	ADDQ    $0x02, R8
+	CMPQ    R8, CX
+	JLT     npair
+	JG      npieces
 
 npiece:
-	MOVBLZX (BX)(DI*1), AX
-	MOVO    (DX)(AX*1), X1
-	PSHUFB  (SI), X1
+	MOVBLZX (SI)(R8*1), AX
+	MOVO    (BX)(AX*1), X1
+	PSHUFB  (DI), X1
 	PADDB   X1, X0
-	ADDQ    $0x00000010, SI
-	ADDQ    $0x01, DI
-	CMPQ    DI, R10
-	JNE     npiece
+	ADDQ    $0x00000010, DI
+	ADDQ    $0x01, R8
+
+npieces:
 	CMPQ    R11, $0x00
 	JNE     ngo
 	PCMPEQW X1, X1
@@ -1597,10 +1845,10 @@ npiece:
 	MOVQ    $0x0000003f, R11
 
 ngo:
-	CMPQ      DI, R9
+	CMPQ      R8, R10
 	JNE       nchunk
-	ADDQ      72(CX), DI
-	DECQ      R8
+	ADDQ      72(DX), R8
+	DECQ      R9
 	JNE       nrow
 	PCMPEQW   X1, X1
 	PSRLW     $0x08, X1
@@ -1614,34 +1862,34 @@ ngo:
 	MOVOU     16(SP), X1
 	PADDW     X1, X0
 	MOVOU     X0, 16(SP)
-	MOVQ      104(CX), BX
-	MOVQ      120(CX), AX
-	MOVL      (AX), AX
-	ADDQ      40(CX), AX
+	MOVQ      104(DX), SI
+	MOVQ      120(DX), AX
+	MOVL      (AX), CX
+	ADDQ      40(DX), CX
 	MOVOU     (SP), X1
 	MOVOU     16(SP), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
-	MOVOU     (AX), X0
-	MOVOU     16(AX), X3
+	MOVOU     (CX), X0
+	MOVOU     16(CX), X3
 	PACKSSLW  X3, X0
 	PCMPGTW   X0, X1
-	MOVOU     32(AX), X0
-	MOVOU     48(AX), X3
+	MOVOU     32(CX), X0
+	MOVOU     48(CX), X3
 	PACKSSLW  X3, X0
 	PCMPGTW   X0, X2
 	PACKSSWB  X2, X1
 	PMOVMSKB  X1, AX
-	MOVQ      $0x000000000000ffff, SI
-	XORQ      SI, AX
-	XORQ      88(CX), AX
-	MOVQ      AX, (BX)
-	ADDQ      8(CX), BX
-	MOVQ      BX, 104(CX)
-	ADDQ      $0x04, 112(CX)
-	ADDQ      $0x04, 120(CX)
-	SUBQ      $0x01, 80(CX)
+	MOVQ      $0x000000000000ffff, CX
+	XORQ      CX, AX
+	XORQ      88(DX), AX
+	MOVQ      AX, (SI)
+	ADDQ      8(DX), SI
+	MOVQ      SI, 104(DX)
+	ADDQ      $0x04, 112(DX)
+	ADDQ      $0x04, 120(DX)
+	SUBQ      $0x01, 80(DX)
 	JMP       narrow
 
 done:
@@ -1656,8 +1904,8 @@ wide:
 	CMPQ  80(DX), $0x01
 	JLT   narrow
 	MOVQ  112(DX), AX
-	MOVL  (AX), CX
-	ADDQ  16(DX), CX
+	MOVL  (AX), BX
+	ADDQ  16(DX), BX
 	PXOR  X0, X0
 	PXOR  X1, X1
 	PXOR  X2, X2
@@ -1682,54 +1930,118 @@ wide:
 	MOVOU X6, 208(SP)
 	MOVOU X7, 224(SP)
 	MOVOU X7, 240(SP)
-	MOVQ  48(DX), BX
-	XORQ  SI, SI
-	MOVQ  56(DX), DI
+	MOVQ  48(DX), SI
+	XORQ  DI, DI
+	MOVQ  56(DX), R8
 	MOVQ  $0x00000080, R10
 
 wrow:
-	MOVQ 64(DX), R8
-	ADDQ SI, R8
+	MOVQ 64(DX), R9
+	ADDQ DI, R9
 
 wchunk:
-	LEAQ    (SI)(R10*1), R9
-	CMPQ    R9, R8
-	CMOVQGT R8, R9
-	ADDQ    SI, R10
-	SUBQ    R9, R10
+	LEAQ    (DI)(R10*1), AX
+	CMPQ    AX, R9
+	CMOVQGT R9, AX
+	ADDQ    DI, R10
+	SUBQ    AX, R10
+	LEAQ    -2(AX), CX
+	CMPQ    DI, CX
+	JGE     wpiece
 
-wpiece:
-	MOVWLZX   (CX)(SI*1), AX
+wpair:
+	MOVWLZX   (BX)(DI*1), AX
 	MOVD      AX, X8
 	PSHUFLW   $0x00, X8, X8
 	PSHUFD    $0x00, X8, X8
 	MOVO      X8, X9
-	PMADDUBSW (BX), X9
+	PMADDUBSW (SI), X9
 	PADDW     X9, X0
 	MOVO      X8, X9
-	PMADDUBSW 16(BX), X9
+	PMADDUBSW 16(SI), X9
 	PADDW     X9, X1
 	MOVO      X8, X9
-	PMADDUBSW 32(BX), X9
+	PMADDUBSW 32(SI), X9
 	PADDW     X9, X2
 	MOVO      X8, X9
-	PMADDUBSW 48(BX), X9
+	PMADDUBSW 48(SI), X9
 	PADDW     X9, X3
 	MOVO      X8, X9
-	PMADDUBSW 64(BX), X9
+	PMADDUBSW 64(SI), X9
 	PADDW     X9, X4
 	MOVO      X8, X9
-	PMADDUBSW 80(BX), X9
+	PMADDUBSW 80(SI), X9
 	PADDW     X9, X5
 	MOVO      X8, X9
-	PMADDUBSW 96(BX), X9
+	PMADDUBSW 96(SI), X9
 	PADDW     X9, X6
-	PMADDUBSW 112(BX), X8
+	PMADDUBSW 112(SI), X8
 	PADDW     X8, X7
-	ADDQ      $0x00000080, BX
-	ADDQ      $0x02, SI
-	CMPQ      SI, R9
-	JNE       wpiece
+	MOVWLZX   2(BX)(DI*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW 128(SI), X9
+	PADDW     X9, X0
+	MOVO      X8, X9
+	PMADDUBSW 144(SI), X9
+	PADDW     X9, X1
+	MOVO      X8, X9
+	PMADDUBSW 160(SI), X9
+	PADDW     X9, X2
+	MOVO      X8, X9
+	PMADDUBSW 176(SI), X9
+	PADDW     X9, X3
+	MOVO      X8, X9
+	PMADDUBSW 192(SI), X9
+	PADDW     X9, X4
+	MOVO      X8, X9
+	PMADDUBSW 208(SI), X9
+	PADDW     X9, X5
+	MOVO      X8, X9
+	PMADDUBSW 224(SI), X9
+	PADDW     X9, X6
+	PMADDUBSW 240(SI), X8
+	PADDW     X8, X7
+	ADDQ      $0x00000100, SI
+	ADDQ      $0x04, DI
+	CMPQ      DI, CX
+	JLT       wpair
+	JG        wpieces
+
+wpiece:
+	MOVWLZX   (BX)(DI*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW (SI), X9
+	PADDW     X9, X0
+	MOVO      X8, X9
+	PMADDUBSW 16(SI), X9
+	PADDW     X9, X1
+	MOVO      X8, X9
+	PMADDUBSW 32(SI), X9
+	PADDW     X9, X2
+	MOVO      X8, X9
+	PMADDUBSW 48(SI), X9
+	PADDW     X9, X3
+	MOVO      X8, X9
+	PMADDUBSW 64(SI), X9
+	PADDW     X9, X4
+	MOVO      X8, X9
+	PMADDUBSW 80(SI), X9
+	PADDW     X9, X5
+	MOVO      X8, X9
+	PMADDUBSW 96(SI), X9
+	PADDW     X9, X6
+	PMADDUBSW 112(SI), X8
+	PADDW     X8, X7
+	ADDQ      $0x00000080, SI
+	ADDQ      $0x02, DI
+
+wpieces:
 	CMPQ      R10, $0x00
 	JNE       wgo
 	MOVO      X0, X8
@@ -1839,10 +2151,10 @@ wpiece:
 	MOVQ      $0x00000080, R10
 
 wgo:
-	CMPQ      SI, R8
+	CMPQ      DI, R9
 	JNE       wchunk
-	ADDQ      72(DX), SI
-	DECQ      DI
+	ADDQ      72(DX), DI
+	DECQ      R8
 	JNE       wrow
 	MOVO      X0, X8
 	PUNPCKLWL X8, X8
@@ -2062,10 +2374,10 @@ wide:
 	CMPQ  80(DX), $0x02
 	JLT   narrow
 	MOVQ  112(DX), AX
-	MOVL  (AX), CX
-	ADDQ  16(DX), CX
-	MOVL  4(AX), BX
+	MOVL  (AX), BX
 	ADDQ  16(DX), BX
+	MOVL  4(AX), SI
+	ADDQ  16(DX), SI
 	PXOR  X0, X0
 	PXOR  X1, X1
 	PXOR  X2, X2
@@ -2090,57 +2402,127 @@ wide:
 	MOVOU X6, 208(SP)
 	MOVOU X7, 224(SP)
 	MOVOU X7, 240(SP)
-	MOVQ  48(DX), SI
-	XORQ  DI, DI
-	MOVQ  56(DX), R8
+	MOVQ  48(DX), DI
+	XORQ  R8, R8
+	MOVQ  56(DX), R9
 	MOVQ  $0x00000080, R11
 
 wrow:
-	MOVQ 64(DX), R9
-	ADDQ DI, R9
+	MOVQ 64(DX), R10
+	ADDQ R8, R10
 
 wchunk:
-	LEAQ    (DI)(R11*1), R10
-	CMPQ    R10, R9
-	CMOVQGT R9, R10
-	ADDQ    DI, R11
-	SUBQ    R10, R11
+	LEAQ    (R8)(R11*1), AX
+	CMPQ    AX, R10
+	CMOVQGT R10, AX
+	ADDQ    R8, R11
+	SUBQ    AX, R11
+	LEAQ    -2(AX), CX
+	CMPQ    R8, CX
+	JGE     wpiece
 
-wpiece:
-	MOVWLZX   (CX)(DI*1), AX
+wpair:
+	MOVWLZX   (BX)(R8*1), AX
 	MOVD      AX, X8
 	PSHUFLW   $0x00, X8, X8
 	PSHUFD    $0x00, X8, X8
 	MOVO      X8, X9
-	PMADDUBSW (SI), X9
+	PMADDUBSW (DI), X9
 	PADDW     X9, X0
 	MOVO      X8, X9
-	PMADDUBSW 16(SI), X9
+	PMADDUBSW 16(DI), X9
 	PADDW     X9, X1
 	MOVO      X8, X9
-	PMADDUBSW 32(SI), X9
+	PMADDUBSW 32(DI), X9
 	PADDW     X9, X2
-	PMADDUBSW 48(SI), X8
+	PMADDUBSW 48(DI), X8
 	PADDW     X8, X3
-	MOVWLZX   (BX)(DI*1), AX
+	MOVWLZX   (SI)(R8*1), AX
 	MOVD      AX, X8
 	PSHUFLW   $0x00, X8, X8
 	PSHUFD    $0x00, X8, X8
 	MOVO      X8, X9
-	PMADDUBSW (SI), X9
+	PMADDUBSW (DI), X9
 	PADDW     X9, X4
 	MOVO      X8, X9
-	PMADDUBSW 16(SI), X9
+	PMADDUBSW 16(DI), X9
 	PADDW     X9, X5
 	MOVO      X8, X9
-	PMADDUBSW 32(SI), X9
+	PMADDUBSW 32(DI), X9
 	PADDW     X9, X6
-	PMADDUBSW 48(SI), X8
+	PMADDUBSW 48(DI), X8
 	PADDW     X8, X7
-	ADDQ      $0x00000040, SI
-	ADDQ      $0x02, DI
-	CMPQ      DI, R10
-	JNE       wpiece
+	MOVWLZX   2(BX)(R8*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW 64(DI), X9
+	PADDW     X9, X0
+	MOVO      X8, X9
+	PMADDUBSW 80(DI), X9
+	PADDW     X9, X1
+	MOVO      X8, X9
+	PMADDUBSW 96(DI), X9
+	PADDW     X9, X2
+	PMADDUBSW 112(DI), X8
+	PADDW     X8, X3
+	MOVWLZX   2(SI)(R8*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW 64(DI), X9
+	PADDW     X9, X4
+	MOVO      X8, X9
+	PMADDUBSW 80(DI), X9
+	PADDW     X9, X5
+	MOVO      X8, X9
+	PMADDUBSW 96(DI), X9
+	PADDW     X9, X6
+	PMADDUBSW 112(DI), X8
+	PADDW     X8, X7
+	ADDQ      $0x00000080, DI
+	ADDQ      $0x04, R8
+	CMPQ      R8, CX
+	JLT       wpair
+	JG        wpieces
+
+wpiece:
+	MOVWLZX   (BX)(R8*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW (DI), X9
+	PADDW     X9, X0
+	MOVO      X8, X9
+	PMADDUBSW 16(DI), X9
+	PADDW     X9, X1
+	MOVO      X8, X9
+	PMADDUBSW 32(DI), X9
+	PADDW     X9, X2
+	PMADDUBSW 48(DI), X8
+	PADDW     X8, X3
+	MOVWLZX   (SI)(R8*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW (DI), X9
+	PADDW     X9, X4
+	MOVO      X8, X9
+	PMADDUBSW 16(DI), X9
+	PADDW     X9, X5
+	MOVO      X8, X9
+	PMADDUBSW 32(DI), X9
+	PADDW     X9, X6
+	PMADDUBSW 48(DI), X8
+	PADDW     X8, X7
+	ADDQ      $0x00000040, DI
+	ADDQ      $0x02, R8
+
+wpieces:
 	CMPQ      R11, $0x00
 	JNE       wgo
 	MOVO      X0, X8
@@ -2250,10 +2632,10 @@ wpiece:
 	MOVQ      $0x00000080, R11
 
 wgo:
-	CMPQ      DI, R9
+	CMPQ      R8, R10
 	JNE       wchunk
-	ADDQ      72(DX), DI
-	DECQ      R8
+	ADDQ      72(DX), R8
+	DECQ      R9
 	JNE       wrow
 	MOVO      X0, X8
 	PUNPCKLWL X8, X8
@@ -2471,8 +2853,8 @@ narrow:
 	CMPQ  80(DX), $0x00
 	JEQ   done
 	MOVQ  112(DX), AX
-	MOVL  (AX), CX
-	ADDQ  16(DX), CX
+	MOVL  (AX), BX
+	ADDQ  16(DX), BX
 	PXOR  X0, X0
 	PXOR  X1, X1
 	PXOR  X2, X2
@@ -2485,42 +2867,82 @@ narrow:
 	MOVOU X2, 80(SP)
 	MOVOU X3, 96(SP)
 	MOVOU X3, 112(SP)
-	MOVQ  48(DX), BX
-	XORQ  SI, SI
-	MOVQ  56(DX), DI
+	MOVQ  48(DX), SI
+	XORQ  DI, DI
+	MOVQ  56(DX), R8
 	MOVQ  $0x00000080, R10
 
 nrow:
-	MOVQ 64(DX), R8
-	ADDQ SI, R8
+	MOVQ 64(DX), R9
+	ADDQ DI, R9
 
 nchunk:
-	LEAQ    (SI)(R10*1), R9
-	CMPQ    R9, R8
-	CMOVQGT R8, R9
-	ADDQ    SI, R10
-	SUBQ    R9, R10
+	LEAQ    (DI)(R10*1), AX
+	CMPQ    AX, R9
+	CMOVQGT R9, AX
+	ADDQ    DI, R10
+	SUBQ    AX, R10
+	LEAQ    -2(AX), CX
+	CMPQ    DI, CX
+	JGE     npiece
 
-npiece:
-	MOVWLZX   (CX)(SI*1), AX
+npair:
+	MOVWLZX   (BX)(DI*1), AX
 	MOVD      AX, X4
 	PSHUFLW   $0x00, X4, X4
 	PSHUFD    $0x00, X4, X4
 	MOVO      X4, X5
-	PMADDUBSW (BX), X5
+	PMADDUBSW (SI), X5
 	PADDW     X5, X0
 	MOVO      X4, X5
-	PMADDUBSW 16(BX), X5
+	PMADDUBSW 16(SI), X5
 	PADDW     X5, X1
 	MOVO      X4, X5
-	PMADDUBSW 32(BX), X5
+	PMADDUBSW 32(SI), X5
 	PADDW     X5, X2
-	PMADDUBSW 48(BX), X4
+	PMADDUBSW 48(SI), X4
 	PADDW     X4, X3
-	ADDQ      $0x00000040, BX
-	ADDQ      $0x02, SI
-	CMPQ      SI, R9
-	JNE       npiece
+	MOVWLZX   2(BX)(DI*1), AX
+	MOVD      AX, X4
+	PSHUFLW   $0x00, X4, X4
+	PSHUFD    $0x00, X4, X4
+	MOVO      X4, X5
+	PMADDUBSW 64(SI), X5
+	PADDW     X5, X0
+	MOVO      X4, X5
+	PMADDUBSW 80(SI), X5
+	PADDW     X5, X1
+	MOVO      X4, X5
+	PMADDUBSW 96(SI), X5
+	PADDW     X5, X2
+	PMADDUBSW 112(SI), X4
+	PADDW     X4, X3
+	ADDQ      $0x00000080, SI
+	ADDQ      $0x04, DI
+	CMPQ      DI, CX
+	JLT       npair
+	JG        npieces
+
+npiece:
+	MOVWLZX   (BX)(DI*1), AX
+	MOVD      AX, X4
+	PSHUFLW   $0x00, X4, X4
+	PSHUFD    $0x00, X4, X4
+	MOVO      X4, X5
+	PMADDUBSW (SI), X5
+	PADDW     X5, X0
+	MOVO      X4, X5
+	PMADDUBSW 16(SI), X5
+	PADDW     X5, X1
+	MOVO      X4, X5
+	PMADDUBSW 32(SI), X5
+	PADDW     X5, X2
+	PMADDUBSW 48(SI), X4
+	PADDW     X4, X3
+	ADDQ      $0x00000040, SI
+	ADDQ      $0x02, DI
+
+npieces:
 	CMPQ      R10, $0x00
 	JNE       ngo
 	MOVO      X0, X4
@@ -2578,10 +3000,10 @@ npiece:
 	MOVQ      $0x00000080, R10
 
 ngo:
-	CMPQ      SI, R8
+	CMPQ      DI, R9
 	JNE       nchunk
-	ADDQ      72(DX), SI
-	DECQ      DI
+	ADDQ      72(DX), DI
+	DECQ      R8
 	JNE       nrow
 	MOVO      X0, X4
 	PUNPCKLWL X4, X4
@@ -2705,14 +3127,14 @@ wide:
 	CMPQ  80(DX), $0x04
 	JLT   narrow
 	MOVQ  112(DX), AX
-	MOVL  (AX), CX
-	ADDQ  16(DX), CX
-	MOVL  4(AX), BX
+	MOVL  (AX), BX
 	ADDQ  16(DX), BX
-	MOVL  8(AX), SI
+	MOVL  4(AX), SI
 	ADDQ  16(DX), SI
-	MOVL  12(AX), DI
+	MOVL  8(AX), DI
 	ADDQ  16(DX), DI
+	MOVL  12(AX), R8
+	ADDQ  16(DX), R8
 	PXOR  X0, X0
 	PXOR  X1, X1
 	PXOR  X2, X2
@@ -2737,63 +3159,145 @@ wide:
 	MOVOU X6, 208(SP)
 	MOVOU X7, 224(SP)
 	MOVOU X7, 240(SP)
-	MOVQ  48(DX), R8
-	XORQ  R9, R9
-	MOVQ  56(DX), R10
+	MOVQ  48(DX), R9
+	XORQ  R10, R10
+	MOVQ  56(DX), R11
 	MOVQ  $0x00000080, R13
 
 wrow:
-	MOVQ 64(DX), R11
-	ADDQ R9, R11
+	MOVQ 64(DX), R12
+	ADDQ R10, R12
 
 wchunk:
-	LEAQ    (R9)(R13*1), R12
-	CMPQ    R12, R11
-	CMOVQGT R11, R12
-	ADDQ    R9, R13
-	SUBQ    R12, R13
+	LEAQ    (R10)(R13*1), AX
+	CMPQ    AX, R12
+	CMOVQGT R12, AX
+	ADDQ    R10, R13
+	SUBQ    AX, R13
+	LEAQ    -2(AX), CX
+	CMPQ    R10, CX
+	JGE     wpiece
+
+wpair:
+	MOVWLZX   (BX)(R10*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW (R9), X9
+	PADDW     X9, X0
+	PMADDUBSW 16(R9), X8
+	PADDW     X8, X1
+	MOVWLZX   (SI)(R10*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW (R9), X9
+	PADDW     X9, X2
+	PMADDUBSW 16(R9), X8
+	PADDW     X8, X3
+	MOVWLZX   (DI)(R10*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW (R9), X9
+	PADDW     X9, X4
+	PMADDUBSW 16(R9), X8
+	PADDW     X8, X5
+	MOVWLZX   (R8)(R10*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW (R9), X9
+	PADDW     X9, X6
+	PMADDUBSW 16(R9), X8
+	PADDW     X8, X7
+	MOVWLZX   2(BX)(R10*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW 32(R9), X9
+	PADDW     X9, X0
+	PMADDUBSW 48(R9), X8
+	PADDW     X8, X1
+	MOVWLZX   2(SI)(R10*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW 32(R9), X9
+	PADDW     X9, X2
+	PMADDUBSW 48(R9), X8
+	PADDW     X8, X3
+	MOVWLZX   2(DI)(R10*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW 32(R9), X9
+	PADDW     X9, X4
+	PMADDUBSW 48(R9), X8
+	PADDW     X8, X5
+	MOVWLZX   2(R8)(R10*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW 32(R9), X9
+	PADDW     X9, X6
+	PMADDUBSW 48(R9), X8
+	PADDW     X8, X7
+	ADDQ      $0x00000040, R9
+	ADDQ      $0x04, R10
+	CMPQ      R10, CX
+	JLT       wpair
+	JG        wpieces
 
 wpiece:
-	MOVWLZX   (CX)(R9*1), AX
+	MOVWLZX   (BX)(R10*1), AX
 	MOVD      AX, X8
 	PSHUFLW   $0x00, X8, X8
 	PSHUFD    $0x00, X8, X8
 	MOVO      X8, X9
-	PMADDUBSW (R8), X9
+	PMADDUBSW (R9), X9
 	PADDW     X9, X0
-	PMADDUBSW 16(R8), X8
+	PMADDUBSW 16(R9), X8
 	PADDW     X8, X1
-	MOVWLZX   (BX)(R9*1), AX
+	MOVWLZX   (SI)(R10*1), AX
 	MOVD      AX, X8
 	PSHUFLW   $0x00, X8, X8
 	PSHUFD    $0x00, X8, X8
 	MOVO      X8, X9
-	PMADDUBSW (R8), X9
+	PMADDUBSW (R9), X9
 	PADDW     X9, X2
-	PMADDUBSW 16(R8), X8
+	PMADDUBSW 16(R9), X8
 	PADDW     X8, X3
-	MOVWLZX   (SI)(R9*1), AX
+	MOVWLZX   (DI)(R10*1), AX
 	MOVD      AX, X8
 	PSHUFLW   $0x00, X8, X8
 	PSHUFD    $0x00, X8, X8
 	MOVO      X8, X9
-	PMADDUBSW (R8), X9
+	PMADDUBSW (R9), X9
 	PADDW     X9, X4
-	PMADDUBSW 16(R8), X8
+	PMADDUBSW 16(R9), X8
 	PADDW     X8, X5
-	MOVWLZX   (DI)(R9*1), AX
+	MOVWLZX   (R8)(R10*1), AX
 	MOVD      AX, X8
 	PSHUFLW   $0x00, X8, X8
 	PSHUFD    $0x00, X8, X8
 	MOVO      X8, X9
-	PMADDUBSW (R8), X9
+	PMADDUBSW (R9), X9
 	PADDW     X9, X6
-	PMADDUBSW 16(R8), X8
+	PMADDUBSW 16(R9), X8
 	PADDW     X8, X7
-	ADDQ      $0x00000020, R8
-	ADDQ      $0x02, R9
-	CMPQ      R9, R12
-	JNE       wpiece
+	ADDQ      $0x00000020, R9
+	ADDQ      $0x02, R10
+
+wpieces:
 	CMPQ      R13, $0x00
 	JNE       wgo
 	MOVO      X0, X8
@@ -2903,10 +3407,10 @@ wpiece:
 	MOVQ      $0x00000080, R13
 
 wgo:
-	CMPQ      R9, R11
+	CMPQ      R10, R12
 	JNE       wchunk
-	ADDQ      72(DX), R9
-	DECQ      R10
+	ADDQ      72(DX), R10
+	DECQ      R11
 	JNE       wrow
 	MOVO      X0, X8
 	PUNPCKLWL X8, X8
@@ -3136,44 +3640,72 @@ narrow:
 	CMPQ  80(DX), $0x00
 	JEQ   done
 	MOVQ  112(DX), AX
-	MOVL  (AX), CX
-	ADDQ  16(DX), CX
+	MOVL  (AX), BX
+	ADDQ  16(DX), BX
 	PXOR  X0, X0
 	PXOR  X1, X1
 	MOVOU X0, (SP)
 	MOVOU X0, 16(SP)
 	MOVOU X1, 32(SP)
 	MOVOU X1, 48(SP)
-	MOVQ  48(DX), BX
-	XORQ  SI, SI
-	MOVQ  56(DX), DI
+	MOVQ  48(DX), SI
+	XORQ  DI, DI
+	MOVQ  56(DX), R8
 	MOVQ  $0x00000080, R10
 
 nrow:
-	MOVQ 64(DX), R8
-	ADDQ SI, R8
+	MOVQ 64(DX), R9
+	ADDQ DI, R9
 
 nchunk:
-	LEAQ    (SI)(R10*1), R9
-	CMPQ    R9, R8
-	CMOVQGT R8, R9
-	ADDQ    SI, R10
-	SUBQ    R9, R10
+	LEAQ    (DI)(R10*1), AX
+	CMPQ    AX, R9
+	CMOVQGT R9, AX
+	ADDQ    DI, R10
+	SUBQ    AX, R10
+	LEAQ    -2(AX), CX
+	CMPQ    DI, CX
+	JGE     npiece
 
-npiece:
-	MOVWLZX   (CX)(SI*1), AX
+npair:
+	MOVWLZX   (BX)(DI*1), AX
 	MOVD      AX, X2
 	PSHUFLW   $0x00, X2, X2
 	PSHUFD    $0x00, X2, X2
 	MOVO      X2, X3
-	PMADDUBSW (BX), X3
+	PMADDUBSW (SI), X3
 	PADDW     X3, X0
-	PMADDUBSW 16(BX), X2
+	PMADDUBSW 16(SI), X2
 	PADDW     X2, X1
-	ADDQ      $0x00000020, BX
-	ADDQ      $0x02, SI
-	CMPQ      SI, R9
-	JNE       npiece
+	MOVWLZX   2(BX)(DI*1), AX
+	MOVD      AX, X2
+	PSHUFLW   $0x00, X2, X2
+	PSHUFD    $0x00, X2, X2
+	MOVO      X2, X3
+	PMADDUBSW 32(SI), X3
+	PADDW     X3, X0
+	PMADDUBSW 48(SI), X2
+	PADDW     X2, X1
+	ADDQ      $0x00000040, SI
+	ADDQ      $0x04, DI
+	CMPQ      DI, CX
+	JLT       npair
+	JG        npieces
+
+npiece:
+	MOVWLZX   (BX)(DI*1), AX
+	MOVD      AX, X2
+	PSHUFLW   $0x00, X2, X2
+	PSHUFD    $0x00, X2, X2
+	MOVO      X2, X3
+	PMADDUBSW (SI), X3
+	PADDW     X3, X0
+	PMADDUBSW 16(SI), X2
+	PADDW     X2, X1
+	ADDQ      $0x00000020, SI
+	ADDQ      $0x02, DI
+
+npieces:
 	CMPQ      R10, $0x00
 	JNE       ngo
 	MOVO      X0, X2
@@ -3205,10 +3737,10 @@ npiece:
 	MOVQ      $0x00000080, R10
 
 ngo:
-	CMPQ      SI, R8
+	CMPQ      DI, R9
 	JNE       nchunk
-	ADDQ      72(DX), SI
-	DECQ      DI
+	ADDQ      72(DX), DI
+	DECQ      R8
 	JNE       nrow
 	MOVO      X0, X2
 	PUNPCKLWL X2, X2
@@ -3278,17 +3810,17 @@ done:
 // func convBitsSums64SSSE3(job *byte)
 // Requires: CMOV, SSE2, SSSE3
 TEXT ·convBitsSums64SSSE3(SB), NOSPLIT, $256-8
-	MOVQ job+0(FP), CX
-	LEAQ popcountsSSSE3<>+0(SB), DX
+	MOVQ job+0(FP), DX
+	LEAQ popcountsSSSE3<>+0(SB), BX
 
 wide:
-	CMPQ  80(CX), $0x02
+	CMPQ  80(DX), $0x02
 	JLT   narrow
-	MOVQ  112(CX), AX
-	MOVL  (AX), BX
-	ADDQ  16(CX), BX
-	MOVL  4(AX), SI
-	ADDQ  16(CX), SI
+	MOVQ  112(DX), AX
+	MOVL  (AX), SI
+	ADDQ  16(DX), SI
+	MOVL  4(AX), DI
+	ADDQ  16(DX), DI
 	PXOR  X0, X0
 	PXOR  X1, X1
 	PXOR  X2, X2
@@ -3313,53 +3845,115 @@ wide:
 	MOVOU X6, 208(SP)
 	MOVOU X7, 224(SP)
 	MOVOU X7, 240(SP)
-	MOVQ  48(CX), DI
-	XORQ  R8, R8
-	MOVQ  56(CX), R9
+	MOVQ  48(DX), R8
+	XORQ  R9, R9
+	MOVQ  56(DX), R10
 	MOVQ  $0x0000003f, R12
 
 wrow:
-	MOVQ 64(CX), R10
-	ADDQ R8, R10
+	MOVQ 64(DX), R11
+	ADDQ R9, R11
 
 wchunk:
-	LEAQ    (R8)(R12*1), R11
-	CMPQ    R11, R10
-	CMOVQGT R10, R11
-	ADDQ    R8, R12
-	SUBQ    R11, R12
+	LEAQ    (R9)(R12*1), AX
+	CMPQ    AX, R11
+	CMOVQGT R11, AX
+	ADDQ    R9, R12
+	SUBQ    AX, R12
+	LEAQ    -1(AX), CX
+	CMPQ    R9, CX
+	JGE     wpiece
 
-wpiece:
-	MOVBLZX (BX)(R8*1), AX
-	MOVO    (DX)(AX*1), X8
+wpair:
+	MOVBLZX (SI)(R9*1), AX
+	MOVO    (BX)(AX*1), X8
 	MOVO    X8, X9
-	PSHUFB  (DI), X9
+	PSHUFB  (R8), X9
 	PADDB   X9, X0
 	MOVO    X8, X9
-	PSHUFB  16(DI), X9
+	PSHUFB  16(R8), X9
 	PADDB   X9, X1
 	MOVO    X8, X9
-	PSHUFB  32(DI), X9
+	PSHUFB  32(R8), X9
 	PADDB   X9, X2
-	PSHUFB  48(DI), X8
+	PSHUFB  48(R8), X8
 	PADDB   X8, X3
-	MOVBLZX (SI)(R8*1), AX
-	MOVO    (DX)(AX*1), X8
+	MOVBLZX (DI)(R9*1), AX
+	MOVO    (BX)(AX*1), X8
 	MOVO    X8, X9
-	PSHUFB  (DI), X9
+	PSHUFB  (R8), X9
 	PADDB   X9, X4
 	MOVO    X8, X9
-	PSHUFB  16(DI), X9
+	PSHUFB  16(R8), X9
 	PADDB   X9, X5
 	MOVO    X8, X9
-	PSHUFB  32(DI), X9
+	PSHUFB  32(R8), X9
 	PADDB   X9, X6
-	PSHUFB  48(DI), X8
+	PSHUFB  48(R8), X8
 	PADDB   X8, X7
-	ADDQ    $0x00000040, DI
-	ADDQ    $0x01, R8
-	CMPQ    R8, R11
-	JNE     wpiece
+	MOVBLZX 1(SI)(R9*1), AX
+	MOVO    (BX)(AX*1), X8
+	MOVO    X8, X9
+	PSHUFB  64(R8), X9
+	PADDB   X9, X0
+	MOVO    X8, X9
+	PSHUFB  80(R8), X9
+	PADDB   X9, X1
+	MOVO    X8, X9
+	PSHUFB  96(R8), X9
+	PADDB   X9, X2
+	PSHUFB  112(R8), X8
+	PADDB   X8, X3
+	MOVBLZX 1(DI)(R9*1), AX
+	MOVO    (BX)(AX*1), X8
+	MOVO    X8, X9
+	PSHUFB  64(R8), X9
+	PADDB   X9, X4
+	MOVO    X8, X9
+	PSHUFB  80(R8), X9
+	PADDB   X9, X5
+	MOVO    X8, X9
+	PSHUFB  96(R8), X9
+	PADDB   X9, X6
+	PSHUFB  112(R8), X8
+	PADDB   X8, X7
+	ADDQ    $0x00000080, R8
+	ADDQ    $0x02, R9
+	CMPQ    R9, CX
+	JLT     wpair
+	JG      wpieces
+
+wpiece:
+	MOVBLZX (SI)(R9*1), AX
+	MOVO    (BX)(AX*1), X8
+	MOVO    X8, X9
+	PSHUFB  (R8), X9
+	PADDB   X9, X0
+	MOVO    X8, X9
+	PSHUFB  16(R8), X9
+	PADDB   X9, X1
+	MOVO    X8, X9
+	PSHUFB  32(R8), X9
+	PADDB   X9, X2
+	PSHUFB  48(R8), X8
+	PADDB   X8, X3
+	MOVBLZX (DI)(R9*1), AX
+	MOVO    (BX)(AX*1), X8
+	MOVO    X8, X9
+	PSHUFB  (R8), X9
+	PADDB   X9, X4
+	MOVO    X8, X9
+	PSHUFB  16(R8), X9
+	PADDB   X9, X5
+	MOVO    X8, X9
+	PSHUFB  32(R8), X9
+	PADDB   X9, X6
+	PSHUFB  48(R8), X8
+	PADDB   X8, X7
+	ADDQ    $0x00000040, R8
+	ADDQ    $0x01, R9
+
+wpieces:
 	CMPQ    R12, $0x00
 	JNE     wgo
 	PCMPEQW X8, X8
@@ -3455,10 +4049,10 @@ wpiece:
 	MOVQ    $0x0000003f, R12
 
 wgo:
-	CMPQ      R8, R10
+	CMPQ      R9, R11
 	JNE       wchunk
-	ADDQ      72(CX), R8
-	DECQ      R9
+	ADDQ      72(DX), R9
+	DECQ      R10
 	JNE       wrow
 	PCMPEQW   X8, X8
 	PSRLW     $0x08, X8
@@ -3542,10 +4136,10 @@ wgo:
 	MOVOU     240(SP), X2
 	PADDW     X2, X1
 	MOVOU     X1, 240(SP)
-	MOVQ      104(CX), BX
-	MOVQ      120(CX), SI
-	MOVL      (SI), AX
-	ADDQ      40(CX), AX
+	MOVQ      104(DX), AX
+	MOVQ      120(DX), SI
+	MOVL      (SI), CX
+	ADDQ      40(DX), CX
 	MOVOU     (SP), X1
 	MOVOU     16(SP), X0
 	MOVO      X1, X2
@@ -3556,24 +4150,24 @@ wgo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     (AX), X4
+	MOVOU     (CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, (BX)
+	MOVOU     X4, (AX)
 	PADDL     X3, X3
-	MOVOU     16(AX), X1
+	MOVOU     16(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 16(BX)
+	MOVOU     X1, 16(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     32(AX), X0
+	MOVOU     32(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 32(BX)
+	MOVOU     X0, 32(AX)
 	PADDL     X1, X1
-	MOVOU     48(AX), X0
+	MOVOU     48(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 48(BX)
+	MOVOU     X0, 48(AX)
 	MOVOU     32(SP), X1
 	MOVOU     48(SP), X0
 	MOVO      X1, X2
@@ -3584,24 +4178,24 @@ wgo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     64(AX), X4
+	MOVOU     64(CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, 64(BX)
+	MOVOU     X4, 64(AX)
 	PADDL     X3, X3
-	MOVOU     80(AX), X1
+	MOVOU     80(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 80(BX)
+	MOVOU     X1, 80(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     96(AX), X0
+	MOVOU     96(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 96(BX)
+	MOVOU     X0, 96(AX)
 	PADDL     X1, X1
-	MOVOU     112(AX), X0
+	MOVOU     112(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 112(BX)
+	MOVOU     X0, 112(AX)
 	MOVOU     64(SP), X1
 	MOVOU     80(SP), X0
 	MOVO      X1, X2
@@ -3612,24 +4206,24 @@ wgo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     128(AX), X4
+	MOVOU     128(CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, 128(BX)
+	MOVOU     X4, 128(AX)
 	PADDL     X3, X3
-	MOVOU     144(AX), X1
+	MOVOU     144(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 144(BX)
+	MOVOU     X1, 144(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     160(AX), X0
+	MOVOU     160(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 160(BX)
+	MOVOU     X0, 160(AX)
 	PADDL     X1, X1
-	MOVOU     176(AX), X0
+	MOVOU     176(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 176(BX)
+	MOVOU     X0, 176(AX)
 	MOVOU     96(SP), X1
 	MOVOU     112(SP), X0
 	MOVO      X1, X2
@@ -3640,27 +4234,27 @@ wgo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     192(AX), X4
+	MOVOU     192(CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, 192(BX)
+	MOVOU     X4, 192(AX)
 	PADDL     X3, X3
-	MOVOU     208(AX), X1
+	MOVOU     208(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 208(BX)
+	MOVOU     X1, 208(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     224(AX), X0
+	MOVOU     224(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 224(BX)
+	MOVOU     X0, 224(AX)
 	PADDL     X1, X1
-	MOVOU     240(AX), X0
+	MOVOU     240(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 240(BX)
-	ADDQ      8(CX), BX
-	MOVL      4(SI), AX
-	ADDQ      40(CX), AX
+	MOVOU     X0, 240(AX)
+	ADDQ      8(DX), AX
+	MOVL      4(SI), CX
+	ADDQ      40(DX), CX
 	MOVOU     128(SP), X1
 	MOVOU     144(SP), X0
 	MOVO      X1, X2
@@ -3671,24 +4265,24 @@ wgo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     (AX), X4
+	MOVOU     (CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, (BX)
+	MOVOU     X4, (AX)
 	PADDL     X3, X3
-	MOVOU     16(AX), X1
+	MOVOU     16(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 16(BX)
+	MOVOU     X1, 16(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     32(AX), X0
+	MOVOU     32(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 32(BX)
+	MOVOU     X0, 32(AX)
 	PADDL     X1, X1
-	MOVOU     48(AX), X0
+	MOVOU     48(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 48(BX)
+	MOVOU     X0, 48(AX)
 	MOVOU     160(SP), X1
 	MOVOU     176(SP), X0
 	MOVO      X1, X2
@@ -3699,24 +4293,24 @@ wgo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     64(AX), X4
+	MOVOU     64(CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, 64(BX)
+	MOVOU     X4, 64(AX)
 	PADDL     X3, X3
-	MOVOU     80(AX), X1
+	MOVOU     80(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 80(BX)
+	MOVOU     X1, 80(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     96(AX), X0
+	MOVOU     96(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 96(BX)
+	MOVOU     X0, 96(AX)
 	PADDL     X1, X1
-	MOVOU     112(AX), X0
+	MOVOU     112(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 112(BX)
+	MOVOU     X0, 112(AX)
 	MOVOU     192(SP), X1
 	MOVOU     208(SP), X0
 	MOVO      X1, X2
@@ -3727,24 +4321,24 @@ wgo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     128(AX), X4
+	MOVOU     128(CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, 128(BX)
+	MOVOU     X4, 128(AX)
 	PADDL     X3, X3
-	MOVOU     144(AX), X1
+	MOVOU     144(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 144(BX)
+	MOVOU     X1, 144(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     160(AX), X0
+	MOVOU     160(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 160(BX)
+	MOVOU     X0, 160(AX)
 	PADDL     X1, X1
-	MOVOU     176(AX), X0
+	MOVOU     176(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 176(BX)
+	MOVOU     X0, 176(AX)
 	MOVOU     224(SP), X1
 	MOVOU     240(SP), X0
 	MOVO      X1, X2
@@ -3755,37 +4349,37 @@ wgo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     192(AX), X4
+	MOVOU     192(CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, 192(BX)
+	MOVOU     X4, 192(AX)
 	PADDL     X3, X3
-	MOVOU     208(AX), X1
+	MOVOU     208(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 208(BX)
+	MOVOU     X1, 208(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     224(AX), X0
+	MOVOU     224(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 224(BX)
+	MOVOU     X0, 224(AX)
 	PADDL     X1, X1
-	MOVOU     240(AX), X0
+	MOVOU     240(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 240(BX)
-	ADDQ      8(CX), BX
-	MOVQ      BX, 104(CX)
-	ADDQ      $0x08, 112(CX)
-	ADDQ      $0x08, 120(CX)
-	SUBQ      $0x02, 80(CX)
+	MOVOU     X0, 240(AX)
+	ADDQ      8(DX), AX
+	MOVQ      AX, 104(DX)
+	ADDQ      $0x08, 112(DX)
+	ADDQ      $0x08, 120(DX)
+	SUBQ      $0x02, 80(DX)
 	JMP       wide
 
 narrow:
-	CMPQ  80(CX), $0x00
+	CMPQ  80(DX), $0x00
 	JEQ   done
-	MOVQ  112(CX), AX
-	MOVL  (AX), BX
-	ADDQ  16(CX), BX
+	MOVQ  112(DX), AX
+	MOVL  (AX), SI
+	ADDQ  16(DX), SI
 	PXOR  X0, X0
 	PXOR  X1, X1
 	PXOR  X2, X2
@@ -3798,40 +4392,76 @@ narrow:
 	MOVOU X2, 80(SP)
 	MOVOU X3, 96(SP)
 	MOVOU X3, 112(SP)
-	MOVQ  48(CX), SI
-	XORQ  DI, DI
-	MOVQ  56(CX), R8
+	MOVQ  48(DX), DI
+	XORQ  R8, R8
+	MOVQ  56(DX), R9
 	MOVQ  $0x0000003f, R11
 
 nrow:
-	MOVQ 64(CX), R9
-	ADDQ DI, R9
+	MOVQ 64(DX), R10
+	ADDQ R8, R10
 
 nchunk:
-	LEAQ    (DI)(R11*1), R10
-	CMPQ    R10, R9
-	CMOVQGT R9, R10
-	ADDQ    DI, R11
-	SUBQ    R10, R11
+	LEAQ    (R8)(R11*1), AX
+	CMPQ    AX, R10
+	CMOVQGT R10, AX
+	ADDQ    R8, R11
+	SUBQ    AX, R11
+	LEAQ    -1(AX), CX
+	CMPQ    R8, CX
+	JGE     npiece
 
-npiece:
-	MOVBLZX (BX)(DI*1), AX
-	MOVO    (DX)(AX*1), X4
+npair:
+	MOVBLZX (SI)(R8*1), AX
+	MOVO    (BX)(AX*1), X4
 	MOVO    X4, X5
-	PSHUFB  (SI), X5
+	PSHUFB  (DI), X5
 	PADDB   X5, X0
 	MOVO    X4, X5
-	PSHUFB  16(SI), X5
+	PSHUFB  16(DI), X5
 	PADDB   X5, X1
 	MOVO    X4, X5
-	PSHUFB  32(SI), X5
+	PSHUFB  32(DI), X5
 	PADDB   X5, X2
-	PSHUFB  48(SI), X4
+	PSHUFB  48(DI), X4
 	PADDB   X4, X3
-	ADDQ    $0x00000040, SI
-	ADDQ    $0x01, DI
-	CMPQ    DI, R10
-	JNE     npiece
+	MOVBLZX 1(SI)(R8*1), AX
+	MOVO    (BX)(AX*1), X4
+	MOVO    X4, X5
+	PSHUFB  64(DI), X5
+	PADDB   X5, X0
+	MOVO    X4, X5
+	PSHUFB  80(DI), X5
+	PADDB   X5, X1
+	MOVO    X4, X5
+	PSHUFB  96(DI), X5
+	PADDB   X5, X2
+	PSHUFB  112(DI), X4
+	PADDB   X4, X3
+	ADDQ    $0x00000080, DI
+	ADDQ    $0x02, R8
+	CMPQ    R8, CX
+	JLT     npair
+	JG      npieces
+
+npiece:
+	MOVBLZX (SI)(R8*1), AX
+	MOVO    (BX)(AX*1), X4
+	MOVO    X4, X5
+	PSHUFB  (DI), X5
+	PADDB   X5, X0
+	MOVO    X4, X5
+	PSHUFB  16(DI), X5
+	PADDB   X5, X1
+	MOVO    X4, X5
+	PSHUFB  32(DI), X5
+	PADDB   X5, X2
+	PSHUFB  48(DI), X4
+	PADDB   X4, X3
+	ADDQ    $0x00000040, DI
+	ADDQ    $0x01, R8
+
+npieces:
 	CMPQ    R11, $0x00
 	JNE     ngo
 	PCMPEQW X4, X4
@@ -3883,10 +4513,10 @@ npiece:
 	MOVQ    $0x0000003f, R11
 
 ngo:
-	CMPQ      DI, R9
+	CMPQ      R8, R10
 	JNE       nchunk
-	ADDQ      72(CX), DI
-	DECQ      R8
+	ADDQ      72(DX), R8
+	DECQ      R9
 	JNE       nrow
 	PCMPEQW   X4, X4
 	PSRLW     $0x08, X4
@@ -3930,10 +4560,10 @@ ngo:
 	MOVOU     112(SP), X2
 	PADDW     X2, X1
 	MOVOU     X1, 112(SP)
-	MOVQ      104(CX), BX
-	MOVQ      120(CX), AX
-	MOVL      (AX), AX
-	ADDQ      40(CX), AX
+	MOVQ      104(DX), AX
+	MOVQ      120(DX), CX
+	MOVL      (CX), CX
+	ADDQ      40(DX), CX
 	MOVOU     (SP), X1
 	MOVOU     16(SP), X0
 	MOVO      X1, X2
@@ -3944,24 +4574,24 @@ ngo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     (AX), X4
+	MOVOU     (CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, (BX)
+	MOVOU     X4, (AX)
 	PADDL     X3, X3
-	MOVOU     16(AX), X1
+	MOVOU     16(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 16(BX)
+	MOVOU     X1, 16(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     32(AX), X0
+	MOVOU     32(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 32(BX)
+	MOVOU     X0, 32(AX)
 	PADDL     X1, X1
-	MOVOU     48(AX), X0
+	MOVOU     48(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 48(BX)
+	MOVOU     X0, 48(AX)
 	MOVOU     32(SP), X1
 	MOVOU     48(SP), X0
 	MOVO      X1, X2
@@ -3972,24 +4602,24 @@ ngo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     64(AX), X4
+	MOVOU     64(CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, 64(BX)
+	MOVOU     X4, 64(AX)
 	PADDL     X3, X3
-	MOVOU     80(AX), X1
+	MOVOU     80(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 80(BX)
+	MOVOU     X1, 80(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     96(AX), X0
+	MOVOU     96(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 96(BX)
+	MOVOU     X0, 96(AX)
 	PADDL     X1, X1
-	MOVOU     112(AX), X0
+	MOVOU     112(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 112(BX)
+	MOVOU     X0, 112(AX)
 	MOVOU     64(SP), X1
 	MOVOU     80(SP), X0
 	MOVO      X1, X2
@@ -4000,24 +4630,24 @@ ngo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     128(AX), X4
+	MOVOU     128(CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, 128(BX)
+	MOVOU     X4, 128(AX)
 	PADDL     X3, X3
-	MOVOU     144(AX), X1
+	MOVOU     144(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 144(BX)
+	MOVOU     X1, 144(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     160(AX), X0
+	MOVOU     160(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 160(BX)
+	MOVOU     X0, 160(AX)
 	PADDL     X1, X1
-	MOVOU     176(AX), X0
+	MOVOU     176(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 176(BX)
+	MOVOU     X0, 176(AX)
 	MOVOU     96(SP), X1
 	MOVOU     112(SP), X0
 	MOVO      X1, X2
@@ -4028,29 +4658,29 @@ ngo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     192(AX), X4
+	MOVOU     192(CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, 192(BX)
+	MOVOU     X4, 192(AX)
 	PADDL     X3, X3
-	MOVOU     208(AX), X1
+	MOVOU     208(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 208(BX)
+	MOVOU     X1, 208(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     224(AX), X0
+	MOVOU     224(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 224(BX)
+	MOVOU     X0, 224(AX)
 	PADDL     X1, X1
-	MOVOU     240(AX), X0
+	MOVOU     240(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 240(BX)
-	ADDQ      8(CX), BX
-	MOVQ      BX, 104(CX)
-	ADDQ      $0x04, 112(CX)
-	ADDQ      $0x04, 120(CX)
-	SUBQ      $0x01, 80(CX)
+	MOVOU     X0, 240(AX)
+	ADDQ      8(DX), AX
+	MOVQ      AX, 104(DX)
+	ADDQ      $0x04, 112(DX)
+	ADDQ      $0x04, 120(DX)
+	SUBQ      $0x01, 80(DX)
 	JMP       narrow
 
 done:
@@ -4059,21 +4689,21 @@ done:
 // func convBitsSums32SSSE3(job *byte)
 // Requires: CMOV, SSE2, SSSE3
 TEXT ·convBitsSums32SSSE3(SB), NOSPLIT, $256-8
-	MOVQ job+0(FP), CX
-	LEAQ popcountsSSSE3<>+0(SB), DX
+	MOVQ job+0(FP), DX
+	LEAQ popcountsSSSE3<>+0(SB), BX
 
 wide:
-	CMPQ  80(CX), $0x04
+	CMPQ  80(DX), $0x04
 	JLT   narrow
-	MOVQ  112(CX), AX
-	MOVL  (AX), BX
-	ADDQ  16(CX), BX
-	MOVL  4(AX), SI
-	ADDQ  16(CX), SI
-	MOVL  8(AX), DI
-	ADDQ  16(CX), DI
-	MOVL  12(AX), R8
-	ADDQ  16(CX), R8
+	MOVQ  112(DX), AX
+	MOVL  (AX), SI
+	ADDQ  16(DX), SI
+	MOVL  4(AX), DI
+	ADDQ  16(DX), DI
+	MOVL  8(AX), R8
+	ADDQ  16(DX), R8
+	MOVL  12(AX), R9
+	ADDQ  16(DX), R9
 	PXOR  X0, X0
 	PXOR  X1, X1
 	PXOR  X2, X2
@@ -4098,55 +4728,121 @@ wide:
 	MOVOU X6, 208(SP)
 	MOVOU X7, 224(SP)
 	MOVOU X7, 240(SP)
-	MOVQ  48(CX), R9
-	XORQ  R10, R10
-	MOVQ  56(CX), R11
+	MOVQ  48(DX), R10
+	XORQ  R11, R11
+	MOVQ  56(DX), R12
 	MOVQ  $0x0000003f, R14
 
 wrow:
-	MOVQ 64(CX), R12
-	ADDQ R10, R12
+	MOVQ 64(DX), R13
+	ADDQ R11, R13
 
 wchunk:
-	LEAQ    (R10)(R14*1), R13
-	CMPQ    R13, R12
-	CMOVQGT R12, R13
-	ADDQ    R10, R14
-	SUBQ    R13, R14
+	LEAQ    (R11)(R14*1), AX
+	CMPQ    AX, R13
+	CMOVQGT R13, AX
+	ADDQ    R11, R14
+	SUBQ    AX, R14
+	LEAQ    -1(AX), CX
+	CMPQ    R11, CX
+	JGE     wpiece
+
+wpair:
+	MOVBLZX (SI)(R11*1), AX
+	MOVO    (BX)(AX*1), X8
+	MOVO    X8, X9
+	PSHUFB  (R10), X9
+	PADDB   X9, X0
+	PSHUFB  16(R10), X8
+	PADDB   X8, X1
+	MOVBLZX (DI)(R11*1), AX
+	MOVO    (BX)(AX*1), X8
+	MOVO    X8, X9
+	PSHUFB  (R10), X9
+	PADDB   X9, X2
+	PSHUFB  16(R10), X8
+	PADDB   X8, X3
+	MOVBLZX (R8)(R11*1), AX
+	MOVO    (BX)(AX*1), X8
+	MOVO    X8, X9
+	PSHUFB  (R10), X9
+	PADDB   X9, X4
+	PSHUFB  16(R10), X8
+	PADDB   X8, X5
+	MOVBLZX (R9)(R11*1), AX
+	MOVO    (BX)(AX*1), X8
+	MOVO    X8, X9
+	PSHUFB  (R10), X9
+	PADDB   X9, X6
+	PSHUFB  16(R10), X8
+	PADDB   X8, X7
+	MOVBLZX 1(SI)(R11*1), AX
+	MOVO    (BX)(AX*1), X8
+	MOVO    X8, X9
+	PSHUFB  32(R10), X9
+	PADDB   X9, X0
+	PSHUFB  48(R10), X8
+	PADDB   X8, X1
+	MOVBLZX 1(DI)(R11*1), AX
+	MOVO    (BX)(AX*1), X8
+	MOVO    X8, X9
+	PSHUFB  32(R10), X9
+	PADDB   X9, X2
+	PSHUFB  48(R10), X8
+	PADDB   X8, X3
+	MOVBLZX 1(R8)(R11*1), AX
+	MOVO    (BX)(AX*1), X8
+	MOVO    X8, X9
+	PSHUFB  32(R10), X9
+	PADDB   X9, X4
+	PSHUFB  48(R10), X8
+	PADDB   X8, X5
+	MOVBLZX 1(R9)(R11*1), AX
+	MOVO    (BX)(AX*1), X8
+	MOVO    X8, X9
+	PSHUFB  32(R10), X9
+	PADDB   X9, X6
+	PSHUFB  48(R10), X8
+	PADDB   X8, X7
+	ADDQ    $0x00000040, R10
+	ADDQ    $0x02, R11
+	CMPQ    R11, CX
+	JLT     wpair
+	JG      wpieces
 
 wpiece:
-	MOVBLZX (BX)(R10*1), AX
-	MOVO    (DX)(AX*1), X8
+	MOVBLZX (SI)(R11*1), AX
+	MOVO    (BX)(AX*1), X8
 	MOVO    X8, X9
-	PSHUFB  (R9), X9
+	PSHUFB  (R10), X9
 	PADDB   X9, X0
-	PSHUFB  16(R9), X8
+	PSHUFB  16(R10), X8
 	PADDB   X8, X1
-	MOVBLZX (SI)(R10*1), AX
-	MOVO    (DX)(AX*1), X8
+	MOVBLZX (DI)(R11*1), AX
+	MOVO    (BX)(AX*1), X8
 	MOVO    X8, X9
-	PSHUFB  (R9), X9
+	PSHUFB  (R10), X9
 	PADDB   X9, X2
-	PSHUFB  16(R9), X8
+	PSHUFB  16(R10), X8
 	PADDB   X8, X3
-	MOVBLZX (DI)(R10*1), AX
-	MOVO    (DX)(AX*1), X8
+	MOVBLZX (R8)(R11*1), AX
+	MOVO    (BX)(AX*1), X8
 	MOVO    X8, X9
-	PSHUFB  (R9), X9
+	PSHUFB  (R10), X9
 	PADDB   X9, X4
-	PSHUFB  16(R9), X8
+	PSHUFB  16(R10), X8
 	PADDB   X8, X5
-	MOVBLZX (R8)(R10*1), AX
-	MOVO    (DX)(AX*1), X8
+	MOVBLZX (R9)(R11*1), AX
+	MOVO    (BX)(AX*1), X8
 	MOVO    X8, X9
-	PSHUFB  (R9), X9
+	PSHUFB  (R10), X9
 	PADDB   X9, X6
-	PSHUFB  16(R9), X8
+	PSHUFB  16(R10), X8
 	PADDB   X8, X7
-	ADDQ    $0x00000020, R9
-	ADDQ    $0x01, R10
-	CMPQ    R10, R13
-	JNE     wpiece
+	ADDQ    $0x00000020, R10
+	ADDQ    $0x01, R11
+
+wpieces:
 	CMPQ    R14, $0x00
 	JNE     wgo
 	PCMPEQW X8, X8
@@ -4242,10 +4938,10 @@ wpiece:
 	MOVQ    $0x0000003f, R14
 
 wgo:
-	CMPQ      R10, R12
+	CMPQ      R11, R13
 	JNE       wchunk
-	ADDQ      72(CX), R10
-	DECQ      R11
+	ADDQ      72(DX), R11
+	DECQ      R12
 	JNE       wrow
 	PCMPEQW   X8, X8
 	PSRLW     $0x08, X8
@@ -4329,10 +5025,10 @@ wgo:
 	MOVOU     240(SP), X2
 	PADDW     X2, X1
 	MOVOU     X1, 240(SP)
-	MOVQ      104(CX), BX
-	MOVQ      120(CX), SI
-	MOVL      (SI), AX
-	ADDQ      40(CX), AX
+	MOVQ      104(DX), AX
+	MOVQ      120(DX), SI
+	MOVL      (SI), CX
+	ADDQ      40(DX), CX
 	MOVOU     (SP), X1
 	MOVOU     16(SP), X0
 	MOVO      X1, X2
@@ -4343,24 +5039,24 @@ wgo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     (AX), X4
+	MOVOU     (CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, (BX)
+	MOVOU     X4, (AX)
 	PADDL     X3, X3
-	MOVOU     16(AX), X1
+	MOVOU     16(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 16(BX)
+	MOVOU     X1, 16(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     32(AX), X0
+	MOVOU     32(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 32(BX)
+	MOVOU     X0, 32(AX)
 	PADDL     X1, X1
-	MOVOU     48(AX), X0
+	MOVOU     48(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 48(BX)
+	MOVOU     X0, 48(AX)
 	MOVOU     32(SP), X1
 	MOVOU     48(SP), X0
 	MOVO      X1, X2
@@ -4371,27 +5067,27 @@ wgo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     64(AX), X4
+	MOVOU     64(CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, 64(BX)
+	MOVOU     X4, 64(AX)
 	PADDL     X3, X3
-	MOVOU     80(AX), X1
+	MOVOU     80(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 80(BX)
+	MOVOU     X1, 80(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     96(AX), X0
+	MOVOU     96(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 96(BX)
+	MOVOU     X0, 96(AX)
 	PADDL     X1, X1
-	MOVOU     112(AX), X0
+	MOVOU     112(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 112(BX)
-	ADDQ      8(CX), BX
-	MOVL      4(SI), AX
-	ADDQ      40(CX), AX
+	MOVOU     X0, 112(AX)
+	ADDQ      8(DX), AX
+	MOVL      4(SI), CX
+	ADDQ      40(DX), CX
 	MOVOU     64(SP), X1
 	MOVOU     80(SP), X0
 	MOVO      X1, X2
@@ -4402,24 +5098,24 @@ wgo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     (AX), X4
+	MOVOU     (CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, (BX)
+	MOVOU     X4, (AX)
 	PADDL     X3, X3
-	MOVOU     16(AX), X1
+	MOVOU     16(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 16(BX)
+	MOVOU     X1, 16(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     32(AX), X0
+	MOVOU     32(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 32(BX)
+	MOVOU     X0, 32(AX)
 	PADDL     X1, X1
-	MOVOU     48(AX), X0
+	MOVOU     48(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 48(BX)
+	MOVOU     X0, 48(AX)
 	MOVOU     96(SP), X1
 	MOVOU     112(SP), X0
 	MOVO      X1, X2
@@ -4430,27 +5126,27 @@ wgo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     64(AX), X4
+	MOVOU     64(CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, 64(BX)
+	MOVOU     X4, 64(AX)
 	PADDL     X3, X3
-	MOVOU     80(AX), X1
+	MOVOU     80(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 80(BX)
+	MOVOU     X1, 80(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     96(AX), X0
+	MOVOU     96(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 96(BX)
+	MOVOU     X0, 96(AX)
 	PADDL     X1, X1
-	MOVOU     112(AX), X0
+	MOVOU     112(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 112(BX)
-	ADDQ      8(CX), BX
-	MOVL      8(SI), AX
-	ADDQ      40(CX), AX
+	MOVOU     X0, 112(AX)
+	ADDQ      8(DX), AX
+	MOVL      8(SI), CX
+	ADDQ      40(DX), CX
 	MOVOU     128(SP), X1
 	MOVOU     144(SP), X0
 	MOVO      X1, X2
@@ -4461,24 +5157,24 @@ wgo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     (AX), X4
+	MOVOU     (CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, (BX)
+	MOVOU     X4, (AX)
 	PADDL     X3, X3
-	MOVOU     16(AX), X1
+	MOVOU     16(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 16(BX)
+	MOVOU     X1, 16(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     32(AX), X0
+	MOVOU     32(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 32(BX)
+	MOVOU     X0, 32(AX)
 	PADDL     X1, X1
-	MOVOU     48(AX), X0
+	MOVOU     48(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 48(BX)
+	MOVOU     X0, 48(AX)
 	MOVOU     160(SP), X1
 	MOVOU     176(SP), X0
 	MOVO      X1, X2
@@ -4489,27 +5185,27 @@ wgo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     64(AX), X4
+	MOVOU     64(CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, 64(BX)
+	MOVOU     X4, 64(AX)
 	PADDL     X3, X3
-	MOVOU     80(AX), X1
+	MOVOU     80(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 80(BX)
+	MOVOU     X1, 80(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     96(AX), X0
+	MOVOU     96(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 96(BX)
+	MOVOU     X0, 96(AX)
 	PADDL     X1, X1
-	MOVOU     112(AX), X0
+	MOVOU     112(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 112(BX)
-	ADDQ      8(CX), BX
-	MOVL      12(SI), AX
-	ADDQ      40(CX), AX
+	MOVOU     X0, 112(AX)
+	ADDQ      8(DX), AX
+	MOVL      12(SI), CX
+	ADDQ      40(DX), CX
 	MOVOU     192(SP), X1
 	MOVOU     208(SP), X0
 	MOVO      X1, X2
@@ -4520,24 +5216,24 @@ wgo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     (AX), X4
+	MOVOU     (CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, (BX)
+	MOVOU     X4, (AX)
 	PADDL     X3, X3
-	MOVOU     16(AX), X1
+	MOVOU     16(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 16(BX)
+	MOVOU     X1, 16(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     32(AX), X0
+	MOVOU     32(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 32(BX)
+	MOVOU     X0, 32(AX)
 	PADDL     X1, X1
-	MOVOU     48(AX), X0
+	MOVOU     48(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 48(BX)
+	MOVOU     X0, 48(AX)
 	MOVOU     224(SP), X1
 	MOVOU     240(SP), X0
 	MOVO      X1, X2
@@ -4548,71 +5244,95 @@ wgo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     64(AX), X4
+	MOVOU     64(CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, 64(BX)
+	MOVOU     X4, 64(AX)
 	PADDL     X3, X3
-	MOVOU     80(AX), X1
+	MOVOU     80(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 80(BX)
+	MOVOU     X1, 80(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     96(AX), X0
+	MOVOU     96(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 96(BX)
+	MOVOU     X0, 96(AX)
 	PADDL     X1, X1
-	MOVOU     112(AX), X0
+	MOVOU     112(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 112(BX)
-	ADDQ      8(CX), BX
-	MOVQ      BX, 104(CX)
-	ADDQ      $0x10, 112(CX)
-	ADDQ      $0x10, 120(CX)
-	SUBQ      $0x04, 80(CX)
+	MOVOU     X0, 112(AX)
+	ADDQ      8(DX), AX
+	MOVQ      AX, 104(DX)
+	ADDQ      $0x10, 112(DX)
+	ADDQ      $0x10, 120(DX)
+	SUBQ      $0x04, 80(DX)
 	JMP       wide
 
 narrow:
-	CMPQ  80(CX), $0x00
+	CMPQ  80(DX), $0x00
 	JEQ   done
-	MOVQ  112(CX), AX
-	MOVL  (AX), BX
-	ADDQ  16(CX), BX
+	MOVQ  112(DX), AX
+	MOVL  (AX), SI
+	ADDQ  16(DX), SI
 	PXOR  X0, X0
 	PXOR  X1, X1
 	MOVOU X0, (SP)
 	MOVOU X0, 16(SP)
 	MOVOU X1, 32(SP)
 	MOVOU X1, 48(SP)
-	MOVQ  48(CX), SI
-	XORQ  DI, DI
-	MOVQ  56(CX), R8
+	MOVQ  48(DX), DI
+	XORQ  R8, R8
+	MOVQ  56(DX), R9
 	MOVQ  $0x0000003f, R11
 
 nrow:
-	MOVQ 64(CX), R9
-	ADDQ DI, R9
+	MOVQ 64(DX), R10
+	ADDQ R8, R10
 
 nchunk:
-	LEAQ    (DI)(R11*1), R10
-	CMPQ    R10, R9
-	CMOVQGT R9, R10
-	ADDQ    DI, R11
-	SUBQ    R10, R11
+	LEAQ    (R8)(R11*1), AX
+	CMPQ    AX, R10
+	CMOVQGT R10, AX
+	ADDQ    R8, R11
+	SUBQ    AX, R11
+	LEAQ    -1(AX), CX
+	CMPQ    R8, CX
+	JGE     npiece
+
+npair:
+	MOVBLZX (SI)(R8*1), AX
+	MOVO    (BX)(AX*1), X2
+	MOVO    X2, X3
+	PSHUFB  (DI), X3
+	PADDB   X3, X0
+	PSHUFB  16(DI), X2
+	PADDB   X2, X1
+	MOVBLZX 1(SI)(R8*1), AX
+	MOVO    (BX)(AX*1), X2
+	MOVO    X2, X3
+	PSHUFB  32(DI), X3
+	PADDB   X3, X0
+	PSHUFB  48(DI), X2
+	PADDB   X2, X1
+	ADDQ    $0x00000040, DI
+	ADDQ    $0x02, R8
+	CMPQ    R8, CX
+	JLT     npair
+	JG      npieces
 
 npiece:
-	MOVBLZX (BX)(DI*1), AX
-	MOVO    (DX)(AX*1), X2
+	MOVBLZX (SI)(R8*1), AX
+	MOVO    (BX)(AX*1), X2
 	MOVO    X2, X3
-	PSHUFB  (SI), X3
+	PSHUFB  (DI), X3
 	PADDB   X3, X0
-	PSHUFB  16(SI), X2
+	PSHUFB  16(DI), X2
 	PADDB   X2, X1
-	ADDQ    $0x00000020, SI
-	ADDQ    $0x01, DI
-	CMPQ    DI, R10
-	JNE     npiece
+	ADDQ    $0x00000020, DI
+	ADDQ    $0x01, R8
+
+npieces:
 	CMPQ    R11, $0x00
 	JNE     ngo
 	PCMPEQW X2, X2
@@ -4642,10 +5362,10 @@ npiece:
 	MOVQ    $0x0000003f, R11
 
 ngo:
-	CMPQ      DI, R9
+	CMPQ      R8, R10
 	JNE       nchunk
-	ADDQ      72(CX), DI
-	DECQ      R8
+	ADDQ      72(DX), R8
+	DECQ      R9
 	JNE       nrow
 	PCMPEQW   X2, X2
 	PSRLW     $0x08, X2
@@ -4669,10 +5389,10 @@ ngo:
 	MOVOU     48(SP), X2
 	PADDW     X2, X1
 	MOVOU     X1, 48(SP)
-	MOVQ      104(CX), BX
-	MOVQ      120(CX), AX
-	MOVL      (AX), AX
-	ADDQ      40(CX), AX
+	MOVQ      104(DX), AX
+	MOVQ      120(DX), CX
+	MOVL      (CX), CX
+	ADDQ      40(DX), CX
 	MOVOU     (SP), X1
 	MOVOU     16(SP), X0
 	MOVO      X1, X2
@@ -4683,24 +5403,24 @@ ngo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     (AX), X4
+	MOVOU     (CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, (BX)
+	MOVOU     X4, (AX)
 	PADDL     X3, X3
-	MOVOU     16(AX), X1
+	MOVOU     16(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 16(BX)
+	MOVOU     X1, 16(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     32(AX), X0
+	MOVOU     32(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 32(BX)
+	MOVOU     X0, 32(AX)
 	PADDL     X1, X1
-	MOVOU     48(AX), X0
+	MOVOU     48(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 48(BX)
+	MOVOU     X0, 48(AX)
 	MOVOU     32(SP), X1
 	MOVOU     48(SP), X0
 	MOVO      X1, X2
@@ -4711,29 +5431,29 @@ ngo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     64(AX), X4
+	MOVOU     64(CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, 64(BX)
+	MOVOU     X4, 64(AX)
 	PADDL     X3, X3
-	MOVOU     80(AX), X1
+	MOVOU     80(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 80(BX)
+	MOVOU     X1, 80(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     96(AX), X0
+	MOVOU     96(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 96(BX)
+	MOVOU     X0, 96(AX)
 	PADDL     X1, X1
-	MOVOU     112(AX), X0
+	MOVOU     112(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 112(BX)
-	ADDQ      8(CX), BX
-	MOVQ      BX, 104(CX)
-	ADDQ      $0x04, 112(CX)
-	ADDQ      $0x04, 120(CX)
-	SUBQ      $0x01, 80(CX)
+	MOVOU     X0, 112(AX)
+	ADDQ      8(DX), AX
+	MOVQ      AX, 104(DX)
+	ADDQ      $0x04, 112(DX)
+	ADDQ      $0x04, 120(DX)
+	SUBQ      $0x01, 80(DX)
 	JMP       narrow
 
 done:
@@ -4742,21 +5462,21 @@ done:
 // func convBitsSums16SSSE3(job *byte)
 // Requires: CMOV, SSE2, SSSE3
 TEXT ·convBitsSums16SSSE3(SB), NOSPLIT, $128-8
-	MOVQ job+0(FP), CX
-	LEAQ popcountsSSSE3<>+0(SB), DX
+	MOVQ job+0(FP), DX
+	LEAQ popcountsSSSE3<>+0(SB), BX
 
 wide:
-	CMPQ  80(CX), $0x04
+	CMPQ  80(DX), $0x04
 	JLT   narrow
-	MOVQ  112(CX), AX
-	MOVL  (AX), BX
-	ADDQ  16(CX), BX
-	MOVL  4(AX), SI
-	ADDQ  16(CX), SI
-	MOVL  8(AX), DI
-	ADDQ  16(CX), DI
-	MOVL  12(AX), R8
-	ADDQ  16(CX), R8
+	MOVQ  112(DX), AX
+	MOVL  (AX), SI
+	ADDQ  16(DX), SI
+	MOVL  4(AX), DI
+	ADDQ  16(DX), DI
+	MOVL  8(AX), R8
+	ADDQ  16(DX), R8
+	MOVL  12(AX), R9
+	ADDQ  16(DX), R9
 	PXOR  X0, X0
 	PXOR  X1, X1
 	PXOR  X2, X2
@@ -4769,43 +5489,85 @@ wide:
 	MOVOU X2, 80(SP)
 	MOVOU X3, 96(SP)
 	MOVOU X3, 112(SP)
-	MOVQ  48(CX), R9
-	XORQ  R10, R10
-	MOVQ  56(CX), R11
+	MOVQ  48(DX), R10
+	XORQ  R11, R11
+	MOVQ  56(DX), R12
 	MOVQ  $0x0000003f, R14
 
 wrow:
-	MOVQ 64(CX), R12
-	ADDQ R10, R12
+	MOVQ 64(DX), R13
+	ADDQ R11, R13
 
 wchunk:
-	LEAQ    (R10)(R14*1), R13
-	CMPQ    R13, R12
-	CMOVQGT R12, R13
-	ADDQ    R10, R14
-	SUBQ    R13, R14
+	LEAQ    (R11)(R14*1), AX
+	CMPQ    AX, R13
+	CMOVQGT R13, AX
+	ADDQ    R11, R14
+	SUBQ    AX, R14
+	LEAQ    -1(AX), CX
+	CMPQ    R11, CX
+	JGE     wpiece
+
+wpair:
+	MOVBLZX (SI)(R11*1), AX
+	MOVO    (BX)(AX*1), X4
+	PSHUFB  (R10), X4
+	PADDB   X4, X0
+	MOVBLZX (DI)(R11*1), AX
+	MOVO    (BX)(AX*1), X4
+	PSHUFB  (R10), X4
+	PADDB   X4, X1
+	MOVBLZX (R8)(R11*1), AX
+	MOVO    (BX)(AX*1), X4
+	PSHUFB  (R10), X4
+	PADDB   X4, X2
+	MOVBLZX (R9)(R11*1), AX
+	MOVO    (BX)(AX*1), X4
+	PSHUFB  (R10), X4
+	PADDB   X4, X3
+	MOVBLZX 1(SI)(R11*1), AX
+	MOVO    (BX)(AX*1), X4
+	PSHUFB  16(R10), X4
+	PADDB   X4, X0
+	MOVBLZX 1(DI)(R11*1), AX
+	MOVO    (BX)(AX*1), X4
+	PSHUFB  16(R10), X4
+	PADDB   X4, X1
+	MOVBLZX 1(R8)(R11*1), AX
+	MOVO    (BX)(AX*1), X4
+	PSHUFB  16(R10), X4
+	PADDB   X4, X2
+	MOVBLZX 1(R9)(R11*1), AX
+	MOVO    (BX)(AX*1), X4
+	PSHUFB  16(R10), X4
+	PADDB   X4, X3
+	ADDQ    $0x00000020, R10
+	ADDQ    $0x02, R11
+	CMPQ    R11, CX
+	JLT     wpair
+	JG      wpieces
 
 wpiece:
-	MOVBLZX (BX)(R10*1), AX
-	MOVO    (DX)(AX*1), X4
-	PSHUFB  (R9), X4
+	MOVBLZX (SI)(R11*1), AX
+	MOVO    (BX)(AX*1), X4
+	PSHUFB  (R10), X4
 	PADDB   X4, X0
-	MOVBLZX (SI)(R10*1), AX
-	MOVO    (DX)(AX*1), X4
-	PSHUFB  (R9), X4
+	MOVBLZX (DI)(R11*1), AX
+	MOVO    (BX)(AX*1), X4
+	PSHUFB  (R10), X4
 	PADDB   X4, X1
-	MOVBLZX (DI)(R10*1), AX
-	MOVO    (DX)(AX*1), X4
-	PSHUFB  (R9), X4
+	MOVBLZX (R8)(R11*1), AX
+	MOVO    (BX)(AX*1), X4
+	PSHUFB  (R10), X4
 	PADDB   X4, X2
-	MOVBLZX (R8)(R10*1), AX
-	MOVO    (DX)(AX*1), X4
-	PSHUFB  (R9), X4
+	MOVBLZX (R9)(R11*1), AX
+	MOVO    (BX)(AX*1), X4
+	PSHUFB  (R10), X4
 	PADDB   X4, X3
-	ADDQ    $0x00000010, R9
-	ADDQ    $0x01, R10
-	CMPQ    R10, R13
-	JNE     wpiece
+	ADDQ    $0x00000010, R10
+	ADDQ    $0x01, R11
+
+wpieces:
 	CMPQ    R14, $0x00
 	JNE     wgo
 	PCMPEQW X4, X4
@@ -4857,10 +5619,10 @@ wpiece:
 	MOVQ    $0x0000003f, R14
 
 wgo:
-	CMPQ      R10, R12
+	CMPQ      R11, R13
 	JNE       wchunk
-	ADDQ      72(CX), R10
-	DECQ      R11
+	ADDQ      72(DX), R11
+	DECQ      R12
 	JNE       wrow
 	PCMPEQW   X4, X4
 	PSRLW     $0x08, X4
@@ -4904,10 +5666,10 @@ wgo:
 	MOVOU     112(SP), X2
 	PADDW     X2, X1
 	MOVOU     X1, 112(SP)
-	MOVQ      104(CX), BX
-	MOVQ      120(CX), SI
-	MOVL      (SI), AX
-	ADDQ      40(CX), AX
+	MOVQ      104(DX), AX
+	MOVQ      120(DX), SI
+	MOVL      (SI), CX
+	ADDQ      40(DX), CX
 	MOVOU     (SP), X1
 	MOVOU     16(SP), X0
 	MOVO      X1, X2
@@ -4918,27 +5680,27 @@ wgo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     (AX), X4
+	MOVOU     (CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, (BX)
+	MOVOU     X4, (AX)
 	PADDL     X3, X3
-	MOVOU     16(AX), X1
+	MOVOU     16(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 16(BX)
+	MOVOU     X1, 16(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     32(AX), X0
+	MOVOU     32(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 32(BX)
+	MOVOU     X0, 32(AX)
 	PADDL     X1, X1
-	MOVOU     48(AX), X0
+	MOVOU     48(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 48(BX)
-	ADDQ      8(CX), BX
-	MOVL      4(SI), AX
-	ADDQ      40(CX), AX
+	MOVOU     X0, 48(AX)
+	ADDQ      8(DX), AX
+	MOVL      4(SI), CX
+	ADDQ      40(DX), CX
 	MOVOU     32(SP), X1
 	MOVOU     48(SP), X0
 	MOVO      X1, X2
@@ -4949,27 +5711,27 @@ wgo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     (AX), X4
+	MOVOU     (CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, (BX)
+	MOVOU     X4, (AX)
 	PADDL     X3, X3
-	MOVOU     16(AX), X1
+	MOVOU     16(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 16(BX)
+	MOVOU     X1, 16(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     32(AX), X0
+	MOVOU     32(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 32(BX)
+	MOVOU     X0, 32(AX)
 	PADDL     X1, X1
-	MOVOU     48(AX), X0
+	MOVOU     48(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 48(BX)
-	ADDQ      8(CX), BX
-	MOVL      8(SI), AX
-	ADDQ      40(CX), AX
+	MOVOU     X0, 48(AX)
+	ADDQ      8(DX), AX
+	MOVL      8(SI), CX
+	ADDQ      40(DX), CX
 	MOVOU     64(SP), X1
 	MOVOU     80(SP), X0
 	MOVO      X1, X2
@@ -4980,27 +5742,27 @@ wgo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     (AX), X4
+	MOVOU     (CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, (BX)
+	MOVOU     X4, (AX)
 	PADDL     X3, X3
-	MOVOU     16(AX), X1
+	MOVOU     16(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 16(BX)
+	MOVOU     X1, 16(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     32(AX), X0
+	MOVOU     32(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 32(BX)
+	MOVOU     X0, 32(AX)
 	PADDL     X1, X1
-	MOVOU     48(AX), X0
+	MOVOU     48(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 48(BX)
-	ADDQ      8(CX), BX
-	MOVL      12(SI), AX
-	ADDQ      40(CX), AX
+	MOVOU     X0, 48(AX)
+	ADDQ      8(DX), AX
+	MOVL      12(SI), CX
+	ADDQ      40(DX), CX
 	MOVOU     96(SP), X1
 	MOVOU     112(SP), X0
 	MOVO      X1, X2
@@ -5011,65 +5773,83 @@ wgo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     (AX), X4
+	MOVOU     (CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, (BX)
+	MOVOU     X4, (AX)
 	PADDL     X3, X3
-	MOVOU     16(AX), X1
+	MOVOU     16(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 16(BX)
+	MOVOU     X1, 16(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     32(AX), X0
+	MOVOU     32(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 32(BX)
+	MOVOU     X0, 32(AX)
 	PADDL     X1, X1
-	MOVOU     48(AX), X0
+	MOVOU     48(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 48(BX)
-	ADDQ      8(CX), BX
-	MOVQ      BX, 104(CX)
-	ADDQ      $0x10, 112(CX)
-	ADDQ      $0x10, 120(CX)
-	SUBQ      $0x04, 80(CX)
+	MOVOU     X0, 48(AX)
+	ADDQ      8(DX), AX
+	MOVQ      AX, 104(DX)
+	ADDQ      $0x10, 112(DX)
+	ADDQ      $0x10, 120(DX)
+	SUBQ      $0x04, 80(DX)
 	JMP       wide
 
 narrow:
-	CMPQ  80(CX), $0x00
+	CMPQ  80(DX), $0x00
 	JEQ   done
-	MOVQ  112(CX), AX
-	MOVL  (AX), BX
-	ADDQ  16(CX), BX
+	MOVQ  112(DX), AX
+	MOVL  (AX), SI
+	ADDQ  16(DX), SI
 	PXOR  X0, X0
 	MOVOU X0, (SP)
 	MOVOU X0, 16(SP)
-	MOVQ  48(CX), SI
-	XORQ  DI, DI
-	MOVQ  56(CX), R8
+	MOVQ  48(DX), DI
+	XORQ  R8, R8
+	MOVQ  56(DX), R9
 	MOVQ  $0x0000003f, R11
 
 nrow:
-	MOVQ 64(CX), R9
-	ADDQ DI, R9
+	MOVQ 64(DX), R10
+	ADDQ R8, R10
 
 nchunk:
-	LEAQ    (DI)(R11*1), R10
-	CMPQ    R10, R9
-	CMOVQGT R9, R10
-	ADDQ    DI, R11
-	SUBQ    R10, R11
+	LEAQ    (R8)(R11*1), AX
+	CMPQ    AX, R10
+	CMOVQGT R10, AX
+	ADDQ    R8, R11
+	SUBQ    AX, R11
+	LEAQ    -1(AX), CX
+	CMPQ    R8, CX
+	JGE     npiece
+
+npair:
+	MOVBLZX (SI)(R8*1), AX
+	MOVO    (BX)(AX*1), X1
+	PSHUFB  (DI), X1
+	PADDB   X1, X0
+	MOVBLZX 1(SI)(R8*1), AX
+	MOVO    (BX)(AX*1), X1
+	PSHUFB  16(DI), X1
+	PADDB   X1, X0
+	ADDQ    $0x00000020, DI
+	ADDQ    $0x02, R8
+	CMPQ    R8, CX
+	JLT     npair
+	JG      npieces
 
 npiece:
-	MOVBLZX (BX)(DI*1), AX
-	MOVO    (DX)(AX*1), X1
-	PSHUFB  (SI), X1
+	MOVBLZX (SI)(R8*1), AX
+	MOVO    (BX)(AX*1), X1
+	PSHUFB  (DI), X1
 	PADDB   X1, X0
-	ADDQ    $0x00000010, SI
-	ADDQ    $0x01, DI
-	CMPQ    DI, R10
-	JNE     npiece
+	ADDQ    $0x00000010, DI
+	ADDQ    $0x01, R8
+
+npieces:
 	CMPQ    R11, $0x00
 	JNE     ngo
 	PCMPEQW X1, X1
@@ -5088,10 +5868,10 @@ npiece:
 	MOVQ    $0x0000003f, R11
 
 ngo:
-	CMPQ      DI, R9
+	CMPQ      R8, R10
 	JNE       nchunk
-	ADDQ      72(CX), DI
-	DECQ      R8
+	ADDQ      72(DX), R8
+	DECQ      R9
 	JNE       nrow
 	PCMPEQW   X1, X1
 	PSRLW     $0x08, X1
@@ -5105,10 +5885,10 @@ ngo:
 	MOVOU     16(SP), X1
 	PADDW     X1, X0
 	MOVOU     X0, 16(SP)
-	MOVQ      104(CX), BX
-	MOVQ      120(CX), AX
-	MOVL      (AX), AX
-	ADDQ      40(CX), AX
+	MOVQ      104(DX), AX
+	MOVQ      120(DX), CX
+	MOVL      (CX), CX
+	ADDQ      40(DX), CX
 	MOVOU     (SP), X1
 	MOVOU     16(SP), X0
 	MOVO      X1, X2
@@ -5119,29 +5899,29 @@ ngo:
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X3
 	PADDL     X1, X1
-	MOVOU     (AX), X4
+	MOVOU     (CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, (BX)
+	MOVOU     X4, (AX)
 	PADDL     X3, X3
-	MOVOU     16(AX), X1
+	MOVOU     16(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 16(BX)
+	MOVOU     X1, 16(AX)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
-	MOVOU     32(AX), X0
+	MOVOU     32(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 32(BX)
+	MOVOU     X0, 32(AX)
 	PADDL     X1, X1
-	MOVOU     48(AX), X0
+	MOVOU     48(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 48(BX)
-	ADDQ      8(CX), BX
-	MOVQ      BX, 104(CX)
-	ADDQ      $0x04, 112(CX)
-	ADDQ      $0x04, 120(CX)
-	SUBQ      $0x01, 80(CX)
+	MOVOU     X0, 48(AX)
+	ADDQ      8(DX), AX
+	MOVQ      AX, 104(DX)
+	ADDQ      $0x04, 112(DX)
+	ADDQ      $0x04, 120(DX)
+	SUBQ      $0x01, 80(DX)
 	JMP       narrow
 
 done:
@@ -5150,14 +5930,14 @@ done:
 // func convBytesSums64SSSE3(job *byte)
 // Requires: CMOV, SSE2, SSSE3
 TEXT ·convBytesSums64SSSE3(SB), NOSPLIT, $256-8
-	MOVQ job+0(FP), CX
+	MOVQ job+0(FP), DX
 
 wide:
-	CMPQ  80(CX), $0x01
+	CMPQ  80(DX), $0x01
 	JLT   narrow
-	MOVQ  112(CX), AX
-	MOVL  (AX), DX
-	ADDQ  16(CX), DX
+	MOVQ  112(DX), AX
+	MOVL  (AX), BX
+	ADDQ  16(DX), BX
 	PXOR  X0, X0
 	PXOR  X1, X1
 	PXOR  X2, X2
@@ -5182,54 +5962,118 @@ wide:
 	MOVOU X6, 208(SP)
 	MOVOU X7, 224(SP)
 	MOVOU X7, 240(SP)
-	MOVQ  48(CX), BX
-	XORQ  SI, SI
-	MOVQ  56(CX), DI
+	MOVQ  48(DX), SI
+	XORQ  DI, DI
+	MOVQ  56(DX), R8
 	MOVQ  $0x00000080, R10
 
 wrow:
-	MOVQ 64(CX), R8
-	ADDQ SI, R8
+	MOVQ 64(DX), R9
+	ADDQ DI, R9
 
 wchunk:
-	LEAQ    (SI)(R10*1), R9
-	CMPQ    R9, R8
-	CMOVQGT R8, R9
-	ADDQ    SI, R10
-	SUBQ    R9, R10
+	LEAQ    (DI)(R10*1), AX
+	CMPQ    AX, R9
+	CMOVQGT R9, AX
+	ADDQ    DI, R10
+	SUBQ    AX, R10
+	LEAQ    -2(AX), CX
+	CMPQ    DI, CX
+	JGE     wpiece
 
-wpiece:
-	MOVWLZX   (DX)(SI*1), AX
+wpair:
+	MOVWLZX   (BX)(DI*1), AX
 	MOVD      AX, X8
 	PSHUFLW   $0x00, X8, X8
 	PSHUFD    $0x00, X8, X8
 	MOVO      X8, X9
-	PMADDUBSW (BX), X9
+	PMADDUBSW (SI), X9
 	PADDW     X9, X0
 	MOVO      X8, X9
-	PMADDUBSW 16(BX), X9
+	PMADDUBSW 16(SI), X9
 	PADDW     X9, X1
 	MOVO      X8, X9
-	PMADDUBSW 32(BX), X9
+	PMADDUBSW 32(SI), X9
 	PADDW     X9, X2
 	MOVO      X8, X9
-	PMADDUBSW 48(BX), X9
+	PMADDUBSW 48(SI), X9
 	PADDW     X9, X3
 	MOVO      X8, X9
-	PMADDUBSW 64(BX), X9
+	PMADDUBSW 64(SI), X9
 	PADDW     X9, X4
 	MOVO      X8, X9
-	PMADDUBSW 80(BX), X9
+	PMADDUBSW 80(SI), X9
 	PADDW     X9, X5
 	MOVO      X8, X9
-	PMADDUBSW 96(BX), X9
+	PMADDUBSW 96(SI), X9
 	PADDW     X9, X6
-	PMADDUBSW 112(BX), X8
+	PMADDUBSW 112(SI), X8
 	PADDW     X8, X7
-	ADDQ      $0x00000080, BX
-	ADDQ      $0x02, SI
-	CMPQ      SI, R9
-	JNE       wpiece
+	MOVWLZX   2(BX)(DI*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW 128(SI), X9
+	PADDW     X9, X0
+	MOVO      X8, X9
+	PMADDUBSW 144(SI), X9
+	PADDW     X9, X1
+	MOVO      X8, X9
+	PMADDUBSW 160(SI), X9
+	PADDW     X9, X2
+	MOVO      X8, X9
+	PMADDUBSW 176(SI), X9
+	PADDW     X9, X3
+	MOVO      X8, X9
+	PMADDUBSW 192(SI), X9
+	PADDW     X9, X4
+	MOVO      X8, X9
+	PMADDUBSW 208(SI), X9
+	PADDW     X9, X5
+	MOVO      X8, X9
+	PMADDUBSW 224(SI), X9
+	PADDW     X9, X6
+	PMADDUBSW 240(SI), X8
+	PADDW     X8, X7
+	ADDQ      $0x00000100, SI
+	ADDQ      $0x04, DI
+	CMPQ      DI, CX
+	JLT       wpair
+	JG        wpieces
+
+wpiece:
+	MOVWLZX   (BX)(DI*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW (SI), X9
+	PADDW     X9, X0
+	MOVO      X8, X9
+	PMADDUBSW 16(SI), X9
+	PADDW     X9, X1
+	MOVO      X8, X9
+	PMADDUBSW 32(SI), X9
+	PADDW     X9, X2
+	MOVO      X8, X9
+	PMADDUBSW 48(SI), X9
+	PADDW     X9, X3
+	MOVO      X8, X9
+	PMADDUBSW 64(SI), X9
+	PADDW     X9, X4
+	MOVO      X8, X9
+	PMADDUBSW 80(SI), X9
+	PADDW     X9, X5
+	MOVO      X8, X9
+	PMADDUBSW 96(SI), X9
+	PADDW     X9, X6
+	PMADDUBSW 112(SI), X8
+	PADDW     X8, X7
+	ADDQ      $0x00000080, SI
+	ADDQ      $0x02, DI
+
+wpieces:
 	CMPQ      R10, $0x00
 	JNE       wgo
 	MOVO      X0, X8
@@ -5339,10 +6183,10 @@ wpiece:
 	MOVQ      $0x00000080, R10
 
 wgo:
-	CMPQ      SI, R8
+	CMPQ      DI, R9
 	JNE       wchunk
-	ADDQ      72(CX), SI
-	DECQ      DI
+	ADDQ      72(DX), DI
+	DECQ      R8
 	JNE       wrow
 	MOVO      X0, X8
 	PUNPCKLWL X8, X8
@@ -5440,79 +6284,79 @@ wgo:
 	MOVOU     240(SP), X2
 	PADDL     X2, X1
 	MOVOU     X1, 240(SP)
-	MOVQ      104(CX), DX
-	MOVQ      120(CX), AX
-	MOVL      (AX), AX
-	ADDQ      40(CX), AX
+	MOVQ      104(DX), AX
+	MOVQ      120(DX), CX
+	MOVL      (CX), CX
+	ADDQ      40(DX), CX
 	MOVOU     (SP), X0
-	MOVOU     (AX), X1
+	MOVOU     (CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, (DX)
+	MOVOU     X0, (AX)
 	MOVOU     16(SP), X0
-	MOVOU     16(AX), X1
+	MOVOU     16(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 16(DX)
+	MOVOU     X0, 16(AX)
 	MOVOU     32(SP), X0
-	MOVOU     32(AX), X1
+	MOVOU     32(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 32(DX)
+	MOVOU     X0, 32(AX)
 	MOVOU     48(SP), X0
-	MOVOU     48(AX), X1
+	MOVOU     48(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 48(DX)
+	MOVOU     X0, 48(AX)
 	MOVOU     64(SP), X0
-	MOVOU     64(AX), X1
+	MOVOU     64(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 64(DX)
+	MOVOU     X0, 64(AX)
 	MOVOU     80(SP), X0
-	MOVOU     80(AX), X1
+	MOVOU     80(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 80(DX)
+	MOVOU     X0, 80(AX)
 	MOVOU     96(SP), X0
-	MOVOU     96(AX), X1
+	MOVOU     96(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 96(DX)
+	MOVOU     X0, 96(AX)
 	MOVOU     112(SP), X0
-	MOVOU     112(AX), X1
+	MOVOU     112(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 112(DX)
+	MOVOU     X0, 112(AX)
 	MOVOU     128(SP), X0
-	MOVOU     128(AX), X1
+	MOVOU     128(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 128(DX)
+	MOVOU     X0, 128(AX)
 	MOVOU     144(SP), X0
-	MOVOU     144(AX), X1
+	MOVOU     144(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 144(DX)
+	MOVOU     X0, 144(AX)
 	MOVOU     160(SP), X0
-	MOVOU     160(AX), X1
+	MOVOU     160(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 160(DX)
+	MOVOU     X0, 160(AX)
 	MOVOU     176(SP), X0
-	MOVOU     176(AX), X1
+	MOVOU     176(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 176(DX)
+	MOVOU     X0, 176(AX)
 	MOVOU     192(SP), X0
-	MOVOU     192(AX), X1
+	MOVOU     192(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 192(DX)
+	MOVOU     X0, 192(AX)
 	MOVOU     208(SP), X0
-	MOVOU     208(AX), X1
+	MOVOU     208(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 208(DX)
+	MOVOU     X0, 208(AX)
 	MOVOU     224(SP), X0
-	MOVOU     224(AX), X1
+	MOVOU     224(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 224(DX)
+	MOVOU     X0, 224(AX)
 	MOVOU     240(SP), X0
-	MOVOU     240(AX), X1
+	MOVOU     240(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 240(DX)
-	ADDQ      8(CX), DX
-	MOVQ      DX, 104(CX)
-	ADDQ      $0x04, 112(CX)
-	ADDQ      $0x04, 120(CX)
-	SUBQ      $0x01, 80(CX)
+	MOVOU     X0, 240(AX)
+	ADDQ      8(DX), AX
+	MOVQ      AX, 104(DX)
+	ADDQ      $0x04, 112(DX)
+	ADDQ      $0x04, 120(DX)
+	SUBQ      $0x01, 80(DX)
 	JMP       wide
 
 narrow:
@@ -5521,16 +6365,16 @@ narrow:
 // func convBytesSums32SSSE3(job *byte)
 // Requires: CMOV, SSE2, SSSE3
 TEXT ·convBytesSums32SSSE3(SB), NOSPLIT, $256-8
-	MOVQ job+0(FP), CX
+	MOVQ job+0(FP), DX
 
 wide:
-	CMPQ  80(CX), $0x02
+	CMPQ  80(DX), $0x02
 	JLT   narrow
-	MOVQ  112(CX), AX
-	MOVL  (AX), DX
-	ADDQ  16(CX), DX
-	MOVL  4(AX), BX
-	ADDQ  16(CX), BX
+	MOVQ  112(DX), AX
+	MOVL  (AX), BX
+	ADDQ  16(DX), BX
+	MOVL  4(AX), SI
+	ADDQ  16(DX), SI
 	PXOR  X0, X0
 	PXOR  X1, X1
 	PXOR  X2, X2
@@ -5555,57 +6399,127 @@ wide:
 	MOVOU X6, 208(SP)
 	MOVOU X7, 224(SP)
 	MOVOU X7, 240(SP)
-	MOVQ  48(CX), SI
-	XORQ  DI, DI
-	MOVQ  56(CX), R8
+	MOVQ  48(DX), DI
+	XORQ  R8, R8
+	MOVQ  56(DX), R9
 	MOVQ  $0x00000080, R11
 
 wrow:
-	MOVQ 64(CX), R9
-	ADDQ DI, R9
+	MOVQ 64(DX), R10
+	ADDQ R8, R10
 
 wchunk:
-	LEAQ    (DI)(R11*1), R10
-	CMPQ    R10, R9
-	CMOVQGT R9, R10
-	ADDQ    DI, R11
-	SUBQ    R10, R11
+	LEAQ    (R8)(R11*1), AX
+	CMPQ    AX, R10
+	CMOVQGT R10, AX
+	ADDQ    R8, R11
+	SUBQ    AX, R11
+	LEAQ    -2(AX), CX
+	CMPQ    R8, CX
+	JGE     wpiece
 
-wpiece:
-	MOVWLZX   (DX)(DI*1), AX
+wpair:
+	MOVWLZX   (BX)(R8*1), AX
 	MOVD      AX, X8
 	PSHUFLW   $0x00, X8, X8
 	PSHUFD    $0x00, X8, X8
 	MOVO      X8, X9
-	PMADDUBSW (SI), X9
+	PMADDUBSW (DI), X9
 	PADDW     X9, X0
 	MOVO      X8, X9
-	PMADDUBSW 16(SI), X9
+	PMADDUBSW 16(DI), X9
 	PADDW     X9, X1
 	MOVO      X8, X9
-	PMADDUBSW 32(SI), X9
+	PMADDUBSW 32(DI), X9
 	PADDW     X9, X2
-	PMADDUBSW 48(SI), X8
+	PMADDUBSW 48(DI), X8
 	PADDW     X8, X3
-	MOVWLZX   (BX)(DI*1), AX
+	MOVWLZX   (SI)(R8*1), AX
 	MOVD      AX, X8
 	PSHUFLW   $0x00, X8, X8
 	PSHUFD    $0x00, X8, X8
 	MOVO      X8, X9
-	PMADDUBSW (SI), X9
+	PMADDUBSW (DI), X9
 	PADDW     X9, X4
 	MOVO      X8, X9
-	PMADDUBSW 16(SI), X9
+	PMADDUBSW 16(DI), X9
 	PADDW     X9, X5
 	MOVO      X8, X9
-	PMADDUBSW 32(SI), X9
+	PMADDUBSW 32(DI), X9
 	PADDW     X9, X6
-	PMADDUBSW 48(SI), X8
+	PMADDUBSW 48(DI), X8
 	PADDW     X8, X7
-	ADDQ      $0x00000040, SI
-	ADDQ      $0x02, DI
-	CMPQ      DI, R10
-	JNE       wpiece
+	MOVWLZX   2(BX)(R8*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW 64(DI), X9
+	PADDW     X9, X0
+	MOVO      X8, X9
+	PMADDUBSW 80(DI), X9
+	PADDW     X9, X1
+	MOVO      X8, X9
+	PMADDUBSW 96(DI), X9
+	PADDW     X9, X2
+	PMADDUBSW 112(DI), X8
+	PADDW     X8, X3
+	MOVWLZX   2(SI)(R8*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW 64(DI), X9
+	PADDW     X9, X4
+	MOVO      X8, X9
+	PMADDUBSW 80(DI), X9
+	PADDW     X9, X5
+	MOVO      X8, X9
+	PMADDUBSW 96(DI), X9
+	PADDW     X9, X6
+	PMADDUBSW 112(DI), X8
+	PADDW     X8, X7
+	ADDQ      $0x00000080, DI
+	ADDQ      $0x04, R8
+	CMPQ      R8, CX
+	JLT       wpair
+	JG        wpieces
+
+wpiece:
+	MOVWLZX   (BX)(R8*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW (DI), X9
+	PADDW     X9, X0
+	MOVO      X8, X9
+	PMADDUBSW 16(DI), X9
+	PADDW     X9, X1
+	MOVO      X8, X9
+	PMADDUBSW 32(DI), X9
+	PADDW     X9, X2
+	PMADDUBSW 48(DI), X8
+	PADDW     X8, X3
+	MOVWLZX   (SI)(R8*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW (DI), X9
+	PADDW     X9, X4
+	MOVO      X8, X9
+	PMADDUBSW 16(DI), X9
+	PADDW     X9, X5
+	MOVO      X8, X9
+	PMADDUBSW 32(DI), X9
+	PADDW     X9, X6
+	PMADDUBSW 48(DI), X8
+	PADDW     X8, X7
+	ADDQ      $0x00000040, DI
+	ADDQ      $0x02, R8
+
+wpieces:
 	CMPQ      R11, $0x00
 	JNE       wgo
 	MOVO      X0, X8
@@ -5715,10 +6629,10 @@ wpiece:
 	MOVQ      $0x00000080, R11
 
 wgo:
-	CMPQ      DI, R9
+	CMPQ      R8, R10
 	JNE       wchunk
-	ADDQ      72(CX), DI
-	DECQ      R8
+	ADDQ      72(DX), R8
+	DECQ      R9
 	JNE       wrow
 	MOVO      X0, X8
 	PUNPCKLWL X8, X8
@@ -5816,90 +6730,90 @@ wgo:
 	MOVOU     240(SP), X2
 	PADDL     X2, X1
 	MOVOU     X1, 240(SP)
-	MOVQ      104(CX), DX
-	MOVQ      120(CX), BX
-	MOVL      (BX), AX
-	ADDQ      40(CX), AX
+	MOVQ      104(DX), AX
+	MOVQ      120(DX), BX
+	MOVL      (BX), CX
+	ADDQ      40(DX), CX
 	MOVOU     (SP), X0
-	MOVOU     (AX), X1
+	MOVOU     (CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, (DX)
+	MOVOU     X0, (AX)
 	MOVOU     16(SP), X0
-	MOVOU     16(AX), X1
+	MOVOU     16(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 16(DX)
+	MOVOU     X0, 16(AX)
 	MOVOU     32(SP), X0
-	MOVOU     32(AX), X1
+	MOVOU     32(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 32(DX)
+	MOVOU     X0, 32(AX)
 	MOVOU     48(SP), X0
-	MOVOU     48(AX), X1
+	MOVOU     48(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 48(DX)
+	MOVOU     X0, 48(AX)
 	MOVOU     64(SP), X0
-	MOVOU     64(AX), X1
+	MOVOU     64(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 64(DX)
+	MOVOU     X0, 64(AX)
 	MOVOU     80(SP), X0
-	MOVOU     80(AX), X1
+	MOVOU     80(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 80(DX)
+	MOVOU     X0, 80(AX)
 	MOVOU     96(SP), X0
-	MOVOU     96(AX), X1
+	MOVOU     96(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 96(DX)
+	MOVOU     X0, 96(AX)
 	MOVOU     112(SP), X0
-	MOVOU     112(AX), X1
+	MOVOU     112(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 112(DX)
-	ADDQ      8(CX), DX
-	MOVL      4(BX), AX
-	ADDQ      40(CX), AX
+	MOVOU     X0, 112(AX)
+	ADDQ      8(DX), AX
+	MOVL      4(BX), CX
+	ADDQ      40(DX), CX
 	MOVOU     128(SP), X0
-	MOVOU     (AX), X1
+	MOVOU     (CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, (DX)
+	MOVOU     X0, (AX)
 	MOVOU     144(SP), X0
-	MOVOU     16(AX), X1
+	MOVOU     16(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 16(DX)
+	MOVOU     X0, 16(AX)
 	MOVOU     160(SP), X0
-	MOVOU     32(AX), X1
+	MOVOU     32(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 32(DX)
+	MOVOU     X0, 32(AX)
 	MOVOU     176(SP), X0
-	MOVOU     48(AX), X1
+	MOVOU     48(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 48(DX)
+	MOVOU     X0, 48(AX)
 	MOVOU     192(SP), X0
-	MOVOU     64(AX), X1
+	MOVOU     64(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 64(DX)
+	MOVOU     X0, 64(AX)
 	MOVOU     208(SP), X0
-	MOVOU     80(AX), X1
+	MOVOU     80(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 80(DX)
+	MOVOU     X0, 80(AX)
 	MOVOU     224(SP), X0
-	MOVOU     96(AX), X1
+	MOVOU     96(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 96(DX)
+	MOVOU     X0, 96(AX)
 	MOVOU     240(SP), X0
-	MOVOU     112(AX), X1
+	MOVOU     112(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 112(DX)
-	ADDQ      8(CX), DX
-	MOVQ      DX, 104(CX)
-	ADDQ      $0x08, 112(CX)
-	ADDQ      $0x08, 120(CX)
-	SUBQ      $0x02, 80(CX)
+	MOVOU     X0, 112(AX)
+	ADDQ      8(DX), AX
+	MOVQ      AX, 104(DX)
+	ADDQ      $0x08, 112(DX)
+	ADDQ      $0x08, 120(DX)
+	SUBQ      $0x02, 80(DX)
 	JMP       wide
 
 narrow:
-	CMPQ  80(CX), $0x00
+	CMPQ  80(DX), $0x00
 	JEQ   done
-	MOVQ  112(CX), AX
-	MOVL  (AX), DX
-	ADDQ  16(CX), DX
+	MOVQ  112(DX), AX
+	MOVL  (AX), BX
+	ADDQ  16(DX), BX
 	PXOR  X0, X0
 	PXOR  X1, X1
 	PXOR  X2, X2
@@ -5912,42 +6826,82 @@ narrow:
 	MOVOU X2, 80(SP)
 	MOVOU X3, 96(SP)
 	MOVOU X3, 112(SP)
-	MOVQ  48(CX), BX
-	XORQ  SI, SI
-	MOVQ  56(CX), DI
+	MOVQ  48(DX), SI
+	XORQ  DI, DI
+	MOVQ  56(DX), R8
 	MOVQ  $0x00000080, R10
 
 nrow:
-	MOVQ 64(CX), R8
-	ADDQ SI, R8
+	MOVQ 64(DX), R9
+	ADDQ DI, R9
 
 nchunk:
-	LEAQ    (SI)(R10*1), R9
-	CMPQ    R9, R8
-	CMOVQGT R8, R9
-	ADDQ    SI, R10
-	SUBQ    R9, R10
+	LEAQ    (DI)(R10*1), AX
+	CMPQ    AX, R9
+	CMOVQGT R9, AX
+	ADDQ    DI, R10
+	SUBQ    AX, R10
+	LEAQ    -2(AX), CX
+	CMPQ    DI, CX
+	JGE     npiece
 
-npiece:
-	MOVWLZX   (DX)(SI*1), AX
+npair:
+	MOVWLZX   (BX)(DI*1), AX
 	MOVD      AX, X4
 	PSHUFLW   $0x00, X4, X4
 	PSHUFD    $0x00, X4, X4
 	MOVO      X4, X5
-	PMADDUBSW (BX), X5
+	PMADDUBSW (SI), X5
 	PADDW     X5, X0
 	MOVO      X4, X5
-	PMADDUBSW 16(BX), X5
+	PMADDUBSW 16(SI), X5
 	PADDW     X5, X1
 	MOVO      X4, X5
-	PMADDUBSW 32(BX), X5
+	PMADDUBSW 32(SI), X5
 	PADDW     X5, X2
-	PMADDUBSW 48(BX), X4
+	PMADDUBSW 48(SI), X4
 	PADDW     X4, X3
-	ADDQ      $0x00000040, BX
-	ADDQ      $0x02, SI
-	CMPQ      SI, R9
-	JNE       npiece
+	MOVWLZX   2(BX)(DI*1), AX
+	MOVD      AX, X4
+	PSHUFLW   $0x00, X4, X4
+	PSHUFD    $0x00, X4, X4
+	MOVO      X4, X5
+	PMADDUBSW 64(SI), X5
+	PADDW     X5, X0
+	MOVO      X4, X5
+	PMADDUBSW 80(SI), X5
+	PADDW     X5, X1
+	MOVO      X4, X5
+	PMADDUBSW 96(SI), X5
+	PADDW     X5, X2
+	PMADDUBSW 112(SI), X4
+	PADDW     X4, X3
+	ADDQ      $0x00000080, SI
+	ADDQ      $0x04, DI
+	CMPQ      DI, CX
+	JLT       npair
+	JG        npieces
+
+npiece:
+	MOVWLZX   (BX)(DI*1), AX
+	MOVD      AX, X4
+	PSHUFLW   $0x00, X4, X4
+	PSHUFD    $0x00, X4, X4
+	MOVO      X4, X5
+	PMADDUBSW (SI), X5
+	PADDW     X5, X0
+	MOVO      X4, X5
+	PMADDUBSW 16(SI), X5
+	PADDW     X5, X1
+	MOVO      X4, X5
+	PMADDUBSW 32(SI), X5
+	PADDW     X5, X2
+	PMADDUBSW 48(SI), X4
+	PADDW     X4, X3
+	ADDQ      $0x00000040, SI
+	ADDQ      $0x02, DI
+
+npieces:
 	CMPQ      R10, $0x00
 	JNE       ngo
 	MOVO      X0, X4
@@ -6005,10 +6959,10 @@ npiece:
 	MOVQ      $0x00000080, R10
 
 ngo:
-	CMPQ      SI, R8
+	CMPQ      DI, R9
 	JNE       nchunk
-	ADDQ      72(CX), SI
-	DECQ      DI
+	ADDQ      72(DX), DI
+	DECQ      R8
 	JNE       nrow
 	MOVO      X0, X4
 	PUNPCKLWL X4, X4
@@ -6058,47 +7012,47 @@ ngo:
 	MOVOU     112(SP), X2
 	PADDL     X2, X1
 	MOVOU     X1, 112(SP)
-	MOVQ      104(CX), DX
-	MOVQ      120(CX), AX
-	MOVL      (AX), AX
-	ADDQ      40(CX), AX
+	MOVQ      104(DX), AX
+	MOVQ      120(DX), CX
+	MOVL      (CX), CX
+	ADDQ      40(DX), CX
 	MOVOU     (SP), X0
-	MOVOU     (AX), X1
+	MOVOU     (CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, (DX)
+	MOVOU     X0, (AX)
 	MOVOU     16(SP), X0
-	MOVOU     16(AX), X1
+	MOVOU     16(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 16(DX)
+	MOVOU     X0, 16(AX)
 	MOVOU     32(SP), X0
-	MOVOU     32(AX), X1
+	MOVOU     32(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 32(DX)
+	MOVOU     X0, 32(AX)
 	MOVOU     48(SP), X0
-	MOVOU     48(AX), X1
+	MOVOU     48(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 48(DX)
+	MOVOU     X0, 48(AX)
 	MOVOU     64(SP), X0
-	MOVOU     64(AX), X1
+	MOVOU     64(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 64(DX)
+	MOVOU     X0, 64(AX)
 	MOVOU     80(SP), X0
-	MOVOU     80(AX), X1
+	MOVOU     80(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 80(DX)
+	MOVOU     X0, 80(AX)
 	MOVOU     96(SP), X0
-	MOVOU     96(AX), X1
+	MOVOU     96(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 96(DX)
+	MOVOU     X0, 96(AX)
 	MOVOU     112(SP), X0
-	MOVOU     112(AX), X1
+	MOVOU     112(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 112(DX)
-	ADDQ      8(CX), DX
-	MOVQ      DX, 104(CX)
-	ADDQ      $0x04, 112(CX)
-	ADDQ      $0x04, 120(CX)
-	SUBQ      $0x01, 80(CX)
+	MOVOU     X0, 112(AX)
+	ADDQ      8(DX), AX
+	MOVQ      AX, 104(DX)
+	ADDQ      $0x04, 112(DX)
+	ADDQ      $0x04, 120(DX)
+	SUBQ      $0x01, 80(DX)
 	JMP       narrow
 
 done:
@@ -6107,20 +7061,20 @@ done:
 // func convBytesSums16SSSE3(job *byte)
 // Requires: CMOV, SSE2, SSSE3
 TEXT ·convBytesSums16SSSE3(SB), NOSPLIT, $256-8
-	MOVQ job+0(FP), CX
+	MOVQ job+0(FP), DX
 
 wide:
-	CMPQ  80(CX), $0x04
+	CMPQ  80(DX), $0x04
 	JLT   narrow
-	MOVQ  112(CX), AX
-	MOVL  (AX), DX
-	ADDQ  16(CX), DX
-	MOVL  4(AX), BX
-	ADDQ  16(CX), BX
-	MOVL  8(AX), SI
-	ADDQ  16(CX), SI
-	MOVL  12(AX), DI
-	ADDQ  16(CX), DI
+	MOVQ  112(DX), AX
+	MOVL  (AX), BX
+	ADDQ  16(DX), BX
+	MOVL  4(AX), SI
+	ADDQ  16(DX), SI
+	MOVL  8(AX), DI
+	ADDQ  16(DX), DI
+	MOVL  12(AX), R8
+	ADDQ  16(DX), R8
 	PXOR  X0, X0
 	PXOR  X1, X1
 	PXOR  X2, X2
@@ -6145,63 +7099,145 @@ wide:
 	MOVOU X6, 208(SP)
 	MOVOU X7, 224(SP)
 	MOVOU X7, 240(SP)
-	MOVQ  48(CX), R8
-	XORQ  R9, R9
-	MOVQ  56(CX), R10
+	MOVQ  48(DX), R9
+	XORQ  R10, R10
+	MOVQ  56(DX), R11
 	MOVQ  $0x00000080, R13
 
 wrow:
-	MOVQ 64(CX), R11
-	ADDQ R9, R11
+	MOVQ 64(DX), R12
+	ADDQ R10, R12
 
 wchunk:
-	LEAQ    (R9)(R13*1), R12
-	CMPQ    R12, R11
-	CMOVQGT R11, R12
-	ADDQ    R9, R13
-	SUBQ    R12, R13
+	LEAQ    (R10)(R13*1), AX
+	CMPQ    AX, R12
+	CMOVQGT R12, AX
+	ADDQ    R10, R13
+	SUBQ    AX, R13
+	LEAQ    -2(AX), CX
+	CMPQ    R10, CX
+	JGE     wpiece
+
+wpair:
+	MOVWLZX   (BX)(R10*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW (R9), X9
+	PADDW     X9, X0
+	PMADDUBSW 16(R9), X8
+	PADDW     X8, X1
+	MOVWLZX   (SI)(R10*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW (R9), X9
+	PADDW     X9, X2
+	PMADDUBSW 16(R9), X8
+	PADDW     X8, X3
+	MOVWLZX   (DI)(R10*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW (R9), X9
+	PADDW     X9, X4
+	PMADDUBSW 16(R9), X8
+	PADDW     X8, X5
+	MOVWLZX   (R8)(R10*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW (R9), X9
+	PADDW     X9, X6
+	PMADDUBSW 16(R9), X8
+	PADDW     X8, X7
+	MOVWLZX   2(BX)(R10*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW 32(R9), X9
+	PADDW     X9, X0
+	PMADDUBSW 48(R9), X8
+	PADDW     X8, X1
+	MOVWLZX   2(SI)(R10*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW 32(R9), X9
+	PADDW     X9, X2
+	PMADDUBSW 48(R9), X8
+	PADDW     X8, X3
+	MOVWLZX   2(DI)(R10*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW 32(R9), X9
+	PADDW     X9, X4
+	PMADDUBSW 48(R9), X8
+	PADDW     X8, X5
+	MOVWLZX   2(R8)(R10*1), AX
+	MOVD      AX, X8
+	PSHUFLW   $0x00, X8, X8
+	PSHUFD    $0x00, X8, X8
+	MOVO      X8, X9
+	PMADDUBSW 32(R9), X9
+	PADDW     X9, X6
+	PMADDUBSW 48(R9), X8
+	PADDW     X8, X7
+	ADDQ      $0x00000040, R9
+	ADDQ      $0x04, R10
+	CMPQ      R10, CX
+	JLT       wpair
+	JG        wpieces
 
 wpiece:
-	MOVWLZX   (DX)(R9*1), AX
+	MOVWLZX   (BX)(R10*1), AX
 	MOVD      AX, X8
 	PSHUFLW   $0x00, X8, X8
 	PSHUFD    $0x00, X8, X8
 	MOVO      X8, X9
-	PMADDUBSW (R8), X9
+	PMADDUBSW (R9), X9
 	PADDW     X9, X0
-	PMADDUBSW 16(R8), X8
+	PMADDUBSW 16(R9), X8
 	PADDW     X8, X1
-	MOVWLZX   (BX)(R9*1), AX
+	MOVWLZX   (SI)(R10*1), AX
 	MOVD      AX, X8
 	PSHUFLW   $0x00, X8, X8
 	PSHUFD    $0x00, X8, X8
 	MOVO      X8, X9
-	PMADDUBSW (R8), X9
+	PMADDUBSW (R9), X9
 	PADDW     X9, X2
-	PMADDUBSW 16(R8), X8
+	PMADDUBSW 16(R9), X8
 	PADDW     X8, X3
-	MOVWLZX   (SI)(R9*1), AX
+	MOVWLZX   (DI)(R10*1), AX
 	MOVD      AX, X8
 	PSHUFLW   $0x00, X8, X8
 	PSHUFD    $0x00, X8, X8
 	MOVO      X8, X9
-	PMADDUBSW (R8), X9
+	PMADDUBSW (R9), X9
 	PADDW     X9, X4
-	PMADDUBSW 16(R8), X8
+	PMADDUBSW 16(R9), X8
 	PADDW     X8, X5
-	MOVWLZX   (DI)(R9*1), AX
+	MOVWLZX   (R8)(R10*1), AX
 	MOVD      AX, X8
 	PSHUFLW   $0x00, X8, X8
 	PSHUFD    $0x00, X8, X8
 	MOVO      X8, X9
-	PMADDUBSW (R8), X9
+	PMADDUBSW (R9), X9
 	PADDW     X9, X6
-	PMADDUBSW 16(R8), X8
+	PMADDUBSW 16(R9), X8
 	PADDW     X8, X7
-	ADDQ      $0x00000020, R8
-	ADDQ      $0x02, R9
-	CMPQ      R9, R12
-	JNE       wpiece
+	ADDQ      $0x00000020, R9
+	ADDQ      $0x02, R10
+
+wpieces:
 	CMPQ      R13, $0x00
 	JNE       wgo
 	MOVO      X0, X8
@@ -6311,10 +7347,10 @@ wpiece:
 	MOVQ      $0x00000080, R13
 
 wgo:
-	CMPQ      R9, R11
+	CMPQ      R10, R12
 	JNE       wchunk
-	ADDQ      72(CX), R9
-	DECQ      R10
+	ADDQ      72(DX), R10
+	DECQ      R11
 	JNE       wrow
 	MOVO      X0, X8
 	PUNPCKLWL X8, X8
@@ -6412,132 +7448,160 @@ wgo:
 	MOVOU     240(SP), X2
 	PADDL     X2, X1
 	MOVOU     X1, 240(SP)
-	MOVQ      104(CX), DX
-	MOVQ      120(CX), BX
-	MOVL      (BX), AX
-	ADDQ      40(CX), AX
+	MOVQ      104(DX), AX
+	MOVQ      120(DX), BX
+	MOVL      (BX), CX
+	ADDQ      40(DX), CX
 	MOVOU     (SP), X0
-	MOVOU     (AX), X1
+	MOVOU     (CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, (DX)
+	MOVOU     X0, (AX)
 	MOVOU     16(SP), X0
-	MOVOU     16(AX), X1
+	MOVOU     16(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 16(DX)
+	MOVOU     X0, 16(AX)
 	MOVOU     32(SP), X0
-	MOVOU     32(AX), X1
+	MOVOU     32(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 32(DX)
+	MOVOU     X0, 32(AX)
 	MOVOU     48(SP), X0
-	MOVOU     48(AX), X1
+	MOVOU     48(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 48(DX)
-	ADDQ      8(CX), DX
-	MOVL      4(BX), AX
-	ADDQ      40(CX), AX
+	MOVOU     X0, 48(AX)
+	ADDQ      8(DX), AX
+	MOVL      4(BX), CX
+	ADDQ      40(DX), CX
 	MOVOU     64(SP), X0
-	MOVOU     (AX), X1
+	MOVOU     (CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, (DX)
+	MOVOU     X0, (AX)
 	MOVOU     80(SP), X0
-	MOVOU     16(AX), X1
+	MOVOU     16(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 16(DX)
+	MOVOU     X0, 16(AX)
 	MOVOU     96(SP), X0
-	MOVOU     32(AX), X1
+	MOVOU     32(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 32(DX)
+	MOVOU     X0, 32(AX)
 	MOVOU     112(SP), X0
-	MOVOU     48(AX), X1
+	MOVOU     48(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 48(DX)
-	ADDQ      8(CX), DX
-	MOVL      8(BX), AX
-	ADDQ      40(CX), AX
+	MOVOU     X0, 48(AX)
+	ADDQ      8(DX), AX
+	MOVL      8(BX), CX
+	ADDQ      40(DX), CX
 	MOVOU     128(SP), X0
-	MOVOU     (AX), X1
+	MOVOU     (CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, (DX)
+	MOVOU     X0, (AX)
 	MOVOU     144(SP), X0
-	MOVOU     16(AX), X1
+	MOVOU     16(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 16(DX)
+	MOVOU     X0, 16(AX)
 	MOVOU     160(SP), X0
-	MOVOU     32(AX), X1
+	MOVOU     32(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 32(DX)
+	MOVOU     X0, 32(AX)
 	MOVOU     176(SP), X0
-	MOVOU     48(AX), X1
+	MOVOU     48(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 48(DX)
-	ADDQ      8(CX), DX
-	MOVL      12(BX), AX
-	ADDQ      40(CX), AX
+	MOVOU     X0, 48(AX)
+	ADDQ      8(DX), AX
+	MOVL      12(BX), CX
+	ADDQ      40(DX), CX
 	MOVOU     192(SP), X0
-	MOVOU     (AX), X1
+	MOVOU     (CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, (DX)
+	MOVOU     X0, (AX)
 	MOVOU     208(SP), X0
-	MOVOU     16(AX), X1
+	MOVOU     16(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 16(DX)
+	MOVOU     X0, 16(AX)
 	MOVOU     224(SP), X0
-	MOVOU     32(AX), X1
+	MOVOU     32(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 32(DX)
+	MOVOU     X0, 32(AX)
 	MOVOU     240(SP), X0
-	MOVOU     48(AX), X1
+	MOVOU     48(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 48(DX)
-	ADDQ      8(CX), DX
-	MOVQ      DX, 104(CX)
-	ADDQ      $0x10, 112(CX)
-	ADDQ      $0x10, 120(CX)
-	SUBQ      $0x04, 80(CX)
+	MOVOU     X0, 48(AX)
+	ADDQ      8(DX), AX
+	MOVQ      AX, 104(DX)
+	ADDQ      $0x10, 112(DX)
+	ADDQ      $0x10, 120(DX)
+	SUBQ      $0x04, 80(DX)
 	JMP       wide
 
 narrow:
-	CMPQ  80(CX), $0x00
+	CMPQ  80(DX), $0x00
 	JEQ   done
-	MOVQ  112(CX), AX
-	MOVL  (AX), DX
-	ADDQ  16(CX), DX
+	MOVQ  112(DX), AX
+	MOVL  (AX), BX
+	ADDQ  16(DX), BX
 	PXOR  X0, X0
 	PXOR  X1, X1
 	MOVOU X0, (SP)
 	MOVOU X0, 16(SP)
 	MOVOU X1, 32(SP)
 	MOVOU X1, 48(SP)
-	MOVQ  48(CX), BX
-	XORQ  SI, SI
-	MOVQ  56(CX), DI
+	MOVQ  48(DX), SI
+	XORQ  DI, DI
+	MOVQ  56(DX), R8
 	MOVQ  $0x00000080, R10
 
 nrow:
-	MOVQ 64(CX), R8
-	ADDQ SI, R8
+	MOVQ 64(DX), R9
+	ADDQ DI, R9
 
 nchunk:
-	LEAQ    (SI)(R10*1), R9
-	CMPQ    R9, R8
-	CMOVQGT R8, R9
-	ADDQ    SI, R10
-	SUBQ    R9, R10
+	LEAQ    (DI)(R10*1), AX
+	CMPQ    AX, R9
+	CMOVQGT R9, AX
+	ADDQ    DI, R10
+	SUBQ    AX, R10
+	LEAQ    -2(AX), CX
+	CMPQ    DI, CX
+	JGE     npiece
 
-npiece:
-	MOVWLZX   (DX)(SI*1), AX
+npair:
+	MOVWLZX   (BX)(DI*1), AX
 	MOVD      AX, X2
 	PSHUFLW   $0x00, X2, X2
 	PSHUFD    $0x00, X2, X2
 	MOVO      X2, X3
-	PMADDUBSW (BX), X3
+	PMADDUBSW (SI), X3
 	PADDW     X3, X0
-	PMADDUBSW 16(BX), X2
+	PMADDUBSW 16(SI), X2
 	PADDW     X2, X1
-	ADDQ      $0x00000020, BX
-	ADDQ      $0x02, SI
-	CMPQ      SI, R9
-	JNE       npiece
+	MOVWLZX   2(BX)(DI*1), AX
+	MOVD      AX, X2
+	PSHUFLW   $0x00, X2, X2
+	PSHUFD    $0x00, X2, X2
+	MOVO      X2, X3
+	PMADDUBSW 32(SI), X3
+	PADDW     X3, X0
+	PMADDUBSW 48(SI), X2
+	PADDW     X2, X1
+	ADDQ      $0x00000040, SI
+	ADDQ      $0x04, DI
+	CMPQ      DI, CX
+	JLT       npair
+	JG        npieces
+
+npiece:
+	MOVWLZX   (BX)(DI*1), AX
+	MOVD      AX, X2
+	PSHUFLW   $0x00, X2, X2
+	PSHUFD    $0x00, X2, X2
+	MOVO      X2, X3
+	PMADDUBSW (SI), X3
+	PADDW     X3, X0
+	PMADDUBSW 16(SI), X2
+	PADDW     X2, X1
+	ADDQ      $0x00000020, SI
+	ADDQ      $0x02, DI
+
+npieces:
 	CMPQ      R10, $0x00
 	JNE       ngo
 	MOVO      X0, X2
@@ -6569,10 +7633,10 @@ npiece:
 	MOVQ      $0x00000080, R10
 
 ngo:
-	CMPQ      SI, R8
+	CMPQ      DI, R9
 	JNE       nchunk
-	ADDQ      72(CX), SI
-	DECQ      DI
+	ADDQ      72(DX), DI
+	DECQ      R8
 	JNE       nrow
 	MOVO      X0, X2
 	PUNPCKLWL X2, X2
@@ -6598,31 +7662,31 @@ ngo:
 	MOVOU     48(SP), X2
 	PADDL     X2, X1
 	MOVOU     X1, 48(SP)
-	MOVQ      104(CX), DX
-	MOVQ      120(CX), AX
-	MOVL      (AX), AX
-	ADDQ      40(CX), AX
+	MOVQ      104(DX), AX
+	MOVQ      120(DX), CX
+	MOVL      (CX), CX
+	ADDQ      40(DX), CX
 	MOVOU     (SP), X0
-	MOVOU     (AX), X1
+	MOVOU     (CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, (DX)
+	MOVOU     X0, (AX)
 	MOVOU     16(SP), X0
-	MOVOU     16(AX), X1
+	MOVOU     16(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 16(DX)
+	MOVOU     X0, 16(AX)
 	MOVOU     32(SP), X0
-	MOVOU     32(AX), X1
+	MOVOU     32(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 32(DX)
+	MOVOU     X0, 32(AX)
 	MOVOU     48(SP), X0
-	MOVOU     48(AX), X1
+	MOVOU     48(CX), X1
 	PADDL     X1, X0
-	MOVOU     X0, 48(DX)
-	ADDQ      8(CX), DX
-	MOVQ      DX, 104(CX)
-	ADDQ      $0x04, 112(CX)
-	ADDQ      $0x04, 120(CX)
-	SUBQ      $0x01, 80(CX)
+	MOVOU     X0, 48(AX)
+	ADDQ      8(DX), AX
+	MOVQ      AX, 104(DX)
+	ADDQ      $0x04, 112(DX)
+	ADDQ      $0x04, 120(DX)
+	SUBQ      $0x01, 80(DX)
 	JMP       narrow
 
 done:
@@ -6885,6 +7949,406 @@ next:
 	ADDQ  $0x40, CX
 	DECQ  DX
 	JNE   next
+	RET
+
+// func dotBits4SSSE3(job *byte)
+// Requires: POPCNT
+TEXT ·dotBits4SSSE3(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+pixel:
+	CMPQ 80(AX), $0x00
+	JEQ  done
+	MOVQ 16(AX), CX
+	MOVQ 56(AX), DX
+	MOVQ 32(AX), BX
+	XORQ DI, DI
+	XORQ R8, R8
+	XORQ R9, R9
+	XORQ R10, R10
+
+row:
+	MOVQ 40(AX), SI
+
+word:
+	MOVQ    (CX), R11
+	MOVQ    (DX), R12
+	XORQ    R11, R12
+	POPCNTQ R12, R12
+	ADDQ    R12, DI
+	MOVQ    8(DX), R12
+	XORQ    R11, R12
+	POPCNTQ R12, R12
+	ADDQ    R12, R8
+	MOVQ    16(DX), R12
+	XORQ    R11, R12
+	POPCNTQ R12, R12
+	ADDQ    R12, R9
+	MOVQ    24(DX), R12
+	XORQ    R11, R12
+	POPCNTQ R12, R12
+	ADDQ    R12, R10
+	ADDQ    $0x08, CX
+	ADDQ    $0x20, DX
+	SUBQ    $0x08, SI
+	JNE     word
+	ADDQ    48(AX), CX
+	DECQ    BX
+	JNE     row
+	MOVQ    (AX), CX
+	MOVQ    72(AX), DX
+	SUBQ    DI, DX
+	SUBQ    DI, DX
+	MOVL    DX, (CX)
+	MOVQ    72(AX), DX
+	SUBQ    R8, DX
+	SUBQ    R8, DX
+	MOVL    DX, 4(CX)
+	MOVQ    72(AX), DX
+	SUBQ    R9, DX
+	SUBQ    R9, DX
+	MOVL    DX, 8(CX)
+	MOVQ    72(AX), DX
+	SUBQ    R10, DX
+	SUBQ    R10, DX
+	MOVL    DX, 12(CX)
+	ADDQ    8(AX), CX
+	MOVQ    CX, (AX)
+	MOVQ    24(AX), CX
+	ADDQ    CX, 16(AX)
+	DECQ    80(AX)
+	JMP     pixel
+
+done:
+	RET
+
+// func expandSSSE3(dst *uint8, src *uint32, groups int)
+// Requires: SSE2
+TEXT ·expandSSSE3(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    groups+16(FP), DX
+	PCMPEQW X0, X0
+	PSLLW   $0x0c, X0
+	MOVO    X0, X1
+	PSRLW   $0x08, X1
+	POR     X1, X0
+
+next:
+	MOVOU     (CX), X1
+	MOVO      X1, X2
+	PSLLW     $0x04, X2
+	PAND      X0, X2
+	PAND      X0, X1
+	MOVO      X2, X3
+	PUNPCKLBW X1, X2
+	PUNPCKHBW X1, X3
+	MOVOU     X2, (AX)
+	MOVOU     X3, 16(AX)
+	ADDQ      $0x10, CX
+	ADDQ      $0x20, AX
+	DECQ      DX
+	JNE       next
+	RET
+
+// func thresholdBytesSSSE3(dst *uint64, src *uint8, t *uint8, words int, period int)
+// Requires: SSE2
+TEXT ·thresholdBytesSSSE3(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ t+16(FP), DX
+	MOVQ words+24(FP), BX
+	MOVQ period+32(FP), SI
+
+period:
+	MOVQ DX, DI
+	MOVQ SI, R8
+
+next:
+	XORQ     R9, R9
+	MOVOU    (CX), X0
+	MOVOU    (DI), X1
+	PMAXUB   X0, X1
+	PCMPEQB  X0, X1
+	PMOVMSKB X1, R10
+	ORQ      R10, R9
+	MOVOU    16(CX), X0
+	MOVOU    16(DI), X1
+	PMAXUB   X0, X1
+	PCMPEQB  X0, X1
+	PMOVMSKB X1, R10
+	SHLQ     $0x10, R10
+	ORQ      R10, R9
+	MOVOU    32(CX), X0
+	MOVOU    32(DI), X1
+	PMAXUB   X0, X1
+	PCMPEQB  X0, X1
+	PMOVMSKB X1, R10
+	SHLQ     $0x20, R10
+	ORQ      R10, R9
+	MOVOU    48(CX), X0
+	MOVOU    48(DI), X1
+	PMAXUB   X0, X1
+	PCMPEQB  X0, X1
+	PMOVMSKB X1, R10
+	SHLQ     $0x30, R10
+	ORQ      R10, R9
+	MOVQ     R9, (AX)
+	ADDQ     $0x08, AX
+	ADDQ     $0x40, CX
+	ADDQ     $0x40, DI
+	DECQ     BX
+	JEQ      done
+	DECQ     R8
+	JNE      next
+	JMP      period
+
+done:
+	RET
+
+// func narrowSSSE3(dst *uint32, src *uint64, groups int)
+// Requires: SSE
+TEXT ·narrowSSSE3(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ groups+16(FP), DX
+
+next:
+	MOVUPS (CX), X0
+	MOVUPS 16(CX), X1
+	SHUFPS $0x88, X1, X0
+	MOVUPS X0, (AX)
+	ADDQ   $0x20, CX
+	ADDQ   $0x10, AX
+	DECQ   DX
+	JNE    next
+	RET
+
+// func joinSSSE3(dst *uint32, src *uint32, groups int, taps int, step int, shift int)
+// Requires: SSE2
+TEXT ·joinSSSE3(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ groups+16(FP), DX
+	MOVQ taps+24(FP), BX
+	MOVQ step+32(FP), SI
+	MOVQ shift+40(FP), DI
+	MOVQ DI, X0
+
+next:
+	MOVOU (CX), X1
+	MOVOU 16(CX), X2
+	PXOR  X3, X3
+	MOVQ  CX, DI
+	MOVQ  BX, R8
+
+tap:
+	DECQ  R8
+	JEQ   store
+	ADDQ  SI, DI
+	PADDQ X0, X3
+	MOVOU (DI), X4
+	PSLLL X3, X4
+	POR   X4, X1
+	MOVOU 16(DI), X4
+	PSLLL X3, X4
+	POR   X4, X2
+	JMP   tap
+
+store:
+	MOVOU X1, (AX)
+	MOVOU X2, 16(AX)
+	ADDQ  $0x20, CX
+	ADDQ  $0x20, AX
+	DECQ  DX
+	JNE   next
+	RET
+
+// func orPoolSSSE3(job *byte)
+// Requires: SSE, SSE2
+TEXT ·orPoolSSSE3(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 32(AX), SI
+
+pixel:
+	XORQ BX, BX
+
+part16:
+	LEAQ   16(BX), R9
+	CMPQ   R9, SI
+	JGT    end16
+	MOVQ   16(AX), DI
+	MOVQ   24(AX), R8
+	MOVQ   (DI), R9
+	ADDQ   BX, R9
+	MOVUPS (DX)(R9*1), X0
+
+tap16:
+	DECQ   R8
+	JEQ    store16
+	ADDQ   $0x08, DI
+	MOVQ   (DI), R9
+	ADDQ   BX, R9
+	MOVUPS (DX)(R9*1), X1
+	POR    X1, X0
+	JMP    tap16
+
+store16:
+	MOVUPS X0, (CX)(BX*1)
+	ADDQ   $0x10, BX
+	JMP    part16
+
+end16:
+part:
+	LEAQ 8(BX), R9
+	CMPQ R9, SI
+	JGT  end
+	MOVQ 16(AX), DI
+	MOVQ 24(AX), R8
+	MOVQ (DI), R9
+	ADDQ BX, R9
+	MOVQ (DX)(R9*1), X0
+
+tap:
+	DECQ R8
+	JEQ  store
+	ADDQ $0x08, DI
+	MOVQ (DI), R9
+	ADDQ BX, R9
+	MOVQ (DX)(R9*1), X1
+	POR  X1, X0
+	JMP  tap
+
+store:
+	MOVQ X0, (CX)(BX*1)
+	ADDQ $0x08, BX
+	JMP  part
+
+end:
+	ADDQ 40(AX), DX
+	ADDQ 48(AX), CX
+	DECQ 56(AX)
+	JNE  pixel
+	RET
+
+// func maxPoolSSSE3(job *byte)
+// Requires: SSE, SSE2
+TEXT ·maxPoolSSSE3(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 32(AX), SI
+
+pixel:
+	XORQ BX, BX
+
+part16:
+	LEAQ   16(BX), R9
+	CMPQ   R9, SI
+	JGT    end16
+	MOVQ   16(AX), DI
+	MOVQ   24(AX), R8
+	MOVQ   (DI), R9
+	ADDQ   BX, R9
+	MOVUPS (DX)(R9*1), X0
+
+tap16:
+	DECQ   R8
+	JEQ    store16
+	ADDQ   $0x08, DI
+	MOVQ   (DI), R9
+	ADDQ   BX, R9
+	MOVUPS (DX)(R9*1), X1
+	MAXPS  X0, X1
+	MOVO   X1, X0
+	JMP    tap16
+
+store16:
+	MOVUPS X0, (CX)(BX*1)
+	ADDQ   $0x10, BX
+	JMP    part16
+
+end16:
+part:
+	LEAQ  4(BX), R9
+	CMPQ  R9, SI
+	JGT   end
+	MOVQ  16(AX), DI
+	MOVQ  24(AX), R8
+	MOVQ  (DI), R9
+	ADDQ  BX, R9
+	MOVSS (DX)(R9*1), X0
+
+tap:
+	DECQ  R8
+	JEQ   store
+	ADDQ  $0x08, DI
+	MOVQ  (DI), R9
+	ADDQ  BX, R9
+	MOVSS (DX)(R9*1), X1
+	MAXPS X0, X1
+	MOVO  X1, X0
+	JMP   tap
+
+store:
+	MOVSS X0, (CX)(BX*1)
+	ADDQ  $0x04, BX
+	JMP   part
+
+end:
+	ADDQ 40(AX), DX
+	ADDQ 48(AX), CX
+	DECQ 56(AX)
+	JNE  pixel
+	RET
+
+// func orPool4SSSE3(job *byte, flip uint64)
+TEXT ·orPool4SSSE3(SB), NOSPLIT, $0-16
+	MOVQ job+0(FP), AX
+	MOVQ flip+8(FP), CX
+	MOVQ 16(AX), DI
+	MOVQ (DI), R8
+	MOVQ 8(DI), R9
+	MOVQ 16(DI), R10
+	MOVQ 24(DI), R11
+	MOVQ (AX), DX
+	MOVQ 8(AX), BX
+	MOVQ 56(AX), SI
+
+pixel:
+	MOVQ (BX)(R8*1), DI
+	ORQ  (BX)(R9*1), DI
+	ORQ  (BX)(R10*1), DI
+	ORQ  (BX)(R11*1), DI
+	XORQ CX, DI
+	MOVQ DI, (DX)
+	ADDQ 40(AX), BX
+	ADDQ 48(AX), DX
+	DECQ SI
+	JNE  pixel
+	RET
+
+// func minMaxSSSE3(src *uint8, vectors int, low *uint8, high *uint8)
+// Requires: SSE2
+TEXT ·minMaxSSSE3(SB), NOSPLIT, $0-32
+	MOVQ  src+0(FP), AX
+	MOVQ  vectors+8(FP), CX
+	MOVOU (AX), X0
+	MOVO  X0, X1
+
+next:
+	MOVOU  (AX), X2
+	PMINUB X2, X0
+	PMAXUB X2, X1
+	ADDQ   $0x10, AX
+	DECQ   CX
+	JNE    next
+	MOVQ   low+16(FP), AX
+	MOVOU  X0, (AX)
+	MOVQ   high+24(FP), AX
+	MOVOU  X1, (AX)
 	RET
 
 // func peakSSSE3(rounds int)

@@ -141,11 +141,18 @@ func (k *kernel) tile(pixels int, label string) {
 	CMOVQGT(end, stop)
 	ADDQ(i, budget)
 	SUBQ(stop, budget)
+	pairs := k.table // where the last pair of pieces starts, not free yet for tables
+	LEAQ(Mem{Base: stop, Disp: -k.piece()}, pairs)
+	CMPQ(i, pairs)
+	JGE(LabelRef(label + "piece"))
+	Label(label + "pair")
+	k.step(x, acc, w, i, 2)
+	CMPQ(i, pairs)
+	JLT(LabelRef(label + "pair"))
+	JG(LabelRef(label + "pieces"))
 	Label(label + "piece")
-	k.step(x, acc, w, i)
-	ADDQ(U8(k.piece()), i)
-	CMPQ(i, stop)
-	JNE(LabelRef(label + "piece"))
+	k.step(x, acc, w, i, 1)
+	Label(label + "pieces")
 	CMPQ(budget, U8(0))
 	JNE(LabelRef(label + "go"))
 	k.widen(acc)
@@ -180,10 +187,18 @@ func (k *kernel) tile(pixels int, label string) {
 	SUBQ(U8(pixels), Mem{Base: k.job, Disp: jobPixels})
 }
 
-// step adds one piece of every patch.
-func (k *kernel) step(x []reg.GPVirtual, acc []reg.VecVirtual, w, i reg.Register) {
+// step adds n pieces of every patch.
+func (k *kernel) step(x []reg.GPVirtual, acc []reg.VecVirtual, w, i reg.Register, n int) {
+	for piece := range n {
+		k.addPiece(x, acc, w, i, piece)
+	}
+	ADDQ(U32(uint32(16*k.vectors*n)), w)
+	ADDQ(U8(k.piece()*n), i)
+}
+
+func (k *kernel) addPiece(x []reg.GPVirtual, acc []reg.VecVirtual, w, i reg.Register, piece int) {
 	for p := range x {
-		in, n := Mem{Base: x[p], Index: i, Scale: 1}, k.temp
+		in, n := Mem{Base: x[p], Index: i, Scale: 1, Disp: piece * k.piece()}, k.temp
 		b := XMM()
 		if k.bytes {
 			MOVWLZX(in, n.As32())
@@ -200,7 +215,7 @@ func (k *kernel) step(x []reg.GPVirtual, acc []reg.VecVirtual, w, i reg.Register
 				t = XMM()
 				MOVO(b, t)
 			}
-			weights := Mem{Base: w, Disp: 16 * v}
+			weights := Mem{Base: w, Disp: 16 * (piece*k.vectors + v)}
 			if k.bytes {
 				PMADDUBSW(weights, t)
 				PADDW(t, acc[p*k.vectors+v])
@@ -210,7 +225,6 @@ func (k *kernel) step(x []reg.GPVirtual, acc []reg.VecVirtual, w, i reg.Register
 			}
 		}
 	}
-	ADDQ(U32(uint32(16*k.vectors)), w)
 }
 
 // widen adds the narrow sums to those in memory.
@@ -363,6 +377,15 @@ func main() {
 	}
 	thresholds()
 	or()
+	dot()
+	expand()
+	thresholdBytes()
+	narrow()
+	joinRows()
+	pool(false)
+	pool(true)
+	pool4()
+	minMax()
 	peak()
 	Generate()
 }
