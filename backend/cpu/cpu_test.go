@@ -178,6 +178,14 @@ func TestLargeSteps(t *testing.T) {
 			p.conv(convOptions{window: same(3), out: 130, groups: 130, padValue: -1, pool: pool})
 			return p
 		},
+		"depthwise float": func() *planner {
+			p := newPlanner(15, input(bcnn.Float32, 13, 14, 37))
+			w := same(3)
+			w.DilationW, w.StrideH = 2, 2
+			p.conv(convOptions{window: w, out: 37, groups: 37, float: true, relu: true})
+			p.conv(convOptions{window: same(3), out: 74, groups: 37})
+			return p
+		},
 		"groups of whole blocks": func() *planner {
 			p := newPlanner(12, input(bcnn.Uint8, 12, 11, 96))
 			p.sign()

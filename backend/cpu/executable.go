@@ -223,6 +223,10 @@ func (e *executable) Run(ctx context.Context, out, in bcnn.Tensor) error {
 	}
 	e.bind(out, in)
 	defer e.unbind()
+	if e.opts.Threads > 1 {
+		start := time.Now()
+		defer func() { e.pool.governor.done(time.Since(start), in.N) }()
+	}
 	for i, s := range e.steps {
 		if err := ctx.Err(); err != nil {
 			return e.fail(err)

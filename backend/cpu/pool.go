@@ -38,6 +38,8 @@ type pool struct {
 	workers  sync.WaitGroup
 
 	scratch []scratch // scratch[0] is the submitter's
+
+	governor governor
 }
 
 // Waking a sleeping worker takes many times as long as the gap between two
@@ -55,7 +57,7 @@ const (
 
 // newPool starts workers, one fewer than threads: the submitter is one too.
 func newPool(threads int, size scratchSize) *pool {
-	p := &pool{finish: make(chan struct{}, 1), scratch: make([]scratch, threads)}
+	p := &pool{finish: make(chan struct{}, 1), scratch: make([]scratch, threads), governor: newGovernor()}
 	p.wake = sync.NewCond(&p.mu)
 	for i := range p.scratch {
 		p.scratch[i] = newScratch(size)
@@ -69,7 +71,7 @@ func newPool(threads int, size scratchSize) *pool {
 
 // do runs all tiles of a task and returns when they are done.
 func (p *pool) do(t task, tiles int) {
-	if tiles == 1 || len(p.scratch) == 1 {
+	if tiles == 1 || len(p.scratch) == 1 || p.governor.way == alone {
 		for i := range tiles {
 			t.run(i, &p.scratch[0])
 		}
@@ -156,8 +158,9 @@ func (p *pool) spin(s *scratch) bool {
 	return false
 }
 
-// sleep waits until there is a tile to take. It returns false when the pool
-// stops.
+// sleep waits until there is a tile to take, or was: waking takes so long that
+// the task may be done by then, but where tasks follow each other the next one is
+// near. It returns false when the pool stops.
 func (p *pool) sleep() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,13 +168,10 @@ func (p *pool) sleep() bool {
 	// published the tiles that it now finds.
 	p.sleepers.Add(1)
 	defer p.sleepers.Add(-1)
-	for !p.stopped {
-		if v := p.state.Load(); uint32(v) < uint32(v>>32) {
-			return true
-		}
+	if v := p.state.Load(); !p.stopped && uint32(v) >= uint32(v>>32) {
 		p.wake.Wait()
 	}
-	return false
+	return !p.stopped
 }
 
 // stop ends the workers, between tasks, and waits for them.

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"slices"
+
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
@@ -115,19 +117,36 @@ func (c *compiler) affine(op *bcnn.AffineStep, in bcnn.PlanTensor) (step, scratc
 		}
 		return c.rows("choose one of two values", shape.H, work, row), scratchSize{}
 	}
+	// Few channels are too little for a call: scale and shift are repeated.
+	pixels := max(1, min(affineValues/shape.C, shape.W))
+	scale, shift := repeated(op.Scale, pixels), repeated(op.Shift, pixels)
 	row := func(s *scratch, image, y0, y1 int) {
-		for p := (image*shape.H + y0) * shape.W; p < (image*shape.H+y1)*shape.W; p++ {
+		end := (image*shape.H + y1) * shape.W
+		for p := (image*shape.H + y0) * shape.W; p < end; p += pixels {
+			n := min(pixels, end-p) * shape.C
 			var values []float32
 			if in.DType == bcnn.Float32 {
-				values = src.F32[p*shape.C:][:shape.C]
+				values = src.F32[p*shape.C:][:n]
 			} else {
-				values = s.floats[:shape.C]
-				for i, v := range src.U8[p*shape.C:][:shape.C] {
+				values = s.floats[:n]
+				for i, v := range src.U8[p*shape.C:][:n] {
 					values[i] = float32(v)
 				}
 			}
-			set.ScaleFloat(dst.F32[p*shape.C:][:shape.C], values, op.Scale, op.Shift, op.ReLU)
+			set.ScaleFloat(dst.F32[p*shape.C:][:n], values, scale, shift, op.ReLU)
 		}
 	}
-	return c.rows("scale", shape.H, work, row), scratchSize{floats: shape.C}
+	return c.rows("scale", shape.H, work, row), scratchSize{floats: pixels * shape.C}
+}
+
+// affineValues is the number of values that are scaled at a time, if a pixel has
+// no more.
+const affineValues = 512
+
+// repeated returns a row of values n times; nil stays nil.
+func repeated(values []float32, n int) []float32 {
+	if values == nil {
+		return nil
+	}
+	return slices.Repeat(values, n)
 }

@@ -131,3 +131,44 @@ func (b *builder) classifier(first int, sizes ...int) {
 		}
 	}
 }
+
+// floatConv completes a convolution with float32 weights whose sums have about
+// variance 1.
+func (b *builder) floatConv(name string, c bcnn.Conv2D) {
+	taps := c.KH * c.KW * b.shape.C
+	if b.bytes {
+		b.net.Append("scale", bcnn.Affine{Scale: []float32{1.0 / 64}})
+		b.bytes = false
+	}
+	c.Weights = b.realWeights(c.Out, taps)
+	b.net.Append(name, c)
+	b.shape = c.Window.Result(b.shape, c.Out)
+	b.variance = 1
+}
+
+func (b *builder) floatDense(name string, out int) {
+	n := b.shape.Values()
+	b.net.Append(name, bcnn.Dense{Out: out, Weights: b.realWeights(out, n), Bias: make([]float32, out)})
+	b.shape = bcnn.Shape{H: 1, W: 1, C: out}
+}
+
+func (b *builder) realWeights(rows, n int) bcnn.Weights {
+	w := make([]float32, rows*n)
+	for i := range w {
+		w[i] = float32(b.rng.NormFloat64() / math.Sqrt(float64(n)))
+	}
+	return bcnn.Weights{F32: w}
+}
+
+// averagePool takes the mean of every channel over windows of the given layer,
+// or of the last one.
+func (b *builder) averagePool(name string, w bcnn.Window, input ...int) {
+	weights := make([]float32, w.KH*w.KW*b.shape.C)
+	for i := range weights {
+		weights[i] = 1 / float32(w.KH*w.KW)
+	}
+	b.net.Append(name, bcnn.Conv2D{
+		Window: w, Out: b.shape.C, Groups: b.shape.C, Weights: bcnn.Weights{F32: weights},
+	}, input...)
+	b.shape = w.Result(b.shape, b.shape.C)
+}

@@ -39,6 +39,7 @@ type benchResult struct {
 	Floor float64    `json:"floor_us,omitempty"`
 	Steps []stepTime `json:"steps,omitempty"`
 
+	isa     string
 	samples []sample
 }
 
@@ -79,20 +80,20 @@ mean is the paper's figure.
 
 --ops times single binary operators instead: those that BitFlow and daBNN publish
 times of, and a sweep over shapes, each in turn with the two loops. It takes
-groups (` + strings.Join(zoo.OperatorGroups(), ", ") + `) or names of operators, as in --ops=bitflow,c64. One
-thread is used unless --threads says otherwise; at most --runs runs are made of
-each.
+groups (` + strings.Join(zoo.OperatorGroups(), ", ") + `) or names of operators, as in
+--ops=bitflow,c64. One thread is used unless --threads says otherwise; at most
+--runs runs are made of each.
 
 --format benchstat prints lines like those of go test -bench, ten per model and
 five per operator; --format svg draws steps or operators as bars.
 
 With --json, one object per device: model, device, detail, batch, runs,
 median_us, min_us, p90_us, mean_us, macs, binary_macs (for one image),
-macs_per_s, peak_macs_per_s and floor_us (CPU), steps (name, kind, output, median_us, min_us,
-share, macs, binary, peak_fraction, bound; not with --paper). With --ops, one per
-operator: op, group, device, isa, threads, batch, runs, ms (the median), min_ms,
-macs, bytes, mac_per_s, byte_per_s, peak_mac_per_s, peak_byte_per_s,
-peak_fraction, bound (arithmetic or memory).`,
+macs_per_s, peak_macs_per_s and floor_us (CPU), steps (name, kind, output,
+median_us, min_us, share, macs, binary, peak_fraction, bound; not with --paper).
+With --ops, one per operator: op, group, device, isa, threads, batch, runs, ms
+(the median), min_ms, macs, bytes, mac_per_s, byte_per_s, peak_mac_per_s,
+peak_byte_per_s, peak_fraction, bound (arithmetic or memory).`,
 		Example: `  bcnn bench --model vehiclenet
   bcnn bench --model vehiclenet --device all --paper --json
   bcnn bench --model model.onnx --batch 16 --threads 2
@@ -209,7 +210,7 @@ func benchModel(ctx context.Context, env *environment, devices []backend.Device,
 
 func bench(ctx context.Context, dev backend.Device, plan *bcnn.Plan, flags benchFlags, progress func(done, total int)) (benchResult, error) {
 	info := dev.Info()
-	result := benchResult{Device: info.ID, Detail: detail(info, flags.Options), Batch: flags.MaxBatch, Runs: flags.runs}
+	result := benchResult{Device: info.ID, Detail: detail(info, flags.Options), Batch: flags.MaxBatch, Runs: flags.runs, isa: isaOf(info, flags.Options)}
 	lim := newLimits(dev, flags.Options)
 	if err := lim.update(); err != nil {
 		return result, err

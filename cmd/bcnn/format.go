@@ -60,9 +60,8 @@ func printSamples(out *output, name string, keys []any, list []sample, macs int6
 }
 
 func (b benchResult) printSamples(out *output) {
-	isa, _, _ := strings.Cut(b.Detail, ",")
 	printSamples(out, "Model", []any{
-		"model", filepath.Base(b.Model), "device", b.Device, "detail", isa, "batch", b.Batch,
+		"model", filepath.Base(b.Model), "device", b.Device, "isa", b.isa, "batch", b.Batch,
 	}, b.samples, b.MACs*int64(b.Batch))
 }
 

@@ -30,7 +30,7 @@ func TestPrintSamples(t *testing.T) {
 func TestBenchFormats(t *testing.T) {
 	model := saveLightNet(t)
 	text := succeed(t, "bench", "--model", model, "--device", "cpu", "--runs", "20", "--format", "benchstat")
-	require.Regexp(t, `\Agoos: \w+\ngoarch: \w+\npkg: \S+\n(BenchmarkModel/model=light\.bcnn/device=cpu/detail=\w+/batch=1\t2\t\d+ ns/op\t\S+ GMAC/s\n){10}\z`, text)
+	require.Regexp(t, `\Agoos: \w+\ngoarch: \w+\npkg: \S+\n(BenchmarkModel/model=light\.bcnn/device=cpu/isa=\w+/batch=1\t2\t\d+ ns/op\t\S+ GMAC/s\n){10}\z`, text)
 	text = succeed(t, "bench", "--ops=pool5,c16", "--device", "cpu", "--runs", "10", "--format", "benchstat", "--isa", "generic")
 	require.Regexp(t, `\n(BenchmarkOp/op=pool5/device=cpu/isa=generic/threads=1/batch=1\t2\t\d+ ns/op\n){5}(BenchmarkOp/op=c16/.*GMAC/s\n){5}\z`, text)
 

@@ -117,15 +117,13 @@ func benchOps(ctx context.Context, env *environment, devices []backend.Device, o
 	return env.out.err
 }
 
-// benchOp times one operator: its step alone, in turn with the peak loops, whose best counts.
+// benchOp times one operator: its step alone, in turn with the peak loops, of
+// which the best counts.
 func benchOp(ctx context.Context, dev backend.Device, o zoo.Operator, flags benchFlags, lim *limits) (opResult, error) {
 	info := dev.Info()
 	result := opResult{
-		Op: o.Name, Group: o.Group, Device: info.ID, ISA: flags.ISA, Threads: flags.Threads, Batch: flags.MaxBatch,
+		Op: o.Name, Group: o.Group, Device: info.ID, ISA: isaOf(info, flags.Options), Threads: flags.Threads, Batch: flags.MaxBatch,
 		shape: describeOp(o),
-	}
-	if result.ISA == "" {
-		result.ISA, _, _ = strings.Cut(info.Detail, ",") // which begins with it
 	}
 	net := o.Network(seed)
 	plan, err := bcnn.Lower(net)
@@ -178,6 +176,18 @@ func benchOp(ctx context.Context, dev backend.Device, o zoo.Operator, flags benc
 		result.Fraction, result.Bound = least/shortest, by
 	}
 	return result, nil
+}
+
+// isaOf returns the instruction set that the options choose, or what comes next
+// to one on a device that has no choice.
+func isaOf(info backend.Info, opts backend.Options) string {
+	if opts.ISA != "" {
+		return opts.ISA
+	}
+	if len(info.ISAs) > 0 {
+		return info.ISAs[0]
+	}
+	return info.Detail
 }
 
 // describeOp says in a few words what an operator does.

@@ -112,6 +112,15 @@ func convBitsPooled64AVX2(job *byte)
 //go:noescape
 func convBytesPooled32AVX2(job *byte)
 
+// convBitsPooledShort64AVX2 computes, for every pixel p and each of 64 outputs o, with x the
+// nibbles of the patch at src + at[p], at most 63,
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[0]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooledShort64AVX2(job *byte)
+
 // convBitsPooled32AVX2 computes, for every pixel p and each of 32 outputs o, with x the
 // nibbles of the patch at src + at[p],
 //
@@ -130,8 +139,17 @@ func convBitsPooled32AVX2(job *byte)
 //go:noescape
 func convBytesPooled16AVX2(job *byte)
 
-// dotBits1x16AVX2 computes, for every pixel p, 1 at a time, and each of 16 outputs o, with x the words of
-// its patch,
+// convBitsPooledShort32AVX2 computes, for every pixel p and each of 32 outputs o, with x the
+// nibbles of the patch at src + at[p], at most 63,
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[0]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooledShort32AVX2(job *byte)
+
+// dotBits1x16AVX2 computes, for every pixel p, 1 at a time, and each of 16 outputs o,
+// with x the words of its patch,
 //
 //	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
 //
@@ -140,8 +158,8 @@ func convBytesPooled16AVX2(job *byte)
 //go:noescape
 func dotBits1x16AVX2(job *byte)
 
-// dotBits4x4AVX2 computes, for every pixel p, 4 at a time, and each of 4 outputs o, with x the words of
-// its patch,
+// dotBits4x4AVX2 computes, for every pixel p, 4 at a time, and each of 4 outputs o,
+// with x the words of its patch,
 //
 //	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
 //
@@ -150,8 +168,8 @@ func dotBits1x16AVX2(job *byte)
 //go:noescape
 func dotBits4x4AVX2(job *byte)
 
-// dotBits1x4AVX2 computes, for every pixel p, 1 at a time, and each of 4 outputs o, with x the words of
-// its patch,
+// dotBits1x4AVX2 computes, for every pixel p, 1 at a time, and each of 4 outputs o,
+// with x the words of its patch,
 //
 //	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
 //
@@ -196,6 +214,26 @@ func thresholdAVX2(dst *uint64, values *int32, t *int32, words int)
 //
 //go:noescape
 func thresholdFloatAVX2(dst *uint64, values *float32, t *float32, words int)
+
+// fmaPixels6x16AVX2 computes, for every pixel p, 6 at a time, and each of 16 outputs o,
+// with x the values of its patch in order,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[i][o], dst[p][o]) for each i
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels6x16AVX2(job *byte)
+
+// fmaPixels6x8AVX2 computes, for every pixel p, 6 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[i][o], dst[p][o]) for each i
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels6x8AVX2(job *byte)
 
 // scaleAVX2 computes, for o < n, n > 0,
 //

@@ -7818,6 +7818,254 @@ narrow:
 	VZEROUPPER
 	RET
 
+// func convBitsPooledShort64AVX2(job *byte)
+// Requires: AVX, AVX2
+TEXT ·convBitsPooledShort64AVX2(SB), NOSPLIT, $0-8
+	MOVQ           job+0(FP), CX
+	LEAQ           popcounts<>+0(SB), DX
+	MOVQ           120(CX), AX
+	MOVL           (AX), AX
+	ADDQ           40(CX), AX
+	VPCMPEQW       Y0, Y0, Y0
+	VPSRLW         $0x0f, Y0, Y0
+	VBROADCASTI128 (AX), Y1
+	VINSERTI128    $0x01, 64(AX), Y1, Y1
+	VBROADCASTI128 16(AX), Y2
+	VINSERTI128    $0x01, 80(AX), Y2, Y2
+	VPACKSSDW      Y2, Y1, Y1
+	VBROADCASTI128 32(AX), Y2
+	VINSERTI128    $0x01, 96(AX), Y2, Y2
+	VBROADCASTI128 48(AX), Y3
+	VINSERTI128    $0x01, 112(AX), Y3, Y3
+	VPACKSSDW      Y3, Y2, Y2
+	VPADDSW        Y0, Y1, Y1
+	VPADDSW        Y0, Y2, Y2
+	VPACKUSWB      Y2, Y1, Y1
+	VBROADCASTI128 128(AX), Y2
+	VINSERTI128    $0x01, 192(AX), Y2, Y2
+	VBROADCASTI128 144(AX), Y3
+	VINSERTI128    $0x01, 208(AX), Y3, Y3
+	VPACKSSDW      Y3, Y2, Y2
+	VBROADCASTI128 160(AX), Y3
+	VINSERTI128    $0x01, 224(AX), Y3, Y3
+	VBROADCASTI128 176(AX), Y4
+	VINSERTI128    $0x01, 240(AX), Y4, Y4
+	VPACKSSDW      Y4, Y3, Y3
+	VPADDSW        Y0, Y2, Y2
+	VPADDSW        Y0, Y3, Y3
+	VPACKUSWB      Y3, Y2, Y2
+
+tile:
+	CMPQ  80(CX), $0x00
+	JEQ   done
+	MOVQ  112(CX), AX
+	MOVL  (AX), BX
+	ADDQ  16(CX), BX
+	MOVL  4(AX), SI
+	ADDQ  16(CX), SI
+	MOVL  8(AX), DI
+	ADDQ  16(CX), DI
+	MOVL  12(AX), R8
+	ADDQ  16(CX), R8
+	ADDQ  $0x10, AX
+	MOVQ  AX, 112(CX)
+	VPXOR Y0, Y0, Y0
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	MOVQ  48(CX), R9
+	XORQ  R10, R10
+	MOVQ  56(CX), R11
+
+row:
+	MOVQ 64(CX), R12
+	ADDQ R10, R12
+
+pieces:
+	LEAQ           4(R10), R13
+	CMPQ           R13, R12
+	JGT            rest
+	VMOVDQU        (R9), Y10
+	VMOVDQU        32(R9), Y11
+	MOVBQZX        (BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y0, Y0
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y3, Y3
+	MOVBQZX        (SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y4, Y4
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y5, Y5
+	MOVBQZX        (DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y6, Y6
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y7, Y7
+	MOVBQZX        (R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y10
+	VPADDB         Y10, Y8, Y8
+	VPSHUFB        Y11, Y12, Y10
+	VPADDB         Y10, Y9, Y9
+	VMOVDQU        64(R9), Y10
+	VMOVDQU        96(R9), Y11
+	MOVBQZX        1(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y0, Y0
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y3, Y3
+	MOVBQZX        1(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y4, Y4
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y5, Y5
+	MOVBQZX        1(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y6, Y6
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y7, Y7
+	MOVBQZX        1(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y10
+	VPADDB         Y10, Y8, Y8
+	VPSHUFB        Y11, Y12, Y10
+	VPADDB         Y10, Y9, Y9
+	VMOVDQU        128(R9), Y10
+	VMOVDQU        160(R9), Y11
+	MOVBQZX        2(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y0, Y0
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y3, Y3
+	MOVBQZX        2(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y4, Y4
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y5, Y5
+	MOVBQZX        2(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y6, Y6
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y7, Y7
+	MOVBQZX        2(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y10
+	VPADDB         Y10, Y8, Y8
+	VPSHUFB        Y11, Y12, Y10
+	VPADDB         Y10, Y9, Y9
+	VMOVDQU        192(R9), Y10
+	VMOVDQU        224(R9), Y11
+	MOVBQZX        3(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y0, Y0
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y3, Y3
+	MOVBQZX        3(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y4, Y4
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y5, Y5
+	MOVBQZX        3(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y6, Y6
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y7, Y7
+	MOVBQZX        3(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y10
+	VPADDB         Y10, Y8, Y8
+	VPSHUFB        Y11, Y12, Y10
+	VPADDB         Y10, Y9, Y9
+	ADDQ           $0x00000100, R9
+	MOVQ           R13, R10
+	JMP            pieces
+
+rest:
+	CMPQ R10, R12
+	JEQ  full
+
+piece:
+	VMOVDQU        (R9), Y10
+	VMOVDQU        32(R9), Y11
+	MOVBQZX        (BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y0, Y0
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y3, Y3
+	MOVBQZX        (SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y4, Y4
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y5, Y5
+	MOVBQZX        (DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y6, Y6
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y7, Y7
+	MOVBQZX        (R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y10
+	VPADDB         Y10, Y8, Y8
+	VPSHUFB        Y11, Y12, Y10
+	VPADDB         Y10, Y9, Y9
+	ADDQ           $0x00000040, R9
+	INCQ           R10
+	CMPQ           R10, R12
+	JNE            piece
+
+full:
+	ADDQ      72(CX), R10
+	DECQ      R11
+	JNE       row
+	VPMINUB   Y4, Y0, Y0
+	VPMINUB   Y6, Y0, Y0
+	VPMINUB   Y8, Y0, Y0
+	VPMAXUB   Y1, Y0, Y4
+	VPCMPEQB  Y4, Y0, Y0
+	VPMOVMSKB Y0, AX
+	NOTL      AX
+	MOVQ      AX, BX
+	VPMINUB   Y5, Y3, Y3
+	VPMINUB   Y7, Y3, Y3
+	VPMINUB   Y9, Y3, Y3
+	VPMAXUB   Y2, Y3, Y0
+	VPCMPEQB  Y0, Y3, Y3
+	VPMOVMSKB Y3, AX
+	NOTL      AX
+	SHLQ      $0x20, AX
+	ORQ       AX, BX
+	XORQ      88(CX), BX
+	MOVQ      104(CX), AX
+	MOVQ      BX, (AX)
+	ADDQ      8(CX), AX
+	MOVQ      AX, 104(CX)
+	SUBQ      $0x04, 80(CX)
+	JMP       tile
+
+done:
+	VZEROUPPER
+	RET
+
 // func convBitsPooled32AVX2(job *byte)
 // Requires: AVX, AVX2, CMOV
 TEXT ·convBitsPooled32AVX2(SB), NOSPLIT, $264-8
@@ -8502,6 +8750,182 @@ narrow:
 	VZEROUPPER
 	RET
 
+// func convBitsPooledShort32AVX2(job *byte)
+// Requires: AVX, AVX2
+TEXT ·convBitsPooledShort32AVX2(SB), NOSPLIT, $0-8
+	MOVQ           job+0(FP), CX
+	LEAQ           popcounts<>+0(SB), DX
+	MOVQ           120(CX), AX
+	MOVL           (AX), AX
+	ADDQ           40(CX), AX
+	VPCMPEQW       Y0, Y0, Y0
+	VPSRLW         $0x0f, Y0, Y0
+	VBROADCASTI128 (AX), Y1
+	VINSERTI128    $0x01, 64(AX), Y1, Y1
+	VBROADCASTI128 16(AX), Y2
+	VINSERTI128    $0x01, 80(AX), Y2, Y2
+	VPACKSSDW      Y2, Y1, Y1
+	VBROADCASTI128 32(AX), Y2
+	VINSERTI128    $0x01, 96(AX), Y2, Y2
+	VBROADCASTI128 48(AX), Y3
+	VINSERTI128    $0x01, 112(AX), Y3, Y3
+	VPACKSSDW      Y3, Y2, Y2
+	VPADDSW        Y0, Y1, Y1
+	VPADDSW        Y0, Y2, Y2
+	VPACKUSWB      Y2, Y1, Y1
+
+tile:
+	CMPQ  80(CX), $0x00
+	JEQ   done
+	MOVQ  112(CX), AX
+	MOVL  (AX), BX
+	ADDQ  16(CX), BX
+	MOVL  4(AX), SI
+	ADDQ  16(CX), SI
+	MOVL  8(AX), DI
+	ADDQ  16(CX), DI
+	MOVL  12(AX), R8
+	ADDQ  16(CX), R8
+	ADDQ  $0x10, AX
+	MOVQ  AX, 112(CX)
+	VPXOR Y0, Y0, Y0
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	MOVQ  48(CX), R9
+	XORQ  R10, R10
+	MOVQ  56(CX), R11
+
+row:
+	MOVQ 64(CX), R12
+	ADDQ R10, R12
+
+pieces:
+	LEAQ           4(R10), R13
+	CMPQ           R13, R12
+	JGT            rest
+	VMOVDQU        (R9), Y5
+	MOVBQZX        (BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y0, Y0
+	MOVBQZX        (SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y2, Y2
+	MOVBQZX        (DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y3, Y3
+	MOVBQZX        (R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y5
+	VPADDB         Y5, Y4, Y4
+	VMOVDQU        32(R9), Y5
+	MOVBQZX        1(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y0, Y0
+	MOVBQZX        1(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y2, Y2
+	MOVBQZX        1(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y3, Y3
+	MOVBQZX        1(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y5
+	VPADDB         Y5, Y4, Y4
+	VMOVDQU        64(R9), Y5
+	MOVBQZX        2(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y0, Y0
+	MOVBQZX        2(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y2, Y2
+	MOVBQZX        2(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y3, Y3
+	MOVBQZX        2(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y5
+	VPADDB         Y5, Y4, Y4
+	VMOVDQU        96(R9), Y5
+	MOVBQZX        3(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y0, Y0
+	MOVBQZX        3(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y2, Y2
+	MOVBQZX        3(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y3, Y3
+	MOVBQZX        3(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y5
+	VPADDB         Y5, Y4, Y4
+	ADDQ           $0x00000080, R9
+	MOVQ           R13, R10
+	JMP            pieces
+
+rest:
+	CMPQ R10, R12
+	JEQ  full
+
+piece:
+	VMOVDQU        (R9), Y5
+	MOVBQZX        (BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y0, Y0
+	MOVBQZX        (SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y2, Y2
+	MOVBQZX        (DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y3, Y3
+	MOVBQZX        (R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y5
+	VPADDB         Y5, Y4, Y4
+	ADDQ           $0x00000020, R9
+	INCQ           R10
+	CMPQ           R10, R12
+	JNE            piece
+
+full:
+	ADDQ      72(CX), R10
+	DECQ      R11
+	JNE       row
+	VPMINUB   Y2, Y0, Y0
+	VPMINUB   Y3, Y0, Y0
+	VPMINUB   Y4, Y0, Y0
+	VPMAXUB   Y1, Y0, Y2
+	VPCMPEQB  Y2, Y0, Y0
+	VPMOVMSKB Y0, AX
+	NOTL      AX
+	XORQ      88(CX), AX
+	MOVQ      104(CX), BX
+	MOVQ      AX, (BX)
+	ADDQ      8(CX), BX
+	MOVQ      BX, 104(CX)
+	SUBQ      $0x04, 80(CX)
+	JMP       tile
+
+done:
+	VZEROUPPER
+	RET
+
 // func dotBits1x16AVX2(job *byte)
 // Requires: AVX, AVX2, CMOV
 TEXT ·dotBits1x16AVX2(SB), NOSPLIT, $0-8
@@ -8528,23 +8952,23 @@ next:
 	MOVQ  64(AX), SI
 	LEAQ  (DX)(SI*2), BX
 	ADDQ  SI, BX
-	XORQ  DI, DI
-	MOVQ  32(AX), R8
-	MOVQ  $0x000000f8, R11
+	MOVQ  $0x000000f8, R8
+	XORQ  R9, R9
+	MOVQ  32(AX), R10
 
 row:
-	MOVQ 40(AX), R9
-	ADDQ DI, R9
+	MOVQ 40(AX), R11
+	ADDQ R9, R11
 
 chunk:
-	LEAQ    (DI)(R11*1), R10
-	CMPQ    R10, R9
-	CMOVQGT R9, R10
-	ADDQ    DI, R11
-	SUBQ    R10, R11
+	LEAQ    (R9)(R8*1), DI
+	CMPQ    DI, R11
+	CMOVQGT R11, DI
+	ADDQ    R9, R8
+	SUBQ    DI, R8
 
 word:
-	VPBROADCASTQ (CX)(DI*1), Y10
+	VPBROADCASTQ (CX)(R9*1), Y10
 	VPXOR        (DX), Y10, Y12
 	VPAND        Y1, Y12, Y11
 	VPSRLW       $0x04, Y12, Y12
@@ -8579,10 +9003,10 @@ word:
 	VPADDB       Y11, Y8, Y8
 	ADDQ         $0x20, DX
 	ADDQ         $0x20, BX
-	ADDQ         $0x08, DI
-	CMPQ         DI, R10
+	ADDQ         $0x08, R9
+	CMPQ         R9, DI
 	JNE          word
-	CMPQ         R11, $0x00
+	CMPQ         R8, $0x00
 	JNE          go
 	VPXOR        Y10, Y10, Y10
 	VPSADBW      Y10, Y2, Y2
@@ -8597,13 +9021,13 @@ word:
 	VPSADBW      Y10, Y8, Y8
 	VPADDQ       Y8, Y9, Y9
 	VPXOR        Y8, Y8, Y8
-	MOVQ         $0x000000f8, R11
+	MOVQ         $0x000000f8, R8
 
 go:
-	CMPQ         DI, R9
+	CMPQ         R9, R11
 	JNE          chunk
-	ADDQ         48(AX), DI
-	DECQ         R8
+	ADDQ         48(AX), R9
+	DECQ         R10
 	JNE          row
 	VPXOR        Y10, Y10, Y10
 	VPSADBW      Y10, Y2, Y2
@@ -8681,23 +9105,23 @@ next:
 	VPXOR Y9, Y9, Y9
 	MOVQ  56(AX), DI
 	MOVQ  64(AX), R8
-	XORQ  R8, R8
-	MOVQ  32(AX), R9
-	MOVQ  $0x000000f8, R12
+	MOVQ  $0x000000f8, R9
+	XORQ  R10, R10
+	MOVQ  32(AX), R11
 
 row:
-	MOVQ 40(AX), R10
-	ADDQ R8, R10
+	MOVQ 40(AX), R12
+	ADDQ R10, R12
 
 chunk:
-	LEAQ    (R8)(R12*1), R11
-	CMPQ    R11, R10
-	CMOVQGT R10, R11
-	ADDQ    R8, R12
-	SUBQ    R11, R12
+	LEAQ    (R10)(R9*1), R8
+	CMPQ    R8, R12
+	CMOVQGT R12, R8
+	ADDQ    R10, R9
+	SUBQ    R8, R9
 
 word:
-	VPBROADCASTQ (CX)(R8*1), Y10
+	VPBROADCASTQ (CX)(R10*1), Y10
 	VPXOR        (DI), Y10, Y11
 	VPAND        Y1, Y11, Y10
 	VPSRLW       $0x04, Y11, Y11
@@ -8706,7 +9130,7 @@ word:
 	VPSHUFB      Y11, Y0, Y11
 	VPADDB       Y10, Y2, Y2
 	VPADDB       Y11, Y2, Y2
-	VPBROADCASTQ (DX)(R8*1), Y10
+	VPBROADCASTQ (DX)(R10*1), Y10
 	VPXOR        (DI), Y10, Y11
 	VPAND        Y1, Y11, Y10
 	VPSRLW       $0x04, Y11, Y11
@@ -8715,7 +9139,7 @@ word:
 	VPSHUFB      Y11, Y0, Y11
 	VPADDB       Y10, Y4, Y4
 	VPADDB       Y11, Y4, Y4
-	VPBROADCASTQ (BX)(R8*1), Y10
+	VPBROADCASTQ (BX)(R10*1), Y10
 	VPXOR        (DI), Y10, Y11
 	VPAND        Y1, Y11, Y10
 	VPSRLW       $0x04, Y11, Y11
@@ -8724,7 +9148,7 @@ word:
 	VPSHUFB      Y11, Y0, Y11
 	VPADDB       Y10, Y6, Y6
 	VPADDB       Y11, Y6, Y6
-	VPBROADCASTQ (SI)(R8*1), Y10
+	VPBROADCASTQ (SI)(R10*1), Y10
 	VPXOR        (DI), Y10, Y11
 	VPAND        Y1, Y11, Y10
 	VPSRLW       $0x04, Y11, Y11
@@ -8734,10 +9158,10 @@ word:
 	VPADDB       Y10, Y8, Y8
 	VPADDB       Y11, Y8, Y8
 	ADDQ         $0x20, DI
-	ADDQ         $0x08, R8
-	CMPQ         R8, R11
+	ADDQ         $0x08, R10
+	CMPQ         R10, R8
 	JNE          word
-	CMPQ         R12, $0x00
+	CMPQ         R9, $0x00
 	JNE          go
 	VPXOR        Y10, Y10, Y10
 	VPSADBW      Y10, Y2, Y2
@@ -8752,13 +9176,13 @@ word:
 	VPSADBW      Y10, Y8, Y8
 	VPADDQ       Y8, Y9, Y9
 	VPXOR        Y8, Y8, Y8
-	MOVQ         $0x000000f8, R12
+	MOVQ         $0x000000f8, R9
 
 go:
-	CMPQ         R8, R10
+	CMPQ         R10, R12
 	JNE          chunk
-	ADDQ         48(AX), R8
-	DECQ         R9
+	ADDQ         48(AX), R10
+	DECQ         R11
 	JNE          row
 	VPXOR        Y10, Y10, Y10
 	VPSADBW      Y10, Y2, Y2
@@ -8777,22 +9201,25 @@ go:
 	VPBROADCASTQ 72(AX), Y2
 	VPADDQ       Y3, Y3, Y3
 	VPSUBQ       Y3, Y2, Y3
-	VEXTRACTI128 $0x01, Y3, X4
-	VSHUFPS      $0x88, X4, X3, X4
-	VMOVUPS      X4, (CX)
+	VEXTRACTI128 $0x01, Y3, X2
+	VSHUFPS      $0x88, X2, X3, X2
+	VMOVUPS      X2, (CX)
 	ADDQ         8(AX), CX
+	VPBROADCASTQ 72(AX), Y2
 	VPADDQ       Y5, Y5, Y5
 	VPSUBQ       Y5, Y2, Y5
-	VEXTRACTI128 $0x01, Y5, X3
-	VSHUFPS      $0x88, X3, X5, X3
-	VMOVUPS      X3, (CX)
+	VEXTRACTI128 $0x01, Y5, X2
+	VSHUFPS      $0x88, X2, X5, X2
+	VMOVUPS      X2, (CX)
 	ADDQ         8(AX), CX
+	VPBROADCASTQ 72(AX), Y2
 	VPADDQ       Y7, Y7, Y7
 	VPSUBQ       Y7, Y2, Y7
-	VEXTRACTI128 $0x01, Y7, X3
-	VSHUFPS      $0x88, X3, X7, X3
-	VMOVUPS      X3, (CX)
+	VEXTRACTI128 $0x01, Y7, X2
+	VSHUFPS      $0x88, X2, X7, X2
+	VMOVUPS      X2, (CX)
 	ADDQ         8(AX), CX
+	VPBROADCASTQ 72(AX), Y2
 	VPADDQ       Y9, Y9, Y9
 	VPSUBQ       Y9, Y2, Y9
 	VEXTRACTI128 $0x01, Y9, X2
@@ -8827,23 +9254,23 @@ next:
 	VPXOR Y3, Y3, Y3
 	MOVQ  56(AX), DX
 	MOVQ  64(AX), BX
-	XORQ  BX, BX
-	MOVQ  32(AX), SI
-	MOVQ  $0x000000f8, R9
+	MOVQ  $0x000000f8, SI
+	XORQ  DI, DI
+	MOVQ  32(AX), R8
 
 row:
-	MOVQ 40(AX), DI
-	ADDQ BX, DI
+	MOVQ 40(AX), R9
+	ADDQ DI, R9
 
 chunk:
-	LEAQ    (BX)(R9*1), R8
-	CMPQ    R8, DI
-	CMOVQGT DI, R8
-	ADDQ    BX, R9
-	SUBQ    R8, R9
+	LEAQ    (DI)(SI*1), BX
+	CMPQ    BX, R9
+	CMOVQGT R9, BX
+	ADDQ    DI, SI
+	SUBQ    BX, SI
 
 word:
-	VPBROADCASTQ (CX)(BX*1), Y4
+	VPBROADCASTQ (CX)(DI*1), Y4
 	VPXOR        (DX), Y4, Y5
 	VPAND        Y1, Y5, Y4
 	VPSRLW       $0x04, Y5, Y5
@@ -8853,22 +9280,22 @@ word:
 	VPADDB       Y4, Y2, Y2
 	VPADDB       Y5, Y2, Y2
 	ADDQ         $0x20, DX
-	ADDQ         $0x08, BX
-	CMPQ         BX, R8
+	ADDQ         $0x08, DI
+	CMPQ         DI, BX
 	JNE          word
-	CMPQ         R9, $0x00
+	CMPQ         SI, $0x00
 	JNE          go
 	VPXOR        Y4, Y4, Y4
 	VPSADBW      Y4, Y2, Y2
 	VPADDQ       Y2, Y3, Y3
 	VPXOR        Y2, Y2, Y2
-	MOVQ         $0x000000f8, R9
+	MOVQ         $0x000000f8, SI
 
 go:
-	CMPQ         BX, DI
+	CMPQ         DI, R9
 	JNE          chunk
-	ADDQ         48(AX), BX
-	DECQ         SI
+	ADDQ         48(AX), DI
+	DECQ         R8
 	JNE          row
 	VPXOR        Y4, Y4, Y4
 	VPSADBW      Y4, Y2, Y2
@@ -9103,6 +9530,188 @@ DATA laneMasks<>+40(SB)/8, $0x0000000000000000
 DATA laneMasks<>+48(SB)/8, $0x0000000000000000
 DATA laneMasks<>+56(SB)/8, $0x0000000000000000
 GLOBL laneMasks<>(SB), RODATA|NOPTR, $64
+
+// func fmaPixels6x16AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaPixels6x16AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ    80(AX), $0x06
+	JLT     done
+	MOVQ    16(AX), CX
+	MOVQ    CX, DX
+	ADDQ    24(AX), DX
+	MOVQ    DX, BX
+	ADDQ    24(AX), BX
+	MOVQ    BX, SI
+	ADDQ    24(AX), SI
+	MOVQ    SI, DI
+	ADDQ    24(AX), DI
+	MOVQ    DI, R8
+	ADDQ    24(AX), R8
+	MOVQ    72(AX), R9
+	VMOVUPS (R9), Y0
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y4
+	VMOVAPS Y0, Y6
+	VMOVAPS Y0, Y8
+	VMOVAPS Y0, Y10
+	VMOVUPS 32(R9), Y1
+	VMOVAPS Y1, Y3
+	VMOVAPS Y1, Y5
+	VMOVAPS Y1, Y7
+	VMOVAPS Y1, Y9
+	VMOVAPS Y1, Y11
+	MOVQ    56(AX), R9
+	MOVQ    64(AX), R10
+	XORQ    R11, R11
+	MOVQ    32(AX), R12
+
+row:
+	MOVQ 40(AX), R13
+	ADDQ R11, R13
+
+tap:
+	VMOVUPS      (R9), Y12
+	VMOVUPS      32(R9), Y13
+	VBROADCASTSS (CX)(R11*1), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (DX)(R11*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (BX)(R11*1), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (SI)(R11*1), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (DI)(R11*1), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (R8)(R11*1), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         R10, R9
+	ADDQ         $0x04, R11
+	CMPQ         R11, R13
+	JNE          tap
+	ADDQ         48(AX), R11
+	DECQ         R12
+	JNE          row
+	MOVQ         (AX), CX
+	VMOVUPS      Y0, (CX)
+	VMOVUPS      Y1, 32(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Y2, (CX)
+	VMOVUPS      Y3, 32(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Y4, (CX)
+	VMOVUPS      Y5, 32(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Y6, (CX)
+	VMOVUPS      Y7, 32(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Y8, (CX)
+	VMOVUPS      Y9, 32(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Y10, (CX)
+	VMOVUPS      Y11, 32(CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), R8
+	MOVQ         R8, 16(AX)
+	SUBQ         $0x06, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels6x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaPixels6x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	MOVQ    88(AX), CX
+	LEAQ    laneMasks<>+32(SB), DX
+	SHLQ    $0x02, CX
+	SUBQ    CX, DX
+	VMOVUPS (DX), Y0
+
+next:
+	CMPQ       80(AX), $0x06
+	JLT        done
+	MOVQ       16(AX), CX
+	MOVQ       CX, DX
+	ADDQ       24(AX), DX
+	MOVQ       DX, BX
+	ADDQ       24(AX), BX
+	MOVQ       BX, SI
+	ADDQ       24(AX), SI
+	MOVQ       SI, DI
+	ADDQ       24(AX), DI
+	MOVQ       DI, R8
+	ADDQ       24(AX), R8
+	MOVQ       72(AX), R9
+	VMASKMOVPS (R9), Y0, Y1
+	VMOVAPS    Y1, Y2
+	VMOVAPS    Y1, Y3
+	VMOVAPS    Y1, Y4
+	VMOVAPS    Y1, Y5
+	VMOVAPS    Y1, Y6
+	MOVQ       56(AX), R9
+	MOVQ       64(AX), R10
+	XORQ       R11, R11
+	MOVQ       32(AX), R12
+
+row:
+	MOVQ 40(AX), R13
+	ADDQ R11, R13
+
+tap:
+	VMASKMOVPS   (R9), Y0, Y7
+	VBROADCASTSS (CX)(R11*1), Y8
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS (DX)(R11*1), Y8
+	VFMADD231PS  Y7, Y8, Y2
+	VBROADCASTSS (BX)(R11*1), Y8
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (SI)(R11*1), Y8
+	VFMADD231PS  Y7, Y8, Y4
+	VBROADCASTSS (DI)(R11*1), Y8
+	VFMADD231PS  Y7, Y8, Y5
+	VBROADCASTSS (R8)(R11*1), Y8
+	VFMADD231PS  Y7, Y8, Y6
+	ADDQ         R10, R9
+	ADDQ         $0x04, R11
+	CMPQ         R11, R13
+	JNE          tap
+	ADDQ         48(AX), R11
+	DECQ         R12
+	JNE          row
+	MOVQ         (AX), CX
+	VMASKMOVPS   Y1, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y2, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y3, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y4, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y5, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y6, Y0, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), R8
+	MOVQ         R8, 16(AX)
+	SUBQ         $0x06, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
 
 // func scaleAVX2(dst *float32, values *int32, scale *float32, shift *float32, n int, always uint32)
 // Requires: AVX, AVX2, FMA3

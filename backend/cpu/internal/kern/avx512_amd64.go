@@ -256,8 +256,8 @@ func convBytesPooled32AVX512(job *byte)
 //go:noescape
 func convBytesPooled16AVX512(job *byte)
 
-// dotBits4x32AVX512 computes, for every pixel p, 4 at a time, and each of 32 outputs o, with x the words of
-// its patch,
+// dotBits4x32AVX512 computes, for every pixel p, 4 at a time, and each of 32 outputs o,
+// with x the words of its patch,
 //
 //	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
 //
@@ -266,8 +266,8 @@ func convBytesPooled16AVX512(job *byte)
 //go:noescape
 func dotBits4x32AVX512(job *byte)
 
-// dotBits1x32AVX512 computes, for every pixel p, 1 at a time, and each of 32 outputs o, with x the words of
-// its patch,
+// dotBits1x32AVX512 computes, for every pixel p, 1 at a time, and each of 32 outputs o,
+// with x the words of its patch,
 //
 //	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
 //
@@ -276,8 +276,8 @@ func dotBits4x32AVX512(job *byte)
 //go:noescape
 func dotBits1x32AVX512(job *byte)
 
-// dotBits4x8AVX512 computes, for every pixel p, 4 at a time, and each of 8 outputs o, with x the words of
-// its patch,
+// dotBits4x8AVX512 computes, for every pixel p, 4 at a time, and each of 8 outputs o,
+// with x the words of its patch,
 //
 //	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
 //
@@ -286,8 +286,8 @@ func dotBits1x32AVX512(job *byte)
 //go:noescape
 func dotBits4x8AVX512(job *byte)
 
-// dotBits1x8AVX512 computes, for every pixel p, 1 at a time, and each of 8 outputs o, with x the words of
-// its patch,
+// dotBits1x8AVX512 computes, for every pixel p, 1 at a time, and each of 8 outputs o,
+// with x the words of its patch,
 //
 //	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
 //
@@ -313,6 +313,26 @@ func fma64AVX512(acc *float32, x *float32, n int, w *float32, stride int)
 //
 //go:noescape
 func fma16AVX512(acc *float32, x *float32, n int, w *float32, stride int, mask uint16)
+
+// fmaPixels4x64AVX512 computes, for every pixel p, 4 at a time, and each of 64 outputs o,
+// with x the values of its patch in order,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[i][o], dst[p][o]) for each i
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels4x64AVX512(job *byte)
+
+// fmaPixels6x16AVX512 computes, for every pixel p, 6 at a time, and each of at most 16 outputs o,
+// with x the values of its patch in order,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[i][o], dst[p][o]) for each i
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels6x16AVX512(job *byte)
 
 // thresholdAVX512 sets, for o < n, n > 0,
 //

@@ -5280,6 +5280,7 @@ word:
 	VPSUBD       Y17, Y16, Y17
 	VMOVDQU32    Y17, 96(CX)
 	ADDQ         8(AX), CX
+	VPBROADCASTD 72(AX), Y16
 	VPMOVQD      Z4, Y17
 	VPADDD       Y17, Y17, Y17
 	VPSUBD       Y17, Y16, Y17
@@ -5297,6 +5298,7 @@ word:
 	VPSUBD       Y17, Y16, Y17
 	VMOVDQU32    Y17, 96(CX)
 	ADDQ         8(AX), CX
+	VPBROADCASTD 72(AX), Y16
 	VPMOVQD      Z8, Y17
 	VPADDD       Y17, Y17, Y17
 	VPSUBD       Y17, Y16, Y17
@@ -5314,6 +5316,7 @@ word:
 	VPSUBD       Y17, Y16, Y17
 	VMOVDQU32    Y17, 96(CX)
 	ADDQ         8(AX), CX
+	VPBROADCASTD 72(AX), Y16
 	VPMOVQD      Z12, Y17
 	VPADDD       Y17, Y17, Y17
 	VPSUBD       Y17, Y16, Y17
@@ -5476,16 +5479,19 @@ word:
 	VPSUBD       Y5, Y4, Y5
 	VMOVDQU32    Y5, (CX)
 	ADDQ         8(AX), CX
+	VPBROADCASTD 72(AX), Y4
 	VPMOVQD      Z1, Y5
 	VPADDD       Y5, Y5, Y5
 	VPSUBD       Y5, Y4, Y5
 	VMOVDQU32    Y5, (CX)
 	ADDQ         8(AX), CX
+	VPBROADCASTD 72(AX), Y4
 	VPMOVQD      Z2, Y5
 	VPADDD       Y5, Y5, Y5
 	VPSUBD       Y5, Y4, Y5
 	VMOVDQU32    Y5, (CX)
 	ADDQ         8(AX), CX
+	VPBROADCASTD 72(AX), Y4
 	VPMOVQD      Z3, Y5
 	VPADDD       Y5, Y5, Y5
 	VPSUBD       Y5, Y4, Y5
@@ -5599,6 +5605,193 @@ next:
 	DECQ         DX
 	JNE          next
 	VMOVUPS      Z0, K1, (AX)
+	VZEROUPPER
+	RET
+
+// func fmaPixels4x64AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·fmaPixels4x64AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ    80(AX), $0x04
+	JLT     done
+	MOVQ    16(AX), CX
+	MOVQ    CX, DX
+	ADDQ    24(AX), DX
+	MOVQ    DX, BX
+	ADDQ    24(AX), BX
+	MOVQ    BX, SI
+	ADDQ    24(AX), SI
+	MOVQ    72(AX), DI
+	VMOVUPS (DI), Z0
+	VMOVAPS Z0, Z4
+	VMOVAPS Z0, Z8
+	VMOVAPS Z0, Z12
+	VMOVUPS 64(DI), Z1
+	VMOVAPS Z1, Z5
+	VMOVAPS Z1, Z9
+	VMOVAPS Z1, Z13
+	VMOVUPS 128(DI), Z2
+	VMOVAPS Z2, Z6
+	VMOVAPS Z2, Z10
+	VMOVAPS Z2, Z14
+	VMOVUPS 192(DI), Z3
+	VMOVAPS Z3, Z7
+	VMOVAPS Z3, Z11
+	VMOVAPS Z3, Z15
+	MOVQ    56(AX), DI
+	MOVQ    64(AX), R8
+	XORQ    R9, R9
+	MOVQ    32(AX), R10
+
+row:
+	MOVQ 40(AX), R11
+	ADDQ R9, R11
+
+tap:
+	VMOVUPS      (DI), Z16
+	VMOVUPS      64(DI), Z17
+	VMOVUPS      128(DI), Z18
+	VMOVUPS      192(DI), Z19
+	VBROADCASTSS (CX)(R9*1), Z20
+	VFMADD231PS  Z16, Z20, Z0
+	VFMADD231PS  Z17, Z20, Z1
+	VFMADD231PS  Z18, Z20, Z2
+	VFMADD231PS  Z19, Z20, Z3
+	VBROADCASTSS (DX)(R9*1), Z20
+	VFMADD231PS  Z16, Z20, Z4
+	VFMADD231PS  Z17, Z20, Z5
+	VFMADD231PS  Z18, Z20, Z6
+	VFMADD231PS  Z19, Z20, Z7
+	VBROADCASTSS (BX)(R9*1), Z20
+	VFMADD231PS  Z16, Z20, Z8
+	VFMADD231PS  Z17, Z20, Z9
+	VFMADD231PS  Z18, Z20, Z10
+	VFMADD231PS  Z19, Z20, Z11
+	VBROADCASTSS (SI)(R9*1), Z20
+	VFMADD231PS  Z16, Z20, Z12
+	VFMADD231PS  Z17, Z20, Z13
+	VFMADD231PS  Z18, Z20, Z14
+	VFMADD231PS  Z19, Z20, Z15
+	ADDQ         R8, DI
+	ADDQ         $0x04, R9
+	CMPQ         R9, R11
+	JNE          tap
+	ADDQ         48(AX), R9
+	DECQ         R10
+	JNE          row
+	MOVQ         (AX), CX
+	VMOVUPS      Z0, (CX)
+	VMOVUPS      Z1, 64(CX)
+	VMOVUPS      Z2, 128(CX)
+	VMOVUPS      Z3, 192(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z4, (CX)
+	VMOVUPS      Z5, 64(CX)
+	VMOVUPS      Z6, 128(CX)
+	VMOVUPS      Z7, 192(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z8, (CX)
+	VMOVUPS      Z9, 64(CX)
+	VMOVUPS      Z10, 128(CX)
+	VMOVUPS      Z11, 192(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z12, (CX)
+	VMOVUPS      Z13, 64(CX)
+	VMOVUPS      Z14, 128(CX)
+	VMOVUPS      Z15, 192(CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), SI
+	MOVQ         SI, 16(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels6x16AVX512(job *byte)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·fmaPixels6x16AVX512(SB), NOSPLIT, $0-8
+	MOVQ  job+0(FP), AX
+	MOVQ  88(AX), CX
+	MOVQ  $-1, DX
+	BZHIQ CX, DX, DX
+	KMOVW DX, K1
+
+next:
+	CMPQ      80(AX), $0x06
+	JLT       done
+	MOVQ      16(AX), CX
+	MOVQ      CX, DX
+	ADDQ      24(AX), DX
+	MOVQ      DX, BX
+	ADDQ      24(AX), BX
+	MOVQ      BX, SI
+	ADDQ      24(AX), SI
+	MOVQ      SI, DI
+	ADDQ      24(AX), DI
+	MOVQ      DI, R8
+	ADDQ      24(AX), R8
+	MOVQ      72(AX), R9
+	VMOVUPS.Z (R9), K1, Z0
+	VMOVAPS   Z0, Z1
+	VMOVAPS   Z0, Z2
+	VMOVAPS   Z0, Z3
+	VMOVAPS   Z0, Z4
+	VMOVAPS   Z0, Z5
+	MOVQ      56(AX), R9
+	MOVQ      64(AX), R10
+	XORQ      R11, R11
+	MOVQ      32(AX), R12
+
+row:
+	MOVQ 40(AX), R13
+	ADDQ R11, R13
+
+tap:
+	VMOVUPS.Z    (R9), K1, Z6
+	VBROADCASTSS (CX)(R11*1), Z7
+	VFMADD231PS  Z6, Z7, Z0
+	VBROADCASTSS (DX)(R11*1), Z7
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS (BX)(R11*1), Z7
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS (SI)(R11*1), Z7
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS (DI)(R11*1), Z7
+	VFMADD231PS  Z6, Z7, Z4
+	VBROADCASTSS (R8)(R11*1), Z7
+	VFMADD231PS  Z6, Z7, Z5
+	ADDQ         R10, R9
+	ADDQ         $0x04, R11
+	CMPQ         R11, R13
+	JNE          tap
+	ADDQ         48(AX), R11
+	DECQ         R12
+	JNE          row
+	MOVQ         (AX), CX
+	VMOVUPS      Z0, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z1, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z2, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z3, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z4, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z5, K1, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), R8
+	MOVQ         R8, 16(AX)
+	SUBQ         $0x06, 80(AX)
+	JMP          next
+
+done:
 	VZEROUPPER
 	RET
 

@@ -100,6 +100,14 @@ type Set struct {
 	//	acc[o] = fma(x[i], w[i·stride + o], acc[o])
 	FMA func(acc, x, w []float32, stride int)
 
+	// FMAPixels computes, for every pixel p and output o < len(bias), with x the
+	// values of patch p in order,
+	//
+	//	dst[p·stride + o] = bias[o], then fma(x[i], w[i·step + o], ·) for each i
+	//
+	// nil where FMA for one pixel after the other is as fast.
+	FMAPixels func(dst []float32, stride int, src []float32, at *Patches, w []float32, step int, bias []float32)
+
 	// Threshold packs pixels rows of len(t) sums, stride apart, to rows of
 	// bits.Words(len(t)) words, step apart: bit o of row p is
 	// sums[p·stride + o] ≥ t[o]. Padding bits become 0.

@@ -226,6 +226,40 @@ func TestFMA(t *testing.T) {
 	})
 }
 
+func TestFMAPixels(t *testing.T) {
+	forEach(t, func(t *testing.T, s *Set, rng *rand.Rand) {
+		if s.FMAPixels == nil {
+			return
+		}
+		for _, outputs := range []int{1, 7, 8, 9, 16, 17, 31, 64, 70, 130} {
+			for _, rows := range []int{1, 3} {
+				for _, pixels := range []int{1, 3, 4, 6, 7, 13} {
+					run := 1 + rng.IntN(9)
+					at := &Patches{Pixels: pixels, Step: 1 + rng.IntN(run), Rows: rows, RowStep: run + rng.IntN(5), RowLen: run}
+					stride, step := outputs+rng.IntN(4), outputs+rng.IntN(4)
+					src, w, bias := awkwards(rng, at.span()), awkwards(rng, rows*run*step), awkwards(rng, outputs)
+					dst, check := guarded[float32](t, (pixels-1)*stride+outputs)
+					want := append([]float32(nil), dst...)
+					for p := range pixels {
+						for o := range outputs {
+							acc := bias[o]
+							for i := range rows * run {
+								acc = f32.FMA(element(src, at, p, i), w[i*step+o], acc)
+							}
+							want[p*stride+o] = acc
+						}
+					}
+					s.FMAPixels(dst, stride, src, at, w, step, bias)
+					check()
+					for i := range want {
+						requireSame(t, want[i], dst[i], at, outputs)
+					}
+				}
+			}
+		}
+	})
+}
+
 // TestFMARoundsOnce has sums that a float64 sum, rounded again, gets wrong: it
 // lies in the middle between two float32 values, normal or subnormal, and what
 // it has lost decides.

@@ -17,14 +17,20 @@ var avx2 = func() Set {
 		Expand:  expand256,
 		MaxTaps: math.MaxInt16,
 		PackBits: func(w []uint64, outputs, rows, n int) *Weights {
-			return packNibbles(w, outputs, rows, n, 32, func(vectors int) (int, func(*uint8), func(*uint8)) {
+			out := packNibbles(w, outputs, rows, n, 32, func(vectors int) (int, func(*uint8), func(*uint8)) {
 				if vectors == 1 {
 					return 1, convBits32AVX2, convBitsSums32AVX2
 				}
 				return 2, convBits64AVX2, convBitsSums64AVX2
-			}).withPooled(func(outputs int) (any, alike func(*uint8)) {
-				// They look whether pixels are alike.
-				if outputs == 32 {
+			})
+			short := out.RunBytes*rows <= 63 // counts fit into bytes
+			return out.withPooled(func(outputs int) (any, alike func(*uint8)) {
+				switch {
+				case outputs == 32 && short:
+					return convBitsPooled32AVX2, convBitsPooledShort32AVX2
+				case short:
+					return convBitsPooled64AVX2, convBitsPooledShort64AVX2
+				case outputs == 32: // which looks whether pixels are alike
 					return convBitsPooled32AVX2, convBitsPooled32AVX2
 				}
 				return convBitsPooled64AVX2, convBitsPooled64AVX2
@@ -52,6 +58,7 @@ var avx2 = func() Set {
 	}
 	s.DotBits = dotBits256
 	s.FMA = fma256
+	s.FMAPixels = fmaPixels256
 	s.Threshold = threshold256
 	s.ThresholdFloat = thresholdFloat256
 	s.Scale = scale256
@@ -123,6 +130,24 @@ func fma256(acc, x, w []float32, stride int) {
 	for ; o < len(acc); o++ {
 		fma1AVX2(&acc[o], &x[0], len(x), &w[o], 4*stride)
 	}
+}
+
+func fmaPixels256(dst []float32, stride int, src []float32, at *Patches, w []float32, step int, bias []float32) {
+	done := at.Pixels / 6 * 6
+	for o := 0; o < len(bias); {
+		n := 16
+		if len(bias)-o < n {
+			n = min(len(bias)-o, 8)
+		}
+		job := newFMAJob(dst[o:], stride, src, at, w[o:], step, bias[o:o+n])
+		if n == 16 {
+			fmaPixels6x16AVX2(job.address())
+		} else {
+			fmaPixels6x8AVX2(job.address())
+		}
+		o += n
+	}
+	fmaRest(dst, stride, src, at, w, step, bias, done, fma256)
 }
 
 func threshold256(dst []uint64, step int, sums []int32, stride int, t []int32, pixels int) {

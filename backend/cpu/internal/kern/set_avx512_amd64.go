@@ -61,6 +61,7 @@ var avx512 = func() Set {
 	s.PackBits = func(w []uint64, outputs, k int) *Bits { return packLanes(w, outputs, k, 8) }
 	s.DotBits = dotBitsWide
 	s.FMA = fmaWide
+	s.FMAPixels = fmaPixelsWide
 	s.Threshold = thresholdWide
 	s.ThresholdFloat = thresholdFloatWide
 	s.Scale = scaleWide
@@ -98,6 +99,23 @@ func fmaWide(acc, x, w []float32, stride int) {
 	for ; o < len(acc); o += 16 {
 		mask := uint16(1)<<min(len(acc)-o, 16) - 1
 		fma16AVX512(&acc[o], &x[0], len(x), &w[o], 4*stride, mask)
+	}
+}
+
+func fmaPixelsWide(dst []float32, stride int, src []float32, at *Patches, w []float32, step int, bias []float32) {
+	for o := 0; o < len(bias); {
+		var n, done int
+		if len(bias)-o >= 64 {
+			n, done = 64, at.Pixels/4*4
+			job := newFMAJob(dst[o:], stride, src, at, w[o:], step, bias[o:o+n])
+			fmaPixels4x64AVX512(job.address())
+		} else {
+			n, done = min(len(bias)-o, 16), at.Pixels/6*6
+			job := newFMAJob(dst[o:], stride, src, at, w[o:], step, bias[o:o+n])
+			fmaPixels6x16AVX512(job.address())
+		}
+		fmaRest(dst[o:], stride, src, at, w[o:], step, bias[o:o+n], done, fmaWide)
+		o += n
 	}
 }
 

@@ -223,6 +223,10 @@ func TestWide(t *testing.T) {
 						bytes: bytes, outputs: outputs, pixels: pixels,
 						rows: 1 + rng.IntN(5), taps: 1 + rng.IntN(200), classes: 1 + rng.IntN(4),
 					})
+					testWide(t, s.Wide, rng, wideCase{
+						bytes: bytes, outputs: outputs, pixels: pixels,
+						rows: 1 + rng.IntN(3), taps: 1 + rng.IntN(84), classes: 1 + rng.IntN(4),
+					})
 				}
 			}
 		}

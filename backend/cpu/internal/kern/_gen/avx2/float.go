@@ -25,12 +25,7 @@ func lanes(n reg.Register, pointers []reg.Register, body func(load func(int) reg
 	Label("rest")
 	TESTQ(n, n)
 	JEQ(LabelRef("done"))
-	// The last 8 − n of 8 set lanes and 8 clear ones.
-	mask, base := YMM(), GP64()
-	LEAQ(NewDataAddr(NewStaticSymbol("laneMasks"), 32), base)
-	SHLQ(U8(2), n)
-	SUBQ(n, base)
-	VMOVUPS(Mem{Base: base}, mask)
+	mask := laneMask(n)
 	body(func(i int) reg.VecVirtual {
 		v := YMM()
 		VMASKMOVPS(Mem{Base: pointers[i]}, mask, v)
@@ -39,6 +34,17 @@ func lanes(n reg.Register, pointers []reg.Register, body func(load func(int) reg
 	Label("done")
 	VZEROUPPER()
 	RET()
+}
+
+// laneMask returns a mask of the first n lanes. It changes n.
+func laneMask(n reg.Register) reg.VecVirtual {
+	// The last n of 8 set lanes, then clear ones.
+	mask, base := YMM(), GP64()
+	LEAQ(NewDataAddr(NewStaticSymbol("laneMasks"), 32), base)
+	SHLQ(U8(2), n)
+	SUBQ(n, base)
+	VMOVUPS(Mem{Base: base}, mask)
+	return mask
 }
 
 func laneMasks() {

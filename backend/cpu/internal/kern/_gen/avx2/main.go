@@ -8,22 +8,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
-)
 
-// Offsets of the fields of kern.Job.
-const (
-	jobDstStep  = 8
-	jobSrc      = 16
-	jobTable    = 40
-	jobWeights  = 48
-	jobRows     = 56
-	jobRunBytes = 64
-	jobRowSkip  = 72
-	jobPixels   = 80
-	jobFlip     = 88
-	jobDst      = 104
-	jobAt       = 112
-	jobClass    = 120
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 )
 
 // A kernel convolves pixels × vectors of output channels. Its innermost loop
@@ -98,13 +84,13 @@ func conv(bytes, sums, pooled bool, pixels, vectors int) {
 		LEAQ(NewDataAddr(NewStaticSymbol("popcounts"), 0), k.counts)
 	}
 	Label("wide")
-	CMPQ(Mem{Base: k.job, Disp: jobPixels}, U8(pixels))
+	CMPQ(Mem{Base: k.job, Disp: gen.JobPixels}, U8(pixels))
 	JLT(LabelRef("narrow"))
 	k.tile(pixels, "w")
 	JMP(LabelRef("wide"))
 	Label("narrow")
 	if !pooled {
-		CMPQ(Mem{Base: k.job, Disp: jobPixels}, U8(0))
+		CMPQ(Mem{Base: k.job, Disp: gen.JobPixels}, U8(0))
 		JEQ(LabelRef("done"))
 		k.tile(1, "n")
 		JMP(LabelRef("narrow"))
@@ -117,12 +103,12 @@ func conv(bytes, sums, pooled bool, pixels, vectors int) {
 // tile computes some pixels and takes them off the job.
 func (k *kernel) tile(pixels int, label string) {
 	at := GP64()
-	MOVQ(Mem{Base: k.job, Disp: jobAt}, at)
+	MOVQ(Mem{Base: k.job, Disp: gen.JobAt}, at)
 	x := make([]reg.GPVirtual, pixels)
 	for p := range x {
 		x[p] = GP64()
 		MOVL(Mem{Base: at, Disp: 4 * p}, x[p].As32())
-		ADDQ(Mem{Base: k.job, Disp: jobSrc}, x[p])
+		ADDQ(Mem{Base: k.job, Disp: gen.JobSrc}, x[p])
 	}
 	acc := make([]reg.VecVirtual, pixels*k.vectors)
 	for i := range acc {
@@ -131,12 +117,12 @@ func (k *kernel) tile(pixels int, label string) {
 	}
 	MOVQ(U32(0), k.flushed)
 	w, i, row, end, stop, budget := GP64(), GP64(), GP64(), GP64(), GP64(), GP64()
-	MOVQ(Mem{Base: k.job, Disp: jobWeights}, w)
+	MOVQ(Mem{Base: k.job, Disp: gen.JobWeights}, w)
 	XORQ(i, i)
-	MOVQ(Mem{Base: k.job, Disp: jobRows}, row)
+	MOVQ(Mem{Base: k.job, Disp: gen.JobRows}, row)
 	MOVQ(U32(uint32(k.budget())), budget)
 	Label(label + "row")
-	MOVQ(Mem{Base: k.job, Disp: jobRunBytes}, end)
+	MOVQ(Mem{Base: k.job, Disp: gen.JobRunBytes}, end)
 	ADDQ(i, end)
 	Label(label + "chunk")
 	LEAQ(Mem{Base: i, Index: budget, Scale: 1}, stop)
@@ -176,23 +162,23 @@ func (k *kernel) tile(pixels int, label string) {
 	Label(label + "go")
 	CMPQ(i, end)
 	JNE(LabelRef(label + "chunk"))
-	ADDQ(Mem{Base: k.job, Disp: jobRowSkip}, i)
+	ADDQ(Mem{Base: k.job, Disp: gen.JobRowSkip}, i)
 	DECQ(row)
 	JNE(LabelRef(label + "row"))
 	k.flush(acc, label+"late")
 
 	dst, class, table := GP64(), GP64(), k.table
-	MOVQ(Mem{Base: k.job, Disp: jobDst}, dst)
-	MOVQ(Mem{Base: k.job, Disp: jobClass}, class)
+	MOVQ(Mem{Base: k.job, Disp: gen.JobDst}, dst)
+	MOVQ(Mem{Base: k.job, Disp: gen.JobClass}, class)
 	if !k.bytes && !k.sums && pixels == 4 {
 		k.storeAlike(dst, class, label)
 	}
 	switch {
 	case k.pooled && k.bytes:
 		MOVL(Mem{Base: class}, table.As32())
-		ADDQ(Mem{Base: k.job, Disp: jobTable}, table)
+		ADDQ(Mem{Base: k.job, Disp: gen.JobTable}, table)
 		k.storeBytes(0, dst, table)
-		ADDQ(Mem{Base: k.job, Disp: jobDstStep}, dst)
+		ADDQ(Mem{Base: k.job, Disp: gen.JobDstStep}, dst)
 		pixels = 0
 	case k.pooled:
 		k.storePooled(dst, class)
@@ -200,15 +186,15 @@ func (k *kernel) tile(pixels int, label string) {
 	}
 	for p := range pixels {
 		MOVL(Mem{Base: class, Disp: 4 * p}, table.As32())
-		ADDQ(Mem{Base: k.job, Disp: jobTable}, table)
+		ADDQ(Mem{Base: k.job, Disp: gen.JobTable}, table)
 		k.store(p, dst, table)
-		ADDQ(Mem{Base: k.job, Disp: jobDstStep}, dst)
+		ADDQ(Mem{Base: k.job, Disp: gen.JobDstStep}, dst)
 	}
 	Label(label + "stored")
-	MOVQ(dst, Mem{Base: k.job, Disp: jobDst})
-	ADDQ(U8(4*len(x)), Mem{Base: k.job, Disp: jobAt})
-	ADDQ(U8(4*len(x)), Mem{Base: k.job, Disp: jobClass})
-	SUBQ(U8(len(x)), Mem{Base: k.job, Disp: jobPixels})
+	MOVQ(dst, Mem{Base: k.job, Disp: gen.JobDst})
+	ADDQ(U8(4*len(x)), Mem{Base: k.job, Disp: gen.JobAt})
+	ADDQ(U8(4*len(x)), Mem{Base: k.job, Disp: gen.JobClass})
+	SUBQ(U8(len(x)), Mem{Base: k.job, Disp: gen.JobPixels})
 }
 
 // unroll is the number of pieces that a round of the inner loop takes.
@@ -289,209 +275,6 @@ func (k *kernel) widen(acc []reg.VecVirtual, first bool) {
 	}
 }
 
-// store writes the results of a pixel.
-func (k *kernel) store(p int, dst, table reg.Register) {
-	if k.bytes {
-		k.storeBytes(p, dst, table)
-		return
-	}
-	word, part := GP64(), k.temp
-	for v := range k.vectors {
-		sums := k.wide.Offset(64 * (p*k.vectors + v))
-		even, odd, low, high := YMM(), YMM(), YMM(), YMM()
-		VMOVDQU(sums, even)
-		VMOVDQU(sums.Offset(32), odd)
-		VPUNPCKLWD(odd, even, low)  // outputs 0–7 and 16–23
-		VPUNPCKHWD(odd, even, high) // outputs 8–15 and 24–31
-		if k.sums {
-			for i, s := range []reg.VecVirtual{low, high} {
-				upper := XMM()
-				VEXTRACTI128(U8(1), s, upper)
-				for j, h := range []Op{s.AsX(), upper} {
-					place := 128*v + 32*i + 64*j
-					c, t := YMM(), YMM()
-					VPMOVZXWD(h, c)
-					VPADDD(c, c, c)
-					VMOVDQU(Mem{Base: table, Disp: place}, t)
-					VPSUBD(c, t, t)
-					VMOVDQU(t, Mem{Base: dst, Disp: place})
-				}
-			}
-			continue
-		}
-		for i, s := range []reg.VecVirtual{low, high} {
-			VPCMPGTW(bounds(table, v, i), s, s)
-		}
-		VPACKSSWB(high, low, low)
-		VPMOVMSKB(low, part.As32())
-		NOTL(part.As32())
-		if v == 0 {
-			MOVQ(part, word)
-		} else {
-			SHLQ(U8(32), part)
-			ORQ(part, word)
-		}
-	}
-	if !k.sums {
-		XORQ(Mem{Base: k.job, Disp: jobFlip}, word)
-		MOVQ(word, Mem{Base: dst})
-	}
-}
-
-// bounds returns the thresholds of half the outputs of a vector. Saturated to 16
-// bits, they mean the same.
-func bounds(table reg.Register, v, half int) reg.VecVirtual {
-	a, b := YMM(), YMM()
-	place := 128*v + 32*half
-	VBROADCASTI128(Mem{Base: table, Disp: place}, a)
-	VINSERTI128(U8(1), Mem{Base: table, Disp: place + 64}, a, a)
-	VBROADCASTI128(Mem{Base: table, Disp: place + 16}, b)
-	VINSERTI128(U8(1), Mem{Base: table, Disp: place + 80}, b, b)
-	VPACKSSDW(b, a, a)
-	return a
-}
-
-// storeAlike writes packed words of four pixels that have the same thresholds,
-// and leaves it to what follows if they have not.
-func (k *kernel) storeAlike(dst, class reg.Register, label string) {
-	all, one, part := XMM(), XMM(), k.temp
-	VMOVDQU(Mem{Base: class}, all)
-	VPBROADCASTD(Mem{Base: class}, one)
-	VPXOR(one, all, all)
-	VPTEST(all, all)
-	JNE(LabelRef(label + "differ"))
-	MOVL(Mem{Base: class}, k.table.As32())
-	ADDQ(Mem{Base: k.job, Disp: jobTable}, k.table)
-	var t [2][2]reg.VecVirtual
-	for v := range k.vectors {
-		t[v] = [2]reg.VecVirtual{bounds(k.table, v, 0), bounds(k.table, v, 1)}
-	}
-	words := 4
-	if k.pooled {
-		words = 1
-	}
-	for p := range words {
-		word := GP64()
-		for v := range k.vectors {
-			sums := k.wide.Offset(64 * (p*k.vectors + v))
-			even, odd, low, high := YMM(), YMM(), YMM(), YMM()
-			VMOVDQU(sums, even)
-			VMOVDQU(sums.Offset(32), odd)
-			if k.pooled {
-				for q := 1; q < 4; q++ {
-					VPMINSW(sums.Offset(64*q*k.vectors), even, even)
-					VPMINSW(sums.Offset(64*q*k.vectors+32), odd, odd)
-				}
-			}
-			VPUNPCKLWD(odd, even, low)
-			VPUNPCKHWD(odd, even, high)
-			VPCMPGTW(t[v][0], low, low)
-			VPCMPGTW(t[v][1], high, high)
-			VPACKSSWB(high, low, low)
-			VPMOVMSKB(low, part.As32())
-			NOTL(part.As32())
-			if v == 0 {
-				MOVQ(part, word)
-			} else {
-				SHLQ(U8(32), part)
-				ORQ(part, word)
-			}
-		}
-		XORQ(Mem{Base: k.job, Disp: jobFlip}, word)
-		MOVQ(word, Mem{Base: dst})
-		ADDQ(Mem{Base: k.job, Disp: jobDstStep}, dst)
-	}
-	JMP(LabelRef(label + "stored"))
-	Label(label + "differ")
-}
-
-// storePooled writes a packed word of four pixels, each with thresholds of its
-// own: any of them has a bit if the least difference is not positive.
-func (k *kernel) storePooled(dst, class reg.Register) {
-	word, part := GP64(), k.temp
-	for v := range k.vectors {
-		var least [2]reg.VecVirtual
-		for p := range 4 {
-			MOVL(Mem{Base: class, Disp: 4 * p}, k.table.As32())
-			ADDQ(Mem{Base: k.job, Disp: jobTable}, k.table)
-			sums := k.wide.Offset(64 * (p*k.vectors + v))
-			even, odd := YMM(), YMM()
-			half := [2]reg.VecVirtual{YMM(), YMM()}
-			VMOVDQU(sums, even)
-			VMOVDQU(sums.Offset(32), odd)
-			VPUNPCKLWD(odd, even, half[0])
-			VPUNPCKHWD(odd, even, half[1])
-			for i, h := range half {
-				VPSUBSW(bounds(k.table, v, i), h, h)
-				if p == 0 {
-					least[i] = h
-				} else {
-					VPMINSW(h, least[i], least[i])
-				}
-			}
-		}
-		zero := YMM()
-		VPXOR(zero, zero, zero)
-		for _, s := range least {
-			VPCMPGTW(zero, s, s)
-		}
-		VPACKSSWB(least[1], least[0], least[0])
-		VPMOVMSKB(least[0], part.As32())
-		NOTL(part.As32())
-		if v == 0 {
-			MOVQ(part, word)
-		} else {
-			SHLQ(U8(32), part)
-			ORQ(part, word)
-		}
-	}
-	XORQ(Mem{Base: k.job, Disp: jobFlip}, word)
-	MOVQ(word, Mem{Base: dst})
-	ADDQ(Mem{Base: k.job, Disp: jobDstStep}, dst)
-}
-
-func (k *kernel) storeBytes(p int, dst, table reg.Register) {
-	word, part := GP64(), k.temp
-	for v := range 2 * k.vectors { // 8 outputs each
-		sums := k.wide.Offset(32 * (2*p*k.vectors + v))
-		c := YMM()
-		if k.sums {
-			VMOVDQU(sums, c)
-			VPADDD(Mem{Base: table, Disp: 32 * v}, c, c)
-			VMOVDQU(c, Mem{Base: dst, Disp: 32 * v})
-			continue
-		}
-		if k.pooled { // of the greatest sum
-			greatest := YMM()
-			VMOVDQU(sums, greatest)
-			for q := 1; q < 4; q++ {
-				VPMAXSD(sums.Offset(64*q*k.vectors), greatest, greatest)
-			}
-			VMOVDQU(Mem{Base: table, Disp: 32 * v}, c)
-			VPCMPGTD(greatest, c, c)
-		} else {
-			VMOVDQU(Mem{Base: table, Disp: 32 * v}, c)
-			VPCMPGTD(sums, c, c)
-		}
-		VMOVMSKPS(c, part.As32())
-		if v == 0 {
-			MOVQ(part, word)
-		} else {
-			SHLQ(U8(8*v), part)
-			ORQ(part, word)
-		}
-	}
-	if k.sums {
-		return
-	}
-	// The bits so far say where the threshold is greater.
-	mask := GP64()
-	MOVQ(U64(1<<(16*k.vectors-1)<<1-1), mask)
-	XORQ(mask, word)
-	XORQ(Mem{Base: k.job, Disp: jobFlip}, word)
-	MOVQ(word, Mem{Base: dst})
-}
-
 func main() {
 	ConstraintExpr("amd64,!purego")
 	popcounts := GLOBL("popcounts", RODATA|NOPTR)
@@ -518,6 +301,7 @@ func main() {
 	for _, vectors := range []int{2, 1} {
 		conv(false, false, true, 4, vectors)
 		conv(true, false, true, 4, vectors)
+		short(vectors)
 	}
 	for _, shape := range [][2]int{{1, 4}, {4, 1}, {1, 1}} {
 		dotBits(shape[0], shape[1])
@@ -525,6 +309,8 @@ func main() {
 	fma()
 	thresholds()
 	laneMasks()
+	gen.FMAPixels(ymm, 6, 2)
+	gen.FMAPixels(ymm, 6, 1)
 	scale()
 	add()
 	fmaEach()

@@ -8,22 +8,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
-)
 
-// Offsets of the fields of kern.Job.
-const (
-	jobDstStep  = 8
-	jobSrc      = 16
-	jobTable    = 40
-	jobWeights  = 48
-	jobRows     = 56
-	jobRunBytes = 64
-	jobRowSkip  = 72
-	jobPixels   = 80
-	jobFlip     = 88
-	jobDst      = 104
-	jobAt       = 112
-	jobClass    = 120
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 )
 
 // kind is what a convolution multiplies.
@@ -87,13 +73,13 @@ func conv(k kind, out result, pixels, vectors int) {
 	job := Load(Param("job"), GP64())
 
 	Label("wide")
-	CMPQ(Mem{Base: job, Disp: jobPixels}, U8(pixels))
+	CMPQ(Mem{Base: job, Disp: gen.JobPixels}, U8(pixels))
 	JLT(LabelRef("narrow"))
 	tile(k, out, job, pixels, vectors, "w")
 	JMP(LabelRef("wide"))
 	Label("narrow")
 	if narrow < pixels {
-		CMPQ(Mem{Base: job, Disp: jobPixels}, U8(0))
+		CMPQ(Mem{Base: job, Disp: gen.JobPixels}, U8(0))
 		JEQ(LabelRef("done"))
 		tile(k, out, job, narrow, vectors, "n")
 		JMP(LabelRef("narrow"))
@@ -106,19 +92,19 @@ func conv(k kind, out result, pixels, vectors int) {
 // tile computes some pixels and takes them off the job.
 func tile(k kind, out result, job reg.Register, pixels, vectors int, label string) {
 	at := GP64()
-	MOVQ(Mem{Base: job, Disp: jobAt}, at)
+	MOVQ(Mem{Base: job, Disp: gen.JobAt}, at)
 	x := make([]reg.GPVirtual, pixels)
 	for p := range x {
 		x[p] = GP64()
 		MOVL(Mem{Base: at, Disp: 4 * p}, x[p].As32())
-		ADDQ(Mem{Base: job, Disp: jobSrc}, x[p])
+		ADDQ(Mem{Base: job, Disp: gen.JobSrc}, x[p])
 	}
 	class := GP64()
-	MOVQ(Mem{Base: job, Disp: jobClass}, class)
+	MOVQ(Mem{Base: job, Disp: gen.JobClass}, class)
 	table := func(p int) reg.Register {
 		r := GP64()
 		MOVL(Mem{Base: class, Disp: 4 * p}, r.As32())
-		ADDQ(Mem{Base: job, Disp: jobTable}, r)
+		ADDQ(Mem{Base: job, Disp: gen.JobTable}, r)
 		return r
 	}
 	acc := make([]reg.VecVirtual, pixels*vectors)
@@ -143,11 +129,11 @@ func tile(k kind, out result, job reg.Register, pixels, vectors int, label strin
 		}
 	}
 	w, i, row, end := GP64(), GP64(), GP64(), GP64()
-	MOVQ(Mem{Base: job, Disp: jobWeights}, w)
+	MOVQ(Mem{Base: job, Disp: gen.JobWeights}, w)
 	XORQ(i, i)
-	MOVQ(Mem{Base: job, Disp: jobRows}, row)
+	MOVQ(Mem{Base: job, Disp: gen.JobRows}, row)
 	Label(label + "row")
-	MOVQ(Mem{Base: job, Disp: jobRunBytes}, end)
+	MOVQ(Mem{Base: job, Disp: gen.JobRunBytes}, end)
 	ADDQ(i, end)
 	Label(label + "piece")
 	weights := make([]reg.VecVirtual, vectors)
@@ -193,13 +179,13 @@ func tile(k kind, out result, job reg.Register, pixels, vectors int, label strin
 	ADDQ(U8(4), i)
 	CMPQ(i, end)
 	JNE(LabelRef(label + "piece"))
-	ADDQ(Mem{Base: job, Disp: jobRowSkip}, i)
+	ADDQ(Mem{Base: job, Disp: gen.JobRowSkip}, i)
 	DECQ(row)
 	JNE(LabelRef(label + "row"))
 
 	dst := GP64()
-	MOVQ(Mem{Base: job, Disp: jobDst}, dst)
-	MOVQ(Mem{Base: job, Disp: jobClass}, class)
+	MOVQ(Mem{Base: job, Disp: gen.JobDst}, dst)
+	MOVQ(Mem{Base: job, Disp: gen.JobClass}, class)
 	for p := 0; p < pixels; p++ {
 		switch out {
 		case sums:
@@ -210,12 +196,12 @@ func tile(k kind, out result, job reg.Register, pixels, vectors int, label strin
 			storePooled(k, job, dst, out, func() reg.Register { return table(p) }, acc[p*vectors:][:4*vectors])
 			p += 3
 		}
-		ADDQ(Mem{Base: job, Disp: jobDstStep}, dst)
+		ADDQ(Mem{Base: job, Disp: gen.JobDstStep}, dst)
 	}
-	MOVQ(dst, Mem{Base: job, Disp: jobDst})
-	ADDQ(U8(4*pixels), Mem{Base: job, Disp: jobAt})
-	ADDQ(U8(4*pixels), Mem{Base: job, Disp: jobClass})
-	SUBQ(U8(pixels), Mem{Base: job, Disp: jobPixels})
+	MOVQ(dst, Mem{Base: job, Disp: gen.JobDst})
+	ADDQ(U8(4*pixels), Mem{Base: job, Disp: gen.JobAt})
+	ADDQ(U8(4*pixels), Mem{Base: job, Disp: gen.JobClass})
+	SUBQ(U8(pixels), Mem{Base: job, Disp: gen.JobPixels})
 }
 
 func storeSums(k kind, dst, table reg.Register, acc []reg.VecVirtual) {
@@ -302,7 +288,7 @@ func storeMasks(job, dst reg.Register, masks []reg.OpmaskVirtual) {
 	} else {
 		KMOVQ(masks[0], word)
 	}
-	XORQ(Mem{Base: job, Disp: jobFlip}, word)
+	XORQ(Mem{Base: job, Disp: gen.JobFlip}, word)
 	MOVQ(word, Mem{Base: dst})
 }
 
@@ -329,6 +315,8 @@ func main() {
 		dotBits(shape[0], shape[1])
 	}
 	fma()
+	gen.FMAPixels(zmm, 4, 4)
+	gen.FMAPixels(zmm, 6, 1)
 	thresholds()
 	scale()
 	peak()
