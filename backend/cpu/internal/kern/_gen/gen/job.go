@@ -1,4 +1,5 @@
-// Package gen is what the generators of the instruction sets of amd64 share.
+// Package gen is what the generators of the instruction sets share: the places
+// of fields, and parts of kernels for amd64.
 package gen
 
 import (
@@ -20,6 +21,7 @@ const (
 	JobRowSkip  = 72
 	JobPixels   = 80
 	JobFlip     = 88
+	JobTail     = 96
 	JobDst      = 104
 	JobAt       = 112
 	JobClass    = 120

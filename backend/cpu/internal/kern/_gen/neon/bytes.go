@@ -1,5 +1,7 @@
 package main
 
+import "github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
+
 // Two bytes of the input meet two masks of 8 outputs at a time, which keep
 // those of weight +1: AND and UADALP for 16 products. With S the sum of what
 // they keep and X the sum of all bytes, Σ x·w = 2·S − X.
@@ -31,7 +33,7 @@ func bytesStep(c *conv, pixels int, last bool) {
 		c.op("VLD1R.P 2(%s), %s", patch(p), list(bytesX+p, 1, "H8"))
 	}
 	if last {
-		c.op("MOVD %d(%s), %s", jobTail, rJob, rT)
+		c.op("MOVD %d(%s), %s", gen.JobTail, rJob, rT)
 		c.op("VDUP %s, V%d.H8", rT, temp)
 		for p := range pixels {
 			c.op("VAND V%d.B16, V%d.B16, V%d.B16", temp, bytesX+p, bytesX+p)

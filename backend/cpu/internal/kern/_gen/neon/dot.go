@@ -1,5 +1,7 @@
 package main
 
+import "github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
+
 // Four bytes of the input meet four bytes of 4 outputs at a time, which are 2
 // where the weight is +1 and else 0: one UDOT for 16 products. With S the sum
 // of that and X the sum of all bytes, Σ x·w = S − X.
@@ -49,7 +51,7 @@ func dotBody(c *conv, pixels int, label string) {
 	c.zero(0, pixels*c.vectors)
 	c.zero(dotTotal, dotTotal+pixels)
 	c.op("VMOVI $1, V%d.B16", dotOnes)
-	c.op("MOVD %d(%s), %s", jobTail, rJob, rT)
+	c.op("MOVD %d(%s), %s", gen.JobTail, rJob, rT)
 	c.op("VDUP %s, V%d.S4", rT, dotTail)
 	c.op("LSR $2, %s", rRun)
 	c.label(label + "row")

@@ -7,23 +7,8 @@ import (
 	"fmt"
 	"log"
 	"os"
-)
 
-// Offsets of the fields of kern.Job.
-const (
-	jobDstStep  = 8
-	jobSrc      = 16
-	jobTable    = 40
-	jobWeights  = 48
-	jobRows     = 56
-	jobRunBytes = 64
-	jobRowSkip  = 72
-	jobPixels   = 80
-	jobFlip     = 88
-	jobTail     = 96
-	jobDst      = 104
-	jobAt       = 112
-	jobClass    = 120
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 )
 
 // Registers that all convolutions use alike. R1 to R4 point to the patches.
@@ -96,11 +81,11 @@ func (c *conv) write() {
 		c.op("ADD $15, %s", rWide)
 		c.op("BIC $15, %s", rWide)
 	}
-	c.op("MOVD %d(%s), %s", jobDst, rJob, rDst)
-	c.op("MOVD %d(%s), %s", jobAt, rJob, rAt)
-	c.op("MOVD %d(%s), %s", jobClass, rJob, rClass)
+	c.op("MOVD %d(%s), %s", gen.JobDst, rJob, rDst)
+	c.op("MOVD %d(%s), %s", gen.JobAt, rJob, rAt)
+	c.op("MOVD %d(%s), %s", gen.JobClass, rJob, rClass)
 	c.label("wide")
-	c.op("MOVD %d(%s), %s", jobPixels, rJob, rT)
+	c.op("MOVD %d(%s), %s", gen.JobPixels, rJob, rT)
 	c.op("CMP $%d, %s", c.pixels, rT)
 	c.op("BLO narrow")
 	c.tile(c.pixels, "w")
@@ -109,7 +94,7 @@ func (c *conv) write() {
 	if c.pixels > 1 {
 		c.op("CBZ %s, done", rT)
 		c.tile(1, "n")
-		c.op("MOVD %d(%s), %s", jobPixels, rJob, rT)
+		c.op("MOVD %d(%s), %s", gen.JobPixels, rJob, rT)
 		c.op("B narrow")
 		c.label("done")
 	}
@@ -120,17 +105,17 @@ func (c *conv) write() {
 // off the job.
 func (c *conv) tile(pixels int, label string) {
 	c.op("SUB $%d, %s", pixels, rT)
-	c.op("MOVD %s, %d(%s)", rT, jobPixels, rJob)
-	c.op("MOVD %d(%s), %s", jobSrc, rJob, rT)
+	c.op("MOVD %s, %d(%s)", rT, gen.JobPixels, rJob)
+	c.op("MOVD %d(%s), %s", gen.JobSrc, rJob, rT)
 	for p := range pixels {
 		c.op("MOVWU %d(%s), %s", 4*p, rAt, patch(p))
 		c.op("ADD %s, %s", rT, patch(p))
 	}
 	c.op("ADD $%d, %s", 4*pixels, rAt)
-	c.op("MOVD %d(%s), %s", jobWeights, rJob, rW)
-	c.op("MOVD %d(%s), %s", jobRows, rJob, rRows)
-	c.op("MOVD %d(%s), %s", jobRunBytes, rJob, rRun)
-	c.op("MOVD %d(%s), %s", jobRowSkip, rJob, rSkip)
+	c.op("MOVD %d(%s), %s", gen.JobWeights, rJob, rW)
+	c.op("MOVD %d(%s), %s", gen.JobRows, rJob, rRows)
+	c.op("MOVD %d(%s), %s", gen.JobRunBytes, rJob, rRun)
+	c.op("MOVD %d(%s), %s", gen.JobRowSkip, rJob, rSkip)
 	c.family.body(c, pixels, label)
 
 	if !c.sums {
@@ -140,10 +125,10 @@ func (c *conv) tile(pixels int, label string) {
 	}
 	for p := range pixels {
 		c.op("MOVWU %d(%s), %s", 4*p, rClass, rTable)
-		c.op("MOVD %d(%s), %s", jobTable, rJob, rT)
+		c.op("MOVD %d(%s), %s", gen.JobTable, rJob, rT)
 		c.op("ADD %s, %s", rT, rTable)
 		c.family.store(c, p, fmt.Sprintf("%ssame%d", label, p))
-		c.op("MOVD %d(%s), %s", jobDstStep, rJob, rT)
+		c.op("MOVD %d(%s), %s", gen.JobDstStep, rJob, rT)
 		c.op("ADD %s, %s", rT, rDst)
 	}
 	c.op("ADD $%d, %s", 4*pixels, rClass)
@@ -211,7 +196,7 @@ func (c *conv) pack(first, masks int) {
 		}
 		c.op("VMOV V%d.H[0], %s", first, rT)
 	}
-	c.op("MOVD %d(%s), %s", jobFlip, rJob, rMain)
+	c.op("MOVD %d(%s), %s", gen.JobFlip, rJob, rMain)
 	c.op("EOR %s, %s", rMain, rT)
 	c.op("MOVD %s, (%s)", rT, rDst)
 }

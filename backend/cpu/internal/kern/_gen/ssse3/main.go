@@ -7,22 +7,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
-)
 
-// Offsets of the fields of kern.Job.
-const (
-	jobDstStep  = 8
-	jobSrc      = 16
-	jobTable    = 40
-	jobWeights  = 48
-	jobRows     = 56
-	jobRunBytes = 64
-	jobRowSkip  = 72
-	jobPixels   = 80
-	jobFlip     = 88
-	jobDst      = 104
-	jobAt       = 112
-	jobClass    = 120
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 )
 
 // A kernel convolves pixels × vectors of output channels. Its innermost loop
@@ -93,13 +79,13 @@ func (k *kernel) write() {
 		LEAQ(NewDataAddr(NewStaticSymbol("popcountsSSSE3"), 0), k.counts)
 	}
 	Label("wide")
-	CMPQ(Mem{Base: k.job, Disp: jobPixels}, U8(k.pixels))
+	CMPQ(Mem{Base: k.job, Disp: gen.JobPixels}, U8(k.pixels))
 	JLT(LabelRef("narrow"))
 	k.tile(k.pixels, "w")
 	JMP(LabelRef("wide"))
 	Label("narrow")
 	if k.pixels > 1 {
-		CMPQ(Mem{Base: k.job, Disp: jobPixels}, U8(0))
+		CMPQ(Mem{Base: k.job, Disp: gen.JobPixels}, U8(0))
 		JEQ(LabelRef("done"))
 		k.tile(1, "n")
 		JMP(LabelRef("narrow"))
@@ -111,12 +97,12 @@ func (k *kernel) write() {
 // tile computes some pixels and takes them off the job.
 func (k *kernel) tile(pixels int, label string) {
 	at := GP64()
-	MOVQ(Mem{Base: k.job, Disp: jobAt}, at)
+	MOVQ(Mem{Base: k.job, Disp: gen.JobAt}, at)
 	x := make([]reg.GPVirtual, pixels)
 	for p := range x {
 		x[p] = GP64()
 		MOVL(Mem{Base: at, Disp: 4 * p}, x[p].As32())
-		ADDQ(Mem{Base: k.job, Disp: jobSrc}, x[p])
+		ADDQ(Mem{Base: k.job, Disp: gen.JobSrc}, x[p])
 	}
 	acc := make([]reg.VecVirtual, pixels*k.vectors)
 	for i := range acc {
@@ -128,12 +114,12 @@ func (k *kernel) tile(pixels int, label string) {
 		MOVOU(acc[i], k.wide.Offset(32*i+16))
 	}
 	w, i, row, end, stop, budget := GP64(), GP64(), GP64(), GP64(), GP64(), GP64()
-	MOVQ(Mem{Base: k.job, Disp: jobWeights}, w)
+	MOVQ(Mem{Base: k.job, Disp: gen.JobWeights}, w)
 	XORQ(i, i)
-	MOVQ(Mem{Base: k.job, Disp: jobRows}, row)
+	MOVQ(Mem{Base: k.job, Disp: gen.JobRows}, row)
 	MOVQ(U32(uint32(k.budget())), budget)
 	Label(label + "row")
-	MOVQ(Mem{Base: k.job, Disp: jobRunBytes}, end)
+	MOVQ(Mem{Base: k.job, Disp: gen.JobRunBytes}, end)
 	ADDQ(i, end)
 	Label(label + "chunk")
 	LEAQ(Mem{Base: i, Index: budget, Scale: 1}, stop)
@@ -163,28 +149,28 @@ func (k *kernel) tile(pixels int, label string) {
 	Label(label + "go")
 	CMPQ(i, end)
 	JNE(LabelRef(label + "chunk"))
-	ADDQ(Mem{Base: k.job, Disp: jobRowSkip}, i)
+	ADDQ(Mem{Base: k.job, Disp: gen.JobRowSkip}, i)
 	DECQ(row)
 	JNE(LabelRef(label + "row"))
 	k.widen(acc)
 
 	dst, class, table := GP64(), GP64(), k.table
-	MOVQ(Mem{Base: k.job, Disp: jobDst}, dst)
-	MOVQ(Mem{Base: k.job, Disp: jobClass}, class)
+	MOVQ(Mem{Base: k.job, Disp: gen.JobDst}, dst)
+	MOVQ(Mem{Base: k.job, Disp: gen.JobClass}, class)
 	for p := range pixels {
 		MOVL(Mem{Base: class, Disp: 4 * p}, table.As32())
-		ADDQ(Mem{Base: k.job, Disp: jobTable}, table)
+		ADDQ(Mem{Base: k.job, Disp: gen.JobTable}, table)
 		if k.bytes {
 			k.storeBytes(p, dst, table)
 		} else {
 			k.store(p, dst, table)
 		}
-		ADDQ(Mem{Base: k.job, Disp: jobDstStep}, dst)
+		ADDQ(Mem{Base: k.job, Disp: gen.JobDstStep}, dst)
 	}
-	MOVQ(dst, Mem{Base: k.job, Disp: jobDst})
-	ADDQ(U8(4*pixels), Mem{Base: k.job, Disp: jobAt})
-	ADDQ(U8(4*pixels), Mem{Base: k.job, Disp: jobClass})
-	SUBQ(U8(pixels), Mem{Base: k.job, Disp: jobPixels})
+	MOVQ(dst, Mem{Base: k.job, Disp: gen.JobDst})
+	ADDQ(U8(4*pixels), Mem{Base: k.job, Disp: gen.JobAt})
+	ADDQ(U8(4*pixels), Mem{Base: k.job, Disp: gen.JobClass})
+	SUBQ(U8(pixels), Mem{Base: k.job, Disp: gen.JobPixels})
 }
 
 // step adds n pieces of every patch.
@@ -347,7 +333,7 @@ func (k *kernel) storeWord(word reg.Register, n int, dst reg.Register) {
 	mask := GP64()
 	MOVQ(U64(1<<(n-1)<<1-1), mask)
 	XORQ(mask, word)
-	XORQ(Mem{Base: k.job, Disp: jobFlip}, word)
+	XORQ(Mem{Base: k.job, Disp: gen.JobFlip}, word)
 	MOVQ(word, Mem{Base: dst})
 }
 

@@ -4,20 +4,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
-)
 
-// Offsets of the fields of kern.dotJob.
-const (
-	dotDst     = 0
-	dotDstStep = 8
-	dotSrc     = 16
-	dotStep    = 24
-	dotRows    = 32
-	dotRun     = 40
-	dotSkip    = 48
-	dotWeights = 56
-	dotK       = 72
-	dotPixels  = 80
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 )
 
 // Offsets of the fields of kern.poolJob.
@@ -44,16 +32,16 @@ func dot() {
 		sums[i] = GP64()
 	}
 	Label("pixel")
-	CMPQ(Mem{Base: job, Disp: dotPixels}, U8(0))
+	CMPQ(Mem{Base: job, Disp: gen.TilePixels}, U8(0))
 	JEQ(LabelRef("done"))
-	MOVQ(Mem{Base: job, Disp: dotSrc}, x)
-	MOVQ(Mem{Base: job, Disp: dotWeights}, w)
-	MOVQ(Mem{Base: job, Disp: dotRows}, row)
+	MOVQ(Mem{Base: job, Disp: gen.TileSrc}, x)
+	MOVQ(Mem{Base: job, Disp: gen.TileWeights}, w)
+	MOVQ(Mem{Base: job, Disp: gen.TileRows}, row)
 	for _, s := range sums {
 		XORQ(s, s)
 	}
 	Label("row")
-	MOVQ(Mem{Base: job, Disp: dotRun}, n)
+	MOVQ(Mem{Base: job, Disp: gen.TileRun}, n)
 	Label("word")
 	a := GP64()
 	MOVQ(Mem{Base: x}, a)
@@ -68,24 +56,24 @@ func dot() {
 	ADDQ(U8(32), w)
 	SUBQ(U8(8), n)
 	JNE(LabelRef("word"))
-	ADDQ(Mem{Base: job, Disp: dotSkip}, x)
+	ADDQ(Mem{Base: job, Disp: gen.TileSkip}, x)
 	DECQ(row)
 	JNE(LabelRef("row"))
 	dst := GP64()
-	MOVQ(Mem{Base: job, Disp: dotDst}, dst)
+	MOVQ(Mem{Base: job, Disp: gen.TileDst}, dst)
 	for i, s := range sums {
 		k := GP64()
-		MOVQ(Mem{Base: job, Disp: dotK}, k)
+		MOVQ(Mem{Base: job, Disp: gen.DotK}, k)
 		SUBQ(s, k)
 		SUBQ(s, k)
 		MOVL(k.As32(), Mem{Base: dst, Disp: 4 * i})
 	}
-	ADDQ(Mem{Base: job, Disp: dotDstStep}, dst)
-	MOVQ(dst, Mem{Base: job, Disp: dotDst})
+	ADDQ(Mem{Base: job, Disp: gen.TileDstStep}, dst)
+	MOVQ(dst, Mem{Base: job, Disp: gen.TileDst})
 	step := GP64()
-	MOVQ(Mem{Base: job, Disp: dotStep}, step)
-	ADDQ(step, Mem{Base: job, Disp: dotSrc})
-	DECQ(Mem{Base: job, Disp: dotPixels})
+	MOVQ(Mem{Base: job, Disp: gen.TileStep}, step)
+	ADDQ(step, Mem{Base: job, Disp: gen.TileSrc})
+	DECQ(Mem{Base: job, Disp: gen.TilePixels})
 	JMP(LabelRef("pixel"))
 	Label("done")
 	RET()
