@@ -203,8 +203,11 @@ func (c *conv) pack(first, masks int) {
 
 func main() {
 	log.SetFlags(0)
-	out, stubs := flag.String("out", "", "file to write assembly to"), flag.String("stubs", "", "file to write declarations to")
-	flag.Parse()
+	flags := flag.NewFlagSet("neon", flag.ExitOnError) // avo has the names in its own
+	out, stubs := flags.String("out", "", "file to write assembly to"), flags.String("stubs", "", "file to write declarations to")
+	if err := flags.Parse(os.Args[1:]); err != nil {
+		log.Fatal(err)
+	}
 	a := &asm{}
 	for _, sums := range []bool{false, true} {
 		for _, v := range []int{4, 2, 1} {
