@@ -47,11 +47,7 @@ func requireReference(t testing.TB, p *planner, opts backend.Options) {
 		opts.Tap = func(step int, name string, got bcnn.Tensor) {
 			require.Equal(t, taps, step)
 			require.Equal(t, plan.Steps[step].Name, name)
-			what := fmt.Sprintf("step %d, %+v", step, plan.Steps[step].Op)
-			if len(what) > 300 {
-				what = what[:300]
-			}
-			requireSame(t, want[step], got, what)
+			requireSame(t, want[step], got, fmt.Sprintf("step %d, %s", step, describe(plan.Steps[step].Op)))
 			taps++
 		}
 		tapped, err := Device().Compile(plan, opts)
@@ -72,6 +68,14 @@ func requireReference(t testing.TB, p *planner, opts backend.Options) {
 		require.NoError(t, tapped.Close())
 		require.NoError(t, plain.Close())
 	}
+}
+
+// describe prints an operation without its weights, which may be millions.
+func describe(op bcnn.StepOp) string {
+	if c, ok := op.(*bcnn.ConvStep); ok {
+		return fmt.Sprintf("%+v → %d, %d groups, padded with %d, pool %+v", c.Window, c.Out, c.Groups, c.PadValue, c.Pool)
+	}
+	return fmt.Sprintf("%+.300v", op)
 }
 
 // forEach runs a test for every instruction set, with one thread and with more
@@ -193,6 +197,8 @@ func TestLargeSteps(t *testing.T) {
 			p := newPlanner(12, input(bcnn.Uint8, 12, 11, 96))
 			p.sign()
 			p.conv(convOptions{window: same(3), out: 192, groups: 3, pool: pool})
+			p.conv(convOptions{window: same(3), out: 64})
+			p.conv(convOptions{window: same(3), out: 128, groups: 2}) // two in a word
 			p.conv(convOptions{window: same(3), out: 128, groups: 2, float: true})
 			return p
 		},

@@ -151,7 +151,7 @@ func (b *bitRows) pad(dst []uint32, src []uint64, group int) {
 		case b.pitch == 2*words:
 			copy(dst[left*b.pitch:], halves[:inside*b.pitch])
 			return
-		case b.pitch == 1 && words == 1:
+		case b.pitch == 1 && words == 1 && b.groups == 1:
 			b.set.Narrow(dst[left:][:inside], src)
 			return
 		}
