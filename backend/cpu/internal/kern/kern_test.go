@@ -3,6 +3,7 @@ package kern
 import (
 	"fmt"
 	"math"
+	mathbits "math/bits"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -106,14 +107,9 @@ func testDotBits(t *testing.T, s *Set, rng *rand.Rand, k, outputs int) {
 			check()
 			for p := range at.Pixels {
 				for o := range r[1] {
-					want := int32(0)
-					for i := range k {
-						x := element(src, &at, p, i/64)>>(i%64)&1 == 1
-						if x == (bits.At(weights[(r[0]+o)*words:][:words], i) > 0) {
-							want++
-						} else {
-							want--
-						}
+					want := int32(k)
+					for i, w := range weights[(r[0]+o)*words:][:words] {
+						want -= 2 * int32(mathbits.OnesCount64(element(src, &at, p, i)^w))
 					}
 					require.Equal(t, want, dst[p*stride+o], "%+v pixel %d output %d", at, p, r[0]+o)
 				}
