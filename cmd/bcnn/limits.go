@@ -45,7 +45,7 @@ func (l *limits) bandwidth(size int64) (float64, error) {
 // work is what a step has to do for a batch.
 type work struct {
 	macs  int64 // products of ±1
-	bytes int64 // of input, weights and output, each counted once
+	bytes int64 // of input, weights and output, each counted once, without padding bits
 }
 
 // workOf returns the work of a step on ±1 values; none for any other step, with
@@ -62,13 +62,19 @@ func workOf(plan *bcnn.Plan, s bcnn.Step, batch int) work {
 		if !isBinary(plan, s) {
 			return work{}
 		}
-		w = work{macs: macs(plan, s) * int64(batch), bytes: 8 * int64(len(op.Bits))}
+		weights := op.Out * op.KH * op.KW * (plan.Tensors[s.In[0]].Shape.C / op.Groups)
+		w = work{macs: macs(plan, s) * int64(batch), bytes: (int64(weights) + 7) / 8}
 	case *bcnn.MaxPoolStep:
 	default:
 		return work{}
 	}
 	for _, t := range append([]int{s.Out}, s.In...) {
-		w.bytes += int64(batch) * plan.Tensors[t].Shape.Bytes(plan.Tensors[t].DType)
+		tensor := plan.Tensors[t]
+		size := tensor.Shape.Bytes(tensor.DType)
+		if tensor.DType == bcnn.Bits {
+			size = (int64(tensor.Shape.Values()) + 7) / 8
+		}
+		w.bytes += int64(batch) * size
 	}
 	return w
 }

@@ -19,7 +19,7 @@ func TestBenchOps(t *testing.T) {
 		macs, bytes float64
 	}{
 		{"pool5", "bitflow", 0, 2 * 8 * 8 * (14*14 + 7*7)},
-		{"c16", "sweep", 2 * 28 * 28 * 16 * 16 * 9, 2*2*8*28*28 + 8*9*16},
+		{"c16", "sweep", 2 * 28 * 28 * 16 * 16 * 9, 2*2*2*28*28 + 2*9*16},
 	} {
 		r := got[i]
 		require.Equal(t, want.op, r["op"])
