@@ -39,6 +39,8 @@ const (
 	// worse is how much longer than alone shared runs may take before the next
 	// trial is made soon.
 	worse = 1.05
+	// much is how much longer one alone must take to wait long for the next trial.
+	much = 1.2
 )
 
 func newGovernor() governor { return governor{left: firstInterval, interval: firstInterval} }
@@ -81,6 +83,9 @@ func (g *governor) try(d time.Duration, image float64) {
 	} else {
 		g.way = 1 - g.way
 		g.interval = min(2*g.interval, lastInterval)
+		if g.way == shared && g.took[alone] > much*g.took[shared] {
+			g.interval = lastInterval // if it gets worse, that shows
+		}
 	}
 	g.left = g.interval
 }
