@@ -12,7 +12,7 @@ export PKG_CONFIG ?= $(CURDIR)/scripts/opencl-pkg-config
 endif
 TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 
-.PHONY: build build-arm64 demo test fuzz bench opencl-check opencl-faults clean help
+.PHONY: build build-arm64 demo test fuzz bench bench-peers opencl-check opencl-faults clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
@@ -30,6 +30,9 @@ fuzz: ## run every fuzz target for FUZZTIME each (default 60s)
 bench: build ## time VehicleNet on every device, then the Go benchmarks COUNT times
 	bin/bcnn bench $(BENCHFLAGS)
 	$(GO) test $(TAGFLAGS) -run '^$$' -bench . -count $(COUNT) ./...
+
+bench-peers: build ## compare with OpenBLAS, oneDNN and a plain xnor GEMM; ISA=avx2 and PEERFLAGS set how
+	ISA=$(ISA) ./scripts/bench-peers $(PEERFLAGS)
 
 build-arm64: ## build bin/bcnn-arm64 with gcc-aarch64-linux-gnu
 	CGO_ENABLED=1 GOARCH=arm64 CC=aarch64-linux-gnu-gcc PKG_CONFIG=$(CURDIR)/scripts/opencl-pkg-config \

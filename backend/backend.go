@@ -46,6 +46,10 @@ type Info struct {
 	Kind   Kind
 	Detail string // "avx2, 8 threads", "sm_90"
 	Memory int64  // bytes, 0 if unknown
+
+	// ISAs are the instruction sets that Options.ISA takes, the best first. Only
+	// the CPU has several.
+	ISAs []string
 }
 
 // Device executes plans. It is safe for concurrent use.
@@ -79,6 +83,22 @@ type PeakMeter interface {
 	// but the arithmetic of the kernels reaches, with the Threads and the ISA of
 	// opts. Clock rates and load change: measure it shortly before or after.
 	Peak(opts Options) (perSecond float64, err error)
+	// Bandwidth returns the bytes per second at which size bytes are read over
+	// and over, with the Threads of opts.
+	Bandwidth(opts Options, size int64) (perSecond float64, err error)
+}
+
+// Explainer is implemented by executables that can say how they execute a plan.
+type Explainer interface {
+	// Explain returns what was chosen for each step of the plan, and why.
+	Explain() []Choice
+}
+
+// Choice is how a step is executed, in words.
+type Choice struct {
+	Kernel string // "wide bits, joined rows"
+	Tile   string // "24 rows × 64 channels, 4 tiles"; empty where there are none
+	Why    string
 }
 
 // Options are the options of Compile. The zero value is good.

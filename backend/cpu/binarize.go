@@ -1,108 +1,180 @@
 package cpu
 
 import (
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
 // binarize compiles the binarisation of the input image.
-func (c *compiler) binarize(op *bcnn.BinarizeStep, in, out bcnn.Shape) step {
-	b := &binarize{in: c.in, out: c.out, shape: in, words: bits.Words(out.C)}
+func (c *compiler) binarize(op *bcnn.BinarizeStep, in, out bcnn.Shape) (step, scratchSize) {
+	b := &binarize{set: c.set, in: c.in, out: c.out, shape: in, words: bits.Words(out.C)}
+	b.chunk = min(binarizeChunk, roundUp(in.Pixels(), bits.WordBits))
 	if op.Threshold != nil {
-		b.thresholds, b.flip = op.Threshold.I32, op.Threshold.Flip
+		b.setThresholds(op.Threshold)
 	}
+	// One word more, because Spread reads words at any byte.
+	need := scratchSize{words: bits.Words(b.chunk*in.C) + 1, bytes: len(b.bounds)}
 	height, do := in.H, b.threshold
 	switch op.Scheme {
 	case bcnn.SchemeGrey:
 		do = b.grey
+		need.bytes = b.chunk
 	case bcnn.SchemeLBP:
 		do = b.lbp
+		need.bytes = product(3, in.W+2)
 	case bcnn.SchemeMinMax:
 		height, do = 1, b.minMax // the range is that of the whole image
+		need.bytes = bits.WordBits
 	}
-	return c.rows(height, 3*float64(in.Values()), do)
+	return c.rows("binarize, "+string(op.Scheme), height, c.set.Cost.Value*float64(in.Values()), do), need
 }
 
+// binarizeChunk is the number of pixels that are binarised at a time, a
+// multiple of 64, so that every chunk starts at a word of dense bits.
+const binarizeChunk = 1024
+
 type binarize struct {
+	set        *kern.Set
 	in, out    *bcnn.Tensor
 	shape      bcnn.Shape // of the input
 	words      int        // of an output pixel
+	chunk      int        // pixels at a time
 	thresholds []int32
-	flip       []uint64
+	// The thresholds of the bytes of 64 pixels. Thresholds that every byte
+	// reaches are 0, those that none reaches too, with a bit in flip.
+	bounds []uint8
+	flip   []uint64
 }
 
-func (b *binarize) threshold(_ *scratch, image, y0, y1 int) {
-	for p := (image*b.shape.H + y0) * b.shape.W; p < (image*b.shape.H+y1)*b.shape.W; p++ {
+func (b *binarize) setThresholds(t *bcnn.Threshold) {
+	channels := len(t.I32)
+	b.thresholds, b.flip = t.I32, make([]uint64, b.words)
+	copy(b.flip, t.Flip)
+	for c, v := range t.I32 {
+		if v > 255 {
+			b.flip[c/bits.WordBits] ^= 1 << (c % bits.WordBits)
+		}
+	}
+	if channels <= bits.WordBits {
+		b.bounds = make([]uint8, bits.WordBits*channels)
+		for i := range b.bounds {
+			if v := t.I32[i%channels]; v > 0 && v <= 255 {
+				b.bounds[i] = uint8(v)
+			}
+		}
+	}
+}
+
+// pixels returns the range of pixels of rows of an image.
+func (b *binarize) pixels(image, y0, y1 int) (first, end int) {
+	return (image*b.shape.H + y0) * b.shape.W, (image*b.shape.H + y1) * b.shape.W
+}
+
+func (b *binarize) threshold(s *scratch, image, y0, y1 int) {
+	first, end := b.pixels(image, y0, y1)
+	if b.bounds == nil {
+		b.wide(first, end)
+		return
+	}
+	for p := first; p < end; p += b.chunk {
+		b.compare(s, p, min(p+b.chunk, end), b.in.U8[p*b.shape.C:], b.shape.C, b.bounds, b.flip)
+	}
+}
+
+// compare binarises the bytes of pixels, of which each has n.
+func (b *binarize) compare(s *scratch, from, to int, src []uint8, n int, bounds []uint8, flip []uint64) {
+	pixels := to - from
+	dense := s.words[:bits.Words(pixels*n)+1]
+	b.set.ThresholdBytes(dense, src[:pixels*n], bounds)
+	dst := b.out.Words[from*b.words:][:pixels*b.words]
+	if n <= 8 {
+		b.set.Spread(dst, dense, n, flip[0])
+		return
+	}
+	for p := range dst {
+		dst[p] = 0
+		copyBits(dst[p:p+1], 0, dense, p*n, n)
+		dst[p] ^= flip[0]
+	}
+}
+
+// wide binarises pixels of more than 64 channels.
+func (b *binarize) wide(first, end int) {
+	for p := first; p < end; p++ {
 		dst := b.out.Words[p*b.words:][:b.words]
-		clear(dst)
+		copy(dst, b.flip)
 		for c, v := range b.in.U8[p*b.shape.C:][:b.shape.C] {
-			if int32(v) >= b.thresholds[c] {
-				dst[c/bits.WordBits] |= 1 << (c % bits.WordBits)
+			// Where the threshold is out of reach, flip has the bit set already.
+			if t := b.thresholds[c]; int32(v) >= t || t > 255 {
+				dst[c/bits.WordBits] ^= 1 << (c % bits.WordBits)
 			}
-		}
-		for i, v := range b.flip {
-			dst[i] ^= v
 		}
 	}
 }
 
-func (b *binarize) luma(pixel int) uint8 {
+// luma returns the grey values of n pixels from pixel p on, in dst where the
+// image is not grey itself.
+func (b *binarize) luma(dst []uint8, p, n int) []uint8 {
 	if b.shape.C == 1 {
-		return b.in.U8[pixel]
+		return b.in.U8[p:][:n]
 	}
-	rgb := b.in.U8[pixel*3:][:3]
-	return bcnn.Luma(rgb[0], rgb[1], rgb[2])
+	b.set.Luma(dst[:n], b.in.U8[p*b.shape.C:][:n*b.shape.C])
+	return dst[:n]
 }
 
-func (b *binarize) grey(_ *scratch, image, y0, y1 int) {
-	var flip uint64
-	if b.flip != nil {
-		flip = b.flip[0]
-	}
-	for p := (image*b.shape.H + y0) * b.shape.W; p < (image*b.shape.H+y1)*b.shape.W; p++ {
-		b.out.Words[p] = flip
-		if int32(b.luma(p)) >= b.thresholds[0] {
-			b.out.Words[p] ^= 1
-		}
+func (b *binarize) grey(s *scratch, image, y0, y1 int) {
+	first, end := b.pixels(image, y0, y1)
+	for p := first; p < end; p += b.chunk {
+		to := min(p+b.chunk, end)
+		b.compare(s, p, to, b.luma(s.bytes, p, to-p), 1, b.bounds, b.flip)
 	}
 }
 
-func (b *binarize) lbp(_ *scratch, image, y0, y1 int) {
-	first, w := image*b.shape.H, b.shape.W
+func (b *binarize) lbp(s *scratch, image, y0, y1 int) {
+	// Three rows of grey values, with the outermost ones repeated.
+	w, pitch := b.shape.W, b.shape.W+2
+	row := func(y int) []uint8 { return s.bytes[(y+1)%3*pitch:][:pitch] }
+	load := func(y int) {
+		dst := row(y)
+		from := min(max(y, 0), b.shape.H-1)
+		copy(dst[1:], b.luma(dst[1:], (image*b.shape.H+from)*w, w))
+		dst[0], dst[w+1] = dst[1], dst[w]
+	}
+	load(y0 - 1)
+	load(y0)
 	for y := y0; y < y1; y++ {
-		row := (first + y) * w
-		above := (first + max(y-1, 0)) * w
-		below := (first + min(y+1, b.shape.H-1)) * w
-		for x := range w {
-			centre := b.luma(row + x)
-			var v uint64
-			if b.luma(above+max(x-1, 0)) > centre {
-				v |= 1
-			}
-			if b.luma(row+min(x+1, w-1)) > centre {
-				v |= 2
-			}
-			if b.luma(below+max(x-1, 0)) > centre {
-				v |= 4
-			}
-			b.out.Words[row+x] = v
-		}
+		load(y + 1)
+		b.set.LBP(b.out.Words[(image*b.shape.H+y)*w:][:w], row(y-1), row(y), row(y+1))
 	}
 }
 
-func (b *binarize) minMax(_ *scratch, image, _, _ int) {
-	src := b.in.U8[image*b.shape.Values():][:b.shape.Values()]
-	lo, hi := src[0], src[0]
-	for _, v := range src {
-		lo, hi = min(lo, v), max(hi, v)
-	}
-	for p := range b.shape.Pixels() {
-		dst := b.out.Words[(image*b.shape.Pixels()+p)*b.words:][:b.words]
-		clear(dst)
-		for c, v := range src[p*b.shape.C:][:b.shape.C] {
-			if 2*(int(v)-int(lo)) > int(hi)-int(lo) {
-				dst[c/bits.WordBits] |= 1 << (c % bits.WordBits)
+func (b *binarize) minMax(s *scratch, image, _, _ int) {
+	c, values := b.shape.C, b.shape.Values()
+	lo, hi := b.set.MinMax(b.in.U8[image*values:][:values])
+	// 2·(x − lo) > hi − lo; for hi = lo no byte is.
+	bound := int(lo) + (int(hi)-int(lo))/2 + 1
+	first, end := b.pixels(image, 0, b.shape.H)
+	if c > 8 {
+		for p := first; p < end; p++ {
+			dst := b.out.Words[p*b.words:][:b.words]
+			clear(dst)
+			for i, v := range b.in.U8[p*c:][:c] {
+				if int(v) >= bound {
+					dst[i/bits.WordBits] |= 1 << (i % bits.WordBits)
+				}
 			}
 		}
+		return
+	}
+	if hi == lo {
+		clear(b.out.Words[first:end])
+		return
+	}
+	bounds := s.bytes[:bits.WordBits]
+	fill(bounds, uint8(bound))
+	var flip [1]uint64
+	for p := first; p < end; p += b.chunk {
+		b.compare(s, p, min(p+b.chunk, end), b.in.U8[p*c:], c, bounds, flip[:])
 	}
 }

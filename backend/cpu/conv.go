@@ -1,38 +1,11 @@
 package cpu
 
 import (
-	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"fmt"
+
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
-
-// compiler compiles one step.
-type compiler struct {
-	set            *kern.Set
-	batch, threads int
-	in, other, out *bcnn.Tensor // other is the second input of an add
-}
-
-const (
-	// minTile is the work in nanoseconds that is worth a hand-over to another
-	// thread.
-	minTile = 4000
-	// tilesPerThread evens out threads that do not get a whole CPU.
-	tilesPerThread = 4
-	// rowBytes bounds the bordered rows of a tile, so that they stay in the
-	// first-level cache as far as the image allows it.
-	rowBytes = 32 << 10
-	// sumBytes bounds the sums of the pixels that are computed at a time.
-	sumBytes = 16 << 10
-)
-
-// split returns the number of tiles for an amount of work in nanoseconds.
-func (c *compiler) split(work float64) int {
-	if c.threads == 1 {
-		return 1
-	}
-	return int(max(1, min(work/minTile, float64(tilesPerThread*c.threads))))
-}
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
@@ -102,19 +75,19 @@ func (c *compiler) conv(op *bcnn.ConvStep, in, out bcnn.PlanTensor) (step, scrat
 		w.DilationW = 1
 	}
 	v.window = w
-	if wide, need := c.wideConv(op, w, in, out); wide != nil {
-		return wide, need
+	kernel, why := c.convKernel(op, w, in.DType)
+	c.choice.Why = why
+	switch kernel {
+	case slicedKernel:
+		return c.depthwise(op, w, out)
+	case wideKernel:
+		if wide, need := c.wideConv(op, w, in, out); wide != nil {
+			return wide, need
+		}
+		c.choice.Why = "too large for the tables of a wide kernel"
 	}
 
-	// Rows first; blocks of channels repeat the preparation of a row.
-	nanoseconds := sumTime(op, in.DType, w.taps())
-	work := nanoseconds * float64(w.rows) * float64(w.cols)
-	tiles := c.split(work)
-	v.tileRows = ceilDiv(out.Shape.H, tiles)
-	v.block = op.Out
-	if tiles > out.Shape.H && op.Groups == 1 {
-		v.block = roundUp(ceilDiv(op.Out, ceilDiv(tiles, out.Shape.H)), bits.WordBits)
-	}
+	v.tileRows, v.block = c.sumTiles(op, w, out.Shape.H, c.convTime(op, in.DType, w.taps())*float64(w.rows*w.cols))
 	v.blocks = ceilDiv(op.Out, v.block)
 	stride := (op.Groups-1)*(op.Out/op.Groups) + roundUp(min(v.block, op.Out/op.Groups), c.set.Block)
 	v.chunk = min(max(sumBytes/4/stride, 4)&^3, 64, roundUp(w.cols, 4))
@@ -122,37 +95,30 @@ func (c *compiler) conv(op *bcnn.ConvStep, in, out bcnn.PlanTensor) (step, scrat
 	switch in.DType {
 	case bcnn.Bits:
 		v.source = c.bitSource(op, w, stride)
+		c.choice.Kernel = "sums of packed words"
 	case bcnn.Uint8:
 		v.source = c.byteSource(op, w, stride)
+		c.choice.Kernel = "sums of bytes"
 	default:
 		v.source = c.floatSource(op, w, stride)
+		c.choice.Kernel = "float32 sums"
 	}
 	var need scratchSize
 	for {
 		need = v.size(v.tileRows*v.poolH, v.chunk)
-		if v.tileRows == 1 || max(need.words*8, need.bytes) <= rowBytes {
+		if v.tileRows == 1 || max(need.words*8, need.bytes) <= c.l1 {
 			break
 		}
 		v.tileRows = ceilDiv(v.tileRows, 2)
 	}
 	v.rowTiles = ceilDiv(out.Shape.H, v.tileRows)
+	c.choice.Tile = fmt.Sprintf("%s × %s, %s",
+		count(v.tileRows, "row"), count(min(v.block, op.Out), "channel"), count(v.rowTiles*v.blocks, "tile"))
 	v.epilogue = c.epilogue(op, in.DType, stride)
 	if op.Pool != nil {
 		need.row = v.chunk * bits.Words(v.block)
 	}
 	return v, need
-}
-
-// sumTime estimates the time for the sums of one pixel, in nanoseconds.
-func sumTime(op *bcnn.ConvStep, d bcnn.DType, taps int) float64 {
-	perTap := 2.5
-	switch d {
-	case bcnn.Bits:
-		perTap = 0.5 / bits.WordBits
-	case bcnn.Uint8:
-		perTap = 0.03
-	}
-	return float64(op.Out) * (float64(taps)*perTap + 1)
 }
 
 func (c *conv) tiles(n int) int { return n * c.rowTiles * c.blocks }

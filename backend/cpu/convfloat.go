@@ -11,16 +11,40 @@ type floatSource struct {
 	window
 	set     *kern.Set
 	in      *bcnn.Tensor
-	weights []float32 // [group][ky][kx][channel][output]
+	weights []float32 // [group][ky][kx][channel][output], or [ky][kx][channel] for each
+	each    bool      // every channel has a filter of its own
 	bias    []float32
 	outs    int // output channels of a group
 	stride  int // of the sums of a pixel
+
+	// Pixels from from to before to of a row have all taps of a row inside the
+	// image; whole says that there are kernels for such.
+	whole    bool
+	from, to int
+	at       kern.Patches
 }
 
 func (c *compiler) floatSource(op *bcnn.ConvStep, w window, stride int) *floatSource {
 	f := &floatSource{window: w, set: c.set, in: c.in, bias: op.Bias, stride: stride, outs: op.Out / op.Groups}
 	taps := w.taps()
+	f.whole = c.set.FMAPixels != nil && w.groups == 1 && w.DilationW == 1
+	f.from = ceilDiv(w.Pad.Left, w.StrideW)
+	f.to = (w.image.W-w.KW+w.Pad.Left)/w.StrideW + 1
+	if w.image.W < w.KW {
+		f.to = 0
+	}
+	rowLen := w.image.W * w.image.C
+	f.at = kern.Patches{Step: w.StrideW * w.image.C, Rows: w.KH, RowStep: w.DilationH * rowLen, RowLen: w.KW * w.image.C}
 	f.weights = make([]float32, len(op.F32))
+	f.each = w.groups > 1 && w.group == 1 && f.outs == 1
+	if f.each {
+		for o := range op.Out {
+			for k := range taps {
+				f.weights[k*op.Out+o] = op.F32[o*taps+k]
+			}
+		}
+		return f
+	}
 	for o := range op.Out {
 		g := o / f.outs
 		for k := range taps {
@@ -50,13 +74,20 @@ func inside(start, taps, dilation, size int) (from, to int) {
 	return from, min(to, taps)
 }
 
-func (f *floatSource) sums(s *scratch, y, x, pixels, channel, n int) {
+func (f *floatSource) sums(s *scratch, y, x, pixels, channel, outs int) {
 	top := (s.base+y)*f.StrideH - f.Pad.Top
 	ky0, ky1 := inside(top, f.KH, f.DilationH, f.image.H)
-	for p := range pixels {
+	wholeRow := f.whole && ky0 == 0 && ky1 == f.KH
+	for p := 0; p < pixels; p++ {
+		if wholeRow && x+p >= f.from && x+p < f.to {
+			n := min(x+pixels, f.to) - (x + p)
+			f.wholePatches(s, top, x+p, n, s.floats[p*f.stride:], channel, outs)
+			p += n - 1
+			continue
+		}
 		left := (x+p)*f.StrideW - f.Pad.Left
 		kx0, kx1 := inside(left, f.KW, f.DilationW, f.image.W)
-		acc := s.floats[p*f.stride:][:n]
+		acc := s.floats[p*f.stride:][:outs]
 		copy(acc, f.bias[channel:])
 		for ky := ky0; ky < ky1 && kx0 < kx1; ky++ {
 			row := (s.image*f.image.H + top + ky*f.DilationH) * f.image.W
@@ -73,8 +104,22 @@ func (f *floatSource) sums(s *scratch, y, x, pixels, channel, n int) {
 	}
 }
 
+// wholePatches computes sums of pixels from x on whose taps are all inside the
+// image.
+func (f *floatSource) wholePatches(s *scratch, top, x, pixels int, dst []float32, channel, n int) {
+	at := &s.at
+	*at = f.at
+	at.Pixels = pixels
+	src := f.in.F32[((s.image*f.image.H+top)*f.image.W+x*f.StrideW-f.Pad.Left)*f.image.C:]
+	f.set.FMAPixels(dst, f.stride, src, at, f.weights[channel:], f.outs, f.bias[channel:][:n])
+}
+
 // tap adds one tap to the sums of all groups.
 func (f *floatSource) tap(acc, values []float32, tap, channel int) {
+	if f.each {
+		f.set.FMAEach(acc, values, f.weights[tap*len(acc):])
+		return
+	}
 	if f.groups == 1 {
 		f.set.FMA(acc, values, f.weights[tap*f.group*f.outs+channel:], f.outs)
 		return

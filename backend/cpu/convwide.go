@@ -19,30 +19,18 @@ const maxTable = 1 << 22
 type wideConv struct {
 	window
 	epilogue
-	rows         rowSource
+	rows         rowSource // of the input
 	weights      *kern.Weights
 	table        wideTable
 	at           []uint32 // offset of the patch of every pixel of a tile
 	class        []uint32 // offset of the thresholds of every pixel of an image, nil if there is one class
 	none         []uint32 // zeros, for the pixels of a tile
+	runStep      int      // bytes between the runs of a patch
 	outShape     bcnn.Shape
 	poolH, poolW int
-	tileRows     int
-	rowTiles     int
-	blocks       int // of 64 channels, in a tile
-	blockTiles   int
-}
-
-// rowSource brings the rows of the input that a tile needs into the layout of
-// the kernels.
-type rowSource interface {
-	// need is the memory for the rows of the given number of outputs.
-	need(rows int) scratchSize
-	// steps returns the distances in bytes of two rows of the input, and of the
-	// patches of two pixels of a row.
-	steps() (row, pixel int)
-	// load returns the first patch of rows output rows, from row first on.
-	load(s *scratch, image, first, rows int) unsafe.Pointer
+	inKernel     bool // pooling of 2×2 pixels, which follow each other in the lists
+	poolTaps     []int
+	tiling
 }
 
 // wideTable is what the sums of outputs are compared with or added to, for
@@ -112,12 +100,8 @@ func byteTable(op *bcnn.ConvStep, taps, rowWords int, dense []uint64) wideTable 
 	return t
 }
 
-// wideConv returns nil where the kernels do not fit.
+// wideConv returns nil where the tables of the kernels would be too large.
 func (c *compiler) wideConv(op *bcnn.ConvStep, w window, in, out bcnn.PlanTensor) (*wideConv, scratchSize) {
-	wide := c.set.Wide
-	if wide == nil || op.Groups != 1 || in.DType == bcnn.Float32 || in.DType == bcnn.Bits && w.taps() > wide.MaxTaps {
-		return nil, scratchSize{}
-	}
 	v := &wideConv{window: w, outShape: out.Shape, poolH: 1, poolW: 1}
 	v.epilogue = c.epilogue(op, in.DType, kern.BlockOutputs)
 	if op.Pool != nil {
@@ -132,60 +116,53 @@ func (c *compiler) wideConv(op *bcnn.ConvStep, w window, in, out bcnn.PlanTensor
 		return nil, scratchSize{}
 	}
 	if in.DType == bcnn.Bits {
+		c.choice.Kernel = "wide bits"
 		v.rows, v.weights = c.wideBits(op, w)
 		v.table = v.bitTable(op, w.taps())
 	} else {
+		c.choice.Kernel = "wide bytes"
 		dense := packTaps(op.Bits, op.Out, w.KH*w.KW, w.group)
 		v.table = byteTable(op, w.taps(), bits.Words(w.taps()), dense)
 		v.rows, v.weights = c.wideBytes(op, w)
 	}
 
-	work := sumTime(op, in.DType, w.taps()) * float64(w.rows) * float64(w.cols)
-	tiles := c.split(work / wideSpeedUp)
-	v.tileRows = ceilDiv(out.Shape.H, tiles)
-	blocks := ceilDiv(op.Out, kern.BlockOutputs)
-	v.blocks = blocks
-	if tiles > out.Shape.H {
-		v.blocks = ceilDiv(blocks, ceilDiv(tiles, out.Shape.H))
-	}
-	v.blockTiles = ceilDiv(blocks, v.blocks)
+	work := c.convTime(op, in.DType, w.taps()) * float64(w.rows) * float64(w.cols)
+	pixels := func(rows int) int { return product(rows, v.poolH, w.cols) }
 	var need scratchSize
-	for {
-		pixels := product(v.tileRows, v.poolH, w.cols)
-		need = v.rows.need(v.tileRows * v.poolH)
-		if op.Pool != nil {
-			need.row = pixels
-		}
-		if v.tileRows == 1 || max(need.words*8, need.bytes) <= rowBytes && pixels <= maxTable {
-			break
-		}
-		v.tileRows = ceilDiv(v.tileRows, 2)
-	}
+	v.tiling, need = c.wideTiles(out.Shape.H, op.Out, work,
+		func(rows int) scratchSize { return v.rows.need(rows * v.poolH) },
+		func(rows int) bool { return pixels(rows) <= maxTable })
 	if max(need.words, need.bytes) >= 1<<28 {
 		return nil, scratchSize{} // beyond the offsets
+	}
+	v.inKernel = v.poolH == 2 && v.poolW == 2 && v.weights.Pools()
+	if v.inKernel {
+		c.choice.Kernel += ", pooled"
+	} else if op.Pool != nil {
+		need.row = pixels(v.tiling.rows)
+		for ky := range v.poolH {
+			for kx := range v.poolW {
+				v.poolTaps = append(v.poolTaps, ky*w.cols+kx)
+			}
+		}
 	}
 	if op.Threshold == nil {
 		need.sums = wideChunk * kern.BlockOutputs
 	}
-	v.rowTiles = ceilDiv(out.Shape.H, v.tileRows)
 	v.fillOffsets(op.Border)
 	return v, need
 }
 
-const (
-	// wideSpeedUp is how much faster wide kernels are than sumTime says.
-	wideSpeedUp = 4
-	// wideChunk is the number of pixels whose sums are computed at a time.
-	wideChunk = 64
-)
+// wideChunk is the number of pixels whose sums are computed at a time.
+const wideChunk = 64
 
 func (c *wideConv) fillOffsets(border *bcnn.Border) {
-	row, pixel := c.rows.steps()
-	tile := c.tileRows * c.poolH
+	c.runStep = c.rows.run()
+	tile := c.tiling.rows * c.poolH
 	c.at = make([]uint32, tile*c.cols)
 	for y := range tile {
 		for x := range c.cols {
-			c.at[y*c.cols+x] = uint32(y*c.StrideH*row + x*pixel)
+			c.at[c.index(y, x)] = uint32(c.rows.offset(y, x))
 		}
 	}
 	if border == nil || border.Rows*border.Cols == 1 {
@@ -195,9 +172,17 @@ func (c *wideConv) fillOffsets(border *bcnn.Border) {
 	c.class = make([]uint32, c.window.rows*c.cols)
 	for y := range c.window.rows {
 		for x := range c.cols {
-			c.class[y*c.cols+x] = uint32((border.Row[y]*border.Cols + border.Col[x]) * c.table.step)
+			c.class[c.index(y, x)] = uint32((border.Row[y]*border.Cols + border.Col[x]) * c.table.step)
 		}
 	}
+}
+
+// index returns the place of a pixel in the lists.
+func (c *wideConv) index(y, x int) int {
+	if c.inKernel {
+		return y/2*2*c.cols + x/2*4 + y%2*2 + x%2
+	}
+	return y*c.cols + x
 }
 
 func (c *wideConv) tiles(n int) int { return n * c.rowTiles * c.blockTiles }
@@ -206,16 +191,21 @@ func (c *wideConv) run(tile int, s *scratch) {
 	image, tile := tile/(c.rowTiles*c.blockTiles), tile%(c.rowTiles*c.blockTiles)
 	block := tile % c.blockTiles * c.blocks
 	end := min((block+c.blocks)*kern.BlockOutputs, c.channels)
-	y0 := tile / c.blockTiles * c.tileRows
-	y1 := min(y0+c.tileRows, c.outShape.H)
+	y0 := tile / c.blockTiles * c.tiling.rows
+	y1 := min(y0+c.tiling.rows, c.outShape.H)
 	first, rows := y0*c.poolH, (y1-y0)*c.poolH
 	pixel := (image*c.outShape.H + y0) * c.outShape.W
-	src := c.rows.load(s, image, first, rows)
+	var src unsafe.Pointer
+	group := -1
 	class := c.none
 	if c.class != nil {
 		class = c.class[first*c.cols:]
 	}
 	for ; block*kern.BlockOutputs < end; block++ {
+		if g := block * kern.BlockOutputs / (c.channels / c.groups); g != group {
+			group = g
+			src = c.rows.load(s, image, first, rows, group)
+		}
 		s.job = kern.Job{
 			Src: src, At: &c.at[0], Class: &class[0],
 			Table: unsafe.Pointer(&c.table.values[block*kern.BlockOutputs]), Pixels: uintptr(rows * c.cols),
@@ -223,55 +213,42 @@ func (c *wideConv) run(tile int, s *scratch) {
 		switch {
 		case c.thresholds == nil:
 			c.floats(s, class, pixel, rows*c.cols, block)
-		case c.poolH*c.poolW > 1:
+		case c.poolH*c.poolW > 1 && !c.inKernel:
 			c.pooled(s, pixel, y1-y0, block)
 		default:
 			s.job.Dst, s.job.DstStep = unsafe.Pointer(&c.out.Words[pixel*c.words+block]), uintptr(8*c.words)
 			if c.flip != nil {
 				s.job.Flip = c.flip[block]
 			}
-			c.weights.Bits(&s.job, block, c.rowStep())
+			if c.inKernel {
+				c.weights.Pooled(&s.job, block, c.runStep, c.class == nil)
+			} else {
+				c.weights.Bits(&s.job, block, c.runStep)
+			}
 		}
 	}
 	s.job = kern.Job{}
 }
 
-// rowStep returns the distance in bytes of the runs of a patch.
-func (c *wideConv) rowStep() int {
-	row, _ := c.rows.steps()
-	return c.DilationH * row
-}
-
 // pooled computes a block of rows of output pixels.
 func (c *wideConv) pooled(s *scratch, pixel, rows, block int) {
 	s.job.Dst, s.job.DstStep = unsafe.Pointer(&s.row[0]), 8
-	c.weights.Bits(&s.job, block, c.rowStep())
+	c.weights.Bits(&s.job, block, c.runStep)
 	var flip uint64
 	if c.flip != nil {
 		flip = c.flip[block]
 	}
+	c.pools(s, flip)
 	dst := c.out.Words[pixel*c.words+block:]
 	for y := range rows {
-		src := s.row[y*c.poolH*c.cols:][:c.poolH*c.cols]
-		out := dst[y*c.outShape.W*c.words:]
-		if c.poolH == 2 && c.poolW == 2 {
-			upper, lower := src[:c.cols], src[c.cols:][:c.cols]
-			at := 0
-			for x := 1; x < len(upper) && x < len(lower); x += 2 {
-				out[at] = (upper[x-1] | upper[x] | lower[x-1] | lower[x]) ^ flip
-				at += c.words
-			}
-			continue
-		}
-		for x := range c.outShape.W {
-			var v uint64
-			for ky := range c.poolH {
-				for _, u := range src[ky*c.cols+x*c.poolW:][:c.poolW] {
-					v |= u
-				}
-			}
-			out[x*c.words] = v ^ flip
-		}
+		c.set.OrPool(dst[y*c.outShape.W*c.words:], s.row[y*c.poolH*c.cols:][:c.poolH*c.cols], &s.pool)
+	}
+}
+
+// pools describes a row of pooled words of a block.
+func (c *wideConv) pools(s *scratch, flip uint64) {
+	s.pool = kern.Pool{
+		Taps: c.poolTaps, Values: 1, Step: c.poolW, DstStep: c.words, Pixels: c.outShape.W, Flip: flip,
 	}
 }
 
@@ -289,7 +266,7 @@ func (c *wideConv) floats(s *scratch, class []uint32, pixel, pixels, block int) 
 		s.job = job
 		s.job.At, s.job.Class, s.job.Pixels = &c.at[p], &class[p], uintptr(take)
 		s.job.Dst, s.job.DstStep = unsafe.Pointer(&s.sums[0]), 4*kern.BlockOutputs
-		c.weights.Sums(&s.job, block, c.rowStep())
+		c.weights.Sums(&s.job, block, c.runStep)
 		for i := range take {
 			dst := c.out.F32[(pixel+p+i)*c.channels+channel:][:n]
 			c.set.Scale(dst, s.sums[i*kern.BlockOutputs:][:n], scale, shift, c.relu)

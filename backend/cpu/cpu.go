@@ -44,6 +44,7 @@ func (device) Info() backend.Info {
 		Kind:   backend.CPU,
 		Detail: fmt.Sprintf("%s, %d threads", kern.Names()[0], availableThreads(os.DirFS("/"))),
 		Memory: systemMemory(os.DirFS("/")),
+		ISAs:   kern.Names(),
 	}
 }
 

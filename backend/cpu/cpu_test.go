@@ -47,11 +47,7 @@ func requireReference(t testing.TB, p *planner, opts backend.Options) {
 		opts.Tap = func(step int, name string, got bcnn.Tensor) {
 			require.Equal(t, taps, step)
 			require.Equal(t, plan.Steps[step].Name, name)
-			what := fmt.Sprintf("step %d, %+v", step, plan.Steps[step].Op)
-			if len(what) > 300 {
-				what = what[:300]
-			}
-			requireSame(t, want[step], got, what)
+			requireSame(t, want[step], got, fmt.Sprintf("step %d, %s", step, describe(plan.Steps[step].Op)))
 			taps++
 		}
 		tapped, err := Device().Compile(plan, opts)
@@ -72,6 +68,14 @@ func requireReference(t testing.TB, p *planner, opts backend.Options) {
 		require.NoError(t, tapped.Close())
 		require.NoError(t, plain.Close())
 	}
+}
+
+// describe prints an operation without its weights, which may be millions.
+func describe(op bcnn.StepOp) string {
+	if c, ok := op.(*bcnn.ConvStep); ok {
+		return fmt.Sprintf("%+v → %d, %d groups, padded with %d, pool %+v", c.Window, c.Out, c.Groups, c.PadValue, c.Pool)
+	}
+	return fmt.Sprintf("%+.300v", op)
 }
 
 // forEach runs a test for every instruction set, with one thread and with more
@@ -103,9 +107,14 @@ func TestRandomPlans(t *testing.T) {
 }
 
 func FuzzRandomPlan(f *testing.F) {
-	f.Add(uint64(1), uint8(1), uint8(2))
+	for i := range ISAs() {
+		f.Add(uint64(1), uint8(4*i+1), uint8(2))
+	}
 	f.Fuzz(func(t *testing.T, seed uint64, threads, batch uint8) {
-		requireReference(t, randomPlan(seed), backend.Options{Threads: 1 + int(threads%4), MaxBatch: 1 + int(batch%4)})
+		isas := ISAs()
+		requireReference(t, randomPlan(seed), backend.Options{
+			ISA: isas[int(threads)/4%len(isas)], Threads: 1 + int(threads%4), MaxBatch: 1 + int(batch%4),
+		})
 	})
 }
 
@@ -165,6 +174,55 @@ func TestLargeSteps(t *testing.T) {
 			p.sign()
 			p.conv(convOptions{window: same(3), out: 70, groups: 70, float: true})
 			p.conv(convOptions{window: same(3), out: 70, groups: 70})
+			return p
+		},
+		"depthwise with strides, dilation and pooling": func() *planner {
+			p := newPlanner(11, input(bcnn.Uint8, 23, 19, 130))
+			p.sign()
+			w := same(5)
+			w.StrideW, w.DilationH = 2, 2
+			p.conv(convOptions{window: w, out: 130, groups: 130, pool: pool})
+			p.conv(convOptions{window: same(3), out: 130, groups: 130, padValue: -1, pool: pool})
+			return p
+		},
+		"depthwise float": func() *planner {
+			p := newPlanner(15, input(bcnn.Float32, 13, 14, 37))
+			w := same(3)
+			w.DilationW, w.StrideH = 2, 2
+			p.conv(convOptions{window: w, out: 37, groups: 37, float: true, relu: true})
+			p.conv(convOptions{window: same(3), out: 74, groups: 37})
+			return p
+		},
+		"groups of whole blocks": func() *planner {
+			p := newPlanner(12, input(bcnn.Uint8, 12, 11, 96))
+			p.sign()
+			p.conv(convOptions{window: same(3), out: 192, groups: 3, pool: pool})
+			p.conv(convOptions{window: same(3), out: 64})
+			p.conv(convOptions{window: same(3), out: 128, groups: 2}) // two in a word
+			p.conv(convOptions{window: same(3), out: 128, groups: 2, float: true})
+			return p
+		},
+		"dilation": func() *planner {
+			p := newPlanner(13, input(bcnn.Uint8, 20, 21, 70))
+			p.sign()
+			w := same(3)
+			w.DilationH, w.DilationW = 3, 2
+			p.conv(convOptions{window: w, out: 64})
+			w.DilationW, w.StrideW, w.StrideH = 3, 2, 2
+			p.conv(convOptions{window: w, out: 40})
+			return p
+		},
+		"joined rows": func() *planner {
+			p := newPlanner(14, input(bcnn.Uint8, 40, 41, 3))
+			p.sign()
+			p.conv(convOptions{window: same(5), out: 12})
+			w := same(5)
+			w.DilationW, w.StrideH, w.StrideW = 2, 2, 1
+			p.conv(convOptions{window: w, out: 16})
+			p.conv(convOptions{window: same(3), out: 1})
+			w = same(5)
+			w.DilationH, w.StrideH = 2, 2
+			p.conv(convOptions{window: w, out: 33})
 			return p
 		},
 		"float": func() *planner {

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"unsafe"
+
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
@@ -25,10 +27,9 @@ type dense struct {
 func (c *compiler) dense(op *bcnn.ConvStep, in bcnn.PlanTensor) (step, scratchSize) {
 	d := &dense{in: c.in, pixels: in.Shape.Pixels(), group: in.Shape.C}
 	taps := in.Shape.Values()
-	d.block = roundUp(ceilDiv(op.Out, c.split(sumTime(op, in.DType, taps))), bits.WordBits)
+	d.chunk, d.block = c.denseTiles(op, taps)
 	d.blocks = ceilDiv(op.Out, d.block)
 	stride := roundUp(min(d.block, op.Out), c.set.Block)
-	d.chunk = min(max(sumBytes/4/stride, 4), 16, c.batch)
 	d.direct = d.group%bits.WordBits == 0 || d.pixels == 1
 	words := bits.Words(taps)
 	d.at = kern.Patches{Step: words, Rows: 1, RowLen: words}
@@ -56,14 +57,21 @@ func (d *dense) run(tile int, s *scratch) {
 	} else {
 		rows = s.words[:at.Pixels*at.Step]
 		clear(rows)
-		words := bits.Words(d.group)
+		image := d.pixels * bits.Words(d.group)
 		for i := range at.Pixels {
-			src := d.in.Words[(first+i)*d.pixels*words:]
-			for p := range d.pixels {
-				copyBits(rows[i*at.Step:][:at.Step], p*d.group, src[p*words:][:words], 0, d.group)
-			}
+			d.pack(rows[i*at.Step:][:at.Step], d.in.Words[(first+i)*image:][:image])
 		}
 	}
 	d.set.DotBits(s.sums, d.stride, rows, at, d.weights, channel, n)
 	d.write(s, first, 0, 0, at.Pixels, channel, n)
+}
+
+// pack packs the pixels of an image densely.
+func (d *dense) pack(dst, src []uint64) {
+	if d.group == pieceBits && d.set.Wide != nil { // where words are little-endian
+		halves := unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(dst))), 2*len(dst))
+		d.set.Narrow(halves[:len(src)], src)
+		return
+	}
+	joinPixels(dst, 0, src, d.pixels, d.group)
 }

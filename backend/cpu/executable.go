@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"sync"
 	"time"
 	"unsafe"
@@ -30,6 +31,8 @@ type executable struct {
 	closed bool
 	pool   *pool
 	steps  []step
+	// choices says what was picked for the steps.
+	choices []backend.Choice
 	// tensors are those of the plan, as many images as the batch in hand has.
 	// The steps point to them. Input and output are empty between runs.
 	tensors []bcnn.Tensor
@@ -70,8 +73,9 @@ type scratch struct {
 	image, base int // image, and first row
 	// Here, because a variable whose address a kernel of a Set gets is
 	// allocated on the heap.
-	at  kern.Patches
-	job kern.Job
+	at   kern.Patches
+	job  kern.Job
+	pool kern.Pool
 }
 
 func newScratch(size scratchSize) scratch {
@@ -95,13 +99,17 @@ func newExecutable(plan *bcnn.Plan, set *kern.Set, opts backend.Options) (*execu
 	}
 	var size scratchSize
 	for i, s := range plan.Steps {
-		c := compiler{set: set, batch: opts.MaxBatch, threads: opts.Threads, in: &e.tensors[s.In[0]], out: &e.tensors[s.Out]}
+		c := compiler{
+			set: set, batch: opts.MaxBatch, threads: opts.Threads, l1: l1Bytes(),
+			in: &e.tensors[s.In[0]], out: &e.tensors[s.Out],
+		}
 		if len(s.In) > 1 {
 			c.other = &e.tensors[s.In[1]]
 		}
 		compiled, need := c.step(s.Op, plan.Tensors[s.In[0]], plan.Tensors[s.Out])
 		size.grow(need)
 		e.steps = append(e.steps, compiled)
+		e.choices = append(e.choices, c.choice)
 		if memory := product(size.total(), opts.Threads); memory > limit-arena {
 			return nil, fmt.Errorf("step %d (%s): the plan needs too much memory", i, s.Name)
 		}
@@ -215,6 +223,10 @@ func (e *executable) Run(ctx context.Context, out, in bcnn.Tensor) error {
 	}
 	e.bind(out, in)
 	defer e.unbind()
+	if e.opts.Threads > 1 {
+		start := time.Now()
+		defer func() { e.pool.governor.done(time.Since(start), in.N) }()
+	}
 	for i, s := range e.steps {
 		if err := ctx.Err(); err != nil {
 			return e.fail(err)
@@ -235,6 +247,9 @@ func (e *executable) Run(ctx context.Context, out, in bcnn.Tensor) error {
 	}
 	return nil
 }
+
+// Explain says what the scheduler has picked for every step.
+func (e *executable) Explain() []backend.Choice { return slices.Clone(e.choices) }
 
 func (e *executable) fail(err error) error {
 	return &backend.Error{Device: deviceID, Op: "run", Err: err}

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // task is work that falls into independent tiles.
@@ -37,19 +38,26 @@ type pool struct {
 	workers  sync.WaitGroup
 
 	scratch []scratch // scratch[0] is the submitter's
+
+	governor governor
 }
 
 // Waking a sleeping worker takes many times as long as the gap between two
-// steps, so that a worker looks for work for a while before it sleeps. The
-// bound keeps it from taking a CPU away from those who need it.
+// steps, so that a worker looks for work for a while before it sleeps, and the
+// submitter for the end of the last tiles. The bounds keep them from taking a
+// CPU away from those who need it: above all from each other, where they have to
+// share one.
 const (
-	spinRounds = 100
-	spinLoads  = 50 // between two offers of the CPU to other goroutines
+	spinTime  = 30 * time.Microsecond // for the next task
+	spinLoads = 1000                  // between two offers of the CPU to other goroutines
+	// The last tile may take as long as one of the submitter's took, and half as
+	// long again. Who is not done then waits for a CPU.
+	leastWait, mostWait = 5 * time.Microsecond, 100 * time.Microsecond
 )
 
 // newPool starts workers, one fewer than threads: the submitter is one too.
 func newPool(threads int, size scratchSize) *pool {
-	p := &pool{finish: make(chan struct{}, 1), scratch: make([]scratch, threads)}
+	p := &pool{finish: make(chan struct{}, 1), scratch: make([]scratch, threads), governor: newGovernor()}
 	p.wake = sync.NewCond(&p.mu)
 	for i := range p.scratch {
 		p.scratch[i] = newScratch(size)
@@ -63,7 +71,7 @@ func newPool(threads int, size scratchSize) *pool {
 
 // do runs all tiles of a task and returns when they are done.
 func (p *pool) do(t task, tiles int) {
-	if tiles == 1 || len(p.scratch) == 1 {
+	if tiles == 1 || len(p.scratch) == 1 || p.governor.way == alone {
 		for i := range tiles {
 			t.run(i, &p.scratch[0])
 		}
@@ -78,9 +86,11 @@ func (p *pool) do(t task, tiles int) {
 		p.mu.Unlock()
 		p.wake.Broadcast()
 	}
+	start, own := time.Now(), 0
 	for p.tile(&p.scratch[0]) {
+		own++
 	}
-	p.wait(uint32(tiles))
+	p.wait(uint32(tiles), time.Since(start)*3/time.Duration(2*max(own, 1)))
 	p.task = nil
 }
 
@@ -104,9 +114,10 @@ func (p *pool) tile(s *scratch) bool {
 	}
 }
 
-// wait returns when all tiles are done.
-func (p *pool) wait(tiles uint32) {
-	for range spinRounds {
+// wait returns when all tiles are done. It spins for the given time at most.
+func (p *pool) wait(tiles uint32, spin time.Duration) {
+	spin = min(max(spin, leastWait), mostWait)
+	for start := time.Now(); time.Since(start) < spin; {
 		for range spinLoads {
 			if p.done.Load() == tiles {
 				return
@@ -136,7 +147,7 @@ func (p *pool) work(s *scratch) {
 // spin does the tiles that come up within a short time and reports whether
 // there were any.
 func (p *pool) spin(s *scratch) bool {
-	for range spinRounds {
+	for start := time.Now(); time.Since(start) < spinTime; {
 		for range spinLoads {
 			if p.tile(s) {
 				return true
@@ -147,8 +158,9 @@ func (p *pool) spin(s *scratch) bool {
 	return false
 }
 
-// sleep waits until there is a tile to take. It returns false when the pool
-// stops.
+// sleep waits until there is a tile to take, or was: waking takes so long that
+// the task may be done by then, but where tasks follow each other the next one is
+// near. It returns false when the pool stops.
 func (p *pool) sleep() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,13 +168,10 @@ func (p *pool) sleep() bool {
 	// published the tiles that it now finds.
 	p.sleepers.Add(1)
 	defer p.sleepers.Add(-1)
-	for !p.stopped {
-		if v := p.state.Load(); uint32(v) < uint32(v>>32) {
-			return true
-		}
+	if v := p.state.Load(); !p.stopped && uint32(v) >= uint32(v>>32) {
 		p.wake.Wait()
 	}
-	return false
+	return !p.stopped
 }
 
 // stop ends the workers, between tasks, and waits for them.

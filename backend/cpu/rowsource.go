@@ -9,46 +9,55 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
+// rowSource brings the rows of the input that a tile needs into the layout of
+// the kernels.
+type rowSource interface {
+	// need is the memory for the rows of the given number of outputs.
+	need(rows int) scratchSize
+	// offset returns the distance in bytes of the patch of pixel x of row y of a
+	// tile from that of its first pixel.
+	offset(y, x int) int
+	// run returns the distance in bytes of two runs of a patch.
+	run() int
+	// load returns the first patch of rows output rows, from row first on, of
+	// the input channels of a group.
+	load(s *scratch, image, first, rows, group int) unsafe.Pointer
+}
+
 // pieceBits is the unit that rows of bits come in.
 const pieceBits = 32
 
-// bitRows are rows of bits in pieces of 32. Where that wastes little, every
-// pixel is padded to whole pieces, and the runs of neighbours overlap. Else
-// every output position gets its own run of a row, packed densely.
-type bitRows struct {
-	window
-	wide *kern.Wide
-	in   *bcnn.Tensor
-
-	inPlace bool // read from the tensor
-	runs    bool
-	pitch   int // pieces from a pixel or run to the next
-	row     int // pieces of a row
-	dense   int // words of a row that is packed densely, from which runs are cut
-	loaded  int // words of the scratch in which rows are made, after the dense row
+// pieceBytes returns the bytes of a piece as kernels read it.
+func pieceBytes(w *kern.Wide) int {
+	if w.Nibbles {
+		return 8
+	}
+	return 4
 }
 
+// wideBits lays out the input and the weights of a convolution on bits.
 func (c *compiler) wideBits(op *bcnn.ConvStep, w window) (rowSource, *kern.Weights) {
-	b := &bitRows{window: w, wide: c.set.Wide, in: c.in}
-	padded := ceilDiv(w.group, pieceBits)
-	packed := ceilDiv(w.KW*w.group, pieceBits)
-	b.runs = w.DilationW > 1 || 3*w.KW*padded > 4*packed
+	layout, why := c.rowLayout(w)
+	c.choice.Why += "; " + why
+	switch layout {
+	case joinedLayout:
+		c.choice.Kernel += ", joined rows"
+		return c.joinedRows(op, w)
+	case cutLayout:
+		c.choice.Kernel += ", dense runs"
+		return c.cutRows(op, w)
+	case rowsInPlace:
+		c.choice.Kernel += ", in place"
+	}
+	b := &bitRows{window: w, set: c.set, in: c.in, inPlace: layout == rowsInPlace, pitch: ceilDiv(w.group, pieceBits)}
 	_, cols := w.span(1)
-	if b.runs {
-		b.pitch = packed
-		b.row = w.cols * packed
-		b.dense = bits.Words(cols*w.group) + 1 // reads go beyond the last bit
-		weights := packTaps(op.Bits, op.Out*w.KH, w.KW, w.group)
-		return b, c.set.Wide.PackBits(weights, op.Out, w.KH, w.KW*w.group)
-	}
-	b.pitch = padded
-	b.inPlace = !w.padded() && 2*bits.Words(w.group) == padded && !b.wide.Nibbles
-	b.row = cols * padded
+	b.phase = ceilDiv(cols, w.DilationW)
+	b.row = w.DilationW * b.phase * b.pitch
 	if b.inPlace {
-		b.row = w.image.W * padded
+		b.row = w.image.W * b.pitch
 	}
-	weights := padTaps(op.Bits, op.Out*w.KH, w.KW, w.group, padded*pieceBits)
-	return b, c.set.Wide.PackBits(weights, op.Out, w.KH, w.KW*padded*pieceBits)
+	weights := padTaps(op.Bits, op.Out*w.KH, w.KW, w.group, b.pitch*pieceBits)
+	return b, c.set.Wide.PackBits(weights, op.Out, w.KH, w.KW*b.pitch*pieceBits)
 }
 
 // padTaps packs rows of taps of n bits, each of which starts a word, to taps of
@@ -64,132 +73,162 @@ func padTaps(src []uint64, rows, taps, n, pitch int) []uint64 {
 	return dst
 }
 
+// bitRows are rows of pixels of whole pieces of 32 bits, so that neighbours are
+// the taps of a run. With dilation the columns of a run, which are so far apart,
+// are put side by side.
+type bitRows struct {
+	window
+	set     *kern.Set
+	in      *bcnn.Tensor
+	inPlace bool // read from the tensor
+	pitch   int  // pieces of a pixel
+	phase   int  // pixels side by side
+	row     int  // pieces of a row
+}
+
 func (b *bitRows) need(rows int) scratchSize {
 	if b.inPlace {
 		return scratchSize{}
 	}
 	height, _ := b.span(rows)
-	made := ceilDiv(product(height, b.row), 2)
-	if b.wide.Nibbles {
-		return scratchSize{words: b.dense + ceilDiv(b.row, 2), bytes: product(height, b.row, 8)}
+	if b.set.Wide.Nibbles {
+		return scratchSize{words: ceilDiv(b.row, 2), bytes: product(height, b.row, 8)}
 	}
-	return scratchSize{words: b.dense + made}
+	return scratchSize{words: ceilDiv(product(height, b.row), 2)}
 }
 
-// unit returns the bytes of a piece.
-func (b *bitRows) unit() int {
-	if b.wide.Nibbles {
-		return 8
-	}
-	return 4
+// position returns the place of a pixel of a row.
+func (b *bitRows) position(x int) int { return (x%b.DilationW*b.phase + x/b.DilationW) * b.pitch }
+
+func (b *bitRows) offset(y, x int) int {
+	return (y*b.StrideH*b.row + b.position(x*b.StrideW)) * pieceBytes(b.set.Wide)
 }
 
-func (b *bitRows) steps() (row, pixel int) {
-	pixel = b.pitch
-	if !b.runs {
-		pixel *= b.StrideW
-	}
-	return b.row * b.unit(), pixel * b.unit()
-}
+func (b *bitRows) run() int { return b.DilationH * b.row * pieceBytes(b.set.Wide) }
 
-func (b *bitRows) load(s *scratch, image, first, rows int) unsafe.Pointer {
+func (b *bitRows) load(s *scratch, image, first, rows, group int) unsafe.Pointer {
 	y := first*b.StrideH - b.Pad.Top
 	if b.inPlace {
 		return unsafe.Pointer(&b.in.Words[(image*b.image.H+y)*b.row/2])
 	}
 	height, _ := b.span(rows)
-	made := unsafe.Slice((*uint32)(unsafe.Pointer(&s.words[b.dense])), 2*(len(s.words)-b.dense))
-	words := bits.Words(b.group)
+	made := unsafe.Slice((*uint32)(unsafe.Pointer(&s.words[0])), 2*len(s.words))
+	row := b.image.W * bits.Words(b.image.C)
 	for r := range height {
 		dst := made[:b.row]
-		if !b.wide.Nibbles {
+		if !b.set.Wide.Nibbles {
 			dst = made[r*b.row:][:b.row]
 		}
-		switch {
-		case y+r < 0 || y+r >= b.image.H:
+		if y+r < 0 || y+r >= b.image.H {
 			clear(dst)
-		case b.runs:
-			b.cut(dst, s.words[:b.dense], b.in.Words[(image*b.image.H+y+r)*b.image.W*words:][:b.image.W*words])
-		default:
-			b.pad(dst, b.in.Words[(image*b.image.H+y+r)*b.image.W*words:][:b.image.W*words])
+		} else {
+			b.pad(dst, b.in.Words[(image*b.image.H+y+r)*row:][:row], group)
 		}
-		if b.wide.Nibbles {
-			b.wide.Expand(s.bytes[8*r*b.row:][:8*b.row], dst)
+		if b.set.Wide.Nibbles {
+			b.set.Wide.Expand(s.bytes[8*r*b.row:][:8*b.row], dst)
 		}
 	}
-	if b.wide.Nibbles {
+	if b.set.Wide.Nibbles {
 		return unsafe.Pointer(&s.bytes[0])
 	}
 	return unsafe.Pointer(&made[0])
 }
 
-// pad makes a row of whole pieces for every pixel.
-func (b *bitRows) pad(dst []uint32, src []uint64) {
+// pad makes a row.
+func (b *bitRows) pad(dst []uint32, src []uint64, group int) {
 	_, cols := b.span(1)
 	left := min(b.Pad.Left, cols)
 	inside := min(b.image.W, cols-left)
-	clear(dst[:left*b.pitch])
-	clear(dst[(left+inside)*b.pitch:])
-	dst = dst[left*b.pitch:][:inside*b.pitch]
-	words := bits.Words(b.group)
-	switch {
-	case b.pitch == 2*words:
-		for i, v := range src[:inside*words] {
-			dst[2*i], dst[2*i+1] = uint32(v), uint32(v>>pieceBits)
+	words := bits.Words(b.image.C)
+	// Words are little-endian wherever there are wide kernels.
+	halves := unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(src))), 2*len(src))
+	if b.DilationW > 1 {
+		clear(dst)
+	} else {
+		clear(dst[:left*b.pitch])
+		clear(dst[(left+inside)*b.pitch:])
+		switch {
+		case b.pitch == 2*words:
+			copy(dst[left*b.pitch:], halves[:inside*b.pitch])
+			return
+		case b.pitch == 1 && words == 1 && b.groups == 1:
+			b.set.Narrow(dst[left:][:inside], src)
+			return
 		}
-	case b.pitch == 1:
-		for i, v := range src[:inside] {
-			dst[i] = uint32(v)
-		}
-	default:
-		for x := range inside {
-			pixel := src[x*words:][:words]
-			d := dst[x*b.pitch:][:b.pitch]
-			for i := range d {
-				d[i] = uint32(pixel[i/2] >> (i % 2 * pieceBits))
-			}
-		}
+	}
+	at := group * b.group / pieceBits
+	for x := range inside {
+		copy(dst[b.position(left+x):][:b.pitch], halves[x*2*words+at:])
 	}
 }
 
+// cutRows are rows in which every output position has a run of its own, packed
+// densely, where whole pieces for every pixel would waste much.
+type cutRows struct {
+	window
+	set   *kern.Set
+	in    *bcnn.Tensor
+	pitch int // pieces of a run
+	row   int // pieces of a row
+	dense int // words of a row that is packed densely, from which runs are cut
+}
+
+func (c *compiler) cutRows(op *bcnn.ConvStep, w window) (rowSource, *kern.Weights) {
+	b := &cutRows{window: w, set: c.set, in: c.in, pitch: ceilDiv(w.KW*w.group, pieceBits)}
+	_, cols := w.span(1)
+	b.row = w.cols * b.pitch
+	b.dense = bits.Words(cols*w.group) + 1 // reads go beyond the last bit
+	weights := packTaps(op.Bits, op.Out*w.KH, w.KW, w.group)
+	return b, c.set.Wide.PackBits(weights, op.Out, w.KH, w.KW*w.group)
+}
+
+func (b *cutRows) need(rows int) scratchSize {
+	height, _ := b.span(rows)
+	if b.set.Wide.Nibbles {
+		return scratchSize{words: b.dense + ceilDiv(b.row, 2), bytes: product(height, b.row, 8)}
+	}
+	return scratchSize{words: b.dense + ceilDiv(product(height, b.row), 2)}
+}
+
+func (b *cutRows) offset(y, x int) int {
+	return (y*b.StrideH*b.row + x*b.pitch) * pieceBytes(b.set.Wide)
+}
+
+func (b *cutRows) run() int { return b.DilationH * b.row * pieceBytes(b.set.Wide) }
+
+func (b *cutRows) load(s *scratch, image, first, rows, _ int) unsafe.Pointer {
+	height, _ := b.span(rows)
+	made := unsafe.Slice((*uint32)(unsafe.Pointer(&s.words[b.dense])), 2*(len(s.words)-b.dense))
+	row := b.image.W * bits.Words(b.group)
+	for r := range height {
+		dst := made[:b.row]
+		if !b.set.Wide.Nibbles {
+			dst = made[r*b.row:][:b.row]
+		}
+		if y := first*b.StrideH - b.Pad.Top + r; y < 0 || y >= b.image.H {
+			clear(dst)
+		} else {
+			b.cut(dst, s.words[:b.dense], b.in.Words[(image*b.image.H+y)*row:][:row])
+		}
+		if b.set.Wide.Nibbles {
+			b.set.Wide.Expand(s.bytes[8*r*b.row:][:8*b.row], dst)
+		}
+	}
+	if b.set.Wide.Nibbles {
+		return unsafe.Pointer(&s.bytes[0])
+	}
+	return unsafe.Pointer(&made[0])
+}
+
 // cut makes a row of runs.
-func (b *bitRows) cut(dst []uint32, dense, src []uint64) {
+func (b *cutRows) cut(dst []uint32, dense, src []uint64) {
 	_, cols := b.span(1)
 	clear(dense)
 	left := min(b.Pad.Left, cols)
 	joinPixels(dense, left*b.group, src, min(b.image.W, cols-left), b.group)
-	if b.DilationW > 1 {
-		clear(dst)
-		var run [2]uint64
-		for x := range b.cols {
-			for k := range b.KW {
-				// One piece at most at a time, at any position of the run.
-				for i := 0; i < b.group; i += pieceBits {
-					n := min(pieceBits, b.group-i)
-					run[0], run[1] = 0, 0
-					at := k*b.group + i
-					copyBits(run[:], at%pieceBits, dense, (x*b.StrideW+k*b.DilationW)*b.group+i, n)
-					d := dst[x*b.pitch+at/pieceBits:]
-					d[0] |= uint32(run[0])
-					if high := uint32(run[0] >> pieceBits); high != 0 {
-						d[1] |= high
-					}
-				}
-			}
-		}
-		return
-	}
 	bytes := unsafe.Slice((*uint8)(unsafe.Pointer(&dense[0])), 8*len(dense))
 	n := b.KW * b.group
 	last := uint32(1)<<((n-1)%pieceBits)<<1 - 1
-	if b.pitch == 1 {
-		at := 0
-		for x := range dst {
-			dst[x] = uint32(binary.NativeEndian.Uint64(bytes[at>>3:])>>(at&7)) & last
-			at += b.StrideW * b.group
-		}
-		return
-	}
 	for x := range b.cols {
 		at := x * b.StrideW * b.group
 		d := dst[x*b.pitch:][:b.pitch]
@@ -238,12 +277,12 @@ type byteRows struct {
 	zeroPoint uint8
 	runs      bool
 	row       int
-	run       int // bytes of a run, which kernels read
+	length    int // of a run, as kernels read it
 }
 
 func (c *compiler) wideBytes(op *bcnn.ConvStep, w window) (rowSource, *kern.Weights) {
 	weights := c.set.Wide.PackBytes(packTaps(op.Bits, op.Out*w.KH, w.KW, w.group), op.Out, w.KH, w.KW*w.group)
-	b := &byteRows{window: w, in: c.in, zeroPoint: op.ZeroPoint, runs: w.DilationW > 1, run: weights.RunBytes}
+	b := &byteRows{window: w, in: c.in, zeroPoint: op.ZeroPoint, runs: w.DilationW > 1, length: weights.RunBytes}
 	_, cols := w.span(1)
 	b.row = cols * w.group
 	if b.runs {
@@ -255,17 +294,20 @@ func (c *compiler) wideBytes(op *bcnn.ConvStep, w window) (rowSource, *kern.Weig
 func (b *byteRows) need(rows int) scratchSize {
 	height, _ := b.span(rows)
 	// The last run may end beyond the last row.
-	return scratchSize{bytes: product(height, b.row) + b.run}
+	return scratchSize{bytes: product(height, b.row) + b.length}
 }
 
-func (b *byteRows) steps() (row, pixel int) {
+func (b *byteRows) offset(y, x int) int {
+	pixel := b.StrideW * b.group
 	if b.runs {
-		return b.row, b.KW * b.group
+		pixel = b.KW * b.group
 	}
-	return b.row, b.StrideW * b.group
+	return y*b.StrideH*b.row + x*pixel
 }
 
-func (b *byteRows) load(s *scratch, image, first, rows int) unsafe.Pointer {
+func (b *byteRows) run() int { return b.DilationH * b.row }
+
+func (b *byteRows) load(s *scratch, image, first, rows, _ int) unsafe.Pointer {
 	height, cols := b.span(rows)
 	left := min(b.Pad.Left, cols)
 	inside := min(b.image.W, cols-left)

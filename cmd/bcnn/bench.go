@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/zoo"
 )
 
 // paperImages is the number of images of the paper's protocol.
@@ -30,18 +33,28 @@ type benchResult struct {
 	BinaryMACs int64   `json:"binary_macs"`
 	Rate       float64 `json:"macs_per_s"`
 	// Peak is the rate of a loop of xor, popcount and add; CPU only.
-	Peak  float64    `json:"peak_macs_per_s,omitempty"`
+	Peak float64 `json:"peak_macs_per_s,omitempty"`
+	// Floor is what a run takes if the steps on ±1 values take no longer than
+	// their arithmetic or memory do, and the others their shortest; CPU only.
+	Floor float64    `json:"floor_us,omitempty"`
 	Steps []stepTime `json:"steps,omitempty"`
+
+	isa     string
+	samples []sample
 }
+
+// benchSamples is the number of lines that benchstat gets of one measurement.
+const benchSamples = 10
 
 type benchFlags struct {
 	backend.Options
-	runs  int
-	paper bool
+	runs   int
+	paper  bool
+	format string
 }
 
 func newBench(env *environment) *cobra.Command {
-	var model, device string
+	var model, device, ops string
 	var asJSON bool
 	var flags benchFlags
 	cmd := &cobra.Command{
@@ -56,19 +69,36 @@ run. Steps are timed in separate runs, in which each one is waited for.
 MAC/s counts multiply-accumulates, padded taps included; one of ±1 values is one
 bit of xor and popcount. On the CPU a loop that does nothing but the arithmetic
 of the kernels, on the same instruction set and as many threads, is timed before
-and after, and the binary steps are compared with the better of the two.
+and after, and one that reads as many bytes as a step. "Of peak" compares a step
+on ±1 values with them: the longer of the times that its arithmetic and its bytes
+take there at best, as a fraction of the shortest time that it took. The floor is
+the sum of these times and of the shortest of the other steps.
 
 --paper follows the protocol of Khan, Huttunen and Boutellier: ` + fmt.Sprint(paperImages) + ` random
 images, one at a time, each a new one; making the images is not counted. The
 mean is the paper's figure.
 
+--ops times single binary operators instead: those that BitFlow and daBNN publish
+times of, and a sweep over shapes, each in turn with the two loops. It takes
+groups (` + strings.Join(zoo.OperatorGroups(), ", ") + `) or names of operators, as in
+--ops=bitflow,c64. One thread is used unless --threads says otherwise; at most
+--runs runs are made of each.
+
+--format benchstat prints lines like those of go test -bench, ten per model and
+five per operator; --format svg draws steps or operators as bars.
+
 With --json, one object per device: model, device, detail, batch, runs,
 median_us, min_us, p90_us, mean_us, macs, binary_macs (for one image),
-macs_per_s, peak_macs_per_s (CPU), steps (name, kind, output, median_us, share,
-macs, binary; not with --paper).`,
+macs_per_s, peak_macs_per_s and floor_us (CPU), steps (name, kind, output,
+median_us, min_us, share, macs, binary, peak_fraction, bound; not with --paper).
+With --ops, one per operator: op, group, device, isa, threads, batch, runs, ms
+(the median), min_ms, macs, bytes, mac_per_s, byte_per_s, peak_mac_per_s,
+peak_byte_per_s, peak_fraction, bound (arithmetic or memory).`,
 		Example: `  bcnn bench --model vehiclenet
   bcnn bench --model vehiclenet --device all --paper --json
-  bcnn bench --model model.onnx --batch 16 --threads 2`,
+  bcnn bench --model model.onnx --batch 16 --threads 2
+  bcnn bench --ops
+  bcnn bench --ops=bitflow --isa avx2 --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -80,6 +110,31 @@ macs, binary; not with --paper).`,
 				return usagef("--threads %d: want at least 1, or 0 for all", flags.Threads)
 			case flags.paper && (cmd.Flags().Changed("batch") || cmd.Flags().Changed("runs")):
 				return usagef("--paper sets --batch and --runs itself")
+			case flags.paper && ops != "":
+				return usagef("--paper is for models, not for --ops")
+			case ops != "" && cmd.Flags().Changed("model"):
+				return usagef("--ops takes no --model")
+			case !slices.Contains(benchFormats(), flags.format):
+				return usagef("--format %q: want one of %s", flags.format, strings.Join(benchFormats(), ", "))
+			case asJSON && cmd.Flags().Changed("format") && flags.format != formatJSON:
+				return usagef("--json and --format %s contradict each other", flags.format)
+			}
+			if asJSON {
+				flags.format = formatJSON
+			}
+			if ops != "" {
+				chosen, err := selectOps(ops)
+				if err != nil {
+					return err
+				}
+				if !cmd.Flags().Changed("threads") {
+					flags.Threads = 1
+				}
+				devices, err := openDevices(device)
+				if err != nil {
+					return err
+				}
+				return benchOps(cmd.Context(), env, devices, chosen, flags)
 			}
 			if flags.paper {
 				flags.MaxBatch, flags.runs = 1, paperImages
@@ -96,59 +151,68 @@ macs, binary; not with --paper).`,
 			if err != nil {
 				return err
 			}
-			for i, dev := range devices {
-				result, err := bench(cmd.Context(), dev, plan, flags, env.progress(dev.Info().ID))
-				if err != nil {
-					return err
-				}
-				result.Model = model
-				if asJSON {
-					err = env.out.json(result)
-				} else {
-					if i > 0 {
-						env.out.printf("\n")
-					}
-					printBench(env.out, result)
-					err = env.out.err
-				}
-				if err != nil {
-					return err
-				}
-			}
-			return nil
+			return benchModel(cmd.Context(), env, devices, model, plan, flags)
 		},
 	}
-	modelFlag(cmd, &model, defaultModel, "embedded model, .bcnn or .onnx file")
+	modelFlag(cmd, &model, defaultModel, "built-in model, .bcnn or .onnx file")
 	deviceFlag(cmd, &device, "all")
 	cmd.Flags().IntVar(&flags.MaxBatch, "batch", 1, "images per run")
 	cmd.Flags().IntVar(&flags.runs, "runs", 200, "number of timed runs")
 	cmd.Flags().IntVar(&flags.Threads, "threads", 0, "CPU threads; 0 means all that the process may use")
 	cmd.Flags().StringVar(&flags.ISA, "isa", "", "CPU instruction set (default the best)")
 	cmd.Flags().StringVar(&flags.Variant, "variant", "", "GPU kernels: a (the paper's) or b (direct); default the faster")
+	cmd.Flags().StringVar(&ops, "ops", "", "time binary operators instead of a model: groups or names, by default all")
+	cmd.Flags().Lookup("ops").NoOptDefVal = allOps
 	cmd.Flags().BoolVar(&flags.paper, "paper", false, "follow the paper's protocol")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per device")
+	cmd.Flags().StringVar(&flags.format, "format", formatTable, "table, json, benchstat (text that benchstat reads) or svg (a chart)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "short for --format json")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(benchFormats(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("ops", cobra.FixedCompletions(zoo.OperatorGroups(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// benchModel times a model on the devices and prints the results.
+func benchModel(ctx context.Context, env *environment, devices []backend.Device, model string, plan *bcnn.Plan, flags benchFlags) error {
+	if flags.format == formatBenchstat {
+		printBenchstatHeader(env.out)
+	}
+	var charts []chart
+	for i, dev := range devices {
+		result, err := bench(ctx, dev, plan, flags, env.progress(dev.Info().ID))
+		if err != nil {
+			return err
+		}
+		result.Model = model
+		switch flags.format {
+		case formatJSON:
+			if err := env.out.json(result); err != nil {
+				return err
+			}
+		case formatBenchstat:
+			result.printSamples(env.out)
+		case formatSVG:
+			charts = append(charts, result.chart())
+		default:
+			if i > 0 {
+				env.out.printf("\n")
+			}
+			printBench(env.out, result)
+		}
+		if env.out.err != nil {
+			return env.out.err
+		}
+	}
+	if flags.format == formatSVG {
+		printSVG(env.out, charts)
+	}
+	return env.out.err
 }
 
 func bench(ctx context.Context, dev backend.Device, plan *bcnn.Plan, flags benchFlags, progress func(done, total int)) (benchResult, error) {
 	info := dev.Info()
-	result := benchResult{Device: info.ID, Detail: info.Detail, Batch: flags.MaxBatch, Runs: flags.runs}
-	if flags.ISA != "" {
-		result.Detail += ", --isa " + flags.ISA
-	}
-	if flags.Threads != 0 {
-		result.Detail += fmt.Sprintf(", --threads %d", flags.Threads)
-	}
-	measurePeak := func() error {
-		meter, ok := dev.(backend.PeakMeter)
-		if !ok {
-			return nil
-		}
-		peak, err := meter.Peak(flags.Options)
-		result.Peak = max(result.Peak, peak)
-		return err
-	}
-	if err := measurePeak(); err != nil {
+	result := benchResult{Device: info.ID, Detail: detail(info, flags.Options), Batch: flags.MaxBatch, Runs: flags.runs, isa: isaOf(info, flags.Options)}
+	lim := newLimits(dev, flags.Options)
+	if err := lim.update(); err != nil {
 		return result, err
 	}
 	r, err := newRunner(ctx, dev, plan, flags.Options)
@@ -165,7 +229,11 @@ func bench(ctx context.Context, dev backend.Device, plan *bcnn.Plan, flags bench
 			return result, err
 		}
 	}
-	if err := measurePeak(); err != nil {
+	if err := lim.update(); err != nil {
+		return result, err
+	}
+	result.Peak = lim.peak
+	if result.Floor, err = lim.compare(result.Steps, plan, flags.MaxBatch); err != nil {
 		return result, err
 	}
 
@@ -178,6 +246,7 @@ func bench(ctx context.Context, dev backend.Device, plan *bcnn.Plan, flags bench
 	}
 	result.Median, result.Min = micros(took.quantile(0.5)), micros(took.quantile(0))
 	result.P90, result.Mean = micros(took.quantile(0.9)), micros(took.mean())
+	result.samples = took.samples(benchSamples)
 	result.Rate = float64(result.MACs) * float64(result.Batch) / result.Median * 1e6
 	return result, nil
 }
@@ -190,22 +259,25 @@ func printBench(out *output, b benchResult) {
 	if b.Peak > 0 {
 		out.printf("peak of the arithmetic alone: %.2f GMAC/s\n", b.Peak/1e9)
 	}
+	if b.Floor > 0 {
+		out.printf("with the steps on ±1 values at their peak: %.1f µs; the median is %.2f times that, the minimum %.2f times\n",
+			b.Floor, b.Median/b.Floor, b.Min/b.Floor)
+	}
 	if len(b.Steps) == 0 {
 		return
 	}
 	out.printf("\n")
-	rows := []string{"step\tkind\toutput\tmedian µs\tshare\tGMAC/s\tof peak"}
+	rows := []string{"step\tkind\toutput\tmedian µs\tshare\tGMAC/s\tof peak\tbound"}
 	for _, s := range b.Steps {
 		rate, fraction := "", ""
 		if s.MACs > 0 && s.Median > 0 {
-			r := float64(s.MACs) * float64(b.Batch) / s.Median * 1e6
-			rate = fmt.Sprintf("%.2f", r/1e9)
-			if s.Binary && b.Peak > 0 {
-				fraction = fmt.Sprintf("%.0f %%", 100*r/b.Peak)
-			}
+			rate = fmt.Sprintf("%.2f", float64(s.MACs)*float64(b.Batch)/s.Median/1e3)
 		}
-		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%.1f\t%.1f %%\t%s\t%s",
-			s.Name, s.Kind, s.Output, s.Median, 100*s.Share, rate, fraction))
+		if s.Fraction > 0 {
+			fraction = fmt.Sprintf("%.0f %%", 100*s.Fraction)
+		}
+		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%.1f\t%.1f %%\t%s\t%s\t%s",
+			s.Name, s.Kind, s.Output, s.Median, 100*s.Share, rate, fraction, s.Bound))
 	}
 	out.table(rows)
 }

@@ -14,7 +14,7 @@ func TestBench(t *testing.T) {
 		"macs", "binary_macs", "macs_per_s", "peak_macs_per_s"}
 	model := saveLightNet(t)
 	got := objects(t, succeed(t, "bench", "--json", "--model", model, "--device", "cpu", "--runs", "5", "--batch", "3", "--threads", "1"),
-		append(keys, "steps")...)[0]
+		append(keys, "steps", "floor_us")...)[0]
 	require.Equal(t, 32.0, got["macs"])
 	require.Equal(t, 32.0, got["binary_macs"])
 	require.Equal(t, 3.0, got["batch"])
@@ -24,6 +24,10 @@ func TestBench(t *testing.T) {
 	require.Positive(t, got["peak_macs_per_s"])
 	steps := got["steps"].([]any)
 	require.Len(t, steps, 2)
+	// One step reads bytes, the other is compared with its bound.
+	first, last := steps[0].(map[string]any), steps[1].(map[string]any)
+	require.NotContains(t, first, "peak_fraction")
+	require.InEpsilon(t, first["min_us"].(float64)+last["min_us"].(float64)*last["peak_fraction"].(float64), got["floor_us"], 1e-9)
 	share := 0.0
 	for i, want := range []struct {
 		name, kind, output string
@@ -47,7 +51,7 @@ func TestBench(t *testing.T) {
 
 	text := succeed(t, "bench", "--model", model, "--device", "cpu", "--runs", "2", "--isa", "generic")
 	require.Contains(t, text, "2 runs of 1 image\nmedian ")
-	require.Regexp(t, `(?m)^count  dense     1×1×2 float32  .* %$`, text)
+	require.Regexp(t, `(?m)^count  dense     1×1×2 float32  .* %  +(arithmetic|memory)$`, text)
 }
 
 func TestQuantiles(t *testing.T) {

@@ -87,7 +87,7 @@ device, us (microseconds).`,
 			return failed
 		},
 	}
-	modelFlag(cmd, &model, defaultModel, "embedded model, .bcnn or .onnx file")
+	modelFlag(cmd, &model, defaultModel, "built-in model, .bcnn or .onnx file")
 	deviceFlag(cmd, &device)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per image")
 	return cmd

@@ -14,6 +14,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bincnn"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
+	"github.com/bitcnn/bitcnn/bcnn/zoo"
 )
 
 // convertFlags are the flags of convert, apart from those of onnx.Options that
@@ -34,9 +35,10 @@ func newConvert(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert IN -o OUT.bcnn",
 		Short: "Convert a model to a .bcnn file",
-		Long: `Convert an ONNX model, or the folder of weights published with BinCNN (--from
-bincnn), to a .bcnn file, and report for every layer with weights whether it is
-binary, its bytes before and after, and why it is computed in float.
+		Long: `Convert an ONNX model, the folder of weights published with BinCNN (--from
+bincnn), or a network that 'bcnn zoo' lists with random weights (--from zoo), to
+a .bcnn file, and report for every layer with weights whether it is binary, its
+bytes before and after, and why it is computed in float.
 
 What a .bcnn file cannot represent exactly is an error that names the node. The
 file is written completely or not at all; a file of that name is replaced.
@@ -46,7 +48,8 @@ makes a model with a float input read the bytes of images, of which it computes
 (x - mean) · scale per channel first.`,
 		Example: `  bcnn convert model.onnx -o model.bcnn
   bcnn convert model.onnx -o model.bcnn --input uint8 --mean 127.5 --scale 0.00784313725 --labels labels.txt
-  bcnn convert --from bincnn --mode thresh weights -o bincnn.bcnn`,
+  bcnn convert --from bincnn --mode thresh weights -o bincnn.bcnn
+  bcnn convert --from zoo vgg16 -o vgg16.bcnn`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := args[0]
@@ -57,7 +60,7 @@ makes a model with a float input read the bytes of images, of which it computes
 				return usagef("%s: the output must be named *%s", f.output, modelfile.Extension)
 			}
 			for _, name := range onnxFlags {
-				if f.from == "bincnn" && cmd.Flags().Changed(name) {
+				if f.from != "onnx" && cmd.Flags().Changed(name) {
 					return usagef("--%s is for ONNX models", name)
 				}
 			}
@@ -80,8 +83,13 @@ makes a model with a float input read the bytes of images, of which it computes
 					return usagef("--mode %q: want thresh, norm or int", f.mode)
 				}
 				net, err = bincnn.Load(in, mode)
+			case "zoo":
+				if !slices.Contains(zoo.Names(), in) {
+					return usagef("--from zoo has no %q: want %s", in, strings.Join(zoo.Names(), ", "))
+				}
+				net, err = zoo.New(in, seed)
 			default:
-				return usagef("--from %q: want onnx or bincnn", f.from)
+				return usagef("--from %q: want onnx, bincnn or zoo", f.from)
 			}
 			if err != nil {
 				return err
@@ -108,7 +116,7 @@ makes a model with a float input read the bytes of images, of which it computes
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.output, "output", "o", "", "file to write")
-	flags.StringVar(&f.from, "from", "onnx", "format of IN: onnx or bincnn")
+	flags.StringVar(&f.from, "from", "onnx", "format of IN: onnx or bincnn, or zoo for the name of a network")
 	flags.StringVar(&f.mode, "mode", "", "input of a bincnn network: thresh, norm or int")
 	flags.StringVar(&f.input, "input", "", "type of the input: uint8 or float32 (default as the ONNX file says)")
 	flags.StringVar(&f.shape, "shape", "", "HEIGHTxWIDTHxCHANNELS of the input, where the ONNX file leaves it open")
@@ -119,7 +127,7 @@ makes a model with a float input read the bytes of images, of which it computes
 	flags.IntVar(&f.onnx.Resize, "resize", 0, "shorter side of photos before the centre is cropped")
 	flags.StringVar(&f.signOfZero, "sign-zero", "", "what an ONNX Sign node makes of 0: plus or minus (ONNX says 0, which ±1 cannot express)")
 	for name, values := range map[string][]string{
-		"from": {"onnx", "bincnn"}, "mode": {"thresh", "norm", "int"},
+		"from": {"onnx", "bincnn", "zoo"}, "mode": {"thresh", "norm", "int"},
 		"input": {"uint8", "float32"}, "sign-zero": {"plus", "minus"},
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))

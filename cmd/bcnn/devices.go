@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -11,13 +12,14 @@ import (
 // deviceLine is a line of devices --json: a device, or why a backend has none or
 // does not use all that there are.
 type deviceLine struct {
-	Backend string `json:"backend"`
-	Device  string `json:"device,omitempty"`
-	Name    string `json:"name,omitempty"`
-	Kind    string `json:"kind,omitempty"`
-	Detail  string `json:"detail,omitempty"`
-	Memory  int64  `json:"memory,omitempty"`
-	Error   string `json:"error,omitempty"`
+	Backend string   `json:"backend"`
+	Device  string   `json:"device,omitempty"`
+	Name    string   `json:"name,omitempty"`
+	Kind    string   `json:"kind,omitempty"`
+	Detail  string   `json:"detail,omitempty"`
+	Memory  int64    `json:"memory,omitempty"`
+	ISAs    []string `json:"isas,omitempty"`
+	Error   string   `json:"error,omitempty"`
 }
 
 func newDevices(env *environment) *cobra.Command {
@@ -29,7 +31,8 @@ func newDevices(env *environment) *cobra.Command {
 that cannot be used, has a line with the reason.
 
 With --json, one object per line: backend, and either device, name, kind,
-detail, memory (bytes, where known), or error.`,
+detail, memory (bytes, where known), isas (what --isa takes, the best first), or
+error.`,
 		Example: `  bcnn devices
   bcnn devices --json`,
 		Args: cobra.NoArgs,
@@ -41,7 +44,7 @@ detail, memory (bytes, where known), or error.`,
 					info := d.Info()
 					lines = append(lines, deviceLine{
 						Backend: b.Name(), Device: info.ID, Name: info.Name,
-						Kind: info.Kind.String(), Detail: info.Detail, Memory: info.Memory,
+						Kind: info.Kind.String(), Detail: info.Detail, Memory: info.Memory, ISAs: info.ISAs,
 					})
 				}
 				if err != nil {
@@ -65,6 +68,9 @@ detail, memory (bytes, where known), or error.`,
 				row := fmt.Sprintf("%s\t%s\t%s, %s", l.Device, l.Kind, l.Name, l.Detail)
 				if l.Memory > 0 {
 					row += fmt.Sprintf(", %d MiB", l.Memory>>20)
+				}
+				if len(l.ISAs) > 0 {
+					row += "; --isa " + strings.Join(l.ISAs, ", ")
 				}
 				rows = append(rows, row)
 			}

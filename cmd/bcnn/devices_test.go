@@ -13,7 +13,7 @@ import (
 
 func TestDevices(t *testing.T) {
 	text := succeed(t, "devices")
-	require.Regexp(t, `(?m)^cpu +CPU +\S`, text)
+	require.Regexp(t, `(?m)^cpu +CPU +\S.*; --isa .*generic$`, text)
 
 	backends := map[string]deviceLine{}
 	for _, line := range strings.Split(strings.TrimSpace(succeed(t, "devices", "--json")), "\n") {
@@ -26,6 +26,10 @@ func TestDevices(t *testing.T) {
 	}
 	require.Equal(t, "cpu", backends["cpu"].Device)
 	require.Equal(t, "CPU", backends["cpu"].Kind)
+	for _, isa := range backends["cpu"].ISAs {
+		require.Contains(t, text, isa)
+		succeed(t, "bench", "--model", "digits", "--runs", "1", "--isa", isa)
+	}
 	for _, b := range backend.Backends() {
 		require.Contains(t, backends, b.Name())
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
@@ -55,6 +56,8 @@ type modelBytes struct {
 
 type planInfo struct {
 	ArenaBytes int64      `json:"arena_bytes"`
+	Device     string     `json:"device,omitempty"` // that says what it picked
+	Detail     string     `json:"detail,omitempty"`
 	Steps      []planStep `json:"steps"`
 }
 
@@ -65,28 +68,42 @@ type planStep struct {
 	Inputs []string `json:"inputs"`
 	Output string   `json:"output"`
 	Offset int64    `json:"offset"`
+	// What the device picked, where it can say.
+	Kernel string `json:"kernel,omitempty"`
+	Tile   string `json:"tile,omitempty"`
+	Why    string `json:"why,omitempty"`
 }
 
 func newInspect(env *environment) *cobra.Command {
 	var asJSON, withPlan bool
+	var device string
+	var opts backend.Options
 	cmd := &cobra.Command{
 		Use:   "inspect MODEL",
 		Short: "Show what a model consists of",
-		Long: `Show the input, the labels and the layers of a model (embedded name, .bcnn or
+		Long: `Show the input, the labels and the layers of a model (built-in name, .bcnn or
 .onnx file): output shapes, parameters, which layers are binary, what their
 weights take as float32 and as stored, and why a layer is computed in float.
 
 --plan shows the steps that devices execute as well: their names join those of
 the layers that are fused, and the offset says where the output lies in the
-arena (bytes, for one image; "-" for the network's output).
+arena (bytes, for one image; "-" for the network's output). Then it compiles the
+plan on a device and shows which kernel and tile the device picked for each step,
+and why, if the device can tell (the CPU can).
 
 With --json, one object: name, input, labels, layers, bytes, and with --plan
-plan.`,
+plan (arena_bytes, device, detail, steps with kernel, tile and why).`,
 		Example: `  bcnn inspect vehiclenet
   bcnn inspect model.onnx --plan
+  bcnn inspect vehiclenet --plan --isa avx2 --threads 1
   bcnn inspect model.bcnn --json`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, name := range []string{"device", "isa", "threads", "batch"} {
+				if cmd.Flags().Changed(name) && !withPlan {
+					return usagef("--%s goes with --plan", name)
+				}
+			}
 			net, err := loadModel(args[0])
 			if err != nil {
 				return err
@@ -94,6 +111,11 @@ plan.`,
 			info, err := inspect(net, withPlan)
 			if err != nil {
 				return err
+			}
+			if withPlan {
+				if err := explain(info.Plan, net, device, opts); err != nil {
+					return err
+				}
 			}
 			if asJSON {
 				return env.out.json(info)
@@ -104,7 +126,45 @@ plan.`,
 	}
 	cmd.Flags().BoolVar(&withPlan, "plan", false, "show the fused steps as well")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().StringVar(&device, "device", "cpu", "with --plan: the device that says what it picks")
+	cmd.Flags().StringVar(&opts.ISA, "isa", "", "with --plan: CPU instruction set (default the best)")
+	cmd.Flags().IntVar(&opts.Threads, "threads", 0, "with --plan: CPU threads; 0 means all that the process may use")
+	cmd.Flags().IntVar(&opts.MaxBatch, "batch", 1, "with --plan: images per run")
 	return cmd
+}
+
+// explain adds to the steps what a device picks for them.
+func explain(info *planInfo, net *bcnn.Network, device string, opts backend.Options) error {
+	dev, err := backend.Open(device)
+	if err != nil {
+		return err
+	}
+	exe, err := backend.Compile(dev, net, opts)
+	if err != nil {
+		return err
+	}
+	defer exe.Close()
+	explainer, ok := exe.(backend.Explainer)
+	if !ok {
+		return nil
+	}
+	info.Device, info.Detail = dev.Info().ID, detail(dev.Info(), opts)
+	for i, c := range explainer.Explain() {
+		info.Steps[i].Kernel, info.Steps[i].Tile, info.Steps[i].Why = c.Kernel, c.Tile, c.Why
+	}
+	return nil
+}
+
+// detail describes a device and the options that change how it works.
+func detail(info backend.Info, opts backend.Options) string {
+	d := info.Detail
+	if opts.ISA != "" {
+		d += ", --isa " + opts.ISA
+	}
+	if opts.Threads != 0 {
+		d += fmt.Sprintf(", --threads %d", opts.Threads)
+	}
+	return d
 }
 
 func inspect(net *bcnn.Network, withPlan bool) (*inspection, error) {
@@ -258,6 +318,15 @@ func printInspection(out *output, info *inspection) {
 		rows = append(rows, strings.Join([]string{
 			s.Name, s.Kind, strings.Join(s.Inputs, " and "), s.Output, offset,
 		}, "\t"))
+	}
+	out.table(rows)
+	if info.Plan.Device == "" {
+		return
+	}
+	out.printf("\nkernels on %s (%s)\n", info.Plan.Device, info.Plan.Detail)
+	rows = []string{"step\tkernel\ttile\twhy"}
+	for _, s := range info.Plan.Steps {
+		rows = append(rows, strings.Join([]string{s.Name, s.Kernel, s.Tile, s.Why}, "\t"))
 	}
 	out.table(rows)
 }

@@ -25,7 +25,14 @@ plan: 2 steps, arena of 128 bytes for each image
 step   kind      input        output         offset
 grey   binarize  4×4×1 uint8  4×4×1 bits     0
 count  dense     4×4×1 bits   1×1×2 float32  -
+
+kernels on cpu (`)
+	require.Contains(t, succeed(t, "inspect", "--plan", "--isa", "generic", "--threads", "1", model), `, --isa generic, --threads 1)
+step   kernel                            tile                 why
+grey   binarize, grey                    4 rows, 1 tile       one thread
+count  packed words, 4 outputs in lanes  1 image × 2 outputs  weights are read once for the images of a tile; one thread
 `)
+	require.Contains(t, fail(t, 2, "inspect", "--isa", "generic", model), "--isa goes with --plan")
 
 	got := objects(t, succeed(t, "inspect", "--json", model), "name", "input", "labels", "layers", "bytes")[0]
 	require.Equal(t, map[string]any{"height": 4.0, "width": 4.0, "channels": 1.0, "type": "uint8"}, got["input"])

@@ -83,9 +83,14 @@ type stepTime struct {
 	Kind   string  `json:"kind"`
 	Output string  `json:"output"`
 	Median float64 `json:"median_us"`
-	Share  float64 `json:"share"`
-	MACs   int64   `json:"macs"` // for one image
+	Min    float64 `json:"min_us"`
+	Share  float64 `json:"share"` // of the sum of the medians
+	MACs   int64   `json:"macs"`  // for one image
 	Binary bool    `json:"binary"`
+	// Fraction of the speed that arithmetic or memory allow that the shortest
+	// run reached, CPU only.
+	Fraction float64 `json:"peak_fraction,omitempty"`
+	Bound    string  `json:"bound,omitempty"`
 }
 
 // timeSteps returns the median time of every step over a number of runs. Steps
@@ -110,7 +115,7 @@ func timeSteps(ctx context.Context, dev backend.Device, plan *bcnn.Plan, opts ba
 		out := plan.Tensors[s.Out]
 		steps[i] = stepTime{
 			Name: s.Name, Kind: s.Kind(), Output: out.Shape.String() + " " + out.DType.String(),
-			Median: micros(took[i].quantile(0.5)), MACs: macs(plan, s), Binary: isBinary(plan, s),
+			Median: micros(took[i].quantile(0.5)), Min: micros(took[i].quantile(0)), MACs: macs(plan, s), Binary: isBinary(plan, s),
 		}
 		total += steps[i].Median
 	}

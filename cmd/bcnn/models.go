@@ -15,6 +15,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
+	"github.com/bitcnn/bitcnn/bcnn/zoo"
 	"github.com/bitcnn/bitcnn/vehiclenet"
 )
 
@@ -25,7 +26,7 @@ func modelFlag(cmd *cobra.Command, model *string, value, usage string) {
 	cmd.Flags().StringVarP(model, "model", "m", value, usage)
 	// Only an unknown flag could make this fail.
 	_ = cmd.RegisterFlagCompletionFunc("model", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return embeddedModels(), cobra.ShellCompDirectiveDefault
+		return builtIn(), cobra.ShellCompDirectiveDefault
 	})
 }
 
@@ -45,11 +46,14 @@ func deviceFlag(cmd *cobra.Command, device *string, more ...string) {
 	})
 }
 
-// loadModel reads an embedded model or a file. Embedded names win; a file of
-// the same name is reached with a path such as ./digits.
+// loadModel reads an embedded model or a file, or builds a network of the zoo.
+// Names win; a file of the same name is reached with a path such as ./digits.
 func loadModel(name string) (*bcnn.Network, error) {
 	if slices.Contains(embeddedModels(), name) {
 		return vehiclenet.Load(name)
+	}
+	if slices.Contains(zoo.Names(), name) {
+		return zoo.New(name, seed)
 	}
 	var net *bcnn.Network
 	var err error
@@ -59,7 +63,7 @@ func loadModel(name string) (*bcnn.Network, error) {
 		net, err = modelfile.Load(name)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: no such model file; the embedded models are %s", name, strings.Join(embeddedModels(), ", "))
+		return nil, fmt.Errorf("%s: no such model file; the built-in models are %s", name, strings.Join(builtIn(), ", "))
 	}
 	return net, err
 }

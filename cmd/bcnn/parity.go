@@ -77,7 +77,7 @@ With --json, one object per device: device, cases, failures (their numbers).`,
 			return failed
 		},
 	}
-	modelFlag(cmd, &model, "", "check this model instead: embedded model, .bcnn or .onnx file")
+	modelFlag(cmd, &model, "", "check this model instead: built-in model, .bcnn or .onnx file")
 	deviceFlag(cmd, &device, "all")
 	cmd.Flags().IntVar(&opts.Threads, "threads", 0, "CPU threads; 0 means all that the process may use")
 	cmd.Flags().StringVar(&opts.ISA, "isa", "", "CPU instruction set (default the best)")

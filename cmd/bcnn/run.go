@@ -86,8 +86,9 @@ func newRoot(out *output, stderr io.Writer) *cobra.Command {
 		Long: `bcnn runs binary convolutional neural networks: weights and activations are
 ±1, one bit each, and every device computes the same bits.
 
-A MODEL is the name of an embedded model (` + strings.Join(embeddedModels(), ", ") + `),
-a .bcnn file, or an .onnx file. A device is "auto" (the fastest), "cpu",
+A MODEL is the name of a trained model (` + strings.Join(embeddedModels(), ", ") + `)
+or of a network with random weights ('bcnn zoo' lists them), a .bcnn file, or an
+.onnx file. A device is "auto" (the fastest), "cpu",
 "cuda:0" and so on, as 'bcnn devices' lists them; $BCNN_DEVICE sets the default.
 
 Exit codes: 0 everything went well, 1 the job failed (an image could not be
@@ -115,7 +116,7 @@ read, a device is absent, a parity case differs), 2 wrong usage.`,
 	env := &environment{out: out, stderr: stderr}
 	root.AddCommand(
 		newClassify(env), newEval(env), newConvert(env), newInspect(env), newDevices(env),
-		newParity(env), newBench(env), newDemo(env), newVersion(env),
+		newParity(env), newBench(env), newZoo(env), newDemo(env), newVersion(env),
 	)
 	root.SetHelpCommand(&cobra.Command{
 		Use:   "help [COMMAND]",

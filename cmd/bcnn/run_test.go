@@ -53,6 +53,14 @@ func TestUsageErrors(t *testing.T) {
 		{"bench --runs 0", "--runs 0"},
 		{"bench --threads -1", "--threads -1"},
 		{"bench --paper --batch 4", "--paper"},
+		{"bench --ops --paper", "--paper"},
+		{"bench --format csv", `"csv"`},
+		{"bench --json --format svg", "contradict"},
+		{"bench --ops --model digits", "--model"},
+		{"bench --ops=bitflow,conv9", `"conv9"`},
+		{"zoo x", `unknown command "x"`},
+		{"convert vgg17 --from zoo -o b.bcnn", `"vgg17"`},
+		{"convert vgg16 --from zoo -o b.bcnn --input uint8", "--input is for ONNX"},
 		{"demo x", `unknown command "x"`},
 		{"version x", `unknown command "x"`},
 	} {
@@ -69,7 +77,7 @@ func TestJobErrors(t *testing.T) {
 	writeFile(t, "broken.idx", "not an IDX file")
 	require.NoError(t, os.Mkdir("empty", 0o755))
 	for _, c := range []struct{ args, want string }{
-		{"classify --model absent.bcnn x.png", "absent.bcnn: no such model file; the embedded models are vehiclenet"},
+		{"classify --model absent.bcnn x.png", "absent.bcnn: no such model file; the built-in models are vehiclenet"},
 		{"classify --model absent.onnx x.png", "absent.onnx: no such model file"},
 		{"classify --model broken.bcnn x.png", "broken.bcnn"},
 		{"classify --model broken.onnx x.png", "broken.onnx"},
@@ -111,7 +119,7 @@ func TestHelp(t *testing.T) {
 	top := succeed(t)
 	require.Equal(t, top, succeed(t, "help"))
 	require.Equal(t, top, succeed(t, "--help"))
-	for _, name := range []string{"classify", "eval", "convert", "inspect", "devices", "parity", "bench", "demo", "version", "completion"} {
+	for _, name := range []string{"classify", "eval", "convert", "inspect", "devices", "parity", "bench", "zoo", "demo", "version", "completion"} {
 		require.Contains(t, top, "\n  "+name+" ")
 		help := succeed(t, "help", name)
 		require.Equal(t, help, succeed(t, name, "--help"))

@@ -47,7 +47,7 @@ func group(pkg string) string {
 			return path.Join("backend", name)
 		}
 		return "device"
-	case "cmd", "vehiclenet", "internal", "kernels", "train":
+	case "bench", "cmd", "vehiclenet", "internal", "kernels", "train":
 		return first
 	}
 	return "unknown"
@@ -64,6 +64,7 @@ var allowed = map[string][]string{
 	"backend/backendtest": {"backend", "bcnn", "bits", "reader", "internal"},
 	"vehiclenet":          {"vehiclenet", "backend", "bcnn", "bits", "reader", "internal"},
 	"cmd":                 {"vehiclenet", "backend", "backend/all", "backend/backendtest", "bcnn", "bits", "reader", "internal"},
+	"bench":               {"backend", "backend/all", "bcnn", "bits", "reader"},
 	"train":               {"vehiclenet", "bcnn", "bits", "reader", "internal"},
 	"internal":            {"internal", "bits"},
 	"kernels":             {},
@@ -82,7 +83,7 @@ func wrong(e edge) string {
 	switch {
 	case from == "unknown":
 		return "package " + e.from + " has no place in the rules of this test"
-	case to == "cmd" && top(e.from) != top(e.to):
+	case (to == "cmd" || to == "bench") && top(e.from) != top(e.to):
 		return "nothing imports a command"
 	case e.test():
 		return ""
@@ -214,6 +215,8 @@ func TestWrong(t *testing.T) {
 		{"internal/f32/fma.go", "bcnn", false},
 		{"train/decode/main.go", "vehiclenet", true},
 		{"train/decode/main.go", "backend/all", false},
+		{"bench/main.go", "backend/all", true},
+		{"bench/main.go", "backend/cpu", false},
 		{"elsewhere/x.go", "bcnn", false},
 	} {
 		e := edge{file: c.file, from: path.Dir(c.file), to: c.to}

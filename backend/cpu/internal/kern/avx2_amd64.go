@@ -94,6 +94,90 @@ func convBytesSums32AVX2(job *byte)
 //go:noescape
 func convBytesSums16AVX2(job *byte)
 
+// convBitsPooled64AVX2 computes, for every pixel p and each of 64 outputs o, with x the
+// nibbles of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooled64AVX2(job *byte)
+
+// convBytesPooled32AVX2 computes, for every pixel p and each of 32 outputs o, with x the
+// pairs of bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 2 bytes of x[i]·w[i][o]
+//	bit o of dst[p/4] = c[o] ≥ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBytesPooled32AVX2(job *byte)
+
+// convBitsPooledShort64AVX2 computes, for every pixel p and each of 64 outputs o, with x the
+// nibbles of the patch at src + at[p], at most 63,
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[0]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooledShort64AVX2(job *byte)
+
+// convBitsPooled32AVX2 computes, for every pixel p and each of 32 outputs o, with x the
+// nibbles of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooled32AVX2(job *byte)
+
+// convBytesPooled16AVX2 computes, for every pixel p and each of 16 outputs o, with x the
+// pairs of bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 2 bytes of x[i]·w[i][o]
+//	bit o of dst[p/4] = c[o] ≥ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBytesPooled16AVX2(job *byte)
+
+// convBitsPooledShort32AVX2 computes, for every pixel p and each of 32 outputs o, with x the
+// nibbles of the patch at src + at[p], at most 63,
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[0]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooledShort32AVX2(job *byte)
+
+// dotBits1x16AVX2 computes, for every pixel p, 1 at a time, and each of 16 outputs o,
+// with x the words of its patch,
+//
+//	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func dotBits1x16AVX2(job *byte)
+
+// dotBits4x4AVX2 computes, for every pixel p, 4 at a time, and each of 4 outputs o,
+// with x the words of its patch,
+//
+//	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func dotBits4x4AVX2(job *byte)
+
+// dotBits1x4AVX2 computes, for every pixel p, 1 at a time, and each of 4 outputs o,
+// with x the words of its patch,
+//
+//	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func dotBits1x4AVX2(job *byte)
+
 // fma64AVX2 computes, for i < n in order, and for o < 64,
 //
 //	acc[o] = fma(x[i], w[i·stride+o], acc[o])
@@ -130,6 +214,142 @@ func thresholdAVX2(dst *uint64, values *int32, t *int32, words int)
 //
 //go:noescape
 func thresholdFloatAVX2(dst *uint64, values *float32, t *float32, words int)
+
+// fmaPixels6x16AVX2 computes, for every pixel p, 6 at a time, and each of 16 outputs o,
+// with x the values of its patch in order,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[i][o], dst[p][o]) for each i
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels6x16AVX2(job *byte)
+
+// fmaPixels6x8AVX2 computes, for every pixel p, 6 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[i][o], dst[p][o]) for each i
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels6x8AVX2(job *byte)
+
+// scaleAVX2 computes, for o < n, n > 0,
+//
+//	dst[o] = fma(float32(values[o]), scale[o], shift[o])
+//
+// or 0 where that is not greater than 0 and always is 0, else all ones.
+// dst may be values.
+//
+//go:noescape
+func scaleAVX2(dst *float32, values *int32, scale *float32, shift *float32, n int, always uint32)
+
+// scaleFloatAVX2 computes, for o < n, n > 0,
+//
+//	dst[o] = fma(float32(values[o]), scale[o], shift[o])
+//
+// or 0 where that is not greater than 0 and always is 0, else all ones.
+// dst may be values.
+//
+//go:noescape
+func scaleFloatAVX2(dst *float32, values *float32, scale *float32, shift *float32, n int, always uint32)
+
+// addAVX2 computes dst[i] = a[i] + b[i] for i < n, n > 0,
+// or 0 where that is not greater than 0 and always is 0, else all ones.
+//
+//go:noescape
+func addAVX2(dst *float32, a *float32, b *float32, n int, always uint32)
+
+// fmaEachAVX2 computes acc[i] = fma(x[i], w[i], acc[i]) for i < n, n > 0.
+//
+//go:noescape
+func fmaEachAVX2(acc *float32, x *float32, w *float32, n int)
+
+// chooseAVX2 sets dst[i] to one[i] where bit i of src is set, else to zero[i],
+// for i < n, n > 0.
+//
+//go:noescape
+func chooseAVX2(dst *float32, src *uint8, one *float32, zero *float32, n int)
+
+// orPoolAVX2 stores the OR of the taps of every pixel of the job.
+//
+//go:noescape
+func orPoolAVX2(job *byte)
+
+// maxPoolAVX2 stores the maximum (the first of equal float32 values) of the taps of every pixel of the job.
+//
+//go:noescape
+func maxPoolAVX2(job *byte)
+
+// orPool4AVX2 is orPoolAVX2 for four taps, XOR flip in every word.
+//
+//go:noescape
+func orPool4AVX2(job *byte, flip uint64)
+
+// narrowAVX2 computes dst[i] = uint32(src[i]) for i < n, n ≥ 8.
+//
+//go:noescape
+func narrowAVX2(dst *uint32, src *uint64, n int)
+
+// join32AVX2 computes, for i < n,
+//
+//	dst[i] = OR over t < taps of src[i+t·step] << t·shift
+//
+// step counts bytes. n is at least the number of values that are computed at a time.
+//
+//go:noescape
+func join32AVX2(dst *uint32, src *uint32, n int, taps int, step int, shift int)
+
+// join8AVX2 computes, for i < n,
+//
+//	dst[i] = OR over t < taps of src[i+t·step] << t·shift
+//
+// step counts bytes. n is at least the number of values that are computed at a time.
+//
+//go:noescape
+func join8AVX2(dst *uint32, src *uint32, n int, taps int, step int, shift int)
+
+// thresholdBytesAVX2 sets, for i < 64·words, words > 0,
+//
+//	bit i%64 of dst[i/64] = src[i] ≥ t[i mod 64·period]
+//
+//go:noescape
+func thresholdBytesAVX2(dst *uint64, src *uint8, t *uint8, words int, period int)
+
+// spreadAVX2 computes, for p < 8·groups, groups > 0, with n ≤ 8 and mask = 1<<n − 1,
+//
+//	dst[p] = bits p·n … p·n+n−1 of src, XOR flip
+//
+// It reads 8 bytes at once.
+//
+//go:noescape
+func spreadAVX2(dst *uint64, src *uint8, groups int, n int, mask uint64, flip uint64)
+
+// lumaAVX2 computes, for p < 8·groups, groups > 0, with the bytes r, g, b of pixel p,
+//
+//	dst[p] = (77·r + 150·g + 29·b) >> 8
+//
+//go:noescape
+func lumaAVX2(dst *uint8, rgb *uint8, groups int)
+
+// lbpAVX2 computes, for x < n, n ≥ 8, with c = row[x+1],
+//
+//	dst[x] = above[x] > c | (row[x+2] > c)<<1 | (below[x] > c)<<2
+//
+//go:noescape
+func lbpAVX2(dst *uint64, above *uint8, row *uint8, below *uint8, n int)
+
+// minMaxAVX2 stores 32 bytes at lowest, whose least is the least of n bytes, n ≥ 32,
+// and 32 at highest.
+//
+//go:noescape
+func minMaxAVX2(src *uint8, n int, lowest *uint8, highest *uint8)
+
+// expandAVX2 is expandNibbles of n values, n ≥ 4.
+//
+//go:noescape
+func expandAVX2(dst *uint8, src *uint32, n int)
 
 // peakAVX2 does 12 look-ups of the popcounts of 32 nibbles and their addition,
 // rounds times.

@@ -40,50 +40,35 @@ GLOBL popcounts<>(SB), RODATA|NOPTR, $256
 
 // func convBits64AVX2(job *byte)
 // Requires: AVX, AVX2, CMOV
-TEXT ·convBits64AVX2(SB), NOSPLIT, $512-8
+TEXT ·convBits64AVX2(SB), NOSPLIT, $520-8
 	MOVQ job+0(FP), DX
 	LEAQ popcounts<>+0(SB), BX
 
 wide:
-	CMPQ    80(DX), $0x04
-	JLT     narrow
-	MOVQ    112(DX), AX
-	MOVL    (AX), CX
-	ADDQ    16(DX), CX
-	MOVL    4(AX), SI
-	ADDQ    16(DX), SI
-	MOVL    8(AX), DI
-	ADDQ    16(DX), DI
-	MOVL    12(AX), R8
-	ADDQ    16(DX), R8
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y5, Y5, Y5
-	VPXOR   Y6, Y6, Y6
-	VPXOR   Y7, Y7, Y7
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	VMOVDQU Y2, 128(SP)
-	VMOVDQU Y2, 160(SP)
-	VMOVDQU Y3, 192(SP)
-	VMOVDQU Y3, 224(SP)
-	VMOVDQU Y4, 256(SP)
-	VMOVDQU Y4, 288(SP)
-	VMOVDQU Y5, 320(SP)
-	VMOVDQU Y5, 352(SP)
-	VMOVDQU Y6, 384(SP)
-	VMOVDQU Y6, 416(SP)
-	VMOVDQU Y7, 448(SP)
-	VMOVDQU Y7, 480(SP)
-	MOVQ    48(DX), R9
-	XORQ    R10, R10
-	MOVQ    56(DX), R11
-	MOVQ    $0x0000003f, R14
+	CMPQ  80(DX), $0x04
+	JLT   narrow
+	MOVQ  112(DX), AX
+	MOVL  (AX), CX
+	ADDQ  16(DX), CX
+	MOVL  4(AX), SI
+	ADDQ  16(DX), SI
+	MOVL  8(AX), DI
+	ADDQ  16(DX), DI
+	MOVL  12(AX), R8
+	ADDQ  16(DX), R8
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(DX), R9
+	XORQ  R10, R10
+	MOVQ  56(DX), R11
+	MOVQ  $0x0000003f, R14
 
 wrow:
 	MOVQ 64(DX), R12
@@ -95,6 +80,122 @@ wchunk:
 	CMOVQGT R12, R13
 	ADDQ    R10, R14
 	SUBQ    R13, R14
+
+wpieces:
+	LEAQ           4(R10), R15
+	CMPQ           R15, R13
+	JGT            wpiecesdone
+	VMOVDQU        (R9), Y8
+	VMOVDQU        32(R9), Y9
+	MOVBQZX        (CX)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y0, Y0
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y1, Y1
+	MOVBQZX        (SI)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y2, Y2
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y3, Y3
+	MOVBQZX        (DI)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y4, Y4
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y5, Y5
+	MOVBQZX        (R8)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y8
+	VPADDB         Y8, Y6, Y6
+	VPSHUFB        Y9, Y10, Y8
+	VPADDB         Y8, Y7, Y7
+	VMOVDQU        64(R9), Y8
+	VMOVDQU        96(R9), Y9
+	MOVBQZX        1(CX)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y0, Y0
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y1, Y1
+	MOVBQZX        1(SI)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y2, Y2
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y3, Y3
+	MOVBQZX        1(DI)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y4, Y4
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y5, Y5
+	MOVBQZX        1(R8)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y8
+	VPADDB         Y8, Y6, Y6
+	VPSHUFB        Y9, Y10, Y8
+	VPADDB         Y8, Y7, Y7
+	VMOVDQU        128(R9), Y8
+	VMOVDQU        160(R9), Y9
+	MOVBQZX        2(CX)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y0, Y0
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y1, Y1
+	MOVBQZX        2(SI)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y2, Y2
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y3, Y3
+	MOVBQZX        2(DI)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y4, Y4
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y5, Y5
+	MOVBQZX        2(R8)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y8
+	VPADDB         Y8, Y6, Y6
+	VPSHUFB        Y9, Y10, Y8
+	VPADDB         Y8, Y7, Y7
+	VMOVDQU        192(R9), Y8
+	VMOVDQU        224(R9), Y9
+	MOVBQZX        3(CX)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y0, Y0
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y1, Y1
+	MOVBQZX        3(SI)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y2, Y2
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y3, Y3
+	MOVBQZX        3(DI)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y4, Y4
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y5, Y5
+	MOVBQZX        3(R8)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y8
+	VPADDB         Y8, Y6, Y6
+	VPSHUFB        Y9, Y10, Y8
+	VPADDB         Y8, Y7, Y7
+	ADDQ           $0x00000100, R9
+	MOVQ           R15, R10
+	JMP            wpieces
+
+wpiecesdone:
+	CMPQ R10, R13
+	JEQ  wfull
 
 wpiece:
 	VMOVDQU        (R9), Y8
@@ -127,126 +228,338 @@ wpiece:
 	ADDQ           $0x01, R10
 	CMPQ           R10, R13
 	JNE            wpiece
-	CMPQ           R14, $0x00
-	JNE            wgo
-	VPCMPEQW       Y8, Y8, Y8
-	VPSRLW         $0x08, Y8, Y8
-	VPAND          Y0, Y8, Y9
-	VPSRLW         $0x08, Y0, Y0
-	VPADDW         (SP), Y9, Y9
-	VPADDW         32(SP), Y0, Y0
-	VMOVDQU        Y9, (SP)
-	VMOVDQU        Y0, 32(SP)
-	VPAND          Y1, Y8, Y0
-	VPSRLW         $0x08, Y1, Y1
-	VPADDW         64(SP), Y0, Y0
-	VPADDW         96(SP), Y1, Y1
-	VMOVDQU        Y0, 64(SP)
-	VMOVDQU        Y1, 96(SP)
-	VPAND          Y2, Y8, Y0
-	VPSRLW         $0x08, Y2, Y1
-	VPADDW         128(SP), Y0, Y0
-	VPADDW         160(SP), Y1, Y1
-	VMOVDQU        Y0, 128(SP)
-	VMOVDQU        Y1, 160(SP)
-	VPAND          Y3, Y8, Y0
-	VPSRLW         $0x08, Y3, Y1
-	VPADDW         192(SP), Y0, Y0
-	VPADDW         224(SP), Y1, Y1
-	VMOVDQU        Y0, 192(SP)
-	VMOVDQU        Y1, 224(SP)
-	VPAND          Y4, Y8, Y0
-	VPSRLW         $0x08, Y4, Y1
-	VPADDW         256(SP), Y0, Y0
-	VPADDW         288(SP), Y1, Y1
-	VMOVDQU        Y0, 256(SP)
-	VMOVDQU        Y1, 288(SP)
-	VPAND          Y5, Y8, Y0
-	VPSRLW         $0x08, Y5, Y1
-	VPADDW         320(SP), Y0, Y0
-	VPADDW         352(SP), Y1, Y1
-	VMOVDQU        Y0, 320(SP)
-	VMOVDQU        Y1, 352(SP)
-	VPAND          Y6, Y8, Y0
-	VPSRLW         $0x08, Y6, Y1
-	VPADDW         384(SP), Y0, Y0
-	VPADDW         416(SP), Y1, Y1
-	VMOVDQU        Y0, 384(SP)
-	VMOVDQU        Y1, 416(SP)
-	VPAND          Y7, Y8, Y0
-	VPSRLW         $0x08, Y7, Y1
-	VPADDW         448(SP), Y0, Y0
-	VPADDW         480(SP), Y1, Y1
-	VMOVDQU        Y0, 448(SP)
-	VMOVDQU        Y1, 480(SP)
-	VPXOR          Y0, Y0, Y0
-	VPXOR          Y1, Y1, Y1
-	VPXOR          Y2, Y2, Y2
-	VPXOR          Y3, Y3, Y3
-	VPXOR          Y4, Y4, Y4
-	VPXOR          Y5, Y5, Y5
-	VPXOR          Y6, Y6, Y6
-	VPXOR          Y7, Y7, Y7
-	MOVQ           $0x0000003f, R14
+
+wfull:
+	CMPQ     R14, $0x00
+	JNE      wgo
+	CMPQ     512(SP), $0x00
+	JNE      wearlyadd
+	VPCMPEQW Y8, Y8, Y8
+	VPSRLW   $0x08, Y8, Y8
+	VPAND    Y0, Y8, Y9
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y9, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y8, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y8, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y8, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	VPAND    Y4, Y8, Y0
+	VPSRLW   $0x08, Y4, Y1
+	VMOVDQU  Y0, 256(SP)
+	VMOVDQU  Y1, 288(SP)
+	VPAND    Y5, Y8, Y0
+	VPSRLW   $0x08, Y5, Y1
+	VMOVDQU  Y0, 320(SP)
+	VMOVDQU  Y1, 352(SP)
+	VPAND    Y6, Y8, Y0
+	VPSRLW   $0x08, Y6, Y1
+	VMOVDQU  Y0, 384(SP)
+	VMOVDQU  Y1, 416(SP)
+	VPAND    Y7, Y8, Y0
+	VPSRLW   $0x08, Y7, Y1
+	VMOVDQU  Y0, 448(SP)
+	VMOVDQU  Y1, 480(SP)
+	MOVQ     $0x00000001, 512(SP)
+	JMP      wearlydone
+
+wearlyadd:
+	VPCMPEQW Y8, Y8, Y8
+	VPSRLW   $0x08, Y8, Y8
+	VPAND    Y0, Y8, Y9
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y9, Y9
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y9, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y8, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VPADDW   64(SP), Y0, Y0
+	VPADDW   96(SP), Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y8, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VPADDW   128(SP), Y0, Y0
+	VPADDW   160(SP), Y1, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y8, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VPADDW   192(SP), Y0, Y0
+	VPADDW   224(SP), Y1, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	VPAND    Y4, Y8, Y0
+	VPSRLW   $0x08, Y4, Y1
+	VPADDW   256(SP), Y0, Y0
+	VPADDW   288(SP), Y1, Y1
+	VMOVDQU  Y0, 256(SP)
+	VMOVDQU  Y1, 288(SP)
+	VPAND    Y5, Y8, Y0
+	VPSRLW   $0x08, Y5, Y1
+	VPADDW   320(SP), Y0, Y0
+	VPADDW   352(SP), Y1, Y1
+	VMOVDQU  Y0, 320(SP)
+	VMOVDQU  Y1, 352(SP)
+	VPAND    Y6, Y8, Y0
+	VPSRLW   $0x08, Y6, Y1
+	VPADDW   384(SP), Y0, Y0
+	VPADDW   416(SP), Y1, Y1
+	VMOVDQU  Y0, 384(SP)
+	VMOVDQU  Y1, 416(SP)
+	VPAND    Y7, Y8, Y0
+	VPSRLW   $0x08, Y7, Y1
+	VPADDW   448(SP), Y0, Y0
+	VPADDW   480(SP), Y1, Y1
+	VMOVDQU  Y0, 448(SP)
+	VMOVDQU  Y1, 480(SP)
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x0000003f, R14
 
 wgo:
-	CMPQ           R10, R12
-	JNE            wchunk
-	ADDQ           72(DX), R10
-	DECQ           R11
-	JNE            wrow
-	VPCMPEQW       Y8, Y8, Y8
-	VPSRLW         $0x08, Y8, Y8
-	VPAND          Y0, Y8, Y9
-	VPSRLW         $0x08, Y0, Y0
-	VPADDW         (SP), Y9, Y9
-	VPADDW         32(SP), Y0, Y0
-	VMOVDQU        Y9, (SP)
-	VMOVDQU        Y0, 32(SP)
-	VPAND          Y1, Y8, Y0
-	VPSRLW         $0x08, Y1, Y1
-	VPADDW         64(SP), Y0, Y0
-	VPADDW         96(SP), Y1, Y1
-	VMOVDQU        Y0, 64(SP)
-	VMOVDQU        Y1, 96(SP)
-	VPAND          Y2, Y8, Y0
-	VPSRLW         $0x08, Y2, Y1
-	VPADDW         128(SP), Y0, Y0
-	VPADDW         160(SP), Y1, Y1
-	VMOVDQU        Y0, 128(SP)
-	VMOVDQU        Y1, 160(SP)
-	VPAND          Y3, Y8, Y0
-	VPSRLW         $0x08, Y3, Y1
-	VPADDW         192(SP), Y0, Y0
-	VPADDW         224(SP), Y1, Y1
-	VMOVDQU        Y0, 192(SP)
-	VMOVDQU        Y1, 224(SP)
-	VPAND          Y4, Y8, Y0
-	VPSRLW         $0x08, Y4, Y1
-	VPADDW         256(SP), Y0, Y0
-	VPADDW         288(SP), Y1, Y1
-	VMOVDQU        Y0, 256(SP)
-	VMOVDQU        Y1, 288(SP)
-	VPAND          Y5, Y8, Y0
-	VPSRLW         $0x08, Y5, Y1
-	VPADDW         320(SP), Y0, Y0
-	VPADDW         352(SP), Y1, Y1
-	VMOVDQU        Y0, 320(SP)
-	VMOVDQU        Y1, 352(SP)
-	VPAND          Y6, Y8, Y0
-	VPSRLW         $0x08, Y6, Y1
-	VPADDW         384(SP), Y0, Y0
-	VPADDW         416(SP), Y1, Y1
-	VMOVDQU        Y0, 384(SP)
-	VMOVDQU        Y1, 416(SP)
-	VPAND          Y7, Y8, Y0
-	VPSRLW         $0x08, Y7, Y1
-	VPADDW         448(SP), Y0, Y0
-	VPADDW         480(SP), Y1, Y1
-	VMOVDQU        Y0, 448(SP)
-	VMOVDQU        Y1, 480(SP)
+	CMPQ     R10, R12
+	JNE      wchunk
+	ADDQ     72(DX), R10
+	DECQ     R11
+	JNE      wrow
+	CMPQ     512(SP), $0x00
+	JNE      wlateadd
+	VPCMPEQW Y8, Y8, Y8
+	VPSRLW   $0x08, Y8, Y8
+	VPAND    Y0, Y8, Y9
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y9, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y8, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y8, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y8, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	VPAND    Y4, Y8, Y0
+	VPSRLW   $0x08, Y4, Y1
+	VMOVDQU  Y0, 256(SP)
+	VMOVDQU  Y1, 288(SP)
+	VPAND    Y5, Y8, Y0
+	VPSRLW   $0x08, Y5, Y1
+	VMOVDQU  Y0, 320(SP)
+	VMOVDQU  Y1, 352(SP)
+	VPAND    Y6, Y8, Y0
+	VPSRLW   $0x08, Y6, Y1
+	VMOVDQU  Y0, 384(SP)
+	VMOVDQU  Y1, 416(SP)
+	VPAND    Y7, Y8, Y0
+	VPSRLW   $0x08, Y7, Y1
+	VMOVDQU  Y0, 448(SP)
+	VMOVDQU  Y1, 480(SP)
+	MOVQ     $0x00000001, 512(SP)
+	JMP      wlatedone
+
+wlateadd:
+	VPCMPEQW Y8, Y8, Y8
+	VPSRLW   $0x08, Y8, Y8
+	VPAND    Y0, Y8, Y9
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y9, Y9
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y9, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y8, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VPADDW   64(SP), Y0, Y0
+	VPADDW   96(SP), Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y8, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VPADDW   128(SP), Y0, Y0
+	VPADDW   160(SP), Y1, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y8, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VPADDW   192(SP), Y0, Y0
+	VPADDW   224(SP), Y1, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	VPAND    Y4, Y8, Y0
+	VPSRLW   $0x08, Y4, Y1
+	VPADDW   256(SP), Y0, Y0
+	VPADDW   288(SP), Y1, Y1
+	VMOVDQU  Y0, 256(SP)
+	VMOVDQU  Y1, 288(SP)
+	VPAND    Y5, Y8, Y0
+	VPSRLW   $0x08, Y5, Y1
+	VPADDW   320(SP), Y0, Y0
+	VPADDW   352(SP), Y1, Y1
+	VMOVDQU  Y0, 320(SP)
+	VMOVDQU  Y1, 352(SP)
+	VPAND    Y6, Y8, Y0
+	VPSRLW   $0x08, Y6, Y1
+	VPADDW   384(SP), Y0, Y0
+	VPADDW   416(SP), Y1, Y1
+	VMOVDQU  Y0, 384(SP)
+	VMOVDQU  Y1, 416(SP)
+	VPAND    Y7, Y8, Y0
+	VPSRLW   $0x08, Y7, Y1
+	VPADDW   448(SP), Y0, Y0
+	VPADDW   480(SP), Y1, Y1
+	VMOVDQU  Y0, 448(SP)
+	VMOVDQU  Y1, 480(SP)
+
+wlatedone:
 	MOVQ           104(DX), SI
 	MOVQ           120(DX), DI
+	VMOVDQU        (DI), X0
+	VPBROADCASTD   (DI), X1
+	VPXOR          X1, X0, X0
+	VPTEST         X0, X0
+	JNE            wdiffer
+	MOVL           (DI), CX
+	ADDQ           40(DX), CX
+	VBROADCASTI128 (CX), Y0
+	VINSERTI128    $0x01, 64(CX), Y0, Y0
+	VBROADCASTI128 16(CX), Y1
+	VINSERTI128    $0x01, 80(CX), Y1, Y1
+	VPACKSSDW      Y1, Y0, Y0
+	VBROADCASTI128 32(CX), Y1
+	VINSERTI128    $0x01, 96(CX), Y1, Y1
+	VBROADCASTI128 48(CX), Y2
+	VINSERTI128    $0x01, 112(CX), Y2, Y2
+	VPACKSSDW      Y2, Y1, Y1
+	VBROADCASTI128 128(CX), Y2
+	VINSERTI128    $0x01, 192(CX), Y2, Y2
+	VBROADCASTI128 144(CX), Y3
+	VINSERTI128    $0x01, 208(CX), Y3, Y3
+	VPACKSSDW      Y3, Y2, Y2
+	VBROADCASTI128 160(CX), Y3
+	VINSERTI128    $0x01, 224(CX), Y3, Y3
+	VBROADCASTI128 176(CX), Y4
+	VINSERTI128    $0x01, 240(CX), Y4, Y4
+	VPACKSSDW      Y4, Y3, Y3
+	VMOVDQU        (SP), Y4
+	VMOVDQU        32(SP), Y5
+	VPUNPCKLWD     Y5, Y4, Y6
+	VPUNPCKHWD     Y5, Y4, Y4
+	VPCMPGTW       Y0, Y6, Y6
+	VPCMPGTW       Y1, Y4, Y4
+	VPACKSSWB      Y4, Y6, Y6
+	VPMOVMSKB      Y6, AX
+	NOTL           AX
+	MOVQ           AX, CX
+	VMOVDQU        64(SP), Y4
+	VMOVDQU        96(SP), Y5
+	VPUNPCKLWD     Y5, Y4, Y6
+	VPUNPCKHWD     Y5, Y4, Y4
+	VPCMPGTW       Y2, Y6, Y6
+	VPCMPGTW       Y3, Y4, Y4
+	VPACKSSWB      Y4, Y6, Y6
+	VPMOVMSKB      Y6, AX
+	NOTL           AX
+	SHLQ           $0x20, AX
+	ORQ            AX, CX
+	XORQ           88(DX), CX
+	MOVQ           CX, (SI)
+	ADDQ           8(DX), SI
+	VMOVDQU        128(SP), Y4
+	VMOVDQU        160(SP), Y5
+	VPUNPCKLWD     Y5, Y4, Y6
+	VPUNPCKHWD     Y5, Y4, Y4
+	VPCMPGTW       Y0, Y6, Y6
+	VPCMPGTW       Y1, Y4, Y4
+	VPACKSSWB      Y4, Y6, Y6
+	VPMOVMSKB      Y6, AX
+	NOTL           AX
+	MOVQ           AX, CX
+	VMOVDQU        192(SP), Y4
+	VMOVDQU        224(SP), Y5
+	VPUNPCKLWD     Y5, Y4, Y6
+	VPUNPCKHWD     Y5, Y4, Y4
+	VPCMPGTW       Y2, Y6, Y6
+	VPCMPGTW       Y3, Y4, Y4
+	VPACKSSWB      Y4, Y6, Y6
+	VPMOVMSKB      Y6, AX
+	NOTL           AX
+	SHLQ           $0x20, AX
+	ORQ            AX, CX
+	XORQ           88(DX), CX
+	MOVQ           CX, (SI)
+	ADDQ           8(DX), SI
+	VMOVDQU        256(SP), Y4
+	VMOVDQU        288(SP), Y5
+	VPUNPCKLWD     Y5, Y4, Y6
+	VPUNPCKHWD     Y5, Y4, Y4
+	VPCMPGTW       Y0, Y6, Y6
+	VPCMPGTW       Y1, Y4, Y4
+	VPACKSSWB      Y4, Y6, Y6
+	VPMOVMSKB      Y6, AX
+	NOTL           AX
+	MOVQ           AX, CX
+	VMOVDQU        320(SP), Y4
+	VMOVDQU        352(SP), Y5
+	VPUNPCKLWD     Y5, Y4, Y6
+	VPUNPCKHWD     Y5, Y4, Y4
+	VPCMPGTW       Y2, Y6, Y6
+	VPCMPGTW       Y3, Y4, Y4
+	VPACKSSWB      Y4, Y6, Y6
+	VPMOVMSKB      Y6, AX
+	NOTL           AX
+	SHLQ           $0x20, AX
+	ORQ            AX, CX
+	XORQ           88(DX), CX
+	MOVQ           CX, (SI)
+	ADDQ           8(DX), SI
+	VMOVDQU        384(SP), Y4
+	VMOVDQU        416(SP), Y5
+	VPUNPCKLWD     Y5, Y4, Y6
+	VPUNPCKHWD     Y5, Y4, Y4
+	VPCMPGTW       Y0, Y6, Y6
+	VPCMPGTW       Y1, Y4, Y4
+	VPACKSSWB      Y4, Y6, Y6
+	VPMOVMSKB      Y6, AX
+	NOTL           AX
+	MOVQ           AX, CX
+	VMOVDQU        448(SP), Y0
+	VMOVDQU        480(SP), Y1
+	VPUNPCKLWD     Y1, Y0, Y4
+	VPUNPCKHWD     Y1, Y0, Y0
+	VPCMPGTW       Y2, Y4, Y4
+	VPCMPGTW       Y3, Y0, Y0
+	VPACKSSWB      Y0, Y4, Y4
+	VPMOVMSKB      Y4, AX
+	NOTL           AX
+	SHLQ           $0x20, AX
+	ORQ            AX, CX
+	XORQ           88(DX), CX
+	MOVQ           CX, (SI)
+	ADDQ           8(DX), SI
+	JMP            wstored
+
+wdiffer:
 	MOVL           (DI), CX
 	ADDQ           40(DX), CX
 	VMOVDQU        (SP), Y0
@@ -431,28 +744,27 @@ wgo:
 	XORQ           88(DX), DI
 	MOVQ           DI, (SI)
 	ADDQ           8(DX), SI
-	MOVQ           SI, 104(DX)
-	ADDQ           $0x10, 112(DX)
-	ADDQ           $0x10, 120(DX)
-	SUBQ           $0x04, 80(DX)
-	JMP            wide
+
+wstored:
+	MOVQ SI, 104(DX)
+	ADDQ $0x10, 112(DX)
+	ADDQ $0x10, 120(DX)
+	SUBQ $0x04, 80(DX)
+	JMP  wide
 
 narrow:
-	CMPQ    80(DX), $0x00
-	JEQ     done
-	MOVQ    112(DX), AX
-	MOVL    (AX), CX
-	ADDQ    16(DX), CX
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	MOVQ    48(DX), SI
-	XORQ    DI, DI
-	MOVQ    56(DX), R8
-	MOVQ    $0x0000003f, R11
+	CMPQ  80(DX), $0x00
+	JEQ   done
+	MOVQ  112(DX), AX
+	MOVL  (AX), CX
+	ADDQ  16(DX), CX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(DX), SI
+	XORQ  DI, DI
+	MOVQ  56(DX), R8
+	MOVQ  $0x0000003f, R11
 
 nrow:
 	MOVQ 64(DX), R9
@@ -464,6 +776,50 @@ nchunk:
 	CMOVQGT R9, R10
 	ADDQ    DI, R11
 	SUBQ    R10, R11
+
+npieces:
+	LEAQ           4(DI), R12
+	CMPQ           R12, R10
+	JGT            npiecesdone
+	VMOVDQU        (SI), Y2
+	VMOVDQU        32(SI), Y3
+	MOVBQZX        (CX)(DI*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y4
+	VPSHUFB        Y2, Y4, Y2
+	VPADDB         Y2, Y0, Y0
+	VPSHUFB        Y3, Y4, Y2
+	VPADDB         Y2, Y1, Y1
+	VMOVDQU        64(SI), Y2
+	VMOVDQU        96(SI), Y3
+	MOVBQZX        1(CX)(DI*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y4
+	VPSHUFB        Y2, Y4, Y2
+	VPADDB         Y2, Y0, Y0
+	VPSHUFB        Y3, Y4, Y2
+	VPADDB         Y2, Y1, Y1
+	VMOVDQU        128(SI), Y2
+	VMOVDQU        160(SI), Y3
+	MOVBQZX        2(CX)(DI*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y4
+	VPSHUFB        Y2, Y4, Y2
+	VPADDB         Y2, Y0, Y0
+	VPSHUFB        Y3, Y4, Y2
+	VPADDB         Y2, Y1, Y1
+	VMOVDQU        192(SI), Y2
+	VMOVDQU        224(SI), Y3
+	MOVBQZX        3(CX)(DI*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y4
+	VPSHUFB        Y2, Y4, Y2
+	VPADDB         Y2, Y0, Y0
+	VPSHUFB        Y3, Y4, Y2
+	VPADDB         Y2, Y1, Y1
+	ADDQ           $0x00000100, SI
+	MOVQ           R12, DI
+	JMP            npieces
+
+npiecesdone:
+	CMPQ DI, R10
+	JEQ  nfull
 
 npiece:
 	VMOVDQU        (SI), Y2
@@ -478,46 +834,84 @@ npiece:
 	ADDQ           $0x01, DI
 	CMPQ           DI, R10
 	JNE            npiece
-	CMPQ           R11, $0x00
-	JNE            ngo
-	VPCMPEQW       Y2, Y2, Y2
-	VPSRLW         $0x08, Y2, Y2
-	VPAND          Y0, Y2, Y3
-	VPSRLW         $0x08, Y0, Y0
-	VPADDW         (SP), Y3, Y3
-	VPADDW         32(SP), Y0, Y0
-	VMOVDQU        Y3, (SP)
-	VMOVDQU        Y0, 32(SP)
-	VPAND          Y1, Y2, Y0
-	VPSRLW         $0x08, Y1, Y1
-	VPADDW         64(SP), Y0, Y0
-	VPADDW         96(SP), Y1, Y1
-	VMOVDQU        Y0, 64(SP)
-	VMOVDQU        Y1, 96(SP)
-	VPXOR          Y0, Y0, Y0
-	VPXOR          Y1, Y1, Y1
-	MOVQ           $0x0000003f, R11
+
+nfull:
+	CMPQ     R11, $0x00
+	JNE      ngo
+	CMPQ     512(SP), $0x00
+	JNE      nearlyadd
+	VPCMPEQW Y2, Y2, Y2
+	VPSRLW   $0x08, Y2, Y2
+	VPAND    Y0, Y2, Y3
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y3, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y2, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	MOVQ     $0x00000001, 512(SP)
+	JMP      nearlydone
+
+nearlyadd:
+	VPCMPEQW Y2, Y2, Y2
+	VPSRLW   $0x08, Y2, Y2
+	VPAND    Y0, Y2, Y3
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y3, Y3
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y3, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y2, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VPADDW   64(SP), Y0, Y0
+	VPADDW   96(SP), Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+
+nearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	MOVQ  $0x0000003f, R11
 
 ngo:
-	CMPQ           DI, R9
-	JNE            nchunk
-	ADDQ           72(DX), DI
-	DECQ           R8
-	JNE            nrow
-	VPCMPEQW       Y2, Y2, Y2
-	VPSRLW         $0x08, Y2, Y2
-	VPAND          Y0, Y2, Y3
-	VPSRLW         $0x08, Y0, Y0
-	VPADDW         (SP), Y3, Y3
-	VPADDW         32(SP), Y0, Y0
-	VMOVDQU        Y3, (SP)
-	VMOVDQU        Y0, 32(SP)
-	VPAND          Y1, Y2, Y0
-	VPSRLW         $0x08, Y1, Y1
-	VPADDW         64(SP), Y0, Y0
-	VPADDW         96(SP), Y1, Y1
-	VMOVDQU        Y0, 64(SP)
-	VMOVDQU        Y1, 96(SP)
+	CMPQ     DI, R9
+	JNE      nchunk
+	ADDQ     72(DX), DI
+	DECQ     R8
+	JNE      nrow
+	CMPQ     512(SP), $0x00
+	JNE      nlateadd
+	VPCMPEQW Y2, Y2, Y2
+	VPSRLW   $0x08, Y2, Y2
+	VPAND    Y0, Y2, Y3
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y3, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y2, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	MOVQ     $0x00000001, 512(SP)
+	JMP      nlatedone
+
+nlateadd:
+	VPCMPEQW Y2, Y2, Y2
+	VPSRLW   $0x08, Y2, Y2
+	VPAND    Y0, Y2, Y3
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y3, Y3
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y3, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y2, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VPADDW   64(SP), Y0, Y0
+	VPADDW   96(SP), Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+
+nlatedone:
 	MOVQ           104(DX), SI
 	MOVQ           120(DX), AX
 	MOVL           (AX), CX
@@ -578,38 +972,31 @@ done:
 
 // func convBits32AVX2(job *byte)
 // Requires: AVX, AVX2, CMOV
-TEXT ·convBits32AVX2(SB), NOSPLIT, $256-8
+TEXT ·convBits32AVX2(SB), NOSPLIT, $264-8
 	MOVQ job+0(FP), CX
 	LEAQ popcounts<>+0(SB), DX
 
 wide:
-	CMPQ    80(CX), $0x04
-	JLT     narrow
-	MOVQ    112(CX), AX
-	MOVL    (AX), BX
-	ADDQ    16(CX), BX
-	MOVL    4(AX), SI
-	ADDQ    16(CX), SI
-	MOVL    8(AX), DI
-	ADDQ    16(CX), DI
-	MOVL    12(AX), R8
-	ADDQ    16(CX), R8
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	VMOVDQU Y2, 128(SP)
-	VMOVDQU Y2, 160(SP)
-	VMOVDQU Y3, 192(SP)
-	VMOVDQU Y3, 224(SP)
-	MOVQ    48(CX), R9
-	XORQ    R10, R10
-	MOVQ    56(CX), R11
-	MOVQ    $0x0000003f, R14
+	CMPQ  80(CX), $0x04
+	JLT   narrow
+	MOVQ  112(CX), AX
+	MOVL  (AX), BX
+	ADDQ  16(CX), BX
+	MOVL  4(AX), SI
+	ADDQ  16(CX), SI
+	MOVL  8(AX), DI
+	ADDQ  16(CX), DI
+	MOVL  12(AX), R8
+	ADDQ  16(CX), R8
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000000, 256(SP)
+	MOVQ  48(CX), R9
+	XORQ  R10, R10
+	MOVQ  56(CX), R11
+	MOVQ  $0x0000003f, R14
 
 wrow:
 	MOVQ 64(CX), R12
@@ -621,6 +1008,86 @@ wchunk:
 	CMOVQGT R12, R13
 	ADDQ    R10, R14
 	SUBQ    R13, R14
+
+wpieces:
+	LEAQ           4(R10), R15
+	CMPQ           R15, R13
+	JGT            wpiecesdone
+	VMOVDQU        (R9), Y4
+	MOVBQZX        (BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y0, Y0
+	MOVBQZX        (SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y1, Y1
+	MOVBQZX        (DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y2, Y2
+	MOVBQZX        (R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPADDB         Y4, Y3, Y3
+	VMOVDQU        32(R9), Y4
+	MOVBQZX        1(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y0, Y0
+	MOVBQZX        1(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y1, Y1
+	MOVBQZX        1(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y2, Y2
+	MOVBQZX        1(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPADDB         Y4, Y3, Y3
+	VMOVDQU        64(R9), Y4
+	MOVBQZX        2(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y0, Y0
+	MOVBQZX        2(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y1, Y1
+	MOVBQZX        2(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y2, Y2
+	MOVBQZX        2(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPADDB         Y4, Y3, Y3
+	VMOVDQU        96(R9), Y4
+	MOVBQZX        3(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y0, Y0
+	MOVBQZX        3(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y1, Y1
+	MOVBQZX        3(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y2, Y2
+	MOVBQZX        3(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPADDB         Y4, Y3, Y3
+	ADDQ           $0x00000080, R9
+	MOVQ           R15, R10
+	JMP            wpieces
+
+wpiecesdone:
+	CMPQ R10, R13
+	JEQ  wfull
 
 wpiece:
 	VMOVDQU        (R9), Y4
@@ -644,74 +1111,196 @@ wpiece:
 	ADDQ           $0x01, R10
 	CMPQ           R10, R13
 	JNE            wpiece
-	CMPQ           R14, $0x00
-	JNE            wgo
-	VPCMPEQW       Y4, Y4, Y4
-	VPSRLW         $0x08, Y4, Y4
-	VPAND          Y0, Y4, Y5
-	VPSRLW         $0x08, Y0, Y0
-	VPADDW         (SP), Y5, Y5
-	VPADDW         32(SP), Y0, Y0
-	VMOVDQU        Y5, (SP)
-	VMOVDQU        Y0, 32(SP)
-	VPAND          Y1, Y4, Y0
-	VPSRLW         $0x08, Y1, Y1
-	VPADDW         64(SP), Y0, Y0
-	VPADDW         96(SP), Y1, Y1
-	VMOVDQU        Y0, 64(SP)
-	VMOVDQU        Y1, 96(SP)
-	VPAND          Y2, Y4, Y0
-	VPSRLW         $0x08, Y2, Y1
-	VPADDW         128(SP), Y0, Y0
-	VPADDW         160(SP), Y1, Y1
-	VMOVDQU        Y0, 128(SP)
-	VMOVDQU        Y1, 160(SP)
-	VPAND          Y3, Y4, Y0
-	VPSRLW         $0x08, Y3, Y1
-	VPADDW         192(SP), Y0, Y0
-	VPADDW         224(SP), Y1, Y1
-	VMOVDQU        Y0, 192(SP)
-	VMOVDQU        Y1, 224(SP)
-	VPXOR          Y0, Y0, Y0
-	VPXOR          Y1, Y1, Y1
-	VPXOR          Y2, Y2, Y2
-	VPXOR          Y3, Y3, Y3
-	MOVQ           $0x0000003f, R14
+
+wfull:
+	CMPQ     R14, $0x00
+	JNE      wgo
+	CMPQ     256(SP), $0x00
+	JNE      wearlyadd
+	VPCMPEQW Y4, Y4, Y4
+	VPSRLW   $0x08, Y4, Y4
+	VPAND    Y0, Y4, Y5
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y5, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y4, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y4, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y4, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	MOVQ     $0x00000001, 256(SP)
+	JMP      wearlydone
+
+wearlyadd:
+	VPCMPEQW Y4, Y4, Y4
+	VPSRLW   $0x08, Y4, Y4
+	VPAND    Y0, Y4, Y5
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y5, Y5
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y5, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y4, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VPADDW   64(SP), Y0, Y0
+	VPADDW   96(SP), Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y4, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VPADDW   128(SP), Y0, Y0
+	VPADDW   160(SP), Y1, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y4, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VPADDW   192(SP), Y0, Y0
+	VPADDW   224(SP), Y1, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x0000003f, R14
 
 wgo:
-	CMPQ           R10, R12
-	JNE            wchunk
-	ADDQ           72(CX), R10
-	DECQ           R11
-	JNE            wrow
-	VPCMPEQW       Y4, Y4, Y4
-	VPSRLW         $0x08, Y4, Y4
-	VPAND          Y0, Y4, Y5
-	VPSRLW         $0x08, Y0, Y0
-	VPADDW         (SP), Y5, Y5
-	VPADDW         32(SP), Y0, Y0
-	VMOVDQU        Y5, (SP)
-	VMOVDQU        Y0, 32(SP)
-	VPAND          Y1, Y4, Y0
-	VPSRLW         $0x08, Y1, Y1
-	VPADDW         64(SP), Y0, Y0
-	VPADDW         96(SP), Y1, Y1
-	VMOVDQU        Y0, 64(SP)
-	VMOVDQU        Y1, 96(SP)
-	VPAND          Y2, Y4, Y0
-	VPSRLW         $0x08, Y2, Y1
-	VPADDW         128(SP), Y0, Y0
-	VPADDW         160(SP), Y1, Y1
-	VMOVDQU        Y0, 128(SP)
-	VMOVDQU        Y1, 160(SP)
-	VPAND          Y3, Y4, Y0
-	VPSRLW         $0x08, Y3, Y1
-	VPADDW         192(SP), Y0, Y0
-	VPADDW         224(SP), Y1, Y1
-	VMOVDQU        Y0, 192(SP)
-	VMOVDQU        Y1, 224(SP)
+	CMPQ     R10, R12
+	JNE      wchunk
+	ADDQ     72(CX), R10
+	DECQ     R11
+	JNE      wrow
+	CMPQ     256(SP), $0x00
+	JNE      wlateadd
+	VPCMPEQW Y4, Y4, Y4
+	VPSRLW   $0x08, Y4, Y4
+	VPAND    Y0, Y4, Y5
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y5, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y4, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y4, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y4, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	MOVQ     $0x00000001, 256(SP)
+	JMP      wlatedone
+
+wlateadd:
+	VPCMPEQW Y4, Y4, Y4
+	VPSRLW   $0x08, Y4, Y4
+	VPAND    Y0, Y4, Y5
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y5, Y5
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y5, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y4, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VPADDW   64(SP), Y0, Y0
+	VPADDW   96(SP), Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y4, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VPADDW   128(SP), Y0, Y0
+	VPADDW   160(SP), Y1, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y4, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VPADDW   192(SP), Y0, Y0
+	VPADDW   224(SP), Y1, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+
+wlatedone:
 	MOVQ           104(CX), BX
 	MOVQ           120(CX), SI
+	VMOVDQU        (SI), X0
+	VPBROADCASTD   (SI), X1
+	VPXOR          X1, X0, X0
+	VPTEST         X0, X0
+	JNE            wdiffer
+	MOVL           (SI), AX
+	ADDQ           40(CX), AX
+	VBROADCASTI128 (AX), Y0
+	VINSERTI128    $0x01, 64(AX), Y0, Y0
+	VBROADCASTI128 16(AX), Y1
+	VINSERTI128    $0x01, 80(AX), Y1, Y1
+	VPACKSSDW      Y1, Y0, Y0
+	VBROADCASTI128 32(AX), Y1
+	VINSERTI128    $0x01, 96(AX), Y1, Y1
+	VBROADCASTI128 48(AX), Y2
+	VINSERTI128    $0x01, 112(AX), Y2, Y2
+	VPACKSSDW      Y2, Y1, Y1
+	VMOVDQU        (SP), Y2
+	VMOVDQU        32(SP), Y3
+	VPUNPCKLWD     Y3, Y2, Y4
+	VPUNPCKHWD     Y3, Y2, Y2
+	VPCMPGTW       Y0, Y4, Y4
+	VPCMPGTW       Y1, Y2, Y2
+	VPACKSSWB      Y2, Y4, Y4
+	VPMOVMSKB      Y4, AX
+	NOTL           AX
+	XORQ           88(CX), AX
+	MOVQ           AX, (BX)
+	ADDQ           8(CX), BX
+	VMOVDQU        64(SP), Y2
+	VMOVDQU        96(SP), Y3
+	VPUNPCKLWD     Y3, Y2, Y4
+	VPUNPCKHWD     Y3, Y2, Y2
+	VPCMPGTW       Y0, Y4, Y4
+	VPCMPGTW       Y1, Y2, Y2
+	VPACKSSWB      Y2, Y4, Y4
+	VPMOVMSKB      Y4, AX
+	NOTL           AX
+	XORQ           88(CX), AX
+	MOVQ           AX, (BX)
+	ADDQ           8(CX), BX
+	VMOVDQU        128(SP), Y2
+	VMOVDQU        160(SP), Y3
+	VPUNPCKLWD     Y3, Y2, Y4
+	VPUNPCKHWD     Y3, Y2, Y2
+	VPCMPGTW       Y0, Y4, Y4
+	VPCMPGTW       Y1, Y2, Y2
+	VPACKSSWB      Y2, Y4, Y4
+	VPMOVMSKB      Y4, AX
+	NOTL           AX
+	XORQ           88(CX), AX
+	MOVQ           AX, (BX)
+	ADDQ           8(CX), BX
+	VMOVDQU        192(SP), Y2
+	VMOVDQU        224(SP), Y3
+	VPUNPCKLWD     Y3, Y2, Y4
+	VPUNPCKHWD     Y3, Y2, Y2
+	VPCMPGTW       Y0, Y4, Y4
+	VPCMPGTW       Y1, Y2, Y2
+	VPACKSSWB      Y2, Y4, Y4
+	VPMOVMSKB      Y4, AX
+	NOTL           AX
+	XORQ           88(CX), AX
+	MOVQ           AX, (BX)
+	ADDQ           8(CX), BX
+	JMP            wstored
+
+wdiffer:
 	MOVL           (SI), AX
 	ADDQ           40(CX), AX
 	VMOVDQU        (SP), Y0
@@ -808,25 +1397,26 @@ wgo:
 	XORQ           88(CX), AX
 	MOVQ           AX, (BX)
 	ADDQ           8(CX), BX
-	MOVQ           BX, 104(CX)
-	ADDQ           $0x10, 112(CX)
-	ADDQ           $0x10, 120(CX)
-	SUBQ           $0x04, 80(CX)
-	JMP            wide
+
+wstored:
+	MOVQ BX, 104(CX)
+	ADDQ $0x10, 112(CX)
+	ADDQ $0x10, 120(CX)
+	SUBQ $0x04, 80(CX)
+	JMP  wide
 
 narrow:
-	CMPQ    80(CX), $0x00
-	JEQ     done
-	MOVQ    112(CX), AX
-	MOVL    (AX), BX
-	ADDQ    16(CX), BX
-	VPXOR   Y0, Y0, Y0
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	MOVQ    48(CX), SI
-	XORQ    DI, DI
-	MOVQ    56(CX), R8
-	MOVQ    $0x0000003f, R11
+	CMPQ  80(CX), $0x00
+	JEQ   done
+	MOVQ  112(CX), AX
+	MOVL  (AX), BX
+	ADDQ  16(CX), BX
+	VPXOR Y0, Y0, Y0
+	MOVQ  $0x00000000, 256(SP)
+	MOVQ  48(CX), SI
+	XORQ  DI, DI
+	MOVQ  56(CX), R8
+	MOVQ  $0x0000003f, R11
 
 nrow:
 	MOVQ 64(CX), R9
@@ -839,6 +1429,38 @@ nchunk:
 	ADDQ    DI, R11
 	SUBQ    R10, R11
 
+npieces:
+	LEAQ           4(DI), R12
+	CMPQ           R12, R10
+	JGT            npiecesdone
+	VMOVDQU        (SI), Y1
+	MOVBQZX        (BX)(DI*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPADDB         Y1, Y0, Y0
+	VMOVDQU        32(SI), Y1
+	MOVBQZX        1(BX)(DI*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPADDB         Y1, Y0, Y0
+	VMOVDQU        64(SI), Y1
+	MOVBQZX        2(BX)(DI*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPADDB         Y1, Y0, Y0
+	VMOVDQU        96(SI), Y1
+	MOVBQZX        3(BX)(DI*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPADDB         Y1, Y0, Y0
+	ADDQ           $0x00000080, SI
+	MOVQ           R12, DI
+	JMP            npieces
+
+npiecesdone:
+	CMPQ DI, R10
+	JEQ  nfull
+
 npiece:
 	VMOVDQU        (SI), Y1
 	MOVBQZX        (BX)(DI*1), AX
@@ -849,33 +1471,63 @@ npiece:
 	ADDQ           $0x01, DI
 	CMPQ           DI, R10
 	JNE            npiece
-	CMPQ           R11, $0x00
-	JNE            ngo
-	VPCMPEQW       Y1, Y1, Y1
-	VPSRLW         $0x08, Y1, Y1
-	VPAND          Y0, Y1, Y1
-	VPSRLW         $0x08, Y0, Y0
-	VPADDW         (SP), Y1, Y1
-	VPADDW         32(SP), Y0, Y0
-	VMOVDQU        Y1, (SP)
-	VMOVDQU        Y0, 32(SP)
-	VPXOR          Y0, Y0, Y0
-	MOVQ           $0x0000003f, R11
+
+nfull:
+	CMPQ     R11, $0x00
+	JNE      ngo
+	CMPQ     256(SP), $0x00
+	JNE      nearlyadd
+	VPCMPEQW Y1, Y1, Y1
+	VPSRLW   $0x08, Y1, Y1
+	VPAND    Y0, Y1, Y1
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y1, (SP)
+	VMOVDQU  Y0, 32(SP)
+	MOVQ     $0x00000001, 256(SP)
+	JMP      nearlydone
+
+nearlyadd:
+	VPCMPEQW Y1, Y1, Y1
+	VPSRLW   $0x08, Y1, Y1
+	VPAND    Y0, Y1, Y1
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y1, Y1
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y1, (SP)
+	VMOVDQU  Y0, 32(SP)
+
+nearlydone:
+	VPXOR Y0, Y0, Y0
+	MOVQ  $0x0000003f, R11
 
 ngo:
-	CMPQ           DI, R9
-	JNE            nchunk
-	ADDQ           72(CX), DI
-	DECQ           R8
-	JNE            nrow
-	VPCMPEQW       Y1, Y1, Y1
-	VPSRLW         $0x08, Y1, Y1
-	VPAND          Y0, Y1, Y1
-	VPSRLW         $0x08, Y0, Y0
-	VPADDW         (SP), Y1, Y1
-	VPADDW         32(SP), Y0, Y0
-	VMOVDQU        Y1, (SP)
-	VMOVDQU        Y0, 32(SP)
+	CMPQ     DI, R9
+	JNE      nchunk
+	ADDQ     72(CX), DI
+	DECQ     R8
+	JNE      nrow
+	CMPQ     256(SP), $0x00
+	JNE      nlateadd
+	VPCMPEQW Y1, Y1, Y1
+	VPSRLW   $0x08, Y1, Y1
+	VPAND    Y0, Y1, Y1
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y1, (SP)
+	VMOVDQU  Y0, 32(SP)
+	MOVQ     $0x00000001, 256(SP)
+	JMP      nlatedone
+
+nlateadd:
+	VPCMPEQW Y1, Y1, Y1
+	VPSRLW   $0x08, Y1, Y1
+	VPAND    Y0, Y1, Y1
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y1, Y1
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y1, (SP)
+	VMOVDQU  Y0, 32(SP)
+
+nlatedone:
 	MOVQ           104(CX), BX
 	MOVQ           120(CX), AX
 	MOVL           (AX), AX
@@ -914,45 +1566,30 @@ done:
 
 // func convBytes64AVX2(job *byte)
 // Requires: AVX, AVX2, CMOV
-TEXT ·convBytes64AVX2(SB), NOSPLIT, $512-8
+TEXT ·convBytes64AVX2(SB), NOSPLIT, $520-8
 	MOVQ job+0(FP), DX
 
 wide:
-	CMPQ    80(DX), $0x02
-	JLT     narrow
-	MOVQ    112(DX), AX
-	MOVL    (AX), CX
-	ADDQ    16(DX), CX
-	MOVL    4(AX), AX
-	ADDQ    16(DX), AX
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y5, Y5, Y5
-	VPXOR   Y6, Y6, Y6
-	VPXOR   Y7, Y7, Y7
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	VMOVDQU Y2, 128(SP)
-	VMOVDQU Y2, 160(SP)
-	VMOVDQU Y3, 192(SP)
-	VMOVDQU Y3, 224(SP)
-	VMOVDQU Y4, 256(SP)
-	VMOVDQU Y4, 288(SP)
-	VMOVDQU Y5, 320(SP)
-	VMOVDQU Y5, 352(SP)
-	VMOVDQU Y6, 384(SP)
-	VMOVDQU Y6, 416(SP)
-	VMOVDQU Y7, 448(SP)
-	VMOVDQU Y7, 480(SP)
-	MOVQ    48(DX), BX
-	XORQ    SI, SI
-	MOVQ    56(DX), DI
-	MOVQ    $0x00000080, R10
+	CMPQ  80(DX), $0x02
+	JLT   narrow
+	MOVQ  112(DX), AX
+	MOVL  (AX), CX
+	ADDQ  16(DX), CX
+	MOVL  4(AX), AX
+	ADDQ  16(DX), AX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(DX), BX
+	XORQ  SI, SI
+	MOVQ  56(DX), DI
+	MOVQ  $0x00000080, R10
 
 wrow:
 	MOVQ 64(DX), R8
@@ -964,6 +1601,106 @@ wchunk:
 	CMOVQGT R8, R9
 	ADDQ    SI, R10
 	SUBQ    R9, R10
+
+wpieces:
+	LEAQ         8(SI), R11
+	CMPQ         R11, R9
+	JGT          wpiecesdone
+	VMOVDQU      (BX), Y8
+	VMOVDQU      32(BX), Y9
+	VMOVDQU      64(BX), Y10
+	VMOVDQU      96(BX), Y11
+	VPBROADCASTW (CX)(SI*1), Y12
+	VPMADDUBSW   Y8, Y12, Y13
+	VPADDW       Y13, Y0, Y0
+	VPMADDUBSW   Y9, Y12, Y13
+	VPADDW       Y13, Y1, Y1
+	VPMADDUBSW   Y10, Y12, Y13
+	VPADDW       Y13, Y2, Y2
+	VPMADDUBSW   Y11, Y12, Y12
+	VPADDW       Y12, Y3, Y3
+	VPBROADCASTW (AX)(SI*1), Y12
+	VPMADDUBSW   Y8, Y12, Y8
+	VPADDW       Y8, Y4, Y4
+	VPMADDUBSW   Y9, Y12, Y8
+	VPADDW       Y8, Y5, Y5
+	VPMADDUBSW   Y10, Y12, Y8
+	VPADDW       Y8, Y6, Y6
+	VPMADDUBSW   Y11, Y12, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      128(BX), Y8
+	VMOVDQU      160(BX), Y9
+	VMOVDQU      192(BX), Y10
+	VMOVDQU      224(BX), Y11
+	VPBROADCASTW 2(CX)(SI*1), Y12
+	VPMADDUBSW   Y8, Y12, Y13
+	VPADDW       Y13, Y0, Y0
+	VPMADDUBSW   Y9, Y12, Y13
+	VPADDW       Y13, Y1, Y1
+	VPMADDUBSW   Y10, Y12, Y13
+	VPADDW       Y13, Y2, Y2
+	VPMADDUBSW   Y11, Y12, Y12
+	VPADDW       Y12, Y3, Y3
+	VPBROADCASTW 2(AX)(SI*1), Y12
+	VPMADDUBSW   Y8, Y12, Y8
+	VPADDW       Y8, Y4, Y4
+	VPMADDUBSW   Y9, Y12, Y8
+	VPADDW       Y8, Y5, Y5
+	VPMADDUBSW   Y10, Y12, Y8
+	VPADDW       Y8, Y6, Y6
+	VPMADDUBSW   Y11, Y12, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      256(BX), Y8
+	VMOVDQU      288(BX), Y9
+	VMOVDQU      320(BX), Y10
+	VMOVDQU      352(BX), Y11
+	VPBROADCASTW 4(CX)(SI*1), Y12
+	VPMADDUBSW   Y8, Y12, Y13
+	VPADDW       Y13, Y0, Y0
+	VPMADDUBSW   Y9, Y12, Y13
+	VPADDW       Y13, Y1, Y1
+	VPMADDUBSW   Y10, Y12, Y13
+	VPADDW       Y13, Y2, Y2
+	VPMADDUBSW   Y11, Y12, Y12
+	VPADDW       Y12, Y3, Y3
+	VPBROADCASTW 4(AX)(SI*1), Y12
+	VPMADDUBSW   Y8, Y12, Y8
+	VPADDW       Y8, Y4, Y4
+	VPMADDUBSW   Y9, Y12, Y8
+	VPADDW       Y8, Y5, Y5
+	VPMADDUBSW   Y10, Y12, Y8
+	VPADDW       Y8, Y6, Y6
+	VPMADDUBSW   Y11, Y12, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      384(BX), Y8
+	VMOVDQU      416(BX), Y9
+	VMOVDQU      448(BX), Y10
+	VMOVDQU      480(BX), Y11
+	VPBROADCASTW 6(CX)(SI*1), Y12
+	VPMADDUBSW   Y8, Y12, Y13
+	VPADDW       Y13, Y0, Y0
+	VPMADDUBSW   Y9, Y12, Y13
+	VPADDW       Y13, Y1, Y1
+	VPMADDUBSW   Y10, Y12, Y13
+	VPADDW       Y13, Y2, Y2
+	VPMADDUBSW   Y11, Y12, Y12
+	VPADDW       Y12, Y3, Y3
+	VPBROADCASTW 6(AX)(SI*1), Y12
+	VPMADDUBSW   Y8, Y12, Y8
+	VPADDW       Y8, Y4, Y4
+	VPMADDUBSW   Y9, Y12, Y8
+	VPADDW       Y8, Y5, Y5
+	VPMADDUBSW   Y10, Y12, Y8
+	VPADDW       Y8, Y6, Y6
+	VPMADDUBSW   Y11, Y12, Y8
+	VPADDW       Y8, Y7, Y7
+	ADDQ         $0x00000200, BX
+	MOVQ         R11, SI
+	JMP          wpieces
+
+wpiecesdone:
+	CMPQ SI, R9
+	JEQ  wfull
 
 wpiece:
 	VMOVDQU      (BX), Y8
@@ -992,8 +1729,56 @@ wpiece:
 	ADDQ         $0x02, SI
 	CMPQ         SI, R9
 	JNE          wpiece
+
+wfull:
 	CMPQ         R10, $0x00
 	JNE          wgo
+	CMPQ         512(SP), $0x00
+	JNE          wearlyadd
+	VPMOVSXWD    X0, Y8
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y8, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	VPMOVSXWD    X4, Y0
+	VEXTRACTI128 $0x01, Y4, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 256(SP)
+	VMOVDQU      Y1, 288(SP)
+	VPMOVSXWD    X5, Y0
+	VEXTRACTI128 $0x01, Y5, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 320(SP)
+	VMOVDQU      Y1, 352(SP)
+	VPMOVSXWD    X6, Y0
+	VEXTRACTI128 $0x01, Y6, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 384(SP)
+	VMOVDQU      Y1, 416(SP)
+	VPMOVSXWD    X7, Y0
+	VEXTRACTI128 $0x01, Y7, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 448(SP)
+	VMOVDQU      Y1, 480(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          wearlydone
+
+wearlyadd:
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -1050,15 +1835,17 @@ wpiece:
 	VPADDD       480(SP), Y1, Y1
 	VMOVDQU      Y0, 448(SP)
 	VMOVDQU      Y1, 480(SP)
-	VPXOR        Y0, Y0, Y0
-	VPXOR        Y1, Y1, Y1
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y4, Y4, Y4
-	VPXOR        Y5, Y5, Y5
-	VPXOR        Y6, Y6, Y6
-	VPXOR        Y7, Y7, Y7
-	MOVQ         $0x00000080, R10
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000080, R10
 
 wgo:
 	CMPQ         SI, R8
@@ -1066,6 +1853,52 @@ wgo:
 	ADDQ         72(DX), SI
 	DECQ         DI
 	JNE          wrow
+	CMPQ         512(SP), $0x00
+	JNE          wlateadd
+	VPMOVSXWD    X0, Y8
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y8, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	VPMOVSXWD    X4, Y0
+	VEXTRACTI128 $0x01, Y4, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 256(SP)
+	VMOVDQU      Y1, 288(SP)
+	VPMOVSXWD    X5, Y0
+	VEXTRACTI128 $0x01, Y5, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 320(SP)
+	VMOVDQU      Y1, 352(SP)
+	VPMOVSXWD    X6, Y0
+	VEXTRACTI128 $0x01, Y6, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 384(SP)
+	VMOVDQU      Y1, 416(SP)
+	VPMOVSXWD    X7, Y0
+	VEXTRACTI128 $0x01, Y7, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 448(SP)
+	VMOVDQU      Y1, 480(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          wlatedone
+
+wlateadd:
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -1122,128 +1955,123 @@ wgo:
 	VPADDD       480(SP), Y1, Y1
 	VMOVDQU      Y0, 448(SP)
 	VMOVDQU      Y1, 480(SP)
-	MOVQ         104(DX), BX
-	MOVQ         120(DX), SI
-	MOVL         (SI), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     (SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, DI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     32(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, DI
-	VMOVDQU      64(CX), Y0
-	VPCMPGTD     64(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x10, AX
-	ORQ          AX, DI
-	VMOVDQU      96(CX), Y0
-	VPCMPGTD     96(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x18, AX
-	ORQ          AX, DI
-	VMOVDQU      128(CX), Y0
-	VPCMPGTD     128(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x20, AX
-	ORQ          AX, DI
-	VMOVDQU      160(CX), Y0
-	VPCMPGTD     160(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x28, AX
-	ORQ          AX, DI
-	VMOVDQU      192(CX), Y0
-	VPCMPGTD     192(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x30, AX
-	ORQ          AX, DI
-	VMOVDQU      224(CX), Y0
-	VPCMPGTD     224(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x38, AX
-	ORQ          AX, DI
-	MOVQ         $0xffffffffffffffff, AX
-	XORQ         AX, DI
-	XORQ         88(DX), DI
-	MOVQ         DI, (BX)
-	ADDQ         8(DX), BX
-	MOVL         4(SI), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     256(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, SI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     288(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, SI
-	VMOVDQU      64(CX), Y0
-	VPCMPGTD     320(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x10, AX
-	ORQ          AX, SI
-	VMOVDQU      96(CX), Y0
-	VPCMPGTD     352(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x18, AX
-	ORQ          AX, SI
-	VMOVDQU      128(CX), Y0
-	VPCMPGTD     384(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x20, AX
-	ORQ          AX, SI
-	VMOVDQU      160(CX), Y0
-	VPCMPGTD     416(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x28, AX
-	ORQ          AX, SI
-	VMOVDQU      192(CX), Y0
-	VPCMPGTD     448(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x30, AX
-	ORQ          AX, SI
-	VMOVDQU      224(CX), Y0
-	VPCMPGTD     480(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x38, AX
-	ORQ          AX, SI
-	MOVQ         $0xffffffffffffffff, AX
-	XORQ         AX, SI
-	XORQ         88(DX), SI
-	MOVQ         SI, (BX)
-	ADDQ         8(DX), BX
-	MOVQ         BX, 104(DX)
-	ADDQ         $0x08, 112(DX)
-	ADDQ         $0x08, 120(DX)
-	SUBQ         $0x02, 80(DX)
-	JMP          wide
+
+wlatedone:
+	MOVQ      104(DX), BX
+	MOVQ      120(DX), SI
+	MOVL      (SI), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  (SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, DI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  32(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, DI
+	VMOVDQU   64(CX), Y0
+	VPCMPGTD  64(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x10, AX
+	ORQ       AX, DI
+	VMOVDQU   96(CX), Y0
+	VPCMPGTD  96(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x18, AX
+	ORQ       AX, DI
+	VMOVDQU   128(CX), Y0
+	VPCMPGTD  128(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x20, AX
+	ORQ       AX, DI
+	VMOVDQU   160(CX), Y0
+	VPCMPGTD  160(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x28, AX
+	ORQ       AX, DI
+	VMOVDQU   192(CX), Y0
+	VPCMPGTD  192(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x30, AX
+	ORQ       AX, DI
+	VMOVDQU   224(CX), Y0
+	VPCMPGTD  224(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x38, AX
+	ORQ       AX, DI
+	MOVQ      $0xffffffffffffffff, AX
+	XORQ      AX, DI
+	XORQ      88(DX), DI
+	MOVQ      DI, (BX)
+	ADDQ      8(DX), BX
+	MOVL      4(SI), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  256(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, SI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  288(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, SI
+	VMOVDQU   64(CX), Y0
+	VPCMPGTD  320(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x10, AX
+	ORQ       AX, SI
+	VMOVDQU   96(CX), Y0
+	VPCMPGTD  352(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x18, AX
+	ORQ       AX, SI
+	VMOVDQU   128(CX), Y0
+	VPCMPGTD  384(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x20, AX
+	ORQ       AX, SI
+	VMOVDQU   160(CX), Y0
+	VPCMPGTD  416(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x28, AX
+	ORQ       AX, SI
+	VMOVDQU   192(CX), Y0
+	VPCMPGTD  448(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x30, AX
+	ORQ       AX, SI
+	VMOVDQU   224(CX), Y0
+	VPCMPGTD  480(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x38, AX
+	ORQ       AX, SI
+	MOVQ      $0xffffffffffffffff, AX
+	XORQ      AX, SI
+	XORQ      88(DX), SI
+	MOVQ      SI, (BX)
+	ADDQ      8(DX), BX
+	MOVQ      BX, 104(DX)
+	ADDQ      $0x08, 112(DX)
+	ADDQ      $0x08, 120(DX)
+	SUBQ      $0x02, 80(DX)
+	JMP       wide
 
 narrow:
-	CMPQ    80(DX), $0x00
-	JEQ     done
-	MOVQ    112(DX), AX
-	MOVL    (AX), AX
-	ADDQ    16(DX), AX
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	VMOVDQU Y2, 128(SP)
-	VMOVDQU Y2, 160(SP)
-	VMOVDQU Y3, 192(SP)
-	VMOVDQU Y3, 224(SP)
-	MOVQ    48(DX), CX
-	XORQ    BX, BX
-	MOVQ    56(DX), SI
-	MOVQ    $0x00000080, R9
+	CMPQ  80(DX), $0x00
+	JEQ   done
+	MOVQ  112(DX), AX
+	MOVL  (AX), AX
+	ADDQ  16(DX), AX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(DX), CX
+	XORQ  BX, BX
+	MOVQ  56(DX), SI
+	MOVQ  $0x00000080, R9
 
 nrow:
 	MOVQ 64(DX), DI
@@ -1255,6 +2083,70 @@ nchunk:
 	CMOVQGT DI, R8
 	ADDQ    BX, R9
 	SUBQ    R8, R9
+
+npieces:
+	LEAQ         8(BX), R10
+	CMPQ         R10, R8
+	JGT          npiecesdone
+	VMOVDQU      (CX), Y4
+	VMOVDQU      32(CX), Y5
+	VMOVDQU      64(CX), Y6
+	VMOVDQU      96(CX), Y7
+	VPBROADCASTW (AX)(BX*1), Y8
+	VPMADDUBSW   Y4, Y8, Y4
+	VPADDW       Y4, Y0, Y0
+	VPMADDUBSW   Y5, Y8, Y4
+	VPADDW       Y4, Y1, Y1
+	VPMADDUBSW   Y6, Y8, Y4
+	VPADDW       Y4, Y2, Y2
+	VPMADDUBSW   Y7, Y8, Y4
+	VPADDW       Y4, Y3, Y3
+	VMOVDQU      128(CX), Y4
+	VMOVDQU      160(CX), Y5
+	VMOVDQU      192(CX), Y6
+	VMOVDQU      224(CX), Y7
+	VPBROADCASTW 2(AX)(BX*1), Y8
+	VPMADDUBSW   Y4, Y8, Y4
+	VPADDW       Y4, Y0, Y0
+	VPMADDUBSW   Y5, Y8, Y4
+	VPADDW       Y4, Y1, Y1
+	VPMADDUBSW   Y6, Y8, Y4
+	VPADDW       Y4, Y2, Y2
+	VPMADDUBSW   Y7, Y8, Y4
+	VPADDW       Y4, Y3, Y3
+	VMOVDQU      256(CX), Y4
+	VMOVDQU      288(CX), Y5
+	VMOVDQU      320(CX), Y6
+	VMOVDQU      352(CX), Y7
+	VPBROADCASTW 4(AX)(BX*1), Y8
+	VPMADDUBSW   Y4, Y8, Y4
+	VPADDW       Y4, Y0, Y0
+	VPMADDUBSW   Y5, Y8, Y4
+	VPADDW       Y4, Y1, Y1
+	VPMADDUBSW   Y6, Y8, Y4
+	VPADDW       Y4, Y2, Y2
+	VPMADDUBSW   Y7, Y8, Y4
+	VPADDW       Y4, Y3, Y3
+	VMOVDQU      384(CX), Y4
+	VMOVDQU      416(CX), Y5
+	VMOVDQU      448(CX), Y6
+	VMOVDQU      480(CX), Y7
+	VPBROADCASTW 6(AX)(BX*1), Y8
+	VPMADDUBSW   Y4, Y8, Y4
+	VPADDW       Y4, Y0, Y0
+	VPMADDUBSW   Y5, Y8, Y4
+	VPADDW       Y4, Y1, Y1
+	VPMADDUBSW   Y6, Y8, Y4
+	VPADDW       Y4, Y2, Y2
+	VPMADDUBSW   Y7, Y8, Y4
+	VPADDW       Y4, Y3, Y3
+	ADDQ         $0x00000200, CX
+	MOVQ         R10, BX
+	JMP          npieces
+
+npiecesdone:
+	CMPQ BX, R8
+	JEQ  nfull
 
 npiece:
 	VMOVDQU      (CX), Y4
@@ -1274,8 +2166,36 @@ npiece:
 	ADDQ         $0x02, BX
 	CMPQ         BX, R8
 	JNE          npiece
+
+nfull:
 	CMPQ         R9, $0x00
 	JNE          ngo
+	CMPQ         512(SP), $0x00
+	JNE          nearlyadd
+	VPMOVSXWD    X0, Y4
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y4, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          nearlydone
+
+nearlyadd:
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -1304,11 +2224,13 @@ npiece:
 	VPADDD       224(SP), Y1, Y1
 	VMOVDQU      Y0, 192(SP)
 	VMOVDQU      Y1, 224(SP)
-	VPXOR        Y0, Y0, Y0
-	VPXOR        Y1, Y1, Y1
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y3, Y3, Y3
-	MOVQ         $0x00000080, R9
+
+nearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000080, R9
 
 ngo:
 	CMPQ         BX, DI
@@ -1316,6 +2238,32 @@ ngo:
 	ADDQ         72(DX), BX
 	DECQ         SI
 	JNE          nrow
+	CMPQ         512(SP), $0x00
+	JNE          nlateadd
+	VPMOVSXWD    X0, Y4
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y4, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          nlatedone
+
+nlateadd:
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -1344,59 +2292,61 @@ ngo:
 	VPADDD       224(SP), Y1, Y1
 	VMOVDQU      Y0, 192(SP)
 	VMOVDQU      Y1, 224(SP)
-	MOVQ         104(DX), BX
-	MOVQ         120(DX), AX
-	MOVL         (AX), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     (SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, SI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     32(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, SI
-	VMOVDQU      64(CX), Y0
-	VPCMPGTD     64(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x10, AX
-	ORQ          AX, SI
-	VMOVDQU      96(CX), Y0
-	VPCMPGTD     96(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x18, AX
-	ORQ          AX, SI
-	VMOVDQU      128(CX), Y0
-	VPCMPGTD     128(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x20, AX
-	ORQ          AX, SI
-	VMOVDQU      160(CX), Y0
-	VPCMPGTD     160(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x28, AX
-	ORQ          AX, SI
-	VMOVDQU      192(CX), Y0
-	VPCMPGTD     192(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x30, AX
-	ORQ          AX, SI
-	VMOVDQU      224(CX), Y0
-	VPCMPGTD     224(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x38, AX
-	ORQ          AX, SI
-	MOVQ         $0xffffffffffffffff, AX
-	XORQ         AX, SI
-	XORQ         88(DX), SI
-	MOVQ         SI, (BX)
-	ADDQ         8(DX), BX
-	MOVQ         BX, 104(DX)
-	ADDQ         $0x04, 112(DX)
-	ADDQ         $0x04, 120(DX)
-	SUBQ         $0x01, 80(DX)
-	JMP          narrow
+
+nlatedone:
+	MOVQ      104(DX), BX
+	MOVQ      120(DX), AX
+	MOVL      (AX), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  (SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, SI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  32(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, SI
+	VMOVDQU   64(CX), Y0
+	VPCMPGTD  64(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x10, AX
+	ORQ       AX, SI
+	VMOVDQU   96(CX), Y0
+	VPCMPGTD  96(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x18, AX
+	ORQ       AX, SI
+	VMOVDQU   128(CX), Y0
+	VPCMPGTD  128(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x20, AX
+	ORQ       AX, SI
+	VMOVDQU   160(CX), Y0
+	VPCMPGTD  160(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x28, AX
+	ORQ       AX, SI
+	VMOVDQU   192(CX), Y0
+	VPCMPGTD  192(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x30, AX
+	ORQ       AX, SI
+	VMOVDQU   224(CX), Y0
+	VPCMPGTD  224(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x38, AX
+	ORQ       AX, SI
+	MOVQ      $0xffffffffffffffff, AX
+	XORQ      AX, SI
+	XORQ      88(DX), SI
+	MOVQ      SI, (BX)
+	ADDQ      8(DX), BX
+	MOVQ      BX, 104(DX)
+	ADDQ      $0x04, 112(DX)
+	ADDQ      $0x04, 120(DX)
+	SUBQ      $0x01, 80(DX)
+	JMP       narrow
 
 done:
 	VZEROUPPER
@@ -1404,49 +2354,34 @@ done:
 
 // func convBytes32AVX2(job *byte)
 // Requires: AVX, AVX2, CMOV
-TEXT ·convBytes32AVX2(SB), NOSPLIT, $512-8
+TEXT ·convBytes32AVX2(SB), NOSPLIT, $520-8
 	MOVQ job+0(FP), DX
 
 wide:
-	CMPQ    80(DX), $0x04
-	JLT     narrow
-	MOVQ    112(DX), AX
-	MOVL    (AX), CX
-	ADDQ    16(DX), CX
-	MOVL    4(AX), BX
-	ADDQ    16(DX), BX
-	MOVL    8(AX), SI
-	ADDQ    16(DX), SI
-	MOVL    12(AX), AX
-	ADDQ    16(DX), AX
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y5, Y5, Y5
-	VPXOR   Y6, Y6, Y6
-	VPXOR   Y7, Y7, Y7
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	VMOVDQU Y2, 128(SP)
-	VMOVDQU Y2, 160(SP)
-	VMOVDQU Y3, 192(SP)
-	VMOVDQU Y3, 224(SP)
-	VMOVDQU Y4, 256(SP)
-	VMOVDQU Y4, 288(SP)
-	VMOVDQU Y5, 320(SP)
-	VMOVDQU Y5, 352(SP)
-	VMOVDQU Y6, 384(SP)
-	VMOVDQU Y6, 416(SP)
-	VMOVDQU Y7, 448(SP)
-	VMOVDQU Y7, 480(SP)
-	MOVQ    48(DX), DI
-	XORQ    R8, R8
-	MOVQ    56(DX), R9
-	MOVQ    $0x00000080, R12
+	CMPQ  80(DX), $0x04
+	JLT   narrow
+	MOVQ  112(DX), AX
+	MOVL  (AX), CX
+	ADDQ  16(DX), CX
+	MOVL  4(AX), BX
+	ADDQ  16(DX), BX
+	MOVL  8(AX), SI
+	ADDQ  16(DX), SI
+	MOVL  12(AX), AX
+	ADDQ  16(DX), AX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(DX), DI
+	XORQ  R8, R8
+	MOVQ  56(DX), R9
+	MOVQ  $0x00000080, R12
 
 wrow:
 	MOVQ 64(DX), R10
@@ -1458,6 +2393,106 @@ wchunk:
 	CMOVQGT R10, R11
 	ADDQ    R8, R12
 	SUBQ    R11, R12
+
+wpieces:
+	LEAQ         8(R8), R13
+	CMPQ         R13, R11
+	JGT          wpiecesdone
+	VMOVDQU      (DI), Y8
+	VMOVDQU      32(DI), Y9
+	VPBROADCASTW (CX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y0, Y0
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y1, Y1
+	VPBROADCASTW (BX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y2, Y2
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y3, Y3
+	VPBROADCASTW (SI)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y4, Y4
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y5, Y5
+	VPBROADCASTW (AX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y8
+	VPADDW       Y8, Y6, Y6
+	VPMADDUBSW   Y9, Y10, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      64(DI), Y8
+	VMOVDQU      96(DI), Y9
+	VPBROADCASTW 2(CX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y0, Y0
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y1, Y1
+	VPBROADCASTW 2(BX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y2, Y2
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y3, Y3
+	VPBROADCASTW 2(SI)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y4, Y4
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y5, Y5
+	VPBROADCASTW 2(AX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y8
+	VPADDW       Y8, Y6, Y6
+	VPMADDUBSW   Y9, Y10, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      128(DI), Y8
+	VMOVDQU      160(DI), Y9
+	VPBROADCASTW 4(CX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y0, Y0
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y1, Y1
+	VPBROADCASTW 4(BX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y2, Y2
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y3, Y3
+	VPBROADCASTW 4(SI)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y4, Y4
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y5, Y5
+	VPBROADCASTW 4(AX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y8
+	VPADDW       Y8, Y6, Y6
+	VPMADDUBSW   Y9, Y10, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      192(DI), Y8
+	VMOVDQU      224(DI), Y9
+	VPBROADCASTW 6(CX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y0, Y0
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y1, Y1
+	VPBROADCASTW 6(BX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y2, Y2
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y3, Y3
+	VPBROADCASTW 6(SI)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y4, Y4
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y5, Y5
+	VPBROADCASTW 6(AX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y8
+	VPADDW       Y8, Y6, Y6
+	VPMADDUBSW   Y9, Y10, Y8
+	VPADDW       Y8, Y7, Y7
+	ADDQ         $0x00000100, DI
+	MOVQ         R13, R8
+	JMP          wpieces
+
+wpiecesdone:
+	CMPQ R8, R11
+	JEQ  wfull
 
 wpiece:
 	VMOVDQU      (DI), Y8
@@ -1486,8 +2521,56 @@ wpiece:
 	ADDQ         $0x02, R8
 	CMPQ         R8, R11
 	JNE          wpiece
+
+wfull:
 	CMPQ         R12, $0x00
 	JNE          wgo
+	CMPQ         512(SP), $0x00
+	JNE          wearlyadd
+	VPMOVSXWD    X0, Y8
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y8, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	VPMOVSXWD    X4, Y0
+	VEXTRACTI128 $0x01, Y4, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 256(SP)
+	VMOVDQU      Y1, 288(SP)
+	VPMOVSXWD    X5, Y0
+	VEXTRACTI128 $0x01, Y5, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 320(SP)
+	VMOVDQU      Y1, 352(SP)
+	VPMOVSXWD    X6, Y0
+	VEXTRACTI128 $0x01, Y6, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 384(SP)
+	VMOVDQU      Y1, 416(SP)
+	VPMOVSXWD    X7, Y0
+	VEXTRACTI128 $0x01, Y7, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 448(SP)
+	VMOVDQU      Y1, 480(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          wearlydone
+
+wearlyadd:
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -1544,15 +2627,17 @@ wpiece:
 	VPADDD       480(SP), Y1, Y1
 	VMOVDQU      Y0, 448(SP)
 	VMOVDQU      Y1, 480(SP)
-	VPXOR        Y0, Y0, Y0
-	VPXOR        Y1, Y1, Y1
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y4, Y4, Y4
-	VPXOR        Y5, Y5, Y5
-	VPXOR        Y6, Y6, Y6
-	VPXOR        Y7, Y7, Y7
-	MOVQ         $0x00000080, R12
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000080, R12
 
 wgo:
 	CMPQ         R8, R10
@@ -1560,6 +2645,52 @@ wgo:
 	ADDQ         72(DX), R8
 	DECQ         R9
 	JNE          wrow
+	CMPQ         512(SP), $0x00
+	JNE          wlateadd
+	VPMOVSXWD    X0, Y8
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y8, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	VPMOVSXWD    X4, Y0
+	VEXTRACTI128 $0x01, Y4, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 256(SP)
+	VMOVDQU      Y1, 288(SP)
+	VPMOVSXWD    X5, Y0
+	VEXTRACTI128 $0x01, Y5, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 320(SP)
+	VMOVDQU      Y1, 352(SP)
+	VPMOVSXWD    X6, Y0
+	VEXTRACTI128 $0x01, Y6, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 384(SP)
+	VMOVDQU      Y1, 416(SP)
+	VPMOVSXWD    X7, Y0
+	VEXTRACTI128 $0x01, Y7, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 448(SP)
+	VMOVDQU      Y1, 480(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          wlatedone
+
+wlateadd:
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -1616,134 +2747,133 @@ wgo:
 	VPADDD       480(SP), Y1, Y1
 	VMOVDQU      Y0, 448(SP)
 	VMOVDQU      Y1, 480(SP)
-	MOVQ         104(DX), BX
-	MOVQ         120(DX), SI
-	MOVL         (SI), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     (SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, DI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     32(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, DI
-	VMOVDQU      64(CX), Y0
-	VPCMPGTD     64(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x10, AX
-	ORQ          AX, DI
-	VMOVDQU      96(CX), Y0
-	VPCMPGTD     96(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x18, AX
-	ORQ          AX, DI
-	MOVQ         $0x00000000ffffffff, AX
-	XORQ         AX, DI
-	XORQ         88(DX), DI
-	MOVQ         DI, (BX)
-	ADDQ         8(DX), BX
-	MOVL         4(SI), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     128(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, DI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     160(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, DI
-	VMOVDQU      64(CX), Y0
-	VPCMPGTD     192(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x10, AX
-	ORQ          AX, DI
-	VMOVDQU      96(CX), Y0
-	VPCMPGTD     224(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x18, AX
-	ORQ          AX, DI
-	MOVQ         $0x00000000ffffffff, AX
-	XORQ         AX, DI
-	XORQ         88(DX), DI
-	MOVQ         DI, (BX)
-	ADDQ         8(DX), BX
-	MOVL         8(SI), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     256(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, DI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     288(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, DI
-	VMOVDQU      64(CX), Y0
-	VPCMPGTD     320(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x10, AX
-	ORQ          AX, DI
-	VMOVDQU      96(CX), Y0
-	VPCMPGTD     352(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x18, AX
-	ORQ          AX, DI
-	MOVQ         $0x00000000ffffffff, AX
-	XORQ         AX, DI
-	XORQ         88(DX), DI
-	MOVQ         DI, (BX)
-	ADDQ         8(DX), BX
-	MOVL         12(SI), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     384(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, SI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     416(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, SI
-	VMOVDQU      64(CX), Y0
-	VPCMPGTD     448(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x10, AX
-	ORQ          AX, SI
-	VMOVDQU      96(CX), Y0
-	VPCMPGTD     480(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x18, AX
-	ORQ          AX, SI
-	MOVQ         $0x00000000ffffffff, AX
-	XORQ         AX, SI
-	XORQ         88(DX), SI
-	MOVQ         SI, (BX)
-	ADDQ         8(DX), BX
-	MOVQ         BX, 104(DX)
-	ADDQ         $0x10, 112(DX)
-	ADDQ         $0x10, 120(DX)
-	SUBQ         $0x04, 80(DX)
-	JMP          wide
+
+wlatedone:
+	MOVQ      104(DX), BX
+	MOVQ      120(DX), SI
+	MOVL      (SI), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  (SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, DI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  32(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, DI
+	VMOVDQU   64(CX), Y0
+	VPCMPGTD  64(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x10, AX
+	ORQ       AX, DI
+	VMOVDQU   96(CX), Y0
+	VPCMPGTD  96(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x18, AX
+	ORQ       AX, DI
+	MOVQ      $0x00000000ffffffff, AX
+	XORQ      AX, DI
+	XORQ      88(DX), DI
+	MOVQ      DI, (BX)
+	ADDQ      8(DX), BX
+	MOVL      4(SI), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  128(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, DI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  160(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, DI
+	VMOVDQU   64(CX), Y0
+	VPCMPGTD  192(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x10, AX
+	ORQ       AX, DI
+	VMOVDQU   96(CX), Y0
+	VPCMPGTD  224(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x18, AX
+	ORQ       AX, DI
+	MOVQ      $0x00000000ffffffff, AX
+	XORQ      AX, DI
+	XORQ      88(DX), DI
+	MOVQ      DI, (BX)
+	ADDQ      8(DX), BX
+	MOVL      8(SI), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  256(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, DI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  288(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, DI
+	VMOVDQU   64(CX), Y0
+	VPCMPGTD  320(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x10, AX
+	ORQ       AX, DI
+	VMOVDQU   96(CX), Y0
+	VPCMPGTD  352(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x18, AX
+	ORQ       AX, DI
+	MOVQ      $0x00000000ffffffff, AX
+	XORQ      AX, DI
+	XORQ      88(DX), DI
+	MOVQ      DI, (BX)
+	ADDQ      8(DX), BX
+	MOVL      12(SI), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  384(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, SI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  416(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, SI
+	VMOVDQU   64(CX), Y0
+	VPCMPGTD  448(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x10, AX
+	ORQ       AX, SI
+	VMOVDQU   96(CX), Y0
+	VPCMPGTD  480(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x18, AX
+	ORQ       AX, SI
+	MOVQ      $0x00000000ffffffff, AX
+	XORQ      AX, SI
+	XORQ      88(DX), SI
+	MOVQ      SI, (BX)
+	ADDQ      8(DX), BX
+	MOVQ      BX, 104(DX)
+	ADDQ      $0x10, 112(DX)
+	ADDQ      $0x10, 120(DX)
+	SUBQ      $0x04, 80(DX)
+	JMP       wide
 
 narrow:
-	CMPQ    80(DX), $0x00
-	JEQ     done
-	MOVQ    112(DX), AX
-	MOVL    (AX), AX
-	ADDQ    16(DX), AX
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	MOVQ    48(DX), CX
-	XORQ    BX, BX
-	MOVQ    56(DX), SI
-	MOVQ    $0x00000080, R9
+	CMPQ  80(DX), $0x00
+	JEQ   done
+	MOVQ  112(DX), AX
+	MOVL  (AX), AX
+	ADDQ  16(DX), AX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(DX), CX
+	XORQ  BX, BX
+	MOVQ  56(DX), SI
+	MOVQ  $0x00000080, R9
 
 nrow:
 	MOVQ 64(DX), DI
@@ -1755,6 +2885,46 @@ nchunk:
 	CMOVQGT DI, R8
 	ADDQ    BX, R9
 	SUBQ    R8, R9
+
+npieces:
+	LEAQ         8(BX), R10
+	CMPQ         R10, R8
+	JGT          npiecesdone
+	VMOVDQU      (CX), Y2
+	VMOVDQU      32(CX), Y3
+	VPBROADCASTW (AX)(BX*1), Y4
+	VPMADDUBSW   Y2, Y4, Y2
+	VPADDW       Y2, Y0, Y0
+	VPMADDUBSW   Y3, Y4, Y2
+	VPADDW       Y2, Y1, Y1
+	VMOVDQU      64(CX), Y2
+	VMOVDQU      96(CX), Y3
+	VPBROADCASTW 2(AX)(BX*1), Y4
+	VPMADDUBSW   Y2, Y4, Y2
+	VPADDW       Y2, Y0, Y0
+	VPMADDUBSW   Y3, Y4, Y2
+	VPADDW       Y2, Y1, Y1
+	VMOVDQU      128(CX), Y2
+	VMOVDQU      160(CX), Y3
+	VPBROADCASTW 4(AX)(BX*1), Y4
+	VPMADDUBSW   Y2, Y4, Y2
+	VPADDW       Y2, Y0, Y0
+	VPMADDUBSW   Y3, Y4, Y2
+	VPADDW       Y2, Y1, Y1
+	VMOVDQU      192(CX), Y2
+	VMOVDQU      224(CX), Y3
+	VPBROADCASTW 6(AX)(BX*1), Y4
+	VPMADDUBSW   Y2, Y4, Y2
+	VPADDW       Y2, Y0, Y0
+	VPMADDUBSW   Y3, Y4, Y2
+	VPADDW       Y2, Y1, Y1
+	ADDQ         $0x00000100, CX
+	MOVQ         R10, BX
+	JMP          npieces
+
+npiecesdone:
+	CMPQ BX, R8
+	JEQ  nfull
 
 npiece:
 	VMOVDQU      (CX), Y2
@@ -1768,8 +2938,26 @@ npiece:
 	ADDQ         $0x02, BX
 	CMPQ         BX, R8
 	JNE          npiece
+
+nfull:
 	CMPQ         R9, $0x00
 	JNE          ngo
+	CMPQ         512(SP), $0x00
+	JNE          nearlyadd
+	VPMOVSXWD    X0, Y2
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y2, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          nearlydone
+
+nearlyadd:
 	VPMOVSXWD    X0, Y2
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -1784,9 +2972,11 @@ npiece:
 	VPADDD       96(SP), Y1, Y1
 	VMOVDQU      Y0, 64(SP)
 	VMOVDQU      Y1, 96(SP)
-	VPXOR        Y0, Y0, Y0
-	VPXOR        Y1, Y1, Y1
-	MOVQ         $0x00000080, R9
+
+nearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	MOVQ  $0x00000080, R9
 
 ngo:
 	CMPQ         BX, DI
@@ -1794,6 +2984,22 @@ ngo:
 	ADDQ         72(DX), BX
 	DECQ         SI
 	JNE          nrow
+	CMPQ         512(SP), $0x00
+	JNE          nlateadd
+	VPMOVSXWD    X0, Y2
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y2, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          nlatedone
+
+nlateadd:
 	VPMOVSXWD    X0, Y2
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -1808,39 +3014,41 @@ ngo:
 	VPADDD       96(SP), Y1, Y1
 	VMOVDQU      Y0, 64(SP)
 	VMOVDQU      Y1, 96(SP)
-	MOVQ         104(DX), BX
-	MOVQ         120(DX), AX
-	MOVL         (AX), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     (SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, SI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     32(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, SI
-	VMOVDQU      64(CX), Y0
-	VPCMPGTD     64(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x10, AX
-	ORQ          AX, SI
-	VMOVDQU      96(CX), Y0
-	VPCMPGTD     96(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x18, AX
-	ORQ          AX, SI
-	MOVQ         $0x00000000ffffffff, AX
-	XORQ         AX, SI
-	XORQ         88(DX), SI
-	MOVQ         SI, (BX)
-	ADDQ         8(DX), BX
-	MOVQ         BX, 104(DX)
-	ADDQ         $0x04, 112(DX)
-	ADDQ         $0x04, 120(DX)
-	SUBQ         $0x01, 80(DX)
-	JMP          narrow
+
+nlatedone:
+	MOVQ      104(DX), BX
+	MOVQ      120(DX), AX
+	MOVL      (AX), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  (SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, SI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  32(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, SI
+	VMOVDQU   64(CX), Y0
+	VPCMPGTD  64(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x10, AX
+	ORQ       AX, SI
+	VMOVDQU   96(CX), Y0
+	VPCMPGTD  96(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x18, AX
+	ORQ       AX, SI
+	MOVQ      $0x00000000ffffffff, AX
+	XORQ      AX, SI
+	XORQ      88(DX), SI
+	MOVQ      SI, (BX)
+	ADDQ      8(DX), BX
+	MOVQ      BX, 104(DX)
+	ADDQ      $0x04, 112(DX)
+	ADDQ      $0x04, 120(DX)
+	SUBQ      $0x01, 80(DX)
+	JMP       narrow
 
 done:
 	VZEROUPPER
@@ -1848,37 +3056,30 @@ done:
 
 // func convBytes16AVX2(job *byte)
 // Requires: AVX, AVX2, CMOV
-TEXT ·convBytes16AVX2(SB), NOSPLIT, $256-8
+TEXT ·convBytes16AVX2(SB), NOSPLIT, $264-8
 	MOVQ job+0(FP), DX
 
 wide:
-	CMPQ    80(DX), $0x04
-	JLT     narrow
-	MOVQ    112(DX), AX
-	MOVL    (AX), CX
-	ADDQ    16(DX), CX
-	MOVL    4(AX), BX
-	ADDQ    16(DX), BX
-	MOVL    8(AX), SI
-	ADDQ    16(DX), SI
-	MOVL    12(AX), AX
-	ADDQ    16(DX), AX
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	VMOVDQU Y2, 128(SP)
-	VMOVDQU Y2, 160(SP)
-	VMOVDQU Y3, 192(SP)
-	VMOVDQU Y3, 224(SP)
-	MOVQ    48(DX), DI
-	XORQ    R8, R8
-	MOVQ    56(DX), R9
-	MOVQ    $0x00000080, R12
+	CMPQ  80(DX), $0x04
+	JLT   narrow
+	MOVQ  112(DX), AX
+	MOVL  (AX), CX
+	ADDQ  16(DX), CX
+	MOVL  4(AX), BX
+	ADDQ  16(DX), BX
+	MOVL  8(AX), SI
+	ADDQ  16(DX), SI
+	MOVL  12(AX), AX
+	ADDQ  16(DX), AX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000000, 256(SP)
+	MOVQ  48(DX), DI
+	XORQ  R8, R8
+	MOVQ  56(DX), R9
+	MOVQ  $0x00000080, R12
 
 wrow:
 	MOVQ 64(DX), R10
@@ -1890,6 +3091,70 @@ wchunk:
 	CMOVQGT R10, R11
 	ADDQ    R8, R12
 	SUBQ    R11, R12
+
+wpieces:
+	LEAQ         8(R8), R13
+	CMPQ         R13, R11
+	JGT          wpiecesdone
+	VMOVDQU      (DI), Y4
+	VPBROADCASTW (CX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y0, Y0
+	VPBROADCASTW (BX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y1, Y1
+	VPBROADCASTW (SI)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y2, Y2
+	VPBROADCASTW (AX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y4
+	VPADDW       Y4, Y3, Y3
+	VMOVDQU      32(DI), Y4
+	VPBROADCASTW 2(CX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y0, Y0
+	VPBROADCASTW 2(BX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y1, Y1
+	VPBROADCASTW 2(SI)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y2, Y2
+	VPBROADCASTW 2(AX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y4
+	VPADDW       Y4, Y3, Y3
+	VMOVDQU      64(DI), Y4
+	VPBROADCASTW 4(CX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y0, Y0
+	VPBROADCASTW 4(BX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y1, Y1
+	VPBROADCASTW 4(SI)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y2, Y2
+	VPBROADCASTW 4(AX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y4
+	VPADDW       Y4, Y3, Y3
+	VMOVDQU      96(DI), Y4
+	VPBROADCASTW 6(CX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y0, Y0
+	VPBROADCASTW 6(BX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y1, Y1
+	VPBROADCASTW 6(SI)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y2, Y2
+	VPBROADCASTW 6(AX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y4
+	VPADDW       Y4, Y3, Y3
+	ADDQ         $0x00000080, DI
+	MOVQ         R13, R8
+	JMP          wpieces
+
+wpiecesdone:
+	CMPQ R8, R11
+	JEQ  wfull
 
 wpiece:
 	VMOVDQU      (DI), Y4
@@ -1909,8 +3174,36 @@ wpiece:
 	ADDQ         $0x02, R8
 	CMPQ         R8, R11
 	JNE          wpiece
+
+wfull:
 	CMPQ         R12, $0x00
 	JNE          wgo
+	CMPQ         256(SP), $0x00
+	JNE          wearlyadd
+	VPMOVSXWD    X0, Y4
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y4, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	MOVQ         $0x00000001, 256(SP)
+	JMP          wearlydone
+
+wearlyadd:
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -1939,11 +3232,13 @@ wpiece:
 	VPADDD       224(SP), Y1, Y1
 	VMOVDQU      Y0, 192(SP)
 	VMOVDQU      Y1, 224(SP)
-	VPXOR        Y0, Y0, Y0
-	VPXOR        Y1, Y1, Y1
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y3, Y3, Y3
-	MOVQ         $0x00000080, R12
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000080, R12
 
 wgo:
 	CMPQ         R8, R10
@@ -1951,6 +3246,32 @@ wgo:
 	ADDQ         72(DX), R8
 	DECQ         R9
 	JNE          wrow
+	CMPQ         256(SP), $0x00
+	JNE          wlateadd
+	VPMOVSXWD    X0, Y4
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y4, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	MOVQ         $0x00000001, 256(SP)
+	JMP          wlatedone
+
+wlateadd:
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -1979,91 +3300,92 @@ wgo:
 	VPADDD       224(SP), Y1, Y1
 	VMOVDQU      Y0, 192(SP)
 	VMOVDQU      Y1, 224(SP)
-	MOVQ         104(DX), BX
-	MOVQ         120(DX), SI
-	MOVL         (SI), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     (SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, DI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     32(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, DI
-	MOVQ         $0x000000000000ffff, AX
-	XORQ         AX, DI
-	XORQ         88(DX), DI
-	MOVQ         DI, (BX)
-	ADDQ         8(DX), BX
-	MOVL         4(SI), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     64(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, DI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     96(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, DI
-	MOVQ         $0x000000000000ffff, AX
-	XORQ         AX, DI
-	XORQ         88(DX), DI
-	MOVQ         DI, (BX)
-	ADDQ         8(DX), BX
-	MOVL         8(SI), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     128(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, DI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     160(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, DI
-	MOVQ         $0x000000000000ffff, AX
-	XORQ         AX, DI
-	XORQ         88(DX), DI
-	MOVQ         DI, (BX)
-	ADDQ         8(DX), BX
-	MOVL         12(SI), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     192(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, SI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     224(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, SI
-	MOVQ         $0x000000000000ffff, AX
-	XORQ         AX, SI
-	XORQ         88(DX), SI
-	MOVQ         SI, (BX)
-	ADDQ         8(DX), BX
-	MOVQ         BX, 104(DX)
-	ADDQ         $0x10, 112(DX)
-	ADDQ         $0x10, 120(DX)
-	SUBQ         $0x04, 80(DX)
-	JMP          wide
+
+wlatedone:
+	MOVQ      104(DX), BX
+	MOVQ      120(DX), SI
+	MOVL      (SI), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  (SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, DI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  32(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, DI
+	MOVQ      $0x000000000000ffff, AX
+	XORQ      AX, DI
+	XORQ      88(DX), DI
+	MOVQ      DI, (BX)
+	ADDQ      8(DX), BX
+	MOVL      4(SI), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  64(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, DI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  96(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, DI
+	MOVQ      $0x000000000000ffff, AX
+	XORQ      AX, DI
+	XORQ      88(DX), DI
+	MOVQ      DI, (BX)
+	ADDQ      8(DX), BX
+	MOVL      8(SI), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  128(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, DI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  160(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, DI
+	MOVQ      $0x000000000000ffff, AX
+	XORQ      AX, DI
+	XORQ      88(DX), DI
+	MOVQ      DI, (BX)
+	ADDQ      8(DX), BX
+	MOVL      12(SI), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  192(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, SI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  224(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, SI
+	MOVQ      $0x000000000000ffff, AX
+	XORQ      AX, SI
+	XORQ      88(DX), SI
+	MOVQ      SI, (BX)
+	ADDQ      8(DX), BX
+	MOVQ      BX, 104(DX)
+	ADDQ      $0x10, 112(DX)
+	ADDQ      $0x10, 120(DX)
+	SUBQ      $0x04, 80(DX)
+	JMP       wide
 
 narrow:
-	CMPQ    80(DX), $0x00
-	JEQ     done
-	MOVQ    112(DX), AX
-	MOVL    (AX), AX
-	ADDQ    16(DX), AX
-	VPXOR   Y0, Y0, Y0
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	MOVQ    48(DX), CX
-	XORQ    BX, BX
-	MOVQ    56(DX), SI
-	MOVQ    $0x00000080, R9
+	CMPQ  80(DX), $0x00
+	JEQ   done
+	MOVQ  112(DX), AX
+	MOVL  (AX), AX
+	ADDQ  16(DX), AX
+	VPXOR Y0, Y0, Y0
+	MOVQ  $0x00000000, 256(SP)
+	MOVQ  48(DX), CX
+	XORQ  BX, BX
+	MOVQ  56(DX), SI
+	MOVQ  $0x00000080, R9
 
 nrow:
 	MOVQ 64(DX), DI
@@ -2076,6 +3398,34 @@ nchunk:
 	ADDQ    BX, R9
 	SUBQ    R8, R9
 
+npieces:
+	LEAQ         8(BX), R10
+	CMPQ         R10, R8
+	JGT          npiecesdone
+	VMOVDQU      (CX), Y1
+	VPBROADCASTW (AX)(BX*1), Y2
+	VPMADDUBSW   Y1, Y2, Y1
+	VPADDW       Y1, Y0, Y0
+	VMOVDQU      32(CX), Y1
+	VPBROADCASTW 2(AX)(BX*1), Y2
+	VPMADDUBSW   Y1, Y2, Y1
+	VPADDW       Y1, Y0, Y0
+	VMOVDQU      64(CX), Y1
+	VPBROADCASTW 4(AX)(BX*1), Y2
+	VPMADDUBSW   Y1, Y2, Y1
+	VPADDW       Y1, Y0, Y0
+	VMOVDQU      96(CX), Y1
+	VPBROADCASTW 6(AX)(BX*1), Y2
+	VPMADDUBSW   Y1, Y2, Y1
+	VPADDW       Y1, Y0, Y0
+	ADDQ         $0x00000080, CX
+	MOVQ         R10, BX
+	JMP          npieces
+
+npiecesdone:
+	CMPQ BX, R8
+	JEQ  nfull
+
 npiece:
 	VMOVDQU      (CX), Y1
 	VPBROADCASTW (AX)(BX*1), Y2
@@ -2085,8 +3435,21 @@ npiece:
 	ADDQ         $0x02, BX
 	CMPQ         BX, R8
 	JNE          npiece
+
+nfull:
 	CMPQ         R9, $0x00
 	JNE          ngo
+	CMPQ         256(SP), $0x00
+	JNE          nearlyadd
+	VPMOVSXWD    X0, Y1
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y1, (SP)
+	VMOVDQU      Y0, 32(SP)
+	MOVQ         $0x00000001, 256(SP)
+	JMP          nearlydone
+
+nearlyadd:
 	VPMOVSXWD    X0, Y1
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -2094,8 +3457,10 @@ npiece:
 	VPADDD       32(SP), Y0, Y0
 	VMOVDQU      Y1, (SP)
 	VMOVDQU      Y0, 32(SP)
-	VPXOR        Y0, Y0, Y0
-	MOVQ         $0x00000080, R9
+
+nearlydone:
+	VPXOR Y0, Y0, Y0
+	MOVQ  $0x00000080, R9
 
 ngo:
 	CMPQ         BX, DI
@@ -2103,6 +3468,17 @@ ngo:
 	ADDQ         72(DX), BX
 	DECQ         SI
 	JNE          nrow
+	CMPQ         256(SP), $0x00
+	JNE          nlateadd
+	VPMOVSXWD    X0, Y1
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y1, (SP)
+	VMOVDQU      Y0, 32(SP)
+	MOVQ         $0x00000001, 256(SP)
+	JMP          nlatedone
+
+nlateadd:
 	VPMOVSXWD    X0, Y1
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -2110,29 +3486,31 @@ ngo:
 	VPADDD       32(SP), Y0, Y0
 	VMOVDQU      Y1, (SP)
 	VMOVDQU      Y0, 32(SP)
-	MOVQ         104(DX), BX
-	MOVQ         120(DX), AX
-	MOVL         (AX), CX
-	ADDQ         40(DX), CX
-	VMOVDQU      (CX), Y0
-	VPCMPGTD     (SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	MOVQ         AX, SI
-	VMOVDQU      32(CX), Y0
-	VPCMPGTD     32(SP), Y0, Y0
-	VMOVMSKPS    Y0, AX
-	SHLQ         $0x08, AX
-	ORQ          AX, SI
-	MOVQ         $0x000000000000ffff, AX
-	XORQ         AX, SI
-	XORQ         88(DX), SI
-	MOVQ         SI, (BX)
-	ADDQ         8(DX), BX
-	MOVQ         BX, 104(DX)
-	ADDQ         $0x04, 112(DX)
-	ADDQ         $0x04, 120(DX)
-	SUBQ         $0x01, 80(DX)
-	JMP          narrow
+
+nlatedone:
+	MOVQ      104(DX), BX
+	MOVQ      120(DX), AX
+	MOVL      (AX), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  (SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, SI
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  32(SP), Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, SI
+	MOVQ      $0x000000000000ffff, AX
+	XORQ      AX, SI
+	XORQ      88(DX), SI
+	MOVQ      SI, (BX)
+	ADDQ      8(DX), BX
+	MOVQ      BX, 104(DX)
+	ADDQ      $0x04, 112(DX)
+	ADDQ      $0x04, 120(DX)
+	SUBQ      $0x01, 80(DX)
+	JMP       narrow
 
 done:
 	VZEROUPPER
@@ -2140,50 +3518,35 @@ done:
 
 // func convBitsSums64AVX2(job *byte)
 // Requires: AVX, AVX2, CMOV
-TEXT ·convBitsSums64AVX2(SB), NOSPLIT, $512-8
+TEXT ·convBitsSums64AVX2(SB), NOSPLIT, $520-8
 	MOVQ job+0(FP), CX
 	LEAQ popcounts<>+0(SB), DX
 
 wide:
-	CMPQ    80(CX), $0x04
-	JLT     narrow
-	MOVQ    112(CX), AX
-	MOVL    (AX), BX
-	ADDQ    16(CX), BX
-	MOVL    4(AX), SI
-	ADDQ    16(CX), SI
-	MOVL    8(AX), DI
-	ADDQ    16(CX), DI
-	MOVL    12(AX), R8
-	ADDQ    16(CX), R8
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y5, Y5, Y5
-	VPXOR   Y6, Y6, Y6
-	VPXOR   Y7, Y7, Y7
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	VMOVDQU Y2, 128(SP)
-	VMOVDQU Y2, 160(SP)
-	VMOVDQU Y3, 192(SP)
-	VMOVDQU Y3, 224(SP)
-	VMOVDQU Y4, 256(SP)
-	VMOVDQU Y4, 288(SP)
-	VMOVDQU Y5, 320(SP)
-	VMOVDQU Y5, 352(SP)
-	VMOVDQU Y6, 384(SP)
-	VMOVDQU Y6, 416(SP)
-	VMOVDQU Y7, 448(SP)
-	VMOVDQU Y7, 480(SP)
-	MOVQ    48(CX), R9
-	XORQ    R10, R10
-	MOVQ    56(CX), R11
-	MOVQ    $0x0000003f, R14
+	CMPQ  80(CX), $0x04
+	JLT   narrow
+	MOVQ  112(CX), AX
+	MOVL  (AX), BX
+	ADDQ  16(CX), BX
+	MOVL  4(AX), SI
+	ADDQ  16(CX), SI
+	MOVL  8(AX), DI
+	ADDQ  16(CX), DI
+	MOVL  12(AX), R8
+	ADDQ  16(CX), R8
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(CX), R9
+	XORQ  R10, R10
+	MOVQ  56(CX), R11
+	MOVQ  $0x0000003f, R14
 
 wrow:
 	MOVQ 64(CX), R12
@@ -2195,6 +3558,122 @@ wchunk:
 	CMOVQGT R12, R13
 	ADDQ    R10, R14
 	SUBQ    R13, R14
+
+wpieces:
+	LEAQ           4(R10), R15
+	CMPQ           R15, R13
+	JGT            wpiecesdone
+	VMOVDQU        (R9), Y8
+	VMOVDQU        32(R9), Y9
+	MOVBQZX        (BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y0, Y0
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y1, Y1
+	MOVBQZX        (SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y2, Y2
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y3, Y3
+	MOVBQZX        (DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y4, Y4
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y5, Y5
+	MOVBQZX        (R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y8
+	VPADDB         Y8, Y6, Y6
+	VPSHUFB        Y9, Y10, Y8
+	VPADDB         Y8, Y7, Y7
+	VMOVDQU        64(R9), Y8
+	VMOVDQU        96(R9), Y9
+	MOVBQZX        1(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y0, Y0
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y1, Y1
+	MOVBQZX        1(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y2, Y2
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y3, Y3
+	MOVBQZX        1(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y4, Y4
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y5, Y5
+	MOVBQZX        1(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y8
+	VPADDB         Y8, Y6, Y6
+	VPSHUFB        Y9, Y10, Y8
+	VPADDB         Y8, Y7, Y7
+	VMOVDQU        128(R9), Y8
+	VMOVDQU        160(R9), Y9
+	MOVBQZX        2(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y0, Y0
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y1, Y1
+	MOVBQZX        2(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y2, Y2
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y3, Y3
+	MOVBQZX        2(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y4, Y4
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y5, Y5
+	MOVBQZX        2(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y8
+	VPADDB         Y8, Y6, Y6
+	VPSHUFB        Y9, Y10, Y8
+	VPADDB         Y8, Y7, Y7
+	VMOVDQU        192(R9), Y8
+	VMOVDQU        224(R9), Y9
+	MOVBQZX        3(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y0, Y0
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y1, Y1
+	MOVBQZX        3(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y2, Y2
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y3, Y3
+	MOVBQZX        3(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y4, Y4
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y5, Y5
+	MOVBQZX        3(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y8
+	VPADDB         Y8, Y6, Y6
+	VPSHUFB        Y9, Y10, Y8
+	VPADDB         Y8, Y7, Y7
+	ADDQ           $0x00000100, R9
+	MOVQ           R15, R10
+	JMP            wpieces
+
+wpiecesdone:
+	CMPQ R10, R13
+	JEQ  wfull
 
 wpiece:
 	VMOVDQU        (R9), Y8
@@ -2227,124 +3706,210 @@ wpiece:
 	ADDQ           $0x01, R10
 	CMPQ           R10, R13
 	JNE            wpiece
-	CMPQ           R14, $0x00
-	JNE            wgo
-	VPCMPEQW       Y8, Y8, Y8
-	VPSRLW         $0x08, Y8, Y8
-	VPAND          Y0, Y8, Y9
-	VPSRLW         $0x08, Y0, Y0
-	VPADDW         (SP), Y9, Y9
-	VPADDW         32(SP), Y0, Y0
-	VMOVDQU        Y9, (SP)
-	VMOVDQU        Y0, 32(SP)
-	VPAND          Y1, Y8, Y0
-	VPSRLW         $0x08, Y1, Y1
-	VPADDW         64(SP), Y0, Y0
-	VPADDW         96(SP), Y1, Y1
-	VMOVDQU        Y0, 64(SP)
-	VMOVDQU        Y1, 96(SP)
-	VPAND          Y2, Y8, Y0
-	VPSRLW         $0x08, Y2, Y1
-	VPADDW         128(SP), Y0, Y0
-	VPADDW         160(SP), Y1, Y1
-	VMOVDQU        Y0, 128(SP)
-	VMOVDQU        Y1, 160(SP)
-	VPAND          Y3, Y8, Y0
-	VPSRLW         $0x08, Y3, Y1
-	VPADDW         192(SP), Y0, Y0
-	VPADDW         224(SP), Y1, Y1
-	VMOVDQU        Y0, 192(SP)
-	VMOVDQU        Y1, 224(SP)
-	VPAND          Y4, Y8, Y0
-	VPSRLW         $0x08, Y4, Y1
-	VPADDW         256(SP), Y0, Y0
-	VPADDW         288(SP), Y1, Y1
-	VMOVDQU        Y0, 256(SP)
-	VMOVDQU        Y1, 288(SP)
-	VPAND          Y5, Y8, Y0
-	VPSRLW         $0x08, Y5, Y1
-	VPADDW         320(SP), Y0, Y0
-	VPADDW         352(SP), Y1, Y1
-	VMOVDQU        Y0, 320(SP)
-	VMOVDQU        Y1, 352(SP)
-	VPAND          Y6, Y8, Y0
-	VPSRLW         $0x08, Y6, Y1
-	VPADDW         384(SP), Y0, Y0
-	VPADDW         416(SP), Y1, Y1
-	VMOVDQU        Y0, 384(SP)
-	VMOVDQU        Y1, 416(SP)
-	VPAND          Y7, Y8, Y0
-	VPSRLW         $0x08, Y7, Y1
-	VPADDW         448(SP), Y0, Y0
-	VPADDW         480(SP), Y1, Y1
-	VMOVDQU        Y0, 448(SP)
-	VMOVDQU        Y1, 480(SP)
-	VPXOR          Y0, Y0, Y0
-	VPXOR          Y1, Y1, Y1
-	VPXOR          Y2, Y2, Y2
-	VPXOR          Y3, Y3, Y3
-	VPXOR          Y4, Y4, Y4
-	VPXOR          Y5, Y5, Y5
-	VPXOR          Y6, Y6, Y6
-	VPXOR          Y7, Y7, Y7
-	MOVQ           $0x0000003f, R14
+
+wfull:
+	CMPQ     R14, $0x00
+	JNE      wgo
+	CMPQ     512(SP), $0x00
+	JNE      wearlyadd
+	VPCMPEQW Y8, Y8, Y8
+	VPSRLW   $0x08, Y8, Y8
+	VPAND    Y0, Y8, Y9
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y9, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y8, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y8, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y8, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	VPAND    Y4, Y8, Y0
+	VPSRLW   $0x08, Y4, Y1
+	VMOVDQU  Y0, 256(SP)
+	VMOVDQU  Y1, 288(SP)
+	VPAND    Y5, Y8, Y0
+	VPSRLW   $0x08, Y5, Y1
+	VMOVDQU  Y0, 320(SP)
+	VMOVDQU  Y1, 352(SP)
+	VPAND    Y6, Y8, Y0
+	VPSRLW   $0x08, Y6, Y1
+	VMOVDQU  Y0, 384(SP)
+	VMOVDQU  Y1, 416(SP)
+	VPAND    Y7, Y8, Y0
+	VPSRLW   $0x08, Y7, Y1
+	VMOVDQU  Y0, 448(SP)
+	VMOVDQU  Y1, 480(SP)
+	MOVQ     $0x00000001, 512(SP)
+	JMP      wearlydone
+
+wearlyadd:
+	VPCMPEQW Y8, Y8, Y8
+	VPSRLW   $0x08, Y8, Y8
+	VPAND    Y0, Y8, Y9
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y9, Y9
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y9, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y8, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VPADDW   64(SP), Y0, Y0
+	VPADDW   96(SP), Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y8, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VPADDW   128(SP), Y0, Y0
+	VPADDW   160(SP), Y1, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y8, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VPADDW   192(SP), Y0, Y0
+	VPADDW   224(SP), Y1, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	VPAND    Y4, Y8, Y0
+	VPSRLW   $0x08, Y4, Y1
+	VPADDW   256(SP), Y0, Y0
+	VPADDW   288(SP), Y1, Y1
+	VMOVDQU  Y0, 256(SP)
+	VMOVDQU  Y1, 288(SP)
+	VPAND    Y5, Y8, Y0
+	VPSRLW   $0x08, Y5, Y1
+	VPADDW   320(SP), Y0, Y0
+	VPADDW   352(SP), Y1, Y1
+	VMOVDQU  Y0, 320(SP)
+	VMOVDQU  Y1, 352(SP)
+	VPAND    Y6, Y8, Y0
+	VPSRLW   $0x08, Y6, Y1
+	VPADDW   384(SP), Y0, Y0
+	VPADDW   416(SP), Y1, Y1
+	VMOVDQU  Y0, 384(SP)
+	VMOVDQU  Y1, 416(SP)
+	VPAND    Y7, Y8, Y0
+	VPSRLW   $0x08, Y7, Y1
+	VPADDW   448(SP), Y0, Y0
+	VPADDW   480(SP), Y1, Y1
+	VMOVDQU  Y0, 448(SP)
+	VMOVDQU  Y1, 480(SP)
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x0000003f, R14
 
 wgo:
-	CMPQ         R10, R12
-	JNE          wchunk
-	ADDQ         72(CX), R10
-	DECQ         R11
-	JNE          wrow
-	VPCMPEQW     Y8, Y8, Y8
-	VPSRLW       $0x08, Y8, Y8
-	VPAND        Y0, Y8, Y9
-	VPSRLW       $0x08, Y0, Y0
-	VPADDW       (SP), Y9, Y9
-	VPADDW       32(SP), Y0, Y0
-	VMOVDQU      Y9, (SP)
-	VMOVDQU      Y0, 32(SP)
-	VPAND        Y1, Y8, Y0
-	VPSRLW       $0x08, Y1, Y1
-	VPADDW       64(SP), Y0, Y0
-	VPADDW       96(SP), Y1, Y1
-	VMOVDQU      Y0, 64(SP)
-	VMOVDQU      Y1, 96(SP)
-	VPAND        Y2, Y8, Y0
-	VPSRLW       $0x08, Y2, Y1
-	VPADDW       128(SP), Y0, Y0
-	VPADDW       160(SP), Y1, Y1
-	VMOVDQU      Y0, 128(SP)
-	VMOVDQU      Y1, 160(SP)
-	VPAND        Y3, Y8, Y0
-	VPSRLW       $0x08, Y3, Y1
-	VPADDW       192(SP), Y0, Y0
-	VPADDW       224(SP), Y1, Y1
-	VMOVDQU      Y0, 192(SP)
-	VMOVDQU      Y1, 224(SP)
-	VPAND        Y4, Y8, Y0
-	VPSRLW       $0x08, Y4, Y1
-	VPADDW       256(SP), Y0, Y0
-	VPADDW       288(SP), Y1, Y1
-	VMOVDQU      Y0, 256(SP)
-	VMOVDQU      Y1, 288(SP)
-	VPAND        Y5, Y8, Y0
-	VPSRLW       $0x08, Y5, Y1
-	VPADDW       320(SP), Y0, Y0
-	VPADDW       352(SP), Y1, Y1
-	VMOVDQU      Y0, 320(SP)
-	VMOVDQU      Y1, 352(SP)
-	VPAND        Y6, Y8, Y0
-	VPSRLW       $0x08, Y6, Y1
-	VPADDW       384(SP), Y0, Y0
-	VPADDW       416(SP), Y1, Y1
-	VMOVDQU      Y0, 384(SP)
-	VMOVDQU      Y1, 416(SP)
-	VPAND        Y7, Y8, Y0
-	VPSRLW       $0x08, Y7, Y1
-	VPADDW       448(SP), Y0, Y0
-	VPADDW       480(SP), Y1, Y1
-	VMOVDQU      Y0, 448(SP)
-	VMOVDQU      Y1, 480(SP)
+	CMPQ     R10, R12
+	JNE      wchunk
+	ADDQ     72(CX), R10
+	DECQ     R11
+	JNE      wrow
+	CMPQ     512(SP), $0x00
+	JNE      wlateadd
+	VPCMPEQW Y8, Y8, Y8
+	VPSRLW   $0x08, Y8, Y8
+	VPAND    Y0, Y8, Y9
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y9, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y8, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y8, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y8, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	VPAND    Y4, Y8, Y0
+	VPSRLW   $0x08, Y4, Y1
+	VMOVDQU  Y0, 256(SP)
+	VMOVDQU  Y1, 288(SP)
+	VPAND    Y5, Y8, Y0
+	VPSRLW   $0x08, Y5, Y1
+	VMOVDQU  Y0, 320(SP)
+	VMOVDQU  Y1, 352(SP)
+	VPAND    Y6, Y8, Y0
+	VPSRLW   $0x08, Y6, Y1
+	VMOVDQU  Y0, 384(SP)
+	VMOVDQU  Y1, 416(SP)
+	VPAND    Y7, Y8, Y0
+	VPSRLW   $0x08, Y7, Y1
+	VMOVDQU  Y0, 448(SP)
+	VMOVDQU  Y1, 480(SP)
+	MOVQ     $0x00000001, 512(SP)
+	JMP      wlatedone
+
+wlateadd:
+	VPCMPEQW Y8, Y8, Y8
+	VPSRLW   $0x08, Y8, Y8
+	VPAND    Y0, Y8, Y9
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y9, Y9
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y9, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y8, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VPADDW   64(SP), Y0, Y0
+	VPADDW   96(SP), Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y8, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VPADDW   128(SP), Y0, Y0
+	VPADDW   160(SP), Y1, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y8, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VPADDW   192(SP), Y0, Y0
+	VPADDW   224(SP), Y1, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	VPAND    Y4, Y8, Y0
+	VPSRLW   $0x08, Y4, Y1
+	VPADDW   256(SP), Y0, Y0
+	VPADDW   288(SP), Y1, Y1
+	VMOVDQU  Y0, 256(SP)
+	VMOVDQU  Y1, 288(SP)
+	VPAND    Y5, Y8, Y0
+	VPSRLW   $0x08, Y5, Y1
+	VPADDW   320(SP), Y0, Y0
+	VPADDW   352(SP), Y1, Y1
+	VMOVDQU  Y0, 320(SP)
+	VMOVDQU  Y1, 352(SP)
+	VPAND    Y6, Y8, Y0
+	VPSRLW   $0x08, Y6, Y1
+	VPADDW   384(SP), Y0, Y0
+	VPADDW   416(SP), Y1, Y1
+	VMOVDQU  Y0, 384(SP)
+	VMOVDQU  Y1, 416(SP)
+	VPAND    Y7, Y8, Y0
+	VPSRLW   $0x08, Y7, Y1
+	VPADDW   448(SP), Y0, Y0
+	VPADDW   480(SP), Y1, Y1
+	VMOVDQU  Y0, 448(SP)
+	VMOVDQU  Y1, 480(SP)
+
+wlatedone:
 	MOVQ         104(CX), BX
 	MOVQ         120(CX), SI
 	MOVL         (SI), AX
@@ -2574,21 +4139,18 @@ wgo:
 	JMP          wide
 
 narrow:
-	CMPQ    80(CX), $0x00
-	JEQ     done
-	MOVQ    112(CX), AX
-	MOVL    (AX), BX
-	ADDQ    16(CX), BX
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	MOVQ    48(CX), SI
-	XORQ    DI, DI
-	MOVQ    56(CX), R8
-	MOVQ    $0x0000003f, R11
+	CMPQ  80(CX), $0x00
+	JEQ   done
+	MOVQ  112(CX), AX
+	MOVL  (AX), BX
+	ADDQ  16(CX), BX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(CX), SI
+	XORQ  DI, DI
+	MOVQ  56(CX), R8
+	MOVQ  $0x0000003f, R11
 
 nrow:
 	MOVQ 64(CX), R9
@@ -2600,6 +4162,50 @@ nchunk:
 	CMOVQGT R9, R10
 	ADDQ    DI, R11
 	SUBQ    R10, R11
+
+npieces:
+	LEAQ           4(DI), R12
+	CMPQ           R12, R10
+	JGT            npiecesdone
+	VMOVDQU        (SI), Y2
+	VMOVDQU        32(SI), Y3
+	MOVBQZX        (BX)(DI*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y4
+	VPSHUFB        Y2, Y4, Y2
+	VPADDB         Y2, Y0, Y0
+	VPSHUFB        Y3, Y4, Y2
+	VPADDB         Y2, Y1, Y1
+	VMOVDQU        64(SI), Y2
+	VMOVDQU        96(SI), Y3
+	MOVBQZX        1(BX)(DI*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y4
+	VPSHUFB        Y2, Y4, Y2
+	VPADDB         Y2, Y0, Y0
+	VPSHUFB        Y3, Y4, Y2
+	VPADDB         Y2, Y1, Y1
+	VMOVDQU        128(SI), Y2
+	VMOVDQU        160(SI), Y3
+	MOVBQZX        2(BX)(DI*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y4
+	VPSHUFB        Y2, Y4, Y2
+	VPADDB         Y2, Y0, Y0
+	VPSHUFB        Y3, Y4, Y2
+	VPADDB         Y2, Y1, Y1
+	VMOVDQU        192(SI), Y2
+	VMOVDQU        224(SI), Y3
+	MOVBQZX        3(BX)(DI*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y4
+	VPSHUFB        Y2, Y4, Y2
+	VPADDB         Y2, Y0, Y0
+	VPSHUFB        Y3, Y4, Y2
+	VPADDB         Y2, Y1, Y1
+	ADDQ           $0x00000100, SI
+	MOVQ           R12, DI
+	JMP            npieces
+
+npiecesdone:
+	CMPQ DI, R10
+	JEQ  nfull
 
 npiece:
 	VMOVDQU        (SI), Y2
@@ -2614,46 +4220,84 @@ npiece:
 	ADDQ           $0x01, DI
 	CMPQ           DI, R10
 	JNE            npiece
-	CMPQ           R11, $0x00
-	JNE            ngo
-	VPCMPEQW       Y2, Y2, Y2
-	VPSRLW         $0x08, Y2, Y2
-	VPAND          Y0, Y2, Y3
-	VPSRLW         $0x08, Y0, Y0
-	VPADDW         (SP), Y3, Y3
-	VPADDW         32(SP), Y0, Y0
-	VMOVDQU        Y3, (SP)
-	VMOVDQU        Y0, 32(SP)
-	VPAND          Y1, Y2, Y0
-	VPSRLW         $0x08, Y1, Y1
-	VPADDW         64(SP), Y0, Y0
-	VPADDW         96(SP), Y1, Y1
-	VMOVDQU        Y0, 64(SP)
-	VMOVDQU        Y1, 96(SP)
-	VPXOR          Y0, Y0, Y0
-	VPXOR          Y1, Y1, Y1
-	MOVQ           $0x0000003f, R11
+
+nfull:
+	CMPQ     R11, $0x00
+	JNE      ngo
+	CMPQ     512(SP), $0x00
+	JNE      nearlyadd
+	VPCMPEQW Y2, Y2, Y2
+	VPSRLW   $0x08, Y2, Y2
+	VPAND    Y0, Y2, Y3
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y3, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y2, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	MOVQ     $0x00000001, 512(SP)
+	JMP      nearlydone
+
+nearlyadd:
+	VPCMPEQW Y2, Y2, Y2
+	VPSRLW   $0x08, Y2, Y2
+	VPAND    Y0, Y2, Y3
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y3, Y3
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y3, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y2, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VPADDW   64(SP), Y0, Y0
+	VPADDW   96(SP), Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+
+nearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	MOVQ  $0x0000003f, R11
 
 ngo:
-	CMPQ         DI, R9
-	JNE          nchunk
-	ADDQ         72(CX), DI
-	DECQ         R8
-	JNE          nrow
-	VPCMPEQW     Y2, Y2, Y2
-	VPSRLW       $0x08, Y2, Y2
-	VPAND        Y0, Y2, Y3
-	VPSRLW       $0x08, Y0, Y0
-	VPADDW       (SP), Y3, Y3
-	VPADDW       32(SP), Y0, Y0
-	VMOVDQU      Y3, (SP)
-	VMOVDQU      Y0, 32(SP)
-	VPAND        Y1, Y2, Y0
-	VPSRLW       $0x08, Y1, Y1
-	VPADDW       64(SP), Y0, Y0
-	VPADDW       96(SP), Y1, Y1
-	VMOVDQU      Y0, 64(SP)
-	VMOVDQU      Y1, 96(SP)
+	CMPQ     DI, R9
+	JNE      nchunk
+	ADDQ     72(CX), DI
+	DECQ     R8
+	JNE      nrow
+	CMPQ     512(SP), $0x00
+	JNE      nlateadd
+	VPCMPEQW Y2, Y2, Y2
+	VPSRLW   $0x08, Y2, Y2
+	VPAND    Y0, Y2, Y3
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y3, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y2, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	MOVQ     $0x00000001, 512(SP)
+	JMP      nlatedone
+
+nlateadd:
+	VPCMPEQW Y2, Y2, Y2
+	VPSRLW   $0x08, Y2, Y2
+	VPAND    Y0, Y2, Y3
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y3, Y3
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y3, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y2, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VPADDW   64(SP), Y0, Y0
+	VPADDW   96(SP), Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+
+nlatedone:
 	MOVQ         104(CX), BX
 	MOVQ         120(CX), AX
 	MOVL         (AX), AX
@@ -2723,38 +4367,31 @@ done:
 
 // func convBitsSums32AVX2(job *byte)
 // Requires: AVX, AVX2, CMOV
-TEXT ·convBitsSums32AVX2(SB), NOSPLIT, $256-8
+TEXT ·convBitsSums32AVX2(SB), NOSPLIT, $264-8
 	MOVQ job+0(FP), CX
 	LEAQ popcounts<>+0(SB), DX
 
 wide:
-	CMPQ    80(CX), $0x04
-	JLT     narrow
-	MOVQ    112(CX), AX
-	MOVL    (AX), BX
-	ADDQ    16(CX), BX
-	MOVL    4(AX), SI
-	ADDQ    16(CX), SI
-	MOVL    8(AX), DI
-	ADDQ    16(CX), DI
-	MOVL    12(AX), R8
-	ADDQ    16(CX), R8
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	VMOVDQU Y2, 128(SP)
-	VMOVDQU Y2, 160(SP)
-	VMOVDQU Y3, 192(SP)
-	VMOVDQU Y3, 224(SP)
-	MOVQ    48(CX), R9
-	XORQ    R10, R10
-	MOVQ    56(CX), R11
-	MOVQ    $0x0000003f, R14
+	CMPQ  80(CX), $0x04
+	JLT   narrow
+	MOVQ  112(CX), AX
+	MOVL  (AX), BX
+	ADDQ  16(CX), BX
+	MOVL  4(AX), SI
+	ADDQ  16(CX), SI
+	MOVL  8(AX), DI
+	ADDQ  16(CX), DI
+	MOVL  12(AX), R8
+	ADDQ  16(CX), R8
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000000, 256(SP)
+	MOVQ  48(CX), R9
+	XORQ  R10, R10
+	MOVQ  56(CX), R11
+	MOVQ  $0x0000003f, R14
 
 wrow:
 	MOVQ 64(CX), R12
@@ -2766,6 +4403,86 @@ wchunk:
 	CMOVQGT R12, R13
 	ADDQ    R10, R14
 	SUBQ    R13, R14
+
+wpieces:
+	LEAQ           4(R10), R15
+	CMPQ           R15, R13
+	JGT            wpiecesdone
+	VMOVDQU        (R9), Y4
+	MOVBQZX        (BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y0, Y0
+	MOVBQZX        (SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y1, Y1
+	MOVBQZX        (DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y2, Y2
+	MOVBQZX        (R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPADDB         Y4, Y3, Y3
+	VMOVDQU        32(R9), Y4
+	MOVBQZX        1(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y0, Y0
+	MOVBQZX        1(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y1, Y1
+	MOVBQZX        1(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y2, Y2
+	MOVBQZX        1(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPADDB         Y4, Y3, Y3
+	VMOVDQU        64(R9), Y4
+	MOVBQZX        2(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y0, Y0
+	MOVBQZX        2(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y1, Y1
+	MOVBQZX        2(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y2, Y2
+	MOVBQZX        2(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPADDB         Y4, Y3, Y3
+	VMOVDQU        96(R9), Y4
+	MOVBQZX        3(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y0, Y0
+	MOVBQZX        3(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y1, Y1
+	MOVBQZX        3(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y2, Y2
+	MOVBQZX        3(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPADDB         Y4, Y3, Y3
+	ADDQ           $0x00000080, R9
+	MOVQ           R15, R10
+	JMP            wpieces
+
+wpiecesdone:
+	CMPQ R10, R13
+	JEQ  wfull
 
 wpiece:
 	VMOVDQU        (R9), Y4
@@ -2789,72 +4506,126 @@ wpiece:
 	ADDQ           $0x01, R10
 	CMPQ           R10, R13
 	JNE            wpiece
-	CMPQ           R14, $0x00
-	JNE            wgo
-	VPCMPEQW       Y4, Y4, Y4
-	VPSRLW         $0x08, Y4, Y4
-	VPAND          Y0, Y4, Y5
-	VPSRLW         $0x08, Y0, Y0
-	VPADDW         (SP), Y5, Y5
-	VPADDW         32(SP), Y0, Y0
-	VMOVDQU        Y5, (SP)
-	VMOVDQU        Y0, 32(SP)
-	VPAND          Y1, Y4, Y0
-	VPSRLW         $0x08, Y1, Y1
-	VPADDW         64(SP), Y0, Y0
-	VPADDW         96(SP), Y1, Y1
-	VMOVDQU        Y0, 64(SP)
-	VMOVDQU        Y1, 96(SP)
-	VPAND          Y2, Y4, Y0
-	VPSRLW         $0x08, Y2, Y1
-	VPADDW         128(SP), Y0, Y0
-	VPADDW         160(SP), Y1, Y1
-	VMOVDQU        Y0, 128(SP)
-	VMOVDQU        Y1, 160(SP)
-	VPAND          Y3, Y4, Y0
-	VPSRLW         $0x08, Y3, Y1
-	VPADDW         192(SP), Y0, Y0
-	VPADDW         224(SP), Y1, Y1
-	VMOVDQU        Y0, 192(SP)
-	VMOVDQU        Y1, 224(SP)
-	VPXOR          Y0, Y0, Y0
-	VPXOR          Y1, Y1, Y1
-	VPXOR          Y2, Y2, Y2
-	VPXOR          Y3, Y3, Y3
-	MOVQ           $0x0000003f, R14
+
+wfull:
+	CMPQ     R14, $0x00
+	JNE      wgo
+	CMPQ     256(SP), $0x00
+	JNE      wearlyadd
+	VPCMPEQW Y4, Y4, Y4
+	VPSRLW   $0x08, Y4, Y4
+	VPAND    Y0, Y4, Y5
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y5, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y4, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y4, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y4, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	MOVQ     $0x00000001, 256(SP)
+	JMP      wearlydone
+
+wearlyadd:
+	VPCMPEQW Y4, Y4, Y4
+	VPSRLW   $0x08, Y4, Y4
+	VPAND    Y0, Y4, Y5
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y5, Y5
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y5, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y4, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VPADDW   64(SP), Y0, Y0
+	VPADDW   96(SP), Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y4, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VPADDW   128(SP), Y0, Y0
+	VPADDW   160(SP), Y1, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y4, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VPADDW   192(SP), Y0, Y0
+	VPADDW   224(SP), Y1, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x0000003f, R14
 
 wgo:
-	CMPQ         R10, R12
-	JNE          wchunk
-	ADDQ         72(CX), R10
-	DECQ         R11
-	JNE          wrow
-	VPCMPEQW     Y4, Y4, Y4
-	VPSRLW       $0x08, Y4, Y4
-	VPAND        Y0, Y4, Y5
-	VPSRLW       $0x08, Y0, Y0
-	VPADDW       (SP), Y5, Y5
-	VPADDW       32(SP), Y0, Y0
-	VMOVDQU      Y5, (SP)
-	VMOVDQU      Y0, 32(SP)
-	VPAND        Y1, Y4, Y0
-	VPSRLW       $0x08, Y1, Y1
-	VPADDW       64(SP), Y0, Y0
-	VPADDW       96(SP), Y1, Y1
-	VMOVDQU      Y0, 64(SP)
-	VMOVDQU      Y1, 96(SP)
-	VPAND        Y2, Y4, Y0
-	VPSRLW       $0x08, Y2, Y1
-	VPADDW       128(SP), Y0, Y0
-	VPADDW       160(SP), Y1, Y1
-	VMOVDQU      Y0, 128(SP)
-	VMOVDQU      Y1, 160(SP)
-	VPAND        Y3, Y4, Y0
-	VPSRLW       $0x08, Y3, Y1
-	VPADDW       192(SP), Y0, Y0
-	VPADDW       224(SP), Y1, Y1
-	VMOVDQU      Y0, 192(SP)
-	VMOVDQU      Y1, 224(SP)
+	CMPQ     R10, R12
+	JNE      wchunk
+	ADDQ     72(CX), R10
+	DECQ     R11
+	JNE      wrow
+	CMPQ     256(SP), $0x00
+	JNE      wlateadd
+	VPCMPEQW Y4, Y4, Y4
+	VPSRLW   $0x08, Y4, Y4
+	VPAND    Y0, Y4, Y5
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y5, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y4, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y4, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y4, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	MOVQ     $0x00000001, 256(SP)
+	JMP      wlatedone
+
+wlateadd:
+	VPCMPEQW Y4, Y4, Y4
+	VPSRLW   $0x08, Y4, Y4
+	VPAND    Y0, Y4, Y5
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y5, Y5
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y5, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y4, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VPADDW   64(SP), Y0, Y0
+	VPADDW   96(SP), Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y4, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VPADDW   128(SP), Y0, Y0
+	VPADDW   160(SP), Y1, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y4, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VPADDW   192(SP), Y0, Y0
+	VPADDW   224(SP), Y1, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+
+wlatedone:
 	MOVQ         104(CX), BX
 	MOVQ         120(CX), SI
 	MOVL         (SI), AX
@@ -2980,18 +4751,17 @@ wgo:
 	JMP          wide
 
 narrow:
-	CMPQ    80(CX), $0x00
-	JEQ     done
-	MOVQ    112(CX), AX
-	MOVL    (AX), BX
-	ADDQ    16(CX), BX
-	VPXOR   Y0, Y0, Y0
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	MOVQ    48(CX), SI
-	XORQ    DI, DI
-	MOVQ    56(CX), R8
-	MOVQ    $0x0000003f, R11
+	CMPQ  80(CX), $0x00
+	JEQ   done
+	MOVQ  112(CX), AX
+	MOVL  (AX), BX
+	ADDQ  16(CX), BX
+	VPXOR Y0, Y0, Y0
+	MOVQ  $0x00000000, 256(SP)
+	MOVQ  48(CX), SI
+	XORQ  DI, DI
+	MOVQ  56(CX), R8
+	MOVQ  $0x0000003f, R11
 
 nrow:
 	MOVQ 64(CX), R9
@@ -3004,6 +4774,38 @@ nchunk:
 	ADDQ    DI, R11
 	SUBQ    R10, R11
 
+npieces:
+	LEAQ           4(DI), R12
+	CMPQ           R12, R10
+	JGT            npiecesdone
+	VMOVDQU        (SI), Y1
+	MOVBQZX        (BX)(DI*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPADDB         Y1, Y0, Y0
+	VMOVDQU        32(SI), Y1
+	MOVBQZX        1(BX)(DI*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPADDB         Y1, Y0, Y0
+	VMOVDQU        64(SI), Y1
+	MOVBQZX        2(BX)(DI*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPADDB         Y1, Y0, Y0
+	VMOVDQU        96(SI), Y1
+	MOVBQZX        3(BX)(DI*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPADDB         Y1, Y0, Y0
+	ADDQ           $0x00000080, SI
+	MOVQ           R12, DI
+	JMP            npieces
+
+npiecesdone:
+	CMPQ DI, R10
+	JEQ  nfull
+
 npiece:
 	VMOVDQU        (SI), Y1
 	MOVBQZX        (BX)(DI*1), AX
@@ -3014,33 +4816,63 @@ npiece:
 	ADDQ           $0x01, DI
 	CMPQ           DI, R10
 	JNE            npiece
-	CMPQ           R11, $0x00
-	JNE            ngo
-	VPCMPEQW       Y1, Y1, Y1
-	VPSRLW         $0x08, Y1, Y1
-	VPAND          Y0, Y1, Y1
-	VPSRLW         $0x08, Y0, Y0
-	VPADDW         (SP), Y1, Y1
-	VPADDW         32(SP), Y0, Y0
-	VMOVDQU        Y1, (SP)
-	VMOVDQU        Y0, 32(SP)
-	VPXOR          Y0, Y0, Y0
-	MOVQ           $0x0000003f, R11
+
+nfull:
+	CMPQ     R11, $0x00
+	JNE      ngo
+	CMPQ     256(SP), $0x00
+	JNE      nearlyadd
+	VPCMPEQW Y1, Y1, Y1
+	VPSRLW   $0x08, Y1, Y1
+	VPAND    Y0, Y1, Y1
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y1, (SP)
+	VMOVDQU  Y0, 32(SP)
+	MOVQ     $0x00000001, 256(SP)
+	JMP      nearlydone
+
+nearlyadd:
+	VPCMPEQW Y1, Y1, Y1
+	VPSRLW   $0x08, Y1, Y1
+	VPAND    Y0, Y1, Y1
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y1, Y1
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y1, (SP)
+	VMOVDQU  Y0, 32(SP)
+
+nearlydone:
+	VPXOR Y0, Y0, Y0
+	MOVQ  $0x0000003f, R11
 
 ngo:
-	CMPQ         DI, R9
-	JNE          nchunk
-	ADDQ         72(CX), DI
-	DECQ         R8
-	JNE          nrow
-	VPCMPEQW     Y1, Y1, Y1
-	VPSRLW       $0x08, Y1, Y1
-	VPAND        Y0, Y1, Y1
-	VPSRLW       $0x08, Y0, Y0
-	VPADDW       (SP), Y1, Y1
-	VPADDW       32(SP), Y0, Y0
-	VMOVDQU      Y1, (SP)
-	VMOVDQU      Y0, 32(SP)
+	CMPQ     DI, R9
+	JNE      nchunk
+	ADDQ     72(CX), DI
+	DECQ     R8
+	JNE      nrow
+	CMPQ     256(SP), $0x00
+	JNE      nlateadd
+	VPCMPEQW Y1, Y1, Y1
+	VPSRLW   $0x08, Y1, Y1
+	VPAND    Y0, Y1, Y1
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y1, (SP)
+	VMOVDQU  Y0, 32(SP)
+	MOVQ     $0x00000001, 256(SP)
+	JMP      nlatedone
+
+nlateadd:
+	VPCMPEQW Y1, Y1, Y1
+	VPSRLW   $0x08, Y1, Y1
+	VPAND    Y0, Y1, Y1
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y1, Y1
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y1, (SP)
+	VMOVDQU  Y0, 32(SP)
+
+nlatedone:
 	MOVQ         104(CX), BX
 	MOVQ         120(CX), AX
 	MOVL         (AX), AX
@@ -3084,45 +4916,30 @@ done:
 
 // func convBytesSums64AVX2(job *byte)
 // Requires: AVX, AVX2, CMOV
-TEXT ·convBytesSums64AVX2(SB), NOSPLIT, $512-8
+TEXT ·convBytesSums64AVX2(SB), NOSPLIT, $520-8
 	MOVQ job+0(FP), CX
 
 wide:
-	CMPQ    80(CX), $0x02
-	JLT     narrow
-	MOVQ    112(CX), AX
-	MOVL    (AX), DX
-	ADDQ    16(CX), DX
-	MOVL    4(AX), AX
-	ADDQ    16(CX), AX
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y5, Y5, Y5
-	VPXOR   Y6, Y6, Y6
-	VPXOR   Y7, Y7, Y7
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	VMOVDQU Y2, 128(SP)
-	VMOVDQU Y2, 160(SP)
-	VMOVDQU Y3, 192(SP)
-	VMOVDQU Y3, 224(SP)
-	VMOVDQU Y4, 256(SP)
-	VMOVDQU Y4, 288(SP)
-	VMOVDQU Y5, 320(SP)
-	VMOVDQU Y5, 352(SP)
-	VMOVDQU Y6, 384(SP)
-	VMOVDQU Y6, 416(SP)
-	VMOVDQU Y7, 448(SP)
-	VMOVDQU Y7, 480(SP)
-	MOVQ    48(CX), BX
-	XORQ    SI, SI
-	MOVQ    56(CX), DI
-	MOVQ    $0x00000080, R10
+	CMPQ  80(CX), $0x02
+	JLT   narrow
+	MOVQ  112(CX), AX
+	MOVL  (AX), DX
+	ADDQ  16(CX), DX
+	MOVL  4(AX), AX
+	ADDQ  16(CX), AX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(CX), BX
+	XORQ  SI, SI
+	MOVQ  56(CX), DI
+	MOVQ  $0x00000080, R10
 
 wrow:
 	MOVQ 64(CX), R8
@@ -3134,6 +4951,106 @@ wchunk:
 	CMOVQGT R8, R9
 	ADDQ    SI, R10
 	SUBQ    R9, R10
+
+wpieces:
+	LEAQ         8(SI), R11
+	CMPQ         R11, R9
+	JGT          wpiecesdone
+	VMOVDQU      (BX), Y8
+	VMOVDQU      32(BX), Y9
+	VMOVDQU      64(BX), Y10
+	VMOVDQU      96(BX), Y11
+	VPBROADCASTW (DX)(SI*1), Y12
+	VPMADDUBSW   Y8, Y12, Y13
+	VPADDW       Y13, Y0, Y0
+	VPMADDUBSW   Y9, Y12, Y13
+	VPADDW       Y13, Y1, Y1
+	VPMADDUBSW   Y10, Y12, Y13
+	VPADDW       Y13, Y2, Y2
+	VPMADDUBSW   Y11, Y12, Y12
+	VPADDW       Y12, Y3, Y3
+	VPBROADCASTW (AX)(SI*1), Y12
+	VPMADDUBSW   Y8, Y12, Y8
+	VPADDW       Y8, Y4, Y4
+	VPMADDUBSW   Y9, Y12, Y8
+	VPADDW       Y8, Y5, Y5
+	VPMADDUBSW   Y10, Y12, Y8
+	VPADDW       Y8, Y6, Y6
+	VPMADDUBSW   Y11, Y12, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      128(BX), Y8
+	VMOVDQU      160(BX), Y9
+	VMOVDQU      192(BX), Y10
+	VMOVDQU      224(BX), Y11
+	VPBROADCASTW 2(DX)(SI*1), Y12
+	VPMADDUBSW   Y8, Y12, Y13
+	VPADDW       Y13, Y0, Y0
+	VPMADDUBSW   Y9, Y12, Y13
+	VPADDW       Y13, Y1, Y1
+	VPMADDUBSW   Y10, Y12, Y13
+	VPADDW       Y13, Y2, Y2
+	VPMADDUBSW   Y11, Y12, Y12
+	VPADDW       Y12, Y3, Y3
+	VPBROADCASTW 2(AX)(SI*1), Y12
+	VPMADDUBSW   Y8, Y12, Y8
+	VPADDW       Y8, Y4, Y4
+	VPMADDUBSW   Y9, Y12, Y8
+	VPADDW       Y8, Y5, Y5
+	VPMADDUBSW   Y10, Y12, Y8
+	VPADDW       Y8, Y6, Y6
+	VPMADDUBSW   Y11, Y12, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      256(BX), Y8
+	VMOVDQU      288(BX), Y9
+	VMOVDQU      320(BX), Y10
+	VMOVDQU      352(BX), Y11
+	VPBROADCASTW 4(DX)(SI*1), Y12
+	VPMADDUBSW   Y8, Y12, Y13
+	VPADDW       Y13, Y0, Y0
+	VPMADDUBSW   Y9, Y12, Y13
+	VPADDW       Y13, Y1, Y1
+	VPMADDUBSW   Y10, Y12, Y13
+	VPADDW       Y13, Y2, Y2
+	VPMADDUBSW   Y11, Y12, Y12
+	VPADDW       Y12, Y3, Y3
+	VPBROADCASTW 4(AX)(SI*1), Y12
+	VPMADDUBSW   Y8, Y12, Y8
+	VPADDW       Y8, Y4, Y4
+	VPMADDUBSW   Y9, Y12, Y8
+	VPADDW       Y8, Y5, Y5
+	VPMADDUBSW   Y10, Y12, Y8
+	VPADDW       Y8, Y6, Y6
+	VPMADDUBSW   Y11, Y12, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      384(BX), Y8
+	VMOVDQU      416(BX), Y9
+	VMOVDQU      448(BX), Y10
+	VMOVDQU      480(BX), Y11
+	VPBROADCASTW 6(DX)(SI*1), Y12
+	VPMADDUBSW   Y8, Y12, Y13
+	VPADDW       Y13, Y0, Y0
+	VPMADDUBSW   Y9, Y12, Y13
+	VPADDW       Y13, Y1, Y1
+	VPMADDUBSW   Y10, Y12, Y13
+	VPADDW       Y13, Y2, Y2
+	VPMADDUBSW   Y11, Y12, Y12
+	VPADDW       Y12, Y3, Y3
+	VPBROADCASTW 6(AX)(SI*1), Y12
+	VPMADDUBSW   Y8, Y12, Y8
+	VPADDW       Y8, Y4, Y4
+	VPMADDUBSW   Y9, Y12, Y8
+	VPADDW       Y8, Y5, Y5
+	VPMADDUBSW   Y10, Y12, Y8
+	VPADDW       Y8, Y6, Y6
+	VPMADDUBSW   Y11, Y12, Y8
+	VPADDW       Y8, Y7, Y7
+	ADDQ         $0x00000200, BX
+	MOVQ         R11, SI
+	JMP          wpieces
+
+wpiecesdone:
+	CMPQ SI, R9
+	JEQ  wfull
 
 wpiece:
 	VMOVDQU      (BX), Y8
@@ -3162,8 +5079,56 @@ wpiece:
 	ADDQ         $0x02, SI
 	CMPQ         SI, R9
 	JNE          wpiece
+
+wfull:
 	CMPQ         R10, $0x00
 	JNE          wgo
+	CMPQ         512(SP), $0x00
+	JNE          wearlyadd
+	VPMOVSXWD    X0, Y8
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y8, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	VPMOVSXWD    X4, Y0
+	VEXTRACTI128 $0x01, Y4, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 256(SP)
+	VMOVDQU      Y1, 288(SP)
+	VPMOVSXWD    X5, Y0
+	VEXTRACTI128 $0x01, Y5, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 320(SP)
+	VMOVDQU      Y1, 352(SP)
+	VPMOVSXWD    X6, Y0
+	VEXTRACTI128 $0x01, Y6, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 384(SP)
+	VMOVDQU      Y1, 416(SP)
+	VPMOVSXWD    X7, Y0
+	VEXTRACTI128 $0x01, Y7, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 448(SP)
+	VMOVDQU      Y1, 480(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          wearlydone
+
+wearlyadd:
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -3220,15 +5185,17 @@ wpiece:
 	VPADDD       480(SP), Y1, Y1
 	VMOVDQU      Y0, 448(SP)
 	VMOVDQU      Y1, 480(SP)
-	VPXOR        Y0, Y0, Y0
-	VPXOR        Y1, Y1, Y1
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y4, Y4, Y4
-	VPXOR        Y5, Y5, Y5
-	VPXOR        Y6, Y6, Y6
-	VPXOR        Y7, Y7, Y7
-	MOVQ         $0x00000080, R10
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000080, R10
 
 wgo:
 	CMPQ         SI, R8
@@ -3236,6 +5203,52 @@ wgo:
 	ADDQ         72(CX), SI
 	DECQ         DI
 	JNE          wrow
+	CMPQ         512(SP), $0x00
+	JNE          wlateadd
+	VPMOVSXWD    X0, Y8
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y8, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	VPMOVSXWD    X4, Y0
+	VEXTRACTI128 $0x01, Y4, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 256(SP)
+	VMOVDQU      Y1, 288(SP)
+	VPMOVSXWD    X5, Y0
+	VEXTRACTI128 $0x01, Y5, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 320(SP)
+	VMOVDQU      Y1, 352(SP)
+	VPMOVSXWD    X6, Y0
+	VEXTRACTI128 $0x01, Y6, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 384(SP)
+	VMOVDQU      Y1, 416(SP)
+	VPMOVSXWD    X7, Y0
+	VEXTRACTI128 $0x01, Y7, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 448(SP)
+	VMOVDQU      Y1, 480(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          wlatedone
+
+wlateadd:
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -3292,90 +5305,85 @@ wgo:
 	VPADDD       480(SP), Y1, Y1
 	VMOVDQU      Y0, 448(SP)
 	VMOVDQU      Y1, 480(SP)
-	MOVQ         104(CX), DX
-	MOVQ         120(CX), BX
-	MOVL         (BX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      (SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      32(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	VMOVDQU      64(SP), Y0
-	VPADDD       64(AX), Y0, Y0
-	VMOVDQU      Y0, 64(DX)
-	VMOVDQU      96(SP), Y0
-	VPADDD       96(AX), Y0, Y0
-	VMOVDQU      Y0, 96(DX)
-	VMOVDQU      128(SP), Y0
-	VPADDD       128(AX), Y0, Y0
-	VMOVDQU      Y0, 128(DX)
-	VMOVDQU      160(SP), Y0
-	VPADDD       160(AX), Y0, Y0
-	VMOVDQU      Y0, 160(DX)
-	VMOVDQU      192(SP), Y0
-	VPADDD       192(AX), Y0, Y0
-	VMOVDQU      Y0, 192(DX)
-	VMOVDQU      224(SP), Y0
-	VPADDD       224(AX), Y0, Y0
-	VMOVDQU      Y0, 224(DX)
-	ADDQ         8(CX), DX
-	MOVL         4(BX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      256(SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      288(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	VMOVDQU      320(SP), Y0
-	VPADDD       64(AX), Y0, Y0
-	VMOVDQU      Y0, 64(DX)
-	VMOVDQU      352(SP), Y0
-	VPADDD       96(AX), Y0, Y0
-	VMOVDQU      Y0, 96(DX)
-	VMOVDQU      384(SP), Y0
-	VPADDD       128(AX), Y0, Y0
-	VMOVDQU      Y0, 128(DX)
-	VMOVDQU      416(SP), Y0
-	VPADDD       160(AX), Y0, Y0
-	VMOVDQU      Y0, 160(DX)
-	VMOVDQU      448(SP), Y0
-	VPADDD       192(AX), Y0, Y0
-	VMOVDQU      Y0, 192(DX)
-	VMOVDQU      480(SP), Y0
-	VPADDD       224(AX), Y0, Y0
-	VMOVDQU      Y0, 224(DX)
-	ADDQ         8(CX), DX
-	MOVQ         DX, 104(CX)
-	ADDQ         $0x08, 112(CX)
-	ADDQ         $0x08, 120(CX)
-	SUBQ         $0x02, 80(CX)
-	JMP          wide
+
+wlatedone:
+	MOVQ    104(CX), DX
+	MOVQ    120(CX), BX
+	MOVL    (BX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU (SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 32(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	VMOVDQU 64(SP), Y0
+	VPADDD  64(AX), Y0, Y0
+	VMOVDQU Y0, 64(DX)
+	VMOVDQU 96(SP), Y0
+	VPADDD  96(AX), Y0, Y0
+	VMOVDQU Y0, 96(DX)
+	VMOVDQU 128(SP), Y0
+	VPADDD  128(AX), Y0, Y0
+	VMOVDQU Y0, 128(DX)
+	VMOVDQU 160(SP), Y0
+	VPADDD  160(AX), Y0, Y0
+	VMOVDQU Y0, 160(DX)
+	VMOVDQU 192(SP), Y0
+	VPADDD  192(AX), Y0, Y0
+	VMOVDQU Y0, 192(DX)
+	VMOVDQU 224(SP), Y0
+	VPADDD  224(AX), Y0, Y0
+	VMOVDQU Y0, 224(DX)
+	ADDQ    8(CX), DX
+	MOVL    4(BX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU 256(SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 288(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	VMOVDQU 320(SP), Y0
+	VPADDD  64(AX), Y0, Y0
+	VMOVDQU Y0, 64(DX)
+	VMOVDQU 352(SP), Y0
+	VPADDD  96(AX), Y0, Y0
+	VMOVDQU Y0, 96(DX)
+	VMOVDQU 384(SP), Y0
+	VPADDD  128(AX), Y0, Y0
+	VMOVDQU Y0, 128(DX)
+	VMOVDQU 416(SP), Y0
+	VPADDD  160(AX), Y0, Y0
+	VMOVDQU Y0, 160(DX)
+	VMOVDQU 448(SP), Y0
+	VPADDD  192(AX), Y0, Y0
+	VMOVDQU Y0, 192(DX)
+	VMOVDQU 480(SP), Y0
+	VPADDD  224(AX), Y0, Y0
+	VMOVDQU Y0, 224(DX)
+	ADDQ    8(CX), DX
+	MOVQ    DX, 104(CX)
+	ADDQ    $0x08, 112(CX)
+	ADDQ    $0x08, 120(CX)
+	SUBQ    $0x02, 80(CX)
+	JMP     wide
 
 narrow:
-	CMPQ    80(CX), $0x00
-	JEQ     done
-	MOVQ    112(CX), AX
-	MOVL    (AX), AX
-	ADDQ    16(CX), AX
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	VMOVDQU Y2, 128(SP)
-	VMOVDQU Y2, 160(SP)
-	VMOVDQU Y3, 192(SP)
-	VMOVDQU Y3, 224(SP)
-	MOVQ    48(CX), DX
-	XORQ    BX, BX
-	MOVQ    56(CX), SI
-	MOVQ    $0x00000080, R9
+	CMPQ  80(CX), $0x00
+	JEQ   done
+	MOVQ  112(CX), AX
+	MOVL  (AX), AX
+	ADDQ  16(CX), AX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(CX), DX
+	XORQ  BX, BX
+	MOVQ  56(CX), SI
+	MOVQ  $0x00000080, R9
 
 nrow:
 	MOVQ 64(CX), DI
@@ -3387,6 +5395,70 @@ nchunk:
 	CMOVQGT DI, R8
 	ADDQ    BX, R9
 	SUBQ    R8, R9
+
+npieces:
+	LEAQ         8(BX), R10
+	CMPQ         R10, R8
+	JGT          npiecesdone
+	VMOVDQU      (DX), Y4
+	VMOVDQU      32(DX), Y5
+	VMOVDQU      64(DX), Y6
+	VMOVDQU      96(DX), Y7
+	VPBROADCASTW (AX)(BX*1), Y8
+	VPMADDUBSW   Y4, Y8, Y4
+	VPADDW       Y4, Y0, Y0
+	VPMADDUBSW   Y5, Y8, Y4
+	VPADDW       Y4, Y1, Y1
+	VPMADDUBSW   Y6, Y8, Y4
+	VPADDW       Y4, Y2, Y2
+	VPMADDUBSW   Y7, Y8, Y4
+	VPADDW       Y4, Y3, Y3
+	VMOVDQU      128(DX), Y4
+	VMOVDQU      160(DX), Y5
+	VMOVDQU      192(DX), Y6
+	VMOVDQU      224(DX), Y7
+	VPBROADCASTW 2(AX)(BX*1), Y8
+	VPMADDUBSW   Y4, Y8, Y4
+	VPADDW       Y4, Y0, Y0
+	VPMADDUBSW   Y5, Y8, Y4
+	VPADDW       Y4, Y1, Y1
+	VPMADDUBSW   Y6, Y8, Y4
+	VPADDW       Y4, Y2, Y2
+	VPMADDUBSW   Y7, Y8, Y4
+	VPADDW       Y4, Y3, Y3
+	VMOVDQU      256(DX), Y4
+	VMOVDQU      288(DX), Y5
+	VMOVDQU      320(DX), Y6
+	VMOVDQU      352(DX), Y7
+	VPBROADCASTW 4(AX)(BX*1), Y8
+	VPMADDUBSW   Y4, Y8, Y4
+	VPADDW       Y4, Y0, Y0
+	VPMADDUBSW   Y5, Y8, Y4
+	VPADDW       Y4, Y1, Y1
+	VPMADDUBSW   Y6, Y8, Y4
+	VPADDW       Y4, Y2, Y2
+	VPMADDUBSW   Y7, Y8, Y4
+	VPADDW       Y4, Y3, Y3
+	VMOVDQU      384(DX), Y4
+	VMOVDQU      416(DX), Y5
+	VMOVDQU      448(DX), Y6
+	VMOVDQU      480(DX), Y7
+	VPBROADCASTW 6(AX)(BX*1), Y8
+	VPMADDUBSW   Y4, Y8, Y4
+	VPADDW       Y4, Y0, Y0
+	VPMADDUBSW   Y5, Y8, Y4
+	VPADDW       Y4, Y1, Y1
+	VPMADDUBSW   Y6, Y8, Y4
+	VPADDW       Y4, Y2, Y2
+	VPMADDUBSW   Y7, Y8, Y4
+	VPADDW       Y4, Y3, Y3
+	ADDQ         $0x00000200, DX
+	MOVQ         R10, BX
+	JMP          npieces
+
+npiecesdone:
+	CMPQ BX, R8
+	JEQ  nfull
 
 npiece:
 	VMOVDQU      (DX), Y4
@@ -3406,8 +5478,36 @@ npiece:
 	ADDQ         $0x02, BX
 	CMPQ         BX, R8
 	JNE          npiece
+
+nfull:
 	CMPQ         R9, $0x00
 	JNE          ngo
+	CMPQ         512(SP), $0x00
+	JNE          nearlyadd
+	VPMOVSXWD    X0, Y4
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y4, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          nearlydone
+
+nearlyadd:
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -3436,11 +5536,13 @@ npiece:
 	VPADDD       224(SP), Y1, Y1
 	VMOVDQU      Y0, 192(SP)
 	VMOVDQU      Y1, 224(SP)
-	VPXOR        Y0, Y0, Y0
-	VPXOR        Y1, Y1, Y1
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y3, Y3, Y3
-	MOVQ         $0x00000080, R9
+
+nearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000080, R9
 
 ngo:
 	CMPQ         BX, DI
@@ -3448,6 +5550,32 @@ ngo:
 	ADDQ         72(CX), BX
 	DECQ         SI
 	JNE          nrow
+	CMPQ         512(SP), $0x00
+	JNE          nlateadd
+	VPMOVSXWD    X0, Y4
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y4, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          nlatedone
+
+nlateadd:
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -3476,40 +5604,42 @@ ngo:
 	VPADDD       224(SP), Y1, Y1
 	VMOVDQU      Y0, 192(SP)
 	VMOVDQU      Y1, 224(SP)
-	MOVQ         104(CX), DX
-	MOVQ         120(CX), AX
-	MOVL         (AX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      (SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      32(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	VMOVDQU      64(SP), Y0
-	VPADDD       64(AX), Y0, Y0
-	VMOVDQU      Y0, 64(DX)
-	VMOVDQU      96(SP), Y0
-	VPADDD       96(AX), Y0, Y0
-	VMOVDQU      Y0, 96(DX)
-	VMOVDQU      128(SP), Y0
-	VPADDD       128(AX), Y0, Y0
-	VMOVDQU      Y0, 128(DX)
-	VMOVDQU      160(SP), Y0
-	VPADDD       160(AX), Y0, Y0
-	VMOVDQU      Y0, 160(DX)
-	VMOVDQU      192(SP), Y0
-	VPADDD       192(AX), Y0, Y0
-	VMOVDQU      Y0, 192(DX)
-	VMOVDQU      224(SP), Y0
-	VPADDD       224(AX), Y0, Y0
-	VMOVDQU      Y0, 224(DX)
-	ADDQ         8(CX), DX
-	MOVQ         DX, 104(CX)
-	ADDQ         $0x04, 112(CX)
-	ADDQ         $0x04, 120(CX)
-	SUBQ         $0x01, 80(CX)
-	JMP          narrow
+
+nlatedone:
+	MOVQ    104(CX), DX
+	MOVQ    120(CX), AX
+	MOVL    (AX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU (SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 32(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	VMOVDQU 64(SP), Y0
+	VPADDD  64(AX), Y0, Y0
+	VMOVDQU Y0, 64(DX)
+	VMOVDQU 96(SP), Y0
+	VPADDD  96(AX), Y0, Y0
+	VMOVDQU Y0, 96(DX)
+	VMOVDQU 128(SP), Y0
+	VPADDD  128(AX), Y0, Y0
+	VMOVDQU Y0, 128(DX)
+	VMOVDQU 160(SP), Y0
+	VPADDD  160(AX), Y0, Y0
+	VMOVDQU Y0, 160(DX)
+	VMOVDQU 192(SP), Y0
+	VPADDD  192(AX), Y0, Y0
+	VMOVDQU Y0, 192(DX)
+	VMOVDQU 224(SP), Y0
+	VPADDD  224(AX), Y0, Y0
+	VMOVDQU Y0, 224(DX)
+	ADDQ    8(CX), DX
+	MOVQ    DX, 104(CX)
+	ADDQ    $0x04, 112(CX)
+	ADDQ    $0x04, 120(CX)
+	SUBQ    $0x01, 80(CX)
+	JMP     narrow
 
 done:
 	VZEROUPPER
@@ -3517,49 +5647,34 @@ done:
 
 // func convBytesSums32AVX2(job *byte)
 // Requires: AVX, AVX2, CMOV
-TEXT ·convBytesSums32AVX2(SB), NOSPLIT, $512-8
+TEXT ·convBytesSums32AVX2(SB), NOSPLIT, $520-8
 	MOVQ job+0(FP), CX
 
 wide:
-	CMPQ    80(CX), $0x04
-	JLT     narrow
-	MOVQ    112(CX), AX
-	MOVL    (AX), DX
-	ADDQ    16(CX), DX
-	MOVL    4(AX), BX
-	ADDQ    16(CX), BX
-	MOVL    8(AX), SI
-	ADDQ    16(CX), SI
-	MOVL    12(AX), AX
-	ADDQ    16(CX), AX
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y5, Y5, Y5
-	VPXOR   Y6, Y6, Y6
-	VPXOR   Y7, Y7, Y7
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	VMOVDQU Y2, 128(SP)
-	VMOVDQU Y2, 160(SP)
-	VMOVDQU Y3, 192(SP)
-	VMOVDQU Y3, 224(SP)
-	VMOVDQU Y4, 256(SP)
-	VMOVDQU Y4, 288(SP)
-	VMOVDQU Y5, 320(SP)
-	VMOVDQU Y5, 352(SP)
-	VMOVDQU Y6, 384(SP)
-	VMOVDQU Y6, 416(SP)
-	VMOVDQU Y7, 448(SP)
-	VMOVDQU Y7, 480(SP)
-	MOVQ    48(CX), DI
-	XORQ    R8, R8
-	MOVQ    56(CX), R9
-	MOVQ    $0x00000080, R12
+	CMPQ  80(CX), $0x04
+	JLT   narrow
+	MOVQ  112(CX), AX
+	MOVL  (AX), DX
+	ADDQ  16(CX), DX
+	MOVL  4(AX), BX
+	ADDQ  16(CX), BX
+	MOVL  8(AX), SI
+	ADDQ  16(CX), SI
+	MOVL  12(AX), AX
+	ADDQ  16(CX), AX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(CX), DI
+	XORQ  R8, R8
+	MOVQ  56(CX), R9
+	MOVQ  $0x00000080, R12
 
 wrow:
 	MOVQ 64(CX), R10
@@ -3571,6 +5686,106 @@ wchunk:
 	CMOVQGT R10, R11
 	ADDQ    R8, R12
 	SUBQ    R11, R12
+
+wpieces:
+	LEAQ         8(R8), R13
+	CMPQ         R13, R11
+	JGT          wpiecesdone
+	VMOVDQU      (DI), Y8
+	VMOVDQU      32(DI), Y9
+	VPBROADCASTW (DX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y0, Y0
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y1, Y1
+	VPBROADCASTW (BX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y2, Y2
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y3, Y3
+	VPBROADCASTW (SI)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y4, Y4
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y5, Y5
+	VPBROADCASTW (AX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y8
+	VPADDW       Y8, Y6, Y6
+	VPMADDUBSW   Y9, Y10, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      64(DI), Y8
+	VMOVDQU      96(DI), Y9
+	VPBROADCASTW 2(DX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y0, Y0
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y1, Y1
+	VPBROADCASTW 2(BX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y2, Y2
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y3, Y3
+	VPBROADCASTW 2(SI)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y4, Y4
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y5, Y5
+	VPBROADCASTW 2(AX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y8
+	VPADDW       Y8, Y6, Y6
+	VPMADDUBSW   Y9, Y10, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      128(DI), Y8
+	VMOVDQU      160(DI), Y9
+	VPBROADCASTW 4(DX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y0, Y0
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y1, Y1
+	VPBROADCASTW 4(BX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y2, Y2
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y3, Y3
+	VPBROADCASTW 4(SI)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y4, Y4
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y5, Y5
+	VPBROADCASTW 4(AX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y8
+	VPADDW       Y8, Y6, Y6
+	VPMADDUBSW   Y9, Y10, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      192(DI), Y8
+	VMOVDQU      224(DI), Y9
+	VPBROADCASTW 6(DX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y0, Y0
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y1, Y1
+	VPBROADCASTW 6(BX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y2, Y2
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y3, Y3
+	VPBROADCASTW 6(SI)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y4, Y4
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y5, Y5
+	VPBROADCASTW 6(AX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y8
+	VPADDW       Y8, Y6, Y6
+	VPMADDUBSW   Y9, Y10, Y8
+	VPADDW       Y8, Y7, Y7
+	ADDQ         $0x00000100, DI
+	MOVQ         R13, R8
+	JMP          wpieces
+
+wpiecesdone:
+	CMPQ R8, R11
+	JEQ  wfull
 
 wpiece:
 	VMOVDQU      (DI), Y8
@@ -3599,8 +5814,56 @@ wpiece:
 	ADDQ         $0x02, R8
 	CMPQ         R8, R11
 	JNE          wpiece
+
+wfull:
 	CMPQ         R12, $0x00
 	JNE          wgo
+	CMPQ         512(SP), $0x00
+	JNE          wearlyadd
+	VPMOVSXWD    X0, Y8
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y8, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	VPMOVSXWD    X4, Y0
+	VEXTRACTI128 $0x01, Y4, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 256(SP)
+	VMOVDQU      Y1, 288(SP)
+	VPMOVSXWD    X5, Y0
+	VEXTRACTI128 $0x01, Y5, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 320(SP)
+	VMOVDQU      Y1, 352(SP)
+	VPMOVSXWD    X6, Y0
+	VEXTRACTI128 $0x01, Y6, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 384(SP)
+	VMOVDQU      Y1, 416(SP)
+	VPMOVSXWD    X7, Y0
+	VEXTRACTI128 $0x01, Y7, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 448(SP)
+	VMOVDQU      Y1, 480(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          wearlydone
+
+wearlyadd:
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -3657,15 +5920,17 @@ wpiece:
 	VPADDD       480(SP), Y1, Y1
 	VMOVDQU      Y0, 448(SP)
 	VMOVDQU      Y1, 480(SP)
-	VPXOR        Y0, Y0, Y0
-	VPXOR        Y1, Y1, Y1
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y4, Y4, Y4
-	VPXOR        Y5, Y5, Y5
-	VPXOR        Y6, Y6, Y6
-	VPXOR        Y7, Y7, Y7
-	MOVQ         $0x00000080, R12
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000080, R12
 
 wgo:
 	CMPQ         R8, R10
@@ -3673,6 +5938,52 @@ wgo:
 	ADDQ         72(CX), R8
 	DECQ         R9
 	JNE          wrow
+	CMPQ         512(SP), $0x00
+	JNE          wlateadd
+	VPMOVSXWD    X0, Y8
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y8, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	VPMOVSXWD    X4, Y0
+	VEXTRACTI128 $0x01, Y4, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 256(SP)
+	VMOVDQU      Y1, 288(SP)
+	VPMOVSXWD    X5, Y0
+	VEXTRACTI128 $0x01, Y5, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 320(SP)
+	VMOVDQU      Y1, 352(SP)
+	VPMOVSXWD    X6, Y0
+	VEXTRACTI128 $0x01, Y6, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 384(SP)
+	VMOVDQU      Y1, 416(SP)
+	VPMOVSXWD    X7, Y0
+	VEXTRACTI128 $0x01, Y7, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 448(SP)
+	VMOVDQU      Y1, 480(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          wlatedone
+
+wlateadd:
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -3729,90 +6040,89 @@ wgo:
 	VPADDD       480(SP), Y1, Y1
 	VMOVDQU      Y0, 448(SP)
 	VMOVDQU      Y1, 480(SP)
-	MOVQ         104(CX), DX
-	MOVQ         120(CX), BX
-	MOVL         (BX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      (SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      32(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	VMOVDQU      64(SP), Y0
-	VPADDD       64(AX), Y0, Y0
-	VMOVDQU      Y0, 64(DX)
-	VMOVDQU      96(SP), Y0
-	VPADDD       96(AX), Y0, Y0
-	VMOVDQU      Y0, 96(DX)
-	ADDQ         8(CX), DX
-	MOVL         4(BX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      128(SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      160(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	VMOVDQU      192(SP), Y0
-	VPADDD       64(AX), Y0, Y0
-	VMOVDQU      Y0, 64(DX)
-	VMOVDQU      224(SP), Y0
-	VPADDD       96(AX), Y0, Y0
-	VMOVDQU      Y0, 96(DX)
-	ADDQ         8(CX), DX
-	MOVL         8(BX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      256(SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      288(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	VMOVDQU      320(SP), Y0
-	VPADDD       64(AX), Y0, Y0
-	VMOVDQU      Y0, 64(DX)
-	VMOVDQU      352(SP), Y0
-	VPADDD       96(AX), Y0, Y0
-	VMOVDQU      Y0, 96(DX)
-	ADDQ         8(CX), DX
-	MOVL         12(BX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      384(SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      416(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	VMOVDQU      448(SP), Y0
-	VPADDD       64(AX), Y0, Y0
-	VMOVDQU      Y0, 64(DX)
-	VMOVDQU      480(SP), Y0
-	VPADDD       96(AX), Y0, Y0
-	VMOVDQU      Y0, 96(DX)
-	ADDQ         8(CX), DX
-	MOVQ         DX, 104(CX)
-	ADDQ         $0x10, 112(CX)
-	ADDQ         $0x10, 120(CX)
-	SUBQ         $0x04, 80(CX)
-	JMP          wide
+
+wlatedone:
+	MOVQ    104(CX), DX
+	MOVQ    120(CX), BX
+	MOVL    (BX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU (SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 32(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	VMOVDQU 64(SP), Y0
+	VPADDD  64(AX), Y0, Y0
+	VMOVDQU Y0, 64(DX)
+	VMOVDQU 96(SP), Y0
+	VPADDD  96(AX), Y0, Y0
+	VMOVDQU Y0, 96(DX)
+	ADDQ    8(CX), DX
+	MOVL    4(BX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU 128(SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 160(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	VMOVDQU 192(SP), Y0
+	VPADDD  64(AX), Y0, Y0
+	VMOVDQU Y0, 64(DX)
+	VMOVDQU 224(SP), Y0
+	VPADDD  96(AX), Y0, Y0
+	VMOVDQU Y0, 96(DX)
+	ADDQ    8(CX), DX
+	MOVL    8(BX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU 256(SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 288(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	VMOVDQU 320(SP), Y0
+	VPADDD  64(AX), Y0, Y0
+	VMOVDQU Y0, 64(DX)
+	VMOVDQU 352(SP), Y0
+	VPADDD  96(AX), Y0, Y0
+	VMOVDQU Y0, 96(DX)
+	ADDQ    8(CX), DX
+	MOVL    12(BX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU 384(SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 416(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	VMOVDQU 448(SP), Y0
+	VPADDD  64(AX), Y0, Y0
+	VMOVDQU Y0, 64(DX)
+	VMOVDQU 480(SP), Y0
+	VPADDD  96(AX), Y0, Y0
+	VMOVDQU Y0, 96(DX)
+	ADDQ    8(CX), DX
+	MOVQ    DX, 104(CX)
+	ADDQ    $0x10, 112(CX)
+	ADDQ    $0x10, 120(CX)
+	SUBQ    $0x04, 80(CX)
+	JMP     wide
 
 narrow:
-	CMPQ    80(CX), $0x00
-	JEQ     done
-	MOVQ    112(CX), AX
-	MOVL    (AX), AX
-	ADDQ    16(CX), AX
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	MOVQ    48(CX), DX
-	XORQ    BX, BX
-	MOVQ    56(CX), SI
-	MOVQ    $0x00000080, R9
+	CMPQ  80(CX), $0x00
+	JEQ   done
+	MOVQ  112(CX), AX
+	MOVL  (AX), AX
+	ADDQ  16(CX), AX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(CX), DX
+	XORQ  BX, BX
+	MOVQ  56(CX), SI
+	MOVQ  $0x00000080, R9
 
 nrow:
 	MOVQ 64(CX), DI
@@ -3824,6 +6134,46 @@ nchunk:
 	CMOVQGT DI, R8
 	ADDQ    BX, R9
 	SUBQ    R8, R9
+
+npieces:
+	LEAQ         8(BX), R10
+	CMPQ         R10, R8
+	JGT          npiecesdone
+	VMOVDQU      (DX), Y2
+	VMOVDQU      32(DX), Y3
+	VPBROADCASTW (AX)(BX*1), Y4
+	VPMADDUBSW   Y2, Y4, Y2
+	VPADDW       Y2, Y0, Y0
+	VPMADDUBSW   Y3, Y4, Y2
+	VPADDW       Y2, Y1, Y1
+	VMOVDQU      64(DX), Y2
+	VMOVDQU      96(DX), Y3
+	VPBROADCASTW 2(AX)(BX*1), Y4
+	VPMADDUBSW   Y2, Y4, Y2
+	VPADDW       Y2, Y0, Y0
+	VPMADDUBSW   Y3, Y4, Y2
+	VPADDW       Y2, Y1, Y1
+	VMOVDQU      128(DX), Y2
+	VMOVDQU      160(DX), Y3
+	VPBROADCASTW 4(AX)(BX*1), Y4
+	VPMADDUBSW   Y2, Y4, Y2
+	VPADDW       Y2, Y0, Y0
+	VPMADDUBSW   Y3, Y4, Y2
+	VPADDW       Y2, Y1, Y1
+	VMOVDQU      192(DX), Y2
+	VMOVDQU      224(DX), Y3
+	VPBROADCASTW 6(AX)(BX*1), Y4
+	VPMADDUBSW   Y2, Y4, Y2
+	VPADDW       Y2, Y0, Y0
+	VPMADDUBSW   Y3, Y4, Y2
+	VPADDW       Y2, Y1, Y1
+	ADDQ         $0x00000100, DX
+	MOVQ         R10, BX
+	JMP          npieces
+
+npiecesdone:
+	CMPQ BX, R8
+	JEQ  nfull
 
 npiece:
 	VMOVDQU      (DX), Y2
@@ -3837,8 +6187,26 @@ npiece:
 	ADDQ         $0x02, BX
 	CMPQ         BX, R8
 	JNE          npiece
+
+nfull:
 	CMPQ         R9, $0x00
 	JNE          ngo
+	CMPQ         512(SP), $0x00
+	JNE          nearlyadd
+	VPMOVSXWD    X0, Y2
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y2, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          nearlydone
+
+nearlyadd:
 	VPMOVSXWD    X0, Y2
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -3853,9 +6221,11 @@ npiece:
 	VPADDD       96(SP), Y1, Y1
 	VMOVDQU      Y0, 64(SP)
 	VMOVDQU      Y1, 96(SP)
-	VPXOR        Y0, Y0, Y0
-	VPXOR        Y1, Y1, Y1
-	MOVQ         $0x00000080, R9
+
+nearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	MOVQ  $0x00000080, R9
 
 ngo:
 	CMPQ         BX, DI
@@ -3863,6 +6233,22 @@ ngo:
 	ADDQ         72(CX), BX
 	DECQ         SI
 	JNE          nrow
+	CMPQ         512(SP), $0x00
+	JNE          nlateadd
+	VPMOVSXWD    X0, Y2
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y2, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          nlatedone
+
+nlateadd:
 	VPMOVSXWD    X0, Y2
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -3877,28 +6263,30 @@ ngo:
 	VPADDD       96(SP), Y1, Y1
 	VMOVDQU      Y0, 64(SP)
 	VMOVDQU      Y1, 96(SP)
-	MOVQ         104(CX), DX
-	MOVQ         120(CX), AX
-	MOVL         (AX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      (SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      32(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	VMOVDQU      64(SP), Y0
-	VPADDD       64(AX), Y0, Y0
-	VMOVDQU      Y0, 64(DX)
-	VMOVDQU      96(SP), Y0
-	VPADDD       96(AX), Y0, Y0
-	VMOVDQU      Y0, 96(DX)
-	ADDQ         8(CX), DX
-	MOVQ         DX, 104(CX)
-	ADDQ         $0x04, 112(CX)
-	ADDQ         $0x04, 120(CX)
-	SUBQ         $0x01, 80(CX)
-	JMP          narrow
+
+nlatedone:
+	MOVQ    104(CX), DX
+	MOVQ    120(CX), AX
+	MOVL    (AX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU (SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 32(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	VMOVDQU 64(SP), Y0
+	VPADDD  64(AX), Y0, Y0
+	VMOVDQU Y0, 64(DX)
+	VMOVDQU 96(SP), Y0
+	VPADDD  96(AX), Y0, Y0
+	VMOVDQU Y0, 96(DX)
+	ADDQ    8(CX), DX
+	MOVQ    DX, 104(CX)
+	ADDQ    $0x04, 112(CX)
+	ADDQ    $0x04, 120(CX)
+	SUBQ    $0x01, 80(CX)
+	JMP     narrow
 
 done:
 	VZEROUPPER
@@ -3906,37 +6294,30 @@ done:
 
 // func convBytesSums16AVX2(job *byte)
 // Requires: AVX, AVX2, CMOV
-TEXT ·convBytesSums16AVX2(SB), NOSPLIT, $256-8
+TEXT ·convBytesSums16AVX2(SB), NOSPLIT, $264-8
 	MOVQ job+0(FP), CX
 
 wide:
-	CMPQ    80(CX), $0x04
-	JLT     narrow
-	MOVQ    112(CX), AX
-	MOVL    (AX), DX
-	ADDQ    16(CX), DX
-	MOVL    4(AX), BX
-	ADDQ    16(CX), BX
-	MOVL    8(AX), SI
-	ADDQ    16(CX), SI
-	MOVL    12(AX), AX
-	ADDQ    16(CX), AX
-	VPXOR   Y0, Y0, Y0
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y3, Y3, Y3
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	VMOVDQU Y1, 64(SP)
-	VMOVDQU Y1, 96(SP)
-	VMOVDQU Y2, 128(SP)
-	VMOVDQU Y2, 160(SP)
-	VMOVDQU Y3, 192(SP)
-	VMOVDQU Y3, 224(SP)
-	MOVQ    48(CX), DI
-	XORQ    R8, R8
-	MOVQ    56(CX), R9
-	MOVQ    $0x00000080, R12
+	CMPQ  80(CX), $0x04
+	JLT   narrow
+	MOVQ  112(CX), AX
+	MOVL  (AX), DX
+	ADDQ  16(CX), DX
+	MOVL  4(AX), BX
+	ADDQ  16(CX), BX
+	MOVL  8(AX), SI
+	ADDQ  16(CX), SI
+	MOVL  12(AX), AX
+	ADDQ  16(CX), AX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000000, 256(SP)
+	MOVQ  48(CX), DI
+	XORQ  R8, R8
+	MOVQ  56(CX), R9
+	MOVQ  $0x00000080, R12
 
 wrow:
 	MOVQ 64(CX), R10
@@ -3948,6 +6329,70 @@ wchunk:
 	CMOVQGT R10, R11
 	ADDQ    R8, R12
 	SUBQ    R11, R12
+
+wpieces:
+	LEAQ         8(R8), R13
+	CMPQ         R13, R11
+	JGT          wpiecesdone
+	VMOVDQU      (DI), Y4
+	VPBROADCASTW (DX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y0, Y0
+	VPBROADCASTW (BX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y1, Y1
+	VPBROADCASTW (SI)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y2, Y2
+	VPBROADCASTW (AX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y4
+	VPADDW       Y4, Y3, Y3
+	VMOVDQU      32(DI), Y4
+	VPBROADCASTW 2(DX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y0, Y0
+	VPBROADCASTW 2(BX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y1, Y1
+	VPBROADCASTW 2(SI)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y2, Y2
+	VPBROADCASTW 2(AX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y4
+	VPADDW       Y4, Y3, Y3
+	VMOVDQU      64(DI), Y4
+	VPBROADCASTW 4(DX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y0, Y0
+	VPBROADCASTW 4(BX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y1, Y1
+	VPBROADCASTW 4(SI)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y2, Y2
+	VPBROADCASTW 4(AX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y4
+	VPADDW       Y4, Y3, Y3
+	VMOVDQU      96(DI), Y4
+	VPBROADCASTW 6(DX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y0, Y0
+	VPBROADCASTW 6(BX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y1, Y1
+	VPBROADCASTW 6(SI)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y2, Y2
+	VPBROADCASTW 6(AX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y4
+	VPADDW       Y4, Y3, Y3
+	ADDQ         $0x00000080, DI
+	MOVQ         R13, R8
+	JMP          wpieces
+
+wpiecesdone:
+	CMPQ R8, R11
+	JEQ  wfull
 
 wpiece:
 	VMOVDQU      (DI), Y4
@@ -3967,8 +6412,36 @@ wpiece:
 	ADDQ         $0x02, R8
 	CMPQ         R8, R11
 	JNE          wpiece
+
+wfull:
 	CMPQ         R12, $0x00
 	JNE          wgo
+	CMPQ         256(SP), $0x00
+	JNE          wearlyadd
+	VPMOVSXWD    X0, Y4
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y4, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	MOVQ         $0x00000001, 256(SP)
+	JMP          wearlydone
+
+wearlyadd:
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -3997,11 +6470,13 @@ wpiece:
 	VPADDD       224(SP), Y1, Y1
 	VMOVDQU      Y0, 192(SP)
 	VMOVDQU      Y1, 224(SP)
-	VPXOR        Y0, Y0, Y0
-	VPXOR        Y1, Y1, Y1
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y3, Y3, Y3
-	MOVQ         $0x00000080, R12
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000080, R12
 
 wgo:
 	CMPQ         R8, R10
@@ -4009,6 +6484,32 @@ wgo:
 	ADDQ         72(CX), R8
 	DECQ         R9
 	JNE          wrow
+	CMPQ         256(SP), $0x00
+	JNE          wlateadd
+	VPMOVSXWD    X0, Y4
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y4, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	MOVQ         $0x00000001, 256(SP)
+	JMP          wlatedone
+
+wlateadd:
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -4037,63 +6538,64 @@ wgo:
 	VPADDD       224(SP), Y1, Y1
 	VMOVDQU      Y0, 192(SP)
 	VMOVDQU      Y1, 224(SP)
-	MOVQ         104(CX), DX
-	MOVQ         120(CX), BX
-	MOVL         (BX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      (SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      32(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	ADDQ         8(CX), DX
-	MOVL         4(BX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      64(SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      96(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	ADDQ         8(CX), DX
-	MOVL         8(BX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      128(SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      160(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	ADDQ         8(CX), DX
-	MOVL         12(BX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      192(SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      224(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	ADDQ         8(CX), DX
-	MOVQ         DX, 104(CX)
-	ADDQ         $0x10, 112(CX)
-	ADDQ         $0x10, 120(CX)
-	SUBQ         $0x04, 80(CX)
-	JMP          wide
+
+wlatedone:
+	MOVQ    104(CX), DX
+	MOVQ    120(CX), BX
+	MOVL    (BX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU (SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 32(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	ADDQ    8(CX), DX
+	MOVL    4(BX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU 64(SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 96(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	ADDQ    8(CX), DX
+	MOVL    8(BX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU 128(SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 160(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	ADDQ    8(CX), DX
+	MOVL    12(BX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU 192(SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 224(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	ADDQ    8(CX), DX
+	MOVQ    DX, 104(CX)
+	ADDQ    $0x10, 112(CX)
+	ADDQ    $0x10, 120(CX)
+	SUBQ    $0x04, 80(CX)
+	JMP     wide
 
 narrow:
-	CMPQ    80(CX), $0x00
-	JEQ     done
-	MOVQ    112(CX), AX
-	MOVL    (AX), AX
-	ADDQ    16(CX), AX
-	VPXOR   Y0, Y0, Y0
-	VMOVDQU Y0, (SP)
-	VMOVDQU Y0, 32(SP)
-	MOVQ    48(CX), DX
-	XORQ    BX, BX
-	MOVQ    56(CX), SI
-	MOVQ    $0x00000080, R9
+	CMPQ  80(CX), $0x00
+	JEQ   done
+	MOVQ  112(CX), AX
+	MOVL  (AX), AX
+	ADDQ  16(CX), AX
+	VPXOR Y0, Y0, Y0
+	MOVQ  $0x00000000, 256(SP)
+	MOVQ  48(CX), DX
+	XORQ  BX, BX
+	MOVQ  56(CX), SI
+	MOVQ  $0x00000080, R9
 
 nrow:
 	MOVQ 64(CX), DI
@@ -4106,6 +6608,34 @@ nchunk:
 	ADDQ    BX, R9
 	SUBQ    R8, R9
 
+npieces:
+	LEAQ         8(BX), R10
+	CMPQ         R10, R8
+	JGT          npiecesdone
+	VMOVDQU      (DX), Y1
+	VPBROADCASTW (AX)(BX*1), Y2
+	VPMADDUBSW   Y1, Y2, Y1
+	VPADDW       Y1, Y0, Y0
+	VMOVDQU      32(DX), Y1
+	VPBROADCASTW 2(AX)(BX*1), Y2
+	VPMADDUBSW   Y1, Y2, Y1
+	VPADDW       Y1, Y0, Y0
+	VMOVDQU      64(DX), Y1
+	VPBROADCASTW 4(AX)(BX*1), Y2
+	VPMADDUBSW   Y1, Y2, Y1
+	VPADDW       Y1, Y0, Y0
+	VMOVDQU      96(DX), Y1
+	VPBROADCASTW 6(AX)(BX*1), Y2
+	VPMADDUBSW   Y1, Y2, Y1
+	VPADDW       Y1, Y0, Y0
+	ADDQ         $0x00000080, DX
+	MOVQ         R10, BX
+	JMP          npieces
+
+npiecesdone:
+	CMPQ BX, R8
+	JEQ  nfull
+
 npiece:
 	VMOVDQU      (DX), Y1
 	VPBROADCASTW (AX)(BX*1), Y2
@@ -4115,8 +6645,21 @@ npiece:
 	ADDQ         $0x02, BX
 	CMPQ         BX, R8
 	JNE          npiece
+
+nfull:
 	CMPQ         R9, $0x00
 	JNE          ngo
+	CMPQ         256(SP), $0x00
+	JNE          nearlyadd
+	VPMOVSXWD    X0, Y1
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y1, (SP)
+	VMOVDQU      Y0, 32(SP)
+	MOVQ         $0x00000001, 256(SP)
+	JMP          nearlydone
+
+nearlyadd:
 	VPMOVSXWD    X0, Y1
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -4124,8 +6667,10 @@ npiece:
 	VPADDD       32(SP), Y0, Y0
 	VMOVDQU      Y1, (SP)
 	VMOVDQU      Y0, 32(SP)
-	VPXOR        Y0, Y0, Y0
-	MOVQ         $0x00000080, R9
+
+nearlydone:
+	VPXOR Y0, Y0, Y0
+	MOVQ  $0x00000080, R9
 
 ngo:
 	CMPQ         BX, DI
@@ -4133,6 +6678,17 @@ ngo:
 	ADDQ         72(CX), BX
 	DECQ         SI
 	JNE          nrow
+	CMPQ         256(SP), $0x00
+	JNE          nlateadd
+	VPMOVSXWD    X0, Y1
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y1, (SP)
+	VMOVDQU      Y0, 32(SP)
+	MOVQ         $0x00000001, 256(SP)
+	JMP          nlatedone
+
+nlateadd:
 	VPMOVSXWD    X0, Y1
 	VEXTRACTI128 $0x01, Y0, X0
 	VPMOVSXWD    X0, Y0
@@ -4140,22 +6696,2624 @@ ngo:
 	VPADDD       32(SP), Y0, Y0
 	VMOVDQU      Y1, (SP)
 	VMOVDQU      Y0, 32(SP)
-	MOVQ         104(CX), DX
-	MOVQ         120(CX), AX
-	MOVL         (AX), AX
-	ADDQ         40(CX), AX
-	VMOVDQU      (SP), Y0
-	VPADDD       (AX), Y0, Y0
-	VMOVDQU      Y0, (DX)
-	VMOVDQU      32(SP), Y0
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y0, 32(DX)
-	ADDQ         8(CX), DX
-	MOVQ         DX, 104(CX)
-	ADDQ         $0x04, 112(CX)
-	ADDQ         $0x04, 120(CX)
-	SUBQ         $0x01, 80(CX)
-	JMP          narrow
+
+nlatedone:
+	MOVQ    104(CX), DX
+	MOVQ    120(CX), AX
+	MOVL    (AX), AX
+	ADDQ    40(CX), AX
+	VMOVDQU (SP), Y0
+	VPADDD  (AX), Y0, Y0
+	VMOVDQU Y0, (DX)
+	VMOVDQU 32(SP), Y0
+	VPADDD  32(AX), Y0, Y0
+	VMOVDQU Y0, 32(DX)
+	ADDQ    8(CX), DX
+	MOVQ    DX, 104(CX)
+	ADDQ    $0x04, 112(CX)
+	ADDQ    $0x04, 120(CX)
+	SUBQ    $0x01, 80(CX)
+	JMP     narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsPooled64AVX2(job *byte)
+// Requires: AVX, AVX2, CMOV
+TEXT ·convBitsPooled64AVX2(SB), NOSPLIT, $520-8
+	MOVQ job+0(FP), CX
+	LEAQ popcounts<>+0(SB), DX
+
+wide:
+	CMPQ  80(CX), $0x04
+	JLT   narrow
+	MOVQ  112(CX), AX
+	MOVL  (AX), BX
+	ADDQ  16(CX), BX
+	MOVL  4(AX), SI
+	ADDQ  16(CX), SI
+	MOVL  8(AX), DI
+	ADDQ  16(CX), DI
+	MOVL  12(AX), R8
+	ADDQ  16(CX), R8
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(CX), R9
+	XORQ  R10, R10
+	MOVQ  56(CX), R11
+	MOVQ  $0x0000003f, R14
+
+wrow:
+	MOVQ 64(CX), R12
+	ADDQ R10, R12
+
+wchunk:
+	LEAQ    (R10)(R14*1), R13
+	CMPQ    R13, R12
+	CMOVQGT R12, R13
+	ADDQ    R10, R14
+	SUBQ    R13, R14
+
+wpieces:
+	LEAQ           4(R10), R15
+	CMPQ           R15, R13
+	JGT            wpiecesdone
+	VMOVDQU        (R9), Y8
+	VMOVDQU        32(R9), Y9
+	MOVBQZX        (BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y0, Y0
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y1, Y1
+	MOVBQZX        (SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y2, Y2
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y3, Y3
+	MOVBQZX        (DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y4, Y4
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y5, Y5
+	MOVBQZX        (R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y8
+	VPADDB         Y8, Y6, Y6
+	VPSHUFB        Y9, Y10, Y8
+	VPADDB         Y8, Y7, Y7
+	VMOVDQU        64(R9), Y8
+	VMOVDQU        96(R9), Y9
+	MOVBQZX        1(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y0, Y0
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y1, Y1
+	MOVBQZX        1(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y2, Y2
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y3, Y3
+	MOVBQZX        1(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y4, Y4
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y5, Y5
+	MOVBQZX        1(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y8
+	VPADDB         Y8, Y6, Y6
+	VPSHUFB        Y9, Y10, Y8
+	VPADDB         Y8, Y7, Y7
+	VMOVDQU        128(R9), Y8
+	VMOVDQU        160(R9), Y9
+	MOVBQZX        2(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y0, Y0
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y1, Y1
+	MOVBQZX        2(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y2, Y2
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y3, Y3
+	MOVBQZX        2(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y4, Y4
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y5, Y5
+	MOVBQZX        2(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y8
+	VPADDB         Y8, Y6, Y6
+	VPSHUFB        Y9, Y10, Y8
+	VPADDB         Y8, Y7, Y7
+	VMOVDQU        192(R9), Y8
+	VMOVDQU        224(R9), Y9
+	MOVBQZX        3(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y0, Y0
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y1, Y1
+	MOVBQZX        3(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y2, Y2
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y3, Y3
+	MOVBQZX        3(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y4, Y4
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y5, Y5
+	MOVBQZX        3(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y8
+	VPADDB         Y8, Y6, Y6
+	VPSHUFB        Y9, Y10, Y8
+	VPADDB         Y8, Y7, Y7
+	ADDQ           $0x00000100, R9
+	MOVQ           R15, R10
+	JMP            wpieces
+
+wpiecesdone:
+	CMPQ R10, R13
+	JEQ  wfull
+
+wpiece:
+	VMOVDQU        (R9), Y8
+	VMOVDQU        32(R9), Y9
+	MOVBQZX        (BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y0, Y0
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y1, Y1
+	MOVBQZX        (SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y2, Y2
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y3, Y3
+	MOVBQZX        (DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y11
+	VPADDB         Y11, Y4, Y4
+	VPSHUFB        Y9, Y10, Y10
+	VPADDB         Y10, Y5, Y5
+	MOVBQZX        (R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y10
+	VPSHUFB        Y8, Y10, Y8
+	VPADDB         Y8, Y6, Y6
+	VPSHUFB        Y9, Y10, Y8
+	VPADDB         Y8, Y7, Y7
+	ADDQ           $0x00000040, R9
+	ADDQ           $0x01, R10
+	CMPQ           R10, R13
+	JNE            wpiece
+
+wfull:
+	CMPQ     R14, $0x00
+	JNE      wgo
+	CMPQ     512(SP), $0x00
+	JNE      wearlyadd
+	VPCMPEQW Y8, Y8, Y8
+	VPSRLW   $0x08, Y8, Y8
+	VPAND    Y0, Y8, Y9
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y9, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y8, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y8, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y8, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	VPAND    Y4, Y8, Y0
+	VPSRLW   $0x08, Y4, Y1
+	VMOVDQU  Y0, 256(SP)
+	VMOVDQU  Y1, 288(SP)
+	VPAND    Y5, Y8, Y0
+	VPSRLW   $0x08, Y5, Y1
+	VMOVDQU  Y0, 320(SP)
+	VMOVDQU  Y1, 352(SP)
+	VPAND    Y6, Y8, Y0
+	VPSRLW   $0x08, Y6, Y1
+	VMOVDQU  Y0, 384(SP)
+	VMOVDQU  Y1, 416(SP)
+	VPAND    Y7, Y8, Y0
+	VPSRLW   $0x08, Y7, Y1
+	VMOVDQU  Y0, 448(SP)
+	VMOVDQU  Y1, 480(SP)
+	MOVQ     $0x00000001, 512(SP)
+	JMP      wearlydone
+
+wearlyadd:
+	VPCMPEQW Y8, Y8, Y8
+	VPSRLW   $0x08, Y8, Y8
+	VPAND    Y0, Y8, Y9
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y9, Y9
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y9, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y8, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VPADDW   64(SP), Y0, Y0
+	VPADDW   96(SP), Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y8, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VPADDW   128(SP), Y0, Y0
+	VPADDW   160(SP), Y1, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y8, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VPADDW   192(SP), Y0, Y0
+	VPADDW   224(SP), Y1, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	VPAND    Y4, Y8, Y0
+	VPSRLW   $0x08, Y4, Y1
+	VPADDW   256(SP), Y0, Y0
+	VPADDW   288(SP), Y1, Y1
+	VMOVDQU  Y0, 256(SP)
+	VMOVDQU  Y1, 288(SP)
+	VPAND    Y5, Y8, Y0
+	VPSRLW   $0x08, Y5, Y1
+	VPADDW   320(SP), Y0, Y0
+	VPADDW   352(SP), Y1, Y1
+	VMOVDQU  Y0, 320(SP)
+	VMOVDQU  Y1, 352(SP)
+	VPAND    Y6, Y8, Y0
+	VPSRLW   $0x08, Y6, Y1
+	VPADDW   384(SP), Y0, Y0
+	VPADDW   416(SP), Y1, Y1
+	VMOVDQU  Y0, 384(SP)
+	VMOVDQU  Y1, 416(SP)
+	VPAND    Y7, Y8, Y0
+	VPSRLW   $0x08, Y7, Y1
+	VPADDW   448(SP), Y0, Y0
+	VPADDW   480(SP), Y1, Y1
+	VMOVDQU  Y0, 448(SP)
+	VMOVDQU  Y1, 480(SP)
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x0000003f, R14
+
+wgo:
+	CMPQ     R10, R12
+	JNE      wchunk
+	ADDQ     72(CX), R10
+	DECQ     R11
+	JNE      wrow
+	CMPQ     512(SP), $0x00
+	JNE      wlateadd
+	VPCMPEQW Y8, Y8, Y8
+	VPSRLW   $0x08, Y8, Y8
+	VPAND    Y0, Y8, Y9
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y9, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y8, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y8, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y8, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	VPAND    Y4, Y8, Y0
+	VPSRLW   $0x08, Y4, Y1
+	VMOVDQU  Y0, 256(SP)
+	VMOVDQU  Y1, 288(SP)
+	VPAND    Y5, Y8, Y0
+	VPSRLW   $0x08, Y5, Y1
+	VMOVDQU  Y0, 320(SP)
+	VMOVDQU  Y1, 352(SP)
+	VPAND    Y6, Y8, Y0
+	VPSRLW   $0x08, Y6, Y1
+	VMOVDQU  Y0, 384(SP)
+	VMOVDQU  Y1, 416(SP)
+	VPAND    Y7, Y8, Y0
+	VPSRLW   $0x08, Y7, Y1
+	VMOVDQU  Y0, 448(SP)
+	VMOVDQU  Y1, 480(SP)
+	MOVQ     $0x00000001, 512(SP)
+	JMP      wlatedone
+
+wlateadd:
+	VPCMPEQW Y8, Y8, Y8
+	VPSRLW   $0x08, Y8, Y8
+	VPAND    Y0, Y8, Y9
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y9, Y9
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y9, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y8, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VPADDW   64(SP), Y0, Y0
+	VPADDW   96(SP), Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y8, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VPADDW   128(SP), Y0, Y0
+	VPADDW   160(SP), Y1, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y8, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VPADDW   192(SP), Y0, Y0
+	VPADDW   224(SP), Y1, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	VPAND    Y4, Y8, Y0
+	VPSRLW   $0x08, Y4, Y1
+	VPADDW   256(SP), Y0, Y0
+	VPADDW   288(SP), Y1, Y1
+	VMOVDQU  Y0, 256(SP)
+	VMOVDQU  Y1, 288(SP)
+	VPAND    Y5, Y8, Y0
+	VPSRLW   $0x08, Y5, Y1
+	VPADDW   320(SP), Y0, Y0
+	VPADDW   352(SP), Y1, Y1
+	VMOVDQU  Y0, 320(SP)
+	VMOVDQU  Y1, 352(SP)
+	VPAND    Y6, Y8, Y0
+	VPSRLW   $0x08, Y6, Y1
+	VPADDW   384(SP), Y0, Y0
+	VPADDW   416(SP), Y1, Y1
+	VMOVDQU  Y0, 384(SP)
+	VMOVDQU  Y1, 416(SP)
+	VPAND    Y7, Y8, Y0
+	VPSRLW   $0x08, Y7, Y1
+	VPADDW   448(SP), Y0, Y0
+	VPADDW   480(SP), Y1, Y1
+	VMOVDQU  Y0, 448(SP)
+	VMOVDQU  Y1, 480(SP)
+
+wlatedone:
+	MOVQ           104(CX), BX
+	MOVQ           120(CX), SI
+	VMOVDQU        (SI), X0
+	VPBROADCASTD   (SI), X1
+	VPXOR          X1, X0, X0
+	VPTEST         X0, X0
+	JNE            wdiffer
+	MOVL           (SI), AX
+	ADDQ           40(CX), AX
+	VBROADCASTI128 (AX), Y0
+	VINSERTI128    $0x01, 64(AX), Y0, Y0
+	VBROADCASTI128 16(AX), Y1
+	VINSERTI128    $0x01, 80(AX), Y1, Y1
+	VPACKSSDW      Y1, Y0, Y0
+	VBROADCASTI128 32(AX), Y1
+	VINSERTI128    $0x01, 96(AX), Y1, Y1
+	VBROADCASTI128 48(AX), Y2
+	VINSERTI128    $0x01, 112(AX), Y2, Y2
+	VPACKSSDW      Y2, Y1, Y1
+	VBROADCASTI128 128(AX), Y2
+	VINSERTI128    $0x01, 192(AX), Y2, Y2
+	VBROADCASTI128 144(AX), Y3
+	VINSERTI128    $0x01, 208(AX), Y3, Y3
+	VPACKSSDW      Y3, Y2, Y2
+	VBROADCASTI128 160(AX), Y3
+	VINSERTI128    $0x01, 224(AX), Y3, Y3
+	VBROADCASTI128 176(AX), Y4
+	VINSERTI128    $0x01, 240(AX), Y4, Y4
+	VPACKSSDW      Y4, Y3, Y3
+	VMOVDQU        (SP), Y4
+	VMOVDQU        32(SP), Y5
+	VPMINSW        128(SP), Y4, Y4
+	VPMINSW        160(SP), Y5, Y5
+	VPMINSW        256(SP), Y4, Y4
+	VPMINSW        288(SP), Y5, Y5
+	VPMINSW        384(SP), Y4, Y4
+	VPMINSW        416(SP), Y5, Y5
+	VPUNPCKLWD     Y5, Y4, Y6
+	VPUNPCKHWD     Y5, Y4, Y4
+	VPCMPGTW       Y0, Y6, Y6
+	VPCMPGTW       Y1, Y4, Y4
+	VPACKSSWB      Y4, Y6, Y6
+	VPMOVMSKB      Y6, AX
+	NOTL           AX
+	MOVQ           AX, SI
+	VMOVDQU        64(SP), Y0
+	VMOVDQU        96(SP), Y1
+	VPMINSW        192(SP), Y0, Y0
+	VPMINSW        224(SP), Y1, Y1
+	VPMINSW        320(SP), Y0, Y0
+	VPMINSW        352(SP), Y1, Y1
+	VPMINSW        448(SP), Y0, Y0
+	VPMINSW        480(SP), Y1, Y1
+	VPUNPCKLWD     Y1, Y0, Y4
+	VPUNPCKHWD     Y1, Y0, Y0
+	VPCMPGTW       Y2, Y4, Y4
+	VPCMPGTW       Y3, Y0, Y0
+	VPACKSSWB      Y0, Y4, Y4
+	VPMOVMSKB      Y4, AX
+	NOTL           AX
+	SHLQ           $0x20, AX
+	ORQ            AX, SI
+	XORQ           88(CX), SI
+	MOVQ           SI, (BX)
+	ADDQ           8(CX), BX
+	JMP            wstored
+
+wdiffer:
+	MOVL           (SI), AX
+	ADDQ           40(CX), AX
+	VMOVDQU        (SP), Y0
+	VMOVDQU        32(SP), Y1
+	VPUNPCKLWD     Y1, Y0, Y2
+	VPUNPCKHWD     Y1, Y0, Y0
+	VBROADCASTI128 (AX), Y1
+	VINSERTI128    $0x01, 64(AX), Y1, Y1
+	VBROADCASTI128 16(AX), Y3
+	VINSERTI128    $0x01, 80(AX), Y3, Y3
+	VPACKSSDW      Y3, Y1, Y1
+	VPSUBSW        Y1, Y2, Y2
+	VBROADCASTI128 32(AX), Y1
+	VINSERTI128    $0x01, 96(AX), Y1, Y1
+	VBROADCASTI128 48(AX), Y3
+	VINSERTI128    $0x01, 112(AX), Y3, Y3
+	VPACKSSDW      Y3, Y1, Y1
+	VPSUBSW        Y1, Y0, Y0
+	MOVL           4(SI), AX
+	ADDQ           40(CX), AX
+	VMOVDQU        128(SP), Y1
+	VMOVDQU        160(SP), Y3
+	VPUNPCKLWD     Y3, Y1, Y4
+	VPUNPCKHWD     Y3, Y1, Y1
+	VBROADCASTI128 (AX), Y3
+	VINSERTI128    $0x01, 64(AX), Y3, Y3
+	VBROADCASTI128 16(AX), Y5
+	VINSERTI128    $0x01, 80(AX), Y5, Y5
+	VPACKSSDW      Y5, Y3, Y3
+	VPSUBSW        Y3, Y4, Y4
+	VPMINSW        Y4, Y2, Y2
+	VBROADCASTI128 32(AX), Y3
+	VINSERTI128    $0x01, 96(AX), Y3, Y3
+	VBROADCASTI128 48(AX), Y4
+	VINSERTI128    $0x01, 112(AX), Y4, Y4
+	VPACKSSDW      Y4, Y3, Y3
+	VPSUBSW        Y3, Y1, Y1
+	VPMINSW        Y1, Y0, Y0
+	MOVL           8(SI), AX
+	ADDQ           40(CX), AX
+	VMOVDQU        256(SP), Y1
+	VMOVDQU        288(SP), Y3
+	VPUNPCKLWD     Y3, Y1, Y4
+	VPUNPCKHWD     Y3, Y1, Y1
+	VBROADCASTI128 (AX), Y3
+	VINSERTI128    $0x01, 64(AX), Y3, Y3
+	VBROADCASTI128 16(AX), Y5
+	VINSERTI128    $0x01, 80(AX), Y5, Y5
+	VPACKSSDW      Y5, Y3, Y3
+	VPSUBSW        Y3, Y4, Y4
+	VPMINSW        Y4, Y2, Y2
+	VBROADCASTI128 32(AX), Y3
+	VINSERTI128    $0x01, 96(AX), Y3, Y3
+	VBROADCASTI128 48(AX), Y4
+	VINSERTI128    $0x01, 112(AX), Y4, Y4
+	VPACKSSDW      Y4, Y3, Y3
+	VPSUBSW        Y3, Y1, Y1
+	VPMINSW        Y1, Y0, Y0
+	MOVL           12(SI), AX
+	ADDQ           40(CX), AX
+	VMOVDQU        384(SP), Y1
+	VMOVDQU        416(SP), Y3
+	VPUNPCKLWD     Y3, Y1, Y4
+	VPUNPCKHWD     Y3, Y1, Y1
+	VBROADCASTI128 (AX), Y3
+	VINSERTI128    $0x01, 64(AX), Y3, Y3
+	VBROADCASTI128 16(AX), Y5
+	VINSERTI128    $0x01, 80(AX), Y5, Y5
+	VPACKSSDW      Y5, Y3, Y3
+	VPSUBSW        Y3, Y4, Y4
+	VPMINSW        Y4, Y2, Y2
+	VBROADCASTI128 32(AX), Y3
+	VINSERTI128    $0x01, 96(AX), Y3, Y3
+	VBROADCASTI128 48(AX), Y4
+	VINSERTI128    $0x01, 112(AX), Y4, Y4
+	VPACKSSDW      Y4, Y3, Y3
+	VPSUBSW        Y3, Y1, Y1
+	VPMINSW        Y1, Y0, Y0
+	VPXOR          Y1, Y1, Y1
+	VPCMPGTW       Y1, Y2, Y2
+	VPCMPGTW       Y1, Y0, Y0
+	VPACKSSWB      Y0, Y2, Y2
+	VPMOVMSKB      Y2, AX
+	NOTL           AX
+	MOVQ           AX, DI
+	MOVL           (SI), AX
+	ADDQ           40(CX), AX
+	VMOVDQU        64(SP), Y0
+	VMOVDQU        96(SP), Y1
+	VPUNPCKLWD     Y1, Y0, Y2
+	VPUNPCKHWD     Y1, Y0, Y0
+	VBROADCASTI128 128(AX), Y1
+	VINSERTI128    $0x01, 192(AX), Y1, Y1
+	VBROADCASTI128 144(AX), Y3
+	VINSERTI128    $0x01, 208(AX), Y3, Y3
+	VPACKSSDW      Y3, Y1, Y1
+	VPSUBSW        Y1, Y2, Y2
+	VBROADCASTI128 160(AX), Y1
+	VINSERTI128    $0x01, 224(AX), Y1, Y1
+	VBROADCASTI128 176(AX), Y3
+	VINSERTI128    $0x01, 240(AX), Y3, Y3
+	VPACKSSDW      Y3, Y1, Y1
+	VPSUBSW        Y1, Y0, Y0
+	MOVL           4(SI), AX
+	ADDQ           40(CX), AX
+	VMOVDQU        192(SP), Y1
+	VMOVDQU        224(SP), Y3
+	VPUNPCKLWD     Y3, Y1, Y4
+	VPUNPCKHWD     Y3, Y1, Y1
+	VBROADCASTI128 128(AX), Y3
+	VINSERTI128    $0x01, 192(AX), Y3, Y3
+	VBROADCASTI128 144(AX), Y5
+	VINSERTI128    $0x01, 208(AX), Y5, Y5
+	VPACKSSDW      Y5, Y3, Y3
+	VPSUBSW        Y3, Y4, Y4
+	VPMINSW        Y4, Y2, Y2
+	VBROADCASTI128 160(AX), Y3
+	VINSERTI128    $0x01, 224(AX), Y3, Y3
+	VBROADCASTI128 176(AX), Y4
+	VINSERTI128    $0x01, 240(AX), Y4, Y4
+	VPACKSSDW      Y4, Y3, Y3
+	VPSUBSW        Y3, Y1, Y1
+	VPMINSW        Y1, Y0, Y0
+	MOVL           8(SI), AX
+	ADDQ           40(CX), AX
+	VMOVDQU        320(SP), Y1
+	VMOVDQU        352(SP), Y3
+	VPUNPCKLWD     Y3, Y1, Y4
+	VPUNPCKHWD     Y3, Y1, Y1
+	VBROADCASTI128 128(AX), Y3
+	VINSERTI128    $0x01, 192(AX), Y3, Y3
+	VBROADCASTI128 144(AX), Y5
+	VINSERTI128    $0x01, 208(AX), Y5, Y5
+	VPACKSSDW      Y5, Y3, Y3
+	VPSUBSW        Y3, Y4, Y4
+	VPMINSW        Y4, Y2, Y2
+	VBROADCASTI128 160(AX), Y3
+	VINSERTI128    $0x01, 224(AX), Y3, Y3
+	VBROADCASTI128 176(AX), Y4
+	VINSERTI128    $0x01, 240(AX), Y4, Y4
+	VPACKSSDW      Y4, Y3, Y3
+	VPSUBSW        Y3, Y1, Y1
+	VPMINSW        Y1, Y0, Y0
+	MOVL           12(SI), AX
+	ADDQ           40(CX), AX
+	VMOVDQU        448(SP), Y1
+	VMOVDQU        480(SP), Y3
+	VPUNPCKLWD     Y3, Y1, Y4
+	VPUNPCKHWD     Y3, Y1, Y1
+	VBROADCASTI128 128(AX), Y3
+	VINSERTI128    $0x01, 192(AX), Y3, Y3
+	VBROADCASTI128 144(AX), Y5
+	VINSERTI128    $0x01, 208(AX), Y5, Y5
+	VPACKSSDW      Y5, Y3, Y3
+	VPSUBSW        Y3, Y4, Y4
+	VPMINSW        Y4, Y2, Y2
+	VBROADCASTI128 160(AX), Y3
+	VINSERTI128    $0x01, 224(AX), Y3, Y3
+	VBROADCASTI128 176(AX), Y4
+	VINSERTI128    $0x01, 240(AX), Y4, Y4
+	VPACKSSDW      Y4, Y3, Y3
+	VPSUBSW        Y3, Y1, Y1
+	VPMINSW        Y1, Y0, Y0
+	VPXOR          Y1, Y1, Y1
+	VPCMPGTW       Y1, Y2, Y2
+	VPCMPGTW       Y1, Y0, Y0
+	VPACKSSWB      Y0, Y2, Y2
+	VPMOVMSKB      Y2, AX
+	NOTL           AX
+	SHLQ           $0x20, AX
+	ORQ            AX, DI
+	XORQ           88(CX), DI
+	MOVQ           DI, (BX)
+	ADDQ           8(CX), BX
+
+wstored:
+	MOVQ BX, 104(CX)
+	ADDQ $0x10, 112(CX)
+	ADDQ $0x10, 120(CX)
+	SUBQ $0x04, 80(CX)
+	JMP  wide
+
+narrow:
+	VZEROUPPER
+	RET
+
+// func convBytesPooled32AVX2(job *byte)
+// Requires: AVX, AVX2, CMOV
+TEXT ·convBytesPooled32AVX2(SB), NOSPLIT, $520-8
+	MOVQ job+0(FP), DX
+
+wide:
+	CMPQ  80(DX), $0x04
+	JLT   narrow
+	MOVQ  112(DX), AX
+	MOVL  (AX), CX
+	ADDQ  16(DX), CX
+	MOVL  4(AX), BX
+	ADDQ  16(DX), BX
+	MOVL  8(AX), SI
+	ADDQ  16(DX), SI
+	MOVL  12(AX), AX
+	ADDQ  16(DX), AX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000000, 512(SP)
+	MOVQ  48(DX), DI
+	XORQ  R8, R8
+	MOVQ  56(DX), R9
+	MOVQ  $0x00000080, R12
+
+wrow:
+	MOVQ 64(DX), R10
+	ADDQ R8, R10
+
+wchunk:
+	LEAQ    (R8)(R12*1), R11
+	CMPQ    R11, R10
+	CMOVQGT R10, R11
+	ADDQ    R8, R12
+	SUBQ    R11, R12
+
+wpieces:
+	LEAQ         8(R8), R13
+	CMPQ         R13, R11
+	JGT          wpiecesdone
+	VMOVDQU      (DI), Y8
+	VMOVDQU      32(DI), Y9
+	VPBROADCASTW (CX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y0, Y0
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y1, Y1
+	VPBROADCASTW (BX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y2, Y2
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y3, Y3
+	VPBROADCASTW (SI)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y4, Y4
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y5, Y5
+	VPBROADCASTW (AX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y8
+	VPADDW       Y8, Y6, Y6
+	VPMADDUBSW   Y9, Y10, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      64(DI), Y8
+	VMOVDQU      96(DI), Y9
+	VPBROADCASTW 2(CX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y0, Y0
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y1, Y1
+	VPBROADCASTW 2(BX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y2, Y2
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y3, Y3
+	VPBROADCASTW 2(SI)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y4, Y4
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y5, Y5
+	VPBROADCASTW 2(AX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y8
+	VPADDW       Y8, Y6, Y6
+	VPMADDUBSW   Y9, Y10, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      128(DI), Y8
+	VMOVDQU      160(DI), Y9
+	VPBROADCASTW 4(CX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y0, Y0
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y1, Y1
+	VPBROADCASTW 4(BX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y2, Y2
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y3, Y3
+	VPBROADCASTW 4(SI)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y4, Y4
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y5, Y5
+	VPBROADCASTW 4(AX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y8
+	VPADDW       Y8, Y6, Y6
+	VPMADDUBSW   Y9, Y10, Y8
+	VPADDW       Y8, Y7, Y7
+	VMOVDQU      192(DI), Y8
+	VMOVDQU      224(DI), Y9
+	VPBROADCASTW 6(CX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y0, Y0
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y1, Y1
+	VPBROADCASTW 6(BX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y2, Y2
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y3, Y3
+	VPBROADCASTW 6(SI)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y4, Y4
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y5, Y5
+	VPBROADCASTW 6(AX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y8
+	VPADDW       Y8, Y6, Y6
+	VPMADDUBSW   Y9, Y10, Y8
+	VPADDW       Y8, Y7, Y7
+	ADDQ         $0x00000100, DI
+	MOVQ         R13, R8
+	JMP          wpieces
+
+wpiecesdone:
+	CMPQ R8, R11
+	JEQ  wfull
+
+wpiece:
+	VMOVDQU      (DI), Y8
+	VMOVDQU      32(DI), Y9
+	VPBROADCASTW (CX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y0, Y0
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y1, Y1
+	VPBROADCASTW (BX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y2, Y2
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y3, Y3
+	VPBROADCASTW (SI)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y11
+	VPADDW       Y11, Y4, Y4
+	VPMADDUBSW   Y9, Y10, Y10
+	VPADDW       Y10, Y5, Y5
+	VPBROADCASTW (AX)(R8*1), Y10
+	VPMADDUBSW   Y8, Y10, Y8
+	VPADDW       Y8, Y6, Y6
+	VPMADDUBSW   Y9, Y10, Y8
+	VPADDW       Y8, Y7, Y7
+	ADDQ         $0x00000040, DI
+	ADDQ         $0x02, R8
+	CMPQ         R8, R11
+	JNE          wpiece
+
+wfull:
+	CMPQ         R12, $0x00
+	JNE          wgo
+	CMPQ         512(SP), $0x00
+	JNE          wearlyadd
+	VPMOVSXWD    X0, Y8
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y8, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	VPMOVSXWD    X4, Y0
+	VEXTRACTI128 $0x01, Y4, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 256(SP)
+	VMOVDQU      Y1, 288(SP)
+	VPMOVSXWD    X5, Y0
+	VEXTRACTI128 $0x01, Y5, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 320(SP)
+	VMOVDQU      Y1, 352(SP)
+	VPMOVSXWD    X6, Y0
+	VEXTRACTI128 $0x01, Y6, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 384(SP)
+	VMOVDQU      Y1, 416(SP)
+	VPMOVSXWD    X7, Y0
+	VEXTRACTI128 $0x01, Y7, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 448(SP)
+	VMOVDQU      Y1, 480(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          wearlydone
+
+wearlyadd:
+	VPMOVSXWD    X0, Y8
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VPADDD       (SP), Y8, Y8
+	VPADDD       32(SP), Y0, Y0
+	VMOVDQU      Y8, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VPADDD       64(SP), Y0, Y0
+	VPADDD       96(SP), Y1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VPADDD       128(SP), Y0, Y0
+	VPADDD       160(SP), Y1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VPADDD       192(SP), Y0, Y0
+	VPADDD       224(SP), Y1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	VPMOVSXWD    X4, Y0
+	VEXTRACTI128 $0x01, Y4, X1
+	VPMOVSXWD    X1, Y1
+	VPADDD       256(SP), Y0, Y0
+	VPADDD       288(SP), Y1, Y1
+	VMOVDQU      Y0, 256(SP)
+	VMOVDQU      Y1, 288(SP)
+	VPMOVSXWD    X5, Y0
+	VEXTRACTI128 $0x01, Y5, X1
+	VPMOVSXWD    X1, Y1
+	VPADDD       320(SP), Y0, Y0
+	VPADDD       352(SP), Y1, Y1
+	VMOVDQU      Y0, 320(SP)
+	VMOVDQU      Y1, 352(SP)
+	VPMOVSXWD    X6, Y0
+	VEXTRACTI128 $0x01, Y6, X1
+	VPMOVSXWD    X1, Y1
+	VPADDD       384(SP), Y0, Y0
+	VPADDD       416(SP), Y1, Y1
+	VMOVDQU      Y0, 384(SP)
+	VMOVDQU      Y1, 416(SP)
+	VPMOVSXWD    X7, Y0
+	VEXTRACTI128 $0x01, Y7, X1
+	VPMOVSXWD    X1, Y1
+	VPADDD       448(SP), Y0, Y0
+	VPADDD       480(SP), Y1, Y1
+	VMOVDQU      Y0, 448(SP)
+	VMOVDQU      Y1, 480(SP)
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVQ  $0x00000080, R12
+
+wgo:
+	CMPQ         R8, R10
+	JNE          wchunk
+	ADDQ         72(DX), R8
+	DECQ         R9
+	JNE          wrow
+	CMPQ         512(SP), $0x00
+	JNE          wlateadd
+	VPMOVSXWD    X0, Y8
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y8, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	VPMOVSXWD    X4, Y0
+	VEXTRACTI128 $0x01, Y4, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 256(SP)
+	VMOVDQU      Y1, 288(SP)
+	VPMOVSXWD    X5, Y0
+	VEXTRACTI128 $0x01, Y5, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 320(SP)
+	VMOVDQU      Y1, 352(SP)
+	VPMOVSXWD    X6, Y0
+	VEXTRACTI128 $0x01, Y6, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 384(SP)
+	VMOVDQU      Y1, 416(SP)
+	VPMOVSXWD    X7, Y0
+	VEXTRACTI128 $0x01, Y7, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 448(SP)
+	VMOVDQU      Y1, 480(SP)
+	MOVQ         $0x00000001, 512(SP)
+	JMP          wlatedone
+
+wlateadd:
+	VPMOVSXWD    X0, Y8
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VPADDD       (SP), Y8, Y8
+	VPADDD       32(SP), Y0, Y0
+	VMOVDQU      Y8, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VPADDD       64(SP), Y0, Y0
+	VPADDD       96(SP), Y1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VPADDD       128(SP), Y0, Y0
+	VPADDD       160(SP), Y1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VPADDD       192(SP), Y0, Y0
+	VPADDD       224(SP), Y1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	VPMOVSXWD    X4, Y0
+	VEXTRACTI128 $0x01, Y4, X1
+	VPMOVSXWD    X1, Y1
+	VPADDD       256(SP), Y0, Y0
+	VPADDD       288(SP), Y1, Y1
+	VMOVDQU      Y0, 256(SP)
+	VMOVDQU      Y1, 288(SP)
+	VPMOVSXWD    X5, Y0
+	VEXTRACTI128 $0x01, Y5, X1
+	VPMOVSXWD    X1, Y1
+	VPADDD       320(SP), Y0, Y0
+	VPADDD       352(SP), Y1, Y1
+	VMOVDQU      Y0, 320(SP)
+	VMOVDQU      Y1, 352(SP)
+	VPMOVSXWD    X6, Y0
+	VEXTRACTI128 $0x01, Y6, X1
+	VPMOVSXWD    X1, Y1
+	VPADDD       384(SP), Y0, Y0
+	VPADDD       416(SP), Y1, Y1
+	VMOVDQU      Y0, 384(SP)
+	VMOVDQU      Y1, 416(SP)
+	VPMOVSXWD    X7, Y0
+	VEXTRACTI128 $0x01, Y7, X1
+	VPMOVSXWD    X1, Y1
+	VPADDD       448(SP), Y0, Y0
+	VPADDD       480(SP), Y1, Y1
+	VMOVDQU      Y0, 448(SP)
+	VMOVDQU      Y1, 480(SP)
+
+wlatedone:
+	MOVQ      104(DX), BX
+	MOVQ      120(DX), AX
+	MOVL      (AX), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (SP), Y1
+	VPMAXSD   128(SP), Y1, Y1
+	VPMAXSD   256(SP), Y1, Y1
+	VPMAXSD   384(SP), Y1, Y1
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  Y1, Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, SI
+	VMOVDQU   32(SP), Y1
+	VPMAXSD   160(SP), Y1, Y1
+	VPMAXSD   288(SP), Y1, Y1
+	VPMAXSD   416(SP), Y1, Y1
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  Y1, Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, SI
+	VMOVDQU   64(SP), Y1
+	VPMAXSD   192(SP), Y1, Y1
+	VPMAXSD   320(SP), Y1, Y1
+	VPMAXSD   448(SP), Y1, Y1
+	VMOVDQU   64(CX), Y0
+	VPCMPGTD  Y1, Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x10, AX
+	ORQ       AX, SI
+	VMOVDQU   96(SP), Y1
+	VPMAXSD   224(SP), Y1, Y1
+	VPMAXSD   352(SP), Y1, Y1
+	VPMAXSD   480(SP), Y1, Y1
+	VMOVDQU   96(CX), Y0
+	VPCMPGTD  Y1, Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x18, AX
+	ORQ       AX, SI
+	MOVQ      $0x00000000ffffffff, AX
+	XORQ      AX, SI
+	XORQ      88(DX), SI
+	MOVQ      SI, (BX)
+	ADDQ      8(DX), BX
+	MOVQ      BX, 104(DX)
+	ADDQ      $0x10, 112(DX)
+	ADDQ      $0x10, 120(DX)
+	SUBQ      $0x04, 80(DX)
+	JMP       wide
+
+narrow:
+	VZEROUPPER
+	RET
+
+// func convBitsPooledShort64AVX2(job *byte)
+// Requires: AVX, AVX2
+TEXT ·convBitsPooledShort64AVX2(SB), NOSPLIT, $0-8
+	MOVQ           job+0(FP), CX
+	LEAQ           popcounts<>+0(SB), DX
+	MOVQ           120(CX), AX
+	MOVL           (AX), AX
+	ADDQ           40(CX), AX
+	VPCMPEQW       Y0, Y0, Y0
+	VPSRLW         $0x0f, Y0, Y0
+	VBROADCASTI128 (AX), Y1
+	VINSERTI128    $0x01, 64(AX), Y1, Y1
+	VBROADCASTI128 16(AX), Y2
+	VINSERTI128    $0x01, 80(AX), Y2, Y2
+	VPACKSSDW      Y2, Y1, Y1
+	VBROADCASTI128 32(AX), Y2
+	VINSERTI128    $0x01, 96(AX), Y2, Y2
+	VBROADCASTI128 48(AX), Y3
+	VINSERTI128    $0x01, 112(AX), Y3, Y3
+	VPACKSSDW      Y3, Y2, Y2
+	VPADDSW        Y0, Y1, Y1
+	VPADDSW        Y0, Y2, Y2
+	VPACKUSWB      Y2, Y1, Y1
+	VBROADCASTI128 128(AX), Y2
+	VINSERTI128    $0x01, 192(AX), Y2, Y2
+	VBROADCASTI128 144(AX), Y3
+	VINSERTI128    $0x01, 208(AX), Y3, Y3
+	VPACKSSDW      Y3, Y2, Y2
+	VBROADCASTI128 160(AX), Y3
+	VINSERTI128    $0x01, 224(AX), Y3, Y3
+	VBROADCASTI128 176(AX), Y4
+	VINSERTI128    $0x01, 240(AX), Y4, Y4
+	VPACKSSDW      Y4, Y3, Y3
+	VPADDSW        Y0, Y2, Y2
+	VPADDSW        Y0, Y3, Y3
+	VPACKUSWB      Y3, Y2, Y2
+
+tile:
+	CMPQ  80(CX), $0x00
+	JEQ   done
+	MOVQ  112(CX), AX
+	MOVL  (AX), BX
+	ADDQ  16(CX), BX
+	MOVL  4(AX), SI
+	ADDQ  16(CX), SI
+	MOVL  8(AX), DI
+	ADDQ  16(CX), DI
+	MOVL  12(AX), R8
+	ADDQ  16(CX), R8
+	ADDQ  $0x10, AX
+	MOVQ  AX, 112(CX)
+	VPXOR Y0, Y0, Y0
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	MOVQ  48(CX), R9
+	XORQ  R10, R10
+	MOVQ  56(CX), R11
+
+row:
+	MOVQ 64(CX), R12
+	ADDQ R10, R12
+
+pieces:
+	LEAQ           4(R10), R13
+	CMPQ           R13, R12
+	JGT            rest
+	VMOVDQU        (R9), Y10
+	VMOVDQU        32(R9), Y11
+	MOVBQZX        (BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y0, Y0
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y3, Y3
+	MOVBQZX        (SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y4, Y4
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y5, Y5
+	MOVBQZX        (DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y6, Y6
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y7, Y7
+	MOVBQZX        (R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y10
+	VPADDB         Y10, Y8, Y8
+	VPSHUFB        Y11, Y12, Y10
+	VPADDB         Y10, Y9, Y9
+	VMOVDQU        64(R9), Y10
+	VMOVDQU        96(R9), Y11
+	MOVBQZX        1(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y0, Y0
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y3, Y3
+	MOVBQZX        1(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y4, Y4
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y5, Y5
+	MOVBQZX        1(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y6, Y6
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y7, Y7
+	MOVBQZX        1(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y10
+	VPADDB         Y10, Y8, Y8
+	VPSHUFB        Y11, Y12, Y10
+	VPADDB         Y10, Y9, Y9
+	VMOVDQU        128(R9), Y10
+	VMOVDQU        160(R9), Y11
+	MOVBQZX        2(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y0, Y0
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y3, Y3
+	MOVBQZX        2(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y4, Y4
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y5, Y5
+	MOVBQZX        2(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y6, Y6
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y7, Y7
+	MOVBQZX        2(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y10
+	VPADDB         Y10, Y8, Y8
+	VPSHUFB        Y11, Y12, Y10
+	VPADDB         Y10, Y9, Y9
+	VMOVDQU        192(R9), Y10
+	VMOVDQU        224(R9), Y11
+	MOVBQZX        3(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y0, Y0
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y3, Y3
+	MOVBQZX        3(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y4, Y4
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y5, Y5
+	MOVBQZX        3(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y6, Y6
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y7, Y7
+	MOVBQZX        3(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y10
+	VPADDB         Y10, Y8, Y8
+	VPSHUFB        Y11, Y12, Y10
+	VPADDB         Y10, Y9, Y9
+	ADDQ           $0x00000100, R9
+	MOVQ           R13, R10
+	JMP            pieces
+
+rest:
+	CMPQ R10, R12
+	JEQ  full
+
+piece:
+	VMOVDQU        (R9), Y10
+	VMOVDQU        32(R9), Y11
+	MOVBQZX        (BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y0, Y0
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y3, Y3
+	MOVBQZX        (SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y4, Y4
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y5, Y5
+	MOVBQZX        (DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y13
+	VPADDB         Y13, Y6, Y6
+	VPSHUFB        Y11, Y12, Y12
+	VPADDB         Y12, Y7, Y7
+	MOVBQZX        (R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y12
+	VPSHUFB        Y10, Y12, Y10
+	VPADDB         Y10, Y8, Y8
+	VPSHUFB        Y11, Y12, Y10
+	VPADDB         Y10, Y9, Y9
+	ADDQ           $0x00000040, R9
+	INCQ           R10
+	CMPQ           R10, R12
+	JNE            piece
+
+full:
+	ADDQ      72(CX), R10
+	DECQ      R11
+	JNE       row
+	VPMINUB   Y4, Y0, Y0
+	VPMINUB   Y6, Y0, Y0
+	VPMINUB   Y8, Y0, Y0
+	VPMAXUB   Y1, Y0, Y4
+	VPCMPEQB  Y4, Y0, Y0
+	VPMOVMSKB Y0, AX
+	NOTL      AX
+	MOVQ      AX, BX
+	VPMINUB   Y5, Y3, Y3
+	VPMINUB   Y7, Y3, Y3
+	VPMINUB   Y9, Y3, Y3
+	VPMAXUB   Y2, Y3, Y0
+	VPCMPEQB  Y0, Y3, Y3
+	VPMOVMSKB Y3, AX
+	NOTL      AX
+	SHLQ      $0x20, AX
+	ORQ       AX, BX
+	XORQ      88(CX), BX
+	MOVQ      104(CX), AX
+	MOVQ      BX, (AX)
+	ADDQ      8(CX), AX
+	MOVQ      AX, 104(CX)
+	SUBQ      $0x04, 80(CX)
+	JMP       tile
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsPooled32AVX2(job *byte)
+// Requires: AVX, AVX2, CMOV
+TEXT ·convBitsPooled32AVX2(SB), NOSPLIT, $264-8
+	MOVQ job+0(FP), CX
+	LEAQ popcounts<>+0(SB), DX
+
+wide:
+	CMPQ  80(CX), $0x04
+	JLT   narrow
+	MOVQ  112(CX), AX
+	MOVL  (AX), BX
+	ADDQ  16(CX), BX
+	MOVL  4(AX), SI
+	ADDQ  16(CX), SI
+	MOVL  8(AX), DI
+	ADDQ  16(CX), DI
+	MOVL  12(AX), R8
+	ADDQ  16(CX), R8
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000000, 256(SP)
+	MOVQ  48(CX), R9
+	XORQ  R10, R10
+	MOVQ  56(CX), R11
+	MOVQ  $0x0000003f, R14
+
+wrow:
+	MOVQ 64(CX), R12
+	ADDQ R10, R12
+
+wchunk:
+	LEAQ    (R10)(R14*1), R13
+	CMPQ    R13, R12
+	CMOVQGT R12, R13
+	ADDQ    R10, R14
+	SUBQ    R13, R14
+
+wpieces:
+	LEAQ           4(R10), R15
+	CMPQ           R15, R13
+	JGT            wpiecesdone
+	VMOVDQU        (R9), Y4
+	MOVBQZX        (BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y0, Y0
+	MOVBQZX        (SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y1, Y1
+	MOVBQZX        (DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y2, Y2
+	MOVBQZX        (R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPADDB         Y4, Y3, Y3
+	VMOVDQU        32(R9), Y4
+	MOVBQZX        1(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y0, Y0
+	MOVBQZX        1(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y1, Y1
+	MOVBQZX        1(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y2, Y2
+	MOVBQZX        1(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPADDB         Y4, Y3, Y3
+	VMOVDQU        64(R9), Y4
+	MOVBQZX        2(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y0, Y0
+	MOVBQZX        2(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y1, Y1
+	MOVBQZX        2(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y2, Y2
+	MOVBQZX        2(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPADDB         Y4, Y3, Y3
+	VMOVDQU        96(R9), Y4
+	MOVBQZX        3(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y0, Y0
+	MOVBQZX        3(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y1, Y1
+	MOVBQZX        3(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y2, Y2
+	MOVBQZX        3(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPADDB         Y4, Y3, Y3
+	ADDQ           $0x00000080, R9
+	MOVQ           R15, R10
+	JMP            wpieces
+
+wpiecesdone:
+	CMPQ R10, R13
+	JEQ  wfull
+
+wpiece:
+	VMOVDQU        (R9), Y4
+	MOVBQZX        (BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y0, Y0
+	MOVBQZX        (SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y1, Y1
+	MOVBQZX        (DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y2, Y2
+	MOVBQZX        (R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPADDB         Y4, Y3, Y3
+	ADDQ           $0x00000020, R9
+	ADDQ           $0x01, R10
+	CMPQ           R10, R13
+	JNE            wpiece
+
+wfull:
+	CMPQ     R14, $0x00
+	JNE      wgo
+	CMPQ     256(SP), $0x00
+	JNE      wearlyadd
+	VPCMPEQW Y4, Y4, Y4
+	VPSRLW   $0x08, Y4, Y4
+	VPAND    Y0, Y4, Y5
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y5, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y4, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y4, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y4, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	MOVQ     $0x00000001, 256(SP)
+	JMP      wearlydone
+
+wearlyadd:
+	VPCMPEQW Y4, Y4, Y4
+	VPSRLW   $0x08, Y4, Y4
+	VPAND    Y0, Y4, Y5
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y5, Y5
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y5, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y4, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VPADDW   64(SP), Y0, Y0
+	VPADDW   96(SP), Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y4, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VPADDW   128(SP), Y0, Y0
+	VPADDW   160(SP), Y1, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y4, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VPADDW   192(SP), Y0, Y0
+	VPADDW   224(SP), Y1, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x0000003f, R14
+
+wgo:
+	CMPQ     R10, R12
+	JNE      wchunk
+	ADDQ     72(CX), R10
+	DECQ     R11
+	JNE      wrow
+	CMPQ     256(SP), $0x00
+	JNE      wlateadd
+	VPCMPEQW Y4, Y4, Y4
+	VPSRLW   $0x08, Y4, Y4
+	VPAND    Y0, Y4, Y5
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y5, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y4, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y4, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y4, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	MOVQ     $0x00000001, 256(SP)
+	JMP      wlatedone
+
+wlateadd:
+	VPCMPEQW Y4, Y4, Y4
+	VPSRLW   $0x08, Y4, Y4
+	VPAND    Y0, Y4, Y5
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y5, Y5
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y5, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y4, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VPADDW   64(SP), Y0, Y0
+	VPADDW   96(SP), Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y4, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VPADDW   128(SP), Y0, Y0
+	VPADDW   160(SP), Y1, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y4, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VPADDW   192(SP), Y0, Y0
+	VPADDW   224(SP), Y1, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+
+wlatedone:
+	MOVQ           104(CX), BX
+	MOVQ           120(CX), SI
+	VMOVDQU        (SI), X0
+	VPBROADCASTD   (SI), X1
+	VPXOR          X1, X0, X0
+	VPTEST         X0, X0
+	JNE            wdiffer
+	MOVL           (SI), AX
+	ADDQ           40(CX), AX
+	VBROADCASTI128 (AX), Y0
+	VINSERTI128    $0x01, 64(AX), Y0, Y0
+	VBROADCASTI128 16(AX), Y1
+	VINSERTI128    $0x01, 80(AX), Y1, Y1
+	VPACKSSDW      Y1, Y0, Y0
+	VBROADCASTI128 32(AX), Y1
+	VINSERTI128    $0x01, 96(AX), Y1, Y1
+	VBROADCASTI128 48(AX), Y2
+	VINSERTI128    $0x01, 112(AX), Y2, Y2
+	VPACKSSDW      Y2, Y1, Y1
+	VMOVDQU        (SP), Y2
+	VMOVDQU        32(SP), Y3
+	VPMINSW        64(SP), Y2, Y2
+	VPMINSW        96(SP), Y3, Y3
+	VPMINSW        128(SP), Y2, Y2
+	VPMINSW        160(SP), Y3, Y3
+	VPMINSW        192(SP), Y2, Y2
+	VPMINSW        224(SP), Y3, Y3
+	VPUNPCKLWD     Y3, Y2, Y4
+	VPUNPCKHWD     Y3, Y2, Y2
+	VPCMPGTW       Y0, Y4, Y4
+	VPCMPGTW       Y1, Y2, Y2
+	VPACKSSWB      Y2, Y4, Y4
+	VPMOVMSKB      Y4, AX
+	NOTL           AX
+	XORQ           88(CX), AX
+	MOVQ           AX, (BX)
+	ADDQ           8(CX), BX
+	JMP            wstored
+
+wdiffer:
+	MOVL           (SI), AX
+	ADDQ           40(CX), AX
+	VMOVDQU        (SP), Y0
+	VMOVDQU        32(SP), Y1
+	VPUNPCKLWD     Y1, Y0, Y2
+	VPUNPCKHWD     Y1, Y0, Y0
+	VBROADCASTI128 (AX), Y1
+	VINSERTI128    $0x01, 64(AX), Y1, Y1
+	VBROADCASTI128 16(AX), Y3
+	VINSERTI128    $0x01, 80(AX), Y3, Y3
+	VPACKSSDW      Y3, Y1, Y1
+	VPSUBSW        Y1, Y2, Y2
+	VBROADCASTI128 32(AX), Y1
+	VINSERTI128    $0x01, 96(AX), Y1, Y1
+	VBROADCASTI128 48(AX), Y3
+	VINSERTI128    $0x01, 112(AX), Y3, Y3
+	VPACKSSDW      Y3, Y1, Y1
+	VPSUBSW        Y1, Y0, Y0
+	MOVL           4(SI), AX
+	ADDQ           40(CX), AX
+	VMOVDQU        64(SP), Y1
+	VMOVDQU        96(SP), Y3
+	VPUNPCKLWD     Y3, Y1, Y4
+	VPUNPCKHWD     Y3, Y1, Y1
+	VBROADCASTI128 (AX), Y3
+	VINSERTI128    $0x01, 64(AX), Y3, Y3
+	VBROADCASTI128 16(AX), Y5
+	VINSERTI128    $0x01, 80(AX), Y5, Y5
+	VPACKSSDW      Y5, Y3, Y3
+	VPSUBSW        Y3, Y4, Y4
+	VPMINSW        Y4, Y2, Y2
+	VBROADCASTI128 32(AX), Y3
+	VINSERTI128    $0x01, 96(AX), Y3, Y3
+	VBROADCASTI128 48(AX), Y4
+	VINSERTI128    $0x01, 112(AX), Y4, Y4
+	VPACKSSDW      Y4, Y3, Y3
+	VPSUBSW        Y3, Y1, Y1
+	VPMINSW        Y1, Y0, Y0
+	MOVL           8(SI), AX
+	ADDQ           40(CX), AX
+	VMOVDQU        128(SP), Y1
+	VMOVDQU        160(SP), Y3
+	VPUNPCKLWD     Y3, Y1, Y4
+	VPUNPCKHWD     Y3, Y1, Y1
+	VBROADCASTI128 (AX), Y3
+	VINSERTI128    $0x01, 64(AX), Y3, Y3
+	VBROADCASTI128 16(AX), Y5
+	VINSERTI128    $0x01, 80(AX), Y5, Y5
+	VPACKSSDW      Y5, Y3, Y3
+	VPSUBSW        Y3, Y4, Y4
+	VPMINSW        Y4, Y2, Y2
+	VBROADCASTI128 32(AX), Y3
+	VINSERTI128    $0x01, 96(AX), Y3, Y3
+	VBROADCASTI128 48(AX), Y4
+	VINSERTI128    $0x01, 112(AX), Y4, Y4
+	VPACKSSDW      Y4, Y3, Y3
+	VPSUBSW        Y3, Y1, Y1
+	VPMINSW        Y1, Y0, Y0
+	MOVL           12(SI), AX
+	ADDQ           40(CX), AX
+	VMOVDQU        192(SP), Y1
+	VMOVDQU        224(SP), Y3
+	VPUNPCKLWD     Y3, Y1, Y4
+	VPUNPCKHWD     Y3, Y1, Y1
+	VBROADCASTI128 (AX), Y3
+	VINSERTI128    $0x01, 64(AX), Y3, Y3
+	VBROADCASTI128 16(AX), Y5
+	VINSERTI128    $0x01, 80(AX), Y5, Y5
+	VPACKSSDW      Y5, Y3, Y3
+	VPSUBSW        Y3, Y4, Y4
+	VPMINSW        Y4, Y2, Y2
+	VBROADCASTI128 32(AX), Y3
+	VINSERTI128    $0x01, 96(AX), Y3, Y3
+	VBROADCASTI128 48(AX), Y4
+	VINSERTI128    $0x01, 112(AX), Y4, Y4
+	VPACKSSDW      Y4, Y3, Y3
+	VPSUBSW        Y3, Y1, Y1
+	VPMINSW        Y1, Y0, Y0
+	VPXOR          Y1, Y1, Y1
+	VPCMPGTW       Y1, Y2, Y2
+	VPCMPGTW       Y1, Y0, Y0
+	VPACKSSWB      Y0, Y2, Y2
+	VPMOVMSKB      Y2, AX
+	NOTL           AX
+	XORQ           88(CX), AX
+	MOVQ           AX, (BX)
+	ADDQ           8(CX), BX
+
+wstored:
+	MOVQ BX, 104(CX)
+	ADDQ $0x10, 112(CX)
+	ADDQ $0x10, 120(CX)
+	SUBQ $0x04, 80(CX)
+	JMP  wide
+
+narrow:
+	VZEROUPPER
+	RET
+
+// func convBytesPooled16AVX2(job *byte)
+// Requires: AVX, AVX2, CMOV
+TEXT ·convBytesPooled16AVX2(SB), NOSPLIT, $264-8
+	MOVQ job+0(FP), DX
+
+wide:
+	CMPQ  80(DX), $0x04
+	JLT   narrow
+	MOVQ  112(DX), AX
+	MOVL  (AX), CX
+	ADDQ  16(DX), CX
+	MOVL  4(AX), BX
+	ADDQ  16(DX), BX
+	MOVL  8(AX), SI
+	ADDQ  16(DX), SI
+	MOVL  12(AX), AX
+	ADDQ  16(DX), AX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000000, 256(SP)
+	MOVQ  48(DX), DI
+	XORQ  R8, R8
+	MOVQ  56(DX), R9
+	MOVQ  $0x00000080, R12
+
+wrow:
+	MOVQ 64(DX), R10
+	ADDQ R8, R10
+
+wchunk:
+	LEAQ    (R8)(R12*1), R11
+	CMPQ    R11, R10
+	CMOVQGT R10, R11
+	ADDQ    R8, R12
+	SUBQ    R11, R12
+
+wpieces:
+	LEAQ         8(R8), R13
+	CMPQ         R13, R11
+	JGT          wpiecesdone
+	VMOVDQU      (DI), Y4
+	VPBROADCASTW (CX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y0, Y0
+	VPBROADCASTW (BX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y1, Y1
+	VPBROADCASTW (SI)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y2, Y2
+	VPBROADCASTW (AX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y4
+	VPADDW       Y4, Y3, Y3
+	VMOVDQU      32(DI), Y4
+	VPBROADCASTW 2(CX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y0, Y0
+	VPBROADCASTW 2(BX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y1, Y1
+	VPBROADCASTW 2(SI)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y2, Y2
+	VPBROADCASTW 2(AX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y4
+	VPADDW       Y4, Y3, Y3
+	VMOVDQU      64(DI), Y4
+	VPBROADCASTW 4(CX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y0, Y0
+	VPBROADCASTW 4(BX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y1, Y1
+	VPBROADCASTW 4(SI)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y2, Y2
+	VPBROADCASTW 4(AX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y4
+	VPADDW       Y4, Y3, Y3
+	VMOVDQU      96(DI), Y4
+	VPBROADCASTW 6(CX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y0, Y0
+	VPBROADCASTW 6(BX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y1, Y1
+	VPBROADCASTW 6(SI)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y2, Y2
+	VPBROADCASTW 6(AX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y4
+	VPADDW       Y4, Y3, Y3
+	ADDQ         $0x00000080, DI
+	MOVQ         R13, R8
+	JMP          wpieces
+
+wpiecesdone:
+	CMPQ R8, R11
+	JEQ  wfull
+
+wpiece:
+	VMOVDQU      (DI), Y4
+	VPBROADCASTW (CX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y0, Y0
+	VPBROADCASTW (BX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y1, Y1
+	VPBROADCASTW (SI)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPADDW       Y5, Y2, Y2
+	VPBROADCASTW (AX)(R8*1), Y5
+	VPMADDUBSW   Y4, Y5, Y4
+	VPADDW       Y4, Y3, Y3
+	ADDQ         $0x00000020, DI
+	ADDQ         $0x02, R8
+	CMPQ         R8, R11
+	JNE          wpiece
+
+wfull:
+	CMPQ         R12, $0x00
+	JNE          wgo
+	CMPQ         256(SP), $0x00
+	JNE          wearlyadd
+	VPMOVSXWD    X0, Y4
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y4, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	MOVQ         $0x00000001, 256(SP)
+	JMP          wearlydone
+
+wearlyadd:
+	VPMOVSXWD    X0, Y4
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VPADDD       (SP), Y4, Y4
+	VPADDD       32(SP), Y0, Y0
+	VMOVDQU      Y4, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VPADDD       64(SP), Y0, Y0
+	VPADDD       96(SP), Y1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VPADDD       128(SP), Y0, Y0
+	VPADDD       160(SP), Y1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VPADDD       192(SP), Y0, Y0
+	VPADDD       224(SP), Y1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000080, R12
+
+wgo:
+	CMPQ         R8, R10
+	JNE          wchunk
+	ADDQ         72(DX), R8
+	DECQ         R9
+	JNE          wrow
+	CMPQ         256(SP), $0x00
+	JNE          wlateadd
+	VPMOVSXWD    X0, Y4
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VMOVDQU      Y4, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+	MOVQ         $0x00000001, 256(SP)
+	JMP          wlatedone
+
+wlateadd:
+	VPMOVSXWD    X0, Y4
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVSXWD    X0, Y0
+	VPADDD       (SP), Y4, Y4
+	VPADDD       32(SP), Y0, Y0
+	VMOVDQU      Y4, (SP)
+	VMOVDQU      Y0, 32(SP)
+	VPMOVSXWD    X1, Y0
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVSXWD    X1, Y1
+	VPADDD       64(SP), Y0, Y0
+	VPADDD       96(SP), Y1, Y1
+	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y1, 96(SP)
+	VPMOVSXWD    X2, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVSXWD    X1, Y1
+	VPADDD       128(SP), Y0, Y0
+	VPADDD       160(SP), Y1, Y1
+	VMOVDQU      Y0, 128(SP)
+	VMOVDQU      Y1, 160(SP)
+	VPMOVSXWD    X3, Y0
+	VEXTRACTI128 $0x01, Y3, X1
+	VPMOVSXWD    X1, Y1
+	VPADDD       192(SP), Y0, Y0
+	VPADDD       224(SP), Y1, Y1
+	VMOVDQU      Y0, 192(SP)
+	VMOVDQU      Y1, 224(SP)
+
+wlatedone:
+	MOVQ      104(DX), BX
+	MOVQ      120(DX), AX
+	MOVL      (AX), CX
+	ADDQ      40(DX), CX
+	VMOVDQU   (SP), Y1
+	VPMAXSD   64(SP), Y1, Y1
+	VPMAXSD   128(SP), Y1, Y1
+	VPMAXSD   192(SP), Y1, Y1
+	VMOVDQU   (CX), Y0
+	VPCMPGTD  Y1, Y0, Y0
+	VMOVMSKPS Y0, AX
+	MOVQ      AX, SI
+	VMOVDQU   32(SP), Y1
+	VPMAXSD   96(SP), Y1, Y1
+	VPMAXSD   160(SP), Y1, Y1
+	VPMAXSD   224(SP), Y1, Y1
+	VMOVDQU   32(CX), Y0
+	VPCMPGTD  Y1, Y0, Y0
+	VMOVMSKPS Y0, AX
+	SHLQ      $0x08, AX
+	ORQ       AX, SI
+	MOVQ      $0x000000000000ffff, AX
+	XORQ      AX, SI
+	XORQ      88(DX), SI
+	MOVQ      SI, (BX)
+	ADDQ      8(DX), BX
+	MOVQ      BX, 104(DX)
+	ADDQ      $0x10, 112(DX)
+	ADDQ      $0x10, 120(DX)
+	SUBQ      $0x04, 80(DX)
+	JMP       wide
+
+narrow:
+	VZEROUPPER
+	RET
+
+// func convBitsPooledShort32AVX2(job *byte)
+// Requires: AVX, AVX2
+TEXT ·convBitsPooledShort32AVX2(SB), NOSPLIT, $0-8
+	MOVQ           job+0(FP), CX
+	LEAQ           popcounts<>+0(SB), DX
+	MOVQ           120(CX), AX
+	MOVL           (AX), AX
+	ADDQ           40(CX), AX
+	VPCMPEQW       Y0, Y0, Y0
+	VPSRLW         $0x0f, Y0, Y0
+	VBROADCASTI128 (AX), Y1
+	VINSERTI128    $0x01, 64(AX), Y1, Y1
+	VBROADCASTI128 16(AX), Y2
+	VINSERTI128    $0x01, 80(AX), Y2, Y2
+	VPACKSSDW      Y2, Y1, Y1
+	VBROADCASTI128 32(AX), Y2
+	VINSERTI128    $0x01, 96(AX), Y2, Y2
+	VBROADCASTI128 48(AX), Y3
+	VINSERTI128    $0x01, 112(AX), Y3, Y3
+	VPACKSSDW      Y3, Y2, Y2
+	VPADDSW        Y0, Y1, Y1
+	VPADDSW        Y0, Y2, Y2
+	VPACKUSWB      Y2, Y1, Y1
+
+tile:
+	CMPQ  80(CX), $0x00
+	JEQ   done
+	MOVQ  112(CX), AX
+	MOVL  (AX), BX
+	ADDQ  16(CX), BX
+	MOVL  4(AX), SI
+	ADDQ  16(CX), SI
+	MOVL  8(AX), DI
+	ADDQ  16(CX), DI
+	MOVL  12(AX), R8
+	ADDQ  16(CX), R8
+	ADDQ  $0x10, AX
+	MOVQ  AX, 112(CX)
+	VPXOR Y0, Y0, Y0
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	MOVQ  48(CX), R9
+	XORQ  R10, R10
+	MOVQ  56(CX), R11
+
+row:
+	MOVQ 64(CX), R12
+	ADDQ R10, R12
+
+pieces:
+	LEAQ           4(R10), R13
+	CMPQ           R13, R12
+	JGT            rest
+	VMOVDQU        (R9), Y5
+	MOVBQZX        (BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y0, Y0
+	MOVBQZX        (SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y2, Y2
+	MOVBQZX        (DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y3, Y3
+	MOVBQZX        (R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y5
+	VPADDB         Y5, Y4, Y4
+	VMOVDQU        32(R9), Y5
+	MOVBQZX        1(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y0, Y0
+	MOVBQZX        1(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y2, Y2
+	MOVBQZX        1(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y3, Y3
+	MOVBQZX        1(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y5
+	VPADDB         Y5, Y4, Y4
+	VMOVDQU        64(R9), Y5
+	MOVBQZX        2(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y0, Y0
+	MOVBQZX        2(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y2, Y2
+	MOVBQZX        2(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y3, Y3
+	MOVBQZX        2(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y5
+	VPADDB         Y5, Y4, Y4
+	VMOVDQU        96(R9), Y5
+	MOVBQZX        3(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y0, Y0
+	MOVBQZX        3(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y2, Y2
+	MOVBQZX        3(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y3, Y3
+	MOVBQZX        3(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y5
+	VPADDB         Y5, Y4, Y4
+	ADDQ           $0x00000080, R9
+	MOVQ           R13, R10
+	JMP            pieces
+
+rest:
+	CMPQ R10, R12
+	JEQ  full
+
+piece:
+	VMOVDQU        (R9), Y5
+	MOVBQZX        (BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y0, Y0
+	MOVBQZX        (SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y2, Y2
+	MOVBQZX        (DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y6
+	VPADDB         Y6, Y3, Y3
+	MOVBQZX        (R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y6
+	VPSHUFB        Y5, Y6, Y5
+	VPADDB         Y5, Y4, Y4
+	ADDQ           $0x00000020, R9
+	INCQ           R10
+	CMPQ           R10, R12
+	JNE            piece
+
+full:
+	ADDQ      72(CX), R10
+	DECQ      R11
+	JNE       row
+	VPMINUB   Y2, Y0, Y0
+	VPMINUB   Y3, Y0, Y0
+	VPMINUB   Y4, Y0, Y0
+	VPMAXUB   Y1, Y0, Y2
+	VPCMPEQB  Y2, Y0, Y0
+	VPMOVMSKB Y0, AX
+	NOTL      AX
+	XORQ      88(CX), AX
+	MOVQ      104(CX), BX
+	MOVQ      AX, (BX)
+	ADDQ      8(CX), BX
+	MOVQ      BX, 104(CX)
+	SUBQ      $0x04, 80(CX)
+	JMP       tile
+
+done:
+	VZEROUPPER
+	RET
+
+// func dotBits1x16AVX2(job *byte)
+// Requires: AVX, AVX2, CMOV
+TEXT ·dotBits1x16AVX2(SB), NOSPLIT, $0-8
+	MOVQ           job+0(FP), AX
+	VBROADCASTI128 popcounts<>+0(SB), Y0
+	VPCMPEQB       Y1, Y1, Y1
+	VPSRLW         $0x0c, Y1, Y1
+	VPSLLW         $0x08, Y1, Y2
+	VPOR           Y2, Y1, Y1
+
+next:
+	CMPQ  80(AX), $0x01
+	JLT   done
+	MOVQ  16(AX), CX
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	MOVQ  56(AX), DX
+	MOVQ  64(AX), SI
+	LEAQ  (DX)(SI*2), BX
+	ADDQ  SI, BX
+	MOVQ  $0x000000f8, R8
+	XORQ  R9, R9
+	MOVQ  32(AX), R10
+
+row:
+	MOVQ 40(AX), R11
+	ADDQ R9, R11
+
+chunk:
+	LEAQ    (R9)(R8*1), DI
+	CMPQ    DI, R11
+	CMOVQGT R11, DI
+	ADDQ    R9, R8
+	SUBQ    DI, R8
+
+word:
+	VPBROADCASTQ (CX)(R9*1), Y10
+	VPXOR        (DX), Y10, Y12
+	VPAND        Y1, Y12, Y11
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        Y1, Y12, Y12
+	VPSHUFB      Y11, Y0, Y11
+	VPSHUFB      Y12, Y0, Y12
+	VPADDB       Y11, Y2, Y2
+	VPADDB       Y12, Y2, Y2
+	VPXOR        (DX)(SI*1), Y10, Y12
+	VPAND        Y1, Y12, Y11
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        Y1, Y12, Y12
+	VPSHUFB      Y11, Y0, Y11
+	VPSHUFB      Y12, Y0, Y12
+	VPADDB       Y11, Y4, Y4
+	VPADDB       Y12, Y4, Y4
+	VPXOR        (DX)(SI*2), Y10, Y12
+	VPAND        Y1, Y12, Y11
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        Y1, Y12, Y12
+	VPSHUFB      Y11, Y0, Y11
+	VPSHUFB      Y12, Y0, Y12
+	VPADDB       Y11, Y6, Y6
+	VPADDB       Y12, Y6, Y6
+	VPXOR        (BX), Y10, Y11
+	VPAND        Y1, Y11, Y10
+	VPSRLW       $0x04, Y11, Y11
+	VPAND        Y1, Y11, Y11
+	VPSHUFB      Y10, Y0, Y10
+	VPSHUFB      Y11, Y0, Y11
+	VPADDB       Y10, Y8, Y8
+	VPADDB       Y11, Y8, Y8
+	ADDQ         $0x20, DX
+	ADDQ         $0x20, BX
+	ADDQ         $0x08, R9
+	CMPQ         R9, DI
+	JNE          word
+	CMPQ         R8, $0x00
+	JNE          go
+	VPXOR        Y10, Y10, Y10
+	VPSADBW      Y10, Y2, Y2
+	VPADDQ       Y2, Y3, Y3
+	VPXOR        Y2, Y2, Y2
+	VPSADBW      Y10, Y4, Y4
+	VPADDQ       Y4, Y5, Y5
+	VPXOR        Y4, Y4, Y4
+	VPSADBW      Y10, Y6, Y6
+	VPADDQ       Y6, Y7, Y7
+	VPXOR        Y6, Y6, Y6
+	VPSADBW      Y10, Y8, Y8
+	VPADDQ       Y8, Y9, Y9
+	VPXOR        Y8, Y8, Y8
+	MOVQ         $0x000000f8, R8
+
+go:
+	CMPQ         R9, R11
+	JNE          chunk
+	ADDQ         48(AX), R9
+	DECQ         R10
+	JNE          row
+	VPXOR        Y10, Y10, Y10
+	VPSADBW      Y10, Y2, Y2
+	VPADDQ       Y2, Y3, Y3
+	VPXOR        Y2, Y2, Y2
+	VPSADBW      Y10, Y4, Y4
+	VPADDQ       Y4, Y5, Y5
+	VPXOR        Y4, Y4, Y4
+	VPSADBW      Y10, Y6, Y6
+	VPADDQ       Y6, Y7, Y7
+	VPXOR        Y6, Y6, Y6
+	VPSADBW      Y10, Y8, Y8
+	VPADDQ       Y8, Y9, Y9
+	VPXOR        Y8, Y8, Y8
+	MOVQ         (AX), DX
+	VPBROADCASTQ 72(AX), Y2
+	VPADDQ       Y3, Y3, Y3
+	VPSUBQ       Y3, Y2, Y3
+	VEXTRACTI128 $0x01, Y3, X4
+	VSHUFPS      $0x88, X4, X3, X4
+	VMOVUPS      X4, (DX)
+	VPADDQ       Y5, Y5, Y5
+	VPSUBQ       Y5, Y2, Y5
+	VEXTRACTI128 $0x01, Y5, X3
+	VSHUFPS      $0x88, X3, X5, X3
+	VMOVUPS      X3, 16(DX)
+	VPADDQ       Y7, Y7, Y7
+	VPSUBQ       Y7, Y2, Y7
+	VEXTRACTI128 $0x01, Y7, X3
+	VSHUFPS      $0x88, X3, X7, X3
+	VMOVUPS      X3, 32(DX)
+	VPADDQ       Y9, Y9, Y9
+	VPSUBQ       Y9, Y2, Y9
+	VEXTRACTI128 $0x01, Y9, X2
+	VSHUFPS      $0x88, X2, X9, X2
+	VMOVUPS      X2, 48(DX)
+	ADDQ         8(AX), DX
+	MOVQ         DX, (AX)
+	ADDQ         24(AX), CX
+	MOVQ         CX, 16(AX)
+	SUBQ         $0x01, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func dotBits4x4AVX2(job *byte)
+// Requires: AVX, AVX2, CMOV
+TEXT ·dotBits4x4AVX2(SB), NOSPLIT, $0-8
+	MOVQ           job+0(FP), AX
+	VBROADCASTI128 popcounts<>+0(SB), Y0
+	VPCMPEQB       Y1, Y1, Y1
+	VPSRLW         $0x0c, Y1, Y1
+	VPSLLW         $0x08, Y1, Y2
+	VPOR           Y2, Y1, Y1
+
+next:
+	CMPQ  80(AX), $0x04
+	JLT   done
+	MOVQ  16(AX), CX
+	MOVQ  CX, DX
+	ADDQ  24(AX), DX
+	MOVQ  DX, BX
+	ADDQ  24(AX), BX
+	MOVQ  BX, SI
+	ADDQ  24(AX), SI
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	MOVQ  56(AX), DI
+	MOVQ  64(AX), R8
+	MOVQ  $0x000000f8, R9
+	XORQ  R10, R10
+	MOVQ  32(AX), R11
+
+row:
+	MOVQ 40(AX), R12
+	ADDQ R10, R12
+
+chunk:
+	LEAQ    (R10)(R9*1), R8
+	CMPQ    R8, R12
+	CMOVQGT R12, R8
+	ADDQ    R10, R9
+	SUBQ    R8, R9
+
+word:
+	VPBROADCASTQ (CX)(R10*1), Y10
+	VPXOR        (DI), Y10, Y11
+	VPAND        Y1, Y11, Y10
+	VPSRLW       $0x04, Y11, Y11
+	VPAND        Y1, Y11, Y11
+	VPSHUFB      Y10, Y0, Y10
+	VPSHUFB      Y11, Y0, Y11
+	VPADDB       Y10, Y2, Y2
+	VPADDB       Y11, Y2, Y2
+	VPBROADCASTQ (DX)(R10*1), Y10
+	VPXOR        (DI), Y10, Y11
+	VPAND        Y1, Y11, Y10
+	VPSRLW       $0x04, Y11, Y11
+	VPAND        Y1, Y11, Y11
+	VPSHUFB      Y10, Y0, Y10
+	VPSHUFB      Y11, Y0, Y11
+	VPADDB       Y10, Y4, Y4
+	VPADDB       Y11, Y4, Y4
+	VPBROADCASTQ (BX)(R10*1), Y10
+	VPXOR        (DI), Y10, Y11
+	VPAND        Y1, Y11, Y10
+	VPSRLW       $0x04, Y11, Y11
+	VPAND        Y1, Y11, Y11
+	VPSHUFB      Y10, Y0, Y10
+	VPSHUFB      Y11, Y0, Y11
+	VPADDB       Y10, Y6, Y6
+	VPADDB       Y11, Y6, Y6
+	VPBROADCASTQ (SI)(R10*1), Y10
+	VPXOR        (DI), Y10, Y11
+	VPAND        Y1, Y11, Y10
+	VPSRLW       $0x04, Y11, Y11
+	VPAND        Y1, Y11, Y11
+	VPSHUFB      Y10, Y0, Y10
+	VPSHUFB      Y11, Y0, Y11
+	VPADDB       Y10, Y8, Y8
+	VPADDB       Y11, Y8, Y8
+	ADDQ         $0x20, DI
+	ADDQ         $0x08, R10
+	CMPQ         R10, R8
+	JNE          word
+	CMPQ         R9, $0x00
+	JNE          go
+	VPXOR        Y10, Y10, Y10
+	VPSADBW      Y10, Y2, Y2
+	VPADDQ       Y2, Y3, Y3
+	VPXOR        Y2, Y2, Y2
+	VPSADBW      Y10, Y4, Y4
+	VPADDQ       Y4, Y5, Y5
+	VPXOR        Y4, Y4, Y4
+	VPSADBW      Y10, Y6, Y6
+	VPADDQ       Y6, Y7, Y7
+	VPXOR        Y6, Y6, Y6
+	VPSADBW      Y10, Y8, Y8
+	VPADDQ       Y8, Y9, Y9
+	VPXOR        Y8, Y8, Y8
+	MOVQ         $0x000000f8, R9
+
+go:
+	CMPQ         R10, R12
+	JNE          chunk
+	ADDQ         48(AX), R10
+	DECQ         R11
+	JNE          row
+	VPXOR        Y10, Y10, Y10
+	VPSADBW      Y10, Y2, Y2
+	VPADDQ       Y2, Y3, Y3
+	VPXOR        Y2, Y2, Y2
+	VPSADBW      Y10, Y4, Y4
+	VPADDQ       Y4, Y5, Y5
+	VPXOR        Y4, Y4, Y4
+	VPSADBW      Y10, Y6, Y6
+	VPADDQ       Y6, Y7, Y7
+	VPXOR        Y6, Y6, Y6
+	VPSADBW      Y10, Y8, Y8
+	VPADDQ       Y8, Y9, Y9
+	VPXOR        Y8, Y8, Y8
+	MOVQ         (AX), CX
+	VPBROADCASTQ 72(AX), Y2
+	VPADDQ       Y3, Y3, Y3
+	VPSUBQ       Y3, Y2, Y3
+	VEXTRACTI128 $0x01, Y3, X2
+	VSHUFPS      $0x88, X2, X3, X2
+	VMOVUPS      X2, (CX)
+	ADDQ         8(AX), CX
+	VPBROADCASTQ 72(AX), Y2
+	VPADDQ       Y5, Y5, Y5
+	VPSUBQ       Y5, Y2, Y5
+	VEXTRACTI128 $0x01, Y5, X2
+	VSHUFPS      $0x88, X2, X5, X2
+	VMOVUPS      X2, (CX)
+	ADDQ         8(AX), CX
+	VPBROADCASTQ 72(AX), Y2
+	VPADDQ       Y7, Y7, Y7
+	VPSUBQ       Y7, Y2, Y7
+	VEXTRACTI128 $0x01, Y7, X2
+	VSHUFPS      $0x88, X2, X7, X2
+	VMOVUPS      X2, (CX)
+	ADDQ         8(AX), CX
+	VPBROADCASTQ 72(AX), Y2
+	VPADDQ       Y9, Y9, Y9
+	VPSUBQ       Y9, Y2, Y9
+	VEXTRACTI128 $0x01, Y9, X2
+	VSHUFPS      $0x88, X2, X9, X2
+	VMOVUPS      X2, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), SI
+	MOVQ         SI, 16(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func dotBits1x4AVX2(job *byte)
+// Requires: AVX, AVX2, CMOV
+TEXT ·dotBits1x4AVX2(SB), NOSPLIT, $0-8
+	MOVQ           job+0(FP), AX
+	VBROADCASTI128 popcounts<>+0(SB), Y0
+	VPCMPEQB       Y1, Y1, Y1
+	VPSRLW         $0x0c, Y1, Y1
+	VPSLLW         $0x08, Y1, Y2
+	VPOR           Y2, Y1, Y1
+
+next:
+	CMPQ  80(AX), $0x01
+	JLT   done
+	MOVQ  16(AX), CX
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  56(AX), DX
+	MOVQ  64(AX), BX
+	MOVQ  $0x000000f8, SI
+	XORQ  DI, DI
+	MOVQ  32(AX), R8
+
+row:
+	MOVQ 40(AX), R9
+	ADDQ DI, R9
+
+chunk:
+	LEAQ    (DI)(SI*1), BX
+	CMPQ    BX, R9
+	CMOVQGT R9, BX
+	ADDQ    DI, SI
+	SUBQ    BX, SI
+
+word:
+	VPBROADCASTQ (CX)(DI*1), Y4
+	VPXOR        (DX), Y4, Y5
+	VPAND        Y1, Y5, Y4
+	VPSRLW       $0x04, Y5, Y5
+	VPAND        Y1, Y5, Y5
+	VPSHUFB      Y4, Y0, Y4
+	VPSHUFB      Y5, Y0, Y5
+	VPADDB       Y4, Y2, Y2
+	VPADDB       Y5, Y2, Y2
+	ADDQ         $0x20, DX
+	ADDQ         $0x08, DI
+	CMPQ         DI, BX
+	JNE          word
+	CMPQ         SI, $0x00
+	JNE          go
+	VPXOR        Y4, Y4, Y4
+	VPSADBW      Y4, Y2, Y2
+	VPADDQ       Y2, Y3, Y3
+	VPXOR        Y2, Y2, Y2
+	MOVQ         $0x000000f8, SI
+
+go:
+	CMPQ         DI, R9
+	JNE          chunk
+	ADDQ         48(AX), DI
+	DECQ         R8
+	JNE          row
+	VPXOR        Y4, Y4, Y4
+	VPSADBW      Y4, Y2, Y2
+	VPADDQ       Y2, Y3, Y3
+	VPXOR        Y2, Y2, Y2
+	MOVQ         (AX), DX
+	VPBROADCASTQ 72(AX), Y2
+	VPADDQ       Y3, Y3, Y3
+	VPSUBQ       Y3, Y2, Y3
+	VEXTRACTI128 $0x01, Y3, X2
+	VSHUFPS      $0x88, X2, X3, X2
+	VMOVUPS      X2, (DX)
+	ADDQ         8(AX), DX
+	MOVQ         DX, (AX)
+	ADDQ         24(AX), CX
+	MOVQ         CX, 16(AX)
+	SUBQ         $0x01, 80(AX)
+	JMP          next
 
 done:
 	VZEROUPPER
@@ -4360,6 +9518,1099 @@ next:
 	ADDQ      $0x00000100, DX
 	DECQ      BX
 	JNE       next
+	VZEROUPPER
+	RET
+
+DATA laneMasks<>+0(SB)/8, $0xffffffffffffffff
+DATA laneMasks<>+8(SB)/8, $0xffffffffffffffff
+DATA laneMasks<>+16(SB)/8, $0xffffffffffffffff
+DATA laneMasks<>+24(SB)/8, $0xffffffffffffffff
+DATA laneMasks<>+32(SB)/8, $0x0000000000000000
+DATA laneMasks<>+40(SB)/8, $0x0000000000000000
+DATA laneMasks<>+48(SB)/8, $0x0000000000000000
+DATA laneMasks<>+56(SB)/8, $0x0000000000000000
+GLOBL laneMasks<>(SB), RODATA|NOPTR, $64
+
+// func fmaPixels6x16AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaPixels6x16AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ    80(AX), $0x06
+	JLT     done
+	MOVQ    16(AX), CX
+	MOVQ    CX, DX
+	ADDQ    24(AX), DX
+	MOVQ    DX, BX
+	ADDQ    24(AX), BX
+	MOVQ    BX, SI
+	ADDQ    24(AX), SI
+	MOVQ    SI, DI
+	ADDQ    24(AX), DI
+	MOVQ    DI, R8
+	ADDQ    24(AX), R8
+	MOVQ    72(AX), R9
+	VMOVUPS (R9), Y0
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y4
+	VMOVAPS Y0, Y6
+	VMOVAPS Y0, Y8
+	VMOVAPS Y0, Y10
+	VMOVUPS 32(R9), Y1
+	VMOVAPS Y1, Y3
+	VMOVAPS Y1, Y5
+	VMOVAPS Y1, Y7
+	VMOVAPS Y1, Y9
+	VMOVAPS Y1, Y11
+	MOVQ    56(AX), R9
+	MOVQ    64(AX), R10
+	XORQ    R11, R11
+	MOVQ    32(AX), R12
+
+row:
+	MOVQ 40(AX), R13
+	ADDQ R11, R13
+
+tap:
+	VMOVUPS      (R9), Y12
+	VMOVUPS      32(R9), Y13
+	VBROADCASTSS (CX)(R11*1), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (DX)(R11*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (BX)(R11*1), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (SI)(R11*1), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (DI)(R11*1), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (R8)(R11*1), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         R10, R9
+	ADDQ         $0x04, R11
+	CMPQ         R11, R13
+	JNE          tap
+	ADDQ         48(AX), R11
+	DECQ         R12
+	JNE          row
+	MOVQ         (AX), CX
+	VMOVUPS      Y0, (CX)
+	VMOVUPS      Y1, 32(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Y2, (CX)
+	VMOVUPS      Y3, 32(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Y4, (CX)
+	VMOVUPS      Y5, 32(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Y6, (CX)
+	VMOVUPS      Y7, 32(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Y8, (CX)
+	VMOVUPS      Y9, 32(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Y10, (CX)
+	VMOVUPS      Y11, 32(CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), R8
+	MOVQ         R8, 16(AX)
+	SUBQ         $0x06, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels6x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaPixels6x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	MOVQ    88(AX), CX
+	LEAQ    laneMasks<>+32(SB), DX
+	SHLQ    $0x02, CX
+	SUBQ    CX, DX
+	VMOVUPS (DX), Y0
+
+next:
+	CMPQ       80(AX), $0x06
+	JLT        done
+	MOVQ       16(AX), CX
+	MOVQ       CX, DX
+	ADDQ       24(AX), DX
+	MOVQ       DX, BX
+	ADDQ       24(AX), BX
+	MOVQ       BX, SI
+	ADDQ       24(AX), SI
+	MOVQ       SI, DI
+	ADDQ       24(AX), DI
+	MOVQ       DI, R8
+	ADDQ       24(AX), R8
+	MOVQ       72(AX), R9
+	VMASKMOVPS (R9), Y0, Y1
+	VMOVAPS    Y1, Y2
+	VMOVAPS    Y1, Y3
+	VMOVAPS    Y1, Y4
+	VMOVAPS    Y1, Y5
+	VMOVAPS    Y1, Y6
+	MOVQ       56(AX), R9
+	MOVQ       64(AX), R10
+	XORQ       R11, R11
+	MOVQ       32(AX), R12
+
+row:
+	MOVQ 40(AX), R13
+	ADDQ R11, R13
+
+tap:
+	VMASKMOVPS   (R9), Y0, Y7
+	VBROADCASTSS (CX)(R11*1), Y8
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS (DX)(R11*1), Y8
+	VFMADD231PS  Y7, Y8, Y2
+	VBROADCASTSS (BX)(R11*1), Y8
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (SI)(R11*1), Y8
+	VFMADD231PS  Y7, Y8, Y4
+	VBROADCASTSS (DI)(R11*1), Y8
+	VFMADD231PS  Y7, Y8, Y5
+	VBROADCASTSS (R8)(R11*1), Y8
+	VFMADD231PS  Y7, Y8, Y6
+	ADDQ         R10, R9
+	ADDQ         $0x04, R11
+	CMPQ         R11, R13
+	JNE          tap
+	ADDQ         48(AX), R11
+	DECQ         R12
+	JNE          row
+	MOVQ         (AX), CX
+	VMASKMOVPS   Y1, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y2, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y3, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y4, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y5, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y6, Y0, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), R8
+	MOVQ         R8, 16(AX)
+	SUBQ         $0x06, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func scaleAVX2(dst *float32, values *int32, scale *float32, shift *float32, n int, always uint32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·scaleAVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         values+8(FP), CX
+	MOVQ         scale+16(FP), DX
+	MOVQ         shift+24(FP), BX
+	MOVQ         n+32(FP), SI
+	VXORPS       Y0, Y0, Y0
+	MOVL         always+40(FP), DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+
+whole:
+	CMPQ        SI, $0x08
+	JLT         rest
+	VMOVUPS     (CX), Y2
+	VMOVUPS     (DX), Y3
+	VMOVUPS     (BX), Y4
+	VCVTDQ2PS   Y2, Y2
+	VFMADD213PS Y4, Y3, Y2
+	VCMPPS      $0x0e, Y0, Y2, Y3
+	VORPS       Y1, Y3, Y3
+	VANDPS      Y3, Y2, Y2
+	VMOVUPS     Y2, (AX)
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+	ADDQ        $0x20, DX
+	ADDQ        $0x20, BX
+	SUBQ        $0x08, SI
+	JMP         whole
+
+rest:
+	TESTQ       SI, SI
+	JEQ         done
+	LEAQ        laneMasks<>+32(SB), DI
+	SHLQ        $0x02, SI
+	SUBQ        SI, DI
+	VMOVUPS     (DI), Y2
+	VMASKMOVPS  (CX), Y2, Y3
+	VMASKMOVPS  (DX), Y2, Y4
+	VMASKMOVPS  (BX), Y2, Y5
+	VCVTDQ2PS   Y3, Y3
+	VFMADD213PS Y5, Y4, Y3
+	VCMPPS      $0x0e, Y0, Y3, Y0
+	VORPS       Y1, Y0, Y0
+	VANDPS      Y0, Y3, Y3
+	VMASKMOVPS  Y3, Y2, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func scaleFloatAVX2(dst *float32, values *float32, scale *float32, shift *float32, n int, always uint32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·scaleFloatAVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         values+8(FP), CX
+	MOVQ         scale+16(FP), DX
+	MOVQ         shift+24(FP), BX
+	MOVQ         n+32(FP), SI
+	VXORPS       Y0, Y0, Y0
+	MOVL         always+40(FP), DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+
+whole:
+	CMPQ        SI, $0x08
+	JLT         rest
+	VMOVUPS     (CX), Y2
+	VMOVUPS     (DX), Y3
+	VMOVUPS     (BX), Y4
+	VFMADD213PS Y4, Y3, Y2
+	VCMPPS      $0x0e, Y0, Y2, Y3
+	VORPS       Y1, Y3, Y3
+	VANDPS      Y3, Y2, Y2
+	VMOVUPS     Y2, (AX)
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+	ADDQ        $0x20, DX
+	ADDQ        $0x20, BX
+	SUBQ        $0x08, SI
+	JMP         whole
+
+rest:
+	TESTQ       SI, SI
+	JEQ         done
+	LEAQ        laneMasks<>+32(SB), DI
+	SHLQ        $0x02, SI
+	SUBQ        SI, DI
+	VMOVUPS     (DI), Y2
+	VMASKMOVPS  (CX), Y2, Y3
+	VMASKMOVPS  (DX), Y2, Y4
+	VMASKMOVPS  (BX), Y2, Y5
+	VFMADD213PS Y5, Y4, Y3
+	VCMPPS      $0x0e, Y0, Y3, Y0
+	VORPS       Y1, Y0, Y0
+	VANDPS      Y0, Y3, Y3
+	VMASKMOVPS  Y3, Y2, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func addAVX2(dst *float32, a *float32, b *float32, n int, always uint32)
+// Requires: AVX, AVX2
+TEXT ·addAVX2(SB), NOSPLIT, $0-36
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         n+24(FP), BX
+	VXORPS       Y0, Y0, Y0
+	MOVL         always+32(FP), SI
+	VMOVD        SI, X1
+	VPBROADCASTD X1, Y1
+
+whole:
+	CMPQ    BX, $0x08
+	JLT     rest
+	VMOVUPS (CX), Y2
+	VMOVUPS (DX), Y3
+	VADDPS  Y3, Y2, Y2
+	VCMPPS  $0x0e, Y0, Y2, Y3
+	VORPS   Y1, Y3, Y3
+	VANDPS  Y3, Y2, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	SUBQ    $0x08, BX
+	JMP     whole
+
+rest:
+	TESTQ      BX, BX
+	JEQ        done
+	LEAQ       laneMasks<>+32(SB), SI
+	SHLQ       $0x02, BX
+	SUBQ       BX, SI
+	VMOVUPS    (SI), Y2
+	VMASKMOVPS (CX), Y2, Y3
+	VMASKMOVPS (DX), Y2, Y4
+	VADDPS     Y4, Y3, Y3
+	VCMPPS     $0x0e, Y0, Y3, Y0
+	VORPS      Y1, Y0, Y0
+	VANDPS     Y0, Y3, Y3
+	VMASKMOVPS Y3, Y2, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaEachAVX2(acc *float32, x *float32, w *float32, n int)
+// Requires: AVX, FMA3
+TEXT ·fmaEachAVX2(SB), NOSPLIT, $0-32
+	MOVQ acc+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ w+16(FP), DX
+	MOVQ n+24(FP), BX
+
+whole:
+	CMPQ        BX, $0x08
+	JLT         rest
+	VMOVUPS     (AX), Y0
+	VMOVUPS     (CX), Y1
+	VMOVUPS     (DX), Y2
+	VFMADD231PS Y2, Y1, Y0
+	VMOVUPS     Y0, (AX)
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+	ADDQ        $0x20, DX
+	SUBQ        $0x08, BX
+	JMP         whole
+
+rest:
+	TESTQ       BX, BX
+	JEQ         done
+	LEAQ        laneMasks<>+32(SB), SI
+	SHLQ        $0x02, BX
+	SUBQ        BX, SI
+	VMOVUPS     (SI), Y0
+	VMASKMOVPS  (AX), Y0, Y1
+	VMASKMOVPS  (CX), Y0, Y2
+	VMASKMOVPS  (DX), Y0, Y3
+	VFMADD231PS Y3, Y2, Y1
+	VMASKMOVPS  Y1, Y0, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+DATA byteBits<>+0(SB)/8, $0x0000000200000001
+DATA byteBits<>+8(SB)/8, $0x0000000800000004
+DATA byteBits<>+16(SB)/8, $0x0000002000000010
+DATA byteBits<>+24(SB)/8, $0x0000008000000040
+GLOBL byteBits<>(SB), RODATA|NOPTR, $32
+
+// func chooseAVX2(dst *float32, src *uint8, one *float32, zero *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·chooseAVX2(SB), NOSPLIT, $0-40
+	MOVQ    src+8(FP), AX
+	MOVQ    dst+0(FP), CX
+	MOVQ    one+16(FP), DX
+	MOVQ    zero+24(FP), BX
+	VMOVDQU byteBits<>+0(SB), Y0
+	MOVQ    n+32(FP), DI
+
+whole:
+	CMPQ         DI, $0x08
+	JLT          rest
+	MOVBLZX      (AX), SI
+	INCQ         AX
+	VMOVD        SI, X1
+	VPBROADCASTD X1, Y1
+	VPAND        Y0, Y1, Y1
+	VPCMPEQD     Y0, Y1, Y1
+	VMOVUPS      (DX), Y2
+	VMOVUPS      (BX), Y3
+	VBLENDVPS    Y1, Y2, Y3, Y3
+	VMOVUPS      Y3, (CX)
+	ADDQ         $0x20, CX
+	ADDQ         $0x20, DX
+	ADDQ         $0x20, BX
+	SUBQ         $0x08, DI
+	JMP          whole
+
+rest:
+	TESTQ        DI, DI
+	JEQ          done
+	LEAQ         laneMasks<>+32(SB), SI
+	SHLQ         $0x02, DI
+	SUBQ         DI, SI
+	VMOVUPS      (SI), Y1
+	MOVBLZX      (AX), SI
+	INCQ         AX
+	VMOVD        SI, X2
+	VPBROADCASTD X2, Y2
+	VPAND        Y0, Y2, Y2
+	VPCMPEQD     Y0, Y2, Y2
+	VMASKMOVPS   (DX), Y1, Y0
+	VMASKMOVPS   (BX), Y1, Y3
+	VBLENDVPS    Y2, Y0, Y3, Y3
+	VMASKMOVPS   Y3, Y1, (CX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func orPoolAVX2(job *byte)
+// Requires: AVX, AVX2
+TEXT ·orPoolAVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ 16(AX), BX
+
+pixel:
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	XORQ SI, SI
+
+a:
+	LEAQ    128(SI), R9
+	CMPQ    R9, 32(AX)
+	JGT     adone
+	MOVQ    (BX), R8
+	ADDQ    SI, R8
+	MOVQ    $0x00000001, DI
+	VMOVDQU (DX)(R8*1), Y0
+	VMOVDQU 32(DX)(R8*1), Y1
+	VMOVDQU 64(DX)(R8*1), Y2
+	VMOVDQU 96(DX)(R8*1), Y3
+	JMP     afirst
+
+atap:
+	MOVQ (BX)(DI*8), R8
+	ADDQ SI, R8
+	VPOR (DX)(R8*1), Y0, Y0
+	VPOR 32(DX)(R8*1), Y1, Y1
+	VPOR 64(DX)(R8*1), Y2, Y2
+	VPOR 96(DX)(R8*1), Y3, Y3
+	INCQ DI
+
+afirst:
+	CMPQ    DI, 24(AX)
+	JNE     atap
+	VMOVDQU Y0, (CX)(SI*1)
+	VMOVDQU Y1, 32(CX)(SI*1)
+	VMOVDQU Y2, 64(CX)(SI*1)
+	VMOVDQU Y3, 96(CX)(SI*1)
+	MOVQ    R9, SI
+	JMP     a
+
+adone:
+b:
+	LEAQ    32(SI), R9
+	CMPQ    R9, 32(AX)
+	JGT     bdone
+	MOVQ    (BX), R8
+	ADDQ    SI, R8
+	MOVQ    $0x00000001, DI
+	VMOVDQU (DX)(R8*1), Y0
+	JMP     bfirst
+
+btap:
+	MOVQ (BX)(DI*8), R8
+	ADDQ SI, R8
+	VPOR (DX)(R8*1), Y0, Y0
+	INCQ DI
+
+bfirst:
+	CMPQ    DI, 24(AX)
+	JNE     btap
+	VMOVDQU Y0, (CX)(SI*1)
+	MOVQ    R9, SI
+	JMP     b
+
+bdone:
+c:
+	LEAQ 8(SI), R9
+	CMPQ R9, 32(AX)
+	JGT  cdone
+	MOVQ (BX), R8
+	ADDQ SI, R8
+	MOVQ $0x00000001, DI
+	MOVQ (DX)(R8*1), R10
+	JMP  cfirst
+
+ctap:
+	MOVQ (BX)(DI*8), R8
+	ADDQ SI, R8
+	ORQ  (DX)(R8*1), R10
+	INCQ DI
+
+cfirst:
+	CMPQ DI, 24(AX)
+	JNE  ctap
+	MOVQ R10, (CX)(SI*1)
+	MOVQ R9, SI
+	JMP  c
+
+cdone:
+	MOVQ 40(AX), CX
+	ADDQ CX, 8(AX)
+	MOVQ 48(AX), CX
+	ADDQ CX, (AX)
+	DECQ 56(AX)
+	JNE  pixel
+	VZEROUPPER
+	RET
+
+// func maxPoolAVX2(job *byte)
+// Requires: AVX
+TEXT ·maxPoolAVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ 16(AX), BX
+
+pixel:
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	XORQ SI, SI
+
+a:
+	LEAQ    128(SI), R9
+	CMPQ    R9, 32(AX)
+	JGT     adone
+	MOVQ    (BX), R8
+	ADDQ    SI, R8
+	MOVQ    $0x00000001, DI
+	VMOVDQU (DX)(R8*1), Y0
+	VMOVDQU 32(DX)(R8*1), Y1
+	VMOVDQU 64(DX)(R8*1), Y2
+	VMOVDQU 96(DX)(R8*1), Y3
+	JMP     afirst
+
+atap:
+	MOVQ    (BX)(DI*8), R8
+	ADDQ    SI, R8
+	VMOVUPS (DX)(R8*1), Y4
+	VMAXPS  Y0, Y4, Y0
+	VMOVUPS 32(DX)(R8*1), Y4
+	VMAXPS  Y1, Y4, Y1
+	VMOVUPS 64(DX)(R8*1), Y4
+	VMAXPS  Y2, Y4, Y2
+	VMOVUPS 96(DX)(R8*1), Y4
+	VMAXPS  Y3, Y4, Y3
+	INCQ    DI
+
+afirst:
+	CMPQ    DI, 24(AX)
+	JNE     atap
+	VMOVDQU Y0, (CX)(SI*1)
+	VMOVDQU Y1, 32(CX)(SI*1)
+	VMOVDQU Y2, 64(CX)(SI*1)
+	VMOVDQU Y3, 96(CX)(SI*1)
+	MOVQ    R9, SI
+	JMP     a
+
+adone:
+b:
+	LEAQ    32(SI), R9
+	CMPQ    R9, 32(AX)
+	JGT     bdone
+	MOVQ    (BX), R8
+	ADDQ    SI, R8
+	MOVQ    $0x00000001, DI
+	VMOVDQU (DX)(R8*1), Y0
+	JMP     bfirst
+
+btap:
+	MOVQ    (BX)(DI*8), R8
+	ADDQ    SI, R8
+	VMOVUPS (DX)(R8*1), Y1
+	VMAXPS  Y0, Y1, Y0
+	INCQ    DI
+
+bfirst:
+	CMPQ    DI, 24(AX)
+	JNE     btap
+	VMOVDQU Y0, (CX)(SI*1)
+	MOVQ    R9, SI
+	JMP     b
+
+bdone:
+c:
+	LEAQ   4(SI), R9
+	CMPQ   R9, 32(AX)
+	JGT    cdone
+	MOVQ   (BX), R8
+	ADDQ   SI, R8
+	MOVQ   $0x00000001, DI
+	VMOVSS (DX)(R8*1), X0
+	JMP    cfirst
+
+ctap:
+	MOVQ   (BX)(DI*8), R8
+	ADDQ   SI, R8
+	VMOVSS (DX)(R8*1), X1
+	VMAXSS X0, X1, X0
+	INCQ   DI
+
+cfirst:
+	CMPQ   DI, 24(AX)
+	JNE    ctap
+	VMOVSS X0, (CX)(SI*1)
+	MOVQ   R9, SI
+	JMP    c
+
+cdone:
+	MOVQ 40(AX), CX
+	ADDQ CX, 8(AX)
+	MOVQ 48(AX), CX
+	ADDQ CX, (AX)
+	DECQ 56(AX)
+	JNE  pixel
+	VZEROUPPER
+	RET
+
+// func orPool4AVX2(job *byte, flip uint64)
+// Requires: AVX, AVX2
+TEXT ·orPool4AVX2(SB), NOSPLIT, $0-16
+	MOVQ         job+0(FP), AX
+	MOVQ         flip+8(FP), SI
+	VPBROADCASTQ flip+8(FP), Y0
+	MOVQ         (AX), CX
+	MOVQ         32(AX), DX
+	MOVQ         56(AX), BX
+	MOVQ         16(AX), DI
+	MOVQ         8(AX), R8
+	ADDQ         (DI), R8
+	MOVQ         8(AX), R9
+	ADDQ         8(DI), R9
+	MOVQ         8(AX), R10
+	ADDQ         16(DI), R10
+	MOVQ         8(AX), R11
+	ADDQ         24(DI), R11
+	MOVQ         40(AX), DI
+	MOVQ         48(AX), R12
+
+pixel:
+	XORQ AX, AX
+	JMP  vectorscheck
+
+vectors:
+	VMOVDQU (R8)(AX*1), Y1
+	VPOR    (R9)(AX*1), Y1, Y1
+	VPOR    (R10)(AX*1), Y1, Y1
+	VPOR    (R11)(AX*1), Y1, Y1
+	VPXOR   Y0, Y1, Y1
+	VMOVDQU Y1, (CX)(AX*1)
+	ADDQ    $0x20, AX
+
+vectorscheck:
+	LEAQ 32(AX), R13
+	CMPQ R13, DX
+	JLE  vectors
+	CMPQ AX, DX
+	JEQ  pixeldone
+
+words:
+	MOVQ (R8)(AX*1), R13
+	ORQ  (R9)(AX*1), R13
+	ORQ  (R10)(AX*1), R13
+	ORQ  (R11)(AX*1), R13
+	XORQ SI, R13
+	MOVQ R13, (CX)(AX*1)
+	ADDQ $0x08, AX
+	CMPQ AX, DX
+	JNE  words
+
+pixeldone:
+	ADDQ DI, R8
+	ADDQ DI, R9
+	ADDQ DI, R10
+	ADDQ DI, R11
+	ADDQ R12, CX
+	DECQ BX
+	JNE  pixel
+	VZEROUPPER
+	RET
+
+// func narrowAVX2(dst *uint32, src *uint64, n int)
+// Requires: AVX, AVX2, CMOV
+TEXT ·narrowAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+	SHLQ $0x02, DX
+	MOVQ $0x00000020, BX
+	XORQ SI, SI
+	SUBQ BX, DX
+
+block:
+	VMOVUPS (CX)(SI*2), Y0
+	VMOVUPS 32(CX)(SI*2), Y1
+	VSHUFPS $0x88, Y1, Y0, Y0
+	VPERMQ  $0xd8, Y0, Y0
+	VMOVDQU Y0, (AX)(SI*1)
+	CMPQ    SI, DX
+	JEQ     end
+	ADDQ    BX, SI
+	CMPQ    SI, DX
+	CMOVQGT DX, SI
+	JMP     block
+
+end:
+	VZEROUPPER
+	RET
+
+// func join32AVX2(dst *uint32, src *uint32, n int, taps int, step int, shift int)
+// Requires: AVX, AVX2, CMOV
+TEXT ·join32AVX2(SB), NOSPLIT, $0-48
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  n+16(FP), DX
+	MOVQ  taps+24(FP), BX
+	MOVQ  step+32(FP), SI
+	MOVQ  shift+40(FP), DI
+	VMOVQ DI, X0
+	SHLQ  $0x02, DX
+	MOVQ  $0x00000080, DI
+	XORQ  R8, R8
+	MOVQ  DX, R10
+	SUBQ  DI, R10
+
+block:
+	VPXOR   X1, X1, X1
+	LEAQ    (CX)(R8*1), DX
+	VMOVDQU (DX), Y2
+	VMOVDQU 32(DX), Y3
+	VMOVDQU 64(DX), Y4
+	VMOVDQU 96(DX), Y5
+	MOVQ    BX, R9
+	JMP     first
+
+tap:
+	ADDQ    SI, DX
+	VPADDQ  X0, X1, X1
+	VMOVDQU (DX), Y6
+	VPSLLD  X1, Y6, Y6
+	VPOR    Y6, Y2, Y2
+	VMOVDQU 32(DX), Y6
+	VPSLLD  X1, Y6, Y6
+	VPOR    Y6, Y3, Y3
+	VMOVDQU 64(DX), Y6
+	VPSLLD  X1, Y6, Y6
+	VPOR    Y6, Y4, Y4
+	VMOVDQU 96(DX), Y6
+	VPSLLD  X1, Y6, Y6
+	VPOR    Y6, Y5, Y5
+
+first:
+	DECQ    R9
+	JNE     tap
+	VMOVDQU Y2, (AX)(R8*1)
+	VMOVDQU Y3, 32(AX)(R8*1)
+	VMOVDQU Y4, 64(AX)(R8*1)
+	VMOVDQU Y5, 96(AX)(R8*1)
+	CMPQ    R8, R10
+	JEQ     end
+	ADDQ    DI, R8
+	CMPQ    R8, R10
+	CMOVQGT R10, R8
+	JMP     block
+
+end:
+	VZEROUPPER
+	RET
+
+// func join8AVX2(dst *uint32, src *uint32, n int, taps int, step int, shift int)
+// Requires: AVX, AVX2, CMOV
+TEXT ·join8AVX2(SB), NOSPLIT, $0-48
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  n+16(FP), DX
+	MOVQ  taps+24(FP), BX
+	MOVQ  step+32(FP), SI
+	MOVQ  shift+40(FP), DI
+	VMOVQ DI, X0
+	SHLQ  $0x02, DX
+	MOVQ  $0x00000020, DI
+	XORQ  R8, R8
+	MOVQ  DX, R10
+	SUBQ  DI, R10
+
+block:
+	VPXOR   X1, X1, X1
+	LEAQ    (CX)(R8*1), DX
+	VMOVDQU (DX), Y2
+	MOVQ    BX, R9
+	JMP     first
+
+tap:
+	ADDQ    SI, DX
+	VPADDQ  X0, X1, X1
+	VMOVDQU (DX), Y3
+	VPSLLD  X1, Y3, Y3
+	VPOR    Y3, Y2, Y2
+
+first:
+	DECQ    R9
+	JNE     tap
+	VMOVDQU Y2, (AX)(R8*1)
+	CMPQ    R8, R10
+	JEQ     end
+	ADDQ    DI, R8
+	CMPQ    R8, R10
+	CMOVQGT R10, R8
+	JMP     block
+
+end:
+	VZEROUPPER
+	RET
+
+// func thresholdBytesAVX2(dst *uint64, src *uint8, t *uint8, words int, period int)
+// Requires: AVX, AVX2
+TEXT ·thresholdBytesAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ t+16(FP), DX
+	MOVQ words+24(FP), BX
+	MOVQ period+32(FP), SI
+
+period:
+	MOVQ DX, DI
+	MOVQ SI, R8
+
+word:
+	VMOVDQU   (CX), Y0
+	VPMAXUB   (DI), Y0, Y1
+	VPCMPEQB  Y0, Y1, Y1
+	VPMOVMSKB Y1, R9
+	VMOVDQU   32(CX), Y0
+	VPMAXUB   32(DI), Y0, Y1
+	VPCMPEQB  Y0, Y1, Y1
+	VPMOVMSKB Y1, R10
+	SHLQ      $0x20, R10
+	ORQ       R10, R9
+	MOVQ      R9, (AX)
+	ADDQ      $0x08, AX
+	ADDQ      $0x40, CX
+	ADDQ      $0x40, DI
+	DECQ      BX
+	JEQ       done
+	DECQ      R8
+	JNE       word
+	JMP       period
+
+done:
+	VZEROUPPER
+	RET
+
+DATA numbers<>+0(SB)/8, $0x0000000000000000
+DATA numbers<>+8(SB)/8, $0x0000000000000001
+DATA numbers<>+16(SB)/8, $0x0000000000000002
+DATA numbers<>+24(SB)/8, $0x0000000000000003
+DATA numbers<>+32(SB)/8, $0x0000000000000004
+DATA numbers<>+40(SB)/8, $0x0000000000000005
+DATA numbers<>+48(SB)/8, $0x0000000000000006
+DATA numbers<>+56(SB)/8, $0x0000000000000007
+GLOBL numbers<>(SB), RODATA|NOPTR, $64
+
+// func spreadAVX2(dst *uint64, src *uint8, groups int, n int, mask uint64, flip uint64)
+// Requires: AVX, AVX2
+TEXT ·spreadAVX2(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         groups+16(FP), DX
+	MOVQ         n+24(FP), BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+	VPMULUDQ     numbers<>+32(SB), Y0, Y1
+	VPMULUDQ     numbers<>+0(SB), Y0, Y0
+	VPBROADCASTQ mask+32(FP), Y2
+	VPBROADCASTQ flip+40(FP), Y3
+
+next:
+	VPBROADCASTQ (CX), Y4
+	VPSRLVQ      Y0, Y4, Y5
+	VPSRLVQ      Y1, Y4, Y4
+	VPAND        Y2, Y5, Y5
+	VPAND        Y2, Y4, Y4
+	VPXOR        Y3, Y5, Y5
+	VPXOR        Y3, Y4, Y4
+	VMOVDQU      Y5, (AX)
+	VMOVDQU      Y4, 32(AX)
+	ADDQ         BX, CX
+	ADDQ         $0x40, AX
+	DECQ         DX
+	JNE          next
+	VZEROUPPER
+	RET
+
+DATA lumaOrder<>+0(SB)/8, $0x8004050380010200
+DATA lumaOrder<>+8(SB)/8, $0x800a0b0980070806
+DATA lumaOrder<>+16(SB)/8, $0x8008090780050604
+DATA lumaOrder<>+24(SB)/8, $0x800e0f0d800b0c0a
+GLOBL lumaOrder<>(SB), RODATA|NOPTR, $32
+
+DATA lumaWeights<>+0(SB)/8, $0x004b1d4d004b1d4d
+DATA lumaWeights<>+8(SB)/8, $0x004b1d4d004b1d4d
+DATA lumaWeights<>+16(SB)/8, $0x004b1d4d004b1d4d
+DATA lumaWeights<>+24(SB)/8, $0x004b1d4d004b1d4d
+GLOBL lumaWeights<>(SB), RODATA|NOPTR, $32
+
+DATA lumaSums<>+0(SB)/8, $0x0002000100020001
+DATA lumaSums<>+8(SB)/8, $0x0002000100020001
+DATA lumaSums<>+16(SB)/8, $0x0002000100020001
+DATA lumaSums<>+24(SB)/8, $0x0002000100020001
+GLOBL lumaSums<>(SB), RODATA|NOPTR, $32
+
+DATA lumaPick<>+0(SB)/8, $0x808080800d090501
+DATA lumaPick<>+8(SB)/8, $0x8080808080808080
+DATA lumaPick<>+16(SB)/8, $0x808080800d090501
+DATA lumaPick<>+24(SB)/8, $0x8080808080808080
+GLOBL lumaPick<>(SB), RODATA|NOPTR, $32
+
+// func lumaAVX2(dst *uint8, rgb *uint8, groups int)
+// Requires: AVX, AVX2
+TEXT ·lumaAVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    rgb+8(FP), CX
+	MOVQ    groups+16(FP), DX
+	VMOVDQU lumaOrder<>+0(SB), Y0
+	VMOVDQU lumaWeights<>+0(SB), Y1
+	VMOVDQU lumaSums<>+0(SB), Y2
+	VMOVDQU lumaPick<>+0(SB), Y3
+
+next:
+	VMOVDQU      (CX), X4
+	VINSERTI128  $0x01, 8(CX), Y4, Y4
+	VPSHUFB      Y0, Y4, Y4
+	VPMADDUBSW   Y1, Y4, Y4
+	VPMADDWD     Y2, Y4, Y4
+	VPSHUFB      Y3, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X5
+	VPUNPCKLDQ   X5, X4, X4
+	VMOVQ        X4, (AX)
+	ADDQ         $0x18, CX
+	ADDQ         $0x08, AX
+	DECQ         DX
+	JNE          next
+	VZEROUPPER
+	RET
+
+DATA lbpBits<>+0(SB)/8, $0x0101010101010101
+DATA lbpBits<>+8(SB)/8, $0x0202020202020202
+DATA lbpBits<>+16(SB)/8, $0x0404040404040404
+DATA lbpBits<>+24(SB)/8, $0x0000000000000000
+GLOBL lbpBits<>(SB), RODATA|NOPTR, $32
+
+// func lbpAVX2(dst *uint64, above *uint8, row *uint8, below *uint8, n int)
+// Requires: AVX, AVX2, CMOV
+TEXT ·lbpAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         above+8(FP), CX
+	MOVQ         row+16(FP), DX
+	MOVQ         below+24(FP), BX
+	MOVQ         n+32(FP), SI
+	VPBROADCASTQ lbpBits<>+0(SB), X0
+	VPBROADCASTQ lbpBits<>+8(SB), X1
+	VPBROADCASTQ lbpBits<>+16(SB), X2
+	MOVQ         $0x00000008, DI
+	XORQ         R8, R8
+	SUBQ         DI, SI
+
+block:
+	VMOVQ     1(DX)(R8*1), X3
+	VMOVQ     (CX)(R8*1), X4
+	VPMAXUB   X3, X4, X4
+	VPCMPEQB  X3, X4, X4
+	VPANDN    X0, X4, X4
+	VMOVQ     2(DX)(R8*1), X5
+	VPMAXUB   X3, X5, X5
+	VPCMPEQB  X3, X5, X5
+	VPANDN    X1, X5, X5
+	VPOR      X5, X4, X4
+	VMOVQ     (BX)(R8*1), X5
+	VPMAXUB   X3, X5, X5
+	VPCMPEQB  X3, X5, X5
+	VPANDN    X2, X5, X5
+	VPOR      X5, X4, X4
+	VPMOVZXBQ X4, Y3
+	VPSRLDQ   $0x04, X4, X4
+	VPMOVZXBQ X4, Y4
+	VMOVDQU   Y3, (AX)(R8*8)
+	VMOVDQU   Y4, 32(AX)(R8*8)
+	CMPQ      R8, SI
+	JEQ       end
+	ADDQ      DI, R8
+	CMPQ      R8, SI
+	CMOVQGT   SI, R8
+	JMP       block
+
+end:
+	VZEROUPPER
+	RET
+
+// func minMaxAVX2(src *uint8, n int, lowest *uint8, highest *uint8)
+// Requires: AVX, AVX2, CMOV
+TEXT ·minMaxAVX2(SB), NOSPLIT, $0-32
+	MOVQ    src+0(FP), AX
+	MOVQ    n+8(FP), CX
+	VMOVDQU (AX), Y0
+	VMOVDQU (AX), Y1
+	MOVQ    $0x00000020, DX
+	XORQ    BX, BX
+	SUBQ    DX, CX
+
+block:
+	VMOVDQU (AX)(BX*1), Y2
+	VPMINUB Y2, Y0, Y0
+	VPMAXUB Y2, Y1, Y1
+	CMPQ    BX, CX
+	JEQ     end
+	ADDQ    DX, BX
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	JMP     block
+
+end:
+	MOVQ    lowest+16(FP), AX
+	VMOVDQU Y0, (AX)
+	MOVQ    highest+24(FP), AX
+	VMOVDQU Y1, (AX)
+	VZEROUPPER
+	RET
+
+DATA nibbleMasks<>+0(SB)/8, $0x00f000f000f000f0
+DATA nibbleMasks<>+8(SB)/8, $0xf000f000f000f000
+GLOBL nibbleMasks<>(SB), RODATA|NOPTR, $16
+
+// func expandAVX2(dst *uint8, src *uint32, n int)
+// Requires: AVX, AVX2, CMOV
+TEXT ·expandAVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	SHLQ         $0x02, DX
+	VPBROADCASTQ nibbleMasks<>+0(SB), Y0
+	VPBROADCASTQ nibbleMasks<>+8(SB), Y1
+	MOVQ         $0x00000010, BX
+	XORQ         SI, SI
+	SUBQ         BX, DX
+
+block:
+	VPMOVZXBW (CX)(SI*1), Y2
+	VPSLLW    $0x08, Y2, Y3
+	VPSLLW    $0x04, Y2, Y2
+	VPAND     Y1, Y3, Y3
+	VPAND     Y0, Y2, Y2
+	VPOR      Y3, Y2, Y2
+	VMOVDQU   Y2, (AX)(SI*2)
+	CMPQ      SI, DX
+	JEQ       end
+	ADDQ      BX, SI
+	CMPQ      SI, DX
+	CMOVQGT   DX, SI
+	JMP       block
+
+end:
 	VZEROUPPER
 	RET
 

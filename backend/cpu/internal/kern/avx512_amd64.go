@@ -13,6 +13,15 @@ package kern
 //go:noescape
 func convBits64AVX512(job *byte)
 
+// convBits48AVX512 computes, for every pixel p and each of 48 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p] = c[o] ≤ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convBits48AVX512(job *byte)
+
 // convBits32AVX512 computes, for every pixel p and each of 32 outputs o, with x the 32-bit
 // pieces of the patch at src + at[p],
 //
@@ -40,6 +49,15 @@ func convBits16AVX512(job *byte)
 //go:noescape
 func convBitsSums64AVX512(job *byte)
 
+// convBitsSums48AVX512 computes, for every pixel p and each of 48 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p][o] = table[class[p]][o] − 2·c[o]
+//
+//go:noescape
+func convBitsSums48AVX512(job *byte)
+
 // convBitsSums32AVX512 computes, for every pixel p and each of 32 outputs o, with x the 32-bit
 // pieces of the patch at src + at[p],
 //
@@ -58,6 +76,78 @@ func convBitsSums32AVX512(job *byte)
 //go:noescape
 func convBitsSums16AVX512(job *byte)
 
+// convBitsPooled64AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooled64AVX512(job *byte)
+
+// convBitsPooled48AVX512 computes, for every pixel p and each of 48 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooled48AVX512(job *byte)
+
+// convBitsPooled32AVX512 computes, for every pixel p and each of 32 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooled32AVX512(job *byte)
+
+// convBitsPooled16AVX512 computes, for every pixel p and each of 16 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooled16AVX512(job *byte)
+
+// convBitsPooledAlike64AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[4·(p/4)]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooledAlike64AVX512(job *byte)
+
+// convBitsPooledAlike48AVX512 computes, for every pixel p and each of 48 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[4·(p/4)]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooledAlike48AVX512(job *byte)
+
+// convBitsPooledAlike32AVX512 computes, for every pixel p and each of 32 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[4·(p/4)]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooledAlike32AVX512(job *byte)
+
+// convBitsPooledAlike16AVX512 computes, for every pixel p and each of 16 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[4·(p/4)]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooledAlike16AVX512(job *byte)
+
 // convBytes64AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
 // pieces of the patch at src + at[p],
 //
@@ -66,6 +156,15 @@ func convBitsSums16AVX512(job *byte)
 //
 //go:noescape
 func convBytes64AVX512(job *byte)
+
+// convBytes48AVX512 computes, for every pixel p and each of 48 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convBytes48AVX512(job *byte)
 
 // convBytes32AVX512 computes, for every pixel p and each of 32 outputs o, with x the 32-bit
 // pieces of the patch at src + at[p],
@@ -94,6 +193,15 @@ func convBytes16AVX512(job *byte)
 //go:noescape
 func convBytesSums64AVX512(job *byte)
 
+// convBytesSums48AVX512 computes, for every pixel p and each of 48 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	dst[p][o] = table[class[p]][o] + c[o]
+//
+//go:noescape
+func convBytesSums48AVX512(job *byte)
+
 // convBytesSums32AVX512 computes, for every pixel p and each of 32 outputs o, with x the 32-bit
 // pieces of the patch at src + at[p],
 //
@@ -112,6 +220,82 @@ func convBytesSums32AVX512(job *byte)
 //go:noescape
 func convBytesSums16AVX512(job *byte)
 
+// convBytesPooled64AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	bit o of dst[p/4] = c[o] ≥ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBytesPooled64AVX512(job *byte)
+
+// convBytesPooled48AVX512 computes, for every pixel p and each of 48 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	bit o of dst[p/4] = c[o] ≥ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBytesPooled48AVX512(job *byte)
+
+// convBytesPooled32AVX512 computes, for every pixel p and each of 32 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	bit o of dst[p/4] = c[o] ≥ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBytesPooled32AVX512(job *byte)
+
+// convBytesPooled16AVX512 computes, for every pixel p and each of 16 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	bit o of dst[p/4] = c[o] ≥ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBytesPooled16AVX512(job *byte)
+
+// dotBits4x32AVX512 computes, for every pixel p, 4 at a time, and each of 32 outputs o,
+// with x the words of its patch,
+//
+//	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func dotBits4x32AVX512(job *byte)
+
+// dotBits1x32AVX512 computes, for every pixel p, 1 at a time, and each of 32 outputs o,
+// with x the words of its patch,
+//
+//	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func dotBits1x32AVX512(job *byte)
+
+// dotBits4x8AVX512 computes, for every pixel p, 4 at a time, and each of 8 outputs o,
+// with x the words of its patch,
+//
+//	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func dotBits4x8AVX512(job *byte)
+
+// dotBits1x8AVX512 computes, for every pixel p, 1 at a time, and each of 8 outputs o,
+// with x the words of its patch,
+//
+//	dst[p][o] = K − 2·Σ over i of popcount(x[i] XOR w[i][o])
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func dotBits1x8AVX512(job *byte)
+
 // fma64AVX512 computes, for i < n in order, and for o < 64,
 //
 //	acc[o] = fma(x[i], w[i·stride+o], acc[o])
@@ -129,6 +313,26 @@ func fma64AVX512(acc *float32, x *float32, n int, w *float32, stride int)
 //
 //go:noescape
 func fma16AVX512(acc *float32, x *float32, n int, w *float32, stride int, mask uint16)
+
+// fmaPixels4x64AVX512 computes, for every pixel p, 4 at a time, and each of 64 outputs o,
+// with x the values of its patch in order,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[i][o], dst[p][o]) for each i
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels4x64AVX512(job *byte)
+
+// fmaPixels6x16AVX512 computes, for every pixel p, 6 at a time, and each of at most 16 outputs o,
+// with x the values of its patch in order,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[i][o], dst[p][o]) for each i
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels6x16AVX512(job *byte)
 
 // thresholdAVX512 sets, for o < n, n > 0,
 //
@@ -168,6 +372,6 @@ func scaleAVX512(dst *float32, values *int32, scale *float32, shift *float32, n 
 //go:noescape
 func scaleFloatAVX512(dst *float32, values *float32, scale *float32, shift *float32, n int, always uint16)
 
-// peakAVX512 does 16 vectors of xor, popcount and add, 512 products each,
+// peakAVX512 does 8 × 16 vectors of xor, popcount and add, 512 products each,
 // rounds times.
 func peakAVX512(rounds int)

@@ -10,36 +10,45 @@ TEXT ·convBits64AVX512(SB), NOSPLIT, $0-8
 	MOVQ job+0(FP), AX
 
 wide:
-	CMPQ   80(AX), $0x04
-	JLT    narrow
-	MOVQ   112(AX), CX
-	MOVL   (CX), DX
-	ADDQ   16(AX), DX
-	MOVL   4(CX), BX
-	ADDQ   16(AX), BX
-	MOVL   8(CX), SI
-	ADDQ   16(AX), SI
-	MOVL   12(CX), CX
-	ADDQ   16(AX), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	MOVQ   48(AX), DI
-	XORQ   R8, R8
-	MOVQ   56(AX), R9
+	CMPQ      80(AX), $0x04
+	JLT       narrow
+	MOVQ      112(AX), CX
+	MOVL      (CX), DX
+	ADDQ      16(AX), DX
+	MOVL      4(CX), BX
+	ADDQ      16(AX), BX
+	MOVL      8(CX), SI
+	ADDQ      16(AX), SI
+	MOVL      12(CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), DI
+	MOVL      (DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z0
+	VMOVDQU32 64(R8), Z1
+	VMOVDQU32 128(R8), Z2
+	VMOVDQU32 192(R8), Z3
+	MOVL      4(DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z4
+	VMOVDQU32 64(R8), Z5
+	VMOVDQU32 128(R8), Z6
+	VMOVDQU32 192(R8), Z7
+	MOVL      8(DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z8
+	VMOVDQU32 64(R8), Z9
+	VMOVDQU32 128(R8), Z10
+	VMOVDQU32 192(R8), Z11
+	MOVL      12(DI), DI
+	ADDQ      40(AX), DI
+	VMOVDQU32 (DI), Z12
+	VMOVDQU32 64(DI), Z13
+	VMOVDQU32 128(DI), Z14
+	VMOVDQU32 192(DI), Z15
+	MOVQ      48(AX), DI
+	XORQ      R8, R8
+	MOVQ      56(AX), R9
 
 wrow:
 	MOVQ 64(AX), R10
@@ -53,55 +62,55 @@ wpiece:
 	VPBROADCASTD (DX)(R8*1), Z20
 	VPXORD       Z20, Z16, Z21
 	VPOPCNTD     Z21, Z21
-	VPADDD       Z21, Z0, Z0
+	VPSUBD       Z21, Z0, Z0
 	VPXORD       Z20, Z17, Z21
 	VPOPCNTD     Z21, Z21
-	VPADDD       Z21, Z1, Z1
+	VPSUBD       Z21, Z1, Z1
 	VPXORD       Z20, Z18, Z21
 	VPOPCNTD     Z21, Z21
-	VPADDD       Z21, Z2, Z2
+	VPSUBD       Z21, Z2, Z2
 	VPXORD       Z20, Z19, Z20
 	VPOPCNTD     Z20, Z20
-	VPADDD       Z20, Z3, Z3
+	VPSUBD       Z20, Z3, Z3
 	VPBROADCASTD (BX)(R8*1), Z20
 	VPXORD       Z20, Z16, Z21
 	VPOPCNTD     Z21, Z21
-	VPADDD       Z21, Z4, Z4
+	VPSUBD       Z21, Z4, Z4
 	VPXORD       Z20, Z17, Z21
 	VPOPCNTD     Z21, Z21
-	VPADDD       Z21, Z5, Z5
+	VPSUBD       Z21, Z5, Z5
 	VPXORD       Z20, Z18, Z21
 	VPOPCNTD     Z21, Z21
-	VPADDD       Z21, Z6, Z6
+	VPSUBD       Z21, Z6, Z6
 	VPXORD       Z20, Z19, Z20
 	VPOPCNTD     Z20, Z20
-	VPADDD       Z20, Z7, Z7
+	VPSUBD       Z20, Z7, Z7
 	VPBROADCASTD (SI)(R8*1), Z20
 	VPXORD       Z20, Z16, Z21
 	VPOPCNTD     Z21, Z21
-	VPADDD       Z21, Z8, Z8
+	VPSUBD       Z21, Z8, Z8
 	VPXORD       Z20, Z17, Z21
 	VPOPCNTD     Z21, Z21
-	VPADDD       Z21, Z9, Z9
+	VPSUBD       Z21, Z9, Z9
 	VPXORD       Z20, Z18, Z21
 	VPOPCNTD     Z21, Z21
-	VPADDD       Z21, Z10, Z10
+	VPSUBD       Z21, Z10, Z10
 	VPXORD       Z20, Z19, Z20
 	VPOPCNTD     Z20, Z20
-	VPADDD       Z20, Z11, Z11
+	VPSUBD       Z20, Z11, Z11
 	VPBROADCASTD (CX)(R8*1), Z20
 	VPXORD       Z20, Z16, Z16
 	VPOPCNTD     Z16, Z16
-	VPADDD       Z16, Z12, Z12
+	VPSUBD       Z16, Z12, Z12
 	VPXORD       Z20, Z17, Z16
 	VPOPCNTD     Z16, Z16
-	VPADDD       Z16, Z13, Z13
+	VPSUBD       Z16, Z13, Z13
 	VPXORD       Z20, Z18, Z16
 	VPOPCNTD     Z16, Z16
-	VPADDD       Z16, Z14, Z14
+	VPSUBD       Z16, Z14, Z14
 	VPXORD       Z20, Z19, Z20
 	VPOPCNTD     Z20, Z20
-	VPADDD       Z20, Z15, Z15
+	VPSUBD       Z20, Z15, Z15
 	ADDQ         $0x00000100, DI
 	ADDQ         $0x04, R8
 	CMPQ         R8, R10
@@ -110,52 +119,48 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DX
-	MOVL         (DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x02, (BX), Z0, K1
-	VPCMPD       $0x02, 64(BX), Z1, K2
-	VPCMPD       $0x02, 128(BX), Z2, K3
-	VPCMPD       $0x02, 192(BX), Z3, K4
+	MOVQ         120(AX), DI
+	VPXORD       Z22, Z22, Z22
+	VPCMPD       $0x05, Z22, Z0, K1
+	VPCMPD       $0x05, Z22, Z1, K2
+	VPCMPD       $0x05, Z22, Z2, K3
+	VPCMPD       $0x05, Z22, Z3, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x02, (BX), Z4, K1
-	VPCMPD       $0x02, 64(BX), Z5, K2
-	VPCMPD       $0x02, 128(BX), Z6, K3
-	VPCMPD       $0x02, 192(BX), Z7, K4
+	VPXORD       Z23, Z23, Z23
+	VPCMPD       $0x05, Z23, Z4, K1
+	VPCMPD       $0x05, Z23, Z5, K2
+	VPCMPD       $0x05, Z23, Z6, K3
+	VPCMPD       $0x05, Z23, Z7, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x02, (BX), Z8, K1
-	VPCMPD       $0x02, 64(BX), Z9, K2
-	VPCMPD       $0x02, 128(BX), Z10, K3
-	VPCMPD       $0x02, 192(BX), Z11, K4
+	VPXORD       Z24, Z24, Z24
+	VPCMPD       $0x05, Z24, Z8, K1
+	VPCMPD       $0x05, Z24, Z9, K2
+	VPCMPD       $0x05, Z24, Z10, K3
+	VPCMPD       $0x05, Z24, Z11, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DX), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x02, (DX), Z12, K1
-	VPCMPD       $0x02, 64(DX), Z13, K2
-	VPCMPD       $0x02, 128(DX), Z14, K3
-	VPCMPD       $0x02, 192(DX), Z15, K4
+	VPXORD       Z25, Z25, Z25
+	VPCMPD       $0x05, Z25, Z12, K1
+	VPCMPD       $0x05, Z25, Z13, K2
+	VPCMPD       $0x05, Z25, Z14, K3
+	VPCMPD       $0x05, Z25, Z15, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
@@ -170,41 +175,44 @@ wpiece:
 	JMP          wide
 
 narrow:
-	CMPQ   80(AX), $0x00
-	JEQ    done
-	MOVQ   112(AX), CX
-	MOVL   (CX), CX
-	ADDQ   16(AX), CX
-	VPXORD Z22, Z22, Z22
-	VPXORD Z23, Z23, Z23
-	VPXORD Z24, Z24, Z24
-	VPXORD Z25, Z25, Z25
-	MOVQ   48(AX), DX
-	XORQ   BX, BX
-	MOVQ   56(AX), SI
+	CMPQ      80(AX), $0x00
+	JEQ       done
+	MOVQ      112(AX), CX
+	MOVL      (CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), DX
+	MOVL      (DX), DX
+	ADDQ      40(AX), DX
+	VMOVDQU32 (DX), Z0
+	VMOVDQU32 64(DX), Z1
+	VMOVDQU32 128(DX), Z2
+	VMOVDQU32 192(DX), Z3
+	MOVQ      48(AX), DX
+	XORQ      BX, BX
+	MOVQ      56(AX), SI
 
 nrow:
 	MOVQ 64(AX), DI
 	ADDQ BX, DI
 
 npiece:
-	VMOVDQU32    (DX), Z0
-	VMOVDQU32    64(DX), Z1
-	VMOVDQU32    128(DX), Z2
-	VMOVDQU32    192(DX), Z3
-	VPBROADCASTD (CX)(BX*1), Z4
-	VPXORD       Z4, Z0, Z0
-	VPOPCNTD     Z0, Z0
-	VPADDD       Z0, Z22, Z22
-	VPXORD       Z4, Z1, Z0
-	VPOPCNTD     Z0, Z0
-	VPADDD       Z0, Z23, Z23
-	VPXORD       Z4, Z2, Z0
-	VPOPCNTD     Z0, Z0
-	VPADDD       Z0, Z24, Z24
-	VPXORD       Z4, Z3, Z4
+	VMOVDQU32    (DX), Z4
+	VMOVDQU32    64(DX), Z5
+	VMOVDQU32    128(DX), Z6
+	VMOVDQU32    192(DX), Z7
+	VPBROADCASTD (CX)(BX*1), Z8
+	VPXORD       Z8, Z4, Z4
 	VPOPCNTD     Z4, Z4
-	VPADDD       Z4, Z25, Z25
+	VPSUBD       Z4, Z0, Z0
+	VPXORD       Z8, Z5, Z4
+	VPOPCNTD     Z4, Z4
+	VPSUBD       Z4, Z1, Z1
+	VPXORD       Z8, Z6, Z4
+	VPOPCNTD     Z4, Z4
+	VPSUBD       Z4, Z2, Z2
+	VPXORD       Z8, Z7, Z8
+	VPOPCNTD     Z8, Z8
+	VPSUBD       Z8, Z3, Z3
 	ADDQ         $0x00000100, DX
 	ADDQ         $0x04, BX
 	CMPQ         BX, DI
@@ -214,14 +222,248 @@ npiece:
 	JNE          nrow
 	MOVQ         104(AX), CX
 	MOVQ         120(AX), DX
-	MOVL         (DX), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x02, (DX), Z22, K1
-	VPCMPD       $0x02, 64(DX), Z23, K2
-	VPCMPD       $0x02, 128(DX), Z24, K3
-	VPCMPD       $0x02, 192(DX), Z25, K4
+	VPXORD       Z26, Z26, Z26
+	VPCMPD       $0x05, Z26, Z0, K1
+	VPCMPD       $0x05, Z26, Z1, K2
+	VPCMPD       $0x05, Z26, Z2, K3
+	VPCMPD       $0x05, Z26, Z3, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x04, 112(AX)
+	ADDQ         $0x04, 120(AX)
+	SUBQ         $0x01, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBits48AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBits48AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ      80(AX), $0x05
+	JLT       narrow
+	MOVQ      112(AX), CX
+	MOVL      (CX), DX
+	ADDQ      16(AX), DX
+	MOVL      4(CX), BX
+	ADDQ      16(AX), BX
+	MOVL      8(CX), SI
+	ADDQ      16(AX), SI
+	MOVL      12(CX), DI
+	ADDQ      16(AX), DI
+	MOVL      16(CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), R8
+	MOVL      (R8), R9
+	ADDQ      40(AX), R9
+	VMOVDQU32 (R9), Z0
+	VMOVDQU32 64(R9), Z1
+	VMOVDQU32 128(R9), Z2
+	MOVL      4(R8), R9
+	ADDQ      40(AX), R9
+	VMOVDQU32 (R9), Z3
+	VMOVDQU32 64(R9), Z4
+	VMOVDQU32 128(R9), Z5
+	MOVL      8(R8), R9
+	ADDQ      40(AX), R9
+	VMOVDQU32 (R9), Z6
+	VMOVDQU32 64(R9), Z7
+	VMOVDQU32 128(R9), Z8
+	MOVL      12(R8), R9
+	ADDQ      40(AX), R9
+	VMOVDQU32 (R9), Z9
+	VMOVDQU32 64(R9), Z10
+	VMOVDQU32 128(R9), Z11
+	MOVL      16(R8), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z12
+	VMOVDQU32 64(R8), Z13
+	VMOVDQU32 128(R8), Z14
+	MOVQ      48(AX), R8
+	XORQ      R9, R9
+	MOVQ      56(AX), R10
+
+wrow:
+	MOVQ 64(AX), R11
+	ADDQ R9, R11
+
+wpiece:
+	VMOVDQU32    (R8), Z15
+	VMOVDQU32    64(R8), Z16
+	VMOVDQU32    128(R8), Z17
+	VPBROADCASTD (DX)(R9*1), Z18
+	VPXORD       Z18, Z15, Z19
+	VPOPCNTD     Z19, Z19
+	VPSUBD       Z19, Z0, Z0
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPSUBD       Z19, Z1, Z1
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPSUBD       Z18, Z2, Z2
+	VPBROADCASTD (BX)(R9*1), Z18
+	VPXORD       Z18, Z15, Z19
+	VPOPCNTD     Z19, Z19
+	VPSUBD       Z19, Z3, Z3
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPSUBD       Z19, Z4, Z4
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPSUBD       Z18, Z5, Z5
+	VPBROADCASTD (SI)(R9*1), Z18
+	VPXORD       Z18, Z15, Z19
+	VPOPCNTD     Z19, Z19
+	VPSUBD       Z19, Z6, Z6
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPSUBD       Z19, Z7, Z7
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPSUBD       Z18, Z8, Z8
+	VPBROADCASTD (DI)(R9*1), Z18
+	VPXORD       Z18, Z15, Z19
+	VPOPCNTD     Z19, Z19
+	VPSUBD       Z19, Z9, Z9
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPSUBD       Z19, Z10, Z10
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPSUBD       Z18, Z11, Z11
+	VPBROADCASTD (CX)(R9*1), Z18
+	VPXORD       Z18, Z15, Z15
+	VPOPCNTD     Z15, Z15
+	VPSUBD       Z15, Z12, Z12
+	VPXORD       Z18, Z16, Z15
+	VPOPCNTD     Z15, Z15
+	VPSUBD       Z15, Z13, Z13
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPSUBD       Z18, Z14, Z14
+	ADDQ         $0x000000c0, R8
+	ADDQ         $0x04, R9
+	CMPQ         R9, R11
+	JNE          wpiece
+	ADDQ         72(AX), R9
+	DECQ         R10
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), R8
+	VPXORD       Z20, Z20, Z20
+	VPCMPD       $0x05, Z20, Z0, K1
+	VPCMPD       $0x05, Z20, Z1, K2
+	VPCMPD       $0x05, Z20, Z2, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	VPXORD       Z21, Z21, Z21
+	VPCMPD       $0x05, Z21, Z3, K1
+	VPCMPD       $0x05, Z21, Z4, K2
+	VPCMPD       $0x05, Z21, Z5, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	VPXORD       Z22, Z22, Z22
+	VPCMPD       $0x05, Z22, Z6, K1
+	VPCMPD       $0x05, Z22, Z7, K2
+	VPCMPD       $0x05, Z22, Z8, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	VPXORD       Z23, Z23, Z23
+	VPCMPD       $0x05, Z23, Z9, K1
+	VPCMPD       $0x05, Z23, Z10, K2
+	VPCMPD       $0x05, Z23, Z11, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	VPXORD       Z24, Z24, Z24
+	VPCMPD       $0x05, Z24, Z12, K1
+	VPCMPD       $0x05, Z24, Z13, K2
+	VPCMPD       $0x05, Z24, Z14, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x14, 112(AX)
+	ADDQ         $0x14, 120(AX)
+	SUBQ         $0x05, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ      80(AX), $0x00
+	JEQ       done
+	MOVQ      112(AX), CX
+	MOVL      (CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), DX
+	MOVL      (DX), DX
+	ADDQ      40(AX), DX
+	VMOVDQU32 (DX), Z0
+	VMOVDQU32 64(DX), Z1
+	VMOVDQU32 128(DX), Z2
+	MOVQ      48(AX), DX
+	XORQ      BX, BX
+	MOVQ      56(AX), SI
+
+nrow:
+	MOVQ 64(AX), DI
+	ADDQ BX, DI
+
+npiece:
+	VMOVDQU32    (DX), Z3
+	VMOVDQU32    64(DX), Z4
+	VMOVDQU32    128(DX), Z5
+	VPBROADCASTD (CX)(BX*1), Z6
+	VPXORD       Z6, Z3, Z3
+	VPOPCNTD     Z3, Z3
+	VPSUBD       Z3, Z0, Z0
+	VPXORD       Z6, Z4, Z3
+	VPOPCNTD     Z3, Z3
+	VPSUBD       Z3, Z1, Z1
+	VPXORD       Z6, Z5, Z6
+	VPOPCNTD     Z6, Z6
+	VPSUBD       Z6, Z2, Z2
+	ADDQ         $0x000000c0, DX
+	ADDQ         $0x04, BX
+	CMPQ         BX, DI
+	JNE          npiece
+	ADDQ         72(AX), BX
+	DECQ         SI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	VPXORD       Z25, Z25, Z25
+	VPCMPD       $0x05, Z25, Z0, K1
+	VPCMPD       $0x05, Z25, Z1, K2
+	VPCMPD       $0x05, Z25, Z2, K3
+	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
 	KMOVQ        K1, DX
 	XORQ         88(AX), DX
@@ -243,36 +485,49 @@ TEXT ·convBits32AVX512(SB), NOSPLIT, $0-8
 	MOVQ job+0(FP), AX
 
 wide:
-	CMPQ   80(AX), $0x06
-	JLT    narrow
-	MOVQ   112(AX), CX
-	MOVL   (CX), DX
-	ADDQ   16(AX), DX
-	MOVL   4(CX), BX
-	ADDQ   16(AX), BX
-	MOVL   8(CX), SI
-	ADDQ   16(AX), SI
-	MOVL   12(CX), DI
-	ADDQ   16(AX), DI
-	MOVL   16(CX), R8
-	ADDQ   16(AX), R8
-	MOVL   20(CX), CX
-	ADDQ   16(AX), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	MOVQ   48(AX), R9
-	XORQ   R10, R10
-	MOVQ   56(AX), R11
+	CMPQ      80(AX), $0x06
+	JLT       narrow
+	MOVQ      112(AX), CX
+	MOVL      (CX), DX
+	ADDQ      16(AX), DX
+	MOVL      4(CX), BX
+	ADDQ      16(AX), BX
+	MOVL      8(CX), SI
+	ADDQ      16(AX), SI
+	MOVL      12(CX), DI
+	ADDQ      16(AX), DI
+	MOVL      16(CX), R8
+	ADDQ      16(AX), R8
+	MOVL      20(CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), R9
+	MOVL      (R9), R10
+	ADDQ      40(AX), R10
+	VMOVDQU32 (R10), Z0
+	VMOVDQU32 64(R10), Z1
+	MOVL      4(R9), R10
+	ADDQ      40(AX), R10
+	VMOVDQU32 (R10), Z2
+	VMOVDQU32 64(R10), Z3
+	MOVL      8(R9), R10
+	ADDQ      40(AX), R10
+	VMOVDQU32 (R10), Z4
+	VMOVDQU32 64(R10), Z5
+	MOVL      12(R9), R10
+	ADDQ      40(AX), R10
+	VMOVDQU32 (R10), Z6
+	VMOVDQU32 64(R10), Z7
+	MOVL      16(R9), R10
+	ADDQ      40(AX), R10
+	VMOVDQU32 (R10), Z8
+	VMOVDQU32 64(R10), Z9
+	MOVL      20(R9), R9
+	ADDQ      40(AX), R9
+	VMOVDQU32 (R9), Z10
+	VMOVDQU32 64(R9), Z11
+	MOVQ      48(AX), R9
+	XORQ      R10, R10
+	MOVQ      56(AX), R11
 
 wrow:
 	MOVQ 64(AX), R12
@@ -284,45 +539,45 @@ wpiece:
 	VPBROADCASTD (DX)(R10*1), Z14
 	VPXORD       Z14, Z12, Z15
 	VPOPCNTD     Z15, Z15
-	VPADDD       Z15, Z0, Z0
+	VPSUBD       Z15, Z0, Z0
 	VPXORD       Z14, Z13, Z14
 	VPOPCNTD     Z14, Z14
-	VPADDD       Z14, Z1, Z1
+	VPSUBD       Z14, Z1, Z1
 	VPBROADCASTD (BX)(R10*1), Z14
 	VPXORD       Z14, Z12, Z15
 	VPOPCNTD     Z15, Z15
-	VPADDD       Z15, Z2, Z2
+	VPSUBD       Z15, Z2, Z2
 	VPXORD       Z14, Z13, Z14
 	VPOPCNTD     Z14, Z14
-	VPADDD       Z14, Z3, Z3
+	VPSUBD       Z14, Z3, Z3
 	VPBROADCASTD (SI)(R10*1), Z14
 	VPXORD       Z14, Z12, Z15
 	VPOPCNTD     Z15, Z15
-	VPADDD       Z15, Z4, Z4
+	VPSUBD       Z15, Z4, Z4
 	VPXORD       Z14, Z13, Z14
 	VPOPCNTD     Z14, Z14
-	VPADDD       Z14, Z5, Z5
+	VPSUBD       Z14, Z5, Z5
 	VPBROADCASTD (DI)(R10*1), Z14
 	VPXORD       Z14, Z12, Z15
 	VPOPCNTD     Z15, Z15
-	VPADDD       Z15, Z6, Z6
+	VPSUBD       Z15, Z6, Z6
 	VPXORD       Z14, Z13, Z14
 	VPOPCNTD     Z14, Z14
-	VPADDD       Z14, Z7, Z7
+	VPSUBD       Z14, Z7, Z7
 	VPBROADCASTD (R8)(R10*1), Z14
 	VPXORD       Z14, Z12, Z15
 	VPOPCNTD     Z15, Z15
-	VPADDD       Z15, Z8, Z8
+	VPSUBD       Z15, Z8, Z8
 	VPXORD       Z14, Z13, Z14
 	VPOPCNTD     Z14, Z14
-	VPADDD       Z14, Z9, Z9
+	VPSUBD       Z14, Z9, Z9
 	VPBROADCASTD (CX)(R10*1), Z14
 	VPXORD       Z14, Z12, Z12
 	VPOPCNTD     Z12, Z12
-	VPADDD       Z12, Z10, Z10
+	VPSUBD       Z12, Z10, Z10
 	VPXORD       Z14, Z13, Z14
 	VPOPCNTD     Z14, Z14
-	VPADDD       Z14, Z11, Z11
+	VPSUBD       Z14, Z11, Z11
 	ADDQ         $0x00000080, R9
 	ADDQ         $0x04, R10
 	CMPQ         R10, R12
@@ -331,56 +586,50 @@ wpiece:
 	DECQ         R11
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DX
-	MOVL         (DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x02, (BX), Z0, K1
-	VPCMPD       $0x02, 64(BX), Z1, K2
+	MOVQ         120(AX), R9
+	VPXORD       Z16, Z16, Z16
+	VPCMPD       $0x05, Z16, Z0, K1
+	VPCMPD       $0x05, Z16, Z1, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x02, (BX), Z2, K1
-	VPCMPD       $0x02, 64(BX), Z3, K2
+	VPXORD       Z17, Z17, Z17
+	VPCMPD       $0x05, Z17, Z2, K1
+	VPCMPD       $0x05, Z17, Z3, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x02, (BX), Z4, K1
-	VPCMPD       $0x02, 64(BX), Z5, K2
+	VPXORD       Z18, Z18, Z18
+	VPCMPD       $0x05, Z18, Z4, K1
+	VPCMPD       $0x05, Z18, Z5, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x02, (BX), Z6, K1
-	VPCMPD       $0x02, 64(BX), Z7, K2
+	VPXORD       Z19, Z19, Z19
+	VPCMPD       $0x05, Z19, Z6, K1
+	VPCMPD       $0x05, Z19, Z7, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         16(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x02, (BX), Z8, K1
-	VPCMPD       $0x02, 64(BX), Z9, K2
+	VPXORD       Z20, Z20, Z20
+	VPCMPD       $0x05, Z20, Z8, K1
+	VPCMPD       $0x05, Z20, Z9, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         20(DX), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x02, (DX), Z10, K1
-	VPCMPD       $0x02, 64(DX), Z11, K2
+	VPXORD       Z21, Z21, Z21
+	VPCMPD       $0x05, Z21, Z10, K1
+	VPCMPD       $0x05, Z21, Z11, K2
 	KUNPCKWD     K1, K2, K1
 	KMOVQ        K1, DX
 	XORQ         88(AX), DX
@@ -393,31 +642,34 @@ wpiece:
 	JMP          wide
 
 narrow:
-	CMPQ   80(AX), $0x00
-	JEQ    done
-	MOVQ   112(AX), CX
-	MOVL   (CX), CX
-	ADDQ   16(AX), CX
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	MOVQ   48(AX), DX
-	XORQ   BX, BX
-	MOVQ   56(AX), SI
+	CMPQ      80(AX), $0x00
+	JEQ       done
+	MOVQ      112(AX), CX
+	MOVL      (CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), DX
+	MOVL      (DX), DX
+	ADDQ      40(AX), DX
+	VMOVDQU32 (DX), Z0
+	VMOVDQU32 64(DX), Z1
+	MOVQ      48(AX), DX
+	XORQ      BX, BX
+	MOVQ      56(AX), SI
 
 nrow:
 	MOVQ 64(AX), DI
 	ADDQ BX, DI
 
 npiece:
-	VMOVDQU32    (DX), Z0
-	VMOVDQU32    64(DX), Z1
-	VPBROADCASTD (CX)(BX*1), Z2
-	VPXORD       Z2, Z0, Z0
-	VPOPCNTD     Z0, Z0
-	VPADDD       Z0, Z16, Z16
-	VPXORD       Z2, Z1, Z2
+	VMOVDQU32    (DX), Z2
+	VMOVDQU32    64(DX), Z3
+	VPBROADCASTD (CX)(BX*1), Z4
+	VPXORD       Z4, Z2, Z2
 	VPOPCNTD     Z2, Z2
-	VPADDD       Z2, Z17, Z17
+	VPSUBD       Z2, Z0, Z0
+	VPXORD       Z4, Z3, Z4
+	VPOPCNTD     Z4, Z4
+	VPSUBD       Z4, Z1, Z1
 	ADDQ         $0x00000080, DX
 	ADDQ         $0x04, BX
 	CMPQ         BX, DI
@@ -427,10 +679,9 @@ npiece:
 	JNE          nrow
 	MOVQ         104(AX), CX
 	MOVQ         120(AX), DX
-	MOVL         (DX), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x02, (DX), Z16, K1
-	VPCMPD       $0x02, 64(DX), Z17, K2
+	VPXORD       Z22, Z22, Z22
+	VPCMPD       $0x05, Z22, Z0, K1
+	VPCMPD       $0x05, Z22, Z1, K2
 	KUNPCKWD     K1, K2, K1
 	KMOVQ        K1, DX
 	XORQ         88(AX), DX
@@ -452,30 +703,43 @@ TEXT ·convBits16AVX512(SB), NOSPLIT, $0-8
 	MOVQ job+0(FP), AX
 
 wide:
-	CMPQ   80(AX), $0x06
-	JLT    narrow
-	MOVQ   112(AX), CX
-	MOVL   (CX), DX
-	ADDQ   16(AX), DX
-	MOVL   4(CX), BX
-	ADDQ   16(AX), BX
-	MOVL   8(CX), SI
-	ADDQ   16(AX), SI
-	MOVL   12(CX), DI
-	ADDQ   16(AX), DI
-	MOVL   16(CX), R8
-	ADDQ   16(AX), R8
-	MOVL   20(CX), CX
-	ADDQ   16(AX), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	MOVQ   48(AX), R9
-	XORQ   R10, R10
-	MOVQ   56(AX), R11
+	CMPQ      80(AX), $0x06
+	JLT       narrow
+	MOVQ      112(AX), CX
+	MOVL      (CX), DX
+	ADDQ      16(AX), DX
+	MOVL      4(CX), BX
+	ADDQ      16(AX), BX
+	MOVL      8(CX), SI
+	ADDQ      16(AX), SI
+	MOVL      12(CX), DI
+	ADDQ      16(AX), DI
+	MOVL      16(CX), R8
+	ADDQ      16(AX), R8
+	MOVL      20(CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), R9
+	MOVL      (R9), R10
+	ADDQ      40(AX), R10
+	VMOVDQU32 (R10), Z0
+	MOVL      4(R9), R10
+	ADDQ      40(AX), R10
+	VMOVDQU32 (R10), Z1
+	MOVL      8(R9), R10
+	ADDQ      40(AX), R10
+	VMOVDQU32 (R10), Z2
+	MOVL      12(R9), R10
+	ADDQ      40(AX), R10
+	VMOVDQU32 (R10), Z3
+	MOVL      16(R9), R10
+	ADDQ      40(AX), R10
+	VMOVDQU32 (R10), Z4
+	MOVL      20(R9), R9
+	ADDQ      40(AX), R9
+	VMOVDQU32 (R9), Z5
+	MOVQ      48(AX), R9
+	XORQ      R10, R10
+	MOVQ      56(AX), R11
 
 wrow:
 	MOVQ 64(AX), R12
@@ -485,22 +749,22 @@ wpiece:
 	VMOVDQU32   (R9), Z6
 	VPXORD.BCST (DX)(R10*1), Z6, Z7
 	VPOPCNTD    Z7, Z7
-	VPADDD      Z7, Z0, Z0
+	VPSUBD      Z7, Z0, Z0
 	VPXORD.BCST (BX)(R10*1), Z6, Z7
 	VPOPCNTD    Z7, Z7
-	VPADDD      Z7, Z1, Z1
+	VPSUBD      Z7, Z1, Z1
 	VPXORD.BCST (SI)(R10*1), Z6, Z7
 	VPOPCNTD    Z7, Z7
-	VPADDD      Z7, Z2, Z2
+	VPSUBD      Z7, Z2, Z2
 	VPXORD.BCST (DI)(R10*1), Z6, Z7
 	VPOPCNTD    Z7, Z7
-	VPADDD      Z7, Z3, Z3
+	VPSUBD      Z7, Z3, Z3
 	VPXORD.BCST (R8)(R10*1), Z6, Z7
 	VPOPCNTD    Z7, Z7
-	VPADDD      Z7, Z4, Z4
+	VPSUBD      Z7, Z4, Z4
 	VPXORD.BCST (CX)(R10*1), Z6, Z6
 	VPOPCNTD    Z6, Z6
-	VPADDD      Z6, Z5, Z5
+	VPSUBD      Z6, Z5, Z5
 	ADDQ        $0x00000040, R9
 	ADDQ        $0x04, R10
 	CMPQ        R10, R12
@@ -509,45 +773,39 @@ wpiece:
 	DECQ        R11
 	JNE         wrow
 	MOVQ        104(AX), CX
-	MOVQ        120(AX), DX
-	MOVL        (DX), BX
-	ADDQ        40(AX), BX
-	VPCMPD      $0x02, (BX), Z0, K1
-	KMOVW       K1, BX
-	XORQ        88(AX), BX
-	MOVQ        BX, (CX)
+	MOVQ        120(AX), R9
+	VPXORD      Z8, Z8, Z8
+	VPCMPD      $0x05, Z8, Z0, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
 	ADDQ        8(AX), CX
-	MOVL        4(DX), BX
-	ADDQ        40(AX), BX
-	VPCMPD      $0x02, (BX), Z1, K1
-	KMOVW       K1, BX
-	XORQ        88(AX), BX
-	MOVQ        BX, (CX)
+	VPXORD      Z9, Z9, Z9
+	VPCMPD      $0x05, Z9, Z1, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
 	ADDQ        8(AX), CX
-	MOVL        8(DX), BX
-	ADDQ        40(AX), BX
-	VPCMPD      $0x02, (BX), Z2, K1
-	KMOVW       K1, BX
-	XORQ        88(AX), BX
-	MOVQ        BX, (CX)
+	VPXORD      Z10, Z10, Z10
+	VPCMPD      $0x05, Z10, Z2, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
 	ADDQ        8(AX), CX
-	MOVL        12(DX), BX
-	ADDQ        40(AX), BX
-	VPCMPD      $0x02, (BX), Z3, K1
-	KMOVW       K1, BX
-	XORQ        88(AX), BX
-	MOVQ        BX, (CX)
+	VPXORD      Z11, Z11, Z11
+	VPCMPD      $0x05, Z11, Z3, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
 	ADDQ        8(AX), CX
-	MOVL        16(DX), BX
-	ADDQ        40(AX), BX
-	VPCMPD      $0x02, (BX), Z4, K1
-	KMOVW       K1, BX
-	XORQ        88(AX), BX
-	MOVQ        BX, (CX)
+	VPXORD      Z12, Z12, Z12
+	VPCMPD      $0x05, Z12, Z4, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
 	ADDQ        8(AX), CX
-	MOVL        20(DX), DX
-	ADDQ        40(AX), DX
-	VPCMPD      $0x02, (DX), Z5, K1
+	VPXORD      Z13, Z13, Z13
+	VPCMPD      $0x05, Z13, Z5, K1
 	KMOVW       K1, DX
 	XORQ        88(AX), DX
 	MOVQ        DX, (CX)
@@ -559,25 +817,28 @@ wpiece:
 	JMP         wide
 
 narrow:
-	CMPQ   80(AX), $0x00
-	JEQ    done
-	MOVQ   112(AX), CX
-	MOVL   (CX), CX
-	ADDQ   16(AX), CX
-	VPXORD Z8, Z8, Z8
-	MOVQ   48(AX), DX
-	XORQ   BX, BX
-	MOVQ   56(AX), SI
+	CMPQ      80(AX), $0x00
+	JEQ       done
+	MOVQ      112(AX), CX
+	MOVL      (CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), DX
+	MOVL      (DX), DX
+	ADDQ      40(AX), DX
+	VMOVDQU32 (DX), Z0
+	MOVQ      48(AX), DX
+	XORQ      BX, BX
+	MOVQ      56(AX), SI
 
 nrow:
 	MOVQ 64(AX), DI
 	ADDQ BX, DI
 
 npiece:
-	VMOVDQU32   (DX), Z0
-	VPXORD.BCST (CX)(BX*1), Z0, Z0
-	VPOPCNTD    Z0, Z0
-	VPADDD      Z0, Z8, Z8
+	VMOVDQU32   (DX), Z1
+	VPXORD.BCST (CX)(BX*1), Z1, Z1
+	VPOPCNTD    Z1, Z1
+	VPSUBD      Z1, Z0, Z0
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x04, BX
 	CMPQ        BX, DI
@@ -587,9 +848,8 @@ npiece:
 	JNE         nrow
 	MOVQ        104(AX), CX
 	MOVQ        120(AX), DX
-	MOVL        (DX), DX
-	ADDQ        40(AX), DX
-	VPCMPD      $0x02, (DX), Z8, K1
+	VPXORD      Z14, Z14, Z14
+	VPCMPD      $0x05, Z14, Z0, K1
 	KMOVW       K1, DX
 	XORQ        88(AX), DX
 	MOVQ        DX, (CX)
@@ -621,6 +881,7 @@ wide:
 	ADDQ   16(AX), SI
 	MOVL   12(CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -710,65 +971,65 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DX
-	MOVL         (DX), BX
-	ADDQ         40(AX), BX
-	VMOVDQU32    (BX), Z16
+	MOVQ         120(AX), DI
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z16
 	VPADDD       Z0, Z0, Z0
 	VPSUBD       Z0, Z16, Z0
 	VMOVDQU32    Z0, (CX)
-	VMOVDQU32    64(BX), Z16
+	VMOVDQU32    64(DX), Z16
 	VPADDD       Z1, Z1, Z1
 	VPSUBD       Z1, Z16, Z1
 	VMOVDQU32    Z1, 64(CX)
-	VMOVDQU32    128(BX), Z16
+	VMOVDQU32    128(DX), Z16
 	VPADDD       Z2, Z2, Z2
 	VPSUBD       Z2, Z16, Z2
 	VMOVDQU32    Z2, 128(CX)
-	VMOVDQU32    192(BX), Z16
+	VMOVDQU32    192(DX), Z16
 	VPADDD       Z3, Z3, Z3
 	VPSUBD       Z3, Z16, Z3
 	VMOVDQU32    Z3, 192(CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DX), BX
-	ADDQ         40(AX), BX
-	VMOVDQU32    (BX), Z16
+	MOVL         4(DI), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z16
 	VPADDD       Z4, Z4, Z4
 	VPSUBD       Z4, Z16, Z4
 	VMOVDQU32    Z4, (CX)
-	VMOVDQU32    64(BX), Z16
+	VMOVDQU32    64(DX), Z16
 	VPADDD       Z5, Z5, Z5
 	VPSUBD       Z5, Z16, Z5
 	VMOVDQU32    Z5, 64(CX)
-	VMOVDQU32    128(BX), Z16
+	VMOVDQU32    128(DX), Z16
 	VPADDD       Z6, Z6, Z6
 	VPSUBD       Z6, Z16, Z6
 	VMOVDQU32    Z6, 128(CX)
-	VMOVDQU32    192(BX), Z16
+	VMOVDQU32    192(DX), Z16
 	VPADDD       Z7, Z7, Z7
 	VPSUBD       Z7, Z16, Z7
 	VMOVDQU32    Z7, 192(CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DX), BX
-	ADDQ         40(AX), BX
-	VMOVDQU32    (BX), Z16
+	MOVL         8(DI), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z16
 	VPADDD       Z8, Z8, Z8
 	VPSUBD       Z8, Z16, Z8
 	VMOVDQU32    Z8, (CX)
-	VMOVDQU32    64(BX), Z16
+	VMOVDQU32    64(DX), Z16
 	VPADDD       Z9, Z9, Z9
 	VPSUBD       Z9, Z16, Z9
 	VMOVDQU32    Z9, 64(CX)
-	VMOVDQU32    128(BX), Z16
+	VMOVDQU32    128(DX), Z16
 	VPADDD       Z10, Z10, Z10
 	VPSUBD       Z10, Z16, Z10
 	VMOVDQU32    Z10, 128(CX)
-	VMOVDQU32    192(BX), Z16
+	VMOVDQU32    192(DX), Z16
 	VPADDD       Z11, Z11, Z11
 	VPSUBD       Z11, Z16, Z11
 	VMOVDQU32    Z11, 192(CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DX), DX
+	MOVL         12(DI), DX
 	ADDQ         40(AX), DX
 	VMOVDQU32    (DX), Z16
 	VPADDD       Z12, Z12, Z12
@@ -799,6 +1060,7 @@ narrow:
 	MOVQ   112(AX), CX
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
 	VPXORD Z22, Z22, Z22
 	VPXORD Z23, Z23, Z23
 	VPXORD Z24, Z24, Z24
@@ -867,6 +1129,259 @@ done:
 	VZEROUPPER
 	RET
 
+// func convBitsSums48AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsSums48AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x05
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R8
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	MOVQ   48(AX), R8
+	XORQ   R9, R9
+	MOVQ   56(AX), R10
+
+wrow:
+	MOVQ 64(AX), R11
+	ADDQ R9, R11
+
+wpiece:
+	VMOVDQU32    (R8), Z15
+	VMOVDQU32    64(R8), Z16
+	VMOVDQU32    128(R8), Z17
+	VPBROADCASTD (DX)(R9*1), Z18
+	VPXORD       Z18, Z15, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z0, Z0
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z1, Z1
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z2, Z2
+	VPBROADCASTD (BX)(R9*1), Z18
+	VPXORD       Z18, Z15, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z3, Z3
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z4, Z4
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z5, Z5
+	VPBROADCASTD (SI)(R9*1), Z18
+	VPXORD       Z18, Z15, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z6, Z6
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z7, Z7
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z8, Z8
+	VPBROADCASTD (DI)(R9*1), Z18
+	VPXORD       Z18, Z15, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z9, Z9
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z10, Z10
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z11, Z11
+	VPBROADCASTD (CX)(R9*1), Z18
+	VPXORD       Z18, Z15, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z12, Z12
+	VPXORD       Z18, Z16, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z13, Z13
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z14, Z14
+	ADDQ         $0x000000c0, R8
+	ADDQ         $0x04, R9
+	CMPQ         R9, R11
+	JNE          wpiece
+	ADDQ         72(AX), R9
+	DECQ         R10
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), R8
+	MOVL         (R8), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z15
+	VPADDD       Z0, Z0, Z0
+	VPSUBD       Z0, Z15, Z0
+	VMOVDQU32    Z0, (CX)
+	VMOVDQU32    64(DX), Z15
+	VPADDD       Z1, Z1, Z1
+	VPSUBD       Z1, Z15, Z1
+	VMOVDQU32    Z1, 64(CX)
+	VMOVDQU32    128(DX), Z15
+	VPADDD       Z2, Z2, Z2
+	VPSUBD       Z2, Z15, Z2
+	VMOVDQU32    Z2, 128(CX)
+	ADDQ         8(AX), CX
+	MOVL         4(R8), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z15
+	VPADDD       Z3, Z3, Z3
+	VPSUBD       Z3, Z15, Z3
+	VMOVDQU32    Z3, (CX)
+	VMOVDQU32    64(DX), Z15
+	VPADDD       Z4, Z4, Z4
+	VPSUBD       Z4, Z15, Z4
+	VMOVDQU32    Z4, 64(CX)
+	VMOVDQU32    128(DX), Z15
+	VPADDD       Z5, Z5, Z5
+	VPSUBD       Z5, Z15, Z5
+	VMOVDQU32    Z5, 128(CX)
+	ADDQ         8(AX), CX
+	MOVL         8(R8), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z15
+	VPADDD       Z6, Z6, Z6
+	VPSUBD       Z6, Z15, Z6
+	VMOVDQU32    Z6, (CX)
+	VMOVDQU32    64(DX), Z15
+	VPADDD       Z7, Z7, Z7
+	VPSUBD       Z7, Z15, Z7
+	VMOVDQU32    Z7, 64(CX)
+	VMOVDQU32    128(DX), Z15
+	VPADDD       Z8, Z8, Z8
+	VPSUBD       Z8, Z15, Z8
+	VMOVDQU32    Z8, 128(CX)
+	ADDQ         8(AX), CX
+	MOVL         12(R8), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z15
+	VPADDD       Z9, Z9, Z9
+	VPSUBD       Z9, Z15, Z9
+	VMOVDQU32    Z9, (CX)
+	VMOVDQU32    64(DX), Z15
+	VPADDD       Z10, Z10, Z10
+	VPSUBD       Z10, Z15, Z10
+	VMOVDQU32    Z10, 64(CX)
+	VMOVDQU32    128(DX), Z15
+	VPADDD       Z11, Z11, Z11
+	VPSUBD       Z11, Z15, Z11
+	VMOVDQU32    Z11, 128(CX)
+	ADDQ         8(AX), CX
+	MOVL         16(R8), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z15
+	VPADDD       Z12, Z12, Z12
+	VPSUBD       Z12, Z15, Z12
+	VMOVDQU32    Z12, (CX)
+	VMOVDQU32    64(DX), Z15
+	VPADDD       Z13, Z13, Z13
+	VPSUBD       Z13, Z15, Z13
+	VMOVDQU32    Z13, 64(CX)
+	VMOVDQU32    128(DX), Z15
+	VPADDD       Z14, Z14, Z14
+	VPSUBD       Z14, Z15, Z14
+	VMOVDQU32    Z14, 128(CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x14, 112(AX)
+	ADDQ         $0x14, 120(AX)
+	SUBQ         $0x05, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	MOVQ   48(AX), DX
+	XORQ   BX, BX
+	MOVQ   56(AX), SI
+
+nrow:
+	MOVQ 64(AX), DI
+	ADDQ BX, DI
+
+npiece:
+	VMOVDQU32    (DX), Z0
+	VMOVDQU32    64(DX), Z1
+	VMOVDQU32    128(DX), Z2
+	VPBROADCASTD (CX)(BX*1), Z3
+	VPXORD       Z3, Z0, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z20, Z20
+	VPXORD       Z3, Z1, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z21, Z21
+	VPXORD       Z3, Z2, Z3
+	VPOPCNTD     Z3, Z3
+	VPADDD       Z3, Z22, Z22
+	ADDQ         $0x000000c0, DX
+	ADDQ         $0x04, BX
+	CMPQ         BX, DI
+	JNE          npiece
+	ADDQ         72(AX), BX
+	DECQ         SI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z0
+	VPADDD       Z20, Z20, Z20
+	VPSUBD       Z20, Z0, Z20
+	VMOVDQU32    Z20, (CX)
+	VMOVDQU32    64(DX), Z0
+	VPADDD       Z21, Z21, Z21
+	VPSUBD       Z21, Z0, Z21
+	VMOVDQU32    Z21, 64(CX)
+	VMOVDQU32    128(DX), Z0
+	VPADDD       Z22, Z22, Z22
+	VPSUBD       Z22, Z0, Z22
+	VMOVDQU32    Z22, 128(CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x04, 112(AX)
+	ADDQ         $0x04, 120(AX)
+	SUBQ         $0x01, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
 // func convBitsSums32AVX512(job *byte)
 // Requires: AVX, AVX512F, AVX512VPOPCNTDQ
 TEXT ·convBitsSums32AVX512(SB), NOSPLIT, $0-8
@@ -888,6 +1403,7 @@ wide:
 	ADDQ   16(AX), R8
 	MOVL   20(CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), R9
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -961,63 +1477,63 @@ wpiece:
 	DECQ         R11
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DX
-	MOVL         (DX), BX
-	ADDQ         40(AX), BX
-	VMOVDQU32    (BX), Z12
+	MOVQ         120(AX), R9
+	MOVL         (R9), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z12
 	VPADDD       Z0, Z0, Z0
 	VPSUBD       Z0, Z12, Z0
 	VMOVDQU32    Z0, (CX)
-	VMOVDQU32    64(BX), Z12
+	VMOVDQU32    64(DX), Z12
 	VPADDD       Z1, Z1, Z1
 	VPSUBD       Z1, Z12, Z1
 	VMOVDQU32    Z1, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DX), BX
-	ADDQ         40(AX), BX
-	VMOVDQU32    (BX), Z12
+	MOVL         4(R9), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z12
 	VPADDD       Z2, Z2, Z2
 	VPSUBD       Z2, Z12, Z2
 	VMOVDQU32    Z2, (CX)
-	VMOVDQU32    64(BX), Z12
+	VMOVDQU32    64(DX), Z12
 	VPADDD       Z3, Z3, Z3
 	VPSUBD       Z3, Z12, Z3
 	VMOVDQU32    Z3, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DX), BX
-	ADDQ         40(AX), BX
-	VMOVDQU32    (BX), Z12
+	MOVL         8(R9), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z12
 	VPADDD       Z4, Z4, Z4
 	VPSUBD       Z4, Z12, Z4
 	VMOVDQU32    Z4, (CX)
-	VMOVDQU32    64(BX), Z12
+	VMOVDQU32    64(DX), Z12
 	VPADDD       Z5, Z5, Z5
 	VPSUBD       Z5, Z12, Z5
 	VMOVDQU32    Z5, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DX), BX
-	ADDQ         40(AX), BX
-	VMOVDQU32    (BX), Z12
+	MOVL         12(R9), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z12
 	VPADDD       Z6, Z6, Z6
 	VPSUBD       Z6, Z12, Z6
 	VMOVDQU32    Z6, (CX)
-	VMOVDQU32    64(BX), Z12
+	VMOVDQU32    64(DX), Z12
 	VPADDD       Z7, Z7, Z7
 	VPSUBD       Z7, Z12, Z7
 	VMOVDQU32    Z7, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         16(DX), BX
-	ADDQ         40(AX), BX
-	VMOVDQU32    (BX), Z12
+	MOVL         16(R9), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z12
 	VPADDD       Z8, Z8, Z8
 	VPSUBD       Z8, Z12, Z8
 	VMOVDQU32    Z8, (CX)
-	VMOVDQU32    64(BX), Z12
+	VMOVDQU32    64(DX), Z12
 	VPADDD       Z9, Z9, Z9
 	VPSUBD       Z9, Z12, Z9
 	VMOVDQU32    Z9, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         20(DX), DX
+	MOVL         20(R9), DX
 	ADDQ         40(AX), DX
 	VMOVDQU32    (DX), Z12
 	VPADDD       Z10, Z10, Z10
@@ -1040,6 +1556,7 @@ narrow:
 	MOVQ   112(AX), CX
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
 	VPXORD Z16, Z16, Z16
 	VPXORD Z17, Z17, Z17
 	MOVQ   48(AX), DX
@@ -1111,6 +1628,7 @@ wide:
 	ADDQ   16(AX), R8
 	MOVL   20(CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), R9
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1153,43 +1671,43 @@ wpiece:
 	DECQ        R11
 	JNE         wrow
 	MOVQ        104(AX), CX
-	MOVQ        120(AX), DX
-	MOVL        (DX), BX
-	ADDQ        40(AX), BX
-	VMOVDQU32   (BX), Z6
+	MOVQ        120(AX), R9
+	MOVL        (R9), DX
+	ADDQ        40(AX), DX
+	VMOVDQU32   (DX), Z6
 	VPADDD      Z0, Z0, Z0
 	VPSUBD      Z0, Z6, Z0
 	VMOVDQU32   Z0, (CX)
 	ADDQ        8(AX), CX
-	MOVL        4(DX), BX
-	ADDQ        40(AX), BX
-	VMOVDQU32   (BX), Z6
+	MOVL        4(R9), DX
+	ADDQ        40(AX), DX
+	VMOVDQU32   (DX), Z6
 	VPADDD      Z1, Z1, Z1
 	VPSUBD      Z1, Z6, Z1
 	VMOVDQU32   Z1, (CX)
 	ADDQ        8(AX), CX
-	MOVL        8(DX), BX
-	ADDQ        40(AX), BX
-	VMOVDQU32   (BX), Z6
+	MOVL        8(R9), DX
+	ADDQ        40(AX), DX
+	VMOVDQU32   (DX), Z6
 	VPADDD      Z2, Z2, Z2
 	VPSUBD      Z2, Z6, Z2
 	VMOVDQU32   Z2, (CX)
 	ADDQ        8(AX), CX
-	MOVL        12(DX), BX
-	ADDQ        40(AX), BX
-	VMOVDQU32   (BX), Z6
+	MOVL        12(R9), DX
+	ADDQ        40(AX), DX
+	VMOVDQU32   (DX), Z6
 	VPADDD      Z3, Z3, Z3
 	VPSUBD      Z3, Z6, Z3
 	VMOVDQU32   Z3, (CX)
 	ADDQ        8(AX), CX
-	MOVL        16(DX), BX
-	ADDQ        40(AX), BX
-	VMOVDQU32   (BX), Z6
+	MOVL        16(R9), DX
+	ADDQ        40(AX), DX
+	VMOVDQU32   (DX), Z6
 	VPADDD      Z4, Z4, Z4
 	VPSUBD      Z4, Z6, Z4
 	VMOVDQU32   Z4, (CX)
 	ADDQ        8(AX), CX
-	MOVL        20(DX), DX
+	MOVL        20(R9), DX
 	ADDQ        40(AX), DX
 	VMOVDQU32   (DX), Z6
 	VPADDD      Z5, Z5, Z5
@@ -1208,6 +1726,7 @@ narrow:
 	MOVQ   112(AX), CX
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
 	VPXORD Z8, Z8, Z8
 	MOVQ   48(AX), DX
 	XORQ   BX, BX
@@ -1248,6 +1767,1428 @@ done:
 	VZEROUPPER
 	RET
 
+// func convBitsPooled64AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPooled64AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ      80(AX), $0x04
+	JLT       narrow
+	MOVQ      112(AX), CX
+	MOVL      (CX), DX
+	ADDQ      16(AX), DX
+	MOVL      4(CX), BX
+	ADDQ      16(AX), BX
+	MOVL      8(CX), SI
+	ADDQ      16(AX), SI
+	MOVL      12(CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), DI
+	MOVL      (DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z0
+	VMOVDQU32 64(R8), Z1
+	VMOVDQU32 128(R8), Z2
+	VMOVDQU32 192(R8), Z3
+	MOVL      4(DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z4
+	VMOVDQU32 64(R8), Z5
+	VMOVDQU32 128(R8), Z6
+	VMOVDQU32 192(R8), Z7
+	MOVL      8(DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z8
+	VMOVDQU32 64(R8), Z9
+	VMOVDQU32 128(R8), Z10
+	VMOVDQU32 192(R8), Z11
+	MOVL      12(DI), DI
+	ADDQ      40(AX), DI
+	VMOVDQU32 (DI), Z12
+	VMOVDQU32 64(DI), Z13
+	VMOVDQU32 128(DI), Z14
+	VMOVDQU32 192(DI), Z15
+	MOVQ      48(AX), DI
+	XORQ      R8, R8
+	MOVQ      56(AX), R9
+
+wrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+wpiece:
+	VMOVDQU32    (DI), Z16
+	VMOVDQU32    64(DI), Z17
+	VMOVDQU32    128(DI), Z18
+	VMOVDQU32    192(DI), Z19
+	VPBROADCASTD (DX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPSUBD       Z21, Z0, Z0
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPSUBD       Z21, Z1, Z1
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPSUBD       Z21, Z2, Z2
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPSUBD       Z20, Z3, Z3
+	VPBROADCASTD (BX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPSUBD       Z21, Z4, Z4
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPSUBD       Z21, Z5, Z5
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPSUBD       Z21, Z6, Z6
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPSUBD       Z20, Z7, Z7
+	VPBROADCASTD (SI)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPSUBD       Z21, Z8, Z8
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPSUBD       Z21, Z9, Z9
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPSUBD       Z21, Z10, Z10
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPSUBD       Z20, Z11, Z11
+	VPBROADCASTD (CX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z16
+	VPOPCNTD     Z16, Z16
+	VPSUBD       Z16, Z12, Z12
+	VPXORD       Z20, Z17, Z16
+	VPOPCNTD     Z16, Z16
+	VPSUBD       Z16, Z13, Z13
+	VPXORD       Z20, Z18, Z16
+	VPOPCNTD     Z16, Z16
+	VPSUBD       Z16, Z14, Z14
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPSUBD       Z20, Z15, Z15
+	ADDQ         $0x00000100, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          wpiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	VPMAXSD      Z0, Z4, Z4
+	VPMAXSD      Z8, Z12, Z12
+	VPMAXSD      Z4, Z12, Z12
+	VPMAXSD      Z1, Z5, Z5
+	VPMAXSD      Z9, Z13, Z13
+	VPMAXSD      Z5, Z13, Z13
+	VPMAXSD      Z2, Z6, Z6
+	VPMAXSD      Z10, Z14, Z14
+	VPMAXSD      Z6, Z14, Z14
+	VPMAXSD      Z3, Z7, Z7
+	VPMAXSD      Z11, Z15, Z15
+	VPMAXSD      Z7, Z15, Z15
+	VPXORD       Z22, Z22, Z22
+	VPCMPD       $0x05, Z22, Z12, K1
+	VPCMPD       $0x05, Z22, Z13, K2
+	VPCMPD       $0x05, Z22, Z14, K3
+	VPCMPD       $0x05, Z22, Z15, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          wide
+
+narrow:
+	VZEROUPPER
+	RET
+
+// func convBitsPooled48AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPooled48AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ      80(AX), $0x04
+	JLT       narrow
+	MOVQ      112(AX), CX
+	MOVL      (CX), DX
+	ADDQ      16(AX), DX
+	MOVL      4(CX), BX
+	ADDQ      16(AX), BX
+	MOVL      8(CX), SI
+	ADDQ      16(AX), SI
+	MOVL      12(CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), DI
+	MOVL      (DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z0
+	VMOVDQU32 64(R8), Z1
+	VMOVDQU32 128(R8), Z2
+	MOVL      4(DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z3
+	VMOVDQU32 64(R8), Z4
+	VMOVDQU32 128(R8), Z5
+	MOVL      8(DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z6
+	VMOVDQU32 64(R8), Z7
+	VMOVDQU32 128(R8), Z8
+	MOVL      12(DI), DI
+	ADDQ      40(AX), DI
+	VMOVDQU32 (DI), Z9
+	VMOVDQU32 64(DI), Z10
+	VMOVDQU32 128(DI), Z11
+	MOVQ      48(AX), DI
+	XORQ      R8, R8
+	MOVQ      56(AX), R9
+
+wrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+wpiece:
+	VMOVDQU32    (DI), Z12
+	VMOVDQU32    64(DI), Z13
+	VMOVDQU32    128(DI), Z14
+	VPBROADCASTD (DX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPSUBD       Z16, Z0, Z0
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPSUBD       Z16, Z1, Z1
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPSUBD       Z15, Z2, Z2
+	VPBROADCASTD (BX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPSUBD       Z16, Z3, Z3
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPSUBD       Z16, Z4, Z4
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPSUBD       Z15, Z5, Z5
+	VPBROADCASTD (SI)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPSUBD       Z16, Z6, Z6
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPSUBD       Z16, Z7, Z7
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPSUBD       Z15, Z8, Z8
+	VPBROADCASTD (CX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z12
+	VPOPCNTD     Z12, Z12
+	VPSUBD       Z12, Z9, Z9
+	VPXORD       Z15, Z13, Z12
+	VPOPCNTD     Z12, Z12
+	VPSUBD       Z12, Z10, Z10
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPSUBD       Z15, Z11, Z11
+	ADDQ         $0x000000c0, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          wpiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	VPMAXSD      Z0, Z3, Z3
+	VPMAXSD      Z6, Z9, Z9
+	VPMAXSD      Z3, Z9, Z9
+	VPMAXSD      Z1, Z4, Z4
+	VPMAXSD      Z7, Z10, Z10
+	VPMAXSD      Z4, Z10, Z10
+	VPMAXSD      Z2, Z5, Z5
+	VPMAXSD      Z8, Z11, Z11
+	VPMAXSD      Z5, Z11, Z11
+	VPXORD       Z17, Z17, Z17
+	VPCMPD       $0x05, Z17, Z9, K1
+	VPCMPD       $0x05, Z17, Z10, K2
+	VPCMPD       $0x05, Z17, Z11, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          wide
+
+narrow:
+	VZEROUPPER
+	RET
+
+// func convBitsPooled32AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPooled32AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ      80(AX), $0x08
+	JLT       narrow
+	MOVQ      112(AX), CX
+	MOVL      (CX), DX
+	ADDQ      16(AX), DX
+	MOVL      4(CX), BX
+	ADDQ      16(AX), BX
+	MOVL      8(CX), SI
+	ADDQ      16(AX), SI
+	MOVL      12(CX), DI
+	ADDQ      16(AX), DI
+	MOVL      16(CX), R8
+	ADDQ      16(AX), R8
+	MOVL      20(CX), R9
+	ADDQ      16(AX), R9
+	MOVL      24(CX), R10
+	ADDQ      16(AX), R10
+	MOVL      28(CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), R11
+	MOVL      (R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z0
+	VMOVDQU32 64(R12), Z1
+	MOVL      4(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z2
+	VMOVDQU32 64(R12), Z3
+	MOVL      8(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z4
+	VMOVDQU32 64(R12), Z5
+	MOVL      12(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z6
+	VMOVDQU32 64(R12), Z7
+	MOVL      16(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z8
+	VMOVDQU32 64(R12), Z9
+	MOVL      20(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z10
+	VMOVDQU32 64(R12), Z11
+	MOVL      24(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z12
+	VMOVDQU32 64(R12), Z13
+	MOVL      28(R11), R11
+	ADDQ      40(AX), R11
+	VMOVDQU32 (R11), Z14
+	VMOVDQU32 64(R11), Z15
+	MOVQ      48(AX), R11
+	XORQ      R12, R12
+	MOVQ      56(AX), R13
+
+wrow:
+	MOVQ 64(AX), R14
+	ADDQ R12, R14
+
+wpiece:
+	VMOVDQU32    (R11), Z16
+	VMOVDQU32    64(R11), Z17
+	VPBROADCASTD (DX)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPSUBD       Z19, Z0, Z0
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPSUBD       Z18, Z1, Z1
+	VPBROADCASTD (BX)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPSUBD       Z19, Z2, Z2
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPSUBD       Z18, Z3, Z3
+	VPBROADCASTD (SI)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPSUBD       Z19, Z4, Z4
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPSUBD       Z18, Z5, Z5
+	VPBROADCASTD (DI)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPSUBD       Z19, Z6, Z6
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPSUBD       Z18, Z7, Z7
+	VPBROADCASTD (R8)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPSUBD       Z19, Z8, Z8
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPSUBD       Z18, Z9, Z9
+	VPBROADCASTD (R9)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPSUBD       Z19, Z10, Z10
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPSUBD       Z18, Z11, Z11
+	VPBROADCASTD (R10)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPSUBD       Z19, Z12, Z12
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPSUBD       Z18, Z13, Z13
+	VPBROADCASTD (CX)(R12*1), Z18
+	VPXORD       Z18, Z16, Z16
+	VPOPCNTD     Z16, Z16
+	VPSUBD       Z16, Z14, Z14
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPSUBD       Z18, Z15, Z15
+	ADDQ         $0x00000080, R11
+	ADDQ         $0x04, R12
+	CMPQ         R12, R14
+	JNE          wpiece
+	ADDQ         72(AX), R12
+	DECQ         R13
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), R11
+	VPMAXSD      Z0, Z2, Z2
+	VPMAXSD      Z4, Z6, Z6
+	VPMAXSD      Z2, Z6, Z6
+	VPMAXSD      Z1, Z3, Z3
+	VPMAXSD      Z5, Z7, Z7
+	VPMAXSD      Z3, Z7, Z7
+	VPXORD       Z20, Z20, Z20
+	VPCMPD       $0x05, Z20, Z6, K1
+	VPCMPD       $0x05, Z20, Z7, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	VPMAXSD      Z8, Z10, Z10
+	VPMAXSD      Z12, Z14, Z14
+	VPMAXSD      Z10, Z14, Z14
+	VPMAXSD      Z9, Z11, Z11
+	VPMAXSD      Z13, Z15, Z15
+	VPMAXSD      Z11, Z15, Z15
+	VPXORD       Z21, Z21, Z21
+	VPCMPD       $0x05, Z21, Z14, K1
+	VPCMPD       $0x05, Z21, Z15, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x20, 112(AX)
+	ADDQ         $0x20, 120(AX)
+	SUBQ         $0x08, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ      80(AX), $0x00
+	JEQ       done
+	MOVQ      112(AX), CX
+	MOVL      (CX), DX
+	ADDQ      16(AX), DX
+	MOVL      4(CX), BX
+	ADDQ      16(AX), BX
+	MOVL      8(CX), SI
+	ADDQ      16(AX), SI
+	MOVL      12(CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), DI
+	MOVL      (DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z0
+	VMOVDQU32 64(R8), Z1
+	MOVL      4(DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z2
+	VMOVDQU32 64(R8), Z3
+	MOVL      8(DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z4
+	VMOVDQU32 64(R8), Z5
+	MOVL      12(DI), DI
+	ADDQ      40(AX), DI
+	VMOVDQU32 (DI), Z6
+	VMOVDQU32 64(DI), Z7
+	MOVQ      48(AX), DI
+	XORQ      R8, R8
+	MOVQ      56(AX), R9
+
+nrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+npiece:
+	VMOVDQU32    (DI), Z8
+	VMOVDQU32    64(DI), Z9
+	VPBROADCASTD (DX)(R8*1), Z10
+	VPXORD       Z10, Z8, Z11
+	VPOPCNTD     Z11, Z11
+	VPSUBD       Z11, Z0, Z0
+	VPXORD       Z10, Z9, Z10
+	VPOPCNTD     Z10, Z10
+	VPSUBD       Z10, Z1, Z1
+	VPBROADCASTD (BX)(R8*1), Z10
+	VPXORD       Z10, Z8, Z11
+	VPOPCNTD     Z11, Z11
+	VPSUBD       Z11, Z2, Z2
+	VPXORD       Z10, Z9, Z10
+	VPOPCNTD     Z10, Z10
+	VPSUBD       Z10, Z3, Z3
+	VPBROADCASTD (SI)(R8*1), Z10
+	VPXORD       Z10, Z8, Z11
+	VPOPCNTD     Z11, Z11
+	VPSUBD       Z11, Z4, Z4
+	VPXORD       Z10, Z9, Z10
+	VPOPCNTD     Z10, Z10
+	VPSUBD       Z10, Z5, Z5
+	VPBROADCASTD (CX)(R8*1), Z10
+	VPXORD       Z10, Z8, Z8
+	VPOPCNTD     Z8, Z8
+	VPSUBD       Z8, Z6, Z6
+	VPXORD       Z10, Z9, Z10
+	VPOPCNTD     Z10, Z10
+	VPSUBD       Z10, Z7, Z7
+	ADDQ         $0x00000080, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          npiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	VPMAXSD      Z0, Z2, Z2
+	VPMAXSD      Z4, Z6, Z6
+	VPMAXSD      Z2, Z6, Z6
+	VPMAXSD      Z1, Z3, Z3
+	VPMAXSD      Z5, Z7, Z7
+	VPMAXSD      Z3, Z7, Z7
+	VPXORD       Z22, Z22, Z22
+	VPCMPD       $0x05, Z22, Z6, K1
+	VPCMPD       $0x05, Z22, Z7, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsPooled16AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPooled16AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ      80(AX), $0x08
+	JLT       narrow
+	MOVQ      112(AX), CX
+	MOVL      (CX), DX
+	ADDQ      16(AX), DX
+	MOVL      4(CX), BX
+	ADDQ      16(AX), BX
+	MOVL      8(CX), SI
+	ADDQ      16(AX), SI
+	MOVL      12(CX), DI
+	ADDQ      16(AX), DI
+	MOVL      16(CX), R8
+	ADDQ      16(AX), R8
+	MOVL      20(CX), R9
+	ADDQ      16(AX), R9
+	MOVL      24(CX), R10
+	ADDQ      16(AX), R10
+	MOVL      28(CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), R11
+	MOVL      (R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z0
+	MOVL      4(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z1
+	MOVL      8(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z2
+	MOVL      12(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z3
+	MOVL      16(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z4
+	MOVL      20(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z5
+	MOVL      24(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z6
+	MOVL      28(R11), R11
+	ADDQ      40(AX), R11
+	VMOVDQU32 (R11), Z7
+	MOVQ      48(AX), R11
+	XORQ      R12, R12
+	MOVQ      56(AX), R13
+
+wrow:
+	MOVQ 64(AX), R14
+	ADDQ R12, R14
+
+wpiece:
+	VMOVDQU32   (R11), Z8
+	VPXORD.BCST (DX)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPSUBD      Z9, Z0, Z0
+	VPXORD.BCST (BX)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPSUBD      Z9, Z1, Z1
+	VPXORD.BCST (SI)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPSUBD      Z9, Z2, Z2
+	VPXORD.BCST (DI)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPSUBD      Z9, Z3, Z3
+	VPXORD.BCST (R8)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPSUBD      Z9, Z4, Z4
+	VPXORD.BCST (R9)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPSUBD      Z9, Z5, Z5
+	VPXORD.BCST (R10)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPSUBD      Z9, Z6, Z6
+	VPXORD.BCST (CX)(R12*1), Z8, Z8
+	VPOPCNTD    Z8, Z8
+	VPSUBD      Z8, Z7, Z7
+	ADDQ        $0x00000040, R11
+	ADDQ        $0x04, R12
+	CMPQ        R12, R14
+	JNE         wpiece
+	ADDQ        72(AX), R12
+	DECQ        R13
+	JNE         wrow
+	MOVQ        104(AX), CX
+	MOVQ        120(AX), R11
+	VPMAXSD     Z0, Z1, Z1
+	VPMAXSD     Z2, Z3, Z3
+	VPMAXSD     Z1, Z3, Z3
+	VPXORD      Z10, Z10, Z10
+	VPCMPD      $0x05, Z10, Z3, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
+	ADDQ        8(AX), CX
+	VPMAXSD     Z4, Z5, Z5
+	VPMAXSD     Z6, Z7, Z7
+	VPMAXSD     Z5, Z7, Z7
+	VPXORD      Z11, Z11, Z11
+	VPCMPD      $0x05, Z11, Z7, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
+	ADDQ        8(AX), CX
+	MOVQ        CX, 104(AX)
+	ADDQ        $0x20, 112(AX)
+	ADDQ        $0x20, 120(AX)
+	SUBQ        $0x08, 80(AX)
+	JMP         wide
+
+narrow:
+	CMPQ      80(AX), $0x00
+	JEQ       done
+	MOVQ      112(AX), CX
+	MOVL      (CX), DX
+	ADDQ      16(AX), DX
+	MOVL      4(CX), BX
+	ADDQ      16(AX), BX
+	MOVL      8(CX), SI
+	ADDQ      16(AX), SI
+	MOVL      12(CX), CX
+	ADDQ      16(AX), CX
+	MOVQ      120(AX), DI
+	MOVL      (DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z0
+	MOVL      4(DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z1
+	MOVL      8(DI), R8
+	ADDQ      40(AX), R8
+	VMOVDQU32 (R8), Z2
+	MOVL      12(DI), DI
+	ADDQ      40(AX), DI
+	VMOVDQU32 (DI), Z3
+	MOVQ      48(AX), DI
+	XORQ      R8, R8
+	MOVQ      56(AX), R9
+
+nrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+npiece:
+	VMOVDQU32   (DI), Z4
+	VPXORD.BCST (DX)(R8*1), Z4, Z5
+	VPOPCNTD    Z5, Z5
+	VPSUBD      Z5, Z0, Z0
+	VPXORD.BCST (BX)(R8*1), Z4, Z5
+	VPOPCNTD    Z5, Z5
+	VPSUBD      Z5, Z1, Z1
+	VPXORD.BCST (SI)(R8*1), Z4, Z5
+	VPOPCNTD    Z5, Z5
+	VPSUBD      Z5, Z2, Z2
+	VPXORD.BCST (CX)(R8*1), Z4, Z4
+	VPOPCNTD    Z4, Z4
+	VPSUBD      Z4, Z3, Z3
+	ADDQ        $0x00000040, DI
+	ADDQ        $0x04, R8
+	CMPQ        R8, R10
+	JNE         npiece
+	ADDQ        72(AX), R8
+	DECQ        R9
+	JNE         nrow
+	MOVQ        104(AX), CX
+	MOVQ        120(AX), DI
+	VPMAXSD     Z0, Z1, Z1
+	VPMAXSD     Z2, Z3, Z3
+	VPMAXSD     Z1, Z3, Z3
+	VPXORD      Z12, Z12, Z12
+	VPCMPD      $0x05, Z12, Z3, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
+	ADDQ        8(AX), CX
+	MOVQ        CX, 104(AX)
+	ADDQ        $0x10, 112(AX)
+	ADDQ        $0x10, 120(AX)
+	SUBQ        $0x04, 80(AX)
+	JMP         narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsPooledAlike64AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPooledAlike64AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x04
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+wrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+wpiece:
+	VMOVDQU32    (DI), Z16
+	VMOVDQU32    64(DI), Z17
+	VMOVDQU32    128(DI), Z18
+	VMOVDQU32    192(DI), Z19
+	VPBROADCASTD (DX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z0, Z0
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z1, Z1
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z2, Z2
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z3, Z3
+	VPBROADCASTD (BX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z4, Z4
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z5, Z5
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z6, Z6
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z7, Z7
+	VPBROADCASTD (SI)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z8, Z8
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z9, Z9
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z10, Z10
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z11, Z11
+	VPBROADCASTD (CX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z12, Z12
+	VPXORD       Z20, Z17, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z13, Z13
+	VPXORD       Z20, Z18, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z14, Z14
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z15, Z15
+	ADDQ         $0x00000100, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          wpiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	VPMINSD      Z0, Z4, Z4
+	VPMINSD      Z8, Z12, Z12
+	VPMINSD      Z4, Z12, Z12
+	VPMINSD      Z1, Z5, Z5
+	VPMINSD      Z9, Z13, Z13
+	VPMINSD      Z5, Z13, Z13
+	VPMINSD      Z2, Z6, Z6
+	VPMINSD      Z10, Z14, Z14
+	VPMINSD      Z6, Z14, Z14
+	VPMINSD      Z3, Z7, Z7
+	VPMINSD      Z11, Z15, Z15
+	VPMINSD      Z7, Z15, Z15
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z12, K1
+	VPCMPD       $0x02, 64(DX), Z13, K2
+	VPCMPD       $0x02, 128(DX), Z14, K3
+	VPCMPD       $0x02, 192(DX), Z15, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          wide
+
+narrow:
+	VZEROUPPER
+	RET
+
+// func convBitsPooledAlike48AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPooledAlike48AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x04
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+wrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+wpiece:
+	VMOVDQU32    (DI), Z12
+	VMOVDQU32    64(DI), Z13
+	VMOVDQU32    128(DI), Z14
+	VPBROADCASTD (DX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z0, Z0
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z1, Z1
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z2, Z2
+	VPBROADCASTD (BX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z3, Z3
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z4, Z4
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z5, Z5
+	VPBROADCASTD (SI)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z6, Z6
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z7, Z7
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z8, Z8
+	VPBROADCASTD (CX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z12
+	VPOPCNTD     Z12, Z12
+	VPADDD       Z12, Z9, Z9
+	VPXORD       Z15, Z13, Z12
+	VPOPCNTD     Z12, Z12
+	VPADDD       Z12, Z10, Z10
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z11, Z11
+	ADDQ         $0x000000c0, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          wpiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	VPMINSD      Z0, Z3, Z3
+	VPMINSD      Z6, Z9, Z9
+	VPMINSD      Z3, Z9, Z9
+	VPMINSD      Z1, Z4, Z4
+	VPMINSD      Z7, Z10, Z10
+	VPMINSD      Z4, Z10, Z10
+	VPMINSD      Z2, Z5, Z5
+	VPMINSD      Z8, Z11, Z11
+	VPMINSD      Z5, Z11, Z11
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z9, K1
+	VPCMPD       $0x02, 64(DX), Z10, K2
+	VPCMPD       $0x02, 128(DX), Z11, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          wide
+
+narrow:
+	VZEROUPPER
+	RET
+
+// func convBitsPooledAlike32AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPooledAlike32AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x08
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), R9
+	ADDQ   16(AX), R9
+	MOVL   24(CX), R10
+	ADDQ   16(AX), R10
+	MOVL   28(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R11
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   48(AX), R11
+	XORQ   R12, R12
+	MOVQ   56(AX), R13
+
+wrow:
+	MOVQ 64(AX), R14
+	ADDQ R12, R14
+
+wpiece:
+	VMOVDQU32    (R11), Z16
+	VMOVDQU32    64(R11), Z17
+	VPBROADCASTD (DX)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z0, Z0
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z1, Z1
+	VPBROADCASTD (BX)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z2, Z2
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z3, Z3
+	VPBROADCASTD (SI)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z4, Z4
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z5, Z5
+	VPBROADCASTD (DI)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z6, Z6
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z7, Z7
+	VPBROADCASTD (R8)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z8, Z8
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z9, Z9
+	VPBROADCASTD (R9)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z10, Z10
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z11, Z11
+	VPBROADCASTD (R10)(R12*1), Z18
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z12, Z12
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z13, Z13
+	VPBROADCASTD (CX)(R12*1), Z18
+	VPXORD       Z18, Z16, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z14, Z14
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z15, Z15
+	ADDQ         $0x00000080, R11
+	ADDQ         $0x04, R12
+	CMPQ         R12, R14
+	JNE          wpiece
+	ADDQ         72(AX), R12
+	DECQ         R13
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), R11
+	VPMINSD      Z0, Z2, Z2
+	VPMINSD      Z4, Z6, Z6
+	VPMINSD      Z2, Z6, Z6
+	VPMINSD      Z1, Z3, Z3
+	VPMINSD      Z5, Z7, Z7
+	VPMINSD      Z3, Z7, Z7
+	MOVL         (R11), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z6, K1
+	VPCMPD       $0x02, 64(DX), Z7, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	VPMINSD      Z8, Z10, Z10
+	VPMINSD      Z12, Z14, Z14
+	VPMINSD      Z10, Z14, Z14
+	VPMINSD      Z9, Z11, Z11
+	VPMINSD      Z13, Z15, Z15
+	VPMINSD      Z11, Z15, Z15
+	MOVL         16(R11), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z14, K1
+	VPCMPD       $0x02, 64(DX), Z15, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x20, 112(AX)
+	ADDQ         $0x20, 120(AX)
+	SUBQ         $0x08, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	VPXORD Z24, Z24, Z24
+	VPXORD Z25, Z25, Z25
+	VPXORD Z26, Z26, Z26
+	VPXORD Z27, Z27, Z27
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+nrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+npiece:
+	VMOVDQU32    (DI), Z0
+	VMOVDQU32    64(DI), Z1
+	VPBROADCASTD (DX)(R8*1), Z2
+	VPXORD       Z2, Z0, Z3
+	VPOPCNTD     Z3, Z3
+	VPADDD       Z3, Z20, Z20
+	VPXORD       Z2, Z1, Z2
+	VPOPCNTD     Z2, Z2
+	VPADDD       Z2, Z21, Z21
+	VPBROADCASTD (BX)(R8*1), Z2
+	VPXORD       Z2, Z0, Z3
+	VPOPCNTD     Z3, Z3
+	VPADDD       Z3, Z22, Z22
+	VPXORD       Z2, Z1, Z2
+	VPOPCNTD     Z2, Z2
+	VPADDD       Z2, Z23, Z23
+	VPBROADCASTD (SI)(R8*1), Z2
+	VPXORD       Z2, Z0, Z3
+	VPOPCNTD     Z3, Z3
+	VPADDD       Z3, Z24, Z24
+	VPXORD       Z2, Z1, Z2
+	VPOPCNTD     Z2, Z2
+	VPADDD       Z2, Z25, Z25
+	VPBROADCASTD (CX)(R8*1), Z2
+	VPXORD       Z2, Z0, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z26, Z26
+	VPXORD       Z2, Z1, Z2
+	VPOPCNTD     Z2, Z2
+	VPADDD       Z2, Z27, Z27
+	ADDQ         $0x00000080, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          npiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	VPMINSD      Z20, Z22, Z22
+	VPMINSD      Z24, Z26, Z26
+	VPMINSD      Z22, Z26, Z26
+	VPMINSD      Z21, Z23, Z23
+	VPMINSD      Z25, Z27, Z27
+	VPMINSD      Z23, Z27, Z27
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z26, K1
+	VPCMPD       $0x02, 64(DX), Z27, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsPooledAlike16AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPooledAlike16AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x08
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), R9
+	ADDQ   16(AX), R9
+	MOVL   24(CX), R10
+	ADDQ   16(AX), R10
+	MOVL   28(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R11
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   48(AX), R11
+	XORQ   R12, R12
+	MOVQ   56(AX), R13
+
+wrow:
+	MOVQ 64(AX), R14
+	ADDQ R12, R14
+
+wpiece:
+	VMOVDQU32   (R11), Z8
+	VPXORD.BCST (DX)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z0, Z0
+	VPXORD.BCST (BX)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z1, Z1
+	VPXORD.BCST (SI)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z2, Z2
+	VPXORD.BCST (DI)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z3, Z3
+	VPXORD.BCST (R8)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z4, Z4
+	VPXORD.BCST (R9)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z5, Z5
+	VPXORD.BCST (R10)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z6, Z6
+	VPXORD.BCST (CX)(R12*1), Z8, Z8
+	VPOPCNTD    Z8, Z8
+	VPADDD      Z8, Z7, Z7
+	ADDQ        $0x00000040, R11
+	ADDQ        $0x04, R12
+	CMPQ        R12, R14
+	JNE         wpiece
+	ADDQ        72(AX), R12
+	DECQ        R13
+	JNE         wrow
+	MOVQ        104(AX), CX
+	MOVQ        120(AX), R11
+	VPMINSD     Z0, Z1, Z1
+	VPMINSD     Z2, Z3, Z3
+	VPMINSD     Z1, Z3, Z3
+	MOVL        (R11), DX
+	ADDQ        40(AX), DX
+	VPCMPD      $0x02, (DX), Z3, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
+	ADDQ        8(AX), CX
+	VPMINSD     Z4, Z5, Z5
+	VPMINSD     Z6, Z7, Z7
+	VPMINSD     Z5, Z7, Z7
+	MOVL        16(R11), DX
+	ADDQ        40(AX), DX
+	VPCMPD      $0x02, (DX), Z7, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
+	ADDQ        8(AX), CX
+	MOVQ        CX, 104(AX)
+	ADDQ        $0x20, 112(AX)
+	ADDQ        $0x20, 120(AX)
+	SUBQ        $0x08, 80(AX)
+	JMP         wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+nrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+npiece:
+	VMOVDQU32   (DI), Z0
+	VPXORD.BCST (DX)(R8*1), Z0, Z1
+	VPOPCNTD    Z1, Z1
+	VPADDD      Z1, Z10, Z10
+	VPXORD.BCST (BX)(R8*1), Z0, Z1
+	VPOPCNTD    Z1, Z1
+	VPADDD      Z1, Z11, Z11
+	VPXORD.BCST (SI)(R8*1), Z0, Z1
+	VPOPCNTD    Z1, Z1
+	VPADDD      Z1, Z12, Z12
+	VPXORD.BCST (CX)(R8*1), Z0, Z0
+	VPOPCNTD    Z0, Z0
+	VPADDD      Z0, Z13, Z13
+	ADDQ        $0x00000040, DI
+	ADDQ        $0x04, R8
+	CMPQ        R8, R10
+	JNE         npiece
+	ADDQ        72(AX), R8
+	DECQ        R9
+	JNE         nrow
+	MOVQ        104(AX), CX
+	MOVQ        120(AX), DI
+	VPMINSD     Z10, Z11, Z11
+	VPMINSD     Z12, Z13, Z13
+	VPMINSD     Z11, Z13, Z13
+	MOVL        (DI), DX
+	ADDQ        40(AX), DX
+	VPCMPD      $0x02, (DX), Z13, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
+	ADDQ        8(AX), CX
+	MOVQ        CX, 104(AX)
+	ADDQ        $0x10, 112(AX)
+	ADDQ        $0x10, 120(AX)
+	SUBQ        $0x04, 80(AX)
+	JMP         narrow
+
+done:
+	VZEROUPPER
+	RET
+
 // func convBytes64AVX512(job *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
 TEXT ·convBytes64AVX512(SB), NOSPLIT, $0-8
@@ -1265,6 +3206,7 @@ wide:
 	ADDQ   16(AX), SI
 	MOVL   12(CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1322,47 +3264,47 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DX
-	MOVL         (DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z0, K1
-	VPCMPD       $0x05, 64(BX), Z1, K2
-	VPCMPD       $0x05, 128(BX), Z2, K3
-	VPCMPD       $0x05, 192(BX), Z3, K4
+	MOVQ         120(AX), DI
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z0, K1
+	VPCMPD       $0x05, 64(DX), Z1, K2
+	VPCMPD       $0x05, 128(DX), Z2, K3
+	VPCMPD       $0x05, 192(DX), Z3, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z4, K1
-	VPCMPD       $0x05, 64(BX), Z5, K2
-	VPCMPD       $0x05, 128(BX), Z6, K3
-	VPCMPD       $0x05, 192(BX), Z7, K4
+	MOVL         4(DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z4, K1
+	VPCMPD       $0x05, 64(DX), Z5, K2
+	VPCMPD       $0x05, 128(DX), Z6, K3
+	VPCMPD       $0x05, 192(DX), Z7, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z8, K1
-	VPCMPD       $0x05, 64(BX), Z9, K2
-	VPCMPD       $0x05, 128(BX), Z10, K3
-	VPCMPD       $0x05, 192(BX), Z11, K4
+	MOVL         8(DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z8, K1
+	VPCMPD       $0x05, 64(DX), Z9, K2
+	VPCMPD       $0x05, 128(DX), Z10, K3
+	VPCMPD       $0x05, 192(DX), Z11, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DX), DX
+	MOVL         12(DI), DX
 	ADDQ         40(AX), DX
 	VPCMPD       $0x05, (DX), Z12, K1
 	VPCMPD       $0x05, 64(DX), Z13, K2
@@ -1387,6 +3329,7 @@ narrow:
 	MOVQ   112(AX), CX
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
 	VPXORD Z21, Z21, Z21
 	VPXORD Z22, Z22, Z22
 	VPXORD Z23, Z23, Z23
@@ -1441,6 +3384,199 @@ done:
 	VZEROUPPER
 	RET
 
+// func convBytes48AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·convBytes48AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x05
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R8
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	MOVQ   48(AX), R8
+	XORQ   R9, R9
+	MOVQ   56(AX), R10
+
+wrow:
+	MOVQ 64(AX), R11
+	ADDQ R9, R11
+
+wpiece:
+	VMOVDQU32    (R8), Z15
+	VMOVDQU32    64(R8), Z16
+	VMOVDQU32    128(R8), Z17
+	VPBROADCASTD (DX)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z0
+	VPDPBUSD     Z16, Z18, Z1
+	VPDPBUSD     Z17, Z18, Z2
+	VPBROADCASTD (BX)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z3
+	VPDPBUSD     Z16, Z18, Z4
+	VPDPBUSD     Z17, Z18, Z5
+	VPBROADCASTD (SI)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z6
+	VPDPBUSD     Z16, Z18, Z7
+	VPDPBUSD     Z17, Z18, Z8
+	VPBROADCASTD (DI)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z9
+	VPDPBUSD     Z16, Z18, Z10
+	VPDPBUSD     Z17, Z18, Z11
+	VPBROADCASTD (CX)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z12
+	VPDPBUSD     Z16, Z18, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	ADDQ         $0x000000c0, R8
+	ADDQ         $0x04, R9
+	CMPQ         R9, R11
+	JNE          wpiece
+	ADDQ         72(AX), R9
+	DECQ         R10
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), R8
+	MOVL         (R8), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z0, K1
+	VPCMPD       $0x05, 64(DX), Z1, K2
+	VPCMPD       $0x05, 128(DX), Z2, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVL         4(R8), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z3, K1
+	VPCMPD       $0x05, 64(DX), Z4, K2
+	VPCMPD       $0x05, 128(DX), Z5, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVL         8(R8), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z6, K1
+	VPCMPD       $0x05, 64(DX), Z7, K2
+	VPCMPD       $0x05, 128(DX), Z8, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVL         12(R8), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z9, K1
+	VPCMPD       $0x05, 64(DX), Z10, K2
+	VPCMPD       $0x05, 128(DX), Z11, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVL         16(R8), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z12, K1
+	VPCMPD       $0x05, 64(DX), Z13, K2
+	VPCMPD       $0x05, 128(DX), Z14, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x14, 112(AX)
+	ADDQ         $0x14, 120(AX)
+	SUBQ         $0x05, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	MOVQ   48(AX), DX
+	XORQ   BX, BX
+	MOVQ   56(AX), SI
+
+nrow:
+	MOVQ 64(AX), DI
+	ADDQ BX, DI
+
+npiece:
+	VMOVDQU32    (DX), Z0
+	VMOVDQU32    64(DX), Z1
+	VMOVDQU32    128(DX), Z2
+	VPBROADCASTD (CX)(BX*1), Z3
+	VPDPBUSD     Z0, Z3, Z19
+	VPDPBUSD     Z1, Z3, Z20
+	VPDPBUSD     Z2, Z3, Z21
+	ADDQ         $0x000000c0, DX
+	ADDQ         $0x04, BX
+	CMPQ         BX, DI
+	JNE          npiece
+	ADDQ         72(AX), BX
+	DECQ         SI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z19, K1
+	VPCMPD       $0x05, 64(DX), Z20, K2
+	VPCMPD       $0x05, 128(DX), Z21, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x04, 112(AX)
+	ADDQ         $0x04, 120(AX)
+	SUBQ         $0x01, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
 // func convBytes32AVX512(job *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
 TEXT ·convBytes32AVX512(SB), NOSPLIT, $0-8
@@ -1462,6 +3598,7 @@ wide:
 	ADDQ   16(AX), R8
 	MOVL   20(CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), R9
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1511,53 +3648,53 @@ wpiece:
 	DECQ         R11
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DX
-	MOVL         (DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z0, K1
-	VPCMPD       $0x05, 64(BX), Z1, K2
+	MOVQ         120(AX), R9
+	MOVL         (R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z0, K1
+	VPCMPD       $0x05, 64(DX), Z1, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z2, K1
-	VPCMPD       $0x05, 64(BX), Z3, K2
+	MOVL         4(R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z2, K1
+	VPCMPD       $0x05, 64(DX), Z3, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z4, K1
-	VPCMPD       $0x05, 64(BX), Z5, K2
+	MOVL         8(R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z4, K1
+	VPCMPD       $0x05, 64(DX), Z5, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z6, K1
-	VPCMPD       $0x05, 64(BX), Z7, K2
+	MOVL         12(R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z6, K1
+	VPCMPD       $0x05, 64(DX), Z7, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         16(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z8, K1
-	VPCMPD       $0x05, 64(BX), Z9, K2
+	MOVL         16(R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z8, K1
+	VPCMPD       $0x05, 64(DX), Z9, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         20(DX), DX
+	MOVL         20(R9), DX
 	ADDQ         40(AX), DX
 	VPCMPD       $0x05, (DX), Z10, K1
 	VPCMPD       $0x05, 64(DX), Z11, K2
@@ -1578,6 +3715,7 @@ narrow:
 	MOVQ   112(AX), CX
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
 	VPXORD Z15, Z15, Z15
 	VPXORD Z16, Z16, Z16
 	MOVQ   48(AX), DX
@@ -1643,6 +3781,7 @@ wide:
 	ADDQ   16(AX), R8
 	MOVL   20(CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), R9
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1679,43 +3818,43 @@ wpiece:
 	DECQ         R11
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DX
-	MOVL         (DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z0, K1
-	KMOVW        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	MOVQ         120(AX), R9
+	MOVL         (R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z0, K1
+	KMOVW        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z1, K1
-	KMOVW        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	MOVL         4(R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z1, K1
+	KMOVW        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z2, K1
-	KMOVW        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	MOVL         8(R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z2, K1
+	KMOVW        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z3, K1
-	KMOVW        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	MOVL         12(R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z3, K1
+	KMOVW        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         16(DX), BX
-	ADDQ         40(AX), BX
-	VPCMPD       $0x05, (BX), Z4, K1
-	KMOVW        K1, BX
-	XORQ         88(AX), BX
-	MOVQ         BX, (CX)
+	MOVL         16(R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z4, K1
+	KMOVW        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         20(DX), DX
+	MOVL         20(R9), DX
 	ADDQ         40(AX), DX
 	VPCMPD       $0x05, (DX), Z5, K1
 	KMOVW        K1, DX
@@ -1734,6 +3873,7 @@ narrow:
 	MOVQ   112(AX), CX
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
 	VPXORD Z8, Z8, Z8
 	MOVQ   48(AX), DX
 	XORQ   BX, BX
@@ -1790,6 +3930,7 @@ wide:
 	ADDQ   16(AX), SI
 	MOVL   12(CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1847,41 +3988,41 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DX
-	MOVL         (DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z0, Z0
+	MOVQ         120(AX), DI
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z0, Z0
 	VMOVDQU32    Z0, (CX)
-	VPADDD       64(BX), Z1, Z1
+	VPADDD       64(DX), Z1, Z1
 	VMOVDQU32    Z1, 64(CX)
-	VPADDD       128(BX), Z2, Z2
+	VPADDD       128(DX), Z2, Z2
 	VMOVDQU32    Z2, 128(CX)
-	VPADDD       192(BX), Z3, Z3
+	VPADDD       192(DX), Z3, Z3
 	VMOVDQU32    Z3, 192(CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z4, Z4
+	MOVL         4(DI), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z4, Z4
 	VMOVDQU32    Z4, (CX)
-	VPADDD       64(BX), Z5, Z5
+	VPADDD       64(DX), Z5, Z5
 	VMOVDQU32    Z5, 64(CX)
-	VPADDD       128(BX), Z6, Z6
+	VPADDD       128(DX), Z6, Z6
 	VMOVDQU32    Z6, 128(CX)
-	VPADDD       192(BX), Z7, Z7
+	VPADDD       192(DX), Z7, Z7
 	VMOVDQU32    Z7, 192(CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z8, Z8
+	MOVL         8(DI), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z8, Z8
 	VMOVDQU32    Z8, (CX)
-	VPADDD       64(BX), Z9, Z9
+	VPADDD       64(DX), Z9, Z9
 	VMOVDQU32    Z9, 64(CX)
-	VPADDD       128(BX), Z10, Z10
+	VPADDD       128(DX), Z10, Z10
 	VMOVDQU32    Z10, 128(CX)
-	VPADDD       192(BX), Z11, Z11
+	VPADDD       192(DX), Z11, Z11
 	VMOVDQU32    Z11, 192(CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DX), DX
+	MOVL         12(DI), DX
 	ADDQ         40(AX), DX
 	VPADDD       (DX), Z12, Z12
 	VMOVDQU32    Z12, (CX)
@@ -1904,6 +4045,7 @@ narrow:
 	MOVQ   112(AX), CX
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
 	VPXORD Z21, Z21, Z21
 	VPXORD Z22, Z22, Z22
 	VPXORD Z23, Z23, Z23
@@ -1956,6 +4098,187 @@ done:
 	VZEROUPPER
 	RET
 
+// func convBytesSums48AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·convBytesSums48AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x05
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R8
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	MOVQ   48(AX), R8
+	XORQ   R9, R9
+	MOVQ   56(AX), R10
+
+wrow:
+	MOVQ 64(AX), R11
+	ADDQ R9, R11
+
+wpiece:
+	VMOVDQU32    (R8), Z15
+	VMOVDQU32    64(R8), Z16
+	VMOVDQU32    128(R8), Z17
+	VPBROADCASTD (DX)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z0
+	VPDPBUSD     Z16, Z18, Z1
+	VPDPBUSD     Z17, Z18, Z2
+	VPBROADCASTD (BX)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z3
+	VPDPBUSD     Z16, Z18, Z4
+	VPDPBUSD     Z17, Z18, Z5
+	VPBROADCASTD (SI)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z6
+	VPDPBUSD     Z16, Z18, Z7
+	VPDPBUSD     Z17, Z18, Z8
+	VPBROADCASTD (DI)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z9
+	VPDPBUSD     Z16, Z18, Z10
+	VPDPBUSD     Z17, Z18, Z11
+	VPBROADCASTD (CX)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z12
+	VPDPBUSD     Z16, Z18, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	ADDQ         $0x000000c0, R8
+	ADDQ         $0x04, R9
+	CMPQ         R9, R11
+	JNE          wpiece
+	ADDQ         72(AX), R9
+	DECQ         R10
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), R8
+	MOVL         (R8), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z0, Z0
+	VMOVDQU32    Z0, (CX)
+	VPADDD       64(DX), Z1, Z1
+	VMOVDQU32    Z1, 64(CX)
+	VPADDD       128(DX), Z2, Z2
+	VMOVDQU32    Z2, 128(CX)
+	ADDQ         8(AX), CX
+	MOVL         4(R8), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z3, Z3
+	VMOVDQU32    Z3, (CX)
+	VPADDD       64(DX), Z4, Z4
+	VMOVDQU32    Z4, 64(CX)
+	VPADDD       128(DX), Z5, Z5
+	VMOVDQU32    Z5, 128(CX)
+	ADDQ         8(AX), CX
+	MOVL         8(R8), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z6, Z6
+	VMOVDQU32    Z6, (CX)
+	VPADDD       64(DX), Z7, Z7
+	VMOVDQU32    Z7, 64(CX)
+	VPADDD       128(DX), Z8, Z8
+	VMOVDQU32    Z8, 128(CX)
+	ADDQ         8(AX), CX
+	MOVL         12(R8), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z9, Z9
+	VMOVDQU32    Z9, (CX)
+	VPADDD       64(DX), Z10, Z10
+	VMOVDQU32    Z10, 64(CX)
+	VPADDD       128(DX), Z11, Z11
+	VMOVDQU32    Z11, 128(CX)
+	ADDQ         8(AX), CX
+	MOVL         16(R8), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z12, Z12
+	VMOVDQU32    Z12, (CX)
+	VPADDD       64(DX), Z13, Z13
+	VMOVDQU32    Z13, 64(CX)
+	VPADDD       128(DX), Z14, Z14
+	VMOVDQU32    Z14, 128(CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x14, 112(AX)
+	ADDQ         $0x14, 120(AX)
+	SUBQ         $0x05, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	MOVQ   48(AX), DX
+	XORQ   BX, BX
+	MOVQ   56(AX), SI
+
+nrow:
+	MOVQ 64(AX), DI
+	ADDQ BX, DI
+
+npiece:
+	VMOVDQU32    (DX), Z0
+	VMOVDQU32    64(DX), Z1
+	VMOVDQU32    128(DX), Z2
+	VPBROADCASTD (CX)(BX*1), Z3
+	VPDPBUSD     Z0, Z3, Z19
+	VPDPBUSD     Z1, Z3, Z20
+	VPDPBUSD     Z2, Z3, Z21
+	ADDQ         $0x000000c0, DX
+	ADDQ         $0x04, BX
+	CMPQ         BX, DI
+	JNE          npiece
+	ADDQ         72(AX), BX
+	DECQ         SI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z19, Z19
+	VMOVDQU32    Z19, (CX)
+	VPADDD       64(DX), Z20, Z20
+	VMOVDQU32    Z20, 64(CX)
+	VPADDD       128(DX), Z21, Z21
+	VMOVDQU32    Z21, 128(CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x04, 112(AX)
+	ADDQ         $0x04, 120(AX)
+	SUBQ         $0x01, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
 // func convBytesSums32AVX512(job *byte)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·convBytesSums32AVX512(SB), NOSPLIT, $0-8
@@ -1977,6 +4300,7 @@ wide:
 	ADDQ   16(AX), R8
 	MOVL   20(CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), R9
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2026,43 +4350,43 @@ wpiece:
 	DECQ         R11
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DX
-	MOVL         (DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z0, Z0
+	MOVQ         120(AX), R9
+	MOVL         (R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z0, Z0
 	VMOVDQU32    Z0, (CX)
-	VPADDD       64(BX), Z1, Z1
+	VPADDD       64(DX), Z1, Z1
 	VMOVDQU32    Z1, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z2, Z2
+	MOVL         4(R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z2, Z2
 	VMOVDQU32    Z2, (CX)
-	VPADDD       64(BX), Z3, Z3
+	VPADDD       64(DX), Z3, Z3
 	VMOVDQU32    Z3, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z4, Z4
+	MOVL         8(R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z4, Z4
 	VMOVDQU32    Z4, (CX)
-	VPADDD       64(BX), Z5, Z5
+	VPADDD       64(DX), Z5, Z5
 	VMOVDQU32    Z5, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z6, Z6
+	MOVL         12(R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z6, Z6
 	VMOVDQU32    Z6, (CX)
-	VPADDD       64(BX), Z7, Z7
+	VPADDD       64(DX), Z7, Z7
 	VMOVDQU32    Z7, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         16(DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z8, Z8
+	MOVL         16(R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z8, Z8
 	VMOVDQU32    Z8, (CX)
-	VPADDD       64(BX), Z9, Z9
+	VPADDD       64(DX), Z9, Z9
 	VMOVDQU32    Z9, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         20(DX), DX
+	MOVL         20(R9), DX
 	ADDQ         40(AX), DX
 	VPADDD       (DX), Z10, Z10
 	VMOVDQU32    Z10, (CX)
@@ -2081,6 +4405,7 @@ narrow:
 	MOVQ   112(AX), CX
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
 	VPXORD Z15, Z15, Z15
 	VPXORD Z16, Z16, Z16
 	MOVQ   48(AX), DX
@@ -2144,6 +4469,7 @@ wide:
 	ADDQ   16(AX), R8
 	MOVL   20(CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), R9
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2180,33 +4506,33 @@ wpiece:
 	DECQ         R11
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DX
-	MOVL         (DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z0, Z0
+	MOVQ         120(AX), R9
+	MOVL         (R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z0, Z0
 	VMOVDQU32    Z0, (CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z1, Z1
+	MOVL         4(R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z1, Z1
 	VMOVDQU32    Z1, (CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z2, Z2
+	MOVL         8(R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z2, Z2
 	VMOVDQU32    Z2, (CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z3, Z3
+	MOVL         12(R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z3, Z3
 	VMOVDQU32    Z3, (CX)
 	ADDQ         8(AX), CX
-	MOVL         16(DX), BX
-	ADDQ         40(AX), BX
-	VPADDD       (BX), Z4, Z4
+	MOVL         16(R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z4, Z4
 	VMOVDQU32    Z4, (CX)
 	ADDQ         8(AX), CX
-	MOVL         20(DX), DX
+	MOVL         20(R9), DX
 	ADDQ         40(AX), DX
 	VPADDD       (DX), Z5, Z5
 	VMOVDQU32    Z5, (CX)
@@ -2223,6 +4549,7 @@ narrow:
 	MOVQ   112(AX), CX
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
 	VPXORD Z8, Z8, Z8
 	MOVQ   48(AX), DX
 	XORQ   BX, BX
@@ -2255,6 +4582,974 @@ npiece:
 	ADDQ         $0x04, 120(AX)
 	SUBQ         $0x01, 80(AX)
 	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBytesPooled64AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·convBytesPooled64AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x04
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+wrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+wpiece:
+	VMOVDQU32    (DI), Z16
+	VMOVDQU32    64(DI), Z17
+	VMOVDQU32    128(DI), Z18
+	VMOVDQU32    192(DI), Z19
+	VPBROADCASTD (DX)(R8*1), Z20
+	VPDPBUSD     Z16, Z20, Z0
+	VPDPBUSD     Z17, Z20, Z1
+	VPDPBUSD     Z18, Z20, Z2
+	VPDPBUSD     Z19, Z20, Z3
+	VPBROADCASTD (BX)(R8*1), Z20
+	VPDPBUSD     Z16, Z20, Z4
+	VPDPBUSD     Z17, Z20, Z5
+	VPDPBUSD     Z18, Z20, Z6
+	VPDPBUSD     Z19, Z20, Z7
+	VPBROADCASTD (SI)(R8*1), Z20
+	VPDPBUSD     Z16, Z20, Z8
+	VPDPBUSD     Z17, Z20, Z9
+	VPDPBUSD     Z18, Z20, Z10
+	VPDPBUSD     Z19, Z20, Z11
+	VPBROADCASTD (CX)(R8*1), Z20
+	VPDPBUSD     Z16, Z20, Z12
+	VPDPBUSD     Z17, Z20, Z13
+	VPDPBUSD     Z18, Z20, Z14
+	VPDPBUSD     Z19, Z20, Z15
+	ADDQ         $0x00000100, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          wpiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	VPMAXSD      Z0, Z4, Z4
+	VPMAXSD      Z8, Z12, Z12
+	VPMAXSD      Z4, Z12, Z12
+	VPMAXSD      Z1, Z5, Z5
+	VPMAXSD      Z9, Z13, Z13
+	VPMAXSD      Z5, Z13, Z13
+	VPMAXSD      Z2, Z6, Z6
+	VPMAXSD      Z10, Z14, Z14
+	VPMAXSD      Z6, Z14, Z14
+	VPMAXSD      Z3, Z7, Z7
+	VPMAXSD      Z11, Z15, Z15
+	VPMAXSD      Z7, Z15, Z15
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z12, K1
+	VPCMPD       $0x05, 64(DX), Z13, K2
+	VPCMPD       $0x05, 128(DX), Z14, K3
+	VPCMPD       $0x05, 192(DX), Z15, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          wide
+
+narrow:
+	VZEROUPPER
+	RET
+
+// func convBytesPooled48AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·convBytesPooled48AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x04
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+wrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+wpiece:
+	VMOVDQU32    (DI), Z12
+	VMOVDQU32    64(DI), Z13
+	VMOVDQU32    128(DI), Z14
+	VPBROADCASTD (DX)(R8*1), Z15
+	VPDPBUSD     Z12, Z15, Z0
+	VPDPBUSD     Z13, Z15, Z1
+	VPDPBUSD     Z14, Z15, Z2
+	VPBROADCASTD (BX)(R8*1), Z15
+	VPDPBUSD     Z12, Z15, Z3
+	VPDPBUSD     Z13, Z15, Z4
+	VPDPBUSD     Z14, Z15, Z5
+	VPBROADCASTD (SI)(R8*1), Z15
+	VPDPBUSD     Z12, Z15, Z6
+	VPDPBUSD     Z13, Z15, Z7
+	VPDPBUSD     Z14, Z15, Z8
+	VPBROADCASTD (CX)(R8*1), Z15
+	VPDPBUSD     Z12, Z15, Z9
+	VPDPBUSD     Z13, Z15, Z10
+	VPDPBUSD     Z14, Z15, Z11
+	ADDQ         $0x000000c0, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          wpiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	VPMAXSD      Z0, Z3, Z3
+	VPMAXSD      Z6, Z9, Z9
+	VPMAXSD      Z3, Z9, Z9
+	VPMAXSD      Z1, Z4, Z4
+	VPMAXSD      Z7, Z10, Z10
+	VPMAXSD      Z4, Z10, Z10
+	VPMAXSD      Z2, Z5, Z5
+	VPMAXSD      Z8, Z11, Z11
+	VPMAXSD      Z5, Z11, Z11
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z9, K1
+	VPCMPD       $0x05, 64(DX), Z10, K2
+	VPCMPD       $0x05, 128(DX), Z11, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          wide
+
+narrow:
+	VZEROUPPER
+	RET
+
+// func convBytesPooled32AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+TEXT ·convBytesPooled32AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x08
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), R9
+	ADDQ   16(AX), R9
+	MOVL   24(CX), R10
+	ADDQ   16(AX), R10
+	MOVL   28(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R11
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   48(AX), R11
+	XORQ   R12, R12
+	MOVQ   56(AX), R13
+
+wrow:
+	MOVQ 64(AX), R14
+	ADDQ R12, R14
+
+wpiece:
+	VMOVDQU32    (R11), Z16
+	VMOVDQU32    64(R11), Z17
+	VPBROADCASTD (DX)(R12*1), Z18
+	VPDPBUSD     Z16, Z18, Z0
+	VPDPBUSD     Z17, Z18, Z1
+	VPBROADCASTD (BX)(R12*1), Z18
+	VPDPBUSD     Z16, Z18, Z2
+	VPDPBUSD     Z17, Z18, Z3
+	VPBROADCASTD (SI)(R12*1), Z18
+	VPDPBUSD     Z16, Z18, Z4
+	VPDPBUSD     Z17, Z18, Z5
+	VPBROADCASTD (DI)(R12*1), Z18
+	VPDPBUSD     Z16, Z18, Z6
+	VPDPBUSD     Z17, Z18, Z7
+	VPBROADCASTD (R8)(R12*1), Z18
+	VPDPBUSD     Z16, Z18, Z8
+	VPDPBUSD     Z17, Z18, Z9
+	VPBROADCASTD (R9)(R12*1), Z18
+	VPDPBUSD     Z16, Z18, Z10
+	VPDPBUSD     Z17, Z18, Z11
+	VPBROADCASTD (R10)(R12*1), Z18
+	VPDPBUSD     Z16, Z18, Z12
+	VPDPBUSD     Z17, Z18, Z13
+	VPBROADCASTD (CX)(R12*1), Z18
+	VPDPBUSD     Z16, Z18, Z14
+	VPDPBUSD     Z17, Z18, Z15
+	ADDQ         $0x00000080, R11
+	ADDQ         $0x04, R12
+	CMPQ         R12, R14
+	JNE          wpiece
+	ADDQ         72(AX), R12
+	DECQ         R13
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), R11
+	VPMAXSD      Z0, Z2, Z2
+	VPMAXSD      Z4, Z6, Z6
+	VPMAXSD      Z2, Z6, Z6
+	VPMAXSD      Z1, Z3, Z3
+	VPMAXSD      Z5, Z7, Z7
+	VPMAXSD      Z3, Z7, Z7
+	MOVL         (R11), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z6, K1
+	VPCMPD       $0x05, 64(DX), Z7, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	VPMAXSD      Z8, Z10, Z10
+	VPMAXSD      Z12, Z14, Z14
+	VPMAXSD      Z10, Z14, Z14
+	VPMAXSD      Z9, Z11, Z11
+	VPMAXSD      Z13, Z15, Z15
+	VPMAXSD      Z11, Z15, Z15
+	MOVL         16(R11), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z14, K1
+	VPCMPD       $0x05, 64(DX), Z15, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x20, 112(AX)
+	ADDQ         $0x20, 120(AX)
+	SUBQ         $0x08, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	VPXORD Z24, Z24, Z24
+	VPXORD Z25, Z25, Z25
+	VPXORD Z26, Z26, Z26
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+nrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+npiece:
+	VMOVDQU32    (DI), Z0
+	VMOVDQU32    64(DI), Z1
+	VPBROADCASTD (DX)(R8*1), Z2
+	VPDPBUSD     Z0, Z2, Z19
+	VPDPBUSD     Z1, Z2, Z20
+	VPBROADCASTD (BX)(R8*1), Z2
+	VPDPBUSD     Z0, Z2, Z21
+	VPDPBUSD     Z1, Z2, Z22
+	VPBROADCASTD (SI)(R8*1), Z2
+	VPDPBUSD     Z0, Z2, Z23
+	VPDPBUSD     Z1, Z2, Z24
+	VPBROADCASTD (CX)(R8*1), Z2
+	VPDPBUSD     Z0, Z2, Z25
+	VPDPBUSD     Z1, Z2, Z26
+	ADDQ         $0x00000080, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          npiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	VPMAXSD      Z19, Z21, Z21
+	VPMAXSD      Z23, Z25, Z25
+	VPMAXSD      Z21, Z25, Z25
+	VPMAXSD      Z20, Z22, Z22
+	VPMAXSD      Z24, Z26, Z26
+	VPMAXSD      Z22, Z26, Z26
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z25, K1
+	VPCMPD       $0x05, 64(DX), Z26, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBytesPooled16AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·convBytesPooled16AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x08
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), R9
+	ADDQ   16(AX), R9
+	MOVL   24(CX), R10
+	ADDQ   16(AX), R10
+	MOVL   28(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R11
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   48(AX), R11
+	XORQ   R12, R12
+	MOVQ   56(AX), R13
+
+wrow:
+	MOVQ 64(AX), R14
+	ADDQ R12, R14
+
+wpiece:
+	VMOVDQU32    (R11), Z8
+	VPBROADCASTD (DX)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z0
+	VPBROADCASTD (BX)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z1
+	VPBROADCASTD (SI)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z2
+	VPBROADCASTD (DI)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z3
+	VPBROADCASTD (R8)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z4
+	VPBROADCASTD (R9)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z5
+	VPBROADCASTD (R10)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z6
+	VPBROADCASTD (CX)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z7
+	ADDQ         $0x00000040, R11
+	ADDQ         $0x04, R12
+	CMPQ         R12, R14
+	JNE          wpiece
+	ADDQ         72(AX), R12
+	DECQ         R13
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), R11
+	VPMAXSD      Z0, Z1, Z1
+	VPMAXSD      Z2, Z3, Z3
+	VPMAXSD      Z1, Z3, Z3
+	MOVL         (R11), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z3, K1
+	KMOVW        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	VPMAXSD      Z4, Z5, Z5
+	VPMAXSD      Z6, Z7, Z7
+	VPMAXSD      Z5, Z7, Z7
+	MOVL         16(R11), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z7, K1
+	KMOVW        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x20, 112(AX)
+	ADDQ         $0x20, 120(AX)
+	SUBQ         $0x08, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+nrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+npiece:
+	VMOVDQU32    (DI), Z0
+	VPBROADCASTD (DX)(R8*1), Z1
+	VPDPBUSD     Z0, Z1, Z10
+	VPBROADCASTD (BX)(R8*1), Z1
+	VPDPBUSD     Z0, Z1, Z11
+	VPBROADCASTD (SI)(R8*1), Z1
+	VPDPBUSD     Z0, Z1, Z12
+	VPBROADCASTD (CX)(R8*1), Z1
+	VPDPBUSD     Z0, Z1, Z13
+	ADDQ         $0x00000040, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          npiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	VPMAXSD      Z10, Z11, Z11
+	VPMAXSD      Z12, Z13, Z13
+	VPMAXSD      Z11, Z13, Z13
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x05, (DX), Z13, K1
+	KMOVW        K1, DX
+	XORQ         88(AX), DX
+	MOVQ         DX, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func dotBits4x32AVX512(job *byte)
+// Requires: AVX, AVX2, AVX512F, AVX512VL, AVX512VPOPCNTDQ
+TEXT ·dotBits4x32AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ   80(AX), $0x04
+	JLT    done
+	MOVQ   16(AX), CX
+	MOVQ   CX, DX
+	ADDQ   24(AX), DX
+	MOVQ   DX, BX
+	ADDQ   24(AX), BX
+	MOVQ   BX, SI
+	ADDQ   24(AX), SI
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+	VPXORQ Z8, Z8, Z8
+	VPXORQ Z9, Z9, Z9
+	VPXORQ Z10, Z10, Z10
+	VPXORQ Z11, Z11, Z11
+	VPXORQ Z12, Z12, Z12
+	VPXORQ Z13, Z13, Z13
+	VPXORQ Z14, Z14, Z14
+	VPXORQ Z15, Z15, Z15
+	MOVQ   56(AX), DI
+	MOVQ   64(AX), R9
+	LEAQ   (DI)(R9*2), R8
+	ADDQ   R9, R8
+	XORQ   R10, R10
+	MOVQ   32(AX), R11
+
+row:
+	MOVQ 40(AX), R12
+	ADDQ R10, R12
+
+word:
+	VMOVDQU64    (DI), Z16
+	VMOVDQU64    (DI)(R9*1), Z17
+	VMOVDQU64    (DI)(R9*2), Z18
+	VMOVDQU64    (R8), Z19
+	VPBROADCASTQ (CX)(R10*1), Z20
+	VPXORQ       Z16, Z20, Z21
+	VPOPCNTQ     Z21, Z21
+	VPADDQ       Z21, Z0, Z0
+	VPXORQ       Z17, Z20, Z21
+	VPOPCNTQ     Z21, Z21
+	VPADDQ       Z21, Z1, Z1
+	VPXORQ       Z18, Z20, Z21
+	VPOPCNTQ     Z21, Z21
+	VPADDQ       Z21, Z2, Z2
+	VPXORQ       Z19, Z20, Z20
+	VPOPCNTQ     Z20, Z20
+	VPADDQ       Z20, Z3, Z3
+	VPBROADCASTQ (DX)(R10*1), Z20
+	VPXORQ       Z16, Z20, Z21
+	VPOPCNTQ     Z21, Z21
+	VPADDQ       Z21, Z4, Z4
+	VPXORQ       Z17, Z20, Z21
+	VPOPCNTQ     Z21, Z21
+	VPADDQ       Z21, Z5, Z5
+	VPXORQ       Z18, Z20, Z21
+	VPOPCNTQ     Z21, Z21
+	VPADDQ       Z21, Z6, Z6
+	VPXORQ       Z19, Z20, Z20
+	VPOPCNTQ     Z20, Z20
+	VPADDQ       Z20, Z7, Z7
+	VPBROADCASTQ (BX)(R10*1), Z20
+	VPXORQ       Z16, Z20, Z21
+	VPOPCNTQ     Z21, Z21
+	VPADDQ       Z21, Z8, Z8
+	VPXORQ       Z17, Z20, Z21
+	VPOPCNTQ     Z21, Z21
+	VPADDQ       Z21, Z9, Z9
+	VPXORQ       Z18, Z20, Z21
+	VPOPCNTQ     Z21, Z21
+	VPADDQ       Z21, Z10, Z10
+	VPXORQ       Z19, Z20, Z20
+	VPOPCNTQ     Z20, Z20
+	VPADDQ       Z20, Z11, Z11
+	VPBROADCASTQ (SI)(R10*1), Z20
+	VPXORQ       Z16, Z20, Z16
+	VPOPCNTQ     Z16, Z16
+	VPADDQ       Z16, Z12, Z12
+	VPXORQ       Z17, Z20, Z16
+	VPOPCNTQ     Z16, Z16
+	VPADDQ       Z16, Z13, Z13
+	VPXORQ       Z18, Z20, Z16
+	VPOPCNTQ     Z16, Z16
+	VPADDQ       Z16, Z14, Z14
+	VPXORQ       Z19, Z20, Z16
+	VPOPCNTQ     Z16, Z16
+	VPADDQ       Z16, Z15, Z15
+	ADDQ         $0x40, DI
+	ADDQ         $0x40, R8
+	ADDQ         $0x08, R10
+	CMPQ         R10, R12
+	JNE          word
+	ADDQ         48(AX), R10
+	DECQ         R11
+	JNE          row
+	MOVQ         (AX), CX
+	VPBROADCASTD 72(AX), Y16
+	VPMOVQD      Z0, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, (CX)
+	VPMOVQD      Z1, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, 32(CX)
+	VPMOVQD      Z2, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, 64(CX)
+	VPMOVQD      Z3, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, 96(CX)
+	ADDQ         8(AX), CX
+	VPBROADCASTD 72(AX), Y16
+	VPMOVQD      Z4, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, (CX)
+	VPMOVQD      Z5, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, 32(CX)
+	VPMOVQD      Z6, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, 64(CX)
+	VPMOVQD      Z7, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, 96(CX)
+	ADDQ         8(AX), CX
+	VPBROADCASTD 72(AX), Y16
+	VPMOVQD      Z8, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, (CX)
+	VPMOVQD      Z9, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, 32(CX)
+	VPMOVQD      Z10, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, 64(CX)
+	VPMOVQD      Z11, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, 96(CX)
+	ADDQ         8(AX), CX
+	VPBROADCASTD 72(AX), Y16
+	VPMOVQD      Z12, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, (CX)
+	VPMOVQD      Z13, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, 32(CX)
+	VPMOVQD      Z14, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, 64(CX)
+	VPMOVQD      Z15, Y17
+	VPADDD       Y17, Y17, Y17
+	VPSUBD       Y17, Y16, Y17
+	VMOVDQU32    Y17, 96(CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), SI
+	MOVQ         SI, 16(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func dotBits1x32AVX512(job *byte)
+// Requires: AVX, AVX2, AVX512F, AVX512VL, AVX512VPOPCNTDQ
+TEXT ·dotBits1x32AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ   80(AX), $0x01
+	JLT    done
+	MOVQ   16(AX), CX
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	MOVQ   56(AX), DX
+	MOVQ   64(AX), SI
+	LEAQ   (DX)(SI*2), BX
+	ADDQ   SI, BX
+	XORQ   DI, DI
+	MOVQ   32(AX), R8
+
+row:
+	MOVQ 40(AX), R9
+	ADDQ DI, R9
+
+word:
+	VPBROADCASTQ (CX)(DI*1), Z4
+	VPXORQ       (DX), Z4, Z5
+	VPOPCNTQ     Z5, Z5
+	VPADDQ       Z5, Z0, Z0
+	VPXORQ       (DX)(SI*1), Z4, Z5
+	VPOPCNTQ     Z5, Z5
+	VPADDQ       Z5, Z1, Z1
+	VPXORQ       (DX)(SI*2), Z4, Z5
+	VPOPCNTQ     Z5, Z5
+	VPADDQ       Z5, Z2, Z2
+	VPXORQ       (BX), Z4, Z4
+	VPOPCNTQ     Z4, Z4
+	VPADDQ       Z4, Z3, Z3
+	ADDQ         $0x40, DX
+	ADDQ         $0x40, BX
+	ADDQ         $0x08, DI
+	CMPQ         DI, R9
+	JNE          word
+	ADDQ         48(AX), DI
+	DECQ         R8
+	JNE          row
+	MOVQ         (AX), DX
+	VPBROADCASTD 72(AX), Y4
+	VPMOVQD      Z0, Y5
+	VPADDD       Y5, Y5, Y5
+	VPSUBD       Y5, Y4, Y5
+	VMOVDQU32    Y5, (DX)
+	VPMOVQD      Z1, Y5
+	VPADDD       Y5, Y5, Y5
+	VPSUBD       Y5, Y4, Y5
+	VMOVDQU32    Y5, 32(DX)
+	VPMOVQD      Z2, Y5
+	VPADDD       Y5, Y5, Y5
+	VPSUBD       Y5, Y4, Y5
+	VMOVDQU32    Y5, 64(DX)
+	VPMOVQD      Z3, Y5
+	VPADDD       Y5, Y5, Y5
+	VPSUBD       Y5, Y4, Y5
+	VMOVDQU32    Y5, 96(DX)
+	ADDQ         8(AX), DX
+	MOVQ         DX, (AX)
+	ADDQ         24(AX), CX
+	MOVQ         CX, 16(AX)
+	SUBQ         $0x01, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func dotBits4x8AVX512(job *byte)
+// Requires: AVX, AVX2, AVX512F, AVX512VL, AVX512VPOPCNTDQ
+TEXT ·dotBits4x8AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ   80(AX), $0x04
+	JLT    done
+	MOVQ   16(AX), CX
+	MOVQ   CX, DX
+	ADDQ   24(AX), DX
+	MOVQ   DX, BX
+	ADDQ   24(AX), BX
+	MOVQ   BX, SI
+	ADDQ   24(AX), SI
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	MOVQ   56(AX), DI
+	MOVQ   64(AX), R8
+	XORQ   R8, R8
+	MOVQ   32(AX), R9
+
+row:
+	MOVQ 40(AX), R10
+	ADDQ R8, R10
+
+word:
+	VMOVDQU64    (DI), Z4
+	VPBROADCASTQ (CX)(R8*1), Z5
+	VPXORQ       Z4, Z5, Z5
+	VPOPCNTQ     Z5, Z5
+	VPADDQ       Z5, Z0, Z0
+	VPBROADCASTQ (DX)(R8*1), Z5
+	VPXORQ       Z4, Z5, Z5
+	VPOPCNTQ     Z5, Z5
+	VPADDQ       Z5, Z1, Z1
+	VPBROADCASTQ (BX)(R8*1), Z5
+	VPXORQ       Z4, Z5, Z5
+	VPOPCNTQ     Z5, Z5
+	VPADDQ       Z5, Z2, Z2
+	VPBROADCASTQ (SI)(R8*1), Z5
+	VPXORQ       Z4, Z5, Z4
+	VPOPCNTQ     Z4, Z4
+	VPADDQ       Z4, Z3, Z3
+	ADDQ         $0x40, DI
+	ADDQ         $0x08, R8
+	CMPQ         R8, R10
+	JNE          word
+	ADDQ         48(AX), R8
+	DECQ         R9
+	JNE          row
+	MOVQ         (AX), CX
+	VPBROADCASTD 72(AX), Y4
+	VPMOVQD      Z0, Y5
+	VPADDD       Y5, Y5, Y5
+	VPSUBD       Y5, Y4, Y5
+	VMOVDQU32    Y5, (CX)
+	ADDQ         8(AX), CX
+	VPBROADCASTD 72(AX), Y4
+	VPMOVQD      Z1, Y5
+	VPADDD       Y5, Y5, Y5
+	VPSUBD       Y5, Y4, Y5
+	VMOVDQU32    Y5, (CX)
+	ADDQ         8(AX), CX
+	VPBROADCASTD 72(AX), Y4
+	VPMOVQD      Z2, Y5
+	VPADDD       Y5, Y5, Y5
+	VPSUBD       Y5, Y4, Y5
+	VMOVDQU32    Y5, (CX)
+	ADDQ         8(AX), CX
+	VPBROADCASTD 72(AX), Y4
+	VPMOVQD      Z3, Y5
+	VPADDD       Y5, Y5, Y5
+	VPSUBD       Y5, Y4, Y5
+	VMOVDQU32    Y5, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), SI
+	MOVQ         SI, 16(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func dotBits1x8AVX512(job *byte)
+// Requires: AVX, AVX2, AVX512F, AVX512VL, AVX512VPOPCNTDQ
+TEXT ·dotBits1x8AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ   80(AX), $0x01
+	JLT    done
+	MOVQ   16(AX), CX
+	VPXORQ Z0, Z0, Z0
+	MOVQ   56(AX), DX
+	MOVQ   64(AX), BX
+	XORQ   BX, BX
+	MOVQ   32(AX), SI
+
+row:
+	MOVQ 40(AX), DI
+	ADDQ BX, DI
+
+word:
+	VPBROADCASTQ (CX)(BX*1), Z1
+	VPXORQ       (DX), Z1, Z1
+	VPOPCNTQ     Z1, Z1
+	VPADDQ       Z1, Z0, Z0
+	ADDQ         $0x40, DX
+	ADDQ         $0x08, BX
+	CMPQ         BX, DI
+	JNE          word
+	ADDQ         48(AX), BX
+	DECQ         SI
+	JNE          row
+	MOVQ         (AX), DX
+	VPBROADCASTD 72(AX), Y1
+	VPMOVQD      Z0, Y2
+	VPADDD       Y2, Y2, Y2
+	VPSUBD       Y2, Y1, Y2
+	VMOVDQU32    Y2, (DX)
+	ADDQ         8(AX), DX
+	MOVQ         DX, (AX)
+	ADDQ         24(AX), CX
+	MOVQ         CX, 16(AX)
+	SUBQ         $0x01, 80(AX)
+	JMP          next
 
 done:
 	VZEROUPPER
@@ -2310,6 +5605,193 @@ next:
 	DECQ         DX
 	JNE          next
 	VMOVUPS      Z0, K1, (AX)
+	VZEROUPPER
+	RET
+
+// func fmaPixels4x64AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·fmaPixels4x64AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ    80(AX), $0x04
+	JLT     done
+	MOVQ    16(AX), CX
+	MOVQ    CX, DX
+	ADDQ    24(AX), DX
+	MOVQ    DX, BX
+	ADDQ    24(AX), BX
+	MOVQ    BX, SI
+	ADDQ    24(AX), SI
+	MOVQ    72(AX), DI
+	VMOVUPS (DI), Z0
+	VMOVAPS Z0, Z4
+	VMOVAPS Z0, Z8
+	VMOVAPS Z0, Z12
+	VMOVUPS 64(DI), Z1
+	VMOVAPS Z1, Z5
+	VMOVAPS Z1, Z9
+	VMOVAPS Z1, Z13
+	VMOVUPS 128(DI), Z2
+	VMOVAPS Z2, Z6
+	VMOVAPS Z2, Z10
+	VMOVAPS Z2, Z14
+	VMOVUPS 192(DI), Z3
+	VMOVAPS Z3, Z7
+	VMOVAPS Z3, Z11
+	VMOVAPS Z3, Z15
+	MOVQ    56(AX), DI
+	MOVQ    64(AX), R8
+	XORQ    R9, R9
+	MOVQ    32(AX), R10
+
+row:
+	MOVQ 40(AX), R11
+	ADDQ R9, R11
+
+tap:
+	VMOVUPS      (DI), Z16
+	VMOVUPS      64(DI), Z17
+	VMOVUPS      128(DI), Z18
+	VMOVUPS      192(DI), Z19
+	VBROADCASTSS (CX)(R9*1), Z20
+	VFMADD231PS  Z16, Z20, Z0
+	VFMADD231PS  Z17, Z20, Z1
+	VFMADD231PS  Z18, Z20, Z2
+	VFMADD231PS  Z19, Z20, Z3
+	VBROADCASTSS (DX)(R9*1), Z20
+	VFMADD231PS  Z16, Z20, Z4
+	VFMADD231PS  Z17, Z20, Z5
+	VFMADD231PS  Z18, Z20, Z6
+	VFMADD231PS  Z19, Z20, Z7
+	VBROADCASTSS (BX)(R9*1), Z20
+	VFMADD231PS  Z16, Z20, Z8
+	VFMADD231PS  Z17, Z20, Z9
+	VFMADD231PS  Z18, Z20, Z10
+	VFMADD231PS  Z19, Z20, Z11
+	VBROADCASTSS (SI)(R9*1), Z20
+	VFMADD231PS  Z16, Z20, Z12
+	VFMADD231PS  Z17, Z20, Z13
+	VFMADD231PS  Z18, Z20, Z14
+	VFMADD231PS  Z19, Z20, Z15
+	ADDQ         R8, DI
+	ADDQ         $0x04, R9
+	CMPQ         R9, R11
+	JNE          tap
+	ADDQ         48(AX), R9
+	DECQ         R10
+	JNE          row
+	MOVQ         (AX), CX
+	VMOVUPS      Z0, (CX)
+	VMOVUPS      Z1, 64(CX)
+	VMOVUPS      Z2, 128(CX)
+	VMOVUPS      Z3, 192(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z4, (CX)
+	VMOVUPS      Z5, 64(CX)
+	VMOVUPS      Z6, 128(CX)
+	VMOVUPS      Z7, 192(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z8, (CX)
+	VMOVUPS      Z9, 64(CX)
+	VMOVUPS      Z10, 128(CX)
+	VMOVUPS      Z11, 192(CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z12, (CX)
+	VMOVUPS      Z13, 64(CX)
+	VMOVUPS      Z14, 128(CX)
+	VMOVUPS      Z15, 192(CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), SI
+	MOVQ         SI, 16(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels6x16AVX512(job *byte)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·fmaPixels6x16AVX512(SB), NOSPLIT, $0-8
+	MOVQ  job+0(FP), AX
+	MOVQ  88(AX), CX
+	MOVQ  $-1, DX
+	BZHIQ CX, DX, DX
+	KMOVW DX, K1
+
+next:
+	CMPQ      80(AX), $0x06
+	JLT       done
+	MOVQ      16(AX), CX
+	MOVQ      CX, DX
+	ADDQ      24(AX), DX
+	MOVQ      DX, BX
+	ADDQ      24(AX), BX
+	MOVQ      BX, SI
+	ADDQ      24(AX), SI
+	MOVQ      SI, DI
+	ADDQ      24(AX), DI
+	MOVQ      DI, R8
+	ADDQ      24(AX), R8
+	MOVQ      72(AX), R9
+	VMOVUPS.Z (R9), K1, Z0
+	VMOVAPS   Z0, Z1
+	VMOVAPS   Z0, Z2
+	VMOVAPS   Z0, Z3
+	VMOVAPS   Z0, Z4
+	VMOVAPS   Z0, Z5
+	MOVQ      56(AX), R9
+	MOVQ      64(AX), R10
+	XORQ      R11, R11
+	MOVQ      32(AX), R12
+
+row:
+	MOVQ 40(AX), R13
+	ADDQ R11, R13
+
+tap:
+	VMOVUPS.Z    (R9), K1, Z6
+	VBROADCASTSS (CX)(R11*1), Z7
+	VFMADD231PS  Z6, Z7, Z0
+	VBROADCASTSS (DX)(R11*1), Z7
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS (BX)(R11*1), Z7
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS (SI)(R11*1), Z7
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS (DI)(R11*1), Z7
+	VFMADD231PS  Z6, Z7, Z4
+	VBROADCASTSS (R8)(R11*1), Z7
+	VFMADD231PS  Z6, Z7, Z5
+	ADDQ         R10, R9
+	ADDQ         $0x04, R11
+	CMPQ         R11, R13
+	JNE          tap
+	ADDQ         48(AX), R11
+	DECQ         R12
+	JNE          row
+	MOVQ         (AX), CX
+	VMOVUPS      Z0, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z1, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z2, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z3, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z4, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z5, K1, (CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), R8
+	MOVQ         R8, 16(AX)
+	SUBQ         $0x06, 80(AX)
+	JMP          next
+
+done:
 	VZEROUPPER
 	RET
 
@@ -2528,6 +6010,342 @@ TEXT ·peakAVX512(SB), NOSPLIT, $0-8
 	VPXORD Z16, Z16, Z16
 
 next:
+	VPXORD   Z1, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z1, Z1
+	VPXORD   Z2, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z2, Z2
+	VPXORD   Z3, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z3, Z3
+	VPXORD   Z4, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z4, Z4
+	VPXORD   Z5, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z5, Z5
+	VPXORD   Z6, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z6, Z6
+	VPXORD   Z7, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z7, Z7
+	VPXORD   Z8, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z8, Z8
+	VPXORD   Z9, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z9, Z9
+	VPXORD   Z10, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z10, Z10
+	VPXORD   Z11, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z11, Z11
+	VPXORD   Z12, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z12, Z12
+	VPXORD   Z13, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z13, Z13
+	VPXORD   Z14, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z14, Z14
+	VPXORD   Z15, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z15, Z15
+	VPXORD   Z16, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z16, Z16
+	VPXORD   Z1, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z1, Z1
+	VPXORD   Z2, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z2, Z2
+	VPXORD   Z3, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z3, Z3
+	VPXORD   Z4, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z4, Z4
+	VPXORD   Z5, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z5, Z5
+	VPXORD   Z6, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z6, Z6
+	VPXORD   Z7, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z7, Z7
+	VPXORD   Z8, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z8, Z8
+	VPXORD   Z9, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z9, Z9
+	VPXORD   Z10, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z10, Z10
+	VPXORD   Z11, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z11, Z11
+	VPXORD   Z12, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z12, Z12
+	VPXORD   Z13, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z13, Z13
+	VPXORD   Z14, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z14, Z14
+	VPXORD   Z15, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z15, Z15
+	VPXORD   Z16, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z16, Z16
+	VPXORD   Z1, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z1, Z1
+	VPXORD   Z2, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z2, Z2
+	VPXORD   Z3, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z3, Z3
+	VPXORD   Z4, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z4, Z4
+	VPXORD   Z5, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z5, Z5
+	VPXORD   Z6, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z6, Z6
+	VPXORD   Z7, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z7, Z7
+	VPXORD   Z8, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z8, Z8
+	VPXORD   Z9, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z9, Z9
+	VPXORD   Z10, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z10, Z10
+	VPXORD   Z11, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z11, Z11
+	VPXORD   Z12, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z12, Z12
+	VPXORD   Z13, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z13, Z13
+	VPXORD   Z14, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z14, Z14
+	VPXORD   Z15, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z15, Z15
+	VPXORD   Z16, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z16, Z16
+	VPXORD   Z1, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z1, Z1
+	VPXORD   Z2, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z2, Z2
+	VPXORD   Z3, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z3, Z3
+	VPXORD   Z4, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z4, Z4
+	VPXORD   Z5, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z5, Z5
+	VPXORD   Z6, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z6, Z6
+	VPXORD   Z7, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z7, Z7
+	VPXORD   Z8, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z8, Z8
+	VPXORD   Z9, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z9, Z9
+	VPXORD   Z10, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z10, Z10
+	VPXORD   Z11, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z11, Z11
+	VPXORD   Z12, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z12, Z12
+	VPXORD   Z13, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z13, Z13
+	VPXORD   Z14, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z14, Z14
+	VPXORD   Z15, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z15, Z15
+	VPXORD   Z16, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z16, Z16
+	VPXORD   Z1, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z1, Z1
+	VPXORD   Z2, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z2, Z2
+	VPXORD   Z3, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z3, Z3
+	VPXORD   Z4, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z4, Z4
+	VPXORD   Z5, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z5, Z5
+	VPXORD   Z6, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z6, Z6
+	VPXORD   Z7, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z7, Z7
+	VPXORD   Z8, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z8, Z8
+	VPXORD   Z9, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z9, Z9
+	VPXORD   Z10, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z10, Z10
+	VPXORD   Z11, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z11, Z11
+	VPXORD   Z12, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z12, Z12
+	VPXORD   Z13, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z13, Z13
+	VPXORD   Z14, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z14, Z14
+	VPXORD   Z15, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z15, Z15
+	VPXORD   Z16, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z16, Z16
+	VPXORD   Z1, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z1, Z1
+	VPXORD   Z2, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z2, Z2
+	VPXORD   Z3, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z3, Z3
+	VPXORD   Z4, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z4, Z4
+	VPXORD   Z5, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z5, Z5
+	VPXORD   Z6, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z6, Z6
+	VPXORD   Z7, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z7, Z7
+	VPXORD   Z8, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z8, Z8
+	VPXORD   Z9, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z9, Z9
+	VPXORD   Z10, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z10, Z10
+	VPXORD   Z11, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z11, Z11
+	VPXORD   Z12, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z12, Z12
+	VPXORD   Z13, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z13, Z13
+	VPXORD   Z14, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z14, Z14
+	VPXORD   Z15, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z15, Z15
+	VPXORD   Z16, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z16, Z16
+	VPXORD   Z1, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z1, Z1
+	VPXORD   Z2, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z2, Z2
+	VPXORD   Z3, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z3, Z3
+	VPXORD   Z4, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z4, Z4
+	VPXORD   Z5, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z5, Z5
+	VPXORD   Z6, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z6, Z6
+	VPXORD   Z7, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z7, Z7
+	VPXORD   Z8, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z8, Z8
+	VPXORD   Z9, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z9, Z9
+	VPXORD   Z10, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z10, Z10
+	VPXORD   Z11, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z11, Z11
+	VPXORD   Z12, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z12, Z12
+	VPXORD   Z13, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z13, Z13
+	VPXORD   Z14, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z14, Z14
+	VPXORD   Z15, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z15, Z15
+	VPXORD   Z16, Z0, Z17
+	VPOPCNTD Z17, Z17
+	VPADDD   Z17, Z16, Z16
 	VPXORD   Z1, Z0, Z17
 	VPOPCNTD Z17, Z17
 	VPADDD   Z17, Z1, Z1

@@ -39,6 +39,32 @@ type Bytes struct {
 	fix     []int32 // zero point · Σw per output
 }
 
+// Pool says which values of a row are pooled. Steps and taps count elements.
+type Pool struct {
+	Taps          []int
+	Values        int // words or floats of a pixel
+	Step, DstStep int
+	Pixels        int
+	Flip          uint64 // XORed to every word of an OrPool
+}
+
+// span returns the number of elements from the first that is read to the last,
+// and from the first that is written to the last.
+func (p *Pool) span() (read, written int) {
+	last := 0
+	for _, t := range p.Taps {
+		last = max(last, t)
+	}
+	return (p.Pixels-1)*p.Step + last + p.Values, (p.Pixels-1)*p.DstStep + p.Values
+}
+
+// Cost estimates what the kernels of a Set take, in nanoseconds. Within a
+// factor of two is good enough.
+type Cost struct {
+	Bits, Bytes, Floats float64 // a product of ±1 values, of a byte and ±1, of float32 values
+	Value               float64 // a value that is read, converted and written
+}
+
 // Set is the table of kernels of an instruction set.
 type Set struct {
 	ISA string
@@ -74,6 +100,14 @@ type Set struct {
 	//	acc[o] = fma(x[i], w[i·stride + o], acc[o])
 	FMA func(acc, x, w []float32, stride int)
 
+	// FMAPixels computes, for every pixel p and output o < len(bias), with x the
+	// values of patch p in order,
+	//
+	//	dst[p·stride + o] = bias[o], then fma(x[i], w[i·step + o], ·) for each i
+	//
+	// nil where FMA for one pixel after the other is as fast.
+	FMAPixels func(dst []float32, stride int, src []float32, at *Patches, w []float32, step int, bias []float32)
+
 	// Threshold packs pixels rows of len(t) sums, stride apart, to rows of
 	// bits.Words(len(t)) words, step apart: bit o of row p is
 	// sums[p·stride + o] ≥ t[o]. Padding bits become 0.
@@ -91,6 +125,55 @@ type Set struct {
 
 	// ScaleFloat is Scale for float32 sums. dst may be sums.
 	ScaleFloat func(dst, sums []float32, scale, shift []float32, relu bool)
+
+	// FMAEach computes acc[i] = fma(x[i], w[i], acc[i]) for all of acc.
+	FMAEach func(acc, x, w []float32)
+
+	// Add computes dst[i] = a[i] + b[i] for all of dst, then max(·, 0) if relu
+	// is set.
+	Add func(dst, a, b []float32, relu bool)
+
+	// Choose sets dst[i] to one[i] where bit i of src is set, else to zero[i].
+	Choose func(dst []float32, src []uint64, one, zero []float32)
+
+	// OrPool and MaxPool compute, for every pixel p of the pool and i < Values,
+	//
+	//	dst[p·DstStep + i] = OR or max over t of src[p·Step + Taps[t] + i]
+	//
+	// XOR Flip.
+	//
+	// Of equal float32 values the first one is taken.
+	OrPool  func(dst, src []uint64, p *Pool)
+	MaxPool func(dst, src []float32, p *Pool)
+
+	// Narrow computes dst[i] = uint32(src[i]) for all of dst.
+	Narrow func(dst []uint32, src []uint64)
+
+	// Join computes, for all of dst,
+	//
+	//	dst[i] = OR over t < taps of src[i + t·step] << (t·shift)
+	Join func(dst, src []uint32, taps, step, shift int)
+
+	// ThresholdBytes packs bytes densely: bit i of dst = src[i] ≥ t[i mod len(t)],
+	// and the bits of the last word behind them are 0. len(t) is a multiple of 64.
+	ThresholdBytes func(dst []uint64, src, t []uint8)
+
+	// Spread computes dst[p] = bits p·n … p·n+n−1 of src, XOR flip; n ≤ 8.
+	Spread func(dst, src []uint64, n int, flip uint64)
+
+	// Luma computes dst[p] = (77·r + 150·g + 29·b) >> 8 of the bytes of pixel p.
+	Luma func(dst, rgb []uint8)
+
+	// LBP computes, for all of dst, with c = row[x+1],
+	//
+	//	dst[x] = above[x] > c | (row[x+2] > c)<<1 | (below[x] > c)<<2
+	LBP func(dst []uint64, above, row, below []uint8)
+
+	// MinMax returns the extremes of bytes, of which there is at least one.
+	MinMax func(src []uint8) (lowest, highest uint8)
+
+	// Cost is what the executor splits work by.
+	Cost Cost
 
 	// Wide replaces DotBits and DotBytes where all outputs read the same inputs;
 	// nil where the instruction set has nothing wider than a word.

@@ -3,6 +3,7 @@ package kern
 import (
 	"fmt"
 	"math"
+	mathbits "math/bits"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -106,14 +107,9 @@ func testDotBits(t *testing.T, s *Set, rng *rand.Rand, k, outputs int) {
 			check()
 			for p := range at.Pixels {
 				for o := range r[1] {
-					want := int32(0)
-					for i := range k {
-						x := element(src, &at, p, i/64)>>(i%64)&1 == 1
-						if x == (bits.At(weights[(r[0]+o)*words:][:words], i) > 0) {
-							want++
-						} else {
-							want--
-						}
+					want := int32(k)
+					for i, w := range weights[(r[0]+o)*words:][:words] {
+						want -= 2 * int32(mathbits.OnesCount64(element(src, &at, p, i)^w))
 					}
 					require.Equal(t, want, dst[p*stride+o], "%+v pixel %d output %d", at, p, r[0]+o)
 				}
@@ -219,6 +215,40 @@ func TestFMA(t *testing.T) {
 					check()
 					for o := range want {
 						requireSame(t, want[o], acc[o], x, w, o)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestFMAPixels(t *testing.T) {
+	forEach(t, func(t *testing.T, s *Set, rng *rand.Rand) {
+		if s.FMAPixels == nil {
+			return
+		}
+		for _, outputs := range []int{1, 7, 8, 9, 16, 17, 31, 64, 70, 130} {
+			for _, rows := range []int{1, 3} {
+				for _, pixels := range []int{1, 3, 4, 6, 7, 13} {
+					run := 1 + rng.IntN(9)
+					at := &Patches{Pixels: pixels, Step: 1 + rng.IntN(run), Rows: rows, RowStep: run + rng.IntN(5), RowLen: run}
+					stride, step := outputs+rng.IntN(4), outputs+rng.IntN(4)
+					src, w, bias := awkwards(rng, at.span()), awkwards(rng, rows*run*step), awkwards(rng, outputs)
+					dst, check := guarded[float32](t, (pixels-1)*stride+outputs)
+					want := append([]float32(nil), dst...)
+					for p := range pixels {
+						for o := range outputs {
+							acc := bias[o]
+							for i := range rows * run {
+								acc = f32.FMA(element(src, at, p, i), w[i*step+o], acc)
+							}
+							want[p*stride+o] = acc
+						}
+					}
+					s.FMAPixels(dst, stride, src, at, w, step, bias)
+					check()
+					for i := range want {
+						requireSame(t, want[i], dst[i], at, outputs)
 					}
 				}
 			}

@@ -14,14 +14,26 @@ var avx2 = func() Set {
 	s.ISA = "avx2"
 	s.Wide = &Wide{
 		Nibbles: true,
-		Expand:  expandNibbles,
+		Expand:  expand256,
 		MaxTaps: math.MaxInt16,
 		PackBits: func(w []uint64, outputs, rows, n int) *Weights {
-			return packNibbles(w, outputs, rows, n, 32, func(vectors int) (int, func(*uint8), func(*uint8)) {
+			out := packNibbles(w, outputs, rows, n, 32, func(vectors int) (int, func(*uint8), func(*uint8)) {
 				if vectors == 1 {
 					return 1, convBits32AVX2, convBitsSums32AVX2
 				}
 				return 2, convBits64AVX2, convBitsSums64AVX2
+			})
+			short := out.RunBytes*rows <= 63 // counts fit into bytes
+			return out.withPooled(func(outputs int) (any, alike func(*uint8)) {
+				switch {
+				case outputs == 32 && short:
+					return convBitsPooled32AVX2, convBitsPooledShort32AVX2
+				case short:
+					return convBitsPooled64AVX2, convBitsPooledShort64AVX2
+				case outputs == 32: // which looks whether pixels are alike
+					return convBitsPooled32AVX2, convBitsPooled32AVX2
+				}
+				return convBitsPooled64AVX2, convBitsPooled64AVX2
 			})
 		},
 		PackBytes: func(w []uint64, outputs, rows, n int) *Weights {
@@ -33,15 +45,76 @@ var avx2 = func() Set {
 					return 2, convBytes32AVX2, convBytesSums32AVX2
 				}
 				return 4, convBytes64AVX2, convBytesSums64AVX2
+			}).withPooled(func(outputs int) (any, alike func(*uint8)) {
+				switch outputs {
+				case 16:
+					return convBytesPooled16AVX2, convBytesPooled16AVX2
+				case 32:
+					return convBytesPooled32AVX2, convBytesPooled32AVX2
+				}
+				return nil, nil // the sums of four pixels do not fit into the registers
 			})
 		},
 	}
+	s.DotBits = dotBits256
 	s.FMA = fma256
+	s.FMAPixels = fmaPixels256
 	s.Threshold = threshold256
 	s.ThresholdFloat = thresholdFloat256
+	s.Scale = scale256
+	s.ScaleFloat = scaleFloat256
 	s.Peak, s.PeakProducts = peakAVX2, 12*32*4
+	s.Cost = Cost{Bits: 0.002, Bytes: 0.008, Floats: 0.03, Value: 0.1}
+	withRows(&s)
 	return s
 }()
+
+func expand256(dst []uint8, src []uint32) {
+	if len(src) < 4 {
+		expandNibbles(dst, src)
+		return
+	}
+	expandAVX2(&dst[0], &src[0], len(src))
+}
+
+func dotBits256(dst []int32, stride int, src []uint64, at *Patches, w *Bits, first, n int) {
+	const lanes = 4
+	for o := 0; o < n; {
+		job := newDotJob(dst[o:], stride, src, at, w, first+o, lanes)
+		if n-o > 3*lanes {
+			dotBits1x16AVX2(job.address())
+			o += 4 * lanes
+		} else {
+			dotBits4x4AVX2(job.address())
+			dotBits1x4AVX2(job.address())
+			o += lanes
+		}
+	}
+}
+
+// allLanes is always for 32-bit lanes.
+func allLanes(relu bool) uint32 {
+	if relu {
+		return 0
+	}
+	return math.MaxUint32
+}
+
+func scale256(dst []float32, sums []int32, scale, shift []float32, relu bool) {
+	if scale == nil || len(dst) == 0 {
+		scaleInt(dst, sums, scale, shift, relu)
+		return
+	}
+	scaleAVX2(&dst[0], &sums[0], &scale[0], &shift[0], len(dst), allLanes(relu))
+}
+
+func scaleFloat256(dst, sums []float32, scale, shift []float32, relu bool) {
+	if scale == nil || len(dst) == 0 {
+		scaleFloat(dst, sums, scale, shift, relu)
+		return
+	}
+	scaleFloatAVX2(&dst[0], &sums[0], &scale[0], &shift[0], len(dst), allLanes(relu))
+}
 
 func fma256(acc, x, w []float32, stride int) {
 	if len(x) == 0 {
@@ -57,6 +130,24 @@ func fma256(acc, x, w []float32, stride int) {
 	for ; o < len(acc); o++ {
 		fma1AVX2(&acc[o], &x[0], len(x), &w[o], 4*stride)
 	}
+}
+
+func fmaPixels256(dst []float32, stride int, src []float32, at *Patches, w []float32, step int, bias []float32) {
+	done := at.Pixels / 6 * 6
+	for o := 0; o < len(bias); {
+		n := 16
+		if len(bias)-o < n {
+			n = min(len(bias)-o, 8)
+		}
+		job := newFMAJob(dst[o:], stride, src, at, w[o:], step, bias[o:o+n])
+		if n == 16 {
+			fmaPixels6x16AVX2(job.address())
+		} else {
+			fmaPixels6x8AVX2(job.address())
+		}
+		o += n
+	}
+	fmaRest(dst, stride, src, at, w, step, bias, done, fma256)
 }
 
 func threshold256(dst []uint64, step int, sums []int32, stride int, t []int32, pixels int) {

@@ -17,8 +17,20 @@ var avx512 = func() Set {
 					return 1, convBits16AVX512, convBitsSums16AVX512
 				case 2:
 					return 2, convBits32AVX512, convBitsSums32AVX512
+				case 3:
+					return 3, convBits48AVX512, convBitsSums48AVX512
 				}
 				return 4, convBits64AVX512, convBitsSums64AVX512
+			}).withPooled(func(outputs int) (any, alike func(*uint8)) {
+				switch outputs {
+				case 16:
+					return convBitsPooled16AVX512, convBitsPooledAlike16AVX512
+				case 32:
+					return convBitsPooled32AVX512, convBitsPooledAlike32AVX512
+				case 48:
+					return convBitsPooled48AVX512, convBitsPooledAlike48AVX512
+				}
+				return convBitsPooled64AVX512, convBitsPooledAlike64AVX512
 			})
 		},
 		PackBytes: func(w []uint64, outputs, rows, n int) *Weights {
@@ -28,19 +40,53 @@ var avx512 = func() Set {
 					return 1, convBytes16AVX512, convBytesSums16AVX512
 				case 2:
 					return 2, convBytes32AVX512, convBytesSums32AVX512
+				case 3:
+					return 3, convBytes48AVX512, convBytesSums48AVX512
 				}
 				return 4, convBytes64AVX512, convBytesSums64AVX512
+			}).withPooled(func(outputs int) (any, alike func(*uint8)) {
+				switch outputs {
+				case 16:
+					return convBytesPooled16AVX512, convBytesPooled16AVX512
+				case 32:
+					return convBytesPooled32AVX512, convBytesPooled32AVX512
+				case 48:
+					return convBytesPooled48AVX512, convBytesPooled48AVX512
+				}
+				return convBytesPooled64AVX512, convBytesPooled64AVX512
 			})
 		},
 	}
+	s.Block = 8
+	s.PackBits = func(w []uint64, outputs, k int) *Bits { return packLanes(w, outputs, k, 8) }
+	s.DotBits = dotBitsWide
 	s.FMA = fmaWide
+	s.FMAPixels = fmaPixelsWide
 	s.Threshold = thresholdWide
 	s.ThresholdFloat = thresholdFloatWide
 	s.Scale = scaleWide
 	s.ScaleFloat = scaleFloatWide
-	s.Peak, s.PeakProducts = peakAVX512, 16*512
+	s.Peak, s.PeakProducts = peakAVX512, 8*16*512
+	s.Cost = Cost{Bits: 0.001, Bytes: 0.005, Floats: 0.02, Value: 0.1}
+	withRows(&s)
 	return s
 }()
+
+func dotBitsWide(dst []int32, stride int, src []uint64, at *Patches, w *Bits, first, n int) {
+	const lanes = 8
+	for o := 0; o < n; {
+		job := newDotJob(dst[o:], stride, src, at, w, first+o, lanes)
+		if n-o > 3*lanes {
+			dotBits4x32AVX512(job.address())
+			dotBits1x32AVX512(job.address())
+			o += 4 * lanes
+		} else {
+			dotBits4x8AVX512(job.address())
+			dotBits1x8AVX512(job.address())
+			o += lanes
+		}
+	}
+}
 
 func fmaWide(acc, x, w []float32, stride int) {
 	if len(x) == 0 {
@@ -53,6 +99,23 @@ func fmaWide(acc, x, w []float32, stride int) {
 	for ; o < len(acc); o += 16 {
 		mask := uint16(1)<<min(len(acc)-o, 16) - 1
 		fma16AVX512(&acc[o], &x[0], len(x), &w[o], 4*stride, mask)
+	}
+}
+
+func fmaPixelsWide(dst []float32, stride int, src []float32, at *Patches, w []float32, step int, bias []float32) {
+	for o := 0; o < len(bias); {
+		var n, done int
+		if len(bias)-o >= 64 {
+			n, done = 64, at.Pixels/4*4
+			job := newFMAJob(dst[o:], stride, src, at, w[o:], step, bias[o:o+n])
+			fmaPixels4x64AVX512(job.address())
+		} else {
+			n, done = min(len(bias)-o, 16), at.Pixels/6*6
+			job := newFMAJob(dst[o:], stride, src, at, w[o:], step, bias[o:o+n])
+			fmaPixels6x16AVX512(job.address())
+		}
+		fmaRest(dst[o:], stride, src, at, w[o:], step, bias[o:o+n], done, fmaWide)
+		o += n
 	}
 }
 

@@ -37,6 +37,7 @@ type Weights struct {
 	blocks   []weightBlock
 	data     []uint8
 	rows     int
+	tail     uint64 // mask of the last piece of a run, where kernels need it
 }
 
 // weightBlock is the weights of a block, and their kernels.
@@ -44,7 +45,12 @@ type weightBlock struct {
 	offset     int
 	outputs    int // that the kernels compute, those beyond the last being padding
 	bits, sums func(job *uint8)
+	pooled     pooledKernels
 }
+
+// pooledKernels are nil if there are none. Those of alike are for pixels with
+// the same thresholds.
+type pooledKernels struct{ any, alike func(job *uint8) }
 
 // Job is one call of a kernel: it convolves a number of pixels with one block.
 // The kernels know the places of the fields, and change them.
@@ -61,7 +67,7 @@ type Job struct {
 	skip    uintptr // bytes from the end of a run to the next one
 	Pixels  uintptr
 	Flip    uint64
-	scratch unsafe.Pointer
+	tail    uint64
 
 	// How far the kernel is. Not pointers, because in the end they are beyond
 	// what they pointed to.
@@ -76,8 +82,42 @@ type Job struct {
 // rowStep is the distance of two runs in bytes.
 func (w *Weights) Bits(j *Job, block, rowStep int) {
 	b := w.prepare(j, block, rowStep)
-	raceJob(j, 8)
+	raceJob(j, 8, 1)
 	b.bits((*uint8)(unsafe.Pointer(j)))
+}
+
+// Pools reports whether there are kernels for Pooled.
+func (w *Weights) Pools() bool {
+	for i := range w.blocks {
+		if w.blocks[i].pooled.any == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Pooled computes packed words of four pixels, which follow each other in the
+// lists of the job: bit o of Dst is set where Bits would set it for any of them,
+// XOR Flip. The number of pixels is a multiple of four, DstStep the distance of
+// two words. alike says that all pixels have the thresholds of the first one, as
+// those of bytes must.
+func (w *Weights) Pooled(j *Job, block, rowStep int, alike bool) {
+	b := w.prepare(j, block, rowStep)
+	raceJob(j, 8, 4)
+	if alike {
+		b.pooled.alike((*uint8)(unsafe.Pointer(j)))
+	} else {
+		b.pooled.any((*uint8)(unsafe.Pointer(j)))
+	}
+}
+
+// withPooled adds kernels for blocks of the given numbers of outputs.
+func (w *Weights) withPooled(kernels func(outputs int) (any, alike func(*uint8))) *Weights {
+	for i := range w.blocks {
+		p := &w.blocks[i].pooled
+		p.any, p.alike = kernels(w.blocks[i].outputs)
+	}
+	return w
 }
 
 // Sums computes int32 sums of all outputs of the block:
@@ -85,14 +125,14 @@ func (w *Weights) Bits(j *Job, block, rowStep int) {
 //	Dst[o] = Table[o] − 2·c for bits, Table[o] + c for bytes
 func (w *Weights) Sums(j *Job, block, rowStep int) {
 	b := w.prepare(j, block, rowStep)
-	raceJob(j, 4*b.outputs)
+	raceJob(j, 4*b.outputs, 1)
 	b.sums((*uint8)(unsafe.Pointer(j)))
 }
 
 func (w *Weights) prepare(j *Job, block, rowStep int) *weightBlock {
 	b := &w.blocks[block]
 	j.weights = unsafe.Pointer(&w.data[b.offset])
-	j.rows = uintptr(w.rows)
+	j.rows, j.tail = uintptr(w.rows), w.tail
 	j.run = uintptr(w.RunBytes)
 	j.skip = uintptr(rowStep - w.RunBytes)
 	j.dst, j.at, j.class = uintptr(j.Dst), uintptr(unsafe.Pointer(j.At)), uintptr(unsafe.Pointer(j.Class))

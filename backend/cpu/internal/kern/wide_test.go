@@ -2,8 +2,10 @@ package kern
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -62,8 +64,7 @@ func testWide(t *testing.T, wide *Wide, rng *rand.Rand, c wideCase) {
 	if c.bytes {
 		pixelStep = 1 + rng.IntN(2*w.RunBytes)
 	}
-	src, checkSrc := unaligned(t, c.pixels*pixelStep+c.rows*rowStep, 4)
-	defer checkSrc()
+	src := fenced(t, (c.pixels-1)*pixelStep+(c.rows-1)*rowStep+w.RunBytes)
 	at := make([]uint32, c.pixels)
 	for p, q := range rng.Perm(c.pixels) {
 		at[p] = uint32(q * pixelStep)
@@ -93,8 +94,7 @@ func testWide(t *testing.T, wide *Wide, rng *rand.Rand, c wideCase) {
 				case wide.Nibbles:
 					sum += int(x(p, r, i/4)[0]>>(4+i%4)&1) ^ (bits.At(run, i)+1)/2
 				default:
-					v := binary.LittleEndian.Uint32(x(p, r, i/32*4))
-					sum += int(v>>(i%32)&1) ^ (bits.At(run, i)+1)/2
+					sum += int(x(p, r, i/8)[0]>>(i%8)&1) ^ (bits.At(run, i)+1)/2
 				}
 			}
 		}
@@ -139,6 +139,34 @@ func testWide(t *testing.T, wide *Wide, rng *rand.Rand, c wideCase) {
 			}
 		}
 
+		if w.Pools() && c.pixels >= 4 {
+			words := c.pixels / 4
+			dst, check := unaligned(t, (words-1)*step+8, 8)
+			job.Dst, job.Pixels = unsafe.Pointer(&dst[0]), uintptr(4*words)
+			of := slices.Clone(class)
+			alike := c.bytes || rng.IntN(2) == 0
+			if alike {
+				for p := range of {
+					of[p] = class[0]
+				}
+			}
+			job.Class = &of[0]
+			w.Pooled(job, block, rowStep, alike)
+			job.Class = &class[0]
+			check()
+			for i := range words {
+				got := binary.LittleEndian.Uint64(dst[i*step:]) ^ flip
+				for o := range n {
+					want := false
+					for p := 4 * i; p < 4*i+4; p++ {
+						sum, threshold := count(p, block*BlockOutputs+o), int(table[int(of[p])/4+block*BlockOutputs+o])
+						want = want || sum <= threshold && !c.bytes || sum >= threshold && c.bytes
+					}
+					require.Equal(t, want, got>>o&1 == 1, "%+v: word %d output %d", c, i, o)
+				}
+			}
+		}
+
 		sums, check := unaligned(t, c.pixels*4*BlockOutputs, 4)
 		job.Dst, job.DstStep, job.Pixels = unsafe.Pointer(&sums[0]), 4*BlockOutputs, uintptr(c.pixels)
 		w.Sums(job, block, rowStep)
@@ -175,9 +203,11 @@ func fillRun(rng *rand.Rand, wide *Wide, dst []uint8, n int, c wideCase) {
 		copy(dst[:n], all)
 		return
 	}
+	all := make([]uint8, 4*len(pieces))
 	for i, v := range pieces {
-		binary.LittleEndian.PutUint32(dst[4*i:], v)
+		binary.LittleEndian.PutUint32(all[4*i:], v)
 	}
+	copy(dst[:n], all)
 }
 
 func TestWide(t *testing.T) {
@@ -187,11 +217,15 @@ func TestWide(t *testing.T) {
 			return
 		}
 		for _, outputs := range []int{1, 15, 16, 17, 32, 33, 48, 64, 65, 100, 128, 130} {
-			for _, pixels := range []int{1, 2, 3, 4, 5, 6, 7, 13} {
+			for _, pixels := range []int{1, 2, 3, 4, 5, 6, 7, 13, 20} {
 				for _, bytes := range []bool{false, true} {
 					testWide(t, s.Wide, rng, wideCase{
 						bytes: bytes, outputs: outputs, pixels: pixels,
 						rows: 1 + rng.IntN(5), taps: 1 + rng.IntN(200), classes: 1 + rng.IntN(4),
+					})
+					testWide(t, s.Wide, rng, wideCase{
+						bytes: bytes, outputs: outputs, pixels: pixels,
+						rows: 1 + rng.IntN(3), taps: 1 + rng.IntN(84), classes: 1 + rng.IntN(4),
 					})
 				}
 			}
@@ -216,6 +250,23 @@ func TestExpandNibbles(t *testing.T) {
 		require.EqualValues(t, i<<4, dst[i])
 	}
 	require.Equal(t, make([]uint8, 8), dst[16:])
+	forEach(t, func(t *testing.T, s *Set, rng *rand.Rand) {
+		if s.Wide == nil || !s.Wide.Nibbles {
+			return
+		}
+		for n := range 40 {
+			src := make([]uint32, n)
+			for i := range src {
+				src[i] = rng.Uint32()
+			}
+			want := make([]uint8, 8*n)
+			expandNibbles(want, src)
+			got, check := unaligned(t, 8*n, 4)
+			s.Wide.Expand(got, src)
+			check()
+			require.Equal(t, want, append([]uint8{}, got...))
+		}
+	})
 }
 
 func TestPeak(t *testing.T) {
@@ -237,6 +288,65 @@ func FuzzWide(f *testing.F) {
 					rows: 1 + int(rows)%7, taps: 1 + int(taps)%700, classes: 1 + int(seed%3), largest: seed%5 == 0,
 				})
 			}
+		}
+	})
+}
+
+// BenchmarkWide times kernels on 28 pixels and one block of outputs. The names
+// of the cases are what, outputs, and rows × taps of a patch.
+func BenchmarkWide(b *testing.B) {
+	const pixels = 28
+	for _, s := range sets {
+		if s.Wide == nil {
+			continue
+		}
+		for _, c := range []wideCase{
+			{outputs: 64, rows: 3, taps: 192},
+			{outputs: 64, rows: 3, taps: 1536},
+			{outputs: 32, rows: 5, taps: 160},
+			{outputs: 16, rows: 5, taps: 160},
+			{outputs: 64, rows: 3, taps: 9, bytes: true},
+			{outputs: 32, rows: 5, taps: 15, bytes: true},
+		} {
+			what, pack := "bits", s.Wide.PackBits
+			if c.bytes {
+				what, pack = "bytes", s.Wide.PackBytes
+			}
+			b.Run(fmt.Sprintf("%s/%s/%d/%d×%d", s.ISA, what, c.outputs, c.rows, c.taps), func(b *testing.B) {
+				rng := rand.New(rand.NewPCG(1, 2))
+				w := pack(randomBits(rng, c.outputs*c.rows, c.taps), c.outputs, c.rows, c.taps)
+				src, dst := make([]uint8, (pixels+c.rows)*w.RunBytes), make([]uint64, pixels)
+				for i := range src {
+					src[i] = uint8(rng.IntN(256))
+					if s.Wide.Nibbles && !c.bytes {
+						src[i] &= 0xf0
+					}
+				}
+				at, class, table := make([]uint32, pixels), make([]uint32, pixels), make([]int32, BlockOutputs)
+				for p := range at {
+					at[p] = uint32(p * w.RunBytes)
+				}
+				for b.Loop() {
+					job := &Job{
+						Dst: unsafe.Pointer(&dst[0]), DstStep: 8, Src: unsafe.Pointer(&src[0]),
+						At: &at[0], Class: &class[0], Table: unsafe.Pointer(&table[0]), Pixels: pixels,
+					}
+					w.Bits(job, 0, w.RunBytes)
+				}
+				macs := float64(pixels * c.outputs * c.rows * c.taps)
+				b.ReportMetric(macs*float64(b.N)/b.Elapsed().Seconds()/1e9, "GMAC/s")
+				b.ReportMetric(macs, "MAC/op")
+			})
+		}
+	}
+}
+
+// FuzzDotBits compares DotBits of all instruction sets with plain sums.
+func FuzzDotBits(f *testing.F) {
+	f.Add(uint64(1), uint16(700), uint8(20))
+	f.Fuzz(func(t *testing.T, seed uint64, k uint16, outputs uint8) {
+		for _, s := range sets {
+			testDotBits(t, s, rand.New(rand.NewPCG(seed, 1)), 1+int(k)%3000, 1+int(outputs)%140)
 		}
 	})
 }

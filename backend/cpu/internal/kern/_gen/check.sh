@@ -3,4 +3,5 @@
 set -e
 cd "$(dirname "$0")/.."
 go generate .
-git diff --exit-code -- ./*_amd64.go ./*_amd64.s
+git diff --exit-code -- ./*_amd64.go ./*_amd64.s ./*_arm64.go ./*_arm64.s
+_gen/neon/check.sh

@@ -1,0 +1,200 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Offsets of the fields of kern.poolJob.
+const (
+	poolDst     = 0
+	poolSrc     = 8
+	poolTaps    = 16 // offsets in bytes
+	poolCount   = 24
+	poolBytes   = 32 // of a pixel
+	poolStep    = 40
+	poolDstStep = 48
+	poolPixels  = 56
+)
+
+// pools write a row of pooled pixels.
+func pools() {
+	for _, float := range []bool{false, true} {
+		name, what := "orPoolAVX2", "the OR"
+		if float {
+			name, what = "maxPoolAVX2", "the maximum (the first of equal float32 values)"
+		}
+		TEXT(name, NOSPLIT, "func(job *byte)")
+		Doc(name + " stores " + what + " of the taps of every pixel of the job.")
+		Pragma("noescape")
+		job := Load(Param("job"), GP64())
+		dst, src, taps := GP64(), GP64(), GP64()
+		MOVQ(Mem{Base: job, Disp: poolTaps}, taps)
+		i, t, at, end := GP64(), GP64(), GP64(), GP64()
+		Label("pixel")
+		MOVQ(Mem{Base: job, Disp: poolDst}, dst)
+		MOVQ(Mem{Base: job, Disp: poolSrc}, src)
+		XORQ(i, i)
+		combine := func(m Mem, x reg.VecVirtual, vector bool) {
+			switch {
+			case !float:
+				VPOR(m, x, x)
+			case vector:
+				y := YMM()
+				VMOVUPS(m, y)
+				VMAXPS(x, y, x) // y where it is greater
+			default:
+				y := XMM()
+				VMOVSS(m, y)
+				VMAXSS(x, y, x)
+			}
+		}
+		// so many bytes at a time
+		type size struct {
+			label   string
+			vectors int // of 32 bytes
+		}
+		for _, s := range []size{{"a", 4}, {"b", 1}, {"c", 0}} {
+			bytes := 32 * s.vectors
+			if bytes == 0 {
+				bytes = 8
+				if float {
+					bytes = 4
+				}
+			}
+			Label(s.label)
+			LEAQ(Mem{Base: i, Disp: bytes}, end)
+			CMPQ(end, Mem{Base: job, Disp: poolBytes})
+			JGT(LabelRef(s.label + "done"))
+			MOVQ(Mem{Base: taps}, at)
+			ADDQ(i, at)
+			MOVQ(U32(1), t)
+			switch {
+			case s.vectors > 0:
+				acc := make([]reg.VecVirtual, s.vectors)
+				for v := range acc {
+					acc[v] = YMM()
+					VMOVDQU(Mem{Base: src, Index: at, Scale: 1, Disp: 32 * v}, acc[v])
+				}
+				JMP(LabelRef(s.label + "first"))
+				Label(s.label + "tap")
+				MOVQ(Mem{Base: taps, Index: t, Scale: 8}, at)
+				ADDQ(i, at)
+				for v := range acc {
+					combine(Mem{Base: src, Index: at, Scale: 1, Disp: 32 * v}, acc[v], true)
+				}
+				INCQ(t)
+				Label(s.label + "first")
+				CMPQ(t, Mem{Base: job, Disp: poolCount})
+				JNE(LabelRef(s.label + "tap"))
+				for v := range acc {
+					VMOVDQU(acc[v], Mem{Base: dst, Index: i, Scale: 1, Disp: 32 * v})
+				}
+			case float:
+				acc := XMM()
+				VMOVSS(Mem{Base: src, Index: at, Scale: 1}, acc)
+				JMP(LabelRef(s.label + "first"))
+				Label(s.label + "tap")
+				MOVQ(Mem{Base: taps, Index: t, Scale: 8}, at)
+				ADDQ(i, at)
+				combine(Mem{Base: src, Index: at, Scale: 1}, acc, false)
+				INCQ(t)
+				Label(s.label + "first")
+				CMPQ(t, Mem{Base: job, Disp: poolCount})
+				JNE(LabelRef(s.label + "tap"))
+				VMOVSS(acc, Mem{Base: dst, Index: i, Scale: 1})
+			default:
+				acc := GP64()
+				MOVQ(Mem{Base: src, Index: at, Scale: 1}, acc)
+				JMP(LabelRef(s.label + "first"))
+				Label(s.label + "tap")
+				MOVQ(Mem{Base: taps, Index: t, Scale: 8}, at)
+				ADDQ(i, at)
+				ORQ(Mem{Base: src, Index: at, Scale: 1}, acc)
+				INCQ(t)
+				Label(s.label + "first")
+				CMPQ(t, Mem{Base: job, Disp: poolCount})
+				JNE(LabelRef(s.label + "tap"))
+				MOVQ(acc, Mem{Base: dst, Index: i, Scale: 1})
+			}
+			MOVQ(end, i)
+			JMP(LabelRef(s.label))
+			Label(s.label + "done")
+		}
+		step := GP64()
+		MOVQ(Mem{Base: job, Disp: poolStep}, step)
+		ADDQ(step, Mem{Base: job, Disp: poolSrc})
+		MOVQ(Mem{Base: job, Disp: poolDstStep}, step)
+		ADDQ(step, Mem{Base: job, Disp: poolDst})
+		DECQ(Mem{Base: job, Disp: poolPixels})
+		JNE(LabelRef("pixel"))
+		VZEROUPPER()
+		RET()
+	}
+}
+
+// orPool4 writes the most common pool, of 2×2 pixels.
+func orPool4() {
+	TEXT("orPool4AVX2", NOSPLIT, "func(job *byte, flip uint64)")
+	Doc("orPool4AVX2 is orPoolAVX2 for four taps, XOR flip in every word.")
+	Pragma("noescape")
+	job := Load(Param("job"), GP64())
+	dst, bytes, i, pixels, flip := GP64(), GP64(), GP64(), GP64(), GP64()
+	Load(Param("flip"), flip)
+	flips := YMM()
+	VPBROADCASTQ(NewParamAddr("flip", 8), flips)
+	MOVQ(Mem{Base: job, Disp: poolDst}, dst)
+	MOVQ(Mem{Base: job, Disp: poolBytes}, bytes)
+	MOVQ(Mem{Base: job, Disp: poolPixels}, pixels)
+	taps := GP64()
+	MOVQ(Mem{Base: job, Disp: poolTaps}, taps)
+	var src [4]reg.GPVirtual
+	for t := range src {
+		src[t] = GP64()
+		MOVQ(Mem{Base: job, Disp: poolSrc}, src[t])
+		ADDQ(Mem{Base: taps, Disp: 8 * t}, src[t])
+	}
+	step, dstStep := GP64(), GP64()
+	MOVQ(Mem{Base: job, Disp: poolStep}, step)
+	MOVQ(Mem{Base: job, Disp: poolDstStep}, dstStep)
+	Label("pixel")
+	XORQ(i, i)
+	JMP(LabelRef("vectorscheck"))
+	Label("vectors")
+	x := YMM()
+	VMOVDQU(Mem{Base: src[0], Index: i, Scale: 1}, x)
+	for _, s := range src[1:] {
+		VPOR(Mem{Base: s, Index: i, Scale: 1}, x, x)
+	}
+	VPXOR(flips, x, x)
+	VMOVDQU(x, Mem{Base: dst, Index: i, Scale: 1})
+	ADDQ(U8(32), i)
+	Label("vectorscheck")
+	end := GP64()
+	LEAQ(Mem{Base: i, Disp: 32}, end)
+	CMPQ(end, bytes)
+	JLE(LabelRef("vectors"))
+	CMPQ(i, bytes)
+	JEQ(LabelRef("pixeldone"))
+	Label("words")
+	w := GP64()
+	MOVQ(Mem{Base: src[0], Index: i, Scale: 1}, w)
+	for _, s := range src[1:] {
+		ORQ(Mem{Base: s, Index: i, Scale: 1}, w)
+	}
+	XORQ(flip, w)
+	MOVQ(w, Mem{Base: dst, Index: i, Scale: 1})
+	ADDQ(U8(8), i)
+	CMPQ(i, bytes)
+	JNE(LabelRef("words"))
+	Label("pixeldone")
+	for _, s := range src {
+		ADDQ(step, s)
+	}
+	ADDQ(dstStep, dst)
+	DECQ(pixels)
+	JNE(LabelRef("pixel"))
+	VZEROUPPER()
+	RET()
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// asm collects assembly in the syntax of Go, and the declarations of its
+// functions.
+type asm struct {
+	code, stubs bytes.Buffer
+}
+
+// function starts a function that takes the arguments params. size is the
+// memory it needs on the stack.
+func (a *asm) function(name, params string, size, args int, doc ...string) {
+	a.stubs.WriteByte('\n')
+	for _, line := range doc {
+		if line != "" && line[0] != '\t' {
+			line = " " + line
+		}
+		fmt.Fprintf(&a.stubs, "//%s\n", line)
+	}
+	if strings.Contains(params, "*") {
+		fmt.Fprint(&a.stubs, "//\n//go:noescape\n")
+	}
+	fmt.Fprintf(&a.stubs, "func %s(%s)\n", name, params)
+	fmt.Fprintf(&a.code, "\n// func %s(%s)\nTEXT ·%s(SB), NOSPLIT, $%d-%d\n", name, params, name, size, args)
+}
+
+// op writes an instruction that Go's assembler knows.
+func (a *asm) op(format string, args ...any) {
+	fmt.Fprintf(&a.code, "\t"+format+"\n", args...)
+}
+
+func (a *asm) label(name string) { fmt.Fprintf(&a.code, "%s:\n", name) }
+
+// word writes an instruction that Go's assembler lacks. The comment has it in
+// the syntax of GNU as; check.sh assembles it and compares the words.
+func (a *asm) word(code uint32, format string, args ...any) {
+	fmt.Fprintf(&a.code, "\tWORD $0x%08x // %s\n", code, fmt.Sprintf(format, args...))
+}
+
+// uadalp adds neighbouring bytes of n to the 16-bit lanes of d.
+func (a *asm) uadalp(n, d int) {
+	a.word(0x6e206800|uint32(n<<5|d), "uadalp v%d.8h, v%d.16b", d, n)
+}
+
+// uadalpH adds neighbouring 16-bit lanes of n to the 32-bit lanes of d.
+func (a *asm) uadalpH(n, d int) {
+	a.word(0x6e606800|uint32(n<<5|d), "uadalp v%d.4s, v%d.8h", d, n)
+}
+
+// sqxtn saturates 32-bit lanes of n to 16 bits, into the low half of d or into
+// the high one.
+func (a *asm) sqxtn(high bool, n, d int) {
+	if high {
+		a.word(0x4e614800|uint32(n<<5|d), "sqxtn2 v%d.8h, v%d.4s", d, n)
+		return
+	}
+	a.word(0x0e614800|uint32(n<<5|d), "sqxtn v%d.4h, v%d.4s", d, n)
+}
+
+// cmgeH sets 16-bit lanes of d to all ones where n ≥ m, signed.
+func (a *asm) cmgeH(n, m, d int) {
+	a.word(0x4e603c00|uint32(m<<16|n<<5|d), "cmge v%d.8h, v%d.8h, v%d.8h", d, n, m)
+}
+
+// cmgeS is cmgeH for 32-bit lanes.
+func (a *asm) cmgeS(n, m, d int) {
+	a.word(0x4ea03c00|uint32(m<<16|n<<5|d), "cmge v%d.4s, v%d.4s, v%d.4s", d, n, m)
+}
+
+// fcmge is cmgeS for float32.
+func (a *asm) fcmge(n, m, d int) {
+	a.word(0x6e20e400|uint32(m<<16|n<<5|d), "fcmge v%d.4s, v%d.4s, v%d.4s", d, n, m)
+}
+
+// fcmgt0 sets lanes of d to all ones where n > 0.
+func (a *asm) fcmgt0(n, d int) {
+	a.word(0x4ea0c800|uint32(n<<5|d), "fcmgt v%d.4s, v%d.4s, #0.0", d, n)
+}
+
+// scvtf converts int32 lanes to float32.
+func (a *asm) scvtf(n, d int) {
+	a.word(0x4e21d800|uint32(n<<5|d), "scvtf v%d.4s, v%d.4s", d, n)
+}
+
+// udot adds, for each 32-bit lane of d, the products of four bytes of n with
+// the first four bytes of m.
+func (a *asm) udot(n, m, d int) {
+	a.word(0x6f80e000|uint32(m<<16|n<<5|d), "udot v%d.4s, v%d.16b, v%d.4b[0]", d, n, m)
+}
+
+// list is n registers from first on, as loads and stores take them.
+func list(first, n int, lanes string) string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("V%d.%s", first+i, lanes)
+	}
+	return "[" + strings.Join(names, ", ") + "]"
+}
+
+// cmhs sets bytes of d to all ones where n ≥ m, unsigned.
+func (a *asm) cmhs(n, m, d int) {
+	a.word(0x6e203c00|uint32(m<<16|n<<5|d), "cmhs v%d.16b, v%d.16b, v%d.16b", d, n, m)
+}
+
+// cmhi is cmhs for n > m.
+func (a *asm) cmhi(n, m, d int) {
+	a.word(0x6e203400|uint32(m<<16|n<<5|d), "cmhi v%d.16b, v%d.16b, v%d.16b", d, n, m)
+}
+
+// fcmgt sets lanes of d to all ones where n > m.
+func (a *asm) fcmgt(n, m, d int) {
+	a.word(0x6ea0e400|uint32(m<<16|n<<5|d), "fcmgt v%d.4s, v%d.4s, v%d.4s", d, n, m)
+}
+
+// fadd adds float32 lanes.
+func (a *asm) fadd(n, m, d int) {
+	a.word(0x4e20d400|uint32(m<<16|n<<5|d), "fadd v%d.4s, v%d.4s, v%d.4s", d, n, m)
+}
+
+// ushlS shifts 32-bit lanes of n by those of m: left, or right where they are
+// negative.
+func (a *asm) ushlS(n, m, d int) {
+	a.word(0x6ea04400|uint32(m<<16|n<<5|d), "ushl v%d.4s, v%d.4s, v%d.4s", d, n, m)
+}
+
+// ushlD is ushlS for 64-bit lanes.
+func (a *asm) ushlD(n, m, d int) {
+	a.word(0x6ee04400|uint32(m<<16|n<<5|d), "ushl v%d.2d, v%d.2d, v%d.2d", d, n, m)
+}
+
+// umull multiplies bytes to 16-bit lanes.
+func (a *asm) umull(n, m, d int) {
+	a.word(0x2e20c000|uint32(m<<16|n<<5|d), "umull v%d.8h, v%d.8b, v%d.8b", d, n, m)
+}
+
+// umlal adds the products of bytes to 16-bit lanes.
+func (a *asm) umlal(n, m, d int) {
+	a.word(0x2e208000|uint32(m<<16|n<<5|d), "umlal v%d.8h, v%d.8b, v%d.8b", d, n, m)
+}
+
+// shrn8 keeps the upper bytes of 16-bit lanes.
+func (a *asm) shrn8(n, d int) {
+	a.word(0x0f088400|uint32(n<<5|d), "shrn v%d.8b, v%d.8h, #8", d, n)
+}
+
+// arguments loads the arguments of a function, eight bytes each.
+func (a *asm) arguments(names ...string) {
+	for i, name := range names {
+		a.op("MOVD %s+%d(FP), R%d", name, 8*i, i)
+	}
+}
+
+// constants fills vectors with 64-bit words, two for each.
+func (a *asm) constants(first int, words ...uint64) {
+	for i, w := range words {
+		a.op("MOVD $%#x, R26", w)
+		a.op("VMOV R26, V%d.D[%d]", first+i/2, i%2)
+	}
+}

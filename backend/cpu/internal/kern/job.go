@@ -1,0 +1,14 @@
+//go:build (amd64 || arm64) && !purego
+
+package kern
+
+import "unsafe"
+
+// The assembly counts on these.
+var (
+	_ = [1]struct{}{}[unsafe.Offsetof(Job{}.weights)-48]
+	_ = [1]struct{}{}[unsafe.Offsetof(Job{}.Flip)-88]
+	_ = [1]struct{}{}[unsafe.Offsetof(Job{}.tail)-96]
+	_ = [1]struct{}{}[unsafe.Offsetof(Job{}.class)-120]
+	_ = [1]struct{}{}[unsafe.Offsetof(poolJob{}.pixels)-56]
+)

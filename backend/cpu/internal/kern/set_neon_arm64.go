@@ -1,0 +1,136 @@
+//go:build arm64 && !purego
+
+package kern
+
+import (
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+// neon counts bits in bytes, 16 outputs side by side.
+var neon = func() Set {
+	s := generic
+	s.ISA = "neon"
+	s.DotBits = dotBitsNEON
+	s.Wide = &Wide{
+		MaxTaps: math.MaxInt16,
+		PackBits: func(w []uint64, outputs, rows, n int) *Weights {
+			return packBytesOfBits(w, outputs, rows, n, 16, func(vectors int) (int, func(*uint8), func(*uint8)) {
+				switch vectors {
+				case 1:
+					return 1, convBits16NEON, convBitsSums16NEON
+				case 2:
+					return 2, convBits32NEON, convBitsSums32NEON
+				}
+				return 4, convBits64NEON, convBitsSums64NEON
+			})
+		},
+		PackBytes: func(w []uint64, outputs, rows, n int) *Weights {
+			return packOnes(w, outputs, rows, n, 2, 8, 0xff, func(vectors int) (int, func(*uint8), func(*uint8)) {
+				switch vectors {
+				case 1, 2:
+					return 2, convBytes16NEON, convBytesSums16NEON
+				case 3, 4:
+					return 4, convBytes32NEON, convBytesSums32NEON
+				}
+				return 8, convBytes64NEON, convBytesSums64NEON
+			})
+		},
+	}
+	s.FMA = fma128
+	s.Threshold = threshold128
+	s.ThresholdFloat = thresholdFloat128
+	s.Or = or128
+	s.Scale = scale128
+	s.ScaleFloat = scaleFloat128
+	s.FMAEach = fmaEach128
+	s.Add = add128
+	s.Choose = choose128
+	s.OrPool = orPool128
+	s.MaxPool = maxPool128
+	s.Narrow = narrow128
+	s.Join = join128
+	s.ThresholdBytes = thresholdBytes128
+	s.Spread = spread128
+	s.Luma = luma128
+	s.LBP = lbp128
+	s.MinMax = minMax128
+	s.Peak, s.PeakProducts = peakNEON, 16*128
+	s.Cost = Cost{Bits: 0.008, Bytes: 0.03, Floats: 0.1, Value: 0.3}
+	return s
+}()
+
+// neonDot has the dot product of bytes.
+var neonDot = func() Set {
+	s, wide := neon, *neon.Wide
+	s.ISA = "neondot"
+	wide.PackBytes = func(w []uint64, outputs, rows, n int) *Weights {
+		return packOnes(w, outputs, rows, n, 4, 4, 2, func(vectors int) (int, func(*uint8), func(*uint8)) {
+			switch {
+			case vectors <= 4:
+				return 4, convBytes16NEONDot, convBytesSums16NEONDot
+			case vectors <= 8:
+				return 8, convBytes32NEONDot, convBytesSums32NEONDot
+			}
+			return 16, convBytes64NEONDot, convBytesSums64NEONDot
+		})
+	}
+	s.Wide = &wide
+	return s
+}()
+
+// packBytesOfBits lays out bytes of 8 bits.
+func packBytesOfBits(w []uint64, outputs, rows, n, lanes int, kernels func(int) (int, func(*uint8), func(*uint8))) *Weights {
+	words, pieces := bits.Words(n), (n+7)/8
+	out := newWeights(outputs, rows, pieces, 1, lanes, lanes, kernels)
+	for o := range outputs {
+		for r := range rows {
+			for i := range pieces {
+				out.piece(o, r, i, pieces, 1)[0] = uint8(w[(o*rows+r)*words+i/8] >> (i % 8 * 8))
+			}
+		}
+	}
+	return out
+}
+
+// packOnes lays out pieces of perPiece taps as bytes, which are one where the
+// weight is +1, else 0.
+func packOnes(w []uint64, outputs, rows, n, perPiece, lanes int, one uint8, kernels func(int) (int, func(*uint8), func(*uint8))) *Weights {
+	words, pieces := bits.Words(n), (n+perPiece-1)/perPiece
+	out := newWeights(outputs, rows, pieces, perPiece, lanes, perPiece*lanes, kernels)
+	out.tail = ^uint64(0) >> (64 - 8*(n-(pieces-1)*perPiece))
+	for o := range outputs {
+		for r := range rows {
+			run := w[(o*rows+r)*words:][:words]
+			for i := range n {
+				if bits.At(run, i) > 0 {
+					out.piece(o, r, i/perPiece, pieces, perPiece)[i%perPiece] = one
+				}
+			}
+		}
+	}
+	return out
+}
+
+func dotBitsNEON(dst []int32, stride int, src []uint64, at *Patches, w *Bits, first, n int) {
+	if at.Pixels == 0 || n == 0 || w.Words == 0 {
+		dotBits(dst, stride, src, at, w, first, n)
+		return
+	}
+	block := w.Words * genericBlock
+	skip := 8 * (at.RowStep - at.RowLen)
+	raceDot(dst, stride, src, at, roundUp(n, genericBlock))
+	_ = src[(at.Pixels-1)*at.Step+(at.Rows-1)*at.RowStep+at.RowLen-1]
+	_ = dst[(at.Pixels-1)*stride+roundUp(n, genericBlock)-1]
+	for o := 0; o < n; o += genericBlock {
+		weights := &w.data[(first+o)/genericBlock*block:][:block][0]
+		p := 0
+		for ; p+1 < at.Pixels; p += 2 {
+			dotBits2NEON(&dst[p*stride+o], &dst[(p+1)*stride+o], &src[p*at.Step], &src[(p+1)*at.Step], at.Rows, at.RowLen, skip, weights, w.K)
+		}
+		if p < at.Pixels {
+			dotBits1NEON(&dst[p*stride+o], &src[p*at.Step], at.Rows, at.RowLen, skip, weights, w.K)
+		}
+	}
+}

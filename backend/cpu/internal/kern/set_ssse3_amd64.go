@@ -1,0 +1,182 @@
+//go:build amd64 && !purego
+
+package kern
+
+import (
+	"math"
+	"runtime"
+	"slices"
+	"unsafe"
+
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+// ssse3 looks up the popcounts of nibbles and sums them in bytes. Sums of real
+// weights, which need a fused product and sum, are left to generic.
+var ssse3 = func() Set {
+	s := generic
+	s.ISA = "ssse3"
+	s.Wide = &Wide{
+		Nibbles: true,
+		Expand:  expandX86,
+		MaxTaps: math.MaxInt16,
+		PackBits: func(w []uint64, outputs, rows, n int) *Weights {
+			return packNibbles(w, outputs, rows, n, 16, func(vectors int) (int, func(*uint8), func(*uint8)) {
+				switch vectors {
+				case 1:
+					return 1, convBits16SSSE3, convBitsSums16SSSE3
+				case 2:
+					return 2, convBits32SSSE3, convBitsSums32SSSE3
+				}
+				return 4, convBits64SSSE3, convBitsSums64SSSE3
+			})
+		},
+		PackBytes: func(w []uint64, outputs, rows, n int) *Weights {
+			return packSigns(w, outputs, rows, n, 2, 2, 8, func(vectors int) (int, func(*uint8), func(*uint8)) {
+				switch {
+				case vectors <= 2:
+					return 2, convBytes16SSSE3, convBytesSums16SSSE3
+				case vectors <= 4:
+					return 4, convBytes32SSSE3, convBytesSums32SSSE3
+				}
+				return 8, convBytes64SSSE3, convBytesSums64SSSE3
+			})
+		},
+	}
+	s.DotBits = dotBitsX86
+	s.Threshold = thresholdX86
+	s.ThresholdFloat = thresholdFloatX86
+	s.Or = orX86
+	s.OrPool = orPoolX86
+	s.MaxPool = maxPoolX86
+	s.Narrow = narrowX86
+	s.Join = joinX86
+	s.ThresholdBytes = thresholdBytesX86
+	s.MinMax = minMaxX86
+	s.Peak, s.PeakProducts = peakSSSE3, 12*16*4
+	s.Cost = Cost{Bits: 0.003, Bytes: 0.02, Floats: 2.5, Value: 1}
+	return s
+}()
+
+func thresholdX86(dst []uint64, step int, sums []int32, stride int, t []int32, pixels int) {
+	words := len(t) / bits.WordBits
+	whole := words * bits.WordBits
+	if words > 0 {
+		for p := range pixels {
+			thresholdSSSE3(&dst[p*step], &sums[p*stride], &t[0], words)
+		}
+	}
+	if pixels > 0 && whole < len(t) {
+		threshold(dst[words:], step, sums[whole:], stride, t[whole:], pixels)
+	}
+}
+
+func thresholdFloatX86(dst []uint64, step int, sums []float32, stride int, t []float32, pixels int) {
+	words := len(t) / bits.WordBits
+	whole := words * bits.WordBits
+	if words > 0 {
+		for p := range pixels {
+			thresholdFloatSSSE3(&dst[p*step], &sums[p*stride], &t[0], words)
+		}
+	}
+	if pixels > 0 && whole < len(t) {
+		thresholdFloat(dst[words:], step, sums[whole:], stride, t[whole:], pixels)
+	}
+}
+
+func orX86(dst, src []uint64) {
+	blocks := len(src) / 8
+	if blocks > 0 {
+		orSSSE3(&dst[:len(src)][0], &src[0], blocks)
+	}
+	or(dst[8*blocks:], src[8*blocks:])
+}
+
+func dotBitsX86(dst []int32, stride int, src []uint64, at *Patches, w *Bits, first, n int) {
+	for o := 0; o < n; o += genericBlock {
+		job := newDotJob(dst[o:], stride, src, at, w, first+o, genericBlock)
+		dotBits4SSSE3(job.address())
+	}
+}
+
+func expandX86(dst []uint8, src []uint32) {
+	groups := len(src) / 4
+	if groups > 0 {
+		expandSSSE3(&dst[0], &src[0], groups)
+	}
+	expandNibbles(dst[32*groups:], src[4*groups:])
+}
+
+func orPoolX86(dst, src []uint64, p *Pool) {
+	var taps [maxPoolTaps]int
+	four := len(p.Taps) == 4 && p.Values == 1
+	if p.Flip != 0 && !four {
+		orPool(dst, src, p)
+		return
+	}
+	job, ok := newPoolJob(dst, src, p, &taps)
+	switch address := (*uint8)(unsafe.Pointer(&job)); {
+	case !ok:
+		orPool(dst, src, p)
+	case four:
+		orPool4SSSE3(address, p.Flip)
+	default:
+		orPoolSSSE3(address)
+	}
+	runtime.KeepAlive(dst)
+	runtime.KeepAlive(src)
+}
+
+func maxPoolX86(dst, src []float32, p *Pool) {
+	var taps [maxPoolTaps]int
+	job, ok := newPoolJob(dst, src, p, &taps)
+	if !ok {
+		maxPool(dst, src, p)
+		return
+	}
+	maxPoolSSSE3((*uint8)(unsafe.Pointer(&job)))
+	runtime.KeepAlive(dst)
+	runtime.KeepAlive(src)
+}
+
+func narrowX86(dst []uint32, src []uint64) {
+	whole := len(dst) &^ 3
+	if whole > 0 {
+		narrowSSSE3(&dst[0], &src[0], whole/4)
+	}
+	narrow(dst[whole:], src[whole:])
+}
+
+func joinX86(dst, src []uint32, taps, step, shift int) {
+	whole := len(dst) &^ 7
+	if whole > 0 {
+		joinSSSE3(&dst[0], &src[0], whole/8, taps, 4*step, shift)
+	}
+	if whole < len(dst) {
+		join(dst[whole:], src[whole:], taps, step, shift)
+	}
+}
+
+func thresholdBytesX86(dst []uint64, src, t []uint8) {
+	words := len(src) / 64
+	if words > 0 {
+		thresholdBytesSSSE3(&dst[0], &src[0], &t[0], words, len(t)/64)
+	}
+	if whole := words * 64; whole < len(src) {
+		thresholdBytes(dst[words:], src[whole:], t[whole%len(t):])
+	}
+}
+
+func minMaxX86(src []uint8) (lowest, highest uint8) {
+	whole := len(src) &^ 15
+	if whole == 0 {
+		return minMax(src)
+	}
+	var low, high [16]uint8
+	minMaxSSSE3(&src[0], whole/16, &low[0], &high[0])
+	lowest, highest = slices.Min(low[:]), slices.Max(high[:])
+	for _, v := range src[whole:] {
+		lowest, highest = min(lowest, v), max(highest, v)
+	}
+	return lowest, highest
+}

@@ -1,0 +1,142 @@
+// Package zoo holds the topologies of published networks in their binary form,
+// with random weights, and the operators that other engines publish times of.
+// They serve to measure, and as examples of networks built in Go.
+package zoo
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// Entry describes a network of the zoo.
+type Entry struct {
+	Name string
+	// About names the network and where it is published.
+	About string
+	build func(b *builder)
+}
+
+// Networks lists the zoo. Unless the entry says otherwise, every weight is ±1,
+// the first layer reads the bytes of an image less 128, the others ±1 values,
+// padding is −1 (but 128 for bytes), and the last layer gives float32 through
+// its batch normalisation.
+func Networks() []Entry {
+	return []Entry{
+		{"vgg16", "VGG-16 (configuration D of Simonyan and Zisserman), binarised as in BitFlow (Hu et al.)", vgg(2, 2, 3, 3, 3)},
+		{"vgg19", "VGG-19 (configuration E), likewise", vgg(2, 2, 4, 4, 4)},
+		{"alexnet", "AlexNet without groups, binarised as in XNOR-Net (Rastegari et al.), dense layers too", alexNet},
+		{"birealnet18", "Bi-Real Net 18 (Liu et al.): first and last layer and shortcuts are float32, average pools are convolutions", biRealNet18},
+		{"binarynet", "the network for CIFAR-10 of Binarized Neural Networks (Courbariaux et al.)", binaryNet},
+	}
+}
+
+// Names lists the names of Networks.
+func Names() []string {
+	var names []string
+	for _, e := range Networks() {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+// New returns a network of the zoo with random weights and batch
+// normalisation, always the same for a seed.
+func New(name string, seed uint64) (*bcnn.Network, error) {
+	for _, e := range Networks() {
+		if e.Name == name {
+			b := newBuilder(name, seed)
+			e.build(b)
+			return b.net, nil
+		}
+	}
+	return nil, fmt.Errorf("zoo: no network %q, there are %s", name, strings.Join(Names(), ", "))
+}
+
+// vgg returns the builder of a VGG network for ImageNet with the given numbers
+// of 3×3 convolutions before each of its five max-pools.
+func vgg(blocks ...int) func(b *builder) {
+	return func(b *builder) {
+		b.image(224, 256)
+		channels := []int{64, 128, 256, 512, 512}
+		for i, convs := range blocks {
+			for j := range convs {
+				id := fmt.Sprintf("%d.%d", i+1, j+1)
+				b.conv("conv"+id, bcnn.Conv2D{Window: square(3, 1, 1), Out: channels[i]})
+				b.normSign(id)
+			}
+			b.pool(fmt.Sprint("pool", i+1), square(2, 2, 0))
+		}
+		b.classifier(6, 4096, 4096, 1000)
+	}
+}
+
+func alexNet(b *builder) {
+	b.image(224, 256)
+	for i, c := range []struct {
+		window bcnn.Window
+		out    int
+		pool   bool
+	}{
+		{square(11, 4, 2), 96, true},
+		{square(5, 1, 2), 256, true},
+		{square(3, 1, 1), 384, false},
+		{square(3, 1, 1), 384, false},
+		{square(3, 1, 1), 256, true},
+	} {
+		id := fmt.Sprint(i + 1)
+		b.conv("conv"+id, bcnn.Conv2D{Window: c.window, Out: c.out})
+		if c.pool {
+			b.pool("pool"+id, square(3, 2, 0))
+		}
+		b.normSign(id)
+	}
+	b.classifier(6, 4096, 4096, 1000)
+}
+
+func binaryNet(b *builder) {
+	b.image(32, 0)
+	for i, out := range []int{128, 128, 256, 256, 512, 512} {
+		id := fmt.Sprint(i + 1)
+		b.conv("conv"+id, bcnn.Conv2D{Window: square(3, 1, 1), Out: out})
+		if i%2 == 1 {
+			b.pool("pool"+id, square(2, 2, 0))
+		}
+		b.normSign(id)
+	}
+	b.classifier(7, 1024, 1024, 10)
+}
+
+// biRealNet18 has a shortcut around every binary convolution. An average pool is
+// a convolution of each channel with itself, with equal weights.
+func biRealNet18(b *builder) {
+	b.image(224, 256)
+	b.floatConv("conv1", bcnn.Conv2D{Window: square(7, 2, 3), Out: 64})
+	b.norm("1")
+	b.pool("pool1", square(3, 2, 1))
+	for i, out := range []int{64, 64, 128, 128, 256, 256, 512, 512} {
+		for j := range 2 {
+			id := fmt.Sprintf("%d.%d", i/2+2, i%2*2+j+1)
+			around, stride := len(b.net.Layers)-1, 1
+			from := b.shape
+			if out != b.shape.C {
+				stride = 2
+			}
+			b.net.Append("sign"+id, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+			b.conv("conv"+id, bcnn.Conv2D{Window: square(3, stride, 1), Out: out})
+			b.norm(id)
+			sum := len(b.net.Layers) - 1
+			if stride == 2 {
+				b.shape = from
+				b.averagePool("down"+id, square(2, 2, 0), around)
+				b.floatConv("shortcut"+id, bcnn.Conv2D{Window: square(1, 1, 0), Out: out})
+				b.norm("shortcut" + id)
+				around = len(b.net.Layers) - 1
+			}
+			b.net.Append("add"+id, bcnn.Add{}, sum, around)
+		}
+	}
+	b.averagePool("pool5", square(b.shape.H, 1, 0))
+	b.floatDense("fc", 1000)
+}

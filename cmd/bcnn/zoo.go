@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/zoo"
+	"github.com/bitcnn/bitcnn/vehiclenet"
+)
+
+// zooLine is a line of zoo --json.
+type zooLine struct {
+	Name    string `json:"name"`
+	Trained bool   `json:"trained"`
+	About   string `json:"about,omitempty"`
+	Input   string `json:"input"`
+	Params  int64  `json:"params"`
+	// MACs is the number of multiply-accumulates for one image; Binary those
+	// over ±1 inputs and weights.
+	MACs       int64 `json:"macs"`
+	BinaryMACs int64 `json:"binary_macs"`
+	Float      int64 `json:"float_bytes"`
+	Stored     int64 `json:"stored_bytes"`
+}
+
+func newZoo(env *environment) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "zoo",
+		Short: "List the networks that are built in",
+		Long: `List the networks that --model takes by name: the trained ones, and topologies
+of published networks with random weights (always the same ones), to measure
+with. 'bcnn convert --from zoo NAME' writes one to a file.
+
+Multiply-accumulates are for one image, padded taps included; binary ones have
+±1 inputs and weights, the others bytes or float inputs. Bytes are those of the
+weights, as float32 and as a model file holds them.
+
+With --json, one object per line: name, trained, about, input, params, macs,
+binary_macs, float_bytes, stored_bytes.`,
+		Example: `  bcnn zoo
+  bcnn bench --model vgg16
+  bcnn convert --from zoo vgg16 -o vgg16.bcnn`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			var lines []zooLine
+			for _, name := range vehiclenet.Models() {
+				lines = append(lines, zooLine{Name: name, Trained: true})
+			}
+			for _, e := range zoo.Networks() {
+				lines = append(lines, zooLine{Name: e.Name, About: e.About})
+			}
+			for i := range lines {
+				if err := lines[i].count(); err != nil {
+					return err
+				}
+				if asJSON {
+					if err := env.out.json(lines[i]); err != nil {
+						return err
+					}
+				}
+			}
+			if !asJSON {
+				printZoo(env.out, lines)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
+	return cmd
+}
+
+// count builds the network and counts.
+func (l *zooLine) count() error {
+	net, err := loadModel(l.Name)
+	if err != nil {
+		return err
+	}
+	plan, err := bcnn.Lower(net)
+	if err != nil {
+		return err
+	}
+	l.Input = net.Input.Shape.String()
+	for _, r := range bcnn.Summarize(net, plan) {
+		l.Params += r.Params
+		l.Float += r.BytesFloat
+		l.Stored += r.BytesStored
+	}
+	for _, s := range plan.Steps {
+		l.MACs += macs(plan, s)
+		if isBinary(plan, s) {
+			l.BinaryMACs += macs(plan, s)
+		}
+	}
+	return nil
+}
+
+func printZoo(out *output, lines []zooLine) {
+	rows := []string{"name\tweights\tinput\tparameters\tbinary MACs\tother MACs\tfloat32 bytes\tstored bytes"}
+	for _, l := range lines {
+		weights := "random"
+		if l.Trained {
+			weights = "trained"
+		}
+		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d",
+			l.Name, weights, l.Input, l.Params, l.BinaryMACs, l.MACs-l.BinaryMACs, l.Float, l.Stored))
+	}
+	out.table(rows)
+}
+
+// builtIn lists the networks that a name alone means.
+func builtIn() []string { return slices.Concat(embeddedModels(), zoo.Names()) }

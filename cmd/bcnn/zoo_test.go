@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn/modelfile"
+)
+
+func TestZoo(t *testing.T) {
+	found := map[string]zooLine{}
+	for _, line := range strings.Split(strings.TrimSpace(succeed(t, "zoo", "--json")), "\n") {
+		var l zooLine
+		require.NoError(t, json.Unmarshal([]byte(line), &l))
+		found[l.Name] = l
+	}
+	require.Len(t, found, len(builtIn()))
+	vgg := found["vgg16"]
+	require.NotEmpty(t, vgg.About)
+	vgg.About = ""
+	require.Equal(t, zooLine{
+		Name: "vgg16", Input: "224×224×3", Params: 138_344_128, MACs: 15_470_264_320, BinaryMACs: 15_383_560_192,
+		Float: 553_376_512, Stored: 17_297_408,
+	}, vgg)
+	require.True(t, found["digits"].Trained)
+
+	text := succeed(t, "zoo")
+	require.Regexp(t, `(?m)^vgg19 +random +224×224×3 +143652544 +19545358336 +86704128 +574610176 +17960960$`, text)
+	require.Regexp(t, `(?m)^vehiclenet-rgb +trained +96×96×3 +1881800 +82954600 +0 +7527200 +244896$`, text)
+}
+
+func TestConvertZoo(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "net.bcnn")
+	text := succeed(t, "convert", "--from", "zoo", "binarynet", "-o", file)
+	require.Regexp(t, `(?m)^conv1 +binary +13824 +9216 *$`, text)
+	require.Regexp(t, `(?m)^all +56088064 +1761536 *$`, text)
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.InDelta(t, 1761536, info.Size(), 100_000)
+	// The file holds what the name means.
+	net, err := loadModel("binarynet")
+	require.NoError(t, err)
+	want, err := modelfile.Encode(net)
+	require.NoError(t, err)
+	got, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(want, got))
+}
