@@ -64,11 +64,17 @@ func bytesBody(c *conv, pixels int, label string) {
 	accs := pixels * c.vectors
 	c.zero(0, accs)
 	c.zero(bytesTotal, bytesTotal+pixels)
+	c.op("LSR $1, %s", rRun)
+	// Sums of short patches stay in the accumulators.
+	c.op("MUL %s, %s, %s", rRun, rRows, rShort)
+	c.op("CMP $%d, %s", bytesBudget, rShort)
+	c.op("CSET LO, %s", rShort)
+	c.op("CBNZ %s, %sshort", rShort, label)
 	c.clearSums(2 * accs)
 	for p := range pixels {
 		c.op("FMOVQ F%d, %d(%s)", temp, c.bytesTotals(p), rWide)
 	}
-	c.op("LSR $1, %s", rRun)
+	c.label(label + "short")
 	c.op("MOVD $%d, %s", bytesBudget, rBudget)
 	c.label(label + "row")
 	c.op("MOVD %s, %s", rRun, rLeft)
@@ -124,19 +130,42 @@ func (c *conv) bytesTotal(p int) {
 	c.op("VUADDW V%d.H4, V%d.S4, V%d.S4", bytesTotal+p, bytesX, bytesX)
 }
 
-func bytesStore(c *conv, p int, _ string) {
+func bytesStore(c *conv, p int, label string) {
+	c.op("CBZ %s, %slong", rShort, label)
+	bytesResults(c, p, true)
+	c.op("B %sstored", label)
+	c.label(label + "long")
+	bytesResults(c, p, false)
+	c.label(label + "stored")
+}
+
+// bytesResults writes the results of a pixel, whose sums are in the accumulators
+// alone if it is short.
+func bytesResults(c *conv, p int, short bool) {
 	const total, bound, high = 20, 28, 26
-	c.bytesTotal(p)
-	c.op("VMOV V%d.B16, V%d.B16", bytesX, total)
+	if short {
+		c.op("VUXTL V%d.H4, V%d.S4", bytesTotal+p, total)
+	} else {
+		c.bytesTotal(p)
+		c.op("VMOV V%d.B16, V%d.B16", bytesX, total)
+	}
 	if c.sums {
 		c.op("MOVD %s, %s", rDst, rT)
 	}
 	for v := range c.vectors {
-		bytesWiden(c, c.acc(p, v))
+		acc := c.acc(p, v)
+		if short {
+			c.op("VUSHLL $1, V%d.H4, V%d.S4", acc, bytesX)
+			c.op("VUSHLL2 $1, V%d.H8, V%d.S4", acc, bytesX+1)
+		} else {
+			bytesWiden(c, acc)
+		}
 		c.op("VLD1.P 32(%s), %s", rTable, list(bound, 2, "S4"))
 		for i := range 2 {
 			x := bytesX + i
-			c.op("VSHL $1, V%d.S4, V%d.S4", x, x)
+			if !short {
+				c.op("VSHL $1, V%d.S4, V%d.S4", x, x)
+			}
 			c.op("VSUB V%d.S4, V%d.S4, V%d.S4", total, x, x)
 			if c.sums {
 				c.op("VADD V%d.S4, V%d.S4, V%d.S4", bound+i, x, x)

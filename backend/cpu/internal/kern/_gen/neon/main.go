@@ -29,6 +29,7 @@ const (
 	rAt     = "R20"
 	rClass  = "R21"
 	rMain   = "R22"
+	rShort  = "R23"
 )
 
 const (
