@@ -1,0 +1,34 @@
+// Shared by every kernel. The numeric contract forbids contraction, so every
+// fused multiply-add is written as __fmaf_rn, every other sum and product of
+// floats as __fadd_rn and __fmul_rn.
+#ifndef BCNN_COMMON_CUH
+#define BCNN_COMMON_CUH
+
+#include "cuda_min.h"
+#include "geometry.h"
+
+#define LANES 32
+#define FULL_WARP 0xffffffffu
+
+// The channels of a 32-bit word that are not padding.
+static __device__ __forceinline__ uint32_t word_mask(int word, int channels)
+{
+	const int left = channels - 32 * word;
+	return left >= 32 ? 0xffffffffu : left <= 0 ? 0u : (1u << left) - 1u;
+}
+
+// max(v, 0) where 0 is +0, and what is not greater gives way to it.
+static __device__ __forceinline__ float rectify(float v, int relu)
+{
+	return !relu || v > 0.0f ? v : 0.0f;
+}
+
+// The float32 output of a sum.
+static __device__ __forceinline__ float scaled(const Geometry &g, float v, const float *scale, const float *shift, int o)
+{
+	if (g.scaled)
+		v = __fmaf_rn(v, scale[o], shift[o]);
+	return rectify(v, g.relu);
+}
+
+#endif
