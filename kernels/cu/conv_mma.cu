@@ -69,12 +69,13 @@ struct Tile {
 		WM = BM / WARPS_M, WN = BN / WARPS_N, // of a warp
 		SLOTS = WM / 8,                       // rows of a lane
 		COLS = WN / 8,                        // pairs of columns of a lane
+		UNROLL = F == FORM_POPC ? 1 : STAGE_PLANES,  // large enough already
 		STAGE_WORDS = STAGE_PLANES * (BM + BN) * PLANE_WORDS,
 	};
 
 	// Copies the input words of a plane to a[row][8].
 	template <int V>
-	static __device__ __forceinline__ void load_rows(const Geometry &g, uint32_t *a, const uint32_t *in, const Tap *taps, const Row *rows, int plane)
+	DEVICE void load_rows(const Geometry &g, uint32_t *a, const uint32_t *in, const Tap *taps, const Row *rows, int plane)
 	{
 		enum { CHUNKS = PLANE_WORDS / V };
 		const int chunk = threadIdx.x % CHUNKS;
@@ -82,11 +83,11 @@ struct Tile {
 		for (int r = threadIdx.x / CHUNKS; r < BM; r += THREADS / CHUNKS) {
 			const Row row = rows[r];
 			const bool inside = (uint32_t)(row.y + tap.y) < (uint32_t)g.in_h && (uint32_t)(row.x + tap.x) < (uint32_t)g.in_w;
-			copy_async<V>(&a[r * PLANE_WORDS + chunk * V], in + (inside ? row.base + tap.offset : 0), inside);
+			copy_words<V>(&a[r * PLANE_WORDS + chunk * V], in + (inside ? row.base + tap.offset : 0), inside);
 		}
 	}
 
-	static __device__ __forceinline__ void load_stage(const Geometry &g, uint32_t *stage, const uint32_t *in, const uint32_t *weights,
+	DEVICE void load_stage(const Geometry &g, uint32_t *stage, const uint32_t *in, const uint32_t *weights,
 		const Tap *taps, const Row *rows, int first, int first_column)
 	{
 #pragma unroll
@@ -105,16 +106,21 @@ struct Tile {
 			for (int i = threadIdx.x; i < BN * 2; i += THREADS) {
 				const int column = first_column + i / 2;
 				const bool inside = column < g.padded_out;
-				copy_async<4>(&b[i * 4], weights + (inside ? ((size_t)plane * g.padded_out + column) * PLANE_WORDS + i % 2 * 4 : 0), inside);
+				copy_words<4>(&b[i * 4], weights + (inside ? ((size_t)plane * g.padded_out + column) * PLANE_WORDS + i % 2 * 4 : 0), inside);
 			}
 		}
 	}
 
-	static __device__ __forceinline__ uint2 pair(const uint32_t *p) { return *(const uint2 *)p; }
+	DEVICE uint2 pair(const uint32_t *p) { return *(const uint2 *)p; }
 
-	// acc[s][j][e] += the sum of row 8s + g and column 8j + 2t + e over a plane.
-	// ones[s] += popcount of the row, where it is this warp's turn.
-	static __device__ __forceinline__ void multiply(int acc[SLOTS][COLS][2], int ones[SLOTS][2], const uint32_t *a, const uint32_t *b, bool turn)
+	// Sums of a lane: [s / 2][j][s % 2 * 2 + e] is that of row 8s + lane / 4 and column
+	// 8j + 2(lane % 4) + e, as tensor cores have it.
+	typedef int32_t Sums[SLOTS / 2][COLS][4];
+	typedef int32_t RowSums[SLOTS / 2][4];
+
+	// Adds the products over a plane, and to ones the popcounts of the rows if it is
+	// this warp's turn.
+	DEVICE void multiply(Sums &acc, RowSums &ones, const uint32_t *a, const uint32_t *b, bool turn)
 	{
 		const int lane = threadIdx.x % 32, at = lane / 4, t = lane % 4;
 		if (F == FORM_POPC) {
@@ -129,31 +135,46 @@ struct Tile {
 		for (int j = 0; j < COLS; j++) {
 			const uint2 w = pair(&b[(8 * j + at) * PLANE_WORDS + 2 * t]);
 #pragma unroll
-			for (int s = 0; s < SLOTS; s += F == FORM_AND ? 2 : 1) {
-				if (F == FORM_AND) {
-					mma_and_m16n8k256(acc[s][j], acc[s + 1][j], x[s].x, x[s + 1].x, x[s].y, x[s + 1].y, w.x, w.y);
-				} else {
-					mma_xor_m8n8k128(acc[s][j], x[s].x, w.x);
-					mma_xor_m8n8k128(acc[s][j], x[s].y, w.y);
-				}
-			}
+			for (int s = 0; s < SLOTS; s += 2)
+				multiply_tile(acc[s / 2][j], x[s], x[s + 1], w);
 		}
-		if (F == FORM_AND && turn) {
+		if (F == FORM_AND && turn)
 #pragma unroll
 			for (int s = 0; s < SLOTS; s += 2)
-				mma_and_m16n8k256(ones[s], ones[s + 1], x[s].x, x[s + 1].x, x[s].y, x[s + 1].y, ~0u, ~0u);
+				multiply_tile(ones[s / 2], x[s], x[s + 1], make_uint2(~0u, ~0u));
+	}
+
+	// 16 rows and 8 columns.
+	DEVICE void multiply_tile([[maybe_unused]] int32_t (&acc)[4], [[maybe_unused]] uint2 x, [[maybe_unused]] uint2 below,
+		[[maybe_unused]] uint2 w)
+	{
+#if HAS_MMA_AND
+		if (F == FORM_AND) {
+			const uint32_t a[4] = {x.x, below.x, x.y, below.y}, b[2] = {w.x, w.y};
+			mma_and_m16n8k256(acc, a, b);
 		}
+#endif
+#if HAS_MMA_XOR
+		if (F == FORM_XOR) {
+			int32_t upper[2] = {acc[0], acc[1]}, lower[2] = {acc[2], acc[3]};
+			mma_xor_m8n8k128(upper, x.x, w.x);
+			mma_xor_m8n8k128(lower, below.x, w.x);
+			mma_xor_m8n8k128(upper, x.y, w.y);
+			mma_xor_m8n8k128(lower, below.y, w.y);
+			acc[0] = upper[0], acc[1] = upper[1], acc[2] = lower[0], acc[3] = lower[1];
+		}
+#endif
 	}
 
 	// Full adder: the sums of three words, bit by bit.
-	static __device__ __forceinline__ void add3(uint32_t &sum, uint32_t &carry, uint32_t a, uint32_t b, uint32_t c)
+	DEVICE void add3(uint32_t &sum, uint32_t &carry, uint32_t a, uint32_t b, uint32_t c)
 	{
 		sum = a ^ b ^ c;
 		carry = (a & b) | (c & (a | b)); // majority; one LOP3 each
 	}
 
 	// 8 xor, 4 full adders and 4 popcounts instead of 8 xor and 8 popcounts.
-	static __device__ __forceinline__ void multiply_popc(int acc[SLOTS][COLS][2], const uint32_t *a, const uint32_t *b)
+	DEVICE void multiply_popc(Sums &acc, const uint32_t *a, const uint32_t *b)
 	{
 		uint32_t x[SLOTS][PLANE_WORDS];
 #pragma unroll
@@ -170,21 +191,35 @@ struct Tile {
 				add3(s2, c2, x[s][3] ^ w[3], x[s][4] ^ w[4], x[s][5] ^ w[5]);
 				add3(s3, c3, s1, s2, x[s][6] ^ w[6]);
 				add3(twos, fours, c1, c2, c3);
-				acc[s][c / 2][c % 2] += __popc(s3) + __popc(x[s][7] ^ w[7]) + 2 * __popc(twos) + 4 * __popc(fours);
+				acc[s / 2][c / 2][s % 2 * 2 + c % 2] += __popc(s3) + __popc(x[s][7] ^ w[7]) + 2 * __popc(twos) + 4 * __popc(fours);
 			}
 		}
 	}
 
-	static __device__ __forceinline__ void load8(uint32_t v[PLANE_WORDS], const uint32_t *p)
+	DEVICE void load8(uint32_t v[8], const uint32_t *p)
 	{
 		const uint4 low = *(const uint4 *)p, high = *(const uint4 *)(p + 4);
 		v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w;
 		v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
 	}
 
+	DEVICE void load8(int v[8], const int *p)
+	{
+		const int4 low = *(const int4 *)p, high = *(const int4 *)(p + 4);
+		v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w;
+		v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
+	}
+
+	DEVICE void load8(float v[8], const float *p)
+	{
+		const float4 low = *(const float4 *)p, high = *(const float4 *)(p + 4);
+		v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w;
+		v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
+	}
+
 	// Row r of the tile is element e of the pooling window of output pixel q of the
 	// warp. Windows fill the rows of a lane first.
-	static __device__ __forceinline__ void window_of(int r, int windows_log2, int &q, int &e)
+	DEVICE void window_of(int r, int windows_log2, int &q, int &e)
 	{
 		const int slot_log2 = min(windows_log2, log2_of(SLOTS)), lane_log2 = windows_log2 - slot_log2;
 		const int slot = r % WM / 8, at = r % 8;
@@ -194,7 +229,16 @@ struct Tile {
 
 	static __device__ __forceinline__ constexpr int log2_of(int n) { return n <= 1 ? 0 : 1 + log2_of(n / 2); }
 
-	static __device__ __forceinline__ Row row_of(const Geometry &g, int r, int group, const int32_t *rows, const int32_t *cols)
+	// The output pixel of the batch that row r of the tile belongs to, −1 for none.
+	DEVICE int pixel_of(const Geometry &g, int r)
+	{
+		int q, e;
+		window_of(r, g.pool_log2, q, e);
+		q += blockIdx.x * (BM >> g.pool_log2);
+		return q < g.images * g.out_h * g.out_w ? q : -1;
+	}
+
+	DEVICE Row row_of(const Geometry &g, int r, int group, const int32_t *rows, const int32_t *cols)
 	{
 		int q, e;
 		window_of(r, g.pool_log2, q, e);
@@ -213,9 +257,17 @@ struct Tile {
 		return row;
 	}
 
-	static __device__ __forceinline__ void run(const Geometry &g, const uint32_t *in, void *out, const uint32_t *weights, const int32_t *taps,
-		const int32_t *base, const int32_t *thresholds, const float *scale, const float *shift, const uint32_t *flip,
-		const int32_t *border_rows, const int32_t *border_cols, const int32_t *correction, uint32_t *shared)
+	// The parameters that finish needs.
+	struct Outputs {
+		void *out;
+		const int32_t *base, *thresholds;
+		const float *scale, *shift;
+		const uint32_t *flip;
+		const int32_t *correction;
+	};
+
+	DEVICE void run(const Geometry &g, const uint32_t *in, const uint32_t *weights, const Tap *taps,
+		const int32_t *border_rows, const int32_t *border_cols, const Outputs &to, uint32_t *shared)
 	{
 		Row *rows = (Row *)(shared + STAGES * STAGE_WORDS);
 		// Tiles of columns do not cross groups.
@@ -227,30 +279,24 @@ struct Tile {
 		__syncthreads();
 
 		const int warp = threadIdx.x / 32, wm = warp / WARPS_N, wn = warp % WARPS_N;
-		int acc[SLOTS][COLS][2], ones[SLOTS][2];
-#pragma unroll
-		for (int s = 0; s < SLOTS; s++) {
-			ones[s][0] = ones[s][1] = 0;
-#pragma unroll
-			for (int j = 0; j < COLS; j++)
-				acc[s][j][0] = acc[s][j][1] = 0;
-		}
+		Sums acc = {};
+		RowSums ones = {};
 		// STAGES − 1 stages are on their way while one is multiplied. The loop
 		// starts that much earlier, so that the code to load is there once.
 		const int count = (g.planes + STAGE_PLANES - 1) / STAGE_PLANES;
 		for (int i = 1 - STAGES; i < count; i++) {
 			if (i >= 0) {
-				copy_async_wait<STAGES - 2>();
+				copies_done<STAGES - 2>();
 				__syncthreads();
 			}
 			const int next = i + STAGES - 1;
 			if (next < count)
-				load_stage(g, shared + next % STAGES * STAGE_WORDS, in, weights, (const Tap *)taps, rows, next * STAGE_PLANES, first_column);
-			copy_async_commit();
+				load_stage(g, shared + next % STAGES * STAGE_WORDS, in, weights, taps, rows, next * STAGE_PLANES, first_column);
+			copies_close();
 			if (i < 0)
 				continue;
 			const uint32_t *stage = shared + i % STAGES * STAGE_WORDS;
-#pragma unroll
+#pragma unroll UNROLL
 			for (int p = 0; p < STAGE_PLANES; p++) {
 				const int plane = i * STAGE_PLANES + p;
 				if (plane < g.planes)
@@ -258,13 +304,13 @@ struct Tile {
 						plane % WARPS_N == wn);
 			}
 		}
-		finish(g, acc, ones, out, base, thresholds, scale, shift, flip, correction, rows, (int *)shared, first_column, group * g.group_out + g.group_out);
+		finish(g, acc, ones, to, rows, (int *)shared, first_column, (group + 1) * g.group_out);
 	}
 
-	// Adds up what the warps of the same rows counted, and makes the outputs.
-	static __device__ __forceinline__ void finish(const Geometry &g, int acc[SLOTS][COLS][2], int ones[SLOTS][2], void *out,
-		const int32_t *base, const int32_t *thresholds, const float *scale, const float *shift, const uint32_t *flip,
-		const int32_t *correction, const Row *rows, int *counts, int first_column, int end)
+	// Adds up what the warps of the same rows counted, and makes the outputs of
+	// columns first_column to end.
+	DEVICE void finish(const Geometry &g, const Sums &acc, const RowSums &ones, const Outputs &to, const Row *rows, int *counts,
+		int first_column, int end)
 	{
 		const int warp = threadIdx.x / 32, wm = warp / WARPS_N, wn = warp % WARPS_N;
 		const int lane = threadIdx.x % 32, at = lane / 4, t = lane % 4;
@@ -274,7 +320,7 @@ struct Tile {
 			if (t == 0)
 #pragma unroll
 				for (int s = 0; s < SLOTS; s++)
-					counts[wn * BM + wm * WM + 8 * s + at] = ones[s][0];
+					counts[wn * BM + wm * WM + 8 * s + at] = ones[s / 2][s % 2 * 2];
 			__syncthreads();
 		}
 #pragma unroll
@@ -285,43 +331,51 @@ struct Tile {
 				for (int n = 0; n < WARPS_N; n++)
 					row_sum[s] -= 2 * counts[n * BM + wm * WM + 8 * s + at];
 			else if (F == FORM_AND)
-				row_sum[s] = -2 * ones[s][0];
+				row_sum[s] = -2 * ones[s / 2][s % 2 * 2];
 		}
+		if (g.to_bits)
+			finish_bits(g, acc, row_sum, to, rows, first_column + wn * WN, end);
+		else
+			finish_floats(g, acc, row_sum, to, rows, first_column + wn * WN, end);
+	}
+
+	// The sums of row 8s + lane / 4 and the 8 channels of a lane in block n of 32, but
+	// for the constant that base and thresholds hold.
+	DEVICE void values(int v[8], const Sums &acc, const int row_sum[SLOTS], int s, int n, const int32_t *correction, int border, int o)
+	{
+#pragma unroll
+		for (int k = 0; k < 8; k++) {
+			const int sum = acc[s / 2][4 * n + k / 2][s % 2 * 2 + k % 2];
+			v[k] = F == FORM_AND ? 4 * sum + row_sum[s] : -2 * sum;
+		}
+		if (border != 0) {
+			int c[8];
+			load8(c, correction + border + o);
+#pragma unroll
+			for (int k = 0; k < 8; k++)
+				v[k] += c[k];
+		}
+	}
+
+	DEVICE void finish_bits(const Geometry &g, const Sums &acc, const int row_sum[SLOTS], const Outputs &to, const Row *rows, int first, int end)
+	{
+		const int lane = threadIdx.x % 32, at = lane / 4, t = lane % 4, wm = threadIdx.x / 32 / WARPS_N;
 		const int slot_log2 = min(g.pool_log2, log2_of(SLOTS)), lane_log2 = g.pool_log2 - slot_log2;
 		const int slot_mask = (1 << slot_log2) - 1, lane_mask = (1 << lane_log2) - 1;
-		const int pixels = g.images * g.out_h * g.out_w;
 #pragma unroll
 		for (int n = 0; n < COLS / 4; n++) {
-			const int channel = first_column + wn * WN + 32 * n, o = channel + 8 * t;
+			const int channel = first + 32 * n, word = channel / 32, o = channel + 8 * t;
 			if (channel >= end)
 				break;
 			int limit[8];
-#pragma unroll
-			for (int k = 0; k < 8; k++)
-				limit[k] = g.to_bits ? thresholds[o + k] : base[o + k];
+			load8(limit, to.thresholds + o);
+			const uint32_t flip = g.flip ? to.flip[word] >> (8 * t) : 0;
 			uint32_t byte = 0;
 #pragma unroll
 			for (int s = 0; s < SLOTS; s++) {
 				const int r = wm * WM + 8 * s + at;
-				const int border = rows[r].border;
-				int q, e;
-				window_of(r, g.pool_log2, q, e);
-				q += blockIdx.x * (BM >> g.pool_log2);
 				int v[8];
-#pragma unroll
-				for (int k = 0; k < 8; k++) {
-					const int sum = acc[s][4 * n + k / 2][k % 2];
-					v[k] = F == FORM_AND ? 4 * sum + row_sum[s] : -2 * sum;
-				}
-				if (border != 0)
-#pragma unroll
-					for (int k = 0; k < 8; k++)
-						v[k] += correction[border + o + k];
-				if (!g.to_bits) {
-					if (q < pixels)
-						store_floats(g, (float *)out + (size_t)q * g.out_c, v, limit, scale, shift, o, end);
-					continue;
-				}
+				values(v, acc, row_sum, s, n, to.correction, rows[r].border, o);
 #pragma unroll
 				for (int k = 0; k < 8; k++)
 					byte |= (uint32_t)(v[k] >= limit[k]) << k;
@@ -329,30 +383,58 @@ struct Tile {
 					continue;
 				for (int lanes = 1; lanes <= lane_mask; lanes *= 2)
 					byte |= __shfl_xor_sync(FULL_WARP, byte, 4 * lanes);
-				if (q < pixels && (at & lane_mask) == 0)
-					store_byte(g, (uint8_t *)out + (size_t)q * g.out_words * 4, byte, flip, channel / 32, t);
+				const int q = pixel_of(g, r);
+				if (q >= 0 && (at & lane_mask) == 0) {
+					uint8_t *pixel = (uint8_t *)to.out + (size_t)q * g.out_words * 4;
+					pixel[word * 4 + t] = (uint8_t)(byte ^ flip);
+					// The upper half of the last 64-bit word may have no channels.
+					if (word + 2 == g.out_words && 32 * (word + 1) >= g.out_c)
+						pixel[word * 4 + 4 + t] = 0;
+				}
 				byte = 0;
 			}
 		}
 	}
 
-	static __device__ __forceinline__ void store_byte(const Geometry &g, uint8_t *pixel, uint32_t byte, const uint32_t *flip, int word, int t)
+	// scale and shift are 1 and 0 where there are none: that changes no value.
+	DEVICE void finish_floats(const Geometry &g, const Sums &acc, const int row_sum[SLOTS], const Outputs &to, const Row *rows, int first, int end)
 	{
-		if (g.flip)
-			byte ^= flip[word] >> (8 * t);
-		pixel[word * 4 + t] = (uint8_t)byte;
-		// The upper half of the last 64-bit word may have no channels.
-		if (word + 2 == g.out_words && 32 * (word + 1) >= g.out_c)
-			pixel[word * 4 + 4 + t] = 0;
-	}
-
-	static __device__ __forceinline__ void store_floats(const Geometry &g, float *pixel, const int v[8], const int base[8],
-		const float *scale, const float *shift, int o, int end)
-	{
+		const int lane = threadIdx.x % 32, at = lane / 4, t = lane % 4, wm = threadIdx.x / 32 / WARPS_N;
+		const bool whole = g.out_c % 4 == 0; // 16-byte stores are aligned
 #pragma unroll
-		for (int k = 0; k < 8; k++)
-			if (o + k < end)
-				pixel[o + k] = scaled(g, (float)(v[k] + base[k]), scale, shift, o + k);
+		for (int n = 0; n < COLS / 4; n++) {
+			const int channel = first + 32 * n, o = channel + 8 * t;
+			if (channel >= end)
+				break;
+			int base[8];
+			float scale[8], shift[8];
+			load8(base, to.base + o);
+			load8(scale, to.scale + o);
+			load8(shift, to.shift + o);
+#pragma unroll
+			for (int s = 0; s < SLOTS; s++) {
+				const int r = wm * WM + 8 * s + at;
+				int v[8];
+				values(v, acc, row_sum, s, n, to.correction, rows[r].border, o);
+				float f[8];
+#pragma unroll
+				for (int k = 0; k < 8; k++)
+					f[k] = rectify(__fmaf_rn((float)(v[k] + base[k]), scale[k], shift[k]), g.relu);
+				const int q = pixel_of(g, r);
+				if (q < 0)
+					continue;
+				float *pixel = (float *)to.out + (size_t)q * g.out_c + o;
+				if (whole && o + 8 <= end) {
+					((float4 *)pixel)[0] = make_float4(f[0], f[1], f[2], f[3]);
+					((float4 *)pixel)[1] = make_float4(f[4], f[5], f[6], f[7]);
+				} else {
+#pragma unroll
+					for (int k = 0; k < 8; k++)
+						if (o + k < end)
+							pixel[k] = f[k];
+				}
+			}
+		}
 	}
 };
 
@@ -365,8 +447,9 @@ struct Tile {
 		const int32_t *__restrict__ correction) \
 	{ \
 		DYNAMIC_SHARED(uint4, shared); \
-		Tile<F, BM, BN, WARPS_M, WARPS_N, STAGES>::run(g, in, out, weights, taps, base, thresholds, scale, shift, flip, \
-			rows, cols, correction, (uint32_t *)shared); \
+		typedef Tile<F, BM, BN, WARPS_M, WARPS_N, STAGES> tile; \
+		const tile::Outputs to = {out, base, thresholds, scale, shift, flip, correction}; \
+		tile::run(g, in, weights, (const Tap *)taps, rows, cols, to, (uint32_t *)shared); \
 	}
 
 #if HAS_MMA_AND
