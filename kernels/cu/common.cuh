@@ -1,11 +1,21 @@
 // Shared by every kernel. The numeric contract forbids contraction, so every
 // fused multiply-add is written as __fmaf_rn, every other sum and product of
 // floats as __fadd_rn and __fmul_rn.
+//
+// An entry point is `extern "C" __global__ void NAME(const Geometry g, pointers)`.
+// Families that differ in template arguments define their parameters once, as a
+// macro that ends in _PARAMS, and each entry through a macro whose first argument
+// is its name.
 #ifndef BCNN_COMMON_CUH
 #define BCNN_COMMON_CUH
 
 #include "cuda_min.h"
 #include "geometry.h"
+
+// Shared memory whose size the launch says. The emulator brings its own.
+#ifndef DYNAMIC_SHARED
+#define DYNAMIC_SHARED(type, name) extern __shared__ __align__(16) type name[]
+#endif
 
 #define LANES 32
 #define FULL_WARP 0xffffffffu
@@ -29,6 +39,30 @@ static __device__ __forceinline__ float scaled(const Geometry &g, float v, const
 	if (g.scaled)
 		v = __fmaf_rn(v, scale[o], shift[o]);
 	return rectify(v, g.relu);
+}
+
+// The sum of v over the lanes of a whole warp, in every lane.
+static __device__ __forceinline__ int warp_sum(int v)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+	return __reduce_add_sync(FULL_WARP, v);
+#else
+	for (int width = 16; width > 0; width >>= 1)
+		v += __shfl_xor_sync(FULL_WARP, v, width);
+	return v;
+#endif
+}
+
+// Four products of signed bytes, added to c.
+static __device__ __forceinline__ int dot4(uint32_t a, uint32_t b, int c)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 610
+	for (int i = 0; i < 32; i += 8)
+		c += (int)(int8_t)(a >> i) * (int)(int8_t)(b >> i);
+	return c;
+#else
+	return __dp4a((int)a, (int)b, c);
+#endif
 }
 
 #endif

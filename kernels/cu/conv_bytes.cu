@@ -1,0 +1,63 @@
+// Convolutions of image bytes with weights of ±1, one group, from shared memory
+// (see tile.cuh): four channels of a pixel make a word, whose products with four
+// weights are one instruction. The bytes are stored with their highest bit
+// flipped, which is the signed number x − 128; bias makes up for that and for the
+// zero point, which fills the border:
+//
+//	Σ (x − z)·w = Σ (x − 128)·w + (128 − z)·Σ w
+//
+// over all taps of the window, since padded ones have x = z.
+
+#include "tile.cuh"
+
+// weights: [block][ky][kx][channel / 4][lane], four signed bytes each, 0 where
+// there is no channel. words is ceil(C / 4).
+#define CONV_BYTES_PARAMS \
+	const Geometry g, const uint8_t *__restrict__ in, void *__restrict__ out, \
+	const uint32_t *__restrict__ weights, const int *__restrict__ bias, \
+	const int *__restrict__ thresholds, const float *__restrict__ scale, \
+	const float *__restrict__ shift, const uint32_t *__restrict__ flip
+
+template <int PIXELS, int POOL>
+static __device__ __forceinline__ void conv_bytes(CONV_BYTES_PARAMS)
+{
+	DYNAMIC_SHARED(uint32_t, shared);
+	if (padding_block(g, out, POOL))
+		return;
+	const int pitch = g.words;
+	const Tile t = make_tile<1>(g, shared, pitch);
+	const int lane = threadIdx.x % LANES, warps = blockDim.x / LANES;
+	const int top = t.y0 * g.stride_h - g.pad_t, left = t.x0 * g.stride_w - g.pad_l;
+	const uint32_t border = (uint32_t)g.zero_point * 0x01010101u;
+	in += (size_t)blockIdx.z * (g.in_h * g.in_w * g.in_c);
+	for (int row = threadIdx.x / LANES; row < g.tile_h; row += warps)
+		for (int i = lane; i < g.tile_w * pitch; i += LANES) {
+			const int x = pitch == 1 ? i : i / pitch, c = 4 * (i - x * pitch);
+			const int iy = top + row, ix = left + x;
+			uint32_t word = border;
+			if (iy >= 0 && iy < g.in_h && ix >= 0 && ix < g.in_w) {
+				const uint8_t *p = in + (iy * g.in_w + ix) * g.in_c + c;
+				word = p[0];
+				if (c + 1 < g.in_c)
+					word |= (uint32_t)p[1] << 8;
+				if (c + 2 < g.in_c)
+					word |= (uint32_t)p[2] << 16;
+				if (c + 3 < g.in_c)
+					word |= (uint32_t)p[3] << 24;
+			}
+			t.input[row * g.tile_w * pitch + i] = word ^ 0x80808080u;
+		}
+	const Epilogue e = {out, bias, thresholds, scale, shift, flip, 0, 0, 0};
+	sum_tile<SumBytes, 1, PIXELS, POOL>(g, t, pitch, weights, e);
+}
+
+#define CONV_BYTES(name, PIXELS, POOL) \
+	extern "C" __global__ void __launch_bounds__(256) name(CONV_BYTES_PARAMS) \
+	{ \
+		conv_bytes<PIXELS, POOL>(g, in, out, weights, bias, thresholds, scale, shift, flip); \
+	}
+CONV_BYTES(conv_bytes_p1, 1, 1)
+CONV_BYTES(conv_bytes_p4, 4, 1)
+CONV_BYTES(conv_bytes_p8, 8, 1)
+CONV_BYTES(conv_bytes_p4_pool2, 4, 2)
+CONV_BYTES(conv_bytes_p8_pool2, 8, 2)
