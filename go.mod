@@ -11,6 +11,12 @@ require (
 	golang.org/x/image v0.28.0
 	golang.org/x/term v0.28.0
 	google.golang.org/protobuf v1.36.10
+	gorgonia.org/cu v0.9.6
+)
+
+require (
+	github.com/google/uuid v1.1.1 // indirect
+	github.com/pkg/errors v0.9.1 // indirect
 )
 
 require (

@@ -12,11 +12,6 @@
 #include "cuda_min.h"
 #include "geometry.h"
 
-// Shared memory whose size the launch says. The emulator brings its own.
-#ifndef DYNAMIC_SHARED
-#define DYNAMIC_SHARED(type, name) extern __shared__ __align__(16) type name[]
-#endif
-
 #define LANES 32
 #define FULL_WARP 0xffffffffu
 
@@ -50,18 +45,6 @@ static __device__ __forceinline__ int warp_sum(int v)
 	for (int width = 16; width > 0; width >>= 1)
 		v += __shfl_xor_sync(FULL_WARP, v, width);
 	return v;
-#endif
-}
-
-// Four products of signed bytes, added to c.
-static __device__ __forceinline__ int dot4(uint32_t a, uint32_t b, int c)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 610
-	for (int i = 0; i < 32; i += 8)
-		c += (int)(int8_t)(a >> i) * (int)(int8_t)(b >> i);
-	return c;
-#else
-	return __dp4a((int)a, (int)b, c);
 #endif
 }
 

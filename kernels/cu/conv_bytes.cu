@@ -1,12 +1,10 @@
 // Convolutions of image bytes with weights of ±1, one group, from shared memory
 // (see tile.cuh): four channels of a pixel make a word, whose products with four
-// weights are one instruction. The bytes are stored with their highest bit
-// flipped, which is the signed number x − 128; bias makes up for that and for the
-// zero point, which fills the border:
+// weights are one instruction. The border is filled with the zero point z, so that
 //
-//	Σ (x − z)·w = Σ (x − 128)·w + (128 − z)·Σ w
+//	Σ (x − z)·w = Σ x·w − z·Σ w
 //
-// over all taps of the window, since padded ones have x = z.
+// over all taps of the window; bias brings the second term.
 
 #include "tile.cuh"
 
@@ -45,7 +43,7 @@ static __device__ __forceinline__ void conv_bytes(CONV_BYTES_PARAMS)
 				if (c + 3 < g.in_c)
 					word |= (uint32_t)p[3] << 24;
 			}
-			t.input[row * g.tile_w * pitch + i] = word ^ 0x80808080u;
+			t.input[row * g.tile_w * pitch + i] = word;
 		}
 	const Epilogue e = {out, bias, thresholds, scale, shift, flip, 0, 0, 0};
 	sum_tile<SumBytes, 1, PIXELS, POOL>(g, t, pitch, weights, e);

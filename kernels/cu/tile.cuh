@@ -91,7 +91,7 @@ struct SumBytes {
 	{
 #pragma unroll
 		for (int j = 0; j < VEC; j++)
-			sum = dot4(a[j], u[j], sum);
+			sum = dp4a_us(a[j], (int)u[j], sum);
 		return sum;
 	}
 	static __device__ __forceinline__ int value(const Geometry &, const Epilogue &e, int sum, int o, int, int)
