@@ -14,7 +14,7 @@
 #include "mma.cuh"
 #include "network.h"
 
-#define THREADS 512
+#define THREADS 256
 #define WARPS (THREADS / LANES)
 #define PATCH_WORDS 96 // of a warp's shared memory
 
@@ -153,7 +153,7 @@ struct Phase {
 				}
 			}
 		}
-		bool plus[TY][TX];
+		uint32_t plus = 0; // bit TX·py + px
 #pragma unroll
 		for (int py = 0; py < TY; py++)
 #pragma unroll
@@ -164,24 +164,19 @@ struct Phase {
 					if (g.border && y + py < g.conv_h && x + px < g.conv_w)
 						sum += c.correction[(c.rows[y + py] * g.cols + c.cols[x + px]) * (g.blocks * LANES) + o];
 				}
-				plus[py][px] = sum >= threshold;
+				plus |= (uint32_t)(sum >= threshold) << (TX * py + px);
 			}
-		if (g.pool_h == 1) {
-#pragma unroll
-			for (int py = 0; py < TY; py++)
-#pragma unroll
-				for (int px = 0; px < TX; px++) {
-					const uint32_t word = __ballot_sync(FULL_WARP, plus[py][px]);
-					if (y + py < g.out_h && x + px < g.out_w)
-						sink.put(g, (y + py) * g.out_w + x + px, block, word, c.flip);
-				}
-			return;
+		const int pool = g.pool_h;
+		if (pool == 2) {
+			plus |= plus >> TX;
+			plus |= plus >> 1;
 		}
-#pragma unroll
-		for (int px = 0; px < TX; px += 2) {
-			const uint32_t word = __ballot_sync(FULL_WARP, plus[0][px] || plus[0][px + 1] || plus[1][px] || plus[1][px + 1]);
-			if (y / 2 < g.out_h && (x + px) / 2 < g.out_w)
-				sink.put(g, y / 2 * g.out_w + (x + px) / 2, block, word, c.flip);
+#pragma unroll 1
+		for (int i = 0; i < TX * TY / pool; i += pool) {
+			const uint32_t word = __ballot_sync(FULL_WARP, plus >> i & 1);
+			const int oy = (y + i / TX) / pool, ox = (x + i % TX) / pool;
+			if (oy < g.out_h && ox < g.out_w)
+				sink.put(g, oy * g.out_w + ox, block, word, c.flip);
 		}
 	}
 
