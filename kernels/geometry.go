@@ -24,4 +24,7 @@ type Geometry struct {
 	TileH, TileW                                               int32
 	TilesX                                                     int32
 	Images                                                     int32
+	Planes                                                     int32
+	Vector                                                     int32
+	PoolLog2                                                   int32
 }
