@@ -5,15 +5,14 @@
 
 #include "common.cuh"
 
-// The emulator has all forms.
-#if defined(CUDA_EMULATED) || __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800
 #define HAS_MMA_AND 1
 #endif
-#if defined(CUDA_EMULATED) || (__CUDA_ARCH__ >= 750 && __CUDA_ARCH__ < 800)
+#if __CUDA_ARCH__ >= 750 && __CUDA_ARCH__ < 800
 #define HAS_MMA_XOR 1
 #endif
 
-#if !defined(CUDA_EMULATED) && __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800
 #define HAS_ASYNC_COPIES 1
 #endif
 
@@ -23,11 +22,7 @@
 template <int n> DEVICE void copy_words(uint32_t *shared, const uint32_t *global, bool valid)
 {
 #if HAS_ASYNC_COPIES
-	if (n == 4)
-		cp_async_16(shared, global, valid);
-	else
-		asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
-			:: "r"(shared_address(shared)), "l"(global), "n"(n == 4 ? 8 : 4 * n), "r"(valid ? 4 * n : 0) : "memory");
+	cp_async<4 * n>(shared, global, valid);
 #else
 	if (n == 4)
 		*(uint4 *)shared = valid ? *(const uint4 *)global : make_uint4(0, 0, 0, 0);
