@@ -27,5 +27,4 @@ type Geometry struct {
 	Planes                                                     int32
 	Vector                                                     int32
 	PoolLog2                                                   int32
-	PaddedOut                                                  int32
 }

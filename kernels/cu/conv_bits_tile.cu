@@ -4,11 +4,11 @@
 
 #include "tile.cuh"
 
-// weights: [block][ky][kx][word / VEC][lane][word % VEC]. masks is not read.
+// weights: [block][ky][kx][word / VEC][lane][word % VEC].
 #define CONV_BITS_PARAMS \
 	const Geometry g, const uint32_t *__restrict__ in, void *__restrict__ out, \
-	const uint32_t *__restrict__ weights, const uint32_t *__restrict__ masks, \
-	const int *__restrict__ thresholds, const float *__restrict__ scale, \
+	const uint32_t *__restrict__ weights, const int *__restrict__ thresholds, \
+	const float *__restrict__ scale, \
 	const float *__restrict__ shift, const uint32_t *__restrict__ flip, \
 	const int *__restrict__ rows, const int *__restrict__ cols, \
 	const int *__restrict__ correction
@@ -42,7 +42,7 @@ static __device__ __forceinline__ void conv_bits_tile(CONV_BITS_PARAMS)
 #define CONV_BITS(name, VEC, PIXELS, POOL) \
 	extern "C" __global__ void __launch_bounds__(256) name(CONV_BITS_PARAMS) \
 	{ \
-		conv_bits_tile<VEC, PIXELS, POOL>(g, in, out, weights, masks, thresholds, scale, shift, flip, rows, cols, correction); \
+		conv_bits_tile<VEC, PIXELS, POOL>(g, in, out, weights, thresholds, scale, shift, flip, rows, cols, correction); \
 	}
 CONV_BITS(conv_bits_v1_p1, 1, 1, 1)
 CONV_BITS(conv_bits_v1_p4, 1, 4, 1)

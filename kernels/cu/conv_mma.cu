@@ -73,6 +73,9 @@ struct Tile {
 		STAGE_WORDS = STAGE_PLANES * (BM + BN) * PLANE_WORDS,
 	};
 
+	// Output channels that weights, thresholds and corrections are stored for.
+	DEVICE int padded(const Geometry &g) { return g.blocks * LANES; }
+
 	// Copies the input words of a plane to a[row][8].
 	template <int V>
 	DEVICE void load_rows(const Geometry &g, uint32_t *a, const uint32_t *in, const Tap *taps, const Row *rows, int plane)
@@ -105,8 +108,8 @@ struct Tile {
 			uint32_t *b = stage + (STAGE_PLANES * BM + p * BN) * PLANE_WORDS;
 			for (int i = threadIdx.x; i < BN * 2; i += THREADS) {
 				const int column = first_column + i / 2;
-				const bool inside = column < g.padded_out;
-				copy_words<4>(&b[i * 4], weights + (inside ? ((size_t)plane * g.padded_out + column) * PLANE_WORDS + i % 2 * 4 : 0), inside);
+				const bool inside = column < padded(g);
+				copy_words<4>(&b[i * 4], weights + (inside ? ((size_t)plane * padded(g) + column) * PLANE_WORDS + i % 2 * 4 : 0), inside);
 			}
 		}
 	}
@@ -253,7 +256,7 @@ struct Tile {
 		row.y = y * g.stride_h - g.pad_t;
 		row.x = x * g.stride_w - g.pad_l;
 		row.base = ((image * g.in_h + row.y) * g.in_w + row.x) * g.in_words + group * g.words;
-		row.border = g.border ? (rows[y] * g.cols + cols[x]) * g.padded_out : 0;
+		row.border = g.border ? (rows[y] * g.cols + cols[x]) * padded(g) : 0;
 		return row;
 	}
 
@@ -465,6 +468,8 @@ CONV(xor, FORM_XOR, 64, 32, 2, 1, 2)
 CONV(xor, FORM_XOR, 64, 64, 2, 2, 2)
 CONV(xor, FORM_XOR, 128, 128, 2, 2, 2)
 #endif
+#if !HAS_MMA_AND && !HAS_MMA_XOR
 CONV(popc, FORM_POPC, 16, 32, 1, 1, 2)
 CONV(popc, FORM_POPC, 64, 64, 2, 2, 2)
+#endif
 CONV(popc, FORM_POPC, 128, 64, 2, 2, 2)

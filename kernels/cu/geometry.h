@@ -30,7 +30,6 @@ struct Geometry {
 	int32_t planes;          // 256-bit planes of all taps of a window
 	int32_t vector;          // words loaded at once: 1, 2 or 4
 	int32_t pool_log2;       // of the pixels of a pooling window
-	int32_t padded_out;      // output channels, rounded up to 32
 };
 
 #endif
