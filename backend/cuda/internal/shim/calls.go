@@ -3,7 +3,6 @@
 package shim
 
 // #include "shim.h"
-// #include <string.h>
 //
 // struct launch {
 // 	CUfunction function;
@@ -115,7 +114,7 @@ func NewLaunch(f cu.Function, geometry unsafe.Pointer, bytes uintptr, pointers [
 		return Launch{}, &Error{Call: "calloc", Code: OutOfMemory}
 	}
 	c.function = *(*C.CUfunction)(unsafe.Pointer(&f))
-	C.memcpy(unsafe.Pointer(&c.values[0]), geometry, C.size_t(bytes))
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&c.values[0])), bytes), unsafe.Slice((*byte)(geometry), bytes))
 	c.parameters[0] = unsafe.Pointer(&c.values[0])
 	at := (bytes + 7) / 8
 	for i, p := range pointers {
