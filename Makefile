@@ -5,10 +5,11 @@ COUNT    ?= 6
 # What make bench times first; see docs/command.md.
 BENCHFLAGS ?= --model vehiclenet --device all
 
-# OpenCL needs cgo and a C compiler, but no headers and no driver.
+# CUDA and OpenCL need cgo and a C compiler, but no headers and no driver.
 ifneq ($(and $(filter 1,$(shell $(GO) env CGO_ENABLED)),$(filter linux,$(shell $(GO) env GOOS)),$(filter amd64 arm64,$(shell $(GO) env GOARCH)),$(shell command -v $$($(GO) env CC))),)
-TAGS ?= opencl
+TAGS ?= cuda,opencl
 export PKG_CONFIG ?= $(CURDIR)/scripts/opencl-pkg-config
+export CGO_CFLAGS := $(or $(CGO_CFLAGS),-O2 -g) -I$(CURDIR)/backend/cuda/internal/shim/include
 endif
 TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 
@@ -33,7 +34,8 @@ bench: build ## time VehicleNet on every device, then the Go benchmarks COUNT ti
 
 build-arm64: ## build bin/bcnn-arm64 with gcc-aarch64-linux-gnu
 	CGO_ENABLED=1 GOARCH=arm64 CC=aarch64-linux-gnu-gcc PKG_CONFIG=$(CURDIR)/scripts/opencl-pkg-config \
-		$(GO) build -tags opencl -o bin/bcnn-arm64 ./cmd/bcnn
+		CGO_CFLAGS="-O2 -g -I$(CURDIR)/backend/cuda/internal/shim/include" \
+		$(GO) build -tags cuda,opencl -o bin/bcnn-arm64 ./cmd/bcnn
 
 opencl-check: ## run the OpenCL kernels on tiny cases under Oclgrind
 	./scripts/opencl-check

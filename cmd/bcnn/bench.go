@@ -124,7 +124,7 @@ macs, binary; not with --paper).`,
 	cmd.Flags().IntVar(&flags.runs, "runs", 200, "number of timed runs")
 	cmd.Flags().IntVar(&flags.Threads, "threads", 0, "CPU threads; 0 means all that the process may use")
 	cmd.Flags().StringVar(&flags.ISA, "isa", "", "CPU instruction set (default the best)")
-	cmd.Flags().StringVar(&flags.Variant, "variant", "", "GPU kernels: a (the paper's) or b (direct); default the faster")
+	cmd.Flags().StringVar(&flags.Variant, "variant", "", "GPU kernels: a (the paper's), b (direct), on CUDA c (tensor cores) or f (one launch); default the fastest")
 	cmd.Flags().BoolVar(&flags.paper, "paper", false, "follow the paper's protocol")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per device")
 	return cmd
