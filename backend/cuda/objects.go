@@ -3,7 +3,6 @@
 package cuda
 
 import (
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"unsafe"
@@ -36,10 +35,7 @@ func (b *bag) release() error {
 	for i := len(b.objects) - 1; i >= 0; i-- {
 		if err := b.objects[i](); err != nil && first == nil {
 			first = err
-			var code *shim.Error
-			if errors.As(err, &code) && code.Lost() {
-				b.thread.lost.CompareAndSwap(nil, &err)
-			}
+			b.thread.note(err)
 		}
 		live.Add(-1)
 	}

@@ -16,6 +16,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if name := os.Getenv(envChild); name != "" {
+		if err := children[name](); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	// What earlier runs measured must not decide what is tested.
 	dir, err := os.MkdirTemp("", "bitcnn-cuda")
 	if err != nil {

@@ -63,11 +63,18 @@ func (t *thread) run(r *request) error {
 		return err
 	}
 	err := r.work()
+	if err != nil { // apart, since what follows allocates
+		t.note(err)
+	}
+	return err
+}
+
+// note looks whether the device has been lost.
+func (t *thread) note(err error) {
 	var code *shim.Error
 	if errors.As(err, &code) && code.Lost() {
 		t.lost.CompareAndSwap(nil, &err)
 	}
-	return err
 }
 
 // gone returns an error if the device has been lost.
