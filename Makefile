@@ -12,7 +12,7 @@ export PKG_CONFIG ?= $(CURDIR)/scripts/opencl-pkg-config
 endif
 TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 
-.PHONY: build build-arm64 demo test fuzz bench opencl-check clean help
+.PHONY: build build-arm64 demo test fuzz bench opencl-check ptx ptx-check emulated clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
@@ -37,6 +37,15 @@ build-arm64: ## build bin/bcnn-arm64 with gcc-aarch64-linux-gnu
 
 opencl-check: ## run the OpenCL kernels on tiny cases under Oclgrind
 	./scripts/opencl-check
+
+ptx: ## compile kernels/cu to PTX (clang-16)
+	./scripts/ptx
+
+ptx-check: ## compare the committed PTX with its sources; assemble it where ptxas is (PTXAS)
+	./scripts/ptx check
+
+emulated: ## build a CUDA driver that emulates a device (g++): LD_LIBRARY_PATH=build/emulated
+	./scripts/cuda-emulator
 
 clean: ## remove what was built
 	rm -rf bin build

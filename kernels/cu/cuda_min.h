@@ -5,7 +5,7 @@
 //   CUDA_EMULATED    the kernels as C++ on a processor (emulation/device.h)
 //
 // Names that CUDA has mean what CUDA's programming guide says. Our own are dp4a_us,
-// mma_*, ldmatrix_x4, cp_async_*, grid_sync and DYNAMIC_SHARED.
+// mma_*, ldmatrix_x4, cp_async*, grid_sync and DYNAMIC_SHARED.
 #ifndef BITCNN_CUDA_MIN_H
 #define BITCNN_CUDA_MIN_H
 
@@ -289,14 +289,18 @@ DEVICE void ldmatrix_x4(uint32_t (&d)[4], const void *row)
 #endif
 
 #if __CUDA_ARCH__ >= 800
-// cp_async_16 starts a copy of 16 bytes from global to shared memory, both 16-byte
-// aligned; if not valid, it stores zeros and reads nothing. cp_async_commit closes a
-// group of copies, cp_async_wait<n> waits for this thread's groups but the newest n.
-// Other threads see the bytes after a barrier.
-DEVICE void cp_async_16(void *shared, const void *global, bool valid = true)
+// cp_async<bytes> starts a copy of 4, 8 or 16 bytes, aligned to that, from global to
+// shared memory; if not valid, it stores zeros and reads nothing. cp_async_commit
+// closes a group of copies, cp_async_wait<n> waits for this thread's groups but the
+// newest n. Other threads see the bytes after a barrier.
+template <int bytes> DEVICE void cp_async(void *shared, const void *global, bool valid = true)
 {
-	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-		:: "r"(shared_address(shared)), "l"(global), "r"(valid ? 16 : 0) : "memory");
+	if (bytes == 16) // past the first-level cache
+		asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+			:: "r"(shared_address(shared)), "l"(global), "r"(valid ? 16 : 0) : "memory");
+	else
+		asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+			:: "r"(shared_address(shared)), "l"(global), "n"(bytes == 16 ? 8 : bytes), "r"(valid ? bytes : 0) : "memory");
 }
 DEVICE void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int n> DEVICE void cp_async_wait() { asm volatile("cp.async.wait_group %0;" :: "n"(n) : "memory"); }

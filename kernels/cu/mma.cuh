@@ -7,6 +7,15 @@
 
 #if __CUDA_ARCH__ >= 800
 #define HAS_MMA_AND 1
+<<<<<<< HEAD
+#endif
+#if __CUDA_ARCH__ >= 750 && __CUDA_ARCH__ < 800
+#define HAS_MMA_XOR 1
+#endif
+
+#if __CUDA_ARCH__ >= 800
+=======
+>>>>>>> cuda-host
 #define HAS_ASYNC_COPIES 1
 #elif __CUDA_ARCH__ >= 750
 #define HAS_MMA_XOR 1
@@ -18,11 +27,7 @@
 template <int n> DEVICE void copy_words(uint32_t *shared, const uint32_t *global, bool valid)
 {
 #if HAS_ASYNC_COPIES
-	if (n == 4)
-		cp_async_16(shared, global, valid);
-	else
-		asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
-			:: "r"(shared_address(shared)), "l"(global), "n"(n == 4 ? 8 : 4 * n), "r"(valid ? 4 * n : 0) : "memory");
+	cp_async<4 * n>(shared, global, valid);
 #else
 	if (n == 4)
 		*(uint4 *)shared = valid ? *(const uint4 *)global : make_uint4(0, 0, 0, 0);
