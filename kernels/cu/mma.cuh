@@ -7,15 +7,6 @@
 
 #if __CUDA_ARCH__ >= 800
 #define HAS_MMA_AND 1
-<<<<<<< HEAD
-#endif
-#if __CUDA_ARCH__ >= 750 && __CUDA_ARCH__ < 800
-#define HAS_MMA_XOR 1
-#endif
-
-#if __CUDA_ARCH__ >= 800
-=======
->>>>>>> cuda-host
 #define HAS_ASYNC_COPIES 1
 #elif __CUDA_ARCH__ >= 750
 #define HAS_MMA_XOR 1
