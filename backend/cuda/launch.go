@@ -87,7 +87,8 @@ func (e *executable) build(c candidate) (_ *built, err error) {
 			}
 			pointers = append(pointers, p)
 		}
-		l, err := shim.NewLaunch(f, unsafe.Pointer(&s.g), unsafe.Sizeof(s.g), pointers)
+		g := s.g // alone: C must not see a struct with pointers of Go
+		l, err := shim.NewLaunch(f, unsafe.Pointer(&g), unsafe.Sizeof(g), pointers)
 		if err != nil {
 			return nil, fmt.Errorf("kernel %s: %w", s.kernel, err)
 		}
