@@ -82,7 +82,7 @@ func (c *stepCompiler) convBits(op *bcnn.ConvStep) []candidate {
 	for _, pixels := range []int{4, 1} {
 		all = append(all, c.direct("conv_bits", fmt.Sprintf("conv_bits_p%d", pixels), g, pixels, args(weights, nil)...))
 	}
-	return all
+	return append(append(all, c.gemm(op)...), c.patches(op)...)
 }
 
 func (c *stepCompiler) convBytes(op *bcnn.ConvStep) []candidate {
@@ -220,5 +220,5 @@ func (c *stepCompiler) dense(op *bcnn.ConvStep) []candidate {
 	if c.limits.threads >= denseOutputs*denseThreads {
 		all = append(all, made("a", "dense_block", denseOutputs*denseThreads, 1))
 	}
-	return all
+	return append(all, c.gemm(op)...)
 }

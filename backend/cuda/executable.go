@@ -81,7 +81,7 @@ func (e *executable) candidates() ([][]candidate, error) {
 	all := make([][]candidate, len(e.plan.Steps))
 	for i, s := range e.plan.Steps {
 		c := stepCompiler{
-			limits: e.device.limits, batch: e.opts.MaxBatch,
+			limits: e.device.limits, arch: e.device.arch, batch: e.opts.MaxBatch,
 			in: e.plan.Tensors[s.In[0]], out: e.plan.Tensors[s.Out], x: tensor(s.In[0]), y: tensor(s.Out),
 		}
 		if len(s.In) > 1 {

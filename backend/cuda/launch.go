@@ -19,8 +19,12 @@ type spec struct {
 	args         []any // tensor, scratch, or constants as []int32, []uint32, []float32; nil for none
 	grid         [2]int
 	images       int // of a block; the third dimension of the grid counts those. 0 means 1
-	block        int // threads
-	shared       int // dynamic shared memory of a block, in bytes
+	// If itemsOfBlock is not 0, the first dimension counts blocks of that many items
+	// of the whole batch, of which an image has so many, and the third is 1.
+	items, itemsOfBlock int
+	block               int // threads
+	shared              int // dynamic shared memory of a block, in bytes
+	cooperative         bool
 }
 
 // tensor is an argument: a tensor of the plan.
@@ -83,7 +87,8 @@ func (e *executable) build(c candidate) (_ *built, err error) {
 			}
 			pointers = append(pointers, p)
 		}
-		l, err := shim.NewLaunch(f, unsafe.Pointer(&s.g), unsafe.Sizeof(s.g), pointers)
+		g := s.g // alone: C must not see a struct with pointers of Go
+		l, err := shim.NewLaunch(f, unsafe.Pointer(&g), unsafe.Sizeof(g), pointers)
 		if err != nil {
 			return nil, fmt.Errorf("kernel %s: %w", s.kernel, err)
 		}
@@ -116,11 +121,14 @@ func (e *executable) argument(b *bag, a any) (cu.DevicePtr, error) {
 func (b *built) enqueue(s cu.Stream, n int) error {
 	for _, l := range b.launches {
 		(*kernels.Geometry)(l.Geometry()).Images = int32(n)
-		images := max(l.spec.images, 1)
-		l.SetSizes([3]int{l.spec.grid[0], l.spec.grid[1], (n + images - 1) / images}, [3]int{l.spec.block, 1, 1}, l.spec.shared, false)
+		grid := [3]int{l.spec.grid[0], l.spec.grid[1], ceilDiv(n, max(l.spec.images, 1))}
+		if l.spec.itemsOfBlock > 0 {
+			grid[0], grid[2] = ceilDiv(n*l.spec.items, l.spec.itemsOfBlock), 1
+		}
+		l.SetSizes(grid, [3]int{l.spec.block, 1, 1}, l.spec.shared, l.spec.cooperative)
 		if err := l.Enqueue(s); err != nil {
-			return fmt.Errorf("kernel %s, grid of %d×%d blocks of %d threads, %d images: %w",
-				l.spec.kernel, l.spec.grid[0], l.spec.grid[1], l.spec.block, n, err)
+			return fmt.Errorf("kernel %s, grid of %d×%d×%d blocks of %d threads: %w",
+				l.spec.kernel, grid[0], grid[1], grid[2], l.spec.block, err)
 		}
 	}
 	return nil

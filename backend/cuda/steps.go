@@ -16,6 +16,7 @@ const lanes = 32
 // stepCompiler makes the candidates of a step.
 type stepCompiler struct {
 	limits  limits
+	arch    int // of the PTX
 	batch   int
 	in, out bcnn.PlanTensor
 	x, y    tensor // where they are

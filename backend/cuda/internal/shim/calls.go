@@ -9,7 +9,7 @@ package shim
 // 	unsigned grid[3], block[3], shared;
 // 	int cooperative;
 // 	void *parameters[32]; // into values
-// 	unsigned long long values[96];
+// 	unsigned long long values[256];
 // };
 //
 // static CUresult launch(struct launch *l, CUstream stream)
@@ -100,7 +100,7 @@ type Launch struct{ c *C.struct_launch }
 // maxGeometry and maxPointers are the room for parameters.
 const (
 	maxPointers = 31
-	maxGeometry = (96 - maxPointers) * 8
+	maxGeometry = (256 - maxPointers) * 8
 )
 
 // NewLaunch prepares a kernel whose parameters are a struct of the given size and
