@@ -52,7 +52,7 @@ DEVICE void __syncwarp(unsigned mask = ~0u, HERE)
 {
 	emulation::finish(emulation::exchange(mask, nullptr, 0, "__syncwarp", file, line));
 }
-DEVICE void __threadfence() {}
+DEVICE void __threadfence() { emulation::fence(); }
 DEVICE void __threadfence_block() {}
 DEVICE void grid_sync(unsigned *barrier, HERE) { emulation::wait_for_grid(barrier, file, line); }
 

@@ -16,6 +16,10 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#if defined(EMULATION_ADDRESS)
+#include <sanitizer/asan_interface.h>
+#endif
+
 #include "races.h"
 
 namespace emulation {
@@ -176,6 +180,9 @@ void resume(Thread &t)
 	if (t.state == Thread::fresh) {
 		t.state = Thread::ready;
 		t.stack = take_stack();
+#if defined(EMULATION_ADDRESS)
+		__asan_unpoison_memory_region(t.stack + page, stack_size - page); // frames of others
+#endif
 		// Stacks that begin at the same place of a page compete for the cache.
 		char *top = t.stack + stack_size - t.linear % 31 * 64 - 64;
 		t.stack_pointer = first_frame(top, fiber);
@@ -466,6 +473,11 @@ void run_cooperative(const Launch &l)
 }
 
 // A thread that touches what it must not: the launch fails, the process goes on.
+#if defined(EMULATION_ADDRESS)
+void catch_faults() {} // AddressSanitizer does
+bool in_kernel;
+unsigned long kernel_thread;
+#else
 struct sigaction previous_segv, previous_bus;
 alignas(16) char landing_stack[32 << 10];
 volatile uintptr_t fault_address;
@@ -508,7 +520,6 @@ void on_fault(int signal, siginfo_t *info, void *context)
 
 void catch_faults()
 {
-#if !defined(EMULATION_ADDRESS)
 	static bool done;
 	if (done)
 		return;
@@ -518,8 +529,8 @@ void catch_faults()
 	a.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
 	sigaction(SIGSEGV, &a, &previous_segv);
 	sigaction(SIGBUS, &a, &previous_bus);
-#endif
 }
+#endif
 
 } // namespace
 

@@ -87,11 +87,6 @@ struct Launch {
 	bool cooperative;
 };
 
-// Bytes of an allocation of the device's memory, for the checks.
-struct Range {
-	uintptr_t begin, end;
-};
-
 enum class Fault { none, failed, illegal_address };
 
 // launch runs a kernel. A fault leaves a message on standard error.
@@ -115,11 +110,13 @@ void wait_for_groups(unsigned newest);
 
 char *dynamic_shared();
 
-// Called before every atomic operation; the race detector's business.
+// What the race detector wants to know and the compiler does not tell it.
 #if defined(EMULATION_RACES)
+void fence();
 void atomic_access(const void *p, size_t size);
 void plain_access(const void *p, size_t size, bool write);
 #else
+inline void fence() {}
 inline void atomic_access(const void *, size_t) {}
 inline void plain_access(const void *, size_t, bool) {}
 #endif
