@@ -333,7 +333,7 @@ func TestTuningIsKept(t *testing.T) {
 			require.Len(t, healed.Steps, 2)
 			for _, c := range healed.Steps {
 				require.Contains(t, variantNames, c.Variant)
-				require.Regexp(t, "^(conv_|dense_|pack_)", c.Name)
+				require.Regexp(t, "^(conv_|dense_|patches)", c.Name)
 			}
 		})
 	}
