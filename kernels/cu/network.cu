@@ -258,7 +258,7 @@ DEVICE void run_dense(const Network &n, int image, const uint32_t *constants, ui
 	__syncthreads(); // before the next image takes the bits
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 1) // no spills
 network(const Network n)
 {
 	DYNAMIC_SHARED(uint4, shared); // constants, patches, bits, sums
