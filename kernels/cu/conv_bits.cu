@@ -103,8 +103,9 @@ static __device__ __forceinline__ void conv_bits_direct(CONV_BITS_PARAMS)
 	}
 }
 
+// The second bound asks for few blocks at a time: for more ptxas would spill.
 #define CONV_BITS(name, MIXED, PIXELS) \
-	extern "C" __global__ void __launch_bounds__(256) name(CONV_BITS_PARAMS) \
+	extern "C" __global__ void __launch_bounds__(256, PIXELS == 1 ? 4 : 2) name(CONV_BITS_PARAMS) \
 	{ \
 		conv_bits_direct<MIXED, PIXELS>(g, in, out, weights, masks, thresholds, scale, shift, flip, rows, cols, correction); \
 	}

@@ -93,8 +93,9 @@ static __device__ __forceinline__ void conv_values(CONV_VALUES_PARAMS(VALUE, SUM
 	}
 }
 
+// As in conv_bits.cu: few blocks at a time, so that nothing is spilled.
 #define CONV_VALUES(name, PIXELS, VALUE, SUM) \
-	extern "C" __global__ void __launch_bounds__(256) name(CONV_VALUES_PARAMS(VALUE, SUM)) \
+	extern "C" __global__ void __launch_bounds__(256, PIXELS == 1 ? 4 : 1) name(CONV_VALUES_PARAMS(VALUE, SUM)) \
 	{ \
 		conv_values<PIXELS, VALUE, SUM>(g, in, out, weights, bias, thresholds, scale, shift, flip); \
 	}

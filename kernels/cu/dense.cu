@@ -73,7 +73,7 @@ static __device__ __forceinline__ void dense_warp(DENSE_PARAMS)
 }
 
 #define DENSE(name, IMAGES) \
-	extern "C" __global__ void __launch_bounds__(LANES * OUTPUTS) name(DENSE_PARAMS) \
+	extern "C" __global__ void __launch_bounds__(LANES * OUTPUTS, 4) name(DENSE_PARAMS) \
 	{ \
 		dense_warp<IMAGES>(g, in, out, weights, thresholds, scale, shift, flip); \
 	}
