@@ -35,9 +35,9 @@ func expand(source string) string {
 				source = regexp.MustCompile(`\b`+name+`\b`).ReplaceAllLiteralString(source, m.body)
 				continue
 			}
-			use := regexp.MustCompile(`\b` + name + `\(([^()]*)\)`)
+			use := regexp.MustCompile(`\b` + name + `\(((?:[^()]|\([^()]*\))*)\)`)
 			source = use.ReplaceAllStringFunc(source, func(text string) string {
-				values := strings.Split(use.FindStringSubmatch(text)[1], ",")
+				values := arguments(use.FindStringSubmatch(text)[1])
 				body := m.body
 				for i, p := range strings.Split(m.parameters, ",") {
 					if i < len(values) {
@@ -50,6 +50,26 @@ func expand(source string) string {
 		}
 	}
 	return source
+}
+
+// arguments splits at the commas outside parentheses.
+func arguments(text string) []string {
+	var all []string
+	depth, start := 0, 0
+	for i, r := range text {
+		switch r {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		case ',':
+			if depth == 0 {
+				all = append(all, text[start:i])
+				start = i + 1
+			}
+		}
+	}
+	return append(all, text[start:])
 }
 
 // cudaEntries are the entries of the CUDA sources with the names of their pointers

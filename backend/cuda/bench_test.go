@@ -125,14 +125,20 @@ func requireReference(t testing.TB, d *device, net *bcnn.Network, opts backend.O
 	opts.MaxBatch = n
 	exe, err := d.Compile(plan, opts)
 	require.NoError(t, err)
-	in := randomImages(7, n, plan.Input)
-	want, err := ref.Run(plan, in, nil)
+	t.Cleanup(func() { require.NoError(t, exe.Close()) })
+	requireRun(t, exe.(*executable), 7, n)
+	return exe.(*executable)
+}
+
+// requireRun runs n random images and compares the results with the reference.
+func requireRun(t testing.TB, exe *executable, seed uint64, n int) {
+	t.Helper()
+	in := randomImages(seed, n, exe.plan.Input)
+	want, err := ref.Run(exe.plan, in, nil)
 	require.NoError(t, err)
-	out := bcnn.NewTensor(bcnn.Float32, n, plan.OutputShape())
+	out := bcnn.NewTensor(bcnn.Float32, n, exe.plan.OutputShape())
 	require.NoError(t, exe.Run(context.Background(), out, in))
 	require.Equal(t, want.F32, out.F32)
-	t.Cleanup(func() { require.NoError(t, exe.Close()) })
-	return exe.(*executable)
 }
 
 // BenchmarkRun is a whole Run, transfers included.

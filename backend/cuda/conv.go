@@ -66,19 +66,24 @@ func (c *stepCompiler) convBits(op *bcnn.ConvStep) []candidate {
 		weights, masks := w.mixedWeights(op.Bits)
 		return []candidate{c.direct("conv_bits", "conv_bits_mixed", g, 1, args(weights, masks)...)}
 	}
+	weights := w.blockWeights(op.Bits, 1)
 	var all []candidate
 	if op.Groups == 1 {
 		vector := 1
 		for vector < 4 && w.words%(2*vector) == 0 {
 			vector *= 2
 		}
-		weights := w.blockWeights(op.Bits, vector)
-		for _, t := range c.tiles(g, w.taps*w.words/vector, int(g.InWords)) {
-			kernel := fmt.Sprintf("conv_bits_v%d_%s", vector, t.suffix())
-			all = append(all, c.tiled("conv_bits_tile", kernel, g, t, args(weights)))
+		pitch := 1 // see conv_bits_tile.cu
+		if w.words > 1 {
+			pitch = int(g.InWords)
 		}
+		vectors := w.blockWeights(op.Bits, vector)
+		for _, t := range c.tiles(g, w.taps*w.words/vector, pitch) {
+			kernel := fmt.Sprintf("conv_bits_v%d_%s", vector, t.suffix())
+			all = append(all, c.tiled("conv_bits_tile", kernel, g, t, args(vectors)))
+		}
+		all = c.windows(all, "conv_bits_tile", "conv_bits", op, g, pitch, args(weights))
 	}
-	weights := w.blockWeights(op.Bits, 1)
 	for _, pixels := range []int{4, 1} {
 		all = append(all, c.direct("conv_bits", fmt.Sprintf("conv_bits_p%d", pixels), g, pixels, args(weights, nil)...))
 	}
@@ -97,12 +102,13 @@ func (c *stepCompiler) convBytes(op *bcnn.ConvStep) []candidate {
 		for o, sum := range sums {
 			bias[o] = -int32(op.ZeroPoint) * sum
 		}
+		args := []any{c.x, c.y, weights, bias, thresholds, op.Scale, op.Shift, mask(op)}
 		tg := g
 		tg.Words = int32(words)
 		for _, t := range c.tiles(tg, w.taps*words, words) {
-			all = append(all, c.tiled("conv_bytes", "conv_bytes_"+t.suffix(), tg, t,
-				[]any{c.x, c.y, weights, bias, thresholds, op.Scale, op.Shift, mask(op)}))
+			all = append(all, c.tiled("conv_bytes", "conv_bytes_"+t.suffix(), tg, t, args))
 		}
+		all = c.windows(all, "conv_bytes", "conv_bytes", op, tg, words, args)
 	}
 	return append(all, c.direct("conv_values", "conv_values_bytes", g, 1,
 		c.x, c.y, w.signWeights(op.Bits), make([]int32, stride), thresholds, op.Scale, op.Shift, mask(op)))
@@ -142,16 +148,42 @@ func (t tile) suffix() string {
 // maxWarps is the number of warps of a block.
 const maxWarps = 8
 
-// tiles lists the divisions that fit, the best guess first. steps is the length of
-// a sum, pitch the words of a pixel in shared memory.
+// windows adds the kernels for certain sizes of windows, first if they are the best
+// guess: with few words, reading from shared memory is what takes the time.
+func (c *stepCompiler) windows(all []candidate, file, prefix string, op *bcnn.ConvStep, g kernels.Geometry, pitch int, args []any) []candidate {
+	if op.KH != op.KW || op.KH != 3 && op.KH != 5 || op.StrideH*op.StrideW*op.DilationH*op.DilationW != 1 || g.Words > 4 {
+		return all
+	}
+	kernel := fmt.Sprintf("%s_k%d", prefix, op.KH)
+	if g.PoolH > 1 {
+		kernel += fmt.Sprintf("_pool%d", g.PoolH)
+	}
+	var some []candidate
+	for _, t := range c.divisions(g, op.KH*op.KW*int(g.Words), pitch, []tile{
+		{pixels: 4, h: 8, w: 16}, {pixels: 4, h: 8, w: 8}, {pixels: 4, h: 4, w: 8}}) {
+		some = append(some, c.tiled(file, kernel, g, t, args))
+	}
+	if g.Words == 1 {
+		return append(some, all...)
+	}
+	return append(all, some...)
+}
+
+// tiles lists the divisions for a sum of so many steps, the best guess first. pitch
+// is the words of a pixel in shared memory.
 func (c *stepCompiler) tiles(g kernels.Geometry, steps, pitch int) []tile {
+	sizes := []tile{{pixels: 8, h: 8, w: 16}, {pixels: 8, h: 8, w: 8}, {pixels: 4, h: 8, w: 8}, {pixels: 4, h: 4, w: 8}}
+	if g.PoolH*g.PoolW == 1 {
+		sizes = append(sizes, tile{pixels: 1, h: 4, w: 8}, tile{pixels: 1, h: 4, w: 4})
+	}
+	return c.divisions(g, steps, pitch, sizes)
+}
+
+// divisions completes tiles of the given sizes and drops what does not fit.
+func (c *stepCompiler) divisions(g kernels.Geometry, steps, pitch int, sizes []tile) []tile {
 	pool := int(g.PoolH)
 	if g.PoolH != g.PoolW || pool > 2 || int(g.Blocks) > c.limits.gridY || c.limits.threads < maxWarps*lanes {
 		return nil
-	}
-	sizes := []tile{{pixels: 8, h: 8, w: 16}, {pixels: 8, h: 8, w: 8}, {pixels: 4, h: 8, w: 8}, {pixels: 4, h: 4, w: 8}}
-	if pool == 1 {
-		sizes = append(sizes, tile{pixels: 1, h: 4, w: 8}, tile{pixels: 1, h: 4, w: 4})
 	}
 	var all []tile
 	seen := make(map[tile]bool)

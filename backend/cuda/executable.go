@@ -29,7 +29,9 @@ type executable struct {
 	bag    bag // tensors, scratch memory, staging memory, stream, events, graphs
 	stream cu.Stream
 	steps  []*built
-	memory memory
+	// network executes all steps at once, if the plan is one for it.
+	network *built
+	memory  memory
 
 	input, output unsafe.Pointer // page-locked
 	start, stop   cu.Event       // for Timed
@@ -120,6 +122,9 @@ func (e *executable) construct(all [][]candidate) error {
 		}
 		e.steps = append(e.steps, chosen)
 	}
+	if err := e.chooseNetwork(); err != nil {
+		return err
+	}
 	if e.opts.Timed == nil && e.opts.Tap == nil {
 		if _, err = e.graph(e.opts.MaxBatch); err == nil {
 			_, err = e.graph(1)
@@ -193,6 +198,12 @@ func (e *executable) synchronize() error {
 func (e *executable) enqueueAll() error {
 	if err := e.enqueueCopyIn(); err != nil {
 		return err
+	}
+	if e.network != nil {
+		if err := e.network.enqueue(e.stream, e.images); err != nil {
+			return err
+		}
+		return e.enqueueCopyOut()
 	}
 	for i, s := range e.steps {
 		if err := s.enqueue(e.stream, e.images); err != nil {
@@ -355,6 +366,10 @@ func (e *executable) release() error {
 		}
 		for _, s := range e.steps {
 			err = errors.Join(err, s.bag.release())
+		}
+		if e.network != nil {
+			err = errors.Join(err, e.network.bag.release())
+			e.network = nil
 		}
 		err = errors.Join(err, e.bag.release())
 		e.steps, e.graphs, e.taps = nil, nil, nil

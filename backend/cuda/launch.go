@@ -24,6 +24,7 @@ type spec struct {
 	items, itemsOfBlock int
 	block               int // threads
 	shared              int // dynamic shared memory of a block, in bytes
+	blocks              int // if not 0, the whole grid
 	cooperative         bool
 }
 
@@ -124,6 +125,9 @@ func (b *built) enqueue(s cu.Stream, n int) error {
 		grid := [3]int{l.spec.grid[0], l.spec.grid[1], ceilDiv(n, max(l.spec.images, 1))}
 		if l.spec.itemsOfBlock > 0 {
 			grid[0], grid[2] = ceilDiv(n*l.spec.items, l.spec.itemsOfBlock), 1
+		}
+		if l.spec.blocks > 0 {
+			grid = [3]int{l.spec.blocks, 1, 1}
 		}
 		l.SetSizes(grid, [3]int{l.spec.block, 1, 1}, l.spec.shared, l.spec.cooperative)
 		if err := l.Enqueue(s); err != nil {

@@ -49,7 +49,9 @@ func TestVariantsTakeTheirKernels(t *testing.T) {
 		}
 		return strings.Join(all, " ")
 	}
-	require.Regexp(t, "^conv_bytes_p._pool2 conv_bits_v1_p._pool2( dense_warp_i1){3}$", names("b"))
+	require.Regexp(t, "^conv_bytes_k5_pool2 conv_bits_k5_pool2( dense_warp_i1){3}$", names("b"))
+	require.Regexp(t, "^conv_bytes_k5_pool2 pack_patches xor_gemm finish( dense_block){3}$", names("a"))
+	require.Regexp(t, "^conv_bytes_k5_pool2( conv_(and|xor|popc)_[0-9]+x[0-9]+){4}$", names("c"))
 	_, err := testDevice(t).Compile(&bcnn.Plan{}, backend.Options{Variant: "z"})
 	require.ErrorIs(t, err, backend.ErrUnsupported)
 }

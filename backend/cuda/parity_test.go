@@ -78,7 +78,7 @@ func requireParity(t *testing.T, d *device, opts backend.Options, cases []backen
 // TestEveryCandidate takes, for every step, the kernels that measuring would choose
 // from, one after the other.
 func TestEveryCandidate(t *testing.T) {
-	const most = 16
+	const most = 20
 	for pick := range most {
 		t.Run(fmt.Sprint(pick), func(t *testing.T) {
 			d := testDevice(t)
@@ -117,7 +117,7 @@ func FuzzRandomNetworks(f *testing.F) {
 // TestShapes runs convolutions that tiles divide with and without a rest.
 func TestShapes(t *testing.T) {
 	for _, s := range []struct{ size, k, in, out int }{{17, 3, 32, 40}, {16, 3, 64, 64}, {9, 5, 128, 32}, {12, 1, 256, 33}, {20, 7, 3, 16}} {
-		for pick := range 16 {
+		for pick := range 20 {
 			d := testDevice(t)
 			d.pick = pick
 			requireReference(t, d, oneConv(s.size, s.k, s.in, s.out), backend.Options{}, 2)

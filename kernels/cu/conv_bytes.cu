@@ -16,14 +16,9 @@
 	const int *__restrict__ thresholds, const float *__restrict__ scale, \
 	const float *__restrict__ shift, const uint32_t *__restrict__ flip
 
-template <int PIXELS, int POOL>
-static __device__ __forceinline__ void conv_bytes(CONV_BYTES_PARAMS)
+// Brings the input under the tile to shared memory, a row by a warp.
+static __device__ __forceinline__ void load_tile(const Geometry &g, const Tile &t, int pitch, const uint8_t *in)
 {
-	DYNAMIC_SHARED(uint32_t, shared);
-	if (padding_block(g, out, POOL))
-		return;
-	const int pitch = g.words;
-	const Tile t = make_tile<1>(g, shared, pitch);
 	const int lane = threadIdx.x % LANES, warps = blockDim.x / LANES;
 	const int top = t.y0 * g.stride_h - g.pad_t, left = t.x0 * g.stride_w - g.pad_l;
 	const uint32_t border = (uint32_t)g.zero_point * 0x01010101u;
@@ -45,17 +40,30 @@ static __device__ __forceinline__ void conv_bytes(CONV_BYTES_PARAMS)
 			}
 			t.input[row * g.tile_w * pitch + i] = word;
 		}
-	const Epilogue e = {out, bias, thresholds, scale, shift, flip, 0, 0, 0};
-	sum_tile<SumBytes, 1, PIXELS, POOL>(g, t, pitch, weights, e);
 }
 
-#define CONV_BYTES(name, PIXELS, POOL) \
+#define CONV_BYTES_KERNEL(name, POOL, sum) \
 	extern "C" __global__ void __launch_bounds__(256) name(CONV_BYTES_PARAMS) \
 	{ \
-		conv_bytes<PIXELS, POOL>(g, in, out, weights, bias, thresholds, scale, shift, flip); \
+		DYNAMIC_SHARED(uint32_t, shared); \
+		if (padding_block(g, out, POOL)) \
+			return; \
+		const int pitch = g.words; \
+		const Tile t = make_tile<1>(g, shared, pitch); \
+		load_tile(g, t, pitch, in); \
+		const Epilogue e = {out, bias, thresholds, scale, shift, flip, 0, 0, 0}; \
+		sum(g, t, pitch, weights, e); \
 	}
+
+#define CONV_BYTES(name, PIXELS, POOL) CONV_BYTES_KERNEL(name, POOL, (sum_tile<SumBytes, 1, PIXELS, POOL>))
 CONV_BYTES(conv_bytes_p1, 1, 1)
 CONV_BYTES(conv_bytes_p4, 4, 1)
 CONV_BYTES(conv_bytes_p8, 8, 1)
 CONV_BYTES(conv_bytes_p4_pool2, 4, 2)
 CONV_BYTES(conv_bytes_p8_pool2, 8, 2)
+
+#define CONV_BYTES_WINDOWS(name, K, POOL) CONV_BYTES_KERNEL(name, POOL, (sum_windows<SumBytes, K, POOL>))
+CONV_BYTES_WINDOWS(conv_bytes_k3, 3, 1)
+CONV_BYTES_WINDOWS(conv_bytes_k3_pool2, 3, 2)
+CONV_BYTES_WINDOWS(conv_bytes_k5, 5, 1)
+CONV_BYTES_WINDOWS(conv_bytes_k5_pool2, 5, 2)

@@ -14,9 +14,11 @@
 #include "mma.cuh"
 #include "network.h"
 
-#define THREADS 256
+#if __CUDA_ARCH__ >= 600 // has cooperative launches
+
+#define THREADS NETWORK_THREADS
 #define WARPS (THREADS / LANES)
-#define PATCH_WORDS 96 // of a warp's shared memory
+#define PATCH_WORDS NETWORK_PATCH_WORDS
 
 // Counts the ones of many words with full adders: a word of each weight is carried
 // along, so that of four words one comes to be counted.
@@ -235,13 +237,13 @@ DEVICE void finish_dense(const NetworkDense &d, const uint32_t *constants, int o
 
 // The dense layers of an image, by one block. Layers have whole words of outputs;
 // those beyond out_c have thresholds that are never reached.
-DEVICE void run_dense(const Network &n, int image, const uint32_t *constants, uint32_t *bits)
+DEVICE void run_dense(const Network &n, int images, int image, const uint32_t *constants, uint32_t *bits)
 {
 	float *out = n.out + (size_t)image * n.dense[n.denses - 1].out_c;
 	for (int o = threadIdx.x; o < n.sum_stride; o += THREADS) {
 		int count = 0; // and zero for the next launch
 		for (int r = 0; r < NETWORK_REPLICAS; r++)
-			count += atomicExch((uint32_t *)&n.sums[(r * n.images + image) * n.sum_stride + o], 0);
+			count += atomicExch((uint32_t *)&n.sums[(r * images + image) * n.sum_stride + o], 0);
 		finish_dense(n.dense[0], constants, o, count, bits, out);
 	}
 	for (int i = 1; i < n.denses; i++) {
@@ -258,7 +260,8 @@ DEVICE void run_dense(const Network &n, int image, const uint32_t *constants, ui
 	__syncthreads(); // before the next image takes the bits
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) // no spills
+// One block to a multiprocessor: registers are of use, more blocks are not.
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
 network(const Network n)
 {
 	DYNAMIC_SHARED(uint4, shared); // constants, patches, bits, sums
@@ -266,6 +269,7 @@ network(const Network n)
 	uint32_t *const bits = patches + WARPS * PATCH_WORDS;
 	int *const sums = (int *)(bits + 2 * NETWORK_BITS_WORDS);
 	__shared__ bool last;
+	const int images = n.conv[0].g.images;
 
 	// Every block may come to do the dense layers: its constants are on their way
 	// while the convolutions run.
@@ -276,7 +280,7 @@ network(const Network n)
 	for (int i = 0; i < n.convs; i++) {
 		const NetworkConv &c = n.conv[i];
 		const bool dense = i == n.convs - 1;
-		for (int image = 0; image < n.images; image++) {
+		for (int image = 0; image < images; image++) {
 			const Sink sink = {dense ? nullptr : c.out + (size_t)image * c.g.out_h * c.g.out_w * c.g.out_words, n.weights, sums, n.sum_stride};
 			if (dense) {
 				for (int o = threadIdx.x; o < n.sum_stride; o += THREADS)
@@ -288,7 +292,7 @@ network(const Network n)
 				__syncthreads();
 				// Integers, so the order does not matter. Blocks share few
 				// addresses less when there are several of each sum.
-				int *to = n.sums + ((int)(blockIdx.x % NETWORK_REPLICAS) * n.images + image) * n.sum_stride;
+				int *to = n.sums + ((int)(blockIdx.x % NETWORK_REPLICAS) * images + image) * n.sum_stride;
 				for (int o = threadIdx.x; o < n.sum_stride; o += THREADS)
 					if (sums[o] != 0)
 						atomicAdd(&to[o], sums[o]);
@@ -310,6 +314,7 @@ network(const Network n)
 		return;
 	copies_done<0>();
 	__syncthreads();
-	for (int image = 0; image < n.images; image++)
-		run_dense(n, image, constants, bits);
+	for (int image = 0; image < images; image++)
+		run_dense(n, images, image, constants, bits);
 }
+#endif

@@ -9,6 +9,8 @@
 #define NETWORK_DENSES 4
 #define NETWORK_REPLICAS 4     // of the sums of the first dense layer
 #define NETWORK_BITS_WORDS 64  // of the result of a dense layer, at the most
+#define NETWORK_THREADS 256    // of a block
+#define NETWORK_PATCH_WORDS 96 // of a warp's shared memory
 
 // Kinds of convolutions: input, size of the window, words of a pixel.
 enum NetworkKind {
@@ -47,14 +49,14 @@ struct NetworkDense {
 	int32_t flip; // −1 for none
 };
 
+// The number of images is in the geometry of the first convolution, the start of the
+// parameter, where other kernels have it.
 struct Network {
 	NetworkConv conv[NETWORK_CONVS];
 	NetworkDense dense[NETWORK_DENSES];
 	int32_t convs, denses;
-	int32_t images;
 	int32_t sum_stride;     // outputs of the first dense layer, whole words
 	int32_t constant_words; // a multiple of 4
-	int32_t unused;
 	const uint32_t *constants;
 	const uint32_t *weights; // of the first dense layer: [pixel][block][output]
 	int32_t *sums;           // [replica][image][output], zero before the first launch

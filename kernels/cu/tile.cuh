@@ -69,6 +69,16 @@ struct SumBits {
 			sum += __popc(a[j] ^ u[j]);
 		return sum;
 	}
+	template <int K>
+	static __device__ __forceinline__ int row(const uint32_t *a, const uint32_t *u, int sum)
+	{
+		const uint32_t x = a[0] ^ u[0], y = a[1] ^ u[1], z = a[2] ^ u[2];
+		sum += __popc(x ^ y ^ z) + 2 * __popc((x & y) | (z & (x | y)));
+#pragma unroll
+		for (int i = 3; i < K; i++)
+			sum += __popc(a[i] ^ u[i]);
+		return sum;
+	}
 	static __device__ __forceinline__ int value(const Geometry &g, const Epilogue &e, int sum, int o, int y, int x)
 	{
 		int acc = g.taps - 2 * sum;
@@ -92,6 +102,14 @@ struct SumBytes {
 #pragma unroll
 		for (int j = 0; j < VEC; j++)
 			sum = dp4a_us(a[j], (int)u[j], sum);
+		return sum;
+	}
+	template <int K>
+	static __device__ __forceinline__ int row(const uint32_t *a, const uint32_t *u, int sum)
+	{
+#pragma unroll
+		for (int i = 0; i < K; i++)
+			sum = dp4a_us(a[i], (int)u[i], sum);
 		return sum;
 	}
 	static __device__ __forceinline__ int value(const Geometry &, const Epilogue &e, int sum, int o, int, int)
@@ -128,6 +146,44 @@ static __device__ __forceinline__ Tile make_tile(const Geometry &g, uint32_t *sh
 	return t;
 }
 
+// store makes the result of the sums of a warp's pixels, of which (y, x) of the tile is
+// the first: those of a pooling window follow each other.
+template <typename SUM, int PIXELS, int POOL>
+static __device__ __forceinline__ void store(const Geometry &g, const Tile &t, const Epilogue &e, int y, int x, const int (&sum)[PIXELS])
+{
+	const int WINDOW = POOL * POOL, RESULTS = PIXELS / WINDOW;
+	const int lane = threadIdx.x % LANES, o = t.block * LANES + lane;
+	const size_t image = blockIdx.z;
+	// Rows and columns of the tile beyond the image have sums of zeros, which
+	// are not stored.
+	uint32_t mine = 0;
+#pragma unroll
+	for (int r = 0; r < RESULTS; r++) {
+		bool plus = false;
+#pragma unroll
+		for (int i = 0; i < WINDOW; i++) {
+			const int cy = min(t.y0 + y + i / POOL, g.conv_h - 1), cx = min(t.x0 + x + r * POOL + i % POOL, g.conv_w - 1);
+			const int acc = SUM::value(g, e, sum[r * WINDOW + i], o, cy, cx);
+			if (g.to_bits)
+				plus = plus || acc >= e.thresholds[o];
+			else if (o < g.out_c && t.x0 + x + r < g.conv_w)
+				((float *)e.out)[(image * (g.out_h * g.out_w) + cy * g.out_w + cx) * g.out_c + o] =
+					scaled(g, (float)acc, e.scale, e.shift, o);
+		}
+		if (g.to_bits) {
+			const uint32_t word = __ballot_sync(FULL_WARP, plus);
+			if (lane == r)
+				mine = word;
+		}
+	}
+	const int oy = (t.y0 + y) / POOL, ox = (t.x0 + x) / POOL + lane;
+	if (g.to_bits && lane < RESULTS && ox < g.out_w) {
+		mine &= word_mask(t.block, g.out_c);
+		((uint32_t *)e.out)[(image * (g.out_h * g.out_w) + oy * g.out_w + ox) * g.out_words + t.block] =
+			g.flip ? mine ^ e.flip[t.block] : mine;
+	}
+}
+
 // sum_tile is called by all threads of a block, after the input has been stored
 // and before the barrier. weights: [block][step][lane][VEC].
 template <typename SUM, int VEC, int PIXELS, int POOL>
@@ -136,8 +192,6 @@ static __device__ __forceinline__ void sum_tile(const Geometry &g, const Tile &t
 	__syncthreads();
 	const int WINDOW = POOL * POOL, RESULTS = PIXELS / WINDOW;
 	const int lane = threadIdx.x % LANES, warps = blockDim.x / LANES;
-	const int o = t.block * LANES + lane;
-	const size_t image = blockIdx.z;
 	const int across = g.tile_x / (RESULTS * POOL), units = across * (g.tile_y / POOL);
 	weights += ((size_t)t.block * t.steps * LANES + lane) * VEC;
 	for (int unit = threadIdx.x / LANES; unit < units; unit += warps) {
@@ -180,34 +234,55 @@ static __device__ __forceinline__ void sum_tile(const Geometry &g, const Tile &t
 				sum[p] = SUM::template one<VEC>(a, u, sum[p]);
 			}
 		}
-		// Rows and columns of the tile beyond the image have sums of zeros, which
-		// are not stored.
-		uint32_t mine = 0;
+		store<SUM, PIXELS, POOL>(g, t, e, y, x, sum);
+	}
+}
+
+// sum_windows is sum_tile for windows of K×K at stride and dilation 1, four pixels
+// of a warp at a time: a word of input is read once for all taps of the four that it
+// takes part in (36 or 40 reads for 100 products at K = 5), and the weights of a
+// word of the window stay in registers. Reads from shared memory are what limits
+// sums with few channels otherwise: one for each product, at a quarter of the rate of
+// the products of bytes. weights: [block][ky][kx][word][lane].
+template <typename SUM, int K, int POOL>
+static __device__ __forceinline__ void sum_windows(const Geometry &g, const Tile &t, int pitch, const uint32_t *weights, const Epilogue &e)
+{
+	__syncthreads();
+	const int PIXELS = 4, WIDTH = PIXELS / POOL; // of the four, in POOL rows
+	const int lane = threadIdx.x % LANES, warps = blockDim.x / LANES;
+	const int across = g.tile_x / WIDTH, units = across * (g.tile_y / POOL);
+	weights += (size_t)t.block * (K * K * g.words * LANES) + lane;
+	uint32_t u[K * K];
+	bool loaded = false;
+	for (int unit = threadIdx.x / LANES; unit < units; unit += warps) {
+		const int uy = unit / across;
+		const int y = uy * POOL, x = (unit - uy * across) * WIDTH;
+		if (t.y0 + y >= g.conv_h || t.x0 + x >= g.conv_w)
+			continue;
+		int sum[PIXELS] = {0, 0, 0, 0};
+		for (int k = 0; k < g.words; k++) {
+			if (!loaded) {
 #pragma unroll
-		for (int r = 0; r < RESULTS; r++) {
-			bool plus = false;
-#pragma unroll
-			for (int i = 0; i < WINDOW; i++) {
-				const int cy = min(t.y0 + y + i / POOL, g.conv_h - 1), cx = min(t.x0 + x + r * POOL + i % POOL, g.conv_w - 1);
-				const int acc = SUM::value(g, e, sum[r * WINDOW + i], o, cy, cx);
-				if (g.to_bits)
-					plus = plus || acc >= e.thresholds[o];
-				else if (o < g.out_c && t.x0 + x + r < g.conv_w)
-					((float *)e.out)[(image * (g.out_h * g.out_w) + cy * g.out_w + cx) * g.out_c + o] =
-						scaled(g, (float)acc, e.scale, e.shift, o);
+				for (int i = 0; i < K * K; i++)
+					u[i] = weights[(i * g.words + k) * LANES];
+				loaded = g.words == 1; // and stay there
 			}
-			if (g.to_bits) {
-				const uint32_t word = __ballot_sync(FULL_WARP, plus);
-				if (lane == r)
-					mine = word;
+			const uint32_t *from = t.input + (y * g.tile_w + x) * pitch + k;
+#pragma unroll
+			for (int r = 0; r < K + POOL - 1; r++, from += g.tile_w * pitch) {
+				uint32_t a[K - 1 + WIDTH];
+#pragma unroll
+				for (int c = 0; c < K - 1 + WIDTH; c++)
+					a[c] = from[c * pitch];
+#pragma unroll
+				for (int p = 0; p < PIXELS; p++) {
+					const int ky = r - (POOL == 1 ? 0 : p / POOL), px = POOL == 1 ? p : p % POOL;
+					if (ky >= 0 && ky < K)
+						sum[p] = SUM::template row<K>(&a[px], &u[ky * K], sum[p]);
+				}
 			}
 		}
-		const int oy = (t.y0 + y) / POOL, ox = (t.x0 + x) / POOL + lane;
-		if (g.to_bits && lane < RESULTS && ox < g.out_w) {
-			mine &= word_mask(t.block, g.out_c);
-			((uint32_t *)e.out)[(image * (g.out_h * g.out_w) + oy * g.out_w + ox) * g.out_words + t.block] =
-				g.flip ? mine ^ e.flip[t.block] : mine;
-		}
+		store<SUM, PIXELS, POOL>(g, t, e, y, x, sum);
 	}
 }
 
