@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 func testDevice(t testing.TB) *device {
 	t.Helper()
 	devices, err := enumerate()
-	if err != nil {
+	if len(devices) == 0 {
 		backendtest.Absent(t, "cuda", err)
 	}
 	d := devices[0]
@@ -109,6 +109,13 @@ func TestVehicleNet(t *testing.T) {
 				require.Equal(t, variant == "f" && d.limits.cooperative, exe.network != nil)
 			})
 		}
+	}
+}
+
+// TestPublished runs the published weights of the paper on every variant.
+func TestPublished(t *testing.T) {
+	for _, variant := range variantNames {
+		t.Run(variant, func(t *testing.T) { backendtest.PublishedOn(t, testDevice(t), backend.Options{Variant: variant}) })
 	}
 }
 
