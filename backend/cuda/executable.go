@@ -267,7 +267,8 @@ func (e *executable) graph(images int) (shim.Graph, error) {
 		}
 	}
 	var code *shim.Error
-	if errors.As(err, &code) && (code.Code == shim.NotFound || code.Code == shim.CaptureUnsupported) {
+	// Older drivers record no cooperative launches.
+	if errors.As(err, &code) && (code.Code == shim.NotFound || code.Code == shim.CaptureUnsupported || e.network != nil && !code.Lost()) {
 		e.direct = true
 		return shim.Graph{}, nil
 	}

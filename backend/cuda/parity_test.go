@@ -104,7 +104,9 @@ func TestVehicleNet(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s", scheme, variant), func(t *testing.T) {
 				net, err := vehiclenet.Topology(scheme, 6, uint64(i))
 				require.NoError(t, err)
-				requireReference(t, testDevice(t), net, backend.Options{Variant: variant}, 2)
+				d := testDevice(t)
+				exe := requireReference(t, d, net, backend.Options{Variant: variant}, 2)
+				require.Equal(t, variant == "f" && d.limits.cooperative, exe.network != nil)
 			})
 		}
 	}
