@@ -13,7 +13,7 @@ export CGO_CFLAGS := $(or $(CGO_CFLAGS),-O2 -g) -I$(CURDIR)/backend/cuda/interna
 endif
 TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 
-.PHONY: build build-arm64 demo test fuzz bench opencl-check ptx ptx-check emulated clean help
+.PHONY: build build-arm64 demo test fuzz bench opencl-check opencl-faults ptx ptx-check emulated clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
@@ -40,6 +40,9 @@ build-arm64: ## build bin/bcnn-arm64 with gcc-aarch64-linux-gnu
 opencl-check: ## run the OpenCL kernels on tiny cases under Oclgrind
 	./scripts/opencl-check
 
+opencl-faults: ## show which check finds which of the faults put into copies of the kernels
+	./scripts/opencl-check --faults
+
 ptx: ## compile kernels/cu to PTX (clang-16)
 	./scripts/ptx
 
@@ -53,4 +56,4 @@ clean: ## remove what was built
 	rm -rf bin build
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -18,7 +18,8 @@ type Backend interface {
 	Name() string
 	// Devices lists the devices, starting the driver on first use. Where there
 	// are none the error wraps ErrUnavailable and says what to install or how
-	// to rebuild.
+	// to rebuild. Beside devices an error says why others that are there cannot
+	// be used.
 	Devices() ([]Device, error)
 }
 
@@ -65,8 +66,9 @@ type Executable interface {
 	// and are not kept. Run does not allocate. When ctx ends, Run returns its
 	// error before the next step; what out holds then is unspecified.
 	Run(ctx context.Context, out, in bcnn.Tensor) error
-	// Close waits for a Run in progress and frees everything. Later calls of
-	// Run return ErrClosed; a second Close does nothing.
+	// Close waits for a Run in progress, so it must not be called by Timed or
+	// Tap, and frees everything. Later calls of Run return ErrClosed; a second
+	// Close does nothing.
 	Close() error
 }
 

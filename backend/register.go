@@ -55,9 +55,8 @@ func (u unavailable) Devices() ([]Device, error) {
 func Devices() []Device {
 	var all []Device
 	for _, b := range Backends() {
-		if devices, err := b.Devices(); err == nil {
-			all = append(all, devices...)
-		}
+		devices, _ := b.Devices() // the error is about others
+		all = append(all, devices...)
 	}
 	return all
 }
@@ -91,10 +90,7 @@ func Open(name string) (Device, error) {
 func openAuto() (Device, error) {
 	var best Device
 	for _, b := range Backends() {
-		devices, err := b.Devices()
-		if err != nil {
-			continue
-		}
+		devices, _ := b.Devices()
 		for _, d := range devices {
 			kind := d.Info().Kind
 			if kind == Emulated || kind == CPU && b.Name() != "cpu" {
@@ -127,7 +123,7 @@ func openNamed(name string) (Device, error) {
 			continue
 		}
 		devices, err := b.Devices()
-		if err != nil {
+		if err != nil && len(devices) == 0 {
 			return nil, err
 		}
 		if index >= len(devices) {

@@ -23,6 +23,26 @@ type fakeBackend struct {
 	kinds []Kind
 }
 
+// pickyBackend has devices that cannot be used beside those that can.
+type pickyBackend struct{ fakeBackend }
+
+func (b pickyBackend) Devices() ([]Device, error) {
+	devices, _ := b.fakeBackend.Devices()
+	return devices, fmt.Errorf("%w: the second is too old", ErrUnavailable)
+}
+
+func TestUnusableBesideUsable(t *testing.T) {
+	withBackends(t, pickyBackend{fakeBackend{"opencl", []Kind{DiscreteGPU}}})
+	require.Len(t, Devices(), 1)
+	for _, name := range []string{"auto", "opencl", "opencl:0"} {
+		d, err := Open(name)
+		require.NoError(t, err)
+		require.Equal(t, "opencl:0", d.Info().ID)
+	}
+	_, err := Open("opencl:1")
+	require.ErrorContains(t, err, "the second is too old")
+}
+
 func (b fakeBackend) Name() string { return b.name }
 
 func (b fakeBackend) Devices() ([]Device, error) {

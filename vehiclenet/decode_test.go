@@ -27,6 +27,28 @@ func TestDecodeBMP(t *testing.T) {
 	}
 }
 
+// A pixel of 16 bits per channel counts twice.
+func TestDecodeLimit(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		img  image.Image
+		fits int64
+	}{
+		{"8 bits", image.NewNRGBA(image.Rect(0, 0, 4, 3)), 12},
+		{"16 bits", image.NewNRGBA64(image.Rect(0, 0, 4, 3)), 24},
+		{"16 bits, opaque", image.NewRGBA64(image.Rect(0, 0, 4, 3)), 24},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var b bytes.Buffer
+			require.NoError(t, png.Encode(&b, c.img))
+			_, err := decode(bytes.NewReader(b.Bytes()), c.fits)
+			require.NoError(t, err)
+			_, err = decode(bytes.NewReader(b.Bytes()), c.fits-2)
+			require.ErrorContains(t, err, "4×3 pixels, at most")
+		})
+	}
+}
+
 // FuzzDecode reads arbitrary files and prepares what they show.
 func FuzzDecode(f *testing.F) {
 	src := noise(5, 4)

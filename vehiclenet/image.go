@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"image/color"
 	"image/draw"
 	_ "image/gif"
 	_ "image/jpeg"
@@ -18,7 +19,8 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
-// MaxPixels is the largest photo that Decode accepts.
+// MaxPixels is the largest photo that Decode accepts; half of it where a pixel
+// has 16 bits per channel, so that a decoded photo takes 256 MiB at the most.
 const MaxPixels = 1 << 26
 
 // Decode reads a photo from a file: JPEG, PNG, GIF (the first picture) or BMP.
@@ -50,6 +52,9 @@ func decode(r io.Reader, maxPixels int64) (image.Image, error) {
 	}
 	if config.Width < 1 || config.Height < 1 {
 		return nil, fmt.Errorf("the image has %d×%d pixels", config.Width, config.Height)
+	}
+	if config.ColorModel == color.RGBA64Model || config.ColorModel == color.NRGBA64Model {
+		maxPixels /= 2
 	}
 	if int64(config.Width)*int64(config.Height) > maxPixels {
 		return nil, fmt.Errorf("the image has %d×%d pixels, at most %d are accepted", config.Width, config.Height, maxPixels)

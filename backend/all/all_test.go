@@ -12,9 +12,8 @@ func TestEveryBackendIsListed(t *testing.T) {
 	var names []string
 	for _, b := range backend.Backends() {
 		names = append(names, b.Name())
-		if devices, err := b.Devices(); err != nil {
+		if devices, err := b.Devices(); len(devices) == 0 {
 			require.ErrorIs(t, err, backend.ErrUnavailable)
-			require.Empty(t, devices)
 		}
 	}
 	require.Equal(t, []string{"cpu", "cuda", "opencl"}, names)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
 func TestTheHonestDevicePasses(t *testing.T) {
@@ -240,3 +241,5 @@ type recorder struct {
 func (r *recorder) Helper()               {}
 func (r *recorder) Fatalf(string, ...any) { r.failed = true }
 func (r *recorder) Skipf(string, ...any)  { r.skipped = r.skipped || !r.failed }
+
+func TestPublishedOnTheReference(t *testing.T) { Published(t, ref.Run) }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 )
 
 func TestParity(t *testing.T) {
@@ -21,4 +22,11 @@ func TestParity(t *testing.T) {
 
 func FuzzParity(f *testing.F) {
 	backendtest.Fuzz(f, Device(), backend.Options{Threads: 2})
+}
+
+// TestPublished runs the published weights of the paper on every instruction set.
+func TestPublished(t *testing.T) {
+	for _, isa := range kern.Names() {
+		t.Run(isa, func(t *testing.T) { backendtest.PublishedOn(t, Device(), backend.Options{ISA: isa}) })
+	}
 }

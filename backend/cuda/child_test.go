@@ -30,7 +30,7 @@ const (
 var children = map[string]func() error{
 	"describe": func() error {
 		devices, err := cudaBackend{}.Devices()
-		if err != nil {
+		if len(devices) == 0 {
 			return err
 		}
 		fmt.Println(devices[0].Info())

@@ -21,18 +21,15 @@ func (cudaBackend) Name() string { return "cuda" }
 
 func (cudaBackend) Devices() ([]backend.Device, error) {
 	found, err := enumerate()
-	if err != nil {
-		return nil, err
-	}
 	devices := make([]backend.Device, len(found))
 	for i, d := range found {
 		devices[i] = d
 	}
-	return devices, nil
+	return devices, err
 }
 
-// enumerate lists the devices that can be used, by the driver's numbers. Where
-// there are none the error says why, of every device that there is.
+// enumerate lists the devices that can be used, by the driver's numbers. The error
+// says why others cannot.
 var enumerate = sync.OnceValues(func() ([]*device, error) {
 	if err := shim.Load(); err != nil {
 		return nil, fmt.Errorf("%w: no NVIDIA driver: %w; install the driver of the GPU (a CUDA toolkit is not needed)",
@@ -59,9 +56,8 @@ var enumerate = sync.OnceValues(func() ([]*device, error) {
 	if len(devices) == 0 {
 		return nil, fmt.Errorf("%w: no GPU can be used: %s", backend.ErrUnavailable, strings.Join(unused, "; "))
 	}
-	// A device that is left out has no line of its own, so the first says so.
 	if len(unused) > 0 {
-		devices[0].info.Detail += "; not used: " + strings.Join(unused, "; ")
+		return devices, fmt.Errorf("%w: %s", backend.ErrUnavailable, strings.Join(unused, "; "))
 	}
 	return devices, nil
 })

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 func testDevice(t testing.TB) *device {
 	t.Helper()
 	devices, err := enumerate()
-	if err != nil {
+	if len(devices) == 0 {
 		backendtest.Absent(t, "cuda", err)
 	}
 	d := devices[0]
@@ -107,6 +107,13 @@ func TestVehicleNet(t *testing.T) {
 				requireReference(t, testDevice(t), net, backend.Options{Variant: variant}, 2)
 			})
 		}
+	}
+}
+
+// TestPublished runs the published weights of the paper on every variant.
+func TestPublished(t *testing.T) {
+	for _, variant := range variantNames {
+		t.Run(variant, func(t *testing.T) { backendtest.PublishedOn(t, testDevice(t), backend.Options{Variant: variant}) })
 	}
 }
 

@@ -22,6 +22,9 @@ type device struct {
 	info   backend.Info
 	driver string // all that tells one driver from another
 	limits limits
+	// floatsLack says why steps with float32 arithmetic run on the host; empty
+	// where the device can do them.
+	floatsLack string
 	// specialiseFrom is the work of a step, in multiplications, from which on it
 	// gets programs of its own.
 	specialiseFrom int
@@ -65,6 +68,11 @@ func newDevice(p *cl.Platform, d *cl.Device) (dev *device, err error) {
 		specialiseFrom: 1 << 21,
 		programs:       make(map[string]*program),
 	}
+	config := shim.SingleFPConfig(d)
+	if emulated(platform) { // Oclgrind does not say that it has fma, but it has
+		config |= shim.FPFMA
+	}
+	dev.floatsLack = unfitFloats(config, d.Profile())
 	local := "local memory in global memory"
 	if dev.limits.localMemory {
 		local = fmt.Sprintf("%d KiB of local memory", dev.limits.localBytes>>10)
@@ -76,6 +84,9 @@ func newDevice(p *cl.Platform, d *cl.Device) (dev *device, err error) {
 		Detail: fmt.Sprintf("%s, %s, driver %s, %d compute units, work-groups up to %d, %s, buffers up to %d MiB",
 			platform, version, driver, d.MaxComputeUnits(), dev.limits.group, local, dev.limits.buffer>>20),
 	}
+	if dev.floatsLack != "" {
+		dev.info.Detail += ", float steps on the processor since " + dev.floatsLack
+	}
 	return dev, nil
 }
 
@@ -83,7 +94,6 @@ func newDevice(p *cl.Platform, d *cl.Device) (dev *device, err error) {
 func unfit(d *cl.Device, platform string) string {
 	var major, minor int
 	fmt.Sscanf(d.Version(), "OpenCL %d.%d", &major, &minor)
-	config := shim.SingleFPConfig(d)
 	switch {
 	case !d.Available():
 		return "not available"
@@ -94,19 +104,18 @@ func unfit(d *cl.Device, platform string) string {
 	case major < 1 || major == 1 && minor < 2:
 		return "it has " + d.Version() + ", and OpenCL 1.2 is needed"
 	}
-	// Oclgrind does not say that it has fma, but it has.
-	if emulated(platform) {
-		config |= shim.FPFMA
-	}
-	return unfitFloats(config)
+	return ""
 }
 
 func emulated(platform string) bool { return strings.Contains(platform, "Oclgrind") }
 
 // unfitFloats says what float32 arithmetic lacks to give the bits that the
-// numeric contract asks for.
-func unfitFloats(config uint64) string {
+// numeric contract asks for, or nothing.
+func unfitFloats(config uint64, profile string) string {
 	var lacks []string
+	if strings.Contains(profile, "EMBEDDED") {
+		lacks = append(lacks, "the full profile")
+	}
 	for _, need := range []struct {
 		bit  uint64
 		name string

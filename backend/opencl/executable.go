@@ -30,19 +30,28 @@ type executable struct {
 	plan   *bcnn.Plan
 	opts   backend.Options
 
-	mu      sync.Mutex // held while running
-	closed  bool
-	bag     bag // tensors, scratch memory, staging memory, queue
-	queue   shim.Queue
-	steps   []*built
-	tensors []*cl.MemObject // of the plan; they share buffers
-	input   unsafe.Pointer  // pinned memory that bytes go through
-	output  unsafe.Pointer
-	taps    []bcnn.Tensor // what Tap gets, for MaxBatch images
+	mu     sync.Mutex // held while running
+	closed bool
+	bag    bag // tensors, scratch memory, staging memory, queue
+	queue  shim.Queue
+	steps  []*built
+	// onDevice says which steps have kernels, host which have a part for the
+	// host; the device's part comes first.
+	onDevice []bool
+	host     []*hostStep
+	copies   []*bcnn.Tensor  // tensors of the plan in the host's memory, where it needs them
+	result   *bcnn.Tensor    // the output, if the host makes it
+	tensors  []*cl.MemObject // of the plan; they share buffers
+	input    unsafe.Pointer  // pinned memory that bytes go through
+	output   unsafe.Pointer
+	taps     []bcnn.Tensor // what Tap gets, for MaxBatch images
 }
 
 func newExecutable(d *device, plan *bcnn.Plan, opts backend.Options) (_ *executable, err error) {
-	e := &executable{device: d, plan: plan, opts: opts, bag: bag{context: d.context}}
+	e := &executable{
+		device: d, plan: plan, opts: opts, bag: bag{context: d.context},
+		onDevice: make([]bool, len(plan.Steps)), host: make([]*hostStep, len(plan.Steps)), copies: make([]*bcnn.Tensor, len(plan.Tensors)),
+	}
 	defer func() {
 		if err != nil {
 			e.free()
@@ -63,7 +72,11 @@ func newExecutable(d *device, plan *bcnn.Plan, opts backend.Options) (_ *executa
 			e.taps = append(e.taps, bcnn.NewTensor(t.DType, opts.MaxBatch, t.Shape))
 		}
 	}
-	return e, e.compile()
+	if err := e.compile(); err != nil {
+		return nil, err
+	}
+	e.connect()
+	return e, nil
 }
 
 // bytes is the size of the buffer of tensor i.
@@ -186,10 +199,21 @@ func (e *executable) compile() error {
 		if err := checkSize(s, e.plan.Tensors[s.In[0]], e.plan.Tensors[s.Out]); err != nil {
 			return fail(i, err)
 		}
+		op, compute, err := e.divide(s)
+		if err != nil {
+			return fail(i, err)
+		}
+		if compute != nil {
+			e.host[i] = &hostStep{compute: compute, out: s.Out}
+		}
+		if op == nil {
+			continue
+		}
+		e.onDevice[i] = true
 		for _, variant := range e.variants() {
 			c := candidate{variant: variant, built: &built{bag: &bag{context: e.device.context}}}
 			all[i] = append(all[i], c)
-			specs, err := e.specs(s, c)
+			specs, err := e.specs(s, op, c)
 			if err != nil {
 				return fail(i, err)
 			}
@@ -220,6 +244,10 @@ func (e *executable) compile() error {
 		}
 	}
 	for i, s := range e.plan.Steps {
+		if !e.onDevice[i] {
+			e.steps = append(e.steps, &built{bag: &bag{context: e.device.context}})
+			continue
+		}
 		heavy := work(s.Op, e.plan.Tensors[s.In[0]], e.plan.Tensors[s.Out]) >= e.device.specialiseFrom
 		chosen, err := e.device.choose(all[i], heavy, memory, e.opts.MaxBatch)
 		if err != nil {
@@ -239,7 +267,7 @@ func (e *executable) variants() []string {
 	return []string{"a", "b"}
 }
 
-func (e *executable) specs(s bcnn.Step, c candidate) ([]spec, error) {
+func (e *executable) specs(s bcnn.Step, op bcnn.StepOp, c candidate) ([]spec, error) {
 	compiler := stepCompiler{
 		bag: c.built.bag, limits: e.device.limits, batch: e.opts.MaxBatch,
 		in: e.plan.Tensors[s.In[0]], out: e.plan.Tensors[s.Out],
@@ -248,7 +276,7 @@ func (e *executable) specs(s bcnn.Step, c candidate) ([]spec, error) {
 	if len(s.In) > 1 {
 		compiler.other = e.tensors[s.In[1]]
 	}
-	return compiler.compile(s.Op, c.variant)
+	return compiler.compile(op, c.variant)
 }
 
 func (e *executable) Run(ctx context.Context, out, in bcnn.Tensor) error {
@@ -274,6 +302,7 @@ func (e *executable) run(ctx context.Context, out, in bcnn.Tensor) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	e.setBatch(in.N)
 	bytes := e.bytes(0, in.N)
 	copy(unsafe.Slice((*byte)(e.input), bytes), unsafe.Slice((*byte)(data(&in)), bytes))
 	if err := e.queue.Write(shim.BufferOf(e.tensors[0]), bytes, e.input, false); err != nil {
@@ -287,11 +316,23 @@ func (e *executable) run(ctx context.Context, out, in bcnn.Tensor) error {
 			s.dropEvents()
 			return fmt.Errorf("step %d (%s): %w", i, e.plan.Steps[i].Name, err)
 		}
+		var onHost time.Duration
+		if e.host[i] != nil {
+			var err error
+			if onHost, err = e.runHost(i, in.N); err != nil {
+				s.dropEvents()
+				return fmt.Errorf("step %d (%s): on the host: %w", i, e.plan.Steps[i].Name, err)
+			}
+		}
 		if e.opts.Timed != nil || e.opts.Tap != nil {
-			if err := e.watch(i, in.N); err != nil {
+			if err := e.watch(i, in.N, onHost); err != nil {
 				return fmt.Errorf("step %d (%s): %w", i, e.plan.Steps[i].Name, err)
 			}
 		}
+	}
+	if e.result != nil {
+		copy(out.F32, e.result.F32)
+		return e.queue.Finish() // the staging memory of the input is free again
 	}
 	bytes = e.bytes(e.plan.Output, in.N)
 	if err := e.queue.Read(shim.BufferOf(e.tensors[e.plan.Output]), bytes, e.output, true); err != nil {
@@ -301,8 +342,9 @@ func (e *executable) run(ctx context.Context, out, in bcnn.Tensor) error {
 	return nil
 }
 
-// watch waits for step i and tells Timed and Tap about it.
-func (e *executable) watch(i, n int) error {
+// watch waits for step i, of which the host has done its part, and tells Timed
+// and Tap about it.
+func (e *executable) watch(i, n int, onHost time.Duration) error {
 	name := e.plan.Steps[i].Name
 	err := e.queue.Finish()
 	if e.opts.Timed != nil {
@@ -310,40 +352,23 @@ func (e *executable) watch(i, n int) error {
 		if err = errors.Join(err, timeErr); err != nil {
 			return err
 		}
-		e.opts.Timed(i, name, time.Duration(took))
+		e.opts.Timed(i, name, time.Duration(took)+onHost)
 	}
 	if err != nil || e.opts.Tap == nil {
 		return err
 	}
-	t := e.taps[i]
-	t.N = n
-	elements := n * t.Shape.Elements(t.DType)
-	switch t.DType {
-	case bcnn.Uint8:
-		t.U8 = t.U8[:elements]
-	case bcnn.Bits:
-		t.Words = t.Words[:elements]
-	case bcnn.Float32:
-		t.F32 = t.F32[:elements]
-	}
 	tensor := e.plan.Steps[i].Out
+	if e.host[i] != nil {
+		e.opts.Tap(i, name, *e.copies[tensor])
+		return nil
+	}
+	t := e.taps[i]
+	setBatch(&t, n)
 	if err := e.queue.Read(shim.BufferOf(e.tensors[tensor]), e.bytes(tensor, n), data(&t), true); err != nil {
 		return err
 	}
 	e.opts.Tap(i, name, t)
 	return nil
-}
-
-// data is where the values of a tensor start. Packed words have the same bytes
-// on the device, since both are little-endian.
-func data(t *bcnn.Tensor) unsafe.Pointer {
-	switch t.DType {
-	case bcnn.Uint8:
-		return unsafe.Pointer(unsafe.SliceData(t.U8))
-	case bcnn.Bits:
-		return unsafe.Pointer(unsafe.SliceData(t.Words))
-	}
-	return unsafe.Pointer(unsafe.SliceData(t.F32))
 }
 
 func (e *executable) fail(err error) error {
@@ -356,7 +381,7 @@ func (e *executable) free() {
 		s.release(e.device)
 	}
 	e.bag.release()
-	e.steps, e.tensors, e.taps = nil, nil, nil
+	e.steps, e.tensors, e.taps, e.host, e.copies, e.result = nil, nil, nil, nil, nil, nil
 }
 
 func (e *executable) Close() error {

@@ -5,6 +5,7 @@ package opencl
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,8 +55,10 @@ func TestVariantsTakeTheirKernels(t *testing.T) {
 }
 
 func TestRunDoesNotAllocate(t *testing.T) {
-	for _, variant := range []string{"a", "b"} {
-		exe, out, in := compileSmall(t, testDevice(t), backend.Options{Variant: variant, MaxBatch: 2})
+	for _, test := range []struct{ variant, floatsLack string }{{"a", ""}, {"b", ""}, {"b", "fma"}} {
+		d := testDevice(t)
+		d.floatsLack = test.floatsLack
+		exe, out, in := compileSmall(t, d, backend.Options{Variant: test.variant, MaxBatch: 2})
 		ctx := context.Background()
 		require.Zero(t, testing.AllocsPerRun(20, func() {
 			if err := exe.Run(ctx, out, in); err != nil {
@@ -138,6 +141,24 @@ func TestWorkGroupTooLargeIsNamed(t *testing.T) {
 	require.NoError(t, exe.Run(context.Background(), out, in)) // it stays usable
 }
 
+// TestSumsBeyondFloat: the device cannot hand over sums that float32 rounds.
+func TestSumsBeyondFloat(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	net := &bcnn.Network{Name: "wide", Input: bcnn.Input{DType: bcnn.Uint8, Shape: bcnn.Shape{H: 1, W: 1, C: maxExact/255 + 1}}}
+	net.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: randomBits(rng, 1, net.Input.Shape.C)}})
+	plan, err := bcnn.Lower(net)
+	require.NoError(t, err)
+	d := testDevice(t)
+	exe, err := d.Compile(plan, backend.Options{})
+	require.NoError(t, err)
+	require.NoError(t, exe.Close())
+	d.floatsLack = "its float32 arithmetic lacks fma"
+	_, err = d.Compile(plan, backend.Options{})
+	require.ErrorIs(t, err, backend.ErrUnsupported)
+	require.ErrorContains(t, err, `step 0 (dense): `)
+	require.ErrorContains(t, err, "lacks fma")
+}
+
 func TestOutOfMemory(t *testing.T) {
 	d := testDevice(t)
 	before := live.Load()
@@ -146,6 +167,25 @@ func TestOutOfMemory(t *testing.T) {
 	require.NoError(t, err)
 	_, err = d.Compile(plan, backend.Options{MaxBatch: maxBatch}) // terabytes
 	require.ErrorContains(t, err, "buffer of")
+	require.Equal(t, before, live.Load())
+}
+
+func TestDeviceThatDisappears(t *testing.T) {
+	d := testDevice(t)
+	before := live.Load()
+	exe, out, in := compileSmall(t, d, backend.Options{})
+	plan := exe.plan
+	find := shim.Lose()
+	defer func() { find() }()
+	for range 2 {
+		require.ErrorContains(t, exe.Run(context.Background(), out, in), "CL_DEVICE_NOT_AVAILABLE")
+	}
+	require.ErrorContains(t, exe.Close(), "CL_DEVICE_NOT_AVAILABLE")
+	require.Equal(t, before, live.Load())
+	require.ErrorIs(t, exe.Run(context.Background(), out, in), backend.ErrClosed)
+	d.specialiseFrom = 1 // so that Compile measures
+	_, err := d.Compile(plan, backend.Options{})
+	require.ErrorContains(t, err, "CL_DEVICE_NOT_AVAILABLE")
 	require.Equal(t, before, live.Load())
 }
 
@@ -312,9 +352,17 @@ func TestChoiceOfTwo(t *testing.T) {
 
 func TestUnfitFloats(t *testing.T) {
 	all := uint64(shim.FPFMA | shim.FPDenormals | shim.FPInfNaN | shim.FPNearest)
-	require.Empty(t, unfitFloats(all))
-	require.Equal(t, "its float32 arithmetic lacks fma", unfitFloats(all&^shim.FPFMA))
-	require.Equal(t, "its float32 arithmetic lacks fma, denormals, infinities, rounding to nearest", unfitFloats(0))
+	for _, test := range []struct {
+		config        uint64
+		profile, want string
+	}{
+		{all, "FULL_PROFILE", ""},
+		{all &^ shim.FPFMA, "FULL_PROFILE", "its float32 arithmetic lacks fma"},
+		{all, "EMBEDDED_PROFILE", "its float32 arithmetic lacks the full profile"},
+		{0, "FULL_PROFILE", "its float32 arithmetic lacks fma, denormals, infinities, rounding to nearest"},
+	} {
+		require.Equal(t, test.want, unfitFloats(test.config, test.profile))
+	}
 }
 
 func TestInfo(t *testing.T) {

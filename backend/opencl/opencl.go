@@ -21,18 +21,14 @@ func (openclBackend) Name() string { return "opencl" }
 
 func (openclBackend) Devices() ([]backend.Device, error) {
 	found, err := enumerate()
-	if err != nil {
-		return nil, err
-	}
 	devices := make([]backend.Device, len(found))
 	for i, d := range found {
 		devices[i] = d
 	}
-	return devices, nil
+	return devices, err
 }
 
-// enumerate lists the devices that can be used. Where there are none the error
-// says why, of every device that there is.
+// enumerate lists the devices that can be used. The error says why others cannot.
 var enumerate = sync.OnceValues(func() ([]*device, error) {
 	if err := shim.Load(); err != nil {
 		return nil, fmt.Errorf("%w: %w; install an OpenCL driver and loader (Debian: ocl-icd-libopencl1 and the driver of the device, or pocl-opencl-icd for the processor)",
@@ -44,10 +40,10 @@ var enumerate = sync.OnceValues(func() ([]*device, error) {
 	}
 	var devices []*device
 	var unused []string
-	for _, p := range platforms {
+	for i, p := range platforms {
 		all, err := p.GetDevices(cl.DeviceTypeAll)
 		if err != nil {
-			unused = append(unused, fmt.Sprintf("platform %d: %v", len(unused), err))
+			unused = append(unused, fmt.Sprintf("platform %d: %v", i, err))
 			continue
 		}
 		for _, d := range all {
@@ -63,9 +59,8 @@ var enumerate = sync.OnceValues(func() ([]*device, error) {
 	if len(devices) == 0 {
 		return nil, fmt.Errorf("%w: no OpenCL device can be used: %s", backend.ErrUnavailable, strings.Join(unused, "; "))
 	}
-	// A device that is left out has no line of its own, so the first says so.
 	if len(unused) > 0 {
-		devices[0].info.Detail += "; not used: " + strings.Join(unused, "; ")
+		return devices, fmt.Errorf("%w: %s", backend.ErrUnavailable, strings.Join(unused, "; "))
 	}
 	return devices, nil
 })

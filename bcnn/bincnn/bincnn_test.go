@@ -1,12 +1,7 @@
 package bincnn
 
 import (
-	"context"
 	"encoding/binary"
-	"encoding/json"
-	"errors"
-	"image"
-	"image/png"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -15,104 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bitcnn/bitcnn/backend"
-	"github.com/bitcnn/bitcnn/backend/cpu"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
-	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
-
-// published returns the folder of the published weights; the test is skipped
-// where there is no shared data at all.
-func published(t *testing.T) string {
-	shared := os.Getenv("BCNN_SHARED_DATA")
-	if shared == "" {
-		shared = filepath.Join("..", "..", "..", "shared", "data")
-	}
-	if _, err := os.Stat(shared); errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("no folder %s", shared)
-	}
-	return filepath.Join(shared, "bincnn")
-}
-
-type sums struct {
-	D1 []float32 `json:"d1"`
-	D2 []float32 `json:"d2"`
-	D3 []float32 `json:"d3"`
-}
-
-type expectation struct {
-	File   string `json:"file"`
-	Thresh *sums  `json:"thresh"`
-	Norm   *sums  `json:"norm"`
-	Int    *sums  `json:"int"`
-}
-
-func (e expectation) mode(m Mode) *sums {
-	return map[Mode]*sums{Thresh: e.Thresh, Norm: e.Norm, Int: e.Int}[m]
-}
-
-func expectations(t *testing.T, dir string) []expectation {
-	b, err := os.ReadFile(filepath.Join(dir, "expected.json"))
-	require.NoError(t, err)
-	var e []expectation
-	require.NoError(t, json.Unmarshal(b, &e))
-	require.Len(t, e, 12)
-	return e
-}
-
-func readImage(t *testing.T, path string) bcnn.Tensor {
-	f, err := os.Open(path)
-	require.NoError(t, err)
-	defer f.Close()
-	img, err := png.Decode(f)
-	require.NoError(t, err)
-	require.Equal(t, image.Rect(0, 0, side, side), img.Bounds())
-	in := bcnn.NewTensor(bcnn.Uint8, 1, bcnn.Shape{H: side, W: side, C: 3})
-	for i := range side * side {
-		r, g, b, _ := img.At(i%side, i/side).RGBA()
-		copy(in.U8[3*i:], []uint8{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8)})
-	}
-	return in
-}
-
-// answers checks the sums of the three dense layers against the published
-// ones. run executes a plan.
-func answers(t *testing.T, run func(t *testing.T, plan *bcnn.Plan, in bcnn.Tensor, tap func(int, string, bcnn.Tensor)) bcnn.Tensor) {
-	dir := published(t)
-	for _, mode := range Modes {
-		t.Run(string(mode), func(t *testing.T) {
-			net, err := Load(filepath.Join(dir, "wgt"), mode)
-			require.NoError(t, err)
-			fused, err := bcnn.Lower(net)
-			require.NoError(t, err)
-			unfused, err := bcnn.LowerUnfused(net)
-			require.NoError(t, err)
-			for _, want := range expectations(t, dir) {
-				t.Run(want.File, func(t *testing.T) {
-					in := readImage(t, filepath.Join(dir, "images", want.File))
-					require.Equal(t, want.mode(mode).D3, run(t, fused, in, nil).F32)
-
-					got := map[string][]float32{}
-					out := run(t, unfused, in, func(_ int, name string, x bcnn.Tensor) {
-						got[name] = append([]float32(nil), x.F32...)
-					})
-					require.Equal(t, want.mode(mode).D1, got["dense1"])
-					require.Equal(t, want.mode(mode).D2, got["dense2"])
-					require.Equal(t, want.mode(mode).D3, out.F32)
-				})
-			}
-		})
-	}
-}
-
-func TestPublishedAnswersOnTheReference(t *testing.T) {
-	answers(t, func(t *testing.T, plan *bcnn.Plan, in bcnn.Tensor, tap func(int, string, bcnn.Tensor)) bcnn.Tensor {
-		out, err := ref.Run(plan, in, tap)
-		require.NoError(t, err)
-		return out
-	})
-}
 
 // files is a set of weight files in memory.
 type files map[string][]byte
@@ -264,17 +164,5 @@ func FuzzLoad(f *testing.F) {
 			_, err = bcnn.Lower(n)
 			require.NoError(t, err)
 		}
-	})
-}
-
-func TestPublishedAnswersOnTheCPU(t *testing.T) {
-	dev := cpu.Device()
-	answers(t, func(t *testing.T, plan *bcnn.Plan, in bcnn.Tensor, tap func(int, string, bcnn.Tensor)) bcnn.Tensor {
-		exe, err := dev.Compile(plan, backend.Options{Tap: tap})
-		require.NoError(t, err)
-		defer exe.Close()
-		out := bcnn.NewTensor(bcnn.Float32, in.N, plan.OutputShape())
-		require.NoError(t, exe.Run(context.Background(), out, in))
-		return out
 	})
 }

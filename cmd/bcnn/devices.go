@@ -8,8 +8,8 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 )
 
-// deviceLine is a line of devices --json: a device, or a backend without one
-// and the reason.
+// deviceLine is a line of devices --json: a device, or why a backend has none or
+// does not use all that there are.
 type deviceLine struct {
 	Backend string `json:"backend"`
 	Device  string `json:"device,omitempty"`
@@ -25,8 +25,8 @@ func newDevices(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "devices",
 		Short: "List the devices, and why others are absent",
-		Long: `List every device of every backend. A backend without a device is listed with
-the reason.
+		Long: `List every device of every backend. A backend without a device, or with devices
+that cannot be used, has a line with the reason.
 
 With --json, one object per line: backend, and either device, name, kind,
 detail, memory (bytes, where known), or error.`,
@@ -37,15 +37,15 @@ detail, memory (bytes, where known), or error.`,
 			var lines []deviceLine
 			for _, b := range backend.Backends() {
 				devices, err := b.Devices()
-				if err != nil {
-					lines = append(lines, deviceLine{Backend: b.Name(), Error: oneLine(err)})
-				}
 				for _, d := range devices {
 					info := d.Info()
 					lines = append(lines, deviceLine{
 						Backend: b.Name(), Device: info.ID, Name: info.Name,
 						Kind: info.Kind.String(), Detail: info.Detail, Memory: info.Memory,
 					})
+				}
+				if err != nil {
+					lines = append(lines, deviceLine{Backend: b.Name(), Error: oneLine(err)})
 				}
 			}
 			if asJSON {

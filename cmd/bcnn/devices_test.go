@@ -38,6 +38,15 @@ func TestDevicesAbsent(t *testing.T) {
 	require.Contains(t, fail(t, exitJob, "bench", "--device", "fake:0"), "the driver; is asleep")
 }
 
+// Devices that cannot be used are listed beside those that can.
+func TestDevicesUnusable(t *testing.T) {
+	useFake(t, fakeDevice{id: "fake:0"})
+	backend.Register(pickyBackend{fakeBackend{fakeDevice{id: "fake:0"}}})
+	text := succeed(t, "devices")
+	require.Regexp(t, `(?m)^fake:0 `, text)
+	require.Regexp(t, `(?m)^fake +- +a second one: too old$`, text)
+}
+
 func TestParity(t *testing.T) {
 	model := saveLightNet(t)
 	useFake(t, fakeDevice{id: "fake:0"})

@@ -173,6 +173,13 @@ type fakeBackend []backend.Device
 func (fakeBackend) Name() string                         { return "fake" }
 func (b fakeBackend) Devices() ([]backend.Device, error) { return b, nil }
 
+// pickyBackend has a device that cannot be used, too.
+type pickyBackend struct{ fakeBackend }
+
+func (b pickyBackend) Devices() ([]backend.Device, error) {
+	return b.fakeBackend, errors.New("a second one: too old")
+}
+
 func useFake(t *testing.T, devices ...backend.Device) {
 	backend.Register(fakeBackend(devices))
 	t.Cleanup(func() { backend.Register(backend.Unavailable("fake", "the test is over")) })

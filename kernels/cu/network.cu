@@ -118,9 +118,9 @@ struct Phase {
 		const Geometry &g = c.g;
 		const int lane = threadIdx.x % LANES, o = block * LANES + lane;
 		__syncwarp(); // the patch of the tile before is no longer needed
-		for (int i = lane; i < ROWS * COLS; i += LANES) {
-			const int row = i / COLS, col = i % COLS;
-			patch[row * PITCH + col] = load(g, in, y + row - g.pad_t, x + col / WORDS - g.pad_l, col % WORDS);
+		for (int i = lane; i < ROWS * PITCH; i += LANES) {
+			const int row = i / PITCH, col = i % PITCH; // beyond COLS loaded, but not used
+			patch[i] = load(g, in, y + row - g.pad_t, x + col / WORDS - g.pad_l, col % WORDS);
 		}
 		uint32_t w[K * K * WORDS];
 #pragma unroll

@@ -40,3 +40,18 @@ const char *bitcnn_cl_load(void)
 #undef SYMBOL
 	return 0;
 }
+
+static long lost(void) { return -2; } // CL_DEVICE_NOT_AVAILABLE
+
+void bitcnn_cl_lose(int yes)
+{
+	static void *kernel, *write, *read, *finish;
+	if (yes) {
+		kernel = bitcnn_slot_clEnqueueNDRangeKernel, write = bitcnn_slot_clEnqueueWriteBuffer;
+		read = bitcnn_slot_clEnqueueReadBuffer, finish = bitcnn_slot_clFinish;
+	}
+	bitcnn_slot_clEnqueueNDRangeKernel = yes ? (void *)lost : kernel;
+	bitcnn_slot_clEnqueueWriteBuffer = yes ? (void *)lost : write;
+	bitcnn_slot_clEnqueueReadBuffer = yes ? (void *)lost : read;
+	bitcnn_slot_clFinish = yes ? (void *)lost : finish;
+}

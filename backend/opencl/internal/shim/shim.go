@@ -23,3 +23,11 @@ var Load = sync.OnceValue(func() error {
 	}
 	return nil
 })
+
+// Lose makes all work on queues fail as if the devices had gone, until the
+// function that it returns is called. It is for tests; nothing else may be
+// running on a device.
+func Lose() (find func()) {
+	C.bitcnn_cl_lose(1)
+	return func() { C.bitcnn_cl_lose(0) }
+}

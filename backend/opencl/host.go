@@ -1,0 +1,158 @@
+//go:build opencl && cgo && linux && (amd64 || arm64)
+
+package opencl
+
+import (
+	"fmt"
+	"time"
+	"unsafe"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// Where float32 arithmetic of the device falls short of the numeric contract,
+// the steps that need it run on the processor. Convolutions of bits and bytes
+// stay on the device: their integer sums are exact as float32, and only the
+// scaling of them moves.
+
+// maxExact is the largest integer up to which float32 holds all.
+const maxExact = 1 << 24
+
+// hostStep is what the processor does after the device has done its part of a
+// step, which may be nothing.
+type hostStep struct {
+	fetch   []int // tensors to read from the device first
+	compute func()
+	out     int
+	store   bool // a kernel reads the result
+}
+
+// divide splits a step between device and host: either op is not nil, or compute,
+// or both in this order.
+func (e *executable) divide(s bcnn.Step) (op bcnn.StepOp, compute func(), err error) {
+	if e.device.floatsLack == "" {
+		return s.Op, nil, nil
+	}
+	in, out := e.plan.Tensors[s.In[0]], e.plan.Tensors[s.Out]
+	conv, isConv := s.Op.(*bcnn.ConvStep)
+	switch {
+	case in.DType != bcnn.Float32 && out.DType != bcnn.Float32:
+		return s.Op, nil, nil
+	case isConv && in.DType != bcnn.Float32:
+		largest := conv.KH * conv.KW * (in.Shape.C / conv.Groups)
+		if in.DType == bcnn.Uint8 {
+			largest *= 255
+		}
+		if largest > maxExact {
+			return nil, nil, fmt.Errorf("%w: sums up to %d, and %s", backend.ErrUnsupported, largest, e.device.floatsLack)
+		}
+		if conv.Scale == nil {
+			return s.Op, nil, nil
+		}
+		sums := *conv
+		sums.Scale, sums.Shift, sums.ReLU = nil, nil, false
+		to := e.copyOf(s.Out)
+		scale := &bcnn.AffineStep{Scale: conv.Scale, Shift: conv.Shift, ReLU: conv.ReLU}
+		return &sums, func() { affine(scale, to, to) }, nil
+	}
+	compute, err = hostCompute(s, e.copyOf)
+	return nil, compute, err
+}
+
+// copyOf returns the tensor of the plan in the memory of the host. The batch of
+// all copies is set by Run.
+func (e *executable) copyOf(tensor int) *bcnn.Tensor {
+	if e.copies[tensor] == nil {
+		t := e.plan.Tensors[tensor]
+		made := bcnn.NewTensor(t.DType, e.opts.MaxBatch, t.Shape)
+		e.copies[tensor] = &made
+	}
+	return e.copies[tensor]
+}
+
+// connect finds out which results have to move between device and host, once it
+// is known where every step runs.
+func (e *executable) connect() {
+	onHost := make([]bool, len(e.plan.Tensors)) // the newest values
+	for i, s := range e.plan.Steps {
+		h := e.host[i]
+		if h == nil {
+			continue
+		}
+		onHost[s.Out] = true
+		if e.onDevice[i] {
+			h.fetch = []int{s.Out}
+			continue
+		}
+		for _, in := range s.In {
+			if !onHost[in] {
+				h.fetch = append(h.fetch, in)
+			}
+		}
+	}
+	for i, s := range e.plan.Steps {
+		for _, in := range s.In {
+			if onHost[in] && e.onDevice[i] {
+				e.host[e.plan.Tensors[in].First].store = true
+			}
+		}
+	}
+	if onHost[e.plan.Output] {
+		e.result = e.copies[e.plan.Output]
+	}
+}
+
+// runHost does the host's part of step i for n images.
+func (e *executable) runHost(i, n int) (time.Duration, error) {
+	h := e.host[i]
+	start := time.Now()
+	for _, t := range h.fetch {
+		if err := e.queue.Read(shim.BufferOf(e.tensors[t]), e.bytes(t, n), data(e.copies[t]), true); err != nil {
+			return 0, err
+		}
+	}
+	h.compute()
+	if h.store {
+		if err := e.queue.Write(shim.BufferOf(e.tensors[h.out]), e.bytes(h.out, n), data(e.copies[h.out]), true); err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(start), nil
+}
+
+// setBatch makes the copies hold n images.
+func (e *executable) setBatch(n int) {
+	for _, t := range e.copies {
+		if t != nil {
+			setBatch(t, n)
+		}
+	}
+}
+
+// setBatch sets the batch of a tensor that has memory for it.
+func setBatch(t *bcnn.Tensor, n int) {
+	t.N = n
+	size := n * t.Shape.Elements(t.DType)
+	switch t.DType {
+	case bcnn.Uint8:
+		t.U8 = t.U8[:size]
+	case bcnn.Bits:
+		t.Words = t.Words[:size]
+	case bcnn.Float32:
+		t.F32 = t.F32[:size]
+	}
+}
+
+// data is where the values of a tensor start. Packed words have the same bytes
+// on the device, since both are little-endian.
+func data(t *bcnn.Tensor) unsafe.Pointer {
+	switch t.DType {
+	case bcnn.Uint8:
+		return unsafe.Pointer(unsafe.SliceData(t.U8))
+	case bcnn.Bits:
+		return unsafe.Pointer(unsafe.SliceData(t.Words))
+	}
+	return unsafe.Pointer(unsafe.SliceData(t.F32))
+}

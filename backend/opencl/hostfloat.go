@@ -1,0 +1,188 @@
+//go:build opencl && cgo && linux && (amd64 || arm64)
+
+package opencl
+
+import (
+	"fmt"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/f32"
+)
+
+// hostCompute returns the function that computes a float step. tensor returns
+// the memory of a tensor of the plan.
+func hostCompute(s bcnn.Step, tensor func(int) *bcnn.Tensor) (func(), error) {
+	in, out := tensor(s.In[0]), tensor(s.Out)
+	switch op := s.Op.(type) {
+	case *bcnn.ConvStep:
+		sums := make([]float32, op.Out)
+		return func() { floatConv(op, out, in, sums) }, nil
+	case *bcnn.MaxPoolStep:
+		return func() { maxPool(op.Window, out, in) }, nil
+	case *bcnn.AffineStep:
+		return func() { affine(op, out, in) }, nil
+	case *bcnn.SignStep:
+		return func() { sign(&op.Threshold, out, in) }, nil
+	case *bcnn.AddStep:
+		other := tensor(s.In[1])
+		return func() {
+			for i, v := range in.F32 {
+				out.F32[i] = rectify(v+other.F32[i], op.ReLU)
+			}
+		}, nil
+	case *bcnn.FlattenStep:
+		return func() { copy(out.F32, in.F32) }, nil
+	}
+	return nil, fmt.Errorf("%w: operation %T on the host", backend.ErrUnsupported, s.Op)
+}
+
+func rectify(v float32, relu bool) float32 {
+	if !relu || v > 0 {
+		return v
+	}
+	return 0
+}
+
+// floatConv is a convolution of floats; sums has a place for every output channel.
+func floatConv(op *bcnn.ConvStep, out, in *bcnn.Tensor, sums []float32) {
+	poolH, poolW := 1, 1
+	if op.Pool != nil {
+		poolH, poolW = op.Pool.KH, op.Pool.KW
+	}
+	for pixel := range out.N * out.Shape.Pixels() {
+		image, y, x := split(pixel, out.Shape)
+		if out.DType == bcnn.Float32 {
+			floatSums(op, in, image, y, x, sums)
+			to := out.F32[pixel*op.Out:]
+			for o, v := range sums {
+				if op.Scale != nil {
+					v = f32.FMA(v, op.Scale[o], op.Shift[o])
+				}
+				to[o] = rectify(v, op.ReLU)
+			}
+			continue
+		}
+		words := bits.Words(op.Out)
+		row := out.Words[pixel*words:][:words]
+		clear(row)
+		for i := range poolH * poolW {
+			floatSums(op, in, image, y*poolH+i/poolW, x*poolW+i%poolW, sums)
+			orSigns(row, sums, op.Threshold.F32)
+		}
+		flip(row, op.Threshold.Flip)
+	}
+}
+
+// split finds the place of a pixel of a batch.
+func split(pixel int, s bcnn.Shape) (image, y, x int) {
+	image, pixel = pixel/s.Pixels(), pixel%s.Pixels()
+	return image, pixel / s.W, pixel % s.W
+}
+
+// floatSums makes the accumulators of all output channels of a pixel, in the
+// order of the numeric contract.
+func floatSums(op *bcnn.ConvStep, in *bcnn.Tensor, image, y, x int, sums []float32) {
+	group, perGroup := in.Shape.C/op.Groups, op.Out/op.Groups
+	copy(sums, op.Bias)
+	for ky := range op.KH {
+		iy := y*op.StrideH - op.Pad.Top + ky*op.DilationH
+		if iy < 0 || iy >= in.Shape.H {
+			continue
+		}
+		for kx := range op.KW {
+			ix := x*op.StrideW - op.Pad.Left + kx*op.DilationW
+			if ix < 0 || ix >= in.Shape.W {
+				continue
+			}
+			values := in.F32[((image*in.Shape.H+iy)*in.Shape.W+ix)*in.Shape.C:][:in.Shape.C]
+			for o := range sums {
+				sum := sums[o]
+				weights := op.F32[((o*op.KH+ky)*op.KW+kx)*group:][:group]
+				for c, v := range values[o/perGroup*group:][:group] {
+					sum = f32.FMA(v, weights[c], sum)
+				}
+				sums[o] = sum
+			}
+		}
+	}
+}
+
+// orSigns sets the bits of the values that reach their thresholds.
+func orSigns(row []uint64, values, thresholds []float32) {
+	for c, v := range values {
+		if v >= thresholds[c] {
+			row[c/64] |= 1 << (c % 64)
+		}
+	}
+}
+
+func flip(row, mask []uint64) {
+	for i, m := range mask {
+		row[i] ^= m
+	}
+}
+
+func sign(t *bcnn.Threshold, out, in *bcnn.Tensor) {
+	c := in.Shape.C
+	words := bits.Words(c)
+	clear(out.Words)
+	for pixel := range in.N * in.Shape.Pixels() {
+		row := out.Words[pixel*words:][:words]
+		orSigns(row, in.F32[pixel*c:][:c], t.F32)
+		flip(row, t.Flip)
+	}
+}
+
+// affine may be given the same tensor twice.
+func affine(op *bcnn.AffineStep, out, in *bcnn.Tensor) {
+	channels := in.Shape.C
+	words := bits.Words(channels)
+	for pixel := range in.N * in.Shape.Pixels() {
+		for c := range channels {
+			i := pixel*channels + c
+			var v float32
+			switch in.DType {
+			case bcnn.Uint8:
+				v = float32(in.U8[i])
+			case bcnn.Bits:
+				v = float32(int(in.Words[pixel*words+c/64]>>(c%64)&1)*2 - 1)
+			case bcnn.Float32:
+				v = in.F32[i]
+			}
+			if op.Scale != nil {
+				v = f32.FMA(v, op.Scale[c], op.Shift[c])
+			}
+			out.F32[i] = rectify(v, op.ReLU)
+		}
+	}
+}
+
+// maxPool keeps the first of equal values in the order (ky, kx).
+func maxPool(w bcnn.Window, out, in *bcnn.Tensor) {
+	channels := in.Shape.C
+	for pixel := range out.N * out.Shape.Pixels() {
+		image, y, x := split(pixel, out.Shape)
+		to := out.F32[pixel*channels:][:channels]
+		first := true
+		for ky := range w.KH {
+			for kx := range w.KW {
+				iy, ix := y*w.StrideH-w.Pad.Top+ky, x*w.StrideW-w.Pad.Left+kx
+				if iy < 0 || iy >= in.Shape.H || ix < 0 || ix >= in.Shape.W {
+					continue
+				}
+				from := in.F32[((image*in.Shape.H+iy)*in.Shape.W+ix)*channels:][:channels]
+				if first {
+					copy(to, from)
+				}
+				for c, v := range from {
+					if v > to[c] {
+						to[c] = v
+					}
+				}
+				first = false
+			}
+		}
+	}
+}
