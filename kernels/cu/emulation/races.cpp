@@ -251,8 +251,12 @@ void access(const void *p, size_t n, bool write, bool atomic, uintptr_t place)
 	const auto dynamic = reinterpret_cast<uintptr_t>(t.block->dynamic);
 	if (shared(dynamic, dynamic + running->dynamic_shared, true))
 		return;
+	const uintptr_t page = 4096, end_of_dynamic = dynamic + running->dynamic_shared;
+	if (dynamic && address >= dynamic / page * page && address < (end_of_dynamic + page - 1) / page * page) {
+		report("an access outside of the dynamic part", {"shared", address - dynamic}, make(true), nullptr);
+		return;
+	}
 	auto it = allocations.upper_bound(address);
-	const uintptr_t page = 4096;
 	if (it != allocations.end() && address >= it->first / page * page) {
 		report("an access before an allocation", {"global", address - it->first}, make(false), nullptr);
 		return;
