@@ -351,7 +351,10 @@ struct Dynamic {
 		if (n == 0)
 			return;
 #if defined(EMULATION_ADDRESS)
-		begin = static_cast<char *>(aligned_alloc(16, (n + 15) / 16 * 16));
+		void *p = nullptr;
+		if (posix_memalign(&p, 16, n)) // red zones begin right behind it
+			abort();
+		begin = static_cast<char *>(p);
 #else
 		const size_t size = (n + 15) / 16 * 16;
 		mapped = (size + page - 1) / page * page + page;

@@ -24,9 +24,10 @@ uint64_t bytes;
 
 const size_t page = 4096;
 const unsigned char garbage = 0xa5, untouched = 0x5a;
-const size_t round_up = 16; // what the widest load reads at once
 
 #if !defined(EMULATION_ADDRESS)
+const size_t round_up = 16; // what the widest load reads at once
+
 // The bytes around the allocation that share its pages.
 template <class F> bool around(uint64_t p, const Allocation &a, F f)
 {
@@ -60,10 +61,10 @@ Result allocate(uint64_t *p, size_t n)
 		return out_of_memory;
 	Allocation a{n, nullptr, 0};
 #if defined(EMULATION_ADDRESS)
-	const size_t size = (n + round_up - 1) / round_up * round_up;
-	a.map = static_cast<char *>(aligned_alloc(256, (size + 255) / 256 * 256));
-	free(a.map);
-	a.map = static_cast<char *>(malloc(n)); // red zones begin right behind it
+	void *m = nullptr;
+	if (posix_memalign(&m, 256, n)) // red zones begin right behind it
+		return out_of_memory;
+	a.map = static_cast<char *>(m);
 	*p = reinterpret_cast<uint64_t>(a.map);
 	memset(a.map, garbage, n);
 #else

@@ -40,6 +40,31 @@ struct Cell {
 	bool written = false;
 };
 
+// Cells of a piece of memory: one for every word, and for every byte once one is
+// touched alone.
+struct Cells {
+	size_t grain = 4;
+	std::vector<Cell> cells;
+	void resize(size_t bytes) { cells.resize((bytes + grain - 1) / grain); }
+	void split()
+	{
+		std::vector<Cell> bytes;
+		for (const Cell &c : cells)
+			bytes.insert(bytes.end(), grain, c);
+		cells = std::move(bytes);
+		grain = 1;
+	}
+	// f(cell, offset) for the cells of n bytes at an offset, until it returns false.
+	template <class F> void each(size_t offset, size_t n, F f)
+	{
+		if ((offset | n) % grain)
+			split();
+		for (size_t end = offset + n; offset < end; offset += grain)
+			if (!f(cells[offset / grain], offset))
+				return;
+	}
+};
+
 // What is known of another block's past: all epochs before one, and a thread's
 // clocks of one.
 struct Known {
@@ -65,13 +90,13 @@ struct BlockState {
 	std::vector<uint32_t> clocks; // [thread][lane of its warp]
 	Knowledge known;              // by all its threads
 	std::map<uint16_t, Knowledge> learned, fenced; // by a thread since the last barrier; at its last fence
-	std::vector<Cell> fixed, dynamic; // shared memory
+	Cells fixed, dynamic; // shared memory
 	uint32_t &clock(unsigned thread, unsigned lane) { return clocks[thread * 32 + lane]; }
 };
 
 struct Allocation {
 	size_t size;
-	std::vector<Cell> cells;
+	Cells cells;
 };
 
 const Launch *running;
@@ -145,8 +170,10 @@ bool ordered(const Access &a, BlockState &s, const Thread &t)
 			return true;
 		return a.thread / 32 == t.linear / 32 && a.clock <= s.clock(t.linear, a.thread % 32);
 	}
-	if (a.phase < phase || covers(s.known, a))
+	if (a.phase < phase || (!s.known.empty() && covers(s.known, a)))
 		return true;
+	if (s.learned.empty())
+		return false;
 	const auto learned = s.learned.find(t.linear);
 	return learned != s.learned.end() && covers(learned->second, a);
 }
@@ -208,15 +235,14 @@ void access(const void *p, size_t n, bool write, bool atomic, uintptr_t place)
 		if (address < begin || address >= end)
 			return false;
 		const Access a = make(true);
-		std::vector<Cell> &cells = dynamic ? s->dynamic : s->fixed;
-		cells.resize(end - begin);
-		for (size_t i = 0; i < n && address + i < end; i++) {
-			Cell &c = cells[address - begin + i];
+		Cells &cells = dynamic ? s->dynamic : s->fixed;
+		if (cells.cells.empty())
+			cells.resize(end - begin);
+		cells.each(address - begin, std::min(n, end - address), [&](Cell &c, size_t offset) {
 			if (c.write.serial != a.serial)
 				c.written = c.written && c.reads[0].serial == a.serial; // of a block before
-			if (!check(c, {"shared", address - begin + i}, a, write, *s, t))
-				break;
-		}
+			return check(c, {"shared", offset}, a, write, *s, t);
+		});
 		return true;
 	};
 	const Kernel *k = running->kernel;
@@ -225,8 +251,12 @@ void access(const void *p, size_t n, bool write, bool atomic, uintptr_t place)
 	const auto dynamic = reinterpret_cast<uintptr_t>(t.block->dynamic);
 	if (shared(dynamic, dynamic + running->dynamic_shared, true))
 		return;
+	const uintptr_t page = 4096, end_of_dynamic = dynamic + running->dynamic_shared;
+	if (dynamic && address >= dynamic / page * page && address < (end_of_dynamic + page - 1) / page * page) {
+		report("an access outside of the dynamic part", {"shared", address - dynamic}, make(true), nullptr);
+		return;
+	}
 	auto it = allocations.upper_bound(address);
-	const uintptr_t page = 4096;
 	if (it != allocations.end() && address >= it->first / page * page) {
 		report("an access before an allocation", {"global", address - it->first}, make(false), nullptr);
 		return;
@@ -242,9 +272,7 @@ void access(const void *p, size_t n, bool write, bool atomic, uintptr_t place)
 		return;
 	}
 	const Access a = make(false);
-	for (size_t i = 0; i < n; i++)
-		if (!check(allocation.cells[offset + i], {"global", offset + i}, a, write, *s, t))
-			break;
+	allocation.cells.each(offset, n, [&](Cell &c, size_t at) { return check(c, {"global", at}, a, write, *s, t); });
 }
 
 } // namespace
@@ -312,7 +340,8 @@ void allocated(uintptr_t p, size_t n)
 {
 	Allocation &a = allocations[p];
 	a.size = n;
-	a.cells.assign(n, {});
+	a.cells = {};
+	a.cells.resize(n);
 }
 
 void freed(uintptr_t p) { allocations.erase(p); }
@@ -323,8 +352,9 @@ void written(uintptr_t p, size_t n)
 	if (it == allocations.begin())
 		return;
 	--it;
-	for (size_t i = 0; i < n && p - it->first + i < it->second.size; i++)
-		it->second.cells[p - it->first + i].written = true;
+	const size_t offset = p - it->first;
+	if (offset < it->second.size)
+		it->second.cells.each(offset, std::min(n, it->second.size - offset), [](Cell &c, size_t) { return c.written = true; });
 }
 
 } // namespace races
