@@ -184,8 +184,8 @@ struct Tile {
 	// Full adder: the sums of three words, bit by bit.
 	DEVICE void add3(uint32_t &sum, uint32_t &carry, uint32_t a, uint32_t b, uint32_t c)
 	{
-		sum = a ^ b ^ c;
-		carry = (a & b) | (c & (a | b)); // majority; one LOP3 each
+		sum = odd(a, b, c);
+		carry = most(a, b, c);
 	}
 
 	// 8 xor, 4 full adders and 4 popcounts instead of 8 xor and 8 popcounts.
