@@ -96,6 +96,7 @@ func TestHeader(t *testing.T) {
 		fmt.Fprintf(&c, "_Static_assert(sizeof(our_%s) == sizeof(%s), \"%s\");\n", m[2], m[2], m[2])
 		for _, f := range fields.FindAllStringSubmatch(m[1], -1) {
 			fmt.Fprintf(&c, "_Static_assert(offsetof(our_%s, %s) == offsetof(%s, %s), \"%s.%s\");\n", m[2], f[1], m[2], f[1], m[2], f[1])
+			fmt.Fprintf(&c, "_Static_assert(sizeof ((our_%s *)0)->%s == sizeof ((%s *)0)->%s, \"%s.%s\");\n", m[2], f[1], m[2], f[1], m[2], f[1])
 		}
 	}
 	for _, line := range strings.Split(text, "\n") {
