@@ -190,7 +190,7 @@ func (c *stepCompiler) gemmTaps(op *bcnn.ConvStep, g kernels.Geometry, row []row
 }
 
 // planeWeights orders packed weights as [plane][column][word]; stride columns hold
-// channels as conv_mma.cu wants them. ones counts the bits of each output.
+// channels, and columns hold words, in the order that conv_mma.cu wants. ones counts the bits of each output.
 func (c convGeometry) planeWeights(weights []uint64, row []rowWord, stride int) (out []uint32, ones []int) {
 	words := bits.Words(c.in)
 	out = make([]uint32, ceilDiv(len(row), planeWords)*stride*planeWords)
@@ -203,7 +203,8 @@ func (c convGeometry) planeWeights(weights []uint64, row []rowWord, stride int) 
 				continue
 			}
 			v := half(weights[(o*c.taps+r.tap)*words:], r.word)
-			out[(i/planeWords*stride+column)*planeWords+i%planeWords] = v
+			word := i % planeWords
+			out[(i/planeWords*stride+column)*planeWords+word%4*2+word/4] = v
 			ones[o] += mathbits.OnesCount32(v)
 		}
 	}

@@ -18,10 +18,11 @@
 // that computes 64 channels, shared by the warps of the same pixels.
 //
 // K is cut into planes of 256 bits, 8 words. Memory and tiles hold planes as
-// [plane][row][8 words]. A lane loads words 2t and 2t + 1 of a row with one 64-bit
-// load, so half a warp reads 128 bytes in a row: no bank conflicts, no swizzling.
-// Tensor cores take words t and t + 4 instead; since a and w agree on it, that only
-// permutes the terms of a sum.
+// [plane][row][8 words]. Tensor cores take four words of a pixel row and the row 8
+// below in four registers in a row, which is what ldmatrix delivers; the halves of
+// rows 4 to 7 of each 8 are swapped in shared memory, so that the 8 rows of a matrix
+// lie in different banks. Weights are stored in the order 0 4 1 5 2 6 3 7, so that a
+// lane gets the two words that it needs with one 64-bit load, half a warp 128 bytes.
 //
 // The host also permutes output channels: column 8j + 2t + e of a block of 32 is
 // channel 8t + 2j + e. A lane holds columns 8j + 2t and 8j + 2t + 1 of all j, hence
@@ -31,8 +32,8 @@
 // one lane holds, and, for windows larger than that, neighbouring lanes.
 //
 // Counts, for tiles of 128 × 128 and a warp tile of 64 × 64: a plane takes 128
-// BMMA of m16n8k256 (237 clocks at 0.54 per clock and multiprocessor), 16 loads of
-// 64 bits per lane and warp (128 wavefronts), and 8 KiB of copies. The integer form
+// BMMA of m16n8k256 (237 clocks at 0.54 per clock and multiprocessor), 4 ldmatrix and
+// 8 loads of 64 bits per warp (128 wavefronts), and 8 KiB of copies. The integer form
 // takes, per output and plane, 8 + 8 LOP3 (64 per clock) and 4 POPC (16 per clock):
 // 0.25 clocks each, where plain xor and popcount take 0.5.
 
@@ -46,17 +47,10 @@ enum Form { FORM_AND, FORM_XOR, FORM_POPC };
 #define PLANE_WORDS 8
 
 // What a row of the tile is: where the window starts, and which output it makes.
-struct Row {
+struct __align__(16) Row {
 	int base;   // of the first tap, in words of the tensor; meaningless outside
 	int y, x;   // of the first tap
 	int border; // class, times the number of channels that corrections are stored for
-};
-
-// One entry of the table of taps: V words.
-struct Tap {
-	int offset; // from base
-	int y, x;   // from the first tap
-	int unused;
 };
 
 // Outside of every image.
@@ -76,22 +70,39 @@ struct Tile {
 	// Output channels that weights, thresholds and corrections are stored for.
 	DEVICE int padded(const Geometry &g) { return g.blocks * LANES; }
 
-	// Copies the input words of a plane to a[row][8].
-	template <int V>
-	DEVICE void load_rows(const Geometry &g, uint32_t *a, const uint32_t *in, const Tap *taps, const Row *rows, int plane)
+	// The entries of the table of taps that this thread needs for a stage.
+	struct StageTaps {
+		int4 of[STAGE_PLANES];
+	};
+
+	DEVICE StageTaps stage_taps(const Geometry &g, const int32_t *taps, int first)
 	{
-		enum { CHUNKS = PLANE_WORDS / V };
-		const int chunk = threadIdx.x % CHUNKS;
-		const Tap tap = taps[plane * CHUNKS + chunk];
-		for (int r = threadIdx.x / CHUNKS; r < BM; r += THREADS / CHUNKS) {
-			const Row row = rows[r];
-			const bool inside = (uint32_t)(row.y + tap.y) < (uint32_t)g.in_h && (uint32_t)(row.x + tap.x) < (uint32_t)g.in_w;
-			copy_words<V>(&a[r * PLANE_WORDS + chunk * V], in + (inside ? row.base + tap.offset : 0), inside);
+		const int chunks = PLANE_WORDS / g.vector, chunk = threadIdx.x & (chunks - 1);
+		StageTaps t;
+#pragma unroll
+		for (int p = 0; p < STAGE_PLANES; p++)
+			t.of[p] = ((const int4 *)taps)[min(first + p, g.planes - 1) * chunks + chunk];
+		return t;
+	}
+
+	// Copies the input words of a plane to a[row][8]. tap.x is the offset, in words,
+	// tap.y and tap.z are rows and columns from the first tap.
+	template <int V> DEVICE void load_rows(const Geometry &g, uint32_t *a, const uint32_t *in, int4 tap, const Row *rows)
+	{
+		enum { CHUNKS = PLANE_WORDS / V, STEP = THREADS / CHUNKS };
+		static_assert(BM % STEP == 0, "all threads have as many rows");
+		const int chunk = threadIdx.x % CHUNKS, first = threadIdx.x / CHUNKS;
+#pragma unroll
+		for (int i = 0; i < BM; i += STEP) {
+			const int r = first + i;
+			const int4 row = *(const int4 *)&rows[r];
+			const bool inside = (uint32_t)(row.y + tap.y) < (uint32_t)g.in_h && (uint32_t)(row.z + tap.z) < (uint32_t)g.in_w;
+			copy_words<V>(&a[r * PLANE_WORDS + ((chunk * V) ^ (r & 4))], in + (inside ? row.x + tap.x : 0), inside);
 		}
 	}
 
-	DEVICE void load_stage(const Geometry &g, uint32_t *stage, const uint32_t *in, const uint32_t *weights,
-		const Tap *taps, const Row *rows, int first, int first_column)
+	DEVICE void load_stage(const Geometry &g, uint32_t *stage, const uint32_t *in, const uint32_t *weights, const StageTaps &taps,
+		const Row *rows, int first, int first_column)
 	{
 #pragma unroll
 		for (int p = 0; p < STAGE_PLANES; p++) {
@@ -100,16 +111,19 @@ struct Tile {
 				break;
 			uint32_t *a = stage + p * BM * PLANE_WORDS;
 			if (g.vector == 4)
-				load_rows<4>(g, a, in, taps, rows, plane);
+				load_rows<4>(g, a, in, taps.of[p], rows);
 			else if (g.vector == 2)
-				load_rows<2>(g, a, in, taps, rows, plane);
+				load_rows<2>(g, a, in, taps.of[p], rows);
 			else
-				load_rows<1>(g, a, in, taps, rows, plane);
+				load_rows<1>(g, a, in, taps.of[p], rows);
 			uint32_t *b = stage + (STAGE_PLANES * BM + p * BN) * PLANE_WORDS;
-			for (int i = threadIdx.x; i < BN * 2; i += THREADS) {
-				const int column = first_column + i / 2;
-				const bool inside = column < padded(g);
-				copy_words<4>(&b[i * 4], weights + (inside ? ((size_t)plane * padded(g) + column) * PLANE_WORDS + i % 2 * 4 : 0), inside);
+			static_assert(BN * 2 % THREADS == 0, "all threads have as many columns");
+			const uint32_t *w = weights + ((size_t)plane * padded(g) + first_column) * PLANE_WORDS;
+#pragma unroll
+			for (int k = 0; k < BN * 2; k += THREADS) {
+				const int i = k + threadIdx.x;
+				const bool inside = first_column + i / 2 < padded(g);
+				copy_words<4>(&b[i * 4], inside ? w + i * 4 : weights, inside);
 			}
 		}
 	}
@@ -123,70 +137,73 @@ struct Tile {
 
 	// Adds the products over a plane, and to ones the popcounts of the rows if it is
 	// this warp's turn.
-	DEVICE void multiply(Sums &acc, RowSums &ones, const uint32_t *a, const uint32_t *b, bool turn)
+	DEVICE void multiply(Sums &acc, [[maybe_unused]] RowSums &ones, const uint32_t *a, const uint32_t *b, [[maybe_unused]] bool turn)
 	{
-		const int lane = threadIdx.x % 32, at = lane / 4, t = lane % 4;
+		[[maybe_unused]] const int lane = threadIdx.x % 32;
 		if (F == FORM_POPC) {
-			multiply_popc(acc, a + at * PLANE_WORDS, b + 2 * t * PLANE_WORDS);
+			multiply_popc(acc, a, b);
 			return;
 		}
-		uint2 x[SLOTS];
+#if HAS_MMA_AND || HAS_MMA_XOR
+		uint32_t x[SLOTS / 2][4];
 #pragma unroll
-		for (int s = 0; s < SLOTS; s++)
-			x[s] = pair(&a[(8 * s + at) * PLANE_WORDS + 2 * t]);
+		for (int s = 0; s < SLOTS; s += 2)
+			ldmatrix_x4(x[s / 2], &a[(8 * s + lane % 16) * PLANE_WORDS + ((lane / 16 * 4) ^ (lane & 4))]);
 #pragma unroll
 		for (int j = 0; j < COLS; j++) {
-			const uint2 w = pair(&b[(8 * j + at) * PLANE_WORDS + 2 * t]);
+			const uint2 w = pair(&b[(8 * j + lane / 4) * PLANE_WORDS + 2 * (lane % 4)]);
 #pragma unroll
 			for (int s = 0; s < SLOTS; s += 2)
-				multiply_tile(acc[s / 2][j], x[s], x[s + 1], w);
+				multiply_tile(acc[s / 2][j], x[s / 2], w);
 		}
 		if (F == FORM_AND && turn)
 #pragma unroll
 			for (int s = 0; s < SLOTS; s += 2)
-				multiply_tile(ones[s / 2], x[s], x[s + 1], make_uint2(~0u, ~0u));
+				multiply_tile(ones[s / 2], x[s / 2], make_uint2(~0u, ~0u));
+#endif
 	}
 
+#if HAS_MMA_AND || HAS_MMA_XOR
 	// 16 rows and 8 columns.
-	DEVICE void multiply_tile([[maybe_unused]] int32_t (&acc)[4], [[maybe_unused]] uint2 x, [[maybe_unused]] uint2 below,
-		[[maybe_unused]] uint2 w)
+	DEVICE void multiply_tile(int32_t (&acc)[4], const uint32_t (&a)[4], uint2 w)
 	{
 #if HAS_MMA_AND
-		if (F == FORM_AND) {
-			const uint32_t a[4] = {x.x, below.x, x.y, below.y}, b[2] = {w.x, w.y};
-			mma_and_m16n8k256(acc, a, b);
-		}
-#endif
-#if HAS_MMA_XOR
-		if (F == FORM_XOR) {
-			int32_t upper[2] = {acc[0], acc[1]}, lower[2] = {acc[2], acc[3]};
-			mma_xor_m8n8k128(upper, x.x, w.x);
-			mma_xor_m8n8k128(lower, below.x, w.x);
-			mma_xor_m8n8k128(upper, x.y, w.y);
-			mma_xor_m8n8k128(lower, below.y, w.y);
-			acc[0] = upper[0], acc[1] = upper[1], acc[2] = lower[0], acc[3] = lower[1];
-		}
+		const uint32_t b[2] = {w.x, w.y};
+		mma_and_m16n8k256(acc, a, b);
+#else
+		int32_t upper[2] = {acc[0], acc[1]}, lower[2] = {acc[2], acc[3]};
+		mma_xor_m8n8k128(upper, a[0], w.x);
+		mma_xor_m8n8k128(lower, a[1], w.x);
+		mma_xor_m8n8k128(upper, a[2], w.y);
+		mma_xor_m8n8k128(lower, a[3], w.y);
+		acc[0] = upper[0], acc[1] = upper[1], acc[2] = lower[0], acc[3] = lower[1];
 #endif
 	}
+#endif
 
 	// Full adder: the sums of three words, bit by bit.
 	DEVICE void add3(uint32_t &sum, uint32_t &carry, uint32_t a, uint32_t b, uint32_t c)
 	{
-		sum = a ^ b ^ c;
-		carry = (a & b) | (c & (a | b)); // majority; one LOP3 each
+		sum = odd(a, b, c);
+		carry = most(a, b, c);
 	}
 
 	// 8 xor, 4 full adders and 4 popcounts instead of 8 xor and 8 popcounts.
 	DEVICE void multiply_popc(Sums &acc, const uint32_t *a, const uint32_t *b)
 	{
+		const int at = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 		uint32_t x[SLOTS][PLANE_WORDS];
 #pragma unroll
-		for (int s = 0; s < SLOTS; s++)
-			load8(x[s], &a[8 * s * PLANE_WORDS]);
+		for (int s = 0; s < SLOTS; s++) {
+			const uint32_t *row = &a[(8 * s + at) * PLANE_WORDS];
+			load4(&x[s][0], &row[at & 4]);
+			load4(&x[s][4], &row[(at & 4) ^ 4]);
+		}
 #pragma unroll
 		for (int c = 0; c < COLS * 2; c++) {
-			uint32_t w[PLANE_WORDS];
-			load8(w, &b[(c / 2 * 8 + c % 2) * PLANE_WORDS]);
+			uint32_t v[PLANE_WORDS];
+			load8(v, &b[(c / 2 * 8 + 2 * t + c % 2) * PLANE_WORDS]);
+			const uint32_t w[PLANE_WORDS] = {v[0], v[2], v[4], v[6], v[1], v[3], v[5], v[7]};
 #pragma unroll
 			for (int s = 0; s < SLOTS; s++) {
 				uint32_t s1, s2, s3, c1, c2, c3, twos, fours;
@@ -197,6 +214,12 @@ struct Tile {
 				acc[s / 2][c / 2][s % 2 * 2 + c % 2] += __popc(s3) + __popc(x[s][7] ^ w[7]) + 2 * __popc(twos) + 4 * __popc(fours);
 			}
 		}
+	}
+
+	DEVICE void load4(uint32_t v[4], const uint32_t *p)
+	{
+		const uint4 four = *(const uint4 *)p;
+		v[0] = four.x, v[1] = four.y, v[2] = four.z, v[3] = four.w;
 	}
 
 	DEVICE void load8(uint32_t v[8], const uint32_t *p)
@@ -269,7 +292,7 @@ struct Tile {
 		const int32_t *correction;
 	};
 
-	DEVICE void run(const Geometry &g, const uint32_t *in, const uint32_t *weights, const Tap *taps,
+	DEVICE void run(const Geometry &g, const uint32_t *in, const uint32_t *weights, const int32_t *taps,
 		const int32_t *border_rows, const int32_t *border_cols, const Outputs &to, uint32_t *shared)
 	{
 		Row *rows = (Row *)(shared + STAGES * STAGE_WORDS);
@@ -288,13 +311,14 @@ struct Tile {
 		// starts that much earlier, so that the code to load is there once.
 		const int count = (g.planes + STAGE_PLANES - 1) / STAGE_PLANES;
 		for (int i = 1 - STAGES; i < count; i++) {
+			const int next = i + STAGES - 1;
+			const StageTaps at = stage_taps(g, taps, next * STAGE_PLANES); // early: they come from afar
 			if (i >= 0) {
 				copies_done<STAGES - 2>();
 				__syncthreads();
 			}
-			const int next = i + STAGES - 1;
 			if (next < count)
-				load_stage(g, shared + next % STAGES * STAGE_WORDS, in, weights, taps, rows, next * STAGE_PLANES, first_column);
+				load_stage(g, shared + next % STAGES * STAGE_WORDS, in, weights, at, rows, next * STAGE_PLANES, first_column);
 			copies_close();
 			if (i < 0)
 				continue;
@@ -452,7 +476,7 @@ struct Tile {
 		DYNAMIC_SHARED(uint4, shared); \
 		typedef Tile<F, BM, BN, WARPS_M, WARPS_N, STAGES> tile; \
 		const tile::Outputs to = {out, base, thresholds, scale, shift, flip, correction}; \
-		tile::run(g, in, weights, (const Tap *)taps, rows, cols, to, (uint32_t *)shared); \
+		tile::run(g, in, weights, taps, rows, cols, to, (uint32_t *)shared); \
 	}
 
 #if HAS_MMA_AND

@@ -26,8 +26,6 @@ struct Counter {
 	uint32_t ones, twos;
 	int sum;
 
-	static __device__ __forceinline__ uint32_t carry(uint32_t a, uint32_t b, uint32_t c) { return (a & b) | (c & (a | b)); }
-
 	// N words x[i] ^ w[i].
 	template <int N> __device__ __forceinline__ void add(const uint32_t *x, const uint32_t *w)
 	{
@@ -38,8 +36,8 @@ struct Counter {
 				c0 = add2(x[i] ^ w[i], x[i + 1] ^ w[i + 1]);
 			if (i + 3 < N) {
 				c1 = add2(x[i + 2] ^ w[i + 2], x[i + 3] ^ w[i + 3]);
-				const uint32_t fours = carry(twos, c0, c1);
-				twos ^= c0 ^ c1;
+				const uint32_t fours = most(twos, c0, c1);
+				twos = odd(twos, c0, c1);
 				sum += 4 * __popc(fours);
 			} else if (i + 1 < N) {
 				sum += 2 * __popc(c0);
@@ -51,8 +49,8 @@ struct Counter {
 
 	__device__ __forceinline__ uint32_t add2(uint32_t a, uint32_t b)
 	{
-		const uint32_t c = carry(ones, a, b);
-		ones ^= a ^ b;
+		const uint32_t c = most(ones, a, b);
+		ones = odd(ones, a, b);
 		return c;
 	}
 

@@ -53,10 +53,10 @@ PEAK(peak_popc_csa)
 #pragma unroll
 			for (int k = 0; k < SUMS; k++)
 				v[k] = x[k] ^ sums[(i + k) % 4];
-			const uint32_t s1 = v[0] ^ v[1] ^ v[2], c1 = (v[0] & v[1]) | (v[2] & (v[0] | v[1]));
-			const uint32_t s2 = v[3] ^ v[4] ^ v[5], c2 = (v[3] & v[4]) | (v[5] & (v[3] | v[4]));
-			const uint32_t s3 = s1 ^ s2 ^ v[6], c3 = (s1 & s2) | (v[6] & (s1 | s2));
-			const uint32_t twos = c1 ^ c2 ^ c3, fours = (c1 & c2) | (c3 & (c1 | c2));
+			const uint32_t s1 = odd(v[0], v[1], v[2]), c1 = most(v[0], v[1], v[2]);
+			const uint32_t s2 = odd(v[3], v[4], v[5]), c2 = most(v[3], v[4], v[5]);
+			const uint32_t s3 = odd(s1, s2, v[6]), c3 = most(s1, s2, v[6]);
+			const uint32_t twos = odd(c1, c2, c3), fours = most(c1, c2, c3);
 			sums[i] += __popc(s3) + __popc(v[7]) + 2 * __popc(twos) + 4 * __popc(fours);
 		}
 	out[blockIdx.x * blockDim.x + threadIdx.x] = sums[0] + sums[1] + sums[2] + sums[3];

@@ -56,8 +56,8 @@ struct SumBits {
 #pragma unroll
 		for (int j = 0; j < VEC; j++) {
 			const uint32_t x = a[j] ^ u[j], y = b[j] ^ v[j], z = c[j] ^ w[j];
-			sum += __popc(x ^ y ^ z);
-			twos += __popc((x & y) | (z & (x | y)));
+			sum += __popc(odd(x, y, z));
+			twos += __popc(most(x, y, z));
 		}
 		return sum + 2 * twos;
 	}
