@@ -21,6 +21,9 @@ type NetworkConv struct {
 	G                            Geometry
 	Kind                         int32
 	InBytes                      int32
+	Channels, Scheme, Inverted   int32
+	Unused                       int32
+	Levels                       uint64
 	In, Out, Weights, Thresholds uint64
 	Flip, Rows, Cols, Correction uint64
 }

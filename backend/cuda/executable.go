@@ -267,7 +267,8 @@ func (e *executable) graph(images int) (shim.Graph, error) {
 		}
 	}
 	var code *shim.Error
-	if errors.As(err, &code) && (code.Code == shim.NotFound || code.Code == shim.CaptureUnsupported) {
+	// Older drivers record no cooperative launches.
+	if errors.As(err, &code) && (code.Code == shim.NotFound || code.Code == shim.CaptureUnsupported || e.network != nil && !code.Lost()) {
 		e.direct = true
 		return shim.Graph{}, nil
 	}
@@ -299,23 +300,11 @@ func (e *executable) watch() error {
 
 // executeStep is a step of watch; it runs on the device's thread.
 func (e *executable) executeStep() error {
-	if err := shim.Check("cuEventRecord", e.start.Record(e.stream)); err != nil {
-		return err
-	}
-	if err := e.steps[e.step].enqueue(e.stream, e.images); err != nil {
-		return err
-	}
-	if err := shim.Check("cuEventRecord", e.stop.Record(e.stream)); err != nil {
-		return err
-	}
-	if err := e.synchronize(); err != nil {
-		return err
-	}
-	ms, err := e.start.Elapsed(e.stop)
+	var err error
+	e.took, err = timeOn(e.stream, e.start, e.stop, func() error { return e.steps[e.step].enqueue(e.stream, e.images) })
 	if err != nil {
-		return shim.Check("cuEventElapsedTime", err)
+		return err
 	}
-	e.took = time.Duration(ms * float64(time.Millisecond))
 	if e.opts.Tap == nil {
 		return nil
 	}

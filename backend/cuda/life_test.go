@@ -410,3 +410,19 @@ func TestInfo(t *testing.T) {
 		require.NotEqual(t, info.ID, auto.Info().ID)
 	}
 }
+
+func TestPeak(t *testing.T) {
+	d := testDevice(t)
+	before := live.Load()
+	if d.info.Kind == backend.Emulated {
+		peak, err := d.Peak(backend.Options{})
+		require.NoError(t, err)
+		require.Zero(t, peak)
+	}
+	for _, variant := range []string{"", "b"} {
+		peak, err := d.peak(backend.Options{Variant: variant}, 0)
+		require.NoError(t, err)
+		require.Positive(t, peak)
+	}
+	require.Equal(t, before, live.Load())
+}

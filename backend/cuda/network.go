@@ -32,21 +32,28 @@ type networkArgs struct {
 	in, out                int // tensors
 	weights, flip          []uint32
 	thresholds, rows, cols []int32
-	correction             []int32
+	correction, levels     []int32
 }
 
 // newSmallNetwork returns nil if the kernel cannot execute the plan.
 func (e *executable) newSmallNetwork() *smallNetwork {
 	s := &smallNetwork{}
-	before := 0 // tensor
-	for i, step := range e.plan.Steps {
+	steps, before := e.plan.Steps, 0 // tensor
+	var binarize *bcnn.BinarizeStep  // of the input
+	if len(steps) == 0 {
+		return nil
+	}
+	if first, ok := steps[0].Op.(*bcnn.BinarizeStep); ok {
+		binarize, steps, before = first, steps[1:], steps[0].Out
+	}
+	for i, step := range steps {
 		op, ok := step.Op.(*bcnn.ConvStep)
 		if !ok || len(step.In) != 1 || step.In[0] != before {
 			return nil
 		}
 		c := stepCompiler{limits: e.device.limits, arch: e.device.arch, batch: e.opts.MaxBatch,
 			in: e.plan.Tensors[step.In[0]], out: e.plan.Tensors[step.Out]}
-		last := i == len(e.plan.Steps)-1
+		last := i == len(steps)-1
 		if last != (c.out.DType == bcnn.Float32) || c.out.DType == bcnn.Uint8 {
 			return nil
 		}
@@ -56,7 +63,11 @@ func (e *executable) newSmallNetwork() *smallNetwork {
 				return nil
 			}
 		case !op.Dense && len(s.denses) == 0 && len(s.convs) < len(s.n.Conv):
-			if !s.addConv(&c, op, step) {
+			if i == 0 && binarize != nil {
+				if !s.addBinarizedConv(&c, op, step, binarize, e.plan.Tensors[0]) {
+					return nil
+				}
+			} else if !s.addConv(&c, op, step) {
 				return nil
 			}
 		default:
@@ -81,42 +92,81 @@ func (e *executable) newSmallNetwork() *smallNetwork {
 	return s
 }
 
-// addConv reports whether the kernel has the convolution.
-func (s *smallNetwork) addConv(c *stepCompiler, op *bcnn.ConvStep, step bcnn.Step) bool {
+// newConv starts the next convolution; nil if the kernel has nothing like it.
+func (s *smallNetwork) newConv(c *stepCompiler, op *bcnn.ConvStep, step bcnn.Step) (*kernels.NetworkConv, *networkArgs, convGeometry) {
 	g, w := c.conv(op)
 	if op.Groups != 1 || op.Threshold == nil || op.KH != op.KW || g.PoolH != g.PoolW || g.PoolH > 2 ||
 		max(op.StrideH, op.StrideW, op.DilationH, op.DilationW) > 1 {
-		return false
+		return nil, nil, w
 	}
 	stride := int(g.Blocks) * lanes
 	a := networkArgs{in: step.In[0], out: step.Out, flip: mask(op), thresholds: thresholdsI32(op.Threshold, stride)}
-	at := &s.n.Conv[len(s.convs)]
-	if c.in.DType == bcnn.Uint8 {
-		kind, ok := map[int]int32{3: kernels.NetworkBytes3, 5: kernels.NetworkBytes5}[op.KH]
-		if !ok || w.in > 4 {
-			return false
-		}
-		at.Kind = kind
-		var sums []int32
-		a.weights, sums = w.byteWeights(op.Bits)
-		for o, sum := range sums {
-			a.thresholds[o] = saturate(int64(a.thresholds[o]) + int64(op.ZeroPoint)*int64(sum))
-		}
-	} else {
-		kind, ok := map[[2]int]int32{{3, 1}: kernels.NetworkBits3x1, {3, 2}: kernels.NetworkBits3x2, {3, 4}: kernels.NetworkBits3x4,
-			{5, 1}: kernels.NetworkBits5x1, {5, 2}: kernels.NetworkBits5x2}[[2]int{op.KH, w.words}]
-		if !ok || c.in.DType != bcnn.Bits {
-			return false
-		}
-		at.Kind = kind
-		a.weights = w.blockWeights(op.Bits, 1)
+	if op.Border != nil {
+		g.Border, g.Cols = 1, int32(op.Border.Cols)
 		a.rows, a.cols, a.correction = blockCorrection(op.Border, op.Out, stride)
-		if op.Border != nil {
-			g.Border, g.Cols = 1, int32(op.Border.Cols)
+	}
+	at := &s.n.Conv[len(s.convs)]
+	*at = kernels.NetworkConv{G: g, InBytes: int32(c.in.Shape.Bytes(c.in.DType)), Channels: int32(w.in), Scheme: -1}
+	s.convs, s.convArgs = append(s.convs, op), append(s.convArgs, a)
+	return at, &s.convArgs[len(s.convArgs)-1], w
+}
+
+var (
+	bytesKinds = map[int]int32{3: kernels.NetworkBytes3, 5: kernels.NetworkBytes5} // by side of the window
+	bitsKinds  = map[[2]int]int32{{3, 1}: kernels.NetworkBits3x1, {3, 2}: kernels.NetworkBits3x2, {3, 4}: kernels.NetworkBits3x4,
+		{5, 1}: kernels.NetworkBits5x1, {5, 2}: kernels.NetworkBits5x2} // and by words
+)
+
+// addConv reports whether the kernel has the convolution.
+func (s *smallNetwork) addConv(c *stepCompiler, op *bcnn.ConvStep, step bcnn.Step) bool {
+	at, a, w := s.newConv(c, op, step)
+	if at == nil {
+		return false
+	}
+	ok := false
+	switch c.in.DType {
+	case bcnn.Uint8:
+		at.Kind, ok = bytesKinds[op.KH]
+		s.addBytes(a, w, op, int64(op.ZeroPoint))
+		ok = ok && w.in <= 4
+	case bcnn.Bits:
+		at.Kind, ok = bitsKinds[[2]int{op.KH, w.words}]
+		a.weights = w.blockWeights(op.Bits, 1)
+	}
+	return ok
+}
+
+// addBytes lays out the weights for bytes of which zero counts as 0.
+func (s *smallNetwork) addBytes(a *networkArgs, w convGeometry, op *bcnn.ConvStep, zero int64) {
+	var sums []int32
+	a.weights, sums = w.byteWeights(op.Bits)
+	for o, sum := range sums {
+		a.thresholds[o] = saturate(int64(a.thresholds[o]) + zero*int64(sum))
+	}
+}
+
+// addBinarizedConv reports whether the kernel has the convolution, of bits that it
+// makes of the image on the way. With b = 0 or 1 for −1 or +1, Σ ±1·w = 2·Σ b·w − Σ w.
+func (s *smallNetwork) addBinarizedConv(c *stepCompiler, op *bcnn.ConvStep, step bcnn.Step, binarize *bcnn.BinarizeStep, image bcnn.PlanTensor) bool {
+	at, a, w := s.newConv(c, op, step)
+	if at == nil || w.in > 4 {
+		return false
+	}
+	scheme, ok := map[bcnn.Scheme]int32{bcnn.SchemeThreshold: 0, bcnn.SchemeGrey: 1, bcnn.SchemeLBP: 2}[binarize.Scheme]
+	if !ok {
+		return false
+	}
+	if at.Kind, ok = bytesKinds[op.KH]; !ok {
+		return false
+	}
+	s.addBytes(a, w, op, 1)
+	at.Scheme, at.G.InC, at.InBytes, a.in = scheme, int32(image.Shape.C), int32(image.Shape.Bytes(image.DType)), 0
+	if binarize.Threshold != nil {
+		a.levels = binarize.Threshold.I32
+		if flip := binarize.Threshold.Flip; flip != nil {
+			at.Inverted = int32(flip[0])
 		}
 	}
-	at.G, at.InBytes = g, int32(c.in.Shape.Bytes(c.in.DType))
-	s.convs, s.convArgs = append(s.convs, op), append(s.convArgs, a)
 	return true
 }
 
@@ -228,6 +278,7 @@ func (e *executable) buildNetwork(s *smallNetwork) (_ *built, err error) {
 		put(&c.Rows, a.rows)
 		put(&c.Cols, a.cols)
 		put(&c.Correction, a.correction)
+		put(&c.Levels, a.levels)
 	}
 	put(&n.Constants, s.constants)
 	put(&n.Weights, s.weights)

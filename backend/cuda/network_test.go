@@ -87,6 +87,41 @@ func TestNetworkInOneLaunch(t *testing.T) {
 	}
 }
 
+// TestBinarizedNetworkInOneLaunch makes the bits of the image on the way.
+func TestBinarizedNetworkInOneLaunch(t *testing.T) {
+	d := testDevice(t)
+	if !d.limits.cooperative {
+		t.Skip("the device has no cooperative launches")
+	}
+	for _, c := range []struct {
+		scheme   bcnn.Scheme
+		channels int // of the image
+	}{
+		{bcnn.SchemeThreshold, 3}, {bcnn.SchemeThreshold, 1}, {bcnn.SchemeGrey, 3}, {bcnn.SchemeGrey, 1}, {bcnn.SchemeLBP, 3}, {bcnn.SchemeMinMax, 3},
+	} {
+		for _, padValue := range []int{-1, 0, 1} {
+			t.Run(fmt.Sprintf("%s/%d/pad=%d", c.scheme, c.channels, padValue), func(t *testing.T) {
+				made := map[bcnn.Scheme]int{bcnn.SchemeGrey: 1, bcnn.SchemeLBP: 3}[c.scheme]
+				op := bcnn.Binarize{Scheme: c.scheme}
+				if made == 0 {
+					made = c.channels
+				}
+				if c.scheme == bcnn.SchemeThreshold || c.scheme == bcnn.SchemeGrey {
+					op.Thresholds = []int32{100, 120, 140}[:made]
+				}
+				net := smallNet(bcnn.Shape{H: 11, W: 9, C: made}, []netConv{{5, 40, 2, padValue, true}, {3, 32, 1, 0, false}}, []int{33, 4})
+				whole := &bcnn.Network{Name: net.Name, Input: bcnn.Input{DType: bcnn.Uint8, Shape: bcnn.Shape{H: 11, W: 9, C: c.channels}}}
+				whole.Append("binarize", op)
+				for _, l := range net.Layers {
+					whole.Append(l.Name, l.Op)
+				}
+				exe := requireReference(t, d, whole, backend.Options{Variant: "f"}, 2)
+				require.Equal(t, c.scheme != bcnn.SchemeMinMax, exe.network != nil)
+			})
+		}
+	}
+}
+
 // TestNetworkFallsBack makes sure that plans beyond the kernel take the steps.
 func TestNetworkFallsBack(t *testing.T) {
 	d := testDevice(t)
@@ -98,7 +133,7 @@ func TestNetworkFallsBack(t *testing.T) {
 		"no convolution":   smallNet(small, nil, []int{40, 4}),
 		"five layers":      smallNet(small, []netConv{{3, 8, 1, 0, false}}, []int{9, 8, 7, 6, 5}),
 		"wide":             smallNet(small, []netConv{{3, 8, 1, 0, false}}, []int{2049, 5}),
-		"binarised image":  oneConv(8, 3, 3, 8),
+		"binarised, five":  oneConv(8, 3, 5, 8),
 		"much more memory": smallNet(small, []netConv{{3, 8, 1, 0, false}}, []int{2000, 2000, 5}),
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {

@@ -104,15 +104,18 @@ func TestVehicleNet(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s", scheme, variant), func(t *testing.T) {
 				net, err := vehiclenet.Topology(scheme, 6, uint64(i))
 				require.NoError(t, err)
-				requireReference(t, testDevice(t), net, backend.Options{Variant: variant}, 2)
+				d := testDevice(t)
+				exe := requireReference(t, d, net, backend.Options{Variant: variant}, 2)
+				require.Equal(t, variant == "f" && d.limits.cooperative, exe.network != nil)
 			})
 		}
 	}
 }
 
-// TestPublished runs the published weights of the paper on every variant.
+// TestPublished runs the published weights of the paper step by step and, where there
+// is a kernel for it, in one launch.
 func TestPublished(t *testing.T) {
-	for _, variant := range variantNames {
+	for _, variant := range []string{"", "f"} {
 		t.Run(variant, func(t *testing.T) { backendtest.PublishedOn(t, testDevice(t), backend.Options{Variant: variant}) })
 	}
 }

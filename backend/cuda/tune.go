@@ -9,7 +9,6 @@ import (
 	"math"
 
 	"github.com/bitcnn/bitcnn/backend"
-	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
 )
 
 // choice is what was the fastest for a step.
@@ -92,32 +91,25 @@ const (
 	tuningLaunches = 10 // in a round, since events count in half microseconds
 )
 
-// time is the shortest time of a step over a few rounds, in milliseconds.
+// time is the shortest time of a step over a few rounds, in seconds.
 func (e *executable) time(b *built) (float64, error) {
 	fastest := math.Inf(1)
 	if err := b.enqueue(e.stream, e.opts.MaxBatch); err != nil { // warms up
 		return 0, err
 	}
 	for range tuningRounds {
-		if err := shim.Check("cuEventRecord", e.start.Record(e.stream)); err != nil {
-			return 0, err
-		}
-		for range tuningLaunches {
-			if err := b.enqueue(e.stream, e.opts.MaxBatch); err != nil {
-				return 0, err
+		took, err := timeOn(e.stream, e.start, e.stop, func() error {
+			for range tuningLaunches {
+				if err := b.enqueue(e.stream, e.opts.MaxBatch); err != nil {
+					return err
+				}
 			}
-		}
-		if err := shim.Check("cuEventRecord", e.stop.Record(e.stream)); err != nil {
-			return 0, err
-		}
-		if err := e.synchronize(); err != nil {
-			return 0, err
-		}
-		took, err := e.start.Elapsed(e.stop)
+			return nil
+		})
 		if err != nil {
-			return 0, shim.Check("cuEventElapsedTime", err)
+			return 0, err
 		}
-		fastest = min(fastest, took/tuningLaunches)
+		fastest = min(fastest, took.Seconds()/tuningLaunches)
 	}
 	return fastest, nil
 }

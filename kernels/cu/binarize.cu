@@ -1,11 +1,6 @@
 // Binarisation of image bytes. grid.z is the image.
 
-#include "common.cuh"
-
-#define SCHEME_THRESHOLD 0
-#define SCHEME_GREY 1
-#define SCHEME_LBP 2
-#define SCHEME_MINMAX 3
+#include "binarize.cuh"
 
 static __device__ __forceinline__ int warp_min(int v)
 {
@@ -53,15 +48,6 @@ image_ranges(const Geometry g, const uint8_t *__restrict__ in, int *__restrict__
 	}
 }
 
-// The luma of the pixel of the image that is nearest to (y, x).
-static __device__ __forceinline__ int luma(const Geometry &g, const uint8_t *in, int y, int x)
-{
-	y = min(max(y, 0), g.in_h - 1);
-	x = min(max(x, 0), g.in_w - 1);
-	const uint8_t *p = in + (y * g.in_w + x) * g.in_c;
-	return g.in_c == 1 ? p[0] : (77 * p[0] + 150 * p[1] + 29 * p[2]) >> 8;
-}
-
 // One thread makes 32 channels of a pixel.
 extern "C" __global__ void __launch_bounds__(256)
 binarize(const Geometry g, const uint8_t *__restrict__ in, uint32_t *__restrict__ out,
@@ -86,14 +72,10 @@ binarize(const Geometry g, const uint8_t *__restrict__ in, uint32_t *__restrict_
 	for (int l = 0; l < count; l++) {
 		const int c = block * LANES + l;
 		bool plus;
-		if (g.scheme == SCHEME_THRESHOLD)
-			plus = (int)in[pixel * g.in_c + c] >= thresholds[c];
-		else if (g.scheme == SCHEME_GREY)
-			plus = luma(g, in, y, x) >= thresholds[0];
-		else if (g.scheme == SCHEME_LBP) // top left, right, bottom left
-			plus = luma(g, in, y + c - 1, x + (c == 1 ? 1 : -1)) > luma(g, in, y, x);
-		else
+		if (g.scheme == SCHEME_MINMAX)
 			plus = 2 * ((int)in[pixel * g.in_c + c] - lo) > hi - lo;
+		else
+			plus = binarized(g, g.scheme, in, thresholds, y, x, c);
 		word |= (uint32_t)plus << l;
 	}
 	out[image * (g.out_h * g.out_w * g.out_words) + item] = g.flip ? word ^ flip[block] : word;

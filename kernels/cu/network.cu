@@ -10,7 +10,7 @@
 // POPC per lane and pixel instead of 25 and 25. The dense layer's 57,600 words are
 // read once, by whoever made the word that they meet.
 
-#include "common.cuh"
+#include "binarize.cuh"
 #include "mma.cuh"
 #include "network.h"
 
@@ -95,21 +95,22 @@ struct Phase {
 	static_assert(ROWS * PITCH <= PATCH_WORDS, "the patch does not fit");
 
 	// Pixels outside are what adds nothing: bytes the zero point, bits 0.
-	static __device__ __forceinline__ uint32_t load(const Geometry &g, const void *in, int y, int x, int word)
+	static __device__ __forceinline__ uint32_t load(const NetworkConv &c, const void *in, int y, int x, int word)
 	{
+		const Geometry &g = c.g;
 		const bool inside = y >= 0 && y < g.in_h && x >= 0 && x < g.in_w;
 		if (!BYTES)
 			return inside ? ((const uint32_t *)in)[(y * g.in_w + x) * g.in_words + word] : 0;
 		if (!inside)
 			return g.zero_point * 0x01010101u;
 		const uint8_t *p = (const uint8_t *)in + (y * g.in_w + x) * g.in_c;
-		uint32_t v = p[0];
-		if (g.in_c > 1)
-			v |= (uint32_t)p[1] << 8;
-		if (g.in_c > 2)
-			v |= (uint32_t)p[2] << 16;
-		if (g.in_c > 3)
-			v |= (uint32_t)p[3] << 24;
+		uint32_t v = 0;
+#pragma unroll
+		for (int k = 0; k < 4; k++)
+			if (k < c.channels) {
+				const uint32_t byte = c.scheme < 0 ? p[k] : binarized(g, c.scheme, (const uint8_t *)in, c.levels, y, x, k) ^ (c.inverted >> k & 1);
+				v |= byte << (8 * k);
+			}
 		return v;
 	}
 
@@ -120,7 +121,7 @@ struct Phase {
 		__syncwarp(); // the patch of the tile before is no longer needed
 		for (int i = lane; i < ROWS * PITCH; i += LANES) {
 			const int row = i / PITCH, col = i % PITCH; // beyond COLS loaded, but not used
-			patch[i] = load(g, in, y + row - g.pad_t, x + col / WORDS - g.pad_l, col % WORDS);
+			patch[i] = load(c, in, y + row - g.pad_t, x + col / WORDS - g.pad_l, col % WORDS);
 		}
 		uint32_t w[K * K * WORDS];
 #pragma unroll
@@ -160,12 +161,9 @@ struct Phase {
 		for (int py = 0; py < TY; py++)
 #pragma unroll
 			for (int px = 0; px < TX; px++) {
-				int sum = acc[py][px];
-				if (!BYTES) {
-					sum = g.taps - 2 * counters[py][px].total();
-					if (g.border && y + py < g.conv_h && x + px < g.conv_w)
-						sum += c.correction[(c.rows[y + py] * g.cols + c.cols[x + px]) * (g.blocks * LANES) + o];
-				}
+				int sum = BYTES ? acc[py][px] << (c.scheme >= 0) : g.taps - 2 * counters[py][px].total();
+				if (g.border && y + py < g.conv_h && x + px < g.conv_w)
+					sum += c.correction[(c.rows[y + py] * g.cols + c.cols[x + px]) * (g.blocks * LANES) + o];
 				plus |= (uint32_t)(sum >= threshold) << (TX * py + px);
 			}
 		const int pool = g.pool_h;

@@ -25,11 +25,18 @@ enum NetworkKind {
 
 // Bytes or bits to bits, with pooling over 2×2 or without. Weights are
 // [block][ky][kx][word][lane]: words of bits, or four signed bytes. Thresholds of
-// bytes are for the sum Σ x·w with pixels outside the image at the zero point.
+// bytes are for the sum Σ x·w with pixels outside the image at the zero point. An
+// image that is binarised first is one of bytes, too: b = 0 or 1 in place of −1 or
+// +1, and thresholds for 2·Σ b·w; in_c are the channels of the image then.
 struct NetworkConv {
 	Geometry g;
 	int32_t kind;
 	int32_t in_bytes; // of an image
+	int32_t channels; // of the convolution
+	int32_t scheme;   // of the binarisation in front, −1 for none
+	int32_t inverted; // its flip mask
+	int32_t unused;
+	const int32_t *levels; // its thresholds
 	const void *in;
 	uint32_t *out; // of the last one unused: the first dense layer takes its words
 	const uint32_t *weights;
