@@ -101,17 +101,24 @@ func (e *executable) placeTensors() error {
 
 // checkSize makes sure that the kernels' 32-bit indices reach.
 func checkSize(s bcnn.Step, in, out bcnn.PlanTensor) error {
+	pixels, channels := float64(out.Shape.Pixels()), float64(out.Shape.C)
+	if pixels*(channels+2*lanes) > math.MaxInt32 { // threads of an image
+		return fmt.Errorf("%w: output of %v", errLarge, out.Shape)
+	}
 	conv, ok := s.Op.(*bcnn.ConvStep)
 	if !ok {
 		return nil
 	}
 	outputs := float64(conv.Out + 2*lanes)
-	if conv.Pool != nil {
-		outputs *= float64(conv.Pool.KH) * float64(conv.Pool.KW)
+	classes := 1.0
+	if conv.Border != nil {
+		classes = float64(conv.Border.Rows) * float64(conv.Border.Cols)
 	}
-	pixels := float64(out.Shape.Pixels())
-	weights := (float64(conv.Out) + 2*lanes) * float64(conv.KH) * float64(conv.KW) * (float64(in.Shape.C/conv.Groups) + lanes)
-	if max(outputs*pixels, weights) > math.MaxInt32 {
+	if conv.Pool != nil {
+		pixels *= float64(conv.Pool.KH) * float64(conv.Pool.KW)
+	}
+	weights := outputs * float64(conv.KH) * float64(conv.KW) * (float64(in.Shape.C/conv.Groups) + lanes)
+	if max(outputs*pixels, outputs*classes, weights) > math.MaxInt32 {
 		return fmt.Errorf("%w: %d outputs, window of %d×%d", errLarge, conv.Out, conv.KH, conv.KW)
 	}
 	return nil

@@ -138,6 +138,34 @@ func TestTooLarge(t *testing.T) {
 	require.Equal(t, before, live.Load())
 }
 
+func TestCheckSize(t *testing.T) {
+	shape := func(h, w, c int) bcnn.PlanTensor { return bcnn.PlanTensor{Shape: bcnn.Shape{H: h, W: w, C: c}} }
+	conv := func(out, k int) bcnn.Step {
+		return bcnn.Step{Op: &bcnn.ConvStep{Window: bcnn.Window{KH: k, KW: k}, Out: out, Groups: 1}}
+	}
+	border, pool := conv(64, 3), conv(64, 3)
+	border.Op.(*bcnn.ConvStep).Border = &bcnn.Border{Rows: 5000, Cols: 5000}
+	pool.Op.(*bcnn.ConvStep).Pool = &bcnn.Window{KH: 100, KW: 100}
+	for name, c := range map[string]struct {
+		step    bcnn.Step
+		in, out bcnn.PlanTensor
+		fits    bool
+	}{
+		"usual":       {conv(512, 3), shape(224, 224, 512), shape(224, 224, 512), true},
+		"many pixels": {bcnn.Step{Op: &bcnn.SignStep{}}, shape(1<<13, 1<<13, 1), shape(1<<13, 1<<13, 1), false},
+		"weights":     {conv(1<<16, 15), shape(9, 9, 1024), shape(1, 1, 1<<16), false},
+		"classes":     {border, shape(9, 9, 64), shape(9, 9, 64), false},
+		"pooling":     {pool, shape(5000, 5000, 64), shape(50, 50, 64), false},
+	} {
+		err := checkSize(c.step, c.in, c.out)
+		if c.fits {
+			require.NoError(t, err, name)
+		} else {
+			require.ErrorIs(t, err, errLarge, name)
+		}
+	}
+}
+
 // TestLaunchTooLarge: what the driver refuses before it starts a kernel is named,
 // and the device stays usable.
 func TestLaunchTooLarge(t *testing.T) {
