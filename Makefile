@@ -13,7 +13,7 @@ export CGO_CFLAGS := $(or $(CGO_CFLAGS),-O2 -g) -I$(CURDIR)/backend/cuda/interna
 endif
 TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 
-.PHONY: build build-arm64 demo test fuzz bench opencl-check opencl-faults ptx ptx-check emulated clean help
+.PHONY: build build-arm64 demo test fuzz bench opencl-check opencl-faults ptx ptx-check emulated cuda-check gpu-check gpu-check-build clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
@@ -51,6 +51,15 @@ ptx-check: ## compare the committed PTX with its sources; assemble it where ptxa
 
 emulated: ## build a CUDA driver that emulates a device (g++): LD_LIBRARY_PATH=build/emulated
 	./scripts/cuda-emulator
+
+cuda-check: ## run CUDA kernels under AddressSanitizer and a race detector, and find injected faults
+	./scripts/cuda-check
+
+gpu-check-build: ## build build/gpu-check, for a machine with an NVIDIA GPU and without Go
+	./scripts/gpu-check-build
+
+gpu-check: gpu-check-build ## check and measure the CUDA backend on this machine's GPU
+	./scripts/gpu-check
 
 clean: ## remove what was built
 	rm -rf bin build

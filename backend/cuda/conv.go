@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/layout"
 	"github.com/bitcnn/bitcnn/kernels"
 )
 
@@ -61,9 +62,9 @@ func (c *stepCompiler) convBits(op *bcnn.ConvStep) []candidate {
 	tail := []any{thresholds, op.Scale, op.Shift, mask(op), rows, cols, correction}
 	args := func(first ...any) []any { return append(append([]any{c.x, c.y}, first...), tail...) }
 	if op.Groups > 1 && (w.perGroup%lanes != 0 || w.in%32 != 0) {
-		w.words = mixedWords(w.in, op.Groups)
+		w.words = layout.MixedWords(w.in, op.Groups)
 		g.Words = int32(w.words)
-		weights, masks := w.mixedWeights(op.Bits)
+		weights, masks := w.sizes().Mixed(op.Bits)
 		return []candidate{c.direct("conv_bits", "conv_bits_mixed", g, 1, args(weights, masks)...)}
 	}
 	weights := w.blockWeights(op.Bits, 1)
@@ -117,7 +118,7 @@ func (c *stepCompiler) convBytes(op *bcnn.ConvStep) []candidate {
 func (c *stepCompiler) convFloat(op *bcnn.ConvStep) []candidate {
 	g, w := c.conv(op)
 	stride := int(g.Blocks) * lanes
-	weights, bias, thresholds := w.floatWeights(op.F32), padTo(op.Bias, stride, 0), thresholdsF32(op.Threshold, stride)
+	weights, bias, thresholds := w.sizes().Floats(op.F32), padTo(op.Bias, stride, 0), thresholdsF32(op.Threshold, stride)
 	var all []candidate
 	for _, pixels := range []int{4, 1} {
 		all = append(all, c.direct("conv_values", fmt.Sprintf("conv_values_float_p%d", pixels), g, pixels,

@@ -54,7 +54,7 @@ func (c *stepCompiler) patches(op *bcnn.ConvStep) []candidate {
 	return []candidate{{variant: "a", name: "patches", specs: []spec{
 		{file: "patches", kernel: "pack_patches", g: g, args: []any{c.x, packed},
 			grid: [2]int{ceilDiv(int(g.ConvH), tileY) * int(g.TilesX), 1}, block: tileX * tileY, shared: bytes},
-		{file: "patches", kernel: "xor_gemm", g: g, args: []any{packed, w.patchWeights(op.Bits), counts},
+		{file: "patches", kernel: "xor_gemm", g: g, args: []any{packed, w.sizes().Patches(op.Bits), counts},
 			grid: [2]int{0, outputs}, items: pixels, itemsOfBlock: xorTile, block: xorTile * xorTile},
 		{file: "patches", kernel: "finish", g: g,
 			args: []any{counts, c.y, thresholdsI32(op.Threshold, stride), op.Scale, op.Shift, mask(op), rows, cols, correction},
