@@ -5,14 +5,15 @@ COUNT    ?= 6
 # What make bench times first; see docs/command.md.
 BENCHFLAGS ?= --model vehiclenet --device all
 
-# OpenCL needs cgo and a C compiler, but no headers and no driver.
+# CUDA and OpenCL need cgo and a C compiler, but no headers and no driver.
 ifneq ($(and $(filter 1,$(shell $(GO) env CGO_ENABLED)),$(filter linux,$(shell $(GO) env GOOS)),$(filter amd64 arm64,$(shell $(GO) env GOARCH)),$(shell command -v $$($(GO) env CC))),)
-TAGS ?= opencl
+TAGS ?= cuda,opencl
 export PKG_CONFIG ?= $(CURDIR)/scripts/opencl-pkg-config
+export CGO_CFLAGS := $(or $(CGO_CFLAGS),-O2 -g) -I$(CURDIR)/backend/cuda/internal/shim/include
 endif
 TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 
-.PHONY: build build-arm64 demo test fuzz bench bench-peers opencl-check opencl-faults clean help
+.PHONY: build build-arm64 demo test fuzz bench bench-peers opencl-check opencl-faults ptx ptx-check emulated cuda-check gpu-check gpu-check-build clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
@@ -36,13 +37,32 @@ bench-peers: build ## compare with OpenBLAS, oneDNN and a plain xnor GEMM; ISA=a
 
 build-arm64: ## build bin/bcnn-arm64 with gcc-aarch64-linux-gnu
 	CGO_ENABLED=1 GOARCH=arm64 CC=aarch64-linux-gnu-gcc PKG_CONFIG=$(CURDIR)/scripts/opencl-pkg-config \
-		$(GO) build -tags opencl -o bin/bcnn-arm64 ./cmd/bcnn
+		CGO_CFLAGS="-O2 -g -I$(CURDIR)/backend/cuda/internal/shim/include" \
+		$(GO) build -tags cuda,opencl -o bin/bcnn-arm64 ./cmd/bcnn
 
 opencl-check: ## run the OpenCL kernels on tiny cases under Oclgrind
 	./scripts/opencl-check
 
 opencl-faults: ## show which check finds which of the faults put into copies of the kernels
 	./scripts/opencl-check --faults
+
+ptx: ## compile kernels/cu to PTX (clang-16)
+	./scripts/ptx
+
+ptx-check: ## compare the committed PTX with its sources; assemble it where ptxas is (PTXAS)
+	./scripts/ptx check
+
+emulated: ## build a CUDA driver that emulates a device (g++): LD_LIBRARY_PATH=build/emulated
+	./scripts/cuda-emulator
+
+cuda-check: ## run CUDA kernels under AddressSanitizer and a race detector, and find injected faults
+	./scripts/cuda-check
+
+gpu-check-build: ## build build/gpu-check, for a machine with an NVIDIA GPU and without Go
+	./scripts/gpu-check-build
+
+gpu-check: gpu-check-build ## check and measure the CUDA backend on this machine's GPU
+	./scripts/gpu-check
 
 clean: ## remove what was built
 	rm -rf bin build

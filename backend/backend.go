@@ -108,7 +108,8 @@ type Options struct {
 	ISA      string // CPU instruction set, for tests and benchmarks; "" means the best
 	// Variant forces the kernels of a GPU backend: "a" takes those of the paper,
 	// which extract patches in local memory, wherever there is one for a step,
-	// "b" the direct ones. "" means the faster.
+	// "b" the direct ones; on CUDA "c" binary tensor cores, and "f" one launch for
+	// a whole small network. "" means the fastest.
 	Variant string
 	// Timed, if set, is called after every step with the time it took on the
 	// device. Steps are then synchronised one by one.

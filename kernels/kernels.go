@@ -7,3 +7,9 @@ import "embed"
 //
 //go:embed cl/*.cl
 var CL embed.FS
+
+// PTX holds the CUDA kernels, compiled from cu/*.cu: NAME.smXX.ptx for devices of
+// compute capability X.X and later.
+//
+//go:embed cu/ptx/*.ptx
+var PTX embed.FS

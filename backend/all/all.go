@@ -5,12 +5,7 @@
 package all
 
 import (
-	"github.com/bitcnn/bitcnn/backend"
 	_ "github.com/bitcnn/bitcnn/backend/cpu"    // registers itself
+	_ "github.com/bitcnn/bitcnn/backend/cuda"   // registers itself, or says why not
 	_ "github.com/bitcnn/bitcnn/backend/opencl" // registers itself, or says why not
 )
-
-func init() {
-	// Listed all the same, so that a user sees what could be there.
-	backend.Register(backend.Unavailable("cuda", "not part of this build"))
-}

@@ -6,6 +6,7 @@ import (
 	"github.com/jgillich/go-opencl/cl"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/layout"
 )
 
 // floatLanes is the number of output channels of a work-item that writes floats:
@@ -39,7 +40,7 @@ func (c *stepCompiler) conv(op *bcnn.ConvStep) (spec, convGeometry) {
 	f.lanes = w.lanes
 	f.mixed = op.Groups > 1 && (w.perGroup%w.lanes != 0 || c.in.DType == bcnn.Bits && w.in%32 != 0)
 	if f.mixed && c.in.DType == bcnn.Bits {
-		w.words = mixedWords(w.in, op.Groups)
+		w.words = layout.MixedWords(w.in, op.Groups)
 	}
 	g["WORDS"], g["GROUP_IN"], g["GROUP_OUT"] = w.words, w.in, w.perGroup
 	g["TAPS"], g["ZERO_POINT"] = w.taps*w.in, int(op.ZeroPoint)
@@ -65,7 +66,7 @@ func (c *stepCompiler) flip(op *bcnn.ConvStep) *cl.MemObject {
 	if op.Threshold == nil {
 		return put[uint32](c, nil)
 	}
-	return put(c, flipWords(op.Threshold.Flip))
+	return put(c, layout.Rows(op.Threshold.Flip))
 }
 
 func (c *stepCompiler) convBits(op *bcnn.ConvStep) []spec {
@@ -73,9 +74,9 @@ func (c *stepCompiler) convBits(op *bcnn.ConvStep) []spec {
 	s.file, s.kernel = "conv_bits.cl", "conv_bits"
 	var weights, masks []uint32
 	if s.form.mixed {
-		weights, masks = w.mixedWeights(op.Bits)
+		weights, masks = w.layout().Mixed(op.Bits)
 	} else {
-		weights = w.blockWeights(op.Bits)
+		weights = w.layout().Bits(op.Bits, 1)
 	}
 	s.args = append([]any{c.x, c.y, put(c, weights), put(c, masks)}, c.epilogue(op, &s)...)
 	return []spec{s}
@@ -88,9 +89,9 @@ func (c *stepCompiler) convValues(op *bcnn.ConvStep) []spec {
 	args := []any{c.x, c.y}
 	if s.form.bytes {
 		weights, counts := w.signWeights(op.Bits)
-		args = append(args, put(c, weights), put(c, padTo(counts, stride, 0)), put(c, thresholdsI32(op.Threshold, stride)))
+		args = append(args, put(c, weights), put(c, layout.PadTo(counts, stride, 0)), put(c, thresholdsI32(op.Threshold, stride)))
 	} else {
-		args = append(args, put(c, w.floatWeights(op.F32)), put(c, padTo(op.Bias, stride, 0)), put(c, thresholdsF32(op.Threshold, stride)))
+		args = append(args, put(c, w.layout().Floats(op.F32)), put(c, layout.PadTo(op.Bias, stride, 0)), put(c, thresholdsF32(op.Threshold, stride)))
 	}
 	s.args = append(args, put(c, op.Scale), put(c, op.Shift), c.flip(op))
 	return []spec{s}
@@ -124,7 +125,7 @@ func (c *stepCompiler) dense(op *bcnn.ConvStep, variant string) []spec {
 	}
 	partial := scratch{sums, c.batch * op.Out * s.g["SEGMENTS"] * 4}
 	if variant == "a" {
-		first.args = []any{c.x, put(c, rowWeights(op.Bits)), partial}
+		first.args = []any{c.x, put(c, layout.Rows(op.Bits)), partial}
 	} else {
 		first.args = []any{c.x, put(c, columnWeights(op.Bits, op.Out)), partial}
 	}
@@ -166,7 +167,7 @@ func (c *stepCompiler) patches(op *bcnn.ConvStep) []spec {
 	return []spec{
 		{file: "patches.cl", kernel: "pack_patches", form: f, g: g, args: []any{c.x, packed, cl.LocalBuffer(bytes)},
 			items: tilesY * tilesX * tile * tile, local: tile * tile},
-		{file: "patches.cl", kernel: "xor_gemm", form: f, g: g, args: []any{packed, put(c, w.patchWeights(op.Bits)), counts},
+		{file: "patches.cl", kernel: "xor_gemm", form: f, g: g, args: []any{packed, put(c, w.layout().Patches(op.Bits)), counts},
 			items: up(pixels) * up(op.Out) * gemm * gemm, local: gemm * gemm},
 		c.finish(op, s, counts),
 	}

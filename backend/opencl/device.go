@@ -12,6 +12,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/tuning"
 )
 
 // device is one OpenCL device. Its context and programs live as long as the
@@ -31,7 +32,7 @@ type device struct {
 	mu       sync.Mutex // guards what follows
 	context  *cl.Context
 	programs map[string]*program // by source file and options
-	tuning   *tuning
+	tuning   *tuning.Cache[choice]
 }
 
 type limits struct {
@@ -187,6 +188,10 @@ func (d *device) open() error {
 	if err != nil {
 		return fmt.Errorf("context: %w", err)
 	}
-	d.context, d.tuning = context, loadTuning(d.driver, tuningFile(d.driver))
+	d.context, d.tuning = context, d.loadTuning(tuning.Path("opencl", d.driver, kernelHash()))
 	return nil
+}
+
+func (d *device) loadTuning(path string) *tuning.Cache[choice] {
+	return tuning.Load[choice](d.driver, kernelHash(), path)
 }

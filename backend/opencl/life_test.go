@@ -281,7 +281,7 @@ func tuned(t *testing.T, d *device) *executable {
 func TestTuningIsKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "deep", "tuning.json")
 	first := testDevice(t)
-	first.tuning = loadTuning(first.driver, path)
+	first.tuning = first.loadTuning(path)
 	groups := func(e *executable) (sizes []int) {
 		for _, s := range e.steps {
 			for _, l := range s.launches {
@@ -295,7 +295,7 @@ func TestTuningIsKept(t *testing.T) {
 	require.NoError(t, err)
 
 	again := testDevice(t)
-	again.tuning = loadTuning(again.driver, path)
+	again.tuning = again.loadTuning(path)
 	require.Equal(t, first.tuning.Steps, again.tuning.Steps)
 	require.NotEmpty(t, again.tuning.Steps)
 	require.Equal(t, want, groups(tuned(t, again)))
@@ -316,9 +316,9 @@ func TestTuningIsKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, os.WriteFile(path, []byte(bad), 0o644))
 			d := testDevice(t)
-			d.tuning = loadTuning(d.driver, path)
+			d.tuning = d.loadTuning(path)
 			tuned(t, d)
-			healed := loadTuning(d.driver, path)
+			healed := d.loadTuning(path)
 			require.Len(t, healed.Steps, len(first.tuning.Steps))
 			for _, c := range healed.Steps {
 				require.Contains(t, []string{"a", "b"}, c.Variant)
@@ -334,7 +334,7 @@ func TestTuningWithoutAPlaceForTheFile(t *testing.T) {
 	d := testDevice(t)
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o644))
-	d.tuning = loadTuning(d.driver, filepath.Join(file, "tuning.json"))
+	d.tuning = d.loadTuning(filepath.Join(file, "tuning.json"))
 	tuned(t, d)
 }
 

@@ -37,7 +37,7 @@ func testDevice(t testing.TB) *device {
 		t.Fatal(err)
 	}
 	return &device{id: d.id, info: d.info, driver: d.driver, limits: d.limits, specialiseFrom: d.specialiseFrom,
-		floatsLack: d.floatsLack, context: d.context, programs: make(map[string]*program), tuning: loadTuning(d.driver, "")}
+		floatsLack: d.floatsLack, context: d.context, programs: make(map[string]*program), tuning: d.loadTuning("")}
 }
 
 // TestParity runs the whole table with both variants. Its steps are small, so

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/layout"
 )
 
 // spec says how a kernel is to be launched.
@@ -133,7 +134,7 @@ func (c *stepCompiler) simple(op bcnn.StepOp) []spec {
 		g.window(op.Window)
 		g["FLIP"] = flag(op.Flip != nil)
 		if c.in.DType == bcnn.Bits {
-			s.kernel, s.args = "max_pool_bits", []any{c.x, c.y, put(c, flipWords(op.Flip))}
+			s.kernel, s.args = "max_pool_bits", []any{c.x, c.y, put(c, layout.Rows(op.Flip))}
 		} else {
 			s.kernel, s.args = "max_pool_float", []any{c.x, c.y}
 		}
@@ -143,7 +144,7 @@ func (c *stepCompiler) simple(op bcnn.StepOp) []spec {
 		s.kernel, s.args = "affine", []any{c.x, c.y, put(c, op.Scale), put(c, op.Shift)}
 	case *bcnn.SignStep:
 		g["FLIP"] = flag(op.Threshold.Flip != nil)
-		s.kernel, s.args = "sign_bits", []any{c.x, c.y, put(c, op.Threshold.F32), put(c, flipWords(op.Threshold.Flip))}
+		s.kernel, s.args = "sign_bits", []any{c.x, c.y, put(c, op.Threshold.F32), put(c, layout.Rows(op.Threshold.Flip))}
 	case *bcnn.AddStep:
 		g["RELU"] = flag(op.ReLU)
 		s.kernel, s.args = "add", []any{c.x, c.other, c.y}
@@ -170,7 +171,7 @@ func (c *stepCompiler) binarize(op *bcnn.BinarizeStep, s spec) []spec {
 	var thresholds []int32
 	var mask []uint32
 	if op.Threshold != nil {
-		thresholds, mask = op.Threshold.I32, flipWords(op.Threshold.Flip)
+		thresholds, mask = op.Threshold.I32, layout.Rows(op.Threshold.Flip)
 	}
 	s.g["FLIP"] = flag(mask != nil)
 	ranges := scratch{sums, c.batch * rangeParts * 2 * 4}

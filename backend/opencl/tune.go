@@ -5,12 +5,8 @@ package opencl
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
-	"sync"
 
 	"github.com/jgillich/go-opencl/cl"
 
@@ -18,74 +14,10 @@ import (
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
 )
 
-// tuning remembers which variant and which sizes of work-groups were the fastest,
-// in a file that other processes use, too. The file is only ever an aid: where it
-// cannot be read, or holds nonsense, measuring takes its place.
-type tuning struct {
-	mu      sync.Mutex
-	path    string // empty for none
-	Driver  string
-	Kernels string // their hash
-	Steps   map[string]choice
-}
-
 // choice is what was the fastest for a step.
 type choice struct {
 	Variant string
 	Groups  []int // work-items of a work-group, per kernel
-}
-
-// tuningFile is where the choices for a driver and these kernels are kept.
-func tuningFile(driver string) string {
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(driver + "|" + kernelHash()))
-	return filepath.Join(dir, "bitcnn", "opencl-"+hex.EncodeToString(sum[:8])+".json")
-}
-
-func loadTuning(driver, path string) *tuning {
-	t := &tuning{path: path}
-	if data, err := os.ReadFile(path); err != nil || json.Unmarshal(data, t) != nil ||
-		t.Driver != driver || t.Kernels != kernelHash() {
-		t.Steps = nil
-	}
-	t.Driver, t.Kernels = driver, kernelHash()
-	if t.Steps == nil {
-		t.Steps = make(map[string]choice)
-	}
-	return t
-}
-
-func (t *tuning) get(key string) (choice, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	c, ok := t.Steps[key]
-	return c, ok
-}
-
-// put remembers a choice. A file that cannot be written is done without.
-func (t *tuning) put(key string, c choice) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.Steps[key] = c
-	if t.path == "" {
-		return
-	}
-	data, err := json.MarshalIndent(t, "", "\t")
-	if err != nil || os.MkdirAll(filepath.Dir(t.path), 0o755) != nil {
-		return
-	}
-	// Renamed, so that other processes never read half a file.
-	f, err := os.CreateTemp(filepath.Dir(t.path), filepath.Base(t.path)+".*")
-	if err != nil {
-		return
-	}
-	_, err = f.Write(data)
-	if closeErr := f.Close(); err != nil || closeErr != nil || os.Rename(f.Name(), t.path) != nil {
-		os.Remove(f.Name())
-	}
 }
 
 // choose builds the best of the candidates that there are. Small steps take
@@ -106,7 +38,7 @@ func (d *device) choose(candidates []candidate, heavy bool, memory [scratches]*c
 		return first.built, d.buildStep(first.built, first.specs, false, memory)
 	}
 	key := tuningKey(there, batch)
-	if known, ok := d.tuning.get(key); ok {
+	if known, ok := d.tuning.Get(key); ok {
 		for _, c := range there {
 			if c.variant != known.Variant {
 				continue
@@ -177,7 +109,7 @@ func (d *device) measure(candidates []candidate, key string, batch int) (*built,
 		}
 	}
 	best.built.setGroups(groups)
-	d.tuning.put(key, choice{best.variant, groups})
+	d.tuning.Put(key, choice{best.variant, groups})
 	return best.built, nil
 }
 

@@ -160,7 +160,7 @@ peak_byte_per_s, peak_fraction, bound (arithmetic or memory).`,
 	cmd.Flags().IntVar(&flags.runs, "runs", 200, "number of timed runs")
 	cmd.Flags().IntVar(&flags.Threads, "threads", 0, "CPU threads; 0 means all that the process may use")
 	cmd.Flags().StringVar(&flags.ISA, "isa", "", "CPU instruction set (default the best)")
-	cmd.Flags().StringVar(&flags.Variant, "variant", "", "GPU kernels: a (the paper's) or b (direct); default the faster")
+	cmd.Flags().StringVar(&flags.Variant, "variant", "", "GPU kernels: a (the paper's), b (direct), on CUDA c (tensor cores) or f (one launch); default the fastest")
 	cmd.Flags().StringVar(&ops, "ops", "", "time binary operators instead of a model: groups or names, by default all")
 	cmd.Flags().Lookup("ops").NoOptDefVal = allOps
 	cmd.Flags().BoolVar(&flags.paper, "paper", false, "follow the paper's protocol")

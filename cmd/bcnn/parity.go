@@ -81,7 +81,7 @@ With --json, one object per device: device, cases, failures (their numbers).`,
 	deviceFlag(cmd, &device, "all")
 	cmd.Flags().IntVar(&opts.Threads, "threads", 0, "CPU threads; 0 means all that the process may use")
 	cmd.Flags().StringVar(&opts.ISA, "isa", "", "CPU instruction set (default the best)")
-	cmd.Flags().StringVar(&opts.Variant, "variant", "", "GPU kernels: a (the paper's) or b (direct); default the faster")
+	cmd.Flags().StringVar(&opts.Variant, "variant", "", "GPU kernels: a (the paper's), b (direct), on CUDA c (tensor cores) or f (one launch); default the fastest")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per device")
 	return cmd
 }

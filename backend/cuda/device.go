@@ -1,0 +1,170 @@
+//go:build cuda && cgo && linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"gorgonia.org/cu"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/tuning"
+)
+
+// device is one GPU. Its context and modules live as long as the process.
+type device struct {
+	number cu.Device
+	info   backend.Info
+	driver string // all that tells one device and driver from another
+	limits limits
+	arch   int // of the PTX that it takes
+	// tuneFrom is the work of a step, in multiplications, from which on its kernels
+	// are measured.
+	tuneFrom int
+	// For tests: tensors share no memory, so that guard pages lie behind each; and
+	// the number of the kernel to take of those for a step, where it has so many.
+	apart bool
+	pick  int
+
+	mu     sync.Mutex // guards what follows
+	thread *thread
+	tuning *tuning.Cache[choice]
+}
+
+type limits struct {
+	capability    int // 75 for 7.5
+	processors    int // streaming multiprocessors
+	threads       int // of a block
+	shared        int // shared memory of a block, in bytes
+	sharedDefault int // what a kernel gets of it without asking
+	gridY         int // blocks of the second and third dimension
+	cooperative   bool
+}
+
+// newDevice describes a device. The error says why it cannot be used.
+func newDevice(i int) (*device, error) {
+	number, err := cu.GetDevice(i)
+	if err != nil {
+		return nil, shim.Check("cuDeviceGet", err)
+	}
+	name, err := number.Name()
+	if err != nil {
+		return nil, shim.Check("cuDeviceGetName", err)
+	}
+	name = strings.TrimSpace(name)
+	memory, err := number.TotalMem()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, shim.Check("cuDeviceTotalMem", err))
+	}
+	attribute := func(a cu.DeviceAttribute) int {
+		v, failed := number.Attribute(a)
+		if failed != nil && err == nil {
+			err = fmt.Errorf("%s: %w", name, shim.Check("cuDeviceGetAttribute", failed))
+		}
+		return v
+	}
+	d := &device{number: number, tuneFrom: 1 << 20, pick: -1}
+	d.limits = limits{
+		capability:    10*attribute(cu.ComputeCapabilityMajor) + attribute(cu.ComputeCapabilityMinor),
+		processors:    attribute(cu.MultiprocessorCount),
+		threads:       attribute(cu.MaxThreadsPerBlock),
+		sharedDefault: attribute(cu.MaxSharedMemoryPerBlock),
+		gridY:         min(attribute(cu.MaxGridDimY), attribute(cu.MaxGridDimZ)),
+	}
+	integrated, clock := attribute(cu.Integrated) != 0, attribute(cu.ClockRate)
+	if err != nil {
+		return nil, err
+	}
+	d.limits.shared = d.limits.sharedDefault
+	// Drivers that do not know these attributes do not have what they tell of.
+	if v, err := number.Attribute(shim.SharedMemoryOptIn); err == nil {
+		d.limits.shared = max(d.limits.shared, v)
+	}
+	if v, err := number.Attribute(shim.CooperativeLaunch); err == nil {
+		d.limits.cooperative = v != 0
+	}
+	version := cu.Version()
+	variants, err := ptxVariants()
+	if err != nil {
+		return nil, err
+	}
+	variant, err := chooseVariant(variants, d.limits.capability, version)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	d.arch = variant.arch
+	d.driver = fmt.Sprintf("%s|sm_%d|%d|%d|%d|%d", name, d.limits.capability, version, d.limits.processors, clock, d.arch)
+	d.info = backend.Info{
+		Name:   name,
+		Kind:   kind(name, integrated),
+		Memory: memory,
+		Detail: fmt.Sprintf("sm_%d, driver for CUDA %s, %d multiprocessors, %d KiB of shared memory per block, kernels for sm_%d",
+			d.limits.capability, cudaVersion(version), d.limits.processors, d.limits.shared>>10, d.arch),
+	}
+	return d, nil
+}
+
+func kind(name string, integrated bool) backend.Kind {
+	switch {
+	case strings.Contains(strings.ToLower(name), "emulat"):
+		return backend.Emulated
+	case integrated:
+		return backend.IntegratedGPU
+	}
+	return backend.DiscreteGPU
+}
+
+func (d *device) Info() backend.Info { return d.info }
+
+func (d *device) Compile(plan *bcnn.Plan, opts backend.Options) (backend.Executable, error) {
+	e, err := d.compile(plan, opts)
+	if err != nil {
+		return nil, &backend.Error{Device: d.info.ID, Op: "compile", Err: err}
+	}
+	return e, nil
+}
+
+// variantNames are the values of Options.Variant.
+var variantNames = []string{"a", "b", "c", "f"}
+
+func (d *device) compile(plan *bcnn.Plan, opts backend.Options) (*executable, error) {
+	if opts.MaxBatch == 0 {
+		opts.MaxBatch = 1
+	}
+	if opts.MaxBatch < 0 || opts.MaxBatch > d.limits.gridY {
+		return nil, fmt.Errorf("a batch of %d images; at most %d", opts.MaxBatch, d.limits.gridY)
+	}
+	if opts.Variant != "" && !strings.Contains(strings.Join(variantNames, ""), opts.Variant) {
+		return nil, fmt.Errorf("%w: variant %q; there are %s", backend.ErrUnsupported, opts.Variant, strings.Join(variantNames, ", "))
+	}
+	if err := backend.CheckPlan(plan); err != nil {
+		name := ""
+		if plan != nil {
+			name = plan.Name
+		}
+		return nil, fmt.Errorf("plan %q: %w", name, err)
+	}
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	return newExecutable(d, plan, opts)
+}
+
+// open makes the context on first use.
+func (d *device) open() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.thread != nil {
+		return d.thread.gone()
+	}
+	t, err := startThread(d.number)
+	if err != nil {
+		return err
+	}
+	d.thread, d.tuning = t, tuning.Load[choice](d.driver, kernelHash(), tuning.Path("cuda", d.driver, kernelHash()))
+	return nil
+}

@@ -1,0 +1,382 @@
+//go:build cuda && cgo && linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+	"unsafe"
+
+	"gorgonia.org/cu"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// executable is a compiled plan.
+type executable struct {
+	device *device
+	thread *thread
+	plan   *bcnn.Plan
+	opts   backend.Options
+
+	mu     sync.Mutex // held while running
+	closed bool
+	bag    bag // tensors, scratch memory, staging memory, stream, events, graphs
+	stream cu.Stream
+	steps  []*built
+	// network executes all steps at once, if the plan is one for it.
+	network *built
+	memory  memory
+
+	input, output unsafe.Pointer // page-locked
+	start, stop   cu.Event       // for Timed
+	taps          []bcnn.Tensor  // what Tap gets, for MaxBatch images
+
+	// What a Run asks of the thread.
+	ctx    context.Context
+	images int
+	step   int // for Timed and Tap
+	took   time.Duration
+	runAll, runStep, copyIn, copyOut,
+	wait *request
+	graphs map[int]shim.Graph // by images
+	// direct says that the driver has no graphs, so kernels are launched one by one.
+	direct bool
+}
+
+// memory is where the tensors of a plan and scratch memory are.
+type memory struct {
+	tensors []cu.DevicePtr
+	scratch [scratches]cu.DevicePtr
+}
+
+func newExecutable(d *device, plan *bcnn.Plan, opts backend.Options) (*executable, error) {
+	e := &executable{device: d, thread: d.thread, plan: plan, opts: opts,
+		bag: bag{thread: d.thread}, graphs: make(map[int]shim.Graph)}
+	// Laying out weights takes long, and needs no driver.
+	candidates, err := e.candidates()
+	if err != nil {
+		return nil, err
+	}
+	if opts.Tap != nil {
+		for _, s := range plan.Steps {
+			t := plan.Tensors[s.Out]
+			e.taps = append(e.taps, bcnn.NewTensor(t.DType, opts.MaxBatch, t.Shape))
+		}
+	}
+	e.runAll, e.runStep = newRequest(e.executeAll), newRequest(e.executeStep)
+	e.copyIn, e.copyOut, e.wait = newRequest(e.enqueueCopyIn), newRequest(e.fetchOutput), newRequest(e.synchronize)
+	if err := e.thread.do(newRequest(func() error { return e.construct(candidates) })); err != nil {
+		_ = e.release()
+		return nil, err
+	}
+	return e, nil
+}
+
+// candidates lists the kernels that can execute each step.
+func (e *executable) candidates() ([][]candidate, error) {
+	all := make([][]candidate, len(e.plan.Steps))
+	for i, s := range e.plan.Steps {
+		c := stepCompiler{
+			limits: e.device.limits, arch: e.device.arch, batch: e.opts.MaxBatch,
+			in: e.plan.Tensors[s.In[0]], out: e.plan.Tensors[s.Out], x: tensor(s.In[0]), y: tensor(s.Out),
+		}
+		if len(s.In) > 1 {
+			c.other = tensor(s.In[1])
+		}
+		err := checkSize(s, c.in, c.out)
+		if err == nil {
+			all[i], err = c.compile(s.Op)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("step %d (%s): %w", i, s.Name, err)
+		}
+		all[i] = ofVariant(all[i], e.opts.Variant)
+	}
+	return all, nil
+}
+
+// construct makes everything on the device; it runs on its thread.
+func (e *executable) construct(all [][]candidate) error {
+	var err error
+	if e.stream, err = e.bag.stream(); err != nil {
+		return err
+	}
+	if err := e.allocate(all); err != nil {
+		return err
+	}
+	for _, event := range []*cu.Event{&e.start, &e.stop} {
+		if *event, err = e.bag.event(); err != nil {
+			return err
+		}
+	}
+	for i, s := range e.plan.Steps {
+		chosen, err := e.choose(all[i], work(s.Op, e.plan.Tensors[s.In[0]], e.plan.Tensors[s.Out]))
+		if err != nil {
+			return fmt.Errorf("step %d (%s): %w", i, s.Name, err)
+		}
+		e.steps = append(e.steps, chosen)
+	}
+	if err := e.chooseNetwork(); err != nil {
+		return err
+	}
+	if e.opts.Timed == nil && e.opts.Tap == nil {
+		if _, err = e.graph(e.opts.MaxBatch); err == nil {
+			_, err = e.graph(1)
+		}
+	}
+	return err
+}
+
+func (e *executable) Run(ctx context.Context, out, in bcnn.Tensor) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return e.fail(backend.ErrClosed)
+	}
+	if err := e.thread.gone(); err != nil {
+		return e.fail(err)
+	}
+	if err := backend.CheckTensors(e.plan, e.opts.MaxBatch, out, in); err != nil {
+		return e.fail(err)
+	}
+	if err := ctx.Err(); err != nil {
+		return e.fail(err)
+	}
+	e.ctx, e.images = ctx, in.N
+	defer func() { e.ctx = nil }()
+	bytes := e.bytes(0, in.N)
+	copy(unsafe.Slice((*byte)(e.input), bytes), unsafe.Slice((*byte)(data(&in)), bytes))
+	var err error
+	if e.opts.Timed != nil || e.opts.Tap != nil {
+		err = e.watch()
+	} else {
+		err = e.thread.do(e.runAll)
+	}
+	if err != nil {
+		// Staging memory may be in use until the stream is empty.
+		if e.thread.lost.Load() == nil {
+			err = errors.Join(err, e.thread.do(e.wait))
+		}
+		return e.fail(err)
+	}
+	bytes = e.bytes(e.plan.Output, in.N)
+	copy(unsafe.Slice((*byte)(data(&out)), bytes), unsafe.Slice((*byte)(e.output), bytes))
+	return nil
+}
+
+// executeAll is a Run; it runs on the device's thread.
+func (e *executable) executeAll() error {
+	if err := e.ctx.Err(); err != nil { // while others had the thread
+		return err
+	}
+	if !e.direct {
+		g, err := e.graph(e.images)
+		if err != nil {
+			return err
+		}
+		if !e.direct {
+			return g.Run(e.stream)
+		}
+	}
+	if err := e.enqueueAll(); err != nil {
+		return err
+	}
+	return e.synchronize()
+}
+
+func (e *executable) synchronize() error {
+	return shim.Check("cuStreamSynchronize", e.stream.Synchronize())
+}
+
+// enqueueAll puts everything on the stream, copies included.
+func (e *executable) enqueueAll() error {
+	if err := e.enqueueCopyIn(); err != nil {
+		return err
+	}
+	if e.network != nil {
+		if err := e.network.enqueue(e.stream, e.images); err != nil {
+			return err
+		}
+		return e.enqueueCopyOut()
+	}
+	for i, s := range e.steps {
+		if err := s.enqueue(e.stream, e.images); err != nil {
+			return fmt.Errorf("step %d (%s): %w", i, e.plan.Steps[i].Name, err)
+		}
+	}
+	return e.enqueueCopyOut()
+}
+
+func (e *executable) enqueueCopyIn() error {
+	return shim.CopyIn(e.memory.tensors[0], e.input, e.bytes(0, e.images), e.stream)
+}
+
+func (e *executable) enqueueCopyOut() error {
+	return shim.CopyOut(e.output, e.memory.tensors[e.plan.Output], e.bytes(e.plan.Output, e.images), e.stream)
+}
+
+func (e *executable) fetchOutput() error {
+	if err := e.enqueueCopyOut(); err != nil {
+		return err
+	}
+	return e.synchronize()
+}
+
+// maxGraphs bounds how many graphs are kept, since a batch may have any size.
+const maxGraphs = 16
+
+// graph returns the graph for a batch size, recording it if it is the first.
+func (e *executable) graph(images int) (shim.Graph, error) {
+	if g, ok := e.graphs[images]; ok || e.direct {
+		return g, nil
+	}
+	err := shim.BeginCapture(e.stream)
+	if err == nil {
+		before := e.images
+		e.images = images
+		enqueued := e.enqueueAll()
+		e.images = before
+		var g shim.Graph
+		// To be called in any case: it ends the recording.
+		if g, err = shim.EndCapture(e.stream); err == nil && enqueued == nil {
+			if len(e.graphs) >= maxGraphs {
+				for old, dropped := range e.graphs {
+					if old != 1 && old != e.opts.MaxBatch {
+						delete(e.graphs, old)
+						if err := dropped.Destroy(); err != nil {
+							return g, errors.Join(err, g.Destroy())
+						}
+						break
+					}
+				}
+			}
+			e.graphs[images] = g
+			return g, nil
+		}
+		if err == nil {
+			return g, errors.Join(enqueued, g.Destroy())
+		}
+		if enqueued != nil {
+			return g, enqueued
+		}
+	}
+	var code *shim.Error
+	// Older drivers record no cooperative launches.
+	if errors.As(err, &code) && (code.Code == shim.NotFound || code.Code == shim.CaptureUnsupported || e.network != nil && !code.Lost()) {
+		e.direct = true
+		return shim.Graph{}, nil
+	}
+	return shim.Graph{}, err
+}
+
+// watch executes the steps one by one and tells Timed and Tap about each.
+func (e *executable) watch() error {
+	if err := e.thread.do(e.copyIn); err != nil {
+		return err
+	}
+	for i, s := range e.plan.Steps {
+		if err := e.ctx.Err(); err != nil {
+			return err
+		}
+		e.step = i
+		if err := e.thread.do(e.runStep); err != nil {
+			return fmt.Errorf("step %d (%s): %w", i, s.Name, err)
+		}
+		if e.opts.Timed != nil {
+			e.opts.Timed(i, s.Name, e.took)
+		}
+		if e.opts.Tap != nil {
+			e.opts.Tap(i, s.Name, e.tap(i))
+		}
+	}
+	return e.thread.do(e.copyOut)
+}
+
+// executeStep is a step of watch; it runs on the device's thread.
+func (e *executable) executeStep() error {
+	var err error
+	e.took, err = timeOn(e.stream, e.start, e.stop, func() error { return e.steps[e.step].enqueue(e.stream, e.images) })
+	if err != nil {
+		return err
+	}
+	if e.opts.Tap == nil {
+		return nil
+	}
+	t, i := e.tap(e.step), e.plan.Steps[e.step].Out
+	return shim.Check("cuMemcpyDtoH", cu.MemcpyDtoH(data(&t), e.memory.tensors[i], int64(e.bytes(i, e.images))))
+}
+
+// tap is the tensor that Tap gets of step i.
+func (e *executable) tap(i int) bcnn.Tensor {
+	t := e.taps[i]
+	t.N = e.images
+	elements := t.N * t.Shape.Elements(t.DType)
+	switch t.DType {
+	case bcnn.Uint8:
+		t.U8 = t.U8[:elements]
+	case bcnn.Bits:
+		t.Words = t.Words[:elements]
+	case bcnn.Float32:
+		t.F32 = t.F32[:elements]
+	}
+	return t
+}
+
+// data is where the values of a tensor start. Packed words have the same bytes on
+// the device, since both are little-endian.
+func data(t *bcnn.Tensor) unsafe.Pointer {
+	switch t.DType {
+	case bcnn.Uint8:
+		return unsafe.Pointer(unsafe.SliceData(t.U8))
+	case bcnn.Bits:
+		return unsafe.Pointer(unsafe.SliceData(t.Words))
+	}
+	return unsafe.Pointer(unsafe.SliceData(t.F32))
+}
+
+func (e *executable) fail(err error) error {
+	return &backend.Error{Device: e.device.info.ID, Op: "run", Err: err}
+}
+
+// release frees everything, on the device's thread.
+func (e *executable) release() error {
+	r := newRequest(func() error {
+		var err error
+		if e.thread.lost.Load() == nil {
+			for _, g := range e.graphs {
+				err = errors.Join(err, g.Destroy())
+			}
+		}
+		for _, s := range e.steps {
+			err = errors.Join(err, s.bag.release())
+		}
+		if e.network != nil {
+			err = errors.Join(err, e.network.bag.release())
+			e.network = nil
+		}
+		err = errors.Join(err, e.bag.release())
+		e.steps, e.graphs, e.taps = nil, nil, nil
+		return err
+	})
+	r.always = true
+	return e.thread.do(r)
+}
+
+func (e *executable) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil
+	}
+	e.closed = true
+	if err := e.release(); err != nil {
+		return &backend.Error{Device: e.device.info.ID, Op: "close", Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+//go:build cuda && cgo && linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// mostTiles is the number of tiles of the form of GEMM that has the most, with the
+// large integer one.
+const mostTiles = 6
+
+// TestGEMM runs each tile of variant c on a part of the table.
+func TestGEMM(t *testing.T) {
+	for pick := range mostTiles {
+		t.Run(fmt.Sprint(pick), func(t *testing.T) {
+			d := testDevice(t)
+			d.pick = pick
+			requireParity(t, d, backend.Options{Variant: "c"}, everyNth(24, pick))
+		})
+	}
+}
+
+// TestGEMMShapes runs the tiles of variant c where they are full, cut off, pooled
+// over windows of one lane and of several, and where the sum is long.
+func TestGEMMShapes(t *testing.T) {
+	for _, c := range []struct {
+		h, w, in, out, k, groups, padValue int
+		pool                               [2]int
+		images                             int
+	}{
+		{h: 9, w: 9, in: 256, out: 130, k: 3, groups: 1, padValue: 0, images: 2},
+		{h: 8, w: 16, in: 64, out: 256, k: 3, groups: 1, padValue: 1, pool: [2]int{2, 2}, images: 1},
+		{h: 8, w: 8, in: 32, out: 96, k: 5, groups: 1, padValue: 0, pool: [2]int{4, 4}, images: 3},
+		{h: 8, w: 10, in: 96, out: 33, k: 3, groups: 1, padValue: -1, pool: [2]int{4, 2}, images: 2},
+		{h: 8, w: 7, in: 3, out: 64, k: 3, groups: 1, padValue: 0, pool: [2]int{2, 1}, images: 2},
+		{h: 5, w: 6, in: 128, out: 320, k: 3, groups: 2, padValue: 0, images: 2},
+		{h: 5, w: 6, in: 384, out: 96, k: 1, groups: 3, padValue: -1, images: 5},
+		{h: 1, w: 1, in: 1000, out: 300, k: 1, groups: 1, padValue: -1, images: 140},
+	} {
+		rng := rand.New(rand.NewPCG(uint64(c.in), uint64(c.out)))
+		net := &bcnn.Network{Name: "gemm", Input: bcnn.Input{DType: bcnn.Uint8, Shape: bcnn.Shape{H: c.h, W: c.w, C: c.in}}}
+		thresholds := make([]int32, c.in)
+		for i := range thresholds {
+			thresholds[i] = 128
+		}
+		net.Append("binarize", bcnn.Binarize{Scheme: bcnn.SchemeThreshold, Thresholds: thresholds})
+		r := c.k / 2
+		net.Append("conv", bcnn.Conv2D{Window: bcnn.Window{KH: c.k, KW: c.k, Pad: bcnn.Padding{Top: r, Left: r, Bottom: r, Right: r}},
+			Out: c.out, Groups: c.groups, PadValue: c.padValue, Weights: bcnn.Weights{Bits: randomBits(rng, c.out*c.k*c.k, c.in/c.groups)}})
+		if c.pool != [2]int{} {
+			net.Append("pool", bcnn.MaxPool{Window: bcnn.Window{KH: c.pool[0], KW: c.pool[1], StrideH: c.pool[0], StrideW: c.pool[1]}})
+		}
+		scale, bias := make([]float32, c.out), make([]float32, c.out)
+		for i := range c.out {
+			scale[i], bias[i] = float32(rng.NormFloat64()), float32(rng.IntN(21)-10)
+		}
+		net.Append("norm", bcnn.Affine{Scale: scale, Bias: bias})
+		float := *net
+		net.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+		net.Append("bits", bcnn.Affine{Scale: []float32{1}})
+		nets := []*bcnn.Network{net}
+		if c.pool == [2]int{} {
+			nets = append(nets, &float)
+		}
+		for pick := range mostTiles {
+			d := testDevice(t)
+			d.pick = pick
+			for i, n := range nets {
+				t.Run(fmt.Sprintf("%dx%dx%d/k%d/out%d/%d/%d", c.h, c.w, c.in, c.k, c.out, pick, i), func(t *testing.T) {
+					exe := requireReference(t, d, n, backend.Options{Variant: "c"}, c.images)
+					require.Equal(t, "conv_mma", exe.steps[1].launches[0].spec.file)
+				})
+			}
+		}
+	}
+}
+
+// gemmNet is a dense layer of size outputs on as many bits, whose result is bits.
+func gemmNet(size int) *bcnn.Network {
+	rng := rand.New(rand.NewPCG(1, uint64(size)))
+	net := &bcnn.Network{Name: "gemm", Input: bcnn.Input{DType: bcnn.Uint8, Shape: bcnn.Shape{H: 1, W: 1, C: size}}}
+	thresholds := make([]int32, size)
+	for i := range thresholds {
+		thresholds[i] = 128
+	}
+	net.Append("binarize", bcnn.Binarize{Scheme: bcnn.SchemeThreshold, Thresholds: thresholds})
+	net.Append("gemm", bcnn.Dense{Out: size, Weights: bcnn.Weights{Bits: randomBits(rng, size, size)}})
+	net.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+	net.Append("end", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: randomBits(rng, 1, size)}})
+	return net
+}
+
+// BenchmarkGEMM is the product of square matrices of bits, with each tile of variant
+// c: the device time of the step, as operations per second, two for a product of ±1
+// values. An emulator gets a small one.
+func BenchmarkGEMM(b *testing.B) {
+	size := 8192
+	if testDevice(b).info.Kind == backend.Emulated {
+		size = 256
+	}
+	plan, err := bcnn.Lower(gemmNet(size))
+	require.NoError(b, err)
+	in := randomImages(1, size, plan.Input)
+	out := bcnn.NewTensor(bcnn.Float32, size, plan.OutputShape())
+	seen := make(map[string]bool)
+	for pick := range mostTiles {
+		d := testDevice(b)
+		d.apart, d.pick = false, pick
+		var best time.Duration
+		compiled, err := d.Compile(plan, backend.Options{Variant: "c", MaxBatch: size, Timed: func(i int, _ string, took time.Duration) {
+			if i == 1 && (best == 0 || took < best) {
+				best = took
+			}
+		}})
+		require.NoError(b, err)
+		exe := compiled.(*executable)
+		kernel := exe.steps[1].launches[0].spec.kernel
+		if !seen[kernel] {
+			seen[kernel] = true
+			b.Run(fmt.Sprintf("%d/%s", size, kernel), func(b *testing.B) {
+				best = 0
+				for b.Loop() {
+					require.NoError(b, exe.Run(b.Context(), out, in))
+				}
+				b.ReportMetric(2*float64(size)*float64(size)*float64(size)/best.Seconds()/1e12, "Tops/s")
+				b.ReportMetric(float64(best.Microseconds()), "device-µs")
+			})
+		}
+		require.NoError(b, exe.Close())
+	}
+}

@@ -1,0 +1,456 @@
+//go:build cuda && cgo && linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"gorgonia.org/cu"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/tuning"
+)
+
+// small is a network with two convolutions, dense layers and fused pooling.
+func small() *bcnn.Network { return vehicleNet(3, 16) }
+
+func compileSmall(t testing.TB, d *device, opts backend.Options) (*executable, bcnn.Tensor, bcnn.Tensor) {
+	t.Helper()
+	plan, err := bcnn.Lower(small())
+	require.NoError(t, err)
+	exe, err := d.Compile(plan, opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { exe.Close() })
+	n := max(opts.MaxBatch, 1)
+	return exe.(*executable), bcnn.NewTensor(bcnn.Float32, n, plan.OutputShape()), randomImages(1, n, plan.Input)
+}
+
+// TestVariantsTakeTheirKernels makes sure that the parity of a variant is that of
+// its kernels.
+func TestVariantsTakeTheirKernels(t *testing.T) {
+	names := func(variant string) string {
+		exe, _, _ := compileSmall(t, testDevice(t), backend.Options{Variant: variant})
+		var all []string
+		for _, s := range exe.steps {
+			for _, l := range s.launches {
+				all = append(all, l.spec.kernel)
+			}
+		}
+		return strings.Join(all, " ")
+	}
+	require.Regexp(t, "^conv_bytes_k5_pool2 conv_bits_k5_pool2( dense_warp_i1){3}$", names("b"))
+	require.Regexp(t, "^conv_bytes_k5_pool2 pack_patches xor_gemm finish( dense_block){3}$", names("a"))
+	require.Regexp(t, "^conv_bytes_k5_pool2( conv_(and|xor|popc)_[0-9]+x[0-9]+){4}$", names("c"))
+	_, err := testDevice(t).Compile(&bcnn.Plan{}, backend.Options{Variant: "z"})
+	require.ErrorIs(t, err, backend.ErrUnsupported)
+}
+
+func TestRunDoesNotAllocate(t *testing.T) {
+	for _, variant := range append([]string{""}, variantNames...) {
+		exe, out, in := compileSmall(t, testDevice(t), backend.Options{Variant: variant, MaxBatch: 2})
+		ctx := context.Background()
+		require.Zero(t, testing.AllocsPerRun(20, func() {
+			if err := exe.Run(ctx, out, in); err != nil {
+				t.Error(err)
+			}
+		}), variant)
+	}
+}
+
+// alive counts what the emulated driver holds, other than modules and contexts.
+func alive(t *testing.T, d *device) (objects []int) {
+	for i := range 7 {
+		if i == 2 { // modules stay
+			continue
+		}
+		n, err := d.number.Attribute(cu.DeviceAttribute(10000 + i))
+		require.NoError(t, err)
+		objects = append(objects, n)
+	}
+	return objects
+}
+
+// TestNothingLeaks counts our objects, and those of the emulated driver.
+func TestNothingLeaks(t *testing.T) {
+	d := testDevice(t)
+	plan, err := bcnn.Lower(vehicleNet(3, 8))
+	require.NoError(t, err)
+	in, out := randomImages(1, 2, plan.Input), bcnn.NewTensor(bcnn.Float32, 2, plan.OutputShape())
+	before, driver := live.Load(), alive(t, d)
+	for i := range 1000 {
+		exe, err := d.Compile(plan, backend.Options{Variant: append([]string{""}, variantNames...)[i%5], MaxBatch: 2})
+		require.NoError(t, err)
+		require.Greater(t, live.Load(), before+10)
+		require.NoError(t, exe.Run(context.Background(), out, in))
+		require.NoError(t, exe.Close())
+		require.Equal(t, before, live.Load(), "after %d cycles", i+1)
+	}
+	require.Equal(t, driver, alive(t, d))
+}
+
+// TestOutOfMemory fails every allocation of a Compile in turn.
+func TestOutOfMemory(t *testing.T) {
+	d := emulated(t)
+	plan, err := bcnn.Lower(small())
+	require.NoError(t, err)
+	before, driver := live.Load(), alive(t, d)
+	defer os.Unsetenv(envFault)
+	failures := 0
+	for n := 1; ; n++ {
+		os.Setenv(envFault, fmt.Sprintf("alloc:%d", n))
+		exe, err := d.Compile(plan, backend.Options{})
+		if err == nil {
+			require.NoError(t, exe.Close())
+			break
+		}
+		failures++
+		var wrapped *backend.Error
+		require.ErrorAs(t, err, &wrapped)
+		require.ErrorContains(t, err, "CUDA_ERROR_OUT_OF_MEMORY")
+		require.Equal(t, before, live.Load(), "after the failure of allocation %d", n)
+		require.Equal(t, driver, alive(t, d), "after the failure of allocation %d", n)
+	}
+	require.Greater(t, failures, 10)
+	os.Unsetenv(envFault)
+	requireReference(t, d, small(), backend.Options{}, 1) // the device stays usable
+}
+
+func TestTooLarge(t *testing.T) {
+	d := testDevice(t)
+	before := live.Load()
+	plan, err := bcnn.Lower(vehicleNet(3, 1000))
+	require.NoError(t, err)
+	_, err = d.Compile(plan, backend.Options{MaxBatch: d.limits.gridY}) // terabytes
+	require.ErrorIs(t, err, errLarge)
+	_, err = d.Compile(plan, backend.Options{MaxBatch: d.limits.gridY + 1})
+	require.ErrorContains(t, err, "a batch of")
+	require.Equal(t, before, live.Load())
+}
+
+func TestCheckSize(t *testing.T) {
+	shape := func(h, w, c int) bcnn.PlanTensor { return bcnn.PlanTensor{Shape: bcnn.Shape{H: h, W: w, C: c}} }
+	conv := func(out, k int) bcnn.Step {
+		return bcnn.Step{Op: &bcnn.ConvStep{Window: bcnn.Window{KH: k, KW: k}, Out: out, Groups: 1}}
+	}
+	border, pool := conv(64, 3), conv(64, 3)
+	border.Op.(*bcnn.ConvStep).Border = &bcnn.Border{Rows: 5000, Cols: 5000}
+	pool.Op.(*bcnn.ConvStep).Pool = &bcnn.Window{KH: 100, KW: 100}
+	for name, c := range map[string]struct {
+		step    bcnn.Step
+		in, out bcnn.PlanTensor
+		fits    bool
+	}{
+		"usual":       {conv(512, 3), shape(224, 224, 512), shape(224, 224, 512), true},
+		"many pixels": {bcnn.Step{Op: &bcnn.SignStep{}}, shape(1<<13, 1<<13, 1), shape(1<<13, 1<<13, 1), false},
+		"weights":     {conv(1<<16, 15), shape(9, 9, 1024), shape(1, 1, 1<<16), false},
+		"classes":     {border, shape(9, 9, 64), shape(9, 9, 64), false},
+		"pooling":     {pool, shape(5000, 5000, 64), shape(50, 50, 64), false},
+	} {
+		err := checkSize(c.step, c.in, c.out)
+		if c.fits {
+			require.NoError(t, err, name)
+		} else {
+			require.ErrorIs(t, err, errLarge, name)
+		}
+	}
+}
+
+// TestLaunchTooLarge: what the driver refuses before it starts a kernel is named,
+// and the device stays usable.
+func TestLaunchTooLarge(t *testing.T) {
+	exe, out, in := compileSmall(t, testDevice(t), backend.Options{Variant: "b"})
+	exe.direct = true
+	block := exe.steps[1].launches[0].spec.block
+	exe.steps[1].launches[0].spec.block = 2048
+	err := exe.Run(context.Background(), out, in)
+	var code *shim.Error
+	require.ErrorAs(t, err, &code)
+	require.ErrorContains(t, err, "step 1 (")
+	require.ErrorContains(t, err, "blocks of 2048 threads")
+	exe.steps[1].launches[0].spec.block = block
+	require.NoError(t, exe.Run(context.Background(), out, in))
+}
+
+func TestRefusedKernels(t *testing.T) {
+	d := testDevice(t)
+	err := d.thread.do(newRequest(func() error {
+		_, err := shim.LoadModule([]byte(".version 1.0\nnonsense"))
+		return err
+	}))
+	require.ErrorContains(t, err, "cuModuleLoadDataEx: CUDA_ERROR_")
+	err = d.thread.do(newRequest(func() error {
+		_, err := d.thread.function("elementwise", "no_such_kernel", d.arch)
+		return err
+	}))
+	require.ErrorContains(t, err, "no_such_kernel")
+	require.ErrorContains(t, err, "CUDA_ERROR_NOT_FOUND")
+	require.NoError(t, d.thread.gone())
+}
+
+func TestClose(t *testing.T) {
+	exe, out, in := compileSmall(t, testDevice(t), backend.Options{})
+	require.NoError(t, exe.Close())
+	require.NoError(t, exe.Close())
+	require.ErrorIs(t, exe.Run(context.Background(), out, in), backend.ErrClosed)
+}
+
+func TestCloseDuringRuns(t *testing.T) {
+	d := testDevice(t)
+	for range 10 {
+		exe, out, in := compileSmall(t, d, backend.Options{})
+		var group sync.WaitGroup
+		group.Add(2)
+		go func() {
+			defer group.Done()
+			time.Sleep(5 * time.Millisecond)
+			if err := exe.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		go func() {
+			defer group.Done()
+			for {
+				if err := exe.Run(context.Background(), out, in); err != nil {
+					if !errors.Is(err, backend.ErrClosed) {
+						t.Error(err)
+					}
+					return
+				}
+			}
+		}()
+		group.Wait()
+	}
+}
+
+func TestExecutablesRunAtTheSameTime(t *testing.T) {
+	d := testDevice(t)
+	var group sync.WaitGroup
+	for seed := range uint64(4) {
+		exe := requireReference(t, d, vehicleNet(seed, 16), backend.Options{}, 2)
+		in, want := randomImages(7, 2, exe.plan.Input), bcnn.NewTensor(bcnn.Float32, 2, exe.plan.OutputShape())
+		require.NoError(t, exe.Run(context.Background(), want, in))
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			out := bcnn.NewTensor(bcnn.Float32, 2, exe.plan.OutputShape())
+			for range 20 {
+				clear(out.F32)
+				if err := exe.Run(context.Background(), out, in); err != nil {
+					t.Error(err)
+				}
+				for i := range out.F32 {
+					if out.F32[i] != want.F32[i] {
+						t.Errorf("output %d is %v, want %v", i, out.F32[i], want.F32[i])
+					}
+				}
+			}
+		}()
+	}
+	group.Wait()
+}
+
+func TestCancelledContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	steps := 0
+	exe, out, in := compileSmall(t, testDevice(t), backend.Options{Tap: func(int, string, bcnn.Tensor) {
+		if steps++; steps == 2 {
+			cancel()
+		}
+	}})
+	require.ErrorIs(t, exe.Run(ctx, out, in), context.Canceled)
+	require.Equal(t, 2, steps)
+	require.NoError(t, exe.Run(context.Background(), out, in))
+}
+
+// TestCallbacksMayUseTheDevice: Timed and Tap are not called on its thread.
+func TestCallbacksMayUseTheDevice(t *testing.T) {
+	d := testDevice(t)
+	inner, innerOut, innerIn := compileSmall(t, d, backend.Options{})
+	calls := 0
+	exe, out, in := compileSmall(t, d, backend.Options{Tap: func(int, string, bcnn.Tensor) {
+		calls++
+		require.NoError(t, inner.Run(context.Background(), innerOut, innerIn))
+	}})
+	require.NoError(t, exe.Run(context.Background(), out, in))
+	require.Equal(t, len(exe.plan.Steps), calls)
+}
+
+// TestBatches runs more batch sizes than graphs are kept, with and without graphs.
+func TestBatches(t *testing.T) {
+	const most = 2*maxGraphs + 3
+	d := testDevice(t)
+	for _, direct := range []bool{false, true} {
+		exe := requireReference(t, d, vehicleNet(3, 8), backend.Options{}, most)
+		exe.direct = direct
+		want := bcnn.NewTensor(bcnn.Float32, most, exe.plan.OutputShape())
+		images := randomImages(7, most, exe.plan.Input)
+		require.NoError(t, exe.Run(context.Background(), want, images))
+		for n := 1; n <= most; n++ {
+			in, out := images, bcnn.NewTensor(bcnn.Float32, n, exe.plan.OutputShape())
+			in.N, in.U8 = n, images.U8[:n*exe.plan.Input.Shape.Values()]
+			require.NoError(t, exe.Run(context.Background(), out, in))
+			require.Equal(t, want.F32[:len(out.F32)], out.F32, "%d images", n)
+			require.LessOrEqual(t, len(exe.graphs), maxGraphs)
+		}
+	}
+}
+
+// measured returns a device that measures, whatever the times mean.
+func measured(t *testing.T, path string) *device {
+	d := testDevice(t)
+	d.info.Kind, d.tuneFrom = backend.DiscreteGPU, 1
+	d.tuning = tuning.Load[choice](d.driver, kernelHash(), path)
+	return d
+}
+
+func TestTuningIsKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "deep", "tuning.json")
+	chosen := func(d *device) (all []string) {
+		exe := requireReference(t, d, oneConv(6, 3, 32, 32), backend.Options{}, 1)
+		for _, s := range exe.steps {
+			for _, l := range s.launches {
+				all = append(all, fmt.Sprint(l.spec.kernel, l.spec.grid, l.spec.block))
+			}
+		}
+		return all
+	}
+	first := measured(t, path)
+	want := chosen(first)
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Len(t, first.tuning.Steps, 2) // convolution and dense layer
+
+	again := measured(t, path)
+	require.Equal(t, first.tuning.Steps, again.tuning.Steps)
+	require.Equal(t, want, chosen(again))
+	unchanged, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(data), string(unchanged)) // nothing was measured again
+
+	// A choice in the file is taken, whatever was measured.
+	for key, c := range again.tuning.Steps {
+		if strings.HasPrefix(c.Name, "conv") {
+			again.tuning.Put(key, choice{"b", "conv_bits_p1"})
+		}
+	}
+	require.Contains(t, strings.Join(chosen(measured(t, path)), " "), "conv_bits_p1[")
+
+	for name, bad := range map[string]string{
+		"empty":             "",
+		"cut":               string(data[:len(data)/2]),
+		"not JSON":          "\x00\x01",
+		"another type":      `{"Steps": 7}`,
+		"another driver":    strings.Replace(string(data), `"Driver": "`, `"Driver": "other `, 1),
+		"other kernels":     strings.Replace(string(data), `"Kernels": "`, `"Kernels": "0`, 1),
+		"unknown variant":   strings.ReplaceAll(string(data), `"Variant": "`, `"Variant": "z`),
+		"unknown candidate": strings.ReplaceAll(string(data), `"Name": "`, `"Name": "z`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, os.WriteFile(path, []byte(bad), 0o644))
+			chosen(measured(t, path))
+			healed := tuning.Load[choice](first.driver, kernelHash(), path)
+			require.Len(t, healed.Steps, 2)
+			for _, c := range healed.Steps {
+				require.Contains(t, variantNames, c.Variant)
+				require.Regexp(t, "^(conv_|dense_|patches)", c.Name)
+			}
+		})
+	}
+}
+
+// TestFailureWhileMeasuring leaves nothing behind.
+func TestFailureWhileMeasuring(t *testing.T) {
+	emulated(t)
+	d := measured(t, "")
+	plan, err := bcnn.Lower(oneConv(6, 3, 32, 32))
+	require.NoError(t, err)
+	before := live.Load()
+	defer os.Unsetenv(envFault)
+	for n := 1; ; n++ {
+		os.Setenv(envFault, fmt.Sprintf("alloc:%d", n))
+		exe, err := d.Compile(plan, backend.Options{})
+		if err == nil {
+			require.NoError(t, exe.Close())
+			require.Greater(t, n, 20)
+			break
+		}
+		require.ErrorContains(t, err, "CUDA_ERROR_OUT_OF_MEMORY")
+		require.Equal(t, before, live.Load())
+	}
+}
+
+func TestChooseVariant(t *testing.T) {
+	all := []ptxVariant{{53, 60}, {61, 60}, {75, 70}, {80, 71}, {90, 78}}
+	for _, c := range []struct {
+		capability, driver, arch int
+		err                      string
+	}{
+		{90, 12020, 90, ""},
+		{121, 12090, 90, ""},
+		{90, 11080, 90, ""},
+		{90, 11070, 80, ""},
+		{89, 12000, 80, ""},
+		{86, 11010, 80, ""},
+		{86, 11000, 75, ""},
+		{86, 10020, 61, ""},
+		{72, 9000, 61, ""},
+		{60, 9000, 53, ""},
+		{53, 10020, 53, ""},
+		{53, 8000, 0, "supports CUDA 8.0, and the kernels need 9.0"},
+		{52, 12000, 0, "compute capability 5.2, and 5.3 is needed"},
+	} {
+		v, err := chooseVariant(all, c.capability, c.driver)
+		if c.err != "" {
+			require.ErrorContains(t, err, c.err)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, c.arch, v.arch, c)
+	}
+	_, err := chooseVariant(nil, 90, 12000)
+	require.Error(t, err)
+
+	embedded, err := ptxVariants()
+	require.NoError(t, err)
+	require.Equal(t, 53, embedded[0].arch)
+	require.Equal(t, 9000, embedded[0].driver())
+}
+
+func TestInfo(t *testing.T) {
+	info := testDevice(t).Info()
+	require.Equal(t, "cuda:0", info.ID)
+	require.NotEmpty(t, info.Name)
+	require.Positive(t, info.Memory)
+	require.Regexp(t, `^sm_\d+, driver for CUDA \d+\.\d`, info.Detail)
+	require.Equal(t, strings.Contains(info.Name, "Emulated"), info.Kind == backend.Emulated)
+	if auto, err := backend.Open("auto"); err == nil && info.Kind == backend.Emulated {
+		require.NotEqual(t, info.ID, auto.Info().ID)
+	}
+}
+
+func TestPeak(t *testing.T) {
+	d := testDevice(t)
+	before := live.Load()
+	if d.info.Kind == backend.Emulated {
+		peak, err := d.Peak(backend.Options{})
+		require.NoError(t, err)
+		require.Zero(t, peak)
+	}
+	for _, variant := range []string{"", "b"} {
+		peak, err := d.peak(backend.Options{Variant: variant}, 0)
+		require.NoError(t, err)
+		require.Positive(t, peak)
+	}
+	require.Equal(t, before, live.Load())
+}

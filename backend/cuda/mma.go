@@ -1,0 +1,212 @@
+//go:build cuda && cgo && linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"fmt"
+	"math"
+	mathbits "math/bits"
+	"sort"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/kernels"
+)
+
+// gemmForm is a way to multiply of conv_mma.cu.
+type gemmForm struct {
+	name  string
+	and   bool // counts a AND w, not a XOR w
+	tiles []gemmTile
+}
+
+// gemmTile mirrors the instantiations of conv_mma.cu.
+type gemmTile struct {
+	rows, cols  int // of a block
+	rowsOfWarp  int
+	threads     int
+	sharedBytes int
+}
+
+func newGemmTile(rows, cols, warpsRows, warpsCols, stages int) gemmTile {
+	const planes, planeBytes, rowBytes = 2, 32, 16
+	return gemmTile{rows: rows, cols: cols, rowsOfWarp: rows / warpsRows, threads: lanes * warpsRows * warpsCols,
+		sharedBytes: stages*planes*(rows+cols)*planeBytes + rows*rowBytes}
+}
+
+var (
+	gemmAnd = gemmForm{"and", true, []gemmTile{
+		newGemmTile(128, 256, 2, 4, 3), newGemmTile(128, 128, 2, 2, 3), newGemmTile(64, 64, 2, 2, 3),
+		newGemmTile(64, 32, 2, 1, 3), newGemmTile(16, 32, 1, 1, 4),
+	}}
+	gemmXor = gemmForm{"xor", false, []gemmTile{
+		newGemmTile(128, 128, 2, 2, 2), newGemmTile(64, 64, 2, 2, 2), newGemmTile(64, 32, 2, 1, 2), newGemmTile(16, 32, 1, 1, 2),
+	}}
+	gemmLargePopc = gemmForm{"popc", false, []gemmTile{newGemmTile(128, 64, 2, 2, 2)}}
+	gemmPopc      = gemmForm{"popc", false, []gemmTile{
+		newGemmTile(128, 64, 2, 2, 2), newGemmTile(64, 64, 2, 2, 2), newGemmTile(16, 32, 1, 1, 2),
+	}}
+)
+
+// gemmForms are the forms that the PTX for an architecture has.
+func gemmForms(arch int) []gemmForm {
+	switch {
+	case arch >= 80:
+		return []gemmForm{gemmAnd, gemmLargePopc}
+	case arch >= 75:
+		return []gemmForm{gemmXor, gemmLargePopc}
+	}
+	return []gemmForm{gemmPopc}
+}
+
+const planeWords = 8 // 32-bit words of a plane
+
+// rowWords lists the words that make the row of an output pixel in a GEMM: where
+// each is, and in which bits of the weights.
+type rowWord struct {
+	tap, word int
+}
+
+// gemm lists the kernels of variant c, an implicit GEMM with tiles in shared memory;
+// none for groups that do not fill words and for pooling windows whose pixels are no
+// power of two.
+func (c *stepCompiler) gemm(op *bcnn.ConvStep) []candidate {
+	g, w := c.conv(op)
+	pool := int(g.PoolH * g.PoolW)
+	if op.Groups > 1 && (w.in%32 != 0 || w.perGroup%lanes != 0) || pool&(pool-1) != 0 {
+		return nil
+	}
+	pixels := c.out.Shape.Pixels()
+	if max(c.batch*c.in.Shape.Pixels()*int(g.InWords), c.batch*pixels*pool) > math.MaxInt32/2 {
+		return nil
+	}
+	g.PoolLog2 = int32(mathbits.Len(uint(pool)) - 1)
+	// Words are loaded by twos or fours where they lie together. The upper half of a
+	// pixel's last 64-bit word is loaded along with more than one word: it is 0.
+	words, together := w.words, w.words
+	if op.Groups == 1 && words > 1 {
+		words = int(g.InWords)
+		together = words
+		if op.Dense { // the whole row lies together
+			together *= w.taps
+		}
+	}
+	g.Vector = 1
+	for g.Vector < 4 && together%int(2*g.Vector) == 0 && (op.Groups == 1 || w.words%int(2*g.Vector) == 0) {
+		g.Vector *= 2
+	}
+	g.Words = int32(words)
+	var row []rowWord
+	for tap := range w.taps {
+		for k := range words {
+			row = append(row, rowWord{tap, k})
+		}
+	}
+	g.Planes = int32(ceilDiv(len(row), planeWords))
+	taps := c.gemmTaps(op, g, row)
+	stride := int(g.Blocks) * lanes
+	weights, ones := w.planeWeights(op.Bits, row, stride)
+	rows, cols, correction := blockCorrection(op.Border, op.Out, stride)
+	if op.Border != nil {
+		g.Border, g.Cols = 1, int32(op.Border.Cols)
+	}
+	scale, shift := op.Scale, op.Shift
+	if g.ToBits == 0 {
+		if scale == nil {
+			scale, shift = padTo(scale, stride, 1), nil
+		}
+		scale, shift = padTo(scale, stride, 1), padTo(shift, stride, 0)
+	}
+	var all []candidate
+	for _, form := range gemmForms(c.arch) {
+		base := make([]int32, stride)
+		thresholds := thresholdsI32(op.Threshold, stride)
+		for o := range op.Out {
+			base[o] = g.Taps
+			if form.and {
+				base[o] -= 2 * int32(ones[o])
+			}
+			if thresholds != nil {
+				thresholds[o] = saturate(int64(thresholds[o]) - int64(base[o]))
+			}
+		}
+		args := []any{c.x, c.y, weights, taps, base, thresholds, scale, shift, mask(op), rows, cols, correction}
+		for _, t := range form.tiles {
+			tiles := op.Groups * ceilDiv(w.perGroup, t.cols)
+			if pool > t.rowsOfWarp || t.sharedBytes > c.limits.shared || tiles > c.limits.gridY {
+				continue
+			}
+			name := fmt.Sprintf("conv_%s_%dx%d", form.name, t.rows, t.cols)
+			all = append(all, candidate{variant: "c", name: name, specs: []spec{{
+				file: "conv_mma", kernel: name, g: g, args: args, grid: [2]int{0, tiles},
+				items: pixels, itemsOfBlock: t.rows / pool, block: t.threads, shared: t.sharedBytes,
+			}}})
+		}
+	}
+	// Large tiles read less, but should be as many as there are multiprocessors, and
+	// not be empty for the most part.
+	c.sortTiles(all, pixels, w.perGroup)
+	return all
+}
+
+// sortTiles puts the best guess first; candidates come with the largest tiles
+// first, and tensor cores before the rest.
+func (c *stepCompiler) sortTiles(all []candidate, pixels, outputs int) {
+	fits := func(s spec) bool {
+		blocks := ceilDiv(c.batch*pixels, s.itemsOfBlock) * s.grid[1]
+		return blocks >= c.limits.processors && (outputs >= 128 || s.block <= 128)
+	}
+	sort.SliceStable(all, func(i, j int) bool {
+		a, b := all[i].specs[0], all[j].specs[0]
+		if fits(a) != fits(b) {
+			return fits(a)
+		}
+		return !fits(a) && a.block < b.block && a.kernel[:8] == b.kernel[:8]
+	})
+}
+
+// saturate returns the nearest int32: thresholds beyond all sums stay beyond.
+func saturate(v int64) int32 { return int32(min(max(v, math.MinInt32), math.MaxInt32)) }
+
+// gemmTaps tells where the words of a row are: for each vector of them the offset in
+// words and the rows and columns from the first tap, and a word of padding.
+func (c *stepCompiler) gemmTaps(op *bcnn.ConvStep, g kernels.Geometry, row []rowWord) []int32 {
+	const outside = 1 << 29
+	vector := int(g.Vector)
+	taps := make([]int32, 0, int(g.Planes)*planeWords/vector*4)
+	for i := 0; i < int(g.Planes)*planeWords; i += vector {
+		if i >= len(row) {
+			taps = append(taps, 0, outside, outside, 0)
+			continue
+		}
+		y, x := row[i].tap/op.KW*op.DilationH, row[i].tap%op.KW*op.DilationW
+		offset := (y*c.in.Shape.W+x)*int(g.InWords) + row[i].word
+		if op.Dense { // all of it is inside, also where a vector spans pixels
+			y, x = 0, 0
+		}
+		taps = append(taps, int32(offset), int32(y), int32(x), 0)
+	}
+	return taps
+}
+
+// planeWeights orders packed weights as [plane][column][word]; stride columns hold
+// channels, and columns hold words, in the order that conv_mma.cu wants. ones counts the bits of each output.
+func (c convGeometry) planeWeights(weights []uint64, row []rowWord, stride int) (out []uint32, ones []int) {
+	words := bits.Words(c.in)
+	out = make([]uint32, ceilDiv(len(row), planeWords)*stride*planeWords)
+	ones = make([]int, c.out)
+	for o := range c.out {
+		of := o % lanes
+		column := o/lanes*lanes + of%8/2*8 + of/8*2 + of%2
+		for i, r := range row {
+			if r.word >= 2*words {
+				continue
+			}
+			v := half(weights[(o*c.taps+r.tap)*words:], r.word)
+			word := i % planeWords
+			out[(i/planeWords*stride+column)*planeWords+word%4*2+word/4] = v
+			ones[o] += mathbits.OnesCount32(v)
+		}
+	}
+	return out, ones
+}

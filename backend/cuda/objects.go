@@ -1,0 +1,116 @@
+//go:build cuda && cgo && linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"gorgonia.org/cu"
+
+	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
+)
+
+// live counts the objects of the driver that have not been released, for the test
+// of leaks.
+var live atomic.Int64
+
+// bag holds objects of the driver until they are released in order. It is used on
+// the device's thread.
+type bag struct {
+	thread  *thread
+	objects []func() error
+}
+
+func (b *bag) add(release func() error) {
+	b.objects = append(b.objects, release)
+	live.Add(1)
+}
+
+// release frees everything, the newest first, and returns the first error. What
+// belonged to a lost device went with it: the driver is not asked then.
+func (b *bag) release() error {
+	var first error
+	for i := len(b.objects) - 1; i >= 0; i-- {
+		if err := b.objects[i](); err != nil && first == nil {
+			first = err
+			b.thread.note(err)
+		}
+		live.Add(-1)
+	}
+	b.objects = nil
+	return first
+}
+
+// driverCall makes the release of an object that is one call.
+func (b *bag) driverCall(call string, f func() error) func() error {
+	return func() error {
+		if b.thread.lost.Load() != nil {
+			return nil
+		}
+		return shim.Check(call, f())
+	}
+}
+
+// memory makes uninitialised memory on the device.
+func (b *bag) memory(bytes int) (cu.DevicePtr, error) {
+	p, err := cu.MemAlloc(int64(max(bytes, 4)))
+	if err != nil {
+		return 0, fmt.Errorf("%d bytes on the device: %w", bytes, shim.Check("cuMemAlloc", err))
+	}
+	b.add(b.driverCall("cuMemFree", func() error { return cu.MemFree(p) }))
+	return p, nil
+}
+
+// upload makes memory with the given contents. Kernels do not read what is empty.
+func upload[T int32 | uint32 | float32](b *bag, data []T) (cu.DevicePtr, error) {
+	if len(data) == 0 {
+		return 0, nil
+	}
+	bytes := len(data) * int(unsafe.Sizeof(data[0]))
+	p, err := b.memory(bytes)
+	if err != nil {
+		return 0, err
+	}
+	return p, shim.Check("cuMemcpyHtoD", cu.MemcpyHtoD(p, unsafe.Pointer(&data[0]), int64(bytes)))
+}
+
+// pinned makes page-locked memory of the host.
+func (b *bag) pinned(bytes int) (unsafe.Pointer, error) {
+	p, err := shim.HostAlloc(max(bytes, 4))
+	if err != nil {
+		return nil, fmt.Errorf("%d bytes of page-locked memory: %w", bytes, err)
+	}
+	b.add(b.driverCall("cuMemFreeHost", func() error { return cu.MemFreeHost(p) }))
+	return p, nil
+}
+
+func (b *bag) stream() (cu.Stream, error) {
+	s, err := cu.MakeStream(cu.NonBlocking)
+	if err != nil {
+		return s, shim.Check("cuStreamCreate", err)
+	}
+	held := s
+	b.add(b.driverCall("cuStreamDestroy", held.Destroy))
+	return s, nil
+}
+
+func (b *bag) event() (cu.Event, error) {
+	e, err := cu.MakeEvent(cu.DefaultEvent)
+	if err != nil {
+		return e, shim.Check("cuEventCreate", err)
+	}
+	held := e
+	b.add(b.driverCall("cuEventDestroy", func() error { return cu.DestroyEvent(&held) }))
+	return e, nil
+}
+
+func (b *bag) graph(g shim.Graph) { b.add(b.driverCall("cuGraphExecDestroy", g.Destroy)) }
+
+func (b *bag) launch(l shim.Launch) {
+	b.add(func() error {
+		l.Free()
+		return nil
+	})
+}

@@ -1,0 +1,136 @@
+//go:build cuda && cgo && linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/backendtest"
+	"github.com/bitcnn/bitcnn/internal/tuning"
+	"github.com/bitcnn/bitcnn/vehiclenet"
+)
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(envChild); name != "" {
+		if err := children[name](); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	// What earlier runs measured must not decide what is tested.
+	dir, err := os.MkdirTemp("", "bitcnn-cuda")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("XDG_CACHE_HOME", dir)
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// testDevice returns the first device, in a copy of its own. Tensors lie apart, so
+// that the emulator notices what is read or written beyond one.
+func testDevice(t testing.TB) *device {
+	t.Helper()
+	devices, err := enumerate()
+	if len(devices) == 0 {
+		backendtest.Absent(t, "cuda", err)
+	}
+	d := devices[0]
+	require.NoError(t, d.open())
+	return &device{number: d.number, info: d.info, driver: d.driver, limits: d.limits, arch: d.arch,
+		tuneFrom: d.tuneFrom, apart: true, pick: -1, thread: d.thread, tuning: tuning.Load[choice](d.driver, kernelHash(), "")}
+}
+
+// TestParity runs the whole table, as users get it.
+func TestParity(t *testing.T) {
+	d := testDevice(t)
+	d.apart = false
+	backendtest.Run(t, d, backend.Options{})
+}
+
+// everyNth are some cases of the table, from all its parts.
+func everyNth(n, first int) []backendtest.Case {
+	var some []backendtest.Case
+	for i, c := range backendtest.Cases() {
+		if i%n == first%n {
+			some = append(some, c)
+		}
+	}
+	return some
+}
+
+func requireParity(t *testing.T, d *device, opts backend.Options, cases []backendtest.Case) {
+	t.Helper()
+	failures, err := backendtest.Check(t.Context(), d, opts, cases, nil)
+	require.NoError(t, err)
+	for _, f := range failures {
+		t.Error(f)
+	}
+}
+
+// TestEveryCandidate takes, for every step, the kernels that measuring would choose
+// from, one after the other.
+func TestEveryCandidate(t *testing.T) {
+	const most = 20
+	for pick := range most {
+		t.Run(fmt.Sprint(pick), func(t *testing.T) {
+			d := testDevice(t)
+			d.pick = pick
+			requireParity(t, d, backend.Options{}, everyNth(most, pick))
+		})
+	}
+}
+
+// TestVariants forces each kind of kernels.
+func TestVariants(t *testing.T) {
+	for i, variant := range variantNames {
+		t.Run(variant, func(t *testing.T) {
+			requireParity(t, testDevice(t), backend.Options{Variant: variant}, everyNth(2*len(variantNames), i))
+		})
+	}
+}
+
+// TestVehicleNet runs the network of the paper at its size, in all schemes.
+func TestVehicleNet(t *testing.T) {
+	for i, scheme := range vehiclenet.InputSchemes {
+		for _, variant := range append([]string{""}, variantNames...) {
+			t.Run(fmt.Sprintf("%s/%s", scheme, variant), func(t *testing.T) {
+				net, err := vehiclenet.Topology(scheme, 6, uint64(i))
+				require.NoError(t, err)
+				d := testDevice(t)
+				exe := requireReference(t, d, net, backend.Options{Variant: variant}, 2)
+				require.Equal(t, variant == "f" && d.limits.cooperative, exe.network != nil)
+			})
+		}
+	}
+}
+
+// TestPublished runs the published weights of the paper step by step and, where there
+// is a kernel for it, in one launch.
+func TestPublished(t *testing.T) {
+	for _, variant := range []string{"", "f"} {
+		t.Run(variant, func(t *testing.T) { backendtest.PublishedOn(t, testDevice(t), backend.Options{Variant: variant}) })
+	}
+}
+
+func FuzzRandomNetworks(f *testing.F) {
+	backendtest.Fuzz(f, testDevice(f), backend.Options{})
+}
+
+// TestShapes runs convolutions that tiles divide with and without a rest.
+func TestShapes(t *testing.T) {
+	for _, s := range []struct{ size, k, in, out int }{{17, 3, 32, 40}, {16, 3, 64, 64}, {9, 5, 128, 32}, {12, 1, 256, 33}, {20, 7, 3, 16}} {
+		for pick := range 20 {
+			d := testDevice(t)
+			d.pick = pick
+			requireReference(t, d, oneConv(s.size, s.k, s.in, s.out), backend.Options{}, 2)
+		}
+	}
+}

@@ -1,0 +1,28 @@
+//go:build cuda && cgo && linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/bitcnn/bitcnn/backend"
+)
+
+// TestTiny is a small table for tools that slow the kernels down a hundred times:
+// every kind of kernels on some cases of every kind of step.
+func TestTiny(t *testing.T) {
+	const candidates, of = 16, 160
+	for pick := range candidates {
+		t.Run(fmt.Sprint(pick), func(t *testing.T) {
+			d := testDevice(t)
+			d.pick = pick
+			requireParity(t, d, backend.Options{}, everyNth(of, 7*pick))
+		})
+	}
+	for i, variant := range variantNames {
+		t.Run(variant, func(t *testing.T) {
+			requireParity(t, testDevice(t), backend.Options{Variant: variant}, everyNth(of, 5*i))
+		})
+	}
+}

@@ -1,0 +1,137 @@
+// Package layout orders the weights of layers for GPU kernels in which every lane
+// of a block computes one output channel.
+package layout
+
+import "github.com/bitcnn/bitcnn/bcnn/bits"
+
+// Sizes are the sizes of a convolution by which its weights are ordered.
+type Sizes struct {
+	Taps     int // of the window
+	In, Out  int // channels of a group, all outputs
+	PerGroup int // outputs of a group
+	Words    int // 32-bit words of a tap
+	Lanes    int // output channels of a block
+	Blocks   int // that have output channels
+}
+
+// Half returns 32-bit word k of a row of 64-bit words.
+func Half(row []uint64, k int) uint32 { return uint32(row[k/2] >> (k % 2 * 32)) }
+
+// PadTo returns a copy of s of length n, filled up with a value.
+func PadTo[T any](s []T, n int, with T) []T {
+	padded := make([]T, n)
+	for i := copy(padded, s); i < n; i++ {
+		padded[i] = with
+	}
+	return padded
+}
+
+// Rows splits rows of 64-bit words into 32-bit words. Nothing is made of nil.
+func Rows(weights []uint64) []uint32 {
+	if weights == nil {
+		return nil
+	}
+	out := make([]uint32, 2*len(weights))
+	for i := range out {
+		out[i] = Half(weights, i)
+	}
+	return out
+}
+
+// Bits orders packed weights [output][tap][word] as
+// [block][tap][word/vector][lane][word%vector], in 32-bit words. vector divides
+// Words.
+func (s Sizes) Bits(weights []uint64, vector int) []uint32 {
+	stride := bits.Words(s.In)
+	out := make([]uint32, s.Blocks*s.Taps*s.Words*s.Lanes)
+	for o := range s.Out {
+		for t := range s.Taps {
+			row := weights[(o*s.Taps+t)*stride:][:stride]
+			for k := range s.Words {
+				at := ((o/s.Lanes*s.Taps+t)*s.Words + k/vector*vector) * s.Lanes
+				out[at+o%s.Lanes*vector+k%vector] = Half(row, k)
+			}
+		}
+	}
+	return out
+}
+
+// MixedWords is how many 32-bit words of a pixel the channels of a group, in of
+// them, touch at the most.
+func MixedWords(in, groups int) int {
+	words := 0
+	for g := range groups {
+		words = max(words, (g*in%32+in+31)/32)
+	}
+	return words
+}
+
+// Mixed orders packed weights of groups that do not fill words as
+// [block][tap][word][lane], where word 0 is the first word of the pixel that the
+// group touches, with the bits in the places that they have in the pixel; and the
+// masks [block][word][lane] of those places.
+func (s Sizes) Mixed(weights []uint64) (out, masks []uint32) {
+	stride := bits.Words(s.In)
+	out = make([]uint32, s.Blocks*s.Taps*s.Words*s.Lanes)
+	masks = make([]uint32, s.Blocks*s.Words*s.Lanes)
+	for o := range s.Out {
+		shift := o / s.PerGroup * s.In % 32
+		for i := range s.In {
+			k, bit := (shift+i)/32, uint32(1)<<((shift+i)%32)
+			masks[(o/s.Lanes*s.Words+k)*s.Lanes+o%s.Lanes] |= bit
+			for t := range s.Taps {
+				if bits.At(weights[(o*s.Taps+t)*stride:], i) > 0 {
+					out[((o/s.Lanes*s.Taps+t)*s.Words+k)*s.Lanes+o%s.Lanes] |= bit
+				}
+			}
+		}
+	}
+	return out, masks
+}
+
+// Floats orders weights [output][tap][channel] as [block][tap][channel][lane].
+func (s Sizes) Floats(weights []float32) []float32 {
+	out := make([]float32, s.Blocks*s.Taps*s.In*s.Lanes)
+	for o := range s.Out {
+		for i, w := range weights[o*s.Taps*s.In:][:s.Taps*s.In] {
+			out[(o/s.Lanes*s.Taps*s.In+i)*s.Lanes+o%s.Lanes] = w
+		}
+	}
+	return out
+}
+
+// Patches packs the bits of an output's weights without gaps between taps:
+// [output][word].
+func (s Sizes) Patches(weights []uint64) []uint32 {
+	stride := bits.Words(s.In)
+	row := make([]uint64, bits.Words(s.Taps*s.In))
+	words := (s.Taps*s.In + 31) / 32
+	out := make([]uint32, 0, s.Out*words)
+	for o := range s.Out {
+		clear(row)
+		for t := range s.Taps {
+			bits.Append(row, t*s.In, weights[(o*s.Taps+t)*stride:][:stride], s.In)
+		}
+		for k := range words {
+			out = append(out, Half(row, k))
+		}
+	}
+	return out
+}
+
+// Corrections lays the corrections of border classes [class][output] out for blocks
+// of lanes, [class][stride], and converts the classes of rows and columns.
+func Corrections(row, col []int, correction []int32, outputs, stride int) (rows, cols, padded []int32) {
+	for _, class := range row {
+		rows = append(rows, int32(class))
+	}
+	for _, class := range col {
+		cols = append(cols, int32(class))
+	}
+	classes := len(correction) / outputs
+	padded = make([]int32, classes*stride)
+	for class := range classes {
+		copy(padded[class*stride:], correction[class*outputs:][:outputs])
+	}
+	return rows, cols, padded
+}

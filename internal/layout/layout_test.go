@@ -1,0 +1,147 @@
+package layout
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+// packed makes rows of random bits.
+func packed(rng *rand.Rand, rows, n int) []uint64 {
+	values := make([]int8, rows*n)
+	for i := range values {
+		values[i] = int8(2*rng.IntN(2) - 1)
+	}
+	out := make([]uint64, rows*bits.Words(n))
+	bits.Pack(out, values, n)
+	return out
+}
+
+// at is the bit of a channel of a tap of an output, 0 or 1.
+func (s Sizes) at(weights []uint64, o, t, i int) uint32 {
+	return uint32(bits.At(weights[(o*s.Taps+t)*bits.Words(s.In):], i)+1) / 2
+}
+
+var sizes = []Sizes{
+	{Taps: 1, In: 1, Out: 1, PerGroup: 1, Lanes: 32},
+	{Taps: 9, In: 33, Out: 40, PerGroup: 40, Lanes: 32},
+	{Taps: 6, In: 128, Out: 64, PerGroup: 64, Lanes: 32},
+	{Taps: 4, In: 65, Out: 7, PerGroup: 7, Lanes: 4},
+	{Taps: 3, In: 13, Out: 35, PerGroup: 7, Lanes: 32},
+	{Taps: 2, In: 48, Out: 6, PerGroup: 2, Lanes: 4},
+}
+
+func (s Sizes) complete() Sizes {
+	s.Words, s.Blocks = (s.In+31)/32, (s.Out+s.Lanes-1)/s.Lanes
+	return s
+}
+
+func TestBits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, s := range sizes {
+		s = s.complete()
+		weights := packed(rng, s.Out*s.Taps, s.In)
+		for _, vector := range []int{1, 2, 4} {
+			if s.Words%vector != 0 {
+				continue
+			}
+			got := s.Bits(weights, vector)
+			require.Len(t, got, s.Blocks*s.Taps*s.Words*s.Lanes)
+			for o := range s.Blocks * s.Lanes {
+				for tap := range s.Taps {
+					for i := range s.Words * 32 {
+						k := i / 32
+						word := got[(((o/s.Lanes*s.Taps+tap)*(s.Words/vector)+k/vector)*s.Lanes+o%s.Lanes)*vector+k%vector]
+						want := uint32(0)
+						if o < s.Out && i < s.In {
+							want = s.at(weights, o, tap, i)
+						}
+						require.Equal(t, want, word>>(i%32)&1)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestMixed(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 1))
+	for _, s := range sizes {
+		s = s.complete()
+		groups := s.Out / s.PerGroup
+		s.Words = MixedWords(s.In, groups)
+		weights := packed(rng, s.Out*s.Taps, s.In)
+		got, masks := s.Mixed(weights)
+		for o := range s.Out {
+			first := o / s.PerGroup * s.In // channel of the pixel
+			for tap := range s.Taps {
+				for bit := range s.Words * 32 {
+					i := first/32*32 + bit - first // channel of the group
+					k := bit / 32
+					mask := masks[(o/s.Lanes*s.Words+k)*s.Lanes+o%s.Lanes] >> (bit % 32) & 1
+					weight := got[((o/s.Lanes*s.Taps+tap)*s.Words+k)*s.Lanes+o%s.Lanes] >> (bit % 32) & 1
+					if i < 0 || i >= s.In {
+						require.Zero(t, mask|weight)
+						continue
+					}
+					require.Equal(t, uint32(1), mask)
+					require.Equal(t, s.at(weights, o, tap, i), weight)
+				}
+			}
+		}
+	}
+}
+
+func TestFloats(t *testing.T) {
+	for _, s := range sizes {
+		s = s.complete()
+		weights := make([]float32, s.Out*s.Taps*s.In)
+		for i := range weights {
+			weights[i] = float32(i + 1)
+		}
+		got := s.Floats(weights)
+		require.Len(t, got, s.Blocks*s.Taps*s.In*s.Lanes)
+		for o := range s.Blocks * s.Lanes {
+			for i := range s.Taps * s.In {
+				want := float32(0)
+				if o < s.Out {
+					want = weights[o*s.Taps*s.In+i]
+				}
+				require.Equal(t, want, got[(o/s.Lanes*s.Taps*s.In+i)*s.Lanes+o%s.Lanes])
+			}
+		}
+	}
+}
+
+func TestPatches(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 1))
+	for _, s := range sizes {
+		s = s.complete()
+		weights := packed(rng, s.Out*s.Taps, s.In)
+		got := s.Patches(weights)
+		words := (s.Taps*s.In + 31) / 32
+		require.Len(t, got, s.Out*words)
+		for o := range s.Out {
+			for i := range words * 32 {
+				want := uint32(0)
+				if i < s.Taps*s.In {
+					want = s.at(weights, o, i/s.In, i%s.In)
+				}
+				require.Equal(t, want, got[o*words+i/32]>>(i%32)&1)
+			}
+		}
+	}
+}
+
+func TestSmall(t *testing.T) {
+	require.Equal(t, []uint32{0x89abcdef, 0x01234567, 5, 0}, Rows([]uint64{0x0123456789abcdef, 5}))
+	require.Nil(t, Rows(nil))
+	require.Equal(t, []int32{1, 2, 9, 9}, PadTo([]int32{1, 2}, 4, 9))
+	rows, cols, padded := Corrections([]int{0, 1}, []int{0, 0, 1}, []int32{1, 2, 3, 4, 5, 6}, 3, 4)
+	require.Equal(t, []int32{0, 1}, rows)
+	require.Equal(t, []int32{0, 0, 1}, cols)
+	require.Equal(t, []int32{1, 2, 3, 0, 4, 5, 6, 0}, padded)
+}

@@ -1,0 +1,75 @@
+// Shared by every kernel. The numeric contract forbids contraction, so every
+// fused multiply-add is written as __fmaf_rn, every other sum and product of
+// floats as __fadd_rn and __fmul_rn.
+//
+// An entry point is `extern "C" __global__ void NAME(const Geometry g, pointers)`.
+// Families that differ in template arguments define their parameters once, as a
+// macro that ends in _PARAMS, and each entry through a macro whose first argument
+// is its name.
+#ifndef BCNN_COMMON_CUH
+#define BCNN_COMMON_CUH
+
+#include "cuda_min.h"
+#include "geometry.h"
+
+#define LANES 32
+#define FULL_WARP 0xffffffffu
+
+// The channels of a 32-bit word that are not padding.
+static __device__ __forceinline__ uint32_t word_mask(int word, int channels)
+{
+	const int left = channels - 32 * word;
+	return left >= 32 ? 0xffffffffu : left <= 0 ? 0u : (1u << left) - 1u;
+}
+
+// max(v, 0) where 0 is +0, and what is not greater gives way to it.
+static __device__ __forceinline__ float rectify(float v, int relu)
+{
+	return !relu || v > 0.0f ? v : 0.0f;
+}
+
+// The float32 output of a sum.
+static __device__ __forceinline__ float scaled(const Geometry &g, float v, const float *scale, const float *shift, int o)
+{
+	if (g.scaled)
+		v = __fmaf_rn(v, scale[o], shift[o]);
+	return rectify(v, g.relu);
+}
+
+// The sum of v over the lanes of a whole warp, in every lane.
+static __device__ __forceinline__ int warp_sum(int v)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+	return __reduce_add_sync(FULL_WARP, v);
+#else
+	for (int width = 16; width > 0; width >>= 1)
+		v += __shfl_xor_sync(FULL_WARP, v, width);
+	return v;
+#endif
+}
+
+// A full adder, bit by bit: odd is the sum, most the carry. Compilers find one
+// instruction for each only if they are told to: from operators they make three.
+DEVICE uint32_t odd(uint32_t a, uint32_t b, uint32_t c)
+{
+#if defined(CUDA_EMULATED)
+	return a ^ b ^ c;
+#else
+	uint32_t d;
+	asm("lop3.b32 %0, %1, %2, %3, 0x96;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+	return d;
+#endif
+}
+
+DEVICE uint32_t most(uint32_t a, uint32_t b, uint32_t c)
+{
+#if defined(CUDA_EMULATED)
+	return (a & b) | (c & (a | b));
+#else
+	uint32_t d;
+	asm("lop3.b32 %0, %1, %2, %3, 0xe8;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+	return d;
+#endif
+}
+
+#endif

@@ -1,0 +1,499 @@
+// Convolutions and dense layers on bits as one implicit GEMM with tiles in shared
+// memory: output pixels are the rows, output channels the columns, and the bits of
+// all taps of a window the inner dimension K. Three ways to multiply:
+//
+//   conv_and  tensor cores, popcount(a AND w), m16n8k256: compute capability 8.0
+//             and later. Hopper has no other form: .xor.popc becomes two
+//             instructions and a call there.
+//   conv_xor  tensor cores, popcount(a XOR w), m8n8k128: 7.5.
+//   conv_popc integer units, with carry-save adders: everywhere.
+//
+// With bit 1 for +1 and c = popcount(a AND w),
+//
+//   Σ ±1·±1 = K − 2·popcount(a) − 2·popcount(w) + 4·c.
+//
+// The host folds K − 2·popcount(w) into base and thresholds. popcount(a) comes from
+// the tensor cores, too: as the product with a column of ones, which lands in
+// the registers of the lanes that need it and costs 1/8 of the work of a warp
+// that computes 64 channels, shared by the warps of the same pixels.
+//
+// K is cut into planes of 256 bits, 8 words. Memory and tiles hold planes as
+// [plane][row][8 words]. Tensor cores take four words of a pixel row and the row 8
+// below in four registers in a row, which is what ldmatrix delivers; the halves of
+// rows 4 to 7 of each 8 are swapped in shared memory, so that the 8 rows of a matrix
+// lie in different banks. Weights are stored in the order 0 4 1 5 2 6 3 7, so that a
+// lane gets the two words that it needs with one 64-bit load, half a warp 128 bytes.
+//
+// The host also permutes output channels: column 8j + 2t + e of a block of 32 is
+// channel 8t + 2j + e. A lane holds columns 8j + 2t and 8j + 2t + 1 of all j, hence
+// a whole byte of the packed word, and stores it without talking to others.
+//
+// Pixels are ordered so that the pixels of a pooling window are rows 8 apart, which
+// one lane holds, and, for windows larger than that, neighbouring lanes.
+//
+// Counts, for tiles of 128 × 128 and a warp tile of 64 × 64: a plane takes 128
+// BMMA of m16n8k256 (237 clocks at 0.54 per clock and multiprocessor), 4 ldmatrix and
+// 8 loads of 64 bits per warp (128 wavefronts), and 8 KiB of copies. The integer form
+// takes, per output and plane, 8 + 8 LOP3 (64 per clock) and 4 POPC (16 per clock):
+// 0.25 clocks each, where plain xor and popcount take 0.5.
+
+#include "common.cuh"
+#include "mma.cuh"
+
+enum Form { FORM_AND, FORM_XOR, FORM_POPC };
+
+// Planes that are copied between two barriers.
+#define STAGE_PLANES 2
+#define PLANE_WORDS 8
+
+// What a row of the tile is: where the window starts, and which output it makes.
+struct __align__(16) Row {
+	int base;   // of the first tap, in words of the tensor; meaningless outside
+	int y, x;   // of the first tap
+	int border; // class, times the number of channels that corrections are stored for
+};
+
+// Outside of every image.
+#define NOWHERE (-(1 << 30))
+
+template <Form F, int BM, int BN, int WARPS_M, int WARPS_N, int STAGES>
+struct Tile {
+	enum {
+		THREADS = 32 * WARPS_M * WARPS_N,
+		WM = BM / WARPS_M, WN = BN / WARPS_N, // of a warp
+		SLOTS = WM / 8,                       // rows of a lane
+		COLS = WN / 8,                        // pairs of columns of a lane
+		UNROLL = F == FORM_POPC ? 1 : STAGE_PLANES,  // large enough already
+		STAGE_WORDS = STAGE_PLANES * (BM + BN) * PLANE_WORDS,
+	};
+
+	// Output channels that weights, thresholds and corrections are stored for.
+	DEVICE int padded(const Geometry &g) { return g.blocks * LANES; }
+
+	// The entries of the table of taps that this thread needs for a stage.
+	struct StageTaps {
+		int4 of[STAGE_PLANES];
+	};
+
+	DEVICE StageTaps stage_taps(const Geometry &g, const int32_t *taps, int first)
+	{
+		const int chunks = PLANE_WORDS / g.vector, chunk = threadIdx.x & (chunks - 1);
+		StageTaps t;
+#pragma unroll
+		for (int p = 0; p < STAGE_PLANES; p++)
+			t.of[p] = ((const int4 *)taps)[min(first + p, g.planes - 1) * chunks + chunk];
+		return t;
+	}
+
+	// Copies the input words of a plane to a[row][8]. tap.x is the offset, in words,
+	// tap.y and tap.z are rows and columns from the first tap.
+	template <int V> DEVICE void load_rows(const Geometry &g, uint32_t *a, const uint32_t *in, int4 tap, const Row *rows)
+	{
+		enum { CHUNKS = PLANE_WORDS / V, STEP = THREADS / CHUNKS };
+		static_assert(BM % STEP == 0, "all threads have as many rows");
+		const int chunk = threadIdx.x % CHUNKS, first = threadIdx.x / CHUNKS;
+#pragma unroll
+		for (int i = 0; i < BM; i += STEP) {
+			const int r = first + i;
+			const int4 row = *(const int4 *)&rows[r];
+			const bool inside = (uint32_t)(row.y + tap.y) < (uint32_t)g.in_h && (uint32_t)(row.z + tap.z) < (uint32_t)g.in_w;
+			copy_words<V>(&a[r * PLANE_WORDS + ((chunk * V) ^ (r & 4))], in + (inside ? row.x + tap.x : 0), inside);
+		}
+	}
+
+	DEVICE void load_stage(const Geometry &g, uint32_t *stage, const uint32_t *in, const uint32_t *weights, const StageTaps &taps,
+		const Row *rows, int first, int first_column)
+	{
+#pragma unroll
+		for (int p = 0; p < STAGE_PLANES; p++) {
+			const int plane = first + p;
+			if (plane >= g.planes)
+				break;
+			uint32_t *a = stage + p * BM * PLANE_WORDS;
+			if (g.vector == 4)
+				load_rows<4>(g, a, in, taps.of[p], rows);
+			else if (g.vector == 2)
+				load_rows<2>(g, a, in, taps.of[p], rows);
+			else
+				load_rows<1>(g, a, in, taps.of[p], rows);
+			uint32_t *b = stage + (STAGE_PLANES * BM + p * BN) * PLANE_WORDS;
+			static_assert(BN * 2 % THREADS == 0, "all threads have as many columns");
+			const uint32_t *w = weights + ((size_t)plane * padded(g) + first_column) * PLANE_WORDS;
+#pragma unroll
+			for (int k = 0; k < BN * 2; k += THREADS) {
+				const int i = k + threadIdx.x;
+				const bool inside = first_column + i / 2 < padded(g);
+				copy_words<4>(&b[i * 4], inside ? w + i * 4 : weights, inside);
+			}
+		}
+	}
+
+	DEVICE uint2 pair(const uint32_t *p) { return *(const uint2 *)p; }
+
+	// Sums of a lane: [s / 2][j][s % 2 * 2 + e] is that of row 8s + lane / 4 and column
+	// 8j + 2(lane % 4) + e, as tensor cores have it.
+	typedef int32_t Sums[SLOTS / 2][COLS][4];
+	typedef int32_t RowSums[SLOTS / 2][4];
+
+	// Adds the products over a plane, and to ones the popcounts of the rows if it is
+	// this warp's turn.
+	DEVICE void multiply(Sums &acc, [[maybe_unused]] RowSums &ones, const uint32_t *a, const uint32_t *b, [[maybe_unused]] bool turn)
+	{
+		[[maybe_unused]] const int lane = threadIdx.x % 32;
+		if (F == FORM_POPC) {
+			multiply_popc(acc, a, b);
+			return;
+		}
+#if HAS_MMA_AND || HAS_MMA_XOR
+		uint32_t x[SLOTS / 2][4];
+#pragma unroll
+		for (int s = 0; s < SLOTS; s += 2)
+			ldmatrix_x4(x[s / 2], &a[(8 * s + lane % 16) * PLANE_WORDS + ((lane / 16 * 4) ^ (lane & 4))]);
+#pragma unroll
+		for (int j = 0; j < COLS; j++) {
+			const uint2 w = pair(&b[(8 * j + lane / 4) * PLANE_WORDS + 2 * (lane % 4)]);
+#pragma unroll
+			for (int s = 0; s < SLOTS; s += 2)
+				multiply_tile(acc[s / 2][j], x[s / 2], w);
+		}
+		if (F == FORM_AND && turn)
+#pragma unroll
+			for (int s = 0; s < SLOTS; s += 2)
+				multiply_tile(ones[s / 2], x[s / 2], make_uint2(~0u, ~0u));
+#endif
+	}
+
+#if HAS_MMA_AND || HAS_MMA_XOR
+	// 16 rows and 8 columns.
+	DEVICE void multiply_tile(int32_t (&acc)[4], const uint32_t (&a)[4], uint2 w)
+	{
+#if HAS_MMA_AND
+		const uint32_t b[2] = {w.x, w.y};
+		mma_and_m16n8k256(acc, a, b);
+#else
+		int32_t upper[2] = {acc[0], acc[1]}, lower[2] = {acc[2], acc[3]};
+		mma_xor_m8n8k128(upper, a[0], w.x);
+		mma_xor_m8n8k128(lower, a[1], w.x);
+		mma_xor_m8n8k128(upper, a[2], w.y);
+		mma_xor_m8n8k128(lower, a[3], w.y);
+		acc[0] = upper[0], acc[1] = upper[1], acc[2] = lower[0], acc[3] = lower[1];
+#endif
+	}
+#endif
+
+	// Full adder: the sums of three words, bit by bit.
+	DEVICE void add3(uint32_t &sum, uint32_t &carry, uint32_t a, uint32_t b, uint32_t c)
+	{
+		sum = odd(a, b, c);
+		carry = most(a, b, c);
+	}
+
+	// 8 xor, 4 full adders and 4 popcounts instead of 8 xor and 8 popcounts.
+	DEVICE void multiply_popc(Sums &acc, const uint32_t *a, const uint32_t *b)
+	{
+		const int at = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+		uint32_t x[SLOTS][PLANE_WORDS];
+#pragma unroll
+		for (int s = 0; s < SLOTS; s++) {
+			const uint32_t *row = &a[(8 * s + at) * PLANE_WORDS];
+			load4(&x[s][0], &row[at & 4]);
+			load4(&x[s][4], &row[(at & 4) ^ 4]);
+		}
+#pragma unroll
+		for (int c = 0; c < COLS * 2; c++) {
+			uint32_t v[PLANE_WORDS];
+			load8(v, &b[(c / 2 * 8 + 2 * t + c % 2) * PLANE_WORDS]);
+			const uint32_t w[PLANE_WORDS] = {v[0], v[2], v[4], v[6], v[1], v[3], v[5], v[7]};
+#pragma unroll
+			for (int s = 0; s < SLOTS; s++) {
+				uint32_t s1, s2, s3, c1, c2, c3, twos, fours;
+				add3(s1, c1, x[s][0] ^ w[0], x[s][1] ^ w[1], x[s][2] ^ w[2]);
+				add3(s2, c2, x[s][3] ^ w[3], x[s][4] ^ w[4], x[s][5] ^ w[5]);
+				add3(s3, c3, s1, s2, x[s][6] ^ w[6]);
+				add3(twos, fours, c1, c2, c3);
+				acc[s / 2][c / 2][s % 2 * 2 + c % 2] += __popc(s3) + __popc(x[s][7] ^ w[7]) + 2 * __popc(twos) + 4 * __popc(fours);
+			}
+		}
+	}
+
+	DEVICE void load4(uint32_t v[4], const uint32_t *p)
+	{
+		const uint4 four = *(const uint4 *)p;
+		v[0] = four.x, v[1] = four.y, v[2] = four.z, v[3] = four.w;
+	}
+
+	DEVICE void load8(uint32_t v[8], const uint32_t *p)
+	{
+		const uint4 low = *(const uint4 *)p, high = *(const uint4 *)(p + 4);
+		v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w;
+		v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
+	}
+
+	DEVICE void load8(int v[8], const int *p)
+	{
+		const int4 low = *(const int4 *)p, high = *(const int4 *)(p + 4);
+		v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w;
+		v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
+	}
+
+	DEVICE void load8(float v[8], const float *p)
+	{
+		const float4 low = *(const float4 *)p, high = *(const float4 *)(p + 4);
+		v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w;
+		v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
+	}
+
+	// Row r of the tile is element e of the pooling window of output pixel q of the
+	// warp. Windows fill the rows of a lane first.
+	DEVICE void window_of(int r, int windows_log2, int &q, int &e)
+	{
+		const int slot_log2 = min(windows_log2, log2_of(SLOTS)), lane_log2 = windows_log2 - slot_log2;
+		const int slot = r % WM / 8, at = r % 8;
+		q = r / WM * (WM >> windows_log2) + ((slot >> slot_log2) << (3 - lane_log2)) + (at >> lane_log2);
+		e = ((slot & ((1 << slot_log2) - 1)) << lane_log2) + (at & ((1 << lane_log2) - 1));
+	}
+
+	static __device__ __forceinline__ constexpr int log2_of(int n) { return n <= 1 ? 0 : 1 + log2_of(n / 2); }
+
+	// The output pixel of the batch that row r of the tile belongs to, −1 for none.
+	DEVICE int pixel_of(const Geometry &g, int r)
+	{
+		int q, e;
+		window_of(r, g.pool_log2, q, e);
+		q += blockIdx.x * (BM >> g.pool_log2);
+		return q < g.images * g.out_h * g.out_w ? q : -1;
+	}
+
+	DEVICE Row row_of(const Geometry &g, int r, int group, const int32_t *rows, const int32_t *cols)
+	{
+		int q, e;
+		window_of(r, g.pool_log2, q, e);
+		q += blockIdx.x * (BM >> g.pool_log2);
+		if (q >= g.images * g.out_h * g.out_w)
+			return Row{0, NOWHERE, NOWHERE, 0};
+		const int image = q / (g.out_h * g.out_w), pixel = q - image * (g.out_h * g.out_w);
+		const int oy = pixel / g.out_w, ox = pixel - oy * g.out_w;
+		const int py = e / g.pool_w, px = e - py * g.pool_w;
+		const int y = oy * g.pool_h + py, x = ox * g.pool_w + px;
+		Row row;
+		row.y = y * g.stride_h - g.pad_t;
+		row.x = x * g.stride_w - g.pad_l;
+		row.base = ((image * g.in_h + row.y) * g.in_w + row.x) * g.in_words + group * g.words;
+		row.border = g.border ? (rows[y] * g.cols + cols[x]) * padded(g) : 0;
+		return row;
+	}
+
+	// The parameters that finish needs.
+	struct Outputs {
+		void *out;
+		const int32_t *base, *thresholds;
+		const float *scale, *shift;
+		const uint32_t *flip;
+		const int32_t *correction;
+	};
+
+	DEVICE void run(const Geometry &g, const uint32_t *in, const uint32_t *weights, const int32_t *taps,
+		const int32_t *border_rows, const int32_t *border_cols, const Outputs &to, uint32_t *shared)
+	{
+		Row *rows = (Row *)(shared + STAGES * STAGE_WORDS);
+		// Tiles of columns do not cross groups.
+		const int tiles = (g.group_out + BN - 1) / BN;
+		const int group = blockIdx.y / tiles;
+		const int first_column = group * g.group_out + (blockIdx.y - group * tiles) * BN;
+		for (int r = threadIdx.x; r < BM; r += THREADS)
+			rows[r] = row_of(g, r, group, border_rows, border_cols);
+		__syncthreads();
+
+		const int warp = threadIdx.x / 32, wm = warp / WARPS_N, wn = warp % WARPS_N;
+		Sums acc = {};
+		RowSums ones = {};
+		// STAGES − 1 stages are on their way while one is multiplied. The loop
+		// starts that much earlier, so that the code to load is there once.
+		const int count = (g.planes + STAGE_PLANES - 1) / STAGE_PLANES;
+		for (int i = 1 - STAGES; i < count; i++) {
+			const int next = i + STAGES - 1;
+			const StageTaps at = stage_taps(g, taps, next * STAGE_PLANES); // early: they come from afar
+			if (i >= 0) {
+				copies_done<STAGES - 2>();
+				__syncthreads();
+			}
+			if (next < count)
+				load_stage(g, shared + next % STAGES * STAGE_WORDS, in, weights, at, rows, next * STAGE_PLANES, first_column);
+			copies_close();
+			if (i < 0)
+				continue;
+			const uint32_t *stage = shared + i % STAGES * STAGE_WORDS;
+#pragma unroll UNROLL
+			for (int p = 0; p < STAGE_PLANES; p++) {
+				const int plane = i * STAGE_PLANES + p;
+				if (plane < g.planes)
+					multiply(acc, ones, stage + (p * BM + wm * WM) * PLANE_WORDS, stage + (STAGE_PLANES * BM + p * BN + wn * WN) * PLANE_WORDS,
+						plane % WARPS_N == wn);
+			}
+		}
+		finish(g, acc, ones, to, rows, (int *)shared, first_column, (group + 1) * g.group_out);
+	}
+
+	// Adds up what the warps of the same rows counted, and makes the outputs of
+	// columns first_column to end.
+	DEVICE void finish(const Geometry &g, const Sums &acc, const RowSums &ones, const Outputs &to, const Row *rows, int *counts,
+		int first_column, int end)
+	{
+		const int warp = threadIdx.x / 32, wm = warp / WARPS_N, wn = warp % WARPS_N;
+		const int lane = threadIdx.x % 32, at = lane / 4, t = lane % 4;
+		int row_sum[SLOTS];
+		if (F == FORM_AND && WARPS_N > 1) {
+			__syncthreads(); // the stages are no longer needed
+			if (t == 0)
+#pragma unroll
+				for (int s = 0; s < SLOTS; s++)
+					counts[wn * BM + wm * WM + 8 * s + at] = ones[s / 2][s % 2 * 2];
+			__syncthreads();
+		}
+#pragma unroll
+		for (int s = 0; s < SLOTS; s++) {
+			row_sum[s] = 0;
+			if (F == FORM_AND && WARPS_N > 1)
+#pragma unroll
+				for (int n = 0; n < WARPS_N; n++)
+					row_sum[s] -= 2 * counts[n * BM + wm * WM + 8 * s + at];
+			else if (F == FORM_AND)
+				row_sum[s] = -2 * ones[s / 2][s % 2 * 2];
+		}
+		if (g.to_bits)
+			finish_bits(g, acc, row_sum, to, rows, first_column + wn * WN, end);
+		else
+			finish_floats(g, acc, row_sum, to, rows, first_column + wn * WN, end);
+	}
+
+	// The sums of row 8s + lane / 4 and the 8 channels of a lane in block n of 32, but
+	// for the constant that base and thresholds hold.
+	DEVICE void values(int v[8], const Sums &acc, const int row_sum[SLOTS], int s, int n, const int32_t *correction, int border, int o)
+	{
+#pragma unroll
+		for (int k = 0; k < 8; k++) {
+			const int sum = acc[s / 2][4 * n + k / 2][s % 2 * 2 + k % 2];
+			v[k] = F == FORM_AND ? 4 * sum + row_sum[s] : -2 * sum;
+		}
+		if (border != 0) {
+			int c[8];
+			load8(c, correction + border + o);
+#pragma unroll
+			for (int k = 0; k < 8; k++)
+				v[k] += c[k];
+		}
+	}
+
+	DEVICE void finish_bits(const Geometry &g, const Sums &acc, const int row_sum[SLOTS], const Outputs &to, const Row *rows, int first, int end)
+	{
+		const int lane = threadIdx.x % 32, at = lane / 4, t = lane % 4, wm = threadIdx.x / 32 / WARPS_N;
+		const int slot_log2 = min(g.pool_log2, log2_of(SLOTS)), lane_log2 = g.pool_log2 - slot_log2;
+		const int slot_mask = (1 << slot_log2) - 1, lane_mask = (1 << lane_log2) - 1;
+#pragma unroll
+		for (int n = 0; n < COLS / 4; n++) {
+			const int channel = first + 32 * n, word = channel / 32, o = channel + 8 * t;
+			if (channel >= end)
+				break;
+			int limit[8];
+			load8(limit, to.thresholds + o);
+			const uint32_t flip = g.flip ? to.flip[word] >> (8 * t) : 0;
+			uint32_t byte = 0;
+#pragma unroll
+			for (int s = 0; s < SLOTS; s++) {
+				const int r = wm * WM + 8 * s + at;
+				int v[8];
+				values(v, acc, row_sum, s, n, to.correction, rows[r].border, o);
+#pragma unroll
+				for (int k = 0; k < 8; k++)
+					byte |= (uint32_t)(v[k] >= limit[k]) << k;
+				if ((s & slot_mask) != slot_mask)
+					continue;
+				for (int lanes = 1; lanes <= lane_mask; lanes *= 2)
+					byte |= __shfl_xor_sync(FULL_WARP, byte, 4 * lanes);
+				const int q = pixel_of(g, r);
+				if (q >= 0 && (at & lane_mask) == 0) {
+					uint8_t *pixel = (uint8_t *)to.out + (size_t)q * g.out_words * 4;
+					pixel[word * 4 + t] = (uint8_t)(byte ^ flip);
+					// The upper half of the last 64-bit word may have no channels.
+					if (word + 2 == g.out_words && 32 * (word + 1) >= g.out_c)
+						pixel[word * 4 + 4 + t] = 0;
+				}
+				byte = 0;
+			}
+		}
+	}
+
+	// scale and shift are 1 and 0 where there are none: that changes no value.
+	DEVICE void finish_floats(const Geometry &g, const Sums &acc, const int row_sum[SLOTS], const Outputs &to, const Row *rows, int first, int end)
+	{
+		const int lane = threadIdx.x % 32, at = lane / 4, t = lane % 4, wm = threadIdx.x / 32 / WARPS_N;
+		const bool whole = g.out_c % 4 == 0; // 16-byte stores are aligned
+#pragma unroll
+		for (int n = 0; n < COLS / 4; n++) {
+			const int channel = first + 32 * n, o = channel + 8 * t;
+			if (channel >= end)
+				break;
+			int base[8];
+			float scale[8], shift[8];
+			load8(base, to.base + o);
+			load8(scale, to.scale + o);
+			load8(shift, to.shift + o);
+#pragma unroll
+			for (int s = 0; s < SLOTS; s++) {
+				const int r = wm * WM + 8 * s + at;
+				int v[8];
+				values(v, acc, row_sum, s, n, to.correction, rows[r].border, o);
+				float f[8];
+#pragma unroll
+				for (int k = 0; k < 8; k++)
+					f[k] = rectify(__fmaf_rn((float)(v[k] + base[k]), scale[k], shift[k]), g.relu);
+				const int q = pixel_of(g, r);
+				if (q < 0)
+					continue;
+				float *pixel = (float *)to.out + (size_t)q * g.out_c + o;
+				if (whole && o + 8 <= end) {
+					((float4 *)pixel)[0] = make_float4(f[0], f[1], f[2], f[3]);
+					((float4 *)pixel)[1] = make_float4(f[4], f[5], f[6], f[7]);
+				} else {
+#pragma unroll
+					for (int k = 0; k < 8; k++)
+						if (o + k < end)
+							pixel[k] = f[k];
+				}
+			}
+		}
+	}
+};
+
+#define CONV(form, F, BM, BN, WARPS_M, WARPS_N, STAGES) \
+	extern "C" __global__ void __launch_bounds__(32 * WARPS_M * WARPS_N) \
+	conv_##form##_##BM##x##BN(const Geometry g, const uint32_t *__restrict__ in, void *__restrict__ out, \
+		const uint32_t *__restrict__ weights, const int32_t *__restrict__ taps, const int32_t *__restrict__ base, \
+		const int32_t *__restrict__ thresholds, const float *__restrict__ scale, const float *__restrict__ shift, \
+		const uint32_t *__restrict__ flip, const int32_t *__restrict__ rows, const int32_t *__restrict__ cols, \
+		const int32_t *__restrict__ correction) \
+	{ \
+		DYNAMIC_SHARED(uint4, shared); \
+		typedef Tile<F, BM, BN, WARPS_M, WARPS_N, STAGES> tile; \
+		const tile::Outputs to = {out, base, thresholds, scale, shift, flip, correction}; \
+		tile::run(g, in, weights, taps, rows, cols, to, (uint32_t *)shared); \
+	}
+
+#if HAS_MMA_AND
+CONV(and, FORM_AND, 16, 32, 1, 1, 4)
+CONV(and, FORM_AND, 64, 32, 2, 1, 3)
+CONV(and, FORM_AND, 64, 64, 2, 2, 3)
+CONV(and, FORM_AND, 128, 128, 2, 2, 3)
+CONV(and, FORM_AND, 128, 256, 2, 4, 3)
+#endif
+#if HAS_MMA_XOR
+CONV(xor, FORM_XOR, 16, 32, 1, 1, 2)
+CONV(xor, FORM_XOR, 64, 32, 2, 1, 2)
+CONV(xor, FORM_XOR, 64, 64, 2, 2, 2)
+CONV(xor, FORM_XOR, 128, 128, 2, 2, 2)
+#endif
+#if !HAS_MMA_AND && !HAS_MMA_XOR
+CONV(popc, FORM_POPC, 16, 32, 1, 1, 2)
+CONV(popc, FORM_POPC, 64, 64, 2, 2, 2)
+#endif
+CONV(popc, FORM_POPC, 128, 64, 2, 2, 2)

@@ -1,0 +1,109 @@
+// Dense layers on bits, with everything that follows: xor and popcount of the row
+// of the input with a row of weights per output. A block makes 8 outputs, which
+// are a byte of the packed result; rows are read as pairs of words, so coalesced.
+// weights: [output][word].
+
+#include "common.cuh"
+
+#define OUTPUTS 8 // of a block
+
+#define DENSE_PARAMS \
+	const Geometry g, const uint32_t *__restrict__ in, void *__restrict__ out, \
+	const uint32_t *__restrict__ weights, const int *__restrict__ thresholds, \
+	const float *__restrict__ scale, const float *__restrict__ shift, const uint32_t *__restrict__ flip
+
+// finish_dense stores the sums of the block's outputs for an image. All threads
+// call it, the first of each output with its sum.
+static __device__ __forceinline__ void finish_dense(const Geometry &g, void *out, const int *thresholds,
+	const float *scale, const float *shift, const uint32_t *flip, size_t image, int (&sums)[OUTPUTS])
+{
+	__syncthreads();
+	const int i = threadIdx.x, o = blockIdx.x * OUTPUTS + i;
+	if (!g.to_bits) {
+		if (i < OUTPUTS && o < g.out_c)
+			((float *)out)[image * g.out_c + o] = scaled(g, (float)(g.taps - 2 * sums[i]), scale, shift, o);
+	} else if (i == 0) {
+		uint32_t byte = 0;
+		for (int k = 0; k < OUTPUTS; k++)
+			if (o + k < g.out_c)
+				byte |= (uint32_t)(g.taps - 2 * sums[k] >= thresholds[o + k]) << k;
+		if (g.flip)
+			byte ^= flip[o / 32] >> (o % 32);
+		((uint8_t *)out)[image * (4 * g.out_words) + blockIdx.x] = (uint8_t)byte;
+	}
+	__syncthreads();
+}
+
+// A warp per output, for IMAGES images at once, which share the weights. grid.z
+// counts those.
+template <int IMAGES>
+static __device__ __forceinline__ void dense_warp(DENSE_PARAMS)
+{
+	__shared__ int sums[IMAGES][OUTPUTS];
+	const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
+	const int o = blockIdx.x * OUTPUTS + warp, pairs = g.row_words / 2;
+	const int first = blockIdx.z * IMAGES;
+	int sum[IMAGES];
+	const uint2 *x[IMAGES];
+#pragma unroll
+	for (int i = 0; i < IMAGES; i++) {
+		sum[i] = 0;
+		x[i] = (const uint2 *)in + (size_t)min(first + i, g.images - 1) * pairs;
+	}
+	if (o < g.out_c) {
+		const uint2 *w = (const uint2 *)weights + (size_t)o * pairs;
+#pragma unroll 4
+		for (int k = lane; k < pairs; k += LANES) {
+			const uint2 v = w[k];
+#pragma unroll
+			for (int i = 0; i < IMAGES; i++) {
+				const uint2 a = x[i][k];
+				sum[i] += __popc(a.x ^ v.x) + __popc(a.y ^ v.y);
+			}
+		}
+	}
+#pragma unroll
+	for (int i = 0; i < IMAGES; i++) {
+		const int total = warp_sum(sum[i]);
+		if (lane == 0)
+			sums[i][warp] = total;
+	}
+	for (int i = 0; i < IMAGES && first + i < g.images; i++)
+		finish_dense(g, out, thresholds, scale, shift, flip, first + i, sums[i]);
+}
+
+#define DENSE(name, IMAGES) \
+	extern "C" __global__ void __launch_bounds__(LANES * OUTPUTS, 4) name(DENSE_PARAMS) \
+	{ \
+		dense_warp<IMAGES>(g, in, out, weights, thresholds, scale, shift, flip); \
+	}
+DENSE(dense_warp_i1, 1)
+DENSE(dense_warp_i4, 4)
+
+// The paper's: 64 threads per output, each one of 64 segments of the row, then a
+// reduction in shared memory.
+#define SEGMENTS 64
+
+extern "C" __global__ void __launch_bounds__(SEGMENTS * OUTPUTS)
+dense_block(DENSE_PARAMS)
+{
+	__shared__ int partial[OUTPUTS][SEGMENTS];
+	__shared__ int sums[OUTPUTS];
+	const int segment = threadIdx.x % SEGMENTS, i = threadIdx.x / SEGMENTS;
+	const int o = blockIdx.x * OUTPUTS + i;
+	const size_t image = blockIdx.z;
+	int sum = 0;
+	if (o < g.out_c)
+		for (int k = segment; k < g.row_words; k += SEGMENTS)
+			sum += __popc(in[image * g.row_words + k] ^ weights[(size_t)o * g.row_words + k]);
+	partial[i][segment] = sum;
+	__syncthreads();
+	for (int width = SEGMENTS / 2; width > 0; width >>= 1) {
+		if (segment < width)
+			partial[i][segment] += partial[i][segment + width];
+		__syncthreads();
+	}
+	if (segment == 0)
+		sums[i] = partial[i][0];
+	finish_dense(g, out, thresholds, scale, shift, flip, image, sums);
+}

@@ -1,0 +1,151 @@
+// The machine that runs the kernels on a processor: what the device language of
+// device.h stands on, and what the driver calls to launch.
+//
+// A thread of a block is a fiber. One runs at a time, until it waits for others or
+// ends, so everything here is free of locks; the driver lets one launch run at once.
+#ifndef BITCNN_EMULATION_ENGINE_H
+#define BITCNN_EMULATION_ENGINE_H
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#define EMULATION __attribute__((visibility("hidden")))
+
+struct EMULATION dim3 {
+	unsigned x, y, z;
+	dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+	uint64_t count() const { return (uint64_t)x * y * z; }
+};
+
+namespace emulation EMULATION {
+
+// What a warp exchanges: the lanes that asked for the same thing in the same place
+// leave their values here, and read those of others once all have come.
+struct Exchange {
+	unsigned mask, arrived, readers;
+	const char *operation, *file;
+	int line;
+	alignas(16) unsigned char values[32][32];
+};
+
+struct Warp {
+	unsigned present = 0, exited = 0; // lanes
+	std::vector<Exchange *> open, spare;
+};
+
+// A copy by cp.async that was started and not yet waited for.
+struct Copy {
+	void *to;
+	const void *from; // null for zeros
+	unsigned bytes, group;
+};
+
+struct Block;
+
+struct Thread {
+	dim3 index;
+	unsigned linear, lane;
+	enum State { fresh, ready, at_barrier, at_grid_barrier, in_exchange, exited } state;
+	Block *block;
+	Warp *warp;
+	void *stack_pointer; // while it waits
+	char *stack;
+	const char *file; // where it waits
+	int line;
+	std::vector<Copy> copies;
+	unsigned groups; // of copies, closed
+};
+
+struct Block {
+	dim3 index;
+	uint64_t linear;
+	std::vector<Thread> threads;
+	std::vector<Warp> warps;
+	std::vector<unsigned> order;
+	unsigned waiting, waiting_for_grid, exited;
+	std::vector<unsigned char> shared; // its static shared memory while others run
+	char *dynamic;
+};
+
+// Kernel is an entry point, for the architectures that its object file was compiled for.
+struct Kernel {
+	const char *name;
+	void (*call)(void *const *parameters);
+	std::vector<size_t> sizes;     // of its parameters
+	char *shared_begin, *shared_end; // the static shared memory of its file
+};
+
+struct Launch {
+	const Kernel *kernel;
+	void *const *parameters;
+	dim3 grid, block;
+	size_t dynamic_shared;
+	bool cooperative;
+};
+
+enum class Fault { none, failed, illegal_address };
+
+// launch runs a kernel. A fault leaves a message on standard error.
+Fault launch(const Launch &l);
+
+// dim3s of the running thread.
+extern Thread *current;
+extern dim3 block_size, grid_size;
+
+void wait_for_block(const char *file, int line);
+void wait_for_grid(unsigned *barrier, const char *file, int line);
+
+// exchange leaves size bytes in the lane's place and waits for all lanes of the mask.
+// The caller reads and then calls finish.
+Exchange *exchange(unsigned mask, const void *value, size_t size, const char *operation, const char *file, int line);
+void finish(Exchange *e);
+
+void start_copy(void *to, const void *from, unsigned bytes);
+void close_group();
+void wait_for_groups(unsigned newest);
+
+char *dynamic_shared();
+
+// What the race detector wants to know and the compiler does not tell it.
+#if defined(EMULATION_RACES)
+void fence();
+void atomic_access(const void *p, size_t size);
+void plain_access(const void *p, size_t size, bool write);
+#else
+inline void fence() {}
+inline void atomic_access(const void *, size_t) {}
+inline void plain_access(const void *, size_t, bool) {}
+#endif
+
+// fail ends the launch from within a thread of it.
+[[noreturn]] void fail(Fault fault, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// The kernels of the object files, by name and architecture (75 for sm_75).
+void add_kernel(int architecture, const char *source, Kernel kernel);
+const Kernel *find_kernel(int architecture, const std::string &name);
+// source_hash returns the SHA-256 of the file that NAME.cu was compiled from, or
+// nothing.
+std::string source_hash(const std::string &name);
+void add_source(const char *name, const char *hash);
+
+// Registration adds the kernel F.
+template <auto F> struct Registration;
+template <class... A, void (*F)(A...)> struct Registration<F> {
+	template <size_t... i> static void call_with(void *const *p, std::index_sequence<i...>)
+	{
+		F(*reinterpret_cast<const std::remove_cv_t<A> *>(p[i])...);
+	}
+	static void call(void *const *p) { call_with(p, std::index_sequence_for<A...>{}); }
+	Registration(const char *name, char *shared_begin, char *shared_end, std::initializer_list<int> architectures)
+	{
+		for (int a : architectures)
+			add_kernel(a, name, Kernel{name, call, {sizeof(A)...}, shared_begin, shared_end});
+	}
+};
+
+} // namespace emulation
+#endif

@@ -1,0 +1,164 @@
+// Device and page-locked memory. An allocation ends where a page begins that cannot
+// be touched, and the bytes around it must be unchanged when it is freed.
+#include "driver.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <sys/mman.h>
+
+#include "races.h"
+
+namespace emulation {
+namespace {
+
+struct Allocation {
+	size_t size; // asked for
+	char *map;
+	size_t mapped;
+};
+std::map<uint64_t, Allocation> allocations;
+std::map<const void *, size_t> host;
+uint64_t bytes;
+
+const size_t page = 4096;
+const unsigned char garbage = 0xa5, untouched = 0x5a;
+
+#if !defined(EMULATION_ADDRESS)
+const size_t round_up = 16; // what the widest load reads at once
+
+// The bytes around the allocation that share its pages.
+template <class F> bool around(uint64_t p, const Allocation &a, F f)
+{
+	const auto *begin = reinterpret_cast<const char *>(p);
+	for (char *q = a.map; q < begin; q++)
+		if (!f(q))
+			return false;
+	for (char *q = a.map + (begin - a.map) + a.size; q < a.map + a.mapped - page; q++)
+		if (!f(q))
+			return false;
+	return true;
+}
+#endif
+
+const std::pair<const uint64_t, Allocation> *find(uint64_t p)
+{
+	auto it = allocations.upper_bound(p);
+	if (it == allocations.begin())
+		return nullptr;
+	--it;
+	return p < it->first + it->second.size ? &*it : nullptr;
+}
+
+} // namespace
+
+Result allocate(uint64_t *p, size_t n)
+{
+	if (n == 0)
+		return invalid_value;
+	if (fault_due("alloc") || n > total_memory() || bytes + n > total_memory())
+		return out_of_memory;
+	Allocation a{n, nullptr, 0};
+#if defined(EMULATION_ADDRESS)
+	void *m = nullptr;
+	if (posix_memalign(&m, 256, n)) // red zones begin right behind it
+		return out_of_memory;
+	a.map = static_cast<char *>(m);
+	*p = reinterpret_cast<uint64_t>(a.map);
+	memset(a.map, garbage, n);
+#else
+	const size_t size = (n + round_up - 1) / round_up * round_up;
+	a.mapped = (size + page - 1) / page * page + page;
+	void *m = mmap(nullptr, a.mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (m == MAP_FAILED)
+		return out_of_memory;
+	a.map = static_cast<char *>(m);
+	char *begin = a.map + a.mapped - page - size;
+	*p = reinterpret_cast<uint64_t>(begin);
+	memset(begin, garbage, n);
+	around(*p, a, [](char *q) { *q = (char)untouched; return true; });
+	mprotect(a.map + a.mapped - page, page, PROT_NONE);
+#endif
+	races::allocated(*p, n);
+	allocations[*p] = a;
+	bytes += n;
+	return success;
+}
+
+Result release(uint64_t p)
+{
+	const auto it = allocations.find(p);
+	if (it == allocations.end())
+		return invalid_value;
+	const Allocation a = it->second;
+	Result r = success;
+#if defined(EMULATION_ADDRESS)
+	free(a.map);
+#else
+	if (!around(p, a, [](char *q) { return (unsigned char)*q == untouched; })) {
+		fprintf(stderr, "emulated driver: bytes around an allocation of %zu bytes were overwritten\n", a.size);
+		r = illegal_address;
+	}
+	munmap(a.map, a.mapped);
+#endif
+	races::freed(p);
+	bytes -= a.size;
+	allocations.erase(it);
+	return r;
+}
+
+Result allocate_host(void **p, size_t n)
+{
+	if (n == 0)
+		return invalid_value;
+	if (fault_due("alloc"))
+		return out_of_memory;
+	*p = aligned_alloc(page, (n + page - 1) / page * page);
+	if (!*p)
+		return out_of_memory;
+	memset(*p, garbage, n);
+	host[*p] = n;
+	return success;
+}
+
+Result release_host(void *p)
+{
+	if (!host.erase(p))
+		return invalid_value;
+	free(p);
+	return success;
+}
+
+bool on_device(uint64_t p, size_t n)
+{
+	const auto *a = find(p);
+	return a && n <= a->second.size - (p - a->first);
+}
+
+bool locked(const void *p)
+{
+	auto it = host.upper_bound(p);
+	if (it == host.begin())
+		return false;
+	--it;
+	return static_cast<const char *>(p) < static_cast<const char *>(it->first) + it->second;
+}
+
+Result address_range(uint64_t *base, size_t *size, uint64_t p)
+{
+	const auto *a = find(p);
+	if (!a)
+		return not_found;
+	if (base)
+		*base = a->first;
+	if (size)
+		*size = a->second.size;
+	return success;
+}
+
+uint64_t allocated_bytes() { return bytes; }
+size_t device_allocations() { return allocations.size(); }
+size_t host_allocations() { return host.size(); }
+
+} // namespace emulation

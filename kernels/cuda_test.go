@@ -1,0 +1,182 @@
+package kernels
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	define    = regexp.MustCompile(`(?m)^\s*#define (\w+)(?:\(([^)]*)\))?[ \t]+(.*)$`)
+	cudaEntry = regexp.MustCompile(`extern "C" __global__ void\s+(?:__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)\s+)?(\w+)\s*\(([^)]*)\)`)
+	ptxEntry  = regexp.MustCompile(`\.visible \.entry (\w+)\(`)
+	parameter = regexp.MustCompile(`\.param [^\n]*_param_\d+`)
+)
+
+// expand replaces the macros of a source whose names it finds, again and again;
+// enough for the macros that declare entries.
+func expand(source string) string {
+	type macro struct{ parameters, body string }
+	macros := make(map[string]macro)
+	source = strings.ReplaceAll(source, "\\\n", " ")
+	for _, m := range define.FindAllStringSubmatch(source, -1) {
+		macros[m[1]] = macro{m[2], m[3]}
+	}
+	source = define.ReplaceAllString(source, "")
+	for range 4 {
+		for name, m := range macros {
+			if m.parameters == "" {
+				source = regexp.MustCompile(`\b`+name+`\b`).ReplaceAllLiteralString(source, m.body)
+				continue
+			}
+			use := regexp.MustCompile(`\b` + name + `\(((?:[^()]|\([^()]*\))*)\)`)
+			source = use.ReplaceAllStringFunc(source, func(text string) string {
+				values := arguments(use.FindStringSubmatch(text)[1])
+				body := m.body
+				for i, p := range strings.Split(m.parameters, ",") {
+					if i < len(values) {
+						body = regexp.MustCompile(`(\s*##\s*)?\b`+strings.TrimSpace(p)+`\b(\s*##\s*)?`).
+							ReplaceAllLiteralString(body, strings.TrimSpace(values[i]))
+					}
+				}
+				return body
+			})
+		}
+	}
+	return source
+}
+
+// arguments splits at the commas outside parentheses.
+func arguments(text string) []string {
+	var all []string
+	depth, start := 0, 0
+	for i, r := range text {
+		switch r {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		case ',':
+			if depth == 0 {
+				all = append(all, text[start:i])
+				start = i + 1
+			}
+		}
+	}
+	return append(all, text[start:])
+}
+
+// cudaEntries are the entries of the CUDA sources with the names of their pointers
+// in order, by file.
+func cudaEntries(t *testing.T) map[string]map[string]string {
+	all := make(map[string]map[string]string)
+	files, err := filepath.Glob("cu/*.cu")
+	require.NoError(t, err)
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		name := strings.TrimSuffix(filepath.Base(path), ".cu")
+		all[name] = make(map[string]string)
+		for _, m := range cudaEntry.FindAllStringSubmatch(expand(comment.ReplaceAllString(string(text), "")), -1) {
+			var names []string
+			for _, p := range strings.Split(m[2], ",") {
+				if word := lastWord.FindStringSubmatch(p); word != nil {
+					names = append(names, word[1])
+				}
+			}
+			// Architectures may have a form each.
+			if other, ok := all[name][m[1]]; ok {
+				require.Equal(t, other, strings.Join(names, " "), "%s in %s", m[1], path)
+			}
+			all[name][m[1]] = strings.Join(names, " ")
+		}
+	}
+	return all
+}
+
+// TestEntriesOfCUDA: a kernel that OpenCL has, too, takes its pointers in the same
+// order, after the geometry; local memory is no parameter here.
+func TestEntriesOfCUDA(t *testing.T) {
+	found := 0
+	for file, of := range cudaEntries(t) {
+		for name, parameters := range of {
+			opencl, ok := entries[name]
+			if !ok {
+				continue
+			}
+			found++
+			want := "g " + strings.TrimSuffix(strings.ReplaceAll(opencl, " tile", ""), " g")
+			require.Equal(t, want, parameters, "%s in %s.cu", name, file)
+		}
+	}
+	require.Equal(t, 11, found)
+}
+
+// TestPTX: every file of every architecture is there, was made of the source as it
+// is, and has the entries of the source.
+func TestPTX(t *testing.T) {
+	headers := ""
+	for _, pattern := range []string{"cu/*.cuh", "cu/*.h"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, path := range files {
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			headers += string(text)
+		}
+	}
+	files := 0
+	for name, of := range cudaEntries(t) {
+		source, err := os.ReadFile("cu/" + name + ".cu")
+		require.NoError(t, err)
+		sum := sha256.Sum256([]byte(string(source) + headers))
+		seen := make(map[string]bool)
+		for _, arch := range []string{"53", "61", "75", "80", "90"} {
+			path := "cu/ptx/" + name + ".sm" + arch + ".ptx"
+			text, err := PTX.ReadFile(path)
+			require.NoError(t, err)
+			files++
+			first, _, _ := strings.Cut(string(text), "\n")
+			require.Equal(t, "// "+name+".cu sm_"+arch+" sha256:"+hex.EncodeToString(sum[:]), first, "run make ptx")
+			for _, m := range ptxEntry.FindAllStringSubmatchIndex(string(text), -1) {
+				entry := string(text[m[2]:m[3]])
+				seen[entry] = true
+				require.Contains(t, of, entry, path)
+				declaration, _, _ := strings.Cut(string(text[m[1]:]), ")")
+				require.Len(t, parameter.FindAllString(declaration, -1), len(strings.Fields(of[entry])), "%s in %s", entry, path)
+			}
+		}
+		require.Len(t, seen, len(of), name) // each for some architecture
+	}
+	embedded, err := PTX.ReadDir("cu/ptx")
+	require.NoError(t, err)
+	require.Len(t, embedded, files)
+}
+
+// TestFloatContractOfCUDA: sums and products of floats say how they round, and
+// nothing asks for other arithmetic.
+func TestFloatContractOfCUDA(t *testing.T) {
+	forbidden := regexp.MustCompile(`\b(fmaf?|__fmul_r[zud]|__fmaf_r[zud]|__fadd_r[zud]|__fdividef|__expf|use_fast_math|ftz)\b`)
+	files, err := filepath.Glob("cu/*.cu*")
+	require.NoError(t, err)
+	require.Greater(t, len(files), 10)
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Empty(t, forbidden.FindString(comment.ReplaceAllString(string(text), "")), path)
+	}
+	contracted := regexp.MustCompile(`\b(fma\.rn\.ftz|mul\.f32|add\.f32|sub\.f32|mad\.f32|\w+\.ftz\.f32|\w+\.approx)`)
+	ptx, err := PTX.ReadDir("cu/ptx")
+	require.NoError(t, err)
+	for _, e := range ptx {
+		text, err := PTX.ReadFile("cu/ptx/" + e.Name())
+		require.NoError(t, err)
+		require.Empty(t, contracted.FindString(string(text)), e.Name())
+	}
+}
