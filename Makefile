@@ -26,7 +26,7 @@ test: ## install what is missing (as root on Debian and Ubuntu) and run all test
 	./scripts/test
 
 fuzz: ## run every fuzz target for FUZZTIME each (default 60s)
-	./scripts/fuzz $(FUZZTIME)
+	TAGS=$(TAGS) ./scripts/fuzz $(FUZZTIME)
 
 bench: build ## time VehicleNet on every device, then the Go benchmarks COUNT times
 	bin/bcnn bench $(BENCHFLAGS)

@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -138,7 +139,7 @@ func (d *device) compile(plan *bcnn.Plan, opts backend.Options) (*executable, er
 	if opts.MaxBatch < 0 || opts.MaxBatch > d.limits.gridY {
 		return nil, fmt.Errorf("a batch of %d images; at most %d", opts.MaxBatch, d.limits.gridY)
 	}
-	if opts.Variant != "" && !strings.Contains(strings.Join(variantNames, ""), opts.Variant) {
+	if opts.Variant != "" && !slices.Contains(variantNames, opts.Variant) {
 		return nil, fmt.Errorf("%w: variant %q; there are %s", backend.ErrUnsupported, opts.Variant, strings.Join(variantNames, ", "))
 	}
 	if err := backend.CheckPlan(plan); err != nil {

@@ -191,8 +191,7 @@ func repeated(b *testing.B, d *device, enqueue func(e *executable) error, e *exe
 }
 
 // BenchmarkDevice times whole networks on the device, without transfers, and whole
-// runs as their caller sees them: the work of bench/torch_peer.py, and a binary
-// product of 8192×8192×8192.
+// runs as their caller sees them: the work of bench/torch_peer.py.
 func BenchmarkDevice(b *testing.B) {
 	type work struct {
 		name  string
@@ -209,7 +208,6 @@ func BenchmarkDevice(b *testing.B) {
 			func() *bcnn.Network { return oneConv(c.size, 3, c.channels, c.channels) },
 			c.size * c.size * c.channels * c.channels * 9})
 	}
-	all = append(all, work{"gemm_8192", 2, func() *bcnn.Network { return oneConv(64, 1, 8192, 8192) }, 64 * 64 * 8192 * 8192})
 	for _, w := range all {
 		for _, variant := range append([]string{""}, variantNames...) {
 			b.Run(fmt.Sprintf("%s/batch=%d/variant=%s", w.name, w.batch, variant), func(b *testing.B) {

@@ -30,8 +30,6 @@ const (
 	UnsupportedPTX     = 222
 	InvalidPTX         = 218
 	NotFound           = 500 // also a function that the driver lacks
-	LaunchTooLarge     = 720 // cooperative
-	LaunchOutOfRegs    = 701
 	CaptureUnsupported = 900
 )
 
