@@ -58,13 +58,15 @@ type launch struct {
 
 // built is a candidate on the device.
 type built struct {
+	variant  string
+	why      string // it was chosen
 	bag      *bag
 	launches []launch
 }
 
 // build uploads the constants of a candidate and prepares its kernels.
 func (e *executable) build(c candidate) (_ *built, err error) {
-	b := &built{bag: &bag{thread: e.thread}}
+	b := &built{variant: c.variant, bag: &bag{thread: e.thread}}
 	defer func() {
 		if err != nil {
 			_ = b.bag.release()

@@ -61,6 +61,25 @@ func TestVariantsTakeTheirKernels(t *testing.T) {
 	}
 }
 
+func TestExplain(t *testing.T) {
+	explain := func(variant string) []backend.Choice {
+		exe, _, _ := compileSmall(t, testDevice(t), backend.Options{Variant: variant})
+		choices := exe.Explain()
+		require.Len(t, choices, 5)
+		return choices
+	}
+	a := explain("a")
+	require.Equal(t, "b: conv_bytes_k5_pool2", a[0].Kernel)
+	require.Equal(t, "a: pack_patches, xor_gemm, finish", a[1].Kernel)
+	require.Regexp(t, `^blocks of \d+, \d+, \d+ threads$`, a[1].Tile)
+	for _, c := range a {
+		require.NotEmpty(t, c.Why)
+	}
+	if testDevice(t).limits.cooperative {
+		require.Equal(t, "f: network", explain("f")[4].Kernel)
+	}
+}
+
 func TestRunDoesNotAllocate(t *testing.T) {
 	for _, variant := range append([]string{""}, variantNames...) {
 		exe, out, in := compileSmall(t, testDevice(t), backend.Options{Variant: variant, MaxBatch: 2})

@@ -253,7 +253,7 @@ func (e *executable) buildNetwork(s *smallNetwork) (_ *built, err error) {
 	if resident < 1 {
 		return nil, nil
 	}
-	b := &built{bag: &bag{thread: e.thread}}
+	b := &built{variant: "f", bag: &bag{thread: e.thread}}
 	defer func() {
 		if err != nil {
 			_ = b.bag.release()

@@ -24,18 +24,31 @@ func (e *executable) choose(candidates []candidate, work int) (*built, error) {
 	if d.pick >= 0 {
 		return e.build(candidates[min(d.pick, len(candidates)-1)])
 	}
-	if len(candidates) == 1 || work < d.tuneFrom || d.info.Kind == backend.Emulated {
-		return e.build(candidates[0])
+	switch {
+	case len(candidates) == 1:
+		return e.buildBecause(whyOnly, candidates[0])
+	case work < d.tuneFrom:
+		return e.buildBecause(whySmall, candidates[0])
+	case d.info.Kind == backend.Emulated:
+		return e.buildBecause(whyEmulated, candidates[0])
 	}
 	key := tuningKey(candidates, e.opts.MaxBatch)
 	if known, ok := d.tuning.Get(key); ok {
 		for _, c := range candidates {
 			if c.variant == known.Variant && c.name == known.Name {
-				return e.build(c)
+				return e.buildBecause(whyKnown, c)
 			}
 		}
 	}
 	return e.measure(candidates, key)
+}
+
+func (e *executable) buildBecause(why string, c candidate) (*built, error) {
+	b, err := e.build(c)
+	if err == nil {
+		b.why = why
+	}
+	return b, err
 }
 
 // tuningKey identifies the choice between candidates.
@@ -83,6 +96,7 @@ func (e *executable) measure(candidates []candidate, key string) (best *built, e
 		}
 	}
 	e.device.tuning.Put(key, name)
+	best.why = whyMeasured
 	return best, nil
 }
 

@@ -211,7 +211,7 @@ func (e *executable) compile() error {
 		}
 		e.onDevice[i] = true
 		for _, variant := range e.variants() {
-			c := candidate{variant: variant, built: &built{bag: &bag{context: e.device.context}}}
+			c := candidate{variant: variant, built: &built{variant: variant, bag: &bag{context: e.device.context}}}
 			all[i] = append(all[i], c)
 			specs, err := e.specs(s, op, c)
 			if err != nil {

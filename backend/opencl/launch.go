@@ -30,6 +30,8 @@ func (l *launch) setLocal(local int) { l.sizes = shim.MakeSizes(l.items, local, 
 
 // built is a step in one variant.
 type built struct {
+	variant  string
+	why      string // it was chosen
 	bag      *bag
 	programs []*program
 	launches []*launch

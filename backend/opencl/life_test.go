@@ -54,6 +54,23 @@ func TestVariantsTakeTheirKernels(t *testing.T) {
 	require.ErrorIs(t, err, backend.ErrUnsupported)
 }
 
+func TestExplain(t *testing.T) {
+	d := testDevice(t)
+	exe, _, _ := compileSmall(t, d, backend.Options{Variant: "a"})
+	got := exe.Explain()
+	require.Len(t, got, 5)
+	require.Equal(t, backend.Choice{Kernel: "b: conv_values", Tile: "work-groups of 64", Why: whySmall}, got[0])
+	require.Equal(t, "a: pack_patches, xor_gemm, finish", got[1].Kernel)
+	d.floatsLack, d.specialiseFrom = "its float32 arithmetic lacks fma", 1
+	exe, _, _ = compileSmall(t, d, backend.Options{})
+	got = exe.Explain()
+	require.Equal(t, whyMeasured, got[1].Why)
+	require.Equal(t, "b: dense_segments, finish, float32 on the processor", got[4].Kernel)
+	require.Contains(t, got[4].Why, "lacks fma")
+	exe, _, _ = compileSmall(t, d, backend.Options{})
+	require.Equal(t, whyKnown, exe.Explain()[1].Why)
+}
+
 func TestRunDoesNotAllocate(t *testing.T) {
 	for _, test := range []struct{ variant, floatsLack string }{{"a", ""}, {"b", ""}, {"b", "fma"}} {
 		d := testDevice(t)

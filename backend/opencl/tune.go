@@ -35,6 +35,7 @@ func (d *device) choose(candidates []candidate, heavy bool, memory [scratches]*c
 	}
 	if !heavy {
 		first := there[len(there)-1] // b, unless a is forced
+		first.built.why = whySmall
 		return first.built, d.buildStep(first.built, first.specs, false, memory)
 	}
 	key := tuningKey(there, batch)
@@ -47,6 +48,7 @@ func (d *device) choose(candidates []candidate, heavy bool, memory [scratches]*c
 				return nil, err
 			}
 			if c.built.setGroups(known.Groups) {
+				c.built.why = whyKnown
 				return c.built, nil
 			}
 			// Nonsense in the file: measured again, this variant only, since
@@ -60,6 +62,7 @@ func (d *device) choose(candidates []candidate, heavy bool, memory [scratches]*c
 		}
 	}
 	if d.info.Kind == backend.Emulated {
+		there[len(there)-1].built.why = whyEmulated
 		return there[len(there)-1].built, nil
 	}
 	return d.measure(there, key, batch)
@@ -109,6 +112,7 @@ func (d *device) measure(candidates []candidate, key string, batch int) (*built,
 		}
 	}
 	best.built.setGroups(groups)
+	best.built.why = whyMeasured
 	d.tuning.Put(key, choice{best.variant, groups})
 	return best.built, nil
 }

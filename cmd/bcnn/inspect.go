@@ -99,7 +99,7 @@ plan (arena_bytes, device, detail, steps with kernel, tile and why).`,
   bcnn inspect model.bcnn --json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, name := range []string{"device", "isa", "threads", "batch"} {
+			for _, name := range []string{"device", "isa", "threads", "batch", "variant"} {
 				if cmd.Flags().Changed(name) && !withPlan {
 					return usagef("--%s goes with --plan", name)
 				}
@@ -129,6 +129,7 @@ plan (arena_bytes, device, detail, steps with kernel, tile and why).`,
 	cmd.Flags().StringVar(&device, "device", "cpu", "with --plan: the device that says what it picks")
 	cmd.Flags().StringVar(&opts.ISA, "isa", "", "with --plan: CPU instruction set (default the best)")
 	cmd.Flags().IntVar(&opts.Threads, "threads", 0, "with --plan: CPU threads; 0 means all that the process may use")
+	cmd.Flags().StringVar(&opts.Variant, "variant", "", "with --plan: GPU kernels, as in bench")
 	cmd.Flags().IntVar(&opts.MaxBatch, "batch", 1, "with --plan: images per run")
 	return cmd
 }
