@@ -480,5 +480,19 @@ func TestPeak(t *testing.T) {
 		require.NoError(t, err)
 		require.Positive(t, peak)
 	}
+	if d.info.Kind == backend.Emulated {
+		rate, err := d.Bandwidth(backend.Options{}, 1000)
+		require.NoError(t, err)
+		require.Zero(t, rate)
+	}
+	for _, size := range []int64{1, 1000, 1 << 20} {
+		rate, err := d.bandwidth(size, 0)
+		require.NoError(t, err)
+		require.Positive(t, rate)
+	}
+	for _, size := range []int64{0, 1 << 31} {
+		_, err := d.bandwidth(size, 0)
+		require.ErrorContains(t, err, "a buffer of")
+	}
 	require.Equal(t, before, live.Load())
 }

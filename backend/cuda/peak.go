@@ -3,7 +3,9 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"time"
 	"unsafe"
 
@@ -12,6 +14,8 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
 )
+
+var _ backend.PeakMeter = (*device)(nil)
 
 // peakKernel is a loop of peaks.cu that computes products of ±1 values.
 type peakKernel struct {
@@ -63,21 +67,74 @@ func (d *device) peak(opts backend.Options, least time.Duration) (best float64, 
 	return best, err
 }
 
+// Bandwidth measures the bytes per second that the device reads, of a buffer that
+// it reads over and over. The times of an emulated device say nothing; its bandwidth
+// is 0.
+func (d *device) Bandwidth(_ backend.Options, size int64) (float64, error) {
+	if d.info.Kind == backend.Emulated {
+		return 0, nil
+	}
+	rate, err := d.bandwidth(size, time.Millisecond)
+	if err != nil {
+		return 0, &backend.Error{Device: d.info.ID, Op: "peak", Err: err}
+	}
+	return rate, nil
+}
+
+const quad = 16 // bytes that a thread reads at a time
+
+// bandwidth measures loops that take the given time at least.
+func (d *device) bandwidth(size int64, least time.Duration) (rate float64, err error) {
+	if size < 1 || size > math.MaxInt32 {
+		return 0, fmt.Errorf("a buffer of %d bytes", size)
+	}
+	if err := d.open(); err != nil {
+		return 0, err
+	}
+	err = d.thread.do(newRequest(func() error {
+		own := bag{thread: d.thread}
+		quads := (size + quad - 1) / quad
+		in, err := upload(&own, make([]uint32, quads*quad/4))
+		if err == nil {
+			var perSecond float64
+			perSecond, err = d.measureLoop("peak_read", least, readLoop{Quads: int32(quads)}, in)
+			rate = perSecond * float64(quads*quad)
+		}
+		return errors.Join(err, own.release())
+	}))
+	return rate, err
+}
+
 // measurePeak returns products per second; it runs on the device's thread.
-func (d *device) measurePeak(k peakKernel, least time.Duration) (_ float64, err error) {
-	const threads, blocksOfProcessor, rounds, longest = 256, 8, 5, 1 << 24
+func (d *device) measurePeak(k peakKernel, least time.Duration) (float64, error) {
+	perSecond, err := d.measureLoop(k.name, least, readLoop{}, 0)
+	return perSecond * float64(k.productsOfRound) * float64(d.peakBlocks()*peakThreads/lanes), err
+}
+
+// readLoop is the first parameter of the loops of peaks.cu; those that do not read
+// have Rounds alone.
+type readLoop struct{ Rounds, Quads int32 }
+
+const peakThreads = 256 // of a block
+
+func (d *device) peakBlocks() int { return 8 * d.limits.processors }
+
+// measureLoop returns the rounds per second of a loop; it runs on the device's
+// thread.
+func (d *device) measureLoop(name string, least time.Duration, loop readLoop, in cu.DevicePtr) (_ float64, err error) {
+	const rounds, longest = 5, 1 << 24
 	own := bag{thread: d.thread}
 	defer func() {
 		if released := own.release(); err == nil {
 			err = released
 		}
 	}()
-	f, err := d.thread.function("peaks", k.name, d.arch)
+	f, err := d.thread.function("peaks", name, d.arch)
 	if err != nil {
 		return 0, err
 	}
-	blocks := d.limits.processors * blocksOfProcessor
-	out, err := upload(&own, make([]uint32, blocks*threads))
+	blocks := d.peakBlocks()
+	out, err := upload(&own, make([]uint32, blocks*peakThreads))
 	if err != nil {
 		return 0, err
 	}
@@ -93,27 +150,30 @@ func (d *device) measurePeak(k peakKernel, least time.Duration) (_ float64, err 
 	if err != nil {
 		return 0, err
 	}
-	loops := int32(16)
-	l, err := shim.NewLaunch(f, unsafe.Pointer(&loops), unsafe.Sizeof(loops), []cu.DevicePtr{out})
+	loop.Rounds = 16
+	bytes, args := unsafe.Sizeof(loop.Rounds), []cu.DevicePtr{out}
+	if in != 0 {
+		bytes, args = unsafe.Sizeof(loop), append(args, in)
+	}
+	l, err := shim.NewLaunch(f, unsafe.Pointer(&loop), bytes, args)
 	if err != nil {
 		return 0, err
 	}
 	own.launch(l)
-	l.SetSizes([3]int{blocks, 1, 1}, [3]int{threads, 1, 1}, 0, false)
+	l.SetSizes([3]int{blocks, 1, 1}, [3]int{peakThreads, 1, 1}, 0, false)
 	best := 0.0
 	for measured := 0; measured < rounds; {
-		*(*int32)(l.Geometry()) = loops
+		*(*int32)(l.Geometry()) = loop.Rounds
 		took, err := timeOn(stream, start, stop, func() error { return l.Enqueue(stream) })
 		if err != nil {
 			return 0, err
 		}
-		if took < least && loops < longest {
-			loops *= 2
+		if took < least && loop.Rounds < longest {
+			loop.Rounds *= 2
 			continue
 		}
 		measured++
-		products := float64(loops) * float64(k.productsOfRound) * float64(blocks*threads/lanes)
-		best = max(best, products/max(took.Seconds(), 1e-9))
+		best = max(best, float64(loop.Rounds)/max(took.Seconds(), 1e-9))
 	}
 	return best, nil
 }

@@ -1,5 +1,5 @@
 // What a device can do at best, for comparison: loops of nothing but the arithmetic
-// of the kernels, the grid barrier, and a launch of nothing. Every thread or warp
+// of the kernels, one that only reads, the grid barrier, and a launch of nothing. Every thread or warp
 // has several independent sums, so that the pipelines are full. The results are
 // stored so that nothing is optimised away. Operations per round and warp, where a
 // product of ±1 values counts as two:
@@ -99,6 +99,23 @@ PEAK(peak_mma_xor)
 	out[blockIdx.x * blockDim.x + threadIdx.x] = all;
 }
 #endif
+
+// Reads the first quads · 16 bytes of in, rounds times.
+struct Reads {
+	int rounds, quads;
+};
+
+extern "C" __global__ void __launch_bounds__(256) peak_read(const Reads reads, uint32_t *__restrict__ out, const uint4 *__restrict__ in)
+{
+	const int item = blockIdx.x * blockDim.x + threadIdx.x, items = gridDim.x * blockDim.x;
+	uint32_t all = 0;
+	for (int r = 0; r < reads.rounds; r++)
+		for (int i = item; i < reads.quads; i += items) {
+			const uint4 v = in[i];
+			all += (v.x ^ v.y ^ v.z ^ v.w) * (uint32_t)(2 * r + 1); // so that no round is another's
+		}
+	out[item] = all;
+}
 
 // rounds barriers across the grid, in a cooperative launch. barrier is zero before
 // the first.
