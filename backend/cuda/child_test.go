@@ -61,7 +61,7 @@ func emulated(t testing.TB) *device {
 }
 
 func compileTiny(d backend.Device) (backend.Executable, error) {
-	plan, err := bcnn.Lower(vehicleNet(3, 8))
+	plan, err := bcnn.Lower(backendtest.VehicleNet(3, 8))
 	if err != nil {
 		return nil, err
 	}

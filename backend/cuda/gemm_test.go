@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
@@ -55,7 +56,7 @@ func TestGEMMShapes(t *testing.T) {
 		net.Append("binarize", bcnn.Binarize{Scheme: bcnn.SchemeThreshold, Thresholds: thresholds})
 		r := c.k / 2
 		net.Append("conv", bcnn.Conv2D{Window: bcnn.Window{KH: c.k, KW: c.k, Pad: bcnn.Padding{Top: r, Left: r, Bottom: r, Right: r}},
-			Out: c.out, Groups: c.groups, PadValue: c.padValue, Weights: bcnn.Weights{Bits: randomBits(rng, c.out*c.k*c.k, c.in/c.groups)}})
+			Out: c.out, Groups: c.groups, PadValue: c.padValue, Weights: bcnn.Weights{Bits: backendtest.RandomBits(rng, c.out*c.k*c.k, c.in/c.groups)}})
 		if c.pool != [2]int{} {
 			net.Append("pool", bcnn.MaxPool{Window: bcnn.Window{KH: c.pool[0], KW: c.pool[1], StrideH: c.pool[0], StrideW: c.pool[1]}})
 		}
@@ -93,9 +94,9 @@ func gemmNet(size int) *bcnn.Network {
 		thresholds[i] = 128
 	}
 	net.Append("binarize", bcnn.Binarize{Scheme: bcnn.SchemeThreshold, Thresholds: thresholds})
-	net.Append("gemm", bcnn.Dense{Out: size, Weights: bcnn.Weights{Bits: randomBits(rng, size, size)}})
+	net.Append("gemm", bcnn.Dense{Out: size, Weights: bcnn.Weights{Bits: backendtest.RandomBits(rng, size, size)}})
 	net.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
-	net.Append("end", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: randomBits(rng, 1, size)}})
+	net.Append("end", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: backendtest.RandomBits(rng, 1, size)}})
 	return net
 }
 
@@ -109,7 +110,7 @@ func BenchmarkGEMM(b *testing.B) {
 	}
 	plan, err := bcnn.Lower(gemmNet(size))
 	require.NoError(b, err)
-	in := randomImages(1, size, plan.Input)
+	in := backendtest.RandomImages(1, size, plan.Input)
 	out := bcnn.NewTensor(bcnn.Float32, size, plan.OutputShape())
 	seen := make(map[string]bool)
 	for pick := range mostTiles {

@@ -4,27 +4,25 @@ package cuda
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"gorgonia.org/cu"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/tuning"
 )
 
 // small is a network with two convolutions, dense layers and fused pooling.
-func small() *bcnn.Network { return vehicleNet(3, 16) }
+func small() *bcnn.Network { return backendtest.VehicleNet(3, 16) }
 
 func compileSmall(t testing.TB, d *device, opts backend.Options) (*executable, bcnn.Tensor, bcnn.Tensor) {
 	t.Helper()
@@ -34,7 +32,7 @@ func compileSmall(t testing.TB, d *device, opts backend.Options) (*executable, b
 	require.NoError(t, err)
 	t.Cleanup(func() { exe.Close() })
 	n := max(opts.MaxBatch, 1)
-	return exe.(*executable), bcnn.NewTensor(bcnn.Float32, n, plan.OutputShape()), randomImages(1, n, plan.Input)
+	return exe.(*executable), bcnn.NewTensor(bcnn.Float32, n, plan.OutputShape()), backendtest.RandomImages(1, n, plan.Input)
 }
 
 // TestVariantsTakeTheirKernels makes sure that the parity of a variant is that of
@@ -112,9 +110,9 @@ func alive(t *testing.T, d *device) (objects []int) {
 // TestNothingLeaks counts our objects, and those of the emulated driver.
 func TestNothingLeaks(t *testing.T) {
 	d := testDevice(t)
-	plan, err := bcnn.Lower(vehicleNet(3, 8))
+	plan, err := bcnn.Lower(backendtest.VehicleNet(3, 8))
 	require.NoError(t, err)
-	in, out := randomImages(1, 2, plan.Input), bcnn.NewTensor(bcnn.Float32, 2, plan.OutputShape())
+	in, out := backendtest.RandomImages(1, 2, plan.Input), bcnn.NewTensor(bcnn.Float32, 2, plan.OutputShape())
 	before, driver := live.Load(), alive(t, d)
 	for i := range 1000 {
 		exe, err := d.Compile(plan, backend.Options{Variant: append([]string{""}, variantNames...)[i%5], MaxBatch: 2})
@@ -157,7 +155,7 @@ func TestOutOfMemory(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	d := testDevice(t)
 	before := live.Load()
-	plan, err := bcnn.Lower(vehicleNet(3, 1000))
+	plan, err := bcnn.Lower(backendtest.VehicleNet(3, 1000))
 	require.NoError(t, err)
 	_, err = d.Compile(plan, backend.Options{MaxBatch: d.limits.gridY}) // terabytes
 	require.ErrorIs(t, err, errLarge)
@@ -226,80 +224,7 @@ func TestRefusedKernels(t *testing.T) {
 	require.NoError(t, d.thread.gone())
 }
 
-func TestClose(t *testing.T) {
-	exe, out, in := compileSmall(t, testDevice(t), backend.Options{})
-	require.NoError(t, exe.Close())
-	require.NoError(t, exe.Close())
-	require.ErrorIs(t, exe.Run(context.Background(), out, in), backend.ErrClosed)
-}
-
-func TestCloseDuringRuns(t *testing.T) {
-	d := testDevice(t)
-	for range 10 {
-		exe, out, in := compileSmall(t, d, backend.Options{})
-		var group sync.WaitGroup
-		group.Add(2)
-		go func() {
-			defer group.Done()
-			time.Sleep(5 * time.Millisecond)
-			if err := exe.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
-		go func() {
-			defer group.Done()
-			for {
-				if err := exe.Run(context.Background(), out, in); err != nil {
-					if !errors.Is(err, backend.ErrClosed) {
-						t.Error(err)
-					}
-					return
-				}
-			}
-		}()
-		group.Wait()
-	}
-}
-
-func TestExecutablesRunAtTheSameTime(t *testing.T) {
-	d := testDevice(t)
-	var group sync.WaitGroup
-	for seed := range uint64(4) {
-		exe := requireReference(t, d, vehicleNet(seed, 16), backend.Options{}, 2)
-		in, want := randomImages(7, 2, exe.plan.Input), bcnn.NewTensor(bcnn.Float32, 2, exe.plan.OutputShape())
-		require.NoError(t, exe.Run(context.Background(), want, in))
-		group.Add(1)
-		go func() {
-			defer group.Done()
-			out := bcnn.NewTensor(bcnn.Float32, 2, exe.plan.OutputShape())
-			for range 20 {
-				clear(out.F32)
-				if err := exe.Run(context.Background(), out, in); err != nil {
-					t.Error(err)
-				}
-				for i := range out.F32 {
-					if out.F32[i] != want.F32[i] {
-						t.Errorf("output %d is %v, want %v", i, out.F32[i], want.F32[i])
-					}
-				}
-			}
-		}()
-	}
-	group.Wait()
-}
-
-func TestCancelledContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	steps := 0
-	exe, out, in := compileSmall(t, testDevice(t), backend.Options{Tap: func(int, string, bcnn.Tensor) {
-		if steps++; steps == 2 {
-			cancel()
-		}
-	}})
-	require.ErrorIs(t, exe.Run(ctx, out, in), context.Canceled)
-	require.Equal(t, 2, steps)
-	require.NoError(t, exe.Run(context.Background(), out, in))
-}
+func TestLife(t *testing.T) { backendtest.Life(t, testDevice(t)) }
 
 // TestCallbacksMayUseTheDevice: Timed and Tap are not called on its thread.
 func TestCallbacksMayUseTheDevice(t *testing.T) {
@@ -319,10 +244,10 @@ func TestBatches(t *testing.T) {
 	const most = 2*maxGraphs + 3
 	d := testDevice(t)
 	for _, direct := range []bool{false, true} {
-		exe := requireReference(t, d, vehicleNet(3, 8), backend.Options{}, most)
+		exe := requireReference(t, d, backendtest.VehicleNet(3, 8), backend.Options{}, most)
 		exe.direct = direct
 		want := bcnn.NewTensor(bcnn.Float32, most, exe.plan.OutputShape())
-		images := randomImages(7, most, exe.plan.Input)
+		images := backendtest.RandomImages(7, most, exe.plan.Input)
 		require.NoError(t, exe.Run(context.Background(), want, images))
 		for n := 1; n <= most; n++ {
 			in, out := images, bcnn.NewTensor(bcnn.Float32, n, exe.plan.OutputShape())
@@ -345,7 +270,7 @@ func measured(t *testing.T, path string) *device {
 func TestTuningIsKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "deep", "tuning.json")
 	chosen := func(d *device) (all []string) {
-		exe := requireReference(t, d, oneConv(6, 3, 32, 32), backend.Options{}, 1)
+		exe := requireReference(t, d, backendtest.OneConv(6, 3, 32, 32), backend.Options{}, 1)
 		for _, s := range exe.steps {
 			for _, l := range s.launches {
 				all = append(all, fmt.Sprint(l.spec.kernel, l.spec.grid, l.spec.block))
@@ -401,7 +326,7 @@ func TestTuningIsKept(t *testing.T) {
 func TestFailureWhileMeasuring(t *testing.T) {
 	emulated(t)
 	d := measured(t, "")
-	plan, err := bcnn.Lower(oneConv(6, 3, 32, 32))
+	plan, err := bcnn.Lower(backendtest.OneConv(6, 3, 32, 32))
 	require.NoError(t, err)
 	before := live.Load()
 	defer os.Unsetenv(envFault)

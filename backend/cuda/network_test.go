@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
@@ -33,7 +34,7 @@ func smallNet(size bcnn.Shape, convs []netConv, denses []int) *bcnn.Network {
 	}
 	for i, v := range convs {
 		w := bcnn.Window{KH: v.k, KW: v.k, Pad: bcnn.Padding{Top: v.pad, Left: v.pad, Bottom: v.pad, Right: v.pad}}
-		net.Append(fmt.Sprint("conv", i), bcnn.Conv2D{Window: w, Out: v.out, PadValue: v.padValue, Weights: bcnn.Weights{Bits: randomBits(rng, v.out*v.k*v.k, size.C)}})
+		net.Append(fmt.Sprint("conv", i), bcnn.Conv2D{Window: w, Out: v.out, PadValue: v.padValue, Weights: bcnn.Weights{Bits: backendtest.RandomBits(rng, v.out*v.k*v.k, size.C)}})
 		if v.pool {
 			net.Append(fmt.Sprint("pool", i), bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}})
 		}
@@ -46,7 +47,7 @@ func smallNet(size bcnn.Shape, convs []netConv, denses []int) *bcnn.Network {
 	}
 	values := size.Values()
 	for i, out := range denses {
-		net.Append(fmt.Sprint("dense", i), bcnn.Dense{Out: out, Weights: bcnn.Weights{Bits: randomBits(rng, out, values)}})
+		net.Append(fmt.Sprint("dense", i), bcnn.Dense{Out: out, Weights: bcnn.Weights{Bits: backendtest.RandomBits(rng, out, values)}})
 		norm(10+i, out)
 		if i < len(denses)-1 {
 			net.Append(fmt.Sprint("densesign", i), bcnn.Sign{Zero: bcnn.ZeroIsMinus})
@@ -133,7 +134,7 @@ func TestNetworkFallsBack(t *testing.T) {
 		"no convolution":   smallNet(small, nil, []int{40, 4}),
 		"five layers":      smallNet(small, []netConv{{3, 8, 1, 0, false}}, []int{9, 8, 7, 6, 5}),
 		"wide":             smallNet(small, []netConv{{3, 8, 1, 0, false}}, []int{2049, 5}),
-		"binarised, five":  oneConv(8, 3, 5, 8),
+		"binarised, five":  backendtest.OneConv(8, 3, 5, 8),
 		"much more memory": smallNet(small, []netConv{{3, 8, 1, 0, false}}, []int{2000, 2000, 5}),
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {

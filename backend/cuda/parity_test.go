@@ -130,7 +130,7 @@ func TestShapes(t *testing.T) {
 		for pick := range 20 {
 			d := testDevice(t)
 			d.pick = pick
-			requireReference(t, d, oneConv(s.size, s.k, s.in, s.out), backend.Options{}, 2)
+			requireReference(t, d, backendtest.OneConv(s.size, s.k, s.in, s.out), backend.Options{}, 2)
 		}
 	}
 }

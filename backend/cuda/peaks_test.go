@@ -15,6 +15,7 @@ import (
 	"gorgonia.org/cu"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
 	"github.com/bitcnn/bitcnn/bcnn"
 )
@@ -143,7 +144,7 @@ func BenchmarkPeaks(b *testing.B) {
 				defer l.Free()
 				l.SetSizes([3]int{1, 1, 1}, [3]int{32, 1, 1}, 0, false)
 				return l.Enqueue(e.stream)
-			}, requireReference(b, d, oneConv(4, 1, 32, 32), backend.Options{}, 1))
+			}, requireReference(b, d, backendtest.OneConv(4, 1, 32, 32), backend.Options{}, 1))
 		}
 		b.ReportMetric(µs, "µs")
 	})
@@ -201,11 +202,11 @@ func BenchmarkDevice(b *testing.B) {
 	}
 	var all []work
 	for _, n := range []int{1, 1024} {
-		all = append(all, work{"vehiclenet", n, func() *bcnn.Network { return vehicleNet(1, 96) }, 0})
+		all = append(all, work{"vehiclenet", n, func() *bcnn.Network { return backendtest.VehicleNet(1, 96) }, 0})
 	}
 	for _, c := range []struct{ channels, size, batch int }{{64, 56, 1}, {64, 56, 64}, {128, 28, 64}, {256, 14, 64}, {256, 56, 64}, {512, 7, 64}, {512, 28, 64}} {
 		all = append(all, work{fmt.Sprintf("conv3x3_%dx%dx%d", c.size, c.size, c.channels), c.batch,
-			func() *bcnn.Network { return oneConv(c.size, 3, c.channels, c.channels) },
+			func() *bcnn.Network { return backendtest.OneConv(c.size, 3, c.channels, c.channels) },
 			c.size * c.size * c.channels * c.channels * 9})
 	}
 	for _, w := range all {
@@ -233,7 +234,7 @@ func BenchmarkDevice(b *testing.B) {
 					b.Cleanup(func() { require.NoError(b, exe.Close()) })
 					return exe.(*executable)
 				}
-				in, out := randomImages(1, w.batch, plan.Input), bcnn.NewTensor(bcnn.Float32, w.batch, plan.OutputShape())
+				in, out := backendtest.RandomImages(1, w.batch, plan.Input), bcnn.NewTensor(bcnn.Float32, w.batch, plan.OutputShape())
 				if step >= 0 {
 					timed := compile(backend.Options{Timed: func(i int, _ string, took time.Duration) {
 						if i == step && (best == 0 || took < best) {

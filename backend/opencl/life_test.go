@@ -4,25 +4,23 @@ package opencl
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/jgillich/go-opencl/cl"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
 // small is a network with two convolutions, dense layers and fused pooling.
-func small() *bcnn.Network { return vehicleNet(3, 16) }
+func small() *bcnn.Network { return backendtest.VehicleNet(3, 16) }
 
 func compileSmall(t testing.TB, d *device, opts backend.Options) (*executable, bcnn.Tensor, bcnn.Tensor) {
 	t.Helper()
@@ -32,7 +30,7 @@ func compileSmall(t testing.TB, d *device, opts backend.Options) (*executable, b
 	require.NoError(t, err)
 	t.Cleanup(func() { exe.Close() })
 	n := max(opts.MaxBatch, 1)
-	return exe.(*executable), bcnn.NewTensor(bcnn.Float32, n, plan.OutputShape()), randomImages(1, n, plan.Input)
+	return exe.(*executable), bcnn.NewTensor(bcnn.Float32, n, plan.OutputShape()), backendtest.RandomImages(1, n, plan.Input)
 }
 
 // TestVariantsTakeTheirKernels makes sure that the parity of variant a is that of
@@ -90,7 +88,7 @@ func TestNothingLeaks(t *testing.T) {
 	d := testDevice(t)
 	plan, err := bcnn.Lower(small())
 	require.NoError(t, err)
-	in, out := randomImages(1, 1, plan.Input), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
+	in, out := backendtest.RandomImages(1, 1, plan.Input), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
 	cycle := func(variant string) {
 		exe, err := d.Compile(plan, backend.Options{Variant: variant})
 		require.NoError(t, err)
@@ -162,7 +160,7 @@ func TestWorkGroupTooLargeIsNamed(t *testing.T) {
 func TestSumsBeyondFloat(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	net := &bcnn.Network{Name: "wide", Input: bcnn.Input{DType: bcnn.Uint8, Shape: bcnn.Shape{H: 1, W: 1, C: maxExact/255 + 1}}}
-	net.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: randomBits(rng, 1, net.Input.Shape.C)}})
+	net.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: backendtest.RandomBits(rng, 1, net.Input.Shape.C)}})
 	plan, err := bcnn.Lower(net)
 	require.NoError(t, err)
 	d := testDevice(t)
@@ -180,7 +178,7 @@ func TestOutOfMemory(t *testing.T) {
 	d := testDevice(t)
 	before := live.Load()
 	d.limits.buffer = 1 << 62
-	plan, err := bcnn.Lower(vehicleNet(3, 1000))
+	plan, err := bcnn.Lower(backendtest.VehicleNet(3, 1000))
 	require.NoError(t, err)
 	_, err = d.Compile(plan, backend.Options{MaxBatch: maxBatch}) // terabytes
 	require.ErrorContains(t, err, "buffer of")
@@ -214,85 +212,12 @@ func TestBuildFailureShowsTheLog(t *testing.T) {
 	require.NotContains(t, err.Error(), "\x00")
 }
 
-func TestClose(t *testing.T) {
-	exe, out, in := compileSmall(t, testDevice(t), backend.Options{})
-	require.NoError(t, exe.Close())
-	require.NoError(t, exe.Close())
-	require.ErrorIs(t, exe.Run(context.Background(), out, in), backend.ErrClosed)
-}
-
-func TestCloseDuringRuns(t *testing.T) {
-	d := testDevice(t)
-	for range 10 {
-		exe, out, in := compileSmall(t, d, backend.Options{})
-		var group sync.WaitGroup
-		group.Add(2)
-		go func() {
-			defer group.Done()
-			time.Sleep(5 * time.Millisecond)
-			if err := exe.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
-		go func() {
-			defer group.Done()
-			for {
-				if err := exe.Run(context.Background(), out, in); err != nil {
-					if !errors.Is(err, backend.ErrClosed) {
-						t.Error(err)
-					}
-					return
-				}
-			}
-		}()
-		group.Wait()
-	}
-}
-
-func TestExecutablesRunAtTheSameTime(t *testing.T) {
-	d := testDevice(t)
-	var group sync.WaitGroup
-	for seed := range uint64(4) {
-		exe := requireReference(t, d, vehicleNet(seed, 16), backend.Options{}, 2)
-		in, want := randomImages(7, 2, exe.plan.Input), bcnn.NewTensor(bcnn.Float32, 2, exe.plan.OutputShape())
-		require.NoError(t, exe.Run(context.Background(), want, in))
-		group.Add(1)
-		go func() {
-			defer group.Done()
-			out := bcnn.NewTensor(bcnn.Float32, 2, exe.plan.OutputShape())
-			for range 20 {
-				clear(out.F32)
-				if err := exe.Run(context.Background(), out, in); err != nil {
-					t.Error(err)
-				}
-				for i := range out.F32 {
-					if out.F32[i] != want.F32[i] {
-						t.Errorf("output %d is %v, want %v", i, out.F32[i], want.F32[i])
-					}
-				}
-			}
-		}()
-	}
-	group.Wait()
-}
-
-func TestCancelledContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	steps := 0
-	exe, out, in := compileSmall(t, testDevice(t), backend.Options{Tap: func(int, string, bcnn.Tensor) {
-		if steps++; steps == 2 {
-			cancel()
-		}
-	}})
-	require.ErrorIs(t, exe.Run(ctx, out, in), context.Canceled)
-	require.Equal(t, 2, steps)
-	require.NoError(t, exe.Run(context.Background(), out, in))
-}
+func TestLife(t *testing.T) { backendtest.Life(t, testDevice(t)) }
 
 // tuned compiles a network whose convolution is measured.
 func tuned(t *testing.T, d *device) *executable {
 	d.specialiseFrom = 1
-	return requireReference(t, d, oneConv(6, 3, 32, 32), backend.Options{}, 1)
+	return requireReference(t, d, backendtest.OneConv(6, 3, 32, 32), backend.Options{}, 1)
 }
 
 func TestTuningIsKept(t *testing.T) {
@@ -359,7 +284,7 @@ func TestTuningWithoutAPlaceForTheFile(t *testing.T) {
 func TestChoiceOfTwo(t *testing.T) {
 	d := testDevice(t)
 	d.limits.localMemory, d.specialiseFrom = true, 1
-	exe := requireReference(t, d, oneConv(12, 3, 32, 32), backend.Options{}, 2)
+	exe := requireReference(t, d, backendtest.OneConv(12, 3, 32, 32), backend.Options{}, 2)
 	require.NotEmpty(t, d.tuning.Steps)
 	for _, c := range d.tuning.Steps {
 		require.Contains(t, []string{"a", "b"}, c.Variant)

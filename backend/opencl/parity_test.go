@@ -77,7 +77,7 @@ func TestParitySpecialised(t *testing.T) {
 // that users get.
 func TestVehicleNet(t *testing.T) {
 	for _, variant := range []string{"a", "b", ""} {
-		requireReference(t, testDevice(t), vehicleNet(1, 96), backend.Options{Variant: variant}, 3)
+		requireReference(t, testDevice(t), backendtest.VehicleNet(1, 96), backend.Options{Variant: variant}, 3)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestParityHostFloats(t *testing.T) {
 	d := testDevice(t)
 	d.floatsLack = "its float32 arithmetic lacks fma"
 	backendtest.Run(t, d, backend.Options{})
-	requireReference(t, d, vehicleNet(1, 16), backend.Options{}, 3)
+	requireReference(t, d, backendtest.VehicleNet(1, 16), backend.Options{}, 3)
 }
 
 func FuzzRandomNetworks(f *testing.F) {
@@ -145,7 +145,7 @@ func TestTiny(t *testing.T) {
 		for _, f := range failures {
 			t.Error(f)
 		}
-		requireReference(t, d, vehicleNet(3, 8), backend.Options{Variant: variant}, 1)
-		requireReference(t, d, oneConv(18, 3, 2, 2), backend.Options{Variant: variant}, 1) // more than a tile
+		requireReference(t, d, backendtest.VehicleNet(3, 8), backend.Options{Variant: variant}, 1)
+		requireReference(t, d, backendtest.OneConv(18, 3, 2, 2), backend.Options{Variant: variant}, 1) // more than a tile
 	}
 }
