@@ -73,7 +73,7 @@ func TestParameterSizes(t *testing.T) {
 	for entry, size := range map[string]uintptr{"network": unsafe.Sizeof(Network{}), "xor_gemm": unsafe.Sizeof(Geometry{})} {
 		file := map[string]string{"network": "network", "xor_gemm": "patches"}[entry]
 		for _, arch := range []int{61, 90} {
-			text, err := PTX.ReadFile(fmt.Sprintf("cu/ptx/%s.sm%d.ptx", file, arch))
+			text, err := ReadPTX(file, arch)
 			require.NoError(t, err)
 			require.Contains(t, string(text), fmt.Sprintf("%s_param_0[%d]", entry, size))
 		}

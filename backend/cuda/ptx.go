@@ -96,11 +96,6 @@ func chooseVariant(variants []ptxVariant, capability, driver int) (ptxVariant, e
 
 func cudaVersion(v int) string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10) }
 
-// readPTX returns the kernels of a source file.
-func readPTX(file string, arch int) ([]byte, error) {
-	return kernels.PTX.ReadFile(fmt.Sprintf("%s/%s.sm%d.ptx", ptxFolder, file, arch))
-}
-
 // kernelHash is the SHA-256 of all PTX.
 var kernelHash = sync.OnceValue(func() string {
 	entries, err := kernels.PTX.ReadDir(ptxFolder)

@@ -11,6 +11,7 @@ import (
 	"gorgonia.org/cu"
 
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
+	"github.com/bitcnn/bitcnn/kernels"
 )
 
 // thread is the OS thread that makes all calls of the driver for a device, with
@@ -95,7 +96,7 @@ func (t *thread) do(r *request) error {
 func (t *thread) function(file, kernel string, arch int) (cu.Function, error) {
 	module, ok := t.modules[file]
 	if !ok {
-		text, err := readPTX(file, arch)
+		text, err := kernels.ReadPTX(file, arch)
 		if err != nil {
 			return cu.Function{}, err
 		}
