@@ -125,7 +125,9 @@ func (p *pool) wait(tiles uint32, spin time.Duration) {
 		}
 		runtime.Gosched()
 	}
-	p.waiting.Store(p.seq)
+	// Swap, not Store: QEMU lets a load overtake an arm64 store-release, and then
+	// neither side would see the other.
+	p.waiting.Swap(p.seq)
 	if p.done.Load() == tiles && p.waiting.CompareAndSwap(p.seq, 0) {
 		return
 	}
