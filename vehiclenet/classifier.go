@@ -31,21 +31,21 @@ type Result struct {
 
 // New returns a classifier of vehicles on a device: the network "vehiclenet" of
 // Models. Its labels are bike, car, juggernaut, minibus, pickup and truck.
-func New(dev backend.Device) (*Classifier, error) {
-	n, err := Load("vehiclenet")
+func New(ctx context.Context, dev backend.Device) (*Classifier, error) {
+	n, err := Load(ctx, "vehiclenet")
 	if err != nil {
 		return nil, err
 	}
-	return NewClassifier(dev, n, backend.Options{})
+	return NewClassifier(ctx, dev, n, backend.Options{})
 }
 
 // NewClassifier returns a classifier with any network that reads images.
-func NewClassifier(dev backend.Device, n *bcnn.Network, opts backend.Options) (*Classifier, error) {
-	plan, err := bcnn.Lower(n)
+func NewClassifier(ctx context.Context, dev backend.Device, n *bcnn.Network, opts backend.Options) (*Classifier, error) {
+	plan, err := bcnn.Lower(ctx, n, bcnn.LowerOptions{})
 	if err != nil {
 		return nil, err
 	}
-	exe, err := dev.Compile(plan, opts)
+	exe, err := dev.Compile(ctx, plan, opts)
 	if err != nil {
 		return nil, err
 	}

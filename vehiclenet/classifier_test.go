@@ -16,7 +16,7 @@ import (
 
 // reference classifies a photo with the reference executor.
 func reference(t *testing.T, n *bcnn.Network, img image.Image) []float32 {
-	plan, err := bcnn.Lower(n)
+	plan, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	in := bcnn.NewTensor(bcnn.Uint8, 1, n.Input.Shape)
 	require.NoError(t, Pixels(in.U8, img, n.Input))
@@ -62,7 +62,7 @@ func TestClassifierGivesTheLogitsOfTheReference(t *testing.T) {
 		n, err := Topology(scheme, 6, 3)
 		require.NoError(t, err)
 		n.Labels = []string{"a", "b", "c", "d", "e", "f"}
-		c, err := NewClassifier(dev, n, backend.Options{})
+		c, err := NewClassifier(t.Context(), dev, n, backend.Options{})
 		require.NoError(t, err)
 		defer c.Close()
 		for _, img := range photos {
@@ -86,7 +86,7 @@ func TestClassifierGivesTheLogitsOfTheReference(t *testing.T) {
 func TestClassifierServesSeveralGoroutines(t *testing.T) {
 	n, err := Topology(RGBThreshold, 6, 4)
 	require.NoError(t, err)
-	c, err := NewClassifier(cpu.Device(), n, backend.Options{Threads: 2})
+	c, err := NewClassifier(t.Context(), cpu.Device(), n, backend.Options{Threads: 2})
 	require.NoError(t, err)
 	defer c.Close()
 	const photos = 2
@@ -120,7 +120,7 @@ func TestClassifierErrors(t *testing.T) {
 	dev := cpu.Device()
 	n, err := Topology(LBP, 6, 5)
 	require.NoError(t, err)
-	c, err := NewClassifier(dev, n, backend.Options{})
+	c, err := NewClassifier(t.Context(), dev, n, backend.Options{})
 	require.NoError(t, err)
 	r, err := c.Classify(context.Background(), noise(96, 96))
 	require.NoError(t, err)
@@ -138,12 +138,12 @@ func TestClassifierErrors(t *testing.T) {
 
 	bad := *n
 	bad.Labels = []string{"one"}
-	_, err = NewClassifier(dev, &bad, backend.Options{})
+	_, err = NewClassifier(t.Context(), dev, &bad, backend.Options{})
 	require.ErrorContains(t, err, "labels")
 
 	numbers := &bcnn.Network{Name: "numbers", Input: bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: 3}, DType: bcnn.Float32}}
 	numbers.Append("dense", bcnn.Dense{Out: 2, Weights: bcnn.Weights{F32: make([]float32, 6)}})
-	c, err = NewClassifier(dev, numbers, backend.Options{})
+	c, err = NewClassifier(t.Context(), dev, numbers, backend.Options{})
 	require.NoError(t, err)
 	defer c.Close()
 	_, err = c.Classify(context.Background(), noise(96, 96))
@@ -159,7 +159,7 @@ func TestEmbeddedModels(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, entries, len(Models()))
 	kinds := func(n *bcnn.Network) (kinds []string, shapes []bcnn.Shape) {
-		plan, err := bcnn.Lower(n)
+		plan, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
 		require.NoError(t, err)
 		for _, s := range plan.Steps {
 			kinds = append(kinds, s.Kind())
@@ -173,7 +173,7 @@ func TestEmbeddedModels(t *testing.T) {
 	}
 	for _, name := range Models() {
 		t.Run(name, func(t *testing.T) {
-			n, err := Load(name)
+			n, err := Load(t.Context(), name)
 			require.NoError(t, err)
 			gotKinds, gotShapes := kinds(n)
 			if name == "digits" {
@@ -190,17 +190,17 @@ func TestEmbeddedModels(t *testing.T) {
 			require.Equal(t, wantShapes, gotShapes)
 		})
 	}
-	_, err = Load("planenet")
+	_, err = Load(t.Context(), "planenet")
 	require.ErrorContains(t, err, `"planenet", there are vehiclenet, `)
-	_, err = Load("../models/vehiclenet")
+	_, err = Load(t.Context(), "../models/vehiclenet")
 	require.Error(t, err)
 }
 
 func TestNewUsesTheEmbeddedVehicleNet(t *testing.T) {
-	c, err := New(cpu.Device())
+	c, err := New(t.Context(), cpu.Device())
 	require.NoError(t, err)
 	defer c.Close()
-	n, err := Load("vehiclenet")
+	n, err := Load(t.Context(), "vehiclenet")
 	require.NoError(t, err)
 	img := noise(100, 100)
 	got, err := c.Classify(context.Background(), img)

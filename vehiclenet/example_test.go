@@ -17,11 +17,11 @@ func ExampleClassifier() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	net, err := vehiclenet.Load("digits")
+	net, err := vehiclenet.Load(context.Background(), "digits")
 	if err != nil {
 		log.Fatal(err)
 	}
-	c, err := vehiclenet.NewClassifier(dev, net, backend.Options{})
+	c, err := vehiclenet.NewClassifier(context.Background(), dev, net, backend.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -45,11 +45,11 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	net, err := vehiclenet.Load("vehiclenet")
+	net, err := vehiclenet.Load(context.Background(), "vehiclenet")
 	if err != nil {
 		log.Fatal(err)
 	}
-	exe, err := backend.Compile(dev, net, backend.Options{MaxBatch: 1})
+	exe, err := backend.Compile(context.Background(), dev, net, backend.Options{MaxBatch: 1})
 	if err != nil {
 		log.Fatal(err)
 	}

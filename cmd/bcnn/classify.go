@@ -34,14 +34,14 @@ device, us (microseconds).`,
   bcnn classify --model digits --json digit.png`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error {
-			net, err := loadModel(model)
+			net, err := loadModel(cmd.Context(), model)
 			if err != nil {
 				return err
 			}
 			if err := checkImages(model, net); err != nil {
 				return err
 			}
-			plan, err := bcnn.Lower(net)
+			plan, err := bcnn.Lower(cmd.Context(), net, bcnn.LowerOptions{})
 			if err != nil {
 				return err
 			}

@@ -48,11 +48,11 @@ same bits as the reference implementation.`,
 // demo runs the demonstration; runs is the number of images on which VehicleNet
 // is timed.
 func demo(ctx context.Context, env *environment, devices []backend.Device, runs int) error {
-	digits, err := loadPlan("digits")
+	digits, err := loadPlan(ctx, "digits")
 	if err != nil {
 		return err
 	}
-	vehicles, err := loadPlan(defaultModel)
+	vehicles, err := loadPlan(ctx, defaultModel)
 	if err != nil {
 		return err
 	}
@@ -113,12 +113,12 @@ func demo(ctx context.Context, env *environment, devices []backend.Device, runs 
 	return nil
 }
 
-func loadPlan(model string) (*bcnn.Plan, error) {
-	net, err := vehiclenet.Load(model)
+func loadPlan(ctx context.Context, model string) (*bcnn.Plan, error) {
+	net, err := vehiclenet.Load(ctx, model)
 	if err != nil {
 		return nil, err
 	}
-	return bcnn.Lower(net)
+	return bcnn.Lower(ctx, net, bcnn.LowerOptions{})
 }
 
 // sampleImages decodes the bundled images into one batch.

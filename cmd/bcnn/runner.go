@@ -25,7 +25,7 @@ type runner struct {
 // it once, so that one-time costs of the device are not taken for the time of
 // the first image.
 func newRunner(ctx context.Context, dev backend.Device, plan *bcnn.Plan, opts backend.Options) (*runner, error) {
-	exe, err := dev.Compile(plan, opts)
+	exe, err := dev.Compile(ctx, plan, opts)
 	if err != nil {
 		return nil, err
 	}
