@@ -7,7 +7,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/vehiclenet"
+	"github.com/bitcnn/bitcnn/vision"
 )
 
 const defaultModel = "vehiclenet"
@@ -62,7 +62,7 @@ device, us (microseconds).`,
 			}
 			var failed error
 			for _, file := range files {
-				img, err := vehiclenet.Decode(file)
+				img, err := vision.Decode(file)
 				if err == nil {
 					var c classification
 					if c, err = r.classify(ctx, file, img); err == nil {

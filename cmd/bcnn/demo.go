@@ -15,6 +15,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/vehiclenet"
+	"github.com/bitcnn/bitcnn/vision"
 )
 
 // samples are ten digits of the MNIST test set; see samples/NOTICE.
@@ -135,11 +136,11 @@ func sampleImages(in bcnn.Input) (bcnn.Tensor, []string, error) {
 		if err != nil {
 			return t, nil, err
 		}
-		img, err := vehiclenet.DecodeFrom(bytes.NewReader(data))
+		img, err := vision.DecodeFrom(bytes.NewReader(data))
 		if err != nil {
 			return t, nil, fmt.Errorf("%s: %w", file, err)
 		}
-		if err := vehiclenet.Pixels(t.U8[i*size:(i+1)*size], img, in); err != nil {
+		if err := vision.Pixels(t.U8[i*size:(i+1)*size], img, in); err != nil {
 			return t, nil, fmt.Errorf("%s: %w", file, err)
 		}
 		names[i] = path.Base(file)

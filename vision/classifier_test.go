@@ -1,4 +1,4 @@
-package vehiclenet
+package vision
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
+	"github.com/bitcnn/bitcnn/vehiclenet"
 )
 
 // reference classifies a photo with the reference executor.
@@ -25,41 +26,11 @@ func reference(t *testing.T, n *bcnn.Network, img image.Image) []float32 {
 	return out.F32
 }
 
-func TestTopologyHasThePapersShapes(t *testing.T) {
-	for _, scheme := range InputSchemes {
-		n, err := Topology(scheme, 4, 1)
-		require.NoError(t, err)
-		shapes, err := n.Shapes()
-		require.NoError(t, err)
-		got := map[string]bcnn.Shape{}
-		for i, l := range n.Layers {
-			got[l.Name] = shapes[i]
-		}
-		require.Equal(t, bcnn.Shape{H: 96, W: 96, C: 32}, got["conv1"])
-		require.Equal(t, bcnn.Shape{H: 48, W: 48, C: 32}, got["conv2"])
-		require.Equal(t, bcnn.Shape{H: 24, W: 24, C: 32}, got["sign2"])
-		require.Equal(t, bcnn.Shape{H: 1, W: 1, C: 18432}, got["flatten"])
-		require.Equal(t, bcnn.Shape{H: 1, W: 1, C: 100}, got["dense4"])
-		require.Equal(t, bcnn.Shape{H: 1, W: 1, C: 4}, shapes[len(shapes)-1])
-
-		same, err := Topology(scheme, 4, 1)
-		require.NoError(t, err)
-		require.Equal(t, n, same)
-		other, err := Topology(scheme, 4, 2)
-		require.NoError(t, err)
-		require.NotEqual(t, n, other)
-	}
-	_, err := Topology("sepia", 4, 1)
-	require.ErrorContains(t, err, `"sepia"`)
-	_, err = Topology(LBP, 0, 1)
-	require.ErrorContains(t, err, "0 classes")
-}
-
 func TestClassifierGivesTheLogitsOfTheReference(t *testing.T) {
 	dev := cpu.Device()
 	photos := []image.Image{noise(100, 100), noise(40, 60)}
-	for _, scheme := range InputSchemes {
-		n, err := Topology(scheme, 6, 3)
+	for _, scheme := range vehiclenet.InputSchemes {
+		n, err := vehiclenet.Topology(scheme, 6, 3)
 		require.NoError(t, err)
 		n.Labels = []string{"a", "b", "c", "d", "e", "f"}
 		c, err := NewClassifier(t.Context(), dev, n, backend.Options{})
@@ -84,7 +55,7 @@ func TestClassifierGivesTheLogitsOfTheReference(t *testing.T) {
 }
 
 func TestClassifierServesSeveralGoroutines(t *testing.T) {
-	n, err := Topology(RGBThreshold, 6, 4)
+	n, err := vehiclenet.Topology(vehiclenet.RGBThreshold, 6, 4)
 	require.NoError(t, err)
 	c, err := NewClassifier(t.Context(), cpu.Device(), n, backend.Options{Threads: 2})
 	require.NoError(t, err)
@@ -118,7 +89,7 @@ func TestClassifierServesSeveralGoroutines(t *testing.T) {
 
 func TestClassifierErrors(t *testing.T) {
 	dev := cpu.Device()
-	n, err := Topology(LBP, 6, 5)
+	n, err := vehiclenet.Topology(vehiclenet.LBP, 6, 5)
 	require.NoError(t, err)
 	c, err := NewClassifier(t.Context(), dev, n, backend.Options{})
 	require.NoError(t, err)
@@ -148,63 +119,4 @@ func TestClassifierErrors(t *testing.T) {
 	defer c.Close()
 	_, err = c.Classify(context.Background(), noise(96, 96))
 	require.ErrorContains(t, err, "not an image")
-}
-
-func TestEmbeddedModels(t *testing.T) {
-	schemes := map[string]InputScheme{
-		"vehiclenet": NoBinarization, "vehiclenet-rgb": RGBThreshold, "vehiclenet-grey": GreyThreshold, "vehiclenet-lbp": LBP,
-	}
-	require.Len(t, Models(), len(schemes)+1)
-	entries, err := files.ReadDir("models")
-	require.NoError(t, err)
-	require.Len(t, entries, len(Models()))
-	kinds := func(n *bcnn.Network) (kinds []string, shapes []bcnn.Shape) {
-		plan, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
-		require.NoError(t, err)
-		for _, s := range plan.Steps {
-			kinds = append(kinds, s.Kind())
-			shapes = append(shapes, plan.Tensors[s.Out].Shape)
-			if c, ok := s.Op.(*bcnn.ConvStep); ok {
-				require.Empty(t, c.WhyFloat, s.Name)
-				require.NotNil(t, c.Bits, s.Name)
-			}
-		}
-		return kinds, shapes
-	}
-	for _, name := range Models() {
-		t.Run(name, func(t *testing.T) {
-			n, err := Load(t.Context(), name)
-			require.NoError(t, err)
-			gotKinds, gotShapes := kinds(n)
-			if name == "digits" {
-				require.Equal(t, bcnn.Shape{H: 28, W: 28, C: 1}, n.Input.Shape)
-				require.Equal(t, []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}, n.Labels)
-				return
-			}
-			require.Equal(t, []string{"bike", "car", "juggernaut", "minibus", "pickup", "truck"}, n.Labels)
-			require.Equal(t, rgb96, n.Input)
-			same, err := Topology(schemes[name], 6, 1)
-			require.NoError(t, err)
-			wantKinds, wantShapes := kinds(same)
-			require.Equal(t, wantKinds, gotKinds)
-			require.Equal(t, wantShapes, gotShapes)
-		})
-	}
-	_, err = Load(t.Context(), "planenet")
-	require.ErrorContains(t, err, `"planenet", there are vehiclenet, `)
-	_, err = Load(t.Context(), "../models/vehiclenet")
-	require.Error(t, err)
-}
-
-func TestNewUsesTheEmbeddedVehicleNet(t *testing.T) {
-	c, err := New(t.Context(), cpu.Device())
-	require.NoError(t, err)
-	defer c.Close()
-	n, err := Load(t.Context(), "vehiclenet")
-	require.NoError(t, err)
-	img := noise(100, 100)
-	got, err := c.Classify(context.Background(), img)
-	require.NoError(t, err)
-	require.Equal(t, reference(t, n, img), got.Logits)
-	require.Contains(t, n.Labels, got.Label)
 }

@@ -1,4 +1,7 @@
-package vehiclenet
+// Package vision turns images into the inputs of networks: it decodes photos,
+// turns them upright, resizes and crops them, and a Classifier says what any
+// network that reads images sees on them.
+package vision
 
 import (
 	"context"
@@ -27,16 +30,6 @@ type Result struct {
 	Label       string    // its label, empty if the network has none
 	Probability float64   // its softmax
 	Logits      []float32 // all outputs
-}
-
-// New returns a classifier of vehicles on a device: the network "vehiclenet" of
-// Models. Its labels are bike, car, juggernaut, minibus, pickup and truck.
-func New(ctx context.Context, dev backend.Device) (*Classifier, error) {
-	n, err := Load(ctx, "vehiclenet")
-	if err != nil {
-		return nil, err
-	}
-	return NewClassifier(ctx, dev, n, backend.Options{})
 }
 
 // NewClassifier returns a classifier with any network that reads images.
