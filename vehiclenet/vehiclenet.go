@@ -1,6 +1,6 @@
 // Package vehiclenet is the vehicle classifier of Khan, Huttunen and Boutellier,
-// "Binary Convolutional Neural Network Acceleration Framework for Rapid System
-// Prototyping": the network, trained weights for each of its input schemes, the
+// "Binarized Convolutional Neural Networks for Efficient Inference on GPUs"
+// (EUSIPCO 2018): the network, trained weights for each of its input schemes, the
 // preparation of photos, and a Classifier that does the whole job.
 package vehiclenet
 
