@@ -63,9 +63,10 @@ func (n *Network) Append(name string, op Op, inputs ...int) int {
 	return len(n.Layers) - 1
 }
 
-// Scheme is a way to turn an image of bytes into ±1 values: the input
-// binarisation of Khan, Huttunen and Boutellier, "Binary Convolutional Neural
-// Network Acceleration Framework for Rapid System Prototyping".
+// Scheme is a way to turn an image of bytes into ±1 values. The first three are
+// the input binarisations of Khan, Huttunen and Boutellier, "Binarized
+// Convolutional Neural Networks for Efficient Inference on GPUs" (EUSIPCO 2018);
+// the fourth is what the program published with it calls norm.
 type Scheme string
 
 const (

@@ -15,7 +15,7 @@ var files embed.FS
 
 // Models lists the trained networks that are part of this package:
 //
-//	vehiclenet       no input binarisation, the most accurate
+//	vehiclenet       reads bytes, no input binarisation
 //	vehiclenet-rgb   RGB threshold
 //	vehiclenet-grey  grey threshold
 //	vehiclenet-lbp   local binary patterns

@@ -1,6 +1,6 @@
 // Package vehiclenet is the vehicle classifier of Khan, Huttunen and Boutellier,
-// "Binary Convolutional Neural Network Acceleration Framework for Rapid System
-// Prototyping": the network, and trained weights for each of its input schemes.
+// "Binarized Convolutional Neural Networks for Efficient Inference on GPUs"
+// (EUSIPCO 2018): the network, and trained weights for each of its input schemes.
 // Package vision prepares photos for it.
 package vehiclenet
 

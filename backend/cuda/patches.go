@@ -21,7 +21,7 @@ func (c *stepCompiler) patches(op *bcnn.ConvStep) []candidate {
 		return nil
 	}
 	g, w := c.conv(op)
-	// S×W: rows as wide as the image, as many as a block has threads for.
+	// S×W: rows as wide as the image, up to 64 pixels, as many as a block has threads for.
 	tileY, tileX, bytes := 0, min(int(g.ConvW), 64), math.MaxInt
 	for tileY = min(int(g.ConvH), patchThreads/tileX); ; {
 		g.TileH = int32((tileY-1)*op.StrideH + (op.KH-1)*op.DilationH + 1)

@@ -1,7 +1,7 @@
 // Package bincnn reads the weights that Khan, Huttunen and Boutellier published
-// with "Binary Convolutional Neural Network Acceleration Framework for Rapid
-// System Prototyping": a vehicle classifier of 96×96 RGB images and four
-// classes, whose order is not known.
+// with "Binarized Convolutional Neural Networks for Efficient Inference on GPUs"
+// (EUSIPCO 2018): a vehicle classifier of 96×96 RGB images and four classes,
+// whose order is not known.
 //
 // A folder holds little-endian files of 32-bit words without headers. The first
 // element of a word is its most significant bit in use: 25 bits hold a 5×5

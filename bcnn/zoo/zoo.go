@@ -24,7 +24,7 @@ type Entry struct {
 // its batch normalisation.
 func Networks() []Entry {
 	return []Entry{
-		{"vgg16", "VGG-16 (configuration D of Simonyan and Zisserman), binarised as in BitFlow (Hu et al.)", vgg(2, 2, 3, 3, 3)},
+		{"vgg16", "VGG-16 (configuration D of Simonyan and Zisserman), binarised as in BitFlow (Hu et al.), but conv1.1 reads bytes", vgg(2, 2, 3, 3, 3)},
 		{"vgg19", "VGG-19 (configuration E), likewise", vgg(2, 2, 4, 4, 4)},
 		{"alexnet", "AlexNet without groups, binarised as in XNOR-Net (Rastegari et al.), dense layers too", alexNet},
 		{"birealnet18", "Bi-Real Net 18 (Liu et al.): first and last layer and shortcuts are float32, average pools are convolutions", biRealNet18},

@@ -27,6 +27,9 @@ type benchResult struct {
 	Min    float64 `json:"min_us"`
 	P90    float64 `json:"p90_us"`
 	Mean   float64 `json:"mean_us"`
+	// Transfers says whether the times count the transfers of images and results: on
+	// all devices but "cpu", which has none.
+	Transfers bool `json:"transfers"`
 	// MACs is the number of multiply-accumulates for one image; Binary those
 	// over ±1 inputs and weights.
 	MACs       int64   `json:"macs"`
@@ -40,6 +43,7 @@ type benchResult struct {
 	Steps []stepTime `json:"steps,omitempty"`
 
 	isa     string
+	paper   bool
 	samples []sample
 }
 
@@ -76,7 +80,8 @@ the sum of these times and of the shortest of the other steps.
 
 --paper follows the protocol of Khan, Huttunen and Boutellier: ` + fmt.Sprint(paperImages) + ` random
 images, one at a time, each a new one; making the images is not counted. The
-mean is the paper's figure.
+mean is the paper's figure, but on devices other than the CPU it counts the
+transfers of image and result, which the paper leaves out.
 
 --ops times single binary operators instead: those that BitFlow and daBNN publish
 times of, and a sweep over shapes, each in turn with the two loops. It takes
@@ -88,9 +93,10 @@ groups (` + strings.Join(zoo.OperatorGroups(), ", ") + `) or names of operators,
 five per operator; --format svg draws steps or operators as bars.
 
 With --json, one object per device: model, device, detail, batch, runs,
-median_us, min_us, p90_us, mean_us, macs, binary_macs (for one image),
-macs_per_s, peak_macs_per_s and floor_us (CPU), steps (name, kind, output,
-median_us, min_us, share, macs, binary, peak_fraction, bound; not with --paper).
+median_us, min_us, p90_us, mean_us, transfers (whether the times count those of
+images and results), macs, binary_macs (for one image), macs_per_s,
+peak_macs_per_s and floor_us (CPU), steps (name, kind, output, median_us, min_us,
+share, macs, binary, peak_fraction, bound; not with --paper).
 With --ops, one per operator: op, group, device, isa, threads, batch, runs, ms
 (the median), min_ms, macs, bytes, mac_per_s, byte_per_s, peak_mac_per_s,
 peak_byte_per_s, peak_fraction, bound (arithmetic or memory).`,
@@ -210,7 +216,8 @@ func benchModel(ctx context.Context, env *environment, devices []backend.Device,
 
 func bench(ctx context.Context, dev backend.Device, plan *bcnn.Plan, flags benchFlags, progress func(done, total int)) (benchResult, error) {
 	info := dev.Info()
-	result := benchResult{Device: info.ID, Detail: detail(info, flags.Options), Batch: flags.MaxBatch, Runs: flags.runs, isa: isaOf(info, flags.Options)}
+	result := benchResult{Device: info.ID, Detail: detail(info, flags.Options), Batch: flags.MaxBatch, Runs: flags.runs,
+		Transfers: info.ID != "cpu", isa: isaOf(info, flags.Options), paper: flags.paper}
 	lim := newLimits(dev, flags.Options)
 	if err := lim.update(); err != nil {
 		return result, err
@@ -256,6 +263,9 @@ func printBench(out *output, b benchResult) {
 		quantity(b.Runs, "run", "runs"), quantity(b.Batch, "image", "images"))
 	out.printf("median %.1f µs, min %.1f µs, p90 %.1f µs, mean %.1f µs; %.1f images/s; %.2f GMAC/s\n",
 		b.Median, b.Min, b.P90, b.Mean, float64(b.Batch)/b.Median*1e6, b.Rate/1e9)
+	if b.paper && b.Transfers {
+		out.printf("these times count the transfers of image and result, which the paper leaves out\n")
+	}
 	if b.Peak > 0 {
 		out.printf("peak of the arithmetic alone: %.2f GMAC/s\n", b.Peak/1e9)
 	}

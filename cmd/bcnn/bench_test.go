@@ -11,7 +11,7 @@ import (
 
 func TestBench(t *testing.T) {
 	keys := []string{"model", "device", "detail", "batch", "runs", "median_us", "min_us", "p90_us", "mean_us",
-		"macs", "binary_macs", "macs_per_s", "peak_macs_per_s"}
+		"transfers", "macs", "binary_macs", "macs_per_s", "peak_macs_per_s"}
 	model := saveLightNet(t)
 	got := objects(t, succeed(t, "bench", "--json", "--model", model, "--device", "cpu", "--runs", "5", "--batch", "3", "--threads", "1"),
 		append(keys, "steps", "floor_us")...)[0]
@@ -48,6 +48,7 @@ func TestBench(t *testing.T) {
 	got = objects(t, succeed(t, "bench", "--json", "--model", model, "--paper", "--device", "cpu"), keys...)[0]
 	require.Equal(t, 1000.0, got["runs"])
 	require.Equal(t, 1.0, got["batch"])
+	require.Equal(t, false, got["transfers"])
 
 	text := succeed(t, "bench", "--model", model, "--device", "cpu", "--runs", "2", "--isa", "generic")
 	require.Contains(t, text, "2 runs of 1 image\nmedian ")

@@ -86,6 +86,7 @@ func TestDemo(t *testing.T) {
 	require.Contains(t, text, "cpu: CPU, ")
 	require.Contains(t, text, "vehiclenet on cpu")
 	require.Contains(t, text, "1000 runs of 1 image")
+	require.Equal(t, strings.Count(text, "vehiclenet on ")-1, strings.Count(text, "transfers"), "all devices but the CPU transfer")
 	for _, digit := range strings.Split("0123456789", "") {
 		require.Regexp(t, `(?m)^digit-`+digit+`\.png +`+digit+` +\d`, text)
 	}
@@ -98,6 +99,7 @@ func TestDemoDisagreement(t *testing.T) {
 	// One run stands for the thousand of the protocol: the fake is slow.
 	require.ErrorIs(t, demo(t.Context(), env, []backend.Device{spoilt}, 1), errReported)
 	require.Contains(t, text.String(), "Not all devices agree: 1 of 1 differ from the reference.")
+	require.Contains(t, text.String(), "\nthese times count the transfers of image and result, which the paper leaves out\n")
 	// One output of each digit and one of the batch of random images.
 	require.Contains(t, errors.String(), "fake:0: 11 of 112 outputs differ")
 
