@@ -28,30 +28,48 @@ func newBorder(c *ConvStep, in Shape) *Border {
 	factor := int32(c.PadValue + 1)
 	group := in.C / c.Groups
 	words := bits.Words(group)
-	taps := make([]int32, c.KH*c.KW) // Σ w over the channels of a tap
+	sums := newWindowSums(c.KH, c.KW)
 	for o := range c.Out {
-		var all int32
-		for k := range taps {
-			ones := 0
-			for _, word := range c.Bits[(o*len(taps)+k)*words:][:words] {
-				ones += mathbits.OnesCount64(word)
-			}
-			taps[k] = int32(2*ones - group)
-			all += taps[k]
-		}
-		for r, rs := range rows.spans {
-			for k, cs := range cols.spans {
-				inside := int32(0)
-				for ky := rs.from; ky < rs.to; ky++ {
-					for kx := cs.from; kx < cs.to; kx++ {
-						inside += taps[ky*c.KW+kx]
-					}
+		for ky := range c.KH {
+			for kx := range c.KW {
+				ones := 0
+				for _, word := range c.Bits[((o*c.KH+ky)*c.KW+kx)*words:][:words] {
+					ones += mathbits.OnesCount64(word)
 				}
-				b.Correction[(r*b.Cols+k)*c.Out+o] = factor * (all - inside)
+				sums.set(ky, kx, int32(2*ones-group)) // Σ w over the channels of the tap
+			}
+		}
+		all := sums.of(span{0, c.KH}, span{0, c.KW})
+		for i, r := range rows.spans {
+			for j, k := range cols.spans {
+				b.Correction[(i*b.Cols+j)*c.Out+o] = factor * (all - sums.of(r, k))
 			}
 		}
 	}
 	return b
+}
+
+// windowSums gives the sum of any rectangle of a window's taps from four sums
+// of those that begin at the first tap (a summed-area table), so that a border
+// class costs the same whatever the window's size.
+type windowSums struct {
+	sums   []int32 // [row][column] of the first tap outside
+	stride int
+}
+
+func newWindowSums(kh, kw int) windowSums {
+	return windowSums{make([]int32, (kh+1)*(kw+1)), kw + 1}
+}
+
+// set enters a tap; those above and to the left of it must have been set.
+func (s windowSums) set(ky, kx int, tap int32) {
+	above, here := s.sums[ky*s.stride:], s.sums[(ky+1)*s.stride:]
+	here[kx+1] = tap + here[kx] + above[kx+1] - above[kx]
+}
+
+func (s windowSums) of(rows, cols span) int32 {
+	top, bottom := s.sums[rows.from*s.stride:], s.sums[rows.to*s.stride:]
+	return bottom[cols.to] - bottom[cols.from] - top[cols.to] + top[cols.from]
 }
 
 // span is the range of taps of a window that lie inside the image.
@@ -62,17 +80,16 @@ type spanClasses struct {
 	spans []span // taps inside, per class; class 0 has all of them
 }
 
+// classify puts the positions of a window in a row of in values into classes of
+// the same taps inside. There are at most 2·kernel + 2, because from one
+// position to the next both ends of the span can only fall.
 func classify(out, kernel, stride, dilation, pad, in int) spanClasses {
 	s := spanClasses{of: make([]int, out), spans: []span{{0, kernel}}}
 	index := map[span]int{s.spans[0]: 0}
 	for y := range out {
 		start := y*stride - pad
-		sp := span{}
-		for sp.from < kernel && start+sp.from*dilation < 0 {
-			sp.from++
-		}
-		for sp.to = sp.from; sp.to < kernel && start+sp.to*dilation < in; sp.to++ {
-		}
+		from := min(ceilDiv(max(-start, 0), dilation), kernel)
+		sp := span{from, min(max(ceilDiv(max(in-start, 0), dilation), from), kernel)}
 		class, ok := index[sp]
 		if !ok {
 			class = len(s.spans)
@@ -83,3 +100,6 @@ func classify(out, kernel, stride, dilation, pad, in int) spanClasses {
 	}
 	return s
 }
+
+// ceilDiv divides, a ≥ 0, and rounds up.
+func ceilDiv(a, b int) int { return (a + b - 1) / b }
