@@ -33,8 +33,10 @@ type valueType struct {
 }
 
 // Check reports whether the network is well formed: the graph is in order and
-// wholly used, shapes fit, weights have the right lengths and finite values.
-// The error names the layer.
+// wholly used, shapes fit, weights have the right lengths and finite values,
+// names and labels are plain text: UTF-8 without control characters, separators
+// of lines and characters that set the direction of writing. The error names
+// the layer.
 func (n *Network) Check() error {
 	_, err := n.infer()
 	return err
@@ -54,18 +56,24 @@ func (n *Network) Shapes() ([]Shape, error) {
 }
 
 func (n *Network) infer() ([]valueType, error) {
+	if err := checkText(n.Name); err != nil {
+		return nil, fmt.Errorf("the network's name %w", err)
+	}
 	if err := n.Input.check(); err != nil {
-		return nil, fmt.Errorf("network %q: input: %w", n.Name, err)
+		return nil, fmt.Errorf("network %s: input: %w", quote(n.Name), err)
 	}
 	if len(n.Layers) == 0 {
-		return nil, fmt.Errorf("network %q has no layers", n.Name)
+		return nil, fmt.Errorf("network %s has no layers", quote(n.Name))
 	}
 	types := make([]valueType, len(n.Layers))
 	names := make(map[string]bool, len(n.Layers))
 	used := make([]bool, len(n.Layers))
 	for i, l := range n.Layers {
 		fail := func(err error) ([]valueType, error) {
-			return nil, fmt.Errorf("network %q: layer %d %q: %w", n.Name, i, l.Name, err)
+			return nil, fmt.Errorf("network %s: layer %d %s: %w", quote(n.Name), i, quote(l.Name), err)
+		}
+		if err := checkText(l.Name); err != nil {
+			return nil, fmt.Errorf("network %s: layer %d: the name %w", quote(n.Name), i, err)
 		}
 		switch {
 		case l.Name == "" || len(l.Name) > maxName:
@@ -105,12 +113,17 @@ func (n *Network) infer() ([]valueType, error) {
 	}
 	for i, u := range used[:len(used)-1] {
 		if !u {
-			return nil, fmt.Errorf("network %q: layer %d %q: its output is not used", n.Name, i, n.Layers[i].Name)
+			return nil, fmt.Errorf("network %s: layer %d %q: its output is not used", quote(n.Name), i, n.Layers[i].Name)
 		}
 	}
 	out := types[len(types)-1].shape
 	if len(n.Labels) != 0 && len(n.Labels) != out.Values() {
-		return nil, fmt.Errorf("network %q has %d labels for %d outputs", n.Name, len(n.Labels), out.Values())
+		return nil, fmt.Errorf("network %s has %d labels for %d outputs", quote(n.Name), len(n.Labels), out.Values())
+	}
+	for i, label := range n.Labels {
+		if err := checkText(label); err != nil {
+			return nil, fmt.Errorf("network %s: label %d: %w", quote(n.Name), i, err)
+		}
 	}
 	return types, nil
 }
@@ -243,7 +256,7 @@ func (b Binarize) output(in []valueType) (valueType, error) {
 		}
 	case SchemeMinMax:
 	default:
-		return t, fmt.Errorf("unknown scheme %q", b.Scheme)
+		return t, fmt.Errorf("unknown scheme %s", quote(string(b.Scheme)))
 	}
 	if len(b.Thresholds) != thresholds {
 		return t, fmt.Errorf("scheme %s has %d thresholds, want %d", b.Scheme, len(b.Thresholds), thresholds)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 )
@@ -127,10 +126,8 @@ func encodeNetwork(n *bcnn.Network) (string, []*tensor, error) {
 		},
 		Labels: n.Labels,
 	}
-	texts := append([]string{n.Name}, n.Labels...)
 	var tensors []*tensor
 	for _, l := range n.Layers {
-		texts = append(texts, l.Name)
 		w := layerWriter{layer: layerJSON{Name: l.Name, Kind: l.Op.Kind(), Inputs: l.Inputs}}
 		if err := w.encode(l.Op); err != nil {
 			return "", nil, fmt.Errorf("layer %q: %w", l.Name, err)
@@ -144,11 +141,6 @@ func encodeNetwork(n *bcnn.Network) (string, []*tensor, error) {
 		}
 		out.Layers = append(out.Layers, w.layer)
 		tensors = append(tensors, w.tensors...)
-	}
-	for _, s := range texts {
-		if !utf8.ValidString(s) { // JSON would alter it
-			return "", nil, fmt.Errorf("name or label %q is not valid UTF-8", s)
-		}
 	}
 	b, err := marshal(out)
 	return string(b), tensors, err
