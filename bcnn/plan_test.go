@@ -144,34 +144,6 @@ func TestSumsThatOverflowAreRefused(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestArenaKeepsLiveBuffersApart(t *testing.T) {
-	rng := rand.New(rand.NewPCG(9, 9))
-	for range 300 {
-		items := make([]bcnn.Lifetime, rng.IntN(20))
-		for i := range items {
-			first := rng.IntN(20)
-			items[i] = bcnn.Lifetime{First: first, Last: first + rng.IntN(6), Bytes: int64(rng.IntN(1000))}
-		}
-		offsets, total := bcnn.Arena(items)
-		for i, a := range items {
-			require.Zero(t, offsets[i]%64)
-			require.LessOrEqual(t, offsets[i]+a.Bytes, total)
-			for j, b := range items[:i] {
-				apart := a.First > b.Last || b.First > a.Last ||
-					offsets[i]+a.Bytes <= offsets[j] || offsets[j]+b.Bytes <= offsets[i]
-				require.True(t, apart, "%v at %d and %v at %d", a, offsets[i], b, offsets[j])
-			}
-		}
-	}
-	// A chain of equal buffers needs just two.
-	var chain []bcnn.Lifetime
-	for i := range 10 {
-		chain = append(chain, bcnn.Lifetime{First: i, Last: i + 1, Bytes: 640})
-	}
-	_, total := bcnn.Arena(chain)
-	require.EqualValues(t, 1280, total)
-}
-
 func TestProbabilities(t *testing.T) {
 	p := bcnn.Probabilities([]float32{1000, 1000, -1000})
 	require.Equal(t, []float64{0.5, 0.5, 0}, p)
