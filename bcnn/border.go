@@ -6,23 +6,29 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
-// newBorder computes the border classes of a convolution on bits. It returns
-// nil where a border of 0 bits (−1) is already right: padding of −1, or no
-// padded tap.
-func newBorder(c *ConvStep, in Shape) *Border {
+// border computes the border classes of a convolution on bits. It returns nil
+// where a border of 0 bits (−1) is already right: padding of −1, or no padded
+// tap.
+func (lo *lowering) border(c *ConvStep, in Shape) (*Border, error) {
 	if c.PadValue == -1 || c.Pad == (Padding{}) {
-		return nil
+		return nil, nil
 	}
 	h, w, err := c.Window.output(in)
 	if err != nil {
-		return nil
+		return nil, err
+	}
+	if err := lo.hold(8 * (int64(h) + int64(w))); err != nil {
+		return nil, err
 	}
 	rows := classify(h, c.KH, c.StrideH, c.DilationH, c.Pad.Top, in.H)
 	cols := classify(w, c.KW, c.StrideW, c.DilationW, c.Pad.Left, in.W)
 	if len(rows.spans) == 1 && len(cols.spans) == 1 {
-		return nil
+		return nil, nil
 	}
 	b := &Border{Row: rows.of, Col: cols.of, Rows: len(rows.spans), Cols: len(cols.spans)}
+	if err := lo.hold(4 * int64(b.Rows) * int64(b.Cols) * int64(c.Out)); err != nil {
+		return nil, err
+	}
 	b.Correction = make([]int32, b.Rows*b.Cols*c.Out)
 	// A 0 bit adds −w; 0 instead of it is +w, and +1 is +2w.
 	factor := int32(c.PadValue + 1)
@@ -30,6 +36,9 @@ func newBorder(c *ConvStep, in Shape) *Border {
 	words := bits.Words(group)
 	sums := newWindowSums(c.KH, c.KW)
 	for o := range c.Out {
+		if err := lo.Charge(int64(c.KH*c.KW*words + b.Rows*b.Cols)); err != nil {
+			return nil, err
+		}
 		for ky := range c.KH {
 			for kx := range c.KW {
 				ones := 0
@@ -46,7 +55,7 @@ func newBorder(c *ConvStep, in Shape) *Border {
 			}
 		}
 	}
-	return b
+	return b, nil
 }
 
 // windowSums gives the sum of any rectangle of a window's taps from four sums

@@ -1,6 +1,9 @@
 package bcnn
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // A chain is what stands between a tensor and the next step that is emitted:
 // functions of one value each, kept as they were given, so that thresholds can
@@ -8,11 +11,11 @@ import "math"
 // composed scale and shift would move ties: (x − mean)·a + 0 is exactly 0 at
 // x = mean, x·a − mean·a need not be.)
 type link struct {
-	layer int // index of the layer it comes from
-	kind  linkKind
+	layers []int // the layers that it stands for: one, or ReLUs in a row
+	kind   linkKind
 	// affine: (x − mean)·scale + shift; each has one value or one per channel.
 	mean, scale, shift []float64
-	pool               Window
+	pool               *Window
 }
 
 type linkKind uint8
@@ -22,6 +25,13 @@ const (
 	linkReLU
 	linkPool
 )
+
+// uniform reports whether the function is the same for all channels.
+func (l link) uniform() bool { return len(l.mean) <= 1 && len(l.scale) <= 1 && len(l.shift) <= 1 }
+
+func uniform(chain []link) bool {
+	return !slices.ContainsFunc(chain, func(l link) bool { return !l.uniform() })
+}
 
 func at(v []float64, c int) float64 {
 	if len(v) == 1 {
@@ -42,7 +52,7 @@ func widen(v []float32, empty float64) []float64 {
 }
 
 func affineLink(layer int, a Affine) link {
-	return link{layer: layer, kind: linkAffine, mean: []float64{0}, scale: widen(a.Scale, 1), shift: widen(a.Bias, 0)}
+	return link{layers: []int{layer}, kind: linkAffine, mean: []float64{0}, scale: widen(a.Scale, 1), shift: widen(a.Bias, 0)}
 }
 
 func batchNormLink(layer int, b BatchNorm) link {
@@ -50,7 +60,7 @@ func batchNormLink(layer int, b BatchNorm) link {
 	for c := range scale {
 		scale[c] = float64(b.Gamma[c]) / math.Sqrt(float64(b.Var[c])+float64(b.Epsilon))
 	}
-	return link{layer: layer, kind: linkAffine, mean: widen(b.Mean, 0), scale: scale, shift: widen(b.Beta, 0)}
+	return link{layers: []int{layer}, kind: linkAffine, mean: widen(b.Mean, 0), scale: scale, shift: widen(b.Beta, 0)}
 }
 
 // apply evaluates the function for a value of channel c. The conversions keep
@@ -101,54 +111,25 @@ func poolAt(chain []link) int {
 	return len(chain)
 }
 
-// compose folds affine links into one scale and shift per channel for a single
+// compose folds affine links into one scale and shift of a channel for a single
 // fma in float32.
-func compose(chain []link, channels int) (scale, shift []float32) {
-	scale, shift = make([]float32, channels), make([]float32, channels)
-	for c := range channels {
-		a, b := 1.0, 0.0
-		for _, l := range chain {
-			s := at(l.scale, c)
-			a = float64(a * s)
-			b = float64(float64(b-at(l.mean, c))*s) + at(l.shift, c)
-		}
-		scale[c], shift[c] = float32(a), float32(b)
+func compose(chain []link, c int) (scale, shift float32) {
+	a, b := 1.0, 0.0
+	for _, l := range chain {
+		s := at(l.scale, c)
+		a = float64(a * s)
+		b = float64(float64(b-at(l.mean, c))*s) + at(l.shift, c)
 	}
-	return scale, shift
+	return float32(a), float32(b)
 }
 
-// zeroPoint tests whether the chain is (x − z)·slope for all channels of uint8
-// values, with an integer z from 0 to 255. why says what stands against it.
-func zeroPoint(chain []link, channels int) (z uint8, slope float64, why string) {
+// slopeOf is the factor of affine links for a channel.
+func slopeOf(chain []link, c int) float64 {
+	a := 1.0
 	for _, l := range chain {
-		if l.kind != linkAffine {
-			return 0, 0, "the input passes through a ReLU"
-		}
+		a = float64(a * at(l.scale, c))
 	}
-	scaleOf := func(c int) float64 {
-		a := 1.0
-		for _, l := range chain {
-			a = float64(a * at(l.scale, c))
-		}
-		return a
-	}
-	slope = scaleOf(0)
-	if slope == 0 {
-		return 0, 0, "the scale of the input is 0"
-	}
-	zero := math.RoundToEven(-evaluate(chain, 0, 0) / slope)
-	if zero < 0 || zero > 255 {
-		return 0, 0, "the zero of the scaled input is not a byte"
-	}
-	for c := range channels {
-		if scaleOf(c) != slope {
-			return 0, 0, "the input is scaled differently per channel"
-		}
-		if evaluate(chain, c, zero) != 0 {
-			return 0, 0, "the zero of the scaled input is not one integer for all channels"
-		}
-	}
-	return uint8(zero), slope, ""
+	return a
 }
 
 // cut is where the sign of a chain changes, for one channel.

@@ -1,11 +1,13 @@
 package bcnn
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
 // Limits that keep a hostile description from claiming absurd memory: values
@@ -38,13 +40,13 @@ type valueType struct {
 // of lines and characters that set the direction of writing. The error names
 // the layer.
 func (n *Network) Check() error {
-	_, err := n.infer()
+	_, err := n.infer(budget.New(context.Background(), 0))
 	return err
 }
 
 // Shapes returns the output shape of every layer.
 func (n *Network) Shapes() ([]Shape, error) {
-	types, err := n.infer()
+	types, err := n.infer(budget.New(context.Background(), 0))
 	if err != nil {
 		return nil, err
 	}
@@ -55,12 +57,27 @@ func (n *Network) Shapes() ([]Shape, error) {
 	return shapes, nil
 }
 
-func (n *Network) infer() ([]valueType, error) {
+// infer checks the network and returns the type of every layer's output. The
+// budget grows by what the network's size allows, and is charged for the check.
+func (n *Network) infer(b *budget.Budget) ([]valueType, error) {
+	if n == nil {
+		return nil, errors.New("no network")
+	}
+	spend := func(size int64) error {
+		b.Grow(workPerByte * size)
+		return b.Charge(size)
+	}
+	if err := spend(int64(len(n.Name))); err != nil {
+		return nil, err
+	}
 	if err := checkText(n.Name); err != nil {
 		return nil, fmt.Errorf("the network's name %w", err)
 	}
 	if err := n.Input.check(); err != nil {
 		return nil, fmt.Errorf("network %s: input: %w", quote(n.Name), err)
+	}
+	if err := spend(n.Input.Shape.declared()); err != nil {
+		return nil, err
 	}
 	if len(n.Layers) == 0 {
 		return nil, fmt.Errorf("network %s has no layers", quote(n.Name))
@@ -71,6 +88,9 @@ func (n *Network) infer() ([]valueType, error) {
 	for i, l := range n.Layers {
 		fail := func(err error) ([]valueType, error) {
 			return nil, fmt.Errorf("network %s: layer %d %s: %w", quote(n.Name), i, quote(l.Name), err)
+		}
+		if err := spend(l.size()); err != nil {
+			return fail(err)
 		}
 		if err := checkText(l.Name); err != nil {
 			return nil, fmt.Errorf("network %s: layer %d: the name %w", quote(n.Name), i, err)
@@ -110,6 +130,9 @@ func (n *Network) infer() ([]valueType, error) {
 			return fail(err)
 		}
 		types[i] = t
+		if err := spend(t.shape.declared()); err != nil {
+			return fail(err)
+		}
 	}
 	for i, u := range used[:len(used)-1] {
 		if !u {
@@ -121,6 +144,9 @@ func (n *Network) infer() ([]valueType, error) {
 		return nil, fmt.Errorf("network %s has %d labels for %d outputs", quote(n.Name), len(n.Labels), out.Values())
 	}
 	for i, label := range n.Labels {
+		if err := spend(int64(len(label))); err != nil {
+			return nil, err
+		}
 		if err := checkText(label); err != nil {
 			return nil, fmt.Errorf("network %s: label %d: %w", quote(n.Name), i, err)
 		}

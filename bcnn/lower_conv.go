@@ -1,6 +1,8 @@
 package bcnn
 
 import (
+	"fmt"
+	"math"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn/bits"
@@ -17,7 +19,11 @@ func (lo *lowering) conv2D(v value, i int, op Conv2D) (value, error) {
 // dense sets up a dense layer: a window as large as the image.
 func (lo *lowering) dense(v value, i int, op Dense) (value, error) {
 	if v.conv != nil || poolAt(v.chain) < len(v.chain) {
-		v = value{tensor: lo.float(v)}
+		t, err := lo.float(v)
+		if err != nil {
+			return v, err
+		}
+		v = value{tensor: t}
 	}
 	s := lo.plan.Tensors[v.tensor].Shape
 	conv := &ConvStep{
@@ -28,8 +34,8 @@ func (lo *lowering) dense(v value, i int, op Dense) (value, error) {
 }
 
 // weighted completes conv, whose rows of binary weights have rowLen bits.
-func (lo *lowering) weighted(v value, i int, conv *ConvStep, w Weights, rowLen int, bias []float32) (value, error) {
-	out := value{conv: conv}
+func (lo *lowering) weighted(v value, i int, conv *ConvStep, w Weights, rowLen int, bias []float32) (out value, err error) {
+	out = value{conv: conv, layers: []int{i}}
 	dtype := Float32 // of a pending convolution
 	if v.conv == nil {
 		dtype = lo.plan.Tensors[v.tensor].DType
@@ -38,56 +44,120 @@ func (lo *lowering) weighted(v value, i int, conv *ConvStep, w Weights, rowLen i
 	case !w.Binary():
 		conv.WhyFloat = "its weights are real"
 	case dtype == Bits && lo.settled(v):
-		out.convIn, out.layers = v.tensor, v.layers
+		out.convIn = v.tensor
 	case dtype == Uint8:
-		z, slope, why := zeroPoint(v.chain, lo.plan.Tensors[v.tensor].Shape.C)
-		conv.WhyFloat = why
-		if why == "" {
-			conv.ZeroPoint = z
-			out.convIn, out.layers = v.tensor, append(slices.Clone(v.layers), layersOf(v.chain)...)
+		var slope float64
+		if conv.ZeroPoint, slope, conv.WhyFloat, err = lo.zeroPoint(v); err != nil {
+			return out, err
+		}
+		if conv.WhyFloat == "" {
+			out.convIn, out.layers = v.tensor, append(layersOf(v.chain), i)
 			if slope != 1 {
-				out.chain = []link{{layer: i, scale: []float64{slope}, mean: []float64{0}, shift: []float64{0}}}
+				out.chain = []link{{layers: []int{i}, scale: []float64{slope}, mean: []float64{0}, shift: []float64{0}}}
 			}
 		}
 	default:
 		conv.WhyFloat = "its input is real: no sign in front of it"
 	}
-	out.layers = append(out.layers, i)
 	if conv.WhyFloat == "" {
 		if lo.plan.Tensors[out.convIn].DType != Bits {
 			conv.PadValue = 0
 		}
 		conv.Bits = w.Bits
 		if conv.Dense {
-			conv.Bits = splitRows(w.Bits, rowLen, lo.plan.Tensors[out.convIn].Shape.C)
+			if conv.Bits, err = lo.splitRows(w.Bits, rowLen, lo.plan.Tensors[out.convIn].Shape.C); err != nil {
+				return out, err
+			}
 		}
 		if len(bias) > 0 {
-			l := affineLink(i, Affine{Bias: bias})
-			out.chain = append(out.chain, l)
+			if out, err = lo.push(out, affineLink(i, Affine{Bias: bias})); err != nil {
+				return out, err
+			}
 		}
 		return lo.begin(out)
 	}
-	out.convIn = lo.float(v)
+	if out.convIn, err = lo.float(v); err != nil {
+		return out, err
+	}
 	conv.PadValue = 0
 	conv.Bits, conv.F32, conv.Bias = nil, w.F32, bias
 	if w.Binary() {
-		conv.F32 = make([]float32, len(w.Bits)/bits.Words(rowLen)*rowLen)
+		n := len(w.Bits) / bits.Words(rowLen) * rowLen
+		if err := lo.hold(4 * int64(n)); err != nil {
+			return out, err
+		}
+		conv.F32 = make([]float32, n)
 		bits.Unpack(conv.F32, w.Bits, rowLen)
 	}
 	if len(bias) == 0 {
+		if err := lo.hold(4 * int64(conv.Out)); err != nil {
+			return out, err
+		}
 		conv.Bias = make([]float32, conv.Out)
 	}
 	return lo.begin(out)
 }
 
+// begin makes a value of a convolution that has just been set up.
+func (lo *lowering) begin(v value) (value, error) {
+	if v.conv.F32 == nil {
+		limit := int64(math.MaxInt32 - 1)
+		if !lo.fused {
+			limit = 1 << 24 // float32 holds the integers up to here
+		}
+		if b := lo.bound(v); b > limit {
+			return v, fmt.Errorf("sums of up to %d exceed %d", b, limit)
+		}
+	}
+	if lo.fused {
+		return v, nil
+	}
+	t, err := lo.emitConv(v, nil, Float32, lo.convShape(v))
+	return value{tensor: t, chain: v.chain, mixed: v.mixed}, err
+}
+
+// bound is the largest magnitude that the integer sum of a pending convolution
+// can have.
+func (lo *lowering) bound(v value) int64 {
+	in := lo.plan.Tensors[v.convIn]
+	k := int64(v.conv.KH) * int64(v.conv.KW) * int64(in.Shape.C/v.conv.Groups)
+	if in.DType == Uint8 {
+		z := int64(v.conv.ZeroPoint)
+		k *= max(z, 255-z)
+	}
+	return k
+}
+
+// convShape is the output shape of a pending convolution.
+func (lo *lowering) convShape(v value) Shape {
+	h, w, _ := v.conv.Window.output(lo.plan.Tensors[v.convIn].Shape) // checked by infer
+	return Shape{h, w, v.conv.Out}
+}
+
+// emitConv emits a pending convolution with its epilogue set.
+func (lo *lowering) emitConv(v value, layers []int, d DType, s Shape) (int, error) {
+	in := lo.plan.Tensors[v.convIn]
+	if in.DType == Bits {
+		var err error
+		if v.conv.Border, err = lo.border(v.conv, in.Shape); err != nil {
+			return 0, err
+		}
+	}
+	return lo.emit(v.conv, append(slices.Clone(v.layers), layers...), d, s, v.convIn)
+}
+
 // splitRows turns packed rows of n bits into packed rows of c bits each, as the
 // pixels of an image with c channels are packed.
-func splitRows(w []uint64, n, c int) []uint64 {
+func (lo *lowering) splitRows(w []uint64, n, c int) ([]uint64, error) {
 	if c%bits.WordBits == 0 || c == n {
-		return w
+		return w, nil
 	}
 	words, pixels := bits.Words(n), n/c
-	out := make([]uint64, 0, len(w)/words*pixels*bits.Words(c))
+	size := len(w) / words * pixels * bits.Words(c)
+	if err := lo.hold(8 * int64(size)); err != nil {
+		return nil, err
+	}
+	out := make([]uint64, 0, size)
 	pixel := make([]uint64, bits.Words(c))
 	for ; len(w) > 0; w = w[words:] {
 		for p := range pixels {
@@ -95,14 +165,18 @@ func splitRows(w []uint64, n, c int) []uint64 {
 			out = append(out, pixel...)
 		}
 	}
-	return out
+	return out, nil
 }
 
-// negate complements the filters of the given output channels, whose sums then
-// change sign. Padding bits stay 0. rowLen is the number of channels of a tap.
-func (c *ConvStep) negate(channels []int, rowLen int) {
+// negate complements the filters of the given output channels of a pending
+// convolution, whose sums then change sign. Padding bits stay 0.
+func (lo *lowering) negate(v value, channels []int) error {
+	c := v.conv
 	if len(channels) == 0 {
-		return
+		return nil
+	}
+	if err := lo.hold(8*int64(len(c.Bits)) + 4*int64(len(c.F32)+len(c.Bias))); err != nil {
+		return err
 	}
 	if c.F32 != nil {
 		c.F32, c.Bias = slices.Clone(c.F32), slices.Clone(c.Bias)
@@ -113,10 +187,11 @@ func (c *ConvStep) negate(channels []int, rowLen int) {
 			}
 			c.Bias[o] = -c.Bias[o]
 		}
-		return
+		return nil
 	}
 	c.Bits = slices.Clone(c.Bits)
 	words := len(c.Bits) / c.Out
+	rowLen := lo.plan.Tensors[v.convIn].Shape.C / c.Groups // channels of a tap
 	last := bits.Words(rowLen)
 	for _, o := range channels {
 		filter := c.Bits[o*words : (o+1)*words]
@@ -128,6 +203,7 @@ func (c *ConvStep) negate(channels []int, rowLen int) {
 			filter[k] ^= mask
 		}
 	}
+	return nil
 }
 
 // flips collects a packed row of flags; words is nil if none is set.

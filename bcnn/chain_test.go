@@ -1,0 +1,165 @@
+package bcnn_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// Long chains of functions of one value, uniform and per channel, in front of
+// whatever ends a chain, mean what they meant. All values stay small multiples
+// of 1/2, so that nothing is rounded.
+func TestLowerKeepsTheMeaningOfLongChains(t *testing.T) {
+	for seed := range uint64(200) {
+		b := &builder{rng: rand.New(rand.NewPCG(seed, 31))}
+		in := bcnn.Input{Shape: bcnn.Shape{H: 2 + b.intn(2), W: 2, C: 1 + b.intn(4)}, DType: bcnn.Uint8}
+		b.net, b.last = &bcnn.Network{Name: "chain", Input: in}, in.Shape
+		switch b.intn(4) {
+		case 0:
+			b.add(bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 3, Weights: b.weights(3, b.last.C, false)})
+		case 1:
+			b.add(bcnn.Conv2D{Window: bcnn.Window{KH: 2, KW: 2}, Out: 2, Weights: b.weights(2*4, b.last.C, true)})
+		case 2:
+			b.add(bcnn.Add{}, bcnn.NetworkInput, bcnn.NetworkInput)
+		}
+		perChannel := 1 + b.intn(12) // how rare functions per channel are
+		for range b.intn(40) {
+			switch b.intn(12) {
+			case 0, 1, 2, 3:
+				b.add(bcnn.ReLU{})
+			case 4:
+				if b.intn(8) == 0 {
+					b.add(b.pool())
+				} else if b.intn(4) == 0 {
+					b.add(bcnn.Flatten{})
+				}
+			default:
+				n := 1
+				if b.intn(perChannel) == 0 {
+					n = b.last.C
+				}
+				b.add(bcnn.Affine{Scale: b.vector(n, 1, 1, -1), Bias: b.vector(1+(n-1)*b.intn(2), 0, 0.5, -0.5, 1, -2)})
+			}
+		}
+		switch b.intn(4) {
+		case 0:
+			b.add(b.zero())
+		case 1:
+			b.add(b.pool())
+			b.add(b.zero())
+		case 2:
+			b.add(bcnn.Dense{Out: 3, Weights: b.weights(3, b.last.Values(), false), Bias: b.vector(3, 0, 1)})
+			b.add(b.zero())
+		}
+		if len(b.net.Layers) == 0 {
+			continue
+		}
+		requireLowersRight(t, b.net, seed)
+	}
+}
+
+func chainOf(channels int, ops ...bcnn.Op) *bcnn.Network {
+	n := fed(bcnn.Float32, 1, 1, channels)
+	for i, op := range ops {
+		n.Append(fmt.Sprint(i), op)
+	}
+	return n
+}
+
+func repeat(n int, ops ...bcnn.Op) []bcnn.Op {
+	var all []bcnn.Op
+	for i := range n {
+		all = append(all, ops[i%len(ops)])
+	}
+	return all
+}
+
+// Chains of any length are one threshold, unless they differ from channel to
+// channel and are longer than 16.
+func TestWhichChainsAreCut(t *testing.T) {
+	scale := bcnn.Affine{Scale: []float32{2}}
+	bias := bcnn.Affine{Bias: []float32{1, 2}}
+	norm := bcnn.BatchNorm{Gamma: []float32{1, 2}, Beta: []float32{1, 2}, Mean: []float32{1, 2}, Var: []float32{1, 2}}
+	sign := bcnn.Sign{Zero: bcnn.ZeroIsPlus}
+	all := func(lists ...[]bcnn.Op) []bcnn.Op {
+		var ops []bcnn.Op
+		for _, l := range lists {
+			ops = append(ops, l...)
+		}
+		return ops
+	}
+	one := func(op bcnn.Op) []bcnn.Op { return []bcnn.Op{op} }
+	for name, c := range map[string]struct {
+		ops   []bcnn.Op
+		steps int
+	}{
+		"uniform":                  {all(repeat(100, bcnn.ReLU{}, scale), one(sign)), 1},
+		"16 per channel":           {all(repeat(16, bias, bcnn.ReLU{}), one(sign)), 1},
+		"17 per channel":           {all(repeat(16, bias, bcnn.ReLU{}), one(bias), one(sign)), 9},
+		"15 and a bias":            {all(repeat(15, scale, bcnn.ReLU{}), one(bias), one(sign)), 1},
+		"16 and a bias":            {all(repeat(16, scale, bcnn.ReLU{}), one(bias), one(sign)), 9},
+		"16 and a scale":           {all(one(bias), repeat(15, bcnn.ReLU{}, scale), one(scale), one(sign)), 9},
+		"batch norm, 15 others":    {all(one(norm), repeat(15, bcnn.ReLU{}, scale), one(sign)), 1},
+		"batch norm, 16 others":    {all(one(norm), repeat(16, bcnn.ReLU{}, scale), one(sign)), 9},
+		"16, then uniform":         {all(one(bias), repeat(15, bcnn.ReLU{}, scale), repeat(500, scale), one(sign)), 9},
+		"16 uniform, a pool":       {all(repeat(16, bcnn.ReLU{}, scale), one(bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}}), one(sign)), 2},
+		"only ReLUs, then a bias":  {all(repeat(99, bcnn.ReLU{}), one(bias), one(sign)), 1},
+		"ReLUs among functions":    {all(repeat(14, bias, bcnn.ReLU{}), repeat(99, bcnn.ReLU{}), one(bias), one(sign)), 1},
+		"float of many ReLUs":      {repeat(99, bcnn.ReLU{}), 1},
+		"float of scales":          {repeat(99, scale), 1},
+		"float of scales and ReLU": {repeat(100, scale, bcnn.ReLU{}), 50},
+	} {
+		p, err := bcnn.Lower(t.Context(), chainOf(2, c.ops...), bcnn.LowerOptions{})
+		require.NoError(t, err, name)
+		if c.ops[len(c.ops)-1] == bcnn.Op(sign) {
+			c.steps++ // makes float32 of the bits, which are the output
+		}
+		require.Equal(t, c.steps, len(p.Steps), "%s: %v", name, kinds(p))
+		// Every layer is in one step.
+		seen := map[int]bool{}
+		for _, s := range p.Steps {
+			var names []string
+			for _, l := range s.Layers {
+				require.False(t, seen[l], "%s: layer %d twice", name, l)
+				seen[l] = true
+				names = append(names, fmt.Sprint(l))
+			}
+			if len(names) == 0 {
+				names = []string{s.Kind()}
+			}
+			require.Equal(t, strings.Join(names, "+"), s.Name)
+			require.Equal(t, s.Name, p.Tensors[s.Out].Name)
+		}
+		require.Len(t, seen, len(c.ops), name)
+	}
+}
+
+// A step names the layers that it does, and no other does.
+func TestEveryLayerIsInOneStep(t *testing.T) {
+	for seed := range uint64(300) {
+		n := randomNetwork(seed)
+		p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+		require.NoError(t, err)
+		in := map[int]int{}
+		for _, s := range p.Steps {
+			for _, l := range s.Layers {
+				in[l]++
+			}
+		}
+		for i, l := range n.Layers {
+			switch op := l.Op.(type) {
+			case bcnn.Flatten, bcnn.Softmax: // no step, or one without a layer
+				require.LessOrEqual(t, in[i], 1)
+			case bcnn.Sign:
+				require.LessOrEqual(t, in[i], 1, "the sign of ±1 is no step")
+			default:
+				require.Equal(t, 1, in[i], "layer %d (%s) of %s", i, op.Kind(), describe(n))
+			}
+		}
+	}
+}

@@ -1,0 +1,410 @@
+package bcnn_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+// bytesPerByte is what checking and lowering may allocate for each byte of a
+// network's size: the plan, and what is needed on the way. Most comes of binary
+// weights that are split into rows of one channel.
+const bytesPerByte = 128
+
+// expense is what one network takes.
+type expense struct {
+	size  int64 // of the network
+	spent int64 // units of the budget
+	bytes int64 // allocated, all in all
+}
+
+// measure checks, lowers and summarises a network and counts the work. An error
+// that is no excess of the budget is left to the caller.
+func measure(t testing.TB, n *bcnn.Network, opts bcnn.LowerOptions) (expense, *bcnn.Plan, error) {
+	t.Helper()
+	var e expense
+	var err error
+	e.size, err = bcnn.Size(n)
+	if err != nil {
+		return e, nil, err
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	plan, spent, err := bcnn.LowerCounted(t.Context(), n, opts)
+	if err == nil {
+		bcnn.Summarize(n, plan)
+	}
+	runtime.ReadMemStats(&after)
+	e.spent, e.bytes = spent, int64(after.TotalAlloc-before.TotalAlloc)
+	return e, plan, err
+}
+
+// requireLinear holds the expense of a network against its size.
+func requireLinear(t testing.TB, e expense) {
+	t.Helper()
+	require.LessOrEqual(t, e.spent, bcnn.WorkPerByte*e.size, "units for a size of %d", e.size)
+	const once = 1 << 20 // for what does not depend on the network
+	require.LessOrEqual(t, e.bytes, bytesPerByte*e.size+once, "bytes for a size of %d", e.size)
+}
+
+// fed returns a network without layers.
+func fed(d bcnn.DType, h, w, c int) *bcnn.Network {
+	return &bcnn.Network{Name: "cost", Input: bcnn.Input{Shape: bcnn.Shape{H: h, W: w, C: c}, DType: d}}
+}
+
+// plus adds a layer under a name of its own.
+func plus(n *bcnn.Network, op bcnn.Op, inputs ...int) int {
+	return n.Append(fmt.Sprintf("layer%07d", len(n.Layers)), op, inputs...)
+}
+
+// constant is a vector of n values from seed on, no two alike.
+func constant(n int, seed float32) []float32 {
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = seed + float32(i)/float32(n)
+	}
+	return v
+}
+
+func point(in, out int) bcnn.Conv2D { return kernel(in, out, bcnn.Window{KH: 1, KW: 1}) }
+
+func kernel(in, out int, w bcnn.Window) bcnn.Conv2D {
+	return bcnn.Conv2D{Window: w, Out: out, Weights: bcnn.Weights{Bits: make([]uint64, out*w.KH*w.KW*bits.Words(in))}}
+}
+
+// costly are kinds of networks that ask for work of all kinds; n is about their
+// number of layers, channels or taps.
+var costly = []struct {
+	name  string
+	small int // the least of three sizes
+	build func(n int) *bcnn.Network
+}{
+	{"ReLU after ReLU", 200, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 1, 1, 1)
+		for range n {
+			plus(net, bcnn.ReLU{})
+		}
+		return net
+	}},
+	{"ReLU and scale in turn", 200, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 1, 1, 3)
+		for i := range n {
+			plus(net, bcnn.ReLU{})
+			plus(net, bcnn.Affine{Scale: []float32{-1}, Bias: []float32{float32(i)}})
+		}
+		return net
+	}},
+	{"scales in a row", 200, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 1, 1, 1)
+		for range n {
+			plus(net, bcnn.Affine{Scale: []float32{1}, Bias: []float32{1}})
+		}
+		return net
+	}},
+	{"scales of images", 200, func(n int) *bcnn.Network {
+		net := fed(bcnn.Uint8, 3, 3, 3)
+		for range n {
+			plus(net, bcnn.Affine{Scale: []float32{1}, Bias: []float32{0}})
+		}
+		plus(net, point(3, 2))
+		return net
+	}},
+	{"sign of a long chain", 200, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 1, 1, 1)
+		for range n {
+			plus(net, bcnn.ReLU{})
+			plus(net, bcnn.Affine{Scale: []float32{1}, Bias: []float32{-1}})
+		}
+		plus(net, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+		return net
+	}},
+	{"scales per channel", 100, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 1, 1, 64)
+		for range n {
+			plus(net, bcnn.Affine{Bias: constant(64, 1)})
+			plus(net, bcnn.ReLU{})
+		}
+		return net
+	}},
+	{"sign of scales per channel", 100, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 1, 1, 64)
+		for range n {
+			plus(net, bcnn.Affine{Bias: constant(64, 1)})
+			plus(net, bcnn.ReLU{})
+		}
+		plus(net, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+		return net
+	}},
+	{"one scale per channel among many for all", 200, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 1, 1, 256)
+		for i := range n {
+			if i == n/2 {
+				plus(net, bcnn.Affine{Bias: constant(256, 1)})
+			}
+			plus(net, bcnn.ReLU{})
+			plus(net, bcnn.Affine{Bias: []float32{-1}})
+		}
+		plus(net, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+		return net
+	}},
+	{"signs in a row", 200, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 1, 1, 8)
+		for range n {
+			plus(net, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+		}
+		return net
+	}},
+	{"signs and ReLUs in turn", 100, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 1, 1, 8)
+		for range n {
+			plus(net, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+			plus(net, bcnn.ReLU{})
+		}
+		return net
+	}},
+	{"batch norm and sign in turn", 50, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 1, 1, 64)
+		for range n {
+			plus(net, bcnn.BatchNorm{Gamma: constant(64, -1), Beta: constant(64, -2), Mean: constant(64, 1), Var: constant(64, 1)})
+			plus(net, bcnn.Sign{Zero: bcnn.ZeroIsMinus})
+		}
+		return net
+	}},
+	{"pools in a row", 200, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 2, 2, 1)
+		for range n {
+			plus(net, bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}})
+		}
+		return net
+	}},
+	{"pools and ReLUs in turn", 200, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 2, 2, 1)
+		for range n {
+			plus(net, bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}})
+			plus(net, bcnn.ReLU{})
+		}
+		return net
+	}},
+	{"flattened again and again", 200, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 3, 3, 2)
+		for range n {
+			plus(net, bcnn.Flatten{})
+			plus(net, bcnn.ReLU{})
+		}
+		plus(net, bcnn.Affine{Bias: constant(18, 1)})
+		return net
+	}},
+	{"dense layers in a row", 100, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 1, 1, 64)
+		for range n {
+			plus(net, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+			plus(net, bcnn.Dense{Out: 64, Weights: bcnn.Weights{Bits: make([]uint64, 64)}, Bias: constant(64, 0)})
+		}
+		return net
+	}},
+	{"convolutions with borders", 20, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 4, 4, 8)
+		w := bcnn.Window{KH: 3, KW: 3, Pad: bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}}
+		for range n {
+			plus(net, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+			plus(net, kernel(8, 8, w))
+		}
+		return net
+	}},
+	{"sums of a layer with itself", 200, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 1, 1, 2)
+		last := bcnn.NetworkInput
+		for range n {
+			last = plus(net, bcnn.Add{}, last, last)
+		}
+		return net
+	}},
+	{"sums with the first layer, with ReLUs", 100, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 1, 1, 2)
+		first := plus(net, bcnn.ReLU{})
+		last := first
+		for range n {
+			last = plus(net, bcnn.Add{}, last, first)
+			last = plus(net, bcnn.ReLU{}, last)
+			last = plus(net, bcnn.ReLU{}, last)
+		}
+		return net
+	}},
+	{"many readers of the input, all alive", 100, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 1, 1, 2)
+		var tensors []int
+		for range n {
+			tensors = append(tensors, plus(net, bcnn.Affine{Bias: []float32{1}}, bcnn.NetworkInput))
+			tensors[len(tensors)-1] = plus(net, bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}})
+			tensors[len(tensors)-1] = plus(net, point(2, 2))
+		}
+		last := tensors[0]
+		for _, t := range tensors[1:] {
+			last = plus(net, bcnn.Add{}, t, last)
+		}
+		return net
+	}},
+	{"many readers of one chain", 100, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 2, 2, 2)
+		for range n {
+			plus(net, bcnn.ReLU{})
+			plus(net, bcnn.Affine{Bias: []float32{-1}})
+		}
+		from := plus(net, bcnn.Flatten{})
+		last := from
+		for range n {
+			side := plus(net, bcnn.Affine{Bias: constant(8, 1)}, from)
+			last = plus(net, bcnn.Add{}, side, last)
+		}
+		return net
+	}},
+	{"alive in pairs of different sizes", 200, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 1, 1, 1)
+		var open []int
+		for i := range n {
+			open = append(open, plus(net, point(1, 1+i%37), bcnn.NetworkInput))
+		}
+		last := -1
+		for i, t := range open {
+			t = plus(net, point(1+i%37, 1), t)
+			if last >= 0 {
+				t = plus(net, bcnn.Add{}, last, t)
+			}
+			last = t
+		}
+		return net
+	}},
+	{"long names that are joined", 100, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 1, 1, 1)
+		for i := range n {
+			net.Append(fmt.Sprintf("%0256d", i), bcnn.Affine{Bias: []float32{1}})
+		}
+		return net
+	}},
+	{"labels", 1000, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 1, 1, n)
+		plus(net, bcnn.ReLU{})
+		net.Labels = strings.Split(strings.Repeat("label,", n-1)+"label", ",")
+		return net
+	}},
+	{"channels behind a hundred ReLUs", 4000, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 1, 1, n)
+		for range 100 {
+			plus(net, bcnn.ReLU{})
+		}
+		plus(net, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+		return net
+	}},
+	{"channels behind ReLUs and scales", 4000, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 1, 1, n)
+		for range 50 {
+			plus(net, bcnn.ReLU{})
+			plus(net, bcnn.Affine{Bias: []float32{-1}})
+		}
+		plus(net, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+		return net
+	}},
+	{"channels with a bias behind scales", 1000, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 1, 1, n)
+		for range 10 {
+			plus(net, bcnn.ReLU{})
+			plus(net, bcnn.Affine{Bias: []float32{-1}})
+		}
+		plus(net, bcnn.Affine{Bias: constant(n, 1)})
+		for range 10 {
+			plus(net, bcnn.ReLU{})
+			plus(net, bcnn.Affine{Bias: []float32{-1}})
+		}
+		plus(net, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+		return net
+	}},
+	{"channels with a bias", 1000, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 1, 1, n)
+		for i := range 5 {
+			plus(net, bcnn.Affine{Bias: constant(n, float32(i))})
+			plus(net, bcnn.ReLU{})
+		}
+		return net
+	}},
+	{"channels of bytes", 600, func(n int) *bcnn.Network {
+		net := fed(bcnn.Uint8, 1, 1, n)
+		plus(net, bcnn.Affine{Scale: []float32{2}})
+		plus(net, bcnn.Affine{Scale: []float32{0.5}, Bias: make([]float32, n)})
+		plus(net, bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: make([]uint64, bits.Words(n))}})
+		return net
+	}},
+	{"channels, each its own group", 1000, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 1, 1, n)
+		plus(net, bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: n, Groups: n, Weights: bcnn.Weights{Bits: make([]uint64, n)}})
+		plus(net, bcnn.Affine{Scale: []float32{-1}})
+		plus(net, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+		return net
+	}},
+	{"binary weights of real values", 64 * 100, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 1, 1, n)
+		plus(net, bcnn.Dense{Out: 10, Weights: bcnn.Weights{Bits: make([]uint64, 10*bits.Words(n))}})
+		plus(net, bcnn.Affine{Scale: []float32{-1}})
+		plus(net, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+		return net
+	}},
+	{"dense weights of single channels", 64 * 100, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, n/64, 64, 1)
+		plus(net, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+		plus(net, bcnn.Dense{Out: 10, Weights: bcnn.Weights{Bits: make([]uint64, 10*bits.Words(n))}})
+		return net
+	}},
+	{"borders of a large square kernel", 400, func(n int) *bcnn.Network {
+		k := 1
+		for k*k < n {
+			k++
+		}
+		net := fed(bcnn.Float32, 2, 2, 1)
+		plus(net, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+		plus(net, kernel(1, 2, bcnn.Window{KH: k, KW: k, Pad: bcnn.Padding{Top: k - 1, Left: k - 1, Bottom: k - 1, Right: k - 1}}))
+		return net
+	}},
+	{"borders of a long window", 600, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, n, 1, 1)
+		plus(net, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+		plus(net, kernel(1, 1, bcnn.Window{KH: n, KW: 1, Pad: bcnn.Padding{Top: n / 2, Bottom: n / 2}}))
+		return net
+	}},
+	{"wide padding of a small kernel", 300, func(n int) *bcnn.Network {
+		net := fed(bcnn.Float32, 1, 1, 1)
+		plus(net, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+		plus(net, kernel(1, 1, bcnn.Window{KH: 1, KW: 1, Pad: bcnn.Padding{Top: n, Bottom: n}}))
+		return net
+	}},
+}
+
+// Ten times the network takes ten times the work.
+func TestCostIsLinear(t *testing.T) {
+	for _, c := range costly {
+		t.Run(c.name, func(t *testing.T) {
+			for _, unfused := range []bool{false, true} {
+				var last expense
+				for n := c.small; n <= 100*c.small; n *= 10 {
+					net := c.build(n)
+					e, plan, err := measure(t, net, bcnn.LowerOptions{Unfused: unfused})
+					require.NoError(t, err)
+					requireLinear(t, e)
+					t.Logf("unfused %v, %d: size %d, %d units (%.2f), %d bytes (%.2f), %d steps", unfused, n, e.size,
+						e.spent, float64(e.spent)/float64(e.size), e.bytes, float64(e.bytes)/float64(e.size), len(plan.Steps))
+					if last.size > 0 {
+						require.LessOrEqual(t, e.size, 11*last.size)
+						require.LessOrEqual(t, e.spent, 11*last.spent, "units of %d after %d", n, n/10)
+						// Slices that grow take a power of their growth more.
+						require.LessOrEqual(t, e.bytes, 15*last.bytes, "bytes of %d after %d", n, n/10)
+					}
+					last = e
+				}
+			}
+		})
+	}
+}

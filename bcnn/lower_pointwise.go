@@ -1,0 +1,332 @@
+package bcnn
+
+import (
+	"math"
+	"slices"
+)
+
+// maxMixed is how many functions may wait in a chain of which one has a value
+// per channel. What stands in front of the next one becomes a tensor: every
+// threshold is found by evaluating the whole chain, and a chain of thousands for
+// each of millions of channels would take hours. A chain that is the same for
+// all channels is evaluated once and may be of any length.
+const maxMixed = 16
+
+// searchSteps is how often a chain is evaluated to find a threshold: once for
+// each bit of a float32, and for the ends of the range and the direction.
+const searchSteps = 36
+
+// push adds a function to what is pending.
+func (lo *lowering) push(v value, l link) (value, error) {
+	if last := len(v.chain) - 1; last >= 0 && l.kind == linkReLU && v.chain[last].kind == linkReLU {
+		v.chain[last].layers = append(v.chain[last].layers, l.layers...) // does nothing more
+		return v, nil
+	}
+	v.mixed = v.mixed || !l.uniform()
+	if v.mixed && len(v.chain) >= maxMixed {
+		t, err := lo.float(v)
+		if err != nil {
+			return v, err
+		}
+		v = value{tensor: t, flat: v.flat, mixed: !l.uniform()}
+	}
+	v.chain = append(v.chain, l)
+	return v, nil
+}
+
+// vector returns the value as a tensor that really has the flattened shape.
+func (lo *lowering) vector(v value) (value, error) {
+	if !v.flat {
+		return v, nil
+	}
+	flat := lo.shape(v).Pixels() == 1
+	if p := poolAt(v.chain); flat && p == len(v.chain) {
+		v.flat = false
+		return v, nil
+	}
+	t := v.tensor
+	if !lo.settled(v) || lo.plan.Tensors[t].DType == Uint8 {
+		var err error
+		if t, err = lo.float(v); err != nil {
+			return v, err
+		}
+	}
+	from := lo.plan.Tensors[t]
+	if from.Shape.Pixels() == 1 {
+		return value{tensor: t}, nil
+	}
+	t, err := lo.emit(&FlattenStep{}, nil, from.DType, Shape{1, 1, from.Shape.Values()}, t)
+	return value{tensor: t}, err
+}
+
+// prefix splits off the links that one step can do in its epilogue: affine
+// functions, then at most one ReLU.
+func prefix(chain []link) (affine []link, relu bool, rest []link) {
+	n := 0
+	for n < len(chain) && chain[n].kind == linkAffine {
+		n++
+	}
+	affine, rest = chain[:n], chain[n:]
+	if len(rest) > 0 && rest[0].kind == linkReLU {
+		return affine, true, rest[1:]
+	}
+	return affine, false, rest
+}
+
+func layersOf(chain []link) []int {
+	var layers []int
+	for _, l := range chain {
+		layers = append(layers, l.layers...)
+	}
+	return layers
+}
+
+// compose makes the scale and shift of affine functions for all channels, nil
+// where there is none.
+func (lo *lowering) compose(affine []link, channels int) (scale, shift []float32, err error) {
+	if len(affine) == 0 {
+		return nil, nil, nil
+	}
+	if err := lo.hold(8 * int64(channels)); err != nil {
+		return nil, nil, err
+	}
+	scale, shift = make([]float32, channels), make([]float32, channels)
+	once := uniform(affine)
+	for c := range channels {
+		if c > 0 && once {
+			scale[c], shift[c] = scale[0], shift[0]
+			continue
+		}
+		if err := lo.Charge(int64(len(affine))); err != nil {
+			return nil, nil, err
+		}
+		scale[c], shift[c] = compose(affine, c)
+	}
+	return scale, shift, nil
+}
+
+// float makes a Float32 tensor of a value and returns its index.
+func (lo *lowering) float(v value) (t int, err error) {
+	t, chain := v.tensor, v.chain
+	if v.conv != nil {
+		affine, relu, rest := prefix(chain)
+		v.conv.ReLU = relu
+		if v.conv.Scale, v.conv.Shift, err = lo.compose(affine, v.conv.Out); err != nil {
+			return 0, err
+		}
+		done := layersOf(chain[:len(chain)-len(rest)])
+		if t, err = lo.emitConv(v, done, Float32, lo.convShape(v)); err != nil {
+			return 0, err
+		}
+		chain = rest
+	} else if lo.plan.Tensors[t].DType != Float32 && (len(chain) == 0 || chain[0].kind == linkPool) {
+		if t, err = lo.emit(&AffineStep{}, nil, Float32, lo.plan.Tensors[t].Shape, t); err != nil {
+			return 0, err
+		}
+	} else if len(chain) > 0 && chain[0].kind == linkReLU && t != 0 {
+		// A ReLU behind a sum that nothing else reads is done by the sum.
+		step := &lo.plan.Steps[lo.plan.Tensors[t].First]
+		if add, ok := step.Op.(*AddStep); ok && !v.shared {
+			add.ReLU = true
+			if err := lo.implement(t, chain[0].layers); err != nil {
+				return 0, err
+			}
+			chain = chain[1:]
+		}
+	}
+	for len(chain) > 0 {
+		shape := lo.plan.Tensors[t].Shape
+		if chain[0].kind == linkPool {
+			if t, err = lo.emitPool(chain[0], nil, t); err != nil {
+				return 0, err
+			}
+			chain = chain[1:]
+			continue
+		}
+		affine, relu, rest := prefix(chain)
+		step := &AffineStep{ReLU: relu}
+		if step.Scale, step.Shift, err = lo.compose(affine, shape.C); err != nil {
+			return 0, err
+		}
+		if t, err = lo.emit(step, layersOf(chain[:len(chain)-len(rest)]), Float32, shape, t); err != nil {
+			return 0, err
+		}
+		chain = rest
+	}
+	return t, nil
+}
+
+// emitPool emits the max-pool of a link.
+func (lo *lowering) emitPool(l link, flip []uint64, t int) (int, error) {
+	from := lo.plan.Tensors[t]
+	h, w, _ := l.pool.output(from.Shape) // checked by infer
+	return lo.emit(&MaxPoolStep{Window: *l.pool, Flip: flip}, l.layers, from.DType, Shape{h, w, from.Shape.C}, t)
+}
+
+// disjoint reports whether windows tile the image, so that an OR over them can
+// be fused into the step that makes the bits.
+func disjoint(w Window) bool {
+	return w.KH == w.StrideH && w.KW == w.StrideW && w.Pad == Padding{}
+}
+
+func (lo *lowering) maxPool(v value, i int, w Window) (value, error) {
+	l := link{layers: []int{i}, kind: linkPool, pool: &w}
+	if lo.settled(v) && lo.plan.Tensors[v.tensor].DType == Bits {
+		// Sign, then pool: OR in the convolution that made the bits, if it has
+		// no other reader and no pool yet.
+		t := &lo.plan.Tensors[v.tensor]
+		conv, ok := lo.plan.Steps[t.First].Op.(*ConvStep)
+		if lo.fused && ok && conv.Pool == nil && disjoint(w) && !v.shared {
+			conv.Pool = &w
+			t.Shape.H, t.Shape.W, _ = w.output(t.Shape)
+			return v, lo.implement(v.tensor, l.layers)
+		}
+		t2, err := lo.emitPool(l, nil, v.tensor)
+		return value{tensor: t2}, err
+	}
+	// Otherwise the pool waits for what follows: a Sign can be moved before it.
+	if poolAt(v.chain) < len(v.chain) || v.conv == nil && lo.plan.Tensors[v.tensor].DType != Float32 {
+		t, err := lo.float(v)
+		if err != nil {
+			return v, err
+		}
+		v = value{tensor: t}
+	}
+	return lo.push(v, l)
+}
+
+// sign makes bits of a value.
+func (lo *lowering) sign(v value, i int, rule ZeroRule) (value, error) {
+	dtype := Float32
+	if v.conv == nil {
+		dtype = lo.plan.Tensors[v.tensor].DType
+	}
+	if dtype == Bits {
+		if lo.settled(v) {
+			return v, nil // the sign of ±1
+		}
+		t, err := lo.float(v)
+		if err != nil {
+			return v, err
+		}
+		v = value{tensor: t, flat: v.flat}
+		dtype = Float32
+	}
+	d := domain{float: true}
+	switch {
+	case v.conv != nil && v.conv.F32 == nil:
+		d = domain{hi: lo.bound(v)}
+		d.lo = -d.hi
+	case dtype == Uint8:
+		d = domain{lo: 0, hi: 255}
+	}
+	shape := lo.shape(v)
+	cuts, err := lo.decide(v, shape.C, rule, d)
+	if err != nil {
+		return v, err
+	}
+	threshold := cuts.threshold
+	p := poolAt(v.chain)
+	layers := append(layersOf(v.chain[:p]), layersOf(v.chain[min(p+1, len(v.chain)):])...)
+	out := value{flat: v.flat}
+	if v.conv != nil {
+		if err := lo.negate(v, cuts.negate); err != nil {
+			return v, err
+		}
+		v.conv.Threshold = &threshold
+		if p < len(v.chain) && disjoint(*v.chain[p].pool) {
+			w := v.chain[p].pool
+			v.conv.Pool, threshold.Flip = w, cuts.after.words()
+			shape.H, shape.W, _ = w.output(shape)
+			out.tensor, err = lo.emitConv(v, append(layersOf(v.chain), i), Bits, shape)
+			return out, err
+		}
+		out.tensor, err = lo.emitConv(v, append(layers, i), Bits, shape)
+	} else {
+		threshold.Flip = cuts.before.words()
+		var op StepOp = &SignStep{Threshold: threshold}
+		if dtype == Uint8 {
+			op = &BinarizeStep{Scheme: SchemeThreshold, Threshold: &threshold}
+		}
+		out.tensor, err = lo.emit(op, append(layers, i), Bits, shape, v.tensor)
+	}
+	if err == nil && p < len(v.chain) {
+		out.tensor, err = lo.emitPool(v.chain[p], cuts.after.words(), out.tensor)
+	}
+	return out, err
+}
+
+// decisions are those of all channels.
+type decisions struct {
+	threshold     Threshold
+	negate        []int // channels
+	before, after flips
+}
+
+// decide turns a pending chain and Sign into a decision for each channel. A
+// chain that is the same for all channels is evaluated once.
+func (lo *lowering) decide(v value, channels int, rule ZeroRule, d domain) (decisions, error) {
+	// A threshold, and the flips before and after a pool.
+	if err := lo.hold(4*int64(channels) + 16*int64(len(newFlips(channels).row))); err != nil {
+		return decisions{}, err
+	}
+	out := decisions{before: newFlips(channels), after: newFlips(channels)}
+	if d.float {
+		out.threshold.F32 = make([]float32, channels)
+	} else {
+		out.threshold.I32 = make([]int32, channels)
+	}
+	once := uniform(v.chain)
+	var dec decision
+	for c := range channels {
+		if c == 0 || !once {
+			if err := lo.Charge(searchSteps * int64(1+len(v.chain))); err != nil {
+				return out, err
+			}
+			dec = decide(v.chain, rule, c, d, v.conv != nil)
+		}
+		if d.float {
+			out.threshold.F32[c] = dec.f32
+		} else {
+			out.threshold.I32[c] = dec.i32
+		}
+		out.before.set(c, dec.before)
+		out.after.set(c, dec.after)
+		if dec.negate {
+			out.negate = append(out.negate, c)
+		}
+	}
+	return out, nil
+}
+
+// zeroPoint tests whether the pending chain is (x − z)·slope for all channels of
+// uint8 values, with an integer z from 0 to 255. why says what stands against it.
+func (lo *lowering) zeroPoint(v value) (z uint8, slope float64, why string, err error) {
+	chain, channels := v.chain, lo.plan.Tensors[v.tensor].Shape.C
+	if slices.ContainsFunc(chain, func(l link) bool { return l.kind != linkAffine }) {
+		return 0, 0, "the input passes through a ReLU", nil
+	}
+	slope = slopeOf(chain, 0)
+	if slope == 0 {
+		return 0, 0, "the scale of the input is 0", nil
+	}
+	zero := math.RoundToEven(-evaluate(chain, 0, 0) / slope)
+	if zero < 0 || zero > 255 {
+		return 0, 0, "the zero of the scaled input is not a byte", nil
+	}
+	if uniform(chain) {
+		channels = 1
+	}
+	for c := range channels {
+		if err := lo.Charge(2 * int64(len(chain))); err != nil {
+			return 0, 0, "", err
+		}
+		if slopeOf(chain, c) != slope {
+			return 0, 0, "the input is scaled differently per channel", nil
+		}
+		if evaluate(chain, c, zero) != 0 {
+			return 0, 0, "the zero of the scaled input is not one integer for all channels", nil
+		}
+	}
+	return uint8(zero), slope, "", nil
+}
