@@ -16,6 +16,7 @@ import (
 	"flag"
 	"fmt"
 	"image"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,6 +24,7 @@ import (
 	"strconv"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/vehiclenet"
 	"github.com/bitcnn/bitcnn/vehiclenet/idx"
 )
@@ -140,10 +142,5 @@ func (s *set) write(dir, name string) error {
 }
 
 func write(path string, a *idx.Array) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	err = idx.Write(f, a)
-	return errors.Join(err, f.Close())
+	return files.Replace(path, func(w io.Writer) error { return idx.Write(w, a) })
 }
