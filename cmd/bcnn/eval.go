@@ -1,19 +1,21 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 func newEval(env *environment) *cobra.Command {
 	var model, device, data, labelFile string
-	var size int
+	size := 32
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "eval --model MODEL --data DIR | --data IMAGES.idx --labels LABELS.idx",
@@ -34,9 +36,6 @@ With --json, one object: correct, total, accuracy (0 to 1), confusion.`,
 			if data == "" {
 				return usagef("eval needs --data DIR, or --data IMAGES.idx --labels LABELS.idx")
 			}
-			if size < 1 {
-				return usagef("--batch %d: want at least 1", size)
-			}
 			net, err := loadModel(cmd.Context(), model)
 			if err != nil {
 				return err
@@ -49,7 +48,7 @@ With --json, one object: correct, total, accuracy (0 to 1), confusion.`,
 				return err
 			}
 			names := classNames(plan)
-			set, err := openDataset(data, labelFile, names)
+			set, err := openDataset(cmd.Context(), data, labelFile, names)
 			if err != nil {
 				return err
 			}
@@ -73,7 +72,7 @@ With --json, one object: correct, total, accuracy (0 to 1), confusion.`,
 				return err
 			}
 			if result.Total == 0 {
-				return fmt.Errorf("%s: none of the %d images could be read", data, set.len())
+				return files.Name(data, fmt.Errorf("none of the %d images could be read", set.len()))
 			}
 			if asJSON {
 				err = env.out.json(result)
@@ -91,7 +90,7 @@ With --json, one object: correct, total, accuracy (0 to 1), confusion.`,
 	deviceFlag(cmd, &device)
 	cmd.Flags().StringVar(&data, "data", "", "folder with a folder of images per class, or IDX file of images")
 	cmd.Flags().StringVar(&labelFile, "labels", "", "IDX file of labels")
-	cmd.Flags().IntVar(&size, "batch", 32, "images per run of the device")
+	wholeFlag(cmd, &size, "batch", 1, maxBatch, "images per run of the device")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
@@ -105,31 +104,35 @@ func classNames(plan *bcnn.Plan) []string {
 	return names
 }
 
-func openDataset(data, labelFile string, names []string) (dataset, error) {
+func openDataset(ctx context.Context, data, labelFile string, names []string) (dataset, error) {
 	info, err := os.Stat(data)
 	if err != nil {
-		return nil, err
+		return nil, files.Name(data, err)
 	}
 	switch {
 	case info.IsDir() && labelFile != "":
-		return nil, usagef("--labels goes with an IDX file, but %s is a folder", data)
+		return nil, usagef("--labels goes with an IDX file, but %s is a folder", text.Escape(data))
 	case info.IsDir():
-		return openFolder(data, names)
+		return openFolder(ctx, data, names)
 	case labelFile == "":
-		return nil, usagef("%s is a file: --labels must name the IDX file of its labels", data)
+		return nil, usagef("%s is a file: --labels must name the IDX file of its labels", text.Escape(data))
 	}
 	return openIDX(data, labelFile, len(names))
 }
 
 func printEvaluation(out *output, e *evaluation, names []string) {
 	out.printf("accuracy %.2f %% (%d of %d)\n\n", 100*e.Accuracy, e.Correct, e.Total)
-	rows := []string{"true \\ predicted\t" + strings.Join(names, "\t")}
+	head := row("true \\ predicted")
+	for _, name := range names {
+		head += rowf("\t%s", name)
+	}
+	rows := []row{head}
 	for class, counts := range e.Confusion {
-		row := names[class]
+		r := rowf("%s", names[class])
 		for _, n := range counts {
-			row += fmt.Sprintf("\t%d", n)
+			r += rowf("\t%d", n)
 		}
-		rows = append(rows, row)
+		rows = append(rows, r)
 	}
 	out.table(rows)
 }
