@@ -17,7 +17,7 @@ import (
 	"github.com/bitcnn/bitcnn/vehiclenet"
 )
 
-// samples are ten digits of the MNIST test set; see samples/NOTICE.
+// samples are ten digits of the MNIST test set; NOTICE says where they are from.
 //
 //go:embed samples/*.png
 var samples embed.FS
