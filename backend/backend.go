@@ -56,8 +56,8 @@ type Info struct {
 type Device interface {
 	Info() Info
 	// Compile uploads the weights and reserves all memory. ErrUnsupported names
-	// every step that has no kernel.
-	Compile(plan *bcnn.Plan, opts Options) (Executable, error)
+	// every step that has no kernel. When ctx ends, its error is returned.
+	Compile(ctx context.Context, plan *bcnn.Plan, opts Options) (Executable, error)
 }
 
 // Executable is a plan that is ready to run on a device. Different Executables
@@ -103,7 +103,8 @@ type Choice struct {
 
 // Options are the options of Compile. The zero value is good.
 type Options struct {
-	MaxBatch int    // images per Run at the most; 0 means 1
+	MaxBatch int // images per Run at the most; 0 means 1
+	Limits   bcnn.Limits
 	Threads  int    // CPU threads; 0 means all that the process may use
 	ISA      string // CPU instruction set, for tests and benchmarks; "" means the best
 	// Variant forces the kernels of a GPU backend: "a" takes those of the paper,
@@ -142,10 +143,10 @@ func (e *Error) Error() string { return e.Device + ": " + e.Op + ": " + e.Err.Er
 func (e *Error) Unwrap() error { return e.Err }
 
 // Compile lowers the network and compiles the plan on the device.
-func Compile(dev Device, net *bcnn.Network, opts Options) (Executable, error) {
-	plan, err := bcnn.Lower(net)
+func Compile(ctx context.Context, dev Device, net *bcnn.Network, opts Options) (Executable, error) {
+	plan, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{Limits: opts.Limits})
 	if err != nil {
 		return nil, err
 	}
-	return dev.Compile(plan, opts)
+	return dev.Compile(ctx, plan, opts)
 }

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -14,7 +15,7 @@ type fakeDevice struct{ info Info }
 
 func (d fakeDevice) Info() Info { return d.info }
 
-func (d fakeDevice) Compile(*bcnn.Plan, Options) (Executable, error) {
+func (d fakeDevice) Compile(context.Context, *bcnn.Plan, Options) (Executable, error) {
 	return nil, ErrUnsupported
 }
 

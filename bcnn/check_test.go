@@ -105,7 +105,7 @@ func TestCheckNamesLayerAndCause(t *testing.T) {
 			for _, w := range append(c.want, "small") {
 				require.ErrorContains(t, err, w)
 			}
-			_, err = bcnn.Lower(n)
+			_, err = bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
 			require.Error(t, err)
 		})
 	}

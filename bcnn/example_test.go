@@ -1,6 +1,7 @@
 package bcnn_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 
@@ -23,7 +24,7 @@ func ExampleLower() {
 	n.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
 	n.Append("dense", bcnn.Dense{Out: 10, Weights: bcnn.Weights{Bits: make([]uint64, 10*4)}})
 
-	plan, err := bcnn.Lower(n)
+	plan, err := bcnn.Lower(context.Background(), n, bcnn.LowerOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,22 +1,34 @@
 package bcnn
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 )
 
+// LowerOptions are the options of Lower. The zero value is good.
+type LowerOptions struct {
+	// Unfused lowers without fusing thresholds and pools into convolutions, so
+	// that every sum can be seen through a tap as a Float32 tensor. The output is
+	// the same, bit for bit; it serves to look inside.
+	Unfused bool
+	Limits  Limits
+}
+
 // Lower turns a network into a plan. It takes every decision about arithmetic,
 // once, in float64 and exact integers: batch normalisation and sign become a
 // threshold per channel, padding and the rule for 0 are fixed, pooling moves
-// behind the threshold, lifetimes are computed. The network is not changed.
-func Lower(n *Network) (*Plan, error) { return lower(n, true) }
-
-// LowerUnfused lowers without fusing thresholds and pools into convolutions, so
-// that every sum can be seen through a tap as a Float32 tensor. Its output is
-// the same, bit for bit; it serves to look inside.
-func LowerUnfused(n *Network) (*Plan, error) { return lower(n, false) }
+// behind the threshold, lifetimes are computed. The network is not changed. When
+// ctx ends, its error is returned.
+func Lower(ctx context.Context, n *Network, opts LowerOptions) (*Plan, error) {
+	limits, err := opts.Limits.WithDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return lower(ctx, n, !opts.Unfused, limits)
+}
 
 // OutputShape returns the shape of the plan's output.
 func (p *Plan) OutputShape() Shape { return p.Tensors[p.Output].Shape }
@@ -41,7 +53,10 @@ type value struct {
 	shared bool // something else may read the tensor
 }
 
-func lower(n *Network, fused bool) (*Plan, error) {
+func lower(ctx context.Context, n *Network, fused bool, limits Limits) (*Plan, error) {
+	if len(n.Layers) > limits.Layers {
+		return nil, fmt.Errorf("network %q has %d layers, at most %d are allowed", n.Name, len(n.Layers), limits.Layers)
+	}
 	types, err := n.infer()
 	if err != nil {
 		return nil, err
@@ -58,6 +73,9 @@ func lower(n *Network, fused bool) (*Plan, error) {
 	}
 	values := make([]value, len(n.Layers))
 	for i, l := range n.Layers {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		in := make([]value, len(l.Inputs))
 		for j, source := range l.Inputs {
 			if source != NetworkInput { // whose value is the zero value: tensor 0

@@ -220,8 +220,8 @@ func requireLowersRight(t *testing.T, net *bcnn.Network, seed uint64) {
 			want = append(want, float32(v))
 		}
 	}
-	for name, lower := range map[string]func(*bcnn.Network) (*bcnn.Plan, error){"fused": bcnn.Lower, "unfused": bcnn.LowerUnfused} {
-		plan, err := lower(net)
+	for name, opts := range map[string]bcnn.LowerOptions{"fused": {}, "unfused": {Unfused: true}} {
+		plan, err := bcnn.Lower(t.Context(), net, opts)
 		require.NoError(t, err, name)
 		requireArena(t, plan)
 		out, err := ref.Run(plan, in, nil)

@@ -20,14 +20,14 @@ func kinds(p *bcnn.Plan) []string {
 }
 
 func TestLowerFuses(t *testing.T) {
-	p, err := bcnn.Lower(small())
+	p, err := bcnn.Lower(t.Context(), small(), bcnn.LowerOptions{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"binarize binarize", "conv conv+pool+bn+sign", "dense dense"}, kinds(p))
 	require.True(t, p.Softmax)
 	require.Equal(t, bcnn.Shape{H: 1, W: 1, C: 2}, p.OutputShape())
 	require.Equal(t, bcnn.Shape{H: 3, W: 3, C: 2}, p.Tensors[p.Steps[1].Out].Shape)
 
-	p, err = bcnn.LowerUnfused(small())
+	p, err = bcnn.Lower(t.Context(), small(), bcnn.LowerOptions{Unfused: true})
 	require.NoError(t, err)
 	require.Equal(t, []string{"binarize binarize", "conv conv", "sign bn+sign", "maxpool pool", "dense dense"}, kinds(p))
 }
@@ -56,7 +56,7 @@ func TestLowerKeepsBytesExactWhereTheZeroIsAByte(t *testing.T) {
 				n.Append("scale"+string(rune('a'+i)), a)
 			}
 			n.Append("conv", bcnn.Conv2D{Window: bcnn.Window{KH: 6, KW: 6}, Out: 2, Weights: bcnn.Weights{Bits: make([]uint64, 72)}})
-			p, err := bcnn.Lower(n)
+			p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
 			require.NoError(t, err)
 			conv := p.Steps[len(p.Steps)-1].Op.(*bcnn.ConvStep)
 			report := bcnn.Summarize(n, p)
@@ -99,7 +99,7 @@ func TestFloatThresholdIsTheFirstValueOfTheOtherSign(t *testing.T) {
 	n := &bcnn.Network{Name: "bn", Input: bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: channels}, DType: bcnn.Float32}}
 	n.Append("bn", bn)
 	n.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsMinus})
-	p, err := bcnn.Lower(n)
+	p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	threshold := p.Steps[0].Op.(*bcnn.SignStep).Threshold
 	for c, cut := range threshold.F32 {
@@ -117,7 +117,7 @@ func TestFloatThresholdIsTheFirstValueOfTheOtherSign(t *testing.T) {
 func TestConstantChannels(t *testing.T) {
 	n := small()
 	n.Layers[3].Op = bcnn.BatchNorm{Gamma: []float32{0, 0}, Beta: []float32{1, 0}, Mean: []float32{9, 9}, Var: []float32{1, 1}}
-	p, err := bcnn.Lower(n)
+	p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	require.Equal(t, []int32{math.MinInt32, math.MaxInt32}, p.Steps[1].Op.(*bcnn.ConvStep).Threshold.I32)
 }
@@ -127,7 +127,7 @@ func TestLowerDoesNotChangeTheNetwork(t *testing.T) {
 	n.Layers[3].Op = bcnn.BatchNorm{Gamma: []float32{-1, -1}, Beta: []float32{1, 0}, Mean: []float32{9, 9}, Var: []float32{1, 1}}
 	n.Layers[2], n.Layers[3] = n.Layers[3], n.Layers[2]
 	n.Layers[2].Inputs, n.Layers[3].Inputs = []int{1}, []int{2}
-	p, err := bcnn.Lower(n)
+	p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	weights := p.Steps[1].Op.(*bcnn.ConvStep).Bits
 	require.EqualValues(t, 7, weights[0], "the filter is complemented, its padding stays 0")
@@ -137,10 +137,10 @@ func TestLowerDoesNotChangeTheNetwork(t *testing.T) {
 func TestSumsThatOverflowAreRefused(t *testing.T) {
 	n := &bcnn.Network{Name: "wide", Input: bcnn.Input{Shape: bcnn.Shape{H: 1 << 12, W: 1 << 12, C: 1}, DType: bcnn.Uint8}}
 	n.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: make([]uint64, bits.Words(1<<24))}})
-	_, err := bcnn.Lower(n)
+	_, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
 	require.ErrorContains(t, err, "dense")
 	require.ErrorContains(t, err, "exceed")
-	_, err = bcnn.LowerUnfused(small())
+	_, err = bcnn.Lower(t.Context(), small(), bcnn.LowerOptions{Unfused: true})
 	require.NoError(t, err)
 }
 

@@ -115,7 +115,7 @@ func ours(ctx context.Context, dev backend.Device, op operator, x, weights []int
 	case "pool":
 		net.Append("op", bcnn.MaxPool{Window: op.window()})
 	}
-	exe, err := backend.Compile(dev, net, backend.Options{Threads: 1})
+	exe, err := backend.Compile(ctx, dev, net, backend.Options{Threads: 1})
 	if err != nil {
 		return nil, err
 	}

@@ -11,45 +11,17 @@ import (
 	"github.com/bitcnn/bitcnn/vehiclenet"
 )
 
-// A classifier with one of the embedded networks, on the CPU.
-func ExampleClassifier() {
-	dev, err := backend.Open("cpu") // or "auto", "cuda:0", "opencl:1"
-	if err != nil {
-		log.Fatal(err)
-	}
-	net, err := vehiclenet.Load("digits")
-	if err != nil {
-		log.Fatal(err)
-	}
-	c, err := vehiclenet.NewClassifier(dev, net, backend.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer c.Close()
-
-	img, err := vehiclenet.Decode("../cmd/bcnn/samples/digit-7.png")
-	if err != nil {
-		log.Fatal(err)
-	}
-	r, err := c.Classify(context.Background(), img)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Printf("%s, %.0f %%\n", r.Label, 100*r.Probability)
-	// Output: 7, 92 %
-}
-
-// Without Classifier: compile once, run as often as needed.
+// Compile once, run as often as needed.
 func Example() {
 	dev, err := backend.Open("cpu")
 	if err != nil {
 		log.Fatal(err)
 	}
-	net, err := vehiclenet.Load("vehiclenet")
+	net, err := vehiclenet.Load(context.Background(), "vehiclenet")
 	if err != nil {
 		log.Fatal(err)
 	}
-	exe, err := backend.Compile(dev, net, backend.Options{MaxBatch: 1})
+	exe, err := backend.Compile(context.Background(), dev, net, backend.Options{MaxBatch: 1})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package vehiclenet
 
 import (
+	"context"
 	"embed"
 	"fmt"
 	"strings"
@@ -26,12 +27,12 @@ func Models() []string {
 }
 
 // Load returns one of Models.
-func Load(name string) (*bcnn.Network, error) {
+func Load(ctx context.Context, name string) (*bcnn.Network, error) {
 	data, err := files.ReadFile("models/" + name + modelfile.Extension)
 	if err != nil {
 		return nil, fmt.Errorf("vehiclenet: no embedded model %q, there are %s", name, strings.Join(Models(), ", "))
 	}
-	n, err := modelfile.Read(data)
+	n, err := modelfile.Read(ctx, data, modelfile.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("vehiclenet: embedded model %s: %w", name, err)
 	}

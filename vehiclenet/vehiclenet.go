@@ -1,7 +1,7 @@
 // Package vehiclenet is the vehicle classifier of Khan, Huttunen and Boutellier,
 // "Binarized Convolutional Neural Networks for Efficient Inference on GPUs"
-// (EUSIPCO 2018): the network, trained weights for each of its input schemes, the
-// preparation of photos, and a Classifier that does the whole job.
+// (EUSIPCO 2018): the network, and trained weights for each of its input schemes.
+// Package vision prepares photos for it.
 package vehiclenet
 
 import (

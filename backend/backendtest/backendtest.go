@@ -61,9 +61,9 @@ type labelled struct {
 	*bcnn.Plan
 }
 
-func (c Case) plans() ([]labelled, error) {
+func (c Case) plans(ctx context.Context) ([]labelled, error) {
 	net := c.Network()
-	fused, err := bcnn.Lower(net)
+	fused, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("lower: %w", err)
 	}
@@ -71,7 +71,7 @@ func (c Case) plans() ([]labelled, error) {
 		c.mutate(fused)
 		return []labelled{{"changed", fused}}, nil
 	}
-	unfused, err := bcnn.LowerUnfused(net)
+	unfused, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{Unfused: true})
 	if err != nil {
 		if c.lenient {
 			return []labelled{{"fused", fused}}, nil

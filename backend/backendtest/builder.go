@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -190,7 +191,7 @@ func (b *builder) batchNorm(kind norm) {
 // values are the values that the last layer gives for one image of the case's
 // input. A network that does not lower, which Check will report, gives zeros.
 func (b *builder) values() []float32 {
-	plan, err := bcnn.Lower(b.net)
+	plan, err := bcnn.Lower(context.Background(), b.net, bcnn.LowerOptions{})
 	if err == nil {
 		var out bcnn.Tensor
 		if out, err = ref.Run(plan, b.c.Input(b.net.Input, 1), nil); err == nil {

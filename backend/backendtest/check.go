@@ -13,7 +13,7 @@ import (
 
 // check returns nil if the device computes the case as the reference does.
 func (c Case) check(ctx context.Context, dev backend.Device, opts backend.Options) *Failure {
-	plans, err := c.plans()
+	plans, err := c.plans(ctx)
 	if err != nil {
 		return &Failure{Case: c.Name, Err: err}
 	}
@@ -67,7 +67,7 @@ type runner struct {
 
 func (r *runner) compile(opts backend.Options) (backend.Executable, error) {
 	opts.MaxBatch = r.batch
-	exe, err := r.dev.Compile(r.plan, opts)
+	exe, err := r.dev.Compile(r.ctx, r.plan, opts)
 	if err != nil {
 		return nil, fmt.Errorf("compile: %w", err)
 	}

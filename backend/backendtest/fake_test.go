@@ -23,7 +23,7 @@ type fake struct {
 
 func (fake) Info() backend.Info { return backend.Info{ID: "fake", Kind: backend.Emulated} }
 
-func (d fake) Compile(p *bcnn.Plan, opts backend.Options) (backend.Executable, error) {
+func (d fake) Compile(_ context.Context, p *bcnn.Plan, opts backend.Options) (backend.Executable, error) {
 	if d.compile != nil {
 		if err := d.compile(p); err != nil {
 			return nil, &backend.Error{Device: "fake", Op: "compile", Err: err}

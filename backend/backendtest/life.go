@@ -49,11 +49,11 @@ func Life(t *testing.T, dev backend.Device) {
 // compileNet compiles a small network and returns tensors for it.
 func compileNet(t *testing.T, dev backend.Device, seed uint64, opts backend.Options) (exe backend.Executable, out, in bcnn.Tensor) {
 	t.Helper()
-	plan, err := bcnn.Lower(VehicleNet(seed, 16))
+	plan, err := bcnn.Lower(t.Context(), VehicleNet(seed, 16), bcnn.LowerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if exe, err = dev.Compile(plan, opts); err != nil {
+	if exe, err = dev.Compile(t.Context(), plan, opts); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { exe.Close() })

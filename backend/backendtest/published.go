@@ -49,15 +49,15 @@ func Published(t *testing.T, run func(plan *bcnn.Plan, in bcnn.Tensor, tap func(
 	}
 	for _, mode := range bincnn.Modes {
 		t.Run(string(mode), func(t *testing.T) {
-			net, err := bincnn.Load(filepath.Join(dir, "wgt"), mode)
+			net, err := bincnn.Load(t.Context(), filepath.Join(dir, "wgt"), mode)
 			if err != nil {
 				t.Fatal(err)
 			}
-			fused, err := bcnn.Lower(net)
+			fused, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			unfused, err := bcnn.LowerUnfused(net)
+			unfused, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{Unfused: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -97,7 +97,7 @@ func Published(t *testing.T, run func(plan *bcnn.Plan, in bcnn.Tensor, tap func(
 func PublishedOn(t *testing.T, dev backend.Device, opts backend.Options) {
 	Published(t, func(plan *bcnn.Plan, in bcnn.Tensor, tap func(int, string, bcnn.Tensor)) (bcnn.Tensor, error) {
 		opts.Tap = tap
-		exe, err := dev.Compile(plan, opts)
+		exe, err := dev.Compile(t.Context(), plan, opts)
 		if err != nil {
 			return bcnn.Tensor{}, err
 		}

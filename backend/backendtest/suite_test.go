@@ -34,7 +34,7 @@ func TestTheTableCoversThePlan(t *testing.T) {
 	for _, c := range Cases() {
 		require.False(t, names[c.Name], c.Name)
 		names[c.Name] = true
-		plans, err := c.plans()
+		plans, err := c.plans(t.Context())
 		require.NoError(t, err, c.Name)
 		for _, p := range plans {
 			for _, s := range p.Steps {
@@ -161,7 +161,7 @@ func TestNetworkCases(t *testing.T) {
 	b := &builder{rng: cases[0].rng("test"), net: big}
 	b.dense(2, false)
 	cases = NetworkCases(big)
-	plans, err := cases[0].plans()
+	plans, err := cases[0].plans(t.Context())
 	require.NoError(t, err)
 	require.Len(t, plans, 1)
 	failures, err = Check(t.Context(), fake{}, backend.Options{}, cases[:1], nil)

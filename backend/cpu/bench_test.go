@@ -74,7 +74,7 @@ func benchmarkPlan(b *testing.B, p *planner, opts backend.Options) {
 	plan := p.done()
 	times := make([]time.Duration, len(plan.Steps))
 	opts.Timed = func(step int, _ string, d time.Duration) { times[step] = min(times[step], d) }
-	exe, err := Device().Compile(plan, opts)
+	exe, err := Device().Compile(b.Context(), plan, opts)
 	require.NoError(b, err)
 	defer exe.Close()
 	in, out := p.input(1), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())

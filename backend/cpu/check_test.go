@@ -22,17 +22,17 @@ func TestCompileChecksOptions(t *testing.T) {
 		"-1 threads":            {Threads: -1},
 		"1025 threads":          {Threads: 1025},
 	} {
-		_, err := Device().Compile(plan, opts)
+		_, err := Device().Compile(t.Context(), plan, opts)
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, "cpu: compile: ")
 	}
-	_, err := Device().Compile(plan, backend.Options{ISA: "mmx"})
+	_, err := Device().Compile(t.Context(), plan, backend.Options{ISA: "mmx"})
 	require.ErrorIs(t, err, backend.ErrUnavailable)
 
 	p := newPlanner(1, input(bcnn.Float32, 2048, 2048, 1)) // 2^48 bytes in all
 	p.step("affine", &bcnn.AffineStep{}, bcnn.Float32, p.last().Shape)
 	p.step("affine", &bcnn.AffineStep{}, bcnn.Float32, p.last().Shape)
-	_, err = Device().Compile(p.done(), backend.Options{MaxBatch: 1 << 24})
+	_, err = Device().Compile(t.Context(), p.done(), backend.Options{MaxBatch: 1 << 24})
 	require.ErrorContains(t, err, "too much memory")
 }
 
@@ -93,19 +93,19 @@ func TestCompileChecksPlans(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			plan := c.net(1).done()
 			c.mutate(plan)
-			_, err := Device().Compile(plan, backend.Options{})
+			_, err := Device().Compile(t.Context(), plan, backend.Options{})
 			require.ErrorContains(t, err, c.want)
 			require.ErrorContains(t, err, `cpu: compile: plan "drawn": `)
 		})
 	}
-	_, err := Device().Compile(nil, backend.Options{})
+	_, err := Device().Compile(t.Context(), nil, backend.Options{})
 	require.ErrorContains(t, err, "no plan")
 }
 
 func TestUnsupportedNamesEveryStep(t *testing.T) {
 	plan := smallNet(1).done()
 	plan.Steps[0].Op, plan.Steps[2].Op = nil, unknownOp{}
-	_, err := Device().Compile(plan, backend.Options{})
+	_, err := Device().Compile(t.Context(), plan, backend.Options{})
 	require.ErrorIs(t, err, backend.ErrUnsupported)
 	require.ErrorContains(t, err, "step 0 (conv)")
 	require.ErrorContains(t, err, "step 2 (conv)")
@@ -125,7 +125,7 @@ func FuzzDamagedPlan(f *testing.F) {
 			part := []any{&plan.Tensors, &plan.Steps, &plan.Output}[rng.IntN(3)]
 			corrupt(rng, reflect.ValueOf(part))
 		}
-		exe, err := Device().Compile(plan, backend.Options{Threads: 2})
+		exe, err := Device().Compile(t.Context(), plan, backend.Options{Threads: 2})
 		if err != nil {
 			return
 		}

@@ -3,6 +3,7 @@
 package cpu
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"runtime"
@@ -51,15 +52,18 @@ func (device) Info() backend.Info {
 // maxThreads bounds Options.Threads.
 const maxThreads = 1024
 
-func (device) Compile(plan *bcnn.Plan, opts backend.Options) (backend.Executable, error) {
-	e, err := compile(plan, opts)
+func (device) Compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options) (backend.Executable, error) {
+	e, err := compile(ctx, plan, opts)
 	if err != nil {
 		return nil, &backend.Error{Device: deviceID, Op: "compile", Err: err}
 	}
 	return e, nil
 }
 
-func compile(plan *bcnn.Plan, opts backend.Options) (*executable, error) {
+func compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options) (*executable, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	set, err := kern.Lookup(opts.ISA)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", backend.ErrUnavailable, err)

@@ -50,10 +50,10 @@ func requireReference(t testing.TB, p *planner, opts backend.Options) {
 			requireSame(t, want[step], got, fmt.Sprintf("step %d, %s", step, describe(plan.Steps[step].Op)))
 			taps++
 		}
-		tapped, err := Device().Compile(plan, opts)
+		tapped, err := Device().Compile(t.Context(), plan, opts)
 		require.NoError(t, err)
 		opts.Tap = nil
-		plain, err := Device().Compile(plan, opts)
+		plain, err := Device().Compile(t.Context(), plan, opts)
 		require.NoError(t, err)
 
 		out := bcnn.NewTensor(bcnn.Float32, n, plan.OutputShape())

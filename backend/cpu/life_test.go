@@ -62,7 +62,7 @@ type compiled struct {
 func compileFor(t testing.TB, p *planner, opts backend.Options, n int) compiled {
 	plan := p.done()
 	opts.MaxBatch = max(opts.MaxBatch, n)
-	exe, err := Device().Compile(plan, opts)
+	exe, err := Device().Compile(t.Context(), plan, opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { exe.Close() })
 	c := compiled{Executable: exe, in: p.input(n), out: bcnn.NewTensor(bcnn.Float32, n, plan.OutputShape())}
@@ -227,7 +227,7 @@ func TestCloseLeavesNoGoroutines(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for range 50 {
 		p := smallNet(1)
-		exe, err := Device().Compile(p.done(), backend.Options{Threads: 5})
+		exe, err := Device().Compile(t.Context(), p.done(), backend.Options{Threads: 5})
 		require.NoError(t, err)
 		require.NoError(t, exe.Run(context.Background(), bcnn.NewTensor(bcnn.Float32, 1, p.plan.OutputShape()), p.input(1)))
 		require.NoError(t, exe.Close())
@@ -240,7 +240,7 @@ func TestCloseLeavesNoGoroutines(t *testing.T) {
 
 func TestFailedCompileLeavesNoGoroutines(t *testing.T) {
 	before := runtime.NumGoroutine()
-	_, err := Device().Compile(&bcnn.Plan{}, backend.Options{Threads: 8})
+	_, err := Device().Compile(t.Context(), &bcnn.Plan{}, backend.Options{Threads: 8})
 	require.Error(t, err)
 	require.Equal(t, before, runtime.NumGoroutine())
 }

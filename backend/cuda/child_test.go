@@ -61,11 +61,11 @@ func emulated(t testing.TB) *device {
 }
 
 func compileTiny(d backend.Device) (backend.Executable, error) {
-	plan, err := bcnn.Lower(backendtest.VehicleNet(3, 8))
+	plan, err := bcnn.Lower(context.Background(), backendtest.VehicleNet(3, 8), bcnn.LowerOptions{})
 	if err != nil {
 		return nil, err
 	}
-	return d.Compile(plan, backend.Options{})
+	return d.Compile(context.Background(), plan, backend.Options{})
 }
 
 func runTiny(exe backend.Executable) error {

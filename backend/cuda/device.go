@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -121,8 +122,8 @@ func kind(name string, integrated bool) backend.Kind {
 
 func (d *device) Info() backend.Info { return d.info }
 
-func (d *device) Compile(plan *bcnn.Plan, opts backend.Options) (backend.Executable, error) {
-	e, err := d.compile(plan, opts)
+func (d *device) Compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options) (backend.Executable, error) {
+	e, err := d.compile(ctx, plan, opts)
 	if err != nil {
 		return nil, &backend.Error{Device: d.info.ID, Op: "compile", Err: err}
 	}
@@ -132,7 +133,10 @@ func (d *device) Compile(plan *bcnn.Plan, opts backend.Options) (backend.Executa
 // variantNames are the values of Options.Variant.
 var variantNames = []string{"a", "b", "c", "f"}
 
-func (d *device) compile(plan *bcnn.Plan, opts backend.Options) (*executable, error) {
+func (d *device) compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options) (*executable, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if opts.MaxBatch == 0 {
 		opts.MaxBatch = 1
 	}

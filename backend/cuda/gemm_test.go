@@ -108,7 +108,7 @@ func BenchmarkGEMM(b *testing.B) {
 	if testDevice(b).info.Kind == backend.Emulated {
 		size = 256
 	}
-	plan, err := bcnn.Lower(gemmNet(size))
+	plan, err := bcnn.Lower(b.Context(), gemmNet(size), bcnn.LowerOptions{})
 	require.NoError(b, err)
 	in := backendtest.RandomImages(1, size, plan.Input)
 	out := bcnn.NewTensor(bcnn.Float32, size, plan.OutputShape())
@@ -117,7 +117,7 @@ func BenchmarkGEMM(b *testing.B) {
 		d := testDevice(b)
 		d.apart, d.pick = false, pick
 		var best time.Duration
-		compiled, err := d.Compile(plan, backend.Options{Variant: "c", MaxBatch: size, Timed: func(i int, _ string, took time.Duration) {
+		compiled, err := d.Compile(b.Context(), plan, backend.Options{Variant: "c", MaxBatch: size, Timed: func(i int, _ string, took time.Duration) {
 			if i == 1 && (best == 0 || took < best) {
 				best = took
 			}

@@ -26,9 +26,9 @@ func small() *bcnn.Network { return backendtest.VehicleNet(3, 16) }
 
 func compileSmall(t testing.TB, d *device, opts backend.Options) (*executable, bcnn.Tensor, bcnn.Tensor) {
 	t.Helper()
-	plan, err := bcnn.Lower(small())
+	plan, err := bcnn.Lower(t.Context(), small(), bcnn.LowerOptions{})
 	require.NoError(t, err)
-	exe, err := d.Compile(plan, opts)
+	exe, err := d.Compile(t.Context(), plan, opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { exe.Close() })
 	n := max(opts.MaxBatch, 1)
@@ -54,7 +54,7 @@ func TestVariantsTakeTheirKernels(t *testing.T) {
 	require.Regexp(t, "^conv_bytes_k5_pool2 pack_patches xor_gemm finish( dense_block){3}$", names("a"))
 	require.Regexp(t, "^conv_bytes_k5_pool2( conv_(and|xor|popc)_[0-9]+x[0-9]+){4}$", names("c"))
 	for _, unknown := range []string{"z", "ab", "A"} {
-		_, err := testDevice(t).Compile(&bcnn.Plan{}, backend.Options{Variant: unknown})
+		_, err := testDevice(t).Compile(t.Context(), &bcnn.Plan{}, backend.Options{Variant: unknown})
 		require.ErrorIs(t, err, backend.ErrUnsupported, unknown)
 	}
 }
@@ -110,12 +110,12 @@ func alive(t *testing.T, d *device) (objects []int) {
 // TestNothingLeaks counts our objects, and those of the emulated driver.
 func TestNothingLeaks(t *testing.T) {
 	d := testDevice(t)
-	plan, err := bcnn.Lower(backendtest.VehicleNet(3, 8))
+	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 8), bcnn.LowerOptions{})
 	require.NoError(t, err)
 	in, out := backendtest.RandomImages(1, 2, plan.Input), bcnn.NewTensor(bcnn.Float32, 2, plan.OutputShape())
 	before, driver := live.Load(), alive(t, d)
 	for i := range 1000 {
-		exe, err := d.Compile(plan, backend.Options{Variant: append([]string{""}, variantNames...)[i%5], MaxBatch: 2})
+		exe, err := d.Compile(t.Context(), plan, backend.Options{Variant: append([]string{""}, variantNames...)[i%5], MaxBatch: 2})
 		require.NoError(t, err)
 		require.Greater(t, live.Load(), before+10)
 		require.NoError(t, exe.Run(context.Background(), out, in))
@@ -128,14 +128,14 @@ func TestNothingLeaks(t *testing.T) {
 // TestOutOfMemory fails every allocation of a Compile in turn.
 func TestOutOfMemory(t *testing.T) {
 	d := emulated(t)
-	plan, err := bcnn.Lower(small())
+	plan, err := bcnn.Lower(t.Context(), small(), bcnn.LowerOptions{})
 	require.NoError(t, err)
 	before, driver := live.Load(), alive(t, d)
 	defer os.Unsetenv(envFault)
 	failures := 0
 	for n := 1; ; n++ {
 		os.Setenv(envFault, fmt.Sprintf("alloc:%d", n))
-		exe, err := d.Compile(plan, backend.Options{})
+		exe, err := d.Compile(t.Context(), plan, backend.Options{})
 		if err == nil {
 			require.NoError(t, exe.Close())
 			break
@@ -155,11 +155,11 @@ func TestOutOfMemory(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	d := testDevice(t)
 	before := live.Load()
-	plan, err := bcnn.Lower(backendtest.VehicleNet(3, 1000))
+	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 1000), bcnn.LowerOptions{})
 	require.NoError(t, err)
-	_, err = d.Compile(plan, backend.Options{MaxBatch: d.limits.gridY}) // terabytes
+	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: d.limits.gridY}) // terabytes
 	require.ErrorIs(t, err, errLarge)
-	_, err = d.Compile(plan, backend.Options{MaxBatch: d.limits.gridY + 1})
+	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: d.limits.gridY + 1})
 	require.ErrorContains(t, err, "a batch of")
 	require.Equal(t, before, live.Load())
 }
@@ -326,13 +326,13 @@ func TestTuningIsKept(t *testing.T) {
 func TestFailureWhileMeasuring(t *testing.T) {
 	emulated(t)
 	d := measured(t, "")
-	plan, err := bcnn.Lower(backendtest.OneConv(6, 3, 32, 32))
+	plan, err := bcnn.Lower(t.Context(), backendtest.OneConv(6, 3, 32, 32), bcnn.LowerOptions{})
 	require.NoError(t, err)
 	before := live.Load()
 	defer os.Unsetenv(envFault)
 	for n := 1; ; n++ {
 		os.Setenv(envFault, fmt.Sprintf("alloc:%d", n))
-		exe, err := d.Compile(plan, backend.Options{})
+		exe, err := d.Compile(t.Context(), plan, backend.Options{})
 		if err == nil {
 			require.NoError(t, exe.Close())
 			require.Greater(t, n, 20)

@@ -217,7 +217,7 @@ func BenchmarkDevice(b *testing.B) {
 				if d.info.Kind == backend.Emulated && (w.batch > 1 || w.macs > 0) {
 					b.Skip("too much for the emulated device")
 				}
-				plan, err := bcnn.Lower(w.net())
+				plan, err := bcnn.Lower(b.Context(), w.net(), bcnn.LowerOptions{})
 				require.NoError(b, err)
 				var best time.Duration
 				step := -1
@@ -229,7 +229,7 @@ func BenchmarkDevice(b *testing.B) {
 				}
 				compile := func(opts backend.Options) *executable {
 					opts.Variant, opts.MaxBatch = variant, w.batch
-					exe, err := d.Compile(plan, opts)
+					exe, err := d.Compile(b.Context(), plan, opts)
 					require.NoError(b, err)
 					b.Cleanup(func() { require.NoError(b, exe.Close()) })
 					return exe.(*executable)

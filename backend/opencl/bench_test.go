@@ -21,10 +21,10 @@ func BenchmarkSteps(b *testing.B) {
 	for _, net := range []*bcnn.Network{backendtest.VehicleNet(1, 96), backendtest.OneConv(48, 5, 32, 32), backendtest.OneConv(28, 3, 128, 128), backendtest.OneConv(14, 3, 256, 256)} {
 		for _, variant := range []string{"a", "b", ""} {
 			b.Run(fmt.Sprintf("%s/%v/variant=%s", net.Name, net.Input.Shape, variant), func(b *testing.B) {
-				plan, err := bcnn.Lower(net)
+				plan, err := bcnn.Lower(b.Context(), net, bcnn.LowerOptions{})
 				require.NoError(b, err)
 				best := make([]time.Duration, len(plan.Steps))
-				exe, err := testDevice(b).Compile(plan, backend.Options{Variant: variant, Timed: func(i int, _ string, d time.Duration) {
+				exe, err := testDevice(b).Compile(b.Context(), plan, backend.Options{Variant: variant, Timed: func(i int, _ string, d time.Duration) {
 					if best[i] == 0 || d < best[i] {
 						best[i] = d
 					}
@@ -47,10 +47,10 @@ func BenchmarkSteps(b *testing.B) {
 // reference.
 func requireReference(t testing.TB, d *device, net *bcnn.Network, opts backend.Options, n int) *executable {
 	t.Helper()
-	plan, err := bcnn.Lower(net)
+	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	opts.MaxBatch = n
-	exe, err := d.Compile(plan, opts)
+	exe, err := d.Compile(t.Context(), plan, opts)
 	require.NoError(t, err)
 	in := backendtest.RandomImages(7, n, plan.Input)
 	want, err := ref.Run(plan, in, nil)

@@ -3,6 +3,7 @@
 package opencl
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -144,8 +145,8 @@ func kind(d *cl.Device, platform string) backend.Kind {
 
 func (d *device) Info() backend.Info { return d.info }
 
-func (d *device) Compile(plan *bcnn.Plan, opts backend.Options) (backend.Executable, error) {
-	e, err := d.compile(plan, opts)
+func (d *device) Compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options) (backend.Executable, error) {
+	e, err := d.compile(ctx, plan, opts)
 	if err != nil {
 		return nil, &backend.Error{Device: d.info.ID, Op: "compile", Err: err}
 	}
@@ -154,7 +155,10 @@ func (d *device) Compile(plan *bcnn.Plan, opts backend.Options) (backend.Executa
 
 const maxBatch = 1 << 20
 
-func (d *device) compile(plan *bcnn.Plan, opts backend.Options) (*executable, error) {
+func (d *device) compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options) (*executable, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if opts.MaxBatch == 0 {
 		opts.MaxBatch = 1
 	}

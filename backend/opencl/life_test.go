@@ -24,9 +24,9 @@ func small() *bcnn.Network { return backendtest.VehicleNet(3, 16) }
 
 func compileSmall(t testing.TB, d *device, opts backend.Options) (*executable, bcnn.Tensor, bcnn.Tensor) {
 	t.Helper()
-	plan, err := bcnn.Lower(small())
+	plan, err := bcnn.Lower(t.Context(), small(), bcnn.LowerOptions{})
 	require.NoError(t, err)
-	exe, err := d.Compile(plan, opts)
+	exe, err := d.Compile(t.Context(), plan, opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { exe.Close() })
 	n := max(opts.MaxBatch, 1)
@@ -48,7 +48,7 @@ func TestVariantsTakeTheirKernels(t *testing.T) {
 	}
 	require.Equal(t, "conv_values pack_patches xor_gemm finish dense_reduce finish dense_reduce finish dense_reduce finish", names("a"))
 	require.Equal(t, "conv_values conv_bits dense_segments finish dense_segments finish dense_segments finish", names("b"))
-	_, err := testDevice(t).Compile(&bcnn.Plan{}, backend.Options{Variant: "c"})
+	_, err := testDevice(t).Compile(t.Context(), &bcnn.Plan{}, backend.Options{Variant: "c"})
 	require.ErrorIs(t, err, backend.ErrUnsupported)
 }
 
@@ -86,11 +86,11 @@ func TestRunDoesNotAllocate(t *testing.T) {
 // TestNothingLeaks counts the objects of OpenCL that are alive.
 func TestNothingLeaks(t *testing.T) {
 	d := testDevice(t)
-	plan, err := bcnn.Lower(small())
+	plan, err := bcnn.Lower(t.Context(), small(), bcnn.LowerOptions{})
 	require.NoError(t, err)
 	in, out := backendtest.RandomImages(1, 1, plan.Input), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
 	cycle := func(variant string) {
-		exe, err := d.Compile(plan, backend.Options{Variant: variant})
+		exe, err := d.Compile(t.Context(), plan, backend.Options{Variant: variant})
 		require.NoError(t, err)
 		require.Greater(t, live.Load(), int64(10))
 		require.NoError(t, exe.Run(context.Background(), out, in))
@@ -107,7 +107,7 @@ func TestNothingLeaks(t *testing.T) {
 }
 
 func TestFailedCompileLeaksNothing(t *testing.T) {
-	plan, err := bcnn.Lower(small())
+	plan, err := bcnn.Lower(t.Context(), small(), bcnn.LowerOptions{})
 	require.NoError(t, err)
 	for name, test := range map[string]struct {
 		variant string
@@ -120,7 +120,7 @@ func TestFailedCompileLeaksNothing(t *testing.T) {
 			d := testDevice(t)
 			before := live.Load()
 			d.limits.buffer = test.buffer
-			_, err = d.Compile(plan, backend.Options{Variant: test.variant})
+			_, err = d.Compile(t.Context(), plan, backend.Options{Variant: test.variant})
 			require.ErrorIs(t, err, errLarge)
 			var wrapped *backend.Error
 			require.ErrorAs(t, err, &wrapped)
@@ -161,14 +161,14 @@ func TestSumsBeyondFloat(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	net := &bcnn.Network{Name: "wide", Input: bcnn.Input{DType: bcnn.Uint8, Shape: bcnn.Shape{H: 1, W: 1, C: maxExact/255 + 1}}}
 	net.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: backendtest.RandomBits(rng, 1, net.Input.Shape.C)}})
-	plan, err := bcnn.Lower(net)
+	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	d := testDevice(t)
-	exe, err := d.Compile(plan, backend.Options{})
+	exe, err := d.Compile(t.Context(), plan, backend.Options{})
 	require.NoError(t, err)
 	require.NoError(t, exe.Close())
 	d.floatsLack = "its float32 arithmetic lacks fma"
-	_, err = d.Compile(plan, backend.Options{})
+	_, err = d.Compile(t.Context(), plan, backend.Options{})
 	require.ErrorIs(t, err, backend.ErrUnsupported)
 	require.ErrorContains(t, err, `step 0 (dense): `)
 	require.ErrorContains(t, err, "lacks fma")
@@ -178,9 +178,9 @@ func TestOutOfMemory(t *testing.T) {
 	d := testDevice(t)
 	before := live.Load()
 	d.limits.buffer = 1 << 62
-	plan, err := bcnn.Lower(backendtest.VehicleNet(3, 1000))
+	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 1000), bcnn.LowerOptions{})
 	require.NoError(t, err)
-	_, err = d.Compile(plan, backend.Options{MaxBatch: maxBatch}) // terabytes
+	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: maxBatch}) // terabytes
 	require.ErrorContains(t, err, "buffer of")
 	require.Equal(t, before, live.Load())
 }
@@ -199,7 +199,7 @@ func TestDeviceThatDisappears(t *testing.T) {
 	require.Equal(t, before, live.Load())
 	require.ErrorIs(t, exe.Run(context.Background(), out, in), backend.ErrClosed)
 	d.specialiseFrom = 1 // so that Compile measures
-	_, err := d.Compile(plan, backend.Options{})
+	_, err := d.Compile(t.Context(), plan, backend.Options{})
 	require.ErrorContains(t, err, "CL_DEVICE_NOT_AVAILABLE")
 	require.Equal(t, before, live.Load())
 }

@@ -17,6 +17,7 @@
 package bincnn
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -71,7 +72,7 @@ var (
 // Load reads the weights in a folder as a network of the given mode. Every
 // binarisation behind the input is +1 where the value is greater than 0, every
 // padding but that of bytes is −1. Errors name the file.
-func Load(dir string, mode Mode) (*bcnn.Network, error) {
+func Load(ctx context.Context, dir string, mode Mode) (*bcnn.Network, error) {
 	n := &bcnn.Network{
 		Name:  "bincnn-" + string(mode),
 		Input: bcnn.Input{Shape: bcnn.Shape{H: side, W: side, C: 3}, DType: bcnn.Uint8},
@@ -90,7 +91,10 @@ func Load(dir string, mode Mode) (*bcnn.Network, error) {
 	}
 	var words [5][]uint32
 	for i, f := range []file{conv1, conv2, d1, d2, d3} {
-		var err error
+		err := ctx.Err()
+		if err != nil {
+			return nil, err
+		}
 		if words[i], err = f.load(dir); err != nil {
 			return nil, err
 		}

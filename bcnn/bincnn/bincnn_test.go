@@ -53,7 +53,7 @@ func random(seed uint64) files {
 
 func TestEveryWeightHasItsPlace(t *testing.T) {
 	f := random(5)
-	net, err := Load(f.write(t), Int)
+	net, err := Load(t.Context(), f.write(t), Int)
 	require.NoError(t, err)
 	word := func(s file, i int) uint32 { return binary.LittleEndian.Uint32(f[s.name][4*i:]) }
 	sign := func(w uint32, bit int) int { return 2*int(w>>bit&1) - 1 }
@@ -99,12 +99,12 @@ func TestEveryWeightHasItsPlace(t *testing.T) {
 
 func TestBadFilesAreNamed(t *testing.T) {
 	for _, mode := range Modes {
-		_, err := Load(random(1).write(t), mode)
+		_, err := Load(t.Context(), random(1).write(t), mode)
 		require.NoError(t, err)
 	}
-	_, err := Load(random(1).write(t), "fast")
+	_, err := Load(t.Context(), random(1).write(t), "fast")
 	require.ErrorContains(t, err, `unknown mode "fast", want one of [thresh norm int]`)
-	_, err = Load(random(1).write(t), "")
+	_, err = Load(t.Context(), random(1).write(t), "")
 	require.Error(t, err)
 
 	for name := range random(1) {
@@ -112,7 +112,7 @@ func TestBadFilesAreNamed(t *testing.T) {
 			f := random(1)
 			f[name] = edit(f[name])
 			dir := f.write(t)
-			_, err := Load(dir, Thresh)
+			_, err := Load(t.Context(), dir, Thresh)
 			return filepath.Join(dir, name), err
 		}
 		path, err := change(func(b []byte) []byte { return b[:len(b)-1] })
@@ -128,18 +128,18 @@ func TestBadFilesAreNamed(t *testing.T) {
 
 		dir := random(1).write(t)
 		require.NoError(t, os.Remove(filepath.Join(dir, name)))
-		_, err = Load(dir, Thresh)
+		_, err = Load(t.Context(), dir, Thresh)
 		require.ErrorIs(t, err, fs.ErrNotExist)
 		require.ErrorContains(t, err, name)
 		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o755))
-		_, err = Load(dir, Thresh)
+		_, err = Load(t.Context(), dir, Thresh)
 		require.ErrorContains(t, err, filepath.Join(dir, name))
 	}
 
 	f := random(1)
 	f[conv1.name][0] ^= 1 // the last tap of the first kernel
 	dir := f.write(t)
-	_, err = Load(dir, Thresh)
+	_, err = Load(t.Context(), dir, Thresh)
 	require.EqualError(t, err, filepath.Join(dir, plain.name)+": differs from "+conv1.name)
 }
 
@@ -156,12 +156,12 @@ func FuzzLoad(f *testing.F) {
 		set[name] = b
 		dir := set.write(t)
 		for _, mode := range Modes {
-			n, err := Load(dir, mode)
+			n, err := Load(t.Context(), dir, mode)
 			if err != nil {
 				require.ErrorContains(t, err, dir)
 				continue
 			}
-			_, err = bcnn.Lower(n)
+			_, err = bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
 			require.NoError(t, err)
 		}
 	})

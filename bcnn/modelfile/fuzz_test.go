@@ -44,14 +44,14 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		check := func() {
-			n, err := Read(b)
+			n, err := Read(t.Context(), b, Options{})
 			if err != nil {
 				require.Nil(t, n)
 				return
 			}
 			written, err := Encode(n)
 			require.NoError(t, err)
-			back, err := Read(written)
+			back, err := Read(t.Context(), written, Options{})
 			require.NoError(t, err)
 			// Compared as files: NaN-free, and Equal tells empty from nil slices.
 			again, err := Encode(back)

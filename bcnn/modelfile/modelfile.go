@@ -8,6 +8,7 @@ package modelfile
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,9 +21,15 @@ import (
 // Extension is the usual ending of the name of a model file.
 const Extension = ".bcnn"
 
-// Load reads the network in the file at path. Errors name the file.
-func Load(path string) (*bcnn.Network, error) {
-	n, err := load(path)
+// Options are the options of Load and Read. The zero value is good.
+type Options struct {
+	Limits bcnn.Limits
+}
+
+// Load reads the network in the file at path. Errors name the file. When ctx
+// ends, its error is returned.
+func Load(ctx context.Context, path string, opts Options) (*bcnn.Network, error) {
+	n, err := load(ctx, path, opts)
 	if err != nil {
 		var inner *os.PathError // names the path already
 		if errors.As(err, &inner) {
@@ -33,7 +40,7 @@ func Load(path string) (*bcnn.Network, error) {
 	return n, nil
 }
 
-func load(path string) (*bcnn.Network, error) {
+func load(ctx context.Context, path string, opts Options) (*bcnn.Network, error) {
 	// Opening a named pipe would wait for a writer, so look first.
 	info, err := os.Stat(path)
 	if err != nil {
@@ -47,15 +54,25 @@ func load(path string) (*bcnn.Network, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return read(f, info.Size())
+	return read(ctx, f, info.Size(), opts)
 }
 
 // Read reads the network in a file's bytes.
-func Read(b []byte) (*bcnn.Network, error) {
-	return read(bytes.NewReader(b), int64(len(b)))
+func Read(ctx context.Context, b []byte, opts Options) (*bcnn.Network, error) {
+	return read(ctx, bytes.NewReader(b), int64(len(b)), opts)
 }
 
-func read(r io.ReaderAt, size int64) (*bcnn.Network, error) {
+func read(ctx context.Context, r io.ReaderAt, size int64, opts Options) (*bcnn.Network, error) {
+	limits, err := opts.Limits.WithDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if size > limits.FileBytes {
+		return nil, fmt.Errorf("the file has %d bytes, at most %d are allowed", size, limits.FileBytes)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	c, err := readContainer(r, size)
 	if err != nil {
 		return nil, err

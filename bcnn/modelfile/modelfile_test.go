@@ -130,13 +130,13 @@ func TestEveryKindOfLayerSurvivesARoundTrip(t *testing.T) {
 			b := encode(t, n)
 			require.Equal(t, b, encode(t, n), "the same bytes every time")
 			require.Zero(t, (8+binary.LittleEndian.Uint64(b))%alignment)
-			back, err := Read(b)
+			back, err := Read(t.Context(), b, Options{})
 			require.NoError(t, err)
 			require.Equal(t, n, back)
 
 			path := filepath.Join(t.TempDir(), "model.bcnn")
 			require.NoError(t, Save(path, n))
-			back, err = Load(path)
+			back, err = Load(t.Context(), path, Options{})
 			require.NoError(t, err)
 			require.Equal(t, n, back)
 		})
@@ -150,7 +150,7 @@ func TestEveryKindOfLayerSurvivesARoundTrip(t *testing.T) {
 func TestDefaultsAreWrittenOut(t *testing.T) {
 	n := &bcnn.Network{Name: "n", Input: bcnn.Input{Shape: bcnn.Shape{H: 3, W: 3, C: 1}, DType: bcnn.Float32}}
 	n.Append("conv", bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 1, Weights: bcnn.Weights{F32: []float32{1}}})
-	back, err := Read(encode(t, n))
+	back, err := Read(t.Context(), encode(t, n), Options{})
 	require.NoError(t, err)
 	require.Equal(t, bcnn.Window{KH: 1, KW: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}, back.Layers[0].Op.(bcnn.Conv2D).Window)
 	require.Equal(t, 1, back.Layers[0].Op.(bcnn.Conv2D).Groups)
@@ -183,10 +183,10 @@ func TestTheFileIsSafetensors(t *testing.T) {
 func TestEveryTruncationIsAnError(t *testing.T) {
 	b := encode(t, small())
 	for n := range b {
-		_, err := Read(b[:n:n])
+		_, err := Read(t.Context(), b[:n:n], Options{})
 		require.Error(t, err, "the first %d of %d bytes", n, len(b))
 	}
-	_, err := Read(append(b[:len(b):len(b)], 0))
+	_, err := Read(t.Context(), append(b[:len(b):len(b)], 0), Options{})
 	require.ErrorContains(t, err, "belong to no tensor")
 }
 
@@ -195,16 +195,16 @@ func TestEveryFlippedBitIsAnError(t *testing.T) {
 	for i := range b {
 		for bit := range 8 {
 			b[i] ^= 1 << bit
-			_, err := Read(b)
+			_, err := Read(t.Context(), b, Options{})
 			require.Error(t, err, "byte %d, bit %d", i, bit)
 			b[i] ^= 1 << bit
 		}
 		b[i] ^= 0xFF
-		_, err := Read(b)
+		_, err := Read(t.Context(), b, Options{})
 		require.Error(t, err, "byte %d", i)
 		b[i] ^= 0xFF
 	}
-	_, err := Read(b)
+	_, err := Read(t.Context(), b, Options{})
 	require.NoError(t, err)
 }
 
@@ -226,7 +226,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 	header = header[:at] + unsealed + header[at+len(unsealed):]
 
 	read := func(h string, d []byte) error {
-		_, err := Read(file(h, d))
+		_, err := Read(t.Context(), file(h, d), Options{})
 		return err
 	}
 	require.NoError(t, read(header, data))
@@ -285,7 +285,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 
 	// A second run of the checksum's digits makes its place ambiguous.
 	double := strings.Replace(header, `"version":"1"`, `"version":"1","copy":"`+unsealed+`"`, 1)
-	_, err := Read(append(binary.LittleEndian.AppendUint64(nil, uint64(len(double))), double+string(data)...))
+	_, err := Read(t.Context(), append(binary.LittleEndian.AppendUint64(nil, uint64(len(double))), double+string(data)...), Options{})
 	require.ErrorContains(t, err, "exactly once")
 
 	dirty := append([]byte(nil), data...)
@@ -303,24 +303,24 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 	require.ErrorContains(t, read("{}", nil), "no metadata")
 	require.ErrorContains(t, read("{"+strings.Repeat(`"a":[`, 20000), nil), "header")
 
-	_, err = Read(nil)
+	_, err = Read(t.Context(), nil, Options{})
 	require.ErrorContains(t, err, "only 0 bytes")
-	_, err = Read([]byte("\xFF\xD8\xFF\xE0 a photo"))
+	_, err = Read(t.Context(), []byte("\xFF\xD8\xFF\xE0 a photo"), Options{})
 	require.ErrorContains(t, err, "not a .bcnn file")
-	_, err = Read([]byte("\xFF\xFF\x00\x00\x00\x00\x00\x00 a photo"))
+	_, err = Read(t.Context(), []byte("\xFF\xFF\x00\x00\x00\x00\x00\x00 a photo"), Options{})
 	require.ErrorContains(t, err, "a header of 65535 bytes in a file of 16")
 }
 
 func TestLoadNamesTheFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.bcnn")
-	_, err := Load(path)
+	_, err := Load(t.Context(), path, Options{})
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, path)
 	require.NoError(t, os.WriteFile(path, []byte("short"), 0o644))
-	_, err = Load(path)
+	_, err = Load(t.Context(), path, Options{})
 	require.ErrorContains(t, err, path+": not a .bcnn file")
-	_, err = Load(dir)
+	_, err = Load(t.Context(), dir, Options{})
 	require.ErrorContains(t, err, dir+": not a regular file")
 }
 
@@ -344,7 +344,7 @@ func TestSaveLeavesNothingBehind(t *testing.T) {
 	other := filepath.Join(dir, "y.bcnn")
 	require.NoError(t, os.WriteFile(other, []byte("old"), 0o644))
 	require.NoError(t, Save(other, small()))
-	back, err := Load(other)
+	back, err := Load(t.Context(), other, Options{})
 	require.NoError(t, err)
 	require.Equal(t, small(), back)
 }

@@ -93,7 +93,7 @@ func TestErrors(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			m := testModel{input: image(3, 4, 4), nodes: test.nodes, inits: test.inits, output: "y"}
-			net, report, err := Load(write(t, m.encode()), Options{})
+			net, report, err := Load(t.Context(), write(t, m.encode()), Options{})
 			require.Error(t, err)
 			require.Nil(t, net)
 			require.Nil(t, report)
@@ -143,15 +143,15 @@ func TestInputErrors(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			_, _, err := Load(write(t, test.data), test.opts)
+			_, _, err := Load(t.Context(), write(t, test.data), test.opts)
 			require.ErrorContains(t, err, test.want)
 			require.ErrorContains(t, err, "model.onnx")
 		})
 	}
-	_, _, err := Load(filepath.Join(t.TempDir(), "absent.onnx"), Options{})
+	_, _, err := Load(t.Context(), filepath.Join(t.TempDir(), "absent.onnx"), Options{})
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "absent.onnx")
-	_, _, err = Load(t.TempDir(), Options{})
+	_, _, err = Load(t.Context(), t.TempDir(), Options{})
 	require.ErrorContains(t, err, "not a regular file")
 }
 
@@ -201,7 +201,7 @@ func TestExternalData(t *testing.T) {
 			m := testModel{input: image(3, 4, 4), nodes: []testNode{op("Conv", "x w", "y")}, inits: []testTensor{w}, output: "y"}
 			path := filepath.Join(dir, "model.onnx")
 			require.NoError(t, os.WriteFile(path, m.encode(), 0o600))
-			net, _, err := Load(path, Options{})
+			net, _, err := Load(t.Context(), path, Options{})
 			if test.want != "" {
 				require.ErrorContains(t, err, test.want)
 				require.ErrorContains(t, err, path)
@@ -268,7 +268,7 @@ func TestHostileSizes(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, _, err := read(test.data, "", Options{})
+			_, _, err := read(t.Context(), test.data, "", Options{})
 			runtime.ReadMemStats(&after)
 			require.Error(t, err)
 			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(256<<20))

@@ -208,7 +208,7 @@ func TestMetadata(t *testing.T) {
 		metadata: map[string]string{"name": "net", "labels": `["cat", "dog"]`, "resize": "10", "other": "x"},
 	}
 	path := write(t, m.encode())
-	net, report, err := Load(path, Options{})
+	net, report, err := Load(t.Context(), path, Options{})
 	require.NoError(t, err)
 	require.Equal(t, "net", net.Name)
 	require.Equal(t, []string{"cat", "dog"}, net.Labels)
@@ -216,14 +216,14 @@ func TestMetadata(t *testing.T) {
 	require.Equal(t, path, report.File)
 	require.Equal(t, "test", report.Producer)
 
-	net, _, err = Load(path, Options{Name: "mine", Labels: []string{"a", "b"}, Resize: 12})
+	net, _, err = Load(t.Context(), path, Options{Name: "mine", Labels: []string{"a", "b"}, Resize: 12})
 	require.NoError(t, err)
 	require.Equal(t, "mine", net.Name)
 	require.Equal(t, []string{"a", "b"}, net.Labels)
 	require.Equal(t, 12, net.Input.Resize)
 
 	m.metadata = nil
-	net, _, err = Load(write(t, m.encode()), Options{})
+	net, _, err = Load(t.Context(), write(t, m.encode()), Options{})
 	require.NoError(t, err)
 	require.Equal(t, "model", net.Name)
 	require.Empty(t, net.Labels)

@@ -35,7 +35,7 @@ func sharedData(t *testing.T, name string) string {
 // published one, 92.96 %.
 func TestQONNX(t *testing.T) {
 	path := sharedData(t, filepath.Join("onnx", "qonnx_tfc_1w1a.onnx"))
-	net, report, err := Load(path, Options{InputType: bcnn.Uint8, Scale: []float32{1. / 255}})
+	net, report, err := Load(t.Context(), path, Options{InputType: bcnn.Uint8, Scale: []float32{1. / 255}})
 	require.NoError(t, err)
 	require.Equal(t, bcnn.Shape{H: 28, W: 28, C: 1}, net.Input.Shape)
 	var kinds []string
@@ -55,7 +55,7 @@ func TestQONNX(t *testing.T) {
 		require.Equal(t, want, report.Layers[i].Params)
 	}
 
-	plan, err := bcnn.Lower(net)
+	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	folder := os.Getenv("BCNN_MNIST")
 	if folder == "" {

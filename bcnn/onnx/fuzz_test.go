@@ -40,14 +40,14 @@ func FuzzLoad(f *testing.F) {
 		inits: []testTensor{number("two", 2), number("one", 1), number("minus", -1), number("tenth", 0.1), floats("w", []int{4, 4}, make([]float64, 16)...)},
 	}.encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
-		net, report, err := read(data, "", Options{SignOfZero: bcnn.ZeroIsPlus})
+		net, report, err := read(t.Context(), data, "", Options{SignOfZero: bcnn.ZeroIsPlus})
 		if err != nil {
 			require.Nil(t, net)
 			return
 		}
 		require.NoError(t, net.Check())
 		require.NotEmpty(t, report.String())
-		plan, err := bcnn.Lower(net)
+		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 		require.NoError(t, err)
 		macs := int64(0)
 		for _, l := range report.Layers {

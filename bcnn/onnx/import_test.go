@@ -79,9 +79,9 @@ func batchOf(r *rand.Rand, m testModel, in bcnn.Input, nhwc bool) (array, bcnn.T
 // interpreter.
 func compare(t *testing.T, r *rand.Rand, m testModel, opts Options, nhwc bool) (*bcnn.Network, *Report) {
 	t.Helper()
-	net, report, err := Load(write(t, m.encode()), opts)
+	net, report, err := Load(t.Context(), write(t, m.encode()), opts)
 	require.NoError(t, err)
-	plan, err := bcnn.Lower(net)
+	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	for range 3 {
 		a, x := batchOf(r, m, net.Input, nhwc)
@@ -217,16 +217,16 @@ func TestSignRules(t *testing.T) {
 		inits:  []testTensor{randomTensor(r, "w", []int{2, 2, 2, 2}, -1, 1), number("zero", 0), number("one", 1), number("minus", -1)},
 		output: "z",
 	}
-	_, _, err := Load(write(t, m.encode()), Options{})
+	_, _, err := Load(t.Context(), write(t, m.encode()), Options{})
 	require.ErrorContains(t, err, `node "n_y" (Sign, index 0)`)
 	require.ErrorContains(t, err, "SignOfZero")
 	require.ErrorContains(t, err, "model.onnx")
 	for rule, comparison := range map[bcnn.ZeroRule]string{bcnn.ZeroIsPlus: "GreaterOrEqual", bcnn.ZeroIsMinus: "Greater"} {
-		net, _, err := Load(write(t, m.encode()), Options{SignOfZero: rule})
+		net, _, err := Load(t.Context(), write(t, m.encode()), Options{SignOfZero: rule})
 		require.NoError(t, err)
 		exact := m
 		exact.nodes = []testNode{op(comparison, "x zero", "c"), op("Where", "c one minus", "y"), m.nodes[1]}
-		other, _, err := Load(write(t, exact.encode()), Options{})
+		other, _, err := Load(t.Context(), write(t, exact.encode()), Options{})
 		require.NoError(t, err)
 		net.Layers[0].Name = other.Layers[0].Name
 		require.Equal(t, other, net)

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 
 // importer turns a graph into a network, node by node.
 type importer struct {
+	ctx    context.Context
+	limits bcnn.Limits
 	model  *model
 	opts   Options
 	dir    string // of external data
@@ -42,9 +45,9 @@ func (r result) typ() elemType {
 	return r.value.typ
 }
 
-func newImporter(m *model, dir string, opts Options, size int64) *importer {
+func newImporter(ctx context.Context, m *model, dir string, opts Options, size int64) *importer {
 	return &importer{
-		model: m, opts: opts, dir: dir,
+		ctx: ctx, limits: opts.Limits, model: m, opts: opts, dir: dir,
 		budget:   min(baseBudget+unpackFactor*size, maxBudget),
 		credited: map[string]bool{},
 		net:      &bcnn.Network{},
@@ -107,7 +110,7 @@ func (g *graph) input() (valueInfo, error) {
 }
 
 // inputLayouts returns the ways to see the graph's input, the likeliest first.
-func (g *graph) inputLayouts(opts Options) ([]layout, error) {
+func (g *graph) inputLayouts(ctx context.Context, opts Options) ([]layout, error) {
 	in, err := g.input()
 	if err != nil {
 		return nil, err
@@ -156,7 +159,7 @@ func (g *graph) inputLayouts(opts Options) ([]layout, error) {
 		s := of(one, one, rest[0])
 		add(s, func(s bcnn.Shape) view { return vector(s.C) })
 		// A vector may be reshaped to an image first.
-		layouts = append(layouts, g.reshapedInput(in, s.C)...)
+		layouts = append(layouts, g.reshapedInput(ctx, in, s.C)...)
 	case 2:
 		add(of(rest[0], rest[1], one), func(s bcnn.Shape) view { return nhwc(s)[:3] })
 	case 3:
@@ -189,7 +192,7 @@ func (g *graph) inputLayouts(opts Options) ([]layout, error) {
 
 // reshapedInput returns the layouts of an input vector that a Reshape with
 // constant dimensions turns into images.
-func (g *graph) reshapedInput(in valueInfo, n int) []layout {
+func (g *graph) reshapedInput(ctx context.Context, in valueInfo, n int) []layout {
 	for _, node := range g.nodes {
 		if node.opType != "Reshape" || node.input(0) != in.name {
 			continue
@@ -206,7 +209,7 @@ func (g *graph) reshapedInput(in valueInfo, n int) []layout {
 		if p == nil || p.external != nil {
 			return nil
 		}
-		im := newImporter(nil, "", Options{}, 0)
+		im := newImporter(ctx, nil, "", Options{}, 0)
 		t, err := im.tensor(p)
 		if err != nil || len(t.i64) != 4 {
 			return nil

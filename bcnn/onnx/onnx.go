@@ -18,6 +18,7 @@
 package onnx
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -50,6 +51,8 @@ type Options struct {
 	Labels []string
 	Resize int
 
+	Limits bcnn.Limits
+
 	fallbackName string
 }
 
@@ -60,8 +63,12 @@ const maxFile = 1 << 31
 // by one: the batch dimension of the file is dropped. Feature maps are NHWC.
 //
 // Tensors stored outside the file are read from its folder and nowhere else.
-func Load(path string, opts Options) (*bcnn.Network, *Report, error) {
-	data, err := readFile(path)
+func Load(ctx context.Context, path string, opts Options) (*bcnn.Network, *Report, error) {
+	limits, err := opts.Limits.WithDefaults()
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := readFile(path, limits)
 	if err != nil {
 		return nil, nil, err // names the file
 	}
@@ -69,7 +76,7 @@ func Load(path string, opts Options) (*bcnn.Network, *Report, error) {
 		base := filepath.Base(path)
 		opts.fallbackName = strings.TrimSuffix(base, filepath.Ext(base))
 	}
-	net, report, err := read(data, filepath.Dir(path), opts)
+	net, report, err := read(ctx, data, filepath.Dir(path), opts)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -77,7 +84,7 @@ func Load(path string, opts Options) (*bcnn.Network, *Report, error) {
 	return net, report, nil
 }
 
-func readFile(path string) ([]byte, error) {
+func readFile(path string, limits bcnn.Limits) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -89,7 +96,7 @@ func readFile(path string) ([]byte, error) {
 		return nil, err
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s: not a regular file", path)
-	case info.Size() >= maxFile:
+	case info.Size() >= min(maxFile, limits.FileBytes):
 		return nil, fmt.Errorf("%s: %d bytes is more than an ONNX file can have", path, info.Size())
 	}
 	data, err := io.ReadAll(io.LimitReader(file, maxFile))
@@ -101,7 +108,7 @@ func readFile(path string) ([]byte, error) {
 
 // read imports a model. External tensors are looked for in dir; an empty dir
 // has none.
-func read(data []byte, dir string, opts Options) (*bcnn.Network, *Report, error) {
+func read(ctx context.Context, data []byte, dir string, opts Options) (*bcnn.Network, *Report, error) {
 	m, err := decodeModel(data)
 	if err != nil {
 		return nil, nil, fmt.Errorf("not a valid ONNX file: %w", err)
@@ -113,7 +120,7 @@ func read(data []byte, dir string, opts Options) (*bcnn.Network, *Report, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	layouts, err := m.graph.inputLayouts(opts)
+	layouts, err := m.graph.inputLayouts(ctx, opts)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -121,7 +128,7 @@ func read(data []byte, dir string, opts Options) (*bcnn.Network, *Report, error)
 	// read it fit.
 	var first error
 	for _, layout := range layouts {
-		im := newImporter(m, dir, opts, int64(len(data)))
+		im := newImporter(ctx, m, dir, opts, int64(len(data)))
 		err := im.run(layout)
 		if err == nil {
 			im.net.Name, im.net.Labels, im.net.Input.Resize = meta.name, meta.labels, meta.resize
@@ -139,7 +146,7 @@ func (im *importer) finish() (*bcnn.Network, *Report, error) {
 	if err := im.net.Check(); err != nil {
 		return nil, nil, err
 	}
-	plan, err := bcnn.Lower(im.net)
+	plan, err := bcnn.Lower(im.ctx, im.net, bcnn.LowerOptions{Limits: im.limits})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -111,7 +111,7 @@ func TestBorderCorrectionIsWhatABorderOfZeroBitsLacks(t *testing.T) {
 		net := &bcnn.Network{Name: "border", Input: bcnn.Input{Shape: in, DType: bcnn.Float32}}
 		net.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
 		net.Append("conv", conv)
-		plan, err := bcnn.Lower(net)
+		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 		if err != nil { // the window is larger than the padded image
 			require.ErrorContains(t, err, "does not fit")
 			continue

@@ -18,7 +18,7 @@ func TestOperators(t *testing.T) {
 		require.False(t, names[o.Name], o.Name)
 		names[o.Name] = true
 		require.Contains(t, zoo.OperatorGroups(), o.Group)
-		plan, err := bcnn.Lower(o.Network(seed))
+		plan, err := bcnn.Lower(t.Context(), o.Network(seed), bcnn.LowerOptions{})
 		require.NoError(t, err, o.Name)
 		require.Len(t, plan.Steps, 3, o.Name)
 		step := plan.Steps[1]
@@ -50,7 +50,7 @@ func TestOperatorsOfVGG(t *testing.T) {
 			continue
 		}
 		n := o.Network(seed)
-		p, err := bcnn.Lower(n)
+		p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
 		require.NoError(t, err)
 		require.Equal(t, products[o.Name], bcnn.Summarize(n, p)[0].MACs, o.Name)
 	}

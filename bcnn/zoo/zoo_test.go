@@ -22,7 +22,7 @@ const seed = 1
 func lowered(t *testing.T, name string) (*bcnn.Network, *bcnn.Plan) {
 	net, err := zoo.New(name, seed)
 	require.NoError(t, err)
-	plan, err := bcnn.Lower(net)
+	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	return net, plan
 }
@@ -87,7 +87,7 @@ func TestSeeds(t *testing.T) {
 	one := encode(1)
 	require.Equal(t, one, encode(1))
 	require.NotEqual(t, one, encode(2))
-	net, err := modelfile.Read(one)
+	net, err := modelfile.Read(t.Context(), one, modelfile.Options{})
 	require.NoError(t, err)
 	want, err := zoo.New("binarynet", 1)
 	require.NoError(t, err)
@@ -124,7 +124,7 @@ func TestActivations(t *testing.T) {
 			// An OR over four bits of even odds is 1 fifteen times in sixteen.
 			require.InDelta(t, 0.6, share, 0.38, "%s: %s", name, label)
 		}}
-		exe, err := cpu.Device().Compile(plan, opts)
+		exe, err := cpu.Device().Compile(t.Context(), plan, opts)
 		require.NoError(t, err)
 		in, out := randomInput(plan.Input), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
 		require.NoError(t, exe.Run(context.Background(), out, in))
@@ -143,7 +143,7 @@ func TestParity(t *testing.T) {
 		_, plan := lowered(t, name)
 		in := randomInput(plan.Input)
 		run := func(isa string) []float32 {
-			exe, err := cpu.Device().Compile(plan, backend.Options{ISA: isa})
+			exe, err := cpu.Device().Compile(t.Context(), plan, backend.Options{ISA: isa})
 			require.NoError(t, err)
 			got := bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
 			require.NoError(t, exe.Run(context.Background(), got, in))

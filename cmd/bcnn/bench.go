@@ -145,11 +145,11 @@ peak_byte_per_s, peak_fraction, bound (arithmetic or memory).`,
 			if flags.paper {
 				flags.MaxBatch, flags.runs = 1, paperImages
 			}
-			net, err := loadModel(model)
+			net, err := loadModel(cmd.Context(), model)
 			if err != nil {
 				return err
 			}
-			plan, err := bcnn.Lower(net)
+			plan, err := bcnn.Lower(cmd.Context(), net, bcnn.LowerOptions{})
 			if err != nil {
 				return err
 			}

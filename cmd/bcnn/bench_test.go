@@ -68,9 +68,9 @@ func TestQuantiles(t *testing.T) {
 // The count agrees with the one that the layers' report gives.
 func TestMACs(t *testing.T) {
 	for _, name := range embeddedModels() {
-		net, err := loadModel(name)
+		net, err := loadModel(t.Context(), name)
 		require.NoError(t, err)
-		plan, err := bcnn.Lower(net)
+		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 		require.NoError(t, err)
 		want, got := int64(0), int64(0)
 		for _, r := range bcnn.Summarize(net, plan) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/vehiclenet"
+	"github.com/bitcnn/bitcnn/vision"
 )
 
 const defaultModel = "vehiclenet"
@@ -34,14 +34,14 @@ device, us (microseconds).`,
   bcnn classify --model digits --json digit.png`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error {
-			net, err := loadModel(model)
+			net, err := loadModel(cmd.Context(), model)
 			if err != nil {
 				return err
 			}
 			if err := checkImages(model, net); err != nil {
 				return err
 			}
-			plan, err := bcnn.Lower(net)
+			plan, err := bcnn.Lower(cmd.Context(), net, bcnn.LowerOptions{})
 			if err != nil {
 				return err
 			}
@@ -62,7 +62,7 @@ device, us (microseconds).`,
 			}
 			var failed error
 			for _, file := range files {
-				img, err := vehiclenet.Decode(file)
+				img, err := vision.Decode(file)
 				if err == nil {
 					var c classification
 					if c, err = r.classify(ctx, file, img); err == nil {

@@ -80,7 +80,7 @@ func TestClassifyOverflow(t *testing.T) {
 func TestEmbeddedModels(t *testing.T) {
 	require.Contains(t, embeddedModels(), defaultModel)
 	for _, name := range embeddedModels() {
-		net, err := loadModel(name)
+		net, err := loadModel(t.Context(), name)
 		require.NoError(t, err, name)
 		require.NoError(t, checkImages(name, net))
 		require.NotEmpty(t, net.Labels, name)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -75,14 +76,14 @@ makes a model with a float input read the bytes of images, of which it computes
 				if info, err := os.Stat(in); err == nil && info.IsDir() {
 					return usagef("%s is a folder; --from bincnn reads a folder of weights", in)
 				}
-				net, nodes, err = f.loadONNX(in)
+				net, nodes, err = f.loadONNX(cmd.Context(), in)
 			case "bincnn":
 				mode := bincnn.Mode(f.mode)
 				modes := []bincnn.Mode{bincnn.Thresh, bincnn.Norm, bincnn.Int}
 				if !slices.Contains(modes, mode) {
 					return usagef("--mode %q: want thresh, norm or int", f.mode)
 				}
-				net, err = bincnn.Load(in, mode)
+				net, err = bincnn.Load(cmd.Context(), in, mode)
 			case "zoo":
 				if !slices.Contains(zoo.Names(), in) {
 					return usagef("--from zoo has no %q: want %s", in, strings.Join(zoo.Names(), ", "))
@@ -94,7 +95,7 @@ makes a model with a float input read the bytes of images, of which it computes
 			if err != nil {
 				return err
 			}
-			plan, err := bcnn.Lower(net)
+			plan, err := bcnn.Lower(cmd.Context(), net, bcnn.LowerOptions{})
 			if err != nil {
 				return fmt.Errorf("%s: %w", in, err)
 			}
@@ -136,7 +137,7 @@ makes a model with a float input read the bytes of images, of which it computes
 }
 
 // loadONNX imports an ONNX model with the options that the flags set.
-func (f *convertFlags) loadONNX(in string) (*bcnn.Network, *onnx.Report, error) {
+func (f *convertFlags) loadONNX(ctx context.Context, in string) (*bcnn.Network, *onnx.Report, error) {
 	switch f.input {
 	case "":
 	case "uint8":
@@ -171,7 +172,7 @@ func (f *convertFlags) loadONNX(in string) (*bcnn.Network, *onnx.Report, error) 
 			return nil, nil, err
 		}
 	}
-	return onnx.Load(in, f.onnx)
+	return onnx.Load(ctx, in, f.onnx)
 }
 
 // readLabels reads a text file with one label per line.

@@ -60,7 +60,7 @@ func TestConvertONNX(t *testing.T) {
 	require.Contains(t, text, in+" -> "+out)
 	require.Equal(t, 4, strings.Count(text, "  binary  ")+strings.Count(text, "  float  "), text)
 
-	net, err := modelfile.Load(out)
+	net, err := modelfile.Load(t.Context(), out, modelfile.Options{})
 	require.NoError(t, err)
 	require.Equal(t, "tfc", net.Name)
 	require.Equal(t, bcnn.Uint8, net.Input.DType)

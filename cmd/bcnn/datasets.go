@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bitcnn/bitcnn/vehiclenet"
-	"github.com/bitcnn/bitcnn/vehiclenet/idx"
+	"github.com/bitcnn/bitcnn/internal/dataset/idx"
+	"github.com/bitcnn/bitcnn/vision"
 )
 
 // folder is a data set of the form DIR/CLASS/IMAGE.
@@ -21,7 +21,7 @@ type folder struct {
 func (f *folder) len() int        { return len(f.files) }
 func (f *folder) class(i int) int { return f.classes[i] }
 func (f *folder) image(i int) (image.Image, error) {
-	return vehiclenet.Decode(f.files[i])
+	return vision.Decode(f.files[i])
 }
 
 // openFolder lists the images of a folder. Every folder in it must be named

@@ -15,6 +15,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/vehiclenet"
+	"github.com/bitcnn/bitcnn/vision"
 )
 
 // samples are ten digits of the MNIST test set; NOTICE says where they are from.
@@ -48,11 +49,11 @@ same bits as the reference implementation.`,
 // demo runs the demonstration; runs is the number of images on which VehicleNet
 // is timed.
 func demo(ctx context.Context, env *environment, devices []backend.Device, runs int) error {
-	digits, err := loadPlan("digits")
+	digits, err := loadPlan(ctx, "digits")
 	if err != nil {
 		return err
 	}
-	vehicles, err := loadPlan(defaultModel)
+	vehicles, err := loadPlan(ctx, defaultModel)
 	if err != nil {
 		return err
 	}
@@ -113,12 +114,12 @@ func demo(ctx context.Context, env *environment, devices []backend.Device, runs 
 	return nil
 }
 
-func loadPlan(model string) (*bcnn.Plan, error) {
-	net, err := vehiclenet.Load(model)
+func loadPlan(ctx context.Context, model string) (*bcnn.Plan, error) {
+	net, err := vehiclenet.Load(ctx, model)
 	if err != nil {
 		return nil, err
 	}
-	return bcnn.Lower(net)
+	return bcnn.Lower(ctx, net, bcnn.LowerOptions{})
 }
 
 // sampleImages decodes the bundled images into one batch.
@@ -135,11 +136,11 @@ func sampleImages(in bcnn.Input) (bcnn.Tensor, []string, error) {
 		if err != nil {
 			return t, nil, err
 		}
-		img, err := vehiclenet.DecodeFrom(bytes.NewReader(data))
+		img, err := vision.DecodeFrom(bytes.NewReader(data))
 		if err != nil {
 			return t, nil, fmt.Errorf("%s: %w", file, err)
 		}
-		if err := vehiclenet.Pixels(t.U8[i*size:(i+1)*size], img, in); err != nil {
+		if err := vision.Pixels(t.U8[i*size:(i+1)*size], img, in); err != nil {
 			return t, nil, fmt.Errorf("%s: %w", file, err)
 		}
 		names[i] = path.Base(file)

@@ -37,14 +37,14 @@ With --json, one object: correct, total, accuracy (0 to 1), confusion.`,
 			if size < 1 {
 				return usagef("--batch %d: want at least 1", size)
 			}
-			net, err := loadModel(model)
+			net, err := loadModel(cmd.Context(), model)
 			if err != nil {
 				return err
 			}
 			if err := checkImages(model, net); err != nil {
 				return err
 			}
-			plan, err := bcnn.Lower(net)
+			plan, err := bcnn.Lower(cmd.Context(), net, bcnn.LowerOptions{})
 			if err != nil {
 				return err
 			}

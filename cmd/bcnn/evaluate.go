@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/vehiclenet"
+	"github.com/bitcnn/bitcnn/vision"
 )
 
 // dataset is a set of images of known classes. image is called from several
@@ -115,7 +115,7 @@ func decode(b *batch, data dataset, from, to int, in bcnn.Input, broken func(err
 				}
 				img, err := data.image(from + i)
 				if err == nil {
-					err = vehiclenet.Pixels(b.in.U8[i*size:(i+1)*size], img, in)
+					err = vision.Pixels(b.in.U8[i*size:(i+1)*size], img, in)
 				}
 				errs[i] = err
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -104,16 +105,16 @@ plan (arena_bytes, device, detail, steps with kernel, tile and why).`,
 					return usagef("--%s goes with --plan", name)
 				}
 			}
-			net, err := loadModel(args[0])
+			net, err := loadModel(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			info, err := inspect(net, withPlan)
+			info, err := inspect(cmd.Context(), net, withPlan)
 			if err != nil {
 				return err
 			}
 			if withPlan {
-				if err := explain(info.Plan, net, device, opts); err != nil {
+				if err := explain(cmd.Context(), info.Plan, net, device, opts); err != nil {
 					return err
 				}
 			}
@@ -135,12 +136,12 @@ plan (arena_bytes, device, detail, steps with kernel, tile and why).`,
 }
 
 // explain adds to the steps what a device picks for them.
-func explain(info *planInfo, net *bcnn.Network, device string, opts backend.Options) error {
+func explain(ctx context.Context, info *planInfo, net *bcnn.Network, device string, opts backend.Options) error {
 	dev, err := backend.Open(device)
 	if err != nil {
 		return err
 	}
-	exe, err := backend.Compile(dev, net, opts)
+	exe, err := backend.Compile(ctx, dev, net, opts)
 	if err != nil {
 		return err
 	}
@@ -168,12 +169,12 @@ func detail(info backend.Info, opts backend.Options) string {
 	return d
 }
 
-func inspect(net *bcnn.Network, withPlan bool) (*inspection, error) {
+func inspect(ctx context.Context, net *bcnn.Network, withPlan bool) (*inspection, error) {
 	shapes, err := net.Shapes()
 	if err != nil {
 		return nil, err
 	}
-	plan, err := bcnn.Lower(net)
+	plan, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{})
 	if err != nil {
 		return nil, err
 	}

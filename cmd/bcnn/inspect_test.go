@@ -50,7 +50,7 @@ count  packed words, 4 outputs in lanes  1 image × 2 outputs  weights are read 
 func TestInspectFloat(t *testing.T) {
 	net := lightNet()
 	net.Append("last", bcnn.Dense{Out: 2, Weights: bcnn.Weights{F32: []float32{1, 2, 3, 4}}})
-	info, err := inspect(net, false)
+	info, err := inspect(t.Context(), net, false)
 	require.NoError(t, err)
 	require.False(t, info.Layers[2].Weights.Binary)
 	require.NotEmpty(t, info.Layers[2].Weights.WhyFloat)

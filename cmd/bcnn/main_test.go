@@ -145,12 +145,12 @@ func (d fakeDevice) Info() backend.Info {
 	return backend.Info{ID: d.id, Name: "fake", Kind: backend.Emulated, Detail: "test"}
 }
 
-func (d fakeDevice) Compile(plan *bcnn.Plan, opts backend.Options) (backend.Executable, error) {
+func (d fakeDevice) Compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options) (backend.Executable, error) {
 	cpu, err := backend.Open("cpu")
 	if err != nil {
 		return nil, err
 	}
-	exe, err := cpu.Compile(plan, opts)
+	exe, err := cpu.Compile(ctx, plan, opts)
 	return fakeExecutable{exe, d.spoil}, err
 }
 

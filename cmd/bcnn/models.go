@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -48,9 +49,9 @@ func deviceFlag(cmd *cobra.Command, device *string, more ...string) {
 
 // loadModel reads an embedded model or a file, or builds a network of the zoo.
 // Names win; a file of the same name is reached with a path such as ./digits.
-func loadModel(name string) (*bcnn.Network, error) {
+func loadModel(ctx context.Context, name string) (*bcnn.Network, error) {
 	if slices.Contains(embeddedModels(), name) {
-		return vehiclenet.Load(name)
+		return vehiclenet.Load(ctx, name)
 	}
 	if slices.Contains(zoo.Names(), name) {
 		return zoo.New(name, seed)
@@ -58,9 +59,9 @@ func loadModel(name string) (*bcnn.Network, error) {
 	var net *bcnn.Network
 	var err error
 	if strings.EqualFold(filepath.Ext(name), ".onnx") {
-		net, _, err = onnx.Load(name, onnx.Options{})
+		net, _, err = onnx.Load(ctx, name, onnx.Options{})
 	} else {
-		net, err = modelfile.Load(name)
+		net, err = modelfile.Load(ctx, name, modelfile.Options{})
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: no such model file; the built-in models are %s", name, strings.Join(builtIn(), ", "))

@@ -126,7 +126,7 @@ func benchOp(ctx context.Context, dev backend.Device, o zoo.Operator, flags benc
 		shape: describeOp(o),
 	}
 	net := o.Network(seed)
-	plan, err := bcnn.Lower(net)
+	plan, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{})
 	if err != nil {
 		return result, err
 	}

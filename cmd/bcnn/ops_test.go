@@ -83,9 +83,9 @@ func TestBound(t *testing.T) {
 
 // Only steps on ±1 values compare with the rates.
 func TestWorkOf(t *testing.T) {
-	net, err := loadModel("binarynet")
+	net, err := loadModel(t.Context(), "binarynet")
 	require.NoError(t, err)
-	plan, err := bcnn.Lower(net)
+	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	require.Zero(t, workOf(plan, plan.Steps[0], 1)) // reads bytes
 	// 32×32×128 bits in, 16×16×128 bits out, 3×3 kernels.

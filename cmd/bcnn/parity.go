@@ -46,7 +46,7 @@ With --json, one object per device: device, cases, failures (their numbers).`,
 			}
 			cases := backendtest.Cases()
 			if model != "" {
-				net, err := loadModel(model)
+				net, err := loadModel(cmd.Context(), model)
 				if err != nil {
 					return err
 				}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/vehiclenet"
+	"github.com/bitcnn/bitcnn/vision"
 )
 
 // runner is a model that is ready to run on a device, with its tensors.
@@ -25,7 +25,7 @@ type runner struct {
 // it once, so that one-time costs of the device are not taken for the time of
 // the first image.
 func newRunner(ctx context.Context, dev backend.Device, plan *bcnn.Plan, opts backend.Options) (*runner, error) {
-	exe, err := dev.Compile(plan, opts)
+	exe, err := dev.Compile(ctx, plan, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ type classification struct {
 
 // classify runs the network on one image.
 func (r *runner) classify(ctx context.Context, file string, img image.Image) (classification, error) {
-	if err := vehiclenet.Pixels(r.pixels(0), img, r.plan.Input); err != nil {
+	if err := vision.Pixels(r.pixels(0), img, r.plan.Input); err != nil {
 		return classification{}, fmt.Errorf("%s: %w", file, err)
 	}
 	return r.classifyPixels(ctx, file)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -45,7 +46,7 @@ binary_macs, float_bytes, stored_bytes.`,
   bcnn bench --model vgg16
   bcnn convert --from zoo vgg16 -o vgg16.bcnn`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			var lines []zooLine
 			for _, name := range vehiclenet.Models() {
 				lines = append(lines, zooLine{Name: name, Trained: true})
@@ -54,7 +55,7 @@ binary_macs, float_bytes, stored_bytes.`,
 				lines = append(lines, zooLine{Name: e.Name, About: e.About})
 			}
 			for i := range lines {
-				if err := lines[i].count(); err != nil {
+				if err := lines[i].count(cmd.Context()); err != nil {
 					return err
 				}
 				if asJSON {
@@ -74,12 +75,12 @@ binary_macs, float_bytes, stored_bytes.`,
 }
 
 // count builds the network and counts.
-func (l *zooLine) count() error {
-	net, err := loadModel(l.Name)
+func (l *zooLine) count(ctx context.Context) error {
+	net, err := loadModel(ctx, l.Name)
 	if err != nil {
 		return err
 	}
-	plan, err := bcnn.Lower(net)
+	plan, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{})
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func TestConvertZoo(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, 1761536, info.Size(), 100_000)
 	// The file holds what the name means.
-	net, err := loadModel("binarynet")
+	net, err := loadModel(t.Context(), "binarynet")
 	require.NoError(t, err)
 	want, err := modelfile.Encode(net)
 	require.NoError(t, err)

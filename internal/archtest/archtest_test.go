@@ -47,7 +47,7 @@ func group(pkg string) string {
 			return path.Join("backend", name)
 		}
 		return "device"
-	case "bench", "cmd", "vehiclenet", "internal", "kernels", "train":
+	case "bench", "cmd", "vehiclenet", "vision", "internal", "kernels", "train":
 		return first
 	}
 	return "unknown"
@@ -62,10 +62,11 @@ var allowed = map[string][]string{
 	"device":              {"backend", "bcnn", "bits", "internal", "kernels"},
 	"backend/all":         {"backend", "device"},
 	"backend/backendtest": {"backend", "bcnn", "bits", "reader", "internal"},
-	"vehiclenet":          {"vehiclenet", "backend", "bcnn", "bits", "reader", "internal"},
-	"cmd":                 {"vehiclenet", "backend", "backend/all", "backend/backendtest", "bcnn", "bits", "reader", "internal"},
+	"vehiclenet":          {"bcnn", "bits", "reader", "internal"},
+	"vision":              {"backend", "bcnn", "internal"},
+	"cmd":                 {"vehiclenet", "vision", "backend", "backend/all", "backend/backendtest", "bcnn", "bits", "reader", "internal"},
 	"bench":               {"backend", "backend/all", "bcnn", "bits", "reader"},
-	"train":               {"vehiclenet", "bcnn", "bits", "reader", "internal"},
+	"train":               {"vehiclenet", "vision", "bcnn", "bits", "reader", "internal"},
 	"internal":            {"internal", "bits"},
 	"kernels":             {},
 }
@@ -181,17 +182,20 @@ func TestWrong(t *testing.T) {
 		{"cmd/bcnn/main.go", "backend/all", true},
 		{"cmd/bcnn/main.go", "vehiclenet", true},
 		{"cmd/bcnn/main.go", "backend/cpu", false},
-		{"vehiclenet/classifier.go", "backend", true},
-		{"vehiclenet/classifier.go", "backend/all", false},
-		{"vehiclenet/classifier_test.go", "backend/all", true},
-		{"vehiclenet/classifier.go", "backend/cpu", false},
+		{"vision/classifier.go", "backend", true},
+		{"vision/classifier.go", "backend/all", false},
+		{"vision/classifier_test.go", "backend/all", true},
+		{"vision/classifier.go", "backend/cpu", false},
+		{"vision/classifier.go", "bcnn/modelfile", false},
+		{"vision/classifier.go", "vehiclenet", false},
+		{"vehiclenet/models.go", "backend", false},
+		{"vehiclenet/models.go", "vision", false},
 		{"vehiclenet/models.go", "bcnn/modelfile", true},
 		{"vehiclenet/models.go", "cmd/bcnn", false},
 		{"vehiclenet/models_test.go", "cmd/bcnn", false},
-		{"vehiclenet/models.go", "vehiclenet/idx", true},
 		{"backend/register.go", "bcnn", true},
 		{"backend/register.go", "backend/cpu", false},
-		{"backend/register.go", "vehiclenet", false},
+		{"backend/register.go", "vision", false},
 		{"backend/cpu/device.go", "backend", true},
 		{"backend/cpu/device.go", "backend/cpu/internal/kern", true},
 		{"backend/cpu/internal/kern/set.go", "bcnn/bits", true},
@@ -213,7 +217,7 @@ func TestWrong(t *testing.T) {
 		{"bcnn/onnx/load.go", "backend", false},
 		{"bcnn/ref/run.go", "internal/f32", true},
 		{"internal/f32/fma.go", "bcnn", false},
-		{"train/decode/main.go", "vehiclenet", true},
+		{"train/decode/main.go", "vision", true},
 		{"train/decode/main.go", "backend/all", false},
 		{"bench/main.go", "backend/all", true},
 		{"bench/main.go", "backend/cpu", false},

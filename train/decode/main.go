@@ -23,8 +23,8 @@ import (
 	"strconv"
 
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/vehiclenet"
-	"github.com/bitcnn/bitcnn/vehiclenet/idx"
+	"github.com/bitcnn/bitcnn/internal/dataset/idx"
+	"github.com/bitcnn/bitcnn/vision"
 )
 
 func main() {
@@ -110,7 +110,7 @@ func list(dir string) ([]photo, error) {
 }
 
 func (s *set) add(path string, class uint8) error {
-	img, err := vehiclenet.Decode(path)
+	img, err := vision.Decode(path)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (s *set) add(path string, class uint8) error {
 	}
 	pixels := make([]uint8, size.X*size.Y*3)
 	in := bcnn.Input{Shape: bcnn.Shape{H: size.Y, W: size.X, C: 3}, DType: bcnn.Uint8}
-	if err := vehiclenet.Pixels(pixels, img, in); err != nil {
+	if err := vision.Pixels(pixels, img, in); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	s.images = append(s.images, pixels...)

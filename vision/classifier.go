@@ -1,4 +1,7 @@
-package vehiclenet
+// Package vision turns images into the inputs of networks: it decodes photos,
+// turns them upright, resizes and crops them, and a Classifier says what any
+// network that reads images sees on them.
+package vision
 
 import (
 	"context"
@@ -29,23 +32,13 @@ type Result struct {
 	Logits      []float32 // all outputs
 }
 
-// New returns a classifier of vehicles on a device: the network "vehiclenet" of
-// Models. Its labels are bike, car, juggernaut, minibus, pickup and truck.
-func New(dev backend.Device) (*Classifier, error) {
-	n, err := Load("vehiclenet")
-	if err != nil {
-		return nil, err
-	}
-	return NewClassifier(dev, n, backend.Options{})
-}
-
 // NewClassifier returns a classifier with any network that reads images.
-func NewClassifier(dev backend.Device, n *bcnn.Network, opts backend.Options) (*Classifier, error) {
-	plan, err := bcnn.Lower(n)
+func NewClassifier(ctx context.Context, dev backend.Device, n *bcnn.Network, opts backend.Options) (*Classifier, error) {
+	plan, err := bcnn.Lower(ctx, n, bcnn.LowerOptions{})
 	if err != nil {
 		return nil, err
 	}
-	exe, err := dev.Compile(plan, opts)
+	exe, err := dev.Compile(ctx, plan, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package vehiclenet
+package vision
 
 import (
 	"bytes"
