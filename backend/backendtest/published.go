@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"image"
 	"image/png"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -17,6 +15,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bincnn"
 	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 // sums are the sums of the dense layers of the published network.
@@ -38,12 +37,10 @@ func (p publishedImage) sums(m bincnn.Mode) *sums {
 }
 
 // Published runs the published weights of the paper's network on twelve images in
-// its three modes and demands the known sums of every dense layer. The data is
-// looked for in shared/data beside the root of the project, or where
-// BCNN_SHARED_DATA says; the test is skipped where that folder does not exist. run
-// executes a plan with the given Tap.
+// its three modes and demands the known sums of every dense layer. The data is that
+// of testenv.SharedData. run executes a plan with the given Tap.
 func Published(t *testing.T, run func(plan *bcnn.Plan, in bcnn.Tensor, tap func(int, string, bcnn.Tensor)) (bcnn.Tensor, error)) {
-	dir := publishedDir(t)
+	dir := testenv.SharedData(t, "bincnn")
 	images, err := publishedImages(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -105,34 +102,6 @@ func PublishedOn(t *testing.T, dev backend.Device, opts backend.Options) {
 		out := bcnn.NewTensor(bcnn.Float32, in.N, plan.OutputShape())
 		return out, errors.Join(exe.Run(context.Background(), out, in), exe.Close())
 	})
-}
-
-// publishedDir returns the folder of the published weights and images.
-func publishedDir(t *testing.T) string {
-	t.Helper()
-	shared := os.Getenv("BCNN_SHARED_DATA")
-	if shared == "" {
-		root, err := filepath.Abs(".")
-		for err == nil && !exists(filepath.Join(root, "go.mod")) {
-			if root == filepath.Dir(root) {
-				err = errors.New("no go.mod above the test")
-			}
-			root = filepath.Dir(root)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		shared = filepath.Join(root, "..", "shared", "data")
-	}
-	if !exists(shared) {
-		t.Skipf("no folder %s", shared)
-	}
-	return filepath.Join(shared, "bincnn")
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return !errors.Is(err, fs.ErrNotExist)
 }
 
 func publishedImages(dir string) ([]publishedImage, error) {

@@ -208,38 +208,4 @@ func TestCompareNamesTheFirstDifference(t *testing.T) {
 	require.ErrorContains(t, compare(bit, images(bit, 0, 1)), "batch of 1, want 2")
 }
 
-func TestRequire(t *testing.T) {
-	t.Setenv(EnvRequire, "")
-	require.False(t, Required("cuda"))
-	require.NoError(t, CheckRequired("cpu", "cpu:avx2"))
-	t.Setenv(EnvRequire, "cpu:avx2, cuda:1 ,opencl,")
-	for name, want := range map[string]bool{
-		"cpu": true, "cpu:avx2": true, "cpu:avx": false, "cpu:generic": false,
-		"cuda": true, "cuda:1": true, "cuda:0": false, "opencl": true, "opencl:0": false, "": false,
-	} {
-		require.Equal(t, want, Required(name), name)
-	}
-	require.NoError(t, CheckRequired("cpu", "cpu:avx2", "cpu:generic"))
-	require.NoError(t, CheckRequired("cuda", "cuda:1"))
-	require.ErrorContains(t, CheckRequired("cpu", "cpu:generic"), `lists "cpu:avx2"; known are cpu, cpu:generic`)
-
-	outcome := func(name string) *recorder {
-		r := &recorder{TB: t}
-		Absent(r, name, errors.New("no driver"))
-		return r
-	}
-	require.Equal(t, &recorder{TB: t, failed: true}, outcome("opencl"))
-	require.Equal(t, &recorder{TB: t, skipped: true}, outcome("vulkan"))
-}
-
-// recorder notes what would have become of a test.
-type recorder struct {
-	testing.TB
-	failed, skipped bool
-}
-
-func (r *recorder) Helper()               {}
-func (r *recorder) Fatalf(string, ...any) { r.failed = true }
-func (r *recorder) Skipf(string, ...any)  { r.skipped = r.skipped || !r.failed }
-
 func TestPublishedOnTheReference(t *testing.T) { Published(t, ref.Run) }

@@ -8,6 +8,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 func TestParity(t *testing.T) {
@@ -16,7 +17,7 @@ func TestParity(t *testing.T) {
 	for _, isa := range ISAs() {
 		known = append(known, "cpu:"+isa)
 	}
-	require.NoError(t, backendtest.CheckRequired(known...))
+	require.NoError(t, testenv.CheckRequired(known...))
 	forEach(t, func(t *testing.T, opts backend.Options) { backendtest.Run(t, Device(), opts) })
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 // envChild names what this test binary does instead of testing, in a process of
@@ -55,7 +56,7 @@ func child(t *testing.T, name string, env ...string) (output string, err error) 
 func emulated(t testing.TB) *device {
 	d := testDevice(t)
 	if d.info.Kind != backend.Emulated {
-		t.Skip("needs the emulated driver (make emulated)")
+		testenv.Absent(t, "cuda-emulator", errors.New("only the emulated driver can do this (make emulated)"))
 	}
 	return d
 }

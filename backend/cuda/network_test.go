@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 // netConv is a convolution of a test's network, with what follows it up to the sign.
@@ -62,7 +64,7 @@ func smallNet(size bcnn.Shape, convs []netConv, denses []int) *bcnn.Network {
 func TestNetworkInOneLaunch(t *testing.T) {
 	d := testDevice(t)
 	if !d.limits.cooperative {
-		t.Skip("the device has no cooperative launches")
+		testenv.Absent(t, "cooperative-launches", errors.New("the device has none"))
 	}
 	for i, c := range []struct {
 		size   bcnn.Shape
@@ -92,7 +94,7 @@ func TestNetworkInOneLaunch(t *testing.T) {
 func TestBinarizedNetworkInOneLaunch(t *testing.T) {
 	d := testDevice(t)
 	if !d.limits.cooperative {
-		t.Skip("the device has no cooperative launches")
+		testenv.Absent(t, "cooperative-launches", errors.New("the device has none"))
 	}
 	for _, c := range []struct {
 		scheme   bcnn.Scheme

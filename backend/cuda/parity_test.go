@@ -11,6 +11,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
+	"github.com/bitcnn/bitcnn/internal/testenv"
 	"github.com/bitcnn/bitcnn/internal/tuning"
 	"github.com/bitcnn/bitcnn/vehiclenet"
 )
@@ -40,7 +41,7 @@ func testDevice(t testing.TB) *device {
 	t.Helper()
 	devices, err := enumerate()
 	if len(devices) == 0 {
-		backendtest.Absent(t, "cuda", err)
+		testenv.Absent(t, "cuda", err)
 	}
 	d := devices[0]
 	require.NoError(t, d.open())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 func TestMain(m *testing.M) {
@@ -30,7 +31,7 @@ func testDevice(t testing.TB) *device {
 	t.Helper()
 	devices, err := enumerate()
 	if len(devices) == 0 {
-		backendtest.Absent(t, "opencl", err)
+		testenv.Absent(t, "opencl", err)
 	}
 	d := devices[0]
 	if err := d.open(); err != nil {

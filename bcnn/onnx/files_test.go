@@ -11,22 +11,8 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
-
-// sharedData returns the path of a file of the shared test data. Where the
-// folder does not exist the test is skipped; where it does the file must, too.
-func sharedData(t *testing.T, name string) string {
-	dir := os.Getenv("BCNN_SHARED_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "data")
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skip("no shared test data: ", err)
-	}
-	path := filepath.Join(dir, name)
-	require.FileExists(t, path)
-	return path
-}
 
 // TestQONNX imports a published network of the QONNX model zoo: an MLP for
 // MNIST, 784-64-64-64-10, one bit for weights and activations. Its pixels go
@@ -34,7 +20,7 @@ func sharedData(t *testing.T, name string) string {
 // t10k-labels-idx1-ubyte) in the folder BCNN_MNIST, its accuracy is the
 // published one, 92.96 %.
 func TestQONNX(t *testing.T) {
-	path := sharedData(t, filepath.Join("onnx", "qonnx_tfc_1w1a.onnx"))
+	path := testenv.SharedData(t, "onnx/qonnx_tfc_1w1a.onnx")
 	net, report, err := Load(t.Context(), path, Options{InputType: bcnn.Uint8, Scale: []float32{1. / 255}})
 	require.NoError(t, err)
 	require.Equal(t, bcnn.Shape{H: 28, W: 28, C: 1}, net.Input.Shape)

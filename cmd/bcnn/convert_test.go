@@ -11,12 +11,13 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 // The published weights of BinCNN, converted, give the published answers.
 func TestConvertBinCNN(t *testing.T) {
-	weights := sharedData(t, "bincnn/wgt")
-	data, err := os.ReadFile(sharedData(t, "bincnn/expected.json"))
+	weights := testenv.SharedData(t, "bincnn/wgt")
+	data, err := os.ReadFile(testenv.SharedData(t, "bincnn/expected.json"))
 	require.NoError(t, err)
 	type answer struct {
 		D3 []any `json:"d3"`
@@ -36,7 +37,7 @@ func TestConvertBinCNN(t *testing.T) {
 
 			args := []string{"classify", "--json", "--model", model}
 			for _, e := range expected {
-				args = append(args, sharedData(t, "bincnn/images/"+e.File))
+				args = append(args, testenv.SharedData(t, "bincnn/images/"+e.File))
 			}
 			got := objects(t, succeed(t, args...), "file", "label", "index", "probability", "logits", "device", "us")
 			require.Len(t, got, len(expected))
@@ -50,7 +51,7 @@ func TestConvertBinCNN(t *testing.T) {
 }
 
 func TestConvertONNX(t *testing.T) {
-	in := sharedData(t, "onnx/qonnx_tfc_1w1a.onnx")
+	in := testenv.SharedData(t, "onnx/qonnx_tfc_1w1a.onnx")
 	dir := t.TempDir()
 	labels := writeFile(t, filepath.Join(dir, "labels.txt"), strings.Join(strings.Split("0123456789", ""), "\n")+"\n")
 	out := filepath.Join(dir, "tfc.bcnn")
@@ -95,7 +96,7 @@ func TestConvertLeavesNothing(t *testing.T) {
 
 // A file that cannot be put in place leaves no temporary file either.
 func TestConvertUnwritable(t *testing.T) {
-	weights := sharedData(t, "bincnn/wgt")
+	weights := testenv.SharedData(t, "bincnn/wgt")
 	dir := t.TempDir()
 	folder := filepath.Join(dir, "folder.bcnn")
 	require.NoError(t, os.Mkdir(folder, 0o755))

@@ -18,7 +18,7 @@ import (
 	"github.com/bitcnn/bitcnn/vision"
 )
 
-// samples are ten digits of the MNIST test set; see samples/NOTICE.
+// samples are ten digits of the MNIST test set; NOTICE says where they are from.
 //
 //go:embed samples/*.png
 var samples embed.FS

@@ -119,22 +119,6 @@ func colourPNG(t *testing.T, w, h int) string {
 	return writePNG(t, filepath.Join(t.TempDir(), "colour.png"), img)
 }
 
-// sharedData returns a file of the data shared by tests. Only where there is
-// no such folder at all is the test skipped.
-func sharedData(t *testing.T, file string) string {
-	dir := os.Getenv("BCNN_SHARED_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "data")
-	}
-	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-		t.Skipf("no shared data at %s; set BCNN_SHARED_DATA", dir)
-	}
-	file = filepath.Join(dir, filepath.FromSlash(file))
-	_, err := os.Stat(file)
-	require.NoError(t, err)
-	return file
-}
-
 // fakeDevice is the CPU under another name, with outputs that may be spoilt.
 type fakeDevice struct {
 	id    string

@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 const module = "github.com/bitcnn/bitcnn"
@@ -103,18 +105,6 @@ func wrong(e edge) string {
 	return fmt.Sprintf("%s may import %s only", from, strings.Join(allowed[from], ", "))
 }
 
-func root(t *testing.T) string {
-	dir, err := os.Getwd()
-	require.NoError(t, err)
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-		require.NotEqual(t, filepath.Dir(dir), dir, "no go.mod above the working directory")
-		dir = filepath.Dir(dir)
-	}
-}
-
 // imports reads the imports within the module of every Go file below dir.
 func imports(t *testing.T, dir string) []edge {
 	var edges []edge
@@ -161,7 +151,7 @@ func imports(t *testing.T, dir string) []edge {
 }
 
 func TestImports(t *testing.T) {
-	edges := imports(t, root(t))
+	edges := imports(t, testenv.Root(t))
 	seen := map[string]bool{}
 	for _, e := range edges {
 		seen[e.from+" "+e.to] = true
