@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -155,13 +156,42 @@ func TestPTX(t *testing.T) {
 		}
 		require.Len(t, seen, len(of), name) // each for some architecture
 	}
-	embedded, err := PTX.ReadDir("cu/ptx")
-	require.NoError(t, err)
-	require.Len(t, embedded, len(files))
-	_, err = ReadPTX("binarize", 52)
+	require.Len(t, embeddedPTX(t), len(files))
+	_, err := ReadPTX("binarize", 52)
 	require.ErrorContains(t, err, "no PTX of binarize.cu for sm_52")
 	_, err = ReadPTX("binar", 90)
 	require.Error(t, err)
+}
+
+// embeddedPTX returns the embedded files by name.
+func embeddedPTX(t *testing.T) map[string]string {
+	files, err := PTX()
+	require.NoError(t, err)
+	entries, err := fs.ReadDir(files, ".")
+	require.NoError(t, err)
+	texts := make(map[string]string)
+	for _, e := range entries {
+		text, err := fs.ReadFile(files, e.Name())
+		require.NoError(t, err)
+		texts[e.Name()] = string(text)
+	}
+	return texts
+}
+
+func TestArchiveHoldsTheFiles(t *testing.T) {
+	files, err := filepath.Glob("cu/ptx/*.ptx")
+	require.NoError(t, err)
+	want := make(map[string]string)
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		want[filepath.Base(path)] = string(text)
+	}
+	got := embeddedPTX(t)
+	require.Len(t, got, len(want))
+	for name, text := range want {
+		require.True(t, got[name] == text, "%s in cu/ptx.zip is another file than in cu/ptx: run go generate ./kernels", name)
+	}
 }
 
 // TestFloatContractOfCUDA: sums and products of floats say how they round, and
@@ -177,11 +207,7 @@ func TestFloatContractOfCUDA(t *testing.T) {
 		require.Empty(t, forbidden.FindString(comment.ReplaceAllString(string(text), "")), path)
 	}
 	contracted := regexp.MustCompile(`\b(fma\.rn\.ftz|mul\.f32|add\.f32|sub\.f32|mad\.f32|\w+\.ftz\.f32|\w+\.approx)`)
-	ptx, err := PTX.ReadDir("cu/ptx")
-	require.NoError(t, err)
-	for _, e := range ptx {
-		text, err := PTX.ReadFile("cu/ptx/" + e.Name())
-		require.NoError(t, err)
-		require.Empty(t, contracted.FindString(string(text)), e.Name())
+	for name, text := range embeddedPTX(t) {
+		require.Empty(t, contracted.FindString(text), name)
 	}
 }

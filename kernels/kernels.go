@@ -2,9 +2,14 @@
 package kernels
 
 import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"fmt"
-	"path"
+	"io/fs"
+	"sync"
 )
 
 // CL holds the OpenCL C sources. common.cl goes before each of the others.
@@ -12,20 +17,36 @@ import (
 //go:embed cl/*.cl
 var CL embed.FS
 
-// PTX holds the CUDA kernels, compiled from cu/*.cu: NAME.smXX.ptx for devices of
+//go:generate go run ./internal/pack
+
+//go:embed cu/ptx.zip
+var ptxArchive []byte
+
+// PTX returns the CUDA kernels, compiled from cu/*.cu: NAME.smXX.ptx for devices of
 // compute capability X.X and later, where it differs from that of an older one.
-//
-//go:embed cu/ptx/*.ptx
-var PTX embed.FS
+// They are text that compresses to a fifth, so programs carry them compressed.
+var PTX = sync.OnceValues(func() (fs.FS, error) {
+	return zip.NewReader(bytes.NewReader(ptxArchive), int64(len(ptxArchive)))
+})
+
+// PTXHash returns the SHA-256 of all of PTX, as it is embedded.
+func PTXHash() string {
+	sum := sha256.Sum256(ptxArchive)
+	return hex.EncodeToString(sum[:])
+}
 
 // ReadPTX returns the kernels compiled from cu/NAME.cu for devices of compute
 // capability arch (90 for 9.0): of the newest file that is not for newer ones.
 func ReadPTX(name string, arch int) ([]byte, error) {
-	newest, file := -1, ""
-	entries, err := PTX.ReadDir("cu/ptx")
+	files, err := PTX()
 	if err != nil {
 		return nil, err
 	}
+	entries, err := fs.ReadDir(files, ".")
+	if err != nil {
+		return nil, err
+	}
+	newest, file := -1, ""
 	for _, e := range entries {
 		of := 0
 		if _, err := fmt.Sscanf(e.Name(), name+".sm%d.ptx", &of); err == nil && of <= arch && of > newest {
@@ -35,5 +56,5 @@ func ReadPTX(name string, arch int) ([]byte, error) {
 	if file == "" {
 		return nil, fmt.Errorf("there is no PTX of %s.cu for sm_%d", name, arch)
 	}
-	return PTX.ReadFile(path.Join("cu/ptx", file))
+	return fs.ReadFile(files, file)
 }

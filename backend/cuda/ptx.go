@@ -3,9 +3,9 @@
 package cuda
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
+	"io"
+	"io/fs"
 	"regexp"
 	"sort"
 	"strconv"
@@ -13,8 +13,6 @@ import (
 
 	"github.com/bitcnn/bitcnn/kernels"
 )
-
-const ptxFolder = "cu/ptx"
 
 // ptxVariant is the kernels for devices from a compute capability on.
 type ptxVariant struct {
@@ -42,7 +40,11 @@ var (
 
 // ptxVariants lists what is embedded, the oldest first.
 var ptxVariants = sync.OnceValues(func() ([]ptxVariant, error) {
-	entries, err := kernels.PTX.ReadDir(ptxFolder)
+	files, err := kernels.PTX()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := fs.ReadDir(files, ".")
 	if err != nil {
 		return nil, err
 	}
@@ -52,16 +54,12 @@ var ptxVariants = sync.OnceValues(func() ([]ptxVariant, error) {
 		if m == nil {
 			return nil, fmt.Errorf("%s is no name of a PTX file", e.Name())
 		}
-		text, err := kernels.PTX.ReadFile(ptxFolder + "/" + e.Name())
+		version, err := ptxVersion(files, e.Name())
 		if err != nil {
 			return nil, err
 		}
-		language := ptxLanguage.FindSubmatch(text)
-		if language == nil {
-			return nil, fmt.Errorf("%s has no PTX version", e.Name())
-		}
 		arch, _ := strconv.Atoi(m[2])
-		versions[arch] = max(versions[arch], 10*int(language[1][0]-'0')+int(language[2][0]-'0'))
+		versions[arch] = max(versions[arch], version)
 	}
 	var variants []ptxVariant
 	for arch, version := range versions {
@@ -70,6 +68,25 @@ var ptxVariants = sync.OnceValues(func() ([]ptxVariant, error) {
 	sort.Slice(variants, func(i, j int) bool { return variants[i].arch < variants[j].arch })
 	return variants, nil
 })
+
+// ptxVersion returns the version of the language that a file is written in, 78 for
+// 7.8. It stands in its first lines.
+func ptxVersion(files fs.FS, name string) (int, error) {
+	f, err := files.Open(name)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	head, err := io.ReadAll(io.LimitReader(f, 1<<10))
+	if err != nil {
+		return 0, err
+	}
+	m := ptxLanguage.FindSubmatch(head)
+	if m == nil {
+		return 0, fmt.Errorf("%s has no PTX version", name)
+	}
+	return 10*int(m[1][0]-'0') + int(m[2][0]-'0'), nil
+}
 
 // chooseVariant returns the newest kernels for a compute capability (75 for 7.5)
 // and a driver. The error says what is too old.
@@ -97,18 +114,4 @@ func chooseVariant(variants []ptxVariant, capability, driver int) (ptxVariant, e
 func cudaVersion(v int) string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10) }
 
 // kernelHash is the SHA-256 of all PTX.
-var kernelHash = sync.OnceValue(func() string {
-	entries, err := kernels.PTX.ReadDir(ptxFolder)
-	if err != nil {
-		return ""
-	}
-	h := sha256.New()
-	for _, e := range entries { // in the order of their names
-		text, err := kernels.PTX.ReadFile(ptxFolder + "/" + e.Name())
-		if err != nil {
-			return ""
-		}
-		fmt.Fprintf(h, "%s %d\n%s", e.Name(), len(text), text)
-	}
-	return hex.EncodeToString(h.Sum(nil))
-})
+var kernelHash = sync.OnceValue(kernels.PTXHash)
