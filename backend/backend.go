@@ -23,6 +23,13 @@ type Backend interface {
 	Devices() ([]Device, error)
 }
 
+// Prober is implemented by backends whose driver takes long to start.
+type Prober interface {
+	// MayHaveGPU reports whether the backend may find a GPU, without starting its
+	// driver. Where it is false, "auto" passes the backend over.
+	MayHaveGPU() bool
+}
+
 // Kind is what sort of device a device is; auto prefers them in this order.
 type Kind int
 

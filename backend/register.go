@@ -69,7 +69,8 @@ func Devices() []Device {
 //	""                  what the environment variable BCNN_DEVICE says, else "auto"
 //
 // Auto prefers discrete GPUs to integrated ones and those to the CPU, and CUDA
-// to OpenCL. It never picks an emulated device. A device that is asked for by
+// to OpenCL. It never picks an emulated device, and starts no driver that has
+// nothing it would pick. A device that is asked for by
 // name is opened or an error: nothing takes its place.
 func Open(name string) (Device, error) {
 	asked := name
@@ -90,13 +91,20 @@ func Open(name string) (Device, error) {
 func openAuto() (Device, error) {
 	var best Device
 	for _, b := range Backends() {
+		// Backends come in the order of their names, CUDA before OpenCL, so a
+		// discrete GPU has no better one behind it.
+		if best != nil && best.Info().Kind == DiscreteGPU {
+			break
+		}
+		if p, ok := b.(Prober); ok && !p.MayHaveGPU() {
+			continue
+		}
 		devices, _ := b.Devices()
 		for _, d := range devices {
 			kind := d.Info().Kind
 			if kind == Emulated || kind == CPU && b.Name() != "cpu" {
 				continue
 			}
-			// Backends come in the order of their names: CUDA before OpenCL.
 			if best == nil || kind < best.Info().Kind {
 				best = d
 			}

@@ -92,6 +92,33 @@ func TestOpenAutoPrefers(t *testing.T) {
 	}
 }
 
+// slowBackend fails the test where its driver is started.
+type slowBackend struct {
+	fakeBackend
+	t   *testing.T
+	gpu bool
+}
+
+func (b slowBackend) MayHaveGPU() bool { return b.gpu }
+
+func (b slowBackend) Devices() ([]Device, error) {
+	b.t.Error("the driver was started")
+	return nil, nil
+}
+
+func TestOpenAutoStartsNoDriverInVain(t *testing.T) {
+	cpu := fakeBackend{"cpu", []Kind{CPU}}
+	withBackends(t, cpu, slowBackend{fakeBackend{name: "opencl"}, t, false})
+	d, err := Open("auto")
+	require.NoError(t, err)
+	require.Equal(t, "cpu:0", d.Info().ID)
+
+	withBackends(t, cpu, fakeBackend{"cuda", []Kind{DiscreteGPU}}, slowBackend{fakeBackend{name: "opencl"}, t, true})
+	d, err = Open("auto")
+	require.NoError(t, err)
+	require.Equal(t, "cuda:0", d.Info().ID)
+}
+
 func TestOpenAutoFindsNothing(t *testing.T) {
 	withBackends(t)
 	_, err := Open("auto")

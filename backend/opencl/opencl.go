@@ -4,6 +4,7 @@ package opencl
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 
@@ -18,6 +19,8 @@ func init() { backend.Register(openclBackend{}) }
 type openclBackend struct{}
 
 func (openclBackend) Name() string { return "opencl" }
+
+func (openclBackend) MayHaveGPU() bool { return hasGPUNode(os.DirFS("/")) }
 
 func (openclBackend) Devices() ([]backend.Device, error) {
 	found, err := enumerate()
