@@ -8,6 +8,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // Limits that keep a hostile description from claiming absurd memory: values
@@ -74,26 +75,26 @@ func (n *Network) infer(b *budget.Budget) ([]valueType, error) {
 		return nil, fmt.Errorf("the network's name %w", err)
 	}
 	if err := n.Input.check(); err != nil {
-		return nil, fmt.Errorf("network %s: input: %w", quote(n.Name), err)
+		return nil, fmt.Errorf("network %s: input: %w", text.Quote(n.Name), err)
 	}
 	if err := spend(n.Input.Shape.declared()); err != nil {
 		return nil, err
 	}
 	if len(n.Layers) == 0 {
-		return nil, fmt.Errorf("network %s has no layers", quote(n.Name))
+		return nil, fmt.Errorf("network %s has no layers", text.Quote(n.Name))
 	}
 	types := make([]valueType, len(n.Layers))
 	names := make(map[string]bool, len(n.Layers))
 	used := make([]bool, len(n.Layers))
 	for i, l := range n.Layers {
 		fail := func(err error) ([]valueType, error) {
-			return nil, fmt.Errorf("network %s: layer %d %s: %w", quote(n.Name), i, quote(l.Name), err)
+			return nil, fmt.Errorf("network %s: layer %d %s: %w", text.Quote(n.Name), i, text.Quote(l.Name), err)
 		}
 		if err := spend(l.size()); err != nil {
 			return fail(err)
 		}
 		if err := checkText(l.Name); err != nil {
-			return nil, fmt.Errorf("network %s: layer %d: the name %w", quote(n.Name), i, err)
+			return nil, fmt.Errorf("network %s: layer %d: the name %w", text.Quote(n.Name), i, err)
 		}
 		switch {
 		case l.Name == "" || len(l.Name) > maxName:
@@ -136,19 +137,19 @@ func (n *Network) infer(b *budget.Budget) ([]valueType, error) {
 	}
 	for i, u := range used[:len(used)-1] {
 		if !u {
-			return nil, fmt.Errorf("network %s: layer %d %q: its output is not used", quote(n.Name), i, n.Layers[i].Name)
+			return nil, fmt.Errorf("network %s: layer %d %q: its output is not used", text.Quote(n.Name), i, n.Layers[i].Name)
 		}
 	}
 	out := types[len(types)-1].shape
 	if len(n.Labels) != 0 && len(n.Labels) != out.Values() {
-		return nil, fmt.Errorf("network %s has %d labels for %d outputs", quote(n.Name), len(n.Labels), out.Values())
+		return nil, fmt.Errorf("network %s has %d labels for %d outputs", text.Quote(n.Name), len(n.Labels), out.Values())
 	}
 	for i, label := range n.Labels {
 		if err := spend(int64(len(label))); err != nil {
 			return nil, err
 		}
 		if err := checkText(label); err != nil {
-			return nil, fmt.Errorf("network %s: label %d: %w", quote(n.Name), i, err)
+			return nil, fmt.Errorf("network %s: label %d: %w", text.Quote(n.Name), i, err)
 		}
 	}
 	return types, nil
@@ -282,7 +283,7 @@ func (b Binarize) output(in []valueType) (valueType, error) {
 		}
 	case SchemeMinMax:
 	default:
-		return t, fmt.Errorf("unknown scheme %s", quote(string(b.Scheme)))
+		return t, fmt.Errorf("unknown scheme %s", text.Quote(string(b.Scheme)))
 	}
 	if len(b.Thresholds) != thresholds {
 		return t, fmt.Errorf("scheme %s has %d thresholds, want %d", b.Scheme, len(b.Thresholds), thresholds)

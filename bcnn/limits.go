@@ -13,8 +13,10 @@ type Limits struct {
 	// Layers bounds the layers of a network, and the nodes of a graph that is
 	// imported. Default: DefaultLayers.
 	Layers int
-	// TensorBytes bounds each tensor as it is held in memory: weights, constants
-	// and the feature map of one image. Default: DefaultTensorBytes.
+	// TensorBytes bounds each tensor as it is held in memory, weights, constants
+	// and the feature map of one image, and what a plan adds to the weights of
+	// its network: all its thresholds, scales, corrections of borders and
+	// rewritten weights together. Default: DefaultTensorBytes.
 	TensorBytes int64
 	// ArenaBytes bounds the memory for the tensors of one compiled network, for
 	// the largest batch. Default: the memory of the device.

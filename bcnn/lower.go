@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // LowerOptions are the options of Lower. The zero value is good.
@@ -66,7 +67,7 @@ func lower(ctx context.Context, n *Network, opts LowerOptions) (*Plan, *budget.B
 		return nil, nil, err
 	}
 	if len(n.Layers) > limits.Layers {
-		return nil, nil, fmt.Errorf("network %s has %d layers, at most %d are allowed; Limits.Layers allows more", quote(n.Name), len(n.Layers), limits.Layers)
+		return nil, nil, fmt.Errorf("network %s has %d layers, at most %d are allowed; Limits.Layers allows more", text.Quote(n.Name), len(n.Layers), limits.Layers)
 	}
 	b := budget.New(ctx, 0)
 	types, err := n.infer(b)
@@ -79,7 +80,7 @@ func lower(ctx context.Context, n *Network, opts LowerOptions) (*Plan, *budget.B
 		plan: &Plan{Name: n.Name, Input: n.Input, Labels: n.Labels},
 	}
 	if err := lo.run(); err != nil {
-		return nil, b, fmt.Errorf("network %s: %w", quote(n.Name), err)
+		return nil, b, fmt.Errorf("network %s: %w", text.Quote(n.Name), err)
 	}
 	return lo.plan, b, nil
 }

@@ -2,8 +2,9 @@ package bcnn
 
 import (
 	"fmt"
-	"strconv"
 	"unicode/utf8"
+
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // checkText refuses what would change how the text around a name or a label is
@@ -12,11 +13,11 @@ import (
 // no UTF-8.
 func checkText(s string) error {
 	if !utf8.ValidString(s) {
-		return fmt.Errorf("%s is not valid UTF-8", quote(s))
+		return fmt.Errorf("%s is not valid UTF-8", text.Quote(s))
 	}
 	for _, r := range s {
 		if isControl(r) {
-			return fmt.Errorf("%s has the control character %U", quote(s), r)
+			return fmt.Errorf("%s has the control character %U", text.Quote(s), r)
 		}
 	}
 	return nil
@@ -26,17 +27,4 @@ func isControl(r rune) bool {
 	return r < ' ' || r >= 0x7F && r <= 0x9F || // C0, DEL and C1
 		r == 0x2028 || r == 0x2029 || // line and paragraph separator
 		r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069 // direction
-}
-
-// quote shows a name in an error, shortened where it is longer than a layer's
-// name may be.
-func quote(s string) string {
-	if len(s) <= maxName {
-		return strconv.Quote(s)
-	}
-	cut := maxName
-	for cut > maxName-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return strconv.Quote(s[:cut]) + "…"
 }

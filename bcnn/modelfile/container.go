@@ -14,6 +14,9 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 const (
@@ -162,22 +165,22 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
 
-func readContainer(r io.ReaderAt, size int64) (*container, error) {
-	header, err := readHeader(r, size)
+func (d *decoder) readContainer(r io.ReaderAt, size int64) (*container, error) {
+	header, err := d.readHeader(r, size)
 	if err != nil {
 		return nil, err
 	}
 	var members map[string]json.RawMessage
-	if err := unmarshal(header, &members); err != nil {
+	if err := d.unmarshal(header, &members); err != nil {
 		return nil, fmt.Errorf("header: %w", err)
 	}
-	meta, err := parseMetadata(members[metadataKey])
+	meta, err := d.parseMetadata(members[metadataKey])
 	if err != nil {
 		return nil, err
 	}
 	delete(members, metadataKey)
 	dataAt := 8 + int64(len(header))
-	tensors, err := parseTensors(members, size-dataAt)
+	tensors, err := d.parseTensors(members, size-dataAt)
 	if err != nil {
 		return nil, err
 	}
@@ -195,8 +198,8 @@ func readContainer(r io.ReaderAt, size int64) (*container, error) {
 	data := io.TeeReader(io.NewSectionReader(r, dataAt, size-dataAt), hash)
 	c := &container{network: meta.Network, tensors: make(map[string]*tensor, len(tensors))}
 	for _, t := range tensors {
-		if err := t.read(data); err != nil {
-			return nil, fmt.Errorf("tensor %q: %w", t.name, err)
+		if err := d.readTensor(t, data); err != nil {
+			return nil, fmt.Errorf("tensor %s: %w", text.Quote(t.name), err)
 		}
 		c.tensors[t.name] = t
 	}
@@ -206,7 +209,7 @@ func readContainer(r io.ReaderAt, size int64) (*container, error) {
 	return c, nil
 }
 
-func readHeader(r io.ReaderAt, size int64) ([]byte, error) {
+func (d *decoder) readHeader(r io.ReaderAt, size int64) ([]byte, error) {
 	if size < 8 {
 		return nil, fmt.Errorf("not a .bcnn file: only %d bytes", size)
 	}
@@ -221,6 +224,9 @@ func readHeader(r io.ReaderAt, size int64) ([]byte, error) {
 	if int64(n) > size-8 {
 		return nil, fmt.Errorf("truncated or not a .bcnn file: a header of %d bytes in a file of %d", n, size)
 	}
+	if err := d.Charge(int64(n)); err != nil {
+		return nil, err
+	}
 	header := make([]byte, n)
 	if _, err := r.ReadAt(header, 8); err != nil && !(err == io.EOF && size == 8+int64(n)) {
 		return nil, err
@@ -228,24 +234,27 @@ func readHeader(r io.ReaderAt, size int64) ([]byte, error) {
 	if len(header) == 0 || header[0] != '{' {
 		return nil, errors.New("not a .bcnn file: the header is no JSON object")
 	}
+	if !utf8.Valid(header) { // package json would put other characters in its place
+		return nil, errors.New("header: not UTF-8")
+	}
 	return header, nil
 }
 
-func parseMetadata(raw json.RawMessage) (metadata, error) {
+func (d *decoder) parseMetadata(raw json.RawMessage) (metadata, error) {
 	var meta metadata
 	var values map[string]string // other programs may have added entries
 	if raw == nil {
 		return meta, errors.New("a safetensors file but no .bcnn file: it has no metadata")
 	}
-	if err := unmarshal(raw, &values); err != nil {
+	if err := d.unmarshal(raw, &values); err != nil {
 		return meta, fmt.Errorf("metadata: %w", err)
 	}
 	meta = metadata{values["format"], values["version"], values["network"], values["sha256"]}
 	switch {
 	case meta.Format != format:
-		return meta, fmt.Errorf("a safetensors file but no .bcnn file: its format is %q, not %q", meta.Format, format)
+		return meta, fmt.Errorf("a safetensors file but no .bcnn file: its format is %s, not %q", text.Quote(meta.Format), format)
 	case meta.Version != version:
-		return meta, fmt.Errorf("version %q of the format is unknown, this program reads version %s", meta.Version, version)
+		return meta, fmt.Errorf("version %s of the format is unknown, this program reads version %s", text.Quote(meta.Version), version)
 	case len(meta.SHA256) != len(unsealed):
 		return meta, fmt.Errorf("metadata: the checksum has %d digits, want %d", len(meta.SHA256), len(unsealed))
 	}
@@ -254,7 +263,7 @@ func parseMetadata(raw json.RawMessage) (metadata, error) {
 
 // parseTensors returns the tensors in the order of their data, which must fill
 // size bytes without holes. They are not allocated yet.
-func parseTensors(members map[string]json.RawMessage, size int64) ([]*tensor, error) {
+func (d *decoder) parseTensors(members map[string]json.RawMessage, size int64) ([]*tensor, error) {
 	type place struct {
 		*tensor
 		begin, end int64
@@ -263,22 +272,25 @@ func parseTensors(members map[string]json.RawMessage, size int64) ([]*tensor, er
 	// In a fixed order, so that one file always gives one error.
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		var info tensorInfo
-		if err := unmarshal(members[name], &info); err != nil {
-			return nil, fmt.Errorf("tensor %q: %w", name, err)
+		if err := d.unmarshal(members[name], &info); err != nil {
+			return nil, fmt.Errorf("tensor %s: %w", text.Quote(name), err)
 		}
 		if len(info.Offsets) != 2 {
-			return nil, fmt.Errorf("tensor %q: %d offsets, want 2", name, len(info.Offsets))
+			return nil, fmt.Errorf("tensor %s: %d offsets, want 2", text.Quote(name), len(info.Offsets))
 		}
 		p := place{&tensor{name: name, dtype: info.DType, shape: info.Shape}, info.Offsets[0], info.Offsets[1]}
 		if p.begin < 0 || p.end < p.begin || p.end > size {
-			return nil, fmt.Errorf("tensor %q: bytes %d to %d of %d: truncated file or wrong offsets", name, p.begin, p.end, size)
+			return nil, fmt.Errorf("tensor %s: bytes %d to %d of %d: truncated file or wrong offsets", text.Quote(name), p.begin, p.end, size)
 		}
 		want, err := p.tensor.checkedSize(size)
 		if err != nil {
-			return nil, fmt.Errorf("tensor %q: %w", name, err)
+			return nil, fmt.Errorf("tensor %s: %w", text.Quote(name), err)
+		}
+		if want > d.limits.TensorBytes {
+			return nil, fmt.Errorf("tensor %s takes %d bytes, at most %d are allowed; Limits.TensorBytes allows more", text.Quote(name), want, d.limits.TensorBytes)
 		}
 		if want != p.end-p.begin {
-			return nil, fmt.Errorf("tensor %q: %s %v takes %d bytes, the offsets give %d", name, info.DType, info.Shape, want, p.end-p.begin)
+			return nil, fmt.Errorf("tensor %s: %s %v takes %d bytes, the offsets give %d", text.Quote(name), info.DType, info.Shape, want, p.end-p.begin)
 		}
 		places = append(places, p)
 	}
@@ -287,7 +299,7 @@ func parseTensors(members map[string]json.RawMessage, size int64) ([]*tensor, er
 	tensors := make([]*tensor, len(places))
 	for i, p := range places {
 		if p.begin != at {
-			return nil, fmt.Errorf("tensor %q begins at byte %d, want %d: data must follow each other without holes", p.name, p.begin, at)
+			return nil, fmt.Errorf("tensor %s begins at byte %d, want %d: data must follow each other without holes", text.Quote(p.name), p.begin, at)
 		}
 		at = p.end
 		tensors[i] = p.tensor
@@ -303,7 +315,7 @@ func parseTensors(members map[string]json.RawMessage, size int64) ([]*tensor, er
 func (t *tensor) checkedSize(limit int64) (int64, error) {
 	size := sizeOf(t.dtype)
 	if size == 0 {
-		return 0, fmt.Errorf("data type %q, want %s, %s or %s", t.dtype, u64, i32, f32)
+		return 0, fmt.Errorf("data type %s, want %s, %s or %s", text.Quote(t.dtype), u64, i32, f32)
 	}
 	if len(t.shape) > maxDims {
 		return 0, fmt.Errorf("%d dimensions, at most %d are allowed", len(t.shape), maxDims)
@@ -320,76 +332,43 @@ func (t *tensor) checkedSize(limit int64) (int64, error) {
 	return size, nil
 }
 
-// read allocates the tensor and fills it.
-func (t *tensor) read(r io.Reader) error {
+// chunk is how much of a tensor is read at once, in bytes.
+const chunk = 1 << 18
+
+// readTensor allocates the tensor and fills it.
+func (d *decoder) readTensor(t *tensor, r io.Reader) error {
 	elements := 1
-	for _, d := range t.shape {
-		elements *= int(d)
+	for _, n := range t.shape {
+		elements *= int(n)
 	}
 	switch t.dtype {
 	case u64:
 		t.u64 = make([]uint64, elements)
-		return binary.Read(r, binary.LittleEndian, t.u64)
+		return readValues(d, r, t.u64, 8, binary.LittleEndian.Uint64)
 	case i32:
 		t.i32 = make([]int32, elements)
-		return binary.Read(r, binary.LittleEndian, t.i32)
+		return readValues(d, r, t.i32, 4, func(b []byte) int32 { return int32(binary.LittleEndian.Uint32(b)) })
 	default:
 		t.f32 = make([]float32, elements)
-		return binary.Read(r, binary.LittleEndian, t.f32)
+		return readValues(d, r, t.f32, 4, func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) })
 	}
 }
 
-// unmarshal is json.Unmarshal that refuses unknown fields, keys that occur
-// twice, and anything after the value but spaces.
-func unmarshal(b []byte, v any) error {
-	if err := checkKeys(b); err != nil {
-		return err
-	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	return d.Decode(v)
-}
-
-// checkKeys checks that b is one JSON value in which no object has two members
-// of one name.
-func checkKeys(b []byte) error {
-	if !json.Valid(b) {
-		// Unmarshal says where.
-		return json.Unmarshal(b, new(json.RawMessage))
-	}
-	var open []map[string]bool // one per open object, nil for an array
-	isKey := false
-	d := json.NewDecoder(bytes.NewReader(b))
-	for {
-		token, err := d.Token()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
+// readValues fills values of the given size in bytes.
+func readValues[T any](d *decoder, r io.Reader, values []T, size int, decode func([]byte) T) error {
+	buf := make([]byte, min(chunk, size*len(values)))
+	for len(values) > 0 {
+		n := min(len(values), len(buf)/size)
+		if err := d.Charge(int64(n * size)); err != nil {
 			return err
 		}
-		switch token := token.(type) {
-		case json.Delim:
-			switch token {
-			case '{':
-				open = append(open, map[string]bool{})
-			case '[':
-				open = append(open, nil)
-			default:
-				open = open[:len(open)-1]
-			}
-		case string:
-			if isKey {
-				keys := open[len(open)-1]
-				if keys[token] {
-					return fmt.Errorf("%q occurs twice", token)
-				}
-				keys[token] = true
-				isKey = false
-				continue
-			}
+		if _, err := io.ReadFull(r, buf[:n*size]); err != nil {
+			return err
 		}
-		// After a value or an opening brace, an object expects a key.
-		isKey = len(open) > 0 && open[len(open)-1] != nil
+		for i := range n {
+			values[i] = decode(buf[i*size:])
+		}
+		values = values[n:]
 	}
+	return nil
 }

@@ -3,7 +3,7 @@
 //
 // A file that is truncated, altered or hostile gives an error that names it
 // and the reason. Sizes are checked against the size of the file before
-// anything is allocated.
+// anything is allocated, and reading takes time and memory linear in it.
 package modelfile
 
 import (
@@ -47,16 +47,9 @@ func read(ctx context.Context, r io.ReaderAt, size int64, opts Options) (*bcnn.N
 		return nil, err
 	}
 	if size > limits.FileBytes {
-		return nil, fmt.Errorf("the file has %d bytes, at most %d are allowed", size, limits.FileBytes)
+		return nil, fmt.Errorf("the file has %d bytes, at most %d are allowed; Limits.FileBytes allows more", size, limits.FileBytes)
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	c, err := readContainer(r, size)
-	if err != nil {
-		return nil, err
-	}
-	return decodeNetwork([]byte(c.network), c.tensors)
+	return newDecoder(ctx, size, limits).network(r, size)
 }
 
 // Encode returns the bytes of the network's file: the same bytes for the same

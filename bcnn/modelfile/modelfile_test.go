@@ -111,7 +111,7 @@ func networks() map[string]*bcnn.Network {
 }
 
 func small() *bcnn.Network {
-	n := &bcnn.Network{Name: "small", Input: bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Uint8}, Labels: []string{"a", "b"}}
+	n := &bcnn.Network{Name: "small", Input: bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Uint8, Resize: 12}, Labels: []string{"a", "b"}}
 	n.Append("in", bcnn.Binarize{Scheme: bcnn.SchemeGrey, Thresholds: []int32{9}})
 	n.Append("dense", bcnn.Dense{Out: 2, Weights: bcnn.Weights{Bits: []uint64{5, 10}}, Bias: []float32{1, -1}})
 	return n
@@ -280,10 +280,33 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{`"dtype":"I32"`, `"dtype":"F32"`, "want I32"},
 		{`"dtype":"I32","shape":[1]`, `"dtype":"I32","shape":[1,1]`, "one dimension"},
 		{unsealed, unsealed[1:], "63 digits"},
+		// The names of fields are exact: K is the sign of kelvin, ſ an s of old.
+		{`"dtype":"U64"`, `"Dtype":"U64"`, `unknown field "Dtype"`},
+		{`"dtype":"U64"`, `"DTYPE":"F32","dtype":"U64"`, `unknown field "DTYPE"`},
+		{`"shape":[2,1]`, `"ſhape":[2,1]`, `unknown field "ſhape"`},
+		{`"format":"bcnn"`, `"Format":"bcnn"`, `its format is ""`},
+		{`\"kind\":\"dense\"`, `\"Kind\":\"dense\"`, `unknown field "Kind"`},
+		{`\"kind\":\"dense\"`, `\"Kind\":\"dense\"`, "unknown field \"Kind\""},
+		{`\"kind\":\"dense\"`, `\"kind\":\"dense\",\"KIND\":\"relu\"`, `unknown field "KIND"`},
+		{`\"kind\":\"dense\"`, `\"\\u212aind\":\"dense\"`, "unknown field \"Kind\""},
+		{`\"name\":\"small\"`, `\"NAME\":\"small\"`, `unknown field "NAME"`},
+		{`\"resize\"`, `\"Resize\"`, `unknown field "Resize"`},
+		{`\"out\":2`, `\"Out\":2`, `unknown field "Out"`},
+		{`\"out\":2`, `\"out\":2,\"oUt\":3`, `unknown field "oUt"`},
+		{`\"bias\":\"dense.bias\"`, `\"Bias\":\"dense.bias\"`, `dense has no tensor "Bias"`},
+		{`\"bias\":\"dense.bias\"`, `\"bias\":\"dense.bias\",\"bias\":\"dense.bias\"`, `"bias" occurs twice`},
+		{`\"bias\":\"dense.bias\"`, `\"bias\":{\"bias\":\"dense.bias\"}`, "cannot unmarshal object"},
+		{`\"shape\":[2,2,1]`, `\"shape\":{\"H\":1}`, "cannot unmarshal object"},
+		{`\"inputs\":[0]`, `\"inputs\":[null]`, "null is no value"},
+		{`\"out\":2`, `\"out\":null`, "null is no value"},
+		{`\"out\":2`, `\"out\":` + strings.Repeat("1", 1000), "number 111"},
+		{`\"out\":2`, `\"out\":2,\"` + strings.Repeat("x", 1000) + `\":1`, "unknown field"},
+		{`"dense.bias"`, `"` + strings.Repeat("x", 1000) + `"`, `there is no tensor "dense.bias"`},
 	} {
 		require.Contains(t, header, c.old)
 		err := read(strings.Replace(header, c.old, c.new, 1), data)
 		require.ErrorContains(t, err, c.want, "%s → %s", c.old, c.new)
+		require.Less(t, len(err.Error()), 500, "an error is a line")
 	}
 
 	// A second run of the checksum's digits makes its place ambiguous.
@@ -299,6 +322,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 	copy(nan[len(nan)-4:], []byte{0, 0, 0xC0, 0x7F})
 	require.ErrorContains(t, read(header, nan), "NaN")
 
+	require.ErrorContains(t, read(strings.Replace(header, `\"dense\"`, `\"d`+"\xE9"+`nse\"`, 1), data), "not UTF-8")
 	require.ErrorContains(t, read("", nil), "no JSON object")
 	require.ErrorContains(t, read("[]", nil), "no JSON object")
 	require.ErrorContains(t, read("{", nil), "header")

@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // The network's JSON.
@@ -210,6 +213,7 @@ func (j windowJSON) decode() (bcnn.Window, error) {
 
 // layerReader hands out what describes a layer and remembers what was used.
 type layerReader struct {
+	*decoder
 	layer   layerJSON
 	tensors map[string]*tensor // of the file; used ones are removed
 }
@@ -219,7 +223,7 @@ func (r *layerReader) params(v any) error {
 	if r.layer.Params == nil {
 		return errors.New("no params")
 	}
-	if err := unmarshal(r.layer.Params, v); err != nil {
+	if err := r.unmarshal(r.layer.Params, v); err != nil {
 		return fmt.Errorf("params: %w", err)
 	}
 	r.layer.Params = nil
@@ -235,7 +239,7 @@ func (r *layerReader) take(role string) (*tensor, error) {
 	delete(r.layer.Tensors, role)
 	t := r.tensors[name]
 	if t == nil {
-		return nil, fmt.Errorf("%s: there is no tensor %q that no other layer uses", role, name)
+		return nil, fmt.Errorf("%s: there is no tensor %s that no other layer uses", role, text.Quote(name))
 	}
 	delete(r.tensors, name)
 	return t, nil
@@ -249,7 +253,7 @@ func (r *layerReader) vector(role, dtype string) (*tensor, error) {
 		return &tensor{}, err
 	}
 	if t.dtype != dtype || len(t.shape) != 1 {
-		return nil, fmt.Errorf("%s: tensor %q is %s %v, want %s with one dimension", role, t.name, t.dtype, t.shape, dtype)
+		return nil, fmt.Errorf("%s: tensor %s is %s %v, want %s with one dimension", role, text.Quote(t.name), t.dtype, t.shape, dtype)
 	}
 	return t, nil
 }
@@ -282,7 +286,7 @@ func (r *layerReader) weights(outer ...int) (bcnn.Weights, error) {
 		want[i] = int64(d)
 	}
 	if len(t.shape) != len(want)+1 || !slices.Equal(t.shape[:len(want)], want) {
-		return bcnn.Weights{}, fmt.Errorf("weights: tensor %q has shape %v, want %v and one more dimension", t.name, t.shape, want)
+		return bcnn.Weights{}, fmt.Errorf("weights: tensor %s has shape %v, want %v and one more dimension", text.Quote(t.name), t.shape, want)
 	}
 	switch t.dtype {
 	case u64:
@@ -290,19 +294,23 @@ func (r *layerReader) weights(outer ...int) (bcnn.Weights, error) {
 	case f32:
 		return bcnn.Weights{F32: t.f32}, nil
 	}
-	return bcnn.Weights{}, fmt.Errorf("weights: tensor %q is %s, want %s or %s", t.name, t.dtype, u64, f32)
+	return bcnn.Weights{}, fmt.Errorf("weights: tensor %s is %s, want %s or %s", text.Quote(t.name), t.dtype, u64, f32)
 }
 
-// decodeNetwork builds and checks the network that uses all the tensors, each
-// exactly once.
-func decodeNetwork(description []byte, tensors map[string]*tensor) (*bcnn.Network, error) {
+// network reads a file of the given size: it builds and checks the network that
+// uses all the tensors, each exactly once.
+func (d *decoder) network(r io.ReaderAt, size int64) (*bcnn.Network, error) {
+	c, err := d.readContainer(r, size)
+	if err != nil {
+		return nil, err
+	}
 	var in networkJSON
-	if err := unmarshal(description, &in); err != nil {
+	if err := d.unmarshal([]byte(c.network), &in); err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}
 	n := &bcnn.Network{Name: in.Name, Labels: in.Labels, Layers: make([]bcnn.Layer, len(in.Layers))}
 	if len(in.Input.Shape) != 3 {
-		return nil, fmt.Errorf("network %q: input: shape %v, want height, width and channels", n.Name, in.Input.Shape)
+		return nil, fmt.Errorf("network %s: input: %d dimensions, want height, width and channels", text.Quote(n.Name), len(in.Input.Shape))
 	}
 	n.Input = bcnn.Input{
 		Shape:  bcnn.Shape{H: in.Input.Shape[0], W: in.Input.Shape[1], C: in.Input.Shape[2]},
@@ -314,21 +322,22 @@ func decodeNetwork(description []byte, tensors map[string]*tensor) (*bcnn.Networ
 	case bcnn.Float32.String():
 		n.Input.DType = bcnn.Float32
 	default:
-		return nil, fmt.Errorf("network %q: input: unknown type %q", n.Name, in.Input.DType)
+		return nil, fmt.Errorf("network %s: input: unknown type %s", text.Quote(n.Name), text.Quote(in.Input.DType))
 	}
 	for i, l := range in.Layers {
-		r := layerReader{layer: l, tensors: tensors}
+		r := layerReader{decoder: d, layer: l, tensors: c.tensors}
 		op, err := r.decode()
 		if err == nil {
 			err = r.checkUsed()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("network %q: layer %d %q: %w", n.Name, i, l.Name, err)
+			return nil, fmt.Errorf("network %s: layer %d %s: %w", text.Quote(n.Name), i, text.Quote(l.Name), err)
 		}
 		n.Layers[i] = bcnn.Layer{Name: l.Name, Inputs: l.Inputs, Op: op}
 	}
-	for name := range tensors {
-		return nil, fmt.Errorf("network %q: no layer uses the tensor %q", n.Name, name)
+	if len(c.tensors) > 0 {
+		name := slices.Min(slices.Collect(maps.Keys(c.tensors))) // one file gives one error
+		return nil, fmt.Errorf("network %s: no layer uses the tensor %s", text.Quote(n.Name), text.Quote(name))
 	}
 	if err := n.Check(); err != nil {
 		return nil, err
@@ -341,8 +350,9 @@ func (r *layerReader) checkUsed() error {
 	if r.layer.Params != nil {
 		return fmt.Errorf("%s has no params", r.layer.Kind)
 	}
-	for role := range r.layer.Tensors {
-		return fmt.Errorf("%s has no tensor %q", r.layer.Kind, role)
+	if len(r.layer.Tensors) > 0 {
+		role := slices.Min(slices.Collect(maps.Keys(r.layer.Tensors))) // one file gives one error
+		return fmt.Errorf("%s has no tensor %s", r.layer.Kind, text.Quote(role))
 	}
 	return nil
 }
@@ -381,7 +391,7 @@ func (r *layerReader) decode() (bcnn.Op, error) {
 	case bcnn.Softmax{}.Kind():
 		return bcnn.Softmax{}, nil
 	}
-	return nil, fmt.Errorf("unknown kind of layer %q", r.layer.Kind)
+	return nil, fmt.Errorf("unknown kind of layer %s", text.Quote(r.layer.Kind))
 }
 
 func (r *layerReader) binarize() (bcnn.Op, error) {
