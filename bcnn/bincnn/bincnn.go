@@ -21,12 +21,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/files"
 )
 
 // Mode is what the network does with the bytes of an image.
@@ -127,29 +126,17 @@ func Load(ctx context.Context, dir string, mode Mode) (*bcnn.Network, error) {
 // load reads the words of a file.
 func (f file) load(dir string) ([]uint32, error) {
 	path := filepath.Join(dir, f.name)
-	r, err := os.Open(path)
+	data, err := files.ReadAll(path, int64(4*f.words))
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
-	words, err := f.read(r)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return words, nil
+	words, err := f.decode(data)
+	return words, files.Name(path, err)
 }
 
-func (f file) read(r io.Reader) ([]uint32, error) {
-	size := 4 * f.words
-	data, err := io.ReadAll(io.LimitReader(r, int64(size)+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) < size {
+func (f file) decode(data []byte) ([]uint32, error) {
+	if size := 4 * f.words; len(data) < size {
 		return nil, fmt.Errorf("%d bytes, want %d", len(data), size)
-	}
-	if len(data) > size {
-		return nil, fmt.Errorf("more than %d bytes", size)
 	}
 	words := make([]uint32, f.words)
 	for i := range words {
@@ -170,7 +157,7 @@ func checkPlain(dir string, packed []uint32) error {
 	}
 	for i, v := range values {
 		if int32(v) != int32(2*(packed[i/taps]>>(taps-1-i%taps)&1))-1 {
-			return errors.New(filepath.Join(dir, plain.name) + ": differs from " + conv1.name)
+			return files.Name(filepath.Join(dir, plain.name), errors.New("differs from "+conv1.name))
 		}
 	}
 	return nil

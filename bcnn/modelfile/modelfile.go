@@ -9,13 +9,11 @@ package modelfile
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/files"
 )
 
 // Extension is the usual ending of the name of a model file.
@@ -29,32 +27,13 @@ type Options struct {
 // Load reads the network in the file at path. Errors name the file. When ctx
 // ends, its error is returned.
 func Load(ctx context.Context, path string, opts Options) (*bcnn.Network, error) {
-	n, err := load(ctx, path, opts)
-	if err != nil {
-		var inner *os.PathError // names the path already
-		if errors.As(err, &inner) {
-			return nil, err
-		}
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return n, nil
-}
-
-func load(ctx context.Context, path string, opts Options) (*bcnn.Network, error) {
-	// Opening a named pipe would wait for a writer, so look first.
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
-	}
-	f, err := os.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return read(ctx, f, info.Size(), opts)
+	n, err := read(ctx, f, f.Size(), opts)
+	return n, files.Name(path, err)
 }
 
 // Read reads the network in a file's bytes.
@@ -93,42 +72,18 @@ func Encode(n *bcnn.Network) ([]byte, error) {
 	return writeContainer(description, tensors)
 }
 
-// Save writes the network to a file, replacing one that is there. The file
-// appears complete or not at all. Errors name the file.
+// Save writes the network to a file, replacing one that is there, whose mode it
+// keeps. The file appears complete or not at all. Errors name the file.
 func Save(path string, n *bcnn.Network) error {
 	b, err := Encode(n)
 	if err == nil {
-		err = replace(path, b)
+		err = files.Replace(path, func(w io.Writer) error {
+			_, err := w.Write(b)
+			return err
+		})
 	}
 	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+		return fmt.Errorf("write %w", files.Name(path, err))
 	}
 	return nil
-}
-
-// replace writes a file beside path and renames it.
-func replace(path string, b []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
-	if _, err := f.Write(b); err != nil {
-		return err
-	}
-	if err := f.Chmod(0o644); err != nil { // CreateTemp makes it private
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }

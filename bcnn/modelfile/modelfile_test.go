@@ -324,7 +324,9 @@ func TestLoadNamesTheFile(t *testing.T) {
 	_, err = Load(t.Context(), path, Options{})
 	require.ErrorContains(t, err, path+": not a .bcnn file")
 	_, err = Load(t.Context(), dir, Options{})
-	require.ErrorContains(t, err, dir+": not a regular file")
+	require.EqualError(t, err, dir+": is a directory")
+	_, err = Load(t.Context(), os.DevNull, Options{})
+	require.EqualError(t, err, os.DevNull+": not a regular file")
 }
 
 func TestSaveLeavesNothingBehind(t *testing.T) {
@@ -332,17 +334,20 @@ func TestSaveLeavesNothingBehind(t *testing.T) {
 	path := filepath.Join(dir, "x.bcnn")
 	bad := small()
 	bad.Labels = bad.Labels[:1]
-	require.ErrorContains(t, Save(path, bad), path)
+	err := Save(path, bad)
+	require.ErrorContains(t, err, "write "+path+": ")
+	require.Equal(t, 1, strings.Count(err.Error(), path), "%v", err)
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, entries)
 
 	require.NoError(t, os.MkdirAll(filepath.Join(path, "occupied"), 0o755)) // cannot be replaced by a file
-	require.ErrorContains(t, Save(path, small()), path)
+	require.EqualError(t, Save(path, small()), "write "+path+": is a directory")
 	entries, err = os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
-	require.ErrorContains(t, Save(filepath.Join(dir, "absent", "x.bcnn"), small()), "absent")
+	absent := filepath.Join(dir, "absent", "x.bcnn")
+	require.EqualError(t, Save(absent, small()), "write "+absent+": no such file or directory")
 
 	other := filepath.Join(dir, "y.bcnn")
 	require.NoError(t, os.WriteFile(other, []byte("old"), 0o644))

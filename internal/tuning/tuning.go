@@ -7,9 +7,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/bitcnn/bitcnn/internal/files"
 )
 
 // Cache holds choices by key. It is safe for concurrent use.
@@ -32,10 +35,13 @@ func Path(backend, driver, kernels string) string {
 	return filepath.Join(dir, "bitcnn", backend+"-"+hex.EncodeToString(sum[:8])+".json")
 }
 
+// maxBytes is more than any file that Put writes.
+const maxBytes = 16 << 20
+
 // Load reads the file, if there is one for this driver and these kernels.
 func Load[T any](driver, kernels, path string) *Cache[T] {
 	c := &Cache[T]{path: path}
-	if data, err := os.ReadFile(path); err != nil || json.Unmarshal(data, c) != nil ||
+	if data, err := files.ReadAll(path, maxBytes); err != nil || json.Unmarshal(data, c) != nil ||
 		c.Driver != driver || c.Kernels != kernels {
 		c.Steps = nil
 	}
@@ -66,13 +72,8 @@ func (c *Cache[T]) Put(key string, choice T) {
 	if err != nil || os.MkdirAll(filepath.Dir(c.path), 0o755) != nil {
 		return
 	}
-	// Renamed, so that other processes never read half a file.
-	f, err := os.CreateTemp(filepath.Dir(c.path), filepath.Base(c.path)+".*")
-	if err != nil {
-		return
-	}
-	_, err = f.Write(data)
-	if closeErr := f.Close(); err != nil || closeErr != nil || os.Rename(f.Name(), c.path) != nil {
-		os.Remove(f.Name())
-	}
+	_ = files.Replace(c.path, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
 }

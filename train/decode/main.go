@@ -16,6 +16,7 @@ import (
 	"flag"
 	"fmt"
 	"image"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/dataset/idx"
+	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/vision"
 )
 
@@ -140,10 +142,5 @@ func (s *set) write(dir, name string) error {
 }
 
 func write(path string, a *idx.Array) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	err = idx.Write(f, a)
-	return errors.Join(err, f.Close())
+	return files.Replace(path, func(w io.Writer) error { return idx.Write(w, a) })
 }

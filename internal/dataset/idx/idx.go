@@ -12,7 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+
+	"github.com/bitcnn/bitcnn/internal/files"
 )
 
 // Array is an array of bytes, the last dimension innermost.
@@ -31,16 +32,13 @@ const (
 // Load reads a file, unpacking it if it is compressed with gzip. Errors name
 // the file.
 func Load(path string) (*Array, error) {
-	f, err := os.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	a, err := Read(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return a, nil
+	return a, files.Name(path, err)
 }
 
 // Read reads an array, unpacking it if it is compressed with gzip. Nothing may

@@ -75,6 +75,8 @@ func TestLoadNamesTheFileAndTheCause(t *testing.T) {
 	}
 	_, err := Load(filepath.Join(t.TempDir(), "absent"))
 	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = Load(os.DevNull)
+	require.EqualError(t, err, os.DevNull+": not a regular file")
 }
 
 func TestWriteRefusesWhatReadWould(t *testing.T) {
