@@ -60,7 +60,7 @@ type benchFlags struct {
 func newBench(env *environment) *cobra.Command {
 	var model, device, ops string
 	var asJSON bool
-	var flags benchFlags
+	flags := benchFlags{Options: backend.Options{MaxBatch: 1}, runs: 200}
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure how fast a model runs",
@@ -108,12 +108,6 @@ peak_byte_per_s, peak_fraction, bound (arithmetic or memory).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
-			case flags.MaxBatch < 1:
-				return usagef("--batch %d: want at least 1", flags.MaxBatch)
-			case flags.runs < 1:
-				return usagef("--runs %d: want at least 1", flags.runs)
-			case flags.Threads < 0:
-				return usagef("--threads %d: want at least 1, or 0 for all", flags.Threads)
 			case flags.paper && (cmd.Flags().Changed("batch") || cmd.Flags().Changed("runs")):
 				return usagef("--paper sets --batch and --runs itself")
 			case flags.paper && ops != "":
@@ -162,9 +156,9 @@ peak_byte_per_s, peak_fraction, bound (arithmetic or memory).`,
 	}
 	modelFlag(cmd, &model, defaultModel, "built-in model, .bcnn or .onnx file")
 	deviceFlag(cmd, &device, "all")
-	cmd.Flags().IntVar(&flags.MaxBatch, "batch", 1, "images per run")
-	cmd.Flags().IntVar(&flags.runs, "runs", 200, "number of timed runs")
-	cmd.Flags().IntVar(&flags.Threads, "threads", 0, "CPU threads; 0 means all that the process may use")
+	wholeFlag(cmd, &flags.MaxBatch, "batch", 1, maxBatch, "images per run")
+	wholeFlag(cmd, &flags.runs, "runs", 1, maxRuns, "number of timed runs")
+	threadsFlag(cmd, &flags.Threads, "CPU threads")
 	cmd.Flags().StringVar(&flags.ISA, "isa", "", "CPU instruction set (default the best)")
 	cmd.Flags().StringVar(&flags.Variant, "variant", "", "GPU kernels: a (the paper's), b (direct), on CUDA c (tensor cores) or f (one launch); default the fastest")
 	cmd.Flags().StringVar(&ops, "ops", "", "time binary operators instead of a model: groups or names, by default all")

@@ -121,11 +121,11 @@ makes a model with a float input read the bytes of images, of which it computes
 	flags.StringVar(&f.mode, "mode", "", "input of a bincnn network: thresh, norm or int")
 	flags.StringVar(&f.input, "input", "", "type of the input: uint8 or float32 (default as the ONNX file says)")
 	flags.StringVar(&f.shape, "shape", "", "HEIGHTxWIDTHxCHANNELS of the input, where the ONNX file leaves it open")
-	flags.Float32SliceVar(&f.onnx.Mean, "mean", nil, "subtracted from the input, one value or one per channel")
-	flags.Float32SliceVar(&f.onnx.Scale, "scale", nil, "multiplied with the input after that, one value or one per channel")
+	floatsFlag(cmd, &f.onnx.Mean, "mean", "subtracted from the input, one value or one per channel")
+	floatsFlag(cmd, &f.onnx.Scale, "scale", "multiplied with the input after that, one value or one per channel")
 	flags.StringVar(&f.labels, "labels", "", "text file with the labels, one per line")
 	flags.StringVar(&f.onnx.Name, "name", "", "name of the network")
-	flags.IntVar(&f.onnx.Resize, "resize", 0, "shorter side of photos before the centre is cropped")
+	wholeFlag(cmd, &f.onnx.Resize, "resize", 0, maxSide, "shorter side of photos before the centre is cropped")
 	flags.StringVar(&f.signOfZero, "sign-zero", "", "what an ONNX Sign node makes of 0: plus or minus (ONNX says 0, which ±1 cannot express)")
 	for name, values := range map[string][]string{
 		"from": {"onnx", "bincnn", "zoo"}, "mode": {"thresh", "norm", "int"},
@@ -156,13 +156,11 @@ func (f *convertFlags) loadONNX(ctx context.Context, in string) (*bcnn.Network, 
 	default:
 		return nil, nil, usagef("--sign-zero %q: want plus or minus", f.signOfZero)
 	}
-	if f.onnx.Resize < 0 {
-		return nil, nil, usagef("--resize %d: want a number of pixels", f.onnx.Resize)
-	}
 	if f.shape != "" {
 		s := &f.onnx.InputShape
 		if n, err := fmt.Sscanf(f.shape, "%dx%dx%d", &s.H, &s.W, &s.C); err != nil || n != 3 ||
-			fmt.Sprintf("%dx%dx%d", s.H, s.W, s.C) != f.shape || min(s.H, s.W, s.C) < 1 {
+			fmt.Sprintf("%dx%dx%d", s.H, s.W, s.C) != f.shape ||
+			min(s.H, s.W, s.C) < 1 || max(s.H, s.W) > maxSide || s.C > maxChannels {
 			return nil, nil, usagef("--shape %q: want HEIGHTxWIDTHxCHANNELS, such as 96x96x3", f.shape)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 func newEval(env *environment) *cobra.Command {
 	var model, device, data, labelFile string
-	var size int
+	size := 32
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "eval --model MODEL --data DIR | --data IMAGES.idx --labels LABELS.idx",
@@ -33,9 +33,6 @@ With --json, one object: correct, total, accuracy (0 to 1), confusion.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if data == "" {
 				return usagef("eval needs --data DIR, or --data IMAGES.idx --labels LABELS.idx")
-			}
-			if size < 1 {
-				return usagef("--batch %d: want at least 1", size)
 			}
 			net, err := loadModel(cmd.Context(), model)
 			if err != nil {
@@ -91,7 +88,7 @@ With --json, one object: correct, total, accuracy (0 to 1), confusion.`,
 	deviceFlag(cmd, &device)
 	cmd.Flags().StringVar(&data, "data", "", "folder with a folder of images per class, or IDX file of images")
 	cmd.Flags().StringVar(&labelFile, "labels", "", "IDX file of labels")
-	cmd.Flags().IntVar(&size, "batch", 32, "images per run of the device")
+	wholeFlag(cmd, &size, "batch", 1, maxBatch, "images per run of the device")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

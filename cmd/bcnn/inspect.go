@@ -78,7 +78,7 @@ type planStep struct {
 func newInspect(env *environment) *cobra.Command {
 	var asJSON, withPlan bool
 	var device string
-	var opts backend.Options
+	opts := backend.Options{MaxBatch: 1}
 	cmd := &cobra.Command{
 		Use:   "inspect MODEL",
 		Short: "Show what a model consists of",
@@ -129,9 +129,9 @@ plan (arena_bytes, device, detail, steps with kernel, tile and why).`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().StringVar(&device, "device", "cpu", "with --plan: the device that says what it picks")
 	cmd.Flags().StringVar(&opts.ISA, "isa", "", "with --plan: CPU instruction set (default the best)")
-	cmd.Flags().IntVar(&opts.Threads, "threads", 0, "with --plan: CPU threads; 0 means all that the process may use")
+	threadsFlag(cmd, &opts.Threads, "with --plan: CPU threads")
 	cmd.Flags().StringVar(&opts.Variant, "variant", "", "with --plan: GPU kernels, as in bench")
-	cmd.Flags().IntVar(&opts.MaxBatch, "batch", 1, "with --plan: images per run")
+	wholeFlag(cmd, &opts.MaxBatch, "batch", 1, maxBatch, "with --plan: images per run")
 	return cmd
 }
 

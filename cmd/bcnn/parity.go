@@ -37,9 +37,6 @@ With --json, one object per device: device, cases, failures (their numbers).`,
   bcnn parity --model model.onnx`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if opts.Threads < 0 {
-				return usagef("--threads %d: want at least 1, or 0 for all", opts.Threads)
-			}
 			devices, err := openDevices(device)
 			if err != nil {
 				return err
@@ -79,7 +76,7 @@ With --json, one object per device: device, cases, failures (their numbers).`,
 	}
 	modelFlag(cmd, &model, "", "check this model instead: built-in model, .bcnn or .onnx file")
 	deviceFlag(cmd, &device, "all")
-	cmd.Flags().IntVar(&opts.Threads, "threads", 0, "CPU threads; 0 means all that the process may use")
+	threadsFlag(cmd, &opts.Threads, "CPU threads")
 	cmd.Flags().StringVar(&opts.ISA, "isa", "", "CPU instruction set (default the best)")
 	cmd.Flags().StringVar(&opts.Variant, "variant", "", "GPU kernels: a (the paper's), b (direct), on CUDA c (tensor cores) or f (one launch); default the fastest")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per device")

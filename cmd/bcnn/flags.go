@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Ranges of numbers on the command line. What a number of images or threads
+// needs, and whether it is there, shows when a model is compiled.
+const (
+	maxRuns     = 1_000_000
+	maxBatch    = 1 << 16
+	maxThreads  = 1024    // as many as the CPU backend takes
+	maxSide     = 1 << 16 // of images, as in a network
+	maxChannels = 1 << 22 // likewise
+)
+
+// wholeFlag adds a flag for a whole number from low to high, whose value so far
+// is the default. Any other value is a usage error.
+func wholeFlag(cmd *cobra.Command, p *int, name string, low, high int, usage string) {
+	cmd.Flags().Var(&whole{p, low, high}, name, usage)
+}
+
+func threadsFlag(cmd *cobra.Command, p *int, usage string) {
+	wholeFlag(cmd, p, "threads", 0, maxThreads, usage+"; 0 means all that the process may use")
+}
+
+type whole struct {
+	n         *int
+	low, high int
+}
+
+func (w *whole) Set(s string) error {
+	n, err := strconv.ParseInt(s, 0, strconv.IntSize)
+	if err != nil || int(n) < w.low || int(n) > w.high {
+		return fmt.Errorf("want a whole number from %d to %d", w.low, w.high)
+	}
+	*w.n = int(n)
+	return nil
+}
+
+func (w *whole) String() string { return strconv.Itoa(*w.n) }
+func (w *whole) Type() string   { return "int" }
+
+// floatsFlag adds a flag for float32 numbers, separated by commas or given one by
+// one. What is no number, too large, or not finite is a usage error.
+func floatsFlag(cmd *cobra.Command, p *[]float32, name, usage string) {
+	cmd.Flags().Var(&floats{p}, name, usage)
+}
+
+type floats struct{ list *[]float32 }
+
+func (f *floats) Set(s string) error {
+	for _, word := range strings.Split(s, ",") {
+		v, err := strconv.ParseFloat(strings.TrimSpace(word), 32)
+		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+			return errors.New("want finite float32 numbers, separated by commas")
+		}
+		*f.list = append(*f.list, float32(v))
+	}
+	return nil
+}
+
+func (f *floats) String() string {
+	words := make([]string, len(*f.list))
+	for i, v := range *f.list {
+		words[i] = strconv.FormatFloat(float64(v), 'g', -1, 32)
+	}
+	return strings.Join(words, ",")
+}
+
+func (f *floats) Type() string { return "floats" }

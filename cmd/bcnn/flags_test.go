@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx"
+)
+
+// numbers are the ranges of all flags that take numbers.
+var numbers = map[string]struct{ low, high int }{
+	"eval --batch":      {1, 1 << 16},
+	"inspect --batch":   {1, 1 << 16},
+	"inspect --threads": {0, 1024},
+	"bench --batch":     {1, 1 << 16},
+	"bench --threads":   {0, 1024},
+	"bench --runs":      {1, 1_000_000},
+	"parity --threads":  {0, 1024},
+	"convert --resize":  {0, 1 << 16},
+}
+
+// A number out of range is a usage error, as is what is no number.
+func TestNumbersOutOfRange(t *testing.T) {
+	for flag, r := range numbers {
+		command, name, _ := strings.Cut(flag, " ")
+		for _, value := range []string{
+			fmt.Sprint(r.low - 1), fmt.Sprint(r.high + 1), "-9223372036854775808", "4611686018427387904",
+			"9223372036854775807", "9223372036854775808", "99999999999999999999", "1.5", "1e3", "x", "", "0x", "NaN",
+		} {
+			want := fmt.Sprintf("invalid argument %q for %q flag: want a whole number from %d to %d", value, name, r.low, r.high)
+			require.Contains(t, fail(t, exitUsage, command, name+"="+value), want)
+		}
+	}
+}
+
+// Both ends of a range are in it.
+func TestRanges(t *testing.T) {
+	for flag, r := range numbers {
+		command, name, _ := strings.Cut(flag, " --")
+		for _, n := range []int{r.low, r.high} {
+			cmd, _, err := newRoot(&output{w: io.Discard}, io.Discard).Find([]string{command})
+			require.NoError(t, err)
+			require.NoError(t, cmd.Flags().Set(name, fmt.Sprint(n)), flag)
+			require.Equal(t, fmt.Sprint(n), cmd.Flags().Lookup(name).Value.String())
+		}
+	}
+}
+
+// Every flag for numbers has a range, and the table above lists it.
+func TestAllNumbers(t *testing.T) {
+	seen := 0
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			switch f.Value.(type) {
+			case *whole:
+				seen++
+				require.Contains(t, numbers, cmd.Name()+" --"+f.Name)
+			case *floats:
+			default:
+				require.Contains(t, []string{"string", "bool"}, f.Value.Type(), "%s --%s", cmd.Name(), f.Name)
+			}
+		})
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+	}
+	visit(newRoot(&output{w: io.Discard}, io.Discard))
+	require.Equal(t, len(numbers), seen)
+}
+
+func TestFloats(t *testing.T) {
+	for _, value := range []string{"nan", "inf", "-Inf", "1e39", "1,", "", "1,x", "1,,2", "0x"} {
+		require.Contains(t, fail(t, exitUsage, "convert", "a.onnx", "-o", "b.bcnn", "--scale="+value), "--scale")
+	}
+	var opts onnx.Options
+	f := &floats{&opts.Mean}
+	require.Empty(t, f.String())
+	require.NoError(t, f.Set("1.5, -2"))
+	require.NoError(t, f.Set("0.00784313725"))
+	require.Equal(t, []float32{1.5, -2, 0.00784313725}, opts.Mean)
+	require.Equal(t, "1.5,-2,0.007843137", f.String())
+}
