@@ -234,7 +234,7 @@ func bench(ctx context.Context, dev backend.Device, plan *bcnn.Plan, flags bench
 		return result, err
 	}
 	result.Peak = lim.peak
-	if result.Floor, err = lim.compare(result.Steps, plan, flags.MaxBatch); err != nil {
+	if result.Floor, err = lim.compare(ctx, result.Steps, plan, flags.MaxBatch); err != nil {
 		return result, err
 	}
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"image"
 	"os"
@@ -26,13 +27,16 @@ func (f *folder) image(i int) (image.Image, error) {
 
 // openFolder lists the images of a folder. Every folder in it must be named
 // after one of the model's classes; hidden ones are passed over.
-func openFolder(dir string, labels []string) (*folder, error) {
+func openFolder(ctx context.Context, dir string, labels []string) (*folder, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	f := &folder{}
 	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}

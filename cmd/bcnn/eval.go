@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -46,7 +47,7 @@ With --json, one object: correct, total, accuracy (0 to 1), confusion.`,
 				return err
 			}
 			names := classNames(plan)
-			set, err := openDataset(data, labelFile, names)
+			set, err := openDataset(cmd.Context(), data, labelFile, names)
 			if err != nil {
 				return err
 			}
@@ -102,7 +103,7 @@ func classNames(plan *bcnn.Plan) []string {
 	return names
 }
 
-func openDataset(data, labelFile string, names []string) (dataset, error) {
+func openDataset(ctx context.Context, data, labelFile string, names []string) (dataset, error) {
 	info, err := os.Stat(data)
 	if err != nil {
 		return nil, err
@@ -111,7 +112,7 @@ func openDataset(data, labelFile string, names []string) (dataset, error) {
 	case info.IsDir() && labelFile != "":
 		return nil, usagef("--labels goes with an IDX file, but %s is a folder", data)
 	case info.IsDir():
-		return openFolder(data, names)
+		return openFolder(ctx, data, names)
 	case labelFile == "":
 		return nil, usagef("%s is a file: --labels must name the IDX file of its labels", data)
 	}

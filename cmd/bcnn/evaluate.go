@@ -66,7 +66,7 @@ func evaluate(ctx context.Context, r *runner, data dataset, size int, progress f
 		for from := 0; from < data.len(); from += size {
 			select {
 			case b := <-free:
-				decode(b, data, from, min(from+size, data.len()), r.plan.Input, broken)
+				decode(ctx, b, data, from, min(from+size, data.len()), r.plan.Input, broken)
 				select {
 				case ready <- b:
 				case <-ctx.Done():
@@ -98,8 +98,9 @@ func evaluate(ctx context.Context, r *runner, data dataset, size int, progress f
 	return result, ctx.Err()
 }
 
-// decode fills a batch with the images from ≤ i < to, on all processors.
-func decode(b *batch, data dataset, from, to int, in bcnn.Input, broken func(error)) {
+// decode fills a batch with the images from ≤ i < to, on all processors. Where
+// ctx ends, it stops and leaves the batch empty.
+func decode(ctx context.Context, b *batch, data dataset, from, to int, in bcnn.Input, broken func(error)) {
 	size := in.Shape.Values()
 	errs := make([]error, to-from)
 	var next atomic.Int64
@@ -110,7 +111,7 @@ func decode(b *batch, data dataset, from, to int, in bcnn.Input, broken func(err
 			defer workers.Done()
 			for {
 				i := int(next.Add(1)) - 1
-				if i >= len(errs) {
+				if i >= len(errs) || ctx.Err() != nil {
 					return
 				}
 				img, err := data.image(from + i)
@@ -123,8 +124,11 @@ func decode(b *batch, data dataset, from, to int, in bcnn.Input, broken func(err
 	}
 	workers.Wait()
 
-	// Close the gaps that broken images leave.
 	b.classes = b.classes[:0]
+	if ctx.Err() != nil {
+		return // some images have not been read
+	}
+	// Close the gaps that broken images leave.
 	for i, err := range errs {
 		if err != nil {
 			broken(err)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 )
@@ -97,11 +99,14 @@ func (w work) bound(peak, bandwidth float64) (seconds float64, by string) {
 // compare sets the fraction and the bound of steps on ±1 values. It returns the
 // floor of the whole: the least times of those steps and the shortest of the
 // others, in microseconds; 0 without a meter.
-func (l *limits) compare(steps []stepTime, plan *bcnn.Plan, batch int) (floor float64, err error) {
+func (l *limits) compare(ctx context.Context, steps []stepTime, plan *bcnn.Plan, batch int) (floor float64, err error) {
 	if l.meter == nil {
 		return 0, nil
 	}
 	for i := range steps {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
 		w := workOf(plan, plan.Steps[i], batch)
 		if w.bytes == 0 || steps[i].Min == 0 {
 			floor += steps[i].Min

@@ -7,16 +7,24 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
-	"os/signal"
-	"syscall"
+	"runtime"
 
 	_ "github.com/bitcnn/bitcnn/backend/all"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// More than there are processors make the garbage collector slow, and
+	// nothing faster.
+	if n := runtime.NumCPU(); runtime.GOMAXPROCS(0) > n {
+		runtime.GOMAXPROCS(n)
+	}
+	ctx := untilSignal()
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
+	var cause interrupted
+	if code == exitInterrupted && errors.As(context.Cause(ctx), &cause) {
+		dieOf(cause.Signal)
+	}
 	os.Exit(code)
 }

@@ -19,9 +19,10 @@ import (
 
 // Exit codes.
 const (
-	exitOK    = 0
-	exitJob   = 1 // the job failed
-	exitUsage = 2 // wrong usage
+	exitOK          = 0
+	exitJob         = 1       // the job failed
+	exitUsage       = 2       // wrong usage
+	exitInterrupted = 128 + 2 // as a shell calls the end by SIGINT; see dieOf
 )
 
 // usageError is an error of the caller's: wrong flags or arguments.
@@ -59,10 +60,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errReported):
-		return exitJob
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+	case ctx.Err() != nil: // whatever came of it
 		fmt.Fprintln(stderr, "bcnn: interrupted")
+		return exitInterrupted
+	case errors.Is(err, errReported):
 		return exitJob
 	case errors.As(err, &usage) || !started:
 		fmt.Fprintf(stderr, "bcnn: %s (see 'bcnn help')\n", oneLine(err))

@@ -197,7 +197,7 @@ func TestInterrupted(t *testing.T) {
 		{"demo"},
 	} {
 		var stdout, stderr bytes.Buffer
-		require.Equal(t, exitJob, run(ctx, args, &stdout, &stderr), args)
+		require.Equal(t, exitInterrupted, run(ctx, args, &stdout, &stderr), args)
 		require.Equal(t, "bcnn: interrupted\n", stderr.String(), args)
 	}
 }

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// grace is how long a command may go on after it has been asked to stop: longer
+// than any step that does not look at the context should take, and shorter than
+// what waits before it kills.
+var grace = 5 * time.Second
+
+// interrupted is the cause that ends the context of an interrupted command.
+type interrupted struct{ os.Signal }
+
+func (i interrupted) Error() string { return "interrupted" }
+
+// untilSignal returns a context that the first SIGINT or SIGTERM ends, which asks
+// the command to stop. The second one ends the process at once, and so does the
+// end of the time of grace, as not every call of a driver can be called off. A
+// signal that the parent wants ignored stays ignored.
+func untilSignal() context.Context {
+	var heeded []os.Signal
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		if !signal.Ignored(s) {
+			heeded = append(heeded, s)
+		}
+	}
+	if len(heeded) == 0 { // Notify would take that for all signals
+		return context.Background()
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, heeded...)
+	go func() {
+		first := <-signals
+		signal.Stop(signals) // the next one has its usual effect
+		cancel(interrupted{first})
+		select {
+		case second := <-signals: // before Stop
+			dieOf(second)
+		case <-time.After(grace):
+			fmt.Fprintln(os.Stderr, "bcnn: interrupted")
+			dieOf(first)
+		}
+	}()
+	return ctx
+}
+
+// dieOf ends the process as the signal does, so that a shell sees why it ended
+// and does not go on with the next command of a list.
+func dieOf(s os.Signal) {
+	signal.Reset(s)
+	if self, err := os.FindProcess(os.Getpid()); err == nil && self.Signal(s) == nil {
+		time.Sleep(time.Second) // until it arrives
+	}
+	code := exitInterrupted
+	if n, ok := s.(syscall.Signal); ok {
+		code = 128 + int(n)
+	}
+	os.Exit(code)
+}
