@@ -18,15 +18,17 @@ const paperImages = 1000
 
 // benchResult is a line of bench --json.
 type benchResult struct {
-	Model  string  `json:"model"`
-	Device string  `json:"device"`
-	Detail string  `json:"detail"`
-	Batch  int     `json:"batch"`
-	Runs   int     `json:"runs"`
-	Median float64 `json:"median_us"`
-	Min    float64 `json:"min_us"`
-	P90    float64 `json:"p90_us"`
-	Mean   float64 `json:"mean_us"`
+	Model string `json:"model"`
+	// ModelBytes is the name of a file that is not UTF-8.
+	ModelBytes []byte  `json:"model_bytes,omitempty"`
+	Device     string  `json:"device"`
+	Detail     string  `json:"detail"`
+	Batch      int     `json:"batch"`
+	Runs       int     `json:"runs"`
+	Median     float64 `json:"median_us"`
+	Min        float64 `json:"min_us"`
+	P90        float64 `json:"p90_us"`
+	Mean       float64 `json:"mean_us"`
 	// Transfers says whether the times count the transfers of images and results: on
 	// all devices but "cpu", which has none.
 	Transfers bool `json:"transfers"`
@@ -92,11 +94,12 @@ groups (` + strings.Join(zoo.OperatorGroups(), ", ") + `) or names of operators,
 --format benchstat prints lines like those of go test -bench, ten per model and
 five per operator; --format svg draws steps or operators as bars.
 
-With --json, one object per device: model, device, detail, batch, runs,
-median_us, min_us, p90_us, mean_us, transfers (whether the times count those of
-images and results), macs, binary_macs (for one image), macs_per_s,
-peak_macs_per_s and floor_us (CPU), steps (name, kind, output, median_us, min_us,
-share, macs, binary, peak_fraction, bound; not with --paper).
+With --json, one object per device: model (and model_bytes, the name in base64,
+where that of a file is not UTF-8), device, detail, batch, runs, median_us,
+min_us, p90_us, mean_us, transfers (whether the times count those of images and
+results), macs, binary_macs (for one image), macs_per_s, peak_macs_per_s and
+floor_us (CPU), steps (name, kind, output, median_us, min_us, share, macs, binary,
+peak_fraction, bound; not with --paper).
 With --ops, one per operator: op, group, device, isa, threads, batch, runs, ms
 (the median), min_ms, macs, bytes, mac_per_s, byte_per_s, peak_mac_per_s,
 peak_byte_per_s, peak_fraction, bound (arithmetic or memory).`,
@@ -182,7 +185,7 @@ func benchModel(ctx context.Context, env *environment, devices []backend.Device,
 		if err != nil {
 			return err
 		}
-		result.Model = model
+		result.Model, result.ModelBytes = model, nameBytes(model)
 		switch flags.format {
 		case formatJSON:
 			if err := env.out.json(result); err != nil {
@@ -271,7 +274,7 @@ func printBench(out *output, b benchResult) {
 		return
 	}
 	out.printf("\n")
-	rows := []string{"step\tkind\toutput\tmedian µs\tshare\tGMAC/s\tof peak\tbound"}
+	rows := []row{"step\tkind\toutput\tmedian µs\tshare\tGMAC/s\tof peak\tbound"}
 	for _, s := range b.Steps {
 		rate, fraction := "", ""
 		if s.MACs > 0 && s.Median > 0 {
@@ -280,7 +283,7 @@ func printBench(out *output, b benchResult) {
 		if s.Fraction > 0 {
 			fraction = fmt.Sprintf("%.0f %%", 100*s.Fraction)
 		}
-		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%.1f\t%.1f %%\t%s\t%s\t%s",
+		rows = append(rows, rowf("%s\t%s\t%s\t%.1f\t%.1f %%\t%s\t%s\t%s",
 			s.Name, s.Kind, s.Output, s.Median, 100*s.Share, rate, fraction, s.Bound))
 	}
 	out.table(rows)

@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/text"
 	"github.com/bitcnn/bitcnn/vision"
 )
 
@@ -28,7 +30,8 @@ An image that cannot be read is reported, the others are still classified, and
 the exit code is 1.
 
 With --json, one object per line: file, label, index, probability, logits,
-device, us (microseconds).`,
+device, us (microseconds); and file_bytes, the name in base64, where it is not
+UTF-8.`,
 		Example: `  bcnn classify photo.jpg
   bcnn classify --model vehiclenet-lbp --device cpu *.jpg
   bcnn classify --model digits --json digit.png`,
@@ -58,7 +61,7 @@ device, us (microseconds).`,
 
 			width := 0
 			for _, file := range files {
-				width = max(width, len(file))
+				width = max(width, utf8.RuneCountInString(text.Escape(file)))
 			}
 			var failed error
 			for _, file := range files {

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +16,8 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
+	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // convertFlags are the flags of convert, apart from those of onnx.Options that
@@ -58,7 +60,7 @@ makes a model with a float input read the bytes of images, of which it computes
 				return usagef("convert needs -o OUT%s", modelfile.Extension)
 			}
 			if ext := filepath.Ext(f.output); ext != modelfile.Extension {
-				return usagef("%s: the output must be named *%s", f.output, modelfile.Extension)
+				return usagef("%s: the output must be named *%s", text.Escape(f.output), modelfile.Extension)
 			}
 			for _, name := range onnxFlags {
 				if f.from != "onnx" && cmd.Flags().Changed(name) {
@@ -74,7 +76,7 @@ makes a model with a float input read the bytes of images, of which it computes
 			switch f.from {
 			case "onnx":
 				if info, err := os.Stat(in); err == nil && info.IsDir() {
-					return usagef("%s is a folder; --from bincnn reads a folder of weights", in)
+					return usagef("%s is a folder; --from bincnn reads a folder of weights", text.Escape(in))
 				}
 				net, nodes, err = f.loadONNX(cmd.Context(), in)
 			case "bincnn":
@@ -97,7 +99,7 @@ makes a model with a float input read the bytes of images, of which it computes
 			}
 			plan, err := bcnn.Lower(cmd.Context(), net, bcnn.LowerOptions{})
 			if err != nil {
-				return fmt.Errorf("%s: %w", in, err)
+				return files.Name(in, err)
 			}
 			if err := modelfile.Save(f.output, net); err != nil {
 				return err
@@ -173,36 +175,35 @@ func (f *convertFlags) loadONNX(ctx context.Context, in string) (*bcnn.Network, 
 	return onnx.Load(ctx, in, f.onnx)
 }
 
+// maxLabels is the size of a file of labels at the most: more than a model file
+// can hold.
+const maxLabels = 4 << 20
+
 // readLabels reads a text file with one label per line.
 func readLabels(file string) ([]string, error) {
-	f, err := os.Open(file)
+	data, err := files.ReadAll(file, maxLabels)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	var labels []string
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		if l := strings.TrimSpace(lines.Text()); l != "" {
+	for line := range strings.Lines(string(data)) {
+		if l := strings.TrimSpace(line); l != "" {
 			labels = append(labels, l)
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
 	if len(labels) == 0 {
-		return nil, fmt.Errorf("%s: no labels; want one per line", file)
+		return nil, files.Name(file, errors.New("no labels; want one per line"))
 	}
 	return labels, nil
 }
 
 func printLayers(out *output, layers []layerBytes) {
-	rows := []string{"layer\tweights\tfloat32 bytes\tstored bytes\twhy float"}
+	rows := []row{"layer\tweights\tfloat32 bytes\tstored bytes\twhy float"}
 	var sum modelBytes
 	for _, w := range layers {
-		rows = append(rows, fmt.Sprintf("%s\t%s\t%d\t%d\t%s", w.layer, precision(w.Binary), w.Float, w.Stored, w.WhyFloat))
+		rows = append(rows, rowf("%s\t%s\t%d\t%d\t%s", w.layer, precision(w.Binary), w.Float, w.Stored, w.WhyFloat))
 		sum.Float += w.Float
 		sum.Stored += w.Stored
 	}
-	out.table(append(rows, fmt.Sprintf("all\t\t%d\t%d\t", sum.Float, sum.Stored)))
+	out.table(append(rows, rowf("all\t\t%d\t%d\t", sum.Float, sum.Stored)))
 }

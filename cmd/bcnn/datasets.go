@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"image"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/bitcnn/bitcnn/internal/dataset/idx"
+	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/text"
 	"github.com/bitcnn/bitcnn/vision"
 )
 
@@ -30,7 +33,7 @@ func (f *folder) image(i int) (image.Image, error) {
 func openFolder(ctx context.Context, dir string, labels []string) (*folder, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, err
+		return nil, files.Name(dir, err)
 	}
 	f := &folder{}
 	for _, e := range entries {
@@ -42,12 +45,12 @@ func openFolder(ctx context.Context, dir string, labels []string) (*folder, erro
 		}
 		class := slices.Index(labels, e.Name())
 		if class < 0 {
-			return nil, fmt.Errorf("%s: the folder is not named after a class of the model, which has %s",
-				filepath.Join(dir, e.Name()), strings.Join(labels, ", "))
+			return nil, files.Name(filepath.Join(dir, e.Name()),
+				fmt.Errorf("the folder is not named after a class of the model, which has %s", text.Escape(strings.Join(labels, ", "))))
 		}
 		images, err := os.ReadDir(filepath.Join(dir, e.Name()))
 		if err != nil {
-			return nil, err
+			return nil, files.Name(filepath.Join(dir, e.Name()), err)
 		}
 		for _, image := range images {
 			switch strings.ToLower(filepath.Ext(image.Name())) {
@@ -58,7 +61,7 @@ func openFolder(ctx context.Context, dir string, labels []string) (*folder, erro
 		}
 	}
 	if len(f.files) == 0 {
-		return nil, fmt.Errorf("%s: no images; the folder must hold CLASS/*.jpg, *.jpeg or *.png", dir)
+		return nil, files.Name(dir, errors.New("no images; the folder must hold CLASS/*.jpg, *.jpeg or *.png"))
 	}
 	return f, nil
 }
@@ -102,18 +105,18 @@ func openIDX(imageFile, labelFile string, classes int) (*idxSet, error) {
 		s.c = dims[3]
 	}
 	if len(dims) < 3 || len(dims) > 4 || s.c != 1 && s.c != 3 {
-		return nil, fmt.Errorf("%s: dimensions %v, want images × height × width, or × 3 for RGB", imageFile, dims)
+		return nil, files.Name(imageFile, fmt.Errorf("dimensions %v, want images × height × width, or × 3 for RGB", dims))
 	}
 	s.n, s.h, s.w = dims[0], dims[1], dims[2]
 	if len(labels.Dims) != 1 || labels.Dims[0] != s.n {
-		return nil, fmt.Errorf("%s: dimensions %v, want one label for each of the %d images of %s", labelFile, labels.Dims, s.n, imageFile)
+		return nil, files.Name(labelFile, fmt.Errorf("dimensions %v, want one label for each of the %d images of %s", labels.Dims, s.n, text.Escape(imageFile)))
 	}
 	if s.n == 0 || s.h == 0 || s.w == 0 {
-		return nil, fmt.Errorf("%s: dimensions %v, there are no images", imageFile, dims)
+		return nil, files.Name(imageFile, fmt.Errorf("dimensions %v, there are no images", dims))
 	}
 	for i, l := range s.labels {
 		if int(l) >= classes {
-			return nil, fmt.Errorf("%s: label %d of image %d, but the model has %d classes", labelFile, l, i, classes)
+			return nil, files.Name(labelFile, fmt.Errorf("label %d of image %d, but the model has %d classes", l, i, classes))
 		}
 	}
 	return s, nil

@@ -157,7 +157,7 @@ func demoDigits(ctx context.Context, env *environment, dev backend.Device, plan 
 	}
 	defer r.Close()
 	var all []float32
-	rows := []string{"image\tlabel\tprobability\ttime"}
+	rows := []row{"image\tlabel\tprobability\ttime"}
 	size := plan.Input.Shape.Values()
 	for i, name := range names {
 		copy(r.pixels(0), images.U8[i*size:(i+1)*size])
@@ -166,7 +166,7 @@ func demoDigits(ctx context.Context, env *environment, dev backend.Device, plan 
 			return nil, err
 		}
 		all = append(all, c.Logits...)
-		rows = append(rows, fmt.Sprintf("%s\t%s\t%.1f %%\t%.0f µs", name, c.Label, 100*c.Probability, c.Micros))
+		rows = append(rows, rowf("%s\t%s\t%.1f %%\t%.0f µs", name, c.Label, 100*c.Probability, c.Micros))
 	}
 	env.out.table(rows)
 	return all, nil

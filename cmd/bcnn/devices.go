@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -59,20 +58,20 @@ error.`,
 				}
 				return nil
 			}
-			var rows []string
+			var rows []row
 			for _, l := range lines {
 				if l.Error != "" {
-					rows = append(rows, l.Backend+"\t-\t"+l.Error)
+					rows = append(rows, rowf("%s\t-\t%s", l.Backend, l.Error))
 					continue
 				}
-				row := fmt.Sprintf("%s\t%s\t%s, %s", l.Device, l.Kind, l.Name, l.Detail)
+				r := rowf("%s\t%s\t%s, %s", l.Device, l.Kind, l.Name, l.Detail)
 				if l.Memory > 0 {
-					row += fmt.Sprintf(", %d MiB", l.Memory>>20)
+					r += rowf(", %d MiB", l.Memory>>20)
 				}
 				if len(l.ISAs) > 0 {
-					row += "; --isa " + strings.Join(l.ISAs, ", ")
+					r += rowf("; --isa %s", strings.Join(l.ISAs, ", "))
 				}
-				rows = append(rows, row)
+				rows = append(rows, r)
 			}
 			env.out.table(rows)
 			return nil

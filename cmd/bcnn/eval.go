@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 func newEval(env *environment) *cobra.Command {
@@ -71,7 +72,7 @@ With --json, one object: correct, total, accuracy (0 to 1), confusion.`,
 				return err
 			}
 			if result.Total == 0 {
-				return fmt.Errorf("%s: none of the %d images could be read", data, set.len())
+				return files.Name(data, fmt.Errorf("none of the %d images could be read", set.len()))
 			}
 			if asJSON {
 				err = env.out.json(result)
@@ -106,28 +107,32 @@ func classNames(plan *bcnn.Plan) []string {
 func openDataset(ctx context.Context, data, labelFile string, names []string) (dataset, error) {
 	info, err := os.Stat(data)
 	if err != nil {
-		return nil, err
+		return nil, files.Name(data, err)
 	}
 	switch {
 	case info.IsDir() && labelFile != "":
-		return nil, usagef("--labels goes with an IDX file, but %s is a folder", data)
+		return nil, usagef("--labels goes with an IDX file, but %s is a folder", text.Escape(data))
 	case info.IsDir():
 		return openFolder(ctx, data, names)
 	case labelFile == "":
-		return nil, usagef("%s is a file: --labels must name the IDX file of its labels", data)
+		return nil, usagef("%s is a file: --labels must name the IDX file of its labels", text.Escape(data))
 	}
 	return openIDX(data, labelFile, len(names))
 }
 
 func printEvaluation(out *output, e *evaluation, names []string) {
 	out.printf("accuracy %.2f %% (%d of %d)\n\n", 100*e.Accuracy, e.Correct, e.Total)
-	rows := []string{"true \\ predicted\t" + strings.Join(names, "\t")}
+	head := row("true \\ predicted")
+	for _, name := range names {
+		head += rowf("\t%s", name)
+	}
+	rows := []row{head}
 	for class, counts := range e.Confusion {
-		row := names[class]
+		r := rowf("%s", names[class])
 		for _, n := range counts {
-			row += fmt.Sprintf("\t%d", n)
+			r += rowf("\t%d", n)
 		}
-		rows = append(rows, row)
+		rows = append(rows, r)
 	}
 	out.table(rows)
 }

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // Formats of bench.
@@ -119,19 +121,19 @@ func printSVG(out *output, charts []chart) {
 		total, height, total, height, font)
 	out.printf(`<rect width="%d" height="%d" fill="white"/>`+"\n", total, height)
 	y := 0
-	text := func(x int, anchor, style, s string) {
+	put := func(x int, anchor, style, s string) {
 		out.printf(`<text x="%d" y="%d" text-anchor="%s"%s>`, x, y+row*7/10, anchor, style)
 		// The only error is the output's, which it keeps.
-		_ = xml.EscapeText(out, []byte(s))
+		_ = xml.EscapeText(out, []byte(text.Escape(s)))
 		out.printf("</text>\n")
 	}
 	for _, c := range charts {
-		text(10, "start", ` font-weight="bold"`, c.title)
+		put(10, "start", ` font-weight="bold"`, c.title)
 		y += row
 		for _, b := range c.bars {
-			text(labels-8, "end", "", b.label)
+			put(labels-8, "end", "", b.label)
 			out.printf(`<rect x="%d" y="%d" width="%.1f" height="%d" fill="#4477aa"/>`+"\n", labels, y+2, b.length*width, row-4)
-			text(labels+width+8, "start", "", b.note)
+			put(labels+width+8, "start", "", b.note)
 			y += row
 		}
 		y += row

@@ -289,19 +289,19 @@ func printInspection(out *output, info *inspection) {
 	}
 	out.printf("\n")
 
-	rows := []string{"layer\tkind\toutput\tweights\tfloat32 bytes\tstored bytes\tdetails"}
+	rows := []row{"layer\tkind\toutput\tweights\tfloat32 bytes\tstored bytes\tdetails"}
 	var float []string
 	for _, l := range info.Layers {
-		weights := "\t\t"
+		weights := row("\t\t")
 		if w := l.Weights; w != nil {
-			weights = fmt.Sprintf("%s\t%d\t%d", precision(w.Binary), w.Float, w.Stored)
+			weights = rowf("%s\t%d\t%d", precision(w.Binary), w.Float, w.Stored)
 			if !w.Binary {
 				float = append(float, l.Name+" is computed in float32: "+w.WhyFloat)
 			}
 		}
-		rows = append(rows, strings.Join([]string{l.Name, l.Kind, l.Output, weights, l.Details}, "\t"))
+		rows = append(rows, rowf("%s\t%s\t%s\t", l.Name, l.Kind, l.Output)+weights+rowf("\t%s", l.Details))
 	}
-	rows = append(rows, fmt.Sprintf("all\t\t\t\t%d\t%d\t", info.Bytes.Float, info.Bytes.Stored))
+	rows = append(rows, rowf("all\t\t\t\t%d\t%d\t", info.Bytes.Float, info.Bytes.Stored))
 	out.table(rows)
 	for _, why := range float {
 		out.printf("%s\n", why)
@@ -311,24 +311,23 @@ func printInspection(out *output, info *inspection) {
 	}
 	out.printf("\nplan: %s, arena of %d bytes for each image\n",
 		quantity(len(info.Plan.Steps), "step", "steps"), info.Plan.ArenaBytes)
-	rows = []string{"step\tkind\tinput\toutput\toffset"}
+	rows = []row{"step\tkind\tinput\toutput\toffset"}
 	for _, s := range info.Plan.Steps {
 		offset := "-"
 		if s.Offset >= 0 {
 			offset = fmt.Sprint(s.Offset)
 		}
-		rows = append(rows, strings.Join([]string{
-			s.Name, s.Kind, strings.Join(s.Inputs, " and "), s.Output, offset,
-		}, "\t"))
+		rows = append(rows, rowf("%s\t%s\t%s\t%s\t%s",
+			s.Name, s.Kind, strings.Join(s.Inputs, " and "), s.Output, offset))
 	}
 	out.table(rows)
 	if info.Plan.Device == "" {
 		return
 	}
 	out.printf("\nkernels on %s (%s)\n", info.Plan.Device, info.Plan.Detail)
-	rows = []string{"step\tkernel\ttile\twhy"}
+	rows = []row{"step\tkernel\ttile\twhy"}
 	for _, s := range info.Plan.Steps {
-		rows = append(rows, strings.Join([]string{s.Name, s.Kernel, s.Tile, s.Why}, "\t"))
+		rows = append(rows, rowf("%s\t%s\t%s\t%s", s.Name, s.Kernel, s.Tile, s.Why))
 	}
 	out.table(rows)
 }

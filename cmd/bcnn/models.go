@@ -17,6 +17,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
+	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/vehiclenet"
 )
 
@@ -64,7 +65,7 @@ func loadModel(ctx context.Context, name string) (*bcnn.Network, error) {
 		net, err = modelfile.Load(ctx, name, modelfile.Options{})
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: no such model file; the built-in models are %s", name, strings.Join(builtIn(), ", "))
+		return nil, files.Name(name, fmt.Errorf("no such model file; the built-in models are %s", strings.Join(builtIn(), ", ")))
 	}
 	return net, err
 }
@@ -99,6 +100,6 @@ func checkImages(model string, net *bcnn.Network) error {
 	if in.DType == bcnn.Uint8 && (in.Shape.C == 1 || in.Shape.C == 3) {
 		return nil
 	}
-	return fmt.Errorf("%s: the model reads %v of %v, not the bytes of an image; "+
-		"for an ONNX model, 'bcnn convert --input uint8 --mean … --scale …' adds the scaling of the bytes", model, in.DType, in.Shape)
+	return files.Name(model, fmt.Errorf("the model reads %v of %v, not the bytes of an image; "+
+		"for an ONNX model, 'bcnn convert --input uint8 --mean … --scale …' adds the scaling of the bytes", in.DType, in.Shape))
 }

@@ -211,7 +211,7 @@ func printOps(out *output, results []opResult) {
 	first := results[0]
 	out.printf("%s (%s), %s, batch of %d; median and minimum of up to %s\n\n", first.Device, first.ISA,
 		threadCount(first.Threads), first.Batch, quantity(slices.MaxFunc(results, func(a, b opResult) int { return a.Runs - b.Runs }).Runs, "run", "runs"))
-	rows := []string{"operator\tshape\tmedian ms\tmin ms\tGMAC/s\tGB/s\tof peak\tbound"}
+	rows := []row{"operator\tshape\tmedian ms\tmin ms\tGMAC/s\tGB/s\tof peak\tbound"}
 	for _, r := range results {
 		rate, fraction := "", ""
 		if r.MACs > 0 {
@@ -220,7 +220,7 @@ func printOps(out *output, results []opResult) {
 		if r.Fraction > 0 {
 			fraction = fmt.Sprintf("%.0f %%", 100*r.Fraction)
 		}
-		rows = append(rows, fmt.Sprintf("%s\t%s\t%.4f\t%.4f\t%s\t%.1f\t%s\t%s",
+		rows = append(rows, rowf("%s\t%s\t%.4f\t%.4f\t%s\t%.1f\t%s\t%s",
 			r.Op, r.shape, r.Median, r.Min, rate, r.ByteRate/1e9, fraction, r.Bound))
 	}
 	out.table(rows)

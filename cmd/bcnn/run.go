@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -52,7 +50,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	// words, but the job was not finished.
 	if out.err != nil {
 		if !errors.Is(out.err, syscall.EPIPE) {
-			fmt.Fprintln(stderr, "bcnn: standard output:", out.err)
+			report(stderr, fmt.Errorf("standard output: %w", out.err))
 		}
 		return exitJob
 	}
@@ -73,13 +71,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitJob
 }
 
-// report writes an error in one line.
-func report(stderr io.Writer, err error) { fmt.Fprintln(stderr, "bcnn:", oneLine(err)) }
-
-func oneLine(err error) string {
-	return strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "\n", "; ")), " ")
-}
-
 func newRoot(out *output, stderr io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "bcnn",
@@ -93,7 +84,9 @@ or of a network with random weights ('bcnn zoo' lists them), a .bcnn file, or an
 "cuda:0" and so on, as 'bcnn devices' lists them; $BCNN_DEVICE sets the default.
 
 Exit codes: 0 everything went well, 1 the job failed (an image could not be
-read, a device is absent, a parity case differs), 2 wrong usage.`,
+read, a device is absent, a parity case differs), 2 wrong usage; 130 and 143
+interrupted by SIGINT (Ctrl-C) and SIGTERM. The first signal asks the command to
+stop, a second one ends it at once.`,
 		Example: `  bcnn classify photo.jpg
   bcnn classify --model digits --json digit.png
   bcnn convert model.onnx -o model.bcnn`,
@@ -146,44 +139,6 @@ read, a device is absent, a parity case differs), 2 wrong usage.`,
 type environment struct {
 	out    *output
 	stderr io.Writer
-}
-
-// output remembers the first error of writing, so that a command may print
-// without looking and long jobs can stop.
-type output struct {
-	w   io.Writer
-	err error
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	if o.err != nil {
-		return 0, o.err
-	}
-	n, err := o.w.Write(b)
-	o.err = err
-	return n, err
-}
-
-func (o *output) printf(format string, args ...any) { fmt.Fprintf(o, format, args...) }
-
-// json writes one object on one line.
-func (o *output) json(v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	o.Write(append(b, '\n'))
-	return o.err
-}
-
-// table writes rows with aligned columns; the cells of a row are separated by
-// tabs.
-func (o *output) table(rows []string) {
-	w := tabwriter.NewWriter(o, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(w, row)
-	}
-	w.Flush()
 }
 
 // progress returns a function that shows how far a job is, on stderr and only

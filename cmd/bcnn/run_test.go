@@ -204,5 +204,6 @@ func TestInterrupted(t *testing.T) {
 
 func TestOneLine(t *testing.T) {
 	err := errors.Join(errors.New("first"), errors.New("second  part"))
-	require.Equal(t, "first; second part", oneLine(err))
+	require.Equal(t, "first; second  part", oneLine(err))
+	require.Equal(t, `log: a b; \x1b[2J\xff`, oneLine(errors.New("log:\ta b\r\n\n \x1b[2J\xff\n")))
 }

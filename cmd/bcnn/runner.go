@@ -9,6 +9,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/vision"
 )
 
@@ -84,6 +85,7 @@ func firstImages(t bcnn.Tensor, n int) bcnn.Tensor {
 // classification is the result for one image, and a line of classify --json.
 type classification struct {
 	File        string    `json:"file"`
+	FileBytes   []byte    `json:"file_bytes,omitempty"`
 	Label       string    `json:"label"`
 	Index       int       `json:"index"`
 	Probability float64   `json:"probability"`
@@ -95,7 +97,7 @@ type classification struct {
 // classify runs the network on one image.
 func (r *runner) classify(ctx context.Context, file string, img image.Image) (classification, error) {
 	if err := vision.Pixels(r.pixels(0), img, r.plan.Input); err != nil {
-		return classification{}, fmt.Errorf("%s: %w", file, err)
+		return classification{}, files.Name(file, err)
 	}
 	return r.classifyPixels(ctx, file)
 }
@@ -104,17 +106,18 @@ func (r *runner) classify(ctx context.Context, file string, img image.Image) (cl
 func (r *runner) classifyPixels(ctx context.Context, file string) (classification, error) {
 	took, err := r.run(ctx, 1)
 	if err != nil {
-		return classification{}, fmt.Errorf("%s: %w", file, err)
+		return classification{}, files.Name(file, err)
 	}
 	logits := r.logits(0)
 	for i, v := range logits {
 		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
-			return classification{}, fmt.Errorf("%s: output %d of the model is %v, its weights overflow float32", file, i, v)
+			return classification{}, files.Name(file, fmt.Errorf("output %d of the model is %v, its weights overflow float32", i, v))
 		}
 	}
 	best := argmax(logits)
 	return classification{
 		File:        file,
+		FileBytes:   nameBytes(file),
 		Label:       label(r.plan.Labels, best),
 		Index:       best,
 		Probability: bcnn.Probabilities(logits)[best],

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -100,13 +99,13 @@ func (l *zooLine) count(ctx context.Context) error {
 }
 
 func printZoo(out *output, lines []zooLine) {
-	rows := []string{"name\tweights\tinput\tparameters\tbinary MACs\tother MACs\tfloat32 bytes\tstored bytes"}
+	rows := []row{"name\tweights\tinput\tparameters\tbinary MACs\tother MACs\tfloat32 bytes\tstored bytes"}
 	for _, l := range lines {
 		weights := "random"
 		if l.Trained {
 			weights = "trained"
 		}
-		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d",
+		rows = append(rows, rowf("%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d",
 			l.Name, weights, l.Input, l.Params, l.BinaryMACs, l.MACs-l.BinaryMACs, l.Float, l.Stored))
 	}
 	out.table(rows)
