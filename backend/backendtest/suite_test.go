@@ -242,4 +242,8 @@ func (r *recorder) Helper()               {}
 func (r *recorder) Fatalf(string, ...any) { r.failed = true }
 func (r *recorder) Skipf(string, ...any)  { r.skipped = r.skipped || !r.failed }
 
-func TestPublishedOnTheReference(t *testing.T) { Published(t, ref.Run) }
+func TestPublishedOnTheReference(t *testing.T) {
+	Published(t, func(plan *bcnn.Plan, in bcnn.Tensor, tap func(int, string, bcnn.Tensor)) (bcnn.Tensor, error) {
+		return ref.Run(t.Context(), plan, in, tap)
+	})
+}
