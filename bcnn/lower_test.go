@@ -224,7 +224,7 @@ func requireLowersRight(t *testing.T, net *bcnn.Network, seed uint64) {
 		plan, err := bcnn.Lower(t.Context(), net, opts)
 		require.NoError(t, err, name)
 		requireArena(t, plan)
-		out, err := ref.Run(plan, in, nil)
+		out, err := ref.Run(t.Context(), plan, in, nil)
 		require.NoError(t, err, name)
 		require.Equal(t, want, out.F32, "%s, seed %d: %v", name, seed, describe(net))
 	}

@@ -21,7 +21,7 @@ func reference(t *testing.T, n *bcnn.Network, img image.Image) []float32 {
 	require.NoError(t, err)
 	in := bcnn.NewTensor(bcnn.Uint8, 1, n.Input.Shape)
 	require.NoError(t, Pixels(in.U8, img, n.Input))
-	out, err := ref.Run(plan, in, nil)
+	out, err := ref.Run(t.Context(), plan, in, nil)
 	require.NoError(t, err)
 	return out.F32
 }

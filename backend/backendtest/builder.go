@@ -194,7 +194,7 @@ func (b *builder) values() []float32 {
 	plan, err := bcnn.Lower(context.Background(), b.net, bcnn.LowerOptions{})
 	if err == nil {
 		var out bcnn.Tensor
-		if out, err = ref.Run(plan, b.c.Input(b.net.Input, 1), nil); err == nil {
+		if out, err = ref.Run(context.Background(), plan, b.c.Input(b.net.Input, 1), nil); err == nil {
 			return out.F32
 		}
 	}

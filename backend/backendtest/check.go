@@ -45,7 +45,7 @@ func agree(outputs []bcnn.Tensor) error {
 func (c Case) checkPlan(ctx context.Context, dev backend.Device, opts backend.Options, plan *bcnn.Plan) (bcnn.Tensor, error) {
 	in := c.Input(plan.Input, c.Batch)
 	var want []bcnn.Tensor // of every step
-	out, err := ref.Run(plan, in, func(_ int, _ string, t bcnn.Tensor) { want = append(want, t) })
+	out, err := ref.Run(ctx, plan, in, func(_ int, _ string, t bcnn.Tensor) { want = append(want, t) })
 	if err != nil {
 		return out, fmt.Errorf("reference: %w", err)
 	}

@@ -131,7 +131,7 @@ func (x *fakeExecutable) single(s bcnn.Step) func(bcnn.StepOp, bcnn.Tensor) (bcn
 				H: (in.Shape.H+pool.Pad.Top+pool.Pad.Bottom-pool.KH)/pool.StrideH + 1,
 				W: (in.Shape.W+pool.Pad.Left+pool.Pad.Right-pool.KW)/pool.StrideW + 1}
 		}
-		return ref.Run(&bcnn.Plan{
+		return ref.Run(context.Background(), &bcnn.Plan{
 			Tensors: []bcnn.PlanTensor{{DType: in.DType, Shape: in.Shape}, out},
 			Steps:   []bcnn.Step{{Name: s.Name, In: []int{0}, Out: 1, Op: op}},
 			Output:  1,

@@ -208,4 +208,8 @@ func TestCompareNamesTheFirstDifference(t *testing.T) {
 	require.ErrorContains(t, compare(bit, images(bit, 0, 1)), "batch of 1, want 2")
 }
 
-func TestPublishedOnTheReference(t *testing.T) { Published(t, ref.Run) }
+func TestPublishedOnTheReference(t *testing.T) {
+	Published(t, func(plan *bcnn.Plan, in bcnn.Tensor, tap func(int, string, bcnn.Tensor)) (bcnn.Tensor, error) {
+		return ref.Run(t.Context(), plan, in, tap)
+	})
+}

@@ -40,7 +40,7 @@ func requireReference(t testing.TB, p *planner, opts backend.Options) {
 	for _, n := range []int{opts.MaxBatch, 1} {
 		in := p.input(n)
 		var want []bcnn.Tensor
-		final, err := ref.Run(plan, in, func(_ int, _ string, x bcnn.Tensor) { want = append(want, x) })
+		final, err := ref.Run(t.Context(), plan, in, func(_ int, _ string, x bcnn.Tensor) { want = append(want, x) })
 		require.NoError(t, err)
 
 		taps := 0

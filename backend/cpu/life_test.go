@@ -66,7 +66,7 @@ func compileFor(t testing.TB, p *planner, opts backend.Options, n int) compiled 
 	require.NoError(t, err)
 	t.Cleanup(func() { exe.Close() })
 	c := compiled{Executable: exe, in: p.input(n), out: bcnn.NewTensor(bcnn.Float32, n, plan.OutputShape())}
-	c.want, err = ref.Run(plan, c.in, nil)
+	c.want, err = ref.Run(t.Context(), plan, c.in, nil)
 	require.NoError(t, err)
 	return c
 }

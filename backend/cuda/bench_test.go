@@ -61,7 +61,7 @@ func requireReference(t testing.TB, d *device, net *bcnn.Network, opts backend.O
 func requireRun(t testing.TB, exe *executable, seed uint64, n int) {
 	t.Helper()
 	in := backendtest.RandomImages(seed, n, exe.plan.Input)
-	want, err := ref.Run(exe.plan, in, nil)
+	want, err := ref.Run(t.Context(), exe.plan, in, nil)
 	require.NoError(t, err)
 	out := bcnn.NewTensor(bcnn.Float32, n, exe.plan.OutputShape())
 	require.NoError(t, exe.Run(context.Background(), out, in))

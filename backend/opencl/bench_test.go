@@ -53,7 +53,7 @@ func requireReference(t testing.TB, d *device, net *bcnn.Network, opts backend.O
 	exe, err := d.Compile(t.Context(), plan, opts)
 	require.NoError(t, err)
 	in := backendtest.RandomImages(7, n, plan.Input)
-	want, err := ref.Run(plan, in, nil)
+	want, err := ref.Run(t.Context(), plan, in, nil)
 	require.NoError(t, err)
 	out := bcnn.NewTensor(bcnn.Float32, n, plan.OutputShape())
 	require.NoError(t, exe.Run(context.Background(), out, in))

@@ -55,7 +55,7 @@ func TestQONNX(t *testing.T) {
 	require.EqualValues(t, 0x803, binary.BigEndian.Uint32(images))
 	require.EqualValues(t, 0x801, binary.BigEndian.Uint32(labels))
 	images, labels = images[16:], labels[8:]
-	out, err := ref.Run(plan, bcnn.Tensor{DType: bcnn.Uint8, N: len(labels), Shape: net.Input.Shape, U8: bytes.Clone(images)}, nil)
+	out, err := ref.Run(t.Context(), plan, bcnn.Tensor{DType: bcnn.Uint8, N: len(labels), Shape: net.Input.Shape, U8: bytes.Clone(images)}, nil)
 	require.NoError(t, err)
 	correct := 0
 	for i, label := range labels {

@@ -99,7 +99,7 @@ func compare(t *testing.T, r *rand.Rand, m testModel, opts Options, nhwc bool) (
 			a.v[i] = v
 		}
 		want := m.execute(a)
-		got, err := ref.Run(plan, x, nil)
+		got, err := ref.Run(t.Context(), plan, x, nil)
 		require.NoError(t, err)
 		s := plan.OutputShape()
 		out := newArray(got.N, s.H, s.W, s.C)

@@ -74,15 +74,15 @@ func TestRunNamesWhatIsWrong(t *testing.T) {
 			if test.override != nil {
 				test.override(p)
 			}
-			_, err := ref.Run(p, test.in, nil)
+			_, err := ref.Run(t.Context(), p, test.in, nil)
 			require.ErrorContains(t, err, test.want)
 		})
 	}
-	_, err := ref.Run(nil, bytes, nil)
+	_, err := ref.Run(t.Context(), nil, bytes, nil)
 	require.ErrorContains(t, err, "no plan")
 	dirty := bitTensor(1, 1, 3, 1, 1, 1)
 	dirty.Words[0] |= 8
-	_, err = ref.Run(single(&bcnn.AffineStep{}, dirty, floatTensor(1, 1, 3, 0, 0, 0)), dirty, nil)
+	_, err = ref.Run(t.Context(), single(&bcnn.AffineStep{}, dirty, floatTensor(1, 1, 3, 0, 0, 0)), dirty, nil)
 	require.ErrorContains(t, err, "padding bits")
 }
 

@@ -6,11 +6,14 @@
 package ref
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
 // tensor is a batch in NHWC order, unpacked. Exactly the slice that dtype names
@@ -71,8 +74,9 @@ func (t *tensor) pack() bcnn.Tensor {
 // have the type and the shape of the plan's input; its padding bits, if it has
 // any, must be 0. tap may be nil; otherwise it gets a copy of the tensor that
 // each step wrote, packed. Plans that contradict themselves are errors that
-// name the step.
-func Run(plan *bcnn.Plan, in bcnn.Tensor, tap func(step int, name string, t bcnn.Tensor)) (bcnn.Tensor, error) {
+// name the step. When ctx ends, its error is returned, in the middle of a step,
+// too.
+func Run(ctx context.Context, plan *bcnn.Plan, in bcnn.Tensor, tap func(step int, name string, t bcnn.Tensor)) (bcnn.Tensor, error) {
 	if plan == nil {
 		return bcnn.Tensor{}, errors.New("no plan")
 	}
@@ -88,18 +92,23 @@ func Run(plan *bcnn.Plan, in bcnn.Tensor, tap func(step int, name string, t bcnn
 			return bcnn.Tensor{}, fmt.Errorf("input: %w", err)
 		}
 	}
+	work := budget.New(ctx, math.MaxInt64) // for looking at ctx now and then
 	tensors := make([]*tensor, len(plan.Tensors))
 	tensors[0] = unpack(in)
 	for i, s := range plan.Steps {
 		x := tensors[s.In[0]]
+		if err := work.Charge(int64(in.N * plan.Tensors[s.Out].Shape.Values())); err != nil {
+			return bcnn.Tensor{}, err
+		}
 		out := newTensor(plan.Tensors[s.Out].DType, in.N, plan.Tensors[s.Out].Shape)
+		var err error
 		switch op := s.Op.(type) {
 		case *bcnn.BinarizeStep:
 			binarize(op, out, x)
 		case *bcnn.ConvStep:
-			conv(op, out, x)
+			err = conv(work, op, out, x)
 		case *bcnn.MaxPoolStep:
-			maxPool(op.Window, out, x)
+			err = maxPool(work, op.Window, out, x)
 			flip(out, op.Flip)
 		case *bcnn.AffineStep:
 			affine(op, out, x)
@@ -115,6 +124,9 @@ func Run(plan *bcnn.Plan, in bcnn.Tensor, tap func(step int, name string, t bcnn
 		case *bcnn.FlattenStep:
 			copy(out.pm, x.pm)
 			copy(out.f32, x.f32)
+		}
+		if err != nil {
+			return bcnn.Tensor{}, err
 		}
 		tensors[s.Out] = out
 		if tap != nil {

@@ -1,6 +1,7 @@
 package ref_test
 
 import (
+	"context"
 	"math"
 	"testing"
 
@@ -54,7 +55,7 @@ func single(op bcnn.StepOp, in, want bcnn.Tensor) *bcnn.Plan {
 func requireStep(t *testing.T, op bcnn.StepOp, in, want bcnn.Tensor) {
 	t.Helper()
 	taps := 0
-	got, err := ref.Run(single(op, in, want), in, func(step int, name string, tapped bcnn.Tensor) {
+	got, err := ref.Run(t.Context(), single(op, in, want), in, func(step int, name string, tapped bcnn.Tensor) {
 		taps++
 		require.Equal(t, 0, step)
 		require.Equal(t, "step", name)
@@ -372,9 +373,54 @@ func TestAddOfTwoTensorsAndOrderOfTaps(t *testing.T) {
 	p.Steps = append(p.Steps, bcnn.Step{Name: "add", In: []int{1, 0}, Out: 2, Op: &bcnn.AddStep{}})
 	p.Output = 2
 	var names []string
-	got, err := ref.Run(p, in, func(_ int, name string, _ bcnn.Tensor) { names = append(names, name) })
+	got, err := ref.Run(t.Context(), p, in, func(_ int, name string, _ bcnn.Tensor) { names = append(names, name) })
 	require.NoError(t, err)
 	requireSame(t, floatTensor(1, 1, 2, 4, -8), got)
 	require.Equal(t, []string{"step", "add"}, names)
 	requireSame(t, floatTensor(1, 1, 2, 1, -3), in) // the input stays the caller's
+}
+
+// countdown is a context that ends when it has been looked at a number of times.
+type countdown struct {
+	context.Context
+	looks int
+}
+
+func (c *countdown) Err() error {
+	if c.looks--; c.looks < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A step that takes long stops in its middle.
+func TestRunLooksAtTheContext(t *testing.T) {
+	// 64 pixels, each of 2^16 sums of 4 products, or of windows of 64×64 values.
+	conv := bcnn.Window{KH: 1, KW: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}
+	large := bcnn.Window{KH: 64, KW: 64, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, Pad: bcnn.Padding{Top: 63, Left: 63}}
+	vector := floatTensor(64, 1, 4, make([]float32, 64*4)...)
+	square := floatTensor(64, 64, 1, make([]float32, 64*64)...)
+	for name, c := range map[string]struct {
+		op      bcnn.StepOp
+		in, out bcnn.Tensor
+		looks   int // of the whole step, one in 2^20 products or comparisons
+	}{
+		"conv": {&bcnn.ConvStep{Window: conv, Out: 1 << 16, Groups: 1, F32: make([]float32, 4<<16), Bias: make([]float32, 1<<16)},
+			vector, bcnn.NewTensor(bcnn.Float32, 1, bcnn.Shape{H: 64, W: 1, C: 1 << 16}), 17},
+		"pool": {&bcnn.MaxPoolStep{Window: large}, square, square, 17},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := single(c.op, c.in, c.out)
+			ctx := &countdown{t.Context(), 1000}
+			_, err := ref.Run(ctx, plan, c.in, nil)
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, 1000-ctx.looks, c.looks)
+			for _, looks := range []int{0, 1, c.looks / 2} {
+				ctx = &countdown{t.Context(), looks}
+				_, err = ref.Run(ctx, plan, c.in, func(int, string, bcnn.Tensor) { t.Error("a step that was not finished") })
+				require.Equal(t, context.Canceled, err)
+				require.Equal(t, -1, ctx.looks)
+			}
+		})
+	}
 }

@@ -3,6 +3,7 @@ package ref
 import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
@@ -48,16 +49,20 @@ func luma(t *tensor, n, y, x int) uint8 {
 	return bcnn.Luma(t.u8[i], t.u8[i+1], t.u8[i+2])
 }
 
-func conv(op *bcnn.ConvStep, out, x *tensor) {
+func conv(work *budget.Budget, op *bcnn.ConvStep, out, x *tensor) error {
 	sums := newTensor(out.dtype, x.n, convShape(op, x.shape)) // before pooling
 	weights := make([]int8, op.Out*op.KH*op.KW*(x.shape.C/op.Groups))
 	if x.dtype != bcnn.Float32 {
 		bits.Unpack(weights, op.Bits, x.shape.C/op.Groups)
 	}
+	taps := int64(op.KH * op.KW * (x.shape.C / op.Groups))
 	for n := range x.n {
 		for y := range sums.shape.H {
 			for px := range sums.shape.W {
 				for o := range op.Out {
+					if err := work.Charge(taps); err != nil {
+						return err
+					}
 					i := sums.index(n, y, px, o)
 					if x.dtype == bcnn.Float32 {
 						sum := floatSum(op, x, n, y, px, o)
@@ -81,12 +86,13 @@ func conv(op *bcnn.ConvStep, out, x *tensor) {
 	if op.Pool == nil {
 		copy(out.pm, sums.pm)
 		copy(out.f32, sums.f32)
-	} else {
-		maxPool(poolWindow(op), out, sums)
+	} else if err := maxPool(work, poolWindow(op), out, sums); err != nil {
+		return err
 	}
 	if op.Threshold != nil {
 		flip(out, op.Threshold.Flip)
 	}
+	return nil
 }
 
 // integerSum is the accumulator of output channel o of pixel (y, px), for Bits
@@ -151,11 +157,14 @@ func scaled(op *bcnn.ConvStep, sum float32, o int) float32 {
 
 // maxPool takes the maximum over windows. Of equal values the first in the
 // order (ky, kx) stays; only the sign of a zero can tell.
-func maxPool(w bcnn.Window, out, x *tensor) {
+func maxPool(work *budget.Budget, w bcnn.Window, out, x *tensor) error {
 	for n := range out.n {
 		for y := range out.shape.H {
 			for px := range out.shape.W {
 				for c := range out.shape.C {
+					if err := work.Charge(int64(w.KH * w.KW)); err != nil {
+						return err
+					}
 					i, first := out.index(n, y, px, c), true
 					for ky := range w.KH {
 						for kx := range w.KW {
@@ -177,6 +186,7 @@ func maxPool(w bcnn.Window, out, x *tensor) {
 			}
 		}
 	}
+	return nil
 }
 
 func affine(op *bcnn.AffineStep, out, x *tensor) {

@@ -152,7 +152,7 @@ func TestParity(t *testing.T) {
 		}
 		want := run("generic")
 		if !strings.HasPrefix(name, "vgg") {
-			out, err := ref.Run(plan, in, nil)
+			out, err := ref.Run(t.Context(), plan, in, nil)
 			require.NoError(t, err)
 			require.Equal(t, out.F32, want, name)
 		}

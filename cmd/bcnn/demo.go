@@ -65,11 +65,11 @@ func demo(ctx context.Context, env *environment, devices []backend.Device, runs 
 	randomImages(random, newRand(seed))
 
 	// What every device must compute, bit for bit.
-	digitLogits, err := ref.Run(digits, images, nil)
+	digitLogits, err := ref.Run(ctx, digits, images, nil)
 	if err != nil {
 		return err
 	}
-	vehicleLogits, err := ref.Run(vehicles, random, nil)
+	vehicleLogits, err := ref.Run(ctx, vehicles, random, nil)
 	if err != nil {
 		return err
 	}

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"go/parser"
 	"go/token"
-	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"strconv"
@@ -108,29 +106,11 @@ func wrong(e edge) string {
 // imports reads the imports within the module of every Go file below dir.
 func imports(t *testing.T, dir string) []edge {
 	var edges []edge
-	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+	walk(t, dir, func(name string) error {
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, name), nil, parser.ImportsOnly)
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && name != dir {
-			_, err := os.Stat(filepath.Join(name, "go.mod"))
-			if err == nil || strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if !strings.HasSuffix(name, ".go") {
-			return nil
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(dir, name)
-		if err != nil {
-			return err
-		}
-		rel = filepath.ToSlash(rel)
 		for _, spec := range file.Imports {
 			to, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {
@@ -138,15 +118,14 @@ func imports(t *testing.T, dir string) []edge {
 			}
 			if to == module || strings.HasPrefix(to, module+"/") {
 				edges = append(edges, edge{
-					file: rel,
-					from: path.Dir(rel),
+					file: name,
+					from: path.Dir(name),
 					to:   strings.TrimPrefix(strings.TrimPrefix(to, module), "/"),
 				})
 			}
 		}
 		return nil
 	})
-	require.NoError(t, err)
 	return edges
 }
 
