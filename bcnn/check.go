@@ -77,9 +77,7 @@ func (n *Network) infer(b *budget.Budget) ([]valueType, error) {
 	if err := n.Input.check(); err != nil {
 		return nil, fmt.Errorf("network %s: input: %w", text.Quote(n.Name), err)
 	}
-	if err := spend(n.Input.Shape.declared()); err != nil {
-		return nil, err
-	}
+	largest := n.Input.Shape.sides()
 	if len(n.Layers) == 0 {
 		return nil, fmt.Errorf("network %s has no layers", text.Quote(n.Name))
 	}
@@ -131,9 +129,10 @@ func (n *Network) infer(b *budget.Budget) ([]valueType, error) {
 			return fail(err)
 		}
 		types[i] = t
-		if err := spend(t.shape.declared()); err != nil {
-			return fail(err)
-		}
+		largest = max(largest, t.shape.sides())
+	}
+	if err := spend(largest); err != nil {
+		return nil, err
 	}
 	for i, u := range used[:len(used)-1] {
 		if !u {

@@ -7,29 +7,33 @@ import (
 )
 
 // The cost of a network. Checking and lowering take time and memory linear in
-// its size: for every byte of it at most workPerByte units, which are bytes
-// allocated and iterations alike. The size is that of the parameters, names and
-// labels, a constant for every layer, and for every layer the rows, columns and
-// channels of the tensor that it declares, since lowering makes tables of them.
-//
-// The factor leaves room for what is largest: a word of weights for one channel
-// that becomes 64 words where a dense layer reads single channels (64 a byte),
-// and thresholds that are searched behind maxMixed functions of which one has a
-// value per channel.
+// its size: its parameters, names and labels in bytes, a constant for every
+// layer, and the rows, columns and channels of the largest tensor that it
+// declares.
 const (
-	workPerByte  = 128
-	bytesOfLayer = 64 // of a layer without parameters
-	bytesOfSide  = 8  // of a row, a column or a channel
+	// workPerByte is what may be spent for each byte of the size, in bytes that
+	// are allocated and iterations alike. Most is for thresholds that are searched
+	// behind maxMixed functions, of which one has a value of 4 bytes per channel.
+	workPerByte = 256
+	// constantsPerByte is how large the constants of a plan may be for each byte of
+	// the size. Most is for a word of weights that becomes 64 words where a dense
+	// layer reads pixels of one channel.
+	constantsPerByte = 96
+	// constantsAlways is how large they may be in any case: tables for each row of
+	// large images, scales for each channel of long vectors, without weights that
+	// would explain them.
+	constantsAlways = 64 << 20
+	bytesOfLayer    = 64 // of a layer without parameters
 )
 
-// size is what a layer holds, in bytes, apart from the tensor it declares.
+// size is what a layer holds, in bytes.
 func (l Layer) size() int64 {
 	sum, _ := parameters(l.Op)
 	return bytesOfLayer + int64(len(l.Name)) + 8*int64(len(l.Inputs)) + sum
 }
 
-// declared is the size that stands for the tensor that a layer makes.
-func (s Shape) declared() int64 { return bytesOfSide * (int64(s.H) + int64(s.W) + int64(s.C)) }
+// sides is the share of a tensor in the size of a network.
+func (s Shape) sides() int64 { return int64(s.H) + int64(s.W) + int64(s.C) }
 
 // parameters returns the bytes of an operation's parameters together, and those
 // of the largest tensor of them.
@@ -66,12 +70,21 @@ type spending struct {
 	*budget.Budget
 	limits    Limits
 	constants int64 // bytes of the constants of the plan so far
+	explained int64 // bytes of constants that the size of the network explains
+}
+
+func newSpending(b *budget.Budget, size int64, limits Limits) spending {
+	b.Grow(constantsAlways)
+	return spending{Budget: b, limits: limits, explained: constantsAlways + constantsPerByte*size}
 }
 
 // hold charges constants of a plan that are about to be made.
 func (s *spending) hold(bytes int64) error {
-	if bytes > s.limits.TensorBytes-s.constants {
+	switch {
+	case bytes > s.limits.TensorBytes-s.constants:
 		return fmt.Errorf("the plan's constants take more than %d bytes; Limits.TensorBytes allows more", s.limits.TensorBytes)
+	case bytes > s.explained-s.constants:
+		return fmt.Errorf("the plan's constants take more than %d bytes, far more than the size of the network explains", s.explained)
 	}
 	s.constants += bytes
 	return s.Charge(bytes)

@@ -13,9 +13,8 @@ import (
 )
 
 // bytesPerByte is what checking and lowering may allocate for each byte of a
-// network's size: the plan, and what is needed on the way. Most comes of binary
-// weights that are split into rows of one channel.
-const bytesPerByte = 128
+// network's size: the plan, and what is needed on the way.
+const bytesPerByte = 192
 
 // expense is what one network takes.
 type expense struct {
@@ -397,8 +396,8 @@ func TestCostIsLinear(t *testing.T) {
 					t.Logf("unfused %v, %d: size %d, %d units (%.2f), %d bytes (%.2f), %d steps", unfused, n, e.size,
 						e.spent, float64(e.spent)/float64(e.size), e.bytes, float64(e.bytes)/float64(e.size), len(plan.Steps))
 					if last.size > 0 {
-						require.LessOrEqual(t, e.size, 11*last.size)
-						require.LessOrEqual(t, e.spent, 11*last.spent, "units of %d after %d", n, n/10)
+						require.LessOrEqual(t, e.size, 12*last.size)
+						require.LessOrEqual(t, e.spent, 12*last.spent, "units of %d after %d", n, n/10)
 						// Slices that grow take a power of their growth more.
 						require.LessOrEqual(t, e.bytes, 15*last.bytes, "bytes of %d after %d", n, n/10)
 					}

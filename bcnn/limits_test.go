@@ -10,6 +10,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
 func TestLimitsHaveDefaults(t *testing.T) {
@@ -150,7 +151,17 @@ func TestPlansOfHostileSize(t *testing.T) {
 		plus(n, bcnn.Affine{Scale: []float32{-1}, Bias: []float32{float32(i)}})
 	}
 	_, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{Limits: bcnn.Limits{TensorBytes: 1 << 26}})
-	require.ErrorContains(t, err, "the plan's constants take more than 67108864 bytes")
+	require.ErrorContains(t, err, "the plan's constants take more than 67108864 bytes; Limits.TensorBytes")
+	_, err = bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+	size, sizeErr := bcnn.Size(n)
+	require.NoError(t, sizeErr)
+	require.ErrorContains(t, err, fmt.Sprintf("the plan's constants take more than %d bytes, far more than the size", 64<<20+96*size))
+	require.NotErrorIs(t, err, budget.ErrExceeded)
+
+	// On few channels all of it is possible.
+	n.Input.Shape.C = 2048
+	_, err = bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+	require.NoError(t, err)
 }
 
 // looks is a context that ends when it is looked at for the last time.

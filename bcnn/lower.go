@@ -75,7 +75,7 @@ func lower(ctx context.Context, n *Network, opts LowerOptions) (*Plan, *budget.B
 		return nil, b, err
 	}
 	lo := &lowering{
-		spending: spending{Budget: b, limits: limits},
+		spending: newSpending(b, b.Used(), limits), // the check has spent the size
 		net:      n, types: types, fused: !opts.Unfused, uses: make([]int, len(n.Layers)),
 		plan: &Plan{Name: n.Name, Input: n.Input, Labels: n.Labels},
 	}
