@@ -38,7 +38,6 @@ type dotJob struct {
 }
 
 func newDotJob(dst []int32, stride int, src []uint64, at *Patches, w *Bits, output, lanes int) dotJob {
-	raceDot(dst, stride, src, at, lanes)
 	block := w.Words * lanes
 	return dotJob{
 		dst: unsafe.Pointer(unsafe.SliceData(dst)), dstStep: uintptr(4 * stride),

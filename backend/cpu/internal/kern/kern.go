@@ -158,7 +158,8 @@ type Set struct {
 	// and the bits of the last word behind them are 0. len(t) is a multiple of 64.
 	ThresholdBytes func(dst []uint64, src, t []uint8)
 
-	// Spread computes dst[p] = bits p·n … p·n+n−1 of src, XOR flip; n ≤ 8.
+	// Spread computes dst[p] = bits p·n … p·n+n−1 of src, XOR flip; n ≤ 8. It may
+	// read all of src.
 	Spread func(dst, src []uint64, n int, flip uint64)
 
 	// Luma computes dst[p] = (77·r + 150·g + 29·b) >> 8 of the bytes of pixel p.
@@ -187,7 +188,7 @@ type Set struct {
 
 // sets lists the Sets that this processor can run, the best first. Every
 // processor can run the last one.
-var sets = []*Set{&generic}
+var sets = []*Set{annotated(&generic)}
 
 // Names returns the instruction sets that this processor can run, the best
 // first.

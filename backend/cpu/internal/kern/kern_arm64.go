@@ -6,8 +6,8 @@ import "github.com/klauspost/cpuid/v2"
 
 func init() {
 	// Every arm64 processor that Go runs on has what neon needs.
-	sets = append([]*Set{&neon}, sets...)
+	sets = append([]*Set{annotated(&neon)}, sets...)
 	if cpuid.CPU.Supports(cpuid.ASIMDDP) {
-		sets = append([]*Set{&neonDot}, sets...)
+		sets = append([]*Set{annotated(&neonDot)}, sets...)
 	}
 }

@@ -27,7 +27,6 @@ func newPoolJob[T uint64 | float32](dst, src []T, p *Pool, taps *[maxPoolTaps]in
 	}
 	read, written := p.span()
 	dst, src = dst[:written], src[:read]
-	raceRows(dst, src)
 	size := int(unsafe.Sizeof(dst[0]))
 	for i, t := range p.Taps {
 		taps[i] = size * t

@@ -120,7 +120,6 @@ func dotBitsNEON(dst []int32, stride int, src []uint64, at *Patches, w *Bits, fi
 	}
 	block := w.Words * genericBlock
 	skip := 8 * (at.RowStep - at.RowLen)
-	raceDot(dst, stride, src, at, roundUp(n, genericBlock))
 	_ = src[(at.Pixels-1)*at.Step+(at.Rows-1)*at.RowStep+at.RowLen-1]
 	_ = dst[(at.Pixels-1)*stride+roundUp(n, genericBlock)-1]
 	for o := 0; o < n; o += genericBlock {

@@ -42,7 +42,8 @@ type Weights struct {
 
 // weightBlock is the weights of a block, and their kernels.
 type weightBlock struct {
-	offset     int
+	offset     int // in data, which it takes size bytes of
+	size       int
 	outputs    int // that the kernels compute, those beyond the last being padding
 	bits, sums func(job *uint8)
 	pooled     pooledKernels
@@ -82,7 +83,7 @@ type Job struct {
 // rowStep is the distance of two runs in bytes.
 func (w *Weights) Bits(j *Job, block, rowStep int) {
 	b := w.prepare(j, block, rowStep)
-	raceJob(j, 8, 1)
+	annotateConv(j, w, b, 8, 1)
 	b.bits((*uint8)(unsafe.Pointer(j)))
 }
 
@@ -103,7 +104,7 @@ func (w *Weights) Pools() bool {
 // those of bytes must.
 func (w *Weights) Pooled(j *Job, block, rowStep int, alike bool) {
 	b := w.prepare(j, block, rowStep)
-	raceJob(j, 8, 4)
+	annotateConv(j, w, b, 8, 4)
 	if alike {
 		b.pooled.alike((*uint8)(unsafe.Pointer(j)))
 	} else {
@@ -125,7 +126,7 @@ func (w *Weights) withPooled(kernels func(outputs int) (any, alike func(*uint8))
 //	Dst[o] = Table[o] − 2·c for bits, Table[o] + c for bytes
 func (w *Weights) Sums(j *Job, block, rowStep int) {
 	b := w.prepare(j, block, rowStep)
-	raceJob(j, 4*b.outputs, 1)
+	annotateConv(j, w, b, 4*b.outputs, 1)
 	b.sums((*uint8)(unsafe.Pointer(j)))
 }
 
@@ -146,8 +147,9 @@ func newWeights(outputs, rows, pieces, pieceBytes, lanes, bytes int, kernels fun
 	size := 0
 	for o := 0; o < outputs; o += BlockOutputs {
 		vectors, bits, sums := kernels((min(outputs-o, BlockOutputs) + lanes - 1) / lanes)
-		w.blocks = append(w.blocks, weightBlock{offset: size, outputs: vectors * lanes, bits: bits, sums: sums})
-		size += rows * pieces * vectors * bytes
+		block := rows * pieces * vectors * bytes
+		w.blocks = append(w.blocks, weightBlock{offset: size, size: block, outputs: vectors * lanes, bits: bits, sums: sums})
+		size += block
 	}
 	w.data = aligned(size)
 	return w
