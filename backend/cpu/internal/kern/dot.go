@@ -8,7 +8,7 @@ import (
 
 // packLanes stores blocks of lanes outputs, word by word:
 // [outputs/lanes][words][lanes].
-func packLanes(w []uint64, outputs, k, lanes int) *Bits {
+func packLanes(w []uint64, outputs, k, lanes int) *DotBitsWeights {
 	words := bits.Words(k)
 	size := roundUp(outputs, lanes) * words
 	data := unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(aligned(8*size)))), size)
@@ -17,7 +17,7 @@ func packLanes(w []uint64, outputs, k, lanes int) *Bits {
 			data[(o/lanes*words+i)*lanes+o%lanes] = w[o*words+i]
 		}
 	}
-	return &Bits{Outputs: outputs, Words: words, K: k, data: data}
+	return &DotBitsWeights{Outputs: outputs, Words: words, K: k, data: data}
 }
 
 // dotJob is one call of an assembly kernel behind DotBits: some blocks of
@@ -37,7 +37,7 @@ type dotJob struct {
 	source *uint64 // keeps what src points to
 }
 
-func newDotJob(dst []int32, stride int, src []uint64, at *Patches, w *Bits, output, lanes int) dotJob {
+func newDotJob(dst []int32, stride int, src []uint64, at *Patches, w *DotBitsWeights, output, lanes int) dotJob {
 	block := w.Words * lanes
 	return dotJob{
 		dst: unsafe.Pointer(unsafe.SliceData(dst)), dstStep: uintptr(4 * stride),

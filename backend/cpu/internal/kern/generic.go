@@ -46,7 +46,7 @@ func roundUp(n, to int) int { return (n + to - 1) / to * to }
 const genericBlock = 4
 
 // packBits stores blocks of four outputs, word by word: [outputs/4][words][4].
-func packBits(w []uint64, outputs, k int) *Bits {
+func packBits(w []uint64, outputs, k int) *DotBitsWeights {
 	words := bits.Words(k)
 	blocks := roundUp(outputs, genericBlock) / genericBlock
 	data := make([]uint64, blocks*words*genericBlock)
@@ -55,10 +55,10 @@ func packBits(w []uint64, outputs, k int) *Bits {
 			data[(o/genericBlock*words+i)*genericBlock+o%genericBlock] = w[o*words+i]
 		}
 	}
-	return &Bits{Outputs: outputs, Words: words, K: k, data: data}
+	return &DotBitsWeights{Outputs: outputs, Words: words, K: k, data: data}
 }
 
-func dotBits(dst []int32, stride int, src []uint64, at *Patches, w *Bits, first, n int) {
+func dotBits(dst []int32, stride int, src []uint64, at *Patches, w *DotBitsWeights, first, n int) {
 	k := int32(w.K)
 	block := w.Words * genericBlock
 	for o := 0; o < n; o += genericBlock {

@@ -17,10 +17,10 @@ const (
 
 // packBytes stores, for every output, one byte for every four taps: the bits
 // of those whose weight is +1.
-func packBytes(w []uint64, outputs, k int, zeroPoint uint8) *Bytes {
+func packBytes(w []uint64, outputs, k int, zeroPoint uint8) *DotBytesWeights {
 	words, groups := bits.Words(k), roundUp(k, group)/group
 	padded := roundUp(outputs, genericBlock)
-	b := &Bytes{Outputs: outputs, K: k, data: make([]uint8, padded*groups), fix: make([]int32, padded)}
+	b := &DotBytesWeights{Outputs: outputs, K: k, data: make([]uint8, padded*groups), fix: make([]int32, padded)}
 	for o := range outputs {
 		row := w[o*words:][:words]
 		for g := range groups {
@@ -37,7 +37,7 @@ func packBytes(w []uint64, outputs, k int, zeroPoint uint8) *Bytes {
 // dotBytes computes Σ x·w as 2·Σ_{w=+1} x − Σ x. The sums over the taps of
 // weight +1 are looked up: of every four taps, all 16 partial sums are computed
 // once for four pixels and serve all outputs (the method of four Russians).
-func dotBytes(dst []int32, stride int, src []uint8, at *Patches, w *Bytes, first, n int) {
+func dotBytes(dst []int32, stride int, src []uint8, at *Patches, w *DotBytesWeights, first, n int) {
 	n = roundUp(n, genericBlock)
 	groups := roundUp(w.K, group) / group
 	var taps [chunk * group]uint64

@@ -22,17 +22,18 @@ type Patches struct {
 	RowLen  int
 }
 
-// Bits are ±1 weights, laid out by a Set: Outputs rows of Words words each,
-// the last rows and bits possibly padding.
-type Bits struct {
+// DotBitsWeights are ±1 weights, laid out by a Set for its DotBits: Outputs rows
+// of Words words each, the last rows and bits possibly padding.
+type DotBitsWeights struct {
 	Outputs int
 	Words   int
 	K       int // true taps
 	data    []uint64
 }
 
-// Bytes are ±1 weights for patches of bytes, laid out by a Set.
-type Bytes struct {
+// DotBytesWeights are ±1 weights for patches of bytes, laid out by a Set for its
+// DotBytes.
+type DotBytesWeights struct {
 	Outputs int
 	K       int
 	data    []uint8
@@ -75,24 +76,24 @@ type Set struct {
 	Block int
 
 	// PackBits lays out weights: outputs rows of bits.Words(k) words.
-	PackBits func(w []uint64, outputs, k int) *Bits
+	PackBits func(w []uint64, outputs, k int) *DotBitsWeights
 
 	// DotBits computes, for every pixel p and output o from first on,
 	//
 	//	dst[p·stride + o − first] = K − 2·popcount(patch p XOR weights o)
 	//
 	// for n outputs, rounded up to a multiple of Block.
-	DotBits func(dst []int32, stride int, src []uint64, at *Patches, w *Bits, first, n int)
+	DotBits func(dst []int32, stride int, src []uint64, at *Patches, w *DotBitsWeights, first, n int)
 
 	// PackBytes lays out weights: outputs rows of bits.Words(k) words.
-	PackBytes func(w []uint64, outputs, k int, zeroPoint uint8) *Bytes
+	PackBytes func(w []uint64, outputs, k int, zeroPoint uint8) *DotBytesWeights
 
 	// DotBytes computes, for every pixel p and output o from first on,
 	//
 	//	dst[p·stride + o − first] = Σ (patch p − zero point)·weights o
 	//
 	// for n outputs, rounded up to a multiple of Block.
-	DotBytes func(dst []int32, stride int, src []uint8, at *Patches, w *Bytes, first, n int)
+	DotBytes func(dst []int32, stride int, src []uint8, at *Patches, w *DotBytesWeights, first, n int)
 
 	// FMA adds the products of the taps x, in their order, to the accumulators:
 	// for each i and then each o

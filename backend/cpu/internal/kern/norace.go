@@ -4,4 +4,4 @@ package kern
 
 func annotated(set *Set) *Set { return set }
 
-func annotateConv(*Job, *Weights, *weightBlock, int, int) {}
+func annotateConv(*ConvJob, *WideFilter, *filterBlock, int, int) {}

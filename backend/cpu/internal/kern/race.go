@@ -34,14 +34,14 @@ func annotated(set *Set) *Set {
 }
 
 func annotateSums(s, set *Set) {
-	s.DotBits = func(dst []int32, stride int, src []uint64, at *Patches, w *Bits, first, n int) {
+	s.DotBits = func(dst []int32, stride int, src []uint64, at *Patches, w *DotBitsWeights, first, n int) {
 		outputs := roundUp(n, set.Block)
 		writeRows(dst, at.Pixels, stride, outputs)
 		readPatches(src, at)
 		reads(w.data[first*w.Words:][:outputs*w.Words])
 		set.DotBits(dst, stride, src, at, w, first, n)
 	}
-	s.DotBytes = func(dst []int32, stride int, src []uint8, at *Patches, w *Bytes, first, n int) {
+	s.DotBytes = func(dst []int32, stride int, src []uint8, at *Patches, w *DotBytesWeights, first, n int) {
 		writeRows(dst, at.Pixels, stride, roundUp(n, set.Block))
 		readPatches(src, at)
 		reads(w.data)
@@ -186,7 +186,7 @@ func annotateImages(s, set *Set) {
 // annotateConv is for a call of a wide kernel: size bytes are written for every
 // group of pixels. Of the input it is all from the first patch to the end of the
 // last one, which is what callers own.
-func annotateConv(j *Job, w *Weights, b *weightBlock, size, group int) {
+func annotateConv(j *ConvJob, w *WideFilter, b *filterBlock, size, group int) {
 	at, class := unsafe.Slice(j.At, j.Pixels), unsafe.Slice(j.Class, j.Pixels)
 	if len(at) == 0 {
 		return

@@ -62,7 +62,7 @@ func between[T any](rows []T) []probe { return probes(alone, "between rows", row
 // A racyCall makes a call of one kernel on memory of its own. It returns nil
 // where the Set has no such kernel.
 type racyCall struct {
-	field string // of Set or Wide, or a method of Weights
+	field string // of Set or Wide, or a method of WideFilter
 	make  func(s *Set) (call func(), probed []probe)
 }
 
@@ -207,7 +207,7 @@ func racyPoolProbes[T any](dst, src []T) []probe {
 // pixels.
 func racyConvs(kind string) []racyCall {
 	const outputs, pixels, rows, taps, step = 64, 8, 3, 96, 2
-	conv := func(method string, size, alike int, call func(w *Weights, j *Job)) racyCall {
+	conv := func(method string, size, alike int, call func(w *WideFilter, j *ConvJob)) racyCall {
 		return racyCall{method + " of " + kind, func(s *Set) (func(), []probe) {
 			if s.Wide == nil {
 				return nil, nil
@@ -217,7 +217,7 @@ func racyConvs(kind string) []racyCall {
 				pack = s.Wide.PackBytes
 			}
 			w := pack(randomBits(racyRandom(), outputs*rows, taps), outputs, rows, taps)
-			if method == "Pooled" && !w.Pools() {
+			if method == "ConvPooled" && !w.Pools() {
 				return nil, nil
 			}
 			patch := rows * w.RunBytes
@@ -229,10 +229,10 @@ func racyConvs(kind string) []racyCall {
 			used := table[:class[pixels-1]/4+BlockOutputs]
 			dst := make([]uint8, (pixels-1)*step*size+size)
 			between := dst[size : step*size]
-			if method == "Pooled" {
+			if method == "ConvPooled" {
 				dst = dst[:(pixels/4-1)*step*size+size]
 			}
-			j := &Job{Dst: unsafe.Pointer(&dst[0]), DstStep: uintptr(step * size), Src: unsafe.Pointer(&src[0]),
+			j := &ConvJob{Dst: unsafe.Pointer(&dst[0]), DstStep: uintptr(step * size), Src: unsafe.Pointer(&src[0]),
 				At: &at[0], Class: &class[0], Table: unsafe.Pointer(&table[0]), Pixels: pixels}
 			all := slices.Concat(probes(written, "dst", dst), probes(alone, "between pixels", between),
 				probes(read, "patches", src), probes(read, "at", at), probes(read, "class", class),
@@ -244,9 +244,9 @@ func racyConvs(kind string) []racyCall {
 		}}
 	}
 	return []racyCall{
-		conv("Bits", 8, 4, func(w *Weights, j *Job) { w.Bits(j, 0, w.RunBytes) }),
-		conv("Sums", 4*outputs, 4, func(w *Weights, j *Job) { w.Sums(j, 0, w.RunBytes) }),
-		conv("Pooled", 8, pixels, func(w *Weights, j *Job) { w.Pooled(j, 0, w.RunBytes, true) }),
+		conv("Conv", 8, 4, func(w *WideFilter, j *ConvJob) { w.Conv(j, 0, w.RunBytes) }),
+		conv("ConvSums", 4*outputs, 4, func(w *WideFilter, j *ConvJob) { w.ConvSums(j, 0, w.RunBytes) }),
+		conv("ConvPooled", 8, pixels, func(w *WideFilter, j *ConvJob) { w.ConvPooled(j, 0, w.RunBytes, true) }),
 	}
 }
 

@@ -16,7 +16,7 @@ var avx2 = func() Set {
 		Nibbles: true,
 		Expand:  expand256,
 		MaxTaps: math.MaxInt16,
-		PackBits: func(w []uint64, outputs, rows, n int) *Weights {
+		PackBits: func(w []uint64, outputs, rows, n int) *WideFilter {
 			out := packNibbles(w, outputs, rows, n, 32, func(vectors int) (int, func(*uint8), func(*uint8)) {
 				if vectors == 1 {
 					return 1, convBits32AVX2, convBitsSums32AVX2
@@ -36,7 +36,7 @@ var avx2 = func() Set {
 				return convBitsPooled64AVX2, convBitsPooled64AVX2
 			})
 		},
-		PackBytes: func(w []uint64, outputs, rows, n int) *Weights {
+		PackBytes: func(w []uint64, outputs, rows, n int) *WideFilter {
 			return packSigns(w, outputs, rows, n, 2, 2, 16, func(vectors int) (int, func(*uint8), func(*uint8)) {
 				switch vectors {
 				case 1:
@@ -77,7 +77,7 @@ func expand256(dst []uint8, src []uint32) {
 	expandAVX2(&dst[0], &src[0], len(src))
 }
 
-func dotBits256(dst []int32, stride int, src []uint64, at *Patches, w *Bits, first, n int) {
+func dotBits256(dst []int32, stride int, src []uint64, at *Patches, w *DotBitsWeights, first, n int) {
 	const lanes = 4
 	for o := 0; o < n; {
 		job := newDotJob(dst[o:], stride, src, at, w, first+o, lanes)

@@ -10,7 +10,7 @@ var avx512 = func() Set {
 	s.ISA = "avx512vpopcnt"
 	s.Wide = &Wide{
 		MaxTaps: math.MaxInt32,
-		PackBits: func(w []uint64, outputs, rows, n int) *Weights {
+		PackBits: func(w []uint64, outputs, rows, n int) *WideFilter {
 			return packBits32(w, outputs, rows, n, 16, func(vectors int) (int, func(*uint8), func(*uint8)) {
 				switch vectors {
 				case 1:
@@ -33,7 +33,7 @@ var avx512 = func() Set {
 				return convBitsPooled64AVX512, convBitsPooledAlike64AVX512
 			})
 		},
-		PackBytes: func(w []uint64, outputs, rows, n int) *Weights {
+		PackBytes: func(w []uint64, outputs, rows, n int) *WideFilter {
 			return packSigns(w, outputs, rows, n, 4, 4, 16, func(vectors int) (int, func(*uint8), func(*uint8)) {
 				switch vectors {
 				case 1:
@@ -58,7 +58,7 @@ var avx512 = func() Set {
 		},
 	}
 	s.Block = 8
-	s.PackBits = func(w []uint64, outputs, k int) *Bits { return packLanes(w, outputs, k, 8) }
+	s.PackBits = func(w []uint64, outputs, k int) *DotBitsWeights { return packLanes(w, outputs, k, 8) }
 	s.DotBits = dotBitsWide
 	s.FMA = fmaWide
 	s.FMAPixels = fmaPixelsWide
@@ -72,7 +72,7 @@ var avx512 = func() Set {
 	return s
 }()
 
-func dotBitsWide(dst []int32, stride int, src []uint64, at *Patches, w *Bits, first, n int) {
+func dotBitsWide(dst []int32, stride int, src []uint64, at *Patches, w *DotBitsWeights, first, n int) {
 	const lanes = 8
 	for o := 0; o < n; {
 		job := newDotJob(dst[o:], stride, src, at, w, first+o, lanes)

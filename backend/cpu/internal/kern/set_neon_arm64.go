@@ -15,7 +15,7 @@ var neon = func() Set {
 	s.DotBits = dotBitsNEON
 	s.Wide = &Wide{
 		MaxTaps: math.MaxInt16,
-		PackBits: func(w []uint64, outputs, rows, n int) *Weights {
+		PackBits: func(w []uint64, outputs, rows, n int) *WideFilter {
 			return packBytesOfBits(w, outputs, rows, n, 16, func(vectors int) (int, func(*uint8), func(*uint8)) {
 				switch vectors {
 				case 1:
@@ -26,7 +26,7 @@ var neon = func() Set {
 				return 4, convBits64NEON, convBitsSums64NEON
 			})
 		},
-		PackBytes: func(w []uint64, outputs, rows, n int) *Weights {
+		PackBytes: func(w []uint64, outputs, rows, n int) *WideFilter {
 			return packOnes(w, outputs, rows, n, 2, 8, 0xff, func(vectors int) (int, func(*uint8), func(*uint8)) {
 				switch vectors {
 				case 1, 2:
@@ -65,7 +65,7 @@ var neon = func() Set {
 var neonDot = func() Set {
 	s, wide := neon, *neon.Wide
 	s.ISA = "neondot"
-	wide.PackBytes = func(w []uint64, outputs, rows, n int) *Weights {
+	wide.PackBytes = func(w []uint64, outputs, rows, n int) *WideFilter {
 		return packOnes(w, outputs, rows, n, 4, 4, 2, func(vectors int) (int, func(*uint8), func(*uint8)) {
 			switch {
 			case vectors <= 4:
@@ -81,7 +81,7 @@ var neonDot = func() Set {
 }()
 
 // packBytesOfBits lays out bytes of 8 bits.
-func packBytesOfBits(w []uint64, outputs, rows, n, lanes int, kernels func(int) (int, func(*uint8), func(*uint8))) *Weights {
+func packBytesOfBits(w []uint64, outputs, rows, n, lanes int, kernels func(int) (int, func(*uint8), func(*uint8))) *WideFilter {
 	words, pieces := bits.Words(n), (n+7)/8
 	out := newWeights(outputs, rows, pieces, 1, lanes, lanes, kernels)
 	for o := range outputs {
@@ -96,7 +96,7 @@ func packBytesOfBits(w []uint64, outputs, rows, n, lanes int, kernels func(int) 
 
 // packOnes lays out pieces of perPiece taps as bytes, which are one where the
 // weight is +1, else 0.
-func packOnes(w []uint64, outputs, rows, n, perPiece, lanes int, one uint8, kernels func(int) (int, func(*uint8), func(*uint8))) *Weights {
+func packOnes(w []uint64, outputs, rows, n, perPiece, lanes int, one uint8, kernels func(int) (int, func(*uint8), func(*uint8))) *WideFilter {
 	words, pieces := bits.Words(n), (n+perPiece-1)/perPiece
 	out := newWeights(outputs, rows, pieces, perPiece, lanes, perPiece*lanes, kernels)
 	out.tail = ^uint64(0) >> (64 - 8*(n-(pieces-1)*perPiece))
@@ -113,7 +113,7 @@ func packOnes(w []uint64, outputs, rows, n, perPiece, lanes int, one uint8, kern
 	return out
 }
 
-func dotBitsNEON(dst []int32, stride int, src []uint64, at *Patches, w *Bits, first, n int) {
+func dotBitsNEON(dst []int32, stride int, src []uint64, at *Patches, w *DotBitsWeights, first, n int) {
 	if at.Pixels == 0 || n == 0 || w.Words == 0 {
 		dotBits(dst, stride, src, at, w, first, n)
 		return

@@ -20,7 +20,7 @@ var ssse3 = func() Set {
 		Nibbles: true,
 		Expand:  expandX86,
 		MaxTaps: math.MaxInt16,
-		PackBits: func(w []uint64, outputs, rows, n int) *Weights {
+		PackBits: func(w []uint64, outputs, rows, n int) *WideFilter {
 			return packNibbles(w, outputs, rows, n, 16, func(vectors int) (int, func(*uint8), func(*uint8)) {
 				switch vectors {
 				case 1:
@@ -31,7 +31,7 @@ var ssse3 = func() Set {
 				return 4, convBits64SSSE3, convBitsSums64SSSE3
 			})
 		},
-		PackBytes: func(w []uint64, outputs, rows, n int) *Weights {
+		PackBytes: func(w []uint64, outputs, rows, n int) *WideFilter {
 			return packSigns(w, outputs, rows, n, 2, 2, 8, func(vectors int) (int, func(*uint8), func(*uint8)) {
 				switch {
 				case vectors <= 2:
@@ -92,7 +92,7 @@ func orX86(dst, src []uint64) {
 	or(dst[8*blocks:], src[8*blocks:])
 }
 
-func dotBitsX86(dst []int32, stride int, src []uint64, at *Patches, w *Bits, first, n int) {
+func dotBitsX86(dst []int32, stride int, src []uint64, at *Patches, w *DotBitsWeights, first, n int) {
 	for o := 0; o < n; o += genericBlock {
 		job := newDotJob(dst[o:], stride, src, at, w, first+o, genericBlock)
 		dotBits4SSSE3(job.address())

@@ -21,7 +21,7 @@ type Wide struct {
 
 	// PackBits and PackBytes lay out weights of patches of bits and of bytes:
 	// outputs × rows runs of n taps, each starting at a word boundary.
-	PackBits, PackBytes func(w []uint64, outputs, rows, n int) *Weights
+	PackBits, PackBytes func(w []uint64, outputs, rows, n int) *WideFilter
 
 	// Expand is ExpandNibbles, nil where Nibbles is not set.
 	Expand func(dst []uint8, src []uint32)
@@ -30,18 +30,18 @@ type Wide struct {
 // BlockOutputs is the number of outputs of a block.
 const BlockOutputs = bits.WordBits
 
-// Weights are ±1 weights, laid out by the kernels that read them. The layout
-// is [block][row][piece][vector of outputs].
-type Weights struct {
+// WideFilter is the ±1 weights of a convolution and the kernels that they are
+// laid out for. The layout is [block][row][piece][vector of outputs].
+type WideFilter struct {
 	RunBytes int // of a patch
-	blocks   []weightBlock
+	blocks   []filterBlock
 	data     []uint8
 	rows     int
 	tail     uint64 // mask of the last piece of a run, where kernels need it
 }
 
-// weightBlock is the weights of a block, and their kernels.
-type weightBlock struct {
+// filterBlock is the weights of a block, and their kernels.
+type filterBlock struct {
 	offset     int // in data, which it takes size bytes of
 	size       int
 	outputs    int // that the kernels compute, those beyond the last being padding
@@ -53,9 +53,9 @@ type weightBlock struct {
 // the same thresholds.
 type pooledKernels struct{ any, alike func(job *uint8) }
 
-// Job is one call of a kernel: it convolves a number of pixels with one block.
+// ConvJob is one call of a kernel: it convolves a number of pixels with one block.
 // The kernels know the places of the fields, and change them.
-type Job struct {
+type ConvJob struct {
 	Dst     unsafe.Pointer // uint64 for bits, int32 for sums
 	DstStep uintptr        // bytes from a pixel to the next
 	Src     unsafe.Pointer
@@ -75,20 +75,20 @@ type Job struct {
 	dst, at, class uintptr
 }
 
-// Bits computes packed words: with c the number of bits in which the patch and
+// Conv computes packed words: with c the number of bits in which the patch and
 // the weights of output o differ, or the sum of bytes times weights,
 //
 //	bit o of Dst = Table[o] ≥ c for bits, c ≥ Table[o] for bytes, XOR Flip
 //
 // rowStep is the distance of two runs in bytes.
-func (w *Weights) Bits(j *Job, block, rowStep int) {
+func (w *WideFilter) Conv(j *ConvJob, block, rowStep int) {
 	b := w.prepare(j, block, rowStep)
 	annotateConv(j, w, b, 8, 1)
 	b.bits((*uint8)(unsafe.Pointer(j)))
 }
 
-// Pools reports whether there are kernels for Pooled.
-func (w *Weights) Pools() bool {
+// Pools reports whether there are kernels for ConvPooled.
+func (w *WideFilter) Pools() bool {
 	for i := range w.blocks {
 		if w.blocks[i].pooled.any == nil {
 			return false
@@ -97,12 +97,12 @@ func (w *Weights) Pools() bool {
 	return true
 }
 
-// Pooled computes packed words of four pixels, which follow each other in the
-// lists of the job: bit o of Dst is set where Bits would set it for any of them,
+// ConvPooled computes packed words of four pixels, which follow each other in the
+// lists of the job: bit o of Dst is set where Conv would set it for any of them,
 // XOR Flip. The number of pixels is a multiple of four, DstStep the distance of
 // two words. alike says that all pixels have the thresholds of the first one, as
 // those of bytes must.
-func (w *Weights) Pooled(j *Job, block, rowStep int, alike bool) {
+func (w *WideFilter) ConvPooled(j *ConvJob, block, rowStep int, alike bool) {
 	b := w.prepare(j, block, rowStep)
 	annotateConv(j, w, b, 8, 4)
 	if alike {
@@ -113,7 +113,7 @@ func (w *Weights) Pooled(j *Job, block, rowStep int, alike bool) {
 }
 
 // withPooled adds kernels for blocks of the given numbers of outputs.
-func (w *Weights) withPooled(kernels func(outputs int) (any, alike func(*uint8))) *Weights {
+func (w *WideFilter) withPooled(kernels func(outputs int) (any, alike func(*uint8))) *WideFilter {
 	for i := range w.blocks {
 		p := &w.blocks[i].pooled
 		p.any, p.alike = kernels(w.blocks[i].outputs)
@@ -121,16 +121,16 @@ func (w *Weights) withPooled(kernels func(outputs int) (any, alike func(*uint8))
 	return w
 }
 
-// Sums computes int32 sums of all outputs of the block:
+// ConvSums computes int32 sums of all outputs of the block:
 //
 //	Dst[o] = Table[o] − 2·c for bits, Table[o] + c for bytes
-func (w *Weights) Sums(j *Job, block, rowStep int) {
+func (w *WideFilter) ConvSums(j *ConvJob, block, rowStep int) {
 	b := w.prepare(j, block, rowStep)
 	annotateConv(j, w, b, 4*b.outputs, 1)
 	b.sums((*uint8)(unsafe.Pointer(j)))
 }
 
-func (w *Weights) prepare(j *Job, block, rowStep int) *weightBlock {
+func (w *WideFilter) prepare(j *ConvJob, block, rowStep int) *filterBlock {
 	b := &w.blocks[block]
 	j.weights = unsafe.Pointer(&w.data[b.offset])
 	j.rows, j.tail = uintptr(w.rows), w.tail
@@ -142,13 +142,13 @@ func (w *Weights) prepare(j *Job, block, rowStep int) *weightBlock {
 
 // newWeights lays out blocks of 64 outputs, or as many vectors of lanes outputs
 // as the last outputs need. A vector is bytes long and belongs to one piece.
-func newWeights(outputs, rows, pieces, pieceBytes, lanes, bytes int, kernels func(vectors int) (vectorsUsed int, bits, sums func(*uint8))) *Weights {
-	w := &Weights{RunBytes: pieces * pieceBytes, rows: rows}
+func newWeights(outputs, rows, pieces, pieceBytes, lanes, bytes int, kernels func(vectors int) (vectorsUsed int, bits, sums func(*uint8))) *WideFilter {
+	w := &WideFilter{RunBytes: pieces * pieceBytes, rows: rows}
 	size := 0
 	for o := 0; o < outputs; o += BlockOutputs {
 		vectors, bits, sums := kernels((min(outputs-o, BlockOutputs) + lanes - 1) / lanes)
 		block := rows * pieces * vectors * bytes
-		w.blocks = append(w.blocks, weightBlock{offset: size, size: block, outputs: vectors * lanes, bits: bits, sums: sums})
+		w.blocks = append(w.blocks, filterBlock{offset: size, size: block, outputs: vectors * lanes, bits: bits, sums: sums})
 		size += block
 	}
 	w.data = aligned(size)
@@ -156,7 +156,7 @@ func newWeights(outputs, rows, pieces, pieceBytes, lanes, bytes int, kernels fun
 }
 
 // piece returns the vectors of a piece, which hold the weights of output o.
-func (w *Weights) piece(o, row, piece, pieces, bytesPerOutput int) []uint8 {
+func (w *WideFilter) piece(o, row, piece, pieces, bytesPerOutput int) []uint8 {
 	b := &w.blocks[o/BlockOutputs]
 	at := b.offset + ((row*pieces+piece)*b.outputs+o%BlockOutputs)*bytesPerOutput
 	return w.data[at:][:bytesPerOutput]
@@ -170,7 +170,7 @@ func aligned(n int) []uint8 {
 }
 
 // packBits32 lays out pieces of 32 bits.
-func packBits32(w []uint64, outputs, rows, n, lanes int, kernels func(int) (int, func(*uint8), func(*uint8))) *Weights {
+func packBits32(w []uint64, outputs, rows, n, lanes int, kernels func(int) (int, func(*uint8), func(*uint8))) *WideFilter {
 	words, pieces := bits.Words(n), (n+31)/32
 	out := newWeights(outputs, rows, pieces, 4, lanes, 4*lanes, kernels)
 	for o := range outputs {
@@ -187,7 +187,7 @@ func packBits32(w []uint64, outputs, rows, n, lanes int, kernels func(int) (int,
 
 // packSigns lays out pieces of perPiece taps as int8 of −1 and +1, and 0 where
 // a piece is longer than the run.
-func packSigns(w []uint64, outputs, rows, n, perPiece, pieceBytes, lanes int, kernels func(int) (int, func(*uint8), func(*uint8))) *Weights {
+func packSigns(w []uint64, outputs, rows, n, perPiece, pieceBytes, lanes int, kernels func(int) (int, func(*uint8), func(*uint8))) *WideFilter {
 	words := bits.Words(n)
 	pieces := (n + pieceBytes - 1) / pieceBytes * (pieceBytes / perPiece)
 	out := newWeights(outputs, rows, pieces, perPiece, lanes, perPiece*lanes, kernels)
@@ -203,7 +203,7 @@ func packSigns(w []uint64, outputs, rows, n, perPiece, pieceBytes, lanes int, ke
 }
 
 // packNibbles lays out nibbles, one in every byte.
-func packNibbles(w []uint64, outputs, rows, n, lanes int, kernels func(int) (int, func(*uint8), func(*uint8))) *Weights {
+func packNibbles(w []uint64, outputs, rows, n, lanes int, kernels func(int) (int, func(*uint8), func(*uint8))) *WideFilter {
 	words, pieces := bits.Words(n), (n+3)/4
 	out := newWeights(outputs, rows, pieces, 1, lanes, lanes, kernels)
 	for o := range outputs {

@@ -117,12 +117,12 @@ func testWide(t *testing.T, wide *Wide, rng *rand.Rand, c wideCase) {
 	for block := range padded / BlockOutputs {
 		n := min(c.outputs-block*BlockOutputs, BlockOutputs)
 		flip := rng.Uint64()
-		job := &Job{Src: unsafe.Pointer(&src[0]), At: &at[0], Class: &class[0], Table: unsafe.Pointer(&table[block*BlockOutputs]), Flip: flip}
+		job := &ConvJob{Src: unsafe.Pointer(&src[0]), At: &at[0], Class: &class[0], Table: unsafe.Pointer(&table[block*BlockOutputs]), Flip: flip}
 		job.Pixels = uintptr(c.pixels)
 		step := 8 * (1 + rng.IntN(3))
 		dst, check := unaligned(t, (c.pixels-1)*step+8, 8)
 		job.Dst, job.DstStep = unsafe.Pointer(&dst[0]), uintptr(step)
-		w.Bits(job, block, rowStep)
+		w.Conv(job, block, rowStep)
 		check()
 		for p := range c.pixels {
 			got := binary.LittleEndian.Uint64(dst[p*step:]) ^ flip
@@ -151,7 +151,7 @@ func testWide(t *testing.T, wide *Wide, rng *rand.Rand, c wideCase) {
 				}
 			}
 			job.Class = &of[0]
-			w.Pooled(job, block, rowStep, alike)
+			w.ConvPooled(job, block, rowStep, alike)
 			job.Class = &class[0]
 			check()
 			for i := range words {
@@ -169,7 +169,7 @@ func testWide(t *testing.T, wide *Wide, rng *rand.Rand, c wideCase) {
 
 		sums, check := unaligned(t, c.pixels*4*BlockOutputs, 4)
 		job.Dst, job.DstStep, job.Pixels = unsafe.Pointer(&sums[0]), 4*BlockOutputs, uintptr(c.pixels)
-		w.Sums(job, block, rowStep)
+		w.ConvSums(job, block, rowStep)
 		check()
 		for p := range c.pixels {
 			for o := range n {
@@ -327,11 +327,11 @@ func BenchmarkWide(b *testing.B) {
 					at[p] = uint32(p * w.RunBytes)
 				}
 				for b.Loop() {
-					job := &Job{
+					job := &ConvJob{
 						Dst: unsafe.Pointer(&dst[0]), DstStep: 8, Src: unsafe.Pointer(&src[0]),
 						At: &at[0], Class: &class[0], Table: unsafe.Pointer(&table[0]), Pixels: pixels,
 					}
-					w.Bits(job, 0, w.RunBytes)
+					w.Conv(job, 0, w.RunBytes)
 				}
 				macs := float64(pixels * c.outputs * c.rows * c.taps)
 				b.ReportMetric(macs*float64(b.N)/b.Elapsed().Seconds()/1e9, "GMAC/s")

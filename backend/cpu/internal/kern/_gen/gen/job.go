@@ -10,7 +10,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Offsets of the fields of kern.Job.
+// Offsets of the fields of kern.ConvJob.
 const (
 	JobDstStep  = 8
 	JobSrc      = 16
