@@ -197,7 +197,7 @@ func annotateConv(j *ConvJob, w *WideFilter, b *filterBlock, size, group int) {
 	for p, a := range at {
 		first, last = min(first, a), max(last, a)
 		if p == 0 || class[p] != class[p-1] {
-			runtime.RaceReadRange(unsafe.Add(j.Table, class[p]), 4*b.outputs)
+			runtime.RaceReadRange(unsafe.Add(j.Table, class[p]), 4*b.Outputs)
 		}
 		if p%group == 0 {
 			runtime.RaceWriteRange(unsafe.Add(j.Dst, uintptr(p/group)*j.DstStep), size)

@@ -17,42 +17,21 @@ var avx2 = func() Set {
 		Expand:  expand256,
 		MaxTaps: math.MaxInt16,
 		PackBits: func(w []uint64, outputs, rows, n int) *WideFilter {
-			out := packNibbles(w, outputs, rows, n, 32, func(vectors int) (int, func(*uint8), func(*uint8)) {
-				if vectors == 1 {
-					return 1, convBits32AVX2, convBitsSums32AVX2
-				}
-				return 2, convBits64AVX2, convBitsSums64AVX2
-			})
-			short := out.RunBytes*rows <= 63 // counts fit into bytes
-			return out.withPooled(func(outputs int) (any, alike func(*uint8)) {
-				switch {
-				case outputs == 32 && short:
-					return convBitsPooled32AVX2, convBitsPooledShort32AVX2
-				case short:
-					return convBitsPooled64AVX2, convBitsPooledShort64AVX2
-				case outputs == 32: // which looks whether pixels are alike
-					return convBitsPooled32AVX2, convBitsPooled32AVX2
-				}
-				return convBitsPooled64AVX2, convBitsPooled64AVX2
-			})
+			kernels := []WideKernels{
+				{Outputs: 32, Conv: convBits32AVX2, Sums: convBitsSums32AVX2, Pooled: convBitsPooled32AVX2},
+				{Outputs: 64, Conv: convBits64AVX2, Sums: convBitsSums64AVX2, Pooled: convBitsPooled64AVX2},
+			}
+			if (n+3)/4*rows <= 63 { // counts fit into bytes
+				kernels[0].PooledAlike, kernels[1].PooledAlike = convBitsPooledShort32AVX2, convBitsPooledShort64AVX2
+			}
+			return PackNibbles(w, outputs, rows, n, kernels)
 		},
 		PackBytes: func(w []uint64, outputs, rows, n int) *WideFilter {
-			return packSigns(w, outputs, rows, n, 2, 2, 16, func(vectors int) (int, func(*uint8), func(*uint8)) {
-				switch vectors {
-				case 1:
-					return 1, convBytes16AVX2, convBytesSums16AVX2
-				case 2:
-					return 2, convBytes32AVX2, convBytesSums32AVX2
-				}
-				return 4, convBytes64AVX2, convBytesSums64AVX2
-			}).withPooled(func(outputs int) (any, alike func(*uint8)) {
-				switch outputs {
-				case 16:
-					return convBytesPooled16AVX2, convBytesPooled16AVX2
-				case 32:
-					return convBytesPooled32AVX2, convBytesPooled32AVX2
-				}
-				return nil, nil // the sums of four pixels do not fit into the registers
+			return PackSigns(w, outputs, rows, n, 2, []WideKernels{
+				{Outputs: 16, Conv: convBytes16AVX2, Sums: convBytesSums16AVX2, Pooled: convBytesPooled16AVX2},
+				{Outputs: 32, Conv: convBytes32AVX2, Sums: convBytesSums32AVX2, Pooled: convBytesPooled32AVX2},
+				// The sums of four pixels do not fit into the registers.
+				{Outputs: 64, Conv: convBytes64AVX2, Sums: convBytesSums64AVX2},
 			})
 		},
 	}

@@ -2,7 +2,11 @@
 
 package kern
 
-import "math"
+import (
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
 
 // avx512 sums in 32-bit lanes.
 var avx512 = func() Set {
@@ -11,49 +15,19 @@ var avx512 = func() Set {
 	s.Wide = &Wide{
 		MaxTaps: math.MaxInt32,
 		PackBits: func(w []uint64, outputs, rows, n int) *WideFilter {
-			return packBits32(w, outputs, rows, n, 16, func(vectors int) (int, func(*uint8), func(*uint8)) {
-				switch vectors {
-				case 1:
-					return 1, convBits16AVX512, convBitsSums16AVX512
-				case 2:
-					return 2, convBits32AVX512, convBitsSums32AVX512
-				case 3:
-					return 3, convBits48AVX512, convBitsSums48AVX512
-				}
-				return 4, convBits64AVX512, convBitsSums64AVX512
-			}).withPooled(func(outputs int) (any, alike func(*uint8)) {
-				switch outputs {
-				case 16:
-					return convBitsPooled16AVX512, convBitsPooledAlike16AVX512
-				case 32:
-					return convBitsPooled32AVX512, convBitsPooledAlike32AVX512
-				case 48:
-					return convBitsPooled48AVX512, convBitsPooledAlike48AVX512
-				}
-				return convBitsPooled64AVX512, convBitsPooledAlike64AVX512
+			return packBits32(w, outputs, rows, n, []WideKernels{
+				{Outputs: 16, Conv: convBits16AVX512, Sums: convBitsSums16AVX512, Pooled: convBitsPooled16AVX512, PooledAlike: convBitsPooledAlike16AVX512},
+				{Outputs: 32, Conv: convBits32AVX512, Sums: convBitsSums32AVX512, Pooled: convBitsPooled32AVX512, PooledAlike: convBitsPooledAlike32AVX512},
+				{Outputs: 48, Conv: convBits48AVX512, Sums: convBitsSums48AVX512, Pooled: convBitsPooled48AVX512, PooledAlike: convBitsPooledAlike48AVX512},
+				{Outputs: 64, Conv: convBits64AVX512, Sums: convBitsSums64AVX512, Pooled: convBitsPooled64AVX512, PooledAlike: convBitsPooledAlike64AVX512},
 			})
 		},
 		PackBytes: func(w []uint64, outputs, rows, n int) *WideFilter {
-			return packSigns(w, outputs, rows, n, 4, 4, 16, func(vectors int) (int, func(*uint8), func(*uint8)) {
-				switch vectors {
-				case 1:
-					return 1, convBytes16AVX512, convBytesSums16AVX512
-				case 2:
-					return 2, convBytes32AVX512, convBytesSums32AVX512
-				case 3:
-					return 3, convBytes48AVX512, convBytesSums48AVX512
-				}
-				return 4, convBytes64AVX512, convBytesSums64AVX512
-			}).withPooled(func(outputs int) (any, alike func(*uint8)) {
-				switch outputs {
-				case 16:
-					return convBytesPooled16AVX512, convBytesPooled16AVX512
-				case 32:
-					return convBytesPooled32AVX512, convBytesPooled32AVX512
-				case 48:
-					return convBytesPooled48AVX512, convBytesPooled48AVX512
-				}
-				return convBytesPooled64AVX512, convBytesPooled64AVX512
+			return PackSigns(w, outputs, rows, n, 4, []WideKernels{
+				{Outputs: 16, Conv: convBytes16AVX512, Sums: convBytesSums16AVX512, Pooled: convBytesPooled16AVX512},
+				{Outputs: 32, Conv: convBytes32AVX512, Sums: convBytesSums32AVX512, Pooled: convBytesPooled32AVX512},
+				{Outputs: 48, Conv: convBytes48AVX512, Sums: convBytesSums48AVX512, Pooled: convBytesPooled48AVX512},
+				{Outputs: 64, Conv: convBytes64AVX512, Sums: convBytesSums64AVX512, Pooled: convBytesPooled64AVX512},
 			})
 		},
 	}
@@ -71,6 +45,22 @@ var avx512 = func() Set {
 	withRows(&s)
 	return s
 }()
+
+// packBits32 lays out pieces of 32 bits.
+func packBits32(w []uint64, outputs, rows, n int, kernels []WideKernels) *WideFilter {
+	words, pieces := bits.Words(n), (n+31)/32
+	out := NewWideFilter(outputs, rows, pieces, 4, kernels)
+	for o := range outputs {
+		for r := range rows {
+			for i := range pieces {
+				v := uint32(w[(o*rows+r)*words+i/2] >> (i % 2 * 32))
+				d := out.Piece(o, r, i)
+				d[0], d[1], d[2], d[3] = uint8(v), uint8(v>>8), uint8(v>>16), uint8(v>>24)
+			}
+		}
+	}
+	return out
+}
 
 func dotBitsWide(dst []int32, stride int, src []uint64, at *Patches, w *DotBitsWeights, first, n int) {
 	const lanes = 8

@@ -16,25 +16,17 @@ var neon = func() Set {
 	s.Wide = &Wide{
 		MaxTaps: math.MaxInt16,
 		PackBits: func(w []uint64, outputs, rows, n int) *WideFilter {
-			return packBytesOfBits(w, outputs, rows, n, 16, func(vectors int) (int, func(*uint8), func(*uint8)) {
-				switch vectors {
-				case 1:
-					return 1, convBits16NEON, convBitsSums16NEON
-				case 2:
-					return 2, convBits32NEON, convBitsSums32NEON
-				}
-				return 4, convBits64NEON, convBitsSums64NEON
+			return packBytesOfBits(w, outputs, rows, n, []WideKernels{
+				{Outputs: 16, Conv: convBits16NEON, Sums: convBitsSums16NEON},
+				{Outputs: 32, Conv: convBits32NEON, Sums: convBitsSums32NEON},
+				{Outputs: 64, Conv: convBits64NEON, Sums: convBitsSums64NEON},
 			})
 		},
 		PackBytes: func(w []uint64, outputs, rows, n int) *WideFilter {
-			return packOnes(w, outputs, rows, n, 2, 8, 0xff, func(vectors int) (int, func(*uint8), func(*uint8)) {
-				switch vectors {
-				case 1, 2:
-					return 2, convBytes16NEON, convBytesSums16NEON
-				case 3, 4:
-					return 4, convBytes32NEON, convBytesSums32NEON
-				}
-				return 8, convBytes64NEON, convBytesSums64NEON
+			return packOnes(w, outputs, rows, n, 2, 0xff, []WideKernels{
+				{Outputs: 16, Conv: convBytes16NEON, Sums: convBytesSums16NEON},
+				{Outputs: 32, Conv: convBytes32NEON, Sums: convBytesSums32NEON},
+				{Outputs: 64, Conv: convBytes64NEON, Sums: convBytesSums64NEON},
 			})
 		},
 	}
@@ -66,14 +58,10 @@ var neonDot = func() Set {
 	s, wide := neon, *neon.Wide
 	s.ISA = "neondot"
 	wide.PackBytes = func(w []uint64, outputs, rows, n int) *WideFilter {
-		return packOnes(w, outputs, rows, n, 4, 4, 2, func(vectors int) (int, func(*uint8), func(*uint8)) {
-			switch {
-			case vectors <= 4:
-				return 4, convBytes16NEONDot, convBytesSums16NEONDot
-			case vectors <= 8:
-				return 8, convBytes32NEONDot, convBytesSums32NEONDot
-			}
-			return 16, convBytes64NEONDot, convBytesSums64NEONDot
+		return packOnes(w, outputs, rows, n, 4, 2, []WideKernels{
+			{Outputs: 16, Conv: convBytes16NEONDot, Sums: convBytesSums16NEONDot},
+			{Outputs: 32, Conv: convBytes32NEONDot, Sums: convBytesSums32NEONDot},
+			{Outputs: 64, Conv: convBytes64NEONDot, Sums: convBytesSums64NEONDot},
 		})
 	}
 	s.Wide = &wide
@@ -81,13 +69,13 @@ var neonDot = func() Set {
 }()
 
 // packBytesOfBits lays out bytes of 8 bits.
-func packBytesOfBits(w []uint64, outputs, rows, n, lanes int, kernels func(int) (int, func(*uint8), func(*uint8))) *WideFilter {
+func packBytesOfBits(w []uint64, outputs, rows, n int, kernels []WideKernels) *WideFilter {
 	words, pieces := bits.Words(n), (n+7)/8
-	out := newWeights(outputs, rows, pieces, 1, lanes, lanes, kernels)
+	out := NewWideFilter(outputs, rows, pieces, 1, kernels)
 	for o := range outputs {
 		for r := range rows {
 			for i := range pieces {
-				out.piece(o, r, i, pieces, 1)[0] = uint8(w[(o*rows+r)*words+i/8] >> (i % 8 * 8))
+				out.Piece(o, r, i)[0] = uint8(w[(o*rows+r)*words+i/8] >> (i % 8 * 8))
 			}
 		}
 	}
@@ -96,16 +84,16 @@ func packBytesOfBits(w []uint64, outputs, rows, n, lanes int, kernels func(int) 
 
 // packOnes lays out pieces of perPiece taps as bytes, which are one where the
 // weight is +1, else 0.
-func packOnes(w []uint64, outputs, rows, n, perPiece, lanes int, one uint8, kernels func(int) (int, func(*uint8), func(*uint8))) *WideFilter {
+func packOnes(w []uint64, outputs, rows, n, perPiece int, one uint8, kernels []WideKernels) *WideFilter {
 	words, pieces := bits.Words(n), (n+perPiece-1)/perPiece
-	out := newWeights(outputs, rows, pieces, perPiece, lanes, perPiece*lanes, kernels)
-	out.tail = ^uint64(0) >> (64 - 8*(n-(pieces-1)*perPiece))
+	out := NewWideFilter(outputs, rows, pieces, perPiece, kernels)
+	out.Tail = ^uint64(0) >> (64 - 8*(n-(pieces-1)*perPiece))
 	for o := range outputs {
 		for r := range rows {
 			run := w[(o*rows+r)*words:][:words]
 			for i := range n {
 				if bits.At(run, i) > 0 {
-					out.piece(o, r, i/perPiece, pieces, perPiece)[i%perPiece] = one
+					out.Piece(o, r, i/perPiece)[i%perPiece] = one
 				}
 			}
 		}

@@ -21,25 +21,17 @@ var ssse3 = func() Set {
 		Expand:  expandX86,
 		MaxTaps: math.MaxInt16,
 		PackBits: func(w []uint64, outputs, rows, n int) *WideFilter {
-			return packNibbles(w, outputs, rows, n, 16, func(vectors int) (int, func(*uint8), func(*uint8)) {
-				switch vectors {
-				case 1:
-					return 1, convBits16SSSE3, convBitsSums16SSSE3
-				case 2:
-					return 2, convBits32SSSE3, convBitsSums32SSSE3
-				}
-				return 4, convBits64SSSE3, convBitsSums64SSSE3
+			return PackNibbles(w, outputs, rows, n, []WideKernels{
+				{Outputs: 16, Conv: convBits16SSSE3, Sums: convBitsSums16SSSE3},
+				{Outputs: 32, Conv: convBits32SSSE3, Sums: convBitsSums32SSSE3},
+				{Outputs: 64, Conv: convBits64SSSE3, Sums: convBitsSums64SSSE3},
 			})
 		},
 		PackBytes: func(w []uint64, outputs, rows, n int) *WideFilter {
-			return packSigns(w, outputs, rows, n, 2, 2, 8, func(vectors int) (int, func(*uint8), func(*uint8)) {
-				switch {
-				case vectors <= 2:
-					return 2, convBytes16SSSE3, convBytesSums16SSSE3
-				case vectors <= 4:
-					return 4, convBytes32SSSE3, convBytesSums32SSSE3
-				}
-				return 8, convBytes64SSSE3, convBytesSums64SSSE3
+			return PackSigns(w, outputs, rows, n, 2, []WideKernels{
+				{Outputs: 16, Conv: convBytes16SSSE3, Sums: convBytesSums16SSSE3},
+				{Outputs: 32, Conv: convBytes32SSSE3, Sums: convBytesSums32SSSE3},
+				{Outputs: 64, Conv: convBytes64SSSE3, Sums: convBytesSums64SSSE3},
 			})
 		},
 	}
