@@ -10,7 +10,7 @@ import (
 	"github.com/klauspost/cpuid/v2"
 
 	"github.com/bitcnn/bitcnn/backend"
-	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
@@ -29,7 +29,7 @@ func Device() backend.Device { return device{} }
 
 // ISAs returns the instruction sets that this processor has kernels for, the
 // best first, as Options.ISA takes them.
-func ISAs() []string { return kern.Names() }
+func ISAs() []string { return sets.Names() }
 
 type device struct{}
 
@@ -42,9 +42,9 @@ func (device) Info() backend.Info {
 		ID:     deviceID,
 		Name:   name,
 		Kind:   backend.CPU,
-		Detail: fmt.Sprintf("%s, %d threads", kern.Names()[0], availableThreads(os.DirFS("/"))),
+		Detail: fmt.Sprintf("%s, %d threads", sets.Names()[0], availableThreads(os.DirFS("/"))),
 		Memory: systemMemory(os.DirFS("/")),
-		ISAs:   kern.Names(),
+		ISAs:   sets.Names(),
 	}
 }
 
@@ -60,7 +60,7 @@ func (device) Compile(plan *bcnn.Plan, opts backend.Options) (backend.Executable
 }
 
 func compile(plan *bcnn.Plan, opts backend.Options) (*executable, error) {
-	set, err := kern.Lookup(opts.ISA)
+	set, err := sets.Lookup(opts.ISA)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
 	}

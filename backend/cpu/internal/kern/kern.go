@@ -6,11 +6,6 @@
 // callers see to it.
 package kern
 
-import (
-	"fmt"
-	"strings"
-)
-
 // Patches says where the patches of a row of pixels lie in a slice: a patch is
 // Rows runs of RowLen consecutive elements (words of bits, or bytes). Element
 // i of run r of pixel p is at index p·Step + r·RowStep + i.
@@ -28,7 +23,7 @@ type DotBitsWeights struct {
 	Outputs int
 	Words   int
 	K       int // true taps
-	data    []uint64
+	Data    []uint64
 }
 
 // DotBytesWeights are ±1 weights for patches of bytes, laid out by a Set for its
@@ -36,8 +31,8 @@ type DotBitsWeights struct {
 type DotBytesWeights struct {
 	Outputs int
 	K       int
-	data    []uint8
-	fix     []int32 // zero point · Σw per output
+	Data    []uint8
+	Fix     []int32 // zero point · Σw per output
 }
 
 // Pool says which values of a row are pooled. Steps and taps count elements.
@@ -185,28 +180,4 @@ type Set struct {
 	// cache alone, as fast as the instruction set can.
 	Peak         func(rounds int)
 	PeakProducts int
-}
-
-// sets lists the Sets that this processor can run, the best first. Every
-// processor can run the last one.
-var sets = []*Set{annotated(&generic)}
-
-// Names returns the instruction sets that this processor can run, the best
-// first.
-func Names() []string {
-	names := make([]string, len(sets))
-	for i, s := range sets {
-		names[i] = s.ISA
-	}
-	return names
-}
-
-// Lookup returns the Set of an instruction set; "" means the best.
-func Lookup(isa string) (*Set, error) {
-	for _, s := range sets {
-		if isa == s.ISA || isa == "" {
-			return s, nil
-		}
-	}
-	return nil, fmt.Errorf("no kernels for instruction set %q on this processor; there are %s", isa, strings.Join(Names(), ", "))
 }

@@ -2,6 +2,6 @@
 
 package kern
 
-func annotated(set *Set) *Set { return set }
+func Annotated(set *Set) *Set { return set }
 
 func annotateConv(*ConvJob, *WideFilter, *filterBlock, int, int) {}

@@ -1,12 +1,10 @@
-//go:build (amd64 || arm64) && !purego
-
 package kern
 
 import "unsafe"
 
-// poolJob is a Pool for the assembly, which knows the places of the fields, in
+// PoolJob is a Pool for the assembly, which knows the places of the fields, in
 // bytes, and moves dst, src and pixels.
-type poolJob struct {
+type PoolJob struct {
 	dst, src uintptr // not pointers: in the end they are beyond what they pointed to
 	taps     *int
 	count    uintptr
@@ -16,14 +14,14 @@ type poolJob struct {
 	pixels   uintptr
 }
 
-// maxPoolTaps is the number of taps that fit into the frame of a call.
-const maxPoolTaps = 64
+// MaxPoolTaps is the number of taps that fit into the frame of a call.
+const MaxPoolTaps = 64
 
-// newPoolJob returns false where the pool is nothing for the assembly. The
+// NewPoolJob returns false where the pool is nothing for the assembly. The
 // caller keeps dst and src alive.
-func newPoolJob[T uint64 | float32](dst, src []T, p *Pool, taps *[maxPoolTaps]int) (poolJob, bool) {
-	if len(p.Taps) == 0 || len(p.Taps) > maxPoolTaps || p.Pixels == 0 || p.Values == 0 {
-		return poolJob{}, false
+func NewPoolJob[T uint64 | float32](dst, src []T, p *Pool, taps *[MaxPoolTaps]int) (PoolJob, bool) {
+	if len(p.Taps) == 0 || len(p.Taps) > MaxPoolTaps || p.Pixels == 0 || p.Values == 0 {
+		return PoolJob{}, false
 	}
 	read, written := p.span()
 	dst, src = dst[:written], src[:read]
@@ -31,7 +29,7 @@ func newPoolJob[T uint64 | float32](dst, src []T, p *Pool, taps *[maxPoolTaps]in
 	for i, t := range p.Taps {
 		taps[i] = size * t
 	}
-	return poolJob{
+	return PoolJob{
 		dst: uintptr(unsafe.Pointer(&dst[0])), src: uintptr(unsafe.Pointer(&src[0])), taps: &taps[0], count: uintptr(len(p.Taps)),
 		bytes: uintptr(size * p.Values), step: uintptr(size * p.Step), dstStep: uintptr(size * p.DstStep), pixels: uintptr(p.Pixels),
 	}, true

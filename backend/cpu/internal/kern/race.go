@@ -12,8 +12,8 @@ import (
 // The race detector does not see what assembly does, so it is told before every
 // call what the doc comments of Set say that a kernel reads and writes.
 
-// annotated returns a Set whose functions do so.
-func annotated(set *Set) *Set {
+// Annotated returns a Set whose functions do so.
+func Annotated(set *Set) *Set {
 	s := *set
 	annotateSums(&s, set)
 	annotateElementwise(&s, set)
@@ -35,17 +35,17 @@ func annotated(set *Set) *Set {
 
 func annotateSums(s, set *Set) {
 	s.DotBits = func(dst []int32, stride int, src []uint64, at *Patches, w *DotBitsWeights, first, n int) {
-		outputs := roundUp(n, set.Block)
+		outputs := RoundUp(n, set.Block)
 		writeRows(dst, at.Pixels, stride, outputs)
 		readPatches(src, at)
-		reads(w.data[first*w.Words:][:outputs*w.Words])
+		reads(w.Data[first*w.Words:][:outputs*w.Words])
 		set.DotBits(dst, stride, src, at, w, first, n)
 	}
 	s.DotBytes = func(dst []int32, stride int, src []uint8, at *Patches, w *DotBytesWeights, first, n int) {
-		writeRows(dst, at.Pixels, stride, roundUp(n, set.Block))
+		writeRows(dst, at.Pixels, stride, RoundUp(n, set.Block))
 		readPatches(src, at)
-		reads(w.data)
-		reads(w.fix)
+		reads(w.Data)
+		reads(w.Fix)
 		set.DotBytes(dst, stride, src, at, w, first, n)
 	}
 	s.FMA = func(acc, x, w []float32, stride int) {
@@ -157,7 +157,7 @@ func annotateImages(s, set *Set) {
 	s.ThresholdBytes = func(dst []uint64, src, t []uint8) {
 		writes(dst[:bits.Words(len(src))])
 		reads(src)
-		reads(t[:min(len(t), roundUp(len(src), bits.WordBits))])
+		reads(t[:min(len(t), RoundUp(len(src), bits.WordBits))])
 		set.ThresholdBytes(dst, src, t)
 	}
 	s.Spread = func(dst, src []uint64, n int, flip uint64) {

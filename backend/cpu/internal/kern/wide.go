@@ -14,7 +14,7 @@ import (
 // number of runs of pieces: 32 bits, one nibble, or four bytes.
 type Wide struct {
 	// Nibbles says that patches of bits hold one nibble in the high half of
-	// every byte (see ExpandNibbles), not 32 bits in every piece.
+	// every byte (see Expand), not 32 bits in every piece.
 	Nibbles bool
 	// MaxTaps is the largest number of taps that the kernels of bits sum.
 	MaxTaps int
@@ -23,7 +23,12 @@ type Wide struct {
 	// outputs × rows runs of n taps, each starting at a word boundary.
 	PackBits, PackBytes func(w []uint64, outputs, rows, n int) *WideFilter
 
-	// Expand is ExpandNibbles, nil where Nibbles is not set.
+	// Expand stores the nibbles of src, the lowest first, in the high halves of
+	// bytes,
+	//
+	//	dst[8·i + n] = 16·(src[i]>>(4·n) & 15)
+	//
+	// nil where Nibbles is not set.
 	Expand func(dst []uint8, src []uint32)
 }
 
@@ -200,20 +205,4 @@ func PackNibbles(w []uint64, outputs, rows, n int, kernels []WideKernels) *WideF
 		}
 	}
 	return out
-}
-
-// expandNibbles stores the nibbles of src, the lowest first, in the high halves
-// of bytes: dst[8·i+n] = 16·(src[i]>>(4·n) & 15).
-func expandNibbles(dst []uint8, src []uint32) {
-	dst = dst[:8*len(src)]
-	for i, v := range src {
-		x := uint64(v)
-		x = (x | x<<16) & 0x0000ffff0000ffff
-		x = (x | x<<8) & 0x00ff00ff00ff00ff
-		x = (x | x<<4) & 0x0f0f0f0f0f0f0f0f
-		x <<= 4
-		d := (*[8]uint8)(dst[8*i:])
-		d[0], d[1], d[2], d[3] = uint8(x), uint8(x>>8), uint8(x>>16), uint8(x>>24)
-		d[4], d[5], d[6], d[7] = uint8(x>>32), uint8(x>>40), uint8(x>>48), uint8(x>>56)
-	}
 }

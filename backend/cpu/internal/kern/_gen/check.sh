@@ -3,5 +3,5 @@
 set -e
 cd "$(dirname "$0")/.."
 go generate .
-git diff --exit-code -- ./*_amd64.go ./*_amd64.s ./*_arm64.go ./*_arm64.s
+git diff --exit-code -- sets/*_amd64.go sets/*_amd64.s sets/*_arm64.go sets/*_arm64.s
 _gen/neon/check.sh

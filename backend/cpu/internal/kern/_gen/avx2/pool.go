@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Offsets of the fields of kern.poolJob.
+// Offsets of the fields of kern.PoolJob.
 const (
 	poolDst     = 0
 	poolSrc     = 8

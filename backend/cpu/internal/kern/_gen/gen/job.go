@@ -27,7 +27,7 @@ const (
 	JobClass    = 120
 )
 
-// Offsets of the fields of kern.dotJob and kern.fmaJob.
+// Offsets of the fields of kern.DotJob and kern.FMAJob.
 const (
 	TileDst     = 0
 	TileDstStep = 8
@@ -45,7 +45,7 @@ const (
 	FMAOutputs  = 88
 )
 
-// Tiles writes a loop over the pixels of a dotJob or fmaJob, so many at a time.
+// Tiles writes a loop over the pixels of a DotJob or FMAJob, so many at a time.
 // body gets pointers to their patches, store writes the results of pixel p.
 func Tiles(job reg.Register, pixels int, body func(x []reg.GPVirtual), store func(p int, dst reg.Register)) {
 	Label("next")
@@ -95,7 +95,7 @@ func Rows(job reg.Register, body func(i, end reg.GPVirtual)) {
 }
 
 // DotWeights returns the places of the weights of one or four blocks of a
-// dotJob, and a function that moves them on by so many bytes.
+// DotJob, and a function that moves them on by so many bytes.
 func DotWeights(job reg.Register, blocks int) (at []Mem, advance func(bytes int)) {
 	w, w3, block := GP64(), GP64(), GP64()
 	MOVQ(Mem{Base: job, Disp: TileWeights}, w)

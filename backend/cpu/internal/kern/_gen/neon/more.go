@@ -72,15 +72,15 @@ func (a *asm) choose() {
 	a.op("RET")
 }
 
-// pool writes pooling behind a poolJob: a part of a pixel at a time, of 64
+// pool writes pooling behind a PoolJob: a part of a pixel at a time, of 64
 // bytes as long as there are as many.
 func (a *asm) pool(float bool) {
 	smallest := 8
 	if float {
 		smallest = 4
-		a.function("maxPoolNEON", "job *uint8", 0, 8, "maxPoolNEON writes the maxima of the taps of a poolJob.")
+		a.function("maxPoolNEON", "job *uint8", 0, 8, "maxPoolNEON writes the maxima of the taps of a PoolJob.")
 	} else {
-		a.function("orPoolNEON", "job *uint8, flip uint64", 0, 16, "orPoolNEON writes the OR of the taps of a poolJob, XOR flip.")
+		a.function("orPoolNEON", "job *uint8, flip uint64", 0, 16, "orPoolNEON writes the OR of the taps of a PoolJob, XOR flip.")
 		a.op("MOVD flip+8(FP), R0")
 		a.op("VDUP R0, V31.D2")
 	}

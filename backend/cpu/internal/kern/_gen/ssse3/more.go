@@ -8,7 +8,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 )
 
-// Offsets of the fields of kern.poolJob.
+// Offsets of the fields of kern.PoolJob.
 const (
 	poolDst     = 0
 	poolSrc     = 8
@@ -23,7 +23,7 @@ const (
 // dot writes the sums of packed words: four outputs, word by word.
 func dot() {
 	TEXT("dotBits4SSSE3", NOSPLIT, "func(job *byte)")
-	Doc("dotBits4SSSE3 computes k − 2·popcount(patch XOR weights) of four outputs, for", "every pixel of a dotJob.")
+	Doc("dotBits4SSSE3 computes k − 2·popcount(patch XOR weights) of four outputs, for", "every pixel of a DotJob.")
 	Pragma("noescape")
 	job := Load(Param("job"), GP64())
 	x, w, row, n := GP64(), GP64(), GP64(), GP64()
@@ -207,7 +207,7 @@ func joinRows() {
 	RET()
 }
 
-// pool writes pooling behind a poolJob, 16 bytes of a pixel at a time as long
+// pool writes pooling behind a PoolJob, 16 bytes of a pixel at a time as long
 // as there are as many.
 func pool(float bool) {
 	name, doc, smallest := "orPoolSSSE3", "OR", 8
@@ -215,7 +215,7 @@ func pool(float bool) {
 		name, doc, smallest = "maxPoolSSSE3", "maxima", 4
 	}
 	TEXT(name, NOSPLIT, "func(job *byte)")
-	Doc(name + " writes the " + doc + " of the taps of a poolJob, without its flip.")
+	Doc(name + " writes the " + doc + " of the taps of a PoolJob, without its flip.")
 	Pragma("noescape")
 	job := Load(Param("job"), GP64())
 	dst, src, i, end, tap, left, at := GP64(), GP64(), GP64(), GP64(), GP64(), GP64(), GP64()
@@ -282,7 +282,7 @@ func pool(float bool) {
 // pool4 writes the pooling of windows of 2×2.
 func pool4() {
 	TEXT("orPool4SSSE3", NOSPLIT, "func(job *byte, flip uint64)")
-	Doc("orPool4SSSE3 writes the OR of four taps of one word of a poolJob, XOR flip.")
+	Doc("orPool4SSSE3 writes the OR of four taps of one word of a PoolJob, XOR flip.")
 	Pragma("noescape")
 	job, flip := Load(Param("job"), GP64()), Load(Param("flip"), GP64())
 	dst, src, n, v := GP64(), GP64(), GP64(), GP64()

@@ -1,29 +1,30 @@
 //go:build arm64 && !purego
 
-package kern
+package sets
 
 import (
 	"math"
 
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
 // neon counts bits in bytes, 16 outputs side by side.
-var neon = func() Set {
+var neon = func() kern.Set {
 	s := generic
 	s.ISA = "neon"
 	s.DotBits = dotBitsNEON
-	s.Wide = &Wide{
+	s.Wide = &kern.Wide{
 		MaxTaps: math.MaxInt16,
-		PackBits: func(w []uint64, outputs, rows, n int) *WideFilter {
-			return packBytesOfBits(w, outputs, rows, n, []WideKernels{
+		PackBits: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
+			return packBytesOfBits(w, outputs, rows, n, []kern.WideKernels{
 				{Outputs: 16, Conv: convBits16NEON, Sums: convBitsSums16NEON},
 				{Outputs: 32, Conv: convBits32NEON, Sums: convBitsSums32NEON},
 				{Outputs: 64, Conv: convBits64NEON, Sums: convBitsSums64NEON},
 			})
 		},
-		PackBytes: func(w []uint64, outputs, rows, n int) *WideFilter {
-			return packOnes(w, outputs, rows, n, 2, 0xff, []WideKernels{
+		PackBytes: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
+			return packOnes(w, outputs, rows, n, 2, 0xff, []kern.WideKernels{
 				{Outputs: 16, Conv: convBytes16NEON, Sums: convBytesSums16NEON},
 				{Outputs: 32, Conv: convBytes32NEON, Sums: convBytesSums32NEON},
 				{Outputs: 64, Conv: convBytes64NEON, Sums: convBytesSums64NEON},
@@ -49,16 +50,16 @@ var neon = func() Set {
 	s.LBP = lbp128
 	s.MinMax = minMax128
 	s.Peak, s.PeakProducts = peakNEON, 16*128
-	s.Cost = Cost{Bits: 0.008, Bytes: 0.03, Floats: 0.1, Value: 0.3}
+	s.Cost = kern.Cost{Bits: 0.008, Bytes: 0.03, Floats: 0.1, Value: 0.3}
 	return s
 }()
 
 // neonDot has the dot product of bytes.
-var neonDot = func() Set {
+var neonDot = func() kern.Set {
 	s, wide := neon, *neon.Wide
 	s.ISA = "neondot"
-	wide.PackBytes = func(w []uint64, outputs, rows, n int) *WideFilter {
-		return packOnes(w, outputs, rows, n, 4, 2, []WideKernels{
+	wide.PackBytes = func(w []uint64, outputs, rows, n int) *kern.WideFilter {
+		return packOnes(w, outputs, rows, n, 4, 2, []kern.WideKernels{
 			{Outputs: 16, Conv: convBytes16NEONDot, Sums: convBytesSums16NEONDot},
 			{Outputs: 32, Conv: convBytes32NEONDot, Sums: convBytesSums32NEONDot},
 			{Outputs: 64, Conv: convBytes64NEONDot, Sums: convBytesSums64NEONDot},
@@ -69,9 +70,9 @@ var neonDot = func() Set {
 }()
 
 // packBytesOfBits lays out bytes of 8 bits.
-func packBytesOfBits(w []uint64, outputs, rows, n int, kernels []WideKernels) *WideFilter {
+func packBytesOfBits(w []uint64, outputs, rows, n int, kernels []kern.WideKernels) *kern.WideFilter {
 	words, pieces := bits.Words(n), (n+7)/8
-	out := NewWideFilter(outputs, rows, pieces, 1, kernels)
+	out := kern.NewWideFilter(outputs, rows, pieces, 1, kernels)
 	for o := range outputs {
 		for r := range rows {
 			for i := range pieces {
@@ -84,9 +85,9 @@ func packBytesOfBits(w []uint64, outputs, rows, n int, kernels []WideKernels) *W
 
 // packOnes lays out pieces of perPiece taps as bytes, which are one where the
 // weight is +1, else 0.
-func packOnes(w []uint64, outputs, rows, n, perPiece int, one uint8, kernels []WideKernels) *WideFilter {
+func packOnes(w []uint64, outputs, rows, n, perPiece int, one uint8, kernels []kern.WideKernels) *kern.WideFilter {
 	words, pieces := bits.Words(n), (n+perPiece-1)/perPiece
-	out := NewWideFilter(outputs, rows, pieces, perPiece, kernels)
+	out := kern.NewWideFilter(outputs, rows, pieces, perPiece, kernels)
 	out.Tail = ^uint64(0) >> (64 - 8*(n-(pieces-1)*perPiece))
 	for o := range outputs {
 		for r := range rows {
@@ -101,7 +102,7 @@ func packOnes(w []uint64, outputs, rows, n, perPiece int, one uint8, kernels []W
 	return out
 }
 
-func dotBitsNEON(dst []int32, stride int, src []uint64, at *Patches, w *DotBitsWeights, first, n int) {
+func dotBitsNEON(dst []int32, stride int, src []uint64, at *kern.Patches, w *kern.DotBitsWeights, first, n int) {
 	if at.Pixels == 0 || n == 0 || w.Words == 0 {
 		dotBits(dst, stride, src, at, w, first, n)
 		return
@@ -109,9 +110,9 @@ func dotBitsNEON(dst []int32, stride int, src []uint64, at *Patches, w *DotBitsW
 	block := w.Words * genericBlock
 	skip := 8 * (at.RowStep - at.RowLen)
 	_ = src[(at.Pixels-1)*at.Step+(at.Rows-1)*at.RowStep+at.RowLen-1]
-	_ = dst[(at.Pixels-1)*stride+roundUp(n, genericBlock)-1]
+	_ = dst[(at.Pixels-1)*stride+kern.RoundUp(n, genericBlock)-1]
 	for o := 0; o < n; o += genericBlock {
-		weights := &w.data[(first+o)/genericBlock*block:][:block][0]
+		weights := &w.Data[(first+o)/genericBlock*block:][:block][0]
 		p := 0
 		for ; p+1 < at.Pixels; p += 2 {
 			dotBits2NEON(&dst[p*stride+o], &dst[(p+1)*stride+o], &src[p*at.Step], &src[(p+1)*at.Step], at.Rows, at.RowLen, skip, weights, w.K)

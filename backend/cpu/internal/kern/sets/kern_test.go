@@ -1,4 +1,4 @@
-package kern
+package sets
 
 import (
 	"fmt"
@@ -10,12 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // forEach runs a test for every Set that this processor can run.
-func forEach(t *testing.T, f func(t *testing.T, s *Set, rng *rand.Rand)) {
+func forEach(t *testing.T, f func(t *testing.T, s *kern.Set, rng *rand.Rand)) {
 	for _, s := range sets {
 		t.Run(s.ISA, func(t *testing.T) { f(t, s, rand.New(rand.NewPCG(1, 2))) })
 	}
@@ -50,13 +51,13 @@ func randomBits(rng *rand.Rand, rows, n int) []uint64 {
 }
 
 // layouts are patches of k elements in runs.
-func layouts(rng *rand.Rand, k int) []Patches {
-	var all []Patches
+func layouts(rng *rand.Rand, k int) []kern.Patches {
+	var all []kern.Patches
 	for _, rows := range []int{1, 2, 3, 5, 7} {
 		if k%rows == 0 {
 			n := k / rows
 			for _, pixels := range []int{1, 2, 3, 4, 5, 9} {
-				all = append(all, Patches{Pixels: pixels, Step: 1 + rng.IntN(2*n), Rows: rows, RowStep: n + rng.IntN(5), RowLen: n})
+				all = append(all, kern.Patches{Pixels: pixels, Step: 1 + rng.IntN(2*n), Rows: rows, RowStep: n + rng.IntN(5), RowLen: n})
 			}
 		}
 	}
@@ -64,10 +65,10 @@ func layouts(rng *rand.Rand, k int) []Patches {
 }
 
 // span is the number of elements that patches reach over.
-func (p *Patches) span() int { return (p.Pixels-1)*p.Step + (p.Rows-1)*p.RowStep + p.RowLen }
+func span(p *kern.Patches) int { return (p.Pixels-1)*p.Step + (p.Rows-1)*p.RowStep + p.RowLen }
 
 // element returns element i of the patch of pixel p in src.
-func element[T any](src []T, at *Patches, p, i int) T {
+func element[T any](src []T, at *kern.Patches, p, i int) T {
 	return src[p*at.Step+i/at.RowLen*at.RowStep+i%at.RowLen]
 }
 
@@ -81,7 +82,7 @@ func ranges(outputs int) [][2]int {
 }
 
 func TestDotBits(t *testing.T) {
-	forEach(t, func(t *testing.T, s *Set, rng *rand.Rand) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, words := range []int{1, 2, 3, 6, 10, 13, 35} {
 			for _, tail := range []int{64, 1 + rng.IntN(63)} {
 				for _, outputs := range []int{1, 3, 4, 5, 32, 64, 100, 130} {
@@ -92,16 +93,16 @@ func TestDotBits(t *testing.T) {
 	})
 }
 
-func testDotBits(t *testing.T, s *Set, rng *rand.Rand, k, outputs int) {
+func testDotBits(t *testing.T, s *kern.Set, rng *rand.Rand, k, outputs int) {
 	words := bits.Words(k)
 	weights := randomBits(rng, outputs, k)
 	packed := s.PackBits(weights, outputs, k)
 	for _, at := range layouts(rng, words) {
 		// The padding of the last word must be 0, and patches overlap: what is
 		// the last word of one may be any word of another.
-		src := randomBits(rng, at.span(), k-(words-1)*64)
+		src := randomBits(rng, span(&at), k-(words-1)*64)
 		for _, r := range ranges(outputs) {
-			stride := roundUp(r[1], s.Block) + rng.IntN(3)
+			stride := kern.RoundUp(r[1], s.Block) + rng.IntN(3)
 			dst, check := guarded[int32](t, at.Pixels*stride)
 			s.DotBits(dst, stride, src, &at, packed, r[0], r[1])
 			check()
@@ -119,7 +120,7 @@ func testDotBits(t *testing.T, s *Set, rng *rand.Rand, k, outputs int) {
 }
 
 func TestDotBytes(t *testing.T) {
-	forEach(t, func(t *testing.T, s *Set, rng *rand.Rand) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, k := range []int{1, 3, 4, 9, 27, 75, 255, 256, 257, 260, 600} {
 			for _, outputs := range []int{1, 4, 6, 70} {
 				for _, brightest := range []int{1, 256} {
@@ -130,12 +131,12 @@ func TestDotBytes(t *testing.T) {
 					}
 					packed := s.PackBytes(weights, outputs, k, zero)
 					for _, at := range layouts(rng, k) {
-						src := make([]uint8, at.span())
+						src := make([]uint8, span(&at))
 						for i := range src {
 							src[i] = uint8(255 - rng.IntN(brightest))
 						}
 						for _, r := range ranges(outputs) {
-							stride := roundUp(r[1], s.Block) + rng.IntN(3)
+							stride := kern.RoundUp(r[1], s.Block) + rng.IntN(3)
 							dst, check := guarded[int32](t, at.Pixels*stride)
 							s.DotBytes(dst, stride, src, &at, packed, r[0], r[1])
 							check()
@@ -197,7 +198,7 @@ func requireSame(t *testing.T, want, got float32, what ...any) {
 }
 
 func TestFMA(t *testing.T) {
-	forEach(t, func(t *testing.T, s *Set, rng *rand.Rand) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, outputs := range []int{1, 3, 4, 16, 33, 64} {
 			for _, taps := range []int{0, 1, 2, 7} {
 				for range 300 {
@@ -223,7 +224,7 @@ func TestFMA(t *testing.T) {
 }
 
 func TestFMAPixels(t *testing.T) {
-	forEach(t, func(t *testing.T, s *Set, rng *rand.Rand) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		if s.FMAPixels == nil {
 			return
 		}
@@ -231,9 +232,9 @@ func TestFMAPixels(t *testing.T) {
 			for _, rows := range []int{1, 3} {
 				for _, pixels := range []int{1, 3, 4, 6, 7, 13} {
 					run := 1 + rng.IntN(9)
-					at := &Patches{Pixels: pixels, Step: 1 + rng.IntN(run), Rows: rows, RowStep: run + rng.IntN(5), RowLen: run}
+					at := &kern.Patches{Pixels: pixels, Step: 1 + rng.IntN(run), Rows: rows, RowStep: run + rng.IntN(5), RowLen: run}
 					stride, step := outputs+rng.IntN(4), outputs+rng.IntN(4)
-					src, w, bias := awkwards(rng, at.span()), awkwards(rng, rows*run*step), awkwards(rng, outputs)
+					src, w, bias := awkwards(rng, span(at)), awkwards(rng, rows*run*step), awkwards(rng, outputs)
 					dst, check := guarded[float32](t, (pixels-1)*stride+outputs)
 					want := append([]float32(nil), dst...)
 					for p := range pixels {
@@ -267,7 +268,7 @@ func TestFMARoundsOnce(t *testing.T) {
 		{above * 0x1p-75, below * 0x1p-75, 0x1p-127 + 0x1p-149},
 		{above * 0x1p-75, -below * 0x1p-75, 0x1p-127 + 0x1p-149},
 	}
-	forEach(t, func(t *testing.T, s *Set, _ *rand.Rand) {
+	forEach(t, func(t *testing.T, s *kern.Set, _ *rand.Rand) {
 		for _, c := range cases {
 			for _, outputs := range []int{1, 4, 17} { // whatever a kernel takes at a time
 				w, acc := make([]float32, outputs), make([]float32, outputs)
@@ -288,7 +289,7 @@ func TestFMARoundsOnce(t *testing.T) {
 
 func TestThreshold(t *testing.T) {
 	extremes := []int32{math.MinInt32, math.MinInt32 + 1, -1, 0, 1, math.MaxInt32 - 1, math.MaxInt32}
-	forEach(t, func(t *testing.T, s *Set, rng *rand.Rand) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range []int{1, 3, 4, 31, 32, 33, 63, 64, 65, 100, 128, 130} {
 			for _, pixels := range []int{1, 2, 5} {
 				stride, step := n+rng.IntN(3), bits.Words(n)+rng.IntN(2)
@@ -339,7 +340,7 @@ func TestThreshold(t *testing.T) {
 }
 
 func TestOr(t *testing.T) {
-	forEach(t, func(t *testing.T, s *Set, rng *rand.Rand) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for n := range 40 {
 			dst, check := guarded[uint64](t, n)
 			src := make([]uint64, n)
@@ -362,7 +363,7 @@ func TestScale(t *testing.T) {
 		}
 		return v
 	}
-	forEach(t, func(t *testing.T, s *Set, rng *rand.Rand) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range []int{0, 1, 3, 4, 31, 64, 100} {
 			for range 50 {
 				for _, on := range []bool{false, true} {

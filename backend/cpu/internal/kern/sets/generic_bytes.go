@@ -1,6 +1,7 @@
-package kern
+package sets
 
 import (
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
@@ -17,18 +18,18 @@ const (
 
 // packBytes stores, for every output, one byte for every four taps: the bits
 // of those whose weight is +1.
-func packBytes(w []uint64, outputs, k int, zeroPoint uint8) *DotBytesWeights {
-	words, groups := bits.Words(k), roundUp(k, group)/group
-	padded := roundUp(outputs, genericBlock)
-	b := &DotBytesWeights{Outputs: outputs, K: k, data: make([]uint8, padded*groups), fix: make([]int32, padded)}
+func packBytes(w []uint64, outputs, k int, zeroPoint uint8) *kern.DotBytesWeights {
+	words, groups := bits.Words(k), kern.RoundUp(k, group)/group
+	padded := kern.RoundUp(outputs, genericBlock)
+	b := &kern.DotBytesWeights{Outputs: outputs, K: k, Data: make([]uint8, padded*groups), Fix: make([]int32, padded)}
 	for o := range outputs {
 		row := w[o*words:][:words]
 		for g := range groups {
 			at := g * group
-			b.data[o*groups+g] = uint8(row[at/bits.WordBits] >> (at % bits.WordBits) & (1<<group - 1))
+			b.Data[o*groups+g] = uint8(row[at/bits.WordBits] >> (at % bits.WordBits) & (1<<group - 1))
 		}
 		for c := range k {
-			b.fix[o] += int32(zeroPoint) * int32(bits.At(row, c))
+			b.Fix[o] += int32(zeroPoint) * int32(bits.At(row, c))
 		}
 	}
 	return b
@@ -37,12 +38,12 @@ func packBytes(w []uint64, outputs, k int, zeroPoint uint8) *DotBytesWeights {
 // dotBytes computes Σ x·w as 2·Σ_{w=+1} x − Σ x. The sums over the taps of
 // weight +1 are looked up: of every four taps, all 16 partial sums are computed
 // once for four pixels and serve all outputs (the method of four Russians).
-func dotBytes(dst []int32, stride int, src []uint8, at *Patches, w *DotBytesWeights, first, n int) {
-	n = roundUp(n, genericBlock)
-	groups := roundUp(w.K, group) / group
+func dotBytes(dst []int32, stride int, src []uint8, at *kern.Patches, w *kern.DotBytesWeights, first, n int) {
+	n = kern.RoundUp(n, genericBlock)
+	groups := kern.RoundUp(w.K, group) / group
 	var taps [chunk * group]uint64
 	var tables [chunk][1 << group]uint64
-	fix := w.fix[first:][:n]
+	fix := w.Fix[first:][:n]
 	for p := 0; p < at.Pixels; p += lanes {
 		var rows [lanes][]int32
 		d := rows[:min(lanes, at.Pixels-p)]
@@ -55,7 +56,7 @@ func dotBytes(dst []int32, stride int, src []uint8, at *Patches, w *DotBytesWeig
 			total := fillTables(tab, &taps)
 			for o := 0; o < n; o += 2 {
 				i := (first+o)*groups + g
-				a, b := lookUp(tab, w.data[i:], w.data[i+groups:])
+				a, b := lookUp(tab, w.Data[i:], w.Data[i+groups:])
 				t := total
 				for l := range d {
 					x, y := 2*int32(a&0xffff)-int32(t&0xffff), 2*int32(b&0xffff)-int32(t&0xffff)
@@ -84,7 +85,7 @@ func lookUp(tab [][1 << group]uint64, v, w []uint8) (a, b uint64) {
 // transpose puts the taps from tap on, of pixel p and its right neighbours,
 // side by side into words, and zeros behind the last tap. Where there are fewer
 // pixels than lanes, the last pixel fills the rest.
-func transpose(taps *[chunk * group]uint64, src []uint8, at *Patches, p, tap int) {
+func transpose(taps *[chunk * group]uint64, src []uint8, at *kern.Patches, p, tap int) {
 	last := at.Pixels - 1
 	p0, p1, p2, p3 := p*at.Step, min(p+1, last)*at.Step, min(p+2, last)*at.Step, min(p+3, last)*at.Step
 	row, i := tap/at.RowLen, tap%at.RowLen

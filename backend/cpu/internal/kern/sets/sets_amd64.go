@@ -1,26 +1,23 @@
 //go:build amd64 && !purego
 
-package kern
+package sets
 
 import (
-	"unsafe"
-
 	"github.com/klauspost/cpuid/v2"
-)
 
-// The assembly counts on this.
-var _ = [1]struct{}{}[unsafe.Offsetof(dotJob{}.pixels)-80]
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+)
 
 func init() {
 	if cpuid.CPU.Supports(cpuid.SSSE3, cpuid.POPCNT) {
-		sets = append([]*Set{annotated(&ssse3)}, sets...)
+		sets = append([]*kern.Set{kern.Annotated(&ssse3)}, sets...)
 	}
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.POPCNT) {
-		sets = append([]*Set{annotated(&avx2)}, sets...)
+		sets = append([]*kern.Set{kern.Annotated(&avx2)}, sets...)
 	}
 	// cpuid reports AVX-512 only where the operating system saves its registers.
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL,
 		cpuid.AVX512VPOPCNTDQ, cpuid.AVX512VNNI, cpuid.BMI2, cpuid.FMA3) {
-		sets = append([]*Set{annotated(&avx512)}, sets...)
+		sets = append([]*kern.Set{kern.Annotated(&avx512)}, sets...)
 	}
 }

@@ -1,15 +1,16 @@
-package kern
+package sets
 
 import (
 	"math"
 	mathbits "math/bits"
 
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // generic is pure Go on 64-bit words.
-var generic = Set{
+var generic = kern.Set{
 	ISA:            "generic",
 	Block:          genericBlock,
 	PackBits:       packBits,
@@ -34,35 +35,33 @@ var generic = Set{
 	Luma:           luma,
 	LBP:            lbp,
 	MinMax:         minMax,
-	Cost:           Cost{Bits: 0.012, Bytes: 0.03, Floats: 2.5, Value: 2},
+	Cost:           kern.Cost{Bits: 0.012, Bytes: 0.03, Floats: 2.5, Value: 2},
 
 	Peak:         peakGeneric,
 	PeakProducts: peakProducts,
 }
 
-func roundUp(n, to int) int { return (n + to - 1) / to * to }
-
 // genericBlock is the number of output channels whose sums stay in registers.
 const genericBlock = 4
 
 // packBits stores blocks of four outputs, word by word: [outputs/4][words][4].
-func packBits(w []uint64, outputs, k int) *DotBitsWeights {
+func packBits(w []uint64, outputs, k int) *kern.DotBitsWeights {
 	words := bits.Words(k)
-	blocks := roundUp(outputs, genericBlock) / genericBlock
+	blocks := kern.RoundUp(outputs, genericBlock) / genericBlock
 	data := make([]uint64, blocks*words*genericBlock)
 	for o := range outputs {
 		for i := range words {
 			data[(o/genericBlock*words+i)*genericBlock+o%genericBlock] = w[o*words+i]
 		}
 	}
-	return &DotBitsWeights{Outputs: outputs, Words: words, K: k, data: data}
+	return &kern.DotBitsWeights{Outputs: outputs, Words: words, K: k, Data: data}
 }
 
-func dotBits(dst []int32, stride int, src []uint64, at *Patches, w *DotBitsWeights, first, n int) {
+func dotBits(dst []int32, stride int, src []uint64, at *kern.Patches, w *kern.DotBitsWeights, first, n int) {
 	k := int32(w.K)
 	block := w.Words * genericBlock
 	for o := 0; o < n; o += genericBlock {
-		rows := w.data[(first+o)/genericBlock*block:][:block]
+		rows := w.Data[(first+o)/genericBlock*block:][:block]
 		p := 0
 		for ; p+1 < at.Pixels; p += 2 {
 			var s [8]int
@@ -233,4 +232,16 @@ func rectify(v float32, relu bool) float32 {
 		return 0
 	}
 	return v
+}
+
+// fmaRest computes pixels from first on, one after the other.
+func fmaRest(dst []float32, stride int, src []float32, at *kern.Patches, w []float32, step int, bias []float32, first int,
+	fma func(acc, x, w []float32, stride int)) {
+	for p := first; p < at.Pixels; p++ {
+		acc := dst[p*stride:][:len(bias)]
+		copy(acc, bias)
+		for r := range at.Rows {
+			fma(acc, src[p*at.Step+r*at.RowStep:][:at.RowLen], w[r*at.RowLen*step:], step)
+		}
+	}
 }

@@ -2,7 +2,7 @@
 
 //go:build arm64 && !purego
 
-package kern
+package sets
 
 // convBits64NEON computes, for every pixel p and each of 64 outputs o, with x the
 // bytes of the patch at src + at[p],
@@ -270,12 +270,12 @@ func addNEON(dst, a, b *float32, vectors int, always uint32)
 //go:noescape
 func chooseNEON(dst *float32, src *uint8, one, zero *float32, groups int)
 
-// orPoolNEON writes the OR of the taps of a poolJob, XOR flip.
+// orPoolNEON writes the OR of the taps of a PoolJob, XOR flip.
 //
 //go:noescape
 func orPoolNEON(job *uint8, flip uint64)
 
-// maxPoolNEON writes the maxima of the taps of a poolJob.
+// maxPoolNEON writes the maxima of the taps of a PoolJob.
 //
 //go:noescape
 func maxPoolNEON(job *uint8)

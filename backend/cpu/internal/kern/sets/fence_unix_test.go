@@ -1,6 +1,6 @@
 //go:build unix
 
-package kern
+package sets
 
 import (
 	"os"

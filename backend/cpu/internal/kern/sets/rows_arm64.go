@@ -1,6 +1,6 @@
 //go:build arm64 && !purego
 
-package kern
+package sets
 
 import (
 	"math"
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
@@ -120,9 +121,9 @@ func choose128(dst []float32, src []uint64, one, zero []float32) {
 	}
 }
 
-func orPool128(dst, src []uint64, p *Pool) {
-	var taps [maxPoolTaps]int
-	job, ok := newPoolJob(dst, src, p, &taps)
+func orPool128(dst, src []uint64, p *kern.Pool) {
+	var taps [kern.MaxPoolTaps]int
+	job, ok := kern.NewPoolJob(dst, src, p, &taps)
 	if !ok {
 		orPool(dst, src, p)
 		return
@@ -136,9 +137,9 @@ func orPool128(dst, src []uint64, p *Pool) {
 	runtime.KeepAlive(src)
 }
 
-func maxPool128(dst, src []float32, p *Pool) {
-	var taps [maxPoolTaps]int
-	job, ok := newPoolJob(dst, src, p, &taps)
+func maxPool128(dst, src []float32, p *kern.Pool) {
+	var taps [kern.MaxPoolTaps]int
+	job, ok := kern.NewPoolJob(dst, src, p, &taps)
 	if !ok {
 		maxPool(dst, src, p)
 		return

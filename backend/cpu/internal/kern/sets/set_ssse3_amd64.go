@@ -1,6 +1,6 @@
 //go:build amd64 && !purego
 
-package kern
+package sets
 
 import (
 	"math"
@@ -8,27 +8,28 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
 // ssse3 looks up the popcounts of nibbles and sums them in bytes. Sums of real
 // weights, which need a fused product and sum, are left to generic.
-var ssse3 = func() Set {
+var ssse3 = func() kern.Set {
 	s := generic
 	s.ISA = "ssse3"
-	s.Wide = &Wide{
+	s.Wide = &kern.Wide{
 		Nibbles: true,
 		Expand:  expandX86,
 		MaxTaps: math.MaxInt16,
-		PackBits: func(w []uint64, outputs, rows, n int) *WideFilter {
-			return PackNibbles(w, outputs, rows, n, []WideKernels{
+		PackBits: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
+			return kern.PackNibbles(w, outputs, rows, n, []kern.WideKernels{
 				{Outputs: 16, Conv: convBits16SSSE3, Sums: convBitsSums16SSSE3},
 				{Outputs: 32, Conv: convBits32SSSE3, Sums: convBitsSums32SSSE3},
 				{Outputs: 64, Conv: convBits64SSSE3, Sums: convBitsSums64SSSE3},
 			})
 		},
-		PackBytes: func(w []uint64, outputs, rows, n int) *WideFilter {
-			return PackSigns(w, outputs, rows, n, 2, []WideKernels{
+		PackBytes: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
+			return kern.PackSigns(w, outputs, rows, n, 2, []kern.WideKernels{
 				{Outputs: 16, Conv: convBytes16SSSE3, Sums: convBytesSums16SSSE3},
 				{Outputs: 32, Conv: convBytes32SSSE3, Sums: convBytesSums32SSSE3},
 				{Outputs: 64, Conv: convBytes64SSSE3, Sums: convBytesSums64SSSE3},
@@ -46,7 +47,7 @@ var ssse3 = func() Set {
 	s.ThresholdBytes = thresholdBytesX86
 	s.MinMax = minMaxX86
 	s.Peak, s.PeakProducts = peakSSSE3, 12*16*4
-	s.Cost = Cost{Bits: 0.003, Bytes: 0.02, Floats: 2.5, Value: 1}
+	s.Cost = kern.Cost{Bits: 0.003, Bytes: 0.02, Floats: 2.5, Value: 1}
 	return s
 }()
 
@@ -84,10 +85,10 @@ func orX86(dst, src []uint64) {
 	or(dst[8*blocks:], src[8*blocks:])
 }
 
-func dotBitsX86(dst []int32, stride int, src []uint64, at *Patches, w *DotBitsWeights, first, n int) {
+func dotBitsX86(dst []int32, stride int, src []uint64, at *kern.Patches, w *kern.DotBitsWeights, first, n int) {
 	for o := 0; o < n; o += genericBlock {
-		job := newDotJob(dst[o:], stride, src, at, w, first+o, genericBlock)
-		dotBits4SSSE3(job.address())
+		job := kern.NewDotJob(dst[o:], stride, src, at, w, first+o, genericBlock)
+		dotBits4SSSE3(job.Address())
 	}
 }
 
@@ -99,14 +100,14 @@ func expandX86(dst []uint8, src []uint32) {
 	expandNibbles(dst[32*groups:], src[4*groups:])
 }
 
-func orPoolX86(dst, src []uint64, p *Pool) {
-	var taps [maxPoolTaps]int
+func orPoolX86(dst, src []uint64, p *kern.Pool) {
+	var taps [kern.MaxPoolTaps]int
 	four := len(p.Taps) == 4 && p.Values == 1
 	if p.Flip != 0 && !four {
 		orPool(dst, src, p)
 		return
 	}
-	job, ok := newPoolJob(dst, src, p, &taps)
+	job, ok := kern.NewPoolJob(dst, src, p, &taps)
 	switch address := (*uint8)(unsafe.Pointer(&job)); {
 	case !ok:
 		orPool(dst, src, p)
@@ -119,9 +120,9 @@ func orPoolX86(dst, src []uint64, p *Pool) {
 	runtime.KeepAlive(src)
 }
 
-func maxPoolX86(dst, src []float32, p *Pool) {
-	var taps [maxPoolTaps]int
-	job, ok := newPoolJob(dst, src, p, &taps)
+func maxPoolX86(dst, src []float32, p *kern.Pool) {
+	var taps [kern.MaxPoolTaps]int
+	job, ok := kern.NewPoolJob(dst, src, p, &taps)
 	if !ok {
 		maxPool(dst, src, p)
 		return

@@ -1,4 +1,4 @@
-package kern
+package sets
 
 import (
 	"math/rand/v2"

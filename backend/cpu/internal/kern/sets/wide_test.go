@@ -1,4 +1,4 @@
-package kern
+package sets
 
 import (
 	"encoding/binary"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
@@ -43,7 +44,7 @@ func unaligned(t *testing.T, n, alignment int) ([]uint8, func()) {
 }
 
 // testWide compares both kernels of the case with plain sums.
-func testWide(t *testing.T, wide *Wide, rng *rand.Rand, c wideCase) {
+func testWide(t *testing.T, wide *kern.Wide, rng *rand.Rand, c wideCase) {
 	weights := randomBits(rng, c.outputs*c.rows, c.taps)
 	words := bits.Words(c.taps)
 	if c.largest {
@@ -101,7 +102,7 @@ func testWide(t *testing.T, wide *Wide, rng *rand.Rand, c wideCase) {
 		return sum
 	}
 
-	padded := (c.outputs + BlockOutputs - 1) / BlockOutputs * BlockOutputs
+	padded := (c.outputs + kern.BlockOutputs - 1) / kern.BlockOutputs * kern.BlockOutputs
 	table := make([]int32, c.classes*padded)
 	class := make([]uint32, c.pixels)
 	for p := range class {
@@ -114,10 +115,10 @@ func testWide(t *testing.T, wide *Wide, rng *rand.Rand, c wideCase) {
 			table[i] = []int32{-1, math.MaxInt32}[rng.IntN(2)]
 		}
 	}
-	for block := range padded / BlockOutputs {
-		n := min(c.outputs-block*BlockOutputs, BlockOutputs)
+	for block := range padded / kern.BlockOutputs {
+		n := min(c.outputs-block*kern.BlockOutputs, kern.BlockOutputs)
 		flip := rng.Uint64()
-		job := &ConvJob{Src: unsafe.Pointer(&src[0]), At: &at[0], Class: &class[0], Table: unsafe.Pointer(&table[block*BlockOutputs]), Flip: flip}
+		job := &kern.ConvJob{Src: unsafe.Pointer(&src[0]), At: &at[0], Class: &class[0], Table: unsafe.Pointer(&table[block*kern.BlockOutputs]), Flip: flip}
 		job.Pixels = uintptr(c.pixels)
 		step := 8 * (1 + rng.IntN(3))
 		dst, check := unaligned(t, (c.pixels-1)*step+8, 8)
@@ -127,7 +128,7 @@ func testWide(t *testing.T, wide *Wide, rng *rand.Rand, c wideCase) {
 		for p := range c.pixels {
 			got := binary.LittleEndian.Uint64(dst[p*step:]) ^ flip
 			for o := range n {
-				sum, threshold := count(p, block*BlockOutputs+o), int(table[int(class[p])/4+block*BlockOutputs+o])
+				sum, threshold := count(p, block*kern.BlockOutputs+o), int(table[int(class[p])/4+block*kern.BlockOutputs+o])
 				want := sum <= threshold
 				if c.bytes {
 					want = sum >= threshold
@@ -159,7 +160,7 @@ func testWide(t *testing.T, wide *Wide, rng *rand.Rand, c wideCase) {
 				for o := range n {
 					want := false
 					for p := 4 * i; p < 4*i+4; p++ {
-						sum, threshold := count(p, block*BlockOutputs+o), int(table[int(of[p])/4+block*BlockOutputs+o])
+						sum, threshold := count(p, block*kern.BlockOutputs+o), int(table[int(of[p])/4+block*kern.BlockOutputs+o])
 						want = want || sum <= threshold && !c.bytes || sum >= threshold && c.bytes
 					}
 					require.Equal(t, want, got>>o&1 == 1, "%+v: word %d output %d", c, i, o)
@@ -167,27 +168,27 @@ func testWide(t *testing.T, wide *Wide, rng *rand.Rand, c wideCase) {
 			}
 		}
 
-		sums, check := unaligned(t, c.pixels*4*BlockOutputs, 4)
-		job.Dst, job.DstStep, job.Pixels = unsafe.Pointer(&sums[0]), 4*BlockOutputs, uintptr(c.pixels)
+		sums, check := unaligned(t, c.pixels*4*kern.BlockOutputs, 4)
+		job.Dst, job.DstStep, job.Pixels = unsafe.Pointer(&sums[0]), 4*kern.BlockOutputs, uintptr(c.pixels)
 		w.ConvSums(job, block, rowStep)
 		check()
 		for p := range c.pixels {
 			for o := range n {
-				sum := int32(count(p, block*BlockOutputs+o))
-				want := table[int(class[p])/4+block*BlockOutputs+o]
+				sum := int32(count(p, block*kern.BlockOutputs+o))
+				want := table[int(class[p])/4+block*kern.BlockOutputs+o]
 				if c.bytes {
 					want += sum
 				} else {
 					want -= 2 * sum
 				}
-				require.Equal(t, want, int32(binary.LittleEndian.Uint32(sums[4*(p*BlockOutputs+o):])), "%+v: pixel %d output %d", c, p, o)
+				require.Equal(t, want, int32(binary.LittleEndian.Uint32(sums[4*(p*kern.BlockOutputs+o):])), "%+v: pixel %d output %d", c, p, o)
 			}
 		}
 	}
 }
 
 // fillRun draws a run of bits, 0 beyond its taps.
-func fillRun(rng *rand.Rand, wide *Wide, dst []uint8, n int, c wideCase) {
+func fillRun(rng *rand.Rand, wide *kern.Wide, dst []uint8, n int, c wideCase) {
 	pieces := make([]uint32, (c.taps+31)/32)
 	for i := range pieces {
 		if !c.largest {
@@ -211,7 +212,7 @@ func fillRun(rng *rand.Rand, wide *Wide, dst []uint8, n int, c wideCase) {
 }
 
 func TestWide(t *testing.T) {
-	forEach(t, func(t *testing.T, s *Set, rng *rand.Rand) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		if s.Wide == nil {
 			require.Equal(t, "generic", s.ISA)
 			return
@@ -250,7 +251,7 @@ func TestExpandNibbles(t *testing.T) {
 		require.EqualValues(t, i<<4, dst[i])
 	}
 	require.Equal(t, make([]uint8, 8), dst[16:])
-	forEach(t, func(t *testing.T, s *Set, rng *rand.Rand) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		if s.Wide == nil || !s.Wide.Nibbles {
 			return
 		}
@@ -270,7 +271,7 @@ func TestExpandNibbles(t *testing.T) {
 }
 
 func TestPeak(t *testing.T) {
-	forEach(t, func(t *testing.T, s *Set, _ *rand.Rand) {
+	forEach(t, func(t *testing.T, s *kern.Set, _ *rand.Rand) {
 		require.Positive(t, s.PeakProducts)
 		s.Peak(1)
 	})
@@ -322,12 +323,12 @@ func BenchmarkWide(b *testing.B) {
 						src[i] &= 0xf0
 					}
 				}
-				at, class, table := make([]uint32, pixels), make([]uint32, pixels), make([]int32, BlockOutputs)
+				at, class, table := make([]uint32, pixels), make([]uint32, pixels), make([]int32, kern.BlockOutputs)
 				for p := range at {
 					at[p] = uint32(p * w.RunBytes)
 				}
 				for b.Loop() {
-					job := &ConvJob{
+					job := &kern.ConvJob{
 						Dst: unsafe.Pointer(&dst[0]), DstStep: 8, Src: unsafe.Pointer(&src[0]),
 						At: &at[0], Class: &class[0], Table: unsafe.Pointer(&table[0]), Pixels: pixels,
 					}

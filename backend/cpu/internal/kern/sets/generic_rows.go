@@ -1,6 +1,7 @@
-package kern
+package sets
 
 import (
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/f32"
@@ -29,7 +30,7 @@ func choose(dst []float32, src []uint64, one, zero []float32) {
 	}
 }
 
-func orPool(dst, src []uint64, p *Pool) {
+func orPool(dst, src []uint64, p *kern.Pool) {
 	for x := range p.Pixels {
 		d := dst[x*p.DstStep:][:p.Values]
 		for t, at := range p.Taps {
@@ -50,7 +51,7 @@ func orPool(dst, src []uint64, p *Pool) {
 	}
 }
 
-func maxPool(dst, src []float32, p *Pool) {
+func maxPool(dst, src []float32, p *kern.Pool) {
 	for x := range p.Pixels {
 		d := dst[x*p.DstStep:][:p.Values]
 		for t, at := range p.Taps {
@@ -135,4 +136,20 @@ func minMax(src []uint8) (lowest, highest uint8) {
 		lowest, highest = min(lowest, v), max(highest, v)
 	}
 	return lowest, highest
+}
+
+// expandNibbles stores the nibbles of src, the lowest first, in the high halves
+// of bytes: dst[8·i+n] = 16·(src[i]>>(4·n) & 15).
+func expandNibbles(dst []uint8, src []uint32) {
+	dst = dst[:8*len(src)]
+	for i, v := range src {
+		x := uint64(v)
+		x = (x | x<<16) & 0x0000ffff0000ffff
+		x = (x | x<<8) & 0x00ff00ff00ff00ff
+		x = (x | x<<4) & 0x0f0f0f0f0f0f0f0f
+		x <<= 4
+		d := (*[8]uint8)(dst[8*i:])
+		d[0], d[1], d[2], d[3] = uint8(x), uint8(x>>8), uint8(x>>16), uint8(x>>24)
+		d[4], d[5], d[6], d[7] = uint8(x>>32), uint8(x>>40), uint8(x>>48), uint8(x>>56)
+	}
 }

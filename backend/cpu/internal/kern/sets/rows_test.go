@@ -1,4 +1,4 @@
-package kern
+package sets
 
 import (
 	"math/rand/v2"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
@@ -41,7 +42,7 @@ func TestFloatRows(t *testing.T) {
 		}
 		return v
 	}
-	forEach(t, func(t *testing.T, s *Set, rng *rand.Rand) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range sizes {
 			for range 40 {
 				x, w := awkwards(rng, n), awkwards(rng, n)
@@ -76,17 +77,18 @@ func TestFloatRows(t *testing.T) {
 }
 
 func TestPools(t *testing.T) {
-	forEach(t, func(t *testing.T, s *Set, rng *rand.Rand) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, values := range []int{1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33, 70} {
 			for _, taps := range []int{1, 2, 4, 9, 70} {
-				p := &Pool{Values: values, Step: 1 + rng.IntN(2*values), DstStep: values + rng.IntN(3), Pixels: 1 + rng.IntN(6)}
+				p := &kern.Pool{Values: values, Step: 1 + rng.IntN(2*values), DstStep: values + rng.IntN(3), Pixels: 1 + rng.IntN(6)}
 				if rng.IntN(2) == 0 {
 					p.Flip = rng.Uint64()
 				}
 				for range taps {
 					p.Taps = append(p.Taps, rng.IntN(50))
 				}
-				read, written := p.span()
+				written := (p.Pixels-1)*p.DstStep + values
+				read := (p.Pixels-1)*p.Step + slices.Max(p.Taps) + values
 				src, floats := randomWords(rng, read), awkwards(rng, read)
 				dst, check := guarded[uint64](t, written)
 				want := slices.Clone(dst)
@@ -119,7 +121,7 @@ func TestPools(t *testing.T) {
 }
 
 func TestNarrowAndJoin(t *testing.T) {
-	forEach(t, func(t *testing.T, s *Set, rng *rand.Rand) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range sizes {
 			src := randomWords(rng, n)
 			dst := make([]uint32, n+2)
@@ -153,7 +155,7 @@ func TestNarrowAndJoin(t *testing.T) {
 }
 
 func TestThresholdBytes(t *testing.T) {
-	forEach(t, func(t *testing.T, s *Set, rng *rand.Rand) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range append([]int{192, 300, 1000}, sizes...) {
 			for _, period := range []int{64, 192, 320} {
 				src, bounds := randomBytes(rng, n), randomBytes(rng, period)
@@ -170,7 +172,7 @@ func TestThresholdBytes(t *testing.T) {
 }
 
 func TestSpread(t *testing.T) {
-	forEach(t, func(t *testing.T, s *Set, rng *rand.Rand) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, pixels := range sizes {
 			for n := 1; n <= 8; n++ {
 				src := randomWords(rng, (pixels*n+63)/64)
@@ -192,7 +194,7 @@ func TestSpread(t *testing.T) {
 }
 
 func TestLumaLBPMinMax(t *testing.T) {
-	forEach(t, func(t *testing.T, s *Set, rng *rand.Rand) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range sizes {
 			for range 4 {
 				rgb := randomBytes(rng, 3*n)

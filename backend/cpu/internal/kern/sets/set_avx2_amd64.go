@@ -1,33 +1,34 @@
 //go:build amd64 && !purego
 
-package kern
+package sets
 
 import (
 	"math"
 
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
 // avx2 looks up the popcounts of nibbles and sums them in bytes.
-var avx2 = func() Set {
+var avx2 = func() kern.Set {
 	s := generic
 	s.ISA = "avx2"
-	s.Wide = &Wide{
+	s.Wide = &kern.Wide{
 		Nibbles: true,
 		Expand:  expand256,
 		MaxTaps: math.MaxInt16,
-		PackBits: func(w []uint64, outputs, rows, n int) *WideFilter {
-			kernels := []WideKernels{
+		PackBits: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
+			kernels := []kern.WideKernels{
 				{Outputs: 32, Conv: convBits32AVX2, Sums: convBitsSums32AVX2, Pooled: convBitsPooled32AVX2},
 				{Outputs: 64, Conv: convBits64AVX2, Sums: convBitsSums64AVX2, Pooled: convBitsPooled64AVX2},
 			}
 			if (n+3)/4*rows <= 63 { // counts fit into bytes
 				kernels[0].PooledAlike, kernels[1].PooledAlike = convBitsPooledShort32AVX2, convBitsPooledShort64AVX2
 			}
-			return PackNibbles(w, outputs, rows, n, kernels)
+			return kern.PackNibbles(w, outputs, rows, n, kernels)
 		},
-		PackBytes: func(w []uint64, outputs, rows, n int) *WideFilter {
-			return PackSigns(w, outputs, rows, n, 2, []WideKernels{
+		PackBytes: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
+			return kern.PackSigns(w, outputs, rows, n, 2, []kern.WideKernels{
 				{Outputs: 16, Conv: convBytes16AVX2, Sums: convBytesSums16AVX2, Pooled: convBytesPooled16AVX2},
 				{Outputs: 32, Conv: convBytes32AVX2, Sums: convBytesSums32AVX2, Pooled: convBytesPooled32AVX2},
 				// The sums of four pixels do not fit into the registers.
@@ -43,7 +44,7 @@ var avx2 = func() Set {
 	s.Scale = scale256
 	s.ScaleFloat = scaleFloat256
 	s.Peak, s.PeakProducts = peakAVX2, 12*32*4
-	s.Cost = Cost{Bits: 0.002, Bytes: 0.008, Floats: 0.03, Value: 0.1}
+	s.Cost = kern.Cost{Bits: 0.002, Bytes: 0.008, Floats: 0.03, Value: 0.1}
 	withRows(&s)
 	return s
 }()
@@ -56,16 +57,16 @@ func expand256(dst []uint8, src []uint32) {
 	expandAVX2(&dst[0], &src[0], len(src))
 }
 
-func dotBits256(dst []int32, stride int, src []uint64, at *Patches, w *DotBitsWeights, first, n int) {
+func dotBits256(dst []int32, stride int, src []uint64, at *kern.Patches, w *kern.DotBitsWeights, first, n int) {
 	const lanes = 4
 	for o := 0; o < n; {
-		job := newDotJob(dst[o:], stride, src, at, w, first+o, lanes)
+		job := kern.NewDotJob(dst[o:], stride, src, at, w, first+o, lanes)
 		if n-o > 3*lanes {
-			dotBits1x16AVX2(job.address())
+			dotBits1x16AVX2(job.Address())
 			o += 4 * lanes
 		} else {
-			dotBits4x4AVX2(job.address())
-			dotBits1x4AVX2(job.address())
+			dotBits4x4AVX2(job.Address())
+			dotBits1x4AVX2(job.Address())
 			o += lanes
 		}
 	}
@@ -111,18 +112,18 @@ func fma256(acc, x, w []float32, stride int) {
 	}
 }
 
-func fmaPixels256(dst []float32, stride int, src []float32, at *Patches, w []float32, step int, bias []float32) {
+func fmaPixels256(dst []float32, stride int, src []float32, at *kern.Patches, w []float32, step int, bias []float32) {
 	done := at.Pixels / 6 * 6
 	for o := 0; o < len(bias); {
 		n := 16
 		if len(bias)-o < n {
 			n = min(len(bias)-o, 8)
 		}
-		job := newFMAJob(dst[o:], stride, src, at, w[o:], step, bias[o:o+n])
+		job := kern.NewFMAJob(dst[o:], stride, src, at, w[o:], step, bias[o:o+n])
 		if n == 16 {
-			fmaPixels6x16AVX2(job.address())
+			fmaPixels6x16AVX2(job.Address())
 		} else {
-			fmaPixels6x8AVX2(job.address())
+			fmaPixels6x8AVX2(job.Address())
 		}
 		o += n
 	}

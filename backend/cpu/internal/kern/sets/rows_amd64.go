@@ -1,15 +1,17 @@
 //go:build amd64 && !purego
 
-package kern
+package sets
 
 import (
 	"runtime"
 	"slices"
 	"unsafe"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 )
 
 // withRows sets the kernels of a Set that gain nothing from more than AVX2.
-func withRows(s *Set) {
+func withRows(s *kern.Set) {
 	s.FMAEach = fmaEach256
 	s.Add = add256
 	s.Choose = choose256
@@ -43,9 +45,9 @@ func choose256(dst []float32, src []uint64, one, zero []float32) {
 }
 
 // poolRow calls a kernel; it returns false where the pool is nothing for it.
-func poolRow[T uint64 | float32](dst, src []T, p *Pool, float bool) bool {
-	var taps [maxPoolTaps]int
-	job, ok := newPoolJob(dst, src, p, &taps)
+func poolRow[T uint64 | float32](dst, src []T, p *kern.Pool, float bool) bool {
+	var taps [kern.MaxPoolTaps]int
+	job, ok := kern.NewPoolJob(dst, src, p, &taps)
 	if !ok {
 		return false
 	}
@@ -62,13 +64,13 @@ func poolRow[T uint64 | float32](dst, src []T, p *Pool, float bool) bool {
 	return true
 }
 
-func orPool256(dst, src []uint64, p *Pool) {
+func orPool256(dst, src []uint64, p *kern.Pool) {
 	if p.Flip != 0 && len(p.Taps) != 4 || !poolRow(dst, src, p, false) {
 		orPool(dst, src, p)
 	}
 }
 
-func maxPool256(dst, src []float32, p *Pool) {
+func maxPool256(dst, src []float32, p *kern.Pool) {
 	if !poolRow(dst, src, p, true) {
 		maxPool(dst, src, p)
 	}

@@ -1,29 +1,30 @@
 //go:build amd64 && !purego
 
-package kern
+package sets
 
 import (
 	"math"
 
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
 // avx512 sums in 32-bit lanes.
-var avx512 = func() Set {
+var avx512 = func() kern.Set {
 	s := generic
 	s.ISA = "avx512vpopcnt"
-	s.Wide = &Wide{
+	s.Wide = &kern.Wide{
 		MaxTaps: math.MaxInt32,
-		PackBits: func(w []uint64, outputs, rows, n int) *WideFilter {
-			return packBits32(w, outputs, rows, n, []WideKernels{
+		PackBits: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
+			return packBits32(w, outputs, rows, n, []kern.WideKernels{
 				{Outputs: 16, Conv: convBits16AVX512, Sums: convBitsSums16AVX512, Pooled: convBitsPooled16AVX512, PooledAlike: convBitsPooledAlike16AVX512},
 				{Outputs: 32, Conv: convBits32AVX512, Sums: convBitsSums32AVX512, Pooled: convBitsPooled32AVX512, PooledAlike: convBitsPooledAlike32AVX512},
 				{Outputs: 48, Conv: convBits48AVX512, Sums: convBitsSums48AVX512, Pooled: convBitsPooled48AVX512, PooledAlike: convBitsPooledAlike48AVX512},
 				{Outputs: 64, Conv: convBits64AVX512, Sums: convBitsSums64AVX512, Pooled: convBitsPooled64AVX512, PooledAlike: convBitsPooledAlike64AVX512},
 			})
 		},
-		PackBytes: func(w []uint64, outputs, rows, n int) *WideFilter {
-			return PackSigns(w, outputs, rows, n, 4, []WideKernels{
+		PackBytes: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
+			return kern.PackSigns(w, outputs, rows, n, 4, []kern.WideKernels{
 				{Outputs: 16, Conv: convBytes16AVX512, Sums: convBytesSums16AVX512, Pooled: convBytesPooled16AVX512},
 				{Outputs: 32, Conv: convBytes32AVX512, Sums: convBytesSums32AVX512, Pooled: convBytesPooled32AVX512},
 				{Outputs: 48, Conv: convBytes48AVX512, Sums: convBytesSums48AVX512, Pooled: convBytesPooled48AVX512},
@@ -32,7 +33,7 @@ var avx512 = func() Set {
 		},
 	}
 	s.Block = 8
-	s.PackBits = func(w []uint64, outputs, k int) *DotBitsWeights { return packLanes(w, outputs, k, 8) }
+	s.PackBits = func(w []uint64, outputs, k int) *kern.DotBitsWeights { return kern.PackLanes(w, outputs, k, 8) }
 	s.DotBits = dotBitsWide
 	s.FMA = fmaWide
 	s.FMAPixels = fmaPixelsWide
@@ -41,15 +42,15 @@ var avx512 = func() Set {
 	s.Scale = scaleWide
 	s.ScaleFloat = scaleFloatWide
 	s.Peak, s.PeakProducts = peakAVX512, 8*16*512
-	s.Cost = Cost{Bits: 0.001, Bytes: 0.005, Floats: 0.02, Value: 0.1}
+	s.Cost = kern.Cost{Bits: 0.001, Bytes: 0.005, Floats: 0.02, Value: 0.1}
 	withRows(&s)
 	return s
 }()
 
 // packBits32 lays out pieces of 32 bits.
-func packBits32(w []uint64, outputs, rows, n int, kernels []WideKernels) *WideFilter {
+func packBits32(w []uint64, outputs, rows, n int, kernels []kern.WideKernels) *kern.WideFilter {
 	words, pieces := bits.Words(n), (n+31)/32
-	out := NewWideFilter(outputs, rows, pieces, 4, kernels)
+	out := kern.NewWideFilter(outputs, rows, pieces, 4, kernels)
 	for o := range outputs {
 		for r := range rows {
 			for i := range pieces {
@@ -62,17 +63,17 @@ func packBits32(w []uint64, outputs, rows, n int, kernels []WideKernels) *WideFi
 	return out
 }
 
-func dotBitsWide(dst []int32, stride int, src []uint64, at *Patches, w *DotBitsWeights, first, n int) {
+func dotBitsWide(dst []int32, stride int, src []uint64, at *kern.Patches, w *kern.DotBitsWeights, first, n int) {
 	const lanes = 8
 	for o := 0; o < n; {
-		job := newDotJob(dst[o:], stride, src, at, w, first+o, lanes)
+		job := kern.NewDotJob(dst[o:], stride, src, at, w, first+o, lanes)
 		if n-o > 3*lanes {
-			dotBits4x32AVX512(job.address())
-			dotBits1x32AVX512(job.address())
+			dotBits4x32AVX512(job.Address())
+			dotBits1x32AVX512(job.Address())
 			o += 4 * lanes
 		} else {
-			dotBits4x8AVX512(job.address())
-			dotBits1x8AVX512(job.address())
+			dotBits4x8AVX512(job.Address())
+			dotBits1x8AVX512(job.Address())
 			o += lanes
 		}
 	}
@@ -92,17 +93,17 @@ func fmaWide(acc, x, w []float32, stride int) {
 	}
 }
 
-func fmaPixelsWide(dst []float32, stride int, src []float32, at *Patches, w []float32, step int, bias []float32) {
+func fmaPixelsWide(dst []float32, stride int, src []float32, at *kern.Patches, w []float32, step int, bias []float32) {
 	for o := 0; o < len(bias); {
 		var n, done int
 		if len(bias)-o >= 64 {
 			n, done = 64, at.Pixels/4*4
-			job := newFMAJob(dst[o:], stride, src, at, w[o:], step, bias[o:o+n])
-			fmaPixels4x64AVX512(job.address())
+			job := kern.NewFMAJob(dst[o:], stride, src, at, w[o:], step, bias[o:o+n])
+			fmaPixels4x64AVX512(job.Address())
 		} else {
 			n, done = min(len(bias)-o, 16), at.Pixels/6*6
-			job := newFMAJob(dst[o:], stride, src, at, w[o:], step, bias[o:o+n])
-			fmaPixels6x16AVX512(job.address())
+			job := kern.NewFMAJob(dst[o:], stride, src, at, w[o:], step, bias[o:o+n])
+			fmaPixels6x16AVX512(job.Address())
 		}
 		fmaRest(dst[o:], stride, src, at, w[o:], step, bias[o:o+n], done, fmaWide)
 		o += n
