@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 )
 
 // withRows sets the kernels of a Set that gain nothing from more than AVX2.
@@ -66,19 +67,19 @@ func poolRow[T uint64 | float32](dst, src []T, p *kern.Pool, float bool) bool {
 
 func orPool256(dst, src []uint64, p *kern.Pool) {
 	if p.Flip != 0 && len(p.Taps) != 4 || !poolRow(dst, src, p, false) {
-		orPool(dst, src, p)
+		generic.OrPool(dst, src, p)
 	}
 }
 
 func maxPool256(dst, src []float32, p *kern.Pool) {
 	if !poolRow(dst, src, p, true) {
-		maxPool(dst, src, p)
+		generic.MaxPool(dst, src, p)
 	}
 }
 
 func narrow256(dst []uint32, src []uint64) {
 	if len(dst) < 8 {
-		narrow(dst, src)
+		generic.Narrow(dst, src)
 		return
 	}
 	narrowAVX2(&dst[0], &src[:len(dst)][0], len(dst))
@@ -91,7 +92,7 @@ func join256(dst, src []uint32, taps, step, shift int) {
 	case len(dst) >= 8:
 		join8AVX2(&dst[0], &src[0], len(dst), taps, 4*step, shift)
 	default:
-		join(dst, src, taps, step, shift)
+		generic.Join(dst, src, taps, step, shift)
 	}
 }
 
@@ -101,7 +102,7 @@ func thresholdBytes256(dst []uint64, src, t []uint8) {
 		thresholdBytesAVX2(&dst[0], &src[0], &t[0], words, len(t)/64)
 	}
 	if whole := words * 64; whole < len(src) {
-		thresholdBytes(dst[words:], src[whole:], t[whole%len(t):])
+		generic.ThresholdBytes(dst[words:], src[whole:], t[whole%len(t):])
 	}
 }
 
@@ -111,7 +112,7 @@ func spread256(dst, src []uint64, n int, flip uint64) {
 	if groups > 0 {
 		spreadAVX2(&dst[0], (*uint8)(unsafe.Pointer(&src[0])), groups, n, 1<<n-1, flip)
 	}
-	spreadFrom(dst, src, n, flip, 8*groups)
+	generic.SpreadFrom(dst, src, n, flip, 8*groups)
 }
 
 func luma256(dst, rgb []uint8) {
@@ -119,12 +120,12 @@ func luma256(dst, rgb []uint8) {
 	if groups > 0 {
 		lumaAVX2(&dst[0], &rgb[0], groups)
 	}
-	luma(dst[8*groups:], rgb[24*groups:])
+	generic.Luma(dst[8*groups:], rgb[24*groups:])
 }
 
 func lbp256(dst []uint64, above, row, below []uint8) {
 	if len(dst) < 8 {
-		lbp(dst, above, row, below)
+		generic.LBP(dst, above, row, below)
 		return
 	}
 	lbpAVX2(&dst[0], &above[0], &row[0], &below[0], len(dst))
@@ -132,7 +133,7 @@ func lbp256(dst []uint64, above, row, below []uint8) {
 
 func minMax256(src []uint8) (lowest, highest uint8) {
 	if len(src) < 32 {
-		return minMax(src)
+		return generic.MinMax(src)
 	}
 	var low, high [32]uint8
 	minMaxAVX2(&src[0], len(src), &low[0], &high[0])

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
@@ -40,7 +41,7 @@ func threshold128(dst []uint64, step int, sums []int32, stride int, t []int32, p
 		}
 	}
 	if pixels > 0 && whole < len(t) {
-		threshold(dst[words:], step, sums[whole:], stride, t[whole:], pixels)
+		generic.Threshold(dst[words:], step, sums[whole:], stride, t[whole:], pixels)
 	}
 }
 
@@ -53,7 +54,7 @@ func thresholdFloat128(dst []uint64, step int, sums []float32, stride int, t []f
 		}
 	}
 	if pixels > 0 && whole < len(t) {
-		thresholdFloat(dst[words:], step, sums[whole:], stride, t[whole:], pixels)
+		generic.ThresholdFloat(dst[words:], step, sums[whole:], stride, t[whole:], pixels)
 	}
 }
 
@@ -62,7 +63,7 @@ func or128(dst, src []uint64) {
 	if blocks > 0 {
 		orNEON(&dst[:len(src)][0], &src[0], blocks)
 	}
-	or(dst[8*blocks:], src[8*blocks:])
+	generic.Or(dst[8*blocks:], src[8*blocks:])
 }
 
 // alwaysAll returns all ones where negative results stay as they are.
@@ -76,21 +77,21 @@ func alwaysAll(relu bool) uint32 {
 func scale128(dst []float32, sums []int32, scale, shift []float32, relu bool) {
 	whole := len(dst) &^ 3
 	if scale == nil || whole == 0 {
-		scaleInt(dst, sums, scale, shift, relu)
+		generic.Scale(dst, sums, scale, shift, relu)
 		return
 	}
 	scaleNEON(&dst[0], &sums[0], &scale[0], &shift[0], whole/4, alwaysAll(relu))
-	scaleInt(dst[whole:], sums[whole:], scale[whole:], shift[whole:], relu)
+	generic.Scale(dst[whole:], sums[whole:], scale[whole:], shift[whole:], relu)
 }
 
 func scaleFloat128(dst, sums []float32, scale, shift []float32, relu bool) {
 	whole := len(dst) &^ 3
 	if scale == nil || whole == 0 {
-		scaleFloat(dst, sums, scale, shift, relu)
+		generic.ScaleFloat(dst, sums, scale, shift, relu)
 		return
 	}
 	scaleFloatNEON(&dst[0], &sums[0], &scale[0], &shift[0], whole/4, alwaysAll(relu))
-	scaleFloat(dst[whole:], sums[whole:], scale[whole:], shift[whole:], relu)
+	generic.ScaleFloat(dst[whole:], sums[whole:], scale[whole:], shift[whole:], relu)
 }
 
 func fmaEach128(acc, x, w []float32) {
@@ -108,7 +109,7 @@ func add128(dst, a, b []float32, relu bool) {
 	if whole > 0 {
 		addNEON(&dst[0], &a[0], &b[0], whole/4, alwaysAll(relu))
 	}
-	add(dst[whole:], a[whole:], b[whole:], relu)
+	generic.Add(dst[whole:], a[whole:], b[whole:], relu)
 }
 
 func choose128(dst []float32, src []uint64, one, zero []float32) {
@@ -117,7 +118,7 @@ func choose128(dst []float32, src []uint64, one, zero []float32) {
 		chooseNEON(&dst[0], (*uint8)(unsafe.Pointer(&src[0])), &one[0], &zero[0], whole/8)
 	}
 	if whole < len(dst) {
-		choose(dst[whole:], src[whole/bits.WordBits:], one[whole:], zero[whole:])
+		generic.Choose(dst[whole:], src[whole/bits.WordBits:], one[whole:], zero[whole:])
 	}
 }
 
@@ -125,7 +126,7 @@ func orPool128(dst, src []uint64, p *kern.Pool) {
 	var taps [kern.MaxPoolTaps]int
 	job, ok := kern.NewPoolJob(dst, src, p, &taps)
 	if !ok {
-		orPool(dst, src, p)
+		generic.OrPool(dst, src, p)
 		return
 	}
 	if address := (*uint8)(unsafe.Pointer(&job)); len(p.Taps) == 4 && p.Values == 1 {
@@ -141,7 +142,7 @@ func maxPool128(dst, src []float32, p *kern.Pool) {
 	var taps [kern.MaxPoolTaps]int
 	job, ok := kern.NewPoolJob(dst, src, p, &taps)
 	if !ok {
-		maxPool(dst, src, p)
+		generic.MaxPool(dst, src, p)
 		return
 	}
 	maxPoolNEON((*uint8)(unsafe.Pointer(&job)))
@@ -154,7 +155,7 @@ func narrow128(dst []uint32, src []uint64) {
 	if whole > 0 {
 		narrowNEON(&dst[0], &src[0], whole/8)
 	}
-	narrow(dst[whole:], src[whole:])
+	generic.Narrow(dst[whole:], src[whole:])
 }
 
 func join128(dst, src []uint32, taps, step, shift int) {
@@ -163,7 +164,7 @@ func join128(dst, src []uint32, taps, step, shift int) {
 		joinNEON(&dst[0], &src[0], whole/8, taps, 4*step, shift)
 	}
 	if whole < len(dst) {
-		join(dst[whole:], src[whole:], taps, step, shift)
+		generic.Join(dst[whole:], src[whole:], taps, step, shift)
 	}
 }
 
@@ -173,7 +174,7 @@ func thresholdBytes128(dst []uint64, src, t []uint8) {
 		thresholdBytesNEON(&dst[0], &src[0], &t[0], words, len(t)/64)
 	}
 	if whole := words * 64; whole < len(src) {
-		thresholdBytes(dst[words:], src[whole:], t[whole%len(t):])
+		generic.ThresholdBytes(dst[words:], src[whole:], t[whole%len(t):])
 	}
 }
 
@@ -183,7 +184,7 @@ func spread128(dst, src []uint64, n int, flip uint64) {
 	if groups > 0 {
 		spreadNEON(&dst[0], (*uint8)(unsafe.Pointer(&src[0])), groups, n, 1<<n-1, flip)
 	}
-	spreadFrom(dst, src, n, flip, 8*groups)
+	generic.SpreadFrom(dst, src, n, flip, 8*groups)
 }
 
 func luma128(dst, rgb []uint8) {
@@ -191,7 +192,7 @@ func luma128(dst, rgb []uint8) {
 	if groups > 0 {
 		lumaNEON(&dst[0], &rgb[0], groups)
 	}
-	luma(dst[8*groups:], rgb[24*groups:])
+	generic.Luma(dst[8*groups:], rgb[24*groups:])
 }
 
 func lbp128(dst []uint64, above, row, below []uint8) {
@@ -199,13 +200,13 @@ func lbp128(dst []uint64, above, row, below []uint8) {
 	if groups > 0 {
 		lbpNEON(&dst[0], &above[0], &row[0], &below[0], groups)
 	}
-	lbp(dst[8*groups:], above[8*groups:], row[8*groups:], below[8*groups:])
+	generic.LBP(dst[8*groups:], above[8*groups:], row[8*groups:], below[8*groups:])
 }
 
 func minMax128(src []uint8) (lowest, highest uint8) {
 	whole := len(src) &^ 15
 	if whole == 0 {
-		return minMax(src)
+		return generic.MinMax(src)
 	}
 	var low, high [16]uint8
 	minMaxNEON(&src[0], whole/16, &low[0], &high[0])

@@ -6,12 +6,13 @@ import (
 	"math"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
 // avx2 looks up the popcounts of nibbles and sums them in bytes.
 var avx2 = func() kern.Set {
-	s := generic
+	s := generic.Set()
 	s.ISA = "avx2"
 	s.Wide = &kern.Wide{
 		Nibbles: true,
@@ -51,7 +52,7 @@ var avx2 = func() kern.Set {
 
 func expand256(dst []uint8, src []uint32) {
 	if len(src) < 4 {
-		expandNibbles(dst, src)
+		generic.Expand(dst, src)
 		return
 	}
 	expandAVX2(&dst[0], &src[0], len(src))
@@ -82,7 +83,7 @@ func allLanes(relu bool) uint32 {
 
 func scale256(dst []float32, sums []int32, scale, shift []float32, relu bool) {
 	if scale == nil || len(dst) == 0 {
-		scaleInt(dst, sums, scale, shift, relu)
+		generic.Scale(dst, sums, scale, shift, relu)
 		return
 	}
 	scaleAVX2(&dst[0], &sums[0], &scale[0], &shift[0], len(dst), allLanes(relu))
@@ -90,7 +91,7 @@ func scale256(dst []float32, sums []int32, scale, shift []float32, relu bool) {
 
 func scaleFloat256(dst, sums []float32, scale, shift []float32, relu bool) {
 	if scale == nil || len(dst) == 0 {
-		scaleFloat(dst, sums, scale, shift, relu)
+		generic.ScaleFloat(dst, sums, scale, shift, relu)
 		return
 	}
 	scaleFloatAVX2(&dst[0], &sums[0], &scale[0], &shift[0], len(dst), allLanes(relu))
@@ -127,7 +128,7 @@ func fmaPixels256(dst []float32, stride int, src []float32, at *kern.Patches, w 
 		}
 		o += n
 	}
-	fmaRest(dst, stride, src, at, w, step, bias, done, fma256)
+	generic.FMAPixelsFrom(dst, stride, src, at, w, step, bias, done, fma256)
 }
 
 func threshold256(dst []uint64, step int, sums []int32, stride int, t []int32, pixels int) {
@@ -139,7 +140,7 @@ func threshold256(dst []uint64, step int, sums []int32, stride int, t []int32, p
 		}
 	}
 	if pixels > 0 && whole < len(t) {
-		threshold(dst[words:], step, sums[whole:], stride, t[whole:], pixels)
+		generic.Threshold(dst[words:], step, sums[whole:], stride, t[whole:], pixels)
 	}
 }
 
@@ -152,6 +153,6 @@ func thresholdFloat256(dst []uint64, step int, sums []float32, stride int, t []f
 		}
 	}
 	if pixels > 0 && whole < len(t) {
-		thresholdFloat(dst[words:], step, sums[whole:], stride, t[whole:], pixels)
+		generic.ThresholdFloat(dst[words:], step, sums[whole:], stride, t[whole:], pixels)
 	}
 }

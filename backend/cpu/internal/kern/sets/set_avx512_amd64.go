@@ -6,12 +6,13 @@ import (
 	"math"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
 // avx512 sums in 32-bit lanes.
 var avx512 = func() kern.Set {
-	s := generic
+	s := generic.Set()
 	s.ISA = "avx512vpopcnt"
 	s.Wide = &kern.Wide{
 		MaxTaps: math.MaxInt32,
@@ -105,7 +106,7 @@ func fmaPixelsWide(dst []float32, stride int, src []float32, at *kern.Patches, w
 			job := kern.NewFMAJob(dst[o:], stride, src, at, w[o:], step, bias[o:o+n])
 			fmaPixels6x16AVX512(job.Address())
 		}
-		fmaRest(dst[o:], stride, src, at, w[o:], step, bias[o:o+n], done, fmaWide)
+		generic.FMAPixelsFrom(dst[o:], stride, src, at, w[o:], step, bias[o:o+n], done, fmaWide)
 		o += n
 	}
 }
@@ -138,7 +139,7 @@ func always(relu bool) uint16 {
 
 func scaleWide(dst []float32, sums []int32, scale, shift []float32, relu bool) {
 	if scale == nil || len(dst) == 0 {
-		scaleInt(dst, sums, scale, shift, relu)
+		generic.Scale(dst, sums, scale, shift, relu)
 		return
 	}
 	scaleAVX512(&dst[0], &sums[0], &scale[0], &shift[0], len(dst), always(relu))
@@ -146,7 +147,7 @@ func scaleWide(dst []float32, sums []int32, scale, shift []float32, relu bool) {
 
 func scaleFloatWide(dst, sums, scale, shift []float32, relu bool) {
 	if scale == nil || len(dst) == 0 {
-		scaleFloat(dst, sums, scale, shift, relu)
+		generic.ScaleFloat(dst, sums, scale, shift, relu)
 		return
 	}
 	scaleFloatAVX512(&dst[0], &sums[0], &scale[0], &shift[0], len(dst), always(relu))

@@ -6,12 +6,13 @@ import (
 	"math"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
 // neon counts bits in bytes, 16 outputs side by side.
 var neon = func() kern.Set {
-	s := generic
+	s := generic.Set()
 	s.ISA = "neon"
 	s.DotBits = dotBitsNEON
 	s.Wide = &kern.Wide{
@@ -104,15 +105,15 @@ func packOnes(w []uint64, outputs, rows, n, perPiece int, one uint8, kernels []k
 
 func dotBitsNEON(dst []int32, stride int, src []uint64, at *kern.Patches, w *kern.DotBitsWeights, first, n int) {
 	if at.Pixels == 0 || n == 0 || w.Words == 0 {
-		dotBits(dst, stride, src, at, w, first, n)
+		generic.DotBits(dst, stride, src, at, w, first, n)
 		return
 	}
-	block := w.Words * genericBlock
+	block := w.Words * generic.Block
 	skip := 8 * (at.RowStep - at.RowLen)
 	_ = src[(at.Pixels-1)*at.Step+(at.Rows-1)*at.RowStep+at.RowLen-1]
-	_ = dst[(at.Pixels-1)*stride+kern.RoundUp(n, genericBlock)-1]
-	for o := 0; o < n; o += genericBlock {
-		weights := &w.Data[(first+o)/genericBlock*block:][:block][0]
+	_ = dst[(at.Pixels-1)*stride+kern.RoundUp(n, generic.Block)-1]
+	for o := 0; o < n; o += generic.Block {
+		weights := &w.Data[(first+o)/generic.Block*block:][:block][0]
 		p := 0
 		for ; p+1 < at.Pixels; p += 2 {
 			dotBits2NEON(&dst[p*stride+o], &dst[(p+1)*stride+o], &src[p*at.Step], &src[(p+1)*at.Step], at.Rows, at.RowLen, skip, weights, w.K)

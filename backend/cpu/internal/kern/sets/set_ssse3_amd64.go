@@ -9,13 +9,14 @@ import (
 	"unsafe"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
 // ssse3 looks up the popcounts of nibbles and sums them in bytes. Sums of real
 // weights, which need a fused product and sum, are left to generic.
 var ssse3 = func() kern.Set {
-	s := generic
+	s := generic.Set()
 	s.ISA = "ssse3"
 	s.Wide = &kern.Wide{
 		Nibbles: true,
@@ -60,7 +61,7 @@ func thresholdX86(dst []uint64, step int, sums []int32, stride int, t []int32, p
 		}
 	}
 	if pixels > 0 && whole < len(t) {
-		threshold(dst[words:], step, sums[whole:], stride, t[whole:], pixels)
+		generic.Threshold(dst[words:], step, sums[whole:], stride, t[whole:], pixels)
 	}
 }
 
@@ -73,7 +74,7 @@ func thresholdFloatX86(dst []uint64, step int, sums []float32, stride int, t []f
 		}
 	}
 	if pixels > 0 && whole < len(t) {
-		thresholdFloat(dst[words:], step, sums[whole:], stride, t[whole:], pixels)
+		generic.ThresholdFloat(dst[words:], step, sums[whole:], stride, t[whole:], pixels)
 	}
 }
 
@@ -82,12 +83,12 @@ func orX86(dst, src []uint64) {
 	if blocks > 0 {
 		orSSSE3(&dst[:len(src)][0], &src[0], blocks)
 	}
-	or(dst[8*blocks:], src[8*blocks:])
+	generic.Or(dst[8*blocks:], src[8*blocks:])
 }
 
 func dotBitsX86(dst []int32, stride int, src []uint64, at *kern.Patches, w *kern.DotBitsWeights, first, n int) {
-	for o := 0; o < n; o += genericBlock {
-		job := kern.NewDotJob(dst[o:], stride, src, at, w, first+o, genericBlock)
+	for o := 0; o < n; o += generic.Block {
+		job := kern.NewDotJob(dst[o:], stride, src, at, w, first+o, generic.Block)
 		dotBits4SSSE3(job.Address())
 	}
 }
@@ -97,20 +98,20 @@ func expandX86(dst []uint8, src []uint32) {
 	if groups > 0 {
 		expandSSSE3(&dst[0], &src[0], groups)
 	}
-	expandNibbles(dst[32*groups:], src[4*groups:])
+	generic.Expand(dst[32*groups:], src[4*groups:])
 }
 
 func orPoolX86(dst, src []uint64, p *kern.Pool) {
 	var taps [kern.MaxPoolTaps]int
 	four := len(p.Taps) == 4 && p.Values == 1
 	if p.Flip != 0 && !four {
-		orPool(dst, src, p)
+		generic.OrPool(dst, src, p)
 		return
 	}
 	job, ok := kern.NewPoolJob(dst, src, p, &taps)
 	switch address := (*uint8)(unsafe.Pointer(&job)); {
 	case !ok:
-		orPool(dst, src, p)
+		generic.OrPool(dst, src, p)
 	case four:
 		orPool4SSSE3(address, p.Flip)
 	default:
@@ -124,7 +125,7 @@ func maxPoolX86(dst, src []float32, p *kern.Pool) {
 	var taps [kern.MaxPoolTaps]int
 	job, ok := kern.NewPoolJob(dst, src, p, &taps)
 	if !ok {
-		maxPool(dst, src, p)
+		generic.MaxPool(dst, src, p)
 		return
 	}
 	maxPoolSSSE3((*uint8)(unsafe.Pointer(&job)))
@@ -137,7 +138,7 @@ func narrowX86(dst []uint32, src []uint64) {
 	if whole > 0 {
 		narrowSSSE3(&dst[0], &src[0], whole/4)
 	}
-	narrow(dst[whole:], src[whole:])
+	generic.Narrow(dst[whole:], src[whole:])
 }
 
 func joinX86(dst, src []uint32, taps, step, shift int) {
@@ -146,7 +147,7 @@ func joinX86(dst, src []uint32, taps, step, shift int) {
 		joinSSSE3(&dst[0], &src[0], whole/8, taps, 4*step, shift)
 	}
 	if whole < len(dst) {
-		join(dst[whole:], src[whole:], taps, step, shift)
+		generic.Join(dst[whole:], src[whole:], taps, step, shift)
 	}
 }
 
@@ -156,14 +157,14 @@ func thresholdBytesX86(dst []uint64, src, t []uint8) {
 		thresholdBytesSSSE3(&dst[0], &src[0], &t[0], words, len(t)/64)
 	}
 	if whole := words * 64; whole < len(src) {
-		thresholdBytes(dst[words:], src[whole:], t[whole%len(t):])
+		generic.ThresholdBytes(dst[words:], src[whole:], t[whole%len(t):])
 	}
 }
 
 func minMaxX86(src []uint8) (lowest, highest uint8) {
 	whole := len(src) &^ 15
 	if whole == 0 {
-		return minMax(src)
+		return generic.MinMax(src)
 	}
 	var low, high [16]uint8
 	minMaxSSSE3(&src[0], whole/16, &low[0], &high[0])

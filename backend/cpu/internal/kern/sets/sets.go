@@ -7,11 +7,20 @@ import (
 	"strings"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 )
 
 // sets lists the Sets that this processor can run, the best first. Every
 // processor can run the last one.
-var sets = []*kern.Set{kern.Annotated(&generic)}
+var sets = runnable()
+
+func runnable() []*kern.Set {
+	var all []*kern.Set
+	for _, s := range append(native(), generic.Set()) {
+		all = append(all, kern.Annotated(&s))
+	}
+	return all
+}
 
 // Names returns the instruction sets that this processor can run, the best
 // first.

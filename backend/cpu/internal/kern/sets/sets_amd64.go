@@ -8,16 +8,20 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 )
 
-func init() {
-	if cpuid.CPU.Supports(cpuid.SSSE3, cpuid.POPCNT) {
-		sets = append([]*kern.Set{kern.Annotated(&ssse3)}, sets...)
-	}
-	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.POPCNT) {
-		sets = append([]*kern.Set{kern.Annotated(&avx2)}, sets...)
-	}
+// native returns the Sets in assembly that this processor can run, the best
+// first.
+func native() []kern.Set {
+	var all []kern.Set
 	// cpuid reports AVX-512 only where the operating system saves its registers.
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL,
 		cpuid.AVX512VPOPCNTDQ, cpuid.AVX512VNNI, cpuid.BMI2, cpuid.FMA3) {
-		sets = append([]*kern.Set{kern.Annotated(&avx512)}, sets...)
+		all = append(all, avx512)
 	}
+	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.POPCNT) {
+		all = append(all, avx2)
+	}
+	if cpuid.CPU.Supports(cpuid.SSSE3, cpuid.POPCNT) {
+		all = append(all, ssse3)
+	}
+	return all
 }

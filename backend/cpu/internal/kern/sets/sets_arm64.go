@@ -8,10 +8,11 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 )
 
-func init() {
-	// Every arm64 processor that Go runs on has what neon needs.
-	sets = append([]*kern.Set{kern.Annotated(&neon)}, sets...)
+// native returns the Sets in assembly that this processor can run, the best
+// first. Every arm64 processor that Go runs on has what neon needs.
+func native() []kern.Set {
 	if cpuid.CPU.Supports(cpuid.ASIMDDP) {
-		sets = append([]*kern.Set{kern.Annotated(&neonDot)}, sets...)
+		return []kern.Set{neonDot, neon}
 	}
+	return []kern.Set{neon}
 }

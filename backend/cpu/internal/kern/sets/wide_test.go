@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
@@ -243,10 +244,10 @@ func TestWide(t *testing.T) {
 	})
 }
 
-func TestExpandNibbles(t *testing.T) {
+func TestExpand(t *testing.T) {
 	src := []uint32{0x76543210, 0xfedcba98, 0}
 	dst := make([]uint8, 24)
-	expandNibbles(dst, src)
+	generic.Expand(dst, src)
 	for i := range 16 {
 		require.EqualValues(t, i<<4, dst[i])
 	}
@@ -261,7 +262,7 @@ func TestExpandNibbles(t *testing.T) {
 				src[i] = rng.Uint32()
 			}
 			want := make([]uint8, 8*n)
-			expandNibbles(want, src)
+			generic.Expand(want, src)
 			got, check := unaligned(t, 8*n, 4)
 			s.Wide.Expand(got, src)
 			check()

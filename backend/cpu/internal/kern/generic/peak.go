@@ -1,4 +1,4 @@
-package sets
+package generic
 
 import (
 	"math/bits"
@@ -9,11 +9,11 @@ import (
 // L1 cache of any processor.
 const peakWords = 512
 
-// peakProducts is PeakProducts of peakGeneric.
+// peakProducts is PeakProducts of peak.
 const peakProducts = peakWords * 64 * 4
 
-// peakGeneric is xor, popcount and add on 64-bit words, in Go.
-func peakGeneric(rounds int) {
+// peak is xor, popcount and add on 64-bit words, in Go.
+func peak(rounds int) {
 	var w [peakWords]uint64
 	for i := range w {
 		w[i] = uint64(i) * 0x9e3779b97f4a7c15

@@ -1,4 +1,4 @@
-package sets
+package generic
 
 import (
 	"math/rand/v2"
