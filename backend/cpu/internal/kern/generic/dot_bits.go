@@ -4,23 +4,13 @@ import (
 	mathbits "math/bits"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
-	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
 // Block is the number of output channels whose sums stay in registers.
 const Block = 4
 
-// packBits stores blocks of four outputs, word by word: [outputs/4][words][4].
 func packBits(w []uint64, outputs, k int) *kern.DotBitsWeights {
-	words := bits.Words(k)
-	blocks := kern.RoundUp(outputs, Block) / Block
-	data := make([]uint64, blocks*words*Block)
-	for o := range outputs {
-		for i := range words {
-			data[(o/Block*words+i)*Block+o%Block] = w[o*words+i]
-		}
-	}
-	return &kern.DotBitsWeights{Outputs: outputs, Words: words, K: k, Data: data}
+	return kern.PackLanes(w, outputs, k, Block)
 }
 
 // DotBits is that of kern.Set.
