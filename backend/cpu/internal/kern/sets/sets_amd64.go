@@ -6,6 +6,7 @@ import (
 	"github.com/klauspost/cpuid/v2"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/ssse3"
 )
 
 // native returns the Sets in assembly that this processor can run, the best
@@ -21,7 +22,7 @@ func native() []kern.Set {
 		all = append(all, avx2)
 	}
 	if cpuid.CPU.Supports(cpuid.SSSE3, cpuid.POPCNT) {
-		all = append(all, ssse3)
+		all = append(all, ssse3.Set())
 	}
 	return all
 }
