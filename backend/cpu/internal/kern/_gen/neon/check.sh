@@ -2,7 +2,7 @@
 # Assembles the comments behind WORD, which name the instruction that each word
 # stands for, and fails where the words differ.
 set -e
-cd "$(dirname "$0")/../../sets"
+cd "$(dirname "$0")/../../neon"
 if ! command -v aarch64-linux-gnu-as >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 	{ apt-get update && apt-get install -y --no-install-recommends binutils-aarch64-linux-gnu; } >/dev/null || true
 fi

@@ -11,7 +11,7 @@ bench() { # flags of qemu, pattern
 }
 # Assembly functions lie side by side.
 range=$(aarch64-linux-gnu-nm -n "$work/test" | awk '
-	/kern\/sets\.conv.*\.abi0$/ { if (!from) from = $1; last = 1; next }
+	/kern\/neon\.conv.*\.abi0$/ { if (!from) from = $1; last = 1; next }
 	last { to = $1; last = 0 }
 	END { print "0x" from ".." "0x" to }')
 bench "" Wide/neon | awk '$1 ~ /^BenchmarkWide/ { print substr($1, 15) }' | while read -r name; do

@@ -2,7 +2,7 @@
 
 //go:build arm64 && !purego
 
-package sets
+package neon
 
 // convBits64NEON computes, for every pixel p and each of 64 outputs o, with x the
 // bytes of the patch at src + at[p],

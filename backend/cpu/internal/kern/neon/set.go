@@ -1,6 +1,8 @@
 //go:build arm64 && !purego
 
-package sets
+// Package neon has the kernels for arm64 processors. They count bits in bytes, 16
+// outputs side by side.
+package neon
 
 import (
 	"math"
@@ -10,8 +12,8 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
-// neon counts bits in bytes, 16 outputs side by side.
-var neon = func() kern.Set {
+// Set returns the kernels for every arm64 processor, "neon".
+func Set() kern.Set {
 	s := generic.Set()
 	s.ISA = "neon"
 	s.DotBits = dotBitsNEON
@@ -53,22 +55,22 @@ var neon = func() kern.Set {
 	s.Peak, s.PeakProducts = peakNEON, 16*128
 	s.Cost = kern.Cost{Bits: 0.008, Bytes: 0.03, Floats: 0.1, Value: 0.3}
 	return s
-}()
+}
 
-// neonDot has the dot product of bytes.
-var neonDot = func() kern.Set {
-	s, wide := neon, *neon.Wide
+// DotSet returns the kernels for processors with the dot product of bytes,
+// "neondot".
+func DotSet() kern.Set {
+	s := Set()
 	s.ISA = "neondot"
-	wide.PackBytes = func(w []uint64, outputs, rows, n int) *kern.WideFilter {
+	s.Wide.PackBytes = func(w []uint64, outputs, rows, n int) *kern.WideFilter {
 		return packOnes(w, outputs, rows, n, 4, 2, []kern.WideKernels{
 			{Outputs: 16, Conv: convBytes16NEONDot, Sums: convBytesSums16NEONDot},
 			{Outputs: 32, Conv: convBytes32NEONDot, Sums: convBytesSums32NEONDot},
 			{Outputs: 64, Conv: convBytes64NEONDot, Sums: convBytesSums64NEONDot},
 		})
 	}
-	s.Wide = &wide
 	return s
-}()
+}
 
 // packBytesOfBits lays out bytes of 8 bits.
 func packBytesOfBits(w []uint64, outputs, rows, n int, kernels []kern.WideKernels) *kern.WideFilter {
@@ -101,25 +103,4 @@ func packOnes(w []uint64, outputs, rows, n, perPiece int, one uint8, kernels []k
 		}
 	}
 	return out
-}
-
-func dotBitsNEON(dst []int32, stride int, src []uint64, at *kern.Patches, w *kern.DotBitsWeights, first, n int) {
-	if at.Pixels == 0 || n == 0 || w.Words == 0 {
-		generic.DotBits(dst, stride, src, at, w, first, n)
-		return
-	}
-	block := w.Words * generic.Block
-	skip := 8 * (at.RowStep - at.RowLen)
-	_ = src[(at.Pixels-1)*at.Step+(at.Rows-1)*at.RowStep+at.RowLen-1]
-	_ = dst[(at.Pixels-1)*stride+kern.RoundUp(n, generic.Block)-1]
-	for o := 0; o < n; o += generic.Block {
-		weights := &w.Data[(first+o)/generic.Block*block:][:block][0]
-		p := 0
-		for ; p+1 < at.Pixels; p += 2 {
-			dotBits2NEON(&dst[p*stride+o], &dst[(p+1)*stride+o], &src[p*at.Step], &src[(p+1)*at.Step], at.Rows, at.RowLen, skip, weights, w.K)
-		}
-		if p < at.Pixels {
-			dotBits1NEON(&dst[p*stride+o], &src[p*at.Step], at.Rows, at.RowLen, skip, weights, w.K)
-		}
-	}
 }
