@@ -40,6 +40,8 @@ type DotJob struct {
 	source *uint64 // keeps what src points to
 }
 
+// NewDotJob returns the job of all pixels from output on, with the weights of
+// PackLanes for so many lanes.
 func NewDotJob(dst []int32, stride int, src []uint64, at *Patches, w *DotBitsWeights, output, lanes int) DotJob {
 	block := w.Words * lanes
 	return DotJob{
@@ -51,4 +53,5 @@ func NewDotJob(dst []int32, stride int, src []uint64, at *Patches, w *DotBitsWei
 	}
 }
 
+// Address is what the assembly takes.
 func (j *DotJob) Address() *uint8 { return (*uint8)(unsafe.Pointer(j)) }

@@ -20,6 +20,7 @@ type FMAJob struct {
 	source *float32 // keeps what src points to
 }
 
+// NewFMAJob returns the job of all pixels and the outputs of bias.
 func NewFMAJob(dst []float32, stride int, src []float32, at *Patches, w []float32, step int, bias []float32) FMAJob {
 	return FMAJob{
 		dst: unsafe.Pointer(&dst[0]), dstStep: uintptr(4 * stride),
@@ -30,4 +31,5 @@ func NewFMAJob(dst []float32, stride int, src []float32, at *Patches, w []float3
 	}
 }
 
+// Address is what the assembly takes.
 func (j *FMAJob) Address() *uint8 { return (*uint8)(unsafe.Pointer(j)) }

@@ -34,3 +34,6 @@ func NewPoolJob[T uint64 | float32](dst, src []T, p *Pool, taps *[MaxPoolTaps]in
 		bytes: uintptr(size * p.Values), step: uintptr(size * p.Step), dstStep: uintptr(size * p.DstStep), pixels: uintptr(p.Pixels),
 	}, true
 }
+
+// Address is what the assembly takes.
+func (j *PoolJob) Address() *uint8 { return (*uint8)(unsafe.Pointer(j)) }

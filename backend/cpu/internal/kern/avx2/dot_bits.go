@@ -4,7 +4,7 @@ package avx2
 
 import "github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 
-func dotBits256(dst []int32, stride int, src []uint64, at *kern.Patches, w *kern.DotBitsWeights, first, n int) {
+func dotBits(dst []int32, stride int, src []uint64, at *kern.Patches, w *kern.DotBitsWeights, first, n int) {
 	const lanes = 4
 	for o := 0; o < n; {
 		job := kern.NewDotJob(dst[o:], stride, src, at, w, first+o, lanes)

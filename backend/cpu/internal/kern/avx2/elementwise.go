@@ -10,7 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
-func threshold256(dst []uint64, step int, sums []int32, stride int, t []int32, pixels int) {
+func threshold(dst []uint64, step int, sums []int32, stride int, t []int32, pixels int) {
 	words := len(t) / bits.WordBits
 	whole := words * bits.WordBits
 	if words > 0 {
@@ -23,7 +23,7 @@ func threshold256(dst []uint64, step int, sums []int32, stride int, t []int32, p
 	}
 }
 
-func thresholdFloat256(dst []uint64, step int, sums []float32, stride int, t []float32, pixels int) {
+func thresholdFloat(dst []uint64, step int, sums []float32, stride int, t []float32, pixels int) {
 	words := len(t) / bits.WordBits
 	whole := words * bits.WordBits
 	if words > 0 {
@@ -36,7 +36,7 @@ func thresholdFloat256(dst []uint64, step int, sums []float32, stride int, t []f
 	}
 }
 
-// allLanes is always for 32-bit lanes.
+// allLanes returns all ones where negative results stay as they are.
 func allLanes(relu bool) uint32 {
 	if relu {
 		return 0
@@ -44,7 +44,7 @@ func allLanes(relu bool) uint32 {
 	return math.MaxUint32
 }
 
-func scale256(dst []float32, sums []int32, scale, shift []float32, relu bool) {
+func scale(dst []float32, sums []int32, scale, shift []float32, relu bool) {
 	if scale == nil || len(dst) == 0 {
 		generic.Scale(dst, sums, scale, shift, relu)
 		return
@@ -52,7 +52,7 @@ func scale256(dst []float32, sums []int32, scale, shift []float32, relu bool) {
 	scaleAVX2(&dst[0], &sums[0], &scale[0], &shift[0], len(dst), allLanes(relu))
 }
 
-func scaleFloat256(dst, sums []float32, scale, shift []float32, relu bool) {
+func scaleFloat(dst, sums []float32, scale, shift []float32, relu bool) {
 	if scale == nil || len(dst) == 0 {
 		generic.ScaleFloat(dst, sums, scale, shift, relu)
 		return
@@ -60,13 +60,13 @@ func scaleFloat256(dst, sums []float32, scale, shift []float32, relu bool) {
 	scaleFloatAVX2(&dst[0], &sums[0], &scale[0], &shift[0], len(dst), allLanes(relu))
 }
 
-func add256(dst, a, b []float32, relu bool) {
+func add(dst, a, b []float32, relu bool) {
 	if len(dst) > 0 {
 		addAVX2(&dst[0], &a[0], &b[0], len(dst), allLanes(relu))
 	}
 }
 
-func choose256(dst []float32, src []uint64, one, zero []float32) {
+func choose(dst []float32, src []uint64, one, zero []float32) {
 	if len(dst) > 0 {
 		chooseAVX2(&dst[0], (*uint8)(unsafe.Pointer(&src[0])), &one[0], &zero[0], len(dst))
 	}

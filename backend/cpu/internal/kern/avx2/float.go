@@ -7,7 +7,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 )
 
-func fma256(acc, x, w []float32, stride int) {
+func fma(acc, x, w []float32, stride int) {
 	if len(x) == 0 {
 		return
 	}
@@ -23,7 +23,7 @@ func fma256(acc, x, w []float32, stride int) {
 	}
 }
 
-func fmaPixels256(dst []float32, stride int, src []float32, at *kern.Patches, w []float32, step int, bias []float32) {
+func fmaPixels(dst []float32, stride int, src []float32, at *kern.Patches, w []float32, step int, bias []float32) {
 	done := at.Pixels / 6 * 6
 	for o := 0; o < len(bias); {
 		n := 16
@@ -38,10 +38,10 @@ func fmaPixels256(dst []float32, stride int, src []float32, at *kern.Patches, w 
 		}
 		o += n
 	}
-	generic.FMAPixelsFrom(dst, stride, src, at, w, step, bias, done, fma256)
+	generic.FMAPixelsFrom(dst, stride, src, at, w, step, bias, done, fma)
 }
 
-func fmaEach256(acc, x, w []float32) {
+func fmaEach(acc, x, w []float32) {
 	if len(acc) > 0 {
 		fmaEachAVX2(&acc[0], &x[0], &w[0], len(acc))
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 )
 
-func thresholdBytes256(dst []uint64, src, t []uint8) {
+func thresholdBytes(dst []uint64, src, t []uint8) {
 	words := len(src) / 64
 	if words > 0 {
 		thresholdBytesAVX2(&dst[0], &src[0], &t[0], words, len(t)/64)
@@ -19,7 +19,7 @@ func thresholdBytes256(dst []uint64, src, t []uint8) {
 	}
 }
 
-func spread256(dst, src []uint64, n int, flip uint64) {
+func spread(dst, src []uint64, n int, flip uint64) {
 	// Groups of 8 pixels, n bytes, of which 8 are read.
 	groups := max(0, min(len(dst)/8, (8*len(src)-8)/n+1))
 	if groups > 0 {
@@ -28,7 +28,7 @@ func spread256(dst, src []uint64, n int, flip uint64) {
 	generic.SpreadFrom(dst, src, n, flip, 8*groups)
 }
 
-func luma256(dst, rgb []uint8) {
+func luma(dst, rgb []uint8) {
 	groups := len(dst) / 8
 	if groups > 0 {
 		lumaAVX2(&dst[0], &rgb[0], groups)
@@ -36,7 +36,7 @@ func luma256(dst, rgb []uint8) {
 	generic.Luma(dst[8*groups:], rgb[24*groups:])
 }
 
-func lbp256(dst []uint64, above, row, below []uint8) {
+func lbp(dst []uint64, above, row, below []uint8) {
 	if len(dst) < 8 {
 		generic.LBP(dst, above, row, below)
 		return
@@ -44,7 +44,7 @@ func lbp256(dst []uint64, above, row, below []uint8) {
 	lbpAVX2(&dst[0], &above[0], &row[0], &below[0], len(dst))
 }
 
-func minMax256(src []uint8) (lowest, highest uint8) {
+func minMax(src []uint8) (lowest, highest uint8) {
 	if len(src) < 32 {
 		return generic.MinMax(src)
 	}

@@ -4,7 +4,6 @@ package avx2
 
 import (
 	"runtime"
-	"unsafe"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
@@ -17,7 +16,7 @@ func poolRow[T uint64 | float32](dst, src []T, p *kern.Pool, float bool) bool {
 	if !ok {
 		return false
 	}
-	switch address := (*uint8)(unsafe.Pointer(&job)); {
+	switch address := job.Address(); {
 	case float:
 		maxPoolAVX2(address)
 	case len(p.Taps) == 4:
@@ -30,13 +29,13 @@ func poolRow[T uint64 | float32](dst, src []T, p *kern.Pool, float bool) bool {
 	return true
 }
 
-func orPool256(dst, src []uint64, p *kern.Pool) {
+func orPool(dst, src []uint64, p *kern.Pool) {
 	if p.Flip != 0 && len(p.Taps) != 4 || !poolRow(dst, src, p, false) {
 		generic.OrPool(dst, src, p)
 	}
 }
 
-func maxPool256(dst, src []float32, p *kern.Pool) {
+func maxPool(dst, src []float32, p *kern.Pool) {
 	if !poolRow(dst, src, p, true) {
 		generic.MaxPool(dst, src, p)
 	}

@@ -4,7 +4,7 @@ package avx2
 
 import "github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 
-func narrow256(dst []uint32, src []uint64) {
+func narrow(dst []uint32, src []uint64) {
 	if len(dst) < 8 {
 		generic.Narrow(dst, src)
 		return
@@ -12,7 +12,7 @@ func narrow256(dst []uint32, src []uint64) {
 	narrowAVX2(&dst[0], &src[:len(dst)][0], len(dst))
 }
 
-func join256(dst, src []uint32, taps, step, shift int) {
+func join(dst, src []uint32, taps, step, shift int) {
 	switch {
 	case len(dst) >= 32:
 		join32AVX2(&dst[0], &src[0], len(dst), taps, 4*step, shift)
@@ -23,7 +23,7 @@ func join256(dst, src []uint32, taps, step, shift int) {
 	}
 }
 
-func expand256(dst []uint8, src []uint32) {
+func expand(dst []uint8, src []uint32) {
 	if len(src) < 4 {
 		generic.Expand(dst, src)
 		return

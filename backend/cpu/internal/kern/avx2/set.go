@@ -17,7 +17,7 @@ func Set() kern.Set {
 	s.ISA = "avx2"
 	s.Wide = &kern.Wide{
 		Nibbles: true,
-		Expand:  expand256,
+		Expand:  expand,
 		MaxTaps: math.MaxInt16,
 		PackBits: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
 			kernels := []kern.WideKernels{
@@ -38,25 +38,25 @@ func Set() kern.Set {
 			})
 		},
 	}
-	s.DotBits = dotBits256
-	s.FMA = fma256
-	s.FMAPixels = fmaPixels256
-	s.Threshold = threshold256
-	s.ThresholdFloat = thresholdFloat256
-	s.Scale = scale256
-	s.ScaleFloat = scaleFloat256
-	s.FMAEach = fmaEach256
-	s.Add = add256
-	s.Choose = choose256
-	s.OrPool = orPool256
-	s.MaxPool = maxPool256
-	s.Narrow = narrow256
-	s.Join = join256
-	s.ThresholdBytes = thresholdBytes256
-	s.Spread = spread256
-	s.Luma = luma256
-	s.LBP = lbp256
-	s.MinMax = minMax256
+	s.DotBits = dotBits
+	s.FMA = fma
+	s.FMAPixels = fmaPixels
+	s.Threshold = threshold
+	s.ThresholdFloat = thresholdFloat
+	s.Scale = scale
+	s.ScaleFloat = scaleFloat
+	s.FMAEach = fmaEach
+	s.Add = add
+	s.Choose = choose
+	s.OrPool = orPool
+	s.MaxPool = maxPool
+	s.Narrow = narrow
+	s.Join = join
+	s.ThresholdBytes = thresholdBytes
+	s.Spread = spread
+	s.Luma = luma
+	s.LBP = lbp
+	s.MinMax = minMax
 	s.Peak, s.PeakProducts = peakAVX2, 12*32*4
 	s.Cost = kern.Cost{Bits: 0.002, Bytes: 0.008, Floats: 0.03, Value: 0.1}
 	return s

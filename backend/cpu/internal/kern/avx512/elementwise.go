@@ -4,7 +4,7 @@ package avx512
 
 import "github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 
-func thresholdWide(dst []uint64, step int, sums []int32, stride int, t []int32, pixels int) {
+func threshold(dst []uint64, step int, sums []int32, stride int, t []int32, pixels int) {
 	if len(t) == 0 {
 		return
 	}
@@ -13,7 +13,7 @@ func thresholdWide(dst []uint64, step int, sums []int32, stride int, t []int32, 
 	}
 }
 
-func thresholdFloatWide(dst []uint64, step int, sums []float32, stride int, t []float32, pixels int) {
+func thresholdFloat(dst []uint64, step int, sums []float32, stride int, t []float32, pixels int) {
 	if len(t) == 0 {
 		return
 	}
@@ -22,26 +22,26 @@ func thresholdFloatWide(dst []uint64, step int, sums []float32, stride int, t []
 	}
 }
 
-// always returns the lanes that stay as they are if they are negative.
-func always(relu bool) uint16 {
+// allLanes returns a mask of the lanes where negative results stay as they are.
+func allLanes(relu bool) uint16 {
 	if relu {
 		return 0
 	}
 	return 0xffff
 }
 
-func scaleWide(dst []float32, sums []int32, scale, shift []float32, relu bool) {
+func scale(dst []float32, sums []int32, scale, shift []float32, relu bool) {
 	if scale == nil || len(dst) == 0 {
 		generic.Scale(dst, sums, scale, shift, relu)
 		return
 	}
-	scaleAVX512(&dst[0], &sums[0], &scale[0], &shift[0], len(dst), always(relu))
+	scaleAVX512(&dst[0], &sums[0], &scale[0], &shift[0], len(dst), allLanes(relu))
 }
 
-func scaleFloatWide(dst, sums, scale, shift []float32, relu bool) {
+func scaleFloat(dst, sums, scale, shift []float32, relu bool) {
 	if scale == nil || len(dst) == 0 {
 		generic.ScaleFloat(dst, sums, scale, shift, relu)
 		return
 	}
-	scaleFloatAVX512(&dst[0], &sums[0], &scale[0], &shift[0], len(dst), always(relu))
+	scaleFloatAVX512(&dst[0], &sums[0], &scale[0], &shift[0], len(dst), allLanes(relu))
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 )
 
-func fmaWide(acc, x, w []float32, stride int) {
+func fma(acc, x, w []float32, stride int) {
 	if len(x) == 0 {
 		return
 	}
@@ -21,7 +21,7 @@ func fmaWide(acc, x, w []float32, stride int) {
 	}
 }
 
-func fmaPixelsWide(dst []float32, stride int, src []float32, at *kern.Patches, w []float32, step int, bias []float32) {
+func fmaPixels(dst []float32, stride int, src []float32, at *kern.Patches, w []float32, step int, bias []float32) {
 	for o := 0; o < len(bias); {
 		var n, done int
 		if len(bias)-o >= 64 {
@@ -33,7 +33,7 @@ func fmaPixelsWide(dst []float32, stride int, src []float32, at *kern.Patches, w
 			job := kern.NewFMAJob(dst[o:], stride, src, at, w[o:], step, bias[o:o+n])
 			fmaPixels6x16AVX512(job.Address())
 		}
-		generic.FMAPixelsFrom(dst[o:], stride, src, at, w[o:], step, bias[o:o+n], done, fmaWide)
+		generic.FMAPixelsFrom(dst[o:], stride, src, at, w[o:], step, bias[o:o+n], done, fma)
 		o += n
 	}
 }

@@ -38,13 +38,13 @@ func Set() kern.Set {
 	}
 	s.Block = 8
 	s.PackBits = func(w []uint64, outputs, k int) *kern.DotBitsWeights { return kern.PackLanes(w, outputs, k, 8) }
-	s.DotBits = dotBitsWide
-	s.FMA = fmaWide
-	s.FMAPixels = fmaPixelsWide
-	s.Threshold = thresholdWide
-	s.ThresholdFloat = thresholdFloatWide
-	s.Scale = scaleWide
-	s.ScaleFloat = scaleFloatWide
+	s.DotBits = dotBits
+	s.FMA = fma
+	s.FMAPixels = fmaPixels
+	s.Threshold = threshold
+	s.ThresholdFloat = thresholdFloat
+	s.Scale = scale
+	s.ScaleFloat = scaleFloat
 	s.Peak, s.PeakProducts = peakAVX512, 8*16*512
 	s.Cost = kern.Cost{Bits: 0.001, Bytes: 0.005, Floats: 0.02, Value: 0.1}
 	return s

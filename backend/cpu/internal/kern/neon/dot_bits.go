@@ -7,7 +7,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 )
 
-func dotBitsNEON(dst []int32, stride int, src []uint64, at *kern.Patches, w *kern.DotBitsWeights, first, n int) {
+func dotBits(dst []int32, stride int, src []uint64, at *kern.Patches, w *kern.DotBitsWeights, first, n int) {
 	if at.Pixels == 0 || n == 0 || w.Words == 0 {
 		generic.DotBits(dst, stride, src, at, w, first, n)
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
-func threshold128(dst []uint64, step int, sums []int32, stride int, t []int32, pixels int) {
+func threshold(dst []uint64, step int, sums []int32, stride int, t []int32, pixels int) {
 	words := len(t) / bits.WordBits
 	whole := words * bits.WordBits
 	if words > 0 {
@@ -23,7 +23,7 @@ func threshold128(dst []uint64, step int, sums []int32, stride int, t []int32, p
 	}
 }
 
-func thresholdFloat128(dst []uint64, step int, sums []float32, stride int, t []float32, pixels int) {
+func thresholdFloat(dst []uint64, step int, sums []float32, stride int, t []float32, pixels int) {
 	words := len(t) / bits.WordBits
 	whole := words * bits.WordBits
 	if words > 0 {
@@ -36,7 +36,7 @@ func thresholdFloat128(dst []uint64, step int, sums []float32, stride int, t []f
 	}
 }
 
-func or128(dst, src []uint64) {
+func or(dst, src []uint64) {
 	blocks := len(src) / 8
 	if blocks > 0 {
 		orNEON(&dst[:len(src)][0], &src[0], blocks)
@@ -44,43 +44,43 @@ func or128(dst, src []uint64) {
 	generic.Or(dst[8*blocks:], src[8*blocks:])
 }
 
-// alwaysAll returns all ones where negative results stay as they are.
-func alwaysAll(relu bool) uint32 {
+// allLanes returns all ones where negative results stay as they are.
+func allLanes(relu bool) uint32 {
 	if relu {
 		return 0
 	}
 	return math.MaxUint32
 }
 
-func scale128(dst []float32, sums []int32, scale, shift []float32, relu bool) {
+func scale(dst []float32, sums []int32, scale, shift []float32, relu bool) {
 	whole := len(dst) &^ 3
 	if scale == nil || whole == 0 {
 		generic.Scale(dst, sums, scale, shift, relu)
 		return
 	}
-	scaleNEON(&dst[0], &sums[0], &scale[0], &shift[0], whole/4, alwaysAll(relu))
+	scaleNEON(&dst[0], &sums[0], &scale[0], &shift[0], whole/4, allLanes(relu))
 	generic.Scale(dst[whole:], sums[whole:], scale[whole:], shift[whole:], relu)
 }
 
-func scaleFloat128(dst, sums []float32, scale, shift []float32, relu bool) {
+func scaleFloat(dst, sums []float32, scale, shift []float32, relu bool) {
 	whole := len(dst) &^ 3
 	if scale == nil || whole == 0 {
 		generic.ScaleFloat(dst, sums, scale, shift, relu)
 		return
 	}
-	scaleFloatNEON(&dst[0], &sums[0], &scale[0], &shift[0], whole/4, alwaysAll(relu))
+	scaleFloatNEON(&dst[0], &sums[0], &scale[0], &shift[0], whole/4, allLanes(relu))
 	generic.ScaleFloat(dst[whole:], sums[whole:], scale[whole:], shift[whole:], relu)
 }
 
-func add128(dst, a, b []float32, relu bool) {
+func add(dst, a, b []float32, relu bool) {
 	whole := len(dst) &^ 3
 	if whole > 0 {
-		addNEON(&dst[0], &a[0], &b[0], whole/4, alwaysAll(relu))
+		addNEON(&dst[0], &a[0], &b[0], whole/4, allLanes(relu))
 	}
 	generic.Add(dst[whole:], a[whole:], b[whole:], relu)
 }
 
-func choose128(dst []float32, src []uint64, one, zero []float32) {
+func choose(dst []float32, src []uint64, one, zero []float32) {
 	whole := len(dst) / bits.WordBits * bits.WordBits
 	if whole > 0 {
 		chooseNEON(&dst[0], (*uint8)(unsafe.Pointer(&src[0])), &one[0], &zero[0], whole/8)

@@ -2,7 +2,7 @@
 
 package neon
 
-func fma128(acc, x, w []float32, stride int) {
+func fma(acc, x, w []float32, stride int) {
 	if len(x) == 0 {
 		return
 	}
@@ -21,7 +21,7 @@ func fma128(acc, x, w []float32, stride int) {
 	}
 }
 
-func fmaEach128(acc, x, w []float32) {
+func fmaEach(acc, x, w []float32) {
 	whole := len(acc) &^ 3
 	if whole > 0 {
 		fmaEachNEON(&acc[0], &x[0], &w[0], whole/4)

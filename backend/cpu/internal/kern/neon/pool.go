@@ -4,20 +4,19 @@ package neon
 
 import (
 	"runtime"
-	"unsafe"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 )
 
-func orPool128(dst, src []uint64, p *kern.Pool) {
+func orPool(dst, src []uint64, p *kern.Pool) {
 	var taps [kern.MaxPoolTaps]int
 	job, ok := kern.NewPoolJob(dst, src, p, &taps)
 	if !ok {
 		generic.OrPool(dst, src, p)
 		return
 	}
-	if address := (*uint8)(unsafe.Pointer(&job)); len(p.Taps) == 4 && p.Values == 1 {
+	if address := job.Address(); len(p.Taps) == 4 && p.Values == 1 {
 		orPool4NEON(address, p.Flip)
 	} else {
 		orPoolNEON(address, p.Flip)
@@ -26,14 +25,14 @@ func orPool128(dst, src []uint64, p *kern.Pool) {
 	runtime.KeepAlive(src)
 }
 
-func maxPool128(dst, src []float32, p *kern.Pool) {
+func maxPool(dst, src []float32, p *kern.Pool) {
 	var taps [kern.MaxPoolTaps]int
 	job, ok := kern.NewPoolJob(dst, src, p, &taps)
 	if !ok {
 		generic.MaxPool(dst, src, p)
 		return
 	}
-	maxPoolNEON((*uint8)(unsafe.Pointer(&job)))
+	maxPoolNEON(job.Address())
 	runtime.KeepAlive(dst)
 	runtime.KeepAlive(src)
 }

@@ -4,7 +4,7 @@ package neon
 
 import "github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 
-func narrow128(dst []uint32, src []uint64) {
+func narrow(dst []uint32, src []uint64) {
 	whole := len(dst) &^ 7
 	if whole > 0 {
 		narrowNEON(&dst[0], &src[0], whole/8)
@@ -12,7 +12,7 @@ func narrow128(dst []uint32, src []uint64) {
 	generic.Narrow(dst[whole:], src[whole:])
 }
 
-func join128(dst, src []uint32, taps, step, shift int) {
+func join(dst, src []uint32, taps, step, shift int) {
 	whole := len(dst) &^ 7
 	if whole > 0 {
 		joinNEON(&dst[0], &src[0], whole/8, taps, 4*step, shift)

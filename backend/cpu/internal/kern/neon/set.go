@@ -16,7 +16,7 @@ import (
 func Set() kern.Set {
 	s := generic.Set()
 	s.ISA = "neon"
-	s.DotBits = dotBitsNEON
+	s.DotBits = dotBits
 	s.Wide = &kern.Wide{
 		MaxTaps: math.MaxInt16,
 		PackBits: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
@@ -34,24 +34,24 @@ func Set() kern.Set {
 			})
 		},
 	}
-	s.FMA = fma128
-	s.Threshold = threshold128
-	s.ThresholdFloat = thresholdFloat128
-	s.Or = or128
-	s.Scale = scale128
-	s.ScaleFloat = scaleFloat128
-	s.FMAEach = fmaEach128
-	s.Add = add128
-	s.Choose = choose128
-	s.OrPool = orPool128
-	s.MaxPool = maxPool128
-	s.Narrow = narrow128
-	s.Join = join128
-	s.ThresholdBytes = thresholdBytes128
-	s.Spread = spread128
-	s.Luma = luma128
-	s.LBP = lbp128
-	s.MinMax = minMax128
+	s.FMA = fma
+	s.Threshold = threshold
+	s.ThresholdFloat = thresholdFloat
+	s.Or = or
+	s.Scale = scale
+	s.ScaleFloat = scaleFloat
+	s.FMAEach = fmaEach
+	s.Add = add
+	s.Choose = choose
+	s.OrPool = orPool
+	s.MaxPool = maxPool
+	s.Narrow = narrow
+	s.Join = join
+	s.ThresholdBytes = thresholdBytes
+	s.Spread = spread
+	s.Luma = luma
+	s.LBP = lbp
+	s.MinMax = minMax
 	s.Peak, s.PeakProducts = peakNEON, 16*128
 	s.Cost = kern.Cost{Bits: 0.008, Bytes: 0.03, Floats: 0.1, Value: 0.3}
 	return s

@@ -7,7 +7,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
-func thresholdX86(dst []uint64, step int, sums []int32, stride int, t []int32, pixels int) {
+func threshold(dst []uint64, step int, sums []int32, stride int, t []int32, pixels int) {
 	words := len(t) / bits.WordBits
 	whole := words * bits.WordBits
 	if words > 0 {
@@ -20,7 +20,7 @@ func thresholdX86(dst []uint64, step int, sums []int32, stride int, t []int32, p
 	}
 }
 
-func thresholdFloatX86(dst []uint64, step int, sums []float32, stride int, t []float32, pixels int) {
+func thresholdFloat(dst []uint64, step int, sums []float32, stride int, t []float32, pixels int) {
 	words := len(t) / bits.WordBits
 	whole := words * bits.WordBits
 	if words > 0 {
@@ -33,7 +33,7 @@ func thresholdFloatX86(dst []uint64, step int, sums []float32, stride int, t []f
 	}
 }
 
-func orX86(dst, src []uint64) {
+func or(dst, src []uint64) {
 	blocks := len(src) / 8
 	if blocks > 0 {
 		orSSSE3(&dst[:len(src)][0], &src[0], blocks)

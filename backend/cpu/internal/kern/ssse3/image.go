@@ -8,7 +8,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 )
 
-func thresholdBytesX86(dst []uint64, src, t []uint8) {
+func thresholdBytes(dst []uint64, src, t []uint8) {
 	words := len(src) / 64
 	if words > 0 {
 		thresholdBytesSSSE3(&dst[0], &src[0], &t[0], words, len(t)/64)
@@ -18,7 +18,7 @@ func thresholdBytesX86(dst []uint64, src, t []uint8) {
 	}
 }
 
-func minMaxX86(src []uint8) (lowest, highest uint8) {
+func minMax(src []uint8) (lowest, highest uint8) {
 	whole := len(src) &^ 15
 	if whole == 0 {
 		return generic.MinMax(src)

@@ -4,13 +4,12 @@ package ssse3
 
 import (
 	"runtime"
-	"unsafe"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 )
 
-func orPoolX86(dst, src []uint64, p *kern.Pool) {
+func orPool(dst, src []uint64, p *kern.Pool) {
 	var taps [kern.MaxPoolTaps]int
 	four := len(p.Taps) == 4 && p.Values == 1
 	if p.Flip != 0 && !four {
@@ -18,7 +17,7 @@ func orPoolX86(dst, src []uint64, p *kern.Pool) {
 		return
 	}
 	job, ok := kern.NewPoolJob(dst, src, p, &taps)
-	switch address := (*uint8)(unsafe.Pointer(&job)); {
+	switch address := job.Address(); {
 	case !ok:
 		generic.OrPool(dst, src, p)
 	case four:
@@ -30,14 +29,14 @@ func orPoolX86(dst, src []uint64, p *kern.Pool) {
 	runtime.KeepAlive(src)
 }
 
-func maxPoolX86(dst, src []float32, p *kern.Pool) {
+func maxPool(dst, src []float32, p *kern.Pool) {
 	var taps [kern.MaxPoolTaps]int
 	job, ok := kern.NewPoolJob(dst, src, p, &taps)
 	if !ok {
 		generic.MaxPool(dst, src, p)
 		return
 	}
-	maxPoolSSSE3((*uint8)(unsafe.Pointer(&job)))
+	maxPoolSSSE3(job.Address())
 	runtime.KeepAlive(dst)
 	runtime.KeepAlive(src)
 }

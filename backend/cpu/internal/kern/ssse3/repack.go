@@ -4,7 +4,7 @@ package ssse3
 
 import "github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 
-func narrowX86(dst []uint32, src []uint64) {
+func narrow(dst []uint32, src []uint64) {
 	whole := len(dst) &^ 3
 	if whole > 0 {
 		narrowSSSE3(&dst[0], &src[0], whole/4)
@@ -12,7 +12,7 @@ func narrowX86(dst []uint32, src []uint64) {
 	generic.Narrow(dst[whole:], src[whole:])
 }
 
-func joinX86(dst, src []uint32, taps, step, shift int) {
+func join(dst, src []uint32, taps, step, shift int) {
 	whole := len(dst) &^ 7
 	if whole > 0 {
 		joinSSSE3(&dst[0], &src[0], whole/8, taps, 4*step, shift)
@@ -22,7 +22,7 @@ func joinX86(dst, src []uint32, taps, step, shift int) {
 	}
 }
 
-func expandX86(dst []uint8, src []uint32) {
+func expand(dst []uint8, src []uint32) {
 	groups := len(src) / 4
 	if groups > 0 {
 		expandSSSE3(&dst[0], &src[0], groups)

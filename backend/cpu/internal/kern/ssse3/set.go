@@ -18,7 +18,7 @@ func Set() kern.Set {
 	s.ISA = "ssse3"
 	s.Wide = &kern.Wide{
 		Nibbles: true,
-		Expand:  expandX86,
+		Expand:  expand,
 		MaxTaps: math.MaxInt16,
 		PackBits: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
 			return kern.PackNibbles(w, outputs, rows, n, []kern.WideKernels{
@@ -35,16 +35,16 @@ func Set() kern.Set {
 			})
 		},
 	}
-	s.DotBits = dotBitsX86
-	s.Threshold = thresholdX86
-	s.ThresholdFloat = thresholdFloatX86
-	s.Or = orX86
-	s.OrPool = orPoolX86
-	s.MaxPool = maxPoolX86
-	s.Narrow = narrowX86
-	s.Join = joinX86
-	s.ThresholdBytes = thresholdBytesX86
-	s.MinMax = minMaxX86
+	s.DotBits = dotBits
+	s.Threshold = threshold
+	s.ThresholdFloat = thresholdFloat
+	s.Or = or
+	s.OrPool = orPool
+	s.MaxPool = maxPool
+	s.Narrow = narrow
+	s.Join = join
+	s.ThresholdBytes = thresholdBytes
+	s.MinMax = minMax
 	s.Peak, s.PeakProducts = peakSSSE3, 12*16*4
 	s.Cost = kern.Cost{Bits: 0.003, Bytes: 0.02, Floats: 2.5, Value: 1}
 	return s
