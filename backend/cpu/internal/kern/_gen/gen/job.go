@@ -45,6 +45,18 @@ const (
 	FMAOutputs  = 88
 )
 
+// Offsets of the fields of kern.PoolJob.
+const (
+	PoolDst     = 0
+	PoolSrc     = 8
+	PoolTaps    = 16 // offsets in bytes
+	PoolCount   = 24
+	PoolBytes   = 32 // of a pixel
+	PoolStep    = 40
+	PoolDstStep = 48
+	PoolPixels  = 56
+)
+
 // Tiles writes a loop over the pixels of a DotJob or FMAJob, so many at a time.
 // body gets pointers to their patches, store writes the results of pixel p.
 func Tiles(job reg.Register, pixels int, body func(x []reg.GPVirtual), store func(p int, dst reg.Register)) {

@@ -6,94 +6,13 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// blocks writes a loop over the offsets 0, size, 2·size … below total, the last
-// one moved back so that a whole block ends at total: total is at least size,
-// and what is written twice must be the same both times.
-func blocks(total, size reg.GPVirtual, body func(offset reg.GPVirtual)) {
-	i, last := GP64(), GP64()
-	XORQ(i, i)
-	MOVQ(total, last)
-	SUBQ(size, last)
-	Label("block")
-	body(i)
-	CMPQ(i, last)
-	JEQ(LabelRef("end"))
-	ADDQ(size, i)
-	CMPQ(i, last)
-	CMOVQGT(last, i)
-	JMP(LabelRef("block"))
-	Label("end")
-}
-
-func constant(n int) reg.GPVirtual {
-	r := GP64()
-	MOVQ(U32(uint32(n)), r)
-	return r
-}
-
-// narrow writes the conversion of words to halves.
-func narrow() {
-	TEXT("narrowAVX2", NOSPLIT, "func(dst *uint32, src *uint64, n int)")
-	Doc("narrowAVX2 computes dst[i] = uint32(src[i]) for i < n, n ≥ 8.")
-	Pragma("noescape")
-	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
-	n := Load(Param("n"), GP64()).(reg.GPVirtual)
-	SHLQ(U8(2), n)
-	blocks(n, constant(32), func(i reg.GPVirtual) {
-		a, b := YMM(), YMM()
-		VMOVUPS(Mem{Base: src, Index: i, Scale: 2}, a)
-		VMOVUPS(Mem{Base: src, Index: i, Scale: 2, Disp: 32}, b)
-		VSHUFPS(U8(0x88), b, a, a)
-		VPERMQ(U8(0xd8), a, a)
-		VMOVDQU(a, Mem{Base: dst, Index: i, Scale: 1})
-	})
-	VZEROUPPER()
-	RET()
-}
-
-// join writes the packing of neighbours into one word.
-func join(name string, vectors int) {
-	TEXT(name, NOSPLIT, "func(dst, src *uint32, n, taps, step, shift int)")
-	Doc(name+" computes, for i < n,", "",
-		"\tdst[i] = OR over t < taps of src[i+t·step] << t·shift", "",
-		"step counts bytes. n is at least the number of values that are computed at a time.")
-	Pragma("noescape")
-	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
-	n := Load(Param("n"), GP64()).(reg.GPVirtual)
-	taps, step := Load(Param("taps"), GP64()), Load(Param("step"), GP64())
-	by := XMM()
-	VMOVQ(Load(Param("shift"), GP64()), by)
-	SHLQ(U8(2), n)
-	p, t := GP64(), GP64()
-	blocks(n, constant(32*vectors), func(i reg.GPVirtual) {
-		count := XMM()
-		VPXOR(count, count, count)
-		acc := make([]reg.VecVirtual, vectors)
-		LEAQ(Mem{Base: src, Index: i, Scale: 1}, p)
-		for v := range acc {
-			acc[v] = YMM()
-			VMOVDQU(Mem{Base: p, Disp: 32 * v}, acc[v])
-		}
-		MOVQ(taps, t)
-		JMP(LabelRef("first"))
-		Label("tap")
-		ADDQ(step, p)
-		VPADDQ(by, count, count)
-		for v := range acc {
-			x := YMM()
-			VMOVDQU(Mem{Base: p, Disp: 32 * v}, x)
-			VPSLLD(count, x, x)
-			VPOR(x, acc[v], acc[v])
-		}
-		Label("first")
-		DECQ(t)
-		JNE(LabelRef("tap"))
-		for v := range acc {
-			VMOVDQU(acc[v], Mem{Base: dst, Index: i, Scale: 1, Disp: 32 * v})
-		}
-	})
-	VZEROUPPER()
-	RET()
+// image writes what reads the bytes of images.
+func image() {
+	thresholdBytes()
+	spread()
+	luma()
+	lbp()
+	minMax()
 }
 
 // thresholdBytes writes the comparison and packing of the bytes of an image.
@@ -132,30 +51,6 @@ func thresholdBytes() {
 	Label("done")
 	VZEROUPPER()
 	RET()
-}
-
-// table returns the address of constant bytes.
-func table(name string, values []uint8) Mem {
-	m := GLOBL(name, RODATA|NOPTR)
-	for i := 0; i < len(values); i += 8 {
-		var w uint64
-		for j := range 8 {
-			w |= uint64(values[i+j]) << (8 * j)
-		}
-		DATA(i, U64(w))
-	}
-	return m
-}
-
-// words returns the bytes of little-endian words.
-func words(values ...uint64) []uint8 {
-	var b []uint8
-	for _, v := range values {
-		for i := range 8 {
-			b = append(b, uint8(v>>(8*i)))
-		}
-	}
-	return b
 }
 
 // spread writes the distribution of dense bits to words.
@@ -304,32 +199,6 @@ func minMax() {
 	})
 	VMOVDQU(low, Mem{Base: Load(Param("lowest"), GP64())})
 	VMOVDQU(high, Mem{Base: Load(Param("highest"), GP64())})
-	VZEROUPPER()
-	RET()
-}
-
-// expand writes the distribution of nibbles to bytes.
-func expand() {
-	masks := table("nibbleMasks", words(0x00f000f000f000f0, 0xf000f000f000f000))
-	TEXT("expandAVX2", NOSPLIT, "func(dst *uint8, src *uint32, n int)")
-	Doc("expandAVX2 is expandNibbles of n values, n ≥ 4.")
-	Pragma("noescape")
-	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
-	n := Load(Param("n"), GP64()).(reg.GPVirtual)
-	SHLQ(U8(2), n)
-	even, odd := YMM(), YMM()
-	VPBROADCASTQ(masks, even)
-	VPBROADCASTQ(masks.Offset(8), odd)
-	blocks(n, constant(16), func(i reg.GPVirtual) {
-		x, y := YMM(), YMM()
-		VPMOVZXBW(Mem{Base: src, Index: i, Scale: 1}, x)
-		VPSLLW(U8(8), x, y)
-		VPSLLW(U8(4), x, x)
-		VPAND(odd, y, y)
-		VPAND(even, x, x)
-		VPOR(y, x, x)
-		VMOVDQU(x, Mem{Base: dst, Index: i, Scale: 2})
-	})
 	VZEROUPPER()
 	RET()
 }

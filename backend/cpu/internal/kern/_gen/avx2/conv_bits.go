@@ -1,12 +1,44 @@
 package main
 
 import (
+	"fmt"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 )
+
+// convBits writes the convolutions of bits.
+func convBits() {
+	popcounts(16)
+	for _, sums := range []bool{false, true} {
+		conv(false, sums, false, 4, 2)
+		conv(false, sums, false, 4, 1)
+	}
+	for _, vectors := range []int{2, 1} {
+		conv(false, false, true, 4, vectors)
+		short(vectors)
+	}
+}
+
+// popcounts writes a table of popcount(a XOR b), a row for every nibble a < rows.
+func popcounts(rows int) {
+	GLOBL("popcounts", RODATA|NOPTR)
+	for a := range rows {
+		var row [2]uint64
+		for b := range 16 {
+			n := uint64(0)
+			for d := a ^ b; d != 0; d &= d - 1 {
+				n++
+			}
+			row[b/8] |= n << (8 * (b % 8))
+		}
+		DATA(16*a, U64(row[0]))
+		DATA(16*a+8, U64(row[1]))
+	}
+}
 
 // store writes the results of a pixel.
 func (k *kernel) store(p int, dst, table reg.Register) {
@@ -169,44 +201,115 @@ func (k *kernel) storePooled(dst, class reg.Register) {
 	ADDQ(Mem{Base: k.job, Disp: gen.JobDstStep}, dst)
 }
 
-func (k *kernel) storeBytes(p int, dst, table reg.Register) {
-	word, part := GP64(), k.temp
-	for v := range 2 * k.vectors { // 8 outputs each
-		sums := k.wide.Offset(32 * (2*p*k.vectors + v))
-		c := YMM()
-		if k.sums {
-			VMOVDQU(sums, c)
-			VPADDD(Mem{Base: table, Disp: 32 * v}, c, c)
-			VMOVDQU(c, Mem{Base: dst, Disp: 32 * v})
-			continue
+// short writes a pooled convolution of patches whose counts fit into bytes: no
+// sums in memory, and 32 outputs are compared at once.
+func short(vectors int) {
+	const pixels = 4
+	k := &kernel{pixels: pixels, vectors: vectors, temp: GP64()}
+	name := fmt.Sprintf("convBitsPooledShort%dAVX2", 32*vectors)
+	TEXT(name, NOSPLIT, "func(job *byte)")
+	Doc(fmt.Sprintf("%s computes, for every pixel p and each of %d outputs o, with x the", name, 32*vectors),
+		"nibbles of the patch at src + at[p], at most 63,",
+		"",
+		"\tc[o] = Σ over i of popcount(x[i] XOR w[i][o])",
+		"\tbit o of dst[p/4] = c[o] ≤ table[class[0]][o] of any of four pixels, XOR flip")
+	Pragma("noescape")
+	k.job = Load(Param("job"), GP64())
+	k.counts = GP64()
+	LEAQ(NewDataAddr(NewStaticSymbol("popcounts"), 0), k.counts)
+
+	// What counts must be less than, as bytes: thresholds and 1, saturated.
+	table, one := GP64(), YMM()
+	MOVQ(Mem{Base: k.job, Disp: gen.JobClass}, table)
+	MOVL(Mem{Base: table}, table.As32())
+	ADDQ(Mem{Base: k.job, Disp: gen.JobTable}, table)
+	VPCMPEQW(one, one, one)
+	VPSRLW(U8(15), one, one)
+	less := make([]reg.VecVirtual, vectors)
+	for v := range less {
+		low, high := bounds(table, v, 0), bounds(table, v, 1)
+		VPADDSW(one, low, low)
+		VPADDSW(one, high, high)
+		VPACKUSWB(high, low, low)
+		less[v] = low
+	}
+
+	Label("tile")
+	CMPQ(Mem{Base: k.job, Disp: gen.JobPixels}, U8(0))
+	JEQ(LabelRef("done"))
+	at := GP64()
+	MOVQ(Mem{Base: k.job, Disp: gen.JobAt}, at)
+	x := make([]reg.GPVirtual, pixels)
+	for p := range x {
+		x[p] = GP64()
+		MOVL(Mem{Base: at, Disp: 4 * p}, x[p].As32())
+		ADDQ(Mem{Base: k.job, Disp: gen.JobSrc}, x[p])
+	}
+	ADDQ(U8(4*pixels), at)
+	MOVQ(at, Mem{Base: k.job, Disp: gen.JobAt})
+	acc := make([]reg.VecVirtual, pixels*vectors)
+	for i := range acc {
+		acc[i] = YMM()
+		VPXOR(acc[i], acc[i], acc[i])
+	}
+	w, i, row, end := GP64(), GP64(), GP64(), GP64()
+	MOVQ(Mem{Base: k.job, Disp: gen.JobWeights}, w)
+	XORQ(i, i)
+	MOVQ(Mem{Base: k.job, Disp: gen.JobRows}, row)
+	Label("row")
+	MOVQ(Mem{Base: k.job, Disp: gen.JobRunBytes}, end)
+	ADDQ(i, end)
+	several := GP64()
+	Label("pieces")
+	LEAQ(Mem{Base: i, Disp: unroll}, several)
+	CMPQ(several, end)
+	JGT(LabelRef("rest"))
+	for u := range unroll {
+		k.step(x, acc, w, i, u)
+	}
+	ADDQ(U32(uint32(unroll*32*vectors)), w)
+	MOVQ(several, i)
+	JMP(LabelRef("pieces"))
+	Label("rest")
+	CMPQ(i, end)
+	JEQ(LabelRef("full"))
+	Label("piece")
+	k.step(x, acc, w, i, 0)
+	ADDQ(U32(uint32(32*vectors)), w)
+	INCQ(i)
+	CMPQ(i, end)
+	JNE(LabelRef("piece"))
+	Label("full")
+	ADDQ(Mem{Base: k.job, Disp: gen.JobRowSkip}, i)
+	DECQ(row)
+	JNE(LabelRef("row"))
+
+	word, part, dst := GP64(), k.temp, GP64()
+	for v := range vectors {
+		least := acc[v]
+		for p := 1; p < pixels; p++ {
+			VPMINUB(acc[p*vectors+v], least, least)
 		}
-		if k.pooled { // of the greatest sum
-			greatest := YMM()
-			VMOVDQU(sums, greatest)
-			for q := 1; q < 4; q++ {
-				VPMAXSD(sums.Offset(64*q*k.vectors), greatest, greatest)
-			}
-			VMOVDQU(Mem{Base: table, Disp: 32 * v}, c)
-			VPCMPGTD(greatest, c, c)
-		} else {
-			VMOVDQU(Mem{Base: table, Disp: 32 * v}, c)
-			VPCMPGTD(sums, c, c)
-		}
-		VMOVMSKPS(c, part.As32())
+		most := YMM()
+		VPMAXUB(less[v], least, most)
+		VPCMPEQB(most, least, least) // not less
+		VPMOVMSKB(least, part.As32())
+		NOTL(part.As32())
 		if v == 0 {
 			MOVQ(part, word)
 		} else {
-			SHLQ(U8(8*v), part)
+			SHLQ(U8(32), part)
 			ORQ(part, word)
 		}
 	}
-	if k.sums {
-		return
-	}
-	// The bits so far say where the threshold is greater.
-	mask := GP64()
-	MOVQ(U64(1<<(16*k.vectors-1)<<1-1), mask)
-	XORQ(mask, word)
 	XORQ(Mem{Base: k.job, Disp: gen.JobFlip}, word)
+	MOVQ(Mem{Base: k.job, Disp: gen.JobDst}, dst)
 	MOVQ(word, Mem{Base: dst})
+	ADDQ(Mem{Base: k.job, Disp: gen.JobDstStep}, dst)
+	MOVQ(dst, Mem{Base: k.job, Disp: gen.JobDst})
+	SUBQ(U8(pixels), Mem{Base: k.job, Disp: gen.JobPixels})
+	JMP(LabelRef("tile"))
+	Label("done")
+	VZEROUPPER()
+	RET()
 }

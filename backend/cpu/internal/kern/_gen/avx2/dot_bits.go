@@ -10,10 +10,18 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 )
 
-// dotBits writes the sums of pixels × vectors of 4 outputs, one 64-bit word of
+// dotBits writes the sums of packed words.
+func dotBits() {
+	popcounts(1)
+	for _, shape := range [][2]int{{1, 4}, {4, 1}, {1, 1}} {
+		dot(shape[0], shape[1])
+	}
+}
+
+// dot writes the sums of pixels × vectors of 4 outputs, one 64-bit word of
 // every patch at a time. Bits are counted by table look-up, in bytes, which are
 // added to sums before they overflow.
-func dotBits(pixels, vectors int) {
+func dot(pixels, vectors int) {
 	const budget = 8 * 31 // bytes of input, 8 for every byte of 31 words
 	name := fmt.Sprintf("dotBits%dx%dAVX2", pixels, 4*vectors)
 	TEXT(name, NOSPLIT, "func(job *byte)")
@@ -92,14 +100,4 @@ func dotBits(pixels, vectors int) {
 			VMOVUPS(upper, Mem{Base: dst, Disp: 16 * v})
 		}
 	})
-}
-
-// ymm is what gen needs to know.
-var ymm = gen.ISA{
-	Name: "AVX2", Lanes: 8, Vec: YMM,
-	FirstLanes: func(n reg.Register) (func(Mem, reg.VecVirtual), func(reg.VecVirtual, Mem)) {
-		mask := laneMask(n)
-		return func(m Mem, v reg.VecVirtual) { VMASKMOVPS(m, mask, v) },
-			func(v reg.VecVirtual, m Mem) { VMASKMOVPS(v, mask, m) }
-	},
 }
