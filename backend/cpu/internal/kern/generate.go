@@ -1,6 +1,6 @@
 package kern
 
-//go:generate sh -c "cd _gen && go run ./avx512 -pkg avx512 -out ../avx512/avx512_amd64.s -stubs ../avx512/stubs.go"
+//go:generate sh -c "cd _gen && go run ./avx512"
 //go:generate sh -c "cd _gen && go run ./avx2"
 //go:generate sh -c "cd _gen && go run ./ssse3 -pkg ssse3 -out ../ssse3/ssse3_amd64.s -stubs ../ssse3/stubs.go"
 //go:generate sh -c "cd _gen && go run ./neon -out ../neon/neon_arm64.s -stubs ../neon/stubs.go"

@@ -10,9 +10,16 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 )
 
-// dotBits writes the sums of pixels × vectors of 8 outputs, one 64-bit word of
+// dotBits writes the sums of packed words.
+func dotBits() {
+	for _, shape := range [][2]int{{4, 4}, {1, 4}, {4, 1}, {1, 1}} {
+		dot(shape[0], shape[1])
+	}
+}
+
+// dot writes the sums of pixels × vectors of 8 outputs, one 64-bit word of
 // every patch at a time.
-func dotBits(pixels, vectors int) {
+func dot(pixels, vectors int) {
 	name := fmt.Sprintf("dotBits%dx%dAVX512", pixels, 8*vectors)
 	TEXT(name, NOSPLIT, "func(job *byte)")
 	gen.DotDoc(name, pixels, 8*vectors)
@@ -61,17 +68,4 @@ func dotBits(pixels, vectors int) {
 			VMOVDQU32(s, Mem{Base: dst, Disp: 32 * v})
 		}
 	})
-}
-
-// zmm is what gen needs to know.
-var zmm = gen.ISA{
-	Name: "AVX512", Lanes: 16, Vec: ZMM,
-	FirstLanes: func(n reg.Register) (func(Mem, reg.VecVirtual), func(reg.VecVirtual, Mem)) {
-		lanes, mask := GP64(), K()
-		MOVQ(I32(-1), lanes)
-		BZHIQ(n, lanes, lanes)
-		KMOVW(lanes.As32(), mask)
-		return func(m Mem, v reg.VecVirtual) { VMOVUPS_Z(m, mask, v) },
-			func(v reg.VecVirtual, m Mem) { VMOVUPS(v, mask, m) }
-	},
 }

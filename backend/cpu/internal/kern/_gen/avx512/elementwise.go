@@ -8,68 +8,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// fma writes the sums of real weights, 64, 16 or fewer output channels at a
-// time.
-func fma() {
-	for _, vectors := range []int{4, 1} {
-		name := fmt.Sprintf("fma%dAVX512", 16*vectors)
-		params := "func(acc, x *float32, n int, w *float32, stride int)"
-		if vectors == 1 {
-			params = "func(acc, x *float32, n int, w *float32, stride int, mask uint16)"
-		}
-		TEXT(name, NOSPLIT, params)
-		outputs := fmt.Sprintf("o < %d", 16*vectors)
-		if vectors == 1 {
-			outputs = "o in mask"
-		}
-		Doc(name+" computes, for i < n in order, and for "+outputs+",", "",
-			"\tacc[o] = fma(x[i], w[i·stride+o], acc[o])", "",
-			"stride counts bytes.")
-		Pragma("noescape")
-		acc, x, n := Load(Param("acc"), GP64()), Load(Param("x"), GP64()), Load(Param("n"), GP64())
-		w, stride := Load(Param("w"), GP64()), Load(Param("stride"), GP64())
-		var k reg.OpmaskVirtual
-		if vectors == 1 {
-			mask := Load(Param("mask"), GP32())
-			k = K()
-			KMOVW(mask, k)
-		}
-		sums := make([]reg.VecVirtual, vectors)
-		for v := range sums {
-			sums[v] = ZMM()
-			m := Mem{Base: acc, Disp: 64 * v}
-			if vectors == 1 {
-				VMOVUPS_Z(m, k, sums[v])
-			} else {
-				VMOVUPS(m, sums[v])
-			}
-		}
-		Label("next")
-		b := ZMM()
-		VBROADCASTSS(Mem{Base: x}, b)
-		for v := range sums {
-			m := Mem{Base: w, Disp: 64 * v}
-			if vectors == 1 {
-				VFMADD231PS(m, b, k, sums[v])
-			} else {
-				VFMADD231PS(m, b, sums[v])
-			}
-		}
-		ADDQ(U8(4), x)
-		ADDQ(stride, w)
-		DECQ(n)
-		JNE(LabelRef("next"))
-		for v := range sums {
-			m := Mem{Base: acc, Disp: 64 * v}
-			if vectors == 1 {
-				VMOVUPS(sums[v], k, m)
-			} else {
-				VMOVUPS(sums[v], m)
-			}
-		}
-		VZEROUPPER()
-		RET()
-	}
+// elementwise writes what makes an output of every value.
+func elementwise() {
+	thresholds()
+	scale()
 }
 
 // thresholds writes the comparison and packing of rows.
@@ -206,33 +148,4 @@ func scale() {
 		VZEROUPPER()
 		RET()
 	}
-}
-
-// peak writes the innermost instructions of convBits on registers only.
-const peakTimes = 8 // so that the loop itself costs nothing
-
-func peak() {
-	TEXT("peakAVX512", NOSPLIT, "func(rounds int)")
-	Doc("peakAVX512 does 8 × 16 vectors of xor, popcount and add, 512 products each,", "rounds times.")
-	n := Load(Param("rounds"), GP64())
-	x := ZMM()
-	VPXORD(x, x, x)
-	acc := make([]reg.VecVirtual, 16)
-	for i := range acc {
-		acc[i] = ZMM()
-		VPXORD(acc[i], acc[i], acc[i])
-	}
-	Label("next")
-	for range peakTimes {
-		for _, a := range acc {
-			t := ZMM()
-			VPXORD(a, x, t)
-			VPOPCNTD(t, t)
-			VPADDD(t, a, a)
-		}
-	}
-	DECQ(n)
-	JNE(LabelRef("next"))
-	VZEROUPPER()
-	RET()
 }
