@@ -2,5 +2,5 @@ package kern
 
 //go:generate sh -c "cd _gen && go run ./avx512"
 //go:generate sh -c "cd _gen && go run ./avx2"
-//go:generate sh -c "cd _gen && go run ./ssse3 -pkg ssse3 -out ../ssse3/ssse3_amd64.s -stubs ../ssse3/stubs.go"
+//go:generate sh -c "cd _gen && go run ./ssse3"
 //go:generate sh -c "cd _gen && go run ./neon -out ../neon/neon_arm64.s -stubs ../neon/stubs.go"
