@@ -3,4 +3,4 @@ package kern
 //go:generate sh -c "cd _gen && go run ./avx512"
 //go:generate sh -c "cd _gen && go run ./avx2"
 //go:generate sh -c "cd _gen && go run ./ssse3"
-//go:generate sh -c "cd _gen && go run ./neon -out ../neon/neon_arm64.s -stubs ../neon/stubs.go"
+//go:generate sh -c "cd _gen && go run ./neon"

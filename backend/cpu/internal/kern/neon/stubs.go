@@ -214,6 +214,11 @@ func fma4NEON(acc, x *float32, n int, w *float32, stride int)
 //go:noescape
 func fma1NEON(acc, x *float32, n int, w *float32, stride int)
 
+// fmaEachNEON computes acc[i] = fma(x[i], w[i], acc[i]) for i < 4·vectors, vectors > 0.
+//
+//go:noescape
+func fmaEachNEON(acc, x, w *float32, vectors int)
+
 // thresholdNEON sets, for o < 64·words, words > 0,
 //
 //	bit o%64 of dst[o/64] = values[o] ≥ t[o]
@@ -227,6 +232,11 @@ func thresholdNEON(dst *uint64, values, t *int32, words int)
 //
 //go:noescape
 func thresholdFloatNEON(dst *uint64, values, t *float32, words int)
+
+// orNEON computes dst[i] |= src[i] for i < 8·blocks, blocks > 0.
+//
+//go:noescape
+func orNEON(dst, src *uint64, blocks int)
 
 // scaleNEON computes, for o < 4·vectors, vectors > 0,
 //
@@ -247,16 +257,6 @@ func scaleNEON(dst *float32, values *int32, scale, shift *float32, vectors int, 
 //
 //go:noescape
 func scaleFloatNEON(dst *float32, values *float32, scale, shift *float32, vectors int, always uint32)
-
-// orNEON computes dst[i] |= src[i] for i < 8·blocks, blocks > 0.
-//
-//go:noescape
-func orNEON(dst, src *uint64, blocks int)
-
-// fmaEachNEON computes acc[i] = fma(x[i], w[i], acc[i]) for i < 4·vectors, vectors > 0.
-//
-//go:noescape
-func fmaEachNEON(acc, x, w *float32, vectors int)
 
 // addNEON computes dst[i] = a[i] + b[i] for i < 4·vectors, vectors > 0, or 0 where
 // that is not greater than 0 and always is 0 and not all ones.

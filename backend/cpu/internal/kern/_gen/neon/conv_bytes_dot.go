@@ -2,14 +2,23 @@ package main
 
 import "github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 
+// convBytesDot writes the convolutions of bytes with their dot product.
+func (a *asm) convBytesDot() {
+	for _, sums := range []bool{false, true} {
+		(&conv{asm: a, kind: dotKind, sums: sums, pixels: 1, vectors: 16}).write()
+		(&conv{asm: a, kind: dotKind, sums: sums, pixels: 2, vectors: 8}).write()
+		(&conv{asm: a, kind: dotKind, sums: sums, pixels: 4, vectors: 4}).write()
+	}
+}
+
 // Four bytes of the input meet four bytes of 4 outputs at a time, which are 2
 // where the weight is +1 and else 0: one UDOT for 16 products. With S the sum
 // of that and X the sum of all bytes, Σ x·w = S − X.
-var dotFamily = family{
+var dotKind = kind{
 	name: "convBytes", isa: "NEONDot", outputs: 4,
 	piece:   "fours of bytes",
 	product: "Σ of 4 bytes of x[i]·w[i][o]",
-	result:  bytesFamily.result,
+	result:  bytesKind.result,
 	body:    dotBody,
 	store:   dotStore,
 	stack:   func(int, int) int { return 0 },

@@ -2,10 +2,19 @@ package main
 
 import "github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 
+// convBytes writes the convolutions of bytes.
+func (a *asm) convBytes() {
+	for _, sums := range []bool{false, true} {
+		(&conv{asm: a, kind: bytesKind, sums: sums, pixels: 2, vectors: 8}).write()
+		(&conv{asm: a, kind: bytesKind, sums: sums, pixels: 4, vectors: 4}).write()
+		(&conv{asm: a, kind: bytesKind, sums: sums, pixels: 4, vectors: 2}).write()
+	}
+}
+
 // Two bytes of the input meet two masks of 8 outputs at a time, which keep
 // those of weight +1: AND and UADALP for 16 products. With S the sum of what
 // they keep and X the sum of all bytes, Σ x·w = 2·S − X.
-var bytesFamily = family{
+var bytesKind = kind{
 	name: "convBytes", isa: "NEON", outputs: 8,
 	piece:   "pairs of bytes",
 	product: "Σ of 2 bytes of x[i]·w[i][o]",
