@@ -12,7 +12,7 @@ import (
 
 // convBits writes the convolutions of bits.
 func convBits() {
-	popcounts(16)
+	gen.Popcounts(16)
 	for _, sums := range []bool{false, true} {
 		conv(false, sums, false, 4, 2)
 		conv(false, sums, false, 4, 1)
@@ -20,23 +20,6 @@ func convBits() {
 	for _, vectors := range []int{2, 1} {
 		conv(false, false, true, 4, vectors)
 		short(vectors)
-	}
-}
-
-// popcounts writes a table of popcount(a XOR b), a row for every nibble a < rows.
-func popcounts(rows int) {
-	GLOBL("popcounts", RODATA|NOPTR)
-	for a := range rows {
-		var row [2]uint64
-		for b := range 16 {
-			n := uint64(0)
-			for d := a ^ b; d != 0; d &= d - 1 {
-				n++
-			}
-			row[b/8] |= n << (8 * (b % 8))
-		}
-		DATA(16*a, U64(row[0]))
-		DATA(16*a+8, U64(row[1]))
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // dotBits writes the sums of packed words.
 func dotBits() {
-	popcounts(1)
+	gen.Popcounts(1)
 	for _, shape := range [][2]int{{1, 4}, {4, 1}, {1, 1}} {
 		dot(shape[0], shape[1])
 	}

@@ -75,7 +75,7 @@ func (k *kernel) write() {
 	k.job = Load(Param("job"), GP64())
 	if !k.bytes {
 		k.counts = GP64()
-		LEAQ(NewDataAddr(NewStaticSymbol("popcountsSSSE3"), 0), k.counts)
+		LEAQ(NewDataAddr(NewStaticSymbol("popcounts"), 0), k.counts)
 	}
 	Label("wide")
 	CMPQ(Mem{Base: k.job, Disp: gen.JobPixels}, U8(k.pixels))

@@ -4,33 +4,18 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 )
 
 // convBits writes the convolutions of bits.
 func convBits() {
-	popcounts()
+	gen.Popcounts(16)
 	for _, sums := range []bool{false, true} {
 		for _, k := range []kernel{{pixels: 2, vectors: 4}, {pixels: 4, vectors: 2}, {pixels: 4, vectors: 1}} {
 			k.sums = sums
 			k.write()
 		}
-	}
-}
-
-// popcounts writes a table of popcount(a XOR b), a row for every nibble a.
-func popcounts() {
-	GLOBL("popcountsSSSE3", RODATA|NOPTR)
-	for a := range 16 {
-		var row [2]uint64
-		for b := range 16 {
-			n := uint64(0)
-			for d := a ^ b; d != 0; d &= d - 1 {
-				n++
-			}
-			row[b/8] |= n << (8 * (b % 8))
-		}
-		DATA(16*a, U64(row[0]))
-		DATA(16*a+8, U64(row[1]))
 	}
 }
 
