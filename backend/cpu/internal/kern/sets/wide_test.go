@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
-	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
@@ -22,26 +21,6 @@ type wideCase struct {
 	outputs, rows, taps int // taps of a run
 	pixels, classes     int
 	largest             bool // all products as large as they can be
-}
-
-// unaligned returns n bytes at an odd multiple of the alignment that the
-// kernels may count on, and a function that checks that those around them are
-// untouched.
-func unaligned(t *testing.T, n, alignment int) ([]uint8, func()) {
-	const margin = 192
-	all := make([]uint8, n+2*margin)
-	skip := margin + int(-uintptr(unsafe.Pointer(&all[0]))%64) + alignment
-	for i := range all {
-		all[i] = 0xa5
-	}
-	return all[skip:][:n:n], func() {
-		t.Helper()
-		for i, v := range all {
-			if (i < skip || i >= skip+n) && v != 0xa5 {
-				t.Fatalf("byte %d of %d overwritten with %#x", i-skip, n, v)
-			}
-		}
-	}
 }
 
 // testWide compares both kernels of the case with plain sums.
@@ -244,40 +223,6 @@ func TestWide(t *testing.T) {
 	})
 }
 
-func TestExpand(t *testing.T) {
-	src := []uint32{0x76543210, 0xfedcba98, 0}
-	dst := make([]uint8, 24)
-	generic.Expand(dst, src)
-	for i := range 16 {
-		require.EqualValues(t, i<<4, dst[i])
-	}
-	require.Equal(t, make([]uint8, 8), dst[16:])
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
-		if s.Wide == nil || !s.Wide.Nibbles {
-			return
-		}
-		for n := range 40 {
-			src := make([]uint32, n)
-			for i := range src {
-				src[i] = rng.Uint32()
-			}
-			want := make([]uint8, 8*n)
-			generic.Expand(want, src)
-			got, check := unaligned(t, 8*n, 4)
-			s.Wide.Expand(got, src)
-			check()
-			require.Equal(t, want, append([]uint8{}, got...))
-		}
-	})
-}
-
-func TestPeak(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, _ *rand.Rand) {
-		require.Positive(t, s.PeakProducts)
-		s.Peak(1)
-	})
-}
-
 // FuzzWide compares the wide kernels of all instruction sets with plain sums.
 func FuzzWide(f *testing.F) {
 	f.Add(uint64(1), uint8(70), uint8(7), uint8(3), uint16(96), true)
@@ -341,14 +286,4 @@ func BenchmarkWide(b *testing.B) {
 			})
 		}
 	}
-}
-
-// FuzzDotBits compares DotBits of all instruction sets with plain sums.
-func FuzzDotBits(f *testing.F) {
-	f.Add(uint64(1), uint16(700), uint8(20))
-	f.Fuzz(func(t *testing.T, seed uint64, k uint16, outputs uint8) {
-		for _, s := range sets {
-			testDotBits(t, s, rand.New(rand.NewPCG(seed, 1)), 1+int(k)%3000, 1+int(outputs)%140)
-		}
-	})
 }
