@@ -1,6 +1,8 @@
-// Package kern holds the inner loops of the CPU backend, one Set for each
-// instruction set. The executor around them knows no instruction set: it hands
-// a Set packed weights that the Set itself has laid out, and rows of patches.
+// Package kern describes the inner loops of the CPU backend: a Set is a table of
+// them, for one instruction set. The executor around them knows no instruction
+// set: it hands a Set packed weights that the Set itself has laid out, and rows
+// of patches. The Sets are in packages of their own, below this one; package sets
+// knows which of them the processor can run.
 //
 // All Sets give the same bits. Slices are as long as the doc comments say; the
 // callers see to it.
