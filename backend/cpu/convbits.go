@@ -14,9 +14,9 @@ type bitSource struct {
 	window
 	set     *kern.Set
 	in      *bcnn.Tensor
-	weights []*kern.Bits // of the groups
-	outs    int          // output channels of a group
-	stride  int          // of the sums of a pixel
+	weights []*kern.DotBitsWeights // of the groups
+	outs    int                    // output channels of a group
+	stride  int                    // of the sums of a pixel
 	at      kern.Patches
 
 	direct   bool // patches are read in place

@@ -13,9 +13,9 @@ type byteSource struct {
 	set       *kern.Set
 	in        *bcnn.Tensor
 	zeroPoint uint8
-	weights   []*kern.Bytes // of the groups
-	outs      int           // output channels of a group
-	stride    int           // of the sums of a pixel
+	weights   []*kern.DotBytesWeights // of the groups
+	outs      int                     // output channels of a group
+	stride    int                     // of the sums of a pixel
 	at        kern.Patches
 
 	direct   bool // patches are read in place, not gathered

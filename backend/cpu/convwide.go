@@ -20,7 +20,7 @@ type wideConv struct {
 	window
 	epilogue
 	rows         rowSource // of the input
-	weights      *kern.Weights
+	filter       *kern.WideFilter
 	table        wideTable
 	at           []uint32 // offset of the patch of every pixel of a tile
 	class        []uint32 // offset of the thresholds of every pixel of an image, nil if there is one class
@@ -117,13 +117,13 @@ func (c *compiler) wideConv(op *bcnn.ConvStep, w window, in, out bcnn.PlanTensor
 	}
 	if in.DType == bcnn.Bits {
 		c.choice.Kernel = "wide bits"
-		v.rows, v.weights = c.wideBits(op, w)
+		v.rows, v.filter = c.wideBits(op, w)
 		v.table = v.bitTable(op, w.taps())
 	} else {
 		c.choice.Kernel = "wide bytes"
 		dense := packTaps(op.Bits, op.Out, w.KH*w.KW, w.group)
 		v.table = byteTable(op, w.taps(), bits.Words(w.taps()), dense)
-		v.rows, v.weights = c.wideBytes(op, w)
+		v.rows, v.filter = c.wideBytes(op, w)
 	}
 
 	work := c.convTime(op, in.DType, w.taps()) * float64(w.rows) * float64(w.cols)
@@ -135,7 +135,7 @@ func (c *compiler) wideConv(op *bcnn.ConvStep, w window, in, out bcnn.PlanTensor
 	if max(need.words, need.bytes) >= 1<<28 {
 		return nil, scratchSize{} // beyond the offsets
 	}
-	v.inKernel = v.poolH == 2 && v.poolW == 2 && v.weights.Pools()
+	v.inKernel = v.poolH == 2 && v.poolW == 2 && v.filter.Pools()
 	if v.inKernel {
 		c.choice.Kernel += ", pooled"
 	} else if op.Pool != nil {
@@ -206,7 +206,7 @@ func (c *wideConv) run(tile int, s *scratch) {
 			group = g
 			src = c.rows.load(s, image, first, rows, group)
 		}
-		s.job = kern.Job{
+		s.job = kern.ConvJob{
 			Src: src, At: &c.at[0], Class: &class[0],
 			Table: unsafe.Pointer(&c.table.values[block*kern.BlockOutputs]), Pixels: uintptr(rows * c.cols),
 		}
@@ -221,19 +221,19 @@ func (c *wideConv) run(tile int, s *scratch) {
 				s.job.Flip = c.flip[block]
 			}
 			if c.inKernel {
-				c.weights.Pooled(&s.job, block, c.runStep, c.class == nil)
+				c.filter.ConvPooled(&s.job, block, c.runStep, c.class == nil)
 			} else {
-				c.weights.Bits(&s.job, block, c.runStep)
+				c.filter.Conv(&s.job, block, c.runStep)
 			}
 		}
 	}
-	s.job = kern.Job{}
+	s.job = kern.ConvJob{}
 }
 
 // pooled computes a block of rows of output pixels.
 func (c *wideConv) pooled(s *scratch, pixel, rows, block int) {
 	s.job.Dst, s.job.DstStep = unsafe.Pointer(&s.row[0]), 8
-	c.weights.Bits(&s.job, block, c.runStep)
+	c.filter.Conv(&s.job, block, c.runStep)
 	var flip uint64
 	if c.flip != nil {
 		flip = c.flip[block]
@@ -266,7 +266,7 @@ func (c *wideConv) floats(s *scratch, class []uint32, pixel, pixels, block int) 
 		s.job = job
 		s.job.At, s.job.Class, s.job.Pixels = &c.at[p], &class[p], uintptr(take)
 		s.job.Dst, s.job.DstStep = unsafe.Pointer(&s.sums[0]), 4*kern.BlockOutputs
-		c.weights.Sums(&s.job, block, c.runStep)
+		c.filter.ConvSums(&s.job, block, c.runStep)
 		for i := range take {
 			dst := c.out.F32[(pixel+p+i)*c.channels+channel:][:n]
 			c.set.Scale(dst, s.sums[i*kern.BlockOutputs:][:n], scale, shift, c.relu)

@@ -11,7 +11,7 @@ import (
 	"github.com/klauspost/cpuid/v2"
 
 	"github.com/bitcnn/bitcnn/backend"
-	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
@@ -30,7 +30,7 @@ func Device() backend.Device { return device{} }
 
 // ISAs returns the instruction sets that this processor has kernels for, the
 // best first, as Options.ISA takes them.
-func ISAs() []string { return kern.Names() }
+func ISAs() []string { return sets.Names() }
 
 type device struct{}
 
@@ -43,9 +43,9 @@ func (device) Info() backend.Info {
 		ID:     deviceID,
 		Name:   name,
 		Kind:   backend.CPU,
-		Detail: fmt.Sprintf("%s, %d threads", kern.Names()[0], availableThreads(os.DirFS("/"))),
+		Detail: fmt.Sprintf("%s, %d threads", sets.Names()[0], availableThreads(os.DirFS("/"))),
 		Memory: systemMemory(os.DirFS("/")),
-		ISAs:   kern.Names(),
+		ISAs:   sets.Names(),
 	}
 }
 
@@ -64,7 +64,7 @@ func compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options) (*execu
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	set, err := kern.Lookup(opts.ISA)
+	set, err := sets.Lookup(opts.ISA)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
 	}

@@ -14,7 +14,7 @@ import (
 type dense struct {
 	epilogue
 	in      *bcnn.Tensor
-	weights *kern.Bits
+	weights *kern.DotBitsWeights
 	pixels  int // of an image
 	group   int // channels
 	at      kern.Patches

@@ -74,7 +74,7 @@ type scratch struct {
 	// Here, because a variable whose address a kernel of a Set gets is
 	// allocated on the heap.
 	at   kern.Patches
-	job  kern.Job
+	job  kern.ConvJob
 	pool kern.Pool
 }
 

@@ -27,7 +27,7 @@ type joinedRows struct {
 	joined int // where the joined rows start in the scratch
 }
 
-func (c *compiler) joinedRows(op *bcnn.ConvStep, w window) (rowSource, *kern.Weights) {
+func (c *compiler) joinedRows(op *bcnn.ConvStep, w window) (rowSource, *kern.WideFilter) {
 	b := &joinedRows{window: w, set: c.set, in: c.in}
 	_, cols := w.span(1)
 	b.width = cols - (w.KW-1)*w.DilationW

@@ -7,7 +7,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
-	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
@@ -27,7 +27,7 @@ func FuzzParity(f *testing.F) {
 
 // TestPublished runs the published weights of the paper on every instruction set.
 func TestPublished(t *testing.T) {
-	for _, isa := range kern.Names() {
+	for _, isa := range sets.Names() {
 		t.Run(isa, func(t *testing.T) { backendtest.PublishedOn(t, Device(), backend.Options{ISA: isa}) })
 	}
 }

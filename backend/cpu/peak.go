@@ -9,13 +9,14 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 )
 
 // Peak measures the products of ±1 values per second that the instruction set
 // of opts reaches on registers and the L1 cache alone, on as many threads as
 // opts says: the greatest of several rounds.
 func (device) Peak(opts backend.Options) (float64, error) {
-	set, err := kern.Lookup(opts.ISA)
+	set, err := sets.Lookup(opts.ISA)
 	if err != nil {
 		return 0, &backend.Error{Device: deviceID, Op: "peak", Err: err}
 	}

@@ -36,7 +36,7 @@ func pieceBytes(w *kern.Wide) int {
 }
 
 // wideBits lays out the input and the weights of a convolution on bits.
-func (c *compiler) wideBits(op *bcnn.ConvStep, w window) (rowSource, *kern.Weights) {
+func (c *compiler) wideBits(op *bcnn.ConvStep, w window) (rowSource, *kern.WideFilter) {
 	layout, why := c.rowLayout(w)
 	c.choice.Why += "; " + why
 	switch layout {
@@ -173,7 +173,7 @@ type cutRows struct {
 	dense int // words of a row that is packed densely, from which runs are cut
 }
 
-func (c *compiler) cutRows(op *bcnn.ConvStep, w window) (rowSource, *kern.Weights) {
+func (c *compiler) cutRows(op *bcnn.ConvStep, w window) (rowSource, *kern.WideFilter) {
 	b := &cutRows{window: w, set: c.set, in: c.in, pitch: ceilDiv(w.KW*w.group, pieceBits)}
 	_, cols := w.span(1)
 	b.row = w.cols * b.pitch
@@ -280,7 +280,7 @@ type byteRows struct {
 	length    int // of a run, as kernels read it
 }
 
-func (c *compiler) wideBytes(op *bcnn.ConvStep, w window) (rowSource, *kern.Weights) {
+func (c *compiler) wideBytes(op *bcnn.ConvStep, w window) (rowSource, *kern.WideFilter) {
 	weights := c.set.Wide.PackBytes(packTaps(op.Bits, op.Out*w.KH, w.KW, w.group), op.Out, w.KH, w.KW*w.group)
 	b := &byteRows{window: w, in: c.in, zeroPoint: op.ZeroPoint, runs: w.DilationW > 1, length: weights.RunBytes}
 	_, cols := w.span(1)

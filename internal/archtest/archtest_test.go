@@ -78,6 +78,23 @@ func top(pkg string) string {
 	return strings.Join(parts[:min(2, len(parts))], "/")
 }
 
+// kern describes the kernels of the CPU backend; below it are the kernels.
+const kern = "backend/cpu/internal/kern"
+
+// wrongKernels is wrong for kernels: those of an instruction set may fall back to
+// generic, and only package sets knows all of them.
+func wrongKernels(e edge) string {
+	to, below := strings.CutPrefix(e.to, kern+"/")
+	from, inside := strings.CutPrefix(e.from, kern+"/")
+	switch {
+	case !below, from == "sets" && inside, to == "sets" && !inside && e.from != kern:
+		return ""
+	case inside && (to == "generic" || from == "avx512" && to == "avx2"):
+		return ""
+	}
+	return "which kernels there are is known to " + kern + "/sets only"
+}
+
 // wrong says why an import is not allowed, or nothing.
 func wrong(e edge) string {
 	from, to := group(e.from), group(e.to)
@@ -88,6 +105,8 @@ func wrong(e edge) string {
 		return "nothing imports a command"
 	case e.test():
 		return ""
+	case wrongKernels(e) != "":
+		return wrongKernels(e)
 	case top(e.from) == top(e.to) && from == to:
 		return ""
 	case from == "reader" && to == "reader":
@@ -167,7 +186,18 @@ func TestWrong(t *testing.T) {
 		{"backend/register.go", "vision", false},
 		{"backend/cpu/device.go", "backend", true},
 		{"backend/cpu/device.go", "backend/cpu/internal/kern", true},
-		{"backend/cpu/internal/kern/set.go", "bcnn/bits", true},
+		{"backend/cpu/device.go", "backend/cpu/internal/kern/sets", true},
+		{"backend/cpu/device.go", "backend/cpu/internal/kern/avx2", false},
+		{"backend/cpu/device.go", "backend/cpu/internal/kern/generic", false},
+		{"backend/cpu/internal/kern/kern.go", "bcnn/bits", true},
+		{"backend/cpu/internal/kern/kern.go", "backend/cpu/internal/kern/generic", false},
+		{"backend/cpu/internal/kern/kern.go", "backend/cpu/internal/kern/sets", false},
+		{"backend/cpu/internal/kern/sets/sets.go", "backend/cpu/internal/kern/avx2", true},
+		{"backend/cpu/internal/kern/avx2/set.go", "backend/cpu/internal/kern", true},
+		{"backend/cpu/internal/kern/avx2/set.go", "backend/cpu/internal/kern/generic", true},
+		{"backend/cpu/internal/kern/avx2/set.go", "backend/cpu/internal/kern/ssse3", false},
+		{"backend/cpu/internal/kern/avx2/set.go", "backend/cpu/internal/kern/sets", false},
+		{"backend/cpu/internal/kern/avx512/set.go", "backend/cpu/internal/kern/avx2", true},
 		{"backend/cpu/device.go", "backend/cuda", false},
 		{"backend/cpu/device.go", "backend/all", false},
 		{"backend/cpu/device.go", "bcnn/modelfile", false},

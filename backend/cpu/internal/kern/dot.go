@@ -6,24 +6,27 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
-// packLanes stores blocks of lanes outputs, word by word:
+// RoundUp returns the smallest multiple of to that is at least n.
+func RoundUp(n, to int) int { return (n + to - 1) / to * to }
+
+// PackLanes stores blocks of lanes outputs, word by word:
 // [outputs/lanes][words][lanes].
-func packLanes(w []uint64, outputs, k, lanes int) *Bits {
+func PackLanes(w []uint64, outputs, k, lanes int) *DotBitsWeights {
 	words := bits.Words(k)
-	size := roundUp(outputs, lanes) * words
+	size := RoundUp(outputs, lanes) * words
 	data := unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(aligned(8*size)))), size)
 	for o := range outputs {
 		for i := range words {
 			data[(o/lanes*words+i)*lanes+o%lanes] = w[o*words+i]
 		}
 	}
-	return &Bits{Outputs: outputs, Words: words, K: k, data: data}
+	return &DotBitsWeights{Outputs: outputs, Words: words, K: k, Data: data}
 }
 
-// dotJob is one call of an assembly kernel behind DotBits: some blocks of
+// DotJob is one call of an assembly kernel behind DotBits: some blocks of
 // outputs, and all pixels. The kernels know the places of the fields, and move
 // dst, src and pixels past what they have done.
-type dotJob struct {
+type DotJob struct {
 	dst             unsafe.Pointer
 	dstStep         uintptr // bytes, like all that follow
 	src             uintptr // not a pointer, because in the end it is beyond what it pointed to
@@ -37,16 +40,18 @@ type dotJob struct {
 	source *uint64 // keeps what src points to
 }
 
-func newDotJob(dst []int32, stride int, src []uint64, at *Patches, w *Bits, output, lanes int) dotJob {
-	raceDot(dst, stride, src, at, lanes)
+// NewDotJob returns the job of all pixels from output on, with the weights of
+// PackLanes for so many lanes.
+func NewDotJob(dst []int32, stride int, src []uint64, at *Patches, w *DotBitsWeights, output, lanes int) DotJob {
 	block := w.Words * lanes
-	return dotJob{
+	return DotJob{
 		dst: unsafe.Pointer(unsafe.SliceData(dst)), dstStep: uintptr(4 * stride),
 		src: uintptr(unsafe.Pointer(unsafe.SliceData(src))), step: uintptr(8 * at.Step),
 		rows: uintptr(at.Rows), run: uintptr(8 * at.RowLen), skip: uintptr(8 * (at.RowStep - at.RowLen)),
-		weights: unsafe.Pointer(&w.data[output/lanes*block]), block: uintptr(8 * block),
+		weights: unsafe.Pointer(&w.Data[output/lanes*block]), block: uintptr(8 * block),
 		k: uintptr(w.K), pixels: uintptr(at.Pixels), source: unsafe.SliceData(src),
 	}
 }
 
-func (j *dotJob) address() *uint8 { return (*uint8)(unsafe.Pointer(j)) }
+// Address is what the assembly takes.
+func (j *DotJob) Address() *uint8 { return (*uint8)(unsafe.Pointer(j)) }

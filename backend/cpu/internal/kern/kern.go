@@ -1,15 +1,12 @@
-// Package kern holds the inner loops of the CPU backend, one Set for each
-// instruction set. The executor around them knows no instruction set: it hands
-// a Set packed weights that the Set itself has laid out, and rows of patches.
+// Package kern describes the inner loops of the CPU backend: a Set is a table of
+// them, for one instruction set. The executor around them knows no instruction
+// set: it hands a Set packed weights that the Set itself has laid out, and rows
+// of patches. The Sets are in packages of their own, below this one; package sets
+// knows which of them the processor can run.
 //
 // All Sets give the same bits. Slices are as long as the doc comments say; the
 // callers see to it.
 package kern
-
-import (
-	"fmt"
-	"strings"
-)
 
 // Patches says where the patches of a row of pixels lie in a slice: a patch is
 // Rows runs of RowLen consecutive elements (words of bits, or bytes). Element
@@ -22,21 +19,22 @@ type Patches struct {
 	RowLen  int
 }
 
-// Bits are ±1 weights, laid out by a Set: Outputs rows of Words words each,
-// the last rows and bits possibly padding.
-type Bits struct {
+// DotBitsWeights are ±1 weights, laid out by a Set for its DotBits: Outputs rows
+// of Words words each, the last rows and bits possibly padding.
+type DotBitsWeights struct {
 	Outputs int
 	Words   int
 	K       int // true taps
-	data    []uint64
+	Data    []uint64
 }
 
-// Bytes are ±1 weights for patches of bytes, laid out by a Set.
-type Bytes struct {
+// DotBytesWeights are ±1 weights for patches of bytes, laid out by a Set for its
+// DotBytes.
+type DotBytesWeights struct {
 	Outputs int
 	K       int
-	data    []uint8
-	fix     []int32 // zero point · Σw per output
+	Data    []uint8
+	Fix     []int32 // zero point · Σw per output
 }
 
 // Pool says which values of a row are pooled. Steps and taps count elements.
@@ -75,24 +73,24 @@ type Set struct {
 	Block int
 
 	// PackBits lays out weights: outputs rows of bits.Words(k) words.
-	PackBits func(w []uint64, outputs, k int) *Bits
+	PackBits func(w []uint64, outputs, k int) *DotBitsWeights
 
 	// DotBits computes, for every pixel p and output o from first on,
 	//
 	//	dst[p·stride + o − first] = K − 2·popcount(patch p XOR weights o)
 	//
 	// for n outputs, rounded up to a multiple of Block.
-	DotBits func(dst []int32, stride int, src []uint64, at *Patches, w *Bits, first, n int)
+	DotBits func(dst []int32, stride int, src []uint64, at *Patches, w *DotBitsWeights, first, n int)
 
 	// PackBytes lays out weights: outputs rows of bits.Words(k) words.
-	PackBytes func(w []uint64, outputs, k int, zeroPoint uint8) *Bytes
+	PackBytes func(w []uint64, outputs, k int, zeroPoint uint8) *DotBytesWeights
 
 	// DotBytes computes, for every pixel p and output o from first on,
 	//
 	//	dst[p·stride + o − first] = Σ (patch p − zero point)·weights o
 	//
 	// for n outputs, rounded up to a multiple of Block.
-	DotBytes func(dst []int32, stride int, src []uint8, at *Patches, w *Bytes, first, n int)
+	DotBytes func(dst []int32, stride int, src []uint8, at *Patches, w *DotBytesWeights, first, n int)
 
 	// FMA adds the products of the taps x, in their order, to the accumulators:
 	// for each i and then each o
@@ -158,7 +156,8 @@ type Set struct {
 	// and the bits of the last word behind them are 0. len(t) is a multiple of 64.
 	ThresholdBytes func(dst []uint64, src, t []uint8)
 
-	// Spread computes dst[p] = bits p·n … p·n+n−1 of src, XOR flip; n ≤ 8.
+	// Spread computes dst[p] = bits p·n … p·n+n−1 of src, XOR flip; n ≤ 8. It may
+	// read all of src.
 	Spread func(dst, src []uint64, n int, flip uint64)
 
 	// Luma computes dst[p] = (77·r + 150·g + 29·b) >> 8 of the bytes of pixel p.
@@ -183,28 +182,4 @@ type Set struct {
 	// cache alone, as fast as the instruction set can.
 	Peak         func(rounds int)
 	PeakProducts int
-}
-
-// sets lists the Sets that this processor can run, the best first. Every
-// processor can run the last one.
-var sets = []*Set{&generic}
-
-// Names returns the instruction sets that this processor can run, the best
-// first.
-func Names() []string {
-	names := make([]string, len(sets))
-	for i, s := range sets {
-		names[i] = s.ISA
-	}
-	return names
-}
-
-// Lookup returns the Set of an instruction set; "" means the best.
-func Lookup(isa string) (*Set, error) {
-	for _, s := range sets {
-		if isa == s.ISA || isa == "" {
-			return s, nil
-		}
-	}
-	return nil, fmt.Errorf("no kernels for instruction set %q on this processor; there are %s", isa, strings.Join(Names(), ", "))
 }

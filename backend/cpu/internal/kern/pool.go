@@ -1,12 +1,10 @@
-//go:build (amd64 || arm64) && !purego
-
 package kern
 
 import "unsafe"
 
-// poolJob is a Pool for the assembly, which knows the places of the fields, in
+// PoolJob is a Pool for the assembly, which knows the places of the fields, in
 // bytes, and moves dst, src and pixels.
-type poolJob struct {
+type PoolJob struct {
 	dst, src uintptr // not pointers: in the end they are beyond what they pointed to
 	taps     *int
 	count    uintptr
@@ -16,24 +14,26 @@ type poolJob struct {
 	pixels   uintptr
 }
 
-// maxPoolTaps is the number of taps that fit into the frame of a call.
-const maxPoolTaps = 64
+// MaxPoolTaps is the number of taps that fit into the frame of a call.
+const MaxPoolTaps = 64
 
-// newPoolJob returns false where the pool is nothing for the assembly. The
+// NewPoolJob returns false where the pool is nothing for the assembly. The
 // caller keeps dst and src alive.
-func newPoolJob[T uint64 | float32](dst, src []T, p *Pool, taps *[maxPoolTaps]int) (poolJob, bool) {
-	if len(p.Taps) == 0 || len(p.Taps) > maxPoolTaps || p.Pixels == 0 || p.Values == 0 {
-		return poolJob{}, false
+func NewPoolJob[T uint64 | float32](dst, src []T, p *Pool, taps *[MaxPoolTaps]int) (PoolJob, bool) {
+	if len(p.Taps) == 0 || len(p.Taps) > MaxPoolTaps || p.Pixels == 0 || p.Values == 0 {
+		return PoolJob{}, false
 	}
 	read, written := p.span()
 	dst, src = dst[:written], src[:read]
-	raceRows(dst, src)
 	size := int(unsafe.Sizeof(dst[0]))
 	for i, t := range p.Taps {
 		taps[i] = size * t
 	}
-	return poolJob{
+	return PoolJob{
 		dst: uintptr(unsafe.Pointer(&dst[0])), src: uintptr(unsafe.Pointer(&src[0])), taps: &taps[0], count: uintptr(len(p.Taps)),
 		bytes: uintptr(size * p.Values), step: uintptr(size * p.Step), dstStep: uintptr(size * p.DstStep), pixels: uintptr(p.Pixels),
 	}, true
 }
+
+// Address is what the assembly takes.
+func (j *PoolJob) Address() *uint8 { return (*uint8)(unsafe.Pointer(j)) }

@@ -5,46 +5,237 @@ package kern
 import (
 	"runtime"
 	"unsafe"
+
+	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
-// raceJob tells the race detector, which does not see what assembly does, what
-// a kernel reads and writes: size bytes for every group of pixels, and of the input all
-// from the first patch to the end of the last one, which is what callers own.
-func raceJob(j *Job, size, group int) {
-	at := unsafe.Slice(j.At, j.Pixels)
+// The race detector does not see what assembly does, so it is told before every
+// call what the doc comments of Set say that a kernel reads and writes.
+
+// Annotated returns a Set whose functions do so.
+func Annotated(set *Set) *Set {
+	s := *set
+	annotateSums(&s, set)
+	annotateElementwise(&s, set)
+	annotatePools(&s, set)
+	annotateImages(&s, set)
+	if set.Wide != nil {
+		wide := *set.Wide
+		s.Wide = &wide
+		if expand := wide.Expand; expand != nil {
+			wide.Expand = func(dst []uint8, src []uint32) {
+				writes(dst[:8*len(src)])
+				reads(src)
+				expand(dst, src)
+			}
+		}
+	}
+	return &s
+}
+
+func annotateSums(s, set *Set) {
+	s.DotBits = func(dst []int32, stride int, src []uint64, at *Patches, w *DotBitsWeights, first, n int) {
+		outputs := RoundUp(n, set.Block)
+		writeRows(dst, at.Pixels, stride, outputs)
+		readPatches(src, at)
+		reads(w.Data[first*w.Words:][:outputs*w.Words])
+		set.DotBits(dst, stride, src, at, w, first, n)
+	}
+	s.DotBytes = func(dst []int32, stride int, src []uint8, at *Patches, w *DotBytesWeights, first, n int) {
+		writeRows(dst, at.Pixels, stride, RoundUp(n, set.Block))
+		readPatches(src, at)
+		reads(w.Data)
+		reads(w.Fix)
+		set.DotBytes(dst, stride, src, at, w, first, n)
+	}
+	s.FMA = func(acc, x, w []float32, stride int) {
+		writes(acc)
+		reads(x)
+		readRows(w, len(x), stride, len(acc))
+		set.FMA(acc, x, w, stride)
+	}
+	if set.FMAPixels != nil {
+		s.FMAPixels = func(dst []float32, stride int, src []float32, at *Patches, w []float32, step int, bias []float32) {
+			writeRows(dst, at.Pixels, stride, len(bias))
+			readPatches(src, at)
+			readRows(w, at.Rows*at.RowLen, step, len(bias))
+			reads(bias)
+			set.FMAPixels(dst, stride, src, at, w, step, bias)
+		}
+	}
+	s.FMAEach = func(acc, x, w []float32) {
+		writes(acc)
+		reads(x[:len(acc)])
+		reads(w[:len(acc)])
+		set.FMAEach(acc, x, w)
+	}
+}
+
+func annotateElementwise(s, set *Set) {
+	s.Threshold = func(dst []uint64, step int, sums []int32, stride int, t []int32, pixels int) {
+		writeRows(dst, pixels, step, bits.Words(len(t)))
+		readRows(sums, pixels, stride, len(t))
+		reads(t)
+		set.Threshold(dst, step, sums, stride, t, pixels)
+	}
+	s.ThresholdFloat = func(dst []uint64, step int, sums []float32, stride int, t []float32, pixels int) {
+		writeRows(dst, pixels, step, bits.Words(len(t)))
+		readRows(sums, pixels, stride, len(t))
+		reads(t)
+		set.ThresholdFloat(dst, step, sums, stride, t, pixels)
+	}
+	s.Or = func(dst, src []uint64) {
+		writes(dst[:len(src)])
+		reads(src)
+		set.Or(dst, src)
+	}
+	affine := func(dst, scale, shift []float32) {
+		writes(dst)
+		if scale != nil {
+			reads(scale[:len(dst)])
+			reads(shift[:len(dst)])
+		}
+	}
+	s.Scale = func(dst []float32, sums []int32, scale, shift []float32, relu bool) {
+		affine(dst, scale, shift)
+		reads(sums[:len(dst)])
+		set.Scale(dst, sums, scale, shift, relu)
+	}
+	s.ScaleFloat = func(dst, sums []float32, scale, shift []float32, relu bool) {
+		affine(dst, scale, shift)
+		reads(sums[:len(dst)])
+		set.ScaleFloat(dst, sums, scale, shift, relu)
+	}
+	s.Add = func(dst, a, b []float32, relu bool) {
+		writes(dst)
+		reads(a[:len(dst)])
+		reads(b[:len(dst)])
+		set.Add(dst, a, b, relu)
+	}
+	s.Choose = func(dst []float32, src []uint64, one, zero []float32) {
+		writes(dst)
+		reads(src[:bits.Words(len(dst))])
+		reads(one[:len(dst)])
+		reads(zero[:len(dst)])
+		set.Choose(dst, src, one, zero)
+	}
+}
+
+func annotatePools(s, set *Set) {
+	s.OrPool = func(dst, src []uint64, p *Pool) {
+		annotatePool(dst, src, p)
+		set.OrPool(dst, src, p)
+	}
+	s.MaxPool = func(dst, src []float32, p *Pool) {
+		annotatePool(dst, src, p)
+		set.MaxPool(dst, src, p)
+	}
+}
+
+func annotatePool[T any](dst, src []T, p *Pool) {
+	if len(p.Taps) > 0 {
+		writeRows(dst, p.Pixels, p.DstStep, p.Values)
+	}
+	for _, t := range p.Taps {
+		if p.Pixels > 0 {
+			readRows(src[t:], p.Pixels, p.Step, p.Values)
+		}
+	}
+}
+
+func annotateImages(s, set *Set) {
+	s.Narrow = func(dst []uint32, src []uint64) {
+		writes(dst)
+		reads(src[:len(dst)])
+		set.Narrow(dst, src)
+	}
+	s.Join = func(dst, src []uint32, taps, step, shift int) {
+		writes(dst)
+		readRows(src, taps, step, len(dst))
+		set.Join(dst, src, taps, step, shift)
+	}
+	s.ThresholdBytes = func(dst []uint64, src, t []uint8) {
+		writes(dst[:bits.Words(len(src))])
+		reads(src)
+		reads(t[:min(len(t), RoundUp(len(src), bits.WordBits))])
+		set.ThresholdBytes(dst, src, t)
+	}
+	s.Spread = func(dst, src []uint64, n int, flip uint64) {
+		writes(dst)
+		reads(src)
+		set.Spread(dst, src, n, flip)
+	}
+	s.Luma = func(dst, rgb []uint8) {
+		writes(dst)
+		reads(rgb[:3*len(dst)])
+		set.Luma(dst, rgb)
+	}
+	s.LBP = func(dst []uint64, above, row, below []uint8) {
+		writes(dst)
+		reads(above[:len(dst)])
+		reads(row[:len(dst)+2])
+		reads(below[:len(dst)])
+		set.LBP(dst, above, row, below)
+	}
+	s.MinMax = func(src []uint8) (lowest, highest uint8) {
+		reads(src)
+		return set.MinMax(src)
+	}
+}
+
+// annotateConv is for a call of a wide kernel: size bytes are written for every
+// group of pixels. Of the input it is all from the first patch to the end of the
+// last one, which is what callers own.
+func annotateConv(j *ConvJob, w *WideFilter, b *filterBlock, size, group int) {
+	at, class := unsafe.Slice(j.At, j.Pixels), unsafe.Slice(j.Class, j.Pixels)
 	if len(at) == 0 {
 		return
 	}
+	reads(at)
+	reads(class)
 	first, last := at[0], at[0]
 	for p, a := range at {
 		first, last = min(first, a), max(last, a)
+		if p == 0 || class[p] != class[p-1] {
+			runtime.RaceReadRange(unsafe.Add(j.Table, class[p]), 4*b.Outputs)
+		}
 		if p%group == 0 {
 			runtime.RaceWriteRange(unsafe.Add(j.Dst, uintptr(p/group)*j.DstStep), size)
 		}
 	}
 	patch := j.rows*j.run + (j.rows-1)*j.skip
 	runtime.RaceReadRange(unsafe.Add(j.Src, first), int(uintptr(last-first)+patch))
+	reads(w.data[b.offset:][:b.size])
 }
 
-// raceDot is raceJob for a block of outputs of DotBits.
-func raceDot(dst []int32, stride int, src []uint64, at *Patches, lanes int) {
-	if at.Pixels == 0 {
-		return
+// readPatches is all from the first patch to the end of the last one.
+func readPatches[T any](src []T, at *Patches) {
+	if at.Pixels > 0 {
+		reads(src[:(at.Pixels-1)*at.Step+(at.Rows-1)*at.RowStep+at.RowLen])
 	}
-	for p := range at.Pixels {
-		row := dst[p*stride:][:lanes]
-		runtime.RaceWriteRange(unsafe.Pointer(&row[0]), 4*lanes)
-	}
-	read := src[:(at.Pixels-1)*at.Step+(at.Rows-1)*at.RowStep+at.RowLen]
-	runtime.RaceReadRange(unsafe.Pointer(&read[0]), 8*len(read))
 }
 
-// raceRows tells of a row that is read and one that is written.
-func raceRows[T any](dst, src []T) {
-	var v T
-	size := int(unsafe.Sizeof(v))
-	if len(dst) > 0 && len(src) > 0 {
-		runtime.RaceWriteRange(unsafe.Pointer(&dst[0]), size*len(dst))
-		runtime.RaceReadRange(unsafe.Pointer(&src[0]), size*len(src))
+// readRows is n rows of values, step apart.
+func readRows[T any](s []T, n, step, values int) {
+	for i := range n {
+		reads(s[i*step:][:values])
+	}
+}
+
+func writeRows[T any](s []T, n, step, values int) {
+	for i := range n {
+		writes(s[i*step:][:values])
+	}
+}
+
+func reads[T any](s []T) {
+	if len(s) > 0 {
+		runtime.RaceReadRange(unsafe.Pointer(&s[0]), len(s)*int(unsafe.Sizeof(s[0])))
+	}
+}
+
+func writes[T any](s []T) {
+	if len(s) > 0 {
+		runtime.RaceWriteRange(unsafe.Pointer(&s[0]), len(s)*int(unsafe.Sizeof(s[0])))
 	}
 }

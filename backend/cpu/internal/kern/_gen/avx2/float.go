@@ -1,120 +1,82 @@
 package main
 
 import (
+	"fmt"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 )
 
-// lanes is a loop over n float32 values, n > 0, in vectors of 8, the last one
-// by a mask. body gets functions that load and store the values at a pointer.
-func lanes(n reg.Register, pointers []reg.Register, body func(load func(int) reg.VecVirtual, store func(reg.VecVirtual, int))) {
-	Label("whole")
-	CMPQ(n, U8(8))
-	JLT(LabelRef("rest"))
-	body(func(i int) reg.VecVirtual {
-		v := YMM()
-		VMOVUPS(Mem{Base: pointers[i]}, v)
-		return v
-	}, func(v reg.VecVirtual, i int) { VMOVUPS(v, Mem{Base: pointers[i]}) })
-	for _, p := range pointers {
-		ADDQ(U8(32), p)
+// float writes the ordered sums of float32 values.
+func float() {
+	laneMasks()
+	fma()
+	gen.FMAPixels(ymm, 6, 2)
+	gen.FMAPixels(ymm, 6, 1)
+	fmaEach()
+}
+
+// fma writes the sums of real weights.
+func fma() {
+	for _, vectors := range []int{8, 1} {
+		name := fmt.Sprintf("fma%dAVX2", 8*vectors)
+		TEXT(name, NOSPLIT, "func(acc, x *float32, n int, w *float32, stride int)")
+		Doc(fmt.Sprintf("%s computes, for i < n in order, and for o < %d,", name, 8*vectors), "",
+			"\tacc[o] = fma(x[i], w[i·stride+o], acc[o])", "",
+			"stride counts bytes.")
+		Pragma("noescape")
+		acc, x, n := Load(Param("acc"), GP64()), Load(Param("x"), GP64()), Load(Param("n"), GP64())
+		w, stride := Load(Param("w"), GP64()), Load(Param("stride"), GP64())
+		sums := make([]reg.VecVirtual, vectors)
+		for v := range sums {
+			sums[v] = YMM()
+			VMOVUPS(Mem{Base: acc, Disp: 32 * v}, sums[v])
+		}
+		Label("next")
+		b := YMM()
+		VBROADCASTSS(Mem{Base: x}, b)
+		for v := range sums {
+			VFMADD231PS(Mem{Base: w, Disp: 32 * v}, b, sums[v])
+		}
+		ADDQ(U8(4), x)
+		ADDQ(stride, w)
+		DECQ(n)
+		JNE(LabelRef("next"))
+		for v := range sums {
+			VMOVUPS(sums[v], Mem{Base: acc, Disp: 32 * v})
+		}
+		VZEROUPPER()
+		RET()
 	}
-	SUBQ(U8(8), n)
-	JMP(LabelRef("whole"))
-	Label("rest")
-	TESTQ(n, n)
-	JEQ(LabelRef("done"))
-	mask := laneMask(n)
-	body(func(i int) reg.VecVirtual {
-		v := YMM()
-		VMASKMOVPS(Mem{Base: pointers[i]}, mask, v)
-		return v
-	}, func(v reg.VecVirtual, i int) { VMASKMOVPS(v, mask, Mem{Base: pointers[i]}) })
-	Label("done")
-	VZEROUPPER()
+	TEXT("fma1AVX2", NOSPLIT, "func(acc, x *float32, n int, w *float32, stride int)")
+	Doc("fma1AVX2 is fma8AVX2 for one output.")
+	Pragma("noescape")
+	acc, x, n := Load(Param("acc"), GP64()), Load(Param("x"), GP64()), Load(Param("n"), GP64())
+	w, stride := Load(Param("w"), GP64()), Load(Param("stride"), GP64())
+	sum, v := XMM(), XMM()
+	VMOVSS(Mem{Base: acc}, sum)
+	Label("next")
+	VMOVSS(Mem{Base: x}, v)
+	VFMADD231SS(Mem{Base: w}, v, sum)
+	ADDQ(U8(4), x)
+	ADDQ(stride, w)
+	DECQ(n)
+	JNE(LabelRef("next"))
+	VMOVSS(sum, Mem{Base: acc})
 	RET()
 }
 
-// laneMask returns a mask of the first n lanes. It changes n.
-func laneMask(n reg.Register) reg.VecVirtual {
-	// The last n of 8 set lanes, then clear ones.
-	mask, base := YMM(), GP64()
-	LEAQ(NewDataAddr(NewStaticSymbol("laneMasks"), 32), base)
-	SHLQ(U8(2), n)
-	SUBQ(n, base)
-	VMOVUPS(Mem{Base: base}, mask)
-	return mask
-}
-
-func laneMasks() {
-	const all = 1<<64 - 1
-	table("laneMasks", words(all, all, all, all, 0, 0, 0, 0))
-}
-
-// rectified clears what is not greater than 0, but for the lanes of always.
-func rectified(x, zero, always reg.VecVirtual) {
-	keep := YMM()
-	VCMPPS(U8(14), zero, x, keep) // >
-	VORPS(always, keep, keep)
-	VANDPS(keep, x, x)
-}
-
-func rectifier() (zero, always reg.VecVirtual) {
-	zero, always = YMM(), YMM()
-	VXORPS(zero, zero, zero)
-	x := XMM()
-	VMOVD(Load(Param("always"), GP32()), x)
-	VPBROADCASTD(x, always)
-	return zero, always
-}
-
-// scale writes the affine map of a row.
-func scale() {
-	for _, float := range []bool{false, true} {
-		name, typ := "scaleAVX2", "int32"
-		if float {
-			name, typ = "scaleFloatAVX2", "float32"
-		}
-		TEXT(name, NOSPLIT, "func(dst *float32, values *"+typ+", scale, shift *float32, n int, always uint32)")
-		Doc(name+" computes, for o < n, n > 0,", "",
-			"\tdst[o] = fma(float32(values[o]), scale[o], shift[o])", "",
-			"or 0 where that is not greater than 0 and always is 0, else all ones.",
-			"dst may be values.")
-		Pragma("noescape")
-		p := []reg.Register{
-			Load(Param("dst"), GP64()), Load(Param("values"), GP64()),
-			Load(Param("scale"), GP64()), Load(Param("shift"), GP64()),
-		}
-		n := Load(Param("n"), GP64())
-		zero, always := rectifier()
-		lanes(n, p, func(load func(int) reg.VecVirtual, store func(reg.VecVirtual, int)) {
-			x, a, b := load(1), load(2), load(3)
-			if !float {
-				VCVTDQ2PS(x, x)
-			}
-			VFMADD213PS(b, a, x)
-			rectified(x, zero, always)
-			store(x, 0)
-		})
-	}
-}
-
-// add writes the sum of two rows.
-func add() {
-	TEXT("addAVX2", NOSPLIT, "func(dst, a, b *float32, n int, always uint32)")
-	Doc("addAVX2 computes dst[i] = a[i] + b[i] for i < n, n > 0,",
-		"or 0 where that is not greater than 0 and always is 0, else all ones.")
-	Pragma("noescape")
-	p := []reg.Register{Load(Param("dst"), GP64()), Load(Param("a"), GP64()), Load(Param("b"), GP64())}
-	n := Load(Param("n"), GP64())
-	zero, always := rectifier()
-	lanes(n, p, func(load func(int) reg.VecVirtual, store func(reg.VecVirtual, int)) {
-		x, y := load(1), load(2)
-		VADDPS(y, x, x)
-		rectified(x, zero, always)
-		store(x, 0)
-	})
+// ymm is what gen needs to know.
+var ymm = gen.ISA{
+	Name: "AVX2", Lanes: 8, Vec: YMM,
+	FirstLanes: func(n reg.Register) (func(Mem, reg.VecVirtual), func(reg.VecVirtual, Mem)) {
+		mask := laneMask(n)
+		return func(m Mem, v reg.VecVirtual) { VMASKMOVPS(m, mask, v) },
+			func(v reg.VecVirtual, m Mem) { VMASKMOVPS(v, mask, m) }
+	},
 }
 
 // fmaEach writes the ordered sums of depthwise convolutions.
@@ -127,31 +89,5 @@ func fmaEach() {
 		acc, x, w := load(0), load(1), load(2)
 		VFMADD231PS(w, x, acc)
 		store(acc, 0)
-	})
-}
-
-// choose writes the conversion of bits to one of two values.
-func choose() {
-	bitsAt := table("byteBits", words(1|2<<32, 4|8<<32, 16|32<<32, 64|128<<32))
-	TEXT("chooseAVX2", NOSPLIT, "func(dst *float32, src *uint8, one, zero *float32, n int)")
-	Doc("chooseAVX2 sets dst[i] to one[i] where bit i of src is set, else to zero[i],",
-		"for i < n, n > 0.")
-	Pragma("noescape")
-	src := Load(Param("src"), GP64())
-	p := []reg.Register{Load(Param("dst"), GP64()), Load(Param("one"), GP64()), Load(Param("zero"), GP64())}
-	bit := YMM()
-	VMOVDQU(bitsAt, bit)
-	part := GP32()
-	lanes(Load(Param("n"), GP64()), p, func(load func(int) reg.VecVirtual, store func(reg.VecVirtual, int)) {
-		x, mask := XMM(), YMM()
-		MOVBLZX(Mem{Base: src}, part)
-		INCQ(src)
-		VMOVD(part, x)
-		VPBROADCASTD(x, mask)
-		VPAND(bit, mask, mask)
-		VPCMPEQD(bit, mask, mask)
-		one, zero := load(1), load(2)
-		VBLENDVPS(mask, one, zero, zero)
-		store(zero, 0)
 	})
 }

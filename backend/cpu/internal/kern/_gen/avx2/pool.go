@@ -4,21 +4,18 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 )
 
-// Offsets of the fields of kern.poolJob.
-const (
-	poolDst     = 0
-	poolSrc     = 8
-	poolTaps    = 16 // offsets in bytes
-	poolCount   = 24
-	poolBytes   = 32 // of a pixel
-	poolStep    = 40
-	poolDstStep = 48
-	poolPixels  = 56
-)
+// pool writes max-pooling.
+func pool() {
+	pools()
+	orPool4()
+}
 
 // pools write a row of pooled pixels.
+// pools writes max-pooling.
 func pools() {
 	for _, float := range []bool{false, true} {
 		name, what := "orPoolAVX2", "the OR"
@@ -30,11 +27,11 @@ func pools() {
 		Pragma("noescape")
 		job := Load(Param("job"), GP64())
 		dst, src, taps := GP64(), GP64(), GP64()
-		MOVQ(Mem{Base: job, Disp: poolTaps}, taps)
+		MOVQ(Mem{Base: job, Disp: gen.PoolTaps}, taps)
 		i, t, at, end := GP64(), GP64(), GP64(), GP64()
 		Label("pixel")
-		MOVQ(Mem{Base: job, Disp: poolDst}, dst)
-		MOVQ(Mem{Base: job, Disp: poolSrc}, src)
+		MOVQ(Mem{Base: job, Disp: gen.PoolDst}, dst)
+		MOVQ(Mem{Base: job, Disp: gen.PoolSrc}, src)
 		XORQ(i, i)
 		combine := func(m Mem, x reg.VecVirtual, vector bool) {
 			switch {
@@ -65,7 +62,7 @@ func pools() {
 			}
 			Label(s.label)
 			LEAQ(Mem{Base: i, Disp: bytes}, end)
-			CMPQ(end, Mem{Base: job, Disp: poolBytes})
+			CMPQ(end, Mem{Base: job, Disp: gen.PoolBytes})
 			JGT(LabelRef(s.label + "done"))
 			MOVQ(Mem{Base: taps}, at)
 			ADDQ(i, at)
@@ -86,7 +83,7 @@ func pools() {
 				}
 				INCQ(t)
 				Label(s.label + "first")
-				CMPQ(t, Mem{Base: job, Disp: poolCount})
+				CMPQ(t, Mem{Base: job, Disp: gen.PoolCount})
 				JNE(LabelRef(s.label + "tap"))
 				for v := range acc {
 					VMOVDQU(acc[v], Mem{Base: dst, Index: i, Scale: 1, Disp: 32 * v})
@@ -101,7 +98,7 @@ func pools() {
 				combine(Mem{Base: src, Index: at, Scale: 1}, acc, false)
 				INCQ(t)
 				Label(s.label + "first")
-				CMPQ(t, Mem{Base: job, Disp: poolCount})
+				CMPQ(t, Mem{Base: job, Disp: gen.PoolCount})
 				JNE(LabelRef(s.label + "tap"))
 				VMOVSS(acc, Mem{Base: dst, Index: i, Scale: 1})
 			default:
@@ -114,7 +111,7 @@ func pools() {
 				ORQ(Mem{Base: src, Index: at, Scale: 1}, acc)
 				INCQ(t)
 				Label(s.label + "first")
-				CMPQ(t, Mem{Base: job, Disp: poolCount})
+				CMPQ(t, Mem{Base: job, Disp: gen.PoolCount})
 				JNE(LabelRef(s.label + "tap"))
 				MOVQ(acc, Mem{Base: dst, Index: i, Scale: 1})
 			}
@@ -123,11 +120,11 @@ func pools() {
 			Label(s.label + "done")
 		}
 		step := GP64()
-		MOVQ(Mem{Base: job, Disp: poolStep}, step)
-		ADDQ(step, Mem{Base: job, Disp: poolSrc})
-		MOVQ(Mem{Base: job, Disp: poolDstStep}, step)
-		ADDQ(step, Mem{Base: job, Disp: poolDst})
-		DECQ(Mem{Base: job, Disp: poolPixels})
+		MOVQ(Mem{Base: job, Disp: gen.PoolStep}, step)
+		ADDQ(step, Mem{Base: job, Disp: gen.PoolSrc})
+		MOVQ(Mem{Base: job, Disp: gen.PoolDstStep}, step)
+		ADDQ(step, Mem{Base: job, Disp: gen.PoolDst})
+		DECQ(Mem{Base: job, Disp: gen.PoolPixels})
 		JNE(LabelRef("pixel"))
 		VZEROUPPER()
 		RET()
@@ -144,20 +141,20 @@ func orPool4() {
 	Load(Param("flip"), flip)
 	flips := YMM()
 	VPBROADCASTQ(NewParamAddr("flip", 8), flips)
-	MOVQ(Mem{Base: job, Disp: poolDst}, dst)
-	MOVQ(Mem{Base: job, Disp: poolBytes}, bytes)
-	MOVQ(Mem{Base: job, Disp: poolPixels}, pixels)
+	MOVQ(Mem{Base: job, Disp: gen.PoolDst}, dst)
+	MOVQ(Mem{Base: job, Disp: gen.PoolBytes}, bytes)
+	MOVQ(Mem{Base: job, Disp: gen.PoolPixels}, pixels)
 	taps := GP64()
-	MOVQ(Mem{Base: job, Disp: poolTaps}, taps)
+	MOVQ(Mem{Base: job, Disp: gen.PoolTaps}, taps)
 	var src [4]reg.GPVirtual
 	for t := range src {
 		src[t] = GP64()
-		MOVQ(Mem{Base: job, Disp: poolSrc}, src[t])
+		MOVQ(Mem{Base: job, Disp: gen.PoolSrc}, src[t])
 		ADDQ(Mem{Base: taps, Disp: 8 * t}, src[t])
 	}
 	step, dstStep := GP64(), GP64()
-	MOVQ(Mem{Base: job, Disp: poolStep}, step)
-	MOVQ(Mem{Base: job, Disp: poolDstStep}, dstStep)
+	MOVQ(Mem{Base: job, Disp: gen.PoolStep}, step)
+	MOVQ(Mem{Base: job, Disp: gen.PoolDstStep}, dstStep)
 	Label("pixel")
 	XORQ(i, i)
 	JMP(LabelRef("vectorscheck"))

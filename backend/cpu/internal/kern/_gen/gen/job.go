@@ -10,7 +10,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Offsets of the fields of kern.Job.
+// Offsets of the fields of kern.ConvJob.
 const (
 	JobDstStep  = 8
 	JobSrc      = 16
@@ -27,7 +27,7 @@ const (
 	JobClass    = 120
 )
 
-// Offsets of the fields of kern.dotJob and kern.fmaJob.
+// Offsets of the fields of kern.DotJob and kern.FMAJob.
 const (
 	TileDst     = 0
 	TileDstStep = 8
@@ -45,7 +45,19 @@ const (
 	FMAOutputs  = 88
 )
 
-// Tiles writes a loop over the pixels of a dotJob or fmaJob, so many at a time.
+// Offsets of the fields of kern.PoolJob.
+const (
+	PoolDst     = 0
+	PoolSrc     = 8
+	PoolTaps    = 16 // offsets in bytes
+	PoolCount   = 24
+	PoolBytes   = 32 // of a pixel
+	PoolStep    = 40
+	PoolDstStep = 48
+	PoolPixels  = 56
+)
+
+// Tiles writes a loop over the pixels of a DotJob or FMAJob, so many at a time.
 // body gets pointers to their patches, store writes the results of pixel p.
 func Tiles(job reg.Register, pixels int, body func(x []reg.GPVirtual), store func(p int, dst reg.Register)) {
 	Label("next")
@@ -95,7 +107,7 @@ func Rows(job reg.Register, body func(i, end reg.GPVirtual)) {
 }
 
 // DotWeights returns the places of the weights of one or four blocks of a
-// dotJob, and a function that moves them on by so many bytes.
+// DotJob, and a function that moves them on by so many bytes.
 func DotWeights(job reg.Register, blocks int) (at []Mem, advance func(bytes int)) {
 	w, w3, block := GP64(), GP64(), GP64()
 	MOVQ(Mem{Base: job, Disp: TileWeights}, w)

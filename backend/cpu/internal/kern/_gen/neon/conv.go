@@ -1,166 +1,198 @@
 package main
 
-// The bits of 16 outputs meet one byte of the input at a time: EOR, CNT, ADD,
-// three instructions for 128 products. The sums of bytes are added to sums of
-// 16 bits in memory before they overflow.
-var bitsFamily = family{
-	name: "convBits", isa: "NEON", outputs: 16,
-	piece:   "bytes",
-	product: "popcount(x[i] XOR w[i][o])",
-	result:  [2]string{"bit o of dst[p] = c[o] ≤ table[class[p]][o], XOR flip", "dst[p][o] = table[class[p]][o] − 2·c[o]"},
-	body:    bitsBody,
-	store:   bitsStore,
-	stack:   func(pixels, vectors int) int { return 32 * pixels * vectors },
-}
+import (
+	"fmt"
 
-const (
-	// bitsBudget is the number of steps of 8 bits that a sum of 8 bits can take,
-	// in whole groups.
-	bitsBudget = 255 / 8 / bitsGroup * bitsGroup
-	bitsGroup  = 4
-
-	bitsW = 16 // weights, 4 vectors
-	bitsX = 20 // bytes of the input, two for every pixel
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 )
 
-// bitsSteps sums n bytes of every patch, one or an even number. The accumulators
-// start with the first one if first is set.
-func bitsSteps(c *conv, pixels, n int, first bool) {
-	weights := func() { c.op("VLD1.P %d(%s), %s", 16*c.vectors, rW, list(bitsW, c.vectors, "B16")) }
-	load := func(p int) {
-		if n == 1 {
-			c.op("VLD1R.P 1(%s), %s", patch(p), list(bitsX+2*p, 1, "B16"))
-			return
-		}
-		c.op("VLD2R.P 2(%s), %s", patch(p), list(bitsX+2*p, 2, "B16"))
-	}
-	weights()
-	for p := range pixels {
-		load(p)
-	}
-	for i := range n {
-		for p := range pixels {
-			for v := range c.vectors {
-				c.op("VEOR V%d.B16, V%d.B16, V%d.B16", bitsX+2*p+i%2, bitsW+v, temp+v)
-			}
-			// What comes next is loaded as soon as there is room for it.
-			if i%2 == 1 && i+1 < n {
-				load(p)
-			}
-			if p == pixels-1 && i+1 < n {
-				weights()
-			}
-			for v := range c.vectors {
-				to := temp + v
-				if first && i == 0 {
-					to = c.acc(p, v)
-				}
-				c.op("VCNT V%d.B16, V%d.B16", temp+v, to)
-			}
-			for v := range c.vectors {
-				if !first || i > 0 {
-					c.op("VADD V%d.B16, V%d.B16, V%d.B16", temp+v, c.acc(p, v), c.acc(p, v))
-				}
-			}
-		}
-	}
+// Registers that all convolutions use alike. R1 to R4 point to the patches.
+const (
+	rJob    = "R0"
+	rW      = "R5"  // weights
+	rRows   = "R6"  // rows left
+	rLeft   = "R7"  // pieces left in the row
+	rChunk  = "R8"  // pieces until the row ends or the narrow sums are full
+	rBudget = "R9"  // pieces until the narrow sums are full
+	rWide   = "R10" // sums in memory
+	rT      = "R11"
+	rTable  = "R12"
+	rRun    = "R13" // pieces of a row
+	rSkip   = "R14"
+	rPrev   = "R15" // thresholds that are in registers
+	rDst    = "R19"
+	rAt     = "R20"
+	rClass  = "R21"
+	rMain   = "R22"
+	rShort  = "R23"
+)
+
+const (
+	bitPattern = 31 // bit i%8 in byte i
+	temp       = 28 // the first of four
+)
+
+// conv is a convolution of pixels × vectors of output channels.
+type conv struct {
+	*asm
+	kind            kind
+	sums            bool
+	pixels, vectors int
 }
 
-func bitsBody(c *conv, pixels int, label string) {
-	accs := pixels * c.vectors
-	c.clearSums(2 * accs)
-	c.op("MOVD $%d, %s", bitsBudget, rBudget)
-	c.label(label + "row")
-	c.op("MOVD %s, %s", rRun, rLeft)
-	c.label(label + "chunk")
-	c.op("MOVD %s, %s", rBudget, rMain)
-	c.nextChunk()
-	c.op("CMP $%d, %s", bitsBudget, rMain)
-	c.op("BNE %sgo", label)
-	c.op("CMP $%d, %s", bitsGroup, rChunk)
-	c.op("BLO %szero", label)
-	bitsSteps(c, pixels, bitsGroup, true)
-	c.op("SUB $%d, %s", bitsGroup, rChunk)
-	c.op("B %sgo", label)
-	c.label(label + "zero")
-	c.zero(0, accs)
-	c.label(label + "go")
-	c.op("LSR $2, %s, %s", rChunk, rT)
-	c.op("CBZ %s, %ssingles", rT, label)
-	c.label(label + "group")
-	bitsSteps(c, pixels, bitsGroup, false)
-	c.op("SUBS $1, %s", rT)
-	c.op("BNE %sgroup", label)
-	c.label(label + "singles")
-	c.op("ANDS $%d, %s", bitsGroup-1, rChunk)
-	c.op("BEQ %sfull", label)
-	c.label(label + "single")
-	bitsSteps(c, pixels, 1, false)
-	c.op("SUBS $1, %s", rChunk)
-	c.op("BNE %ssingle", label)
-	c.label(label + "full")
-	c.op("CBNZ %s, %snotfull", rBudget, label)
-	for i := range accs {
-		bitsWiden(c, i)
-		c.op("FSTPQ (F%d, F%d), %d(%s)", bitsX, bitsX+1, 32*i, rWide)
-	}
-	c.op("MOVD $%d, %s", bitsBudget, rBudget)
-	c.label(label + "notfull")
-	c.op("CBNZ %s, %schunk", rLeft, label)
-	c.advance(pixels, label)
-	c.op("CMP $%d, %s", bitsBudget, rBudget)
-	c.op("BNE %sstore", label)
-	c.zero(0, accs) // they are in memory already
-	c.label(label + "store")
+// kind is what convolutions of one kind of input differ in.
+type kind struct {
+	name    string
+	isa     string
+	outputs int // of a vector
+	product string
+	piece   string
+	result  [2]string
+	body    func(c *conv, pixels int, label string) // sums of a tile, narrow ones in the accumulators
+	store   func(c *conv, p int, label string)      // results of a pixel
+	stack   func(pixels, vectors int) int
 }
 
-// bitsWiden adds the bytes of an accumulator to its sums in memory, into bitsX
-// and bitsX+1.
-func bitsWiden(c *conv, acc int) {
-	c.op("FLDPQ %d(%s), (F%d, F%d)", 32*acc, rWide, bitsX, bitsX+1)
-	c.op("VUADDW V%d.B8, V%d.H8, V%d.H8", acc, bitsX, bitsX)
-	c.op("VUADDW2 V%d.B16, V%d.H8, V%d.H8", acc, bitsX+1, bitsX+1)
-}
-
-func bitsStore(c *conv, p int, same string) {
-	const (
-		bound  = 22 // thresholds of 16 bits, 8 vectors
-		narrow = 16 // 32 bits, 4 vectors
-	)
+func (c *conv) write() {
+	f := c.kind
+	n := c.vectors * f.outputs
+	name, result := f.name, f.result[0]
 	if c.sums {
-		c.op("MOVD %s, %s", rDst, rT)
-		for v := range c.vectors {
-			bitsWiden(c, c.acc(p, v))
-			for i, half := range []int{bitsX, bitsX + 1} {
-				c.op("VUSHLL $1, V%d.H4, V%d.S4", half, 24+2*i)
-				c.op("VUSHLL2 $1, V%d.H8, V%d.S4", half, 25+2*i)
-			}
-			c.op("VLD1.P 64(%s), %s", rTable, list(narrow, 4, "S4"))
-			for i := range 4 {
-				c.op("VSUB V%d.S4, V%d.S4, V%d.S4", 24+i, narrow+i, narrow+i)
-			}
-			c.op("VST1.P %s, 64(%s)", list(narrow, 4, "S4"), rT)
+		name, result = name+"Sums", f.result[1]
+	}
+	name += fmt.Sprintf("%d%s", n, f.isa)
+	size := f.stack(c.pixels, c.vectors)
+	if size > 0 {
+		size += 16 // to align it
+	}
+	c.function(name, "job *uint8", size, 8,
+		fmt.Sprintf("%s computes, for every pixel p and each of %d outputs o, with x the", name, n),
+		f.piece+" of the patch at src + at[p],",
+		"",
+		"\tc[o] = Σ over i of "+f.product,
+		"\t"+result)
+	c.op("MOVD job+0(FP), %s", rJob)
+	if size > 0 {
+		c.op("MOVD $wide-%d(SP), %s", size, rWide)
+		c.op("ADD $15, %s", rWide)
+		c.op("BIC $15, %s", rWide)
+	}
+	c.op("MOVD %d(%s), %s", gen.JobDst, rJob, rDst)
+	c.op("MOVD %d(%s), %s", gen.JobAt, rJob, rAt)
+	c.op("MOVD %d(%s), %s", gen.JobClass, rJob, rClass)
+	c.label("wide")
+	c.op("MOVD %d(%s), %s", gen.JobPixels, rJob, rT)
+	c.op("CMP $%d, %s", c.pixels, rT)
+	c.op("BLO narrow")
+	c.tile(c.pixels, "w")
+	c.op("B wide")
+	c.label("narrow")
+	if c.pixels > 1 {
+		c.op("CBZ %s, done", rT)
+		c.tile(1, "n")
+		c.op("MOVD %d(%s), %s", gen.JobPixels, rJob, rT)
+		c.op("B narrow")
+		c.label("done")
+	}
+	c.op("RET")
+}
+
+// tile computes some pixels, rT being the number of those left, and takes them
+// off the job.
+func (c *conv) tile(pixels int, label string) {
+	c.op("SUB $%d, %s", pixels, rT)
+	c.op("MOVD %s, %d(%s)", rT, gen.JobPixels, rJob)
+	c.op("MOVD %d(%s), %s", gen.JobSrc, rJob, rT)
+	for p := range pixels {
+		c.op("MOVWU %d(%s), %s", 4*p, rAt, patch(p))
+		c.op("ADD %s, %s", rT, patch(p))
+	}
+	c.op("ADD $%d, %s", 4*pixels, rAt)
+	c.op("MOVD %d(%s), %s", gen.JobWeights, rJob, rW)
+	c.op("MOVD %d(%s), %s", gen.JobRows, rJob, rRows)
+	c.op("MOVD %d(%s), %s", gen.JobRunBytes, rJob, rRun)
+	c.op("MOVD %d(%s), %s", gen.JobRowSkip, rJob, rSkip)
+	c.kind.body(c, pixels, label)
+
+	if !c.sums {
+		c.op("MOVD $0x8040201008040201, %s", rT)
+		c.op("VDUP %s, V%d.D2", rT, bitPattern)
+		c.op("MOVD $0, %s", rPrev)
+	}
+	for p := range pixels {
+		c.op("MOVWU %d(%s), %s", 4*p, rClass, rTable)
+		c.op("MOVD %d(%s), %s", gen.JobTable, rJob, rT)
+		c.op("ADD %s, %s", rT, rTable)
+		c.kind.store(c, p, fmt.Sprintf("%ssame%d", label, p))
+		c.op("MOVD %d(%s), %s", gen.JobDstStep, rJob, rT)
+		c.op("ADD %s, %s", rT, rDst)
+	}
+	c.op("ADD $%d, %s", 4*pixels, rClass)
+}
+
+func patch(p int) string { return fmt.Sprintf("R%d", 1+p) }
+
+func (c *conv) acc(p, v int) int { return p*c.vectors + v }
+
+// advance goes to the next row of the patches, or on where there is none.
+func (c *conv) advance(pixels int, label string) {
+	for p := range pixels {
+		c.op("ADD %s, %s", rSkip, patch(p))
+	}
+	c.op("SUBS $1, %s", rRows)
+	c.op("BNE %srow", label)
+}
+
+// nextChunk computes how many pieces to go, and takes them off the row and off
+// the budget.
+func (c *conv) nextChunk() {
+	c.op("CMP %s, %s", rBudget, rLeft)
+	c.op("CSEL LO, %s, %s, %s", rLeft, rBudget, rChunk)
+	c.op("SUB %s, %s", rChunk, rLeft)
+	c.op("SUB %s, %s", rChunk, rBudget)
+}
+
+// zero clears registers.
+func (c *conv) zero(from, to int) {
+	for i := from; i < to; i++ {
+		c.op("VEOR V%d.B16, V%d.B16, V%d.B16", i, i, i)
+	}
+}
+
+// clearSums clears n vectors of sums in memory, an even number.
+func (c *conv) clearSums(n int) {
+	c.zero(temp, temp+1)
+	for i := range n / 2 {
+		c.op("FSTPQ (F%d, F%d), %d(%s)", temp, temp, 32*i, rWide)
+	}
+}
+
+// pack makes one bit of every byte of masks, which are the registers from first
+// on, and stores them as a word.
+func (c *conv) pack(first, masks int) {
+	v := func(i int) string { return fmt.Sprintf("V%d.B16", first+i) }
+	for i := range masks {
+		c.op("VAND V%d.B16, %s, %s", bitPattern, v(i), v(i))
+	}
+	switch masks {
+	case 4:
+		c.op("VADDP %s, %s, %s", v(1), v(0), v(0))
+		c.op("VADDP %s, %s, %s", v(3), v(2), v(2))
+		c.op("VADDP %s, %s, %s", v(2), v(0), v(0))
+		c.op("VADDP %s, %s, %s", v(0), v(0), v(0))
+		c.op("VMOV V%d.D[0], %s", first, rT)
+	case 2:
+		c.op("VADDP %s, %s, %s", v(1), v(0), v(0))
+		c.op("VADDP %s, %s, %s", v(0), v(0), v(0))
+		c.op("VADDP %s, %s, %s", v(0), v(0), v(0))
+		c.op("VMOV V%d.S[0], %s", first, rT)
+	default:
+		for range 3 {
+			c.op("VADDP %s, %s, %s", v(0), v(0), v(0))
 		}
-		return
+		c.op("VMOV V%d.H[0], %s", first, rT)
 	}
-	// Neighbours often share their thresholds. Saturated to 16 bits they mean
-	// the same.
-	c.op("CMP %s, %s", rTable, rPrev)
-	c.op("BEQ %s", same)
-	c.op("MOVD %s, %s", rTable, rPrev)
-	for v := range c.vectors {
-		c.op("VLD1.P 64(%s), %s", rTable, list(narrow, 4, "S4"))
-		for i := range 4 {
-			c.sqxtn(i%2 == 1, narrow+i, bound+2*v+i/2)
-		}
-	}
-	c.label(same)
-	for v := range c.vectors {
-		acc := c.acc(p, v)
-		bitsWiden(c, acc)
-		c.cmgeH(bound+2*v, bitsX, bitsX)
-		c.cmgeH(bound+2*v+1, bitsX+1, bitsX+1)
-		c.op("VUZP1 V%d.B16, V%d.B16, V%d.B16", bitsX+1, bitsX, acc)
-	}
-	c.pack(c.acc(p, 0), c.vectors)
+	c.op("MOVD %d(%s), %s", gen.JobFlip, rJob, rMain)
+	c.op("EOR %s, %s", rMain, rT)
+	c.op("MOVD %s, (%s)", rT, rDst)
 }

@@ -5,13 +5,13 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-CGO_ENABLED=0 GOARCH=arm64 go test -c -o "$work/test" .
+CGO_ENABLED=0 GOARCH=arm64 go test -c -o "$work/test" ./sets
 bench() { # flags of qemu, pattern
 	qemu-aarch64 $1 "$work/test" -test.run '^$' -test.cpu 1 -test.benchtime 1x -test.bench "$2"
 }
 # Assembly functions lie side by side.
 range=$(aarch64-linux-gnu-nm -n "$work/test" | awk '
-	/kern\.conv.*\.abi0$/ { if (!from) from = $1; last = 1; next }
+	/kern\/neon\.conv.*\.abi0$/ { if (!from) from = $1; last = 1; next }
 	last { to = $1; last = 0 }
 	END { print "0x" from ".." "0x" to }')
 bench "" Wide/neon | awk '$1 ~ /^BenchmarkWide/ { print substr($1, 15) }' | while read -r name; do

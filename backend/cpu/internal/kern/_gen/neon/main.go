@@ -2,244 +2,37 @@
 package main
 
 import (
-	"bytes"
-	"flag"
-	"fmt"
 	"log"
 	"os"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 )
 
-// Registers that all convolutions use alike. R1 to R4 point to the patches.
-const (
-	rJob    = "R0"
-	rW      = "R5"  // weights
-	rRows   = "R6"  // rows left
-	rLeft   = "R7"  // pieces left in the row
-	rChunk  = "R8"  // pieces until the row ends or the narrow sums are full
-	rBudget = "R9"  // pieces until the narrow sums are full
-	rWide   = "R10" // sums in memory
-	rT      = "R11"
-	rTable  = "R12"
-	rRun    = "R13" // pieces of a row
-	rSkip   = "R14"
-	rPrev   = "R15" // thresholds that are in registers
-	rDst    = "R19"
-	rAt     = "R20"
-	rClass  = "R21"
-	rMain   = "R22"
-	rShort  = "R23"
-)
-
-const (
-	bitPattern = 31 // bit i%8 in byte i
-	temp       = 28 // the first of four
-)
-
-// conv is a convolution of pixels × vectors of output channels.
-type conv struct {
-	*asm
-	family          family
-	sums            bool
-	pixels, vectors int
-}
-
-// family is what convolutions of one kind of input differ in.
-type family struct {
-	name    string
-	isa     string
-	outputs int // of a vector
-	product string
-	piece   string
-	result  [2]string
-	body    func(c *conv, pixels int, label string) // sums of a tile, narrow ones in the accumulators
-	store   func(c *conv, p int, label string)      // results of a pixel
-	stack   func(pixels, vectors int) int
-}
-
-func (c *conv) write() {
-	f := c.family
-	n := c.vectors * f.outputs
-	name, result := f.name, f.result[0]
-	if c.sums {
-		name, result = name+"Sums", f.result[1]
-	}
-	name += fmt.Sprintf("%d%s", n, f.isa)
-	size := f.stack(c.pixels, c.vectors)
-	if size > 0 {
-		size += 16 // to align it
-	}
-	c.function(name, "job *uint8", size, 8,
-		fmt.Sprintf("%s computes, for every pixel p and each of %d outputs o, with x the", name, n),
-		f.piece+" of the patch at src + at[p],",
-		"",
-		"\tc[o] = Σ over i of "+f.product,
-		"\t"+result)
-	c.op("MOVD job+0(FP), %s", rJob)
-	if size > 0 {
-		c.op("MOVD $wide-%d(SP), %s", size, rWide)
-		c.op("ADD $15, %s", rWide)
-		c.op("BIC $15, %s", rWide)
-	}
-	c.op("MOVD %d(%s), %s", gen.JobDst, rJob, rDst)
-	c.op("MOVD %d(%s), %s", gen.JobAt, rJob, rAt)
-	c.op("MOVD %d(%s), %s", gen.JobClass, rJob, rClass)
-	c.label("wide")
-	c.op("MOVD %d(%s), %s", gen.JobPixels, rJob, rT)
-	c.op("CMP $%d, %s", c.pixels, rT)
-	c.op("BLO narrow")
-	c.tile(c.pixels, "w")
-	c.op("B wide")
-	c.label("narrow")
-	if c.pixels > 1 {
-		c.op("CBZ %s, done", rT)
-		c.tile(1, "n")
-		c.op("MOVD %d(%s), %s", gen.JobPixels, rJob, rT)
-		c.op("B narrow")
-		c.label("done")
-	}
-	c.op("RET")
-}
-
-// tile computes some pixels, rT being the number of those left, and takes them
-// off the job.
-func (c *conv) tile(pixels int, label string) {
-	c.op("SUB $%d, %s", pixels, rT)
-	c.op("MOVD %s, %d(%s)", rT, gen.JobPixels, rJob)
-	c.op("MOVD %d(%s), %s", gen.JobSrc, rJob, rT)
-	for p := range pixels {
-		c.op("MOVWU %d(%s), %s", 4*p, rAt, patch(p))
-		c.op("ADD %s, %s", rT, patch(p))
-	}
-	c.op("ADD $%d, %s", 4*pixels, rAt)
-	c.op("MOVD %d(%s), %s", gen.JobWeights, rJob, rW)
-	c.op("MOVD %d(%s), %s", gen.JobRows, rJob, rRows)
-	c.op("MOVD %d(%s), %s", gen.JobRunBytes, rJob, rRun)
-	c.op("MOVD %d(%s), %s", gen.JobRowSkip, rJob, rSkip)
-	c.family.body(c, pixels, label)
-
-	if !c.sums {
-		c.op("MOVD $0x8040201008040201, %s", rT)
-		c.op("VDUP %s, V%d.D2", rT, bitPattern)
-		c.op("MOVD $0, %s", rPrev)
-	}
-	for p := range pixels {
-		c.op("MOVWU %d(%s), %s", 4*p, rClass, rTable)
-		c.op("MOVD %d(%s), %s", gen.JobTable, rJob, rT)
-		c.op("ADD %s, %s", rT, rTable)
-		c.family.store(c, p, fmt.Sprintf("%ssame%d", label, p))
-		c.op("MOVD %d(%s), %s", gen.JobDstStep, rJob, rT)
-		c.op("ADD %s, %s", rT, rDst)
-	}
-	c.op("ADD $%d, %s", 4*pixels, rClass)
-}
-
-func patch(p int) string { return fmt.Sprintf("R%d", 1+p) }
-
-func (c *conv) acc(p, v int) int { return p*c.vectors + v }
-
-// advance goes to the next row of the patches, or on where there is none.
-func (c *conv) advance(pixels int, label string) {
-	for p := range pixels {
-		c.op("ADD %s, %s", rSkip, patch(p))
-	}
-	c.op("SUBS $1, %s", rRows)
-	c.op("BNE %srow", label)
-}
-
-// nextChunk computes how many pieces to go, and takes them off the row and off
-// the budget.
-func (c *conv) nextChunk() {
-	c.op("CMP %s, %s", rBudget, rLeft)
-	c.op("CSEL LO, %s, %s, %s", rLeft, rBudget, rChunk)
-	c.op("SUB %s, %s", rChunk, rLeft)
-	c.op("SUB %s, %s", rChunk, rBudget)
-}
-
-// zero clears registers.
-func (c *conv) zero(from, to int) {
-	for i := from; i < to; i++ {
-		c.op("VEOR V%d.B16, V%d.B16, V%d.B16", i, i, i)
-	}
-}
-
-// clearSums clears n vectors of sums in memory, an even number.
-func (c *conv) clearSums(n int) {
-	c.zero(temp, temp+1)
-	for i := range n / 2 {
-		c.op("FSTPQ (F%d, F%d), %d(%s)", temp, temp, 32*i, rWide)
-	}
-}
-
-// pack makes one bit of every byte of masks, which are the registers from first
-// on, and stores them as a word.
-func (c *conv) pack(first, masks int) {
-	v := func(i int) string { return fmt.Sprintf("V%d.B16", first+i) }
-	for i := range masks {
-		c.op("VAND V%d.B16, %s, %s", bitPattern, v(i), v(i))
-	}
-	switch masks {
-	case 4:
-		c.op("VADDP %s, %s, %s", v(1), v(0), v(0))
-		c.op("VADDP %s, %s, %s", v(3), v(2), v(2))
-		c.op("VADDP %s, %s, %s", v(2), v(0), v(0))
-		c.op("VADDP %s, %s, %s", v(0), v(0), v(0))
-		c.op("VMOV V%d.D[0], %s", first, rT)
-	case 2:
-		c.op("VADDP %s, %s, %s", v(1), v(0), v(0))
-		c.op("VADDP %s, %s, %s", v(0), v(0), v(0))
-		c.op("VADDP %s, %s, %s", v(0), v(0), v(0))
-		c.op("VMOV V%d.S[0], %s", first, rT)
-	default:
-		for range 3 {
-			c.op("VADDP %s, %s, %s", v(0), v(0), v(0))
-		}
-		c.op("VMOV V%d.H[0], %s", first, rT)
-	}
-	c.op("MOVD %d(%s), %s", gen.JobFlip, rJob, rMain)
-	c.op("EOR %s, %s", rMain, rT)
-	c.op("MOVD %s, (%s)", rT, rDst)
-}
-
 func main() {
 	log.SetFlags(0)
-	flags := flag.NewFlagSet("neon", flag.ExitOnError) // avo has the names in its own
-	out, stubs := flags.String("out", "", "file to write assembly to"), flags.String("stubs", "", "file to write declarations to")
-	if err := flags.Parse(os.Args[1:]); err != nil {
-		log.Fatal(err)
-	}
-	a := &asm{}
-	for _, sums := range []bool{false, true} {
-		for _, v := range []int{4, 2, 1} {
-			(&conv{asm: a, family: bitsFamily, sums: sums, pixels: 4, vectors: v}).write()
+	stubs := gen.Stubs{Arch: "arm64", Pkg: "neon"}
+	for _, family := range []struct {
+		name  string
+		write func(a *asm)
+	}{
+		{"conv_bits", (*asm).convBits},
+		{"conv_bytes", (*asm).convBytes},
+		{"conv_bytes_dot", (*asm).convBytesDot},
+		{"dot_bits", (*asm).dotBits},
+		{"float", (*asm).float},
+		{"elementwise", (*asm).elementwise},
+		{"pool", (*asm).pools},
+		{"repack", (*asm).repack},
+		{"image", (*asm).image},
+		{"peak", (*asm).peak},
+	} {
+		a := &asm{}
+		family.write(a)
+		text := gen.Head("arm64", "neon") + "#include \"textflag.h\"\n" + a.code.String()
+		if err := os.WriteFile("../neon/"+family.name+"_arm64.s", []byte(text), 0o644); err != nil {
+			log.Fatal(err)
 		}
+		stubs.Write(a.stubs.Bytes())
 	}
-	for _, sums := range []bool{false, true} {
-		(&conv{asm: a, family: bytesFamily, sums: sums, pixels: 2, vectors: 8}).write()
-		(&conv{asm: a, family: bytesFamily, sums: sums, pixels: 4, vectors: 4}).write()
-		(&conv{asm: a, family: bytesFamily, sums: sums, pixels: 4, vectors: 2}).write()
-	}
-	for _, sums := range []bool{false, true} {
-		(&conv{asm: a, family: dotFamily, sums: sums, pixels: 1, vectors: 16}).write()
-		(&conv{asm: a, family: dotFamily, sums: sums, pixels: 2, vectors: 8}).write()
-		(&conv{asm: a, family: dotFamily, sums: sums, pixels: 4, vectors: 4}).write()
-	}
-	a.dot()
-	a.fma()
-	a.thresholds()
-	a.scale()
-	a.or()
-	a.more()
-	a.peak()
-
-	const head = "// Code generated by go run ./neon in _gen. DO NOT EDIT.\n\n//go:build arm64 && !purego\n\n"
-	write(*out, head+"#include \"textflag.h\"\n", &a.code)
-	write(*stubs, head+"package kern\n", &a.stubs)
-}
-
-func write(name, head string, body *bytes.Buffer) {
-	if err := os.WriteFile(name, append([]byte(head), body.Bytes()...), 0o644); err != nil {
-		log.Fatal(err)
-	}
+	stubs.Save()
 }

@@ -1,0 +1,275 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
+)
+
+// A kernel convolves pixels × vectors of output channels. Its innermost loop
+// sums in narrow lanes, which are added to sums in memory before they overflow.
+type kernel struct {
+	bytes           bool // else nibbles
+	sums            bool
+	pooled          bool // of four pixels
+	pixels, vectors int
+	job             reg.Register
+	counts          reg.Register // popcounts
+	// Written as 32 bits, which to the allocator of registers keeps the upper
+	// half alive: one of each is enough.
+	temp, table reg.GPVirtual
+	flushed     Mem // 0 until there are sums in memory
+	wide        Mem // [pixel][vector] 64 bytes: 16-bit sums of even and of odd outputs, or 32-bit sums
+}
+
+// piece is the bytes of the input that meet a vector of weights.
+func (k *kernel) piece() int {
+	if k.bytes {
+		return 2
+	}
+	return 1
+}
+
+// outputs is the number of output channels of a vector.
+func (k *kernel) outputs() int { return 32 / k.piece() }
+
+// budget is the number of bytes of input after which narrow sums could
+// overflow: of 8 bits with 4 for every nibble, of 16 bits with 2·255 for every
+// two bytes.
+func (k *kernel) budget() int {
+	if k.bytes {
+		return 2 * 64
+	}
+	return 63
+}
+
+func conv(bytes, sums, pooled bool, pixels, vectors int) {
+	k := &kernel{bytes: bytes, sums: sums, pooled: pooled, pixels: pixels, vectors: vectors}
+	n := vectors * k.outputs()
+	name, piece, product, result := "convBits", "nibbles", "popcount(x[i] XOR w[i][o])", "bit o of dst[p] = c[o] ≤ table[class[p]][o], XOR flip"
+	if bytes {
+		name, piece, product, result = "convBytes", "pairs of bytes", "Σ of 2 bytes of x[i]·w[i][o]", "bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip"
+	}
+	if sums {
+		name += "Sums"
+		result = "dst[p][o] = table[class[p]][o] − 2·c[o]"
+		if bytes {
+			result = "dst[p][o] = table[class[p]][o] + c[o]"
+		}
+	}
+	if pooled {
+		name += "Pooled"
+		result = strings.NewReplacer("dst[p]", "dst[p/4]", "[o],", "[o] of any of four pixels,").Replace(result)
+	}
+	name += fmt.Sprintf("%dAVX2", n)
+	TEXT(name, NOSPLIT, "func(job *byte)")
+	Doc(fmt.Sprintf("%s computes, for every pixel p and each of %d outputs o, with x the", name, n),
+		piece+" of the patch at src + at[p],",
+		"",
+		"\tc[o] = Σ over i of "+product,
+		"\t"+result)
+	Pragma("noescape")
+	k.wide = AllocLocal(pixels * vectors * 64)
+	k.flushed = AllocLocal(8)
+	k.temp, k.table = GP64(), GP64()
+	k.job = Load(Param("job"), GP64())
+	if !bytes {
+		k.counts = GP64()
+		LEAQ(NewDataAddr(NewStaticSymbol("popcounts"), 0), k.counts)
+	}
+	Label("wide")
+	CMPQ(Mem{Base: k.job, Disp: gen.JobPixels}, U8(pixels))
+	JLT(LabelRef("narrow"))
+	k.tile(pixels, "w")
+	JMP(LabelRef("wide"))
+	Label("narrow")
+	if !pooled {
+		CMPQ(Mem{Base: k.job, Disp: gen.JobPixels}, U8(0))
+		JEQ(LabelRef("done"))
+		k.tile(1, "n")
+		JMP(LabelRef("narrow"))
+	}
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+// tile computes some pixels and takes them off the job.
+func (k *kernel) tile(pixels int, label string) {
+	at := GP64()
+	MOVQ(Mem{Base: k.job, Disp: gen.JobAt}, at)
+	x := make([]reg.GPVirtual, pixels)
+	for p := range x {
+		x[p] = GP64()
+		MOVL(Mem{Base: at, Disp: 4 * p}, x[p].As32())
+		ADDQ(Mem{Base: k.job, Disp: gen.JobSrc}, x[p])
+	}
+	acc := make([]reg.VecVirtual, pixels*k.vectors)
+	for i := range acc {
+		acc[i] = YMM()
+		VPXOR(acc[i], acc[i], acc[i])
+	}
+	MOVQ(U32(0), k.flushed)
+	w, i, row, end, stop, budget := GP64(), GP64(), GP64(), GP64(), GP64(), GP64()
+	MOVQ(Mem{Base: k.job, Disp: gen.JobWeights}, w)
+	XORQ(i, i)
+	MOVQ(Mem{Base: k.job, Disp: gen.JobRows}, row)
+	MOVQ(U32(uint32(k.budget())), budget)
+	Label(label + "row")
+	MOVQ(Mem{Base: k.job, Disp: gen.JobRunBytes}, end)
+	ADDQ(i, end)
+	Label(label + "chunk")
+	LEAQ(Mem{Base: i, Index: budget, Scale: 1}, stop)
+	CMPQ(stop, end)
+	CMOVQGT(end, stop)
+	ADDQ(i, budget)
+	SUBQ(stop, budget)
+	// Several pieces at a time, then one.
+	several := GP64()
+	Label(label + "pieces")
+	LEAQ(Mem{Base: i, Disp: unroll * k.piece()}, several)
+	CMPQ(several, stop)
+	JGT(LabelRef(label + "piecesdone"))
+	for u := range unroll {
+		k.step(x, acc, w, i, u)
+	}
+	ADDQ(U32(uint32(unroll*32*k.vectors)), w)
+	MOVQ(several, i)
+	JMP(LabelRef(label + "pieces"))
+	Label(label + "piecesdone")
+	CMPQ(i, stop)
+	JEQ(LabelRef(label + "full"))
+	Label(label + "piece")
+	k.step(x, acc, w, i, 0)
+	ADDQ(U32(uint32(32*k.vectors)), w)
+	ADDQ(U8(k.piece()), i)
+	CMPQ(i, stop)
+	JNE(LabelRef(label + "piece"))
+	Label(label + "full")
+	CMPQ(budget, U8(0))
+	JNE(LabelRef(label + "go"))
+	k.flush(acc, label+"early")
+	for _, a := range acc {
+		VPXOR(a, a, a)
+	}
+	MOVQ(U32(uint32(k.budget())), budget)
+	Label(label + "go")
+	CMPQ(i, end)
+	JNE(LabelRef(label + "chunk"))
+	ADDQ(Mem{Base: k.job, Disp: gen.JobRowSkip}, i)
+	DECQ(row)
+	JNE(LabelRef(label + "row"))
+	k.flush(acc, label+"late")
+
+	dst, class, table := GP64(), GP64(), k.table
+	MOVQ(Mem{Base: k.job, Disp: gen.JobDst}, dst)
+	MOVQ(Mem{Base: k.job, Disp: gen.JobClass}, class)
+	if !k.bytes && !k.sums && pixels == 4 {
+		k.storeAlike(dst, class, label)
+	}
+	switch {
+	case k.pooled && k.bytes:
+		MOVL(Mem{Base: class}, table.As32())
+		ADDQ(Mem{Base: k.job, Disp: gen.JobTable}, table)
+		k.storeBytes(0, dst, table)
+		ADDQ(Mem{Base: k.job, Disp: gen.JobDstStep}, dst)
+		pixels = 0
+	case k.pooled:
+		k.storePooled(dst, class)
+		pixels = 0
+	}
+	for p := range pixels {
+		MOVL(Mem{Base: class, Disp: 4 * p}, table.As32())
+		ADDQ(Mem{Base: k.job, Disp: gen.JobTable}, table)
+		k.store(p, dst, table)
+		ADDQ(Mem{Base: k.job, Disp: gen.JobDstStep}, dst)
+	}
+	Label(label + "stored")
+	MOVQ(dst, Mem{Base: k.job, Disp: gen.JobDst})
+	ADDQ(U8(4*len(x)), Mem{Base: k.job, Disp: gen.JobAt})
+	ADDQ(U8(4*len(x)), Mem{Base: k.job, Disp: gen.JobClass})
+	SUBQ(U8(len(x)), Mem{Base: k.job, Disp: gen.JobPixels})
+}
+
+// unroll is the number of pieces that a round of the inner loop takes.
+const unroll = 4
+
+// step adds one piece of every patch, u pieces on.
+func (k *kernel) step(x []reg.GPVirtual, acc []reg.VecVirtual, w, i reg.Register, u int) {
+	weights := make([]reg.VecVirtual, k.vectors)
+	for v := range weights {
+		weights[v] = YMM()
+		VMOVDQU(Mem{Base: w, Disp: 32 * (u*k.vectors + v)}, weights[v])
+	}
+	for p := range x {
+		in := Mem{Base: x[p], Index: i, Scale: 1, Disp: u * k.piece()}
+		b := YMM()
+		if k.bytes {
+			VPBROADCASTW(in, b)
+		} else {
+			n := k.temp
+			MOVBQZX(in, n)
+			VBROADCASTI128(Mem{Base: k.counts, Index: n, Scale: 1}, b)
+		}
+		for v := range weights {
+			a, t := acc[p*k.vectors+v], YMM()
+			if k.bytes {
+				VPMADDUBSW(weights[v], b, t)
+				VPADDW(t, a, a)
+			} else {
+				VPSHUFB(weights[v], b, t)
+				VPADDB(t, a, a)
+			}
+		}
+	}
+}
+
+// flush adds the narrow sums to those in memory, or stores them there if they
+// are the first.
+func (k *kernel) flush(acc []reg.VecVirtual, label string) {
+	CMPQ(k.flushed, U8(0))
+	JNE(LabelRef(label + "add"))
+	k.widen(acc, true)
+	MOVQ(U32(1), k.flushed)
+	JMP(LabelRef(label + "done"))
+	Label(label + "add")
+	k.widen(acc, false)
+	Label(label + "done")
+}
+
+func (k *kernel) widen(acc []reg.VecVirtual, first bool) {
+	var mask reg.VecVirtual
+	if !k.bytes {
+		mask = YMM()
+		VPCMPEQW(mask, mask, mask)
+		VPSRLW(U8(8), mask, mask)
+	}
+	for i, a := range acc {
+		low, high := YMM(), YMM()
+		lowSum, highSum := k.wide.Offset(64*i), k.wide.Offset(64*i+32)
+		if k.bytes {
+			half := XMM()
+			VPMOVSXWD(a.AsX(), low)
+			VEXTRACTI128(U8(1), a, half)
+			VPMOVSXWD(half, high)
+			if !first {
+				VPADDD(lowSum, low, low)
+				VPADDD(highSum, high, high)
+			}
+		} else {
+			VPAND(a, mask, low)
+			VPSRLW(U8(8), a, high)
+			if !first {
+				VPADDW(lowSum, low, low)
+				VPADDW(highSum, high, high)
+			}
+		}
+		VMOVDQU(low, lowSum)
+		VMOVDQU(high, highSum)
+	}
+}

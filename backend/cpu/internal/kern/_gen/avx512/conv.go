@@ -1,0 +1,292 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
+)
+
+// kind is what a convolution multiplies.
+type kind int
+
+const (
+	bitsKind  kind = iota // ±1 and ±1: counts the bits that differ
+	bytesKind             // uint8 and ±1
+)
+
+// result is what a convolution writes.
+type result int
+
+const (
+	packed      result = iota // bits of thresholded sums
+	pooled                    // bits that any of four pixels has
+	pooledAlike               // the same, of pixels with the same thresholds
+	sums                      // int32
+)
+
+// conv writes a convolution of pixels × vectors of 16 output channels: one
+// 32-bit piece of every patch meets one vector of weights at a time.
+func conv(k kind, out result, pixels, vectors int) {
+	name := [...]string{"convBits", "convBytes"}[k]
+	relation := "≤"
+	if k == bytesKind {
+		relation = "≥"
+	}
+	what := "bit o of dst[p] = c[o] " + relation + " table[class[p]][o], XOR flip"
+	narrow := 1 // pixels at the end
+	switch out {
+	case pooled, pooledAlike:
+		name += "Pooled"
+		if out == pooledAlike {
+			name += "Alike"
+		}
+		what = "bit o of dst[p/4] = c[o] " + relation + " table[class[p]][o] of any of four pixels, XOR flip"
+		if out == pooledAlike {
+			what = strings.ReplaceAll(what, "class[p]", "class[4·(p/4)]")
+		}
+		narrow = 4
+	case sums:
+		name += "Sums"
+		what = "dst[p][o] = table[class[p]][o] − 2·c[o]"
+		if k == bytesKind {
+			what = "dst[p][o] = table[class[p]][o] + c[o]"
+		}
+	}
+	name += fmt.Sprintf("%dAVX512", 16*vectors)
+	TEXT(name, NOSPLIT, "func(job *byte)")
+	product := "popcount(x[i] XOR w[i][o])"
+	if k == bytesKind {
+		product = "Σ of 4 bytes of x[i]·w[i][o]"
+	}
+	Doc(name+" computes, for every pixel p and each of "+fmt.Sprint(16*vectors)+" outputs o, with x the 32-bit",
+		"pieces of the patch at src + at[p],",
+		"",
+		"\tc[o] = Σ over i of "+product,
+		"\t"+what)
+	Pragma("noescape")
+	job := Load(Param("job"), GP64())
+
+	Label("wide")
+	CMPQ(Mem{Base: job, Disp: gen.JobPixels}, U8(pixels))
+	JLT(LabelRef("narrow"))
+	tile(k, out, job, pixels, vectors, "w")
+	JMP(LabelRef("wide"))
+	Label("narrow")
+	if narrow < pixels {
+		CMPQ(Mem{Base: job, Disp: gen.JobPixels}, U8(0))
+		JEQ(LabelRef("done"))
+		tile(k, out, job, narrow, vectors, "n")
+		JMP(LabelRef("narrow"))
+	}
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+// tile computes some pixels and takes them off the job.
+func tile(k kind, out result, job reg.Register, pixels, vectors int, label string) {
+	at := GP64()
+	MOVQ(Mem{Base: job, Disp: gen.JobAt}, at)
+	x := make([]reg.GPVirtual, pixels)
+	for p := range x {
+		x[p] = GP64()
+		MOVL(Mem{Base: at, Disp: 4 * p}, x[p].As32())
+		ADDQ(Mem{Base: job, Disp: gen.JobSrc}, x[p])
+	}
+	class := GP64()
+	MOVQ(Mem{Base: job, Disp: gen.JobClass}, class)
+	table := func(p int) reg.Register {
+		r := GP64()
+		MOVL(Mem{Base: class, Disp: 4 * p}, r.As32())
+		ADDQ(Mem{Base: job, Disp: gen.JobTable}, r)
+		return r
+	}
+	acc := make([]reg.VecVirtual, pixels*vectors)
+	for i := range acc {
+		acc[i] = ZMM()
+	}
+	// Thresholds are what counts are taken off, so that in the end the sign says
+	// what the bit is.
+	countdown := k == bitsKind && (out == packed || out == pooled)
+	for p := range pixels {
+		var t reg.Register
+		if countdown {
+			t = table(p)
+		}
+		for v := range vectors {
+			a := acc[p*vectors+v]
+			if countdown {
+				VMOVDQU32(Mem{Base: t, Disp: 64 * v}, a)
+			} else {
+				VPXORD(a, a, a)
+			}
+		}
+	}
+	w, i, row, end := GP64(), GP64(), GP64(), GP64()
+	MOVQ(Mem{Base: job, Disp: gen.JobWeights}, w)
+	XORQ(i, i)
+	MOVQ(Mem{Base: job, Disp: gen.JobRows}, row)
+	Label(label + "row")
+	MOVQ(Mem{Base: job, Disp: gen.JobRunBytes}, end)
+	ADDQ(i, end)
+	Label(label + "piece")
+	weights := make([]reg.VecVirtual, vectors)
+	for v := range weights {
+		weights[v] = ZMM()
+		VMOVDQU32(Mem{Base: w, Disp: 64 * v}, weights[v])
+	}
+	for p := range pixels {
+		piece := Mem{Base: x[p], Index: i, Scale: 1}
+		if k == bitsKind && vectors == 1 {
+			t := ZMM()
+			VPXORD_BCST(piece, weights[0], t)
+			VPOPCNTD(t, t)
+			if countdown {
+				VPSUBD(t, acc[p], acc[p])
+			} else {
+				VPADDD(t, acc[p], acc[p])
+			}
+			continue
+		}
+		b := ZMM()
+		VPBROADCASTD(piece, b)
+		for v := range vectors {
+			a := acc[p*vectors+v]
+			if k == bytesKind {
+				VPDPBUSD(weights[v], b, a)
+				continue
+			}
+			t := b
+			if v < vectors-1 {
+				t = ZMM()
+			}
+			VPXORD(b, weights[v], t)
+			VPOPCNTD(t, t)
+			if countdown {
+				VPSUBD(t, a, a)
+			} else {
+				VPADDD(t, a, a)
+			}
+		}
+	}
+	ADDQ(U32(uint32(64*vectors)), w)
+	ADDQ(U8(4), i)
+	CMPQ(i, end)
+	JNE(LabelRef(label + "piece"))
+	ADDQ(Mem{Base: job, Disp: gen.JobRowSkip}, i)
+	DECQ(row)
+	JNE(LabelRef(label + "row"))
+
+	dst := GP64()
+	MOVQ(Mem{Base: job, Disp: gen.JobDst}, dst)
+	MOVQ(Mem{Base: job, Disp: gen.JobClass}, class)
+	for p := 0; p < pixels; p++ {
+		switch out {
+		case sums:
+			storeSums(k, dst, table(p), acc[p*vectors:][:vectors])
+		case packed:
+			storeBits(k, job, dst, func() reg.Register { return table(p) }, acc[p*vectors:][:vectors])
+		case pooled, pooledAlike:
+			storePooled(k, job, dst, out, func() reg.Register { return table(p) }, acc[p*vectors:][:4*vectors])
+			p += 3
+		}
+		ADDQ(Mem{Base: job, Disp: gen.JobDstStep}, dst)
+	}
+	MOVQ(dst, Mem{Base: job, Disp: gen.JobDst})
+	ADDQ(U8(4*pixels), Mem{Base: job, Disp: gen.JobAt})
+	ADDQ(U8(4*pixels), Mem{Base: job, Disp: gen.JobClass})
+	SUBQ(U8(pixels), Mem{Base: job, Disp: gen.JobPixels})
+}
+
+func storeSums(k kind, dst, table reg.Register, acc []reg.VecVirtual) {
+	for v, a := range acc {
+		if k == bytesKind {
+			VPADDD(Mem{Base: table, Disp: 64 * v}, a, a)
+		} else {
+			t := ZMM()
+			VMOVDQU32(Mem{Base: table, Disp: 64 * v}, t)
+			VPADDD(a, a, a)
+			VPSUBD(a, t, a)
+		}
+		VMOVDQU32(a, Mem{Base: dst, Disp: 64 * v})
+	}
+}
+
+// storeBits writes the word of a pixel.
+func storeBits(k kind, job, dst reg.Register, table func() reg.Register, acc []reg.VecVirtual) {
+	storeMasks(job, dst, compare(k, packed, table, acc))
+}
+
+// compare returns where differences of thresholds and counts are not negative,
+// where counts do not exceed their thresholds, or where sums of bytes reach them.
+func compare(k kind, out result, table func() reg.Register, acc []reg.VecVirtual) []reg.OpmaskVirtual {
+	const notLess, notMore = 5, 2
+	masks := make([]reg.OpmaskVirtual, len(acc))
+	if k == bytesKind || out == pooledAlike {
+		relation := U8(notLess)
+		if k == bitsKind {
+			relation = notMore
+		}
+		t := table()
+		for v, a := range acc {
+			masks[v] = K()
+			VPCMPD(relation, Mem{Base: t, Disp: 64 * v}, a, masks[v])
+		}
+		return masks
+	}
+	zero := ZMM()
+	VPXORD(zero, zero, zero)
+	for v, a := range acc {
+		masks[v] = K()
+		VPCMPD(U8(notLess), zero, a, masks[v])
+	}
+	return masks
+}
+
+// storePooled writes a word of four pixels: any of them has a bit if the
+// greatest difference or sum gives it, or the least count. Bytes have one
+// threshold for all.
+func storePooled(k kind, job, dst reg.Register, out result, table func() reg.Register, acc []reg.VecVirtual) {
+	vectors := len(acc) / 4
+	extreme := make([]reg.VecVirtual, vectors)
+	for v := range extreme {
+		a := []reg.VecVirtual{acc[v], acc[vectors+v], acc[2*vectors+v], acc[3*vectors+v]}
+		for _, pair := range [][2]int{{0, 1}, {2, 3}, {1, 3}} {
+			x, y := a[pair[0]], a[pair[1]]
+			if out == pooledAlike {
+				VPMINSD(x, y, y)
+			} else {
+				VPMAXSD(x, y, y)
+			}
+		}
+		extreme[v] = a[3]
+	}
+	storeMasks(job, dst, compare(k, out, table, extreme))
+}
+
+// storeMasks joins masks of 16 outputs to a word.
+func storeMasks(job, dst reg.Register, masks []reg.OpmaskVirtual) {
+	word := GP64()
+	if len(masks) > 1 {
+		KUNPCKWD(masks[0], masks[1], masks[0])
+	}
+	switch len(masks) {
+	case 3:
+		KUNPCKDQ(masks[0], masks[2], masks[0])
+	case 4:
+		KUNPCKWD(masks[2], masks[3], masks[2])
+		KUNPCKDQ(masks[0], masks[2], masks[0])
+	}
+	if len(masks) == 1 {
+		KMOVW(masks[0], word.As32())
+	} else {
+		KMOVQ(masks[0], word)
+	}
+	XORQ(Mem{Base: job, Disp: gen.JobFlip}, word)
+	MOVQ(word, Mem{Base: dst})
+}

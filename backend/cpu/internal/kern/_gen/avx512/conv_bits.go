@@ -1,0 +1,17 @@
+package main
+
+// convBits writes the convolutions of bits.
+func convBits() {
+	for _, out := range []result{packed, sums} {
+		conv(bitsKind, out, 4, 4)
+		conv(bitsKind, out, 5, 3)
+		conv(bitsKind, out, 6, 2)
+		conv(bitsKind, out, 6, 1)
+	}
+	for _, out := range []result{pooled, pooledAlike} {
+		conv(bitsKind, out, 4, 4)
+		conv(bitsKind, out, 4, 3)
+		conv(bitsKind, out, 8, 2)
+		conv(bitsKind, out, 8, 1)
+	}
+}

@@ -1,0 +1,135 @@
+package main
+
+// elementwise writes what makes an output of every value.
+func (a *asm) elementwise() {
+	a.thresholds()
+	a.or()
+	a.scale()
+	a.add()
+	a.choose()
+}
+
+// thresholds writes the comparison and packing of whole words.
+func (a *asm) thresholds() {
+	for _, float := range []bool{false, true} {
+		name, typ, ge := "thresholdNEON", "int32", a.cmgeS
+		if float {
+			name, typ, ge = "thresholdFloatNEON", "float32", a.fcmge
+		}
+		a.function(name, "dst *uint64, values, t *"+typ+", words int", 0, 32,
+			name+" sets, for o < 64·words, words > 0,", "",
+			"\tbit o%64 of dst[o/64] = values[o] ≥ t[o]")
+		a.arguments("dst", "values", "t", "words")
+		const pattern = 31
+		a.op("MOVD $0x8040201008040201, R5")
+		a.op("VDUP R5, V%d.D2", pattern)
+		a.label("next")
+		for v := range 4 { // 16 outputs each
+			a.op("VLD1.P 64(R1), %s", list(16, 4, "S4"))
+			a.op("VLD1.P 64(R2), %s", list(20, 4, "S4"))
+			for i := range 4 {
+				ge(16+i, 20+i, 16+i)
+			}
+			a.op("VUZP1 V17.H8, V16.H8, V16.H8")
+			a.op("VUZP1 V19.H8, V18.H8, V18.H8")
+			a.op("VUZP1 V18.B16, V16.B16, V%d.B16", v)
+			a.op("VAND V%d.B16, V%d.B16, V%d.B16", pattern, v, v)
+		}
+		a.op("VADDP V1.B16, V0.B16, V0.B16")
+		a.op("VADDP V3.B16, V2.B16, V2.B16")
+		a.op("VADDP V2.B16, V0.B16, V0.B16")
+		a.op("VADDP V0.B16, V0.B16, V0.B16")
+		a.op("FMOVD.P F0, 8(R0)")
+		a.op("SUBS $1, R3")
+		a.op("BNE next")
+		a.op("RET")
+	}
+}
+
+func (a *asm) or() {
+	a.function("orNEON", "dst, src *uint64, blocks int", 0, 24, "orNEON computes dst[i] |= src[i] for i < 8·blocks, blocks > 0.")
+	a.arguments("dst", "src", "blocks")
+	a.label("next")
+	a.op("VLD1 (R0), %s", list(0, 4, "B16"))
+	a.op("VLD1.P 64(R1), %s", list(4, 4, "B16"))
+	for i := range 4 {
+		a.op("VORR V%d.B16, V%d.B16, V%d.B16", 4+i, i, i)
+	}
+	a.op("VST1.P %s, 64(R0)", list(0, 4, "B16"))
+	a.op("SUBS $1, R2")
+	a.op("BNE next")
+	a.op("RET")
+}
+
+// scale writes the affine step behind sums.
+func (a *asm) scale() {
+	for _, float := range []bool{false, true} {
+		name, typ := "scaleNEON", "int32"
+		if float {
+			name, typ = "scaleFloatNEON", "float32"
+		}
+		a.function(name, "dst *float32, values *"+typ+", scale, shift *float32, vectors int, always uint32", 0, 44,
+			name+" computes, for o < 4·vectors, vectors > 0,", "",
+			"\tdst[o] = fma(float32(values[o]), scale[o], shift[o])", "",
+			"or 0 where that is not greater than 0 and always is 0 and not all ones. dst",
+			"may be values.")
+		a.arguments("dst", "values", "scale", "shift", "vectors")
+		a.op("MOVWU always+40(FP), R5")
+		a.op("VDUP R5, V5.S4")
+		a.label("next")
+		a.op("VLD1.P 16(R1), [V0.S4]")
+		a.op("VLD1.P 16(R2), [V1.S4]")
+		a.op("VLD1.P 16(R3), [V2.S4]")
+		if !float {
+			a.scvtf(0, 0)
+		}
+		a.op("VFMLA V1.S4, V0.S4, V2.S4")
+		a.fcmgt0(2, 3)
+		a.op("VORR V5.B16, V3.B16, V3.B16")
+		a.op("VAND V3.B16, V2.B16, V2.B16")
+		a.op("VST1.P [V2.S4], 16(R0)")
+		a.op("SUBS $1, R4")
+		a.op("BNE next")
+		a.op("RET")
+	}
+}
+
+func (a *asm) add() {
+	a.function("addNEON", "dst, a, b *float32, vectors int, always uint32", 0, 36,
+		"addNEON computes dst[i] = a[i] + b[i] for i < 4·vectors, vectors > 0, or 0 where",
+		"that is not greater than 0 and always is 0 and not all ones.")
+	a.arguments("dst", "a", "b", "vectors")
+	a.op("MOVWU always+32(FP), R4")
+	a.op("VDUP R4, V5.S4")
+	a.label("next")
+	a.op("VLD1.P 16(R1), [V1.S4]")
+	a.op("VLD1.P 16(R2), [V2.S4]")
+	a.fadd(1, 2, 0)
+	a.fcmgt0(0, 3)
+	a.op("VORR V5.B16, V3.B16, V3.B16")
+	a.op("VAND V3.B16, V0.B16, V0.B16")
+	a.op("VST1.P [V0.S4], 16(R0)")
+	a.op("SUBS $1, R3")
+	a.op("BNE next")
+	a.op("RET")
+}
+
+func (a *asm) choose() {
+	a.function("chooseNEON", "dst *float32, src *uint8, one, zero *float32, groups int", 0, 40,
+		"chooseNEON sets dst[i] to one[i] where bit i of src is set, else to zero[i], for",
+		"i < 8·groups, groups > 0.")
+	a.arguments("dst", "src", "one", "zero", "groups")
+	a.constants(30, 1|2<<32, 4|8<<32, 16|32<<32, 64|128<<32)
+	a.label("next")
+	a.op("VLD1R.P 1(R1), [V0.B16]")
+	a.op("VLD1.P 32(R2), %s", list(4, 2, "S4"))
+	a.op("VLD1.P 32(R3), %s", list(6, 2, "S4"))
+	for i := range 2 {
+		a.op("VCMTST V%d.S4, V0.S4, V%d.S4", 30+i, 1+i)
+		a.op("VBSL V%d.B16, V%d.B16, V%d.B16", 6+i, 4+i, 1+i)
+	}
+	a.op("VST1.P %s, 32(R0)", list(1, 2, "S4"))
+	a.op("SUBS $1, R4")
+	a.op("BNE next")
+	a.op("RET")
+}

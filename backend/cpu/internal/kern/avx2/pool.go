@@ -1,0 +1,42 @@
+//go:build amd64 && !purego
+
+package avx2
+
+import (
+	"runtime"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
+)
+
+// poolRow calls a kernel; it returns false where the pool is nothing for it.
+func poolRow[T uint64 | float32](dst, src []T, p *kern.Pool, float bool) bool {
+	var taps [kern.MaxPoolTaps]int
+	job, ok := kern.NewPoolJob(dst, src, p, &taps)
+	if !ok {
+		return false
+	}
+	switch address := job.Address(); {
+	case float:
+		maxPoolAVX2(address)
+	case len(p.Taps) == 4:
+		orPool4AVX2(address, p.Flip)
+	default:
+		orPoolAVX2(address)
+	}
+	runtime.KeepAlive(dst)
+	runtime.KeepAlive(src)
+	return true
+}
+
+func orPool(dst, src []uint64, p *kern.Pool) {
+	if p.Flip != 0 && len(p.Taps) != 4 || !poolRow(dst, src, p, false) {
+		generic.OrPool(dst, src, p)
+	}
+}
+
+func maxPool(dst, src []float32, p *kern.Pool) {
+	if !poolRow(dst, src, p, true) {
+		generic.MaxPool(dst, src, p)
+	}
+}

@@ -1,0 +1,63 @@
+//go:build amd64 && !purego
+
+// Package avx2 has the kernels for amd64 processors with AVX2, FMA and POPCNT.
+// They look up the popcounts of nibbles and sum them in bytes.
+package avx2
+
+import (
+	"math"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
+)
+
+// Set returns the kernels, "avx2".
+func Set() kern.Set {
+	s := generic.Set()
+	s.ISA = "avx2"
+	s.Wide = &kern.Wide{
+		Nibbles: true,
+		Expand:  expand,
+		MaxTaps: math.MaxInt16,
+		PackBits: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
+			kernels := []kern.WideKernels{
+				{Outputs: 32, Conv: convBits32AVX2, Sums: convBitsSums32AVX2, Pooled: convBitsPooled32AVX2},
+				{Outputs: 64, Conv: convBits64AVX2, Sums: convBitsSums64AVX2, Pooled: convBitsPooled64AVX2},
+			}
+			if (n+3)/4*rows <= 63 { // counts fit into bytes
+				kernels[0].PooledAlike, kernels[1].PooledAlike = convBitsPooledShort32AVX2, convBitsPooledShort64AVX2
+			}
+			return kern.PackNibbles(w, outputs, rows, n, kernels)
+		},
+		PackBytes: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
+			return kern.PackSigns(w, outputs, rows, n, 2, []kern.WideKernels{
+				{Outputs: 16, Conv: convBytes16AVX2, Sums: convBytesSums16AVX2, Pooled: convBytesPooled16AVX2},
+				{Outputs: 32, Conv: convBytes32AVX2, Sums: convBytesSums32AVX2, Pooled: convBytesPooled32AVX2},
+				// The sums of four pixels do not fit into the registers.
+				{Outputs: 64, Conv: convBytes64AVX2, Sums: convBytesSums64AVX2},
+			})
+		},
+	}
+	s.DotBits = dotBits
+	s.FMA = fma
+	s.FMAPixels = fmaPixels
+	s.Threshold = threshold
+	s.ThresholdFloat = thresholdFloat
+	s.Scale = scale
+	s.ScaleFloat = scaleFloat
+	s.FMAEach = fmaEach
+	s.Add = add
+	s.Choose = choose
+	s.OrPool = orPool
+	s.MaxPool = maxPool
+	s.Narrow = narrow
+	s.Join = join
+	s.ThresholdBytes = thresholdBytes
+	s.Spread = spread
+	s.Luma = luma
+	s.LBP = lbp
+	s.MinMax = minMax
+	s.Peak, s.PeakProducts = peakAVX2, 12*32*4
+	s.Cost = kern.Cost{Bits: 0.002, Bytes: 0.008, Floats: 0.03, Value: 0.1}
+	return s
+}

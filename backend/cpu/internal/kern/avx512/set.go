@@ -1,0 +1,67 @@
+//go:build amd64 && !purego
+
+// Package avx512 has the kernels for amd64 processors with AVX-512 VPOPCNTDQ and
+// VNNI. They sum in 32-bit lanes. What gains nothing from more than AVX2 is that
+// of avx2.
+package avx512
+
+import (
+	"math"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/avx2"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+// Set returns the kernels, "avx512vpopcnt".
+func Set() kern.Set {
+	s := avx2.Set()
+	s.ISA = "avx512vpopcnt"
+	s.Wide = &kern.Wide{
+		MaxTaps: math.MaxInt32,
+		PackBits: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
+			return packBits32(w, outputs, rows, n, []kern.WideKernels{
+				{Outputs: 16, Conv: convBits16AVX512, Sums: convBitsSums16AVX512, Pooled: convBitsPooled16AVX512, PooledAlike: convBitsPooledAlike16AVX512},
+				{Outputs: 32, Conv: convBits32AVX512, Sums: convBitsSums32AVX512, Pooled: convBitsPooled32AVX512, PooledAlike: convBitsPooledAlike32AVX512},
+				{Outputs: 48, Conv: convBits48AVX512, Sums: convBitsSums48AVX512, Pooled: convBitsPooled48AVX512, PooledAlike: convBitsPooledAlike48AVX512},
+				{Outputs: 64, Conv: convBits64AVX512, Sums: convBitsSums64AVX512, Pooled: convBitsPooled64AVX512, PooledAlike: convBitsPooledAlike64AVX512},
+			})
+		},
+		PackBytes: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
+			return kern.PackSigns(w, outputs, rows, n, 4, []kern.WideKernels{
+				{Outputs: 16, Conv: convBytes16AVX512, Sums: convBytesSums16AVX512, Pooled: convBytesPooled16AVX512},
+				{Outputs: 32, Conv: convBytes32AVX512, Sums: convBytesSums32AVX512, Pooled: convBytesPooled32AVX512},
+				{Outputs: 48, Conv: convBytes48AVX512, Sums: convBytesSums48AVX512, Pooled: convBytesPooled48AVX512},
+				{Outputs: 64, Conv: convBytes64AVX512, Sums: convBytesSums64AVX512, Pooled: convBytesPooled64AVX512},
+			})
+		},
+	}
+	s.Block = 8
+	s.PackBits = func(w []uint64, outputs, k int) *kern.DotBitsWeights { return kern.PackLanes(w, outputs, k, 8) }
+	s.DotBits = dotBits
+	s.FMA = fma
+	s.FMAPixels = fmaPixels
+	s.Threshold = threshold
+	s.ThresholdFloat = thresholdFloat
+	s.Scale = scale
+	s.ScaleFloat = scaleFloat
+	s.Peak, s.PeakProducts = peakAVX512, 8*16*512
+	s.Cost = kern.Cost{Bits: 0.001, Bytes: 0.005, Floats: 0.02, Value: 0.1}
+	return s
+}
+
+// packBits32 lays out pieces of 32 bits.
+func packBits32(w []uint64, outputs, rows, n int, kernels []kern.WideKernels) *kern.WideFilter {
+	words, pieces := bits.Words(n), (n+31)/32
+	out := kern.NewWideFilter(outputs, rows, pieces, 4, kernels)
+	for o := range outputs {
+		for r := range rows {
+			for i := range pieces {
+				v := uint32(w[(o*rows+r)*words+i/2] >> (i % 2 * 32))
+				d := out.Piece(o, r, i)
+				d[0], d[1], d[2], d[3] = uint8(v), uint8(v>>8), uint8(v>>16), uint8(v>>24)
+			}
+		}
+	}
+	return out
+}

@@ -1,8 +1,0 @@
-//go:build !unix
-
-package kern
-
-import "testing"
-
-// fenced returns n bytes.
-func fenced(_ *testing.T, n int) []uint8 { return make([]uint8, n) }

@@ -1,0 +1,114 @@
+package generic
+
+import (
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/f32"
+)
+
+// Threshold is that of kern.Set.
+func Threshold(dst []uint64, step int, sums []int32, stride int, t []int32, pixels int) {
+	for p := range pixels {
+		row := sums[p*stride:][:len(t)]
+		out := dst[p*step:]
+		for i := 0; i*bits.WordBits < len(t); i++ {
+			end := min((i+1)*bits.WordBits, len(t))
+			out[i] = notLess(row[i*bits.WordBits:end], t[i*bits.WordBits:end])
+		}
+	}
+}
+
+// notLess packs v ≥ t of at most 64 channels. The difference, which fits into
+// 64 bits, is negative where the bit is 0.
+func notLess(v, t []int32) uint64 {
+	v = v[:len(t)]
+	var less uint64
+	o := 0
+	for ; o+4 <= len(t); o += 4 {
+		x, y := (*[4]int32)(v[o:]), (*[4]int32)(t[o:])
+		less |= (uint64(int64(x[0])-int64(y[0]))>>63 |
+			uint64(int64(x[1])-int64(y[1]))>>63<<1 |
+			uint64(int64(x[2])-int64(y[2]))>>63<<2 |
+			uint64(int64(x[3])-int64(y[3]))>>63<<3) << (o & 63)
+	}
+	for ; o < len(t); o++ {
+		less |= uint64(int64(v[o])-int64(t[o])) >> 63 << (o & 63)
+	}
+	return ^less & bits.TailMask(len(t))
+}
+
+// ThresholdFloat is that of kern.Set.
+func ThresholdFloat(dst []uint64, step int, sums []float32, stride int, t []float32, pixels int) {
+	for p := range pixels {
+		row := sums[p*stride:][:len(t)]
+		out := dst[p*step:]
+		for i := 0; i*bits.WordBits < len(t); i++ {
+			end := min((i+1)*bits.WordBits, len(t))
+			var word uint64
+			values := row[i*bits.WordBits : end]
+			for o, bound := range t[i*bits.WordBits : end] {
+				var bit uint64
+				if values[o] >= bound {
+					bit = 1
+				}
+				word |= bit << (o & 63)
+			}
+			out[i] = word
+		}
+	}
+}
+
+// Or is that of kern.Set.
+func Or(dst, src []uint64) {
+	dst = dst[:len(src)]
+	for i, v := range src {
+		dst[i] |= v
+	}
+}
+
+// Scale is that of kern.Set.
+func Scale(dst []float32, sums []int32, scale, shift []float32, relu bool) {
+	for o := range dst {
+		v := float32(sums[o])
+		if scale != nil {
+			v = f32.FMA(v, scale[o], shift[o])
+		}
+		dst[o] = rectify(v, relu)
+	}
+}
+
+// ScaleFloat is that of kern.Set.
+func ScaleFloat(dst, sums []float32, scale, shift []float32, relu bool) {
+	for o := range dst {
+		v := sums[o]
+		if scale != nil {
+			v = f32.FMA(v, scale[o], shift[o])
+		}
+		dst[o] = rectify(v, relu)
+	}
+}
+
+func rectify(v float32, relu bool) float32 {
+	if relu && !(v > 0) {
+		return 0
+	}
+	return v
+}
+
+// Add is that of kern.Set.
+func Add(dst, a, b []float32, relu bool) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = rectify(a[i]+b[i], relu)
+	}
+}
+
+// Choose is that of kern.Set.
+func Choose(dst []float32, src []uint64, one, zero []float32) {
+	for i := range dst {
+		v := zero[i]
+		if src[i/bits.WordBits]>>(i%bits.WordBits)&1 != 0 {
+			v = one[i]
+		}
+		dst[i] = v
+	}
+}

@@ -1,0 +1,39 @@
+// Package generic has the kernels in pure Go, on 64-bit words, for every
+// processor. Other sets call them for what they have no assembly for, and for
+// the rest of a row that is too short for it.
+package generic
+
+import "github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+
+// Set returns the kernels, "generic".
+func Set() kern.Set {
+	return kern.Set{
+		ISA:            "generic",
+		Block:          Block,
+		PackBits:       packBits,
+		DotBits:        DotBits,
+		PackBytes:      packBytes,
+		DotBytes:       dotBytes,
+		FMA:            fma,
+		FMAEach:        fmaEach,
+		Threshold:      Threshold,
+		ThresholdFloat: ThresholdFloat,
+		Or:             Or,
+		Scale:          Scale,
+		ScaleFloat:     ScaleFloat,
+		Add:            Add,
+		Choose:         Choose,
+		OrPool:         OrPool,
+		MaxPool:        MaxPool,
+		Narrow:         Narrow,
+		Join:           Join,
+		ThresholdBytes: ThresholdBytes,
+		Spread:         spread,
+		Luma:           Luma,
+		LBP:            LBP,
+		MinMax:         MinMax,
+		Peak:           peak,
+		PeakProducts:   peakProducts,
+		Cost:           kern.Cost{Bits: 0.012, Bytes: 0.03, Floats: 2.5, Value: 2},
+	}
+}

@@ -1,0 +1,106 @@
+//go:build arm64 && !purego
+
+// Package neon has the kernels for arm64 processors. They count bits in bytes, 16
+// outputs side by side.
+package neon
+
+import (
+	"math"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+// Set returns the kernels for every arm64 processor, "neon".
+func Set() kern.Set {
+	s := generic.Set()
+	s.ISA = "neon"
+	s.DotBits = dotBits
+	s.Wide = &kern.Wide{
+		MaxTaps: math.MaxInt16,
+		PackBits: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
+			return packBytesOfBits(w, outputs, rows, n, []kern.WideKernels{
+				{Outputs: 16, Conv: convBits16NEON, Sums: convBitsSums16NEON},
+				{Outputs: 32, Conv: convBits32NEON, Sums: convBitsSums32NEON},
+				{Outputs: 64, Conv: convBits64NEON, Sums: convBitsSums64NEON},
+			})
+		},
+		PackBytes: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
+			return packOnes(w, outputs, rows, n, 2, 0xff, []kern.WideKernels{
+				{Outputs: 16, Conv: convBytes16NEON, Sums: convBytesSums16NEON},
+				{Outputs: 32, Conv: convBytes32NEON, Sums: convBytesSums32NEON},
+				{Outputs: 64, Conv: convBytes64NEON, Sums: convBytesSums64NEON},
+			})
+		},
+	}
+	s.FMA = fma
+	s.Threshold = threshold
+	s.ThresholdFloat = thresholdFloat
+	s.Or = or
+	s.Scale = scale
+	s.ScaleFloat = scaleFloat
+	s.FMAEach = fmaEach
+	s.Add = add
+	s.Choose = choose
+	s.OrPool = orPool
+	s.MaxPool = maxPool
+	s.Narrow = narrow
+	s.Join = join
+	s.ThresholdBytes = thresholdBytes
+	s.Spread = spread
+	s.Luma = luma
+	s.LBP = lbp
+	s.MinMax = minMax
+	s.Peak, s.PeakProducts = peakNEON, 16*128
+	s.Cost = kern.Cost{Bits: 0.008, Bytes: 0.03, Floats: 0.1, Value: 0.3}
+	return s
+}
+
+// DotSet returns the kernels for processors with the dot product of bytes,
+// "neondot".
+func DotSet() kern.Set {
+	s := Set()
+	s.ISA = "neondot"
+	s.Wide.PackBytes = func(w []uint64, outputs, rows, n int) *kern.WideFilter {
+		return packOnes(w, outputs, rows, n, 4, 2, []kern.WideKernels{
+			{Outputs: 16, Conv: convBytes16NEONDot, Sums: convBytesSums16NEONDot},
+			{Outputs: 32, Conv: convBytes32NEONDot, Sums: convBytesSums32NEONDot},
+			{Outputs: 64, Conv: convBytes64NEONDot, Sums: convBytesSums64NEONDot},
+		})
+	}
+	return s
+}
+
+// packBytesOfBits lays out bytes of 8 bits.
+func packBytesOfBits(w []uint64, outputs, rows, n int, kernels []kern.WideKernels) *kern.WideFilter {
+	words, pieces := bits.Words(n), (n+7)/8
+	out := kern.NewWideFilter(outputs, rows, pieces, 1, kernels)
+	for o := range outputs {
+		for r := range rows {
+			for i := range pieces {
+				out.Piece(o, r, i)[0] = uint8(w[(o*rows+r)*words+i/8] >> (i % 8 * 8))
+			}
+		}
+	}
+	return out
+}
+
+// packOnes lays out pieces of perPiece taps as bytes, which are one where the
+// weight is +1, else 0.
+func packOnes(w []uint64, outputs, rows, n, perPiece int, one uint8, kernels []kern.WideKernels) *kern.WideFilter {
+	words, pieces := bits.Words(n), (n+perPiece-1)/perPiece
+	out := kern.NewWideFilter(outputs, rows, pieces, perPiece, kernels)
+	out.Tail = ^uint64(0) >> (64 - 8*(n-(pieces-1)*perPiece))
+	for o := range outputs {
+		for r := range rows {
+			run := w[(o*rows+r)*words:][:words]
+			for i := range n {
+				if bits.At(run, i) > 0 {
+					out.Piece(o, r, i/perPiece)[i%perPiece] = one
+				}
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,55 @@
+package sets
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+)
+
+func TestPools(t *testing.T) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		for _, values := range []int{1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33, 70} {
+			for _, taps := range []int{1, 2, 4, 9, 70} {
+				p := &kern.Pool{Values: values, Step: 1 + rng.IntN(2*values), DstStep: values + rng.IntN(3), Pixels: 1 + rng.IntN(6)}
+				if rng.IntN(2) == 0 {
+					p.Flip = rng.Uint64()
+				}
+				for range taps {
+					p.Taps = append(p.Taps, rng.IntN(50))
+				}
+				written := (p.Pixels-1)*p.DstStep + values
+				read := (p.Pixels-1)*p.Step + slices.Max(p.Taps) + values
+				src, floats := randomWords(rng, read), awkwards(rng, read)
+				dst, check := guarded[uint64](t, written)
+				want := slices.Clone(dst)
+				dstFloat, checkFloat := guarded[float32](t, written)
+				wantFloat := slices.Clone(dstFloat)
+				for x := range p.Pixels {
+					for i := range values {
+						var v uint64
+						best := floats[x*p.Step+p.Taps[0]+i]
+						for _, at := range p.Taps {
+							v |= src[x*p.Step+at+i]
+							if f := floats[x*p.Step+at+i]; f > best {
+								best = f
+							}
+						}
+						want[x*p.DstStep+i], wantFloat[x*p.DstStep+i] = v^p.Flip, best
+					}
+				}
+				s.OrPool(dst, src, p)
+				s.MaxPool(dstFloat, floats, p)
+				check()
+				checkFloat()
+				require.Equal(t, want, dst, "%+v", p)
+				for i := range wantFloat {
+					requireSame(t, wantFloat[i], dstFloat[i], p)
+				}
+			}
+		}
+	})
+}

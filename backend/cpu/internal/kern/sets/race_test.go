@@ -1,0 +1,371 @@
+//go:build race
+
+package sets
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+// A probe is a byte that a call of a kernel writes, reads or leaves alone.
+type probe struct {
+	what string
+	at   *uint8
+	does access
+}
+
+type access string
+
+const (
+	written access = "written"
+	read    access = "read"
+	alone   access = "left alone"
+)
+
+// probes are the first and the last byte of a slice.
+func probes[T any](does access, what string, s []T) []probe {
+	first := (*uint8)(unsafe.Pointer(&s[0]))
+	last := (*uint8)(unsafe.Add(unsafe.Pointer(first), len(s)*int(unsafe.Sizeof(s[0]))-1))
+	return []probe{{what + ", first byte", first, does}, {what + ", last byte", last, does}}
+}
+
+// What the calls below compute on: rows of racyN values, so far apart that there
+// is something between them.
+const (
+	racyN      = 70
+	racyStep   = racyN + 1
+	racyPixels = 5
+)
+
+var racyPatches = &kern.Patches{Pixels: racyPixels, Step: 3, Rows: 3, RowStep: 20, RowLen: 1}
+
+func row[T any]() []T { return make([]T, racyN) }
+
+// rows are n rows, without what is behind the last one.
+func rows[T any](n int) []T { return make([]T, (n-1)*racyStep+racyN) }
+
+// between is what lies between the first two rows.
+func between[T any](rows []T) []probe { return probes(alone, "between rows", rows[racyN:racyStep]) }
+
+// A racyCall makes a call of one kernel on memory of its own. It returns nil
+// where the Set has no such kernel.
+type racyCall struct {
+	field string // of Set or Wide, or a method of WideFilter
+	make  func(s *kern.Set) (call func(), probed []probe)
+}
+
+var racyCalls = slices.Concat([]racyCall{
+	{"DotBits", func(s *kern.Set) (func(), []probe) {
+		const k = 192
+		stride := kern.RoundUp(racyN, s.Block) + 1
+		dst, src := make([]int32, racyPixels*stride-1), make([]uint64, span(racyPatches))
+		w := s.PackBits(randomBits(racyRandom(), racyN, k), racyN, k)
+		return func() { s.DotBits(dst, stride, src, racyPatches, w, 0, racyN) }, slices.Concat(
+			probes(written, "dst", dst), probes(alone, "between pixels", dst[stride-1:stride]),
+			probes(read, "patches", src), probes(read, "weights", w.Data))
+	}},
+	{"DotBytes", func(s *kern.Set) (func(), []probe) {
+		stride := kern.RoundUp(racyN, s.Block) + 1
+		dst, src := make([]int32, racyPixels*stride-1), make([]uint8, span(racyPatches))
+		w := s.PackBytes(randomBits(racyRandom(), racyN, 3), racyN, 3, 0)
+		return func() { s.DotBytes(dst, stride, src, racyPatches, w, 0, racyN) }, slices.Concat(
+			probes(written, "dst", dst), probes(alone, "between pixels", dst[stride-1:stride]),
+			probes(read, "patches", src), probes(read, "weights", w.Data), probes(read, "zero points", w.Fix))
+	}},
+	{"FMA", func(s *kern.Set) (func(), []probe) {
+		acc, x, w := row[float32](), make([]float32, 3), rows[float32](3)
+		return func() { s.FMA(acc, x, w, racyStep) }, slices.Concat(
+			probes(written, "acc", acc), probes(read, "x", x), probes(read, "w", w), between(w))
+	}},
+	{"FMAPixels", func(s *kern.Set) (func(), []probe) {
+		if s.FMAPixels == nil {
+			return nil, nil
+		}
+		dst, src := rows[float32](racyPixels), make([]float32, span(racyPatches))
+		w, bias := rows[float32](3), row[float32]()
+		return func() { s.FMAPixels(dst, racyStep, src, racyPatches, w, racyStep, bias) }, slices.Concat(
+			probes(written, "dst", dst), between(dst), probes(read, "patches", src),
+			probes(read, "w", w), between(w), probes(read, "bias", bias))
+	}},
+	{"Threshold", func(s *kern.Set) (func(), []probe) {
+		dst, sums, t := make([]uint64, 3*racyPixels-1), rows[int32](racyPixels), row[int32]()
+		return func() { s.Threshold(dst, 3, sums, racyStep, t, racyPixels) }, slices.Concat(
+			probes(written, "dst", dst), probes(alone, "between pixels", dst[2:3]),
+			probes(read, "sums", sums), between(sums), probes(read, "t", t))
+	}},
+	{"ThresholdFloat", func(s *kern.Set) (func(), []probe) {
+		dst, sums, t := make([]uint64, 3*racyPixels-1), rows[float32](racyPixels), row[float32]()
+		return func() { s.ThresholdFloat(dst, 3, sums, racyStep, t, racyPixels) }, slices.Concat(
+			probes(written, "dst", dst), probes(alone, "between pixels", dst[2:3]),
+			probes(read, "sums", sums), between(sums), probes(read, "t", t))
+	}},
+	{"Or", func(s *kern.Set) (func(), []probe) {
+		dst, src := row[uint64](), row[uint64]()
+		return func() { s.Or(dst, src) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src))
+	}},
+	{"Scale", func(s *kern.Set) (func(), []probe) {
+		dst, sums, scale, shift := row[float32](), row[int32](), row[float32](), row[float32]()
+		return func() { s.Scale(dst, sums, scale, shift, true) }, slices.Concat(
+			probes(written, "dst", dst), probes(read, "sums", sums), probes(read, "scale", scale), probes(read, "shift", shift))
+	}},
+	{"ScaleFloat", func(s *kern.Set) (func(), []probe) {
+		dst, sums, scale, shift := row[float32](), row[float32](), row[float32](), row[float32]()
+		return func() { s.ScaleFloat(dst, sums, scale, shift, true) }, slices.Concat(
+			probes(written, "dst", dst), probes(read, "sums", sums), probes(read, "scale", scale), probes(read, "shift", shift))
+	}},
+	{"FMAEach", func(s *kern.Set) (func(), []probe) {
+		acc, x, w := row[float32](), row[float32](), row[float32]()
+		return func() { s.FMAEach(acc, x, w) }, slices.Concat(
+			probes(written, "acc", acc), probes(read, "x", x), probes(read, "w", w))
+	}},
+	{"Add", func(s *kern.Set) (func(), []probe) {
+		dst, a, b := row[float32](), row[float32](), row[float32]()
+		return func() { s.Add(dst, a, b, true) }, slices.Concat(
+			probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
+	}},
+	{"Choose", func(s *kern.Set) (func(), []probe) {
+		dst, src, one, zero := row[float32](), make([]uint64, bits.Words(racyN)+1), row[float32](), row[float32]()
+		return func() { s.Choose(dst, src, one, zero) }, slices.Concat(
+			probes(written, "dst", dst), probes(read, "src", src[:bits.Words(racyN)]),
+			probes(alone, "behind src", src[bits.Words(racyN):]), probes(read, "one", one), probes(read, "zero", zero))
+	}},
+	{"OrPool", func(s *kern.Set) (func(), []probe) {
+		dst, src, p := racyPool[uint64]()
+		return func() { s.OrPool(dst, src, p) }, racyPoolProbes(dst, src)
+	}},
+	{"MaxPool", func(s *kern.Set) (func(), []probe) {
+		dst, src, p := racyPool[float32]()
+		return func() { s.MaxPool(dst, src, p) }, racyPoolProbes(dst, src)
+	}},
+	{"Narrow", func(s *kern.Set) (func(), []probe) {
+		dst, src := row[uint32](), row[uint64]()
+		return func() { s.Narrow(dst, src) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src))
+	}},
+	{"Join", func(s *kern.Set) (func(), []probe) {
+		dst, src := row[uint32](), rows[uint32](3)
+		return func() { s.Join(dst, src, 3, racyStep, 2) }, slices.Concat(
+			probes(written, "dst", dst), probes(read, "src", src), between(src))
+	}},
+	{"ThresholdBytes", func(s *kern.Set) (func(), []probe) {
+		dst, src, t := make([]uint64, bits.Words(racyN)), row[uint8](), make([]uint8, bits.WordBits)
+		return func() { s.ThresholdBytes(dst, src, t) }, slices.Concat(
+			probes(written, "dst", dst), probes(read, "src", src), probes(read, "t", t))
+	}},
+	{"Spread", func(s *kern.Set) (func(), []probe) {
+		dst, src := row[uint64](), make([]uint64, bits.Words(3*racyN))
+		return func() { s.Spread(dst, src, 3, 0) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src))
+	}},
+	{"Luma", func(s *kern.Set) (func(), []probe) {
+		dst, rgb := row[uint8](), make([]uint8, 3*racyN)
+		return func() { s.Luma(dst, rgb) }, slices.Concat(probes(written, "dst", dst), probes(read, "rgb", rgb))
+	}},
+	{"LBP", func(s *kern.Set) (func(), []probe) {
+		dst, above, middle, below := row[uint64](), row[uint8](), make([]uint8, racyN+2), row[uint8]()
+		return func() { s.LBP(dst, above, middle, below) }, slices.Concat(
+			probes(written, "dst", dst), probes(read, "above", above), probes(read, "row", middle), probes(read, "below", below))
+	}},
+	{"MinMax", func(s *kern.Set) (func(), []probe) {
+		src := row[uint8]()
+		return func() { s.MinMax(src) }, probes(read, "src", src)
+	}},
+	{"Expand", func(s *kern.Set) (func(), []probe) {
+		if s.Wide == nil || s.Wide.Expand == nil {
+			return nil, nil
+		}
+		dst, src := make([]uint8, 8*racyN), row[uint32]()
+		return func() { s.Wide.Expand(dst, src) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src))
+	}},
+}, racyConvs("bits"), racyConvs("bytes"))
+
+func racyRandom() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
+
+// racyPool has a word between pixels that are written, and one before the first
+// tap.
+func racyPool[T any]() (dst, src []T, p *kern.Pool) {
+	p = &kern.Pool{Taps: []int{4, 1, 30, 9}, Values: 1, Step: 2, DstStep: 2, Pixels: racyPixels}
+	return make([]T, 2*racyPixels-1), make([]T, 2*(racyPixels-1)+31), p
+}
+
+func racyPoolProbes[T any](dst, src []T) []probe {
+	return slices.Concat(probes(written, "dst", dst), probes(alone, "between pixels", dst[1:2]),
+		probes(read, "src", src[1:]), probes(alone, "before the first tap", src[:1]))
+}
+
+// racyConvs calls the wide kernels of bits or of bytes. There are two classes of
+// pixels.
+func racyConvs(kind string) []racyCall {
+	const outputs, pixels, rows, taps, step = 64, 8, 3, 96, 2
+	conv := func(method string, size, alike int, call func(w *kern.WideFilter, j *kern.ConvJob)) racyCall {
+		return racyCall{method + " of " + kind, func(s *kern.Set) (func(), []probe) {
+			if s.Wide == nil {
+				return nil, nil
+			}
+			pack := s.Wide.PackBits
+			if kind == "bytes" {
+				pack = s.Wide.PackBytes
+			}
+			w := pack(randomBits(racyRandom(), outputs*rows, taps), outputs, rows, taps)
+			if method == "ConvPooled" && !w.Pools() {
+				return nil, nil
+			}
+			patch := rows * w.RunBytes
+			src, at, class := make([]uint8, pixels*patch), make([]uint32, pixels), make([]uint32, pixels)
+			for p := range pixels {
+				at[p], class[p] = uint32(p*patch), uint32(p/alike*4*kern.BlockOutputs)
+			}
+			table := make([]int32, 2*kern.BlockOutputs)
+			used := table[:class[pixels-1]/4+kern.BlockOutputs]
+			dst := make([]uint8, (pixels-1)*step*size+size)
+			between := dst[size : step*size]
+			if method == "ConvPooled" {
+				dst = dst[:(pixels/4-1)*step*size+size]
+			}
+			j := &kern.ConvJob{Dst: unsafe.Pointer(&dst[0]), DstStep: uintptr(step * size), Src: unsafe.Pointer(&src[0]),
+				At: &at[0], Class: &class[0], Table: unsafe.Pointer(&table[0]), Pixels: pixels}
+			all := slices.Concat(probes(written, "dst", dst), probes(alone, "between pixels", between),
+				probes(read, "patches", src), probes(read, "at", at), probes(read, "class", class),
+				probes(read, "table", used), probes(read, "first weights", w.Piece(0, 0, 0)),
+				probes(read, "last weights", w.Piece(outputs-1, rows-1, w.RunBytes/len(w.Piece(0, 0, 0))-1)))
+			if len(used) < len(table) {
+				all = append(all, probes(alone, "another class", table[kern.BlockOutputs:])...)
+			}
+			return func() { call(w, j) }, all
+		}}
+	}
+	return []racyCall{
+		conv("Conv", 8, 4, func(w *kern.WideFilter, j *kern.ConvJob) { w.Conv(j, 0, w.RunBytes) }),
+		conv("ConvSums", 4*outputs, 4, func(w *kern.WideFilter, j *kern.ConvJob) { w.ConvSums(j, 0, w.RunBytes) }),
+		conv("ConvPooled", 8, pixels, func(w *kern.WideFilter, j *kern.ConvJob) { w.ConvPooled(j, 0, w.RunBytes, true) }),
+	}
+}
+
+// racyEnv makes TestRaces race.
+const racyEnv = "BCNN_TEST_RACES"
+
+// TestRaces has kernels race with another goroutine, in a process of its own,
+// for all memory that they write or read, and expects a report each time, and
+// none where they leave memory alone.
+func TestRaces(t *testing.T) {
+	if os.Getenv(racyEnv) != "" {
+		race()
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run", "^TestRaces$")
+	cmd.Env = append(os.Environ(), racyEnv+"=1",
+		// The race detector reports nothing twice: neither equal stacks, which can
+		// be changed, nor equal addresses, so memory is never used again.
+		"GORACE=suppress_equal_stacks=0", "GOGC=off")
+	out, _ := cmd.CombinedOutput() // it fails, because of the races
+	reports := strings.Split(string(out), racyHead)[1:]
+	for _, s := range sets {
+		for _, c := range racyCalls {
+			_, all := c.make(s)
+			for _, p := range all {
+				require.NotEmpty(t, reports, "the process ended early:\n%s", out)
+				name, report, _ := strings.Cut(reports[0], "\n")
+				require.Equal(t, racyName(s, &c, &p), name)
+				require.Equal(t, p.does != alone, strings.Contains(report, "DATA RACE"), "%s:\n%s", name, report)
+				reports = reports[1:]
+			}
+		}
+	}
+	require.Empty(t, reports)
+}
+
+const racyHead = "probe of "
+
+func racyName(s *kern.Set, c *racyCall, p *probe) string {
+	return fmt.Sprintf("%s, %s: %s, %s", s.ISA, c.field, p.what, p.does)
+}
+
+func race() {
+	for _, s := range sets {
+		for _, c := range racyCalls {
+			for i := 0; ; i++ {
+				call, all := c.make(s)
+				if i >= len(all) {
+					break
+				}
+				p := all[i]
+				fmt.Fprintln(os.Stderr, racyHead+racyName(s, &c, &p))
+				value := *p.at
+				unordered(func() {
+					if p.does == written {
+						value = *p.at
+					} else {
+						store(p.at, value)
+					}
+				}, call)
+			}
+		}
+	}
+}
+
+//go:noinline
+func store(p *uint8, v uint8) { *p = v }
+
+// unordered runs one function after the other, in goroutines that nothing
+// orders as far as the race detector can see. They end together, because it
+// takes the accesses of a goroutine that has ended for those of one that has
+// started since.
+func unordered(first, second func()) {
+	var turn turn
+	done, end := make(chan bool), make(chan bool)
+	go func() {
+		first()
+		turn.pass()
+		done <- true
+		<-end
+	}()
+	go func() {
+		for !turn.passed() {
+			runtime.Gosched()
+		}
+		second()
+		done <- true
+		<-end
+	}()
+	<-done
+	<-done
+	close(end)
+}
+
+// turn is what the race detector does not see.
+type turn bool
+
+//go:norace
+//go:noinline
+func (t *turn) pass() { *t = true }
+
+//go:norace
+//go:noinline
+func (t *turn) passed() bool { return bool(*t) }
+
+// TestRacesOfAll is that TestRaces calls all functions of Set and Wide that run
+// after Compile.
+func TestRacesOfAll(t *testing.T) {
+	called := map[string]bool{"PackBits": true, "PackBytes": true, "Peak": true}
+	for _, c := range racyCalls {
+		called[c.field] = true
+	}
+	for _, typ := range []reflect.Type{reflect.TypeFor[kern.Set](), reflect.TypeFor[kern.Wide]()} {
+		for i := range typ.NumField() {
+			if f := typ.Field(i); f.Type.Kind() == reflect.Func {
+				require.True(t, called[f.Name], "no call of %s.%s", typ.Name(), f.Name)
+			}
+		}
+	}
+}

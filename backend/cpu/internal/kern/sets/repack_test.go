@@ -1,0 +1,72 @@
+package sets
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
+)
+
+func TestNarrowAndJoin(t *testing.T) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		for _, n := range sizes {
+			src := randomWords(rng, n)
+			dst := make([]uint32, n+2)
+			s.Narrow(dst[1:n+1], src)
+			for i, v := range src {
+				require.Equal(t, uint32(v), dst[i+1])
+			}
+			require.Zero(t, dst[0])
+			require.Zero(t, dst[n+1])
+
+			for _, taps := range []int{1, 2, 3, 5, 32} {
+				step, shift := rng.IntN(40), 1+rng.IntN(32/taps)
+				from := make([]uint32, n+(taps-1)*step)
+				for i := range from {
+					from[i] = rng.Uint32() & (1<<shift - 1)
+				}
+				clear(dst)
+				s.Join(dst[1:n+1], from, taps, step, shift)
+				for i := range n {
+					want := uint32(0)
+					for k := range taps {
+						want |= from[i+k*step] << (k * shift)
+					}
+					require.Equal(t, want, dst[i+1], "%d taps, step %d, shift %d", taps, step, shift)
+				}
+				require.Zero(t, dst[0])
+				require.Zero(t, dst[n+1])
+			}
+		}
+	})
+}
+
+func TestExpand(t *testing.T) {
+	src := []uint32{0x76543210, 0xfedcba98, 0}
+	dst := make([]uint8, 24)
+	generic.Expand(dst, src)
+	for i := range 16 {
+		require.EqualValues(t, i<<4, dst[i])
+	}
+	require.Equal(t, make([]uint8, 8), dst[16:])
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		if s.Wide == nil || !s.Wide.Nibbles {
+			return
+		}
+		for n := range 40 {
+			src := make([]uint32, n)
+			for i := range src {
+				src[i] = rng.Uint32()
+			}
+			want := make([]uint8, 8*n)
+			generic.Expand(want, src)
+			got, check := unaligned(t, 8*n, 4)
+			s.Wide.Expand(got, src)
+			check()
+			require.Equal(t, want, append([]uint8{}, got...))
+		}
+	})
+}

@@ -1,0 +1,30 @@
+//go:build amd64 && !purego
+
+package sets
+
+import (
+	"github.com/klauspost/cpuid/v2"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/avx2"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/avx512"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/ssse3"
+)
+
+// native returns the Sets in assembly that this processor can run, the best
+// first.
+func native() []kern.Set {
+	var all []kern.Set
+	// cpuid reports AVX-512 only where the operating system saves its registers.
+	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL,
+		cpuid.AVX512VPOPCNTDQ, cpuid.AVX512VNNI, cpuid.BMI2, cpuid.FMA3) {
+		all = append(all, avx512.Set())
+	}
+	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.POPCNT) {
+		all = append(all, avx2.Set())
+	}
+	if cpuid.CPU.Supports(cpuid.SSSE3, cpuid.POPCNT) {
+		all = append(all, ssse3.Set())
+	}
+	return all
+}

@@ -1,0 +1,289 @@
+package sets
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+// wideCase is a call of a wide kernel with drawn operands.
+type wideCase struct {
+	bytes               bool
+	outputs, rows, taps int // taps of a run
+	pixels, classes     int
+	largest             bool // all products as large as they can be
+}
+
+// testWide compares both kernels of the case with plain sums.
+func testWide(t *testing.T, wide *kern.Wide, rng *rand.Rand, c wideCase) {
+	weights := randomBits(rng, c.outputs*c.rows, c.taps)
+	words := bits.Words(c.taps)
+	if c.largest {
+		for i := range weights {
+			weights[i] = 0
+		}
+		bits.Pack(weights, onesOf(c.outputs*c.rows*c.taps), c.taps)
+	}
+	pack := wide.PackBits
+	if c.bytes {
+		pack = wide.PackBytes
+	}
+	w := pack(weights, c.outputs, c.rows, c.taps)
+
+	// Input: pixels in any order, that overlap where they are bytes.
+	rowStep := w.RunBytes + rng.IntN(3)*8
+	pixelStep := c.rows * rowStep
+	if c.bytes {
+		pixelStep = 1 + rng.IntN(2*w.RunBytes)
+	}
+	src := fenced(t, (c.pixels-1)*pixelStep+(c.rows-1)*rowStep+w.RunBytes)
+	at := make([]uint32, c.pixels)
+	for p, q := range rng.Perm(c.pixels) {
+		at[p] = uint32(q * pixelStep)
+	}
+	for i := range src {
+		src[i] = uint8(rng.IntN(256))
+		if c.largest {
+			src[i] = 255
+		}
+	}
+	x := func(p, r, i int) []uint8 { return src[int(at[p])+r*rowStep+i:] }
+	if !c.bytes {
+		for p := range c.pixels {
+			for r := range c.rows {
+				fillRun(rng, wide, x(p, r, 0), w.RunBytes, c)
+			}
+		}
+	}
+	count := func(p, o int) int {
+		sum := 0
+		for r := range c.rows {
+			run := weights[(o*c.rows+r)*words:][:words]
+			for i := range c.taps {
+				switch {
+				case c.bytes:
+					sum += int(x(p, r, i)[0]) * bits.At(run, i)
+				case wide.Nibbles:
+					sum += int(x(p, r, i/4)[0]>>(4+i%4)&1) ^ (bits.At(run, i)+1)/2
+				default:
+					sum += int(x(p, r, i/8)[0]>>(i%8)&1) ^ (bits.At(run, i)+1)/2
+				}
+			}
+		}
+		return sum
+	}
+
+	padded := (c.outputs + kern.BlockOutputs - 1) / kern.BlockOutputs * kern.BlockOutputs
+	table := make([]int32, c.classes*padded)
+	class := make([]uint32, c.pixels)
+	for p := range class {
+		class[p] = uint32(4 * padded * rng.IntN(c.classes))
+	}
+	for i := range table {
+		// Close to what the sums are, so that ties are common, or an extreme.
+		table[i] = int32(count(rng.IntN(c.pixels), rng.IntN(c.outputs)) + rng.IntN(3) - 1)
+		if rng.IntN(10) == 0 {
+			table[i] = []int32{-1, math.MaxInt32}[rng.IntN(2)]
+		}
+	}
+	for block := range padded / kern.BlockOutputs {
+		n := min(c.outputs-block*kern.BlockOutputs, kern.BlockOutputs)
+		flip := rng.Uint64()
+		job := &kern.ConvJob{Src: unsafe.Pointer(&src[0]), At: &at[0], Class: &class[0], Table: unsafe.Pointer(&table[block*kern.BlockOutputs]), Flip: flip}
+		job.Pixels = uintptr(c.pixels)
+		step := 8 * (1 + rng.IntN(3))
+		dst, check := unaligned(t, (c.pixels-1)*step+8, 8)
+		job.Dst, job.DstStep = unsafe.Pointer(&dst[0]), uintptr(step)
+		w.Conv(job, block, rowStep)
+		check()
+		for p := range c.pixels {
+			got := binary.LittleEndian.Uint64(dst[p*step:]) ^ flip
+			for o := range n {
+				sum, threshold := count(p, block*kern.BlockOutputs+o), int(table[int(class[p])/4+block*kern.BlockOutputs+o])
+				want := sum <= threshold
+				if c.bytes {
+					want = sum >= threshold
+				}
+				require.Equal(t, want, got>>o&1 == 1, "%+v: pixel %d output %d: sum %d, threshold %d", c, p, o, sum, threshold)
+			}
+			for i := p*step + 8; i < min((p+1)*step, len(dst)); i++ {
+				require.EqualValues(t, 0xa5, dst[i], "%+v: between pixels", c)
+			}
+		}
+
+		if w.Pools() && c.pixels >= 4 {
+			words := c.pixels / 4
+			dst, check := unaligned(t, (words-1)*step+8, 8)
+			job.Dst, job.Pixels = unsafe.Pointer(&dst[0]), uintptr(4*words)
+			of := slices.Clone(class)
+			alike := c.bytes || rng.IntN(2) == 0
+			if alike {
+				for p := range of {
+					of[p] = class[0]
+				}
+			}
+			job.Class = &of[0]
+			w.ConvPooled(job, block, rowStep, alike)
+			job.Class = &class[0]
+			check()
+			for i := range words {
+				got := binary.LittleEndian.Uint64(dst[i*step:]) ^ flip
+				for o := range n {
+					want := false
+					for p := 4 * i; p < 4*i+4; p++ {
+						sum, threshold := count(p, block*kern.BlockOutputs+o), int(table[int(of[p])/4+block*kern.BlockOutputs+o])
+						want = want || sum <= threshold && !c.bytes || sum >= threshold && c.bytes
+					}
+					require.Equal(t, want, got>>o&1 == 1, "%+v: word %d output %d", c, i, o)
+				}
+			}
+		}
+
+		sums, check := unaligned(t, c.pixels*4*kern.BlockOutputs, 4)
+		job.Dst, job.DstStep, job.Pixels = unsafe.Pointer(&sums[0]), 4*kern.BlockOutputs, uintptr(c.pixels)
+		w.ConvSums(job, block, rowStep)
+		check()
+		for p := range c.pixels {
+			for o := range n {
+				sum := int32(count(p, block*kern.BlockOutputs+o))
+				want := table[int(class[p])/4+block*kern.BlockOutputs+o]
+				if c.bytes {
+					want += sum
+				} else {
+					want -= 2 * sum
+				}
+				require.Equal(t, want, int32(binary.LittleEndian.Uint32(sums[4*(p*kern.BlockOutputs+o):])), "%+v: pixel %d output %d", c, p, o)
+			}
+		}
+	}
+}
+
+// fillRun draws a run of bits, 0 beyond its taps.
+func fillRun(rng *rand.Rand, wide *kern.Wide, dst []uint8, n int, c wideCase) {
+	pieces := make([]uint32, (c.taps+31)/32)
+	for i := range pieces {
+		if !c.largest {
+			pieces[i] = rng.Uint32()
+		}
+	}
+	if tail := c.taps % 32; tail != 0 {
+		pieces[len(pieces)-1] &= 1<<tail - 1
+	}
+	if wide.Nibbles {
+		all := make([]uint8, 8*len(pieces))
+		wide.Expand(all, pieces)
+		copy(dst[:n], all)
+		return
+	}
+	all := make([]uint8, 4*len(pieces))
+	for i, v := range pieces {
+		binary.LittleEndian.PutUint32(all[4*i:], v)
+	}
+	copy(dst[:n], all)
+}
+
+func TestWide(t *testing.T) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		if s.Wide == nil {
+			require.Equal(t, "generic", s.ISA)
+			return
+		}
+		for _, outputs := range []int{1, 15, 16, 17, 32, 33, 48, 64, 65, 100, 128, 130} {
+			for _, pixels := range []int{1, 2, 3, 4, 5, 6, 7, 13, 20} {
+				for _, bytes := range []bool{false, true} {
+					testWide(t, s.Wide, rng, wideCase{
+						bytes: bytes, outputs: outputs, pixels: pixels,
+						rows: 1 + rng.IntN(5), taps: 1 + rng.IntN(200), classes: 1 + rng.IntN(4),
+					})
+					testWide(t, s.Wide, rng, wideCase{
+						bytes: bytes, outputs: outputs, pixels: pixels,
+						rows: 1 + rng.IntN(3), taps: 1 + rng.IntN(84), classes: 1 + rng.IntN(4),
+					})
+				}
+			}
+		}
+		// Narrow sums are emptied in time.
+		for _, taps := range []int{1, 4, 63, 64, 65, 127, 128, 129, 252, 253, 256, 504, 508, 511, 1500} {
+			for _, rows := range []int{1, 2, 7} {
+				for _, bytes := range []bool{false, true} {
+					testWide(t, s.Wide, rng, wideCase{bytes: bytes, outputs: 20, pixels: 5, rows: rows, taps: taps, classes: 1, largest: true})
+				}
+			}
+		}
+		testWide(t, s.Wide, rng, wideCase{outputs: 3, pixels: 1, rows: 1, taps: min(s.Wide.MaxTaps, 40000), classes: 1, largest: true})
+	})
+}
+
+// FuzzWide compares the wide kernels of all instruction sets with plain sums.
+func FuzzWide(f *testing.F) {
+	f.Add(uint64(1), uint8(70), uint8(7), uint8(3), uint16(96), true)
+	f.Add(uint64(2), uint8(33), uint8(5), uint8(1), uint16(253), false)
+	f.Fuzz(func(t *testing.T, seed uint64, outputs, pixels, rows uint8, taps uint16, bytes bool) {
+		for _, s := range sets {
+			if s.Wide != nil {
+				testWide(t, s.Wide, rand.New(rand.NewPCG(seed, 1)), wideCase{
+					bytes: bytes, outputs: 1 + int(outputs)%140, pixels: 1 + int(pixels)%20,
+					rows: 1 + int(rows)%7, taps: 1 + int(taps)%700, classes: 1 + int(seed%3), largest: seed%5 == 0,
+				})
+			}
+		}
+	})
+}
+
+// BenchmarkWide times kernels on 28 pixels and one block of outputs. The names
+// of the cases are what, outputs, and rows × taps of a patch.
+func BenchmarkWide(b *testing.B) {
+	const pixels = 28
+	for _, s := range sets {
+		if s.Wide == nil {
+			continue
+		}
+		for _, c := range []wideCase{
+			{outputs: 64, rows: 3, taps: 192},
+			{outputs: 64, rows: 3, taps: 1536},
+			{outputs: 32, rows: 5, taps: 160},
+			{outputs: 16, rows: 5, taps: 160},
+			{outputs: 64, rows: 3, taps: 9, bytes: true},
+			{outputs: 32, rows: 5, taps: 15, bytes: true},
+		} {
+			what, pack := "bits", s.Wide.PackBits
+			if c.bytes {
+				what, pack = "bytes", s.Wide.PackBytes
+			}
+			b.Run(fmt.Sprintf("%s/%s/%d/%d×%d", s.ISA, what, c.outputs, c.rows, c.taps), func(b *testing.B) {
+				rng := rand.New(rand.NewPCG(1, 2))
+				w := pack(randomBits(rng, c.outputs*c.rows, c.taps), c.outputs, c.rows, c.taps)
+				src, dst := make([]uint8, (pixels+c.rows)*w.RunBytes), make([]uint64, pixels)
+				for i := range src {
+					src[i] = uint8(rng.IntN(256))
+					if s.Wide.Nibbles && !c.bytes {
+						src[i] &= 0xf0
+					}
+				}
+				at, class, table := make([]uint32, pixels), make([]uint32, pixels), make([]int32, kern.BlockOutputs)
+				for p := range at {
+					at[p] = uint32(p * w.RunBytes)
+				}
+				for b.Loop() {
+					job := &kern.ConvJob{
+						Dst: unsafe.Pointer(&dst[0]), DstStep: 8, Src: unsafe.Pointer(&src[0]),
+						At: &at[0], Class: &class[0], Table: unsafe.Pointer(&table[0]), Pixels: pixels,
+					}
+					w.Conv(job, 0, w.RunBytes)
+				}
+				macs := float64(pixels * c.outputs * c.rows * c.taps)
+				b.ReportMetric(macs*float64(b.N)/b.Elapsed().Seconds()/1e9, "GMAC/s")
+				b.ReportMetric(macs, "MAC/op")
+			})
+		}
+	}
+}

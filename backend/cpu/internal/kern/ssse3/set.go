@@ -1,0 +1,51 @@
+//go:build amd64 && !purego
+
+// Package ssse3 has the kernels for amd64 processors with SSSE3 and POPCNT. They
+// look up the popcounts of nibbles and sum them in bytes. Sums of real weights,
+// which need a fused product and sum, are left to generic.
+package ssse3
+
+import (
+	"math"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
+)
+
+// Set returns the kernels, "ssse3".
+func Set() kern.Set {
+	s := generic.Set()
+	s.ISA = "ssse3"
+	s.Wide = &kern.Wide{
+		Nibbles: true,
+		Expand:  expand,
+		MaxTaps: math.MaxInt16,
+		PackBits: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
+			return kern.PackNibbles(w, outputs, rows, n, []kern.WideKernels{
+				{Outputs: 16, Conv: convBits16SSSE3, Sums: convBitsSums16SSSE3},
+				{Outputs: 32, Conv: convBits32SSSE3, Sums: convBitsSums32SSSE3},
+				{Outputs: 64, Conv: convBits64SSSE3, Sums: convBitsSums64SSSE3},
+			})
+		},
+		PackBytes: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
+			return kern.PackSigns(w, outputs, rows, n, 2, []kern.WideKernels{
+				{Outputs: 16, Conv: convBytes16SSSE3, Sums: convBytesSums16SSSE3},
+				{Outputs: 32, Conv: convBytes32SSSE3, Sums: convBytesSums32SSSE3},
+				{Outputs: 64, Conv: convBytes64SSSE3, Sums: convBytesSums64SSSE3},
+			})
+		},
+	}
+	s.DotBits = dotBits
+	s.Threshold = threshold
+	s.ThresholdFloat = thresholdFloat
+	s.Or = or
+	s.OrPool = orPool
+	s.MaxPool = maxPool
+	s.Narrow = narrow
+	s.Join = join
+	s.ThresholdBytes = thresholdBytes
+	s.MinMax = minMax
+	s.Peak, s.PeakProducts = peakSSSE3, 12*16*4
+	s.Cost = kern.Cost{Bits: 0.003, Bytes: 0.02, Floats: 2.5, Value: 1}
+	return s
+}
