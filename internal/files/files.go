@@ -20,8 +20,8 @@ import (
 // device. That of opening a folder wraps syscall.EISDIR.
 var ErrNotRegular = errors.New("not a regular file")
 
-// File is an open regular file. Errors of its methods do not name it, as those
-// who decode what they read name it with Name.
+// File is an open regular file: an fs.File and an io.ReaderAt. Errors of its
+// methods do not name it, as those who decode what they read name it with Name.
 type File struct {
 	f    *os.File
 	size int64
@@ -86,6 +86,11 @@ func (f *File) Read(b []byte) (int, error) {
 func (f *File) ReadAt(b []byte, offset int64) (int, error) {
 	n, err := f.f.ReadAt(b, offset)
 	return n, bare(err)
+}
+
+func (f *File) Stat() (fs.FileInfo, error) {
+	info, err := f.f.Stat()
+	return info, bare(err)
 }
 
 func (f *File) Close() error { return bare(f.f.Close()) }

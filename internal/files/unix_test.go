@@ -4,6 +4,7 @@ package files
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -16,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 // Where this variable is set, the test binary is a process that replaces files:
@@ -173,7 +176,7 @@ func owner(t *testing.T, path string) (uid, gid int) {
 // the rights of a group that cannot be kept go to no other.
 func TestOwner(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("only the superuser can give files away")
+		testenv.Absent(t, "superuser", errors.New("nobody else can give files away"))
 	}
 	dir := t.TempDir()
 	// The child goes down the whole path.
