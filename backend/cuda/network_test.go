@@ -5,6 +5,7 @@ package cuda
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,6 +124,31 @@ func TestBinarizedNetworkInOneLaunch(t *testing.T) {
 					require.Equal(t, c.scheme != bcnn.SchemeMinMax, exe.network != nil)
 				}
 			})
+		}
+	}
+}
+
+// wholeNetworks are every nth of the whole networks of the table.
+func wholeNetworks(n, first int) (some []backendtest.Case) {
+	all := slices.DeleteFunc(backendtest.Cases(), func(c backendtest.Case) bool { return !strings.HasPrefix(c.Name, "whole/") })
+	for i := first; i < len(all); i += n {
+		some = append(some, all[i])
+	}
+	return some
+}
+
+// TestWholeNetworks makes sure that those of the table are of the kind that one launch
+// executes, and runs them with tensors apart, and as if measuring had found each
+// variant to be the fastest. TestParity runs them as they are.
+func TestWholeNetworks(t *testing.T) {
+	needCooperative(t)
+	requireParity(t, apartDevice(t), backend.Options{}, wholeNetworks(1, 0))
+	for _, variant := range variantNames {
+		d := measured(t, "")
+		d.fastest = variant
+		for _, c := range wholeNetworks(1, 0) {
+			exe := requireReference(t, d, c.Network(), backend.Options{}, c.Batch)
+			require.Equal(t, variant == "f" && !strings.Contains(c.Name, "/minmax/"), exe.network != nil, c.Name)
 		}
 	}
 }

@@ -25,4 +25,8 @@ func TestTiny(t *testing.T) {
 			requireParity(t, apartDevice(t), backend.Options{Variant: variant}, everyNth(of, 5*i))
 		})
 	}
+	// Tensors that share memory, for what takes it too early.
+	t.Run("whole", func(t *testing.T) {
+		requireParity(t, testDevice(t), backend.Options{Variant: "f"}, wholeNetworks(4, 2))
+	})
 }
