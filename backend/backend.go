@@ -57,6 +57,8 @@ type Info struct {
 	// ISAs are the instruction sets that Options.ISA takes, the best first. Only
 	// the CPU has several.
 	ISAs []string
+	// Variants are what Options.Variant takes. Only GPUs have several.
+	Variants []string
 }
 
 // Device executes plans. It is safe for concurrent use.

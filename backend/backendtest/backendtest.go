@@ -36,6 +36,8 @@ type Case struct {
 	build   func(b *builder) *bcnn.Network
 	mutate  func(p *bcnn.Plan) // makes a plan that Lower does not produce
 	lenient bool               // LowerUnfused may refuse the network
+	// everyVariant asks for every variant of the device, unless one is forced.
+	everyVariant bool
 }
 
 // Network builds the network of the case: always the same.
@@ -101,8 +103,10 @@ func (f Failure) Error() string {
 func (f Failure) Unwrap() error { return f.Err }
 
 // Check runs the cases on the device and returns those that fail, at most one
-// Failure per case. Of opts, Threads and ISA count; the suite sets the rest.
-// progress, if not nil, is called after every case. The error is that of ctx.
+// Failure per case. Of opts, Threads, ISA and Variant count; the suite sets the
+// rest. Whole networks run with every variant that the device has, unless opts
+// forces one. progress, if not nil, is called after every case. The error is that
+// of ctx.
 func Check(ctx context.Context, dev backend.Device, opts backend.Options, cases []Case, progress func(done, total int)) ([]Failure, error) {
 	var failures []Failure
 	for i, c := range cases {

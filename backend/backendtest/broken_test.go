@@ -359,6 +359,12 @@ var broken = []struct {
 		x.closed = false
 		return x.honest(ctx, out, in)
 	}}, "", "Run after Close returned <nil>"},
+	{"memory of the image taken too early", fake{run: together(0)}, "whole/", "batch of 1, round 0: output: image 0"},
+	{"a variant differs", fake{variants: []string{"x", "y"}, run: afterRun(func(x *fakeExecutable, out, _ bcnn.Tensor) {
+		if x.opts.Variant == "y" {
+			out.F32[0]++
+		}
+	})}, "whole/", "variant y: with Tap: "},
 }
 
 func afterRunError(err error, when func(x *fakeExecutable, n int) bool) func(*fakeExecutable, context.Context, bcnn.Tensor, bcnn.Tensor) error {

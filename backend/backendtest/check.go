@@ -18,8 +18,13 @@ func (c Case) check(ctx context.Context, dev backend.Device, opts backend.Option
 		return &Failure{Case: c.Name, Err: err}
 	}
 	var outputs []bcnn.Tensor
-	for _, p := range plans {
-		out, err := c.checkPlan(ctx, dev, opts, p.Plan)
+	for i, p := range plans {
+		variants := []string{opts.Variant}
+		// The fused plan, which comes first, is the one that users run.
+		if i == 0 && c.everyVariant && opts.Variant == "" {
+			variants = append(variants, dev.Info().Variants...)
+		}
+		out, err := c.checkPlan(ctx, dev, opts, variants, p.Plan)
 		if err != nil {
 			return &Failure{Case: c.Name, Plan: p.label, Err: err}
 		}
@@ -42,18 +47,23 @@ func agree(outputs []bcnn.Tensor) error {
 }
 
 // checkPlan returns the output that the device has been found to compute.
-func (c Case) checkPlan(ctx context.Context, dev backend.Device, opts backend.Options, plan *bcnn.Plan) (bcnn.Tensor, error) {
+func (c Case) checkPlan(ctx context.Context, dev backend.Device, opts backend.Options, variants []string, plan *bcnn.Plan) (bcnn.Tensor, error) {
 	in := c.Input(plan.Input, c.Batch)
 	var want []bcnn.Tensor // of every step
 	out, err := ref.Run(ctx, plan, in, func(_ int, _ string, t bcnn.Tensor) { want = append(want, t) })
 	if err != nil {
 		return out, fmt.Errorf("reference: %w", err)
 	}
-	r := &runner{ctx: ctx, dev: dev, opts: opts, plan: plan, in: in, out: out, batch: c.Batch}
-	if err := r.tapped(want); err != nil {
-		return out, fmt.Errorf("with Tap: %w", err)
+	for _, opts.Variant = range variants {
+		r := &runner{ctx: ctx, dev: dev, opts: opts, plan: plan, in: in, out: out, batch: c.Batch}
+		if err := r.check(want); err != nil {
+			if opts.Variant != "" {
+				err = fmt.Errorf("variant %s: %w", opts.Variant, err)
+			}
+			return out, err
+		}
 	}
-	return out, r.plain()
+	return out, nil
 }
 
 type runner struct {
@@ -63,6 +73,14 @@ type runner struct {
 	plan    *bcnn.Plan
 	in, out bcnn.Tensor // out is what the reference makes of in
 	batch   int
+}
+
+// check compares the output and every intermediate.
+func (r *runner) check(want []bcnn.Tensor) error {
+	if err := r.tapped(want); err != nil {
+		return fmt.Errorf("with Tap: %w", err)
+	}
+	return r.plain()
 }
 
 func (r *runner) compile(opts backend.Options) (backend.Executable, error) {

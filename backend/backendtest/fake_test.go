@@ -13,6 +13,8 @@ import (
 // fake is a device that executes plans with package ref, one step at a time.
 // The zero value keeps every promise; the hooks break some.
 type fake struct {
+	// variants are what Options.Variant takes.
+	variants []string
 	// compile is asked first.
 	compile func(p *bcnn.Plan) error
 	// step replaces a step; honest executes an operation on in.
@@ -21,7 +23,9 @@ type fake struct {
 	run func(x *fakeExecutable, ctx context.Context, out, in bcnn.Tensor) error
 }
 
-func (fake) Info() backend.Info { return backend.Info{ID: "fake", Kind: backend.Emulated} }
+func (d fake) Info() backend.Info {
+	return backend.Info{ID: "fake", Kind: backend.Emulated, Variants: d.variants}
+}
 
 func (d fake) Compile(_ context.Context, p *bcnn.Plan, opts backend.Options) (backend.Executable, error) {
 	if d.compile != nil {

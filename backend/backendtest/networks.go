@@ -55,12 +55,15 @@ func VehicleNet(seed uint64, size int) *bcnn.Network {
 	return net
 }
 
-// RandomImages makes a batch of random bytes for an input.
+// RandomImages makes a batch of random values for an input.
 func RandomImages(seed uint64, n int, in bcnn.Input) bcnn.Tensor {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	t := bcnn.NewTensor(in.DType, n, in.Shape)
 	for i := range t.U8 {
 		t.U8[i] = uint8(rng.IntN(256))
+	}
+	for i := range t.F32 {
+		t.F32[i] = float32(rng.NormFloat64())
 	}
 	return t
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
-// Cases returns the table: the cases of every kind of step, and some random
-// networks (RandomCase makes more).
+// Cases returns the table: the cases of every kind of step, some random networks
+// (RandomCase makes more), and whole small networks.
 func Cases() []Case {
 	var cases []Case
 	for _, s := range convSpecs() {
@@ -22,6 +22,7 @@ func Cases() []Case {
 	for seed := range uint64(60) {
 		cases = append(cases, RandomCase(seed))
 	}
+	cases = append(cases, wholeCases()...)
 	return unique(cases)
 }
 

@@ -21,8 +21,9 @@ func (e *executable) bytes(i, n int) int {
 }
 
 // allocate makes the memory of all tensors, in which those whose lifetimes do not
-// overlap share, scratch memory and staging memory.
-func (e *executable) allocate(all [][]candidate) error {
+// overlap share, scratch memory and staging memory. all are the kernels that may
+// come to execute each step, small the launch that may execute all of them, if any.
+func (e *executable) allocate(all [][]candidate, small *smallNetwork) error {
 	plan, n := e.plan, e.opts.MaxBatch
 	var total int64
 	for _, t := range plan.Tensors {
@@ -34,7 +35,7 @@ func (e *executable) allocate(all [][]candidate) error {
 		total += size * int64(n)
 	}
 	e.memory.tensors = make([]cu.DevicePtr, len(plan.Tensors))
-	if err := e.placeTensors(); err != nil {
+	if err := e.placeTensors(e.uses(all, small)); err != nil {
 		return err
 	}
 	var sizes [scratches]int
@@ -66,19 +67,43 @@ func (e *executable) allocate(all [][]candidate) error {
 	return err
 }
 
-func (e *executable) placeTensors() error {
-	plan, n := e.plan, e.opts.MaxBatch
-	lifetimes := make([]bcnn.Lifetime, len(plan.Tensors))
-	for i := range plan.Tensors {
-		lifetimes[i] = bcnn.Lifetime{First: -1, Last: -1, Bytes: int64(e.bytes(i, n))}
-	}
-	for i, s := range plan.Steps {
-		lifetimes[s.Out].First, lifetimes[s.Out].Last = i, max(lifetimes[s.Out].Last, i)
-		for _, in := range s.In {
-			lifetimes[in].Last = i
+// use says that what does the work of steps first to last, in whatever order, has a
+// tensor as an argument.
+type use struct{ tensor, first, last int }
+
+// uses lists the arguments of everything that may come to be launched. Step −1 brings
+// the input, and the one behind the last fetches the output.
+func (e *executable) uses(all [][]candidate, small *smallNetwork) []use {
+	end := len(e.plan.Steps)
+	uses := []use{{0, -1, -1}, {e.plan.Output, end, end}}
+	for i, candidates := range all {
+		for _, c := range candidates {
+			for _, s := range c.specs {
+				for _, a := range s.args {
+					if t, ok := a.(tensor); ok {
+						uses = append(uses, use{int(t), i, i})
+					}
+				}
+			}
 		}
 	}
-	lifetimes[plan.Output].Last = len(plan.Steps)
+	if small != nil {
+		uses = append(uses, small.uses...)
+	}
+	return uses
+}
+
+// placeTensors gives every tensor memory of its own from its first use to its last,
+// whichever kernels will be chosen.
+func (e *executable) placeTensors(uses []use) error {
+	lifetimes := make([]bcnn.Lifetime, len(e.plan.Tensors))
+	for i := range lifetimes {
+		lifetimes[i] = bcnn.Lifetime{First: len(e.plan.Steps), Last: -1, Bytes: int64(e.bytes(i, e.opts.MaxBatch))}
+	}
+	for _, u := range uses {
+		l := &lifetimes[u.tensor]
+		l.First, l.Last = min(l.First, u.first), max(l.Last, u.last)
+	}
 	if e.device.apart {
 		for i, l := range lifetimes {
 			var err error

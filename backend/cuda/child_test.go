@@ -126,7 +126,7 @@ func childParity() error {
 	d := devices[0]
 	fmt.Println(d.info.Detail)
 	for i, variant := range append([]string{""}, variantNames...) {
-		failures, err := backendtest.Check(context.Background(), d, backend.Options{Variant: variant}, everyNth(60, 7*i), nil)
+		failures, err := backendtest.Check(context.Background(), d, backend.Options{Variant: variant}, append(everyNth(60, 7*i), wholeNetworks(5, 4)...), nil)
 		if err != nil {
 			return err
 		}

@@ -27,10 +27,12 @@ type device struct {
 	// tuneFrom is the work of a step, in multiplications, from which on its kernels
 	// are measured.
 	tuneFrom int
-	// For tests: tensors share no memory, so that guard pages lie behind each; and
-	// the number of the kernel to take of those for a step, where it has so many.
-	apart bool
-	pick  int
+	// For tests: tensors share no memory, so that guard pages lie behind each; the
+	// number of the kernel to take of those for a step, where it has so many; and the
+	// variant that measuring is to find the fastest.
+	apart   bool
+	pick    int
+	fastest string
 
 	mu     sync.Mutex // guards what follows
 	thread *thread
@@ -103,7 +105,7 @@ func newDevice(i int) (*device, error) {
 	d.info = backend.Info{
 		Name:   name,
 		Kind:   kind(name, integrated),
-		Memory: memory,
+		Memory: memory, Variants: variantNames,
 		Detail: fmt.Sprintf("sm_%d, driver for CUDA %s, %d multiprocessors, %d KiB of shared memory per block, kernels for sm_%d",
 			d.limits.capability, cudaVersion(version), d.limits.processors, d.limits.shared>>10, d.arch),
 	}

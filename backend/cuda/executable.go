@@ -63,6 +63,10 @@ func newExecutable(d *device, plan *bcnn.Plan, opts backend.Options) (*executabl
 	if err != nil {
 		return nil, err
 	}
+	var small *smallNetwork
+	if e.considersNetwork() {
+		small = e.newSmallNetwork()
+	}
 	if opts.Tap != nil {
 		for _, s := range plan.Steps {
 			t := plan.Tensors[s.Out]
@@ -71,7 +75,7 @@ func newExecutable(d *device, plan *bcnn.Plan, opts backend.Options) (*executabl
 	}
 	e.runAll, e.runStep = newRequest(e.executeAll), newRequest(e.executeStep)
 	e.copyIn, e.copyOut, e.wait = newRequest(e.enqueueCopyIn), newRequest(e.fetchOutput), newRequest(e.synchronize)
-	if err := e.thread.do(newRequest(func() error { return e.construct(candidates) })); err != nil {
+	if err := e.thread.do(newRequest(func() error { return e.construct(candidates, small) })); err != nil {
 		_ = e.release()
 		return nil, err
 	}
@@ -102,12 +106,12 @@ func (e *executable) candidates() ([][]candidate, error) {
 }
 
 // construct makes everything on the device; it runs on its thread.
-func (e *executable) construct(all [][]candidate) error {
+func (e *executable) construct(all [][]candidate, small *smallNetwork) error {
 	var err error
 	if e.stream, err = e.bag.stream(); err != nil {
 		return err
 	}
-	if err := e.allocate(all); err != nil {
+	if err := e.allocate(all, small); err != nil {
 		return err
 	}
 	for _, event := range []*cu.Event{&e.start, &e.stop} {
@@ -122,7 +126,7 @@ func (e *executable) construct(all [][]candidate) error {
 		}
 		e.steps = append(e.steps, chosen)
 	}
-	if err := e.chooseNetwork(); err != nil {
+	if err := e.chooseNetwork(small); err != nil {
 		return err
 	}
 	if e.opts.Timed == nil && e.opts.Tap == nil {

@@ -23,9 +23,7 @@ const mostTiles = 6
 func TestGEMM(t *testing.T) {
 	for pick := range mostTiles {
 		t.Run(fmt.Sprint(pick), func(t *testing.T) {
-			d := testDevice(t)
-			d.pick = pick
-			requireParity(t, d, backend.Options{Variant: "c"}, everyNth(24, pick))
+			requireParityPlaced(t, pick, backend.Options{Variant: "c"}, everyNth(24, pick))
 		})
 	}
 }
@@ -73,7 +71,7 @@ func TestGEMMShapes(t *testing.T) {
 			nets = append(nets, &float)
 		}
 		for pick := range mostTiles {
-			d := testDevice(t)
+			d := apartDevice(t)
 			d.pick = pick
 			for i, n := range nets {
 				t.Run(fmt.Sprintf("%dx%dx%d/k%d/out%d/%d/%d", c.h, c.w, c.in, c.k, c.out, pick, i), func(t *testing.T) {
@@ -115,7 +113,7 @@ func BenchmarkGEMM(b *testing.B) {
 	seen := make(map[string]bool)
 	for pick := range mostTiles {
 		d := testDevice(b)
-		d.apart, d.pick = false, pick
+		d.pick = pick
 		var best time.Duration
 		compiled, err := d.Compile(b.Context(), plan, backend.Options{Variant: "c", MaxBatch: size, Timed: func(i int, _ string, took time.Duration) {
 			if i == 1 && (best == 0 || took < best) {

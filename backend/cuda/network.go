@@ -25,6 +25,7 @@ type smallNetwork struct {
 	constants     []uint32
 	weights       []uint32 // of the first dense layer
 	shared        int      // bytes of a block
+	uses          []use    // of the tensors, between barriers of the grid
 }
 
 // networkArgs are the arrays of a convolution.
@@ -33,6 +34,19 @@ type networkArgs struct {
 	weights, flip          []uint32
 	thresholds, rows, cols []int32
 	correction, levels     []int32
+}
+
+// maxNetworkBatch is the largest batch for which one launch is considered without
+// being forced: the last block does the dense layers of all images.
+const maxNetworkBatch = 4
+
+// considersNetwork reports whether one launch for the whole network may be chosen.
+func (e *executable) considersNetwork() bool {
+	if !e.device.limits.cooperative || e.opts.Timed != nil || e.opts.Tap != nil {
+		return false
+	}
+	return e.opts.Variant == "f" ||
+		e.opts.Variant == "" && e.device.pick < 0 && e.opts.MaxBatch <= maxNetworkBatch && e.device.info.Kind != backend.Emulated
 }
 
 // newSmallNetwork returns nil if the kernel cannot execute the plan.
@@ -78,6 +92,7 @@ func (e *executable) newSmallNetwork() *smallNetwork {
 	if len(s.denses) == 0 || before != e.plan.Output {
 		return nil
 	}
+	s.listUses(e.plan)
 	for len(s.constants)%4 != 0 {
 		s.constants = append(s.constants, 0)
 	}
@@ -90,6 +105,24 @@ func (e *executable) newSmallNetwork() *smallNetwork {
 		return nil
 	}
 	return s
+}
+
+// listUses tells when the launch uses which tensors: from one barrier of the grid to
+// the next, blocks read and write in any order.
+func (s *smallNetwork) listUses(plan *bcnn.Plan) {
+	end := len(plan.Steps) - 1
+	step := end - len(s.denses) - len(s.convs) + 1 // of the first convolution
+	for i, a := range s.convArgs {
+		first, last := step+i, step+i
+		if i == 0 {
+			first = 0 // the image is binarised on the way
+		}
+		if i == len(s.convArgs)-1 {
+			last = end // no barrier comes before the dense layers
+			s.uses = append(s.uses, use{plan.Output, first, last})
+		}
+		s.uses = append(s.uses, use{a.in, first, last}, use{a.out, first, last})
+	}
 }
 
 // newConv starts the next convolution; nil if the kernel has nothing like it.
@@ -299,19 +332,9 @@ func (e *executable) buildNetwork(s *smallNetwork) (_ *built, err error) {
 	return b, nil
 }
 
-// maxNetworkBatch is the largest batch for which one launch is considered without
-// being forced: the last block does the dense layers of all images.
-const maxNetworkBatch = 4
-
-// chooseNetwork makes the launch of the whole network, if the plan is such and it is
+// chooseNetwork makes the launch of the whole network, if there is one and it is
 // forced or the faster.
-func (e *executable) chooseNetwork() error {
-	forced := e.opts.Variant == "f"
-	if !forced && (e.opts.Variant != "" || e.opts.MaxBatch > maxNetworkBatch || e.device.info.Kind == backend.Emulated) ||
-		!e.device.limits.cooperative || e.opts.Timed != nil || e.opts.Tap != nil {
-		return nil
-	}
-	s := e.newSmallNetwork()
+func (e *executable) chooseNetwork(s *smallNetwork) error {
 	if s == nil {
 		return nil
 	}
@@ -319,7 +342,7 @@ func (e *executable) chooseNetwork() error {
 	if err != nil || b == nil {
 		return err
 	}
-	if !forced {
+	if e.opts.Variant != "f" {
 		steps := 0.0
 		together, err := e.time(b)
 		for i := 0; err == nil && i < len(e.steps); i++ {

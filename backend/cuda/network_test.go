@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,13 +60,16 @@ func smallNet(size bcnn.Shape, convs []netConv, denses []int) *bcnn.Network {
 	return net
 }
 
+func needCooperative(t *testing.T) {
+	if !testDevice(t).limits.cooperative {
+		testenv.Absent(t, "cooperative-launches", errors.New("the device has none"))
+	}
+}
+
 // TestNetworkInOneLaunch compares whole networks in one launch with the reference,
 // several times: a launch must leave its sums and barriers as it found them.
 func TestNetworkInOneLaunch(t *testing.T) {
-	d := testDevice(t)
-	if !d.limits.cooperative {
-		testenv.Absent(t, "cooperative-launches", errors.New("the device has none"))
-	}
+	needCooperative(t)
 	for i, c := range []struct {
 		size   bcnn.Shape
 		convs  []netConv
@@ -78,24 +82,23 @@ func TestNetworkInOneLaunch(t *testing.T) {
 		{bcnn.Shape{H: 6, W: 6, C: 3}, []netConv{{3, 20, 1, 0, false}}, []int{32, 1}},
 		{bcnn.Shape{H: 10, W: 10, C: 3}, []netConv{{3, 10, 1, 0, true}, {3, 32, 1, 1, true}}, []int{64, 2}},
 	} {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			for _, n := range []int{1, 3} {
-				exe := requireReference(t, d, smallNet(c.size, c.convs, c.denses), backend.Options{Variant: "f"}, n)
-				require.NotNil(t, exe.network)
-				for _, images := range []int{n, 1} {
-					requireRun(t, exe, uint64(images+10*n), images)
+		for _, p := range placements {
+			t.Run(fmt.Sprint(i, "/", p.name), func(t *testing.T) {
+				for _, n := range []int{1, 3} {
+					exe := requireReference(t, p.device(t), smallNet(c.size, c.convs, c.denses), backend.Options{Variant: "f"}, n)
+					require.NotNil(t, exe.network)
+					for _, images := range []int{n, 1} {
+						requireRun(t, exe, uint64(images+10*n), images)
+					}
 				}
-			}
-		})
+			})
+		}
 	}
 }
 
 // TestBinarizedNetworkInOneLaunch makes the bits of the image on the way.
 func TestBinarizedNetworkInOneLaunch(t *testing.T) {
-	d := testDevice(t)
-	if !d.limits.cooperative {
-		testenv.Absent(t, "cooperative-launches", errors.New("the device has none"))
-	}
+	needCooperative(t)
 	for _, c := range []struct {
 		scheme   bcnn.Scheme
 		channels int // of the image
@@ -118,16 +121,42 @@ func TestBinarizedNetworkInOneLaunch(t *testing.T) {
 				for _, l := range net.Layers {
 					whole.Append(l.Name, l.Op)
 				}
-				exe := requireReference(t, d, whole, backend.Options{Variant: "f"}, 2)
-				require.Equal(t, c.scheme != bcnn.SchemeMinMax, exe.network != nil)
+				for _, p := range placements {
+					exe := requireReference(t, p.device(t), whole, backend.Options{Variant: "f"}, 2)
+					require.Equal(t, c.scheme != bcnn.SchemeMinMax, exe.network != nil)
+				}
 			})
+		}
+	}
+}
+
+// wholeNetworks are every nth of the whole networks of the table.
+func wholeNetworks(n, first int) (some []backendtest.Case) {
+	all := slices.DeleteFunc(backendtest.Cases(), func(c backendtest.Case) bool { return !strings.HasPrefix(c.Name, "whole/") })
+	for i := first; i < len(all); i += n {
+		some = append(some, all[i])
+	}
+	return some
+}
+
+// TestWholeNetworks makes sure that those of the table are of the kind that one launch
+// executes, and runs them with tensors apart, and as if measuring had found each
+// variant to be the fastest. TestParity runs them as they are.
+func TestWholeNetworks(t *testing.T) {
+	needCooperative(t)
+	requireParity(t, apartDevice(t), backend.Options{}, wholeNetworks(1, 0))
+	for _, variant := range variantNames {
+		d := measured(t, "")
+		d.fastest = variant
+		for _, c := range wholeNetworks(1, 0) {
+			exe := requireReference(t, d, c.Network(), backend.Options{}, c.Batch)
+			require.Equal(t, variant == "f" && !strings.Contains(c.Name, "/minmax/"), exe.network != nil, c.Name)
 		}
 	}
 }
 
 // TestNetworkFallsBack makes sure that plans beyond the kernel take the steps.
 func TestNetworkFallsBack(t *testing.T) {
-	d := testDevice(t)
 	small := bcnn.Shape{H: 8, W: 8, C: 3}
 	for name, net := range map[string]*bcnn.Network{
 		"window of 7":      smallNet(small, []netConv{{7, 32, 3, 0, true}}, []int{4}),
@@ -140,7 +169,7 @@ func TestNetworkFallsBack(t *testing.T) {
 		"much more memory": smallNet(small, []netConv{{3, 8, 1, 0, false}}, []int{2000, 2000, 5}),
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
-			require.Nil(t, requireReference(t, d, net, backend.Options{Variant: "f"}, 2).network)
+			require.Nil(t, requireReference(t, testDevice(t), net, backend.Options{Variant: "f"}, 2).network)
 		})
 	}
 }

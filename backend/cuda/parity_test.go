@@ -35,8 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// testDevice returns the first device, in a copy of its own. Tensors lie apart, so
-// that the emulator notices what is read or written beyond one.
+// testDevice returns the first device, in a copy of its own.
 func testDevice(t testing.TB) *device {
 	t.Helper()
 	devices, err := enumerate()
@@ -46,15 +45,26 @@ func testDevice(t testing.TB) *device {
 	d := devices[0]
 	require.NoError(t, d.open())
 	return &device{number: d.number, info: d.info, driver: d.driver, limits: d.limits, arch: d.arch,
-		tuneFrom: d.tuneFrom, apart: true, pick: -1, thread: d.thread, tuning: tuning.Load[choice](d.driver, kernelHash(), "")}
+		tuneFrom: d.tuneFrom, pick: -1, thread: d.thread, tuning: tuning.Load[choice](d.driver, kernelHash(), "")}
 }
 
-// TestParity runs the whole table, as users get it.
-func TestParity(t *testing.T) {
+// apartDevice is testDevice with tensors that lie apart, so that the emulator notices
+// what is read or written beyond one.
+func apartDevice(t testing.TB) *device {
 	d := testDevice(t)
-	d.apart = false
-	backendtest.Run(t, d, backend.Options{})
+	d.apart = true
+	return d
 }
+
+// placements are the ways to place tensors: sharing memory, as users get it, which
+// shows what takes the memory of a tensor too early, and apart.
+var placements = []struct {
+	name   string
+	device func(t testing.TB) *device
+}{{"shared", testDevice}, {"apart", apartDevice}}
+
+// TestParity runs the whole table, as users get it.
+func TestParity(t *testing.T) { backendtest.Run(t, testDevice(t), backend.Options{}) }
 
 // everyNth are some cases of the table, from all its parts.
 func everyNth(n, first int) []backendtest.Case {
@@ -76,15 +86,29 @@ func requireParity(t *testing.T, d *device, opts backend.Options, cases []backen
 	}
 }
 
+// requireParityPlaced divides the cases among the placements.
+func requireParityPlaced(t *testing.T, pick int, opts backend.Options, cases []backendtest.Case) {
+	t.Helper()
+	for i, p := range placements {
+		var some []backendtest.Case
+		for k := i; k < len(cases); k += len(placements) {
+			some = append(some, cases[k])
+		}
+		d := p.device(t)
+		d.pick = pick
+		requireParity(t, d, opts, some)
+	}
+}
+
+// mostCandidates is at least the number of candidates of a step of the table.
+const mostCandidates = 20
+
 // TestEveryCandidate takes, for every step, the kernels that measuring would choose
 // from, one after the other.
 func TestEveryCandidate(t *testing.T) {
-	const most = 20
-	for pick := range most {
+	for pick := range mostCandidates {
 		t.Run(fmt.Sprint(pick), func(t *testing.T) {
-			d := testDevice(t)
-			d.pick = pick
-			requireParity(t, d, backend.Options{}, everyNth(most, pick))
+			requireParityPlaced(t, pick, backend.Options{}, everyNth(mostCandidates, pick))
 		})
 	}
 }
@@ -93,7 +117,7 @@ func TestEveryCandidate(t *testing.T) {
 func TestVariants(t *testing.T) {
 	for i, variant := range variantNames {
 		t.Run(variant, func(t *testing.T) {
-			requireParity(t, testDevice(t), backend.Options{Variant: variant}, everyNth(2*len(variantNames), i))
+			requireParityPlaced(t, -1, backend.Options{Variant: variant}, everyNth(2*len(variantNames), i))
 		})
 	}
 }
@@ -102,13 +126,17 @@ func TestVariants(t *testing.T) {
 func TestVehicleNet(t *testing.T) {
 	for i, scheme := range vehiclenet.InputSchemes {
 		for _, variant := range append([]string{""}, variantNames...) {
-			t.Run(fmt.Sprintf("%s/%s", scheme, variant), func(t *testing.T) {
-				net, err := vehiclenet.Topology(scheme, 6, uint64(i))
-				require.NoError(t, err)
-				d := testDevice(t)
-				exe := requireReference(t, d, net, backend.Options{Variant: variant}, 2)
-				require.Equal(t, variant == "f" && d.limits.cooperative, exe.network != nil)
-			})
+			for _, p := range placements {
+				t.Run(fmt.Sprintf("%s/%s/%s", scheme, variant, p.name), func(t *testing.T) {
+					net, err := vehiclenet.Topology(scheme, 6, uint64(i))
+					require.NoError(t, err)
+					d := p.device(t)
+					exe := requireReference(t, d, net, backend.Options{Variant: variant}, 2)
+					if variant != "" { // else by time
+						require.Equal(t, variant == "f" && d.limits.cooperative, exe.network != nil)
+					}
+				})
+			}
 		}
 	}
 }
@@ -117,19 +145,28 @@ func TestVehicleNet(t *testing.T) {
 // is a kernel for it, in one launch.
 func TestPublished(t *testing.T) {
 	for _, variant := range []string{"", "f"} {
-		t.Run(variant, func(t *testing.T) { backendtest.PublishedOn(t, testDevice(t), backend.Options{Variant: variant}) })
+		for _, p := range placements {
+			t.Run(variant+"/"+p.name, func(t *testing.T) { backendtest.PublishedOn(t, p.device(t), backend.Options{Variant: variant}) })
+		}
 	}
 }
 
 func FuzzRandomNetworks(f *testing.F) {
-	backendtest.Fuzz(f, testDevice(f), backend.Options{})
+	for seed := range uint64(8) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		for _, p := range placements {
+			requireParity(t, p.device(t), backend.Options{}, []backendtest.Case{backendtest.RandomCase(seed)})
+		}
+	})
 }
 
 // TestShapes runs convolutions that tiles divide with and without a rest.
 func TestShapes(t *testing.T) {
 	for _, s := range []struct{ size, k, in, out int }{{17, 3, 32, 40}, {16, 3, 64, 64}, {9, 5, 128, 32}, {12, 1, 256, 33}, {20, 7, 3, 16}} {
-		for pick := range 20 {
-			d := testDevice(t)
+		for pick := range mostCandidates {
+			d := apartDevice(t)
 			d.pick = pick
 			requireReference(t, d, backendtest.OneConv(s.size, s.k, s.in, s.out), backend.Options{}, 2)
 		}

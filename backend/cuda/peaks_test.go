@@ -213,7 +213,6 @@ func BenchmarkDevice(b *testing.B) {
 		for _, variant := range append([]string{""}, variantNames...) {
 			b.Run(fmt.Sprintf("%s/batch=%d/variant=%s", w.name, w.batch, variant), func(b *testing.B) {
 				d := testDevice(b)
-				d.apart = false
 				if d.info.Kind == backend.Emulated && (w.batch > 1 || w.macs > 0) {
 					b.Skip("too much for the emulated device")
 				}

@@ -49,6 +49,13 @@ func requireReference(t testing.TB, d *device, net *bcnn.Network, opts backend.O
 	t.Helper()
 	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 	require.NoError(t, err)
+	return requireRun(t, d, plan, opts, n)
+}
+
+// requireRun compiles a plan, runs n random images and compares the results with the
+// reference.
+func requireRun(t testing.TB, d *device, plan *bcnn.Plan, opts backend.Options, n int) *executable {
+	t.Helper()
 	opts.MaxBatch = n
 	exe, err := d.Compile(t.Context(), plan, opts)
 	require.NoError(t, err)

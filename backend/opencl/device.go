@@ -5,6 +5,7 @@ package opencl
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -81,7 +82,7 @@ func newDevice(p *cl.Platform, d *cl.Device) (dev *device, err error) {
 	dev.info = backend.Info{
 		Name:   name,
 		Kind:   kind(d, platform),
-		Memory: d.GlobalMemSize(),
+		Memory: d.GlobalMemSize(), Variants: variantNames,
 		Detail: fmt.Sprintf("%s, %s, driver %s, %d compute units, work-groups up to %d, %s, buffers up to %d MiB",
 			platform, version, driver, d.MaxComputeUnits(), dev.limits.group, local, dev.limits.buffer>>20),
 	}
@@ -155,6 +156,9 @@ func (d *device) Compile(ctx context.Context, plan *bcnn.Plan, opts backend.Opti
 
 const maxBatch = 1 << 20
 
+// variantNames are the values of Options.Variant.
+var variantNames = []string{"a", "b"}
+
 func (d *device) compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options) (*executable, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -165,8 +169,8 @@ func (d *device) compile(ctx context.Context, plan *bcnn.Plan, opts backend.Opti
 	if opts.MaxBatch < 0 || opts.MaxBatch > maxBatch {
 		return nil, fmt.Errorf("a batch of %d images", opts.MaxBatch)
 	}
-	if opts.Variant != "" && opts.Variant != "a" && opts.Variant != "b" {
-		return nil, fmt.Errorf("%w: variant %q; there are a and b", backend.ErrUnsupported, opts.Variant)
+	if opts.Variant != "" && !slices.Contains(variantNames, opts.Variant) {
+		return nil, fmt.Errorf("%w: variant %q; there are %s", backend.ErrUnsupported, opts.Variant, strings.Join(variantNames, ", "))
 	}
 	if err := backend.CheckPlan(plan); err != nil {
 		name := ""

@@ -75,31 +75,31 @@ func (e *executable) copyOf(tensor int) *bcnn.Tensor {
 // connect finds out which results have to move between device and host, once it
 // is known where every step runs.
 func (e *executable) connect() {
-	onHost := make([]bool, len(e.plan.Tensors)) // the newest values
+	onHost := make([]*hostStep, len(e.plan.Tensors)) // that has the newest values
 	for i, s := range e.plan.Steps {
 		h := e.host[i]
 		if h == nil {
 			continue
 		}
-		onHost[s.Out] = true
+		onHost[s.Out] = h
 		if e.onDevice[i] {
 			h.fetch = []int{s.Out}
 			continue
 		}
 		for _, in := range s.In {
-			if !onHost[in] {
+			if onHost[in] == nil {
 				h.fetch = append(h.fetch, in)
 			}
 		}
 	}
 	for i, s := range e.plan.Steps {
 		for _, in := range s.In {
-			if onHost[in] && e.onDevice[i] {
-				e.host[e.plan.Tensors[in].First].store = true
+			if onHost[in] != nil && e.onDevice[i] {
+				onHost[in].store = true
 			}
 		}
 	}
-	if onHost[e.plan.Output] {
+	if onHost[e.plan.Output] != nil {
 		e.result = e.copies[e.plan.Output]
 	}
 }

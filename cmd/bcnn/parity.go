@@ -25,8 +25,9 @@ func newParity(env *environment) *cobra.Command {
 		Short: "Check that devices compute exactly the right bits",
 		Long: `Run the parity suite: networks of every kind of step, sizes and padding, whose
 every intermediate value is compared with a plain reference implementation. All
-bits must be equal. With --model, the given model is checked on random images
-instead.
+bits must be equal. Whole small networks are executed with each variant of the
+kernels that the device has. With --model, the given model is checked on random
+images instead.
 
 A failure is reported on standard error with the case, the first wrong step and
 the first wrong value; the exit code is 1.
