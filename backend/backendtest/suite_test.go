@@ -11,10 +11,11 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 func TestTheHonestDevicePasses(t *testing.T) {
-	Run(t, fake{}, backend.Options{})
+	RunSlow(t, fake{}, backend.Options{})
 }
 
 // FuzzRandomNetwork holds the generator to networks that lower both ways, and
@@ -208,4 +209,7 @@ func TestCompareNamesTheFirstDifference(t *testing.T) {
 	require.ErrorContains(t, compare(bit, images(bit, 0, 1)), "batch of 1, want 2")
 }
 
-func TestPublishedOnTheReference(t *testing.T) { Published(t, ref.Run) }
+func TestPublishedOnTheReference(t *testing.T) {
+	testenv.Long(t)
+	Published(t, ref.Run)
+}

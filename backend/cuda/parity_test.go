@@ -53,7 +53,7 @@ func testDevice(t testing.TB) *device {
 func TestParity(t *testing.T) {
 	d := testDevice(t)
 	d.apart = false
-	backendtest.Run(t, d, backend.Options{})
+	backendtest.RunSlow(t, d, backend.Options{})
 }
 
 // everyNth are some cases of the table, from all its parts.
@@ -79,6 +79,7 @@ func requireParity(t *testing.T, d *device, opts backend.Options, cases []backen
 // TestEveryCandidate takes, for every step, the kernels that measuring would choose
 // from, one after the other.
 func TestEveryCandidate(t *testing.T) {
+	testenv.Long(t)
 	const most = 20
 	for pick := range most {
 		t.Run(fmt.Sprint(pick), func(t *testing.T) {
@@ -91,6 +92,7 @@ func TestEveryCandidate(t *testing.T) {
 
 // TestVariants forces each kind of kernels.
 func TestVariants(t *testing.T) {
+	testenv.Long(t)
 	for i, variant := range variantNames {
 		t.Run(variant, func(t *testing.T) {
 			requireParity(t, testDevice(t), backend.Options{Variant: variant}, everyNth(2*len(variantNames), i))
@@ -102,6 +104,9 @@ func TestVariants(t *testing.T) {
 func TestVehicleNet(t *testing.T) {
 	for i, scheme := range vehiclenet.InputSchemes {
 		for _, variant := range append([]string{""}, variantNames...) {
+			if testing.Short() && variant != "" {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s/%s", scheme, variant), func(t *testing.T) {
 				net, err := vehiclenet.Topology(scheme, 6, uint64(i))
 				require.NoError(t, err)
@@ -116,6 +121,7 @@ func TestVehicleNet(t *testing.T) {
 // TestPublished runs the published weights of the paper step by step and, where there
 // is a kernel for it, in one launch.
 func TestPublished(t *testing.T) {
+	testenv.Long(t)
 	for _, variant := range []string{"", "f"} {
 		t.Run(variant, func(t *testing.T) { backendtest.PublishedOn(t, testDevice(t), backend.Options{Variant: variant}) })
 	}
@@ -127,6 +133,7 @@ func FuzzRandomNetworks(f *testing.F) {
 
 // TestShapes runs convolutions that tiles divide with and without a rest.
 func TestShapes(t *testing.T) {
+	testenv.Long(t)
 	for _, s := range []struct{ size, k, in, out int }{{17, 3, 32, 40}, {16, 3, 64, 64}, {9, 5, 128, 32}, {12, 1, 256, 33}, {20, 7, 3, 16}} {
 		for pick := range 20 {
 			d := testDevice(t)
