@@ -127,8 +127,23 @@ func Check(ctx context.Context, dev backend.Device, opts backend.Options, cases 
 }
 
 // Run runs the whole table on the device, each case as a subtest.
-func Run(t *testing.T, dev backend.Device, opts backend.Options) {
-	for _, c := range Cases() {
+func Run(t *testing.T, dev backend.Device, opts backend.Options) { runEvery(t, 1, dev, opts) }
+
+// RunSlow is Run for a device that is slow, such as an emulated one: go test -short
+// takes every eighth case.
+func RunSlow(t *testing.T, dev backend.Device, opts backend.Options) {
+	n := 1
+	if testing.Short() {
+		n = 8
+	}
+	runEvery(t, n, dev, opts)
+}
+
+func runEvery(t *testing.T, n int, dev backend.Device, opts backend.Options) {
+	for i, c := range Cases() {
+		if i%n != 0 {
+			continue
+		}
 		t.Run(c.Name, func(t *testing.T) {
 			if f := c.check(t.Context(), dev, opts); f != nil {
 				t.Error(*f)

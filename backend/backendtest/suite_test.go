@@ -11,10 +11,11 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 func TestTheHonestDevicePasses(t *testing.T) {
-	Run(t, fake{}, backend.Options{})
+	RunSlow(t, fake{}, backend.Options{})
 }
 
 // FuzzRandomNetwork holds the generator to networks that lower both ways, and
@@ -209,6 +210,7 @@ func TestCompareNamesTheFirstDifference(t *testing.T) {
 }
 
 func TestPublishedOnTheReference(t *testing.T) {
+	testenv.Long(t)
 	Published(t, func(plan *bcnn.Plan, in bcnn.Tensor, tap func(int, string, bcnn.Tensor)) (bcnn.Tensor, error) {
 		return ref.Run(t.Context(), plan, in, tap)
 	})

@@ -81,10 +81,11 @@ func describe(op bcnn.StepOp) string {
 // forEach runs a test for every instruction set, with one thread and with more
 // than the machine may have. The race detector, under which the reference
 // takes minutes, sees nothing new with one thread, nor with a third set of
-// kernels: the best and the last take all ways through the executor.
+// kernels: the best and the last take all ways through the executor. So does
+// go test -short.
 func forEach(t *testing.T, f func(t *testing.T, opts backend.Options)) {
 	isas, numbers := ISAs(), []int{1, 3}
-	if raceEnabled {
+	if raceEnabled || testing.Short() {
 		isas, numbers = slices.Compact([]string{isas[0], isas[len(isas)-1]}), numbers[1:]
 	}
 	for _, isa := range isas {

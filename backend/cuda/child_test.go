@@ -140,6 +140,7 @@ func childParity() error {
 // TestCapabilities runs the kernels for each architecture, and threads in every
 // order.
 func TestCapabilities(t *testing.T) {
+	testenv.Long(t)
 	emulated(t)
 	for _, c := range []struct{ capability, order, kernels string }{
 		{"5.3", "forward", "kernels for sm_53"},

@@ -13,6 +13,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 // mostTiles is the number of tiles of the form of GEMM that has the most, with the
@@ -21,6 +22,7 @@ const mostTiles = 6
 
 // TestGEMM runs each tile of variant c on a part of the table.
 func TestGEMM(t *testing.T) {
+	testenv.Long(t)
 	for pick := range mostTiles {
 		t.Run(fmt.Sprint(pick), func(t *testing.T) {
 			requireParityPlaced(t, pick, backend.Options{Variant: "c"}, everyNth(24, pick))
@@ -31,6 +33,7 @@ func TestGEMM(t *testing.T) {
 // TestGEMMShapes runs the tiles of variant c where they are full, cut off, pooled
 // over windows of one lane and of several, and where the sum is long.
 func TestGEMMShapes(t *testing.T) {
+	testenv.Long(t)
 	for _, c := range []struct {
 		h, w, in, out, k, groups, padValue int
 		pool                               [2]int

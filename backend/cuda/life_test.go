@@ -18,6 +18,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/testenv"
 	"github.com/bitcnn/bitcnn/internal/tuning"
 )
 
@@ -109,6 +110,7 @@ func alive(t *testing.T, d *device) (objects []int) {
 
 // TestNothingLeaks counts our objects, and those of the emulated driver.
 func TestNothingLeaks(t *testing.T) {
+	testenv.Long(t)
 	d := testDevice(t)
 	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 8), bcnn.LowerOptions{})
 	require.NoError(t, err)
@@ -268,6 +270,7 @@ func measured(t *testing.T, path string) *device {
 }
 
 func TestTuningIsKept(t *testing.T) {
+	testenv.Long(t)
 	path := filepath.Join(t.TempDir(), "deep", "tuning.json")
 	chosen := func(d *device) (all []string) {
 		exe := requireReference(t, d, backendtest.OneConv(6, 3, 32, 32), backend.Options{}, 1)
@@ -324,6 +327,7 @@ func TestTuningIsKept(t *testing.T) {
 
 // TestFailureWhileMeasuring leaves nothing behind.
 func TestFailureWhileMeasuring(t *testing.T) {
+	testenv.Long(t)
 	emulated(t)
 	d := measured(t, "")
 	plan, err := bcnn.Lower(t.Context(), backendtest.OneConv(6, 3, 32, 32), bcnn.LowerOptions{})

@@ -64,7 +64,7 @@ var placements = []struct {
 }{{"shared", testDevice}, {"apart", apartDevice}}
 
 // TestParity runs the whole table, as users get it.
-func TestParity(t *testing.T) { backendtest.Run(t, testDevice(t), backend.Options{}) }
+func TestParity(t *testing.T) { backendtest.RunSlow(t, testDevice(t), backend.Options{}) }
 
 // everyNth are some cases of the table, from all its parts.
 func everyNth(n, first int) []backendtest.Case {
@@ -106,6 +106,7 @@ const mostCandidates = 20
 // TestEveryCandidate takes, for every step, the kernels that measuring would choose
 // from, one after the other.
 func TestEveryCandidate(t *testing.T) {
+	testenv.Long(t)
 	for pick := range mostCandidates {
 		t.Run(fmt.Sprint(pick), func(t *testing.T) {
 			requireParityPlaced(t, pick, backend.Options{}, everyNth(mostCandidates, pick))
@@ -115,6 +116,7 @@ func TestEveryCandidate(t *testing.T) {
 
 // TestVariants forces each kind of kernels.
 func TestVariants(t *testing.T) {
+	testenv.Long(t)
 	for i, variant := range variantNames {
 		t.Run(variant, func(t *testing.T) {
 			requireParityPlaced(t, -1, backend.Options{Variant: variant}, everyNth(2*len(variantNames), i))
@@ -126,6 +128,9 @@ func TestVariants(t *testing.T) {
 func TestVehicleNet(t *testing.T) {
 	for i, scheme := range vehiclenet.InputSchemes {
 		for _, variant := range append([]string{""}, variantNames...) {
+			if testing.Short() && variant != "" {
+				continue
+			}
 			for _, p := range placements {
 				t.Run(fmt.Sprintf("%s/%s/%s", scheme, variant, p.name), func(t *testing.T) {
 					net, err := vehiclenet.Topology(scheme, 6, uint64(i))
@@ -144,6 +149,7 @@ func TestVehicleNet(t *testing.T) {
 // TestPublished runs the published weights of the paper step by step and, where there
 // is a kernel for it, in one launch.
 func TestPublished(t *testing.T) {
+	testenv.Long(t)
 	for _, variant := range []string{"", "f"} {
 		for _, p := range placements {
 			t.Run(variant+"/"+p.name, func(t *testing.T) { backendtest.PublishedOn(t, p.device(t), backend.Options{Variant: variant}) })
@@ -164,6 +170,7 @@ func FuzzRandomNetworks(f *testing.F) {
 
 // TestShapes runs convolutions that tiles divide with and without a rest.
 func TestShapes(t *testing.T) {
+	testenv.Long(t)
 	for _, s := range []struct{ size, k, in, out int }{{17, 3, 32, 40}, {16, 3, 64, 64}, {9, 5, 128, 32}, {12, 1, 256, 33}, {20, 7, 3, 16}} {
 		for pick := range mostCandidates {
 			d := apartDevice(t)

@@ -17,6 +17,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 // small is a network with two convolutions, dense layers and fused pooling.
@@ -221,6 +222,7 @@ func tuned(t *testing.T, d *device) *executable {
 }
 
 func TestTuningIsKept(t *testing.T) {
+	testenv.Long(t)
 	path := filepath.Join(t.TempDir(), "deep", "tuning.json")
 	first := testDevice(t)
 	first.tuning = first.loadTuning(path)
@@ -282,6 +284,7 @@ func TestTuningWithoutAPlaceForTheFile(t *testing.T) {
 
 // TestChoiceOfTwo measures both variants, as devices with local memory do.
 func TestChoiceOfTwo(t *testing.T) {
+	testenv.Long(t)
 	d := testDevice(t)
 	d.limits.localMemory, d.specialiseFrom = true, 1
 	exe := requireReference(t, d, backendtest.OneConv(12, 3, 32, 32), backend.Options{}, 2)

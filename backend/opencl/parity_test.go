@@ -45,13 +45,14 @@ func testDevice(t testing.TB) *device {
 // they take the general programs; TestParitySpecialised takes the others.
 func TestParity(t *testing.T) {
 	for _, variant := range []string{"a", "b"} {
-		t.Run(variant, func(t *testing.T) { backendtest.Run(t, testDevice(t), backend.Options{Variant: variant}) })
+		t.Run(variant, func(t *testing.T) { backendtest.RunSlow(t, testDevice(t), backend.Options{Variant: variant}) })
 	}
 }
 
 // TestParitySpecialised takes some of the table with programs that are
 // specialised for each step, since building them takes long.
 func TestParitySpecialised(t *testing.T) {
+	testenv.Long(t)
 	for _, variant := range []string{"a", "b"} {
 		t.Run(variant, func(t *testing.T) {
 			d := testDevice(t)
@@ -77,13 +78,17 @@ func TestParitySpecialised(t *testing.T) {
 // TestVehicleNet runs the network of the paper at its size, with the programs
 // that users get.
 func TestVehicleNet(t *testing.T) {
-	for _, variant := range []string{"a", "b", ""} {
+	for _, variant := range []string{"", "a", "b"} {
+		if testing.Short() && variant != "" {
+			continue
+		}
 		requireReference(t, testDevice(t), backendtest.VehicleNet(1, 96), backend.Options{Variant: variant}, 3)
 	}
 }
 
 // TestPublished runs the published weights of the paper.
 func TestPublished(t *testing.T) {
+	testenv.Long(t)
 	for _, variant := range []string{"a", "b"} {
 		t.Run(variant, func(t *testing.T) { backendtest.PublishedOn(t, testDevice(t), backend.Options{Variant: variant}) })
 	}
@@ -94,7 +99,7 @@ func TestPublished(t *testing.T) {
 func TestParityHostFloats(t *testing.T) {
 	d := testDevice(t)
 	d.floatsLack = "its float32 arithmetic lacks fma"
-	backendtest.Run(t, d, backend.Options{})
+	backendtest.RunSlow(t, d, backend.Options{})
 	requireReference(t, d, backendtest.VehicleNet(1, 16), backend.Options{}, 3)
 }
 
