@@ -90,22 +90,21 @@ type spanClasses struct {
 }
 
 // classify puts the positions of a window in a row of in values into classes of
-// the same taps inside. There are at most 2·kernel + 2, because from one
-// position to the next both ends of the span can only fall.
+// the same taps inside. From one position to the next both ends of the span can
+// only fall: a class is a run of positions, and there are at most 2·kernel + 2.
 func classify(out, kernel, stride, dilation, pad, in int) spanClasses {
 	s := spanClasses{of: make([]int, out), spans: []span{{0, kernel}}}
-	index := map[span]int{s.spans[0]: 0}
 	for y := range out {
 		start := y*stride - pad
 		from := min(ceilDiv(max(-start, 0), dilation), kernel)
 		sp := span{from, min(max(ceilDiv(max(in-start, 0), dilation), from), kernel)}
-		class, ok := index[sp]
-		if !ok {
-			class = len(s.spans)
-			index[sp] = class
+		if sp == s.spans[0] {
+			continue
+		}
+		if sp != s.spans[len(s.spans)-1] {
 			s.spans = append(s.spans, sp)
 		}
-		s.of[y] = class
+		s.of[y] = len(s.spans) - 1
 	}
 	return s
 }

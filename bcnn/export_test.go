@@ -6,8 +6,11 @@ import (
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
-// WorkPerByte is what lowering may spend for each byte of a network's size.
-const WorkPerByte = workPerByte
+// What lowering may spend for each byte of a network's size.
+const (
+	WorkPerByte      = workPerByte
+	ConstantsPerByte = constantsPerByte
+)
 
 // Size returns the size of a network that is well formed, in the terms of its
 // cost.
@@ -17,13 +20,14 @@ func Size(n *Network) (int64, error) {
 	return b.Used(), err // the check spends the size, once
 }
 
-// LowerCounted is Lower, and says what has been spent.
-func LowerCounted(ctx context.Context, n *Network, opts LowerOptions) (*Plan, int64, error) {
-	plan, b, err := lower(ctx, n, opts)
-	if b == nil {
-		return nil, 0, err
+// LowerCounted is Lower, and says what has been spent: the constants of the plan
+// in bytes, and everything else in units.
+func LowerCounted(ctx context.Context, n *Network, opts LowerOptions) (plan *Plan, constants, units int64, err error) {
+	plan, s, err := lower(ctx, n, opts)
+	if s.Budget != nil {
+		constants, units = s.constants, s.Used()-s.constants
 	}
-	return plan, b.Used(), err
+	return plan, constants, units, err
 }
 
 // ArenaCounted is Arena, and returns the pairs that it looked at.

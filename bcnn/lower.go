@@ -58,21 +58,21 @@ type value struct {
 }
 
 // lower also returns what it has spent.
-func lower(ctx context.Context, n *Network, opts LowerOptions) (*Plan, *budget.Budget, error) {
+func lower(ctx context.Context, n *Network, opts LowerOptions) (*Plan, spending, error) {
 	if n == nil {
-		return nil, nil, errors.New("no network to lower")
+		return nil, spending{}, errors.New("no network to lower")
 	}
 	limits, err := opts.Limits.WithDefaults()
 	if err != nil {
-		return nil, nil, err
+		return nil, spending{}, err
 	}
 	if len(n.Layers) > limits.Layers {
-		return nil, nil, fmt.Errorf("network %s has %d layers, at most %d are allowed; Limits.Layers allows more", text.Quote(n.Name), len(n.Layers), limits.Layers)
+		return nil, spending{}, fmt.Errorf("network %s has %d layers, at most %d are allowed; Limits.Layers allows more", text.Quote(n.Name), len(n.Layers), limits.Layers)
 	}
 	b := budget.New(ctx, 0)
 	types, err := n.infer(b)
 	if err != nil {
-		return nil, b, err
+		return nil, spending{}, err
 	}
 	lo := &lowering{
 		spending: newSpending(b, b.Used(), limits), // the check has spent the size
@@ -80,9 +80,9 @@ func lower(ctx context.Context, n *Network, opts LowerOptions) (*Plan, *budget.B
 		plan: &Plan{Name: n.Name, Input: n.Input, Labels: n.Labels},
 	}
 	if err := lo.run(); err != nil {
-		return nil, b, fmt.Errorf("network %s: %w", text.Quote(n.Name), err)
+		return nil, lo.spending, fmt.Errorf("network %s: %w", text.Quote(n.Name), err)
 	}
-	return lo.plan, b, nil
+	return lo.plan, lo.spending, nil
 }
 
 func (lo *lowering) run() error {
