@@ -8,6 +8,7 @@ package backend
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -43,7 +44,11 @@ const (
 )
 
 func (k Kind) String() string {
-	return [...]string{"discrete GPU", "integrated GPU", "CPU", "emulated"}[k]
+	names := [...]string{"discrete GPU", "integrated GPU", "CPU", "emulated"}
+	if k < 0 || int(k) >= len(names) {
+		return fmt.Sprintf("Kind(%d)", int(k))
+	}
+	return names[k]
 }
 
 // Info describes a device.
@@ -65,7 +70,10 @@ type Info struct {
 type Device interface {
 	Info() Info
 	// Compile uploads the weights and reserves all memory. ErrUnsupported names
-	// every step that has no kernel. When ctx ends, its error is returned.
+	// every step that has no kernel, ErrTooLarge a plan that needs more memory
+	// than opts.Limits or the device allow. When ctx ends, its error is returned
+	// as soon as what is in hand is done: the layout of the weights of a step, the
+	// compilation of a program, the measurement of a kernel.
 	Compile(ctx context.Context, plan *bcnn.Plan, opts Options) (Executable, error)
 }
 
@@ -77,7 +85,8 @@ type Executable interface {
 	// plan's input and 1 ≤ N ≤ MaxBatch, out is Float32 of the output's shape
 	// with the same N, else the error wraps ErrShape. Both stay the caller's
 	// and are not kept. Run does not allocate. When ctx ends, Run returns its
-	// error before the next step; what out holds then is unspecified.
+	// error as soon as what is in hand is done: a tile on the CPU, the kernels
+	// that have been launched on a GPU. What out holds then is unspecified.
 	Run(ctx context.Context, out, in bcnn.Tensor) error
 	// Close waits for a Run in progress, so it must not be called by Timed or
 	// Tap, and frees everything. Later calls of Run return ErrClosed; a second
@@ -134,6 +143,8 @@ var (
 	ErrUnavailable = errors.New("not available")
 	// ErrUnsupported: the device has no kernel for a step.
 	ErrUnsupported = errors.New("not supported")
+	// ErrTooLarge: a plan does not fit into the memory or the numbers of a device.
+	ErrTooLarge = errors.New("too large for the device")
 	// ErrShape: a tensor does not fit the plan.
 	ErrShape = errors.New("wrong tensor")
 	// ErrClosed: the Executable has been closed.
@@ -153,6 +164,14 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Compile lowers the network and compiles the plan on the device.
 func Compile(ctx context.Context, dev Device, net *bcnn.Network, opts Options) (Executable, error) {
+	switch {
+	case ctx == nil:
+		return nil, errNoContext
+	case dev == nil:
+		return nil, errors.New("no device")
+	case net == nil:
+		return nil, errors.New("no network")
+	}
 	plan, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{Limits: opts.Limits})
 	if err != nil {
 		return nil, err

@@ -205,3 +205,12 @@ func TestUnavailableSaysWhy(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnavailable)
 	require.EqualError(t, err, "not available: not part of this build")
 }
+
+func TestKindNames(t *testing.T) {
+	for kind, want := range map[Kind]string{
+		DiscreteGPU: "discrete GPU", IntegratedGPU: "integrated GPU", CPU: "CPU", Emulated: "emulated",
+		-1: "Kind(-1)", Emulated + 1: "Kind(4)",
+	} {
+		require.Equal(t, want, kind.String())
+	}
+}

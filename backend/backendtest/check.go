@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
+	"github.com/bitcnn/bitcnn/internal/host"
 )
 
 // check returns nil if the device computes the case as the reference does.
@@ -48,6 +49,9 @@ func agree(outputs []bcnn.Tensor) error {
 
 // checkPlan returns the output that the device has been found to compute.
 func (c Case) checkPlan(ctx context.Context, dev backend.Device, opts backend.Options, variants []string, plan *bcnn.Plan) (bcnn.Tensor, error) {
+	if err := checkMemory(plan, c.Batch, opts.Limits.ArenaBytes); err != nil {
+		return bcnn.Tensor{}, fmt.Errorf("reference: %w", err)
+	}
 	in := c.Input(plan.Input, c.Batch)
 	var want []bcnn.Tensor // of every step
 	out, err := ref.Run(ctx, plan, in, func(_ int, _ string, t bcnn.Tensor) { want = append(want, t) })
@@ -64,6 +68,26 @@ func (c Case) checkPlan(ctx context.Context, dev backend.Device, opts backend.Op
 		}
 	}
 	return out, nil
+}
+
+// checkMemory refuses a plan whose reference results need more memory than there is,
+// or than limit if that is not 0.
+func checkMemory(plan *bcnn.Plan, batch int, limit int64) error {
+	if limit == 0 {
+		limit = host.Memory()
+	}
+	need, err := ref.Memory(plan, batch)
+	if err != nil {
+		return err
+	}
+	for _, s := range plan.Steps { // every result is kept
+		t := plan.Tensors[s.Out]
+		need += int64(batch) * t.Shape.Bytes(t.DType)
+	}
+	if limit > 0 && need > limit {
+		return fmt.Errorf("%w: a batch of %d needs %d bytes of memory, and the limit is %d", backend.ErrTooLarge, batch, need, limit)
+	}
+	return nil
 }
 
 type runner struct {

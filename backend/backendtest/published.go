@@ -39,7 +39,7 @@ func (p publishedImage) sums(m bincnn.Mode) *sums {
 // Published runs the published weights of the paper's network on twelve images in
 // its three modes and demands the known sums of every dense layer. The data is that
 // of testenv.SharedData. run executes a plan with the given Tap.
-func Published(t *testing.T, run func(plan *bcnn.Plan, in bcnn.Tensor, tap func(int, string, bcnn.Tensor)) (bcnn.Tensor, error)) {
+func Published(t *testing.T, run func(ctx context.Context, plan *bcnn.Plan, in bcnn.Tensor, tap func(int, string, bcnn.Tensor)) (bcnn.Tensor, error)) {
 	dir := testenv.SharedData(t, "bincnn")
 	images, err := publishedImages(dir)
 	if err != nil {
@@ -70,14 +70,14 @@ func Published(t *testing.T, run func(plan *bcnn.Plan, in bcnn.Tensor, tap func(
 						t.Errorf("%s: %s: got %v, want %v", img.File, what, got, want)
 					}
 				}
-				out, err := run(fused, in, nil)
+				out, err := run(t.Context(), fused, in, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
 				check("logits", out.F32, want.D3)
 
 				got := map[string][]float32{}
-				out, err = run(unfused, in, func(_ int, name string, x bcnn.Tensor) {
+				out, err = run(t.Context(), unfused, in, func(_ int, name string, x bcnn.Tensor) {
 					got[name] = slices.Clone(x.F32)
 				})
 				if err != nil {
@@ -93,14 +93,14 @@ func Published(t *testing.T, run func(plan *bcnn.Plan, in bcnn.Tensor, tap func(
 
 // PublishedOn is Published for a device.
 func PublishedOn(t *testing.T, dev backend.Device, opts backend.Options) {
-	Published(t, func(plan *bcnn.Plan, in bcnn.Tensor, tap func(int, string, bcnn.Tensor)) (bcnn.Tensor, error) {
+	Published(t, func(ctx context.Context, plan *bcnn.Plan, in bcnn.Tensor, tap func(int, string, bcnn.Tensor)) (bcnn.Tensor, error) {
 		opts.Tap = tap
-		exe, err := dev.Compile(t.Context(), plan, opts)
+		exe, err := dev.Compile(ctx, plan, opts)
 		if err != nil {
 			return bcnn.Tensor{}, err
 		}
 		out := bcnn.NewTensor(bcnn.Float32, in.N, plan.OutputShape())
-		return out, errors.Join(exe.Run(context.Background(), out, in), exe.Close())
+		return out, errors.Join(exe.Run(ctx, out, in), exe.Close())
 	})
 }
 

@@ -3,6 +3,7 @@ package backendtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"testing"
 
@@ -211,7 +212,20 @@ func TestCompareNamesTheFirstDifference(t *testing.T) {
 
 func TestPublishedOnTheReference(t *testing.T) {
 	testenv.Long(t)
-	Published(t, func(plan *bcnn.Plan, in bcnn.Tensor, tap func(int, string, bcnn.Tensor)) (bcnn.Tensor, error) {
-		return ref.Run(t.Context(), plan, in, tap)
-	})
+	Published(t, ref.Run)
+}
+
+// TestReferenceNeedsMemory: the reference is held against the same limit as the device.
+func TestReferenceNeedsMemory(t *testing.T) {
+	cases := NetworkCases(VehicleNet(3, 16))
+	for _, limit := range []int64{1, 10000} { // less than the reference needs, less than the device and all results
+		failures, err := Check(t.Context(), fake{}, backend.Options{Limits: bcnn.Limits{ArenaBytes: limit}}, cases[:1], nil)
+		require.NoError(t, err)
+		require.Len(t, failures, 1)
+		require.ErrorIs(t, failures[0], backend.ErrTooLarge)
+		require.ErrorContains(t, failures[0], fmt.Sprintf("the limit is %d", limit))
+	}
+	failures, err := Check(t.Context(), fake{}, backend.Options{}, cases[:1], nil)
+	require.NoError(t, err)
+	require.Empty(t, failures)
 }

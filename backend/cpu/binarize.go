@@ -15,19 +15,21 @@ func (c *compiler) binarize(op *bcnn.BinarizeStep, in, out bcnn.Shape) (step, sc
 	}
 	// One word more, because Spread reads words at any byte.
 	need := scratchSize{words: bits.Words(b.chunk*in.C) + 1, bytes: len(b.bounds)}
-	height, do := in.H, b.threshold
+	kernel, work := "binarize, "+string(op.Scheme), c.set.Cost.Value*float64(in.Values())
 	switch op.Scheme {
 	case bcnn.SchemeGrey:
-		do = b.grey
 		need.bytes = b.chunk
+		return c.pixels(kernel, in.Pixels(), work, b.grey), need
 	case bcnn.SchemeLBP:
-		do = b.lbp
 		need.bytes = product(3, in.W+2)
+		return c.rows(kernel, in.H, work, b.lbp), need
 	case bcnn.SchemeMinMax:
-		height, do = 1, b.minMax // the range is that of the whole image
 		need.bytes = bits.WordBits
+		step := c.items(kernel, "image", 1, work, b.minMax)
+		c.choice.Why = "the range is that of the whole image"
+		return step, need
 	}
-	return c.rows("binarize, "+string(op.Scheme), height, c.set.Cost.Value*float64(in.Values()), do), need
+	return c.pixels(kernel, in.Pixels(), work, b.threshold), need
 }
 
 // binarizeChunk is the number of pixels that are binarised at a time, a
@@ -66,13 +68,8 @@ func (b *binarize) setThresholds(t *bcnn.Threshold) {
 	}
 }
 
-// pixels returns the range of pixels of rows of an image.
-func (b *binarize) pixels(image, y0, y1 int) (first, end int) {
-	return (image*b.shape.H + y0) * b.shape.W, (image*b.shape.H + y1) * b.shape.W
-}
-
-func (b *binarize) threshold(s *scratch, image, y0, y1 int) {
-	first, end := b.pixels(image, y0, y1)
+func (b *binarize) threshold(s *scratch, image, from, to int) {
+	first, end := image*b.shape.Pixels()+from, image*b.shape.Pixels()+to
 	if b.bounds == nil {
 		b.wide(first, end)
 		return
@@ -123,8 +120,8 @@ func (b *binarize) luma(dst []uint8, p, n int) []uint8 {
 	return dst[:n]
 }
 
-func (b *binarize) grey(s *scratch, image, y0, y1 int) {
-	first, end := b.pixels(image, y0, y1)
+func (b *binarize) grey(s *scratch, image, from, to int) {
+	first, end := image*b.shape.Pixels()+from, image*b.shape.Pixels()+to
 	for p := first; p < end; p += b.chunk {
 		to := min(p+b.chunk, end)
 		b.compare(s, p, to, b.luma(s.bytes, p, to-p), 1, b.bounds, b.flip)
@@ -154,9 +151,12 @@ func (b *binarize) minMax(s *scratch, image, _, _ int) {
 	lo, hi := b.set.MinMax(b.in.U8[image*values:][:values])
 	// 2·(x − lo) > hi − lo; for hi = lo no byte is.
 	bound := int(lo) + (int(hi)-int(lo))/2 + 1
-	first, end := b.pixels(image, 0, b.shape.H)
+	first, end := image*b.shape.Pixels(), (image+1)*b.shape.Pixels()
 	if c > 8 {
 		for p := first; p < end; p++ {
+			if p%b.chunk == 0 && s.ended() {
+				return
+			}
 			dst := b.out.Words[p*b.words:][:b.words]
 			clear(dst)
 			for i, v := range b.in.U8[p*c:][:c] {
@@ -174,7 +174,7 @@ func (b *binarize) minMax(s *scratch, image, _, _ int) {
 	bounds := s.bytes[:bits.WordBits]
 	fill(bounds, uint8(bound))
 	var flip [1]uint64
-	for p := first; p < end; p += b.chunk {
+	for p := first; p < end && !s.ended(); p += b.chunk {
 		b.compare(s, p, min(p+b.chunk, end), b.in.U8[p*c:], c, bounds, flip[:])
 	}
 }

@@ -20,6 +20,13 @@ type window struct {
 	rows, cols int // output positions that are needed
 }
 
+// interrupted reports whether the preparation of input rows is not wanted any
+// more. It asks where a row is long enough to take a while.
+func (w *window) interrupted(s *scratch) bool {
+	const long = 1 << 15
+	return w.cols*w.KW*w.group > long && s.ended()
+}
+
 // span returns the number of input rows and columns that outputs consecutive
 // rows and all columns need.
 func (w *window) span(outputs int) (rows, cols int) {
@@ -58,7 +65,8 @@ type conv struct {
 	rowTiles     int // of an image
 	block        int // output channels
 	blocks       int
-	chunk        int // pixels at a time
+	chunk        int  // pixels at a time
+	long         bool // a row takes longer than a tile should
 }
 
 func (c *compiler) conv(op *bcnn.ConvStep, in, out bcnn.PlanTensor) (step, scratchSize) {
@@ -87,7 +95,9 @@ func (c *compiler) conv(op *bcnn.ConvStep, in, out bcnn.PlanTensor) (step, scrat
 		c.choice.Why = "too large for the tables of a wide kernel"
 	}
 
-	v.tileRows, v.block = c.sumTiles(op, w, out.Shape.H, c.convTime(op, in.DType, w.taps())*float64(w.rows*w.cols))
+	pixel := c.convTime(op, in.DType, w.taps())
+	v.tileRows, v.block = c.sumTiles(op, w, out.Shape.H, pixel*float64(w.rows*w.cols))
+	v.long = pixel*float64(v.poolH*w.cols) > maxTile
 	v.blocks = ceilDiv(op.Out, v.block)
 	stride := (op.Groups-1)*(op.Out/op.Groups) + roundUp(min(v.block, op.Out/op.Groups), c.set.Block)
 	v.chunk = min(max(sumBytes/4/stride, 4)&^3, 64, roundUp(w.cols, 4))
@@ -140,6 +150,9 @@ func (c *conv) run(tile int, s *scratch) {
 	}
 	for y := range rows {
 		for x := 0; x < c.cols; x += c.chunk {
+			if c.long && s.ended() {
+				return
+			}
 			pixels := min(c.chunk, c.cols-x)
 			c.sums(s, y, x, pixels, channel, n)
 			if pooled {

@@ -46,8 +46,11 @@ func (c *compiler) bitSource(op *bcnn.ConvStep, w window, stride int) *bitSource
 		words := bits.Words(w.taps())
 		b.at = kern.Patches{Step: words, Rows: 1, RowLen: words}
 	}
-	dense := packTaps(op.Bits, op.Out, w.KH*w.KW, w.group)
+	dense := c.packTaps(op.Bits, op.Out, w.KH*w.KW, w.group)
 	for g := range w.groups {
+		if c.ended() {
+			break
+		}
 		row := bits.Words(w.taps())
 		b.weights = append(b.weights, c.set.PackBits(dense[g*b.outs*row:][:b.outs*row], b.outs, w.taps()))
 	}
@@ -55,12 +58,21 @@ func (c *compiler) bitSource(op *bcnn.ConvStep, w window, stride int) *bitSource
 }
 
 // packTaps packs rows of taps of n bits, each of which starts a word, densely.
-func packTaps(src []uint64, rows, taps, n int) []uint64 {
-	words, out := bits.Words(n), bits.Words(taps*n)
+func (c *compiler) packTaps(src []uint64, rows, taps, n int) []uint64 {
+	return c.padTaps(src, rows, taps, n, n)
+}
+
+// padTaps packs rows of taps of n bits, each of which starts a word, to taps of
+// pitch bits.
+func (c *compiler) padTaps(src []uint64, rows, taps, n, pitch int) []uint64 {
+	words, out := bits.Words(n), bits.Words(taps*pitch)
 	dst := make([]uint64, rows*out)
 	for r := range rows {
 		for k := range taps {
-			copyBits(dst[r*out:][:out], k*n, src[(r*taps+k)*words:][:words], 0, n)
+			if k%(1<<16) == 0 && c.ended() {
+				return dst
+			}
+			copyBits(dst[r*out:][:out], k*pitch, src[(r*taps+k)*words:][:words], 0, n)
 		}
 	}
 	return dst
@@ -109,6 +121,9 @@ func (b *bitSource) prepare(s *scratch, image, first, rows int) {
 	left := min(b.Pad.Left, cols)
 	inside := min(b.window.image.W, cols-left)
 	for r := range height {
+		if b.interrupted(s) {
+			break
+		}
 		y := first*b.StrideH - b.Pad.Top + r
 		dst := s.words[r*b.groups*b.rowWords:][:b.groups*b.rowWords]
 		if y < 0 || y >= b.image.H {

@@ -38,8 +38,11 @@ func (c *compiler) byteSource(op *bcnn.ConvStep, w window, stride int) *byteSour
 	} else {
 		b.at = kern.Patches{Step: w.taps(), Rows: 1, RowLen: w.taps()}
 	}
-	dense := packTaps(op.Bits, op.Out, w.KH*w.KW, w.group)
+	dense := c.packTaps(op.Bits, op.Out, w.KH*w.KW, w.group)
 	for g := range w.groups {
+		if c.ended() {
+			break
+		}
 		row := bits.Words(w.taps())
 		b.weights = append(b.weights, c.set.PackBytes(dense[g*b.outs*row:][:b.outs*row], b.outs, w.taps(), op.ZeroPoint))
 	}
@@ -70,6 +73,9 @@ func (b *byteSource) prepare(s *scratch, image, first, rows int) {
 	inside := min(b.image.W, cols-left)
 	c := b.image.C
 	for r := range height {
+		if b.interrupted(s) {
+			break
+		}
 		y := first*b.StrideH - b.Pad.Top + r
 		dst := s.bytes[r*b.rowBytes:][:b.rowBytes]
 		if y < 0 || y >= b.image.H {

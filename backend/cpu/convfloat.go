@@ -39,6 +39,9 @@ func (c *compiler) floatSource(op *bcnn.ConvStep, w window, stride int) *floatSo
 	f.each = w.groups > 1 && w.group == 1 && f.outs == 1
 	if f.each {
 		for o := range op.Out {
+			if c.ended() {
+				break
+			}
 			for k := range taps {
 				f.weights[k*op.Out+o] = op.F32[o*taps+k]
 			}
@@ -46,6 +49,9 @@ func (c *compiler) floatSource(op *bcnn.ConvStep, w window, stride int) *floatSo
 		return f
 	}
 	for o := range op.Out {
+		if c.ended() {
+			break
+		}
 		g := o / f.outs
 		for k := range taps {
 			f.weights[(g*taps+k)*f.outs+o%f.outs] = op.F32[o*taps+k]

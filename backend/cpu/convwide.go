@@ -30,6 +30,7 @@ type wideConv struct {
 	poolH, poolW int
 	inKernel     bool // pooling of 2×2 pixels, which follow each other in the lists
 	poolTaps     []int
+	chunk        int // pixels of a call, a multiple of wideChunk
 	tiling
 }
 
@@ -121,12 +122,16 @@ func (c *compiler) wideConv(op *bcnn.ConvStep, w window, in, out bcnn.PlanTensor
 		v.table = v.bitTable(op, w.taps())
 	} else {
 		c.choice.Kernel = "wide bytes"
-		dense := packTaps(op.Bits, op.Out, w.KH*w.KW, w.group)
+		dense := c.packTaps(op.Bits, op.Out, w.KH*w.KW, w.group)
 		v.table = byteTable(op, w.taps(), bits.Words(w.taps()), dense)
 		v.rows, v.filter = c.wideBytes(op, w)
 	}
 
-	work := c.convTime(op, in.DType, w.taps()) * float64(w.rows) * float64(w.cols)
+	pixel := c.convTime(op, in.DType, w.taps())
+	work := pixel * float64(w.rows) * float64(w.cols)
+	const lanes = 16 // no kernel has fewer
+	block := pixel * float64(roundUp(min(op.Out, kern.BlockOutputs), lanes)) / float64(op.Out)
+	v.chunk = max(1, int(maxTile/wideChunk/block)) * wideChunk
 	pixels := func(rows int) int { return product(rows, v.poolH, w.cols) }
 	var need scratchSize
 	v.tiling, need = c.wideTiles(out.Shape.H, op.Out, work,
@@ -149,7 +154,9 @@ func (c *compiler) wideConv(op *bcnn.ConvStep, w window, in, out bcnn.PlanTensor
 	if op.Threshold == nil {
 		need.sums = wideChunk * kern.BlockOutputs
 	}
-	v.fillOffsets(op.Border)
+	if c.reserve(product(v.tiling.rows, v.poolH, w.cols, 8)) && (op.Border == nil || c.reserve(product(w.rows, w.cols, 4))) {
+		v.fillOffsets(op.Border)
+	}
 	return v, need
 }
 
@@ -206,55 +213,71 @@ func (c *wideConv) run(tile int, s *scratch) {
 			group = g
 			src = c.rows.load(s, image, first, rows, group)
 		}
-		s.job = kern.ConvJob{
-			Src: src, At: &c.at[0], Class: &class[0],
-			Table: unsafe.Pointer(&c.table.values[block*kern.BlockOutputs]), Pixels: uintptr(rows * c.cols),
+		for p := 0; p < rows*c.cols; p += c.chunk {
+			if p > 0 && s.ended() {
+				break
+			}
+			s.job = kern.ConvJob{
+				Src: src, At: &c.at[p], Class: &class[p],
+				Table:  unsafe.Pointer(&c.table.values[block*kern.BlockOutputs]),
+				Pixels: uintptr(min(c.chunk, rows*c.cols-p)),
+			}
+			c.compute(s, class[p:], pixel, p, block)
 		}
-		switch {
-		case c.thresholds == nil:
-			c.floats(s, class, pixel, rows*c.cols, block)
-		case c.poolH*c.poolW > 1 && !c.inKernel:
+		if c.pools() {
 			c.pooled(s, pixel, y1-y0, block)
-		default:
-			s.job.Dst, s.job.DstStep = unsafe.Pointer(&c.out.Words[pixel*c.words+block]), uintptr(8*c.words)
-			if c.flip != nil {
-				s.job.Flip = c.flip[block]
-			}
-			if c.inKernel {
-				c.filter.ConvPooled(&s.job, block, c.runStep, c.class == nil)
-			} else {
-				c.filter.Conv(&s.job, block, c.runStep)
-			}
 		}
 	}
 	s.job = kern.ConvJob{}
 }
 
-// pooled computes a block of rows of output pixels.
+// compute does the job for a block of channels of the pixels from p on of a tile,
+// whose first output pixel has the index pixel.
+func (c *wideConv) compute(s *scratch, class []uint32, pixel, p, block int) {
+	switch {
+	case c.thresholds == nil:
+		c.floats(s, class, p, pixel, block)
+		return
+	case c.pools():
+		s.job.Dst, s.job.DstStep = unsafe.Pointer(&s.row[p]), 8
+		c.filter.Conv(&s.job, block, c.runStep)
+		return
+	}
+	if c.flip != nil {
+		s.job.Flip = c.flip[block]
+	}
+	s.job.DstStep = uintptr(8 * c.words)
+	if c.inKernel {
+		s.job.Dst = unsafe.Pointer(&c.out.Words[(pixel+p/4)*c.words+block])
+		c.filter.ConvPooled(&s.job, block, c.runStep, c.class == nil)
+	} else {
+		s.job.Dst = unsafe.Pointer(&c.out.Words[(pixel+p)*c.words+block])
+		c.filter.Conv(&s.job, block, c.runStep)
+	}
+}
+
+// pools reports whether bits are pooled after the kernel.
+func (c *wideConv) pools() bool { return c.thresholds != nil && c.poolH*c.poolW > 1 && !c.inKernel }
+
+// pooled pools a block of rows of output pixels.
 func (c *wideConv) pooled(s *scratch, pixel, rows, block int) {
-	s.job.Dst, s.job.DstStep = unsafe.Pointer(&s.row[0]), 8
-	c.filter.Conv(&s.job, block, c.runStep)
 	var flip uint64
 	if c.flip != nil {
 		flip = c.flip[block]
 	}
-	c.pools(s, flip)
+	s.pool = kern.Pool{
+		Taps: c.poolTaps, Values: 1, Step: c.poolW, DstStep: c.words, Pixels: c.outShape.W, Flip: flip,
+	}
 	dst := c.out.Words[pixel*c.words+block:]
 	for y := range rows {
 		c.set.OrPool(dst[y*c.outShape.W*c.words:], s.row[y*c.poolH*c.cols:][:c.poolH*c.cols], &s.pool)
 	}
 }
 
-// pools describes a row of pooled words of a block.
-func (c *wideConv) pools(s *scratch, flip uint64) {
-	s.pool = kern.Pool{
-		Taps: c.poolTaps, Values: 1, Step: c.poolW, DstStep: c.words, Pixels: c.outShape.W, Flip: flip,
-	}
-}
-
-// floats computes a block of float32 outputs of consecutive pixels.
-func (c *wideConv) floats(s *scratch, class []uint32, pixel, pixels, block int) {
-	job := s.job
+// floats computes a block of float32 outputs of the pixels of the job, the first of
+// which is number first of the tile.
+func (c *wideConv) floats(s *scratch, class []uint32, first, pixel, block int) {
+	job, pixels := s.job, int(s.job.Pixels)
 	channel := block * kern.BlockOutputs
 	n := min(c.channels-channel, kern.BlockOutputs)
 	var scale, shift []float32
@@ -264,11 +287,11 @@ func (c *wideConv) floats(s *scratch, class []uint32, pixel, pixels, block int) 
 	for p := 0; p < pixels; p += wideChunk {
 		take := min(wideChunk, pixels-p)
 		s.job = job
-		s.job.At, s.job.Class, s.job.Pixels = &c.at[p], &class[p], uintptr(take)
+		s.job.At, s.job.Class, s.job.Pixels = &c.at[first+p], &class[p], uintptr(take)
 		s.job.Dst, s.job.DstStep = unsafe.Pointer(&s.sums[0]), 4*kern.BlockOutputs
 		c.filter.ConvSums(&s.job, block, c.runStep)
 		for i := range take {
-			dst := c.out.F32[(pixel+p+i)*c.channels+channel:][:n]
+			dst := c.out.F32[(pixel+first+p+i)*c.channels+channel:][:n]
 			c.set.Scale(dst, s.sums[i*kern.BlockOutputs:][:n], scale, shift, c.relu)
 		}
 	}

@@ -5,7 +5,6 @@ package cpu
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 
 	"github.com/klauspost/cpuid/v2"
@@ -13,6 +12,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/host"
 )
 
 func init() { backend.Register(cpuBackend{}) }
@@ -43,8 +43,8 @@ func (device) Info() backend.Info {
 		ID:     deviceID,
 		Name:   name,
 		Kind:   backend.CPU,
-		Detail: fmt.Sprintf("%s, %d threads", sets.Names()[0], availableThreads(os.DirFS("/"))),
-		Memory: systemMemory(os.DirFS("/")),
+		Detail: fmt.Sprintf("%s, %d threads", sets.Names()[0], host.Threads()),
+		Memory: host.Memory(),
 		ISAs:   sets.Names(),
 	}
 }
@@ -61,34 +61,20 @@ func (device) Compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options
 }
 
 func compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options) (*executable, error) {
-	if err := ctx.Err(); err != nil {
+	opts, err := backend.CheckCompile(ctx, plan, opts, maxDim, host.Memory())
+	if err != nil {
 		return nil, err
 	}
+	opts.Limits.ArenaBytes = min(opts.Limits.ArenaBytes, maxBytes)
 	set, err := sets.Lookup(opts.ISA)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
 	}
-	if opts.MaxBatch == 0 {
-		opts.MaxBatch = 1
-	}
 	if opts.Threads == 0 {
-		opts.Threads = min(availableThreads(os.DirFS("/")), maxThreads)
-	}
-	if opts.MaxBatch < 0 || opts.MaxBatch > maxDim {
-		return nil, fmt.Errorf("a batch of %d images", opts.MaxBatch)
+		opts.Threads = min(host.Threads(), maxThreads)
 	}
 	if opts.Threads < 0 || opts.Threads > maxThreads {
 		return nil, fmt.Errorf("%d threads, want 1 to %d", opts.Threads, maxThreads)
 	}
-	if err := backend.CheckPlan(plan); err != nil {
-		return nil, fmt.Errorf("plan %q: %w", planName(plan), err)
-	}
-	return newExecutable(plan, set, opts)
-}
-
-func planName(plan *bcnn.Plan) string {
-	if plan == nil {
-		return ""
-	}
-	return plan.Name
+	return newExecutable(ctx, plan, set, opts)
 }

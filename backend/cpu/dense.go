@@ -33,7 +33,7 @@ func (c *compiler) dense(op *bcnn.ConvStep, in bcnn.PlanTensor) (step, scratchSi
 	d.direct = d.group%bits.WordBits == 0 || d.pixels == 1
 	words := bits.Words(taps)
 	d.at = kern.Patches{Step: words, Rows: 1, RowLen: words}
-	d.weights = c.set.PackBits(packTaps(op.Bits, op.Out, d.pixels, d.group), op.Out, taps)
+	d.weights = c.set.PackBits(c.packTaps(op.Bits, op.Out, d.pixels, d.group), op.Out, taps)
 	d.epilogue = c.epilogue(op, in.DType, stride)
 	need := scratchSize{sums: product(d.chunk, stride)}
 	if !d.direct {

@@ -28,6 +28,7 @@ type depthwise struct {
 	bounds   []uint64
 	tileRows int
 	rowTiles int
+	long     bool // a row takes longer than a tile should
 }
 
 func (c *compiler) depthwise(op *bcnn.ConvStep, w window, out bcnn.PlanTensor) (step, scratchSize) {
@@ -41,6 +42,9 @@ func (c *compiler) depthwise(op *bcnn.ConvStep, w window, out bcnn.PlanTensor) (
 	}
 	d.weights = make([]uint64, w.taps()*d.words)
 	for o := range op.Out {
+		if c.ended() {
+			break
+		}
 		for k := range w.taps() {
 			d.weights[k*d.words+o/bits.WordBits] |= op.Bits[o*w.taps()+k] & 1 << (o % bits.WordBits)
 		}
@@ -51,6 +55,7 @@ func (c *compiler) depthwise(op *bcnn.ConvStep, w window, out bcnn.PlanTensor) (
 	// About two instructions for each tap and plane of a word.
 	work := float64(w.rows*w.cols*d.words) * float64(w.taps()*d.planes)
 	d.tileRows, _ = c.sumTiles(op, w, out.Shape.H, work)
+	d.long = work*float64(d.poolH) > maxTile*float64(w.rows)
 	_, cols := w.span(1)
 	var need scratchSize
 	for {
@@ -113,10 +118,10 @@ func (d *depthwise) run(tile int, s *scratch) {
 		}
 		dst := d.out.Words[(pixel+y/d.poolH*d.outShape.W)*d.words:][:d.outShape.W*d.words]
 		if d.poolH*d.poolW == 1 {
-			d.bitRow(dst, src, row, first+y)
+			d.bitRow(s, dst, src, row, first+y)
 			continue
 		}
-		d.bitRow(s.row[:d.cols*d.words], src, row, first+y)
+		d.bitRow(s, s.row[:d.cols*d.words], src, row, first+y)
 		if y%d.poolH == 0 {
 			clear(dst)
 		}
@@ -163,12 +168,15 @@ func (d *depthwise) count(planes *[maxPlanes]uint64, src []uint64, at, row, word
 }
 
 // bitRow computes a row of packed pixels.
-func (d *depthwise) bitRow(dst, src []uint64, row, y int) {
+func (d *depthwise) bitRow(s *scratch, dst, src []uint64, row, y int) {
 	var planes [maxPlanes]uint64
 	step := d.words * (d.planes + 1)
 	for x := 0; x < d.cols; {
 		class, pixels := d.classRun(y, x, d.cols-x)
 		for ; pixels > 0; pixels-- {
+			if d.long && s.ended() {
+				return
+			}
 			for word := range d.words {
 				d.count(&planes, src, x*d.StrideW*d.words+word, row, word)
 				bound := d.bounds[class*step+word*(d.planes+1):][:d.planes+1]
@@ -193,6 +201,9 @@ func (d *depthwise) sumRow(s *scratch, src []uint64, row, pixel, y int) {
 	var planes [maxPlanes]uint64
 	taps := int32(d.taps())
 	for x := range d.cols {
+		if d.long && s.ended() {
+			return
+		}
 		for word := range d.words {
 			d.count(&planes, src, x*d.StrideW*d.words+word, row, word)
 			for i := 0; i < bits.WordBits; i += 8 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -64,6 +63,7 @@ func (s *scratchSize) total() int {
 
 // scratch is the memory of one worker.
 type scratch struct {
+	owner  *pool    // of the worker
 	words  []uint64 // bordered rows and packed patches
 	row    []uint64 // thresholded sums of a few pixels, before pooling
 	bytes  []uint8
@@ -78,8 +78,13 @@ type scratch struct {
 	pool kern.Pool
 }
 
-func newScratch(size scratchSize) scratch {
+// ended reports whether the work is not wanted any more. Tiles that take long ask
+// now and then.
+func (s *scratch) ended() bool { return s.owner.ctx.Err() != nil }
+
+func newScratch(owner *pool, size scratchSize) scratch {
 	return scratch{
+		owner:  owner,
 		words:  make([]uint64, size.words),
 		row:    make([]uint64, size.row),
 		bytes:  make([]uint8, size.bytes),
@@ -88,18 +93,19 @@ func newScratch(size scratchSize) scratch {
 	}
 }
 
-func newExecutable(plan *bcnn.Plan, set *kern.Set, opts backend.Options) (*executable, error) {
+func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, opts backend.Options) (*executable, error) {
 	e := &executable{plan: plan, opts: opts}
 	e.tensors = make([]bcnn.Tensor, len(plan.Tensors))
 	e.full = make([]bcnn.Tensor, len(plan.Tensors))
-	limit := memoryLimit()
-	offsets, arena, err := e.layout(limit)
+	offsets, arena, err := e.layout()
 	if err != nil {
 		return nil, err
 	}
 	var size scratchSize
+	memory := arena
 	for i, s := range plan.Steps {
 		c := compiler{
+			ctx: ctx, room: int(opts.Limits.ArenaBytes) - memory,
 			set: set, batch: opts.MaxBatch, threads: opts.Threads, l1: l1Bytes(),
 			in: &e.tensors[s.In[0]], out: &e.tensors[s.Out],
 		}
@@ -107,29 +113,25 @@ func newExecutable(plan *bcnn.Plan, set *kern.Set, opts backend.Options) (*execu
 			c.other = &e.tensors[s.In[1]]
 		}
 		compiled, need := c.step(s.Op, plan.Tensors[s.In[0]], plan.Tensors[s.Out])
+		if err := ctx.Err(); err != nil { // the step may be incomplete
+			return nil, err
+		}
 		size.grow(need)
+		memory = sum(memory, c.tables)
+		if err := opts.CheckMemory(int64(sum(memory, product(size.total(), opts.Threads)))); err != nil {
+			return nil, fmt.Errorf("step %d (%s): %w", i, s.Name, err)
+		}
 		e.steps = append(e.steps, compiled)
 		e.choices = append(e.choices, c.choice)
-		if memory := product(size.total(), opts.Threads); memory > limit-arena {
-			return nil, fmt.Errorf("step %d (%s): the plan needs too much memory", i, s.Name)
-		}
 	}
 	e.allocate(offsets, arena)
 	e.pool = newPool(opts.Threads, size)
 	return e, nil
 }
 
-// memoryLimit returns how much memory an executable may take.
-func memoryLimit() int {
-	if memory := systemMemory(os.DirFS("/")); memory > 0 {
-		return int(min(memory, maxBytes))
-	}
-	return min(8<<30, maxBytes)
-}
-
 // layout places the tensors in one block of memory. Lifetimes are read off the
 // steps, so that a plan need not carry them.
-func (e *executable) layout(limit int) (offsets []int64, total int, err error) {
+func (e *executable) layout() (offsets []int64, total int, err error) {
 	plan := e.plan
 	items := make([]bcnn.Lifetime, len(plan.Tensors))
 	for i, s := range plan.Steps {
@@ -138,16 +140,16 @@ func (e *executable) layout(limit int) (offsets []int64, total int, err error) {
 		if s.Out != plan.Output { // which is the caller's
 			items[s.Out].Bytes = int64(product(e.opts.MaxBatch, int(t.Shape.Bytes(t.DType))))
 		}
-		if items[s.Out].Bytes > int64(limit) {
-			return nil, 0, fmt.Errorf("tensor %d (%s) for %d images needs too much memory", s.Out, t.Name, e.opts.MaxBatch)
+		if err := e.opts.CheckMemory(items[s.Out].Bytes); err != nil {
+			return nil, 0, fmt.Errorf("tensor %d (%s): %w", s.Out, t.Name, err)
 		}
 		for _, in := range s.In {
 			items[in].Last = i
 		}
 	}
 	offsets, bytes := bcnn.Arena(items)
-	if bytes > int64(limit) {
-		return nil, 0, fmt.Errorf("the tensors for %d images need too much memory", e.opts.MaxBatch)
+	if err := e.opts.CheckMemory(bytes); err != nil {
+		return nil, 0, err
 	}
 	for i := range items {
 		if items[i].Bytes == 0 {
@@ -218,29 +220,34 @@ func (e *executable) Run(ctx context.Context, out, in bcnn.Tensor) error {
 	if e.closed {
 		return e.fail(backend.ErrClosed)
 	}
-	if err := backend.CheckTensors(e.plan, e.opts.MaxBatch, out, in); err != nil {
+	if err := backend.CheckRun(ctx, e.plan, e.opts.MaxBatch, out, in); err != nil {
 		return e.fail(err)
 	}
 	e.bind(out, in)
 	defer e.unbind()
+	e.pool.ctx = ctx
+	defer func() { e.pool.ctx = context.Background() }()
+	var start time.Time
 	if e.opts.Threads > 1 {
-		start := time.Now()
-		defer func() { e.pool.governor.done(time.Since(start), in.N) }()
+		start = time.Now()
 	}
 	for i, s := range e.steps {
-		if err := ctx.Err(); err != nil {
+		var before time.Time
+		if e.opts.Timed != nil {
+			before = time.Now()
+		}
+		if err := e.pool.do(s, s.tiles(in.N)); err != nil {
 			return e.fail(err)
 		}
-		if e.opts.Timed == nil {
-			e.pool.do(s, s.tiles(in.N))
-		} else {
-			start := time.Now()
-			e.pool.do(s, s.tiles(in.N))
-			e.opts.Timed(i, e.plan.Steps[i].Name, time.Since(start))
+		if e.opts.Timed != nil {
+			e.opts.Timed(i, e.plan.Steps[i].Name, time.Since(before))
 		}
 		if e.opts.Tap != nil {
 			e.opts.Tap(i, e.plan.Steps[i].Name, e.tensors[e.plan.Steps[i].Out])
 		}
+	}
+	if e.opts.Threads > 1 {
+		e.pool.governor.done(time.Since(start), in.N)
 	}
 	if e.plan.Output == 0 {
 		copy(out.F32, in.F32)

@@ -52,21 +52,24 @@ func (c *compiler) joinedRows(op *bcnn.ConvStep, w window) (rowSource, *kern.Wid
 	b.pieces = ceilDiv(w.KH, b.join)
 	if b.join > 1 {
 		n := b.join * w.KW * w.group
-		weights := splitRuns(packTaps(op.Bits, op.Out, w.KH*w.KW, w.group), op.Out, w.taps(), n)
+		weights := c.splitRuns(c.packTaps(op.Bits, op.Out, w.KH*w.KW, w.group), op.Out, w.taps(), n)
 		return b, c.set.Wide.PackBits(weights, op.Out, b.pieces, n)
 	}
 	n := b.taps * w.group
-	weights := splitRuns(packTaps(op.Bits, op.Out*w.KH, w.KW, w.group), op.Out*w.KH, w.KW*w.group, n)
+	weights := c.splitRuns(c.packTaps(op.Bits, op.Out*w.KH, w.KW, w.group), op.Out*w.KH, w.KW*w.group, n)
 	return b, c.set.Wide.PackBits(weights, op.Out, w.KH*b.parts, n)
 }
 
 // splitRuns cuts rows of total bits, each of which starts a word, into runs of
 // n bits, the last one filled up with zeros.
-func splitRuns(src []uint64, rows, total, n int) []uint64 {
+func (c *compiler) splitRuns(src []uint64, rows, total, n int) []uint64 {
 	words, runs, run := bits.Words(total), ceilDiv(total, n), bits.Words(n)
 	dst := make([]uint64, rows*runs*run)
 	for r := range rows {
 		for k := range runs {
+			if k%(1<<16) == 0 && c.ended() {
+				return dst
+			}
 			copyBits(dst[(r*runs+k)*run:][:run], 0, src[r*words:][:words], k*n, min(n, total-k*n))
 		}
 	}
@@ -118,6 +121,9 @@ func (b *joinedRows) load(s *scratch, image, first, rows, _ int) unsafe.Pointer 
 	row := b.parts * b.width
 	made := all[roundUp(cols, 2):][:height*row]
 	for r := range height {
+		if b.interrupted(s) {
+			break
+		}
 		dst := made[r*row:][:row]
 		y := first*b.StrideH - b.Pad.Top + r
 		if y < 0 || y >= b.image.H {

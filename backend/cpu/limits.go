@@ -23,3 +23,11 @@ func product(sizes ...int) int {
 	}
 	return p
 }
+
+// sum adds sizes that are not negative. What overflows is MaxInt.
+func sum(a, b int) int {
+	if a > math.MaxInt-b {
+		return math.MaxInt
+	}
+	return a + b
+}

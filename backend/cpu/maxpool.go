@@ -14,8 +14,10 @@ func (c *compiler) maxPool(op *bcnn.MaxPoolStep, in, out bcnn.PlanTensor) step {
 		m.values = bits.Words(in.Shape.C)
 		kernel, do = "OR of rows", m.bits
 	}
-	m.runs(out.Shape.W)
-	return c.rows(kernel, out.Shape.H, float64(out.Shape.Pixels())*(2+c.set.Cost.Value*float64(m.KH*m.KW*m.values)), do)
+	m.runs(c)
+	pixel := 2 + c.set.Cost.Value*float64(min(m.KH, m.inShape.H))*float64(min(m.KW, m.inShape.W))*float64(m.values)
+	m.chunk = max(1, int(maxTile/pixel))
+	return c.rows(kernel, out.Shape.H, pixel*float64(out.Shape.Pixels()), do)
 }
 
 type maxPool struct {
@@ -26,6 +28,7 @@ type maxPool struct {
 	inShape, outShape bcnn.Shape
 	values            int       // words or floats of a pixel
 	cols              []poolRun // of an output row
+	chunk             int       // pixels at a time
 }
 
 // poolRun is a run of pixels of an output row with the same taps inside the
@@ -33,38 +36,62 @@ type maxPool struct {
 type poolRun struct {
 	x, pixels int
 	left      int // first column of the first window, inside the image
-	// pools has, for every number of rows of a window inside the image, what the
-	// kernel needs to know.
-	pools []kern.Pool
+	// taps are those of as many rows as a window can have inside the image, each
+	// of which has so many; fewer rows have the first of them.
+	taps    []int
+	rowTaps int
 }
 
 // runs divides an output row.
-func (m *maxPool) runs(width int) {
-	for x := 0; x < width; {
+func (m *maxPool) runs(c *compiler) {
+	rows := min(m.KH, m.inShape.H)
+	taps := make(map[int][]int) // by columns inside the image
+	for x := 0; x < m.outShape.W && !c.ended(); {
 		left := x*m.StrideW - m.Pad.Left
 		from, to := inside(left, m.KW, 1, m.inShape.W)
-		r := poolRun{x: x, pixels: 1, left: left + from}
-		for x++; x < width; x++ {
+		r := poolRun{x: x, pixels: 1, left: left + from, rowTaps: to - from}
+		for x++; x < m.outShape.W; x++ {
 			next := x*m.StrideW - m.Pad.Left
 			if f, t := inside(next, m.KW, 1, m.inShape.W); f != from || t != to || from > 0 {
 				break // windows that begin outside do not move by the stride
 			}
 			r.pixels++
 		}
-		var taps []int
-		for ky := range m.KH {
-			for kx := range to - from {
-				taps = append(taps, (ky*m.inShape.W+kx)*m.values)
+		if taps[r.rowTaps] == nil {
+			if !c.reserve(product(rows, r.rowTaps, 8)) {
+				return // the plan is too large
 			}
+			all := make([]int, 0, rows*r.rowTaps)
+			for ky := range rows {
+				for kx := range r.rowTaps {
+					all = append(all, (ky*m.inShape.W+kx)*m.values)
+				}
+			}
+			taps[r.rowTaps] = all
 		}
-		for rows := range m.KH + 1 {
-			r.pools = append(r.pools, kern.Pool{
-				Taps: taps[:rows*(to-from)], Values: m.values,
-				Step: m.StrideW * m.values, DstStep: m.values, Pixels: r.pixels,
-			})
-		}
+		r.taps = taps[r.rowTaps]
 		m.cols = append(m.cols, r)
 	}
+}
+
+// each calls do for the runs of an output row whose windows have so many rows
+// inside the image: output pixels from x on, and the first column of the first
+// window. What is to be done with them is in s.pool.
+func (m *maxPool) each(s *scratch, rows int, do func(x, left int)) {
+	for i := range m.cols {
+		r := &m.cols[i]
+		for p := 0; p < r.pixels; p += m.chunk {
+			if m.chunk < m.outShape.W && s.ended() {
+				return
+			}
+			s.pool = kern.Pool{
+				Taps: r.taps[:rows*r.rowTaps], Values: m.values,
+				Step: m.StrideW * m.values, DstStep: m.values, Pixels: min(m.chunk, r.pixels-p),
+			}
+			do(r.x+p, r.left+p*m.StrideW)
+		}
+	}
+	s.pool = kern.Pool{}
 }
 
 // taps returns the first row of a window inside the image, and their number.
@@ -74,15 +101,12 @@ func (m *maxPool) taps(y int) (first, rows int) {
 	return top + ky0, ky1 - ky0
 }
 
-func (m *maxPool) bits(_ *scratch, image, y0, y1 int) {
+func (m *maxPool) bits(s *scratch, image, y0, y1 int) {
 	for y := y0; y < y1; y++ {
 		first, rows := m.taps(y)
 		dst := m.out.Words[(image*m.outShape.H+y)*m.outShape.W*m.values:][:m.outShape.W*m.values]
 		src := m.in.Words[(image*m.inShape.H+first)*m.inShape.W*m.values:]
-		for i := range m.cols {
-			r := &m.cols[i]
-			m.set.OrPool(dst[r.x*m.values:], src[r.left*m.values:], &r.pools[rows])
-		}
+		m.each(s, rows, func(x, left int) { m.set.OrPool(dst[x*m.values:], src[left*m.values:], &s.pool) })
 		if m.flip != nil {
 			for ; len(dst) > 0; dst = dst[m.values:] {
 				for i, v := range m.flip {
@@ -95,14 +119,11 @@ func (m *maxPool) bits(_ *scratch, image, y0, y1 int) {
 
 // floats keeps the first of equal values in the order (ky, kx), as the contract
 // says: only the sign of a zero can tell.
-func (m *maxPool) floats(_ *scratch, image, y0, y1 int) {
+func (m *maxPool) floats(s *scratch, image, y0, y1 int) {
 	for y := y0; y < y1; y++ {
 		first, rows := m.taps(y)
 		dst := m.out.F32[(image*m.outShape.H+y)*m.outShape.W*m.values:]
 		src := m.in.F32[(image*m.inShape.H+first)*m.inShape.W*m.values:]
-		for i := range m.cols {
-			r := &m.cols[i]
-			m.set.MaxPool(dst[r.x*m.values:], src[r.left*m.values:], &r.pools[rows])
-		}
+		m.each(s, rows, func(x, left int) { m.set.MaxPool(dst[x*m.values:], src[left*m.values:], &s.pool) })
 	}
 }

@@ -3,13 +3,13 @@ package cpu
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
+	"github.com/bitcnn/bitcnn/internal/host"
 )
 
 // Peak measures the products of ±1 values per second that the instruction set
@@ -46,7 +46,7 @@ func (device) Bandwidth(opts backend.Options, size int64) (float64, error) {
 func peakThreads(opts backend.Options) int {
 	threads := opts.Threads
 	if threads <= 0 {
-		threads = availableThreads(os.DirFS("/"))
+		threads = host.Threads()
 	}
 	return min(threads, maxThreads)
 }

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"context"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -24,7 +25,8 @@ type pool struct {
 	state atomic.Uint64
 	done  atomic.Uint32 // tiles done
 	task  task
-	seq   uint64 // number of the task
+	seq   uint64          // number of the task
+	ctx   context.Context // of the run
 
 	// waiting is the number of the task whose last tile the submitter sleeps
 	// for, else 0.
@@ -57,10 +59,10 @@ const (
 
 // newPool starts workers, one fewer than threads: the submitter is one too.
 func newPool(threads int, size scratchSize) *pool {
-	p := &pool{finish: make(chan struct{}, 1), scratch: make([]scratch, threads), governor: newGovernor()}
+	p := &pool{ctx: context.Background(), finish: make(chan struct{}, 1), scratch: make([]scratch, threads), governor: newGovernor()}
 	p.wake = sync.NewCond(&p.mu)
 	for i := range p.scratch {
-		p.scratch[i] = newScratch(size)
+		p.scratch[i] = newScratch(p, size)
 	}
 	p.workers.Add(threads - 1)
 	for i := 1; i < threads; i++ {
@@ -69,13 +71,17 @@ func newPool(threads int, size scratchSize) *pool {
 	return p
 }
 
-// do runs all tiles of a task and returns when they are done.
-func (p *pool) do(t task, tiles int) {
+// do runs all tiles of a task and returns when they are done. When the context
+// ends, it begins no more of them and returns the context's error.
+func (p *pool) do(t task, tiles int) error {
 	if tiles == 1 || len(p.scratch) == 1 || p.governor.way == alone {
 		for i := range tiles {
+			if err := p.ctx.Err(); err != nil {
+				return err
+			}
 			t.run(i, &p.scratch[0])
 		}
-		return
+		return p.ctx.Err()
 	}
 	p.task = t
 	p.seq++
@@ -87,11 +93,23 @@ func (p *pool) do(t task, tiles int) {
 		p.wake.Broadcast()
 	}
 	start, own := time.Now(), 0
-	for p.tile(&p.scratch[0]) {
+	for p.ctx.Err() == nil && p.tile(&p.scratch[0]) {
 		own++
+	}
+	if p.ctx.Err() != nil {
+		p.drop(uint32(tiles))
 	}
 	p.wait(uint32(tiles), time.Since(start)*3/time.Duration(2*max(own, 1)))
 	p.task = nil
+	return p.ctx.Err()
+}
+
+// drop takes the tiles that nobody has taken yet, of so many, without doing them.
+func (p *pool) drop(tiles uint32) {
+	v := p.state.Swap(uint64(tiles)<<32 | uint64(tiles))
+	if next := uint32(v); next < tiles {
+		p.done.Add(tiles - next)
+	}
 }
 
 // tile takes one tile and does it, if there is one.

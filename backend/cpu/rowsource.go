@@ -56,21 +56,8 @@ func (c *compiler) wideBits(op *bcnn.ConvStep, w window) (rowSource, *kern.WideF
 	if b.inPlace {
 		b.row = w.image.W * b.pitch
 	}
-	weights := padTaps(op.Bits, op.Out*w.KH, w.KW, w.group, b.pitch*pieceBits)
+	weights := c.padTaps(op.Bits, op.Out*w.KH, w.KW, w.group, b.pitch*pieceBits)
 	return b, c.set.Wide.PackBits(weights, op.Out, w.KH, w.KW*b.pitch*pieceBits)
-}
-
-// padTaps packs rows of taps of n bits, each of which starts a word, to taps of
-// pitch bits.
-func padTaps(src []uint64, rows, taps, n, pitch int) []uint64 {
-	words, out := bits.Words(n), bits.Words(taps*pitch)
-	dst := make([]uint64, rows*out)
-	for r := range rows {
-		for k := range taps {
-			copyBits(dst[r*out:][:out], k*pitch, src[(r*taps+k)*words:][:words], 0, n)
-		}
-	}
-	return dst
 }
 
 // bitRows are rows of pixels of whole pieces of 32 bits, so that neighbours are
@@ -115,6 +102,9 @@ func (b *bitRows) load(s *scratch, image, first, rows, group int) unsafe.Pointer
 	made := unsafe.Slice((*uint32)(unsafe.Pointer(&s.words[0])), 2*len(s.words))
 	row := b.image.W * bits.Words(b.image.C)
 	for r := range height {
+		if b.interrupted(s) {
+			break
+		}
 		dst := made[:b.row]
 		if !b.set.Wide.Nibbles {
 			dst = made[r*b.row:][:b.row]
@@ -178,7 +168,7 @@ func (c *compiler) cutRows(op *bcnn.ConvStep, w window) (rowSource, *kern.WideFi
 	_, cols := w.span(1)
 	b.row = w.cols * b.pitch
 	b.dense = bits.Words(cols*w.group) + 1 // reads go beyond the last bit
-	weights := packTaps(op.Bits, op.Out*w.KH, w.KW, w.group)
+	weights := c.packTaps(op.Bits, op.Out*w.KH, w.KW, w.group)
 	return b, c.set.Wide.PackBits(weights, op.Out, w.KH, w.KW*w.group)
 }
 
@@ -201,6 +191,9 @@ func (b *cutRows) load(s *scratch, image, first, rows, _ int) unsafe.Pointer {
 	made := unsafe.Slice((*uint32)(unsafe.Pointer(&s.words[b.dense])), 2*(len(s.words)-b.dense))
 	row := b.image.W * bits.Words(b.group)
 	for r := range height {
+		if b.interrupted(s) {
+			break
+		}
 		dst := made[:b.row]
 		if !b.set.Wide.Nibbles {
 			dst = made[r*b.row:][:b.row]
@@ -281,7 +274,7 @@ type byteRows struct {
 }
 
 func (c *compiler) wideBytes(op *bcnn.ConvStep, w window) (rowSource, *kern.WideFilter) {
-	weights := c.set.Wide.PackBytes(packTaps(op.Bits, op.Out*w.KH, w.KW, w.group), op.Out, w.KH, w.KW*w.group)
+	weights := c.set.Wide.PackBytes(c.packTaps(op.Bits, op.Out*w.KH, w.KW, w.group), op.Out, w.KH, w.KW*w.group)
 	b := &byteRows{window: w, in: c.in, zeroPoint: op.ZeroPoint, runs: w.DilationW > 1, length: weights.RunBytes}
 	_, cols := w.span(1)
 	b.row = cols * w.group
@@ -312,6 +305,9 @@ func (b *byteRows) load(s *scratch, image, first, rows, _ int) unsafe.Pointer {
 	left := min(b.Pad.Left, cols)
 	inside := min(b.image.W, cols-left)
 	for r := range height {
+		if b.interrupted(s) {
+			break
+		}
 		y := first*b.StrideH - b.Pad.Top + r
 		row := s.bytes[r*b.row:][:b.row]
 		dst := row[:cols*b.group]

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -25,6 +26,9 @@ const (
 	// handOver is the time in nanoseconds for taking a tile and loading its
 	// border once more.
 	handOver = 500
+	// maxTile bounds a tile in nanoseconds, since a Run whose context has ended
+	// goes on until the tiles in hand are done.
+	maxTile = 4e6
 	// tilesPerThread evens out threads that do not get a whole CPU.
 	tilesPerThread = 4
 	// sumBytes bounds the sums of the pixels that are computed at a time, where
@@ -41,6 +45,9 @@ func l1Bytes() int { return max(cpuid.CPU.Cache.L1D, minL1) }
 
 // compiler compiles one step.
 type compiler struct {
+	ctx            context.Context
+	room           int // bytes of memory that are left for tables
+	tables         int // bytes of those of the step
 	set            *kern.Set
 	batch, threads int
 	l1             int            // bytes
@@ -48,17 +55,32 @@ type compiler struct {
 	choice         backend.Choice // what was picked
 }
 
+// reserve reports whether there is room for a table of so many bytes, which a
+// step needs beside its weights.
+func (c *compiler) reserve(bytes int) bool {
+	c.tables = sum(c.tables, bytes)
+	return c.tables <= c.room
+}
+
+// ended reports whether the compilation is not wanted any more. What has been made
+// of the step by then is dropped.
+func (c *compiler) ended() bool { return c.ctx.Err() != nil }
+
 // split divides work, in nanoseconds, on rows and blocks of channels into tiles
 // of so many of each. Threads that do not get a whole CPU need several tiles
 // each, to share them unequally; among such divisions it takes the one that
 // threads which do get one finish first. Tiles of some blocks only load the same
 // rows again, so blocks are divided only where there are too few rows.
 func (c *compiler) split(work float64, rows, blocks int) (tileRows, tileBlocks int, why string) {
-	if c.threads == 1 {
-		return rows, blocks, "one thread"
-	}
 	want := int(min(work/minTile, float64(tilesPerThread*c.threads)))
-	if want <= 1 {
+	if c.threads == 1 {
+		want = 1
+	}
+	want = max(want, int(min(math.Ceil(work/maxTile), float64(rows)*float64(blocks))))
+	switch {
+	case want <= 1 && c.threads == 1:
+		return rows, blocks, "one thread"
+	case want <= 1:
 		return rows, blocks, "too little work to share"
 	}
 	tileBlocks = ceilDiv(blocks, ceilDiv(want, rows))
@@ -71,8 +93,11 @@ func (c *compiler) split(work float64, rows, blocks int) (tileRows, tileBlocks i
 			best, tileRows = took, n
 		}
 	}
-	tiles := ceilDiv(rows, tileRows) * blockTiles
-	return tileRows, tileBlocks, fmt.Sprintf("%s shared by %d threads", count(tiles, "tile"), c.threads)
+	tiles := count(ceilDiv(rows, tileRows)*blockTiles, "tile")
+	if c.threads == 1 {
+		return tileRows, tileBlocks, tiles + " for one thread, so that it can be interrupted"
+	}
+	return tileRows, tileBlocks, fmt.Sprintf("%s shared by %d threads", tiles, c.threads)
 }
 
 // convTime estimates the time for one pixel of a convolution, in nanoseconds.
@@ -211,6 +236,9 @@ func (c *compiler) denseTiles(op *bcnn.ConvStep, taps int) (images, outputs int)
 	outputs *= bits.WordBits
 	stride := roundUp(min(outputs, op.Out), c.set.Block)
 	images = min(max(sumBytes/4/stride, 4), denseImages, c.batch)
+	for images > 1 && float64(images)*c.convTime(op, bcnn.Bits, taps)*float64(min(outputs, op.Out))/float64(op.Out) > maxTile {
+		images = ceilDiv(images, 2)
+	}
 	c.choice = backend.Choice{
 		Kernel: fmt.Sprintf("packed words, %d outputs in lanes", c.set.Block),
 		Tile:   fmt.Sprintf("%s × %s", count(images, "image"), count(min(outputs, op.Out), "output")),
@@ -220,15 +248,30 @@ func (c *compiler) denseTiles(op *bcnn.ConvStep, taps int) (images, outputs int)
 }
 
 // rows divides an image of the given height, which takes so many nanoseconds.
-func (c *compiler) rows(kernel string, height int, work float64, do func(s *scratch, image, y0, y1 int)) *rowStep {
-	tileRows, _, why := c.split(work, height, 1)
-	r := &rowStep{height: height, tileRows: tileRows, do: do}
-	c.choice = backend.Choice{
-		Kernel: kernel,
-		Tile:   count(r.tileRows, "row") + ", " + count(r.perImage(), "tile"),
-		Why:    why,
-	}
+func (c *compiler) rows(kernel string, height int, work float64, do func(s *scratch, image, y0, y1 int)) *rangeStep {
+	tile, _, why := c.split(work, height, 1)
+	r := &rangeStep{size: height, tile: tile, do: do}
+	c.chooseRange(r, kernel, "row", why)
 	return r
+}
+
+// pixels divides an image of so many pixels, where rows do not matter.
+func (c *compiler) pixels(kernel string, pixels int, work float64, do func(s *scratch, image, from, to int)) *rangeStep {
+	return c.items(kernel, "pixel", pixels, work, do)
+}
+
+// items divides an image of n parts of some kind.
+func (c *compiler) items(kernel, kind string, n int, work float64, do func(s *scratch, image, from, to int)) *rangeStep {
+	const units = 1024 // enough to divide evenly, and few to try
+	unit := ceilDiv(n, units)
+	tile, _, why := c.split(work, ceilDiv(n, unit), 1)
+	r := &rangeStep{size: n, tile: min(tile*unit, n), do: do}
+	c.chooseRange(r, kernel, kind, why)
+	return r
+}
+
+func (c *compiler) chooseRange(r *rangeStep, kernel, kind, why string) {
+	c.choice = backend.Choice{Kernel: kernel, Tile: count(r.tile, kind) + ", " + count(r.perImage(), "tile"), Why: why}
 }
 
 func count(n int, what string) string {

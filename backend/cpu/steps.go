@@ -32,27 +32,27 @@ func (c *compiler) step(op bcnn.StepOp, in, out bcnn.PlanTensor) (step, scratchS
 	return nil, scratchSize{} // the check has refused it
 }
 
-// rowStep is a step that computes rows of an image independently. A tile is a
-// number of rows.
-type rowStep struct {
-	height, tileRows int
-	do               func(s *scratch, image, y0, y1 int)
+// rangeStep is a step that computes the rows, or the pixels, of an image
+// independently. A tile is a number of them.
+type rangeStep struct {
+	size, tile int
+	do         func(s *scratch, image, from, to int)
 }
 
-func (r *rowStep) perImage() int { return ceilDiv(r.height, r.tileRows) }
+func (r *rangeStep) perImage() int { return ceilDiv(r.size, r.tile) }
 
-func (r *rowStep) tiles(n int) int { return n * r.perImage() }
+func (r *rangeStep) tiles(n int) int { return n * r.perImage() }
 
-func (r *rowStep) run(tile int, s *scratch) {
-	image, y := tile/r.perImage(), tile%r.perImage()*r.tileRows
-	r.do(s, image, y, min(y+r.tileRows, r.height))
+func (r *rangeStep) run(tile int, s *scratch) {
+	image, from := tile/r.perImage(), tile%r.perImage()*r.tile
+	r.do(s, image, from, min(from+r.tile, r.size))
 }
 
 func (c *compiler) sign(op *bcnn.SignStep, shape bcnn.Shape) step {
 	set, src, dst := c.set, c.in, c.out
 	words := bits.Words(shape.C)
-	row := func(_ *scratch, image, y0, y1 int) {
-		first, pixels := (image*shape.H+y0)*shape.W, (y1-y0)*shape.W
+	do := func(_ *scratch, image, from, to int) {
+		first, pixels := image*shape.Pixels()+from, to-from
 		out := dst.Words[first*words:][:pixels*words]
 		set.ThresholdFloat(out, words, src.F32[first*shape.C:], shape.C, op.Threshold.F32, pixels)
 		if op.Threshold.Flip != nil {
@@ -63,36 +63,40 @@ func (c *compiler) sign(op *bcnn.SignStep, shape bcnn.Shape) step {
 			}
 		}
 	}
-	return c.rows("threshold and pack", shape.H, c.set.Cost.Value*float64(shape.Values()), row)
+	work := 2*float64(shape.Pixels()) + c.set.Cost.Value*float64(shape.Values())
+	return c.pixels("threshold and pack", shape.Pixels(), work, do)
 }
 
 func (c *compiler) add(op *bcnn.AddStep, shape bcnn.Shape) step {
 	set, a, b, dst := c.set, c.in, c.other, c.out
-	rowLen := shape.W * shape.C
-	row := func(_ *scratch, image, y0, y1 int) {
-		from, to := (image*shape.H+y0)*rowLen, (image*shape.H+y1)*rowLen
+	do := func(_ *scratch, image, from, to int) {
+		from, to = (image*shape.Pixels()+from)*shape.C, (image*shape.Pixels()+to)*shape.C
 		set.Add(dst.F32[from:to], a.F32[from:to], b.F32[from:to], op.ReLU)
 	}
-	return c.rows("add", shape.H, c.set.Cost.Value*float64(shape.Values()), row)
+	return c.pixels("add", shape.Pixels(), c.set.Cost.Value*float64(shape.Values()), do)
 }
 
 func (c *compiler) flatten(in bcnn.PlanTensor) step {
 	src, dst, shape := c.in, c.out, in.Shape
-	words, total := bits.Words(shape.C), bits.Words(shape.Values())
-	image := func(_ *scratch, image, _, _ int) {
-		n := shape.Values()
+	pixels, words, total := shape.Pixels(), bits.Words(shape.C), bits.Words(shape.Values())
+	// The pixels of a block fill whole words, so that no two tiles write to the
+	// same one.
+	do := func(_ *scratch, image, from, to int) {
+		from, to = from*bits.WordBits, min(to*bits.WordBits, pixels)
 		switch {
 		case in.DType == bcnn.Float32:
-			copy(dst.F32[image*n:][:n], src.F32[image*n:])
-		case shape.C%bits.WordBits == 0 || shape.Pixels() == 1:
-			copy(dst.Words[image*total:][:total], src.Words[image*total:])
+			first := image * pixels
+			copy(dst.F32[(first+from)*shape.C:(first+to)*shape.C], src.F32[(first+from)*shape.C:])
+		case shape.C%bits.WordBits == 0 || pixels == 1:
+			first := image * pixels
+			copy(dst.Words[(first+from)*words:(first+to)*words], src.Words[(first+from)*words:])
 		default:
-			out := dst.Words[image*total:][:total]
+			out := dst.Words[image*total:][from*shape.C/bits.WordBits : bits.Words(to*shape.C)]
 			clear(out)
-			joinPixels(out, 0, src.Words[image*shape.Pixels()*words:], shape.Pixels(), shape.C)
+			joinPixels(out, 0, src.Words[(image*pixels+from)*words:], to-from, shape.C)
 		}
 	}
-	return c.rows("copy", 1, 0, image)
+	return c.items("copy", "block", ceilDiv(pixels, bits.WordBits), c.set.Cost.Value*float64(in.Shape.Elements(in.DType)), do)
 }
 
 // affine compiles an affine step. A bit has one of two results in each channel.
@@ -110,19 +114,19 @@ func (c *compiler) affine(op *bcnn.AffineStep, in bcnn.PlanTensor) (step, scratc
 			return v
 		}
 		one, zero := value(1), value(-1)
-		row := func(_ *scratch, image, y0, y1 int) {
-			for p := (image*shape.H + y0) * shape.W; p < (image*shape.H+y1)*shape.W; p++ {
+		do := func(_ *scratch, image, from, to int) {
+			for p := image*shape.Pixels() + from; p < image*shape.Pixels()+to; p++ {
 				set.Choose(dst.F32[p*shape.C:][:shape.C], src.Words[p*words:][:words], one, zero)
 			}
 		}
-		return c.rows("choose one of two values", shape.H, work, row), scratchSize{}
+		return c.pixels("choose one of two values", shape.Pixels(), work, do), scratchSize{}
 	}
 	// Few channels are too little for a call: scale and shift are repeated.
 	pixels := max(1, min(affineValues/shape.C, shape.W))
 	scale, shift := repeated(op.Scale, pixels), repeated(op.Shift, pixels)
-	row := func(s *scratch, image, y0, y1 int) {
-		end := (image*shape.H + y1) * shape.W
-		for p := (image*shape.H + y0) * shape.W; p < end; p += pixels {
+	do := func(s *scratch, image, from, to int) {
+		end := image*shape.Pixels() + to
+		for p := image*shape.Pixels() + from; p < end; p += pixels {
 			n := min(pixels, end-p) * shape.C
 			var values []float32
 			if in.DType == bcnn.Float32 {
@@ -136,7 +140,7 @@ func (c *compiler) affine(op *bcnn.AffineStep, in bcnn.PlanTensor) (step, scratc
 			set.ScaleFloat(dst.F32[p*shape.C:][:n], values, scale, shift, op.ReLU)
 		}
 	}
-	return c.rows("scale", shape.H, work, row), scratchSize{floats: pixels * shape.C}
+	return c.pixels("scale", shape.Pixels(), work, do), scratchSize{floats: pixels * shape.C}
 }
 
 // affineValues is the number of values that are scaled at a time, if a pixel has

@@ -3,16 +3,14 @@
 package cuda
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
 	"gorgonia.org/cu"
 
+	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 )
-
-var errLarge = errors.New("too large for the device")
 
 // bytes is the size of tensor i for n images.
 func (e *executable) bytes(i, n int) int {
@@ -20,23 +18,29 @@ func (e *executable) bytes(i, n int) int {
 	return n * int(t.Shape.Bytes(t.DType))
 }
 
+// reserve asks for memory of the device or the host, before it is allocated.
+func (e *executable) reserve(bytes int64) error {
+	e.reserved += bytes
+	return e.opts.CheckMemory(e.reserved)
+}
+
 // allocate makes the memory of all tensors, in which those whose lifetimes do not
-// overlap share, scratch memory and staging memory. all are the kernels that may
-// come to execute each step, small the launch that may execute all of them, if any.
+// overlap share, scratch memory, staging memory and what Tap gets. all are the
+// kernels that may come to execute each step, small the launch that may execute all
+// of them, if any.
 func (e *executable) allocate(all [][]candidate, small *smallNetwork) error {
 	plan, n := e.plan, e.opts.MaxBatch
-	var total int64
 	for _, t := range plan.Tensors {
-		size := t.Shape.Bytes(t.DType)
 		// Kernels count the bytes of an image in 32 bits.
-		if size > math.MaxInt32 || size*int64(n) > e.device.info.Memory {
-			return fmt.Errorf("%w: tensor %s of %v, %d images", errLarge, t.Name, t.Shape, n)
+		if size := t.Shape.Bytes(t.DType); size > math.MaxInt32 || size*int64(n) > e.device.info.Memory {
+			return fmt.Errorf("%w: tensor %s of %v, %d images", backend.ErrTooLarge, t.Name, t.Shape, n)
 		}
-		total += size * int64(n)
 	}
-	e.memory.tensors = make([]cu.DevicePtr, len(plan.Tensors))
-	if err := e.placeTensors(e.uses(all, small)); err != nil {
-		return err
+	tap := 0
+	if e.opts.Tap != nil {
+		for _, s := range plan.Steps {
+			tap = max(tap, e.bytes(s.Out, n))
+		}
 	}
 	var sizes [scratches]int
 	for _, candidates := range all {
@@ -50,6 +54,18 @@ func (e *executable) allocate(all [][]candidate, small *smallNetwork) error {
 			}
 		}
 	}
+	rest := e.bytes(0, n) + e.bytes(plan.Output, n) + tap
+	for _, size := range sizes {
+		rest += size
+	}
+	if err := e.reserve(int64(rest)); err != nil {
+		return err
+	}
+	e.memory.tensors = make([]cu.DevicePtr, len(plan.Tensors))
+	if err := e.placeTensors(e.uses(all, small)); err != nil {
+		return err
+	}
+	e.taps = make([]uint64, (tap+7)/8)
 	for i, size := range sizes {
 		if size == 0 {
 			continue
@@ -106,7 +122,10 @@ func (e *executable) placeTensors(uses []use) error {
 	}
 	if e.device.apart {
 		for i, l := range lifetimes {
-			var err error
+			err := e.reserve(l.Bytes)
+			if err != nil {
+				return err
+			}
 			if e.memory.tensors[i], err = e.bag.memory(int(l.Bytes)); err != nil {
 				return err
 			}
@@ -114,6 +133,9 @@ func (e *executable) placeTensors(uses []use) error {
 		return nil
 	}
 	offsets, total := bcnn.Arena(lifetimes)
+	if err := e.reserve(total); err != nil {
+		return err
+	}
 	arena, err := e.bag.memory(int(total))
 	if err != nil {
 		return err
@@ -128,7 +150,7 @@ func (e *executable) placeTensors(uses []use) error {
 func checkSize(s bcnn.Step, in, out bcnn.PlanTensor) error {
 	pixels, channels := float64(out.Shape.Pixels()), float64(out.Shape.C)
 	if pixels*(channels+2*lanes) > math.MaxInt32 { // threads of an image
-		return fmt.Errorf("%w: output of %v", errLarge, out.Shape)
+		return fmt.Errorf("%w: output of %v", backend.ErrTooLarge, out.Shape)
 	}
 	conv, ok := s.Op.(*bcnn.ConvStep)
 	if !ok {
@@ -144,7 +166,7 @@ func checkSize(s bcnn.Step, in, out bcnn.PlanTensor) error {
 	}
 	weights := outputs * float64(conv.KH) * float64(conv.KW) * (float64(in.Shape.C/conv.Groups) + lanes)
 	if max(outputs*pixels, outputs*classes, weights) > math.MaxInt32 {
-		return fmt.Errorf("%w: %d outputs, window of %d×%d", errLarge, conv.Out, conv.KH, conv.KW)
+		return fmt.Errorf("%w: %d outputs, window of %d×%d", backend.ErrTooLarge, conv.Out, conv.KH, conv.KW)
 	}
 	return nil
 }

@@ -35,9 +35,10 @@ type executable struct {
 
 	input, output unsafe.Pointer // page-locked
 	start, stop   cu.Event       // for Timed
-	taps          []bcnn.Tensor  // what Tap gets, for MaxBatch images
+	taps          []uint64       // the memory of what Tap gets
+	reserved      int64          // bytes that have been asked for, of Options.Limits.ArenaBytes
 
-	// What a Run asks of the thread.
+	// What Compile and Run ask of the thread.
 	ctx    context.Context
 	images int
 	step   int // for Timed and Tap
@@ -47,7 +48,13 @@ type executable struct {
 	graphs map[int]shim.Graph // by images
 	// direct says that the driver has no graphs, so kernels are launched one by one.
 	direct bool
+	// perImage is the time of an image in the last Run, at first something long: steps
+	// that take long are waited for one by one, so that they can be interrupted.
+	perImage time.Duration
 }
+
+// slowRun is how long a Run takes that waits for each step. That costs far less.
+const slowRun = 100 * time.Millisecond
 
 // memory is where the tensors of a plan and scratch memory are.
 type memory struct {
@@ -55,8 +62,8 @@ type memory struct {
 	scratch [scratches]cu.DevicePtr
 }
 
-func newExecutable(d *device, plan *bcnn.Plan, opts backend.Options) (*executable, error) {
-	e := &executable{device: d, thread: d.thread, plan: plan, opts: opts,
+func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, opts backend.Options) (*executable, error) {
+	e := &executable{device: d, thread: d.thread, plan: plan, opts: opts, ctx: ctx, perImage: slowRun,
 		bag: bag{thread: d.thread}, graphs: make(map[int]shim.Graph)}
 	// Laying out weights takes long, and needs no driver.
 	candidates, err := e.candidates()
@@ -67,18 +74,13 @@ func newExecutable(d *device, plan *bcnn.Plan, opts backend.Options) (*executabl
 	if e.considersNetwork() {
 		small = e.newSmallNetwork()
 	}
-	if opts.Tap != nil {
-		for _, s := range plan.Steps {
-			t := plan.Tensors[s.Out]
-			e.taps = append(e.taps, bcnn.NewTensor(t.DType, opts.MaxBatch, t.Shape))
-		}
-	}
 	e.runAll, e.runStep = newRequest(e.executeAll), newRequest(e.executeStep)
 	e.copyIn, e.copyOut, e.wait = newRequest(e.enqueueCopyIn), newRequest(e.fetchOutput), newRequest(e.synchronize)
 	if err := e.thread.do(newRequest(func() error { return e.construct(candidates, small) })); err != nil {
 		_ = e.release()
 		return nil, err
 	}
+	e.ctx = nil
 	return e, nil
 }
 
@@ -86,6 +88,9 @@ func newExecutable(d *device, plan *bcnn.Plan, opts backend.Options) (*executabl
 func (e *executable) candidates() ([][]candidate, error) {
 	all := make([][]candidate, len(e.plan.Steps))
 	for i, s := range e.plan.Steps {
+		if err := e.ctx.Err(); err != nil {
+			return nil, err
+		}
 		c := stepCompiler{
 			limits: e.device.limits, arch: e.device.arch, batch: e.opts.MaxBatch,
 			in: e.plan.Tensors[s.In[0]], out: e.plan.Tensors[s.Out], x: tensor(s.In[0]), y: tensor(s.Out),
@@ -107,7 +112,10 @@ func (e *executable) candidates() ([][]candidate, error) {
 
 // construct makes everything on the device; it runs on its thread.
 func (e *executable) construct(all [][]candidate, small *smallNetwork) error {
-	var err error
+	err := e.ctx.Err() // while others had the thread
+	if err != nil {
+		return err
+	}
 	if e.stream, err = e.bag.stream(); err != nil {
 		return err
 	}
@@ -146,10 +154,7 @@ func (e *executable) Run(ctx context.Context, out, in bcnn.Tensor) error {
 	if err := e.thread.gone(); err != nil {
 		return e.fail(err)
 	}
-	if err := backend.CheckTensors(e.plan, e.opts.MaxBatch, out, in); err != nil {
-		return e.fail(err)
-	}
-	if err := ctx.Err(); err != nil {
+	if err := backend.CheckRun(ctx, e.plan, e.opts.MaxBatch, out, in); err != nil {
 		return e.fail(err)
 	}
 	e.ctx, e.images = ctx, in.N
@@ -157,6 +162,7 @@ func (e *executable) Run(ctx context.Context, out, in bcnn.Tensor) error {
 	bytes := e.bytes(0, in.N)
 	copy(unsafe.Slice((*byte)(e.input), bytes), unsafe.Slice((*byte)(data(&in)), bytes))
 	var err error
+	start := time.Now()
 	if e.opts.Timed != nil || e.opts.Tap != nil {
 		err = e.watch()
 	} else {
@@ -169,6 +175,7 @@ func (e *executable) Run(ctx context.Context, out, in bcnn.Tensor) error {
 		}
 		return e.fail(err)
 	}
+	e.perImage = time.Since(start) / time.Duration(in.N)
 	bytes = e.bytes(e.plan.Output, in.N)
 	copy(unsafe.Slice((*byte)(data(&out)), bytes), unsafe.Slice((*byte)(e.output), bytes))
 	return nil
@@ -179,7 +186,8 @@ func (e *executable) executeAll() error {
 	if err := e.ctx.Err(); err != nil { // while others had the thread
 		return err
 	}
-	if !e.direct {
+	slow := e.perImage*time.Duration(e.images) >= slowRun
+	if !e.direct && !slow {
 		g, err := e.graph(e.images)
 		if err != nil {
 			return err
@@ -188,7 +196,7 @@ func (e *executable) executeAll() error {
 			return g.Run(e.stream)
 		}
 	}
-	if err := e.enqueueAll(); err != nil {
+	if err := e.enqueueAll(slow); err != nil {
 		return err
 	}
 	return e.synchronize()
@@ -198,8 +206,9 @@ func (e *executable) synchronize() error {
 	return shim.Check("cuStreamSynchronize", e.stream.Synchronize())
 }
 
-// enqueueAll puts everything on the stream, copies included.
-func (e *executable) enqueueAll() error {
+// enqueueAll puts everything on the stream, copies included. If wait is set it waits
+// for each step, and looks at the context in between.
+func (e *executable) enqueueAll(wait bool) error {
 	if err := e.enqueueCopyIn(); err != nil {
 		return err
 	}
@@ -210,8 +219,17 @@ func (e *executable) enqueueAll() error {
 		return e.enqueueCopyOut()
 	}
 	for i, s := range e.steps {
-		if err := s.enqueue(e.stream, e.images); err != nil {
+		err := s.enqueue(e.stream, e.images)
+		if err == nil && wait {
+			err = e.synchronize()
+		}
+		if err != nil {
 			return fmt.Errorf("step %d (%s): %w", i, e.plan.Steps[i].Name, err)
+		}
+		if wait {
+			if err := e.ctx.Err(); err != nil {
+				return err
+			}
 		}
 	}
 	return e.enqueueCopyOut()
@@ -244,7 +262,7 @@ func (e *executable) graph(images int) (shim.Graph, error) {
 	if err == nil {
 		before := e.images
 		e.images = images
-		enqueued := e.enqueueAll()
+		enqueued := e.enqueueAll(false)
 		e.images = before
 		var g shim.Graph
 		// To be called in any case: it ends the recording.
@@ -318,16 +336,13 @@ func (e *executable) executeStep() error {
 
 // tap is the tensor that Tap gets of step i.
 func (e *executable) tap(i int) bcnn.Tensor {
-	t := e.taps[i]
-	t.N = e.images
+	of := e.plan.Tensors[e.plan.Steps[i].Out]
+	t := bcnn.Tensor{DType: of.DType, N: e.images, Shape: of.Shape}
 	elements := t.N * t.Shape.Elements(t.DType)
-	switch t.DType {
-	case bcnn.Uint8:
-		t.U8 = t.U8[:elements]
-	case bcnn.Bits:
-		t.Words = t.Words[:elements]
-	case bcnn.Float32:
-		t.F32 = t.F32[:elements]
+	if t.DType == bcnn.Bits {
+		t.Words = e.taps[:elements]
+	} else { // no step makes bytes
+		t.F32 = unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(e.taps))), elements)
 	}
 	return t
 }

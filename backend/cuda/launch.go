@@ -73,7 +73,7 @@ func (e *executable) build(c candidate) (_ *built, err error) {
 		}
 	}()
 	for _, s := range c.specs {
-		f, err := e.thread.function(s.file, s.kernel, e.device.arch)
+		f, err := e.function(s.file, s.kernel)
 		if err != nil {
 			return nil, err
 		}
@@ -100,6 +100,15 @@ func (e *executable) build(c candidate) (_ *built, err error) {
 		b.launches = append(b.launches, launch{l, s})
 	}
 	return b, nil
+}
+
+// function returns a kernel. Loading its module takes long where it is the first of
+// its file, and nothing stops it then.
+func (e *executable) function(file, kernel string) (cu.Function, error) {
+	if err := e.ctx.Err(); err != nil {
+		return cu.Function{}, err
+	}
+	return e.thread.function(file, kernel, e.device.arch)
 }
 
 func (e *executable) argument(b *bag, a any) (cu.DevicePtr, error) {

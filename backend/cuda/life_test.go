@@ -160,7 +160,7 @@ func TestTooLarge(t *testing.T) {
 	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 1000), bcnn.LowerOptions{})
 	require.NoError(t, err)
 	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: d.limits.gridY}) // terabytes
-	require.ErrorIs(t, err, errLarge)
+	require.ErrorIs(t, err, backend.ErrTooLarge)
 	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: d.limits.gridY + 1})
 	require.ErrorContains(t, err, "a batch of")
 	require.Equal(t, before, live.Load())
@@ -189,7 +189,7 @@ func TestCheckSize(t *testing.T) {
 		if c.fits {
 			require.NoError(t, err, name)
 		} else {
-			require.ErrorIs(t, err, errLarge, name)
+			require.ErrorIs(t, err, backend.ErrTooLarge, name)
 		}
 	}
 }
@@ -226,7 +226,23 @@ func TestRefusedKernels(t *testing.T) {
 	require.NoError(t, d.thread.gone())
 }
 
-func TestLife(t *testing.T) { backendtest.Life(t, testDevice(t)) }
+func TestLife(t *testing.T) {
+	d := testDevice(t)
+	before, driver := live.Load(), alive(t, d)
+	backendtest.Life(t, d)
+	require.Equal(t, before, live.Load())
+	require.Equal(t, driver, alive(t, d))
+}
+
+// TestInterruptedTuning leaves nothing behind.
+func TestInterruptedTuning(t *testing.T) {
+	d := measured(t, "")
+	before, driver := live.Load(), alive(t, d)
+	backendtest.InterruptCompile(t, d, backendtest.OneConv(6, 3, 32, 32), backend.Options{})
+	require.Equal(t, before, live.Load())
+	require.Equal(t, driver, alive(t, d))
+	require.Len(t, d.tuning.Steps, 2) // of those that were measured to the end
+}
 
 // TestCallbacksMayUseTheDevice: Timed and Tap are not called on its thread.
 func TestCallbacksMayUseTheDevice(t *testing.T) {

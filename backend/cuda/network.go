@@ -270,7 +270,7 @@ func (s *smallNetwork) addDense(c *stepCompiler, op *bcnn.ConvStep) bool {
 // buildNetwork prepares the launch; nothing if a grid of such blocks does not fit.
 func (e *executable) buildNetwork(s *smallNetwork) (_ *built, err error) {
 	const file, kernel = "network", "network"
-	f, err := e.thread.function(file, kernel, e.device.arch)
+	f, err := e.function(file, kernel)
 	if err != nil {
 		return nil, err
 	}
@@ -285,6 +285,10 @@ func (e *executable) buildNetwork(s *smallNetwork) (_ *built, err error) {
 	}
 	if resident < 1 {
 		return nil, nil
+	}
+	sums := kernels.NetworkReplicas * e.opts.MaxBatch * int(s.n.SumStride)
+	if err := e.reserve(4 * int64(sums)); err != nil {
+		return nil, err
 	}
 	b := &built{variant: "f", bag: &bag{thread: e.thread}}
 	defer func() {
@@ -315,7 +319,7 @@ func (e *executable) buildNetwork(s *smallNetwork) (_ *built, err error) {
 	}
 	put(&n.Constants, s.constants)
 	put(&n.Weights, s.weights)
-	put(&n.Sums, make([]int32, kernels.NetworkReplicas*e.opts.MaxBatch*int(n.SumStride)))
+	put(&n.Sums, make([]int32, sums))
 	put(&n.Barrier, make([]uint32, 2))
 	put(&n.Out, tensor(e.plan.Output))
 	if err != nil {

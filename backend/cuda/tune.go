@@ -119,6 +119,9 @@ func (e *executable) time(b *built) (float64, error) {
 		return 0, err
 	}
 	for range tuningRounds {
+		if err := e.ctx.Err(); err != nil {
+			return 0, err
+		}
 		took, err := timeOn(e.stream, e.start, e.stop, func() error {
 			for range tuningLaunches {
 				if err := b.enqueue(e.stream, e.opts.MaxBatch); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/host"
 	"github.com/bitcnn/bitcnn/internal/tuning"
 )
 
@@ -160,29 +161,26 @@ const maxBatch = 1 << 20
 var variantNames = []string{"a", "b"}
 
 func (d *device) compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options) (*executable, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if opts.MaxBatch == 0 {
-		opts.MaxBatch = 1
-	}
-	if opts.MaxBatch < 0 || opts.MaxBatch > maxBatch {
-		return nil, fmt.Errorf("a batch of %d images", opts.MaxBatch)
-	}
 	if opts.Variant != "" && !slices.Contains(variantNames, opts.Variant) {
 		return nil, fmt.Errorf("%w: variant %q; there are %s", backend.ErrUnsupported, opts.Variant, strings.Join(variantNames, ", "))
 	}
-	if err := backend.CheckPlan(plan); err != nil {
-		name := ""
-		if plan != nil {
-			name = plan.Name
-		}
-		return nil, fmt.Errorf("plan %q: %w", name, err)
+	opts, err := backend.CheckCompile(ctx, plan, opts, maxBatch, d.memory())
+	if err != nil {
+		return nil, err
 	}
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	return newExecutable(d, plan, opts)
+	return newExecutable(ctx, d, plan, opts)
+}
+
+// memory returns the bytes that an executable may take: all of the device's, which
+// may be the machine's.
+func (d *device) memory() int64 {
+	if machine := host.Memory(); machine > 0 && d.info.Kind != backend.DiscreteGPU {
+		return min(d.info.Memory, machine)
+	}
+	return d.info.Memory
 }
 
 // open makes the context on first use.

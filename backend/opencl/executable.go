@@ -18,10 +18,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
-var (
-	errGroup = errors.New("work-group too large")
-	errLarge = errors.New("too large for the device")
-)
+var errGroup = errors.New("work-group too large")
 
 // executable is a compiled plan: its kernels are enqueued one after the other in
 // one in-order queue, without waiting in between.
@@ -44,12 +41,22 @@ type executable struct {
 	tensors  []*cl.MemObject // of the plan; they share buffers
 	input    unsafe.Pointer  // pinned memory that bytes go through
 	output   unsafe.Pointer
-	taps     []bcnn.Tensor // what Tap gets, for MaxBatch images
+	tap      []uint64 // the memory of what Tap gets
+	// reserved are the bytes that have been asked for, of Options.Limits.ArenaBytes;
+	// refused is the error of whoever asked for too many.
+	reserved int64
+	refused  error
+	// took is the time of an image in the last Run, at first something long: steps
+	// that take long are waited for one by one, so that they can be interrupted.
+	took time.Duration
 }
 
-func newExecutable(d *device, plan *bcnn.Plan, opts backend.Options) (_ *executable, err error) {
+// slowRun is how long a Run takes that waits for each step. That costs far less.
+const slowRun = 100 * time.Millisecond
+
+func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, opts backend.Options) (_ *executable, err error) {
 	e := &executable{
-		device: d, plan: plan, opts: opts, bag: bag{context: d.context},
+		device: d, plan: plan, opts: opts, took: slowRun, bag: bag{context: d.context},
 		onDevice: make([]bool, len(plan.Steps)), host: make([]*hostStep, len(plan.Steps)), copies: make([]*bcnn.Tensor, len(plan.Tensors)),
 	}
 	defer func() {
@@ -66,13 +73,7 @@ func newExecutable(d *device, plan *bcnn.Plan, opts backend.Options) (_ *executa
 	if err := e.allocate(queue); err != nil {
 		return nil, err
 	}
-	if opts.Tap != nil {
-		for _, s := range plan.Steps {
-			t := plan.Tensors[s.Out]
-			e.taps = append(e.taps, bcnn.NewTensor(t.DType, opts.MaxBatch, t.Shape))
-		}
-	}
-	if err := e.compile(); err != nil {
+	if err := e.compile(ctx); err != nil {
 		return nil, err
 	}
 	e.connect()
@@ -83,6 +84,12 @@ func newExecutable(d *device, plan *bcnn.Plan, opts backend.Options) (_ *executa
 func (e *executable) bytes(i, n int) int {
 	t := e.plan.Tensors[i]
 	return n * int(t.Shape.Bytes(t.DType))
+}
+
+// reserve asks for memory of the device or the host, before it is allocated.
+func (e *executable) reserve(bytes int64) error {
+	e.reserved += bytes
+	return e.opts.CheckMemory(e.reserved)
 }
 
 // allocate makes the buffers of all tensors. Tensors whose lifetimes do not
@@ -105,7 +112,7 @@ func (e *executable) allocate(queue *cl.CommandQueue) error {
 	place := func(tensor int) error {
 		t := plan.Tensors[tensor]
 		if t.Shape.Bytes(t.DType) > math.MaxInt32 || t.Shape.Bytes(t.DType) > e.device.limits.buffer/int64(e.opts.MaxBatch) {
-			return fmt.Errorf("%w: tensor %s of %v, %d images", errLarge, t.Name, t.Shape, e.opts.MaxBatch)
+			return fmt.Errorf("%w: tensor %s of %v, %d images", backend.ErrTooLarge, t.Name, t.Shape, e.opts.MaxBatch)
 		}
 		if len(free) == 0 || last[tensor] == math.MaxInt {
 			slot[tensor] = len(sizes)
@@ -130,6 +137,20 @@ func (e *executable) allocate(queue *cl.CommandQueue) error {
 			}
 		}
 	}
+	all := int64(e.bytes(0, e.opts.MaxBatch)) + int64(e.bytes(plan.Output, e.opts.MaxBatch)) // staging
+	for _, size := range sizes {
+		all += int64(size)
+	}
+	tap := 0
+	if e.opts.Tap != nil {
+		for _, s := range plan.Steps {
+			tap = max(tap, e.bytes(s.Out, e.opts.MaxBatch))
+		}
+	}
+	if err := e.reserve(all + int64(tap)); err != nil {
+		return err
+	}
+	e.tap = make([]uint64, (tap+7)/8)
 	buffers := make([]*cl.MemObject, len(sizes))
 	for i, size := range sizes {
 		var err error
@@ -169,7 +190,7 @@ func checkSize(s bcnn.Step, in, out bcnn.PlanTensor) error {
 		segments = 64
 	}
 	if max(outputs*pixels*segments, weights) > math.MaxInt32 {
-		return fmt.Errorf("%w: %d outputs, window of %d×%d", errLarge, conv.Out, conv.KH, conv.KW)
+		return fmt.Errorf("%w: %d outputs, window of %d×%d", backend.ErrTooLarge, conv.Out, conv.KH, conv.KW)
 	}
 	return nil
 }
@@ -182,7 +203,7 @@ type candidate struct {
 }
 
 // compile makes the steps, of several variants the fastest.
-func (e *executable) compile() error {
+func (e *executable) compile(ctx context.Context) error {
 	all := make([][]candidate, len(e.plan.Steps))
 	defer func() { // what has not become a step
 		for i, candidates := range all {
@@ -196,10 +217,16 @@ func (e *executable) compile() error {
 	fail := func(i int, err error) error { return fmt.Errorf("step %d (%s): %w", i, e.plan.Steps[i].Name, err) }
 	var bytes [scratches]int
 	for i, s := range e.plan.Steps {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if err := checkSize(s, e.plan.Tensors[s.In[0]], e.plan.Tensors[s.Out]); err != nil {
 			return fail(i, err)
 		}
 		op, compute, err := e.divide(s)
+		if err == nil {
+			err = e.refused
+		}
 		if err != nil {
 			return fail(i, err)
 		}
@@ -236,9 +263,12 @@ func (e *executable) compile() error {
 	var memory [scratches]*cl.MemObject
 	for i, n := range bytes {
 		if int64(n) > e.device.limits.buffer {
-			return fmt.Errorf("%w: %d bytes of scratch memory", errLarge, n)
+			return fmt.Errorf("%w: %d bytes of scratch memory", backend.ErrTooLarge, n)
 		}
-		var err error
+		err := e.reserve(int64(n))
+		if err != nil {
+			return err
+		}
 		if memory[i], err = e.bag.buffer(cl.MemReadWrite, n); err != nil {
 			return err
 		}
@@ -249,7 +279,7 @@ func (e *executable) compile() error {
 			continue
 		}
 		heavy := work(s.Op, e.plan.Tensors[s.In[0]], e.plan.Tensors[s.Out]) >= e.device.specialiseFrom
-		chosen, err := e.device.choose(all[i], heavy, memory, e.opts.MaxBatch)
+		chosen, err := e.device.choose(ctx, all[i], heavy, memory, e.opts.MaxBatch)
 		if err != nil {
 			return fail(i, err)
 		}
@@ -285,7 +315,7 @@ func (e *executable) Run(ctx context.Context, out, in bcnn.Tensor) error {
 	if e.closed {
 		return e.fail(backend.ErrClosed)
 	}
-	if err := backend.CheckTensors(e.plan, e.opts.MaxBatch, out, in); err != nil {
+	if err := backend.CheckRun(ctx, e.plan, e.opts.MaxBatch, out, in); err != nil {
 		return e.fail(err)
 	}
 	if err := e.run(ctx, out, in); err != nil {
@@ -299,10 +329,17 @@ func (e *executable) Run(ctx context.Context, out, in bcnn.Tensor) error {
 }
 
 func (e *executable) run(ctx context.Context, out, in bcnn.Tensor) error {
-	if err := ctx.Err(); err != nil {
+	e.setBatch(in.N)
+	start, slow := time.Now(), e.took*time.Duration(in.N) >= slowRun
+	if err := e.runSteps(ctx, slow, out, in); err != nil {
 		return err
 	}
-	e.setBatch(in.N)
+	e.took = time.Since(start) / time.Duration(in.N)
+	return nil
+}
+
+// runSteps runs all steps. If slow is set it waits for each.
+func (e *executable) runSteps(ctx context.Context, slow bool, out, in bcnn.Tensor) error {
 	bytes := e.bytes(0, in.N)
 	copy(unsafe.Slice((*byte)(e.input), bytes), unsafe.Slice((*byte)(data(&in)), bytes))
 	if err := e.queue.Write(shim.BufferOf(e.tensors[0]), bytes, e.input, false); err != nil {
@@ -324,10 +361,15 @@ func (e *executable) run(ctx context.Context, out, in bcnn.Tensor) error {
 				return fmt.Errorf("step %d (%s): on the host: %w", i, e.plan.Steps[i].Name, err)
 			}
 		}
-		if e.opts.Timed != nil || e.opts.Tap != nil {
-			if err := e.watch(i, in.N, onHost); err != nil {
-				return fmt.Errorf("step %d (%s): %w", i, e.plan.Steps[i].Name, err)
-			}
+		var err error
+		switch {
+		case e.opts.Timed != nil || e.opts.Tap != nil:
+			err = e.watch(i, in.N, onHost)
+		case slow:
+			err = e.queue.Finish()
+		}
+		if err != nil {
+			return fmt.Errorf("step %d (%s): %w", i, e.plan.Steps[i].Name, err)
 		}
 	}
 	if e.result != nil {
@@ -362,13 +404,24 @@ func (e *executable) watch(i, n int, onHost time.Duration) error {
 		e.opts.Tap(i, name, *e.copies[tensor])
 		return nil
 	}
-	t := e.taps[i]
-	setBatch(&t, n)
+	t := e.tapOf(tensor, n)
 	if err := e.queue.Read(shim.BufferOf(e.tensors[tensor]), e.bytes(tensor, n), data(&t), true); err != nil {
 		return err
 	}
 	e.opts.Tap(i, name, t)
 	return nil
+}
+
+// tapOf is what Tap gets of a tensor: its values are yet to be read.
+func (e *executable) tapOf(tensor, n int) bcnn.Tensor {
+	t := bcnn.Tensor{DType: e.plan.Tensors[tensor].DType, N: n, Shape: e.plan.Tensors[tensor].Shape}
+	elements := n * t.Shape.Elements(t.DType)
+	if t.DType == bcnn.Bits {
+		t.Words = e.tap[:elements]
+	} else { // no step makes bytes
+		t.F32 = unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(e.tap))), elements)
+	}
+	return t
 }
 
 func (e *executable) fail(err error) error {
@@ -381,7 +434,7 @@ func (e *executable) free() {
 		s.release(e.device)
 	}
 	e.bag.release()
-	e.steps, e.tensors, e.taps, e.host, e.copies, e.result = nil, nil, nil, nil, nil, nil
+	e.steps, e.tensors, e.tap, e.host, e.copies, e.result = nil, nil, nil, nil, nil, nil
 }
 
 func (e *executable) Close() error {

@@ -62,10 +62,14 @@ func (e *executable) divide(s bcnn.Step) (op bcnn.StepOp, compute func(), err er
 }
 
 // copyOf returns the tensor of the plan in the memory of the host. The batch of
-// all copies is set by Run.
+// all copies is set by Run. Where there is no memory for it, e.refused says so.
 func (e *executable) copyOf(tensor int) *bcnn.Tensor {
 	if e.copies[tensor] == nil {
 		t := e.plan.Tensors[tensor]
+		if err := e.reserve(int64(e.bytes(tensor, e.opts.MaxBatch))); err != nil {
+			e.refused = err
+			return &bcnn.Tensor{}
+		}
 		made := bcnn.NewTensor(t.DType, e.opts.MaxBatch, t.Shape)
 		e.copies[tensor] = &made
 	}

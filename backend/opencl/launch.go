@@ -3,6 +3,7 @@
 package opencl
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/jgillich/go-opencl/cl"
@@ -47,9 +48,9 @@ func (b *built) release(d *device) {
 
 // buildStep makes the kernels of a step. What it has made when it fails is released
 // with b.
-func (d *device) buildStep(b *built, specs []spec, specialised bool, memory [scratches]*cl.MemObject) error {
+func (d *device) buildStep(ctx context.Context, b *built, specs []spec, specialised bool, memory [scratches]*cl.MemObject) error {
 	for _, s := range specs {
-		p, err := d.program(s.file, s.form.options()+s.g.options(specialised))
+		p, err := d.program(ctx, s.file, s.form.options()+s.g.options(specialised))
 		if err != nil {
 			return err
 		}

@@ -122,7 +122,7 @@ func TestFailedCompileLeaksNothing(t *testing.T) {
 			before := live.Load()
 			d.limits.buffer = test.buffer
 			_, err = d.Compile(t.Context(), plan, backend.Options{Variant: test.variant})
-			require.ErrorIs(t, err, errLarge)
+			require.ErrorIs(t, err, backend.ErrTooLarge)
 			var wrapped *backend.Error
 			require.ErrorAs(t, err, &wrapped)
 			require.Equal(t, before, live.Load())
@@ -140,9 +140,9 @@ func TestGroupBeyondTheKernel(t *testing.T) {
 	buffer, err := own.bag.buffer(cl.MemReadWrite, 4)
 	require.NoError(t, err)
 	s.args = []any{buffer, buffer}
-	require.ErrorIs(t, d.buildStep(own, []spec{s}, false, memory), errGroup)
+	require.ErrorIs(t, d.buildStep(t.Context(), own, []spec{s}, false, memory), errGroup)
 	s.local, s.args = 0, s.args[:1]
-	require.ErrorContains(t, d.buildStep(own, []spec{s}, false, memory), "2 arguments for 3 parameters")
+	require.ErrorContains(t, d.buildStep(t.Context(), own, []spec{s}, false, memory), "2 arguments for 3 parameters")
 }
 
 func TestWorkGroupTooLargeIsNamed(t *testing.T) {
@@ -182,6 +182,9 @@ func TestOutOfMemory(t *testing.T) {
 	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 1000), bcnn.LowerOptions{})
 	require.NoError(t, err)
 	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: maxBatch}) // terabytes
+	require.ErrorIs(t, err, backend.ErrTooLarge)
+	require.Equal(t, before, live.Load())
+	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: maxBatch, Limits: bcnn.Limits{ArenaBytes: 1 << 60}})
 	require.ErrorContains(t, err, "buffer of")
 	require.Equal(t, before, live.Load())
 }
@@ -213,7 +216,25 @@ func TestBuildFailureShowsTheLog(t *testing.T) {
 	require.NotContains(t, err.Error(), "\x00")
 }
 
-func TestLife(t *testing.T) { backendtest.Life(t, testDevice(t)) }
+func TestLife(t *testing.T) {
+	d := testDevice(t)
+	before := live.Load()
+	backendtest.Life(t, d)
+	require.Equal(t, before, live.Load())
+}
+
+// TestInterruptedTuning leaves nothing behind, of both variants.
+func TestInterruptedTuning(t *testing.T) {
+	d := testDevice(t)
+	d.limits.localMemory, d.specialiseFrom = true, 1
+	before := live.Load()
+	backendtest.InterruptCompile(t, d, backendtest.OneConv(6, 3, 32, 32), backend.Options{})
+	require.Equal(t, before, live.Load())
+	for _, p := range d.programs {
+		require.Zero(t, p.users)
+	}
+	require.Len(t, d.tuning.Steps, 2) // of those that were measured to the end
+}
 
 // tuned compiles a network whose convolution is measured.
 func tuned(t *testing.T, d *device) *executable {

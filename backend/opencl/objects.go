@@ -3,6 +3,7 @@
 package opencl
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -135,14 +136,18 @@ type program struct {
 const maxPrograms = 128
 
 // program returns the program of a source file with the given options, building
-// it if need be. It is to be given back.
-func (d *device) program(file, options string) (*program, error) {
+// it if need be. It is to be given back. Nothing stops the driver's compiler once it
+// has begun, so ctx is looked at before.
+func (d *device) program(ctx context.Context, file, options string) (*program, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	key := file + " " + options
 	if p := d.programs[key]; p != nil {
 		p.users++
 		return p, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	source, err := sourceOf(file)
 	if err != nil {

@@ -3,6 +3,7 @@
 package opencl
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -23,7 +24,7 @@ type choice struct {
 // choose builds the best of the candidates that there are. Small steps take
 // general programs and the first candidate: measuring and specialising take longer
 // than they could ever save.
-func (d *device) choose(candidates []candidate, heavy bool, memory [scratches]*cl.MemObject, batch int) (*built, error) {
+func (d *device) choose(ctx context.Context, candidates []candidate, heavy bool, memory [scratches]*cl.MemObject, batch int) (*built, error) {
 	var there []candidate
 	for _, c := range candidates {
 		if len(c.specs) > 0 {
@@ -36,7 +37,7 @@ func (d *device) choose(candidates []candidate, heavy bool, memory [scratches]*c
 	if !heavy {
 		first := there[len(there)-1] // b, unless a is forced
 		first.built.why = whySmall
-		return first.built, d.buildStep(first.built, first.specs, false, memory)
+		return first.built, d.buildStep(ctx, first.built, first.specs, false, memory)
 	}
 	key := tuningKey(there, batch)
 	if known, ok := d.tuning.Get(key); ok {
@@ -44,7 +45,7 @@ func (d *device) choose(candidates []candidate, heavy bool, memory [scratches]*c
 			if c.variant != known.Variant {
 				continue
 			}
-			if err := d.buildStep(c.built, c.specs, true, memory); err != nil {
+			if err := d.buildStep(ctx, c.built, c.specs, true, memory); err != nil {
 				return nil, err
 			}
 			if c.built.setGroups(known.Groups) {
@@ -53,11 +54,11 @@ func (d *device) choose(candidates []candidate, heavy bool, memory [scratches]*c
 			}
 			// Nonsense in the file: measured again, this variant only, since
 			// the others have not been built.
-			return d.measure([]candidate{c}, key, batch)
+			return d.measure(ctx, []candidate{c}, key, batch)
 		}
 	}
 	for _, c := range there {
-		if err := d.buildStep(c.built, c.specs, true, memory); err != nil {
+		if err := d.buildStep(ctx, c.built, c.specs, true, memory); err != nil {
 			return nil, err
 		}
 	}
@@ -65,7 +66,7 @@ func (d *device) choose(candidates []candidate, heavy bool, memory [scratches]*c
 		there[len(there)-1].built.why = whyEmulated
 		return there[len(there)-1].built, nil
 	}
-	return d.measure(there, key, batch)
+	return d.measure(ctx, there, key, batch)
 }
 
 // tuningKey identifies the choice between candidates.
@@ -98,12 +99,12 @@ func (b *built) setGroups(groups []int) bool {
 }
 
 // measure finds the fastest of built candidates and remembers it.
-func (d *device) measure(candidates []candidate, key string, batch int) (*built, error) {
+func (d *device) measure(ctx context.Context, candidates []candidate, key string, batch int) (*built, error) {
 	var best candidate
 	var groups []int
 	fastest := int64(math.MaxInt64)
 	for _, c := range candidates {
-		sizes, took, err := d.tune(c.built, batch)
+		sizes, took, err := d.tune(ctx, c.built, batch)
 		if err != nil {
 			return nil, err
 		}
@@ -119,7 +120,7 @@ func (d *device) measure(candidates []candidate, key string, batch int) (*built,
 
 // tune finds the fastest size of work-groups for every kernel of a step. It
 // returns the time of all together, in nanoseconds.
-func (d *device) tune(b *built, batch int) (groups []int, total int64, err error) {
+func (d *device) tune(ctx context.Context, b *built, batch int) (groups []int, total int64, err error) {
 	own := bag{context: d.context}
 	defer own.release()
 	object, err := own.queue(d, true)
@@ -141,7 +142,7 @@ func (d *device) tune(b *built, batch int) (groups []int, total int64, err error
 		best, fastest := 0, int64(math.MaxInt64)
 		for _, size := range candidates {
 			l.setLocal(size)
-			took, err := l.time(queue, batch)
+			took, err := l.time(ctx, queue, batch)
 			if err != nil {
 				return nil, 0, err
 			}
@@ -159,10 +160,13 @@ func (d *device) tune(b *built, batch int) (groups []int, total int64, err error
 const tuningRounds = 4
 
 // time is the shortest time of a kernel, in nanoseconds.
-func (l *launch) time(queue shim.Queue, batch int) (int64, error) {
+func (l *launch) time(ctx context.Context, queue shim.Queue, batch int) (int64, error) {
 	l.sizes.SetImages(batch)
 	fastest := int64(math.MaxInt64)
 	for range 1 + tuningRounds {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
 		err := queue.Launch(l.kernel, &l.sizes, &l.event)
 		if err == nil {
 			err = queue.Finish()

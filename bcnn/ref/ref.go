@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
@@ -77,11 +78,11 @@ func (t *tensor) pack() bcnn.Tensor {
 // name the step. When ctx ends, its error is returned, in the middle of a step,
 // too.
 func Run(ctx context.Context, plan *bcnn.Plan, in bcnn.Tensor, tap func(step int, name string, t bcnn.Tensor)) (bcnn.Tensor, error) {
-	if plan == nil {
-		return bcnn.Tensor{}, errors.New("no plan")
+	if ctx == nil {
+		return bcnn.Tensor{}, errors.New("no context")
 	}
-	if err := checkPlan(plan); err != nil {
-		return bcnn.Tensor{}, fmt.Errorf("plan %q: %w", plan.Name, err)
+	if err := check(plan); err != nil {
+		return bcnn.Tensor{}, err
 	}
 	input := plan.Tensors[0]
 	if err := in.Check(input.DType, input.Shape); err != nil {
@@ -95,6 +96,7 @@ func Run(ctx context.Context, plan *bcnn.Plan, in bcnn.Tensor, tap func(step int
 	work := budget.New(ctx, math.MaxInt64) // for looking at ctx now and then
 	tensors := make([]*tensor, len(plan.Tensors))
 	tensors[0] = unpack(in)
+	last := lastReaders(plan)
 	for i, s := range plan.Steps {
 		x := tensors[s.In[0]]
 		if err := work.Charge(int64(in.N * plan.Tensors[s.Out].Shape.Values())); err != nil {
@@ -132,8 +134,69 @@ func Run(ctx context.Context, plan *bcnn.Plan, in bcnn.Tensor, tap func(step int
 		if tap != nil {
 			tap(i, s.Name, out.pack())
 		}
+		for _, t := range s.In {
+			if last[t] == i && t != plan.Output {
+				tensors[t] = nil
+			}
+		}
 	}
 	return tensors[plan.Output].pack(), nil
+}
+
+func check(plan *bcnn.Plan) error {
+	if plan == nil {
+		return errors.New("no plan")
+	}
+	if err := checkPlan(plan); err != nil {
+		return fmt.Errorf("plan %q: %w", plan.Name, err)
+	}
+	return nil
+}
+
+// lastReaders returns the step that reads each tensor last.
+func lastReaders(plan *bcnn.Plan) []int {
+	last := make([]int, len(plan.Tensors))
+	for i, s := range plan.Steps {
+		for _, t := range s.In {
+			last[t] = i
+		}
+	}
+	return last
+}
+
+// Memory returns the bytes that Run needs for a batch of n: its unpacked tensors as
+// long as they are to be read, and what a step makes on the way. What tap keeps
+// comes on top.
+func Memory(plan *bcnn.Plan, n int) (int64, error) {
+	if err := check(plan); err != nil {
+		return 0, err
+	}
+	bytes := func(d bcnn.DType, s bcnn.Shape) int64 {
+		size := int64(n) * int64(s.Values())
+		if d == bcnn.Float32 {
+			size *= 4
+		}
+		return size
+	}
+	of := func(t int) int64 { return bytes(plan.Tensors[t].DType, plan.Tensors[t].Shape) }
+	last, live := lastReaders(plan), of(0)
+	peak := live
+	for i, s := range plan.Steps {
+		live += of(s.Out)
+		made := int64(n) * plan.Tensors[s.Out].Shape.Bytes(plan.Tensors[s.Out].DType) // for tap, or as the result
+		if op, ok := s.Op.(*bcnn.ConvStep); ok {
+			in := plan.Tensors[s.In[0]]
+			sums := bytes(plan.Tensors[s.Out].DType, convShape(op, in.Shape))
+			made = max(made, sums+int64(op.Out)*int64(op.KH)*int64(op.KW)*int64(in.Shape.C/op.Groups))
+		}
+		peak = max(peak, live+made)
+		for j, t := range s.In {
+			if last[t] == i && t != plan.Output && !slices.Contains(s.In[:j], t) {
+				live -= of(t)
+			}
+		}
+	}
+	return peak, nil
 }
 
 func plusMinus(plus bool) int8 {

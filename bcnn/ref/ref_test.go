@@ -424,3 +424,36 @@ func TestRunLooksAtTheContext(t *testing.T) {
 		})
 	}
 }
+
+func TestMemory(t *testing.T) {
+	in := floatTensor(1, 1, 2, 1, -3)
+	p := single(&bcnn.AffineStep{}, in, in)
+	p.Tensors = append(p.Tensors, p.Tensors[1], p.Tensors[1])
+	p.Steps = append(p.Steps, bcnn.Step{Name: "add", In: []int{1, 0}, Out: 2, Op: &bcnn.AddStep{}},
+		bcnn.Step{Name: "more", In: []int{2}, Out: 3, Op: &bcnn.AffineStep{}})
+	p.Output = 3
+	bits := bitTensor(3, 3, 2, make([]int8, 18)...)
+	conv := &bcnn.ConvStep{Window: window(3, 3), Out: 70, Groups: 1, Bits: make([]uint64, 70*9), Threshold: &bcnn.Threshold{I32: make([]int32, 70)}}
+	for name, c := range map[string]struct {
+		plan *bcnn.Plan
+		n    int
+		want int64
+	}{
+		"three tensors and a copy": {p, 1, 4 * 8},
+		"ten images":               {p, 10, 10 * 4 * 8},
+		"weights and sums":         {single(conv, bits, bitTensor(1, 1, 70, make([]int8, 70)...)), 1, 18 + 70 + 70 + 70*9*2},
+	} {
+		got, err := ref.Memory(c.plan, c.n)
+		require.NoError(t, err, name)
+		require.Equal(t, c.want, got, name)
+	}
+	_, err := ref.Memory(nil, 1)
+	require.ErrorContains(t, err, "no plan")
+}
+
+func TestRunWithoutAContext(t *testing.T) {
+	in := floatTensor(1, 1, 2, 1, -3)
+	var none context.Context
+	_, err := ref.Run(none, single(&bcnn.AffineStep{}, in, in), in, nil)
+	require.ErrorContains(t, err, "no context")
+}
