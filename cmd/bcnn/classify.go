@@ -65,7 +65,7 @@ UTF-8.`,
 			}
 			var failed error
 			for _, file := range files {
-				img, err := vision.Decode(file)
+				img, err := vision.DecodeFile(file)
 				if err == nil {
 					var c classification
 					if c, err = r.classify(ctx, file, img); err == nil {

@@ -25,7 +25,7 @@ type folder struct {
 func (f *folder) len() int        { return len(f.files) }
 func (f *folder) class(i int) int { return f.classes[i] }
 func (f *folder) image(i int) (image.Image, error) {
-	return vision.Decode(f.files[i])
+	return vision.DecodeFile(f.files[i])
 }
 
 // openFolder lists the images of a folder. Every folder in it must be named

@@ -129,18 +129,17 @@ func sampleImages(in bcnn.Input) (bcnn.Tensor, []string, error) {
 		return bcnn.Tensor{}, nil, err
 	}
 	t := bcnn.NewTensor(bcnn.Uint8, len(files), in.Shape)
-	size := in.Shape.Values()
 	names := make([]string, len(files))
 	for i, file := range files {
 		data, err := samples.ReadFile(file)
 		if err != nil {
 			return t, nil, err
 		}
-		img, err := vision.DecodeFrom(bytes.NewReader(data))
+		img, err := vision.Decode(bytes.NewReader(data))
 		if err != nil {
 			return t, nil, fmt.Errorf("%s: %w", file, err)
 		}
-		if err := vision.Pixels(t.U8[i*size:(i+1)*size], img, in); err != nil {
+		if err := (vision.Preprocessing{Input: in}).Fill(t, i, img); err != nil {
 			return t, nil, fmt.Errorf("%s: %w", file, err)
 		}
 		names[i] = path.Base(file)

@@ -116,7 +116,7 @@ func decode(ctx context.Context, b *batch, data dataset, from, to int, in bcnn.I
 				}
 				img, err := data.image(from + i)
 				if err == nil {
-					err = vision.Pixels(b.in.U8[i*size:(i+1)*size], img, in)
+					err = vision.Preprocessing{Input: in}.Fill(b.in, i, img)
 				}
 				errs[i] = err
 			}

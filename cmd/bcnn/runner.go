@@ -96,7 +96,7 @@ type classification struct {
 
 // classify runs the network on one image.
 func (r *runner) classify(ctx context.Context, file string, img image.Image) (classification, error) {
-	if err := vision.Pixels(r.pixels(0), img, r.plan.Input); err != nil {
+	if err := (vision.Preprocessing{Input: r.plan.Input}).Fill(r.in, 0, img); err != nil {
 		return classification{}, files.Name(file, err)
 	}
 	return r.classifyPixels(ctx, file)
