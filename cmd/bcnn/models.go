@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -84,14 +83,6 @@ func openDevices(name string) ([]backend.Device, error) {
 		return nil, errors.New("there is no device; 'bcnn devices' says why")
 	}
 	return devices, nil
-}
-
-// label names an output of a network; without labels it is the index.
-func label(labels []string, index int) string {
-	if index < len(labels) {
-		return labels[index]
-	}
-	return strconv.Itoa(index)
 }
 
 // checkImages reports whether a network can be fed with images.

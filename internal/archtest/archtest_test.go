@@ -47,7 +47,12 @@ func group(pkg string) string {
 			return path.Join("backend", name)
 		}
 		return "device"
-	case "bench", "cmd", "vehiclenet", "vision", "internal", "kernels", "train":
+	case "internal":
+		if rest == "dataset" || strings.HasPrefix(rest, "dataset/") {
+			return "dataset"
+		}
+		return "internal"
+	case "bench", "cmd", "vehiclenet", "vision", "kernels", "train":
 		return first
 	}
 	return "unknown"
@@ -64,9 +69,10 @@ var allowed = map[string][]string{
 	"backend/backendtest": {"backend", "bcnn", "bits", "reader", "internal"},
 	"vehiclenet":          {"bcnn", "bits", "reader", "internal"},
 	"vision":              {"backend", "bcnn", "internal"},
-	"cmd":                 {"vehiclenet", "vision", "backend", "backend/all", "backend/backendtest", "bcnn", "bits", "reader", "internal"},
+	"dataset":             {"dataset", "vision", "bcnn", "internal"},
+	"cmd":                 {"vehiclenet", "vision", "dataset", "backend", "backend/all", "backend/backendtest", "bcnn", "bits", "reader", "internal"},
 	"bench":               {"backend", "backend/all", "bcnn", "bits", "reader"},
-	"train":               {"vehiclenet", "vision", "bcnn", "bits", "reader", "internal"},
+	"train":               {"vision", "dataset", "bcnn", "bits", "reader", "internal"},
 	"internal":            {"internal", "bits"},
 	"kernels":             {},
 }
@@ -177,6 +183,12 @@ func TestWrong(t *testing.T) {
 		{"vision/classifier.go", "bcnn/modelfile", false},
 		{"vision/classifier.go", "vehiclenet", false},
 		{"vehiclenet/models.go", "backend", false},
+		{"internal/dataset/folder.go", "vision", true},
+		{"internal/dataset/folder.go", "internal/dataset/idx", true},
+		{"internal/dataset/folder.go", "backend", false},
+		{"internal/files/files.go", "internal/dataset", false},
+		{"vision/classifier.go", "internal/dataset", false},
+		{"cmd/bcnn/eval.go", "internal/dataset", true},
 		{"vehiclenet/models.go", "vision", false},
 		{"vehiclenet/models.go", "bcnn/modelfile", true},
 		{"vehiclenet/models.go", "cmd/bcnn", false},

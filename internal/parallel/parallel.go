@@ -44,7 +44,7 @@ func For(n int, do func(i int)) {
 // InOrder calls produce(0) to produce(n−1), as many at the same time as there are
 // processors, and consume with each result, in order and one at a time. Few
 // results wait. It returns the first error of consume, or that of ctx once it
-// has ended, and leaves nothing running.
+// has ended: nothing more begins then, and nothing is left running.
 func InOrder[T any](ctx context.Context, n int, produce func(i int) T, consume func(i int, result T) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	results := make(chan chan T, runtime.GOMAXPROCS(0)-1) // in order
@@ -60,6 +60,10 @@ func InOrder[T any](ctx context.Context, n int, produce func(i int) T, consume f
 			case <-ctx.Done():
 				return
 			}
+			if ctx.Err() != nil {
+				close(result) // there is none
+				return
+			}
 			running.Add(1)
 			go func() {
 				defer running.Done()
@@ -71,10 +75,11 @@ func InOrder[T any](ctx context.Context, n int, produce func(i int) T, consume f
 	defer cancel()
 	i := 0
 	for result := range results {
-		if ctx.Err() != nil {
+		value, ok := <-result
+		if !ok || ctx.Err() != nil {
 			break
 		}
-		if err := consume(i, <-result); err != nil {
+		if err := consume(i, value); err != nil {
 			return err
 		}
 		i++
