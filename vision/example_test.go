@@ -9,7 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	_ "github.com/bitcnn/bitcnn/backend/all"
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/vehiclenet"
+	"github.com/bitcnn/bitcnn/models"
 	"github.com/bitcnn/bitcnn/vision"
 )
 
@@ -19,7 +19,7 @@ func ExampleClassifier() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	net, err := vehiclenet.Load(context.Background(), "digits")
+	net, err := models.Load(context.Background(), "digits")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func ExampleClassifier_ClassifyBatch() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	net, err := vehiclenet.Load(context.Background(), "digits")
+	net, err := models.Load(context.Background(), "digits")
 	if err != nil {
 		log.Fatal(err)
 	}

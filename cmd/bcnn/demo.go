@@ -14,7 +14,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
-	"github.com/bitcnn/bitcnn/vehiclenet"
+	"github.com/bitcnn/bitcnn/models"
 	"github.com/bitcnn/bitcnn/vision"
 )
 
@@ -49,7 +49,7 @@ same bits as the reference implementation.`,
 // demo runs the demonstration; runs is the number of images on which VehicleNet
 // is timed.
 func demo(ctx context.Context, env *environment, devices []backend.Device, runs int) error {
-	digitsNet, err := vehiclenet.Load(ctx, "digits")
+	digitsNet, err := models.Load(ctx, "digits")
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func demo(ctx context.Context, env *environment, devices []backend.Device, runs 
 	if err != nil {
 		return err
 	}
-	vehiclesNet, err := vehiclenet.Load(ctx, defaultModel)
+	vehiclesNet, err := models.Load(ctx, defaultModel)
 	if err != nil {
 		return err
 	}

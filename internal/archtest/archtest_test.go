@@ -52,7 +52,7 @@ func group(pkg string) string {
 			return "dataset"
 		}
 		return "internal"
-	case "bench", "cmd", "vehiclenet", "vision", "kernels", "train":
+	case "bench", "cmd", "models", "vehiclenet", "vision", "kernels", "train":
 		return first
 	}
 	return "unknown"
@@ -68,9 +68,10 @@ var allowed = map[string][]string{
 	"backend/all":         {"backend", "device"},
 	"backend/backendtest": {"backend", "bcnn", "bits", "reader", "internal"},
 	"vehiclenet":          {"bcnn", "bits", "reader", "internal"},
+	"models":              {"vehiclenet", "bcnn", "reader"},
 	"vision":              {"backend", "bcnn", "internal"},
 	"dataset":             {"dataset", "vision", "bcnn", "internal"},
-	"cmd":                 {"vehiclenet", "vision", "dataset", "backend", "backend/all", "backend/backendtest", "bcnn", "bits", "reader", "internal"},
+	"cmd":                 {"models", "vision", "dataset", "backend", "backend/all", "backend/backendtest", "bcnn", "bits", "reader", "internal"},
 	"bench":               {"backend", "backend/all", "bcnn", "bits", "reader"},
 	"train":               {"vision", "dataset", "bcnn", "bits", "reader", "internal"},
 	"internal":            {"internal", "bits"},
@@ -174,7 +175,7 @@ func TestWrong(t *testing.T) {
 		ok       bool
 	}{
 		{"cmd/bcnn/main.go", "backend/all", true},
-		{"cmd/bcnn/main.go", "vehiclenet", true},
+		{"cmd/bcnn/main.go", "models", true},
 		{"cmd/bcnn/main.go", "backend/cpu", false},
 		{"vision/classifier.go", "backend", true},
 		{"vision/classifier.go", "backend/all", false},
@@ -190,6 +191,10 @@ func TestWrong(t *testing.T) {
 		{"vision/classifier.go", "internal/dataset", false},
 		{"cmd/bcnn/eval.go", "internal/dataset", true},
 		{"vehiclenet/models.go", "vision", false},
+		{"vehiclenet/models.go", "models", false},
+		{"models/models.go", "vehiclenet", true},
+		{"models/models.go", "backend", false},
+		{"vision/classifier.go", "models", false},
 		{"vehiclenet/models.go", "bcnn/modelfile", true},
 		{"vehiclenet/models.go", "cmd/bcnn", false},
 		{"vehiclenet/models_test.go", "cmd/bcnn", false},
