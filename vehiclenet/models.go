@@ -19,11 +19,10 @@ var files embed.FS
 //	vehiclenet-rgb   RGB threshold
 //	vehiclenet-grey  grey threshold
 //	vehiclenet-lbp   local binary patterns
-//	digits           handwritten digits, 28×28 grey
 //
 // train/README.md says how they were trained and how accurate they are.
 func Models() []string {
-	return []string{"vehiclenet", "vehiclenet-rgb", "vehiclenet-grey", "vehiclenet-lbp", "digits"}
+	return []string{"vehiclenet", "vehiclenet-rgb", "vehiclenet-grey", "vehiclenet-lbp"}
 }
 
 // Load returns one of Models.

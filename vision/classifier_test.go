@@ -3,9 +3,12 @@ package vision
 import (
 	"context"
 	"image"
+	"image/color"
+	"math"
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend"
@@ -20,7 +23,7 @@ func reference(t *testing.T, n *bcnn.Network, img image.Image) []float32 {
 	plan, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	in := bcnn.NewTensor(bcnn.Uint8, 1, n.Input.Shape)
-	require.NoError(t, Pixels(in.U8, img, n.Input))
+	copy(in.U8, pixels(t, img, n.Input))
 	out, err := ref.Run(t.Context(), plan, in, nil)
 	require.NoError(t, err)
 	return out.F32
@@ -33,12 +36,12 @@ func TestClassifierGivesTheLogitsOfTheReference(t *testing.T) {
 		n, err := vehiclenet.Topology(scheme, 6, 3)
 		require.NoError(t, err)
 		n.Labels = []string{"a", "b", "c", "d", "e", "f"}
-		c, err := NewClassifier(t.Context(), dev, n, backend.Options{})
+		c, err := NewClassifier(t.Context(), dev, n, Options{})
 		require.NoError(t, err)
 		defer c.Close()
 		for _, img := range photos {
 			want := reference(t, n, img)
-			got, err := c.Classify(context.Background(), img)
+			got, err := c.Classify(t.Context(), img)
 			require.NoError(t, err)
 			require.Equal(t, want, got.Logits)
 			require.Equal(t, n.Labels[got.Index], got.Label)
@@ -57,13 +60,17 @@ func TestClassifierGivesTheLogitsOfTheReference(t *testing.T) {
 func TestClassifierServesSeveralGoroutines(t *testing.T) {
 	n, err := vehiclenet.Topology(vehiclenet.RGBThreshold, 6, 4)
 	require.NoError(t, err)
-	c, err := NewClassifier(t.Context(), cpu.Device(), n, backend.Options{Threads: 2})
+	c, err := NewClassifier(t.Context(), cpu.Device(), n, Options{Backend: backend.Options{Threads: 2, MaxBatch: 2}})
 	require.NoError(t, err)
 	defer c.Close()
-	const photos = 2
+	const photos = 3
+	var images [photos]image.Image
 	var want [photos][]float32
 	for i := range want {
-		want[i] = reference(t, n, noise(100+i, 100))
+		images[i] = noise(100+i, 100)
+		r, err := c.Classify(t.Context(), images[i])
+		require.NoError(t, err)
+		want[i] = r.Logits
 	}
 	var wg sync.WaitGroup
 	for i := range want {
@@ -71,15 +78,13 @@ func TestClassifierServesSeveralGoroutines(t *testing.T) {
 		go func() {
 			defer wg.Done()
 			for range 3 {
-				r, err := c.Classify(context.Background(), noise(100+i, 100))
-				if err != nil {
-					t.Errorf("photo %d: %v", i, err)
-					return
-				}
-				for j, v := range r.Logits {
-					if v != want[i][j] {
-						t.Errorf("photo %d: logit %d is %v, want %v", i, j, v, want[i][j])
-					}
+				r, err := c.Classify(t.Context(), images[i])
+				assert.NoError(t, err)
+				assert.Equal(t, want[i], r.Logits, "photo %d", i)
+				all, err := c.ClassifyBatch(t.Context(), images[:])
+				assert.NoError(t, err)
+				for j, r := range all {
+					assert.Equal(t, want[j], r.Logits, "photo %d of a batch", j)
 				}
 			}
 		}()
@@ -87,36 +92,185 @@ func TestClassifierServesSeveralGoroutines(t *testing.T) {
 	wg.Wait()
 }
 
+// device is the CPU, with something done before each run.
+type device struct {
+	backend.Device
+	before func(in bcnn.Tensor)
+}
+
+func (d device) Compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options) (backend.Executable, error) {
+	exe, err := d.Device.Compile(ctx, plan, opts)
+	return executable{exe, d.before}, err
+}
+
+type executable struct {
+	backend.Executable
+	before func(in bcnn.Tensor)
+}
+
+func (e executable) Run(ctx context.Context, out, in bcnn.Tensor) error {
+	e.before(in)
+	return e.Executable.Run(ctx, out, in)
+}
+
+func TestClassifyBatchUsesMaxBatch(t *testing.T) {
+	n, err := vehiclenet.Topology(vehiclenet.GreyThreshold, 5, 7)
+	require.NoError(t, err)
+	var runs []int
+	dev := device{cpu.Device(), func(in bcnn.Tensor) { runs = append(runs, in.N) }}
+	for _, c := range []struct{ maxBatch, images int }{{0, 3}, {1, 2}, {4, 3}, {4, 4}, {4, 9}, {2, 0}} {
+		runs = nil
+		classifier, err := NewClassifier(t.Context(), dev, n, Options{Backend: backend.Options{MaxBatch: c.maxBatch}})
+		require.NoError(t, err)
+		defer classifier.Close()
+		most := max(1, c.maxBatch)
+		require.Equal(t, []int{most}, runs, "one run, for warming up")
+		runs = nil
+		var images []image.Image
+		for i := range c.images {
+			images = append(images, noise(90+i, 70))
+		}
+		results, err := classifier.ClassifyBatch(t.Context(), images)
+		require.NoError(t, err)
+		require.Len(t, results, c.images)
+		for i, r := range results {
+			one, err := classifier.Classify(t.Context(), images[i])
+			require.NoError(t, err)
+			require.Equal(t, one.Logits, r.Logits)
+			require.Equal(t, one.Class, r.Class)
+			require.Positive(t, r.Time)
+		}
+		var want []int
+		for left := c.images; left > 0; left -= most {
+			want = append(want, min(left, most))
+		}
+		for range c.images {
+			want = append(want, 1)
+		}
+		require.Equal(t, want, runs)
+	}
+}
+
+// watched is an image that tells when it is read.
+type watched struct {
+	image.Image
+	read chan struct{}
+	once *sync.Once
+}
+
+func (w watched) At(x, y int) color.Color {
+	w.once.Do(func() { close(w.read) })
+	return w.Image.At(x, y)
+}
+
+// While the device is busy with one image, others are prepared; and who waits
+// for the device goes away when the context ends.
+func TestClassifierPreparesWhileTheDeviceIsBusy(t *testing.T) {
+	n, err := vehiclenet.Topology(vehiclenet.LBP, 6, 5)
+	require.NoError(t, err)
+	busy, release := make(chan struct{}), make(chan struct{})
+	var warm, held sync.Once
+	dev := device{cpu.Device(), func(bcnn.Tensor) {
+		first := false
+		warm.Do(func() { first = true })
+		if !first {
+			held.Do(func() {
+				close(busy)
+				<-release
+			})
+		}
+	}}
+	c, err := NewClassifier(t.Context(), dev, n, Options{})
+	require.NoError(t, err)
+	defer c.Close()
+	var wg sync.WaitGroup
+	classify := func(ctx context.Context, img image.Image, want error) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			_, err := c.Classify(ctx, img)
+			assert.ErrorIs(t, err, want)
+		}()
+	}
+	classify(t.Context(), noise(96, 96), nil)
+	<-busy
+	for range 2 {
+		w := watched{noise(150, 150), make(chan struct{}), &sync.Once{}}
+		classify(t.Context(), w, nil)
+		<-w.read
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = c.Classify(ctx, noise(96, 96))
+	require.ErrorIs(t, err, context.Canceled)
+	close(release)
+	wg.Wait()
+}
+
 func TestClassifierErrors(t *testing.T) {
 	dev := cpu.Device()
 	n, err := vehiclenet.Topology(vehiclenet.LBP, 6, 5)
 	require.NoError(t, err)
-	c, err := NewClassifier(t.Context(), dev, n, backend.Options{})
+	c, err := NewClassifier(t.Context(), dev, n, Options{})
 	require.NoError(t, err)
-	r, err := c.Classify(context.Background(), noise(96, 96))
-	require.NoError(t, err)
-	require.Empty(t, r.Label, "the network has no labels")
-	_, err = c.Classify(context.Background(), image.NewGray(image.Rectangle{}))
+	_, err = c.Classify(t.Context(), nil)
+	require.ErrorContains(t, err, "there is no image")
+	_, err = c.Classify(t.Context(), image.NewGray(image.Rectangle{}))
 	require.ErrorContains(t, err, "empty")
-	ended, cancel := context.WithCancel(context.Background())
+	_, err = c.ClassifyBatch(t.Context(), []image.Image{noise(96, 96), nil})
+	require.ErrorContains(t, err, "image 1: there is no image")
+	_, err = c.ClassifyTensor(t.Context(), bcnn.NewTensor(bcnn.Float32, 1, n.Input.Shape))
+	require.ErrorContains(t, err, "tensor is float32")
+	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = c.Classify(ended, noise(96, 96))
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoError(t, c.Close())
 	require.NoError(t, c.Close())
-	_, err = c.Classify(context.Background(), noise(96, 96))
+	_, err = c.Classify(t.Context(), noise(96, 96))
 	require.ErrorIs(t, err, backend.ErrClosed)
 
 	bad := *n
 	bad.Labels = []string{"one"}
-	_, err = NewClassifier(t.Context(), dev, &bad, backend.Options{})
+	_, err = NewClassifier(t.Context(), dev, &bad, Options{})
 	require.ErrorContains(t, err, "labels")
+	_, err = NewClassifier(t.Context(), dev, n, Options{Mean: []float32{1}})
+	require.ErrorContains(t, err, "this one reads bytes")
+	_, err = NewClassifier(t.Context(), nil, n, Options{})
+	require.ErrorContains(t, err, "nil")
+	_, err = NewClassifier(t.Context(), dev, nil, Options{})
+	require.ErrorContains(t, err, "nil")
 
-	numbers := &bcnn.Network{Name: "numbers", Input: bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: 3}, DType: bcnn.Float32}}
-	numbers.Append("dense", bcnn.Dense{Out: 2, Weights: bcnn.Weights{F32: make([]float32, 6)}})
-	c, err = NewClassifier(t.Context(), dev, numbers, backend.Options{})
+	vector := &bcnn.Network{Name: "vector", Input: bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: 9}, DType: bcnn.Float32}}
+	vector.Append("dense", bcnn.Dense{Out: 2, Weights: bcnn.Weights{F32: make([]float32, 18)}})
+	_, err = NewClassifier(t.Context(), dev, vector, Options{})
+	require.ErrorContains(t, err, "not an image")
+}
+
+// A network that reads floats, and whose outputs are those of single pixels.
+func TestClassifierOfFloats(t *testing.T) {
+	n := &bcnn.Network{Name: "pixels", Input: bcnn.Input{Shape: bcnn.Shape{H: 1, W: 2, C: 3}, DType: bcnn.Float32}}
+	identity := make([]float32, 36)
+	for i := range 6 {
+		identity[7*i] = 1
+	}
+	n.Append("dense", bcnn.Dense{Out: 6, Weights: bcnn.Weights{F32: identity}})
+	c, err := NewClassifier(t.Context(), cpu.Device(), n, Options{Mean: []float32{10, 20, 30}, Scale: []float32{0.5}})
 	require.NoError(t, err)
 	defer c.Close()
-	_, err = c.Classify(context.Background(), noise(96, 96))
-	require.ErrorContains(t, err, "not an image")
+	img := image.NewNRGBA(image.Rect(0, 0, 2, 1))
+	copy(img.Pix, []uint8{1, 2, 3, 255, 200, 100, 50, 255})
+	r, err := c.Classify(t.Context(), img)
+	require.NoError(t, err)
+	require.Equal(t, []float32{-4.5, -9, -13.5, 95, 40, 10}, r.Logits)
+	require.Equal(t, "3", r.Label, "the network has no labels")
+	require.Equal(t, []string{"0", "1", "2", "3", "4", "5"}, c.Labels())
+	require.Equal(t, []int{3, 4}, []int{r.Top(2)[0].Index, r.Top(2)[1].Index})
+
+	// An overflow is no class.
+	huge, err := NewClassifier(t.Context(), cpu.Device(), n, Options{Scale: []float32{math.MaxFloat32}})
+	require.NoError(t, err)
+	defer huge.Close()
+	_, err = huge.Classify(t.Context(), img)
+	require.ErrorContains(t, err, "output 0 of the model is NaN")
 }

@@ -3,11 +3,13 @@ package vision_test
 import (
 	"context"
 	"fmt"
+	"image"
 	"log"
 
 	"github.com/bitcnn/bitcnn/backend"
 	_ "github.com/bitcnn/bitcnn/backend/all"
-	"github.com/bitcnn/bitcnn/vehiclenet"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/models"
 	"github.com/bitcnn/bitcnn/vision"
 )
 
@@ -17,17 +19,17 @@ func ExampleClassifier() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	net, err := vehiclenet.Load(context.Background(), "digits")
+	net, err := models.Load(context.Background(), "digits")
 	if err != nil {
 		log.Fatal(err)
 	}
-	c, err := vision.NewClassifier(context.Background(), dev, net, backend.Options{})
+	c, err := vision.NewClassifier(context.Background(), dev, net, vision.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer c.Close()
 
-	img, err := vision.Decode("../cmd/bcnn/samples/digit-7.png")
+	img, err := vision.DecodeFile("../cmd/bcnn/samples/digit-7.png")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -37,4 +39,71 @@ func ExampleClassifier() {
 	}
 	fmt.Printf("%s, %.0f %%\n", r.Label, 100*r.Probability)
 	// Output: 7, 92 %
+}
+
+// Several images in one run of the device, and the two likeliest classes of each.
+func ExampleClassifier_ClassifyBatch() {
+	dev, err := backend.Open("cpu")
+	if err != nil {
+		log.Fatal(err)
+	}
+	net, err := models.Load(context.Background(), "digits")
+	if err != nil {
+		log.Fatal(err)
+	}
+	options := vision.Options{Backend: backend.Options{MaxBatch: 16}}
+	c, err := vision.NewClassifier(context.Background(), dev, net, options)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+
+	var images []image.Image
+	for _, digit := range []int{3, 5} {
+		img, err := vision.DecodeFile(fmt.Sprintf("../cmd/bcnn/samples/digit-%d.png", digit))
+		if err != nil {
+			log.Fatal(err)
+		}
+		images = append(images, img)
+	}
+	results, err := c.ClassifyBatch(context.Background(), images)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, r := range results {
+		top := r.Top(2)
+		fmt.Printf("%s, if not %s\n", top[0].Label, top[1].Label)
+	}
+	// Output:
+	// 3, if not 8
+	// 5, if not 6
+}
+
+// The input of a network that was trained on (x/255 − 0.5)/0.25.
+func ExamplePreprocessing() {
+	p := vision.Preprocessing{
+		Input: bcnn.Input{Shape: bcnn.Shape{H: 1, W: 2, C: 1}, DType: bcnn.Float32},
+		Mean:  []float32{255 * 0.5},
+		Scale: []float32{1 / (255 * 0.25)},
+	}
+	img := image.NewGray(image.Rect(0, 0, 4, 2)) // twice as large as the input
+	copy(img.Pix, []uint8{
+		0, 0, 255, 255,
+		0, 0, 255, 255,
+	})
+	batch := bcnn.NewTensor(p.Input.DType, 1, p.Input.Shape)
+	if err := p.Fill(batch, 0, img); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(batch.F32)
+	// Output: [-1.4352942 1.4352942]
+}
+
+func ExampleTopK() {
+	for _, c := range vision.TopK([]float32{1, 3, 2}, []string{"bike", "car", "truck"}, 2) {
+		fmt.Printf("%s %.0f %%\n", c.Label, 100*c.Probability)
+	}
+	// Output:
+	// car 67 %
+	// truck 24 %
 }

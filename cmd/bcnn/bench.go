@@ -224,7 +224,7 @@ func bench(ctx context.Context, dev backend.Device, plan *bcnn.Plan, flags bench
 		return result, err
 	}
 	defer r.Close()
-	took, err := timeRuns(ctx, r, flags.MaxBatch, flags.runs, flags.paper, progress)
+	took, err := timeRuns(ctx, r, flags.runs, flags.paper, progress)
 	if err != nil {
 		return result, err
 	}

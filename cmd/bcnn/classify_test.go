@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -68,6 +71,98 @@ func TestClassifyBrokenImages(t *testing.T) {
 	require.Len(t, lines, 2)
 	require.Contains(t, lines[0], text)
 	require.Contains(t, lines[1], absent)
+}
+
+func TestClassifyTop(t *testing.T) {
+	model := saveLightNet(t)
+	dark := writePNG(t, filepath.Join(t.TempDir(), "dark.png"), lightImage(7))
+	require.Regexp(t, `dark\.png  dark  98\.2 %, light  1\.8 %  \d+ µs  cpu\n$`,
+		succeed(t, "classify", "--top", "2", "--model", model, "--device", "cpu", dark))
+	got := objects(t, succeed(t, "classify", "--json", "--top", "5", "--model", model, "--device", "cpu", dark),
+		"file", "label", "index", "probability", "logits", "top", "device", "us")[0]
+	require.Equal(t, "dark", got["label"])
+	top := got["top"].([]any)
+	require.Len(t, top, 2)
+	require.Equal(t, map[string]any{"label": "dark", "index": 1.0, "probability": got["probability"]}, top[0])
+	require.Equal(t, "light", top[1].(map[string]any)["label"])
+	require.InDelta(t, 1, got["probability"].(float64)+top[1].(map[string]any)["probability"].(float64), 1e-12)
+}
+
+// A folder stands for the images in it and below it, in the order of their names.
+func TestClassifyFolder(t *testing.T) {
+	model, dir := saveLightNet(t), t.TempDir()
+	var want []string
+	for _, name := range []string{"a.png", "b.PNG", filepath.Join("c", "0.png"), filepath.Join("c", "d", "1.png"), "e.png"} {
+		want = append(want, writePNG(t, filepath.Join(dir, name), lightImage(16)))
+	}
+	writeFile(t, filepath.Join(dir, "notes.txt"), "passed over")
+	writeFile(t, filepath.Join(dir, ".hidden.png"), "passed over")
+	writeFile(t, filepath.Join(dir, ".cache", "x.png"), "passed over")
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink(dir, link))
+
+	keys := []string{"file", "label", "index", "probability", "logits", "device", "us"}
+	var got []string
+	for _, o := range objects(t, succeed(t, "classify", "--json", "--model", model, want[4], dir), keys...) {
+		got = append(got, o["file"].(string))
+	}
+	require.Equal(t, append([]string{want[4]}, want...), got)
+	require.Len(t, objects(t, succeed(t, "classify", "--json", "--model", model, link), keys...), 5)
+
+	empty := t.TempDir()
+	r := runCommand(t, "classify", "--json", "--model", model, empty, want[0])
+	require.Equal(t, exitJob, r.code)
+	require.Contains(t, r.stderr, empty+": no images in this folder")
+	require.Len(t, objects(t, r.stdout, keys...), 1)
+}
+
+// stdin lets the command read a file as standard input.
+func stdin(t *testing.T, file string) {
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	old := os.Stdin
+	os.Stdin = f
+	t.Cleanup(func() {
+		os.Stdin = old
+		f.Close()
+	})
+}
+
+func TestClassifyStandardInput(t *testing.T) {
+	model, dir := saveLightNet(t), t.TempDir()
+	light := writePNG(t, filepath.Join(dir, "light.png"), lightImage(16))
+	stdin(t, writePNG(t, filepath.Join(dir, "dark.png"), lightImage(0)))
+	got := objects(t, succeed(t, "classify", "--json", "--model", model, light, "-"), "file", "label", "index", "probability", "logits", "device", "us")
+	require.Equal(t, "light", got[0]["label"])
+	require.Equal(t, "-", got[1]["file"])
+	require.Equal(t, "dark", got[1]["label"])
+
+	stdin(t, writeFile(t, filepath.Join(dir, "text"), "not an image"))
+	require.Contains(t, fail(t, exitJob, "classify", "--model", model, "-"), "standard input: no image of a known format")
+}
+
+// Who waits for standard input can be interrupted.
+func TestClassifyStandardInputInterrupted(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	defer w.Close()
+	old := os.Stdin
+	os.Stdin = r
+	defer func() { os.Stdin = old }()
+	ctx, cancel := context.WithCancel(t.Context())
+	var stdout, stderr bytes.Buffer
+	done := make(chan int)
+	go func() {
+		done <- run(ctx, []string{"classify", "--model", "digits", "--device", "cpu", "-"}, &stdout, &stderr)
+	}()
+	// More than a pipe holds: the command has come to read. It is a JPEG that has
+	// not got to its pixels.
+	_, err = w.WriteString("\xff\xd8" + strings.Repeat("\xff\xe2\x00\x02", 1<<18))
+	require.NoError(t, err)
+	cancel()
+	require.Equal(t, exitInterrupted, <-done)
+	require.Empty(t, stdout.String())
 }
 
 func TestClassifyOverflow(t *testing.T) {

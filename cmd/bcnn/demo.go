@@ -14,7 +14,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
-	"github.com/bitcnn/bitcnn/vehiclenet"
+	"github.com/bitcnn/bitcnn/models"
 	"github.com/bitcnn/bitcnn/vision"
 )
 
@@ -49,11 +49,19 @@ same bits as the reference implementation.`,
 // demo runs the demonstration; runs is the number of images on which VehicleNet
 // is timed.
 func demo(ctx context.Context, env *environment, devices []backend.Device, runs int) error {
-	digits, err := loadPlan(ctx, "digits")
+	digitsNet, err := models.Load(ctx, "digits")
 	if err != nil {
 		return err
 	}
-	vehicles, err := loadPlan(ctx, defaultModel)
+	digits, err := bcnn.Lower(ctx, digitsNet, bcnn.LowerOptions{})
+	if err != nil {
+		return err
+	}
+	vehiclesNet, err := models.Load(ctx, defaultModel)
+	if err != nil {
+		return err
+	}
+	vehicles, err := bcnn.Lower(ctx, vehiclesNet, bcnn.LowerOptions{})
 	if err != nil {
 		return err
 	}
@@ -78,7 +86,7 @@ func demo(ctx context.Context, env *environment, devices []backend.Device, runs 
 	for _, dev := range devices {
 		info := dev.Info()
 		env.out.printf("%s: %s, %s, %s\n\n", info.ID, info.Kind, info.Name, info.Detail)
-		got, err := demoDigits(ctx, env, dev, digits, images, names)
+		got, err := demoDigits(ctx, env, dev, digitsNet, images, names)
 		if err != nil {
 			return err
 		}
@@ -114,14 +122,6 @@ func demo(ctx context.Context, env *environment, devices []backend.Device, runs 
 	return nil
 }
 
-func loadPlan(ctx context.Context, model string) (*bcnn.Plan, error) {
-	net, err := vehiclenet.Load(ctx, model)
-	if err != nil {
-		return nil, err
-	}
-	return bcnn.Lower(ctx, net, bcnn.LowerOptions{})
-}
-
 // sampleImages decodes the bundled images into one batch.
 func sampleImages(in bcnn.Input) (bcnn.Tensor, []string, error) {
 	files, err := fs.Glob(samples, "samples/*.png")
@@ -129,18 +129,17 @@ func sampleImages(in bcnn.Input) (bcnn.Tensor, []string, error) {
 		return bcnn.Tensor{}, nil, err
 	}
 	t := bcnn.NewTensor(bcnn.Uint8, len(files), in.Shape)
-	size := in.Shape.Values()
 	names := make([]string, len(files))
 	for i, file := range files {
 		data, err := samples.ReadFile(file)
 		if err != nil {
 			return t, nil, err
 		}
-		img, err := vision.DecodeFrom(bytes.NewReader(data))
-		if err != nil {
-			return t, nil, fmt.Errorf("%s: %w", file, err)
+		img, err := vision.Decode(bytes.NewReader(data))
+		if err == nil {
+			err = vision.Preprocessing{Input: in}.Fill(t, i, img)
 		}
-		if err := vision.Pixels(t.U8[i*size:(i+1)*size], img, in); err != nil {
+		if err != nil {
 			return t, nil, fmt.Errorf("%s: %w", file, err)
 		}
 		names[i] = path.Base(file)
@@ -150,23 +149,21 @@ func sampleImages(in bcnn.Input) (bcnn.Tensor, []string, error) {
 
 // demoDigits classifies the sample images one at a time, prints a table and
 // returns all logits.
-func demoDigits(ctx context.Context, env *environment, dev backend.Device, plan *bcnn.Plan, images bcnn.Tensor, names []string) ([]float32, error) {
-	r, err := newRunner(ctx, dev, plan, backend.Options{})
+func demoDigits(ctx context.Context, env *environment, dev backend.Device, net *bcnn.Network, images bcnn.Tensor, names []string) ([]float32, error) {
+	c, err := vision.NewClassifier(ctx, dev, net, vision.Options{})
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer c.Close()
+	results, err := c.ClassifyTensor(ctx, images)
+	if err != nil {
+		return nil, err
+	}
 	var all []float32
 	rows := []row{"image\tlabel\tprobability\ttime"}
-	size := plan.Input.Shape.Values()
-	for i, name := range names {
-		copy(r.pixels(0), images.U8[i*size:(i+1)*size])
-		c, err := r.classifyPixels(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, c.Logits...)
-		rows = append(rows, rowf("%s\t%s\t%.1f %%\t%.0f µs", name, c.Label, 100*c.Probability, c.Micros))
+	for i, r := range results {
+		all = append(all, r.Logits...)
+		rows = append(rows, rowf("%s\t%s\t%.1f %%\t%.0f µs", names[i], r.Label, 100*r.Probability, micros(r.Time)))
 	}
 	env.out.table(rows)
 	return all, nil
@@ -180,7 +177,7 @@ func runAll(ctx context.Context, dev backend.Device, plan *bcnn.Plan, in bcnn.Te
 	}
 	defer r.Close()
 	copy(r.in.U8, in.U8)
-	_, err = r.run(ctx, in.N)
+	_, err = r.run(ctx)
 	return r.out.F32, err
 }
 

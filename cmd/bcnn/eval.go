@@ -8,9 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bitcnn/bitcnn/backend"
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/dataset"
 	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/internal/text"
+	"github.com/bitcnn/bitcnn/vision"
 )
 
 func newEval(env *environment) *cobra.Command {
@@ -23,9 +24,9 @@ func newEval(env *environment) *cobra.Command {
 		Long: `Classify all images of a data set and print the accuracy and the confusion
 matrix (rows: true class, columns: predicted class).
 
-The data set is a folder DIR/CLASS/*.jpg, *.jpeg or *.png, with one folder per
-class, named as the model names its classes ('bcnn inspect MODEL' lists them),
-or two IDX files as MNIST has them, plain or compressed with gzip.
+The data set is a folder DIR/CLASS/*.jpg, *.jpeg, *.png, *.gif or *.bmp, with one
+folder per class, named as the model names its classes ('bcnn inspect MODEL'
+lists them), or two IDX files as MNIST has them, plain or compressed with gzip.
 Images that cannot be read are reported and not counted; the exit code is 1.
 
 With --json, one object: correct, total, accuracy (0 to 1), confusion.`,
@@ -43,11 +44,11 @@ With --json, one object: correct, total, accuracy (0 to 1), confusion.`,
 			if err := checkImages(model, net); err != nil {
 				return err
 			}
-			plan, err := bcnn.Lower(cmd.Context(), net, bcnn.LowerOptions{})
+			shapes, err := net.Shapes()
 			if err != nil {
 				return err
 			}
-			names := classNames(plan)
+			names := vision.Labels(net.Labels, shapes[len(shapes)-1].Values())
 			set, err := openDataset(cmd.Context(), data, labelFile, names)
 			if err != nil {
 				return err
@@ -56,15 +57,15 @@ With --json, one object: correct, total, accuracy (0 to 1), confusion.`,
 			if err != nil {
 				return err
 			}
-			size = min(size, set.len())
-			r, err := newRunner(cmd.Context(), dev, plan, backend.Options{MaxBatch: size})
+			size = min(size, set.Len())
+			c, err := vision.NewClassifier(cmd.Context(), dev, net, vision.Options{Backend: backend.Options{MaxBatch: size}})
 			if err != nil {
 				return err
 			}
-			defer r.Close()
+			defer c.Close()
 
 			unread := 0
-			result, err := evaluate(cmd.Context(), r, set, size, env.progress("eval"), func(err error) {
+			result, err := dataset.Evaluate(cmd.Context(), c, set, size, env.progress("eval"), func(err error) {
 				unread++
 				report(env.stderr, err)
 			})
@@ -72,7 +73,7 @@ With --json, one object: correct, total, accuracy (0 to 1), confusion.`,
 				return err
 			}
 			if result.Total == 0 {
-				return files.Name(data, fmt.Errorf("none of the %d images could be read", set.len()))
+				return files.Name(data, fmt.Errorf("none of the %d images could be read", set.Len()))
 			}
 			if asJSON {
 				err = env.out.json(result)
@@ -95,16 +96,7 @@ With --json, one object: correct, total, accuracy (0 to 1), confusion.`,
 	return cmd
 }
 
-// classNames names the outputs of a plan.
-func classNames(plan *bcnn.Plan) []string {
-	names := make([]string, plan.OutputShape().Values())
-	for i := range names {
-		names[i] = label(plan.Labels, i)
-	}
-	return names
-}
-
-func openDataset(ctx context.Context, data, labelFile string, names []string) (dataset, error) {
+func openDataset(ctx context.Context, data, labelFile string, names []string) (dataset.Set, error) {
 	info, err := os.Stat(data)
 	if err != nil {
 		return nil, files.Name(data, err)
@@ -113,14 +105,14 @@ func openDataset(ctx context.Context, data, labelFile string, names []string) (d
 	case info.IsDir() && labelFile != "":
 		return nil, usagef("--labels goes with an IDX file, but %s is a folder", text.Escape(data))
 	case info.IsDir():
-		return openFolder(ctx, data, names)
+		return dataset.OpenFolder(ctx, data, names)
 	case labelFile == "":
 		return nil, usagef("%s is a file: --labels must name the IDX file of its labels", text.Escape(data))
 	}
-	return openIDX(data, labelFile, len(names))
+	return dataset.OpenIDX(data, labelFile, len(names))
 }
 
-func printEvaluation(out *output, e *evaluation, names []string) {
+func printEvaluation(out *output, e *dataset.Evaluation, names []string) {
 	out.printf("accuracy %.2f %% (%d of %d)\n\n", 100*e.Accuracy, e.Correct, e.Total)
 	head := row("true \\ predicted")
 	for _, name := range names {

@@ -3,19 +3,12 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"encoding/binary"
 	"fmt"
-	"image"
 	"path/filepath"
-	"runtime"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/bitcnn/bitcnn/backend"
-	"github.com/bitcnn/bitcnn/bcnn"
 )
 
 // evalFolder writes images of known answers: five light ones that are found,
@@ -139,38 +132,5 @@ func TestEvalIDXErrors(t *testing.T) {
 		{images, filepath.Join(t.TempDir(), "absent.idx"), "absent.idx"},
 	} {
 		require.Contains(t, fail(t, exitJob, "eval", "--model", model, "--data", c.images, "--labels", c.labels), c.want)
-	}
-}
-
-// interruptedSet ends the context when its first image is read.
-type interruptedSet struct {
-	cancel func()
-	read   atomic.Int64
-}
-
-func (s *interruptedSet) len() int      { return 1000 }
-func (s *interruptedSet) class(int) int { return 0 }
-
-func (s *interruptedSet) image(int) (image.Image, error) {
-	s.cancel()
-	s.read.Add(1)
-	return lightImage(3), nil
-}
-
-// Reading stops when the context ends: each processor finishes its image.
-func TestEvalStopsReading(t *testing.T) {
-	plan, err := bcnn.Lower(t.Context(), lightNet(), bcnn.LowerOptions{})
-	require.NoError(t, err)
-	cpu, err := backend.Open("cpu")
-	require.NoError(t, err)
-	for _, size := range []int{1, 32, 1000} {
-		r, err := newRunner(t.Context(), cpu, plan, backend.Options{MaxBatch: size})
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		set := &interruptedSet{cancel: cancel}
-		_, err = evaluate(ctx, r, set, size, func(int, int) {}, func(err error) { t.Error(err) })
-		require.ErrorIs(t, err, context.Canceled)
-		require.LessOrEqual(t, set.read.Load(), int64(runtime.GOMAXPROCS(0)))
-		r.Close()
 	}
 }

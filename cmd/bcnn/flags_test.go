@@ -18,6 +18,7 @@ var numbers = map[string]struct{ low, high int }{
 	"eval --batch":      {1, 1 << 16},
 	"inspect --batch":   {1, 1 << 16},
 	"inspect --threads": {0, 1024},
+	"classify --top":    {1, maxChannels},
 	"bench --batch":     {1, 1 << 16},
 	"bench --threads":   {0, 1024},
 	"bench --runs":      {1, 1_000_000},

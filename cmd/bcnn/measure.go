@@ -59,7 +59,7 @@ func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
 // timeRuns runs a batch of random images a number of times. With fresh images
 // every run gets new ones; making them is not part of the time.
-func timeRuns(ctx context.Context, r *runner, n, runs int, fresh bool, progress func(done, total int)) (times, error) {
+func timeRuns(ctx context.Context, r *runner, runs int, fresh bool, progress func(done, total int)) (times, error) {
 	rng := newRand(seed)
 	randomImages(r.in, rng)
 	result := make(times, runs)
@@ -67,7 +67,7 @@ func timeRuns(ctx context.Context, r *runner, n, runs int, fresh bool, progress 
 		if fresh && i > 0 {
 			randomImages(r.in, rng)
 		}
-		took, err := r.run(ctx, n)
+		took, err := r.run(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +106,7 @@ func timeSteps(ctx context.Context, dev backend.Device, plan *bcnn.Plan, opts ba
 	for i := range took {
 		took[i] = took[i][:0] // the first run is for warming up
 	}
-	if _, err := timeRuns(ctx, r, max(1, opts.MaxBatch), runs, false, func(int, int) {}); err != nil {
+	if _, err := timeRuns(ctx, r, runs, false, func(int, int) {}); err != nil {
 		return nil, err
 	}
 	steps := make([]stepTime, len(plan.Steps))

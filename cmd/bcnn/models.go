@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,10 +17,10 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 	"github.com/bitcnn/bitcnn/internal/files"
-	"github.com/bitcnn/bitcnn/vehiclenet"
+	"github.com/bitcnn/bitcnn/models"
 )
 
-func embeddedModels() []string { return vehiclenet.Models() }
+func embeddedModels() []string { return models.Names() }
 
 // modelFlag adds --model with completion of the embedded names.
 func modelFlag(cmd *cobra.Command, model *string, value, usage string) {
@@ -52,7 +51,7 @@ func deviceFlag(cmd *cobra.Command, device *string, more ...string) {
 // Names win; a file of the same name is reached with a path such as ./digits.
 func loadModel(ctx context.Context, name string) (*bcnn.Network, error) {
 	if slices.Contains(embeddedModels(), name) {
-		return vehiclenet.Load(ctx, name)
+		return models.Load(ctx, name)
 	}
 	if slices.Contains(zoo.Names(), name) {
 		return zoo.New(name, seed)
@@ -84,14 +83,6 @@ func openDevices(name string) ([]backend.Device, error) {
 		return nil, errors.New("there is no device; 'bcnn devices' says why")
 	}
 	return devices, nil
-}
-
-// label names an output of a network; without labels it is the index.
-func label(labels []string, index int) string {
-	if index < len(labels) {
-		return labels[index]
-	}
-	return strconv.Itoa(index)
 }
 
 // checkImages reports whether a network can be fed with images.

@@ -160,7 +160,7 @@ func benchOp(ctx context.Context, dev backend.Device, o zoo.Operator, flags benc
 		result.Peak, result.Bandwidth = lim.peak, max(result.Bandwidth, bandwidth)
 		end := time.Now().Add(opTime / opRounds)
 		for n := 0; len(took) < flags.runs*(round+1)/opRounds && (n < 1 || time.Now().Before(end)); n++ {
-			if _, err := r.run(ctx, flags.MaxBatch); err != nil {
+			if _, err := r.run(ctx); err != nil {
 				return result, err
 			}
 		}

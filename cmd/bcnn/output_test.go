@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/internal/dataset"
 )
 
 // hostile is what a stranger may call a label, a layer or a file: it sets the
@@ -57,7 +59,7 @@ func TestHostileNames(t *testing.T) {
 		"inspect": {func(out *output) { printInspection(out, &info) }, 2 + 1 + 3 + 1 + 4 + 4},
 		"convert": {func(out *output) { printLayers(out, []layerBytes{weights}) }, 3},
 		"eval": {func(out *output) {
-			printEvaluation(out, &evaluation{Confusion: [][]int{{1, 2}, {3, 4}}}, []string{hostile, hostile})
+			printEvaluation(out, &dataset.Evaluation{Confusion: [][]int{{1, 2}, {3, 4}}}, []string{hostile, hostile})
 		}, 5},
 		"bench":               {func(out *output) { printBench(out, result) }, 7},
 		"benchstat":           {func(out *output) { result.printSamples(out) }, 1},

@@ -25,6 +25,7 @@ func TestUsageErrors(t *testing.T) {
 		{"classify", "requires at least 1 arg"},
 		{"classify --nope x.png", "unknown flag: --nope"},
 		{"classify --json=perhaps x.png", "invalid argument"},
+		{"classify - x.png -", "only once"},
 		{"eval", "--data"},
 		{"eval x --data y", `unknown command "x"`},
 		{"eval --model digits --data . --labels x", "is a folder"},

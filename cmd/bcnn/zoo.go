@@ -8,7 +8,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
-	"github.com/bitcnn/bitcnn/vehiclenet"
+	"github.com/bitcnn/bitcnn/models"
 )
 
 // zooLine is a line of zoo --json.
@@ -47,7 +47,7 @@ binary_macs, float_bytes, stored_bytes.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var lines []zooLine
-			for _, name := range vehiclenet.Models() {
+			for _, name := range models.Names() {
 				lines = append(lines, zooLine{Name: name, Trained: true})
 			}
 			for _, e := range zoo.Networks() {

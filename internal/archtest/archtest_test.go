@@ -47,7 +47,12 @@ func group(pkg string) string {
 			return path.Join("backend", name)
 		}
 		return "device"
-	case "bench", "cmd", "vehiclenet", "vision", "internal", "kernels", "train":
+	case "internal":
+		if rest == "dataset" || strings.HasPrefix(rest, "dataset/") {
+			return "dataset"
+		}
+		return "internal"
+	case "bench", "cmd", "models", "vehiclenet", "vision", "kernels", "train":
 		return first
 	}
 	return "unknown"
@@ -63,10 +68,12 @@ var allowed = map[string][]string{
 	"backend/all":         {"backend", "device"},
 	"backend/backendtest": {"backend", "bcnn", "bits", "reader", "internal"},
 	"vehiclenet":          {"bcnn", "bits", "reader", "internal"},
+	"models":              {"vehiclenet", "bcnn", "reader"},
 	"vision":              {"backend", "bcnn", "internal"},
-	"cmd":                 {"vehiclenet", "vision", "backend", "backend/all", "backend/backendtest", "bcnn", "bits", "reader", "internal"},
+	"dataset":             {"dataset", "vision", "bcnn", "internal"},
+	"cmd":                 {"models", "vision", "dataset", "backend", "backend/all", "backend/backendtest", "bcnn", "bits", "reader", "internal"},
 	"bench":               {"backend", "backend/all", "bcnn", "bits", "reader"},
-	"train":               {"vehiclenet", "vision", "bcnn", "bits", "reader", "internal"},
+	"train":               {"vision", "dataset", "bcnn", "bits", "reader", "internal"},
 	"internal":            {"internal", "bits"},
 	"kernels":             {},
 }
@@ -168,7 +175,7 @@ func TestWrong(t *testing.T) {
 		ok       bool
 	}{
 		{"cmd/bcnn/main.go", "backend/all", true},
-		{"cmd/bcnn/main.go", "vehiclenet", true},
+		{"cmd/bcnn/main.go", "models", true},
 		{"cmd/bcnn/main.go", "backend/cpu", false},
 		{"vision/classifier.go", "backend", true},
 		{"vision/classifier.go", "backend/all", false},
@@ -177,7 +184,17 @@ func TestWrong(t *testing.T) {
 		{"vision/classifier.go", "bcnn/modelfile", false},
 		{"vision/classifier.go", "vehiclenet", false},
 		{"vehiclenet/models.go", "backend", false},
+		{"internal/dataset/folder.go", "vision", true},
+		{"internal/dataset/folder.go", "internal/dataset/idx", true},
+		{"internal/dataset/folder.go", "backend", false},
+		{"internal/files/files.go", "internal/dataset", false},
+		{"vision/classifier.go", "internal/dataset", false},
+		{"cmd/bcnn/eval.go", "internal/dataset", true},
 		{"vehiclenet/models.go", "vision", false},
+		{"vehiclenet/models.go", "models", false},
+		{"models/models.go", "vehiclenet", true},
+		{"models/models.go", "backend", false},
+		{"vision/classifier.go", "models", false},
 		{"vehiclenet/models.go", "bcnn/modelfile", true},
 		{"vehiclenet/models.go", "cmd/bcnn", false},
 		{"vehiclenet/models_test.go", "cmd/bcnn", false},

@@ -37,7 +37,6 @@ var mayOpen = map[string]string{
 	"kernels/internal/pack/main.go": "a tool of the build",
 	"bcnn/onnx/onnx.go":             "looks at what it has opened",
 	"bcnn/onnx/tensor.go":           "looks before it opens",
-	"vision/image.go":               "a photo is read once",
 }
 
 // opens lists what a file calls or takes of the functions that open files.

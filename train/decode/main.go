@@ -112,7 +112,7 @@ func list(dir string) ([]photo, error) {
 }
 
 func (s *set) add(path string, class uint8) error {
-	img, err := vision.Decode(path)
+	img, err := vision.DecodeFile(path)
 	if err != nil {
 		return err
 	}
@@ -123,12 +123,12 @@ func (s *set) add(path string, class uint8) error {
 	if size != s.size {
 		return fmt.Errorf("%s: %d×%d pixels, those before have %d×%d", path, size.X, size.Y, s.size.X, s.size.Y)
 	}
-	pixels := make([]uint8, size.X*size.Y*3)
 	in := bcnn.Input{Shape: bcnn.Shape{H: size.Y, W: size.X, C: 3}, DType: bcnn.Uint8}
-	if err := vision.Pixels(pixels, img, in); err != nil {
+	t := bcnn.NewTensor(in.DType, 1, in.Shape)
+	if err := (vision.Preprocessing{Input: in}).Fill(t, 0, img); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	s.images = append(s.images, pixels...)
+	s.images = append(s.images, t.U8...)
 	s.labels = append(s.labels, class)
 	return nil
 }

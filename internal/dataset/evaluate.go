@@ -1,0 +1,79 @@
+package dataset
+
+import (
+	"context"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/parallel"
+	"github.com/bitcnn/bitcnn/vision"
+)
+
+// Evaluation is how well a classifier knows the images of a set.
+type Evaluation struct {
+	Correct  int     `json:"correct"`
+	Total    int     `json:"total"`
+	Accuracy float64 `json:"accuracy"` // 0 to 1
+	// Confusion counts images by true class, then by predicted class.
+	Confusion [][]int `json:"confusion"`
+}
+
+func (e *Evaluation) add(class, predicted int) {
+	e.Confusion[class][predicted]++
+	e.Total++
+	if class == predicted {
+		e.Correct++
+	}
+	e.Accuracy = float64(e.Correct) / float64(e.Total)
+}
+
+// Evaluate classifies all images, a number of them in a batch. While the device
+// works on one batch, all processors prepare the next. Images that cannot be
+// read go to broken, in order, and are not counted.
+func Evaluate(ctx context.Context, c *vision.Classifier, set Set, size int, progress func(done, total int), broken func(error)) (*Evaluation, error) {
+	classes := len(c.Labels())
+	e := &Evaluation{Confusion: make([][]int, classes)}
+	for i := range e.Confusion {
+		e.Confusion[i] = make([]int, classes)
+	}
+	preprocessing := c.Preprocessing()
+	type prepared struct {
+		image bcnn.Tensor
+		err   error
+	}
+	prepare := func(i int) prepared {
+		img, err := set.Image(i)
+		if err != nil {
+			return prepared{err: err}
+		}
+		t := bcnn.NewTensor(preprocessing.Input.DType, 1, preprocessing.Input.Shape)
+		return prepared{t, preprocessing.Fill(t, 0, img)}
+	}
+	batch := bcnn.Tensor{DType: preprocessing.Input.DType, Shape: preprocessing.Input.Shape}
+	var truth []int
+	err := parallel.InOrder(ctx, set.Len(), prepare, func(i int, p prepared) error {
+		if p.err != nil {
+			broken(p.err)
+		} else {
+			batch.N++
+			batch.U8 = append(batch.U8, p.image.U8...)
+			batch.F32 = append(batch.F32, p.image.F32...)
+			truth = append(truth, set.Class(i))
+		}
+		if last := i == set.Len()-1; batch.N < size && !last {
+			return nil
+		}
+		if batch.N > 0 {
+			results, err := c.ClassifyTensor(ctx, batch)
+			if err != nil {
+				return err
+			}
+			for k, r := range results {
+				e.add(truth[k], r.Index)
+			}
+			batch.N, batch.U8, batch.F32, truth = 0, batch.U8[:0], batch.F32[:0], truth[:0]
+		}
+		progress(i+1, set.Len())
+		return nil
+	})
+	return e, err
+}

@@ -1,0 +1,98 @@
+// Package dataset reads sets of images of known classes and measures how many of
+// them a classifier knows.
+package dataset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/text"
+	"github.com/bitcnn/bitcnn/vision"
+)
+
+// Set is a set of images of known classes. It is safe for concurrent use.
+type Set interface {
+	Len() int
+	Class(i int) int
+	// Image reads an image. The error names its file.
+	Image(i int) (image.Image, error)
+}
+
+// Images lists the images in a folder and the folders below it, by the endings
+// of their names: .jpg, .jpeg, .png, .gif, .bmp. Names that begin with a dot are
+// passed over, and links to folders are not followed. Errors name the folder.
+func Images(ctx context.Context, dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, files.Name(dir, err)
+	}
+	var images []string
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		switch {
+		case strings.HasPrefix(e.Name(), "."):
+		case e.IsDir():
+			below, err := Images(ctx, path)
+			if err != nil {
+				return nil, err
+			}
+			images = append(images, below...)
+		default:
+			switch strings.ToLower(filepath.Ext(e.Name())) {
+			case ".jpg", ".jpeg", ".png", ".gif", ".bmp":
+				images = append(images, path)
+			}
+		}
+	}
+	return images, nil
+}
+
+// folder is a data set of the form DIR/CLASS/IMAGE.
+type folder struct {
+	files   []string
+	classes []int
+}
+
+func (f *folder) Len() int                         { return len(f.files) }
+func (f *folder) Class(i int) int                  { return f.classes[i] }
+func (f *folder) Image(i int) (image.Image, error) { return vision.DecodeFile(f.files[i]) }
+
+// OpenFolder lists the images of a folder. Every folder in it must be named after
+// one of the labels; hidden ones are passed over.
+func OpenFolder(ctx context.Context, dir string, labels []string) (Set, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, files.Name(dir, err)
+	}
+	f := &folder{}
+	for _, e := range entries {
+		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		class := slices.Index(labels, e.Name())
+		if class < 0 {
+			return nil, files.Name(path, fmt.Errorf("the folder is not named after a class of the model, which has %s", text.Escape(strings.Join(labels, ", "))))
+		}
+		images, err := Images(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		f.files = append(f.files, images...)
+		f.classes = append(f.classes, slices.Repeat([]int{class}, len(images))...)
+	}
+	if len(f.files) == 0 {
+		return nil, files.Name(dir, errors.New("no images; the folder must hold CLASS/*.jpg, *.jpeg, *.png, *.gif or *.bmp"))
+	}
+	return f, nil
+}

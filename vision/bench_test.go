@@ -1,0 +1,91 @@
+package vision
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/backend/cpu"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/vehiclenet"
+)
+
+// BenchmarkFill prepares photos of 1920×1080 pixels for VehicleNet, and the same
+// by package draw, in turns.
+func BenchmarkFill(b *testing.B) {
+	batch := bcnn.NewTensor(bcnn.Uint8, 1, rgb96.Shape)
+	for _, img := range images(1920, 1080, contents[1]) {
+		b.Run(img.name, func(b *testing.B) {
+			// The shortest times: others may use the machine.
+			draw, fill := time.Hour, time.Hour
+			for b.Loop() {
+				start := time.Now()
+				drawn(img.Image, rgb96)
+				draw = min(draw, time.Since(start))
+				start = time.Now()
+				if err := (Preprocessing{Input: rgb96}).Fill(batch, 0, img.Image); err != nil {
+					b.Fatal(err)
+				}
+				fill = min(fill, time.Since(start))
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(draw.Microseconds()), "draw-µs")
+			b.ReportMetric(float64(fill.Microseconds()), "fill-µs")
+			b.ReportMetric(draw.Seconds()/fill.Seconds(), "times-as-fast")
+		})
+	}
+}
+
+// BenchmarkClassify has goroutines classify photos of 1920×1080 pixels, by a
+// Classifier, and by one that prepares them by package draw under a lock.
+func BenchmarkClassify(b *testing.B) {
+	net, err := vehiclenet.Load(b.Context(), "vehiclenet")
+	require.NoError(b, err)
+	c, err := NewClassifier(b.Context(), cpu.Device(), net, Options{})
+	require.NoError(b, err)
+	defer c.Close()
+	photo := images(1920, 1080, contents[1])[4]
+	require.Equal(b, "YCbCrSubsampleRatio420", photo.name)
+
+	var lock sync.Mutex
+	locked := func() error {
+		lock.Lock()
+		defer lock.Unlock()
+		in := c.tensor(1)
+		copy(in.U8, drawn(photo.Image, net.Input))
+		_, err := c.ClassifyTensor(b.Context(), in)
+		return err
+	}
+	free := func() error {
+		_, err := c.Classify(b.Context(), photo.Image)
+		return err
+	}
+	for _, goroutines := range []int{1, 2, 4} {
+		for _, way := range []struct {
+			name     string
+			classify func() error
+		}{{"draw-locked", locked}, {"Classifier", free}} {
+			b.Run(fmt.Sprintf("%s/goroutines=%d", way.name, goroutines), func(b *testing.B) {
+				var next atomic.Int64
+				var wg sync.WaitGroup
+				for range goroutines {
+					wg.Add(1)
+					go func() {
+						defer wg.Done()
+						for next.Add(1) <= int64(b.N) {
+							if err := way.classify(); err != nil {
+								b.Error(err)
+							}
+						}
+					}()
+				}
+				wg.Wait()
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "images/s")
+			})
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package vision
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	_ "image/gif"
+	_ "image/jpeg"
+	_ "image/png"
+	"io"
+
+	_ "golang.org/x/image/bmp"
+
+	"github.com/bitcnn/bitcnn/internal/files"
+)
+
+const (
+	// MaxPixels is the size of the largest image that Decode accepts.
+	MaxPixels = 1 << 26
+	// MaxBytes is all the memory that one call of Decode allocates at the most,
+	// what it has let go of included. Few images of up to MaxPixels need more:
+	// progressive JPEGs of more than 35 million pixels if their colours are not
+	// subsampled (22 million in CMYK), and PNGs of 16 bits that are interlaced.
+	MaxBytes = 512 << 20
+)
+
+// Decode reads an image: JPEG, PNG, GIF (the first picture) or BMP. TIFF and WebP
+// are left out: the decoders at hand take the size of buffers from the file
+// without limit, and that of WebP gives wrong colours.
+//
+// A JPEG is seen upright, as its Exif orientation says. That costs nothing: the
+// pixels stay where they are, and the colours are those of the decoder.
+//
+// The size is looked at before anything of that size is allocated: see MaxPixels
+// and MaxBytes.
+func Decode(r io.Reader) (image.Image, error) { return decode(r, MaxPixels, MaxBytes) }
+
+// DecodeFile reads an image from a regular file, as Decode does. Errors name the
+// file.
+func DecodeFile(path string) (image.Image, error) {
+	f, err := files.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	img, err := Decode(f)
+	return img, files.Name(path, err)
+}
+
+// maxHead is what may stand in front of the size of an image: profiles,
+// thumbnails and notes.
+const maxHead = 16 << 20
+
+func decode(r io.Reader, maxPixels, maxBytes int64) (image.Image, error) {
+	var head bytes.Buffer
+	config, format, err := image.DecodeConfig(io.TeeReader(io.LimitReader(r, maxHead), &head))
+	if err != nil {
+		if head.Len() == maxHead {
+			return nil, fmt.Errorf("broken image: no size in the first %d bytes", maxHead)
+		}
+		return nil, imageError(err)
+	}
+	if config.Width < 1 || config.Height < 1 {
+		return nil, fmt.Errorf("the image has %d×%d pixels", config.Width, config.Height)
+	}
+	if int64(config.Width)*int64(config.Height) > maxPixels {
+		return nil, fmt.Errorf("the image has %d×%d pixels, at most %d are accepted", config.Width, config.Height, maxPixels)
+	}
+	var jpeg jpegHeader
+	if format == "jpeg" {
+		jpeg = readJPEGHeader(head.Bytes())
+	}
+	if size := decodingBytes(format, config, head.Bytes(), jpeg); size > maxBytes {
+		return nil, fmt.Errorf("decoding the %d×%d pixels takes %d bytes of memory, at most %d are accepted", config.Width, config.Height, size, maxBytes)
+	}
+	img, _, err := image.Decode(io.MultiReader(&head, r))
+	if err != nil {
+		return nil, imageError(err)
+	}
+	if format == "jpeg" && jpeg.orientation != asStored {
+		img = &oriented{img, jpeg.orientation}
+	}
+	return img, nil
+}
+
+func imageError(err error) error {
+	if errors.Is(err, image.ErrFormat) {
+		return errors.New("no image of a known format (JPEG, PNG, GIF, BMP)")
+	}
+	return fmt.Errorf("broken image: %w", err)
+}
+
+// decodingBytes returns no less than what the decoder of a format allocates in
+// all, and what decode keeps of the file.
+func decodingBytes(format string, config image.Config, head []byte, jpeg jpegHeader) int64 {
+	w, h := int64(config.Width), int64(config.Height)
+	// Tables and buffers; and a buffer that grows by doubling, until it is full.
+	size := 256<<10 + 4*int64(len(head))
+	switch format {
+	case "jpeg":
+		const block = 64
+		size += block * jpeg.blocks
+		if jpeg.progressive {
+			size += block * 4 * jpeg.blocks // coefficients
+		}
+		if config.ColorModel == color.CMYKModel || config.ColorModel == color.RGBAModel {
+			size += 4 * w * h // the components are put together
+		}
+	case "png":
+		pixel := int64(4) // grey may have a transparent level
+		switch config.ColorModel {
+		case color.Gray16Model, color.RGBA64Model, color.NRGBA64Model:
+			pixel = 8
+		}
+		if _, ok := config.ColorModel.(color.Palette); ok {
+			pixel = 1
+		}
+		size += pixel*w*h + 2*(pixel*w+1) // with two rows
+		const interlace = 28
+		if head[interlace] != 0 { // seven passes, each an image with its rows
+			size += pixel*(w+8)*(h+8) + 8*(pixel*w+1)
+		}
+	case "gif":
+		size += 2 * w * h // interlaced rows are put in order in a second image
+	default: // BMP
+		size += 4*w*h + 4*w
+	}
+	return size
+}
