@@ -117,6 +117,9 @@ func (d *device) measure(candidates []candidate, key string, batch int) (*built,
 	return best.built, nil
 }
 
+// Sizes of work-groups to choose from are powers of two.
+const smallestGroup, largestGroup = 16, 256
+
 // tune finds the fastest size of work-groups for every kernel of a step. It
 // returns the time of all together, in nanoseconds.
 func (d *device) tune(b *built, batch int) (groups []int, total int64, err error) {
@@ -131,7 +134,7 @@ func (d *device) tune(b *built, batch int) (groups []int, total int64, err error
 		candidates := []int{l.local}
 		if l.local == 0 {
 			candidates = candidates[:0]
-			for size := 16; size <= min(256, l.largest); size *= 2 {
+			for size := smallestGroup; size <= min(largestGroup, l.largest); size *= 2 {
 				candidates = append(candidates, size)
 			}
 			if len(candidates) == 0 {
