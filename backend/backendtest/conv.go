@@ -312,6 +312,7 @@ func moreConvSpecs() []convSpec {
 	// Large enough for several tiles and threads.
 	add(convSpec{in: "bits", h: 28, w: 27, c: 32, out: 32, k: [2]int{5, 5}, pad: [4]int{2, 2, 2, 2}, pv: -1, pool: pooling{at: "presign", k: [2]int{2, 2}}, batch: 1},
 		convSpec{in: "bits", h: 16, w: 17, c: 64, out: 64, pad: [4]int{1, 1, 1, 1}, pv: 0, batch: 1},
+		convSpec{in: "bits", h: 9, w: 10, c: 128, out: 33, pad: [4]int{1, 1, 1, 1}, pv: 1, pool: pooling{at: "presign", k: [2]int{2, 2}}, batch: 1},
 		convSpec{in: "bits", h: 40, w: 40, c: 64, out: 33, k: [2]int{1, 1}, batch: 1},
 		convSpec{in: "bytes", h: 40, w: 41, c: 3, out: 32, k: [2]int{5, 5}, pad: [4]int{2, 2, 2, 2}, z: 128, pool: pooling{at: "presign", k: [2]int{2, 2}}, batch: 1},
 		convSpec{in: "float", h: 30, w: 31, c: 3, out: 16, k: [2]int{5, 5}, pad: [4]int{2, 2, 2, 2}, batch: 1},

@@ -49,11 +49,17 @@ func requireReference(t testing.TB, d *device, net *bcnn.Network, opts backend.O
 	t.Helper()
 	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 	require.NoError(t, err)
+	exe := compiled(t, d, plan, opts, n)
+	requireRun(t, exe, 7, n)
+	return exe
+}
+
+func compiled(t testing.TB, d *device, plan *bcnn.Plan, opts backend.Options, n int) *executable {
+	t.Helper()
 	opts.MaxBatch = n
 	exe, err := d.Compile(t.Context(), plan, opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, exe.Close()) })
-	requireRun(t, exe.(*executable), 7, n)
 	return exe.(*executable)
 }
 
@@ -63,7 +69,12 @@ func requireRun(t testing.TB, exe *executable, seed uint64, n int) {
 	in := backendtest.RandomImages(seed, n, exe.plan.Input)
 	want, err := ref.Run(t.Context(), exe.plan, in, nil)
 	require.NoError(t, err)
-	out := bcnn.NewTensor(bcnn.Float32, n, exe.plan.OutputShape())
+	requireOutput(t, exe, want, in)
+}
+
+func requireOutput(t testing.TB, exe *executable, want, in bcnn.Tensor) {
+	t.Helper()
+	out := bcnn.NewTensor(bcnn.Float32, in.N, want.Shape)
 	require.NoError(t, exe.Run(context.Background(), out, in))
 	require.Equal(t, want.F32, out.F32)
 }

@@ -117,7 +117,8 @@ func loseDevice(fault string) error {
 	return nil
 }
 
-// childParity runs a part of the table, with all variants.
+// childParity runs a part of the table, with all variants, and the kernels of each
+// architecture once.
 func childParity() error {
 	devices, err := enumerate()
 	if err != nil {
@@ -126,12 +127,28 @@ func childParity() error {
 	d := devices[0]
 	fmt.Println(d.info.Detail)
 	for i, variant := range append([]string{""}, variantNames...) {
-		failures, err := backendtest.Check(context.Background(), d, backend.Options{Variant: variant}, append(everyNth(60, 7*i), wholeNetworks(5, 4)...), nil)
+		cases := everyNth(60, 7*i)
+		if variant == "" { // of which whole networks run all
+			cases = append(cases, wholeNetworks(5, 4)...)
+		}
+		failures, err := backendtest.Check(context.Background(), d, backend.Options{Variant: variant}, cases, nil)
 		if err != nil {
 			return err
 		}
 		for _, f := range failures {
 			return fmt.Errorf("variant %q: %w", variant, f)
+		}
+	}
+	if d.arch != d.limits.capability || d.arch == 90 { // TestEveryKernel launches the newest
+		return nil
+	}
+	all, err := everyKernel(d)
+	if err != nil {
+		return err
+	}
+	for _, f := range all {
+		if err := f.check(context.Background(), d); err != nil {
+			return err
 		}
 	}
 	return nil

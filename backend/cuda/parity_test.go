@@ -11,6 +11,8 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 	"github.com/bitcnn/bitcnn/internal/tuning"
 	"github.com/bitcnn/bitcnn/vehiclenet"
@@ -100,20 +102,6 @@ func requireParityPlaced(t *testing.T, pick int, opts backend.Options, cases []b
 	}
 }
 
-// mostCandidates is at least the number of candidates of a step of the table.
-const mostCandidates = 20
-
-// TestEveryCandidate takes, for every step, the kernels that measuring would choose
-// from, one after the other.
-func TestEveryCandidate(t *testing.T) {
-	testenv.Long(t)
-	for pick := range mostCandidates {
-		t.Run(fmt.Sprint(pick), func(t *testing.T) {
-			requireParityPlaced(t, pick, backend.Options{}, everyNth(mostCandidates, pick))
-		})
-	}
-}
-
 // TestVariants forces each kind of kernels.
 func TestVariants(t *testing.T) {
 	testenv.Long(t)
@@ -127,16 +115,23 @@ func TestVariants(t *testing.T) {
 // TestVehicleNet runs the network of the paper at its size, in all schemes.
 func TestVehicleNet(t *testing.T) {
 	for i, scheme := range vehiclenet.InputSchemes {
+		net, err := vehiclenet.Topology(scheme, 6, uint64(i))
+		require.NoError(t, err)
+		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		require.NoError(t, err)
+		const images = 2
+		in := backendtest.RandomImages(7, images, plan.Input)
+		want, err := ref.Run(t.Context(), plan, in, nil)
+		require.NoError(t, err)
 		for _, variant := range append([]string{""}, variantNames...) {
 			if testing.Short() && variant != "" {
 				continue
 			}
 			for _, p := range placements {
 				t.Run(fmt.Sprintf("%s/%s/%s", scheme, variant, p.name), func(t *testing.T) {
-					net, err := vehiclenet.Topology(scheme, 6, uint64(i))
-					require.NoError(t, err)
 					d := p.device(t)
-					exe := requireReference(t, d, net, backend.Options{Variant: variant}, 2)
+					exe := compiled(t, d, plan, backend.Options{Variant: variant}, images)
+					requireOutput(t, exe, want, in)
 					if variant != "" { // else by time
 						require.Equal(t, variant == "f" && d.limits.cooperative, exe.network != nil)
 					}

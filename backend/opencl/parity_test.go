@@ -3,15 +3,22 @@
 package opencl
 
 import (
+	"fmt"
+	mathbits "math/bits"
 	"os"
 	"regexp"
 	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/testenv"
+	"github.com/bitcnn/bitcnn/vehiclenet"
 )
 
 func TestMain(m *testing.M) {
@@ -78,12 +85,65 @@ func TestParitySpecialised(t *testing.T) {
 // TestVehicleNet runs the network of the paper at its size, with the programs
 // that users get.
 func TestVehicleNet(t *testing.T) {
-	for _, variant := range []string{"", "a", "b"} {
-		if testing.Short() && variant != "" {
-			continue
+	for i, scheme := range vehiclenet.InputSchemes {
+		variants := []string{""}
+		if scheme == "none" {
+			variants = []string{"", "a", "b"}
 		}
-		requireReference(t, testDevice(t), backendtest.VehicleNet(1, 96), backend.Options{Variant: variant}, 3)
+		for _, variant := range variants {
+			if testing.Short() && variant != "" {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/%s", scheme, variant), func(t *testing.T) {
+				net, err := vehiclenet.Topology(scheme, 6, uint64(i))
+				if err != nil {
+					t.Fatal(err)
+				}
+				requireReference(t, testDevice(t), net, backend.Options{Variant: variant}, 3)
+			})
+		}
 	}
+}
+
+// TestEveryGroup takes every size of work-groups that measuring would choose from, on
+// some of the table, whose small steps are not measured.
+func TestEveryGroup(t *testing.T) {
+	testenv.Long(t)
+	d := testDevice(t)
+	for size := smallestGroup; size <= largestGroup; size *= 2 {
+		for i, c := range backendtest.Cases() {
+			if i%128 != mathbits.TrailingZeros(uint(size)) {
+				continue
+			}
+			for _, variant := range variantNames {
+				requireGroups(t, d, c, variant, size)
+			}
+		}
+	}
+}
+
+// requireGroups compares a case with the reference, with work-groups of a size wherever
+// any will do.
+func requireGroups(t *testing.T, d *device, c backendtest.Case, variant string, size int) {
+	t.Helper()
+	plan, err := bcnn.Lower(t.Context(), c.Network(), bcnn.LowerOptions{})
+	require.NoError(t, err, c.Name)
+	made, err := d.Compile(t.Context(), plan, backend.Options{Variant: variant, MaxBatch: c.Batch})
+	require.NoError(t, err, c.Name)
+	exe := made.(*executable)
+	for _, s := range exe.steps {
+		for _, l := range s.launches {
+			if l.local == 0 {
+				l.setLocal(min(size, l.largest))
+			}
+		}
+	}
+	in, out := c.Input(plan.Input, c.Batch), bcnn.NewTensor(bcnn.Float32, c.Batch, plan.OutputShape())
+	want, err := ref.Run(t.Context(), plan, in, nil)
+	require.NoError(t, err, c.Name)
+	require.NoError(t, exe.Run(t.Context(), out, in), c.Name)
+	require.Equal(t, want.F32, out.F32, "%s, variant %s, work-groups of %d", c.Name, variant, size)
+	require.NoError(t, exe.Close())
 }
 
 // TestPublished runs the published weights of the paper.

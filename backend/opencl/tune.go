@@ -118,6 +118,9 @@ func (d *device) measure(ctx context.Context, candidates []candidate, key string
 	return best.built, nil
 }
 
+// Sizes of work-groups to choose from are powers of two.
+const smallestGroup, largestGroup = 16, 256
+
 // tune finds the fastest size of work-groups for every kernel of a step. It
 // returns the time of all together, in nanoseconds.
 func (d *device) tune(ctx context.Context, b *built, batch int) (groups []int, total int64, err error) {
@@ -132,7 +135,7 @@ func (d *device) tune(ctx context.Context, b *built, batch int) (groups []int, t
 		candidates := []int{l.local}
 		if l.local == 0 {
 			candidates = candidates[:0]
-			for size := 16; size <= min(256, l.largest); size *= 2 {
+			for size := smallestGroup; size <= min(largestGroup, l.largest); size *= 2 {
 				candidates = append(candidates, size)
 			}
 			if len(candidates) == 0 {

@@ -1,0 +1,141 @@
+//go:build cuda && cgo && linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/backendtest"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/testenv"
+	"github.com/bitcnn/bitcnn/kernels"
+)
+
+// mostCandidates is at least the number of candidates of a step of the table.
+const mostCandidates = 20
+
+// stepKernels are the kernels that steps may be given on an architecture.
+func stepKernels(arch int) (map[string]bool, error) {
+	ptx, err := kernels.PTX()
+	if err != nil {
+		return nil, err
+	}
+	files, err := fs.ReadDir(ptx, ".")
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]bool)
+	for _, f := range files {
+		name, _, _ := strings.Cut(f.Name(), ".")
+		if name == "peaks" || name == "network" {
+			continue
+		}
+		text, err := kernels.ReadPTX(name, arch)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range regexp.MustCompile(`\.visible \.entry (\w+)\(`).FindAllSubmatch(text, -1) {
+			all[string(m[1])] = true
+		}
+	}
+	return all, nil
+}
+
+// candidatesOf lists the candidates of the steps of a case.
+func candidatesOf(d *device, c backendtest.Case) ([][]candidate, error) {
+	plan, err := bcnn.Lower(context.Background(), c.Network(), bcnn.LowerOptions{})
+	if err != nil {
+		return nil, err
+	}
+	e := &executable{device: d, plan: plan, opts: backend.Options{MaxBatch: c.Batch}}
+	return e.candidates()
+}
+
+// forced is a case whose steps are to take the candidate of a number, or their last.
+type forced struct {
+	backendtest.Case
+	pick int
+}
+
+// everyKernel lists cases that together launch every kernel that steps may be given.
+func everyKernel(d *device) ([]forced, error) {
+	left, err := stepKernels(d.arch)
+	if err != nil {
+		return nil, err
+	}
+	var all []forced
+	for _, c := range backendtest.Cases() {
+		candidates, err := candidatesOf(d, c)
+		if err != nil {
+			return nil, err
+		}
+		for pick := range mostCandidates {
+			before := len(left)
+			for _, of := range candidates {
+				for _, s := range of[min(pick, len(of)-1)].specs {
+					delete(left, s.kernel)
+				}
+			}
+			if len(left) < before {
+				all = append(all, forced{c, pick})
+			}
+		}
+		if len(left) == 0 {
+			return all, nil
+		}
+	}
+	return nil, fmt.Errorf("kernels for sm_%d that no case of the table launches: %s", d.arch, strings.Join(slices.Sorted(maps.Keys(left)), ", "))
+}
+
+// check runs the case on the device.
+func (f forced) check(ctx context.Context, d *device) error {
+	before := d.pick
+	d.pick = f.pick
+	defer func() { d.pick = before }()
+	failures, err := backendtest.Check(ctx, d, backend.Options{}, []backendtest.Case{f.Case}, nil)
+	if err == nil && len(failures) > 0 {
+		err = fmt.Errorf("candidate %d: %w", f.pick, failures[0])
+	}
+	return err
+}
+
+// TestEveryKernel launches every kernel that measuring could choose for some step.
+func TestEveryKernel(t *testing.T) {
+	testenv.Long(t)
+	d := apartDevice(t)
+	all, err := everyKernel(d)
+	require.NoError(t, err)
+	for _, f := range all {
+		if err := f.check(t.Context(), d); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestEveryCandidate takes, for every step, the kernels that measuring would choose
+// from, one after the other.
+func TestEveryCandidate(t *testing.T) {
+	testenv.Long(t)
+	for pick := range mostCandidates {
+		t.Run(fmt.Sprint(pick), func(t *testing.T) {
+			requireParityPlaced(t, pick, backend.Options{}, everyNth(mostCandidates, pick))
+		})
+	}
+	for _, c := range backendtest.Cases() {
+		all, err := candidatesOf(testDevice(t), c)
+		require.NoError(t, err)
+		for _, of := range all {
+			require.LessOrEqual(t, len(of), mostCandidates, c.Name)
+		}
+	}
+}
