@@ -66,7 +66,7 @@ func batchNormLink(layer int, b BatchNorm) link {
 // apply evaluates the function for a value of channel c. The conversions keep
 // the compiler from fusing multiply and add, so that every machine lowers to
 // the same plan.
-func (l link) apply(c int, x float64) float64 {
+func (l *link) apply(c int, x float64) float64 {
 	switch l.kind {
 	case linkAffine:
 		d := float64(x - at(l.mean, c))
@@ -78,8 +78,8 @@ func (l link) apply(c int, x float64) float64 {
 }
 
 func evaluate(chain []link, c int, x float64) float64 {
-	for _, l := range chain {
-		x = l.apply(c, x)
+	for i := range chain {
+		x = chain[i].apply(c, x)
 	}
 	return x
 }
@@ -88,8 +88,8 @@ func evaluate(chain []link, c int, x float64) float64 {
 // never rises. A constant counts as +1.
 func direction(chain []link, c int) int {
 	d := 1
-	for _, l := range chain {
-		if l.kind == linkAffine {
+	for i := range chain { // links are large: no copies
+		if l := &chain[i]; l.kind == linkAffine {
 			switch s := at(l.scale, c); {
 			case s < 0:
 				d = -d

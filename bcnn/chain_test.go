@@ -80,7 +80,7 @@ func repeat(n int, ops ...bcnn.Op) []bcnn.Op {
 }
 
 // Chains of any length are one threshold, unless they differ from channel to
-// channel and are longer than 16.
+// channel and are longer than 8.
 func TestWhichChainsAreCut(t *testing.T) {
 	scale := bcnn.Affine{Scale: []float32{2}}
 	bias := bcnn.Affine{Bias: []float32{1, 2}}
@@ -99,17 +99,17 @@ func TestWhichChainsAreCut(t *testing.T) {
 		steps int
 	}{
 		"uniform":                  {all(repeat(100, bcnn.ReLU{}, scale), one(sign)), 1},
-		"16 per channel":           {all(repeat(16, bias, bcnn.ReLU{}), one(sign)), 1},
-		"17 per channel":           {all(repeat(16, bias, bcnn.ReLU{}), one(bias), one(sign)), 9},
-		"15 and a bias":            {all(repeat(15, scale, bcnn.ReLU{}), one(bias), one(sign)), 1},
-		"16 and a bias":            {all(repeat(16, scale, bcnn.ReLU{}), one(bias), one(sign)), 9},
-		"16 and a scale":           {all(one(bias), repeat(15, bcnn.ReLU{}, scale), one(scale), one(sign)), 9},
-		"batch norm, 15 others":    {all(one(norm), repeat(15, bcnn.ReLU{}, scale), one(sign)), 1},
-		"batch norm, 16 others":    {all(one(norm), repeat(16, bcnn.ReLU{}, scale), one(sign)), 9},
-		"16, then uniform":         {all(one(bias), repeat(15, bcnn.ReLU{}, scale), repeat(500, scale), one(sign)), 9},
-		"16 uniform, a pool":       {all(repeat(16, bcnn.ReLU{}, scale), one(bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}}), one(sign)), 2},
+		"8 per channel":            {all(repeat(8, bias, bcnn.ReLU{}), one(sign)), 1},
+		"9 per channel":            {all(repeat(8, bias, bcnn.ReLU{}), one(bias), one(sign)), 5},
+		"7 and a bias":             {all(repeat(7, scale, bcnn.ReLU{}), one(bias), one(sign)), 1},
+		"8 and a bias":             {all(repeat(8, scale, bcnn.ReLU{}), one(bias), one(sign)), 5},
+		"8 and a scale":            {all(one(bias), repeat(7, bcnn.ReLU{}, scale), one(scale), one(sign)), 5},
+		"batch norm, 7 others":     {all(one(norm), repeat(7, bcnn.ReLU{}, scale), one(sign)), 1},
+		"batch norm, 8 others":     {all(one(norm), repeat(8, bcnn.ReLU{}, scale), one(sign)), 5},
+		"8, then uniform":          {all(one(bias), repeat(7, bcnn.ReLU{}, scale), repeat(500, scale), one(sign)), 5},
+		"8 uniform, a pool":        {all(repeat(8, bcnn.ReLU{}, scale), one(bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}}), one(sign)), 2},
 		"only ReLUs, then a bias":  {all(repeat(99, bcnn.ReLU{}), one(bias), one(sign)), 1},
-		"ReLUs among functions":    {all(repeat(14, bias, bcnn.ReLU{}), repeat(99, bcnn.ReLU{}), one(bias), one(sign)), 1},
+		"ReLUs among functions":    {all(repeat(6, bias, bcnn.ReLU{}), repeat(99, bcnn.ReLU{}), one(bias), one(sign)), 1},
 		"float of many ReLUs":      {repeat(99, bcnn.ReLU{}), 1},
 		"float of scales":          {repeat(99, scale), 1},
 		"float of scales and ReLU": {repeat(100, scale, bcnn.ReLU{}), 50},

@@ -14,7 +14,7 @@ const (
 	// workPerByte is what may be spent for each byte of the size, in bytes that
 	// are allocated and iterations alike. Most is for thresholds that are searched
 	// behind maxMixed functions, of which one has a value of 4 bytes per channel.
-	workPerByte = 256
+	workPerByte = 192
 	// constantsPerByte is how large the constants of a plan may be for each byte of
 	// the size. Most is for a word of weights that becomes 64 words where a dense
 	// layer reads pixels of one channel.

@@ -10,7 +10,7 @@ import (
 // threshold is found by evaluating the whole chain, and a chain of thousands for
 // each of millions of channels would take hours. A chain that is the same for
 // all channels is evaluated once and may be of any length.
-const maxMixed = 16
+const maxMixed = 8
 
 // searchSteps is how often a chain is evaluated to find a threshold: once for
 // each bit of a float32, and for the ends of the range and the direction.
