@@ -29,7 +29,7 @@ count  dense     4×4×1 bits   1×1×2 float32  -
 kernels on cpu (`)
 	require.Contains(t, succeed(t, "inspect", "--plan", "--isa", "generic", "--threads", "1", model), `, --isa generic, --threads 1)
 step   kernel                            tile                 why
-grey   binarize, grey                    4 rows, 1 tile       one thread
+grey   binarize, grey                    16 pixels, 1 tile    one thread
 count  packed words, 4 outputs in lanes  1 image × 2 outputs  weights are read once for the images of a tile; one thread
 `)
 	require.Contains(t, fail(t, 2, "inspect", "--isa", "generic", model), "--isa goes with --plan")
