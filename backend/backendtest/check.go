@@ -84,6 +84,7 @@ func checkMemory(plan *bcnn.Plan, batch int, limit int64) error {
 		t := plan.Tensors[s.Out]
 		need += int64(batch) * t.Shape.Bytes(t.DType)
 	}
+	need *= 2 // the garbage collector lets memory grow to twice of what is in use
 	if limit > 0 && need > limit {
 		return fmt.Errorf("%w: a batch of %d needs %d bytes of memory, and the limit is %d", backend.ErrTooLarge, batch, need, limit)
 	}
