@@ -8,6 +8,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 const (
@@ -17,19 +18,6 @@ const (
 	// maxBytes bounds the memory for tensors: no address space is larger.
 	maxBytes = min(1<<42, math.MaxInt/2)
 )
-
-// product multiplies sizes that are not negative. What overflows is MaxInt,
-// which no length equals.
-func product(sizes ...int) int {
-	p := 1
-	for _, n := range sizes {
-		if n != 0 && p > math.MaxInt/n {
-			return math.MaxInt
-		}
-		p *= n
-	}
-	return p
-}
 
 // CheckPlan makes sure that executing the plan stays within its slices, for
 // Device.Compile. Plans that Lower made pass; others may have been made by hand.
@@ -42,7 +30,7 @@ func CheckPlan(p *bcnn.Plan) error {
 	}
 	for i, t := range p.Tensors {
 		if min(t.Shape.H, t.Shape.W, t.Shape.C) < 1 || max(t.Shape.H, t.Shape.W, t.Shape.C) > maxDim ||
-			product(t.Shape.H, t.Shape.W, t.Shape.C, 8) > maxBytes {
+			num.Product(t.Shape.H, t.Shape.W, t.Shape.C, 8) > maxBytes {
 			return fmt.Errorf("tensor %d (%s): shape %v", i, t.Name, t.Shape)
 		}
 		if t.DType != bcnn.Uint8 && t.DType != bcnn.Bits && t.DType != bcnn.Float32 {
@@ -249,12 +237,12 @@ func checkConv(op *bcnn.ConvStep, in, out bcnn.PlanTensor) (bcnn.Shape, error) {
 func checkWeights(op *bcnn.ConvStep, in bcnn.PlanTensor) error {
 	group := in.Shape.C / op.Groups
 	if in.DType == bcnn.Float32 {
-		if want := product(op.Out, op.KH, op.KW, group); len(op.F32) != want || len(op.Bias) != op.Out {
+		if want := num.Product(op.Out, op.KH, op.KW, group); len(op.F32) != want || len(op.Bias) != op.Out {
 			return fmt.Errorf("%d weights and %d biases, want %d and %d", len(op.F32), len(op.Bias), want, op.Out)
 		}
 		return nil
 	}
-	if want := product(op.Out, op.KH, op.KW, bits.Words(group)); len(op.Bits) != want {
+	if want := num.Product(op.Out, op.KH, op.KW, bits.Words(group)); len(op.Bits) != want {
 		return fmt.Errorf("%d words of weights, want %d", len(op.Bits), want)
 	}
 	if err := bits.CheckPadding(op.Bits, group); err != nil {
@@ -265,7 +253,7 @@ func checkWeights(op *bcnn.ConvStep, in bcnn.PlanTensor) error {
 	if in.DType == bcnn.Uint8 {
 		largest = 2 * 255
 	}
-	if taps := product(op.KH, op.KW, group); taps > math.MaxInt32/largest {
+	if taps := num.Product(op.KH, op.KW, group); taps > math.MaxInt32/largest {
 		return fmt.Errorf("sums of %d taps do not fit into 32 bits", taps)
 	}
 	return nil
@@ -280,7 +268,7 @@ func checkBorder(op *bcnn.ConvStep, in, out bcnn.Shape) error {
 		return fmt.Errorf("no border for padding with %d", op.PadValue)
 	}
 	if len(b.Row) != out.H || len(b.Col) != out.W || b.Rows < 1 || b.Cols < 1 ||
-		len(b.Correction) != product(b.Rows, b.Cols, op.Out) {
+		len(b.Correction) != num.Product(b.Rows, b.Cols, op.Out) {
 		return fmt.Errorf("border of %d×%d positions, %d×%d classes and %d corrections for output %v",
 			len(b.Row), len(b.Col), b.Rows, b.Cols, len(b.Correction), out)
 	}
@@ -294,7 +282,7 @@ func checkBorder(op *bcnn.ConvStep, in, out bcnn.Shape) error {
 			return fmt.Errorf("border column class %d of %d", c, b.Cols)
 		}
 	}
-	taps := 2 * product(op.KH, op.KW, in.C/op.Groups)
+	taps := 2 * num.Product(op.KH, op.KW, in.C/op.Groups)
 	for _, v := range b.Correction {
 		if int(v) < -taps || int(v) > taps {
 			return fmt.Errorf("border correction %d of a sum of %d taps", v, taps/2)
@@ -346,6 +334,7 @@ func CheckCompile(ctx context.Context, plan *bcnn.Plan, opts Options, maxBatch i
 	if opts.Limits.ArenaBytes == 0 {
 		opts.Limits.ArenaBytes = unknownMemory
 	}
+	opts.Limits.ArenaBytes = min(opts.Limits.ArenaBytes, maxBytes)
 	if opts.MaxBatch == 0 {
 		opts.MaxBatch = 1
 	}

@@ -4,6 +4,7 @@ import (
 	mathbits "math/bits"
 
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // border computes the border classes of a convolution on bits. It returns nil
@@ -96,8 +97,8 @@ func classify(out, kernel, stride, dilation, pad, in int) spanClasses {
 	s := spanClasses{of: make([]int, out), spans: []span{{0, kernel}}}
 	for y := range out {
 		start := y*stride - pad
-		from := min(ceilDiv(max(-start, 0), dilation), kernel)
-		sp := span{from, min(max(ceilDiv(max(in-start, 0), dilation), from), kernel)}
+		from := min(num.CeilDiv(max(-start, 0), dilation), kernel)
+		sp := span{from, min(max(num.CeilDiv(max(in-start, 0), dilation), from), kernel)}
 		if sp == s.spans[0] {
 			continue
 		}
@@ -110,4 +111,3 @@ func classify(out, kernel, stride, dilation, pad, in int) spanClasses {
 }
 
 // ceilDiv divides, a ≥ 0, and rounds up.
-func ceilDiv(a, b int) int { return (a + b - 1) / b }

@@ -4,12 +4,13 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // binarize compiles the binarisation of the input image.
 func (c *compiler) binarize(op *bcnn.BinarizeStep, in, out bcnn.Shape) (step, scratchSize) {
 	b := &binarize{set: c.set, in: c.in, out: c.out, shape: in, words: bits.Words(out.C)}
-	b.chunk = min(binarizeChunk, roundUp(in.Pixels(), bits.WordBits))
+	b.chunk = min(binarizeChunk, num.RoundUp(in.Pixels(), bits.WordBits))
 	if op.Threshold != nil {
 		b.setThresholds(op.Threshold)
 	}
@@ -21,7 +22,7 @@ func (c *compiler) binarize(op *bcnn.BinarizeStep, in, out bcnn.Shape) (step, sc
 		need.bytes = b.chunk
 		return c.pixels(kernel, in.Pixels(), work, b.grey), need
 	case bcnn.SchemeLBP:
-		need.bytes = product(3, in.W+2)
+		need.bytes = num.Product(3, in.W+2)
 		return c.rows(kernel, in.H, work, b.lbp), need
 	case bcnn.SchemeMinMax:
 		need.bytes = bits.WordBits

@@ -5,11 +5,8 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
-
-func ceilDiv(a, b int) int { return (a + b - 1) / b }
-
-func roundUp(n, to int) int { return ceilDiv(n, to) * to }
 
 // window is the geometry of a convolution, without what cannot matter.
 type window struct {
@@ -98,9 +95,9 @@ func (c *compiler) conv(op *bcnn.ConvStep, in, out bcnn.PlanTensor) (step, scrat
 	pixel := c.convTime(op, in.DType, w.taps())
 	v.tileRows, v.block = c.sumTiles(op, w, out.Shape.H, pixel*float64(w.rows*w.cols))
 	v.long = pixel*float64(v.poolH*w.cols) > maxTile
-	v.blocks = ceilDiv(op.Out, v.block)
-	stride := (op.Groups-1)*(op.Out/op.Groups) + roundUp(min(v.block, op.Out/op.Groups), c.set.Block)
-	v.chunk = min(max(sumBytes/4/stride, 4)&^3, 64, roundUp(w.cols, 4))
+	v.blocks = num.CeilDiv(op.Out, v.block)
+	stride := (op.Groups-1)*(op.Out/op.Groups) + num.RoundUp(min(v.block, op.Out/op.Groups), c.set.Block)
+	v.chunk = min(max(sumBytes/4/stride, 4)&^3, 64, num.RoundUp(w.cols, 4))
 
 	switch in.DType {
 	case bcnn.Bits:
@@ -119,9 +116,9 @@ func (c *compiler) conv(op *bcnn.ConvStep, in, out bcnn.PlanTensor) (step, scrat
 		if v.tileRows == 1 || max(need.words*8, need.bytes) <= c.l1 {
 			break
 		}
-		v.tileRows = ceilDiv(v.tileRows, 2)
+		v.tileRows = num.CeilDiv(v.tileRows, 2)
 	}
-	v.rowTiles = ceilDiv(out.Shape.H, v.tileRows)
+	v.rowTiles = num.CeilDiv(out.Shape.H, v.tileRows)
 	c.choice.Tile = fmt.Sprintf("%s × %s, %s",
 		count(v.tileRows, "row"), count(min(v.block, op.Out), "channel"), count(v.rowTiles*v.blocks, "tile"))
 	v.epilogue = c.epilogue(op, in.DType, stride)

@@ -4,6 +4,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // bitSource computes sums of ±1 inputs and weights. Where the channels fill
@@ -99,14 +100,14 @@ func copyBits(dst []uint64, at int, src []uint64, from, n int) {
 }
 
 func (b *bitSource) size(rows, pixels int) scratchSize {
-	need := scratchSize{sums: product(pixels, b.stride)}
+	need := scratchSize{sums: num.Product(pixels, b.stride)}
 	if b.bordered {
 		height, _ := b.span(rows)
-		need.words = product(height, b.groups, b.rowWords)
+		need.words = num.Product(height, b.groups, b.rowWords)
 	}
 	b.patch = need.words
 	if !b.direct {
-		need.words += product(pixels, b.at.Step)
+		need.words += num.Product(pixels, b.at.Step)
 	}
 	return need
 }

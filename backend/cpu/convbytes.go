@@ -4,6 +4,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // byteSource computes sums of bytes and ±1 weights. A border of the zero point
@@ -50,14 +51,14 @@ func (c *compiler) byteSource(op *bcnn.ConvStep, w window, stride int) *byteSour
 }
 
 func (b *byteSource) size(rows, pixels int) scratchSize {
-	need := scratchSize{sums: product(pixels, b.stride)}
+	need := scratchSize{sums: num.Product(pixels, b.stride)}
 	if b.bordered {
 		height, _ := b.span(rows)
-		need.bytes = product(height, b.rowBytes)
+		need.bytes = num.Product(height, b.rowBytes)
 	}
 	b.patch = need.bytes
 	if !b.direct {
-		need.bytes += product(pixels, b.at.Step)
+		need.bytes += num.Product(pixels, b.at.Step)
 	}
 	return need
 }

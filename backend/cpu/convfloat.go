@@ -3,6 +3,7 @@ package cpu
 import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // floatSource computes float32 sums in the order of the numeric contract, over
@@ -28,7 +29,7 @@ func (c *compiler) floatSource(op *bcnn.ConvStep, w window, stride int) *floatSo
 	f := &floatSource{window: w, set: c.set, in: c.in, bias: op.Bias, stride: stride, outs: op.Out / op.Groups}
 	taps := w.taps()
 	f.whole = c.set.FMAPixels != nil && w.groups == 1 && w.DilationW == 1
-	f.from = ceilDiv(w.Pad.Left, w.StrideW)
+	f.from = num.CeilDiv(w.Pad.Left, w.StrideW)
 	f.to = (w.image.W-w.KW+w.Pad.Left)/w.StrideW + 1
 	if w.image.W < w.KW {
 		f.to = 0
@@ -61,7 +62,7 @@ func (c *compiler) floatSource(op *bcnn.ConvStep, w window, stride int) *floatSo
 }
 
 func (f *floatSource) size(_, pixels int) scratchSize {
-	return scratchSize{floats: product(pixels, f.stride)}
+	return scratchSize{floats: num.Product(pixels, f.stride)}
 }
 
 func (f *floatSource) prepare(s *scratch, image, first, _ int) {
@@ -72,10 +73,10 @@ func (f *floatSource) prepare(s *scratch, image, first, _ int) {
 // start and lie in a row of size values.
 func inside(start, taps, dilation, size int) (from, to int) {
 	if start < 0 {
-		from = ceilDiv(-start, dilation)
+		from = num.CeilDiv(-start, dilation)
 	}
 	if start < size {
-		to = ceilDiv(size-start, dilation)
+		to = num.CeilDiv(size-start, dilation)
 	}
 	return from, min(to, taps)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // maxTable bounds the entries of the tables of a wide convolution.
@@ -42,8 +43,8 @@ type wideTable struct {
 }
 
 func newWideTable(channels, classes int) wideTable {
-	step := roundUp(channels, kern.BlockOutputs)
-	return wideTable{values: make([]int32, product(step, classes)), step: 4 * step}
+	step := num.RoundUp(channels, kern.BlockOutputs)
+	return wideTable{values: make([]int32, num.Product(step, classes)), step: 4 * step}
 }
 
 // bitTable makes the table for sums K − 2·c + correction of taps products:
@@ -112,8 +113,8 @@ func (c *compiler) wideConv(op *bcnn.ConvStep, w window, in, out bcnn.PlanTensor
 	if op.Border != nil {
 		classes = op.Border.Rows * op.Border.Cols
 	}
-	tableSize := product(classes, roundUp(op.Out, kern.BlockOutputs))
-	if product(v.poolH, w.cols) > maxTable || tableSize > maxTable || op.Border != nil && product(w.rows, w.cols) > maxTable {
+	tableSize := num.Product(classes, num.RoundUp(op.Out, kern.BlockOutputs))
+	if num.Product(v.poolH, w.cols) > maxTable || tableSize > maxTable || op.Border != nil && num.Product(w.rows, w.cols) > maxTable {
 		return nil, scratchSize{}
 	}
 	if in.DType == bcnn.Bits {
@@ -130,9 +131,9 @@ func (c *compiler) wideConv(op *bcnn.ConvStep, w window, in, out bcnn.PlanTensor
 	pixel := c.convTime(op, in.DType, w.taps())
 	work := pixel * float64(w.rows) * float64(w.cols)
 	const lanes = 16 // no kernel has fewer
-	block := pixel * float64(roundUp(min(op.Out, kern.BlockOutputs), lanes)) / float64(op.Out)
+	block := pixel * float64(num.RoundUp(min(op.Out, kern.BlockOutputs), lanes)) / float64(op.Out)
 	v.chunk = max(1, int(maxTile/wideChunk/block)) * wideChunk
-	pixels := func(rows int) int { return product(rows, v.poolH, w.cols) }
+	pixels := func(rows int) int { return num.Product(rows, v.poolH, w.cols) }
 	var need scratchSize
 	v.tiling, need = c.wideTiles(out.Shape.H, op.Out, work,
 		func(rows int) scratchSize { return v.rows.need(rows * v.poolH) },
@@ -154,7 +155,7 @@ func (c *compiler) wideConv(op *bcnn.ConvStep, w window, in, out bcnn.PlanTensor
 	if op.Threshold == nil {
 		need.sums = wideChunk * kern.BlockOutputs
 	}
-	if c.reserve(product(v.tiling.rows, v.poolH, w.cols, 8)) && (op.Border == nil || c.reserve(product(w.rows, w.cols, 4))) {
+	if c.reserve(num.Product(v.tiling.rows, v.poolH, w.cols, 8)) && (op.Border == nil || c.reserve(num.Product(w.rows, w.cols, 4))) {
 		v.fillOffsets(op.Border)
 	}
 	return v, need

@@ -49,8 +49,11 @@ func (device) Info() backend.Info {
 	}
 }
 
-// maxThreads bounds Options.Threads.
-const maxThreads = 1024
+// maxThreads and maxBatch bound Options.Threads and Options.MaxBatch.
+const (
+	maxThreads = 1024
+	maxBatch   = 1 << 24
+)
 
 func (device) Compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options) (backend.Executable, error) {
 	e, err := compile(ctx, plan, opts)
@@ -61,11 +64,10 @@ func (device) Compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options
 }
 
 func compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options) (*executable, error) {
-	opts, err := backend.CheckCompile(ctx, plan, opts, maxDim, host.Memory())
+	opts, err := backend.CheckCompile(ctx, plan, opts, maxBatch, host.Memory())
 	if err != nil {
 		return nil, err
 	}
-	opts.Limits.ArenaBytes = min(opts.Limits.ArenaBytes, maxBytes)
 	set, err := sets.Lookup(opts.ISA)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", backend.ErrUnavailable, err)

@@ -6,6 +6,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // dense is a dense layer on bits. The images of a batch take the place of the
@@ -28,21 +29,21 @@ func (c *compiler) dense(op *bcnn.ConvStep, in bcnn.PlanTensor) (step, scratchSi
 	d := &dense{in: c.in, pixels: in.Shape.Pixels(), group: in.Shape.C}
 	taps := in.Shape.Values()
 	d.chunk, d.block = c.denseTiles(op, taps)
-	d.blocks = ceilDiv(op.Out, d.block)
-	stride := roundUp(min(d.block, op.Out), c.set.Block)
+	d.blocks = num.CeilDiv(op.Out, d.block)
+	stride := num.RoundUp(min(d.block, op.Out), c.set.Block)
 	d.direct = d.group%bits.WordBits == 0 || d.pixels == 1
 	words := bits.Words(taps)
 	d.at = kern.Patches{Step: words, Rows: 1, RowLen: words}
 	d.weights = c.set.PackBits(c.packTaps(op.Bits, op.Out, d.pixels, d.group), op.Out, taps)
 	d.epilogue = c.epilogue(op, in.DType, stride)
-	need := scratchSize{sums: product(d.chunk, stride)}
+	need := scratchSize{sums: num.Product(d.chunk, stride)}
 	if !d.direct {
-		need.words = product(d.chunk, words)
+		need.words = num.Product(d.chunk, words)
 	}
 	return d, need
 }
 
-func (d *dense) tiles(n int) int { return ceilDiv(n, d.chunk) * d.blocks }
+func (d *dense) tiles(n int) int { return num.CeilDiv(n, d.chunk) * d.blocks }
 
 func (d *dense) run(tile int, s *scratch) {
 	channel := tile % d.blocks * d.block

@@ -5,6 +5,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // maxPlanes bounds the bits of the counts of a depthwise convolution.
@@ -36,7 +37,7 @@ func (c *compiler) depthwise(op *bcnn.ConvStep, w window, out bcnn.PlanTensor) (
 	if op.Pool != nil {
 		d.poolH, d.poolW = op.Pool.KH, op.Pool.KW
 	}
-	d.epilogue = c.epilogue(op, bcnn.Bits, roundUp(op.Out, bits.WordBits))
+	d.epilogue = c.epilogue(op, bcnn.Bits, num.RoundUp(op.Out, bits.WordBits))
 	for 1<<d.planes <= w.taps() {
 		d.planes++
 	}
@@ -60,14 +61,14 @@ func (c *compiler) depthwise(op *bcnn.ConvStep, w window, out bcnn.PlanTensor) (
 	var need scratchSize
 	for {
 		height, _ := w.span(d.tileRows * d.poolH)
-		need = scratchSize{words: product(height, cols, d.words)}
+		need = scratchSize{words: num.Product(height, cols, d.words)}
 		if d.tileRows == 1 || need.words*8 <= c.l1 {
 			break
 		}
-		d.tileRows = ceilDiv(d.tileRows, 2)
+		d.tileRows = num.CeilDiv(d.tileRows, 2)
 	}
-	d.rowTiles = ceilDiv(out.Shape.H, d.tileRows)
-	need.row = product(w.cols, d.words)
+	d.rowTiles = num.CeilDiv(out.Shape.H, d.tileRows)
+	need.row = num.Product(w.cols, d.words)
 	need.sums = d.stride
 	c.choice.Kernel = "depthwise, bit-sliced"
 	c.choice.Tile = count(d.tileRows, "row") + ", " + count(d.rowTiles, "tile")

@@ -3,7 +3,6 @@ package cpu
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // step is a compiled step of a plan.
@@ -53,12 +53,7 @@ func (s *scratchSize) grow(t scratchSize) {
 
 // total returns the memory in bytes.
 func (s *scratchSize) total() int {
-	// Each of them may be MaxInt.
-	largest := maxBytes / 8
-	if max(s.words, s.row, s.bytes, s.sums, s.floats) > largest {
-		return math.MaxInt
-	}
-	return product(s.words+s.row, 8) + s.bytes + product(s.sums+s.floats, 4)
+	return num.Sum(num.Product(num.Sum(s.words, s.row), 8), s.bytes, num.Product(num.Sum(s.sums, s.floats), 4))
 }
 
 // scratch is the memory of one worker.
@@ -117,8 +112,8 @@ func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, opts bac
 			return nil, err
 		}
 		size.grow(need)
-		memory = sum(memory, c.tables)
-		if err := opts.CheckMemory(int64(sum(memory, product(size.total(), opts.Threads)))); err != nil {
+		memory = num.Sum(memory, c.tables)
+		if err := opts.CheckMemory(int64(num.Sum(memory, num.Product(size.total(), opts.Threads)))); err != nil {
 			return nil, fmt.Errorf("step %d (%s): %w", i, s.Name, err)
 		}
 		e.steps = append(e.steps, compiled)
@@ -138,7 +133,7 @@ func (e *executable) layout() (offsets []int64, total int, err error) {
 		t := plan.Tensors[s.Out]
 		items[s.Out] = bcnn.Lifetime{First: i, Last: i}
 		if s.Out != plan.Output { // which is the caller's
-			items[s.Out].Bytes = int64(product(e.opts.MaxBatch, int(t.Shape.Bytes(t.DType))))
+			items[s.Out].Bytes = int64(num.Product(e.opts.MaxBatch, int(t.Shape.Bytes(t.DType))))
 		}
 		if err := e.opts.CheckMemory(items[s.Out].Bytes); err != nil {
 			return nil, 0, fmt.Errorf("tensor %d (%s): %w", s.Out, t.Name, err)

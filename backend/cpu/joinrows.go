@@ -6,6 +6,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // joinedRows are rows of few channels, of which a piece of 32 bits takes
@@ -32,7 +33,7 @@ func (c *compiler) joinedRows(op *bcnn.ConvStep, w window) (rowSource, *kern.Wid
 	_, cols := w.span(1)
 	b.width = cols - (w.KW-1)*w.DilationW
 	b.taps = min(pieceBits/w.group, w.KW)
-	b.parts = ceilDiv(w.KW, b.taps)
+	b.parts = num.CeilDiv(w.KW, b.taps)
 	b.join = 1
 	if b.parts == 1 {
 		b.join = min(pieceBits/(w.KW*w.group), w.KH)
@@ -40,7 +41,7 @@ func (c *compiler) joinedRows(op *bcnn.ConvStep, w window) (rowSource, *kern.Wid
 	if c.set.Wide.Nibbles {
 		// Rows that end within a nibble are cheaper together, others are not
 		// worth the joining.
-		nibbles := func(join int) int { return ceilDiv(w.KH, join) * ceilDiv(join*w.KW*w.group, 4) }
+		nibbles := func(join int) int { return num.CeilDiv(w.KH, join) * num.CeilDiv(join*w.KW*w.group, 4) }
 		best := 1
 		for n := 2; n <= b.join; n++ {
 			if nibbles(n) < nibbles(best) {
@@ -49,7 +50,7 @@ func (c *compiler) joinedRows(op *bcnn.ConvStep, w window) (rowSource, *kern.Wid
 		}
 		b.join = best
 	}
-	b.pieces = ceilDiv(w.KH, b.join)
+	b.pieces = num.CeilDiv(w.KH, b.join)
 	if b.join > 1 {
 		n := b.join * w.KW * w.group
 		weights := c.splitRuns(c.packTaps(op.Bits, op.Out, w.KH*w.KW, w.group), op.Out, w.taps(), n)
@@ -63,7 +64,7 @@ func (c *compiler) joinedRows(op *bcnn.ConvStep, w window) (rowSource, *kern.Wid
 // splitRuns cuts rows of total bits, each of which starts a word, into runs of
 // n bits, the last one filled up with zeros.
 func (c *compiler) splitRuns(src []uint64, rows, total, n int) []uint64 {
-	words, runs, run := bits.Words(total), ceilDiv(total, n), bits.Words(n)
+	words, runs, run := bits.Words(total), num.CeilDiv(total, n), bits.Words(n)
 	dst := make([]uint64, rows*runs*run)
 	for r := range rows {
 		for k := range runs {
@@ -79,17 +80,17 @@ func (c *compiler) splitRuns(src []uint64, rows, total, n int) []uint64 {
 func (b *joinedRows) need(rows int) scratchSize {
 	b.tile = rows
 	height, cols := b.span(rows)
-	made := product(height, b.parts, b.width)
+	made := num.Product(height, b.parts, b.width)
 	// A row of pixels comes first, then the rows of the windows.
-	b.joined = roundUp(cols, 2) + roundUp(made, 2)
+	b.joined = num.RoundUp(cols, 2) + num.RoundUp(made, 2)
 	size := b.joined
 	if b.join > 1 {
-		made = product(rows, b.pieces, b.width)
+		made = num.Product(rows, b.pieces, b.width)
 		size += made
 	}
-	need := scratchSize{words: ceilDiv(size, 2)}
+	need := scratchSize{words: num.CeilDiv(size, 2)}
 	if b.set.Wide.Nibbles {
-		need.bytes = product(made, 8)
+		need.bytes = num.Product(made, 8)
 	}
 	return need
 }
@@ -119,7 +120,7 @@ func (b *joinedRows) load(s *scratch, image, first, rows, _ int) unsafe.Pointer 
 	clear(pixels[:left])
 	clear(pixels[left+inside:])
 	row := b.parts * b.width
-	made := all[roundUp(cols, 2):][:height*row]
+	made := all[num.RoundUp(cols, 2):][:height*row]
 	for r := range height {
 		if b.interrupted(s) {
 			break

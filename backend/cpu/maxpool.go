@@ -4,6 +4,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 func (c *compiler) maxPool(op *bcnn.MaxPoolStep, in, out bcnn.PlanTensor) step {
@@ -58,7 +59,7 @@ func (m *maxPool) runs(c *compiler) {
 			r.pixels++
 		}
 		if taps[r.rowTaps] == nil {
-			if !c.reserve(product(rows, r.rowTaps, 8)) {
+			if !c.reserve(num.Product(rows, r.rowTaps, 8)) {
 				return // the plan is too large
 			}
 			all := make([]int, 0, rows*r.rowTaps)

@@ -7,6 +7,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // rowSource brings the rows of the input that a tile needs into the layout of
@@ -49,9 +50,9 @@ func (c *compiler) wideBits(op *bcnn.ConvStep, w window) (rowSource, *kern.WideF
 	case rowsInPlace:
 		c.choice.Kernel += ", in place"
 	}
-	b := &bitRows{window: w, set: c.set, in: c.in, inPlace: layout == rowsInPlace, pitch: ceilDiv(w.group, pieceBits)}
+	b := &bitRows{window: w, set: c.set, in: c.in, inPlace: layout == rowsInPlace, pitch: num.CeilDiv(w.group, pieceBits)}
 	_, cols := w.span(1)
-	b.phase = ceilDiv(cols, w.DilationW)
+	b.phase = num.CeilDiv(cols, w.DilationW)
 	b.row = w.DilationW * b.phase * b.pitch
 	if b.inPlace {
 		b.row = w.image.W * b.pitch
@@ -79,9 +80,9 @@ func (b *bitRows) need(rows int) scratchSize {
 	}
 	height, _ := b.span(rows)
 	if b.set.Wide.Nibbles {
-		return scratchSize{words: ceilDiv(b.row, 2), bytes: product(height, b.row, 8)}
+		return scratchSize{words: num.CeilDiv(b.row, 2), bytes: num.Product(height, b.row, 8)}
 	}
-	return scratchSize{words: ceilDiv(product(height, b.row), 2)}
+	return scratchSize{words: num.CeilDiv(num.Product(height, b.row), 2)}
 }
 
 // position returns the place of a pixel of a row.
@@ -164,7 +165,7 @@ type cutRows struct {
 }
 
 func (c *compiler) cutRows(op *bcnn.ConvStep, w window) (rowSource, *kern.WideFilter) {
-	b := &cutRows{window: w, set: c.set, in: c.in, pitch: ceilDiv(w.KW*w.group, pieceBits)}
+	b := &cutRows{window: w, set: c.set, in: c.in, pitch: num.CeilDiv(w.KW*w.group, pieceBits)}
 	_, cols := w.span(1)
 	b.row = w.cols * b.pitch
 	b.dense = bits.Words(cols*w.group) + 1 // reads go beyond the last bit
@@ -175,9 +176,9 @@ func (c *compiler) cutRows(op *bcnn.ConvStep, w window) (rowSource, *kern.WideFi
 func (b *cutRows) need(rows int) scratchSize {
 	height, _ := b.span(rows)
 	if b.set.Wide.Nibbles {
-		return scratchSize{words: b.dense + ceilDiv(b.row, 2), bytes: product(height, b.row, 8)}
+		return scratchSize{words: b.dense + num.CeilDiv(b.row, 2), bytes: num.Product(height, b.row, 8)}
 	}
-	return scratchSize{words: b.dense + ceilDiv(product(height, b.row), 2)}
+	return scratchSize{words: b.dense + num.CeilDiv(num.Product(height, b.row), 2)}
 }
 
 func (b *cutRows) offset(y, x int) int {
@@ -287,7 +288,7 @@ func (c *compiler) wideBytes(op *bcnn.ConvStep, w window) (rowSource, *kern.Wide
 func (b *byteRows) need(rows int) scratchSize {
 	height, _ := b.span(rows)
 	// The last run may end beyond the last row.
-	return scratchSize{bytes: product(height, b.row) + b.length}
+	return scratchSize{bytes: num.Product(height, b.row) + b.length}
 }
 
 func (b *byteRows) offset(y, x int) int {

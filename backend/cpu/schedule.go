@@ -11,6 +11,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // This file is the scheduler: from the shape of a step, the instruction set, the
@@ -58,7 +59,7 @@ type compiler struct {
 // reserve reports whether there is room for a table of so many bytes, which a
 // step needs beside its weights.
 func (c *compiler) reserve(bytes int) bool {
-	c.tables = sum(c.tables, bytes)
+	c.tables = num.Sum(c.tables, bytes)
 	return c.tables <= c.room
 }
 
@@ -83,17 +84,17 @@ func (c *compiler) split(work float64, rows, blocks int) (tileRows, tileBlocks i
 	case want <= 1:
 		return rows, blocks, "too little work to share"
 	}
-	tileBlocks = ceilDiv(blocks, ceilDiv(want, rows))
-	blockTiles := ceilDiv(blocks, tileBlocks)
+	tileBlocks = num.CeilDiv(blocks, num.CeilDiv(want, rows))
+	blockTiles := num.CeilDiv(blocks, tileBlocks)
 	best := math.Inf(1)
-	for n := 1; n <= ceilDiv(rows, ceilDiv(want, blockTiles)); n++ {
-		turns := ceilDiv(ceilDiv(rows, n)*blockTiles, c.threads)
+	for n := 1; n <= num.CeilDiv(rows, num.CeilDiv(want, blockTiles)); n++ {
+		turns := num.CeilDiv(num.CeilDiv(rows, n)*blockTiles, c.threads)
 		took := float64(turns) * (handOver + work*float64(n*tileBlocks)/float64(rows*blocks))
 		if took <= best {
 			best, tileRows = took, n
 		}
 	}
-	tiles := count(ceilDiv(rows, tileRows)*blockTiles, "tile")
+	tiles := count(num.CeilDiv(rows, tileRows)*blockTiles, "tile")
 	if c.threads == 1 {
 		return tileRows, tileBlocks, tiles + " for one thread, so that it can be interrupted"
 	}
@@ -160,7 +161,7 @@ const (
 
 // rowLayout picks the layout of the input for a wide convolution on bits.
 func (c *compiler) rowLayout(w window) (rowLayout, string) {
-	padded, packed := ceilDiv(w.group, pieceBits), ceilDiv(w.KW*w.group, pieceBits)
+	padded, packed := num.CeilDiv(w.group, pieceBits), num.CeilDiv(w.KW*w.group, pieceBits)
 	oneRow := w.KW*w.group <= pieceBits // of a window in a piece
 	switch {
 	case w.groups == 1 && w.group <= pieceBits && w.KH*w.KW > 1 && (oneRow || w.group <= pieceBits/2 && w.DilationH == 1):
@@ -193,21 +194,21 @@ type tiling struct {
 // load the same rows again, and of no more rows than the cache holds. need
 // returns the scratch for rows of output, which it is called for last.
 func (c *compiler) wideTiles(height, channels int, work float64, need func(rows int) scratchSize, fits func(rows int) bool) (tiling, scratchSize) {
-	blocks := ceilDiv(channels, kern.BlockOutputs)
+	blocks := num.CeilDiv(channels, kern.BlockOutputs)
 	var t tiling
 	var why string
 	t.rows, t.blocks, why = c.split(work, height, blocks)
-	t.blockTiles = ceilDiv(blocks, t.blocks)
+	t.blockTiles = num.CeilDiv(blocks, t.blocks)
 	var size scratchSize
 	for {
 		size = need(t.rows)
 		if t.rows == 1 || max(size.words*8, size.bytes) <= c.l1 && fits(t.rows) {
 			break
 		}
-		t.rows = ceilDiv(t.rows, 2)
+		t.rows = num.CeilDiv(t.rows, 2)
 		why = fmt.Sprintf("rows that fit into %d KiB of cache", c.l1>>10)
 	}
-	t.rowTiles = ceilDiv(height, t.rows)
+	t.rowTiles = num.CeilDiv(height, t.rows)
 	c.choice.Tile = fmt.Sprintf("%s × %s, %s",
 		count(t.rows, "row"), count(min(t.blocks*kern.BlockOutputs, channels), "channel"), count(t.rowTiles*t.blockTiles, "tile"))
 	c.choice.Why += "; " + why
@@ -234,10 +235,10 @@ func (c *compiler) sumTiles(op *bcnn.ConvStep, w window, height int, work float6
 func (c *compiler) denseTiles(op *bcnn.ConvStep, taps int) (images, outputs int) {
 	outputs, _, why := c.split(c.convTime(op, bcnn.Bits, taps), bits.Words(op.Out), 1)
 	outputs *= bits.WordBits
-	stride := roundUp(min(outputs, op.Out), c.set.Block)
+	stride := num.RoundUp(min(outputs, op.Out), c.set.Block)
 	images = min(max(sumBytes/4/stride, 4), denseImages, c.batch)
 	for images > 1 && float64(images)*c.convTime(op, bcnn.Bits, taps)*float64(min(outputs, op.Out))/float64(op.Out) > maxTile {
-		images = ceilDiv(images, 2)
+		images = num.CeilDiv(images, 2)
 	}
 	c.choice = backend.Choice{
 		Kernel: fmt.Sprintf("packed words, %d outputs in lanes", c.set.Block),
@@ -263,8 +264,8 @@ func (c *compiler) pixels(kernel string, pixels int, work float64, do func(s *sc
 // items divides an image of n parts of some kind.
 func (c *compiler) items(kernel, kind string, n int, work float64, do func(s *scratch, image, from, to int)) *rangeStep {
 	const units = 1024 // enough to divide evenly, and few to try
-	unit := ceilDiv(n, units)
-	tile, _, why := c.split(work, ceilDiv(n, unit), 1)
+	unit := num.CeilDiv(n, units)
+	tile, _, why := c.split(work, num.CeilDiv(n, unit), 1)
 	r := &rangeStep{size: n, tile: min(tile*unit, n), do: do}
 	c.chooseRange(r, kernel, kind, why)
 	return r

@@ -5,6 +5,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // step compiles an operation that has passed the check.
@@ -39,7 +40,7 @@ type rangeStep struct {
 	do         func(s *scratch, image, from, to int)
 }
 
-func (r *rangeStep) perImage() int { return ceilDiv(r.size, r.tile) }
+func (r *rangeStep) perImage() int { return num.CeilDiv(r.size, r.tile) }
 
 func (r *rangeStep) tiles(n int) int { return n * r.perImage() }
 
@@ -96,7 +97,7 @@ func (c *compiler) flatten(in bcnn.PlanTensor) step {
 			joinPixels(out, 0, src.Words[(image*pixels+from)*words:], to-from, shape.C)
 		}
 	}
-	return c.items("copy", "block", ceilDiv(pixels, bits.WordBits), c.set.Cost.Value*float64(in.Shape.Elements(in.DType)), do)
+	return c.items("copy", "block", num.CeilDiv(pixels, bits.WordBits), c.set.Cost.Value*float64(in.Shape.Elements(in.DType)), do)
 }
 
 // affine compiles an affine step. A bit has one of two results in each channel.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/layout"
+	"github.com/bitcnn/bitcnn/internal/num"
 	"github.com/bitcnn/bitcnn/kernels"
 )
 
@@ -24,8 +25,8 @@ func (c *stepCompiler) conv(op *bcnn.ConvStep) (kernels.Geometry, convGeometry) 
 	}
 	g.ConvH, g.ConvW = int32(conv.H), int32(conv.W)
 	w := convGeometry{taps: op.KH * op.KW, in: c.in.Shape.C / op.Groups, out: op.Out, perGroup: op.Out / op.Groups}
-	w.blocks = ceilDiv(op.Out, lanes)
-	w.words = ceilDiv(w.in, 32)
+	w.blocks = num.CeilDiv(op.Out, lanes)
+	w.words = num.CeilDiv(w.in, 32)
 	g.Blocks = int32(w.blocks)
 	if c.out.DType == bcnn.Bits {
 		g.Blocks = int32(words32(op.Out))
@@ -47,7 +48,7 @@ func mask(op *bcnn.ConvStep) []uint32 {
 
 // direct is a kernel with a warp for every block of channels of so many pixels.
 func (c *stepCompiler) direct(file, kernel string, g kernels.Geometry, pixels int, args ...any) candidate {
-	made := perItem(file, kernel, g, ceilDiv(c.out.Shape.Pixels(), pixels)*int(g.Blocks), lanes, args...)
+	made := perItem(file, kernel, g, num.CeilDiv(c.out.Shape.Pixels(), pixels)*int(g.Blocks), lanes, args...)
 	return made[0]
 }
 
@@ -97,7 +98,7 @@ func (c *stepCompiler) convBytes(op *bcnn.ConvStep) []candidate {
 	thresholds := thresholdsI32(op.Threshold, stride)
 	var all []candidate
 	if op.Groups == 1 {
-		words := ceilDiv(w.in, 4)
+		words := num.CeilDiv(w.in, 4)
 		weights, sums := w.byteWeights(op.Bits)
 		bias := make([]int32, stride)
 		for o, sum := range sums {
@@ -188,7 +189,7 @@ func (c *stepCompiler) divisions(g kernels.Geometry, steps, pitch int, sizes []t
 	}
 	var all []tile
 	seen := make(map[tile]bool)
-	up := func(n, to int) int { return ceilDiv(n, to) * to }
+	up := func(n, to int) int { return num.CeilDiv(n, to) * to }
 	for _, t := range sizes {
 		t.pool = pool
 		across := t.pixels / pool
@@ -206,7 +207,7 @@ func (c *stepCompiler) divisions(g kernels.Geometry, steps, pitch int, sizes []t
 	// Few warps leave multiprocessors idle, few pixels of a warp read weights often:
 	// first come the most pixels of those with some warps for each multiprocessor.
 	warps := func(t tile) int {
-		return ceilDiv(int(g.ConvH), t.h) * ceilDiv(int(g.ConvW), t.w) * t.h * t.w / t.pixels * int(g.Blocks) * c.batch
+		return num.CeilDiv(int(g.ConvH), t.h) * num.CeilDiv(int(g.ConvW), t.w) * t.h * t.w / t.pixels * int(g.Blocks) * c.batch
 	}
 	enough := 4 * c.limits.processors
 	sort.SliceStable(all, func(i, j int) bool {
@@ -220,7 +221,7 @@ func (c *stepCompiler) divisions(g kernels.Geometry, steps, pitch int, sizes []t
 }
 
 func (c *stepCompiler) tiled(file, kernel string, g kernels.Geometry, t tile, args []any) candidate {
-	tilesY, tilesX := ceilDiv(int(g.ConvH), t.h), ceilDiv(int(g.ConvW), t.w)
+	tilesY, tilesX := num.CeilDiv(int(g.ConvH), t.h), num.CeilDiv(int(g.ConvW), t.w)
 	g.TileY, g.TileX, g.TileH, g.TileW, g.TilesX = int32(t.h), int32(t.w), int32(t.inH), int32(t.inW), int32(tilesX)
 	return candidate{variant: "b", name: fmt.Sprintf("%s %d×%d", kernel, t.h, t.w), specs: []spec{{
 		file: file, kernel: kernel, g: g, args: args,
@@ -236,7 +237,7 @@ const (
 func (c *stepCompiler) dense(op *bcnn.ConvStep) []candidate {
 	g, _ := c.conv(op)
 	g.RowWords = int32(2 * len(op.Bits) / op.Out)
-	blocks := ceilDiv(op.Out, denseOutputs)
+	blocks := num.CeilDiv(op.Out, denseOutputs)
 	if g.ToBits == 1 {
 		blocks = 4 * int(g.OutWords) // each writes a byte, those of padding, too
 	}

@@ -9,6 +9,7 @@ import (
 	"gorgonia.org/cu"
 
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
+	"github.com/bitcnn/bitcnn/internal/num"
 	"github.com/bitcnn/bitcnn/kernels"
 )
 
@@ -133,9 +134,9 @@ func (e *executable) argument(b *bag, a any) (cu.DevicePtr, error) {
 func (b *built) enqueue(s cu.Stream, n int) error {
 	for _, l := range b.launches {
 		(*kernels.Geometry)(l.Geometry()).Images = int32(n)
-		grid := [3]int{l.spec.grid[0], l.spec.grid[1], ceilDiv(n, max(l.spec.images, 1))}
+		grid := [3]int{l.spec.grid[0], l.spec.grid[1], num.CeilDiv(n, max(l.spec.images, 1))}
 		if l.spec.itemsOfBlock > 0 {
-			grid[0], grid[2] = ceilDiv(n*l.spec.items, l.spec.itemsOfBlock), 1
+			grid[0], grid[2] = num.CeilDiv(n*l.spec.items, l.spec.itemsOfBlock), 1
 		}
 		if l.spec.blocks > 0 {
 			grid = [3]int{l.spec.blocks, 1, 1}

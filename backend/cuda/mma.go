@@ -10,6 +10,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 	"github.com/bitcnn/bitcnn/kernels"
 )
 
@@ -102,7 +103,7 @@ func (c *stepCompiler) gemm(op *bcnn.ConvStep) []candidate {
 			row = append(row, rowWord{tap, k})
 		}
 	}
-	g.Planes = int32(ceilDiv(len(row), planeWords))
+	g.Planes = int32(num.CeilDiv(len(row), planeWords))
 	taps := c.gemmTaps(op, g, row)
 	stride := int(g.Blocks) * lanes
 	weights, ones := w.planeWeights(op.Bits, row, stride)
@@ -132,7 +133,7 @@ func (c *stepCompiler) gemm(op *bcnn.ConvStep) []candidate {
 		}
 		args := []any{c.x, c.y, weights, taps, base, thresholds, scale, shift, mask(op), rows, cols, correction}
 		for _, t := range form.tiles {
-			tiles := op.Groups * ceilDiv(w.perGroup, t.cols)
+			tiles := op.Groups * num.CeilDiv(w.perGroup, t.cols)
 			if pool > t.rowsOfWarp || t.sharedBytes > c.limits.shared || tiles > c.limits.gridY {
 				continue
 			}
@@ -153,7 +154,7 @@ func (c *stepCompiler) gemm(op *bcnn.ConvStep) []candidate {
 // first, and tensor cores before the rest.
 func (c *stepCompiler) sortTiles(all []candidate, pixels, outputs int) {
 	fits := func(s spec) bool {
-		blocks := ceilDiv(c.batch*pixels, s.itemsOfBlock) * s.grid[1]
+		blocks := num.CeilDiv(c.batch*pixels, s.itemsOfBlock) * s.grid[1]
 		return blocks >= c.limits.processors && (outputs >= 128 || s.block <= 128)
 	}
 	sort.SliceStable(all, func(i, j int) bool {
@@ -193,7 +194,7 @@ func (c *stepCompiler) gemmTaps(op *bcnn.ConvStep, g kernels.Geometry, row []row
 // channels, and columns hold words, in the order that conv_mma.cu wants. ones counts the bits of each output.
 func (c convGeometry) planeWeights(weights []uint64, row []rowWord, stride int) (out []uint32, ones []int) {
 	words := bits.Words(c.in)
-	out = make([]uint32, ceilDiv(len(row), planeWords)*stride*planeWords)
+	out = make([]uint32, num.CeilDiv(len(row), planeWords)*stride*planeWords)
 	ones = make([]int, c.out)
 	for o := range c.out {
 		of := o % lanes

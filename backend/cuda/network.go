@@ -13,6 +13,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 	"github.com/bitcnn/bitcnn/kernels"
 )
 
@@ -206,7 +207,7 @@ func (s *smallNetwork) addBinarizedConv(c *stepCompiler, op *bcnn.ConvStep, step
 // addDense reports whether the kernel has the dense layer.
 func (s *smallNetwork) addDense(c *stepCompiler, op *bcnn.ConvStep) bool {
 	g, w := c.conv(op)
-	stride := ceilDiv(op.Out, lanes) * lanes
+	stride := num.CeilDiv(op.Out, lanes) * lanes
 	if g.ToBits == 1 {
 		stride = int(g.OutWords) * lanes // so that the words of padding are made, too
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 const (
@@ -35,16 +36,16 @@ func (c *stepCompiler) patches(op *bcnn.ConvStep) []candidate {
 			tileX = (tileX + 1) / 2
 		}
 	}
-	g.PatchWords = int32(ceilDiv(int(g.Taps), 32))
+	g.PatchWords = int32(num.CeilDiv(int(g.Taps), 32))
 	pixels := int(g.ConvH) * int(g.ConvW)
 	packed := scratch{patches, c.batch * pixels * int(g.PatchWords) * 4}
 	counts := scratch{sums, c.batch * pixels * op.Out * 4}
-	outputs := ceilDiv(op.Out, xorTile)
+	outputs := num.CeilDiv(op.Out, xorTile)
 	if bytes > c.limits.sharedDefault || max(packed.bytes, counts.bytes) > math.MaxInt32 || outputs > c.limits.gridY || c.limits.threads < xorTile*xorTile {
 		return nil
 	}
 	g.TileY, g.TileX = int32(tileY), int32(tileX)
-	g.TilesX = int32(ceilDiv(int(g.ConvW), tileX))
+	g.TilesX = int32(num.CeilDiv(int(g.ConvW), tileX))
 	stride := int(g.Blocks) * lanes
 	rows, cols, correction := blockCorrection(op.Border, op.Out, stride)
 	if op.Border != nil {
@@ -53,11 +54,11 @@ func (c *stepCompiler) patches(op *bcnn.ConvStep) []candidate {
 	warps := c.out.Shape.Pixels() * int(g.Blocks)
 	return []candidate{{variant: "a", name: "patches", specs: []spec{
 		{file: "patches", kernel: "pack_patches", g: g, args: []any{c.x, packed},
-			grid: [2]int{ceilDiv(int(g.ConvH), tileY) * int(g.TilesX), 1}, block: tileX * tileY, shared: bytes},
+			grid: [2]int{num.CeilDiv(int(g.ConvH), tileY) * int(g.TilesX), 1}, block: tileX * tileY, shared: bytes},
 		{file: "patches", kernel: "xor_gemm", g: g, args: []any{packed, w.sizes().Patches(op.Bits), counts},
 			grid: [2]int{0, outputs}, items: pixels, itemsOfBlock: xorTile, block: xorTile * xorTile},
 		{file: "patches", kernel: "finish", g: g,
 			args: []any{counts, c.y, thresholdsI32(op.Threshold, stride), op.Scale, op.Shift, mask(op), rows, cols, correction},
-			grid: [2]int{ceilDiv(warps*lanes, finishBlock), 1}, block: finishBlock},
+			grid: [2]int{num.CeilDiv(warps*lanes, finishBlock), 1}, block: finishBlock},
 	}}}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 	"github.com/bitcnn/bitcnn/kernels"
 )
 
@@ -32,8 +33,6 @@ func flag(b bool) int32 {
 
 // words32 is the number of 32-bit words that store n channels of a pixel.
 func words32(n int) int { return 2 * bits.Words(n) }
-
-func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
 // shapes starts the geometry of a step.
 func (c *stepCompiler) shapes() kernels.Geometry {
@@ -106,7 +105,7 @@ func ofVariant(all []candidate, forced string) []candidate {
 func perItem(file, kernel string, g kernels.Geometry, items, threads int, args ...any) []candidate {
 	const block = 256
 	return []candidate{{variant: "b", name: kernel, specs: []spec{{
-		file: file, kernel: kernel, g: g, args: args, grid: [2]int{ceilDiv(items*threads, block), 1}, block: block,
+		file: file, kernel: kernel, g: g, args: args, grid: [2]int{num.CeilDiv(items*threads, block), 1}, block: block,
 	}}}}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/layout"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // half returns 32-bit word k of a row of 64-bit words.
@@ -54,7 +55,7 @@ func (c convGeometry) signWeights(weights []uint64) []int32 {
 // [block][tap][channel/4][lane]: ±1, and 0 where there is no channel. sums is the
 // sum of the weights of each output.
 func (c convGeometry) byteWeights(weights []uint64) (out []uint32, sums []int32) {
-	stride, words := bits.Words(c.in), ceilDiv(c.in, 4)
+	stride, words := bits.Words(c.in), num.CeilDiv(c.in, 4)
 	out = make([]uint32, c.blocks*c.taps*words*lanes)
 	sums = make([]int32, c.out)
 	for o := range c.out {

@@ -4,16 +4,14 @@ import (
 	"unsafe"
 
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
-
-// RoundUp returns the smallest multiple of to that is at least n.
-func RoundUp(n, to int) int { return (n + to - 1) / to * to }
 
 // PackLanes stores blocks of lanes outputs, word by word:
 // [outputs/lanes][words][lanes].
 func PackLanes(w []uint64, outputs, k, lanes int) *DotBitsWeights {
 	words := bits.Words(k)
-	size := RoundUp(outputs, lanes) * words
+	size := num.RoundUp(outputs, lanes) * words
 	data := unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(aligned(8*size)))), size)
 	for o := range outputs {
 		for i := range words {

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // The race detector does not see what assembly does, so it is told before every
@@ -35,14 +36,14 @@ func Annotated(set *Set) *Set {
 
 func annotateSums(s, set *Set) {
 	s.DotBits = func(dst []int32, stride int, src []uint64, at *Patches, w *DotBitsWeights, first, n int) {
-		outputs := RoundUp(n, set.Block)
+		outputs := num.RoundUp(n, set.Block)
 		writeRows(dst, at.Pixels, stride, outputs)
 		readPatches(src, at)
 		reads(w.Data[first*w.Words:][:outputs*w.Words])
 		set.DotBits(dst, stride, src, at, w, first, n)
 	}
 	s.DotBytes = func(dst []int32, stride int, src []uint8, at *Patches, w *DotBytesWeights, first, n int) {
-		writeRows(dst, at.Pixels, stride, RoundUp(n, set.Block))
+		writeRows(dst, at.Pixels, stride, num.RoundUp(n, set.Block))
 		readPatches(src, at)
 		reads(w.Data)
 		reads(w.Fix)
@@ -157,7 +158,7 @@ func annotateImages(s, set *Set) {
 	s.ThresholdBytes = func(dst []uint64, src, t []uint8) {
 		writes(dst[:bits.Words(len(src))])
 		reads(src)
-		reads(t[:min(len(t), RoundUp(len(src), bits.WordBits))])
+		reads(t[:min(len(t), num.RoundUp(len(src), bits.WordBits))])
 		set.ThresholdBytes(dst, src, t)
 	}
 	s.Spread = func(dst, src []uint64, n int, flip uint64) {

@@ -3,6 +3,7 @@ package generic
 import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 const (
@@ -19,8 +20,8 @@ const (
 // packBytes stores, for every output, one byte for every four taps: the bits
 // of those whose weight is +1.
 func packBytes(w []uint64, outputs, k int, zeroPoint uint8) *kern.DotBytesWeights {
-	words, groups := bits.Words(k), kern.RoundUp(k, group)/group
-	padded := kern.RoundUp(outputs, Block)
+	words, groups := bits.Words(k), num.RoundUp(k, group)/group
+	padded := num.RoundUp(outputs, Block)
 	b := &kern.DotBytesWeights{Outputs: outputs, K: k, Data: make([]uint8, padded*groups), Fix: make([]int32, padded)}
 	for o := range outputs {
 		row := w[o*words:][:words]
@@ -39,8 +40,8 @@ func packBytes(w []uint64, outputs, k int, zeroPoint uint8) *kern.DotBytesWeight
 // weight +1 are looked up: of every four taps, all 16 partial sums are computed
 // once for four pixels and serve all outputs (the method of four Russians).
 func dotBytes(dst []int32, stride int, src []uint8, at *kern.Patches, w *kern.DotBytesWeights, first, n int) {
-	n = kern.RoundUp(n, Block)
-	groups := kern.RoundUp(w.K, group) / group
+	n = num.RoundUp(n, Block)
+	groups := num.RoundUp(w.K, group) / group
 	var taps [chunk * group]uint64
 	var tables [chunk][1 << group]uint64
 	fix := w.Fix[first:][:n]

@@ -5,6 +5,7 @@ package neon
 import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 func dotBits(dst []int32, stride int, src []uint64, at *kern.Patches, w *kern.DotBitsWeights, first, n int) {
@@ -15,7 +16,7 @@ func dotBits(dst []int32, stride int, src []uint64, at *kern.Patches, w *kern.Do
 	block := w.Words * generic.Block
 	skip := 8 * (at.RowStep - at.RowLen)
 	_ = src[(at.Pixels-1)*at.Step+(at.Rows-1)*at.RowStep+at.RowLen-1]
-	_ = dst[(at.Pixels-1)*stride+kern.RoundUp(n, generic.Block)-1]
+	_ = dst[(at.Pixels-1)*stride+num.RoundUp(n, generic.Block)-1]
 	for o := 0; o < n; o += generic.Block {
 		weights := &w.Data[(first+o)/generic.Block*block:][:block][0]
 		p := 0

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // layouts are patches of k elements in runs.
@@ -63,7 +64,7 @@ func testDotBits(t *testing.T, s *kern.Set, rng *rand.Rand, k, outputs int) {
 		// the last word of one may be any word of another.
 		src := randomBits(rng, span(&at), k-(words-1)*64)
 		for _, r := range ranges(outputs) {
-			stride := kern.RoundUp(r[1], s.Block) + rng.IntN(3)
+			stride := num.RoundUp(r[1], s.Block) + rng.IntN(3)
 			dst, check := guarded[int32](t, at.Pixels*stride)
 			s.DotBits(dst, stride, src, &at, packed, r[0], r[1])
 			check()
@@ -107,7 +108,7 @@ func TestDotBytes(t *testing.T) {
 							src[i] = uint8(255 - rng.IntN(brightest))
 						}
 						for _, r := range ranges(outputs) {
-							stride := kern.RoundUp(r[1], s.Block) + rng.IntN(3)
+							stride := num.RoundUp(r[1], s.Block) + rng.IntN(3)
 							dst, check := guarded[int32](t, at.Pixels*stride)
 							s.DotBytes(dst, stride, src, &at, packed, r[0], r[1])
 							check()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // A probe is a byte that a call of a kernel writes, reads or leaves alone.
@@ -70,7 +71,7 @@ type racyCall struct {
 var racyCalls = slices.Concat([]racyCall{
 	{"DotBits", func(s *kern.Set) (func(), []probe) {
 		const k = 192
-		stride := kern.RoundUp(racyN, s.Block) + 1
+		stride := num.RoundUp(racyN, s.Block) + 1
 		dst, src := make([]int32, racyPixels*stride-1), make([]uint64, span(racyPatches))
 		w := s.PackBits(randomBits(racyRandom(), racyN, k), racyN, k)
 		return func() { s.DotBits(dst, stride, src, racyPatches, w, 0, racyN) }, slices.Concat(
@@ -78,7 +79,7 @@ var racyCalls = slices.Concat([]racyCall{
 			probes(read, "patches", src), probes(read, "weights", w.Data))
 	}},
 	{"DotBytes", func(s *kern.Set) (func(), []probe) {
-		stride := kern.RoundUp(racyN, s.Block) + 1
+		stride := num.RoundUp(racyN, s.Block) + 1
 		dst, src := make([]int32, racyPixels*stride-1), make([]uint8, span(racyPatches))
 		w := s.PackBytes(randomBits(racyRandom(), racyN, 3), racyN, 3, 0)
 		return func() { s.DotBytes(dst, stride, src, racyPatches, w, 0, racyN) }, slices.Concat(
