@@ -33,9 +33,9 @@ func New(ctx context.Context, limit int64) *Budget {
 	return &Budget{ctx: ctx, limit: max(limit, 0)}
 }
 
-// Grow adds units to the limit.
+// Grow adds units to the limit. It does not undo an error.
 func (b *Budget) Grow(units int64) {
-	if units > 0 {
+	if units > 0 && b.limit >= 0 {
 		b.limit += min(units, math.MaxInt64-b.limit)
 	}
 }
