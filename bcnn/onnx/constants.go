@@ -36,20 +36,6 @@ func (im *importer) constantNode(n *node) (result, error) {
 	return result{constant: t}, nil
 }
 
-// scalar makes a tensor without dimensions.
-func scalar(typ elemType, v float64) *tensor {
-	t := &tensor{typ: typ, dims: []int{}}
-	switch {
-	case typ == typeDouble:
-		t.f64 = []float64{v}
-	case typ.real():
-		t.f32 = []float32{float32(v)}
-	default:
-		t.i64 = []int64{int64(v)}
-	}
-	return t
-}
-
 // shapeInput returns the dimensions in an input. Where they depend on the batch
 // size every one becomes 1: what is filled with one value broadcasts as well.
 func (im *importer) shapeInput(n *node, i int) ([]int, error) {

@@ -2,7 +2,7 @@
 // files.
 //
 // The importer evaluates what is constant, recognises the ways in which
-// exporters write binarisation (see binarise.go), turns NCHW into NHWC, and
+// exporters write binarisation (see sign.go), turns NCHW into NHWC, and
 // finds the layers whose weights are ±1, or ±α per output filter. What a
 // bcnn.Network cannot represent is an error that names the node; nothing is
 // approximated silently.

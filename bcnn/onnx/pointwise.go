@@ -4,199 +4,255 @@ import (
 	"errors"
 	"fmt"
 	"math"
-
-	"github.com/bitcnn/bitcnn/bcnn"
 )
 
-// clipValue limits a value.
-func (im *importer) clipValue(n *node, v *value, lo, hi float64) (result, error) {
-	if err := v.real(); err != nil {
-		return result{}, err
-	}
-	if math.IsNaN(lo) || math.IsNaN(hi) || lo > hi {
-		return result{}, fmt.Errorf("limits %v and %v", lo, hi)
-	}
-	out := v.with(n)
-	if c := v.clip; c != nil {
-		lo, hi = max(lo, min(c.lo, hi)), max(lo, min(c.hi, hi))
-		out.clip = nil
-	}
-	if lo <= -math.MaxFloat32 && hi >= math.MaxFloat32 {
-		return result{value: out}, nil
-	}
-	if lo == 0 && hi >= math.MaxFloat32 {
-		settled, err := im.settle(out)
-		if err != nil {
-			return result{}, err
-		}
-		return result{value: im.emit(n, "", bcnn.ReLU{}, settled.shape, settled)}, nil
-	}
-	settled, err := im.settle(out)
-	if err != nil {
-		return result{}, err
-	}
-	out = settled.with(n)
-	out.clip = &clip{lo, hi, n}
-	return result{value: out}, nil
+// Evaluation of nodes whose inputs are constant, in float64 with one rounding
+// to the type of the result. For +, −, ×, ÷ and √ of FLOAT that is the correctly
+// rounded result.
+
+// pointFunc is an operator that works value by value, with broadcasting.
+type pointFunc func(args []*tensor) (*tensor, error)
+
+var unaryOps = map[string]func(float64) float64{
+	"Abs":        math.Abs,
+	"Ceil":       math.Ceil,
+	"Exp":        math.Exp,
+	"Floor":      math.Floor,
+	"Log":        math.Log,
+	"Neg":        func(x float64) float64 { return -x },
+	"Not":        func(x float64) float64 { return 1 - x },
+	"Reciprocal": func(x float64) float64 { return 1 / x },
+	"Relu":       func(x float64) float64 { return max(x, 0) },
+	"Round":      math.RoundToEven,
+	"Sign":       sign,
+	"Sqrt":       math.Sqrt,
 }
 
-// clipNode imports Clip, with limits in attributes or inputs.
-func (im *importer) clipNode(n *node) (result, error) {
-	r, err := im.operand(n, 0)
-	if err != nil {
-		return result{}, err
+func sign(x float64) float64 {
+	switch {
+	case x > 0:
+		return 1
+	case x < 0:
+		return -1
 	}
-	typ := r.typ()
-	limit := func(name string, input int, fallback float64) (float64, error) {
-		f, err := n.float(name, float32(fallback))
-		if err != nil {
-			return 0, err
+	return x // 0 and NaN
+}
+
+var binaryOps = map[string]func(x, y float64) float64{
+	"Add": func(x, y float64) float64 { return x + y },
+	"Div": func(x, y float64) float64 { return x / y },
+	"Max": math.Max,
+	"Min": math.Min,
+	"Mul": func(x, y float64) float64 { return x * y },
+	"Pow": math.Pow,
+	"Sub": func(x, y float64) float64 { return x - y },
+
+	"And":            func(x, y float64) float64 { return truth(x != 0 && y != 0) },
+	"Equal":          func(x, y float64) float64 { return truth(x == y) },
+	"Greater":        func(x, y float64) float64 { return truth(x > y) },
+	"GreaterOrEqual": func(x, y float64) float64 { return truth(x >= y) },
+	"Less":           func(x, y float64) float64 { return truth(x < y) },
+	"LessOrEqual":    func(x, y float64) float64 { return truth(x <= y) },
+	"Or":             func(x, y float64) float64 { return truth(x != 0 || y != 0) },
+	"Xor":            func(x, y float64) float64 { return truth((x != 0) != (y != 0)) },
+
+	// QONNX: scale where x ≥ 0, −scale elsewhere.
+	"BipolarQuant": func(x, scale float64) float64 {
+		if x >= 0 {
+			return scale
 		}
-		t, err := im.constant(n, input)
+		return -scale
+	},
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// logical reports whether the operator gives BOOL.
+func logical(op string) bool {
+	switch op {
+	case "And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Or", "Xor":
+		return true
+	}
+	return false
+}
+
+func (im *importer) unary(op string) pointFunc {
+	f := unaryOps[op]
+	return func(args []*tensor) (*tensor, error) {
+		a := args[0]
 		switch {
-		case err != nil:
-			return 0, err
-		case t == nil:
-			return float64(f), nil
-		case t.len() != 1:
-			return 0, errors.New("a limit is not a single value")
+		case a.hasBatch():
+			return nil, errors.New("it computes with the batch size")
+		case (op == "Not") != (a.typ == typeBool):
+			return nil, fmt.Errorf("%s of %v", op, a.typ)
 		}
-		return t.at(0), nil
-	}
-	lo, err := limit("min", 1, math.Inf(-1))
-	if err != nil {
-		return result{}, err
-	}
-	hi, err := limit("max", 2, math.Inf(1))
-	if err != nil {
-		return result{}, err
-	}
-	clamp := func(args []*tensor) (*tensor, error) {
-		if !typ.real() {
-			return nil, fmt.Errorf("Clip of %v is not supported", typ)
-		}
-		t, err := im.binary("Max")([]*tensor{args[0], scalar(typ, lo)})
+		out, err := im.newTensor(a.typ, a.dims)
 		if err != nil {
 			return nil, err
 		}
-		return im.binary("Min")([]*tensor{t, scalar(typ, hi)})
+		for i := range out.len() {
+			out.set(i, f(a.at(i)))
+		}
+		return out, nil
 	}
-	if r, ok, err := im.pointwise(n, []result{r}, clamp); ok || err != nil {
-		return r, err
-	}
-	return im.clipValue(n, r.value, lo, hi)
 }
 
-// castNode imports Cast. Values are computed in float32; bytes become float
-// exactly.
-func (im *importer) castNode(n *node) (result, error) {
-	r, err := im.operand(n, 0)
-	if err != nil {
-		return result{}, err
-	}
-	to, err := n.int("to", 0)
-	if err != nil {
-		return result{}, err
-	}
-	typ := elemType(to)
-	if r, ok, err := im.pointwise(n, []result{r}, im.cast(typ)); ok || err != nil {
-		return r, err
-	}
-	v := r.value
-	if typ != v.typ && (typ != typeFloat || v.typ != typeUint8) {
-		return result{}, fmt.Errorf("conversion of computed %v to %v is not supported", v.typ, typ)
-	}
-	out := v.with(n)
-	out.typ = typ
-	return result{value: out}, nil
-}
-
-// identity imports Identity and Dropout, which does nothing at inference.
-func (im *importer) identity(n *node) (result, error) {
-	if n.opType == "Dropout" {
-		training, err := im.constant(n, 2)
+func (im *importer) binary(op string) pointFunc {
+	f := binaryOps[op]
+	return func(args []*tensor) (*tensor, error) {
+		a, b := args[0], args[1]
+		typ := a.typ
+		switch {
+		case a.hasBatch() || b.hasBatch():
+			return nil, errors.New("it computes with the batch size")
+		case a.typ != b.typ && op != "Pow":
+			return nil, fmt.Errorf("operands of %v and %v", a.typ, b.typ)
+		case logical(op):
+			typ = typeBool
+		case !typ.real() && typ != typeInt64 && typ != typeInt32:
+			return nil, fmt.Errorf("arithmetic on %v is not supported", typ)
+		}
+		dims, err := broadcast(a.dims, b.dims)
 		if err != nil {
-			return result{}, err
+			return nil, err
 		}
-		if training != nil && (training.len() != 1 || training.at(0) != 0) {
-			return result{}, errors.New("it is in training mode")
+		out, err := im.newTensor(typ, dims)
+		if err != nil {
+			return nil, err
 		}
+		for i, at := range walk(dims, a.dims, b.dims) {
+			v := f(a.at(at[0]), b.at(at[1]))
+			if !typ.real() {
+				// Beyond this float64 would round.
+				if v = math.Trunc(v); math.Abs(v) > 1<<53 || v != v {
+					return nil, errors.New("integer overflow or division by 0")
+				}
+			}
+			out.set(i, v)
+		}
+		return out, nil
 	}
-	r, err := im.operand(n, 0)
-	if r.value != nil {
-		r.value = r.value.with(n)
-	}
-	return r, err
 }
 
-// bipolarQuant imports the QONNX operator.
-func (im *importer) bipolarQuant(n *node) (result, error) {
-	operands, err := im.operands(n, 2)
-	if err != nil {
-		return result{}, err
+// where is the operator Where: condition, value if true, value if false.
+func (im *importer) where(args []*tensor) (*tensor, error) {
+	c, a, b := args[0], args[1], args[2]
+	if c.typ != typeBool || a.typ != b.typ {
+		return nil, fmt.Errorf("operands of %v, %v and %v", c.typ, a.typ, b.typ)
 	}
-	return im.bipolar(n, operands[0], operands[1].constant)
+	dims, err := broadcast(a.dims, b.dims)
+	if err == nil {
+		dims, err = broadcast(dims, c.dims)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out, err := im.newTensor(a.typ, dims)
+	if err != nil {
+		return nil, err
+	}
+	for i, at := range walk(dims, c.dims, a.dims, b.dims) {
+		if c.i64[at[0]] != 0 {
+			out.set(i, a.at(at[1]))
+		} else {
+			out.set(i, b.at(at[2]))
+		}
+	}
+	return out, nil
 }
 
-func (im *importer) bipolar(n *node, x result, scale *tensor) (result, error) {
-	if scale == nil {
-		return result{}, errors.New("the scale must be constant")
+// cast converts to a type; real numbers are truncated to integers.
+func (im *importer) cast(to elemType) pointFunc {
+	return func(args []*tensor) (*tensor, error) {
+		a := args[0]
+		if a.typ == to {
+			return a, nil
+		}
+		switch to {
+		case typeFloat, typeDouble, typeInt64, typeInt32, typeInt8, typeUint8, typeBool:
+		default:
+			return nil, fmt.Errorf("conversion to %v is not supported", to)
+		}
+		integers := !to.real() && to != typeBool
+		if a.hasBatch() && (!integers || to.size() < 4) {
+			return nil, errors.New("it computes with the batch size")
+		}
+		out, err := im.newTensor(to, a.dims)
+		if err != nil {
+			return nil, err
+		}
+		for i := range out.len() {
+			if !integers || a.typ.real() {
+				v := a.at(i)
+				if to == typeBool {
+					v = truth(v != 0)
+				} else if integers && !(math.Abs(v) <= 1<<53) {
+					return nil, fmt.Errorf("%v does not fit into %v", v, to)
+				}
+				out.set(i, v)
+			} else {
+				out.i64[i] = a.i64[i]
+			}
+		}
+		if integers && !a.hasBatch() {
+			lo, hi := to.limits()
+			for _, v := range out.i64 {
+				if v < lo || v > hi {
+					return nil, fmt.Errorf("%d does not fit into %v", v, to)
+				}
+			}
+		}
+		out.batch = a.batch
+		return out, nil
 	}
-	if r, ok, err := im.pointwise(n, []result{x, {constant: scale}}, im.binary("BipolarQuant")); ok || err != nil {
-		return r, err
-	}
-	minus, err := im.unary("Neg")([]*tensor{scale})
-	if err != nil {
-		return result{}, err
-	}
-	return im.threshold(n, x.value, scalar(x.value.typ, 0), minus, scale, scale)
 }
 
-// quantNode imports the QONNX operator Quant: on constants any, on values the
-// one with one signed bit, which is bipolar.
-func (im *importer) quantNode(n *node) (result, error) {
-	operands, err := im.operands(n, 4)
-	if err != nil {
-		return result{}, err
-	}
-	var c [4]*tensor
-	for i, o := range operands {
-		c[i] = o.constant
-		if i > 0 && (c[i] == nil || c[i].typ != typeFloat) {
-			return result{}, fmt.Errorf("input %d must be a FLOAT constant", i)
+// quant is the QONNX operator Quant with all inputs constant: value, scale,
+// zero point, bit width. One signed bit means ±1 there.
+func (im *importer) quant(signed, narrow bool, round func(float64) float64) pointFunc {
+	return func(args []*tensor) (*tensor, error) {
+		x, scale, zero, width := args[0], args[1], args[2], args[3]
+		if width.len() != 1 || width.at(0) < 1 || width.at(0) > 32 || width.at(0) != math.Trunc(width.at(0)) {
+			return nil, errors.New("the bit width must be one integer from 1 to 32")
 		}
-	}
-	signed, err := n.int("signed", 1)
-	if err != nil {
-		return result{}, err
-	}
-	narrow, err := n.int("narrow", 1)
-	if err != nil {
-		return result{}, err
-	}
-	mode, err := n.string("rounding_mode", "ROUND")
-	if err != nil {
-		return result{}, err
-	}
-	rounding := map[string]string{"ROUND": "Round", "CEIL": "Ceil", "FLOOR": "Floor"}[mode]
-	if rounding == "" {
-		return result{}, fmt.Errorf("rounding mode %q is not supported", mode)
-	}
-	if r, ok, err := im.pointwise(n, operands, im.quant(signed != 0, narrow != 0, unaryOps[rounding])); ok || err != nil {
-		return r, err
-	}
-	for i := range c[1].len() {
-		if !(c[1].at(i) > 0) {
-			return result{}, fmt.Errorf("scale %v, want more than 0", c[1].at(i))
+		lo, hi := 0.0, math.Ldexp(1, int(width.at(0)))-1
+		switch {
+		case signed:
+			half := math.Ldexp(1, int(width.at(0))-1)
+			lo, hi = -half, half-1
+			if narrow {
+				lo++
+			}
+		case narrow:
+			hi--
 		}
-	}
-	for i := range c[2].len() {
-		if c[2].at(i) != 0 {
-			return result{}, errors.New("a zero point is not supported")
+		dims, err := broadcast(x.dims, scale.dims)
+		if err == nil {
+			dims, err = broadcast(dims, zero.dims)
 		}
+		if err != nil {
+			return nil, err
+		}
+		out, err := im.newTensor(x.typ, dims)
+		if err != nil {
+			return nil, err
+		}
+		for i, at := range walk(dims, x.dims, scale.dims, zero.dims) {
+			s, z := scale.at(at[1]), zero.at(at[2])
+			// FLOAT arithmetic rounds every operation.
+			q := float64(float32(float64(float32(x.at(at[0])/s)) + z))
+			if signed && width.at(0) == 1 {
+				q = 2*truth(q >= 0) - 1
+			} else {
+				q = round(max(lo, min(q, hi)))
+			}
+			out.set(i, float64(float32(q-z))*s)
+		}
+		return out, nil
 	}
-	if signed == 0 || c[3].len() != 1 || c[3].at(0) != 1 {
-		return result{}, errors.New("activations of more than one signed bit are not supported")
-	}
-	return im.bipolar(n, operands[0], c[1])
 }

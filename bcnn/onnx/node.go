@@ -1,6 +1,9 @@
 package onnx
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 func (n *node) String() string {
 	op := n.opType
@@ -105,4 +108,17 @@ func (n *node) input(i int) string {
 		return n.inputs[i]
 	}
 	return ""
+}
+
+// label is the name that layers made of a node have. PyTorch names nodes
+// "/module/Operator"; the module is what a user knows.
+func (n *node) label() string {
+	if n == nil {
+		return "input"
+	}
+	name := strings.TrimPrefix(n.name, "/")
+	if name = strings.TrimSuffix(name, "/"+n.opType); name != "" {
+		return name
+	}
+	return fmt.Sprintf("%s_%d", n.opType, n.index)
 }

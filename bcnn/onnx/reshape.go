@@ -48,14 +48,6 @@ func axisIndex(v int64, rank int) (int, error) {
 	return int(v), nil
 }
 
-// integers returns the values of a tensor of integers without the batch size.
-func (t *tensor) integers() ([]int64, error) {
-	if t.typ.real() || t.hasBatch() {
-		return nil, fmt.Errorf("a constant of %v, want integers that do not depend on the batch size", t.typ)
-	}
-	return t.i64, nil
-}
-
 func (im *importer) shape(n *node) (result, error) {
 	r, err := im.operand(n, 0)
 	if err != nil {
@@ -177,21 +169,6 @@ func (im *importer) transpose(n *node) (result, error) {
 		v = w
 	}
 	return result{value: v}, nil
-}
-
-// movable returns a value whose dimensions may be regrouped.
-func (im *importer) movable(v *value) (*value, error) {
-	v, err := im.settleSigns(v)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case v.pad != nil:
-		return nil, v.pad.error()
-	case !isBatch(v.view[0]):
-		return nil, errors.New("the first dimension of its input is not the batch")
-	}
-	return v, nil
 }
 
 func (im *importer) reshape(n *node) (result, error) {

@@ -1,0 +1,133 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// clipValue limits a value.
+func (im *importer) clipValue(n *node, v *value, lo, hi float64) (result, error) {
+	if err := v.real(); err != nil {
+		return result{}, err
+	}
+	if math.IsNaN(lo) || math.IsNaN(hi) || lo > hi {
+		return result{}, fmt.Errorf("limits %v and %v", lo, hi)
+	}
+	out := v.with(n)
+	if c := v.clip; c != nil {
+		lo, hi = max(lo, min(c.lo, hi)), max(lo, min(c.hi, hi))
+		out.clip = nil
+	}
+	if lo <= -math.MaxFloat32 && hi >= math.MaxFloat32 {
+		return result{value: out}, nil
+	}
+	if lo == 0 && hi >= math.MaxFloat32 {
+		settled, err := im.settle(out)
+		if err != nil {
+			return result{}, err
+		}
+		return result{value: im.emit(n, "", bcnn.ReLU{}, settled.shape, settled)}, nil
+	}
+	settled, err := im.settle(out)
+	if err != nil {
+		return result{}, err
+	}
+	out = settled.with(n)
+	out.clip = &clip{lo, hi, n}
+	return result{value: out}, nil
+}
+
+// clipNode imports Clip, with limits in attributes or inputs.
+func (im *importer) clipNode(n *node) (result, error) {
+	r, err := im.operand(n, 0)
+	if err != nil {
+		return result{}, err
+	}
+	typ := r.typ()
+	limit := func(name string, input int, fallback float64) (float64, error) {
+		f, err := n.float(name, float32(fallback))
+		if err != nil {
+			return 0, err
+		}
+		t, err := im.constant(n, input)
+		switch {
+		case err != nil:
+			return 0, err
+		case t == nil:
+			return float64(f), nil
+		case t.len() != 1:
+			return 0, errors.New("a limit is not a single value")
+		}
+		return t.at(0), nil
+	}
+	lo, err := limit("min", 1, math.Inf(-1))
+	if err != nil {
+		return result{}, err
+	}
+	hi, err := limit("max", 2, math.Inf(1))
+	if err != nil {
+		return result{}, err
+	}
+	clamp := func(args []*tensor) (*tensor, error) {
+		if !typ.real() {
+			return nil, fmt.Errorf("Clip of %v is not supported", typ)
+		}
+		t, err := im.binary("Max")([]*tensor{args[0], scalar(typ, lo)})
+		if err != nil {
+			return nil, err
+		}
+		return im.binary("Min")([]*tensor{t, scalar(typ, hi)})
+	}
+	if r, ok, err := im.pointwise(n, []result{r}, clamp); ok || err != nil {
+		return r, err
+	}
+	return im.clipValue(n, r.value, lo, hi)
+}
+
+// hardSigmoid is Clip(alpha·x + beta, 0, 1).
+func (im *importer) hardSigmoid(n *node) (result, error) {
+	v, err := im.settled(n, 0)
+	if err != nil {
+		return result{}, err
+	}
+	alpha, err := n.float("alpha", 0.2)
+	if err != nil {
+		return result{}, err
+	}
+	beta, err := n.float("beta", 0.5)
+	if err != nil {
+		return result{}, err
+	}
+	v = im.emit(n, "", bcnn.Affine{Scale: []float32{alpha}, Bias: []float32{beta}}, v.shape, v)
+	return im.clipValue(n, v, 0, 1)
+}
+
+func (im *importer) softmax(n *node) (result, error) {
+	v, err := im.settled(n, 0)
+	if err != nil {
+		return result{}, err
+	}
+	fallback := int64(-1)
+	if im.model.opset < 13 {
+		fallback = 1
+	}
+	a, err := n.int("axis", fallback)
+	if err != nil {
+		return result{}, err
+	}
+	axis, err := axisIndex(a, len(v.view))
+	if err != nil {
+		return result{}, err
+	}
+	if product(v.view[axis]) != v.shape.Values() {
+		return result{}, fmt.Errorf("it runs over %d of %d values: only the softmax of a vector is supported",
+			product(v.view[axis]), v.shape.Values())
+	}
+	if v, err = im.vector(v, n); err != nil {
+		return result{}, err
+	}
+	return result{value: im.emit(n, "", bcnn.Softmax{}, v.shape, v)}, nil
+}

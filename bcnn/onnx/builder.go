@@ -1,0 +1,98 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// emit appends a layer made of a node (nil for the input) and returns its
+// output, seen as the first operand is.
+func (im *importer) emit(n *node, suffix string, op bcnn.Op, shape bcnn.Shape, inputs ...*value) *value {
+	// Lowering allocates for every channel, row and column of a layer, however
+	// large the file claims them to be. node sees the overdraft.
+	_ = im.charge(16 * (int64(shape.C) + int64(shape.H) + int64(shape.W)))
+	list := make([]int, len(inputs))
+	for i, in := range inputs {
+		list[i] = in.layer
+	}
+	out := &value{typ: typeFloat, node: n, shape: shape, view: inputs[0].view}
+	name := im.layerName(n.label() + suffix)
+	out.layer = im.net.Append(name, op, list...)
+	if n != nil && im.made[n.index] == "" {
+		im.made[n.index] = name
+	}
+	return out
+}
+
+// layerName makes a name valid and unique.
+func (im *importer) layerName(name string) string {
+	const maxLen = 200
+	name = strings.ToValidUTF8(name, "?")
+	if len(name) > maxLen {
+		name = strings.ToValidUTF8(name[:maxLen], "")
+	}
+	unique := name
+	for i := 2; im.names[unique] || unique == ""; i++ {
+		unique = fmt.Sprintf("%s_%d", name, i)
+	}
+	im.names[unique] = true
+	return unique
+}
+
+// vector returns a value whose dimensions, one after the other, are in the
+// order of the memory, as a vector.
+func (im *importer) vector(v *value, n *node) (*value, error) {
+	var all []atom
+	for _, d := range v.view.flatten(v.shape)[1:] {
+		all = append(all, d...)
+	}
+	if !slices.Equal(merge(all), whole(axisC, v.shape.Values())) {
+		return nil, errors.New("its values are in an order that would need a transposition")
+	}
+	return im.flattened(v, n), nil
+}
+
+// flattened returns the value with all its pixels lined up as channels.
+func (im *importer) flattened(v *value, n *node) *value {
+	if v.shape.Pixels() == 1 {
+		return v
+	}
+	out := im.emit(n, "/flatten", bcnn.Flatten{}, bcnn.Shape{H: 1, W: 1, C: v.shape.Values()}, v)
+	out.view, out.signs = v.view.flatten(v.shape), v.signs
+	return out
+}
+
+func shapeFits(s bcnn.Shape) error {
+	if s.H < 1 || s.W < 1 {
+		return errors.New("the window is larger than its padded input")
+	}
+	_, err := count([]int{s.H, s.W, s.C})
+	return err
+}
+
+// floats allocates numbers for a layer.
+func (im *importer) floats(n int) ([]float32, error) {
+	if err := im.charge(4 * int64(n)); err != nil {
+		return nil, err
+	}
+	return make([]float32, n), nil
+}
+
+// movable returns a value whose dimensions may be regrouped.
+func (im *importer) movable(v *value) (*value, error) {
+	v, err := im.settleSigns(v)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case v.pad != nil:
+		return nil, v.pad.error()
+	case !isBatch(v.view[0]):
+		return nil, errors.New("the first dimension of its input is not the batch")
+	}
+	return v, nil
+}

@@ -1,0 +1,171 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// window reads the geometry of Conv and MaxPool for an image of h×w.
+func (n *node) window(kernel []int, h, w int) (bcnn.Window, error) {
+	strides, err := n.sizes("strides", 2, 1)
+	if err != nil {
+		return bcnn.Window{}, err
+	}
+	dilations, err := n.sizes("dilations", 2, 1)
+	if err != nil {
+		return bcnn.Window{}, err
+	}
+	pads, err := n.sizes("pads", 4, 0)
+	if err != nil {
+		return bcnn.Window{}, err
+	}
+	for _, v := range [][]int{kernel, strides, dilations} {
+		if v[0] < 1 || v[1] < 1 || max(v[0], v[1]) > 1<<16 {
+			return bcnn.Window{}, fmt.Errorf("kernel %v, strides %v, dilations %v", kernel, strides, dilations)
+		}
+	}
+	auto, err := n.string("auto_pad", "NOTSET")
+	if err != nil {
+		return bcnn.Window{}, err
+	}
+	switch auto {
+	case "NOTSET", "":
+	case "VALID":
+		pads = make([]int, 4)
+	case "SAME_UPPER", "SAME_LOWER":
+		for i, size := range []int{h, w} {
+			out := (size + strides[i] - 1) / strides[i]
+			total := max((out-1)*strides[i]+(kernel[i]-1)*dilations[i]+1-size, 0)
+			pads[i], pads[i+2] = total/2, total-total/2
+			if auto == "SAME_LOWER" {
+				pads[i], pads[i+2] = pads[i+2], pads[i]
+			}
+		}
+	default:
+		return bcnn.Window{}, fmt.Errorf("auto_pad %q", auto)
+	}
+	return bcnn.Window{
+		KH: kernel[0], KW: kernel[1], StrideH: strides[0], StrideW: strides[1],
+		DilationH: dilations[0], DilationW: dilations[1],
+		Pad: bcnn.Padding{Top: pads[0], Left: pads[1], Bottom: pads[2], Right: pads[3]},
+	}, nil
+}
+
+// outputSize returns the size of the result along one axis, 0 if the window
+// does not fit.
+func outputSize(in, pad, kernel, dilation, stride int) int {
+	rest := in + pad - (dilation*(kernel-1) + 1)
+	if rest < 0 {
+		return 0
+	}
+	return rest/stride + 1
+}
+
+func (im *importer) conv(n *node) (result, error) {
+	v, err := im.value(n, 0)
+	if err != nil {
+		return result{}, err
+	}
+	if v, err = im.settleSigns(v); err != nil {
+		return result{}, err
+	}
+	if err := v.real(); err != nil {
+		return result{}, err
+	}
+	if err := v.image(); err != nil {
+		return result{}, err
+	}
+	w, err := im.required(n, 1)
+	if err != nil {
+		return result{}, err
+	}
+	if len(w.dims) != 4 || w.typ != typeFloat {
+		return result{}, fmt.Errorf("weights of %v %v, want four dimensions of FLOAT: only two-dimensional convolutions are supported", w.typ, w.dims)
+	}
+	groups, err := n.int("group", 1)
+	if err != nil {
+		return result{}, err
+	}
+	out, channels, kernel := w.dims[0], w.dims[1], w.dims[2:]
+	if groups < 1 || groups > maxSize || out%int(groups) != 0 || int64(channels)*groups != int64(v.shape.C) || out == 0 {
+		return result{}, fmt.Errorf("weights %v in %d groups for %d channels", w.dims, groups, v.shape.C)
+	}
+	if given, err := n.ints("kernel_shape"); err != nil {
+		return result{}, err
+	} else if given != nil && (len(given) != 2 || given[0] != int64(kernel[0]) || given[1] != int64(kernel[1])) {
+		return result{}, fmt.Errorf("kernel_shape %v, but weights %v", given, w.dims)
+	}
+	h, wd := v.shape.H, v.shape.W
+	var before pending
+	if v.pad != nil {
+		before = *v.pad
+		h, wd = h+before.Top+before.Bottom, wd+before.Left+before.Right
+	}
+	window, err := n.window(kernel, h, wd)
+	if err != nil {
+		return result{}, err
+	}
+	if before.value != 0 && window.Pad != (bcnn.Padding{}) {
+		return result{}, fmt.Errorf("padding with 0 around padding with %v of %v", before.value, before.node)
+	}
+	window.Pad = sumPadding(window.Pad, before.Padding)
+	bias, err := im.bias(n, 2, out)
+	if err != nil {
+		return result{}, err
+	}
+	// [out][channel][ky][kx] becomes [out][ky][kx][channel in memory].
+	taps := kernel[0] * kernel[1]
+	rows, err := im.floats(w.len())
+	if err != nil {
+		return result{}, err
+	}
+	order := v.channels(v.view[1])
+	if order != nil && groups > 1 {
+		return result{}, errors.New("a grouped convolution of channels that a Transpose has mixed is not supported")
+	}
+	for o := range out {
+		for c := range channels {
+			to := c
+			if order != nil {
+				to = order[c]
+			}
+			for k := range taps {
+				rows[(o*taps+k)*channels+to] = w.f32[(o*channels+c)*taps+k]
+			}
+		}
+	}
+	shape := bcnn.Shape{
+		H: outputSize(v.shape.H, window.Pad.Top+window.Pad.Bottom, window.KH, window.DilationH, window.StrideH),
+		W: outputSize(v.shape.W, window.Pad.Left+window.Pad.Right, window.KW, window.DilationW, window.StrideW),
+		C: out,
+	}
+	if err := shapeFits(shape); err != nil {
+		return result{}, err
+	}
+	r, err := im.weighted(n, v, rows, out, channels, bias, shape, func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op {
+		return bcnn.Conv2D{Window: window, Out: out, Groups: int(groups), PadValue: padValue, Weights: w, Bias: bias}
+	})
+	if err != nil {
+		return result{}, err
+	}
+	r.view = nchw(shape)
+	return result{value: r}, nil
+}
+
+func sumPadding(a, b bcnn.Padding) bcnn.Padding {
+	return bcnn.Padding{Top: a.Top + b.Top, Left: a.Left + b.Left, Bottom: a.Bottom + b.Bottom, Right: a.Right + b.Right}
+}
+
+// bias returns a vector of n values, or nil if the input is left out.
+func (im *importer) bias(n *node, input, size int) ([]float32, error) {
+	t, err := im.constant(n, input)
+	if err != nil || t == nil {
+		return nil, err
+	}
+	if t.typ != typeFloat || len(t.dims) != 1 || t.dims[0] != size {
+		return nil, fmt.Errorf("input %d is a constant of %v %v, want %d FLOAT values", input, t.typ, t.dims, size)
+	}
+	return t.f32, im.charge(4 * int64(size))
+}

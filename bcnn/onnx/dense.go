@@ -1,0 +1,117 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// gemm imports alpha·A·B + beta·C with a computed A.
+func (im *importer) gemm(n *node) (result, error) {
+	transA, err := n.int("transA", 0)
+	if err != nil {
+		return result{}, err
+	}
+	transB, err := n.int("transB", 0)
+	if err != nil {
+		return result{}, err
+	}
+	alpha, err := n.float("alpha", 1)
+	if err != nil {
+		return result{}, err
+	}
+	beta, err := n.float("beta", 1)
+	if err != nil {
+		return result{}, err
+	}
+	if transA != 0 {
+		return result{}, errors.New("transA would mix the images of a batch")
+	}
+	c, err := im.constant(n, 2)
+	if err != nil {
+		return result{}, err
+	}
+	v, err := im.value(n, 0)
+	if err != nil {
+		return result{}, err
+	}
+	if len(v.view) != 2 {
+		return result{}, fmt.Errorf("its input has %d dimensions, want 2", len(v.view))
+	}
+	return im.dense(n, v, transB != 0, alpha, beta, c)
+}
+
+func (im *importer) matMul(n *node) (result, error) {
+	v, err := im.value(n, 0)
+	if err != nil {
+		return result{}, err
+	}
+	return im.dense(n, v, false, 1, 0, nil)
+}
+
+// dense emits a dense layer over all values of v.
+func (im *importer) dense(n *node, v *value, transB bool, alpha, beta float32, c *tensor) (result, error) {
+	v, err := im.movable(v)
+	if err != nil {
+		return result{}, err
+	}
+	if err := v.real(); err != nil {
+		return result{}, err
+	}
+	w, err := im.required(n, 1)
+	if err != nil {
+		return result{}, err
+	}
+	if len(w.dims) != 2 || w.typ != typeFloat {
+		return result{}, fmt.Errorf("weights of %v %v, want two dimensions of FLOAT", w.typ, w.dims)
+	}
+	k, out := w.dims[0], w.dims[1]
+	if transB {
+		k, out = out, k
+	}
+	last := v.view[len(v.view)-1]
+	if len(v.view) < 2 || product(last) != k || k != v.shape.Values() || out == 0 {
+		return result{}, fmt.Errorf("weights %v for a last dimension of %d out of %d values: only vectors can be multiplied",
+			w.dims, product(last), v.shape.Values())
+	}
+	rows, err := im.floats(w.len())
+	if err != nil {
+		return result{}, err
+	}
+	if err := im.charge(8 * int64(k)); err != nil {
+		return result{}, err
+	}
+	for i, to := range offsets(last, flatStride(v.shape)) {
+		for o := range out {
+			from := i*out + o
+			if transB {
+				from = o*k + i
+			}
+			rows[o*k+to] = w.f32[from] * alpha
+		}
+	}
+	var bias []float32
+	if c != nil && beta != 0 {
+		if n := len(c.dims); c.typ != typeFloat || n > 2 || n == 2 && c.dims[0] != 1 ||
+			n > 0 && c.dims[n-1] != 1 && c.dims[n-1] != out {
+			return result{}, fmt.Errorf("a bias of %v %v, want %d FLOAT values", c.typ, c.dims, out)
+		}
+		if bias, err = im.floats(out); err != nil {
+			return result{}, err
+		}
+		for o := range bias {
+			bias[o] = c.f32[o%c.len()] * beta
+		}
+	}
+	shape := bcnn.Shape{H: 1, W: 1, C: out}
+	y, err := im.weighted(n, v, rows, out, k, bias, shape, func(w bcnn.Weights, bias []float32, _ int) bcnn.Op {
+		return bcnn.Dense{Out: out, Weights: w, Bias: bias}
+	})
+	if err != nil {
+		return result{}, err
+	}
+	y.view = append(view{}, v.view...)
+	y.view[len(y.view)-1] = whole(axisC, out)
+	return result{value: y}, nil
+}

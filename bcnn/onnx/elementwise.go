@@ -1,0 +1,122 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// compare imports the comparisons.
+func (im *importer) compare(n *node) (result, error) {
+	operands, err := im.operands(n, 2)
+	if err != nil {
+		return result{}, err
+	}
+	if r, ok, err := im.pointwise(n, operands, im.binary(n.opType)); ok || err != nil {
+		return r, err
+	}
+	f := binaryOps[n.opType]
+	v, t := operands[0].value, operands[1].constant
+	if v == nil {
+		v, t = operands[1].value, operands[0].constant
+		g := f
+		f = func(x, y float64) float64 { return g(y, x) }
+	}
+	if v == nil || t == nil || n.opType == "And" || n.opType == "Or" || n.opType == "Xor" {
+		return result{}, errors.New("two computed tensors cannot be compared")
+	}
+	return im.threshold(n, v, t, scalar(typeBool, f(-1, 0)), scalar(typeBool, f(0, 0)), scalar(typeBool, f(1, 0)))
+}
+
+func (im *importer) whereNode(n *node) (result, error) {
+	operands, err := im.operands(n, 3)
+	if err != nil {
+		return result{}, err
+	}
+	r, ok, err := im.pointwise(n, operands, im.where)
+	if err == nil && !ok {
+		err = errors.New("only a choice between constants by a comparison with a constant is supported")
+	}
+	return r, err
+}
+
+// unaryNode imports Sign, Round, Not, Neg, Relu and others.
+func (im *importer) unaryNode(n *node) (result, error) {
+	operands, err := im.operands(n, 1)
+	if err != nil {
+		return result{}, err
+	}
+	if r, ok, err := im.pointwise(n, operands, im.unary(n.opType)); ok || err != nil {
+		return r, err
+	}
+	v := operands[0].value
+	if err := v.real(); err != nil {
+		return result{}, err
+	}
+	switch n.opType {
+	case "Sign":
+		return im.threshold(n, v, scalar(v.typ, 0), scalar(v.typ, -1), scalar(v.typ, 0), scalar(v.typ, 1))
+	case "Relu":
+		return im.clipValue(n, v, 0, math.Inf(1))
+	case "Neg":
+		if v, err = im.settle(v); err != nil {
+			return result{}, err
+		}
+		return result{value: im.emit(n, "", bcnn.Affine{Scale: []float32{-1}}, v.shape, v)}, nil
+	case "Round":
+		// One step, if the clip before it leaves just one half-integer h.
+		if c := v.clip; c != nil {
+			h := math.Ceil(c.lo-0.5) + 0.5
+			if c.lo > h-1 && c.hi < h+1 && c.lo < h && c.hi > h {
+				return im.threshold(n, v, scalar(v.typ, h),
+					scalar(v.typ, h-0.5), scalar(v.typ, math.RoundToEven(h)), scalar(v.typ, h+0.5))
+			}
+		}
+		return result{}, errors.New("Round is only supported as a binarisation: behind a Clip to 0 and 1")
+	}
+	return result{}, errors.New("this operator is only supported on constants")
+}
+
+// castNode imports Cast. Values are computed in float32; bytes become float
+// exactly.
+func (im *importer) castNode(n *node) (result, error) {
+	r, err := im.operand(n, 0)
+	if err != nil {
+		return result{}, err
+	}
+	to, err := n.int("to", 0)
+	if err != nil {
+		return result{}, err
+	}
+	typ := elemType(to)
+	if r, ok, err := im.pointwise(n, []result{r}, im.cast(typ)); ok || err != nil {
+		return r, err
+	}
+	v := r.value
+	if typ != v.typ && (typ != typeFloat || v.typ != typeUint8) {
+		return result{}, fmt.Errorf("conversion of computed %v to %v is not supported", v.typ, typ)
+	}
+	out := v.with(n)
+	out.typ = typ
+	return result{value: out}, nil
+}
+
+// identity imports Identity and Dropout, which does nothing at inference.
+func (im *importer) identity(n *node) (result, error) {
+	if n.opType == "Dropout" {
+		training, err := im.constant(n, 2)
+		if err != nil {
+			return result{}, err
+		}
+		if training != nil && (training.len() != 1 || training.at(0) != 0) {
+			return result{}, errors.New("it is in training mode")
+		}
+	}
+	r, err := im.operand(n, 0)
+	if r.value != nil {
+		r.value = r.value.with(n)
+	}
+	return r, err
+}

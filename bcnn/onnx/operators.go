@@ -1,0 +1,78 @@
+package onnx
+
+import "errors"
+
+// handlers are the operators, by domain.
+var handlers = map[string]map[string]func(*importer, *node) (result, error){}
+
+func init() {
+	onnx := map[string]func(*importer, *node) (result, error){
+		"BatchNormalization": (*importer).batchNorm,
+		"Cast":               (*importer).castNode,
+		"Clip":               (*importer).clipNode,
+		"Concat":             (*importer).concat,
+		"Constant":           (*importer).constantNode,
+		"ConstantOfShape":    (*importer).constantOfShape,
+		"Conv":               (*importer).conv,
+		"Dropout":            (*importer).identity,
+		"Expand":             (*importer).expand,
+		"Flatten":            (*importer).flatten,
+		"Gather":             (*importer).gather,
+		"Gemm":               (*importer).gemm,
+		"HardSigmoid":        (*importer).hardSigmoid,
+		"Identity":           (*importer).identity,
+		"MatMul":             (*importer).matMul,
+		"MaxPool":            (*importer).maxPool,
+		"Pad":                (*importer).padNode,
+		"Reshape":            (*importer).reshape,
+		"Shape":              (*importer).shape,
+		"Slice":              (*importer).slice,
+		"Softmax":            (*importer).softmax,
+		"Squeeze":            func(im *importer, n *node) (result, error) { return im.squeeze(n, false) },
+		"Transpose":          (*importer).transpose,
+		"Unsqueeze":          func(im *importer, n *node) (result, error) { return im.squeeze(n, true) },
+		"Where":              (*importer).whereNode,
+	}
+	for op := range unaryOps {
+		onnx[op] = (*importer).unaryNode
+	}
+	for op := range binaryOps {
+		if logical(op) {
+			onnx[op] = (*importer).compare
+		} else {
+			onnx[op] = (*importer).arithmetic
+		}
+	}
+	delete(onnx, "BipolarQuant")
+	qonnx := map[string]func(*importer, *node) (result, error){
+		"BipolarQuant": (*importer).bipolarQuant,
+		"IntQuant":     (*importer).quantNode,
+		"Quant":        (*importer).quantNode,
+	}
+	handlers[""], handlers["ai.onnx"] = onnx, onnx
+	for _, domain := range []string{"qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"} {
+		handlers[domain] = qonnx
+	}
+	handlers["bitcnn"] = map[string]func(*importer, *node) (result, error){"Binarize": (*importer).binarize}
+}
+
+// node imports a node.
+func (im *importer) node(n *node) error {
+	handler := handlers[n.domain][n.opType]
+	if handler == nil {
+		return errors.New("this operator is not supported")
+	}
+	if len(n.outputs) == 0 {
+		return errors.New("it has no output")
+	}
+	r, err := handler(im, n)
+	if err == nil && im.budget < 0 {
+		err = errBudget
+	}
+	if err != nil {
+		return err
+	}
+	im.folded[n.index] = r.constant != nil
+	im.env[n.outputs[0]] = r
+	return nil
+}

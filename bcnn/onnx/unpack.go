@@ -1,0 +1,189 @@
+package onnx
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+)
+
+// tensor decodes a TensorProto. Nothing is allocated before the data is known
+// to have the claimed size.
+func (im *importer) tensor(p *tensorProto) (*tensor, error) {
+	t, err := im.decodeTensor(p)
+	if err != nil {
+		return nil, fmt.Errorf("tensor %q: %w", p.name, err)
+	}
+	return t, nil
+}
+
+func (im *importer) decodeTensor(p *tensorProto) (*tensor, error) {
+	size := p.typ.size()
+	if size == 0 {
+		return nil, fmt.Errorf("elements of %v are not supported", p.typ)
+	}
+	dims := make([]int, len(p.dims))
+	for i, d := range p.dims {
+		if d < 0 || d > maxSize {
+			return nil, fmt.Errorf("dimensions %v", p.dims)
+		}
+		dims[i] = int(d)
+	}
+	n, err := count(dims)
+	if err != nil {
+		return nil, err
+	}
+	raw, isRaw := p.raw, p.hasRaw
+	switch {
+	case p.external != nil:
+		if raw, err = im.external(p.external, int64(n)*int64(size)); err != nil {
+			return nil, err
+		}
+		isRaw = true
+	case !isRaw && p.typ == typeFloat:
+		raw, isRaw = p.f32, true
+	case !isRaw && p.typ == typeDouble:
+		raw, isRaw = p.f64, true
+	}
+	if isRaw && len(raw) != n*size {
+		return nil, fmt.Errorf("%d bytes of data for dimensions %v of %v, want %d", len(raw), dims, p.typ, n*size)
+	}
+	if !isRaw && len(p.ints) != n {
+		return nil, fmt.Errorf("%d values for dimensions %v", len(p.ints), dims)
+	}
+	t, err := im.newTensor(p.typ, dims)
+	if err != nil {
+		return nil, err
+	}
+	for i := range n {
+		var u uint64
+		if isRaw {
+			u = littleEndian(raw[i*size:], size)
+		} else {
+			u = uint64(p.ints[i])
+		}
+		switch p.typ {
+		case typeFloat:
+			t.f32[i] = math.Float32frombits(uint32(u))
+		case typeFloat16:
+			t.f32[i] = float16(uint16(u))
+		case typeBFloat16:
+			t.f32[i] = math.Float32frombits(uint32(uint16(u)) << 16)
+		case typeDouble:
+			t.f64[i] = math.Float64frombits(u)
+		case typeInt8:
+			t.i64[i] = int64(int8(u))
+		case typeInt16:
+			t.i64[i] = int64(int16(u))
+		case typeInt32:
+			t.i64[i] = int64(int32(u))
+		case typeBool:
+			if u != 0 {
+				t.i64[i] = 1
+			}
+		case typeUint64:
+			if u > math.MaxInt64 {
+				return nil, fmt.Errorf("value %d is too large", u)
+			}
+			t.i64[i] = int64(u)
+		default:
+			t.i64[i] = int64(u & (1<<(8*size) - 1))
+		}
+	}
+	return t, nil
+}
+
+func littleEndian(b []byte, size int) uint64 {
+	switch size {
+	case 1:
+		return uint64(b[0])
+	case 2:
+		return uint64(binary.LittleEndian.Uint16(b))
+	case 4:
+		return uint64(binary.LittleEndian.Uint32(b))
+	}
+	return binary.LittleEndian.Uint64(b)
+}
+
+// float16 converts from IEEE binary16.
+func float16(h uint16) float32 {
+	exponent, fraction := int(h>>10&31), float64(h&1023)
+	var v float64
+	switch exponent {
+	case 0:
+		v = math.Ldexp(fraction, -24)
+	case 31:
+		if v = math.Inf(1); fraction != 0 {
+			v = math.NaN()
+		}
+	default:
+		v = math.Ldexp(1024+fraction, exponent-25)
+	}
+	if h>>15 != 0 {
+		v = -v
+	}
+	return float32(v)
+}
+
+// external reads the data of a tensor from another file in the model's folder.
+// os.Root keeps "..", absolute paths and symbolic links inside.
+func (im *importer) external(where map[string]string, size int64) ([]byte, error) {
+	location := where["location"]
+	if im.dir == "" || location == "" {
+		return nil, errors.New("its data is in another file, which is not named or not allowed here")
+	}
+	number := func(key string, fallback int64) (int64, error) {
+		s, ok := where[key]
+		if !ok {
+			return fallback, nil
+		}
+		v, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || v < 0 {
+			return 0, fmt.Errorf("external data: %s is %q", key, s)
+		}
+		return v, nil
+	}
+	offset, err := number("offset", 0)
+	if err != nil {
+		return nil, err
+	}
+	length, err := number("length", size)
+	if err != nil {
+		return nil, err
+	}
+	if length != size {
+		return nil, fmt.Errorf("external data: length %d, want %d", length, size)
+	}
+	root, err := os.OpenRoot(im.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	// Stat first: opening a named pipe would wait for a writer.
+	info, err := root.Stat(location)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("external data: %w", err)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("external data: %s is not a regular file", location)
+	case offset > info.Size() || size > info.Size()-offset:
+		return nil, fmt.Errorf("external data: bytes %d to %d of %s, which has %d", offset, offset+size, location, info.Size())
+	}
+	file, err := root.Open(location)
+	if err != nil {
+		return nil, fmt.Errorf("external data: %w", err)
+	}
+	defer file.Close()
+	data := make([]byte, size)
+	if _, err := io.ReadFull(io.NewSectionReader(file, offset, size), data); err != nil {
+		return nil, fmt.Errorf("external data: %s: %w", location, err)
+	}
+	if !im.credited[location] {
+		im.credited[location] = true
+		im.budget = min(im.budget+unpackFactor*min(info.Size(), maxFile), maxBudget)
+	}
+	return data, nil
+}

@@ -1,0 +1,92 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+// weighted emits a layer with weights, [out][…][rowLen]. Weights ±α of a filter
+// become ±1 and an Affine layer behind.
+func (im *importer) weighted(n *node, v *value, rows []float32, out, rowLen int, bias []float32, shape bcnn.Shape,
+	build func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op) (*value, error) {
+	packed, alpha, err := im.binaryWeights(rows, out, rowLen)
+	if err != nil {
+		return nil, err
+	}
+	gain := v.gain
+	if gain == 0 {
+		gain = 1
+	}
+	padValue := 0
+	if v.pad != nil && v.pad.value != 0 {
+		p := v.pad.value / gain
+		if !v.signs || packed == nil || p != 1 && p != -1 {
+			return nil, fmt.Errorf("padding with %v at %v needs binary weights and an input of ±%v", v.pad.value, v.pad.node, v.pad.value)
+		}
+		padValue = int(p)
+	}
+	in := v
+	if v.pad != nil {
+		in = v.with(v.node)
+		in.pad = nil
+	}
+	if packed == nil {
+		if in, err = im.settle(in); err != nil {
+			return nil, err
+		}
+		return im.emit(n, "", build(bcnn.Weights{F32: rows}, bias, 0), shape, in), nil
+	}
+	w := bcnn.Weights{Bits: packed}
+	if alpha == nil && gain == 1 {
+		return im.emit(n, "", build(w, bias, padValue), shape, in), nil
+	}
+	y := im.emit(n, "", build(w, nil, padValue), shape, in)
+	if alpha != nil && gain != 1 {
+		y = im.emit(n, "/gain", bcnn.Affine{Scale: []float32{gain}}, shape, y)
+	} else if alpha == nil {
+		alpha = []float32{gain}
+	}
+	return im.emit(n, "/scale", bcnn.Affine{Scale: alpha, Bias: bias}, shape, y), nil
+}
+
+// binaryWeights packs weights that are ±α for one α > 0 per filter. packed is
+// nil where there are others, alpha is nil where all α are 1.
+func (im *importer) binaryWeights(rows []float32, out, rowLen int) (packed []uint64, alpha []float32, err error) {
+	size := len(rows) / out
+	if size == 0 {
+		return nil, nil, errors.New("the weights are empty")
+	}
+	if alpha, err = im.floats(out); err != nil {
+		return nil, nil, err
+	}
+	one, same := true, true
+	for o := range out {
+		filter := rows[o*size : (o+1)*size]
+		a := float32(math.Abs(float64(filter[0])))
+		for _, w := range filter {
+			if w != a && w != -a || a == 0 || a-a != 0 {
+				return nil, nil, nil
+			}
+		}
+		alpha[o] = a
+		one = one && a == 1
+		same = same && a == alpha[0]
+	}
+	words := len(rows) / rowLen * bits.Words(rowLen)
+	if err := im.charge(8 * int64(words)); err != nil {
+		return nil, nil, err
+	}
+	packed = make([]uint64, words)
+	bits.Pack(packed, rows, rowLen)
+	switch {
+	case one:
+		alpha = nil
+	case same:
+		alpha = alpha[:1]
+	}
+	return packed, alpha, nil
+}
