@@ -6,10 +6,11 @@ import (
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // clipValue limits a value.
-func (im *importer) clipValue(n *node, v *value, lo, hi float64) (result, error) {
+func (im *importer) clipValue(n *pb.Node, v *value, lo, hi float64) (result, error) {
 	if err := v.real(); err != nil {
 		return result{}, err
 	}
@@ -41,14 +42,14 @@ func (im *importer) clipValue(n *node, v *value, lo, hi float64) (result, error)
 }
 
 // clipNode imports Clip, with limits in attributes or inputs.
-func (im *importer) clipNode(n *node) (result, error) {
+func (im *importer) clipNode(n *pb.Node) (result, error) {
 	r, err := im.operand(n, 0)
 	if err != nil {
 		return result{}, err
 	}
 	typ := r.typ()
 	limit := func(name string, input int, fallback float64) (float64, error) {
-		f, err := n.float(name, float32(fallback))
+		f, err := n.Float(name, float32(fallback))
 		if err != nil {
 			return 0, err
 		}
@@ -72,7 +73,7 @@ func (im *importer) clipNode(n *node) (result, error) {
 		return result{}, err
 	}
 	clamp := func(args []*tensor) (*tensor, error) {
-		if !typ.real() {
+		if !typ.Real() {
 			return nil, fmt.Errorf("Clip of %v is not supported", typ)
 		}
 		t, err := im.binary("Max")([]*tensor{args[0], scalar(typ, lo)})
@@ -88,16 +89,16 @@ func (im *importer) clipNode(n *node) (result, error) {
 }
 
 // hardSigmoid is Clip(alpha·x + beta, 0, 1).
-func (im *importer) hardSigmoid(n *node) (result, error) {
+func (im *importer) hardSigmoid(n *pb.Node) (result, error) {
 	v, err := im.settled(n, 0)
 	if err != nil {
 		return result{}, err
 	}
-	alpha, err := n.float("alpha", 0.2)
+	alpha, err := n.Float("alpha", 0.2)
 	if err != nil {
 		return result{}, err
 	}
-	beta, err := n.float("beta", 0.5)
+	beta, err := n.Float("beta", 0.5)
 	if err != nil {
 		return result{}, err
 	}
@@ -105,16 +106,16 @@ func (im *importer) hardSigmoid(n *node) (result, error) {
 	return im.clipValue(n, v, 0, 1)
 }
 
-func (im *importer) softmax(n *node) (result, error) {
+func (im *importer) softmax(n *pb.Node) (result, error) {
 	v, err := im.settled(n, 0)
 	if err != nil {
 		return result{}, err
 	}
 	fallback := int64(-1)
-	if im.model.opset < 13 {
+	if im.model.Opset < 13 {
 		fallback = 1
 	}
-	a, err := n.int("axis", fallback)
+	a, err := n.Int("axis", fallback)
 	if err != nil {
 		return result{}, err
 	}

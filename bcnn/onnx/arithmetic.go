@@ -5,20 +5,21 @@ import (
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // arithmetic imports Add, Sub, Mul, Div, Max, Min and Pow.
-func (im *importer) arithmetic(n *node) (result, error) {
+func (im *importer) arithmetic(n *pb.Node) (result, error) {
 	operands, err := im.operands(n, 2)
 	if err != nil {
 		return result{}, err
 	}
-	if r, ok, err := im.pointwise(n, operands, im.binary(n.opType)); ok || err != nil {
+	if r, ok, err := im.pointwise(n, operands, im.binary(n.OpType)); ok || err != nil {
 		return r, err
 	}
 	a, b := operands[0], operands[1]
 	for _, o := range operands {
-		if o.typ() != typeFloat {
+		if o.typ() != pb.Float {
 			return result{}, errors.New("arithmetic on computed values of " + o.typ().String() + " is not supported: Cast to FLOAT first")
 		}
 	}
@@ -32,8 +33,8 @@ func (im *importer) arithmetic(n *node) (result, error) {
 }
 
 // sum is the sum or the difference of two values.
-func (im *importer) sum(n *node, a, b *value) (result, error) {
-	if n.opType != "Add" && n.opType != "Sub" {
+func (im *importer) sum(n *pb.Node, a, b *value) (result, error) {
+	if n.OpType != "Add" && n.OpType != "Sub" {
 		return result{}, errors.New("of two computed tensors only the sum or difference is supported")
 	}
 	a, err := im.settle(a)
@@ -46,7 +47,7 @@ func (im *importer) sum(n *node, a, b *value) (result, error) {
 	if a.shape != b.shape || !a.view.equal(b.view) {
 		return result{}, errors.New("two computed tensors must have the same dimensions, in the same order in memory")
 	}
-	if n.opType == "Sub" {
+	if n.OpType == "Sub" {
 		b = im.emit(n, "/negative", bcnn.Affine{Scale: []float32{-1}}, b.shape, b)
 	}
 	return result{value: im.emit(n, "", bcnn.Add{}, a.shape, a, b)}, nil
@@ -54,12 +55,12 @@ func (im *importer) sum(n *node, a, b *value) (result, error) {
 
 // withConstant is an operator between a value and a constant, which stands
 // first if swapped is set.
-func (im *importer) withConstant(n *node, v *value, t *tensor, swapped bool) (result, error) {
-	if n.opType == "Max" || n.opType == "Min" {
+func (im *importer) withConstant(n *pb.Node, v *value, t *tensor, swapped bool) (result, error) {
+	if n.OpType == "Max" || n.OpType == "Min" {
 		if t.len() != 1 {
 			return result{}, errors.New("limits per channel are not supported")
 		}
-		if n.opType == "Max" {
+		if n.OpType == "Max" {
 			return im.clipValue(n, v, t.at(0), math.Inf(1))
 		}
 		return im.clipValue(n, v, math.Inf(-1), t.at(0))
@@ -73,8 +74,8 @@ func (im *importer) withConstant(n *node, v *value, t *tensor, swapped bool) (re
 		return result{}, err
 	}
 	negative := make([]float32, len(list))
-	neutral := map[string]float32{"Mul": 1, "Div": 1}[n.opType]
-	idle := !swapped || n.opType == "Add" || n.opType == "Mul"
+	neutral := map[string]float32{"Mul": 1, "Div": 1}[n.OpType]
+	idle := !swapped || n.OpType == "Add" || n.OpType == "Mul"
 	for i, c := range list {
 		negative[i] = -c
 		idle = idle && c == neutral
@@ -84,15 +85,15 @@ func (im *importer) withConstant(n *node, v *value, t *tensor, swapped bool) (re
 	}
 	var op bcnn.Op
 	switch {
-	case n.opType == "Add":
+	case n.OpType == "Add":
 		op = bcnn.Affine{Bias: list}
-	case n.opType == "Sub" && swapped:
+	case n.OpType == "Sub" && swapped:
 		op = bcnn.Affine{Scale: []float32{-1}, Bias: list}
-	case n.opType == "Sub":
+	case n.OpType == "Sub":
 		op = bcnn.Affine{Bias: negative}
-	case n.opType == "Mul":
+	case n.OpType == "Mul":
 		op = bcnn.Affine{Scale: list}
-	case n.opType == "Div" && !swapped:
+	case n.OpType == "Div" && !swapped:
 		if op, err = im.quotient(v, list); err != nil {
 			return result{}, err
 		}

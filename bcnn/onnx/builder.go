@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // emit appends a layer made of a node (nil for the input) and returns its
 // output, seen as the first operand is.
-func (im *importer) emit(n *node, suffix string, op bcnn.Op, shape bcnn.Shape, inputs ...*value) *value {
+func (im *importer) emit(n *pb.Node, suffix string, op bcnn.Op, shape bcnn.Shape, inputs ...*value) *value {
 	// Lowering allocates for every channel, row and column of a layer, however
 	// large the file claims them to be. node sees the overdraft.
 	_ = im.charge(16 * (int64(shape.C) + int64(shape.H) + int64(shape.W)))
@@ -19,11 +20,11 @@ func (im *importer) emit(n *node, suffix string, op bcnn.Op, shape bcnn.Shape, i
 	for i, in := range inputs {
 		list[i] = in.layer
 	}
-	out := &value{typ: typeFloat, node: n, shape: shape, view: inputs[0].view}
-	name := im.layerName(n.label() + suffix)
+	out := &value{typ: pb.Float, node: n, shape: shape, view: inputs[0].view}
+	name := im.layerName(n.Label() + suffix)
 	out.layer = im.net.Append(name, op, list...)
-	if n != nil && im.made[n.index] == "" {
-		im.made[n.index] = name
+	if n != nil && im.made[n.Index] == "" {
+		im.made[n.Index] = name
 	}
 	return out
 }
@@ -45,7 +46,7 @@ func (im *importer) layerName(name string) string {
 
 // vector returns a value whose dimensions, one after the other, are in the
 // order of the memory, as a vector.
-func (im *importer) vector(v *value, n *node) (*value, error) {
+func (im *importer) vector(v *value, n *pb.Node) (*value, error) {
 	var all []atom
 	for _, d := range v.view.flatten(v.shape)[1:] {
 		all = append(all, d...)
@@ -57,7 +58,7 @@ func (im *importer) vector(v *value, n *node) (*value, error) {
 }
 
 // flattened returns the value with all its pixels lined up as channels.
-func (im *importer) flattened(v *value, n *node) *value {
+func (im *importer) flattened(v *value, n *pb.Node) *value {
 	if v.shape.Pixels() == 1 {
 		return v
 	}

@@ -3,10 +3,12 @@ package onnx
 import (
 	"errors"
 	"fmt"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // broadcast is perChannel for a value that may become a vector for it.
-func (im *importer) broadcast(v *value, t *tensor, n *node) (*value, []float32, error) {
+func (im *importer) broadcast(v *value, t *tensor, n *pb.Node) (*value, []float32, error) {
 	list, ok, err := im.perChannel(v, t)
 	if err != nil || ok {
 		return v, list, err
@@ -25,7 +27,7 @@ func (im *importer) broadcast(v *value, t *tensor, n *node) (*value, []float32, 
 // perChannel returns a constant that is broadcast to the value as one number,
 // or as one per channel in memory. ok is false where it varies over the image.
 func (im *importer) perChannel(v *value, t *tensor) (list []float32, ok bool, err error) {
-	if t.typ == typeDouble {
+	if t.typ == pb.Double {
 		for _, x := range t.f64 {
 			if float64(float32(x)) != x && x == x {
 				return nil, false, fmt.Errorf("the DOUBLE constant %v has no exact float32 value", x)

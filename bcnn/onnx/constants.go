@@ -3,52 +3,54 @@ package onnx
 import (
 	"errors"
 	"fmt"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // Operators that exist on constants only: they compute shapes, and weights.
 
-func (im *importer) constantNode(n *node) (result, error) {
-	if len(n.attrs) != 1 {
-		return result{}, fmt.Errorf("%d attributes, want 1", len(n.attrs))
+func (im *importer) constantNode(n *pb.Node) (result, error) {
+	if len(n.Attrs) != 1 {
+		return result{}, fmt.Errorf("%d attributes, want 1", len(n.Attrs))
 	}
-	a := &n.attrs[0]
+	a := &n.Attrs[0]
 	var t *tensor
-	switch a.name {
+	switch a.Name {
 	case "value":
-		if a.t == nil {
+		if a.T == nil {
 			return result{}, errors.New("it holds no tensor")
 		}
 		var err error
-		if t, err = im.tensor(a.t); err != nil {
+		if t, err = im.tensor(a.T); err != nil {
 			return result{}, err
 		}
 	case "value_float":
-		t = scalar(typeFloat, float64(a.f))
+		t = scalar(pb.Float, float64(a.F))
 	case "value_int":
-		t = &tensor{typ: typeInt64, dims: []int{}, i64: []int64{a.i}}
+		t = &tensor{typ: pb.Int64, dims: []int{}, i64: []int64{a.I}}
 	case "value_floats":
-		t = &tensor{typ: typeFloat, dims: []int{len(a.fs)}, f32: append([]float32{}, a.fs...)}
+		t = &tensor{typ: pb.Float, dims: []int{len(a.Fs)}, f32: append([]float32{}, a.Fs...)}
 	case "value_ints":
-		t = &tensor{typ: typeInt64, dims: []int{len(a.is)}, i64: append([]int64{}, a.is...)}
+		t = &tensor{typ: pb.Int64, dims: []int{len(a.Is)}, i64: append([]int64{}, a.Is...)}
 	default:
-		return result{}, fmt.Errorf("attribute %q is not supported", a.name)
+		return result{}, fmt.Errorf("attribute %q is not supported", a.Name)
 	}
 	return result{constant: t}, nil
 }
 
 // shapeInput returns the dimensions in an input. Where they depend on the batch
 // size every one becomes 1: what is filled with one value broadcasts as well.
-func (im *importer) shapeInput(n *node, i int) ([]int, error) {
+func (im *importer) shapeInput(n *pb.Node, i int) ([]int, error) {
 	t, err := im.required(n, i)
 	if err != nil {
 		return nil, err
 	}
-	if len(t.dims) != 1 || t.i64 == nil || t.len() > maxRank {
-		return nil, fmt.Errorf("input %d is a tensor of %v %v, want a list of at most %d integers", i, t.typ, t.dims, maxRank)
+	if len(t.dims) != 1 || t.i64 == nil || t.len() > pb.MaxRank {
+		return nil, fmt.Errorf("input %d is a tensor of %v %v, want a list of at most %d integers", i, t.typ, t.dims, pb.MaxRank)
 	}
 	dims := make([]int, t.len())
 	for i, d := range t.i64 {
-		if d < 0 || d > maxSize {
+		if d < 0 || d > pb.MaxSize {
 			return nil, fmt.Errorf("shape %v", t.i64)
 		}
 		dims[i] = int(d)
@@ -59,19 +61,19 @@ func (im *importer) shapeInput(n *node, i int) ([]int, error) {
 	return dims, nil
 }
 
-func (im *importer) constantOfShape(n *node) (result, error) {
+func (im *importer) constantOfShape(n *pb.Node) (result, error) {
 	dims, err := im.shapeInput(n, 0)
 	if err != nil {
 		return result{}, err
 	}
-	fill := scalar(typeFloat, 0)
-	if a, err := n.attr("value", attrTensor); err != nil {
+	fill := scalar(pb.Float, 0)
+	if a, err := n.Attr("value", pb.AttrTensor); err != nil {
 		return result{}, err
 	} else if a != nil {
-		if a.t == nil {
+		if a.T == nil {
 			return result{}, errors.New("it holds no tensor")
 		}
-		if fill, err = im.tensor(a.t); err != nil {
+		if fill, err = im.tensor(a.T); err != nil {
 			return result{}, err
 		}
 		if fill.len() != 1 {
@@ -82,7 +84,7 @@ func (im *importer) constantOfShape(n *node) (result, error) {
 	return result{constant: t}, err
 }
 
-func (im *importer) expand(n *node) (result, error) {
+func (im *importer) expand(n *pb.Node) (result, error) {
 	t, err := im.required(n, 0)
 	if err != nil {
 		return result{}, err
@@ -98,16 +100,16 @@ func (im *importer) expand(n *node) (result, error) {
 	return result{constant: out}, err
 }
 
-func (im *importer) concat(n *node) (result, error) {
+func (im *importer) concat(n *pb.Node) (result, error) {
 	var parts []*tensor
-	for i := range n.inputs {
+	for i := range n.Inputs {
 		t, err := im.required(n, i)
 		if err != nil {
 			return result{}, err
 		}
 		parts = append(parts, t)
 	}
-	a, err := n.int("axis", 0)
+	a, err := n.Int("axis", 0)
 	if err != nil {
 		return result{}, err
 	}
@@ -168,7 +170,7 @@ func (im *importer) concat(n *node) (result, error) {
 	return result{constant: out}, nil
 }
 
-func (im *importer) gather(n *node) (result, error) {
+func (im *importer) gather(n *pb.Node) (result, error) {
 	t, err := im.required(n, 0)
 	if err != nil {
 		return result{}, err
@@ -181,7 +183,7 @@ func (im *importer) gather(n *node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	a, err := n.int("axis", 0)
+	a, err := n.Int("axis", 0)
 	if err != nil {
 		return result{}, err
 	}
@@ -197,8 +199,8 @@ func (im *importer) gather(n *node) (result, error) {
 	}
 	dims := append([]int{}, t.dims[:axis]...)
 	dims = append(append(dims, indices.dims...), t.dims[axis+1:]...)
-	if len(dims) > maxRank {
-		return result{}, fmt.Errorf("more than %d dimensions", maxRank)
+	if len(dims) > pb.MaxRank {
+		return result{}, fmt.Errorf("more than %d dimensions", pb.MaxRank)
 	}
 	inner := 1
 	for _, d := range t.dims[axis+1:] {
@@ -222,13 +224,13 @@ func (im *importer) gather(n *node) (result, error) {
 }
 
 // slice supports a step of 1, with bounds in attributes or inputs.
-func (im *importer) slice(n *node) (result, error) {
+func (im *importer) slice(n *pb.Node) (result, error) {
 	t, err := im.required(n, 0)
 	if err != nil {
 		return result{}, err
 	}
 	bounds := func(name string, input int) ([]int64, error) {
-		if list, err := n.ints(name); err != nil || list != nil {
+		if list, err := n.Ints(name); err != nil || list != nil {
 			return list, err
 		}
 		c, err := im.constant(n, input)

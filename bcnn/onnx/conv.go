@@ -5,19 +5,20 @@ import (
 	"fmt"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // window reads the geometry of Conv and MaxPool for an image of h×w.
-func (n *node) window(kernel []int, h, w int) (bcnn.Window, error) {
-	strides, err := n.sizes("strides", 2, 1)
+func window(n *pb.Node, kernel []int, h, w int) (bcnn.Window, error) {
+	strides, err := n.Sizes("strides", 2, 1)
 	if err != nil {
 		return bcnn.Window{}, err
 	}
-	dilations, err := n.sizes("dilations", 2, 1)
+	dilations, err := n.Sizes("dilations", 2, 1)
 	if err != nil {
 		return bcnn.Window{}, err
 	}
-	pads, err := n.sizes("pads", 4, 0)
+	pads, err := n.Sizes("pads", 4, 0)
 	if err != nil {
 		return bcnn.Window{}, err
 	}
@@ -26,7 +27,7 @@ func (n *node) window(kernel []int, h, w int) (bcnn.Window, error) {
 			return bcnn.Window{}, fmt.Errorf("kernel %v, strides %v, dilations %v", kernel, strides, dilations)
 		}
 	}
-	auto, err := n.string("auto_pad", "NOTSET")
+	auto, err := n.Text("auto_pad", "NOTSET")
 	if err != nil {
 		return bcnn.Window{}, err
 	}
@@ -63,7 +64,7 @@ func outputSize(in, pad, kernel, dilation, stride int) int {
 	return rest/stride + 1
 }
 
-func (im *importer) conv(n *node) (result, error) {
+func (im *importer) conv(n *pb.Node) (result, error) {
 	v, err := im.value(n, 0)
 	if err != nil {
 		return result{}, err
@@ -81,18 +82,18 @@ func (im *importer) conv(n *node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if len(w.dims) != 4 || w.typ != typeFloat {
+	if len(w.dims) != 4 || w.typ != pb.Float {
 		return result{}, fmt.Errorf("weights of %v %v, want four dimensions of FLOAT: only two-dimensional convolutions are supported", w.typ, w.dims)
 	}
-	groups, err := n.int("group", 1)
+	groups, err := n.Int("group", 1)
 	if err != nil {
 		return result{}, err
 	}
 	out, channels, kernel := w.dims[0], w.dims[1], w.dims[2:]
-	if groups < 1 || groups > maxSize || out%int(groups) != 0 || int64(channels)*groups != int64(v.shape.C) || out == 0 {
+	if groups < 1 || groups > pb.MaxSize || out%int(groups) != 0 || int64(channels)*groups != int64(v.shape.C) || out == 0 {
 		return result{}, fmt.Errorf("weights %v in %d groups for %d channels", w.dims, groups, v.shape.C)
 	}
-	if given, err := n.ints("kernel_shape"); err != nil {
+	if given, err := n.Ints("kernel_shape"); err != nil {
 		return result{}, err
 	} else if given != nil && (len(given) != 2 || given[0] != int64(kernel[0]) || given[1] != int64(kernel[1])) {
 		return result{}, fmt.Errorf("kernel_shape %v, but weights %v", given, w.dims)
@@ -103,14 +104,14 @@ func (im *importer) conv(n *node) (result, error) {
 		before = *v.pad
 		h, wd = h+before.Top+before.Bottom, wd+before.Left+before.Right
 	}
-	window, err := n.window(kernel, h, wd)
+	win, err := window(n, kernel, h, wd)
 	if err != nil {
 		return result{}, err
 	}
-	if before.value != 0 && window.Pad != (bcnn.Padding{}) {
+	if before.value != 0 && win.Pad != (bcnn.Padding{}) {
 		return result{}, fmt.Errorf("padding with 0 around padding with %v of %v", before.value, before.node)
 	}
-	window.Pad = sumPadding(window.Pad, before.Padding)
+	win.Pad = sumPadding(win.Pad, before.Padding)
 	bias, err := im.bias(n, 2, out)
 	if err != nil {
 		return result{}, err
@@ -137,15 +138,15 @@ func (im *importer) conv(n *node) (result, error) {
 		}
 	}
 	shape := bcnn.Shape{
-		H: outputSize(v.shape.H, window.Pad.Top+window.Pad.Bottom, window.KH, window.DilationH, window.StrideH),
-		W: outputSize(v.shape.W, window.Pad.Left+window.Pad.Right, window.KW, window.DilationW, window.StrideW),
+		H: outputSize(v.shape.H, win.Pad.Top+win.Pad.Bottom, win.KH, win.DilationH, win.StrideH),
+		W: outputSize(v.shape.W, win.Pad.Left+win.Pad.Right, win.KW, win.DilationW, win.StrideW),
 		C: out,
 	}
 	if err := shapeFits(shape); err != nil {
 		return result{}, err
 	}
 	r, err := im.weighted(n, v, rows, out, channels, bias, shape, func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op {
-		return bcnn.Conv2D{Window: window, Out: out, Groups: int(groups), PadValue: padValue, Weights: w, Bias: bias}
+		return bcnn.Conv2D{Window: win, Out: out, Groups: int(groups), PadValue: padValue, Weights: w, Bias: bias}
 	})
 	if err != nil {
 		return result{}, err
@@ -159,12 +160,12 @@ func sumPadding(a, b bcnn.Padding) bcnn.Padding {
 }
 
 // bias returns a vector of n values, or nil if the input is left out.
-func (im *importer) bias(n *node, input, size int) ([]float32, error) {
+func (im *importer) bias(n *pb.Node, input, size int) ([]float32, error) {
 	t, err := im.constant(n, input)
 	if err != nil || t == nil {
 		return nil, err
 	}
-	if t.typ != typeFloat || len(t.dims) != 1 || t.dims[0] != size {
+	if t.typ != pb.Float || len(t.dims) != 1 || t.dims[0] != size {
 		return nil, fmt.Errorf("input %d is a constant of %v %v, want %d FLOAT values", input, t.typ, t.dims, size)
 	}
 	return t.f32, im.charge(4 * int64(size))

@@ -5,23 +5,24 @@ import (
 	"fmt"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // gemm imports alpha·A·B + beta·C with a computed A.
-func (im *importer) gemm(n *node) (result, error) {
-	transA, err := n.int("transA", 0)
+func (im *importer) gemm(n *pb.Node) (result, error) {
+	transA, err := n.Int("transA", 0)
 	if err != nil {
 		return result{}, err
 	}
-	transB, err := n.int("transB", 0)
+	transB, err := n.Int("transB", 0)
 	if err != nil {
 		return result{}, err
 	}
-	alpha, err := n.float("alpha", 1)
+	alpha, err := n.Float("alpha", 1)
 	if err != nil {
 		return result{}, err
 	}
-	beta, err := n.float("beta", 1)
+	beta, err := n.Float("beta", 1)
 	if err != nil {
 		return result{}, err
 	}
@@ -42,7 +43,7 @@ func (im *importer) gemm(n *node) (result, error) {
 	return im.dense(n, v, transB != 0, alpha, beta, c)
 }
 
-func (im *importer) matMul(n *node) (result, error) {
+func (im *importer) matMul(n *pb.Node) (result, error) {
 	v, err := im.value(n, 0)
 	if err != nil {
 		return result{}, err
@@ -51,7 +52,7 @@ func (im *importer) matMul(n *node) (result, error) {
 }
 
 // dense emits a dense layer over all values of v.
-func (im *importer) dense(n *node, v *value, transB bool, alpha, beta float32, c *tensor) (result, error) {
+func (im *importer) dense(n *pb.Node, v *value, transB bool, alpha, beta float32, c *tensor) (result, error) {
 	v, err := im.movable(v)
 	if err != nil {
 		return result{}, err
@@ -63,7 +64,7 @@ func (im *importer) dense(n *node, v *value, transB bool, alpha, beta float32, c
 	if err != nil {
 		return result{}, err
 	}
-	if len(w.dims) != 2 || w.typ != typeFloat {
+	if len(w.dims) != 2 || w.typ != pb.Float {
 		return result{}, fmt.Errorf("weights of %v %v, want two dimensions of FLOAT", w.typ, w.dims)
 	}
 	k, out := w.dims[0], w.dims[1]
@@ -93,7 +94,7 @@ func (im *importer) dense(n *node, v *value, transB bool, alpha, beta float32, c
 	}
 	var bias []float32
 	if c != nil && beta != 0 {
-		if n := len(c.dims); c.typ != typeFloat || n > 2 || n == 2 && c.dims[0] != 1 ||
+		if n := len(c.dims); c.typ != pb.Float || n > 2 || n == 2 && c.dims[0] != 1 ||
 			n > 0 && c.dims[n-1] != 1 && c.dims[n-1] != out {
 			return result{}, fmt.Errorf("a bias of %v %v, want %d FLOAT values", c.typ, c.dims, out)
 		}

@@ -6,31 +6,32 @@ import (
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // compare imports the comparisons.
-func (im *importer) compare(n *node) (result, error) {
+func (im *importer) compare(n *pb.Node) (result, error) {
 	operands, err := im.operands(n, 2)
 	if err != nil {
 		return result{}, err
 	}
-	if r, ok, err := im.pointwise(n, operands, im.binary(n.opType)); ok || err != nil {
+	if r, ok, err := im.pointwise(n, operands, im.binary(n.OpType)); ok || err != nil {
 		return r, err
 	}
-	f := binaryOps[n.opType]
+	f := binaryOps[n.OpType]
 	v, t := operands[0].value, operands[1].constant
 	if v == nil {
 		v, t = operands[1].value, operands[0].constant
 		g := f
 		f = func(x, y float64) float64 { return g(y, x) }
 	}
-	if v == nil || t == nil || n.opType == "And" || n.opType == "Or" || n.opType == "Xor" {
+	if v == nil || t == nil || n.OpType == "And" || n.OpType == "Or" || n.OpType == "Xor" {
 		return result{}, errors.New("two computed tensors cannot be compared")
 	}
-	return im.threshold(n, v, t, scalar(typeBool, f(-1, 0)), scalar(typeBool, f(0, 0)), scalar(typeBool, f(1, 0)))
+	return im.threshold(n, v, t, scalar(pb.Bool, f(-1, 0)), scalar(pb.Bool, f(0, 0)), scalar(pb.Bool, f(1, 0)))
 }
 
-func (im *importer) whereNode(n *node) (result, error) {
+func (im *importer) whereNode(n *pb.Node) (result, error) {
 	operands, err := im.operands(n, 3)
 	if err != nil {
 		return result{}, err
@@ -43,19 +44,19 @@ func (im *importer) whereNode(n *node) (result, error) {
 }
 
 // unaryNode imports Sign, Round, Not, Neg, Relu and others.
-func (im *importer) unaryNode(n *node) (result, error) {
+func (im *importer) unaryNode(n *pb.Node) (result, error) {
 	operands, err := im.operands(n, 1)
 	if err != nil {
 		return result{}, err
 	}
-	if r, ok, err := im.pointwise(n, operands, im.unary(n.opType)); ok || err != nil {
+	if r, ok, err := im.pointwise(n, operands, im.unary(n.OpType)); ok || err != nil {
 		return r, err
 	}
 	v := operands[0].value
 	if err := v.real(); err != nil {
 		return result{}, err
 	}
-	switch n.opType {
+	switch n.OpType {
 	case "Sign":
 		return im.threshold(n, v, scalar(v.typ, 0), scalar(v.typ, -1), scalar(v.typ, 0), scalar(v.typ, 1))
 	case "Relu":
@@ -81,21 +82,21 @@ func (im *importer) unaryNode(n *node) (result, error) {
 
 // castNode imports Cast. Values are computed in float32; bytes become float
 // exactly.
-func (im *importer) castNode(n *node) (result, error) {
+func (im *importer) castNode(n *pb.Node) (result, error) {
 	r, err := im.operand(n, 0)
 	if err != nil {
 		return result{}, err
 	}
-	to, err := n.int("to", 0)
+	to, err := n.Int("to", 0)
 	if err != nil {
 		return result{}, err
 	}
-	typ := elemType(to)
+	typ := pb.DataType(to)
 	if r, ok, err := im.pointwise(n, []result{r}, im.cast(typ)); ok || err != nil {
 		return r, err
 	}
 	v := r.value
-	if typ != v.typ && (typ != typeFloat || v.typ != typeUint8) {
+	if typ != v.typ && (typ != pb.Float || v.typ != pb.Uint8) {
 		return result{}, fmt.Errorf("conversion of computed %v to %v is not supported", v.typ, typ)
 	}
 	out := v.with(n)
@@ -104,8 +105,8 @@ func (im *importer) castNode(n *node) (result, error) {
 }
 
 // identity imports Identity and Dropout, which does nothing at inference.
-func (im *importer) identity(n *node) (result, error) {
-	if n.opType == "Dropout" {
+func (im *importer) identity(n *pb.Node) (result, error) {
+	if n.OpType == "Dropout" {
 		training, err := im.constant(n, 2)
 		if err != nil {
 			return result{}, err

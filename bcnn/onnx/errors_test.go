@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // TestErrors checks that what cannot be represented is an error that names the
@@ -84,11 +85,11 @@ func TestErrors(t *testing.T) {
 		{"late Binarize", []testNode{op("Relu", "x", "a"), op("bitcnn/Binarize", "a", "y", "scheme", "lbp")}, nil, []string{"graph's input"}},
 		{"constant output", []testNode{op("Relu", "one", "y")}, []testTensor{one}, []string{"constant"}},
 		{"no layer", []testNode{op("Identity", "x", "y")}, nil, []string{"no layer"}},
-		{"float16 output", []testNode{op("Cast", "x", "y", "to", int(typeFloat16))}, nil, []string{"FLOAT16"}},
+		{"float16 output", []testNode{op("Cast", "x", "y", "to", int(pb.Float16))}, nil, []string{"FLOAT16"}},
 		{"cycle", []testNode{op("Relu", "b", "a"), op("Relu", "a", "b"), op("Relu", "b", "y")}, nil, []string{`"b"`}},
 		{"two writers", []testNode{op("Relu", "x", "a"), op("Relu", "x", "a"), op("Relu", "a", "y")}, nil, []string{"too"}},
 		{"element type", []testNode{op("Conv", "x v", "y")}, []testTensor{{name: "v", typ: 99, dims: []int{1}, values: []float64{1}}}, []string{"type 99"}},
-		{"short data", []testNode{op("Conv", "x v", "y")}, []testTensor{{name: "v", typ: typeFloat, dims: []int{1, 3, 1, 1}, values: []float64{1}}}, []string{"4 bytes of data"}},
+		{"short data", []testNode{op("Conv", "x v", "y")}, []testTensor{{name: "v", typ: pb.Float, dims: []int{1, 3, 1, 1}, values: []float64{1}}}, []string{"4 bytes of data"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -112,7 +113,7 @@ func TestInputErrors(t *testing.T) {
 		f(&m)
 		return m.encode()
 	}
-	input := func(typ elemType, dims ...any) []byte {
+	input := func(typ pb.DataType, dims ...any) []byte {
 		return change(func(m *testModel) { m.input.typ, m.input.dims = typ, dims })
 	}
 	tests := []struct {
@@ -125,17 +126,17 @@ func TestInputErrors(t *testing.T) {
 		{"text", []byte("this is not a model"), Options{}, "not a valid ONNX file"},
 		{"truncated", good.encode()[:40], Options{}, "not a valid ONNX file"},
 		{"old", change(func(m *testModel) { m.opset = 6 }), Options{}, "operator set 6"},
-		{"two inputs", change(func(m *testModel) { m.extra = []testInput{{"z", typeFloat, []any{1}}} }), Options{}, "2 inputs"},
+		{"two inputs", change(func(m *testModel) { m.extra = []testInput{{"z", pb.Float, []any{1}}} }), Options{}, "2 inputs"},
 		{"no such output", change(func(m *testModel) { m.output = "z" }), Options{}, `output "z"`},
-		{"input type", input(typeInt64, 1, 3, 4, 4), Options{}, "INT64"},
-		{"rank", input(typeFloat, 1, 3, 4, 4, 4), Options{}, "5 dimensions"},
-		{"dynamic", input(typeFloat, 1, 3, "height", 4), Options{}, `"height" is dynamic`},
-		{"negative", input(typeFloat, 1, 3, -4, 4), Options{}, "-4"},
-		{"huge", input(typeFloat, 1, 1<<20, 1<<20, 1<<20), Options{}, "more than"},
+		{"input type", input(pb.Int64, 1, 3, 4, 4), Options{}, "INT64"},
+		{"rank", input(pb.Float, 1, 3, 4, 4, 4), Options{}, "5 dimensions"},
+		{"dynamic", input(pb.Float, 1, 3, "height", 4), Options{}, `"height" is dynamic`},
+		{"negative", input(pb.Float, 1, 3, -4, 4), Options{}, "-4"},
+		{"huge", input(pb.Float, 1, 1<<20, 1<<20, 1<<20), Options{}, "more than"},
 		{"another size", good.encode(), Options{InputShape: bcnn.Shape{H: 5}}, "InputShape says 5"},
 		{"means", good.encode(), Options{Mean: []float32{1, 2}}, "2 values of Mean"},
-		{"means of bytes", input(typeUint8, 1, 3, 4, 4), Options{Mean: []float32{1}}, "takes UINT8"},
-		{"relu of bytes", input(typeUint8, 1, 3, 4, 4), Options{}, "UINT8"},
+		{"means of bytes", input(pb.Uint8, 1, 3, 4, 4), Options{Mean: []float32{1}}, "takes UINT8"},
+		{"relu of bytes", input(pb.Uint8, 1, 3, 4, 4), Options{}, "UINT8"},
 		{"labels", change(func(m *testModel) { m.metadata = map[string]string{"labels": "cat"} }), Options{}, "JSON"},
 		{"number of labels", good.encode(), Options{Labels: []string{"cat"}}, "1 labels"},
 		{"resize", change(func(m *testModel) { m.metadata = map[string]string{"resize": "big"} }), Options{}, `"big"`},
@@ -157,7 +158,7 @@ func TestInputErrors(t *testing.T) {
 
 // TestExternalData reads weights from a file beside the model and nowhere else.
 func TestExternalData(t *testing.T) {
-	weights := testTensor{name: "w", typ: typeFloat, dims: []int{2, 3, 1, 1}, values: []float64{1, -1, 1, 1, 1, -1}}
+	weights := testTensor{name: "w", typ: pb.Float, dims: []int{2, 3, 1, 1}, values: []float64{1, -1, 1, 1, 1, -1}}
 	raw := weights.raw()
 	outside := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(outside, "w.bin"), raw, 0o600))
@@ -215,8 +216,8 @@ func TestExternalData(t *testing.T) {
 
 // TestHostileSizes checks that small files do not make large allocations.
 func TestHostileSizes(t *testing.T) {
-	claim := testTensor{name: "w", typ: typeFloat, dims: []int{1 << 20, 1 << 8}, values: nil}
-	wrap := testTensor{name: "w", typ: typeFloat, dims: []int{1 << 28, 1 << 28, 1 << 8, 1}, values: nil}
+	claim := testTensor{name: "w", typ: pb.Float, dims: []int{1 << 20, 1 << 8}, values: nil}
+	wrap := testTensor{name: "w", typ: pb.Float, dims: []int{1 << 28, 1 << 28, 1 << 8, 1}, values: nil}
 	shape := ints("s", 1<<14, 1<<14)
 	var empty []byte // a graph of nothing but empty nodes
 	for range 1 << 19 {
@@ -237,13 +238,13 @@ func TestHostileSizes(t *testing.T) {
 		last = sum
 	}
 	reuse.output, chain.output = "s498", "t0"
-	wide := testModel{input: testInput{"x", typeFloat, []any{1, 1 << 28}}, output: "y", inits: []testTensor{number("zero", 0), number("one", 1), number("minus", -1)},
+	wide := testModel{input: testInput{"x", pb.Float, []any{1, 1 << 28}}, output: "y", inits: []testTensor{number("zero", 0), number("one", 1), number("minus", -1)},
 		nodes: []testNode{op("Less", "x zero", "a"), op("Where", "a minus one", "y")}}
 	high := wide
 	high.input = image(1, 1<<28, 1)
 	high.nodes = append(slices.Clip(wide.nodes), op("Conv", "y w", "z", "pads", []int{1, 1, 1, 1}))
 	high.inits, high.output = append(slices.Clip(wide.inits), floats("w", []int{1, 1, 3, 3}, 1, 1, 1, 1, 1, 1, 1, 1, 1)), "z"
-	often := testModel{input: testInput{"x", typeFloat, []any{1, 1 << 16}}, inits: []testTensor{floats("v", []int{1 << 16}, make([]float64, 1<<16)...)}}
+	often := testModel{input: testInput{"x", pb.Float, []any{1, 1 << 16}}, inits: []testTensor{floats("v", []int{1 << 16}, make([]float64, 1<<16)...)}}
 	for i := range 1 << 15 {
 		often.output = fmt.Sprint("x", i)
 		often.nodes = append(often.nodes, op("Add", "v "+map[bool]string{true: "x", false: fmt.Sprint("x", i-1)}[i == 0], often.output))

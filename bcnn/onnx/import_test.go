@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -134,7 +135,7 @@ func signForms() []signForm {
 	form := func(name string, at0 float64, nodes ...testNode) signForm {
 		return signForm{name, nodes, consts, at0}
 	}
-	toFloat := func(in, out string) testNode { return op("Cast", in, out, "to", int(typeFloat)) }
+	toFloat := func(in, out string) testNode { return op("Cast", in, out, "to", int(pb.Float)) }
 	ones := func(v float64, out string) testNode {
 		return op("ConstantOfShape", "shape", out, "value", floats("", []int{1}, v))
 	}
@@ -178,7 +179,7 @@ func TestSignForms(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 2))
 			m := testModel{
-				input:  testInput{"x", typeFloat, []any{"batch", 3, 4, 4}},
+				input:  testInput{"x", pb.Float, []any{"batch", 3, 4, 4}},
 				nodes:  append(f.nodes, op("Conv", "y w", "z")),
 				inits:  append([]testTensor{randomTensor(r, "w", []int{2, 3, 3, 3}, -1, 1)}, f.inits...),
 				output: "z",
@@ -212,7 +213,7 @@ func TestSignForms(t *testing.T) {
 func TestSignRules(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	m := testModel{
-		input:  testInput{"x", typeFloat, []any{1, 2, 3, 3}},
+		input:  testInput{"x", pb.Float, []any{1, 2, 3, 3}},
 		nodes:  []testNode{op("Sign", "x", "y"), op("Conv", "y w", "z")},
 		inits:  []testTensor{randomTensor(r, "w", []int{2, 2, 2, 2}, -1, 1), number("zero", 0), number("one", 1), number("minus", -1)},
 		output: "z",

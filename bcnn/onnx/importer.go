@@ -6,12 +6,13 @@ import (
 	"fmt"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // operands returns the first k inputs.
-func (im *importer) operands(n *node, k int) ([]result, error) {
-	if len(n.inputs) != k {
-		return nil, fmt.Errorf("%d inputs, want %d", len(n.inputs), k)
+func (im *importer) operands(n *pb.Node, k int) ([]result, error) {
+	if len(n.Inputs) != k {
+		return nil, fmt.Errorf("%d inputs, want %d", len(n.Inputs), k)
 	}
 	list := make([]result, k)
 	for i := range list {
@@ -27,7 +28,7 @@ func (im *importer) operands(n *node, k int) ([]result, error) {
 type importer struct {
 	ctx    context.Context
 	limits bcnn.Limits
-	model  *model
+	model  *pb.Model
 	opts   Options
 	dir    string // of external data
 	budget int64  // bytes, see charge
@@ -49,14 +50,14 @@ type result struct {
 	value    *value
 }
 
-func (r result) typ() elemType {
+func (r result) typ() pb.DataType {
 	if r.constant != nil {
 		return r.constant.typ
 	}
 	return r.value.typ
 }
 
-func newImporter(ctx context.Context, m *model, dir string, opts Options, size int64) *importer {
+func newImporter(ctx context.Context, m *pb.Model, dir string, opts Options, size int64) *importer {
 	return &importer{
 		ctx: ctx, limits: opts.Limits, model: m, opts: opts, dir: dir,
 		budget:   min(baseBudget+unpackFactor*size, maxBudget),
@@ -71,20 +72,20 @@ func newImporter(ctx context.Context, m *model, dir string, opts Options, size i
 
 // run imports the graph.
 func (im *importer) run(l layout) error {
-	g := im.model.graph
+	g := im.model.Graph
 	if err := im.begin(l); err != nil {
-		return fmt.Errorf("input %q: %w", l.info.name, err)
+		return fmt.Errorf("input %q: %w", l.info.Name, err)
 	}
-	if len(g.outputs) != 1 {
-		return fmt.Errorf("the graph has %d outputs, want 1", len(g.outputs))
+	if len(g.Outputs) != 1 {
+		return fmt.Errorf("the graph has %d outputs, want 1", len(g.Outputs))
 	}
-	output := g.outputs[0].name
+	output := g.Outputs[0].Name
 	var err error
-	if im.needed, err = g.needed(output); err != nil {
+	if im.needed, err = needed(g, output); err != nil {
 		return err
 	}
-	for _, n := range g.nodes {
-		if !im.needed[n.index] {
+	for _, n := range g.Nodes {
+		if !im.needed[n.Index] {
 			continue
 		}
 		if err := im.node(n); err != nil {
@@ -105,10 +106,10 @@ func (im *importer) run(l layout) error {
 }
 
 // needed marks the nodes that the output depends on.
-func (g *graph) needed(output string) (map[int]bool, error) {
-	maker := make(map[string]*node, len(g.nodes))
-	for _, n := range g.nodes {
-		for _, name := range n.outputs {
+func needed(g *pb.Graph, output string) (map[int]bool, error) {
+	maker := make(map[string]*pb.Node, len(g.Nodes))
+	for _, n := range g.Nodes {
+		for _, name := range n.Outputs {
 			if name == "" {
 				continue
 			}
@@ -123,9 +124,9 @@ func (g *graph) needed(output string) (map[int]bool, error) {
 	for len(queue) > 0 {
 		n := maker[queue[len(queue)-1]]
 		queue = queue[:len(queue)-1]
-		if n != nil && !needed[n.index] {
-			needed[n.index] = true
-			queue = append(queue, n.inputs...)
+		if n != nil && !needed[n.Index] {
+			needed[n.Index] = true
+			queue = append(queue, n.Inputs...)
 		}
 	}
 	return needed, nil
@@ -136,7 +137,7 @@ func (im *importer) lookup(name string) (result, error) {
 	if r, ok := im.env[name]; ok {
 		return r, nil
 	}
-	p := im.model.graph.initializers[name]
+	p := im.model.Graph.Initializers[name]
 	if p == nil {
 		return result{}, fmt.Errorf("%q is given by no initialiser and is not the first output of an earlier node", name)
 	}
@@ -149,8 +150,8 @@ func (im *importer) lookup(name string) (result, error) {
 }
 
 // operand returns an input of a node.
-func (im *importer) operand(n *node, i int) (result, error) {
-	name := n.input(i)
+func (im *importer) operand(n *pb.Node, i int) (result, error) {
+	name := n.Input(i)
 	if name == "" {
 		return result{}, fmt.Errorf("input %d is missing", i)
 	}
@@ -158,19 +159,19 @@ func (im *importer) operand(n *node, i int) (result, error) {
 }
 
 // constant returns an input that must be constant, or nil if it is left out.
-func (im *importer) constant(n *node, i int) (*tensor, error) {
-	if n.input(i) == "" {
+func (im *importer) constant(n *pb.Node, i int) (*tensor, error) {
+	if n.Input(i) == "" {
 		return nil, nil
 	}
 	r, err := im.operand(n, i)
 	if err == nil && r.constant == nil {
-		err = fmt.Errorf("input %d (%q) must be constant", i, n.input(i))
+		err = fmt.Errorf("input %d (%q) must be constant", i, n.Input(i))
 	}
 	return r.constant, err
 }
 
 // required is constant for an input that must be there.
-func (im *importer) required(n *node, i int) (*tensor, error) {
+func (im *importer) required(n *pb.Node, i int) (*tensor, error) {
 	t, err := im.constant(n, i)
 	if err == nil && t == nil {
 		err = fmt.Errorf("input %d is missing", i)
@@ -180,16 +181,16 @@ func (im *importer) required(n *node, i int) (*tensor, error) {
 
 // value returns an input that must be computed, with nothing pending but what
 // its layer can take in.
-func (im *importer) value(n *node, i int) (*value, error) {
+func (im *importer) value(n *pb.Node, i int) (*value, error) {
 	r, err := im.operand(n, i)
 	if err == nil && r.value == nil {
-		err = fmt.Errorf("input %d (%q) is constant", i, n.input(i))
+		err = fmt.Errorf("input %d (%q) is constant", i, n.Input(i))
 	}
 	return r.value, err
 }
 
 // settled is value as real numbers with nothing pending.
-func (im *importer) settled(n *node, i int) (*value, error) {
+func (im *importer) settled(n *pb.Node, i int) (*value, error) {
 	v, err := im.value(n, i)
 	if err == nil {
 		err = v.real()
@@ -209,7 +210,7 @@ func (im *importer) output(r result) error {
 	if err != nil {
 		return err
 	}
-	if v.typ != typeFloat {
+	if v.typ != pb.Float {
 		return fmt.Errorf("it is %v, want FLOAT", v.typ)
 	}
 	if !isBatch(v.view[0]) {

@@ -7,68 +7,69 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // layout is a way to see the graph's input as an image.
 type layout struct {
-	info  valueInfo
+	info  pb.ValueInfo
 	shape bcnn.Shape
 	view  view
 }
 
-// input returns the one input that is not an initialiser.
-func (g *graph) input() (valueInfo, error) {
-	var found []valueInfo
-	for _, in := range g.inputs {
-		if g.initializers[in.name] == nil {
+// graphInput returns the one input that is not an initialiser.
+func graphInput(g *pb.Graph) (pb.ValueInfo, error) {
+	var found []pb.ValueInfo
+	for _, in := range g.Inputs {
+		if g.Initializers[in.Name] == nil {
 			found = append(found, in)
 		}
 	}
 	if len(found) != 1 {
-		return valueInfo{}, fmt.Errorf("the graph has %d inputs, want 1", len(found))
+		return pb.ValueInfo{}, fmt.Errorf("the graph has %d inputs, want 1", len(found))
 	}
 	return found[0], nil
 }
 
 // inputLayouts returns the ways to see the graph's input, the likeliest first.
-func (g *graph) inputLayouts(ctx context.Context, opts Options) ([]layout, error) {
-	in, err := g.input()
+func inputLayouts(ctx context.Context, g *pb.Graph, opts Options) ([]layout, error) {
+	in, err := graphInput(g)
 	if err != nil {
 		return nil, err
 	}
-	fail := func(err error) ([]layout, error) { return nil, fmt.Errorf("input %q: %w", in.name, err) }
+	fail := func(err error) ([]layout, error) { return nil, fmt.Errorf("input %q: %w", in.Name, err) }
 	switch {
-	case in.typ != typeFloat && in.typ != typeUint8:
-		return fail(fmt.Errorf("elements of %v are not supported, want FLOAT or UINT8", in.typ))
-	case !in.ranked || len(in.dims) < 2 || len(in.dims) > 4:
-		return fail(fmt.Errorf("it has %d dimensions, want a batch of images (4), grey images (3) or vectors (2)", len(in.dims)))
+	case in.Type != pb.Float && in.Type != pb.Uint8:
+		return fail(fmt.Errorf("elements of %v are not supported, want FLOAT or UINT8", in.Type))
+	case !in.Ranked || len(in.Dims) < 2 || len(in.Dims) > 4:
+		return fail(fmt.Errorf("it has %d dimensions, want a batch of images (4), grey images (3) or vectors (2)", len(in.Dims)))
 	}
-	rest := in.dims[1:]
+	rest := in.Dims[1:]
 	// fixed takes a dimension from the file, or else from the options; 0 and
 	// open where neither fits.
 	var open error
-	fixed := func(d dim, option int) int {
+	fixed := func(d pb.Dim, option int) int {
 		var err error
-		switch dynamic := d.name != "" || d.size == 0; {
+		switch dynamic := d.Name != "" || d.Size == 0; {
 		case dynamic && option > 0:
 			return option
 		case dynamic:
-			err = fmt.Errorf("dimension %q is dynamic: give its size with InputShape", d.name)
-		case d.size < 1 || d.size > maxSize || option != 0 && option != int(d.size):
-			err = fmt.Errorf("a dimension is %d, InputShape says %d", d.size, option)
+			err = fmt.Errorf("dimension %q is dynamic: give its size with InputShape", d.Name)
+		case d.Size < 1 || d.Size > pb.MaxSize || option != 0 && option != int(d.Size):
+			err = fmt.Errorf("a dimension is %d, InputShape says %d", d.Size, option)
 		default:
-			return int(d.size)
+			return int(d.Size)
 		}
 		if open == nil {
 			open = err
 		}
 		return 0
 	}
-	of := func(h, w, c dim) bcnn.Shape {
+	of := func(h, w, c pb.Dim) bcnn.Shape {
 		s := opts.InputShape
 		return bcnn.Shape{H: fixed(h, s.H), W: fixed(w, s.W), C: fixed(c, s.C)}
 	}
-	one := dim{size: 1}
+	one := pb.Dim{Size: 1}
 	var layouts []layout
 	add := func(s bcnn.Shape, view func(bcnn.Shape) view) {
 		if s.H > 0 && s.W > 0 && s.C > 0 {
@@ -80,19 +81,19 @@ func (g *graph) inputLayouts(ctx context.Context, opts Options) ([]layout, error
 		s := of(one, one, rest[0])
 		add(s, func(s bcnn.Shape) view { return vector(s.C) })
 		// A vector may be reshaped to an image first.
-		layouts = append(layouts, g.reshapedInput(ctx, in, s.C)...)
+		layouts = append(layouts, reshapedInput(ctx, g, in, s.C)...)
 	case 2:
 		add(of(rest[0], rest[1], one), func(s bcnn.Shape) view { return nhwc(s)[:3] })
 	case 3:
 		// Images have one channel or three. Elsewhere a Transpose may tell that
 		// the file is NHWC.
-		colours := func(d dim) bool { return d.size == 1 || d.size == 3 }
+		colours := func(d pb.Dim) bool { return d.Size == 1 || d.Size == 3 }
 		last := colours(rest[2]) && !colours(rest[0])
 		if last {
 			add(of(rest[0], rest[1], rest[2]), nhwc)
 		}
 		add(of(rest[1], rest[2], rest[0]), nchw)
-		transposes := slices.ContainsFunc(g.nodes, func(n *node) bool { return n.opType == "Transpose" })
+		transposes := slices.ContainsFunc(g.Nodes, func(n *pb.Node) bool { return n.OpType == "Transpose" })
 		if transposes && !last {
 			add(of(rest[0], rest[1], rest[2]), nhwc)
 		}
@@ -113,21 +114,21 @@ func (g *graph) inputLayouts(ctx context.Context, opts Options) ([]layout, error
 
 // reshapedInput returns the layouts of an input vector that a Reshape with
 // constant dimensions turns into images.
-func (g *graph) reshapedInput(ctx context.Context, in valueInfo, n int) []layout {
-	for _, node := range g.nodes {
-		if node.opType != "Reshape" || node.input(0) != in.name {
+func reshapedInput(ctx context.Context, g *pb.Graph, in pb.ValueInfo, n int) []layout {
+	for _, node := range g.Nodes {
+		if node.OpType != "Reshape" || node.Input(0) != in.Name {
 			continue
 		}
 		var layouts []layout
-		p := g.initializers[node.input(1)]
+		p := g.Initializers[node.Input(1)]
 		if p == nil {
-			for _, c := range g.nodes {
-				if c.opType == "Constant" && slices.Contains(c.outputs, node.input(1)) && len(c.attrs) == 1 {
-					p = c.attrs[0].t
+			for _, c := range g.Nodes {
+				if c.OpType == "Constant" && slices.Contains(c.Outputs, node.Input(1)) && len(c.Attrs) == 1 {
+					p = c.Attrs[0].T
 				}
 			}
 		}
-		if p == nil || p.external != nil {
+		if p == nil || p.External != nil {
 			return nil
 		}
 		im := newImporter(ctx, nil, "", Options{}, 0)
@@ -136,7 +137,7 @@ func (g *graph) reshapedInput(ctx context.Context, in valueInfo, n int) []layout
 			return nil
 		}
 		d := t.i64[1:]
-		if min(d[0], d[1], d[2]) < 1 || max(d[0], d[1], d[2]) > maxSize || d[0]*d[1] > maxSize || d[0]*d[1]*d[2] != int64(n) {
+		if min(d[0], d[1], d[2]) < 1 || max(d[0], d[1], d[2]) > pb.MaxSize || d[0]*d[1] > pb.MaxSize || d[0]*d[1]*d[2] != int64(n) {
 			return nil
 		}
 		for _, s := range []struct {
@@ -157,24 +158,24 @@ func (g *graph) reshapedInput(ctx context.Context, in valueInfo, n int) []layout
 
 // begin sets up the network's input.
 func (im *importer) begin(l layout) error {
-	if d := l.info.dims[0]; d.name == "" {
-		if d.size < 0 || d.size > maxSize {
-			return fmt.Errorf("the batch size is %d", d.size)
+	if d := l.info.Dims[0]; d.Name == "" {
+		if d.Size < 0 || d.Size > pb.MaxSize {
+			return fmt.Errorf("the batch size is %d", d.Size)
 		}
-		im.batch = int(d.size) // 0: not given
+		im.batch = int(d.Size) // 0: not given
 	}
 	dtype := im.opts.InputType
 	if dtype == 0 {
 		dtype = bcnn.Float32
-		if l.info.typ == typeUint8 {
+		if l.info.Type == pb.Uint8 {
 			dtype = bcnn.Uint8
 		}
 	}
 	im.net.Input = bcnn.Input{Shape: l.shape, DType: dtype}
-	v := &value{typ: l.info.typ, layer: bcnn.NetworkInput, shape: l.shape, view: l.view}
+	v := &value{typ: l.info.Type, layer: bcnn.NetworkInput, shape: l.shape, view: l.view}
 	mean, scale := im.opts.Mean, im.opts.Scale
 	if len(mean)+len(scale) > 0 {
-		if l.info.typ == typeUint8 {
+		if l.info.Type == pb.Uint8 {
 			return errors.New("Mean and Scale are for graphs that take FLOAT; this one takes UINT8 and scales it itself")
 		}
 		for _, list := range [][]float32{mean, scale} {
@@ -193,6 +194,6 @@ func (im *importer) begin(l layout) error {
 	if len(scale) > 0 {
 		v = im.emit(nil, "/scale", bcnn.Affine{Scale: scale}, v.shape, v)
 	}
-	im.env[l.info.name] = result{value: v}
+	im.env[l.info.Name] = result{value: v}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 type metadata struct {
@@ -13,20 +15,20 @@ type metadata struct {
 }
 
 // describe reads what metadata_props say, unless the options do.
-func (m *model) describe(opts Options) (metadata, error) {
+func describe(m *pb.Model, opts Options) (metadata, error) {
 	meta := metadata{opts.Name, opts.Labels, opts.Resize}
 	if meta.name == "" {
-		meta.name = m.metadata["name"]
+		meta.name = m.Metadata["name"]
 	}
 	if meta.name == "" {
 		meta.name = opts.fallbackName
 	}
-	if s := m.metadata["labels"]; s != "" && meta.labels == nil {
+	if s := m.Metadata["labels"]; s != "" && meta.labels == nil {
 		if err := json.Unmarshal([]byte(s), &meta.labels); err != nil {
 			return meta, fmt.Errorf("metadata \"labels\" is not a JSON array of strings: %w", err)
 		}
 	}
-	if s := m.metadata["resize"]; s != "" && meta.resize == 0 {
+	if s := m.Metadata["resize"]; s != "" && meta.resize == 0 {
 		v, err := strconv.Atoi(s)
 		if err != nil || v < 0 {
 			return meta, fmt.Errorf("metadata \"resize\" is %q, want a number of pixels", s)

@@ -5,9 +5,10 @@ import (
 	"fmt"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-func (im *importer) batchNorm(n *node) (result, error) {
+func (im *importer) batchNorm(n *pb.Node) (result, error) {
 	v, err := im.settled(n, 0)
 	if err != nil {
 		return result{}, err
@@ -16,13 +17,13 @@ func (im *importer) batchNorm(n *node) (result, error) {
 		name    string
 		allowed int64
 	}{{"training_mode", 0}, {"spatial", 1}} {
-		if set, err := n.int(flag.name, flag.allowed); err != nil {
+		if set, err := n.Int(flag.name, flag.allowed); err != nil {
 			return result{}, err
 		} else if set != flag.allowed {
 			return result{}, fmt.Errorf("%s %d is not supported", flag.name, set)
 		}
 	}
-	epsilon, err := n.float("epsilon", 1e-5)
+	epsilon, err := n.Float("epsilon", 1e-5)
 	if err != nil {
 		return result{}, err
 	}

@@ -27,6 +27,7 @@ import (
 	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // Options are the options of Load. The zero value is good for most files.
@@ -109,18 +110,18 @@ func readFile(path string, limits bcnn.Limits) ([]byte, error) {
 // read imports a model. External tensors are looked for in dir; an empty dir
 // has none.
 func read(ctx context.Context, data []byte, dir string, opts Options) (*bcnn.Network, *Report, error) {
-	m, err := decodeModel(data)
+	m, err := pb.Decode(data)
 	if err != nil {
 		return nil, nil, fmt.Errorf("not a valid ONNX file: %w", err)
 	}
-	if m.opset < 7 {
-		return nil, nil, fmt.Errorf("operator set %d of ONNX is not supported, want 7 or later", m.opset)
+	if m.Opset < 7 {
+		return nil, nil, fmt.Errorf("operator set %d of ONNX is not supported, want 7 or later", m.Opset)
 	}
-	meta, err := m.describe(opts)
+	meta, err := describe(m, opts)
 	if err != nil {
 		return nil, nil, err
 	}
-	layouts, err := m.graph.inputLayouts(ctx, opts)
+	layouts, err := inputLayouts(ctx, m.Graph, opts)
 	if err != nil {
 		return nil, nil, err
 	}

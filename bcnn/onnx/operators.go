@@ -1,12 +1,16 @@
 package onnx
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+)
 
 // handlers are the operators, by domain.
-var handlers = map[string]map[string]func(*importer, *node) (result, error){}
+var handlers = map[string]map[string]func(*importer, *pb.Node) (result, error){}
 
 func init() {
-	onnx := map[string]func(*importer, *node) (result, error){
+	onnx := map[string]func(*importer, *pb.Node) (result, error){
 		"BatchNormalization": (*importer).batchNorm,
 		"Cast":               (*importer).castNode,
 		"Clip":               (*importer).clipNode,
@@ -28,9 +32,9 @@ func init() {
 		"Shape":              (*importer).shape,
 		"Slice":              (*importer).slice,
 		"Softmax":            (*importer).softmax,
-		"Squeeze":            func(im *importer, n *node) (result, error) { return im.squeeze(n, false) },
+		"Squeeze":            func(im *importer, n *pb.Node) (result, error) { return im.squeeze(n, false) },
 		"Transpose":          (*importer).transpose,
-		"Unsqueeze":          func(im *importer, n *node) (result, error) { return im.squeeze(n, true) },
+		"Unsqueeze":          func(im *importer, n *pb.Node) (result, error) { return im.squeeze(n, true) },
 		"Where":              (*importer).whereNode,
 	}
 	for op := range unaryOps {
@@ -44,7 +48,7 @@ func init() {
 		}
 	}
 	delete(onnx, "BipolarQuant")
-	qonnx := map[string]func(*importer, *node) (result, error){
+	qonnx := map[string]func(*importer, *pb.Node) (result, error){
 		"BipolarQuant": (*importer).bipolarQuant,
 		"IntQuant":     (*importer).quantNode,
 		"Quant":        (*importer).quantNode,
@@ -53,16 +57,16 @@ func init() {
 	for _, domain := range []string{"qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"} {
 		handlers[domain] = qonnx
 	}
-	handlers["bitcnn"] = map[string]func(*importer, *node) (result, error){"Binarize": (*importer).binarize}
+	handlers["bitcnn"] = map[string]func(*importer, *pb.Node) (result, error){"Binarize": (*importer).binarize}
 }
 
 // node imports a node.
-func (im *importer) node(n *node) error {
-	handler := handlers[n.domain][n.opType]
+func (im *importer) node(n *pb.Node) error {
+	handler := handlers[n.Domain][n.OpType]
 	if handler == nil {
 		return errors.New("this operator is not supported")
 	}
-	if len(n.outputs) == 0 {
+	if len(n.Outputs) == 0 {
 		return errors.New("it has no output")
 	}
 	r, err := handler(im, n)
@@ -72,7 +76,7 @@ func (im *importer) node(n *node) error {
 	if err != nil {
 		return err
 	}
-	im.folded[n.index] = r.constant != nil
-	im.env[n.outputs[0]] = r
+	im.folded[n.Index] = r.constant != nil
+	im.env[n.Outputs[0]] = r
 	return nil
 }

@@ -4,10 +4,11 @@ import (
 	"fmt"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // padNode imports Pad; the window behind takes it in.
-func (im *importer) padNode(n *node) (result, error) {
+func (im *importer) padNode(n *pb.Node) (result, error) {
 	v, err := im.value(n, 0)
 	if err != nil {
 		return result{}, err
@@ -15,14 +16,14 @@ func (im *importer) padNode(n *node) (result, error) {
 	if v, err = im.settleSigns(v); err != nil {
 		return result{}, err
 	}
-	mode, err := n.string("mode", "constant")
+	mode, err := n.Text("mode", "constant")
 	if err != nil {
 		return result{}, err
 	}
 	if mode != "constant" {
 		return result{}, fmt.Errorf("mode %q is not supported, want constant", mode)
 	}
-	pads, err := n.ints("pads")
+	pads, err := n.Ints("pads")
 	if err != nil {
 		return result{}, err
 	}
@@ -35,7 +36,7 @@ func (im *importer) padNode(n *node) (result, error) {
 			return result{}, err
 		}
 	}
-	fill, err := n.float("value", 0)
+	fill, err := n.Float("value", 0)
 	if err != nil {
 		return result{}, err
 	}
@@ -62,7 +63,7 @@ func (im *importer) padNode(n *node) (result, error) {
 	p := pending{value: fill, node: n}
 	for i, a := range axes {
 		begin, end := pads[i], pads[len(axes)+i]
-		if begin < 0 || end < 0 || begin > maxSize || end > maxSize {
+		if begin < 0 || end < 0 || begin > pb.MaxSize || end > pb.MaxSize {
 			return result{}, fmt.Errorf("pads %v", pads)
 		}
 		switch x := v.axisOf(a); {
@@ -86,7 +87,7 @@ func (im *importer) padNode(n *node) (result, error) {
 		p.Padding = sumPadding(p.Padding, v.pad.Padding)
 	}
 	// Twice maxSize still fits an int of 32 bits; more does not fit any window.
-	if max(p.Top, p.Bottom, p.Left, p.Right) > maxSize {
+	if max(p.Top, p.Bottom, p.Left, p.Right) > pb.MaxSize {
 		return result{}, fmt.Errorf("pads %v", pads)
 	}
 	out.pad = &p

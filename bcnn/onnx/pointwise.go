@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // Evaluation of nodes whose inputs are constant, in float64 with one rounding
@@ -88,7 +90,7 @@ func (im *importer) unary(op string) pointFunc {
 		switch {
 		case a.hasBatch():
 			return nil, errors.New("it computes with the batch size")
-		case (op == "Not") != (a.typ == typeBool):
+		case (op == "Not") != (a.typ == pb.Bool):
 			return nil, fmt.Errorf("%s of %v", op, a.typ)
 		}
 		out, err := im.newTensor(a.typ, a.dims)
@@ -113,8 +115,8 @@ func (im *importer) binary(op string) pointFunc {
 		case a.typ != b.typ && op != "Pow":
 			return nil, fmt.Errorf("operands of %v and %v", a.typ, b.typ)
 		case logical(op):
-			typ = typeBool
-		case !typ.real() && typ != typeInt64 && typ != typeInt32:
+			typ = pb.Bool
+		case !typ.Real() && typ != pb.Int64 && typ != pb.Int32:
 			return nil, fmt.Errorf("arithmetic on %v is not supported", typ)
 		}
 		dims, err := broadcast(a.dims, b.dims)
@@ -127,7 +129,7 @@ func (im *importer) binary(op string) pointFunc {
 		}
 		for i, at := range walk(dims, a.dims, b.dims) {
 			v := f(a.at(at[0]), b.at(at[1]))
-			if !typ.real() {
+			if !typ.Real() {
 				// Beyond this float64 would round.
 				if v = math.Trunc(v); math.Abs(v) > 1<<53 || v != v {
 					return nil, errors.New("integer overflow or division by 0")
@@ -142,7 +144,7 @@ func (im *importer) binary(op string) pointFunc {
 // where is the operator Where: condition, value if true, value if false.
 func (im *importer) where(args []*tensor) (*tensor, error) {
 	c, a, b := args[0], args[1], args[2]
-	if c.typ != typeBool || a.typ != b.typ {
+	if c.typ != pb.Bool || a.typ != b.typ {
 		return nil, fmt.Errorf("operands of %v, %v and %v", c.typ, a.typ, b.typ)
 	}
 	dims, err := broadcast(a.dims, b.dims)
@@ -167,19 +169,19 @@ func (im *importer) where(args []*tensor) (*tensor, error) {
 }
 
 // cast converts to a type; real numbers are truncated to integers.
-func (im *importer) cast(to elemType) pointFunc {
+func (im *importer) cast(to pb.DataType) pointFunc {
 	return func(args []*tensor) (*tensor, error) {
 		a := args[0]
 		if a.typ == to {
 			return a, nil
 		}
 		switch to {
-		case typeFloat, typeDouble, typeInt64, typeInt32, typeInt8, typeUint8, typeBool:
+		case pb.Float, pb.Double, pb.Int64, pb.Int32, pb.Int8, pb.Uint8, pb.Bool:
 		default:
 			return nil, fmt.Errorf("conversion to %v is not supported", to)
 		}
-		integers := !to.real() && to != typeBool
-		if a.hasBatch() && (!integers || to.size() < 4) {
+		integers := !to.Real() && to != pb.Bool
+		if a.hasBatch() && (!integers || to.Size() < 4) {
 			return nil, errors.New("it computes with the batch size")
 		}
 		out, err := im.newTensor(to, a.dims)
@@ -187,9 +189,9 @@ func (im *importer) cast(to elemType) pointFunc {
 			return nil, err
 		}
 		for i := range out.len() {
-			if !integers || a.typ.real() {
+			if !integers || a.typ.Real() {
 				v := a.at(i)
-				if to == typeBool {
+				if to == pb.Bool {
 					v = truth(v != 0)
 				} else if integers && !(math.Abs(v) <= 1<<53) {
 					return nil, fmt.Errorf("%v does not fit into %v", v, to)
@@ -200,7 +202,7 @@ func (im *importer) cast(to elemType) pointFunc {
 			}
 		}
 		if integers && !a.hasBatch() {
-			lo, hi := to.limits()
+			lo, hi := to.Limits()
 			for _, v := range out.i64 {
 				if v < lo || v > hi {
 					return nil, fmt.Errorf("%d does not fit into %v", v, to)

@@ -4,9 +4,10 @@ import (
 	"errors"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-func (im *importer) maxPool(n *node) (result, error) {
+func (im *importer) maxPool(n *pb.Node) (result, error) {
 	v, err := im.value(n, 0)
 	if err != nil {
 		return result{}, err
@@ -23,34 +24,34 @@ func (im *importer) maxPool(n *node) (result, error) {
 	if err := v.image(); err != nil {
 		return result{}, err
 	}
-	kernel, err := n.sizes("kernel_shape", 2, 0)
+	kernel, err := n.Sizes("kernel_shape", 2, 0)
 	if err != nil {
 		return result{}, err
 	}
-	window, err := n.window(kernel, v.shape.H, v.shape.W)
+	win, err := window(n, kernel, v.shape.H, v.shape.W)
 	if err != nil {
 		return result{}, err
 	}
-	if window.DilationH != 1 || window.DilationW != 1 {
+	if win.DilationH != 1 || win.DilationW != 1 {
 		return result{}, errors.New("max-pooling with dilation is not supported")
 	}
-	ceil, err := n.int("ceil_mode", 0)
+	ceil, err := n.Int("ceil_mode", 0)
 	if err != nil {
 		return result{}, err
 	}
 	if ceil != 0 {
-		window.Pad.Bottom += ceilPad(v.shape.H, window.Pad.Top, window.Pad.Bottom, window.KH, window.StrideH)
-		window.Pad.Right += ceilPad(v.shape.W, window.Pad.Left, window.Pad.Right, window.KW, window.StrideW)
+		win.Pad.Bottom += ceilPad(v.shape.H, win.Pad.Top, win.Pad.Bottom, win.KH, win.StrideH)
+		win.Pad.Right += ceilPad(v.shape.W, win.Pad.Left, win.Pad.Right, win.KW, win.StrideW)
 	}
 	shape := bcnn.Shape{
-		H: outputSize(v.shape.H, window.Pad.Top+window.Pad.Bottom, window.KH, 1, window.StrideH),
-		W: outputSize(v.shape.W, window.Pad.Left+window.Pad.Right, window.KW, 1, window.StrideW),
+		H: outputSize(v.shape.H, win.Pad.Top+win.Pad.Bottom, win.KH, 1, win.StrideH),
+		W: outputSize(v.shape.W, win.Pad.Left+win.Pad.Right, win.KW, 1, win.StrideW),
 		C: v.shape.C,
 	}
 	if err := shapeFits(shape); err != nil {
 		return result{}, err
 	}
-	out := im.emit(n, "", bcnn.MaxPool{Window: window}, shape, v)
+	out := im.emit(n, "", bcnn.MaxPool{Window: win}, shape, v)
 	out.view = view{batchAtom, v.view[1], whole(axisH, shape.H), whole(axisW, shape.W)}
 	// The maximum commutes with a gain, which is positive.
 	out.signs, out.gain = v.signs, v.gain

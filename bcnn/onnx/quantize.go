@@ -6,10 +6,11 @@ import (
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // bipolarQuant imports the QONNX operator.
-func (im *importer) bipolarQuant(n *node) (result, error) {
+func (im *importer) bipolarQuant(n *pb.Node) (result, error) {
 	operands, err := im.operands(n, 2)
 	if err != nil {
 		return result{}, err
@@ -17,7 +18,7 @@ func (im *importer) bipolarQuant(n *node) (result, error) {
 	return im.bipolar(n, operands[0], operands[1].constant)
 }
 
-func (im *importer) bipolar(n *node, x result, scale *tensor) (result, error) {
+func (im *importer) bipolar(n *pb.Node, x result, scale *tensor) (result, error) {
 	if scale == nil {
 		return result{}, errors.New("the scale must be constant")
 	}
@@ -33,7 +34,7 @@ func (im *importer) bipolar(n *node, x result, scale *tensor) (result, error) {
 
 // quantNode imports the QONNX operator Quant: on constants any, on values the
 // one with one signed bit, which is bipolar.
-func (im *importer) quantNode(n *node) (result, error) {
+func (im *importer) quantNode(n *pb.Node) (result, error) {
 	operands, err := im.operands(n, 4)
 	if err != nil {
 		return result{}, err
@@ -41,19 +42,19 @@ func (im *importer) quantNode(n *node) (result, error) {
 	var c [4]*tensor
 	for i, o := range operands {
 		c[i] = o.constant
-		if i > 0 && (c[i] == nil || c[i].typ != typeFloat) {
+		if i > 0 && (c[i] == nil || c[i].typ != pb.Float) {
 			return result{}, fmt.Errorf("input %d must be a FLOAT constant", i)
 		}
 	}
-	signed, err := n.int("signed", 1)
+	signed, err := n.Int("signed", 1)
 	if err != nil {
 		return result{}, err
 	}
-	narrow, err := n.int("narrow", 1)
+	narrow, err := n.Int("narrow", 1)
 	if err != nil {
 		return result{}, err
 	}
-	mode, err := n.string("rounding_mode", "ROUND")
+	mode, err := n.Text("rounding_mode", "ROUND")
 	if err != nil {
 		return result{}, err
 	}
@@ -82,7 +83,7 @@ func (im *importer) quantNode(n *node) (result, error) {
 
 // binarize imports the operator of domain bitcnn: bytes of the graph's input to
 // ±1, see bcnn.Binarize.
-func (im *importer) binarize(n *node) (result, error) {
+func (im *importer) binarize(n *pb.Node) (result, error) {
 	v, err := im.value(n, 0)
 	if err != nil {
 		return result{}, err
@@ -96,11 +97,11 @@ func (im *importer) binarize(n *node) (result, error) {
 	if err := v.image(); err != nil {
 		return result{}, err
 	}
-	scheme, err := n.string("scheme", "")
+	scheme, err := n.Text("scheme", "")
 	if err != nil {
 		return result{}, err
 	}
-	list, err := n.ints("thresholds")
+	list, err := n.Ints("thresholds")
 	if err != nil {
 		return result{}, err
 	}

@@ -32,31 +32,31 @@ type Folded struct {
 // report tells where every node went. A node without a layer went into the
 // layer of the first node that reads it.
 func (im *importer) report() *Report {
-	g := im.model.graph
-	r := &Report{Producer: im.model.producer, Opset: int(im.model.opset), Nodes: len(g.nodes)}
-	into := make([]string, len(g.nodes))
+	g := im.model.Graph
+	r := &Report{Producer: im.model.Producer, Opset: int(im.model.Opset), Nodes: len(g.Nodes)}
+	into := make([]string, len(g.Nodes))
 	reader := map[string]int{} // the first node that reads a tensor
-	for i := len(g.nodes) - 1; i >= 0; i-- {
-		n := g.nodes[i]
+	for i := len(g.Nodes) - 1; i >= 0; i-- {
+		n := g.Nodes[i]
 		switch {
 		case !im.needed[i] || im.folded[i]:
 		case im.made[i] != "":
 			into[i] = im.made[i]
 		case len(im.net.Layers) > 0:
 			into[i] = im.net.Layers[len(im.net.Layers)-1].Name
-			if k, ok := reader[n.outputs[0]]; ok {
+			if k, ok := reader[n.Outputs[0]]; ok {
 				into[i] = into[k]
 			}
 		}
 		if im.needed[i] {
-			for _, name := range n.inputs {
+			for _, name := range n.Inputs {
 				reader[name] = i
 			}
 		}
 	}
-	for i, n := range g.nodes {
+	for i, n := range g.Nodes {
 		if im.made[i] == "" {
-			r.Folded = append(r.Folded, Folded{n.label(), n.opType, into[i]})
+			r.Folded = append(r.Folded, Folded{n.Label(), n.OpType, into[i]})
 		}
 	}
 	return r

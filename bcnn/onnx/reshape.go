@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // Operators that move values without computing: on constants they are
@@ -11,8 +13,8 @@ import (
 
 // axes returns a list of axes, from an attribute or, in later operator sets,
 // an input; ok is false if neither is there. They are normalised to 0 ≤ a < rank.
-func (im *importer) axes(n *node, input, rank int) (list []int, ok bool, err error) {
-	values, err := n.ints("axes")
+func (im *importer) axes(n *pb.Node, input, rank int) (list []int, ok bool, err error) {
+	values, err := n.Ints("axes")
 	if err != nil {
 		return nil, false, err
 	}
@@ -48,7 +50,7 @@ func axisIndex(v int64, rank int) (int, error) {
 	return int(v), nil
 }
 
-func (im *importer) shape(n *node) (result, error) {
+func (im *importer) shape(n *pb.Node) (result, error) {
 	r, err := im.operand(n, 0)
 	if err != nil {
 		return result{}, err
@@ -70,7 +72,7 @@ func (im *importer) shape(n *node) (result, error) {
 	}
 	rank := len(sizes)
 	bound := func(name string, fallback int) (int, error) {
-		v, err := n.int(name, int64(fallback))
+		v, err := n.Int(name, int64(fallback))
 		if v < 0 {
 			v += int64(rank)
 		}
@@ -86,12 +88,12 @@ func (im *importer) shape(n *node) (result, error) {
 	}
 	end = max(start, end)
 	return result{constant: &tensor{
-		typ: typeInt64, dims: []int{end - start},
+		typ: pb.Int64, dims: []int{end - start},
 		i64: append([]int64{}, sizes[start:end]...), batch: batch[start:end],
 	}}, nil
 }
 
-func (im *importer) transpose(n *node) (result, error) {
+func (im *importer) transpose(n *pb.Node) (result, error) {
 	r, err := im.operand(n, 0)
 	if err != nil {
 		return result{}, err
@@ -106,11 +108,11 @@ func (im *importer) transpose(n *node) (result, error) {
 	for i := range perm {
 		perm[i] = rank - 1 - i
 	}
-	list, err := n.ints("perm")
+	list, err := n.Ints("perm")
 	if err != nil {
 		return result{}, err
 	}
-	if n.has("perm") {
+	if n.Has("perm") {
 		if len(list) != rank {
 			return result{}, fmt.Errorf("a permutation of %d dimensions for %d", len(list), rank)
 		}
@@ -171,7 +173,7 @@ func (im *importer) transpose(n *node) (result, error) {
 	return result{value: v}, nil
 }
 
-func (im *importer) reshape(n *node) (result, error) {
+func (im *importer) reshape(n *pb.Node) (result, error) {
 	r, err := im.operand(n, 0)
 	if err != nil {
 		return result{}, err
@@ -180,12 +182,12 @@ func (im *importer) reshape(n *node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	allowZero, err := n.int("allowzero", 0)
+	allowZero, err := n.Int("allowzero", 0)
 	if err != nil {
 		return result{}, err
 	}
-	if len(shape.dims) != 1 || shape.i64 == nil || shape.len() > maxRank {
-		return result{}, fmt.Errorf("the shape is a tensor of %v %v, want a list of at most %d integers", shape.typ, shape.dims, maxRank)
+	if len(shape.dims) != 1 || shape.i64 == nil || shape.len() > pb.MaxRank {
+		return result{}, fmt.Errorf("the shape is a tensor of %v %v, want a list of at most %d integers", shape.typ, shape.dims, pb.MaxRank)
 	}
 	if r.constant != nil {
 		return im.reshapeConstant(r.constant, shape, allowZero != 0)
@@ -253,11 +255,11 @@ func (im *importer) reshapeConstant(t, shape *tensor, allowZero bool) (result, e
 		case d == -1 && free < 0:
 			free, d = i, 1
 		}
-		if d < 0 || d > maxSize {
+		if d < 0 || d > pb.MaxSize {
 			return result{}, fmt.Errorf("shape %v", want)
 		}
 		dims[i] = int(d)
-		if known *= int(d); known > maxSize {
+		if known *= int(d); known > pb.MaxSize {
 			return result{}, fmt.Errorf("shape %v", want)
 		}
 	}
@@ -271,7 +273,7 @@ func (im *importer) reshapeConstant(t, shape *tensor, allowZero bool) (result, e
 	return result{constant: t.redim(dims)}, nil
 }
 
-func (im *importer) flatten(n *node) (result, error) {
+func (im *importer) flatten(n *pb.Node) (result, error) {
 	v, err := im.value(n, 0)
 	if err != nil {
 		return result{}, err
@@ -279,7 +281,7 @@ func (im *importer) flatten(n *node) (result, error) {
 	if v, err = im.movable(v); err != nil {
 		return result{}, err
 	}
-	a, err := n.int("axis", 1)
+	a, err := n.Int("axis", 1)
 	if err != nil {
 		return result{}, err
 	}
@@ -302,7 +304,7 @@ func (im *importer) flatten(n *node) (result, error) {
 }
 
 // squeeze is Squeeze and, with insert, Unsqueeze.
-func (im *importer) squeeze(n *node, insert bool) (result, error) {
+func (im *importer) squeeze(n *pb.Node, insert bool) (result, error) {
 	r, err := im.operand(n, 0)
 	if err != nil {
 		return result{}, err
@@ -333,7 +335,7 @@ func (im *importer) squeeze(n *node, insert bool) (result, error) {
 	space := rank
 	if insert {
 		// The axes are those of the result.
-		list, err := n.ints("axes")
+		list, err := n.Ints("axes")
 		if err != nil {
 			return result{}, err
 		}
@@ -345,8 +347,8 @@ func (im *importer) squeeze(n *node, insert bool) (result, error) {
 			}
 			space += t.len()
 		}
-		if space > maxRank {
-			return result{}, fmt.Errorf("more than %d dimensions", maxRank)
+		if space > pb.MaxRank {
+			return result{}, fmt.Errorf("more than %d dimensions", pb.MaxRank)
 		}
 	}
 	list, given, err := im.axes(n, 1, space)

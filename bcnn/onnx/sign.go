@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // Binarisation has no operator of its own in ONNX. Exporters compose it of
@@ -41,7 +42,7 @@ func (s *step) comparable(r *step) bool {
 
 // pointwise evaluates an operator whose operands are constants, or constants
 // and steps of the same value. ok is false where there is another operand.
-func (im *importer) pointwise(n *node, operands []result, f pointFunc) (r result, ok bool, err error) {
+func (im *importer) pointwise(n *pb.Node, operands []result, f pointFunc) (r result, ok bool, err error) {
 	var first *value
 	for _, o := range operands {
 		switch {
@@ -86,7 +87,7 @@ func (im *importer) pointwise(n *node, operands []result, f pointFunc) (r result
 }
 
 // threshold makes a step of a value at t.
-func (im *importer) threshold(n *node, v *value, t, lo, at, hi *tensor) (result, error) {
+func (im *importer) threshold(n *pb.Node, v *value, t, lo, at, hi *tensor) (result, error) {
 	if t.typ != v.typ {
 		return result{}, fmt.Errorf("operands of %v and %v", v.typ, t.typ)
 	}
@@ -274,8 +275,8 @@ func (im *importer) zeroRule(lo, mid, hi float64) (above bool, err error) {
 func (im *importer) stepLists(s *step) (in *value, lists [4][]float32, err error) {
 	in = s.base
 	for k, t := range []*tensor{s.t, s.lo, s.at, s.hi} {
-		if !t.typ.real() {
-			f, err := im.cast(typeFloat)([]*tensor{t})
+		if !t.typ.Real() {
+			f, err := im.cast(pb.Float)([]*tensor{t})
 			if err != nil {
 				return nil, lists, err
 			}

@@ -1,14 +1,18 @@
 package onnx
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+)
 
 // scalar makes a tensor without dimensions.
-func scalar(typ elemType, v float64) *tensor {
+func scalar(typ pb.DataType, v float64) *tensor {
 	t := &tensor{typ: typ, dims: []int{}}
 	switch {
-	case typ == typeDouble:
+	case typ == pb.Double:
 		t.f64 = []float64{v}
-	case typ.real():
+	case typ.Real():
 		t.f32 = []float32{float32(v)}
 	default:
 		t.i64 = []int64{int64(v)}
@@ -25,7 +29,7 @@ func (t *tensor) redim(dims []int) *tensor {
 
 // integers returns the values of a tensor of integers without the batch size.
 func (t *tensor) integers() ([]int64, error) {
-	if t.typ.real() || t.hasBatch() {
+	if t.typ.Real() || t.hasBatch() {
 		return nil, fmt.Errorf("a constant of %v, want integers that do not depend on the batch size", t.typ)
 	}
 	return t.i64, nil
@@ -34,7 +38,7 @@ func (t *tensor) integers() ([]int64, error) {
 // tensor is a constant. Integers and bools are in i64, DOUBLE in f64, the other
 // real types, exactly, in f32.
 type tensor struct {
-	typ  elemType
+	typ  pb.DataType
 	dims []int
 	f32  []float32
 	f64  []float64
@@ -81,24 +85,24 @@ func (t *tensor) hasBatch() bool {
 func count(dims []int) (int, error) {
 	n := int64(1)
 	for _, d := range dims {
-		if d < 0 || d > maxSize {
+		if d < 0 || d > pb.MaxSize {
 			return 0, fmt.Errorf("dimensions %v", dims)
 		}
-		if n *= int64(d); n > maxSize {
-			return 0, fmt.Errorf("dimensions %v have more than %d values", dims, maxSize)
+		if n *= int64(d); n > pb.MaxSize {
+			return 0, fmt.Errorf("dimensions %v have more than %d values", dims, pb.MaxSize)
 		}
 	}
 	return int(n), nil
 }
 
 // newTensor allocates a tensor, within the budget of the import.
-func (im *importer) newTensor(typ elemType, dims []int) (*tensor, error) {
+func (im *importer) newTensor(typ pb.DataType, dims []int) (*tensor, error) {
 	n, err := count(dims)
 	if err != nil {
 		return nil, err
 	}
 	size := int64(8)
-	if typ.real() && typ != typeDouble {
+	if typ.Real() && typ != pb.Double {
 		size = 4
 	}
 	if err := im.charge(size * int64(n)); err != nil {
@@ -106,9 +110,9 @@ func (im *importer) newTensor(typ elemType, dims []int) (*tensor, error) {
 	}
 	t := &tensor{typ: typ, dims: dims}
 	switch {
-	case typ == typeDouble:
+	case typ == pb.Double:
 		t.f64 = make([]float64, n)
-	case typ.real():
+	case typ.Real():
 		t.f32 = make([]float32, n)
 	default:
 		t.i64 = make([]int64, n)

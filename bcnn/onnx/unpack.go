@@ -8,27 +8,29 @@ import (
 	"math"
 	"os"
 	"strconv"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // tensor decodes a TensorProto. Nothing is allocated before the data is known
 // to have the claimed size.
-func (im *importer) tensor(p *tensorProto) (*tensor, error) {
+func (im *importer) tensor(p *pb.Tensor) (*tensor, error) {
 	t, err := im.decodeTensor(p)
 	if err != nil {
-		return nil, fmt.Errorf("tensor %q: %w", p.name, err)
+		return nil, fmt.Errorf("tensor %q: %w", p.Name, err)
 	}
 	return t, nil
 }
 
-func (im *importer) decodeTensor(p *tensorProto) (*tensor, error) {
-	size := p.typ.size()
+func (im *importer) decodeTensor(p *pb.Tensor) (*tensor, error) {
+	size := p.Type.Size()
 	if size == 0 {
-		return nil, fmt.Errorf("elements of %v are not supported", p.typ)
+		return nil, fmt.Errorf("elements of %v are not supported", p.Type)
 	}
-	dims := make([]int, len(p.dims))
-	for i, d := range p.dims {
-		if d < 0 || d > maxSize {
-			return nil, fmt.Errorf("dimensions %v", p.dims)
+	dims := make([]int, len(p.Dims))
+	for i, d := range p.Dims {
+		if d < 0 || d > pb.MaxSize {
+			return nil, fmt.Errorf("dimensions %v", p.Dims)
 		}
 		dims[i] = int(d)
 	}
@@ -36,25 +38,25 @@ func (im *importer) decodeTensor(p *tensorProto) (*tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, isRaw := p.raw, p.hasRaw
+	raw, isRaw := p.Raw, p.HasRaw
 	switch {
-	case p.external != nil:
-		if raw, err = im.external(p.external, int64(n)*int64(size)); err != nil {
+	case p.External != nil:
+		if raw, err = im.external(p.External, int64(n)*int64(size)); err != nil {
 			return nil, err
 		}
 		isRaw = true
-	case !isRaw && p.typ == typeFloat:
-		raw, isRaw = p.f32, true
-	case !isRaw && p.typ == typeDouble:
-		raw, isRaw = p.f64, true
+	case !isRaw && p.Type == pb.Float:
+		raw, isRaw = p.F32, true
+	case !isRaw && p.Type == pb.Double:
+		raw, isRaw = p.F64, true
 	}
 	if isRaw && len(raw) != n*size {
-		return nil, fmt.Errorf("%d bytes of data for dimensions %v of %v, want %d", len(raw), dims, p.typ, n*size)
+		return nil, fmt.Errorf("%d bytes of data for dimensions %v of %v, want %d", len(raw), dims, p.Type, n*size)
 	}
-	if !isRaw && len(p.ints) != n {
-		return nil, fmt.Errorf("%d values for dimensions %v", len(p.ints), dims)
+	if !isRaw && len(p.Ints) != n {
+		return nil, fmt.Errorf("%d values for dimensions %v", len(p.Ints), dims)
 	}
-	t, err := im.newTensor(p.typ, dims)
+	t, err := im.newTensor(p.Type, dims)
 	if err != nil {
 		return nil, err
 	}
@@ -63,28 +65,28 @@ func (im *importer) decodeTensor(p *tensorProto) (*tensor, error) {
 		if isRaw {
 			u = littleEndian(raw[i*size:], size)
 		} else {
-			u = uint64(p.ints[i])
+			u = uint64(p.Ints[i])
 		}
-		switch p.typ {
-		case typeFloat:
+		switch p.Type {
+		case pb.Float:
 			t.f32[i] = math.Float32frombits(uint32(u))
-		case typeFloat16:
+		case pb.Float16:
 			t.f32[i] = float16(uint16(u))
-		case typeBFloat16:
+		case pb.BFloat16:
 			t.f32[i] = math.Float32frombits(uint32(uint16(u)) << 16)
-		case typeDouble:
+		case pb.Double:
 			t.f64[i] = math.Float64frombits(u)
-		case typeInt8:
+		case pb.Int8:
 			t.i64[i] = int64(int8(u))
-		case typeInt16:
+		case pb.Int16:
 			t.i64[i] = int64(int16(u))
-		case typeInt32:
+		case pb.Int32:
 			t.i64[i] = int64(int32(u))
-		case typeBool:
+		case pb.Bool:
 			if u != 0 {
 				t.i64[i] = 1
 			}
-		case typeUint64:
+		case pb.Uint64:
 			if u > math.MaxInt64 {
 				return nil, fmt.Errorf("value %d is too large", u)
 			}

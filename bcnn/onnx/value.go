@@ -5,14 +5,15 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // value is a tensor that is computed from the input: the output of a layer
 // seen through a view, and what is still to be done to it.
 type value struct {
-	typ   elemType
-	node  *node // that made it, nil for the input
-	layer int   // bcnn.NetworkInput or an index
+	typ   pb.DataType
+	node  *pb.Node // that made it, nil for the input
+	layer int      // bcnn.NetworkInput or an index
 	shape bcnn.Shape
 	view  view
 	signs bool    // all values are ±1, times gain
@@ -30,17 +31,17 @@ type value struct {
 type pending struct {
 	bcnn.Padding
 	value float32
-	node  *node
+	node  *pb.Node
 }
 
 // clip is max(lo, min(x, hi)), which only a binarisation behind it can absorb.
 type clip struct {
 	lo, hi float64
-	node   *node
+	node   *pb.Node
 }
 
 // with returns a copy of the value as made by node n, for changes.
-func (v *value) with(n *node) *value {
+func (v *value) with(n *pb.Node) *value {
 	w := *v
 	w.node, w.signed, w.plain = n, nil, nil
 	return &w
@@ -48,7 +49,7 @@ func (v *value) with(n *node) *value {
 
 // real checks that the value is of a type that layers compute with.
 func (v *value) real() error {
-	if v.typ != typeFloat {
+	if v.typ != pb.Float {
 		return fmt.Errorf("its input is %v, want FLOAT", v.typ)
 	}
 	return nil

@@ -7,11 +7,12 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // weighted emits a layer with weights, [out][…][rowLen]. Weights ±α of a filter
 // become ±1 and an Affine layer behind.
-func (im *importer) weighted(n *node, v *value, rows []float32, out, rowLen int, bias []float32, shape bcnn.Shape,
+func (im *importer) weighted(n *pb.Node, v *value, rows []float32, out, rowLen int, bias []float32, shape bcnn.Shape,
 	build func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op) (*value, error) {
 	packed, alpha, err := im.binaryWeights(rows, out, rowLen)
 	if err != nil {

@@ -1,4 +1,4 @@
-package onnx
+package pb
 
 import (
 	"encoding/binary"
@@ -10,7 +10,7 @@ import (
 // Limits against small files that decode to large structures.
 const (
 	maxObjects = 1 << 18 // nodes, attributes, names, initialisers …
-	maxRank    = 8
+	MaxRank    = 8
 	maxInts    = 1 << 16 // of one attribute
 )
 
@@ -23,19 +23,20 @@ func (d *decoder) object() error {
 	return nil
 }
 
-func decodeModel(b []byte) (*model, error) {
+// Decode decodes a ModelProto. The model keeps slices of b.
+func Decode(b []byte) (*Model, error) {
 	d := &decoder{}
-	m := &model{metadata: map[string]string{}}
+	m := &Model{Metadata: map[string]string{}}
 	err := fields(b, func(f field) error {
 		switch f.num {
 		case 2:
-			return f.text(&m.producer)
+			return f.text(&m.Producer)
 		case 7:
-			if m.graph != nil {
+			if m.Graph != nil {
 				return errors.New("two graphs")
 			}
-			m.graph = &graph{initializers: map[string]*tensorProto{}}
-			return f.message(func(f field) error { return d.graphField(m.graph, f) })
+			m.Graph = &Graph{Initializers: map[string]*Tensor{}}
+			return f.message(func(f field) error { return d.graphField(m.Graph, f) })
 		case 8:
 			var domain string
 			var version int64
@@ -49,12 +50,12 @@ func decodeModel(b []byte) (*model, error) {
 				return nil
 			})
 			if domain == "" || domain == "ai.onnx" {
-				m.opset = version
+				m.Opset = version
 			}
 			return err
 		case 14:
 			key, value, err := d.entry(f)
-			m.metadata[key] = value
+			m.Metadata[key] = value
 			return err
 		}
 		return nil
@@ -62,7 +63,7 @@ func decodeModel(b []byte) (*model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.graph == nil {
+	if m.Graph == nil {
 		return nil, errors.New("it has no graph")
 	}
 	return m, nil
@@ -85,7 +86,7 @@ func (d *decoder) entry(f field) (key, value string, err error) {
 	return key, value, err
 }
 
-func (d *decoder) graphField(g *graph, f field) error {
+func (d *decoder) graphField(g *Graph, f field) error {
 	switch f.num {
 	case 1, 5, 11, 12, 15:
 		if err := d.object(); err != nil {
@@ -94,29 +95,29 @@ func (d *decoder) graphField(g *graph, f field) error {
 	}
 	switch f.num {
 	case 1:
-		n := &node{index: len(g.nodes)}
-		g.nodes = append(g.nodes, n)
+		n := &Node{Index: len(g.Nodes)}
+		g.Nodes = append(g.Nodes, n)
 		if err := f.message(func(f field) error { return d.nodeField(n, f) }); err != nil {
-			return fmt.Errorf("node %d: %w", n.index, err)
+			return fmt.Errorf("node %d: %w", n.Index, err)
 		}
 	case 5:
 		t, err := d.tensor(f)
 		if err != nil {
 			return err
 		}
-		if g.initializers[t.name] != nil {
-			return fmt.Errorf("two initialisers %q", t.name)
+		if g.Initializers[t.Name] != nil {
+			return fmt.Errorf("two initialisers %q", t.Name)
 		}
-		g.initializers[t.name] = t
+		g.Initializers[t.Name] = t
 	case 11, 12:
 		v, err := d.valueInfo(f)
 		if err != nil {
 			return err
 		}
 		if f.num == 11 {
-			g.inputs = append(g.inputs, v)
+			g.Inputs = append(g.Inputs, v)
 		} else {
-			g.outputs = append(g.outputs, v)
+			g.Outputs = append(g.Outputs, v)
 		}
 	case 15:
 		return errors.New("sparse initialisers are not supported")
@@ -124,27 +125,27 @@ func (d *decoder) graphField(g *graph, f field) error {
 	return nil
 }
 
-func (d *decoder) valueInfo(f field) (valueInfo, error) {
-	var v valueInfo
+func (d *decoder) valueInfo(f field) (ValueInfo, error) {
+	var v ValueInfo
 	var typ int64
 	dimension := func(f field) error {
 		if f.num != 1 {
 			return nil
 		}
-		if len(v.dims) == maxRank {
-			return fmt.Errorf("more than %d dimensions", maxRank)
+		if len(v.Dims) == MaxRank {
+			return fmt.Errorf("more than %d dimensions", MaxRank)
 		}
-		var size dim
+		var size Dim
 		err := f.message(func(f field) error {
 			switch f.num {
 			case 1:
-				return f.integer(&size.size)
+				return f.integer(&size.Size)
 			case 2:
-				return f.text(&size.name)
+				return f.text(&size.Name)
 			}
 			return nil
 		})
-		v.dims = append(v.dims, size)
+		v.Dims = append(v.Dims, size)
 		return err
 	}
 	tensorType := func(f field) error {
@@ -152,7 +153,7 @@ func (d *decoder) valueInfo(f field) (valueInfo, error) {
 		case 1:
 			return f.integer(&typ)
 		case 2:
-			v.ranked = true
+			v.Ranked = true
 			return f.message(dimension)
 		}
 		return nil
@@ -160,7 +161,7 @@ func (d *decoder) valueInfo(f field) (valueInfo, error) {
 	err := f.message(func(f field) error {
 		switch f.num {
 		case 1:
-			return f.text(&v.name)
+			return f.text(&v.Name)
 		case 2:
 			return f.message(func(f field) error {
 				if f.num == 1 {
@@ -171,11 +172,11 @@ func (d *decoder) valueInfo(f field) (valueInfo, error) {
 		}
 		return nil
 	})
-	v.typ = elemType(typ)
+	v.Type = DataType(typ)
 	return v, err
 }
 
-func (d *decoder) nodeField(n *node, f field) error {
+func (d *decoder) nodeField(n *Node, f field) error {
 	var name string
 	switch f.num {
 	case 1, 2:
@@ -186,96 +187,96 @@ func (d *decoder) nodeField(n *node, f field) error {
 			return err
 		}
 		if f.num == 1 {
-			n.inputs = append(n.inputs, name)
+			n.Inputs = append(n.Inputs, name)
 		} else {
-			n.outputs = append(n.outputs, name)
+			n.Outputs = append(n.Outputs, name)
 		}
 	case 3:
-		return f.text(&n.name)
+		return f.text(&n.Name)
 	case 4:
-		return f.text(&n.opType)
+		return f.text(&n.OpType)
 	case 5:
 		if err := d.object(); err != nil {
 			return err
 		}
-		n.attrs = append(n.attrs, attribute{})
-		a := &n.attrs[len(n.attrs)-1]
+		n.Attrs = append(n.Attrs, Attribute{})
+		a := &n.Attrs[len(n.Attrs)-1]
 		return f.message(func(f field) error { return d.attributeField(a, f) })
 	case 7:
-		return f.text(&n.domain)
+		return f.text(&n.Domain)
 	}
 	return nil
 }
 
-func (d *decoder) attributeField(a *attribute, f field) error {
+func (d *decoder) attributeField(a *Attribute, f field) error {
 	var err error
 	switch f.num {
 	case 1:
-		return f.text(&a.name)
+		return f.text(&a.Name)
 	case 2:
-		a.f = math.Float32frombits(uint32(f.u))
+		a.F = math.Float32frombits(uint32(f.u))
 	case 3:
-		return f.integer(&a.i)
+		return f.integer(&a.I)
 	case 4:
-		a.s, err = f.bytes()
+		a.S, err = f.bytes()
 	case 5:
 		if err := d.object(); err != nil {
 			return err
 		}
-		a.t, err = d.tensor(f)
+		a.T, err = d.tensor(f)
 	case 7:
 		var b []byte
 		if err := f.fixed(&b); err != nil {
 			return err
 		}
-		for ; len(b) >= 4 && len(a.fs) <= maxInts; b = b[4:] {
-			a.fs = append(a.fs, math.Float32frombits(binary.LittleEndian.Uint32(b)))
+		for ; len(b) >= 4 && len(a.Fs) <= maxInts; b = b[4:] {
+			a.Fs = append(a.Fs, math.Float32frombits(binary.LittleEndian.Uint32(b)))
 		}
 	case 8:
 		if len(f.data) > 10*maxInts {
-			return fmt.Errorf("attribute %q has more than %d values", a.name, maxInts)
+			return fmt.Errorf("attribute %q has more than %d values", a.Name, maxInts)
 		}
-		err = f.integers(&a.is)
+		err = f.integers(&a.Is)
 	case 20:
-		return f.integer(&a.typ)
+		return f.integer(&a.Type)
 	}
-	if len(a.fs) > maxInts || len(a.is) > maxInts {
-		return fmt.Errorf("attribute %q has more than %d values", a.name, maxInts)
+	if len(a.Fs) > maxInts || len(a.Is) > maxInts {
+		return fmt.Errorf("attribute %q has more than %d values", a.Name, maxInts)
 	}
 	return err
 }
 
-func (d *decoder) tensor(f field) (*tensorProto, error) {
-	t := &tensorProto{}
+func (d *decoder) tensor(f field) (*Tensor, error) {
+	t := &Tensor{}
 	var location int64
 	external := map[string]string{}
 	err := f.message(func(f field) error {
 		var err error
 		switch f.num {
 		case 1:
-			if len(f.data) > 10*maxRank {
-				return fmt.Errorf("more than %d dimensions", maxRank)
+			if len(f.data) > 10*MaxRank {
+				return fmt.Errorf("more than %d dimensions", MaxRank)
 			}
-			if err = f.integers(&t.dims); err == nil && len(t.dims) > maxRank {
-				return fmt.Errorf("more than %d dimensions", maxRank)
+			if err = f.integers(&t.Dims); err == nil && len(t.Dims) > MaxRank {
+				return fmt.Errorf("more than %d dimensions", MaxRank)
 			}
 		case 2:
 			var typ int64
 			err = f.integer(&typ)
-			t.typ = elemType(typ)
+			t.Type = DataType(typ)
 		case 3:
 			return errors.New("segmented tensors are not supported")
 		case 4:
-			return f.fixed(&t.f32)
+			return f.fixed(&t.F32)
 		case 5, 7, 11: // int32_data, int64_data, uint64_data
-			return f.integers(&t.ints)
+			return f.integers(&t.Ints)
 		case 8:
-			return f.text(&t.name)
+			return f.text(&t.Name)
 		case 9:
-			t.hasRaw = true
-			t.raw, err = f.bytes()
+			t.HasRaw = true
+			t.Raw, err = f.bytes()
 		case 10:
-			return f.fixed(&t.f64)
+			return f.fixed(&t.F64)
 		case 13:
 			key, value, entryErr := d.entry(f)
 			external[key], err = value, entryErr
@@ -285,10 +286,10 @@ func (d *decoder) tensor(f field) (*tensorProto, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("tensor %q: %w", t.name, err)
+		return nil, fmt.Errorf("tensor %q: %w", t.Name, err)
 	}
 	if location == 1 {
-		t.external = external
+		t.External = external
 	}
 	return t, nil
 }
