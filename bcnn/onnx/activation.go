@@ -76,11 +76,11 @@ func (im *importer) clipNode(n *pb.Node) (result, error) {
 		if !typ.Real() {
 			return nil, fmt.Errorf("Clip of %v is not supported", typ)
 		}
-		t, err := im.binary("Max")([]*tensor{args[0], scalar(typ, lo)})
+		t, err := im.eval.binary("Max")([]*tensor{args[0], scalar(typ, lo)})
 		if err != nil {
 			return nil, err
 		}
-		return im.binary("Min")([]*tensor{t, scalar(typ, hi)})
+		return im.eval.binary("Min")([]*tensor{t, scalar(typ, hi)})
 	}
 	if r, ok, err := im.pointwise(n, []result{r}, clamp); ok || err != nil {
 		return r, err

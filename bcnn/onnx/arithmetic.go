@@ -14,7 +14,7 @@ func (im *importer) arithmetic(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if r, ok, err := im.pointwise(n, operands, im.binary(n.OpType)); ok || err != nil {
+	if r, ok, err := im.pointwise(n, operands, im.eval.binary(n.OpType)); ok || err != nil {
 		return r, err
 	}
 	a, b := operands[0], operands[1]
@@ -123,7 +123,7 @@ func (im *importer) quotient(v *value, list []float32) (bcnn.Op, error) {
 		return bcnn.Affine{Scale: scale}, nil
 	}
 	channels := v.shape.C
-	if err := im.charge(16 * int64(channels)); err != nil {
+	if err := im.budget.Charge(16 * int64(channels)); err != nil {
 		return nil, err
 	}
 	norm := bcnn.BatchNorm{

@@ -63,8 +63,8 @@ func walk(dims []int, operands ...[]int) func(func(int, []int) bool) {
 }
 
 // pick makes a tensor of the given positions of t.
-func (im *importer) pick(t *tensor, dims []int, positions func(func(int, []int) bool)) (*tensor, error) {
-	out, err := im.newTensor(t.typ, dims)
+func (e *evaluator) pick(t *tensor, dims []int, positions func(func(int, []int) bool)) (*tensor, error) {
+	out, err := e.newTensor(t.typ, dims)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 func (im *importer) emit(n *pb.Node, suffix string, op bcnn.Op, shape bcnn.Shape, inputs ...*value) *value {
 	// Lowering allocates for every channel, row and column of a layer, however
 	// large the file claims them to be. node sees the overdraft.
-	_ = im.charge(16 * (int64(shape.C) + int64(shape.H) + int64(shape.W)))
+	_ = im.budget.Charge(16 * (int64(shape.C) + int64(shape.H) + int64(shape.W)))
 	list := make([]int, len(inputs))
 	for i, in := range inputs {
 		list[i] = in.layer
@@ -77,7 +77,7 @@ func shapeFits(s bcnn.Shape) error {
 
 // floats allocates numbers for a layer.
 func (im *importer) floats(n int) ([]float32, error) {
-	if err := im.charge(4 * int64(n)); err != nil {
+	if err := im.budget.Charge(4 * int64(n)); err != nil {
 		return nil, err
 	}
 	return make([]float32, n), nil

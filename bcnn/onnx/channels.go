@@ -37,7 +37,7 @@ func (im *importer) perChannel(v *value, t *tensor) (list []float32, ok bool, er
 	if t.len() == 0 {
 		return nil, false, errors.New("an empty constant")
 	}
-	if err := im.charge(4 * int64(t.len())); err != nil {
+	if err := im.budget.Charge(4 * int64(t.len())); err != nil {
 		return nil, false, err
 	}
 	uniform := true
@@ -70,7 +70,7 @@ func (im *importer) perChannel(v *value, t *tensor) (list []float32, ok bool, er
 			return nil, false, nil
 		}
 	}
-	if err := im.charge(4 * int64(v.shape.C)); err != nil {
+	if err := im.budget.Charge(4 * int64(v.shape.C)); err != nil {
 		return nil, false, err
 	}
 	list = make([]float32, v.shape.C)

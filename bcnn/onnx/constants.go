@@ -21,7 +21,7 @@ func (im *importer) constantNode(n *pb.Node) (result, error) {
 			return result{}, errors.New("it holds no tensor")
 		}
 		var err error
-		if t, err = im.tensor(a.T); err != nil {
+		if t, err = im.eval.tensor(a.T); err != nil {
 			return result{}, err
 		}
 	case "value_float":
@@ -73,14 +73,14 @@ func (im *importer) constantOfShape(n *pb.Node) (result, error) {
 		if a.T == nil {
 			return result{}, errors.New("it holds no tensor")
 		}
-		if fill, err = im.tensor(a.T); err != nil {
+		if fill, err = im.eval.tensor(a.T); err != nil {
 			return result{}, err
 		}
 		if fill.len() != 1 {
 			return result{}, errors.New("its value is not a single one")
 		}
 	}
-	t, err := im.pick(fill, dims, walk(dims, nil))
+	t, err := im.eval.pick(fill, dims, walk(dims, nil))
 	return result{constant: t}, err
 }
 
@@ -96,7 +96,7 @@ func (im *importer) expand(n *pb.Node) (result, error) {
 	if dims, err = broadcast(t.dims, dims); err != nil {
 		return result{}, err
 	}
-	out, err := im.pick(t, dims, walk(dims, t.dims))
+	out, err := im.eval.pick(t, dims, walk(dims, t.dims))
 	return result{constant: out}, err
 }
 
@@ -143,7 +143,7 @@ func (im *importer) concat(n *pb.Node) (result, error) {
 		dims[axis] += t.dims[axis]
 		marked = marked || t.hasBatch()
 	}
-	out, err := im.newTensor(parts[0].typ, dims)
+	out, err := im.eval.newTensor(parts[0].typ, dims)
 	if err != nil {
 		return result{}, err
 	}
@@ -206,7 +206,7 @@ func (im *importer) gather(n *pb.Node) (result, error) {
 	for _, d := range t.dims[axis+1:] {
 		inner *= d
 	}
-	out, err := im.pick(t, dims, func(yield func(int, []int) bool) {
+	out, err := im.eval.pick(t, dims, func(yield func(int, []int) bool) {
 		at := []int{0}
 		total, _ := count(dims) // newTensor has checked it
 		for i := range total {
@@ -284,7 +284,7 @@ func (im *importer) slice(n *pb.Node) (result, error) {
 		for _, d := range dims[axis+1:] {
 			inner *= d
 		}
-		t, err = im.pick(t, dims, func(yield func(int, []int) bool) {
+		t, err = im.eval.pick(t, dims, func(yield func(int, []int) bool) {
 			at := []int{0}
 			total, _ := count(dims) // newTensor has checked it
 			row := (hi - lo) * inner

@@ -168,5 +168,5 @@ func (im *importer) bias(n *pb.Node, input, size int) ([]float32, error) {
 	if t.typ != pb.Float || len(t.dims) != 1 || t.dims[0] != size {
 		return nil, fmt.Errorf("input %d is a constant of %v %v, want %d FLOAT values", input, t.typ, t.dims, size)
 	}
-	return t.f32, im.charge(4 * int64(size))
+	return t.f32, im.budget.Charge(4 * int64(size))
 }

@@ -80,7 +80,7 @@ func (im *importer) dense(n *pb.Node, v *value, transB bool, alpha, beta float32
 	if err != nil {
 		return result{}, err
 	}
-	if err := im.charge(8 * int64(k)); err != nil {
+	if err := im.budget.Charge(8 * int64(k)); err != nil {
 		return result{}, err
 	}
 	for i, to := range offsets(last, flatStride(v.shape)) {

@@ -15,7 +15,7 @@ func (im *importer) compare(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if r, ok, err := im.pointwise(n, operands, im.binary(n.OpType)); ok || err != nil {
+	if r, ok, err := im.pointwise(n, operands, im.eval.binary(n.OpType)); ok || err != nil {
 		return r, err
 	}
 	f := binaryOps[n.OpType]
@@ -36,7 +36,7 @@ func (im *importer) whereNode(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	r, ok, err := im.pointwise(n, operands, im.where)
+	r, ok, err := im.pointwise(n, operands, im.eval.where)
 	if err == nil && !ok {
 		err = errors.New("only a choice between constants by a comparison with a constant is supported")
 	}
@@ -49,7 +49,7 @@ func (im *importer) unaryNode(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if r, ok, err := im.pointwise(n, operands, im.unary(n.OpType)); ok || err != nil {
+	if r, ok, err := im.pointwise(n, operands, im.eval.unary(n.OpType)); ok || err != nil {
 		return r, err
 	}
 	v := operands[0].value
@@ -92,7 +92,7 @@ func (im *importer) castNode(n *pb.Node) (result, error) {
 		return result{}, err
 	}
 	typ := pb.DataType(to)
-	if r, ok, err := im.pointwise(n, []result{r}, im.cast(typ)); ok || err != nil {
+	if r, ok, err := im.pointwise(n, []result{r}, im.eval.cast(typ)); ok || err != nil {
 		return r, err
 	}
 	v := r.value

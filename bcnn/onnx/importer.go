@@ -7,6 +7,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
 // operands returns the first k inputs.
@@ -30,10 +31,8 @@ type importer struct {
 	limits bcnn.Limits
 	model  *pb.Model
 	opts   Options
-	dir    string // of external data
-	budget int64  // bytes, see charge
-	// credited are the external files that have been added to the budget.
-	credited map[string]bool
+	budget *budget.Budget
+	eval   *evaluator
 
 	net    *bcnn.Network
 	names  map[string]bool // of layers
@@ -57,17 +56,22 @@ func (r result) typ() pb.DataType {
 	return r.value.typ
 }
 
-func newImporter(ctx context.Context, m *pb.Model, dir string, opts Options, size int64) *importer {
-	return &importer{
-		ctx: ctx, limits: opts.Limits, model: m, opts: opts, dir: dir,
-		budget:   min(baseBudget+unpackFactor*size, maxBudget),
-		credited: map[string]bool{},
-		net:      &bcnn.Network{},
-		names:    map[string]bool{},
-		env:      map[string]result{},
-		made:     map[int]string{},
-		folded:   map[int]bool{},
+// newImporter returns an importer of a model, whose external tensors are looked
+// for in dir; an empty dir has none.
+func newImporter(ctx context.Context, m *pb.Model, opts Options, b *budget.Budget, dir string) *importer {
+	im := &importer{
+		ctx: ctx, limits: opts.Limits, model: m, opts: opts, budget: b,
+		eval:   &evaluator{budget: b},
+		net:    &bcnn.Network{},
+		names:  map[string]bool{},
+		env:    map[string]result{},
+		made:   map[int]string{},
+		folded: map[int]bool{},
 	}
+	if dir != "" {
+		im.eval.external = (&folder{dir: dir, budget: b, credited: map[string]bool{}}).read
+	}
+	return im
 }
 
 // run imports the graph.
@@ -96,8 +100,8 @@ func (im *importer) run(l layout) error {
 	if err == nil {
 		err = im.output(r)
 	}
-	if err == nil && im.budget < 0 {
-		err = errBudget
+	if err == nil {
+		err = im.budget.Charge(0)
 	}
 	if err != nil {
 		return fmt.Errorf("output %q: %w", output, err)
@@ -141,7 +145,7 @@ func (im *importer) lookup(name string) (result, error) {
 	if p == nil {
 		return result{}, fmt.Errorf("%q is given by no initialiser and is not the first output of an earlier node", name)
 	}
-	t, err := im.tensor(p)
+	t, err := im.eval.tensor(p)
 	if err != nil {
 		return result{}, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
 // layout is a way to see the graph's input as an image.
@@ -131,8 +132,7 @@ func reshapedInput(ctx context.Context, g *pb.Graph, in pb.ValueInfo, n int) []l
 		if p == nil || p.External != nil {
 			return nil
 		}
-		im := newImporter(ctx, nil, "", Options{}, 0)
-		t, err := im.tensor(p)
+		t, err := (&evaluator{budget: budget.New(ctx, baseBudget)}).tensor(p)
 		if err != nil || len(t.i64) != 4 {
 			return nil
 		}

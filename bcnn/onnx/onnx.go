@@ -19,15 +19,13 @@ package onnx
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
 // Options are the options of Load. The zero value is good for most files.
@@ -57,9 +55,6 @@ type Options struct {
 	fallbackName string
 }
 
-// maxFile is the largest file that is read: protocol buffers end at 2 GiB.
-const maxFile = 1 << 31
-
 // Load imports the ONNX file at path. The network takes and returns images one
 // by one: the batch dimension of the file is dropped. Feature maps are NHWC.
 //
@@ -85,28 +80,6 @@ func Load(ctx context.Context, path string, opts Options) (*bcnn.Network, *Repor
 	return net, report, nil
 }
 
-func readFile(path string, limits bcnn.Limits) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s: not a regular file", path)
-	case info.Size() >= min(maxFile, limits.FileBytes):
-		return nil, fmt.Errorf("%s: %d bytes is more than an ONNX file can have", path, info.Size())
-	}
-	data, err := io.ReadAll(io.LimitReader(file, maxFile))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return data, nil
-}
-
 // read imports a model. External tensors are looked for in dir; an empty dir
 // has none.
 func read(ctx context.Context, data []byte, dir string, opts Options) (*bcnn.Network, *Report, error) {
@@ -129,7 +102,7 @@ func read(ctx context.Context, data []byte, dir string, opts Options) (*bcnn.Net
 	// read it fit.
 	var first error
 	for _, layout := range layouts {
-		im := newImporter(ctx, m, dir, opts, int64(len(data)))
+		im := newImporter(ctx, m, opts, budget.New(ctx, baseBudget+unpackFactor*int64(len(data))), dir)
 		err := im.run(layout)
 		if err == nil {
 			im.net.Name, im.net.Labels, im.net.Input.Resize = meta.name, meta.labels, meta.resize
@@ -155,5 +128,3 @@ func (im *importer) finish() (*bcnn.Network, *Report, error) {
 	report.Layers = bcnn.Summarize(im.net, plan)
 	return im.net, report, nil
 }
-
-var errBudget = errors.New("the constants of the model unpack to far more than the file holds")

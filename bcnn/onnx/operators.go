@@ -70,8 +70,8 @@ func (im *importer) node(n *pb.Node) error {
 		return errors.New("it has no output")
 	}
 	r, err := handler(im, n)
-	if err == nil && im.budget < 0 {
-		err = errBudget
+	if err == nil {
+		err = im.budget.Charge(0)
 	}
 	if err != nil {
 		return err

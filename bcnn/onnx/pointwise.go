@@ -83,7 +83,7 @@ func logical(op string) bool {
 	return false
 }
 
-func (im *importer) unary(op string) pointFunc {
+func (e *evaluator) unary(op string) pointFunc {
 	f := unaryOps[op]
 	return func(args []*tensor) (*tensor, error) {
 		a := args[0]
@@ -93,7 +93,7 @@ func (im *importer) unary(op string) pointFunc {
 		case (op == "Not") != (a.typ == pb.Bool):
 			return nil, fmt.Errorf("%s of %v", op, a.typ)
 		}
-		out, err := im.newTensor(a.typ, a.dims)
+		out, err := e.newTensor(a.typ, a.dims)
 		if err != nil {
 			return nil, err
 		}
@@ -104,7 +104,7 @@ func (im *importer) unary(op string) pointFunc {
 	}
 }
 
-func (im *importer) binary(op string) pointFunc {
+func (e *evaluator) binary(op string) pointFunc {
 	f := binaryOps[op]
 	return func(args []*tensor) (*tensor, error) {
 		a, b := args[0], args[1]
@@ -123,7 +123,7 @@ func (im *importer) binary(op string) pointFunc {
 		if err != nil {
 			return nil, err
 		}
-		out, err := im.newTensor(typ, dims)
+		out, err := e.newTensor(typ, dims)
 		if err != nil {
 			return nil, err
 		}
@@ -142,7 +142,7 @@ func (im *importer) binary(op string) pointFunc {
 }
 
 // where is the operator Where: condition, value if true, value if false.
-func (im *importer) where(args []*tensor) (*tensor, error) {
+func (e *evaluator) where(args []*tensor) (*tensor, error) {
 	c, a, b := args[0], args[1], args[2]
 	if c.typ != pb.Bool || a.typ != b.typ {
 		return nil, fmt.Errorf("operands of %v, %v and %v", c.typ, a.typ, b.typ)
@@ -154,7 +154,7 @@ func (im *importer) where(args []*tensor) (*tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := im.newTensor(a.typ, dims)
+	out, err := e.newTensor(a.typ, dims)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (im *importer) where(args []*tensor) (*tensor, error) {
 }
 
 // cast converts to a type; real numbers are truncated to integers.
-func (im *importer) cast(to pb.DataType) pointFunc {
+func (e *evaluator) cast(to pb.DataType) pointFunc {
 	return func(args []*tensor) (*tensor, error) {
 		a := args[0]
 		if a.typ == to {
@@ -184,7 +184,7 @@ func (im *importer) cast(to pb.DataType) pointFunc {
 		if a.hasBatch() && (!integers || to.Size() < 4) {
 			return nil, errors.New("it computes with the batch size")
 		}
-		out, err := im.newTensor(to, a.dims)
+		out, err := e.newTensor(to, a.dims)
 		if err != nil {
 			return nil, err
 		}
@@ -216,7 +216,7 @@ func (im *importer) cast(to pb.DataType) pointFunc {
 
 // quant is the QONNX operator Quant with all inputs constant: value, scale,
 // zero point, bit width. One signed bit means ±1 there.
-func (im *importer) quant(signed, narrow bool, round func(float64) float64) pointFunc {
+func (e *evaluator) quant(signed, narrow bool, round func(float64) float64) pointFunc {
 	return func(args []*tensor) (*tensor, error) {
 		x, scale, zero, width := args[0], args[1], args[2], args[3]
 		if width.len() != 1 || width.at(0) < 1 || width.at(0) > 32 || width.at(0) != math.Trunc(width.at(0)) {
@@ -240,7 +240,7 @@ func (im *importer) quant(signed, narrow bool, round func(float64) float64) poin
 		if err != nil {
 			return nil, err
 		}
-		out, err := im.newTensor(x.typ, dims)
+		out, err := e.newTensor(x.typ, dims)
 		if err != nil {
 			return nil, err
 		}

@@ -22,10 +22,10 @@ func (im *importer) bipolar(n *pb.Node, x result, scale *tensor) (result, error)
 	if scale == nil {
 		return result{}, errors.New("the scale must be constant")
 	}
-	if r, ok, err := im.pointwise(n, []result{x, {constant: scale}}, im.binary("BipolarQuant")); ok || err != nil {
+	if r, ok, err := im.pointwise(n, []result{x, {constant: scale}}, im.eval.binary("BipolarQuant")); ok || err != nil {
 		return r, err
 	}
-	minus, err := im.unary("Neg")([]*tensor{scale})
+	minus, err := im.eval.unary("Neg")([]*tensor{scale})
 	if err != nil {
 		return result{}, err
 	}
@@ -62,7 +62,7 @@ func (im *importer) quantNode(n *pb.Node) (result, error) {
 	if rounding == "" {
 		return result{}, fmt.Errorf("rounding mode %q is not supported", mode)
 	}
-	if r, ok, err := im.pointwise(n, operands, im.quant(signed != 0, narrow != 0, unaryOps[rounding])); ok || err != nil {
+	if r, ok, err := im.pointwise(n, operands, im.eval.quant(signed != 0, narrow != 0, unaryOps[rounding])); ok || err != nil {
 		return r, err
 	}
 	for i := range c[1].len() {

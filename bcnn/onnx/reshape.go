@@ -137,7 +137,7 @@ func (im *importer) transpose(n *pb.Node) (result, error) {
 		for i, p := range perm {
 			dims[i] = from[p]
 		}
-		t, err := im.pick(r.constant, dims, func(yield func(int, []int) bool) {
+		t, err := im.eval.pick(r.constant, dims, func(yield func(int, []int) bool) {
 			at := []int{0}
 			for i := range r.constant.len() {
 				rest, pos := i, 0

@@ -45,10 +45,13 @@ func (s *step) comparable(r *step) bool {
 func (im *importer) pointwise(n *pb.Node, operands []result, f pointFunc) (r result, ok bool, err error) {
 	var first *value
 	for _, o := range operands {
+		if o.value != nil && o.value.step != nil {
+			if err := im.budget.Charge(8 * int64(o.value.step.t.len())); err != nil {
+				return result{}, false, err
+			}
+		}
 		switch {
 		case o.value == nil:
-		case o.value.step != nil && im.charge(8*int64(o.value.step.t.len())) != nil:
-			return result{}, false, errBudget
 		case o.value.step == nil, first != nil && !first.step.comparable(o.value.step):
 			return result{}, false, nil
 		case first == nil:
@@ -179,7 +182,7 @@ func (im *importer) signLayer(v *value) (*value, error) {
 	for _, l := range lists {
 		channels = max(channels, len(l))
 	}
-	if err := im.charge(16 * int64(channels)); err != nil {
+	if err := im.budget.Charge(16 * int64(channels)); err != nil {
 		return nil, err
 	}
 	// Where all channels fall, the input is negated, so that the result is plain
@@ -276,7 +279,7 @@ func (im *importer) stepLists(s *step) (in *value, lists [4][]float32, err error
 	in = s.base
 	for k, t := range []*tensor{s.t, s.lo, s.at, s.hi} {
 		if !t.typ.Real() {
-			f, err := im.cast(pb.Float)([]*tensor{t})
+			f, err := im.eval.cast(pb.Float)([]*tensor{t})
 			if err != nil {
 				return nil, lists, err
 			}

@@ -4,7 +4,17 @@ import (
 	"fmt"
 
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/budget"
 )
+
+// An evaluator decodes constants and computes with them. Every byte that it
+// allocates is charged to the budget.
+type evaluator struct {
+	budget *budget.Budget
+	// external reads size bytes of another file. It is nil where a model has
+	// none.
+	external func(location string, offset, size int64) ([]byte, error)
+}
 
 // scalar makes a tensor without dimensions.
 func scalar(typ pb.DataType, v float64) *tensor {
@@ -96,7 +106,7 @@ func count(dims []int) (int, error) {
 }
 
 // newTensor allocates a tensor, within the budget of the import.
-func (im *importer) newTensor(typ pb.DataType, dims []int) (*tensor, error) {
+func (e *evaluator) newTensor(typ pb.DataType, dims []int) (*tensor, error) {
 	n, err := count(dims)
 	if err != nil {
 		return nil, err
@@ -105,7 +115,7 @@ func (im *importer) newTensor(typ pb.DataType, dims []int) (*tensor, error) {
 	if typ.Real() && typ != pb.Double {
 		size = 4
 	}
-	if err := im.charge(size * int64(n)); err != nil {
+	if err := e.budget.Charge(size * int64(n)); err != nil {
 		return nil, err
 	}
 	t := &tensor{typ: typ, dims: dims}
@@ -118,23 +128,4 @@ func (im *importer) newTensor(typ pb.DataType, dims []int) (*tensor, error) {
 		t.i64 = make([]int64, n)
 	}
 	return t, nil
-}
-
-// The memory that an import may use for constants and weights: unpackFactor
-// bytes for each byte read, as an INT8 becomes several FLOATs on the way, and
-// baseBudget to begin with.
-const (
-	baseBudget   = 64 << 20
-	unpackFactor = 32
-	maxBudget    = 16 << 30
-)
-
-// charge takes bytes from the memory that the import may use, which keeps small
-// files from unpacking to large networks, and from reading the same constant
-// for hours.
-func (im *importer) charge(bytes int64) error {
-	if im.budget -= bytes; im.budget < 0 {
-		return errBudget
-	}
-	return nil
 }

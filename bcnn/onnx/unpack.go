@@ -4,9 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"strconv"
 
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
@@ -14,15 +12,15 @@ import (
 
 // tensor decodes a TensorProto. Nothing is allocated before the data is known
 // to have the claimed size.
-func (im *importer) tensor(p *pb.Tensor) (*tensor, error) {
-	t, err := im.decodeTensor(p)
+func (e *evaluator) tensor(p *pb.Tensor) (*tensor, error) {
+	t, err := e.decodeTensor(p)
 	if err != nil {
 		return nil, fmt.Errorf("tensor %q: %w", p.Name, err)
 	}
 	return t, nil
 }
 
-func (im *importer) decodeTensor(p *pb.Tensor) (*tensor, error) {
+func (e *evaluator) decodeTensor(p *pb.Tensor) (*tensor, error) {
 	size := p.Type.Size()
 	if size == 0 {
 		return nil, fmt.Errorf("elements of %v are not supported", p.Type)
@@ -41,7 +39,7 @@ func (im *importer) decodeTensor(p *pb.Tensor) (*tensor, error) {
 	raw, isRaw := p.Raw, p.HasRaw
 	switch {
 	case p.External != nil:
-		if raw, err = im.external(p.External, int64(n)*int64(size)); err != nil {
+		if raw, err = e.externalData(p.External, int64(n)*int64(size)); err != nil {
 			return nil, err
 		}
 		isRaw = true
@@ -56,7 +54,7 @@ func (im *importer) decodeTensor(p *pb.Tensor) (*tensor, error) {
 	if !isRaw && len(p.Ints) != n {
 		return nil, fmt.Errorf("%d values for dimensions %v", len(p.Ints), dims)
 	}
-	t, err := im.newTensor(p.Type, dims)
+	t, err := e.newTensor(p.Type, dims)
 	if err != nil {
 		return nil, err
 	}
@@ -130,11 +128,10 @@ func float16(h uint16) float32 {
 	return float32(v)
 }
 
-// external reads the data of a tensor from another file in the model's folder.
-// os.Root keeps "..", absolute paths and symbolic links inside.
-func (im *importer) external(where map[string]string, size int64) ([]byte, error) {
+// externalData reads the data of a tensor from another file.
+func (e *evaluator) externalData(where map[string]string, size int64) ([]byte, error) {
 	location := where["location"]
-	if im.dir == "" || location == "" {
+	if e.external == nil || location == "" {
 		return nil, errors.New("its data is in another file, which is not named or not allowed here")
 	}
 	number := func(key string, fallback int64) (int64, error) {
@@ -159,33 +156,9 @@ func (im *importer) external(where map[string]string, size int64) ([]byte, error
 	if length != size {
 		return nil, fmt.Errorf("external data: length %d, want %d", length, size)
 	}
-	root, err := os.OpenRoot(im.dir)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	// Stat first: opening a named pipe would wait for a writer.
-	info, err := root.Stat(location)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("external data: %w", err)
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("external data: %s is not a regular file", location)
-	case offset > info.Size() || size > info.Size()-offset:
-		return nil, fmt.Errorf("external data: bytes %d to %d of %s, which has %d", offset, offset+size, location, info.Size())
-	}
-	file, err := root.Open(location)
+	data, err := e.external(location, offset, size)
 	if err != nil {
 		return nil, fmt.Errorf("external data: %w", err)
-	}
-	defer file.Close()
-	data := make([]byte, size)
-	if _, err := io.ReadFull(io.NewSectionReader(file, offset, size), data); err != nil {
-		return nil, fmt.Errorf("external data: %s: %w", location, err)
-	}
-	if !im.credited[location] {
-		im.credited[location] = true
-		im.budget = min(im.budget+unpackFactor*min(info.Size(), maxFile), maxBudget)
 	}
 	return data, nil
 }

@@ -78,7 +78,7 @@ func (im *importer) binaryWeights(rows []float32, out, rowLen int) (packed []uin
 		same = same && a == alpha[0]
 	}
 	words := len(rows) / rowLen * bits.Words(rowLen)
-	if err := im.charge(8 * int64(words)); err != nil {
+	if err := im.budget.Charge(8 * int64(words)); err != nil {
 		return nil, nil, err
 	}
 	packed = make([]uint64, words)
