@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
@@ -59,10 +60,10 @@ func (im *importer) clipNode(n *pb.Node) (result, error) {
 			return 0, err
 		case t == nil:
 			return float64(f), nil
-		case t.len() != 1:
+		case t.Len() != 1:
 			return 0, errors.New("a limit is not a single value")
 		}
-		return t.at(0), nil
+		return t.At(0), nil
 	}
 	lo, err := limit("min", 1, math.Inf(-1))
 	if err != nil {
@@ -72,15 +73,15 @@ func (im *importer) clipNode(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	clamp := func(args []*tensor) (*tensor, error) {
+	clamp := func(args []*eval.Tensor) (*eval.Tensor, error) {
 		if !typ.Real() {
 			return nil, fmt.Errorf("Clip of %v is not supported", typ)
 		}
-		t, err := im.eval.binary("Max")([]*tensor{args[0], scalar(typ, lo)})
+		t, err := im.eval.Binary("Max")([]*eval.Tensor{args[0], eval.Scalar(typ, lo)})
 		if err != nil {
 			return nil, err
 		}
-		return im.eval.binary("Min")([]*tensor{t, scalar(typ, hi)})
+		return im.eval.Binary("Min")([]*eval.Tensor{t, eval.Scalar(typ, hi)})
 	}
 	if r, ok, err := im.pointwise(n, []result{r}, clamp); ok || err != nil {
 		return r, err

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
@@ -14,7 +15,7 @@ func (im *importer) arithmetic(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if r, ok, err := im.pointwise(n, operands, im.eval.binary(n.OpType)); ok || err != nil {
+	if r, ok, err := im.pointwise(n, operands, im.eval.Binary(n.OpType)); ok || err != nil {
 		return r, err
 	}
 	a, b := operands[0], operands[1]
@@ -55,15 +56,15 @@ func (im *importer) sum(n *pb.Node, a, b *value) (result, error) {
 
 // withConstant is an operator between a value and a constant, which stands
 // first if swapped is set.
-func (im *importer) withConstant(n *pb.Node, v *value, t *tensor, swapped bool) (result, error) {
+func (im *importer) withConstant(n *pb.Node, v *value, t *eval.Tensor, swapped bool) (result, error) {
 	if n.OpType == "Max" || n.OpType == "Min" {
-		if t.len() != 1 {
+		if t.Len() != 1 {
 			return result{}, errors.New("limits per channel are not supported")
 		}
 		if n.OpType == "Max" {
-			return im.clipValue(n, v, t.at(0), math.Inf(1))
+			return im.clipValue(n, v, t.At(0), math.Inf(1))
 		}
-		return im.clipValue(n, v, math.Inf(-1), t.at(0))
+		return im.clipValue(n, v, math.Inf(-1), t.At(0))
 	}
 	v, err := im.settle(v)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
@@ -71,7 +72,7 @@ func shapeFits(s bcnn.Shape) error {
 	if s.H < 1 || s.W < 1 {
 		return errors.New("the window is larger than its padded input")
 	}
-	_, err := count([]int{s.H, s.W, s.C})
+	_, err := eval.Count([]int{s.H, s.W, s.C})
 	return err
 }
 

@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // broadcast is perChannel for a value that may become a vector for it.
-func (im *importer) broadcast(v *value, t *tensor, n *pb.Node) (*value, []float32, error) {
+func (im *importer) broadcast(v *value, t *eval.Tensor, n *pb.Node) (*value, []float32, error) {
 	list, ok, err := im.perChannel(v, t)
 	if err != nil || ok {
 		return v, list, err
@@ -26,44 +27,44 @@ func (im *importer) broadcast(v *value, t *tensor, n *pb.Node) (*value, []float3
 
 // perChannel returns a constant that is broadcast to the value as one number,
 // or as one per channel in memory. ok is false where it varies over the image.
-func (im *importer) perChannel(v *value, t *tensor) (list []float32, ok bool, err error) {
-	if t.typ == pb.Double {
-		for _, x := range t.f64 {
+func (im *importer) perChannel(v *value, t *eval.Tensor) (list []float32, ok bool, err error) {
+	if t.Type == pb.Double {
+		for _, x := range t.F64 {
 			if float64(float32(x)) != x && x == x {
 				return nil, false, fmt.Errorf("the DOUBLE constant %v has no exact float32 value", x)
 			}
 		}
 	}
-	if t.len() == 0 {
+	if t.Len() == 0 {
 		return nil, false, errors.New("an empty constant")
 	}
-	if err := im.budget.Charge(4 * int64(t.len())); err != nil {
+	if err := im.budget.Charge(4 * int64(t.Len())); err != nil {
 		return nil, false, err
 	}
 	uniform := true
-	for i := range t.len() {
-		x := t.at(i)
+	for i := range t.Len() {
+		x := t.At(i)
 		if x-x != 0 {
 			return nil, false, fmt.Errorf("the constant holds %v", x)
 		}
-		uniform = uniform && x == t.at(0)
+		uniform = uniform && x == t.At(0)
 	}
-	lead := len(v.view) - len(t.dims)
+	lead := len(v.view) - len(t.Dims)
 	if lead < 0 {
-		return nil, false, fmt.Errorf("a constant of dimensions %v has more than the %d of the tensor", t.dims, len(v.view))
+		return nil, false, fmt.Errorf("a constant of dimensions %v has more than the %d of the tensor", t.Dims, len(v.view))
 	}
-	varies := make([][]atom, len(t.dims)) // atoms of dimensions along which t varies
-	for i, n := range t.dims {
+	varies := make([][]atom, len(t.Dims)) // atoms of dimensions along which t varies
+	for i, n := range t.Dims {
 		switch {
 		case n == 1:
 			continue
 		case isBatch(v.view[lead+i]) || v.size(lead+i) != n:
-			return nil, false, fmt.Errorf("a constant of dimensions %v does not fit", t.dims)
+			return nil, false, fmt.Errorf("a constant of dimensions %v does not fit", t.Dims)
 		}
 		varies[i] = v.view[lead+i]
 	}
 	if uniform {
-		return []float32{float32(t.at(0))}, true, nil
+		return []float32{float32(t.At(0))}, true, nil
 	}
 	for _, d := range varies {
 		if !only(d, axisC) {
@@ -81,9 +82,9 @@ func (im *importer) perChannel(v *value, t *tensor) (list []float32, ok bool, er
 			for _, a := range d {
 				pos = pos*a.size + c/a.stride%a.size
 			}
-			at = at*t.dims[i] + pos
+			at = at*t.Dims[i] + pos
 		}
-		list[c] = float32(t.at(at))
+		list[c] = float32(t.At(at))
 	}
 	return list, true, nil
 }

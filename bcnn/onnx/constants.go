@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
@@ -14,24 +15,24 @@ func (im *importer) constantNode(n *pb.Node) (result, error) {
 		return result{}, fmt.Errorf("%d attributes, want 1", len(n.Attrs))
 	}
 	a := &n.Attrs[0]
-	var t *tensor
+	var t *eval.Tensor
 	switch a.Name {
 	case "value":
 		if a.T == nil {
 			return result{}, errors.New("it holds no tensor")
 		}
 		var err error
-		if t, err = im.eval.tensor(a.T); err != nil {
+		if t, err = im.eval.Tensor(a.T); err != nil {
 			return result{}, err
 		}
 	case "value_float":
-		t = scalar(pb.Float, float64(a.F))
+		t = eval.Scalar(pb.Float, float64(a.F))
 	case "value_int":
-		t = &tensor{typ: pb.Int64, dims: []int{}, i64: []int64{a.I}}
+		t = &eval.Tensor{Type: pb.Int64, Dims: []int{}, I64: []int64{a.I}}
 	case "value_floats":
-		t = &tensor{typ: pb.Float, dims: []int{len(a.Fs)}, f32: append([]float32{}, a.Fs...)}
+		t = &eval.Tensor{Type: pb.Float, Dims: []int{len(a.Fs)}, F32: append([]float32{}, a.Fs...)}
 	case "value_ints":
-		t = &tensor{typ: pb.Int64, dims: []int{len(a.Is)}, i64: append([]int64{}, a.Is...)}
+		t = &eval.Tensor{Type: pb.Int64, Dims: []int{len(a.Is)}, I64: append([]int64{}, a.Is...)}
 	default:
 		return result{}, fmt.Errorf("attribute %q is not supported", a.Name)
 	}
@@ -45,16 +46,16 @@ func (im *importer) shapeInput(n *pb.Node, i int) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(t.dims) != 1 || t.i64 == nil || t.len() > pb.MaxRank {
-		return nil, fmt.Errorf("input %d is a tensor of %v %v, want a list of at most %d integers", i, t.typ, t.dims, pb.MaxRank)
+	if len(t.Dims) != 1 || t.I64 == nil || t.Len() > pb.MaxRank {
+		return nil, fmt.Errorf("input %d is a tensor of %v %v, want a list of at most %d integers", i, t.Type, t.Dims, pb.MaxRank)
 	}
-	dims := make([]int, t.len())
-	for i, d := range t.i64 {
+	dims := make([]int, t.Len())
+	for i, d := range t.I64 {
 		if d < 0 || d > pb.MaxSize {
-			return nil, fmt.Errorf("shape %v", t.i64)
+			return nil, fmt.Errorf("shape %v", t.I64)
 		}
 		dims[i] = int(d)
-		if t.hasBatch() {
+		if t.HasBatch() {
 			dims[i] = 1
 		}
 	}
@@ -66,21 +67,21 @@ func (im *importer) constantOfShape(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	fill := scalar(pb.Float, 0)
+	fill := eval.Scalar(pb.Float, 0)
 	if a, err := n.Attr("value", pb.AttrTensor); err != nil {
 		return result{}, err
 	} else if a != nil {
 		if a.T == nil {
 			return result{}, errors.New("it holds no tensor")
 		}
-		if fill, err = im.eval.tensor(a.T); err != nil {
+		if fill, err = im.eval.Tensor(a.T); err != nil {
 			return result{}, err
 		}
-		if fill.len() != 1 {
+		if fill.Len() != 1 {
 			return result{}, errors.New("its value is not a single one")
 		}
 	}
-	t, err := im.eval.pick(fill, dims, walk(dims, nil))
+	t, err := im.eval.Pick(fill, dims, eval.Walk(dims, nil))
 	return result{constant: t}, err
 }
 
@@ -93,15 +94,15 @@ func (im *importer) expand(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if dims, err = broadcast(t.dims, dims); err != nil {
+	if dims, err = eval.Broadcast(t.Dims, dims); err != nil {
 		return result{}, err
 	}
-	out, err := im.eval.pick(t, dims, walk(dims, t.dims))
+	out, err := im.eval.Pick(t, dims, eval.Walk(dims, t.Dims))
 	return result{constant: out}, err
 }
 
 func (im *importer) concat(n *pb.Node) (result, error) {
-	var parts []*tensor
+	var parts []*eval.Tensor
 	for i := range n.Inputs {
 		t, err := im.required(n, i)
 		if err != nil {
@@ -113,14 +114,14 @@ func (im *importer) concat(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if len(parts) == 0 || len(parts[0].dims) == 0 {
+	if len(parts) == 0 || len(parts[0].Dims) == 0 {
 		return result{}, errors.New("nothing to join")
 	}
-	axis, err := axisIndex(a, len(parts[0].dims))
+	axis, err := axisIndex(a, len(parts[0].Dims))
 	if err != nil {
 		return result{}, err
 	}
-	dims := append([]int{}, parts[0].dims...)
+	dims := append([]int{}, parts[0].Dims...)
 	inner, outer := 1, 1
 	for i, d := range dims {
 		if i < axis {
@@ -132,36 +133,36 @@ func (im *importer) concat(n *pb.Node) (result, error) {
 	dims[axis] = 0
 	marked := false
 	for _, t := range parts {
-		if t.typ != parts[0].typ || len(t.dims) != len(dims) {
+		if t.Type != parts[0].Type || len(t.Dims) != len(dims) {
 			return result{}, errors.New("tensors of different types or numbers of dimensions")
 		}
-		for i, d := range t.dims {
+		for i, d := range t.Dims {
 			if i != axis && d != dims[i] {
-				return result{}, fmt.Errorf("dimensions %v and %v", t.dims, parts[0].dims)
+				return result{}, fmt.Errorf("dimensions %v and %v", t.Dims, parts[0].Dims)
 			}
 		}
-		dims[axis] += t.dims[axis]
-		marked = marked || t.hasBatch()
+		dims[axis] += t.Dims[axis]
+		marked = marked || t.HasBatch()
 	}
-	out, err := im.eval.newTensor(parts[0].typ, dims)
+	out, err := im.eval.NewTensor(parts[0].Type, dims)
 	if err != nil {
 		return result{}, err
 	}
 	if marked {
-		out.batch = make([]bool, out.len())
+		out.Batch = make([]bool, out.Len())
 	}
 	to := 0
 	for o := range outer {
 		for _, t := range parts {
-			n := t.dims[axis] * inner
+			n := t.Dims[axis] * inner
 			for i := o * n; i < (o+1)*n; i++ {
-				if t.i64 != nil {
-					out.i64[to] = t.i64[i]
+				if t.I64 != nil {
+					out.I64[to] = t.I64[i]
 				} else {
-					out.set(to, t.at(i))
+					out.Set(to, t.At(i))
 				}
-				if marked && t.batch != nil {
-					out.batch[to] = t.batch[i]
+				if marked && t.Batch != nil {
+					out.Batch[to] = t.Batch[i]
 				}
 				to++
 			}
@@ -179,7 +180,7 @@ func (im *importer) gather(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	list, err := indices.integers()
+	list, err := indices.Integers()
 	if err != nil {
 		return result{}, err
 	}
@@ -187,28 +188,28 @@ func (im *importer) gather(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	axis, err := axisIndex(a, len(t.dims))
+	axis, err := axisIndex(a, len(t.Dims))
 	if err != nil {
 		return result{}, err
 	}
-	size := t.dims[axis]
+	size := t.Dims[axis]
 	for _, v := range list {
 		if v < int64(-size) || v >= int64(size) {
 			return result{}, fmt.Errorf("index %d of %d", v, size)
 		}
 	}
-	dims := append([]int{}, t.dims[:axis]...)
-	dims = append(append(dims, indices.dims...), t.dims[axis+1:]...)
+	dims := append([]int{}, t.Dims[:axis]...)
+	dims = append(append(dims, indices.Dims...), t.Dims[axis+1:]...)
 	if len(dims) > pb.MaxRank {
 		return result{}, fmt.Errorf("more than %d dimensions", pb.MaxRank)
 	}
 	inner := 1
-	for _, d := range t.dims[axis+1:] {
+	for _, d := range t.Dims[axis+1:] {
 		inner *= d
 	}
-	out, err := im.eval.pick(t, dims, func(yield func(int, []int) bool) {
+	out, err := im.eval.Pick(t, dims, func(yield func(int, []int) bool) {
 		at := []int{0}
-		total, _ := count(dims) // newTensor has checked it
+		total, _ := eval.Count(dims) // newTensor has checked it
 		for i := range total {
 			o, k, r := i/inner/len(list), i/inner%len(list), i%inner
 			index := int(list[k])
@@ -237,7 +238,7 @@ func (im *importer) slice(n *pb.Node) (result, error) {
 		if err != nil || c == nil {
 			return nil, err
 		}
-		return c.integers()
+		return c.Integers()
 	}
 	starts, err := bounds("starts", 1)
 	if err != nil {
@@ -256,7 +257,7 @@ func (im *importer) slice(n *pb.Node) (result, error) {
 			return result{}, fmt.Errorf("a step of %d is not supported", s)
 		}
 	}
-	axes, ok, err := im.axes(n, 3, len(t.dims))
+	axes, ok, err := im.axes(n, 3, len(t.Dims))
 	if err != nil {
 		return result{}, err
 	}
@@ -265,11 +266,11 @@ func (im *importer) slice(n *pb.Node) (result, error) {
 			axes = append(axes, i)
 		}
 	}
-	if len(starts) != len(ends) || len(axes) != len(starts) || len(axes) > len(t.dims) {
+	if len(starts) != len(ends) || len(axes) != len(starts) || len(axes) > len(t.Dims) {
 		return result{}, fmt.Errorf("%d starts, %d ends, %d axes", len(starts), len(ends), len(axes))
 	}
 	for i, axis := range axes {
-		size := int64(t.dims[axis])
+		size := int64(t.Dims[axis])
 		clamp := func(v int64) int {
 			if v < 0 {
 				v += size
@@ -278,15 +279,15 @@ func (im *importer) slice(n *pb.Node) (result, error) {
 		}
 		lo, hi := clamp(starts[i]), clamp(ends[i])
 		hi = max(lo, hi)
-		dims := append([]int{}, t.dims...)
+		dims := append([]int{}, t.Dims...)
 		dims[axis] = hi - lo
 		inner := 1
 		for _, d := range dims[axis+1:] {
 			inner *= d
 		}
-		t, err = im.eval.pick(t, dims, func(yield func(int, []int) bool) {
+		t, err = im.eval.Pick(t, dims, func(yield func(int, []int) bool) {
 			at := []int{0}
-			total, _ := count(dims) // newTensor has checked it
+			total, _ := eval.Count(dims) // newTensor has checked it
 			row := (hi - lo) * inner
 			for k := range total {
 				if at[0] = k/row*int(size)*inner + lo*inner + k%row; !yield(k, at) {

@@ -82,21 +82,21 @@ func (im *importer) conv(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if len(w.dims) != 4 || w.typ != pb.Float {
-		return result{}, fmt.Errorf("weights of %v %v, want four dimensions of FLOAT: only two-dimensional convolutions are supported", w.typ, w.dims)
+	if len(w.Dims) != 4 || w.Type != pb.Float {
+		return result{}, fmt.Errorf("weights of %v %v, want four dimensions of FLOAT: only two-dimensional convolutions are supported", w.Type, w.Dims)
 	}
 	groups, err := n.Int("group", 1)
 	if err != nil {
 		return result{}, err
 	}
-	out, channels, kernel := w.dims[0], w.dims[1], w.dims[2:]
+	out, channels, kernel := w.Dims[0], w.Dims[1], w.Dims[2:]
 	if groups < 1 || groups > pb.MaxSize || out%int(groups) != 0 || int64(channels)*groups != int64(v.shape.C) || out == 0 {
-		return result{}, fmt.Errorf("weights %v in %d groups for %d channels", w.dims, groups, v.shape.C)
+		return result{}, fmt.Errorf("weights %v in %d groups for %d channels", w.Dims, groups, v.shape.C)
 	}
 	if given, err := n.Ints("kernel_shape"); err != nil {
 		return result{}, err
 	} else if given != nil && (len(given) != 2 || given[0] != int64(kernel[0]) || given[1] != int64(kernel[1])) {
-		return result{}, fmt.Errorf("kernel_shape %v, but weights %v", given, w.dims)
+		return result{}, fmt.Errorf("kernel_shape %v, but weights %v", given, w.Dims)
 	}
 	h, wd := v.shape.H, v.shape.W
 	var before pending
@@ -118,7 +118,7 @@ func (im *importer) conv(n *pb.Node) (result, error) {
 	}
 	// [out][channel][ky][kx] becomes [out][ky][kx][channel in memory].
 	taps := kernel[0] * kernel[1]
-	rows, err := im.floats(w.len())
+	rows, err := im.floats(w.Len())
 	if err != nil {
 		return result{}, err
 	}
@@ -133,7 +133,7 @@ func (im *importer) conv(n *pb.Node) (result, error) {
 				to = order[c]
 			}
 			for k := range taps {
-				rows[(o*taps+k)*channels+to] = w.f32[(o*channels+c)*taps+k]
+				rows[(o*taps+k)*channels+to] = w.F32[(o*channels+c)*taps+k]
 			}
 		}
 	}
@@ -165,8 +165,8 @@ func (im *importer) bias(n *pb.Node, input, size int) ([]float32, error) {
 	if err != nil || t == nil {
 		return nil, err
 	}
-	if t.typ != pb.Float || len(t.dims) != 1 || t.dims[0] != size {
-		return nil, fmt.Errorf("input %d is a constant of %v %v, want %d FLOAT values", input, t.typ, t.dims, size)
+	if t.Type != pb.Float || len(t.Dims) != 1 || t.Dims[0] != size {
+		return nil, fmt.Errorf("input %d is a constant of %v %v, want %d FLOAT values", input, t.Type, t.Dims, size)
 	}
-	return t.f32, im.budget.Charge(4 * int64(size))
+	return t.F32, im.budget.Charge(4 * int64(size))
 }

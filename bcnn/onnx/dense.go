@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
@@ -52,7 +53,7 @@ func (im *importer) matMul(n *pb.Node) (result, error) {
 }
 
 // dense emits a dense layer over all values of v.
-func (im *importer) dense(n *pb.Node, v *value, transB bool, alpha, beta float32, c *tensor) (result, error) {
+func (im *importer) dense(n *pb.Node, v *value, transB bool, alpha, beta float32, c *eval.Tensor) (result, error) {
 	v, err := im.movable(v)
 	if err != nil {
 		return result{}, err
@@ -64,19 +65,19 @@ func (im *importer) dense(n *pb.Node, v *value, transB bool, alpha, beta float32
 	if err != nil {
 		return result{}, err
 	}
-	if len(w.dims) != 2 || w.typ != pb.Float {
-		return result{}, fmt.Errorf("weights of %v %v, want two dimensions of FLOAT", w.typ, w.dims)
+	if len(w.Dims) != 2 || w.Type != pb.Float {
+		return result{}, fmt.Errorf("weights of %v %v, want two dimensions of FLOAT", w.Type, w.Dims)
 	}
-	k, out := w.dims[0], w.dims[1]
+	k, out := w.Dims[0], w.Dims[1]
 	if transB {
 		k, out = out, k
 	}
 	last := v.view[len(v.view)-1]
 	if len(v.view) < 2 || product(last) != k || k != v.shape.Values() || out == 0 {
 		return result{}, fmt.Errorf("weights %v for a last dimension of %d out of %d values: only vectors can be multiplied",
-			w.dims, product(last), v.shape.Values())
+			w.Dims, product(last), v.shape.Values())
 	}
-	rows, err := im.floats(w.len())
+	rows, err := im.floats(w.Len())
 	if err != nil {
 		return result{}, err
 	}
@@ -89,20 +90,20 @@ func (im *importer) dense(n *pb.Node, v *value, transB bool, alpha, beta float32
 			if transB {
 				from = o*k + i
 			}
-			rows[o*k+to] = w.f32[from] * alpha
+			rows[o*k+to] = w.F32[from] * alpha
 		}
 	}
 	var bias []float32
 	if c != nil && beta != 0 {
-		if n := len(c.dims); c.typ != pb.Float || n > 2 || n == 2 && c.dims[0] != 1 ||
-			n > 0 && c.dims[n-1] != 1 && c.dims[n-1] != out {
-			return result{}, fmt.Errorf("a bias of %v %v, want %d FLOAT values", c.typ, c.dims, out)
+		if n := len(c.Dims); c.Type != pb.Float || n > 2 || n == 2 && c.Dims[0] != 1 ||
+			n > 0 && c.Dims[n-1] != 1 && c.Dims[n-1] != out {
+			return result{}, fmt.Errorf("a bias of %v %v, want %d FLOAT values", c.Type, c.Dims, out)
 		}
 		if bias, err = im.floats(out); err != nil {
 			return result{}, err
 		}
 		for o := range bias {
-			bias[o] = c.f32[o%c.len()] * beta
+			bias[o] = c.F32[o%c.Len()] * beta
 		}
 	}
 	shape := bcnn.Shape{H: 1, W: 1, C: out}

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
@@ -15,10 +16,10 @@ func (im *importer) compare(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if r, ok, err := im.pointwise(n, operands, im.eval.binary(n.OpType)); ok || err != nil {
+	if r, ok, err := im.pointwise(n, operands, im.eval.Binary(n.OpType)); ok || err != nil {
 		return r, err
 	}
-	f := binaryOps[n.OpType]
+	f := eval.BinaryOps[n.OpType]
 	v, t := operands[0].value, operands[1].constant
 	if v == nil {
 		v, t = operands[1].value, operands[0].constant
@@ -28,7 +29,7 @@ func (im *importer) compare(n *pb.Node) (result, error) {
 	if v == nil || t == nil || n.OpType == "And" || n.OpType == "Or" || n.OpType == "Xor" {
 		return result{}, errors.New("two computed tensors cannot be compared")
 	}
-	return im.threshold(n, v, t, scalar(pb.Bool, f(-1, 0)), scalar(pb.Bool, f(0, 0)), scalar(pb.Bool, f(1, 0)))
+	return im.threshold(n, v, t, eval.Scalar(pb.Bool, f(-1, 0)), eval.Scalar(pb.Bool, f(0, 0)), eval.Scalar(pb.Bool, f(1, 0)))
 }
 
 func (im *importer) whereNode(n *pb.Node) (result, error) {
@@ -36,7 +37,7 @@ func (im *importer) whereNode(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	r, ok, err := im.pointwise(n, operands, im.eval.where)
+	r, ok, err := im.pointwise(n, operands, im.eval.Where)
 	if err == nil && !ok {
 		err = errors.New("only a choice between constants by a comparison with a constant is supported")
 	}
@@ -49,7 +50,7 @@ func (im *importer) unaryNode(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if r, ok, err := im.pointwise(n, operands, im.eval.unary(n.OpType)); ok || err != nil {
+	if r, ok, err := im.pointwise(n, operands, im.eval.Unary(n.OpType)); ok || err != nil {
 		return r, err
 	}
 	v := operands[0].value
@@ -58,7 +59,7 @@ func (im *importer) unaryNode(n *pb.Node) (result, error) {
 	}
 	switch n.OpType {
 	case "Sign":
-		return im.threshold(n, v, scalar(v.typ, 0), scalar(v.typ, -1), scalar(v.typ, 0), scalar(v.typ, 1))
+		return im.threshold(n, v, eval.Scalar(v.typ, 0), eval.Scalar(v.typ, -1), eval.Scalar(v.typ, 0), eval.Scalar(v.typ, 1))
 	case "Relu":
 		return im.clipValue(n, v, 0, math.Inf(1))
 	case "Neg":
@@ -71,8 +72,8 @@ func (im *importer) unaryNode(n *pb.Node) (result, error) {
 		if c := v.clip; c != nil {
 			h := math.Ceil(c.lo-0.5) + 0.5
 			if c.lo > h-1 && c.hi < h+1 && c.lo < h && c.hi > h {
-				return im.threshold(n, v, scalar(v.typ, h),
-					scalar(v.typ, h-0.5), scalar(v.typ, math.RoundToEven(h)), scalar(v.typ, h+0.5))
+				return im.threshold(n, v, eval.Scalar(v.typ, h),
+					eval.Scalar(v.typ, h-0.5), eval.Scalar(v.typ, math.RoundToEven(h)), eval.Scalar(v.typ, h+0.5))
 			}
 		}
 		return result{}, errors.New("Round is only supported as a binarisation: behind a Clip to 0 and 1")
@@ -92,7 +93,7 @@ func (im *importer) castNode(n *pb.Node) (result, error) {
 		return result{}, err
 	}
 	typ := pb.DataType(to)
-	if r, ok, err := im.pointwise(n, []result{r}, im.eval.cast(typ)); ok || err != nil {
+	if r, ok, err := im.pointwise(n, []result{r}, im.eval.Cast(typ)); ok || err != nil {
 		return r, err
 	}
 	v := r.value
@@ -111,7 +112,7 @@ func (im *importer) identity(n *pb.Node) (result, error) {
 		if err != nil {
 			return result{}, err
 		}
-		if training != nil && (training.len() != 1 || training.at(0) != 0) {
+		if training != nil && (training.Len() != 1 || training.At(0) != 0) {
 			return result{}, errors.New("it is in training mode")
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
@@ -32,7 +33,7 @@ type importer struct {
 	model  *pb.Model
 	opts   Options
 	budget *budget.Budget
-	eval   *evaluator
+	eval   *eval.Evaluator
 
 	net    *bcnn.Network
 	names  map[string]bool // of layers
@@ -45,13 +46,13 @@ type importer struct {
 
 // result is a tensor of the graph: a constant or a value.
 type result struct {
-	constant *tensor
+	constant *eval.Tensor
 	value    *value
 }
 
 func (r result) typ() pb.DataType {
 	if r.constant != nil {
-		return r.constant.typ
+		return r.constant.Type
 	}
 	return r.value.typ
 }
@@ -61,7 +62,7 @@ func (r result) typ() pb.DataType {
 func newImporter(ctx context.Context, m *pb.Model, opts Options, b *budget.Budget, dir string) *importer {
 	im := &importer{
 		ctx: ctx, limits: opts.Limits, model: m, opts: opts, budget: b,
-		eval:   &evaluator{budget: b},
+		eval:   &eval.Evaluator{Budget: b},
 		net:    &bcnn.Network{},
 		names:  map[string]bool{},
 		env:    map[string]result{},
@@ -69,7 +70,7 @@ func newImporter(ctx context.Context, m *pb.Model, opts Options, b *budget.Budge
 		folded: map[int]bool{},
 	}
 	if dir != "" {
-		im.eval.external = (&folder{dir: dir, budget: b, credited: map[string]bool{}}).read
+		im.eval.External = (&folder{dir: dir, budget: b, credited: map[string]bool{}}).read
 	}
 	return im
 }
@@ -145,7 +146,7 @@ func (im *importer) lookup(name string) (result, error) {
 	if p == nil {
 		return result{}, fmt.Errorf("%q is given by no initialiser and is not the first output of an earlier node", name)
 	}
-	t, err := im.eval.tensor(p)
+	t, err := im.eval.Tensor(p)
 	if err != nil {
 		return result{}, err
 	}
@@ -163,7 +164,7 @@ func (im *importer) operand(n *pb.Node, i int) (result, error) {
 }
 
 // constant returns an input that must be constant, or nil if it is left out.
-func (im *importer) constant(n *pb.Node, i int) (*tensor, error) {
+func (im *importer) constant(n *pb.Node, i int) (*eval.Tensor, error) {
 	if n.Input(i) == "" {
 		return nil, nil
 	}
@@ -175,7 +176,7 @@ func (im *importer) constant(n *pb.Node, i int) (*tensor, error) {
 }
 
 // required is constant for an input that must be there.
-func (im *importer) required(n *pb.Node, i int) (*tensor, error) {
+func (im *importer) required(n *pb.Node, i int) (*eval.Tensor, error) {
 	t, err := im.constant(n, i)
 	if err == nil && t == nil {
 		err = fmt.Errorf("input %d is missing", i)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
@@ -106,7 +107,7 @@ func inputLayouts(ctx context.Context, g *pb.Graph, opts Options) ([]layout, err
 		return fail(open)
 	}
 	for _, l := range layouts {
-		if _, err := count([]int{l.shape.H, l.shape.W, l.shape.C}); err != nil {
+		if _, err := eval.Count([]int{l.shape.H, l.shape.W, l.shape.C}); err != nil {
 			return fail(err)
 		}
 	}
@@ -132,11 +133,11 @@ func reshapedInput(ctx context.Context, g *pb.Graph, in pb.ValueInfo, n int) []l
 		if p == nil || p.External != nil {
 			return nil
 		}
-		t, err := (&evaluator{budget: budget.New(ctx, baseBudget)}).tensor(p)
-		if err != nil || len(t.i64) != 4 {
+		t, err := (&eval.Evaluator{Budget: budget.New(ctx, baseBudget)}).Tensor(p)
+		if err != nil || len(t.I64) != 4 {
 			return nil
 		}
-		d := t.i64[1:]
+		d := t.I64[1:]
 		if min(d[0], d[1], d[2]) < 1 || max(d[0], d[1], d[2]) > pb.MaxSize || d[0]*d[1] > pb.MaxSize || d[0]*d[1]*d[2] != int64(n) {
 			return nil
 		}

@@ -3,6 +3,7 @@ package onnx
 import (
 	"errors"
 
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
@@ -37,11 +38,11 @@ func init() {
 		"Unsqueeze":          func(im *importer, n *pb.Node) (result, error) { return im.squeeze(n, true) },
 		"Where":              (*importer).whereNode,
 	}
-	for op := range unaryOps {
+	for op := range eval.UnaryOps {
 		onnx[op] = (*importer).unaryNode
 	}
-	for op := range binaryOps {
-		if logical(op) {
+	for op := range eval.BinaryOps {
+		if eval.Logical(op) {
 			onnx[op] = (*importer).compare
 		} else {
 			onnx[op] = (*importer).arithmetic

@@ -32,7 +32,7 @@ func (im *importer) padNode(n *pb.Node) (result, error) {
 		if err != nil {
 			return result{}, err
 		}
-		if pads, err = t.integers(); err != nil {
+		if pads, err = t.Integers(); err != nil {
 			return result{}, err
 		}
 	}
@@ -43,10 +43,10 @@ func (im *importer) padNode(n *pb.Node) (result, error) {
 	if t, err := im.constant(n, 2); err != nil {
 		return result{}, err
 	} else if t != nil {
-		if t.len() != 1 || t.typ != v.typ {
-			return result{}, fmt.Errorf("its value is a constant of %v %v, want one of %v", t.typ, t.dims, v.typ)
+		if t.Len() != 1 || t.Type != v.typ {
+			return result{}, fmt.Errorf("its value is a constant of %v %v, want one of %v", t.Type, t.Dims, v.typ)
 		}
-		fill = float32(t.at(0))
+		fill = float32(t.At(0))
 	}
 	axes, ok, err := im.axes(n, 3, len(v.view))
 	if err != nil {

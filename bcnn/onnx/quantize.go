@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
@@ -18,18 +19,18 @@ func (im *importer) bipolarQuant(n *pb.Node) (result, error) {
 	return im.bipolar(n, operands[0], operands[1].constant)
 }
 
-func (im *importer) bipolar(n *pb.Node, x result, scale *tensor) (result, error) {
+func (im *importer) bipolar(n *pb.Node, x result, scale *eval.Tensor) (result, error) {
 	if scale == nil {
 		return result{}, errors.New("the scale must be constant")
 	}
-	if r, ok, err := im.pointwise(n, []result{x, {constant: scale}}, im.eval.binary("BipolarQuant")); ok || err != nil {
+	if r, ok, err := im.pointwise(n, []result{x, {constant: scale}}, im.eval.Binary("BipolarQuant")); ok || err != nil {
 		return r, err
 	}
-	minus, err := im.eval.unary("Neg")([]*tensor{scale})
+	minus, err := im.eval.Unary("Neg")([]*eval.Tensor{scale})
 	if err != nil {
 		return result{}, err
 	}
-	return im.threshold(n, x.value, scalar(x.value.typ, 0), minus, scale, scale)
+	return im.threshold(n, x.value, eval.Scalar(x.value.typ, 0), minus, scale, scale)
 }
 
 // quantNode imports the QONNX operator Quant: on constants any, on values the
@@ -39,10 +40,10 @@ func (im *importer) quantNode(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	var c [4]*tensor
+	var c [4]*eval.Tensor
 	for i, o := range operands {
 		c[i] = o.constant
-		if i > 0 && (c[i] == nil || c[i].typ != pb.Float) {
+		if i > 0 && (c[i] == nil || c[i].Type != pb.Float) {
 			return result{}, fmt.Errorf("input %d must be a FLOAT constant", i)
 		}
 	}
@@ -62,20 +63,20 @@ func (im *importer) quantNode(n *pb.Node) (result, error) {
 	if rounding == "" {
 		return result{}, fmt.Errorf("rounding mode %q is not supported", mode)
 	}
-	if r, ok, err := im.pointwise(n, operands, im.eval.quant(signed != 0, narrow != 0, unaryOps[rounding])); ok || err != nil {
+	if r, ok, err := im.pointwise(n, operands, im.eval.Quant(signed != 0, narrow != 0, eval.UnaryOps[rounding])); ok || err != nil {
 		return r, err
 	}
-	for i := range c[1].len() {
-		if !(c[1].at(i) > 0) {
-			return result{}, fmt.Errorf("scale %v, want more than 0", c[1].at(i))
+	for i := range c[1].Len() {
+		if !(c[1].At(i) > 0) {
+			return result{}, fmt.Errorf("scale %v, want more than 0", c[1].At(i))
 		}
 	}
-	for i := range c[2].len() {
-		if c[2].at(i) != 0 {
+	for i := range c[2].Len() {
+		if c[2].At(i) != 0 {
 			return result{}, errors.New("a zero point is not supported")
 		}
 	}
-	if signed == 0 || c[3].len() != 1 || c[3].at(0) != 1 {
+	if signed == 0 || c[3].Len() != 1 || c[3].At(0) != 1 {
 		return result{}, errors.New("activations of more than one signed bit are not supported")
 	}
 	return im.bipolar(n, operands[0], c[1])

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
@@ -23,7 +24,7 @@ func (im *importer) axes(n *pb.Node, input, rank int) (list []int, ok bool, err 
 		if err != nil || t == nil {
 			return nil, false, err
 		}
-		if values, err = t.integers(); err != nil {
+		if values, err = t.Integers(); err != nil {
 			return nil, false, err
 		}
 	}
@@ -58,7 +59,7 @@ func (im *importer) shape(n *pb.Node) (result, error) {
 	var sizes []int64
 	var batch []bool
 	if r.constant != nil {
-		for _, d := range r.constant.dims {
+		for _, d := range r.constant.Dims {
 			sizes = append(sizes, int64(d))
 		}
 		batch = make([]bool, len(sizes))
@@ -87,9 +88,9 @@ func (im *importer) shape(n *pb.Node) (result, error) {
 		return result{}, err
 	}
 	end = max(start, end)
-	return result{constant: &tensor{
-		typ: pb.Int64, dims: []int{end - start},
-		i64: append([]int64{}, sizes[start:end]...), batch: batch[start:end],
+	return result{constant: &eval.Tensor{
+		Type: pb.Int64, Dims: []int{end - start},
+		I64: append([]int64{}, sizes[start:end]...), Batch: batch[start:end],
 	}}, nil
 }
 
@@ -100,7 +101,7 @@ func (im *importer) transpose(n *pb.Node) (result, error) {
 	}
 	rank := 0
 	if r.constant != nil {
-		rank = len(r.constant.dims)
+		rank = len(r.constant.Dims)
 	} else {
 		rank = len(r.value.view)
 	}
@@ -126,7 +127,7 @@ func (im *importer) transpose(n *pb.Node) (result, error) {
 		}
 	}
 	if r.constant != nil {
-		from := r.constant.dims
+		from := r.constant.Dims
 		dims := make([]int, rank)
 		strides := make([]int, rank)
 		stride := 1
@@ -137,9 +138,9 @@ func (im *importer) transpose(n *pb.Node) (result, error) {
 		for i, p := range perm {
 			dims[i] = from[p]
 		}
-		t, err := im.eval.pick(r.constant, dims, func(yield func(int, []int) bool) {
+		t, err := im.eval.Pick(r.constant, dims, func(yield func(int, []int) bool) {
 			at := []int{0}
-			for i := range r.constant.len() {
+			for i := range r.constant.Len() {
 				rest, pos := i, 0
 				for d := rank - 1; d >= 0; d-- {
 					pos += rest % dims[d] * strides[perm[d]]
@@ -186,8 +187,8 @@ func (im *importer) reshape(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if len(shape.dims) != 1 || shape.i64 == nil || shape.len() > pb.MaxRank {
-		return result{}, fmt.Errorf("the shape is a tensor of %v %v, want a list of at most %d integers", shape.typ, shape.dims, pb.MaxRank)
+	if len(shape.Dims) != 1 || shape.I64 == nil || shape.Len() > pb.MaxRank {
+		return result{}, fmt.Errorf("the shape is a tensor of %v %v, want a list of at most %d integers", shape.Type, shape.Dims, pb.MaxRank)
 	}
 	if r.constant != nil {
 		return im.reshapeConstant(r.constant, shape, allowZero != 0)
@@ -197,7 +198,7 @@ func (im *importer) reshape(n *pb.Node) (result, error) {
 		return result{}, err
 	}
 	total := v.shape.Values()
-	want := shape.i64
+	want := shape.I64
 	if len(want) == 0 {
 		return result{}, errors.New("a scalar shape")
 	}
@@ -206,7 +207,7 @@ func (im *importer) reshape(n *pb.Node) (result, error) {
 	for i := range dims {
 		d := want[i+1]
 		switch {
-		case shape.batch != nil && shape.batch[i+1]:
+		case shape.Batch != nil && shape.Batch[i+1]:
 			return result{}, errors.New("the batch must stay the first dimension")
 		case d == 0 && allowZero == 0:
 			if i+1 >= len(v.view) {
@@ -229,7 +230,7 @@ func (im *importer) reshape(n *pb.Node) (result, error) {
 	first := want[0]
 	// The batch may be copied, computed, or written as the size that the model
 	// was exported with.
-	isBatch := shape.batch != nil && shape.batch[0] || first == 0 && allowZero == 0 ||
+	isBatch := shape.Batch != nil && shape.Batch[0] || first == 0 && allowZero == 0 ||
 		first == -1 && free < 0 || first == 1 || first > 0 && first == int64(im.batch)
 	if known != total || !isBatch {
 		return result{}, fmt.Errorf("shape %v for %d values and the batch", want, total)
@@ -241,8 +242,8 @@ func (im *importer) reshape(n *pb.Node) (result, error) {
 	return result{value: out}, nil
 }
 
-func (im *importer) reshapeConstant(t, shape *tensor, allowZero bool) (result, error) {
-	want, err := shape.integers()
+func (im *importer) reshapeConstant(t, shape *eval.Tensor, allowZero bool) (result, error) {
+	want, err := shape.Integers()
 	if err != nil {
 		return result{}, err
 	}
@@ -250,8 +251,8 @@ func (im *importer) reshapeConstant(t, shape *tensor, allowZero bool) (result, e
 	known, free := 1, -1
 	for i, d := range want {
 		switch {
-		case d == 0 && !allowZero && i < len(t.dims):
-			d = int64(t.dims[i])
+		case d == 0 && !allowZero && i < len(t.Dims):
+			d = int64(t.Dims[i])
 		case d == -1 && free < 0:
 			free, d = i, 1
 		}
@@ -264,13 +265,13 @@ func (im *importer) reshapeConstant(t, shape *tensor, allowZero bool) (result, e
 		}
 	}
 	if free >= 0 && known > 0 {
-		dims[free] = t.len() / known
+		dims[free] = t.Len() / known
 		known *= dims[free]
 	}
-	if known != t.len() {
-		return result{}, fmt.Errorf("shape %v for %d values", want, t.len())
+	if known != t.Len() {
+		return result{}, fmt.Errorf("shape %v for %d values", want, t.Len())
 	}
-	return result{constant: t.redim(dims)}, nil
+	return result{constant: t.Redim(dims)}, nil
 }
 
 func (im *importer) flatten(n *pb.Node) (result, error) {
@@ -318,8 +319,8 @@ func (im *importer) squeeze(n *pb.Node, insert bool) (result, error) {
 	rank := 0
 	ones := []int{} // dimensions of size 1
 	if r.constant != nil {
-		rank = len(r.constant.dims)
-		for i, d := range r.constant.dims {
+		rank = len(r.constant.Dims)
+		for i, d := range r.constant.Dims {
 			if d == 1 {
 				ones = append(ones, i)
 			}
@@ -345,7 +346,7 @@ func (im *importer) squeeze(n *pb.Node, insert bool) (result, error) {
 			if err != nil {
 				return result{}, err
 			}
-			space += t.len()
+			space += t.Len()
 		}
 		if space > pb.MaxRank {
 			return result{}, fmt.Errorf("more than %d dimensions", pb.MaxRank)
@@ -371,8 +372,8 @@ func (im *importer) squeeze(n *pb.Node, insert bool) (result, error) {
 		}
 	}
 	if v == nil {
-		dims := edit(r.constant.dims, list, insert, 1)
-		return result{constant: r.constant.redim(dims)}, nil
+		dims := edit(r.constant.Dims, list, insert, 1)
+		return result{constant: r.constant.Redim(dims)}, nil
 	}
 	out := v.with(n)
 	out.view = edit(v.view, list, insert, nil)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
@@ -27,26 +28,26 @@ import (
 // gives a step value, every operator on a step maps its three constants, and a
 // layer that reads it finds −1, ±1 and +1, whichever way they came about.
 type step struct {
-	base       *value  // settled
-	t          *tensor // the threshold, a scalar or broadcast to base
-	lo, at, hi *tensor // the values where base < t, = t, > t
+	base       *value       // settled
+	t          *eval.Tensor // the threshold, a scalar or broadcast to base
+	lo, at, hi *eval.Tensor // the values where base < t, = t, > t
 }
 
 func (s *step) comparable(r *step) bool {
-	equal := func(a, b *tensor) bool {
-		return a.typ == b.typ && slices.Equal(a.dims, b.dims) &&
-			slices.Equal(a.f32, b.f32) && slices.Equal(a.f64, b.f64) && slices.Equal(a.i64, b.i64)
+	equal := func(a, b *eval.Tensor) bool {
+		return a.Type == b.Type && slices.Equal(a.Dims, b.Dims) &&
+			slices.Equal(a.F32, b.F32) && slices.Equal(a.F64, b.F64) && slices.Equal(a.I64, b.I64)
 	}
 	return s.base.layer == r.base.layer && s.base.view.equal(r.base.view) && equal(s.t, r.t)
 }
 
 // pointwise evaluates an operator whose operands are constants, or constants
 // and steps of the same value. ok is false where there is another operand.
-func (im *importer) pointwise(n *pb.Node, operands []result, f pointFunc) (r result, ok bool, err error) {
+func (im *importer) pointwise(n *pb.Node, operands []result, f eval.PointFunc) (r result, ok bool, err error) {
 	var first *value
 	for _, o := range operands {
 		if o.value != nil && o.value.step != nil {
-			if err := im.budget.Charge(8 * int64(o.value.step.t.len())); err != nil {
+			if err := im.budget.Charge(8 * int64(o.value.step.t.Len())); err != nil {
 				return result{}, false, err
 			}
 		}
@@ -58,8 +59,8 @@ func (im *importer) pointwise(n *pb.Node, operands []result, f pointFunc) (r res
 			first = o.value
 		}
 	}
-	apply := func(pick func(*step) *tensor) (*tensor, error) {
-		args := make([]*tensor, len(operands))
+	apply := func(pick func(*step) *eval.Tensor) (*eval.Tensor, error) {
+		args := make([]*eval.Tensor, len(operands))
 		for i, o := range operands {
 			if args[i] = o.constant; o.value != nil {
 				args[i] = pick(o.value.step)
@@ -73,42 +74,42 @@ func (im *importer) pointwise(n *pb.Node, operands []result, f pointFunc) (r res
 	}
 	s := *first.step
 	for _, part := range []struct {
-		to   **tensor
-		pick func(*step) *tensor
+		to   **eval.Tensor
+		pick func(*step) *eval.Tensor
 	}{
-		{&s.lo, func(s *step) *tensor { return s.lo }},
-		{&s.at, func(s *step) *tensor { return s.at }},
-		{&s.hi, func(s *step) *tensor { return s.hi }},
+		{&s.lo, func(s *step) *eval.Tensor { return s.lo }},
+		{&s.at, func(s *step) *eval.Tensor { return s.at }},
+		{&s.hi, func(s *step) *eval.Tensor { return s.hi }},
 	} {
 		if *part.to, err = apply(part.pick); err != nil {
 			return result{}, true, err
 		}
 	}
 	v := first.with(n)
-	v.step, v.typ = &s, s.lo.typ
+	v.step, v.typ = &s, s.lo.Type
 	return result{value: v}, true, nil
 }
 
 // threshold makes a step of a value at t.
-func (im *importer) threshold(n *pb.Node, v *value, t, lo, at, hi *tensor) (result, error) {
-	if t.typ != v.typ {
-		return result{}, fmt.Errorf("operands of %v and %v", v.typ, t.typ)
+func (im *importer) threshold(n *pb.Node, v *value, t, lo, at, hi *eval.Tensor) (result, error) {
+	if t.Type != v.typ {
+		return result{}, fmt.Errorf("operands of %v and %v", v.typ, t.Type)
 	}
 	base := v
 	if c := v.clip; c != nil {
-		inside := t.len() > 0
-		for i := range t.len() {
-			inside = inside && c.lo < t.at(i) && t.at(i) < c.hi
+		inside := t.Len() > 0
+		for i := range t.Len() {
+			inside = inside && c.lo < t.At(i) && t.At(i) < c.hi
 		}
 		if !inside {
 			// At a bound of the clip, below or above it does not exist.
-			if t.len() != 1 || t.at(0) != c.lo && t.at(0) != c.hi {
+			if t.Len() != 1 || t.At(0) != c.lo && t.At(0) != c.hi {
 				return result{}, fmt.Errorf("the threshold lies outside the range of %v", c.node)
 			}
-			if t.at(0) == c.lo {
+			if t.At(0) == c.lo {
 				lo = at
 			}
-			if t.at(0) == c.hi {
+			if t.At(0) == c.hi {
 				hi = at
 			}
 		}
@@ -120,7 +121,7 @@ func (im *importer) threshold(n *pb.Node, v *value, t, lo, at, hi *tensor) (resu
 		return result{}, err
 	}
 	out := base.with(n)
-	out.typ, out.signs = lo.typ, false
+	out.typ, out.signs = lo.Type, false
 	out.step = &step{base: base, t: t, lo: lo, at: at, hi: hi}
 	return result{value: out}, nil
 }
@@ -277,9 +278,9 @@ func (im *importer) zeroRule(lo, mid, hi float64) (above bool, err error) {
 // that was flattened to a vector really becomes one if they vary along it.
 func (im *importer) stepLists(s *step) (in *value, lists [4][]float32, err error) {
 	in = s.base
-	for k, t := range []*tensor{s.t, s.lo, s.at, s.hi} {
-		if !t.typ.Real() {
-			f, err := im.eval.cast(pb.Float)([]*tensor{t})
+	for k, t := range []*eval.Tensor{s.t, s.lo, s.at, s.hi} {
+		if !t.Type.Real() {
+			f, err := im.eval.Cast(pb.Float)([]*eval.Tensor{t})
 			if err != nil {
 				return nil, lists, err
 			}

@@ -1,9 +1,9 @@
-package onnx
+package eval
 
 import "fmt"
 
-// broadcast returns the dimensions that a and b are stretched to.
-func broadcast(a, b []int) ([]int, error) {
+// Broadcast returns the dimensions that a and b are stretched to.
+func Broadcast(a, b []int) ([]int, error) {
 	long, short := a, b
 	if len(a) < len(b) {
 		long, short = b, a
@@ -20,9 +20,9 @@ func broadcast(a, b []int) ([]int, error) {
 	return out, nil
 }
 
-// walk iterates over the positions of a tensor of dimensions dims, with the
+// Walk iterates over the positions of a tensor of dimensions dims, with the
 // positions in operands that are broadcast to it.
-func walk(dims []int, operands ...[]int) func(func(int, []int) bool) {
+func Walk(dims []int, operands ...[]int) func(func(int, []int) bool) {
 	return func(yield func(int, []int) bool) {
 		n := 1
 		for _, d := range dims {
@@ -62,26 +62,26 @@ func walk(dims []int, operands ...[]int) func(func(int, []int) bool) {
 	}
 }
 
-// pick makes a tensor of the given positions of t.
-func (e *evaluator) pick(t *tensor, dims []int, positions func(func(int, []int) bool)) (*tensor, error) {
-	out, err := e.newTensor(t.typ, dims)
+// Pick makes a tensor of the given positions of t.
+func (e *Evaluator) Pick(t *Tensor, dims []int, positions func(func(int, []int) bool)) (*Tensor, error) {
+	out, err := e.NewTensor(t.Type, dims)
 	if err != nil {
 		return nil, err
 	}
-	if t.batch != nil {
-		out.batch = make([]bool, out.len())
+	if t.Batch != nil {
+		out.Batch = make([]bool, out.Len())
 	}
 	for i, at := range positions {
 		switch {
-		case t.f32 != nil:
-			out.f32[i] = t.f32[at[0]]
-		case t.f64 != nil:
-			out.f64[i] = t.f64[at[0]]
+		case t.F32 != nil:
+			out.F32[i] = t.F32[at[0]]
+		case t.F64 != nil:
+			out.F64[i] = t.F64[at[0]]
 		default:
-			out.i64[i] = t.i64[at[0]]
+			out.I64[i] = t.I64[at[0]]
 		}
-		if t.batch != nil {
-			out.batch[i] = t.batch[at[0]]
+		if t.Batch != nil {
+			out.Batch[i] = t.Batch[at[0]]
 		}
 	}
 	return out, nil

@@ -1,4 +1,4 @@
-package onnx
+package eval
 
 import (
 	"errors"
@@ -12,10 +12,11 @@ import (
 // to the type of the result. For +, −, ×, ÷ and √ of FLOAT that is the correctly
 // rounded result.
 
-// pointFunc is an operator that works value by value, with broadcasting.
-type pointFunc func(args []*tensor) (*tensor, error)
+// PointFunc is an operator that works value by value, with broadcasting.
+type PointFunc func(args []*Tensor) (*Tensor, error)
 
-var unaryOps = map[string]func(float64) float64{
+// UnaryOps are the operators with one operand.
+var UnaryOps = map[string]func(float64) float64{
 	"Abs":        math.Abs,
 	"Ceil":       math.Ceil,
 	"Exp":        math.Exp,
@@ -40,7 +41,8 @@ func sign(x float64) float64 {
 	return x // 0 and NaN
 }
 
-var binaryOps = map[string]func(x, y float64) float64{
+// BinaryOps are the operators with two operands, which are broadcast.
+var BinaryOps = map[string]func(x, y float64) float64{
 	"Add": func(x, y float64) float64 { return x + y },
 	"Div": func(x, y float64) float64 { return x / y },
 	"Max": math.Max,
@@ -74,8 +76,8 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// logical reports whether the operator gives BOOL.
-func logical(op string) bool {
+// Logical reports whether the operator gives BOOL.
+func Logical(op string) bool {
 	switch op {
 	case "And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Or", "Xor":
 		return true
@@ -83,96 +85,98 @@ func logical(op string) bool {
 	return false
 }
 
-func (e *evaluator) unary(op string) pointFunc {
-	f := unaryOps[op]
-	return func(args []*tensor) (*tensor, error) {
+// Unary returns the operator of that name in UnaryOps.
+func (e *Evaluator) Unary(op string) PointFunc {
+	f := UnaryOps[op]
+	return func(args []*Tensor) (*Tensor, error) {
 		a := args[0]
 		switch {
-		case a.hasBatch():
+		case a.HasBatch():
 			return nil, errors.New("it computes with the batch size")
-		case (op == "Not") != (a.typ == pb.Bool):
-			return nil, fmt.Errorf("%s of %v", op, a.typ)
+		case (op == "Not") != (a.Type == pb.Bool):
+			return nil, fmt.Errorf("%s of %v", op, a.Type)
 		}
-		out, err := e.newTensor(a.typ, a.dims)
+		out, err := e.NewTensor(a.Type, a.Dims)
 		if err != nil {
 			return nil, err
 		}
-		for i := range out.len() {
-			out.set(i, f(a.at(i)))
+		for i := range out.Len() {
+			out.Set(i, f(a.At(i)))
 		}
 		return out, nil
 	}
 }
 
-func (e *evaluator) binary(op string) pointFunc {
-	f := binaryOps[op]
-	return func(args []*tensor) (*tensor, error) {
+// Binary returns the operator of that name in BinaryOps.
+func (e *Evaluator) Binary(op string) PointFunc {
+	f := BinaryOps[op]
+	return func(args []*Tensor) (*Tensor, error) {
 		a, b := args[0], args[1]
-		typ := a.typ
+		typ := a.Type
 		switch {
-		case a.hasBatch() || b.hasBatch():
+		case a.HasBatch() || b.HasBatch():
 			return nil, errors.New("it computes with the batch size")
-		case a.typ != b.typ && op != "Pow":
-			return nil, fmt.Errorf("operands of %v and %v", a.typ, b.typ)
-		case logical(op):
+		case a.Type != b.Type && op != "Pow":
+			return nil, fmt.Errorf("operands of %v and %v", a.Type, b.Type)
+		case Logical(op):
 			typ = pb.Bool
 		case !typ.Real() && typ != pb.Int64 && typ != pb.Int32:
 			return nil, fmt.Errorf("arithmetic on %v is not supported", typ)
 		}
-		dims, err := broadcast(a.dims, b.dims)
+		dims, err := Broadcast(a.Dims, b.Dims)
 		if err != nil {
 			return nil, err
 		}
-		out, err := e.newTensor(typ, dims)
+		out, err := e.NewTensor(typ, dims)
 		if err != nil {
 			return nil, err
 		}
-		for i, at := range walk(dims, a.dims, b.dims) {
-			v := f(a.at(at[0]), b.at(at[1]))
+		for i, at := range Walk(dims, a.Dims, b.Dims) {
+			v := f(a.At(at[0]), b.At(at[1]))
 			if !typ.Real() {
 				// Beyond this float64 would round.
 				if v = math.Trunc(v); math.Abs(v) > 1<<53 || v != v {
 					return nil, errors.New("integer overflow or division by 0")
 				}
 			}
-			out.set(i, v)
+			out.Set(i, v)
 		}
 		return out, nil
 	}
 }
 
-// where is the operator Where: condition, value if true, value if false.
-func (e *evaluator) where(args []*tensor) (*tensor, error) {
+// Where is the operator Where: condition, value if true, value if false.
+func (e *Evaluator) Where(args []*Tensor) (*Tensor, error) {
 	c, a, b := args[0], args[1], args[2]
-	if c.typ != pb.Bool || a.typ != b.typ {
-		return nil, fmt.Errorf("operands of %v, %v and %v", c.typ, a.typ, b.typ)
+	if c.Type != pb.Bool || a.Type != b.Type {
+		return nil, fmt.Errorf("operands of %v, %v and %v", c.Type, a.Type, b.Type)
 	}
-	dims, err := broadcast(a.dims, b.dims)
+	dims, err := Broadcast(a.Dims, b.Dims)
 	if err == nil {
-		dims, err = broadcast(dims, c.dims)
+		dims, err = Broadcast(dims, c.Dims)
 	}
 	if err != nil {
 		return nil, err
 	}
-	out, err := e.newTensor(a.typ, dims)
+	out, err := e.NewTensor(a.Type, dims)
 	if err != nil {
 		return nil, err
 	}
-	for i, at := range walk(dims, c.dims, a.dims, b.dims) {
-		if c.i64[at[0]] != 0 {
-			out.set(i, a.at(at[1]))
+	for i, at := range Walk(dims, c.Dims, a.Dims, b.Dims) {
+		if c.I64[at[0]] != 0 {
+			out.Set(i, a.At(at[1]))
 		} else {
-			out.set(i, b.at(at[2]))
+			out.Set(i, b.At(at[2]))
 		}
 	}
 	return out, nil
 }
 
-// cast converts to a type; real numbers are truncated to integers.
-func (e *evaluator) cast(to pb.DataType) pointFunc {
-	return func(args []*tensor) (*tensor, error) {
+// Cast converts to a type; real numbers are truncated to integers.
+func (e *Evaluator) Cast(to pb.DataType) PointFunc {
+	return func(args []*Tensor) (*Tensor, error) {
 		a := args[0]
-		if a.typ == to {
+		if a.Type == to {
 			return a, nil
 		}
 		switch to {
@@ -181,51 +185,51 @@ func (e *evaluator) cast(to pb.DataType) pointFunc {
 			return nil, fmt.Errorf("conversion to %v is not supported", to)
 		}
 		integers := !to.Real() && to != pb.Bool
-		if a.hasBatch() && (!integers || to.Size() < 4) {
+		if a.HasBatch() && (!integers || to.Size() < 4) {
 			return nil, errors.New("it computes with the batch size")
 		}
-		out, err := e.newTensor(to, a.dims)
+		out, err := e.NewTensor(to, a.Dims)
 		if err != nil {
 			return nil, err
 		}
-		for i := range out.len() {
-			if !integers || a.typ.Real() {
-				v := a.at(i)
+		for i := range out.Len() {
+			if !integers || a.Type.Real() {
+				v := a.At(i)
 				if to == pb.Bool {
 					v = truth(v != 0)
 				} else if integers && !(math.Abs(v) <= 1<<53) {
 					return nil, fmt.Errorf("%v does not fit into %v", v, to)
 				}
-				out.set(i, v)
+				out.Set(i, v)
 			} else {
-				out.i64[i] = a.i64[i]
+				out.I64[i] = a.I64[i]
 			}
 		}
-		if integers && !a.hasBatch() {
+		if integers && !a.HasBatch() {
 			lo, hi := to.Limits()
-			for _, v := range out.i64 {
+			for _, v := range out.I64 {
 				if v < lo || v > hi {
 					return nil, fmt.Errorf("%d does not fit into %v", v, to)
 				}
 			}
 		}
-		out.batch = a.batch
+		out.Batch = a.Batch
 		return out, nil
 	}
 }
 
-// quant is the QONNX operator Quant with all inputs constant: value, scale,
+// Quant is the QONNX operator Quant with all inputs constant: value, scale,
 // zero point, bit width. One signed bit means ±1 there.
-func (e *evaluator) quant(signed, narrow bool, round func(float64) float64) pointFunc {
-	return func(args []*tensor) (*tensor, error) {
+func (e *Evaluator) Quant(signed, narrow bool, round func(float64) float64) PointFunc {
+	return func(args []*Tensor) (*Tensor, error) {
 		x, scale, zero, width := args[0], args[1], args[2], args[3]
-		if width.len() != 1 || width.at(0) < 1 || width.at(0) > 32 || width.at(0) != math.Trunc(width.at(0)) {
+		if width.Len() != 1 || width.At(0) < 1 || width.At(0) > 32 || width.At(0) != math.Trunc(width.At(0)) {
 			return nil, errors.New("the bit width must be one integer from 1 to 32")
 		}
-		lo, hi := 0.0, math.Ldexp(1, int(width.at(0)))-1
+		lo, hi := 0.0, math.Ldexp(1, int(width.At(0)))-1
 		switch {
 		case signed:
-			half := math.Ldexp(1, int(width.at(0))-1)
+			half := math.Ldexp(1, int(width.At(0))-1)
 			lo, hi = -half, half-1
 			if narrow {
 				lo++
@@ -233,27 +237,27 @@ func (e *evaluator) quant(signed, narrow bool, round func(float64) float64) poin
 		case narrow:
 			hi--
 		}
-		dims, err := broadcast(x.dims, scale.dims)
+		dims, err := Broadcast(x.Dims, scale.Dims)
 		if err == nil {
-			dims, err = broadcast(dims, zero.dims)
+			dims, err = Broadcast(dims, zero.Dims)
 		}
 		if err != nil {
 			return nil, err
 		}
-		out, err := e.newTensor(x.typ, dims)
+		out, err := e.NewTensor(x.Type, dims)
 		if err != nil {
 			return nil, err
 		}
-		for i, at := range walk(dims, x.dims, scale.dims, zero.dims) {
-			s, z := scale.at(at[1]), zero.at(at[2])
+		for i, at := range Walk(dims, x.Dims, scale.Dims, zero.Dims) {
+			s, z := scale.At(at[1]), zero.At(at[2])
 			// FLOAT arithmetic rounds every operation.
-			q := float64(float32(float64(float32(x.at(at[0])/s)) + z))
-			if signed && width.at(0) == 1 {
+			q := float64(float32(float64(float32(x.At(at[0])/s)) + z))
+			if signed && width.At(0) == 1 {
 				q = 2*truth(q >= 0) - 1
 			} else {
 				q = round(max(lo, min(q, hi)))
 			}
-			out.set(i, float64(float32(q-z))*s)
+			out.Set(i, float64(float32(q-z))*s)
 		}
 		return out, nil
 	}

@@ -1,4 +1,4 @@
-package onnx
+package eval
 
 import (
 	"encoding/binary"
@@ -10,9 +10,9 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// tensor decodes a TensorProto. Nothing is allocated before the data is known
+// Tensor decodes a TensorProto. Nothing is allocated before the data is known
 // to have the claimed size.
-func (e *evaluator) tensor(p *pb.Tensor) (*tensor, error) {
+func (e *Evaluator) Tensor(p *pb.Tensor) (*Tensor, error) {
 	t, err := e.decodeTensor(p)
 	if err != nil {
 		return nil, fmt.Errorf("tensor %q: %w", p.Name, err)
@@ -20,7 +20,7 @@ func (e *evaluator) tensor(p *pb.Tensor) (*tensor, error) {
 	return t, nil
 }
 
-func (e *evaluator) decodeTensor(p *pb.Tensor) (*tensor, error) {
+func (e *Evaluator) decodeTensor(p *pb.Tensor) (*Tensor, error) {
 	size := p.Type.Size()
 	if size == 0 {
 		return nil, fmt.Errorf("elements of %v are not supported", p.Type)
@@ -32,7 +32,7 @@ func (e *evaluator) decodeTensor(p *pb.Tensor) (*tensor, error) {
 		}
 		dims[i] = int(d)
 	}
-	n, err := count(dims)
+	n, err := Count(dims)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (e *evaluator) decodeTensor(p *pb.Tensor) (*tensor, error) {
 	if !isRaw && len(p.Ints) != n {
 		return nil, fmt.Errorf("%d values for dimensions %v", len(p.Ints), dims)
 	}
-	t, err := e.newTensor(p.Type, dims)
+	t, err := e.NewTensor(p.Type, dims)
 	if err != nil {
 		return nil, err
 	}
@@ -67,30 +67,30 @@ func (e *evaluator) decodeTensor(p *pb.Tensor) (*tensor, error) {
 		}
 		switch p.Type {
 		case pb.Float:
-			t.f32[i] = math.Float32frombits(uint32(u))
+			t.F32[i] = math.Float32frombits(uint32(u))
 		case pb.Float16:
-			t.f32[i] = float16(uint16(u))
+			t.F32[i] = float16(uint16(u))
 		case pb.BFloat16:
-			t.f32[i] = math.Float32frombits(uint32(uint16(u)) << 16)
+			t.F32[i] = math.Float32frombits(uint32(uint16(u)) << 16)
 		case pb.Double:
-			t.f64[i] = math.Float64frombits(u)
+			t.F64[i] = math.Float64frombits(u)
 		case pb.Int8:
-			t.i64[i] = int64(int8(u))
+			t.I64[i] = int64(int8(u))
 		case pb.Int16:
-			t.i64[i] = int64(int16(u))
+			t.I64[i] = int64(int16(u))
 		case pb.Int32:
-			t.i64[i] = int64(int32(u))
+			t.I64[i] = int64(int32(u))
 		case pb.Bool:
 			if u != 0 {
-				t.i64[i] = 1
+				t.I64[i] = 1
 			}
 		case pb.Uint64:
 			if u > math.MaxInt64 {
 				return nil, fmt.Errorf("value %d is too large", u)
 			}
-			t.i64[i] = int64(u)
+			t.I64[i] = int64(u)
 		default:
-			t.i64[i] = int64(u & (1<<(8*size) - 1))
+			t.I64[i] = int64(u & (1<<(8*size) - 1))
 		}
 	}
 	return t, nil
@@ -129,9 +129,9 @@ func float16(h uint16) float32 {
 }
 
 // externalData reads the data of a tensor from another file.
-func (e *evaluator) externalData(where map[string]string, size int64) ([]byte, error) {
+func (e *Evaluator) externalData(where map[string]string, size int64) ([]byte, error) {
 	location := where["location"]
-	if e.external == nil || location == "" {
+	if e.External == nil || location == "" {
 		return nil, errors.New("its data is in another file, which is not named or not allowed here")
 	}
 	number := func(key string, fallback int64) (int64, error) {
@@ -156,7 +156,7 @@ func (e *evaluator) externalData(where map[string]string, size int64) ([]byte, e
 	if length != size {
 		return nil, fmt.Errorf("external data: length %d, want %d", length, size)
 	}
-	data, err := e.external(location, offset, size)
+	data, err := e.External(location, offset, size)
 	if err != nil {
 		return nil, fmt.Errorf("external data: %w", err)
 	}
