@@ -8,6 +8,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
 // clipValue limits a value.
@@ -124,9 +125,9 @@ func (im *importer) softmax(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if product(v.view[axis]) != v.shape.Values() {
+	if view.Product(v.view[axis]) != v.shape.Values() {
 		return result{}, fmt.Errorf("it runs over %d of %d values: only the softmax of a vector is supported",
-			product(v.view[axis]), v.shape.Values())
+			view.Product(v.view[axis]), v.shape.Values())
 	}
 	if v, err = im.vector(v, n); err != nil {
 		return result{}, err

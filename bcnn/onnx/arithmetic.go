@@ -45,7 +45,7 @@ func (im *importer) sum(n *pb.Node, a, b *value) (result, error) {
 	if b, err = im.settle(b); err != nil {
 		return result{}, err
 	}
-	if a.shape != b.shape || !a.view.equal(b.view) {
+	if a.shape != b.shape || !a.view.Equal(b.view) {
 		return result{}, errors.New("two computed tensors must have the same dimensions, in the same order in memory")
 	}
 	if n.OpType == "Sub" {

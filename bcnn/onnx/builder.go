@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
 // emit appends a layer made of a node (nil for the input) and returns its
@@ -48,11 +49,11 @@ func (im *importer) layerName(name string) string {
 // vector returns a value whose dimensions, one after the other, are in the
 // order of the memory, as a vector.
 func (im *importer) vector(v *value, n *pb.Node) (*value, error) {
-	var all []atom
-	for _, d := range v.view.flatten(v.shape)[1:] {
+	var all []view.Atom
+	for _, d := range v.view.Flatten(v.shape)[1:] {
 		all = append(all, d...)
 	}
-	if !slices.Equal(merge(all), whole(axisC, v.shape.Values())) {
+	if !slices.Equal(view.Merge(all), view.Whole(view.C, v.shape.Values())) {
 		return nil, errors.New("its values are in an order that would need a transposition")
 	}
 	return im.flattened(v, n), nil
@@ -64,7 +65,7 @@ func (im *importer) flattened(v *value, n *pb.Node) *value {
 		return v
 	}
 	out := im.emit(n, "/flatten", bcnn.Flatten{}, bcnn.Shape{H: 1, W: 1, C: v.shape.Values()}, v)
-	out.view, out.signs = v.view.flatten(v.shape), v.signs
+	out.view, out.signs = v.view.Flatten(v.shape), v.signs
 	return out
 }
 
@@ -93,7 +94,7 @@ func (im *importer) movable(v *value) (*value, error) {
 	switch {
 	case v.pad != nil:
 		return nil, v.pad.error()
-	case !isBatch(v.view[0]):
+	case !view.IsBatch(v.view[0]):
 		return nil, errors.New("the first dimension of its input is not the batch")
 	}
 	return v, nil

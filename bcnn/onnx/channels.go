@@ -6,6 +6,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
 // broadcast is perChannel for a value that may become a vector for it.
@@ -53,12 +54,12 @@ func (im *importer) perChannel(v *value, t *eval.Tensor) (list []float32, ok boo
 	if lead < 0 {
 		return nil, false, fmt.Errorf("a constant of dimensions %v has more than the %d of the tensor", t.Dims, len(v.view))
 	}
-	varies := make([][]atom, len(t.Dims)) // atoms of dimensions along which t varies
+	varies := make([][]view.Atom, len(t.Dims)) // atoms of dimensions along which t varies
 	for i, n := range t.Dims {
 		switch {
 		case n == 1:
 			continue
-		case isBatch(v.view[lead+i]) || v.size(lead+i) != n:
+		case view.IsBatch(v.view[lead+i]) || v.size(lead+i) != n:
 			return nil, false, fmt.Errorf("a constant of dimensions %v does not fit", t.Dims)
 		}
 		varies[i] = v.view[lead+i]
@@ -67,7 +68,7 @@ func (im *importer) perChannel(v *value, t *eval.Tensor) (list []float32, ok boo
 		return []float32{float32(t.At(0))}, true, nil
 	}
 	for _, d := range varies {
-		if !only(d, axisC) {
+		if !view.Only(d, view.C) {
 			return nil, false, nil
 		}
 	}
@@ -80,7 +81,7 @@ func (im *importer) perChannel(v *value, t *eval.Tensor) (list []float32, ok boo
 		for i, d := range varies {
 			pos := 0
 			for _, a := range d {
-				pos = pos*a.size + c/a.stride%a.size
+				pos = pos*a.Size + c/a.Stride%a.Size
 			}
 			at = at*t.Dims[i] + pos
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
 // window reads the geometry of Conv and MaxPool for an image of h×w.
@@ -151,7 +152,7 @@ func (im *importer) conv(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	r.view = nchw(shape)
+	r.view = view.NCHW(shape)
 	return result{value: r}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
 // gemm imports alpha·A·B + beta·C with a computed A.
@@ -73,9 +74,9 @@ func (im *importer) dense(n *pb.Node, v *value, transB bool, alpha, beta float32
 		k, out = out, k
 	}
 	last := v.view[len(v.view)-1]
-	if len(v.view) < 2 || product(last) != k || k != v.shape.Values() || out == 0 {
+	if len(v.view) < 2 || view.Product(last) != k || k != v.shape.Values() || out == 0 {
 		return result{}, fmt.Errorf("weights %v for a last dimension of %d out of %d values: only vectors can be multiplied",
-			w.Dims, product(last), v.shape.Values())
+			w.Dims, view.Product(last), v.shape.Values())
 	}
 	rows, err := im.floats(w.Len())
 	if err != nil {
@@ -84,7 +85,7 @@ func (im *importer) dense(n *pb.Node, v *value, transB bool, alpha, beta float32
 	if err := im.budget.Charge(8 * int64(k)); err != nil {
 		return result{}, err
 	}
-	for i, to := range offsets(last, flatStride(v.shape)) {
+	for i, to := range view.Offsets(last, view.FlatStride(v.shape)) {
 		for o := range out {
 			from := i*out + o
 			if transB {
@@ -113,7 +114,7 @@ func (im *importer) dense(n *pb.Node, v *value, transB bool, alpha, beta float32
 	if err != nil {
 		return result{}, err
 	}
-	y.view = append(view{}, v.view...)
-	y.view[len(y.view)-1] = whole(axisC, out)
+	y.view = append(view.View{}, v.view...)
+	y.view[len(y.view)-1] = view.Whole(view.C, out)
 	return result{value: y}, nil
 }

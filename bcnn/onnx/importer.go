@@ -8,6 +8,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
@@ -218,11 +219,11 @@ func (im *importer) output(r result) error {
 	if v.typ != pb.Float {
 		return fmt.Errorf("it is %v, want FLOAT", v.typ)
 	}
-	if !isBatch(v.view[0]) {
+	if !view.IsBatch(v.view[0]) {
 		return errors.New("its first dimension is not the batch")
 	}
 	// Feature maps stay NHWC; anything else becomes a vector.
-	if !v.view.equal(nchw(v.shape)) {
+	if !v.view.Equal(view.NCHW(v.shape)) {
 		if v, err = im.vector(v, v.node); err != nil {
 			return err
 		}

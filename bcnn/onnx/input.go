@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
@@ -16,7 +17,7 @@ import (
 type layout struct {
 	info  pb.ValueInfo
 	shape bcnn.Shape
-	view  view
+	view  view.View
 }
 
 // graphInput returns the one input that is not an initialiser.
@@ -73,7 +74,7 @@ func inputLayouts(ctx context.Context, g *pb.Graph, opts Options) ([]layout, err
 	}
 	one := pb.Dim{Size: 1}
 	var layouts []layout
-	add := func(s bcnn.Shape, view func(bcnn.Shape) view) {
+	add := func(s bcnn.Shape, view func(bcnn.Shape) view.View) {
 		if s.H > 0 && s.W > 0 && s.C > 0 {
 			layouts = append(layouts, layout{in, s, view(s)})
 		}
@@ -81,23 +82,23 @@ func inputLayouts(ctx context.Context, g *pb.Graph, opts Options) ([]layout, err
 	switch len(rest) {
 	case 1:
 		s := of(one, one, rest[0])
-		add(s, func(s bcnn.Shape) view { return vector(s.C) })
+		add(s, func(s bcnn.Shape) view.View { return view.Vector(s.C) })
 		// A vector may be reshaped to an image first.
 		layouts = append(layouts, reshapedInput(ctx, g, in, s.C)...)
 	case 2:
-		add(of(rest[0], rest[1], one), func(s bcnn.Shape) view { return nhwc(s)[:3] })
+		add(of(rest[0], rest[1], one), func(s bcnn.Shape) view.View { return view.NHWC(s)[:3] })
 	case 3:
 		// Images have one channel or three. Elsewhere a Transpose may tell that
 		// the file is NHWC.
 		colours := func(d pb.Dim) bool { return d.Size == 1 || d.Size == 3 }
 		last := colours(rest[2]) && !colours(rest[0])
 		if last {
-			add(of(rest[0], rest[1], rest[2]), nhwc)
+			add(of(rest[0], rest[1], rest[2]), view.NHWC)
 		}
-		add(of(rest[1], rest[2], rest[0]), nchw)
+		add(of(rest[1], rest[2], rest[0]), view.NCHW)
 		transposes := slices.ContainsFunc(g.Nodes, func(n *pb.Node) bool { return n.OpType == "Transpose" })
 		if transposes && !last {
-			add(of(rest[0], rest[1], rest[2]), nhwc)
+			add(of(rest[0], rest[1], rest[2]), view.NHWC)
 		}
 		if len(layouts) > 0 { // a size in the options may fit one layout only
 			open = nil
@@ -143,14 +144,14 @@ func reshapedInput(ctx context.Context, g *pb.Graph, in pb.ValueInfo, n int) []l
 		}
 		for _, s := range []struct {
 			shape bcnn.Shape
-			view  func(bcnn.Shape) view
+			view  func(bcnn.Shape) view.View
 		}{
-			{bcnn.Shape{H: int(d[1]), W: int(d[2]), C: int(d[0])}, nchw},
-			{bcnn.Shape{H: int(d[0]), W: int(d[1]), C: int(d[2])}, nhwc},
+			{bcnn.Shape{H: int(d[1]), W: int(d[2]), C: int(d[0])}, view.NCHW},
+			{bcnn.Shape{H: int(d[0]), W: int(d[1]), C: int(d[2])}, view.NHWC},
 		} {
 			image := s.view(s.shape)
 			flat := append(append(slices.Clone(image[1]), image[2]...), image[3]...)
-			layouts = append(layouts, layout{in, s.shape, view{batchAtom, merge(flat)}})
+			layouts = append(layouts, layout{in, s.shape, view.View{view.Batch, view.Merge(flat)}})
 		}
 		return layouts
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
 func (im *importer) batchNorm(n *pb.Node) (result, error) {
@@ -27,13 +28,13 @@ func (im *importer) batchNorm(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if len(v.view) < 2 || !isBatch(v.view[0]) {
+	if len(v.view) < 2 || !view.IsBatch(v.view[0]) {
 		return result{}, errors.New("its input does not have the dimensions batch and channels first")
 	}
-	if !only(v.view[1], axisC) && len(v.view) == 2 {
+	if !view.Only(v.view[1], view.C) && len(v.view) == 2 {
 		v = im.flattened(v, n)
 	}
-	if !only(v.view[1], axisC) || product(v.view[1]) != v.shape.C {
+	if !view.Only(v.view[1], view.C) || view.Product(v.view[1]) != v.shape.C {
 		return result{}, errors.New("its second dimension is not that of the channels in memory")
 	}
 	lists := make([][]float32, 4)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
 // padNode imports Pad; the window behind takes it in.
@@ -68,9 +69,9 @@ func (im *importer) padNode(n *pb.Node) (result, error) {
 		}
 		switch x := v.axisOf(a); {
 		case begin == 0 && end == 0:
-		case x == axisH:
+		case x == view.H:
 			p.Top, p.Bottom = int(begin), int(end)
-		case x == axisW:
+		case x == view.W:
 			p.Left, p.Right = int(begin), int(end)
 		default:
 			return result{}, fmt.Errorf("padding of dimension %d, which is not the height or width of an image, is not supported", a)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
 func (im *importer) maxPool(n *pb.Node) (result, error) {
@@ -52,7 +53,7 @@ func (im *importer) maxPool(n *pb.Node) (result, error) {
 		return result{}, err
 	}
 	out := im.emit(n, "", bcnn.MaxPool{Window: win}, shape, v)
-	out.view = view{batchAtom, v.view[1], whole(axisH, shape.H), whole(axisW, shape.W)}
+	out.view = view.View{view.Batch, v.view[1], view.Whole(view.H, shape.H), view.Whole(view.W, shape.W)}
 	// The maximum commutes with a gain, which is positive.
 	out.signs, out.gain = v.signs, v.gain
 	return result{value: out}, nil

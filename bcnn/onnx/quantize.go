@@ -8,6 +8,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
 // bipolarQuant imports the QONNX operator.
@@ -120,10 +121,10 @@ func (im *importer) binarize(n *pb.Node) (result, error) {
 	case bcnn.SchemeLBP:
 		shape.C = 3
 	}
-	if !v.view.equal(nchw(v.shape)) && shape == v.shape {
+	if !v.view.Equal(view.NCHW(v.shape)) && shape == v.shape {
 		return result{}, errors.New("a Transpose before it is not supported")
 	}
 	out := im.emit(n, "", op, shape, v)
-	out.view, out.signs = nchw(shape), true
+	out.view, out.signs = view.NCHW(shape), true
 	return result{value: out}, nil
 }

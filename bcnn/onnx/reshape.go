@@ -7,6 +7,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
 // Operators that move values without computing: on constants they are
@@ -65,8 +66,8 @@ func (im *importer) shape(n *pb.Node) (result, error) {
 		batch = make([]bool, len(sizes))
 	} else {
 		for i, d := range r.value.view {
-			batch = append(batch, isBatch(d))
-			if sizes = append(sizes, 0); !isBatch(d) {
+			batch = append(batch, view.IsBatch(d))
+			if sizes = append(sizes, 0); !view.IsBatch(d) {
 				sizes[i] = int64(r.value.size(i))
 			}
 		}
@@ -158,7 +159,7 @@ func (im *importer) transpose(n *pb.Node) (result, error) {
 		// The view of a dimension of size 1 does not tell which one it is.
 		return result{}, v.pad.error()
 	}
-	v.view = make(view, rank)
+	v.view = make(view.View, rank)
 	for i, p := range perm {
 		v.view[i] = r.value.view[p]
 	}
@@ -213,7 +214,7 @@ func (im *importer) reshape(n *pb.Node) (result, error) {
 			if i+1 >= len(v.view) {
 				return result{}, errors.New("it copies a dimension that is not there")
 			}
-			d = int64(product(v.view[i+1]))
+			d = int64(view.Product(v.view[i+1]))
 		case d == -1 && free < 0:
 			free, d = i, 1
 		}
@@ -236,7 +237,7 @@ func (im *importer) reshape(n *pb.Node) (result, error) {
 		return result{}, fmt.Errorf("shape %v for %d values and the batch", want, total)
 	}
 	out := v.with(n)
-	if out.view, err = v.view.reshape(dims); err != nil {
+	if out.view, err = v.view.Reshape(dims); err != nil {
 		return result{}, fmt.Errorf("shape %v: %w", want, err)
 	}
 	return result{value: out}, nil
@@ -292,7 +293,7 @@ func (im *importer) flatten(n *pb.Node) (result, error) {
 	if a < 1 || a > int64(len(v.view)) {
 		return result{}, fmt.Errorf("axis %d would flatten the batch", a)
 	}
-	var atoms []atom
+	var atoms []view.Atom
 	for i, d := range v.view[1:] {
 		if i+1 < int(a) && len(d) > 0 {
 			return result{}, fmt.Errorf("axis %d would join other dimensions with the batch", a)
@@ -300,7 +301,7 @@ func (im *importer) flatten(n *pb.Node) (result, error) {
 		atoms = append(atoms, d...)
 	}
 	out := v.with(n)
-	out.view = view{batchAtom, merge(atoms)}
+	out.view = view.View{view.Batch, view.Merge(atoms)}
 	return result{value: out}, nil
 }
 
@@ -377,7 +378,7 @@ func (im *importer) squeeze(n *pb.Node, insert bool) (result, error) {
 	}
 	out := v.with(n)
 	out.view = edit(v.view, list, insert, nil)
-	if !isBatch(out.view[0]) {
+	if !view.IsBatch(out.view[0]) {
 		return result{}, errors.New("the batch must stay the first dimension")
 	}
 	return result{value: out}, nil

@@ -38,7 +38,7 @@ func (s *step) comparable(r *step) bool {
 		return a.Type == b.Type && slices.Equal(a.Dims, b.Dims) &&
 			slices.Equal(a.F32, b.F32) && slices.Equal(a.F64, b.F64) && slices.Equal(a.I64, b.I64)
 	}
-	return s.base.layer == r.base.layer && s.base.view.equal(r.base.view) && equal(s.t, r.t)
+	return s.base.layer == r.base.layer && s.base.view.Equal(r.base.view) && equal(s.t, r.t)
 }
 
 // pointwise evaluates an operator whose operands are constants, or constants

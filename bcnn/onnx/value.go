@@ -6,6 +6,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
 // value is a tensor that is computed from the input: the output of a layer
@@ -15,7 +16,7 @@ type value struct {
 	node  *pb.Node // that made it, nil for the input
 	layer int      // bcnn.NetworkInput or an index
 	shape bcnn.Shape
-	view  view
+	view  view.View
 	signs bool    // all values are ±1, times gain
 	gain  float32 // pending factor of ±1 values; 0 means 1
 
@@ -57,30 +58,30 @@ func (v *value) real() error {
 
 // axisOf returns the axis that a dimension runs over in order, or axisN. A
 // dimension of size 1 has one where the view is NCHW.
-func (v *value) axisOf(dim int) axis {
+func (v *value) axisOf(dim int) view.Axis {
 	d := v.view[dim]
 	if len(d) == 0 {
 		if dim >= 2 && v.image() == nil {
-			return axis(dim) - 2 + axisH
+			return view.Axis(dim) - 2 + view.H
 		}
-		return axisN
+		return view.N
 	}
-	for x, size := range map[axis]int{axisH: v.shape.H, axisW: v.shape.W, axisC: v.shape.C} {
-		if slices.Equal(d, whole(x, size)) {
+	for x, size := range map[view.Axis]int{view.H: v.shape.H, view.W: v.shape.W, view.C: v.shape.C} {
+		if slices.Equal(d, view.Whole(x, size)) {
 			return x
 		}
 	}
-	return axisN
+	return view.N
 }
 
 // size returns the size of a dimension, padding included.
 func (v *value) size(dim int) int {
-	n := product(v.view[dim])
+	n := view.Product(v.view[dim])
 	if v.pad != nil {
 		switch v.axisOf(dim) {
-		case axisH:
+		case view.H:
 			n += v.pad.Top + v.pad.Bottom
-		case axisW:
+		case view.W:
 			n += v.pad.Left + v.pad.Right
 		}
 	}
@@ -93,8 +94,8 @@ func (v *value) image() error {
 	if len(v.view) != 4 {
 		return fmt.Errorf("its input has %d dimensions, want 4: batch, channels, height, width", len(v.view))
 	}
-	if !isBatch(v.view[0]) || !only(v.view[1], axisC) || product(v.view[1]) != v.shape.C ||
-		!slices.Equal(v.view[2], whole(axisH, v.shape.H)) || !slices.Equal(v.view[3], whole(axisW, v.shape.W)) {
+	if !view.IsBatch(v.view[0]) || !view.Only(v.view[1], view.C) || view.Product(v.view[1]) != v.shape.C ||
+		!slices.Equal(v.view[2], view.Whole(view.H, v.shape.H)) || !slices.Equal(v.view[3], view.Whole(view.W, v.shape.W)) {
 		return fmt.Errorf("its input is not an image of batch, channels, height, width (%v in memory): "+
 			"a Reshape or Transpose before it cannot be represented", v.shape)
 	}
@@ -103,11 +104,11 @@ func (v *value) image() error {
 
 // channels returns the order of a dimension that runs over all channels, nil
 // if it is that of the memory.
-func (v *value) channels(d []atom) []int {
-	if slices.Equal(d, whole(axisC, v.shape.C)) {
+func (v *value) channels(d []view.Atom) []int {
+	if slices.Equal(d, view.Whole(view.C, v.shape.C)) {
 		return nil
 	}
-	return offsets(d, channelStride)
+	return view.Offsets(d, view.ChannelStride)
 }
 
 func (p *pending) error() error {
