@@ -11,38 +11,6 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
-// clipValue limits a value.
-func (im *importer) clipValue(n *pb.Node, v *value, lo, hi float64) (result, error) {
-	if err := v.real(); err != nil {
-		return result{}, err
-	}
-	if math.IsNaN(lo) || math.IsNaN(hi) || lo > hi {
-		return result{}, fmt.Errorf("limits %v and %v", lo, hi)
-	}
-	out := v.with(n)
-	if c := v.clip; c != nil {
-		lo, hi = max(lo, min(c.lo, hi)), max(lo, min(c.hi, hi))
-		out.clip = nil
-	}
-	if lo <= -math.MaxFloat32 && hi >= math.MaxFloat32 {
-		return result{value: out}, nil
-	}
-	if lo == 0 && hi >= math.MaxFloat32 {
-		settled, err := im.settle(out)
-		if err != nil {
-			return result{}, err
-		}
-		return result{value: im.emit(n, "", bcnn.ReLU{}, settled.shape, settled)}, nil
-	}
-	settled, err := im.settle(out)
-	if err != nil {
-		return result{}, err
-	}
-	out = settled.with(n)
-	out.clip = &clip{lo, hi, n}
-	return result{value: out}, nil
-}
-
 // clipNode imports Clip, with limits in attributes or inputs.
 func (im *importer) clipNode(n *pb.Node) (result, error) {
 	r, err := im.operand(n, 0)
@@ -84,10 +52,10 @@ func (im *importer) clipNode(n *pb.Node) (result, error) {
 		}
 		return im.eval.Binary("Min")([]*eval.Tensor{t, eval.Scalar(typ, hi)})
 	}
-	if r, ok, err := im.pointwise(n, []result{r}, clamp); ok || err != nil {
+	if r, ok, err := im.build.pointwise(n, []result{r}, clamp); ok || err != nil {
 		return r, err
 	}
-	return im.clipValue(n, r.value, lo, hi)
+	return im.build.clipValue(n, r.value, lo, hi)
 }
 
 // hardSigmoid is Clip(alpha·x + beta, 0, 1).
@@ -104,8 +72,8 @@ func (im *importer) hardSigmoid(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	v = im.emit(n, "", bcnn.Affine{Scale: []float32{alpha}, Bias: []float32{beta}}, v.shape, v)
-	return im.clipValue(n, v, 0, 1)
+	v = im.build.emit(n, "", bcnn.Affine{Scale: []float32{alpha}, Bias: []float32{beta}}, v.shape, v)
+	return im.build.clipValue(n, v, 0, 1)
 }
 
 func (im *importer) softmax(n *pb.Node) (result, error) {
@@ -129,8 +97,8 @@ func (im *importer) softmax(n *pb.Node) (result, error) {
 		return result{}, fmt.Errorf("it runs over %d of %d values: only the softmax of a vector is supported",
 			view.Product(v.view[axis]), v.shape.Values())
 	}
-	if v, err = im.vector(v, n); err != nil {
+	if v, err = im.build.vector(v, n); err != nil {
 		return result{}, err
 	}
-	return result{value: im.emit(n, "", bcnn.Softmax{}, v.shape, v)}, nil
+	return result{value: im.build.emit(n, "", bcnn.Softmax{}, v.shape, v)}, nil
 }

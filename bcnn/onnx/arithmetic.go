@@ -15,7 +15,7 @@ func (im *importer) arithmetic(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if r, ok, err := im.pointwise(n, operands, im.eval.Binary(n.OpType)); ok || err != nil {
+	if r, ok, err := im.build.pointwise(n, operands, im.eval.Binary(n.OpType)); ok || err != nil {
 		return r, err
 	}
 	a, b := operands[0], operands[1]
@@ -38,20 +38,20 @@ func (im *importer) sum(n *pb.Node, a, b *value) (result, error) {
 	if n.OpType != "Add" && n.OpType != "Sub" {
 		return result{}, errors.New("of two computed tensors only the sum or difference is supported")
 	}
-	a, err := im.settle(a)
+	a, err := im.build.settle(a)
 	if err != nil {
 		return result{}, err
 	}
-	if b, err = im.settle(b); err != nil {
+	if b, err = im.build.settle(b); err != nil {
 		return result{}, err
 	}
 	if a.shape != b.shape || !a.view.Equal(b.view) {
 		return result{}, errors.New("two computed tensors must have the same dimensions, in the same order in memory")
 	}
 	if n.OpType == "Sub" {
-		b = im.emit(n, "/negative", bcnn.Affine{Scale: []float32{-1}}, b.shape, b)
+		b = im.build.emit(n, "/negative", bcnn.Affine{Scale: []float32{-1}}, b.shape, b)
 	}
-	return result{value: im.emit(n, "", bcnn.Add{}, a.shape, a, b)}, nil
+	return result{value: im.build.emit(n, "", bcnn.Add{}, a.shape, a, b)}, nil
 }
 
 // withConstant is an operator between a value and a constant, which stands
@@ -62,15 +62,15 @@ func (im *importer) withConstant(n *pb.Node, v *value, t *eval.Tensor, swapped b
 			return result{}, errors.New("limits per channel are not supported")
 		}
 		if n.OpType == "Max" {
-			return im.clipValue(n, v, t.At(0), math.Inf(1))
+			return im.build.clipValue(n, v, t.At(0), math.Inf(1))
 		}
-		return im.clipValue(n, v, math.Inf(-1), t.At(0))
+		return im.build.clipValue(n, v, math.Inf(-1), t.At(0))
 	}
-	v, err := im.settle(v)
+	v, err := im.build.settle(v)
 	if err != nil {
 		return result{}, err
 	}
-	v, list, err := im.broadcast(v, t, n)
+	v, list, err := im.build.broadcast(v, t, n)
 	if err != nil {
 		return result{}, err
 	}
@@ -101,7 +101,7 @@ func (im *importer) withConstant(n *pb.Node, v *value, t *eval.Tensor, swapped b
 	default:
 		return result{}, errors.New("this operator is not supported with a computed operand here")
 	}
-	return result{value: im.emit(n, "", op, v.shape, v)}, nil
+	return result{value: im.build.emit(n, "", op, v.shape, v)}, nil
 }
 
 // quotient returns the division by constants: by powers of two a scale, by

@@ -10,45 +10,63 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+	"github.com/bitcnn/bitcnn/internal/budget"
 )
+
+// A networkBuilder makes the layers of a network of values.
+type networkBuilder struct {
+	budget     *budget.Budget
+	eval       *eval.Evaluator
+	signOfZero bcnn.ZeroRule
+	net        *bcnn.Network
+	names      map[string]bool // of layers
+	made       map[int]string  // the first layer that a node became
+}
+
+func newBuilder(e *eval.Evaluator, signOfZero bcnn.ZeroRule) *networkBuilder {
+	return &networkBuilder{
+		budget: e.Budget, eval: e, signOfZero: signOfZero,
+		net: &bcnn.Network{}, names: map[string]bool{}, made: map[int]string{},
+	}
+}
 
 // emit appends a layer made of a node (nil for the input) and returns its
 // output, seen as the first operand is.
-func (im *importer) emit(n *pb.Node, suffix string, op bcnn.Op, shape bcnn.Shape, inputs ...*value) *value {
+func (b *networkBuilder) emit(n *pb.Node, suffix string, op bcnn.Op, shape bcnn.Shape, inputs ...*value) *value {
 	// Lowering allocates for every channel, row and column of a layer, however
 	// large the file claims them to be. node sees the overdraft.
-	_ = im.budget.Charge(16 * (int64(shape.C) + int64(shape.H) + int64(shape.W)))
+	_ = b.budget.Charge(16 * (int64(shape.C) + int64(shape.H) + int64(shape.W)))
 	list := make([]int, len(inputs))
 	for i, in := range inputs {
 		list[i] = in.layer
 	}
 	out := &value{typ: pb.Float, node: n, shape: shape, view: inputs[0].view}
-	name := im.layerName(n.Label() + suffix)
-	out.layer = im.net.Append(name, op, list...)
-	if n != nil && im.made[n.Index] == "" {
-		im.made[n.Index] = name
+	name := b.layerName(n.Label() + suffix)
+	out.layer = b.net.Append(name, op, list...)
+	if n != nil && b.made[n.Index] == "" {
+		b.made[n.Index] = name
 	}
 	return out
 }
 
 // layerName makes a name valid and unique.
-func (im *importer) layerName(name string) string {
+func (b *networkBuilder) layerName(name string) string {
 	const maxLen = 200
 	name = strings.ToValidUTF8(name, "?")
 	if len(name) > maxLen {
 		name = strings.ToValidUTF8(name[:maxLen], "")
 	}
 	unique := name
-	for i := 2; im.names[unique] || unique == ""; i++ {
+	for i := 2; b.names[unique] || unique == ""; i++ {
 		unique = fmt.Sprintf("%s_%d", name, i)
 	}
-	im.names[unique] = true
+	b.names[unique] = true
 	return unique
 }
 
 // vector returns a value whose dimensions, one after the other, are in the
 // order of the memory, as a vector.
-func (im *importer) vector(v *value, n *pb.Node) (*value, error) {
+func (b *networkBuilder) vector(v *value, n *pb.Node) (*value, error) {
 	var all []view.Atom
 	for _, d := range v.view.Flatten(v.shape)[1:] {
 		all = append(all, d...)
@@ -56,15 +74,15 @@ func (im *importer) vector(v *value, n *pb.Node) (*value, error) {
 	if !slices.Equal(view.Merge(all), view.Whole(view.C, v.shape.Values())) {
 		return nil, errors.New("its values are in an order that would need a transposition")
 	}
-	return im.flattened(v, n), nil
+	return b.flattened(v, n), nil
 }
 
 // flattened returns the value with all its pixels lined up as channels.
-func (im *importer) flattened(v *value, n *pb.Node) *value {
+func (b *networkBuilder) flattened(v *value, n *pb.Node) *value {
 	if v.shape.Pixels() == 1 {
 		return v
 	}
-	out := im.emit(n, "/flatten", bcnn.Flatten{}, bcnn.Shape{H: 1, W: 1, C: v.shape.Values()}, v)
+	out := b.emit(n, "/flatten", bcnn.Flatten{}, bcnn.Shape{H: 1, W: 1, C: v.shape.Values()}, v)
 	out.view, out.signs = v.view.Flatten(v.shape), v.signs
 	return out
 }
@@ -78,16 +96,16 @@ func shapeFits(s bcnn.Shape) error {
 }
 
 // floats allocates numbers for a layer.
-func (im *importer) floats(n int) ([]float32, error) {
-	if err := im.budget.Charge(4 * int64(n)); err != nil {
+func (b *networkBuilder) floats(n int) ([]float32, error) {
+	if err := b.budget.Charge(4 * int64(n)); err != nil {
 		return nil, err
 	}
 	return make([]float32, n), nil
 }
 
 // movable returns a value whose dimensions may be regrouped.
-func (im *importer) movable(v *value) (*value, error) {
-	v, err := im.settleSigns(v)
+func (b *networkBuilder) movable(v *value) (*value, error) {
+	v, err := b.settleSigns(v)
 	if err != nil {
 		return nil, err
 	}

@@ -10,14 +10,14 @@ import (
 )
 
 // broadcast is perChannel for a value that may become a vector for it.
-func (im *importer) broadcast(v *value, t *eval.Tensor, n *pb.Node) (*value, []float32, error) {
-	list, ok, err := im.perChannel(v, t)
+func (b *networkBuilder) broadcast(v *value, t *eval.Tensor, n *pb.Node) (*value, []float32, error) {
+	list, ok, err := b.perChannel(v, t)
 	if err != nil || ok {
 		return v, list, err
 	}
 	if len(v.view) == 2 && v.shape.Pixels() > 1 {
-		flat := im.flattened(v, n)
-		list, ok, err = im.perChannel(flat, t)
+		flat := b.flattened(v, n)
+		list, ok, err = b.perChannel(flat, t)
 		v = flat
 	}
 	if err == nil && !ok {
@@ -28,7 +28,7 @@ func (im *importer) broadcast(v *value, t *eval.Tensor, n *pb.Node) (*value, []f
 
 // perChannel returns a constant that is broadcast to the value as one number,
 // or as one per channel in memory. ok is false where it varies over the image.
-func (im *importer) perChannel(v *value, t *eval.Tensor) (list []float32, ok bool, err error) {
+func (b *networkBuilder) perChannel(v *value, t *eval.Tensor) (list []float32, ok bool, err error) {
 	if t.Type == pb.Double {
 		for _, x := range t.F64 {
 			if float64(float32(x)) != x && x == x {
@@ -39,7 +39,7 @@ func (im *importer) perChannel(v *value, t *eval.Tensor) (list []float32, ok boo
 	if t.Len() == 0 {
 		return nil, false, errors.New("an empty constant")
 	}
-	if err := im.budget.Charge(4 * int64(t.Len())); err != nil {
+	if err := b.budget.Charge(4 * int64(t.Len())); err != nil {
 		return nil, false, err
 	}
 	uniform := true
@@ -72,7 +72,7 @@ func (im *importer) perChannel(v *value, t *eval.Tensor) (list []float32, ok boo
 			return nil, false, nil
 		}
 	}
-	if err := im.budget.Charge(4 * int64(v.shape.C)); err != nil {
+	if err := b.budget.Charge(4 * int64(v.shape.C)); err != nil {
 		return nil, false, err
 	}
 	list = make([]float32, v.shape.C)

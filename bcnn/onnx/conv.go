@@ -70,7 +70,7 @@ func (im *importer) conv(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if v, err = im.settleSigns(v); err != nil {
+	if v, err = im.build.settleSigns(v); err != nil {
 		return result{}, err
 	}
 	if err := v.real(); err != nil {
@@ -119,7 +119,7 @@ func (im *importer) conv(n *pb.Node) (result, error) {
 	}
 	// [out][channel][ky][kx] becomes [out][ky][kx][channel in memory].
 	taps := kernel[0] * kernel[1]
-	rows, err := im.floats(w.Len())
+	rows, err := im.build.floats(w.Len())
 	if err != nil {
 		return result{}, err
 	}
@@ -146,7 +146,7 @@ func (im *importer) conv(n *pb.Node) (result, error) {
 	if err := shapeFits(shape); err != nil {
 		return result{}, err
 	}
-	r, err := im.weighted(n, v, rows, out, channels, bias, shape, func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op {
+	r, err := im.build.weighted(n, v, rows, out, channels, bias, shape, func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op {
 		return bcnn.Conv2D{Window: win, Out: out, Groups: int(groups), PadValue: padValue, Weights: w, Bias: bias}
 	})
 	if err != nil {

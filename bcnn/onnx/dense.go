@@ -55,7 +55,7 @@ func (im *importer) matMul(n *pb.Node) (result, error) {
 
 // dense emits a dense layer over all values of v.
 func (im *importer) dense(n *pb.Node, v *value, transB bool, alpha, beta float32, c *eval.Tensor) (result, error) {
-	v, err := im.movable(v)
+	v, err := im.build.movable(v)
 	if err != nil {
 		return result{}, err
 	}
@@ -78,7 +78,7 @@ func (im *importer) dense(n *pb.Node, v *value, transB bool, alpha, beta float32
 		return result{}, fmt.Errorf("weights %v for a last dimension of %d out of %d values: only vectors can be multiplied",
 			w.Dims, view.Product(last), v.shape.Values())
 	}
-	rows, err := im.floats(w.Len())
+	rows, err := im.build.floats(w.Len())
 	if err != nil {
 		return result{}, err
 	}
@@ -100,7 +100,7 @@ func (im *importer) dense(n *pb.Node, v *value, transB bool, alpha, beta float32
 			n > 0 && c.Dims[n-1] != 1 && c.Dims[n-1] != out {
 			return result{}, fmt.Errorf("a bias of %v %v, want %d FLOAT values", c.Type, c.Dims, out)
 		}
-		if bias, err = im.floats(out); err != nil {
+		if bias, err = im.build.floats(out); err != nil {
 			return result{}, err
 		}
 		for o := range bias {
@@ -108,7 +108,7 @@ func (im *importer) dense(n *pb.Node, v *value, transB bool, alpha, beta float32
 		}
 	}
 	shape := bcnn.Shape{H: 1, W: 1, C: out}
-	y, err := im.weighted(n, v, rows, out, k, bias, shape, func(w bcnn.Weights, bias []float32, _ int) bcnn.Op {
+	y, err := im.build.weighted(n, v, rows, out, k, bias, shape, func(w bcnn.Weights, bias []float32, _ int) bcnn.Op {
 		return bcnn.Dense{Out: out, Weights: w, Bias: bias}
 	})
 	if err != nil {

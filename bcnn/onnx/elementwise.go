@@ -16,7 +16,7 @@ func (im *importer) compare(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if r, ok, err := im.pointwise(n, operands, im.eval.Binary(n.OpType)); ok || err != nil {
+	if r, ok, err := im.build.pointwise(n, operands, im.eval.Binary(n.OpType)); ok || err != nil {
 		return r, err
 	}
 	f := eval.BinaryOps[n.OpType]
@@ -29,7 +29,7 @@ func (im *importer) compare(n *pb.Node) (result, error) {
 	if v == nil || t == nil || n.OpType == "And" || n.OpType == "Or" || n.OpType == "Xor" {
 		return result{}, errors.New("two computed tensors cannot be compared")
 	}
-	return im.threshold(n, v, t, eval.Scalar(pb.Bool, f(-1, 0)), eval.Scalar(pb.Bool, f(0, 0)), eval.Scalar(pb.Bool, f(1, 0)))
+	return im.build.threshold(n, v, t, eval.Scalar(pb.Bool, f(-1, 0)), eval.Scalar(pb.Bool, f(0, 0)), eval.Scalar(pb.Bool, f(1, 0)))
 }
 
 func (im *importer) whereNode(n *pb.Node) (result, error) {
@@ -37,7 +37,7 @@ func (im *importer) whereNode(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	r, ok, err := im.pointwise(n, operands, im.eval.Where)
+	r, ok, err := im.build.pointwise(n, operands, im.eval.Where)
 	if err == nil && !ok {
 		err = errors.New("only a choice between constants by a comparison with a constant is supported")
 	}
@@ -50,7 +50,7 @@ func (im *importer) unaryNode(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if r, ok, err := im.pointwise(n, operands, im.eval.Unary(n.OpType)); ok || err != nil {
+	if r, ok, err := im.build.pointwise(n, operands, im.eval.Unary(n.OpType)); ok || err != nil {
 		return r, err
 	}
 	v := operands[0].value
@@ -59,20 +59,20 @@ func (im *importer) unaryNode(n *pb.Node) (result, error) {
 	}
 	switch n.OpType {
 	case "Sign":
-		return im.threshold(n, v, eval.Scalar(v.typ, 0), eval.Scalar(v.typ, -1), eval.Scalar(v.typ, 0), eval.Scalar(v.typ, 1))
+		return im.build.threshold(n, v, eval.Scalar(v.typ, 0), eval.Scalar(v.typ, -1), eval.Scalar(v.typ, 0), eval.Scalar(v.typ, 1))
 	case "Relu":
-		return im.clipValue(n, v, 0, math.Inf(1))
+		return im.build.clipValue(n, v, 0, math.Inf(1))
 	case "Neg":
-		if v, err = im.settle(v); err != nil {
+		if v, err = im.build.settle(v); err != nil {
 			return result{}, err
 		}
-		return result{value: im.emit(n, "", bcnn.Affine{Scale: []float32{-1}}, v.shape, v)}, nil
+		return result{value: im.build.emit(n, "", bcnn.Affine{Scale: []float32{-1}}, v.shape, v)}, nil
 	case "Round":
 		// One step, if the clip before it leaves just one half-integer h.
 		if c := v.clip; c != nil {
 			h := math.Ceil(c.lo-0.5) + 0.5
 			if c.lo > h-1 && c.hi < h+1 && c.lo < h && c.hi > h {
-				return im.threshold(n, v, eval.Scalar(v.typ, h),
+				return im.build.threshold(n, v, eval.Scalar(v.typ, h),
 					eval.Scalar(v.typ, h-0.5), eval.Scalar(v.typ, math.RoundToEven(h)), eval.Scalar(v.typ, h+0.5))
 			}
 		}
@@ -93,7 +93,7 @@ func (im *importer) castNode(n *pb.Node) (result, error) {
 		return result{}, err
 	}
 	typ := pb.DataType(to)
-	if r, ok, err := im.pointwise(n, []result{r}, im.eval.Cast(typ)); ok || err != nil {
+	if r, ok, err := im.build.pointwise(n, []result{r}, im.eval.Cast(typ)); ok || err != nil {
 		return r, err
 	}
 	v := r.value

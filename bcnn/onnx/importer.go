@@ -12,21 +12,6 @@ import (
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
-// operands returns the first k inputs.
-func (im *importer) operands(n *pb.Node, k int) ([]result, error) {
-	if len(n.Inputs) != k {
-		return nil, fmt.Errorf("%d inputs, want %d", len(n.Inputs), k)
-	}
-	list := make([]result, k)
-	for i := range list {
-		var err error
-		if list[i], err = im.operand(n, i); err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
-}
-
 // importer turns a graph into a network, node by node.
 type importer struct {
 	ctx    context.Context
@@ -35,27 +20,12 @@ type importer struct {
 	opts   Options
 	budget *budget.Budget
 	eval   *eval.Evaluator
+	build  *networkBuilder
 
-	net    *bcnn.Network
-	names  map[string]bool // of layers
 	env    map[string]result
-	made   map[int]string // the first layer that a node became
-	folded map[int]bool   // nodes that are constant
-	needed map[int]bool   // nodes that the output depends on
-	batch  int            // the batch size in the file, 0 if dynamic
-}
-
-// result is a tensor of the graph: a constant or a value.
-type result struct {
-	constant *eval.Tensor
-	value    *value
-}
-
-func (r result) typ() pb.DataType {
-	if r.constant != nil {
-		return r.constant.Type
-	}
-	return r.value.typ
+	folded map[int]bool // nodes that are constant
+	needed map[int]bool // nodes that the output depends on
+	batch  int          // the batch size in the file, 0 if dynamic
 }
 
 // newImporter returns an importer of a model, whose external tensors are looked
@@ -64,12 +34,10 @@ func newImporter(ctx context.Context, m *pb.Model, opts Options, b *budget.Budge
 	im := &importer{
 		ctx: ctx, limits: opts.Limits, model: m, opts: opts, budget: b,
 		eval:   &eval.Evaluator{Budget: b},
-		net:    &bcnn.Network{},
-		names:  map[string]bool{},
 		env:    map[string]result{},
-		made:   map[int]string{},
 		folded: map[int]bool{},
 	}
+	im.build = newBuilder(im.eval, opts.SignOfZero)
 	if dir != "" {
 		im.eval.External = (&folder{dir: dir, budget: b, credited: map[string]bool{}}).read
 	}
@@ -164,6 +132,21 @@ func (im *importer) operand(n *pb.Node, i int) (result, error) {
 	return im.lookup(name)
 }
 
+// operands returns the first k inputs.
+func (im *importer) operands(n *pb.Node, k int) ([]result, error) {
+	if len(n.Inputs) != k {
+		return nil, fmt.Errorf("%d inputs, want %d", len(n.Inputs), k)
+	}
+	list := make([]result, k)
+	for i := range list {
+		var err error
+		if list[i], err = im.operand(n, i); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
 // constant returns an input that must be constant, or nil if it is left out.
 func (im *importer) constant(n *pb.Node, i int) (*eval.Tensor, error) {
 	if n.Input(i) == "" {
@@ -204,7 +187,7 @@ func (im *importer) settled(n *pb.Node, i int) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return im.settle(v)
+	return im.build.settle(v)
 }
 
 // output makes the graph's output that of the last layer.
@@ -212,7 +195,7 @@ func (im *importer) output(r result) error {
 	if r.value == nil {
 		return errors.New("it is constant")
 	}
-	v, err := im.settle(r.value)
+	v, err := im.build.settle(r.value)
 	if err != nil {
 		return err
 	}
@@ -224,11 +207,11 @@ func (im *importer) output(r result) error {
 	}
 	// Feature maps stay NHWC; anything else becomes a vector.
 	if !v.view.Equal(view.NCHW(v.shape)) {
-		if v, err = im.vector(v, v.node); err != nil {
+		if v, err = im.build.vector(v, v.node); err != nil {
 			return err
 		}
 	}
-	if v.layer != len(im.net.Layers)-1 {
+	if v.layer != len(im.build.net.Layers)-1 {
 		return errors.New("no layer computes it")
 	}
 	return nil

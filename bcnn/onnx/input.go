@@ -173,7 +173,7 @@ func (im *importer) begin(l layout) error {
 			dtype = bcnn.Uint8
 		}
 	}
-	im.net.Input = bcnn.Input{Shape: l.shape, DType: dtype}
+	im.build.net.Input = bcnn.Input{Shape: l.shape, DType: dtype}
 	v := &value{typ: l.info.Type, layer: bcnn.NetworkInput, shape: l.shape, view: l.view}
 	mean, scale := im.opts.Mean, im.opts.Scale
 	if len(mean)+len(scale) > 0 {
@@ -191,10 +191,10 @@ func (im *importer) begin(l layout) error {
 		for i, m := range mean {
 			bias[i] = -m
 		}
-		v = im.emit(nil, "/mean", bcnn.Affine{Bias: bias}, v.shape, v)
+		v = im.build.emit(nil, "/mean", bcnn.Affine{Bias: bias}, v.shape, v)
 	}
 	if len(scale) > 0 {
-		v = im.emit(nil, "/scale", bcnn.Affine{Scale: scale}, v.shape, v)
+		v = im.build.emit(nil, "/scale", bcnn.Affine{Scale: scale}, v.shape, v)
 	}
 	im.env[l.info.Name] = result{value: v}
 	return nil

@@ -32,7 +32,7 @@ func (im *importer) batchNorm(n *pb.Node) (result, error) {
 		return result{}, errors.New("its input does not have the dimensions batch and channels first")
 	}
 	if !view.Only(v.view[1], view.C) && len(v.view) == 2 {
-		v = im.flattened(v, n)
+		v = im.build.flattened(v, n)
 	}
 	if !view.Only(v.view[1], view.C) || view.Product(v.view[1]) != v.shape.C {
 		return result{}, errors.New("its second dimension is not that of the channels in memory")
@@ -48,7 +48,7 @@ func (im *importer) batchNorm(n *pb.Node) (result, error) {
 	}
 	if order := v.channels(v.view[1]); order != nil {
 		for i, from := range lists {
-			if lists[i], err = im.floats(len(from)); err != nil {
+			if lists[i], err = im.build.floats(len(from)); err != nil {
 				return result{}, err
 			}
 			for k, c := range order {
@@ -57,5 +57,5 @@ func (im *importer) batchNorm(n *pb.Node) (result, error) {
 		}
 	}
 	op := bcnn.BatchNorm{Gamma: lists[0], Beta: lists[1], Mean: lists[2], Var: lists[3], Epsilon: epsilon}
-	return result{value: im.emit(n, "", op, v.shape, v)}, nil
+	return result{value: im.build.emit(n, "", op, v.shape, v)}, nil
 }

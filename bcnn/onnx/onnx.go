@@ -105,7 +105,7 @@ func read(ctx context.Context, data []byte, dir string, opts Options) (*bcnn.Net
 		im := newImporter(ctx, m, opts, budget.New(ctx, baseBudget+unpackFactor*int64(len(data))), dir)
 		err := im.run(layout)
 		if err == nil {
-			im.net.Name, im.net.Labels, im.net.Input.Resize = meta.name, meta.labels, meta.resize
+			im.build.net.Name, im.build.net.Labels, im.build.net.Input.Resize = meta.name, meta.labels, meta.resize
 			return im.finish()
 		}
 		if first == nil {
@@ -117,14 +117,14 @@ func read(ctx context.Context, data []byte, dir string, opts Options) (*bcnn.Net
 
 // finish checks the network, lowers it and reports on it.
 func (im *importer) finish() (*bcnn.Network, *Report, error) {
-	if err := im.net.Check(); err != nil {
+	if err := im.build.net.Check(); err != nil {
 		return nil, nil, err
 	}
-	plan, err := bcnn.Lower(im.ctx, im.net, bcnn.LowerOptions{Limits: im.limits})
+	plan, err := bcnn.Lower(im.ctx, im.build.net, bcnn.LowerOptions{Limits: im.limits})
 	if err != nil {
 		return nil, nil, err
 	}
 	report := im.report()
-	report.Layers = bcnn.Summarize(im.net, plan)
-	return im.net, report, nil
+	report.Layers = bcnn.Summarize(im.build.net, plan)
+	return im.build.net, report, nil
 }

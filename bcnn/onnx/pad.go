@@ -14,7 +14,7 @@ func (im *importer) padNode(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if v, err = im.settleSigns(v); err != nil {
+	if v, err = im.build.settleSigns(v); err != nil {
 		return result{}, err
 	}
 	mode, err := n.Text("mode", "constant")

@@ -13,7 +13,7 @@ func (im *importer) maxPool(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if v, err = im.settleSigns(v); err != nil {
+	if v, err = im.build.settleSigns(v); err != nil {
 		return result{}, err
 	}
 	if v.pad != nil {
@@ -52,7 +52,7 @@ func (im *importer) maxPool(n *pb.Node) (result, error) {
 	if err := shapeFits(shape); err != nil {
 		return result{}, err
 	}
-	out := im.emit(n, "", bcnn.MaxPool{Window: win}, shape, v)
+	out := im.build.emit(n, "", bcnn.MaxPool{Window: win}, shape, v)
 	out.view = view.View{view.Batch, v.view[1], view.Whole(view.H, shape.H), view.Whole(view.W, shape.W)}
 	// The maximum commutes with a gain, which is positive.
 	out.signs, out.gain = v.signs, v.gain

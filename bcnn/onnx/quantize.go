@@ -24,14 +24,14 @@ func (im *importer) bipolar(n *pb.Node, x result, scale *eval.Tensor) (result, e
 	if scale == nil {
 		return result{}, errors.New("the scale must be constant")
 	}
-	if r, ok, err := im.pointwise(n, []result{x, {constant: scale}}, im.eval.Binary("BipolarQuant")); ok || err != nil {
+	if r, ok, err := im.build.pointwise(n, []result{x, {constant: scale}}, im.eval.Binary("BipolarQuant")); ok || err != nil {
 		return r, err
 	}
 	minus, err := im.eval.Unary("Neg")([]*eval.Tensor{scale})
 	if err != nil {
 		return result{}, err
 	}
-	return im.threshold(n, x.value, eval.Scalar(x.value.typ, 0), minus, scale, scale)
+	return im.build.threshold(n, x.value, eval.Scalar(x.value.typ, 0), minus, scale, scale)
 }
 
 // quantNode imports the QONNX operator Quant: on constants any, on values the
@@ -64,7 +64,7 @@ func (im *importer) quantNode(n *pb.Node) (result, error) {
 	if rounding == "" {
 		return result{}, fmt.Errorf("rounding mode %q is not supported", mode)
 	}
-	if r, ok, err := im.pointwise(n, operands, im.eval.Quant(signed != 0, narrow != 0, eval.UnaryOps[rounding])); ok || err != nil {
+	if r, ok, err := im.build.pointwise(n, operands, im.eval.Quant(signed != 0, narrow != 0, eval.UnaryOps[rounding])); ok || err != nil {
 		return r, err
 	}
 	for i := range c[1].Len() {
@@ -90,7 +90,7 @@ func (im *importer) binarize(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if v.layer != bcnn.NetworkInput || im.net.Input.DType != bcnn.Uint8 {
+	if v.layer != bcnn.NetworkInput || im.build.net.Input.DType != bcnn.Uint8 {
 		return result{}, errors.New("it must read the graph's input, as bytes")
 	}
 	if v.pad != nil || v.clip != nil || v.step != nil {
@@ -124,7 +124,7 @@ func (im *importer) binarize(n *pb.Node) (result, error) {
 	if !v.view.Equal(view.NCHW(v.shape)) && shape == v.shape {
 		return result{}, errors.New("a Transpose before it is not supported")
 	}
-	out := im.emit(n, "", op, shape, v)
+	out := im.build.emit(n, "", op, shape, v)
 	out.view, out.signs = view.NCHW(shape), true
 	return result{value: out}, nil
 }

@@ -164,7 +164,7 @@ func (im *importer) transpose(n *pb.Node) (result, error) {
 		v.view[i] = r.value.view[p]
 	}
 	if v.step != nil || v.clip != nil {
-		s, err := im.settleSigns(r.value)
+		s, err := im.build.settleSigns(r.value)
 		if err != nil {
 			return result{}, err
 		}
@@ -194,7 +194,7 @@ func (im *importer) reshape(n *pb.Node) (result, error) {
 	if r.constant != nil {
 		return im.reshapeConstant(r.constant, shape, allowZero != 0)
 	}
-	v, err := im.movable(r.value)
+	v, err := im.build.movable(r.value)
 	if err != nil {
 		return result{}, err
 	}
@@ -280,7 +280,7 @@ func (im *importer) flatten(n *pb.Node) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if v, err = im.movable(v); err != nil {
+	if v, err = im.build.movable(v); err != nil {
 		return result{}, err
 	}
 	a, err := n.Int("axis", 1)
@@ -313,7 +313,7 @@ func (im *importer) squeeze(n *pb.Node, insert bool) (result, error) {
 	}
 	v := r.value
 	if v != nil {
-		if v, err = im.movable(v); err != nil {
+		if v, err = im.build.movable(v); err != nil {
 			return result{}, err
 		}
 	}

@@ -43,11 +43,11 @@ func (s *step) comparable(r *step) bool {
 
 // pointwise evaluates an operator whose operands are constants, or constants
 // and steps of the same value. ok is false where there is another operand.
-func (im *importer) pointwise(n *pb.Node, operands []result, f eval.PointFunc) (r result, ok bool, err error) {
+func (b *networkBuilder) pointwise(n *pb.Node, operands []result, f eval.PointFunc) (r result, ok bool, err error) {
 	var first *value
 	for _, o := range operands {
 		if o.value != nil && o.value.step != nil {
-			if err := im.budget.Charge(8 * int64(o.value.step.t.Len())); err != nil {
+			if err := b.budget.Charge(8 * int64(o.value.step.t.Len())); err != nil {
 				return result{}, false, err
 			}
 		}
@@ -91,7 +91,7 @@ func (im *importer) pointwise(n *pb.Node, operands []result, f eval.PointFunc) (
 }
 
 // threshold makes a step of a value at t.
-func (im *importer) threshold(n *pb.Node, v *value, t, lo, at, hi *eval.Tensor) (result, error) {
+func (b *networkBuilder) threshold(n *pb.Node, v *value, t, lo, at, hi *eval.Tensor) (result, error) {
 	if t.Type != v.typ {
 		return result{}, fmt.Errorf("operands of %v and %v", v.typ, t.Type)
 	}
@@ -116,7 +116,7 @@ func (im *importer) threshold(n *pb.Node, v *value, t, lo, at, hi *eval.Tensor) 
 		base = v.with(v.node)
 		base.clip = nil
 	}
-	base, err := im.settle(base)
+	base, err := b.settle(base)
 	if err != nil {
 		return result{}, err
 	}
@@ -128,7 +128,7 @@ func (im *importer) threshold(n *pb.Node, v *value, t, lo, at, hi *eval.Tensor) 
 
 // settleSigns makes a Sign layer of a step. Padding and the gain of ±gain
 // values stay pending.
-func (im *importer) settleSigns(v *value) (*value, error) {
+func (b *networkBuilder) settleSigns(v *value) (*value, error) {
 	switch {
 	case v.clip != nil:
 		return nil, fmt.Errorf("%v is only possible right before a binarisation, or as a ReLU", v.clip.node)
@@ -140,7 +140,7 @@ func (im *importer) settleSigns(v *value) (*value, error) {
 	if err := v.real(); err != nil {
 		return nil, err
 	}
-	out, err := im.signLayer(v)
+	out, err := b.signLayer(v)
 	if err != nil && v.node != nil {
 		err = fmt.Errorf("the binarisation at %v: %w", v.node, err)
 	}
@@ -149,8 +149,8 @@ func (im *importer) settleSigns(v *value) (*value, error) {
 }
 
 // settle returns a value with nothing pending.
-func (im *importer) settle(v *value) (*value, error) {
-	v, err := im.settleSigns(v)
+func (b *networkBuilder) settle(v *value) (*value, error) {
+	v, err := b.settleSigns(v)
 	switch {
 	case err != nil:
 		return nil, err
@@ -161,15 +161,15 @@ func (im *importer) settle(v *value) (*value, error) {
 	case v.plain != nil:
 		return v.plain, nil
 	}
-	v.plain = im.emit(v.node, "/gain", bcnn.Affine{Scale: []float32{v.gain}}, v.shape, v)
+	v.plain = b.emit(v.node, "/gain", bcnn.Affine{Scale: []float32{v.gain}}, v.shape, v)
 	return v.plain, nil
 }
 
 // signLayer emits the layers of a step: the difference to the threshold,
 // negated where the step falls, its sign, and the scale of the result.
-func (im *importer) signLayer(v *value) (*value, error) {
+func (b *networkBuilder) signLayer(v *value) (*value, error) {
 	s := v.step
-	in, lists, err := im.stepLists(s)
+	in, lists, err := b.stepLists(s)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (im *importer) signLayer(v *value) (*value, error) {
 	for _, l := range lists {
 		channels = max(channels, len(l))
 	}
-	if err := im.budget.Charge(16 * int64(channels)); err != nil {
+	if err := b.budget.Charge(16 * int64(channels)); err != nil {
 		return nil, err
 	}
 	// Where all channels fall, the input is negated, so that the result is plain
@@ -202,7 +202,7 @@ func (im *importer) signLayer(v *value) (*value, error) {
 			direction[c], offset[c] = 0, float32(math.Copysign(1, lo))
 			scale[c] = float32(math.Abs(lo))
 		} else {
-			above, err := im.zeroRule(lo, mid, hi)
+			above, err := b.zeroRule(lo, mid, hi)
 			if err != nil {
 				return nil, err
 			}
@@ -231,9 +231,9 @@ func (im *importer) signLayer(v *value) (*value, error) {
 		rule = bcnn.ZeroIsPlus // every channel is constant
 	}
 	if !plainInput {
-		in = im.emit(v.node, "/threshold", bcnn.Affine{Scale: direction, Bias: offset}, in.shape, in)
+		in = b.emit(v.node, "/threshold", bcnn.Affine{Scale: direction, Bias: offset}, in.shape, in)
 	}
-	out := im.emit(v.node, "", bcnn.Sign{Zero: rule}, in.shape, in)
+	out := b.emit(v.node, "", bcnn.Sign{Zero: rule}, in.shape, in)
 	out.signs = true
 	switch {
 	case plainOutput:
@@ -243,21 +243,21 @@ func (im *importer) signLayer(v *value) (*value, error) {
 			for c := range scale {
 				scale[c] /= gain
 			}
-			out = im.emit(v.node, "/directions", bcnn.Affine{Scale: scale}, in.shape, out)
-			out = im.emit(v.node, "/sign", bcnn.Sign{Zero: rule}, in.shape, out)
+			out = b.emit(v.node, "/directions", bcnn.Affine{Scale: scale}, in.shape, out)
+			out = b.emit(v.node, "/sign", bcnn.Sign{Zero: rule}, in.shape, out)
 			out.signs = true
 		}
 		if gain != 1 {
 			out.gain = gain
 		}
 	default:
-		out = im.emit(v.node, "/values", bcnn.Affine{Scale: scale, Bias: shift}, out.shape, out)
+		out = b.emit(v.node, "/values", bcnn.Affine{Scale: scale, Bias: shift}, out.shape, out)
 	}
 	return out, nil
 }
 
 // zeroRule reports whether the value at the threshold is the one above it.
-func (im *importer) zeroRule(lo, mid, hi float64) (above bool, err error) {
+func (b *networkBuilder) zeroRule(lo, mid, hi float64) (above bool, err error) {
 	switch {
 	case mid == hi && lo != hi:
 		return true, nil
@@ -265,9 +265,9 @@ func (im *importer) zeroRule(lo, mid, hi float64) (above bool, err error) {
 		return false, nil
 	case lo == hi:
 		return false, fmt.Errorf("it is %v at its threshold and %v elsewhere", mid, lo)
-	case im.opts.SignOfZero == bcnn.ZeroIsPlus:
+	case b.signOfZero == bcnn.ZeroIsPlus:
 		return true, nil
-	case im.opts.SignOfZero == bcnn.ZeroIsMinus:
+	case b.signOfZero == bcnn.ZeroIsMinus:
 		return false, nil
 	}
 	return false, fmt.Errorf("it gives %v at its threshold, between %v and %v, which a bit cannot represent: "+
@@ -276,17 +276,17 @@ func (im *importer) zeroRule(lo, mid, hi float64) (above bool, err error) {
 
 // stepLists returns the threshold and the three values per channel. A value
 // that was flattened to a vector really becomes one if they vary along it.
-func (im *importer) stepLists(s *step) (in *value, lists [4][]float32, err error) {
+func (b *networkBuilder) stepLists(s *step) (in *value, lists [4][]float32, err error) {
 	in = s.base
 	for k, t := range []*eval.Tensor{s.t, s.lo, s.at, s.hi} {
 		if !t.Type.Real() {
-			f, err := im.eval.Cast(pb.Float)([]*eval.Tensor{t})
+			f, err := b.eval.Cast(pb.Float)([]*eval.Tensor{t})
 			if err != nil {
 				return nil, lists, err
 			}
 			t = f
 		}
-		if in, lists[k], err = im.broadcast(in, t, in.node); err != nil {
+		if in, lists[k], err = b.broadcast(in, t, in.node); err != nil {
 			return nil, lists, err
 		}
 	}

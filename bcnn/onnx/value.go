@@ -5,9 +5,23 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
+
+// result is a tensor of the graph: a constant or a value.
+type result struct {
+	constant *eval.Tensor
+	value    *value
+}
+
+func (r result) typ() pb.DataType {
+	if r.constant != nil {
+		return r.constant.Type
+	}
+	return r.value.typ
+}
 
 // value is a tensor that is computed from the input: the output of a layer
 // seen through a view, and what is still to be done to it.

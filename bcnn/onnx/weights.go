@@ -12,9 +12,9 @@ import (
 
 // weighted emits a layer with weights, [out][…][rowLen]. Weights ±α of a filter
 // become ±1 and an Affine layer behind.
-func (im *importer) weighted(n *pb.Node, v *value, rows []float32, out, rowLen int, bias []float32, shape bcnn.Shape,
+func (b *networkBuilder) weighted(n *pb.Node, v *value, rows []float32, out, rowLen int, bias []float32, shape bcnn.Shape,
 	build func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op) (*value, error) {
-	packed, alpha, err := im.binaryWeights(rows, out, rowLen)
+	packed, alpha, err := b.binaryWeights(rows, out, rowLen)
 	if err != nil {
 		return nil, err
 	}
@@ -36,32 +36,32 @@ func (im *importer) weighted(n *pb.Node, v *value, rows []float32, out, rowLen i
 		in.pad = nil
 	}
 	if packed == nil {
-		if in, err = im.settle(in); err != nil {
+		if in, err = b.settle(in); err != nil {
 			return nil, err
 		}
-		return im.emit(n, "", build(bcnn.Weights{F32: rows}, bias, 0), shape, in), nil
+		return b.emit(n, "", build(bcnn.Weights{F32: rows}, bias, 0), shape, in), nil
 	}
 	w := bcnn.Weights{Bits: packed}
 	if alpha == nil && gain == 1 {
-		return im.emit(n, "", build(w, bias, padValue), shape, in), nil
+		return b.emit(n, "", build(w, bias, padValue), shape, in), nil
 	}
-	y := im.emit(n, "", build(w, nil, padValue), shape, in)
+	y := b.emit(n, "", build(w, nil, padValue), shape, in)
 	if alpha != nil && gain != 1 {
-		y = im.emit(n, "/gain", bcnn.Affine{Scale: []float32{gain}}, shape, y)
+		y = b.emit(n, "/gain", bcnn.Affine{Scale: []float32{gain}}, shape, y)
 	} else if alpha == nil {
 		alpha = []float32{gain}
 	}
-	return im.emit(n, "/scale", bcnn.Affine{Scale: alpha, Bias: bias}, shape, y), nil
+	return b.emit(n, "/scale", bcnn.Affine{Scale: alpha, Bias: bias}, shape, y), nil
 }
 
 // binaryWeights packs weights that are ±α for one α > 0 per filter. packed is
 // nil where there are others, alpha is nil where all α are 1.
-func (im *importer) binaryWeights(rows []float32, out, rowLen int) (packed []uint64, alpha []float32, err error) {
+func (b *networkBuilder) binaryWeights(rows []float32, out, rowLen int) (packed []uint64, alpha []float32, err error) {
 	size := len(rows) / out
 	if size == 0 {
 		return nil, nil, errors.New("the weights are empty")
 	}
-	if alpha, err = im.floats(out); err != nil {
+	if alpha, err = b.floats(out); err != nil {
 		return nil, nil, err
 	}
 	one, same := true, true
@@ -78,7 +78,7 @@ func (im *importer) binaryWeights(rows []float32, out, rowLen int) (packed []uin
 		same = same && a == alpha[0]
 	}
 	words := len(rows) / rowLen * bits.Words(rowLen)
-	if err := im.budget.Charge(8 * int64(words)); err != nil {
+	if err := b.budget.Charge(8 * int64(words)); err != nil {
 		return nil, nil, err
 	}
 	packed = make([]uint64, words)
