@@ -5,74 +5,75 @@ import (
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // arithmetic imports Add, Sub, Mul, Div, Max, Min and Pow.
-func (im *importer) arithmetic(n *pb.Node) (result, error) {
+func (im *importer) arithmetic(n *pb.Node) (build.Operand, error) {
 	operands, err := im.operands(n, 2)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	if r, ok, err := im.build.pointwise(n, operands, im.eval.Binary(n.OpType)); ok || err != nil {
+	if r, ok, err := im.build.Pointwise(n, operands, im.eval.Binary(n.OpType)); ok || err != nil {
 		return r, err
 	}
 	a, b := operands[0], operands[1]
 	for _, o := range operands {
-		if o.typ() != pb.Float {
-			return result{}, errors.New("arithmetic on computed values of " + o.typ().String() + " is not supported: Cast to FLOAT first")
+		if o.Type() != pb.Float {
+			return build.Operand{}, errors.New("arithmetic on computed values of " + o.Type().String() + " is not supported: Cast to FLOAT first")
 		}
 	}
 	switch {
-	case a.value != nil && b.value != nil:
-		return im.sum(n, a.value, b.value)
-	case a.value != nil:
-		return im.withConstant(n, a.value, b.constant, false)
+	case a.Value != nil && b.Value != nil:
+		return im.sum(n, a.Value, b.Value)
+	case a.Value != nil:
+		return im.withConstant(n, a.Value, b.Constant, false)
 	}
-	return im.withConstant(n, b.value, a.constant, true)
+	return im.withConstant(n, b.Value, a.Constant, true)
 }
 
 // sum is the sum or the difference of two values.
-func (im *importer) sum(n *pb.Node, a, b *value) (result, error) {
+func (im *importer) sum(n *pb.Node, a, b *build.Value) (build.Operand, error) {
 	if n.OpType != "Add" && n.OpType != "Sub" {
-		return result{}, errors.New("of two computed tensors only the sum or difference is supported")
+		return build.Operand{}, errors.New("of two computed tensors only the sum or difference is supported")
 	}
-	a, err := im.build.settle(a)
+	a, err := im.build.Settle(a)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	if b, err = im.build.settle(b); err != nil {
-		return result{}, err
+	if b, err = im.build.Settle(b); err != nil {
+		return build.Operand{}, err
 	}
-	if a.shape != b.shape || !a.view.Equal(b.view) {
-		return result{}, errors.New("two computed tensors must have the same dimensions, in the same order in memory")
+	if a.Shape != b.Shape || !a.View.Equal(b.View) {
+		return build.Operand{}, errors.New("two computed tensors must have the same dimensions, in the same order in memory")
 	}
 	if n.OpType == "Sub" {
-		b = im.build.emit(n, "/negative", bcnn.Affine{Scale: []float32{-1}}, b.shape, b)
+		b = im.build.Emit(n, "/negative", bcnn.Affine{Scale: []float32{-1}}, b.Shape, b)
 	}
-	return result{value: im.build.emit(n, "", bcnn.Add{}, a.shape, a, b)}, nil
+	return build.Operand{Value: im.build.Emit(n, "", bcnn.Add{}, a.Shape, a, b)}, nil
 }
 
 // withConstant is an operator between a value and a constant, which stands
 // first if swapped is set.
-func (im *importer) withConstant(n *pb.Node, v *value, t *eval.Tensor, swapped bool) (result, error) {
+func (im *importer) withConstant(n *pb.Node, v *build.Value, t *eval.Tensor, swapped bool) (build.Operand, error) {
 	if n.OpType == "Max" || n.OpType == "Min" {
 		if t.Len() != 1 {
-			return result{}, errors.New("limits per channel are not supported")
+			return build.Operand{}, errors.New("limits per channel are not supported")
 		}
 		if n.OpType == "Max" {
-			return im.build.clipValue(n, v, t.At(0), math.Inf(1))
+			return im.build.Clip(n, v, t.At(0), math.Inf(1))
 		}
-		return im.build.clipValue(n, v, math.Inf(-1), t.At(0))
+		return im.build.Clip(n, v, math.Inf(-1), t.At(0))
 	}
-	v, err := im.build.settle(v)
+	v, err := im.build.Settle(v)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	v, list, err := im.build.broadcast(v, t, n)
+	v, list, err := im.build.Broadcast(v, t, n)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	negative := make([]float32, len(list))
 	neutral := map[string]float32{"Mul": 1, "Div": 1}[n.OpType]
@@ -82,7 +83,7 @@ func (im *importer) withConstant(n *pb.Node, v *value, t *eval.Tensor, swapped b
 		idle = idle && c == neutral
 	}
 	if idle {
-		return result{value: v.with(n)}, nil
+		return build.Operand{Value: v.With(n)}, nil
 	}
 	var op bcnn.Op
 	switch {
@@ -96,18 +97,18 @@ func (im *importer) withConstant(n *pb.Node, v *value, t *eval.Tensor, swapped b
 		op = bcnn.Affine{Scale: list}
 	case n.OpType == "Div" && !swapped:
 		if op, err = im.quotient(v, list); err != nil {
-			return result{}, err
+			return build.Operand{}, err
 		}
 	default:
-		return result{}, errors.New("this operator is not supported with a computed operand here")
+		return build.Operand{}, errors.New("this operator is not supported with a computed operand here")
 	}
-	return result{value: im.build.emit(n, "", op, v.shape, v)}, nil
+	return build.Operand{Value: im.build.Emit(n, "", op, v.Shape, v)}, nil
 }
 
 // quotient returns the division by constants: by powers of two a scale, by
 // others a batch norm of variance c², whose square root and quotient are taken
 // in float64, or where c² is no float32 the scale 1/c in float32.
-func (im *importer) quotient(v *value, list []float32) (bcnn.Op, error) {
+func (im *importer) quotient(v *build.Value, list []float32) (bcnn.Op, error) {
 	scale := make([]float32, len(list))
 	powers, squares := true, true
 	for i, c := range list {
@@ -123,7 +124,7 @@ func (im *importer) quotient(v *value, list []float32) (bcnn.Op, error) {
 	if powers || !squares {
 		return bcnn.Affine{Scale: scale}, nil
 	}
-	channels := v.shape.C
+	channels := v.Shape.C
 	if err := im.budget.Charge(16 * int64(channels)); err != nil {
 		return nil, err
 	}

@@ -4,26 +4,27 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // Operators that exist on constants only: they compute shapes, and weights.
 
-func (im *importer) constantNode(n *pb.Node) (result, error) {
+func (im *importer) constantNode(n *pb.Node) (build.Operand, error) {
 	if len(n.Attrs) != 1 {
-		return result{}, fmt.Errorf("%d attributes, want 1", len(n.Attrs))
+		return build.Operand{}, fmt.Errorf("%d attributes, want 1", len(n.Attrs))
 	}
 	a := &n.Attrs[0]
 	var t *eval.Tensor
 	switch a.Name {
 	case "value":
 		if a.T == nil {
-			return result{}, errors.New("it holds no tensor")
+			return build.Operand{}, errors.New("it holds no tensor")
 		}
 		var err error
 		if t, err = im.eval.Tensor(a.T); err != nil {
-			return result{}, err
+			return build.Operand{}, err
 		}
 	case "value_float":
 		t = eval.Scalar(pb.Float, float64(a.F))
@@ -34,9 +35,9 @@ func (im *importer) constantNode(n *pb.Node) (result, error) {
 	case "value_ints":
 		t = &eval.Tensor{Type: pb.Int64, Dims: []int{len(a.Is)}, I64: append([]int64{}, a.Is...)}
 	default:
-		return result{}, fmt.Errorf("attribute %q is not supported", a.Name)
+		return build.Operand{}, fmt.Errorf("attribute %q is not supported", a.Name)
 	}
-	return result{constant: t}, nil
+	return build.Operand{Constant: t}, nil
 }
 
 // shapeInput returns the dimensions in an input. Where they depend on the batch
@@ -62,64 +63,64 @@ func (im *importer) shapeInput(n *pb.Node, i int) ([]int, error) {
 	return dims, nil
 }
 
-func (im *importer) constantOfShape(n *pb.Node) (result, error) {
+func (im *importer) constantOfShape(n *pb.Node) (build.Operand, error) {
 	dims, err := im.shapeInput(n, 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	fill := eval.Scalar(pb.Float, 0)
 	if a, err := n.Attr("value", pb.AttrTensor); err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	} else if a != nil {
 		if a.T == nil {
-			return result{}, errors.New("it holds no tensor")
+			return build.Operand{}, errors.New("it holds no tensor")
 		}
 		if fill, err = im.eval.Tensor(a.T); err != nil {
-			return result{}, err
+			return build.Operand{}, err
 		}
 		if fill.Len() != 1 {
-			return result{}, errors.New("its value is not a single one")
+			return build.Operand{}, errors.New("its value is not a single one")
 		}
 	}
 	t, err := im.eval.Pick(fill, dims, eval.Walk(dims, nil))
-	return result{constant: t}, err
+	return build.Operand{Constant: t}, err
 }
 
-func (im *importer) expand(n *pb.Node) (result, error) {
+func (im *importer) expand(n *pb.Node) (build.Operand, error) {
 	t, err := im.required(n, 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	dims, err := im.shapeInput(n, 1)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	if dims, err = eval.Broadcast(t.Dims, dims); err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	out, err := im.eval.Pick(t, dims, eval.Walk(dims, t.Dims))
-	return result{constant: out}, err
+	return build.Operand{Constant: out}, err
 }
 
-func (im *importer) concat(n *pb.Node) (result, error) {
+func (im *importer) concat(n *pb.Node) (build.Operand, error) {
 	var parts []*eval.Tensor
 	for i := range n.Inputs {
 		t, err := im.required(n, i)
 		if err != nil {
-			return result{}, err
+			return build.Operand{}, err
 		}
 		parts = append(parts, t)
 	}
 	a, err := n.Int("axis", 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	if len(parts) == 0 || len(parts[0].Dims) == 0 {
-		return result{}, errors.New("nothing to join")
+		return build.Operand{}, errors.New("nothing to join")
 	}
 	axis, err := axisIndex(a, len(parts[0].Dims))
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	dims := append([]int{}, parts[0].Dims...)
 	inner, outer := 1, 1
@@ -134,11 +135,11 @@ func (im *importer) concat(n *pb.Node) (result, error) {
 	marked := false
 	for _, t := range parts {
 		if t.Type != parts[0].Type || len(t.Dims) != len(dims) {
-			return result{}, errors.New("tensors of different types or numbers of dimensions")
+			return build.Operand{}, errors.New("tensors of different types or numbers of dimensions")
 		}
 		for i, d := range t.Dims {
 			if i != axis && d != dims[i] {
-				return result{}, fmt.Errorf("dimensions %v and %v", t.Dims, parts[0].Dims)
+				return build.Operand{}, fmt.Errorf("dimensions %v and %v", t.Dims, parts[0].Dims)
 			}
 		}
 		dims[axis] += t.Dims[axis]
@@ -146,7 +147,7 @@ func (im *importer) concat(n *pb.Node) (result, error) {
 	}
 	out, err := im.eval.NewTensor(parts[0].Type, dims)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	if marked {
 		out.Batch = make([]bool, out.Len())
@@ -168,40 +169,40 @@ func (im *importer) concat(n *pb.Node) (result, error) {
 			}
 		}
 	}
-	return result{constant: out}, nil
+	return build.Operand{Constant: out}, nil
 }
 
-func (im *importer) gather(n *pb.Node) (result, error) {
+func (im *importer) gather(n *pb.Node) (build.Operand, error) {
 	t, err := im.required(n, 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	indices, err := im.required(n, 1)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	list, err := indices.Integers()
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	a, err := n.Int("axis", 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	axis, err := axisIndex(a, len(t.Dims))
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	size := t.Dims[axis]
 	for _, v := range list {
 		if v < int64(-size) || v >= int64(size) {
-			return result{}, fmt.Errorf("index %d of %d", v, size)
+			return build.Operand{}, fmt.Errorf("index %d of %d", v, size)
 		}
 	}
 	dims := append([]int{}, t.Dims[:axis]...)
 	dims = append(append(dims, indices.Dims...), t.Dims[axis+1:]...)
 	if len(dims) > pb.MaxRank {
-		return result{}, fmt.Errorf("more than %d dimensions", pb.MaxRank)
+		return build.Operand{}, fmt.Errorf("more than %d dimensions", pb.MaxRank)
 	}
 	inner := 1
 	for _, d := range t.Dims[axis+1:] {
@@ -221,14 +222,14 @@ func (im *importer) gather(n *pb.Node) (result, error) {
 			}
 		}
 	})
-	return result{constant: out}, err
+	return build.Operand{Constant: out}, err
 }
 
 // slice supports a step of 1, with bounds in attributes or inputs.
-func (im *importer) slice(n *pb.Node) (result, error) {
+func (im *importer) slice(n *pb.Node) (build.Operand, error) {
 	t, err := im.required(n, 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	bounds := func(name string, input int) ([]int64, error) {
 		if list, err := n.Ints(name); err != nil || list != nil {
@@ -242,24 +243,24 @@ func (im *importer) slice(n *pb.Node) (result, error) {
 	}
 	starts, err := bounds("starts", 1)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	ends, err := bounds("ends", 2)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	steps, err := bounds("steps", 4)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	for _, s := range steps {
 		if s != 1 {
-			return result{}, fmt.Errorf("a step of %d is not supported", s)
+			return build.Operand{}, fmt.Errorf("a step of %d is not supported", s)
 		}
 	}
 	axes, ok, err := im.axes(n, 3, len(t.Dims))
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	if !ok {
 		for i := range starts {
@@ -267,7 +268,7 @@ func (im *importer) slice(n *pb.Node) (result, error) {
 		}
 	}
 	if len(starts) != len(ends) || len(axes) != len(starts) || len(axes) > len(t.Dims) {
-		return result{}, fmt.Errorf("%d starts, %d ends, %d axes", len(starts), len(ends), len(axes))
+		return build.Operand{}, fmt.Errorf("%d starts, %d ends, %d axes", len(starts), len(ends), len(axes))
 	}
 	for i, axis := range axes {
 		size := int64(t.Dims[axis])
@@ -296,8 +297,8 @@ func (im *importer) slice(n *pb.Node) (result, error) {
 			}
 		})
 		if err != nil {
-			return result{}, err
+			return build.Operand{}, err
 		}
 	}
-	return result{constant: t}, nil
+	return build.Operand{Constant: t}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
@@ -65,67 +66,67 @@ func outputSize(in, pad, kernel, dilation, stride int) int {
 	return rest/stride + 1
 }
 
-func (im *importer) conv(n *pb.Node) (result, error) {
+func (im *importer) conv(n *pb.Node) (build.Operand, error) {
 	v, err := im.value(n, 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	if v, err = im.build.settleSigns(v); err != nil {
-		return result{}, err
+	if v, err = im.build.SettleSigns(v); err != nil {
+		return build.Operand{}, err
 	}
-	if err := v.real(); err != nil {
-		return result{}, err
+	if err := v.CheckReal(); err != nil {
+		return build.Operand{}, err
 	}
-	if err := v.image(); err != nil {
-		return result{}, err
+	if err := v.CheckImage(); err != nil {
+		return build.Operand{}, err
 	}
 	w, err := im.required(n, 1)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	if len(w.Dims) != 4 || w.Type != pb.Float {
-		return result{}, fmt.Errorf("weights of %v %v, want four dimensions of FLOAT: only two-dimensional convolutions are supported", w.Type, w.Dims)
+		return build.Operand{}, fmt.Errorf("weights of %v %v, want four dimensions of FLOAT: only two-dimensional convolutions are supported", w.Type, w.Dims)
 	}
 	groups, err := n.Int("group", 1)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	out, channels, kernel := w.Dims[0], w.Dims[1], w.Dims[2:]
-	if groups < 1 || groups > pb.MaxSize || out%int(groups) != 0 || int64(channels)*groups != int64(v.shape.C) || out == 0 {
-		return result{}, fmt.Errorf("weights %v in %d groups for %d channels", w.Dims, groups, v.shape.C)
+	if groups < 1 || groups > pb.MaxSize || out%int(groups) != 0 || int64(channels)*groups != int64(v.Shape.C) || out == 0 {
+		return build.Operand{}, fmt.Errorf("weights %v in %d groups for %d channels", w.Dims, groups, v.Shape.C)
 	}
 	if given, err := n.Ints("kernel_shape"); err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	} else if given != nil && (len(given) != 2 || given[0] != int64(kernel[0]) || given[1] != int64(kernel[1])) {
-		return result{}, fmt.Errorf("kernel_shape %v, but weights %v", given, w.Dims)
+		return build.Operand{}, fmt.Errorf("kernel_shape %v, but weights %v", given, w.Dims)
 	}
-	h, wd := v.shape.H, v.shape.W
-	var before pending
-	if v.pad != nil {
-		before = *v.pad
+	h, wd := v.Shape.H, v.Shape.W
+	var before build.Pending
+	if v.Pad != nil {
+		before = *v.Pad
 		h, wd = h+before.Top+before.Bottom, wd+before.Left+before.Right
 	}
 	win, err := window(n, kernel, h, wd)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	if before.value != 0 && win.Pad != (bcnn.Padding{}) {
-		return result{}, fmt.Errorf("padding with 0 around padding with %v of %v", before.value, before.node)
+	if before.Value != 0 && win.Pad != (bcnn.Padding{}) {
+		return build.Operand{}, fmt.Errorf("padding with 0 around padding with %v of %v", before.Value, before.Node)
 	}
 	win.Pad = sumPadding(win.Pad, before.Padding)
 	bias, err := im.bias(n, 2, out)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	// [out][channel][ky][kx] becomes [out][ky][kx][channel in memory].
 	taps := kernel[0] * kernel[1]
-	rows, err := im.build.floats(w.Len())
+	rows, err := im.build.Floats(w.Len())
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	order := v.channels(v.view[1])
+	order := v.Channels(v.View[1])
 	if order != nil && groups > 1 {
-		return result{}, errors.New("a grouped convolution of channels that a Transpose has mixed is not supported")
+		return build.Operand{}, errors.New("a grouped convolution of channels that a Transpose has mixed is not supported")
 	}
 	for o := range out {
 		for c := range channels {
@@ -139,21 +140,21 @@ func (im *importer) conv(n *pb.Node) (result, error) {
 		}
 	}
 	shape := bcnn.Shape{
-		H: outputSize(v.shape.H, win.Pad.Top+win.Pad.Bottom, win.KH, win.DilationH, win.StrideH),
-		W: outputSize(v.shape.W, win.Pad.Left+win.Pad.Right, win.KW, win.DilationW, win.StrideW),
+		H: outputSize(v.Shape.H, win.Pad.Top+win.Pad.Bottom, win.KH, win.DilationH, win.StrideH),
+		W: outputSize(v.Shape.W, win.Pad.Left+win.Pad.Right, win.KW, win.DilationW, win.StrideW),
 		C: out,
 	}
-	if err := shapeFits(shape); err != nil {
-		return result{}, err
+	if err := build.CheckShape(shape); err != nil {
+		return build.Operand{}, err
 	}
-	r, err := im.build.weighted(n, v, rows, out, channels, bias, shape, func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op {
+	r, err := im.build.Weighted(n, v, rows, out, channels, bias, shape, func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op {
 		return bcnn.Conv2D{Window: win, Out: out, Groups: int(groups), PadValue: padValue, Weights: w, Bias: bias}
 	})
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	r.view = view.NCHW(shape)
-	return result{value: r}, nil
+	r.View = view.NCHW(shape)
+	return build.Operand{Value: r}, nil
 }
 
 func sumPadding(a, b bcnn.Padding) bcnn.Padding {

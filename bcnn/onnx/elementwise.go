@@ -6,38 +6,39 @@ import (
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // compare imports the comparisons.
-func (im *importer) compare(n *pb.Node) (result, error) {
+func (im *importer) compare(n *pb.Node) (build.Operand, error) {
 	operands, err := im.operands(n, 2)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	if r, ok, err := im.build.pointwise(n, operands, im.eval.Binary(n.OpType)); ok || err != nil {
+	if r, ok, err := im.build.Pointwise(n, operands, im.eval.Binary(n.OpType)); ok || err != nil {
 		return r, err
 	}
 	f := eval.BinaryOps[n.OpType]
-	v, t := operands[0].value, operands[1].constant
+	v, t := operands[0].Value, operands[1].Constant
 	if v == nil {
-		v, t = operands[1].value, operands[0].constant
+		v, t = operands[1].Value, operands[0].Constant
 		g := f
 		f = func(x, y float64) float64 { return g(y, x) }
 	}
 	if v == nil || t == nil || n.OpType == "And" || n.OpType == "Or" || n.OpType == "Xor" {
-		return result{}, errors.New("two computed tensors cannot be compared")
+		return build.Operand{}, errors.New("two computed tensors cannot be compared")
 	}
-	return im.build.threshold(n, v, t, eval.Scalar(pb.Bool, f(-1, 0)), eval.Scalar(pb.Bool, f(0, 0)), eval.Scalar(pb.Bool, f(1, 0)))
+	return im.build.Threshold(n, v, t, eval.Scalar(pb.Bool, f(-1, 0)), eval.Scalar(pb.Bool, f(0, 0)), eval.Scalar(pb.Bool, f(1, 0)))
 }
 
-func (im *importer) whereNode(n *pb.Node) (result, error) {
+func (im *importer) whereNode(n *pb.Node) (build.Operand, error) {
 	operands, err := im.operands(n, 3)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	r, ok, err := im.build.pointwise(n, operands, im.eval.Where)
+	r, ok, err := im.build.Pointwise(n, operands, im.eval.Where)
 	if err == nil && !ok {
 		err = errors.New("only a choice between constants by a comparison with a constant is supported")
 	}
@@ -45,80 +46,80 @@ func (im *importer) whereNode(n *pb.Node) (result, error) {
 }
 
 // unaryNode imports Sign, Round, Not, Neg, Relu and others.
-func (im *importer) unaryNode(n *pb.Node) (result, error) {
+func (im *importer) unaryNode(n *pb.Node) (build.Operand, error) {
 	operands, err := im.operands(n, 1)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	if r, ok, err := im.build.pointwise(n, operands, im.eval.Unary(n.OpType)); ok || err != nil {
+	if r, ok, err := im.build.Pointwise(n, operands, im.eval.Unary(n.OpType)); ok || err != nil {
 		return r, err
 	}
-	v := operands[0].value
-	if err := v.real(); err != nil {
-		return result{}, err
+	v := operands[0].Value
+	if err := v.CheckReal(); err != nil {
+		return build.Operand{}, err
 	}
 	switch n.OpType {
 	case "Sign":
-		return im.build.threshold(n, v, eval.Scalar(v.typ, 0), eval.Scalar(v.typ, -1), eval.Scalar(v.typ, 0), eval.Scalar(v.typ, 1))
+		return im.build.Threshold(n, v, eval.Scalar(v.Type, 0), eval.Scalar(v.Type, -1), eval.Scalar(v.Type, 0), eval.Scalar(v.Type, 1))
 	case "Relu":
-		return im.build.clipValue(n, v, 0, math.Inf(1))
+		return im.build.Clip(n, v, 0, math.Inf(1))
 	case "Neg":
-		if v, err = im.build.settle(v); err != nil {
-			return result{}, err
+		if v, err = im.build.Settle(v); err != nil {
+			return build.Operand{}, err
 		}
-		return result{value: im.build.emit(n, "", bcnn.Affine{Scale: []float32{-1}}, v.shape, v)}, nil
+		return build.Operand{Value: im.build.Emit(n, "", bcnn.Affine{Scale: []float32{-1}}, v.Shape, v)}, nil
 	case "Round":
 		// One step, if the clip before it leaves just one half-integer h.
-		if c := v.clip; c != nil {
-			h := math.Ceil(c.lo-0.5) + 0.5
-			if c.lo > h-1 && c.hi < h+1 && c.lo < h && c.hi > h {
-				return im.build.threshold(n, v, eval.Scalar(v.typ, h),
-					eval.Scalar(v.typ, h-0.5), eval.Scalar(v.typ, math.RoundToEven(h)), eval.Scalar(v.typ, h+0.5))
+		if c := v.Clip; c != nil {
+			h := math.Ceil(c.Lo-0.5) + 0.5
+			if c.Lo > h-1 && c.Hi < h+1 && c.Lo < h && c.Hi > h {
+				return im.build.Threshold(n, v, eval.Scalar(v.Type, h),
+					eval.Scalar(v.Type, h-0.5), eval.Scalar(v.Type, math.RoundToEven(h)), eval.Scalar(v.Type, h+0.5))
 			}
 		}
-		return result{}, errors.New("Round is only supported as a binarisation: behind a Clip to 0 and 1")
+		return build.Operand{}, errors.New("Round is only supported as a binarisation: behind a Clip to 0 and 1")
 	}
-	return result{}, errors.New("this operator is only supported on constants")
+	return build.Operand{}, errors.New("this operator is only supported on constants")
 }
 
 // castNode imports Cast. Values are computed in float32; bytes become float
 // exactly.
-func (im *importer) castNode(n *pb.Node) (result, error) {
+func (im *importer) castNode(n *pb.Node) (build.Operand, error) {
 	r, err := im.operand(n, 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	to, err := n.Int("to", 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	typ := pb.DataType(to)
-	if r, ok, err := im.build.pointwise(n, []result{r}, im.eval.Cast(typ)); ok || err != nil {
+	if r, ok, err := im.build.Pointwise(n, []build.Operand{r}, im.eval.Cast(typ)); ok || err != nil {
 		return r, err
 	}
-	v := r.value
-	if typ != v.typ && (typ != pb.Float || v.typ != pb.Uint8) {
-		return result{}, fmt.Errorf("conversion of computed %v to %v is not supported", v.typ, typ)
+	v := r.Value
+	if typ != v.Type && (typ != pb.Float || v.Type != pb.Uint8) {
+		return build.Operand{}, fmt.Errorf("conversion of computed %v to %v is not supported", v.Type, typ)
 	}
-	out := v.with(n)
-	out.typ = typ
-	return result{value: out}, nil
+	out := v.With(n)
+	out.Type = typ
+	return build.Operand{Value: out}, nil
 }
 
 // identity imports Identity and Dropout, which does nothing at inference.
-func (im *importer) identity(n *pb.Node) (result, error) {
+func (im *importer) identity(n *pb.Node) (build.Operand, error) {
 	if n.OpType == "Dropout" {
 		training, err := im.constant(n, 2)
 		if err != nil {
-			return result{}, err
+			return build.Operand{}, err
 		}
 		if training != nil && (training.Len() != 1 || training.At(0) != 0) {
-			return result{}, errors.New("it is in training mode")
+			return build.Operand{}, errors.New("it is in training mode")
 		}
 	}
 	r, err := im.operand(n, 0)
-	if r.value != nil {
-		r.value = r.value.with(n)
+	if r.Value != nil {
+		r.Value = r.Value.With(n)
 	}
 	return r, err
 }

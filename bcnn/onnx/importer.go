@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
@@ -20,9 +21,9 @@ type importer struct {
 	opts   Options
 	budget *budget.Budget
 	eval   *eval.Evaluator
-	build  *networkBuilder
+	build  *build.Builder
 
-	env    map[string]result
+	env    map[string]build.Operand
 	folded map[int]bool // nodes that are constant
 	needed map[int]bool // nodes that the output depends on
 	batch  int          // the batch size in the file, 0 if dynamic
@@ -34,10 +35,10 @@ func newImporter(ctx context.Context, m *pb.Model, opts Options, b *budget.Budge
 	im := &importer{
 		ctx: ctx, limits: opts.Limits, model: m, opts: opts, budget: b,
 		eval:   &eval.Evaluator{Budget: b},
-		env:    map[string]result{},
+		env:    map[string]build.Operand{},
 		folded: map[int]bool{},
 	}
-	im.build = newBuilder(im.eval, opts.SignOfZero)
+	im.build = build.New(im.eval, opts.SignOfZero)
 	if dir != "" {
 		im.eval.External = (&folder{dir: dir, budget: b, credited: map[string]bool{}}).read
 	}
@@ -107,37 +108,37 @@ func needed(g *pb.Graph, output string) (map[int]bool, error) {
 }
 
 // lookup returns a tensor of the graph by its name.
-func (im *importer) lookup(name string) (result, error) {
+func (im *importer) lookup(name string) (build.Operand, error) {
 	if r, ok := im.env[name]; ok {
 		return r, nil
 	}
 	p := im.model.Graph.Initializers[name]
 	if p == nil {
-		return result{}, fmt.Errorf("%q is given by no initialiser and is not the first output of an earlier node", name)
+		return build.Operand{}, fmt.Errorf("%q is given by no initialiser and is not the first output of an earlier node", name)
 	}
 	t, err := im.eval.Tensor(p)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	im.env[name] = result{constant: t}
+	im.env[name] = build.Operand{Constant: t}
 	return im.env[name], nil
 }
 
 // operand returns an input of a node.
-func (im *importer) operand(n *pb.Node, i int) (result, error) {
+func (im *importer) operand(n *pb.Node, i int) (build.Operand, error) {
 	name := n.Input(i)
 	if name == "" {
-		return result{}, fmt.Errorf("input %d is missing", i)
+		return build.Operand{}, fmt.Errorf("input %d is missing", i)
 	}
 	return im.lookup(name)
 }
 
 // operands returns the first k inputs.
-func (im *importer) operands(n *pb.Node, k int) ([]result, error) {
+func (im *importer) operands(n *pb.Node, k int) ([]build.Operand, error) {
 	if len(n.Inputs) != k {
 		return nil, fmt.Errorf("%d inputs, want %d", len(n.Inputs), k)
 	}
-	list := make([]result, k)
+	list := make([]build.Operand, k)
 	for i := range list {
 		var err error
 		if list[i], err = im.operand(n, i); err != nil {
@@ -153,10 +154,10 @@ func (im *importer) constant(n *pb.Node, i int) (*eval.Tensor, error) {
 		return nil, nil
 	}
 	r, err := im.operand(n, i)
-	if err == nil && r.constant == nil {
+	if err == nil && r.Constant == nil {
 		err = fmt.Errorf("input %d (%q) must be constant", i, n.Input(i))
 	}
-	return r.constant, err
+	return r.Constant, err
 }
 
 // required is constant for an input that must be there.
@@ -170,48 +171,48 @@ func (im *importer) required(n *pb.Node, i int) (*eval.Tensor, error) {
 
 // value returns an input that must be computed, with nothing pending but what
 // its layer can take in.
-func (im *importer) value(n *pb.Node, i int) (*value, error) {
+func (im *importer) value(n *pb.Node, i int) (*build.Value, error) {
 	r, err := im.operand(n, i)
-	if err == nil && r.value == nil {
+	if err == nil && r.Value == nil {
 		err = fmt.Errorf("input %d (%q) is constant", i, n.Input(i))
 	}
-	return r.value, err
+	return r.Value, err
 }
 
 // settled is value as real numbers with nothing pending.
-func (im *importer) settled(n *pb.Node, i int) (*value, error) {
+func (im *importer) settled(n *pb.Node, i int) (*build.Value, error) {
 	v, err := im.value(n, i)
 	if err == nil {
-		err = v.real()
+		err = v.CheckReal()
 	}
 	if err != nil {
 		return nil, err
 	}
-	return im.build.settle(v)
+	return im.build.Settle(v)
 }
 
 // output makes the graph's output that of the last layer.
-func (im *importer) output(r result) error {
-	if r.value == nil {
+func (im *importer) output(r build.Operand) error {
+	if r.Value == nil {
 		return errors.New("it is constant")
 	}
-	v, err := im.build.settle(r.value)
+	v, err := im.build.Settle(r.Value)
 	if err != nil {
 		return err
 	}
-	if v.typ != pb.Float {
-		return fmt.Errorf("it is %v, want FLOAT", v.typ)
+	if v.Type != pb.Float {
+		return fmt.Errorf("it is %v, want FLOAT", v.Type)
 	}
-	if !view.IsBatch(v.view[0]) {
+	if !view.IsBatch(v.View[0]) {
 		return errors.New("its first dimension is not the batch")
 	}
 	// Feature maps stay NHWC; anything else becomes a vector.
-	if !v.view.Equal(view.NCHW(v.shape)) {
-		if v, err = im.build.vector(v, v.node); err != nil {
+	if !v.View.Equal(view.NCHW(v.Shape)) {
+		if v, err = im.build.Vector(v, v.Node); err != nil {
 			return err
 		}
 	}
-	if v.layer != len(im.build.net.Layers)-1 {
+	if v.Layer != len(im.build.Net.Layers)-1 {
 		return errors.New("no layer computes it")
 	}
 	return nil

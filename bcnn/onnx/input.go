@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
@@ -173,8 +174,8 @@ func (im *importer) begin(l layout) error {
 			dtype = bcnn.Uint8
 		}
 	}
-	im.build.net.Input = bcnn.Input{Shape: l.shape, DType: dtype}
-	v := &value{typ: l.info.Type, layer: bcnn.NetworkInput, shape: l.shape, view: l.view}
+	im.build.Net.Input = bcnn.Input{Shape: l.shape, DType: dtype}
+	v := &build.Value{Type: l.info.Type, Layer: bcnn.NetworkInput, Shape: l.shape, View: l.view}
 	mean, scale := im.opts.Mean, im.opts.Scale
 	if len(mean)+len(scale) > 0 {
 		if l.info.Type == pb.Uint8 {
@@ -191,11 +192,11 @@ func (im *importer) begin(l layout) error {
 		for i, m := range mean {
 			bias[i] = -m
 		}
-		v = im.build.emit(nil, "/mean", bcnn.Affine{Bias: bias}, v.shape, v)
+		v = im.build.Emit(nil, "/mean", bcnn.Affine{Bias: bias}, v.Shape, v)
 	}
 	if len(scale) > 0 {
-		v = im.build.emit(nil, "/scale", bcnn.Affine{Scale: scale}, v.shape, v)
+		v = im.build.Emit(nil, "/scale", bcnn.Affine{Scale: scale}, v.Shape, v)
 	}
-	im.env[l.info.Name] = result{value: v}
+	im.env[l.info.Name] = build.Operand{Value: v}
 	return nil
 }

@@ -2,7 +2,7 @@
 // files.
 //
 // The importer evaluates what is constant, recognises the ways in which
-// exporters write binarisation (see sign.go), turns NCHW into NHWC, and
+// exporters write binarisation (see internal/build), turns NCHW into NHWC, and
 // finds the layers whose weights are ±1, or ±α per output filter. What a
 // bcnn.Network cannot represent is an error that names the node; nothing is
 // approximated silently.
@@ -105,7 +105,7 @@ func read(ctx context.Context, data []byte, dir string, opts Options) (*bcnn.Net
 		im := newImporter(ctx, m, opts, budget.New(ctx, baseBudget+unpackFactor*int64(len(data))), dir)
 		err := im.run(layout)
 		if err == nil {
-			im.build.net.Name, im.build.net.Labels, im.build.net.Input.Resize = meta.name, meta.labels, meta.resize
+			im.build.Net.Name, im.build.Net.Labels, im.build.Net.Input.Resize = meta.name, meta.labels, meta.resize
 			return im.finish()
 		}
 		if first == nil {
@@ -117,14 +117,14 @@ func read(ctx context.Context, data []byte, dir string, opts Options) (*bcnn.Net
 
 // finish checks the network, lowers it and reports on it.
 func (im *importer) finish() (*bcnn.Network, *Report, error) {
-	if err := im.build.net.Check(); err != nil {
+	if err := im.build.Net.Check(); err != nil {
 		return nil, nil, err
 	}
-	plan, err := bcnn.Lower(im.ctx, im.build.net, bcnn.LowerOptions{Limits: im.limits})
+	plan, err := bcnn.Lower(im.ctx, im.build.Net, bcnn.LowerOptions{Limits: im.limits})
 	if err != nil {
 		return nil, nil, err
 	}
 	report := im.report()
-	report.Layers = bcnn.Summarize(im.build.net, plan)
-	return im.build.net, report, nil
+	report.Layers = bcnn.Summarize(im.build.Net, plan)
+	return im.build.Net, report, nil
 }

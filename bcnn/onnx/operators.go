@@ -3,15 +3,16 @@ package onnx
 import (
 	"errors"
 
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // handlers are the operators, by domain.
-var handlers = map[string]map[string]func(*importer, *pb.Node) (result, error){}
+var handlers = map[string]map[string]func(*importer, *pb.Node) (build.Operand, error){}
 
 func init() {
-	onnx := map[string]func(*importer, *pb.Node) (result, error){
+	onnx := map[string]func(*importer, *pb.Node) (build.Operand, error){
 		"BatchNormalization": (*importer).batchNorm,
 		"Cast":               (*importer).castNode,
 		"Clip":               (*importer).clipNode,
@@ -33,9 +34,9 @@ func init() {
 		"Shape":              (*importer).shape,
 		"Slice":              (*importer).slice,
 		"Softmax":            (*importer).softmax,
-		"Squeeze":            func(im *importer, n *pb.Node) (result, error) { return im.squeeze(n, false) },
+		"Squeeze":            func(im *importer, n *pb.Node) (build.Operand, error) { return im.squeeze(n, false) },
 		"Transpose":          (*importer).transpose,
-		"Unsqueeze":          func(im *importer, n *pb.Node) (result, error) { return im.squeeze(n, true) },
+		"Unsqueeze":          func(im *importer, n *pb.Node) (build.Operand, error) { return im.squeeze(n, true) },
 		"Where":              (*importer).whereNode,
 	}
 	for op := range eval.UnaryOps {
@@ -49,7 +50,7 @@ func init() {
 		}
 	}
 	delete(onnx, "BipolarQuant")
-	qonnx := map[string]func(*importer, *pb.Node) (result, error){
+	qonnx := map[string]func(*importer, *pb.Node) (build.Operand, error){
 		"BipolarQuant": (*importer).bipolarQuant,
 		"IntQuant":     (*importer).quantNode,
 		"Quant":        (*importer).quantNode,
@@ -58,7 +59,7 @@ func init() {
 	for _, domain := range []string{"qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"} {
 		handlers[domain] = qonnx
 	}
-	handlers["bitcnn"] = map[string]func(*importer, *pb.Node) (result, error){"Binarize": (*importer).binarize}
+	handlers["bitcnn"] = map[string]func(*importer, *pb.Node) (build.Operand, error){"Binarize": (*importer).binarize}
 }
 
 // node imports a node.
@@ -77,7 +78,7 @@ func (im *importer) node(n *pb.Node) error {
 	if err != nil {
 		return err
 	}
-	im.folded[n.Index] = r.constant != nil
+	im.folded[n.Index] = r.Constant != nil
 	im.env[n.Outputs[0]] = r
 	return nil
 }

@@ -4,93 +4,94 @@ import (
 	"fmt"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
 // padNode imports Pad; the window behind takes it in.
-func (im *importer) padNode(n *pb.Node) (result, error) {
+func (im *importer) padNode(n *pb.Node) (build.Operand, error) {
 	v, err := im.value(n, 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	if v, err = im.build.settleSigns(v); err != nil {
-		return result{}, err
+	if v, err = im.build.SettleSigns(v); err != nil {
+		return build.Operand{}, err
 	}
 	mode, err := n.Text("mode", "constant")
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	if mode != "constant" {
-		return result{}, fmt.Errorf("mode %q is not supported, want constant", mode)
+		return build.Operand{}, fmt.Errorf("mode %q is not supported, want constant", mode)
 	}
 	pads, err := n.Ints("pads")
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	if pads == nil {
 		t, err := im.required(n, 1)
 		if err != nil {
-			return result{}, err
+			return build.Operand{}, err
 		}
 		if pads, err = t.Integers(); err != nil {
-			return result{}, err
+			return build.Operand{}, err
 		}
 	}
 	fill, err := n.Float("value", 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	if t, err := im.constant(n, 2); err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	} else if t != nil {
-		if t.Len() != 1 || t.Type != v.typ {
-			return result{}, fmt.Errorf("its value is a constant of %v %v, want one of %v", t.Type, t.Dims, v.typ)
+		if t.Len() != 1 || t.Type != v.Type {
+			return build.Operand{}, fmt.Errorf("its value is a constant of %v %v, want one of %v", t.Type, t.Dims, v.Type)
 		}
 		fill = float32(t.At(0))
 	}
-	axes, ok, err := im.axes(n, 3, len(v.view))
+	axes, ok, err := im.axes(n, 3, len(v.View))
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	if !ok {
-		for i := range v.view {
+		for i := range v.View {
 			axes = append(axes, i)
 		}
 	}
 	if len(pads) != 2*len(axes) {
-		return result{}, fmt.Errorf("%d pads for %d dimensions", len(pads), len(axes))
+		return build.Operand{}, fmt.Errorf("%d pads for %d dimensions", len(pads), len(axes))
 	}
-	p := pending{value: fill, node: n}
+	p := build.Pending{Value: fill, Node: n}
 	for i, a := range axes {
 		begin, end := pads[i], pads[len(axes)+i]
 		if begin < 0 || end < 0 || begin > pb.MaxSize || end > pb.MaxSize {
-			return result{}, fmt.Errorf("pads %v", pads)
+			return build.Operand{}, fmt.Errorf("pads %v", pads)
 		}
-		switch x := v.axisOf(a); {
+		switch x := v.AxisOf(a); {
 		case begin == 0 && end == 0:
 		case x == view.H:
 			p.Top, p.Bottom = int(begin), int(end)
 		case x == view.W:
 			p.Left, p.Right = int(begin), int(end)
 		default:
-			return result{}, fmt.Errorf("padding of dimension %d, which is not the height or width of an image, is not supported", a)
+			return build.Operand{}, fmt.Errorf("padding of dimension %d, which is not the height or width of an image, is not supported", a)
 		}
 	}
-	out := v.with(n)
+	out := v.With(n)
 	if p.Padding == (bcnn.Padding{}) {
-		return result{value: out}, nil
+		return build.Operand{Value: out}, nil
 	}
-	if v.pad != nil {
-		if v.pad.value != fill {
-			return result{}, fmt.Errorf("padding with %v around padding with %v", fill, v.pad.value)
+	if v.Pad != nil {
+		if v.Pad.Value != fill {
+			return build.Operand{}, fmt.Errorf("padding with %v around padding with %v", fill, v.Pad.Value)
 		}
-		p.Padding = sumPadding(p.Padding, v.pad.Padding)
+		p.Padding = sumPadding(p.Padding, v.Pad.Padding)
 	}
 	// Twice maxSize still fits an int of 32 bits; more does not fit any window.
 	if max(p.Top, p.Bottom, p.Left, p.Right) > pb.MaxSize {
-		return result{}, fmt.Errorf("pads %v", pads)
+		return build.Operand{}, fmt.Errorf("pads %v", pads)
 	}
-	out.pad = &p
-	return result{value: out}, nil
+	out.Pad = &p
+	return build.Operand{Value: out}, nil
 }

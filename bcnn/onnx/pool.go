@@ -4,59 +4,60 @@ import (
 	"errors"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
-func (im *importer) maxPool(n *pb.Node) (result, error) {
+func (im *importer) maxPool(n *pb.Node) (build.Operand, error) {
 	v, err := im.value(n, 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	if v, err = im.build.settleSigns(v); err != nil {
-		return result{}, err
+	if v, err = im.build.SettleSigns(v); err != nil {
+		return build.Operand{}, err
 	}
-	if v.pad != nil {
-		return result{}, v.pad.error()
+	if v.Pad != nil {
+		return build.Operand{}, v.Pad.Error()
 	}
-	if err := v.real(); err != nil {
-		return result{}, err
+	if err := v.CheckReal(); err != nil {
+		return build.Operand{}, err
 	}
-	if err := v.image(); err != nil {
-		return result{}, err
+	if err := v.CheckImage(); err != nil {
+		return build.Operand{}, err
 	}
 	kernel, err := n.Sizes("kernel_shape", 2, 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	win, err := window(n, kernel, v.shape.H, v.shape.W)
+	win, err := window(n, kernel, v.Shape.H, v.Shape.W)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	if win.DilationH != 1 || win.DilationW != 1 {
-		return result{}, errors.New("max-pooling with dilation is not supported")
+		return build.Operand{}, errors.New("max-pooling with dilation is not supported")
 	}
 	ceil, err := n.Int("ceil_mode", 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	if ceil != 0 {
-		win.Pad.Bottom += ceilPad(v.shape.H, win.Pad.Top, win.Pad.Bottom, win.KH, win.StrideH)
-		win.Pad.Right += ceilPad(v.shape.W, win.Pad.Left, win.Pad.Right, win.KW, win.StrideW)
+		win.Pad.Bottom += ceilPad(v.Shape.H, win.Pad.Top, win.Pad.Bottom, win.KH, win.StrideH)
+		win.Pad.Right += ceilPad(v.Shape.W, win.Pad.Left, win.Pad.Right, win.KW, win.StrideW)
 	}
 	shape := bcnn.Shape{
-		H: outputSize(v.shape.H, win.Pad.Top+win.Pad.Bottom, win.KH, 1, win.StrideH),
-		W: outputSize(v.shape.W, win.Pad.Left+win.Pad.Right, win.KW, 1, win.StrideW),
-		C: v.shape.C,
+		H: outputSize(v.Shape.H, win.Pad.Top+win.Pad.Bottom, win.KH, 1, win.StrideH),
+		W: outputSize(v.Shape.W, win.Pad.Left+win.Pad.Right, win.KW, 1, win.StrideW),
+		C: v.Shape.C,
 	}
-	if err := shapeFits(shape); err != nil {
-		return result{}, err
+	if err := build.CheckShape(shape); err != nil {
+		return build.Operand{}, err
 	}
-	out := im.build.emit(n, "", bcnn.MaxPool{Window: win}, shape, v)
-	out.view = view.View{view.Batch, v.view[1], view.Whole(view.H, shape.H), view.Whole(view.W, shape.W)}
+	out := im.build.Emit(n, "", bcnn.MaxPool{Window: win}, shape, v)
+	out.View = view.View{view.Batch, v.View[1], view.Whole(view.H, shape.H), view.Whole(view.W, shape.W)}
 	// The maximum commutes with a gain, which is positive.
-	out.signs, out.gain = v.signs, v.gain
-	return result{value: out}, nil
+	out.Signs, out.Gain = v.Signs, v.Gain
+	return build.Operand{Value: out}, nil
 }
 
 // ceilPad returns the padding to add at the end so that a last, partial window

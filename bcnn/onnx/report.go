@@ -40,10 +40,10 @@ func (im *importer) report() *Report {
 		n := g.Nodes[i]
 		switch {
 		case !im.needed[i] || im.folded[i]:
-		case im.build.made[i] != "":
-			into[i] = im.build.made[i]
-		case len(im.build.net.Layers) > 0:
-			into[i] = im.build.net.Layers[len(im.build.net.Layers)-1].Name
+		case im.build.Made[i] != "":
+			into[i] = im.build.Made[i]
+		case len(im.build.Net.Layers) > 0:
+			into[i] = im.build.Net.Layers[len(im.build.Net.Layers)-1].Name
 			if k, ok := reader[n.Outputs[0]]; ok {
 				into[i] = into[k]
 			}
@@ -55,7 +55,7 @@ func (im *importer) report() *Report {
 		}
 	}
 	for i, n := range g.Nodes {
-		if im.build.made[i] == "" {
+		if im.build.Made[i] == "" {
 			r.Folded = append(r.Folded, Folded{n.Label(), n.OpType, into[i]})
 		}
 	}

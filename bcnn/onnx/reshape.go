@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
@@ -52,23 +53,23 @@ func axisIndex(v int64, rank int) (int, error) {
 	return int(v), nil
 }
 
-func (im *importer) shape(n *pb.Node) (result, error) {
+func (im *importer) shape(n *pb.Node) (build.Operand, error) {
 	r, err := im.operand(n, 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	var sizes []int64
 	var batch []bool
-	if r.constant != nil {
-		for _, d := range r.constant.Dims {
+	if r.Constant != nil {
+		for _, d := range r.Constant.Dims {
 			sizes = append(sizes, int64(d))
 		}
 		batch = make([]bool, len(sizes))
 	} else {
-		for i, d := range r.value.view {
+		for i, d := range r.Value.View {
 			batch = append(batch, view.IsBatch(d))
 			if sizes = append(sizes, 0); !view.IsBatch(d) {
-				sizes[i] = int64(r.value.size(i))
+				sizes[i] = int64(r.Value.Size(i))
 			}
 		}
 	}
@@ -82,29 +83,29 @@ func (im *importer) shape(n *pb.Node) (result, error) {
 	}
 	start, err := bound("start", 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	end, err := bound("end", rank)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	end = max(start, end)
-	return result{constant: &eval.Tensor{
+	return build.Operand{Constant: &eval.Tensor{
 		Type: pb.Int64, Dims: []int{end - start},
 		I64: append([]int64{}, sizes[start:end]...), Batch: batch[start:end],
 	}}, nil
 }
 
-func (im *importer) transpose(n *pb.Node) (result, error) {
+func (im *importer) transpose(n *pb.Node) (build.Operand, error) {
 	r, err := im.operand(n, 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	rank := 0
-	if r.constant != nil {
-		rank = len(r.constant.Dims)
+	if r.Constant != nil {
+		rank = len(r.Constant.Dims)
 	} else {
-		rank = len(r.value.view)
+		rank = len(r.Value.View)
 	}
 	perm := make([]int, rank)
 	for i := range perm {
@@ -112,23 +113,23 @@ func (im *importer) transpose(n *pb.Node) (result, error) {
 	}
 	list, err := n.Ints("perm")
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	if n.Has("perm") {
 		if len(list) != rank {
-			return result{}, fmt.Errorf("a permutation of %d dimensions for %d", len(list), rank)
+			return build.Operand{}, fmt.Errorf("a permutation of %d dimensions for %d", len(list), rank)
 		}
 		seen := make([]bool, rank)
 		for i, v := range list {
 			if v < 0 || v >= int64(rank) || seen[v] {
-				return result{}, fmt.Errorf("%v is not a permutation", list)
+				return build.Operand{}, fmt.Errorf("%v is not a permutation", list)
 			}
 			seen[v] = true
 			perm[i] = int(v)
 		}
 	}
-	if r.constant != nil {
-		from := r.constant.Dims
+	if r.Constant != nil {
+		from := r.Constant.Dims
 		dims := make([]int, rank)
 		strides := make([]int, rank)
 		stride := 1
@@ -139,9 +140,9 @@ func (im *importer) transpose(n *pb.Node) (result, error) {
 		for i, p := range perm {
 			dims[i] = from[p]
 		}
-		t, err := im.eval.Pick(r.constant, dims, func(yield func(int, []int) bool) {
+		t, err := im.eval.Pick(r.Constant, dims, func(yield func(int, []int) bool) {
 			at := []int{0}
-			for i := range r.constant.Len() {
+			for i := range r.Constant.Len() {
 				rest, pos := i, 0
 				for d := rank - 1; d >= 0; d-- {
 					pos += rest % dims[d] * strides[perm[d]]
@@ -152,56 +153,56 @@ func (im *importer) transpose(n *pb.Node) (result, error) {
 				}
 			}
 		})
-		return result{constant: t}, err
+		return build.Operand{Constant: t}, err
 	}
-	v := r.value.with(n)
-	if v.pad != nil && (v.shape.H == 1 || v.shape.W == 1) {
+	v := r.Value.With(n)
+	if v.Pad != nil && (v.Shape.H == 1 || v.Shape.W == 1) {
 		// The view of a dimension of size 1 does not tell which one it is.
-		return result{}, v.pad.error()
+		return build.Operand{}, v.Pad.Error()
 	}
-	v.view = make(view.View, rank)
+	v.View = make(view.View, rank)
 	for i, p := range perm {
-		v.view[i] = r.value.view[p]
+		v.View[i] = r.Value.View[p]
 	}
-	if v.step != nil || v.clip != nil {
-		s, err := im.build.settleSigns(r.value)
+	if v.Step != nil || v.Clip != nil {
+		s, err := im.build.SettleSigns(r.Value)
 		if err != nil {
-			return result{}, err
+			return build.Operand{}, err
 		}
-		w := s.with(n)
-		w.view = v.view
+		w := s.With(n)
+		w.View = v.View
 		v = w
 	}
-	return result{value: v}, nil
+	return build.Operand{Value: v}, nil
 }
 
-func (im *importer) reshape(n *pb.Node) (result, error) {
+func (im *importer) reshape(n *pb.Node) (build.Operand, error) {
 	r, err := im.operand(n, 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	shape, err := im.required(n, 1)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	allowZero, err := n.Int("allowzero", 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	if len(shape.Dims) != 1 || shape.I64 == nil || shape.Len() > pb.MaxRank {
-		return result{}, fmt.Errorf("the shape is a tensor of %v %v, want a list of at most %d integers", shape.Type, shape.Dims, pb.MaxRank)
+		return build.Operand{}, fmt.Errorf("the shape is a tensor of %v %v, want a list of at most %d integers", shape.Type, shape.Dims, pb.MaxRank)
 	}
-	if r.constant != nil {
-		return im.reshapeConstant(r.constant, shape, allowZero != 0)
+	if r.Constant != nil {
+		return im.reshapeConstant(r.Constant, shape, allowZero != 0)
 	}
-	v, err := im.build.movable(r.value)
+	v, err := im.build.Movable(r.Value)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	total := v.shape.Values()
+	total := v.Shape.Values()
 	want := shape.I64
 	if len(want) == 0 {
-		return result{}, errors.New("a scalar shape")
+		return build.Operand{}, errors.New("a scalar shape")
 	}
 	dims := make([]int, len(want)-1)
 	known, free := 1, -1
@@ -209,17 +210,17 @@ func (im *importer) reshape(n *pb.Node) (result, error) {
 		d := want[i+1]
 		switch {
 		case shape.Batch != nil && shape.Batch[i+1]:
-			return result{}, errors.New("the batch must stay the first dimension")
+			return build.Operand{}, errors.New("the batch must stay the first dimension")
 		case d == 0 && allowZero == 0:
-			if i+1 >= len(v.view) {
-				return result{}, errors.New("it copies a dimension that is not there")
+			if i+1 >= len(v.View) {
+				return build.Operand{}, errors.New("it copies a dimension that is not there")
 			}
-			d = int64(view.Product(v.view[i+1]))
+			d = int64(view.Product(v.View[i+1]))
 		case d == -1 && free < 0:
 			free, d = i, 1
 		}
 		if d < 1 || d > int64(total) || known > total/int(d) {
-			return result{}, fmt.Errorf("shape %v for %d values and the batch", want, total)
+			return build.Operand{}, fmt.Errorf("shape %v for %d values and the batch", want, total)
 		}
 		dims[i] = int(d)
 		known *= int(d)
@@ -234,19 +235,19 @@ func (im *importer) reshape(n *pb.Node) (result, error) {
 	isBatch := shape.Batch != nil && shape.Batch[0] || first == 0 && allowZero == 0 ||
 		first == -1 && free < 0 || first == 1 || first > 0 && first == int64(im.batch)
 	if known != total || !isBatch {
-		return result{}, fmt.Errorf("shape %v for %d values and the batch", want, total)
+		return build.Operand{}, fmt.Errorf("shape %v for %d values and the batch", want, total)
 	}
-	out := v.with(n)
-	if out.view, err = v.view.Reshape(dims); err != nil {
-		return result{}, fmt.Errorf("shape %v: %w", want, err)
+	out := v.With(n)
+	if out.View, err = v.View.Reshape(dims); err != nil {
+		return build.Operand{}, fmt.Errorf("shape %v: %w", want, err)
 	}
-	return result{value: out}, nil
+	return build.Operand{Value: out}, nil
 }
 
-func (im *importer) reshapeConstant(t, shape *eval.Tensor, allowZero bool) (result, error) {
+func (im *importer) reshapeConstant(t, shape *eval.Tensor, allowZero bool) (build.Operand, error) {
 	want, err := shape.Integers()
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	dims := make([]int, len(want))
 	known, free := 1, -1
@@ -258,11 +259,11 @@ func (im *importer) reshapeConstant(t, shape *eval.Tensor, allowZero bool) (resu
 			free, d = i, 1
 		}
 		if d < 0 || d > pb.MaxSize {
-			return result{}, fmt.Errorf("shape %v", want)
+			return build.Operand{}, fmt.Errorf("shape %v", want)
 		}
 		dims[i] = int(d)
 		if known *= int(d); known > pb.MaxSize {
-			return result{}, fmt.Errorf("shape %v", want)
+			return build.Operand{}, fmt.Errorf("shape %v", want)
 		}
 	}
 	if free >= 0 && known > 0 {
@@ -270,65 +271,65 @@ func (im *importer) reshapeConstant(t, shape *eval.Tensor, allowZero bool) (resu
 		known *= dims[free]
 	}
 	if known != t.Len() {
-		return result{}, fmt.Errorf("shape %v for %d values", want, t.Len())
+		return build.Operand{}, fmt.Errorf("shape %v for %d values", want, t.Len())
 	}
-	return result{constant: t.Redim(dims)}, nil
+	return build.Operand{Constant: t.Redim(dims)}, nil
 }
 
-func (im *importer) flatten(n *pb.Node) (result, error) {
+func (im *importer) flatten(n *pb.Node) (build.Operand, error) {
 	v, err := im.value(n, 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	if v, err = im.build.movable(v); err != nil {
-		return result{}, err
+	if v, err = im.build.Movable(v); err != nil {
+		return build.Operand{}, err
 	}
 	a, err := n.Int("axis", 1)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	if a < 0 {
-		a += int64(len(v.view))
+		a += int64(len(v.View))
 	}
-	if a < 1 || a > int64(len(v.view)) {
-		return result{}, fmt.Errorf("axis %d would flatten the batch", a)
+	if a < 1 || a > int64(len(v.View)) {
+		return build.Operand{}, fmt.Errorf("axis %d would flatten the batch", a)
 	}
 	var atoms []view.Atom
-	for i, d := range v.view[1:] {
+	for i, d := range v.View[1:] {
 		if i+1 < int(a) && len(d) > 0 {
-			return result{}, fmt.Errorf("axis %d would join other dimensions with the batch", a)
+			return build.Operand{}, fmt.Errorf("axis %d would join other dimensions with the batch", a)
 		}
 		atoms = append(atoms, d...)
 	}
-	out := v.with(n)
-	out.view = view.View{view.Batch, view.Merge(atoms)}
-	return result{value: out}, nil
+	out := v.With(n)
+	out.View = view.View{view.Batch, view.Merge(atoms)}
+	return build.Operand{Value: out}, nil
 }
 
 // squeeze is Squeeze and, with insert, Unsqueeze.
-func (im *importer) squeeze(n *pb.Node, insert bool) (result, error) {
+func (im *importer) squeeze(n *pb.Node, insert bool) (build.Operand, error) {
 	r, err := im.operand(n, 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	v := r.value
+	v := r.Value
 	if v != nil {
-		if v, err = im.build.movable(v); err != nil {
-			return result{}, err
+		if v, err = im.build.Movable(v); err != nil {
+			return build.Operand{}, err
 		}
 	}
 	rank := 0
 	ones := []int{} // dimensions of size 1
-	if r.constant != nil {
-		rank = len(r.constant.Dims)
-		for i, d := range r.constant.Dims {
+	if r.Constant != nil {
+		rank = len(r.Constant.Dims)
+		for i, d := range r.Constant.Dims {
 			if d == 1 {
 				ones = append(ones, i)
 			}
 		}
 	} else {
-		rank = len(v.view)
-		for i, d := range v.view {
+		rank = len(v.View)
+		for i, d := range v.View {
 			if len(d) == 0 {
 				ones = append(ones, i)
 			}
@@ -339,28 +340,28 @@ func (im *importer) squeeze(n *pb.Node, insert bool) (result, error) {
 		// The axes are those of the result.
 		list, err := n.Ints("axes")
 		if err != nil {
-			return result{}, err
+			return build.Operand{}, err
 		}
 		space += len(list)
 		if list == nil {
 			t, err := im.required(n, 1)
 			if err != nil {
-				return result{}, err
+				return build.Operand{}, err
 			}
 			space += t.Len()
 		}
 		if space > pb.MaxRank {
-			return result{}, fmt.Errorf("more than %d dimensions", pb.MaxRank)
+			return build.Operand{}, fmt.Errorf("more than %d dimensions", pb.MaxRank)
 		}
 	}
 	list, given, err := im.axes(n, 1, space)
 	switch {
 	case err != nil:
-		return result{}, err
+		return build.Operand{}, err
 	case !given && insert:
-		return result{}, errors.New("it has no axes")
+		return build.Operand{}, errors.New("it has no axes")
 	case !given && v != nil && im.batch <= 1:
-		return result{}, errors.New("without axes it may drop the batch")
+		return build.Operand{}, errors.New("without axes it may drop the batch")
 	case !given:
 		list = ones
 	}
@@ -368,20 +369,20 @@ func (im *importer) squeeze(n *pb.Node, insert bool) (result, error) {
 	if !insert {
 		for _, a := range list {
 			if !slices.Contains(ones, a) {
-				return result{}, fmt.Errorf("dimension %d is not 1, or is the batch", a)
+				return build.Operand{}, fmt.Errorf("dimension %d is not 1, or is the batch", a)
 			}
 		}
 	}
 	if v == nil {
-		dims := edit(r.constant.Dims, list, insert, 1)
-		return result{constant: r.constant.Redim(dims)}, nil
+		dims := edit(r.Constant.Dims, list, insert, 1)
+		return build.Operand{Constant: r.Constant.Redim(dims)}, nil
 	}
-	out := v.with(n)
-	out.view = edit(v.view, list, insert, nil)
-	if !view.IsBatch(out.view[0]) {
-		return result{}, errors.New("the batch must stay the first dimension")
+	out := v.With(n)
+	out.View = edit(v.View, list, insert, nil)
+	if !view.IsBatch(out.View[0]) {
+		return build.Operand{}, errors.New("the batch must stay the first dimension")
 	}
-	return result{value: out}, nil
+	return build.Operand{Value: out}, nil
 }
 
 // edit removes the entries of a list at the sorted positions, or inserts one so

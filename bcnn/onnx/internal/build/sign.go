@@ -1,4 +1,4 @@
-package onnx
+package build
 
 import (
 	"errors"
@@ -11,6 +11,8 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
+// Step is a step function of a value, pending.
+//
 // Binarisation has no operator of its own in ONNX. Exporters compose it of
 // comparisons, Sign, Where, Cast and arithmetic, for instance
 //
@@ -27,148 +29,148 @@ import (
 // above it. So no pattern is matched. The first operator that makes a step
 // gives a step value, every operator on a step maps its three constants, and a
 // layer that reads it finds −1, ±1 and +1, whichever way they came about.
-type step struct {
-	base       *value       // settled
+type Step struct {
+	base       *Value       // settled
 	t          *eval.Tensor // the threshold, a scalar or broadcast to base
 	lo, at, hi *eval.Tensor // the values where base < t, = t, > t
 }
 
-func (s *step) comparable(r *step) bool {
+func (s *Step) comparable(r *Step) bool {
 	equal := func(a, b *eval.Tensor) bool {
 		return a.Type == b.Type && slices.Equal(a.Dims, b.Dims) &&
 			slices.Equal(a.F32, b.F32) && slices.Equal(a.F64, b.F64) && slices.Equal(a.I64, b.I64)
 	}
-	return s.base.layer == r.base.layer && s.base.view.Equal(r.base.view) && equal(s.t, r.t)
+	return s.base.Layer == r.base.Layer && s.base.View.Equal(r.base.View) && equal(s.t, r.t)
 }
 
-// pointwise evaluates an operator whose operands are constants, or constants
+// Pointwise evaluates an operator whose operands are constants, or constants
 // and steps of the same value. ok is false where there is another operand.
-func (b *networkBuilder) pointwise(n *pb.Node, operands []result, f eval.PointFunc) (r result, ok bool, err error) {
-	var first *value
+func (b *Builder) Pointwise(n *pb.Node, operands []Operand, f eval.PointFunc) (r Operand, ok bool, err error) {
+	var first *Value
 	for _, o := range operands {
-		if o.value != nil && o.value.step != nil {
-			if err := b.budget.Charge(8 * int64(o.value.step.t.Len())); err != nil {
-				return result{}, false, err
+		if o.Value != nil && o.Value.Step != nil {
+			if err := b.budget.Charge(8 * int64(o.Value.Step.t.Len())); err != nil {
+				return Operand{}, false, err
 			}
 		}
 		switch {
-		case o.value == nil:
-		case o.value.step == nil, first != nil && !first.step.comparable(o.value.step):
-			return result{}, false, nil
+		case o.Value == nil:
+		case o.Value.Step == nil, first != nil && !first.Step.comparable(o.Value.Step):
+			return Operand{}, false, nil
 		case first == nil:
-			first = o.value
+			first = o.Value
 		}
 	}
-	apply := func(pick func(*step) *eval.Tensor) (*eval.Tensor, error) {
+	apply := func(pick func(*Step) *eval.Tensor) (*eval.Tensor, error) {
 		args := make([]*eval.Tensor, len(operands))
 		for i, o := range operands {
-			if args[i] = o.constant; o.value != nil {
-				args[i] = pick(o.value.step)
+			if args[i] = o.Constant; o.Value != nil {
+				args[i] = pick(o.Value.Step)
 			}
 		}
 		return f(args)
 	}
 	if first == nil {
 		t, err := apply(nil)
-		return result{constant: t}, true, err
+		return Operand{Constant: t}, true, err
 	}
-	s := *first.step
+	s := *first.Step
 	for _, part := range []struct {
 		to   **eval.Tensor
-		pick func(*step) *eval.Tensor
+		pick func(*Step) *eval.Tensor
 	}{
-		{&s.lo, func(s *step) *eval.Tensor { return s.lo }},
-		{&s.at, func(s *step) *eval.Tensor { return s.at }},
-		{&s.hi, func(s *step) *eval.Tensor { return s.hi }},
+		{&s.lo, func(s *Step) *eval.Tensor { return s.lo }},
+		{&s.at, func(s *Step) *eval.Tensor { return s.at }},
+		{&s.hi, func(s *Step) *eval.Tensor { return s.hi }},
 	} {
 		if *part.to, err = apply(part.pick); err != nil {
-			return result{}, true, err
+			return Operand{}, true, err
 		}
 	}
-	v := first.with(n)
-	v.step, v.typ = &s, s.lo.Type
-	return result{value: v}, true, nil
+	v := first.With(n)
+	v.Step, v.Type = &s, s.lo.Type
+	return Operand{Value: v}, true, nil
 }
 
-// threshold makes a step of a value at t.
-func (b *networkBuilder) threshold(n *pb.Node, v *value, t, lo, at, hi *eval.Tensor) (result, error) {
-	if t.Type != v.typ {
-		return result{}, fmt.Errorf("operands of %v and %v", v.typ, t.Type)
+// Threshold makes a step of a value at t.
+func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) (Operand, error) {
+	if t.Type != v.Type {
+		return Operand{}, fmt.Errorf("operands of %v and %v", v.Type, t.Type)
 	}
 	base := v
-	if c := v.clip; c != nil {
+	if c := v.Clip; c != nil {
 		inside := t.Len() > 0
 		for i := range t.Len() {
-			inside = inside && c.lo < t.At(i) && t.At(i) < c.hi
+			inside = inside && c.Lo < t.At(i) && t.At(i) < c.Hi
 		}
 		if !inside {
 			// At a bound of the clip, below or above it does not exist.
-			if t.Len() != 1 || t.At(0) != c.lo && t.At(0) != c.hi {
-				return result{}, fmt.Errorf("the threshold lies outside the range of %v", c.node)
+			if t.Len() != 1 || t.At(0) != c.Lo && t.At(0) != c.Hi {
+				return Operand{}, fmt.Errorf("the threshold lies outside the range of %v", c.node)
 			}
-			if t.At(0) == c.lo {
+			if t.At(0) == c.Lo {
 				lo = at
 			}
-			if t.At(0) == c.hi {
+			if t.At(0) == c.Hi {
 				hi = at
 			}
 		}
-		base = v.with(v.node)
-		base.clip = nil
+		base = v.With(v.Node)
+		base.Clip = nil
 	}
-	base, err := b.settle(base)
+	base, err := b.Settle(base)
 	if err != nil {
-		return result{}, err
+		return Operand{}, err
 	}
-	out := base.with(n)
-	out.typ, out.signs = lo.Type, false
-	out.step = &step{base: base, t: t, lo: lo, at: at, hi: hi}
-	return result{value: out}, nil
+	out := base.With(n)
+	out.Type, out.Signs = lo.Type, false
+	out.Step = &Step{base: base, t: t, lo: lo, at: at, hi: hi}
+	return Operand{Value: out}, nil
 }
 
-// settleSigns makes a Sign layer of a step. Padding and the gain of ±gain
+// SettleSigns makes a Sign layer of a step. Padding and the gain of ±gain
 // values stay pending.
-func (b *networkBuilder) settleSigns(v *value) (*value, error) {
+func (b *Builder) SettleSigns(v *Value) (*Value, error) {
 	switch {
-	case v.clip != nil:
-		return nil, fmt.Errorf("%v is only possible right before a binarisation, or as a ReLU", v.clip.node)
-	case v.step == nil:
+	case v.Clip != nil:
+		return nil, fmt.Errorf("%v is only possible right before a binarisation, or as a ReLU", v.Clip.node)
+	case v.Step == nil:
 		return v, nil
 	case v.signed != nil:
 		return v.signed, nil
 	}
-	if err := v.real(); err != nil {
+	if err := v.CheckReal(); err != nil {
 		return nil, err
 	}
 	out, err := b.signLayer(v)
-	if err != nil && v.node != nil {
-		err = fmt.Errorf("the binarisation at %v: %w", v.node, err)
+	if err != nil && v.Node != nil {
+		err = fmt.Errorf("the binarisation at %v: %w", v.Node, err)
 	}
 	v.signed = out
 	return out, err
 }
 
-// settle returns a value with nothing pending.
-func (b *networkBuilder) settle(v *value) (*value, error) {
-	v, err := b.settleSigns(v)
+// Settle returns a value with nothing pending.
+func (b *Builder) Settle(v *Value) (*Value, error) {
+	v, err := b.SettleSigns(v)
 	switch {
 	case err != nil:
 		return nil, err
-	case v.pad != nil:
-		return nil, v.pad.error()
-	case v.gain == 0:
+	case v.Pad != nil:
+		return nil, v.Pad.Error()
+	case v.Gain == 0:
 		return v, nil
 	case v.plain != nil:
 		return v.plain, nil
 	}
-	v.plain = b.emit(v.node, "/gain", bcnn.Affine{Scale: []float32{v.gain}}, v.shape, v)
+	v.plain = b.Emit(v.Node, "/gain", bcnn.Affine{Scale: []float32{v.Gain}}, v.Shape, v)
 	return v.plain, nil
 }
 
 // signLayer emits the layers of a step: the difference to the threshold,
 // negated where the step falls, its sign, and the scale of the result.
-func (b *networkBuilder) signLayer(v *value) (*value, error) {
-	s := v.step
+func (b *Builder) signLayer(v *Value) (*Value, error) {
+	s := v.Step
 	in, lists, err := b.stepLists(s)
 	if err != nil {
 		return nil, err
@@ -231,10 +233,10 @@ func (b *networkBuilder) signLayer(v *value) (*value, error) {
 		rule = bcnn.ZeroIsPlus // every channel is constant
 	}
 	if !plainInput {
-		in = b.emit(v.node, "/threshold", bcnn.Affine{Scale: direction, Bias: offset}, in.shape, in)
+		in = b.Emit(v.Node, "/threshold", bcnn.Affine{Scale: direction, Bias: offset}, in.Shape, in)
 	}
-	out := b.emit(v.node, "", bcnn.Sign{Zero: rule}, in.shape, in)
-	out.signs = true
+	out := b.Emit(v.Node, "", bcnn.Sign{Zero: rule}, in.Shape, in)
+	out.Signs = true
 	switch {
 	case plainOutput:
 	case uniform:
@@ -243,21 +245,21 @@ func (b *networkBuilder) signLayer(v *value) (*value, error) {
 			for c := range scale {
 				scale[c] /= gain
 			}
-			out = b.emit(v.node, "/directions", bcnn.Affine{Scale: scale}, in.shape, out)
-			out = b.emit(v.node, "/sign", bcnn.Sign{Zero: rule}, in.shape, out)
-			out.signs = true
+			out = b.Emit(v.Node, "/directions", bcnn.Affine{Scale: scale}, in.Shape, out)
+			out = b.Emit(v.Node, "/sign", bcnn.Sign{Zero: rule}, in.Shape, out)
+			out.Signs = true
 		}
 		if gain != 1 {
-			out.gain = gain
+			out.Gain = gain
 		}
 	default:
-		out = b.emit(v.node, "/values", bcnn.Affine{Scale: scale, Bias: shift}, out.shape, out)
+		out = b.Emit(v.Node, "/values", bcnn.Affine{Scale: scale, Bias: shift}, out.Shape, out)
 	}
 	return out, nil
 }
 
 // zeroRule reports whether the value at the threshold is the one above it.
-func (b *networkBuilder) zeroRule(lo, mid, hi float64) (above bool, err error) {
+func (b *Builder) zeroRule(lo, mid, hi float64) (above bool, err error) {
 	switch {
 	case mid == hi && lo != hi:
 		return true, nil
@@ -276,7 +278,7 @@ func (b *networkBuilder) zeroRule(lo, mid, hi float64) (above bool, err error) {
 
 // stepLists returns the threshold and the three values per channel. A value
 // that was flattened to a vector really becomes one if they vary along it.
-func (b *networkBuilder) stepLists(s *step) (in *value, lists [4][]float32, err error) {
+func (b *Builder) stepLists(s *Step) (in *Value, lists [4][]float32, err error) {
 	in = s.base
 	for k, t := range []*eval.Tensor{s.t, s.lo, s.at, s.hi} {
 		if !t.Type.Real() {
@@ -286,7 +288,7 @@ func (b *networkBuilder) stepLists(s *step) (in *value, lists [4][]float32, err 
 			}
 			t = f
 		}
-		if in, lists[k], err = b.broadcast(in, t, in.node); err != nil {
+		if in, lists[k], err = b.Broadcast(in, t, in.Node); err != nil {
 			return nil, lists, err
 		}
 	}

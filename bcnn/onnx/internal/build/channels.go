@@ -1,4 +1,4 @@
-package onnx
+package build
 
 import (
 	"errors"
@@ -9,14 +9,14 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
-// broadcast is perChannel for a value that may become a vector for it.
-func (b *networkBuilder) broadcast(v *value, t *eval.Tensor, n *pb.Node) (*value, []float32, error) {
+// Broadcast is perChannel for a value that may become a vector for it.
+func (b *Builder) Broadcast(v *Value, t *eval.Tensor, n *pb.Node) (*Value, []float32, error) {
 	list, ok, err := b.perChannel(v, t)
 	if err != nil || ok {
 		return v, list, err
 	}
-	if len(v.view) == 2 && v.shape.Pixels() > 1 {
-		flat := b.flattened(v, n)
+	if len(v.View) == 2 && v.Shape.Pixels() > 1 {
+		flat := b.Flattened(v, n)
 		list, ok, err = b.perChannel(flat, t)
 		v = flat
 	}
@@ -28,7 +28,7 @@ func (b *networkBuilder) broadcast(v *value, t *eval.Tensor, n *pb.Node) (*value
 
 // perChannel returns a constant that is broadcast to the value as one number,
 // or as one per channel in memory. ok is false where it varies over the image.
-func (b *networkBuilder) perChannel(v *value, t *eval.Tensor) (list []float32, ok bool, err error) {
+func (b *Builder) perChannel(v *Value, t *eval.Tensor) (list []float32, ok bool, err error) {
 	if t.Type == pb.Double {
 		for _, x := range t.F64 {
 			if float64(float32(x)) != x && x == x {
@@ -50,19 +50,19 @@ func (b *networkBuilder) perChannel(v *value, t *eval.Tensor) (list []float32, o
 		}
 		uniform = uniform && x == t.At(0)
 	}
-	lead := len(v.view) - len(t.Dims)
+	lead := len(v.View) - len(t.Dims)
 	if lead < 0 {
-		return nil, false, fmt.Errorf("a constant of dimensions %v has more than the %d of the tensor", t.Dims, len(v.view))
+		return nil, false, fmt.Errorf("a constant of dimensions %v has more than the %d of the tensor", t.Dims, len(v.View))
 	}
 	varies := make([][]view.Atom, len(t.Dims)) // atoms of dimensions along which t varies
 	for i, n := range t.Dims {
 		switch {
 		case n == 1:
 			continue
-		case view.IsBatch(v.view[lead+i]) || v.size(lead+i) != n:
+		case view.IsBatch(v.View[lead+i]) || v.Size(lead+i) != n:
 			return nil, false, fmt.Errorf("a constant of dimensions %v does not fit", t.Dims)
 		}
-		varies[i] = v.view[lead+i]
+		varies[i] = v.View[lead+i]
 	}
 	if uniform {
 		return []float32{float32(t.At(0))}, true, nil
@@ -72,10 +72,10 @@ func (b *networkBuilder) perChannel(v *value, t *eval.Tensor) (list []float32, o
 			return nil, false, nil
 		}
 	}
-	if err := b.budget.Charge(4 * int64(v.shape.C)); err != nil {
+	if err := b.budget.Charge(4 * int64(v.Shape.C)); err != nil {
 		return nil, false, err
 	}
-	list = make([]float32, v.shape.C)
+	list = make([]float32, v.Shape.C)
 	for c := range list {
 		at := 0
 		for i, d := range varies {

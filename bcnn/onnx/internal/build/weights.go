@@ -1,4 +1,4 @@
-package onnx
+package build
 
 import (
 	"errors"
@@ -10,58 +10,58 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// weighted emits a layer with weights, [out][…][rowLen]. Weights ±α of a filter
+// Weighted emits a layer with weights, [out][…][rowLen]. Weights ±α of a filter
 // become ±1 and an Affine layer behind.
-func (b *networkBuilder) weighted(n *pb.Node, v *value, rows []float32, out, rowLen int, bias []float32, shape bcnn.Shape,
-	build func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op) (*value, error) {
+func (b *Builder) Weighted(n *pb.Node, v *Value, rows []float32, out, rowLen int, bias []float32, shape bcnn.Shape,
+	build func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op) (*Value, error) {
 	packed, alpha, err := b.binaryWeights(rows, out, rowLen)
 	if err != nil {
 		return nil, err
 	}
-	gain := v.gain
+	gain := v.Gain
 	if gain == 0 {
 		gain = 1
 	}
 	padValue := 0
-	if v.pad != nil && v.pad.value != 0 {
-		p := v.pad.value / gain
-		if !v.signs || packed == nil || p != 1 && p != -1 {
-			return nil, fmt.Errorf("padding with %v at %v needs binary weights and an input of ±%v", v.pad.value, v.pad.node, v.pad.value)
+	if v.Pad != nil && v.Pad.Value != 0 {
+		p := v.Pad.Value / gain
+		if !v.Signs || packed == nil || p != 1 && p != -1 {
+			return nil, fmt.Errorf("padding with %v at %v needs binary weights and an input of ±%v", v.Pad.Value, v.Pad.Node, v.Pad.Value)
 		}
 		padValue = int(p)
 	}
 	in := v
-	if v.pad != nil {
-		in = v.with(v.node)
-		in.pad = nil
+	if v.Pad != nil {
+		in = v.With(v.Node)
+		in.Pad = nil
 	}
 	if packed == nil {
-		if in, err = b.settle(in); err != nil {
+		if in, err = b.Settle(in); err != nil {
 			return nil, err
 		}
-		return b.emit(n, "", build(bcnn.Weights{F32: rows}, bias, 0), shape, in), nil
+		return b.Emit(n, "", build(bcnn.Weights{F32: rows}, bias, 0), shape, in), nil
 	}
 	w := bcnn.Weights{Bits: packed}
 	if alpha == nil && gain == 1 {
-		return b.emit(n, "", build(w, bias, padValue), shape, in), nil
+		return b.Emit(n, "", build(w, bias, padValue), shape, in), nil
 	}
-	y := b.emit(n, "", build(w, nil, padValue), shape, in)
+	y := b.Emit(n, "", build(w, nil, padValue), shape, in)
 	if alpha != nil && gain != 1 {
-		y = b.emit(n, "/gain", bcnn.Affine{Scale: []float32{gain}}, shape, y)
+		y = b.Emit(n, "/gain", bcnn.Affine{Scale: []float32{gain}}, shape, y)
 	} else if alpha == nil {
 		alpha = []float32{gain}
 	}
-	return b.emit(n, "/scale", bcnn.Affine{Scale: alpha, Bias: bias}, shape, y), nil
+	return b.Emit(n, "/scale", bcnn.Affine{Scale: alpha, Bias: bias}, shape, y), nil
 }
 
 // binaryWeights packs weights that are ±α for one α > 0 per filter. packed is
 // nil where there are others, alpha is nil where all α are 1.
-func (b *networkBuilder) binaryWeights(rows []float32, out, rowLen int) (packed []uint64, alpha []float32, err error) {
+func (b *Builder) binaryWeights(rows []float32, out, rowLen int) (packed []uint64, alpha []float32, err error) {
 	size := len(rows) / out
 	if size == 0 {
 		return nil, nil, errors.New("the weights are empty")
 	}
-	if alpha, err = b.floats(out); err != nil {
+	if alpha, err = b.Floats(out); err != nil {
 		return nil, nil, err
 	}
 	one, same := true, true
