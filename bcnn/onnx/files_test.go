@@ -21,7 +21,7 @@ import (
 // published one, 92.96 %.
 func TestQONNX(t *testing.T) {
 	path := testenv.SharedData(t, "onnx/qonnx_tfc_1w1a.onnx")
-	net, report, err := Load(t.Context(), path, Options{InputType: bcnn.Uint8, Scale: []float32{1. / 255}})
+	net, _, err := Load(t.Context(), path, Options{InputType: bcnn.Uint8, Scale: []float32{1. / 255}})
 	require.NoError(t, err)
 	require.Equal(t, bcnn.Shape{H: 28, W: 28, C: 1}, net.Input.Shape)
 	var kinds []string
@@ -35,10 +35,11 @@ func TestQONNX(t *testing.T) {
 		"affine", "affine", "affine", "sign", "dense", "batchnorm", "sign", "dense", "batchnorm", "sign",
 		"dense", "batchnorm", "sign", "dense", "affine", "affine", "affine", "affine",
 	}, kinds)
-	require.Len(t, report.Layers, 4)
+	layers := summarize(t, net)
+	require.Len(t, layers, 4)
 	for i, want := range []int64{784 * 64, 64 * 64, 64 * 64, 64 * 10} {
-		require.True(t, report.Layers[i].Binary)
-		require.Equal(t, want, report.Layers[i].Params)
+		require.True(t, layers[i].Binary)
+		require.Equal(t, want, layers[i].Params)
 	}
 
 	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})

@@ -1,11 +1,9 @@
 package onnx
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
-	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
@@ -15,8 +13,6 @@ import (
 
 // importer turns a graph into a network, node by node.
 type importer struct {
-	ctx    context.Context
-	limits bcnn.Limits
 	model  *pb.Model
 	opts   Options
 	budget *budget.Budget
@@ -31,9 +27,9 @@ type importer struct {
 
 // newImporter returns an importer of a model, whose external tensors are looked
 // for in dir; an empty dir has none.
-func newImporter(ctx context.Context, m *pb.Model, opts Options, b *budget.Budget, dir string) *importer {
+func newImporter(m *pb.Model, opts Options, b *budget.Budget, dir string) *importer {
 	im := &importer{
-		ctx: ctx, limits: opts.Limits, model: m, opts: opts, budget: b,
+		model: m, opts: opts, budget: b,
 		eval:   &eval.Evaluator{Budget: b},
 		env:    map[string]build.Operand{},
 		folded: map[int]bool{},

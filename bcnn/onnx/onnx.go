@@ -56,7 +56,8 @@ type Options struct {
 }
 
 // Load imports the ONNX file at path. The network takes and returns images one
-// by one: the batch dimension of the file is dropped. Feature maps are NHWC.
+// by one: the batch dimension of the file is dropped. Feature maps are NHWC. Which
+// layers are binary shows when the network is lowered; see bcnn.Summarize.
 //
 // Tensors stored outside the file are read from its folder and nowhere else.
 func Load(ctx context.Context, path string, opts Options) (*bcnn.Network, *Report, error) {
@@ -76,7 +77,6 @@ func Load(ctx context.Context, path string, opts Options) (*bcnn.Network, *Repor
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	report.File = path
 	return net, report, nil
 }
 
@@ -102,29 +102,18 @@ func read(ctx context.Context, data []byte, dir string, opts Options) (*bcnn.Net
 	// read it fit.
 	var first error
 	for _, layout := range layouts {
-		im := newImporter(ctx, m, opts, budget.New(ctx, baseBudget+unpackFactor*int64(len(data))), dir)
+		im := newImporter(m, opts, budget.New(ctx, baseBudget+unpackFactor*int64(len(data))), dir)
 		err := im.run(layout)
 		if err == nil {
 			im.build.Net.Name, im.build.Net.Labels, im.build.Net.Input.Resize = meta.name, meta.labels, meta.resize
-			return im.finish()
+			if err := im.build.Net.Check(); err != nil {
+				return nil, nil, err
+			}
+			return im.build.Net, im.report(), nil
 		}
 		if first == nil {
 			first = err
 		}
 	}
 	return nil, nil, first
-}
-
-// finish checks the network, lowers it and reports on it.
-func (im *importer) finish() (*bcnn.Network, *Report, error) {
-	if err := im.build.Net.Check(); err != nil {
-		return nil, nil, err
-	}
-	plan, err := bcnn.Lower(im.ctx, im.build.Net, bcnn.LowerOptions{Limits: im.limits})
-	if err != nil {
-		return nil, nil, err
-	}
-	report := im.report()
-	report.Layers = bcnn.Summarize(im.build.Net, plan)
-	return im.build.Net, report, nil
 }

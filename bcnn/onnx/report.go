@@ -1,22 +1,10 @@
 package onnx
 
-import (
-	"fmt"
-	"io"
-	"strings"
-	"text/tabwriter"
-
-	"github.com/bitcnn/bitcnn/bcnn"
-)
-
-// Report tells what became of a model.
+// Report tells what became of the nodes of a model.
 type Report struct {
-	File, Producer string
-	Opset          int
-	Nodes          int // in the file
-	// Layers are the layers with weights: binary or float, their bytes, and why
-	// a layer stayed float.
-	Layers []bcnn.LayerReport
+	Producer string // the program that wrote the file
+	Opset    int    // of the default domain
+	Nodes    int    // in the file
 	// Folded are the nodes that did not become layers of their own.
 	Folded []Folded
 }
@@ -60,41 +48,4 @@ func (im *importer) report() *Report {
 		}
 	}
 	return r
-}
-
-// String returns the report as a table.
-func (r *Report) String() string {
-	var b strings.Builder
-	r.Write(&b) // a Builder does not fail
-	return b.String()
-}
-
-// Write prints the report as a table.
-func (r *Report) Write(w io.Writer) error {
-	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tab, "layer\tkind\toutput\tweights\tbytes as float32\tstored\twhy float\n")
-	var before, after int64
-	for _, l := range r.Layers {
-		weights := "binary"
-		if !l.Binary {
-			weights = "float"
-		}
-		fmt.Fprintf(tab, "%s\t%s\t%v\t%s\t%d\t%d\t%s\n", l.Layer, l.Kind, l.Output, weights, l.BytesFloat, l.BytesStored, l.WhyFloat)
-		before += l.BytesFloat
-		after += l.BytesStored
-	}
-	fmt.Fprintf(tab, "total\t\t\t\t%d\t%d\t\n", before, after)
-	if err := tab.Flush(); err != nil {
-		return err
-	}
-	constant, merged := 0, 0
-	for _, f := range r.Folded {
-		if f.Into == "" {
-			constant++
-		} else {
-			merged++
-		}
-	}
-	_, err := fmt.Fprintf(w, "%d nodes: %d constant or unused, %d merged into layers\n", r.Nodes, constant, merged)
-	return err
 }
