@@ -156,64 +156,6 @@ func TestInputErrors(t *testing.T) {
 	require.ErrorContains(t, err, "not a regular file")
 }
 
-// TestExternalData reads weights from a file beside the model and nowhere else.
-func TestExternalData(t *testing.T) {
-	weights := testTensor{name: "w", typ: pb.Float, dims: []int{2, 3, 1, 1}, values: []float64{1, -1, 1, 1, 1, -1}}
-	raw := weights.raw()
-	outside := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(outside, "w.bin"), raw, 0o600))
-	dir := filepath.Join(outside, "model")
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, "sub"), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "w.bin"), append(make([]byte, 8), raw...), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "sub", "w.bin"), raw, 0o600))
-	require.NoError(t, os.Symlink(filepath.Join(outside, "w.bin"), filepath.Join(dir, "link.bin")))
-	require.NoError(t, os.Symlink("../w.bin", filepath.Join(dir, "up.bin")))
-	require.NoError(t, os.Symlink("sub/w.bin", filepath.Join(dir, "inside.bin")))
-	tests := []struct {
-		location, offset, length, want string
-	}{
-		{"w.bin", "8", "24", ""},
-		{"w.bin", "8", "", ""},
-		{"sub/w.bin", "", "", ""},
-		{"sub/../w.bin", "8", "24", ""},
-		{"inside.bin", "0", "24", ""},
-		{"w.bin", "9", "24", "which has 32"},
-		{"w.bin", "0", "20", "length 20, want 24"},
-		{"w.bin", "-1", "24", `offset is "-1"`},
-		{"w.bin", "9223372036854775807", "24", "which has 32"},
-		{"w.bin", "0", "many", `length is "many"`},
-		{"absent.bin", "0", "24", "absent.bin"},
-		{"../w.bin", "0", "24", "escapes"},
-		{filepath.Join(outside, "w.bin"), "0", "24", "escapes"},
-		{"link.bin", "0", "24", "escapes"},
-		{"up.bin", "0", "24", "escapes"},
-		{"sub", "0", "24", "not a regular file"},
-		{"", "0", "24", "not named"},
-	}
-	for _, test := range tests {
-		t.Run(test.location+" "+test.offset+" "+test.length, func(t *testing.T) {
-			w := weights
-			w.external = map[string]string{}
-			for k, v := range map[string]string{"location": test.location, "offset": test.offset, "length": test.length} {
-				if v != "" {
-					w.external[k] = v
-				}
-			}
-			m := testModel{input: image(3, 4, 4), nodes: []testNode{op("Conv", "x w", "y")}, inits: []testTensor{w}, output: "y"}
-			path := filepath.Join(dir, "model.onnx")
-			require.NoError(t, os.WriteFile(path, m.encode(), 0o600))
-			net, _, err := Load(t.Context(), path, Options{})
-			if test.want != "" {
-				require.ErrorContains(t, err, test.want)
-				require.ErrorContains(t, err, path)
-				return
-			}
-			require.NoError(t, err)
-			require.Equal(t, []uint64{0b101, 0b011}, net.Layers[0].Op.(bcnn.Conv2D).Weights.Bits)
-		})
-	}
-}
-
 // TestHostileSizes checks that small files do not make large allocations.
 func TestHostileSizes(t *testing.T) {
 	claim := testTensor{name: "w", typ: pb.Float, dims: []int{1 << 20, 1 << 8}, values: nil}
@@ -269,7 +211,7 @@ func TestHostileSizes(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, _, err := read(t.Context(), test.data, "", Options{})
+			_, _, err := Decode(t.Context(), test.data, Options{})
 			runtime.ReadMemStats(&after)
 			require.Error(t, err)
 			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(256<<20))

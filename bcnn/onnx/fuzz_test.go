@@ -41,7 +41,7 @@ func FuzzLoad(f *testing.F) {
 		inits: []testTensor{number("two", 2), number("one", 1), number("minus", -1), number("tenth", 0.1), floats("w", []int{4, 4}, make([]float64, 16)...)},
 	}.encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
-		net, report, err := read(t.Context(), data, "", Options{SignOfZero: bcnn.ZeroIsPlus})
+		net, report, err := Decode(t.Context(), data, Options{SignOfZero: bcnn.ZeroIsPlus})
 		if err != nil {
 			require.Nil(t, net)
 			return

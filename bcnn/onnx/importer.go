@@ -25,19 +25,14 @@ type importer struct {
 	batch  int          // the batch size in the file, 0 if dynamic
 }
 
-// newImporter returns an importer of a model, whose external tensors are looked
-// for in dir; an empty dir has none.
-func newImporter(m *pb.Model, opts Options, b *budget.Budget, dir string) *importer {
+func newImporter(m *pb.Model, opts Options, s *source) *importer {
 	im := &importer{
-		model: m, opts: opts, budget: b,
-		eval:   &eval.Evaluator{Budget: b},
+		model: m, opts: opts, budget: s.budget,
+		eval:   s.eval,
 		env:    map[string]build.Operand{},
 		folded: map[int]bool{},
 	}
 	im.build = build.New(im.eval, opts.SignOfZero)
-	if dir != "" {
-		im.eval.External = (&folder{dir: dir, budget: b, credited: map[string]bool{}}).read
-	}
 	return im
 }
 

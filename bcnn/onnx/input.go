@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
-	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
 // layout is a way to see the graph's input as an image.
@@ -36,7 +34,7 @@ func graphInput(g *pb.Graph) (pb.ValueInfo, error) {
 }
 
 // inputLayouts returns the ways to see the graph's input, the likeliest first.
-func inputLayouts(ctx context.Context, g *pb.Graph, opts Options) ([]layout, error) {
+func inputLayouts(e *eval.Evaluator, g *pb.Graph, opts Options) ([]layout, error) {
 	in, err := graphInput(g)
 	if err != nil {
 		return nil, err
@@ -85,7 +83,7 @@ func inputLayouts(ctx context.Context, g *pb.Graph, opts Options) ([]layout, err
 		s := of(one, one, rest[0])
 		add(s, func(s bcnn.Shape) view.View { return view.Vector(s.C) })
 		// A vector may be reshaped to an image first.
-		layouts = append(layouts, reshapedInput(ctx, g, in, s.C)...)
+		layouts = append(layouts, reshapedInput(e, g, in, s.C)...)
 	case 2:
 		add(of(rest[0], rest[1], one), func(s bcnn.Shape) view.View { return view.NHWC(s)[:3] })
 	case 3:
@@ -118,7 +116,7 @@ func inputLayouts(ctx context.Context, g *pb.Graph, opts Options) ([]layout, err
 
 // reshapedInput returns the layouts of an input vector that a Reshape with
 // constant dimensions turns into images.
-func reshapedInput(ctx context.Context, g *pb.Graph, in pb.ValueInfo, n int) []layout {
+func reshapedInput(e *eval.Evaluator, g *pb.Graph, in pb.ValueInfo, n int) []layout {
 	for _, node := range g.Nodes {
 		if node.OpType != "Reshape" || node.Input(0) != in.Name {
 			continue
@@ -135,7 +133,7 @@ func reshapedInput(ctx context.Context, g *pb.Graph, in pb.ValueInfo, n int) []l
 		if p == nil || p.External != nil {
 			return nil
 		}
-		t, err := (&eval.Evaluator{Budget: budget.New(ctx, baseBudget)}).Tensor(p)
+		t, err := e.Tensor(p)
 		if err != nil || len(t.I64) != 4 {
 			return nil
 		}

@@ -20,9 +20,6 @@ func describe(m *pb.Model, opts Options) (metadata, error) {
 	if meta.name == "" {
 		meta.name = m.Metadata["name"]
 	}
-	if meta.name == "" {
-		meta.name = opts.fallbackName
-	}
 	if s := m.Metadata["labels"]; s != "" && meta.labels == nil {
 		if err := json.Unmarshal([]byte(s), &meta.labels); err != nil {
 			return meta, fmt.Errorf("metadata \"labels\" is not a JSON array of strings: %w", err)

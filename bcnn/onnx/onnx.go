@@ -20,15 +20,16 @@ package onnx
 import (
 	"context"
 	"fmt"
+	"io/fs"
+	"path"
 	"path/filepath"
 	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
-	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
-// Options are the options of Load. The zero value is good for most files.
+// Options are the options of an import. The zero value is good for most files.
 type Options struct {
 	// InputType is the type that the network is fed with. 0 means that of the
 	// graph's input: bcnn.Uint8 for UINT8, bcnn.Float32 for FLOAT. With
@@ -50,39 +51,65 @@ type Options struct {
 	Labels []string
 	Resize int
 
+	// Limits bound the file with the files that it refers to, the nodes, the
+	// layers and every tensor. Within them an import takes memory and time in
+	// proportion to the bytes that it reads.
 	Limits bcnn.Limits
-
-	fallbackName string
 }
 
 // Load imports the ONNX file at path. The network takes and returns images one
 // by one: the batch dimension of the file is dropped. Feature maps are NHWC. Which
 // layers are binary shows when the network is lowered; see bcnn.Summarize.
 //
-// Tensors stored outside the file are read from its folder and nowhere else.
+// Tensors stored outside the file are read from its folder and nowhere else. When
+// ctx ends, its error is returned. Errors name the file and, where they can, the
+// node.
 func Load(ctx context.Context, path string, opts Options) (*bcnn.Network, *Report, error) {
-	limits, err := opts.Limits.WithDefaults()
-	if err != nil {
+	return load(ctx, paths{}, path, opts, &source{
+		beside: folder(filepath.Dir(path)), dir: ".",
+		name: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)),
+	})
+}
+
+// Read is Load for the file called name of a file system, such as an embed.FS.
+// Tensors stored outside the file are read from its folder in fsys.
+func Read(ctx context.Context, fsys fs.FS, name string, opts Options) (*bcnn.Network, *Report, error) {
+	return load(ctx, fsys, name, opts, &source{
+		beside: fsys, dir: path.Dir(name),
+		name: strings.TrimSuffix(path.Base(name), path.Ext(name)),
+	})
+}
+
+// Decode is Load for a file in memory, which cannot refer to others. The network
+// does not keep data.
+func Decode(ctx context.Context, data []byte, opts Options) (*bcnn.Network, *Report, error) {
+	s := &source{}
+	if err := s.begin(ctx, opts.Limits); err != nil {
 		return nil, nil, err
 	}
-	data, err := readFile(path, limits)
+	if err := s.add(int64(len(data))); err != nil {
+		return nil, nil, err
+	}
+	return s.decode(data, opts)
+}
+
+func load(ctx context.Context, fsys fs.FS, name string, opts Options, s *source) (*bcnn.Network, *Report, error) {
+	if err := s.begin(ctx, opts.Limits); err != nil {
+		return nil, nil, err
+	}
+	data, err := s.model(fsys, name)
 	if err != nil {
 		return nil, nil, err // names the file
 	}
-	if opts.Name == "" {
-		base := filepath.Base(path)
-		opts.fallbackName = strings.TrimSuffix(base, filepath.Ext(base))
-	}
-	net, report, err := read(ctx, data, filepath.Dir(path), opts)
+	net, report, err := s.decode(data, opts)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return net, report, nil
 }
 
-// read imports a model. External tensors are looked for in dir; an empty dir
-// has none.
-func read(ctx context.Context, data []byte, dir string, opts Options) (*bcnn.Network, *Report, error) {
+// decode imports a model.
+func (s *source) decode(data []byte, opts Options) (*bcnn.Network, *Report, error) {
 	m, err := pb.Decode(data)
 	if err != nil {
 		return nil, nil, fmt.Errorf("not a valid ONNX file: %w", err)
@@ -94,15 +121,21 @@ func read(ctx context.Context, data []byte, dir string, opts Options) (*bcnn.Net
 	if err != nil {
 		return nil, nil, err
 	}
-	layouts, err := inputLayouts(ctx, m.Graph, opts)
+	if meta.name == "" {
+		meta.name = s.name
+	}
+	layouts, err := inputLayouts(s.eval, m.Graph, opts)
 	if err != nil {
 		return nil, nil, err
 	}
 	// Which way a graph's input lies in memory shows only when the nodes that
 	// read it fit.
 	var first error
-	for _, layout := range layouts {
-		im := newImporter(m, opts, budget.New(ctx, baseBudget+unpackFactor*int64(len(data))), dir)
+	for i, layout := range layouts {
+		if i > 0 {
+			s.attempt()
+		}
+		im := newImporter(m, opts, s)
 		err := im.run(layout)
 		if err == nil {
 			im.build.Net.Name, im.build.Net.Labels, im.build.Net.Input.Resize = meta.name, meta.labels, meta.resize

@@ -13,8 +13,7 @@ import (
 // allocates is charged to the budget.
 type Evaluator struct {
 	Budget *budget.Budget
-	// External reads size bytes of another file. It is nil where a model has
-	// none.
+	// External reads size bytes of another file.
 	External func(location string, offset, size int64) ([]byte, error)
 }
 

@@ -131,8 +131,8 @@ func float16(h uint16) float32 {
 // externalData reads the data of a tensor from another file.
 func (e *Evaluator) externalData(where map[string]string, size int64) ([]byte, error) {
 	location := where["location"]
-	if e.External == nil || location == "" {
-		return nil, errors.New("its data is in another file, which is not named or not allowed here")
+	if location == "" {
+		return nil, errors.New("its data is in another file, which is not named")
 	}
 	number := func(key string, fallback int64) (int64, error) {
 		s, ok := where[key]
