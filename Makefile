@@ -13,7 +13,7 @@ export CGO_CFLAGS := $(or $(CGO_CFLAGS),-O2 -g) -I$(CURDIR)/backend/cuda/interna
 endif
 TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 
-.PHONY: build build-arm64 demo test check lint fuzz bench bench-peers opencl-check opencl-faults ptx ptx-check emulated cuda-check gpu-check gpu-check-build clean help
+.PHONY: build build-arm64 demo test check lint release fuzz bench bench-peers opencl-check opencl-faults ptx ptx-check emulated cuda-check gpu-check gpu-check-build clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
@@ -30,6 +30,9 @@ check: ## everything: all tests, arm64, race detector, linters, GPU kernels unde
 
 lint: ## look for mistakes with staticcheck, ineffassign and misspell
 	./scripts/lint
+
+release: ## make build/release: archives for all systems, with checksums; the version is git's tag
+	./scripts/release $(PLATFORMS)
 
 fuzz: ## run every fuzz target for FUZZTIME each (default 60s)
 	./scripts/fuzz $(FUZZTIME)
