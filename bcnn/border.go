@@ -14,15 +14,12 @@ func (lo *lowering) border(c *ConvStep, in Shape) (*Border, error) {
 	if c.PadValue == -1 || c.Pad == (Padding{}) {
 		return nil, nil
 	}
-	h, w, err := c.Window.output(in)
-	if err != nil {
+	out := c.Window.Output(in, c.Out)
+	if err := lo.hold(8 * (int64(out.H) + int64(out.W))); err != nil {
 		return nil, err
 	}
-	if err := lo.hold(8 * (int64(h) + int64(w))); err != nil {
-		return nil, err
-	}
-	rows := classify(h, c.KH, c.StrideH, c.DilationH, c.Pad.Top, in.H)
-	cols := classify(w, c.KW, c.StrideW, c.DilationW, c.Pad.Left, in.W)
+	rows := classify(out.H, c.KH, c.StrideH, c.DilationH, c.Pad.Top, in.H)
+	cols := classify(out.W, c.KW, c.StrideW, c.DilationW, c.Pad.Left, in.W)
 	if len(rows.spans) == 1 && len(cols.spans) == 1 {
 		return nil, nil
 	}

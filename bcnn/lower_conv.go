@@ -130,8 +130,7 @@ func (lo *lowering) bound(v value) int64 {
 
 // convShape is the output shape of a pending convolution.
 func (lo *lowering) convShape(v value) Shape {
-	h, w, _ := v.conv.Window.output(lo.plan.Tensors[v.convIn].Shape) // checked by infer
-	return Shape{h, w, v.conv.Out}
+	return v.conv.Window.Output(lo.plan.Tensors[v.convIn].Shape, v.conv.Out)
 }
 
 // emitConv emits a pending convolution with its epilogue set.

@@ -159,8 +159,7 @@ func (lo *lowering) float(v value) (t int, err error) {
 // emitPool emits the max-pool of a link.
 func (lo *lowering) emitPool(l link, flip []uint64, t int) (int, error) {
 	from := lo.plan.Tensors[t]
-	h, w, _ := l.pool.output(from.Shape) // checked by infer
-	return lo.emit(&MaxPoolStep{Window: *l.pool, Flip: flip}, l.layers, from.DType, Shape{h, w, from.Shape.C}, t)
+	return lo.emit(&MaxPoolStep{Window: *l.pool, Flip: flip}, l.layers, from.DType, l.pool.Output(from.Shape, from.Shape.C), t)
 }
 
 // disjoint reports whether windows tile the image, so that an OR over them can
@@ -178,7 +177,7 @@ func (lo *lowering) maxPool(v value, i int, w Window) (value, error) {
 		conv, ok := lo.plan.Steps[t.First].Op.(*ConvStep)
 		if lo.fused && ok && conv.Pool == nil && disjoint(w) && !v.shared {
 			conv.Pool = &w
-			t.Shape.H, t.Shape.W, _ = w.output(t.Shape)
+			t.Shape = w.Output(t.Shape, t.Shape.C)
 			return v, lo.implement(v.tensor, l.layers)
 		}
 		t2, err := lo.emitPool(l, nil, v.tensor)
@@ -237,7 +236,7 @@ func (lo *lowering) sign(v value, i int, rule ZeroRule) (value, error) {
 		if p < len(v.chain) && disjoint(*v.chain[p].pool) {
 			w := v.chain[p].pool
 			v.conv.Pool, threshold.Flip = w, cuts.after.words()
-			shape.H, shape.W, _ = w.output(shape)
+			shape = w.Output(shape, shape.C)
 			out.tensor, err = lo.emitConv(v, append(layersOf(v.chain), i), Bits, shape)
 			return out, err
 		}
