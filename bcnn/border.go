@@ -7,14 +7,13 @@ import (
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
-// border computes the border classes of a convolution on bits. It returns nil
-// where a border of 0 bits (−1) is already right: padding of −1, or no padded
-// tap.
-func (lo *lowering) border(c *ConvStep, in Shape) (*Border, error) {
+// border computes the border classes of a convolution on bits from an image of
+// shape in to one of shape out, before any pooling. It returns nil where a border
+// of 0 bits (−1) is already right: padding of −1, or no padded tap.
+func (lo *lowering) border(c *ConvStep, in, out Shape) (*Border, error) {
 	if c.PadValue == -1 || c.Pad == (Padding{}) {
 		return nil, nil
 	}
-	out := c.Window.Output(in, c.Out)
 	if err := lo.hold(8 * (int64(out.H) + int64(out.W))); err != nil {
 		return nil, err
 	}
