@@ -199,7 +199,7 @@ func checkConv(op *bcnn.ConvStep, in, out bcnn.PlanTensor) (bcnn.Shape, error) {
 	if op.Out < 1 || op.Out > maxDim || op.Groups < 1 || in.Shape.C%op.Groups != 0 || op.Out%op.Groups != 0 {
 		return none, fmt.Errorf("%d groups of %d input and %d output channels", op.Groups, in.Shape.C, op.Out)
 	}
-	shape := op.Window.Result(in.Shape, op.Out)
+	shape := op.Window.Output(in.Shape, op.Out)
 	if shape.H < 1 || shape.W < 1 {
 		return none, fmt.Errorf("a window of %d×%d does not fit into %v with its padding", op.KH, op.KW, in.Shape)
 	}
@@ -292,12 +292,14 @@ func checkBorder(op *bcnn.ConvStep, in, out bcnn.Shape) error {
 }
 
 func checkMaxPool(op *bcnn.MaxPoolStep, in bcnn.PlanTensor) (bcnn.Shape, error) {
-	w := op.Window.Undilated()
+	w := op.Window
+	if w.DilationH|w.DilationW|1 != 1 {
+		return bcnn.Shape{}, errors.New("a pool with dilation")
+	}
+	w.DilationH, w.DilationW = 1, 1 // pools need not name them
 	err := checkWindow(w)
 	switch {
 	case err != nil:
-	case w.DilationH != 1 || w.DilationW != 1:
-		err = errors.New("a pool with dilation")
 	case max(w.Pad.Top, w.Pad.Bottom) >= w.KH || max(w.Pad.Left, w.Pad.Right) >= w.KW:
 		err = fmt.Errorf("padding %+v of a %d×%d pool", w.Pad, w.KH, w.KW)
 	case op.Flip != nil && in.DType != bcnn.Bits:
@@ -308,7 +310,7 @@ func checkMaxPool(op *bcnn.MaxPoolStep, in bcnn.PlanTensor) (bcnn.Shape, error) 
 	if err != nil {
 		return bcnn.Shape{}, err
 	}
-	return w.Result(in.Shape, in.Shape.C), nil
+	return w.Output(in.Shape, in.Shape.C), nil
 }
 
 var errNoContext = errors.New("no context")

@@ -50,6 +50,7 @@ type value struct {
 	tensor int       // unless conv is set
 	conv   *ConvStep // pending, without epilogue
 	convIn int       // the tensor that conv reads
+	out    Shape     // of conv
 	layers []int     // layers that the next step will implement, links apart
 	chain  []link
 	mixed  bool // a link of the chain has a value per channel
@@ -235,7 +236,7 @@ func (lo *lowering) implement(t int, layers []int) error {
 // shape is the shape of a value before its chain, and before flattening.
 func (lo *lowering) shape(v value) Shape {
 	if v.conv != nil {
-		return lo.convShape(v)
+		return v.out
 	}
 	return lo.plan.Tensors[v.tensor].Shape
 }

@@ -39,14 +39,14 @@ func Summarize(n *Network, p *Plan) []LayerReport {
 				continue
 			}
 			in := p.Tensors[step.In[0]].Shape
-			h, wd, _ := conv.Window.output(in)
+			out := conv.Window.Output(in, conv.Out)
 			taps := int64(conv.KH) * int64(conv.KW) * int64(in.C/conv.Groups)
 			r := LayerReport{
 				Layer: n.Layers[l].Name, Kind: n.Layers[l].Op.Kind(),
-				Output:   Shape{h, wd, conv.Out},
+				Output:   out,
 				Params:   taps*int64(conv.Out) + int64(len(bias)),
 				Binary:   conv.WhyFloat == "",
-				MACs:     taps * int64(conv.Out) * int64(h) * int64(wd),
+				MACs:     taps * int64(out.Values()),
 				WhyFloat: conv.WhyFloat,
 			}
 			r.BytesFloat = 4 * r.Params

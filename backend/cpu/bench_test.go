@@ -36,7 +36,7 @@ func macs(op bcnn.StepOp, in bcnn.Shape) float64 {
 	if !ok {
 		return 0
 	}
-	out := c.Window.Result(in, c.Out)
+	out := c.Window.Output(in, c.Out)
 	return float64(out.Values()) * float64(c.KH*c.KW*in.C/c.Groups)
 }
 

@@ -220,13 +220,7 @@ func checkScale(scale, shift []float32, n int) error {
 }
 
 // convShape is the shape of the output of a convolution, before pooling.
-func convShape(op *bcnn.ConvStep, in bcnn.Shape) bcnn.Shape {
-	return bcnn.Shape{
-		H: outputs(in.H+op.Pad.Top+op.Pad.Bottom, op.KH, op.StrideH, op.DilationH),
-		W: outputs(in.W+op.Pad.Left+op.Pad.Right, op.KW, op.StrideW, op.DilationW),
-		C: op.Out,
-	}
-}
+func convShape(op *bcnn.ConvStep, in bcnn.Shape) bcnn.Shape { return op.Window.Output(in, op.Out) }
 
 // poolWindow is the window of the pooling after a convolution, whose strides
 // are its size by definition.
@@ -234,19 +228,4 @@ func poolWindow(op *bcnn.ConvStep) bcnn.Window {
 	return bcnn.Window{KH: op.Pool.KH, KW: op.Pool.KW, StrideH: op.Pool.KH, StrideW: op.Pool.KW}
 }
 
-func poolShape(w bcnn.Window, in bcnn.Shape) bcnn.Shape {
-	return bcnn.Shape{
-		H: outputs(in.H+w.Pad.Top+w.Pad.Bottom, w.KH, w.StrideH, 1),
-		W: outputs(in.W+w.Pad.Left+w.Pad.Right, w.KW, w.StrideW, 1),
-		C: in.C,
-	}
-}
-
-// outputs is the number of positions of a window in a row of size values.
-func outputs(size, k, stride, dilation int) int {
-	span := dilation*(k-1) + 1
-	if size < span {
-		return 0
-	}
-	return (size-span)/stride + 1
-}
+func poolShape(w bcnn.Window, in bcnn.Shape) bcnn.Shape { return w.Output(in, in.C) }
