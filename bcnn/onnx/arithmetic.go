@@ -75,12 +75,20 @@ func (im *importer) withConstant(n *pb.Node, v *build.Value, t *eval.Tensor, swa
 	if err != nil {
 		return build.Operand{}, err
 	}
-	negative := make([]float32, len(list))
+	negative, err := im.build.Floats(len(list))
+	if err != nil {
+		return build.Operand{}, err
+	}
 	neutral := map[string]float32{"Mul": 1, "Div": 1}[n.OpType]
 	idle := !swapped || n.OpType == "Add" || n.OpType == "Mul"
-	for i, c := range list {
-		negative[i] = -c
-		idle = idle && c == neutral
+	err = im.budget.Loop(len(list), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			negative[i] = -list[i]
+			idle = idle && list[i] == neutral
+		}
+	})
+	if err != nil {
+		return build.Operand{}, err
 	}
 	if idle {
 		return build.Operand{Value: v.With(n)}, nil
@@ -109,17 +117,26 @@ func (im *importer) withConstant(n *pb.Node, v *build.Value, t *eval.Tensor, swa
 // others a batch norm of variance c², whose square root and quotient are taken
 // in float64, or where c² is no float32 the scale 1/c in float32.
 func (im *importer) quotient(v *build.Value, list []float32) (bcnn.Op, error) {
-	scale := make([]float32, len(list))
-	powers, squares := true, true
-	for i, c := range list {
-		x := float64(c)
-		scale[i] = float32(1 / x)
-		if c == 0 || math.IsInf(float64(scale[i]), 0) {
-			return nil, errors.New("division by 0")
+	scale, err := im.build.Floats(len(list))
+	if err != nil {
+		return nil, err
+	}
+	powers, squares, zero := true, true, false
+	err = im.budget.Loop(len(list), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			x := float64(list[i])
+			scale[i] = float32(1 / x)
+			zero = zero || x == 0 || math.IsInf(float64(scale[i]), 0)
+			powers = powers && float64(scale[i])*x == 1
+			square := float64(float32(x * x))
+			squares = squares && square == x*x && square > 0
 		}
-		powers = powers && float64(scale[i])*x == 1
-		square := float64(float32(x * x))
-		squares = squares && square == x*x && square > 0
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case zero:
+		return nil, errors.New("division by 0")
 	}
 	if powers || !squares {
 		return bcnn.Affine{Scale: scale}, nil
@@ -132,10 +149,12 @@ func (im *importer) quotient(v *build.Value, list []float32) (bcnn.Op, error) {
 		Gamma: make([]float32, channels), Beta: make([]float32, channels),
 		Mean: make([]float32, channels), Var: make([]float32, channels),
 	}
-	for k := range channels {
-		c := list[k%len(list)]
-		norm.Gamma[k] = float32(math.Copysign(1, float64(c)))
-		norm.Var[k] = c * c
-	}
-	return norm, nil
+	err = im.budget.Loop(channels, func(lo, hi int) {
+		for k := lo; k < hi; k++ {
+			c := list[k%len(list)]
+			norm.Gamma[k] = float32(math.Copysign(1, float64(c)))
+			norm.Var[k] = c * c
+		}
+	})
+	return norm, err
 }

@@ -3,10 +3,12 @@ package onnx
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // Operators that exist on constants only: they compute shapes, and weights.
@@ -15,29 +17,31 @@ func (im *importer) constantNode(n *pb.Node) (build.Operand, error) {
 	if len(n.Attrs) != 1 {
 		return build.Operand{}, fmt.Errorf("%d attributes, want 1", len(n.Attrs))
 	}
-	a := &n.Attrs[0]
+	a := n.Attrs[0]
 	var t *eval.Tensor
+	var err error
 	switch a.Name {
 	case "value":
 		if a.T == nil {
 			return build.Operand{}, errors.New("it holds no tensor")
 		}
-		var err error
-		if t, err = im.eval.Tensor(a.T); err != nil {
-			return build.Operand{}, err
-		}
+		t, err = im.eval.Tensor(a.T)
 	case "value_float":
 		t = eval.Scalar(pb.Float, float64(a.F))
 	case "value_int":
-		t = &eval.Tensor{Type: pb.Int64, Dims: []int{}, I64: []int64{a.I}}
+		t = eval.Sizes([]int64{a.I}, nil).Redim([]int{})
 	case "value_floats":
-		t = &eval.Tensor{Type: pb.Float, Dims: []int{len(a.Fs)}, F32: append([]float32{}, a.Fs...)}
+		if t, err = im.eval.NewTensor(pb.Float, []int{len(a.Fs)}); err == nil {
+			copy(t.F32, a.Fs)
+		}
 	case "value_ints":
-		t = &eval.Tensor{Type: pb.Int64, Dims: []int{len(a.Is)}, I64: append([]int64{}, a.Is...)}
+		if t, err = im.eval.NewTensor(pb.Int64, []int{len(a.Is)}); err == nil {
+			copy(t.I64, a.Is)
+		}
 	default:
-		return build.Operand{}, fmt.Errorf("attribute %q is not supported", a.Name)
+		err = fmt.Errorf("attribute %s is not supported", text.Quote(a.Name))
 	}
-	return build.Operand{Constant: t}, nil
+	return build.Operand{Constant: t}, err
 }
 
 // shapeInput returns the dimensions in an input. Where they depend on the batch
@@ -82,7 +86,7 @@ func (im *importer) constantOfShape(n *pb.Node) (build.Operand, error) {
 			return build.Operand{}, errors.New("its value is not a single one")
 		}
 	}
-	t, err := im.eval.Pick(fill, dims, eval.Walk(dims, nil))
+	t, err := im.eval.Expand(fill.Redim([]int{}), dims)
 	return build.Operand{Constant: t}, err
 }
 
@@ -95,10 +99,7 @@ func (im *importer) expand(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	if dims, err = eval.Broadcast(t.Dims, dims); err != nil {
-		return build.Operand{}, err
-	}
-	out, err := im.eval.Pick(t, dims, eval.Walk(dims, t.Dims))
+	out, err := im.eval.Expand(t, dims)
 	return build.Operand{Constant: out}, err
 }
 
@@ -122,54 +123,8 @@ func (im *importer) concat(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	dims := append([]int{}, parts[0].Dims...)
-	inner, outer := 1, 1
-	for i, d := range dims {
-		if i < axis {
-			outer *= d
-		} else if i > axis {
-			inner *= d
-		}
-	}
-	dims[axis] = 0
-	marked := false
-	for _, t := range parts {
-		if t.Type != parts[0].Type || len(t.Dims) != len(dims) {
-			return build.Operand{}, errors.New("tensors of different types or numbers of dimensions")
-		}
-		for i, d := range t.Dims {
-			if i != axis && d != dims[i] {
-				return build.Operand{}, fmt.Errorf("dimensions %v and %v", t.Dims, parts[0].Dims)
-			}
-		}
-		dims[axis] += t.Dims[axis]
-		marked = marked || t.HasBatch()
-	}
-	out, err := im.eval.NewTensor(parts[0].Type, dims)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	if marked {
-		out.Batch = make([]bool, out.Len())
-	}
-	to := 0
-	for o := range outer {
-		for _, t := range parts {
-			n := t.Dims[axis] * inner
-			for i := o * n; i < (o+1)*n; i++ {
-				if t.I64 != nil {
-					out.I64[to] = t.I64[i]
-				} else {
-					out.Set(to, t.At(i))
-				}
-				if marked && t.Batch != nil {
-					out.Batch[to] = t.Batch[i]
-				}
-				to++
-			}
-		}
-	}
-	return build.Operand{Constant: out}, nil
+	out, err := im.eval.Concat(parts, axis)
+	return build.Operand{Constant: out}, err
 }
 
 func (im *importer) gather(n *pb.Node) (build.Operand, error) {
@@ -181,10 +136,6 @@ func (im *importer) gather(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	list, err := indices.Integers()
-	if err != nil {
-		return build.Operand{}, err
-	}
 	a, err := n.Int("axis", 0)
 	if err != nil {
 		return build.Operand{}, err
@@ -193,35 +144,7 @@ func (im *importer) gather(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	size := t.Dims[axis]
-	for _, v := range list {
-		if v < int64(-size) || v >= int64(size) {
-			return build.Operand{}, fmt.Errorf("index %d of %d", v, size)
-		}
-	}
-	dims := append([]int{}, t.Dims[:axis]...)
-	dims = append(append(dims, indices.Dims...), t.Dims[axis+1:]...)
-	if len(dims) > pb.MaxRank {
-		return build.Operand{}, fmt.Errorf("more than %d dimensions", pb.MaxRank)
-	}
-	inner := 1
-	for _, d := range t.Dims[axis+1:] {
-		inner *= d
-	}
-	out, err := im.eval.Pick(t, dims, func(yield func(int, []int) bool) {
-		at := []int{0}
-		total, _ := eval.Count(dims) // newTensor has checked it
-		for i := range total {
-			o, k, r := i/inner/len(list), i/inner%len(list), i%inner
-			index := int(list[k])
-			if index < 0 {
-				index += size
-			}
-			if at[0] = (o*size+index)*inner + r; !yield(i, at) {
-				return
-			}
-		}
-	})
+	out, err := im.eval.Gather(t, indices, axis)
 	return build.Operand{Constant: out}, err
 }
 
@@ -253,23 +176,24 @@ func (im *importer) slice(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	for _, s := range steps {
-		if s != 1 {
-			return build.Operand{}, fmt.Errorf("a step of %d is not supported", s)
-		}
-	}
 	axes, ok, err := im.axes(n, 3, len(t.Dims))
 	if err != nil {
 		return build.Operand{}, err
 	}
 	if !ok {
-		for i := range starts {
+		for i := range min(len(starts), len(t.Dims)) {
 			axes = append(axes, i)
 		}
 	}
-	if len(starts) != len(ends) || len(axes) != len(starts) || len(axes) > len(t.Dims) {
-		return build.Operand{}, fmt.Errorf("%d starts, %d ends, %d axes", len(starts), len(ends), len(axes))
+	if len(starts) != len(ends) || len(axes) != len(starts) || len(steps) > len(starts) {
+		return build.Operand{}, fmt.Errorf("%d starts, %d ends, %d steps, %d axes", len(starts), len(ends), len(steps), len(axes))
 	}
+	for _, s := range steps {
+		if s != 1 {
+			return build.Operand{}, fmt.Errorf("a step of %d is not supported", s)
+		}
+	}
+	from, dims := make([]int, len(t.Dims)), slices.Clone(t.Dims)
 	for i, axis := range axes {
 		size := int64(t.Dims[axis])
 		clamp := func(v int64) int {
@@ -278,27 +202,9 @@ func (im *importer) slice(n *pb.Node) (build.Operand, error) {
 			}
 			return int(max(0, min(v, size)))
 		}
-		lo, hi := clamp(starts[i]), clamp(ends[i])
-		hi = max(lo, hi)
-		dims := append([]int{}, t.Dims...)
-		dims[axis] = hi - lo
-		inner := 1
-		for _, d := range dims[axis+1:] {
-			inner *= d
-		}
-		t, err = im.eval.Pick(t, dims, func(yield func(int, []int) bool) {
-			at := []int{0}
-			total, _ := eval.Count(dims) // newTensor has checked it
-			row := (hi - lo) * inner
-			for k := range total {
-				if at[0] = k/row*int(size)*inner + lo*inner + k%row; !yield(k, at) {
-					return
-				}
-			}
-		})
-		if err != nil {
-			return build.Operand{}, err
-		}
+		from[axis] = clamp(starts[i])
+		dims[axis] = max(0, clamp(ends[i])-from[axis])
 	}
-	return build.Operand{Constant: t}, nil
+	out, err := im.eval.Slice(t, from, dims)
+	return build.Operand{Constant: out}, err
 }

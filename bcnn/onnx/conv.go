@@ -8,6 +8,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // window reads the geometry of Conv and MaxPool for an image of h×w.
@@ -47,7 +48,7 @@ func window(n *pb.Node, kernel []int, h, w int) (bcnn.Window, error) {
 			}
 		}
 	default:
-		return bcnn.Window{}, fmt.Errorf("auto_pad %q", auto)
+		return bcnn.Window{}, fmt.Errorf("auto_pad %s", text.Quote(auto))
 	}
 	return bcnn.Window{
 		KH: kernel[0], KW: kernel[1], StrideH: strides[0], StrideW: strides[1],
@@ -98,7 +99,7 @@ func (im *importer) conv(n *pb.Node) (build.Operand, error) {
 	if given, err := n.Ints("kernel_shape"); err != nil {
 		return build.Operand{}, err
 	} else if given != nil && (len(given) != 2 || given[0] != int64(kernel[0]) || given[1] != int64(kernel[1])) {
-		return build.Operand{}, fmt.Errorf("kernel_shape %v, but weights %v", given, w.Dims)
+		return build.Operand{}, fmt.Errorf("kernel_shape %v, but weights %v", given[:min(len(given), pb.MaxRank)], w.Dims)
 	}
 	h, wd := v.Shape.H, v.Shape.W
 	var before build.Pending
@@ -124,27 +125,38 @@ func (im *importer) conv(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	order := v.Channels(v.View[1])
+	order, err := im.build.Channels(v, v.View[1])
+	if err != nil {
+		return build.Operand{}, err
+	}
 	if order != nil && groups > 1 {
 		return build.Operand{}, errors.New("a grouped convolution of channels that a Transpose has mixed is not supported")
 	}
-	for o := range out {
-		for c := range channels {
+	o, c, k := 0, 0, 0 // of value i
+	err = im.budget.Loop(len(rows), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
 			to := c
 			if order != nil {
 				to = order[c]
 			}
-			for k := range taps {
-				rows[(o*taps+k)*channels+to] = w.F32[(o*channels+c)*taps+k]
+			rows[(o*taps+k)*channels+to] = w.F32[i]
+			if k++; k == taps {
+				c, k = c+1, 0
+			}
+			if c == channels {
+				o, c = o+1, 0
 			}
 		}
+	})
+	if err != nil {
+		return build.Operand{}, err
 	}
 	shape := bcnn.Shape{
 		H: outputSize(v.Shape.H, win.Pad.Top+win.Pad.Bottom, win.KH, win.DilationH, win.StrideH),
 		W: outputSize(v.Shape.W, win.Pad.Left+win.Pad.Right, win.KW, win.DilationW, win.StrideW),
 		C: out,
 	}
-	if err := build.CheckShape(shape); err != nil {
+	if err := im.build.CheckShape(shape); err != nil {
 		return build.Operand{}, err
 	}
 	r, err := im.build.Weighted(n, v, rows, out, channels, bias, shape, func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op {

@@ -83,17 +83,25 @@ func (im *importer) dense(n *pb.Node, v *build.Value, transB bool, alpha, beta f
 	if err != nil {
 		return build.Operand{}, err
 	}
-	if err := im.budget.Charge(8 * int64(k)); err != nil {
+	order, err := im.build.Offsets(last, view.FlatStride(v.Shape))
+	if err != nil {
 		return build.Operand{}, err
 	}
-	for i, to := range view.Offsets(last, view.FlatStride(v.Shape)) {
-		for o := range out {
-			from := i*out + o
+	i, o := 0, 0 // input and output of the value at from
+	err = im.budget.Loop(len(rows), func(lo, hi int) {
+		for from := lo; from < hi; from++ {
+			rows[o*k+order[i]] = w.F32[from] * alpha
 			if transB {
-				from = o*k + i
+				if i++; i == k {
+					i, o = 0, o+1
+				}
+			} else if o++; o == out {
+				i, o = i+1, 0
 			}
-			rows[o*k+to] = w.F32[from] * alpha
 		}
+	})
+	if err != nil {
+		return build.Operand{}, err
 	}
 	var bias []float32
 	if c != nil && beta != 0 {
@@ -109,6 +117,9 @@ func (im *importer) dense(n *pb.Node, v *build.Value, transB bool, alpha, beta f
 		}
 	}
 	shape := bcnn.Shape{H: 1, W: 1, C: out}
+	if err := im.build.CheckShape(shape); err != nil {
+		return build.Operand{}, err
+	}
 	y, err := im.build.Weighted(n, v, rows, out, k, bias, shape, func(w bcnn.Weights, bias []float32, _ int) bcnn.Op {
 		return bcnn.Dense{Out: out, Weights: w, Bias: bias}
 	})

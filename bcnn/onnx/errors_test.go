@@ -153,7 +153,48 @@ func TestInputErrors(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "absent.onnx")
 	_, _, err = Load(t.Context(), t.TempDir(), Options{})
-	require.ErrorContains(t, err, "not a regular file")
+	require.ErrorContains(t, err, "is a directory")
+}
+
+// TestLimits holds nodes, layers and tensors against the limits of the options: the
+// least that suffices, and one less.
+func TestLimits(t *testing.T) {
+	relus := chain(3, func(_ int, from, to string) []testNode { return []testNode{op("Relu", from, to)} })
+	// Two nodes that become a threshold, a sign and a scale.
+	sign := testModel{input: image(2, 2, 2), output: "y", inits: []testTensor{number("one", 1), number("two", 2)},
+		nodes: []testNode{op("Greater", "x one", "a"), op("Where", "a two one", "y")}}
+	conv := testModel{input: image(2, 2, 2), output: "y", inits: []testTensor{weights("w", 5, 2, 1, 1)}, nodes: []testNode{op("Conv", "x w", "y")}}
+	wide := testModel{input: image(4, 2, 2), output: "y", inits: []testTensor{weights("w", 1, 4, 1, 1)}, nodes: []testNode{op("Conv", "x w", "y")}}
+	fold := testModel{input: image(2, 2, 2), output: "y", inits: []testTensor{weights("a", 10, 1), ints("s", 1, 3)},
+		nodes: []testNode{op("Gather", "a s", "b"), op("Cast", "b", "c", "to", int(pb.Double)), op("Slice", "c", "d", "starts", []int{0}, "ends", []int{1}),
+			op("Cast", "d", "e", "to", int(pb.Float)), op("Add", "x e", "y")}}
+	for _, test := range []struct {
+		name  string
+		m     testModel
+		least bcnn.Limits
+		want  string
+	}{
+		{"nodes", relus, bcnn.Limits{Layers: 3}, "the graph has 3 nodes, at most 2 are allowed"},
+		{"layers", sign, bcnn.Limits{Layers: 3}, "more than the 2 layers that are allowed"},
+		{"input", wide, bcnn.Limits{TensorBytes: 4 * 16}, `input "x": a feature map of 2×2×4 takes 64 bytes, at most 63 are allowed`},
+		{"feature map", conv, bcnn.Limits{TensorBytes: 4 * 20}, `node "n_y" (Conv, index 0): a feature map of 2×2×5 takes 80 bytes, at most 79 are allowed`},
+		{"constant", fold, bcnn.Limits{TensorBytes: 4 * 10}, `tensor "a": dimensions [10 1] of FLOAT take 40 bytes, at most 39 are allowed`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			data := test.m.encode()
+			_, _, err := Decode(t.Context(), data, Options{Limits: test.least})
+			require.NoError(t, err)
+			less := test.least
+			less.Layers, less.TensorBytes = max(less.Layers-1, 0), max(less.TensorBytes-1, 0)
+			_, _, err = Decode(t.Context(), data, Options{Limits: less})
+			require.ErrorContains(t, err, test.want)
+		})
+	}
+	twice := fold
+	twice.nodes = append([]testNode{op("Concat", "a a", "twice", "axis", 0)}, fold.nodes...)
+	twice.nodes[1] = op("Gather", "twice s", "b")
+	_, _, err := Decode(t.Context(), twice.encode(), Options{Limits: bcnn.Limits{TensorBytes: 79}})
+	require.ErrorContains(t, err, `node "n_twice" (Concat, index 0): dimensions [20 1] of FLOAT take 80 bytes`)
 }
 
 // TestHostileSizes checks that small files do not make large allocations.

@@ -3,6 +3,7 @@ package onnx
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -197,6 +198,30 @@ func TestTensorEncodings(t *testing.T) {
 			require.True(t, net.Layers[0].Op.(bcnn.Conv2D).Weights.Binary())
 		}
 	}
+}
+
+// TestLayerNames checks that names of layers are those of nodes, but unique, of a
+// length that bcnn allows, and such that they can be printed.
+func TestLayerNames(t *testing.T) {
+	var want []string
+	names := []struct{ node, layer string }{
+		{"a", "a"}, {"a", "a_2"}, {"a_2", "a_2_2"}, {"a", "a_3"}, {"/b/Relu", "b"}, {"/b/Relu", "b_2"}, {"Relu", "Relu"}, {"", "Relu_7"},
+		{"c\x1b[2K\xff", "c?[2K?"}, {strings.Repeat("d", 300), strings.Repeat("d", 200)},
+		{strings.Repeat("e", 199) + "ä", strings.Repeat("e", 199)}, {strings.Repeat("\x80", 201), strings.Repeat("?", 1)},
+	}
+	m := chain(len(names), func(i int, from, to string) []testNode {
+		return named(names[i].node, op("Relu", from, to))
+	})
+	for _, n := range names {
+		want = append(want, n.layer)
+	}
+	net, _, err := Decode(t.Context(), m.encode(), Options{})
+	require.NoError(t, err)
+	var got []string
+	for _, l := range net.Layers {
+		got = append(got, l.Name)
+	}
+	require.Equal(t, want, got)
 }
 
 // TestMetadata reads name, labels and size from the file, unless the options

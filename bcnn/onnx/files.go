@@ -12,6 +12,8 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // maxFile is the largest ONNX file: protocol buffers end at 2 GiB.
@@ -22,7 +24,7 @@ const maxFile = 1<<31 - 1
 // bytes when it is unpacked and several FLOATs on the way to a layer.
 const (
 	base    = 64 << 20
-	perByte = 64
+	perByte = 128
 )
 
 // openUnits is what it costs to open a file beside the model.
@@ -33,10 +35,9 @@ type source struct {
 	budget *budget.Budget
 	eval   *eval.Evaluator
 	limits bcnn.Limits
-	// beside has the files that a model may refer to, in the folder dir; nil if
-	// it may not.
-	beside fs.FS
-	dir    string
+	// open opens a file beside the model and returns its size; nil if there are
+	// none.
+	open func(name string) (io.ReadCloser, int64, error)
 	// name is the name of a network that has none.
 	name  string
 	bytes int64           // of the files that were opened
@@ -50,7 +51,7 @@ func (s *source) begin(ctx context.Context, limits bcnn.Limits) error {
 		return err
 	}
 	s.budget, s.known = budget.New(ctx, base), map[string]bool{}
-	s.eval = &eval.Evaluator{Budget: s.budget, External: s.external}
+	s.eval = &eval.Evaluator{Budget: s.budget, TensorBytes: min(s.limits.TensorBytes, math.MaxInt), External: s.external}
 	return nil
 }
 
@@ -71,45 +72,41 @@ func (s *source) add(bytes int64) error {
 }
 
 // model reads the file of the model.
-func (s *source) model(fsys fs.FS, name string) ([]byte, error) {
-	file, size, err := open(fsys, name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
+func (s *source) model(r io.Reader, size int64) ([]byte, error) {
 	if size > maxFile {
-		return nil, fmt.Errorf("%s: %d bytes are more than an ONNX file can have", name, size)
+		return nil, fmt.Errorf("%d bytes are more than an ONNX file can have", size)
 	}
 	if err := s.add(size); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, err
 	}
-	data, err := s.read(file, size)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return data, nil
+	return s.read(r, size)
 }
 
 // external reads the data of a tensor from a file beside the model.
 func (s *source) external(location string, offset, size int64) ([]byte, error) {
-	if s.beside == nil {
-		return nil, fmt.Errorf("%.200q cannot be read: the model does not come from a folder", location)
+	if s.open == nil {
+		return nil, fmt.Errorf("%s: the model does not come from a folder", text.Quote(location))
 	}
 	name := path.Clean(location)
 	if !fs.ValidPath(name) {
-		return nil, fmt.Errorf("%.200q lies outside of the model's folder", location)
+		return nil, fmt.Errorf("%s lies outside of the model's folder", text.Quote(location))
 	}
-	name = path.Join(s.dir, name)
 	if err := s.budget.Charge(openUnits); err != nil {
 		return nil, err
 	}
-	file, end, err := open(s.beside, name)
+	file, end, err := s.open(name)
 	if err != nil {
-		return nil, err
+		return nil, err // names the file
 	}
 	defer file.Close()
+	data, err := s.part(name, file, end, offset, size)
+	return data, files.Name(name, err)
+}
+
+// part reads size bytes from offset on of a file beside the model.
+func (s *source) part(name string, file io.Reader, end, offset, size int64) ([]byte, error) {
 	if offset > end || size > end-offset {
-		return nil, fmt.Errorf("bytes %d to %d of %.200q, which has %d", offset, offset+size, location, end)
+		return nil, fmt.Errorf("%d bytes from %d on, but it has %d", size, offset, end)
 	}
 	if !s.known[name] {
 		s.known[name] = true
@@ -117,20 +114,17 @@ func (s *source) external(location string, offset, size int64) ([]byte, error) {
 			return nil, err
 		}
 	}
-	var r io.Reader = file
 	if at, ok := file.(io.ReaderAt); ok {
-		r = io.NewSectionReader(at, offset, size)
-	} else if err := s.pieces(offset, func(n int64) error {
+		return s.read(io.NewSectionReader(at, offset, size), size)
+	}
+	err := s.pieces(offset, func(n int64) error {
 		_, err := io.CopyN(io.Discard, file, n)
 		return err
-	}); err != nil {
-		return nil, fmt.Errorf("%.200q: %w", location, err)
-	}
-	data, err := s.read(r, size)
+	})
 	if err != nil {
-		return nil, fmt.Errorf("%.200q: %w", location, err)
+		return nil, err
 	}
-	return data, nil
+	return s.read(file, size)
 }
 
 // read reads size bytes.
@@ -171,60 +165,18 @@ func (s *source) pieces(size int64, f func(n int64) error) error {
 	return nil
 }
 
-// open opens a regular file and returns its size. It looks before it opens:
-// opening a named pipe would wait for a writer.
-func open(fsys fs.FS, name string) (fs.File, int64, error) {
-	info, err := fs.Stat(fsys, name)
-	if err == nil {
-		err = regular(name, info)
+// inFolder opens files of a folder, which no link leads out of.
+func inFolder(dir string) func(name string) (io.ReadCloser, int64, error) {
+	return func(name string) (io.ReadCloser, int64, error) {
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return nil, 0, err
+		}
+		defer root.Close() // what it has opened stays open
+		f, err := files.OpenIn(root, name)
+		if err != nil {
+			return nil, 0, err
+		}
+		return f, f.Size(), nil
 	}
-	if err != nil {
-		return nil, 0, err
-	}
-	file, err := fsys.Open(name)
-	if err != nil {
-		return nil, 0, err
-	}
-	if info, err = file.Stat(); err == nil {
-		err = regular(name, info)
-	}
-	if err != nil {
-		file.Close()
-		return nil, 0, err
-	}
-	return file, info.Size(), nil
-}
-
-func regular(name string, info fs.FileInfo) error {
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%.200q is not a regular file", name)
-	}
-	return nil
-}
-
-// paths are the files of the system by the names that it gives them.
-type paths struct{}
-
-func (paths) Open(name string) (fs.File, error)     { return os.Open(name) }
-func (paths) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
-
-// folder is a folder of the system, which no link leads out of.
-type folder string
-
-func (dir folder) Open(name string) (fs.File, error) {
-	root, err := os.OpenRoot(string(dir))
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close() // what it has opened stays open
-	return root.Open(name)
-}
-
-func (dir folder) Stat(name string) (fs.FileInfo, error) {
-	root, err := os.OpenRoot(string(dir))
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	return root.Stat(name)
 }

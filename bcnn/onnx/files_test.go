@@ -36,17 +36,17 @@ func TestExternalData(t *testing.T) {
 		{"sub/w.bin", "", "", ""},
 		{"sub/../w.bin", "8", "24", ""},
 		{"inside.bin", "0", "24", ""},
-		{"w.bin", "9", "24", "which has 32"},
+		{"w.bin", "9", "24", "but it has 32"},
 		{"w.bin", "0", "20", "length 20, want 24"},
 		{"w.bin", "-1", "24", `offset is "-1"`},
-		{"w.bin", "9223372036854775807", "24", "which has 32"},
+		{"w.bin", "9223372036854775807", "24", "but it has 32"},
 		{"w.bin", "0", "many", `length is "many"`},
 		{"absent.bin", "0", "24", "absent.bin"},
 		{"../w.bin", "0", "24", "outside"},
 		{filepath.Join(outside, "w.bin"), "0", "24", "outside"},
 		{"link.bin", "0", "24", "escapes"},
 		{"up.bin", "0", "24", "escapes"},
-		{"sub", "0", "24", "not a regular file"},
+		{"sub", "0", "24", "sub: is a directory"},
 		{"", "0", "24", "not named"},
 	}
 	for _, test := range tests {
@@ -111,12 +111,12 @@ func TestRead(t *testing.T) {
 			require.ErrorIs(t, err, fs.ErrNotExist)
 			require.ErrorContains(t, err, "a/model.onnx")
 			_, _, err = Read(t.Context(), fsys, "a/b", Options{})
-			require.ErrorContains(t, err, "not a regular file")
+			require.ErrorContains(t, err, "a/b: is a directory")
 		})
 	}
 	memory["a/b/w.bin"].Data = weights[:31]
 	_, _, err = Read(t.Context(), memory, "a/b/model.onnx", Options{})
-	require.ErrorContains(t, err, `tensor "w": external data: bytes 8 to 32 of "w.bin", which has 31`)
+	require.ErrorContains(t, err, `tensor "w": external data: w.bin: 24 bytes from 8 on, but it has 31`)
 }
 
 // TestDecode imports from memory, where there are no other files.

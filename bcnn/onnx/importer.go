@@ -9,6 +9,14 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// What is charged for a node of the graph, in the places that remember nodes and
+// tensors, and for the name of each of its tensors.
+const (
+	nodeUnits = 256
+	nameUnits = 64
 )
 
 // importer turns a graph into a network, node by node.
@@ -20,9 +28,9 @@ type importer struct {
 	build  *build.Builder
 
 	env    map[string]build.Operand
-	folded map[int]bool // nodes that are constant
-	needed map[int]bool // nodes that the output depends on
-	batch  int          // the batch size in the file, 0 if dynamic
+	folded []bool // by node: it is constant
+	needed []bool // by node: the output depends on it
+	batch  int    // the batch size in the file, 0 if dynamic
 }
 
 func newImporter(m *pb.Model, opts Options, s *source) *importer {
@@ -30,9 +38,9 @@ func newImporter(m *pb.Model, opts Options, s *source) *importer {
 		model: m, opts: opts, budget: s.budget,
 		eval:   s.eval,
 		env:    map[string]build.Operand{},
-		folded: map[int]bool{},
+		folded: make([]bool, len(m.Graph.Nodes)),
 	}
-	im.build = build.New(im.eval, opts.SignOfZero)
+	im.build = build.New(im.eval, s.limits.Layers, opts.SignOfZero)
 	return im
 }
 
@@ -40,14 +48,14 @@ func newImporter(m *pb.Model, opts Options, s *source) *importer {
 func (im *importer) run(l layout) error {
 	g := im.model.Graph
 	if err := im.begin(l); err != nil {
-		return fmt.Errorf("input %q: %w", l.info.Name, err)
+		return fmt.Errorf("input %s: %w", text.Quote(l.info.Name), err)
 	}
 	if len(g.Outputs) != 1 {
 		return fmt.Errorf("the graph has %d outputs, want 1", len(g.Outputs))
 	}
 	output := g.Outputs[0].Name
 	var err error
-	if im.needed, err = needed(g, output); err != nil {
+	if im.needed, err = im.reached(output); err != nil {
 		return err
 	}
 	for _, n := range g.Nodes {
@@ -62,40 +70,44 @@ func (im *importer) run(l layout) error {
 	if err == nil {
 		err = im.output(r)
 	}
-	if err == nil {
-		err = im.budget.Charge(0)
+	if failed := im.build.Err(); failed != nil { // and what came of it
+		err = failed
 	}
 	if err != nil {
-		return fmt.Errorf("output %q: %w", output, err)
+		return fmt.Errorf("output %s: %w", text.Quote(output), err)
 	}
 	return nil
 }
 
-// needed marks the nodes that the output depends on.
-func needed(g *pb.Graph, output string) (map[int]bool, error) {
+// reached marks the nodes that the output depends on.
+func (im *importer) reached(output string) ([]bool, error) {
+	g := im.model.Graph
 	maker := make(map[string]*pb.Node, len(g.Nodes))
 	for _, n := range g.Nodes {
+		if err := im.budget.Charge(nameUnits * int64(1+len(n.Inputs)+len(n.Outputs))); err != nil {
+			return nil, err
+		}
 		for _, name := range n.Outputs {
 			if name == "" {
 				continue
 			}
 			if maker[name] != nil {
-				return nil, fmt.Errorf("%v: %v writes %q too", n, maker[name], name)
+				return nil, fmt.Errorf("%v: %v writes %s too", n, maker[name], text.Quote(name))
 			}
 			maker[name] = n
 		}
 	}
-	needed := map[int]bool{}
+	reached := make([]bool, len(g.Nodes))
 	queue := []string{output}
 	for len(queue) > 0 {
 		n := maker[queue[len(queue)-1]]
 		queue = queue[:len(queue)-1]
-		if n != nil && !needed[n.Index] {
-			needed[n.Index] = true
+		if n != nil && !reached[n.Index] {
+			reached[n.Index] = true
 			queue = append(queue, n.Inputs...)
 		}
 	}
-	return needed, nil
+	return reached, nil
 }
 
 // lookup returns a tensor of the graph by its name.
@@ -105,7 +117,7 @@ func (im *importer) lookup(name string) (build.Operand, error) {
 	}
 	p := im.model.Graph.Initializers[name]
 	if p == nil {
-		return build.Operand{}, fmt.Errorf("%q is given by no initialiser and is not the first output of an earlier node", name)
+		return build.Operand{}, fmt.Errorf("%s is given by no initialiser and is not the first output of an earlier node", text.Quote(name))
 	}
 	t, err := im.eval.Tensor(p)
 	if err != nil {
@@ -146,7 +158,7 @@ func (im *importer) constant(n *pb.Node, i int) (*eval.Tensor, error) {
 	}
 	r, err := im.operand(n, i)
 	if err == nil && r.Constant == nil {
-		err = fmt.Errorf("input %d (%q) must be constant", i, n.Input(i))
+		err = fmt.Errorf("input %d (%s) must be constant", i, text.Quote(n.Input(i)))
 	}
 	return r.Constant, err
 }
@@ -165,7 +177,7 @@ func (im *importer) required(n *pb.Node, i int) (*eval.Tensor, error) {
 func (im *importer) value(n *pb.Node, i int) (*build.Value, error) {
 	r, err := im.operand(n, i)
 	if err == nil && r.Value == nil {
-		err = fmt.Errorf("input %d (%q) is constant", i, n.Input(i))
+		err = fmt.Errorf("input %d (%s) is constant", i, text.Quote(n.Input(i)))
 	}
 	return r.Value, err
 }

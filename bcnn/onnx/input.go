@@ -10,6 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // layout is a way to see the graph's input as an image.
@@ -21,16 +22,18 @@ type layout struct {
 
 // graphInput returns the one input that is not an initialiser.
 func graphInput(g *pb.Graph) (pb.ValueInfo, error) {
-	var found []pb.ValueInfo
+	var found pb.ValueInfo
+	n := 0
 	for _, in := range g.Inputs {
 		if g.Initializers[in.Name] == nil {
-			found = append(found, in)
+			found = in
+			n++
 		}
 	}
-	if len(found) != 1 {
-		return pb.ValueInfo{}, fmt.Errorf("the graph has %d inputs, want 1", len(found))
+	if n != 1 {
+		return found, fmt.Errorf("the graph has %d inputs, want 1", n)
 	}
-	return found[0], nil
+	return found, nil
 }
 
 // inputLayouts returns the ways to see the graph's input, the likeliest first.
@@ -39,7 +42,11 @@ func inputLayouts(e *eval.Evaluator, g *pb.Graph, opts Options) ([]layout, error
 	if err != nil {
 		return nil, err
 	}
-	fail := func(err error) ([]layout, error) { return nil, fmt.Errorf("input %q: %w", in.Name, err) }
+	// Inputs and nodes are looked through below.
+	if err := e.Budget.Charge(nameUnits * int64(len(g.Inputs)+len(g.Nodes))); err != nil {
+		return nil, err
+	}
+	fail := func(err error) ([]layout, error) { return nil, fmt.Errorf("input %s: %w", text.Quote(in.Name), err) }
 	switch {
 	case in.Type != pb.Float && in.Type != pb.Uint8:
 		return fail(fmt.Errorf("elements of %v are not supported, want FLOAT or UINT8", in.Type))
@@ -56,7 +63,7 @@ func inputLayouts(e *eval.Evaluator, g *pb.Graph, opts Options) ([]layout, error
 		case dynamic && option > 0:
 			return option
 		case dynamic:
-			err = fmt.Errorf("dimension %q is dynamic: give its size with InputShape", d.Name)
+			err = fmt.Errorf("dimension %s is dynamic: give its size with InputShape", text.Quote(d.Name))
 		case d.Size < 1 || d.Size > pb.MaxSize || option != 0 && option != int(d.Size):
 			err = fmt.Errorf("a dimension is %d, InputShape says %d", d.Size, option)
 		default:
@@ -106,11 +113,6 @@ func inputLayouts(e *eval.Evaluator, g *pb.Graph, opts Options) ([]layout, error
 	if open != nil {
 		return fail(open)
 	}
-	for _, l := range layouts {
-		if _, err := eval.Count([]int{l.shape.H, l.shape.W, l.shape.C}); err != nil {
-			return fail(err)
-		}
-	}
 	return layouts, nil
 }
 
@@ -159,6 +161,9 @@ func reshapedInput(e *eval.Evaluator, g *pb.Graph, in pb.ValueInfo, n int) []lay
 
 // begin sets up the network's input.
 func (im *importer) begin(l layout) error {
+	if err := im.build.CheckShape(l.shape); err != nil {
+		return err
+	}
 	if d := l.info.Dims[0]; d.Name == "" {
 		if d.Size < 0 || d.Size > pb.MaxSize {
 			return fmt.Errorf("the batch size is %d", d.Size)

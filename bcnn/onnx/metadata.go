@@ -6,7 +6,13 @@ import (
 	"strconv"
 
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
+
+// maxMetadata is the longest entry in bytes: what the header of a .bcnn file has
+// room for.
+const maxMetadata = 4 << 20
 
 type metadata struct {
 	name   string
@@ -15,20 +21,27 @@ type metadata struct {
 }
 
 // describe reads what metadata_props say, unless the options do.
-func describe(m *pb.Model, opts Options) (metadata, error) {
+func describe(m *pb.Model, opts Options, work *budget.Budget) (metadata, error) {
 	meta := metadata{opts.Name, opts.Labels, opts.Resize}
-	if meta.name == "" {
-		meta.name = m.Metadata["name"]
+	for _, key := range []string{"name", "labels", "resize"} {
+		if n := len(m.Metadata[key]); n > maxMetadata {
+			return meta, fmt.Errorf("metadata %q has %d bytes, at most %d are allowed", key, n, maxMetadata)
+		} else if err := work.Charge(32 * int64(n)); err != nil {
+			return meta, err
+		}
 	}
-	if s := m.Metadata["labels"]; s != "" && meta.labels == nil {
-		if err := json.Unmarshal([]byte(s), &meta.labels); err != nil {
+	if meta.name == "" {
+		meta.name = string(m.Metadata["name"])
+	}
+	if b := m.Metadata["labels"]; len(b) > 0 && meta.labels == nil {
+		if err := json.Unmarshal(b, &meta.labels); err != nil {
 			return meta, fmt.Errorf("metadata \"labels\" is not a JSON array of strings: %w", err)
 		}
 	}
-	if s := m.Metadata["resize"]; s != "" && meta.resize == 0 {
-		v, err := strconv.Atoi(s)
+	if b := m.Metadata["resize"]; len(b) > 0 && meta.resize == 0 {
+		v, err := strconv.Atoi(string(b))
 		if err != nil || v < 0 {
-			return meta, fmt.Errorf("metadata \"resize\" is %q, want a number of pixels", s)
+			return meta, fmt.Errorf("metadata \"resize\" is %s, want a number of pixels", text.Quote(string(b)))
 		}
 		meta.resize = v
 	}

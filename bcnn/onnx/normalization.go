@@ -47,7 +47,11 @@ func (im *importer) batchNorm(n *pb.Node) (build.Operand, error) {
 			return build.Operand{}, fmt.Errorf("input %d is missing", i+1)
 		}
 	}
-	if order := v.Channels(v.View[1]); order != nil {
+	order, err := im.build.Channels(v, v.View[1])
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if order != nil {
 		for i, from := range lists {
 			if lists[i], err = im.build.Floats(len(from)); err != nil {
 				return build.Operand{}, err

@@ -13,13 +13,40 @@
 // comparisons, QONNX BipolarQuant and Quant, bitcnn Binarize; and more on
 // constants. Opset 7 and later.
 //
+// # Cost
+//
+// Files may come from strangers. An import allocates at most 64 MiB and 128 bytes
+// for each byte of the files that it reads, and takes steps in proportion, for
+// each of the at most three ways to see the input that it tries; Options.Limits
+// bound the rest. More is an error. Whoever adds an operator keeps to this: a loop
+// whose length the file decides, and memory whose size it decides, are charged to
+// the budget before (budget.Loop does it for loops). TestCost and FuzzCost find
+// what is not.
+//
+// # Rooms
+//
+// A file goes through these packages; each knows those before it only.
+//
+//	internal/pb     messages of the format, and the attributes of nodes
+//	internal/eval   constants: unpacked, computed with, moved
+//	internal/view   how the dimensions of a tensor lie in memory
+//	internal/build  layers of values: what is pending on them, steps, weights
+//	onnx            the graph: its files, inputs, operators, report
+//
+// Here, operators.go is the table of operators, and a family of them is a file of
+// its own: conv, dense, pool, pad, normalization, activation, elementwise,
+// arithmetic, quantize, reshape, constants. An operator reads attributes (pb) and
+// operands (importer.go), computes with constants (eval) or makes layers (build).
+//
 // The format: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3; the
 // operators: https://onnx.ai/onnx/operators/.
 package onnx
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"path/filepath"
@@ -27,6 +54,8 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/files"
 )
 
 // Options are the options of an import. The zero value is good for most files.
@@ -65,19 +94,30 @@ type Options struct {
 // ctx ends, its error is returned. Errors name the file and, where they can, the
 // node.
 func Load(ctx context.Context, path string, opts Options) (*bcnn.Network, *Report, error) {
-	return load(ctx, paths{}, path, opts, &source{
-		beside: folder(filepath.Dir(path)), dir: ".",
-		name: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)),
-	})
+	f, err := files.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	s := &source{open: inFolder(filepath.Dir(path)), name: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))}
+	net, report, err := s.load(ctx, f, f.Size(), opts)
+	return net, report, files.Name(path, err)
 }
 
 // Read is Load for the file called name of a file system, such as an embed.FS.
 // Tensors stored outside the file are read from its folder in fsys.
 func Read(ctx context.Context, fsys fs.FS, name string, opts Options) (*bcnn.Network, *Report, error) {
-	return load(ctx, fsys, name, opts, &source{
-		beside: fsys, dir: path.Dir(name),
-		name: strings.TrimSuffix(path.Base(name), path.Ext(name)),
-	})
+	f, size, err := files.OpenFS(fsys, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	s := &source{name: strings.TrimSuffix(path.Base(name), path.Ext(name))}
+	s.open = func(other string) (io.ReadCloser, int64, error) {
+		return files.OpenFS(fsys, path.Join(path.Dir(name), other))
+	}
+	net, report, err := s.load(ctx, f, size, opts)
+	return net, report, files.Name(name, err)
 }
 
 // Decode is Load for a file in memory, which cannot refer to others. The network
@@ -93,31 +133,34 @@ func Decode(ctx context.Context, data []byte, opts Options) (*bcnn.Network, *Rep
 	return s.decode(data, opts)
 }
 
-func load(ctx context.Context, fsys fs.FS, name string, opts Options, s *source) (*bcnn.Network, *Report, error) {
+// load imports a model of size bytes.
+func (s *source) load(ctx context.Context, r io.Reader, size int64, opts Options) (*bcnn.Network, *Report, error) {
 	if err := s.begin(ctx, opts.Limits); err != nil {
 		return nil, nil, err
 	}
-	data, err := s.model(fsys, name)
+	data, err := s.model(r, size)
 	if err != nil {
-		return nil, nil, err // names the file
+		return nil, nil, err
 	}
-	net, report, err := s.decode(data, opts)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return net, report, nil
+	return s.decode(data, opts)
 }
 
 // decode imports a model.
 func (s *source) decode(data []byte, opts Options) (*bcnn.Network, *Report, error) {
-	m, err := pb.Decode(data)
+	m, err := pb.Decode(data, s.budget)
 	if err != nil {
+		if err := s.budget.Charge(0); err != nil { // not the fault of the format
+			return nil, nil, err
+		}
 		return nil, nil, fmt.Errorf("not a valid ONNX file: %w", err)
+	}
+	if n := len(m.Graph.Nodes); n > s.limits.Layers {
+		return nil, nil, fmt.Errorf("the graph has %d nodes, at most %d are allowed", n, s.limits.Layers)
 	}
 	if m.Opset < 7 {
 		return nil, nil, fmt.Errorf("operator set %d of ONNX is not supported, want 7 or later", m.Opset)
 	}
-	meta, err := describe(m, opts)
+	meta, err := describe(m, opts, s.budget)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -142,10 +185,17 @@ func (s *source) decode(data []byte, opts Options) (*bcnn.Network, *Report, erro
 			if err := im.build.Net.Check(); err != nil {
 				return nil, nil, err
 			}
-			return im.build.Net, im.report(), nil
+			report, err := im.report()
+			if err != nil {
+				return nil, nil, err
+			}
+			return im.build.Net, report, nil
 		}
 		if first == nil {
 			first = err
+		}
+		if end := s.budget.Charge(0); end != nil && !errors.Is(end, budget.ErrExceeded) {
+			return nil, nil, err // of the context
 		}
 	}
 	return nil, nil, first

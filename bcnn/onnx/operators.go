@@ -71,9 +71,12 @@ func (im *importer) node(n *pb.Node) error {
 	if len(n.Outputs) == 0 {
 		return errors.New("it has no output")
 	}
+	if err := im.budget.Charge(nodeUnits); err != nil {
+		return err
+	}
 	r, err := handler(im, n)
-	if err == nil {
-		err = im.budget.Charge(0)
+	if failed := im.build.Err(); failed != nil { // and what came of it
+		err = failed
 	}
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // padNode imports Pad; the window behind takes it in.
@@ -23,7 +24,7 @@ func (im *importer) padNode(n *pb.Node) (build.Operand, error) {
 		return build.Operand{}, err
 	}
 	if mode != "constant" {
-		return build.Operand{}, fmt.Errorf("mode %q is not supported, want constant", mode)
+		return build.Operand{}, fmt.Errorf("mode %s is not supported, want constant", text.Quote(mode))
 	}
 	pads, err := n.Ints("pads")
 	if err != nil {

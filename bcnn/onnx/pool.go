@@ -50,7 +50,7 @@ func (im *importer) maxPool(n *pb.Node) (build.Operand, error) {
 		W: outputSize(v.Shape.W, win.Pad.Left+win.Pad.Right, win.KW, 1, win.StrideW),
 		C: v.Shape.C,
 	}
-	if err := build.CheckShape(shape); err != nil {
+	if err := im.build.CheckShape(shape); err != nil {
 		return build.Operand{}, err
 	}
 	out := im.build.Emit(n, "", bcnn.MaxPool{Window: win}, shape, v)

@@ -10,6 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // bipolarQuant imports the QONNX operator.
@@ -63,20 +64,31 @@ func (im *importer) quantNode(n *pb.Node) (build.Operand, error) {
 	}
 	rounding := map[string]string{"ROUND": "Round", "CEIL": "Ceil", "FLOOR": "Floor"}[mode]
 	if rounding == "" {
-		return build.Operand{}, fmt.Errorf("rounding mode %q is not supported", mode)
+		return build.Operand{}, fmt.Errorf("rounding mode %s is not supported", text.Quote(mode))
 	}
 	if r, ok, err := im.build.Pointwise(n, operands, im.eval.Quant(signed != 0, narrow != 0, eval.UnaryOps[rounding])); ok || err != nil {
 		return r, err
 	}
-	for i := range c[1].Len() {
-		if !(c[1].At(i) > 0) {
-			return build.Operand{}, fmt.Errorf("scale %v, want more than 0", c[1].At(i))
+	positive, zero := true, true
+	err = im.budget.Loop(c[1].Len(), func(lo, hi int) {
+		for _, scale := range c[1].F32[lo:hi] {
+			positive = positive && scale > 0
 		}
+	})
+	if err == nil {
+		err = im.budget.Loop(c[2].Len(), func(lo, hi int) {
+			for _, point := range c[2].F32[lo:hi] {
+				zero = zero && point == 0
+			}
+		})
 	}
-	for i := range c[2].Len() {
-		if c[2].At(i) != 0 {
-			return build.Operand{}, errors.New("a zero point is not supported")
-		}
+	switch {
+	case err != nil:
+		return build.Operand{}, err
+	case !positive:
+		return build.Operand{}, errors.New("a scale is not more than 0")
+	case !zero:
+		return build.Operand{}, errors.New("a zero point is not supported")
 	}
 	if signed == 0 || c[3].Len() != 1 || c[3].At(0) != 1 {
 		return build.Operand{}, errors.New("activations of more than one signed bit are not supported")
@@ -109,6 +121,9 @@ func (im *importer) binarize(n *pb.Node) (build.Operand, error) {
 		return build.Operand{}, err
 	}
 	op := bcnn.Binarize{Scheme: bcnn.Scheme(scheme)}
+	if err := im.budget.Charge(8 * int64(len(list))); err != nil {
+		return build.Operand{}, err
+	}
 	for _, t := range list {
 		if t < math.MinInt32 || t > math.MaxInt32 {
 			return build.Operand{}, fmt.Errorf("threshold %d", t)

@@ -19,13 +19,16 @@ type Folded struct {
 
 // report tells where every node went. A node without a layer went into the
 // layer of the first node that reads it.
-func (im *importer) report() *Report {
+func (im *importer) report() (*Report, error) {
 	g := im.model.Graph
 	r := &Report{Producer: im.model.Producer, Opset: int(im.model.Opset), Nodes: len(g.Nodes)}
 	into := make([]string, len(g.Nodes))
 	reader := map[string]int{} // the first node that reads a tensor
 	for i := len(g.Nodes) - 1; i >= 0; i-- {
 		n := g.Nodes[i]
+		if err := im.budget.Charge(nameUnits * int64(2+len(n.Inputs))); err != nil {
+			return nil, err
+		}
 		switch {
 		case !im.needed[i] || im.folded[i]:
 		case im.build.Made[i] != "":
@@ -47,5 +50,5 @@ func (im *importer) report() *Report {
 			r.Folded = append(r.Folded, Folded{n.Label(), n.OpType, into[i]})
 		}
 	}
-	return r
+	return r, nil
 }

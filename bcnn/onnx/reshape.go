@@ -90,10 +90,8 @@ func (im *importer) shape(n *pb.Node) (build.Operand, error) {
 		return build.Operand{}, err
 	}
 	end = max(start, end)
-	return build.Operand{Constant: &eval.Tensor{
-		Type: pb.Int64, Dims: []int{end - start},
-		I64: append([]int64{}, sizes[start:end]...), Batch: batch[start:end],
-	}}, nil
+	t := eval.Sizes(append([]int64{}, sizes[start:end]...), batch[start:end])
+	return build.Operand{Constant: t}, nil
 }
 
 func (im *importer) transpose(n *pb.Node) (build.Operand, error) {
@@ -129,30 +127,7 @@ func (im *importer) transpose(n *pb.Node) (build.Operand, error) {
 		}
 	}
 	if r.Constant != nil {
-		from := r.Constant.Dims
-		dims := make([]int, rank)
-		strides := make([]int, rank)
-		stride := 1
-		for i := rank - 1; i >= 0; i-- {
-			strides[i] = stride
-			stride *= from[i]
-		}
-		for i, p := range perm {
-			dims[i] = from[p]
-		}
-		t, err := im.eval.Pick(r.Constant, dims, func(yield func(int, []int) bool) {
-			at := []int{0}
-			for i := range r.Constant.Len() {
-				rest, pos := i, 0
-				for d := rank - 1; d >= 0; d-- {
-					pos += rest % dims[d] * strides[perm[d]]
-					rest /= dims[d]
-				}
-				if at[0] = pos; !yield(i, at) {
-					return
-				}
-			}
-		})
+		t, err := im.eval.Transpose(r.Constant, perm)
 		return build.Operand{Constant: t}, err
 	}
 	v := r.Value.With(n)

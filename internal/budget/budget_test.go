@@ -48,5 +48,5 @@ func TestContextEndsTheBudget(t *testing.T) {
 	}
 	require.ErrorIs(t, err, context.Canceled)
 	require.LessOrEqual(t, charges, lookEvery+1)
-	require.Error(t, b.Charge(0), "an error is final")
+	require.ErrorIs(t, b.Charge(0), context.Canceled, "the first error is final")
 }

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
@@ -22,36 +21,54 @@ import (
 
 // A Builder makes a network, layer by layer.
 type Builder struct {
-	budget     *budget.Budget
 	eval       *eval.Evaluator
+	budget     *budget.Budget
 	signOfZero bcnn.ZeroRule
+	maxLayers  int
 	// Net is the network so far.
-	Net   *bcnn.Network
-	names map[string]bool // of layers
+	Net *bcnn.Network
 	// Made tells the first layer that a node became, by the index of the node.
 	Made map[int]string
+	// names has the names of layers, and the last number that has been appended
+	// to each of them.
+	names map[string]int
+	err   error
 }
 
-// New returns a builder of an empty network. signOfZero is the rule for a step
-// whose value at its threshold lies between the others, 0 if that is an error.
-func New(e *eval.Evaluator, signOfZero bcnn.ZeroRule) *Builder {
+// New returns a builder of an empty network that may have maxLayers layers.
+// signOfZero is the rule for a step whose value at its threshold lies between the
+// others, 0 if that is an error.
+func New(e *eval.Evaluator, maxLayers int, signOfZero bcnn.ZeroRule) *Builder {
 	return &Builder{
-		budget: e.Budget, eval: e, signOfZero: signOfZero,
-		Net: &bcnn.Network{}, names: map[string]bool{}, Made: map[int]string{},
+		eval: e, budget: e.Budget, signOfZero: signOfZero, maxLayers: maxLayers,
+		Net: &bcnn.Network{}, names: map[string]int{}, Made: map[int]string{},
 	}
 }
 
+// Err returns the first error of Emit.
+func (b *Builder) Err() error { return b.err }
+
+// layerUnits is what a layer costs besides its weights. Its channels and pixels,
+// which the file may claim to be many, are counted where it is lowered.
+const layerUnits = 512
+
 // Emit appends a layer made of a node (nil for the input) and returns its
-// output, seen as the first operand is.
+// output, seen as the first operand is. It does not fail: see Err.
 func (b *Builder) Emit(n *pb.Node, suffix string, op bcnn.Op, shape bcnn.Shape, inputs ...*Value) *Value {
-	// Lowering allocates for every channel, row and column of a layer, however
-	// large the file claims them to be. node sees the overdraft.
-	_ = b.budget.Charge(16 * (int64(shape.C) + int64(shape.H) + int64(shape.W)))
+	out := &Value{Type: pb.Float, Node: n, Shape: shape, View: inputs[0].View}
+	if b.err == nil {
+		b.err = b.budget.Charge(layerUnits)
+	}
+	if b.err == nil && len(b.Net.Layers) == b.maxLayers {
+		b.err = fmt.Errorf("the network has more than the %d layers that are allowed", b.maxLayers)
+	}
+	if b.err != nil {
+		return out
+	}
 	list := make([]int, len(inputs))
 	for i, in := range inputs {
 		list[i] = in.Layer
 	}
-	out := &Value{Type: pb.Float, Node: n, Shape: shape, View: inputs[0].View}
 	name := b.layerName(n.Label() + suffix)
 	out.Layer = b.Net.Append(name, op, list...)
 	if n != nil && b.Made[n.Index] == "" {
@@ -60,19 +77,22 @@ func (b *Builder) Emit(n *pb.Node, suffix string, op bcnn.Op, shape bcnn.Shape, 
 	return out
 }
 
-// layerName makes a name valid and unique.
+// layerName makes a name unique. A number that is taken for one name is not
+// tried again, or many nodes of one name would take quadratic time.
 func (b *Builder) layerName(name string) string {
-	const maxLen = 200
-	name = strings.ToValidUTF8(name, "?")
-	if len(name) > maxLen {
-		name = strings.ToValidUTF8(name[:maxLen], "")
+	last, taken := b.names[name]
+	if !taken {
+		b.names[name] = 1
+		return name
 	}
-	unique := name
-	for i := 2; b.names[unique] || unique == ""; i++ {
-		unique = fmt.Sprintf("%s_%d", name, i)
+	for {
+		last++
+		unique := fmt.Sprintf("%s_%d", name, last)
+		if _, taken := b.names[unique]; !taken {
+			b.names[name], b.names[unique] = last, 1
+			return unique
+		}
 	}
-	b.names[unique] = true
-	return unique
 }
 
 // Vector returns a value whose dimensions, one after the other, are in the
@@ -99,12 +119,18 @@ func (b *Builder) Flattened(v *Value, n *pb.Node) *Value {
 }
 
 // CheckShape checks the shape of a layer's output.
-func CheckShape(s bcnn.Shape) error {
+func (b *Builder) CheckShape(s bcnn.Shape) error {
 	if s.H < 1 || s.W < 1 {
 		return errors.New("the window is larger than its padded input")
 	}
-	_, err := eval.Count([]int{s.H, s.W, s.C})
-	return err
+	n, err := eval.Count([]int{s.H, s.W, s.C})
+	if err != nil {
+		return err
+	}
+	if bytes := 4 * int64(n); bytes > b.eval.TensorBytes {
+		return fmt.Errorf("a feature map of %v takes %d bytes, at most %d are allowed", s, bytes, b.eval.TensorBytes)
+	}
+	return nil
 }
 
 // Floats allocates numbers for a layer.

@@ -29,26 +29,27 @@ func (b *Builder) Broadcast(v *Value, t *eval.Tensor, n *pb.Node) (*Value, []flo
 // perChannel returns a constant that is broadcast to the value as one number,
 // or as one per channel in memory. ok is false where it varies over the image.
 func (b *Builder) perChannel(v *Value, t *eval.Tensor) (list []float32, ok bool, err error) {
-	if t.Type == pb.Double {
-		for _, x := range t.F64 {
-			if float64(float32(x)) != x && x == x {
-				return nil, false, fmt.Errorf("the DOUBLE constant %v has no exact float32 value", x)
-			}
-		}
-	}
 	if t.Len() == 0 {
 		return nil, false, errors.New("an empty constant")
 	}
-	if err := b.budget.Charge(4 * int64(t.Len())); err != nil {
-		return nil, false, err
-	}
 	uniform := true
-	for i := range t.Len() {
-		x := t.At(i)
-		if x-x != 0 {
-			return nil, false, fmt.Errorf("the constant holds %v", x)
+	var wrong error
+	err = b.budget.Loop(t.Len(), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			x := t.At(i)
+			if x-x != 0 {
+				wrong = fmt.Errorf("the constant holds %v", x)
+			} else if t.F64 != nil && float64(float32(x)) != x {
+				wrong = fmt.Errorf("the DOUBLE constant %v has no exact float32 value", x)
+			}
+			uniform = uniform && x == t.At(0)
 		}
-		uniform = uniform && x == t.At(0)
+	})
+	if err == nil {
+		err = wrong
+	}
+	if err != nil {
+		return nil, false, err
 	}
 	lead := len(v.View) - len(t.Dims)
 	if lead < 0 {
@@ -72,20 +73,26 @@ func (b *Builder) perChannel(v *Value, t *eval.Tensor) (list []float32, ok bool,
 			return nil, false, nil
 		}
 	}
-	if err := b.budget.Charge(4 * int64(v.Shape.C)); err != nil {
+	if list, err = b.Floats(v.Shape.C); err != nil {
 		return nil, false, err
 	}
-	list = make([]float32, v.Shape.C)
-	for c := range list {
-		at := 0
-		for i, d := range varies {
-			pos := 0
-			for _, a := range d {
-				pos = pos*a.Size + c/a.Stride%a.Size
-			}
-			at = at*t.Dims[i] + pos
+	for _, d := range varies { // which every channel looks at
+		if err := b.budget.Charge(int64(len(d)) * int64(v.Shape.C)); err != nil {
+			return nil, false, err
 		}
-		list[c] = float32(t.At(at))
 	}
-	return list, true, nil
+	err = b.budget.Loop(len(list), func(lo, hi int) {
+		for c := lo; c < hi; c++ {
+			at := 0
+			for i, d := range varies {
+				pos := 0
+				for _, a := range d {
+					pos = pos*a.Size + c/a.Stride%a.Size
+				}
+				at = at*t.Dims[i] + pos
+			}
+			list[c] = float32(t.At(at))
+		}
+	})
+	return list, err == nil, err
 }

@@ -36,11 +36,7 @@ type Step struct {
 }
 
 func (s *Step) comparable(r *Step) bool {
-	equal := func(a, b *eval.Tensor) bool {
-		return a.Type == b.Type && slices.Equal(a.Dims, b.Dims) &&
-			slices.Equal(a.F32, b.F32) && slices.Equal(a.F64, b.F64) && slices.Equal(a.I64, b.I64)
-	}
-	return s.base.Layer == r.base.Layer && s.base.View.Equal(r.base.View) && equal(s.t, r.t)
+	return s.base.Layer == r.base.Layer && s.base.View.Equal(r.base.View) && s.t.Equal(r.t)
 }
 
 // Pointwise evaluates an operator whose operands are constants, or constants
@@ -49,7 +45,7 @@ func (b *Builder) Pointwise(n *pb.Node, operands []Operand, f eval.PointFunc) (r
 	var first *Value
 	for _, o := range operands {
 		if o.Value != nil && o.Value.Step != nil {
-			if err := b.budget.Charge(8 * int64(o.Value.Step.t.Len())); err != nil {
+			if err := b.budget.Charge(int64(o.Value.Step.t.Len())); err != nil { // comparable
 				return Operand{}, false, err
 			}
 		}
@@ -100,8 +96,13 @@ func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) (O
 	base := v
 	if c := v.Clip; c != nil {
 		inside := t.Len() > 0
-		for i := range t.Len() {
-			inside = inside && c.Lo < t.At(i) && t.At(i) < c.Hi
+		err := b.budget.Loop(t.Len(), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				inside = inside && c.Lo < t.At(i) && t.At(i) < c.Hi
+			}
+		})
+		if err != nil {
+			return Operand{}, err
 		}
 		if !inside {
 			// At a bound of the clip, below or above it does not exist.
@@ -167,6 +168,10 @@ func (b *Builder) Settle(v *Value) (*Value, error) {
 	return v.plain, nil
 }
 
+// signUnits is what a channel of signLayer costs: four numbers and several looks
+// at each.
+const signUnits = 32
+
 // signLayer emits the layers of a step: the difference to the threshold,
 // negated where the step falls, its sign, and the scale of the result.
 func (b *Builder) signLayer(v *Value) (*Value, error) {
@@ -185,13 +190,13 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 	for _, l := range lists {
 		channels = max(channels, len(l))
 	}
-	if err := b.budget.Charge(16 * int64(channels)); err != nil {
-		return nil, err
-	}
 	// Where all channels fall, the input is negated, so that the result is plain
 	// ±1. Where only some do, theirs get a negative scale.
 	falls := true
 	for c := range channels {
+		if err := b.budget.Charge(signUnits); err != nil {
+			return nil, err
+		}
 		falls = falls && at(1, c) >= at(3, c)
 	}
 	direction, offset := make([]float32, channels), make([]float32, channels)

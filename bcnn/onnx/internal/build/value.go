@@ -119,11 +119,19 @@ func (v *Value) CheckImage() error {
 
 // Channels returns the order of a dimension that runs over all channels, nil
 // if it is that of the memory.
-func (v *Value) Channels(d []view.Atom) []int {
+func (b *Builder) Channels(v *Value, d []view.Atom) ([]int, error) {
 	if slices.Equal(d, view.Whole(view.C, v.Shape.C)) {
-		return nil
+		return nil, nil
 	}
-	return view.Offsets(d, view.ChannelStride)
+	return b.Offsets(d, view.ChannelStride)
+}
+
+// Offsets is view.Offsets, charged.
+func (b *Builder) Offsets(d []view.Atom, stride func(view.Atom) int) ([]int, error) {
+	if err := b.budget.Charge(24 * int64(view.Product(d))); err != nil {
+		return nil, err
+	}
+	return view.Offsets(d, stride), nil
 }
 
 // Error says that the padding cannot stay pending.

@@ -68,21 +68,33 @@ func (b *Builder) binaryWeights(rows []float32, out, rowLen int) (packed []uint6
 	for o := range out {
 		filter := rows[o*size : (o+1)*size]
 		a := float32(math.Abs(float64(filter[0])))
-		for _, w := range filter {
-			if w != a && w != -a || a == 0 || a-a != 0 {
-				return nil, nil, nil
+		binary := a != 0 && a-a == 0
+		err := b.budget.Loop(size, func(lo, hi int) {
+			for _, w := range filter[lo:hi] {
+				binary = binary && (w == a || w == -a)
 			}
+		})
+		if err != nil || !binary {
+			return nil, nil, err
 		}
 		alpha[o] = a
 		one = one && a == 1
 		same = same && a == alpha[0]
 	}
-	words := len(rows) / rowLen * bits.Words(rowLen)
-	if err := b.budget.Charge(8 * int64(words)); err != nil {
+	words := bits.Words(rowLen)
+	if err := b.budget.Charge(8 * int64(len(rows)/rowLen*words)); err != nil {
 		return nil, nil, err
 	}
-	packed = make([]uint64, words)
-	bits.Pack(packed, rows, rowLen)
+	packed = make([]uint64, len(rows)/rowLen*words)
+	for row := range len(rows) / rowLen {
+		to, from := packed[row*words:][:words], rows[row*rowLen:][:rowLen]
+		err := b.budget.Loop(rowLen, func(lo, hi int) { // lo is a multiple of a word
+			bits.Pack(to[lo/bits.WordBits:][:bits.Words(hi-lo)], from[lo:hi], hi-lo)
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+	}
 	switch {
 	case one:
 		alpha = nil

@@ -69,6 +69,8 @@ var BinaryOps = map[string]func(x, y float64) float64{
 	},
 }
 
+var errBatch = errors.New("it computes with the batch size")
+
 func truth(b bool) float64 {
 	if b {
 		return 1
@@ -85,6 +87,17 @@ func Logical(op string) bool {
 	return false
 }
 
+// slow are the operators that take much longer than others.
+var slow = map[string]bool{"Exp": true, "Log": true, "Pow": true}
+
+// chargeOp charges what an operator costs for n values, besides visiting them.
+func (e *Evaluator) chargeOp(op string, n int) error {
+	if slow[op] {
+		return e.Budget.Charge(8 * int64(n))
+	}
+	return nil
+}
+
 // Unary returns the operator of that name in UnaryOps.
 func (e *Evaluator) Unary(op string) PointFunc {
 	f := UnaryOps[op]
@@ -92,18 +105,23 @@ func (e *Evaluator) Unary(op string) PointFunc {
 		a := args[0]
 		switch {
 		case a.HasBatch():
-			return nil, errors.New("it computes with the batch size")
+			return nil, errBatch
 		case (op == "Not") != (a.Type == pb.Bool):
 			return nil, fmt.Errorf("%s of %v", op, a.Type)
 		}
 		out, err := e.NewTensor(a.Type, a.Dims)
+		if err == nil {
+			err = e.chargeOp(op, out.Len())
+		}
 		if err != nil {
 			return nil, err
 		}
-		for i := range out.Len() {
-			out.Set(i, f(a.At(i)))
-		}
-		return out, nil
+		err = e.Budget.Loop(out.Len(), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				out.Set(i, f(a.At(i)))
+			}
+		})
+		return out, err
 	}
 }
 
@@ -115,7 +133,7 @@ func (e *Evaluator) Binary(op string) PointFunc {
 		typ := a.Type
 		switch {
 		case a.HasBatch() || b.HasBatch():
-			return nil, errors.New("it computes with the batch size")
+			return nil, errBatch
 		case a.Type != b.Type && op != "Pow":
 			return nil, fmt.Errorf("operands of %v and %v", a.Type, b.Type)
 		case Logical(op):
@@ -123,26 +141,47 @@ func (e *Evaluator) Binary(op string) PointFunc {
 		case !typ.Real() && typ != pb.Int64 && typ != pb.Int32:
 			return nil, fmt.Errorf("arithmetic on %v is not supported", typ)
 		}
-		dims, err := Broadcast(a.Dims, b.Dims)
-		if err != nil {
-			return nil, err
-		}
-		out, err := e.NewTensor(typ, dims)
-		if err != nil {
-			return nil, err
-		}
-		for i, at := range Walk(dims, a.Dims, b.Dims) {
+		var overflow error
+		out, err := e.pointwise(typ, args, func(out *Tensor, i int, at []int) {
 			v := f(a.At(at[0]), b.At(at[1]))
 			if !typ.Real() {
 				// Beyond this float64 would round.
 				if v = math.Trunc(v); math.Abs(v) > 1<<53 || v != v {
-					return nil, errors.New("integer overflow or division by 0")
+					overflow = errors.New("integer overflow or division by 0")
+					v = 0
 				}
 			}
 			out.Set(i, v)
+		})
+		if err == nil {
+			err = e.chargeOp(op, out.Len())
 		}
-		return out, nil
+		if err == nil {
+			err = overflow
+		}
+		return out, err
 	}
+}
+
+// pointwise makes a tensor of what f sets from values of the operands at the same
+// place, where they are broadcast to each other.
+func (e *Evaluator) pointwise(typ pb.DataType, args []*Tensor, f func(out *Tensor, i int, at []int)) (*Tensor, error) {
+	dims := args[0].Dims
+	for _, a := range args[1:] {
+		var err error
+		if dims, err = Broadcast(dims, a.Dims); err != nil {
+			return nil, err
+		}
+	}
+	out, err := e.NewTensor(typ, dims)
+	if err != nil {
+		return nil, err
+	}
+	operands := make([][]int, len(args))
+	for k, a := range args {
+		operands[k] = stretched(a.Dims, len(dims))
+	}
+	return out, e.walk(dims, operands, func(i int, at []int) { f(out, i, at) })
 }
 
 // Where is the operator Where: condition, value if true, value if false.
@@ -151,24 +190,25 @@ func (e *Evaluator) Where(args []*Tensor) (*Tensor, error) {
 	if c.Type != pb.Bool || a.Type != b.Type {
 		return nil, fmt.Errorf("operands of %v, %v and %v", c.Type, a.Type, b.Type)
 	}
-	dims, err := Broadcast(a.Dims, b.Dims)
-	if err == nil {
-		dims, err = Broadcast(dims, c.Dims)
-	}
-	if err != nil {
-		return nil, err
-	}
-	out, err := e.NewTensor(a.Type, dims)
-	if err != nil {
-		return nil, err
-	}
-	for i, at := range Walk(dims, c.Dims, a.Dims, b.Dims) {
-		if c.I64[at[0]] != 0 {
-			out.Set(i, a.At(at[1]))
-		} else {
-			out.Set(i, b.At(at[2]))
+	marked := a.HasBatch() || b.HasBatch()
+	out, err := e.pointwise(a.Type, args, func(out *Tensor, i int, at []int) {
+		t, from := a, at[1]
+		if c.I64[at[0]] == 0 {
+			t, from = b, at[2]
 		}
+		if t.I64 != nil { // float64 would round
+			out.I64[i] = t.I64[from]
+		} else {
+			out.Set(i, t.At(from))
+		}
+		if marked {
+			out.Batch = append(out.Batch, t.HasBatch() && t.Batch[from])
+		}
+	})
+	if err != nil {
+		return nil, err
 	}
+	out.trim()
 	return out, nil
 }
 
@@ -186,35 +226,43 @@ func (e *Evaluator) Cast(to pb.DataType) PointFunc {
 		}
 		integers := !to.Real() && to != pb.Bool
 		if a.HasBatch() && (!integers || to.Size() < 4) {
-			return nil, errors.New("it computes with the batch size")
+			return nil, errBatch
 		}
 		out, err := e.NewTensor(to, a.Dims)
 		if err != nil {
 			return nil, err
 		}
-		for i := range out.Len() {
-			if !integers || a.Type.Real() {
-				v := a.At(i)
-				if to == pb.Bool {
-					v = truth(v != 0)
-				} else if integers && !(math.Abs(v) <= 1<<53) {
-					return nil, fmt.Errorf("%v does not fit into %v", v, to)
+		least, most := to.Limits()
+		var wrong error
+		err = e.Budget.Loop(out.Len(), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				switch {
+				case !integers:
+					v := a.At(i)
+					if to == pb.Bool {
+						v = truth(v != 0)
+					}
+					out.Set(i, v)
+					continue
+				case !a.Type.Real():
+					out.I64[i] = a.I64[i]
+				case math.Abs(a.At(i)) <= 1<<53:
+					out.Set(i, a.At(i))
+				default:
+					wrong = fmt.Errorf("%v does not fit into %v", a.At(i), to)
+					return
 				}
-				out.Set(i, v)
-			} else {
-				out.I64[i] = a.I64[i]
-			}
-		}
-		if integers && !a.HasBatch() {
-			lo, hi := to.Limits()
-			for _, v := range out.I64 {
-				if v < lo || v > hi {
-					return nil, fmt.Errorf("%d does not fit into %v", v, to)
+				if v := out.I64[i]; (v < least || v > most) && !a.HasBatch() {
+					wrong = fmt.Errorf("%d does not fit into %v", v, to)
+					return
 				}
 			}
+		})
+		if err == nil {
+			err = wrong
 		}
 		out.Batch = a.Batch
-		return out, nil
+		return out, err
 	}
 }
 
@@ -237,28 +285,17 @@ func (e *Evaluator) Quant(signed, narrow bool, round func(float64) float64) Poin
 		case narrow:
 			hi--
 		}
-		dims, err := Broadcast(x.Dims, scale.Dims)
-		if err == nil {
-			dims, err = Broadcast(dims, zero.Dims)
-		}
-		if err != nil {
-			return nil, err
-		}
-		out, err := e.NewTensor(x.Type, dims)
-		if err != nil {
-			return nil, err
-		}
-		for i, at := range Walk(dims, x.Dims, scale.Dims, zero.Dims) {
+		bipolar := signed && width.At(0) == 1
+		return e.pointwise(x.Type, args[:3], func(out *Tensor, i int, at []int) {
 			s, z := scale.At(at[1]), zero.At(at[2])
 			// FLOAT arithmetic rounds every operation.
 			q := float64(float32(float64(float32(x.At(at[0])/s)) + z))
-			if signed && width.At(0) == 1 {
+			if bipolar {
 				q = 2*truth(q >= 0) - 1
 			} else {
 				q = round(max(lo, min(q, hi)))
 			}
 			out.Set(i, float64(float32(q-z))*s)
-		}
-		return out, nil
+		})
 	}
 }

@@ -1,49 +1,24 @@
 // Package eval computes with the constants of a graph: it unpacks tensors from
 // the messages of a file and evaluates operators whose operands are all known.
+// Every byte that it allocates and every value that it visits is charged to a
+// budget before.
 package eval
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
-// An Evaluator decodes constants and computes with them. Every byte that it
-// allocates is charged to the budget.
+// Evaluator computes with tensors.
 type Evaluator struct {
 	Budget *budget.Budget
+	// TensorBytes is the largest size of a tensor in memory.
+	TensorBytes int64
 	// External reads size bytes of another file.
 	External func(location string, offset, size int64) ([]byte, error)
-}
-
-// Scalar makes a tensor without dimensions.
-func Scalar(typ pb.DataType, v float64) *Tensor {
-	t := &Tensor{Type: typ, Dims: []int{}}
-	switch {
-	case typ == pb.Double:
-		t.F64 = []float64{v}
-	case typ.Real():
-		t.F32 = []float32{float32(v)}
-	default:
-		t.I64 = []int64{int64(v)}
-	}
-	return t
-}
-
-// Redim returns the same data with other dimensions.
-func (t *Tensor) Redim(dims []int) *Tensor {
-	u := *t
-	u.Dims = dims
-	return &u
-}
-
-// Integers returns the values of a tensor of integers without the batch size.
-func (t *Tensor) Integers() ([]int64, error) {
-	if t.Type.Real() || t.HasBatch() {
-		return nil, fmt.Errorf("a constant of %v, want integers that do not depend on the batch size", t.Type)
-	}
-	return t.I64, nil
 }
 
 // Tensor is a constant. Integers and bools are in I64, DOUBLE in F64, the other
@@ -85,13 +60,56 @@ func (t *Tensor) Set(i int, v float64) {
 }
 
 // HasBatch reports whether the tensor holds the batch size.
-func (t *Tensor) HasBatch() bool {
-	for _, b := range t.Batch {
-		if b {
-			return true
-		}
+func (t *Tensor) HasBatch() bool { return t.Batch != nil }
+
+// Integers returns the values of a tensor of integers without the batch size.
+func (t *Tensor) Integers() ([]int64, error) {
+	if t.Type.Real() || t.HasBatch() {
+		return nil, fmt.Errorf("a constant of %v, want integers that do not depend on the batch size", t.Type)
 	}
-	return false
+	return t.I64, nil
+}
+
+// Redim returns the same data with other dimensions.
+func (t *Tensor) Redim(dims []int) *Tensor {
+	u := *t
+	u.Dims = dims
+	return &u
+}
+
+// Equal reports whether two tensors have the same type, dimensions and values.
+func (t *Tensor) Equal(u *Tensor) bool {
+	return t.Type == u.Type && slices.Equal(t.Dims, u.Dims) &&
+		slices.Equal(t.F32, u.F32) && slices.Equal(t.F64, u.F64) && slices.Equal(t.I64, u.I64)
+}
+
+// Scalar makes a tensor without dimensions.
+func Scalar(typ pb.DataType, v float64) *Tensor {
+	t := &Tensor{Type: typ, Dims: []int{}}
+	switch {
+	case typ == pb.Double:
+		t.F64 = []float64{v}
+	case typ.Real():
+		t.F32 = []float32{float32(v)}
+	default:
+		t.I64 = []int64{int64(v)}
+	}
+	return t
+}
+
+// Sizes makes a list of integers, of which batch marks those that stand for the
+// batch size.
+func Sizes(values []int64, batch []bool) *Tensor {
+	t := &Tensor{Type: pb.Int64, Dims: []int{len(values)}, I64: values, Batch: batch}
+	t.trim()
+	return t
+}
+
+// trim drops marks of the batch size if there is none.
+func (t *Tensor) trim() {
+	if !slices.Contains(t.Batch, true) {
+		t.Batch = nil
+	}
 }
 
 // Count returns the number of values of the dimensions.
@@ -108,17 +126,23 @@ func Count(dims []int) (int, error) {
 	return int(n), nil
 }
 
-// NewTensor allocates a tensor, within the budget of the import.
+// tensorUnits is what a tensor costs besides its values.
+const tensorUnits = 256
+
+// NewTensor allocates a tensor of the given type.
 func (e *Evaluator) NewTensor(typ pb.DataType, dims []int) (*Tensor, error) {
 	n, err := Count(dims)
 	if err != nil {
 		return nil, err
 	}
-	size := int64(8)
+	bytes := 8 * int64(n)
 	if typ.Real() && typ != pb.Double {
-		size = 4
+		bytes = 4 * int64(n)
 	}
-	if err := e.Budget.Charge(size * int64(n)); err != nil {
+	if bytes > e.TensorBytes {
+		return nil, fmt.Errorf("dimensions %v of %v take %d bytes, at most %d are allowed", dims, typ, bytes, e.TensorBytes)
+	}
+	if err := e.Budget.Charge(tensorUnits + bytes); err != nil {
 		return nil, err
 	}
 	t := &Tensor{Type: typ, Dims: dims}

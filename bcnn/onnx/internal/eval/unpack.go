@@ -7,20 +7,23 @@ import (
 	"math"
 	"strconv"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // Tensor decodes a TensorProto. Nothing is allocated before the data is known
 // to have the claimed size.
 func (e *Evaluator) Tensor(p *pb.Tensor) (*Tensor, error) {
-	t, err := e.decodeTensor(p)
+	t, err := e.unpack(p)
 	if err != nil {
-		return nil, fmt.Errorf("tensor %q: %w", p.Name, err)
+		return nil, fmt.Errorf("tensor %s: %w", text.Quote(p.Name), err)
 	}
 	return t, nil
 }
 
-func (e *Evaluator) decodeTensor(p *pb.Tensor) (*Tensor, error) {
+func (e *Evaluator) unpack(p *pb.Tensor) (*Tensor, error) {
 	size := p.Type.Size()
 	if size == 0 {
 		return nil, fmt.Errorf("elements of %v are not supported", p.Type)
@@ -36,10 +39,14 @@ func (e *Evaluator) decodeTensor(p *pb.Tensor) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
+	bytes := int64(n) * int64(size)
 	raw, isRaw := p.Raw, p.HasRaw
 	switch {
 	case p.External != nil:
-		if raw, err = e.externalData(p.External, int64(n)*int64(size)); err != nil {
+		if bytes > e.TensorBytes {
+			return nil, fmt.Errorf("dimensions %v of %v take %d bytes, at most %d are allowed", dims, p.Type, bytes, e.TensorBytes)
+		}
+		if raw, err = e.externalData(p.External, bytes); err != nil {
 			return nil, err
 		}
 		isRaw = true
@@ -48,52 +55,94 @@ func (e *Evaluator) decodeTensor(p *pb.Tensor) (*Tensor, error) {
 	case !isRaw && p.Type == pb.Double:
 		raw, isRaw = p.F64, true
 	}
-	if isRaw && len(raw) != n*size {
-		return nil, fmt.Errorf("%d bytes of data for dimensions %v of %v, want %d", len(raw), dims, p.Type, n*size)
-	}
-	if !isRaw && len(p.Ints) != n {
-		return nil, fmt.Errorf("%d values for dimensions %v", len(p.Ints), dims)
+	if isRaw {
+		if int64(len(raw)) != bytes {
+			return nil, fmt.Errorf("%d bytes of data for dimensions %v of %v, want %d", len(raw), dims, p.Type, bytes)
+		}
+	} else if count, err := e.countVarints(p.Varints); err != nil {
+		return nil, err
+	} else if count != n {
+		return nil, fmt.Errorf("%d values for dimensions %v", count, dims)
 	}
 	t, err := e.NewTensor(p.Type, dims)
 	if err != nil {
 		return nil, err
 	}
-	for i := range n {
-		var u uint64
-		if isRaw {
-			u = littleEndian(raw[i*size:], size)
-		} else {
-			u = uint64(p.Ints[i])
-		}
-		switch p.Type {
-		case pb.Float:
-			t.F32[i] = math.Float32frombits(uint32(u))
-		case pb.Float16:
-			t.F32[i] = float16(uint16(u))
-		case pb.BFloat16:
-			t.F32[i] = math.Float32frombits(uint32(uint16(u)) << 16)
-		case pb.Double:
-			t.F64[i] = math.Float64frombits(u)
-		case pb.Int8:
-			t.I64[i] = int64(int8(u))
-		case pb.Int16:
-			t.I64[i] = int64(int16(u))
-		case pb.Int32:
-			t.I64[i] = int64(int32(u))
-		case pb.Bool:
-			if u != 0 {
-				t.I64[i] = 1
+	var failed error
+	varints := p.Varints
+	err = e.Budget.Loop(n, func(lo, hi int) {
+		for i := lo; i < hi && failed == nil; i++ {
+			if isRaw {
+				failed = t.store(i, littleEndian(raw[i*size:], size))
+				continue
 			}
-		case pb.Uint64:
-			if u > math.MaxInt64 {
-				return nil, fmt.Errorf("value %d is too large", u)
+			u, n := protowire.ConsumeVarint(varints)
+			if n < 0 {
+				failed = protowire.ParseError(n)
+				return
 			}
-			t.I64[i] = int64(u)
-		default:
-			t.I64[i] = int64(u & (1<<(8*size) - 1))
+			failed = t.store(i, u)
+			varints = varints[n:]
 		}
+	})
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return nil, err
 	}
 	return t, nil
+}
+
+// countVarints returns how many numbers are packed in b.
+func (e *Evaluator) countVarints(b []byte) (int, error) {
+	n := 0
+	err := e.Budget.Loop(len(b), func(lo, hi int) {
+		for _, c := range b[lo:hi] {
+			if c < 0x80 { // the last byte of a number
+				n++
+			}
+		}
+	})
+	return n, err
+}
+
+// store sets a value from its bits in the file.
+func (t *Tensor) store(i int, u uint64) error {
+	switch t.Type {
+	case pb.Float:
+		t.F32[i] = math.Float32frombits(uint32(u))
+	case pb.Float16:
+		t.F32[i] = float16(uint16(u))
+	case pb.BFloat16:
+		t.F32[i] = math.Float32frombits(uint32(uint16(u)) << 16)
+	case pb.Double:
+		t.F64[i] = math.Float64frombits(u)
+	case pb.Int8:
+		t.I64[i] = int64(int8(u))
+	case pb.Int16:
+		t.I64[i] = int64(int16(u))
+	case pb.Int32:
+		t.I64[i] = int64(int32(u))
+	case pb.Bool:
+		if u != 0 {
+			t.I64[i] = 1
+		}
+	case pb.Uint64:
+		if u > math.MaxInt64 {
+			return fmt.Errorf("value %d is too large", u)
+		}
+		t.I64[i] = int64(u)
+	case pb.Uint8:
+		t.I64[i] = int64(uint8(u))
+	case pb.Uint16:
+		t.I64[i] = int64(uint16(u))
+	case pb.Uint32:
+		t.I64[i] = int64(uint32(u))
+	default: // pb.Int64
+		t.I64[i] = int64(u)
+	}
+	return nil
 }
 
 func littleEndian(b []byte, size int) uint64 {
@@ -129,34 +178,32 @@ func float16(h uint16) float32 {
 }
 
 // externalData reads the data of a tensor from another file.
-func (e *Evaluator) externalData(where map[string]string, size int64) ([]byte, error) {
-	location := where["location"]
-	if location == "" {
+func (e *Evaluator) externalData(where *pb.External, size int64) ([]byte, error) {
+	if where.Location == "" {
 		return nil, errors.New("its data is in another file, which is not named")
 	}
-	number := func(key string, fallback int64) (int64, error) {
-		s, ok := where[key]
-		if !ok {
+	number := func(key, s string, fallback int64) (int64, error) {
+		if s == "" {
 			return fallback, nil
 		}
 		v, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || v < 0 {
-			return 0, fmt.Errorf("external data: %s is %q", key, s)
+			return 0, fmt.Errorf("external data: %s is %s", key, text.Quote(s))
 		}
 		return v, nil
 	}
-	offset, err := number("offset", 0)
+	offset, err := number("offset", where.Offset, 0)
 	if err != nil {
 		return nil, err
 	}
-	length, err := number("length", size)
+	length, err := number("length", where.Length, size)
 	if err != nil {
 		return nil, err
 	}
 	if length != size {
 		return nil, fmt.Errorf("external data: length %d, want %d", length, size)
 	}
-	data, err := e.External(location, offset, size)
+	data, err := e.External(where.Location, offset, size)
 	if err != nil {
 		return nil, fmt.Errorf("external data: %w", err)
 	}

@@ -5,29 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// Limits against small files that decode to large structures.
-const (
-	maxObjects = 1 << 18 // nodes, attributes, names, initialisers …
-	MaxRank    = 8
-	maxInts    = 1 << 16 // of one attribute
-)
+// MaxRank is the largest number of dimensions.
+const MaxRank = 8
 
-type decoder struct{ objects int }
+type decoder struct{ budget *budget.Budget }
 
-func (d *decoder) object() error {
-	if d.objects++; d.objects > maxObjects {
-		return fmt.Errorf("more than %d nodes, names and attributes", maxObjects)
-	}
-	return nil
-}
-
-// Decode decodes a ModelProto. The model keeps slices of b.
-func Decode(b []byte) (*Model, error) {
-	d := &decoder{}
-	m := &Model{Metadata: map[string]string{}}
-	err := fields(b, func(f field) error {
+// Decode decodes a ModelProto. The model keeps slices of data.
+func Decode(data []byte, b *budget.Budget) (*Model, error) {
+	d := &decoder{b}
+	m := &Model{Metadata: map[string][]byte{}}
+	err := fields(b, data, func(f field) error {
 		switch f.num {
 		case 2:
 			return f.text(&m.Producer)
@@ -70,31 +62,28 @@ func Decode(b []byte) (*Model, error) {
 }
 
 // entry decodes a StringStringEntryProto.
-func (d *decoder) entry(f field) (key, value string, err error) {
-	if err := d.object(); err != nil {
-		return "", "", err
+func (d *decoder) entry(f field) (key string, value []byte, err error) {
+	if err := d.budget.Charge(entryUnits); err != nil {
+		return "", nil, err
 	}
-	err = f.message(func(f field) error {
+	err = f.message(func(f field) (err error) {
 		switch f.num {
 		case 1:
-			return f.text(&key)
+			err = f.text(&key)
 		case 2:
-			return f.text(&value)
+			value, err = f.bytes()
 		}
-		return nil
+		return err
 	})
 	return key, value, err
 }
 
 func (d *decoder) graphField(g *Graph, f field) error {
 	switch f.num {
-	case 1, 5, 11, 12, 15:
-		if err := d.object(); err != nil {
+	case 1:
+		if err := d.budget.Charge(nodeUnits); err != nil {
 			return err
 		}
-	}
-	switch f.num {
-	case 1:
 		n := &Node{Index: len(g.Nodes)}
 		g.Nodes = append(g.Nodes, n)
 		if err := f.message(func(f field) error { return d.nodeField(n, f) }); err != nil {
@@ -106,7 +95,7 @@ func (d *decoder) graphField(g *Graph, f field) error {
 			return err
 		}
 		if g.Initializers[t.Name] != nil {
-			return fmt.Errorf("two initialisers %q", t.Name)
+			return fmt.Errorf("two initialisers %s", text.Quote(t.Name))
 		}
 		g.Initializers[t.Name] = t
 	case 11, 12:
@@ -128,12 +117,18 @@ func (d *decoder) graphField(g *Graph, f field) error {
 func (d *decoder) valueInfo(f field) (ValueInfo, error) {
 	var v ValueInfo
 	var typ int64
+	if err := d.budget.Charge(infoUnits); err != nil {
+		return v, err
+	}
 	dimension := func(f field) error {
 		if f.num != 1 {
 			return nil
 		}
 		if len(v.Dims) == MaxRank {
 			return fmt.Errorf("more than %d dimensions", MaxRank)
+		}
+		if err := d.budget.Charge(dimUnits); err != nil {
+			return err
 		}
 		var size Dim
 		err := f.message(func(f field) error {
@@ -180,7 +175,7 @@ func (d *decoder) nodeField(n *Node, f field) error {
 	var name string
 	switch f.num {
 	case 1, 2:
-		if err := d.object(); err != nil {
+		if err := d.budget.Charge(nameUnits); err != nil {
 			return err
 		}
 		if err := f.text(&name); err != nil {
@@ -196,11 +191,11 @@ func (d *decoder) nodeField(n *Node, f field) error {
 	case 4:
 		return f.text(&n.OpType)
 	case 5:
-		if err := d.object(); err != nil {
+		if err := d.budget.Charge(attributeUnits); err != nil {
 			return err
 		}
-		n.Attrs = append(n.Attrs, Attribute{})
-		a := &n.Attrs[len(n.Attrs)-1]
+		a := &Attribute{}
+		n.Attrs = append(n.Attrs, a)
 		return f.message(func(f field) error { return d.attributeField(a, f) })
 	case 7:
 		return f.text(&n.Domain)
@@ -220,36 +215,31 @@ func (d *decoder) attributeField(a *Attribute, f field) error {
 	case 4:
 		a.S, err = f.bytes()
 	case 5:
-		if err := d.object(); err != nil {
-			return err
-		}
 		a.T, err = d.tensor(f)
 	case 7:
 		var b []byte
-		if err := f.fixed(&b); err != nil {
+		if err := f.elements(&b); err != nil {
 			return err
 		}
-		for ; len(b) >= 4 && len(a.Fs) <= maxInts; b = b[4:] {
+		for ; len(b) >= 4 && err == nil; b = b[4:] {
 			a.Fs = append(a.Fs, math.Float32frombits(binary.LittleEndian.Uint32(b)))
+			err = d.budget.Charge(integerUnits / 2)
 		}
 	case 8:
-		if len(f.data) > 10*maxInts {
-			return fmt.Errorf("attribute %q has more than %d values", a.Name, maxInts)
-		}
 		err = f.integers(&a.Is)
 	case 20:
 		return f.integer(&a.Type)
-	}
-	if len(a.Fs) > maxInts || len(a.Is) > maxInts {
-		return fmt.Errorf("attribute %q has more than %d values", a.Name, maxInts)
 	}
 	return err
 }
 
 func (d *decoder) tensor(f field) (*Tensor, error) {
+	if err := d.budget.Charge(tensorUnits); err != nil {
+		return nil, err
+	}
 	t := &Tensor{}
 	var location int64
-	external := map[string]string{}
+	var external External
 	err := f.message(func(f field) error {
 		var err error
 		switch f.num {
@@ -267,29 +257,48 @@ func (d *decoder) tensor(f field) (*Tensor, error) {
 		case 3:
 			return errors.New("segmented tensors are not supported")
 		case 4:
-			return f.fixed(&t.F32)
+			return f.elements(&t.F32)
 		case 5, 7, 11: // int32_data, int64_data, uint64_data
-			return f.integers(&t.Ints)
+			return f.elements(&t.Varints)
 		case 8:
 			return f.text(&t.Name)
 		case 9:
 			t.HasRaw = true
 			t.Raw, err = f.bytes()
 		case 10:
-			return f.fixed(&t.F64)
+			return f.elements(&t.F64)
 		case 13:
-			key, value, entryErr := d.entry(f)
-			external[key], err = value, entryErr
+			err = d.external(&external, f)
 		case 14:
 			return f.integer(&location)
 		}
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("tensor %q: %w", t.Name, err)
+		return nil, fmt.Errorf("tensor %s: %w", text.Quote(t.Name), err)
 	}
 	if location == 1 {
-		t.External = external
+		t.External = &external
 	}
 	return t, nil
+}
+
+// external decodes an entry of external_data.
+func (d *decoder) external(to *External, f field) error {
+	key, value, err := d.entry(f)
+	if err == nil && len(value) > maxName {
+		err = fmt.Errorf("external data: an entry of %d bytes", len(value))
+	}
+	if err != nil {
+		return err
+	}
+	switch key {
+	case "location":
+		to.Location = string(value)
+	case "offset":
+		to.Offset = string(value)
+	case "length":
+		to.Length = string(value)
+	}
+	return d.budget.Charge(int64(len(value)))
 }

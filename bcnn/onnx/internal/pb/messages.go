@@ -11,7 +11,7 @@ type Model struct {
 	Producer string
 	Opset    int64 // of the default domain
 	Graph    *Graph
-	Metadata map[string]string
+	Metadata map[string][]byte
 }
 
 // Graph is a GraphProto.
@@ -42,7 +42,7 @@ type Node struct {
 	Index                int // in the graph
 	Name, OpType, Domain string
 	Inputs, Outputs      []string
-	Attrs                []Attribute
+	Attrs                []*Attribute
 }
 
 // Attribute is an AttributeProto. Type says which of the values is meant; it is
@@ -58,7 +58,7 @@ type Attribute struct {
 	Is   []int64
 }
 
-// Tensor is a TensorProto.
+// Tensor is a TensorProto. Its values are in one of the fields of bytes.
 type Tensor struct {
 	Name     string
 	Dims     []int64
@@ -66,6 +66,13 @@ type Tensor struct {
 	Raw      []byte // raw_data, little-endian
 	HasRaw   bool
 	F32, F64 []byte // float_data, double_data, little-endian
-	Ints     []int64
-	External map[string]string // nil unless the data is in another file
+	// Varints are int32_data, int64_data or uint64_data, packed.
+	Varints  []byte
+	External *External // nil unless the data is in another file
+}
+
+// External is external_data: where the data of a tensor is. Offset and Length are
+// numbers, empty if they are not given.
+type External struct {
+	Location, Offset, Length string
 }

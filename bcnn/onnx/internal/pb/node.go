@@ -2,7 +2,12 @@ package pb
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // String names the node in errors.
@@ -11,7 +16,10 @@ func (n *Node) String() string {
 	if n.Domain != "" {
 		op = n.Domain + "." + op
 	}
-	return fmt.Sprintf("node %q (%s, index %d)", n.Name, op, n.Index)
+	if len(op) > maxLabel || strings.ContainsFunc(op, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '.' }) {
+		op = text.Quote(op)
+	}
+	return fmt.Sprintf("node %s (%s, index %d)", text.Quote(n.Name), op, n.Index)
 }
 
 // Attribute types, AttributeProto.AttributeType.
@@ -26,8 +34,8 @@ const (
 
 // Attr returns the attribute, or nil. Old files do not state types.
 func (n *Node) Attr(name string, typ int64) (*Attribute, error) {
-	for i := range n.Attrs {
-		if a := &n.Attrs[i]; a.Name == name {
+	for _, a := range n.Attrs {
+		if a.Name == name {
 			if a.Type != 0 && a.Type != typ {
 				return nil, fmt.Errorf("attribute %q has type %d, want %d", name, a.Type, typ)
 			}
@@ -39,12 +47,7 @@ func (n *Node) Attr(name string, typ int64) (*Attribute, error) {
 
 // Has reports whether the node has the attribute.
 func (n *Node) Has(name string) bool {
-	for i := range n.Attrs {
-		if n.Attrs[i].Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.Attrs, func(a *Attribute) bool { return a.Name == name })
 }
 
 // Float, Int, Text and Ints return the value of an attribute, or the fallback if
@@ -66,11 +69,14 @@ func (n *Node) Int(name string, fallback int64) (int64, error) {
 }
 
 func (n *Node) Text(name, fallback string) (string, error) {
-	if a, err := n.Attr(name, AttrString); a == nil {
+	a, err := n.Attr(name, AttrString)
+	switch {
+	case a == nil:
 		return fallback, err
-	} else {
-		return string(a.S), nil
+	case len(a.S) > maxName:
+		return "", fmt.Errorf("attribute %q has %d bytes, at most %d are allowed", name, len(a.S), maxName)
 	}
+	return string(a.S), nil
 }
 
 func (n *Node) Ints(name string) ([]int64, error) {
@@ -114,15 +120,33 @@ func (n *Node) Input(i int) string {
 	return ""
 }
 
-// Label is the name that layers made of a node have. PyTorch names nodes
-// "/module/Operator"; the module is what a user knows.
+// maxLabel is the longest label in bytes.
+const maxLabel = 200
+
+// Label is the name that layers made of a node have: valid UTF-8 that can be
+// printed. PyTorch names nodes "/module/Operator"; the module is what a user
+// knows.
 func (n *Node) Label() string {
 	if n == nil {
 		return "input"
 	}
 	name := strings.TrimPrefix(n.Name, "/")
-	if name = strings.TrimSuffix(name, "/"+n.OpType); name != "" {
-		return name
+	if rest, ok := strings.CutSuffix(name, n.OpType); ok && strings.HasSuffix(rest, "/") {
+		name = rest[:len(rest)-1]
 	}
-	return fmt.Sprintf("%s_%d", n.OpType, n.Index)
+	if name == "" {
+		name = fmt.Sprintf("%.*s_%d", maxLabel/2, n.OpType, n.Index)
+	}
+	if cut := maxLabel; len(name) > cut {
+		for cut > maxLabel-utf8.UTFMax && !utf8.RuneStart(name[cut]) {
+			cut--
+		}
+		name = name[:cut]
+	}
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(name, "?"))
 }

@@ -2,17 +2,38 @@ package pb
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/bitcnn/bitcnn/internal/budget"
+)
+
+// maxName is the longest name in bytes: of a node, a tensor, an operator.
+const maxName = 1 << 16
+
+// What is charged for the structures that a message becomes: their bytes, five
+// times where they are elements of a slice that grows, and what maps take.
+const (
+	nodeUnits      = 288
+	nameUnits      = 96
+	attributeUnits = 192
+	tensorUnits    = 384
+	infoUnits      = 512
+	dimUnits       = 96
+	entryUnits     = 256
+	integerUnits   = 40
+	fieldUnits     = 4 // of any kind
 )
 
 // field is one field of a message.
 type field struct {
-	num  protowire.Number
-	typ  protowire.Type
-	u    uint64 // varint, fixed32 or fixed64
-	data []byte // length-delimited
+	budget *budget.Budget
+	num    protowire.Number
+	typ    protowire.Type
+	u      uint64 // varint, fixed32 or fixed64
+	data   []byte // length-delimited
 }
 
 func (f field) bytes() ([]byte, error) {
@@ -24,8 +45,14 @@ func (f field) bytes() ([]byte, error) {
 
 func (f field) text(s *string) error {
 	b, err := f.bytes()
+	if err != nil {
+		return err
+	}
+	if len(b) > maxName {
+		return fmt.Errorf("a name of %d bytes, at most %d are allowed", len(b), maxName)
+	}
 	*s = string(b)
-	return err
+	return f.budget.Charge(int64(len(b)))
 }
 
 func (f field) integer(i *int64) error {
@@ -40,7 +67,7 @@ func (f field) integer(i *int64) error {
 func (f field) integers(to *[]int64) error {
 	if f.typ == protowire.VarintType {
 		*to = append(*to, int64(f.u))
-		return nil
+		return f.budget.Charge(integerUnits)
 	}
 	b, err := f.bytes()
 	for err == nil && len(b) > 0 {
@@ -50,41 +77,64 @@ func (f field) integers(to *[]int64) error {
 		}
 		*to = append(*to, int64(v))
 		b = b[n:]
+		err = f.budget.Charge(integerUnits)
 	}
 	return err
 }
 
-// fixed appends a repeated float or double, packed or not, as little-endian
-// bytes.
-func (f field) fixed(to *[]byte) error {
+// elements appends a repeated number, packed or not, as it would be packed: as
+// varints or little-endian bytes. What is packed as a whole is not copied.
+func (f field) elements(to *[]byte) error {
+	var b []byte
 	switch f.typ {
+	case protowire.VarintType:
+		b = protowire.AppendVarint(nil, f.u)
 	case protowire.Fixed32Type:
-		*to = binary.LittleEndian.AppendUint32(*to, uint32(f.u))
+		b = binary.LittleEndian.AppendUint32(nil, uint32(f.u))
 	case protowire.Fixed64Type:
-		*to = binary.LittleEndian.AppendUint64(*to, f.u)
+		b = binary.LittleEndian.AppendUint64(nil, f.u)
 	default:
-		b, err := f.bytes()
-		if err != nil {
+		var err error
+		if b, err = f.bytes(); err != nil {
 			return err
 		}
 		if *to == nil {
 			*to = b[:len(b):len(b)]
-		} else {
-			*to = append(*to, b...)
+			return nil
 		}
 	}
+	cost := int64(16 + len(b))
+	if n := len(*to) + len(b); n > cap(*to) {
+		cost += 2 * int64(n) // what append may allocate
+	}
+	if err := f.budget.Charge(cost); err != nil {
+		return err
+	}
+	*to = append(*to, b...)
 	return nil
 }
 
+// message decodes the message in a field.
+func (f field) message(each func(field) error) error {
+	b, err := f.bytes()
+	if err != nil {
+		return err
+	}
+	return fields(f.budget, b, each)
+}
+
 // fields calls f for every field of a message.
-func fields(b []byte, f func(field) error) error {
+func fields(work *budget.Budget, b []byte, f func(field) error) error {
 	for len(b) > 0 {
+		if err := work.Charge(fieldUnits); err != nil {
+			return err
+		}
 		num, typ, n := protowire.ConsumeTag(b)
 		if n < 0 {
 			return protowire.ParseError(n)
 		}
 		b = b[n:]
-		v := field{num: num, typ: typ}
+		v := field{budget: work, num: num, typ: typ}
 		switch typ {
 		case protowire.VarintType:
 			v.u, n = protowire.ConsumeVarint(b)
@@ -96,8 +146,8 @@ func fields(b []byte, f func(field) error) error {
 			v.u, n = protowire.ConsumeFixed64(b)
 		case protowire.BytesType:
 			v.data, n = protowire.ConsumeBytes(b)
-		default:
-			n = protowire.ConsumeFieldValue(num, typ, b)
+		default: // the only ones whose end must be searched for
+			return errors.New("ONNX has no groups")
 		}
 		if n < 0 {
 			return protowire.ParseError(n)
@@ -108,13 +158,4 @@ func fields(b []byte, f func(field) error) error {
 		}
 	}
 	return nil
-}
-
-// message decodes the message in a field.
-func (f field) message(each func(field) error) error {
-	b, err := f.bytes()
-	if err != nil {
-		return err
-	}
-	return fields(b, each)
 }
