@@ -107,6 +107,12 @@ func TestLowerLimitsTensorBytes(t *testing.T) {
 			plus(n, bcnn.Dense{Out: 3, Weights: bcnn.Weights{Bits: make([]uint64, 3)}})
 			return n
 		}, (4 + 16) + 3*64*8, "constants take more than"},
+		{"weights that are split into two words", func() *bcnn.Network {
+			n := fed(bcnn.Float32, 3, 1, 65)
+			plus(n, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+			plus(n, bcnn.Dense{Out: 20, Weights: bcnn.Weights{Bits: make([]uint64, 20*4)}})
+			return n
+		}, (65*4 + 2*2*8) + 20*3*2*8, "constants take more than"},
 		{"weights that are complemented", func() *bcnn.Network {
 			n := fed(bcnn.Float32, 1, 1, 64)
 			plus(n, bcnn.Sign{Zero: bcnn.ZeroIsPlus})

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
 func kinds(p *bcnn.Plan) []string {
@@ -66,9 +65,9 @@ func TestLowerKeepsBytesExactWhereTheZeroIsAByte(t *testing.T) {
 			require.EqualValues(t, 864, report[0].BytesFloat)
 			require.EqualValues(t, 576, report[0].BytesStored)
 			require.EqualValues(t, 216, report[0].MACs)
+			require.Equal(t, c.zero, conv.ZeroPoint)
 			if c.why == "" {
 				require.Len(t, p.Steps, 1)
-				require.Equal(t, c.zero, conv.ZeroPoint)
 				require.Nil(t, conv.F32)
 			} else {
 				require.ErrorContains(t, errorString(conv.WhyFloat), c.why)
@@ -134,14 +133,60 @@ func TestLowerDoesNotChangeTheNetwork(t *testing.T) {
 	require.Zero(t, n.Layers[1].Op.(bcnn.Conv2D).Weights.Bits[0])
 }
 
+// The largest sum that is possible is held against the bound exactly.
 func TestSumsThatOverflowAreRefused(t *testing.T) {
-	n := &bcnn.Network{Name: "wide", Input: bcnn.Input{Shape: bcnn.Shape{H: 1 << 12, W: 1 << 12, C: 1}, DType: bcnn.Uint8}}
-	n.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: make([]uint64, bits.Words(1<<24))}})
-	_, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
-	require.ErrorContains(t, err, "dense")
-	require.ErrorContains(t, err, "exceed")
-	_, err = bcnn.Lower(t.Context(), small(), bcnn.LowerOptions{Unfused: true})
-	require.NoError(t, err)
+	lower := func(n *bcnn.Network, unfused bool) error {
+		_, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{Unfused: unfused})
+		return err
+	}
+	// 14,221,746 bytes of up to 255 − z: 2³¹ − 2 where z is 104, as for 151.
+	bytes := func(zero float32) *bcnn.Network {
+		n := fed(bcnn.Uint8, 341, 331, 126)
+		plus(n, bcnn.Affine{Bias: []float32{-zero}})
+		plus(n, kernel(126, 1, bcnn.Window{KH: 341, KW: 331}))
+		return n
+	}
+	require.NoError(t, lower(bytes(104), false))
+	require.NoError(t, lower(bytes(151), false))
+	require.ErrorContains(t, lower(bytes(103), false), `layer "layer0000001": sums of up to 2161705392 exceed 2147483646`)
+	require.ErrorContains(t, lower(bytes(152), false), "sums of up to 2161705392 exceed 2147483646")
+	require.ErrorContains(t, lower(bytes(104), true), "sums of up to 2147483646 exceed 16777216")
+
+	// 2²⁴ bits, in two groups; float32 holds no odd numbers beyond.
+	bits := func(w int) *bcnn.Network {
+		n := fed(bcnn.Float32, 512, w, 128)
+		plus(n, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+		c := kernel(64, 2, bcnn.Window{KH: 512, KW: w})
+		c.Groups = 2
+		plus(n, c)
+		return n
+	}
+	require.NoError(t, lower(bits(512), true))
+	require.ErrorContains(t, lower(bits(513), true), "sums of up to 16809984 exceed 16777216")
+	require.NoError(t, lower(bits(513), false))
+}
+
+// Only convolutions on bits have a padding value, and only those on bytes a zero
+// point.
+func TestPaddingValueIsOfBits(t *testing.T) {
+	for _, c := range []struct {
+		net  *bcnn.Network
+		want int
+	}{
+		{fed(bcnn.Uint8, 2, 2, 1), 0},
+		{fed(bcnn.Float32, 2, 2, 1), 0},
+		{one(bcnn.Float32, 2, 2, 1, bcnn.Sign{Zero: bcnn.ZeroIsPlus}), 1},
+	} {
+		conv := kernel(1, 1, bcnn.Window{KH: 2, KW: 2})
+		conv.PadValue = 1
+		plus(c.net, conv)
+		p, err := bcnn.Lower(t.Context(), c.net, bcnn.LowerOptions{})
+		require.NoError(t, err)
+		step := p.Steps[len(p.Steps)-1].Op.(*bcnn.ConvStep)
+		require.Equal(t, c.want, step.PadValue)
+		require.Zero(t, step.ZeroPoint)
+		require.Nil(t, step.Border)
+	}
 }
 
 func TestProbabilities(t *testing.T) {
