@@ -157,13 +157,10 @@ func (lo *lowering) splitRows(w []uint64, n, c int) ([]uint64, error) {
 	if err := lo.hold(8 * int64(size)); err != nil {
 		return nil, err
 	}
-	out := make([]uint64, 0, size)
-	pixel := make([]uint64, bits.Words(c))
-	for ; len(w) > 0; w = w[words:] {
-		for p := range pixels {
-			bits.Slice(pixel, w[:words], p*c, c)
-			out = append(out, pixel...)
-		}
+	out := make([]uint64, size)
+	for to := out; len(w) > 0; w = w[words:] {
+		bits.Split(to, w[:words], n, c)
+		to = to[pixels*bits.Words(c):]
 	}
 	return out, nil
 }

@@ -92,7 +92,7 @@ func (b *binarize) compare(s *scratch, from, to int, src []uint8, n int, bounds 
 	}
 	for p := range dst {
 		dst[p] = 0
-		copyBits(dst[p:p+1], 0, dense, p*n, n)
+		bits.Copy(dst[p:p+1], 0, dense, p*n, n)
 		dst[p] ^= flip[0]
 	}
 }

@@ -60,7 +60,18 @@ func (c *compiler) bitSource(op *bcnn.ConvStep, w window, stride int) *bitSource
 
 // packTaps packs rows of taps of n bits, each of which starts a word, densely.
 func (c *compiler) packTaps(src []uint64, rows, taps, n int) []uint64 {
-	return c.padTaps(src, rows, taps, n, n)
+	words, out := taps*bits.Words(n), bits.Words(taps*n)
+	if taps == 1 || n%bits.WordBits == 0 { // there are no gaps
+		return src
+	}
+	dst := make([]uint64, rows*out)
+	for r := range rows {
+		if c.ended() {
+			break
+		}
+		bits.Join(dst[r*out:][:out], 0, src[r*words:], taps, n)
+	}
+	return dst
 }
 
 // padTaps packs rows of taps of n bits, each of which starts a word, to taps of
@@ -69,34 +80,14 @@ func (c *compiler) padTaps(src []uint64, rows, taps, n, pitch int) []uint64 {
 	words, out := bits.Words(n), bits.Words(taps*pitch)
 	dst := make([]uint64, rows*out)
 	for r := range rows {
+		if c.ended() {
+			break
+		}
 		for k := range taps {
-			if k%(1<<16) == 0 && c.ended() {
-				return dst
-			}
-			copyBits(dst[r*out:][:out], k*pitch, src[(r*taps+k)*words:][:words], 0, n)
+			bits.Copy(dst[r*out:][:out], k*pitch, src[(r*taps+k)*words:][:words], 0, n)
 		}
 	}
 	return dst
-}
-
-// copyBits copies n bits of src, from bit from on, to bit at of dst, whose bits
-// there must be 0.
-func copyBits(dst []uint64, at int, src []uint64, from, n int) {
-	for n > 0 {
-		word, shift := from/bits.WordBits, uint(from%bits.WordBits)
-		v := src[word] >> shift
-		if shift != 0 && word+1 < len(src) {
-			v |= src[word+1] << (bits.WordBits - shift)
-		}
-		take := min(n, bits.WordBits)
-		v &= ^uint64(0) >> (uint(bits.WordBits-take) & 63)
-		word, shift = at/bits.WordBits, uint(at%bits.WordBits)
-		dst[word] |= v << shift
-		if int(shift)+take > bits.WordBits {
-			dst[word+1] |= v >> (bits.WordBits - shift)
-		}
-		at, from, n = at+take, from+take, n-take
-	}
 }
 
 func (b *bitSource) size(rows, pixels int) scratchSize {
@@ -142,7 +133,7 @@ func (b *bitSource) prepare(s *scratch, image, first, rows int) {
 		for g := range b.groups {
 			row := dst[g*b.rowWords:][:b.rowWords]
 			for x := range inside {
-				copyBits(row, (left+x)*b.group, src[x*pixel:][:pixel], g*b.group, b.group)
+				bits.Copy(row, (left+x)*b.group, src[x*pixel:][:pixel], g*b.group, b.group)
 			}
 		}
 	}
@@ -175,20 +166,20 @@ func (b *bitSource) sums(s *scratch, y, x, pixels, channel, n int) {
 
 // gather packs the patches of pixels of a group.
 func (b *bitSource) gather(patches, rows []uint64, y, x, pixels, g int) {
-	clear(patches)
 	for p := range pixels {
 		dst := patches[p*b.at.Step:][:b.at.Step]
+		dst[len(dst)-1] = 0 // its padding
 		left := (x + p) * b.StrideW * b.group
 		at := 0
 		for ky := range b.KH {
 			row := rows[((y*b.StrideH+ky*b.DilationH)*b.groups+g)*b.rowWords:][:b.rowWords]
 			if b.DilationW == 1 {
-				copyBits(dst, at, row, left, b.KW*b.group)
+				bits.Copy(dst, at, row, left, b.KW*b.group)
 				at += b.KW * b.group
 				continue
 			}
 			for kx := range b.KW {
-				copyBits(dst, at, row, left+kx*b.DilationW*b.group, b.group)
+				bits.Copy(dst, at, row, left+kx*b.DilationW*b.group, b.group)
 				at += b.group
 			}
 		}

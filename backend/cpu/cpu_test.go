@@ -11,7 +11,6 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -284,22 +283,4 @@ func TestBinarizeSchemes(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestCopyBits compares with one bit at a time.
-func TestCopyBits(t *testing.T) {
-	p := newPlanner(1, bcnn.Input{})
-	for range 2000 {
-		n, at, from := p.rng.IntN(200), p.rng.IntN(130), p.rng.IntN(130)
-		src := p.bits(1, from+n+p.rng.IntN(70))
-		dst := make([]uint64, bits.Words(at+n))
-		copyBits(dst, at, src, from, n)
-		for i := range len(dst) * bits.WordBits {
-			want := -1
-			if i >= at && i < at+n {
-				want = bits.At(src, from+i-at)
-			}
-			require.Equal(t, want, bits.At(dst, i), "n=%d at=%d from=%d bit %d", n, at, from, i)
-		}
-	}
 }

@@ -74,5 +74,5 @@ func (d *dense) pack(dst, src []uint64) {
 		d.set.Narrow(halves[:len(src)], src)
 		return
 	}
-	joinPixels(dst, 0, src, d.pixels, d.group)
+	bits.Join(dst, 0, src, d.pixels, d.group)
 }

@@ -67,12 +67,10 @@ func (c *compiler) splitRuns(src []uint64, rows, total, n int) []uint64 {
 	words, runs, run := bits.Words(total), num.CeilDiv(total, n), bits.Words(n)
 	dst := make([]uint64, rows*runs*run)
 	for r := range rows {
-		for k := range runs {
-			if k%(1<<16) == 0 && c.ended() {
-				return dst
-			}
-			copyBits(dst[(r*runs+k)*run:][:run], 0, src[r*words:][:words], k*n, min(n, total-k*n))
+		if c.ended() {
+			break
 		}
+		bits.Split(dst[r*runs*run:][:runs*run], src[r*words:][:words], total, n)
 	}
 	return dst
 }

@@ -219,7 +219,7 @@ func (b *cutRows) cut(dst []uint32, dense, src []uint64) {
 	_, cols := b.span(1)
 	clear(dense)
 	left := min(b.Pad.Left, cols)
-	joinPixels(dense, left*b.group, src, min(b.image.W, cols-left), b.group)
+	bits.Join(dense, left*b.group, src, min(b.image.W, cols-left), b.group)
 	bytes := unsafe.Slice((*uint8)(unsafe.Pointer(&dense[0])), 8*len(dense))
 	n := b.KW * b.group
 	last := uint32(1)<<((n-1)%pieceBits)<<1 - 1
@@ -231,35 +231,6 @@ func (b *cutRows) cut(dst []uint32, dense, src []uint64) {
 			at += pieceBits
 		}
 		d[len(d)-1] &= last
-	}
-}
-
-// joinPixels packs pixels of n bits, each of which starts a word, from bit at
-// of dst on. The bits there must be 0.
-func joinPixels(dst []uint64, at int, src []uint64, pixels, n int) {
-	words := bits.Words(n)
-	if words > 1 {
-		for p := range pixels {
-			copyBits(dst, at+p*n, src[p*words:][:words], 0, n)
-		}
-		return
-	}
-	word, used := at/bits.WordBits, at%bits.WordBits
-	acc := dst[word]
-	for _, v := range src[:pixels] {
-		acc |= v << (used & 63)
-		if used += n; used >= bits.WordBits {
-			dst[word] = acc
-			word++
-			used -= bits.WordBits
-			acc = v >> ((n - used) & 63)
-			if used == 0 {
-				acc = 0
-			}
-		}
-	}
-	if used > 0 {
-		dst[word] = acc
 	}
 }
 

@@ -94,7 +94,7 @@ func (c *compiler) flatten(in bcnn.PlanTensor) step {
 		default:
 			out := dst.Words[image*total:][from*shape.C/bits.WordBits : bits.Words(to*shape.C)]
 			clear(out)
-			joinPixels(out, 0, src.Words[(image*pixels+from)*words:], to-from, shape.C)
+			bits.Join(out, 0, src.Words[(image*pixels+from)*words:], to-from, shape.C)
 		}
 	}
 	return c.items("copy", "block", num.CeilDiv(pixels, bits.WordBits), c.set.Cost.Value*float64(in.Shape.Elements(in.DType)), do)

@@ -67,38 +67,94 @@ func At(row []uint64, c int) int {
 	return 2*int(row[c/WordBits]>>(c%WordBits)&1) - 1
 }
 
-// Append copies n bits of src, which starts at bit 0 and has zero padding, to
-// bit position at of dst. The bits of dst from position at on must be 0.
-func Append(dst []uint64, at int, src []uint64, n int) {
+// Copy copies n bits of src, from bit position from on, to bit position at of
+// dst. The other bits of dst stay as they are. dst and src must not overlap.
+func Copy(dst []uint64, at int, src []uint64, from, n int) {
 	word, shift := at/WordBits, uint(at%WordBits)
-	for i := range Words(n) {
-		dst[word+i] |= src[i] << shift
-		// The bits that do not fit go to the next word, which need not exist
-		// when nothing is left over.
-		if shift != 0 {
-			if high := src[i] >> (WordBits - shift); high != 0 {
-				dst[word+i+1] |= high
+	if n > WordBits {
+		if shift != 0 { // to the end of the word
+			head := WordBits - int(shift)
+			dst[word] = dst[word]&(1<<shift-1) | slice(src, from, head)<<shift
+			word, shift, from, n = word+1, 0, from+head, n-head
+		}
+		whole := dst[word : word+n/WordBits]
+		in, shift := src[from/WordBits:], uint(from%WordBits)
+		if shift == 0 {
+			copy(whole, in)
+		} else {
+			last := in[0]
+			for i, next := range in[1 : len(whole)+1] {
+				whole[i] = last>>shift | next<<(WordBits-shift)
+				last = next
 			}
 		}
+		word, from, n = word+len(whole), from+len(whole)*WordBits, n%WordBits
+	}
+	if n <= 0 {
+		return
+	}
+	mask := TailMask(n)
+	v := slice(src, from, n) & mask
+	dst[word] = dst[word]&^(mask<<shift) | v<<shift
+	if int(shift)+n > WordBits {
+		dst[word+1] = dst[word+1]&^(mask>>(WordBits-shift)) | v>>(WordBits-shift)
 	}
 }
 
-// Slice copies n bits of src, from bit position at on, to the start of dst and
-// clears the padding of the last word.
-func Slice(dst, src []uint64, at, n int) {
-	if n == 0 {
+// slice returns n bits of src from a position on, and any bits above them.
+func slice(src []uint64, from, n int) uint64 {
+	word, shift := from/WordBits, uint(from%WordBits)
+	v := src[word] >> shift
+	if int(shift)+n > WordBits {
+		v |= src[word+1] << (WordBits - shift)
+	}
+	return v
+}
+
+// Join packs rows of n bits, each of which starts a word of src, without gaps from
+// bit position at of dst on. The bits of dst from there to the end of the word in
+// which the last row ends must be 0 before.
+func Join(dst []uint64, at int, src []uint64, rows, n int) {
+	words := Words(n)
+	if words > 1 {
+		for r := range rows {
+			Copy(dst, at+r*n, src[r*words:][:words], 0, n)
+		}
 		return
 	}
-	words := Words(n)
-	word, shift := at/WordBits, uint(at%WordBits)
-	for i := range words {
-		v := src[word+i] >> shift
-		if shift != 0 && word+i+1 < len(src) {
-			v |= src[word+i+1] << (WordBits - shift)
-		}
-		dst[i] = v
+	if rows == 0 {
+		return
 	}
-	dst[words-1] &= TailMask(n)
+	word, used := at/WordBits, at%WordBits
+	acc := dst[word]
+	for _, v := range src[:rows] {
+		acc |= v << (used & 63)
+		if used += n; used >= WordBits {
+			dst[word] = acc
+			word++
+			used -= WordBits
+			acc = v >> ((n - used) & 63)
+			if used == 0 {
+				acc = 0
+			}
+		}
+	}
+	if used > 0 {
+		dst[word] = acc
+	}
+}
+
+// Split is the inverse of Join: it cuts total bits of src into rows of n bits, each
+// of which starts a word of dst; the last row has what is left. The padding of the
+// rows becomes 0.
+func Split(dst, src []uint64, total, n int) {
+	words := Words(n)
+	for at := 0; at < total; at += n {
+		row := dst[:words]
+		clear(row)
+		Copy(row, 0, src, at, min(n, total-at))
+		dst = dst[words:]
+	}
 }
 
 // CheckPadding returns an error that names the first row of n channels whose

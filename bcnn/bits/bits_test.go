@@ -3,6 +3,7 @@ package bits
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,22 +50,75 @@ func TestZeroPacksAsMinusOne(t *testing.T) {
 	require.Equal(t, []uint64{0b1010}, packed)
 }
 
-func TestAppendAndSliceMoveBits(t *testing.T) {
-	for _, n := range channelCounts {
-		for _, at := range []int{0, 1, 31, 32, 63, 64, 65, 100} {
-			rng := rand.New(rand.NewPCG(uint64(n), uint64(at)))
-			row := randomRow(rng, n)
-			packed := make([]uint64, Words(n))
-			Pack(packed, row, n)
-
-			long := make([]uint64, Words(at+n))
-			Append(long, at, packed, n)
-			for c := range row {
-				require.Equal(t, int(row[c]), At(long, at+c), "n=%d at=%d c=%d", n, at, c)
+// TestCopyMovesBits compares with one bit at a time.
+func TestCopyMovesBits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	random := func(n int) []uint64 {
+		words := make([]uint64, n)
+		for i := range words {
+			words[i] = rng.Uint64()
+		}
+		return words
+	}
+	for range 5000 {
+		n, at, from := rng.IntN(200), rng.IntN(130), rng.IntN(130)
+		src := random(Words(from + n))
+		dst := random(Words(at+n) + rng.IntN(2))
+		before := slices.Clone(dst)
+		Copy(dst, at, src, from, n)
+		for i := range len(dst) * WordBits {
+			want := At(before, i)
+			if i >= at && i < at+n {
+				want = At(src, from+i-at)
 			}
-			cut := make([]uint64, Words(n))
-			Slice(cut, long, at, n)
-			require.Equal(t, packed, cut, "n=%d at=%d", n, at)
+			require.Equal(t, want, At(dst, i), "n=%d at=%d from=%d bit %d", n, at, from, i)
+		}
+	}
+}
+
+func TestJoinAndSplitAreInverse(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	for range 3000 {
+		n, rows, at := 1+rng.IntN(150), rng.IntN(20), rng.IntN(130)
+		values := randomRow(rng, rows*n)
+		apart := make([]uint64, rows*Words(n))
+		Pack(apart, values, n)
+
+		joined := make([]uint64, Words(at+rows*n)+1)
+		for i := range at {
+			joined[i/WordBits] |= 1 << (i % WordBits) // what stands before must stay
+		}
+		Join(joined, at, apart, rows, n)
+		for i := range len(joined) * WordBits {
+			want := -1
+			switch {
+			case i < at:
+				want = 1
+			case i < at+rows*n:
+				want = int(values[i-at])
+			}
+			require.Equal(t, want, At(joined, i), "n=%d rows=%d at=%d bit %d", n, rows, at, i)
+		}
+
+		dense := make([]uint64, Words(rows*n))
+		Join(dense, 0, apart, rows, n)
+		back := make([]uint64, len(apart))
+		for i := range back {
+			back[i] = rng.Uint64() // padding must be overwritten
+		}
+		Split(back, dense, rows*n, n)
+		require.Equal(t, apart, back, "n=%d rows=%d", n, rows)
+
+		if cut := rng.IntN(n); rows > 0 && cut > 0 { // a last row that is shorter
+			Split(back, dense, rows*n-cut, n)
+			last := back[(rows-1)*Words(n):]
+			for c := range len(last) * WordBits {
+				want := -1
+				if c < n-cut {
+					want = At(apart[(rows-1)*Words(n):], c)
+				}
+				require.Equal(t, want, At(last, c))
+			}
 		}
 	}
 }

@@ -3,312 +3,208 @@ package onnx
 import (
 	"errors"
 	"fmt"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // Operators that exist on constants only: they compute shapes, and weights.
 
-func (im *importer) constantNode(n *node) (result, error) {
-	if len(n.attrs) != 1 {
-		return result{}, fmt.Errorf("%d attributes, want 1", len(n.attrs))
+func (im *importer) constantNode(n *pb.Node) (build.Operand, error) {
+	if len(n.Attrs) != 1 {
+		return build.Operand{}, fmt.Errorf("%d attributes, want 1", len(n.Attrs))
 	}
-	a := &n.attrs[0]
-	var t *tensor
-	switch a.name {
+	a := n.Attrs[0]
+	var t *eval.Tensor
+	var err error
+	switch a.Name {
 	case "value":
-		if a.t == nil {
-			return result{}, errors.New("it holds no tensor")
+		if a.T == nil {
+			return build.Operand{}, errors.New("it holds no tensor")
 		}
-		var err error
-		if t, err = im.tensor(a.t); err != nil {
-			return result{}, err
-		}
+		t, err = im.eval.Tensor(a.T)
 	case "value_float":
-		t = scalar(typeFloat, float64(a.f))
+		t = eval.Scalar(pb.Float, float64(a.F))
 	case "value_int":
-		t = &tensor{typ: typeInt64, dims: []int{}, i64: []int64{a.i}}
+		t = eval.Sizes([]int64{a.I}, nil).Redim([]int{})
 	case "value_floats":
-		t = &tensor{typ: typeFloat, dims: []int{len(a.fs)}, f32: append([]float32{}, a.fs...)}
+		if t, err = im.eval.NewTensor(pb.Float, []int{len(a.Fs)}); err == nil {
+			copy(t.F32, a.Fs)
+		}
 	case "value_ints":
-		t = &tensor{typ: typeInt64, dims: []int{len(a.is)}, i64: append([]int64{}, a.is...)}
+		if t, err = im.eval.NewTensor(pb.Int64, []int{len(a.Is)}); err == nil {
+			copy(t.I64, a.Is)
+		}
 	default:
-		return result{}, fmt.Errorf("attribute %q is not supported", a.name)
+		err = fmt.Errorf("attribute %s is not supported", text.Quote(a.Name))
 	}
-	return result{constant: t}, nil
-}
-
-// scalar makes a tensor without dimensions.
-func scalar(typ elemType, v float64) *tensor {
-	t := &tensor{typ: typ, dims: []int{}}
-	switch {
-	case typ == typeDouble:
-		t.f64 = []float64{v}
-	case typ.real():
-		t.f32 = []float32{float32(v)}
-	default:
-		t.i64 = []int64{int64(v)}
-	}
-	return t
+	return build.Operand{Constant: t}, err
 }
 
 // shapeInput returns the dimensions in an input. Where they depend on the batch
 // size every one becomes 1: what is filled with one value broadcasts as well.
-func (im *importer) shapeInput(n *node, i int) ([]int, error) {
+func (im *importer) shapeInput(n *pb.Node, i int) ([]int, error) {
 	t, err := im.required(n, i)
 	if err != nil {
 		return nil, err
 	}
-	if len(t.dims) != 1 || t.i64 == nil || t.len() > maxRank {
-		return nil, fmt.Errorf("input %d is a tensor of %v %v, want a list of at most %d integers", i, t.typ, t.dims, maxRank)
+	if len(t.Dims) != 1 || t.I64 == nil || t.Len() > pb.MaxRank {
+		return nil, fmt.Errorf("input %d is a tensor of %v %v, want a list of at most %d integers", i, t.Type, t.Dims, pb.MaxRank)
 	}
-	dims := make([]int, t.len())
-	for i, d := range t.i64 {
-		if d < 0 || d > maxSize {
-			return nil, fmt.Errorf("shape %v", t.i64)
+	dims := make([]int, t.Len())
+	for i, d := range t.I64 {
+		if d < 0 || d > pb.MaxSize {
+			return nil, fmt.Errorf("shape %v", t.I64)
 		}
 		dims[i] = int(d)
-		if t.hasBatch() {
+		if t.HasBatch() {
 			dims[i] = 1
 		}
 	}
 	return dims, nil
 }
 
-func (im *importer) constantOfShape(n *node) (result, error) {
+func (im *importer) constantOfShape(n *pb.Node) (build.Operand, error) {
 	dims, err := im.shapeInput(n, 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	fill := scalar(typeFloat, 0)
-	if a, err := n.attr("value", attrTensor); err != nil {
-		return result{}, err
+	fill := eval.Scalar(pb.Float, 0)
+	if a, err := n.Attr("value", pb.AttrTensor); err != nil {
+		return build.Operand{}, err
 	} else if a != nil {
-		if a.t == nil {
-			return result{}, errors.New("it holds no tensor")
+		if a.T == nil {
+			return build.Operand{}, errors.New("it holds no tensor")
 		}
-		if fill, err = im.tensor(a.t); err != nil {
-			return result{}, err
+		if fill, err = im.eval.Tensor(a.T); err != nil {
+			return build.Operand{}, err
 		}
-		if fill.len() != 1 {
-			return result{}, errors.New("its value is not a single one")
+		if fill.Len() != 1 {
+			return build.Operand{}, errors.New("its value is not a single one")
 		}
 	}
-	t, err := im.pick(fill, dims, walk(dims, nil))
-	return result{constant: t}, err
+	t, err := im.eval.Expand(fill.Redim([]int{}), dims)
+	return build.Operand{Constant: t}, err
 }
 
-func (im *importer) expand(n *node) (result, error) {
+func (im *importer) expand(n *pb.Node) (build.Operand, error) {
 	t, err := im.required(n, 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	dims, err := im.shapeInput(n, 1)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	if dims, err = broadcast(t.dims, dims); err != nil {
-		return result{}, err
-	}
-	out, err := im.pick(t, dims, walk(dims, t.dims))
-	return result{constant: out}, err
+	out, err := im.eval.Expand(t, dims)
+	return build.Operand{Constant: out}, err
 }
 
-func (im *importer) concat(n *node) (result, error) {
-	var parts []*tensor
-	for i := range n.inputs {
+func (im *importer) concat(n *pb.Node) (build.Operand, error) {
+	var parts []*eval.Tensor
+	for i := range n.Inputs {
 		t, err := im.required(n, i)
 		if err != nil {
-			return result{}, err
+			return build.Operand{}, err
 		}
 		parts = append(parts, t)
 	}
-	a, err := n.int("axis", 0)
+	a, err := n.Int("axis", 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	if len(parts) == 0 || len(parts[0].dims) == 0 {
-		return result{}, errors.New("nothing to join")
+	if len(parts) == 0 || len(parts[0].Dims) == 0 {
+		return build.Operand{}, errors.New("nothing to join")
 	}
-	axis, err := axisIndex(a, len(parts[0].dims))
+	axis, err := axisIndex(a, len(parts[0].Dims))
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	dims := append([]int{}, parts[0].dims...)
-	inner, outer := 1, 1
-	for i, d := range dims {
-		if i < axis {
-			outer *= d
-		} else if i > axis {
-			inner *= d
-		}
-	}
-	dims[axis] = 0
-	marked := false
-	for _, t := range parts {
-		if t.typ != parts[0].typ || len(t.dims) != len(dims) {
-			return result{}, errors.New("tensors of different types or numbers of dimensions")
-		}
-		for i, d := range t.dims {
-			if i != axis && d != dims[i] {
-				return result{}, fmt.Errorf("dimensions %v and %v", t.dims, parts[0].dims)
-			}
-		}
-		dims[axis] += t.dims[axis]
-		marked = marked || t.hasBatch()
-	}
-	out, err := im.newTensor(parts[0].typ, dims)
-	if err != nil {
-		return result{}, err
-	}
-	if marked {
-		out.batch = make([]bool, out.len())
-	}
-	to := 0
-	for o := range outer {
-		for _, t := range parts {
-			n := t.dims[axis] * inner
-			for i := o * n; i < (o+1)*n; i++ {
-				if t.i64 != nil {
-					out.i64[to] = t.i64[i]
-				} else {
-					out.set(to, t.at(i))
-				}
-				if marked && t.batch != nil {
-					out.batch[to] = t.batch[i]
-				}
-				to++
-			}
-		}
-	}
-	return result{constant: out}, nil
+	out, err := im.eval.Concat(parts, axis)
+	return build.Operand{Constant: out}, err
 }
 
-func (im *importer) gather(n *node) (result, error) {
+func (im *importer) gather(n *pb.Node) (build.Operand, error) {
 	t, err := im.required(n, 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	indices, err := im.required(n, 1)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	list, err := indices.integers()
+	a, err := n.Int("axis", 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	a, err := n.int("axis", 0)
+	axis, err := axisIndex(a, len(t.Dims))
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	axis, err := axisIndex(a, len(t.dims))
-	if err != nil {
-		return result{}, err
-	}
-	size := t.dims[axis]
-	for _, v := range list {
-		if v < int64(-size) || v >= int64(size) {
-			return result{}, fmt.Errorf("index %d of %d", v, size)
-		}
-	}
-	dims := append([]int{}, t.dims[:axis]...)
-	dims = append(append(dims, indices.dims...), t.dims[axis+1:]...)
-	if len(dims) > maxRank {
-		return result{}, fmt.Errorf("more than %d dimensions", maxRank)
-	}
-	inner := 1
-	for _, d := range t.dims[axis+1:] {
-		inner *= d
-	}
-	out, err := im.pick(t, dims, func(yield func(int, []int) bool) {
-		at := []int{0}
-		total, _ := count(dims) // newTensor has checked it
-		for i := range total {
-			o, k, r := i/inner/len(list), i/inner%len(list), i%inner
-			index := int(list[k])
-			if index < 0 {
-				index += size
-			}
-			if at[0] = (o*size+index)*inner + r; !yield(i, at) {
-				return
-			}
-		}
-	})
-	return result{constant: out}, err
+	out, err := im.eval.Gather(t, indices, axis)
+	return build.Operand{Constant: out}, err
 }
 
 // slice supports a step of 1, with bounds in attributes or inputs.
-func (im *importer) slice(n *node) (result, error) {
+func (im *importer) slice(n *pb.Node) (build.Operand, error) {
 	t, err := im.required(n, 0)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	bounds := func(name string, input int) ([]int64, error) {
-		if list, err := n.ints(name); err != nil || list != nil {
+		if list, err := n.Ints(name); err != nil || list != nil {
 			return list, err
 		}
 		c, err := im.constant(n, input)
 		if err != nil || c == nil {
 			return nil, err
 		}
-		return c.integers()
+		return c.Integers()
 	}
 	starts, err := bounds("starts", 1)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	ends, err := bounds("ends", 2)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	steps, err := bounds("steps", 4)
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
-	for _, s := range steps {
-		if s != 1 {
-			return result{}, fmt.Errorf("a step of %d is not supported", s)
-		}
-	}
-	axes, ok, err := im.axes(n, 3, len(t.dims))
+	axes, ok, err := im.axes(n, 3, len(t.Dims))
 	if err != nil {
-		return result{}, err
+		return build.Operand{}, err
 	}
 	if !ok {
-		for i := range starts {
+		for i := range min(len(starts), len(t.Dims)) {
 			axes = append(axes, i)
 		}
 	}
-	if len(starts) != len(ends) || len(axes) != len(starts) || len(axes) > len(t.dims) {
-		return result{}, fmt.Errorf("%d starts, %d ends, %d axes", len(starts), len(ends), len(axes))
+	if len(starts) != len(ends) || len(axes) != len(starts) || len(steps) > len(starts) {
+		return build.Operand{}, fmt.Errorf("%d starts, %d ends, %d steps, %d axes", len(starts), len(ends), len(steps), len(axes))
 	}
+	for _, s := range steps {
+		if s != 1 {
+			return build.Operand{}, fmt.Errorf("a step of %d is not supported", s)
+		}
+	}
+	from, dims := make([]int, len(t.Dims)), slices.Clone(t.Dims)
 	for i, axis := range axes {
-		size := int64(t.dims[axis])
+		size := int64(t.Dims[axis])
 		clamp := func(v int64) int {
 			if v < 0 {
 				v += size
 			}
 			return int(max(0, min(v, size)))
 		}
-		lo, hi := clamp(starts[i]), clamp(ends[i])
-		hi = max(lo, hi)
-		dims := append([]int{}, t.dims...)
-		dims[axis] = hi - lo
-		inner := 1
-		for _, d := range dims[axis+1:] {
-			inner *= d
-		}
-		t, err = im.pick(t, dims, func(yield func(int, []int) bool) {
-			at := []int{0}
-			total, _ := count(dims) // newTensor has checked it
-			row := (hi - lo) * inner
-			for k := range total {
-				if at[0] = k/row*int(size)*inner + lo*inner + k%row; !yield(k, at) {
-					return
-				}
-			}
-		})
-		if err != nil {
-			return result{}, err
-		}
+		from[axis] = clamp(starts[i])
+		dims[axis] = max(0, clamp(ends[i])-from[axis])
 	}
-	return result{constant: t}, nil
+	out, err := im.eval.Slice(t, from, dims)
+	return build.Operand{Constant: out}, err
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // TestErrors checks that what cannot be represented is an error that names the
@@ -84,11 +85,11 @@ func TestErrors(t *testing.T) {
 		{"late Binarize", []testNode{op("Relu", "x", "a"), op("bitcnn/Binarize", "a", "y", "scheme", "lbp")}, nil, []string{"graph's input"}},
 		{"constant output", []testNode{op("Relu", "one", "y")}, []testTensor{one}, []string{"constant"}},
 		{"no layer", []testNode{op("Identity", "x", "y")}, nil, []string{"no layer"}},
-		{"float16 output", []testNode{op("Cast", "x", "y", "to", int(typeFloat16))}, nil, []string{"FLOAT16"}},
+		{"float16 output", []testNode{op("Cast", "x", "y", "to", int(pb.Float16))}, nil, []string{"FLOAT16"}},
 		{"cycle", []testNode{op("Relu", "b", "a"), op("Relu", "a", "b"), op("Relu", "b", "y")}, nil, []string{`"b"`}},
 		{"two writers", []testNode{op("Relu", "x", "a"), op("Relu", "x", "a"), op("Relu", "a", "y")}, nil, []string{"too"}},
 		{"element type", []testNode{op("Conv", "x v", "y")}, []testTensor{{name: "v", typ: 99, dims: []int{1}, values: []float64{1}}}, []string{"type 99"}},
-		{"short data", []testNode{op("Conv", "x v", "y")}, []testTensor{{name: "v", typ: typeFloat, dims: []int{1, 3, 1, 1}, values: []float64{1}}}, []string{"4 bytes of data"}},
+		{"short data", []testNode{op("Conv", "x v", "y")}, []testTensor{{name: "v", typ: pb.Float, dims: []int{1, 3, 1, 1}, values: []float64{1}}}, []string{"4 bytes of data"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -112,7 +113,7 @@ func TestInputErrors(t *testing.T) {
 		f(&m)
 		return m.encode()
 	}
-	input := func(typ elemType, dims ...any) []byte {
+	input := func(typ pb.DataType, dims ...any) []byte {
 		return change(func(m *testModel) { m.input.typ, m.input.dims = typ, dims })
 	}
 	tests := []struct {
@@ -125,17 +126,17 @@ func TestInputErrors(t *testing.T) {
 		{"text", []byte("this is not a model"), Options{}, "not a valid ONNX file"},
 		{"truncated", good.encode()[:40], Options{}, "not a valid ONNX file"},
 		{"old", change(func(m *testModel) { m.opset = 6 }), Options{}, "operator set 6"},
-		{"two inputs", change(func(m *testModel) { m.extra = []testInput{{"z", typeFloat, []any{1}}} }), Options{}, "2 inputs"},
+		{"two inputs", change(func(m *testModel) { m.extra = []testInput{{"z", pb.Float, []any{1}}} }), Options{}, "2 inputs"},
 		{"no such output", change(func(m *testModel) { m.output = "z" }), Options{}, `output "z"`},
-		{"input type", input(typeInt64, 1, 3, 4, 4), Options{}, "INT64"},
-		{"rank", input(typeFloat, 1, 3, 4, 4, 4), Options{}, "5 dimensions"},
-		{"dynamic", input(typeFloat, 1, 3, "height", 4), Options{}, `"height" is dynamic`},
-		{"negative", input(typeFloat, 1, 3, -4, 4), Options{}, "-4"},
-		{"huge", input(typeFloat, 1, 1<<20, 1<<20, 1<<20), Options{}, "more than"},
+		{"input type", input(pb.Int64, 1, 3, 4, 4), Options{}, "INT64"},
+		{"rank", input(pb.Float, 1, 3, 4, 4, 4), Options{}, "5 dimensions"},
+		{"dynamic", input(pb.Float, 1, 3, "height", 4), Options{}, `"height" is dynamic`},
+		{"negative", input(pb.Float, 1, 3, -4, 4), Options{}, "-4"},
+		{"huge", input(pb.Float, 1, 1<<20, 1<<20, 1<<20), Options{}, "more than"},
 		{"another size", good.encode(), Options{InputShape: bcnn.Shape{H: 5}}, "InputShape says 5"},
 		{"means", good.encode(), Options{Mean: []float32{1, 2}}, "2 values of Mean"},
-		{"means of bytes", input(typeUint8, 1, 3, 4, 4), Options{Mean: []float32{1}}, "takes UINT8"},
-		{"relu of bytes", input(typeUint8, 1, 3, 4, 4), Options{}, "UINT8"},
+		{"means of bytes", input(pb.Uint8, 1, 3, 4, 4), Options{Mean: []float32{1}}, "takes UINT8"},
+		{"relu of bytes", input(pb.Uint8, 1, 3, 4, 4), Options{}, "UINT8"},
 		{"labels", change(func(m *testModel) { m.metadata = map[string]string{"labels": "cat"} }), Options{}, "JSON"},
 		{"number of labels", good.encode(), Options{Labels: []string{"cat"}}, "1 labels"},
 		{"resize", change(func(m *testModel) { m.metadata = map[string]string{"resize": "big"} }), Options{}, `"big"`},
@@ -152,71 +153,54 @@ func TestInputErrors(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "absent.onnx")
 	_, _, err = Load(t.Context(), t.TempDir(), Options{})
-	require.ErrorContains(t, err, "not a regular file")
+	require.ErrorContains(t, err, "is a directory")
 }
 
-// TestExternalData reads weights from a file beside the model and nowhere else.
-func TestExternalData(t *testing.T) {
-	weights := testTensor{name: "w", typ: typeFloat, dims: []int{2, 3, 1, 1}, values: []float64{1, -1, 1, 1, 1, -1}}
-	raw := weights.raw()
-	outside := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(outside, "w.bin"), raw, 0o600))
-	dir := filepath.Join(outside, "model")
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, "sub"), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "w.bin"), append(make([]byte, 8), raw...), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "sub", "w.bin"), raw, 0o600))
-	require.NoError(t, os.Symlink(filepath.Join(outside, "w.bin"), filepath.Join(dir, "link.bin")))
-	require.NoError(t, os.Symlink("../w.bin", filepath.Join(dir, "up.bin")))
-	require.NoError(t, os.Symlink("sub/w.bin", filepath.Join(dir, "inside.bin")))
-	tests := []struct {
-		location, offset, length, want string
+// TestLimits holds nodes, layers and tensors against the limits of the options: the
+// least that suffices, and one less.
+func TestLimits(t *testing.T) {
+	relus := chain(3, func(_ int, from, to string) []testNode { return []testNode{op("Relu", from, to)} })
+	// Two nodes that become a threshold, a sign and a scale.
+	sign := testModel{input: image(2, 2, 2), output: "y", inits: []testTensor{number("one", 1), number("two", 2)},
+		nodes: []testNode{op("Greater", "x one", "a"), op("Where", "a two one", "y")}}
+	conv := testModel{input: image(2, 2, 2), output: "y", inits: []testTensor{weights("w", 5, 2, 1, 1)}, nodes: []testNode{op("Conv", "x w", "y")}}
+	wide := testModel{input: image(4, 2, 2), output: "y", inits: []testTensor{weights("w", 1, 4, 1, 1)}, nodes: []testNode{op("Conv", "x w", "y")}}
+	fold := testModel{input: image(2, 2, 2), output: "y", inits: []testTensor{weights("a", 10, 1), ints("s", 1, 3)},
+		nodes: []testNode{op("Gather", "a s", "b"), op("Cast", "b", "c", "to", int(pb.Double)), op("Slice", "c", "d", "starts", []int{0}, "ends", []int{1}),
+			op("Cast", "d", "e", "to", int(pb.Float)), op("Add", "x e", "y")}}
+	for _, test := range []struct {
+		name  string
+		m     testModel
+		least bcnn.Limits
+		want  string
 	}{
-		{"w.bin", "8", "24", ""},
-		{"w.bin", "8", "", ""},
-		{"sub/w.bin", "", "", ""},
-		{"sub/../w.bin", "8", "24", ""},
-		{"inside.bin", "0", "24", ""},
-		{"w.bin", "9", "24", "which has 32"},
-		{"w.bin", "0", "20", "length 20, want 24"},
-		{"w.bin", "-1", "24", `offset is "-1"`},
-		{"w.bin", "9223372036854775807", "24", "which has 32"},
-		{"w.bin", "0", "many", `length is "many"`},
-		{"absent.bin", "0", "24", "absent.bin"},
-		{"../w.bin", "0", "24", "escapes"},
-		{filepath.Join(outside, "w.bin"), "0", "24", "escapes"},
-		{"link.bin", "0", "24", "escapes"},
-		{"up.bin", "0", "24", "escapes"},
-		{"sub", "0", "24", "not a regular file"},
-		{"", "0", "24", "not named"},
-	}
-	for _, test := range tests {
-		t.Run(test.location+" "+test.offset+" "+test.length, func(t *testing.T) {
-			w := weights
-			w.external = map[string]string{}
-			for k, v := range map[string]string{"location": test.location, "offset": test.offset, "length": test.length} {
-				if v != "" {
-					w.external[k] = v
-				}
-			}
-			m := testModel{input: image(3, 4, 4), nodes: []testNode{op("Conv", "x w", "y")}, inits: []testTensor{w}, output: "y"}
-			path := filepath.Join(dir, "model.onnx")
-			require.NoError(t, os.WriteFile(path, m.encode(), 0o600))
-			net, _, err := Load(t.Context(), path, Options{})
-			if test.want != "" {
-				require.ErrorContains(t, err, test.want)
-				require.ErrorContains(t, err, path)
-				return
-			}
+		{"nodes", relus, bcnn.Limits{Layers: 3}, "the graph has 3 nodes, at most 2 are allowed"},
+		{"layers", sign, bcnn.Limits{Layers: 3}, "more than the 2 layers that are allowed"},
+		{"input", wide, bcnn.Limits{TensorBytes: 4 * 16}, `input "x": a feature map of 2×2×4 takes 64 bytes, at most 63 are allowed`},
+		{"feature map", conv, bcnn.Limits{TensorBytes: 4 * 20}, `node "n_y" (Conv, index 0): a feature map of 2×2×5 takes 80 bytes, at most 79 are allowed`},
+		{"constant", fold, bcnn.Limits{TensorBytes: 4 * 10}, `tensor "a": dimensions [10 1] of FLOAT take 40 bytes, at most 39 are allowed`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			data := test.m.encode()
+			_, _, err := Decode(t.Context(), data, Options{Limits: test.least})
 			require.NoError(t, err)
-			require.Equal(t, []uint64{0b101, 0b011}, net.Layers[0].Op.(bcnn.Conv2D).Weights.Bits)
+			less := test.least
+			less.Layers, less.TensorBytes = max(less.Layers-1, 0), max(less.TensorBytes-1, 0)
+			_, _, err = Decode(t.Context(), data, Options{Limits: less})
+			require.ErrorContains(t, err, test.want)
 		})
 	}
+	twice := fold
+	twice.nodes = append([]testNode{op("Concat", "a a", "twice", "axis", 0)}, fold.nodes...)
+	twice.nodes[1] = op("Gather", "twice s", "b")
+	_, _, err := Decode(t.Context(), twice.encode(), Options{Limits: bcnn.Limits{TensorBytes: 79}})
+	require.ErrorContains(t, err, `node "n_twice" (Concat, index 0): dimensions [20 1] of FLOAT take 80 bytes`)
 }
 
 // TestHostileSizes checks that small files do not make large allocations.
 func TestHostileSizes(t *testing.T) {
-	claim := testTensor{name: "w", typ: typeFloat, dims: []int{1 << 20, 1 << 8}, values: nil}
-	wrap := testTensor{name: "w", typ: typeFloat, dims: []int{1 << 28, 1 << 28, 1 << 8, 1}, values: nil}
+	claim := testTensor{name: "w", typ: pb.Float, dims: []int{1 << 20, 1 << 8}, values: nil}
+	wrap := testTensor{name: "w", typ: pb.Float, dims: []int{1 << 28, 1 << 28, 1 << 8, 1}, values: nil}
 	shape := ints("s", 1<<14, 1<<14)
 	var empty []byte // a graph of nothing but empty nodes
 	for range 1 << 19 {
@@ -237,13 +221,13 @@ func TestHostileSizes(t *testing.T) {
 		last = sum
 	}
 	reuse.output, chain.output = "s498", "t0"
-	wide := testModel{input: testInput{"x", typeFloat, []any{1, 1 << 28}}, output: "y", inits: []testTensor{number("zero", 0), number("one", 1), number("minus", -1)},
+	wide := testModel{input: testInput{"x", pb.Float, []any{1, 1 << 28}}, output: "y", inits: []testTensor{number("zero", 0), number("one", 1), number("minus", -1)},
 		nodes: []testNode{op("Less", "x zero", "a"), op("Where", "a minus one", "y")}}
 	high := wide
 	high.input = image(1, 1<<28, 1)
 	high.nodes = append(slices.Clip(wide.nodes), op("Conv", "y w", "z", "pads", []int{1, 1, 1, 1}))
 	high.inits, high.output = append(slices.Clip(wide.inits), floats("w", []int{1, 1, 3, 3}, 1, 1, 1, 1, 1, 1, 1, 1, 1)), "z"
-	often := testModel{input: testInput{"x", typeFloat, []any{1, 1 << 16}}, inits: []testTensor{floats("v", []int{1 << 16}, make([]float64, 1<<16)...)}}
+	often := testModel{input: testInput{"x", pb.Float, []any{1, 1 << 16}}, inits: []testTensor{floats("v", []int{1 << 16}, make([]float64, 1<<16)...)}}
 	for i := range 1 << 15 {
 		often.output = fmt.Sprint("x", i)
 		often.nodes = append(often.nodes, op("Add", "v "+map[bool]string{true: "x", false: fmt.Sprint("x", i-1)}[i == 0], often.output))
@@ -268,7 +252,7 @@ func TestHostileSizes(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, _, err := read(t.Context(), test.data, "", Options{})
+			_, _, err := Decode(t.Context(), test.data, Options{})
 			runtime.ReadMemStats(&after)
 			require.Error(t, err)
 			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(256<<20))

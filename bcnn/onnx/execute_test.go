@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // A plain interpreter of ONNX graphs in float64, in the layout of the file: the
@@ -185,10 +187,10 @@ func (n testNode) execute(in []array, m testModel) array {
 		return array{t.dims, t.values}
 	case "Cast":
 		return broadcastArrays(in[:1], func(x []float64) float64 {
-			switch elemType(n.int("to", 0)) {
-			case typeBool:
+			switch pb.DataType(n.int("to", 0)) {
+			case pb.Bool:
 				return b2f(x[0] != 0)
-			case typeInt32, typeInt64, typeInt8:
+			case pb.Int32, pb.Int64, pb.Int8:
 				return math.Trunc(x[0])
 			}
 			return x[0]

@@ -3,16 +3,18 @@ package onnx
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-func image(c, h, w int) testInput { return testInput{"x", typeFloat, []any{"batch", c, h, w}} }
+func image(c, h, w int) testInput { return testInput{"x", pb.Float, []any{"batch", c, h, w}} }
 
-func bytesImage(c, h, w int) testInput { return testInput{"x", typeUint8, []any{"batch", c, h, w}} }
+func bytesImage(c, h, w int) testInput { return testInput{"x", pb.Uint8, []any{"batch", c, h, w}} }
 
 func perm(p ...int) []any { return []any{"perm", p} }
 
@@ -23,7 +25,7 @@ func TestFeatures(t *testing.T) {
 	w := func(name string, dims ...int) testTensor { return randomTensor(r, name, dims, -1, 1) }
 	f := func(name string, dims ...int) testTensor { return randomTensor(r, name, dims, real...) }
 	constants := slices.Clip([]testTensor{number("zero", 0), number("one", 1), number("minus", -1), number("two", 2), number("half", 0.5)})
-	toFloat := func(in, out string) testNode { return op("Cast", in, out, "to", int(typeFloat)) }
+	toFloat := func(in, out string) testNode { return op("Cast", in, out, "to", int(pb.Float)) }
 	same := func(n int) []any { return []any{"pads", []int{n, n, n, n}} }
 	tests := []struct {
 		name   string
@@ -33,7 +35,7 @@ func TestFeatures(t *testing.T) {
 		binary int // layers with binary weights on exact integers
 	}{
 		{name: "Keras, NHWC", nhwc: true, model: testModel{
-			input: testInput{"x", typeFloat, []any{"batch", 6, 5, 3}},
+			input: testInput{"x", pb.Float, []any{"batch", 6, 5, 3}},
 			nodes: []testNode{
 				op("Transpose", "x", "a", perm(0, 3, 1, 2)...),
 				op("Conv", "a w", "b"), op("Transpose", "b", "c", perm(0, 2, 3, 1)...),
@@ -48,16 +50,16 @@ func TestFeatures(t *testing.T) {
 				ints("pads", 0, 1, 1, 0, 0, 1, 1, 0), f("d1", 24, 5), f("d2", 5),
 			), output: "n"}, binary: 1},
 		{name: "vector to NCHW", model: testModel{
-			input: testInput{"x", typeFloat, []any{"batch", 25}},
+			input: testInput{"x", pb.Float, []any{"batch", 25}},
 			nodes: []testNode{op("Reshape", "x shape", "a"), op("Conv", "a w", "y")},
 			inits: []testTensor{ints("shape", -1, 1, 5, 5), f("w", 2, 1, 3, 3)}, output: "y"}},
 		{name: "vector to NHWC", nhwc: true, model: testModel{
-			input: testInput{"x", typeFloat, []any{"batch", 50}},
+			input: testInput{"x", pb.Float, []any{"batch", 50}},
 			nodes: []testNode{op("Constant", "", "shape", "value", ints("", -1, 5, 5, 2)), op("Reshape", "x shape", "a"),
 				op("Transpose", "a", "b", perm(0, 3, 1, 2)...), op("Conv", "b w", "y")},
 			inits: []testTensor{f("w", 2, 2, 3, 3)}, output: "y"}},
 		{name: "grey images", model: testModel{
-			input: testInput{"x", typeFloat, []any{1, 5, 5}},
+			input: testInput{"x", pb.Float, []any{1, 5, 5}},
 			nodes: []testNode{op("Unsqueeze", "x axes", "a"), op("Conv", "a w", "y")},
 			inits: []testTensor{ints("axes", 1), f("w", 2, 1, 3, 3)}, output: "y"}},
 		{name: "squeeze", model: testModel{
@@ -115,7 +117,7 @@ func TestFeatures(t *testing.T) {
 		{name: "thresholds of bytes", model: testModel{
 			input: bytesImage(3, 6, 6),
 			nodes: []testNode{op("Greater", "x t", "a"), toFloat("a", "b"), op("Mul", "b two", "c"), op("Sub", "c one", "d"), op("Conv", "d w", "y")},
-			inits: append(constants, testTensor{name: "t", typ: typeUint8, dims: []int{1, 3, 1, 1}, values: []float64{64, 128, 0}},
+			inits: append(constants, testTensor{name: "t", typ: pb.Uint8, dims: []int{1, 3, 1, 1}, values: []float64{64, 128, 0}},
 				w("w", 4, 3, 3, 3)), output: "y"}, binary: 1},
 		{name: "bytes to a binary convolution", model: testModel{
 			input: bytesImage(3, 6, 6),
@@ -126,13 +128,13 @@ func TestFeatures(t *testing.T) {
 			nodes: []testNode{op("Conv", "x w", "y")},
 			inits: []testTensor{f("w", 2, 3, 3, 3)}, output: "y"}},
 		{name: "dynamic size", opts: Options{InputShape: bcnn.Shape{H: 5, W: 4}}, model: testModel{
-			input: testInput{"x", typeFloat, []any{"n", 3, "h", "w"}},
+			input: testInput{"x", pb.Float, []any{"n", 3, "h", "w"}},
 			nodes: []testNode{op("Conv", "x w", "y")},
 			inits: []testTensor{f("w", 2, 3, 3, 3)}, output: "y"}},
 		{name: "shape arithmetic", model: testModel{
 			input: image(3, 4, 2),
 			nodes: []testNode{op("Shape", "x", "s"), op("Slice", "s i0 i1", "b"), op("Slice", "s i1 i9", "rest"),
-				op("Cast", "rest", "rest32", "to", int(typeInt32)), op("Cast", "rest32", "rest64", "to", int(typeInt64)),
+				op("Cast", "rest", "rest32", "to", int(pb.Int32)), op("Cast", "rest32", "rest64", "to", int(pb.Int64)),
 				op("Gather", "rest64 g0", "c"), op("Gather", "rest64 g1", "h"), op("Gather", "rest64 g2", "w"),
 				op("Mul", "c h", "ch"), op("Mul", "ch w", "n"), op("Concat", "b n", "target", "axis", 0),
 				op("Reshape", "x target", "a"), op("MatMul", "a v", "y")},
@@ -149,7 +151,7 @@ func TestFeatures(t *testing.T) {
 			nodes: []testNode{op("Sub", "one x", "a"), op("Mul", "two a", "b"), op("Neg", "b", "c"), op("Max", "zero c", "y")},
 			inits: constants, output: "y"}},
 		{name: "batch norm, unfolded", model: testModel{
-			input: testInput{"x", typeFloat, []any{1, 6}},
+			input: testInput{"x", pb.Float, []any{1, 6}},
 			nodes: []testNode{op("Sub", "x mean", "a"), op("Pow", "var half", "d"), op("Div", "a d", "b"), op("Mul", "b two", "c"), op("Add", "c mean", "y")},
 			inits: append(constants, f("mean", 6), floats("var", []int{1}, 4)), output: "y"}},
 	}
@@ -158,14 +160,14 @@ func TestFeatures(t *testing.T) {
 			if test.model.nodes[0].op == "BipolarQuant" {
 				test.model.nodes[0].domain = "finn.custom_op.general"
 			}
-			_, report := compare(t, r, test.model, test.opts, test.nhwc)
+			net, _ := compare(t, r, test.model, test.opts, test.nhwc)
 			binary := 0
-			for _, l := range report.Layers {
+			for _, l := range summarize(t, net) {
 				if l.Binary {
 					binary++
 				}
 			}
-			require.Equal(t, test.binary, binary, report)
+			require.Equal(t, test.binary, binary)
 		})
 	}
 }
@@ -175,27 +177,51 @@ func TestFeatures(t *testing.T) {
 func TestTensorEncodings(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	values := randoms(r, 4*3*3*3, -1, 1)
-	for _, typ := range []elemType{typeFloat, typeDouble, typeFloat16, typeInt8, typeInt32, typeInt64, typeBool, typeUint8} {
+	for _, typ := range []pb.DataType{pb.Float, pb.Double, pb.Float16, pb.Int8, pb.Int32, pb.Int64, pb.Bool, pb.Uint8} {
 		for _, typed := range []bool{false, true} {
 			w := testTensor{name: "w", typ: typ, dims: []int{4, 3, 3, 3}, values: values, typed: typed}
 			m := testModel{input: image(3, 4, 4), inits: []testTensor{w, number("two", 2), number("one", 1)}, output: "y"}
 			switch typ {
-			case typeFloat:
+			case pb.Float:
 				m.nodes = []testNode{op("Conv", "x w", "y")}
-			case typeBool, typeUint8:
+			case pb.Bool, pb.Uint8:
 				positive := make([]float64, len(values))
 				for i, v := range values {
 					positive[i] = (v + 1) / 2
 				}
 				m.inits[0].values = positive
-				m.nodes = []testNode{op("Cast", "w", "a", "to", int(typeFloat)), op("Mul", "a two", "b"), op("Sub", "b one", "c"), op("Conv", "x c", "y")}
+				m.nodes = []testNode{op("Cast", "w", "a", "to", int(pb.Float)), op("Mul", "a two", "b"), op("Sub", "b one", "c"), op("Conv", "x c", "y")}
 			default:
-				m.nodes = []testNode{op("Cast", "w", "a", "to", int(typeFloat)), op("Conv", "x a", "y")}
+				m.nodes = []testNode{op("Cast", "w", "a", "to", int(pb.Float)), op("Conv", "x a", "y")}
 			}
 			net, _ := compare(t, r, m, Options{}, false)
 			require.True(t, net.Layers[0].Op.(bcnn.Conv2D).Weights.Binary())
 		}
 	}
+}
+
+// TestLayerNames checks that names of layers are those of nodes, but unique, of a
+// length that bcnn allows, and such that they can be printed.
+func TestLayerNames(t *testing.T) {
+	var want []string
+	names := []struct{ node, layer string }{
+		{"a", "a"}, {"a", "a_2"}, {"a_2", "a_2_2"}, {"a", "a_3"}, {"/b/Relu", "b"}, {"/b/Relu", "b_2"}, {"Relu", "Relu"}, {"", "Relu_7"},
+		{"c\x1b[2K\xff", "c?[2K?"}, {strings.Repeat("d", 300), strings.Repeat("d", 200)},
+		{strings.Repeat("e", 199) + "ä", strings.Repeat("e", 199)}, {strings.Repeat("\x80", 201), strings.Repeat("?", 1)},
+	}
+	m := chain(len(names), func(i int, from, to string) []testNode {
+		return named(names[i].node, op("Relu", from, to))
+	})
+	for _, n := range names {
+		want = append(want, n.layer)
+	}
+	net, _, err := Decode(t.Context(), m.encode(), Options{})
+	require.NoError(t, err)
+	var got []string
+	for _, l := range net.Layers {
+		got = append(got, l.Name)
+	}
+	require.Equal(t, want, got)
 }
 
 // TestMetadata reads name, labels and size from the file, unless the options
@@ -213,7 +239,6 @@ func TestMetadata(t *testing.T) {
 	require.Equal(t, "net", net.Name)
 	require.Equal(t, []string{"cat", "dog"}, net.Labels)
 	require.Equal(t, 10, net.Input.Resize)
-	require.Equal(t, path, report.File)
 	require.Equal(t, "test", report.Producer)
 
 	net, _, err = Load(t.Context(), path, Options{Name: "mine", Labels: []string{"a", "b"}, Resize: 12})
@@ -229,7 +254,7 @@ func TestMetadata(t *testing.T) {
 	require.Empty(t, net.Labels)
 }
 
-// TestReport checks where the nodes of a model went, and the table.
+// TestReport checks where the nodes of a model went.
 func TestReport(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	m := testModel{
@@ -243,16 +268,16 @@ func TestReport(t *testing.T) {
 			randomTensor(r, "v", []int{64, 10}, 0.5, 0.25)},
 		output: "y",
 	}
-	_, report := compare(t, r, m, Options{}, false)
+	net, report := compare(t, r, m, Options{}, false)
 	require.Equal(t, []Folded{
 		{"n_i", "Identity", "n_b"}, {"n_a", "Greater", "n_b"}, {"n_w", "Constant", ""}, {"n_d", "Flatten", "n_y"},
 	}, report.Folded)
-	require.Len(t, report.Layers, 2)
-	require.True(t, report.Layers[0].Binary)
-	require.EqualValues(t, 4*64*48, report.Layers[0].BytesFloat)
-	require.False(t, report.Layers[1].Binary)
-	require.NotEmpty(t, report.Layers[1].WhyFloat)
-	for _, want := range []string{"n_c", "n_y", "binary", "float", "7 nodes: 1 constant or unused, 3 merged"} {
-		require.Contains(t, report.String(), want)
-	}
+	layers := summarize(t, net)
+	require.Len(t, layers, 2)
+	require.True(t, layers[0].Binary)
+	require.EqualValues(t, 4*64*48, layers[0].BytesFloat)
+	require.False(t, layers[1].Binary)
+	require.NotEmpty(t, layers[1].WhyFloat)
+	require.Equal(t, 13, report.Opset)
+	require.Equal(t, 7, report.Nodes)
 }

@@ -1,74 +1,169 @@
 package onnx
 
 import (
+	"archive/zip"
 	"bytes"
-	"encoding/binary"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/bcnn/ref"
-	"github.com/bitcnn/bitcnn/internal/testenv"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// TestQONNX imports a published network of the QONNX model zoo: an MLP for
-// MNIST, 784-64-64-64-10, one bit for weights and activations. Its pixels go
-// from 0 to 1. With the MNIST test set (t10k-images-idx3-ubyte and
-// t10k-labels-idx1-ubyte) in the folder BCNN_MNIST, its accuracy is the
-// published one, 92.96 %.
-func TestQONNX(t *testing.T) {
-	path := testenv.SharedData(t, "onnx/qonnx_tfc_1w1a.onnx")
-	net, report, err := Load(t.Context(), path, Options{InputType: bcnn.Uint8, Scale: []float32{1. / 255}})
-	require.NoError(t, err)
-	require.Equal(t, bcnn.Shape{H: 28, W: 28, C: 1}, net.Input.Shape)
-	var kinds []string
-	for _, l := range net.Layers {
-		kinds = append(kinds, l.Op.Kind())
-		if s, ok := l.Op.(bcnn.Sign); ok {
-			require.Equal(t, bcnn.ZeroIsPlus, s.Zero)
-		}
+// TestExternalData reads weights from a file beside the model and nowhere else.
+func TestExternalData(t *testing.T) {
+	weights := testTensor{name: "w", typ: pb.Float, dims: []int{2, 3, 1, 1}, values: []float64{1, -1, 1, 1, 1, -1}}
+	raw := weights.raw()
+	outside := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(outside, "w.bin"), raw, 0o600))
+	dir := filepath.Join(outside, "model")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "sub"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "w.bin"), append(make([]byte, 8), raw...), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "sub", "w.bin"), raw, 0o600))
+	require.NoError(t, os.Symlink(filepath.Join(outside, "w.bin"), filepath.Join(dir, "link.bin")))
+	require.NoError(t, os.Symlink("../w.bin", filepath.Join(dir, "up.bin")))
+	require.NoError(t, os.Symlink("sub/w.bin", filepath.Join(dir, "inside.bin")))
+	tests := []struct {
+		location, offset, length, want string
+	}{
+		{"w.bin", "8", "24", ""},
+		{"w.bin", "8", "", ""},
+		{"sub/w.bin", "", "", ""},
+		{"sub/../w.bin", "8", "24", ""},
+		{"inside.bin", "0", "24", ""},
+		{"w.bin", "9", "24", "but it has 32"},
+		{"w.bin", "0", "20", "length 20, want 24"},
+		{"w.bin", "-1", "24", `offset is "-1"`},
+		{"w.bin", "9223372036854775807", "24", "but it has 32"},
+		{"w.bin", "0", "many", `length is "many"`},
+		{"absent.bin", "0", "24", "absent.bin"},
+		{"../w.bin", "0", "24", "outside"},
+		{filepath.Join(outside, "w.bin"), "0", "24", "outside"},
+		{"link.bin", "0", "24", "escapes"},
+		{"up.bin", "0", "24", "escapes"},
+		{"sub", "0", "24", "sub: is a directory"},
+		{"", "0", "24", "not named"},
 	}
-	require.Equal(t, []string{
-		"affine", "affine", "affine", "sign", "dense", "batchnorm", "sign", "dense", "batchnorm", "sign",
-		"dense", "batchnorm", "sign", "dense", "affine", "affine", "affine", "affine",
-	}, kinds)
-	require.Len(t, report.Layers, 4)
-	for i, want := range []int64{784 * 64, 64 * 64, 64 * 64, 64 * 10} {
-		require.True(t, report.Layers[i].Binary)
-		require.Equal(t, want, report.Layers[i].Params)
-	}
-
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
-	require.NoError(t, err)
-	folder := os.Getenv("BCNN_MNIST")
-	if folder == "" {
-		t.Log("BCNN_MNIST is not set: the accuracy is not measured")
-		return
-	}
-	images, err := os.ReadFile(filepath.Join(folder, "t10k-images-idx3-ubyte"))
-	require.NoError(t, err)
-	labels, err := os.ReadFile(filepath.Join(folder, "t10k-labels-idx1-ubyte"))
-	require.NoError(t, err)
-	require.EqualValues(t, 0x803, binary.BigEndian.Uint32(images))
-	require.EqualValues(t, 0x801, binary.BigEndian.Uint32(labels))
-	images, labels = images[16:], labels[8:]
-	out, err := ref.Run(t.Context(), plan, bcnn.Tensor{DType: bcnn.Uint8, N: len(labels), Shape: net.Input.Shape, U8: bytes.Clone(images)}, nil)
-	require.NoError(t, err)
-	correct := 0
-	for i, label := range labels {
-		logits := out.F32[10*i : 10*i+10]
-		best := 0
-		for k, v := range logits {
-			if v > logits[best] {
-				best = k
+	for _, test := range tests {
+		t.Run(test.location+" "+test.offset+" "+test.length, func(t *testing.T) {
+			w := weights
+			w.external = map[string]string{}
+			for k, v := range map[string]string{"location": test.location, "offset": test.offset, "length": test.length} {
+				if v != "" {
+					w.external[k] = v
+				}
 			}
-		}
-		if best == int(label) {
-			correct++
-		}
+			m := testModel{input: image(3, 4, 4), nodes: []testNode{op("Conv", "x w", "y")}, inits: []testTensor{w}, output: "y"}
+			path := filepath.Join(dir, "model.onnx")
+			require.NoError(t, os.WriteFile(path, m.encode(), 0o600))
+			net, _, err := Load(t.Context(), path, Options{})
+			if test.want != "" {
+				require.ErrorContains(t, err, test.want)
+				require.ErrorContains(t, err, path)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, []uint64{0b101, 0b011}, net.Layers[0].Op.(bcnn.Conv2D).Weights.Bits)
+		})
 	}
-	require.Equal(t, 9296, correct)
+}
+
+// splitModel is a model whose weights are in another file.
+func splitModel() (model, weights []byte) {
+	w := testTensor{name: "w", typ: pb.Float, dims: []int{2, 3, 1, 1}, values: []float64{1, -1, 1, 1, 1, -1}}
+	weights = append(make([]byte, 8), w.raw()...)
+	w.external = map[string]string{"location": "w.bin", "offset": "8"}
+	m := testModel{input: image(3, 4, 4), nodes: []testNode{op("Conv", "x w", "y")}, inits: []testTensor{w}, output: "y"}
+	return m.encode(), weights
+}
+
+// TestRead reads a model and the file that it refers to from file systems: one
+// whose files can be read anywhere, and one whose files cannot.
+func TestRead(t *testing.T) {
+	model, weights := splitModel()
+	files := map[string][]byte{"a/b/model.onnx": model, "a/b/w.bin": weights}
+	memory := fstest.MapFS{}
+	var buffer bytes.Buffer
+	z := zip.NewWriter(&buffer)
+	for name, data := range files {
+		memory[name] = &fstest.MapFile{Data: data}
+		f, err := z.Create(name)
+		require.NoError(t, err)
+		_, err = f.Write(data)
+		require.NoError(t, err)
+	}
+	require.NoError(t, z.Close())
+	archive, err := zip.NewReader(bytes.NewReader(buffer.Bytes()), int64(buffer.Len()))
+	require.NoError(t, err)
+	for name, fsys := range map[string]fs.FS{"memory": memory, "zip": archive} {
+		t.Run(name, func(t *testing.T) {
+			net, _, err := Read(t.Context(), fsys, "a/b/model.onnx", Options{})
+			require.NoError(t, err)
+			require.Equal(t, "model", net.Name)
+			require.Equal(t, []uint64{0b101, 0b011}, net.Layers[0].Op.(bcnn.Conv2D).Weights.Bits)
+
+			_, _, err = Read(t.Context(), fsys, "a/model.onnx", Options{})
+			require.ErrorIs(t, err, fs.ErrNotExist)
+			require.ErrorContains(t, err, "a/model.onnx")
+			_, _, err = Read(t.Context(), fsys, "a/b", Options{})
+			require.ErrorContains(t, err, "a/b: is a directory")
+		})
+	}
+	memory["a/b/w.bin"].Data = weights[:31]
+	_, _, err = Read(t.Context(), memory, "a/b/model.onnx", Options{})
+	require.ErrorContains(t, err, `tensor "w": external data: w.bin: 24 bytes from 8 on, but it has 31`)
+}
+
+// TestDecode imports from memory, where there are no other files.
+func TestDecode(t *testing.T) {
+	m := testModel{input: image(3, 4, 4), nodes: []testNode{op("Relu", "x", "y")}, output: "y"}
+	net, _, err := Decode(t.Context(), m.encode(), Options{Name: "n"})
+	require.NoError(t, err)
+	require.Equal(t, "n", net.Name)
+	model, _ := splitModel()
+	_, _, err = Decode(t.Context(), model, Options{})
+	require.ErrorContains(t, err, `tensor "w": external data: "w.bin"`)
+}
+
+// TestFileBytes holds the files of a model against the limit, as a whole.
+func TestFileBytes(t *testing.T) {
+	model, weights := splitModel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "model.onnx")
+	require.NoError(t, os.WriteFile(path, model, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "w.bin"), weights, 0o600))
+	all := int64(len(model) + len(weights))
+	for _, limit := range []int64{1, int64(len(model)) - 1, int64(len(model)), all - 1} {
+		_, _, err := Load(t.Context(), path, Options{Limits: bcnn.Limits{FileBytes: limit}})
+		require.ErrorContains(t, err, "bytes that are allowed", "%d", limit)
+		require.ErrorContains(t, err, path)
+	}
+	_, _, err := Load(t.Context(), path, Options{Limits: bcnn.Limits{FileBytes: all}})
+	require.NoError(t, err)
+	_, _, err = Decode(t.Context(), model, Options{Limits: bcnn.Limits{FileBytes: int64(len(model)) - 1}})
+	require.ErrorContains(t, err, "bytes that are allowed")
+	_, _, err = Decode(t.Context(), model, Options{Limits: bcnn.Limits{FileBytes: -1}})
+	require.ErrorContains(t, err, "negative")
+
+	// A file of more than 2 GiB is refused before it is read.
+	require.NoError(t, os.Truncate(path, 1<<31))
+	_, _, err = Load(t.Context(), path, Options{})
+	require.ErrorContains(t, err, "2147483648 bytes are more than an ONNX file can have")
+}
+
+// TestLinks opens a model through a link, whose folder is that of the link.
+func TestLinks(t *testing.T) {
+	model, weights := splitModel()
+	elsewhere, dir := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(elsewhere, "m"), model, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "w.bin"), weights, 0o600))
+	path := filepath.Join(dir, "model.onnx")
+	require.NoError(t, os.Symlink(filepath.Join(elsewhere, "m"), path))
+	_, _, err := Load(t.Context(), path, Options{})
+	require.NoError(t, err)
 }

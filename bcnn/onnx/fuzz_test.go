@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -24,33 +25,33 @@ func FuzzLoad(f *testing.F) {
 			op("Softmax", "l", "y"),
 		},
 		inits: []testTensor{weights, number("zero", 0), number("one", 1), number("minus", -1), per("g", 1), per("b0", 0), per("m", 0.5), per("v", 1),
-			{name: "i", typ: typeInt64, dims: []int{}, values: []float64{0}}, ints("free", -1), floats("k", []int{8, 2}, make([]float64, 16)...)},
+			{name: "i", typ: pb.Int64, dims: []int{}, values: []float64{0}}, ints("free", -1), floats("k", []int{8, 2}, make([]float64, 16)...)},
 	}.encode())
 	f.Add(testModel{
 		input: bytesImage(3, 3, 3), output: "y",
 		nodes:    []testNode{op("bitcnn/Binarize", "x", "a", "scheme", "grey", "thresholds", []int{7}), op("Conv", "a w bias", "y", "auto_pad", "SAME_LOWER")},
-		inits:    []testTensor{{name: "w", typ: typeFloat, dims: weights.dims, values: weights.values, typed: true}, per("bias", 1)},
+		inits:    []testTensor{{name: "w", typ: pb.Float, dims: weights.dims, values: weights.values, typed: true}, per("bias", 1)},
 		metadata: map[string]string{"name": "n", "resize": "9"},
 	}.encode())
 	f.Add(testModel{
-		input: testInput{"x", typeFloat, []any{1, 4}}, output: "y",
+		input: testInput{"x", pb.Float, []any{1, 4}}, output: "y",
 		nodes: []testNode{op("Mul", "x two", "a"), op("Sub", "a one", "b"), op("onnx.brevitas/BipolarQuant", "b one", "c"),
 			op("onnx.brevitas/BipolarQuant", "w one", "d"), op("Transpose", "d", "e", "perm", []int{1, 0}), op("MatMul", "c e", "f"),
 			op("Clip", "f minus one", "g"), op("Sign", "g", "h"), op("Add", "h tenth", "i"), op("Sign", "i", "j"), op("Gemm", "j w", "y", "transB", 1, "alpha", 0.5)},
 		inits: []testTensor{number("two", 2), number("one", 1), number("minus", -1), number("tenth", 0.1), floats("w", []int{4, 4}, make([]float64, 16)...)},
 	}.encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
-		net, report, err := read(t.Context(), data, "", Options{SignOfZero: bcnn.ZeroIsPlus})
+		net, report, err := Decode(t.Context(), data, Options{SignOfZero: bcnn.ZeroIsPlus})
 		if err != nil {
 			require.Nil(t, net)
 			return
 		}
 		require.NoError(t, net.Check())
-		require.NotEmpty(t, report.String())
+		require.LessOrEqual(t, len(report.Folded), report.Nodes)
 		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 		require.NoError(t, err)
 		macs := int64(0)
-		for _, l := range report.Layers {
+		for _, l := range bcnn.Summarize(net, plan) {
 			macs += l.MACs
 		}
 		for _, tensor := range plan.Tensors {

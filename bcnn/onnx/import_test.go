@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -120,6 +121,13 @@ func compare(t *testing.T, r *rand.Rand, m testModel, opts Options, nhwc bool) (
 	return net, report
 }
 
+// summarize reports on the layers of a network that have weights.
+func summarize(t *testing.T, net *bcnn.Network) []bcnn.LayerReport {
+	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	return bcnn.Summarize(net, plan)
+}
+
 // A signForm is a way to write a binarisation of x as y.
 type signForm struct {
 	name  string
@@ -134,7 +142,7 @@ func signForms() []signForm {
 	form := func(name string, at0 float64, nodes ...testNode) signForm {
 		return signForm{name, nodes, consts, at0}
 	}
-	toFloat := func(in, out string) testNode { return op("Cast", in, out, "to", int(typeFloat)) }
+	toFloat := func(in, out string) testNode { return op("Cast", in, out, "to", int(pb.Float)) }
 	ones := func(v float64, out string) testNode {
 		return op("ConstantOfShape", "shape", out, "value", floats("", []int{1}, v))
 	}
@@ -178,12 +186,12 @@ func TestSignForms(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 2))
 			m := testModel{
-				input:  testInput{"x", typeFloat, []any{"batch", 3, 4, 4}},
+				input:  testInput{"x", pb.Float, []any{"batch", 3, 4, 4}},
 				nodes:  append(f.nodes, op("Conv", "y w", "z")),
 				inits:  append([]testTensor{randomTensor(r, "w", []int{2, 3, 3, 3}, -1, 1)}, f.inits...),
 				output: "z",
 			}
-			net, report := compare(t, r, m, Options{}, false)
+			net, _ := compare(t, r, m, Options{}, false)
 			signs := 0
 			for _, l := range net.Layers {
 				if s, ok := l.Op.(bcnn.Sign); ok {
@@ -203,7 +211,7 @@ func TestSignForms(t *testing.T) {
 				}
 			}
 			require.Equal(t, 1, signs)
-			require.True(t, report.Layers[0].Binary)
+			require.True(t, summarize(t, net)[0].Binary)
 		})
 	}
 }
@@ -212,7 +220,7 @@ func TestSignForms(t *testing.T) {
 func TestSignRules(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	m := testModel{
-		input:  testInput{"x", typeFloat, []any{1, 2, 3, 3}},
+		input:  testInput{"x", pb.Float, []any{1, 2, 3, 3}},
 		nodes:  []testNode{op("Sign", "x", "y"), op("Conv", "y w", "z")},
 		inits:  []testTensor{randomTensor(r, "w", []int{2, 2, 2, 2}, -1, 1), number("zero", 0), number("one", 1), number("minus", -1)},
 		output: "z",

@@ -2,7 +2,7 @@
 // files.
 //
 // The importer evaluates what is constant, recognises the ways in which
-// exporters write binarisation (see binarise.go), turns NCHW into NHWC, and
+// exporters write binarisation (see internal/build), turns NCHW into NHWC, and
 // finds the layers whose weights are ±1, or ±α per output filter. What a
 // bcnn.Network cannot represent is an error that names the node; nothing is
 // approximated silently.
@@ -13,6 +13,31 @@
 // comparisons, QONNX BipolarQuant and Quant, bitcnn Binarize; and more on
 // constants. Opset 7 and later.
 //
+// # Cost
+//
+// Files may come from strangers. An import allocates at most 64 MiB and 128 bytes
+// for each byte of the files that it reads, and takes steps in proportion, for
+// each of the at most three ways to see the input that it tries; Options.Limits
+// bound the rest. More is an error. Whoever adds an operator keeps to this: a loop
+// whose length the file decides, and memory whose size it decides, are charged to
+// the budget before (budget.Loop does it for loops). TestCost and FuzzCost find
+// what is not.
+//
+// # Rooms
+//
+// A file goes through these packages; each knows those before it only.
+//
+//	internal/pb     messages of the format, and the attributes of nodes
+//	internal/eval   constants: unpacked, computed with, moved
+//	internal/view   how the dimensions of a tensor lie in memory
+//	internal/build  layers of values: what is pending on them, steps, weights
+//	onnx            the graph: its files, inputs, operators, report
+//
+// Here, operators.go is the table of operators, and a family of them is a file of
+// its own: conv, dense, pool, pad, normalization, activation, elementwise,
+// arithmetic, quantize, reshape, constants. An operator reads attributes (pb) and
+// operands (importer.go), computes with constants (eval) or makes layers (build).
+//
 // The format: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3; the
 // operators: https://onnx.ai/onnx/operators/.
 package onnx
@@ -22,14 +47,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"io/fs"
+	"path"
 	"path/filepath"
 	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/files"
 )
 
-// Options are the options of Load. The zero value is good for most files.
+// Options are the options of an import. The zero value is good for most files.
 type Options struct {
 	// InputType is the type that the network is fed with. 0 means that of the
 	// graph's input: bcnn.Uint8 for UINT8, bcnn.Float32 for FLOAT. With
@@ -51,108 +80,123 @@ type Options struct {
 	Labels []string
 	Resize int
 
+	// Limits bound the file with the files that it refers to, the nodes, the
+	// layers and every tensor. Within them an import takes memory and time in
+	// proportion to the bytes that it reads.
 	Limits bcnn.Limits
-
-	fallbackName string
 }
-
-// maxFile is the largest file that is read: protocol buffers end at 2 GiB.
-const maxFile = 1 << 31
 
 // Load imports the ONNX file at path. The network takes and returns images one
-// by one: the batch dimension of the file is dropped. Feature maps are NHWC.
+// by one: the batch dimension of the file is dropped. Feature maps are NHWC. Which
+// layers are binary shows when the network is lowered; see bcnn.Summarize.
 //
-// Tensors stored outside the file are read from its folder and nowhere else.
+// Tensors stored outside the file are read from its folder and nowhere else. When
+// ctx ends, its error is returned. Errors name the file and, where they can, the
+// node.
 func Load(ctx context.Context, path string, opts Options) (*bcnn.Network, *Report, error) {
-	limits, err := opts.Limits.WithDefaults()
+	f, err := files.Open(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	data, err := readFile(path, limits)
-	if err != nil {
-		return nil, nil, err // names the file
-	}
-	if opts.Name == "" {
-		base := filepath.Base(path)
-		opts.fallbackName = strings.TrimSuffix(base, filepath.Ext(base))
-	}
-	net, report, err := read(ctx, data, filepath.Dir(path), opts)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
-	}
-	report.File = path
-	return net, report, nil
+	defer f.Close()
+	s := &source{open: inFolder(filepath.Dir(path)), name: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))}
+	net, report, err := s.load(ctx, f, f.Size(), opts)
+	return net, report, files.Name(path, err)
 }
 
-func readFile(path string, limits bcnn.Limits) ([]byte, error) {
-	file, err := os.Open(path)
+// Read is Load for the file called name of a file system, such as an embed.FS.
+// Tensors stored outside the file are read from its folder in fsys.
+func Read(ctx context.Context, fsys fs.FS, name string, opts Options) (*bcnn.Network, *Report, error) {
+	f, size, err := files.OpenFS(fsys, name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	defer file.Close()
-	info, err := file.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s: not a regular file", path)
-	case info.Size() >= min(maxFile, limits.FileBytes):
-		return nil, fmt.Errorf("%s: %d bytes is more than an ONNX file can have", path, info.Size())
+	defer f.Close()
+	s := &source{name: strings.TrimSuffix(path.Base(name), path.Ext(name))}
+	s.open = func(other string) (io.ReadCloser, int64, error) {
+		return files.OpenFS(fsys, path.Join(path.Dir(name), other))
 	}
-	data, err := io.ReadAll(io.LimitReader(file, maxFile))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return data, nil
+	net, report, err := s.load(ctx, f, size, opts)
+	return net, report, files.Name(name, err)
 }
 
-// read imports a model. External tensors are looked for in dir; an empty dir
-// has none.
-func read(ctx context.Context, data []byte, dir string, opts Options) (*bcnn.Network, *Report, error) {
-	m, err := decodeModel(data)
+// Decode is Load for a file in memory, which cannot refer to others. The network
+// does not keep data.
+func Decode(ctx context.Context, data []byte, opts Options) (*bcnn.Network, *Report, error) {
+	s := &source{}
+	if err := s.begin(ctx, opts.Limits); err != nil {
+		return nil, nil, err
+	}
+	if err := s.add(int64(len(data))); err != nil {
+		return nil, nil, err
+	}
+	return s.decode(data, opts)
+}
+
+// load imports a model of size bytes.
+func (s *source) load(ctx context.Context, r io.Reader, size int64, opts Options) (*bcnn.Network, *Report, error) {
+	if err := s.begin(ctx, opts.Limits); err != nil {
+		return nil, nil, err
+	}
+	data, err := s.model(r, size)
 	if err != nil {
+		return nil, nil, err
+	}
+	return s.decode(data, opts)
+}
+
+// decode imports a model.
+func (s *source) decode(data []byte, opts Options) (*bcnn.Network, *Report, error) {
+	m, err := pb.Decode(data, s.budget)
+	if err != nil {
+		if err := s.budget.Charge(0); err != nil { // not the fault of the format
+			return nil, nil, err
+		}
 		return nil, nil, fmt.Errorf("not a valid ONNX file: %w", err)
 	}
-	if m.opset < 7 {
-		return nil, nil, fmt.Errorf("operator set %d of ONNX is not supported, want 7 or later", m.opset)
+	if n := len(m.Graph.Nodes); n > s.limits.Layers {
+		return nil, nil, fmt.Errorf("the graph has %d nodes, at most %d are allowed", n, s.limits.Layers)
 	}
-	meta, err := m.describe(opts)
+	if m.Opset < 7 {
+		return nil, nil, fmt.Errorf("operator set %d of ONNX is not supported, want 7 or later", m.Opset)
+	}
+	meta, err := describe(m, opts, s.budget)
 	if err != nil {
 		return nil, nil, err
 	}
-	layouts, err := m.graph.inputLayouts(ctx, opts)
+	if meta.name == "" {
+		meta.name = s.name
+	}
+	layouts, err := inputLayouts(s.eval, m.Graph, opts)
 	if err != nil {
 		return nil, nil, err
 	}
 	// Which way a graph's input lies in memory shows only when the nodes that
 	// read it fit.
 	var first error
-	for _, layout := range layouts {
-		im := newImporter(ctx, m, dir, opts, int64(len(data)))
+	for i, layout := range layouts {
+		if i > 0 {
+			s.attempt()
+		}
+		im := newImporter(m, opts, s)
 		err := im.run(layout)
 		if err == nil {
-			im.net.Name, im.net.Labels, im.net.Input.Resize = meta.name, meta.labels, meta.resize
-			return im.finish()
+			im.build.Net.Name, im.build.Net.Labels, im.build.Net.Input.Resize = meta.name, meta.labels, meta.resize
+			if err := im.build.Net.Check(); err != nil {
+				return nil, nil, err
+			}
+			report, err := im.report()
+			if err != nil {
+				return nil, nil, err
+			}
+			return im.build.Net, report, nil
 		}
 		if first == nil {
 			first = err
 		}
+		if end := s.budget.Charge(0); end != nil && !errors.Is(end, budget.ErrExceeded) {
+			return nil, nil, err // of the context
+		}
 	}
 	return nil, nil, first
 }
-
-// finish checks the network, lowers it and reports on it.
-func (im *importer) finish() (*bcnn.Network, *Report, error) {
-	if err := im.net.Check(); err != nil {
-		return nil, nil, err
-	}
-	plan, err := bcnn.Lower(im.ctx, im.net, bcnn.LowerOptions{Limits: im.limits})
-	if err != nil {
-		return nil, nil, err
-	}
-	report := im.report()
-	report.Layers = bcnn.Summarize(im.net, plan)
-	return im.net, report, nil
-}
-
-var errBudget = errors.New("the constants of the model unpack to far more than the file holds")

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // builder makes random models of the operators that networks consist of.
@@ -176,7 +178,7 @@ func (b *builder) flatten() {
 		b.add("Shape", image)
 		zero := b.name("i")
 		minus := b.name("i")
-		b.m.inits = append(b.m.inits, testTensor{name: zero, typ: typeInt64, dims: []int{}, values: []float64{0}}, ints(minus, -1))
+		b.m.inits = append(b.m.inits, testTensor{name: zero, typ: pb.Int64, dims: []int{}, values: []float64{0}}, ints(minus, -1))
 		b.add("Gather", b.x+" "+zero, "axis", 0)
 		b.add("Unsqueeze", b.x, "axes", []int{0})
 		b.add("Concat", b.x+" "+minus, "axis", 0)
@@ -230,10 +232,10 @@ func TestRandomModels(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(seed), 7))
 			b := &builder{r: r, x: "image", dims: []int{1 + r.IntN(4), 7 + r.IntN(4), 7 + r.IntN(4)}, sets: map[string]bool{}}
 			b.m.opset = 9 // Pad and Unsqueeze with attributes
-			b.m.input = testInput{"image", typeFloat, []any{"batch", b.dims[0], b.dims[1], b.dims[2]}}
+			b.m.input = testInput{"image", pb.Float, []any{"batch", b.dims[0], b.dims[1], b.dims[2]}}
 			if b.coin() {
-				b.m.input.typ = typeUint8
-				b.add("Cast", b.x, "to", int(typeFloat))
+				b.m.input.typ = pb.Uint8
+				b.add("Cast", b.x, "to", int(pb.Float))
 				b.m.inits = append(b.m.inits, number("offset", 128), number("range", 64))
 				b.add("Sub", b.x+" offset")
 				b.add("Div", b.x+" range")

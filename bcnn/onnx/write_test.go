@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // A model as tests write it down: serialised by encode, executed by execute,
@@ -22,7 +24,7 @@ type testModel struct {
 
 type testInput struct {
 	name string
-	typ  elemType
+	typ  pb.DataType
 	dims []any // int or string
 }
 
@@ -34,7 +36,7 @@ type testNode struct {
 
 type testTensor struct {
 	name     string
-	typ      elemType
+	typ      pb.DataType
 	dims     []int
 	values   []float64
 	typed    bool              // typed field instead of raw_data
@@ -58,11 +60,11 @@ func op(opType, in, out string, attrs ...any) testNode {
 }
 
 func floats(name string, dims []int, values ...float64) testTensor {
-	return testTensor{name: name, typ: typeFloat, dims: dims, values: values}
+	return testTensor{name: name, typ: pb.Float, dims: dims, values: values}
 }
 
 func ints(name string, values ...float64) testTensor {
-	return testTensor{name: name, typ: typeInt64, dims: []int{len(values)}, values: values}
+	return testTensor{name: name, typ: pb.Int64, dims: []int{len(values)}, values: values}
 }
 
 func number(name string, v float64) testTensor { return floats(name, []int{}, v) }
@@ -86,7 +88,7 @@ func (m testModel) encode() []byte {
 	for _, in := range append([]testInput{m.input}, m.extra...) {
 		g = message(g, 11, in.encode())
 	}
-	g = message(g, 12, testInput{name: m.output, typ: typeFloat}.encode())
+	g = message(g, 12, testInput{name: m.output, typ: pb.Float}.encode())
 	b := varint(nil, 1, 8)
 	b = message(b, 2, []byte("test"))
 	b = message(b, 7, g)
@@ -130,13 +132,13 @@ func (n testNode) encode() []byte {
 		switch v := v.(type) {
 		case float64:
 			a = protowire.AppendFixed32(protowire.AppendTag(a, 2, protowire.Fixed32Type), math.Float32bits(float32(v)))
-			a = varint(a, 20, attrFloat)
+			a = varint(a, 20, pb.AttrFloat)
 		case int:
-			a = varint(varint(a, 3, int64(v)), 20, attrInt)
+			a = varint(varint(a, 3, int64(v)), 20, pb.AttrInt)
 		case string:
-			a = varint(message(a, 4, []byte(v)), 20, attrString)
+			a = varint(message(a, 4, []byte(v)), 20, pb.AttrString)
 		case testTensor:
-			a = varint(message(a, 5, v.encode()), 20, attrTensor)
+			a = varint(message(a, 5, v.encode()), 20, pb.AttrTensor)
 		case []int:
 			for i, x := range v {
 				if i%2 == 0 { // both ways to write a repeated field
@@ -145,13 +147,13 @@ func (n testNode) encode() []byte {
 					a = message(a, 8, protowire.AppendVarint(nil, uint64(int64(x))))
 				}
 			}
-			a = varint(a, 20, attrInts)
+			a = varint(a, 20, pb.AttrInts)
 		case []float64:
 			var p []byte
 			for _, x := range v {
 				p = binary.LittleEndian.AppendUint32(p, math.Float32bits(float32(x)))
 			}
-			a = varint(message(a, 7, p), 20, attrFloats)
+			a = varint(message(a, 7, p), 20, pb.AttrFloats)
 		}
 		b = message(b, 5, a)
 	}
@@ -177,17 +179,17 @@ func (t testTensor) encode() []byte {
 	var packed []byte
 	for _, v := range t.values {
 		switch t.typ {
-		case typeFloat:
+		case pb.Float:
 			packed = binary.LittleEndian.AppendUint32(packed, math.Float32bits(float32(v)))
-		case typeDouble:
+		case pb.Double:
 			packed = binary.LittleEndian.AppendUint64(packed, math.Float64bits(v))
-		case typeFloat16:
+		case pb.Float16:
 			packed = protowire.AppendVarint(packed, uint64(toFloat16(v)))
 		default:
 			packed = protowire.AppendVarint(packed, uint64(int64(v)))
 		}
 	}
-	field := map[elemType]protowire.Number{typeFloat: 4, typeDouble: 10, typeInt64: 7, typeUint64: 11, typeUint32: 11}[t.typ]
+	field := map[pb.DataType]protowire.Number{pb.Float: 4, pb.Double: 10, pb.Int64: 7, pb.Uint64: 11, pb.Uint32: 11}[t.typ]
 	if field == 0 {
 		field = 5
 	}
@@ -198,17 +200,17 @@ func (t testTensor) raw() []byte {
 	var b []byte
 	for _, v := range t.values {
 		switch t.typ {
-		case typeFloat:
+		case pb.Float:
 			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(v)))
-		case typeDouble:
+		case pb.Double:
 			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
-		case typeFloat16:
+		case pb.Float16:
 			b = binary.LittleEndian.AppendUint16(b, toFloat16(v))
-		case typeInt64, typeUint64:
+		case pb.Int64, pb.Uint64:
 			b = binary.LittleEndian.AppendUint64(b, uint64(int64(v)))
-		case typeInt32, typeUint32:
+		case pb.Int32, pb.Uint32:
 			b = binary.LittleEndian.AppendUint32(b, uint32(int64(v)))
-		case typeInt16, typeUint16:
+		case pb.Int16, pb.Uint16:
 			b = binary.LittleEndian.AppendUint16(b, uint16(int64(v)))
 		default:
 			b = append(b, byte(int64(v)))

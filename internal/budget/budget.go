@@ -25,6 +25,7 @@ const lookEvery = 1 << 20
 type Budget struct {
 	ctx               context.Context
 	limit, used, look int64
+	err               error // the first one
 }
 
 // New returns a budget of limit units, bytes or iterations, which ends early
@@ -33,7 +34,7 @@ func New(ctx context.Context, limit int64) *Budget {
 	return &Budget{ctx: ctx, limit: max(limit, 0)}
 }
 
-// Grow adds units to the limit.
+// Grow adds units to the limit. It does not undo an error.
 func (b *Budget) Grow(units int64) {
 	if units > 0 {
 		b.limit += min(units, math.MaxInt64-b.limit)
@@ -41,21 +42,21 @@ func (b *Budget) Grow(units int64) {
 }
 
 // Charge spends units. The error wraps ErrExceeded, or is that of the context.
-// After an error every further Charge fails, too.
+// Every further Charge returns the first error.
 func (b *Budget) Charge(units int64) error {
-	if units < 0 || units > b.limit-b.used {
-		b.limit = -1
-		return ErrExceeded
+	switch {
+	case b.err != nil:
+		return b.err
+	case units < 0 || units > b.limit-b.used:
+		b.err = ErrExceeded
+		return b.err
 	}
 	b.used += units
 	if b.used >= b.look {
 		b.look = b.used + min(lookEvery, math.MaxInt64-b.used)
-		if err := b.ctx.Err(); err != nil {
-			b.limit = -1
-			return err
-		}
+		b.err = b.ctx.Err()
 	}
-	return nil
+	return b.err
 }
 
 // Used returns how many units have been spent.

@@ -16,6 +16,8 @@ func TestCharge(t *testing.T) {
 	require.Equal(t, int64(10), b.Used())
 	require.ErrorIs(t, b.Charge(1), ErrExceeded)
 	require.ErrorIs(t, b.Charge(0), ErrExceeded, "an error is final")
+	b.Grow(100)
+	require.ErrorIs(t, b.Charge(0), ErrExceeded, "an error is final")
 }
 
 func TestChargeOutOfRange(t *testing.T) {
@@ -46,5 +48,5 @@ func TestContextEndsTheBudget(t *testing.T) {
 	}
 	require.ErrorIs(t, err, context.Canceled)
 	require.LessOrEqual(t, charges, lookEvery+1)
-	require.Error(t, b.Charge(0), "an error is final")
+	require.ErrorIs(t, b.Charge(0), context.Canceled, "the first error is final")
 }

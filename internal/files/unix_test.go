@@ -110,6 +110,8 @@ func TestNotRegular(t *testing.T) {
 	}
 	_, err = OpenIn(root, "pipe")
 	once(t, err, "pipe", "not a regular file")
+	_, _, err = OpenFS(os.DirFS(dir), "pipe")
+	once(t, err, "pipe", "not a regular file")
 	_, err = open("pipe", func(string) (fs.FileInfo, error) { return os.Stat(file) }, root.OpenFile)
 	require.Equal(t, ErrNotRegular, err)
 	_, err = open(dir, func(string) (fs.FileInfo, error) { return os.Stat(file) }, os.OpenFile)

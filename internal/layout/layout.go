@@ -109,9 +109,7 @@ func (s Sizes) Patches(weights []uint64) []uint32 {
 	out := make([]uint32, 0, s.Out*words)
 	for o := range s.Out {
 		clear(row)
-		for t := range s.Taps {
-			bits.Append(row, t*s.In, weights[(o*s.Taps+t)*stride:][:stride], s.In)
-		}
+		bits.Join(row, 0, weights[o*s.Taps*stride:], s.Taps, s.In)
 		for k := range words {
 			out = append(out, Half(row, k))
 		}

@@ -1,0 +1,105 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+)
+
+// clipNode imports Clip, with limits in attributes or inputs.
+func (im *importer) clipNode(n *pb.Node) (build.Operand, error) {
+	r, err := im.operand(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	typ := r.Type()
+	limit := func(name string, input int, fallback float64) (float64, error) {
+		f, err := n.Float(name, float32(fallback))
+		if err != nil {
+			return 0, err
+		}
+		t, err := im.constant(n, input)
+		switch {
+		case err != nil:
+			return 0, err
+		case t == nil:
+			return float64(f), nil
+		case t.Len() != 1:
+			return 0, errors.New("a limit is not a single value")
+		}
+		return t.At(0), nil
+	}
+	lo, err := limit("min", 1, math.Inf(-1))
+	if err != nil {
+		return build.Operand{}, err
+	}
+	hi, err := limit("max", 2, math.Inf(1))
+	if err != nil {
+		return build.Operand{}, err
+	}
+	clamp := func(args []*eval.Tensor) (*eval.Tensor, error) {
+		if !typ.Real() {
+			return nil, fmt.Errorf("Clip of %v is not supported", typ)
+		}
+		t, err := im.eval.Binary("Max")([]*eval.Tensor{args[0], eval.Scalar(typ, lo)})
+		if err != nil {
+			return nil, err
+		}
+		return im.eval.Binary("Min")([]*eval.Tensor{t, eval.Scalar(typ, hi)})
+	}
+	if r, ok, err := im.build.Pointwise(n, []build.Operand{r}, clamp); ok || err != nil {
+		return r, err
+	}
+	return im.build.Clip(n, r.Value, lo, hi)
+}
+
+// hardSigmoid is Clip(alpha·x + beta, 0, 1).
+func (im *importer) hardSigmoid(n *pb.Node) (build.Operand, error) {
+	v, err := im.settled(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	alpha, err := n.Float("alpha", 0.2)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	beta, err := n.Float("beta", 0.5)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	v = im.build.Emit(n, "", bcnn.Affine{Scale: []float32{alpha}, Bias: []float32{beta}}, v.Shape, v)
+	return im.build.Clip(n, v, 0, 1)
+}
+
+func (im *importer) softmax(n *pb.Node) (build.Operand, error) {
+	v, err := im.settled(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	fallback := int64(-1)
+	if im.model.Opset < 13 {
+		fallback = 1
+	}
+	a, err := n.Int("axis", fallback)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	axis, err := axisIndex(a, len(v.View))
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if view.Product(v.View[axis]) != v.Shape.Values() {
+		return build.Operand{}, fmt.Errorf("it runs over %d of %d values: only the softmax of a vector is supported",
+			view.Product(v.View[axis]), v.Shape.Values())
+	}
+	if v, err = im.build.Vector(v, n); err != nil {
+		return build.Operand{}, err
+	}
+	return build.Operand{Value: im.build.Emit(n, "", bcnn.Softmax{}, v.Shape, v)}, nil
+}

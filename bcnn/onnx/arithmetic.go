@@ -1,0 +1,160 @@
+package onnx
+
+import (
+	"errors"
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+)
+
+// arithmetic imports Add, Sub, Mul, Div, Max, Min and Pow.
+func (im *importer) arithmetic(n *pb.Node) (build.Operand, error) {
+	operands, err := im.operands(n, 2)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if r, ok, err := im.build.Pointwise(n, operands, im.eval.Binary(n.OpType)); ok || err != nil {
+		return r, err
+	}
+	a, b := operands[0], operands[1]
+	for _, o := range operands {
+		if o.Type() != pb.Float {
+			return build.Operand{}, errors.New("arithmetic on computed values of " + o.Type().String() + " is not supported: Cast to FLOAT first")
+		}
+	}
+	switch {
+	case a.Value != nil && b.Value != nil:
+		return im.sum(n, a.Value, b.Value)
+	case a.Value != nil:
+		return im.withConstant(n, a.Value, b.Constant, false)
+	}
+	return im.withConstant(n, b.Value, a.Constant, true)
+}
+
+// sum is the sum or the difference of two values.
+func (im *importer) sum(n *pb.Node, a, b *build.Value) (build.Operand, error) {
+	if n.OpType != "Add" && n.OpType != "Sub" {
+		return build.Operand{}, errors.New("of two computed tensors only the sum or difference is supported")
+	}
+	a, err := im.build.Settle(a)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if b, err = im.build.Settle(b); err != nil {
+		return build.Operand{}, err
+	}
+	if a.Shape != b.Shape || !a.View.Equal(b.View) {
+		return build.Operand{}, errors.New("two computed tensors must have the same dimensions, in the same order in memory")
+	}
+	if n.OpType == "Sub" {
+		b = im.build.Emit(n, "/negative", bcnn.Affine{Scale: []float32{-1}}, b.Shape, b)
+	}
+	return build.Operand{Value: im.build.Emit(n, "", bcnn.Add{}, a.Shape, a, b)}, nil
+}
+
+// withConstant is an operator between a value and a constant, which stands
+// first if swapped is set.
+func (im *importer) withConstant(n *pb.Node, v *build.Value, t *eval.Tensor, swapped bool) (build.Operand, error) {
+	if n.OpType == "Max" || n.OpType == "Min" {
+		if t.Len() != 1 {
+			return build.Operand{}, errors.New("limits per channel are not supported")
+		}
+		if n.OpType == "Max" {
+			return im.build.Clip(n, v, t.At(0), math.Inf(1))
+		}
+		return im.build.Clip(n, v, math.Inf(-1), t.At(0))
+	}
+	v, err := im.build.Settle(v)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	v, list, err := im.build.Broadcast(v, t, n)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	negative, err := im.build.Floats(len(list))
+	if err != nil {
+		return build.Operand{}, err
+	}
+	neutral := map[string]float32{"Mul": 1, "Div": 1}[n.OpType]
+	idle := !swapped || n.OpType == "Add" || n.OpType == "Mul"
+	err = im.budget.Loop(len(list), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			negative[i] = -list[i]
+			idle = idle && list[i] == neutral
+		}
+	})
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if idle {
+		return build.Operand{Value: v.With(n)}, nil
+	}
+	var op bcnn.Op
+	switch {
+	case n.OpType == "Add":
+		op = bcnn.Affine{Bias: list}
+	case n.OpType == "Sub" && swapped:
+		op = bcnn.Affine{Scale: []float32{-1}, Bias: list}
+	case n.OpType == "Sub":
+		op = bcnn.Affine{Bias: negative}
+	case n.OpType == "Mul":
+		op = bcnn.Affine{Scale: list}
+	case n.OpType == "Div" && !swapped:
+		if op, err = im.quotient(v, list); err != nil {
+			return build.Operand{}, err
+		}
+	default:
+		return build.Operand{}, errors.New("this operator is not supported with a computed operand here")
+	}
+	return build.Operand{Value: im.build.Emit(n, "", op, v.Shape, v)}, nil
+}
+
+// quotient returns the division by constants: by powers of two a scale, by
+// others a batch norm of variance c², whose square root and quotient are taken
+// in float64, or where c² is no float32 the scale 1/c in float32.
+func (im *importer) quotient(v *build.Value, list []float32) (bcnn.Op, error) {
+	scale, err := im.build.Floats(len(list))
+	if err != nil {
+		return nil, err
+	}
+	powers, squares, zero := true, true, false
+	err = im.budget.Loop(len(list), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			x := float64(list[i])
+			scale[i] = float32(1 / x)
+			zero = zero || x == 0 || math.IsInf(float64(scale[i]), 0)
+			powers = powers && float64(scale[i])*x == 1
+			square := float64(float32(x * x))
+			squares = squares && square == x*x && square > 0
+		}
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case zero:
+		return nil, errors.New("division by 0")
+	}
+	if powers || !squares {
+		return bcnn.Affine{Scale: scale}, nil
+	}
+	channels := v.Shape.C
+	if err := im.budget.Charge(16 * int64(channels)); err != nil {
+		return nil, err
+	}
+	norm := bcnn.BatchNorm{
+		Gamma: make([]float32, channels), Beta: make([]float32, channels),
+		Mean: make([]float32, channels), Var: make([]float32, channels),
+	}
+	err = im.budget.Loop(channels, func(lo, hi int) {
+		for k := lo; k < hi; k++ {
+			c := list[k%len(list)]
+			norm.Gamma[k] = float32(math.Copysign(1, float64(c)))
+			norm.Var[k] = c * c
+		}
+	})
+	return norm, err
+}

@@ -1,0 +1,199 @@
+package onnx
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+)
+
+// FuzzCost builds graphs by structure, as a program of bytes says, and fails
+// where an import does what is not charged: see importCost. Steps are counted
+// when it runs on instrumented copies, as scripts/fuzz does.
+func FuzzCost(f *testing.F) {
+	for i := range 64 {
+		program := make([]byte, 0, 128)
+		for k := range 16 {
+			program = append(program, byte(7*i+k), byte(3*i+5*k), byte(i*k), byte(i+11*k))
+		}
+		f.Add(program)
+	}
+	f.Fuzz(func(t *testing.T, program []byte) {
+		importCost(t, grow(program), math.MaxInt)
+	})
+}
+
+// grower makes a model of a program.
+type grower struct {
+	program          []byte
+	m                testModel
+	constant, vector string // the last constant, and the last list of integers
+	value            string // the last that is computed
+	name             string // of all nodes, unless it is empty
+	external         int    // bytes of the file "data"
+	nodes            int
+}
+
+func (g *grower) next() int {
+	if len(g.program) == 0 {
+		return 0
+	}
+	b := g.program[0]
+	g.program = g.program[1:]
+	return int(b)
+}
+
+func (g *grower) choose(n int) int { return g.next() % n }
+
+// dim is a dimension: small, empty or huge.
+func (g *grower) dim() int {
+	return []int{1, 2, 3, 0, 8, 64, 1 << 10, 1 << 18, 1 << 28}[g.choose(9)]
+}
+
+// add appends a node and returns what it writes.
+func (g *grower) add(opType, in string, attrs ...any) string {
+	g.nodes++
+	out := fmt.Sprint("t", g.nodes)
+	n := op(opType, in, out, attrs...)
+	if g.name != "" {
+		n.name = g.name
+	}
+	g.m.nodes = append(g.m.nodes, n)
+	return out
+}
+
+func (g *grower) init(t testTensor) string {
+	t.name = fmt.Sprint("i", len(g.m.inits))
+	g.m.inits = append(g.m.inits, t)
+	return t.name
+}
+
+// dims makes a list of dimensions.
+func (g *grower) dims() string {
+	var list []float64
+	for range 1 + g.choose(4) {
+		list = append(list, float64(g.dim()))
+	}
+	return g.init(ints("", list...))
+}
+
+// grow runs a program of at most 48 instructions, each of which adds up to 256
+// nodes.
+func grow(program []byte) hostile {
+	g := &grower{program: program, constant: "per", vector: "list", value: "x"}
+	g.m = testModel{input: image(2, 4, 4), inits: []testTensor{
+		number("one", 1), number("zero", 0), number("minus", -1), ints("list", 1, 0, 1),
+		weights("w", 2, 2, 3, 3), weights("per", 2), weights("scale", 2, 1, 1),
+	}}
+	if d := g.choose(8); d > 4 {
+		g.m.input = testInput{"x", pb.Float, []any{1, []int{8, 1 << 10, 1 << 20}[d-5]}}
+	}
+	for range 48 {
+		if len(g.program) == 0 {
+			break
+		}
+		kind, times, from := g.choose(32), 1<<g.choose(9), g.choose(3)
+		constant, vector, value := g.constant, g.vector, g.value
+		for range times {
+			if from == 0 { // a chain, and not a fan
+				constant, vector, value = g.constant, g.vector, g.value
+			}
+			g.instruction(kind, from == 1, constant, vector, value)
+		}
+	}
+	// An Identity reads one input; those behind it are evaluated all the same.
+	g.m.output = g.add("Relu", g.add("Identity", strings.Join([]string{g.value, g.constant, g.vector}, " ")))
+	return hostile{g.m.encode(), make([]byte, g.external)}
+}
+
+// instruction adds nodes that read the given tensors; twice asks for the same
+// operand twice.
+func (g *grower) instruction(kind int, twice bool, constant, vector, value string) {
+	again := constant
+	if !twice {
+		again = "per"
+	}
+	switch kind {
+	case 0:
+		g.constant = g.add("Neg", constant)
+	case 1:
+		g.constant = g.add("Mul", constant+" "+again)
+	case 2:
+		g.constant = g.add("Pow", again+" "+constant)
+	case 3:
+		g.constant = g.add("Concat", constant+" "+again, "axis", max(0, g.choose(6)-3))
+	case 4:
+		k := 1 << g.choose(8)
+		g.constant = g.add("Concat", strings.Repeat(constant+" ", k)+again, "axis", max(0, g.choose(6)-3))
+	case 5:
+		g.constant = g.add("Gather", constant+" "+vector, "axis", max(0, g.choose(6)-3))
+	case 6:
+		g.vector = g.add("Gather", vector+" "+vector)
+	case 7:
+		g.vector = g.add("Concat", vector+" "+vector, "axis", 0)
+	case 8:
+		g.vector = g.add("Shape", value)
+	case 9:
+		g.vector = g.add("Shape", constant)
+	case 10:
+		g.vector = g.add("ConstantOfShape", g.init(ints("", float64(g.dim()))), "value", ints("", float64(g.choose(2))))
+	case 11:
+		g.constant = g.add("ConstantOfShape", g.dims())
+	case 12:
+		g.constant = g.add("Expand", constant+" "+g.dims())
+	case 13:
+		g.constant = g.add("Slice", constant, "starts", []int{g.choose(2)}, "ends", []int{g.dim()})
+	case 14:
+		g.constant = g.add("Transpose", constant)
+	case 15:
+		g.constant = g.add("Reshape", constant+" "+g.dims())
+	case 16:
+		g.constant = g.add("Unsqueeze", constant, "axes", []int{g.choose(3)})
+	case 17:
+		g.constant = g.add("Squeeze", constant)
+	case 18:
+		g.constant = g.add("Cast", vector, "to", int(pb.Float))
+	case 19:
+		g.vector = g.add("Cast", constant, "to", int(pb.Int64))
+	case 20:
+		g.constant = g.init(weights("", 1+g.choose(8), 1<<g.choose(9)))
+	case 21:
+		n := 1 << g.choose(12)
+		g.external = max(g.external, 4*n)
+		g.constant = g.init(testTensor{typ: pb.Float, dims: []int{n}, external: map[string]string{"location": "data"}})
+	case 22:
+		g.value = g.add("Relu", value)
+	case 23:
+		g.value = g.add("Add", value+" "+constant)
+	case 24:
+		g.value = g.add("Add", value+" "+g.value)
+	case 25:
+		c := g.add([]string{"Greater", "Less", "GreaterOrEqual"}[g.choose(3)], value+" "+constant)
+		g.value = g.add("Where", c+" one minus")
+	case 26:
+		g.value = g.add("Clip", value+" minus one")
+	case 27:
+		switch g.choose(5) {
+		case 0:
+			g.value = g.add("Conv", value+" w per", "pads", []int{1, 1, 1, 1})
+		case 1:
+			g.value = g.add("BatchNormalization", value+" per per per per")
+		case 2:
+			g.value = g.add("MaxPool", value, "kernel_shape", []int{1, 1})
+		case 3:
+			g.value = g.add("Pad", value+" "+vector)
+		case 4:
+			g.value = g.add("onnx.brevitas/Quant", value+" "+constant+" zero one")
+		}
+	case 28:
+		g.value = g.add("Transpose", value, perm(0, 2, 3, 1)...)
+	case 29:
+		g.value = g.add("Flatten", value)
+	case 30:
+		g.name = []string{"", "a", strings.Repeat("b", 300), "/c/Relu"}[g.choose(4)]
+	case 31:
+		g.value = g.add("Identity", value)
+	}
+}

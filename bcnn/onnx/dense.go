@@ -1,0 +1,132 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+)
+
+// gemm imports alpha·A·B + beta·C with a computed A.
+func (im *importer) gemm(n *pb.Node) (build.Operand, error) {
+	transA, err := n.Int("transA", 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	transB, err := n.Int("transB", 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	alpha, err := n.Float("alpha", 1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	beta, err := n.Float("beta", 1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if transA != 0 {
+		return build.Operand{}, errors.New("transA would mix the images of a batch")
+	}
+	c, err := im.constant(n, 2)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	v, err := im.value(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if len(v.View) != 2 {
+		return build.Operand{}, fmt.Errorf("its input has %d dimensions, want 2", len(v.View))
+	}
+	return im.dense(n, v, transB != 0, alpha, beta, c)
+}
+
+func (im *importer) matMul(n *pb.Node) (build.Operand, error) {
+	v, err := im.value(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	return im.dense(n, v, false, 1, 0, nil)
+}
+
+// dense emits a dense layer over all values of v.
+func (im *importer) dense(n *pb.Node, v *build.Value, transB bool, alpha, beta float32, c *eval.Tensor) (build.Operand, error) {
+	v, err := im.build.Movable(v)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if err := v.CheckReal(); err != nil {
+		return build.Operand{}, err
+	}
+	w, err := im.required(n, 1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if len(w.Dims) != 2 || w.Type != pb.Float {
+		return build.Operand{}, fmt.Errorf("weights of %v %v, want two dimensions of FLOAT", w.Type, w.Dims)
+	}
+	k, out := w.Dims[0], w.Dims[1]
+	if transB {
+		k, out = out, k
+	}
+	last := v.View[len(v.View)-1]
+	if len(v.View) < 2 || view.Product(last) != k || k != v.Shape.Values() || out == 0 {
+		return build.Operand{}, fmt.Errorf("weights %v for a last dimension of %d out of %d values: only vectors can be multiplied",
+			w.Dims, view.Product(last), v.Shape.Values())
+	}
+	rows, err := im.build.Floats(w.Len())
+	if err != nil {
+		return build.Operand{}, err
+	}
+	order, err := im.build.Offsets(last, view.FlatStride(v.Shape))
+	if err != nil {
+		return build.Operand{}, err
+	}
+	i, o := 0, 0 // input and output of the value at from
+	err = im.budget.Loop(len(rows), func(lo, hi int) {
+		for from := lo; from < hi; from++ {
+			rows[o*k+order[i]] = w.F32[from] * alpha
+			if transB {
+				if i++; i == k {
+					i, o = 0, o+1
+				}
+			} else if o++; o == out {
+				i, o = i+1, 0
+			}
+		}
+	})
+	if err != nil {
+		return build.Operand{}, err
+	}
+	var bias []float32
+	if c != nil && beta != 0 {
+		if n := len(c.Dims); c.Type != pb.Float || n > 2 || n == 2 && c.Dims[0] != 1 ||
+			n > 0 && c.Dims[n-1] != 1 && c.Dims[n-1] != out {
+			return build.Operand{}, fmt.Errorf("a bias of %v %v, want %d FLOAT values", c.Type, c.Dims, out)
+		}
+		if bias, err = im.build.Floats(out); err != nil {
+			return build.Operand{}, err
+		}
+		for o := range bias {
+			bias[o] = c.F32[o%c.Len()] * beta
+		}
+	}
+	shape := bcnn.Shape{H: 1, W: 1, C: out}
+	if err := im.build.CheckShape(shape); err != nil {
+		return build.Operand{}, err
+	}
+	y, err := im.build.Weighted(n, v, rows, out, k, bias, shape, func(w bcnn.Weights, bias []float32, _ int) bcnn.Op {
+		return bcnn.Dense{Out: out, Weights: w, Bias: bias}
+	})
+	if err != nil {
+		return build.Operand{}, err
+	}
+	y.View = append(view.View{}, v.View...)
+	y.View[len(y.View)-1] = view.Whole(view.C, out)
+	return build.Operand{Value: y}, nil
+}

@@ -1,0 +1,125 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+)
+
+// compare imports the comparisons.
+func (im *importer) compare(n *pb.Node) (build.Operand, error) {
+	operands, err := im.operands(n, 2)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if r, ok, err := im.build.Pointwise(n, operands, im.eval.Binary(n.OpType)); ok || err != nil {
+		return r, err
+	}
+	f := eval.BinaryOps[n.OpType]
+	v, t := operands[0].Value, operands[1].Constant
+	if v == nil {
+		v, t = operands[1].Value, operands[0].Constant
+		g := f
+		f = func(x, y float64) float64 { return g(y, x) }
+	}
+	if v == nil || t == nil || n.OpType == "And" || n.OpType == "Or" || n.OpType == "Xor" {
+		return build.Operand{}, errors.New("two computed tensors cannot be compared")
+	}
+	return im.build.Threshold(n, v, t, eval.Scalar(pb.Bool, f(-1, 0)), eval.Scalar(pb.Bool, f(0, 0)), eval.Scalar(pb.Bool, f(1, 0)))
+}
+
+func (im *importer) whereNode(n *pb.Node) (build.Operand, error) {
+	operands, err := im.operands(n, 3)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	r, ok, err := im.build.Pointwise(n, operands, im.eval.Where)
+	if err == nil && !ok {
+		err = errors.New("only a choice between constants by a comparison with a constant is supported")
+	}
+	return r, err
+}
+
+// unaryNode imports Sign, Round, Not, Neg, Relu and others.
+func (im *importer) unaryNode(n *pb.Node) (build.Operand, error) {
+	operands, err := im.operands(n, 1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if r, ok, err := im.build.Pointwise(n, operands, im.eval.Unary(n.OpType)); ok || err != nil {
+		return r, err
+	}
+	v := operands[0].Value
+	if err := v.CheckReal(); err != nil {
+		return build.Operand{}, err
+	}
+	switch n.OpType {
+	case "Sign":
+		return im.build.Threshold(n, v, eval.Scalar(v.Type, 0), eval.Scalar(v.Type, -1), eval.Scalar(v.Type, 0), eval.Scalar(v.Type, 1))
+	case "Relu":
+		return im.build.Clip(n, v, 0, math.Inf(1))
+	case "Neg":
+		if v, err = im.build.Settle(v); err != nil {
+			return build.Operand{}, err
+		}
+		return build.Operand{Value: im.build.Emit(n, "", bcnn.Affine{Scale: []float32{-1}}, v.Shape, v)}, nil
+	case "Round":
+		// One step, if the clip before it leaves just one half-integer h.
+		if c := v.Clip; c != nil {
+			h := math.Ceil(c.Lo-0.5) + 0.5
+			if c.Lo > h-1 && c.Hi < h+1 && c.Lo < h && c.Hi > h {
+				return im.build.Threshold(n, v, eval.Scalar(v.Type, h),
+					eval.Scalar(v.Type, h-0.5), eval.Scalar(v.Type, math.RoundToEven(h)), eval.Scalar(v.Type, h+0.5))
+			}
+		}
+		return build.Operand{}, errors.New("Round is only supported as a binarisation: behind a Clip to 0 and 1")
+	}
+	return build.Operand{}, errors.New("this operator is only supported on constants")
+}
+
+// castNode imports Cast. Values are computed in float32; bytes become float
+// exactly.
+func (im *importer) castNode(n *pb.Node) (build.Operand, error) {
+	r, err := im.operand(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	to, err := n.Int("to", 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	typ := pb.DataType(to)
+	if r, ok, err := im.build.Pointwise(n, []build.Operand{r}, im.eval.Cast(typ)); ok || err != nil {
+		return r, err
+	}
+	v := r.Value
+	if typ != v.Type && (typ != pb.Float || v.Type != pb.Uint8) {
+		return build.Operand{}, fmt.Errorf("conversion of computed %v to %v is not supported", v.Type, typ)
+	}
+	out := v.With(n)
+	out.Type = typ
+	return build.Operand{Value: out}, nil
+}
+
+// identity imports Identity and Dropout, which does nothing at inference.
+func (im *importer) identity(n *pb.Node) (build.Operand, error) {
+	if n.OpType == "Dropout" {
+		training, err := im.constant(n, 2)
+		if err != nil {
+			return build.Operand{}, err
+		}
+		if training != nil && (training.Len() != 1 || training.At(0) != 0) {
+			return build.Operand{}, errors.New("it is in training mode")
+		}
+	}
+	r, err := im.operand(n, 0)
+	if r.Value != nil {
+		r.Value = r.Value.With(n)
+	}
+	return r, err
+}

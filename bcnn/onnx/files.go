@@ -1,0 +1,182 @@
+package onnx
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// maxFile is the largest ONNX file: protocol buffers end at 2 GiB.
+const maxFile = 1<<31 - 1
+
+// What one attempt to import a model may spend: base units, and perByte for each
+// byte of the model and of the files that it refers to. An INT8 becomes eight
+// bytes when it is unpacked and several FLOATs on the way to a layer.
+const (
+	base    = 64 << 20
+	perByte = 128
+)
+
+// openUnits is what it costs to open a file beside the model.
+const openUnits = 4096
+
+// source is where a model comes from, and the account of what it may spend.
+type source struct {
+	budget *budget.Budget
+	eval   *eval.Evaluator
+	limits bcnn.Limits
+	// open opens a file beside the model and returns its size; nil if there are
+	// none.
+	open func(name string) (io.ReadCloser, int64, error)
+	// name is the name of a network that has none.
+	name  string
+	bytes int64           // of the files that were opened
+	known map[string]bool // those beside the model
+}
+
+// begin opens the account.
+func (s *source) begin(ctx context.Context, limits bcnn.Limits) error {
+	var err error
+	if s.limits, err = limits.WithDefaults(); err != nil {
+		return err
+	}
+	s.budget, s.known = budget.New(ctx, base), map[string]bool{}
+	s.eval = &eval.Evaluator{Budget: s.budget, TensorBytes: min(s.limits.TensorBytes, math.MaxInt), External: s.external}
+	return nil
+}
+
+// attempt lets the budget grow by what another attempt may spend.
+func (s *source) attempt() {
+	s.budget.Grow(base)
+	s.budget.Grow(perByte * s.bytes)
+}
+
+// add takes a file into the account.
+func (s *source) add(bytes int64) error {
+	if bytes > s.limits.FileBytes-s.bytes {
+		return fmt.Errorf("the model and the files that it refers to have more than the %d bytes that are allowed", s.limits.FileBytes)
+	}
+	s.bytes += bytes
+	s.budget.Grow(perByte * bytes)
+	return nil
+}
+
+// model reads the file of the model.
+func (s *source) model(r io.Reader, size int64) ([]byte, error) {
+	if size > maxFile {
+		return nil, fmt.Errorf("%d bytes are more than an ONNX file can have", size)
+	}
+	if err := s.add(size); err != nil {
+		return nil, err
+	}
+	return s.read(r, size)
+}
+
+// external reads the data of a tensor from a file beside the model.
+func (s *source) external(location string, offset, size int64) ([]byte, error) {
+	if s.open == nil {
+		return nil, fmt.Errorf("%s: the model does not come from a folder", text.Quote(location))
+	}
+	name := path.Clean(location)
+	if !fs.ValidPath(name) {
+		return nil, fmt.Errorf("%s lies outside of the model's folder", text.Quote(location))
+	}
+	if err := s.budget.Charge(openUnits); err != nil {
+		return nil, err
+	}
+	file, end, err := s.open(name)
+	if err != nil {
+		return nil, err // names the file
+	}
+	defer file.Close()
+	data, err := s.part(name, file, end, offset, size)
+	return data, files.Name(name, err)
+}
+
+// part reads size bytes from offset on of a file beside the model.
+func (s *source) part(name string, file io.Reader, end, offset, size int64) ([]byte, error) {
+	if offset > end || size > end-offset {
+		return nil, fmt.Errorf("%d bytes from %d on, but it has %d", size, offset, end)
+	}
+	if !s.known[name] {
+		s.known[name] = true
+		if err := s.add(end); err != nil {
+			return nil, err
+		}
+	}
+	if at, ok := file.(io.ReaderAt); ok {
+		return s.read(io.NewSectionReader(at, offset, size), size)
+	}
+	err := s.pieces(offset, func(n int64) error {
+		_, err := io.CopyN(io.Discard, file, n)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.read(file, size)
+}
+
+// read reads size bytes.
+func (s *source) read(r io.Reader, size int64) ([]byte, error) {
+	if size > math.MaxInt {
+		return nil, fmt.Errorf("%d bytes are more than this processor can address", size)
+	}
+	data := make([]byte, size)
+	rest := data
+	err := s.pieces(size, func(n int64) error {
+		_, err := io.ReadFull(r, rest[:n])
+		rest = rest[n:]
+		return err
+	})
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF // the file has become shorter
+	}
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+// pieces calls f for pieces of size bytes, charged one by one so that reading
+// ends with the context.
+func (s *source) pieces(size int64, f func(n int64) error) error {
+	const most = 1 << 20
+	for size > 0 {
+		n := min(size, most)
+		if err := s.budget.Charge(n); err != nil {
+			return err
+		}
+		if err := f(n); err != nil {
+			return err
+		}
+		size -= n
+	}
+	return nil
+}
+
+// inFolder opens files of a folder, which no link leads out of.
+func inFolder(dir string) func(name string) (io.ReadCloser, int64, error) {
+	return func(name string) (io.ReadCloser, int64, error) {
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return nil, 0, err
+		}
+		defer root.Close() // what it has opened stays open
+		f, err := files.OpenIn(root, name)
+		if err != nil {
+			return nil, 0, err
+		}
+		return f, f.Size(), nil
+	}
+}

@@ -1,0 +1,205 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// layout is a way to see the graph's input as an image.
+type layout struct {
+	info  pb.ValueInfo
+	shape bcnn.Shape
+	view  view.View
+}
+
+// graphInput returns the one input that is not an initialiser.
+func graphInput(g *pb.Graph) (pb.ValueInfo, error) {
+	var found pb.ValueInfo
+	n := 0
+	for _, in := range g.Inputs {
+		if g.Initializers[in.Name] == nil {
+			found = in
+			n++
+		}
+	}
+	if n != 1 {
+		return found, fmt.Errorf("the graph has %d inputs, want 1", n)
+	}
+	return found, nil
+}
+
+// inputLayouts returns the ways to see the graph's input, the likeliest first.
+func inputLayouts(e *eval.Evaluator, g *pb.Graph, opts Options) ([]layout, error) {
+	in, err := graphInput(g)
+	if err != nil {
+		return nil, err
+	}
+	// Inputs and nodes are looked through below.
+	if err := e.Budget.Charge(nameUnits * int64(len(g.Inputs)+len(g.Nodes))); err != nil {
+		return nil, err
+	}
+	fail := func(err error) ([]layout, error) { return nil, fmt.Errorf("input %s: %w", text.Quote(in.Name), err) }
+	switch {
+	case in.Type != pb.Float && in.Type != pb.Uint8:
+		return fail(fmt.Errorf("elements of %v are not supported, want FLOAT or UINT8", in.Type))
+	case !in.Ranked || len(in.Dims) < 2 || len(in.Dims) > 4:
+		return fail(fmt.Errorf("it has %d dimensions, want a batch of images (4), grey images (3) or vectors (2)", len(in.Dims)))
+	}
+	rest := in.Dims[1:]
+	// fixed takes a dimension from the file, or else from the options; 0 and
+	// open where neither fits.
+	var open error
+	fixed := func(d pb.Dim, option int) int {
+		var err error
+		switch dynamic := d.Name != "" || d.Size == 0; {
+		case dynamic && option > 0:
+			return option
+		case dynamic:
+			err = fmt.Errorf("dimension %s is dynamic: give its size with InputShape", text.Quote(d.Name))
+		case d.Size < 1 || d.Size > pb.MaxSize || option != 0 && option != int(d.Size):
+			err = fmt.Errorf("a dimension is %d, InputShape says %d", d.Size, option)
+		default:
+			return int(d.Size)
+		}
+		if open == nil {
+			open = err
+		}
+		return 0
+	}
+	of := func(h, w, c pb.Dim) bcnn.Shape {
+		s := opts.InputShape
+		return bcnn.Shape{H: fixed(h, s.H), W: fixed(w, s.W), C: fixed(c, s.C)}
+	}
+	one := pb.Dim{Size: 1}
+	var layouts []layout
+	add := func(s bcnn.Shape, view func(bcnn.Shape) view.View) {
+		if s.H > 0 && s.W > 0 && s.C > 0 {
+			layouts = append(layouts, layout{in, s, view(s)})
+		}
+	}
+	switch len(rest) {
+	case 1:
+		s := of(one, one, rest[0])
+		add(s, func(s bcnn.Shape) view.View { return view.Vector(s.C) })
+		// A vector may be reshaped to an image first.
+		layouts = append(layouts, reshapedInput(e, g, in, s.C)...)
+	case 2:
+		add(of(rest[0], rest[1], one), func(s bcnn.Shape) view.View { return view.NHWC(s)[:3] })
+	case 3:
+		// Images have one channel or three. Elsewhere a Transpose may tell that
+		// the file is NHWC.
+		colours := func(d pb.Dim) bool { return d.Size == 1 || d.Size == 3 }
+		last := colours(rest[2]) && !colours(rest[0])
+		if last {
+			add(of(rest[0], rest[1], rest[2]), view.NHWC)
+		}
+		add(of(rest[1], rest[2], rest[0]), view.NCHW)
+		transposes := slices.ContainsFunc(g.Nodes, func(n *pb.Node) bool { return n.OpType == "Transpose" })
+		if transposes && !last {
+			add(of(rest[0], rest[1], rest[2]), view.NHWC)
+		}
+		if len(layouts) > 0 { // a size in the options may fit one layout only
+			open = nil
+		}
+	}
+	if open != nil {
+		return fail(open)
+	}
+	return layouts, nil
+}
+
+// reshapedInput returns the layouts of an input vector that a Reshape with
+// constant dimensions turns into images.
+func reshapedInput(e *eval.Evaluator, g *pb.Graph, in pb.ValueInfo, n int) []layout {
+	for _, node := range g.Nodes {
+		if node.OpType != "Reshape" || node.Input(0) != in.Name {
+			continue
+		}
+		var layouts []layout
+		p := g.Initializers[node.Input(1)]
+		if p == nil {
+			for _, c := range g.Nodes {
+				if c.OpType == "Constant" && slices.Contains(c.Outputs, node.Input(1)) && len(c.Attrs) == 1 {
+					p = c.Attrs[0].T
+				}
+			}
+		}
+		if p == nil || p.External != nil {
+			return nil
+		}
+		t, err := e.Tensor(p)
+		if err != nil || len(t.I64) != 4 {
+			return nil
+		}
+		d := t.I64[1:]
+		if min(d[0], d[1], d[2]) < 1 || max(d[0], d[1], d[2]) > pb.MaxSize || d[0]*d[1] > pb.MaxSize || d[0]*d[1]*d[2] != int64(n) {
+			return nil
+		}
+		for _, s := range []struct {
+			shape bcnn.Shape
+			view  func(bcnn.Shape) view.View
+		}{
+			{bcnn.Shape{H: int(d[1]), W: int(d[2]), C: int(d[0])}, view.NCHW},
+			{bcnn.Shape{H: int(d[0]), W: int(d[1]), C: int(d[2])}, view.NHWC},
+		} {
+			image := s.view(s.shape)
+			flat := append(append(slices.Clone(image[1]), image[2]...), image[3]...)
+			layouts = append(layouts, layout{in, s.shape, view.View{view.Batch, view.Merge(flat)}})
+		}
+		return layouts
+	}
+	return nil
+}
+
+// begin sets up the network's input.
+func (im *importer) begin(l layout) error {
+	if err := im.build.CheckShape(l.shape); err != nil {
+		return err
+	}
+	if d := l.info.Dims[0]; d.Name == "" {
+		if d.Size < 0 || d.Size > pb.MaxSize {
+			return fmt.Errorf("the batch size is %d", d.Size)
+		}
+		im.batch = int(d.Size) // 0: not given
+	}
+	dtype := im.opts.InputType
+	if dtype == 0 {
+		dtype = bcnn.Float32
+		if l.info.Type == pb.Uint8 {
+			dtype = bcnn.Uint8
+		}
+	}
+	im.build.Net.Input = bcnn.Input{Shape: l.shape, DType: dtype}
+	v := &build.Value{Type: l.info.Type, Layer: bcnn.NetworkInput, Shape: l.shape, View: l.view}
+	mean, scale := im.opts.Mean, im.opts.Scale
+	if len(mean)+len(scale) > 0 {
+		if l.info.Type == pb.Uint8 {
+			return errors.New("Mean and Scale are for graphs that take FLOAT; this one takes UINT8 and scales it itself")
+		}
+		for _, list := range [][]float32{mean, scale} {
+			if n := len(list); n > 1 && n != l.shape.C {
+				return fmt.Errorf("%d values of Mean or Scale for %d channels", n, l.shape.C)
+			}
+		}
+	}
+	if len(mean) > 0 {
+		bias := make([]float32, len(mean))
+		for i, m := range mean {
+			bias[i] = -m
+		}
+		v = im.build.Emit(nil, "/mean", bcnn.Affine{Bias: bias}, v.Shape, v)
+	}
+	if len(scale) > 0 {
+		v = im.build.Emit(nil, "/scale", bcnn.Affine{Scale: scale}, v.Shape, v)
+	}
+	im.env[l.info.Name] = build.Operand{Value: v}
+	return nil
+}

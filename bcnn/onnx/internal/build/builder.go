@@ -1,0 +1,161 @@
+// Package build makes the layers of a bcnn.Network for the operators of a graph.
+//
+// A Value is a tensor that the network computes: the output of a layer, seen
+// through a view, with what is still pending on it: padding, a clip, a step
+// function or a gain. An operator changes what is pending, or emits a layer; only
+// the layer that reads the value settles the rest. So nothing depends on the way
+// in which an exporter writes a binarisation.
+package build
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+	"github.com/bitcnn/bitcnn/internal/budget"
+)
+
+// A Builder makes a network, layer by layer.
+type Builder struct {
+	eval       *eval.Evaluator
+	budget     *budget.Budget
+	signOfZero bcnn.ZeroRule
+	maxLayers  int
+	// Net is the network so far.
+	Net *bcnn.Network
+	// Made tells the first layer that a node became, by the index of the node.
+	Made map[int]string
+	// names has the names of layers, and the last number that has been appended
+	// to each of them.
+	names map[string]int
+	err   error
+}
+
+// New returns a builder of an empty network that may have maxLayers layers.
+// signOfZero is the rule for a step whose value at its threshold lies between the
+// others, 0 if that is an error.
+func New(e *eval.Evaluator, maxLayers int, signOfZero bcnn.ZeroRule) *Builder {
+	return &Builder{
+		eval: e, budget: e.Budget, signOfZero: signOfZero, maxLayers: maxLayers,
+		Net: &bcnn.Network{}, names: map[string]int{}, Made: map[int]string{},
+	}
+}
+
+// Err returns the first error of Emit.
+func (b *Builder) Err() error { return b.err }
+
+// What is charged for a layer, besides its weights, and for each of its
+// channels, rows and columns: lowering allocates for them, however large the
+// file claims them to be.
+const (
+	layerUnits = 512
+	sideUnits  = 16
+)
+
+// Emit appends a layer made of a node (nil for the input) and returns its
+// output, seen as the first operand is. It does not fail: see Err.
+func (b *Builder) Emit(n *pb.Node, suffix string, op bcnn.Op, shape bcnn.Shape, inputs ...*Value) *Value {
+	out := &Value{Type: pb.Float, Node: n, Shape: shape, View: inputs[0].View}
+	if b.err == nil {
+		b.err = b.budget.Charge(layerUnits + sideUnits*(int64(shape.C)+int64(shape.H)+int64(shape.W)))
+	}
+	if b.err == nil && len(b.Net.Layers) == b.maxLayers {
+		b.err = fmt.Errorf("the network has more than the %d layers that are allowed", b.maxLayers)
+	}
+	if b.err != nil {
+		return out
+	}
+	list := make([]int, len(inputs))
+	for i, in := range inputs {
+		list[i] = in.Layer
+	}
+	name := b.layerName(n.Label() + suffix)
+	out.Layer = b.Net.Append(name, op, list...)
+	if n != nil && b.Made[n.Index] == "" {
+		b.Made[n.Index] = name
+	}
+	return out
+}
+
+// layerName makes a name unique. A number that is taken for one name is not
+// tried again, or many nodes of one name would take quadratic time.
+func (b *Builder) layerName(name string) string {
+	last, taken := b.names[name]
+	if !taken {
+		b.names[name] = 1
+		return name
+	}
+	for {
+		last++
+		unique := fmt.Sprintf("%s_%d", name, last)
+		if _, taken := b.names[unique]; !taken {
+			b.names[name], b.names[unique] = last, 1
+			return unique
+		}
+	}
+}
+
+// Vector returns a value whose dimensions, one after the other, are in the
+// order of the memory, as a vector.
+func (b *Builder) Vector(v *Value, n *pb.Node) (*Value, error) {
+	var all []view.Atom
+	for _, d := range v.View.Flatten(v.Shape)[1:] {
+		all = append(all, d...)
+	}
+	if !slices.Equal(view.Merge(all), view.Whole(view.C, v.Shape.Values())) {
+		return nil, errors.New("its values are in an order that would need a transposition")
+	}
+	return b.Flattened(v, n), nil
+}
+
+// Flattened returns the value with all its pixels lined up as channels.
+func (b *Builder) Flattened(v *Value, n *pb.Node) *Value {
+	if v.Shape.Pixels() == 1 {
+		return v
+	}
+	out := b.Emit(n, "/flatten", bcnn.Flatten{}, bcnn.Shape{H: 1, W: 1, C: v.Shape.Values()}, v)
+	out.View, out.Signs = v.View.Flatten(v.Shape), v.Signs
+	return out
+}
+
+// CheckShape checks the shape of a layer's output.
+func (b *Builder) CheckShape(s bcnn.Shape) error {
+	if s.H < 1 || s.W < 1 {
+		return errors.New("the window is larger than its padded input")
+	}
+	n, err := eval.Count([]int{s.H, s.W, s.C})
+	if err != nil {
+		return err
+	}
+	if bytes := 4 * int64(n); bytes > b.eval.TensorBytes {
+		return fmt.Errorf("a feature map of %v takes %d bytes, at most %d are allowed", s, bytes, b.eval.TensorBytes)
+	}
+	return nil
+}
+
+// Floats allocates numbers for a layer.
+func (b *Builder) Floats(n int) ([]float32, error) {
+	if err := b.budget.Charge(4 * int64(n)); err != nil {
+		return nil, err
+	}
+	return make([]float32, n), nil
+}
+
+// Movable returns a value whose dimensions may be regrouped.
+func (b *Builder) Movable(v *Value) (*Value, error) {
+	v, err := b.SettleSigns(v)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case v.Pad != nil:
+		return nil, v.Pad.Error()
+	case !view.IsBatch(v.View[0]):
+		return nil, errors.New("the first dimension of its input is not the batch")
+	}
+	return v, nil
+}

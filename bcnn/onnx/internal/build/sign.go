@@ -1,0 +1,301 @@
+package build
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+)
+
+// Step is a step function of a value, pending.
+//
+// Binarisation has no operator of its own in ONNX. Exporters compose it of
+// comparisons, Sign, Where, Cast and arithmetic, for instance
+//
+//	Where(x ≥ 0, 1, −1)           +1 at 0
+//	Where(Less(x, 0), −1, 1)      +1 at 0
+//	Where(x > 0, 1, −1)           −1 at 0
+//	2·Cast(x > 0) − 1             −1 at 0
+//	2·Round(Clip(x/2 + ½)) − 1    −1 at 0: Round takes ½ to the even 0
+//	Sign(Sign(x) + 0.1)           +1 at 0
+//	BipolarQuant(x, scale)        +scale at 0
+//	Sign(x)                       0 at 0, see Options.SignOfZero
+//
+// All of them are step functions of x: constant below a threshold, at it, and
+// above it. So no pattern is matched. The first operator that makes a step
+// gives a step value, every operator on a step maps its three constants, and a
+// layer that reads it finds −1, ±1 and +1, whichever way they came about.
+type Step struct {
+	base       *Value       // settled
+	t          *eval.Tensor // the threshold, a scalar or broadcast to base
+	lo, at, hi *eval.Tensor // the values where base < t, = t, > t
+}
+
+func (s *Step) comparable(r *Step) bool {
+	return s.base.Layer == r.base.Layer && s.base.View.Equal(r.base.View) && s.t.Equal(r.t)
+}
+
+// Pointwise evaluates an operator whose operands are constants, or constants
+// and steps of the same value. ok is false where there is another operand.
+func (b *Builder) Pointwise(n *pb.Node, operands []Operand, f eval.PointFunc) (r Operand, ok bool, err error) {
+	var first *Value
+	for _, o := range operands {
+		if o.Value != nil && o.Value.Step != nil {
+			if err := b.budget.Charge(int64(o.Value.Step.t.Len())); err != nil { // comparable
+				return Operand{}, false, err
+			}
+		}
+		switch {
+		case o.Value == nil:
+		case o.Value.Step == nil, first != nil && !first.Step.comparable(o.Value.Step):
+			return Operand{}, false, nil
+		case first == nil:
+			first = o.Value
+		}
+	}
+	apply := func(pick func(*Step) *eval.Tensor) (*eval.Tensor, error) {
+		args := make([]*eval.Tensor, len(operands))
+		for i, o := range operands {
+			if args[i] = o.Constant; o.Value != nil {
+				args[i] = pick(o.Value.Step)
+			}
+		}
+		return f(args)
+	}
+	if first == nil {
+		t, err := apply(nil)
+		return Operand{Constant: t}, true, err
+	}
+	s := *first.Step
+	for _, part := range []struct {
+		to   **eval.Tensor
+		pick func(*Step) *eval.Tensor
+	}{
+		{&s.lo, func(s *Step) *eval.Tensor { return s.lo }},
+		{&s.at, func(s *Step) *eval.Tensor { return s.at }},
+		{&s.hi, func(s *Step) *eval.Tensor { return s.hi }},
+	} {
+		if *part.to, err = apply(part.pick); err != nil {
+			return Operand{}, true, err
+		}
+	}
+	v := first.With(n)
+	v.Step, v.Type = &s, s.lo.Type
+	return Operand{Value: v}, true, nil
+}
+
+// Threshold makes a step of a value at t.
+func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) (Operand, error) {
+	if t.Type != v.Type {
+		return Operand{}, fmt.Errorf("operands of %v and %v", v.Type, t.Type)
+	}
+	base := v
+	if c := v.Clip; c != nil {
+		inside := t.Len() > 0
+		err := b.budget.Loop(t.Len(), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				inside = inside && c.Lo < t.At(i) && t.At(i) < c.Hi
+			}
+		})
+		if err != nil {
+			return Operand{}, err
+		}
+		if !inside {
+			// At a bound of the clip, below or above it does not exist.
+			if t.Len() != 1 || t.At(0) != c.Lo && t.At(0) != c.Hi {
+				return Operand{}, fmt.Errorf("the threshold lies outside the range of %v", c.node)
+			}
+			if t.At(0) == c.Lo {
+				lo = at
+			}
+			if t.At(0) == c.Hi {
+				hi = at
+			}
+		}
+		base = v.With(v.Node)
+		base.Clip = nil
+	}
+	base, err := b.Settle(base)
+	if err != nil {
+		return Operand{}, err
+	}
+	out := base.With(n)
+	out.Type, out.Signs = lo.Type, false
+	out.Step = &Step{base: base, t: t, lo: lo, at: at, hi: hi}
+	return Operand{Value: out}, nil
+}
+
+// SettleSigns makes a Sign layer of a step. Padding and the gain of ±gain
+// values stay pending.
+func (b *Builder) SettleSigns(v *Value) (*Value, error) {
+	switch {
+	case v.Clip != nil:
+		return nil, fmt.Errorf("%v is only possible right before a binarisation, or as a ReLU", v.Clip.node)
+	case v.Step == nil:
+		return v, nil
+	case v.signed != nil:
+		return v.signed, nil
+	}
+	if err := v.CheckReal(); err != nil {
+		return nil, err
+	}
+	out, err := b.signLayer(v)
+	if err != nil && v.Node != nil {
+		err = fmt.Errorf("the binarisation at %v: %w", v.Node, err)
+	}
+	v.signed = out
+	return out, err
+}
+
+// Settle returns a value with nothing pending.
+func (b *Builder) Settle(v *Value) (*Value, error) {
+	v, err := b.SettleSigns(v)
+	switch {
+	case err != nil:
+		return nil, err
+	case v.Pad != nil:
+		return nil, v.Pad.Error()
+	case v.Gain == 0:
+		return v, nil
+	case v.plain != nil:
+		return v.plain, nil
+	}
+	v.plain = b.Emit(v.Node, "/gain", bcnn.Affine{Scale: []float32{v.Gain}}, v.Shape, v)
+	return v.plain, nil
+}
+
+// signUnits is what a channel of signLayer costs: four numbers and several looks
+// at each.
+const signUnits = 32
+
+// signLayer emits the layers of a step: the difference to the threshold,
+// negated where the step falls, its sign, and the scale of the result.
+func (b *Builder) signLayer(v *Value) (*Value, error) {
+	s := v.Step
+	in, lists, err := b.stepLists(s)
+	if err != nil {
+		return nil, err
+	}
+	at := func(k, c int) float64 {
+		if len(lists[k]) == 1 {
+			return float64(lists[k][0])
+		}
+		return float64(lists[k][c])
+	}
+	channels := 1 // how many have values of their own
+	for _, l := range lists {
+		channels = max(channels, len(l))
+	}
+	// Where all channels fall, the input is negated, so that the result is plain
+	// ±1. Where only some do, theirs get a negative scale.
+	falls := true
+	for c := range channels {
+		if err := b.budget.Charge(signUnits); err != nil {
+			return nil, err
+		}
+		falls = falls && at(1, c) >= at(3, c)
+	}
+	direction, offset := make([]float32, channels), make([]float32, channels)
+	scale, shift := make([]float32, channels), make([]float32, channels)
+	rule := bcnn.ZeroRule(0)
+	plainInput, plainOutput, uniform := true, true, true
+	for c := range channels {
+		t, lo, mid, hi := at(0, c), at(1, c), at(2, c), at(3, c)
+		if lo == hi && mid == lo { // a constant: the sign of ±1
+			direction[c], offset[c] = 0, float32(math.Copysign(1, lo))
+			scale[c] = float32(math.Abs(lo))
+		} else {
+			above, err := b.zeroRule(lo, mid, hi)
+			if err != nil {
+				return nil, err
+			}
+			direction[c], offset[c] = 1, float32(-t)
+			if falls {
+				direction[c], offset[c], lo, hi, above = -1, float32(t), hi, lo, !above
+			}
+			r := bcnn.ZeroIsMinus
+			if above {
+				r = bcnn.ZeroIsPlus
+			}
+			if rule != 0 && r != rule {
+				return nil, errors.New("its channels differ in the rule for 0")
+			}
+			rule = r
+			scale[c], shift[c] = float32((hi-lo)/2), float32((hi+lo)/2)
+			if scale[c]+shift[c] != float32(hi) || shift[c]-scale[c] != float32(lo) {
+				return nil, fmt.Errorf("its values %v and %v have no exact middle", lo, hi)
+			}
+		}
+		plainInput = plainInput && direction[c] == 1 && t == 0
+		plainOutput = plainOutput && scale[c] == 1 && shift[c] == 0
+		uniform = uniform && shift[c] == 0 && scale[c] != 0 && max(scale[c], -scale[c]) == max(scale[0], -scale[0])
+	}
+	if rule == 0 {
+		rule = bcnn.ZeroIsPlus // every channel is constant
+	}
+	if !plainInput {
+		in = b.Emit(v.Node, "/threshold", bcnn.Affine{Scale: direction, Bias: offset}, in.Shape, in)
+	}
+	out := b.Emit(v.Node, "", bcnn.Sign{Zero: rule}, in.Shape, in)
+	out.Signs = true
+	switch {
+	case plainOutput:
+	case uniform:
+		gain := max(scale[0], -scale[0])
+		if slices.Contains(scale, -gain) { // ±1 again, after the channels that fall
+			for c := range scale {
+				scale[c] /= gain
+			}
+			out = b.Emit(v.Node, "/directions", bcnn.Affine{Scale: scale}, in.Shape, out)
+			out = b.Emit(v.Node, "/sign", bcnn.Sign{Zero: rule}, in.Shape, out)
+			out.Signs = true
+		}
+		if gain != 1 {
+			out.Gain = gain
+		}
+	default:
+		out = b.Emit(v.Node, "/values", bcnn.Affine{Scale: scale, Bias: shift}, out.Shape, out)
+	}
+	return out, nil
+}
+
+// zeroRule reports whether the value at the threshold is the one above it.
+func (b *Builder) zeroRule(lo, mid, hi float64) (above bool, err error) {
+	switch {
+	case mid == hi && lo != hi:
+		return true, nil
+	case mid == lo && lo != hi:
+		return false, nil
+	case lo == hi:
+		return false, fmt.Errorf("it is %v at its threshold and %v elsewhere", mid, lo)
+	case b.signOfZero == bcnn.ZeroIsPlus:
+		return true, nil
+	case b.signOfZero == bcnn.ZeroIsMinus:
+		return false, nil
+	}
+	return false, fmt.Errorf("it gives %v at its threshold, between %v and %v, which a bit cannot represent: "+
+		"export the sign as Where(x >= 0, 1, -1), or choose a rule with Options.SignOfZero", mid, lo, hi)
+}
+
+// stepLists returns the threshold and the three values per channel. A value
+// that was flattened to a vector really becomes one if they vary along it.
+func (b *Builder) stepLists(s *Step) (in *Value, lists [4][]float32, err error) {
+	in = s.base
+	for k, t := range []*eval.Tensor{s.t, s.lo, s.at, s.hi} {
+		if !t.Type.Real() {
+			f, err := b.eval.Cast(pb.Float)([]*eval.Tensor{t})
+			if err != nil {
+				return nil, lists, err
+			}
+			t = f
+		}
+		if in, lists[k], err = b.Broadcast(in, t, in.Node); err != nil {
+			return nil, lists, err
+		}
+	}
+	return in, lists, nil
+}

@@ -1,0 +1,140 @@
+package build
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+)
+
+// Operand is a tensor of a graph: a constant or a value.
+type Operand struct {
+	Constant *eval.Tensor
+	Value    *Value
+}
+
+// Type returns the element type.
+func (r Operand) Type() pb.DataType {
+	if r.Constant != nil {
+		return r.Constant.Type
+	}
+	return r.Value.Type
+}
+
+// Value is a tensor that is computed from the input: the output of a layer
+// seen through a view, and what is still to be done to it.
+type Value struct {
+	Type  pb.DataType
+	Node  *pb.Node // that made it, nil for the input
+	Layer int      // bcnn.NetworkInput or an index
+	Shape bcnn.Shape
+	View  view.View
+	Signs bool    // all values are ±1, times gain
+	Gain  float32 // pending factor of ±1 values; 0 means 1
+
+	Pad  *Pending // values around the image
+	Clip *Clip
+	Step *Step
+
+	// What SettleSigns and Settle made of the value.
+	signed, plain *Value
+}
+
+// Pending is padding that the next window takes in.
+type Pending struct {
+	bcnn.Padding
+	Value float32
+	Node  *pb.Node
+}
+
+// Clip is max(lo, min(x, hi)), which only a binarisation behind it can absorb.
+type Clip struct {
+	Lo, Hi float64
+	node   *pb.Node
+}
+
+// With returns a copy of the value as made by node n, for changes.
+func (v *Value) With(n *pb.Node) *Value {
+	w := *v
+	w.Node, w.signed, w.plain = n, nil, nil
+	return &w
+}
+
+// CheckReal checks that the value is of a type that layers compute with.
+func (v *Value) CheckReal() error {
+	if v.Type != pb.Float {
+		return fmt.Errorf("its input is %v, want FLOAT", v.Type)
+	}
+	return nil
+}
+
+// AxisOf returns the axis that a dimension runs over in order, or view.N. A
+// dimension of size 1 has one where the view is NCHW.
+func (v *Value) AxisOf(dim int) view.Axis {
+	d := v.View[dim]
+	if len(d) == 0 {
+		if dim >= 2 && v.CheckImage() == nil {
+			return view.Axis(dim) - 2 + view.H
+		}
+		return view.N
+	}
+	for x, size := range map[view.Axis]int{view.H: v.Shape.H, view.W: v.Shape.W, view.C: v.Shape.C} {
+		if slices.Equal(d, view.Whole(x, size)) {
+			return x
+		}
+	}
+	return view.N
+}
+
+// Size returns the size of a dimension, padding included.
+func (v *Value) Size(dim int) int {
+	n := view.Product(v.View[dim])
+	if v.Pad != nil {
+		switch v.AxisOf(dim) {
+		case view.H:
+			n += v.Pad.Top + v.Pad.Bottom
+		case view.W:
+			n += v.Pad.Left + v.Pad.Right
+		}
+	}
+	return n
+}
+
+// CheckImage checks that the value is a batch of feature maps in NCHW, whose
+// channels may be in any order.
+func (v *Value) CheckImage() error {
+	if len(v.View) != 4 {
+		return fmt.Errorf("its input has %d dimensions, want 4: batch, channels, height, width", len(v.View))
+	}
+	if !view.IsBatch(v.View[0]) || !view.Only(v.View[1], view.C) || view.Product(v.View[1]) != v.Shape.C ||
+		!slices.Equal(v.View[2], view.Whole(view.H, v.Shape.H)) || !slices.Equal(v.View[3], view.Whole(view.W, v.Shape.W)) {
+		return fmt.Errorf("its input is not an image of batch, channels, height, width (%v in memory): "+
+			"a Reshape or Transpose before it cannot be represented", v.Shape)
+	}
+	return nil
+}
+
+// Channels returns the order of a dimension that runs over all channels, nil
+// if it is that of the memory.
+func (b *Builder) Channels(v *Value, d []view.Atom) ([]int, error) {
+	if slices.Equal(d, view.Whole(view.C, v.Shape.C)) {
+		return nil, nil
+	}
+	return b.Offsets(d, view.ChannelStride)
+}
+
+// Offsets is view.Offsets, charged.
+func (b *Builder) Offsets(d []view.Atom, stride func(view.Atom) int) ([]int, error) {
+	if err := b.budget.Charge(24 * int64(view.Product(d))); err != nil {
+		return nil, err
+	}
+	return view.Offsets(d, stride), nil
+}
+
+// Error says that the padding cannot stay pending.
+func (p *Pending) Error() error {
+	return fmt.Errorf("%v must stand right before a Conv", p.Node)
+}

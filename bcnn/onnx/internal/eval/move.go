@@ -1,0 +1,289 @@
+package eval
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+)
+
+// Operators that move values.
+
+// Broadcast returns the dimensions that a and b are stretched to.
+func Broadcast(a, b []int) ([]int, error) {
+	long, short := a, b
+	if len(a) < len(b) {
+		long, short = b, a
+	}
+	out := append([]int{}, long...)
+	for i, n := range short {
+		switch o := &out[len(long)-len(short)+i]; {
+		case *o == 1:
+			*o = n
+		case n != 1 && n != *o:
+			return nil, fmt.Errorf("dimensions %v and %v do not fit together", a, b)
+		}
+	}
+	return out, nil
+}
+
+// strides returns how many values apart neighbours along each dimension are.
+func strides(dims []int) []int {
+	out := make([]int, len(dims))
+	stride := 1
+	for i := len(dims) - 1; i >= 0; i-- {
+		out[i] = stride
+		stride *= dims[i]
+	}
+	return out
+}
+
+// stretched returns the strides of an operand of dimensions from that is
+// broadcast to a tensor of the given rank.
+func stretched(from []int, rank int) []int {
+	out := append(make([]int, rank-len(from)), strides(from)...)
+	for i, n := range from {
+		if n == 1 {
+			out[rank-len(from)+i] = 0
+		}
+	}
+	return out
+}
+
+// walk calls f with every position in a tensor of dimensions dims, in order, and
+// the positions in operands that start at value 0 and have the given strides.
+func (e *Evaluator) walk(dims []int, operands [][]int, f func(i int, at []int)) error {
+	n, err := Count(dims)
+	if err != nil {
+		return err
+	}
+	dims, operands = join(dims, operands)
+	at := make([]int, len(operands))
+	index := make([]int, len(dims))
+	return e.Budget.Loop(n, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			f(i, at)
+			for d := len(dims) - 1; d >= 0; d-- {
+				index[d]++
+				for k := range at {
+					at[k] += operands[k][d]
+				}
+				if index[d] < dims[d] {
+					break
+				}
+				for k := range at {
+					at[k] -= operands[k][d] * dims[d]
+				}
+				index[d] = 0
+			}
+		}
+	})
+}
+
+// join leaves out dimensions of size 1 and makes one of neighbours that all
+// operands run through evenly. So few steps of a walk carry, and no walk over
+// dimensions such as [n 1 1 1] takes longer than its values.
+func join(dims []int, operands [][]int) (fewer []int, strides [][]int) {
+	strides = make([][]int, len(operands))
+	for d, size := range dims {
+		last := len(fewer) - 1
+		even := last >= 0
+		for k, o := range operands {
+			even = even && strides[k][last] == o[d]*size
+		}
+		switch {
+		case size == 1:
+		case even:
+			fewer[last] *= size
+			for k, o := range operands {
+				strides[k][last] = o[d]
+			}
+		default:
+			fewer = append(fewer, size)
+			for k, o := range operands {
+				strides[k] = append(strides[k], o[d])
+			}
+		}
+	}
+	return fewer, strides
+}
+
+// like allocates a tensor of the type of t, and marks for the batch size if t
+// has them.
+func (e *Evaluator) like(t *Tensor, marked bool, dims []int) (*Tensor, error) {
+	if len(dims) > pb.MaxRank {
+		return nil, fmt.Errorf("more than %d dimensions", pb.MaxRank)
+	}
+	out, err := e.NewTensor(t.Type, dims)
+	if err == nil && marked {
+		if err = e.Budget.Charge(2 * int64(out.Len())); err == nil {
+			out.Batch = make([]bool, out.Len())
+		}
+	}
+	return out, err
+}
+
+// strided makes a tensor of the values of t from start on, the given strides
+// apart.
+func (e *Evaluator) strided(t *Tensor, dims []int, start int, steps []int) (*Tensor, error) {
+	out, err := e.like(t, t.HasBatch(), dims)
+	if err != nil {
+		return nil, err
+	}
+	if err := gather(e, out.F32, t.F32, dims, start, steps); err != nil {
+		return nil, err
+	}
+	if err := gather(e, out.F64, t.F64, dims, start, steps); err != nil {
+		return nil, err
+	}
+	if err := gather(e, out.I64, t.I64, dims, start, steps); err != nil {
+		return nil, err
+	}
+	if err := gather(e, out.Batch, t.Batch, dims, start, steps); err != nil {
+		return nil, err
+	}
+	out.trim()
+	return out, nil
+}
+
+func gather[T any](e *Evaluator, to, from []T, dims []int, start int, steps []int) error {
+	if len(to) == 0 {
+		return nil
+	}
+	return e.walk(dims, [][]int{steps}, func(i int, at []int) { to[i] = from[start+at[0]] })
+}
+
+// copyRun copies n values.
+func (e *Evaluator) copyRun(out *Tensor, to int, t *Tensor, from, n int) error {
+	return e.Budget.Loop(n, func(lo, hi int) {
+		switch {
+		case t.F32 != nil:
+			copy(out.F32[to+lo:to+hi], t.F32[from+lo:])
+		case t.F64 != nil:
+			copy(out.F64[to+lo:to+hi], t.F64[from+lo:])
+		default:
+			copy(out.I64[to+lo:to+hi], t.I64[from+lo:])
+		}
+		if out.Batch != nil && t.Batch != nil {
+			copy(out.Batch[to+lo:to+hi], t.Batch[from+lo:])
+		}
+	})
+}
+
+// Expand broadcasts a tensor to dims.
+func (e *Evaluator) Expand(t *Tensor, dims []int) (*Tensor, error) {
+	dims, err := Broadcast(t.Dims, dims)
+	if err != nil {
+		return nil, err
+	}
+	return e.strided(t, dims, 0, stretched(t.Dims, len(dims)))
+}
+
+// Transpose makes dimension perm[i] of a tensor dimension i.
+func (e *Evaluator) Transpose(t *Tensor, perm []int) (*Tensor, error) {
+	from := strides(t.Dims)
+	dims, steps := make([]int, len(perm)), make([]int, len(perm))
+	for i, p := range perm {
+		dims[i], steps[i] = t.Dims[p], from[p]
+	}
+	return e.strided(t, dims, 0, steps)
+}
+
+// Slice takes the part of a tensor that begins at starts and has dimensions dims,
+// which must lie inside.
+func (e *Evaluator) Slice(t *Tensor, starts, dims []int) (*Tensor, error) {
+	steps, start := strides(t.Dims), 0
+	for i, s := range starts {
+		start += s * steps[i]
+	}
+	return e.strided(t, dims, start, steps)
+}
+
+// Concat joins tensors along an axis. Those without values take no part, or
+// many of them would be visited for each row of the others.
+func (e *Evaluator) Concat(parts []*Tensor, axis int) (*Tensor, error) {
+	if err := e.Budget.Charge(16 * int64(len(parts))); err != nil {
+		return nil, err
+	}
+	first := parts[0]
+	dims := slices.Clone(first.Dims)
+	dims[axis] = 0
+	marked := false
+	var filled []*Tensor // those with values
+	for _, t := range parts {
+		if t.Type != first.Type || len(t.Dims) != len(dims) {
+			return nil, errors.New("tensors of different types or numbers of dimensions")
+		}
+		for i, d := range t.Dims {
+			if i != axis && d != dims[i] {
+				return nil, fmt.Errorf("dimensions %v and %v", t.Dims, first.Dims)
+			}
+		}
+		if dims[axis] += t.Dims[axis]; dims[axis] > pb.MaxSize {
+			return nil, fmt.Errorf("more than %d values along dimension %d", pb.MaxSize, axis)
+		}
+		marked = marked || t.HasBatch()
+		if t.Len() > 0 {
+			filled = append(filled, t)
+		}
+	}
+	out, err := e.like(first, marked, dims)
+	if err != nil {
+		return nil, err
+	}
+	inner := strides(dims)[axis]
+	for to, outer := 0, 0; to < out.Len(); outer++ {
+		for _, t := range filled {
+			n := t.Dims[axis] * inner
+			if err := e.copyRun(out, to, t, outer*n, n); err != nil {
+				return nil, err
+			}
+			to += n
+		}
+	}
+	out.trim()
+	return out, nil
+}
+
+// Gather takes the slices of a tensor along an axis that the indices name.
+func (e *Evaluator) Gather(t, indices *Tensor, axis int) (*Tensor, error) {
+	list, err := indices.Integers()
+	if err != nil {
+		return nil, err
+	}
+	size := t.Dims[axis]
+	wrong := -1
+	err = e.Budget.Loop(len(list), func(lo, hi int) {
+		for i, v := range list[lo:hi] {
+			if v < int64(-size) || v >= int64(size) {
+				wrong = lo + i
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if wrong >= 0 {
+		return nil, fmt.Errorf("index %d of %d", list[wrong], size)
+	}
+	dims := slices.Concat(t.Dims[:axis], indices.Dims, t.Dims[axis+1:])
+	out, err := e.like(t, t.HasBatch(), dims)
+	if err != nil {
+		return nil, err
+	}
+	inner := strides(t.Dims)[axis]
+	for to, outer := 0, 0; to < out.Len(); outer += size * inner {
+		for _, v := range list {
+			if v < 0 {
+				v += int64(size)
+			}
+			if err := e.copyRun(out, to, t, outer+int(v)*inner, inner); err != nil {
+				return nil, err
+			}
+			to += inner
+		}
+	}
+	out.trim()
+	return out, nil
+}

@@ -1,0 +1,301 @@
+package eval
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+)
+
+// Evaluation of nodes whose inputs are constant, in float64 with one rounding
+// to the type of the result. For +, −, ×, ÷ and √ of FLOAT that is the correctly
+// rounded result.
+
+// PointFunc is an operator that works value by value, with broadcasting.
+type PointFunc func(args []*Tensor) (*Tensor, error)
+
+// UnaryOps are the operators with one operand.
+var UnaryOps = map[string]func(float64) float64{
+	"Abs":        math.Abs,
+	"Ceil":       math.Ceil,
+	"Exp":        math.Exp,
+	"Floor":      math.Floor,
+	"Log":        math.Log,
+	"Neg":        func(x float64) float64 { return -x },
+	"Not":        func(x float64) float64 { return 1 - x },
+	"Reciprocal": func(x float64) float64 { return 1 / x },
+	"Relu":       func(x float64) float64 { return max(x, 0) },
+	"Round":      math.RoundToEven,
+	"Sign":       sign,
+	"Sqrt":       math.Sqrt,
+}
+
+func sign(x float64) float64 {
+	switch {
+	case x > 0:
+		return 1
+	case x < 0:
+		return -1
+	}
+	return x // 0 and NaN
+}
+
+// BinaryOps are the operators with two operands, which are broadcast.
+var BinaryOps = map[string]func(x, y float64) float64{
+	"Add": func(x, y float64) float64 { return x + y },
+	"Div": func(x, y float64) float64 { return x / y },
+	"Max": math.Max,
+	"Min": math.Min,
+	"Mul": func(x, y float64) float64 { return x * y },
+	"Pow": math.Pow,
+	"Sub": func(x, y float64) float64 { return x - y },
+
+	"And":            func(x, y float64) float64 { return truth(x != 0 && y != 0) },
+	"Equal":          func(x, y float64) float64 { return truth(x == y) },
+	"Greater":        func(x, y float64) float64 { return truth(x > y) },
+	"GreaterOrEqual": func(x, y float64) float64 { return truth(x >= y) },
+	"Less":           func(x, y float64) float64 { return truth(x < y) },
+	"LessOrEqual":    func(x, y float64) float64 { return truth(x <= y) },
+	"Or":             func(x, y float64) float64 { return truth(x != 0 || y != 0) },
+	"Xor":            func(x, y float64) float64 { return truth((x != 0) != (y != 0)) },
+
+	// QONNX: scale where x ≥ 0, −scale elsewhere.
+	"BipolarQuant": func(x, scale float64) float64 {
+		if x >= 0 {
+			return scale
+		}
+		return -scale
+	},
+}
+
+var errBatch = errors.New("it computes with the batch size")
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Logical reports whether the operator gives BOOL.
+func Logical(op string) bool {
+	switch op {
+	case "And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Or", "Xor":
+		return true
+	}
+	return false
+}
+
+// slow are the operators that take much longer than others.
+var slow = map[string]bool{"Exp": true, "Log": true, "Pow": true}
+
+// chargeOp charges what an operator costs for n values, besides visiting them.
+func (e *Evaluator) chargeOp(op string, n int) error {
+	if slow[op] {
+		return e.Budget.Charge(8 * int64(n))
+	}
+	return nil
+}
+
+// Unary returns the operator of that name in UnaryOps.
+func (e *Evaluator) Unary(op string) PointFunc {
+	f := UnaryOps[op]
+	return func(args []*Tensor) (*Tensor, error) {
+		a := args[0]
+		switch {
+		case a.HasBatch():
+			return nil, errBatch
+		case (op == "Not") != (a.Type == pb.Bool):
+			return nil, fmt.Errorf("%s of %v", op, a.Type)
+		}
+		out, err := e.NewTensor(a.Type, a.Dims)
+		if err == nil {
+			err = e.chargeOp(op, out.Len())
+		}
+		if err != nil {
+			return nil, err
+		}
+		err = e.Budget.Loop(out.Len(), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				out.Set(i, f(a.At(i)))
+			}
+		})
+		return out, err
+	}
+}
+
+// Binary returns the operator of that name in BinaryOps.
+func (e *Evaluator) Binary(op string) PointFunc {
+	f := BinaryOps[op]
+	return func(args []*Tensor) (*Tensor, error) {
+		a, b := args[0], args[1]
+		typ := a.Type
+		switch {
+		case a.HasBatch() || b.HasBatch():
+			return nil, errBatch
+		case a.Type != b.Type && op != "Pow":
+			return nil, fmt.Errorf("operands of %v and %v", a.Type, b.Type)
+		case Logical(op):
+			typ = pb.Bool
+		case !typ.Real() && typ != pb.Int64 && typ != pb.Int32:
+			return nil, fmt.Errorf("arithmetic on %v is not supported", typ)
+		}
+		var overflow error
+		out, err := e.pointwise(typ, args, func(out *Tensor, i int, at []int) {
+			v := f(a.At(at[0]), b.At(at[1]))
+			if !typ.Real() {
+				// Beyond this float64 would round.
+				if v = math.Trunc(v); math.Abs(v) > 1<<53 || v != v {
+					overflow = errors.New("integer overflow or division by 0")
+					v = 0
+				}
+			}
+			out.Set(i, v)
+		})
+		if err == nil {
+			err = e.chargeOp(op, out.Len())
+		}
+		if err == nil {
+			err = overflow
+		}
+		return out, err
+	}
+}
+
+// pointwise makes a tensor of what f sets from values of the operands at the same
+// place, where they are broadcast to each other.
+func (e *Evaluator) pointwise(typ pb.DataType, args []*Tensor, f func(out *Tensor, i int, at []int)) (*Tensor, error) {
+	dims := args[0].Dims
+	for _, a := range args[1:] {
+		var err error
+		if dims, err = Broadcast(dims, a.Dims); err != nil {
+			return nil, err
+		}
+	}
+	out, err := e.NewTensor(typ, dims)
+	if err != nil {
+		return nil, err
+	}
+	operands := make([][]int, len(args))
+	for k, a := range args {
+		operands[k] = stretched(a.Dims, len(dims))
+	}
+	return out, e.walk(dims, operands, func(i int, at []int) { f(out, i, at) })
+}
+
+// Where is the operator Where: condition, value if true, value if false.
+func (e *Evaluator) Where(args []*Tensor) (*Tensor, error) {
+	c, a, b := args[0], args[1], args[2]
+	if c.Type != pb.Bool || a.Type != b.Type {
+		return nil, fmt.Errorf("operands of %v, %v and %v", c.Type, a.Type, b.Type)
+	}
+	marked := a.HasBatch() || b.HasBatch()
+	out, err := e.pointwise(a.Type, args, func(out *Tensor, i int, at []int) {
+		t, from := a, at[1]
+		if c.I64[at[0]] == 0 {
+			t, from = b, at[2]
+		}
+		if t.I64 != nil { // float64 would round
+			out.I64[i] = t.I64[from]
+		} else {
+			out.Set(i, t.At(from))
+		}
+		if marked {
+			out.Batch = append(out.Batch, t.HasBatch() && t.Batch[from])
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.trim()
+	return out, nil
+}
+
+// Cast converts to a type; real numbers are truncated to integers.
+func (e *Evaluator) Cast(to pb.DataType) PointFunc {
+	return func(args []*Tensor) (*Tensor, error) {
+		a := args[0]
+		if a.Type == to {
+			return a, nil
+		}
+		switch to {
+		case pb.Float, pb.Double, pb.Int64, pb.Int32, pb.Int8, pb.Uint8, pb.Bool:
+		default:
+			return nil, fmt.Errorf("conversion to %v is not supported", to)
+		}
+		integers := !to.Real() && to != pb.Bool
+		if a.HasBatch() && (!integers || to.Size() < 4) {
+			return nil, errBatch
+		}
+		out, err := e.NewTensor(to, a.Dims)
+		if err != nil {
+			return nil, err
+		}
+		least, most := to.Limits()
+		var wrong error
+		err = e.Budget.Loop(out.Len(), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				switch {
+				case !integers:
+					v := a.At(i)
+					if to == pb.Bool {
+						v = truth(v != 0)
+					}
+					out.Set(i, v)
+					continue
+				case !a.Type.Real():
+					out.I64[i] = a.I64[i]
+				case math.Abs(a.At(i)) <= 1<<53:
+					out.Set(i, a.At(i))
+				default:
+					wrong = fmt.Errorf("%v does not fit into %v", a.At(i), to)
+					return
+				}
+				if v := out.I64[i]; (v < least || v > most) && !a.HasBatch() {
+					wrong = fmt.Errorf("%d does not fit into %v", v, to)
+					return
+				}
+			}
+		})
+		if err == nil {
+			err = wrong
+		}
+		out.Batch = a.Batch
+		return out, err
+	}
+}
+
+// Quant is the QONNX operator Quant with all inputs constant: value, scale,
+// zero point, bit width. One signed bit means ±1 there.
+func (e *Evaluator) Quant(signed, narrow bool, round func(float64) float64) PointFunc {
+	return func(args []*Tensor) (*Tensor, error) {
+		x, scale, zero, width := args[0], args[1], args[2], args[3]
+		if width.Len() != 1 || width.At(0) < 1 || width.At(0) > 32 || width.At(0) != math.Trunc(width.At(0)) {
+			return nil, errors.New("the bit width must be one integer from 1 to 32")
+		}
+		lo, hi := 0.0, math.Ldexp(1, int(width.At(0)))-1
+		switch {
+		case signed:
+			half := math.Ldexp(1, int(width.At(0))-1)
+			lo, hi = -half, half-1
+			if narrow {
+				lo++
+			}
+		case narrow:
+			hi--
+		}
+		bipolar := signed && width.At(0) == 1
+		return e.pointwise(x.Type, args[:3], func(out *Tensor, i int, at []int) {
+			s, z := scale.At(at[1]), zero.At(at[2])
+			// FLOAT arithmetic rounds every operation.
+			q := float64(float32(float64(float32(x.At(at[0])/s)) + z))
+			if bipolar {
+				q = 2*truth(q >= 0) - 1
+			} else {
+				q = round(max(lo, min(q, hi)))
+			}
+			out.Set(i, float64(float32(q-z))*s)
+		})
+	}
+}

@@ -1,0 +1,158 @@
+// Package eval computes with the constants of a graph: it unpacks tensors from
+// the messages of a file and evaluates operators whose operands are all known.
+// Every byte that it allocates and every value that it visits is charged to a
+// budget before.
+package eval
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/budget"
+)
+
+// Evaluator computes with tensors.
+type Evaluator struct {
+	Budget *budget.Budget
+	// TensorBytes is the largest size of a tensor in memory.
+	TensorBytes int64
+	// External reads size bytes of another file.
+	External func(location string, offset, size int64) ([]byte, error)
+}
+
+// Tensor is a constant. Integers and bools are in I64, DOUBLE in F64, the other
+// real types, exactly, in F32.
+type Tensor struct {
+	Type pb.DataType
+	Dims []int
+	F32  []float32
+	F64  []float64
+	I64  []int64
+	// Batch marks the integers that stand for the batch size; nil for none.
+	Batch []bool
+}
+
+// Len returns the number of values.
+func (t *Tensor) Len() int { return len(t.F32) + len(t.F64) + len(t.I64) }
+
+// At returns value i.
+func (t *Tensor) At(i int) float64 {
+	switch {
+	case t.F32 != nil:
+		return float64(t.F32[i])
+	case t.F64 != nil:
+		return t.F64[i]
+	}
+	return float64(t.I64[i])
+}
+
+// Set stores a value, rounded to the type of the tensor.
+func (t *Tensor) Set(i int, v float64) {
+	switch {
+	case t.F32 != nil:
+		t.F32[i] = float32(v)
+	case t.F64 != nil:
+		t.F64[i] = v
+	default:
+		t.I64[i] = int64(v)
+	}
+}
+
+// HasBatch reports whether the tensor holds the batch size.
+func (t *Tensor) HasBatch() bool { return t.Batch != nil }
+
+// Integers returns the values of a tensor of integers without the batch size.
+func (t *Tensor) Integers() ([]int64, error) {
+	if t.Type.Real() || t.HasBatch() {
+		return nil, fmt.Errorf("a constant of %v, want integers that do not depend on the batch size", t.Type)
+	}
+	return t.I64, nil
+}
+
+// Redim returns the same data with other dimensions.
+func (t *Tensor) Redim(dims []int) *Tensor {
+	u := *t
+	u.Dims = dims
+	return &u
+}
+
+// Equal reports whether two tensors have the same type, dimensions and values.
+func (t *Tensor) Equal(u *Tensor) bool {
+	return t.Type == u.Type && slices.Equal(t.Dims, u.Dims) &&
+		slices.Equal(t.F32, u.F32) && slices.Equal(t.F64, u.F64) && slices.Equal(t.I64, u.I64)
+}
+
+// Scalar makes a tensor without dimensions.
+func Scalar(typ pb.DataType, v float64) *Tensor {
+	t := &Tensor{Type: typ, Dims: []int{}}
+	switch {
+	case typ == pb.Double:
+		t.F64 = []float64{v}
+	case typ.Real():
+		t.F32 = []float32{float32(v)}
+	default:
+		t.I64 = []int64{int64(v)}
+	}
+	return t
+}
+
+// Sizes makes a list of integers, of which batch marks those that stand for the
+// batch size.
+func Sizes(values []int64, batch []bool) *Tensor {
+	t := &Tensor{Type: pb.Int64, Dims: []int{len(values)}, I64: values, Batch: batch}
+	t.trim()
+	return t
+}
+
+// trim drops marks of the batch size if there is none.
+func (t *Tensor) trim() {
+	if !slices.Contains(t.Batch, true) {
+		t.Batch = nil
+	}
+}
+
+// Count returns the number of values of the dimensions.
+func Count(dims []int) (int, error) {
+	n := int64(1)
+	for _, d := range dims {
+		if d < 0 || d > pb.MaxSize {
+			return 0, fmt.Errorf("dimensions %v", dims)
+		}
+		if n *= int64(d); n > pb.MaxSize {
+			return 0, fmt.Errorf("dimensions %v have more than %d values", dims, pb.MaxSize)
+		}
+	}
+	return int(n), nil
+}
+
+// tensorUnits is what a tensor costs besides its values.
+const tensorUnits = 256
+
+// NewTensor allocates a tensor of the given type.
+func (e *Evaluator) NewTensor(typ pb.DataType, dims []int) (*Tensor, error) {
+	n, err := Count(dims)
+	if err != nil {
+		return nil, err
+	}
+	bytes := 8 * int64(n)
+	if typ.Real() && typ != pb.Double {
+		bytes = 4 * int64(n)
+	}
+	if bytes > e.TensorBytes {
+		return nil, fmt.Errorf("dimensions %v of %v take %d bytes, at most %d are allowed", dims, typ, bytes, e.TensorBytes)
+	}
+	if err := e.Budget.Charge(tensorUnits + bytes); err != nil {
+		return nil, err
+	}
+	t := &Tensor{Type: typ, Dims: dims}
+	switch {
+	case typ == pb.Double:
+		t.F64 = make([]float64, n)
+	case typ.Real():
+		t.F32 = make([]float32, n)
+	default:
+		t.I64 = make([]int64, n)
+	}
+	return t, nil
+}

@@ -1,0 +1,211 @@
+package eval
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// Tensor decodes a TensorProto. Nothing is allocated before the data is known
+// to have the claimed size.
+func (e *Evaluator) Tensor(p *pb.Tensor) (*Tensor, error) {
+	t, err := e.unpack(p)
+	if err != nil {
+		return nil, fmt.Errorf("tensor %s: %w", text.Quote(p.Name), err)
+	}
+	return t, nil
+}
+
+func (e *Evaluator) unpack(p *pb.Tensor) (*Tensor, error) {
+	size := p.Type.Size()
+	if size == 0 {
+		return nil, fmt.Errorf("elements of %v are not supported", p.Type)
+	}
+	dims := make([]int, len(p.Dims))
+	for i, d := range p.Dims {
+		if d < 0 || d > pb.MaxSize {
+			return nil, fmt.Errorf("dimensions %v", p.Dims)
+		}
+		dims[i] = int(d)
+	}
+	n, err := Count(dims)
+	if err != nil {
+		return nil, err
+	}
+	bytes := int64(n) * int64(size)
+	raw, isRaw := p.Raw, p.HasRaw
+	switch {
+	case p.External != nil:
+		if bytes > e.TensorBytes {
+			return nil, fmt.Errorf("dimensions %v of %v take %d bytes, at most %d are allowed", dims, p.Type, bytes, e.TensorBytes)
+		}
+		if raw, err = e.externalData(p.External, bytes); err != nil {
+			return nil, err
+		}
+		isRaw = true
+	case !isRaw && p.Type == pb.Float:
+		raw, isRaw = p.F32, true
+	case !isRaw && p.Type == pb.Double:
+		raw, isRaw = p.F64, true
+	}
+	if isRaw {
+		if int64(len(raw)) != bytes {
+			return nil, fmt.Errorf("%d bytes of data for dimensions %v of %v, want %d", len(raw), dims, p.Type, bytes)
+		}
+	} else if count, err := e.countVarints(p.Varints); err != nil {
+		return nil, err
+	} else if count != n {
+		return nil, fmt.Errorf("%d values for dimensions %v", count, dims)
+	}
+	t, err := e.NewTensor(p.Type, dims)
+	if err != nil {
+		return nil, err
+	}
+	var failed error
+	varints := p.Varints
+	err = e.Budget.Loop(n, func(lo, hi int) {
+		for i := lo; i < hi && failed == nil; i++ {
+			if isRaw {
+				failed = t.store(i, littleEndian(raw[i*size:], size))
+				continue
+			}
+			u, n := protowire.ConsumeVarint(varints)
+			if n < 0 {
+				failed = protowire.ParseError(n)
+				return
+			}
+			failed = t.store(i, u)
+			varints = varints[n:]
+		}
+	})
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// countVarints returns how many numbers are packed in b.
+func (e *Evaluator) countVarints(b []byte) (int, error) {
+	n := 0
+	err := e.Budget.Loop(len(b), func(lo, hi int) {
+		for _, c := range b[lo:hi] {
+			if c < 0x80 { // the last byte of a number
+				n++
+			}
+		}
+	})
+	return n, err
+}
+
+// store sets a value from its bits in the file.
+func (t *Tensor) store(i int, u uint64) error {
+	switch t.Type {
+	case pb.Float:
+		t.F32[i] = math.Float32frombits(uint32(u))
+	case pb.Float16:
+		t.F32[i] = float16(uint16(u))
+	case pb.BFloat16:
+		t.F32[i] = math.Float32frombits(uint32(uint16(u)) << 16)
+	case pb.Double:
+		t.F64[i] = math.Float64frombits(u)
+	case pb.Int8:
+		t.I64[i] = int64(int8(u))
+	case pb.Int16:
+		t.I64[i] = int64(int16(u))
+	case pb.Int32:
+		t.I64[i] = int64(int32(u))
+	case pb.Bool:
+		if u != 0 {
+			t.I64[i] = 1
+		}
+	case pb.Uint64:
+		if u > math.MaxInt64 {
+			return fmt.Errorf("value %d is too large", u)
+		}
+		t.I64[i] = int64(u)
+	case pb.Uint8:
+		t.I64[i] = int64(uint8(u))
+	case pb.Uint16:
+		t.I64[i] = int64(uint16(u))
+	case pb.Uint32:
+		t.I64[i] = int64(uint32(u))
+	default: // pb.Int64
+		t.I64[i] = int64(u)
+	}
+	return nil
+}
+
+func littleEndian(b []byte, size int) uint64 {
+	switch size {
+	case 1:
+		return uint64(b[0])
+	case 2:
+		return uint64(binary.LittleEndian.Uint16(b))
+	case 4:
+		return uint64(binary.LittleEndian.Uint32(b))
+	}
+	return binary.LittleEndian.Uint64(b)
+}
+
+// float16 converts from IEEE binary16.
+func float16(h uint16) float32 {
+	exponent, fraction := int(h>>10&31), float64(h&1023)
+	var v float64
+	switch exponent {
+	case 0:
+		v = math.Ldexp(fraction, -24)
+	case 31:
+		if v = math.Inf(1); fraction != 0 {
+			v = math.NaN()
+		}
+	default:
+		v = math.Ldexp(1024+fraction, exponent-25)
+	}
+	if h>>15 != 0 {
+		v = -v
+	}
+	return float32(v)
+}
+
+// externalData reads the data of a tensor from another file.
+func (e *Evaluator) externalData(where *pb.External, size int64) ([]byte, error) {
+	if where.Location == "" {
+		return nil, errors.New("its data is in another file, which is not named")
+	}
+	number := func(key, s string, fallback int64) (int64, error) {
+		if s == "" {
+			return fallback, nil
+		}
+		v, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || v < 0 {
+			return 0, fmt.Errorf("external data: %s is %s", key, text.Quote(s))
+		}
+		return v, nil
+	}
+	offset, err := number("offset", where.Offset, 0)
+	if err != nil {
+		return nil, err
+	}
+	length, err := number("length", where.Length, size)
+	if err != nil {
+		return nil, err
+	}
+	if length != size {
+		return nil, fmt.Errorf("external data: length %d, want %d", length, size)
+	}
+	data, err := e.External(where.Location, offset, size)
+	if err != nil {
+		return nil, fmt.Errorf("external data: %w", err)
+	}
+	return data, nil
+}

@@ -1,0 +1,304 @@
+package pb
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// MaxRank is the largest number of dimensions.
+const MaxRank = 8
+
+type decoder struct{ budget *budget.Budget }
+
+// Decode decodes a ModelProto. The model keeps slices of data.
+func Decode(data []byte, b *budget.Budget) (*Model, error) {
+	d := &decoder{b}
+	m := &Model{Metadata: map[string][]byte{}}
+	err := fields(b, data, func(f field) error {
+		switch f.num {
+		case 2:
+			return f.text(&m.Producer)
+		case 7:
+			if m.Graph != nil {
+				return errors.New("two graphs")
+			}
+			m.Graph = &Graph{Initializers: map[string]*Tensor{}}
+			return f.message(func(f field) error { return d.graphField(m.Graph, f) })
+		case 8:
+			var domain string
+			var version int64
+			err := f.message(func(f field) error {
+				switch f.num {
+				case 1:
+					return f.text(&domain)
+				case 2:
+					return f.integer(&version)
+				}
+				return nil
+			})
+			if domain == "" || domain == "ai.onnx" {
+				m.Opset = version
+			}
+			return err
+		case 14:
+			key, value, err := d.entry(f)
+			m.Metadata[key] = value
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if m.Graph == nil {
+		return nil, errors.New("it has no graph")
+	}
+	return m, nil
+}
+
+// entry decodes a StringStringEntryProto.
+func (d *decoder) entry(f field) (key string, value []byte, err error) {
+	if err := d.budget.Charge(entryUnits); err != nil {
+		return "", nil, err
+	}
+	err = f.message(func(f field) (err error) {
+		switch f.num {
+		case 1:
+			err = f.text(&key)
+		case 2:
+			value, err = f.bytes()
+		}
+		return err
+	})
+	return key, value, err
+}
+
+func (d *decoder) graphField(g *Graph, f field) error {
+	switch f.num {
+	case 1:
+		if err := d.budget.Charge(nodeUnits); err != nil {
+			return err
+		}
+		n := &Node{Index: len(g.Nodes)}
+		g.Nodes = append(g.Nodes, n)
+		if err := f.message(func(f field) error { return d.nodeField(n, f) }); err != nil {
+			return fmt.Errorf("node %d: %w", n.Index, err)
+		}
+	case 5:
+		t, err := d.tensor(f)
+		if err != nil {
+			return err
+		}
+		if g.Initializers[t.Name] != nil {
+			return fmt.Errorf("two initialisers %s", text.Quote(t.Name))
+		}
+		g.Initializers[t.Name] = t
+	case 11, 12:
+		v, err := d.valueInfo(f)
+		if err != nil {
+			return err
+		}
+		if f.num == 11 {
+			g.Inputs = append(g.Inputs, v)
+		} else {
+			g.Outputs = append(g.Outputs, v)
+		}
+	case 15:
+		return errors.New("sparse initialisers are not supported")
+	}
+	return nil
+}
+
+func (d *decoder) valueInfo(f field) (ValueInfo, error) {
+	var v ValueInfo
+	var typ int64
+	if err := d.budget.Charge(infoUnits); err != nil {
+		return v, err
+	}
+	dimension := func(f field) error {
+		if f.num != 1 {
+			return nil
+		}
+		if len(v.Dims) == MaxRank {
+			return fmt.Errorf("more than %d dimensions", MaxRank)
+		}
+		if err := d.budget.Charge(dimUnits); err != nil {
+			return err
+		}
+		var size Dim
+		err := f.message(func(f field) error {
+			switch f.num {
+			case 1:
+				return f.integer(&size.Size)
+			case 2:
+				return f.text(&size.Name)
+			}
+			return nil
+		})
+		v.Dims = append(v.Dims, size)
+		return err
+	}
+	tensorType := func(f field) error {
+		switch f.num {
+		case 1:
+			return f.integer(&typ)
+		case 2:
+			v.Ranked = true
+			return f.message(dimension)
+		}
+		return nil
+	}
+	err := f.message(func(f field) error {
+		switch f.num {
+		case 1:
+			return f.text(&v.Name)
+		case 2:
+			return f.message(func(f field) error {
+				if f.num == 1 {
+					return f.message(tensorType)
+				}
+				return nil
+			})
+		}
+		return nil
+	})
+	v.Type = DataType(typ)
+	return v, err
+}
+
+func (d *decoder) nodeField(n *Node, f field) error {
+	var name string
+	switch f.num {
+	case 1, 2:
+		if err := d.budget.Charge(nameUnits); err != nil {
+			return err
+		}
+		if err := f.text(&name); err != nil {
+			return err
+		}
+		if f.num == 1 {
+			n.Inputs = append(n.Inputs, name)
+		} else {
+			n.Outputs = append(n.Outputs, name)
+		}
+	case 3:
+		return f.text(&n.Name)
+	case 4:
+		return f.text(&n.OpType)
+	case 5:
+		if err := d.budget.Charge(attributeUnits); err != nil {
+			return err
+		}
+		a := &Attribute{}
+		n.Attrs = append(n.Attrs, a)
+		return f.message(func(f field) error { return d.attributeField(a, f) })
+	case 7:
+		return f.text(&n.Domain)
+	}
+	return nil
+}
+
+func (d *decoder) attributeField(a *Attribute, f field) error {
+	var err error
+	switch f.num {
+	case 1:
+		return f.text(&a.Name)
+	case 2:
+		a.F = math.Float32frombits(uint32(f.u))
+	case 3:
+		return f.integer(&a.I)
+	case 4:
+		a.S, err = f.bytes()
+	case 5:
+		a.T, err = d.tensor(f)
+	case 7:
+		var b []byte
+		if err := f.elements(&b); err != nil {
+			return err
+		}
+		for ; len(b) >= 4 && err == nil; b = b[4:] {
+			a.Fs = append(a.Fs, math.Float32frombits(binary.LittleEndian.Uint32(b)))
+			err = d.budget.Charge(integerUnits / 2)
+		}
+	case 8:
+		err = f.integers(&a.Is)
+	case 20:
+		return f.integer(&a.Type)
+	}
+	return err
+}
+
+func (d *decoder) tensor(f field) (*Tensor, error) {
+	if err := d.budget.Charge(tensorUnits); err != nil {
+		return nil, err
+	}
+	t := &Tensor{}
+	var location int64
+	var external External
+	err := f.message(func(f field) error {
+		var err error
+		switch f.num {
+		case 1:
+			if len(f.data) > 10*MaxRank {
+				return fmt.Errorf("more than %d dimensions", MaxRank)
+			}
+			if err = f.integers(&t.Dims); err == nil && len(t.Dims) > MaxRank {
+				return fmt.Errorf("more than %d dimensions", MaxRank)
+			}
+		case 2:
+			var typ int64
+			err = f.integer(&typ)
+			t.Type = DataType(typ)
+		case 3:
+			return errors.New("segmented tensors are not supported")
+		case 4:
+			return f.elements(&t.F32)
+		case 5, 7, 11: // int32_data, int64_data, uint64_data
+			return f.elements(&t.Varints)
+		case 8:
+			return f.text(&t.Name)
+		case 9:
+			t.HasRaw = true
+			t.Raw, err = f.bytes()
+		case 10:
+			return f.elements(&t.F64)
+		case 13:
+			err = d.external(&external, f)
+		case 14:
+			return f.integer(&location)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("tensor %s: %w", text.Quote(t.Name), err)
+	}
+	if location == 1 {
+		t.External = &external
+	}
+	return t, nil
+}
+
+// external decodes an entry of external_data.
+func (d *decoder) external(to *External, f field) error {
+	key, value, err := d.entry(f)
+	if err == nil && len(value) > maxName {
+		err = fmt.Errorf("external data: an entry of %d bytes", len(value))
+	}
+	if err != nil {
+		return err
+	}
+	switch key {
+	case "location":
+		to.Location = string(value)
+	case "offset":
+		to.Offset = string(value)
+	case "length":
+		to.Length = string(value)
+	}
+	return d.budget.Charge(int64(len(value)))
+}

@@ -1,0 +1,78 @@
+// Package pb decodes the messages of onnx.proto3, as far as an importer needs
+// them: nodes with their attributes, tensors, inputs and outputs, metadata.
+// Unknown fields are skipped. What a message claims is not believed: the values
+// of tensors stay as they are in the file until somebody unpacks them.
+//
+// The format: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3.
+package pb
+
+// Model is a ModelProto.
+type Model struct {
+	Producer string
+	Opset    int64 // of the default domain
+	Graph    *Graph
+	Metadata map[string][]byte
+}
+
+// Graph is a GraphProto.
+type Graph struct {
+	Nodes        []*Node
+	Initializers map[string]*Tensor
+	Inputs       []ValueInfo
+	Outputs      []ValueInfo
+}
+
+// ValueInfo is a ValueInfoProto of a tensor.
+type ValueInfo struct {
+	Name string
+	Type DataType
+	Dims []Dim
+	// Ranked tells a shape without dimensions from none.
+	Ranked bool
+}
+
+// Dim is a dimension of a graph input: a size, or a name for a dynamic one.
+type Dim struct {
+	Size int64
+	Name string
+}
+
+// Node is a NodeProto.
+type Node struct {
+	Index                int // in the graph
+	Name, OpType, Domain string
+	Inputs, Outputs      []string
+	Attrs                []*Attribute
+}
+
+// Attribute is an AttributeProto. Type says which of the values is meant; it is
+// 0 in old files.
+type Attribute struct {
+	Name string
+	Type int64
+	F    float32
+	I    int64
+	S    []byte
+	T    *Tensor
+	Fs   []float32
+	Is   []int64
+}
+
+// Tensor is a TensorProto. Its values are in one of the fields of bytes.
+type Tensor struct {
+	Name     string
+	Dims     []int64
+	Type     DataType
+	Raw      []byte // raw_data, little-endian
+	HasRaw   bool
+	F32, F64 []byte // float_data, double_data, little-endian
+	// Varints are int32_data, int64_data or uint64_data, packed.
+	Varints  []byte
+	External *External // nil unless the data is in another file
+}
+
+// External is external_data: where the data of a tensor is. Offset and Length are
+// numbers, empty if they are not given.
+type External struct {
+	Location, Offset, Length string
+}

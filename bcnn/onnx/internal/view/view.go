@@ -1,0 +1,180 @@
+// Package view describes how the tensors of a graph lie in memory. A tensor has
+// dimensions in some order; a layer's output is an NHWC image. The view of a
+// tensor tells how each of its dimensions runs over the image: as a list of
+// atoms, the outermost first. Transpose, Reshape, Flatten, Squeeze and Unsqueeze
+// only change the view, so they cost nothing and cancel out; a layer that reads
+// the tensor puts its weights in the order of the memory.
+package view
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// Axis is a direction in a batch of NHWC images.
+type Axis uint8
+
+// The axes: image of the batch, row, column, channel.
+const (
+	N Axis = iota
+	H
+	W
+	C
+)
+
+// Atom is a part of an axis of the image: size steps of stride positions.
+type Atom struct {
+	Axis         Axis
+	Stride, Size int
+}
+
+// View has the atoms of every dimension. Dimensions of size 1 have none; the
+// batch dimension has one of axis N.
+type View [][]Atom
+
+// Batch is the batch dimension.
+var Batch = []Atom{{Axis: N, Stride: 1}}
+
+// Whole is a dimension that runs over all of an axis of the given size.
+func Whole(a Axis, size int) []Atom {
+	if size == 1 {
+		return nil
+	}
+	return []Atom{{a, 1, size}}
+}
+
+// NCHW is the view of batch, channels, height and width on an image.
+func NCHW(s bcnn.Shape) View {
+	return View{Batch, Whole(C, s.C), Whole(H, s.H), Whole(W, s.W)}
+}
+
+// NHWC is the view of batch, height, width and channels on an image.
+func NHWC(s bcnn.Shape) View {
+	return View{Batch, Whole(H, s.H), Whole(W, s.W), Whole(C, s.C)}
+}
+
+// Vector is the view of batch and values on an image of 1×1×n.
+func Vector(n int) View { return View{Batch, Whole(C, n)} }
+
+// IsBatch reports whether a dimension is the batch.
+func IsBatch(d []Atom) bool { return len(d) == 1 && d[0].Axis == N }
+
+// Product returns the number of positions of a dimension.
+func Product(d []Atom) int {
+	n := 1
+	for _, a := range d {
+		n *= a.Size
+	}
+	return n
+}
+
+// Only reports whether all atoms belong to the axis.
+func Only(d []Atom, x Axis) bool {
+	return !slices.ContainsFunc(d, func(a Atom) bool { return a.Axis != x })
+}
+
+// Merge joins neighbouring atoms that together run evenly, so that equal
+// dimensions have equal atoms.
+func Merge(d []Atom) []Atom {
+	var out []Atom
+	for _, a := range d {
+		if n := len(out); n > 0 && out[n-1].Axis == a.Axis && out[n-1].Stride == a.Stride*a.Size {
+			out[n-1] = Atom{a.Axis, a.Stride, a.Size * out[n-1].Size}
+			continue
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// Equal reports whether two views are the same.
+func (v View) Equal(w View) bool {
+	return slices.EqualFunc(v, w, func(a, b []Atom) bool { return slices.Equal(a, b) })
+}
+
+// Offsets lists the place in memory of every position of a dimension, given
+// the stride in memory of an atom.
+func Offsets(d []Atom, stride func(Atom) int) []int {
+	out := []int{0}
+	for _, a := range d {
+		next := make([]int, 0, len(out)*a.Size)
+		for _, base := range out {
+			for i := range a.Size {
+				next = append(next, base+i*stride(a))
+			}
+		}
+		out = next
+	}
+	return out
+}
+
+// ChannelStride is the stride of an atom within its axis.
+func ChannelStride(a Atom) int { return a.Stride }
+
+// FlatStride is the stride of an atom within the image of the given shape.
+func FlatStride(s bcnn.Shape) func(Atom) int {
+	return func(a Atom) int {
+		switch a.Axis {
+		case H:
+			return a.Stride * s.W * s.C
+		case W:
+			return a.Stride * s.C
+		}
+		return a.Stride
+	}
+}
+
+// Flatten returns the view on the image after its pixels have been lined up
+// as one vector of channels.
+func (v View) Flatten(s bcnn.Shape) View {
+	stride := FlatStride(s)
+	out := make(View, len(v))
+	for i, d := range v {
+		if IsBatch(d) {
+			out[i] = d
+			continue
+		}
+		var atoms []Atom
+		for _, a := range d {
+			atoms = append(atoms, Atom{C, stride(a), a.Size})
+		}
+		out[i] = Merge(atoms)
+	}
+	return out
+}
+
+// Reshape distributes the atoms behind the batch dimension over new
+// dimensions.
+func (v View) Reshape(dims []int) (View, error) {
+	var queue []Atom
+	for _, d := range v[1:] {
+		queue = append(queue, d...)
+	}
+	out := View{Batch}
+	for _, need := range dims {
+		var atoms []Atom
+		for need > 1 {
+			if len(queue) == 0 {
+				return nil, errors.New("the number of values changes")
+			}
+			a := queue[0]
+			switch {
+			case a.Size <= need && need%a.Size == 0:
+				atoms, queue = append(atoms, a), queue[1:]
+				need /= a.Size
+			case a.Size%need == 0:
+				// The outer part belongs here, the rest to the next dimension.
+				rest := a.Size / need
+				atoms = append(atoms, Atom{a.Axis, a.Stride * rest, need})
+				queue = append([]Atom{{a.Axis, a.Stride, rest}}, queue[1:]...)
+				need = 1
+			default:
+				return nil, errors.New("it cuts through rows, columns or channels")
+			}
+		}
+		out = append(out, Merge(atoms))
+	}
+	return out, nil
+}

@@ -1,0 +1,87 @@
+package onnx
+
+import (
+	"errors"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+)
+
+// handlers are the operators, by domain.
+var handlers = map[string]map[string]func(*importer, *pb.Node) (build.Operand, error){}
+
+func init() {
+	onnx := map[string]func(*importer, *pb.Node) (build.Operand, error){
+		"BatchNormalization": (*importer).batchNorm,
+		"Cast":               (*importer).castNode,
+		"Clip":               (*importer).clipNode,
+		"Concat":             (*importer).concat,
+		"Constant":           (*importer).constantNode,
+		"ConstantOfShape":    (*importer).constantOfShape,
+		"Conv":               (*importer).conv,
+		"Dropout":            (*importer).identity,
+		"Expand":             (*importer).expand,
+		"Flatten":            (*importer).flatten,
+		"Gather":             (*importer).gather,
+		"Gemm":               (*importer).gemm,
+		"HardSigmoid":        (*importer).hardSigmoid,
+		"Identity":           (*importer).identity,
+		"MatMul":             (*importer).matMul,
+		"MaxPool":            (*importer).maxPool,
+		"Pad":                (*importer).padNode,
+		"Reshape":            (*importer).reshape,
+		"Shape":              (*importer).shape,
+		"Slice":              (*importer).slice,
+		"Softmax":            (*importer).softmax,
+		"Squeeze":            func(im *importer, n *pb.Node) (build.Operand, error) { return im.squeeze(n, false) },
+		"Transpose":          (*importer).transpose,
+		"Unsqueeze":          func(im *importer, n *pb.Node) (build.Operand, error) { return im.squeeze(n, true) },
+		"Where":              (*importer).whereNode,
+	}
+	for op := range eval.UnaryOps {
+		onnx[op] = (*importer).unaryNode
+	}
+	for op := range eval.BinaryOps {
+		if eval.Logical(op) {
+			onnx[op] = (*importer).compare
+		} else {
+			onnx[op] = (*importer).arithmetic
+		}
+	}
+	delete(onnx, "BipolarQuant")
+	qonnx := map[string]func(*importer, *pb.Node) (build.Operand, error){
+		"BipolarQuant": (*importer).bipolarQuant,
+		"IntQuant":     (*importer).quantNode,
+		"Quant":        (*importer).quantNode,
+	}
+	handlers[""], handlers["ai.onnx"] = onnx, onnx
+	for _, domain := range []string{"qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"} {
+		handlers[domain] = qonnx
+	}
+	handlers["bitcnn"] = map[string]func(*importer, *pb.Node) (build.Operand, error){"Binarize": (*importer).binarize}
+}
+
+// node imports a node.
+func (im *importer) node(n *pb.Node) error {
+	handler := handlers[n.Domain][n.OpType]
+	if handler == nil {
+		return errors.New("this operator is not supported")
+	}
+	if len(n.Outputs) == 0 {
+		return errors.New("it has no output")
+	}
+	if err := im.budget.Charge(nodeUnits); err != nil {
+		return err
+	}
+	r, err := handler(im, n)
+	if failed := im.build.Err(); failed != nil { // and what came of it
+		err = failed
+	}
+	if err != nil {
+		return err
+	}
+	im.folded[n.Index] = r.Constant != nil
+	im.env[n.Outputs[0]] = r
+	return nil
+}

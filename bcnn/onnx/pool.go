@@ -1,0 +1,75 @@
+package onnx
+
+import (
+	"errors"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+)
+
+func (im *importer) maxPool(n *pb.Node) (build.Operand, error) {
+	v, err := im.value(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if v, err = im.build.SettleSigns(v); err != nil {
+		return build.Operand{}, err
+	}
+	if v.Pad != nil {
+		return build.Operand{}, v.Pad.Error()
+	}
+	if err := v.CheckReal(); err != nil {
+		return build.Operand{}, err
+	}
+	if err := v.CheckImage(); err != nil {
+		return build.Operand{}, err
+	}
+	kernel, err := n.Sizes("kernel_shape", 2, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	win, err := window(n, kernel, v.Shape.H, v.Shape.W)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if win.DilationH != 1 || win.DilationW != 1 {
+		return build.Operand{}, errors.New("max-pooling with dilation is not supported")
+	}
+	ceil, err := n.Int("ceil_mode", 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if ceil != 0 {
+		win.Pad.Bottom += ceilPad(v.Shape.H, win.Pad.Top, win.Pad.Bottom, win.KH, win.StrideH)
+		win.Pad.Right += ceilPad(v.Shape.W, win.Pad.Left, win.Pad.Right, win.KW, win.StrideW)
+	}
+	shape := bcnn.Shape{
+		H: outputSize(v.Shape.H, win.Pad.Top+win.Pad.Bottom, win.KH, 1, win.StrideH),
+		W: outputSize(v.Shape.W, win.Pad.Left+win.Pad.Right, win.KW, 1, win.StrideW),
+		C: v.Shape.C,
+	}
+	if err := im.build.CheckShape(shape); err != nil {
+		return build.Operand{}, err
+	}
+	out := im.build.Emit(n, "", bcnn.MaxPool{Window: win}, shape, v)
+	out.View = view.View{view.Batch, v.View[1], view.Whole(view.H, shape.H), view.Whole(view.W, shape.W)}
+	// The maximum commutes with a gain, which is positive.
+	out.Signs, out.Gain = v.Signs, v.Gain
+	return build.Operand{Value: out}, nil
+}
+
+// ceilPad returns the padding to add at the end so that a last, partial window
+// counts. One that would start in the padding does not.
+func ceilPad(in, begin, end, kernel, stride int) int {
+	rest := in + begin + end - kernel
+	if rest < 0 || rest%stride == 0 {
+		return 0
+	}
+	last := (rest/stride + 1) * stride
+	if last >= in+begin {
+		return 0
+	}
+	return last - rest
+}

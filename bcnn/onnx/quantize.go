@@ -1,0 +1,146 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// bipolarQuant imports the QONNX operator.
+func (im *importer) bipolarQuant(n *pb.Node) (build.Operand, error) {
+	operands, err := im.operands(n, 2)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	return im.bipolar(n, operands[0], operands[1].Constant)
+}
+
+func (im *importer) bipolar(n *pb.Node, x build.Operand, scale *eval.Tensor) (build.Operand, error) {
+	if scale == nil {
+		return build.Operand{}, errors.New("the scale must be constant")
+	}
+	if r, ok, err := im.build.Pointwise(n, []build.Operand{x, {Constant: scale}}, im.eval.Binary("BipolarQuant")); ok || err != nil {
+		return r, err
+	}
+	minus, err := im.eval.Unary("Neg")([]*eval.Tensor{scale})
+	if err != nil {
+		return build.Operand{}, err
+	}
+	return im.build.Threshold(n, x.Value, eval.Scalar(x.Value.Type, 0), minus, scale, scale)
+}
+
+// quantNode imports the QONNX operator Quant: on constants any, on values the
+// one with one signed bit, which is bipolar.
+func (im *importer) quantNode(n *pb.Node) (build.Operand, error) {
+	operands, err := im.operands(n, 4)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	var c [4]*eval.Tensor
+	for i, o := range operands {
+		c[i] = o.Constant
+		if i > 0 && (c[i] == nil || c[i].Type != pb.Float) {
+			return build.Operand{}, fmt.Errorf("input %d must be a FLOAT constant", i)
+		}
+	}
+	signed, err := n.Int("signed", 1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	narrow, err := n.Int("narrow", 1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	mode, err := n.Text("rounding_mode", "ROUND")
+	if err != nil {
+		return build.Operand{}, err
+	}
+	rounding := map[string]string{"ROUND": "Round", "CEIL": "Ceil", "FLOOR": "Floor"}[mode]
+	if rounding == "" {
+		return build.Operand{}, fmt.Errorf("rounding mode %s is not supported", text.Quote(mode))
+	}
+	if r, ok, err := im.build.Pointwise(n, operands, im.eval.Quant(signed != 0, narrow != 0, eval.UnaryOps[rounding])); ok || err != nil {
+		return r, err
+	}
+	positive, zero := true, true
+	err = im.budget.Loop(c[1].Len(), func(lo, hi int) {
+		for _, scale := range c[1].F32[lo:hi] {
+			positive = positive && scale > 0
+		}
+	})
+	if err == nil {
+		err = im.budget.Loop(c[2].Len(), func(lo, hi int) {
+			for _, point := range c[2].F32[lo:hi] {
+				zero = zero && point == 0
+			}
+		})
+	}
+	switch {
+	case err != nil:
+		return build.Operand{}, err
+	case !positive:
+		return build.Operand{}, errors.New("a scale is not more than 0")
+	case !zero:
+		return build.Operand{}, errors.New("a zero point is not supported")
+	}
+	if signed == 0 || c[3].Len() != 1 || c[3].At(0) != 1 {
+		return build.Operand{}, errors.New("activations of more than one signed bit are not supported")
+	}
+	return im.bipolar(n, operands[0], c[1])
+}
+
+// binarize imports the operator of domain bitcnn: bytes of the graph's input to
+// ±1, see bcnn.Binarize.
+func (im *importer) binarize(n *pb.Node) (build.Operand, error) {
+	v, err := im.value(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if v.Layer != bcnn.NetworkInput || im.build.Net.Input.DType != bcnn.Uint8 {
+		return build.Operand{}, errors.New("it must read the graph's input, as bytes")
+	}
+	if v.Pad != nil || v.Clip != nil || v.Step != nil {
+		return build.Operand{}, errors.New("it must read the graph's input as it is")
+	}
+	if err := v.CheckImage(); err != nil {
+		return build.Operand{}, err
+	}
+	scheme, err := n.Text("scheme", "")
+	if err != nil {
+		return build.Operand{}, err
+	}
+	list, err := n.Ints("thresholds")
+	if err != nil {
+		return build.Operand{}, err
+	}
+	op := bcnn.Binarize{Scheme: bcnn.Scheme(scheme)}
+	if err := im.budget.Charge(8 * int64(len(list))); err != nil {
+		return build.Operand{}, err
+	}
+	for _, t := range list {
+		if t < math.MinInt32 || t > math.MaxInt32 {
+			return build.Operand{}, fmt.Errorf("threshold %d", t)
+		}
+		op.Thresholds = append(op.Thresholds, int32(t))
+	}
+	shape := v.Shape
+	switch op.Scheme {
+	case bcnn.SchemeGrey:
+		shape.C = 1
+	case bcnn.SchemeLBP:
+		shape.C = 3
+	}
+	if !v.View.Equal(view.NCHW(v.Shape)) && shape == v.Shape {
+		return build.Operand{}, errors.New("a Transpose before it is not supported")
+	}
+	out := im.build.Emit(n, "", op, shape, v)
+	out.View, out.Signs = view.NCHW(shape), true
+	return build.Operand{Value: out}, nil
+}

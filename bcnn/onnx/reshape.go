@@ -1,0 +1,383 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+)
+
+// Operators that move values without computing: on constants they are
+// evaluated, on values they change the view.
+
+// axes returns a list of axes, from an attribute or, in later operator sets,
+// an input; ok is false if neither is there. They are normalised to 0 ≤ a < rank.
+func (im *importer) axes(n *pb.Node, input, rank int) (list []int, ok bool, err error) {
+	values, err := n.Ints("axes")
+	if err != nil {
+		return nil, false, err
+	}
+	if values == nil {
+		t, err := im.constant(n, input)
+		if err != nil || t == nil {
+			return nil, false, err
+		}
+		if values, err = t.Integers(); err != nil {
+			return nil, false, err
+		}
+	}
+	for _, v := range values {
+		a, err := axisIndex(v, rank)
+		if err != nil {
+			return nil, false, err
+		}
+		if slices.Contains(list, a) {
+			return nil, false, fmt.Errorf("axis %d twice", a)
+		}
+		list = append(list, a)
+	}
+	return list, true, nil
+}
+
+func axisIndex(v int64, rank int) (int, error) {
+	if v < 0 {
+		v += int64(rank)
+	}
+	if v < 0 || v >= int64(rank) {
+		return 0, fmt.Errorf("an axis lies outside the %d dimensions", rank)
+	}
+	return int(v), nil
+}
+
+func (im *importer) shape(n *pb.Node) (build.Operand, error) {
+	r, err := im.operand(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	var sizes []int64
+	var batch []bool
+	if r.Constant != nil {
+		for _, d := range r.Constant.Dims {
+			sizes = append(sizes, int64(d))
+		}
+		batch = make([]bool, len(sizes))
+	} else {
+		for i, d := range r.Value.View {
+			batch = append(batch, view.IsBatch(d))
+			if sizes = append(sizes, 0); !view.IsBatch(d) {
+				sizes[i] = int64(r.Value.Size(i))
+			}
+		}
+	}
+	rank := len(sizes)
+	bound := func(name string, fallback int) (int, error) {
+		v, err := n.Int(name, int64(fallback))
+		if v < 0 {
+			v += int64(rank)
+		}
+		return int(max(0, min(v, int64(rank)))), err
+	}
+	start, err := bound("start", 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	end, err := bound("end", rank)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	end = max(start, end)
+	t := eval.Sizes(append([]int64{}, sizes[start:end]...), batch[start:end])
+	return build.Operand{Constant: t}, nil
+}
+
+func (im *importer) transpose(n *pb.Node) (build.Operand, error) {
+	r, err := im.operand(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	rank := 0
+	if r.Constant != nil {
+		rank = len(r.Constant.Dims)
+	} else {
+		rank = len(r.Value.View)
+	}
+	perm := make([]int, rank)
+	for i := range perm {
+		perm[i] = rank - 1 - i
+	}
+	list, err := n.Ints("perm")
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if n.Has("perm") {
+		if len(list) != rank {
+			return build.Operand{}, fmt.Errorf("a permutation of %d dimensions for %d", len(list), rank)
+		}
+		seen := make([]bool, rank)
+		for i, v := range list {
+			if v < 0 || v >= int64(rank) || seen[v] {
+				return build.Operand{}, fmt.Errorf("%v is not a permutation", list)
+			}
+			seen[v] = true
+			perm[i] = int(v)
+		}
+	}
+	if r.Constant != nil {
+		t, err := im.eval.Transpose(r.Constant, perm)
+		return build.Operand{Constant: t}, err
+	}
+	v := r.Value.With(n)
+	if v.Pad != nil && (v.Shape.H == 1 || v.Shape.W == 1) {
+		// The view of a dimension of size 1 does not tell which one it is.
+		return build.Operand{}, v.Pad.Error()
+	}
+	v.View = make(view.View, rank)
+	for i, p := range perm {
+		v.View[i] = r.Value.View[p]
+	}
+	if v.Step != nil || v.Clip != nil {
+		s, err := im.build.SettleSigns(r.Value)
+		if err != nil {
+			return build.Operand{}, err
+		}
+		w := s.With(n)
+		w.View = v.View
+		v = w
+	}
+	return build.Operand{Value: v}, nil
+}
+
+func (im *importer) reshape(n *pb.Node) (build.Operand, error) {
+	r, err := im.operand(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	shape, err := im.required(n, 1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	allowZero, err := n.Int("allowzero", 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if len(shape.Dims) != 1 || shape.I64 == nil || shape.Len() > pb.MaxRank {
+		return build.Operand{}, fmt.Errorf("the shape is a tensor of %v %v, want a list of at most %d integers", shape.Type, shape.Dims, pb.MaxRank)
+	}
+	if r.Constant != nil {
+		return im.reshapeConstant(r.Constant, shape, allowZero != 0)
+	}
+	v, err := im.build.Movable(r.Value)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	total := v.Shape.Values()
+	want := shape.I64
+	if len(want) == 0 {
+		return build.Operand{}, errors.New("a scalar shape")
+	}
+	dims := make([]int, len(want)-1)
+	known, free := 1, -1
+	for i := range dims {
+		d := want[i+1]
+		switch {
+		case shape.Batch != nil && shape.Batch[i+1]:
+			return build.Operand{}, errors.New("the batch must stay the first dimension")
+		case d == 0 && allowZero == 0:
+			if i+1 >= len(v.View) {
+				return build.Operand{}, errors.New("it copies a dimension that is not there")
+			}
+			d = int64(view.Product(v.View[i+1]))
+		case d == -1 && free < 0:
+			free, d = i, 1
+		}
+		if d < 1 || d > int64(total) || known > total/int(d) {
+			return build.Operand{}, fmt.Errorf("shape %v for %d values and the batch", want, total)
+		}
+		dims[i] = int(d)
+		known *= int(d)
+	}
+	if free >= 0 {
+		dims[free] = total / known
+		known *= dims[free]
+	}
+	first := want[0]
+	// The batch may be copied, computed, or written as the size that the model
+	// was exported with.
+	isBatch := shape.Batch != nil && shape.Batch[0] || first == 0 && allowZero == 0 ||
+		first == -1 && free < 0 || first == 1 || first > 0 && first == int64(im.batch)
+	if known != total || !isBatch {
+		return build.Operand{}, fmt.Errorf("shape %v for %d values and the batch", want, total)
+	}
+	out := v.With(n)
+	if out.View, err = v.View.Reshape(dims); err != nil {
+		return build.Operand{}, fmt.Errorf("shape %v: %w", want, err)
+	}
+	return build.Operand{Value: out}, nil
+}
+
+func (im *importer) reshapeConstant(t, shape *eval.Tensor, allowZero bool) (build.Operand, error) {
+	want, err := shape.Integers()
+	if err != nil {
+		return build.Operand{}, err
+	}
+	dims := make([]int, len(want))
+	known, free := 1, -1
+	for i, d := range want {
+		switch {
+		case d == 0 && !allowZero && i < len(t.Dims):
+			d = int64(t.Dims[i])
+		case d == -1 && free < 0:
+			free, d = i, 1
+		}
+		if d < 0 || d > pb.MaxSize {
+			return build.Operand{}, fmt.Errorf("shape %v", want)
+		}
+		dims[i] = int(d)
+		if known *= int(d); known > pb.MaxSize {
+			return build.Operand{}, fmt.Errorf("shape %v", want)
+		}
+	}
+	if free >= 0 && known > 0 {
+		dims[free] = t.Len() / known
+		known *= dims[free]
+	}
+	if known != t.Len() {
+		return build.Operand{}, fmt.Errorf("shape %v for %d values", want, t.Len())
+	}
+	return build.Operand{Constant: t.Redim(dims)}, nil
+}
+
+func (im *importer) flatten(n *pb.Node) (build.Operand, error) {
+	v, err := im.value(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if v, err = im.build.Movable(v); err != nil {
+		return build.Operand{}, err
+	}
+	a, err := n.Int("axis", 1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if a < 0 {
+		a += int64(len(v.View))
+	}
+	if a < 1 || a > int64(len(v.View)) {
+		return build.Operand{}, fmt.Errorf("axis %d would flatten the batch", a)
+	}
+	var atoms []view.Atom
+	for i, d := range v.View[1:] {
+		if i+1 < int(a) && len(d) > 0 {
+			return build.Operand{}, fmt.Errorf("axis %d would join other dimensions with the batch", a)
+		}
+		atoms = append(atoms, d...)
+	}
+	out := v.With(n)
+	out.View = view.View{view.Batch, view.Merge(atoms)}
+	return build.Operand{Value: out}, nil
+}
+
+// squeeze is Squeeze and, with insert, Unsqueeze.
+func (im *importer) squeeze(n *pb.Node, insert bool) (build.Operand, error) {
+	r, err := im.operand(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	v := r.Value
+	if v != nil {
+		if v, err = im.build.Movable(v); err != nil {
+			return build.Operand{}, err
+		}
+	}
+	rank := 0
+	ones := []int{} // dimensions of size 1
+	if r.Constant != nil {
+		rank = len(r.Constant.Dims)
+		for i, d := range r.Constant.Dims {
+			if d == 1 {
+				ones = append(ones, i)
+			}
+		}
+	} else {
+		rank = len(v.View)
+		for i, d := range v.View {
+			if len(d) == 0 {
+				ones = append(ones, i)
+			}
+		}
+	}
+	space := rank
+	if insert {
+		// The axes are those of the result.
+		list, err := n.Ints("axes")
+		if err != nil {
+			return build.Operand{}, err
+		}
+		space += len(list)
+		if list == nil {
+			t, err := im.required(n, 1)
+			if err != nil {
+				return build.Operand{}, err
+			}
+			space += t.Len()
+		}
+		if space > pb.MaxRank {
+			return build.Operand{}, fmt.Errorf("more than %d dimensions", pb.MaxRank)
+		}
+	}
+	list, given, err := im.axes(n, 1, space)
+	switch {
+	case err != nil:
+		return build.Operand{}, err
+	case !given && insert:
+		return build.Operand{}, errors.New("it has no axes")
+	case !given && v != nil && im.batch <= 1:
+		return build.Operand{}, errors.New("without axes it may drop the batch")
+	case !given:
+		list = ones
+	}
+	slices.Sort(list)
+	if !insert {
+		for _, a := range list {
+			if !slices.Contains(ones, a) {
+				return build.Operand{}, fmt.Errorf("dimension %d is not 1, or is the batch", a)
+			}
+		}
+	}
+	if v == nil {
+		dims := edit(r.Constant.Dims, list, insert, 1)
+		return build.Operand{Constant: r.Constant.Redim(dims)}, nil
+	}
+	out := v.With(n)
+	out.View = edit(v.View, list, insert, nil)
+	if !view.IsBatch(out.View[0]) {
+		return build.Operand{}, errors.New("the batch must stay the first dimension")
+	}
+	return build.Operand{Value: out}, nil
+}
+
+// edit removes the entries of a list at the sorted positions, or inserts one so
+// that it gets there.
+func edit[S ~[]E, E any](list S, positions []int, insert bool, one E) S {
+	out := S{}
+	if !insert {
+		for i, e := range list {
+			if !slices.Contains(positions, i) {
+				out = append(out, e)
+			}
+		}
+		return out
+	}
+	for i := 0; len(list) > 0 || slices.Contains(positions, i); i++ {
+		if slices.Contains(positions, i) {
+			out = append(out, one)
+		} else {
+			out, list = append(out, list[0]), list[1:]
+		}
+	}
+	return out
+}

@@ -1,0 +1,28 @@
+package files
+
+import "io/fs"
+
+// OpenFS is Open for a file of a file system that the caller brings, such as an
+// embed.FS, with its size. One that does not implement fs.StatFS opens files to
+// look at them.
+func OpenFS(fsys fs.FS, path string) (fs.File, int64, error) {
+	info, err := fs.Stat(fsys, path)
+	if err == nil {
+		err = regular(info)
+	}
+	if err != nil {
+		return nil, 0, Name(path, err)
+	}
+	f, err := fsys.Open(path)
+	if err != nil {
+		return nil, 0, Name(path, err)
+	}
+	if info, err = f.Stat(); err == nil {
+		err = regular(info)
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, Name(path, err)
+	}
+	return f, info.Size(), nil
+}
