@@ -55,6 +55,16 @@ func TestBench(t *testing.T) {
 	require.Regexp(t, `(?m)^count  dense     1×1×2 float32  .* %  +(arithmetic|memory)$`, text)
 }
 
+// A batch that no memory holds is an error before anything is allocated.
+func TestBatchNeedsMemory(t *testing.T) {
+	plan := &bcnn.Plan{
+		Input:   bcnn.Input{DType: bcnn.Float32, Shape: bcnn.Shape{H: 1 << 16, W: 1 << 12, C: 1}},
+		Tensors: []bcnn.PlanTensor{{Shape: bcnn.Shape{H: 1, W: 1, C: 1}}},
+	}
+	require.NoError(t, checkMemory(&bcnn.Plan{Input: bcnn.Input{DType: bcnn.Uint8, Shape: plan.Tensors[0].Shape}, Tensors: plan.Tensors}, maxBatch))
+	require.ErrorContains(t, checkMemory(plan, maxBatch), "65536 images and their results take 70368744439808 bytes of memory")
+}
+
 func TestQuantiles(t *testing.T) {
 	list := times{5, 1, 4, 2, 3, 9, 8, 7, 6, 10}
 	require.Equal(t, time.Duration(1), list.quantile(0))
