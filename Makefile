@@ -16,7 +16,7 @@ TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 # Without the tables of debuggers, which are a fifth of the file.
 LDFLAGS ?= -ldflags=-w
 
-.PHONY: build build-arm64 demo test fuzz bench bench-peers opencl-check opencl-faults ptx ptx-check emulated cuda-check gpu-check gpu-check-build clean help
+.PHONY: build build-arm64 demo test check lint release fuzz bench bench-peers opencl-check opencl-faults ptx ptx-check emulated cuda-check gpu-check gpu-check-build clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
@@ -25,11 +25,20 @@ build: ## build bin/bcnn (the default)
 demo: build ## classify the bundled images on every device found, with times
 	bin/bcnn demo
 
-test: ## install what is missing (as root on Debian and Ubuntu) and run all tests
+test: ## test before a commit: all packages, backends on a small table (installs what is missing)
 	./scripts/test
 
+check: ## everything: all tests, arm64, race detector, linters, GPU kernels under checking tools
+	./scripts/check
+
+lint: ## look for mistakes with staticcheck, ineffassign and misspell
+	./scripts/lint
+
+release: ## make build/release: archives for all systems, with checksums; the version is git's tag
+	./scripts/release $(PLATFORMS)
+
 fuzz: ## run every fuzz target for FUZZTIME each (default 60s)
-	TAGS=$(TAGS) ./scripts/fuzz $(FUZZTIME)
+	./scripts/fuzz $(FUZZTIME)
 
 bench: build ## time VehicleNet on every device, then the Go benchmarks COUNT times
 	bin/bcnn bench $(BENCHFLAGS)
@@ -38,10 +47,10 @@ bench: build ## time VehicleNet on every device, then the Go benchmarks COUNT ti
 bench-peers: build ## compare with OpenBLAS, oneDNN and a plain xnor GEMM; ISA=avx2 and PEERFLAGS set how
 	ISA=$(ISA) ./scripts/bench-peers $(PEERFLAGS)
 
-build-arm64: ## build bin/bcnn-arm64 with gcc-aarch64-linux-gnu
+build-arm64: ## build bin/bcnn-arm64 (Debian: gcc-aarch64-linux-gnu and libc6-dev-arm64-cross)
 	CGO_ENABLED=1 GOARCH=arm64 CC=aarch64-linux-gnu-gcc PKG_CONFIG=$(CURDIR)/scripts/opencl-pkg-config \
 		CGO_CFLAGS="-O2 -g -I$(CURDIR)/backend/cuda/internal/shim/include" \
-		$(GO) build -tags cuda,opencl -o bin/bcnn-arm64 ./cmd/bcnn
+		$(GO) build -tags cuda,opencl -ldflags=-extldflags=-Wl,--no-warn-search-mismatch -o bin/bcnn-arm64 ./cmd/bcnn
 
 opencl-check: ## run the OpenCL kernels on tiny cases under Oclgrind
 	./scripts/opencl-check

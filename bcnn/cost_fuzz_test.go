@@ -105,10 +105,10 @@ func (s *script) step(from int) int {
 	case 7:
 		return s.add(bcnn.Flatten{}, bcnn.Shape{H: 1, W: 1, C: in.Values()}, from)
 	case 8:
-		w, out := s.window(in)
+		w, _ := s.window(in)
 		w.DilationH, w.DilationW = 1, 1
 		w.Pad = bcnn.Padding{Top: min(w.Pad.Top, w.KH-1), Left: min(w.Pad.Left, w.KW-1)}
-		if out = w.Output(in, in.C); out.H > 0 && out.W > 0 {
+		if out := w.Output(in, in.C); out.H > 0 && out.W > 0 {
 			return s.add(bcnn.MaxPool{Window: w}, out, from)
 		}
 	case 9:

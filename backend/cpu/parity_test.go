@@ -18,7 +18,11 @@ func TestParity(t *testing.T) {
 		known = append(known, "cpu:"+isa)
 	}
 	require.NoError(t, testenv.CheckRequired(known...))
-	forEach(t, func(t *testing.T, opts backend.Options) { backendtest.Run(t, Device(), opts) })
+	run := backendtest.Run
+	if raceEnabled {
+		run = backendtest.RunSlow
+	}
+	forEach(t, func(t *testing.T, opts backend.Options) { run(t, Device(), opts) })
 }
 
 func FuzzParity(f *testing.F) {

@@ -89,6 +89,7 @@ func (p *pool) do(t task, tiles int) error {
 	p.state.Store(uint64(tiles) << 32)
 	if p.sleepers.Load() > 0 {
 		p.mu.Lock() // a worker that is about to sleep does so first
+		//lint:ignore SA2001 nothing else is to be done then
 		p.mu.Unlock()
 		p.wake.Broadcast()
 	}

@@ -106,8 +106,6 @@ func (b *bag) event() (cu.Event, error) {
 	return e, nil
 }
 
-func (b *bag) graph(g shim.Graph) { b.add(b.driverCall("cuGraphExecDestroy", g.Destroy)) }
-
 func (b *bag) launch(l shim.Launch) {
 	b.add(func() error {
 		l.Free()

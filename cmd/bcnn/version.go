@@ -7,17 +7,24 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// version is what git calls the commit, where scripts/release has built the
+// command. Elsewhere the go command may know it.
+var version string
+
 func newVersion(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of the command",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			version := "unknown"
-			if info, ok := debug.ReadBuildInfo(); ok {
-				version = info.Main.Version
+			v := version
+			if info, ok := debug.ReadBuildInfo(); ok && v == "" {
+				v = info.Main.Version
 			}
-			env.out.printf("bcnn %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			if v == "" {
+				v = "unknown"
+			}
+			env.out.printf("bcnn %s %s %s/%s\n", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return nil
 		},
 	}

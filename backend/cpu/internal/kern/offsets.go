@@ -21,7 +21,7 @@ const (
 	_ = -(unsafe.Offsetof(ConvJob{}.at) ^ 112)
 	_ = -(unsafe.Offsetof(ConvJob{}.class) ^ 120)
 
-	_ = -(unsafe.Offsetof(DotJob{}.dst) ^ 0)
+	_ = -unsafe.Offsetof(DotJob{}.dst)
 	_ = -(unsafe.Offsetof(DotJob{}.dstStep) ^ 8)
 	_ = -(unsafe.Offsetof(DotJob{}.src) ^ 16)
 	_ = -(unsafe.Offsetof(DotJob{}.step) ^ 24)
@@ -33,7 +33,7 @@ const (
 	_ = -(unsafe.Offsetof(DotJob{}.k) ^ 72)
 	_ = -(unsafe.Offsetof(DotJob{}.pixels) ^ 80)
 
-	_ = -(unsafe.Offsetof(FMAJob{}.dst) ^ 0)
+	_ = -unsafe.Offsetof(FMAJob{}.dst)
 	_ = -(unsafe.Offsetof(FMAJob{}.dstStep) ^ 8)
 	_ = -(unsafe.Offsetof(FMAJob{}.src) ^ 16)
 	_ = -(unsafe.Offsetof(FMAJob{}.step) ^ 24)
@@ -46,7 +46,7 @@ const (
 	_ = -(unsafe.Offsetof(FMAJob{}.pixels) ^ 80)
 	_ = -(unsafe.Offsetof(FMAJob{}.outputs) ^ 88)
 
-	_ = -(unsafe.Offsetof(PoolJob{}.dst) ^ 0)
+	_ = -unsafe.Offsetof(PoolJob{}.dst)
 	_ = -(unsafe.Offsetof(PoolJob{}.src) ^ 8)
 	_ = -(unsafe.Offsetof(PoolJob{}.taps) ^ 16)
 	_ = -(unsafe.Offsetof(PoolJob{}.count) ^ 24)
