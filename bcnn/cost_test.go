@@ -335,6 +335,14 @@ var costly = []struct {
 		plus(net, bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: make([]uint64, bits.Words(n))}})
 		return net
 	}},
+	{"channels of bytes, all alike", 600, func(n int) *bcnn.Network {
+		net := fed(bcnn.Uint8, 1, 1, n)
+		for range 300 {
+			plus(net, bcnn.Affine{Scale: []float32{-1}})
+		}
+		plus(net, bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: make([]uint64, bits.Words(n))}})
+		return net
+	}},
 	{"channels, each its own group", 1000, func(n int) *bcnn.Network {
 		net := fed(bcnn.Float32, 1, 1, n)
 		plus(net, bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: n, Groups: n, Weights: bcnn.Weights{Bits: make([]uint64, n)}})

@@ -107,6 +107,12 @@ func TestLowerLimitsTensorBytes(t *testing.T) {
 			plus(n, bcnn.Dense{Out: 3, Weights: bcnn.Weights{Bits: make([]uint64, 3)}})
 			return n
 		}, (4 + 16) + 3*64*8, "constants take more than"},
+		{"weights that need not be split", func() *bcnn.Network {
+			n := fed(bcnn.Float32, 2, 1, 64)
+			plus(n, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+			plus(n, bcnn.Dense{Out: 40, Weights: bcnn.Weights{Bits: make([]uint64, 40*2)}})
+			return n
+		}, 640, "parameters of 640 bytes"},
 		{"weights that are split into two words", func() *bcnn.Network {
 			n := fed(bcnn.Float32, 3, 1, 65)
 			plus(n, bcnn.Sign{Zero: bcnn.ZeroIsPlus})

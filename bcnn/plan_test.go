@@ -46,6 +46,8 @@ func TestLowerKeepsBytesExactWhereTheZeroIsAByte(t *testing.T) {
 		{"not a byte", []bcnn.Affine{{Bias: []float32{1}}}, 0, "not a byte"},
 		{"scales differ", []bcnn.Affine{{Scale: []float32{1, 2, 1}}}, 0, "differently"},
 		{"zeros differ", []bcnn.Affine{{Bias: []float32{-1, -2, -1}}}, 0, "one integer"},
+		{"zeros differ, one is no byte", []bcnn.Affine{{Bias: []float32{-1, -300, -1}}}, 0, "one integer"},
+		{"the last scale differs", []bcnn.Affine{{Scale: []float32{1, 1, 2}}}, 0, "differently"},
 		{"constant", []bcnn.Affine{{Scale: []float32{0}}}, 0, "scale of the input is 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -113,12 +115,50 @@ func TestFloatThresholdIsTheFirstValueOfTheOtherSign(t *testing.T) {
 	}
 }
 
+// The same of float32 values, whose extremes are infinite.
+func TestConstantChannelsOfFloats(t *testing.T) {
+	n := fed(bcnn.Float32, 1, 1, 4)
+	plus(n, bcnn.Affine{Scale: []float32{0, 0, 0, 0}, Bias: []float32{1, -1, 0, -0.5}})
+	plus(n, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+	p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	inf := float32(math.Inf(1))
+	threshold := p.Steps[0].Op.(*bcnn.SignStep).Threshold
+	require.Equal(t, []float32{-inf, inf, -inf, inf}, threshold.F32)
+	require.Nil(t, threshold.Flip)
+}
+
+// A threshold may be any finite float32, the extremes included.
+func TestExtremeThresholds(t *testing.T) {
+	const most = math.MaxFloat32
+	n := fed(bcnn.Float32, 1, 1, 4)
+	plus(n, bcnn.Affine{Bias: []float32{most, -most, 0, math.SmallestNonzeroFloat32}})
+	plus(n, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+	p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	// −most passes, and nothing is less.
+	want := []float32{float32(math.Inf(-1)), most, float32(math.Copysign(0, -1)), -math.SmallestNonzeroFloat32}
+	require.Equal(t, want, p.Steps[0].Op.(*bcnn.SignStep).Threshold.F32)
+}
+
 func TestConstantChannels(t *testing.T) {
 	n := small()
 	n.Layers[3].Op = bcnn.BatchNorm{Gamma: []float32{0, 0}, Beta: []float32{1, 0}, Mean: []float32{9, 9}, Var: []float32{1, 1}}
 	p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	require.Equal(t, []int32{math.MinInt32, math.MaxInt32}, p.Steps[1].Op.(*bcnn.ConvStep).Threshold.I32)
+}
+
+// A ReLU stands between the bytes and exact sums.
+func TestLowerKeepsNoBytesBehindReLU(t *testing.T) {
+	n := fed(bcnn.Uint8, 1, 1, 2)
+	plus(n, bcnn.ReLU{})
+	plus(n, point(2, 1))
+	p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	conv := p.Steps[1].Op.(*bcnn.ConvStep)
+	require.Equal(t, "the input passes through a ReLU", conv.WhyFloat)
+	require.Zero(t, conv.ZeroPoint)
 }
 
 func TestLowerDoesNotChangeTheNetwork(t *testing.T) {
