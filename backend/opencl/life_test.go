@@ -184,7 +184,7 @@ func TestOutOfMemory(t *testing.T) {
 	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: maxBatch}) // terabytes
 	require.ErrorIs(t, err, backend.ErrTooLarge)
 	require.Equal(t, before, live.Load())
-	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: maxBatch, Limits: bcnn.Limits{ArenaBytes: 1 << 60}})
+	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: maxBatch / 4, Limits: bcnn.Limits{ArenaBytes: 1 << 60}})
 	require.ErrorContains(t, err, "buffer of")
 	require.Equal(t, before, live.Load())
 }
