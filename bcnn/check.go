@@ -191,23 +191,40 @@ func (s Shape) check() error {
 	return nil
 }
 
-// check tests a window over images of a shape. Each number is bounded, so that
+// check tests a window over images of a shape. Each number is at most most, so that
 // computing with some of them cannot overflow.
-func (w Window) check(in Shape) error {
+func (w Window) check(in Shape, most int) error {
 	for _, v := range []int{w.KH, w.KW, w.StrideH, w.StrideW, w.DilationH, w.DilationW} {
-		if v < 1 || v > maxSide {
+		if v < 1 || v > most {
 			return fmt.Errorf("kernel %d×%d, stride %d×%d, dilation %d×%d: want values from 1 to %d",
-				w.KH, w.KW, w.StrideH, w.StrideW, w.DilationH, w.DilationW, maxSide)
+				w.KH, w.KW, w.StrideH, w.StrideW, w.DilationH, w.DilationW, most)
 		}
 	}
 	for _, v := range []int{w.Pad.Top, w.Pad.Left, w.Pad.Bottom, w.Pad.Right} {
-		if v < 0 || v > maxSide {
-			return fmt.Errorf("padding %d, want 0 to %d", v, maxSide)
+		if v < 0 || v > most {
+			return fmt.Errorf("padding %d, want 0 to %d", v, most)
 		}
 	}
 	if out := w.Output(in, in.C); out.H == 0 || out.W == 0 {
 		return fmt.Errorf("a window of %d×%d does not fit into %v with its padding",
 			w.DilationH*(w.KH-1)+1, w.DilationW*(w.KW-1)+1, in)
+	}
+	return nil
+}
+
+// checkPool also demands that every position of the window sees the image: the
+// maximum of nothing is undefined.
+func (w Window) checkPool(in Shape, most int) error {
+	if w.DilationH != 1 || w.DilationW != 1 {
+		return errors.New("max-pool with dilation is not supported")
+	}
+	if err := w.check(in, most); err != nil {
+		return err
+	}
+	out := w.Output(in, in.C)
+	if w.Pad.Top >= w.KH || w.Pad.Left >= w.KW ||
+		(out.H-1)*w.StrideH-w.Pad.Top >= in.H || (out.W-1)*w.StrideW-w.Pad.Left >= in.W {
+		return errors.New("a max-pool window lies wholly in the padding")
 	}
 	return nil
 }
@@ -284,7 +301,7 @@ func (c Conv2D) output(in []valueType) (valueType, error) {
 	t := in[0]
 	c.Window = c.Window.normal()
 	groups := max(c.Groups, 1)
-	err := c.Window.check(t.shape)
+	err := c.Window.check(t.shape, maxSide)
 	switch {
 	case err != nil:
 		return t, err
@@ -381,19 +398,10 @@ func (ReLU) output(in []valueType) (valueType, error) {
 func (p MaxPool) output(in []valueType) (valueType, error) {
 	t := in[0]
 	w := p.Window.normal()
-	if w.DilationH != 1 || w.DilationW != 1 {
-		return t, errors.New("max-pool with dilation is not supported")
-	}
-	if err := w.check(t.shape); err != nil {
+	if err := w.checkPool(t.shape, maxSide); err != nil {
 		return t, err
 	}
-	out := w.Output(t.shape, t.shape.C)
-	// Each window must see the image, or its maximum would be undefined.
-	if w.Pad.Top >= w.KH || w.Pad.Left >= w.KW ||
-		(out.H-1)*w.StrideH-w.Pad.Top >= t.shape.H || (out.W-1)*w.StrideW-w.Pad.Left >= t.shape.W {
-		return t, errors.New("a max-pool window lies wholly in the padding")
-	}
-	t.shape = out
+	t.shape = w.Output(t.shape, t.shape.C)
 	if t.kind == byteValue {
 		t.kind = realValue
 	}
