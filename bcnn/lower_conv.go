@@ -120,7 +120,7 @@ func (lo *lowering) begin(v value) (value, error) {
 // can have.
 func (lo *lowering) bound(v value) int64 {
 	in := lo.plan.Tensors[v.convIn]
-	k := int64(v.conv.KH) * int64(v.conv.KW) * int64(in.Shape.C/v.conv.Groups)
+	k := v.conv.taps(in.Shape.C)
 	if in.DType == Uint8 {
 		z := int64(v.conv.ZeroPoint)
 		k *= max(z, 255-z)

@@ -293,3 +293,17 @@ func TestLuma(t *testing.T) {
 	require.EqualValues(t, 149, bcnn.Luma(0, 255, 0))
 	require.EqualValues(t, 28, bcnn.Luma(0, 0, 255))
 }
+
+func TestMACs(t *testing.T) {
+	// 3×2 kernel over 5×7×4 in two groups: 3×4 outputs of 6 channels, of which a pool
+	// of 2×2 drops a row.
+	p := &bcnn.Plan{Tensors: []bcnn.PlanTensor{{Shape: bcnn.Shape{H: 5, W: 7, C: 4}}}}
+	conv := &bcnn.ConvStep{
+		Window: bcnn.Window{KH: 3, KW: 2, StrideH: 2, StrideW: 2, DilationH: 1, DilationW: 1,
+			Pad: bcnn.Padding{Top: 1, Bottom: 1, Right: 1}},
+		Out: 6, Groups: 2, Pool: &bcnn.Window{KH: 2, KW: 2},
+	}
+	p.Steps = []bcnn.Step{{In: []int{0}, Op: conv}, {In: []int{0}, Op: &bcnn.AffineStep{}}}
+	require.Equal(t, int64(3*4*6*3*2*2), p.MACs(0))
+	require.Zero(t, p.MACs(1))
+}
