@@ -13,11 +13,14 @@ export CGO_CFLAGS := $(or $(CGO_CFLAGS),-O2 -g) -I$(CURDIR)/backend/cuda/interna
 endif
 TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 
+# Without the tables of debuggers, which are a fifth of the file.
+LDFLAGS ?= -ldflags=-w
+
 .PHONY: build build-arm64 demo test check lint release fuzz bench bench-peers opencl-check opencl-faults ptx ptx-check emulated cuda-check gpu-check gpu-check-build clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
-	$(GO) build $(TAGFLAGS) -o bin/bcnn ./cmd/bcnn
+	$(GO) build $(TAGFLAGS) $(LDFLAGS) -o bin/bcnn ./cmd/bcnn
 
 demo: build ## classify the bundled images on every device found, with times
 	bin/bcnn demo

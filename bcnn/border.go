@@ -7,22 +7,18 @@ import (
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
-// border computes the border classes of a convolution on bits. It returns nil
-// where a border of 0 bits (−1) is already right: padding of −1, or no padded
-// tap.
-func (lo *lowering) border(c *ConvStep, in Shape) (*Border, error) {
+// border computes the border classes of a convolution on bits from an image of
+// shape in to one of shape out, before any pooling. It returns nil where a border
+// of 0 bits (−1) is already right: padding of −1, or no padded tap.
+func (lo *lowering) border(c *ConvStep, in, out Shape) (*Border, error) {
 	if c.PadValue == -1 || c.Pad == (Padding{}) {
 		return nil, nil
 	}
-	h, w, err := c.Window.output(in)
-	if err != nil {
+	if err := lo.hold(8 * (int64(out.H) + int64(out.W))); err != nil {
 		return nil, err
 	}
-	if err := lo.hold(8 * (int64(h) + int64(w))); err != nil {
-		return nil, err
-	}
-	rows := classify(h, c.KH, c.StrideH, c.DilationH, c.Pad.Top, in.H)
-	cols := classify(w, c.KW, c.StrideW, c.DilationW, c.Pad.Left, in.W)
+	rows := classify(out.H, c.KH, c.StrideH, c.DilationH, c.Pad.Top, in.H)
+	cols := classify(out.W, c.KW, c.StrideW, c.DilationW, c.Pad.Left, in.W)
 	if len(rows.spans) == 1 && len(cols.spans) == 1 {
 		return nil, nil
 	}

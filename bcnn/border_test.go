@@ -86,7 +86,9 @@ func TestBorderCorrectsPaddedTaps(t *testing.T) {
 		{w(3, 3, 1, 1, 1, 1, 1, 1), 5, 6},
 		{w(3, 3, 1, 1, 0, 0, 0, 0), 5, 6},
 		{w(3, 3, 2, 1, 1, 1, 1, 1), 6, 7},
-		{w(3, 2, 2, 1, 0, 0, 1, 0), 6, 4},  // padding that no window reaches
+		{w(3, 2, 2, 1, 0, 0, 1, 0), 7, 4},  // padding that no window reaches
+		{w(2, 3, 2, 1, 0, 0, 0, 1), 4, 7},  // and to the right
+		{w(3, 2, 2, 1, 0, 0, 1, 0), 6, 4},  // padding that the last one reaches
 		{w(3, 2, 1, 1, 2, 0, 0, 0), 4, 4},  // above only
 		{w(2, 3, 1, 1, 0, 0, 0, 2), 4, 4},  // to the right only
 		{w(5, 5, 1, 1, 4, 4, 4, 4), 2, 1},  // larger than the image: no window without padded taps

@@ -16,6 +16,7 @@ type link struct {
 	// affine: (x − mean)·scale + shift; each has one value or one per channel.
 	mean, scale, shift []float64
 	pool               *Window
+	out                Shape // of the pool
 }
 
 type linkKind uint8

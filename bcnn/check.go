@@ -191,36 +191,42 @@ func (s Shape) check() error {
 	return nil
 }
 
-// normal returns the window with strides and dilations of 0 made 1.
-func (w Window) normal() Window {
-	for _, p := range []*int{&w.StrideH, &w.StrideW, &w.DilationH, &w.DilationW} {
-		if *p == 0 {
-			*p = 1
-		}
-	}
-	return w
-}
-
-// output returns the height and width of the result of a sliding window.
-func (w Window) output(in Shape) (h, wd int, err error) {
+// check tests a window over images of a shape. Each number is at most most, so that
+// computing with some of them cannot overflow.
+func (w Window) check(in Shape, most int) error {
 	for _, v := range []int{w.KH, w.KW, w.StrideH, w.StrideW, w.DilationH, w.DilationW} {
-		if v < 1 || v > maxSide {
-			return 0, 0, fmt.Errorf("kernel %d×%d, stride %d×%d, dilation %d×%d: want values from 1 to %d",
-				w.KH, w.KW, w.StrideH, w.StrideW, w.DilationH, w.DilationW, maxSide)
+		if v < 1 || v > most {
+			return fmt.Errorf("kernel %d×%d, stride %d×%d, dilation %d×%d: want values from 1 to %d",
+				w.KH, w.KW, w.StrideH, w.StrideW, w.DilationH, w.DilationW, most)
 		}
 	}
 	for _, v := range []int{w.Pad.Top, w.Pad.Left, w.Pad.Bottom, w.Pad.Right} {
-		if v < 0 || v > maxSide {
-			return 0, 0, fmt.Errorf("padding %d, want 0 to %d", v, maxSide)
+		if v < 0 || v > most {
+			return fmt.Errorf("padding %d, want 0 to %d", v, most)
 		}
 	}
-	spanH, spanW := w.DilationH*(w.KH-1)+1, w.DilationW*(w.KW-1)+1
-	h = in.H + w.Pad.Top + w.Pad.Bottom - spanH
-	wd = in.W + w.Pad.Left + w.Pad.Right - spanW
-	if h < 0 || wd < 0 {
-		return 0, 0, fmt.Errorf("a window of %d×%d does not fit into %v with its padding", spanH, spanW, in)
+	if out := w.Output(in, in.C); out.H == 0 || out.W == 0 {
+		return fmt.Errorf("a window of %d×%d does not fit into %v with its padding",
+			w.DilationH*(w.KH-1)+1, w.DilationW*(w.KW-1)+1, in)
 	}
-	return h/w.StrideH + 1, wd/w.StrideW + 1, nil
+	return nil
+}
+
+// checkPool also demands that every position of the window sees the image: the
+// maximum of nothing is undefined.
+func (w Window) checkPool(in Shape, most int) error {
+	if w.DilationH != 1 || w.DilationW != 1 {
+		return errors.New("max-pool with dilation is not supported")
+	}
+	if err := w.check(in, most); err != nil {
+		return err
+	}
+	out := w.Output(in, in.C)
+	if w.Pad.Top >= w.KH || w.Pad.Left >= w.KW ||
+		(out.H-1)*w.StrideH-w.Pad.Top >= in.H || (out.W-1)*w.StrideW-w.Pad.Left >= in.W {
+		return errors.New("a max-pool window lies wholly in the padding")
+	}
+	return nil
 }
 
 func finite(what string, values []float32) error {
@@ -295,7 +301,7 @@ func (c Conv2D) output(in []valueType) (valueType, error) {
 	t := in[0]
 	c.Window = c.Window.normal()
 	groups := max(c.Groups, 1)
-	h, w, err := c.Window.output(t.shape)
+	err := c.Window.check(t.shape, maxSide)
 	switch {
 	case err != nil:
 		return t, err
@@ -322,7 +328,7 @@ func (c Conv2D) output(in []valueType) (valueType, error) {
 	if err := perChannel("bias", c.Bias, c.Out, true); err != nil {
 		return t, err
 	}
-	return valueType{Shape{h, w, c.Out}, realValue}, nil
+	return valueType{c.Window.Output(t.shape, c.Out), realValue}, nil
 }
 
 func (d Dense) output(in []valueType) (valueType, error) {
@@ -392,19 +398,10 @@ func (ReLU) output(in []valueType) (valueType, error) {
 func (p MaxPool) output(in []valueType) (valueType, error) {
 	t := in[0]
 	w := p.Window.normal()
-	if w.DilationH != 1 || w.DilationW != 1 {
-		return t, errors.New("max-pool with dilation is not supported")
-	}
-	h, wd, err := w.output(t.shape)
-	if err != nil {
+	if err := w.checkPool(t.shape, maxSide); err != nil {
 		return t, err
 	}
-	// Each window must see the image, or its maximum would be undefined.
-	if w.Pad.Top >= w.KH || w.Pad.Left >= w.KW ||
-		(h-1)*w.StrideH-w.Pad.Top >= t.shape.H || (wd-1)*w.StrideW-w.Pad.Left >= t.shape.W {
-		return t, errors.New("a max-pool window lies wholly in the padding")
-	}
-	t.shape.H, t.shape.W = h, wd
+	t.shape = w.Output(t.shape, t.shape.C)
 	if t.kind == byteValue {
 		t.kind = realValue
 	}

@@ -58,6 +58,7 @@ func TestCheckNamesLayerAndCause(t *testing.T) {
 		{"same name", func(n *bcnn.Network) { n.Layers[2].Name = "conv" }, []string{`"conv"`, "another layer"}},
 		{"no op", op(2, nil), []string{`"pool"`, "no operation"}},
 		{"forward reference", func(n *bcnn.Network) { n.Layers[2].Inputs = []int{3} }, []string{`"pool"`, "layer 3"}},
+		{"reference to itself", func(n *bcnn.Network) { n.Layers[2].Inputs = []int{2} }, []string{`"pool"`, "layer 2, which is not an earlier one"}},
 		{"negative reference", func(n *bcnn.Network) { n.Layers[2].Inputs = []int{-2} }, []string{`"pool"`, "layer -2"}},
 		{"no inputs", func(n *bcnn.Network) { n.Layers[2].Inputs = nil }, []string{`"pool"`, "0 inputs"}},
 		{"unused", func(n *bcnn.Network) { n.Layers[4].Inputs = []int{2} }, []string{`"bn"`, "not used"}},
@@ -114,6 +115,7 @@ func TestCheckNamesLayerAndCause(t *testing.T) {
 func TestTensorCheck(t *testing.T) {
 	s := bcnn.Shape{H: 2, W: 3, C: 65}
 	for _, d := range []bcnn.DType{bcnn.Uint8, bcnn.Bits, bcnn.Float32} {
+		require.NoError(t, bcnn.NewTensor(d, 1, s).Check(d, s))
 		x := bcnn.NewTensor(d, 2, s)
 		require.NoError(t, x.Check(d, s))
 		require.ErrorContains(t, x.Check(d, bcnn.Shape{H: 2, W: 3, C: 64}), "2×3×64")

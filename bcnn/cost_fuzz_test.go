@@ -81,7 +81,7 @@ func (s *script) window(in bcnn.Shape) (w bcnn.Window, out bcnn.Shape) {
 	pad := func() int { return of(s, 0, 0, 1, 2, 63, 3000) }
 	w = bcnn.Window{KH: side(), KW: side(), StrideH: of(s, 1, 2, 5), StrideW: of(s, 1, 3), DilationH: of(s, 1, 1, 2, 40), DilationW: of(s, 1, 1, 3)}
 	w.Pad = bcnn.Padding{Top: pad(), Left: pad(), Bottom: pad(), Right: pad()}
-	return w, w.Result(in, in.C)
+	return w, w.Output(in, in.C)
 }
 
 // step adds one layer that reads from.
@@ -108,7 +108,7 @@ func (s *script) step(from int) int {
 		w, _ := s.window(in)
 		w.DilationH, w.DilationW = 1, 1
 		w.Pad = bcnn.Padding{Top: min(w.Pad.Top, w.KH-1), Left: min(w.Pad.Left, w.KW-1)}
-		if out := w.Result(in, in.C); out.H > 0 && out.W > 0 {
+		if out := w.Output(in, in.C); out.H > 0 && out.W > 0 {
 			return s.add(bcnn.MaxPool{Window: w}, out, from)
 		}
 	case 9:

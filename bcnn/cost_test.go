@@ -335,6 +335,14 @@ var costly = []struct {
 		plus(net, bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: make([]uint64, bits.Words(n))}})
 		return net
 	}},
+	{"channels of bytes, all alike", 600, func(n int) *bcnn.Network {
+		net := fed(bcnn.Uint8, 1, 1, n)
+		for range 300 {
+			plus(net, bcnn.Affine{Scale: []float32{-1}})
+		}
+		plus(net, bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: make([]uint64, bits.Words(n))}})
+		return net
+	}},
 	{"channels, each its own group", 1000, func(n int) *bcnn.Network {
 		net := fed(bcnn.Float32, 1, 1, n)
 		plus(net, bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: n, Groups: n, Weights: bcnn.Weights{Bits: make([]uint64, n)}})
@@ -377,6 +385,57 @@ var costly = []struct {
 		plus(net, kernel(1, 1, bcnn.Window{KH: 1, KW: 1, Pad: bcnn.Padding{Top: n, Bottom: n}}))
 		return net
 	}},
+}
+
+// What is counted is what is done: each kind of work by its formula.
+func TestWorkIsCounted(t *testing.T) {
+	sign := bcnn.Sign{Zero: bcnn.ZeroIsPlus}
+	scale := bcnn.Affine{Scale: []float32{2}}
+	layers := func(n *bcnn.Network, ops ...bcnn.Op) *bcnn.Network {
+		for _, op := range ops {
+			plus(n, op)
+		}
+		return n
+	}
+	const search = 36 // evaluations for a threshold
+	for _, c := range []struct {
+		name string
+		net  *bcnn.Network
+		want int64 // beyond the size and the names of steps
+	}{
+		{"the threshold of a chain for all channels", layers(fed(bcnn.Float32, 1, 1, 100), scale, scale, sign), search * 3},
+		{"thresholds per channel", layers(fed(bcnn.Float32, 1, 1, 100), scale, bcnn.Affine{Bias: constant(100, 1)}, sign), search * 3 * 100},
+		{"a scale for all channels", layers(fed(bcnn.Float32, 1, 1, 100), scale, scale, scale), 3},
+		{"scales per channel", layers(fed(bcnn.Float32, 1, 1, 100), scale, bcnn.Affine{Bias: constant(100, 1)}, scale), 3 * 100},
+		{"the zero of bytes for all channels", layers(fed(bcnn.Uint8, 1, 1, 100), scale, scale, point(100, 1)), 2*2 + 1},
+		{"the zero of bytes per channel", layers(fed(bcnn.Uint8, 1, 1, 100), scale, bcnn.Affine{Bias: make([]float32, 100)}, point(100, 1)), 2*2*100 + 1},
+		{"the zero of bytes until they differ", layers(fed(bcnn.Uint8, 1, 1, 100), bcnn.Affine{Bias: constant(100, 0)}, point(100, 1)), 2*2 + 100},
+		{"a border", layers(fed(bcnn.Float32, 6, 5, 70), sign, kernel(70, 3, bcnn.Window{KH: 3, KW: 5, Pad: bcnn.Padding{Top: 1, Left: 1, Right: 2}})),
+			search + 3*(3*5*2+2*4)},
+		{"buffers that exist at once", layers(fed(bcnn.Float32, 2, 1, 1), bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}}, bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}},
+			bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}}, bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}}), 2},
+	} {
+		e, plan, err := measure(t, c.net, bcnn.LowerOptions{})
+		require.NoError(t, err, c.name)
+		for _, s := range plan.Steps {
+			e.units -= int64(len(s.Name)) + 64*int64(1+len(s.Layers))
+		}
+		require.Equal(t, c.want, e.units-e.size, c.name)
+	}
+	// The size: parameters, names, 8 bytes for an input and 64 for a layer, labels,
+	// and the largest tensor.
+	n := layers(fed(bcnn.Float32, 3, 4, 5), bcnn.Flatten{}, bcnn.Dense{Out: 7, Weights: bcnn.Weights{F32: make([]float32, 7*60)}, Bias: make([]float32, 7)},
+		bcnn.BatchNorm{Gamma: constant(7, 1), Beta: constant(7, 1), Mean: constant(7, 1), Var: constant(7, 1)},
+		bcnn.Affine{Scale: constant(7, 1), Bias: constant(7, 1)})
+	n.Labels = strings.Split("a,bc,d,e,f,g,h", ",")
+	size, err := bcnn.Size(n)
+	require.NoError(t, err)
+	require.EqualValues(t, len("cost")+4*(64+12+8)+4*(7*60+7)+4*4*7+2*4*7+8+(1+1+60), size)
+	n = layers(fed(bcnn.Uint8, 9, 8, 3), bcnn.Binarize{Scheme: bcnn.SchemeThreshold, Thresholds: []int32{1, 2, 3}}, point(3, 2), bcnn.Add{})
+	n.Layers[2].Inputs = []int{1, 1}
+	size, err = bcnn.Size(n)
+	require.NoError(t, err)
+	require.EqualValues(t, len("cost")+3*(64+12+8)+8+4*3+8*2+(9+8+3), size)
 }
 
 // Ten times the network takes ten times the work.

@@ -50,6 +50,7 @@ type value struct {
 	tensor int       // unless conv is set
 	conv   *ConvStep // pending, without epilogue
 	convIn int       // the tensor that conv reads
+	out    Shape     // of conv
 	layers []int     // layers that the next step will implement, links apart
 	chain  []link
 	mixed  bool // a link of the chain has a value per channel
@@ -90,7 +91,7 @@ func (lo *lowering) run() error {
 	if err := lo.fits("an input", in.Shape.Bytes(in.DType)); err != nil {
 		return err
 	}
-	lo.plan.Tensors = []PlanTensor{{Name: "input", DType: in.DType, Shape: in.Shape, First: -1, Offset: -1}}
+	lo.plan.Tensors = []PlanTensor{{Name: "input", DType: in.DType, Shape: in.Shape, First: -1, Last: -1, Offset: -1}}
 	for _, l := range lo.net.Layers {
 		for _, source := range l.Inputs {
 			if source != NetworkInput {
@@ -141,10 +142,9 @@ func (lo *lowering) settled(v value) bool { return v.conv == nil && len(v.chain)
 
 func (lo *lowering) layer(i int, op Op, in []value) (value, error) {
 	v := in[0]
-	if _, largest := parameters(op); largest > 0 {
-		if err := lo.fits("parameters", largest); err != nil {
-			return v, err
-		}
+	_, largest := parameters(op)
+	if err := lo.fits("parameters", largest); err != nil {
+		return v, err
 	}
 	switch op := op.(type) {
 	case Flatten:
@@ -210,7 +210,8 @@ func (lo *lowering) emit(op StepOp, layers []int, d DType, s Shape, in ...int) (
 		return 0, err
 	}
 	out := len(lo.plan.Tensors)
-	lo.plan.Tensors = append(lo.plan.Tensors, PlanTensor{DType: d, Shape: s, First: len(lo.plan.Steps), Offset: -1})
+	step := len(lo.plan.Steps)
+	lo.plan.Tensors = append(lo.plan.Tensors, PlanTensor{DType: d, Shape: s, First: step, Last: step, Offset: -1})
 	lo.plan.Steps = append(lo.plan.Steps, Step{In: in, Out: out, Op: op})
 	return out, lo.implement(out, layers)
 }
@@ -235,7 +236,7 @@ func (lo *lowering) implement(t int, layers []int) error {
 // shape is the shape of a value before its chain, and before flattening.
 func (lo *lowering) shape(v value) Shape {
 	if v.conv != nil {
-		return lo.convShape(v)
+		return v.out
 	}
 	return lo.plan.Tensors[v.tensor].Shape
 }
@@ -254,9 +255,6 @@ func (lo *lowering) finish(v value) error {
 		if p.Output, err = lo.emit(&AffineStep{}, nil, Float32, p.Tensors[0].Shape, 0); err != nil {
 			return err
 		}
-	}
-	for i := range p.Tensors {
-		p.Tensors[i].Last = p.Tensors[i].First
 	}
 	for s, step := range p.Steps {
 		for _, t := range step.In {

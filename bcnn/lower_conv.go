@@ -35,7 +35,7 @@ func (lo *lowering) dense(v value, i int, op Dense) (value, error) {
 
 // weighted completes conv, whose rows of binary weights have rowLen bits.
 func (lo *lowering) weighted(v value, i int, conv *ConvStep, w Weights, rowLen int, bias []float32) (out value, err error) {
-	out = value{conv: conv, layers: []int{i}}
+	out = value{conv: conv, out: lo.types[i].shape, layers: []int{i}}
 	dtype := Float32 // of a pending convolution
 	if v.conv == nil {
 		dtype = lo.plan.Tensors[v.tensor].DType
@@ -112,7 +112,7 @@ func (lo *lowering) begin(v value) (value, error) {
 	if lo.fused {
 		return v, nil
 	}
-	t, err := lo.emitConv(v, nil, Float32, lo.convShape(v))
+	t, err := lo.emitConv(v, nil, Float32, v.out)
 	return value{tensor: t, chain: v.chain, mixed: v.mixed}, err
 }
 
@@ -120,7 +120,7 @@ func (lo *lowering) begin(v value) (value, error) {
 // can have.
 func (lo *lowering) bound(v value) int64 {
 	in := lo.plan.Tensors[v.convIn]
-	k := int64(v.conv.KH) * int64(v.conv.KW) * int64(in.Shape.C/v.conv.Groups)
+	k := v.conv.taps(in.Shape.C)
 	if in.DType == Uint8 {
 		z := int64(v.conv.ZeroPoint)
 		k *= max(z, 255-z)
@@ -128,18 +128,12 @@ func (lo *lowering) bound(v value) int64 {
 	return k
 }
 
-// convShape is the output shape of a pending convolution.
-func (lo *lowering) convShape(v value) Shape {
-	h, w, _ := v.conv.Window.output(lo.plan.Tensors[v.convIn].Shape) // checked by infer
-	return Shape{h, w, v.conv.Out}
-}
-
 // emitConv emits a pending convolution with its epilogue set.
 func (lo *lowering) emitConv(v value, layers []int, d DType, s Shape) (int, error) {
 	in := lo.plan.Tensors[v.convIn]
 	if in.DType == Bits {
 		var err error
-		if v.conv.Border, err = lo.border(v.conv, in.Shape); err != nil {
+		if v.conv.Border, err = lo.border(v.conv, in.Shape, v.out); err != nil {
 			return 0, err
 		}
 	}

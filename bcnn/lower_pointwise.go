@@ -115,7 +115,7 @@ func (lo *lowering) float(v value) (t int, err error) {
 			return 0, err
 		}
 		done := layersOf(chain[:len(chain)-len(rest)])
-		if t, err = lo.emitConv(v, done, Float32, lo.convShape(v)); err != nil {
+		if t, err = lo.emitConv(v, done, Float32, v.out); err != nil {
 			return 0, err
 		}
 		chain = rest
@@ -158,9 +158,7 @@ func (lo *lowering) float(v value) (t int, err error) {
 
 // emitPool emits the max-pool of a link.
 func (lo *lowering) emitPool(l link, flip []uint64, t int) (int, error) {
-	from := lo.plan.Tensors[t]
-	h, w, _ := l.pool.output(from.Shape) // checked by infer
-	return lo.emit(&MaxPoolStep{Window: *l.pool, Flip: flip}, l.layers, from.DType, Shape{h, w, from.Shape.C}, t)
+	return lo.emit(&MaxPoolStep{Window: *l.pool, Flip: flip}, l.layers, lo.plan.Tensors[t].DType, l.out, t)
 }
 
 // disjoint reports whether windows tile the image, so that an OR over them can
@@ -170,7 +168,7 @@ func disjoint(w Window) bool {
 }
 
 func (lo *lowering) maxPool(v value, i int, w Window) (value, error) {
-	l := link{layers: []int{i}, kind: linkPool, pool: &w}
+	l := link{layers: []int{i}, kind: linkPool, pool: &w, out: lo.types[i].shape}
 	if lo.settled(v) && lo.plan.Tensors[v.tensor].DType == Bits {
 		// Sign, then pool: OR in the convolution that made the bits, if it has
 		// no other reader and no pool yet.
@@ -178,7 +176,7 @@ func (lo *lowering) maxPool(v value, i int, w Window) (value, error) {
 		conv, ok := lo.plan.Steps[t.First].Op.(*ConvStep)
 		if lo.fused && ok && conv.Pool == nil && disjoint(w) && !v.shared {
 			conv.Pool = &w
-			t.Shape.H, t.Shape.W, _ = w.output(t.Shape)
+			t.Shape = l.out
 			return v, lo.implement(v.tensor, l.layers)
 		}
 		t2, err := lo.emitPool(l, nil, v.tensor)
@@ -210,7 +208,6 @@ func (lo *lowering) sign(v value, i int, rule ZeroRule) (value, error) {
 			return v, err
 		}
 		v = value{tensor: t, flat: v.flat}
-		dtype = Float32
 	}
 	d := domain{float: true}
 	switch {
@@ -235,10 +232,8 @@ func (lo *lowering) sign(v value, i int, rule ZeroRule) (value, error) {
 		}
 		v.conv.Threshold = &threshold
 		if p < len(v.chain) && disjoint(*v.chain[p].pool) {
-			w := v.chain[p].pool
-			v.conv.Pool, threshold.Flip = w, cuts.after.words()
-			shape.H, shape.W, _ = w.output(shape)
-			out.tensor, err = lo.emitConv(v, append(layersOf(v.chain), i), Bits, shape)
+			v.conv.Pool, threshold.Flip = v.chain[p].pool, cuts.after.words()
+			out.tensor, err = lo.emitConv(v, append(layersOf(v.chain), i), Bits, v.chain[p].out)
 			return out, err
 		}
 		out.tensor, err = lo.emitConv(v, append(layers, i), Bits, shape)

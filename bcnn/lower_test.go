@@ -256,7 +256,11 @@ func requireArena(t *testing.T, p *bcnn.Plan) {
 }
 
 func TestLowerKeepsTheMeaningOfRandomNetworks(t *testing.T) {
-	for seed := range uint64(1500) {
+	seeds := uint64(1500)
+	if testing.Short() {
+		seeds = 200
+	}
+	for seed := range seeds {
 		requireLowersRight(t, randomNetwork(seed), seed)
 	}
 }

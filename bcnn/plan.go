@@ -44,6 +44,23 @@ type Step struct {
 	Op     StepOp
 }
 
+// MACs returns the number of multiply-accumulates of step i for one image: those of
+// its convolution or dense layer, padded taps and outputs that pooling drops included.
+// Other steps have none.
+func (p *Plan) MACs(i int) int64 {
+	conv, ok := p.Steps[i].Op.(*ConvStep)
+	if !ok {
+		return 0
+	}
+	in := p.Tensors[p.Steps[i].In[0]].Shape
+	return int64(conv.Window.Output(in, conv.Out).Values()) * conv.taps(in.C)
+}
+
+// taps returns the number of products of a sum, over an image of so many channels.
+func (c *ConvStep) taps(channels int) int64 {
+	return int64(c.KH) * int64(c.KW) * int64(channels/c.Groups)
+}
+
 // StepOp is one of *BinarizeStep, *ConvStep, *MaxPoolStep, *AffineStep,
 // *SignStep, *AddStep, *FlattenStep.
 type StepOp interface{ stepKind() string }

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
 func kinds(p *bcnn.Plan) []string {
@@ -45,8 +44,12 @@ func TestLowerKeepsBytesExactWhereTheZeroIsAByte(t *testing.T) {
 		{"negative", []bcnn.Affine{{Scale: []float32{-2}, Bias: []float32{510}}}, 255, ""},
 		{"half", []bcnn.Affine{{Scale: []float32{2}, Bias: []float32{-255}}}, 0, "not one integer"},
 		{"not a byte", []bcnn.Affine{{Bias: []float32{1}}}, 0, "not a byte"},
+		{"just no byte", []bcnn.Affine{{Bias: []float32{-256}}}, 0, "not a byte"},
+		{"the last byte", []bcnn.Affine{{Bias: []float32{-255}}}, 255, ""},
 		{"scales differ", []bcnn.Affine{{Scale: []float32{1, 2, 1}}}, 0, "differently"},
 		{"zeros differ", []bcnn.Affine{{Bias: []float32{-1, -2, -1}}}, 0, "one integer"},
+		{"zeros differ, one is no byte", []bcnn.Affine{{Bias: []float32{-1, -300, -1}}}, 0, "one integer"},
+		{"the last scale differs", []bcnn.Affine{{Scale: []float32{1, 1, 2}}}, 0, "differently"},
 		{"constant", []bcnn.Affine{{Scale: []float32{0}}}, 0, "scale of the input is 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -66,9 +69,9 @@ func TestLowerKeepsBytesExactWhereTheZeroIsAByte(t *testing.T) {
 			require.EqualValues(t, 864, report[0].BytesFloat)
 			require.EqualValues(t, 576, report[0].BytesStored)
 			require.EqualValues(t, 216, report[0].MACs)
+			require.Equal(t, c.zero, conv.ZeroPoint)
 			if c.why == "" {
 				require.Len(t, p.Steps, 1)
-				require.Equal(t, c.zero, conv.ZeroPoint)
 				require.Nil(t, conv.F32)
 			} else {
 				require.ErrorContains(t, errorString(conv.WhyFloat), c.why)
@@ -114,12 +117,100 @@ func TestFloatThresholdIsTheFirstValueOfTheOtherSign(t *testing.T) {
 	}
 }
 
+// The same of float32 values, whose extremes are infinite.
+func TestConstantChannelsOfFloats(t *testing.T) {
+	n := fed(bcnn.Float32, 1, 1, 4)
+	plus(n, bcnn.Affine{Scale: []float32{0, 0, 0, 0}, Bias: []float32{1, -1, 0, -0.5}})
+	plus(n, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+	p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	inf := float32(math.Inf(1))
+	threshold := p.Steps[0].Op.(*bcnn.SignStep).Threshold
+	require.Equal(t, []float32{-inf, inf, -inf, inf}, threshold.F32)
+	require.Nil(t, threshold.Flip)
+}
+
+// A threshold may be any finite float32, the extremes included.
+func TestExtremeThresholds(t *testing.T) {
+	const most = math.MaxFloat32
+	n := fed(bcnn.Float32, 1, 1, 4)
+	plus(n, bcnn.Affine{Bias: []float32{most, -most, 0, math.SmallestNonzeroFloat32}})
+	plus(n, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+	p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	// −most passes, and nothing is less.
+	want := []float32{float32(math.Inf(-1)), most, float32(math.Copysign(0, -1)), -math.SmallestNonzeroFloat32}
+	require.Equal(t, want, p.Steps[0].Op.(*bcnn.SignStep).Threshold.F32)
+}
+
 func TestConstantChannels(t *testing.T) {
 	n := small()
 	n.Layers[3].Op = bcnn.BatchNorm{Gamma: []float32{0, 0}, Beta: []float32{1, 0}, Mean: []float32{9, 9}, Var: []float32{1, 1}}
 	p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	require.Equal(t, []int32{math.MinInt32, math.MaxInt32}, p.Steps[1].Op.(*bcnn.ConvStep).Threshold.I32)
+}
+
+// The thresholds of bytes lie between 0 and 255, or at the extremes.
+func TestThresholdsOfBytes(t *testing.T) {
+	n := fed(bcnn.Uint8, 1, 1, 6)
+	plus(n, bcnn.Affine{Bias: []float32{0, -0.5, -255, -255.5, 0.5, -254.5}})
+	plus(n, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+	p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []int32{math.MinInt32, 1, 255, math.MaxInt32, math.MinInt32, 255}, p.Steps[0].Op.(*bcnn.BinarizeStep).Threshold.I32)
+
+	for scheme, thresholds := range map[bcnn.Scheme][]int32{bcnn.SchemeLBP: nil, bcnn.SchemeMinMax: nil, bcnn.SchemeGrey: {7}, bcnn.SchemeThreshold: {7, 8, 9}} {
+		n := one(bcnn.Uint8, 1, 1, 3, bcnn.Binarize{Scheme: scheme, Thresholds: thresholds})
+		p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+		require.NoError(t, err)
+		step := p.Steps[0].Op.(*bcnn.BinarizeStep)
+		require.Equal(t, scheme, step.Scheme)
+		require.Equal(t, thresholds != nil, step.Threshold != nil)
+		if thresholds != nil {
+			require.Equal(t, thresholds, step.Threshold.I32)
+		}
+	}
+}
+
+// Complemented filters of several words keep their padding.
+func TestFiltersAreComplemented(t *testing.T) {
+	n := fed(bcnn.Float32, 1, 2, 130)
+	plus(n, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+	conv := kernel(130, 3, bcnn.Window{KH: 1, KW: 2})
+	for i := range conv.Weights.Bits {
+		conv.Weights.Bits[i] = 0x123456789ABCDEF0 * uint64(i+1)
+		if i%3 == 2 {
+			conv.Weights.Bits[i] &= 3
+		}
+	}
+	plus(n, conv)
+	plus(n, bcnn.Affine{Scale: []float32{1, -1, 1}})
+	plus(n, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+	p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	step := p.Steps[1].Op.(*bcnn.ConvStep)
+	for i, word := range conv.Weights.Bits {
+		want := word
+		if i/6 == 1 { // the second of three filters
+			if want = ^word; i%3 == 2 {
+				want = ^word & 3
+			}
+		}
+		require.Equal(t, want, step.Bits[i], "word %d", i)
+	}
+}
+
+// A ReLU stands between the bytes and exact sums.
+func TestLowerKeepsNoBytesBehindReLU(t *testing.T) {
+	n := fed(bcnn.Uint8, 1, 1, 2)
+	plus(n, bcnn.ReLU{})
+	plus(n, point(2, 1))
+	p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	conv := p.Steps[1].Op.(*bcnn.ConvStep)
+	require.Equal(t, "the input passes through a ReLU", conv.WhyFloat)
+	require.Zero(t, conv.ZeroPoint)
 }
 
 func TestLowerDoesNotChangeTheNetwork(t *testing.T) {
@@ -134,14 +225,60 @@ func TestLowerDoesNotChangeTheNetwork(t *testing.T) {
 	require.Zero(t, n.Layers[1].Op.(bcnn.Conv2D).Weights.Bits[0])
 }
 
+// The largest sum that is possible is held against the bound exactly.
 func TestSumsThatOverflowAreRefused(t *testing.T) {
-	n := &bcnn.Network{Name: "wide", Input: bcnn.Input{Shape: bcnn.Shape{H: 1 << 12, W: 1 << 12, C: 1}, DType: bcnn.Uint8}}
-	n.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: make([]uint64, bits.Words(1<<24))}})
-	_, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
-	require.ErrorContains(t, err, "dense")
-	require.ErrorContains(t, err, "exceed")
-	_, err = bcnn.Lower(t.Context(), small(), bcnn.LowerOptions{Unfused: true})
-	require.NoError(t, err)
+	lower := func(n *bcnn.Network, unfused bool) error {
+		_, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{Unfused: unfused})
+		return err
+	}
+	// 14,221,746 bytes of up to 255 − z: 2³¹ − 2 where z is 104, as for 151.
+	bytes := func(zero float32) *bcnn.Network {
+		n := fed(bcnn.Uint8, 341, 331, 126)
+		plus(n, bcnn.Affine{Bias: []float32{-zero}})
+		plus(n, kernel(126, 1, bcnn.Window{KH: 341, KW: 331}))
+		return n
+	}
+	require.NoError(t, lower(bytes(104), false))
+	require.NoError(t, lower(bytes(151), false))
+	require.ErrorContains(t, lower(bytes(103), false), `layer "layer0000001": sums of up to 2161705392 exceed 2147483646`)
+	require.ErrorContains(t, lower(bytes(152), false), "sums of up to 2161705392 exceed 2147483646")
+	require.ErrorContains(t, lower(bytes(104), true), "sums of up to 2147483646 exceed 16777216")
+
+	// 2²⁴ bits, in two groups; float32 holds no odd numbers beyond.
+	bits := func(w int) *bcnn.Network {
+		n := fed(bcnn.Float32, 512, w, 128)
+		plus(n, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+		c := kernel(64, 2, bcnn.Window{KH: 512, KW: w})
+		c.Groups = 2
+		plus(n, c)
+		return n
+	}
+	require.NoError(t, lower(bits(512), true))
+	require.ErrorContains(t, lower(bits(513), true), "sums of up to 16809984 exceed 16777216")
+	require.NoError(t, lower(bits(513), false))
+}
+
+// Only convolutions on bits have a padding value, and only those on bytes a zero
+// point.
+func TestPaddingValueIsOfBits(t *testing.T) {
+	for _, c := range []struct {
+		net  *bcnn.Network
+		want int
+	}{
+		{fed(bcnn.Uint8, 2, 2, 1), 0},
+		{fed(bcnn.Float32, 2, 2, 1), 0},
+		{one(bcnn.Float32, 2, 2, 1, bcnn.Sign{Zero: bcnn.ZeroIsPlus}), 1},
+	} {
+		conv := kernel(1, 1, bcnn.Window{KH: 2, KW: 2})
+		conv.PadValue = 1
+		plus(c.net, conv)
+		p, err := bcnn.Lower(t.Context(), c.net, bcnn.LowerOptions{})
+		require.NoError(t, err)
+		step := p.Steps[len(p.Steps)-1].Op.(*bcnn.ConvStep)
+		require.Equal(t, c.want, step.PadValue)
+		require.Zero(t, step.ZeroPoint)
+		require.Nil(t, step.Border)
+	}
 }
 
 func TestProbabilities(t *testing.T) {
@@ -155,4 +292,18 @@ func TestLuma(t *testing.T) {
 	require.EqualValues(t, 76, bcnn.Luma(255, 0, 0))
 	require.EqualValues(t, 149, bcnn.Luma(0, 255, 0))
 	require.EqualValues(t, 28, bcnn.Luma(0, 0, 255))
+}
+
+func TestMACs(t *testing.T) {
+	// 3×2 kernel over 5×7×4 in two groups: 3×4 outputs of 6 channels, of which a pool
+	// of 2×2 drops a row.
+	p := &bcnn.Plan{Tensors: []bcnn.PlanTensor{{Shape: bcnn.Shape{H: 5, W: 7, C: 4}}}}
+	conv := &bcnn.ConvStep{
+		Window: bcnn.Window{KH: 3, KW: 2, StrideH: 2, StrideW: 2, DilationH: 1, DilationW: 1,
+			Pad: bcnn.Padding{Top: 1, Bottom: 1, Right: 1}},
+		Out: 6, Groups: 2, Pool: &bcnn.Window{KH: 2, KW: 2},
+	}
+	p.Steps = []bcnn.Step{{In: []int{0}, Op: conv}, {In: []int{0}, Op: &bcnn.AffineStep{}}}
+	require.Equal(t, int64(3*4*6*3*2*2), p.MACs(0))
+	require.Zero(t, p.MACs(1))
 }

@@ -22,7 +22,7 @@ type LayerReport struct {
 // in order.
 func Summarize(n *Network, p *Plan) []LayerReport {
 	var reports []LayerReport
-	for _, step := range p.Steps {
+	for i, step := range p.Steps {
 		conv, ok := step.Op.(*ConvStep)
 		if !ok {
 			continue
@@ -39,14 +39,12 @@ func Summarize(n *Network, p *Plan) []LayerReport {
 				continue
 			}
 			in := p.Tensors[step.In[0]].Shape
-			h, wd, _ := conv.Window.output(in)
-			taps := int64(conv.KH) * int64(conv.KW) * int64(in.C/conv.Groups)
 			r := LayerReport{
 				Layer: n.Layers[l].Name, Kind: n.Layers[l].Op.Kind(),
-				Output:   Shape{h, wd, conv.Out},
-				Params:   taps*int64(conv.Out) + int64(len(bias)),
+				Output:   conv.Window.Output(in, conv.Out),
+				Params:   conv.taps(in.C)*int64(conv.Out) + int64(len(bias)),
 				Binary:   conv.WhyFloat == "",
-				MACs:     taps * int64(conv.Out) * int64(h) * int64(wd),
+				MACs:     p.MACs(i),
 				WhyFloat: conv.WhyFloat,
 			}
 			r.BytesFloat = 4 * r.Params

@@ -1,11 +1,15 @@
 package bcnn
 
-// Result returns the shape of what the window makes of an image of the given
-// shape, with channels channels. Height or width are 0 where it does not fit.
-// Kernel, stride and dilation must be at least 1.
-func (w Window) Result(in Shape, channels int) Shape {
-	positions := func(size, k, stride, dilation int) int {
-		span := int64(dilation) * int64(k-1)
+// Output returns the shape of what the window makes of an image of the given
+// shape, with so many channels. Along each side it has
+//
+//	⌊(size + padding − dilation·(kernel − 1) − 1)/stride⌋ + 1
+//
+// positions, and none where it does not fit.
+func (w Window) Output(in Shape, channels int) Shape {
+	w = w.normal()
+	positions := func(size, kernel, stride, dilation int) int {
+		span := int64(dilation) * int64(kernel-1)
 		if int64(size) <= span {
 			return 0
 		}
@@ -18,17 +22,20 @@ func (w Window) Result(in Shape, channels int) Shape {
 	}
 }
 
+// normal returns the window with strides and dilations of 0 made 1.
+func (w Window) normal() Window {
+	for _, p := range []*int{&w.StrideH, &w.StrideW, &w.DilationH, &w.DilationW} {
+		if *p == 0 {
+			*p = 1
+		}
+	}
+	return w
+}
+
 // ReadsPadding reports whether any position of the window has a padded tap; out
-// is its Result.
+// is its Output.
 func (w Window) ReadsPadding(in, out Shape) bool {
 	return w.Pad.Top > 0 || w.Pad.Left > 0 ||
 		(out.H-1)*w.StrideH+(w.KH-1)*w.DilationH >= in.H ||
 		(out.W-1)*w.StrideW+(w.KW-1)*w.DilationW >= in.W
-}
-
-// Undilated returns the window with dilations that are left out made 1: pools
-// need not name them.
-func (w Window) Undilated() Window {
-	w.DilationH, w.DilationW = max(w.DilationH, 1), max(w.DilationW, 1)
-	return w
 }

@@ -3,6 +3,8 @@ package vision
 import (
 	"bytes"
 	"encoding/binary"
+
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // jpegHeader is what the segments in front of the pixels of a JPEG file say.
@@ -60,21 +62,19 @@ func frameBlocks(frame []byte) int64 {
 	if len(frame) < 6 || len(frame) < 6+3*int(frame[5]) {
 		return 0
 	}
-	height, width := int64(binary.BigEndian.Uint16(frame[1:])), int64(binary.BigEndian.Uint16(frame[3:]))
+	height, width := int(binary.BigEndian.Uint16(frame[1:])), int(binary.BigEndian.Uint16(frame[3:]))
 	components := int(frame[5])
 	if components == 1 {
-		return ceilDiv(width, 8) * ceilDiv(height, 8)
+		return int64(num.CeilDiv(width, 8)) * int64(num.CeilDiv(height, 8))
 	}
-	h, v, each := int64(1), int64(1), int64(0)
+	h, v, each := 1, 1, 0
 	for i := range components {
 		sampling := frame[6+3*i+1]
-		ch, cv := int64(sampling>>4), int64(sampling&15)
+		ch, cv := int(sampling>>4), int(sampling&15)
 		h, v, each = max(h, ch), max(v, cv), each+ch*cv
 	}
-	return ceilDiv(width, 8*h) * ceilDiv(height, 8*v) * each
+	return int64(num.CeilDiv(width, 8*h)) * int64(num.CeilDiv(height, 8*v)) * int64(each)
 }
-
-func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
 // tiffOrientation returns the Exif orientation (tag 0x0112) of a directory, as
 // stored if there is none. Anything odd counts as none: a photo must not fail for

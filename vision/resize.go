@@ -5,6 +5,7 @@ import (
 	"math"
 	"runtime"
 
+	"github.com/bitcnn/bitcnn/internal/num"
 	"github.com/bitcnn/bitcnn/internal/parallel"
 )
 
@@ -165,7 +166,7 @@ func (s seen) resizeBand(across *rowFilter, down axis, from, to int, put func(x,
 	sums := make([]float64, 3*across.out)
 	// Output rows that have begun and are not complete: two where the image
 	// shrinks.
-	open := make([][]float64, min(to-from, 2+2*((down.out+down.in-1)/down.in)))
+	open := make([][]float64, min(to-from, 2+2*(num.CeilDiv(down.out, down.in))))
 	for i := range open {
 		open[i] = make([]float64, len(sums))
 	}

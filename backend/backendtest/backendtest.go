@@ -15,6 +15,7 @@ package backendtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -106,8 +107,11 @@ func (f Failure) Unwrap() error { return f.Err }
 // Failure per case. Of opts, Threads, ISA and Variant count; the suite sets the
 // rest. Whole networks run with every variant that the device has, unless opts
 // forces one. progress, if not nil, is called after every case. The error is that
-// of ctx.
+// of ctx, or wraps ErrMemory.
 func Check(ctx context.Context, dev backend.Device, opts backend.Options, cases []Case, progress func(done, total int)) ([]Failure, error) {
+	if dev == nil {
+		return nil, errors.New("no device")
+	}
 	var failures []Failure
 	for i, c := range cases {
 		if err := ctx.Err(); err != nil {
@@ -116,6 +120,9 @@ func Check(ctx context.Context, dev backend.Device, opts backend.Options, cases 
 		if f := c.check(ctx, dev, opts); f != nil {
 			if err := ctx.Err(); err != nil { // not the device's fault
 				return failures, err
+			}
+			if errors.Is(f, ErrMemory) { // nor this
+				return failures, f
 			}
 			failures = append(failures, *f)
 		}

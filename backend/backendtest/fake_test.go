@@ -129,24 +129,39 @@ func (x *fakeExecutable) single(s bcnn.Step) func(bcnn.StepOp, bcnn.Tensor) (bcn
 	return func(op bcnn.StepOp, in bcnn.Tensor) (bcnn.Tensor, error) {
 		if conv, ok := op.(*bcnn.ConvStep); ok { // whose pool a hook may have removed
 			out.Shape = conv2DShape(conv, in.Shape)
+			if in.DType == bcnn.Bits && conv.PadValue != -1 && conv.Border == nil { // a hook has changed the padding
+				c, s := *conv, conv.Window.Output(in.Shape, conv.Out)
+				// A plan must have it; the reference does not look at it.
+				c.Border = &bcnn.Border{Row: make([]int, s.H), Col: make([]int, s.W), Rows: 1, Cols: 1, Correction: make([]int32, c.Out)}
+				op = &c
+			}
 		}
 		if pool, ok := op.(*bcnn.MaxPoolStep); ok {
-			out.Shape = bcnn.Shape{C: in.Shape.C,
-				H: (in.Shape.H+pool.Pad.Top+pool.Pad.Bottom-pool.KH)/pool.StrideH + 1,
-				W: (in.Shape.W+pool.Pad.Left+pool.Pad.Right-pool.KW)/pool.StrideW + 1}
+			out.Shape = pool.Window.Output(in.Shape, in.Shape.C)
 		}
-		return ref.Run(context.Background(), &bcnn.Plan{
+		plan := &bcnn.Plan{
+			Input:   bcnn.Input{DType: in.DType, Shape: in.Shape},
 			Tensors: []bcnn.PlanTensor{{DType: in.DType, Shape: in.Shape}, out},
 			Steps:   []bcnn.Step{{Name: s.Name, In: []int{0}, Out: 1, Op: op}},
 			Output:  1,
-		}, in, nil)
+		}
+		if out.DType != bcnn.Float32 { // as that of a plan must be
+			plan.Tensors = append(plan.Tensors, bcnn.PlanTensor{DType: bcnn.Float32, Shape: out.Shape})
+			plan.Steps = append(plan.Steps, bcnn.Step{In: []int{1}, Out: 2, Op: &bcnn.AffineStep{}})
+			plan.Output = 2
+		}
+		var result bcnn.Tensor
+		_, err := ref.Run(context.Background(), plan, in, func(step int, _ string, t bcnn.Tensor) {
+			if step == 0 {
+				result = t
+			}
+		})
+		return result, err
 	}
 }
 
 func conv2DShape(c *bcnn.ConvStep, in bcnn.Shape) bcnn.Shape {
-	s := bcnn.Shape{C: c.Out,
-		H: (in.H+c.Pad.Top+c.Pad.Bottom-c.DilationH*(c.KH-1)-1)/c.StrideH + 1,
-		W: (in.W+c.Pad.Left+c.Pad.Right-c.DilationW*(c.KW-1)-1)/c.StrideW + 1}
+	s := c.Window.Output(in, c.Out)
 	if c.Pool != nil {
 		s.H, s.W = s.H/c.Pool.KH, s.W/c.Pool.KW
 	}

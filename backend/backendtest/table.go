@@ -135,6 +135,9 @@ func stepCases() []Case {
 				add("maxpool/"+p.name(), in, 7, 8, c, f, func(b *builder) { b.add(bcnn.MaxPool{Window: p.window()}) })
 			}
 		}
+		// Padding of the size of the window, which strides pass over.
+		past := bcnn.Window{KH: 2, KW: 2, StrideH: 6, StrideW: 7, Pad: bcnn.Padding{Bottom: 2, Right: 2}}
+		add("maxpool/k2x2s6x7pad2", in, 7, 8, 65, fillRandom, func(b *builder) { b.add(bcnn.MaxPool{Window: past}) })
 		for _, c := range []int{1, 3, 32, 33, 64, 65, 100} {
 			add("flatten", in, 3, 5, c, fillRandom, func(b *builder) {
 				b.add(bcnn.Flatten{})

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	mathbits "math/bits"
-	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
@@ -93,15 +92,36 @@ func guard(t bcnn.Tensor) guarded {
 	return g
 }
 
+// guardOutput is a tensor for an output of n images. It holds a value that is none
+// of a case, so that gaps show.
+func guardOutput(n int, s bcnn.Shape) guarded {
+	const gap = -0x1.23456p+60
+	g := guarded{tensor: bcnn.Tensor{DType: bcnn.Float32, N: n, Shape: s}}
+	g.tensor.F32, g.check = guards(n*s.Values(), float32(gap))
+	return g
+}
+
 func between[T comparable](values []T, word T) ([]T, func(string) error) {
-	const before, after = 67, 64
-	whole := slices.Repeat([]T{word}, before+len(values)+after)
-	middle := whole[before : before+len(values)]
+	middle, check := guards(len(values), word)
 	copy(middle, values)
-	return middle, func(name string) error {
-		for i := range whole {
-			if k := i - before; (k < 0 || k >= len(values)) && whole[i] != word {
-				return fmt.Errorf("Run wrote outside of %s, at element %d of %d", name, k, len(values))
+	return middle, check
+}
+
+// guards makes a slice of n words between others of the same value, and a function
+// that checks the latter.
+func guards[T comparable](n int, word T) ([]T, func(string) error) {
+	const before, after = 67, 64
+	whole := make([]T, before+n+after)
+	for i := range whole {
+		whole[i] = word
+	}
+	return whole[before : before+n], func(name string) error {
+		for k := -before; k < n+after; k++ {
+			if k == 0 {
+				k = n
+			}
+			if whole[before+k] != word {
+				return fmt.Errorf("Run wrote outside of %s, at element %d of %d", name, k, n)
 			}
 		}
 		return nil

@@ -30,16 +30,6 @@ func vehicleNet(binarized bool) *planner {
 	return p
 }
 
-// macs returns the products of a convolution that are summed for one image.
-func macs(op bcnn.StepOp, in bcnn.Shape) float64 {
-	c, ok := op.(*bcnn.ConvStep)
-	if !ok {
-		return 0
-	}
-	out := c.Window.Result(in, c.Out)
-	return float64(out.Values()) * float64(c.KH*c.KW*in.C/c.Groups)
-}
-
 // BenchmarkVehicleNet reports the time of a run, the least of every step, and
 // for steps on bits the fraction of the rate of a loop of xor and popcount, measured in
 // the same process.
@@ -95,8 +85,8 @@ func benchmarkPlan(b *testing.B, p *planner, opts backend.Options) {
 		name := fmt.Sprintf("%d-%s", i, s.Kind())
 		b.ReportMetric(float64(times[i]), name+"-ns")
 		if from := plan.Tensors[s.In[0]]; from.DType == bcnn.Bits {
-			if n := macs(s.Op, from.Shape); n > 0 {
-				b.ReportMetric(n/times[i].Seconds()/best, name+"-of-peak")
+			if n := plan.MACs(i); n > 0 {
+				b.ReportMetric(float64(n)/times[i].Seconds()/best, name+"-of-peak")
 			}
 		}
 	}

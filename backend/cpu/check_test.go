@@ -46,7 +46,7 @@ func TestCompileChecksPlans(t *testing.T) {
 		net        func(uint64) *planner
 		mutate     func(p *bcnn.Plan)
 	}{
-		{"no tensors", "without tensors", smallNet, func(p *bcnn.Plan) { p.Tensors = nil }},
+		{"no tensors", "no tensors", smallNet, func(p *bcnn.Plan) { p.Tensors = nil }},
 		{"tensor shape", "tensor 1 (conv): shape", smallNet, func(p *bcnn.Plan) { p.Tensors[1].Shape.W = -1 }},
 		{"huge tensor", "tensor 1 (conv): shape", smallNet, func(p *bcnn.Plan) { p.Tensors[1].Shape = bcnn.Shape{H: 1 << 24, W: 1 << 24, C: 1 << 24} }},
 		{"tensor type", "type DType(9)", smallNet, func(p *bcnn.Plan) { p.Tensors[1].DType = 9 }},
@@ -59,11 +59,11 @@ func TestCompileChecksPlans(t *testing.T) {
 		{"input index", "it reads tensor -1", smallNet, func(p *bcnn.Plan) { p.Steps[1].In[0] = -1 }},
 		{"writes the input", "it cannot write tensor 0", smallNet, func(p *bcnn.Plan) { p.Steps[1].Out = 0 }},
 		{"writes twice", "it cannot write tensor 1", smallNet, func(p *bcnn.Plan) { p.Steps[1].Out = 1 }},
-		{"no operation", "not supported: operation <nil>", smallNet, func(p *bcnn.Plan) { p.Steps[1].Op = nil }},
+		{"no operation", "not supported: no operation", smallNet, func(p *bcnn.Plan) { p.Steps[1].Op = nil }},
 		{"another operation", "operation cpu.unknownOp", smallNet, func(p *bcnn.Plan) { p.Steps[1].Op = unknownOp{} }},
 		{"types", "conv from uint8 to uint8", smallNet, func(p *bcnn.Plan) { p.Tensors[1].DType = bcnn.Uint8 }},
-		{"stride", "window", smallNet, func(p *bcnn.Plan) { conv(p, 0).StrideH = 0 }},
-		{"padding", "window", smallNet, func(p *bcnn.Plan) { conv(p, 0).Pad.Left = -1 }},
+		{"stride", "stride 0×1", smallNet, func(p *bcnn.Plan) { conv(p, 0).StrideH = 0 }},
+		{"padding", "padding -1", smallNet, func(p *bcnn.Plan) { conv(p, 0).Pad.Left = -1 }},
 		{"window too large", "does not fit", smallNet, func(p *bcnn.Plan) { conv(p, 0).DilationH = 1 << 20 }},
 		{"groups", "2 groups of 3 input", smallNet, func(p *bcnn.Plan) { conv(p, 0).Groups = 2 }},
 		{"dense", "whole input", smallNet, func(p *bcnn.Plan) { conv(p, 0).Dense = true }},

@@ -64,7 +64,7 @@ func (device) Compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options
 }
 
 func compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options) (*executable, error) {
-	opts, err := backend.CheckCompile(ctx, plan, opts, maxBatch, host.Memory())
+	opts, err := backend.CheckCompile(ctx, plan, opts, maxBatch, host.Available())
 	if err != nil {
 		return nil, err
 	}

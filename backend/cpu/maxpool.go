@@ -8,7 +8,7 @@ import (
 )
 
 func (c *compiler) maxPool(op *bcnn.MaxPoolStep, in, out bcnn.PlanTensor) step {
-	m := &maxPool{Window: op.Window.Undilated(), set: c.set, flip: op.Flip, in: c.in, out: c.out, values: in.Shape.C}
+	m := &maxPool{Window: op.Window, set: c.set, flip: op.Flip, in: c.in, out: c.out, values: in.Shape.C}
 	m.inShape, m.outShape = in.Shape, out.Shape
 	kernel, do := "maximum of rows", m.floats
 	if in.DType == bcnn.Bits {

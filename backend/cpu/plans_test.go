@@ -114,7 +114,7 @@ func (p *planner) conv(o convOptions) {
 	default:
 		op.Bits = p.bits(op.Out*op.KH*op.KW, group)
 	}
-	shape := op.Window.Result(in.Shape, op.Out)
+	shape := op.Window.Output(in.Shape, op.Out)
 	if in.DType == bcnn.Bits && o.padValue != -1 {
 		op.Border = perPositionBorder(op, in.Shape, shape)
 	}
@@ -212,7 +212,7 @@ func randomPlan(seed uint64) *planner {
 		case kind == 0 && in.DType != bcnn.Uint8:
 			w := bcnn.Window{KH: 1 + rng.IntN(3), KW: 1 + rng.IntN(3), StrideH: 1 + rng.IntN(3), StrideW: 1 + rng.IntN(3)}
 			w.Pad = bcnn.Padding{Top: rng.IntN(w.KH), Left: rng.IntN(w.KW), Bottom: rng.IntN(w.KH), Right: rng.IntN(w.KW)}
-			shape := w.Undilated().Result(in.Shape, in.Shape.C)
+			shape := w.Output(in.Shape, in.Shape.C)
 			if shape.H < 1 || shape.W < 1 {
 				continue
 			}
@@ -261,7 +261,7 @@ func (p *planner) randomConv(rng *rand.Rand) {
 	if rng.IntN(3) > 0 {
 		o.window.Pad = bcnn.Padding{Top: rng.IntN(5), Left: rng.IntN(5), Bottom: rng.IntN(5), Right: rng.IntN(5)}
 	}
-	shape := o.window.Result(in.Shape, o.out)
+	shape := o.window.Output(in.Shape, o.out)
 	if shape.H < 1 || shape.W < 1 {
 		return
 	}

@@ -25,9 +25,9 @@ type device struct {
 	driver string // all that tells one device and driver from another
 	limits limits
 	arch   int // of the PTX that it takes
-	// tuneFrom is the work of a step, in multiplications, from which on its kernels
-	// are measured.
-	tuneFrom int
+	// tuneFrom is the work of a step, in multiply-accumulates of an image, from which
+	// on its kernels are measured.
+	tuneFrom int64
 	// For tests: tensors share no memory, so that guard pages lie behind each; the
 	// number of the kernel to take of those for a step, where it has so many; and the
 	// variant that measuring is to find the fastest.

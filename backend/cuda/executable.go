@@ -128,7 +128,7 @@ func (e *executable) construct(all [][]candidate, small *smallNetwork) error {
 		}
 	}
 	for i, s := range e.plan.Steps {
-		chosen, err := e.choose(all[i], work(s.Op, e.plan.Tensors[s.In[0]], e.plan.Tensors[s.Out]))
+		chosen, err := e.choose(all[i], e.plan.MACs(i))
 		if err != nil {
 			return fmt.Errorf("step %d (%s): %w", i, s.Name, err)
 		}

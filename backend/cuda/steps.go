@@ -51,19 +51,6 @@ func setWindow(g *kernels.Geometry, w bcnn.Window) {
 	g.PadT, g.PadL = int32(w.Pad.Top), int32(w.Pad.Left)
 }
 
-// work is the number of multiplications that a step amounts to, per image.
-func work(op bcnn.StepOp, in, out bcnn.PlanTensor) int {
-	conv, ok := op.(*bcnn.ConvStep)
-	if !ok {
-		return 0
-	}
-	pooled := 1
-	if conv.Pool != nil {
-		pooled = conv.Pool.KH * conv.Pool.KW
-	}
-	return out.Shape.Values() * pooled * conv.KH * conv.KW * (in.Shape.C / conv.Groups)
-}
-
 // compile returns the candidates of a step, of each variant the best first as far
 // as that is known without measuring. Every step has variant b.
 func (c *stepCompiler) compile(op bcnn.StepOp) ([]candidate, error) {

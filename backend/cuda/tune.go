@@ -16,7 +16,7 @@ type choice struct{ Variant, Name string }
 
 // choose builds the best of the candidates. Small steps take the first: measuring
 // takes longer than it could ever save. The times of an emulator say nothing.
-func (e *executable) choose(candidates []candidate, work int) (*built, error) {
+func (e *executable) choose(candidates []candidate, macs int64) (*built, error) {
 	d := e.device
 	if len(candidates) == 0 {
 		return nil, backend.ErrUnsupported
@@ -27,7 +27,7 @@ func (e *executable) choose(candidates []candidate, work int) (*built, error) {
 	switch {
 	case len(candidates) == 1:
 		return e.buildBecause(whyOnly, candidates[0])
-	case work < d.tuneFrom:
+	case macs < d.tuneFrom:
 		return e.buildBecause(whySmall, candidates[0])
 	case d.info.Kind == backend.Emulated:
 		return e.buildBecause(whyEmulated, candidates[0])

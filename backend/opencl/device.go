@@ -28,9 +28,9 @@ type device struct {
 	// floatsLack says why steps with float32 arithmetic run on the host; empty
 	// where the device can do them.
 	floatsLack string
-	// specialiseFrom is the work of a step, in multiplications, from which on it
-	// gets programs of its own.
-	specialiseFrom int
+	// specialiseFrom is the work of a step, in multiply-accumulates of an image, from
+	// which on it gets programs of its own.
+	specialiseFrom int64
 
 	mu       sync.Mutex // guards what follows
 	context  *cl.Context

@@ -273,12 +273,12 @@ func (e *executable) compile(ctx context.Context) error {
 			return err
 		}
 	}
-	for i, s := range e.plan.Steps {
+	for i := range e.plan.Steps {
 		if !e.onDevice[i] {
 			e.steps = append(e.steps, &built{bag: &bag{context: e.device.context}})
 			continue
 		}
-		heavy := work(s.Op, e.plan.Tensors[s.In[0]], e.plan.Tensors[s.Out]) >= e.device.specialiseFrom
+		heavy := e.plan.MACs(i) >= e.device.specialiseFrom
 		chosen, err := e.device.choose(ctx, all[i], heavy, memory, e.opts.MaxBatch)
 		if err != nil {
 			return fail(i, err)

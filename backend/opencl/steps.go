@@ -90,19 +90,6 @@ func (c *stepCompiler) outputs() int {
 	return c.out.Shape.Values()
 }
 
-// work is the number of multiplications that a step amounts to, per image.
-func work(op bcnn.StepOp, in, out bcnn.PlanTensor) int {
-	conv, ok := op.(*bcnn.ConvStep)
-	if !ok {
-		return 0
-	}
-	pooled := 1
-	if conv.Pool != nil {
-		pooled = conv.Pool.KH * conv.Pool.KW
-	}
-	return out.Shape.Values() * pooled * conv.KH * conv.KW * (in.Shape.C / conv.Groups)
-}
-
 // compile returns the kernels of a step in the given variant, or nothing if there
 // is no such variant of the step. Every step has variant b.
 func (c *stepCompiler) compile(op bcnn.StepOp, variant string) ([]spec, error) {

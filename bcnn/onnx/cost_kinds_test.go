@@ -236,10 +236,16 @@ func kinds() []kind {
 		{"quantised weights as varints", 700, models(func(n int) testModel { return quantised(n, true) }), ""},
 
 		// Claims about the network.
-		{"layers of many channels", 1, models(func(n int) testModel {
+		{"layers of many channels", 20, models(func(n int) testModel {
 			m := chain(n, func(_ int, from, to string) []testNode { return []testNode{op("Add", from+" plus", to)} }, plus)
 			m.input.dims = []any{1, 1 << 20}
 			return m
+		}), ""},
+		{"layers of many channels with values of their own", 1, models(func(n int) testModel {
+			m := chain(n, func(_ int, from, to string) []testNode { return []testNode{op("Add", from+" c", to)} })
+			m.input.dims = []any{1, 2 * many}
+			lists := append(long("list", 0), long("other", 1)...)
+			return with(m, append(lists, op("Concat", "list other", "both", "axis", 0), op("Cast", "both", "c", "to", int(pb.Float)))...)
 		}), exceeds},
 		{"channels in another order", 2, models(func(n int) testModel {
 			m := chain(n, func(i int, from, to string) []testNode {

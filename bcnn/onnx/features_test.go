@@ -2,6 +2,8 @@ package onnx
 
 import (
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -252,6 +254,13 @@ func TestMetadata(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "model", net.Name)
 	require.Empty(t, net.Labels)
+
+	// A file may be called what a network may not.
+	path = filepath.Join(t.TempDir(), "a\n\x1b[2J\xff.onnx")
+	require.NoError(t, os.WriteFile(path, m.encode(), 0o644))
+	net, _, err = Load(t.Context(), path, Options{})
+	require.NoError(t, err)
+	require.Equal(t, `a\n\x1b[2J\xff`, net.Name)
 }
 
 // TestReport checks where the nodes of a model went.

@@ -56,6 +56,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // Options are the options of an import. The zero value is good for most files.
@@ -165,7 +166,7 @@ func (s *source) decode(data []byte, opts Options) (*bcnn.Network, *Report, erro
 		return nil, nil, err
 	}
 	if meta.name == "" {
-		meta.name = s.name
+		meta.name = text.Escape(s.name) // a file may be called anything
 	}
 	layouts, err := inputLayouts(s.eval, m.Graph, opts)
 	if err != nil {

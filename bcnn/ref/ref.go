@@ -81,7 +81,7 @@ func Run(ctx context.Context, plan *bcnn.Plan, in bcnn.Tensor, tap func(step int
 	if ctx == nil {
 		return bcnn.Tensor{}, errors.New("no context")
 	}
-	if err := check(plan); err != nil {
+	if err := plan.Check(); err != nil {
 		return bcnn.Tensor{}, err
 	}
 	input := plan.Tensors[0]
@@ -143,16 +143,6 @@ func Run(ctx context.Context, plan *bcnn.Plan, in bcnn.Tensor, tap func(step int
 	return tensors[plan.Output].pack(), nil
 }
 
-func check(plan *bcnn.Plan) error {
-	if plan == nil {
-		return errors.New("no plan")
-	}
-	if err := checkPlan(plan); err != nil {
-		return fmt.Errorf("plan %q: %w", plan.Name, err)
-	}
-	return nil
-}
-
 // lastReaders returns the step that reads each tensor last.
 func lastReaders(plan *bcnn.Plan) []int {
 	last := make([]int, len(plan.Tensors))
@@ -168,7 +158,7 @@ func lastReaders(plan *bcnn.Plan) []int {
 // long as they are to be read, and what a step makes on the way. What tap keeps
 // comes on top.
 func Memory(plan *bcnn.Plan, n int) (int64, error) {
-	if err := check(plan); err != nil {
+	if err := plan.Check(); err != nil {
 		return 0, err
 	}
 	bytes := func(d bcnn.DType, s bcnn.Shape) int64 {
@@ -186,7 +176,7 @@ func Memory(plan *bcnn.Plan, n int) (int64, error) {
 		made := int64(n) * plan.Tensors[s.Out].Shape.Bytes(plan.Tensors[s.Out].DType) // for tap, or as the result
 		if op, ok := s.Op.(*bcnn.ConvStep); ok {
 			in := plan.Tensors[s.In[0]]
-			sums := bytes(plan.Tensors[s.Out].DType, convShape(op, in.Shape))
+			sums := bytes(plan.Tensors[s.Out].DType, op.Window.Output(in.Shape, op.Out))
 			made = max(made, sums+int64(op.Out)*int64(op.KH)*int64(op.KW)*int64(in.Shape.C/op.Groups))
 		}
 		peak = max(peak, live+made)

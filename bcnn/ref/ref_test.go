@@ -34,19 +34,32 @@ func floatTensor(h, w, c int, values ...float32) bcnn.Tensor {
 	return bcnn.Tensor{DType: bcnn.Float32, N: len(values) / s.Values(), Shape: s, F32: values}
 }
 
-// single is a plan of one step. The shape of its output is that of want.
+// single is a plan of one step, whose result has the shape of want. Another step
+// makes Float32 of it where it is not.
 func single(op bcnn.StepOp, in, want bcnn.Tensor) *bcnn.Plan {
 	p := &bcnn.Plan{
-		Name: "single",
+		Name:  "single",
+		Input: bcnn.Input{DType: in.DType, Shape: in.Shape},
 		Tensors: []bcnn.PlanTensor{
-			{Name: "in", DType: in.DType, Shape: in.Shape, First: -1},
-			{Name: "out", DType: want.DType, Shape: want.Shape, Last: 1},
+			{Name: "in", DType: in.DType, Shape: in.Shape},
+			{Name: "out", DType: want.DType, Shape: want.Shape},
 		},
 		Steps:  []bcnn.Step{{Name: "step", In: []int{0}, Out: 1, Op: op}},
 		Output: 1,
 	}
-	if _, ok := op.(*bcnn.AddStep); ok {
+	switch op := op.(type) {
+	case *bcnn.AddStep:
 		p.Steps[0].In = []int{0, 0}
+	case *bcnn.ConvStep:
+		if in.DType == bcnn.Bits && op.PadValue != -1 { // what backends need, and the reference does not look at
+			out := op.Window.Output(in.Shape, op.Out)
+			op.Border = &bcnn.Border{Row: make([]int, out.H), Col: make([]int, out.W), Rows: 1, Cols: 1, Correction: make([]int32, op.Out)}
+		}
+	}
+	if want.DType != bcnn.Float32 {
+		p.Tensors = append(p.Tensors, bcnn.PlanTensor{Name: "values", DType: bcnn.Float32, Shape: want.Shape})
+		p.Steps = append(p.Steps, bcnn.Step{Name: "values", In: []int{1}, Out: 2, Op: &bcnn.AffineStep{}})
+		p.Output = 2
 	}
 	return p
 }
@@ -54,16 +67,19 @@ func single(op bcnn.StepOp, in, want bcnn.Tensor) *bcnn.Plan {
 // requireStep runs one step and compares bit by bit.
 func requireStep(t *testing.T, op bcnn.StepOp, in, want bcnn.Tensor) {
 	t.Helper()
-	taps := 0
-	got, err := ref.Run(t.Context(), single(op, in, want), in, func(step int, name string, tapped bcnn.Tensor) {
-		taps++
-		require.Equal(t, 0, step)
-		require.Equal(t, "step", name)
-		requireSame(t, want, tapped)
+	plan, taps := single(op, in, want), 0
+	got, err := ref.Run(t.Context(), plan, in, func(step int, name string, tapped bcnn.Tensor) {
+		require.Equal(t, taps, step)
+		require.Equal(t, plan.Steps[step].Name, name)
+		if taps++; step == 0 {
+			requireSame(t, want, tapped)
+		}
 	})
 	require.NoError(t, err)
-	require.Equal(t, 1, taps)
-	requireSame(t, want, got)
+	require.Equal(t, len(plan.Steps), taps)
+	if want.DType == bcnn.Float32 {
+		requireSame(t, want, got)
+	}
 }
 
 func requireSame(t *testing.T, want, got bcnn.Tensor) {
@@ -456,4 +472,19 @@ func TestRunWithoutAContext(t *testing.T) {
 	var none context.Context
 	_, err := ref.Run(none, single(&bcnn.AffineStep{}, in, in), in, nil)
 	require.ErrorContains(t, err, "no context")
+}
+
+func TestRunChecksItsArguments(t *testing.T) {
+	bytes := byteTensor(1, 2, 3, 1, 2, 3, 4, 5, 6)
+	floats := floatTensor(1, 2, 3, 1, 2, 3, 4, 5, 6)
+	_, err := ref.Run(t.Context(), nil, bytes, nil)
+	require.ErrorContains(t, err, "no plan")
+	_, err = ref.Run(t.Context(), single(nil, bytes, floats), bytes, nil)
+	require.ErrorContains(t, err, "step 0 (step): not supported: no operation")
+	_, err = ref.Run(t.Context(), single(&bcnn.AffineStep{}, bytes, floats), floats, nil)
+	require.ErrorContains(t, err, "input: tensor is float32")
+	dirty := bitTensor(1, 1, 3, 1, 1, 1)
+	dirty.Words[0] |= 8
+	_, err = ref.Run(t.Context(), single(&bcnn.AffineStep{}, dirty, floatTensor(1, 1, 3, 0, 0, 0)), dirty, nil)
+	require.ErrorContains(t, err, "padding bits")
 }

@@ -50,7 +50,7 @@ func luma(t *tensor, n, y, x int) uint8 {
 }
 
 func conv(work *budget.Budget, op *bcnn.ConvStep, out, x *tensor) error {
-	sums := newTensor(out.dtype, x.n, convShape(op, x.shape)) // before pooling
+	sums := newTensor(out.dtype, x.n, op.Window.Output(x.shape, op.Out)) // before pooling
 	weights := make([]int8, op.Out*op.KH*op.KW*(x.shape.C/op.Groups))
 	if x.dtype != bcnn.Float32 {
 		bits.Unpack(weights, op.Bits, x.shape.C/op.Groups)
@@ -86,8 +86,11 @@ func conv(work *budget.Budget, op *bcnn.ConvStep, out, x *tensor) error {
 	if op.Pool == nil {
 		copy(out.pm, sums.pm)
 		copy(out.f32, sums.f32)
-	} else if err := maxPool(work, poolWindow(op), out, sums); err != nil {
-		return err
+	} else {
+		w := bcnn.Window{KH: op.Pool.KH, KW: op.Pool.KW, StrideH: op.Pool.KH, StrideW: op.Pool.KW}
+		if err := maxPool(work, w, out, sums); err != nil {
+			return err
+		}
 	}
 	if op.Threshold != nil {
 		flip(out, op.Threshold.Flip)

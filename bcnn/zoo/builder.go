@@ -83,7 +83,7 @@ func (b *builder) conv(name string, c bcnn.Conv2D) {
 		c.PadValue = -1
 	}
 	b.net.Append(name, c)
-	b.shape = c.Window.Result(b.shape, c.Out)
+	b.shape = c.Window.Output(b.shape, c.Out)
 	b.summed(c.KH * c.KW * taps)
 }
 
@@ -96,7 +96,7 @@ func (b *builder) dense(name string, out int) {
 
 func (b *builder) pool(name string, w bcnn.Window) {
 	b.net.Append(name, bcnn.MaxPool{Window: w})
-	b.shape = w.Result(b.shape, b.shape.C)
+	b.shape = w.Output(b.shape, b.shape.C)
 }
 
 // norm appends a batch normalisation as training could have left it: mean and
@@ -142,7 +142,7 @@ func (b *builder) floatConv(name string, c bcnn.Conv2D) {
 	}
 	c.Weights = b.realWeights(c.Out, taps)
 	b.net.Append(name, c)
-	b.shape = c.Window.Result(b.shape, c.Out)
+	b.shape = c.Window.Output(b.shape, c.Out)
 	b.variance = 1
 }
 
@@ -170,5 +170,5 @@ func (b *builder) averagePool(name string, w bcnn.Window, input ...int) {
 	b.net.Append(name, bcnn.Conv2D{
 		Window: w, Out: b.shape.C, Groups: b.shape.C, Weights: bcnn.Weights{F32: weights},
 	}, input...)
-	b.shape = w.Result(b.shape, b.shape.C)
+	b.shape = w.Output(b.shape, b.shape.C)
 }

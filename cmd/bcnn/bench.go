@@ -241,8 +241,8 @@ func bench(ctx context.Context, dev backend.Device, plan *bcnn.Plan, flags bench
 		return result, err
 	}
 
-	for _, s := range plan.Steps {
-		n := macs(plan, s)
+	for i, s := range plan.Steps {
+		n := plan.MACs(i)
 		result.MACs += n
 		if isBinary(plan, s) {
 			result.BinaryMACs += n

@@ -55,6 +55,16 @@ func TestBench(t *testing.T) {
 	require.Regexp(t, `(?m)^count  dense     1×1×2 float32  .* %  +(arithmetic|memory)$`, text)
 }
 
+// A batch that no memory holds is an error before anything is allocated.
+func TestBatchNeedsMemory(t *testing.T) {
+	plan := &bcnn.Plan{
+		Input:   bcnn.Input{DType: bcnn.Float32, Shape: bcnn.Shape{H: 1 << 16, W: 1 << 12, C: 1}},
+		Tensors: []bcnn.PlanTensor{{Shape: bcnn.Shape{H: 1, W: 1, C: 1}}},
+	}
+	require.NoError(t, checkMemory(&bcnn.Plan{Input: bcnn.Input{DType: bcnn.Uint8, Shape: plan.Tensors[0].Shape}, Tensors: plan.Tensors}, maxBatch))
+	require.ErrorContains(t, checkMemory(plan, maxBatch), "65536 images and their results take 70368744439808 bytes of memory")
+}
+
 func TestQuantiles(t *testing.T) {
 	list := times{5, 1, 4, 2, 3, 9, 8, 7, 6, 10}
 	require.Equal(t, time.Duration(1), list.quantile(0))
@@ -76,19 +86,11 @@ func TestMACs(t *testing.T) {
 		for _, r := range bcnn.Summarize(net, plan) {
 			want += r.MACs
 		}
-		for _, s := range plan.Steps {
-			got += macs(plan, s)
+		for i := range plan.Steps {
+			got += plan.MACs(i)
 		}
 		require.Equal(t, want, got, name)
 	}
-	// 3×2 kernel over 5×7×4 in two groups: 3×4 outputs of 6 channels.
-	plan := &bcnn.Plan{Tensors: []bcnn.PlanTensor{{Shape: bcnn.Shape{H: 5, W: 7, C: 4}}}}
-	conv := &bcnn.ConvStep{
-		Window: bcnn.Window{KH: 3, KW: 2, StrideH: 2, StrideW: 2, DilationH: 1, DilationW: 1,
-			Pad: bcnn.Padding{Top: 1, Bottom: 1, Right: 1}},
-		Out: 6, Groups: 2,
-	}
-	require.Equal(t, int64(3*4*6*3*2*2), macs(plan, bcnn.Step{In: []int{0}, Op: conv}))
 }
 
 // Random images are the same everywhere and in every run.

@@ -109,7 +109,7 @@ UTF-8; with --top above 1 also top, the likeliest classes.`,
 				return outcome{result, files.Name(sources[i].file, err)}
 			}
 			var failed error
-			err = parallel.InOrder(ctx, len(sources), classify, func(i int, o outcome) error {
+			err = parallel.InOrder(ctx, len(sources), dataset.AtOnce(), classify, func(i int, o outcome) error {
 				switch {
 				case ctx.Err() != nil:
 					return ctx.Err()

@@ -50,9 +50,10 @@ type work struct {
 	bytes int64 // of input, weights and output, each counted once, without padding bits
 }
 
-// workOf returns the work of a step on ±1 values; none for any other step, with
+// workOf returns the work of step i on ±1 values; none for any other step, with
 // which the rates of limits do not compare.
-func workOf(plan *bcnn.Plan, s bcnn.Step, batch int) work {
+func workOf(plan *bcnn.Plan, i, batch int) work {
+	s := plan.Steps[i]
 	for _, t := range s.In {
 		if plan.Tensors[t].DType != bcnn.Bits {
 			return work{}
@@ -65,7 +66,7 @@ func workOf(plan *bcnn.Plan, s bcnn.Step, batch int) work {
 			return work{}
 		}
 		weights := op.Out * op.KH * op.KW * (plan.Tensors[s.In[0]].Shape.C / op.Groups)
-		w = work{macs: macs(plan, s) * int64(batch), bytes: (int64(weights) + 7) / 8}
+		w = work{macs: plan.MACs(i) * int64(batch), bytes: (int64(weights) + 7) / 8}
 	case *bcnn.MaxPoolStep:
 	default:
 		return work{}
@@ -107,7 +108,7 @@ func (l *limits) compare(ctx context.Context, steps []stepTime, plan *bcnn.Plan,
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		w := workOf(plan, plan.Steps[i], batch)
+		w := workOf(plan, i, batch)
 		if w.bytes == 0 || steps[i].Min == 0 {
 			floor += steps[i].Min
 			continue

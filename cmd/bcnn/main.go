@@ -10,8 +10,10 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"runtime/debug"
 
 	_ "github.com/bitcnn/bitcnn/backend/all"
+	"github.com/bitcnn/bitcnn/internal/host"
 )
 
 func main() {
@@ -19,6 +21,10 @@ func main() {
 	// nothing faster.
 	if n := runtime.NumCPU(); runtime.GOMAXPROCS(0) > n {
 		runtime.GOMAXPROCS(n)
+	}
+	// Garbage is collected before it fills the memory that is free.
+	if free := host.Available(); free > 0 && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(free - free/10)
 	}
 	ctx := untilSignal()
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)

@@ -115,7 +115,7 @@ func timeSteps(ctx context.Context, dev backend.Device, plan *bcnn.Plan, opts ba
 		out := plan.Tensors[s.Out]
 		steps[i] = stepTime{
 			Name: s.Name, Kind: s.Kind(), Output: out.Shape.String() + " " + out.DType.String(),
-			Median: micros(took[i].quantile(0.5)), Min: micros(took[i].quantile(0)), MACs: macs(plan, s), Binary: isBinary(plan, s),
+			Median: micros(took[i].quantile(0.5)), Min: micros(took[i].quantile(0)), MACs: plan.MACs(i), Binary: isBinary(plan, s),
 		}
 		total += steps[i].Median
 	}
@@ -125,22 +125,6 @@ func timeSteps(ctx context.Context, dev backend.Device, plan *bcnn.Plan, opts ba
 		}
 	}
 	return steps, nil
-}
-
-// macs returns the multiply-accumulates of a step for one image, padded taps
-// included; 0 for steps without weights.
-func macs(plan *bcnn.Plan, s bcnn.Step) int64 {
-	conv, ok := s.Op.(*bcnn.ConvStep)
-	if !ok {
-		return 0
-	}
-	in := plan.Tensors[s.In[0]].Shape
-	span := func(n, before, after, k, dilation, stride int) int64 {
-		return int64((n+before+after-dilation*(k-1)-1)/stride + 1)
-	}
-	h := span(in.H, conv.Pad.Top, conv.Pad.Bottom, conv.KH, conv.DilationH, conv.StrideH)
-	w := span(in.W, conv.Pad.Left, conv.Pad.Right, conv.KW, conv.DilationW, conv.StrideW)
-	return h * w * int64(conv.Out) * int64(conv.KH) * int64(conv.KW) * int64(in.C/conv.Groups)
 }
 
 // isBinary reports whether a step sums products of ±1 values.

@@ -148,7 +148,7 @@ func benchOp(ctx context.Context, dev backend.Device, o zoo.Operator, flags benc
 	randomImages(r.in, newRand(seed))
 	took = took[:0] // the first run is for warming up
 
-	work := workOf(plan, plan.Steps[timed], flags.MaxBatch)
+	work := workOf(plan, timed, flags.MaxBatch)
 	for round := range opRounds {
 		if err := lim.update(); err != nil {
 			return result, err

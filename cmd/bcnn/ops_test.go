@@ -87,7 +87,7 @@ func TestWorkOf(t *testing.T) {
 	require.NoError(t, err)
 	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 	require.NoError(t, err)
-	require.Zero(t, workOf(plan, plan.Steps[0], 1)) // reads bytes
+	require.Zero(t, workOf(plan, 0, 1)) // reads bytes
 	// 32×32×128 bits in, 16×16×128 bits out, 3×3 kernels.
-	require.Equal(t, work{macs: 3 * 32 * 32 * 128 * 128 * 9, bytes: 16 * (3*(32*32+16*16) + 128*9)}, workOf(plan, plan.Steps[1], 3))
+	require.Equal(t, work{macs: 3 * 32 * 32 * 128 * 128 * 9, bytes: 16 * (3*(32*32+16*16) + 128*9)}, workOf(plan, 1, 3))
 }

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/host"
 )
 
 // runner is a plan that is ready to be timed on a device, with its tensors.
@@ -23,6 +25,10 @@ func newRunner(ctx context.Context, dev backend.Device, plan *bcnn.Plan, opts ba
 		return nil, err
 	}
 	n := max(1, opts.MaxBatch)
+	if err := checkMemory(plan, n); err != nil {
+		exe.Close()
+		return nil, err
+	}
 	r := &runner{
 		exe: exe,
 		in:  bcnn.NewTensor(plan.Input.DType, n, plan.Input.Shape),
@@ -33,6 +39,16 @@ func newRunner(ctx context.Context, dev backend.Device, plan *bcnn.Plan, opts ba
 		return nil, err
 	}
 	return r, nil
+}
+
+// checkMemory refuses a batch of images that does not fit into the memory that is
+// free. The device has been asked before, but it holds neither images nor results.
+func checkMemory(plan *bcnn.Plan, n int) error {
+	need := int64(n) * (plan.Input.Shape.Bytes(plan.Input.DType) + plan.OutputShape().Bytes(bcnn.Float32))
+	if free := host.Available(); free > 0 && need > free {
+		return fmt.Errorf("%s and their results take %d bytes of memory, and %d are free", quantity(n, "image", "images"), need, free)
+	}
+	return nil
 }
 
 func (r *runner) Close() { r.exe.Close() }

@@ -89,10 +89,10 @@ func (l *zooLine) count(ctx context.Context) error {
 		l.Float += r.BytesFloat
 		l.Stored += r.BytesStored
 	}
-	for _, s := range plan.Steps {
-		l.MACs += macs(plan, s)
+	for i, s := range plan.Steps {
+		l.MACs += plan.MACs(i)
 		if isBinary(plan, s) {
-			l.BinaryMACs += macs(plan, s)
+			l.BinaryMACs += plan.MACs(i)
 		}
 	}
 	return nil

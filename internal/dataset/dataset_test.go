@@ -210,3 +210,16 @@ func TestEvaluateEnds(t *testing.T) {
 	_, err = Evaluate(t.Context(), c, set, 1, nil, nil)
 	require.True(t, errors.Is(err, backend.ErrClosed))
 }
+
+func TestAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		processors int
+		memory     int64
+		want       int
+	}{
+		{4, 0, 4}, {4, 1, 1}, {4, vision.MaxBytes, 1}, {4, 3*vision.MaxBytes - 1, 2}, {4, 4 * vision.MaxBytes, 4}, {1, 1 << 40, 1},
+	} {
+		require.Equal(t, c.want, atOnce(c.processors, c.memory))
+	}
+	require.Positive(t, AtOnce())
+}

@@ -2,8 +2,10 @@ package dataset
 
 import (
 	"context"
+	"runtime"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/host"
 	"github.com/bitcnn/bitcnn/internal/parallel"
 	"github.com/bitcnn/bitcnn/vision"
 )
@@ -26,8 +28,20 @@ func (e *Evaluation) add(class, predicted int) {
 	e.Accuracy = float64(e.Correct) / float64(e.Total)
 }
 
+// AtOnce returns how many images may be read at the same time: as many as there are
+// processors, but no more than fit into the memory that is free if each takes
+// vision.MaxBytes.
+func AtOnce() int { return atOnce(runtime.GOMAXPROCS(0), host.Available()) }
+
+func atOnce(processors int, memory int64) int {
+	if memory == 0 { // unknown
+		return processors
+	}
+	return int(max(1, min(int64(processors), memory/vision.MaxBytes)))
+}
+
 // Evaluate classifies all images, a number of them in a batch. While the device
-// works on one batch, all processors prepare the next. Images that cannot be
+// works on one batch, others are read, AtOnce at the same time. Images that cannot be
 // read go to broken, in order, and are not counted.
 func Evaluate(ctx context.Context, c *vision.Classifier, set Set, size int, progress func(done, total int), broken func(error)) (*Evaluation, error) {
 	classes := len(c.Labels())
@@ -50,7 +64,7 @@ func Evaluate(ctx context.Context, c *vision.Classifier, set Set, size int, prog
 	}
 	batch := bcnn.Tensor{DType: preprocessing.Input.DType, Shape: preprocessing.Input.Shape}
 	var truth []int
-	err := parallel.InOrder(ctx, set.Len(), prepare, func(i int, p prepared) error {
+	err := parallel.InOrder(ctx, set.Len(), AtOnce(), prepare, func(i int, p prepared) error {
 		if p.err != nil {
 			broken(p.err)
 		} else {

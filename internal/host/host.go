@@ -23,6 +23,12 @@ func Threads() int { return threads(os.DirFS("/")) }
 // means unknown.
 func Memory() int64 { return memory(os.DirFS("/")) }
 
+// Available returns the bytes of memory that are free for the process now: the
+// least of what the machine can give without swapping, what the limits of its
+// control groups leave, and its limit of address space. What the system can take
+// back, such as files that it keeps in memory, counts as free. 0 means unknown.
+func Available() int64 { return available(os.DirFS("/")) }
+
 func threads(root fs.FS) int {
 	n := min(runtime.NumCPU(), runtime.GOMAXPROCS(0))
 	// Rounded down: workers that share a fraction of a CPU wait for each other.
@@ -34,10 +40,19 @@ func threads(root fs.FS) int {
 
 func memory(root fs.FS) int64 {
 	least := min(physicalMemory(root), leastOfGroups(root, memoryLimits), addressSpace(root))
-	if least >= math.MaxInt64 {
+	return bytes(least)
+}
+
+func available(root fs.FS) int64 {
+	return bytes(min(freeMemory(root), leastOfGroups(root, memoryLeft), addressSpace(root)))
+}
+
+// bytes returns a number of bytes as an integer: 0 for +Inf, and never 0 otherwise.
+func bytes(n float64) int64 {
+	if n >= math.MaxInt64 {
 		return 0
 	}
-	return int64(least)
+	return max(int64(n), 1)
 }
 
 // cpuQuota returns the CPU quota of the control groups, in CPUs.
@@ -53,6 +68,7 @@ type groupLimit struct {
 var (
 	cpuQuotas    = groupLimit{"cpu", quotaV2, quotaV1}
 	memoryLimits = groupLimit{"memory", memoryV2, memoryV1}
+	memoryLeft   = groupLimit{"memory", leftV2, leftV1}
 )
 
 // leastOfGroups returns the least limit of the control groups that the process is
@@ -120,7 +136,33 @@ func memoryV1(root fs.FS, dir string) float64 {
 	return ratio(word(root, dir, "memory.limit_in_bytes"), "1")
 }
 
-// word returns what a file of one line holds, nothing where it cannot be read.
+// leftV2 is memory.max without what is in use, of which files that are kept in
+// memory, and have not been read lately, can be taken back.
+func leftV2(root fs.FS, dir string) float64 {
+	return left(root, dir, memoryV2(root, dir), "memory.current", "inactive_file")
+}
+
+// leftV1 is the same of version 1.
+func leftV1(root fs.FS, dir string) float64 {
+	return left(root, dir, memoryV1(root, dir), "memory.usage_in_bytes", "total_inactive_file")
+}
+
+func left(root fs.FS, dir string, limit float64, usage, reclaimable string) float64 {
+	used, err := strconv.ParseUint(word(root, dir, usage), 10, 63)
+	if math.IsInf(limit, 1) || err != nil {
+		return limit
+	}
+	for line := range strings.Lines(word(root, dir, "memory.stat")) {
+		if fields := strings.Fields(line); len(fields) == 2 && fields[0] == reclaimable {
+			if n, err := strconv.ParseUint(fields[1], 10, 63); err == nil {
+				used -= min(n, used)
+			}
+		}
+	}
+	return max(limit-float64(used), 0)
+}
+
+// word returns what a file holds, without the end of its last line, nothing where it cannot be read.
 func word(root fs.FS, dir, name string) string {
 	b, err := fs.ReadFile(root, path.Join(dir, name))
 	if err != nil {
@@ -131,6 +173,9 @@ func word(root fs.FS, dir, name string) string {
 
 // physicalMemory returns the memory of the machine, +Inf if it is unknown.
 func physicalMemory(root fs.FS) float64 { return kibibytes(root, "proc/meminfo", "MemTotal:") }
+
+// freeMemory returns the memory that the machine can give, +Inf if it is unknown.
+func freeMemory(root fs.FS) float64 { return kibibytes(root, "proc/meminfo", "MemAvailable:") }
 
 // addressSpace returns the bytes of address space that are left to the process,
 // +Inf where they are not limited.
@@ -146,8 +191,8 @@ func addressSpace(root fs.FS) float64 {
 				break
 			}
 			limit := ratio(fields[0], "1")
-			if used := kibibytes(root, "proc/self/status", "VmSize:"); used < limit {
-				limit -= used
+			if used := kibibytes(root, "proc/self/status", "VmSize:"); !math.IsInf(used, 1) {
+				limit = max(limit-used, 0)
 			}
 			return limit
 		}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"maps"
 	"math"
 	"testing"
 	"testing/fstest"
@@ -92,11 +93,52 @@ func TestMemoryIsTheLeastOfAllLimits(t *testing.T) {
 		{"address space", map[string]string{"proc/meminfo": machine, "proc/self/limits": limited}, 1500000},
 		{"address space in use", map[string]string{"proc/meminfo": machine, "proc/self/limits": limited,
 			"proc/self/status": "Name:\tx\nVmSize:\t    1000 kB\n"}, 1500000 - 1000<<10},
+		{"no address space left", map[string]string{"proc/meminfo": machine, "proc/self/limits": limited,
+			"proc/self/status": "VmSize: 2000 kB\n"}, 1},
 		{"limits cut off", map[string]string{"proc/meminfo": machine, "proc/self/limits": "Max address space"}, 2048 << 10},
 	} {
 		t.Run(c.name, func(t *testing.T) { require.Equal(t, c.want, memory(files(c.files))) })
 	}
 	require.Positive(t, Memory())
+}
+
+func TestAvailableIsWhatTheLimitsLeave(t *testing.T) {
+	const (
+		machine = "MemTotal:        4096 kB\nMemFree:  1 kB\nMemAvailable:    2048 kB\n"
+		stat    = "cache 300000\ninactive_file 200000\ntotal_inactive_file 100000\n"
+	)
+	v2 := map[string]string{"proc/meminfo": machine, "proc/self/cgroup": "0::/a\n",
+		"sys/fs/cgroup/a/memory.max": "1000000\n", "sys/fs/cgroup/a/memory.current": "700000\n"}
+	v1 := map[string]string{"proc/meminfo": machine, "proc/self/cgroup": "4:memory:/x\n",
+		"sys/fs/cgroup/memory/x/memory.limit_in_bytes": "1000000\n", "sys/fs/cgroup/memory/x/memory.usage_in_bytes": "600000\n"}
+	with := func(files map[string]string, name, content string) map[string]string {
+		more := maps.Clone(files)
+		more[name] = content
+		return more
+	}
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		want  int64
+	}{
+		{"nothing known", nil, 0},
+		{"machine", map[string]string{"proc/meminfo": machine}, 2048 << 10},
+		{"group", v2, 300000},
+		{"group with files", with(v2, "sys/fs/cgroup/a/memory.stat", stat), 500000},
+		{"group with no more than files", with(v2, "sys/fs/cgroup/a/memory.stat", "inactive_file 900000\n"), 1000000},
+		{"group that is full", with(v2, "sys/fs/cgroup/a/memory.current", "1000001\n"), 1},
+		{"group without usage", with(v2, "sys/fs/cgroup/a/memory.current", "x\n"), 1000000},
+		{"group without limit", with(v2, "sys/fs/cgroup/a/memory.max", "max\n"), 2048 << 10},
+		{"group above", with(with(v2, "sys/fs/cgroup/memory.max", "900000\n"), "sys/fs/cgroup/memory.current", "800000\n"), 100000},
+		{"group of version 1", v1, 400000},
+		{"group of version 1 with files", with(v1, "sys/fs/cgroup/memory/x/memory.stat", stat), 500000},
+		{"address space", with(v2, "proc/self/limits", "Max address space 2000 2000 bytes\n"), 2000},
+	} {
+		t.Run(c.name, func(t *testing.T) { require.Equal(t, c.want, available(files(c.files))) })
+	}
+	require.Positive(t, Available())
+	total := Memory()
+	require.LessOrEqual(t, Available(), total)
 }
 
 func FuzzControlGroups(f *testing.F) {
@@ -115,7 +157,10 @@ func FuzzControlGroups(f *testing.F) {
 		for _, name := range []string{"proc/meminfo", "proc/self/limits", "proc/self/status", "sys/fs/cgroup/memory.max"} {
 			root[name] = &fstest.MapFile{Data: []byte(limit)}
 		}
+		root["sys/fs/cgroup/memory.current"] = &fstest.MapFile{Data: []byte(quota)}
+		root["sys/fs/cgroup/memory.stat"] = &fstest.MapFile{Data: []byte(limit)}
 		require.GreaterOrEqual(t, memory(root), int64(0))
+		require.GreaterOrEqual(t, available(root), int64(0))
 		require.GreaterOrEqual(t, threads(root), 1)
 	})
 }

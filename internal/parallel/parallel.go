@@ -41,13 +41,13 @@ func For(n int, do func(i int)) {
 	work()
 }
 
-// InOrder calls produce(0) to produce(n−1), as many at the same time as there are
-// processors, and consume with each result, in order and one at a time. Few
+// InOrder calls produce(0) to produce(n−1), no more than most of them at the same
+// time and at least one, and consume with each result, in order and one at a time. Few
 // results wait. It returns the first error of consume, or that of ctx once it
 // has ended: nothing more begins then, and nothing is left running.
-func InOrder[T any](ctx context.Context, n int, produce func(i int) T, consume func(i int, result T) error) error {
+func InOrder[T any](ctx context.Context, n, most int, produce func(i int) T, consume func(i int, result T) error) error {
 	ctx, cancel := context.WithCancel(ctx)
-	results := make(chan chan T, runtime.GOMAXPROCS(0)-1) // in order
+	results := make(chan chan T, max(most, 1)-1) // in order
 	var running sync.WaitGroup
 	running.Add(1)
 	go func() {

@@ -56,12 +56,11 @@ func TestForPanics(t *testing.T) {
 }
 
 func TestInOrder(t *testing.T) {
-	for _, p := range []int{1, 4} {
-		processors(t, p)
+	for _, p := range []int{0, 1, 4} {
 		for _, n := range []int{0, 1, 2, 100} {
 			var inProgress, most atomic.Int32
 			var got []int
-			err := InOrder(t.Context(), n, func(i int) int {
+			err := InOrder(t.Context(), n, p, func(i int) int {
 				now := inProgress.Add(1)
 				for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
 				}
@@ -80,16 +79,15 @@ func TestInOrder(t *testing.T) {
 			for i, v := range got {
 				require.Equal(t, i, v)
 			}
-			require.LessOrEqual(t, int(most.Load()), p)
+			require.LessOrEqual(t, int(most.Load()), max(p, 1))
 		}
 	}
 }
 
 func TestInOrderProducesAtTheSameTime(t *testing.T) {
-	processors(t, 4)
 	var met sync.WaitGroup
 	met.Add(4)
-	require.NoError(t, InOrder(t.Context(), 4, func(int) int {
+	require.NoError(t, InOrder(t.Context(), 4, 4, func(int) int {
 		met.Done()
 		met.Wait()
 		return 0
@@ -98,7 +96,6 @@ func TestInOrderProducesAtTheSameTime(t *testing.T) {
 
 // After an error nothing new begins, and nothing is left running.
 func TestInOrderEnds(t *testing.T) {
-	processors(t, 2)
 	failed := errors.New("failed")
 	ctx, cancel := context.WithCancel(t.Context())
 	for _, c := range []struct {
@@ -120,7 +117,7 @@ func TestInOrderEnds(t *testing.T) {
 		{context.Canceled, func(int, int) error { return errors.New("not called: the context has ended before") }},
 	} {
 		var begun, ended, consumed atomic.Int32
-		err := InOrder(ctx, 1000, func(int) int {
+		err := InOrder(ctx, 1000, 2, func(int) int {
 			begun.Add(1)
 			defer ended.Add(1)
 			return 0

@@ -48,20 +48,16 @@ func New(e *eval.Evaluator, maxLayers int, signOfZero bcnn.ZeroRule) *Builder {
 // Err returns the first error of Emit.
 func (b *Builder) Err() error { return b.err }
 
-// What is charged for a layer, besides its weights, and for each of its
-// channels, rows and columns: lowering allocates for them, however large the
-// file claims them to be.
-const (
-	layerUnits = 512
-	sideUnits  = 16
-)
+// layerUnits is what a layer costs besides its weights. Its channels and pixels,
+// which the file may claim to be many, are counted where it is lowered.
+const layerUnits = 512
 
 // Emit appends a layer made of a node (nil for the input) and returns its
 // output, seen as the first operand is. It does not fail: see Err.
 func (b *Builder) Emit(n *pb.Node, suffix string, op bcnn.Op, shape bcnn.Shape, inputs ...*Value) *Value {
 	out := &Value{Type: pb.Float, Node: n, Shape: shape, View: inputs[0].View}
 	if b.err == nil {
-		b.err = b.budget.Charge(layerUnits + sideUnits*(int64(shape.C)+int64(shape.H)+int64(shape.W)))
+		b.err = b.budget.Charge(layerUnits)
 	}
 	if b.err == nil && len(b.Net.Layers) == b.maxLayers {
 		b.err = fmt.Errorf("the network has more than the %d layers that are allowed", b.maxLayers)

@@ -1,0 +1,55 @@
+package backendtest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
+	"github.com/bitcnn/bitcnn/internal/host"
+)
+
+// ErrMemory is wrapped by the error of Check where comparing a case with the
+// reference needs more memory than Options.Limits.ArenaBytes, or by default than is
+// free.
+var ErrMemory = errors.New("not enough memory to compare with the reference")
+
+// checkMemory refuses a plan for whose results there is no memory. A limit of 0
+// means what is free.
+func checkMemory(plan *bcnn.Plan, batch int, limit int64) error {
+	need, err := memory(plan, batch)
+	if err != nil {
+		return fmt.Errorf("reference: %w", err)
+	}
+	need *= 2 // the garbage collector lets memory grow to twice of what is in use
+	if limit == 0 {
+		limit = host.Available()
+	}
+	if limit > 0 && need > limit {
+		return fmt.Errorf("%w: a batch of %d takes %d bytes, and the limit is %d", ErrMemory, batch, need, limit)
+	}
+	return nil
+}
+
+// memory returns the bytes that checking a plan takes at the most, weights apart:
+// the results of all steps, the tensors of a device that has its arena in the same
+// memory, the output of the plan before, and whatever is more, what the reference
+// needs while it runs, or the tensors that Run is called with.
+func memory(plan *bcnn.Plan, batch int) (int64, error) {
+	running, err := ref.Memory(plan, batch)
+	if err != nil {
+		return 0, err
+	}
+	bytes := func(t bcnn.PlanTensor) int64 { return int64(batch) * t.Shape.Bytes(t.DType) }
+	var results, largest int64
+	for _, s := range plan.Steps {
+		size := bytes(plan.Tensors[s.Out])
+		results += size
+		largest = max(largest, size)
+	}
+	in, out := bytes(plan.Tensors[0]), bytes(plan.Tensors[plan.Output])
+	// The reference's output, that of Run, and one that is too large; the same of
+	// the input, which as another type has four times the bytes; what Tap gets.
+	calling := 4*out + 6*in + largest
+	return results + int64(batch)*plan.ArenaBytes + out + in + max(running, calling), nil
+}

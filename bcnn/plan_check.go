@@ -1,0 +1,322 @@
+package bcnn
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// ErrUnsupported is wrapped by the error of Plan.Check for steps that nothing can
+// execute, and by those of devices that have no kernel for a step.
+var ErrUnsupported = errors.New("not supported")
+
+const (
+	// maxDim bounds every size that a plan names, so that sums of a few cannot
+	// overflow.
+	maxDim = 1 << 24
+	// maxTensor bounds the bytes of a tensor of one image, with 8 for each value.
+	maxTensor = min(1<<42, math.MaxInt/2)
+)
+
+// Check makes sure that executing the plan stays within its slices: every step reads
+// what has been written, types and shapes fit, parameters have the right lengths and
+// padding, and sums fit into 32 bits. Plans that Lower made pass; others may have been
+// made by hand. The error names the step. Where nothing is wrong but steps of unknown
+// kinds or types, it wraps ErrUnsupported and names each of them.
+func (p *Plan) Check() error {
+	if p == nil {
+		return errors.New("no plan")
+	}
+	if err := p.check(); err != nil {
+		return fmt.Errorf("plan %s: %w", text.Quote(p.Name), err)
+	}
+	return nil
+}
+
+func (p *Plan) check() error {
+	if len(p.Tensors) == 0 {
+		return errors.New("no tensors")
+	}
+	for i, t := range p.Tensors {
+		if err := t.check(); err != nil {
+			return fmt.Errorf("tensor %d (%s): %w", i, text.Escape(t.Name), err)
+		}
+	}
+	if in := p.Tensors[0]; in.DType != p.Input.DType || in.Shape != p.Input.Shape {
+		return fmt.Errorf("tensor 0 is %v %v, but the input is %v %v", in.DType, in.Shape, p.Input.DType, p.Input.Shape)
+	}
+	written := make([]bool, len(p.Tensors))
+	written[0] = true
+	has := func(i int) bool { return 0 <= i && i < len(written) && written[i] }
+	var unsupported []error
+	for i, s := range p.Steps {
+		fail := func(err error) error { return fmt.Errorf("step %d (%s): %w", i, text.Escape(s.Name), err) }
+		inputs := 1
+		if _, ok := s.Op.(*AddStep); ok {
+			inputs = 2
+		}
+		if len(s.In) != inputs {
+			return fail(fmt.Errorf("%d inputs, want %d", len(s.In), inputs))
+		}
+		for _, in := range s.In {
+			if !has(in) {
+				return fail(fmt.Errorf("it reads tensor %d, which no step before it writes", in))
+			}
+		}
+		if s.Out < 1 || s.Out >= len(p.Tensors) || written[s.Out] {
+			return fail(fmt.Errorf("it cannot write tensor %d", s.Out))
+		}
+		written[s.Out] = true
+		switch err := p.checkStep(s); {
+		case errors.Is(err, ErrUnsupported):
+			unsupported = append(unsupported, fail(err))
+		case err != nil:
+			return fail(err)
+		}
+	}
+	if len(unsupported) > 0 {
+		return errors.Join(unsupported...)
+	}
+	if !has(p.Output) || p.Tensors[p.Output].DType != Float32 {
+		return fmt.Errorf("output tensor %d is not written or not float32", p.Output)
+	}
+	return nil
+}
+
+func (t PlanTensor) check() error {
+	if min(t.Shape.H, t.Shape.W, t.Shape.C) < 1 || max(t.Shape.H, t.Shape.W, t.Shape.C) > maxDim ||
+		num.Product(t.Shape.H, t.Shape.W, t.Shape.C, 8) > maxTensor {
+		return fmt.Errorf("shape %v", t.Shape)
+	}
+	if t.DType != Uint8 && t.DType != Bits && t.DType != Float32 {
+		return fmt.Errorf("type %v", t.DType)
+	}
+	return nil
+}
+
+// checkStep checks a step whose tensors exist.
+func (p *Plan) checkStep(s Step) error {
+	if v := reflect.ValueOf(s.Op); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return fmt.Errorf("%w: no operation", ErrUnsupported)
+	}
+	in, out := p.Tensors[s.In[0]], p.Tensors[s.Out]
+	var types bool
+	var shape Shape // of the output, as it must be
+	var err error
+	switch op := s.Op.(type) {
+	case *BinarizeStep:
+		types = in.DType == Uint8 && out.DType == Bits
+		shape = in.Shape
+		shape.C, err = op.check(in.Shape.C)
+	case *ConvStep:
+		types = out.DType != Uint8
+		shape, err = op.check(in, out)
+	case *MaxPoolStep:
+		types = in.DType == out.DType && in.DType != Uint8
+		shape, err = op.check(in)
+	case *AffineStep:
+		types = out.DType == Float32
+		shape, err = in.Shape, checkScale(op.Scale, op.Shift, in.Shape.C)
+	case *SignStep:
+		types = in.DType == Float32 && out.DType == Bits
+		shape, err = in.Shape, op.Threshold.check(false, in.Shape.C)
+	case *AddStep:
+		other := p.Tensors[s.In[1]]
+		types = in.DType == Float32 && other.DType == Float32 && out.DType == Float32
+		if shape = in.Shape; other.Shape != shape {
+			err = fmt.Errorf("it adds %v and %v", in.Shape, other.Shape)
+		}
+	case *FlattenStep:
+		types = in.DType == out.DType && in.DType != Uint8
+		shape = Shape{H: 1, W: 1, C: in.Shape.Values()}
+	default:
+		return fmt.Errorf("%w: operation %T", ErrUnsupported, s.Op)
+	}
+	if !types {
+		return fmt.Errorf("%w: %s from %v to %v", ErrUnsupported, s.Kind(), in.DType, out.DType)
+	}
+	if err == nil && out.Shape != shape {
+		err = fmt.Errorf("output shape %v, want %v", out.Shape, shape)
+	}
+	return err
+}
+
+// check returns the number of output channels.
+func (op *BinarizeStep) check(channels int) (int, error) {
+	thresholds, out := 0, channels
+	switch op.Scheme {
+	case SchemeThreshold:
+		thresholds = channels
+	case SchemeGrey:
+		thresholds, out = 1, 1
+	case SchemeLBP:
+		out = 3
+	case SchemeMinMax:
+	default:
+		return 0, fmt.Errorf("%w: scheme %q", ErrUnsupported, op.Scheme)
+	}
+	if (op.Scheme == SchemeGrey || op.Scheme == SchemeLBP) && channels != 1 && channels != 3 {
+		return 0, fmt.Errorf("scheme %s of %d channels, want 1 or 3", op.Scheme, channels)
+	}
+	if thresholds == 0 {
+		if op.Threshold != nil {
+			return 0, fmt.Errorf("scheme %s takes no thresholds", op.Scheme)
+		}
+		return out, nil
+	}
+	return out, op.Threshold.check(true, thresholds)
+}
+
+// check tests thresholds of integers or of floats.
+func (t *Threshold) check(integer bool, channels int) error {
+	if t == nil {
+		return errors.New("no threshold")
+	}
+	have := len(t.F32)
+	if integer {
+		have = len(t.I32)
+	}
+	if have != channels {
+		return fmt.Errorf("%d thresholds for %d channels", have, channels)
+	}
+	return checkFlip(t.Flip, channels)
+}
+
+func checkFlip(flip []uint64, channels int) error {
+	if flip == nil {
+		return nil
+	}
+	if len(flip) != bits.Words(channels) {
+		return fmt.Errorf("flip mask of %d words for %d channels", len(flip), channels)
+	}
+	if err := bits.CheckPadding(flip, channels); err != nil {
+		return fmt.Errorf("flip mask: %w", err)
+	}
+	return nil
+}
+
+func checkScale(scale, shift []float32, channels int) error {
+	if len(scale) != len(shift) || scale != nil && len(scale) != channels {
+		return fmt.Errorf("%d scales and %d shifts for %d channels", len(scale), len(shift), channels)
+	}
+	return nil
+}
+
+// check returns the shape of the output.
+func (op *ConvStep) check(in, out PlanTensor) (Shape, error) {
+	if err := op.Window.check(in.Shape, maxDim); err != nil {
+		return Shape{}, err
+	}
+	if op.Out < 1 || op.Out > maxDim || op.Groups < 1 || in.Shape.C%op.Groups != 0 || op.Out%op.Groups != 0 {
+		return Shape{}, fmt.Errorf("%d groups of %d input and %d output channels", op.Groups, in.Shape.C, op.Out)
+	}
+	if op.PadValue < -1 || op.PadValue > 1 {
+		return Shape{}, fmt.Errorf("padding value %d, want −1, 0 or +1", op.PadValue)
+	}
+	shape := op.Window.Output(in.Shape, op.Out)
+	if op.Dense && (shape.Pixels() != 1 || op.KH != in.Shape.H || op.KW != in.Shape.W || op.Pad != (Padding{}) || op.Groups != 1) {
+		return Shape{}, errors.New("a dense layer whose window is not the whole input")
+	}
+	if err := op.checkWeights(in); err != nil {
+		return Shape{}, err
+	}
+	if in.DType == Bits {
+		if err := op.checkBorder(in.Shape, shape); err != nil {
+			return Shape{}, err
+		}
+	}
+	if out.DType == Float32 {
+		if op.Threshold != nil || op.Pool != nil {
+			return Shape{}, errors.New("a threshold or a pool for float32 output")
+		}
+		return shape, checkScale(op.Scale, op.Shift, op.Out)
+	}
+	if op.Scale != nil || op.Shift != nil || op.ReLU {
+		return Shape{}, errors.New("a scale or ReLU for bits")
+	}
+	if op.Pool != nil {
+		if op.Pool.KH < 1 || op.Pool.KW < 1 || op.Pool.Pad != (Padding{}) {
+			return Shape{}, fmt.Errorf("pool %+v", *op.Pool)
+		}
+		shape.H /= op.Pool.KH
+		shape.W /= op.Pool.KW
+	}
+	return shape, op.Threshold.check(in.DType != Float32, op.Out)
+}
+
+func (op *ConvStep) checkWeights(in PlanTensor) error {
+	group := in.Shape.C / op.Groups
+	if in.DType == Float32 {
+		if want := num.Product(op.Out, op.KH, op.KW, group); len(op.F32) != want || len(op.Bias) != op.Out {
+			return fmt.Errorf("%d weights and %d biases, want %d and %d", len(op.F32), len(op.Bias), want, op.Out)
+		}
+		return nil
+	}
+	if want := num.Product(op.Out, op.KH, op.KW, bits.Words(group)); len(op.Bits) != want {
+		return fmt.Errorf("%d words of weights, want %d", len(op.Bits), want)
+	}
+	if err := bits.CheckPadding(op.Bits, group); err != nil {
+		return fmt.Errorf("weights: %w", err)
+	}
+	// The sums, and what they are computed from, must fit into int32.
+	largest := 2
+	if in.DType == Uint8 {
+		largest = 2 * 255
+	}
+	if taps := num.Product(op.KH, op.KW, group); taps > math.MaxInt32/largest {
+		return fmt.Errorf("sums of %d taps do not fit into 32 bits", taps)
+	}
+	return nil
+}
+
+func (op *ConvStep) checkBorder(in, out Shape) error {
+	b := op.Border
+	if b == nil {
+		if op.PadValue == -1 || !op.Window.ReadsPadding(in, out) {
+			return nil
+		}
+		return fmt.Errorf("no border for padding with %d", op.PadValue)
+	}
+	if len(b.Row) != out.H || len(b.Col) != out.W || b.Rows < 1 || b.Cols < 1 ||
+		len(b.Correction) != num.Product(b.Rows, b.Cols, op.Out) {
+		return fmt.Errorf("border of %d×%d positions, %d×%d classes and %d corrections for output %v",
+			len(b.Row), len(b.Col), b.Rows, b.Cols, len(b.Correction), out)
+	}
+	for _, r := range b.Row {
+		if r < 0 || r >= b.Rows {
+			return fmt.Errorf("border row class %d of %d", r, b.Rows)
+		}
+	}
+	for _, c := range b.Col {
+		if c < 0 || c >= b.Cols {
+			return fmt.Errorf("border column class %d of %d", c, b.Cols)
+		}
+	}
+	taps := 2 * num.Product(op.KH, op.KW, in.C/op.Groups)
+	for _, v := range b.Correction {
+		if int(v) < -taps || int(v) > taps {
+			return fmt.Errorf("border correction %d of a sum of %d taps", v, taps/2)
+		}
+	}
+	return nil
+}
+
+// check returns the shape of the output.
+func (op *MaxPoolStep) check(in PlanTensor) (Shape, error) {
+	w := op.Window
+	if w.DilationH == 0 && w.DilationW == 0 { // pools need not name it
+		w.DilationH, w.DilationW = 1, 1
+	}
+	if err := w.checkPool(in.Shape, maxDim); err != nil {
+		return Shape{}, err
+	}
+	if op.Flip != nil && in.DType != Bits {
+		return Shape{}, errors.New("a flip mask for float32")
+	}
+	return w.Output(in.Shape, in.Shape.C), checkFlip(op.Flip, in.Shape.C)
+}

@@ -1,0 +1,206 @@
+package bcnn_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// tensor describes a tensor of a plan.
+func tensor(d bcnn.DType, h, w, c int) bcnn.PlanTensor {
+	return bcnn.PlanTensor{Name: "t", DType: d, Shape: bcnn.Shape{H: h, W: w, C: c}}
+}
+
+// single is a plan of one step, and of another one that makes float32 values of its
+// result.
+func single(op bcnn.StepOp, in, out bcnn.PlanTensor) *bcnn.Plan {
+	last := out
+	last.DType = bcnn.Float32
+	p := &bcnn.Plan{
+		Name: "single", Input: bcnn.Input{DType: in.DType, Shape: in.Shape}, Tensors: []bcnn.PlanTensor{in, out, last}, Output: 2,
+		Steps: []bcnn.Step{{Name: "one", In: []int{0}, Out: 1, Op: op}, {Name: "values", In: []int{1}, Out: 2, Op: &bcnn.AffineStep{}}},
+	}
+	if _, ok := op.(*bcnn.AddStep); ok {
+		p.Steps[0].In = []int{0, 0}
+	}
+	return p
+}
+
+// unknownOp is an operation that nothing knows.
+type unknownOp struct{ bcnn.StepOp }
+
+func TestPlanCheck(t *testing.T) {
+	bytes, floats, packed := tensor(bcnn.Uint8, 2, 3, 3), tensor(bcnn.Float32, 2, 3, 3), tensor(bcnn.Bits, 2, 3, 3)
+	one, oneFloat := tensor(bcnn.Bits, 2, 3, 1), tensor(bcnn.Float32, 2, 3, 1)
+	threshold := &bcnn.Threshold{I32: []int32{1}}
+	window := bcnn.Window{KH: 1, KW: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}
+	conv := func(change func(c *bcnn.ConvStep)) *bcnn.ConvStep {
+		c := &bcnn.ConvStep{Window: window, Out: 1, Groups: 1, Bits: []uint64{7}, Threshold: threshold}
+		change(c)
+		return c
+	}
+	padded := func(change func(c *bcnn.ConvStep)) *bcnn.ConvStep { // to 4×3, of which two rows are padding
+		return conv(func(c *bcnn.ConvStep) {
+			c.Pad = bcnn.Padding{Top: 1, Bottom: 1}
+			c.Border = &bcnn.Border{Row: []int{1, 0, 0, 1}, Col: []int{0, 0, 0}, Rows: 2, Cols: 1, Correction: []int32{0, 3}}
+			change(c)
+		})
+	}
+	tall := tensor(bcnn.Bits, 4, 3, 1)
+	pool := func(change func(w *bcnn.Window)) *bcnn.MaxPoolStep {
+		w := bcnn.Window{KH: 2, KW: 2, StrideH: 1, StrideW: 1}
+		change(&w)
+		return &bcnn.MaxPoolStep{Window: w}
+	}
+	pooled := tensor(bcnn.Bits, 1, 2, 3)
+	dense := &bcnn.ConvStep{Window: bcnn.Window{KH: 2, KW: 3, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}, Out: 1, Groups: 1, Dense: true,
+		Bits: make([]uint64, 6), Threshold: threshold}
+	for _, c := range []struct {
+		want    string // empty if it is right
+		op      bcnn.StepOp
+		in, out bcnn.PlanTensor
+		change  func(p *bcnn.Plan)
+	}{
+		{"", &bcnn.AffineStep{}, bytes, floats, nil},
+		{"", &bcnn.BinarizeStep{Scheme: bcnn.SchemeLBP}, bytes, packed, nil},
+		{"", &bcnn.BinarizeStep{Scheme: bcnn.SchemeGrey, Threshold: threshold}, bytes, one, nil},
+		{"", conv(func(*bcnn.ConvStep) {}), packed, one, nil},
+		{"", conv(func(*bcnn.ConvStep) {}), bytes, one, nil},
+		{"", conv(func(c *bcnn.ConvStep) { c.Pool = &bcnn.Window{KH: 2, KW: 2} }), packed, tensor(bcnn.Bits, 1, 1, 1), nil},
+		{"", padded(func(*bcnn.ConvStep) {}), packed, tall, nil},
+		{"", padded(func(c *bcnn.ConvStep) { c.PadValue, c.Border = -1, nil }), packed, tall, nil},
+		{"", dense, packed, tensor(bcnn.Bits, 1, 1, 1), nil},
+		{"", pool(func(*bcnn.Window) {}), packed, pooled, nil},
+		{"", pool(func(w *bcnn.Window) { w.DilationH, w.DilationW = 1, 1 }), packed, pooled, nil},
+		// Padding may be as large as the window where strides pass over it.
+		{"", pool(func(w *bcnn.Window) { w.StrideH, w.Pad.Bottom = 3, 2 }), packed, pooled, nil},
+
+		{"no tensors", &bcnn.AffineStep{}, bytes, floats, func(p *bcnn.Plan) { p.Tensors = nil }},
+		{"tensor 1 (t): shape 0×3×3", &bcnn.AffineStep{}, bytes, tensor(bcnn.Float32, 0, 3, 3), nil},
+		{"tensor 1 (t): shape 16777216×16777216×16777216", &bcnn.AffineStep{}, bytes, tensor(bcnn.Float32, 1<<24, 1<<24, 1<<24), nil},
+		{"tensor 1 (t): shape 16777217×1×1", &bcnn.AffineStep{}, bytes, tensor(bcnn.Float32, 1<<24+1, 1, 1), nil},
+		{"tensor 1 (t): type DType(9)", &bcnn.AffineStep{}, bytes, tensor(9, 2, 3, 3), nil},
+		{"tensor 0 is uint8 2×3×3, but the input is float32 2×3×3", &bcnn.AffineStep{}, bytes, floats, func(p *bcnn.Plan) { p.Input.DType = bcnn.Float32 }},
+		{"tensor 0 is uint8 2×3×3, but the input is uint8 2×3×4", &bcnn.AffineStep{}, bytes, floats, func(p *bcnn.Plan) { p.Input.Shape.C = 4 }},
+		{"step 0 (one): not supported: no operation", nil, bytes, floats, nil},
+		{"step 0 (one): not supported: no operation", (*bcnn.ConvStep)(nil), bytes, floats, nil},
+		{"step 0 (one): not supported: operation bcnn_test.unknownOp", unknownOp{}, bytes, floats, nil},
+		{"step 0 (one): 2 inputs, want 1", &bcnn.AffineStep{}, bytes, floats, func(p *bcnn.Plan) { p.Steps[0].In = []int{0, 0} }},
+		{"step 0 (one): 1 inputs, want 2", &bcnn.AddStep{}, floats, floats, func(p *bcnn.Plan) { p.Steps[0].In = []int{0} }},
+		{"step 0 (one): it reads tensor 1, which no step before it writes", &bcnn.AffineStep{}, bytes, floats, func(p *bcnn.Plan) { p.Steps[0].In[0] = 1 }},
+		{"it reads tensor -1", &bcnn.AffineStep{}, bytes, floats, func(p *bcnn.Plan) { p.Steps[0].In[0] = -1 }},
+		{"it reads tensor 3", &bcnn.AffineStep{}, bytes, floats, func(p *bcnn.Plan) { p.Steps[1].In[0] = 3 }},
+		{"it cannot write tensor 0", &bcnn.AffineStep{}, bytes, floats, func(p *bcnn.Plan) { p.Steps[0].Out = 0 }},
+		{"it cannot write tensor 3", &bcnn.AffineStep{}, bytes, floats, func(p *bcnn.Plan) { p.Steps[0].Out = 3 }},
+		{"step 1 (values): it cannot write tensor 1", &bcnn.AffineStep{}, bytes, floats, func(p *bcnn.Plan) { p.Steps[1].Out = 1 }},
+		{"output tensor 3 is not written or not float32", &bcnn.AffineStep{}, bytes, floats, func(p *bcnn.Plan) { p.Output = 3 }},
+		{"output tensor 1 is not written or not float32", &bcnn.BinarizeStep{Scheme: bcnn.SchemeLBP}, bytes, packed, func(p *bcnn.Plan) { p.Output = 1 }},
+		{"output shape 1×1×6, want 2×3×3", &bcnn.AffineStep{}, bytes, tensor(bcnn.Float32, 1, 1, 6), nil},
+		{"2 scales and 1 shifts for 3 channels", &bcnn.AffineStep{Scale: []float32{1, 2}, Shift: []float32{1}}, bytes, floats, nil},
+		{"2 scales and 2 shifts for 3 channels", &bcnn.AffineStep{Scale: make([]float32, 2), Shift: make([]float32, 2)}, bytes, floats, nil},
+		{"not supported: affine from uint8 to bits", &bcnn.AffineStep{}, bytes, packed, nil},
+
+		{`not supported: scheme "rgb"`, &bcnn.BinarizeStep{Scheme: "rgb"}, bytes, one, nil},
+		{"no threshold", &bcnn.BinarizeStep{Scheme: bcnn.SchemeGrey}, bytes, one, nil},
+		{"1 thresholds for 3 channels", &bcnn.BinarizeStep{Scheme: bcnn.SchemeThreshold, Threshold: threshold}, bytes, packed, nil},
+		{"scheme minmax takes no thresholds", &bcnn.BinarizeStep{Scheme: bcnn.SchemeMinMax, Threshold: threshold}, bytes, packed, nil},
+		{"output shape 2×3×1, want 2×3×3", &bcnn.BinarizeStep{Scheme: bcnn.SchemeLBP}, bytes, one, nil},
+		{"scheme lbp of 2 channels, want 1 or 3", &bcnn.BinarizeStep{Scheme: bcnn.SchemeLBP}, tensor(bcnn.Uint8, 2, 3, 2), packed, nil},
+		{"not supported: binarize from float32 to bits", &bcnn.BinarizeStep{Scheme: bcnn.SchemeLBP}, floats, packed, nil},
+
+		{"no threshold", conv(func(c *bcnn.ConvStep) { c.Threshold = nil }), bytes, one, nil},
+		{"0 thresholds for 1 channels", conv(func(c *bcnn.ConvStep) { c.F32, c.Bias = make([]float32, 3), make([]float32, 1) }), floats, one, nil},
+		{"a threshold or a pool for float32 output", conv(func(*bcnn.ConvStep) {}), bytes, oneFloat, nil},
+		{"a scale or ReLU for bits", conv(func(c *bcnn.ConvStep) { c.ReLU = true }), bytes, one, nil},
+		{"a scale or ReLU for bits", conv(func(c *bcnn.ConvStep) { c.Shift = []float32{1} }), bytes, one, nil},
+		{"2 words of weights, want 1", conv(func(c *bcnn.ConvStep) { c.Bits = make([]uint64, 2) }), bytes, one, nil},
+		{"weights: row 0: padding bits", conv(func(c *bcnn.ConvStep) { c.Bits = []uint64{8} }), bytes, one, nil},
+		{"0 weights and 0 biases, want 3 and 1", conv(func(*bcnn.ConvStep) {}), floats, one, nil},
+		{"3 weights and 2 biases, want 3 and 1", conv(func(c *bcnn.ConvStep) { c.F32, c.Bias = make([]float32, 3), make([]float32, 2) }), floats, one, nil},
+		{"2 groups of 3 input and 1 output", conv(func(c *bcnn.ConvStep) { c.Groups = 2 }), bytes, one, nil},
+		{"0 groups of 3 input", conv(func(c *bcnn.ConvStep) { c.Groups = 0 }), bytes, one, nil},
+		{"1 groups of 3 input and 16777217 output", conv(func(c *bcnn.ConvStep) { c.Out = 1<<24 + 1 }), bytes, one, nil},
+		{"padding value 2", conv(func(c *bcnn.ConvStep) { c.PadValue = 2 }), bytes, one, nil},
+		{"padding value -2", conv(func(c *bcnn.ConvStep) { c.PadValue = -2 }), bytes, one, nil},
+		{"padding -1, want 0 to 16777216", conv(func(c *bcnn.ConvStep) { c.Pad.Top = -1 }), bytes, one, nil},
+		{"padding 16777217", conv(func(c *bcnn.ConvStep) { c.Pad.Right = 1<<24 + 1 }), bytes, one, nil},
+		{"stride 0×1", conv(func(c *bcnn.ConvStep) { c.StrideH = 0 }), bytes, one, nil},
+		{"dilation 1×16777217", conv(func(c *bcnn.ConvStep) { c.DilationW = 1<<24 + 1 }), bytes, one, nil},
+		{"a window of 3×1 does not fit into 2×3×3", conv(func(c *bcnn.ConvStep) { c.KH = 3 }), bytes, one, nil},
+		{"flip mask of 2 words for 1 channels", conv(func(c *bcnn.ConvStep) { c.Threshold = &bcnn.Threshold{I32: threshold.I32, Flip: make([]uint64, 2)} }), bytes, one, nil},
+		{"flip mask: row 0: padding bits", conv(func(c *bcnn.ConvStep) { c.Threshold = &bcnn.Threshold{I32: threshold.I32, Flip: []uint64{2}} }), bytes, one, nil},
+		{"pool {KH:0 KW:2", conv(func(c *bcnn.ConvStep) { c.Pool = &bcnn.Window{KW: 2} }), packed, one, nil},
+		{"pool {KH:2 KW:2", conv(func(c *bcnn.ConvStep) { c.Pool = &bcnn.Window{KH: 2, KW: 2, Pad: bcnn.Padding{Left: 1}} }), packed, one, nil},
+		{"a dense layer whose window is not the whole input", conv(func(c *bcnn.ConvStep) { c.Dense = true }), packed, one, nil},
+		{"sums of 16777216 taps do not fit into 32 bits", conv(func(c *bcnn.ConvStep) { c.Bits = make([]uint64, 1<<18) }), tensor(bcnn.Uint8, 1, 1, 1<<24), tensor(bcnn.Bits, 1, 1, 1), nil},
+		{"not supported: conv from uint8 to uint8", conv(func(*bcnn.ConvStep) {}), bytes, tensor(bcnn.Uint8, 2, 3, 1), nil},
+
+		{"no border for padding with 0", padded(func(c *bcnn.ConvStep) { c.Border = nil }), packed, tall, nil},
+		{"border of 3×3 positions", padded(func(c *bcnn.ConvStep) { c.Border.Row = c.Border.Row[1:] }), packed, tall, nil},
+		{"border row class 2 of 2", padded(func(c *bcnn.ConvStep) { c.Border.Row[3] = 2 }), packed, tall, nil},
+		{"border row class -1 of 2", padded(func(c *bcnn.ConvStep) { c.Border.Row[0] = -1 }), packed, tall, nil},
+		{"border column class 1 of 1", padded(func(c *bcnn.ConvStep) { c.Border.Col[0] = 1 }), packed, tall, nil},
+		{"0×1 classes", padded(func(c *bcnn.ConvStep) { c.Border.Rows, c.Border.Correction = 0, nil }), packed, tall, nil},
+		{"1 corrections", padded(func(c *bcnn.ConvStep) { c.Border.Correction = make([]int32, 1) }), packed, tall, nil},
+		{"border correction 7 of a sum of 3 taps", padded(func(c *bcnn.ConvStep) { c.Border.Correction[1] = 7 }), packed, tall, nil},
+		{"border correction -2147483648 of", padded(func(c *bcnn.ConvStep) { c.Border.Correction[1] = math.MinInt32 }), packed, tall, nil},
+
+		{"wholly in the padding", pool(func(w *bcnn.Window) { w.Pad.Left = 2 }), packed, tensor(bcnn.Bits, 1, 4, 3), nil},
+		{"wholly in the padding", pool(func(w *bcnn.Window) { w.Pad.Right = 2 }), packed, tensor(bcnn.Bits, 1, 4, 3), nil},
+		{"max-pool with dilation", pool(func(w *bcnn.Window) { w.DilationH = 2 }), packed, pooled, nil},
+		{"max-pool with dilation", pool(func(w *bcnn.Window) { w.DilationW = -1 }), packed, pooled, nil},
+		{"a flip mask for float32", &bcnn.MaxPoolStep{Window: window, Flip: []uint64{1}}, floats, floats, nil},
+		{"flip mask of 2 words", &bcnn.MaxPoolStep{Window: window, Flip: make([]uint64, 2)}, packed, packed, nil},
+		{"not supported: maxpool from uint8 to uint8", &bcnn.MaxPoolStep{Window: window}, bytes, bytes, nil},
+		{"not supported: add from uint8 to float32", &bcnn.AddStep{}, bytes, floats, nil},
+		{"it adds 2×3×3 and 2×3×1", &bcnn.AddStep{}, floats, floats, func(p *bcnn.Plan) {
+			p.Tensors[2].Shape.C = 1
+			p.Steps = []bcnn.Step{{Name: "one", In: []int{0}, Out: 2, Op: &bcnn.ConvStep{Window: window, Out: 1, Groups: 1, F32: make([]float32, 3), Bias: make([]float32, 1)}},
+				{Name: "two", In: []int{0, 2}, Out: 1, Op: &bcnn.AddStep{}}}
+		}},
+		{"not supported: sign from uint8 to bits", &bcnn.SignStep{Threshold: bcnn.Threshold{F32: make([]float32, 3)}}, bytes, packed, nil},
+		{"2 thresholds for 3 channels", &bcnn.SignStep{Threshold: bcnn.Threshold{F32: make([]float32, 2)}}, floats, packed, nil},
+		{"not supported: flatten from uint8 to uint8", &bcnn.FlattenStep{}, bytes, tensor(bcnn.Uint8, 1, 1, 18), nil},
+	} {
+		t.Run(c.want, func(t *testing.T) {
+			p := single(c.op, c.in, c.out)
+			if c.change != nil {
+				c.change(p)
+			}
+			err := p.Check()
+			if c.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.want)
+			require.ErrorContains(t, err, `plan "single": `)
+		})
+	}
+	var none *bcnn.Plan
+	require.ErrorContains(t, none.Check(), "no plan")
+}
+
+func TestPlanCheckNamesEveryUnsupportedStep(t *testing.T) {
+	p := single(nil, tensor(bcnn.Uint8, 2, 3, 3), tensor(bcnn.Float32, 2, 3, 3))
+	p.Steps[0].Name, p.Steps[1].Op = "a\nb", unknownOp{}
+	err := p.Check()
+	require.ErrorIs(t, err, bcnn.ErrUnsupported)
+	require.ErrorContains(t, err, `step 0 (a\nb)`)
+	require.ErrorContains(t, err, "step 1 (values)")
+	p.Steps[1].In = nil // which is worse
+	require.NotErrorIs(t, p.Check(), bcnn.ErrUnsupported)
+}
+
+// Lower never makes a plan that Check refuses.
+func TestLoweredPlansPassTheCheck(t *testing.T) {
+	for seed := range uint64(300) {
+		for _, unfused := range []bool{false, true} {
+			plan, err := bcnn.Lower(t.Context(), randomNetwork(seed), bcnn.LowerOptions{Unfused: unfused})
+			require.NoError(t, err)
+			require.NoError(t, plan.Check())
+		}
+	}
+}
