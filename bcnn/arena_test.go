@@ -83,6 +83,8 @@ func TestArenaOfNothing(t *testing.T) {
 	offsets, total = bcnn.Arena([]bcnn.Lifetime{{First: 5, Last: 3, Bytes: 0}, {First: 0, Last: 9, Bytes: 64}, {First: 1, Last: 2, Bytes: 0}})
 	require.Equal(t, []int64{0, 0, 0}, offsets)
 	require.EqualValues(t, 64, total)
+	_, _, pairs := bcnn.ArenaCounted([]bcnn.Lifetime{{First: 0, Last: 9}, {First: 0, Last: 9, Bytes: 64}, {First: 5, Last: 3, Bytes: 64}, {First: 1, Last: 2}})
+	require.Zero(t, pairs)
 }
 
 // sliding are n buffers of which alive + 1 exist at each step.
@@ -116,13 +118,29 @@ func TestArenaOfManyAtOnce(t *testing.T) {
 			require.LessOrEqual(t, pairs, limit+int64(c.n), "it stops counting")
 		}
 	}
+	// At the very limit the largest, which begins last, still comes first.
+	items := sliding(2000, 99, same)
+	items = append(items, bcnn.Lifetime{First: 1000, Last: 1450, Bytes: 1000})
+	offsets, _, pairs := bcnn.ArenaCounted(items)
+	require.EqualValues(t, 64*2001+1<<16, pairs)
+	require.Zero(t, offsets[2000])
+	items[2000].Last++
+	offsets, _, pairs = bcnn.ArenaCounted(items)
+	require.Greater(t, pairs, int64(64*2001+1<<16))
+	require.NotZero(t, offsets[2000])
+
+	// A buffer that stays for ever does not keep the places of others.
+	items = append([]bcnn.Lifetime{{First: 0, Last: 5000, Bytes: 100}}, sliding(2000, 200, same)...)
+	_, total := bcnn.Arena(items)
+	require.EqualValues(t, 128*(201+1), total)
+
 	rng := rand.New(rand.NewPCG(10, 9))
-	items := sliding(1500, 700, func(int) int64 { return int64(1 + rng.IntN(2000)) })
+	items = sliding(1500, 700, func(int) int64 { return int64(1 + rng.IntN(2000)) })
 	for i := range items {
 		items[i].Last -= rng.IntN(300)
 	}
 	rng.Shuffle(len(items), func(a, b int) { items[a], items[b] = items[b], items[a] })
-	offsets, total := bcnn.Arena(items)
+	offsets, total = bcnn.Arena(items)
 	requireApart(t, items, offsets, total)
 	all := int64(0)
 	for _, l := range items {

@@ -75,6 +75,7 @@ func TestBoundsOfCheck(t *testing.T) {
 		{"more outputs", one(bcnn.Float32, 1, 1, 1, conv(1<<22+1, square(1))), "4194305 output channels"},
 		{"most taps", one(bcnn.Float32, 1<<14, 1<<14, 1, conv(1, square(1<<14))), "0 weights"},
 		{"more taps", one(bcnn.Float32, 1<<13, 1<<14, 2, conv(1, bcnn.Window{KH: 1<<13 + 1, KW: 1 << 14, Pad: bcnn.Padding{Top: 1}})), "taps, want at most"},
+		{"most taps of groups", one(bcnn.Float32, 1<<13, 1<<14, 2, bcnn.Conv2D{Window: bcnn.Window{KH: 1 << 13, KW: 1 << 14}, Out: 2, Groups: 2}), "0 weights"},
 		{"most kernel rows", one(bcnn.Float32, 1<<14, 1<<13, 1, conv(2, bcnn.Window{KH: 1 << 14, KW: 1 << 13})), "0 weights"},
 		{"more kernel rows", one(bcnn.Float32, 1<<14, 1<<13, 1, conv(3, bcnn.Window{KH: 1 << 14, KW: 1 << 13})), "more than 268435456 kernel rows"},
 		{"groups of nothing", one(bcnn.Float32, 1, 1, 2, bcnn.Conv2D{Window: square(1), Out: 4, Groups: 4}), "4 groups do not divide 2 input"},
@@ -101,6 +102,7 @@ func TestBoundsOfCheck(t *testing.T) {
 		{"a pool on the right", one(bcnn.Float32, 3, 3, 1, pool(bcnn.Window{KH: 2, KW: 2, Pad: bcnn.Padding{Right: 2}})), "in the padding"},
 		{"a pool that steps over the padding", one(bcnn.Float32, 3, 3, 1, pool(bcnn.Window{KH: 2, KW: 2, StrideH: 4, StrideW: 4, Pad: bcnn.Padding{Bottom: 2, Right: 2}})), ""},
 		{"a pool that steps into it", one(bcnn.Float32, 3, 3, 1, pool(bcnn.Window{KH: 2, KW: 2, StrideH: 3, StrideW: 1, Pad: bcnn.Padding{Bottom: 2}})), "in the padding"},
+		{"a pool that steps into it on the right", one(bcnn.Float32, 3, 3, 1, pool(bcnn.Window{KH: 2, KW: 2, StrideH: 1, StrideW: 3, Pad: bcnn.Padding{Right: 2}})), "in the padding"},
 		{"a pool with dilation across", one(bcnn.Float32, 3, 3, 1, pool(bcnn.Window{KH: 2, KW: 2, DilationW: 2})), "dilation"},
 
 		{"both kinds of thresholds", one(bcnn.Uint8, 1, 1, 3, bcnn.Binarize{Scheme: bcnn.SchemeMinMax, Thresholds: []int32{1}}), "1 thresholds, want 0"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -137,9 +138,9 @@ func TestLowerLimitsTensorBytes(t *testing.T) {
 		{"borders", func() *bcnn.Network {
 			n := fed(bcnn.Float32, 2, 2, 1)
 			plus(n, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
-			plus(n, kernel(1, 1, bcnn.Window{KH: 5, KW: 5, Pad: bcnn.Padding{Top: 4, Left: 4, Bottom: 4, Right: 4}}))
+			plus(n, kernel(1, 2, bcnn.Window{KH: 5, KW: 5, Pad: bcnn.Padding{Top: 4, Left: 4, Bottom: 4, Right: 4}}))
 			return n
-		}, (4 + 16) + 8*(6+6) + 4*7*7, "constants take more than"},
+		}, (4 + 16) + 8*(6+6) + 4*7*7*2, "constants take more than"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			lower := func(limit int64) error {
@@ -171,9 +172,44 @@ func TestPlansOfHostileSize(t *testing.T) {
 	require.NotErrorIs(t, err, budget.ErrExceeded)
 
 	// On few channels all of it is possible.
-	n.Input.Shape.C = 2048
+	n.Input.Shape.C = 8192
 	_, err = bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
 	require.NoError(t, err)
+}
+
+// The constants that the size explains are bounded exactly.
+func TestPlansOfExplainedSize(t *testing.T) {
+	build := func(nameLength int) *bcnn.Network {
+		n := fed(bcnn.Float32, 1, 1, 1)
+		for range 20 { // each takes 8 bytes for a channel
+			plus(n, bcnn.ReLU{})
+			plus(n, bcnn.Affine{Bias: []float32{-1}})
+		}
+		n.Name = strings.Repeat("x", nameLength)
+		return n
+	}
+	const always, perByte = 64 << 20, 96
+	n := build(10)
+	size, err := bcnn.Size(n)
+	require.NoError(t, err)
+	size -= 3 // the sides of the input
+	size -= size % 2
+	// 20·8·C = always + perByte·(size + 1 + 1 + C)
+	c := (always + perByte*(size+2)) / (20*8 - perByte)
+	require.Zero(t, (always+perByte*(size+2))%(20*8-perByte))
+	n = build(10 + int(size-(mustSize(t, n)-3)))
+	n.Input.Shape.C = int(c)
+	_, err = bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	n.Name = n.Name[1:]
+	_, err = bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+	require.ErrorContains(t, err, "more than the size of the network explains")
+}
+
+func mustSize(t *testing.T, n *bcnn.Network) int64 {
+	size, err := bcnn.Size(n)
+	require.NoError(t, err)
+	return size
 }
 
 // looks is a context that ends when it is looked at for the last time.

@@ -208,7 +208,6 @@ func (lo *lowering) sign(v value, i int, rule ZeroRule) (value, error) {
 			return v, err
 		}
 		v = value{tensor: t, flat: v.flat}
-		dtype = Float32
 	}
 	d := domain{float: true}
 	switch {

@@ -44,6 +44,8 @@ func TestLowerKeepsBytesExactWhereTheZeroIsAByte(t *testing.T) {
 		{"negative", []bcnn.Affine{{Scale: []float32{-2}, Bias: []float32{510}}}, 255, ""},
 		{"half", []bcnn.Affine{{Scale: []float32{2}, Bias: []float32{-255}}}, 0, "not one integer"},
 		{"not a byte", []bcnn.Affine{{Bias: []float32{1}}}, 0, "not a byte"},
+		{"just no byte", []bcnn.Affine{{Bias: []float32{-256}}}, 0, "not a byte"},
+		{"the last byte", []bcnn.Affine{{Bias: []float32{-255}}}, 255, ""},
 		{"scales differ", []bcnn.Affine{{Scale: []float32{1, 2, 1}}}, 0, "differently"},
 		{"zeros differ", []bcnn.Affine{{Bias: []float32{-1, -2, -1}}}, 0, "one integer"},
 		{"zeros differ, one is no byte", []bcnn.Affine{{Bias: []float32{-1, -300, -1}}}, 0, "one integer"},
@@ -147,6 +149,56 @@ func TestConstantChannels(t *testing.T) {
 	p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	require.Equal(t, []int32{math.MinInt32, math.MaxInt32}, p.Steps[1].Op.(*bcnn.ConvStep).Threshold.I32)
+}
+
+// The thresholds of bytes lie between 0 and 255, or at the extremes.
+func TestThresholdsOfBytes(t *testing.T) {
+	n := fed(bcnn.Uint8, 1, 1, 6)
+	plus(n, bcnn.Affine{Bias: []float32{0, -0.5, -255, -255.5, 0.5, -254.5}})
+	plus(n, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+	p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []int32{math.MinInt32, 1, 255, math.MaxInt32, math.MinInt32, 255}, p.Steps[0].Op.(*bcnn.BinarizeStep).Threshold.I32)
+
+	for scheme, thresholds := range map[bcnn.Scheme][]int32{bcnn.SchemeLBP: nil, bcnn.SchemeMinMax: nil, bcnn.SchemeGrey: {7}, bcnn.SchemeThreshold: {7, 8, 9}} {
+		n := one(bcnn.Uint8, 1, 1, 3, bcnn.Binarize{Scheme: scheme, Thresholds: thresholds})
+		p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+		require.NoError(t, err)
+		step := p.Steps[0].Op.(*bcnn.BinarizeStep)
+		require.Equal(t, scheme, step.Scheme)
+		require.Equal(t, thresholds != nil, step.Threshold != nil)
+		if thresholds != nil {
+			require.Equal(t, thresholds, step.Threshold.I32)
+		}
+	}
+}
+
+// Complemented filters of several words keep their padding.
+func TestFiltersAreComplemented(t *testing.T) {
+	n := fed(bcnn.Float32, 1, 2, 130)
+	plus(n, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+	conv := kernel(130, 3, bcnn.Window{KH: 1, KW: 2})
+	for i := range conv.Weights.Bits {
+		conv.Weights.Bits[i] = 0x123456789ABCDEF0 * uint64(i+1)
+		if i%3 == 2 {
+			conv.Weights.Bits[i] &= 3
+		}
+	}
+	plus(n, conv)
+	plus(n, bcnn.Affine{Scale: []float32{1, -1, 1}})
+	plus(n, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+	p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	step := p.Steps[1].Op.(*bcnn.ConvStep)
+	for i, word := range conv.Weights.Bits {
+		want := word
+		if i/6 == 1 { // the second of three filters
+			if want = ^word; i%3 == 2 {
+				want = ^word & 3
+			}
+		}
+		require.Equal(t, want, step.Bits[i], "word %d", i)
+	}
 }
 
 // A ReLU stands between the bytes and exact sums.

@@ -46,7 +46,7 @@ func TestCheckRefusesControlCharacters(t *testing.T) {
 			p.set(n, s)
 			require.ErrorContains(t, n.Check(), "is not valid UTF-8", "%s %q", p.name, s)
 		}
-		for _, s := range []string{" ", "~", "\u00A0", "\u2027", "\u2030", "\u2065", "\u206A", "véhicule <&> 車 😀", "\uFFFD"} {
+		for _, s := range []string{" ", "~", "\u00A0", "\u2027", "\u202F", "\u2030", "\u2065", "\u206A", "véhicule <&> 車 😀", "\uFFFD"} {
 			n := small()
 			p.set(n, s)
 			require.NoError(t, n.Check(), "%s %q", p.name, s)
