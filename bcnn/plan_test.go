@@ -307,3 +307,25 @@ func TestMACs(t *testing.T) {
 	require.Equal(t, int64(3*4*6*3*2*2), p.MACs(0))
 	require.Zero(t, p.MACs(1))
 }
+
+func TestImagesOfABatch(t *testing.T) {
+	for _, d := range []bcnn.DType{bcnn.Uint8, bcnn.Bits, bcnn.Float32} {
+		shape := bcnn.Shape{H: 2, W: 3, C: 70}
+		batch := bcnn.NewTensor(d, 5, shape)
+		part := batch.Images(1, 3)
+		require.Equal(t, bcnn.NewTensor(d, 3, shape), part)
+		switch d { // the same memory
+		case bcnn.Uint8:
+			part.U8[0] = 7
+			require.EqualValues(t, 7, batch.U8[2*3*70])
+		case bcnn.Bits:
+			part.Words[0] = 7
+			require.EqualValues(t, 7, batch.Words[2*3*2])
+		case bcnn.Float32:
+			part.F32[0] = 7
+			require.EqualValues(t, 7, batch.F32[2*3*70])
+		}
+		require.NoError(t, part.Check(d, shape))
+		require.Equal(t, batch.Images(2, 1), part.Images(1, 1))
+	}
+}

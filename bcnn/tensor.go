@@ -87,6 +87,21 @@ func NewTensor(d DType, n int, s Shape) Tensor {
 	return t
 }
 
+// Images returns n images of the batch, from image from on. They share its memory.
+func (t Tensor) Images(from, n int) Tensor {
+	size := t.Shape.Elements(t.DType)
+	t.N = n
+	switch t.DType {
+	case Uint8:
+		t.U8 = t.U8[from*size : (from+n)*size]
+	case Bits:
+		t.Words = t.Words[from*size : (from+n)*size]
+	case Float32:
+		t.F32 = t.F32[from*size : (from+n)*size]
+	}
+	return t
+}
+
 // Check reports whether the tensor has the given type and shape, N ≥ 1, and a
 // slice of the right length.
 func (t Tensor) Check(d DType, s Shape) error {

@@ -116,14 +116,14 @@ func (c *Classifier) ClassifyTensor(ctx context.Context, in bcnn.Tensor) ([]Resu
 	}
 	results := make([]Result, 0, in.N)
 	for from := 0; from < in.N; from += e.maxBatch {
-		part := imagesOf(in, from, min(from+e.maxBatch, in.N))
+		part := in.Images(from, min(e.maxBatch, in.N-from))
 		out := e.outputs(part.N)
 		took, err := e.run(ctx, out, part)
 		if err != nil {
 			return nil, err
 		}
 		for i := range part.N {
-			logits := imagesOf(out, i, i+1).F32
+			logits := out.Images(i, 1).F32
 			if err := finite(logits); err != nil {
 				return nil, err
 			}
@@ -140,19 +140,6 @@ func (c *Classifier) Close() error { return c.engine.close() }
 
 func (c *Classifier) tensor(n int) bcnn.Tensor {
 	return bcnn.NewTensor(c.engine.input.DType, n, c.engine.input.Shape)
-}
-
-// imagesOf returns the images from ≤ i < to of a batch.
-func imagesOf(t bcnn.Tensor, from, to int) bcnn.Tensor {
-	size := t.Shape.Elements(t.DType)
-	t.N = to - from
-	switch t.DType {
-	case bcnn.Uint8:
-		t.U8 = t.U8[from*size : to*size]
-	case bcnn.Float32:
-		t.F32 = t.F32[from*size : to*size]
-	}
-	return t
 }
 
 func finite(logits []float32) error {

@@ -192,13 +192,13 @@ func (r *runner) plain() (err error) {
 // run executes the last n images of the batch, so that an image has another
 // place in each batch size, and compares the output.
 func (r *runner) run(exe backend.Executable, n int) error {
-	in := guard(images(r.in, r.batch-n, n))
+	in := guard(r.in.Images(r.batch-n, n))
 	out := guardOutput(n, r.out.Shape)
 	runErr := exe.Run(r.ctx, out.tensor, in.tensor)
 	if err := in.check("in"); err != nil {
 		return err
 	}
-	if err := compare(images(r.in, r.batch-n, n), in.tensor); err != nil {
+	if err := compare(r.in.Images(r.batch-n, n), in.tensor); err != nil {
 		return fmt.Errorf("Run modified its input: %w", err)
 	}
 	if err := out.check("out"); err != nil {
@@ -207,7 +207,7 @@ func (r *runner) run(exe backend.Executable, n int) error {
 	if runErr != nil {
 		return fmt.Errorf("run: %w", runErr)
 	}
-	if err := compare(images(r.out, r.batch-n, n), out.tensor); err != nil {
+	if err := compare(r.out.Images(r.batch-n, n), out.tensor); err != nil {
 		return fmt.Errorf("output: %w", err)
 	}
 	return nil

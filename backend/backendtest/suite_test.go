@@ -95,7 +95,7 @@ func TestCasesAreAlwaysTheSame(t *testing.T) {
 		a, b := c.Network(), c.Network()
 		require.Equal(t, a, b)
 		small, large := c.Input(a.Input, 1), c.Input(a.Input, 3)
-		require.Equal(t, small, images(large, 0, 1))
+		require.Equal(t, small, large.Images(0, 1))
 	}
 	require.NotEqual(t, RandomCase(7).Network(), RandomCase(8).Network())
 }
@@ -208,7 +208,7 @@ func TestCompareNamesTheFirstDifference(t *testing.T) {
 		})
 	}
 	require.ErrorContains(t, compare(bit, real), "tensor is float32")
-	require.ErrorContains(t, compare(bit, images(bit, 0, 1)), "batch of 1, want 2")
+	require.ErrorContains(t, compare(bit, bit.Images(0, 1)), "batch of 1, want 2")
 }
 
 func TestPublishedOnTheReference(t *testing.T) {

@@ -9,22 +9,6 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
-// images is the part of a batch from image first on, n images long.
-func images(t bcnn.Tensor, first, n int) bcnn.Tensor {
-	size := t.Shape.Elements(t.DType)
-	from, to := first*size, (first+n)*size
-	t.N = n
-	switch t.DType {
-	case bcnn.Uint8:
-		t.U8 = t.U8[from:to]
-	case bcnn.Bits:
-		t.Words = t.Words[from:to]
-	case bcnn.Float32:
-		t.F32 = t.F32[from:to]
-	}
-	return t
-}
-
 // compare returns an error that names the first place where got is not want.
 func compare(want, got bcnn.Tensor) error {
 	if err := got.Check(want.DType, want.Shape); err != nil {

@@ -186,17 +186,10 @@ func alignedBytes(n int) []byte {
 // bind gives the tensors the size of the batch, and the caller's slices to
 // input and output.
 func (e *executable) bind(out, in bcnn.Tensor) {
-	for i := range e.full {
-		t := e.full[i]
-		t.N = in.N
-		elements := in.N * t.Shape.Elements(t.DType)
-		switch {
-		case t.Words != nil:
-			t.Words = t.Words[:elements]
-		case t.F32 != nil:
-			t.F32 = t.F32[:elements]
+	for i, t := range e.full {
+		if t.Words != nil || t.F32 != nil {
+			e.tensors[i] = t.Images(0, in.N)
 		}
-		e.tensors[i] = t
 	}
 	e.tensors[0] = in
 	if e.plan.Output != 0 {

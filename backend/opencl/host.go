@@ -130,22 +130,8 @@ func (e *executable) runHost(i, n int) (time.Duration, error) {
 func (e *executable) setBatch(n int) {
 	for _, t := range e.copies {
 		if t != nil {
-			setBatch(t, n)
+			*t = t.Images(0, n)
 		}
-	}
-}
-
-// setBatch sets the batch of a tensor that has memory for it.
-func setBatch(t *bcnn.Tensor, n int) {
-	t.N = n
-	size := n * t.Shape.Elements(t.DType)
-	switch t.DType {
-	case bcnn.Uint8:
-		t.U8 = t.U8[:size]
-	case bcnn.Bits:
-		t.Words = t.Words[:size]
-	case bcnn.Float32:
-		t.F32 = t.F32[:size]
 	}
 }
 
