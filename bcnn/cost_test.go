@@ -412,8 +412,6 @@ func TestWorkIsCounted(t *testing.T) {
 		{"the zero of bytes until they differ", layers(fed(bcnn.Uint8, 1, 1, 100), bcnn.Affine{Bias: constant(100, 0)}, point(100, 1)), 2*2 + 100},
 		{"a border", layers(fed(bcnn.Float32, 6, 5, 70), sign, kernel(70, 3, bcnn.Window{KH: 3, KW: 5, Pad: bcnn.Padding{Top: 1, Left: 1, Right: 2}})),
 			search + 3*(3*5*2+2*4)},
-		{"buffers that exist at once", layers(fed(bcnn.Float32, 2, 1, 1), bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}}, bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}},
-			bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}}, bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}}), 2},
 	} {
 		e, plan, err := measure(t, c.net, bcnn.LowerOptions{})
 		require.NoError(t, err, c.name)

@@ -30,5 +30,8 @@ func LowerCounted(ctx context.Context, n *Network, opts LowerOptions) (plan *Pla
 	return plan, constants, units, err
 }
 
-// ArenaCounted is Arena, and returns the pairs that it looked at.
-func ArenaCounted(items []Lifetime) (offsets []int64, total, pairs int64) { return arena(items) }
+// PlaceCounted returns the number of pairs of tensors that Place looks at.
+func (p *Plan) PlaceCounted(n int, uses []Use) (pairs int64) {
+	_, _, pairs = place(p.lifetimes(n, uses))
+	return pairs
+}

@@ -193,33 +193,13 @@ func TestWhatIsFused(t *testing.T) {
 			p, err := bcnn.Lower(t.Context(), c.net.Network, bcnn.LowerOptions{})
 			require.NoError(t, err)
 			require.Equal(t, c.want, strings.Join(lines(p), "; "))
-			requireLifetimes(t, p)
+			requirePlaced(t, p)
 			p, err = bcnn.Lower(t.Context(), c.net.Network, bcnn.LowerOptions{Unfused: true})
 			require.NoError(t, err)
 			if c.unfused != "" {
 				require.Equal(t, c.unfused, strings.Join(lines(p), "; "))
 			}
-			requireLifetimes(t, p)
+			requirePlaced(t, p)
 		})
 	}
-}
-
-// requireLifetimes checks lifetimes and places of all tensors.
-func requireLifetimes(t *testing.T, p *bcnn.Plan) {
-	t.Helper()
-	first, last := map[int]int{0: -1}, map[int]int{0: -1}
-	for i, s := range p.Steps {
-		first[s.Out], last[s.Out] = i, i
-		for _, in := range s.In {
-			last[in] = i
-		}
-	}
-	last[p.Output] = len(p.Steps)
-	for i, tensor := range p.Tensors {
-		require.Equal(t, first[i], tensor.First, tensor.Name)
-		require.Equal(t, last[i], tensor.Last, tensor.Name)
-		require.Equal(t, i == 0 || i == p.Output, tensor.Offset == -1, tensor.Name)
-	}
-	require.Equal(t, "input", p.Tensors[0].Name)
-	requireArena(t, p)
 }

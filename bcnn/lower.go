@@ -23,9 +23,8 @@ type LowerOptions struct {
 // Lower turns a network into a plan. It takes every decision about arithmetic,
 // once, in float64 and exact integers: batch normalisation and sign become a
 // threshold per channel, padding and the rule for 0 are fixed, pooling moves
-// behind the threshold, lifetimes are computed. The network is not changed. It
-// takes time and memory linear in the size of the network. When ctx ends, its
-// error is returned.
+// behind the threshold. The network is not changed. It takes time and memory linear
+// in the size of the network. When ctx ends, its error is returned.
 func Lower(ctx context.Context, n *Network, opts LowerOptions) (*Plan, error) {
 	plan, _, err := lower(ctx, n, opts)
 	return plan, err
@@ -91,7 +90,7 @@ func (lo *lowering) run() error {
 	if err := lo.fits("an input", in.Shape.Bytes(in.DType)); err != nil {
 		return err
 	}
-	lo.plan.Tensors = []PlanTensor{{Name: "input", DType: in.DType, Shape: in.Shape, First: -1, Last: -1, Offset: -1}}
+	lo.plan.Tensors = []PlanTensor{{Name: "input", DType: in.DType, Shape: in.Shape}}
 	for _, l := range lo.net.Layers {
 		for _, source := range l.Inputs {
 			if source != NetworkInput {
@@ -210,15 +209,18 @@ func (lo *lowering) emit(op StepOp, layers []int, d DType, s Shape, in ...int) (
 		return 0, err
 	}
 	out := len(lo.plan.Tensors)
-	step := len(lo.plan.Steps)
-	lo.plan.Tensors = append(lo.plan.Tensors, PlanTensor{DType: d, Shape: s, First: step, Last: step, Offset: -1})
+	lo.plan.Tensors = append(lo.plan.Tensors, PlanTensor{DType: d, Shape: s})
 	lo.plan.Steps = append(lo.plan.Steps, Step{In: in, Out: out, Op: op})
 	return out, lo.implement(out, layers)
 }
 
+// writer returns the step that writes a tensor: each writes one, in their order, and
+// the input comes first.
+func (lo *lowering) writer(t int) *Step { return &lo.plan.Steps[t-1] }
+
 // implement adds layers to the step that writes a tensor, and names both.
 func (lo *lowering) implement(t int, layers []int) error {
-	step := &lo.plan.Steps[lo.plan.Tensors[t].First]
+	step := lo.writer(t)
 	step.Layers = slices.Compact(append(step.Layers, layers...))
 	if len(step.Layers) == 0 { // a copy that no layer asks for
 		step.Name = step.Op.stepKind()
@@ -241,7 +243,7 @@ func (lo *lowering) shape(v value) Shape {
 	return lo.plan.Tensors[v.tensor].Shape
 }
 
-// finish makes the output of the last value, and the lifetimes and the arena.
+// finish makes the output of the last value.
 func (lo *lowering) finish(v value) error {
 	p := lo.plan
 	v, err := lo.vector(v)
@@ -256,27 +258,5 @@ func (lo *lowering) finish(v value) error {
 			return err
 		}
 	}
-	for s, step := range p.Steps {
-		for _, t := range step.In {
-			p.Tensors[t].Last = s
-		}
-	}
-	p.Tensors[p.Output].Last = len(p.Steps)
-	var index []int
-	var items []Lifetime
-	for i, t := range p.Tensors {
-		if i != 0 && i != p.Output {
-			index = append(index, i)
-			items = append(items, Lifetime{t.First, t.Last, t.Shape.Bytes(t.DType)})
-		}
-	}
-	offsets, total, pairs := arena(items)
-	if err := lo.Charge(pairs); err != nil {
-		return err
-	}
-	for k, i := range index {
-		p.Tensors[i].Offset = offsets[k]
-	}
-	p.ArenaBytes = total
 	return nil
 }

@@ -125,8 +125,7 @@ func (lo *lowering) float(v value) (t int, err error) {
 		}
 	} else if len(chain) > 0 && chain[0].kind == linkReLU && t != 0 {
 		// A ReLU behind a sum that nothing else reads is done by the sum.
-		step := &lo.plan.Steps[lo.plan.Tensors[t].First]
-		if add, ok := step.Op.(*AddStep); ok && !v.shared {
+		if add, ok := lo.writer(t).Op.(*AddStep); ok && !v.shared {
 			add.ReLU = true
 			if err := lo.implement(t, chain[0].layers); err != nil {
 				return 0, err
@@ -173,7 +172,7 @@ func (lo *lowering) maxPool(v value, i int, w Window) (value, error) {
 		// Sign, then pool: OR in the convolution that made the bits, if it has
 		// no other reader and no pool yet.
 		t := &lo.plan.Tensors[v.tensor]
-		conv, ok := lo.plan.Steps[t.First].Op.(*ConvStep)
+		conv, ok := lo.writer(v.tensor).Op.(*ConvStep)
 		if lo.fused && ok && conv.Pool == nil && disjoint(w) && !v.shared {
 			conv.Pool = &w
 			t.Shape = l.out

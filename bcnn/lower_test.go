@@ -223,7 +223,7 @@ func requireLowersRight(t *testing.T, net *bcnn.Network, seed uint64) {
 	for name, opts := range map[string]bcnn.LowerOptions{"fused": {}, "unfused": {Unfused: true}} {
 		plan, err := bcnn.Lower(t.Context(), net, opts)
 		require.NoError(t, err, name)
-		requireArena(t, plan)
+		requirePlaced(t, plan)
 		out, err := ref.Run(t.Context(), plan, in, nil)
 		require.NoError(t, err, name)
 		require.Equal(t, want, out.F32, "%s, seed %d: %v", name, seed, describe(net))
@@ -236,23 +236,6 @@ func describe(n *bcnn.Network) string {
 		s = append(s, fmt.Sprintf("%s%v", l.Op.Kind(), l.Inputs))
 	}
 	return strings.Join(s, " ")
-}
-
-func requireArena(t *testing.T, p *bcnn.Plan) {
-	t.Helper()
-	for i, a := range p.Tensors {
-		if a.Offset < 0 {
-			require.True(t, i == 0 || i == p.Output)
-			continue
-		}
-		require.Zero(t, a.Offset%64)
-		require.LessOrEqual(t, a.Offset+a.Shape.Bytes(a.DType), p.ArenaBytes)
-		for _, b := range p.Tensors[:i] {
-			apart := b.Offset < 0 || a.First > b.Last || b.First > a.Last ||
-				a.Offset+a.Shape.Bytes(a.DType) <= b.Offset || b.Offset+b.Shape.Bytes(b.DType) <= a.Offset
-			require.True(t, apart, "%s and %s overlap", a.Name, b.Name)
-		}
-	}
 }
 
 func TestLowerKeepsTheMeaningOfRandomNetworks(t *testing.T) {

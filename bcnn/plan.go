@@ -1,5 +1,7 @@
 package bcnn
 
+import "github.com/bitcnn/bitcnn/internal/num"
+
 // Plan is a network lowered to steps: a flat list, executed in order, with
 // static shapes. Backends execute plans and decide nothing about arithmetic.
 // A plan is immutable and may be shared.
@@ -15,9 +17,6 @@ type Plan struct {
 	// Softmax says that the network ends in a Softmax layer, which is not part
 	// of the plan (see Probabilities).
 	Softmax bool
-	// ArenaBytes is the memory for all tensors of one image, input and output
-	// excluded.
-	ArenaBytes int64
 }
 
 // PlanTensor is one tensor of a plan.
@@ -25,13 +24,11 @@ type PlanTensor struct {
 	Name  string
 	DType DType
 	Shape Shape
-	// First is the step that writes the tensor, Last the last one that reads
-	// it. The input has First −1; the output's Last is len(Steps).
-	First, Last int
-	// Offset is the place of the tensor in the static arena, in bytes for a
-	// batch of one (multiply it by the batch size), a multiple of 64. Tensors
-	// whose lifetimes do not overlap share memory. −1 for input and output.
-	Offset int64
+}
+
+// Bytes returns the memory that n images of the tensor take.
+func (t PlanTensor) Bytes(n int) int64 {
+	return int64(num.Product(n, int(t.Shape.Bytes(t.DType))))
 }
 
 // Step is one fused operation.

@@ -32,24 +32,23 @@ func checkMemory(plan *bcnn.Plan, batch int, limit int64) error {
 }
 
 // memory returns the bytes that checking a plan takes at the most, weights apart:
-// the results of all steps, the tensors of a device that has its arena in the same
-// memory, the output of the plan before, and whatever is more, what the reference
+// the results of all steps, the tensors of a device that has them in the same memory,
+// the output of the plan before, and whatever is more, what the reference
 // needs while it runs, or the tensors that Run is called with.
 func memory(plan *bcnn.Plan, batch int) (int64, error) {
 	running, err := ref.Memory(plan, batch)
 	if err != nil {
 		return 0, err
 	}
-	bytes := func(t bcnn.PlanTensor) int64 { return int64(batch) * t.Shape.Bytes(t.DType) }
 	var results, largest int64
 	for _, s := range plan.Steps {
-		size := bytes(plan.Tensors[s.Out])
+		size := plan.Tensors[s.Out].Bytes(batch)
 		results += size
 		largest = max(largest, size)
 	}
-	in, out := bytes(plan.Tensors[0]), bytes(plan.Tensors[plan.Output])
+	in, out := plan.Tensors[0].Bytes(batch), plan.Tensors[plan.Output].Bytes(batch)
 	// The reference's output, that of Run, and one that is too large; the same of
 	// the input, which as another type has four times the bytes; what Tap gets.
 	calling := 4*out + 6*in + largest
-	return results + int64(batch)*plan.ArenaBytes + out + in + max(running, calling), nil
+	return results + plan.Place(batch, plan.InnerUses()).Bytes + out + in + max(running, calling), nil
 }

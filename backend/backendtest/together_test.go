@@ -29,15 +29,13 @@ func together(last int) func(*fakeExecutable, context.Context, bcnn.Tensor, bcnn
 		image := bcnn.NewTensor(bcnn.Uint8, in.N, in.Shape)
 		made := x.plan.Tensors[steps[1].Out]
 		result := bcnn.NewTensor(bcnn.Bits, in.N, made.Shape)
-		offsets, total := bcnn.Arena([]bcnn.Lifetime{
-			{First: -1, Last: last, Bytes: int64(len(image.U8))},
-			{First: 1, Last: 2, Bytes: int64(8 * len(result.Words))},
-		})
-		arena := make([]byte, total)
-		copy(arena[offsets[0]:], in.U8)
+		placed := x.plan.Place(in.N, []bcnn.Use{{Tensor: 0, First: -1, Last: last}, {Tensor: steps[1].Out, First: 1, Last: 2}})
+		block := make([]byte, placed.Bytes)
+		from, to := block[placed.Offsets[0]:], block[placed.Offsets[steps[1].Out]:]
+		copy(from, in.U8)
 		row := made.Shape.W * bits.Words(made.Shape.C)
 		for at := 0; at < len(result.Words); at += row {
-			copy(image.U8, arena[offsets[0]:])
+			copy(image.U8, from)
 			packed, err := x.single(steps[0])(steps[0].Op, image)
 			if err != nil {
 				return err
@@ -47,11 +45,11 @@ func together(last int) func(*fakeExecutable, context.Context, bcnn.Tensor, bcnn
 				return err
 			}
 			for k, w := range now.Words[at : at+row] {
-				binary.LittleEndian.PutUint64(arena[offsets[1]+int64(8*(at+k)):], w)
+				binary.LittleEndian.PutUint64(to[8*(at+k):], w)
 			}
 		}
 		for i := range result.Words {
-			result.Words[i] = binary.LittleEndian.Uint64(arena[offsets[1]+int64(8*i):])
+			result.Words[i] = binary.LittleEndian.Uint64(to[8*i:])
 		}
 		x.step = func(op bcnn.StepOp, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
 			switch op {

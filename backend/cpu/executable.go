@@ -92,12 +92,12 @@ func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, opts bac
 	e := &executable{plan: plan, opts: opts}
 	e.tensors = make([]bcnn.Tensor, len(plan.Tensors))
 	e.full = make([]bcnn.Tensor, len(plan.Tensors))
-	offsets, arena, err := e.layout()
+	placed, err := e.layout()
 	if err != nil {
 		return nil, err
 	}
 	var size scratchSize
-	memory := arena
+	memory := int(placed.Bytes)
 	for i, s := range plan.Steps {
 		c := compiler{
 			ctx: ctx, room: int(opts.Limits.ArenaBytes) - memory,
@@ -119,50 +119,34 @@ func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, opts bac
 		e.steps = append(e.steps, compiled)
 		e.choices = append(e.choices, c.choice)
 	}
-	e.allocate(offsets, arena)
+	e.allocate(placed)
 	e.pool = newPool(opts.Threads, size)
 	return e, nil
 }
 
-// layout places the tensors in one block of memory. Lifetimes are read off the
-// steps, so that a plan need not carry them.
-func (e *executable) layout() (offsets []int64, total int, err error) {
-	plan := e.plan
-	items := make([]bcnn.Lifetime, len(plan.Tensors))
-	for i, s := range plan.Steps {
-		t := plan.Tensors[s.Out]
-		items[s.Out] = bcnn.Lifetime{First: i, Last: i}
-		if s.Out != plan.Output { // which is the caller's
-			items[s.Out].Bytes = int64(num.Product(e.opts.MaxBatch, int(t.Shape.Bytes(t.DType))))
-		}
-		if err := e.opts.CheckMemory(items[s.Out].Bytes); err != nil {
-			return nil, 0, fmt.Errorf("tensor %d (%s): %w", s.Out, t.Name, err)
-		}
-		for _, in := range s.In {
-			items[in].Last = i
+// layout places the tensors in one block of memory, but for the input and the output,
+// which are the caller's.
+func (e *executable) layout() (bcnn.Placement, error) {
+	plan, batch := e.plan, e.opts.MaxBatch
+	uses := plan.InnerUses()
+	for _, u := range uses {
+		if t := plan.Tensors[u.Tensor]; e.opts.CheckMemory(t.Bytes(batch)) != nil { // together, they might overflow
+			return bcnn.Placement{}, fmt.Errorf("tensor %d (%s): %w", u.Tensor, t.Name, e.opts.CheckMemory(t.Bytes(batch)))
 		}
 	}
-	offsets, bytes := bcnn.Arena(items)
-	if err := e.opts.CheckMemory(bytes); err != nil {
-		return nil, 0, err
-	}
-	for i := range items {
-		if items[i].Bytes == 0 {
-			offsets[i] = -1 // the input, the output, or what no step writes
-		}
-	}
-	return offsets, int(bytes), nil
+	placed := plan.Place(batch, uses)
+	return placed, e.opts.CheckMemory(placed.Bytes)
 }
 
 // allocate makes the tensors.
-func (e *executable) allocate(offsets []int64, total int) {
-	arena := alignedBytes(total)
+func (e *executable) allocate(placed bcnn.Placement) {
+	arena := alignedBytes(int(placed.Bytes))
 	for i, t := range e.plan.Tensors {
 		e.full[i] = bcnn.Tensor{DType: t.DType, N: e.opts.MaxBatch, Shape: t.Shape}
-		if offsets[i] < 0 {
+		if placed.Offsets[i] < 0 {
 			continue
 		}
-		place := unsafe.Pointer(&arena[offsets[i]])
+		place := unsafe.Pointer(&arena[placed.Offsets[i]])
 		n := e.opts.MaxBatch * t.Shape.Elements(t.DType)
 		switch t.DType {
 		case bcnn.Bits:

@@ -17,7 +17,7 @@ type planner struct {
 func newPlanner(seed uint64, in bcnn.Input) *planner {
 	p := &planner{rng: rand.New(rand.NewPCG(seed, 99))}
 	p.plan = bcnn.Plan{Name: "drawn", Input: in}
-	p.plan.Tensors = []bcnn.PlanTensor{{Name: "input", DType: in.DType, Shape: in.Shape, First: -1, Offset: -1}}
+	p.plan.Tensors = []bcnn.PlanTensor{{Name: "input", DType: in.DType, Shape: in.Shape}}
 	return p
 }
 

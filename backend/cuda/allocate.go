@@ -14,8 +14,7 @@ import (
 
 // bytes is the size of tensor i for n images.
 func (e *executable) bytes(i, n int) int {
-	t := e.plan.Tensors[i]
-	return n * int(t.Shape.Bytes(t.DType))
+	return int(e.plan.Tensors[i].Bytes(n))
 }
 
 // reserve asks for memory of the device or the host, before it is allocated.
@@ -83,21 +82,17 @@ func (e *executable) allocate(all [][]candidate, small *smallNetwork) error {
 	return err
 }
 
-// use says that what does the work of steps first to last, in whatever order, has a
-// tensor as an argument.
-type use struct{ tensor, first, last int }
-
 // uses lists the arguments of everything that may come to be launched. Step −1 brings
 // the input, and the one behind the last fetches the output.
-func (e *executable) uses(all [][]candidate, small *smallNetwork) []use {
+func (e *executable) uses(all [][]candidate, small *smallNetwork) []bcnn.Use {
 	end := len(e.plan.Steps)
-	uses := []use{{0, -1, -1}, {e.plan.Output, end, end}}
+	uses := []bcnn.Use{{Tensor: 0, First: -1, Last: -1}, {Tensor: e.plan.Output, First: end, Last: end}}
 	for i, candidates := range all {
 		for _, c := range candidates {
 			for _, s := range c.specs {
 				for _, a := range s.args {
 					if t, ok := a.(tensor); ok {
-						uses = append(uses, use{int(t), i, i})
+						uses = append(uses, bcnn.Use{Tensor: int(t), First: i, Last: i})
 					}
 				}
 			}
@@ -111,37 +106,32 @@ func (e *executable) uses(all [][]candidate, small *smallNetwork) []use {
 
 // placeTensors gives every tensor memory of its own from its first use to its last,
 // whichever kernels will be chosen.
-func (e *executable) placeTensors(uses []use) error {
-	lifetimes := make([]bcnn.Lifetime, len(e.plan.Tensors))
-	for i := range lifetimes {
-		lifetimes[i] = bcnn.Lifetime{First: len(e.plan.Steps), Last: -1, Bytes: int64(e.bytes(i, e.opts.MaxBatch))}
-	}
-	for _, u := range uses {
-		l := &lifetimes[u.tensor]
-		l.First, l.Last = min(l.First, u.first), max(l.Last, u.last)
-	}
+func (e *executable) placeTensors(uses []bcnn.Use) error {
 	if e.device.apart {
-		for i, l := range lifetimes {
-			err := e.reserve(l.Bytes)
+		for i := range e.plan.Tensors {
+			bytes := e.bytes(i, e.opts.MaxBatch)
+			err := e.reserve(int64(bytes))
 			if err != nil {
 				return err
 			}
-			if e.memory.tensors[i], err = e.bag.memory(int(l.Bytes)); err != nil {
+			if e.memory.tensors[i], err = e.bag.memory(bytes); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	offsets, total := bcnn.Arena(lifetimes)
-	if err := e.reserve(total); err != nil {
+	placed := e.plan.Place(e.opts.MaxBatch, uses)
+	if err := e.reserve(placed.Bytes); err != nil {
 		return err
 	}
-	arena, err := e.bag.memory(int(total))
+	block, err := e.bag.memory(int(placed.Bytes))
 	if err != nil {
 		return err
 	}
-	for i, offset := range offsets {
-		e.memory.tensors[i] = arena + cu.DevicePtr(offset)
+	for i, offset := range placed.Offsets {
+		if offset >= 0 {
+			e.memory.tensors[i] = block + cu.DevicePtr(offset)
+		}
 	}
 	return nil
 }

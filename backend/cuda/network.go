@@ -24,9 +24,9 @@ type smallNetwork struct {
 	convs, denses []*bcnn.ConvStep
 	convArgs      []networkArgs
 	constants     []uint32
-	weights       []uint32 // of the first dense layer
-	shared        int      // bytes of a block
-	uses          []use    // of the tensors, between barriers of the grid
+	weights       []uint32   // of the first dense layer
+	shared        int        // bytes of a block
+	uses          []bcnn.Use // of the tensors, between barriers of the grid
 }
 
 // networkArgs are the arrays of a convolution.
@@ -120,9 +120,9 @@ func (s *smallNetwork) listUses(plan *bcnn.Plan) {
 		}
 		if i == len(s.convArgs)-1 {
 			last = end // no barrier comes before the dense layers
-			s.uses = append(s.uses, use{plan.Output, first, last})
+			s.uses = append(s.uses, bcnn.Use{Tensor: plan.Output, First: first, Last: last})
 		}
-		s.uses = append(s.uses, use{a.in, first, last}, use{a.out, first, last})
+		s.uses = append(s.uses, bcnn.Use{Tensor: a.in, First: first, Last: last}, bcnn.Use{Tensor: a.out, First: first, Last: last})
 	}
 }
 

@@ -82,8 +82,7 @@ func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, opts backend
 
 // bytes is the size of the buffer of tensor i.
 func (e *executable) bytes(i, n int) int {
-	t := e.plan.Tensors[i]
-	return n * int(t.Shape.Bytes(t.DType))
+	return int(e.plan.Tensors[i].Bytes(n))
 }
 
 // reserve asks for memory of the device or the host, before it is allocated.
@@ -92,54 +91,21 @@ func (e *executable) reserve(bytes int64) error {
 	return e.opts.CheckMemory(e.reserved)
 }
 
-// allocate makes the buffers of all tensors. Tensors whose lifetimes do not
-// overlap share one.
+// allocate makes the buffers of all tensors. Those that are not needed at the same time
+// share one: kernels take whole buffers, and parts of one block would have to lie at
+// multiples of what the device asks for, in a block that may be no larger than a
+// fraction of its memory.
 func (e *executable) allocate(queue *cl.CommandQueue) error {
 	plan := e.plan
-	last := make([]int, len(plan.Tensors)) // step that reads it last
-	for i, s := range plan.Steps {
-		last[s.Out] = i
-		for _, in := range s.In {
-			last[in] = i
-		}
-	}
-	last[0], last[plan.Output] = math.MaxInt, math.MaxInt
-	var sizes, free []int // of the buffers; those that no tensor needs now
-	slot := make([]int, len(plan.Tensors))
-	for i := range slot {
-		slot[i] = -1
-	}
-	place := func(tensor int) error {
-		t := plan.Tensors[tensor]
-		if t.Shape.Bytes(t.DType) > math.MaxInt32 || t.Shape.Bytes(t.DType) > e.device.limits.buffer/int64(e.opts.MaxBatch) {
+	for _, t := range plan.Tensors {
+		if size := t.Shape.Bytes(t.DType); size > math.MaxInt32 || size > e.device.limits.buffer/int64(e.opts.MaxBatch) {
 			return fmt.Errorf("%w: tensor %s of %v, %d images", backend.ErrTooLarge, t.Name, t.Shape, e.opts.MaxBatch)
 		}
-		if len(free) == 0 || last[tensor] == math.MaxInt {
-			slot[tensor] = len(sizes)
-			sizes = append(sizes, 0)
-		} else {
-			slot[tensor] = free[len(free)-1]
-			free = free[:len(free)-1]
-		}
-		sizes[slot[tensor]] = max(sizes[slot[tensor]], e.bytes(tensor, e.opts.MaxBatch))
-		return nil
 	}
-	if err := place(0); err != nil {
-		return err
-	}
-	for i, s := range plan.Steps {
-		if err := place(s.Out); err != nil {
-			return err
-		}
-		for t, l := range last {
-			if l == i && slot[t] >= 0 {
-				free = append(free, slot[t])
-			}
-		}
-	}
+	shares, sizes := plan.Share(e.opts.MaxBatch, plan.Uses())
 	all := int64(e.bytes(0, e.opts.MaxBatch)) + int64(e.bytes(plan.Output, e.opts.MaxBatch)) // staging
 	for _, size := range sizes {
-		all += int64(size)
+		all += size
 	}
 	tap := 0
 	if e.opts.Tap != nil {
@@ -154,14 +120,14 @@ func (e *executable) allocate(queue *cl.CommandQueue) error {
 	buffers := make([]*cl.MemObject, len(sizes))
 	for i, size := range sizes {
 		var err error
-		if buffers[i], err = e.bag.buffer(cl.MemReadWrite, size); err != nil {
+		if buffers[i], err = e.bag.buffer(cl.MemReadWrite, int(size)); err != nil {
 			return err
 		}
 	}
 	e.tensors = make([]*cl.MemObject, len(plan.Tensors))
-	for t, s := range slot {
-		if s >= 0 {
-			e.tensors[t] = buffers[s]
+	for t, b := range shares {
+		if b >= 0 {
+			e.tensors[t] = buffers[b]
 		}
 	}
 	var err error

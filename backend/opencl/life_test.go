@@ -316,9 +316,8 @@ func TestChoiceOfTwo(t *testing.T) {
 	require.NoError(t, exe.Close())
 }
 
-// TestPlanWithoutLifetimes: a plan made by hand need not say how long its tensors
-// live. In this one the device reads bits that the host made.
-func TestPlanWithoutLifetimes(t *testing.T) {
+// TestDeviceReadsWhatTheHostMade: bits, in a buffer that others have had.
+func TestDeviceReadsWhatTheHostMade(t *testing.T) {
 	d := testDevice(t)
 	d.floatsLack = "its float32 arithmetic lacks fma"
 	net := &bcnn.Network{Name: "signs", Input: bcnn.Input{DType: bcnn.Float32, Shape: bcnn.Shape{H: 3, W: 3, C: 2}}}
@@ -326,9 +325,6 @@ func TestPlanWithoutLifetimes(t *testing.T) {
 	net.Append("end", bcnn.Dense{Out: 3, Weights: bcnn.Weights{Bits: backendtest.RandomBits(rand.New(rand.NewPCG(1, 1)), 3, 18)}})
 	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 	require.NoError(t, err)
-	for i := range plan.Tensors {
-		plan.Tensors[i].First, plan.Tensors[i].Last = -1, -1
-	}
 	requireRun(t, d, plan, backend.Options{}, 2)
 }
 

@@ -2,7 +2,7 @@
 // oracle that every backend is compared with. It is never optimised. It follows
 // the definitions of package bcnn word for word, excludes padded taps by
 // looking at their coordinates, and ignores everything that a plan carries only
-// to make backends fast (ConvStep.Border, PlanTensor.Offset).
+// to make backends fast (ConvStep.Border).
 package ref
 
 import (

@@ -56,10 +56,11 @@ type modelBytes struct {
 }
 
 type planInfo struct {
-	ArenaBytes int64      `json:"arena_bytes"`
-	Device     string     `json:"device,omitempty"` // that says what it picked
-	Detail     string     `json:"detail,omitempty"`
-	Steps      []planStep `json:"steps"`
+	// TensorBytes is the memory for the tensors of an image.
+	TensorBytes int64      `json:"tensor_bytes"`
+	Device      string     `json:"device,omitempty"` // that says what it picked
+	Detail      string     `json:"detail,omitempty"`
+	Steps       []planStep `json:"steps"`
 }
 
 type planStep struct {
@@ -68,7 +69,6 @@ type planStep struct {
 	Layers []string `json:"layers"`
 	Inputs []string `json:"inputs"`
 	Output string   `json:"output"`
-	Offset int64    `json:"offset"`
 	// What the device picked, where it can say.
 	Kernel string `json:"kernel,omitempty"`
 	Tile   string `json:"tile,omitempty"`
@@ -87,13 +87,13 @@ func newInspect(env *environment) *cobra.Command {
 weights take as float32 and as stored, and why a layer is computed in float.
 
 --plan shows the steps that devices execute as well: their names join those of
-the layers that are fused, and the offset says where the output lies in the
-arena (bytes, for one image; "-" for the network's output). Then it compiles the
-plan on a device and shows which kernel and tile the device picked for each step,
-and why, if the device can tell (the CPU can).
+the layers that are fused. The bytes are those of the tensors of an image, input
+and output included, where tensors that are not needed at the same time share
+memory. Then it compiles the plan on a device and shows which kernel and tile the
+device picked for each step, and why, if the device can tell (the CPU can).
 
 With --json, one object: name, input, labels, layers, bytes, and with --plan
-plan (arena_bytes, device, detail, steps with kernel, tile and why).`,
+plan (tensor_bytes, device, detail, steps with kernel, tile and why).`,
 		Example: `  bcnn inspect vehiclenet
   bcnn inspect model.onnx --plan
   bcnn inspect vehiclenet --plan --isa avx2 --threads 1
@@ -218,12 +218,12 @@ func summarize(net *bcnn.Network, plan *bcnn.Plan) []layerBytes {
 }
 
 func inspectPlan(net *bcnn.Network, plan *bcnn.Plan) *planInfo {
-	p := &planInfo{ArenaBytes: plan.ArenaBytes}
+	p := &planInfo{TensorBytes: plan.Place(1, plan.Uses()).Bytes}
 	describe := func(t int) string {
 		return plan.Tensors[t].Shape.String() + " " + plan.Tensors[t].DType.String()
 	}
 	for _, s := range plan.Steps {
-		step := planStep{Name: s.Name, Kind: s.Kind(), Output: describe(s.Out), Offset: plan.Tensors[s.Out].Offset}
+		step := planStep{Name: s.Name, Kind: s.Kind(), Output: describe(s.Out)}
 		for _, t := range s.In {
 			step.Inputs = append(step.Inputs, describe(t))
 		}
@@ -309,16 +309,11 @@ func printInspection(out *output, info *inspection) {
 	if info.Plan == nil {
 		return
 	}
-	out.printf("\nplan: %s, arena of %d bytes for each image\n",
-		quantity(len(info.Plan.Steps), "step", "steps"), info.Plan.ArenaBytes)
-	rows = []row{"step\tkind\tinput\toutput\toffset"}
+	out.printf("\nplan: %s, tensors of %d bytes for each image\n",
+		quantity(len(info.Plan.Steps), "step", "steps"), info.Plan.TensorBytes)
+	rows = []row{"step\tkind\tinput\toutput"}
 	for _, s := range info.Plan.Steps {
-		offset := "-"
-		if s.Offset >= 0 {
-			offset = fmt.Sprint(s.Offset)
-		}
-		rows = append(rows, rowf("%s\t%s\t%s\t%s\t%s",
-			s.Name, s.Kind, strings.Join(s.Inputs, " and "), s.Output, offset))
+		rows = append(rows, rowf("%s\t%s\t%s\t%s", s.Name, s.Kind, strings.Join(s.Inputs, " and "), s.Output))
 	}
 	out.table(rows)
 	if info.Plan.Device == "" {

@@ -21,10 +21,10 @@ all                               128            16
 `, succeed(t, "inspect", model))
 
 	require.Contains(t, succeed(t, "inspect", "--plan", model), `
-plan: 2 steps, arena of 128 bytes for each image
-step   kind      input        output         offset
-grey   binarize  4×4×1 uint8  4×4×1 bits     0
-count  dense     4×4×1 bits   1×1×2 float32  -
+plan: 2 steps, tensors of 192 bytes for each image
+step   kind      input        output
+grey   binarize  4×4×1 uint8  4×4×1 bits
+count  dense     4×4×1 bits   1×1×2 float32
 
 kernels on cpu (`)
 	require.Contains(t, succeed(t, "inspect", "--plan", "--isa", "generic", "--threads", "1", model), `, --isa generic, --threads 1)
