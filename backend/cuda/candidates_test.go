@@ -57,7 +57,7 @@ func candidatesOf(d *device, c backendtest.Case) ([][]candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &executable{device: d, plan: plan, opts: backend.Options{MaxBatch: c.Batch}}
+	e := &executable{device: d, plan: plan, opts: backend.Options{MaxBatch: c.Batch}, ctx: context.Background()}
 	return e.candidates()
 }
 
