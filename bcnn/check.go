@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/budget"
@@ -101,6 +102,8 @@ func (n *Network) infer(b *budget.Budget) ([]valueType, error) {
 			return fail(errors.New("another layer has this name"))
 		case l.Op == nil:
 			return fail(errors.New("no operation"))
+		case reflect.TypeOf(l.Op).Kind() == reflect.Pointer: // perhaps a nil one
+			return fail(fmt.Errorf("the operation is a pointer, %T", l.Op))
 		}
 		names[l.Name] = true
 		in := make([]valueType, len(l.Inputs))

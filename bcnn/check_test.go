@@ -57,6 +57,8 @@ func TestCheckNamesLayerAndCause(t *testing.T) {
 		{"no name", func(n *bcnn.Network) { n.Layers[2].Name = "" }, []string{"layer 2", "name"}},
 		{"same name", func(n *bcnn.Network) { n.Layers[2].Name = "conv" }, []string{`"conv"`, "another layer"}},
 		{"no op", op(2, nil), []string{`"pool"`, "no operation"}},
+		{"a pointer", op(2, &bcnn.ReLU{}), []string{`"pool"`, "the operation is a pointer, *bcnn.ReLU"}},
+		{"a nil pointer", op(2, (*bcnn.ReLU)(nil)), []string{`"pool"`, "the operation is a pointer, *bcnn.ReLU"}},
 		{"forward reference", func(n *bcnn.Network) { n.Layers[2].Inputs = []int{3} }, []string{`"pool"`, "layer 3"}},
 		{"reference to itself", func(n *bcnn.Network) { n.Layers[2].Inputs = []int{2} }, []string{`"pool"`, "layer 2, which is not an earlier one"}},
 		{"negative reference", func(n *bcnn.Network) { n.Layers[2].Inputs = []int{-2} }, []string{`"pool"`, "layer -2"}},

@@ -35,7 +35,12 @@ const (
 //
 // The size is looked at before anything of that size is allocated: see MaxPixels
 // and MaxBytes.
-func Decode(r io.Reader) (image.Image, error) { return decode(r, MaxPixels, MaxBytes) }
+func Decode(r io.Reader) (image.Image, error) {
+	if r == nil {
+		return nil, errors.New("there is nothing to read an image from")
+	}
+	return decode(r, MaxPixels, MaxBytes)
+}
 
 // DecodeFile reads an image from a regular file, as Decode does. Errors name the
 // file.

@@ -81,6 +81,8 @@ func TestDecodeNamesTheFileAndTheCause(t *testing.T) {
 	dir := t.TempDir()
 	_, err = DecodeFile(dir)
 	require.EqualError(t, err, dir+": is a directory")
+	_, err = Decode(nil)
+	require.EqualError(t, err, "there is nothing to read an image from")
 }
 
 // flat is a photo of one colour in a format, as large as the case says.

@@ -1,11 +1,17 @@
 package files
 
-import "io/fs"
+import (
+	"errors"
+	"io/fs"
+)
 
 // OpenFS is Open for a file of a file system that the caller brings, such as an
 // embed.FS, with its size. One that does not implement fs.StatFS opens files to
 // look at them.
 func OpenFS(fsys fs.FS, path string) (fs.File, int64, error) {
+	if fsys == nil {
+		return nil, 0, Name(path, errors.New("there is no file system"))
+	}
 	info, err := fs.Stat(fsys, path)
 	if err == nil {
 		err = regular(info)

@@ -33,4 +33,6 @@ func TestOpenFS(t *testing.T) {
 			require.ErrorContains(t, err, "/a: ")
 		})
 	}
+	_, _, err := OpenFS(nil, "a")
+	require.EqualError(t, err, "a: there is no file system")
 }
