@@ -102,7 +102,11 @@ func (e *executable) allocate(queue *cl.CommandQueue) error {
 			return fmt.Errorf("%w: tensor %s of %v, %d images", backend.ErrTooLarge, t.Name, t.Shape, e.opts.MaxBatch)
 		}
 	}
-	shares, sizes := plan.Share(e.opts.MaxBatch, plan.Uses())
+	// What the host writes and reads, no kernel writes for another tensor: with that,
+	// Oclgrind takes what the host wrote for uninitialised.
+	end := len(plan.Steps)
+	uses := append(plan.Uses(), bcnn.Use{Tensor: 0, First: -1, Last: end}, bcnn.Use{Tensor: plan.Output, First: -1, Last: end})
+	shares, sizes := plan.Share(e.opts.MaxBatch, uses)
 	all := int64(e.bytes(0, e.opts.MaxBatch)) + int64(e.bytes(plan.Output, e.opts.MaxBatch)) // staging
 	for _, size := range sizes {
 		all += size
