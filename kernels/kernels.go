@@ -17,6 +17,23 @@ import (
 //go:embed cl/*.cl
 var CL embed.FS
 
+// CLHash returns the SHA-256 of all of CL; empty if they cannot be read.
+func CLHash() string {
+	h := sha256.New()
+	err := fs.WalkDir(CL, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		source, err := CL.ReadFile(path)
+		fmt.Fprintf(h, "%s %d\n%s", path, len(source), source)
+		return err
+	})
+	if err != nil {
+		return ""
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
 //go:generate go run ./internal/pack
 
 //go:embed cu/ptx.zip

@@ -139,7 +139,7 @@ func childParity() error {
 			return fmt.Errorf("variant %q: %w", variant, f)
 		}
 	}
-	if d.arch != d.limits.capability || d.arch == 90 { // TestEveryKernel launches the newest
+	if d.arch != d.limits.Capability || d.arch == 90 { // TestEveryKernel launches the newest
 		return nil
 	}
 	all, err := everyKernel(d)

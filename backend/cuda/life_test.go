@@ -46,7 +46,7 @@ func TestVariantsTakeTheirKernels(t *testing.T) {
 		var all []string
 		for _, s := range exe.steps {
 			for _, l := range s.launches {
-				all = append(all, l.spec.kernel)
+				all = append(all, l.spec.Name)
 			}
 		}
 		return strings.Join(all, " ")
@@ -74,7 +74,7 @@ func TestExplain(t *testing.T) {
 	for _, c := range a {
 		require.NotEmpty(t, c.Why)
 	}
-	if testDevice(t).limits.cooperative {
+	if testDevice(t).limits.Cooperative {
 		require.Equal(t, "f: network", explain("f")[4].Kernel)
 	}
 }
@@ -159,39 +159,11 @@ func TestTooLarge(t *testing.T) {
 	before := live.Load()
 	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 1000), bcnn.LowerOptions{})
 	require.NoError(t, err)
-	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: d.limits.gridY}) // terabytes
+	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: d.limits.GridY}) // terabytes
 	require.ErrorIs(t, err, backend.ErrTooLarge)
-	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: d.limits.gridY + 1})
+	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: d.limits.GridY + 1})
 	require.ErrorContains(t, err, "a batch of")
 	require.Equal(t, before, live.Load())
-}
-
-func TestCheckSize(t *testing.T) {
-	shape := func(h, w, c int) bcnn.PlanTensor { return bcnn.PlanTensor{Shape: bcnn.Shape{H: h, W: w, C: c}} }
-	conv := func(out, k int) bcnn.Step {
-		return bcnn.Step{Op: &bcnn.ConvStep{Window: bcnn.Window{KH: k, KW: k}, Out: out, Groups: 1}}
-	}
-	border, pool := conv(64, 3), conv(64, 3)
-	border.Op.(*bcnn.ConvStep).Border = &bcnn.Border{Rows: 5000, Cols: 5000}
-	pool.Op.(*bcnn.ConvStep).Pool = &bcnn.Window{KH: 100, KW: 100}
-	for name, c := range map[string]struct {
-		step    bcnn.Step
-		in, out bcnn.PlanTensor
-		fits    bool
-	}{
-		"usual":       {conv(512, 3), shape(224, 224, 512), shape(224, 224, 512), true},
-		"many pixels": {bcnn.Step{Op: &bcnn.SignStep{}}, shape(1<<13, 1<<13, 1), shape(1<<13, 1<<13, 1), false},
-		"weights":     {conv(1<<16, 15), shape(9, 9, 1024), shape(1, 1, 1<<16), false},
-		"classes":     {border, shape(9, 9, 64), shape(9, 9, 64), false},
-		"pooling":     {pool, shape(5000, 5000, 64), shape(50, 50, 64), false},
-	} {
-		err := checkSize(c.step, c.in, c.out)
-		if c.fits {
-			require.NoError(t, err, name)
-		} else {
-			require.ErrorIs(t, err, backend.ErrTooLarge, name)
-		}
-	}
 }
 
 // TestLaunchTooLarge: what the driver refuses before it starts a kernel is named,
@@ -199,14 +171,14 @@ func TestCheckSize(t *testing.T) {
 func TestLaunchTooLarge(t *testing.T) {
 	exe, out, in := compileSmall(t, testDevice(t), backend.Options{Variant: "b"})
 	exe.direct = true
-	block := exe.steps[1].launches[0].spec.block
-	exe.steps[1].launches[0].spec.block = 2048
+	block := exe.steps[1].launches[0].spec.Block
+	exe.steps[1].launches[0].spec.Block = 2048
 	err := exe.Run(context.Background(), out, in)
 	var code *shim.Error
 	require.ErrorAs(t, err, &code)
 	require.ErrorContains(t, err, "step 1 (")
 	require.ErrorContains(t, err, "blocks of 2048 threads")
-	exe.steps[1].launches[0].spec.block = block
+	exe.steps[1].launches[0].spec.Block = block
 	require.NoError(t, exe.Run(context.Background(), out, in))
 }
 
@@ -281,7 +253,7 @@ func TestBatches(t *testing.T) {
 func measured(t *testing.T, path string) *device {
 	d := testDevice(t)
 	d.info.Kind, d.tuneFrom = backend.DiscreteGPU, 1
-	d.tuning = tuning.Load[choice](d.driver, kernelHash(), path)
+	d.tuning = d.loadTuning(path)
 	return d
 }
 
@@ -292,7 +264,7 @@ func TestTuningIsKept(t *testing.T) {
 		exe := requireReference(t, d, backendtest.OneConv(6, 3, 32, 32), backend.Options{}, 1)
 		for _, s := range exe.steps {
 			for _, l := range s.launches {
-				all = append(all, fmt.Sprint(l.spec.kernel, l.spec.grid, l.spec.block))
+				all = append(all, fmt.Sprint(l.spec.Name, l.spec.Grid, l.spec.Block))
 			}
 		}
 		return all
@@ -313,7 +285,7 @@ func TestTuningIsKept(t *testing.T) {
 	// A choice in the file is taken, whatever was measured.
 	for key, c := range again.tuning.Steps {
 		if strings.HasPrefix(c.Name, "conv") {
-			again.tuning.Put(key, choice{"b", "conv_bits_p1"})
+			again.tuning.Put(key, tuning.Entry{Variant: "b", Name: "conv_bits_p1"})
 		}
 	}
 	require.Contains(t, strings.Join(chosen(measured(t, path)), " "), "conv_bits_p1[")
@@ -331,7 +303,7 @@ func TestTuningIsKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, os.WriteFile(path, []byte(bad), 0o644))
 			chosen(measured(t, path))
-			healed := tuning.Load[choice](first.driver, kernelHash(), path)
+			healed := first.loadTuning(path)
 			require.Len(t, healed.Steps, 2)
 			for _, c := range healed.Steps {
 				require.Contains(t, variantNames, c.Variant)

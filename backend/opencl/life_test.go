@@ -15,6 +15,8 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
+	"github.com/bitcnn/bitcnn/backend/opencl/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/testenv"
@@ -63,11 +65,11 @@ func TestExplain(t *testing.T) {
 	d.floatsLack, d.specialiseFrom = "its float32 arithmetic lacks fma", 1
 	exe, _, _ = compileSmall(t, d, backend.Options{})
 	got = exe.Explain()
-	require.Equal(t, whyMeasured, got[1].Why)
+	require.Equal(t, gpu.WhyMeasured, got[1].Why)
 	require.Equal(t, "b: dense_segments, finish, float32 on the processor", got[4].Kernel)
 	require.Contains(t, got[4].Why, "lacks fma")
 	exe, _, _ = compileSmall(t, d, backend.Options{})
-	require.Equal(t, whyKnown, exe.Explain()[1].Why)
+	require.Equal(t, gpu.WhyKnown, exe.Explain()[1].Why)
 }
 
 func TestRunDoesNotAllocate(t *testing.T) {
@@ -120,7 +122,7 @@ func TestFailedCompileLeaksNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := testDevice(t)
 			before := live.Load()
-			d.limits.buffer = test.buffer
+			d.limits.Buffer = test.buffer
 			_, err = d.Compile(t.Context(), plan, backend.Options{Variant: test.variant})
 			require.ErrorIs(t, err, backend.ErrTooLarge)
 			var wrapped *backend.Error
@@ -133,16 +135,24 @@ func TestFailedCompileLeaksNothing(t *testing.T) {
 // TestGroupBeyondTheKernel: the kernel may allow less than the device does.
 func TestGroupBeyondTheKernel(t *testing.T) {
 	d := testDevice(t)
-	own := &built{bag: &bag{context: d.context}}
-	defer own.release(d)
-	var memory [scratches]*cl.MemObject
-	s := spec{file: "elementwise.cl", kernel: "flatten_float", g: geometry{}, items: 1, local: 1 << 20}
-	buffer, err := own.bag.buffer(cl.MemReadWrite, 4)
+	before := live.Load()
+	s := candidates.Spec{Kernel: gpu.Kernel{File: "elementwise", Name: "flatten_float"}, Items: 1, Local: 1 << 20}
+	own := &bag{context: d.context}
+	defer own.release()
+	buffer, err := own.buffer(cl.MemReadWrite, 4)
 	require.NoError(t, err)
-	s.args = []any{buffer, buffer}
-	require.ErrorIs(t, d.buildStep(t.Context(), own, []spec{s}, false, memory), errGroup)
-	s.local, s.args = 0, s.args[:1]
-	require.ErrorContains(t, d.buildStep(t.Context(), own, []spec{s}, false, memory), "2 arguments for 3 parameters")
+	m := memory{tensors: []*cl.MemObject{buffer}}
+	build := func() error {
+		_, err := d.buildStep(t.Context(), candidates.Candidate{Specs: []candidates.Spec{s}}, false, m)
+		return err
+	}
+	s.Args = []any{gpu.Tensor(0), gpu.Tensor(0)}
+	require.ErrorIs(t, build(), errGroup)
+	s.Local, s.Args = 0, s.Args[:1]
+	require.ErrorContains(t, build(), "2 arguments for 3 parameters")
+	s.Args = []any{gpu.Tensor(0), "text"}
+	require.ErrorContains(t, build(), "argument of type string")
+	require.Equal(t, before+1, live.Load()) // the buffer
 }
 
 func TestWorkGroupTooLargeIsNamed(t *testing.T) {
@@ -178,7 +188,7 @@ func TestSumsBeyondFloat(t *testing.T) {
 func TestOutOfMemory(t *testing.T) {
 	d := testDevice(t)
 	before := live.Load()
-	d.limits.buffer = 1 << 62
+	d.limits.Buffer = 1 << 62
 	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 1000), bcnn.LowerOptions{})
 	require.NoError(t, err)
 	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: maxBatch}) // terabytes
@@ -226,7 +236,7 @@ func TestLife(t *testing.T) {
 // TestInterruptedTuning leaves nothing behind, of both variants.
 func TestInterruptedTuning(t *testing.T) {
 	d := testDevice(t)
-	d.limits.localMemory, d.specialiseFrom = true, 1
+	d.limits.LocalMemory, d.specialiseFrom = true, 1
 	before := live.Load()
 	backendtest.InterruptCompile(t, d, backendtest.OneConv(6, 3, 32, 32), backend.Options{})
 	require.Equal(t, before, live.Load())
@@ -288,7 +298,7 @@ func TestTuningIsKept(t *testing.T) {
 			for _, c := range healed.Steps {
 				require.Contains(t, []string{"a", "b"}, c.Variant)
 				for _, g := range c.Groups {
-					require.LessOrEqual(t, g, d.limits.group)
+					require.LessOrEqual(t, g, d.limits.Group)
 				}
 			}
 		})
@@ -307,7 +317,7 @@ func TestTuningWithoutAPlaceForTheFile(t *testing.T) {
 func TestChoiceOfTwo(t *testing.T) {
 	testenv.Long(t)
 	d := testDevice(t)
-	d.limits.localMemory, d.specialiseFrom = true, 1
+	d.limits.LocalMemory, d.specialiseFrom = true, 1
 	exe := requireReference(t, d, backendtest.OneConv(12, 3, 32, 32), backend.Options{}, 2)
 	require.NotEmpty(t, d.tuning.Steps)
 	for _, c := range d.tuning.Steps {

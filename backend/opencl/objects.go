@@ -4,12 +4,10 @@ package opencl
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"sort"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -155,7 +153,7 @@ func (d *device) program(ctx context.Context, file, options string) (*program, e
 	}
 	p, err := d.build(source, options)
 	if err != nil {
-		return nil, fmt.Errorf("build %s: %w", file, err)
+		return nil, fmt.Errorf("build %s.cl: %w", file, err)
 	}
 	for k, old := range d.programs {
 		if len(d.programs) < maxPrograms {
@@ -199,7 +197,7 @@ func sourceOf(file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	source, err := kernels.CL.ReadFile("cl/" + file)
+	source, err := kernels.CL.ReadFile("cl/" + file + ".cl")
 	if err != nil {
 		return "", err
 	}
@@ -207,22 +205,7 @@ func sourceOf(file string) (string, error) {
 }
 
 // kernelHash is the SHA-256 of all sources.
-func kernelHash() string {
-	entries, err := kernels.CL.ReadDir("cl")
-	if err != nil {
-		return ""
-	}
-	sort.Slice(entries, func(i, j int) bool { return entries[i].Name() < entries[j].Name() })
-	h := sha256.New()
-	for _, e := range entries {
-		source, err := kernels.CL.ReadFile("cl/" + e.Name())
-		if err != nil {
-			return ""
-		}
-		fmt.Fprintf(h, "%s %d\n%s", e.Name(), len(source), source)
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
+var kernelHash = sync.OnceValue(kernels.CLHash)
 
 // setArgs sets the arguments of a kernel: buffers, and local memory as
 // cl.LocalBuffer.
