@@ -13,10 +13,12 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/candidates"
+	"github.com/bitcnn/bitcnn/backend/cuda/internal/ptx"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/host"
 	"github.com/bitcnn/bitcnn/internal/tuning"
+	"github.com/bitcnn/bitcnn/kernels"
 )
 
 // device is one GPU. Its context and modules live as long as the process.
@@ -84,22 +86,16 @@ func newDevice(i int) (*device, error) {
 		d.limits.Cooperative = v != 0
 	}
 	version := cu.Version()
-	variants, err := ptxVariants()
-	if err != nil {
-		return nil, err
-	}
-	variant, err := chooseVariant(variants, d.limits.Capability, version)
-	if err != nil {
+	if d.arch, err = ptx.Choose(d.limits.Capability, version); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	d.arch = variant.arch
 	d.driver = fmt.Sprintf("%s|sm_%d|%d|%d|%d|%d", name, d.limits.Capability, version, d.limits.Processors, clock, d.arch)
 	d.info = backend.Info{
 		Name:   name,
 		Kind:   kind(name, integrated),
 		Memory: memory, Variants: variantNames,
 		Detail: fmt.Sprintf("sm_%d, driver for CUDA %s, %d multiprocessors, %d KiB of shared memory per block, kernels for sm_%d",
-			d.limits.Capability, cudaVersion(version), d.limits.Processors, d.limits.Shared>>10, d.arch),
+			d.limits.Capability, ptx.Version(version), d.limits.Processors, d.limits.Shared>>10, d.arch),
 	}
 	return d, nil
 }
@@ -161,10 +157,10 @@ func (d *device) open() error {
 	if err != nil {
 		return err
 	}
-	d.thread, d.tuning = t, d.loadTuning(tuning.Path("cuda", d.driver, kernelHash()))
+	d.thread, d.tuning = t, d.loadTuning(tuning.Path("cuda", d.driver, kernels.PTXHash()))
 	return nil
 }
 
 func (d *device) loadTuning(path string) *tuning.Cache {
-	return tuning.Load(d.info.Name, d.driver, kernelHash(), path)
+	return tuning.Load(d.info.Name, d.driver, kernels.PTXHash(), path)
 }

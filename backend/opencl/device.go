@@ -17,6 +17,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/host"
 	"github.com/bitcnn/bitcnn/internal/tuning"
+	"github.com/bitcnn/bitcnn/kernels"
 )
 
 // device is one OpenCL device. Its context and programs live as long as the
@@ -187,10 +188,10 @@ func (d *device) open() error {
 	if err != nil {
 		return fmt.Errorf("context: %w", err)
 	}
-	d.context, d.tuning = context, d.loadTuning(tuning.Path("opencl", d.driver, kernelHash()))
+	d.context, d.tuning = context, d.loadTuning(tuning.Path("opencl", d.driver, kernels.CLHash()))
 	return nil
 }
 
 func (d *device) loadTuning(path string) *tuning.Cache {
-	return tuning.Load(d.info.Name, d.driver, kernelHash(), path)
+	return tuning.Load(d.info.Name, d.driver, kernels.CLHash(), path)
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -203,9 +202,6 @@ func sourceOf(file string) (string, error) {
 	}
 	return string(common) + "\n" + string(source), nil
 }
-
-// kernelHash is the SHA-256 of all sources.
-var kernelHash = sync.OnceValue(kernels.CLHash)
 
 // setArgs sets the arguments of a kernel: buffers, and local memory as
 // cl.LocalBuffer.

@@ -114,9 +114,12 @@ var rooms = []string{
 	"bcnn/onnx/internal/pb", "bcnn/onnx/internal/eval", "bcnn/onnx/internal/view", "bcnn/onnx/internal/build", "bcnn/onnx",
 }
 
-// planning are the packages that decide what a GPU launches: they are compiled and tested
-// everywhere, so they know no driver.
-var planning = []string{"backend/internal/gpu", "backend/cuda/internal/candidates", "backend/opencl/internal/candidates"}
+// portable are the packages of the GPU backends that are compiled and tested everywhere,
+// since they ask no driver: those that decide what is launched, above all.
+var portable = []string{
+	"backend/internal/gpu", "backend/cuda/internal/candidates", "backend/cuda/internal/ptx",
+	"backend/opencl/internal/candidates", "backend/opencl/internal/hostfloat",
+}
 
 // wrong says why an import is not allowed, or nothing.
 func wrong(e edge) string {
@@ -130,8 +133,8 @@ func wrong(e edge) string {
 		return ""
 	case wrongKernels(e) != "":
 		return wrongKernels(e)
-	case slices.Contains(planning, e.from) && group(e.to) == "device":
-		return "planning asks no driver"
+	case slices.Contains(portable, e.from) && group(e.to) == "device":
+		return e.from + " asks no driver"
 	case slices.Contains(rooms, e.from) && slices.Index(rooms, e.to) > slices.Index(rooms, e.from):
 		return e.from + " comes before " + e.to
 	case top(e.from) == top(e.to) && from == to:

@@ -45,12 +45,12 @@ func tied(name string, file *ast.File) string {
 	return ""
 }
 
-// TestPlanningIsPure: what plans for GPUs is compiled on every machine.
-func TestPlanningIsPure(t *testing.T) {
+// TestPortable: what needs no driver is compiled on every machine.
+func TestPortable(t *testing.T) {
 	dir := testenv.Root(t)
 	files := make(map[string]int)
 	walk(t, dir, func(name string) error {
-		if !slices.Contains(planning, path.Dir(name)) || strings.HasSuffix(name, "_test.go") {
+		if !slices.Contains(portable, path.Dir(name)) || strings.HasSuffix(name, "_test.go") {
 			return nil
 		}
 		files[path.Dir(name)]++
@@ -60,7 +60,7 @@ func TestPlanningIsPure(t *testing.T) {
 		}
 		return err
 	})
-	for _, pkg := range planning {
+	for _, pkg := range portable {
 		require.Positive(t, files[pkg], pkg)
 	}
 }
