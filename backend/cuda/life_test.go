@@ -17,6 +17,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 	"github.com/bitcnn/bitcnn/internal/tuning"
@@ -115,14 +116,14 @@ func TestNothingLeaks(t *testing.T) {
 	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 8), bcnn.LowerOptions{})
 	require.NoError(t, err)
 	in, out := backendtest.RandomImages(1, 2, plan.Input), bcnn.NewTensor(bcnn.Float32, 2, plan.OutputShape())
-	before, driver := live.Load(), alive(t, d)
+	before, driver := gpu.Live.Load(), alive(t, d)
 	for i := range 1000 {
 		exe, err := d.Compile(t.Context(), plan, backend.Options{Variant: append([]string{""}, variantNames...)[i%5], MaxBatch: 2})
 		require.NoError(t, err)
-		require.Greater(t, live.Load(), before+10)
+		require.Greater(t, gpu.Live.Load(), before+10)
 		require.NoError(t, exe.Run(context.Background(), out, in))
 		require.NoError(t, exe.Close())
-		require.Equal(t, before, live.Load(), "after %d cycles", i+1)
+		require.Equal(t, before, gpu.Live.Load(), "after %d cycles", i+1)
 	}
 	require.Equal(t, driver, alive(t, d))
 }
@@ -132,7 +133,7 @@ func TestOutOfMemory(t *testing.T) {
 	d := emulated(t)
 	plan, err := bcnn.Lower(t.Context(), small(), bcnn.LowerOptions{})
 	require.NoError(t, err)
-	before, driver := live.Load(), alive(t, d)
+	before, driver := gpu.Live.Load(), alive(t, d)
 	defer os.Unsetenv(envFault)
 	failures := 0
 	for n := 1; ; n++ {
@@ -146,7 +147,7 @@ func TestOutOfMemory(t *testing.T) {
 		var wrapped *backend.Error
 		require.ErrorAs(t, err, &wrapped)
 		require.ErrorContains(t, err, "CUDA_ERROR_OUT_OF_MEMORY")
-		require.Equal(t, before, live.Load(), "after the failure of allocation %d", n)
+		require.Equal(t, before, gpu.Live.Load(), "after the failure of allocation %d", n)
 		require.Equal(t, driver, alive(t, d), "after the failure of allocation %d", n)
 	}
 	require.Greater(t, failures, 10)
@@ -156,14 +157,14 @@ func TestOutOfMemory(t *testing.T) {
 
 func TestTooLarge(t *testing.T) {
 	d := testDevice(t)
-	before := live.Load()
+	before := gpu.Live.Load()
 	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 1000), bcnn.LowerOptions{})
 	require.NoError(t, err)
 	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: d.limits.GridY}) // terabytes
 	require.ErrorIs(t, err, backend.ErrTooLarge)
 	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: d.limits.GridY + 1})
 	require.ErrorContains(t, err, "a batch of")
-	require.Equal(t, before, live.Load())
+	require.Equal(t, before, gpu.Live.Load())
 }
 
 // TestLaunchTooLarge: what the driver refuses before it starts a kernel is named,
@@ -200,18 +201,18 @@ func TestRefusedKernels(t *testing.T) {
 
 func TestLife(t *testing.T) {
 	d := testDevice(t)
-	before, driver := live.Load(), alive(t, d)
+	before, driver := gpu.Live.Load(), alive(t, d)
 	backendtest.Life(t, d)
-	require.Equal(t, before, live.Load())
+	require.Equal(t, before, gpu.Live.Load())
 	require.Equal(t, driver, alive(t, d))
 }
 
 // TestInterruptedTuning leaves nothing behind.
 func TestInterruptedTuning(t *testing.T) {
 	d := measured(t, "")
-	before, driver := live.Load(), alive(t, d)
+	before, driver := gpu.Live.Load(), alive(t, d)
 	backendtest.InterruptCompile(t, d, backendtest.OneConv(6, 3, 32, 32), backend.Options{})
-	require.Equal(t, before, live.Load())
+	require.Equal(t, before, gpu.Live.Load())
 	require.Equal(t, driver, alive(t, d))
 	require.Len(t, d.tuning.Steps, 2) // of those that were measured to the end
 }
@@ -320,7 +321,7 @@ func TestFailureWhileMeasuring(t *testing.T) {
 	d := measured(t, "")
 	plan, err := bcnn.Lower(t.Context(), backendtest.OneConv(6, 3, 32, 32), bcnn.LowerOptions{})
 	require.NoError(t, err)
-	before := live.Load()
+	before := gpu.Live.Load()
 	defer os.Unsetenv(envFault)
 	for n := 1; ; n++ {
 		os.Setenv(envFault, fmt.Sprintf("alloc:%d", n))
@@ -331,7 +332,7 @@ func TestFailureWhileMeasuring(t *testing.T) {
 			break
 		}
 		require.ErrorContains(t, err, "CUDA_ERROR_OUT_OF_MEMORY")
-		require.Equal(t, before, live.Load())
+		require.Equal(t, before, gpu.Live.Load())
 	}
 }
 
@@ -349,7 +350,7 @@ func TestInfo(t *testing.T) {
 
 func TestPeak(t *testing.T) {
 	d := testDevice(t)
-	before := live.Load()
+	before := gpu.Live.Load()
 	if d.info.Kind == backend.Emulated {
 		peak, err := d.Peak(backend.Options{})
 		require.NoError(t, err)
@@ -374,5 +375,5 @@ func TestPeak(t *testing.T) {
 		_, err := d.bandwidth(size, 0)
 		require.ErrorContains(t, err, "a buffer of")
 	}
-	require.Equal(t, before, live.Load())
+	require.Equal(t, before, gpu.Live.Load())
 }

@@ -95,14 +95,14 @@ func TestNothingLeaks(t *testing.T) {
 	cycle := func(variant string) {
 		exe, err := d.Compile(t.Context(), plan, backend.Options{Variant: variant})
 		require.NoError(t, err)
-		require.Greater(t, live.Load(), int64(10))
+		require.Greater(t, gpu.Live.Load(), int64(10))
 		require.NoError(t, exe.Run(context.Background(), out, in))
 		require.NoError(t, exe.Close())
 	}
-	before := live.Load()
+	before := gpu.Live.Load()
 	for i := range 1000 {
 		cycle([]string{"a", "b"}[i%2])
-		require.Equal(t, before, live.Load(), "after %d cycles", i+1)
+		require.Equal(t, before, gpu.Live.Load(), "after %d cycles", i+1)
 	}
 	for _, p := range d.programs {
 		require.Zero(t, p.users)
@@ -121,13 +121,13 @@ func TestFailedCompileLeaksNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := testDevice(t)
-			before := live.Load()
+			before := gpu.Live.Load()
 			d.limits.Buffer = test.buffer
 			_, err = d.Compile(t.Context(), plan, backend.Options{Variant: test.variant})
 			require.ErrorIs(t, err, backend.ErrTooLarge)
 			var wrapped *backend.Error
 			require.ErrorAs(t, err, &wrapped)
-			require.Equal(t, before, live.Load())
+			require.Equal(t, before, gpu.Live.Load())
 		})
 	}
 }
@@ -135,7 +135,7 @@ func TestFailedCompileLeaksNothing(t *testing.T) {
 // TestGroupBeyondTheKernel: the kernel may allow less than the device does.
 func TestGroupBeyondTheKernel(t *testing.T) {
 	d := testDevice(t)
-	before := live.Load()
+	before := gpu.Live.Load()
 	s := candidates.Spec{Kernel: gpu.Kernel{File: "elementwise", Name: "flatten_float"}, Items: 1, Local: 1 << 20}
 	own := &bag{context: d.context}
 	defer own.release()
@@ -152,7 +152,7 @@ func TestGroupBeyondTheKernel(t *testing.T) {
 	require.ErrorContains(t, build(), "2 arguments for 3 parameters")
 	s.Args = []any{gpu.Tensor(0), "text"}
 	require.ErrorContains(t, build(), "argument of type string")
-	require.Equal(t, before+1, live.Load()) // the buffer
+	require.Equal(t, before+1, gpu.Live.Load()) // the buffer
 }
 
 func TestWorkGroupTooLargeIsNamed(t *testing.T) {
@@ -187,21 +187,21 @@ func TestSumsBeyondFloat(t *testing.T) {
 
 func TestOutOfMemory(t *testing.T) {
 	d := testDevice(t)
-	before := live.Load()
+	before := gpu.Live.Load()
 	d.limits.Buffer = 1 << 62
 	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 1000), bcnn.LowerOptions{})
 	require.NoError(t, err)
 	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: maxBatch}) // terabytes
 	require.ErrorIs(t, err, backend.ErrTooLarge)
-	require.Equal(t, before, live.Load())
+	require.Equal(t, before, gpu.Live.Load())
 	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: maxBatch / 4, Limits: bcnn.Limits{ArenaBytes: 1 << 60}})
 	require.ErrorContains(t, err, "buffer of")
-	require.Equal(t, before, live.Load())
+	require.Equal(t, before, gpu.Live.Load())
 }
 
 func TestDeviceThatDisappears(t *testing.T) {
 	d := testDevice(t)
-	before := live.Load()
+	before := gpu.Live.Load()
 	exe, out, in := compileSmall(t, d, backend.Options{})
 	plan := exe.plan
 	find := shim.Lose()
@@ -210,12 +210,12 @@ func TestDeviceThatDisappears(t *testing.T) {
 		require.ErrorContains(t, exe.Run(context.Background(), out, in), "CL_DEVICE_NOT_AVAILABLE")
 	}
 	require.ErrorContains(t, exe.Close(), "CL_DEVICE_NOT_AVAILABLE")
-	require.Equal(t, before, live.Load())
+	require.Equal(t, before, gpu.Live.Load())
 	require.ErrorIs(t, exe.Run(context.Background(), out, in), backend.ErrClosed)
 	d.specialiseFrom = 1 // so that Compile measures
 	_, err := d.Compile(t.Context(), plan, backend.Options{})
 	require.ErrorContains(t, err, "CL_DEVICE_NOT_AVAILABLE")
-	require.Equal(t, before, live.Load())
+	require.Equal(t, before, gpu.Live.Load())
 }
 
 func TestBuildFailureShowsTheLog(t *testing.T) {
@@ -228,18 +228,18 @@ func TestBuildFailureShowsTheLog(t *testing.T) {
 
 func TestLife(t *testing.T) {
 	d := testDevice(t)
-	before := live.Load()
+	before := gpu.Live.Load()
 	backendtest.Life(t, d)
-	require.Equal(t, before, live.Load())
+	require.Equal(t, before, gpu.Live.Load())
 }
 
 // TestInterruptedTuning leaves nothing behind, of both variants.
 func TestInterruptedTuning(t *testing.T) {
 	d := testDevice(t)
 	d.limits.LocalMemory, d.specialiseFrom = true, 1
-	before := live.Load()
+	before := gpu.Live.Load()
 	backendtest.InterruptCompile(t, d, backendtest.OneConv(6, 3, 32, 32), backend.Options{})
-	require.Equal(t, before, live.Load())
+	require.Equal(t, before, gpu.Live.Load())
 	for _, p := range d.programs {
 		require.Zero(t, p.users)
 	}

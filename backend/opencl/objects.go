@@ -7,40 +7,30 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/jgillich/go-opencl/cl"
 
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
 	"github.com/bitcnn/bitcnn/kernels"
 )
-
-// live counts the objects that have not been released, for the test of leaks.
-var live atomic.Int64
-
-type releaser interface{ Release() }
 
 // bag holds objects of go-opencl from their creation until they are released,
 // so that no finalizer takes them from under a kernel.
 type bag struct {
 	context *cl.Context
-	objects []releaser
+	gpu.Objects
 }
 
-func (b *bag) add(r releaser) {
-	b.objects = append(b.objects, r)
-	live.Add(1)
+func (b *bag) add(object interface{ Release() }) {
+	b.Add(func() error {
+		object.Release()
+		return nil
+	})
 }
 
-// release frees everything, the newest first.
-func (b *bag) release() {
-	for i := len(b.objects) - 1; i >= 0; i-- {
-		b.objects[i].Release()
-		live.Add(-1)
-	}
-	b.objects = nil
-}
+func (b *bag) release() { _ = b.Release() } // go-opencl tells of no errors
 
 // buffer makes an uninitialised buffer; of at least one byte, since kernels get
 // buffers for what they do not read, too.
