@@ -17,6 +17,23 @@ import (
 //go:embed cl/*.cl
 var CL embed.FS
 
+// CLHash returns the SHA-256 of all of CL; empty if they cannot be read.
+var CLHash = sync.OnceValue(func() string {
+	h := sha256.New()
+	err := fs.WalkDir(CL, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		source, err := CL.ReadFile(path)
+		fmt.Fprintf(h, "%s %d\n%s", path, len(source), source)
+		return err
+	})
+	if err != nil {
+		return ""
+	}
+	return hex.EncodeToString(h.Sum(nil))
+})
+
 //go:generate go run ./internal/pack
 
 //go:embed cu/ptx.zip
@@ -30,10 +47,10 @@ var PTX = sync.OnceValues(func() (fs.FS, error) {
 })
 
 // PTXHash returns the SHA-256 of all of PTX, as it is embedded.
-func PTXHash() string {
+var PTXHash = sync.OnceValue(func() string {
 	sum := sha256.Sum256(ptxArchive)
 	return hex.EncodeToString(sum[:])
-}
+})
 
 // ReadPTX returns the kernels compiled from cu/NAME.cu for devices of compute
 // capability arch (90 for 9.0): of the newest file that is not for newer ones.

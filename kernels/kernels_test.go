@@ -75,3 +75,8 @@ func TestFloatContract(t *testing.T) {
 		require.Empty(t, forbidden.FindString(source), path)
 	}
 }
+
+func TestCLHash(t *testing.T) {
+	require.Regexp(t, `^[0-9a-f]{64}$`, CLHash())
+	require.Equal(t, CLHash(), CLHash())
+}

@@ -9,6 +9,8 @@ import (
 	"gorgonia.org/cu"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/cuda/internal/candidates"
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
@@ -27,7 +29,7 @@ func (e *executable) reserve(bytes int64) error {
 // overlap share, scratch memory, staging memory and what Tap gets. all are the
 // kernels that may come to execute each step, small the launch that may execute all
 // of them, if any.
-func (e *executable) allocate(all [][]candidate, small *smallNetwork) error {
+func (e *executable) allocate(all [][]candidates.Candidate, small *candidates.Fused) error {
 	plan, n := e.plan, e.opts.MaxBatch
 	for _, t := range plan.Tensors {
 		// Kernels count the bytes of an image in 32 bits.
@@ -41,15 +43,11 @@ func (e *executable) allocate(all [][]candidate, small *smallNetwork) error {
 			tap = max(tap, e.bytes(s.Out, n))
 		}
 	}
-	var sizes [scratches]int
-	for _, candidates := range all {
-		for _, c := range candidates {
-			for _, s := range c.specs {
-				for _, a := range s.args {
-					if m, ok := a.(scratch); ok {
-						sizes[m.which] = max(sizes[m.which], m.bytes)
-					}
-				}
+	var sizes [gpu.Scratches]int
+	for _, of := range all {
+		for _, c := range of {
+			for _, s := range c.Specs {
+				s.GrowScratch(&sizes)
 			}
 		}
 	}
@@ -84,14 +82,14 @@ func (e *executable) allocate(all [][]candidate, small *smallNetwork) error {
 
 // uses lists the arguments of everything that may come to be launched. Step −1 brings
 // the input, and the one behind the last fetches the output.
-func (e *executable) uses(all [][]candidate, small *smallNetwork) []bcnn.Use {
+func (e *executable) uses(all [][]candidates.Candidate, small *candidates.Fused) []bcnn.Use {
 	end := len(e.plan.Steps)
 	uses := []bcnn.Use{{Tensor: 0, First: -1, Last: -1}, {Tensor: e.plan.Output, First: end, Last: end}}
-	for i, candidates := range all {
-		for _, c := range candidates {
-			for _, s := range c.specs {
-				for _, a := range s.args {
-					if t, ok := a.(tensor); ok {
+	for i, of := range all {
+		for _, c := range of {
+			for _, s := range c.Specs {
+				for _, a := range s.Args {
+					if t, ok := a.(gpu.Tensor); ok {
 						uses = append(uses, bcnn.Use{Tensor: int(t), First: i, Last: i})
 					}
 				}
@@ -99,7 +97,7 @@ func (e *executable) uses(all [][]candidate, small *smallNetwork) []bcnn.Use {
 		}
 	}
 	if small != nil {
-		uses = append(uses, small.uses...)
+		uses = append(uses, small.Uses...)
 	}
 	return uses
 }
@@ -132,31 +130,6 @@ func (e *executable) placeTensors(uses []bcnn.Use) error {
 		if offset >= 0 {
 			e.memory.tensors[i] = block + cu.DevicePtr(offset)
 		}
-	}
-	return nil
-}
-
-// checkSize makes sure that the kernels' 32-bit indices reach.
-func checkSize(s bcnn.Step, in, out bcnn.PlanTensor) error {
-	pixels, channels := float64(out.Shape.Pixels()), float64(out.Shape.C)
-	if pixels*(channels+2*lanes) > math.MaxInt32 { // threads of an image
-		return fmt.Errorf("%w: output of %v", backend.ErrTooLarge, out.Shape)
-	}
-	conv, ok := s.Op.(*bcnn.ConvStep)
-	if !ok {
-		return nil
-	}
-	outputs := float64(conv.Out + 2*lanes)
-	classes := 1.0
-	if conv.Border != nil {
-		classes = float64(conv.Border.Rows) * float64(conv.Border.Cols)
-	}
-	if conv.Pool != nil {
-		pixels *= float64(conv.Pool.KH) * float64(conv.Pool.KW)
-	}
-	weights := outputs * float64(conv.KH) * float64(conv.KW) * (float64(in.Shape.C/conv.Groups) + lanes)
-	if max(outputs*pixels, outputs*classes, weights) > math.MaxInt32 {
-		return fmt.Errorf("%w: %d outputs, window of %d×%d", backend.ErrTooLarge, conv.Out, conv.KH, conv.KW)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
+	"github.com/bitcnn/bitcnn/backend/cuda/internal/candidates"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 	"github.com/bitcnn/bitcnn/kernels"
@@ -52,7 +53,7 @@ func stepKernels(arch int) (map[string]bool, error) {
 }
 
 // candidatesOf lists the candidates of the steps of a case.
-func candidatesOf(d *device, c backendtest.Case) ([][]candidate, error) {
+func candidatesOf(d *device, c backendtest.Case) ([][]candidates.Candidate, error) {
 	plan, err := bcnn.Lower(context.Background(), c.Network(), bcnn.LowerOptions{})
 	if err != nil {
 		return nil, err
@@ -75,15 +76,15 @@ func everyKernel(d *device) ([]forced, error) {
 	}
 	var all []forced
 	for _, c := range backendtest.Cases() {
-		candidates, err := candidatesOf(d, c)
+		steps, err := candidatesOf(d, c)
 		if err != nil {
 			return nil, err
 		}
 		for pick := range mostCandidates {
 			before := len(left)
-			for _, of := range candidates {
-				for _, s := range of[min(pick, len(of)-1)].specs {
-					delete(left, s.kernel)
+			for _, of := range steps {
+				for _, s := range of[min(pick, len(of)-1)].Specs {
+					delete(left, s.Name)
 				}
 			}
 			if len(left) < before {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 )
@@ -111,7 +112,7 @@ func loseDevice(fault string) error {
 			return fmt.Errorf("close: %w", err)
 		}
 	}
-	if n := live.Load(); n != 0 {
+	if n := gpu.Live.Load(); n != 0 {
 		return fmt.Errorf("%d objects are left", n)
 	}
 	return nil
@@ -139,7 +140,7 @@ func childParity() error {
 			return fmt.Errorf("variant %q: %w", variant, f)
 		}
 	}
-	if d.arch != d.limits.capability || d.arch == 90 { // TestEveryKernel launches the newest
+	if d.arch != d.limits.Capability || d.arch == 90 { // TestEveryKernel launches the newest
 		return nil
 	}
 	all, err := everyKernel(d)

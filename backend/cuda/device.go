@@ -12,10 +12,13 @@ import (
 	"gorgonia.org/cu"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/cuda/internal/candidates"
+	"github.com/bitcnn/bitcnn/backend/cuda/internal/ptx"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/host"
 	"github.com/bitcnn/bitcnn/internal/tuning"
+	"github.com/bitcnn/bitcnn/kernels"
 )
 
 // device is one GPU. Its context and modules live as long as the process.
@@ -23,7 +26,7 @@ type device struct {
 	number cu.Device
 	info   backend.Info
 	driver string // all that tells one device and driver from another
-	limits limits
+	limits candidates.Limits
 	arch   int // of the PTX that it takes
 	// tuneFrom is the work of a step, in multiply-accumulates of an image, from which
 	// on its kernels are measured.
@@ -37,17 +40,7 @@ type device struct {
 
 	mu     sync.Mutex // guards what follows
 	thread *thread
-	tuning *tuning.Cache[choice]
-}
-
-type limits struct {
-	capability    int // 75 for 7.5
-	processors    int // streaming multiprocessors
-	threads       int // of a block
-	shared        int // shared memory of a block, in bytes
-	sharedDefault int // what a kernel gets of it without asking
-	gridY         int // blocks of the second and third dimension
-	cooperative   bool
+	tuning *tuning.Cache
 }
 
 // newDevice describes a device. The error says why it cannot be used.
@@ -73,42 +66,36 @@ func newDevice(i int) (*device, error) {
 		return v
 	}
 	d := &device{number: number, tuneFrom: 1 << 20, pick: -1}
-	d.limits = limits{
-		capability:    10*attribute(cu.ComputeCapabilityMajor) + attribute(cu.ComputeCapabilityMinor),
-		processors:    attribute(cu.MultiprocessorCount),
-		threads:       attribute(cu.MaxThreadsPerBlock),
-		sharedDefault: attribute(cu.MaxSharedMemoryPerBlock),
-		gridY:         min(attribute(cu.MaxGridDimY), attribute(cu.MaxGridDimZ)),
+	d.limits = candidates.Limits{
+		Capability:    10*attribute(cu.ComputeCapabilityMajor) + attribute(cu.ComputeCapabilityMinor),
+		Processors:    attribute(cu.MultiprocessorCount),
+		Threads:       attribute(cu.MaxThreadsPerBlock),
+		SharedDefault: attribute(cu.MaxSharedMemoryPerBlock),
+		GridY:         min(attribute(cu.MaxGridDimY), attribute(cu.MaxGridDimZ)),
 	}
 	integrated, clock := attribute(cu.Integrated) != 0, attribute(cu.ClockRate)
 	if err != nil {
 		return nil, err
 	}
-	d.limits.shared = d.limits.sharedDefault
+	d.limits.Shared = d.limits.SharedDefault
 	// Drivers that do not know these attributes do not have what they tell of.
 	if v, err := number.Attribute(shim.SharedMemoryOptIn); err == nil {
-		d.limits.shared = max(d.limits.shared, v)
+		d.limits.Shared = max(d.limits.Shared, v)
 	}
 	if v, err := number.Attribute(shim.CooperativeLaunch); err == nil {
-		d.limits.cooperative = v != 0
+		d.limits.Cooperative = v != 0
 	}
 	version := cu.Version()
-	variants, err := ptxVariants()
-	if err != nil {
-		return nil, err
-	}
-	variant, err := chooseVariant(variants, d.limits.capability, version)
-	if err != nil {
+	if d.arch, err = ptx.Choose(d.limits.Capability, version); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	d.arch = variant.arch
-	d.driver = fmt.Sprintf("%s|sm_%d|%d|%d|%d|%d", name, d.limits.capability, version, d.limits.processors, clock, d.arch)
+	d.driver = fmt.Sprintf("%s|sm_%d|%d|%d|%d|%d", name, d.limits.Capability, version, d.limits.Processors, clock, d.arch)
 	d.info = backend.Info{
 		Name:   name,
 		Kind:   kind(name, integrated),
 		Memory: memory, Variants: variantNames,
 		Detail: fmt.Sprintf("sm_%d, driver for CUDA %s, %d multiprocessors, %d KiB of shared memory per block, kernels for sm_%d",
-			d.limits.capability, cudaVersion(version), d.limits.processors, d.limits.shared>>10, d.arch),
+			d.limits.Capability, ptx.Version(version), d.limits.Processors, d.limits.Shared>>10, d.arch),
 	}
 	return d, nil
 }
@@ -140,7 +127,7 @@ func (d *device) compile(ctx context.Context, plan *bcnn.Plan, opts backend.Opti
 	if opts.Variant != "" && !slices.Contains(variantNames, opts.Variant) {
 		return nil, fmt.Errorf("%w: variant %q; there are %s", backend.ErrUnsupported, opts.Variant, strings.Join(variantNames, ", "))
 	}
-	opts, err := backend.CheckCompile(ctx, plan, opts, d.limits.gridY, d.memory())
+	opts, err := backend.CheckCompile(ctx, plan, opts, d.limits.GridY, d.memory())
 	if err != nil {
 		return nil, err
 	}
@@ -170,6 +157,10 @@ func (d *device) open() error {
 	if err != nil {
 		return err
 	}
-	d.thread, d.tuning = t, tuning.Load[choice](d.driver, kernelHash(), tuning.Path("cuda", d.driver, kernelHash()))
+	d.thread, d.tuning = t, d.loadTuning(tuning.Path("cuda", d.driver, kernels.PTXHash()))
 	return nil
+}
+
+func (d *device) loadTuning(path string) *tuning.Cache {
+	return tuning.Load(d.info.Name, d.driver, kernels.PTXHash(), path)
 }

@@ -13,7 +13,9 @@ import (
 	"gorgonia.org/cu"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/cuda/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
@@ -59,24 +61,24 @@ const slowRun = 100 * time.Millisecond
 // memory is where the tensors of a plan and scratch memory are.
 type memory struct {
 	tensors []cu.DevicePtr
-	scratch [scratches]cu.DevicePtr
+	scratch [gpu.Scratches]cu.DevicePtr
 }
 
 func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, opts backend.Options) (*executable, error) {
 	e := &executable{device: d, thread: d.thread, plan: plan, opts: opts, ctx: ctx, perImage: slowRun,
 		bag: bag{thread: d.thread}, graphs: make(map[int]shim.Graph)}
 	// Laying out weights takes long, and needs no driver.
-	candidates, err := e.candidates()
+	all, err := e.candidates()
 	if err != nil {
 		return nil, err
 	}
-	var small *smallNetwork
+	var small *candidates.Fused
 	if e.considersNetwork() {
-		small = e.newSmallNetwork()
+		small = candidates.NewFused(plan, d.limits)
 	}
 	e.runAll, e.runStep = newRequest(e.executeAll), newRequest(e.executeStep)
 	e.copyIn, e.copyOut, e.wait = newRequest(e.enqueueCopyIn), newRequest(e.fetchOutput), newRequest(e.synchronize)
-	if err := e.thread.do(newRequest(func() error { return e.construct(candidates, small) })); err != nil {
+	if err := e.thread.do(newRequest(func() error { return e.construct(all, small) })); err != nil {
 		_ = e.release()
 		return nil, err
 	}
@@ -85,33 +87,26 @@ func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, opts backend
 }
 
 // candidates lists the kernels that can execute each step.
-func (e *executable) candidates() ([][]candidate, error) {
-	all := make([][]candidate, len(e.plan.Steps))
+func (e *executable) candidates() ([][]candidates.Candidate, error) {
+	all := make([][]candidates.Candidate, len(e.plan.Steps))
 	for i, s := range e.plan.Steps {
 		if err := e.ctx.Err(); err != nil {
 			return nil, err
 		}
-		c := stepCompiler{
-			limits: e.device.limits, arch: e.device.arch, batch: e.opts.MaxBatch,
-			in: e.plan.Tensors[s.In[0]], out: e.plan.Tensors[s.Out], x: tensor(s.In[0]), y: tensor(s.Out),
-		}
-		if len(s.In) > 1 {
-			c.other = tensor(s.In[1])
-		}
-		err := checkSize(s, c.in, c.out)
+		step, err := gpu.NewStep(e.plan, i, e.opts.MaxBatch)
 		if err == nil {
-			all[i], err = c.compile(s.Op)
+			all[i], err = candidates.Of(step, s.Op, e.device.limits, e.device.arch)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("step %d (%s): %w", i, s.Name, err)
 		}
-		all[i] = ofVariant(all[i], e.opts.Variant)
+		all[i] = candidates.OfVariant(all[i], e.opts.Variant)
 	}
 	return all, nil
 }
 
 // construct makes everything on the device; it runs on its thread.
-func (e *executable) construct(all [][]candidate, small *smallNetwork) error {
+func (e *executable) construct(all [][]candidates.Candidate, small *candidates.Fused) error {
 	err := e.ctx.Err() // while others had the thread
 	if err != nil {
 		return err

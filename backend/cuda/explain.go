@@ -3,20 +3,8 @@
 package cuda
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/bitcnn/bitcnn/backend"
-)
-
-// Why a step has the kernels that it has.
-const (
-	whyOnly     = "the only kernels of this step here"
-	whySmall    = "too little work to measure"
-	whyKnown    = "measured before on this device and driver"
-	whyMeasured = "measured"
-	whyEmulated = "not measured on an emulated device"
-	whyNetwork  = "part of one launch for the whole network"
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 )
 
 // Explain says which kernels execute every step.
@@ -28,20 +16,17 @@ func (e *executable) Explain() []backend.Choice {
 		choices[i] = s.explain()
 		if e.network != nil {
 			choices[i] = e.network.explain()
-			choices[i].Why = whyNetwork
+			choices[i].Why = gpu.WhyFused
 		}
 	}
 	return choices
 }
 
 func (b *built) explain() backend.Choice {
-	var names, blocks []string
+	var names []string
+	var threads []int
 	for _, l := range b.launches {
-		names, blocks = append(names, l.spec.kernel), append(blocks, fmt.Sprint(l.spec.block))
+		names, threads = append(names, l.spec.Name), append(threads, l.spec.Block)
 	}
-	return backend.Choice{
-		Kernel: b.variant + ": " + strings.Join(names, ", "),
-		Tile:   "blocks of " + strings.Join(blocks, ", ") + " threads",
-		Why:    b.why,
-	}
+	return gpu.Explain(b.variant, names, "blocks of %s threads", threads, b.why)
 }

@@ -79,7 +79,7 @@ func TestGEMMShapes(t *testing.T) {
 			for i, n := range nets {
 				t.Run(fmt.Sprintf("%dx%dx%d/k%d/out%d/%d/%d", c.h, c.w, c.in, c.k, c.out, pick, i), func(t *testing.T) {
 					exe := requireReference(t, d, n, backend.Options{Variant: "c"}, c.images)
-					require.Equal(t, "conv_mma", exe.steps[1].launches[0].spec.file)
+					require.Equal(t, "conv_mma", exe.steps[1].launches[0].spec.File)
 				})
 			}
 		}
@@ -125,7 +125,7 @@ func BenchmarkGEMM(b *testing.B) {
 		}})
 		require.NoError(b, err)
 		exe := compiled.(*executable)
-		kernel := exe.steps[1].launches[0].spec.kernel
+		kernel := exe.steps[1].launches[0].spec.Name
 		if !seen[kernel] {
 			seen[kernel] = true
 			b.Run(fmt.Sprintf("%d/%s", size, kernel), func(b *testing.B) {

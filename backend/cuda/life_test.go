@@ -17,6 +17,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 	"github.com/bitcnn/bitcnn/internal/tuning"
@@ -46,7 +47,7 @@ func TestVariantsTakeTheirKernels(t *testing.T) {
 		var all []string
 		for _, s := range exe.steps {
 			for _, l := range s.launches {
-				all = append(all, l.spec.kernel)
+				all = append(all, l.spec.Name)
 			}
 		}
 		return strings.Join(all, " ")
@@ -74,7 +75,7 @@ func TestExplain(t *testing.T) {
 	for _, c := range a {
 		require.NotEmpty(t, c.Why)
 	}
-	if testDevice(t).limits.cooperative {
+	if testDevice(t).limits.Cooperative {
 		require.Equal(t, "f: network", explain("f")[4].Kernel)
 	}
 }
@@ -115,14 +116,14 @@ func TestNothingLeaks(t *testing.T) {
 	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 8), bcnn.LowerOptions{})
 	require.NoError(t, err)
 	in, out := backendtest.RandomImages(1, 2, plan.Input), bcnn.NewTensor(bcnn.Float32, 2, plan.OutputShape())
-	before, driver := live.Load(), alive(t, d)
+	before, driver := gpu.Live.Load(), alive(t, d)
 	for i := range 1000 {
 		exe, err := d.Compile(t.Context(), plan, backend.Options{Variant: append([]string{""}, variantNames...)[i%5], MaxBatch: 2})
 		require.NoError(t, err)
-		require.Greater(t, live.Load(), before+10)
+		require.Greater(t, gpu.Live.Load(), before+10)
 		require.NoError(t, exe.Run(context.Background(), out, in))
 		require.NoError(t, exe.Close())
-		require.Equal(t, before, live.Load(), "after %d cycles", i+1)
+		require.Equal(t, before, gpu.Live.Load(), "after %d cycles", i+1)
 	}
 	require.Equal(t, driver, alive(t, d))
 }
@@ -132,7 +133,7 @@ func TestOutOfMemory(t *testing.T) {
 	d := emulated(t)
 	plan, err := bcnn.Lower(t.Context(), small(), bcnn.LowerOptions{})
 	require.NoError(t, err)
-	before, driver := live.Load(), alive(t, d)
+	before, driver := gpu.Live.Load(), alive(t, d)
 	defer os.Unsetenv(envFault)
 	failures := 0
 	for n := 1; ; n++ {
@@ -146,7 +147,7 @@ func TestOutOfMemory(t *testing.T) {
 		var wrapped *backend.Error
 		require.ErrorAs(t, err, &wrapped)
 		require.ErrorContains(t, err, "CUDA_ERROR_OUT_OF_MEMORY")
-		require.Equal(t, before, live.Load(), "after the failure of allocation %d", n)
+		require.Equal(t, before, gpu.Live.Load(), "after the failure of allocation %d", n)
 		require.Equal(t, driver, alive(t, d), "after the failure of allocation %d", n)
 	}
 	require.Greater(t, failures, 10)
@@ -156,42 +157,14 @@ func TestOutOfMemory(t *testing.T) {
 
 func TestTooLarge(t *testing.T) {
 	d := testDevice(t)
-	before := live.Load()
+	before := gpu.Live.Load()
 	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 1000), bcnn.LowerOptions{})
 	require.NoError(t, err)
-	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: d.limits.gridY}) // terabytes
+	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: d.limits.GridY}) // terabytes
 	require.ErrorIs(t, err, backend.ErrTooLarge)
-	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: d.limits.gridY + 1})
+	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: d.limits.GridY + 1})
 	require.ErrorContains(t, err, "a batch of")
-	require.Equal(t, before, live.Load())
-}
-
-func TestCheckSize(t *testing.T) {
-	shape := func(h, w, c int) bcnn.PlanTensor { return bcnn.PlanTensor{Shape: bcnn.Shape{H: h, W: w, C: c}} }
-	conv := func(out, k int) bcnn.Step {
-		return bcnn.Step{Op: &bcnn.ConvStep{Window: bcnn.Window{KH: k, KW: k}, Out: out, Groups: 1}}
-	}
-	border, pool := conv(64, 3), conv(64, 3)
-	border.Op.(*bcnn.ConvStep).Border = &bcnn.Border{Rows: 5000, Cols: 5000}
-	pool.Op.(*bcnn.ConvStep).Pool = &bcnn.Window{KH: 100, KW: 100}
-	for name, c := range map[string]struct {
-		step    bcnn.Step
-		in, out bcnn.PlanTensor
-		fits    bool
-	}{
-		"usual":       {conv(512, 3), shape(224, 224, 512), shape(224, 224, 512), true},
-		"many pixels": {bcnn.Step{Op: &bcnn.SignStep{}}, shape(1<<13, 1<<13, 1), shape(1<<13, 1<<13, 1), false},
-		"weights":     {conv(1<<16, 15), shape(9, 9, 1024), shape(1, 1, 1<<16), false},
-		"classes":     {border, shape(9, 9, 64), shape(9, 9, 64), false},
-		"pooling":     {pool, shape(5000, 5000, 64), shape(50, 50, 64), false},
-	} {
-		err := checkSize(c.step, c.in, c.out)
-		if c.fits {
-			require.NoError(t, err, name)
-		} else {
-			require.ErrorIs(t, err, backend.ErrTooLarge, name)
-		}
-	}
+	require.Equal(t, before, gpu.Live.Load())
 }
 
 // TestLaunchTooLarge: what the driver refuses before it starts a kernel is named,
@@ -199,14 +172,14 @@ func TestCheckSize(t *testing.T) {
 func TestLaunchTooLarge(t *testing.T) {
 	exe, out, in := compileSmall(t, testDevice(t), backend.Options{Variant: "b"})
 	exe.direct = true
-	block := exe.steps[1].launches[0].spec.block
-	exe.steps[1].launches[0].spec.block = 2048
+	block := exe.steps[1].launches[0].spec.Block
+	exe.steps[1].launches[0].spec.Block = 2048
 	err := exe.Run(context.Background(), out, in)
 	var code *shim.Error
 	require.ErrorAs(t, err, &code)
 	require.ErrorContains(t, err, "step 1 (")
 	require.ErrorContains(t, err, "blocks of 2048 threads")
-	exe.steps[1].launches[0].spec.block = block
+	exe.steps[1].launches[0].spec.Block = block
 	require.NoError(t, exe.Run(context.Background(), out, in))
 }
 
@@ -228,18 +201,18 @@ func TestRefusedKernels(t *testing.T) {
 
 func TestLife(t *testing.T) {
 	d := testDevice(t)
-	before, driver := live.Load(), alive(t, d)
+	before, driver := gpu.Live.Load(), alive(t, d)
 	backendtest.Life(t, d)
-	require.Equal(t, before, live.Load())
+	require.Equal(t, before, gpu.Live.Load())
 	require.Equal(t, driver, alive(t, d))
 }
 
 // TestInterruptedTuning leaves nothing behind.
 func TestInterruptedTuning(t *testing.T) {
 	d := measured(t, "")
-	before, driver := live.Load(), alive(t, d)
+	before, driver := gpu.Live.Load(), alive(t, d)
 	backendtest.InterruptCompile(t, d, backendtest.OneConv(6, 3, 32, 32), backend.Options{})
-	require.Equal(t, before, live.Load())
+	require.Equal(t, before, gpu.Live.Load())
 	require.Equal(t, driver, alive(t, d))
 	require.Len(t, d.tuning.Steps, 2) // of those that were measured to the end
 }
@@ -281,7 +254,7 @@ func TestBatches(t *testing.T) {
 func measured(t *testing.T, path string) *device {
 	d := testDevice(t)
 	d.info.Kind, d.tuneFrom = backend.DiscreteGPU, 1
-	d.tuning = tuning.Load[choice](d.driver, kernelHash(), path)
+	d.tuning = d.loadTuning(path)
 	return d
 }
 
@@ -292,7 +265,7 @@ func TestTuningIsKept(t *testing.T) {
 		exe := requireReference(t, d, backendtest.OneConv(6, 3, 32, 32), backend.Options{}, 1)
 		for _, s := range exe.steps {
 			for _, l := range s.launches {
-				all = append(all, fmt.Sprint(l.spec.kernel, l.spec.grid, l.spec.block))
+				all = append(all, fmt.Sprint(l.spec.Name, l.spec.Grid, l.spec.Block))
 			}
 		}
 		return all
@@ -313,7 +286,7 @@ func TestTuningIsKept(t *testing.T) {
 	// A choice in the file is taken, whatever was measured.
 	for key, c := range again.tuning.Steps {
 		if strings.HasPrefix(c.Name, "conv") {
-			again.tuning.Put(key, choice{"b", "conv_bits_p1"})
+			again.tuning.Put(key, tuning.Entry{Variant: "b", Name: "conv_bits_p1"})
 		}
 	}
 	require.Contains(t, strings.Join(chosen(measured(t, path)), " "), "conv_bits_p1[")
@@ -331,7 +304,7 @@ func TestTuningIsKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, os.WriteFile(path, []byte(bad), 0o644))
 			chosen(measured(t, path))
-			healed := tuning.Load[choice](first.driver, kernelHash(), path)
+			healed := first.loadTuning(path)
 			require.Len(t, healed.Steps, 2)
 			for _, c := range healed.Steps {
 				require.Contains(t, variantNames, c.Variant)
@@ -348,7 +321,7 @@ func TestFailureWhileMeasuring(t *testing.T) {
 	d := measured(t, "")
 	plan, err := bcnn.Lower(t.Context(), backendtest.OneConv(6, 3, 32, 32), bcnn.LowerOptions{})
 	require.NoError(t, err)
-	before := live.Load()
+	before := gpu.Live.Load()
 	defer os.Unsetenv(envFault)
 	for n := 1; ; n++ {
 		os.Setenv(envFault, fmt.Sprintf("alloc:%d", n))
@@ -359,45 +332,8 @@ func TestFailureWhileMeasuring(t *testing.T) {
 			break
 		}
 		require.ErrorContains(t, err, "CUDA_ERROR_OUT_OF_MEMORY")
-		require.Equal(t, before, live.Load())
+		require.Equal(t, before, gpu.Live.Load())
 	}
-}
-
-func TestChooseVariant(t *testing.T) {
-	all := []ptxVariant{{53, 60}, {61, 60}, {75, 70}, {80, 71}, {90, 78}}
-	for _, c := range []struct {
-		capability, driver, arch int
-		err                      string
-	}{
-		{90, 12020, 90, ""},
-		{121, 12090, 90, ""},
-		{90, 11080, 90, ""},
-		{90, 11070, 80, ""},
-		{89, 12000, 80, ""},
-		{86, 11010, 80, ""},
-		{86, 11000, 75, ""},
-		{86, 10020, 61, ""},
-		{72, 9000, 61, ""},
-		{60, 9000, 53, ""},
-		{53, 10020, 53, ""},
-		{53, 8000, 0, "supports CUDA 8.0, and the kernels need 9.0"},
-		{52, 12000, 0, "compute capability 5.2, and 5.3 is needed"},
-	} {
-		v, err := chooseVariant(all, c.capability, c.driver)
-		if c.err != "" {
-			require.ErrorContains(t, err, c.err)
-			continue
-		}
-		require.NoError(t, err)
-		require.Equal(t, c.arch, v.arch, c)
-	}
-	_, err := chooseVariant(nil, 90, 12000)
-	require.Error(t, err)
-
-	embedded, err := ptxVariants()
-	require.NoError(t, err)
-	require.Equal(t, 53, embedded[0].arch)
-	require.Equal(t, 9000, embedded[0].driver())
 }
 
 func TestInfo(t *testing.T) {
@@ -414,7 +350,7 @@ func TestInfo(t *testing.T) {
 
 func TestPeak(t *testing.T) {
 	d := testDevice(t)
-	before := live.Load()
+	before := gpu.Live.Load()
 	if d.info.Kind == backend.Emulated {
 		peak, err := d.Peak(backend.Options{})
 		require.NoError(t, err)
@@ -439,5 +375,5 @@ func TestPeak(t *testing.T) {
 		_, err := d.bandwidth(size, 0)
 		require.ErrorContains(t, err, "a buffer of")
 	}
-	require.Equal(t, before, live.Load())
+	require.Equal(t, before, gpu.Live.Load())
 }

@@ -61,7 +61,7 @@ func smallNet(size bcnn.Shape, convs []netConv, denses []int) *bcnn.Network {
 }
 
 func needCooperative(t *testing.T) {
-	if !testDevice(t).limits.cooperative {
+	if !testDevice(t).limits.Cooperative {
 		testenv.Absent(t, "cooperative-launches", errors.New("the device has none"))
 	}
 }

@@ -4,43 +4,29 @@ package cuda
 
 import (
 	"fmt"
-	"sync/atomic"
 	"unsafe"
 
 	"gorgonia.org/cu"
 
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 )
 
-// live counts the objects of the driver that have not been released, for the test
-// of leaks.
-var live atomic.Int64
-
-// bag holds objects of the driver until they are released in order. It is used on
-// the device's thread.
+// bag holds objects of the driver until they are released. It is used on the device's
+// thread.
 type bag struct {
-	thread  *thread
-	objects []func() error
+	thread *thread
+	gpu.Objects
 }
 
-func (b *bag) add(release func() error) {
-	b.objects = append(b.objects, release)
-	live.Add(1)
-}
-
-// release frees everything, the newest first, and returns the first error. What
-// belonged to a lost device went with it: the driver is not asked then.
+// release frees everything, and returns the first error. What belonged to a lost device
+// went with it: the driver is not asked then.
 func (b *bag) release() error {
-	var first error
-	for i := len(b.objects) - 1; i >= 0; i-- {
-		if err := b.objects[i](); err != nil && first == nil {
-			first = err
-			b.thread.note(err)
-		}
-		live.Add(-1)
+	err := b.Release()
+	if err != nil {
+		b.thread.note(err)
 	}
-	b.objects = nil
-	return first
+	return err
 }
 
 // driverCall makes the release of an object that is one call.
@@ -59,7 +45,7 @@ func (b *bag) memory(bytes int) (cu.DevicePtr, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%d bytes on the device: %w", bytes, shim.Check("cuMemAlloc", err))
 	}
-	b.add(b.driverCall("cuMemFree", func() error { return cu.MemFree(p) }))
+	b.Add(b.driverCall("cuMemFree", func() error { return cu.MemFree(p) }))
 	return p, nil
 }
 
@@ -82,7 +68,7 @@ func (b *bag) pinned(bytes int) (unsafe.Pointer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%d bytes of page-locked memory: %w", bytes, err)
 	}
-	b.add(b.driverCall("cuMemFreeHost", func() error { return cu.MemFreeHost(p) }))
+	b.Add(b.driverCall("cuMemFreeHost", func() error { return cu.MemFreeHost(p) }))
 	return p, nil
 }
 
@@ -92,7 +78,7 @@ func (b *bag) stream() (cu.Stream, error) {
 		return s, shim.Check("cuStreamCreate", err)
 	}
 	held := s
-	b.add(b.driverCall("cuStreamDestroy", held.Destroy))
+	b.Add(b.driverCall("cuStreamDestroy", held.Destroy))
 	return s, nil
 }
 
@@ -102,12 +88,12 @@ func (b *bag) event() (cu.Event, error) {
 		return e, shim.Check("cuEventCreate", err)
 	}
 	held := e
-	b.add(b.driverCall("cuEventDestroy", func() error { return cu.DestroyEvent(&held) }))
+	b.Add(b.driverCall("cuEventDestroy", func() error { return cu.DestroyEvent(&held) }))
 	return e, nil
 }
 
 func (b *bag) launch(l shim.Launch) {
-	b.add(func() error {
+	b.Add(func() error {
 		l.Free()
 		return nil
 	})

@@ -14,7 +14,6 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/testenv"
-	"github.com/bitcnn/bitcnn/internal/tuning"
 	"github.com/bitcnn/bitcnn/vehiclenet"
 )
 
@@ -47,7 +46,7 @@ func testDevice(t testing.TB) *device {
 	d := devices[0]
 	require.NoError(t, d.open())
 	return &device{number: d.number, info: d.info, driver: d.driver, limits: d.limits, arch: d.arch,
-		tuneFrom: d.tuneFrom, pick: -1, thread: d.thread, tuning: tuning.Load[choice](d.driver, kernelHash(), "")}
+		tuneFrom: d.tuneFrom, pick: -1, thread: d.thread, tuning: d.loadTuning("")}
 }
 
 // apartDevice is testDevice with tensors that lie apart, so that the emulator notices
@@ -133,7 +132,7 @@ func TestVehicleNet(t *testing.T) {
 					exe := compiled(t, d, plan, backend.Options{Variant: variant}, images)
 					requireOutput(t, exe, want, in)
 					if variant != "" { // else by time
-						require.Equal(t, variant == "f" && d.limits.cooperative, exe.network != nil)
+						require.Equal(t, variant == "f" && d.limits.Cooperative, exe.network != nil)
 					}
 				})
 			}

@@ -12,6 +12,7 @@ import (
 	"gorgonia.org/cu"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/cuda/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
 )
 
@@ -108,7 +109,7 @@ func (d *device) bandwidth(size int64, least time.Duration) (rate float64, err e
 // measurePeak returns products per second; it runs on the device's thread.
 func (d *device) measurePeak(k peakKernel, least time.Duration) (float64, error) {
 	perSecond, err := d.measureLoop(k.name, least, readLoop{}, 0)
-	return perSecond * float64(k.productsOfRound) * float64(d.peakBlocks()*peakThreads/lanes), err
+	return perSecond * float64(k.productsOfRound) * float64(d.peakBlocks()*peakThreads/candidates.Lanes), err
 }
 
 // readLoop is the first parameter of the loops of peaks.cu; those that do not read
@@ -117,7 +118,7 @@ type readLoop struct{ Rounds, Quads int32 }
 
 const peakThreads = 256 // of a block
 
-func (d *device) peakBlocks() int { return 8 * d.limits.processors }
+func (d *device) peakBlocks() int { return 8 * d.limits.Processors }
 
 // measureLoop returns the rounds per second of a loop; it runs on the device's
 // thread.

@@ -109,7 +109,7 @@ func BenchmarkPeaks(b *testing.B) {
 				b.Skipf("needs kernels for compute capability %d.%d", p.capability/10, p.capability%10)
 			}
 			const blocksOfProcessor, warps = 8, 8
-			blocks := d.limits.processors * blocksOfProcessor
+			blocks := d.limits.Processors * blocksOfProcessor
 			var took time.Duration
 			for b.Loop() {
 				took = peak(b, d, "peak_"+p.name, rounds, blocks, false)
@@ -118,13 +118,13 @@ func BenchmarkPeaks(b *testing.B) {
 		})
 	}
 	b.Run("grid_barrier", func(b *testing.B) {
-		if !d.limits.cooperative {
+		if !d.limits.Cooperative {
 			b.Skip("needs cooperative launches")
 		}
 		var few, many time.Duration
 		for b.Loop() {
-			few = peak(b, d, "peak_barrier", rounds/20+1, d.limits.processors, true)
-			many = peak(b, d, "peak_barrier", rounds/10+2, d.limits.processors, true)
+			few = peak(b, d, "peak_barrier", rounds/20+1, d.limits.Processors, true)
+			many = peak(b, d, "peak_barrier", rounds/10+2, d.limits.Processors, true)
 		}
 		b.ReportMetric(float64((many-few).Nanoseconds())/1e3/float64(rounds/10-rounds/20+1), "µs")
 	})

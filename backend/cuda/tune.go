@@ -3,47 +3,33 @@
 package cuda
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"math"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/cuda/internal/candidates"
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 )
 
-// choice is what was the fastest for a step.
-type choice struct{ Variant, Name string }
-
-// choose builds the best of the candidates. Small steps take the first: measuring
-// takes longer than it could ever save. The times of an emulator say nothing.
-func (e *executable) choose(candidates []candidate, macs int64) (*built, error) {
+// choose builds the best of the candidates.
+func (e *executable) choose(all []candidates.Candidate, macs int64) (*built, error) {
 	d := e.device
-	if len(candidates) == 0 {
-		return nil, backend.ErrUnsupported
-	}
-	if d.pick >= 0 {
-		return e.build(candidates[min(d.pick, len(candidates)-1)])
-	}
 	switch {
-	case len(candidates) == 1:
-		return e.buildBecause(whyOnly, candidates[0])
-	case macs < d.tuneFrom:
-		return e.buildBecause(whySmall, candidates[0])
-	case d.info.Kind == backend.Emulated:
-		return e.buildBecause(whyEmulated, candidates[0])
+	case len(all) == 0:
+		return nil, backend.ErrUnsupported
+	case d.pick >= 0:
+		return e.build(all[min(d.pick, len(all)-1)])
+	case len(all) == 1:
+		return e.buildBecause(gpu.WhyOnly, all[0])
 	}
-	key := tuningKey(candidates, e.opts.MaxBatch)
-	if known, ok := d.tuning.Get(key); ok {
-		for _, c := range candidates {
-			if c.variant == known.Variant && c.name == known.Name {
-				return e.buildBecause(whyKnown, c)
-			}
-		}
+	key := gpu.Key(e.opts.MaxBatch, all)
+	tuner := gpu.Tuner{Cache: d.tuning, From: d.tuneFrom, Emulated: d.info.Kind == backend.Emulated}
+	if i, why, _ := gpu.Decide(tuner, key, all, macs); i >= 0 {
+		return e.buildBecause(why, all[i])
 	}
-	return e.measure(candidates, key)
+	return e.measure(all, key)
 }
 
-func (e *executable) buildBecause(why string, c candidate) (*built, error) {
+func (e *executable) buildBecause(why string, c candidates.Candidate) (*built, error) {
 	b, err := e.build(c)
 	if err == nil {
 		b.why = why
@@ -51,30 +37,17 @@ func (e *executable) buildBecause(why string, c candidate) (*built, error) {
 	return b, err
 }
 
-// tuningKey identifies the choice between candidates.
-func tuningKey(candidates []candidate, batch int) string {
-	h := sha256.New()
-	fmt.Fprintln(h, batch)
-	for _, c := range candidates {
-		fmt.Fprintln(h, c.variant, c.name)
-		for _, s := range c.specs {
-			fmt.Fprintln(h, s.kernel, s.g, s.grid, s.block, s.shared)
-		}
-	}
-	return hex.EncodeToString(h.Sum(nil)[:12])
-}
-
 // measure builds all candidates, keeps the fastest and remembers it.
-func (e *executable) measure(candidates []candidate, key string) (best *built, err error) {
+func (e *executable) measure(all []candidates.Candidate, key string) (best *built, err error) {
 	defer func() {
 		if err != nil && best != nil {
 			_ = best.bag.release() // the first error says more
 			best = nil
 		}
 	}()
-	var name choice
-	fastest := math.Inf(1)
-	for _, c := range candidates {
+	var race gpu.Race
+	var fastest candidates.Candidate
+	for _, c := range all {
 		b, err := e.build(c)
 		if err != nil {
 			return best, err
@@ -82,12 +55,11 @@ func (e *executable) measure(candidates []candidate, key string) (best *built, e
 		took, err := e.time(b)
 		if err != nil {
 			_ = b.bag.release()
-			return best, fmt.Errorf("%s: %w", c.name, err)
+			return best, fmt.Errorf("%s: %w", c.Name, err)
 		}
 		slower := b
-		if took < fastest {
-			fastest, name = took, choice{c.variant, c.name}
-			best, slower = b, best
+		if race.Add(took) {
+			best, slower, fastest = b, best, c
 		}
 		if slower != nil {
 			if err := slower.bag.release(); err != nil {
@@ -95,8 +67,10 @@ func (e *executable) measure(candidates []candidate, key string) (best *built, e
 			}
 		}
 	}
-	e.device.tuning.Put(key, name)
-	best.why = whyMeasured
+	entry := race.Entry()
+	entry.Step, entry.Variant, entry.Name = fastest.Specs[0].G.About(e.opts.MaxBatch), fastest.Variant, fastest.Name
+	e.device.tuning.Put(key, entry)
+	best.why = gpu.WhyMeasured
 	return best, nil
 }
 
@@ -105,22 +79,22 @@ const (
 	tuningLaunches = 10 // in a round, since events count in half microseconds
 )
 
-// time is the shortest time of a step over a few rounds, in seconds.
-func (e *executable) time(b *built) (float64, error) {
+// time measures a step in a few rounds.
+func (e *executable) time(b *built) (gpu.Times, error) {
 	switch e.device.fastest {
 	case "":
 	case b.variant:
-		return 0, nil
+		return gpu.Times{}, nil
 	default:
-		return 1, nil
+		return gpu.Times{Shortest: 1}, nil
 	}
-	fastest := math.Inf(1)
 	if err := b.enqueue(e.stream, e.opts.MaxBatch); err != nil { // warms up
-		return 0, err
+		return gpu.Times{}, err
 	}
+	var rounds []float64
 	for range tuningRounds {
 		if err := e.ctx.Err(); err != nil {
-			return 0, err
+			return gpu.Times{}, err
 		}
 		took, err := timeOn(e.stream, e.start, e.stop, func() error {
 			for range tuningLaunches {
@@ -131,9 +105,9 @@ func (e *executable) time(b *built) (float64, error) {
 			return nil
 		})
 		if err != nil {
-			return 0, err
+			return gpu.Times{}, err
 		}
-		fastest = min(fastest, took.Seconds()/tuningLaunches)
+		rounds = append(rounds, took.Seconds()/tuningLaunches)
 	}
-	return fastest, nil
+	return gpu.NewTimes(rounds), nil
 }

@@ -12,10 +12,12 @@ import (
 	"github.com/jgillich/go-opencl/cl"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/opencl/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/host"
 	"github.com/bitcnn/bitcnn/internal/tuning"
+	"github.com/bitcnn/bitcnn/kernels"
 )
 
 // device is one OpenCL device. Its context and programs live as long as the
@@ -24,7 +26,7 @@ type device struct {
 	id     *cl.Device
 	info   backend.Info
 	driver string // all that tells one driver from another
-	limits limits
+	limits candidates.Limits
 	// floatsLack says why steps with float32 arithmetic run on the host; empty
 	// where the device can do them.
 	floatsLack string
@@ -35,15 +37,7 @@ type device struct {
 	mu       sync.Mutex // guards what follows
 	context  *cl.Context
 	programs map[string]*program // by source file and options
-	tuning   *tuning.Cache[choice]
-}
-
-type limits struct {
-	group      int   // work-items of a work-group
-	localBytes int   // local memory of a work-group
-	buffer     int64 // bytes of one buffer
-	// localMemory says that local memory is not just global memory.
-	localMemory bool
+	tuning   *tuning.Cache
 }
 
 // newDevice describes a device. The error says why it cannot be used.
@@ -62,11 +56,11 @@ func newDevice(p *cl.Platform, d *cl.Device) (dev *device, err error) {
 	dev = &device{
 		id:     d,
 		driver: strings.Join([]string{platform, name, version, driver}, "|"),
-		limits: limits{
-			group:       min(d.MaxWorkGroupSize(), d.MaxWorkItemSizes()[0]),
-			localBytes:  int(d.LocalMemSize()),
-			buffer:      d.MaxMemAllocSize(),
-			localMemory: d.LocalMemType() == cl.LocalMemTypeLocal,
+		limits: candidates.Limits{
+			Group:       min(d.MaxWorkGroupSize(), d.MaxWorkItemSizes()[0]),
+			LocalBytes:  int(d.LocalMemSize()),
+			Buffer:      d.MaxMemAllocSize(),
+			LocalMemory: d.LocalMemType() == cl.LocalMemTypeLocal,
 		},
 		specialiseFrom: 1 << 21,
 		programs:       make(map[string]*program),
@@ -77,15 +71,15 @@ func newDevice(p *cl.Platform, d *cl.Device) (dev *device, err error) {
 	}
 	dev.floatsLack = unfitFloats(config, d.Profile())
 	local := "local memory in global memory"
-	if dev.limits.localMemory {
-		local = fmt.Sprintf("%d KiB of local memory", dev.limits.localBytes>>10)
+	if dev.limits.LocalMemory {
+		local = fmt.Sprintf("%d KiB of local memory", dev.limits.LocalBytes>>10)
 	}
 	dev.info = backend.Info{
 		Name:   name,
 		Kind:   kind(d, platform),
 		Memory: d.GlobalMemSize(), Variants: variantNames,
 		Detail: fmt.Sprintf("%s, %s, driver %s, %d compute units, work-groups up to %d, %s, buffers up to %d MiB",
-			platform, version, driver, d.MaxComputeUnits(), dev.limits.group, local, dev.limits.buffer>>20),
+			platform, version, driver, d.MaxComputeUnits(), dev.limits.Group, local, dev.limits.Buffer>>20),
 	}
 	if dev.floatsLack != "" {
 		dev.info.Detail += ", float steps on the processor since " + dev.floatsLack
@@ -194,10 +188,10 @@ func (d *device) open() error {
 	if err != nil {
 		return fmt.Errorf("context: %w", err)
 	}
-	d.context, d.tuning = context, d.loadTuning(tuning.Path("opencl", d.driver, kernelHash()))
+	d.context, d.tuning = context, d.loadTuning(tuning.Path("opencl", d.driver, kernels.CLHash()))
 	return nil
 }
 
-func (d *device) loadTuning(path string) *tuning.Cache[choice] {
-	return tuning.Load[choice](d.driver, kernelHash(), path)
+func (d *device) loadTuning(path string) *tuning.Cache {
+	return tuning.Load(d.info.Name, d.driver, kernels.CLHash(), path)
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/jgillich/go-opencl/cl"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
+	"github.com/bitcnn/bitcnn/backend/opencl/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
 	"github.com/bitcnn/bitcnn/bcnn"
 )
@@ -98,7 +100,7 @@ func (e *executable) reserve(bytes int64) error {
 func (e *executable) allocate(queue *cl.CommandQueue) error {
 	plan := e.plan
 	for _, t := range plan.Tensors {
-		if size := t.Shape.Bytes(t.DType); size > math.MaxInt32 || size > e.device.limits.buffer/int64(e.opts.MaxBatch) {
+		if size := t.Shape.Bytes(t.DType); size > math.MaxInt32 || size > e.device.limits.Buffer/int64(e.opts.MaxBatch) {
 			return fmt.Errorf("%w: tensor %s of %v, %d images", backend.ErrTooLarge, t.Name, t.Shape, e.opts.MaxBatch)
 		}
 	}
@@ -142,55 +144,18 @@ func (e *executable) allocate(queue *cl.CommandQueue) error {
 	return err
 }
 
-// checkSize makes sure that the kernels' 32-bit indices reach.
-func checkSize(s bcnn.Step, in, out bcnn.PlanTensor) error {
-	conv, ok := s.Op.(*bcnn.ConvStep)
-	if !ok {
-		return nil
-	}
-	const lanes = 32 // to which outputs are rounded up
-	outputs := float64(conv.Out + lanes)
-	if conv.Pool != nil {
-		outputs *= float64(conv.Pool.KH) * float64(conv.Pool.KW)
-	}
-	pixels := float64(out.Shape.Pixels())
-	weights := (float64(conv.Out) + lanes) * float64(conv.KH) * float64(conv.KW) * (float64(in.Shape.C/conv.Groups) + lanes)
-	segments := 1.0
-	if conv.Dense {
-		segments = 64
-	}
-	if max(outputs*pixels*segments, weights) > math.MaxInt32 {
-		return fmt.Errorf("%w: %d outputs, window of %d×%d", backend.ErrTooLarge, conv.Out, conv.KH, conv.KW)
-	}
-	return nil
-}
-
-// candidate is a step in one variant, before it is built.
-type candidate struct {
-	variant string
-	specs   []spec
-	built   *built
-}
-
 // compile makes the steps, of several variants the fastest.
 func (e *executable) compile(ctx context.Context) error {
-	all := make([][]candidate, len(e.plan.Steps))
-	defer func() { // what has not become a step
-		for i, candidates := range all {
-			for _, c := range candidates {
-				if i >= len(e.steps) || e.steps[i] != c.built {
-					c.built.release(e.device)
-				}
-			}
-		}
-	}()
-	fail := func(i int, err error) error { return fmt.Errorf("step %d (%s): %w", i, e.plan.Steps[i].Name, err) }
-	var bytes [scratches]int
-	for i, s := range e.plan.Steps {
+	plan := e.plan
+	all := make([][]candidates.Candidate, len(plan.Steps))
+	fail := func(i int, err error) error { return fmt.Errorf("step %d (%s): %w", i, plan.Steps[i].Name, err) }
+	var bytes [gpu.Scratches]int
+	for i, s := range plan.Steps {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := checkSize(s, e.plan.Tensors[s.In[0]], e.plan.Tensors[s.Out]); err != nil {
+		step, err := gpu.NewStep(plan, i, e.opts.MaxBatch)
+		if err != nil {
 			return fail(i, err)
 		}
 		op, compute, err := e.divide(s)
@@ -207,76 +172,39 @@ func (e *executable) compile(ctx context.Context) error {
 			continue
 		}
 		e.onDevice[i] = true
-		for _, variant := range e.variants() {
-			c := candidate{variant: variant, built: &built{variant: variant, bag: &bag{context: e.device.context}}}
-			all[i] = append(all[i], c)
-			specs, err := e.specs(s, op, c)
-			if err != nil {
-				return fail(i, err)
-			}
-			all[i][len(all[i])-1].specs = specs
-			if len(specs) == 0 {
-				continue
-			}
-			for _, a := range specs {
-				for _, arg := range a.args {
-					if m, ok := arg.(scratch); ok {
-						bytes[m.which] = max(bytes[m.which], m.bytes)
-					}
-				}
-			}
-			if e.opts.Variant == "a" {
-				break // where there is a variant a, it is to be taken
+		if all[i], err = candidates.Of(step, op, e.device.limits, e.opts.Variant); err != nil {
+			return fail(i, err)
+		}
+		for _, c := range all[i] {
+			for _, s := range c.Specs {
+				s.GrowScratch(&bytes)
 			}
 		}
 	}
-	var memory [scratches]*cl.MemObject
+	memory := memory{tensors: e.tensors}
 	for i, n := range bytes {
-		if int64(n) > e.device.limits.buffer {
+		if int64(n) > e.device.limits.Buffer {
 			return fmt.Errorf("%w: %d bytes of scratch memory", backend.ErrTooLarge, n)
 		}
 		err := e.reserve(int64(n))
 		if err != nil {
 			return err
 		}
-		if memory[i], err = e.bag.buffer(cl.MemReadWrite, n); err != nil {
+		if memory.scratch[i], err = e.bag.buffer(cl.MemReadWrite, n); err != nil {
 			return err
 		}
 	}
-	for i := range e.plan.Steps {
-		if !e.onDevice[i] {
-			e.steps = append(e.steps, &built{bag: &bag{context: e.device.context}})
-			continue
-		}
-		heavy := e.plan.MACs(i) >= e.device.specialiseFrom
-		chosen, err := e.device.choose(ctx, all[i], heavy, memory, e.opts.MaxBatch)
-		if err != nil {
-			return fail(i, err)
+	for i := range plan.Steps {
+		chosen := &built{bag: &bag{context: e.device.context}}
+		if e.onDevice[i] {
+			var err error
+			if chosen, err = e.device.choose(ctx, all[i], plan.MACs(i), memory, e.opts.MaxBatch); err != nil {
+				return fail(i, err)
+			}
 		}
 		e.steps = append(e.steps, chosen)
 	}
 	return nil
-}
-
-// variants are the variants to consider, in this order. Local memory that is
-// global memory makes variant a the slower one in any case.
-func (e *executable) variants() []string {
-	if e.opts.Variant == "b" || e.opts.Variant == "" && !e.device.limits.localMemory {
-		return []string{"b"}
-	}
-	return []string{"a", "b"}
-}
-
-func (e *executable) specs(s bcnn.Step, op bcnn.StepOp, c candidate) ([]spec, error) {
-	compiler := stepCompiler{
-		bag: c.built.bag, limits: e.device.limits, batch: e.opts.MaxBatch,
-		in: e.plan.Tensors[s.In[0]], out: e.plan.Tensors[s.Out],
-		x: e.tensors[s.In[0]], y: e.tensors[s.Out],
-	}
-	if len(s.In) > 1 {
-		compiler.other = e.tensors[s.In[1]]
-	}
-	return compiler.compile(op, c.variant)
 }
 
 func (e *executable) Run(ctx context.Context, out, in bcnn.Tensor) error {

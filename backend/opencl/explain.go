@@ -3,19 +3,14 @@
 package opencl
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 )
 
-// Why a step has the kernels that it has.
-const (
-	whySmall    = "general programs: too little work to measure or to specialise"
-	whyKnown    = "measured before on this driver"
-	whyMeasured = "measured"
-	whyEmulated = "not measured on an emulator"
-)
+// whySmall says more than gpu.WhySmall.
+const whySmall = "general programs: too little work to measure or to specialise"
 
 // Explain says which kernels execute every step.
 func (e *executable) Explain() []backend.Choice {
@@ -23,21 +18,19 @@ func (e *executable) Explain() []backend.Choice {
 	defer e.mu.Unlock()
 	choices := make([]backend.Choice, len(e.steps))
 	for i, s := range e.steps {
-		var names, groups []string
-		for _, l := range s.launches {
-			names, groups = append(names, l.name), append(groups, fmt.Sprint(l.sizes.Local()))
-		}
 		c := &choices[i]
-		c.Why = s.why
 		if s.variant != "" {
-			names[0] = s.variant + ": " + names[0]
-			c.Tile = "work-groups of " + strings.Join(groups, ", ")
+			var names []string
+			var groups []int
+			for _, l := range s.launches {
+				names, groups = append(names, l.name), append(groups, l.sizes.Local())
+			}
+			*c = gpu.Explain(s.variant, names, "work-groups of %s", groups, s.why)
 		}
 		if e.host[i] != nil {
-			names = append(names, "float32 on the processor")
+			c.Kernel = strings.TrimPrefix(c.Kernel+", float32 on the processor", ", ")
 			c.Why = strings.TrimPrefix(c.Why+"; "+e.device.floatsLack, "; ")
 		}
-		c.Kernel = strings.Join(names, ", ")
 	}
 	return choices
 }

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/opencl/internal/hostfloat"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
 	"github.com/bitcnn/bitcnn/bcnn"
 )
@@ -55,9 +56,9 @@ func (e *executable) divide(s bcnn.Step) (op bcnn.StepOp, compute func(), err er
 		sums.Scale, sums.Shift, sums.ReLU = nil, nil, false
 		to := e.copyOf(s.Out)
 		scale := &bcnn.AffineStep{Scale: conv.Scale, Shift: conv.Shift, ReLU: conv.ReLU}
-		return &sums, func() { affine(scale, to, to) }, nil
+		return &sums, func() { hostfloat.Affine(scale, to, to) }, nil
 	}
-	compute, err = hostCompute(s, e.copyOf)
+	compute, err = hostfloat.Step(s, e.copyOf)
 	return nil, compute, err
 }
 

@@ -5,9 +5,12 @@ package opencl
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jgillich/go-opencl/cl"
 
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
+	"github.com/bitcnn/bitcnn/backend/opencl/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
 )
 
@@ -46,48 +49,75 @@ func (b *built) release(d *device) {
 	b.programs = nil
 }
 
-// buildStep makes the kernels of a step. What it has made when it fails is released
-// with b.
-func (d *device) buildStep(ctx context.Context, b *built, specs []spec, specialised bool, memory [scratches]*cl.MemObject) error {
-	for _, s := range specs {
-		p, err := d.program(ctx, s.file, s.form.options()+s.g.options(specialised))
+// memory is where the tensors of a plan and scratch memory are.
+type memory struct {
+	tensors []*cl.MemObject
+	scratch [gpu.Scratches]*cl.MemObject
+}
+
+// buildStep uploads the constants of a candidate and prepares its kernels. It returns
+// nothing if it fails.
+func (d *device) buildStep(ctx context.Context, c candidates.Candidate, specialised bool, m memory) (_ *built, err error) {
+	b := &built{variant: c.Variant, bag: &bag{context: d.context}}
+	defer func() {
 		if err != nil {
-			return err
+			b.release(d)
+		}
+	}()
+	for _, s := range c.Specs {
+		p, err := d.program(ctx, s.File, s.Options(specialised))
+		if err != nil {
+			return nil, err
 		}
 		b.programs = append(b.programs, p)
-		k, err := b.bag.kernel(p, s.kernel)
+		k, err := b.bag.kernel(p, s.Name)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		table, err := upload(b.bag, s.g.table())
-		if err != nil {
-			return err
-		}
-		args := make([]any, 0, len(s.args)+1)
-		for _, a := range s.args {
-			if shared, ok := a.(scratch); ok {
-				a = memory[shared.which]
+		args := make([]any, 0, len(s.Args)+1)
+		for _, a := range append(slices.Clip(s.Args), s.G.Values()) {
+			if a, err = m.argument(b.bag, a); err != nil {
+				return nil, fmt.Errorf("kernel %s: %w", s.Name, err)
 			}
 			args = append(args, a)
 		}
-		if err := setArgs(k, append(args, table)); err != nil {
-			return fmt.Errorf("kernel %s: %w", s.kernel, err)
+		if err := setArgs(k, args); err != nil {
+			return nil, fmt.Errorf("kernel %s: %w", s.Name, err)
 		}
 		largest, err := k.WorkGroupSize(d.id)
 		if err != nil {
-			return fmt.Errorf("kernel %s: %w", s.kernel, err)
+			return nil, fmt.Errorf("kernel %s: %w", s.Name, err)
 		}
-		largest = min(largest, d.limits.group)
-		l := &launch{kernel: shim.KernelOf(k), object: k, items: s.items, local: s.local, largest: largest, name: s.kernel}
-		if s.local > largest {
-			return fmt.Errorf("%w: kernel %s needs work-groups of %d, and %d is the largest", errGroup, s.kernel, s.local, largest)
+		largest = min(largest, d.limits.Group)
+		l := &launch{kernel: shim.KernelOf(k), object: k, items: s.Items, local: s.Local, largest: largest, name: s.Name}
+		if s.Local > largest {
+			return nil, fmt.Errorf("%w: kernel %s needs work-groups of %d, and %d is the largest", errGroup, s.Name, s.Local, largest)
 		}
-		if l.setLocal(min(defaultGroup, largest)); s.local > 0 {
-			l.setLocal(s.local)
+		if l.setLocal(min(defaultGroup, largest)); s.Local > 0 {
+			l.setLocal(s.Local)
 		}
 		b.launches = append(b.launches, l)
 	}
-	return nil
+	return b, nil
+}
+
+// argument is what setArgs takes for an argument of a candidate.
+func (m memory) argument(b *bag, a any) (any, error) {
+	switch a := a.(type) {
+	case gpu.Tensor:
+		return m.tensors[a], nil
+	case gpu.Scratch:
+		return m.scratch[a.Which], nil
+	case candidates.Local:
+		return cl.LocalBuffer(a), nil
+	case []int32:
+		return upload(b, a)
+	case []uint32:
+		return upload(b, a)
+	case []float32:
+		return upload(b, a)
+	}
+	return nil, fmt.Errorf("argument of type %T", a)
 }
 
 // enqueue launches all kernels of the step for n images.

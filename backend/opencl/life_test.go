@@ -15,6 +15,8 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
+	"github.com/bitcnn/bitcnn/backend/opencl/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/testenv"
@@ -63,11 +65,11 @@ func TestExplain(t *testing.T) {
 	d.floatsLack, d.specialiseFrom = "its float32 arithmetic lacks fma", 1
 	exe, _, _ = compileSmall(t, d, backend.Options{})
 	got = exe.Explain()
-	require.Equal(t, whyMeasured, got[1].Why)
+	require.Equal(t, gpu.WhyMeasured, got[1].Why)
 	require.Equal(t, "b: dense_segments, finish, float32 on the processor", got[4].Kernel)
 	require.Contains(t, got[4].Why, "lacks fma")
 	exe, _, _ = compileSmall(t, d, backend.Options{})
-	require.Equal(t, whyKnown, exe.Explain()[1].Why)
+	require.Equal(t, gpu.WhyKnown, exe.Explain()[1].Why)
 }
 
 func TestRunDoesNotAllocate(t *testing.T) {
@@ -93,14 +95,14 @@ func TestNothingLeaks(t *testing.T) {
 	cycle := func(variant string) {
 		exe, err := d.Compile(t.Context(), plan, backend.Options{Variant: variant})
 		require.NoError(t, err)
-		require.Greater(t, live.Load(), int64(10))
+		require.Greater(t, gpu.Live.Load(), int64(10))
 		require.NoError(t, exe.Run(context.Background(), out, in))
 		require.NoError(t, exe.Close())
 	}
-	before := live.Load()
+	before := gpu.Live.Load()
 	for i := range 1000 {
 		cycle([]string{"a", "b"}[i%2])
-		require.Equal(t, before, live.Load(), "after %d cycles", i+1)
+		require.Equal(t, before, gpu.Live.Load(), "after %d cycles", i+1)
 	}
 	for _, p := range d.programs {
 		require.Zero(t, p.users)
@@ -119,13 +121,13 @@ func TestFailedCompileLeaksNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := testDevice(t)
-			before := live.Load()
-			d.limits.buffer = test.buffer
+			before := gpu.Live.Load()
+			d.limits.Buffer = test.buffer
 			_, err = d.Compile(t.Context(), plan, backend.Options{Variant: test.variant})
 			require.ErrorIs(t, err, backend.ErrTooLarge)
 			var wrapped *backend.Error
 			require.ErrorAs(t, err, &wrapped)
-			require.Equal(t, before, live.Load())
+			require.Equal(t, before, gpu.Live.Load())
 		})
 	}
 }
@@ -133,16 +135,24 @@ func TestFailedCompileLeaksNothing(t *testing.T) {
 // TestGroupBeyondTheKernel: the kernel may allow less than the device does.
 func TestGroupBeyondTheKernel(t *testing.T) {
 	d := testDevice(t)
-	own := &built{bag: &bag{context: d.context}}
-	defer own.release(d)
-	var memory [scratches]*cl.MemObject
-	s := spec{file: "elementwise.cl", kernel: "flatten_float", g: geometry{}, items: 1, local: 1 << 20}
-	buffer, err := own.bag.buffer(cl.MemReadWrite, 4)
+	before := gpu.Live.Load()
+	s := candidates.Spec{Kernel: gpu.Kernel{File: "elementwise", Name: "flatten_float"}, Items: 1, Local: 1 << 20}
+	own := &bag{context: d.context}
+	defer own.release()
+	buffer, err := own.buffer(cl.MemReadWrite, 4)
 	require.NoError(t, err)
-	s.args = []any{buffer, buffer}
-	require.ErrorIs(t, d.buildStep(t.Context(), own, []spec{s}, false, memory), errGroup)
-	s.local, s.args = 0, s.args[:1]
-	require.ErrorContains(t, d.buildStep(t.Context(), own, []spec{s}, false, memory), "2 arguments for 3 parameters")
+	m := memory{tensors: []*cl.MemObject{buffer}}
+	build := func() error {
+		_, err := d.buildStep(t.Context(), candidates.Candidate{Specs: []candidates.Spec{s}}, false, m)
+		return err
+	}
+	s.Args = []any{gpu.Tensor(0), gpu.Tensor(0)}
+	require.ErrorIs(t, build(), errGroup)
+	s.Local, s.Args = 0, s.Args[:1]
+	require.ErrorContains(t, build(), "2 arguments for 3 parameters")
+	s.Args = []any{gpu.Tensor(0), "text"}
+	require.ErrorContains(t, build(), "argument of type string")
+	require.Equal(t, before+1, gpu.Live.Load()) // the buffer
 }
 
 func TestWorkGroupTooLargeIsNamed(t *testing.T) {
@@ -177,21 +187,21 @@ func TestSumsBeyondFloat(t *testing.T) {
 
 func TestOutOfMemory(t *testing.T) {
 	d := testDevice(t)
-	before := live.Load()
-	d.limits.buffer = 1 << 62
+	before := gpu.Live.Load()
+	d.limits.Buffer = 1 << 62
 	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 1000), bcnn.LowerOptions{})
 	require.NoError(t, err)
 	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: maxBatch}) // terabytes
 	require.ErrorIs(t, err, backend.ErrTooLarge)
-	require.Equal(t, before, live.Load())
+	require.Equal(t, before, gpu.Live.Load())
 	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: maxBatch / 4, Limits: bcnn.Limits{ArenaBytes: 1 << 60}})
 	require.ErrorContains(t, err, "buffer of")
-	require.Equal(t, before, live.Load())
+	require.Equal(t, before, gpu.Live.Load())
 }
 
 func TestDeviceThatDisappears(t *testing.T) {
 	d := testDevice(t)
-	before := live.Load()
+	before := gpu.Live.Load()
 	exe, out, in := compileSmall(t, d, backend.Options{})
 	plan := exe.plan
 	find := shim.Lose()
@@ -200,12 +210,12 @@ func TestDeviceThatDisappears(t *testing.T) {
 		require.ErrorContains(t, exe.Run(context.Background(), out, in), "CL_DEVICE_NOT_AVAILABLE")
 	}
 	require.ErrorContains(t, exe.Close(), "CL_DEVICE_NOT_AVAILABLE")
-	require.Equal(t, before, live.Load())
+	require.Equal(t, before, gpu.Live.Load())
 	require.ErrorIs(t, exe.Run(context.Background(), out, in), backend.ErrClosed)
 	d.specialiseFrom = 1 // so that Compile measures
 	_, err := d.Compile(t.Context(), plan, backend.Options{})
 	require.ErrorContains(t, err, "CL_DEVICE_NOT_AVAILABLE")
-	require.Equal(t, before, live.Load())
+	require.Equal(t, before, gpu.Live.Load())
 }
 
 func TestBuildFailureShowsTheLog(t *testing.T) {
@@ -218,18 +228,18 @@ func TestBuildFailureShowsTheLog(t *testing.T) {
 
 func TestLife(t *testing.T) {
 	d := testDevice(t)
-	before := live.Load()
+	before := gpu.Live.Load()
 	backendtest.Life(t, d)
-	require.Equal(t, before, live.Load())
+	require.Equal(t, before, gpu.Live.Load())
 }
 
 // TestInterruptedTuning leaves nothing behind, of both variants.
 func TestInterruptedTuning(t *testing.T) {
 	d := testDevice(t)
-	d.limits.localMemory, d.specialiseFrom = true, 1
-	before := live.Load()
+	d.limits.LocalMemory, d.specialiseFrom = true, 1
+	before := gpu.Live.Load()
 	backendtest.InterruptCompile(t, d, backendtest.OneConv(6, 3, 32, 32), backend.Options{})
-	require.Equal(t, before, live.Load())
+	require.Equal(t, before, gpu.Live.Load())
 	for _, p := range d.programs {
 		require.Zero(t, p.users)
 	}
@@ -288,7 +298,7 @@ func TestTuningIsKept(t *testing.T) {
 			for _, c := range healed.Steps {
 				require.Contains(t, []string{"a", "b"}, c.Variant)
 				for _, g := range c.Groups {
-					require.LessOrEqual(t, g, d.limits.group)
+					require.LessOrEqual(t, g, d.limits.Group)
 				}
 			}
 		})
@@ -307,7 +317,7 @@ func TestTuningWithoutAPlaceForTheFile(t *testing.T) {
 func TestChoiceOfTwo(t *testing.T) {
 	testenv.Long(t)
 	d := testDevice(t)
-	d.limits.localMemory, d.specialiseFrom = true, 1
+	d.limits.LocalMemory, d.specialiseFrom = true, 1
 	exe := requireReference(t, d, backendtest.OneConv(12, 3, 32, 32), backend.Options{}, 2)
 	require.NotEmpty(t, d.tuning.Steps)
 	for _, c := range d.tuning.Steps {

@@ -4,46 +4,33 @@ package opencl
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"sort"
 	"strings"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/jgillich/go-opencl/cl"
 
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
 	"github.com/bitcnn/bitcnn/kernels"
 )
-
-// live counts the objects that have not been released, for the test of leaks.
-var live atomic.Int64
-
-type releaser interface{ Release() }
 
 // bag holds objects of go-opencl from their creation until they are released,
 // so that no finalizer takes them from under a kernel.
 type bag struct {
 	context *cl.Context
-	objects []releaser
+	gpu.Objects
 }
 
-func (b *bag) add(r releaser) {
-	b.objects = append(b.objects, r)
-	live.Add(1)
+func (b *bag) add(object interface{ Release() }) {
+	b.Add(func() error {
+		object.Release()
+		return nil
+	})
 }
 
-// release frees everything, the newest first.
-func (b *bag) release() {
-	for i := len(b.objects) - 1; i >= 0; i-- {
-		b.objects[i].Release()
-		live.Add(-1)
-	}
-	b.objects = nil
-}
+func (b *bag) release() { _ = b.Release() } // go-opencl tells of no errors
 
 // buffer makes an uninitialised buffer; of at least one byte, since kernels get
 // buffers for what they do not read, too.
@@ -155,7 +142,7 @@ func (d *device) program(ctx context.Context, file, options string) (*program, e
 	}
 	p, err := d.build(source, options)
 	if err != nil {
-		return nil, fmt.Errorf("build %s: %w", file, err)
+		return nil, fmt.Errorf("build %s.cl: %w", file, err)
 	}
 	for k, old := range d.programs {
 		if len(d.programs) < maxPrograms {
@@ -199,29 +186,11 @@ func sourceOf(file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	source, err := kernels.CL.ReadFile("cl/" + file)
+	source, err := kernels.CL.ReadFile("cl/" + file + ".cl")
 	if err != nil {
 		return "", err
 	}
 	return string(common) + "\n" + string(source), nil
-}
-
-// kernelHash is the SHA-256 of all sources.
-func kernelHash() string {
-	entries, err := kernels.CL.ReadDir("cl")
-	if err != nil {
-		return ""
-	}
-	sort.Slice(entries, func(i, j int) bool { return entries[i].Name() < entries[j].Name() })
-	h := sha256.New()
-	for _, e := range entries {
-		source, err := kernels.CL.ReadFile("cl/" + e.Name())
-		if err != nil {
-			return ""
-		}
-		fmt.Fprintf(h, "%s %d\n%s", e.Name(), len(source), source)
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }
 
 // setArgs sets the arguments of a kernel: buffers, and local memory as

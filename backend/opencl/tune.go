@@ -4,81 +4,36 @@ package opencl
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"math"
-
-	"github.com/jgillich/go-opencl/cl"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
+	"github.com/bitcnn/bitcnn/backend/opencl/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
 )
 
-// choice is what was the fastest for a step.
-type choice struct {
-	Variant string
-	Groups  []int // work-items of a work-group, per kernel
-}
-
-// choose builds the best of the candidates that there are. Small steps take
-// general programs and the first candidate: measuring and specialising take longer
-// than they could ever save.
-func (d *device) choose(ctx context.Context, candidates []candidate, heavy bool, memory [scratches]*cl.MemObject, batch int) (*built, error) {
-	var there []candidate
-	for _, c := range candidates {
-		if len(c.specs) > 0 {
-			there = append(there, c)
-		}
+// choose builds the best of the candidates. Small steps take general programs:
+// specialising takes longer, too, than it could ever save.
+func (d *device) choose(ctx context.Context, all []candidates.Candidate, macs int64, m memory, batch int) (*built, error) {
+	key := gpu.Key(batch, all)
+	tuner := gpu.Tuner{Cache: d.tuning, From: d.specialiseFrom, Emulated: d.info.Kind == backend.Emulated}
+	i, why, known := gpu.Decide(tuner, key, all, macs)
+	if i < 0 {
+		return d.measure(ctx, all, m, key, batch)
 	}
-	if len(there) == 0 {
-		return nil, backend.ErrUnsupported
+	b, err := d.buildStep(ctx, all[i], why != gpu.WhySmall, m)
+	if err != nil {
+		return nil, err
 	}
-	if !heavy {
-		first := there[len(there)-1] // b, unless a is forced
-		first.built.why = whySmall
-		return first.built, d.buildStep(ctx, first.built, first.specs, false, memory)
+	b.why = why
+	switch {
+	case why == gpu.WhySmall:
+		b.why = whySmall
+	case why == gpu.WhyKnown && !b.setGroups(known.Groups): // nonsense in the file
+		b.release(d)
+		return d.measure(ctx, all, m, key, batch)
 	}
-	key := tuningKey(there, batch)
-	if known, ok := d.tuning.Get(key); ok {
-		for _, c := range there {
-			if c.variant != known.Variant {
-				continue
-			}
-			if err := d.buildStep(ctx, c.built, c.specs, true, memory); err != nil {
-				return nil, err
-			}
-			if c.built.setGroups(known.Groups) {
-				c.built.why = whyKnown
-				return c.built, nil
-			}
-			// Nonsense in the file: measured again, this variant only, since
-			// the others have not been built.
-			return d.measure(ctx, []candidate{c}, key, batch)
-		}
-	}
-	for _, c := range there {
-		if err := d.buildStep(ctx, c.built, c.specs, true, memory); err != nil {
-			return nil, err
-		}
-	}
-	if d.info.Kind == backend.Emulated {
-		there[len(there)-1].built.why = whyEmulated
-		return there[len(there)-1].built, nil
-	}
-	return d.measure(ctx, there, key, batch)
-}
-
-// tuningKey identifies the choice between candidates.
-func tuningKey(candidates []candidate, batch int) string {
-	h := sha256.New()
-	fmt.Fprintln(h, batch)
-	for _, c := range candidates {
-		for _, s := range c.specs {
-			fmt.Fprintln(h, c.variant, s.kernel, s.items, s.local, s.form.options(), s.g.options(true))
-		}
-	}
-	return hex.EncodeToString(h.Sum(nil)[:12])
+	return b, nil
 }
 
 // setGroups sets the sizes of the work-groups and reports whether they make
@@ -98,77 +53,102 @@ func (b *built) setGroups(groups []int) bool {
 	return true
 }
 
-// measure finds the fastest of built candidates and remembers it.
-func (d *device) measure(ctx context.Context, candidates []candidate, key string, batch int) (*built, error) {
-	var best candidate
-	var groups []int
-	fastest := int64(math.MaxInt64)
-	for _, c := range candidates {
-		sizes, took, err := d.tune(ctx, c.built, batch)
-		if err != nil {
-			return nil, err
+// groups are the sizes of the work-groups.
+func (b *built) groups() []int {
+	var sizes []int
+	for _, l := range b.launches {
+		sizes = append(sizes, l.sizes.Local())
+	}
+	return sizes
+}
+
+// measure builds all candidates, keeps the fastest and remembers it.
+func (d *device) measure(ctx context.Context, all []candidates.Candidate, m memory, key string, batch int) (best *built, err error) {
+	defer func() {
+		if err != nil && best != nil {
+			best.release(d)
+			best = nil
 		}
-		if took < fastest {
-			best, groups, fastest = c, sizes, took
+	}()
+	var race gpu.Race
+	for _, c := range all {
+		b, err := d.buildStep(ctx, c, true, m)
+		if err != nil {
+			return best, err
+		}
+		took, err := d.tune(ctx, b, batch)
+		if err != nil {
+			b.release(d)
+			return best, err
+		}
+		slower := b
+		if race.Add(took) {
+			best, slower = b, best
+		}
+		if slower != nil {
+			slower.release(d)
 		}
 	}
-	best.built.setGroups(groups)
-	best.built.why = whyMeasured
-	d.tuning.Put(key, choice{best.variant, groups})
-	return best.built, nil
+	best.why = gpu.WhyMeasured
+	entry := race.Entry()
+	entry.Step, entry.Variant, entry.Groups = all[0].Specs[0].G.About(batch), best.variant, best.groups()
+	d.tuning.Put(key, entry)
+	return best, nil
 }
 
 // Sizes of work-groups to choose from are powers of two.
 const smallestGroup, largestGroup = 16, 256
 
-// tune finds the fastest size of work-groups for every kernel of a step. It
-// returns the time of all together, in nanoseconds.
-func (d *device) tune(ctx context.Context, b *built, batch int) (groups []int, total int64, err error) {
+// tune gives every kernel of a step the fastest size of work-groups, and returns the
+// time of all together.
+func (d *device) tune(ctx context.Context, b *built, batch int) (total gpu.Times, err error) {
 	own := bag{context: d.context}
 	defer own.release()
 	object, err := own.queue(d, true)
 	if err != nil {
-		return nil, 0, err
+		return total, err
 	}
 	queue := shim.QueueOf(object)
 	for _, l := range b.launches {
-		candidates := []int{l.local}
+		sizes := []int{l.local}
 		if l.local == 0 {
-			candidates = candidates[:0]
+			sizes = sizes[:0]
 			for size := smallestGroup; size <= min(largestGroup, l.largest); size *= 2 {
-				candidates = append(candidates, size)
+				sizes = append(sizes, size)
 			}
-			if len(candidates) == 0 {
-				candidates = []int{l.largest}
+			if len(sizes) == 0 {
+				sizes = []int{l.largest}
 			}
 		}
-		best, fastest := 0, int64(math.MaxInt64)
-		for _, size := range candidates {
+		best := 0
+		var race gpu.Race
+		for _, size := range sizes {
 			l.setLocal(size)
 			took, err := l.time(ctx, queue, batch)
 			if err != nil {
-				return nil, 0, err
+				return total, err
 			}
-			if took < fastest {
-				best, fastest = size, took
+			if race.Add(took) {
+				best = size
 			}
 		}
-		groups = append(groups, best)
-		total += fastest
+		l.setLocal(best)
+		total = total.Add(race.Best())
 	}
-	return groups, total, nil
+	return total, nil
 }
 
-// tuningRounds is how often a kernel is timed, once to warm up not counted.
+// tuningRounds is how often a kernel is timed, after it has been launched once to warm
+// up.
 const tuningRounds = 4
 
-// time is the shortest time of a kernel, in nanoseconds.
-func (l *launch) time(ctx context.Context, queue shim.Queue, batch int) (int64, error) {
+// time measures a kernel in a few rounds.
+func (l *launch) time(ctx context.Context, queue shim.Queue, batch int) (gpu.Times, error) {
 	l.sizes.SetImages(batch)
-	fastest := int64(math.MaxInt64)
-	for range 1 + tuningRounds {
+	var rounds []float64
+	for i := range 1 + tuningRounds {
 		if err := ctx.Err(); err != nil {
-			return 0, err
+			return gpu.Times{}, err
 		}
 		err := queue.Launch(l.kernel, &l.sizes, &l.event)
 		if err == nil {
@@ -180,9 +160,11 @@ func (l *launch) time(ctx context.Context, queue shim.Queue, batch int) (int64, 
 		}
 		l.event.Release()
 		if err != nil {
-			return 0, fmt.Errorf("kernel %s, work-groups of %d: %w", l.name, l.sizes.Local(), err)
+			return gpu.Times{}, fmt.Errorf("kernel %s, work-groups of %d: %w", l.name, l.sizes.Local(), err)
 		}
-		fastest = min(fastest, took)
+		if i > 0 {
+			rounds = append(rounds, float64(took)/1e9)
+		}
 	}
-	return fastest, nil
+	return gpu.NewTimes(rounds), nil
 }

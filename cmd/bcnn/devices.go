@@ -1,11 +1,15 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/internal/tuning"
 )
 
 // deviceLine is a line of devices --json: a device, or why a backend has none or
@@ -22,7 +26,7 @@ type deviceLine struct {
 }
 
 func newDevices(env *environment) *cobra.Command {
-	var asJSON bool
+	var asJSON, showTuning, clearTuning bool
 	cmd := &cobra.Command{
 		Use:   "devices",
 		Short: "List the devices, and why others are absent",
@@ -31,11 +35,30 @@ that cannot be used, has a line with the reason.
 
 With --json, one object per line: backend, and either device, name, kind,
 detail, memory (bytes, where known), isas (what --isa takes, the best first), or
-error.`,
+error.
+
+GPUs measure which kernels are the fastest for a step, and keep the choice in a file
+of the user's. --tuning shows these choices, --clear-tuning removes them: what is
+compiled from then on is measured again. A choice lasts 30 days, and one day where
+another may have been the faster one, because the machine was busy; none is used with
+another driver or other kernels. With --json, --tuning prints one object per choice:
+backend, device (its name), file, step, kernels, us, doubt (the share of the time by
+which another may be faster), measured and until, or backend, file and error for a file
+that cannot be read; --clear-tuning one per file: removed.`,
 		Example: `  bcnn devices
-  bcnn devices --json`,
+  bcnn devices --json
+  bcnn devices --tuning
+  bcnn devices --clear-tuning`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			switch {
+			case showTuning && clearTuning:
+				return usagef("--tuning and --clear-tuning contradict each other")
+			case showTuning:
+				return printTuning(env.out, asJSON, time.Now())
+			case clearTuning:
+				return removeTuning(env.out, asJSON)
+			}
 			var lines []deviceLine
 			for _, b := range backend.Backends() {
 				devices, err := b.Devices()
@@ -78,5 +101,116 @@ error.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
+	cmd.Flags().BoolVar(&showTuning, "tuning", false, "show what was measured to be the fastest instead")
+	cmd.Flags().BoolVar(&clearTuning, "clear-tuning", false, "forget what was measured to be the fastest instead")
 	return cmd
+}
+
+// tuningLine is a line of devices --tuning --json.
+type tuningLine struct {
+	Backend  string    `json:"backend"`
+	Device   string    `json:"device"`
+	File     string    `json:"file"`
+	Step     string    `json:"step"`
+	Kernels  string    `json:"kernels"`
+	Micros   float64   `json:"us"`
+	Doubt    float64   `json:"doubt"`
+	Measured time.Time `json:"measured"`
+	Until    time.Time `json:"until"`
+}
+
+// kernelsOf is what was chosen.
+func kernelsOf(e tuning.Entry) string {
+	chosen := e.Variant + ": " + e.Name
+	if len(e.Groups) > 0 {
+		groups := strings.ReplaceAll(strings.Trim(fmt.Sprint(e.Groups), "[]"), " ", ", ")
+		chosen += "work-groups of " + groups
+	}
+	return chosen
+}
+
+// span writes a long time in its largest unit.
+func span(d time.Duration) string {
+	for _, unit := range []struct {
+		name string
+		of   time.Duration
+	}{{"days", 24 * time.Hour}, {"h", time.Hour}} {
+		if d >= 2*unit.of {
+			return fmt.Sprintf("%d %s", d/unit.of, unit.name)
+		}
+	}
+	return fmt.Sprintf("%d min", max(d, 0)/time.Minute)
+}
+
+// printTuning prints every file of choices with its entries.
+func printTuning(out *output, asJSON bool, now time.Time) error {
+	files, err := tuning.List()
+	if err != nil {
+		return fmt.Errorf("choices of kernels: %w", err)
+	}
+	if len(files) == 0 && !asJSON {
+		out.printf("no choices of kernels are kept\n")
+	}
+	for _, f := range files {
+		if asJSON {
+			err = printTuningJSON(out, f)
+		} else {
+			printTuningTable(out, f, now)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return out.err
+}
+
+func printTuningJSON(out *output, f tuning.File) error {
+	if f.Err != nil {
+		return out.json(map[string]string{"backend": f.Backend, "file": f.Path, "error": oneLine(f.Err)})
+	}
+	for _, e := range f.Entries {
+		if err := out.json(tuningLine{f.Backend, f.Device, f.Path, e.Step, kernelsOf(e), 1e6 * e.Seconds, e.Doubt, e.Measured, e.Lasts()}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printTuningTable(out *output, f tuning.File, now time.Time) {
+	if f.Err != nil {
+		out.printf("%s: %s: %s\n", f.Backend, f.Path, oneLine(f.Err))
+		return
+	}
+	out.printf("%s: %s: %s\n", f.Backend, f.Device, f.Path)
+	var rows []row
+	for _, e := range f.Entries {
+		note := "lasts " + span(e.Lasts().Sub(now))
+		if !now.Before(e.Lasts()) {
+			note = "to be measured again"
+		}
+		if e.Doubt > tuning.MaxDoubt {
+			note += fmt.Sprintf("; another may be %.0f %% faster", 100*e.Doubt)
+		}
+		rows = append(rows, rowf("  %s\t%s\t%.1f µs\t%s ago\t%s", e.Step, kernelsOf(e), 1e6*e.Seconds, span(now.Sub(e.Measured)), note))
+	}
+	out.table(rows)
+}
+
+// removeTuning removes every file of choices.
+func removeTuning(out *output, asJSON bool) error {
+	removed, err := tuning.Clear()
+	for _, path := range removed {
+		if asJSON {
+			err = errors.Join(err, out.json(map[string]string{"removed": path}))
+		} else {
+			out.printf("removed %s\n", path)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("choices of kernels: %w", err)
+	}
+	if len(removed) == 0 && !asJSON {
+		out.printf("no choices of kernels are kept\n")
+	}
+	return out.err
 }

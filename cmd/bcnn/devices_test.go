@@ -3,12 +3,16 @@ package main
 import (
 	"encoding/json"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/internal/tuning"
 )
 
 func TestDevices(t *testing.T) {
@@ -111,4 +115,61 @@ func TestDemoDisagreement(t *testing.T) {
 func testEnvironment() (env *environment, stdout, stderr *strings.Builder) {
 	stdout, stderr = &strings.Builder{}, &strings.Builder{}
 	return &environment{out: &output{w: stdout}, stderr: stderr}, stdout, stderr
+}
+
+// TestTuning shows choices of kernels and removes them.
+func TestTuning(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} { // Linux, macOS, Windows
+		t.Setenv(name, dir)
+	}
+	const nothing = "no choices of kernels are kept\n"
+	for _, flag := range []string{"--tuning", "--clear-tuning"} {
+		require.Equal(t, nothing, succeed(t, "devices", flag))
+		require.Empty(t, succeed(t, "devices", flag, "--json"))
+	}
+	require.Contains(t, fail(t, exitUsage, "devices", "--tuning", "--clear-tuning"), "contradict each other")
+
+	now := time.Now()
+	path := tuning.Path("cuda", "driver", "kernels")
+	cache := tuning.Load("H\x1b200", "driver", "kernels", path)
+	ago := func(d time.Duration) time.Time { return now.Add(-d).UTC().Round(time.Second) }
+	cache.Put("a", tuning.Entry{Step: "1×1×9 → 1×1×2, batch of 1", Variant: "c", Name: "conv_and_16x32", Seconds: 2.5e-6, Measured: ago(50 * time.Hour)})
+	cache.Put("b", tuning.Entry{Step: "a conv", Variant: "b", Groups: []int{64, 16}, Seconds: 1e-3, Doubt: 0.25, Measured: ago(210 * time.Minute)})
+	cache.Put("c", tuning.Entry{Step: "a dense layer", Variant: "b", Groups: []int{8}, Seconds: 1e-3, Doubt: 0.06, Measured: ago(1830 * time.Minute)})
+	broken := filepath.Join(filepath.Dir(path), "opencl-0123456789abcdef.json")
+	require.NoError(t, os.WriteFile(broken, []byte("{"), 0o644))
+
+	text := succeed(t, "devices", "--tuning")
+	require.Contains(t, text, `cuda: H\x1b200: `+path+"\n")
+	require.Regexp(t, `(?m)^  a conv +b: work-groups of 64, 16 +1000\.0 µs  3 h ago +lasts 20 h; another may be 25 % faster$`, text)
+	require.Regexp(t, `(?m)^  a dense layer +b: work-groups of 8 +1000\.0 µs  30 h ago +to be measured again; another may be 6 % faster$`, text)
+	require.Regexp(t, `(?m)^  1×1×9 → 1×1×2, batch of 1 +c: conv_and_16x32 +2\.5 µs +2 days ago +lasts 27 days$`, text)
+	require.Contains(t, text, "opencl: "+broken+": unexpected end of JSON input\n")
+
+	lines := strings.SplitAfter(succeed(t, "devices", "--tuning", "--json"), "\n")
+	require.Len(t, lines, 5)
+	choices := objects(t, strings.Join(lines[:3], ""), "backend", "device", "file", "step", "kernels", "us", "doubt", "measured", "until")
+	require.Equal(t, "a conv", choices[0]["step"])
+	require.Equal(t, "c: conv_and_16x32", choices[2]["kernels"])
+	require.Equal(t, 2.5, choices[2]["us"])
+	require.Equal(t, ago(50*time.Hour).Add(tuning.MaxAge).Format(time.RFC3339), choices[2]["until"])
+	require.Equal(t, broken, objects(t, lines[3], "backend", "file", "error")[0]["file"])
+
+	removed := objects(t, succeed(t, "devices", "--clear-tuning", "--json"), "removed")
+	require.Len(t, removed, 2)
+	require.Equal(t, path, removed[0]["removed"])
+	require.NoFileExists(t, path)
+	require.NoFileExists(t, broken)
+	require.NoError(t, os.WriteFile(broken, nil, 0o644))
+	require.Equal(t, "removed "+broken+"\n", succeed(t, "devices", "--clear-tuning"))
+	require.Equal(t, nothing, succeed(t, "devices", "--tuning"))
+}
+
+func TestSpan(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0 min", 59 * time.Second: "0 min", 119 * time.Minute: "119 min", 2 * time.Hour: "2 h", 47 * time.Hour: "47 h", 48 * time.Hour: "2 days", 720 * time.Hour: "30 days",
+	} {
+		require.Equal(t, want, span(d))
+	}
 }

@@ -46,6 +46,11 @@ func group(pkg string) string {
 		switch name {
 		case "", "all", "backendtest":
 			return path.Join("backend", name)
+		case "internal":
+			if rest == "internal/gpu" {
+				return "gpu"
+			}
+			return "unknown"
 		}
 		return "device"
 	case "internal":
@@ -65,7 +70,8 @@ var allowed = map[string][]string{
 	"bcnn":                {"bits", "internal"},
 	"reader":              {"bcnn", "bits", "internal"},
 	"backend":             {"bcnn", "bits", "internal"},
-	"device":              {"backend", "bcnn", "bits", "internal", "kernels"},
+	"gpu":                 {"backend", "bcnn", "bits", "internal", "kernels"},
+	"device":              {"gpu", "backend", "bcnn", "bits", "internal", "kernels"},
 	"backend/all":         {"backend", "device"},
 	"backend/backendtest": {"backend", "bcnn", "bits", "reader", "internal"},
 	"vehiclenet":          {"bcnn", "bits", "reader", "internal"},
@@ -108,6 +114,13 @@ var rooms = []string{
 	"bcnn/onnx/internal/pb", "bcnn/onnx/internal/eval", "bcnn/onnx/internal/view", "bcnn/onnx/internal/build", "bcnn/onnx",
 }
 
+// portable are the packages of the GPU backends that are compiled and tested everywhere,
+// since they ask no driver: those that decide what is launched, above all.
+var portable = []string{
+	"backend/internal/gpu", "backend/cuda/internal/candidates", "backend/cuda/internal/ptx",
+	"backend/opencl/internal/candidates", "backend/opencl/internal/hostfloat",
+}
+
 // wrong says why an import is not allowed, or nothing.
 func wrong(e edge) string {
 	from, to := group(e.from), group(e.to)
@@ -120,6 +133,8 @@ func wrong(e edge) string {
 		return ""
 	case wrongKernels(e) != "":
 		return wrongKernels(e)
+	case slices.Contains(portable, e.from) && group(e.to) == "device":
+		return e.from + " asks no driver"
 	case slices.Contains(rooms, e.from) && slices.Index(rooms, e.to) > slices.Index(rooms, e.from):
 		return e.from + " comes before " + e.to
 	case top(e.from) == top(e.to) && from == to:
@@ -128,6 +143,8 @@ func wrong(e edge) string {
 		return "readers do not know each other"
 	case from == "device" && to == "device":
 		return "a backend imports no other backend"
+	case to == "gpu" && top(e.from) == "backend/cpu":
+		return "the CPU is planned for in backend/cpu"
 	}
 	for _, a := range allowed[from] {
 		if a == to {
@@ -228,6 +245,18 @@ func TestWrong(t *testing.T) {
 		{"backend/cpu/device.go", "bcnn/modelfile", false},
 		{"backend/cpu/device_test.go", "backend/backendtest", true},
 		{"backend/cuda/device.go", "kernels", true},
+		{"backend/cuda/device.go", "backend/internal/gpu", true},
+		{"backend/cuda/device.go", "backend/internal/other", false},
+		{"backend/cpu/device.go", "backend/internal/gpu", false},
+		{"backend/check.go", "backend/internal/gpu", false},
+		{"backend/internal/gpu/step.go", "backend", true},
+		{"backend/internal/gpu/step.go", "kernels", true},
+		{"backend/internal/gpu/step.go", "backend/cuda", false},
+		{"backend/internal/gpu/step.go", "backend/cuda/internal/shim", false},
+		{"backend/internal/gpu/step_test.go", "backend/backendtest", true},
+		{"backend/cuda/internal/candidates/conv.go", "backend/internal/gpu", true},
+		{"backend/cuda/internal/candidates/conv.go", "backend/cuda/internal/shim", false},
+		{"backend/opencl/internal/candidates/conv.go", "backend/opencl", false},
 		{"backend/all/all.go", "backend/cpu", true},
 		{"backend/backendtest/run.go", "bcnn/ref", true},
 		{"backend/backendtest/run.go", "backend/cpu", false},

@@ -1,6 +1,6 @@
 // Shared by every program. All geometry is named by macros: in a program that
 // is specialised for a step they are numbers, in the general one they read the
-// table g (see backend/opencl/geometry.go). The numeric contract forbids
+// table g (see Geometry in backend/internal/gpu). The numeric contract forbids
 // contraction, so every fused multiply-add is written as fma().
 #pragma OPENCL FP_CONTRACT OFF
 

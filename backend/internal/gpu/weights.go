@@ -1,10 +1,9 @@
-// Package layout orders the weights of layers for GPU kernels in which every lane
-// of a block computes one output channel.
-package layout
+package gpu
 
 import "github.com/bitcnn/bitcnn/bcnn/bits"
 
-// Sizes are the sizes of a convolution by which its weights are ordered.
+// Sizes are the sizes of a convolution by which its weights are ordered, for kernels in
+// which every lane of a block computes one output channel.
 type Sizes struct {
 	Taps     int // of the window
 	In, Out  int // channels of a group, all outputs
@@ -87,6 +86,61 @@ func (s Sizes) Mixed(weights []uint64) (out, masks []uint32) {
 		}
 	}
 	return out, masks
+}
+
+// Signs unpacks weights as [block][tap][channel][lane], with a value for +1 and one for
+// −1, and 0 where there is no output. negatives is the number of −1 of each output.
+func (s Sizes) Signs(weights []uint64, plus, minus int32) (out, negatives []int32) {
+	stride := bits.Words(s.In)
+	out = make([]int32, s.Blocks*s.Taps*s.In*s.Lanes)
+	negatives = make([]int32, s.Out)
+	for o := range s.Out {
+		for t := range s.Taps {
+			row := weights[(o*s.Taps+t)*stride:][:stride]
+			for i := range s.In {
+				v := plus
+				if bits.At(row, i) < 0 {
+					v = minus
+					negatives[o]++
+				}
+				out[((o/s.Lanes*s.Taps+t)*s.In+i)*s.Lanes+o%s.Lanes] = v
+			}
+		}
+	}
+	return out, negatives
+}
+
+// Bytes unpacks weights to signed bytes, four channels to a word, as
+// [block][tap][channel/4][lane]: ±1, and 0 where there is no channel. sums is the sum of
+// the weights of each output.
+func (s Sizes) Bytes(weights []uint64) (out []uint32, sums []int32) {
+	stride, words := bits.Words(s.In), (s.In+3)/4
+	out = make([]uint32, s.Blocks*s.Taps*words*s.Lanes)
+	sums = make([]int32, s.Out)
+	for o := range s.Out {
+		for t := range s.Taps {
+			row := weights[(o*s.Taps+t)*stride:][:stride]
+			for i := range s.In {
+				w := bits.At(row, i)
+				sums[o] += int32(w)
+				out[((o/s.Lanes*s.Taps+t)*words+i/4)*s.Lanes+o%s.Lanes] |= uint32(uint8(w)) << (i % 4 * 8)
+			}
+		}
+	}
+	return out, sums
+}
+
+// Columns transposes the rows of so many outputs to [word][output], with stride words to
+// a row of the result.
+func Columns(weights []uint64, outputs, stride int) []uint32 {
+	words := 2 * len(weights) / outputs
+	out := make([]uint32, words*stride)
+	for o := range outputs {
+		for k := range words {
+			out[k*stride+o] = Half(weights[o*words/2:], k)
+		}
+	}
+	return out
 }
 
 // Floats orders weights [output][tap][channel] as [block][tap][channel][lane].

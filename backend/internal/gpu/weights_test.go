@@ -1,4 +1,4 @@
-package layout
+package gpu
 
 import (
 	"math/rand/v2"
@@ -114,6 +114,51 @@ func TestFloats(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestSignsAndBytes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 1))
+	for _, s := range sizes {
+		s = s.complete()
+		weights := packed(rng, s.Out*s.Taps, s.In)
+		signs, negatives := s.Signs(weights, 5, -7)
+		bytes, sums := s.Bytes(weights)
+		words := (s.In + 3) / 4
+		require.Len(t, signs, s.Blocks*s.Taps*s.In*s.Lanes)
+		require.Len(t, bytes, s.Blocks*s.Taps*words*s.Lanes)
+		for o := range s.Blocks * s.Lanes {
+			var count, sum int32
+			for tap := range s.Taps {
+				at := o/s.Lanes*s.Taps + tap
+				for i := range 4 * words {
+					got := int8(bytes[(at*words+i/4)*s.Lanes+o%s.Lanes] >> (i % 4 * 8))
+					if o >= s.Out || i >= s.In {
+						require.Zero(t, got)
+						continue
+					}
+					sign := int8(2*s.at(weights, o, tap, i)) - 1
+					require.Equal(t, sign, got)
+					sum += int32(sign)
+					want := int32(5)
+					if sign < 0 {
+						want = -7
+						count++
+					}
+					require.Equal(t, want, signs[(at*s.In+i)*s.Lanes+o%s.Lanes])
+				}
+			}
+			if o < s.Out {
+				require.Equal(t, count, negatives[o])
+				require.Equal(t, sum, sums[o])
+			}
+		}
+	}
+}
+
+func TestColumns(t *testing.T) {
+	weights := []uint64{0x0000000200000001, 0x0000000400000003, 0x0000000600000005, 0x0000000800000007}
+	require.Equal(t, []uint32{1, 5, 2, 6, 3, 7, 4, 8}, Columns(weights, 2, 2))
+	require.Equal(t, []uint32{1, 5, 0, 2, 6, 0, 3, 7, 0, 4, 8, 0}, Columns(weights, 2, 3))
 }
 
 func TestPatches(t *testing.T) {

@@ -1,6 +1,6 @@
-//go:build opencl && cgo && linux && (amd64 || arm64)
-
-package opencl
+// Package hostfloat executes float steps on the processor, for devices whose float32
+// arithmetic falls short of the numeric contract.
+package hostfloat
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
-// hostCompute returns the function that computes a float step. tensor returns
-// the memory of a tensor of the plan.
-func hostCompute(s bcnn.Step, tensor func(int) *bcnn.Tensor) (func(), error) {
+// Step returns the function that computes a float step. tensor returns the memory of a
+// tensor of the plan, whose batch may change between calls.
+func Step(s bcnn.Step, tensor func(int) *bcnn.Tensor) (func(), error) {
 	in, out := tensor(s.In[0]), tensor(s.Out)
 	switch op := s.Op.(type) {
 	case *bcnn.ConvStep:
@@ -22,7 +22,7 @@ func hostCompute(s bcnn.Step, tensor func(int) *bcnn.Tensor) (func(), error) {
 	case *bcnn.MaxPoolStep:
 		return func() { maxPool(op.Window, out, in) }, nil
 	case *bcnn.AffineStep:
-		return func() { affine(op, out, in) }, nil
+		return func() { Affine(op, out, in) }, nil
 	case *bcnn.SignStep:
 		return func() { sign(&op.Threshold, out, in) }, nil
 	case *bcnn.AddStep:
@@ -135,8 +135,8 @@ func sign(t *bcnn.Threshold, out, in *bcnn.Tensor) {
 	}
 }
 
-// affine may be given the same tensor twice.
-func affine(op *bcnn.AffineStep, out, in *bcnn.Tensor) {
+// Affine may be given the same tensor twice.
+func Affine(op *bcnn.AffineStep, out, in *bcnn.Tensor) {
 	channels := in.Shape.C
 	words := bits.Words(channels)
 	for pixel := range in.N * in.Shape.Pixels() {

@@ -1,6 +1,5 @@
-//go:build cuda && cgo && linux && (amd64 || arm64)
-
-package cuda
+// Package ptx knows for which devices and drivers the embedded CUDA kernels are.
+package ptx
 
 import (
 	"fmt"
@@ -14,15 +13,15 @@ import (
 	"github.com/bitcnn/bitcnn/kernels"
 )
 
-// ptxVariant is the kernels for devices from a compute capability on.
-type ptxVariant struct {
+// variant is the kernels for devices from a compute capability on.
+type variant struct {
 	arch    int // 75 for 7.5
 	version int // of the PTX language, 78 for 7.8
 }
 
 // driver is the oldest CUDA version whose driver knows the language, as
 // cuDriverGetVersion counts: 11080 for 11.8. (PTX ISA, Release Notes.)
-func (v ptxVariant) driver() int {
+func (v variant) driver() int {
 	major, minor := v.version/10, v.version%10
 	switch {
 	case major == 6 && minor < 3:
@@ -34,12 +33,12 @@ func (v ptxVariant) driver() int {
 }
 
 var (
-	ptxName     = regexp.MustCompile(`^(\w+)\.sm(\d+)\.ptx$`)
-	ptxLanguage = regexp.MustCompile(`(?m)^\.version (\d)\.(\d)`)
+	fileName = regexp.MustCompile(`^(\w+)\.sm(\d+)\.ptx$`)
+	language = regexp.MustCompile(`(?m)^\.version (\d)\.(\d)`)
 )
 
-// ptxVariants lists what is embedded, the oldest first.
-var ptxVariants = sync.OnceValues(func() ([]ptxVariant, error) {
+// variants lists what is embedded, the oldest first.
+var variants = sync.OnceValues(func() ([]variant, error) {
 	files, err := kernels.PTX()
 	if err != nil {
 		return nil, err
@@ -50,28 +49,28 @@ var ptxVariants = sync.OnceValues(func() ([]ptxVariant, error) {
 	}
 	versions := make(map[int]int)
 	for _, e := range entries {
-		m := ptxName.FindStringSubmatch(e.Name())
+		m := fileName.FindStringSubmatch(e.Name())
 		if m == nil {
 			return nil, fmt.Errorf("%s is no name of a PTX file", e.Name())
 		}
-		version, err := ptxVersion(files, e.Name())
+		version, err := languageOf(files, e.Name())
 		if err != nil {
 			return nil, err
 		}
 		arch, _ := strconv.Atoi(m[2])
 		versions[arch] = max(versions[arch], version)
 	}
-	var variants []ptxVariant
+	var variants []variant
 	for arch, version := range versions {
-		variants = append(variants, ptxVariant{arch, version})
+		variants = append(variants, variant{arch, version})
 	}
 	sort.Slice(variants, func(i, j int) bool { return variants[i].arch < variants[j].arch })
 	return variants, nil
 })
 
-// ptxVersion returns the version of the language that a file is written in, 78 for
+// languageOf returns the version of the language that a file is written in, 78 for
 // 7.8. It stands in its first lines.
-func ptxVersion(files fs.FS, name string) (int, error) {
+func languageOf(files fs.FS, name string) (int, error) {
 	f, err := files.Open(name)
 	if err != nil {
 		return 0, err
@@ -81,26 +80,38 @@ func ptxVersion(files fs.FS, name string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	m := ptxLanguage.FindSubmatch(head)
+	m := language.FindSubmatch(head)
 	if m == nil {
 		return 0, fmt.Errorf("%s has no PTX version", name)
 	}
 	return 10*int(m[1][0]-'0') + int(m[2][0]-'0'), nil
 }
 
-// chooseVariant returns the newest kernels for a compute capability (75 for 7.5)
-// and a driver. The error says what is too old.
-func chooseVariant(variants []ptxVariant, capability, driver int) (ptxVariant, error) {
-	if len(variants) == 0 {
-		return ptxVariant{}, fmt.Errorf("no kernels in this build")
+// Choose returns the architecture (75 for 7.5) of the newest embedded kernels for a
+// compute capability and a driver, as cuDriverGetVersion counts. The error says what is
+// too old.
+func Choose(capability, driver int) (arch int, err error) {
+	all, err := variants()
+	if err != nil {
+		return 0, err
 	}
-	oldest := variants[0]
+	v, err := choose(all, capability, driver)
+	return v.arch, err
+}
+
+// choose returns the newest kernels for a compute capability (75 for 7.5)
+// and a driver. The error says what is too old.
+func choose(all []variant, capability, driver int) (variant, error) {
+	if len(all) == 0 {
+		return variant{}, fmt.Errorf("no kernels in this build")
+	}
+	oldest := all[0]
 	if capability < oldest.arch {
 		return oldest, fmt.Errorf("compute capability %d.%d, and %d.%d is needed", capability/10, capability%10, oldest.arch/10, oldest.arch%10)
 	}
 	needed := 0
-	for i := len(variants) - 1; i >= 0; i-- {
-		v := variants[i]
+	for i := len(all) - 1; i >= 0; i-- {
+		v := all[i]
 		if v.arch > capability {
 			continue
 		}
@@ -108,10 +119,8 @@ func chooseVariant(variants []ptxVariant, capability, driver int) (ptxVariant, e
 			return v, nil
 		}
 	}
-	return oldest, fmt.Errorf("its driver is too old: it supports CUDA %s, and the kernels need %s; update the driver", cudaVersion(driver), cudaVersion(needed))
+	return oldest, fmt.Errorf("its driver is too old: it supports CUDA %s, and the kernels need %s; update the driver", Version(driver), Version(needed))
 }
 
-func cudaVersion(v int) string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10) }
-
-// kernelHash is the SHA-256 of all PTX.
-var kernelHash = sync.OnceValue(kernels.PTXHash)
+// Version writes a version of CUDA, as cuDriverGetVersion counts.
+func Version(v int) string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10) }

@@ -1,6 +1,4 @@
-//go:build cuda && cgo && linux && (amd64 || arm64)
-
-package cuda
+package candidates
 
 import (
 	"fmt"
@@ -8,10 +6,10 @@ import (
 	mathbits "math/bits"
 	"sort"
 
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/num"
-	"github.com/bitcnn/bitcnn/kernels"
 )
 
 // gemmForm is a way to multiply of conv_mma.cu.
@@ -31,7 +29,7 @@ type gemmTile struct {
 
 func newGemmTile(rows, cols, warpsRows, warpsCols, stages int) gemmTile {
 	const planes, planeBytes, rowBytes = 2, 32, 16
-	return gemmTile{rows: rows, cols: cols, rowsOfWarp: rows / warpsRows, threads: lanes * warpsRows * warpsCols,
+	return gemmTile{rows: rows, cols: cols, rowsOfWarp: rows / warpsRows, threads: Lanes * warpsRows * warpsCols,
 		sharedBytes: stages*planes*(rows+cols)*planeBytes + rows*rowBytes}
 }
 
@@ -68,60 +66,58 @@ type rowWord struct {
 	tap, word int
 }
 
-// gemm lists the kernels of variant c, an implicit GEMM with tiles in shared memory;
+// gemm lists the kernels of variant gpu.TensorCore, an implicit GEMM with tiles in shared memory;
 // none for groups that do not fill words and for pooling windows whose pixels are no
 // power of two.
-func (c *stepCompiler) gemm(op *bcnn.ConvStep) []candidate {
-	g, w := c.conv(op)
+func (c *planner) gemm(op *bcnn.ConvStep) []Candidate {
+	w := c.Conv(op, Lanes)
+	rows, cols, correction := w.Border()
+	g := w.G
 	pool := int(g.PoolH * g.PoolW)
-	if op.Groups > 1 && (w.in%32 != 0 || w.perGroup%lanes != 0) || pool&(pool-1) != 0 {
+	if w.MixedLanes || pool&(pool-1) != 0 {
 		return nil
 	}
-	pixels := c.out.Shape.Pixels()
-	if max(c.batch*c.in.Shape.Pixels()*int(g.InWords), c.batch*pixels*pool) > math.MaxInt32/2 {
+	pixels := c.Out.Shape.Pixels()
+	if max(c.Batch*c.In.Shape.Pixels()*int(g.InWords), c.Batch*pixels*pool) > math.MaxInt32/2 {
 		return nil
 	}
 	g.PoolLog2 = int32(mathbits.Len(uint(pool)) - 1)
 	// Words are loaded by twos or fours where they lie together. The upper half of a
 	// pixel's last 64-bit word is loaded along with more than one word: it is 0.
-	words, together := w.words, w.words
+	words, together := w.Words, w.Words
 	if op.Groups == 1 && words > 1 {
 		words = int(g.InWords)
 		together = words
 		if op.Dense { // the whole row lies together
-			together *= w.taps
+			together *= w.Taps
 		}
 	}
 	g.Vector = 1
-	for g.Vector < 4 && together%int(2*g.Vector) == 0 && (op.Groups == 1 || w.words%int(2*g.Vector) == 0) {
+	for g.Vector < 4 && together%int(2*g.Vector) == 0 && (op.Groups == 1 || w.Words%int(2*g.Vector) == 0) {
 		g.Vector *= 2
 	}
 	g.Words = int32(words)
 	var row []rowWord
-	for tap := range w.taps {
+	for tap := range w.Taps {
 		for k := range words {
 			row = append(row, rowWord{tap, k})
 		}
 	}
 	g.Planes = int32(num.CeilDiv(len(row), planeWords))
 	taps := c.gemmTaps(op, g, row)
-	stride := int(g.Blocks) * lanes
-	weights, ones := w.planeWeights(op.Bits, row, stride)
-	rows, cols, correction := blockCorrection(op.Border, op.Out, stride)
-	if op.Border != nil {
-		g.Border, g.Cols = 1, int32(op.Border.Cols)
-	}
+	stride := w.Stride()
+	weights, ones := planeWeights(w.Sizes, op.Bits, row, stride)
 	scale, shift := op.Scale, op.Shift
 	if g.ToBits == 0 {
 		if scale == nil {
-			scale, shift = padTo(scale, stride, 1), nil
+			scale, shift = gpu.PadTo(scale, stride, 1), nil
 		}
-		scale, shift = padTo(scale, stride, 1), padTo(shift, stride, 0)
+		scale, shift = gpu.PadTo(scale, stride, 1), gpu.PadTo(shift, stride, 0)
 	}
-	var all []candidate
+	var all []Candidate
 	for _, form := range gemmForms(c.arch) {
 		base := make([]int32, stride)
-		thresholds := thresholdsI32(op.Threshold, stride)
+		thresholds := w.ThresholdsI32(stride)
 		for o := range op.Out {
 			base[o] = g.Taps
 			if form.and {
@@ -131,38 +127,38 @@ func (c *stepCompiler) gemm(op *bcnn.ConvStep) []candidate {
 				thresholds[o] = saturate(int64(thresholds[o]) - int64(base[o]))
 			}
 		}
-		args := []any{c.x, c.y, weights, taps, base, thresholds, scale, shift, mask(op), rows, cols, correction}
+		args := []any{c.X, c.Y, weights, taps, base, thresholds, scale, shift, w.Mask(), rows, cols, correction}
 		for _, t := range form.tiles {
-			tiles := op.Groups * num.CeilDiv(w.perGroup, t.cols)
-			if pool > t.rowsOfWarp || t.sharedBytes > c.limits.shared || tiles > c.limits.gridY {
+			tiles := op.Groups * num.CeilDiv(w.PerGroup, t.cols)
+			if pool > t.rowsOfWarp || t.sharedBytes > c.limits.Shared || tiles > c.limits.GridY {
 				continue
 			}
 			name := fmt.Sprintf("conv_%s_%dx%d", form.name, t.rows, t.cols)
-			all = append(all, candidate{variant: "c", name: name, specs: []spec{{
-				file: "conv_mma", kernel: name, g: g, args: args, grid: [2]int{0, tiles},
-				items: pixels, itemsOfBlock: t.rows / pool, block: t.threads, shared: t.sharedBytes,
+			all = append(all, Candidate{Variant: gpu.TensorCore, Name: name, Specs: []Spec{{
+				Kernel: gpu.Kernel{File: "conv_mma", Name: name, G: g, Args: args}, Grid: [2]int{0, tiles},
+				Items: pixels, ItemsOfBlock: t.rows / pool, Block: t.threads, Shared: t.sharedBytes,
 			}}})
 		}
 	}
 	// Large tiles read less, but should be as many as there are multiprocessors, and
 	// not be empty for the most part.
-	c.sortTiles(all, pixels, w.perGroup)
+	c.sortTiles(all, pixels, w.PerGroup)
 	return all
 }
 
 // sortTiles puts the best guess first; candidates come with the largest tiles
 // first, and tensor cores before the rest.
-func (c *stepCompiler) sortTiles(all []candidate, pixels, outputs int) {
-	fits := func(s spec) bool {
-		blocks := num.CeilDiv(c.batch*pixels, s.itemsOfBlock) * s.grid[1]
-		return blocks >= c.limits.processors && (outputs >= 128 || s.block <= 128)
+func (c *planner) sortTiles(all []Candidate, pixels, outputs int) {
+	fits := func(s Spec) bool {
+		blocks := num.CeilDiv(c.Batch*pixels, s.ItemsOfBlock) * s.Grid[1]
+		return blocks >= c.limits.Processors && (outputs >= 128 || s.Block <= 128)
 	}
 	sort.SliceStable(all, func(i, j int) bool {
-		a, b := all[i].specs[0], all[j].specs[0]
+		a, b := all[i].Specs[0], all[j].Specs[0]
 		if fits(a) != fits(b) {
 			return fits(a)
 		}
-		return !fits(a) && a.block < b.block && a.kernel[:8] == b.kernel[:8]
+		return !fits(a) && a.Block < b.Block && a.Name[:8] == b.Name[:8]
 	})
 }
 
@@ -171,7 +167,7 @@ func saturate(v int64) int32 { return int32(min(max(v, math.MinInt32), math.MaxI
 
 // gemmTaps tells where the words of a row are: for each vector of them the offset in
 // words and the rows and columns from the first tap, and a word of padding.
-func (c *stepCompiler) gemmTaps(op *bcnn.ConvStep, g kernels.Geometry, row []rowWord) []int32 {
+func (c *planner) gemmTaps(op *bcnn.ConvStep, g gpu.Geometry, row []rowWord) []int32 {
 	const outside = 1 << 29
 	vector := int(g.Vector)
 	taps := make([]int32, 0, int(g.Planes)*planeWords/vector*4)
@@ -181,7 +177,7 @@ func (c *stepCompiler) gemmTaps(op *bcnn.ConvStep, g kernels.Geometry, row []row
 			continue
 		}
 		y, x := row[i].tap/op.KW*op.DilationH, row[i].tap%op.KW*op.DilationW
-		offset := (y*c.in.Shape.W+x)*int(g.InWords) + row[i].word
+		offset := (y*c.In.Shape.W+x)*int(g.InWords) + row[i].word
 		if op.Dense { // all of it is inside, also where a vector spans pixels
 			y, x = 0, 0
 		}
@@ -191,19 +187,20 @@ func (c *stepCompiler) gemmTaps(op *bcnn.ConvStep, g kernels.Geometry, row []row
 }
 
 // planeWeights orders packed weights as [plane][column][word]; stride columns hold
-// channels, and columns hold words, in the order that conv_mma.cu wants. ones counts the bits of each output.
-func (c convGeometry) planeWeights(weights []uint64, row []rowWord, stride int) (out []uint32, ones []int) {
-	words := bits.Words(c.in)
+// channels, and columns hold words, in the order that conv_mma.cu wants. ones counts the
+// bits of each output.
+func planeWeights(s gpu.Sizes, weights []uint64, row []rowWord, stride int) (out []uint32, ones []int) {
+	words := bits.Words(s.In)
 	out = make([]uint32, num.CeilDiv(len(row), planeWords)*stride*planeWords)
-	ones = make([]int, c.out)
-	for o := range c.out {
-		of := o % lanes
-		column := o/lanes*lanes + of%8/2*8 + of/8*2 + of%2
+	ones = make([]int, s.Out)
+	for o := range s.Out {
+		of := o % Lanes
+		column := o/Lanes*Lanes + of%8/2*8 + of/8*2 + of%2
 		for i, r := range row {
 			if r.word >= 2*words {
 				continue
 			}
-			v := half(weights[(o*c.taps+r.tap)*words:], r.word)
+			v := gpu.Half(weights[(o*s.Taps+r.tap)*words:], r.word)
 			word := i % planeWords
 			out[(i/planeWords*stride+column)*planeWords+word%4*2+word/4] = v
 			ones[o] += mathbits.OnesCount32(v)

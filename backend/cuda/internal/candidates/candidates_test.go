@@ -1,0 +1,190 @@
+package candidates
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/backend/backendtest"
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/zoo"
+	"github.com/bitcnn/bitcnn/internal/tuning"
+	"github.com/bitcnn/bitcnn/kernels"
+	"github.com/bitcnn/bitcnn/vehiclenet"
+)
+
+var (
+	large = Limits{Capability: 90, Processors: 132, Threads: 1024, Shared: 227 << 10, SharedDefault: 48 << 10, GridY: 65535, Cooperative: true}
+	small = Limits{Capability: 53, Processors: 1, Threads: 128, Shared: 2 << 10, SharedDefault: 1 << 10, GridY: 2}
+)
+
+// entries are the kernels of the PTX for an architecture by file, with the numbers of
+// their parameters.
+func entries(t *testing.T, arch int) func(file string) map[string]int {
+	files := make(map[string]map[string]int)
+	declaration, parameter := regexp.MustCompile(`\.visible \.entry (\w+)\(([^)]*)\)`), regexp.MustCompile(`\.param `)
+	return func(file string) map[string]int {
+		if files[file] == nil {
+			text, err := kernels.ReadPTX(file, arch)
+			require.NoError(t, err)
+			files[file] = make(map[string]int)
+			for _, m := range declaration.FindAllStringSubmatch(string(text), -1) {
+				files[file][m[1]] = len(parameter.FindAllString(m[2], -1))
+			}
+		}
+		return files[file]
+	}
+}
+
+// of lists the candidates of the steps of a network.
+func of(t *testing.T, net *bcnn.Network, batch int, limits Limits, arch int) ([][]Candidate, *bcnn.Plan) {
+	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	var all [][]Candidate
+	for i, s := range plan.Steps {
+		step, err := gpu.NewStep(plan, i, batch)
+		require.NoError(t, err)
+		c, err := Of(step, s.Op, limits, arch)
+		require.NoError(t, err)
+		all = append(all, c)
+	}
+	return all, plan
+}
+
+// TestEveryStep: every candidate of every step of the table names kernels that there
+// are, gives them as many arguments as they have, and keeps to the limits of the device.
+func TestEveryStep(t *testing.T) {
+	devices := []struct {
+		limits Limits
+		arch   int
+	}{{large, 90}, {large, 75}, {small, 53}}
+	there := make(map[int]func(string) map[string]int)
+	for _, on := range devices {
+		there[on.arch] = entries(t, on.arch)
+	}
+	for i, c := range backendtest.Cases() {
+		net := c.Network()
+		for k, on := range devices {
+			if testing.Short() && i%len(devices) != k {
+				continue
+			}
+			all, _ := of(t, net, c.Batch, on.limits, on.arch)
+			for _, candidates := range all {
+				require.NotEmpty(t, OfVariant(candidates, gpu.Direct), c.Name)
+				seen := make(map[string]bool)
+				for _, candidate := range candidates {
+					require.False(t, seen[candidate.Variant+candidate.Name], "%s: %s twice", c.Name, candidate.Name)
+					seen[candidate.Variant+candidate.Name] = true
+					for _, s := range candidate.Specs {
+						parameters, ok := there[on.arch](s.File)[s.Name]
+						require.True(t, ok, "%s.cu has no kernel %s for sm_%d", s.File, s.Name, on.arch)
+						require.Len(t, s.Args, parameters-1, s.Name) // the geometry is the first
+						require.LessOrEqual(t, s.Shared, on.limits.Shared, s.Name)
+						if candidate.Variant != gpu.Direct {
+							require.LessOrEqual(t, s.Block, max(on.limits.Threads, 256), s.Name)
+						}
+						require.LessOrEqual(t, s.Grid[1], max(on.limits.GridY, int(s.G.Blocks)), s.Name)
+						require.Positive(t, s.Block, s.Name)
+						require.True(t, s.Grid[0] > 0 || s.ItemsOfBlock > 0, s.Name)
+						require.Zero(t, s.Block%Lanes != 0 && s.Name != "pack_patches", s.Name)
+					}
+				}
+			}
+		}
+	}
+}
+
+// names are the candidates of a step, with their variants.
+func names(all []Candidate) string {
+	var list []string
+	for _, c := range all {
+		list = append(list, c.Variant+": "+c.Name)
+	}
+	return strings.Join(list, ", ")
+}
+
+// TestOf lists the candidates of some layers, the best guess first.
+func TestOf(t *testing.T) {
+	net, err := vehiclenet.Topology("rgb", 6, 1)
+	require.NoError(t, err)
+	all, _ := of(t, net, 1, large, 90)
+	require.Equal(t, "b: binarize", names(all[0]))
+	require.Equal(t, "b: conv_bits_k5_pool2 8×16, b: conv_bits_k5_pool2 8×8, b: conv_bits_k5_pool2 4×8, "+
+		"b: conv_bits_v1_p8_pool2 8×16, b: conv_bits_v1_p8_pool2 8×8, b: conv_bits_v1_p4_pool2 8×8, b: conv_bits_v1_p4_pool2 4×8, "+
+		"b: conv_bits_p4, b: conv_bits_p1, "+
+		"c: conv_and_16x32, c: conv_and_64x32, c: conv_and_128x128, c: conv_and_64x64, c: conv_and_128x256, c: conv_popc_128x64, a: patches", names(all[2]))
+	require.Equal(t, "b: dense_warp_i1, a: dense_block, c: conv_and_16x32, c: conv_and_64x32, c: conv_and_128x128, c: conv_and_64x64, c: conv_and_128x256, c: conv_popc_128x64",
+		names(all[3]))
+	all, _ = of(t, net, 4, small, 53)
+	require.Equal(t, "b: conv_bits_p4, b: conv_bits_p1", names(all[2]))
+	require.Equal(t, "b: dense_warp_i1, b: dense_warp_i4", names(all[3]))
+
+	_, err = Of(gpu.Step{}, nil, large, 90)
+	require.Error(t, err)
+}
+
+func TestOfVariant(t *testing.T) {
+	all := []Candidate{{Variant: "b", Name: "1"}, {Variant: "c", Name: "2"}, {Variant: "b", Name: "3"}}
+	require.Equal(t, "b: 1, c: 2, b: 3", names(OfVariant(all, "")))
+	require.Equal(t, "c: 2", names(OfVariant(all, "c")))
+	require.Equal(t, "b: 1, b: 3", names(OfVariant(all, "a")))
+	require.Empty(t, OfVariant(all[1:2], "a"))
+}
+
+// TestKey: constants do not count, everything else does.
+func TestKey(t *testing.T) {
+	c := Candidate{Variant: "b", Name: "n", Specs: []Spec{{Kernel: gpu.Kernel{Name: "k", Args: []any{[]int32{1}}}, Block: 32}}}
+	key := c.Key()
+	c.Specs[0].Args = []any{[]int32{2}}
+	require.Equal(t, key, c.Key())
+	require.NotNil(t, c.Specs[0].Args)
+	for _, change := range []func(){
+		func() { c.Variant = "c" }, func() { c.Name = "m" }, func() { c.Specs[0].Name = "l" }, func() { c.Specs[0].Block = 64 },
+		func() { c.Specs[0].G.InH = 3 }, func() { c.Specs[0].Grid[1] = 2 }, func() { c.Specs[0].Shared = 8 }, func() { c.Specs = append(c.Specs, Spec{}) },
+	} {
+		change()
+		require.NotEqual(t, key, c.Key())
+		key = c.Key()
+	}
+	require.True(t, c.Is(tuning.Entry{Variant: "c", Name: "m"}))
+	require.False(t, c.Is(tuning.Entry{Variant: "b", Name: "m"}))
+	require.False(t, c.Is(tuning.Entry{Variant: "c", Name: "n"}))
+}
+
+// TestFused: which networks one launch executes, and what it takes.
+func TestFused(t *testing.T) {
+	for _, scheme := range vehiclenet.InputSchemes {
+		net, err := vehiclenet.Topology(scheme, 6, 1)
+		require.NoError(t, err)
+		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		require.NoError(t, err)
+		f := NewFused(plan, large)
+		require.NotNil(t, f, scheme)
+		require.EqualValues(t, 2, f.Net.Convs, scheme)
+		require.EqualValues(t, 3, f.Net.Denses, scheme)
+		require.Len(t, f.Convs, 2)
+		require.Equal(t, gpu.Tensor(0), f.Convs[0].In, scheme) // the image, which is binarised on the way
+		require.Equal(t, f.Convs[0].Out, f.Convs[1].In, scheme)
+		require.EqualValues(t, 128, f.Net.SumStride, scheme)
+		require.Len(t, f.Weights, 24*24*128, scheme) // a word of 32 channels for every pixel and output
+		require.Zero(t, len(f.Constants)%4, scheme)
+		require.EqualValues(t, len(f.Constants), f.Net.ConstantWords, scheme)
+		used := make(map[int]bool)
+		for _, u := range f.Uses {
+			used[u.Tensor] = true
+		}
+		require.True(t, used[0] && used[plan.Output], fmt.Sprint(f.Uses))
+		require.Nil(t, NewFused(plan, small), scheme) // too little shared memory
+	}
+	for _, name := range []string{"binarynet", "birealnet18"} {
+		net, err := zoo.New(name, 1)
+		require.NoError(t, err)
+		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		require.NoError(t, err)
+		require.Nil(t, NewFused(plan, large), name)
+	}
+}

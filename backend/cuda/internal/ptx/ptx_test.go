@@ -1,0 +1,50 @@
+package ptx
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestChoose(t *testing.T) {
+	all := []variant{{53, 60}, {61, 60}, {75, 70}, {80, 71}, {90, 78}}
+	for _, c := range []struct {
+		capability, driver, arch int
+		err                      string
+	}{
+		{90, 12020, 90, ""},
+		{121, 12090, 90, ""},
+		{90, 11080, 90, ""},
+		{90, 11070, 80, ""},
+		{89, 12000, 80, ""},
+		{86, 11010, 80, ""},
+		{86, 11000, 75, ""},
+		{86, 10020, 61, ""},
+		{72, 9000, 61, ""},
+		{60, 9000, 53, ""},
+		{53, 10020, 53, ""},
+		{53, 8000, 0, "supports CUDA 8.0, and the kernels need 9.0"},
+		{52, 12000, 0, "compute capability 5.2, and 5.3 is needed"},
+	} {
+		v, err := choose(all, c.capability, c.driver)
+		if c.err != "" {
+			require.ErrorContains(t, err, c.err)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, c.arch, v.arch, c)
+	}
+	_, err := choose(nil, 90, 12000)
+	require.Error(t, err)
+
+	embedded, err := variants()
+	require.NoError(t, err)
+	require.Equal(t, 53, embedded[0].arch)
+	require.Equal(t, 9000, embedded[0].driver())
+	arch, err := Choose(90, 12020)
+	require.NoError(t, err)
+	require.Equal(t, 90, arch)
+	_, err = Choose(52, 12020)
+	require.ErrorContains(t, err, "is needed")
+	require.Equal(t, "12.2", Version(12020))
+}

@@ -1,0 +1,100 @@
+package gpu
+
+import (
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/num"
+)
+
+// Conv is a convolution or dense layer of which kernels compute blocks of so many
+// output channels, a lane each.
+type Conv struct {
+	G Geometry
+	Sizes
+	// MixedLanes says that the lanes of a block belong to different groups, or that groups
+	// of bits do not fill words.
+	MixedLanes bool
+	op         *bcnn.ConvStep
+}
+
+// Conv starts the geometry of a convolution or dense layer. Border corrections are not
+// part of it yet.
+func (s Step) Conv(op *bcnn.ConvStep, lanes int) Conv {
+	c := Conv{G: s.geometry(), op: op, Sizes: Sizes{
+		Taps: op.KH * op.KW, In: s.In.Shape.C / op.Groups, Out: op.Out, PerGroup: op.Out / op.Groups, Lanes: lanes,
+	}}
+	c.Blocks, c.Words = num.CeilDiv(op.Out, lanes), num.CeilDiv(c.In, 32)
+	inBits := s.In.DType == bcnn.Bits
+	c.MixedLanes = op.Groups > 1 && (c.PerGroup%lanes != 0 || inBits && c.In%32 != 0)
+	if c.MixedLanes && inBits {
+		c.Words = MixedWords(c.In, op.Groups)
+	}
+	g, conv := &c.G, s.Out.Shape
+	g.setWindow(op.Window)
+	g.PoolH, g.PoolW = 1, 1
+	if op.Pool != nil {
+		g.PoolH, g.PoolW = int32(op.Pool.KH), int32(op.Pool.KW)
+		// Rows and columns that fill no window are not needed.
+		conv.H, conv.W = conv.H*op.Pool.KH, conv.W*op.Pool.KW
+	}
+	g.ConvH, g.ConvW = int32(conv.H), int32(conv.W)
+	g.Blocks = int32(c.Blocks)
+	if s.Out.DType == bcnn.Bits { // words of padding are written, too
+		g.Blocks = int32(words32(op.Out))
+	}
+	g.Words, g.GroupIn, g.GroupOut = int32(c.Words), int32(c.In), int32(c.PerGroup)
+	g.Taps, g.ZeroPoint = int32(c.Taps*c.In), int32(op.ZeroPoint)
+	g.Scaled, g.Relu = flag(op.Scale != nil), flag(op.ReLU)
+	g.Flip = flag(op.Threshold != nil && op.Threshold.Flip != nil)
+	return c
+}
+
+// Stride is the number of outputs that constants are filled up to.
+func (c *Conv) Stride() int { return int(c.G.Blocks) * c.Lanes }
+
+// ThresholdsI32 are the thresholds of integer sums of n outputs; those that there are
+// not are never reached. nil where the output is floats.
+func (c *Conv) ThresholdsI32(n int) []int32 {
+	if c.op.Threshold == nil {
+		return nil
+	}
+	return PadTo(c.op.Threshold.I32, n, math.MaxInt32)
+}
+
+// ThresholdsF32 are the thresholds of float sums, as ThresholdsI32.
+func (c *Conv) ThresholdsF32(n int) []float32 {
+	if c.op.Threshold == nil {
+		return nil
+	}
+	return PadTo(c.op.Threshold.F32, n, float32(math.Inf(1)))
+}
+
+// Mask is what is XORed to the packed outputs; nil for nothing.
+func (c *Conv) Mask() []uint32 {
+	if c.op.Threshold == nil {
+		return nil
+	}
+	return Rows(c.op.Threshold.Flip)
+}
+
+// Tail are the last arguments of kernels: scale, shift and the mask of the output.
+func (c *Conv) Tail() []any { return []any{c.op.Scale, c.op.Shift, c.Mask()} }
+
+// Border puts the correction of zero padding into the geometry and returns it with the
+// classes of rows and columns; nil where there is none.
+func (c *Conv) Border() (rows, cols, correction []int32) {
+	b := c.op.Border
+	if b == nil {
+		return nil, nil, nil
+	}
+	c.G.Border, c.G.Cols = 1, int32(b.Cols)
+	return Corrections(b.Row, b.Col, b.Correction, c.Out, c.Stride())
+}
+
+// Epilogue puts the correction of zero padding into the geometry and returns what the
+// kernels that sum up bits take as their last arguments.
+func (c *Conv) Epilogue() []any {
+	rows, cols, correction := c.Border()
+	return append(append([]any{c.ThresholdsI32(c.Stride())}, c.Tail()...), rows, cols, correction)
+}

@@ -1,0 +1,87 @@
+package gpu
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/kernels"
+)
+
+// TestElementwise lists the kernels of every kind of step that is no convolution.
+func TestElementwise(t *testing.T) {
+	shape := bcnn.Shape{H: 3, W: 5, C: 40}
+	of := func(d bcnn.DType) bcnn.PlanTensor { return bcnn.PlanTensor{DType: d, Shape: shape} }
+	const values, words = 3 * 5 * 40, 3 * 5 * 2
+	base := kernels.Geometry{InH: 3, InW: 5, InC: 40, InWords: 2, OutH: 3, OutW: 5, OutC: 40, OutWords: 2}
+	scale, shift := make([]float32, 40), make([]float32, 40)
+	flip, mask := []uint64{1<<33 | 2}, []uint32{2, 2}
+	x, y, other := Tensor(4), Tensor(7), Tensor(5)
+	window := bcnn.Window{KH: 2, KW: 3, StrideH: 1, StrideW: 2, DilationH: 1, DilationW: 1, Pad: bcnn.Padding{Top: 1, Left: 2}}
+	windowed := func(g *kernels.Geometry) {
+		g.Kh, g.Kw, g.StrideH, g.StrideW, g.DilationH, g.DilationW, g.PadT, g.PadL = 2, 3, 1, 2, 1, 1, 1, 2
+	}
+	i32, f32 := make([]int32, 40), make([]float32, 40)
+	ranges := Scratch{SumMemory, 6 * RangeParts * 8}
+	type change = func(g *kernels.Geometry)
+	none := func(*kernels.Geometry) {}
+	for name, c := range map[string]struct {
+		op      bcnn.StepOp
+		in, out bcnn.DType
+		file    string
+		kernel  string
+		items   int
+		args    []any
+		g       change
+	}{
+		"max pool of bits": {&bcnn.MaxPoolStep{Window: window, Flip: flip}, bcnn.Bits, bcnn.Bits,
+			"elementwise", "max_pool_bits", words, []any{x, y, mask}, func(g *kernels.Geometry) { windowed(g); g.Flip = 1 }},
+		"max pool of floats": {&bcnn.MaxPoolStep{Window: window}, bcnn.Float32, bcnn.Float32,
+			"elementwise", "max_pool_float", values, []any{x, y}, windowed},
+		"affine": {&bcnn.AffineStep{Scale: scale, Shift: shift, ReLU: true}, bcnn.Bits, bcnn.Float32,
+			"elementwise", "affine", values, []any{x, y, scale, shift}, func(g *kernels.Geometry) { g.Scaled, g.Relu = 1, 1 }},
+		"conversion": {&bcnn.AffineStep{}, bcnn.Uint8, bcnn.Float32,
+			"elementwise", "affine", values, []any{x, y, []float32(nil), []float32(nil)}, none},
+		"sign": {&bcnn.SignStep{Threshold: bcnn.Threshold{F32: f32, Flip: flip}}, bcnn.Float32, bcnn.Bits,
+			"elementwise", "sign_bits", words, []any{x, y, f32, mask}, func(g *kernels.Geometry) { g.Flip = 1 }},
+		"add": {&bcnn.AddStep{ReLU: true}, bcnn.Float32, bcnn.Float32,
+			"elementwise", "add", values, []any{x, other, y}, func(g *kernels.Geometry) { g.Relu = 1 }},
+		"flatten bits":   {&bcnn.FlattenStep{}, bcnn.Bits, bcnn.Bits, "elementwise", "flatten_bits", words, []any{x, y}, none},
+		"flatten floats": {&bcnn.FlattenStep{}, bcnn.Float32, bcnn.Float32, "elementwise", "flatten_float", values, []any{x, y}, none},
+		"threshold": {&bcnn.BinarizeStep{Scheme: bcnn.SchemeThreshold, Threshold: &bcnn.Threshold{I32: i32, Flip: flip}}, bcnn.Uint8, bcnn.Bits,
+			"binarize", "binarize", words, []any{x, y, i32, ranges, mask}, func(g *kernels.Geometry) { g.Parts, g.Flip = 32, 1 }},
+		"grey": {&bcnn.BinarizeStep{Scheme: bcnn.SchemeGrey, Threshold: &bcnn.Threshold{I32: i32}}, bcnn.Uint8, bcnn.Bits,
+			"binarize", "binarize", words, []any{x, y, i32, ranges, []uint32(nil)}, func(g *kernels.Geometry) { g.Parts, g.Scheme = 32, 1 }},
+		"LBP": {&bcnn.BinarizeStep{Scheme: bcnn.SchemeLBP}, bcnn.Uint8, bcnn.Bits,
+			"binarize", "binarize", words, []any{x, y, []int32(nil), ranges, []uint32(nil)}, func(g *kernels.Geometry) { g.Parts, g.Scheme = 32, 2 }},
+		"min max": {&bcnn.BinarizeStep{Scheme: bcnn.SchemeMinMax}, bcnn.Uint8, bcnn.Bits,
+			"binarize", "binarize", words, []any{x, y, []int32(nil), ranges, []uint32(nil)}, func(g *kernels.Geometry) { g.Parts, g.Scheme = 32, 3 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Step{Batch: 6, In: of(c.in), Out: of(c.out), X: x, Y: y, Other: other}
+			got, err := s.Elementwise(c.op)
+			require.NoError(t, err)
+			want := Elementwise{Kernel: Kernel{File: c.file, Name: c.kernel, G: Geometry{Geometry: base}, Args: c.args}, Items: c.items}
+			c.g(&want.G.Geometry)
+			if c.out == bcnn.Bits {
+				want.G.ToBits = 1
+			}
+			if name == "min max" {
+				search := Elementwise{Kernel: Kernel{File: "binarize", Name: ImageRanges, G: want.G, Args: []any{x, ranges}}, Items: RangeParts}
+				require.Equal(t, []Elementwise{search, want}, got)
+			} else {
+				require.Equal(t, []Elementwise{want}, got)
+			}
+		})
+	}
+	_, err := Step{}.Elementwise(&bcnn.ConvStep{})
+	require.ErrorContains(t, err, "*bcnn.ConvStep")
+}
+
+func TestGrowScratch(t *testing.T) {
+	sizes := [Scratches]int{PatchMemory: 5, SumMemory: 9}
+	k := Kernel{Args: []any{Tensor(1), Scratch{SumMemory, 8}, []int32{1}, nil, Scratch{PatchMemory, 20}, Scratch{SumMemory, 30}}}
+	k.GrowScratch(&sizes)
+	require.Equal(t, [Scratches]int{PatchMemory: 20, SumMemory: 30}, sizes)
+}

@@ -1,0 +1,46 @@
+package candidates
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
+)
+
+// Form holds what a general program must know when it is built, too.
+type Form struct {
+	Lanes    int  // output channels of a work-item
+	Bits     bool // the output is bits
+	Mixed    bool // the lanes of a work-item belong to different groups
+	Bytes    bool // the input is bytes
+	Source   int  // of affine: 1 bytes, 2 bits, 3 floats
+	GemmTile int
+}
+
+func (f Form) options() string {
+	flag := func(b bool) int {
+		if b {
+			return 1
+		}
+		return 0
+	}
+	return fmt.Sprintf("-DLANES=%d -DTO_BITS=%d -DMIXED=%d -DBYTES=%d -DSOURCE=%d -DGEMM_TILE=%d",
+		max(f.Lanes, 1), flag(f.Bits), flag(f.Mixed), flag(f.Bytes), f.Source, max(f.GemmTile, 1))
+}
+
+// Options define the names of the form and of the geometry for the compiler: the
+// geometry as numbers in a specialised program, as places in the table g, which is the
+// kernel's last argument, in a general one.
+func (s Spec) Options(specialised bool) string {
+	var b strings.Builder
+	b.WriteString(s.Form.options())
+	values := s.G.Values()
+	for i, name := range gpu.Names() {
+		if specialised {
+			fmt.Fprintf(&b, " -D%s=%d", name, values[i])
+		} else {
+			fmt.Fprintf(&b, " -D%s=g[%d]", name, i)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,77 @@
+package hostfloat
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/backendtest"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
+)
+
+// TestStep compares every step of the table that reads or writes floats, convolutions of
+// bits and bytes apart, with the reference.
+func TestStep(t *testing.T) {
+	seen := make(map[string]int)
+	for i, c := range backendtest.Cases() {
+		if testing.Short() && i%5 != 0 {
+			continue
+		}
+		plan, err := bcnn.Lower(t.Context(), c.Network(), bcnn.LowerOptions{})
+		require.NoError(t, err)
+		tensors := make([]bcnn.Tensor, len(plan.Tensors))
+		tensors[0] = c.Input(plan.Input, c.Batch)
+		_, err = ref.Run(t.Context(), plan, tensors[0], func(step int, _ string, made bcnn.Tensor) { tensors[plan.Steps[step].Out] = made })
+		require.NoError(t, err)
+		for k, s := range plan.Steps {
+			in, out := plan.Tensors[s.In[0]].DType, plan.Tensors[s.Out].DType
+			if _, isConv := s.Op.(*bcnn.ConvStep); in != bcnn.Float32 && (isConv || out != bcnn.Float32) {
+				continue
+			}
+			made := bcnn.NewTensor(out, c.Batch, plan.Tensors[s.Out].Shape)
+			for i := range made.F32 {
+				made.F32[i] = -1000 // everything is to be written
+			}
+			for i := range made.Words {
+				made.Words[i] = ^uint64(0)
+			}
+			compute, err := Step(s, func(tensor int) *bcnn.Tensor {
+				if tensor == s.Out {
+					return &made
+				}
+				return &tensors[tensor]
+			})
+			require.NoError(t, err)
+			compute()
+			require.Equal(t, tensors[s.Out], made, "%s, step %d (%s)", c.Name, k, s.Name)
+			switch op := s.Op.(type) {
+			case *bcnn.ConvStep:
+				seen["conv to "+out.String()]++
+			case *bcnn.MaxPoolStep:
+				seen["max pool"]++
+			case *bcnn.AffineStep:
+				seen["affine of "+in.String()]++
+				// In place, as the scaling of sums is.
+				if in == bcnn.Float32 {
+					same := bcnn.NewTensor(in, c.Batch, plan.Tensors[s.Out].Shape)
+					copy(same.F32, tensors[s.In[0]].F32)
+					Affine(op, &same, &same)
+					require.Equal(t, made.F32, same.F32, c.Name)
+				}
+			case *bcnn.SignStep:
+				seen["sign"]++
+			case *bcnn.AddStep:
+				seen["add"]++
+			case *bcnn.FlattenStep:
+				seen["flatten"]++
+			}
+		}
+	}
+	for _, what := range []string{"conv to float32", "conv to bits", "max pool", "affine of uint8", "affine of bits", "affine of float32", "sign", "add", "flatten"} {
+		require.Positive(t, seen[what], "%s among %v", what, seen)
+	}
+	_, err := Step(bcnn.Step{Op: &bcnn.BinarizeStep{}, In: []int{0}}, func(int) *bcnn.Tensor { return &bcnn.Tensor{} })
+	require.ErrorIs(t, err, backend.ErrUnsupported)
+}
