@@ -142,7 +142,7 @@ var (
 	// ErrUnavailable: the backend or the device is not there.
 	ErrUnavailable = errors.New("not available")
 	// ErrUnsupported: the device has no kernel for a step.
-	ErrUnsupported = bcnn.ErrUnsupported
+	ErrUnsupported = errors.ErrUnsupported
 	// ErrTooLarge: a plan does not fit into the memory or the numbers of a device.
 	ErrTooLarge = errors.New("too large for the device")
 	// ErrShape: a tensor does not fit the plan.

@@ -11,10 +11,6 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// ErrUnsupported is wrapped by the error of Plan.Check for steps that nothing can
-// execute, and by those of devices that have no kernel for a step.
-var ErrUnsupported = errors.New("not supported")
-
 const (
 	// maxDim bounds every size that a plan names, so that sums of a few cannot
 	// overflow.
@@ -27,7 +23,7 @@ const (
 // what has been written, types and shapes fit, parameters have the right lengths and
 // padding, and sums fit into 32 bits. Plans that Lower made pass; others may have been
 // made by hand. The error names the step. Where nothing is wrong but steps of unknown
-// kinds or types, it wraps ErrUnsupported and names each of them.
+// kinds or types, it is an *UnsupportedError, which lists each of them.
 func (p *Plan) Check() error {
 	if p == nil {
 		return errors.New("no plan")
@@ -53,7 +49,7 @@ func (p *Plan) check() error {
 	written := make([]bool, len(p.Tensors))
 	written[0] = true
 	has := func(i int) bool { return 0 <= i && i < len(written) && written[i] }
-	var unsupported []error
+	var unsupported UnsupportedError
 	for i, s := range p.Steps {
 		fail := func(err error) error { return fmt.Errorf("step %d (%s): %w", i, text.Escape(s.Name), err) }
 		inputs := 1
@@ -72,15 +68,14 @@ func (p *Plan) check() error {
 			return fail(fmt.Errorf("it cannot write tensor %d", s.Out))
 		}
 		written[s.Out] = true
-		switch err := p.checkStep(s); {
-		case errors.Is(err, ErrUnsupported):
-			unsupported = append(unsupported, fail(err))
-		case err != nil:
-			return fail(err)
+		if err := p.checkStep(s); err != nil {
+			if err := unsupported.Add(p, i, err); err != nil {
+				return err
+			}
 		}
 	}
-	if len(unsupported) > 0 {
-		return errors.Join(unsupported...)
+	if err := unsupported.Err(); err != nil {
+		return err
 	}
 	if !has(p.Output) || p.Tensors[p.Output].DType != Float32 {
 		return fmt.Errorf("output tensor %d is not written or not float32", p.Output)
@@ -99,10 +94,16 @@ func (t PlanTensor) check() error {
 	return nil
 }
 
+// hasOp reports whether the step has an operation at all.
+func (s Step) hasOp() bool {
+	v := reflect.ValueOf(s.Op)
+	return v.IsValid() && (v.Kind() != reflect.Pointer || !v.IsNil())
+}
+
 // checkStep checks a step whose tensors exist.
 func (p *Plan) checkStep(s Step) error {
-	if v := reflect.ValueOf(s.Op); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return fmt.Errorf("%w: no operation", ErrUnsupported)
+	if !s.hasOp() {
+		return Unsupported("no operation")
 	}
 	in, out := p.Tensors[s.In[0]], p.Tensors[s.Out]
 	var types bool
@@ -135,10 +136,10 @@ func (p *Plan) checkStep(s Step) error {
 		types = in.DType == out.DType && in.DType != Uint8
 		shape = Shape{H: 1, W: 1, C: in.Shape.Values()}
 	default:
-		return fmt.Errorf("%w: operation %T", ErrUnsupported, s.Op)
+		return Unsupported(fmt.Sprintf("operation %T", s.Op))
 	}
 	if !types {
-		return fmt.Errorf("%w: %s from %v to %v", ErrUnsupported, s.Kind(), in.DType, out.DType)
+		return Unsupported(fmt.Sprintf("%s from %v to %v", s.Kind(), in.DType, out.DType))
 	}
 	if err == nil && out.Shape != shape {
 		err = fmt.Errorf("output shape %v, want %v", out.Shape, shape)
@@ -158,7 +159,7 @@ func (op *BinarizeStep) check(channels int) (int, error) {
 		out = 3
 	case SchemeMinMax:
 	default:
-		return 0, fmt.Errorf("%w: scheme %q", ErrUnsupported, op.Scheme)
+		return 0, Unsupported(fmt.Sprintf("scheme %q", op.Scheme))
 	}
 	if (op.Scheme == SchemeGrey || op.Scheme == SchemeLBP) && channels != 1 && channels != 3 {
 		return 0, fmt.Errorf("scheme %s of %d channels, want 1 or 3", op.Scheme, channels)

@@ -1,6 +1,7 @@
 package bcnn_test
 
 import (
+	"errors"
 	"math"
 	"testing"
 
@@ -85,9 +86,9 @@ func TestPlanCheck(t *testing.T) {
 		{"tensor 1 (t): type DType(9)", &bcnn.AffineStep{}, bytes, tensor(9, 2, 3, 3), nil},
 		{"tensor 0 is uint8 2×3×3, but the input is float32 2×3×3", &bcnn.AffineStep{}, bytes, floats, func(p *bcnn.Plan) { p.Input.DType = bcnn.Float32 }},
 		{"tensor 0 is uint8 2×3×3, but the input is uint8 2×3×4", &bcnn.AffineStep{}, bytes, floats, func(p *bcnn.Plan) { p.Input.Shape.C = 4 }},
-		{"step 0 (one): not supported: no operation", nil, bytes, floats, nil},
-		{"step 0 (one): not supported: no operation", (*bcnn.ConvStep)(nil), bytes, floats, nil},
-		{"step 0 (one): not supported: operation bcnn_test.unknownOp", unknownOp{}, bytes, floats, nil},
+		{"not supported: step 0 (one): no operation", nil, bytes, floats, nil},
+		{"not supported: step 0 (one): no operation", (*bcnn.ConvStep)(nil), bytes, floats, nil},
+		{"not supported: step 0 (one): operation bcnn_test.unknownOp", unknownOp{}, bytes, floats, nil},
 		{"step 0 (one): 2 inputs, want 1", &bcnn.AffineStep{}, bytes, floats, func(p *bcnn.Plan) { p.Steps[0].In = []int{0, 0} }},
 		{"step 0 (one): 1 inputs, want 2", &bcnn.AddStep{}, floats, floats, func(p *bcnn.Plan) { p.Steps[0].In = []int{0} }},
 		{"step 0 (one): it reads tensor 1, which no step before it writes", &bcnn.AffineStep{}, bytes, floats, func(p *bcnn.Plan) { p.Steps[0].In[0] = 1 }},
@@ -101,15 +102,15 @@ func TestPlanCheck(t *testing.T) {
 		{"output shape 1×1×6, want 2×3×3", &bcnn.AffineStep{}, bytes, tensor(bcnn.Float32, 1, 1, 6), nil},
 		{"2 scales and 1 shifts for 3 channels", &bcnn.AffineStep{Scale: []float32{1, 2}, Shift: []float32{1}}, bytes, floats, nil},
 		{"2 scales and 2 shifts for 3 channels", &bcnn.AffineStep{Scale: make([]float32, 2), Shift: make([]float32, 2)}, bytes, floats, nil},
-		{"not supported: affine from uint8 to bits", &bcnn.AffineStep{}, bytes, packed, nil},
+		{"not supported: step 0 (one): affine from uint8 to bits", &bcnn.AffineStep{}, bytes, packed, nil},
 
-		{`not supported: scheme "rgb"`, &bcnn.BinarizeStep{Scheme: "rgb"}, bytes, one, nil},
+		{`not supported: step 0 (one): scheme "rgb"`, &bcnn.BinarizeStep{Scheme: "rgb"}, bytes, one, nil},
 		{"no threshold", &bcnn.BinarizeStep{Scheme: bcnn.SchemeGrey}, bytes, one, nil},
 		{"1 thresholds for 3 channels", &bcnn.BinarizeStep{Scheme: bcnn.SchemeThreshold, Threshold: threshold}, bytes, packed, nil},
 		{"scheme minmax takes no thresholds", &bcnn.BinarizeStep{Scheme: bcnn.SchemeMinMax, Threshold: threshold}, bytes, packed, nil},
 		{"output shape 2×3×1, want 2×3×3", &bcnn.BinarizeStep{Scheme: bcnn.SchemeLBP}, bytes, one, nil},
 		{"scheme lbp of 2 channels, want 1 or 3", &bcnn.BinarizeStep{Scheme: bcnn.SchemeLBP}, tensor(bcnn.Uint8, 2, 3, 2), packed, nil},
-		{"not supported: binarize from float32 to bits", &bcnn.BinarizeStep{Scheme: bcnn.SchemeLBP}, floats, packed, nil},
+		{"not supported: step 0 (one): binarize from float32 to bits", &bcnn.BinarizeStep{Scheme: bcnn.SchemeLBP}, floats, packed, nil},
 
 		{"no threshold", conv(func(c *bcnn.ConvStep) { c.Threshold = nil }), bytes, one, nil},
 		{"0 thresholds for 1 channels", conv(func(c *bcnn.ConvStep) { c.F32, c.Bias = make([]float32, 3), make([]float32, 1) }), floats, one, nil},
@@ -136,7 +137,7 @@ func TestPlanCheck(t *testing.T) {
 		{"pool {KH:2 KW:2", conv(func(c *bcnn.ConvStep) { c.Pool = &bcnn.Window{KH: 2, KW: 2, Pad: bcnn.Padding{Left: 1}} }), packed, one, nil},
 		{"a dense layer whose window is not the whole input", conv(func(c *bcnn.ConvStep) { c.Dense = true }), packed, one, nil},
 		{"sums of 16777216 taps do not fit into 32 bits", conv(func(c *bcnn.ConvStep) { c.Bits = make([]uint64, 1<<18) }), tensor(bcnn.Uint8, 1, 1, 1<<24), tensor(bcnn.Bits, 1, 1, 1), nil},
-		{"not supported: conv from uint8 to uint8", conv(func(*bcnn.ConvStep) {}), bytes, tensor(bcnn.Uint8, 2, 3, 1), nil},
+		{"not supported: step 0 (one): conv from uint8 to uint8", conv(func(*bcnn.ConvStep) {}), bytes, tensor(bcnn.Uint8, 2, 3, 1), nil},
 
 		{"no border for padding with 0", padded(func(c *bcnn.ConvStep) { c.Border = nil }), packed, tall, nil},
 		{"border of 3×3 positions", padded(func(c *bcnn.ConvStep) { c.Border.Row = c.Border.Row[1:] }), packed, tall, nil},
@@ -154,16 +155,16 @@ func TestPlanCheck(t *testing.T) {
 		{"max-pool with dilation", pool(func(w *bcnn.Window) { w.DilationW = -1 }), packed, pooled, nil},
 		{"a flip mask for float32", &bcnn.MaxPoolStep{Window: window, Flip: []uint64{1}}, floats, floats, nil},
 		{"flip mask of 2 words", &bcnn.MaxPoolStep{Window: window, Flip: make([]uint64, 2)}, packed, packed, nil},
-		{"not supported: maxpool from uint8 to uint8", &bcnn.MaxPoolStep{Window: window}, bytes, bytes, nil},
-		{"not supported: add from uint8 to float32", &bcnn.AddStep{}, bytes, floats, nil},
+		{"not supported: step 0 (one): maxpool from uint8 to uint8", &bcnn.MaxPoolStep{Window: window}, bytes, bytes, nil},
+		{"not supported: step 0 (one): add from uint8 to float32", &bcnn.AddStep{}, bytes, floats, nil},
 		{"it adds 2×3×3 and 2×3×1", &bcnn.AddStep{}, floats, floats, func(p *bcnn.Plan) {
 			p.Tensors[2].Shape.C = 1
 			p.Steps = []bcnn.Step{{Name: "one", In: []int{0}, Out: 2, Op: &bcnn.ConvStep{Window: window, Out: 1, Groups: 1, F32: make([]float32, 3), Bias: make([]float32, 1)}},
 				{Name: "two", In: []int{0, 2}, Out: 1, Op: &bcnn.AddStep{}}}
 		}},
-		{"not supported: sign from uint8 to bits", &bcnn.SignStep{Threshold: bcnn.Threshold{F32: make([]float32, 3)}}, bytes, packed, nil},
+		{"not supported: step 0 (one): sign from uint8 to bits", &bcnn.SignStep{Threshold: bcnn.Threshold{F32: make([]float32, 3)}}, bytes, packed, nil},
 		{"2 thresholds for 3 channels", &bcnn.SignStep{Threshold: bcnn.Threshold{F32: make([]float32, 2)}}, floats, packed, nil},
-		{"not supported: flatten from uint8 to uint8", &bcnn.FlattenStep{}, bytes, tensor(bcnn.Uint8, 1, 1, 18), nil},
+		{"not supported: step 0 (one): flatten from uint8 to uint8", &bcnn.FlattenStep{}, bytes, tensor(bcnn.Uint8, 1, 1, 18), nil},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			p := single(c.op, c.in, c.out)
@@ -187,11 +188,16 @@ func TestPlanCheckNamesEveryUnsupportedStep(t *testing.T) {
 	p := single(nil, tensor(bcnn.Uint8, 2, 3, 3), tensor(bcnn.Float32, 2, 3, 3))
 	p.Steps[0].Name, p.Steps[1].Op = "a\nb", unknownOp{}
 	err := p.Check()
-	require.ErrorIs(t, err, bcnn.ErrUnsupported)
-	require.ErrorContains(t, err, `step 0 (a\nb)`)
-	require.ErrorContains(t, err, "step 1 (values)")
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	require.EqualError(t, err, `plan "single": not supported: step 0 (a\nb): no operation; step 1 (values): operation bcnn_test.unknownOp`)
+	var unsupported *bcnn.UnsupportedError
+	require.ErrorAs(t, err, &unsupported)
+	require.Equal(t, []bcnn.UnsupportedStep{
+		{Step: 0, Name: "a\nb", Reason: "no operation"},
+		{Step: 1, Name: "values", Reason: "operation bcnn_test.unknownOp"},
+	}, unsupported.Steps)
 	p.Steps[1].In = nil // which is worse
-	require.NotErrorIs(t, p.Check(), bcnn.ErrUnsupported)
+	require.NotErrorIs(t, p.Check(), errors.ErrUnsupported)
 }
 
 // Lower never makes a plan that Check refuses.

@@ -320,7 +320,7 @@ var broken = []struct {
 			}
 		}
 		return nil
-	}}, "maxpool/", "compile: fake: compile: not supported"},
+	}}, "maxpool/", "compile: fake: compile: unsupported operation"},
 	{"Run fails", fake{run: afterRunError(errBroken, func(_ *fakeExecutable, n int) bool { return n == 2 })}, "binarize/", "run: broken"},
 	{"Run fails without Tap", fake{run: afterRunError(errBroken, func(x *fakeExecutable, _ int) bool { return x.opts.Tap == nil })}, "", "run: broken"},
 	{"a step without Tap", fake{run: func(x *fakeExecutable, ctx context.Context, out, in bcnn.Tensor) error {

@@ -59,7 +59,7 @@ func TestCompileChecksPlans(t *testing.T) {
 		{"input index", "it reads tensor -1", smallNet, func(p *bcnn.Plan) { p.Steps[1].In[0] = -1 }},
 		{"writes the input", "it cannot write tensor 0", smallNet, func(p *bcnn.Plan) { p.Steps[1].Out = 0 }},
 		{"writes twice", "it cannot write tensor 1", smallNet, func(p *bcnn.Plan) { p.Steps[1].Out = 1 }},
-		{"no operation", "not supported: no operation", smallNet, func(p *bcnn.Plan) { p.Steps[1].Op = nil }},
+		{"no operation", "not supported: step 1 (conv): no operation", smallNet, func(p *bcnn.Plan) { p.Steps[1].Op = nil }},
 		{"another operation", "operation cpu.unknownOp", smallNet, func(p *bcnn.Plan) { p.Steps[1].Op = unknownOp{} }},
 		{"types", "conv from uint8 to uint8", smallNet, func(p *bcnn.Plan) { p.Tensors[1].DType = bcnn.Uint8 }},
 		{"stride", "stride 0×1", smallNet, func(p *bcnn.Plan) { conv(p, 0).StrideH = 0 }},

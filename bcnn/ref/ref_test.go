@@ -480,7 +480,7 @@ func TestRunChecksItsArguments(t *testing.T) {
 	_, err := ref.Run(t.Context(), nil, bytes, nil)
 	require.ErrorContains(t, err, "no plan")
 	_, err = ref.Run(t.Context(), single(nil, bytes, floats), bytes, nil)
-	require.ErrorContains(t, err, "step 0 (step): not supported: no operation")
+	require.ErrorContains(t, err, "not supported: step 0 (step): no operation")
 	_, err = ref.Run(t.Context(), single(&bcnn.AffineStep{}, bytes, floats), floats, nil)
 	require.ErrorContains(t, err, "input: tensor is float32")
 	dirty := bitTensor(1, 1, 3, 1, 1, 1)
