@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/bitcnn/bitcnn/backend/driver"
 )
 
 // EnvDevice is the environment variable that names the device where a program
@@ -17,17 +19,35 @@ const EnvDevice = "BCNN_DEVICE"
 
 var registry struct {
 	sync.Mutex
-	backends []Backend
+	backends []driver.Backend
+}
+
+// Backend is one way to reach devices, such as "cpu" or "cuda".
+type Backend struct{ driver driver.Backend }
+
+// Name returns the name of the backend, as Open takes it.
+func (b Backend) Name() string { return b.driver.Name() }
+
+// Devices lists the devices, starting the driver on first use. Where there are none
+// the error wraps ErrUnavailable and says what to install or how to rebuild. Beside
+// devices an error says why others that are there cannot be used.
+func (b Backend) Devices() ([]*Device, error) {
+	found, err := b.driver.Devices()
+	devices := make([]*Device, len(found))
+	for i, d := range found {
+		devices[i] = NewDevice(d)
+	}
+	return devices, err
 }
 
 // Register makes a backend known to Backends, Devices and Open. It takes the
 // place of an earlier one with the same name.
-func Register(b Backend) {
+func Register(b driver.Backend) {
 	registry.Lock()
 	defer registry.Unlock()
-	registry.backends = slices.DeleteFunc(registry.backends, func(old Backend) bool { return old.Name() == b.Name() })
+	registry.backends = slices.DeleteFunc(registry.backends, func(old driver.Backend) bool { return old.Name() == b.Name() })
 	registry.backends = append(registry.backends, b)
-	slices.SortFunc(registry.backends, func(x, y Backend) int { return cmp.Compare(x.Name(), y.Name()) })
+	slices.SortFunc(registry.backends, func(x, y driver.Backend) int { return cmp.Compare(x.Name(), y.Name()) })
 }
 
 // Backends returns all registered backends in the order of their names, those
@@ -35,25 +55,17 @@ func Register(b Backend) {
 func Backends() []Backend {
 	registry.Lock()
 	defer registry.Unlock()
-	return slices.Clone(registry.backends)
-}
-
-// Unavailable returns a backend without devices, to be registered where a build
-// lacks the real one. The reason completes the sentence "it is not available: …".
-func Unavailable(name, reason string) Backend { return unavailable{name, reason} }
-
-type unavailable struct{ name, reason string }
-
-func (u unavailable) Name() string { return u.name }
-
-func (u unavailable) Devices() ([]Device, error) {
-	return nil, fmt.Errorf("%w: %s", ErrUnavailable, u.reason)
+	all := make([]Backend, len(registry.backends))
+	for i, b := range registry.backends {
+		all[i] = Backend{b}
+	}
+	return all
 }
 
 // Devices returns the devices of all backends, in the order of their backends'
 // names.
-func Devices() []Device {
-	var all []Device
+func Devices() []*Device {
+	var all []*Device
 	for _, b := range Backends() {
 		devices, _ := b.Devices() // the error is about others
 		all = append(all, devices...)
@@ -72,7 +84,7 @@ func Devices() []Device {
 // to OpenCL. It never picks an emulated device, and starts no driver that has
 // nothing it would pick. A device that is asked for by
 // name is opened or an error: nothing takes its place.
-func Open(name string) (Device, error) {
+func Open(name string) (*Device, error) {
 	asked := name
 	if name == "" {
 		name = os.Getenv(EnvDevice)
@@ -88,15 +100,15 @@ func Open(name string) (Device, error) {
 	return d, nil
 }
 
-func openAuto() (Device, error) {
-	var best Device
+func openAuto() (*Device, error) {
+	var best *Device
 	for _, b := range Backends() {
 		// Backends come in the order of their names, CUDA before OpenCL, so a
 		// discrete GPU has no better one behind it.
 		if best != nil && best.Info().Kind == DiscreteGPU {
 			break
 		}
-		if p, ok := b.(Prober); ok && !p.MayHaveGPU() {
+		if p, ok := b.driver.(driver.Prober); ok && !p.MayHaveGPU() {
 			continue
 		}
 		devices, _ := b.Devices()
@@ -116,7 +128,7 @@ func openAuto() (Device, error) {
 	return best, nil
 }
 
-func openNamed(name string) (Device, error) {
+func openNamed(name string) (*Device, error) {
 	backendName, number, numbered := strings.Cut(name, ":")
 	index := 0
 	if numbered {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
@@ -15,8 +16,8 @@ type fakeDevice struct{ info Info }
 
 func (d fakeDevice) Info() Info { return d.info }
 
-func (d fakeDevice) Compile(context.Context, *bcnn.Plan, Options) (Executable, error) {
-	return nil, ErrUnsupported
+func (d fakeDevice) Compile(context.Context, *bcnn.Plan, driver.Config) (driver.Engine, error) {
+	return nil, errors.ErrUnsupported
 }
 
 type fakeBackend struct {
@@ -27,7 +28,7 @@ type fakeBackend struct {
 // pickyBackend has devices that cannot be used beside those that can.
 type pickyBackend struct{ fakeBackend }
 
-func (b pickyBackend) Devices() ([]Device, error) {
+func (b pickyBackend) Devices() ([]driver.Device, error) {
 	devices, _ := b.fakeBackend.Devices()
 	return devices, fmt.Errorf("%w: the second is too old", ErrUnavailable)
 }
@@ -46,8 +47,8 @@ func TestUnusableBesideUsable(t *testing.T) {
 
 func (b fakeBackend) Name() string { return b.name }
 
-func (b fakeBackend) Devices() ([]Device, error) {
-	var devices []Device
+func (b fakeBackend) Devices() ([]driver.Device, error) {
+	var devices []driver.Device
 	for i, k := range b.kinds {
 		devices = append(devices, fakeDevice{Info{ID: fmt.Sprintf("%s:%d", b.name, i), Name: "a " + k.String(), Kind: k}})
 	}
@@ -55,7 +56,7 @@ func (b fakeBackend) Devices() ([]Device, error) {
 }
 
 // withBackends replaces the registry for the time of a test.
-func withBackends(t *testing.T, backends ...Backend) {
+func withBackends(t *testing.T, backends ...driver.Backend) {
 	saved := registry.backends
 	registry.backends = nil
 	t.Cleanup(func() { registry.backends = saved })
@@ -69,17 +70,17 @@ func TestOpenAutoPrefers(t *testing.T) {
 	cpu := fakeBackend{"cpu", []Kind{CPU}}
 	for _, c := range []struct {
 		name     string
-		backends []Backend
+		backends []driver.Backend
 		want     string
 	}{
-		{"the CPU alone", []Backend{cpu}, "cpu:0"},
-		{"integrated GPU to CPU", []Backend{cpu, fakeBackend{"opencl", []Kind{IntegratedGPU}}}, "opencl:0"},
-		{"discrete to integrated", []Backend{cpu, fakeBackend{"opencl", []Kind{IntegratedGPU, DiscreteGPU}}}, "opencl:1"},
-		{"discrete on OpenCL to integrated on CUDA", []Backend{fakeBackend{"opencl", []Kind{DiscreteGPU}}, fakeBackend{"cuda", []Kind{IntegratedGPU}}}, "opencl:0"},
-		{"CUDA to OpenCL", []Backend{fakeBackend{"opencl", []Kind{DiscreteGPU}}, cpu, fakeBackend{"cuda", []Kind{DiscreteGPU}}}, "cuda:0"},
-		{"the CPU to an emulated GPU", []Backend{fakeBackend{"cuda", []Kind{Emulated}}, cpu}, "cpu:0"},
-		{"the CPU to itself through OpenCL", []Backend{fakeBackend{"opencl", []Kind{CPU}}, cpu}, "cpu:0"},
-		{"what is available", []Backend{Unavailable("cuda", "no driver"), cpu}, "cpu:0"},
+		{"the CPU alone", []driver.Backend{cpu}, "cpu:0"},
+		{"integrated GPU to CPU", []driver.Backend{cpu, fakeBackend{"opencl", []Kind{IntegratedGPU}}}, "opencl:0"},
+		{"discrete to integrated", []driver.Backend{cpu, fakeBackend{"opencl", []Kind{IntegratedGPU, DiscreteGPU}}}, "opencl:1"},
+		{"discrete on OpenCL to integrated on CUDA", []driver.Backend{fakeBackend{"opencl", []Kind{DiscreteGPU}}, fakeBackend{"cuda", []Kind{IntegratedGPU}}}, "opencl:0"},
+		{"CUDA to OpenCL", []driver.Backend{fakeBackend{"opencl", []Kind{DiscreteGPU}}, cpu, fakeBackend{"cuda", []Kind{DiscreteGPU}}}, "cuda:0"},
+		{"the CPU to an emulated GPU", []driver.Backend{fakeBackend{"cuda", []Kind{Emulated}}, cpu}, "cpu:0"},
+		{"the CPU to itself through OpenCL", []driver.Backend{fakeBackend{"opencl", []Kind{CPU}}, cpu}, "cpu:0"},
+		{"what is available", []driver.Backend{driver.Unavailable("cuda", "no driver"), cpu}, "cpu:0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			withBackends(t, c.backends...)
@@ -101,7 +102,7 @@ type slowBackend struct {
 
 func (b slowBackend) MayHaveGPU() bool { return b.gpu }
 
-func (b slowBackend) Devices() ([]Device, error) {
+func (b slowBackend) Devices() ([]driver.Device, error) {
 	b.t.Error("the driver was started")
 	return nil, nil
 }
@@ -125,7 +126,7 @@ func TestOpenAutoFindsNothing(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnavailable)
 	require.ErrorContains(t, err, "backend/all")
 
-	withBackends(t, fakeBackend{"opencl", []Kind{CPU}}, fakeBackend{"cuda", []Kind{Emulated}}, Unavailable("x", "no driver"))
+	withBackends(t, fakeBackend{"opencl", []Kind{CPU}}, fakeBackend{"cuda", []Kind{Emulated}}, driver.Unavailable("x", "no driver"))
 	_, err = Open("auto")
 	require.ErrorIs(t, err, ErrUnavailable)
 	require.ErrorContains(t, err, "no driver")
@@ -136,7 +137,7 @@ func TestOpenByName(t *testing.T) {
 		fakeBackend{"cpu", []Kind{CPU}},
 		fakeBackend{"cuda", []Kind{DiscreteGPU, Emulated}},
 		fakeBackend{"empty", nil},
-		Unavailable("opencl", "libOpenCL is missing"))
+		driver.Unavailable("opencl", "libOpenCL is missing"))
 	for name, want := range map[string]string{
 		"cpu": "cpu:0", "cpu:0": "cpu:0", "cuda": "cuda:0", "cuda:0": "cuda:0", "cuda:1": "cuda:1",
 	} {
@@ -187,7 +188,7 @@ func TestOpenReadsTheEnvironment(t *testing.T) {
 }
 
 func TestRegisterReplacesAndSorts(t *testing.T) {
-	withBackends(t, fakeBackend{"opencl", nil}, Unavailable("cuda", "not part of this build"), fakeBackend{"cpu", []Kind{CPU}})
+	withBackends(t, fakeBackend{"opencl", nil}, driver.Unavailable("cuda", "not part of this build"), fakeBackend{"cpu", []Kind{CPU}})
 	Register(fakeBackend{"cuda", []Kind{DiscreteGPU}})
 	var names []string
 	for _, b := range Backends() {
@@ -195,22 +196,4 @@ func TestRegisterReplacesAndSorts(t *testing.T) {
 	}
 	require.Equal(t, []string{"cpu", "cuda", "opencl"}, names)
 	require.Len(t, Devices(), 2)
-}
-
-func TestUnavailableSaysWhy(t *testing.T) {
-	b := Unavailable("cuda", "not part of this build")
-	require.Equal(t, "cuda", b.Name())
-	devices, err := b.Devices()
-	require.Empty(t, devices)
-	require.ErrorIs(t, err, ErrUnavailable)
-	require.EqualError(t, err, "not available: not part of this build")
-}
-
-func TestKindNames(t *testing.T) {
-	for kind, want := range map[Kind]string{
-		DiscreteGPU: "discrete GPU", IntegratedGPU: "integrated GPU", CPU: "CPU", Emulated: "emulated",
-		-1: "Kind(-1)", Emulated + 1: "Kind(4)",
-	} {
-		require.Equal(t, want, kind.String())
-	}
 }

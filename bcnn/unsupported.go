@@ -34,8 +34,9 @@ func (e *UnsupportedError) Error() string {
 // Is reports whether target is errors.ErrUnsupported.
 func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUnsupported }
 
-// Unsupported is the reason why a step cannot be executed, as an error that matches
-// errors.ErrUnsupported.
+// Unsupported says what is not supported, as an error that matches
+// errors.ErrUnsupported: the reason why a step cannot be executed, or an option that
+// a device cannot honour.
 type Unsupported string
 
 func (u Unsupported) Error() string { return string(u) }

@@ -51,7 +51,7 @@ type checked struct {
 
 // check compares the sums of all peers with those of the device, on random
 // values.
-func check(ctx context.Context, dev backend.Device, peers string, op operator) error {
+func check(ctx context.Context, dev *backend.Device, peers string, op operator) error {
 	rng := rand.New(rand.NewPCG(1, 2))
 	signs := func(n int) []int8 {
 		v := make([]int8, n)
@@ -99,7 +99,7 @@ func check(ctx context.Context, dev backend.Device, peers string, op operator) e
 }
 
 // ours computes the operator on the device: its sums, or ±1 for a pool.
-func ours(ctx context.Context, dev backend.Device, op operator, x, weights []int8, pad int) ([]float32, error) {
+func ours(ctx context.Context, dev *backend.Device, op operator, x, weights []int8, pad int) ([]float32, error) {
 	net := &bcnn.Network{Name: op.name, Input: bcnn.Input{Shape: op.in, DType: bcnn.Float32}}
 	net.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
 	switch op.kind {
@@ -120,14 +120,10 @@ func ours(ctx context.Context, dev backend.Device, op operator, x, weights []int
 		return nil, err
 	}
 	defer exe.Close()
-	shapes, err := net.Shapes()
-	if err != nil {
-		return nil, err
-	}
-	in, out := bcnn.NewTensor(bcnn.Float32, 1, op.in), bcnn.NewTensor(bcnn.Float32, 1, shapes[len(shapes)-1])
+	in, out := bcnn.NewTensor(bcnn.Float32, 1, op.in), bcnn.NewTensor(bcnn.Float32, 1, exe.Outputs()[0].Shape)
 	for i, v := range x {
 		in.F32[i] = float32(v)
 	}
-	err = exe.Run(ctx, out, in)
+	err = exe.Run(ctx, []bcnn.Tensor{out}, []bcnn.Tensor{in})
 	return out.F32, err
 }

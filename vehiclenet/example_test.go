@@ -27,9 +27,11 @@ func Example() {
 	}
 	defer exe.Close()
 
-	in := bcnn.NewTensor(bcnn.Uint8, 1, net.Input.Shape) // the pixels go to in.U8
-	out := bcnn.NewTensor(bcnn.Float32, 1, bcnn.Shape{H: 1, W: 1, C: len(net.Labels)})
-	if err := exe.Run(context.Background(), out, in); err != nil { // no allocation
+	input, output := exe.Inputs()[0], exe.Outputs()[0]
+	in := bcnn.NewTensor(input.DType, 1, input.Shape) // the pixels go to in.U8
+	out := bcnn.NewTensor(output.DType, 1, output.Shape)
+	err = exe.Run(context.Background(), []bcnn.Tensor{out}, []bcnn.Tensor{in}) // no allocation
+	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(net.Labels)

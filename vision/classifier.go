@@ -35,7 +35,7 @@ type Classifier struct {
 }
 
 // NewClassifier returns a classifier by a network that reads images.
-func NewClassifier(ctx context.Context, dev backend.Device, net *bcnn.Network, opts Options) (*Classifier, error) {
+func NewClassifier(ctx context.Context, dev *backend.Device, net *bcnn.Network, opts Options) (*Classifier, error) {
 	if dev == nil || net == nil {
 		return nil, errors.New("a classifier needs a device and a network, one of them is nil")
 	}

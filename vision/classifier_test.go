@@ -13,6 +13,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cpu"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/vehiclenet"
@@ -92,32 +93,36 @@ func TestClassifierServesSeveralGoroutines(t *testing.T) {
 	wg.Wait()
 }
 
-// device is the CPU, with something done before each run.
-type device struct {
-	backend.Device
+// watchedDevice is the CPU, with something done before each run.
+type watchedDevice struct {
+	driver.Device
 	before func(in bcnn.Tensor)
 }
 
-func (d device) Compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options) (backend.Executable, error) {
-	exe, err := d.Device.Compile(ctx, plan, opts)
-	return executable{exe, d.before}, err
+func onCPU(before func(in bcnn.Tensor)) *backend.Device {
+	return backend.NewDevice(watchedDevice{cpu.Device().Driver(), before})
 }
 
-type executable struct {
-	backend.Executable
+func (d watchedDevice) Compile(ctx context.Context, plan *bcnn.Plan, c driver.Config) (driver.Engine, error) {
+	e, err := d.Device.Compile(ctx, plan, c)
+	return watchedEngine{e, d.before}, err
+}
+
+type watchedEngine struct {
+	driver.Engine
 	before func(in bcnn.Tensor)
 }
 
-func (e executable) Run(ctx context.Context, out, in bcnn.Tensor) error {
-	e.before(in)
-	return e.Executable.Run(ctx, out, in)
+func (e watchedEngine) Run(ctx context.Context, out, in []bcnn.Tensor) error {
+	e.before(in[0])
+	return e.Engine.Run(ctx, out, in)
 }
 
 func TestClassifyBatchUsesMaxBatch(t *testing.T) {
 	n, err := vehiclenet.Topology(vehiclenet.GreyThreshold, 5, 7)
 	require.NoError(t, err)
 	var runs []int
-	dev := device{cpu.Device(), func(in bcnn.Tensor) { runs = append(runs, in.N) }}
+	dev := onCPU(func(in bcnn.Tensor) { runs = append(runs, in.N) })
 	for _, c := range []struct{ maxBatch, images int }{{0, 3}, {1, 2}, {4, 3}, {4, 4}, {4, 9}, {2, 0}} {
 		runs = nil
 		classifier, err := NewClassifier(t.Context(), dev, n, Options{Backend: backend.Options{MaxBatch: c.maxBatch}})
@@ -170,7 +175,7 @@ func TestClassifierPreparesWhileTheDeviceIsBusy(t *testing.T) {
 	require.NoError(t, err)
 	busy, release := make(chan struct{}), make(chan struct{})
 	var warm, held sync.Once
-	dev := device{cpu.Device(), func(bcnn.Tensor) {
+	dev := onCPU(func(bcnn.Tensor) {
 		first := false
 		warm.Do(func() { first = true })
 		if !first {
@@ -179,7 +184,7 @@ func TestClassifierPreparesWhileTheDeviceIsBusy(t *testing.T) {
 				<-release
 			})
 		}
-	}}
+	})
 	c, err := NewClassifier(t.Context(), dev, n, Options{})
 	require.NoError(t, err)
 	defer c.Close()

@@ -16,13 +16,13 @@ type engine struct {
 	labels   []string
 	maxBatch int
 
-	exe  backend.Executable
+	exe  *backend.Executable
 	turn chan struct{} // holds an element while the executable runs
 }
 
 // newEngine compiles a network and runs it once, so that one-time costs of the
 // device are not taken for the time of the first image.
-func newEngine(ctx context.Context, dev backend.Device, net *bcnn.Network, opts backend.Options) (*engine, error) {
+func newEngine(ctx context.Context, dev *backend.Device, net *bcnn.Network, opts backend.Options) (*engine, error) {
 	plan, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{})
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func newEngine(ctx context.Context, dev backend.Device, net *bcnn.Network, opts 
 		return nil, err
 	}
 	e := &engine{
-		input: plan.Input, output: plan.OutputShape(), labels: plan.Labels, maxBatch: max(1, opts.MaxBatch),
+		input: plan.Input, output: plan.OutputShape(), labels: plan.Labels, maxBatch: exe.MaxBatch(),
 		exe: exe, turn: make(chan struct{}, 1),
 	}
 	in := bcnn.NewTensor(e.input.DType, e.maxBatch, e.input.Shape)
@@ -56,7 +56,7 @@ func (e *engine) run(ctx context.Context, out, in bcnn.Tensor) (time.Duration, e
 	}
 	defer func() { <-e.turn }()
 	start := time.Now()
-	err := e.exe.Run(ctx, out, in)
+	err := e.exe.Run(ctx, []bcnn.Tensor{out}, []bcnn.Tensor{in})
 	return time.Since(start), err
 }
 

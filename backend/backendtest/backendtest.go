@@ -37,8 +37,9 @@ type Case struct {
 	build   func(b *builder) *bcnn.Network
 	mutate  func(p *bcnn.Plan) // makes a plan that Lower does not produce
 	lenient bool               // LowerUnfused may refuse the network
-	// everyVariant asks for every variant of the device, unless one is forced.
-	everyVariant bool
+	// everyKernel asks for every variant of kernels of the device, unless one is
+	// forced.
+	everyKernel bool
 }
 
 // Network builds the network of the case: always the same.
@@ -89,8 +90,8 @@ type Failure struct {
 	Case string
 	Plan string // "fused", "unfused", "changed"; empty if there is no plan
 	// Err says what is wrong: the first wrong step, image, row, column and
-	// channel with the expected and the actual value, a broken promise of the
-	// interface, or the error of the device.
+	// channel with the expected and the actual value, a write outside of the
+	// output, or the error of the device.
 	Err error
 }
 
@@ -104,11 +105,11 @@ func (f Failure) Error() string {
 func (f Failure) Unwrap() error { return f.Err }
 
 // Check runs the cases on the device and returns those that fail, at most one
-// Failure per case. Of opts, Threads, ISA and Variant count; the suite sets the
-// rest. Whole networks run with every variant that the device has, unless opts
-// forces one. progress, if not nil, is called after every case. The error is that
+// Failure per case. Of opts, Threads, ISA, Kernels and Limits count; the suite sets
+// the rest. Whole networks run with every variant of kernels that the device has,
+// unless opts forces one. progress, if not nil, is called after every case. The error is that
 // of ctx, or wraps ErrMemory.
-func Check(ctx context.Context, dev backend.Device, opts backend.Options, cases []Case, progress func(done, total int)) ([]Failure, error) {
+func Check(ctx context.Context, dev *backend.Device, opts backend.Options, cases []Case, progress func(done, total int)) ([]Failure, error) {
 	if dev == nil {
 		return nil, errors.New("no device")
 	}
@@ -134,11 +135,11 @@ func Check(ctx context.Context, dev backend.Device, opts backend.Options, cases 
 }
 
 // Run runs the whole table on the device, each case as a subtest.
-func Run(t *testing.T, dev backend.Device, opts backend.Options) { runEvery(t, 1, dev, opts) }
+func Run(t *testing.T, dev *backend.Device, opts backend.Options) { runEvery(t, 1, dev, opts) }
 
 // RunSlow is Run for a device that is slow, such as an emulated one: go test -short
 // takes every eighth case.
-func RunSlow(t *testing.T, dev backend.Device, opts backend.Options) {
+func RunSlow(t *testing.T, dev *backend.Device, opts backend.Options) {
 	n := 1
 	if testing.Short() {
 		n = 8
@@ -146,7 +147,7 @@ func RunSlow(t *testing.T, dev backend.Device, opts backend.Options) {
 	runEvery(t, n, dev, opts)
 }
 
-func runEvery(t *testing.T, n int, dev backend.Device, opts backend.Options) {
+func runEvery(t *testing.T, n int, dev *backend.Device, opts backend.Options) {
 	for i, c := range Cases() {
 		if i%n != 0 {
 			continue
@@ -160,7 +161,7 @@ func runEvery(t *testing.T, n int, dev backend.Device, opts backend.Options) {
 }
 
 // Fuzz compares the device with the reference on random networks.
-func Fuzz(f *testing.F, dev backend.Device, opts backend.Options) {
+func Fuzz(f *testing.F, dev *backend.Device, opts backend.Options) {
 	for seed := range uint64(8) {
 		f.Add(seed)
 	}

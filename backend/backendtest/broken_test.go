@@ -3,11 +3,11 @@ package backendtest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
@@ -88,8 +88,8 @@ func rotated(t bcnn.Tensor, n int) bcnn.Tensor {
 }
 
 // afterRun makes a hook that lets edit do something after an honest Run.
-func afterRun(edit func(x *fakeExecutable, out, in bcnn.Tensor)) func(*fakeExecutable, context.Context, bcnn.Tensor, bcnn.Tensor) error {
-	return func(x *fakeExecutable, ctx context.Context, out, in bcnn.Tensor) error {
+func afterRun(edit func(x *fakeEngine, out, in bcnn.Tensor)) func(*fakeEngine, context.Context, bcnn.Tensor, bcnn.Tensor) error {
+	return func(x *fakeEngine, ctx context.Context, out, in bcnn.Tensor) error {
 		err := x.honest(ctx, out, in)
 		if err == nil {
 			edit(x, out, in)
@@ -274,39 +274,36 @@ var broken = []struct {
 			out.F32[i] = in.F32[i-k+k%pixels*c+k/pixels]
 		}
 	})}, "flatten/", "(flatten): image"},
-	{"images mixed up", fake{run: afterRun(func(x *fakeExecutable, out, in bcnn.Tensor) {
+	{"images mixed up", fake{run: afterRun(func(x *fakeEngine, out, in bcnn.Tensor) {
 		size := x.plan.OutputShape().Values()
 		for n := 1; n < out.N; n++ {
 			copy(out.F32[n*size:], out.F32[:size])
 		}
 	})}, "", "image 1"},
-	{"images mixed up without Tap", fake{run: afterRun(func(x *fakeExecutable, out, in bcnn.Tensor) {
-		if size := x.plan.OutputShape().Values(); x.opts.Tap == nil && out.N == 2 {
+	{"images mixed up without Tap", fake{run: afterRun(func(x *fakeEngine, out, in bcnn.Tensor) {
+		if size := x.plan.OutputShape().Values(); !x.config.Stepwise && out.N == 2 {
 			copy(out.F32[size:], out.F32[:size])
 		}
 	})}, "", "batch of 2, round 0: output: image 1"},
-	{"second run differs", fake{run: afterRun(func(x *fakeExecutable, out, in bcnn.Tensor) {
-		if x.runs > 16 { // 12 tensors that do not fit, and some good runs
+	{"second run differs", fake{run: afterRun(func(x *fakeEngine, out, in bcnn.Tensor) {
+		if x.runs > 4 { // of 6
 			out.F32[0]++
 		}
 	})}, "", "round 1: output: image 0, y 0, x 0, channel 0"},
-	{"a value not written", fake{run: func(x *fakeExecutable, ctx context.Context, out, in bcnn.Tensor) error {
-		if err := x.check(out, in); err != nil {
-			return err
-		}
+	{"a value not written", fake{run: func(x *fakeEngine, ctx context.Context, out, in bcnn.Tensor) error {
 		last := out.F32[len(out.F32)-1]
 		err := x.honest(ctx, out, in)
 		out.F32[len(out.F32)-1] = last
 		return err
 	}}, "", "output: image 1"},
-	{"writes behind out", fake{run: afterRun(func(_ *fakeExecutable, out, _ bcnn.Tensor) { stray(out.F32, len(out.F32)+3) })}, "", "Run wrote outside of out"},
-	{"writes before out", fake{run: afterRun(func(_ *fakeExecutable, out, _ bcnn.Tensor) { stray(out.F32, -1) })}, "", "Run wrote outside of out, at element -1"},
-	{"writes behind in", fake{run: afterRun(func(_ *fakeExecutable, _, in bcnn.Tensor) {
+	{"writes behind out", fake{run: afterRun(func(_ *fakeEngine, out, _ bcnn.Tensor) { stray(out.F32, len(out.F32)+3) })}, "", "Run wrote outside of out"},
+	{"writes before out", fake{run: afterRun(func(_ *fakeEngine, out, _ bcnn.Tensor) { stray(out.F32, -1) })}, "", "Run wrote outside of out, at element -1"},
+	{"writes behind in", fake{run: afterRun(func(_ *fakeEngine, _, in bcnn.Tensor) {
 		if in.F32 != nil {
 			stray(in.F32, len(in.F32))
 		}
 	})}, "", "Run wrote outside of in"},
-	{"modifies the input", fake{run: afterRun(func(_ *fakeExecutable, _, in bcnn.Tensor) {
+	{"modifies the input", fake{run: afterRun(func(_ *fakeEngine, _, in bcnn.Tensor) {
 		if in.U8 != nil {
 			in.U8[len(in.U8)-1]++
 		} else {
@@ -316,59 +313,38 @@ var broken = []struct {
 	{"no kernel", fake{compile: func(p *bcnn.Plan) error {
 		for _, s := range p.Steps {
 			if s.Kind() == "maxpool" {
-				return fmt.Errorf("%w: %s", backend.ErrUnsupported, s.Name)
+				return bcnn.Unsupported(s.Name)
 			}
 		}
 		return nil
-	}}, "maxpool/", "compile: fake: compile: unsupported operation"},
-	{"Run fails", fake{run: afterRunError(errBroken, func(_ *fakeExecutable, n int) bool { return n == 2 })}, "binarize/", "run: broken"},
-	{"Run fails without Tap", fake{run: afterRunError(errBroken, func(x *fakeExecutable, _ int) bool { return x.opts.Tap == nil })}, "", "run: broken"},
-	{"a step without Tap", fake{run: func(x *fakeExecutable, ctx context.Context, out, in bcnn.Tensor) error {
-		tap := x.opts.Tap
-		if tap != nil {
-			x.opts.Tap = func(step int, name string, t bcnn.Tensor) {
-				if step != 1 {
-					tap(step, name, t)
-				}
+	}}, "maxpool/", "compile: fake: compile: maxpool"},
+	{"Run fails", fake{run: afterRunError(errBroken, func(_ *fakeEngine, n int) bool { return n == 2 })}, "binarize/", "run: broken"},
+	{"Run fails without Tap", fake{run: afterRunError(errBroken, func(x *fakeEngine, _ int) bool { return !x.config.Stepwise })}, "", "run: broken"},
+	{"a step without Tap", fake{run: func(x *fakeEngine, ctx context.Context, out, in bcnn.Tensor) error {
+		after := x.after
+		x.after = func(step int, took time.Duration) error {
+			if step == 1 {
+				return nil
 			}
+			return after(step, took)
 		}
-		err := x.honest(ctx, out, in)
-		x.opts.Tap = tap
-		return err
+		return x.honest(ctx, out, in)
 	}}, "", "with Tap: "},
-	{"no times", fake{run: func(x *fakeExecutable, ctx context.Context, out, in bcnn.Tensor) error {
-		x.opts.Timed = nil
+	{"no times", fake{run: func(x *fakeEngine, ctx context.Context, out, in bcnn.Tensor) error {
+		after := x.after
+		x.after = func(step int, _ time.Duration) error { return after(step, -1) }
 		return x.honest(ctx, out, in)
-	}}, "", "0 of Timed"},
-	{"tensors that do not fit", fake{run: func(x *fakeExecutable, ctx context.Context, out, in bcnn.Tensor) error {
-		if in.N > x.opts.MaxBatch && in.N == out.N {
-			return nil
-		}
-		return x.honest(ctx, out, in)
-	}}, "", "a batch beyond MaxBatch returned <nil>"},
-	{"cancelled contexts ignored", fake{run: func(x *fakeExecutable, ctx context.Context, out, in bcnn.Tensor) error {
-		return x.honest(context.WithoutCancel(ctx), out, in)
-	}}, "", "cancel"},
-	{"contexts looked at only at the start", fake{run: func(x *fakeExecutable, ctx context.Context, out, in bcnn.Tensor) error {
-		if err := x.check(out, in); err != nil || ctx.Err() != nil {
-			return errors.Join(err, ctx.Err())
-		}
-		return x.honest(context.WithoutCancel(ctx), out, in)
-	}}, "graph/", "cancelled in the first of"},
-	{"runs after Close", fake{run: func(x *fakeExecutable, ctx context.Context, out, in bcnn.Tensor) error {
-		x.closed = false
-		return x.honest(ctx, out, in)
-	}}, "", "Run after Close returned <nil>"},
+	}}, "", "call 0 of Timed"},
 	{"memory of the image taken too early", fake{run: together(0)}, "whole/", "batch of 1, round 0: output: image 0"},
-	{"a variant differs", fake{variants: []string{"x", "y"}, run: afterRun(func(x *fakeExecutable, out, _ bcnn.Tensor) {
-		if x.opts.Variant == "y" {
+	{"a variant of kernels differs", fake{kernels: []string{"x", "y"}, run: afterRun(func(x *fakeEngine, out, _ bcnn.Tensor) {
+		if x.config.Kernels == "y" {
 			out.F32[0]++
 		}
-	})}, "whole/", "variant y: with Tap: "},
+	})}, "whole/", "y kernels: with Tap: "},
 }
 
-func afterRunError(err error, when func(x *fakeExecutable, n int) bool) func(*fakeExecutable, context.Context, bcnn.Tensor, bcnn.Tensor) error {
-	return func(x *fakeExecutable, ctx context.Context, out, in bcnn.Tensor) error {
+func afterRunError(err error, when func(x *fakeEngine, n int) bool) func(*fakeEngine, context.Context, bcnn.Tensor, bcnn.Tensor) error {
+	return func(x *fakeEngine, ctx context.Context, out, in bcnn.Tensor) error {
 		if honest := x.honest(ctx, out, in); honest != nil || !when(x, in.N) {
 			return honest
 		}
@@ -410,7 +386,7 @@ func TestBrokenDevicesFail(t *testing.T) {
 				if !strings.HasPrefix(c.Name, b.in) {
 					continue
 				}
-				if f := c.check(t.Context(), b.dev, backend.Options{}); f != nil {
+				if f := c.check(t.Context(), b.dev.device(), backend.Options{}); f != nil {
 					require.ErrorContains(t, f, b.says)
 					return
 				}

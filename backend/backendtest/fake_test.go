@@ -2,10 +2,10 @@ package backendtest
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
@@ -13,75 +13,72 @@ import (
 // fake is a device that executes plans with package ref, one step at a time.
 // The zero value keeps every promise; the hooks break some.
 type fake struct {
-	// variants are what Options.Variant takes.
-	variants []string
+	// kernels are what Options.Kernels takes.
+	kernels []string
 	// compile is asked first.
 	compile func(p *bcnn.Plan) error
 	// step replaces a step; honest executes an operation on in.
 	step func(op bcnn.StepOp, in bcnn.Tensor, honest func(op bcnn.StepOp, in bcnn.Tensor) (bcnn.Tensor, error)) (bcnn.Tensor, error)
-	// run replaces a whole Run.
-	run func(x *fakeExecutable, ctx context.Context, out, in bcnn.Tensor) error
+	// run replaces a whole run.
+	run func(x *fakeEngine, ctx context.Context, out, in bcnn.Tensor) error
 }
 
-func (d fake) Info() backend.Info {
-	return backend.Info{ID: "fake", Kind: backend.Emulated, Variants: d.variants}
+// device is the fake as the suite gets it.
+func (d fake) device() *backend.Device { return backend.NewDevice(d) }
+
+func (d fake) Info() driver.Info {
+	return driver.Info{ID: "fake", Kind: driver.Emulated, MaxBatch: 1 << 20, Kernels: d.kernels}
 }
 
-func (d fake) Compile(_ context.Context, p *bcnn.Plan, opts backend.Options) (backend.Executable, error) {
+func (d fake) Compile(ctx context.Context, p *bcnn.Plan, c driver.Config) (driver.Engine, error) {
 	if d.compile != nil {
 		if err := d.compile(p); err != nil {
-			return nil, &backend.Error{Device: "fake", Op: "compile", Err: err}
+			return nil, err
 		}
 	}
-	return &fakeExecutable{fake: d, plan: p, opts: opts}, nil
+	for range p.Steps {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.CheckMemory(p.Place(c.MaxBatch, p.Uses()).Bytes); err != nil {
+		return nil, err
+	}
+	return &fakeEngine{fake: d, plan: p, config: c}, nil
 }
 
-type fakeExecutable struct {
+type fakeEngine struct {
 	fake
-	plan *bcnn.Plan
-	opts backend.Options
-
-	mu     sync.Mutex
-	closed bool
+	plan   *bcnn.Plan
+	config driver.Config
 	runs   int
+	after  func(step int, took time.Duration) error
+	last   bcnn.Tensor // that a step has written
 }
 
-func (x *fakeExecutable) Close() error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.closed = true
-	return nil
+func (x *fakeEngine) Close() error { return nil }
+
+func (x *fakeEngine) Explain() []driver.Choice { return make([]driver.Choice, len(x.plan.Steps)) }
+
+func (x *fakeEngine) Run(ctx context.Context, out, in []bcnn.Tensor) error {
+	return x.RunSteps(ctx, out, in, func(int, time.Duration) error { return nil })
 }
 
-func (x *fakeExecutable) Run(ctx context.Context, out, in bcnn.Tensor) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.runs++
+func (x *fakeEngine) RunSteps(ctx context.Context, out, in []bcnn.Tensor, after func(int, time.Duration) error) error {
+	x.runs, x.after = x.runs+1, after
 	if x.run != nil {
-		return x.run(x, ctx, out, in)
+		return x.run(x, ctx, out[0], in[0])
 	}
-	return x.honest(ctx, out, in)
+	return x.honest(ctx, out[0], in[0])
 }
 
-func (x *fakeExecutable) check(out, in bcnn.Tensor) error {
-	if x.closed {
-		return backend.ErrClosed
-	}
-	if in.Check(x.plan.Input.DType, x.plan.Input.Shape) != nil || out.Check(bcnn.Float32, x.plan.OutputShape()) != nil ||
-		in.N != out.N || in.N > max(x.opts.MaxBatch, 1) {
-		return backend.ErrShape
-	}
+func (x *fakeEngine) Read(_ int, t bcnn.Tensor) error {
+	copy(t.Words, x.last.Words)
+	copy(t.F32, x.last.F32)
 	return nil
 }
 
-func (x *fakeExecutable) honest(ctx context.Context, out, in bcnn.Tensor) error {
-	if err := x.check(out, in); err != nil {
-		return err
-	}
-	return x.execute(ctx, out, in)
-}
-
-func (x *fakeExecutable) execute(ctx context.Context, out, in bcnn.Tensor) error {
+func (x *fakeEngine) honest(ctx context.Context, out, in bcnn.Tensor) error {
 	tensors := make([]bcnn.Tensor, len(x.plan.Tensors))
 	tensors[0] = in
 	for i, s := range x.plan.Steps {
@@ -100,12 +97,9 @@ func (x *fakeExecutable) execute(ctx context.Context, out, in bcnn.Tensor) error
 		if err != nil {
 			return err
 		}
-		tensors[s.Out] = t
-		if x.opts.Timed != nil {
-			x.opts.Timed(i, s.Name, time.Microsecond)
-		}
-		if x.opts.Tap != nil {
-			x.opts.Tap(i, s.Name, t)
+		tensors[s.Out], x.last = t, t
+		if err := x.after(i, time.Microsecond); err != nil {
+			return err
 		}
 	}
 	copy(out.F32, tensors[x.plan.Output].F32)
@@ -124,7 +118,7 @@ func sum(op *bcnn.AddStep, a, b bcnn.Tensor) bcnn.Tensor {
 
 // single executes one operation as a plan of its own. The operation may be of
 // another kind than the step; then its output takes the shape that fits.
-func (x *fakeExecutable) single(s bcnn.Step) func(bcnn.StepOp, bcnn.Tensor) (bcnn.Tensor, error) {
+func (x *fakeEngine) single(s bcnn.Step) func(bcnn.StepOp, bcnn.Tensor) (bcnn.Tensor, error) {
 	out := x.plan.Tensors[s.Out]
 	return func(op bcnn.StepOp, in bcnn.Tensor) (bcnn.Tensor, error) {
 		if conv, ok := op.(*bcnn.ConvStep); ok { // whose pool a hook may have removed

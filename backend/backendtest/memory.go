@@ -40,15 +40,15 @@ func memory(plan *bcnn.Plan, batch int) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var results, largest int64
+	var results int64
+	largest := make(map[bcnn.DType]int64) // Tap gets memory for each type
 	for _, s := range plan.Steps {
-		size := plan.Tensors[s.Out].Bytes(batch)
-		results += size
-		largest = max(largest, size)
+		t := plan.Tensors[s.Out]
+		results += t.Bytes(batch)
+		largest[t.DType] = max(largest[t.DType], t.Bytes(batch))
 	}
 	in, out := plan.Tensors[0].Bytes(batch), plan.Tensors[plan.Output].Bytes(batch)
-	// The reference's output, that of Run, and one that is too large; the same of
-	// the input, which as another type has four times the bytes; what Tap gets.
-	calling := 4*out + 6*in + largest
+	// The reference's output, and what Run and Tap get.
+	calling := 2*out + in + largest[bcnn.Bits] + largest[bcnn.Float32]
 	return results + plan.Place(batch, plan.InnerUses()).Bytes + out + in + max(running, calling), nil
 }

@@ -92,7 +92,7 @@ func Published(t *testing.T, run func(ctx context.Context, plan *bcnn.Plan, in b
 }
 
 // PublishedOn is Published for a device.
-func PublishedOn(t *testing.T, dev backend.Device, opts backend.Options) {
+func PublishedOn(t *testing.T, dev *backend.Device, opts backend.Options) {
 	Published(t, func(ctx context.Context, plan *bcnn.Plan, in bcnn.Tensor, tap func(int, string, bcnn.Tensor)) (bcnn.Tensor, error) {
 		opts.Tap = tap
 		exe, err := dev.Compile(ctx, plan, opts)
@@ -100,7 +100,7 @@ func PublishedOn(t *testing.T, dev backend.Device, opts backend.Options) {
 			return bcnn.Tensor{}, err
 		}
 		out := bcnn.NewTensor(bcnn.Float32, in.N, plan.OutputShape())
-		return out, errors.Join(exe.Run(ctx, out, in), exe.Close())
+		return out, errors.Join(exe.Run(ctx, []bcnn.Tensor{out}, []bcnn.Tensor{in}), exe.Close())
 	})
 }
 

@@ -17,12 +17,12 @@ import (
 )
 
 func TestTheHonestDevicePasses(t *testing.T) {
-	RunSlow(t, fake{}, backend.Options{})
+	RunSlow(t, fake{}.device(), backend.Options{})
 }
 
 // FuzzRandomNetwork holds the generator to networks that lower both ways, and
 // the two plans to the same output.
-func FuzzRandomNetwork(f *testing.F) { Fuzz(f, fake{}, backend.Options{}) }
+func FuzzRandomNetwork(f *testing.F) { Fuzz(f, fake{}.device(), backend.Options{}) }
 
 // The table must reach every kind of step on every type, and every field that
 // changes what a step does.
@@ -104,12 +104,12 @@ func TestCheckReportsEveryBrokenCase(t *testing.T) {
 	cases := Cases()[:5]
 	dev := fake{compile: func(p *bcnn.Plan) error {
 		if p.Name == cases[1].Name || p.Name == cases[3].Name {
-			return backend.ErrUnsupported
+			return errors.ErrUnsupported
 		}
 		return nil
 	}}
 	var progress []int
-	failures, err := Check(context.Background(), dev, backend.Options{}, cases, func(done, total int) {
+	failures, err := Check(context.Background(), dev.device(), backend.Options{}, cases, func(done, total int) {
 		require.Equal(t, len(cases), total)
 		progress = append(progress, done)
 	})
@@ -118,11 +118,11 @@ func TestCheckReportsEveryBrokenCase(t *testing.T) {
 	require.Len(t, failures, 2)
 	require.Equal(t, cases[1].Name, failures[0].Case)
 	require.Equal(t, "fused", failures[0].Plan)
-	require.ErrorIs(t, failures[1], backend.ErrUnsupported)
-	require.ErrorContains(t, failures[1], cases[3].Name+": fused plan: with Tap: compile: ")
+	require.ErrorIs(t, failures[1], errors.ErrUnsupported)
+	require.ErrorContains(t, failures[1], cases[3].Name+": fused plan: with Tap: compile: fake: compile: ")
 
 	ctx, cancel := context.WithCancel(context.Background())
-	failures, err = Check(ctx, dev, backend.Options{}, cases, func(done, _ int) {
+	failures, err = Check(ctx, dev.device(), backend.Options{}, cases, func(done, _ int) {
 		if done == 2 {
 			cancel()
 		}
@@ -143,7 +143,7 @@ func TestPlansMustAgree(t *testing.T) {
 func TestABadNetworkIsAFailure(t *testing.T) {
 	c := RandomCase(3)
 	c.build = func(b *builder) *bcnn.Network { return &bcnn.Network{Name: "empty"} }
-	f := c.check(t.Context(), fake{}, backend.Options{})
+	f := c.check(t.Context(), fake{}.device(), backend.Options{})
 	require.NotNil(t, f)
 	require.ErrorContains(t, f, c.Name+": lower: ")
 }
@@ -152,10 +152,10 @@ func TestNetworkCases(t *testing.T) {
 	net := RandomCase(11).Network()
 	cases := NetworkCases(net)
 	require.Len(t, cases, 5)
-	failures, err := Check(t.Context(), fake{}, backend.Options{}, cases, nil)
+	failures, err := Check(t.Context(), fake{}.device(), backend.Options{}, cases, nil)
 	require.NoError(t, err)
 	require.Empty(t, failures)
-	failures, err = Check(t.Context(), fake{compile: func(*bcnn.Plan) error { return errors.New("no") }}, backend.Options{}, cases, nil)
+	failures, err = Check(t.Context(), fake{compile: func(*bcnn.Plan) error { return errors.New("no") }}.device(), backend.Options{}, cases, nil)
 	require.NoError(t, err)
 	require.Len(t, failures, len(cases))
 
@@ -167,7 +167,7 @@ func TestNetworkCases(t *testing.T) {
 	plans, err := cases[0].plans(t.Context())
 	require.NoError(t, err)
 	require.Len(t, plans, 1)
-	failures, err = Check(t.Context(), fake{}, backend.Options{}, cases[:1], nil)
+	failures, err = Check(t.Context(), fake{}.device(), backend.Options{}, cases[:1], nil)
 	require.NoError(t, err)
 	require.Empty(t, failures)
 }
@@ -220,12 +220,12 @@ func TestPublishedOnTheReference(t *testing.T) {
 func TestReferenceNeedsMemory(t *testing.T) {
 	cases := NetworkCases(VehicleNet(3, 16))
 	for _, limit := range []int64{1, 10000} { // less than the reference needs, less than it and all results
-		failures, err := Check(t.Context(), fake{}, backend.Options{Limits: bcnn.Limits{ArenaBytes: limit}}, cases, nil)
+		failures, err := Check(t.Context(), fake{}.device(), backend.Options{Limits: bcnn.Limits{ArenaBytes: limit}}, cases, nil)
 		require.Empty(t, failures)
 		require.ErrorIs(t, err, ErrMemory)
 		require.ErrorContains(t, err, fmt.Sprintf("the limit is %d", limit))
 	}
-	failures, err := Check(t.Context(), fake{}, backend.Options{}, cases[:1], nil)
+	failures, err := Check(t.Context(), fake{}.device(), backend.Options{}, cases[:1], nil)
 	require.NoError(t, err)
 	require.Empty(t, failures)
 	_, err = Check(t.Context(), nil, backend.Options{}, cases, nil)
@@ -274,12 +274,12 @@ func TestMemoryIsEnough(t *testing.T) {
 					most = max(most, live()-before)
 					return err
 				},
-				run: func(x *fakeExecutable, ctx context.Context, out, in bcnn.Tensor) error {
+				run: func(x *fakeEngine, ctx context.Context, out, in bcnn.Tensor) error {
 					most = max(most, live()-before)
 					return x.honest(ctx, out, in)
 				},
 			}
-			failures, err := Check(t.Context(), device, backend.Options{}, NetworkCases(net)[:1], nil)
+			failures, err := Check(t.Context(), device.device(), backend.Options{}, NetworkCases(net)[:1], nil)
 			require.NoError(t, err)
 			require.Empty(t, failures)
 			require.LessOrEqual(t, most, want)

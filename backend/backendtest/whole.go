@@ -38,7 +38,7 @@ func wholeCases() []Case {
 					name = "bytes"
 				}
 				cases = append(cases, Case{
-					Name: fmt.Sprintf("whole/%s/%s/batch=%d", name, net.name, batch), Batch: batch, everyVariant: true,
+					Name: fmt.Sprintf("whole/%s/%s/batch=%d", name, net.name, batch), Batch: batch, everyKernel: true,
 					build: func(b *builder) *bcnn.Network {
 						b.input(bcnn.Uint8, net.h, net.w, 3)
 						if scheme != "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
@@ -34,7 +35,7 @@ func vehicleNet(binarized bool) *planner {
 // for steps on bits the fraction of the rate of a loop of xor and popcount, measured in
 // the same process.
 func BenchmarkVehicleNet(b *testing.B) {
-	for _, isa := range ISAs() {
+	for _, isa := range sets.Names() {
 		for _, binarized := range []bool{false, true} {
 			for _, threads := range []int{1, 2} {
 				b.Run(fmt.Sprintf("%s/bits=%v/threads=%d", isa, binarized, threads), func(b *testing.B) {
@@ -48,7 +49,7 @@ func BenchmarkVehicleNet(b *testing.B) {
 // BenchmarkConv3x3 runs binary convolutions of VGG-16.
 func BenchmarkConv3x3(b *testing.B) {
 	same := bcnn.Window{KH: 3, KW: 3, Pad: bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}}
-	for _, isa := range ISAs() {
+	for _, isa := range sets.Names() {
 		for _, c := range []struct{ size, in, out int }{{112, 64, 128}, {56, 128, 256}, {28, 256, 512}, {14, 512, 512}} {
 			b.Run(fmt.Sprintf("%s/%d×%d×%d→%d", isa, c.size, c.size, c.in, c.out), func(b *testing.B) {
 				p := newPlanner(1, input(bcnn.Float32, c.size, c.size, c.in))
@@ -68,15 +69,15 @@ func benchmarkPlan(b *testing.B, p *planner, opts backend.Options) {
 	require.NoError(b, err)
 	defer exe.Close()
 	in, out := p.input(1), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
-	require.NoError(b, exe.Run(context.Background(), out, in))
+	require.NoError(b, exe.Run(context.Background(), []bcnn.Tensor{out}, []bcnn.Tensor{in}))
 	for i := range times {
 		times[i] = math.MaxInt64
 	}
-	best, err := device{}.Peak(opts)
+	best, err := Device().Peak(opts)
 	require.NoError(b, err)
 	b.ResetTimer()
 	for b.Loop() {
-		if err := exe.Run(context.Background(), out, in); err != nil {
+		if err := exe.Run(context.Background(), []bcnn.Tensor{out}, []bcnn.Tensor{in}); err != nil {
 			b.Fatal(err)
 		}
 	}

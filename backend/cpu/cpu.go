@@ -11,72 +11,45 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/host"
 )
 
 func init() { backend.Register(cpuBackend{}) }
 
-const deviceID = "cpu"
-
 type cpuBackend struct{}
 
 func (cpuBackend) Name() string { return "cpu" }
 
-func (cpuBackend) Devices() ([]backend.Device, error) { return []backend.Device{device{}}, nil }
+func (cpuBackend) Devices() ([]driver.Device, error) { return []driver.Device{device{}}, nil }
 
 // Device returns the processor, the only device of the backend.
-func Device() backend.Device { return device{} }
-
-// ISAs returns the instruction sets that this processor has kernels for, the
-// best first, as Options.ISA takes them.
-func ISAs() []string { return sets.Names() }
+func Device() *backend.Device { return backend.NewDevice(device{}) }
 
 type device struct{}
 
-func (device) Info() backend.Info {
+func (device) Info() driver.Info {
 	name := cpuid.CPU.BrandName
 	if name == "" {
 		name = runtime.GOARCH
 	}
-	return backend.Info{
-		ID:     deviceID,
-		Name:   name,
-		Kind:   backend.CPU,
-		Detail: fmt.Sprintf("%s, %d threads", sets.Names()[0], host.Threads()),
-		Memory: host.Memory(),
-		ISAs:   sets.Names(),
+	return driver.Info{
+		ID:         "cpu",
+		Name:       name,
+		Kind:       driver.CPU,
+		Detail:     fmt.Sprintf("%s, %d threads", sets.Names()[0], host.Threads()),
+		Memory:     host.Memory(),
+		MaxBatch:   1 << 24,
+		MaxThreads: 1024,
+		ISAs:       sets.Names(),
 	}
 }
 
-// maxThreads and maxBatch bound Options.Threads and Options.MaxBatch.
-const (
-	maxThreads = 1024
-	maxBatch   = 1 << 24
-)
-
-func (device) Compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options) (backend.Executable, error) {
-	e, err := compile(ctx, plan, opts)
-	if err != nil {
-		return nil, &backend.Error{Device: deviceID, Op: "compile", Err: err}
-	}
-	return e, nil
-}
-
-func compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options) (*executable, error) {
-	opts, err := backend.CheckCompile(ctx, plan, opts, maxBatch, host.Available())
+func (device) Compile(ctx context.Context, plan *bcnn.Plan, c driver.Config) (driver.Engine, error) {
+	set, err := sets.Lookup(c.ISA)
 	if err != nil {
 		return nil, err
 	}
-	set, err := sets.Lookup(opts.ISA)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
-	}
-	if opts.Threads == 0 {
-		opts.Threads = min(host.Threads(), maxThreads)
-	}
-	if opts.Threads < 0 || opts.Threads > maxThreads {
-		return nil, fmt.Errorf("%d threads, want 1 to %d", opts.Threads, maxThreads)
-	}
-	return newExecutable(ctx, plan, set, opts)
+	return newExecutable(ctx, plan, set, c)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
@@ -56,12 +57,12 @@ func requireReference(t testing.TB, p *planner, opts backend.Options) {
 		require.NoError(t, err)
 
 		out := bcnn.NewTensor(bcnn.Float32, n, plan.OutputShape())
-		require.NoError(t, tapped.Run(context.Background(), out, in))
+		require.NoError(t, tapped.Run(context.Background(), []bcnn.Tensor{out}, []bcnn.Tensor{in}))
 		require.Equal(t, len(plan.Steps), taps)
 		requireSame(t, final, out, "output")
 		for range 2 {
 			clear(out.F32)
-			require.NoError(t, plain.Run(context.Background(), out, in))
+			require.NoError(t, plain.Run(context.Background(), []bcnn.Tensor{out}, []bcnn.Tensor{in}))
 			requireSame(t, final, out, "output without tap")
 		}
 		require.NoError(t, tapped.Close())
@@ -83,7 +84,7 @@ func describe(op bcnn.StepOp) string {
 // kernels: the best and the last take all ways through the executor. So does
 // go test -short.
 func forEach(t *testing.T, f func(t *testing.T, opts backend.Options)) {
-	isas, numbers := ISAs(), []int{1, 3}
+	isas, numbers := sets.Names(), []int{1, 3}
 	if raceEnabled || testing.Short() {
 		isas, numbers = slices.Compact([]string{isas[0], isas[len(isas)-1]}), numbers[1:]
 	}
@@ -107,11 +108,11 @@ func TestRandomPlans(t *testing.T) {
 }
 
 func FuzzRandomPlan(f *testing.F) {
-	for i := range ISAs() {
+	for i := range sets.Names() {
 		f.Add(uint64(1), uint8(4*i+1), uint8(2))
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, threads, batch uint8) {
-		isas := ISAs()
+		isas := sets.Names()
 		requireReference(t, randomPlan(seed), backend.Options{
 			ISA: isas[int(threads)/4%len(isas)], Threads: 1 + int(threads%4), MaxBatch: 1 + int(batch%4),
 		})

@@ -3,13 +3,11 @@ package cpu
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 	"unsafe"
 
-	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
@@ -23,15 +21,12 @@ type step interface {
 
 // executable is a compiled plan.
 type executable struct {
-	plan *bcnn.Plan
-	opts backend.Options
-
-	mu     sync.Mutex // held while running
-	closed bool
+	plan   *bcnn.Plan
+	config driver.Config
 	pool   *pool
 	steps  []step
 	// choices says what was picked for the steps.
-	choices []backend.Choice
+	choices []driver.Choice
 	// tensors are those of the plan, as many images as the batch in hand has.
 	// The steps point to them. Input and output are empty between runs.
 	tensors []bcnn.Tensor
@@ -88,8 +83,8 @@ func newScratch(owner *pool, size scratchSize) scratch {
 	}
 }
 
-func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, opts backend.Options) (*executable, error) {
-	e := &executable{plan: plan, opts: opts}
+func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, config driver.Config) (*executable, error) {
+	e := &executable{plan: plan, config: config}
 	e.tensors = make([]bcnn.Tensor, len(plan.Tensors))
 	e.full = make([]bcnn.Tensor, len(plan.Tensors))
 	placed, err := e.layout()
@@ -100,8 +95,8 @@ func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, opts bac
 	memory := int(placed.Bytes)
 	for i, s := range plan.Steps {
 		c := compiler{
-			ctx: ctx, room: int(opts.Limits.ArenaBytes) - memory,
-			set: set, batch: opts.MaxBatch, threads: opts.Threads, l1: l1Bytes(),
+			ctx: ctx, room: int(config.ArenaBytes) - memory,
+			set: set, batch: config.MaxBatch, threads: config.Threads, l1: l1Bytes(),
 			in: &e.tensors[s.In[0]], out: &e.tensors[s.Out],
 		}
 		if len(s.In) > 1 {
@@ -113,41 +108,41 @@ func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, opts bac
 		}
 		size.grow(need)
 		memory = num.Sum(memory, c.tables)
-		if err := opts.CheckMemory(int64(num.Sum(memory, num.Product(size.total(), opts.Threads)))); err != nil {
+		if err := config.CheckMemory(int64(num.Sum(memory, num.Product(size.total(), config.Threads)))); err != nil {
 			return nil, fmt.Errorf("step %d (%s): %w", i, s.Name, err)
 		}
 		e.steps = append(e.steps, compiled)
 		e.choices = append(e.choices, c.choice)
 	}
 	e.allocate(placed)
-	e.pool = newPool(opts.Threads, size)
+	e.pool = newPool(config.Threads, size)
 	return e, nil
 }
 
 // layout places the tensors in one block of memory, but for the input and the output,
 // which are the caller's.
 func (e *executable) layout() (bcnn.Placement, error) {
-	plan, batch := e.plan, e.opts.MaxBatch
+	plan, batch := e.plan, e.config.MaxBatch
 	uses := plan.InnerUses()
 	for _, u := range uses {
-		if t := plan.Tensors[u.Tensor]; e.opts.CheckMemory(t.Bytes(batch)) != nil { // together, they might overflow
-			return bcnn.Placement{}, fmt.Errorf("tensor %d (%s): %w", u.Tensor, t.Name, e.opts.CheckMemory(t.Bytes(batch)))
+		if t := plan.Tensors[u.Tensor]; e.config.CheckMemory(t.Bytes(batch)) != nil { // together, they might overflow
+			return bcnn.Placement{}, fmt.Errorf("tensor %d (%s): %w", u.Tensor, t.Name, e.config.CheckMemory(t.Bytes(batch)))
 		}
 	}
 	placed := plan.Place(batch, uses)
-	return placed, e.opts.CheckMemory(placed.Bytes)
+	return placed, e.config.CheckMemory(placed.Bytes)
 }
 
 // allocate makes the tensors.
 func (e *executable) allocate(placed bcnn.Placement) {
 	arena := alignedBytes(int(placed.Bytes))
 	for i, t := range e.plan.Tensors {
-		e.full[i] = bcnn.Tensor{DType: t.DType, N: e.opts.MaxBatch, Shape: t.Shape}
+		e.full[i] = bcnn.Tensor{DType: t.DType, N: e.config.MaxBatch, Shape: t.Shape}
 		if placed.Offsets[i] < 0 {
 			continue
 		}
 		place := unsafe.Pointer(&arena[placed.Offsets[i]])
-		n := e.opts.MaxBatch * t.Shape.Elements(t.DType)
+		n := e.config.MaxBatch * t.Shape.Elements(t.DType)
 		switch t.DType {
 		case bcnn.Bits:
 			e.full[i].Words = unsafe.Slice((*uint64)(place), n)
@@ -186,61 +181,55 @@ func (e *executable) unbind() {
 	e.tensors[e.plan.Output] = bcnn.Tensor{}
 }
 
-func (e *executable) Run(ctx context.Context, out, in bcnn.Tensor) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return e.fail(backend.ErrClosed)
-	}
-	if err := backend.CheckRun(ctx, e.plan, e.opts.MaxBatch, out, in); err != nil {
-		return e.fail(err)
-	}
-	e.bind(out, in)
+func (e *executable) Run(ctx context.Context, out, in []bcnn.Tensor) error {
+	return e.RunSteps(ctx, out, in, nil)
+}
+
+// RunSteps is Run if after is nil.
+func (e *executable) RunSteps(ctx context.Context, out, in []bcnn.Tensor, after func(step int, took time.Duration) error) error {
+	n := in[0].N
+	e.bind(out[0], in[0])
 	defer e.unbind()
 	e.pool.ctx = ctx
 	defer func() { e.pool.ctx = context.Background() }()
 	var start time.Time
-	if e.opts.Threads > 1 {
+	if e.config.Threads > 1 {
 		start = time.Now()
 	}
 	for i, s := range e.steps {
 		var before time.Time
-		if e.opts.Timed != nil {
+		if after != nil {
 			before = time.Now()
 		}
-		if err := e.pool.do(s, s.tiles(in.N)); err != nil {
-			return e.fail(err)
+		if err := e.pool.do(s, s.tiles(n)); err != nil {
+			return err
 		}
-		if e.opts.Timed != nil {
-			e.opts.Timed(i, e.plan.Steps[i].Name, time.Since(before))
-		}
-		if e.opts.Tap != nil {
-			e.opts.Tap(i, e.plan.Steps[i].Name, e.tensors[e.plan.Steps[i].Out])
+		if after != nil {
+			if err := after(i, time.Since(before)); err != nil {
+				return err
+			}
 		}
 	}
-	if e.opts.Threads > 1 {
-		e.pool.governor.done(time.Since(start), in.N)
+	if e.config.Threads > 1 {
+		e.pool.governor.done(time.Since(start), n)
 	}
 	if e.plan.Output == 0 {
-		copy(out.F32, in.F32)
+		copy(out[0].F32, in[0].F32)
 	}
 	return nil
 }
 
-// Explain says what the scheduler has picked for every step.
-func (e *executable) Explain() []backend.Choice { return slices.Clone(e.choices) }
-
-func (e *executable) fail(err error) error {
-	return &backend.Error{Device: deviceID, Op: "run", Err: err}
+func (e *executable) Read(step int, t bcnn.Tensor) error {
+	from := e.tensors[e.plan.Steps[step].Out]
+	copy(t.Words, from.Words)
+	copy(t.F32, from.F32)
+	return nil
 }
 
+// Explain says what the scheduler has picked for every step.
+func (e *executable) Explain() []driver.Choice { return e.choices }
+
 func (e *executable) Close() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return nil
-	}
-	e.closed = true
 	e.pool.stop()
 	e.pool, e.steps, e.tensors, e.full = nil, nil, nil, nil
 	return nil

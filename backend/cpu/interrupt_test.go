@@ -84,7 +84,9 @@ var longNets = []struct {
 	}, 3},
 }
 
-func TestLife(t *testing.T) { backendtest.Life(t, Device()) }
+func TestLife(t *testing.T) {
+	forEach(t, func(t *testing.T, opts backend.Options) { backendtest.Life(t, Device(), opts) })
+}
 
 func TestLongStepsAreInterrupted(t *testing.T) {
 	forEach(t, func(t *testing.T, opts backend.Options) {
@@ -96,7 +98,7 @@ func TestLongStepsAreInterrupted(t *testing.T) {
 				defer exe.Close()
 				in, out := c.net().input(1), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
 				whole := endAfter(ample)
-				require.NoError(t, exe.Run(whole, out, in))
+				require.NoError(t, exe.Run(whole, []bcnn.Tensor{out}, []bcnn.Tensor{in}))
 				looks := whole.looks()
 				require.GreaterOrEqual(t, looks, c.least)
 				lefts := []int64{0, 1, 2}
@@ -105,7 +107,7 @@ func TestLongStepsAreInterrupted(t *testing.T) {
 				}
 				for _, left := range lefts {
 					ctx := endAfter(left)
-					require.ErrorIs(t, exe.Run(ctx, out, in), context.Canceled)
+					require.ErrorIs(t, exe.Run(ctx, []bcnn.Tensor{out}, []bcnn.Tensor{in}), context.Canceled)
 					// Whoever has looked in vain stops: each thread, and the
 					// submitter between steps.
 					require.LessOrEqual(t, -ctx.left.Load(), int64(4*opts.Threads+4), "after %d of %d looks", left, looks)
@@ -159,7 +161,7 @@ func TestTablesCountAsMemory(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, isa := range ISAs() {
+			for _, isa := range sets.Names() {
 				if set, err := sets.Lookup(isa); err != nil || name == "border classes" && set.Wide == nil {
 					continue // it needs no table
 				}
@@ -206,10 +208,10 @@ func TestRunAfterAnInterruption(t *testing.T) {
 				c := compileFor(t, net(1), backend.Options{Threads: threads}, 3)
 				for left := range int64(60) {
 					ctx := endAfter(left)
-					if err := c.Run(ctx, c.out, c.in); err != nil {
+					if err := c.run(ctx); err != nil {
 						require.ErrorIs(t, err, context.Canceled)
 					}
-					require.NoError(t, c.Run(endAfter(ample), c.out, c.in))
+					require.NoError(t, c.run(endAfter(ample)))
 					requireSame(t, c.want, c.out, "output")
 				}
 			})

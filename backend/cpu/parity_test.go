@@ -14,7 +14,7 @@ import (
 func TestParity(t *testing.T) {
 	// An instruction set that is required but not here would not be tested.
 	known := []string{"cpu", "cpu:0"}
-	for _, isa := range ISAs() {
+	for _, isa := range sets.Names() {
 		known = append(known, "cpu:"+isa)
 	}
 	require.NoError(t, testenv.CheckRequired(known...))

@@ -2,53 +2,40 @@ package cpu
 
 import (
 	"bytes"
-	"fmt"
 	"sync"
 	"time"
 
-	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
-	"github.com/bitcnn/bitcnn/internal/host"
+	"github.com/bitcnn/bitcnn/backend/driver"
 )
 
-// Peak measures the products of ±1 values per second that the instruction set
-// of opts reaches on registers and the L1 cache alone, on as many threads as
-// opts says: the greatest of several rounds.
-func (device) Peak(opts backend.Options) (float64, error) {
-	set, err := sets.Lookup(opts.ISA)
+var _ driver.PeakMeter = device{}
+
+// Peak measures on registers and the L1 cache alone: the greatest rate of several
+// rounds.
+func (device) Peak(c driver.Config) (float64, error) {
+	set, err := sets.Lookup(c.ISA)
 	if err != nil {
-		return 0, &backend.Error{Device: deviceID, Op: "peak", Err: err}
+		return 0, err
 	}
-	return best(peakThreads(opts), func(int) float64 { return peakRound(set, roundTime) }), nil
+	return best(c.Threads, func(int) float64 { return peakRound(set, roundTime) }), nil
 }
 
 // Bandwidth measures how fast memory of the given size is read: each thread
 // reads its share of it, from whichever cache holds that, or from memory. The
 // greatest rate of several rounds.
-func (device) Bandwidth(opts backend.Options, size int64) (float64, error) {
+func (device) Bandwidth(c driver.Config, size int64) (float64, error) {
 	// The first cache holds anything up to the smallest, none the largest.
 	const smallest, largest = 4096, 256 << 20
-	if size < 0 {
-		return 0, &backend.Error{Device: deviceID, Op: "bandwidth", Err: fmt.Errorf("%d bytes", size)}
-	}
-	threads := peakThreads(opts)
-	shares := make([][]byte, threads)
+	shares := make([][]byte, c.Threads)
 	for t := range shares {
-		shares[t] = make([]byte, max(min(size, largest)/int64(threads), smallest))
+		shares[t] = make([]byte, max(min(size, largest)/int64(c.Threads), smallest))
 		for i := range shares[t] {
 			shares[t][i] = 1 // so that each page is there
 		}
 	}
-	return best(threads, func(t int) float64 { return readRound(shares[t], roundTime) }), nil
-}
-
-func peakThreads(opts backend.Options) int {
-	threads := opts.Threads
-	if threads <= 0 {
-		threads = host.Threads()
-	}
-	return min(threads, maxThreads)
+	return best(c.Threads, func(t int) float64 { return readRound(shares[t], roundTime) }), nil
 }
 
 // roundTime is shorter than the time slices of most schedulers, so that on a

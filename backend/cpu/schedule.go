@@ -7,8 +7,8 @@ import (
 
 	"github.com/klauspost/cpuid/v2"
 
-	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/num"
@@ -51,9 +51,9 @@ type compiler struct {
 	tables         int // bytes of those of the step
 	set            *kern.Set
 	batch, threads int
-	l1             int            // bytes
-	in, other, out *bcnn.Tensor   // other is the second input of an add
-	choice         backend.Choice // what was picked
+	l1             int           // bytes
+	in, other, out *bcnn.Tensor  // other is the second input of an add
+	choice         driver.Choice // what was picked
 }
 
 // reserve reports whether there is room for a table of so many bytes, which a
@@ -240,7 +240,7 @@ func (c *compiler) denseTiles(op *bcnn.ConvStep, taps int) (images, outputs int)
 	for images > 1 && float64(images)*c.convTime(op, bcnn.Bits, taps)*float64(min(outputs, op.Out))/float64(op.Out) > maxTile {
 		images = num.CeilDiv(images, 2)
 	}
-	c.choice = backend.Choice{
+	c.choice = driver.Choice{
 		Kernel: fmt.Sprintf("packed words, %d outputs in lanes", c.set.Block),
 		Tile:   fmt.Sprintf("%s × %s", count(images, "image"), count(min(outputs, op.Out), "output")),
 		Why:    "weights are read once for the images of a tile; " + why,
@@ -272,7 +272,7 @@ func (c *compiler) items(kernel, kind string, n int, work float64, do func(s *sc
 }
 
 func (c *compiler) chooseRange(r *rangeStep, kernel, kind, why string) {
-	c.choice = backend.Choice{Kernel: kernel, Tile: count(r.tile, kind) + ", " + count(r.perImage(), "tile"), Why: why}
+	c.choice = driver.Choice{Kernel: kernel, Tile: count(r.tile, kind) + ", " + count(r.perImage(), "tile"), Why: why}
 }
 
 func count(n int, what string) string {

@@ -8,8 +8,8 @@ import (
 
 	"gorgonia.org/cu"
 
-	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/candidates"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
 )
@@ -26,21 +26,14 @@ func (e *executable) reserve(bytes int64) error {
 }
 
 // allocate makes the memory of all tensors, in which those whose lifetimes do not
-// overlap share, scratch memory, staging memory and what Tap gets. all are the
-// kernels that may come to execute each step, small the launch that may execute all
-// of them, if any.
+// overlap share, scratch memory and staging memory. all are the kernels that may
+// come to execute each step, small the launch that may execute all of them, if any.
 func (e *executable) allocate(all [][]candidates.Candidate, small *candidates.Fused) error {
 	plan, n := e.plan, e.opts.MaxBatch
 	for _, t := range plan.Tensors {
 		// Kernels count the bytes of an image in 32 bits.
 		if size := t.Shape.Bytes(t.DType); size > math.MaxInt32 || size*int64(n) > e.device.info.Memory {
-			return fmt.Errorf("%w: tensor %s of %v, %d images", backend.ErrTooLarge, t.Name, t.Shape, n)
-		}
-	}
-	tap := 0
-	if e.opts.Tap != nil {
-		for _, s := range plan.Steps {
-			tap = max(tap, e.bytes(s.Out, n))
+			return fmt.Errorf("%w: tensor %s of %v, %d images", driver.ErrTooLarge, t.Name, t.Shape, n)
 		}
 	}
 	var sizes [gpu.Scratches]int
@@ -51,7 +44,7 @@ func (e *executable) allocate(all [][]candidates.Candidate, small *candidates.Fu
 			}
 		}
 	}
-	rest := e.bytes(0, n) + e.bytes(plan.Output, n) + tap
+	rest := e.bytes(0, n) + e.bytes(plan.Output, n)
 	for _, size := range sizes {
 		rest += size
 	}
@@ -62,7 +55,6 @@ func (e *executable) allocate(all [][]candidates.Candidate, small *candidates.Fu
 	if err := e.placeTensors(e.uses(all, small)); err != nil {
 		return err
 	}
-	e.taps = make([]uint64, (tap+7)/8)
 	for i, size := range sizes {
 		if size == 0 {
 			continue

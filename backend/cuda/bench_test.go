@@ -19,12 +19,12 @@ import (
 // BenchmarkSteps prints the shortest device time of every step in both variants.
 func BenchmarkSteps(b *testing.B) {
 	for _, net := range []*bcnn.Network{backendtest.VehicleNet(1, 96), backendtest.OneConv(48, 5, 32, 32), backendtest.OneConv(28, 3, 128, 128), backendtest.OneConv(14, 3, 256, 256)} {
-		for _, variant := range append([]string{""}, variantNames...) {
+		for _, variant := range append([]string{""}, kernelNames...) {
 			b.Run(fmt.Sprintf("%s/%v/variant=%s", net.Name, net.Input.Shape, variant), func(b *testing.B) {
 				plan, err := bcnn.Lower(b.Context(), net, bcnn.LowerOptions{})
 				require.NoError(b, err)
 				best := make([]time.Duration, len(plan.Steps))
-				exe, err := testDevice(b).Compile(b.Context(), plan, backend.Options{Variant: variant, Timed: func(i int, _ string, d time.Duration) {
+				exe, err := compile(b.Context(), testDevice(b), plan, backend.Options{Kernels: variant, Timed: func(i int, _ string, d time.Duration) {
 					if best[i] == 0 || d < best[i] {
 						best[i] = d
 					}
@@ -33,7 +33,7 @@ func BenchmarkSteps(b *testing.B) {
 				defer exe.Close()
 				in, out := backendtest.RandomImages(1, 1, plan.Input), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
 				for b.Loop() {
-					require.NoError(b, exe.Run(context.Background(), out, in))
+					require.NoError(b, exe.run(context.Background(), out, in))
 				}
 				for i, d := range best {
 					b.ReportMetric(float64(d.Nanoseconds())/1e3, fmt.Sprintf("%d-%s-µs", i, plan.Steps[i].Name))
@@ -45,7 +45,7 @@ func BenchmarkSteps(b *testing.B) {
 
 // requireReference runs a network on random images and compares it with the
 // reference.
-func requireReference(t testing.TB, d *device, net *bcnn.Network, opts backend.Options, n int) *executable {
+func requireReference(t testing.TB, d *device, net *bcnn.Network, opts backend.Options, n int) *running {
 	t.Helper()
 	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 	require.NoError(t, err)
@@ -54,17 +54,17 @@ func requireReference(t testing.TB, d *device, net *bcnn.Network, opts backend.O
 	return exe
 }
 
-func compiled(t testing.TB, d *device, plan *bcnn.Plan, opts backend.Options, n int) *executable {
+func compiled(t testing.TB, d *device, plan *bcnn.Plan, opts backend.Options, n int) *running {
 	t.Helper()
 	opts.MaxBatch = n
-	exe, err := d.Compile(t.Context(), plan, opts)
+	exe, err := compile(t.Context(), d, plan, opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, exe.Close()) })
-	return exe.(*executable)
+	return exe
 }
 
 // requireRun runs n random images and compares the results with the reference.
-func requireRun(t testing.TB, exe *executable, seed uint64, n int) {
+func requireRun(t testing.TB, exe *running, seed uint64, n int) {
 	t.Helper()
 	in := backendtest.RandomImages(seed, n, exe.plan.Input)
 	want, err := ref.Run(t.Context(), exe.plan, in, nil)
@@ -72,10 +72,10 @@ func requireRun(t testing.TB, exe *executable, seed uint64, n int) {
 	requireOutput(t, exe, want, in)
 }
 
-func requireOutput(t testing.TB, exe *executable, want, in bcnn.Tensor) {
+func requireOutput(t testing.TB, exe *running, want, in bcnn.Tensor) {
 	t.Helper()
 	out := bcnn.NewTensor(bcnn.Float32, in.N, want.Shape)
-	require.NoError(t, exe.Run(context.Background(), out, in))
+	require.NoError(t, exe.run(context.Background(), out, in))
 	require.Equal(t, want.F32, out.F32)
 }
 
@@ -87,7 +87,7 @@ func BenchmarkRun(b *testing.B) {
 			in, out := backendtest.RandomImages(1, n, exe.plan.Input), bcnn.NewTensor(bcnn.Float32, n, exe.plan.OutputShape())
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := exe.Run(context.Background(), out, in); err != nil {
+				if err := exe.run(context.Background(), out, in); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/candidates"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 	"github.com/bitcnn/bitcnn/kernels"
@@ -58,7 +59,7 @@ func candidatesOf(d *device, c backendtest.Case) ([][]candidates.Candidate, erro
 	if err != nil {
 		return nil, err
 	}
-	e := &executable{device: d, plan: plan, opts: backend.Options{MaxBatch: c.Batch}, ctx: context.Background()}
+	e := &executable{device: d, plan: plan, opts: driver.Config{MaxBatch: c.Batch}, ctx: context.Background()}
 	return e.candidates()
 }
 
@@ -103,7 +104,7 @@ func (f forced) check(ctx context.Context, d *device) error {
 	before := d.pick
 	d.pick = f.pick
 	defer func() { d.pick = before }()
-	failures, err := backendtest.Check(ctx, d, backend.Options{}, []backendtest.Case{f.Case}, nil)
+	failures, err := backendtest.Check(ctx, backend.NewDevice(d), backend.Options{}, []backendtest.Case{f.Case}, nil)
 	if err == nil && len(failures) > 0 {
 		err = fmt.Errorf("candidate %d: %w", f.pick, failures[0])
 	}

@@ -31,7 +31,7 @@ const (
 
 var children = map[string]func() error{
 	"describe": func() error {
-		devices, err := cudaBackend{}.Devices()
+		devices, err := enumerate()
 		if len(devices) == 0 {
 			return err
 		}
@@ -62,17 +62,17 @@ func emulated(t testing.TB) *device {
 	return d
 }
 
-func compileTiny(d backend.Device) (backend.Executable, error) {
+func compileTiny(d *device) (*running, error) {
 	plan, err := bcnn.Lower(context.Background(), backendtest.VehicleNet(3, 8), bcnn.LowerOptions{})
 	if err != nil {
 		return nil, err
 	}
-	return d.Compile(context.Background(), plan, backend.Options{})
+	return compile(context.Background(), d, plan, backend.Options{})
 }
 
-func runTiny(exe backend.Executable) error {
+func runTiny(exe *running) error {
 	in := bcnn.NewTensor(bcnn.Uint8, 1, bcnn.Shape{H: 8, W: 8, C: 3})
-	return exe.Run(context.Background(), bcnn.NewTensor(bcnn.Float32, 1, bcnn.Shape{H: 1, W: 1, C: 6}), in)
+	return exe.run(context.Background(), bcnn.NewTensor(bcnn.Float32, 1, bcnn.Shape{H: 1, W: 1, C: 6}), in)
 }
 
 // loseDevice makes a fault between two runs and looks at what comes after it.
@@ -97,7 +97,7 @@ func loseDevice(fault string) error {
 	fmt.Println("first:", runTiny(exe))
 	// Even if the fault goes away, the context does not come back.
 	os.Unsetenv(envFault)
-	for _, e := range []backend.Executable{exe, other} {
+	for _, e := range []*running{exe, other} {
 		err := runTiny(e)
 		var wrapped *backend.Error
 		if !errors.As(err, &wrapped) {
@@ -127,12 +127,12 @@ func childParity() error {
 	}
 	d := devices[0]
 	fmt.Println(d.info.Detail)
-	for i, variant := range append([]string{""}, variantNames...) {
+	for i, variant := range append([]string{""}, kernelNames...) {
 		cases := everyNth(60, 7*i)
 		if variant == "" { // of which whole networks run all
 			cases = append(cases, wholeNetworks(5, 4)...)
 		}
-		failures, err := backendtest.Check(context.Background(), d, backend.Options{Variant: variant}, cases, nil)
+		failures, err := backendtest.Check(context.Background(), backend.NewDevice(d), backend.Options{Kernels: variant}, cases, nil)
 		if err != nil {
 			return err
 		}

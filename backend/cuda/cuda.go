@@ -11,6 +11,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
+	"github.com/bitcnn/bitcnn/backend/driver"
 )
 
 func init() { backend.Register(cudaBackend{}) }
@@ -19,9 +20,9 @@ type cudaBackend struct{}
 
 func (cudaBackend) Name() string { return "cuda" }
 
-func (cudaBackend) Devices() ([]backend.Device, error) {
+func (cudaBackend) Devices() ([]driver.Device, error) {
 	found, err := enumerate()
-	devices := make([]backend.Device, len(found))
+	devices := make([]driver.Device, len(found))
 	for i, d := range found {
 		devices[i] = d
 	}
@@ -33,14 +34,14 @@ func (cudaBackend) Devices() ([]backend.Device, error) {
 var enumerate = sync.OnceValues(func() ([]*device, error) {
 	if err := shim.Load(); err != nil {
 		return nil, fmt.Errorf("%w: no NVIDIA driver: %w; install the driver of the GPU (a CUDA toolkit is not needed)",
-			backend.ErrUnavailable, err)
+			driver.ErrUnavailable, err)
 	}
 	count, err := cu.NumDevices()
 	if err == nil && count == 0 {
 		err = fmt.Errorf("the driver finds no GPU")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", backend.ErrUnavailable, shim.Check("cuDeviceGetCount", err))
+		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, shim.Check("cuDeviceGetCount", err))
 	}
 	var devices []*device
 	var unused []string
@@ -54,10 +55,10 @@ var enumerate = sync.OnceValues(func() ([]*device, error) {
 		devices = append(devices, dev)
 	}
 	if len(devices) == 0 {
-		return nil, fmt.Errorf("%w: no GPU can be used: %s", backend.ErrUnavailable, strings.Join(unused, "; "))
+		return nil, fmt.Errorf("%w: no GPU can be used: %s", driver.ErrUnavailable, strings.Join(unused, "; "))
 	}
 	if len(unused) > 0 {
-		return devices, fmt.Errorf("%w: %s", backend.ErrUnavailable, strings.Join(unused, "; "))
+		return devices, fmt.Errorf("%w: %s", driver.ErrUnavailable, strings.Join(unused, "; "))
 	}
 	return devices, nil
 })

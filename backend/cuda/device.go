@@ -5,18 +5,17 @@ package cuda
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
 	"gorgonia.org/cu"
 
-	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/ptx"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
+	"github.com/bitcnn/bitcnn/backend/driver"
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/internal/host"
 	"github.com/bitcnn/bitcnn/internal/tuning"
 	"github.com/bitcnn/bitcnn/kernels"
 )
@@ -24,7 +23,7 @@ import (
 // device is one GPU. Its context and modules live as long as the process.
 type device struct {
 	number cu.Device
-	info   backend.Info
+	info   driver.Info
 	driver string // all that tells one device and driver from another
 	limits candidates.Limits
 	arch   int // of the PTX that it takes
@@ -33,7 +32,7 @@ type device struct {
 	tuneFrom int64
 	// For tests: tensors share no memory, so that guard pages lie behind each; the
 	// number of the kernel to take of those for a step, where it has so many; and the
-	// variant that measuring is to find the fastest.
+	// variant of kernels that measuring is to find the fastest.
 	apart   bool
 	pick    int
 	fastest string
@@ -90,60 +89,43 @@ func newDevice(i int) (*device, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	d.driver = fmt.Sprintf("%s|sm_%d|%d|%d|%d|%d", name, d.limits.Capability, version, d.limits.Processors, clock, d.arch)
-	d.info = backend.Info{
-		Name:   name,
-		Kind:   kind(name, integrated),
-		Memory: memory, Variants: variantNames,
+	d.info = driver.Info{
+		Name:     name,
+		Kind:     kind(name, integrated),
+		Memory:   memory,
+		MaxBatch: d.limits.GridY,
+		Kernels:  kernelNames,
 		Detail: fmt.Sprintf("sm_%d, driver for CUDA %s, %d multiprocessors, %d KiB of shared memory per block, kernels for sm_%d",
 			d.limits.Capability, ptx.Version(version), d.limits.Processors, d.limits.Shared>>10, d.arch),
 	}
 	return d, nil
 }
 
-func kind(name string, integrated bool) backend.Kind {
+func kind(name string, integrated bool) driver.Kind {
 	switch {
 	case strings.Contains(strings.ToLower(name), "emulat"):
-		return backend.Emulated
+		return driver.Emulated
 	case integrated:
-		return backend.IntegratedGPU
+		return driver.IntegratedGPU
 	}
-	return backend.DiscreteGPU
+	return driver.DiscreteGPU
 }
 
-func (d *device) Info() backend.Info { return d.info }
+func (d *device) Info() driver.Info { return d.info }
 
-func (d *device) Compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options) (backend.Executable, error) {
-	e, err := d.compile(ctx, plan, opts)
-	if err != nil {
-		return nil, &backend.Error{Device: d.info.ID, Op: "compile", Err: err}
-	}
-	return e, nil
-}
+// kernelNames are the variants of kernels. Direct ones are the only ones of some
+// steps.
+var kernelNames = []string{gpu.Patches, gpu.Direct, gpu.TensorCore, gpu.Fused}
 
-// variantNames are the values of Options.Variant.
-var variantNames = []string{"a", "b", "c", "f"}
-
-func (d *device) compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options) (*executable, error) {
-	if opts.Variant != "" && !slices.Contains(variantNames, opts.Variant) {
-		return nil, fmt.Errorf("%w: variant %q; there are %s", backend.ErrUnsupported, opts.Variant, strings.Join(variantNames, ", "))
-	}
-	opts, err := backend.CheckCompile(ctx, plan, opts, d.limits.GridY, d.memory())
-	if err != nil {
-		return nil, err
-	}
+func (d *device) Compile(ctx context.Context, plan *bcnn.Plan, c driver.Config) (driver.Engine, error) {
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	return newExecutable(ctx, d, plan, opts)
-}
-
-// memory returns the bytes that an executable may take: all of the device's, which
-// may be the machine's.
-func (d *device) memory() int64 {
-	if machine := host.Memory(); machine > 0 && d.info.Kind != backend.DiscreteGPU {
-		return min(d.info.Memory, machine)
+	e, err := newExecutable(ctx, d, plan, c)
+	if err != nil {
+		return nil, err // not a nil *executable
 	}
-	return d.info.Memory
+	return e, nil
 }
 
 // open makes the context on first use.

@@ -6,15 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 	"unsafe"
 
 	"gorgonia.org/cu"
 
-	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
 )
@@ -24,10 +23,7 @@ type executable struct {
 	device *device
 	thread *thread
 	plan   *bcnn.Plan
-	opts   backend.Options
-
-	mu     sync.Mutex // held while running
-	closed bool
+	opts   driver.Config
 	bag    bag // tensors, scratch memory, staging memory, stream, events, graphs
 	stream cu.Stream
 	steps  []*built
@@ -36,16 +32,17 @@ type executable struct {
 	memory  memory
 
 	input, output unsafe.Pointer // page-locked
-	start, stop   cu.Event       // for Timed
-	taps          []uint64       // the memory of what Tap gets
-	reserved      int64          // bytes that have been asked for, of Options.Limits.ArenaBytes
+	start, stop   cu.Event       // around what is timed
+	reserved      int64          // bytes that have been asked for, of Config.ArenaBytes
 
 	// What Compile and Run ask of the thread.
 	ctx    context.Context
 	images int
-	step   int // for Timed and Tap
-	took   time.Duration
-	runAll, runStep, copyIn, copyOut,
+	// Of RunSteps and Read.
+	step int
+	took time.Duration
+	read bcnn.Tensor
+	runAll, runStep, readStep, copyIn, copyOut,
 	wait *request
 	graphs map[int]shim.Graph // by images
 	// direct says that the driver has no graphs, so kernels are launched one by one.
@@ -64,7 +61,7 @@ type memory struct {
 	scratch [gpu.Scratches]cu.DevicePtr
 }
 
-func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, opts backend.Options) (*executable, error) {
+func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, opts driver.Config) (*executable, error) {
 	e := &executable{device: d, thread: d.thread, plan: plan, opts: opts, ctx: ctx, perImage: slowRun,
 		bag: bag{thread: d.thread}, graphs: make(map[int]shim.Graph)}
 	// Laying out weights takes long, and needs no driver.
@@ -76,7 +73,7 @@ func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, opts backend
 	if e.considersNetwork() {
 		small = candidates.NewFused(plan, d.limits)
 	}
-	e.runAll, e.runStep = newRequest(e.executeAll), newRequest(e.executeStep)
+	e.runAll, e.runStep, e.readStep = newRequest(e.executeAll), newRequest(e.executeStep), newRequest(e.fetchStep)
 	e.copyIn, e.copyOut, e.wait = newRequest(e.enqueueCopyIn), newRequest(e.fetchOutput), newRequest(e.synchronize)
 	if err := e.thread.do(newRequest(func() error { return e.construct(all, small) })); err != nil {
 		_ = e.release()
@@ -89,6 +86,7 @@ func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, opts backend
 // candidates lists the kernels that can execute each step.
 func (e *executable) candidates() ([][]candidates.Candidate, error) {
 	all := make([][]candidates.Candidate, len(e.plan.Steps))
+	var unsupported bcnn.UnsupportedError
 	for i, s := range e.plan.Steps {
 		if err := e.ctx.Err(); err != nil {
 			return nil, err
@@ -97,12 +95,17 @@ func (e *executable) candidates() ([][]candidates.Candidate, error) {
 		if err == nil {
 			all[i], err = candidates.Of(step, s.Op, e.device.limits, e.device.arch)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("step %d (%s): %w", i, s.Name, err)
+		if err == nil && len(all[i]) == 0 {
+			err = bcnn.Unsupported("no kernel")
 		}
-		all[i] = candidates.OfVariant(all[i], e.opts.Variant)
+		if err != nil {
+			if err := unsupported.Add(e.plan, i, err); err != nil {
+				return nil, err
+			}
+		}
+		all[i] = candidates.OfVariant(all[i], e.opts.Kernels)
 	}
-	return all, nil
+	return all, unsupported.Err()
 }
 
 // construct makes everything on the device; it runs on its thread.
@@ -132,7 +135,7 @@ func (e *executable) construct(all [][]candidates.Candidate, small *candidates.F
 	if err := e.chooseNetwork(small); err != nil {
 		return err
 	}
-	if e.opts.Timed == nil && e.opts.Tap == nil {
+	if !e.opts.Stepwise {
 		if _, err = e.graph(e.opts.MaxBatch); err == nil {
 			_, err = e.graph(1)
 		}
@@ -140,17 +143,18 @@ func (e *executable) construct(all [][]candidates.Candidate, small *candidates.F
 	return err
 }
 
-func (e *executable) Run(ctx context.Context, out, in bcnn.Tensor) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return e.fail(backend.ErrClosed)
-	}
+func (e *executable) Run(ctx context.Context, out, in []bcnn.Tensor) error {
+	return e.run(ctx, out[0], in[0], nil)
+}
+
+func (e *executable) RunSteps(ctx context.Context, out, in []bcnn.Tensor, after func(step int, took time.Duration) error) error {
+	return e.run(ctx, out[0], in[0], after)
+}
+
+// run executes the steps one by one if after is not nil.
+func (e *executable) run(ctx context.Context, out, in bcnn.Tensor, after func(step int, took time.Duration) error) error {
 	if err := e.thread.gone(); err != nil {
-		return e.fail(err)
-	}
-	if err := backend.CheckRun(ctx, e.plan, e.opts.MaxBatch, out, in); err != nil {
-		return e.fail(err)
+		return err
 	}
 	e.ctx, e.images = ctx, in.N
 	defer func() { e.ctx = nil }()
@@ -158,8 +162,8 @@ func (e *executable) Run(ctx context.Context, out, in bcnn.Tensor) error {
 	copy(unsafe.Slice((*byte)(e.input), bytes), unsafe.Slice((*byte)(data(&in)), bytes))
 	var err error
 	start := time.Now()
-	if e.opts.Timed != nil || e.opts.Tap != nil {
-		err = e.watch()
+	if after != nil {
+		err = e.executeSteps(after)
 	} else {
 		err = e.thread.do(e.runAll)
 	}
@@ -168,7 +172,7 @@ func (e *executable) Run(ctx context.Context, out, in bcnn.Tensor) error {
 		if e.thread.lost.Load() == nil {
 			err = errors.Join(err, e.thread.do(e.wait))
 		}
-		return e.fail(err)
+		return err
 	}
 	e.perImage = time.Since(start) / time.Duration(in.N)
 	bytes = e.bytes(e.plan.Output, in.N)
@@ -292,8 +296,9 @@ func (e *executable) graph(images int) (shim.Graph, error) {
 	return shim.Graph{}, err
 }
 
-// watch executes the steps one by one and tells Timed and Tap about each.
-func (e *executable) watch() error {
+// executeSteps executes the steps one by one. after is not called on the device's
+// thread, so that it may use the device.
+func (e *executable) executeSteps(after func(step int, took time.Duration) error) error {
 	if err := e.thread.do(e.copyIn); err != nil {
 		return err
 	}
@@ -305,41 +310,30 @@ func (e *executable) watch() error {
 		if err := e.thread.do(e.runStep); err != nil {
 			return fmt.Errorf("step %d (%s): %w", i, s.Name, err)
 		}
-		if e.opts.Timed != nil {
-			e.opts.Timed(i, s.Name, e.took)
-		}
-		if e.opts.Tap != nil {
-			e.opts.Tap(i, s.Name, e.tap(i))
+		if err := after(i, e.took); err != nil {
+			return err
 		}
 	}
 	return e.thread.do(e.copyOut)
 }
 
-// executeStep is a step of watch; it runs on the device's thread.
+// executeStep executes a step and waits for it; it runs on the device's thread.
 func (e *executable) executeStep() error {
 	var err error
 	e.took, err = timeOn(e.stream, e.start, e.stop, func() error { return e.steps[e.step].enqueue(e.stream, e.images) })
-	if err != nil {
-		return err
-	}
-	if e.opts.Tap == nil {
-		return nil
-	}
-	t, i := e.tap(e.step), e.plan.Steps[e.step].Out
-	return shim.Check("cuMemcpyDtoH", cu.MemcpyDtoH(data(&t), e.memory.tensors[i], int64(e.bytes(i, e.images))))
+	return err
 }
 
-// tap is the tensor that Tap gets of step i.
-func (e *executable) tap(i int) bcnn.Tensor {
-	of := e.plan.Tensors[e.plan.Steps[i].Out]
-	t := bcnn.Tensor{DType: of.DType, N: e.images, Shape: of.Shape}
-	elements := t.N * t.Shape.Elements(t.DType)
-	if t.DType == bcnn.Bits {
-		t.Words = e.taps[:elements]
-	} else { // no step makes bytes
-		t.F32 = unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(e.taps))), elements)
-	}
-	return t
+func (e *executable) Read(step int, t bcnn.Tensor) error {
+	e.step, e.read = step, t
+	defer func() { e.read = bcnn.Tensor{} }()
+	return e.thread.do(e.readStep)
+}
+
+// fetchStep is Read; it runs on the device's thread.
+func (e *executable) fetchStep() error {
+	i := e.plan.Steps[e.step].Out
+	return shim.Check("cuMemcpyDtoH", cu.MemcpyDtoH(data(&e.read), e.memory.tensors[i], int64(e.bytes(i, e.images))))
 }
 
 // data is where the values of a tensor start. Packed words have the same bytes on
@@ -352,10 +346,6 @@ func data(t *bcnn.Tensor) unsafe.Pointer {
 		return unsafe.Pointer(unsafe.SliceData(t.Words))
 	}
 	return unsafe.Pointer(unsafe.SliceData(t.F32))
-}
-
-func (e *executable) fail(err error) error {
-	return &backend.Error{Device: e.device.info.ID, Op: "run", Err: err}
 }
 
 // release frees everything, on the device's thread.
@@ -375,22 +365,11 @@ func (e *executable) release() error {
 			e.network = nil
 		}
 		err = errors.Join(err, e.bag.release())
-		e.steps, e.graphs, e.taps = nil, nil, nil
+		e.steps, e.graphs = nil, nil
 		return err
 	})
 	r.always = true
 	return e.thread.do(r)
 }
 
-func (e *executable) Close() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return nil
-	}
-	e.closed = true
-	if err := e.release(); err != nil {
-		return &backend.Error{Device: e.device.info.ID, Op: "close", Err: err}
-	}
-	return nil
-}
+func (e *executable) Close() error { return e.release() }

@@ -3,15 +3,13 @@
 package cuda
 
 import (
-	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 )
 
 // Explain says which kernels execute every step.
-func (e *executable) Explain() []backend.Choice {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	choices := make([]backend.Choice, len(e.steps))
+func (e *executable) Explain() []driver.Choice {
+	choices := make([]driver.Choice, len(e.steps))
 	for i, s := range e.steps {
 		choices[i] = s.explain()
 		if e.network != nil {
@@ -22,7 +20,7 @@ func (e *executable) Explain() []backend.Choice {
 	return choices
 }
 
-func (b *built) explain() backend.Choice {
+func (b *built) explain() driver.Choice {
 	var names []string
 	var threads []int
 	for _, l := range b.launches {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 )
@@ -20,17 +21,17 @@ import (
 // large integer one.
 const mostTiles = 6
 
-// TestGEMM runs each tile of variant c on a part of the table.
+// TestGEMM runs each tile of the kernels for tensor cores on a part of the table.
 func TestGEMM(t *testing.T) {
 	testenv.Long(t)
 	for pick := range mostTiles {
 		t.Run(fmt.Sprint(pick), func(t *testing.T) {
-			requireParityPlaced(t, pick, backend.Options{Variant: "c"}, everyNth(24, pick))
+			requireParityPlaced(t, pick, backend.Options{Kernels: gpu.TensorCore}, everyNth(24, pick))
 		})
 	}
 }
 
-// TestGEMMShapes runs the tiles of variant c where they are full, cut off, pooled
+// TestGEMMShapes runs the tiles of the kernels for tensor cores where they are full, cut off, pooled
 // over windows of one lane and of several, and where the sum is long.
 func TestGEMMShapes(t *testing.T) {
 	testenv.Long(t)
@@ -78,7 +79,7 @@ func TestGEMMShapes(t *testing.T) {
 			d.pick = pick
 			for i, n := range nets {
 				t.Run(fmt.Sprintf("%dx%dx%d/k%d/out%d/%d/%d", c.h, c.w, c.in, c.k, c.out, pick, i), func(t *testing.T) {
-					exe := requireReference(t, d, n, backend.Options{Variant: "c"}, c.images)
+					exe := requireReference(t, d, n, backend.Options{Kernels: gpu.TensorCore}, c.images)
 					require.Equal(t, "conv_mma", exe.steps[1].launches[0].spec.File)
 				})
 			}
@@ -101,7 +102,7 @@ func gemmNet(size int) *bcnn.Network {
 	return net
 }
 
-// BenchmarkGEMM is the product of square matrices of bits, with each tile of variant
+// BenchmarkGEMM is the product of square matrices of bits, with each tile of the variant
 // c: the device time of the step, as operations per second, two for a product of ±1
 // values. An emulator gets a small one.
 func BenchmarkGEMM(b *testing.B) {
@@ -118,20 +119,20 @@ func BenchmarkGEMM(b *testing.B) {
 		d := testDevice(b)
 		d.pick = pick
 		var best time.Duration
-		compiled, err := d.Compile(b.Context(), plan, backend.Options{Variant: "c", MaxBatch: size, Timed: func(i int, _ string, took time.Duration) {
+		compiled, err := compile(b.Context(), d, plan, backend.Options{Kernels: gpu.TensorCore, MaxBatch: size, Timed: func(i int, _ string, took time.Duration) {
 			if i == 1 && (best == 0 || took < best) {
 				best = took
 			}
 		}})
 		require.NoError(b, err)
-		exe := compiled.(*executable)
+		exe := compiled
 		kernel := exe.steps[1].launches[0].spec.Name
 		if !seen[kernel] {
 			seen[kernel] = true
 			b.Run(fmt.Sprintf("%d/%s", size, kernel), func(b *testing.B) {
 				best = 0
 				for b.Loop() {
-					require.NoError(b, exe.Run(b.Context(), out, in))
+					require.NoError(b, exe.run(b.Context(), out, in))
 				}
 				b.ReportMetric(2*float64(size)*float64(size)*float64(size)/best.Seconds()/1e12, "Tops/s")
 				b.ReportMetric(float64(best.Microseconds()), "device-µs")

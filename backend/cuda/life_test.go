@@ -17,6 +17,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/testenv"
@@ -26,15 +27,15 @@ import (
 // small is a network with two convolutions, dense layers and fused pooling.
 func small() *bcnn.Network { return backendtest.VehicleNet(3, 16) }
 
-func compileSmall(t testing.TB, d *device, opts backend.Options) (*executable, bcnn.Tensor, bcnn.Tensor) {
+func compileSmall(t testing.TB, d *device, opts backend.Options) (*running, bcnn.Tensor, bcnn.Tensor) {
 	t.Helper()
 	plan, err := bcnn.Lower(t.Context(), small(), bcnn.LowerOptions{})
 	require.NoError(t, err)
-	exe, err := d.Compile(t.Context(), plan, opts)
+	exe, err := compile(t.Context(), d, plan, opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { exe.Close() })
 	n := max(opts.MaxBatch, 1)
-	return exe.(*executable), bcnn.NewTensor(bcnn.Float32, n, plan.OutputShape()), backendtest.RandomImages(1, n, plan.Input)
+	return exe, bcnn.NewTensor(bcnn.Float32, n, plan.OutputShape()), backendtest.RandomImages(1, n, plan.Input)
 }
 
 // TestVariantsTakeTheirKernels makes sure that the parity of a variant is that of
@@ -43,7 +44,7 @@ func TestVariantsTakeTheirKernels(t *testing.T) {
 	names := func(variant string) string {
 		d := testDevice(t)
 		d.tuneFrom = math.MaxInt // not what is the fastest here
-		exe, _, _ := compileSmall(t, d, backend.Options{Variant: variant})
+		exe, _, _ := compileSmall(t, d, backend.Options{Kernels: variant})
 		var all []string
 		for _, s := range exe.steps {
 			for _, l := range s.launches {
@@ -52,43 +53,27 @@ func TestVariantsTakeTheirKernels(t *testing.T) {
 		}
 		return strings.Join(all, " ")
 	}
-	require.Regexp(t, "^conv_bytes_k5_pool2 conv_bits_k5_pool2( dense_warp_i1){3}$", names("b"))
-	require.Regexp(t, "^conv_bytes_k5_pool2 pack_patches xor_gemm finish( dense_block){3}$", names("a"))
-	require.Regexp(t, "^conv_bytes_k5_pool2( conv_(and|xor|popc)_[0-9]+x[0-9]+){4}$", names("c"))
-	for _, unknown := range []string{"z", "ab", "A"} {
-		_, err := testDevice(t).Compile(t.Context(), &bcnn.Plan{}, backend.Options{Variant: unknown})
-		require.ErrorIs(t, err, backend.ErrUnsupported, unknown)
-	}
+	require.Regexp(t, "^conv_bytes_k5_pool2 conv_bits_k5_pool2( dense_warp_i1){3}$", names(gpu.Direct))
+	require.Regexp(t, "^conv_bytes_k5_pool2 pack_patches xor_gemm finish( dense_block){3}$", names(gpu.Patches))
+	require.Regexp(t, "^conv_bytes_k5_pool2( conv_(and|xor|popc)_[0-9]+x[0-9]+){4}$", names(gpu.TensorCore))
 }
 
 func TestExplain(t *testing.T) {
 	explain := func(variant string) []backend.Choice {
-		exe, _, _ := compileSmall(t, testDevice(t), backend.Options{Variant: variant})
+		exe, _, _ := compileSmall(t, testDevice(t), backend.Options{Kernels: variant})
 		choices := exe.Explain()
 		require.Len(t, choices, 5)
 		return choices
 	}
-	a := explain("a")
-	require.Equal(t, "b: conv_bytes_k5_pool2", a[0].Kernel)
-	require.Equal(t, "a: pack_patches, xor_gemm, finish", a[1].Kernel)
+	a := explain(gpu.Patches)
+	require.Equal(t, "direct: conv_bytes_k5_pool2", a[0].Kernel)
+	require.Equal(t, "patches: pack_patches, xor_gemm, finish", a[1].Kernel)
 	require.Regexp(t, `^blocks of \d+, \d+, \d+ threads$`, a[1].Tile)
 	for _, c := range a {
 		require.NotEmpty(t, c.Why)
 	}
 	if testDevice(t).limits.Cooperative {
-		require.Equal(t, "f: network", explain("f")[4].Kernel)
-	}
-}
-
-func TestRunDoesNotAllocate(t *testing.T) {
-	for _, variant := range append([]string{""}, variantNames...) {
-		exe, out, in := compileSmall(t, testDevice(t), backend.Options{Variant: variant, MaxBatch: 2})
-		ctx := context.Background()
-		require.Zero(t, testing.AllocsPerRun(20, func() {
-			if err := exe.Run(ctx, out, in); err != nil {
-				t.Error(err)
-			}
-		}), variant)
+		require.Equal(t, "fused: network", explain(gpu.Fused)[4].Kernel)
 	}
 }
 
@@ -118,10 +103,10 @@ func TestNothingLeaks(t *testing.T) {
 	in, out := backendtest.RandomImages(1, 2, plan.Input), bcnn.NewTensor(bcnn.Float32, 2, plan.OutputShape())
 	before, driver := gpu.Live.Load(), alive(t, d)
 	for i := range 1000 {
-		exe, err := d.Compile(t.Context(), plan, backend.Options{Variant: append([]string{""}, variantNames...)[i%5], MaxBatch: 2})
+		exe, err := compile(t.Context(), d, plan, backend.Options{Kernels: append([]string{""}, kernelNames...)[i%5], MaxBatch: 2})
 		require.NoError(t, err)
 		require.Greater(t, gpu.Live.Load(), before+10)
-		require.NoError(t, exe.Run(context.Background(), out, in))
+		require.NoError(t, exe.run(context.Background(), out, in))
 		require.NoError(t, exe.Close())
 		require.Equal(t, before, gpu.Live.Load(), "after %d cycles", i+1)
 	}
@@ -138,7 +123,7 @@ func TestOutOfMemory(t *testing.T) {
 	failures := 0
 	for n := 1; ; n++ {
 		os.Setenv(envFault, fmt.Sprintf("alloc:%d", n))
-		exe, err := d.Compile(t.Context(), plan, backend.Options{})
+		exe, err := compile(t.Context(), d, plan, backend.Options{})
 		if err == nil {
 			require.NoError(t, exe.Close())
 			break
@@ -160,27 +145,25 @@ func TestTooLarge(t *testing.T) {
 	before := gpu.Live.Load()
 	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 1000), bcnn.LowerOptions{})
 	require.NoError(t, err)
-	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: d.limits.GridY}) // terabytes
+	_, err = compile(t.Context(), d, plan, backend.Options{MaxBatch: d.limits.GridY}) // terabytes
 	require.ErrorIs(t, err, backend.ErrTooLarge)
-	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: d.limits.GridY + 1})
-	require.ErrorContains(t, err, "a batch of")
 	require.Equal(t, before, gpu.Live.Load())
 }
 
 // TestLaunchTooLarge: what the driver refuses before it starts a kernel is named,
 // and the device stays usable.
 func TestLaunchTooLarge(t *testing.T) {
-	exe, out, in := compileSmall(t, testDevice(t), backend.Options{Variant: "b"})
+	exe, out, in := compileSmall(t, testDevice(t), backend.Options{Kernels: gpu.Direct})
 	exe.direct = true
 	block := exe.steps[1].launches[0].spec.Block
 	exe.steps[1].launches[0].spec.Block = 2048
-	err := exe.Run(context.Background(), out, in)
+	err := exe.run(context.Background(), out, in)
 	var code *shim.Error
 	require.ErrorAs(t, err, &code)
 	require.ErrorContains(t, err, "step 1 (")
 	require.ErrorContains(t, err, "blocks of 2048 threads")
 	exe.steps[1].launches[0].spec.Block = block
-	require.NoError(t, exe.Run(context.Background(), out, in))
+	require.NoError(t, exe.run(context.Background(), out, in))
 }
 
 func TestRefusedKernels(t *testing.T) {
@@ -202,7 +185,7 @@ func TestRefusedKernels(t *testing.T) {
 func TestLife(t *testing.T) {
 	d := testDevice(t)
 	before, driver := gpu.Live.Load(), alive(t, d)
-	backendtest.Life(t, d)
+	backendtest.Life(t, backend.NewDevice(d), backend.Options{})
 	require.Equal(t, before, gpu.Live.Load())
 	require.Equal(t, driver, alive(t, d))
 }
@@ -211,7 +194,7 @@ func TestLife(t *testing.T) {
 func TestInterruptedTuning(t *testing.T) {
 	d := measured(t, "")
 	before, driver := gpu.Live.Load(), alive(t, d)
-	backendtest.InterruptCompile(t, d, backendtest.OneConv(6, 3, 32, 32), backend.Options{})
+	backendtest.InterruptCompile(t, backend.NewDevice(d), backendtest.OneConv(6, 3, 32, 32), backend.Options{})
 	require.Equal(t, before, gpu.Live.Load())
 	require.Equal(t, driver, alive(t, d))
 	require.Len(t, d.tuning.Steps, 2) // of those that were measured to the end
@@ -224,9 +207,9 @@ func TestCallbacksMayUseTheDevice(t *testing.T) {
 	calls := 0
 	exe, out, in := compileSmall(t, d, backend.Options{Tap: func(int, string, bcnn.Tensor) {
 		calls++
-		require.NoError(t, inner.Run(context.Background(), innerOut, innerIn))
+		require.NoError(t, inner.run(context.Background(), innerOut, innerIn))
 	}})
-	require.NoError(t, exe.Run(context.Background(), out, in))
+	require.NoError(t, exe.run(context.Background(), out, in))
 	require.Equal(t, len(exe.plan.Steps), calls)
 }
 
@@ -239,11 +222,11 @@ func TestBatches(t *testing.T) {
 		exe.direct = direct
 		want := bcnn.NewTensor(bcnn.Float32, most, exe.plan.OutputShape())
 		images := backendtest.RandomImages(7, most, exe.plan.Input)
-		require.NoError(t, exe.Run(context.Background(), want, images))
+		require.NoError(t, exe.run(context.Background(), want, images))
 		for n := 1; n <= most; n++ {
 			in, out := images, bcnn.NewTensor(bcnn.Float32, n, exe.plan.OutputShape())
 			in.N, in.U8 = n, images.U8[:n*exe.plan.Input.Shape.Values()]
-			require.NoError(t, exe.Run(context.Background(), out, in))
+			require.NoError(t, exe.run(context.Background(), out, in))
 			require.Equal(t, want.F32[:len(out.F32)], out.F32, "%d images", n)
 			require.LessOrEqual(t, len(exe.graphs), maxGraphs)
 		}
@@ -286,7 +269,7 @@ func TestTuningIsKept(t *testing.T) {
 	// A choice in the file is taken, whatever was measured.
 	for key, c := range again.tuning.Steps {
 		if strings.HasPrefix(c.Name, "conv") {
-			again.tuning.Put(key, tuning.Entry{Variant: "b", Name: "conv_bits_p1"})
+			again.tuning.Put(key, tuning.Entry{Variant: gpu.Direct, Name: "conv_bits_p1"})
 		}
 	}
 	require.Contains(t, strings.Join(chosen(measured(t, path)), " "), "conv_bits_p1[")
@@ -307,7 +290,7 @@ func TestTuningIsKept(t *testing.T) {
 			healed := first.loadTuning(path)
 			require.Len(t, healed.Steps, 2)
 			for _, c := range healed.Steps {
-				require.Contains(t, variantNames, c.Variant)
+				require.Contains(t, kernelNames, c.Variant)
 				require.Regexp(t, "^(conv_|dense_|patches)", c.Name)
 			}
 		})
@@ -325,7 +308,7 @@ func TestFailureWhileMeasuring(t *testing.T) {
 	defer os.Unsetenv(envFault)
 	for n := 1; ; n++ {
 		os.Setenv(envFault, fmt.Sprintf("alloc:%d", n))
-		exe, err := d.Compile(t.Context(), plan, backend.Options{})
+		exe, err := compile(t.Context(), d, plan, backend.Options{})
 		if err == nil {
 			require.NoError(t, exe.Close())
 			require.Greater(t, n, 20)
@@ -352,17 +335,17 @@ func TestPeak(t *testing.T) {
 	d := testDevice(t)
 	before := gpu.Live.Load()
 	if d.info.Kind == backend.Emulated {
-		peak, err := d.Peak(backend.Options{})
+		peak, err := d.Peak(driver.Config{})
 		require.NoError(t, err)
 		require.Zero(t, peak)
 	}
-	for _, variant := range []string{"", "b"} {
-		peak, err := d.peak(backend.Options{Variant: variant}, 0)
+	for _, variant := range []string{"", gpu.Direct} {
+		peak, err := d.peak(driver.Config{Kernels: variant}, 0)
 		require.NoError(t, err)
 		require.Positive(t, peak)
 	}
 	if d.info.Kind == backend.Emulated {
-		rate, err := d.Bandwidth(backend.Options{}, 1000)
+		rate, err := d.Bandwidth(driver.Config{}, 1000)
 		require.NoError(t, err)
 		require.Zero(t, rate)
 	}
@@ -371,9 +354,7 @@ func TestPeak(t *testing.T) {
 		require.NoError(t, err)
 		require.Positive(t, rate)
 	}
-	for _, size := range []int64{0, 1 << 31} {
-		_, err := d.bandwidth(size, 0)
-		require.ErrorContains(t, err, "a buffer of")
-	}
+	_, err := d.bandwidth(1<<31, 0)
+	require.ErrorContains(t, err, "a buffer of")
 	require.Equal(t, before, gpu.Live.Load())
 }

@@ -8,9 +8,9 @@ import (
 
 	"gorgonia.org/cu"
 
-	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/kernels"
 )
@@ -21,11 +21,11 @@ const maxNetworkBatch = 4
 
 // considersNetwork reports whether one launch for the whole network may be chosen.
 func (e *executable) considersNetwork() bool {
-	if !e.device.limits.Cooperative || e.opts.Timed != nil || e.opts.Tap != nil {
+	if !e.device.limits.Cooperative || e.opts.Stepwise {
 		return false
 	}
-	return e.opts.Variant == gpu.Fused ||
-		e.opts.Variant == "" && e.device.pick < 0 && e.opts.MaxBatch <= maxNetworkBatch && e.device.info.Kind != backend.Emulated
+	return e.opts.Kernels == gpu.Fused ||
+		e.opts.Kernels == "" && e.device.pick < 0 && e.opts.MaxBatch <= maxNetworkBatch && e.device.info.Kind != driver.Emulated
 }
 
 // buildNetwork prepares the launch; nothing if a grid of such blocks does not fit.
@@ -107,7 +107,7 @@ func (e *executable) chooseNetwork(s *candidates.Fused) error {
 	if err != nil || b == nil {
 		return err
 	}
-	if e.opts.Variant != gpu.Fused {
+	if e.opts.Kernels != gpu.Fused {
 		var steps gpu.Times
 		together, err := e.time(b)
 		for i := 0; err == nil && i < len(e.steps); i++ {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 )
@@ -85,7 +86,7 @@ func TestNetworkInOneLaunch(t *testing.T) {
 		for _, p := range placements {
 			t.Run(fmt.Sprint(i, "/", p.name), func(t *testing.T) {
 				for _, n := range []int{1, 3} {
-					exe := requireReference(t, p.device(t), smallNet(c.size, c.convs, c.denses), backend.Options{Variant: "f"}, n)
+					exe := requireReference(t, p.device(t), smallNet(c.size, c.convs, c.denses), backend.Options{Kernels: gpu.Fused}, n)
 					require.NotNil(t, exe.network)
 					for _, images := range []int{n, 1} {
 						requireRun(t, exe, uint64(images+10*n), images)
@@ -122,7 +123,7 @@ func TestBinarizedNetworkInOneLaunch(t *testing.T) {
 					whole.Append(l.Name, l.Op)
 				}
 				for _, p := range placements {
-					exe := requireReference(t, p.device(t), whole, backend.Options{Variant: "f"}, 2)
+					exe := requireReference(t, p.device(t), whole, backend.Options{Kernels: gpu.Fused}, 2)
 					require.Equal(t, c.scheme != bcnn.SchemeMinMax, exe.network != nil)
 				}
 			})
@@ -145,12 +146,12 @@ func wholeNetworks(n, first int) (some []backendtest.Case) {
 func TestWholeNetworks(t *testing.T) {
 	needCooperative(t)
 	requireParity(t, apartDevice(t), backend.Options{}, wholeNetworks(1, 0))
-	for _, variant := range variantNames {
+	for _, variant := range kernelNames {
 		d := measured(t, "")
 		d.fastest = variant
 		for _, c := range wholeNetworks(1, 0) {
 			exe := requireReference(t, d, c.Network(), backend.Options{}, c.Batch)
-			require.Equal(t, variant == "f" && !strings.Contains(c.Name, "/minmax/"), exe.network != nil, c.Name)
+			require.Equal(t, variant == gpu.Fused && !strings.Contains(c.Name, "/minmax/"), exe.network != nil, c.Name)
 		}
 	}
 }
@@ -169,7 +170,7 @@ func TestNetworkFallsBack(t *testing.T) {
 		"much more memory": smallNet(small, []netConv{{3, 8, 1, 0, false}}, []int{2000, 2000, 5}),
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
-			require.Nil(t, requireReference(t, testDevice(t), net, backend.Options{Variant: "f"}, 2).network)
+			require.Nil(t, requireReference(t, testDevice(t), net, backend.Options{Kernels: gpu.Fused}, 2).network)
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/testenv"
@@ -65,7 +66,9 @@ var placements = []struct {
 }{{"shared", testDevice}, {"apart", apartDevice}}
 
 // TestParity runs the whole table, as users get it.
-func TestParity(t *testing.T) { backendtest.RunSlow(t, testDevice(t), backend.Options{}) }
+func TestParity(t *testing.T) {
+	backendtest.RunSlow(t, backend.NewDevice(testDevice(t)), backend.Options{})
+}
 
 // everyNth are some cases of the table, from all its parts.
 func everyNth(n, first int) []backendtest.Case {
@@ -80,7 +83,7 @@ func everyNth(n, first int) []backendtest.Case {
 
 func requireParity(t *testing.T, d *device, opts backend.Options, cases []backendtest.Case) {
 	t.Helper()
-	failures, err := backendtest.Check(t.Context(), d, opts, cases, nil)
+	failures, err := backendtest.Check(t.Context(), backend.NewDevice(d), opts, cases, nil)
 	require.NoError(t, err)
 	for _, f := range failures {
 		t.Error(f)
@@ -104,9 +107,9 @@ func requireParityPlaced(t *testing.T, pick int, opts backend.Options, cases []b
 // TestVariants forces each kind of kernels.
 func TestVariants(t *testing.T) {
 	testenv.Long(t)
-	for i, variant := range variantNames {
+	for i, variant := range kernelNames {
 		t.Run(variant, func(t *testing.T) {
-			requireParityPlaced(t, -1, backend.Options{Variant: variant}, everyNth(2*len(variantNames), i))
+			requireParityPlaced(t, -1, backend.Options{Kernels: variant}, everyNth(2*len(kernelNames), i))
 		})
 	}
 }
@@ -122,17 +125,17 @@ func TestVehicleNet(t *testing.T) {
 		in := backendtest.RandomImages(7, images, plan.Input)
 		want, err := ref.Run(t.Context(), plan, in, nil)
 		require.NoError(t, err)
-		for _, variant := range append([]string{""}, variantNames...) {
+		for _, variant := range append([]string{""}, kernelNames...) {
 			if testing.Short() && variant != "" {
 				continue
 			}
 			for _, p := range placements {
 				t.Run(fmt.Sprintf("%s/%s/%s", scheme, variant, p.name), func(t *testing.T) {
 					d := p.device(t)
-					exe := compiled(t, d, plan, backend.Options{Variant: variant}, images)
+					exe := compiled(t, d, plan, backend.Options{Kernels: variant}, images)
 					requireOutput(t, exe, want, in)
 					if variant != "" { // else by time
-						require.Equal(t, variant == "f" && d.limits.Cooperative, exe.network != nil)
+						require.Equal(t, variant == gpu.Fused && d.limits.Cooperative, exe.network != nil)
 					}
 				})
 			}
@@ -144,9 +147,11 @@ func TestVehicleNet(t *testing.T) {
 // is a kernel for it, in one launch.
 func TestPublished(t *testing.T) {
 	testenv.Long(t)
-	for _, variant := range []string{"", "f"} {
+	for _, variant := range []string{"", gpu.Fused} {
 		for _, p := range placements {
-			t.Run(variant+"/"+p.name, func(t *testing.T) { backendtest.PublishedOn(t, p.device(t), backend.Options{Variant: variant}) })
+			t.Run(variant+"/"+p.name, func(t *testing.T) {
+				backendtest.PublishedOn(t, backend.NewDevice(p.device(t)), backend.Options{Kernels: variant})
+			})
 		}
 	}
 }

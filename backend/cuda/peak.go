@@ -11,12 +11,13 @@ import (
 
 	"gorgonia.org/cu"
 
-	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
+	"github.com/bitcnn/bitcnn/backend/driver"
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 )
 
-var _ backend.PeakMeter = (*device)(nil)
+var _ driver.PeakMeter = (*device)(nil)
 
 // peakKernel is a loop of peaks.cu that computes products of ±1 values.
 type peakKernel struct {
@@ -34,27 +35,23 @@ var peakKernels = []peakKernel{
 }
 
 // Peak measures the products of ±1 values per second that the device reaches on
-// registers alone: with tensor cores unless opts forces kernels without. The times
+// registers alone: with tensor cores unless c forces kernels without. The times
 // of an emulated device say nothing; its peak is 0.
-func (d *device) Peak(opts backend.Options) (float64, error) {
-	if d.info.Kind == backend.Emulated {
+func (d *device) Peak(c driver.Config) (float64, error) {
+	if d.info.Kind == driver.Emulated {
 		return 0, nil
 	}
-	peak, err := d.peak(opts, time.Millisecond)
-	if err != nil {
-		return 0, &backend.Error{Device: d.info.ID, Op: "peak", Err: err}
-	}
-	return peak, nil
+	return d.peak(c, time.Millisecond)
 }
 
 // peak measures loops that take the given time at least.
-func (d *device) peak(opts backend.Options, least time.Duration) (best float64, err error) {
+func (d *device) peak(c driver.Config, least time.Duration) (best float64, err error) {
 	if err := d.open(); err != nil {
 		return 0, err
 	}
 	err = d.thread.do(newRequest(func() error {
 		for _, k := range peakKernels {
-			if d.arch < k.from || d.arch > k.to || k.tensorCores && (opts.Variant == "a" || opts.Variant == "b") {
+			if d.arch < k.from || d.arch > k.to || k.tensorCores && (c.Kernels == gpu.Patches || c.Kernels == gpu.Direct) {
 				continue
 			}
 			rate, err := d.measurePeak(k, least)
@@ -71,22 +68,18 @@ func (d *device) peak(opts backend.Options, least time.Duration) (best float64, 
 // Bandwidth measures the bytes per second that the device reads, of a buffer that
 // it reads over and over. The times of an emulated device say nothing; its bandwidth
 // is 0.
-func (d *device) Bandwidth(_ backend.Options, size int64) (float64, error) {
-	if d.info.Kind == backend.Emulated {
+func (d *device) Bandwidth(_ driver.Config, size int64) (float64, error) {
+	if d.info.Kind == driver.Emulated {
 		return 0, nil
 	}
-	rate, err := d.bandwidth(size, time.Millisecond)
-	if err != nil {
-		return 0, &backend.Error{Device: d.info.ID, Op: "peak", Err: err}
-	}
-	return rate, nil
+	return d.bandwidth(size, time.Millisecond)
 }
 
 const quad = 16 // bytes that a thread reads at a time
 
 // bandwidth measures loops that take the given time at least.
 func (d *device) bandwidth(size int64, least time.Duration) (rate float64, err error) {
-	if size < 1 || size > math.MaxInt32 {
+	if size > math.MaxInt32 {
 		return 0, fmt.Errorf("a buffer of %d bytes", size)
 	}
 	if err := d.open(); err != nil {

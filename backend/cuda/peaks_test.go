@@ -144,7 +144,7 @@ func BenchmarkPeaks(b *testing.B) {
 				defer l.Free()
 				l.SetSizes([3]int{1, 1, 1}, [3]int{32, 1, 1}, 0, false)
 				return l.Enqueue(e.stream)
-			}, requireReference(b, d, backendtest.OneConv(4, 1, 32, 32), backend.Options{}, 1))
+			}, requireReference(b, d, backendtest.OneConv(4, 1, 32, 32), backend.Options{}, 1).executable)
 		}
 		b.ReportMetric(µs, "µs")
 	})
@@ -210,7 +210,7 @@ func BenchmarkDevice(b *testing.B) {
 			c.size * c.size * c.channels * c.channels * 9})
 	}
 	for _, w := range all {
-		for _, variant := range append([]string{""}, variantNames...) {
+		for _, variant := range append([]string{""}, kernelNames...) {
 			b.Run(fmt.Sprintf("%s/batch=%d/variant=%s", w.name, w.batch, variant), func(b *testing.B) {
 				d := testDevice(b)
 				if d.info.Kind == backend.Emulated && (w.batch > 1 || w.macs > 0) {
@@ -226,12 +226,12 @@ func BenchmarkDevice(b *testing.B) {
 						return ok && !op.Dense
 					})
 				}
-				compile := func(opts backend.Options) *executable {
-					opts.Variant, opts.MaxBatch = variant, w.batch
-					exe, err := d.Compile(b.Context(), plan, opts)
+				compile := func(opts backend.Options) *running {
+					opts.Kernels, opts.MaxBatch = variant, w.batch
+					exe, err := compile(b.Context(), d, plan, opts)
 					require.NoError(b, err)
 					b.Cleanup(func() { require.NoError(b, exe.Close()) })
-					return exe.(*executable)
+					return exe
 				}
 				in, out := backendtest.RandomImages(1, w.batch, plan.Input), bcnn.NewTensor(bcnn.Float32, w.batch, plan.OutputShape())
 				if step >= 0 {
@@ -241,14 +241,14 @@ func BenchmarkDevice(b *testing.B) {
 						}
 					}})
 					for range 5 {
-						require.NoError(b, timed.Run(context.Background(), out, in))
+						require.NoError(b, timed.run(context.Background(), out, in))
 					}
 					b.ReportMetric(float64(best.Nanoseconds())/1e3, "step-µs")
 					b.ReportMetric(2*float64(w.macs*w.batch)/best.Seconds()/1e12, "Tops/s")
 				}
 				e := compile(backend.Options{})
 				for b.Loop() {
-					require.NoError(b, e.Run(context.Background(), out, in))
+					require.NoError(b, e.run(context.Background(), out, in))
 				}
 				if step < 0 {
 					e.images = w.batch
@@ -262,7 +262,7 @@ func BenchmarkDevice(b *testing.B) {
 							}
 						}
 						return nil
-					}, e), "device-µs")
+					}, e.executable), "device-µs")
 				}
 			})
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 )
 
 // TestTiny is a small table for tools that slow the kernels down a hundred times:
@@ -20,13 +21,13 @@ func TestTiny(t *testing.T) {
 			requireParity(t, d, backend.Options{}, everyNth(of, 7*pick))
 		})
 	}
-	for i, variant := range variantNames {
+	for i, variant := range kernelNames {
 		t.Run(variant, func(t *testing.T) {
-			requireParity(t, apartDevice(t), backend.Options{Variant: variant}, everyNth(of, 5*i))
+			requireParity(t, apartDevice(t), backend.Options{Kernels: variant}, everyNth(of, 5*i))
 		})
 	}
 	// Tensors that share memory, for what takes it too early.
 	t.Run("whole", func(t *testing.T) {
-		requireParity(t, testDevice(t), backend.Options{Variant: "f"}, wholeNetworks(4, 2))
+		requireParity(t, testDevice(t), backend.Options{Kernels: gpu.Fused}, wholeNetworks(4, 2))
 	})
 }

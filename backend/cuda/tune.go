@@ -5,8 +5,8 @@ package cuda
 import (
 	"fmt"
 
-	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/candidates"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 )
 
@@ -14,15 +14,13 @@ import (
 func (e *executable) choose(all []candidates.Candidate, macs int64) (*built, error) {
 	d := e.device
 	switch {
-	case len(all) == 0:
-		return nil, backend.ErrUnsupported
 	case d.pick >= 0:
 		return e.build(all[min(d.pick, len(all)-1)])
 	case len(all) == 1:
 		return e.buildBecause(gpu.WhyOnly, all[0])
 	}
 	key := gpu.Key(e.opts.MaxBatch, all)
-	tuner := gpu.Tuner{Cache: d.tuning, From: d.tuneFrom, Emulated: d.info.Kind == backend.Emulated}
+	tuner := gpu.Tuner{Cache: d.tuning, From: d.tuneFrom, Emulated: d.info.Kind == driver.Emulated}
 	if i, why, _ := gpu.Decide(tuner, key, all, macs); i >= 0 {
 		return e.buildBecause(why, all[i])
 	}

@@ -5,17 +5,16 @@ package opencl
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
 	"github.com/jgillich/go-opencl/cl"
 
-	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/driver"
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/internal/host"
 	"github.com/bitcnn/bitcnn/internal/tuning"
 	"github.com/bitcnn/bitcnn/kernels"
 )
@@ -24,7 +23,7 @@ import (
 // process.
 type device struct {
 	id     *cl.Device
-	info   backend.Info
+	info   driver.Info
 	driver string // all that tells one driver from another
 	limits candidates.Limits
 	// floatsLack says why steps with float32 arithmetic run on the host; empty
@@ -49,13 +48,13 @@ func newDevice(p *cl.Platform, d *cl.Device) (dev *device, err error) {
 		}
 	}()
 	name := strings.TrimSpace(d.Name())
-	platform, version, driver := strings.TrimSpace(p.Name()), strings.TrimSpace(d.Version()), strings.TrimSpace(d.DriverVersion())
+	platform, version, software := strings.TrimSpace(p.Name()), strings.TrimSpace(d.Version()), strings.TrimSpace(d.DriverVersion())
 	if why := unfit(d, platform); why != "" {
 		return nil, fmt.Errorf("%s (%s): %s", name, platform, why)
 	}
 	dev = &device{
 		id:     d,
-		driver: strings.Join([]string{platform, name, version, driver}, "|"),
+		driver: strings.Join([]string{platform, name, version, software}, "|"),
 		limits: candidates.Limits{
 			Group:       min(d.MaxWorkGroupSize(), d.MaxWorkItemSizes()[0]),
 			LocalBytes:  int(d.LocalMemSize()),
@@ -74,12 +73,14 @@ func newDevice(p *cl.Platform, d *cl.Device) (dev *device, err error) {
 	if dev.limits.LocalMemory {
 		local = fmt.Sprintf("%d KiB of local memory", dev.limits.LocalBytes>>10)
 	}
-	dev.info = backend.Info{
-		Name:   name,
-		Kind:   kind(d, platform),
-		Memory: d.GlobalMemSize(), Variants: variantNames,
+	dev.info = driver.Info{
+		Name:     name,
+		Kind:     kind(d, platform),
+		Memory:   d.GlobalMemSize(),
+		MaxBatch: 1 << 20,
+		Kernels:  kernelNames,
 		Detail: fmt.Sprintf("%s, %s, driver %s, %d compute units, work-groups up to %d, %s, buffers up to %d MiB",
-			platform, version, driver, d.MaxComputeUnits(), dev.limits.Group, local, dev.limits.Buffer>>20),
+			platform, version, software, d.MaxComputeUnits(), dev.limits.Group, local, dev.limits.Buffer>>20),
 	}
 	if dev.floatsLack != "" {
 		dev.info.Detail += ", float steps on the processor since " + dev.floatsLack
@@ -127,54 +128,33 @@ func unfitFloats(config uint64, profile string) string {
 	return "its float32 arithmetic lacks " + strings.Join(lacks, ", ")
 }
 
-func kind(d *cl.Device, platform string) backend.Kind {
+func kind(d *cl.Device, platform string) driver.Kind {
 	switch {
 	case emulated(platform):
-		return backend.Emulated
+		return driver.Emulated
 	case d.Type()&cl.DeviceTypeGPU == 0:
-		return backend.CPU
+		return driver.CPU
 	case d.HostUnifiedMemory():
-		return backend.IntegratedGPU
+		return driver.IntegratedGPU
 	}
-	return backend.DiscreteGPU
+	return driver.DiscreteGPU
 }
 
-func (d *device) Info() backend.Info { return d.info }
+func (d *device) Info() driver.Info { return d.info }
 
-func (d *device) Compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options) (backend.Executable, error) {
-	e, err := d.compile(ctx, plan, opts)
-	if err != nil {
-		return nil, &backend.Error{Device: d.info.ID, Op: "compile", Err: err}
-	}
-	return e, nil
-}
+// kernelNames are the variants of kernels. Direct ones are the only ones of some
+// steps.
+var kernelNames = []string{gpu.Patches, gpu.Direct}
 
-const maxBatch = 1 << 20
-
-// variantNames are the values of Options.Variant.
-var variantNames = []string{"a", "b"}
-
-func (d *device) compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options) (*executable, error) {
-	if opts.Variant != "" && !slices.Contains(variantNames, opts.Variant) {
-		return nil, fmt.Errorf("%w: variant %q; there are %s", backend.ErrUnsupported, opts.Variant, strings.Join(variantNames, ", "))
-	}
-	opts, err := backend.CheckCompile(ctx, plan, opts, maxBatch, d.memory())
-	if err != nil {
-		return nil, err
-	}
+func (d *device) Compile(ctx context.Context, plan *bcnn.Plan, c driver.Config) (driver.Engine, error) {
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	return newExecutable(ctx, d, plan, opts)
-}
-
-// memory returns the bytes that an executable may take: all of the device's, which
-// may be the machine's.
-func (d *device) memory() int64 {
-	if machine := host.Memory(); machine > 0 && d.info.Kind != backend.DiscreteGPU {
-		return min(d.info.Memory, machine)
+	e, err := newExecutable(ctx, d, plan, c)
+	if err != nil {
+		return nil, err // not a nil *executable
 	}
-	return d.info.Memory
+	return e, nil
 }
 
 // open makes the context on first use.

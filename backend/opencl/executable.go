@@ -7,13 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"time"
 	"unsafe"
 
 	"github.com/jgillich/go-opencl/cl"
 
-	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
@@ -27,10 +26,7 @@ var errGroup = errors.New("work-group too large")
 type executable struct {
 	device *device
 	plan   *bcnn.Plan
-	opts   backend.Options
-
-	mu     sync.Mutex // held while running
-	closed bool
+	opts   driver.Config
 	bag    bag // tensors, scratch memory, staging memory, queue
 	queue  shim.Queue
 	steps  []*built
@@ -43,8 +39,7 @@ type executable struct {
 	tensors  []*cl.MemObject // of the plan; they share buffers
 	input    unsafe.Pointer  // pinned memory that bytes go through
 	output   unsafe.Pointer
-	tap      []uint64 // the memory of what Tap gets
-	// reserved are the bytes that have been asked for, of Options.Limits.ArenaBytes;
+	// reserved are the bytes that have been asked for, of Config.ArenaBytes;
 	// refused is the error of whoever asked for too many.
 	reserved int64
 	refused  error
@@ -56,7 +51,7 @@ type executable struct {
 // slowRun is how long a Run takes that waits for each step. That costs far less.
 const slowRun = 100 * time.Millisecond
 
-func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, opts backend.Options) (_ *executable, err error) {
+func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, opts driver.Config) (_ *executable, err error) {
 	e := &executable{
 		device: d, plan: plan, opts: opts, took: slowRun, bag: bag{context: d.context},
 		onDevice: make([]bool, len(plan.Steps)), host: make([]*hostStep, len(plan.Steps)), copies: make([]*bcnn.Tensor, len(plan.Tensors)),
@@ -66,8 +61,7 @@ func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, opts backend
 			e.free()
 		}
 	}()
-	profiling := opts.Timed != nil
-	queue, err := e.bag.queue(d, profiling)
+	queue, err := e.bag.queue(d, opts.Stepwise) // which times are taken from
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +95,7 @@ func (e *executable) allocate(queue *cl.CommandQueue) error {
 	plan := e.plan
 	for _, t := range plan.Tensors {
 		if size := t.Shape.Bytes(t.DType); size > math.MaxInt32 || size > e.device.limits.Buffer/int64(e.opts.MaxBatch) {
-			return fmt.Errorf("%w: tensor %s of %v, %d images", backend.ErrTooLarge, t.Name, t.Shape, e.opts.MaxBatch)
+			return fmt.Errorf("%w: tensor %s of %v, %d images", driver.ErrTooLarge, t.Name, t.Shape, e.opts.MaxBatch)
 		}
 	}
 	// What the host writes and reads, no kernel writes for another tensor: with that,
@@ -113,16 +107,9 @@ func (e *executable) allocate(queue *cl.CommandQueue) error {
 	for _, size := range sizes {
 		all += size
 	}
-	tap := 0
-	if e.opts.Tap != nil {
-		for _, s := range plan.Steps {
-			tap = max(tap, e.bytes(s.Out, e.opts.MaxBatch))
-		}
-	}
-	if err := e.reserve(all + int64(tap)); err != nil {
+	if err := e.reserve(all); err != nil {
 		return err
 	}
-	e.tap = make([]uint64, (tap+7)/8)
 	buffers := make([]*cl.MemObject, len(sizes))
 	for i, size := range sizes {
 		var err error
@@ -148,32 +135,17 @@ func (e *executable) allocate(queue *cl.CommandQueue) error {
 func (e *executable) compile(ctx context.Context) error {
 	plan := e.plan
 	all := make([][]candidates.Candidate, len(plan.Steps))
-	fail := func(i int, err error) error { return fmt.Errorf("step %d (%s): %w", i, plan.Steps[i].Name, err) }
 	var bytes [gpu.Scratches]int
-	for i, s := range plan.Steps {
+	var unsupported bcnn.UnsupportedError
+	for i := range plan.Steps {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		step, err := gpu.NewStep(plan, i, e.opts.MaxBatch)
-		if err != nil {
-			return fail(i, err)
-		}
-		op, compute, err := e.divide(s)
-		if err == nil {
-			err = e.refused
-		}
-		if err != nil {
-			return fail(i, err)
-		}
-		if compute != nil {
-			e.host[i] = &hostStep{compute: compute, out: s.Out}
-		}
-		if op == nil {
-			continue
-		}
-		e.onDevice[i] = true
-		if all[i], err = candidates.Of(step, op, e.device.limits, e.opts.Variant); err != nil {
-			return fail(i, err)
+		var err error
+		if all[i], err = e.candidates(i); err != nil {
+			if err := unsupported.Add(plan, i, err); err != nil {
+				return err
+			}
 		}
 		for _, c := range all[i] {
 			for _, s := range c.Specs {
@@ -181,10 +153,13 @@ func (e *executable) compile(ctx context.Context) error {
 			}
 		}
 	}
+	if err := unsupported.Err(); err != nil {
+		return err
+	}
 	memory := memory{tensors: e.tensors}
 	for i, n := range bytes {
 		if int64(n) > e.device.limits.Buffer {
-			return fmt.Errorf("%w: %d bytes of scratch memory", backend.ErrTooLarge, n)
+			return fmt.Errorf("%w: %d bytes of scratch memory", driver.ErrTooLarge, n)
 		}
 		err := e.reserve(int64(n))
 		if err != nil {
@@ -199,7 +174,7 @@ func (e *executable) compile(ctx context.Context) error {
 		if e.onDevice[i] {
 			var err error
 			if chosen, err = e.device.choose(ctx, all[i], plan.MACs(i), memory, e.opts.MaxBatch); err != nil {
-				return fail(i, err)
+				return fmt.Errorf("step %d (%s): %w", i, plan.Steps[i].Name, err)
 			}
 		}
 		e.steps = append(e.steps, chosen)
@@ -207,37 +182,53 @@ func (e *executable) compile(ctx context.Context) error {
 	return nil
 }
 
-func (e *executable) Run(ctx context.Context, out, in bcnn.Tensor) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return e.fail(backend.ErrClosed)
+// candidates divides step i between device and host and returns the kernels that can
+// execute the device's part.
+func (e *executable) candidates(i int) ([]candidates.Candidate, error) {
+	s := e.plan.Steps[i]
+	step, err := gpu.NewStep(e.plan, i, e.opts.MaxBatch)
+	if err != nil {
+		return nil, err
 	}
-	if err := backend.CheckRun(ctx, e.plan, e.opts.MaxBatch, out, in); err != nil {
-		return e.fail(err)
+	op, compute, err := e.divide(s)
+	if err == nil {
+		err = e.refused
 	}
-	if err := e.run(ctx, out, in); err != nil {
+	if err != nil {
+		return nil, err
+	}
+	if compute != nil {
+		e.host[i] = &hostStep{compute: compute, out: s.Out}
+	}
+	if op == nil {
+		return nil, nil
+	}
+	e.onDevice[i] = true
+	return candidates.Of(step, op, e.device.limits, e.opts.Kernels)
+}
+
+func (e *executable) Run(ctx context.Context, out, in []bcnn.Tensor) error {
+	return e.RunSteps(ctx, out, in, nil)
+}
+
+// RunSteps is Run if after is nil.
+func (e *executable) RunSteps(ctx context.Context, out, in []bcnn.Tensor, after func(step int, took time.Duration) error) error {
+	n := in[0].N
+	e.setBatch(n)
+	start, slow := time.Now(), e.took*time.Duration(n) >= slowRun
+	if err := e.runSteps(ctx, slow, out[0], in[0], after); err != nil {
 		// Staging memory may be in use until the queue is empty.
 		if finish := e.queue.Finish(); finish != nil {
 			err = errors.Join(err, finish)
 		}
-		return e.fail(err)
-	}
-	return nil
-}
-
-func (e *executable) run(ctx context.Context, out, in bcnn.Tensor) error {
-	e.setBatch(in.N)
-	start, slow := time.Now(), e.took*time.Duration(in.N) >= slowRun
-	if err := e.runSteps(ctx, slow, out, in); err != nil {
 		return err
 	}
-	e.took = time.Since(start) / time.Duration(in.N)
+	e.took = time.Since(start) / time.Duration(n)
 	return nil
 }
 
-// runSteps runs all steps. If slow is set it waits for each.
-func (e *executable) runSteps(ctx context.Context, slow bool, out, in bcnn.Tensor) error {
+// runSteps runs all steps. If slow is set, or after is not nil, it waits for each.
+func (e *executable) runSteps(ctx context.Context, slow bool, out, in bcnn.Tensor, after func(step int, took time.Duration) error) error {
 	bytes := e.bytes(0, in.N)
 	copy(unsafe.Slice((*byte)(e.input), bytes), unsafe.Slice((*byte)(data(&in)), bytes))
 	if err := e.queue.Write(shim.BufferOf(e.tensors[0]), bytes, e.input, false); err != nil {
@@ -247,7 +238,7 @@ func (e *executable) runSteps(ctx context.Context, slow bool, out, in bcnn.Tenso
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := s.enqueue(e.queue, in.N, e.opts.Timed != nil); err != nil {
+		if err := s.enqueue(e.queue, in.N, after != nil); err != nil {
 			s.dropEvents()
 			return fmt.Errorf("step %d (%s): %w", i, e.plan.Steps[i].Name, err)
 		}
@@ -259,15 +250,22 @@ func (e *executable) runSteps(ctx context.Context, slow bool, out, in bcnn.Tenso
 				return fmt.Errorf("step %d (%s): on the host: %w", i, e.plan.Steps[i].Name, err)
 			}
 		}
-		var err error
-		switch {
-		case e.opts.Timed != nil || e.opts.Tap != nil:
-			err = e.watch(i, in.N, onHost)
-		case slow:
-			err = e.queue.Finish()
+		if after == nil && !slow {
+			continue
+		}
+		err := e.queue.Finish()
+		took := onHost
+		if after != nil {
+			onDevice, timeErr := s.nanoseconds() // frees the events, too
+			took, err = took+time.Duration(onDevice), errors.Join(err, timeErr)
 		}
 		if err != nil {
 			return fmt.Errorf("step %d (%s): %w", i, e.plan.Steps[i].Name, err)
+		}
+		if after != nil {
+			if err := after(i, took); err != nil {
+				return err
+			}
 		}
 	}
 	if e.result != nil {
@@ -282,48 +280,14 @@ func (e *executable) runSteps(ctx context.Context, slow bool, out, in bcnn.Tenso
 	return nil
 }
 
-// watch waits for step i, of which the host has done its part, and tells Timed
-// and Tap about it.
-func (e *executable) watch(i, n int, onHost time.Duration) error {
-	name := e.plan.Steps[i].Name
-	err := e.queue.Finish()
-	if e.opts.Timed != nil {
-		took, timeErr := e.steps[i].nanoseconds() // frees the events, too
-		if err = errors.Join(err, timeErr); err != nil {
-			return err
-		}
-		e.opts.Timed(i, name, time.Duration(took)+onHost)
-	}
-	if err != nil || e.opts.Tap == nil {
-		return err
-	}
-	tensor := e.plan.Steps[i].Out
-	if e.host[i] != nil {
-		e.opts.Tap(i, name, *e.copies[tensor])
+func (e *executable) Read(step int, t bcnn.Tensor) error {
+	of := e.plan.Steps[step].Out
+	if e.host[step] != nil {
+		copy(t.Words, e.copies[of].Words)
+		copy(t.F32, e.copies[of].F32)
 		return nil
 	}
-	t := e.tapOf(tensor, n)
-	if err := e.queue.Read(shim.BufferOf(e.tensors[tensor]), e.bytes(tensor, n), data(&t), true); err != nil {
-		return err
-	}
-	e.opts.Tap(i, name, t)
-	return nil
-}
-
-// tapOf is what Tap gets of a tensor: its values are yet to be read.
-func (e *executable) tapOf(tensor, n int) bcnn.Tensor {
-	t := bcnn.Tensor{DType: e.plan.Tensors[tensor].DType, N: n, Shape: e.plan.Tensors[tensor].Shape}
-	elements := n * t.Shape.Elements(t.DType)
-	if t.DType == bcnn.Bits {
-		t.Words = e.tap[:elements]
-	} else { // no step makes bytes
-		t.F32 = unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(e.tap))), elements)
-	}
-	return t
-}
-
-func (e *executable) fail(err error) error {
-	return &backend.Error{Device: e.device.info.ID, Op: "run", Err: err}
+	return e.queue.Read(shim.BufferOf(e.tensors[of]), e.bytes(of, t.N), data(&t), true)
 }
 
 // free releases everything; kernels first, since they use the buffers.
@@ -332,20 +296,11 @@ func (e *executable) free() {
 		s.release(e.device)
 	}
 	e.bag.release()
-	e.steps, e.tensors, e.tap, e.host, e.copies, e.result = nil, nil, nil, nil, nil, nil
+	e.steps, e.tensors, e.host, e.copies, e.result = nil, nil, nil, nil, nil
 }
 
 func (e *executable) Close() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return nil
-	}
-	e.closed = true
 	err := e.queue.Finish()
 	e.free()
-	if err != nil {
-		return &backend.Error{Device: e.device.info.ID, Op: "close", Err: err}
-	}
-	return nil
+	return err
 }

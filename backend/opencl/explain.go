@@ -5,7 +5,7 @@ package opencl
 import (
 	"strings"
 
-	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 )
 
@@ -13,10 +13,8 @@ import (
 const whySmall = "general programs: too little work to measure or to specialise"
 
 // Explain says which kernels execute every step.
-func (e *executable) Explain() []backend.Choice {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	choices := make([]backend.Choice, len(e.steps))
+func (e *executable) Explain() []driver.Choice {
+	choices := make([]driver.Choice, len(e.steps))
 	for i, s := range e.steps {
 		c := &choices[i]
 		if s.variant != "" {

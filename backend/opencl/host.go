@@ -7,7 +7,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/hostfloat"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -47,7 +46,7 @@ func (e *executable) divide(s bcnn.Step) (op bcnn.StepOp, compute func(), err er
 			largest *= 255
 		}
 		if largest > maxExact {
-			return nil, nil, fmt.Errorf("%w: sums up to %d, and %s", backend.ErrUnsupported, largest, e.device.floatsLack)
+			return nil, nil, bcnn.Unsupported(fmt.Sprintf("sums up to %d, and %s", largest, e.device.floatsLack))
 		}
 		if conv.Scale == nil {
 			return s.Op, nil, nil

@@ -4,6 +4,7 @@ package opencl
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -25,22 +26,22 @@ import (
 // small is a network with two convolutions, dense layers and fused pooling.
 func small() *bcnn.Network { return backendtest.VehicleNet(3, 16) }
 
-func compileSmall(t testing.TB, d *device, opts backend.Options) (*executable, bcnn.Tensor, bcnn.Tensor) {
+func compileSmall(t testing.TB, d *device, opts backend.Options) (*running, bcnn.Tensor, bcnn.Tensor) {
 	t.Helper()
 	plan, err := bcnn.Lower(t.Context(), small(), bcnn.LowerOptions{})
 	require.NoError(t, err)
-	exe, err := d.Compile(t.Context(), plan, opts)
+	exe, err := compile(t.Context(), d, plan, opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { exe.Close() })
 	n := max(opts.MaxBatch, 1)
-	return exe.(*executable), bcnn.NewTensor(bcnn.Float32, n, plan.OutputShape()), backendtest.RandomImages(1, n, plan.Input)
+	return exe, bcnn.NewTensor(bcnn.Float32, n, plan.OutputShape()), backendtest.RandomImages(1, n, plan.Input)
 }
 
-// TestVariantsTakeTheirKernels makes sure that the parity of variant a is that of
+// TestVariantsTakeTheirKernels makes sure that the parity of patches is that of
 // the paper's kernels.
 func TestVariantsTakeTheirKernels(t *testing.T) {
 	names := func(variant string) string {
-		exe, _, _ := compileSmall(t, testDevice(t), backend.Options{Variant: variant})
+		exe, _, _ := compileSmall(t, testDevice(t), backend.Options{Kernels: variant})
 		var all []string
 		for _, s := range exe.steps {
 			for _, l := range s.launches {
@@ -49,41 +50,25 @@ func TestVariantsTakeTheirKernels(t *testing.T) {
 		}
 		return strings.Join(all, " ")
 	}
-	require.Equal(t, "conv_values pack_patches xor_gemm finish dense_reduce finish dense_reduce finish dense_reduce finish", names("a"))
-	require.Equal(t, "conv_values conv_bits dense_segments finish dense_segments finish dense_segments finish", names("b"))
-	_, err := testDevice(t).Compile(t.Context(), &bcnn.Plan{}, backend.Options{Variant: "c"})
-	require.ErrorIs(t, err, backend.ErrUnsupported)
+	require.Equal(t, "conv_values pack_patches xor_gemm finish dense_reduce finish dense_reduce finish dense_reduce finish", names(gpu.Patches))
+	require.Equal(t, "conv_values conv_bits dense_segments finish dense_segments finish dense_segments finish", names(gpu.Direct))
 }
 
 func TestExplain(t *testing.T) {
 	d := testDevice(t)
-	exe, _, _ := compileSmall(t, d, backend.Options{Variant: "a"})
+	exe, _, _ := compileSmall(t, d, backend.Options{Kernels: gpu.Patches})
 	got := exe.Explain()
 	require.Len(t, got, 5)
-	require.Equal(t, backend.Choice{Kernel: "b: conv_values", Tile: "work-groups of 64", Why: whySmall}, got[0])
-	require.Equal(t, "a: pack_patches, xor_gemm, finish", got[1].Kernel)
+	require.Equal(t, backend.Choice{Kernel: "direct: conv_values", Tile: "work-groups of 64", Why: whySmall}, got[0])
+	require.Equal(t, "patches: pack_patches, xor_gemm, finish", got[1].Kernel)
 	d.floatsLack, d.specialiseFrom = "its float32 arithmetic lacks fma", 1
 	exe, _, _ = compileSmall(t, d, backend.Options{})
 	got = exe.Explain()
 	require.Equal(t, gpu.WhyMeasured, got[1].Why)
-	require.Equal(t, "b: dense_segments, finish, float32 on the processor", got[4].Kernel)
+	require.Equal(t, "direct: dense_segments, finish, float32 on the processor", got[4].Kernel)
 	require.Contains(t, got[4].Why, "lacks fma")
 	exe, _, _ = compileSmall(t, d, backend.Options{})
 	require.Equal(t, gpu.WhyKnown, exe.Explain()[1].Why)
-}
-
-func TestRunDoesNotAllocate(t *testing.T) {
-	for _, test := range []struct{ variant, floatsLack string }{{"a", ""}, {"b", ""}, {"b", "fma"}} {
-		d := testDevice(t)
-		d.floatsLack = test.floatsLack
-		exe, out, in := compileSmall(t, d, backend.Options{Variant: test.variant, MaxBatch: 2})
-		ctx := context.Background()
-		require.Zero(t, testing.AllocsPerRun(20, func() {
-			if err := exe.Run(ctx, out, in); err != nil {
-				t.Error(err)
-			}
-		}))
-	}
 }
 
 // TestNothingLeaks counts the objects of OpenCL that are alive.
@@ -93,15 +78,15 @@ func TestNothingLeaks(t *testing.T) {
 	require.NoError(t, err)
 	in, out := backendtest.RandomImages(1, 1, plan.Input), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
 	cycle := func(variant string) {
-		exe, err := d.Compile(t.Context(), plan, backend.Options{Variant: variant})
+		exe, err := compile(t.Context(), d, plan, backend.Options{Kernels: variant})
 		require.NoError(t, err)
 		require.Greater(t, gpu.Live.Load(), int64(10))
-		require.NoError(t, exe.Run(context.Background(), out, in))
+		require.NoError(t, exe.run(context.Background(), out, in))
 		require.NoError(t, exe.Close())
 	}
 	before := gpu.Live.Load()
 	for i := range 1000 {
-		cycle([]string{"a", "b"}[i%2])
+		cycle([]string{gpu.Patches, gpu.Direct}[i%2])
 		require.Equal(t, before, gpu.Live.Load(), "after %d cycles", i+1)
 	}
 	for _, p := range d.programs {
@@ -116,14 +101,14 @@ func TestFailedCompileLeaksNothing(t *testing.T) {
 		variant string
 		buffer  int64
 	}{
-		"tensor too large":  {"a", 100},
-		"scratch too large": {"b", 1000}, // partial sums of a dense layer
+		"tensor too large":  {gpu.Patches, 100},
+		"scratch too large": {gpu.Direct, 1000}, // partial sums of a dense layer
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := testDevice(t)
 			before := gpu.Live.Load()
 			d.limits.Buffer = test.buffer
-			_, err = d.Compile(t.Context(), plan, backend.Options{Variant: test.variant})
+			_, err = compile(t.Context(), d, plan, backend.Options{Kernels: test.variant})
 			require.ErrorIs(t, err, backend.ErrTooLarge)
 			var wrapped *backend.Error
 			require.ErrorAs(t, err, &wrapped)
@@ -156,15 +141,15 @@ func TestGroupBeyondTheKernel(t *testing.T) {
 }
 
 func TestWorkGroupTooLargeIsNamed(t *testing.T) {
-	exe, out, in := compileSmall(t, testDevice(t), backend.Options{Variant: "b"})
+	exe, out, in := compileSmall(t, testDevice(t), backend.Options{Kernels: gpu.Direct})
 	exe.steps[1].launches[0].setLocal(1 << 20)
-	err := exe.Run(context.Background(), out, in)
+	err := exe.run(context.Background(), out, in)
 	var code *shim.Error
 	require.ErrorAs(t, err, &code)
 	require.ErrorContains(t, err, "CL_INVALID_WORK_GROUP_SIZE")
 	require.ErrorContains(t, err, "step 1 (")
 	exe.steps[1].launches[0].setLocal(16)
-	require.NoError(t, exe.Run(context.Background(), out, in)) // it stays usable
+	require.NoError(t, exe.run(context.Background(), out, in)) // it stays usable
 }
 
 // TestSumsBeyondFloat: the device cannot hand over sums that float32 rounds.
@@ -175,12 +160,12 @@ func TestSumsBeyondFloat(t *testing.T) {
 	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	d := testDevice(t)
-	exe, err := d.Compile(t.Context(), plan, backend.Options{})
+	exe, err := compile(t.Context(), d, plan, backend.Options{})
 	require.NoError(t, err)
 	require.NoError(t, exe.Close())
 	d.floatsLack = "its float32 arithmetic lacks fma"
-	_, err = d.Compile(t.Context(), plan, backend.Options{})
-	require.ErrorIs(t, err, backend.ErrUnsupported)
+	_, err = compile(t.Context(), d, plan, backend.Options{})
+	require.ErrorIs(t, err, errors.ErrUnsupported)
 	require.ErrorContains(t, err, `step 0 (dense): `)
 	require.ErrorContains(t, err, "lacks fma")
 }
@@ -191,10 +176,10 @@ func TestOutOfMemory(t *testing.T) {
 	d.limits.Buffer = 1 << 62
 	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 1000), bcnn.LowerOptions{})
 	require.NoError(t, err)
-	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: maxBatch}) // terabytes
+	_, err = compile(t.Context(), d, plan, backend.Options{MaxBatch: d.info.MaxBatch}) // terabytes
 	require.ErrorIs(t, err, backend.ErrTooLarge)
 	require.Equal(t, before, gpu.Live.Load())
-	_, err = d.Compile(t.Context(), plan, backend.Options{MaxBatch: maxBatch / 4, Limits: bcnn.Limits{ArenaBytes: 1 << 60}})
+	_, err = compile(t.Context(), d, plan, backend.Options{MaxBatch: d.info.MaxBatch / 4, Limits: bcnn.Limits{ArenaBytes: 1 << 60}})
 	require.ErrorContains(t, err, "buffer of")
 	require.Equal(t, before, gpu.Live.Load())
 }
@@ -207,13 +192,13 @@ func TestDeviceThatDisappears(t *testing.T) {
 	find := shim.Lose()
 	defer func() { find() }()
 	for range 2 {
-		require.ErrorContains(t, exe.Run(context.Background(), out, in), "CL_DEVICE_NOT_AVAILABLE")
+		require.ErrorContains(t, exe.run(context.Background(), out, in), "CL_DEVICE_NOT_AVAILABLE")
 	}
 	require.ErrorContains(t, exe.Close(), "CL_DEVICE_NOT_AVAILABLE")
 	require.Equal(t, before, gpu.Live.Load())
-	require.ErrorIs(t, exe.Run(context.Background(), out, in), backend.ErrClosed)
+	require.ErrorIs(t, exe.run(context.Background(), out, in), backend.ErrClosed)
 	d.specialiseFrom = 1 // so that Compile measures
-	_, err := d.Compile(t.Context(), plan, backend.Options{})
+	_, err := compile(t.Context(), d, plan, backend.Options{})
 	require.ErrorContains(t, err, "CL_DEVICE_NOT_AVAILABLE")
 	require.Equal(t, before, gpu.Live.Load())
 }
@@ -229,7 +214,16 @@ func TestBuildFailureShowsTheLog(t *testing.T) {
 func TestLife(t *testing.T) {
 	d := testDevice(t)
 	before := gpu.Live.Load()
-	backendtest.Life(t, d)
+	backendtest.Life(t, backend.NewDevice(d), backend.Options{})
+	require.Equal(t, before, gpu.Live.Load())
+}
+
+// TestLifeOfHostFloats has steps that the processor executes.
+func TestLifeOfHostFloats(t *testing.T) {
+	d := testDevice(t)
+	d.floatsLack = "its float32 arithmetic lacks fma"
+	before := gpu.Live.Load()
+	backendtest.Life(t, backend.NewDevice(d), backend.Options{})
 	require.Equal(t, before, gpu.Live.Load())
 }
 
@@ -238,7 +232,7 @@ func TestInterruptedTuning(t *testing.T) {
 	d := testDevice(t)
 	d.limits.LocalMemory, d.specialiseFrom = true, 1
 	before := gpu.Live.Load()
-	backendtest.InterruptCompile(t, d, backendtest.OneConv(6, 3, 32, 32), backend.Options{})
+	backendtest.InterruptCompile(t, backend.NewDevice(d), backendtest.OneConv(6, 3, 32, 32), backend.Options{})
 	require.Equal(t, before, gpu.Live.Load())
 	for _, p := range d.programs {
 		require.Zero(t, p.users)
@@ -247,7 +241,7 @@ func TestInterruptedTuning(t *testing.T) {
 }
 
 // tuned compiles a network whose convolution is measured.
-func tuned(t *testing.T, d *device) *executable {
+func tuned(t *testing.T, d *device) *running {
 	d.specialiseFrom = 1
 	return requireReference(t, d, backendtest.OneConv(6, 3, 32, 32), backend.Options{}, 1)
 }
@@ -257,7 +251,7 @@ func TestTuningIsKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "deep", "tuning.json")
 	first := testDevice(t)
 	first.tuning = first.loadTuning(path)
-	groups := func(e *executable) (sizes []int) {
+	groups := func(e *running) (sizes []int) {
 		for _, s := range e.steps {
 			for _, l := range s.launches {
 				sizes = append(sizes, l.sizes.Local())
@@ -286,7 +280,7 @@ func TestTuningIsKept(t *testing.T) {
 		"another driver":   strings.Replace(string(data), `"Driver": "`, `"Driver": "other `, 1),
 		"other kernels":    strings.Replace(string(data), `"Kernels": "`, `"Kernels": "0`, 1),
 		"huge work-groups": strings.ReplaceAll(string(data), "\"Groups\": [", "\"Groups\": [ 1000000, "),
-		"unknown variant":  strings.ReplaceAll(string(data), `"Variant": "b"`, `"Variant": "z"`),
+		"unknown variant":  strings.ReplaceAll(string(data), `"Variant": "direct"`, `"Variant": "z"`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, os.WriteFile(path, []byte(bad), 0o644))
@@ -296,7 +290,7 @@ func TestTuningIsKept(t *testing.T) {
 			healed := d.loadTuning(path)
 			require.Len(t, healed.Steps, len(first.tuning.Steps))
 			for _, c := range healed.Steps {
-				require.Contains(t, []string{"a", "b"}, c.Variant)
+				require.Contains(t, []string{gpu.Patches, gpu.Direct}, c.Variant)
 				for _, g := range c.Groups {
 					require.LessOrEqual(t, g, d.limits.Group)
 				}
@@ -321,7 +315,7 @@ func TestChoiceOfTwo(t *testing.T) {
 	exe := requireReference(t, d, backendtest.OneConv(12, 3, 32, 32), backend.Options{}, 2)
 	require.NotEmpty(t, d.tuning.Steps)
 	for _, c := range d.tuning.Steps {
-		require.Contains(t, []string{"a", "b"}, c.Variant)
+		require.Contains(t, []string{gpu.Patches, gpu.Direct}, c.Variant)
 	}
 	require.NoError(t, exe.Close())
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jgillich/go-opencl/cl"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
 )
 
@@ -22,9 +23,9 @@ func (openclBackend) Name() string { return "opencl" }
 
 func (openclBackend) MayHaveGPU() bool { return hasGPUNode(os.DirFS("/")) }
 
-func (openclBackend) Devices() ([]backend.Device, error) {
+func (openclBackend) Devices() ([]driver.Device, error) {
 	found, err := enumerate()
-	devices := make([]backend.Device, len(found))
+	devices := make([]driver.Device, len(found))
 	for i, d := range found {
 		devices[i] = d
 	}
@@ -35,11 +36,11 @@ func (openclBackend) Devices() ([]backend.Device, error) {
 var enumerate = sync.OnceValues(func() ([]*device, error) {
 	if err := shim.Load(); err != nil {
 		return nil, fmt.Errorf("%w: %w; install an OpenCL driver and loader (Debian: ocl-icd-libopencl1 and the driver of the device, or pocl-opencl-icd for the processor)",
-			backend.ErrUnavailable, err)
+			driver.ErrUnavailable, err)
 	}
 	platforms, err := cl.GetPlatforms()
 	if err != nil || len(platforms) == 0 {
-		return nil, fmt.Errorf("%w: the OpenCL loader finds no driver (/etc/OpenCL/vendors lists them): %v", backend.ErrUnavailable, err)
+		return nil, fmt.Errorf("%w: the OpenCL loader finds no driver (/etc/OpenCL/vendors lists them): %v", driver.ErrUnavailable, err)
 	}
 	var devices []*device
 	var unused []string
@@ -60,10 +61,10 @@ var enumerate = sync.OnceValues(func() ([]*device, error) {
 		}
 	}
 	if len(devices) == 0 {
-		return nil, fmt.Errorf("%w: no OpenCL device can be used: %s", backend.ErrUnavailable, strings.Join(unused, "; "))
+		return nil, fmt.Errorf("%w: no OpenCL device can be used: %s", driver.ErrUnavailable, strings.Join(unused, "; "))
 	}
 	if len(unused) > 0 {
-		return devices, fmt.Errorf("%w: %s", backend.ErrUnavailable, strings.Join(unused, "; "))
+		return devices, fmt.Errorf("%w: %s", driver.ErrUnavailable, strings.Join(unused, "; "))
 	}
 	return devices, nil
 })

@@ -15,6 +15,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/testenv"
@@ -51,8 +52,10 @@ func testDevice(t testing.TB) *device {
 // TestParity runs the whole table with both variants. Its steps are small, so
 // they take the general programs; TestParitySpecialised takes the others.
 func TestParity(t *testing.T) {
-	for _, variant := range []string{"a", "b"} {
-		t.Run(variant, func(t *testing.T) { backendtest.RunSlow(t, testDevice(t), backend.Options{Variant: variant}) })
+	for _, variant := range []string{gpu.Patches, gpu.Direct} {
+		t.Run(variant, func(t *testing.T) {
+			backendtest.RunSlow(t, backend.NewDevice(testDevice(t)), backend.Options{Kernels: variant})
+		})
 	}
 }
 
@@ -60,7 +63,7 @@ func TestParity(t *testing.T) {
 // specialised for each step, since building them takes long.
 func TestParitySpecialised(t *testing.T) {
 	testenv.Long(t)
-	for _, variant := range []string{"a", "b"} {
+	for _, variant := range []string{gpu.Patches, gpu.Direct} {
 		t.Run(variant, func(t *testing.T) {
 			d := testDevice(t)
 			d.specialiseFrom = 0
@@ -71,7 +74,7 @@ func TestParitySpecialised(t *testing.T) {
 					some = append(some, c)
 				}
 			}
-			failures, err := backendtest.Check(t.Context(), d, backend.Options{Variant: variant}, some, nil)
+			failures, err := backendtest.Check(t.Context(), backend.NewDevice(d), backend.Options{Kernels: variant}, some, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +91,7 @@ func TestVehicleNet(t *testing.T) {
 	for i, scheme := range vehiclenet.InputSchemes {
 		variants := []string{""}
 		if scheme == "none" {
-			variants = []string{"", "a", "b"}
+			variants = []string{"", gpu.Patches, gpu.Direct}
 		}
 		for _, variant := range variants {
 			if testing.Short() && variant != "" {
@@ -99,7 +102,7 @@ func TestVehicleNet(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				requireReference(t, testDevice(t), net, backend.Options{Variant: variant}, 3)
+				requireReference(t, testDevice(t), net, backend.Options{Kernels: variant}, 3)
 			})
 		}
 	}
@@ -115,7 +118,7 @@ func TestEveryGroup(t *testing.T) {
 			if i%128 != mathbits.TrailingZeros(uint(size)) {
 				continue
 			}
-			for _, variant := range variantNames {
+			for _, variant := range kernelNames {
 				requireGroups(t, d, c, variant, size)
 			}
 		}
@@ -128,9 +131,9 @@ func requireGroups(t *testing.T, d *device, c backendtest.Case, variant string, 
 	t.Helper()
 	plan, err := bcnn.Lower(t.Context(), c.Network(), bcnn.LowerOptions{})
 	require.NoError(t, err, c.Name)
-	made, err := d.Compile(t.Context(), plan, backend.Options{Variant: variant, MaxBatch: c.Batch})
+	made, err := compile(t.Context(), d, plan, backend.Options{Kernels: variant, MaxBatch: c.Batch})
 	require.NoError(t, err, c.Name)
-	exe := made.(*executable)
+	exe := made
 	for _, s := range exe.steps {
 		for _, l := range s.launches {
 			if l.local == 0 {
@@ -141,7 +144,7 @@ func requireGroups(t *testing.T, d *device, c backendtest.Case, variant string, 
 	in, out := c.Input(plan.Input, c.Batch), bcnn.NewTensor(bcnn.Float32, c.Batch, plan.OutputShape())
 	want, err := ref.Run(t.Context(), plan, in, nil)
 	require.NoError(t, err, c.Name)
-	require.NoError(t, exe.Run(t.Context(), out, in), c.Name)
+	require.NoError(t, exe.run(t.Context(), out, in), c.Name)
 	require.Equal(t, want.F32, out.F32, "%s, variant %s, work-groups of %d", c.Name, variant, size)
 	require.NoError(t, exe.Close())
 }
@@ -149,8 +152,10 @@ func requireGroups(t *testing.T, d *device, c backendtest.Case, variant string, 
 // TestPublished runs the published weights of the paper.
 func TestPublished(t *testing.T) {
 	testenv.Long(t)
-	for _, variant := range []string{"a", "b"} {
-		t.Run(variant, func(t *testing.T) { backendtest.PublishedOn(t, testDevice(t), backend.Options{Variant: variant}) })
+	for _, variant := range []string{gpu.Patches, gpu.Direct} {
+		t.Run(variant, func(t *testing.T) {
+			backendtest.PublishedOn(t, backend.NewDevice(testDevice(t)), backend.Options{Kernels: variant})
+		})
 	}
 }
 
@@ -159,12 +164,12 @@ func TestPublished(t *testing.T) {
 func TestParityHostFloats(t *testing.T) {
 	d := testDevice(t)
 	d.floatsLack = "its float32 arithmetic lacks fma"
-	backendtest.RunSlow(t, d, backend.Options{})
+	backendtest.RunSlow(t, backend.NewDevice(d), backend.Options{})
 	requireReference(t, d, backendtest.VehicleNet(1, 16), backend.Options{}, 3)
 }
 
 func FuzzRandomNetworks(f *testing.F) {
-	backendtest.Fuzz(f, testDevice(f), backend.Options{Variant: "a"})
+	backendtest.Fuzz(f, backend.NewDevice(testDevice(f)), backend.Options{Kernels: gpu.Patches})
 }
 
 // tinyCases are the first of the table that take each kernel; few and small, for
@@ -203,15 +208,15 @@ func TestTiny(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	d := testDevice(t)
-	for _, variant := range []string{"a", "b"} {
-		failures, err := backendtest.Check(t.Context(), d, backend.Options{Variant: variant}, tinyCases(t), nil)
+	for _, variant := range []string{gpu.Patches, gpu.Direct} {
+		failures, err := backendtest.Check(t.Context(), backend.NewDevice(d), backend.Options{Kernels: variant}, tinyCases(t), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range failures {
 			t.Error(f)
 		}
-		requireReference(t, d, backendtest.VehicleNet(3, 8), backend.Options{Variant: variant}, 1)
-		requireReference(t, d, backendtest.OneConv(18, 3, 2, 2), backend.Options{Variant: variant}, 1) // more than a tile
+		requireReference(t, d, backendtest.VehicleNet(3, 8), backend.Options{Kernels: variant}, 1)
+		requireReference(t, d, backendtest.OneConv(18, 3, 2, 2), backend.Options{Kernels: variant}, 1) // more than a tile
 	}
 }

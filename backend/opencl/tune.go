@@ -6,7 +6,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
@@ -16,7 +16,7 @@ import (
 // specialising takes longer, too, than it could ever save.
 func (d *device) choose(ctx context.Context, all []candidates.Candidate, macs int64, m memory, batch int) (*built, error) {
 	key := gpu.Key(batch, all)
-	tuner := gpu.Tuner{Cache: d.tuning, From: d.specialiseFrom, Emulated: d.info.Kind == backend.Emulated}
+	tuner := gpu.Tuner{Cache: d.tuning, From: d.specialiseFrom, Emulated: d.info.Kind == driver.Emulated}
 	i, why, known := gpu.Decide(tuner, key, all, macs)
 	if i < 0 {
 		return d.measure(ctx, all, m, key, batch)

@@ -6,9 +6,10 @@ import (
 	"runtime"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/driver"
 )
 
-func init() { backend.Register(backend.Unavailable("opencl", reason())) }
+func init() { backend.Register(driver.Unavailable("opencl", reason())) }
 
 func reason() string {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {

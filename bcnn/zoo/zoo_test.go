@@ -127,10 +127,10 @@ func TestActivations(t *testing.T) {
 		exe, err := cpu.Device().Compile(t.Context(), plan, opts)
 		require.NoError(t, err)
 		in, out := randomInput(plan.Input), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
-		require.NoError(t, exe.Run(context.Background(), out, in))
+		require.NoError(t, exe.Run(context.Background(), []bcnn.Tensor{out}, []bcnn.Tensor{in}))
 		other := bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
 		clear(in.U8)
-		require.NoError(t, exe.Run(context.Background(), other, in))
+		require.NoError(t, exe.Run(context.Background(), []bcnn.Tensor{other}, []bcnn.Tensor{in}))
 		require.NotEqual(t, out.F32, other.F32, name)
 		require.NoError(t, exe.Close())
 	}
@@ -146,7 +146,7 @@ func TestParity(t *testing.T) {
 			exe, err := cpu.Device().Compile(t.Context(), plan, backend.Options{ISA: isa})
 			require.NoError(t, err)
 			got := bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
-			require.NoError(t, exe.Run(context.Background(), got, in))
+			require.NoError(t, exe.Run(context.Background(), []bcnn.Tensor{got}, []bcnn.Tensor{in}))
 			require.NoError(t, exe.Close())
 			return got.F32
 		}
@@ -156,7 +156,7 @@ func TestParity(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, out.F32, want, name)
 		}
-		for _, isa := range cpu.ISAs() {
+		for _, isa := range cpu.Device().Info().ISAs {
 			require.Equal(t, want, run(isa), "%s on %s", name, isa)
 		}
 	}

@@ -57,6 +57,8 @@ type benchFlags struct {
 	runs   int
 	paper  bool
 	format string
+	// oneThread asks for one thread where there is a choice.
+	oneThread bool
 }
 
 func newBench(env *environment) *cobra.Command {
@@ -130,13 +132,11 @@ peak_byte_per_s, peak_fraction, bound (arithmetic or memory).`,
 				if err != nil {
 					return err
 				}
-				if !cmd.Flags().Changed("threads") {
-					flags.Threads = 1
-				}
 				devices, err := openDevices(device)
 				if err != nil {
 					return err
 				}
+				flags.oneThread = !cmd.Flags().Changed("threads")
 				return benchOps(cmd.Context(), env, devices, chosen, flags)
 			}
 			if flags.paper {
@@ -163,7 +163,7 @@ peak_byte_per_s, peak_fraction, bound (arithmetic or memory).`,
 	wholeFlag(cmd, &flags.runs, "runs", 1, maxRuns, "number of timed runs")
 	threadsFlag(cmd, &flags.Threads, "CPU threads")
 	cmd.Flags().StringVar(&flags.ISA, "isa", "", "CPU instruction set (default the best)")
-	cmd.Flags().StringVar(&flags.Variant, "variant", "", "GPU kernels: a (the paper's), b (direct), on CUDA c (tensor cores) or f (one launch); default the fastest")
+	kernelsFlag(cmd, &flags.Kernels, "GPU kernels")
 	cmd.Flags().StringVar(&ops, "ops", "", "time binary operators instead of a model: groups or names, by default all")
 	cmd.Flags().Lookup("ops").NoOptDefVal = allOps
 	cmd.Flags().BoolVar(&flags.paper, "paper", false, "follow the paper's protocol")
@@ -175,7 +175,7 @@ peak_byte_per_s, peak_fraction, bound (arithmetic or memory).`,
 }
 
 // benchModel times a model on the devices and prints the results.
-func benchModel(ctx context.Context, env *environment, devices []backend.Device, model string, plan *bcnn.Plan, flags benchFlags) error {
+func benchModel(ctx context.Context, env *environment, devices []*backend.Device, model string, plan *bcnn.Plan, flags benchFlags) error {
 	if flags.format == formatBenchstat {
 		printBenchstatHeader(env.out)
 	}
@@ -211,7 +211,7 @@ func benchModel(ctx context.Context, env *environment, devices []backend.Device,
 	return env.out.err
 }
 
-func bench(ctx context.Context, dev backend.Device, plan *bcnn.Plan, flags benchFlags, progress func(done, total int)) (benchResult, error) {
+func bench(ctx context.Context, dev *backend.Device, plan *bcnn.Plan, flags benchFlags, progress func(done, total int)) (benchResult, error) {
 	info := dev.Info()
 	result := benchResult{Device: info.ID, Detail: detail(info, flags.Options), Batch: flags.MaxBatch, Runs: flags.runs,
 		Transfers: info.ID != "cpu", isa: isaOf(info, flags.Options), paper: flags.paper}

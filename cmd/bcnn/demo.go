@@ -48,7 +48,7 @@ same bits as the reference implementation.`,
 
 // demo runs the demonstration; runs is the number of images on which VehicleNet
 // is timed.
-func demo(ctx context.Context, env *environment, devices []backend.Device, runs int) error {
+func demo(ctx context.Context, env *environment, devices []*backend.Device, runs int) error {
 	digitsNet, err := models.Load(ctx, "digits")
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func sampleImages(in bcnn.Input) (bcnn.Tensor, []string, error) {
 
 // demoDigits classifies the sample images one at a time, prints a table and
 // returns all logits.
-func demoDigits(ctx context.Context, env *environment, dev backend.Device, net *bcnn.Network, images bcnn.Tensor, names []string) ([]float32, error) {
+func demoDigits(ctx context.Context, env *environment, dev *backend.Device, net *bcnn.Network, images bcnn.Tensor, names []string) ([]float32, error) {
 	c, err := vision.NewClassifier(ctx, dev, net, vision.Options{})
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func demoDigits(ctx context.Context, env *environment, dev backend.Device, net *
 }
 
 // runAll returns the outputs of a batch on a device.
-func runAll(ctx context.Context, dev backend.Device, plan *bcnn.Plan, in bcnn.Tensor) ([]float32, error) {
+func runAll(ctx context.Context, dev *backend.Device, plan *bcnn.Plan, in bcnn.Tensor) ([]float32, error) {
 	r, err := newRunner(ctx, dev, plan, backend.Options{MaxBatch: in.N})
 	if err != nil {
 		return nil, err

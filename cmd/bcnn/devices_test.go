@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/internal/tuning"
 )
 
@@ -41,7 +42,7 @@ func TestDevices(t *testing.T) {
 
 // An absent backend is listed with the reason, in one line.
 func TestDevicesAbsent(t *testing.T) {
-	backend.Register(backend.Unavailable("fake", "the driver\nis asleep"))
+	backend.Register(driver.Unavailable("fake", "the driver\nis asleep"))
 	require.Regexp(t, `(?m)^fake +- +.*the driver; is asleep$`, succeed(t, "devices"))
 	require.Contains(t, fail(t, exitJob, "bench", "--device", "fake:0"), "the driver; is asleep")
 }
@@ -101,14 +102,14 @@ func TestDemoDisagreement(t *testing.T) {
 	spoilt := fakeDevice{id: "fake:0", spoil: spoilLowestBit}
 	env, text, errors := testEnvironment()
 	// One run stands for the thousand of the protocol: the fake is slow.
-	require.ErrorIs(t, demo(t.Context(), env, []backend.Device{spoilt}, 1), errReported)
+	require.ErrorIs(t, demo(t.Context(), env, []*backend.Device{backend.NewDevice(spoilt)}, 1), errReported)
 	require.Contains(t, text.String(), "Not all devices agree: 1 of 1 differ from the reference.")
 	require.Contains(t, text.String(), "\nthese times count the transfers of image and result, which the paper leaves out\n")
 	// One output of each digit and one of the batch of random images.
 	require.Contains(t, errors.String(), "fake:0: 11 of 112 outputs differ")
 
 	env, text, _ = testEnvironment()
-	require.NoError(t, demo(t.Context(), env, []backend.Device{fakeDevice{id: "fake:0"}}, 1))
+	require.NoError(t, demo(t.Context(), env, []*backend.Device{backend.NewDevice(fakeDevice{id: "fake:0"})}, 1))
 	require.Contains(t, text.String(), "1 device and the reference agree bit for bit on all 112 outputs")
 }
 

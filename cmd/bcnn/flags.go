@@ -30,6 +30,10 @@ func threadsFlag(cmd *cobra.Command, p *int, usage string) {
 	wholeFlag(cmd, p, "threads", 0, maxThreads, usage+"; 0 means all that the process may use")
 }
 
+func kernelsFlag(cmd *cobra.Command, p *string, usage string) {
+	cmd.Flags().StringVar(p, "kernels", "", usage+": patches (the paper's), direct, on CUDA tensorcore or fused (one launch for a small network); default the fastest")
+}
+
 type whole struct {
 	n         *int
 	low, high int

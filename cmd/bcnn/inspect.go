@@ -58,7 +58,7 @@ type modelBytes struct {
 type planInfo struct {
 	// TensorBytes is the memory for the tensors of an image.
 	TensorBytes int64      `json:"tensor_bytes"`
-	Device      string     `json:"device,omitempty"` // that says what it picked
+	Device      string     `json:"device,omitempty"` // that picked
 	Detail      string     `json:"detail,omitempty"`
 	Steps       []planStep `json:"steps"`
 }
@@ -69,7 +69,7 @@ type planStep struct {
 	Layers []string `json:"layers"`
 	Inputs []string `json:"inputs"`
 	Output string   `json:"output"`
-	// What the device picked, where it can say.
+	// What the device picked.
 	Kernel string `json:"kernel,omitempty"`
 	Tile   string `json:"tile,omitempty"`
 	Why    string `json:"why,omitempty"`
@@ -90,7 +90,7 @@ weights take as float32 and as stored, and why a layer is computed in float.
 the layers that are fused. The bytes are those of the tensors of an image, input
 and output included, where tensors that are not needed at the same time share
 memory. Then it compiles the plan on a device and shows which kernel and tile the
-device picked for each step, and why, if the device can tell (the CPU can).
+device picked for each step, and why.
 
 With --json, one object: name, input, labels, layers, bytes, and with --plan
 plan (tensor_bytes, device, detail, steps with kernel, tile and why).`,
@@ -100,7 +100,7 @@ plan (tensor_bytes, device, detail, steps with kernel, tile and why).`,
   bcnn inspect model.bcnn --json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, name := range []string{"device", "isa", "threads", "batch", "variant"} {
+			for _, name := range []string{"device", "isa", "threads", "batch", "kernels"} {
 				if cmd.Flags().Changed(name) && !withPlan {
 					return usagef("--%s goes with --plan", name)
 				}
@@ -130,7 +130,7 @@ plan (tensor_bytes, device, detail, steps with kernel, tile and why).`,
 	cmd.Flags().StringVar(&device, "device", "cpu", "with --plan: the device that says what it picks")
 	cmd.Flags().StringVar(&opts.ISA, "isa", "", "with --plan: CPU instruction set (default the best)")
 	threadsFlag(cmd, &opts.Threads, "with --plan: CPU threads")
-	cmd.Flags().StringVar(&opts.Variant, "variant", "", "with --plan: GPU kernels, as in bench")
+	kernelsFlag(cmd, &opts.Kernels, "with --plan: GPU kernels")
 	wholeFlag(cmd, &opts.MaxBatch, "batch", 1, maxBatch, "with --plan: images per run")
 	return cmd
 }
@@ -146,12 +146,8 @@ func explain(ctx context.Context, info *planInfo, net *bcnn.Network, device stri
 		return err
 	}
 	defer exe.Close()
-	explainer, ok := exe.(backend.Explainer)
-	if !ok {
-		return nil
-	}
 	info.Device, info.Detail = dev.Info().ID, detail(dev.Info(), opts)
-	for i, c := range explainer.Explain() {
+	for i, c := range exe.Explain() {
 		info.Steps[i].Kernel, info.Steps[i].Tile, info.Steps[i].Why = c.Kernel, c.Tile, c.Why
 	}
 	return nil
@@ -162,6 +158,9 @@ func detail(info backend.Info, opts backend.Options) string {
 	d := info.Detail
 	if opts.ISA != "" {
 		d += ", --isa " + opts.ISA
+	}
+	if opts.Kernels != "" {
+		d += ", --kernels " + opts.Kernels
 	}
 	if opts.Threads != 0 {
 		d += fmt.Sprintf(", --threads %d", opts.Threads)

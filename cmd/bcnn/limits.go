@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -15,33 +16,33 @@ const (
 
 // limits are the rates that a device reaches at best.
 type limits struct {
-	meter backend.PeakMeter // nil where a device has none
-	opts  backend.Options
-	peak  float64 // products of ±1 per second
+	dev     *backend.Device
+	opts    backend.Options
+	unknown bool    // the device cannot measure them
+	peak    float64 // products of ±1 per second
 }
 
-func newLimits(dev backend.Device, opts backend.Options) *limits {
-	meter, _ := dev.(backend.PeakMeter)
-	return &limits{meter: meter, opts: opts}
+func newLimits(dev *backend.Device, opts backend.Options) *limits {
+	return &limits{dev: dev, opts: opts}
 }
 
 // update measures the peak once more and keeps the best.
 func (l *limits) update() error {
-	if l.meter == nil {
+	peak, err := l.dev.Peak(l.opts)
+	if l.unknown = errors.Is(err, errors.ErrUnsupported); l.unknown {
 		return nil
 	}
-	peak, err := l.meter.Peak(l.opts)
 	l.peak = max(l.peak, peak)
 	return err
 }
 
-// bandwidth returns the rate at which the bytes of a step can be read, 0
-// without a meter.
+// bandwidth returns the rate at which the bytes of a step can be read, 0 where it
+// is unknown.
 func (l *limits) bandwidth(size int64) (float64, error) {
-	if l.meter == nil {
+	if l.unknown {
 		return 0, nil
 	}
-	return l.meter.Bandwidth(l.opts, size)
+	return l.dev.Bandwidth(l.opts, size)
 }
 
 // work is what a step has to do for a batch.
@@ -99,9 +100,9 @@ func (w work) bound(peak, bandwidth float64) (seconds float64, by string) {
 
 // compare sets the fraction and the bound of steps on ±1 values. It returns the
 // floor of the whole: the least times of those steps and the shortest of the
-// others, in microseconds; 0 without a meter.
+// others, in microseconds; 0 where the limits are unknown.
 func (l *limits) compare(ctx context.Context, steps []stepTime, plan *bcnn.Plan, batch int) (floor float64, err error) {
-	if l.meter == nil {
+	if l.unknown {
 		return 0, nil
 	}
 	for i := range steps {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 )
@@ -125,46 +126,46 @@ type fakeDevice struct {
 	spoil func(out []float32)
 }
 
-func (d fakeDevice) Info() backend.Info {
-	return backend.Info{ID: d.id, Name: "fake", Kind: backend.Emulated, Detail: "test"}
+func (d fakeDevice) Info() driver.Info {
+	return driver.Info{ID: d.id, Name: "fake", Kind: driver.Emulated, Detail: "test", MaxBatch: 1000, MaxThreads: 8}
 }
 
-func (d fakeDevice) Compile(ctx context.Context, plan *bcnn.Plan, opts backend.Options) (backend.Executable, error) {
+func (d fakeDevice) Compile(ctx context.Context, plan *bcnn.Plan, c driver.Config) (driver.Engine, error) {
 	cpu, err := backend.Open("cpu")
 	if err != nil {
 		return nil, err
 	}
-	exe, err := cpu.Compile(ctx, plan, opts)
-	return fakeExecutable{exe, d.spoil}, err
+	e, err := cpu.Driver().Compile(ctx, plan, c)
+	return fakeEngine{e, d.spoil}, err
 }
 
-type fakeExecutable struct {
-	backend.Executable
+type fakeEngine struct {
+	driver.Engine
 	spoil func(out []float32)
 }
 
-func (e fakeExecutable) Run(ctx context.Context, out, in bcnn.Tensor) error {
-	err := e.Executable.Run(ctx, out, in)
+func (e fakeEngine) Run(ctx context.Context, out, in []bcnn.Tensor) error {
+	err := e.Engine.Run(ctx, out, in)
 	if err == nil && e.spoil != nil {
-		e.spoil(out.F32)
+		e.spoil(out[0].F32)
 	}
 	return err
 }
 
 // fakeBackend holds fake devices for the duration of a test.
-type fakeBackend []backend.Device
+type fakeBackend []driver.Device
 
-func (fakeBackend) Name() string                         { return "fake" }
-func (b fakeBackend) Devices() ([]backend.Device, error) { return b, nil }
+func (fakeBackend) Name() string                        { return "fake" }
+func (b fakeBackend) Devices() ([]driver.Device, error) { return b, nil }
 
 // pickyBackend has a device that cannot be used, too.
 type pickyBackend struct{ fakeBackend }
 
-func (b pickyBackend) Devices() ([]backend.Device, error) {
+func (b pickyBackend) Devices() ([]driver.Device, error) {
 	return b.fakeBackend, errors.New("a second one: too old")
 }
 
-func useFake(t *testing.T, devices ...backend.Device) {
+func useFake(t *testing.T, devices ...driver.Device) {
 	backend.Register(fakeBackend(devices))
-	t.Cleanup(func() { backend.Register(backend.Unavailable("fake", "the test is over")) })
+	t.Cleanup(func() { backend.Register(driver.Unavailable("fake", "the test is over")) })
 }

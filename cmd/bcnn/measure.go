@@ -95,7 +95,7 @@ type stepTime struct {
 
 // timeSteps returns the median time of every step over a number of runs. Steps
 // are synchronised for that, so the sum may exceed the time of a whole run.
-func timeSteps(ctx context.Context, dev backend.Device, plan *bcnn.Plan, opts backend.Options, runs int) ([]stepTime, error) {
+func timeSteps(ctx context.Context, dev *backend.Device, plan *bcnn.Plan, opts backend.Options, runs int) ([]stepTime, error) {
 	took := make([]times, len(plan.Steps))
 	opts.Timed = func(step int, _ string, d time.Duration) { took[step] = append(took[step], d) }
 	r, err := newRunner(ctx, dev, plan, opts)

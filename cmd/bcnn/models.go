@@ -70,13 +70,13 @@ func loadModel(ctx context.Context, name string) (*bcnn.Network, error) {
 }
 
 // openDevices returns one device, or for "all" every device that is there.
-func openDevices(name string) ([]backend.Device, error) {
+func openDevices(name string) ([]*backend.Device, error) {
 	if name != "all" {
 		dev, err := backend.Open(name)
 		if err != nil {
 			return nil, err
 		}
-		return []backend.Device{dev}, nil
+		return []*backend.Device{dev}, nil
 	}
 	devices := backend.Devices()
 	if len(devices) == 0 {

@@ -73,12 +73,15 @@ func selectOps(list string) ([]zoo.Operator, error) {
 }
 
 // benchOps times operators on the devices and prints the results.
-func benchOps(ctx context.Context, env *environment, devices []backend.Device, ops []zoo.Operator, flags benchFlags) error {
+func benchOps(ctx context.Context, env *environment, devices []*backend.Device, ops []zoo.Operator, flags benchFlags) error {
 	if flags.format == formatBenchstat {
 		printBenchstatHeader(env.out)
 	}
 	var charts []chart
 	for i, dev := range devices {
+		if flags.oneThread {
+			flags.Threads = min(1, dev.Info().MaxThreads)
+		}
 		progress := env.progress(dev.Info().ID)
 		lim := newLimits(dev, flags.Options)
 		var results []opResult
@@ -119,7 +122,7 @@ func benchOps(ctx context.Context, env *environment, devices []backend.Device, o
 
 // benchOp times one operator: its step alone, in turn with the peak loops, of
 // which the best counts.
-func benchOp(ctx context.Context, dev backend.Device, o zoo.Operator, flags benchFlags, lim *limits) (opResult, error) {
+func benchOp(ctx context.Context, dev *backend.Device, o zoo.Operator, flags benchFlags, lim *limits) (opResult, error) {
 	info := dev.Info()
 	result := opResult{
 		Op: o.Name, Group: o.Group, Device: info.ID, ISA: isaOf(info, flags.Options), Threads: flags.Threads, Batch: flags.MaxBatch,

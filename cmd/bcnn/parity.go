@@ -79,7 +79,7 @@ With --json, one object per device: device, cases, failures (their numbers).`,
 	deviceFlag(cmd, &device, "all")
 	threadsFlag(cmd, &opts.Threads, "CPU threads")
 	cmd.Flags().StringVar(&opts.ISA, "isa", "", "CPU instruction set (default the best)")
-	cmd.Flags().StringVar(&opts.Variant, "variant", "", "GPU kernels: a (the paper's), b (direct), on CUDA c (tensor cores) or f (one launch); default the fastest")
+	kernelsFlag(cmd, &opts.Kernels, "GPU kernels")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per device")
 	return cmd
 }

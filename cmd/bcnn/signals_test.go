@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
@@ -44,18 +45,18 @@ func TestMain(m *testing.M) {
 // fakeSlow is a backend with one device, whose runs do not end by themselves.
 type fakeSlow string
 
-func (fakeSlow) Name() string                         { return "slow" }
-func (f fakeSlow) Devices() ([]backend.Device, error) { return []backend.Device{f}, nil }
+func (fakeSlow) Name() string                        { return "slow" }
+func (f fakeSlow) Devices() ([]driver.Device, error) { return []driver.Device{f}, nil }
 
-func (f fakeSlow) Info() backend.Info {
-	return backend.Info{ID: "slow:0", Name: "slow", Kind: backend.Emulated, Detail: "test"}
+func (f fakeSlow) Info() driver.Info {
+	return driver.Info{ID: "slow:0", Name: "slow", Kind: driver.Emulated, Detail: "test", MaxBatch: 1000}
 }
 
-func (f fakeSlow) Compile(context.Context, *bcnn.Plan, backend.Options) (backend.Executable, error) {
+func (f fakeSlow) Compile(context.Context, *bcnn.Plan, driver.Config) (driver.Engine, error) {
 	return f, nil
 }
 
-func (f fakeSlow) Run(ctx context.Context, _, _ bcnn.Tensor) error {
+func (f fakeSlow) Run(ctx context.Context, _, _ []bcnn.Tensor) error {
 	fmt.Fprintln(os.Stderr, "running")
 	<-ctx.Done()
 	fmt.Fprintln(os.Stderr, "asked")
@@ -64,6 +65,14 @@ func (f fakeSlow) Run(ctx context.Context, _, _ bcnn.Tensor) error {
 	}
 	return ctx.Err()
 }
+
+func (f fakeSlow) RunSteps(ctx context.Context, out, in []bcnn.Tensor, _ func(int, time.Duration) error) error {
+	return f.Run(ctx, out, in)
+}
+
+func (fakeSlow) Read(int, bcnn.Tensor) error { return nil }
+
+func (fakeSlow) Explain() []driver.Choice { return nil }
 
 func (fakeSlow) Close() error { return nil }
 

@@ -44,7 +44,7 @@ func group(pkg string) string {
 	case "backend":
 		name, _, _ := strings.Cut(rest, "/")
 		switch name {
-		case "", "all", "backendtest":
+		case "", "all", "backendtest", "driver":
 			return path.Join("backend", name)
 		case "internal":
 			if rest == "internal/gpu" {
@@ -69,9 +69,10 @@ var allowed = map[string][]string{
 	"bits":                {"internal"},
 	"bcnn":                {"bits", "internal"},
 	"reader":              {"bcnn", "bits", "internal"},
-	"backend":             {"bcnn", "bits", "internal"},
-	"gpu":                 {"backend", "bcnn", "bits", "internal", "kernels"},
-	"device":              {"gpu", "backend", "bcnn", "bits", "internal", "kernels"},
+	"backend/driver":      {"bcnn"},
+	"backend":             {"backend/driver", "bcnn", "bits", "internal"},
+	"gpu":                 {"backend/driver", "bcnn", "bits", "internal", "kernels"},
+	"device":              {"gpu", "backend", "backend/driver", "bcnn", "bits", "internal", "kernels"},
 	"backend/all":         {"backend", "device"},
 	"backend/backendtest": {"backend", "bcnn", "bits", "reader", "internal"},
 	"vehiclenet":          {"bcnn", "bits", "reader", "internal"},
@@ -203,6 +204,7 @@ func TestWrong(t *testing.T) {
 		{"cmd/bcnn/main.go", "models", true},
 		{"cmd/bcnn/main.go", "backend/cpu", false},
 		{"vision/classifier.go", "backend", true},
+		{"vision/classifier.go", "backend/driver", false},
 		{"vision/classifier.go", "backend/all", false},
 		{"vision/classifier_test.go", "backend/all", true},
 		{"vision/classifier.go", "backend/cpu", false},
@@ -224,9 +226,13 @@ func TestWrong(t *testing.T) {
 		{"vehiclenet/models.go", "cmd/bcnn", false},
 		{"vehiclenet/models_test.go", "cmd/bcnn", false},
 		{"backend/register.go", "bcnn", true},
+		{"backend/register.go", "backend/driver", true},
+		{"backend/driver/driver.go", "bcnn", true},
+		{"backend/driver/driver.go", "backend", false},
 		{"backend/register.go", "backend/cpu", false},
 		{"backend/register.go", "vision", false},
 		{"backend/cpu/device.go", "backend", true},
+		{"backend/cpu/device.go", "backend/driver", true},
 		{"backend/cpu/device.go", "backend/cpu/internal/kern", true},
 		{"backend/cpu/device.go", "backend/cpu/internal/kern/sets", true},
 		{"backend/cpu/device.go", "backend/cpu/internal/kern/avx2", false},
@@ -249,7 +255,8 @@ func TestWrong(t *testing.T) {
 		{"backend/cuda/device.go", "backend/internal/other", false},
 		{"backend/cpu/device.go", "backend/internal/gpu", false},
 		{"backend/check.go", "backend/internal/gpu", false},
-		{"backend/internal/gpu/step.go", "backend", true},
+		{"backend/internal/gpu/step.go", "backend/driver", true},
+		{"backend/internal/gpu/step.go", "backend", false},
 		{"backend/internal/gpu/step.go", "kernels", true},
 		{"backend/internal/gpu/step.go", "backend/cuda", false},
 		{"backend/internal/gpu/step.go", "backend/cuda/internal/shim", false},

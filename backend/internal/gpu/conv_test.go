@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/f32"
@@ -256,7 +256,7 @@ func TestCheckSize(t *testing.T) {
 		if c.fits {
 			require.NoError(t, err, name)
 		} else {
-			require.ErrorIs(t, err, backend.ErrTooLarge, name)
+			require.ErrorIs(t, err, driver.ErrTooLarge, name)
 		}
 	}
 }

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/driver"
 )
 
 // Explain says which kernels of a variant execute a step, in groups of how many threads
 // each, and why. tile is a format with a place for the numbers.
-func Explain(variant string, kernels []string, tile string, threads []int, why string) backend.Choice {
+func Explain(variant string, kernels []string, tile string, threads []int, why string) driver.Choice {
 	numbers := strings.ReplaceAll(strings.Trim(fmt.Sprint(threads), "[]"), " ", ", ")
-	return backend.Choice{Kernel: variant + ": " + strings.Join(kernels, ", "), Tile: fmt.Sprintf(tile, numbers), Why: why}
+	return driver.Choice{Kernel: variant + ": " + strings.Join(kernels, ", "), Tile: fmt.Sprintf(tile, numbers), Why: why}
 }
 
 // About says what a step does with a batch, for people.

@@ -4,16 +4,16 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
-// The variants of kernels, as backend.Options.Variant names them.
+// The variants of kernels, as Options.Kernels names them.
 const (
-	Patches    = "a" // the paper's, which extract patches in local memory
-	Direct     = "b" // every step has kernels of this variant
-	TensorCore = "c"
-	Fused      = "f" // one launch for a whole small network
+	Patches    = "patches" // the paper's, which extract patches in local memory
+	Direct     = "direct"  // every step has kernels of this variant
+	TensorCore = "tensorcore"
+	Fused      = "fused" // one launch for a whole small network
 )
 
 // Step is a step of a plan, for a batch.
@@ -61,7 +61,7 @@ func (k *Kernel) GrowScratch(sizes *[Scratches]int) {
 }
 
 // NewStep returns step i of a plan for a batch of so many images at the most. The error
-// wraps backend.ErrTooLarge where the 32-bit indices of kernels do not reach.
+// wraps driver.ErrTooLarge where the 32-bit indices of kernels do not reach.
 func NewStep(plan *bcnn.Plan, i, batch int) (Step, error) {
 	of := plan.Steps[i]
 	s := Step{Batch: batch, In: plan.Tensors[of.In[0]], Out: plan.Tensors[of.Out], X: Tensor(of.In[0]), Y: Tensor(of.Out)}
@@ -79,7 +79,7 @@ func (s Step) checkSize(op bcnn.StepOp) error {
 	)
 	pixels := float64(s.Out.Shape.Pixels())
 	if pixels*(float64(s.Out.Shape.C)+roundedUp) > math.MaxInt32 { // threads of an image
-		return fmt.Errorf("%w: output of %v", backend.ErrTooLarge, s.Out.Shape)
+		return fmt.Errorf("%w: output of %v", driver.ErrTooLarge, s.Out.Shape)
 	}
 	conv, ok := op.(*bcnn.ConvStep)
 	if !ok {
@@ -97,7 +97,7 @@ func (s Step) checkSize(op bcnn.StepOp) error {
 	}
 	weights := outputs * float64(conv.KH) * float64(conv.KW) * (float64(s.In.Shape.C/conv.Groups) + filledUp)
 	if max(outputs*pixels, outputs*classes, weights) > math.MaxInt32 {
-		return fmt.Errorf("%w: %d outputs, window of %d×%d", backend.ErrTooLarge, conv.Out, conv.KH, conv.KW)
+		return fmt.Errorf("%w: %d outputs, window of %d×%d", driver.ErrTooLarge, conv.Out, conv.KH, conv.KW)
 	}
 	return nil
 }

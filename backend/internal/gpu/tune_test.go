@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/internal/tuning"
 )
 
@@ -97,6 +97,6 @@ func TestRace(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	require.Equal(t, backend.Choice{Kernel: "b: one, two", Tile: "blocks of 32, 256 threads", Why: WhyKnown},
+	require.Equal(t, driver.Choice{Kernel: "b: one, two", Tile: "blocks of 32, 256 threads", Why: WhyKnown},
 		Explain("b", []string{"one", "two"}, "blocks of %s threads", []int{32, 256}, WhyKnown))
 }

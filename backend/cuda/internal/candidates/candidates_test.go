@@ -112,47 +112,47 @@ func TestOf(t *testing.T) {
 	net, err := vehiclenet.Topology("rgb", 6, 1)
 	require.NoError(t, err)
 	all, _ := of(t, net, 1, large, 90)
-	require.Equal(t, "b: binarize", names(all[0]))
-	require.Equal(t, "b: conv_bits_k5_pool2 8×16, b: conv_bits_k5_pool2 8×8, b: conv_bits_k5_pool2 4×8, "+
-		"b: conv_bits_v1_p8_pool2 8×16, b: conv_bits_v1_p8_pool2 8×8, b: conv_bits_v1_p4_pool2 8×8, b: conv_bits_v1_p4_pool2 4×8, "+
-		"b: conv_bits_p4, b: conv_bits_p1, "+
-		"c: conv_and_16x32, c: conv_and_64x32, c: conv_and_128x128, c: conv_and_64x64, c: conv_and_128x256, c: conv_popc_128x64, a: patches", names(all[2]))
-	require.Equal(t, "b: dense_warp_i1, a: dense_block, c: conv_and_16x32, c: conv_and_64x32, c: conv_and_128x128, c: conv_and_64x64, c: conv_and_128x256, c: conv_popc_128x64",
+	require.Equal(t, "direct: binarize", names(all[0]))
+	require.Equal(t, "direct: conv_bits_k5_pool2 8×16, direct: conv_bits_k5_pool2 8×8, direct: conv_bits_k5_pool2 4×8, "+
+		"direct: conv_bits_v1_p8_pool2 8×16, direct: conv_bits_v1_p8_pool2 8×8, direct: conv_bits_v1_p4_pool2 8×8, direct: conv_bits_v1_p4_pool2 4×8, "+
+		"direct: conv_bits_p4, direct: conv_bits_p1, "+
+		"tensorcore: conv_and_16x32, tensorcore: conv_and_64x32, tensorcore: conv_and_128x128, tensorcore: conv_and_64x64, tensorcore: conv_and_128x256, tensorcore: conv_popc_128x64, patches: patches", names(all[2]))
+	require.Equal(t, "direct: dense_warp_i1, patches: dense_block, tensorcore: conv_and_16x32, tensorcore: conv_and_64x32, tensorcore: conv_and_128x128, tensorcore: conv_and_64x64, tensorcore: conv_and_128x256, tensorcore: conv_popc_128x64",
 		names(all[3]))
 	all, _ = of(t, net, 4, small, 53)
-	require.Equal(t, "b: conv_bits_p4, b: conv_bits_p1", names(all[2]))
-	require.Equal(t, "b: dense_warp_i1, b: dense_warp_i4", names(all[3]))
+	require.Equal(t, "direct: conv_bits_p4, direct: conv_bits_p1", names(all[2]))
+	require.Equal(t, "direct: dense_warp_i1, direct: dense_warp_i4", names(all[3]))
 
 	_, err = Of(gpu.Step{}, nil, large, 90)
 	require.Error(t, err)
 }
 
 func TestOfVariant(t *testing.T) {
-	all := []Candidate{{Variant: "b", Name: "1"}, {Variant: "c", Name: "2"}, {Variant: "b", Name: "3"}}
-	require.Equal(t, "b: 1, c: 2, b: 3", names(OfVariant(all, "")))
-	require.Equal(t, "c: 2", names(OfVariant(all, "c")))
-	require.Equal(t, "b: 1, b: 3", names(OfVariant(all, "a")))
-	require.Empty(t, OfVariant(all[1:2], "a"))
+	all := []Candidate{{Variant: gpu.Direct, Name: "1"}, {Variant: gpu.TensorCore, Name: "2"}, {Variant: gpu.Direct, Name: "3"}}
+	require.Equal(t, "direct: 1, tensorcore: 2, direct: 3", names(OfVariant(all, "")))
+	require.Equal(t, "tensorcore: 2", names(OfVariant(all, gpu.TensorCore)))
+	require.Equal(t, "direct: 1, direct: 3", names(OfVariant(all, gpu.Patches)))
+	require.Empty(t, OfVariant(all[1:2], gpu.Patches))
 }
 
 // TestKey: constants do not count, everything else does.
 func TestKey(t *testing.T) {
-	c := Candidate{Variant: "b", Name: "n", Specs: []Spec{{Kernel: gpu.Kernel{Name: "k", Args: []any{[]int32{1}}}, Block: 32}}}
+	c := Candidate{Variant: gpu.Direct, Name: "n", Specs: []Spec{{Kernel: gpu.Kernel{Name: "k", Args: []any{[]int32{1}}}, Block: 32}}}
 	key := c.Key()
 	c.Specs[0].Args = []any{[]int32{2}}
 	require.Equal(t, key, c.Key())
 	require.NotNil(t, c.Specs[0].Args)
 	for _, change := range []func(){
-		func() { c.Variant = "c" }, func() { c.Name = "m" }, func() { c.Specs[0].Name = "l" }, func() { c.Specs[0].Block = 64 },
+		func() { c.Variant = gpu.TensorCore }, func() { c.Name = "m" }, func() { c.Specs[0].Name = "l" }, func() { c.Specs[0].Block = 64 },
 		func() { c.Specs[0].G.InH = 3 }, func() { c.Specs[0].Grid[1] = 2 }, func() { c.Specs[0].Shared = 8 }, func() { c.Specs = append(c.Specs, Spec{}) },
 	} {
 		change()
 		require.NotEqual(t, key, c.Key())
 		key = c.Key()
 	}
-	require.True(t, c.Is(tuning.Entry{Variant: "c", Name: "m"}))
-	require.False(t, c.Is(tuning.Entry{Variant: "b", Name: "m"}))
-	require.False(t, c.Is(tuning.Entry{Variant: "c", Name: "n"}))
+	require.True(t, c.Is(tuning.Entry{Variant: gpu.TensorCore, Name: "m"}))
+	require.False(t, c.Is(tuning.Entry{Variant: gpu.Direct, Name: "m"}))
+	require.False(t, c.Is(tuning.Entry{Variant: gpu.TensorCore, Name: "n"}))
 }
 
 // TestFused: which networks one launch executes, and what it takes.

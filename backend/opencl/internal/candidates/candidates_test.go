@@ -107,21 +107,21 @@ func names(all []Candidate) string {
 func TestOf(t *testing.T) {
 	net, err := vehiclenet.Topology("rgb", 6, 1)
 	require.NoError(t, err)
-	const directConv, patches = "b: conv_bits", "a: pack_patches xor_gemm finish"
-	const directDense, reduce = "b: dense_segments finish", "a: dense_reduce finish"
+	const directConv, patches = "direct: conv_bits", "patches: pack_patches xor_gemm finish"
+	const directDense, reduce = "direct: dense_segments finish", "patches: dense_reduce finish"
 	for _, c := range []struct {
 		limits Limits
 		forced string
 		want   []string // of the binarisation, a convolution and a dense layer
 	}{
-		{local, "", []string{"b: binarize", directConv + ", " + patches, directDense + ", " + reduce}},
-		{local, "a", []string{"b: binarize", patches, reduce}},
-		{local, "b", []string{"b: binarize", directConv, directDense}},
-		{shared, "", []string{"b: binarize", directConv, directDense}},
-		{shared, "a", []string{"b: binarize", patches, reduce}},
-		{little, "a", []string{"b: binarize", patches, directDense}}, // no group of 64
-		{Limits{Group: 8, LocalBytes: 512, Buffer: 1 << 30}, "a", []string{"b: binarize", directConv, directDense}},
-		{Limits{Group: 256, LocalBytes: 32 << 10, Buffer: 1 << 10}, "a", []string{"b: binarize", directConv, reduce}}, // no buffer for patches
+		{local, "", []string{"direct: binarize", directConv + ", " + patches, directDense + ", " + reduce}},
+		{local, gpu.Patches, []string{"direct: binarize", patches, reduce}},
+		{local, gpu.Direct, []string{"direct: binarize", directConv, directDense}},
+		{shared, "", []string{"direct: binarize", directConv, directDense}},
+		{shared, gpu.Patches, []string{"direct: binarize", patches, reduce}},
+		{little, gpu.Patches, []string{"direct: binarize", patches, directDense}}, // no group of 64
+		{Limits{Group: 8, LocalBytes: 512, Buffer: 1 << 30}, gpu.Patches, []string{"direct: binarize", directConv, directDense}},
+		{Limits{Group: 256, LocalBytes: 32 << 10, Buffer: 1 << 10}, gpu.Patches, []string{"direct: binarize", directConv, reduce}}, // no buffer for patches
 	} {
 		all := of(t, net, 1, c.limits, c.forced)
 		require.Equal(t, c.want, []string{names(all[0]), names(all[2]), names(all[3])}, "%+v %q", c.limits, c.forced)
@@ -153,19 +153,19 @@ func TestOptions(t *testing.T) {
 
 // TestKey: constants do not count, everything else does.
 func TestKey(t *testing.T) {
-	c := Candidate{Variant: "b", Specs: []Spec{{Kernel: gpu.Kernel{Name: "k", Args: []any{[]int32{1}}}, Items: 32}}}
+	c := Candidate{Variant: gpu.Direct, Specs: []Spec{{Kernel: gpu.Kernel{Name: "k", Args: []any{[]int32{1}}}, Items: 32}}}
 	key := c.Key()
 	c.Specs[0].Args = []any{[]int32{2}}
 	require.Equal(t, key, c.Key())
 	require.NotNil(t, c.Specs[0].Args)
 	for _, change := range []func(){
-		func() { c.Variant = "a" }, func() { c.Specs[0].Name = "l" }, func() { c.Specs[0].Items = 64 }, func() { c.Specs[0].Local = 64 },
+		func() { c.Variant = gpu.Patches }, func() { c.Specs[0].Name = "l" }, func() { c.Specs[0].Items = 64 }, func() { c.Specs[0].Local = 64 },
 		func() { c.Specs[0].G.InH = 3 }, func() { c.Specs[0].Form.Mixed = true }, func() { c.Specs = append(c.Specs, Spec{}) },
 	} {
 		change()
 		require.NotEqual(t, key, c.Key())
 		key = c.Key()
 	}
-	require.True(t, c.Is(tuning.Entry{Variant: "a", Groups: []int{1}}))
-	require.False(t, c.Is(tuning.Entry{Variant: "b"}))
+	require.True(t, c.Is(tuning.Entry{Variant: gpu.Patches, Groups: []int{1}}))
+	require.False(t, c.Is(tuning.Entry{Variant: gpu.Direct}))
 }

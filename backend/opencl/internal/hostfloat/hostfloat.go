@@ -5,7 +5,6 @@ package hostfloat
 import (
 	"fmt"
 
-	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/f32"
@@ -35,7 +34,7 @@ func Step(s bcnn.Step, tensor func(int) *bcnn.Tensor) (func(), error) {
 	case *bcnn.FlattenStep:
 		return func() { copy(out.F32, in.F32) }, nil
 	}
-	return nil, fmt.Errorf("%w: operation %T on the host", backend.ErrUnsupported, s.Op)
+	return nil, bcnn.Unsupported(fmt.Sprintf("operation %T on the host", s.Op))
 }
 
 func rectify(v float32, relu bool) float32 {

@@ -1,11 +1,11 @@
 package hostfloat
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
@@ -73,5 +73,5 @@ func TestStep(t *testing.T) {
 		require.Positive(t, seen[what], "%s among %v", what, seen)
 	}
 	_, err := Step(bcnn.Step{Op: &bcnn.BinarizeStep{}, In: []int{0}}, func(int) *bcnn.Tensor { return &bcnn.Tensor{} })
-	require.ErrorIs(t, err, backend.ErrUnsupported)
+	require.ErrorIs(t, err, errors.ErrUnsupported)
 }

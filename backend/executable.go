@@ -1,0 +1,239 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/bitcnn/bitcnn/backend/driver"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+// Executable is a plan that is ready to run on a device. It is safe for concurrent
+// use: runs of one executable wait for each other, those of several may take place
+// at the same time.
+type Executable struct {
+	device          string
+	engine          driver.Engine
+	plan            *bcnn.Plan
+	inputs, outputs []bcnn.PlanTensor
+	choices         []Choice
+	maxBatch        int
+	timed           func(step int, name string, d time.Duration)
+	tap             func(step int, name string, t bcnn.Tensor)
+
+	turn   chan struct{} // holds an element while somebody uses what follows
+	closed bool
+	// What the engine gets of a Run. The caller's slices stay on their stack.
+	out, in []bcnn.Tensor
+	// For Timed and Tap.
+	ctx    context.Context
+	after  func(step int, took time.Duration) error
+	words  []uint64 // the memory of what Tap gets
+	floats []float32
+}
+
+func newExecutable(device string, plan *bcnn.Plan, maxBatch int, opts Options) *Executable {
+	e := &Executable{
+		device: device, plan: plan, maxBatch: maxBatch, timed: opts.Timed, tap: opts.Tap,
+		inputs: plan.Tensors[:1], outputs: plan.Tensors[plan.Output:][:1],
+		turn: make(chan struct{}, 1),
+	}
+	e.in, e.out = make([]bcnn.Tensor, len(e.inputs)), make([]bcnn.Tensor, len(e.outputs))
+	if e.timed != nil || e.tap != nil {
+		e.after = e.afterStep
+	}
+	return e
+}
+
+// makeTaps makes the memory of what Tap gets and returns its bytes.
+func (e *Executable) makeTaps(c driver.Config) (int64, error) {
+	if e.tap == nil {
+		return 0, nil
+	}
+	var words, floats int64 // bytes
+	for _, s := range e.plan.Steps {
+		switch t := e.plan.Tensors[s.Out]; t.DType {
+		case bcnn.Bits:
+			words = max(words, t.Bytes(e.maxBatch))
+		case bcnn.Float32: // no step makes bytes
+			floats = max(floats, t.Bytes(e.maxBatch))
+		}
+	}
+	if err := c.CheckMemory(max(words, floats)); err != nil { // their sum might overflow
+		return 0, err
+	}
+	if err := c.CheckMemory(words + floats); err != nil {
+		return 0, err
+	}
+	e.words, e.floats = make([]uint64, words/8), make([]float32, floats/4)
+	return words + floats, nil
+}
+
+// Inputs returns the names, types and shapes of the tensors that Run takes, in their
+// order; N is up to MaxBatch.
+func (e *Executable) Inputs() []bcnn.PlanTensor { return slices.Clone(e.inputs) }
+
+// Outputs returns the names, types and shapes of the tensors that Run fills.
+func (e *Executable) Outputs() []bcnn.PlanTensor { return slices.Clone(e.outputs) }
+
+// MaxBatch is the largest number of images that Run takes.
+func (e *Executable) MaxBatch() int { return e.maxBatch }
+
+// Explain returns what was chosen for each step of the plan, and why.
+func (e *Executable) Explain() []Choice { return slices.Clone(e.choices) }
+
+// Run computes the outputs of a batch: in are tensors of the types and shapes of
+// Inputs, out those of Outputs, all with the same N, 1 ≤ N ≤ MaxBatch, else the
+// error wraps ErrShape. All stay the caller's and are not kept. Run does not
+// allocate, nor does a call like
+//
+//	err := e.Run(ctx, []bcnn.Tensor{out}, []bcnn.Tensor{in})
+//
+// When ctx ends, Run returns its error as soon as what is in hand is done: a tile on
+// the CPU, the kernels that have been launched on a GPU. What out holds then is
+// unspecified. All errors are *Error.
+func (e *Executable) Run(ctx context.Context, out, in []bcnn.Tensor) error {
+	if err := e.run(ctx, out, in); err != nil {
+		return e.fail("run", err)
+	}
+	return nil
+}
+
+func (e *Executable) run(ctx context.Context, out, in []bcnn.Tensor) error {
+	if ctx == nil {
+		return errNoContext
+	}
+	if e == nil || e.engine == nil {
+		return ErrClosed
+	}
+	select {
+	case e.turn <- struct{}{}:
+	default:
+		select {
+		case e.turn <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	defer e.done()
+	if e.closed {
+		return ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := e.check(out, in); err != nil {
+		return err
+	}
+	copy(e.out, out)
+	copy(e.in, in)
+	if e.after == nil {
+		return e.engine.Run(ctx, e.out, e.in)
+	}
+	e.ctx = ctx
+	return e.engine.RunSteps(ctx, e.out, e.in, e.after)
+}
+
+// done ends what began with an element sent to e.turn.
+func (e *Executable) done() {
+	clear(e.out)
+	clear(e.in)
+	e.ctx = nil
+	<-e.turn
+}
+
+// check makes sure that the tensors of a Run are those of the plan.
+func (e *Executable) check(out, in []bcnn.Tensor) error {
+	if len(in) != len(e.inputs) || len(out) != len(e.outputs) {
+		return fmt.Errorf("%w: %d in and %d out, want %d and %d", ErrShape, len(in), len(out), len(e.inputs), len(e.outputs))
+	}
+	n := in[0].N
+	if n > e.maxBatch {
+		return fmt.Errorf("%w: a batch of %d images, at most %d", ErrShape, n, e.maxBatch)
+	}
+	for i, want := range e.inputs {
+		if err := checkTensor(in[i], want, n); err != nil {
+			return fmt.Errorf("%w: input %d: %w", ErrShape, i, err)
+		}
+	}
+	for i, want := range e.outputs {
+		if err := checkTensor(out[i], want, n); err != nil {
+			return fmt.Errorf("%w: output %d: %w", ErrShape, i, err)
+		}
+	}
+	for i := range in {
+		if in[i].DType != bcnn.Bits {
+			continue
+		}
+		if err := bits.CheckPadding(in[i].Words, in[i].Shape.C); err != nil {
+			return fmt.Errorf("%w: input %d: %w", ErrShape, i, err)
+		}
+	}
+	return nil
+}
+
+// checkTensor makes sure that a tensor holds n images.
+func checkTensor(t bcnn.Tensor, want bcnn.PlanTensor, n int) error {
+	if t.N != n {
+		return fmt.Errorf("%d images, and the first input has %d", t.N, n)
+	}
+	return t.Check(want.DType, want.Shape)
+}
+
+// afterStep tells Timed and Tap about a step.
+func (e *Executable) afterStep(step int, took time.Duration) error {
+	name := e.plan.Steps[step].Name
+	if e.timed != nil {
+		e.timed(step, name, took)
+	}
+	if e.tap != nil {
+		t := e.tapOf(e.plan.Tensors[e.plan.Steps[step].Out], e.in[0].N)
+		if err := e.engine.Read(step, t); err != nil {
+			return fmt.Errorf("step %d (%s): %w", step, name, err)
+		}
+		e.tap(step, name, t)
+	}
+	return e.ctx.Err()
+}
+
+// tapOf is what Tap gets of a tensor, its values yet to be read.
+func (e *Executable) tapOf(of bcnn.PlanTensor, n int) bcnn.Tensor {
+	t := bcnn.Tensor{DType: of.DType, N: n, Shape: of.Shape}
+	if size := n * of.Shape.Elements(of.DType); of.DType == bcnn.Bits {
+		t.Words = e.words[:size:size]
+	} else {
+		t.F32 = e.floats[:size:size]
+	}
+	return t
+}
+
+// Close waits for a Run in progress, so it must not be called by Timed or Tap, and
+// frees everything. Later calls of Run return ErrClosed; a second Close does
+// nothing.
+func (e *Executable) Close() error {
+	if e == nil || e.engine == nil {
+		return nil
+	}
+	e.turn <- struct{}{}
+	defer e.done()
+	if e.closed {
+		return nil
+	}
+	e.closed = true
+	e.words, e.floats = nil, nil
+	if err := e.engine.Close(); err != nil {
+		return e.fail("close", err)
+	}
+	return nil
+}
+
+func (e *Executable) fail(op string, err error) error {
+	device := "no device"
+	if e != nil {
+		device = e.device
+	}
+	return &Error{Device: device, Op: op, Err: err}
+}
