@@ -48,7 +48,7 @@ func memory(plan *bcnn.Plan, batch int) (int64, error) {
 		largest[t.DType] = max(largest[t.DType], t.Bytes(batch))
 	}
 	in, out := plan.Tensors[0].Bytes(batch), plan.Tensors[plan.Output].Bytes(batch)
-	// The reference's output, and what Run and Tap get.
-	calling := 2*out + in + largest[bcnn.Bits] + largest[bcnn.Float32]
+	// The reference's output, what Run and Tap get, and what is small.
+	calling := 2*out + in + largest[bcnn.Bits] + largest[bcnn.Float32] + 64<<10
 	return results + plan.Place(batch, plan.InnerUses()).Bytes + out + in + max(running, calling), nil
 }
