@@ -22,14 +22,14 @@ func (e *executable) bytes(i, n int) int {
 // reserve asks for memory of the device or the host, before it is allocated.
 func (e *executable) reserve(bytes int64) error {
 	e.reserved += bytes
-	return e.opts.CheckMemory(e.reserved)
+	return e.config.CheckMemory(e.reserved)
 }
 
 // allocate makes the memory of all tensors, in which those whose lifetimes do not
 // overlap share, scratch memory and staging memory. all are the kernels that may
 // come to execute each step, small the launch that may execute all of them, if any.
 func (e *executable) allocate(all [][]candidates.Candidate, small *candidates.Fused) error {
-	plan, n := e.plan, e.opts.MaxBatch
+	plan, n := e.plan, e.config.MaxBatch
 	for _, t := range plan.Tensors {
 		// Kernels count the bytes of an image in 32 bits.
 		if size := t.Shape.Bytes(t.DType); size > math.MaxInt32 || size*int64(n) > e.device.info.Memory {
@@ -99,7 +99,7 @@ func (e *executable) uses(all [][]candidates.Candidate, small *candidates.Fused)
 func (e *executable) placeTensors(uses []bcnn.Use) error {
 	if e.device.apart {
 		for i := range e.plan.Tensors {
-			bytes := e.bytes(i, e.opts.MaxBatch)
+			bytes := e.bytes(i, e.config.MaxBatch)
 			err := e.reserve(int64(bytes))
 			if err != nil {
 				return err
@@ -110,7 +110,7 @@ func (e *executable) placeTensors(uses []bcnn.Use) error {
 		}
 		return nil
 	}
-	placed := e.plan.Place(e.opts.MaxBatch, uses)
+	placed := e.plan.Place(e.config.MaxBatch, uses)
 	if err := e.reserve(placed.Bytes); err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func candidatesOf(d *device, c backendtest.Case) ([][]candidates.Candidate, erro
 	if err != nil {
 		return nil, err
 	}
-	e := &executable{device: d, plan: plan, opts: driver.Config{MaxBatch: c.Batch}, ctx: context.Background()}
+	e := &executable{device: d, plan: plan, config: driver.Config{MaxBatch: c.Batch}, ctx: context.Background()}
 	return e.candidates()
 }
 

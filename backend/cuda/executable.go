@@ -23,7 +23,7 @@ type executable struct {
 	device *device
 	thread *thread
 	plan   *bcnn.Plan
-	opts   driver.Config
+	config driver.Config
 	bag    bag // tensors, scratch memory, staging memory, stream, events, graphs
 	stream cu.Stream
 	steps  []*built
@@ -61,8 +61,8 @@ type memory struct {
 	scratch [gpu.Scratches]cu.DevicePtr
 }
 
-func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, opts driver.Config) (*executable, error) {
-	e := &executable{device: d, thread: d.thread, plan: plan, opts: opts, ctx: ctx, perImage: slowRun,
+func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, config driver.Config) (*executable, error) {
+	e := &executable{device: d, thread: d.thread, plan: plan, config: config, ctx: ctx, perImage: slowRun,
 		bag: bag{thread: d.thread}, graphs: make(map[int]shim.Graph)}
 	// Laying out weights takes long, and needs no driver.
 	all, err := e.candidates()
@@ -91,7 +91,7 @@ func (e *executable) candidates() ([][]candidates.Candidate, error) {
 		if err := e.ctx.Err(); err != nil {
 			return nil, err
 		}
-		step, err := gpu.NewStep(e.plan, i, e.opts.MaxBatch)
+		step, err := gpu.NewStep(e.plan, i, e.config.MaxBatch)
 		if err == nil {
 			all[i], err = candidates.Of(step, s.Op, e.device.limits, e.device.arch)
 		}
@@ -103,7 +103,7 @@ func (e *executable) candidates() ([][]candidates.Candidate, error) {
 				return nil, err
 			}
 		}
-		all[i] = candidates.OfVariant(all[i], e.opts.Kernels)
+		all[i] = candidates.OfVariant(all[i], e.config.Kernels)
 	}
 	return all, unsupported.Err()
 }
@@ -135,8 +135,8 @@ func (e *executable) construct(all [][]candidates.Candidate, small *candidates.F
 	if err := e.chooseNetwork(small); err != nil {
 		return err
 	}
-	if !e.opts.Stepwise {
-		if _, err = e.graph(e.opts.MaxBatch); err == nil {
+	if !e.config.Stepwise {
+		if _, err = e.graph(e.config.MaxBatch); err == nil {
 			_, err = e.graph(1)
 		}
 	}
@@ -268,7 +268,7 @@ func (e *executable) graph(images int) (shim.Graph, error) {
 		if g, err = shim.EndCapture(e.stream); err == nil && enqueued == nil {
 			if len(e.graphs) >= maxGraphs {
 				for old, dropped := range e.graphs {
-					if old != 1 && old != e.opts.MaxBatch {
+					if old != 1 && old != e.config.MaxBatch {
 						delete(e.graphs, old)
 						if err := dropped.Destroy(); err != nil {
 							return g, errors.Join(err, g.Destroy())

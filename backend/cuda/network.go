@@ -21,11 +21,11 @@ const maxNetworkBatch = 4
 
 // considersNetwork reports whether one launch for the whole network may be chosen.
 func (e *executable) considersNetwork() bool {
-	if !e.device.limits.Cooperative || e.opts.Stepwise {
+	if !e.device.limits.Cooperative || e.config.Stepwise {
 		return false
 	}
-	return e.opts.Kernels == gpu.Fused ||
-		e.opts.Kernels == "" && e.device.pick < 0 && e.opts.MaxBatch <= maxNetworkBatch && e.device.info.Kind != driver.Emulated
+	return e.config.Kernels == gpu.Fused ||
+		e.config.Kernels == "" && e.device.pick < 0 && e.config.MaxBatch <= maxNetworkBatch && e.device.info.Kind != driver.Emulated
 }
 
 // buildNetwork prepares the launch; nothing if a grid of such blocks does not fit.
@@ -47,7 +47,7 @@ func (e *executable) buildNetwork(s *candidates.Fused) (_ *built, err error) {
 	if resident < 1 {
 		return nil, nil
 	}
-	sums := kernels.NetworkReplicas * e.opts.MaxBatch * int(s.Net.SumStride)
+	sums := kernels.NetworkReplicas * e.config.MaxBatch * int(s.Net.SumStride)
 	if err := e.reserve(4 * int64(sums)); err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (e *executable) chooseNetwork(s *candidates.Fused) error {
 	if err != nil || b == nil {
 		return err
 	}
-	if e.opts.Kernels != gpu.Fused {
+	if e.config.Kernels != gpu.Fused {
 		var steps gpu.Times
 		together, err := e.time(b)
 		for i := 0; err == nil && i < len(e.steps); i++ {

@@ -19,7 +19,7 @@ func (e *executable) choose(all []candidates.Candidate, macs int64) (*built, err
 	case len(all) == 1:
 		return e.buildBecause(gpu.WhyOnly, all[0])
 	}
-	key := gpu.Key(e.opts.MaxBatch, all)
+	key := gpu.Key(e.config.MaxBatch, all)
 	tuner := gpu.Tuner{Cache: d.tuning, From: d.tuneFrom, Emulated: d.info.Kind == driver.Emulated}
 	if i, why, _ := gpu.Decide(tuner, key, all, macs); i >= 0 {
 		return e.buildBecause(why, all[i])
@@ -66,7 +66,7 @@ func (e *executable) measure(all []candidates.Candidate, key string) (best *buil
 		}
 	}
 	entry := race.Entry()
-	entry.Step, entry.Variant, entry.Name = fastest.Specs[0].G.About(e.opts.MaxBatch), fastest.Variant, fastest.Name
+	entry.Step, entry.Variant, entry.Name = fastest.Specs[0].G.About(e.config.MaxBatch), fastest.Variant, fastest.Name
 	e.device.tuning.Put(key, entry)
 	best.why = gpu.WhyMeasured
 	return best, nil
@@ -86,7 +86,7 @@ func (e *executable) time(b *built) (gpu.Times, error) {
 	default:
 		return gpu.Times{Shortest: 1}, nil
 	}
-	if err := b.enqueue(e.stream, e.opts.MaxBatch); err != nil { // warms up
+	if err := b.enqueue(e.stream, e.config.MaxBatch); err != nil { // warms up
 		return gpu.Times{}, err
 	}
 	var rounds []float64
@@ -96,7 +96,7 @@ func (e *executable) time(b *built) (gpu.Times, error) {
 		}
 		took, err := timeOn(e.stream, e.start, e.stop, func() error {
 			for range tuningLaunches {
-				if err := b.enqueue(e.stream, e.opts.MaxBatch); err != nil {
+				if err := b.enqueue(e.stream, e.config.MaxBatch); err != nil {
 					return err
 				}
 			}

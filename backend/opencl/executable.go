@@ -26,7 +26,7 @@ var errGroup = errors.New("work-group too large")
 type executable struct {
 	device *device
 	plan   *bcnn.Plan
-	opts   driver.Config
+	config driver.Config
 	bag    bag // tensors, scratch memory, staging memory, queue
 	queue  shim.Queue
 	steps  []*built
@@ -51,9 +51,9 @@ type executable struct {
 // slowRun is how long a Run takes that waits for each step. That costs far less.
 const slowRun = 100 * time.Millisecond
 
-func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, opts driver.Config) (_ *executable, err error) {
+func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, config driver.Config) (_ *executable, err error) {
 	e := &executable{
-		device: d, plan: plan, opts: opts, took: slowRun, bag: bag{context: d.context},
+		device: d, plan: plan, config: config, took: slowRun, bag: bag{context: d.context},
 		onDevice: make([]bool, len(plan.Steps)), host: make([]*hostStep, len(plan.Steps)), copies: make([]*bcnn.Tensor, len(plan.Tensors)),
 	}
 	defer func() {
@@ -61,7 +61,7 @@ func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, opts driver.
 			e.free()
 		}
 	}()
-	queue, err := e.bag.queue(d, opts.Stepwise) // which times are taken from
+	queue, err := e.bag.queue(d, config.Stepwise) // which times are taken from
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (e *executable) bytes(i, n int) int {
 // reserve asks for memory of the device or the host, before it is allocated.
 func (e *executable) reserve(bytes int64) error {
 	e.reserved += bytes
-	return e.opts.CheckMemory(e.reserved)
+	return e.config.CheckMemory(e.reserved)
 }
 
 // allocate makes the buffers of all tensors. Those that are not needed at the same time
@@ -94,16 +94,16 @@ func (e *executable) reserve(bytes int64) error {
 func (e *executable) allocate(queue *cl.CommandQueue) error {
 	plan := e.plan
 	for _, t := range plan.Tensors {
-		if size := t.Shape.Bytes(t.DType); size > math.MaxInt32 || size > e.device.limits.Buffer/int64(e.opts.MaxBatch) {
-			return fmt.Errorf("%w: tensor %s of %v, %d images", driver.ErrTooLarge, t.Name, t.Shape, e.opts.MaxBatch)
+		if size := t.Shape.Bytes(t.DType); size > math.MaxInt32 || size > e.device.limits.Buffer/int64(e.config.MaxBatch) {
+			return fmt.Errorf("%w: tensor %s of %v, %d images", driver.ErrTooLarge, t.Name, t.Shape, e.config.MaxBatch)
 		}
 	}
 	// What the host writes and reads, no kernel writes for another tensor: with that,
 	// Oclgrind takes what the host wrote for uninitialised.
 	end := len(plan.Steps)
 	uses := append(plan.Uses(), bcnn.Use{Tensor: 0, First: -1, Last: end}, bcnn.Use{Tensor: plan.Output, First: -1, Last: end})
-	shares, sizes := plan.Share(e.opts.MaxBatch, uses)
-	all := int64(e.bytes(0, e.opts.MaxBatch)) + int64(e.bytes(plan.Output, e.opts.MaxBatch)) // staging
+	shares, sizes := plan.Share(e.config.MaxBatch, uses)
+	all := int64(e.bytes(0, e.config.MaxBatch)) + int64(e.bytes(plan.Output, e.config.MaxBatch)) // staging
 	for _, size := range sizes {
 		all += size
 	}
@@ -124,10 +124,10 @@ func (e *executable) allocate(queue *cl.CommandQueue) error {
 		}
 	}
 	var err error
-	if e.input, err = e.bag.pinned(queue, e.bytes(0, e.opts.MaxBatch)); err != nil {
+	if e.input, err = e.bag.pinned(queue, e.bytes(0, e.config.MaxBatch)); err != nil {
 		return err
 	}
-	e.output, err = e.bag.pinned(queue, e.bytes(plan.Output, e.opts.MaxBatch))
+	e.output, err = e.bag.pinned(queue, e.bytes(plan.Output, e.config.MaxBatch))
 	return err
 }
 
@@ -173,7 +173,7 @@ func (e *executable) compile(ctx context.Context) error {
 		chosen := &built{bag: &bag{context: e.device.context}}
 		if e.onDevice[i] {
 			var err error
-			if chosen, err = e.device.choose(ctx, all[i], plan.MACs(i), memory, e.opts.MaxBatch); err != nil {
+			if chosen, err = e.device.choose(ctx, all[i], plan.MACs(i), memory, e.config.MaxBatch); err != nil {
 				return fmt.Errorf("step %d (%s): %w", i, plan.Steps[i].Name, err)
 			}
 		}
@@ -186,7 +186,7 @@ func (e *executable) compile(ctx context.Context) error {
 // execute the device's part.
 func (e *executable) candidates(i int) ([]candidates.Candidate, error) {
 	s := e.plan.Steps[i]
-	step, err := gpu.NewStep(e.plan, i, e.opts.MaxBatch)
+	step, err := gpu.NewStep(e.plan, i, e.config.MaxBatch)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +204,7 @@ func (e *executable) candidates(i int) ([]candidates.Candidate, error) {
 		return nil, nil
 	}
 	e.onDevice[i] = true
-	return candidates.Of(step, op, e.device.limits, e.opts.Kernels)
+	return candidates.Of(step, op, e.device.limits, e.config.Kernels)
 }
 
 func (e *executable) Run(ctx context.Context, out, in []bcnn.Tensor) error {

@@ -66,11 +66,11 @@ func (e *executable) divide(s bcnn.Step) (op bcnn.StepOp, compute func(), err er
 func (e *executable) copyOf(tensor int) *bcnn.Tensor {
 	if e.copies[tensor] == nil {
 		t := e.plan.Tensors[tensor]
-		if err := e.reserve(int64(e.bytes(tensor, e.opts.MaxBatch))); err != nil {
+		if err := e.reserve(int64(e.bytes(tensor, e.config.MaxBatch))); err != nil {
 			e.refused = err
 			return &bcnn.Tensor{}
 		}
-		made := bcnn.NewTensor(t.DType, e.opts.MaxBatch, t.Shape)
+		made := bcnn.NewTensor(t.DType, e.config.MaxBatch, t.Shape)
 		e.copies[tensor] = &made
 	}
 	return e.copies[tensor]

@@ -22,6 +22,7 @@ type deviceLine struct {
 	Detail  string   `json:"detail,omitempty"`
 	Memory  int64    `json:"memory,omitempty"`
 	ISAs    []string `json:"isas,omitempty"`
+	Kernels []string `json:"kernels,omitempty"`
 	Error   string   `json:"error,omitempty"`
 }
 
@@ -34,8 +35,8 @@ func newDevices(env *environment) *cobra.Command {
 that cannot be used, has a line with the reason.
 
 With --json, one object per line: backend, and either device, name, kind,
-detail, memory (bytes, where known), isas (what --isa takes, the best first), or
-error.
+detail, memory (bytes, where known), isas (what --isa takes, the best first) and
+kernels (what --kernels takes), or error.
 
 GPUs measure which kernels are the fastest for a step, and keep the choice in a file
 of the user's. --tuning shows these choices, --clear-tuning removes them: what is
@@ -66,7 +67,7 @@ that cannot be read; --clear-tuning one per file: removed.`,
 					info := d.Info()
 					lines = append(lines, deviceLine{
 						Backend: b.Name(), Device: info.ID, Name: info.Name,
-						Kind: info.Kind.String(), Detail: info.Detail, Memory: info.Memory, ISAs: info.ISAs,
+						Kind: info.Kind.String(), Detail: info.Detail, Memory: info.Memory, ISAs: info.ISAs, Kernels: info.Kernels,
 					})
 				}
 				if err != nil {
@@ -93,6 +94,9 @@ that cannot be read; --clear-tuning one per file: removed.`,
 				}
 				if len(l.ISAs) > 0 {
 					r += rowf("; --isa %s", strings.Join(l.ISAs, ", "))
+				}
+				if len(l.Kernels) > 0 {
+					r += rowf("; --kernels %s", strings.Join(l.Kernels, ", "))
 				}
 				rows = append(rows, r)
 			}

@@ -102,7 +102,7 @@ func (b benchResult) chart() chart {
 
 func opChart(results []opResult) chart {
 	first := results[0]
-	c := chart{title: fmt.Sprintf("operators on %s (%s), %s: fraction of peak", first.Device, first.ISA, threadCount(first.Threads))}
+	c := chart{title: fmt.Sprintf("operators on %s: fraction of peak", first.where())}
 	for _, r := range results {
 		c.bars = append(c.bars, bar{r.Op, fmt.Sprintf("%.0f %% (%s), %.4f ms", 100*r.Fraction, r.Bound, r.Median), min(r.Fraction, 1)})
 	}

@@ -45,8 +45,17 @@ type opResult struct {
 	Fraction  float64 `json:"peak_fraction,omitempty"`
 	Bound     string  `json:"bound,omitempty"`
 
-	shape   string
-	samples []sample
+	shape      string
+	threadless bool // the device offers no choice of threads
+	samples    []sample
+}
+
+// where names the device and what it was told to use.
+func (r opResult) where() string {
+	if r.threadless {
+		return fmt.Sprintf("%s (%s)", r.Device, r.ISA)
+	}
+	return fmt.Sprintf("%s (%s), %s", r.Device, r.ISA, threadCount(r.Threads))
 }
 
 // selectOps returns the operators that a list of groups and names, separated by
@@ -126,7 +135,7 @@ func benchOp(ctx context.Context, dev *backend.Device, o zoo.Operator, flags ben
 	info := dev.Info()
 	result := opResult{
 		Op: o.Name, Group: o.Group, Device: info.ID, ISA: isaOf(info, flags.Options), Threads: flags.Threads, Batch: flags.MaxBatch,
-		shape: describeOp(o),
+		shape: describeOp(o), threadless: info.MaxThreads == 0,
 	}
 	net := o.Network(seed)
 	plan, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{})
@@ -212,8 +221,8 @@ func describeOp(o zoo.Operator) string {
 
 func printOps(out *output, results []opResult) {
 	first := results[0]
-	out.printf("%s (%s), %s, batch of %d; median and minimum of up to %s\n\n", first.Device, first.ISA,
-		threadCount(first.Threads), first.Batch, quantity(slices.MaxFunc(results, func(a, b opResult) int { return a.Runs - b.Runs }).Runs, "run", "runs"))
+	out.printf("%s, batch of %d; median and minimum of up to %s\n\n", first.where(), first.Batch,
+		quantity(slices.MaxFunc(results, func(a, b opResult) int { return a.Runs - b.Runs }).Runs, "run", "runs"))
 	rows := []row{"operator\tshape\tmedian ms\tmin ms\tGMAC/s\tGB/s\tof peak\tbound"}
 	for _, r := range results {
 		rate, fraction := "", ""

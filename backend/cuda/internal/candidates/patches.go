@@ -14,7 +14,7 @@ const (
 	finishBlock  = 256
 )
 
-// patches is variant a, the paper's convolution, for activations of all channels in
+// patches is variant gpu.Patches, the paper's convolution, for activations of all channels in
 // one group; nothing where scratch or shared memory would be too small.
 func (c *planner) patches(op *bcnn.ConvStep) []Candidate {
 	if op.Groups != 1 {
