@@ -303,9 +303,6 @@ func (e *executable) executeSteps(after func(step int, took time.Duration) error
 		return err
 	}
 	for i, s := range e.plan.Steps {
-		if err := e.ctx.Err(); err != nil {
-			return err
-		}
 		e.step = i
 		if err := e.thread.do(e.runStep); err != nil {
 			return fmt.Errorf("step %d (%s): %w", i, s.Name, err)
