@@ -44,7 +44,7 @@ bench: build ## time VehicleNet on every device, then the Go benchmarks COUNT ti
 	bin/bcnn bench $(BENCHFLAGS)
 	$(GO) test $(TAGFLAGS) -run '^$$' -bench . -count $(COUNT) ./...
 
-bench-peers: build ## compare with OpenBLAS, oneDNN and a plain xnor GEMM; ISA=avx2 and PEERFLAGS set how
+bench-peers: ## compare with OpenBLAS, oneDNN and a plain xnor GEMM; ISA=avx2 and PEERFLAGS set how
 	ISA=$(ISA) ./scripts/bench-peers $(PEERFLAGS)
 
 build-arm64: ## build bin/bcnn-arm64 (Debian: gcc-aarch64-linux-gnu and libc6-dev-arm64-cross)

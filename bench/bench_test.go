@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -16,7 +17,7 @@ import (
 )
 
 // fake is the environment variable that makes this test's program stand for
-// bcnn and for bench/peers; its value says how the latter behaves.
+// bench/peers; its value says how that behaves.
 const fake = "BENCH_TEST_FAKE"
 
 func TestMain(m *testing.M) {
@@ -29,8 +30,6 @@ func TestMain(m *testing.M) {
 
 func fakeProgram(mode string, args []string) {
 	switch args[0] {
-	case "bench":
-		fmt.Println(`{"isa":"abacus","ms":3,"min_ms":2}`)
 	case "time":
 		fmt.Println(`{"peer":"slow","detail":"by hand","ms":9,"min_ms":8}`)
 		fmt.Println(`{"peer":"none","error":"no such thing"}`)
@@ -111,11 +110,21 @@ func TestCheck(t *testing.T) {
 
 func TestTimeBoth(t *testing.T) {
 	t.Setenv(fake, "right")
-	rows, err := timeBoth(t.Context(), flags{bcnn: os.Args[0], peers: os.Args[0], rounds: 2, seconds: 1}, smallCases()[0])
+	dev, err := backend.Open("cpu")
 	require.NoError(t, err)
-	require.Equal(t, []row{{
-		Op: "small conv", ISA: "abacus", Peer: "slow", Detail: "by hand", Rounds: 2, Ours: 2, Theirs: 8, Ratio: 4,
-	}}, rows)
+	ops := zoo.Operators()
+	op, ok := newOperator(ops[slices.IndexFunc(ops, func(o zoo.Operator) bool { return o.Name == "pool5" })])
+	require.True(t, ok)
+	rows, err := timeBoth(t.Context(), dev, flags{peers: os.Args[0], isa: "generic", rounds: 2, seconds: 1}, op)
+	require.NoError(t, err)
+	require.Len(t, rows, 1)
+	ours := rows[0].Ours
+	require.Positive(t, ours)
+	require.Equal(t, row{
+		Op: "pool5", ISA: "generic", Peer: "slow", Detail: "by hand", Rounds: 2, Ours: ours, Theirs: 8, Ratio: 8 / ours,
+	}, rows[0])
+	_, err = timeBoth(t.Context(), dev, flags{peers: os.Args[0], isa: "abacus", rounds: 1, seconds: 1}, op)
+	require.ErrorContains(t, err, "abacus")
 }
 
 func TestTable(t *testing.T) {
@@ -142,7 +151,9 @@ func TestNewOperator(t *testing.T) {
 	require.False(t, names["dilation2"])
 	require.False(t, names["groups4"])
 	op, _ := newOperator(zoo.Operators()[0])
-	require.Equal(t, operator{"conv2.1", "conv", bcnn.Shape{H: 112, W: 112, C: 64}, 128, 3, 1, 1}, op)
+	require.Equal(t, operator{
+		name: "conv2.1", kind: "conv", in: bcnn.Shape{H: 112, W: 112, C: 64}, out: 128, size: 3, stride: 1, pad: 1, source: zoo.Operators()[0],
+	}, op)
 }
 
 func TestBadFlags(t *testing.T) {

@@ -1,8 +1,8 @@
 // Command bench compares the binary operators of this module with other ways to
 // compute them: OpenBLAS, oneDNN in float32 and int8, and a plain binary matrix
 // product, as bench/peers does it. It first checks on small cases that all
-// compute the same operator, then lets 'bcnn bench --ops' and the peers take
-// turns, on one thread. make bench-peers builds and runs it.
+// compute the same operator, then lets them take turns with what 'bcnn bench --ops'
+// measures, on one thread. make bench-peers builds and runs it.
 package main
 
 import (
@@ -23,7 +23,6 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var f flags
-	flag.StringVar(&f.bcnn, "bcnn", "bin/bcnn", "the command bcnn")
 	flag.StringVar(&f.peers, "peers", "build/peers", "the program that bench/peers makes")
 	flag.StringVar(&f.isa, "isa", "", "instruction set of bcnn")
 	flag.StringVar(&f.group, "group", "bitflow", "group of operators: "+strings.Join(zoo.OperatorGroups(), ", "))
@@ -38,9 +37,9 @@ func main() {
 }
 
 type flags struct {
-	bcnn, peers, isa, group string
-	rounds                  int
-	seconds                 float64
+	peers, isa, group string
+	rounds            int
+	seconds           float64
 }
 
 func compare(ctx context.Context, f flags, asJSON bool) error {
@@ -69,7 +68,7 @@ func compare(ctx context.Context, f flags, asJSON bool) error {
 	}
 	var rows []row
 	for _, op := range ops {
-		r, err := timeBoth(ctx, f, op)
+		r, err := timeBoth(ctx, dev, f, op)
 		if err != nil {
 			return fmt.Errorf("%s: %w", op.name, err)
 		}

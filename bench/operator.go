@@ -16,6 +16,8 @@ type operator struct {
 	in                bcnn.Shape
 	out               int
 	size, stride, pad int
+
+	source zoo.Operator // what the small cases have none of
 }
 
 func (o operator) String() string { return fmt.Sprint(o.name, " ", o.args()) }
@@ -38,7 +40,7 @@ func (o operator) window() bcnn.Window {
 
 // newOperator returns an operator of the zoo, if the peers can compute it.
 func newOperator(o zoo.Operator) (operator, bool) {
-	op := operator{name: o.Name, in: o.In, size: 1, stride: 1}
+	op := operator{name: o.Name, in: o.In, size: 1, stride: 1, source: o}
 	window := bcnn.Window{}
 	switch z := o.Op.(type) {
 	case bcnn.Conv2D:
@@ -59,9 +61,9 @@ func newOperator(o zoo.Operator) (operator, bool) {
 // smallCases cover every kind, borders and strides.
 func smallCases() []operator {
 	return []operator{
-		{"small conv", "conv", bcnn.Shape{H: 6, W: 5, C: 64}, 48, 3, 1, 1},
-		{"strided conv", "conv", bcnn.Shape{H: 7, W: 9, C: 128}, 32, 5, 2, 2},
-		{"small dense", "dense", bcnn.Shape{H: 1, W: 1, C: 200}, 30, 1, 1, 0},
-		{"small pool", "pool", bcnn.Shape{H: 6, W: 8, C: 64}, 64, 2, 2, 0},
+		{name: "small conv", kind: "conv", in: bcnn.Shape{H: 6, W: 5, C: 64}, out: 48, size: 3, stride: 1, pad: 1},
+		{name: "strided conv", kind: "conv", in: bcnn.Shape{H: 7, W: 9, C: 128}, out: 32, size: 5, stride: 2, pad: 2},
+		{name: "small dense", kind: "dense", in: bcnn.Shape{H: 1, W: 1, C: 200}, out: 30, size: 1, stride: 1, pad: 0},
+		{name: "small pool", kind: "pool", in: bcnn.Shape{H: 6, W: 8, C: 64}, out: 64, size: 2, stride: 2, pad: 0},
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/internal/measure"
 )
 
 // row compares one peer with bcnn on one operator.
@@ -30,27 +33,24 @@ type timed struct {
 	MS     float64 `json:"min_ms"`
 }
 
+// operatorRuns is the number of timed runs of an operator in a round, at the most.
+const operatorRuns = 200
+
 // timeBoth lets both sides take turns and returns a row for each peer. The
 // shortest run counts, which other programs disturb the least.
-func timeBoth(ctx context.Context, f flags, op operator) ([]row, error) {
-	args := []string{"bench", "--ops=" + op.name, "--device", "cpu", "--threads", "1", "--json"}
-	if f.isa != "" {
-		args = append(args, "--isa", f.isa)
-	}
+func timeBoth(ctx context.Context, dev *backend.Device, f flags, op operator) ([]row, error) {
+	opts := measure.Options{Options: backend.Options{MaxBatch: 1, Threads: 1, ISA: f.isa}, Runs: operatorRuns}
 	var isa string
 	var ours []float64
 	theirs := map[string][]float64{}
 	var peers []timed
 	for range f.rounds {
-		mine, err := lines[struct {
-			ISA string  `json:"isa"`
-			MS  float64 `json:"min_ms"`
-		}](ctx, nil, f.bcnn, args...)
+		mine, err := measure.Operator(ctx, dev, op.source, opts, measure.NewRoofline(dev, opts.Options))
 		if err != nil {
 			return nil, err
 		}
-		isa = mine[0].ISA
-		ours = append(ours, mine[0].MS)
+		isa = mine.ISA
+		ours = append(ours, mine.Min)
 		other, err := lines[timed](ctx, nil, f.peers, append([]string{"time", fmt.Sprint(f.seconds)}, op.args()...)...)
 		if err != nil {
 			return nil, err

@@ -11,60 +11,58 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
+	"github.com/bitcnn/bitcnn/internal/chart"
+	"github.com/bitcnn/bitcnn/internal/measure"
 )
 
-// paperImages is the number of images of the paper's protocol.
-const paperImages = 1000
+// Formats of bench.
+const (
+	formatTable     = "table"
+	formatJSON      = "json"
+	formatBenchstat = "benchstat"
+	formatSVG       = "svg"
+	formatPNG       = "png"
+)
 
-// benchResult is a line of bench --json.
-type benchResult struct {
-	Model string `json:"model"`
-	// ModelBytes is the name of a file that is not UTF-8.
-	ModelBytes []byte  `json:"model_bytes,omitempty"`
-	Device     string  `json:"device"`
-	Detail     string  `json:"detail"`
-	Batch      int     `json:"batch"`
-	Runs       int     `json:"runs"`
-	Median     float64 `json:"median_us"`
-	Min        float64 `json:"min_us"`
-	P90        float64 `json:"p90_us"`
-	Mean       float64 `json:"mean_us"`
-	// Transfers says whether the times count the transfers of images and results: on
-	// all devices but "cpu", which has none.
-	Transfers bool `json:"transfers"`
-	// MACs is the number of multiply-accumulates for one image; Binary those
-	// over ±1 inputs and weights.
-	MACs       int64   `json:"macs"`
-	BinaryMACs int64   `json:"binary_macs"`
-	Rate       float64 `json:"macs_per_s"`
-	// Peak is the rate of a loop of xor, popcount and add; CPU only.
-	Peak float64 `json:"peak_macs_per_s,omitempty"`
-	// Floor is what a run takes if the steps on ±1 values take no longer than
-	// their arithmetic or memory do, and the others their shortest; CPU only.
-	Floor float64    `json:"floor_us,omitempty"`
-	Steps []stepTime `json:"steps,omitempty"`
+// allOps is the value of --ops alone.
+const allOps = "all"
 
-	isa     string
-	paper   bool
-	samples []sample
+// benchFlags are the flags of bench: what to measure, for each number of threads
+// and each batch.
+type benchFlags struct {
+	measure.Options
+	// threads are the numbers of threads; nil is one where there is a choice.
+	threads, batches []int
+	format           string
 }
 
-// benchSamples is the number of lines that benchstat gets of one measurement.
-const benchSamples = 10
-
-type benchFlags struct {
-	backend.Options
-	runs   int
-	paper  bool
-	format string
-	// oneThread asks for one thread where there is a choice.
-	oneThread bool
+// each calls f for every device, number of threads and batch, and counts.
+func (b benchFlags) each(devices []*backend.Device, f func(i int, dev *backend.Device, opts measure.Options) error) error {
+	i := 0
+	for _, dev := range devices {
+		numbers := b.threads
+		if numbers == nil {
+			numbers = []int{min(1, dev.Info().MaxThreads)}
+		}
+		for _, threads := range numbers {
+			for _, batch := range b.batches {
+				opts := b.Options
+				opts.Threads, opts.MaxBatch = threads, batch
+				if err := f(i, dev, opts); err != nil {
+					return err
+				}
+				i++
+			}
+		}
+	}
+	return nil
 }
 
 func newBench(env *environment) *cobra.Command {
 	var model, device, ops string
 	var asJSON bool
-	flags := benchFlags{Options: backend.Options{MaxBatch: 1}, runs: 200}
+	flags := benchFlags{Options: measure.Options{Runs: 200}, threads: []int{0}, batches: []int{1}}
+	formats := []string{formatTable, formatJSON, formatBenchstat, formatSVG, formatPNG}
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure how fast a model runs",
@@ -82,7 +80,7 @@ on ±1 values with them: the longer of the times that its arithmetic and its byt
 take there at best, as a fraction of the shortest time that it took. The floor is
 the sum of these times and of the shortest of the other steps.
 
---paper follows the protocol of Khan, Huttunen and Boutellier: ` + fmt.Sprint(paperImages) + ` random
+--paper follows the protocol of Khan, Huttunen and Boutellier: ` + fmt.Sprint(measure.PaperImages) + ` random
 images, one at a time, each a new one; making the images is not counted. The
 mean is the paper's figure, but on devices other than the CPU it counts the
 transfers of image and result, which the paper leaves out.
@@ -94,13 +92,15 @@ groups (` + strings.Join(zoo.OperatorGroups(), ", ") + `) or names of operators,
 --runs runs are made of each.
 
 --format benchstat prints lines like those of go test -bench, ten per model and
-five per operator; --format svg draws steps or operators as bars.
+five per operator; --format svg and png draw the results of all devices on one
+scale: whole runs and their steps, or operators. --batch and --threads take
+several numbers, such as --threads 1,2,4; each pair of them is measured.
 
-With --json, one object per device: model (and model_bytes, the name in base64,
-where that of a file is not UTF-8), device, detail, batch, runs, median_us,
-min_us, p90_us, mean_us, transfers (whether the times count those of images and
-results), macs, binary_macs (for one image), macs_per_s, peak_macs_per_s and
-floor_us (CPU), steps (name, kind, output, median_us, min_us, share, macs,
+With --json, one object per result: model (and model_bytes, the name in base64,
+where that of a file is not UTF-8), device, detail, threads (0 for all), batch,
+runs, median_us, min_us, p90_us, mean_us, transfers (whether the times count
+those of images and results), macs, binary_macs (for one image), macs_per_s,
+peak_macs_per_s and floor_us (CPU), steps (name, kind, output, median_us, min_us, share, macs,
 binary, peak_fraction, bound; not with --paper).
 With --ops, one per operator: op, group, device, isa, threads, batch, runs, ms
 (the median), min_ms, macs, bytes, mac_per_s, byte_per_s, peak_mac_per_s,
@@ -109,20 +109,23 @@ peak_byte_per_s, peak_fraction, bound (arithmetic or memory).`,
   bcnn bench --model vehiclenet --device all --paper --json
   bcnn bench --model model.onnx --batch 16 --threads 2
   bcnn bench --ops
+  bcnn bench --model vgg16 --threads 1,2,4 --format svg > vgg16.svg
   bcnn bench --ops=bitflow --isa avx2 --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
-			case flags.paper && (cmd.Flags().Changed("batch") || cmd.Flags().Changed("runs")):
+			case flags.Fresh && (cmd.Flags().Changed("batch") || cmd.Flags().Changed("runs")):
 				return usagef("--paper sets --batch and --runs itself")
-			case flags.paper && ops != "":
+			case flags.Fresh && ops != "":
 				return usagef("--paper is for models, not for --ops")
 			case ops != "" && cmd.Flags().Changed("model"):
 				return usagef("--ops takes no --model")
-			case !slices.Contains(benchFormats(), flags.format):
-				return usagef("--format %q: want one of %s", flags.format, strings.Join(benchFormats(), ", "))
+			case !slices.Contains(formats, flags.format):
+				return usagef("--format %q: want one of %s", flags.format, strings.Join(formats, ", "))
 			case asJSON && cmd.Flags().Changed("format") && flags.format != formatJSON:
 				return usagef("--json and --format %s contradict each other", flags.format)
+			case flags.format == formatPNG && isTerminal(env.out.w):
+				return usagef("--format png is not for a terminal: write it to a file with > FILE")
 			}
 			if asJSON {
 				flags.format = formatJSON
@@ -132,15 +135,17 @@ peak_byte_per_s, peak_fraction, bound (arithmetic or memory).`,
 				if err != nil {
 					return err
 				}
+				if !cmd.Flags().Changed("threads") {
+					flags.threads = nil
+				}
 				devices, err := openDevices(device)
 				if err != nil {
 					return err
 				}
-				flags.oneThread = !cmd.Flags().Changed("threads")
 				return benchOps(cmd.Context(), env, devices, chosen, flags)
 			}
-			if flags.paper {
-				flags.MaxBatch, flags.runs = 1, paperImages
+			if flags.Fresh {
+				flags.Runs = measure.PaperImages
 			}
 			net, err := loadModel(cmd.Context(), model)
 			if err != nil {
@@ -159,17 +164,17 @@ peak_byte_per_s, peak_fraction, bound (arithmetic or memory).`,
 	}
 	modelFlag(cmd, &model, defaultModel, "built-in model, .bcnn or .onnx file")
 	deviceFlag(cmd, &device, "all")
-	wholeFlag(cmd, &flags.MaxBatch, "batch", 1, maxBatch, "images per run")
-	wholeFlag(cmd, &flags.runs, "runs", 1, maxRuns, "number of timed runs")
-	threadsFlag(cmd, &flags.Threads, "CPU threads")
+	wholesFlag(cmd, &flags.batches, "batch", 1, maxBatch, "images per run, or several numbers separated by commas")
+	wholeFlag(cmd, &flags.Runs, "runs", 1, maxRuns, "number of timed runs")
+	wholesFlag(cmd, &flags.threads, "threads", 0, maxThreads, "CPU threads, or several numbers separated by commas; "+allThreads)
 	cmd.Flags().StringVar(&flags.ISA, "isa", "", "CPU instruction set (default the best)")
 	kernelsFlag(cmd, &flags.Kernels, "GPU kernels")
 	cmd.Flags().StringVar(&ops, "ops", "", "time binary operators instead of a model: groups or names, by default all")
 	cmd.Flags().Lookup("ops").NoOptDefVal = allOps
-	cmd.Flags().BoolVar(&flags.paper, "paper", false, "follow the paper's protocol")
-	cmd.Flags().StringVar(&flags.format, "format", formatTable, "table, json, benchstat (text that benchstat reads) or svg (a chart)")
+	cmd.Flags().BoolVar(&flags.Fresh, "paper", false, "follow the paper's protocol")
+	cmd.Flags().StringVar(&flags.format, "format", formatTable, "table, json, benchstat (text that benchstat reads), svg or png (charts)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "short for --format json")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(benchFormats(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("ops", cobra.FixedCompletions(zoo.OperatorGroups(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -177,90 +182,101 @@ peak_byte_per_s, peak_fraction, bound (arithmetic or memory).`,
 // benchModel times a model on the devices and prints the results.
 func benchModel(ctx context.Context, env *environment, devices []*backend.Device, model string, plan *bcnn.Plan, flags benchFlags) error {
 	if flags.format == formatBenchstat {
-		printBenchstatHeader(env.out)
+		_ = measure.WriteBenchstatHeader(env.out) // which keeps the error
 	}
-	var charts []chart
-	for i, dev := range devices {
-		result, err := bench(ctx, dev, plan, flags, env.progress(dev.Info().ID))
+	var results []measure.ModelResult
+	err := flags.each(devices, func(i int, dev *backend.Device, opts measure.Options) error {
+		result, err := benchOne(ctx, env, dev, model, plan, opts)
 		if err != nil {
 			return err
 		}
-		result.Model, result.ModelBytes = model, nameBytes(model)
+		results = append(results, result)
 		switch flags.format {
 		case formatJSON:
-			if err := env.out.json(result); err != nil {
-				return err
-			}
+			return env.out.json(result)
 		case formatBenchstat:
-			result.printSamples(env.out)
-		case formatSVG:
-			charts = append(charts, result.chart())
-		default:
+			return result.WriteBenchstat(env.out)
+		case formatTable:
 			if i > 0 {
 				env.out.printf("\n")
 			}
 			printBench(env.out, result)
 		}
-		if env.out.err != nil {
-			return env.out.err
-		}
+		return env.out.err
+	})
+	if err != nil {
+		return err
 	}
-	if flags.format == formatSVG {
-		printSVG(env.out, charts)
-	}
-	return env.out.err
+	return writeCharts(env.out, flags.format, measure.ModelCharts(results))
 }
 
-func bench(ctx context.Context, dev *backend.Device, plan *bcnn.Plan, flags benchFlags, progress func(done, total int)) (benchResult, error) {
+// benchOne times a model on a device.
+func benchOne(ctx context.Context, env *environment, dev *backend.Device, model string, plan *bcnn.Plan, opts measure.Options) (measure.ModelResult, error) {
 	info := dev.Info()
-	result := benchResult{Device: info.ID, Detail: detail(info, flags.Options), Batch: flags.MaxBatch, Runs: flags.runs,
-		Transfers: info.ID != "cpu", isa: isaOf(info, flags.Options), paper: flags.paper}
-	lim := newLimits(dev, flags.Options)
-	if err := lim.update(); err != nil {
-		return result, err
-	}
-	r, err := newRunner(ctx, dev, plan, flags.Options)
-	if err != nil {
-		return result, err
-	}
-	defer r.Close()
-	took, err := timeRuns(ctx, r, flags.runs, flags.paper, progress)
-	if err != nil {
-		return result, err
-	}
-	if !flags.paper {
-		if result.Steps, err = timeSteps(ctx, dev, plan, flags.Options, flags.runs); err != nil {
-			return result, err
-		}
-	}
-	if err := lim.update(); err != nil {
-		return result, err
-	}
-	result.Peak = lim.peak
-	if result.Floor, err = lim.compare(ctx, result.Steps, plan, flags.MaxBatch); err != nil {
-		return result, err
-	}
-
-	for i, s := range plan.Steps {
-		n := plan.MACs(i)
-		result.MACs += n
-		if isBinary(plan, s) {
-			result.BinaryMACs += n
-		}
-	}
-	result.Median, result.Min = micros(took.quantile(0.5)), micros(took.quantile(0))
-	result.P90, result.Mean = micros(took.quantile(0.9)), micros(took.mean())
-	result.samples = took.samples(benchSamples)
-	result.Rate = float64(result.MACs) * float64(result.Batch) / result.Median * 1e6
-	return result, nil
+	result, err := measure.Model(ctx, dev, plan, opts, env.progress(info.ID))
+	result.Model, result.ModelBytes, result.Detail = model, nameBytes(model), detail(info, opts.Options)
+	return result, err
 }
 
-func printBench(out *output, b benchResult) {
+// benchOps times operators on the devices and prints the results.
+func benchOps(ctx context.Context, env *environment, devices []*backend.Device, ops []zoo.Operator, flags benchFlags) error {
+	if flags.format == formatBenchstat {
+		_ = measure.WriteBenchstatHeader(env.out) // which keeps the error
+	}
+	var all []measure.OperatorResult
+	err := flags.each(devices, func(i int, dev *backend.Device, opts measure.Options) error {
+		progress := env.progress(dev.Info().ID)
+		roof := measure.NewRoofline(dev, opts.Options)
+		var results []measure.OperatorResult
+		for j, o := range ops {
+			r, err := measure.Operator(ctx, dev, o, opts, roof)
+			if err != nil {
+				return err
+			}
+			progress(j+1, len(ops))
+			results = append(results, r)
+			switch flags.format {
+			case formatJSON:
+				err = env.out.json(r)
+			case formatBenchstat:
+				err = r.WriteBenchstat(env.out)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		all = append(all, results...)
+		if flags.format == formatTable {
+			if i > 0 {
+				env.out.printf("\n")
+			}
+			printOps(env.out, results)
+		}
+		return env.out.err
+	})
+	if err != nil {
+		return err
+	}
+	return writeCharts(env.out, flags.format, measure.OperatorCharts(all))
+}
+
+// writeCharts draws charts, where the format is one of a picture.
+func writeCharts(out *output, format string, charts []chart.Chart) error {
+	switch format {
+	case formatSVG:
+		return chart.WriteSVG(out, charts)
+	case formatPNG:
+		return chart.WritePNG(out, charts)
+	}
+	return nil
+}
+
+func printBench(out *output, b measure.ModelResult) {
 	out.printf("%s on %s (%s), %s of %s\n", b.Model, b.Device, b.Detail,
 		quantity(b.Runs, "run", "runs"), quantity(b.Batch, "image", "images"))
 	out.printf("median %.1f µs, min %.1f µs, p90 %.1f µs, mean %.1f µs; %.1f images/s; %.2f GMAC/s\n",
 		b.Median, b.Min, b.P90, b.Mean, float64(b.Batch)/b.Median*1e6, b.Rate/1e9)
-	if b.paper && b.Transfers {
+	if b.Fresh && b.Transfers {
 		out.printf("these times count the transfers of image and result, which the paper leaves out\n")
 	}
 	if b.Peak > 0 {
@@ -287,4 +303,70 @@ func printBench(out *output, b benchResult) {
 			s.Name, s.Kind, s.Output, s.Median, 100*s.Share, rate, fraction, s.Bound))
 	}
 	out.table(rows)
+}
+
+// selectOps returns the operators that a list of groups and names, separated by
+// commas, means.
+func selectOps(list string) ([]zoo.Operator, error) {
+	all := zoo.Operators()
+	if list == allOps {
+		return all, nil
+	}
+	var chosen []zoo.Operator
+	for _, want := range strings.Split(list, ",") {
+		found := false
+		for _, o := range all {
+			if o.Name == want || o.Group == want {
+				chosen, found = append(chosen, o), true
+			}
+		}
+		if !found {
+			return nil, usagef("--ops %q: want %s, or names of operators, separated by commas; without a value, all",
+				want, strings.Join(zoo.OperatorGroups(), ", "))
+		}
+	}
+	return chosen, nil
+}
+
+// describeOp says in a few words what an operator does.
+func describeOp(o zoo.Operator) string {
+	switch op := o.Op.(type) {
+	case bcnn.Conv2D:
+		d := fmt.Sprintf("%v → %d, %s", o.In, op.Out, window(op.Window))
+		if op.Groups > 1 {
+			d += fmt.Sprintf(", %d groups", op.Groups)
+		}
+		return d
+	case bcnn.Dense:
+		return fmt.Sprintf("%d → %d", o.In.Values(), op.Out)
+	case bcnn.MaxPool:
+		return fmt.Sprintf("%v, max-pool %s", o.In, window(op.Window))
+	}
+	return o.In.String()
+}
+
+func printOps(out *output, results []measure.OperatorResult) {
+	first := results[0]
+	out.printf("%s, batch of %d; median and minimum of up to %s\n\n", first.Where(), first.Batch,
+		quantity(slices.MaxFunc(results, func(a, b measure.OperatorResult) int { return a.Runs - b.Runs }).Runs, "run", "runs"))
+	rows := []row{"operator\tshape\tmedian ms\tmin ms\tGMAC/s\tGB/s\tof peak\tbound"}
+	for _, r := range results {
+		rate, fraction := "", ""
+		if r.MACs > 0 {
+			rate = fmt.Sprintf("%.1f", r.MACRate/1e9)
+		}
+		if r.Fraction > 0 {
+			fraction = fmt.Sprintf("%.0f %%", 100*r.Fraction)
+		}
+		rows = append(rows, rowf("%s\t%s\t%.4f\t%.4f\t%s\t%.1f\t%s\t%s",
+			r.Op, describeOp(r.Operator), r.Median, r.Min, rate, r.ByteRate/1e9, fraction, r.Bound))
+	}
+	out.table(rows)
+	peak := 0.0
+	for _, r := range results {
+		peak = max(peak, r.Peak)
+	}
+	if peak > 0 {
+		out.printf("peak of the arithmetic alone: %.1f GMAC/s\n", peak/1e9)
+	}
 }

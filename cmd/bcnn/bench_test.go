@@ -1,16 +1,21 @@
 package main
 
 import (
+	"encoding/json"
+	"encoding/xml"
+	"image/png"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/zoo"
+	"github.com/bitcnn/bitcnn/internal/measure"
 )
 
 func TestBench(t *testing.T) {
-	keys := []string{"model", "device", "detail", "batch", "runs", "median_us", "min_us", "p90_us", "mean_us",
+	keys := []string{"model", "device", "detail", "threads", "batch", "runs", "median_us", "min_us", "p90_us", "mean_us",
 		"transfers", "macs", "binary_macs", "macs_per_s", "peak_macs_per_s"}
 	model := saveLightNet(t)
 	got := objects(t, succeed(t, "bench", "--json", "--model", model, "--device", "cpu", "--runs", "5", "--batch", "3", "--threads", "1"),
@@ -55,26 +60,6 @@ func TestBench(t *testing.T) {
 	require.Regexp(t, `(?m)^count  dense     1×1×2 float32  .* %  +(arithmetic|memory)$`, text)
 }
 
-// A batch that no memory holds is an error before anything is allocated.
-func TestBatchNeedsMemory(t *testing.T) {
-	plan := &bcnn.Plan{
-		Input:   bcnn.Input{DType: bcnn.Float32, Shape: bcnn.Shape{H: 1 << 16, W: 1 << 12, C: 1}},
-		Tensors: []bcnn.PlanTensor{{Shape: bcnn.Shape{H: 1, W: 1, C: 1}}},
-	}
-	require.NoError(t, checkMemory(&bcnn.Plan{Input: bcnn.Input{DType: bcnn.Uint8, Shape: plan.Tensors[0].Shape}, Tensors: plan.Tensors}, maxBatch))
-	require.ErrorContains(t, checkMemory(plan, maxBatch), "65536 images and their results take 70368744439808 bytes of memory")
-}
-
-func TestQuantiles(t *testing.T) {
-	list := times{5, 1, 4, 2, 3, 9, 8, 7, 6, 10}
-	require.Equal(t, time.Duration(1), list.quantile(0))
-	require.Equal(t, time.Duration(6), list.quantile(0.5))
-	require.Equal(t, time.Duration(10), list.quantile(0.9))
-	require.Equal(t, time.Duration(10), list.quantile(1))
-	require.Equal(t, time.Duration(5), list.mean())
-	require.Equal(t, time.Duration(7), times{7}.quantile(0.5))
-}
-
 // The count agrees with the one that the layers' report gives.
 func TestMACs(t *testing.T) {
 	for _, name := range embeddedModels() {
@@ -89,25 +74,97 @@ func TestMACs(t *testing.T) {
 		for i := range plan.Steps {
 			got += plan.MACs(i)
 		}
+		counted, _ := measure.Count(plan)
+		require.Equal(t, want, counted, name)
 		require.Equal(t, want, got, name)
 	}
 }
 
-// Random images are the same everywhere and in every run.
-func TestRandomImages(t *testing.T) {
-	in := bcnn.NewTensor(bcnn.Uint8, 1, bcnn.Shape{H: 1, W: 1, C: 8})
-	randomImages(in, newRand(seed))
-	again := bcnn.NewTensor(bcnn.Uint8, 1, bcnn.Shape{H: 1, W: 1, C: 8})
-	randomImages(again, newRand(seed))
-	require.Equal(t, in.U8, again.U8)
-	randomImages(again, newRand(seed+1))
-	require.NotEqual(t, in.U8, again.U8)
-
-	floats := bcnn.NewTensor(bcnn.Float32, 1, bcnn.Shape{H: 8, W: 8, C: 8})
-	randomImages(floats, newRand(seed))
-	low, high := float32(1), float32(-1)
-	for _, v := range floats.F32 {
-		low, high = min(low, v), max(high, v)
+func TestBenchOps(t *testing.T) {
+	keys := []string{"op", "group", "device", "isa", "threads", "batch", "runs", "ms", "min_ms", "macs", "bytes",
+		"mac_per_s", "byte_per_s", "peak_mac_per_s", "peak_byte_per_s", "peak_fraction", "bound"}
+	got := objects(t, succeed(t, "bench", "--ops=pool5,c16", "--device", "cpu", "--isa", "generic", "--runs", "7", "--json", "--batch", "2"), keys...)
+	require.Len(t, got, 2)
+	for i, want := range []struct {
+		op, group   string
+		macs, bytes float64
+	}{
+		{"pool5", "bitflow", 0, 2 * 8 * 8 * (14*14 + 7*7)},
+		{"c16", "sweep", 2 * 28 * 28 * 16 * 16 * 9, 2*2*2*28*28 + 2*9*16},
+	} {
+		r := got[i]
+		require.Equal(t, want.op, r["op"])
+		require.Equal(t, want.group, r["group"])
+		require.Equal(t, want.macs, r["macs"])
+		require.Equal(t, want.bytes, r["bytes"])
+		require.Equal(t, "generic", r["isa"])
+		require.Equal(t, 1.0, r["threads"])
+		require.Equal(t, 2.0, r["batch"])
+		require.LessOrEqual(t, r["runs"], 7.0)
+		require.LessOrEqual(t, r["min_ms"], r["ms"])
+		require.Positive(t, r["min_ms"])
+		require.InEpsilon(t, want.bytes/r["ms"].(float64)*1e3, r["byte_per_s"], 1e-9)
+		require.Positive(t, r["peak_fraction"])
 	}
-	require.True(t, low >= -1 && low < -0.9 && high < 1 && high > 0.9)
+	require.Equal(t, measure.Memory, got[0]["bound"])
+
+	text := succeed(t, "bench", "--ops=dabnn_3x3_512", "--device", "cpu", "--runs", "1")
+	require.Regexp(t, `\Acpu \(\w+\), 1 thread, batch of 1; median and minimum of up to 1 run\n\noperator  `, text)
+	require.Regexp(t, `(?m)^dabnn_3x3_512  7×7×512 → 512, 3×3, padding 1  .* %  +(arithmetic|memory)$`, text)
+
+	// A device without meters has no peak to compare with.
+	useFake(t, fakeDevice{id: "fake:0"})
+	objects(t, succeed(t, "bench", "--ops=pool5", "--device", "fake:0", "--runs", "1", "--json"), keys[:13]...)
+}
+
+func TestSelectOps(t *testing.T) {
+	all, err := selectOps(allOps)
+	require.NoError(t, err)
+	require.Len(t, all, len(zoo.Operators()))
+	some, err := selectOps("c64,bitflow")
+	require.NoError(t, err)
+	require.Len(t, some, 9)
+	require.Equal(t, "c64", some[0].Name)
+	require.Equal(t, "conv2.1", some[1].Name)
+	_, err = selectOps("bitflow,")
+	require.ErrorContains(t, err, `--ops ""`)
+}
+
+// What bench prints in the formats for other programs is well formed.
+func TestBenchFormats(t *testing.T) {
+	model := saveLightNet(t)
+	text := succeed(t, "bench", "--model", model, "--device", "cpu", "--runs", "20", "--format", "benchstat")
+	require.Regexp(t, `\Agoos: \w+\ngoarch: \w+\npkg: \S+\n(BenchmarkModel/model=light\.bcnn/device=cpu/isa=\w+/threads=0/batch=1\t2\t\d+ ns/op\t\S+ GMAC/s\n){10}\z`, text)
+	text = succeed(t, "bench", "--ops=pool5,c16", "--device", "cpu", "--runs", "10", "--format", "benchstat", "--isa", "generic")
+	require.Regexp(t, `\n(BenchmarkOp/op=pool5/device=cpu/isa=generic/threads=1/batch=1\t2\t\d+ ns/op\n){5}(BenchmarkOp/op=c16/.*GMAC/s\n){5}\z`, text)
+
+	for _, args := range []string{
+		"--model " + model + " --batch 1,3 --threads 1,2", "--model " + model + " --paper", "--ops=pool5,fc1024",
+	} {
+		args = "bench --device cpu --format svg " + args
+		if !strings.Contains(args, "--paper") {
+			args += " --runs 3"
+		}
+		picture := succeed(t, strings.Fields(args)...)
+		require.NoError(t, xml.Unmarshal([]byte(picture), new(struct {
+			XMLName xml.Name `xml:"svg"`
+		})), picture)
+		require.Contains(t, picture, ">cpu", args)
+		picture = succeed(t, strings.Fields(strings.Replace(args, "svg", "png", 1))...)
+		_, err := png.Decode(strings.NewReader(picture))
+		require.NoError(t, err)
+	}
+}
+
+// Lists of batches and threads give a result for each pair.
+func TestBenchLists(t *testing.T) {
+	model := saveLightNet(t)
+	out := succeed(t, "bench", "--json", "--model", model, "--device", "cpu", "--runs", "2", "--batch", "3,1", "--threads", "1,2")
+	var got [][2]int
+	for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
+		var r measure.ModelResult
+		require.NoError(t, json.Unmarshal([]byte(line), &r))
+		got = append(got, [2]int{r.Threads, r.Batch})
+	}
+	require.Equal(t, [][2]int{{1, 3}, {1, 1}, {2, 3}, {2, 1}}, got)
 }

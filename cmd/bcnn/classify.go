@@ -16,6 +16,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/internal/dataset"
 	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/measure"
 	"github.com/bitcnn/bitcnn/internal/parallel"
 	"github.com/bitcnn/bitcnn/internal/text"
 	"github.com/bitcnn/bitcnn/vision"
@@ -120,7 +121,7 @@ UTF-8; with --top above 1 also top, the likeliest classes.`,
 					return env.out.json(newClassification(sources[i].file, o.result, top, dev.Info().ID))
 				default:
 					r := o.result
-					env.out.printf("%-*s  %s  %.0f µs  %s\n", width, sources[i].file, classes(r.Top(top)), micros(r.Time), dev.Info().ID)
+					env.out.printf("%-*s  %s  %.0f µs  %s\n", width, sources[i].file, classes(r.Top(top)), measure.Micros(r.Time), dev.Info().ID)
 				}
 				return env.out.err
 			})
@@ -138,7 +139,7 @@ UTF-8; with --top above 1 also top, the likeliest classes.`,
 }
 
 func newClassification(file string, r vision.Result, top int, device string) classification {
-	c := classification{File: file, FileBytes: nameBytes(file), class: newClass(r.Class), Logits: r.Logits, Device: device, Micros: micros(r.Time)}
+	c := classification{File: file, FileBytes: nameBytes(file), class: newClass(r.Class), Logits: r.Logits, Device: device, Micros: measure.Micros(r.Time)}
 	if top > 1 {
 		for _, k := range r.Top(top) {
 			c.Top = append(c.Top, newClass(k))

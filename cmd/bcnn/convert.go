@@ -17,6 +17,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/measure"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
@@ -90,7 +91,7 @@ makes a model with a float input read the bytes of images, of which it computes
 				if !slices.Contains(zoo.Names(), in) {
 					return usagef("--from zoo has no %q: want %s", in, strings.Join(zoo.Names(), ", "))
 				}
-				net, err = zoo.New(in, seed)
+				net, err = zoo.New(in, measure.Seed)
 			default:
 				return usagef("--from %q: want onnx, bincnn or zoo", f.from)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
+	"github.com/bitcnn/bitcnn/internal/measure"
 	"github.com/bitcnn/bitcnn/models"
 	"github.com/bitcnn/bitcnn/vision"
 )
@@ -41,7 +42,7 @@ same bits as the reference implementation.`,
 			if err != nil {
 				return err
 			}
-			return demo(cmd.Context(), env, devices, paperImages)
+			return demo(cmd.Context(), env, devices, measure.PaperImages)
 		},
 	}
 }
@@ -70,7 +71,7 @@ func demo(ctx context.Context, env *environment, devices []*backend.Device, runs
 		return err
 	}
 	random := bcnn.NewTensor(bcnn.Uint8, demoImages, vehicles.Input.Shape)
-	randomImages(random, newRand(seed))
+	measure.RandomImages(random, measure.NewRand(measure.Seed))
 
 	// What every device must compute, bit for bit.
 	digitLogits, err := ref.Run(ctx, digits, images, nil)
@@ -92,13 +93,12 @@ func demo(ctx context.Context, env *environment, devices []*backend.Device, runs
 		}
 		wrong := differences(got, digitLogits.F32)
 
-		result, err := bench(ctx, dev, vehicles, benchFlags{
-			Options: backend.Options{MaxBatch: 1}, runs: runs, paper: true,
-		}, env.progress(info.ID))
+		result, err := benchOne(ctx, env, dev, defaultModel, vehicles, measure.Options{
+			Options: backend.Options{MaxBatch: 1}, Runs: runs, Fresh: true,
+		})
 		if err != nil {
 			return err
 		}
-		result.Model = defaultModel
 		env.out.printf("\n")
 		printBench(env.out, result)
 
@@ -163,7 +163,7 @@ func demoDigits(ctx context.Context, env *environment, dev *backend.Device, net 
 	rows := []row{"image\tlabel\tprobability\ttime"}
 	for i, r := range results {
 		all = append(all, r.Logits...)
-		rows = append(rows, rowf("%s\t%s\t%.1f %%\t%.0f µs", names[i], r.Label, 100*r.Probability, micros(r.Time)))
+		rows = append(rows, rowf("%s\t%s\t%.1f %%\t%.0f µs", names[i], r.Label, 100*r.Probability, measure.Micros(r.Time)))
 	}
 	env.out.table(rows)
 	return all, nil
@@ -171,14 +171,14 @@ func demoDigits(ctx context.Context, env *environment, dev *backend.Device, net 
 
 // runAll returns the outputs of a batch on a device.
 func runAll(ctx context.Context, dev *backend.Device, plan *bcnn.Plan, in bcnn.Tensor) ([]float32, error) {
-	r, err := newRunner(ctx, dev, plan, backend.Options{MaxBatch: in.N})
+	r, err := measure.NewRunner(ctx, dev, plan, backend.Options{MaxBatch: in.N})
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	copy(r.in.U8, in.U8)
-	_, err = r.run(ctx)
-	return r.out.F32, err
+	copy(r.In.U8, in.U8)
+	_, err = r.Run(ctx)
+	return r.Out.F32, err
 }
 
 // differences counts the values that are not the same bits.

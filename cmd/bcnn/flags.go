@@ -27,8 +27,10 @@ func wholeFlag(cmd *cobra.Command, p *int, name string, low, high int, usage str
 }
 
 func threadsFlag(cmd *cobra.Command, p *int, usage string) {
-	wholeFlag(cmd, p, "threads", 0, maxThreads, usage+"; 0 means all that the process may use")
+	wholeFlag(cmd, p, "threads", 0, maxThreads, usage+"; "+allThreads)
 }
+
+const allThreads = "0 means all that the process may use"
 
 func kernelsFlag(cmd *cobra.Command, p *string, usage string) {
 	cmd.Flags().StringVar(p, "kernels", "", usage+": patches (the paper's), direct, on CUDA tensorcore or fused (one launch for a small network); default the fastest")
@@ -50,6 +52,40 @@ func (w *whole) Set(s string) error {
 
 func (w *whole) String() string { return strconv.Itoa(*w.n) }
 func (w *whole) Type() string   { return "int" }
+
+// wholesFlag adds a flag for whole numbers from low to high, separated by commas,
+// whose value so far is the default. Any other value is a usage error.
+func wholesFlag(cmd *cobra.Command, p *[]int, name string, low, high int, usage string) {
+	cmd.Flags().Var(&wholes{p, low, high}, name, usage)
+}
+
+type wholes struct {
+	list      *[]int
+	low, high int
+}
+
+func (w *wholes) Set(s string) error {
+	var list []int
+	for _, word := range strings.Split(s, ",") {
+		n := whole{new(int), w.low, w.high}
+		if err := n.Set(word); err != nil {
+			return err
+		}
+		list = append(list, *n.n)
+	}
+	*w.list = list
+	return nil
+}
+
+func (w *wholes) String() string {
+	words := make([]string, len(*w.list))
+	for i, n := range *w.list {
+		words[i] = strconv.Itoa(n)
+	}
+	return strings.Join(words, ",")
+}
+
+func (w *wholes) Type() string { return "ints" }
 
 // floatsFlag adds a flag for float32 numbers, separated by commas or given one by
 // one. What is no number, too large, or not finite is a usage error.

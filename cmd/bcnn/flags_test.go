@@ -60,7 +60,7 @@ func TestAllNumbers(t *testing.T) {
 	visit = func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			switch f.Value.(type) {
-			case *whole:
+			case *whole, *wholes:
 				seen++
 				require.Contains(t, numbers, cmd.Name()+" --"+f.Name)
 			case *floats:
@@ -74,6 +74,18 @@ func TestAllNumbers(t *testing.T) {
 	}
 	visit(newRoot(&output{w: io.Discard}, io.Discard))
 	require.Equal(t, len(numbers), seen)
+}
+
+func TestWholes(t *testing.T) {
+	list := []int{7}
+	w := &wholes{&list, 1, 9}
+	require.Equal(t, "7", w.String())
+	require.NoError(t, w.Set("3,1,9"))
+	require.Equal(t, "3,1,9", w.String())
+	for _, value := range []string{"", "1,", ",1", "1,10", "1 2", "1,x"} {
+		require.ErrorContains(t, w.Set(value), "from 1 to 9", value)
+		require.Equal(t, []int{3, 1, 9}, list)
+	}
 }
 
 func TestFloats(t *testing.T) {

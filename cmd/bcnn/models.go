@@ -17,6 +17,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/measure"
 	"github.com/bitcnn/bitcnn/models"
 )
 
@@ -54,7 +55,7 @@ func loadModel(ctx context.Context, name string) (*bcnn.Network, error) {
 		return models.Load(ctx, name)
 	}
 	if slices.Contains(zoo.Names(), name) {
-		return zoo.New(name, seed)
+		return zoo.New(name, measure.Seed)
 	}
 	var net *bcnn.Network
 	var err error

@@ -15,7 +15,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/zoo"
 	"github.com/bitcnn/bitcnn/internal/dataset"
+	"github.com/bitcnn/bitcnn/internal/measure"
 )
 
 // hostile is what a stranger may call a label, a layer or a file: it sets the
@@ -38,11 +41,11 @@ func harmless(t *testing.T, text string, lines int) {
 
 // Whatever prints names prints them escaped.
 func TestHostileNames(t *testing.T) {
-	step := stepTime{Name: hostile, Kind: hostile, Output: hostile, Bound: hostile, Median: 1, Min: 1, MACs: 5, Fraction: 1}
-	result := benchResult{Model: hostile, Device: hostile, Detail: hostile, Batch: 1, Runs: 1, Median: 1, Peak: 1, Floor: 1,
-		Steps: []stepTime{step}, isa: hostile, samples: []sample{{1, time.Second}}}
-	op := opResult{Op: hostile, Device: hostile, ISA: hostile, Threads: 1, Batch: 1, Runs: 1, MACs: 1, Fraction: 1, Peak: 1,
-		Bound: hostile, shape: hostile, samples: []sample{{1, time.Second}}}
+	step := measure.StepTime{Name: hostile, Kind: hostile, Output: hostile, Bound: hostile, Median: 1, Min: 1, MACs: 5, Fraction: 1}
+	result := measure.ModelResult{Model: hostile, Device: hostile, Detail: hostile, Batch: 1, Runs: 1, Median: 1, Peak: 1, Floor: 1,
+		Steps: []measure.StepTime{step}, ISA: hostile, Samples: []measure.Sample{{Runs: 1, Mean: time.Second}}}
+	op := measure.OperatorResult{Op: hostile, Device: hostile, ISA: hostile, Threads: 1, Batch: 1, Runs: 1, MACs: 1, Fraction: 1, Peak: 1,
+		Bound: hostile, Operator: zoo.Operator{Op: bcnn.Dense{}}, Samples: []measure.Sample{{Runs: 1, Mean: time.Second}}}
 	weights := layerBytes{layer: hostile, WhyFloat: hostile}
 	info := inspection{
 		Name: hostile, Labels: []string{hostile, "b"}, Input: inputInfo{Type: hostile, Resize: 5},
@@ -62,11 +65,9 @@ func TestHostileNames(t *testing.T) {
 			printEvaluation(out, &dataset.Evaluation{Confusion: [][]int{{1, 2}, {3, 4}}}, []string{hostile, hostile})
 		}, 5},
 		"bench":               {func(out *output) { printBench(out, result) }, 7},
-		"benchstat":           {func(out *output) { result.printSamples(out) }, 1},
-		"bench --ops":         {func(out *output) { printOps(out, []opResult{op}) }, 5},
-		"benchstat of --ops":  {func(out *output) { op.printSamples(out) }, 1},
-		"svg":                 {func(out *output) { printSVG(out, []chart{result.chart()}) }, 7},
-		"svg of --ops":        {func(out *output) { printSVG(out, []chart{opChart([]opResult{op})}) }, 7},
+		"benchstat":           {func(out *output) { _ = result.WriteBenchstat(out) }, 1},
+		"bench --ops":         {func(out *output) { printOps(out, []measure.OperatorResult{op}) }, 5},
+		"benchstat of --ops":  {func(out *output) { _ = op.WriteBenchstat(out) }, 1},
 		"zoo":                 {func(out *output) { printZoo(out, []zooLine{{Name: hostile, Input: hostile}}) }, 2},
 		"text and no numbers": {func(out *output) { out.printf("%s %v\n", errors.New(hostile), []string{hostile}) }, 1},
 	} {
@@ -128,7 +129,7 @@ func TestHostileFileNames(t *testing.T) {
 	data, err := os.ReadFile(model)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(copied, data, 0o644))
-	var measured benchResult
+	var measured measure.ModelResult
 	line := succeed(t, "bench", "--json", "--paper", "--model", copied, "--device", "cpu")
 	harmless(t, line, 1)
 	require.NoError(t, json.Unmarshal([]byte(line), &measured))

@@ -144,19 +144,23 @@ type environment struct {
 // progress returns a function that shows how far a job is, on stderr and only
 // where that is a terminal.
 func (e *environment) progress(what string) func(done, total int) {
-	f, ok := e.stderr.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	if !isTerminal(e.stderr) {
 		return func(int, int) {}
 	}
 	var bar *progressbar.ProgressBar
 	return func(done, total int) {
 		if bar == nil {
 			bar = progressbar.NewOptions(total,
-				progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(what),
+				progressbar.OptionSetWriter(e.stderr), progressbar.OptionSetDescription(what),
 				progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(),
 				progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond))
 		}
 		// A bar that cannot be drawn is no reason to stop.
 		_ = bar.Set(done)
 	}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }

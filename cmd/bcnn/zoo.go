@@ -8,6 +8,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
+	"github.com/bitcnn/bitcnn/internal/measure"
 	"github.com/bitcnn/bitcnn/models"
 )
 
@@ -89,12 +90,7 @@ func (l *zooLine) count(ctx context.Context) error {
 		l.Float += r.BytesFloat
 		l.Stored += r.BytesStored
 	}
-	for i, s := range plan.Steps {
-		l.MACs += plan.MACs(i)
-		if isBinary(plan, s) {
-			l.BinaryMACs += plan.MACs(i)
-		}
-	}
+	l.MACs, l.BinaryMACs = measure.Count(plan)
 	return nil
 }
 

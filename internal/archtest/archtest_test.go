@@ -57,6 +57,9 @@ func group(pkg string) string {
 		if rest == "dataset" || strings.HasPrefix(rest, "dataset/") {
 			return "dataset"
 		}
+		if rest == "measure" {
+			return rest
+		}
 		return "internal"
 	case "bench", "cmd", "models", "vehiclenet", "vision", "kernels", "train":
 		return first
@@ -79,8 +82,9 @@ var allowed = map[string][]string{
 	"models":              {"vehiclenet", "bcnn", "reader"},
 	"vision":              {"backend", "bcnn", "internal"},
 	"dataset":             {"dataset", "vision", "bcnn", "internal"},
-	"cmd":                 {"models", "vision", "dataset", "backend", "backend/all", "backend/backendtest", "bcnn", "bits", "reader", "internal"},
-	"bench":               {"backend", "backend/all", "bcnn", "bits", "reader"},
+	"measure":             {"backend", "bcnn", "reader", "internal"},
+	"cmd":                 {"models", "vision", "dataset", "measure", "backend", "backend/all", "backend/backendtest", "bcnn", "bits", "reader", "internal"},
+	"bench":               {"measure", "backend", "backend/all", "bcnn", "bits", "reader"},
 	"train":               {"vision", "dataset", "bcnn", "bits", "reader", "internal"},
 	"internal":            {"internal", "bits"},
 	"kernels":             {},
@@ -217,6 +221,14 @@ func TestWrong(t *testing.T) {
 		{"internal/files/files.go", "internal/dataset", false},
 		{"vision/classifier.go", "internal/dataset", false},
 		{"cmd/bcnn/eval.go", "internal/dataset", true},
+		{"cmd/bcnn/bench.go", "internal/measure", true},
+		{"bench/time.go", "internal/measure", true},
+		{"internal/measure/model.go", "backend", true},
+		{"internal/measure/model.go", "backend/cpu", false},
+		{"internal/measure/model.go", "vision", false},
+		{"internal/measure/chart.go", "internal/chart", true},
+		{"internal/chart/chart.go", "internal/measure", false},
+		{"backend/register.go", "internal/measure", false},
 		{"vehiclenet/models.go", "vision", false},
 		{"vehiclenet/models.go", "models", false},
 		{"models/models.go", "vehiclenet", true},

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"context"
@@ -10,39 +10,41 @@ import (
 
 // What bounds the speed of a step.
 const (
-	arithmetic = "arithmetic"
-	memory     = "memory"
+	Arithmetic = "arithmetic"
+	Memory     = "memory"
 )
 
-// limits are the rates that a device reaches at best.
-type limits struct {
+// Roofline is what a device reaches at best.
+type Roofline struct {
 	dev     *backend.Device
 	opts    backend.Options
-	unknown bool    // the device cannot measure them
+	unknown bool    // the device cannot measure it
 	peak    float64 // products of ±1 per second
 }
 
-func newLimits(dev *backend.Device, opts backend.Options) *limits {
-	return &limits{dev: dev, opts: opts}
+// NewRoofline returns the roofline of a device that works with the options. It
+// measures nothing yet.
+func NewRoofline(dev *backend.Device, opts backend.Options) *Roofline {
+	return &Roofline{dev: dev, opts: opts}
 }
 
 // update measures the peak once more and keeps the best.
-func (l *limits) update() error {
-	peak, err := l.dev.Peak(l.opts)
-	if l.unknown = errors.Is(err, errors.ErrUnsupported); l.unknown {
+func (r *Roofline) update() error {
+	peak, err := r.dev.Peak(r.opts)
+	if r.unknown = errors.Is(err, errors.ErrUnsupported); r.unknown {
 		return nil
 	}
-	l.peak = max(l.peak, peak)
+	r.peak = max(r.peak, peak)
 	return err
 }
 
 // bandwidth returns the rate at which the bytes of a step can be read, 0 where it
 // is unknown.
-func (l *limits) bandwidth(size int64) (float64, error) {
-	if l.unknown {
+func (r *Roofline) bandwidth(size int64) (float64, error) {
+	if r.unknown {
 		return 0, nil
 	}
-	return l.dev.Bandwidth(l.opts, size)
+	return r.dev.Bandwidth(r.opts, size)
 }
 
 // work is what a step has to do for a batch.
@@ -52,7 +54,7 @@ type work struct {
 }
 
 // workOf returns the work of step i on ±1 values; none for any other step, with
-// which the rates of limits do not compare.
+// which the rates of a roofline do not compare.
 func workOf(plan *bcnn.Plan, i, batch int) work {
 	s := plan.Steps[i]
 	for _, t := range s.In {
@@ -88,11 +90,11 @@ func workOf(plan *bcnn.Plan, i, batch int) work {
 // Both rates may be 0 where they are not known; bound is then 0.
 func (w work) bound(peak, bandwidth float64) (seconds float64, by string) {
 	if peak > 0 && w.macs > 0 {
-		seconds, by = float64(w.macs)/peak, arithmetic
+		seconds, by = float64(w.macs)/peak, Arithmetic
 	}
 	if bandwidth > 0 {
 		if t := float64(w.bytes) / bandwidth; t > seconds {
-			seconds, by = t, memory
+			seconds, by = t, Memory
 		}
 	}
 	return seconds, by
@@ -100,9 +102,9 @@ func (w work) bound(peak, bandwidth float64) (seconds float64, by string) {
 
 // compare sets the fraction and the bound of steps on ±1 values. It returns the
 // floor of the whole: the least times of those steps and the shortest of the
-// others, in microseconds; 0 where the limits are unknown.
-func (l *limits) compare(ctx context.Context, steps []stepTime, plan *bcnn.Plan, batch int) (floor float64, err error) {
-	if l.unknown {
+// others, in microseconds; 0 where the roofline is unknown.
+func (r *Roofline) compare(ctx context.Context, steps []StepTime, plan *bcnn.Plan, batch int) (floor float64, err error) {
+	if r.unknown {
 		return 0, nil
 	}
 	for i := range steps {
@@ -114,11 +116,11 @@ func (l *limits) compare(ctx context.Context, steps []stepTime, plan *bcnn.Plan,
 			floor += steps[i].Min
 			continue
 		}
-		bandwidth, err := l.bandwidth(w.bytes)
+		bandwidth, err := r.bandwidth(w.bytes)
 		if err != nil {
 			return 0, err
 		}
-		least, by := w.bound(l.peak, bandwidth)
+		least, by := w.bound(r.peak, bandwidth)
 		steps[i].Fraction, steps[i].Bound = least*1e6/steps[i].Min, by
 		floor += least * 1e6
 	}

@@ -1,0 +1,74 @@
+package measure
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/zoo"
+	"github.com/bitcnn/bitcnn/internal/chart"
+)
+
+func TestModelCharts(t *testing.T) {
+	require.Empty(t, ModelCharts(nil))
+	fast := ModelResult{
+		Model: "net", Device: "cpu", Detail: "avx2", Threads: 1, Batch: 1, Median: 50, Min: 40,
+		Steps: []StepTime{
+			{Name: "in", Kind: "conv", Median: 30, Share: 0.75, MACs: 5},
+			{Name: "conv", Kind: "conv", Median: 8, Share: 0.2, MACs: 5, Binary: true, Fraction: 0.5, Bound: Memory},
+			{Name: "sign", Kind: "sign", Median: 2, Share: 0.05},
+		},
+	}
+	slow := fast
+	slow.Device, slow.Batch, slow.Threads, slow.Median = "opencl:0", 10, 2, 100
+	charts := ModelCharts([]ModelResult{fast, slow})
+	require.Len(t, charts, 2)
+	require.Equal(t, "µs per image", charts[0].Axis)
+	require.Equal(t, []chart.Panel{{Bars: []chart.Bar{
+		{
+			Label: "cpu, 1 thread, batch of 1", Note: "total 50 µs, least 40; 20000.0 images/s", Mark: 50,
+			Parts: []chart.Part{{Length: 30, Kind: "conv of bytes or floats"}, {Length: 8, Kind: "conv of ±1"}, {Length: 2, Kind: "sign"}},
+		},
+		{
+			Label: "opencl:0, 2 threads, batch of 10", Note: "total 10 µs, least 4; 100000.0 images/s", Mark: 10,
+			Parts: []chart.Part{{Length: 3, Kind: "conv of bytes or floats"}, {Length: 0.8, Kind: "conv of ±1"}, {Length: 0.2, Kind: "sign"}},
+		},
+	}}}, charts[0].Panels)
+	require.Equal(t, "opencl:0 (avx2), batch of 10: steps 4 µs together", charts[1].Panels[1].Title)
+	require.Equal(t, chart.Bar{
+		Label: "conv", Note: "8 µs, 20.0 %, 50 % of peak (memory)", Parts: []chart.Part{{Length: 8, Kind: "conv of ±1"}},
+	}, charts[1].Panels[0].Bars[1])
+
+	slow.Median, slow.Steps, slow.Batch, slow.Threads = 25e3, nil, 1, 1 // in milliseconds
+	charts = ModelCharts([]ModelResult{slow})
+	require.Equal(t, []chart.Chart{{
+		Title: "net: whole runs and their steps", Axis: "ms", Mark: "median of the whole runs",
+		Panels: []chart.Panel{{Bars: []chart.Bar{{
+			Label: "opencl:0", Note: "total 25 ms, least 0.04; 40.0 images/s", Mark: 25,
+			Parts: []chart.Part{{Length: 25, Kind: "whole run"}},
+		}}}},
+	}}, charts)
+}
+
+func TestOperatorCharts(t *testing.T) {
+	require.Empty(t, OperatorCharts(nil))
+	list := []OperatorResult{
+		{Op: "a", Device: "cpu", ISA: "avx2", Threads: 1, Batch: 1, Min: 0.5, Fraction: 0.9, Bound: Arithmetic, Operator: zoo.Operator{Op: bcnn.Conv2D{}}},
+		{Op: "b", Device: "cpu", ISA: "avx2", Threads: 1, Batch: 1, Min: 0.25, Fraction: 0.3, Bound: Memory, Operator: zoo.Operator{Op: bcnn.Dense{}}},
+		{Op: "a", Device: "cpu", ISA: "avx2", Threads: 0, Batch: 1, Min: 0.125, Fraction: 0.8, Bound: Memory, Operator: zoo.Operator{Op: bcnn.Dense{}}},
+	}
+	charts := OperatorCharts(list)
+	require.Len(t, charts, 2)
+	require.Equal(t, 100.0, charts[0].Least)
+	require.Equal(t, []string{"cpu (avx2), 1 thread, batch of 1", "cpu (avx2), all threads, batch of 1"},
+		[]string{charts[1].Panels[0].Title, charts[1].Panels[1].Title})
+	require.Equal(t, []chart.Bar{
+		{Label: "a", Note: "90 % (arithmetic)", Parts: []chart.Part{{Length: 90, Kind: "conv2d"}}},
+		{Label: "b", Note: "30 % (memory)", Parts: []chart.Part{{Length: 30, Kind: "dense"}}},
+	}, charts[0].Panels[0].Bars)
+	require.Equal(t, []chart.Bar{{Label: "a", Note: "125 µs", Parts: []chart.Part{{Length: 125, Kind: "dense"}}}}, charts[1].Panels[1].Bars)
+
+	list[1].Fraction = 0 // a device that cannot measure its peak
+	require.Equal(t, charts[1:], OperatorCharts(list))
+}

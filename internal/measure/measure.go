@@ -1,0 +1,116 @@
+// Package measure times plans and single operators on devices, and compares them
+// with what the devices reach at best.
+package measure
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// Seed makes random images and weights the same everywhere.
+const Seed = 20180924
+
+// PaperImages is the number of images of the protocol of Khan, Huttunen and
+// Boutellier.
+const PaperImages = 1000
+
+// Options say how to measure.
+type Options struct {
+	backend.Options
+	Runs int // timed runs; of an operator, at the most
+	// Fresh makes new images for every run and leaves the steps out: the paper's
+	// protocol.
+	Fresh bool
+}
+
+// NewRand returns a source of random numbers for RandomImages.
+func NewRand(seed uint64) *rand.ChaCha8 {
+	var s [32]byte
+	binary.LittleEndian.PutUint64(s[:], seed)
+	return rand.NewChaCha8(s)
+}
+
+// RandomImages fills the inputs of a batch: bytes over their whole range, float32
+// values between −1 and 1.
+func RandomImages(t bcnn.Tensor, rng *rand.ChaCha8) {
+	// Reading from ChaCha8 never fails.
+	_, _ = rng.Read(t.U8)
+	r := rand.New(rng)
+	for i := range t.F32 {
+		t.F32[i] = 2*r.Float32() - 1
+	}
+}
+
+// Micros returns a duration in microseconds.
+func Micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+
+// times are the durations of repeated runs.
+type times []time.Duration
+
+// quantile returns the smallest duration that a fraction q of all does not
+// exceed; 0.5 is the median.
+func (t times) quantile(q float64) time.Duration {
+	s := slices.Sorted(slices.Values(t))
+	return s[min(len(s)-1, int(q*float64(len(s))))]
+}
+
+func (t times) mean() time.Duration {
+	sum := time.Duration(0)
+	for _, d := range t {
+		sum += d
+	}
+	return sum / time.Duration(len(t))
+}
+
+// Sample is the mean of a number of runs, a line of benchstat's format.
+type Sample struct {
+	Runs int
+	Mean time.Duration
+}
+
+// samples cuts times into at most n parts of equal length.
+func (t times) samples(n int) []Sample {
+	var list []Sample
+	for n = min(n, len(t)); n > 0; n-- {
+		part := t[:len(t)/n]
+		t = t[len(part):]
+		list = append(list, Sample{len(part), part.mean()})
+	}
+	return list
+}
+
+// isaOf returns the instruction set that the options choose, or what comes next
+// to one on a device that has no choice.
+func isaOf(info backend.Info, opts backend.Options) string {
+	if opts.ISA != "" {
+		return opts.ISA
+	}
+	if len(info.ISAs) > 0 {
+		return info.ISAs[0]
+	}
+	return info.Detail
+}
+
+// Count returns the multiply-accumulates of a plan for one image, and how many of
+// them are over ±1 inputs and weights.
+func Count(plan *bcnn.Plan) (macs, binary int64) {
+	for i, s := range plan.Steps {
+		n := plan.MACs(i)
+		macs += n
+		if isBinary(plan, s) {
+			binary += n
+		}
+	}
+	return macs, binary
+}
+
+// isBinary reports whether a step sums products of ±1 values.
+func isBinary(plan *bcnn.Plan, s bcnn.Step) bool {
+	conv, ok := s.Op.(*bcnn.ConvStep)
+	return ok && conv.Bits != nil && plan.Tensors[s.In[0]].DType == bcnn.Bits
+}

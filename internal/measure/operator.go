@@ -1,0 +1,118 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/zoo"
+)
+
+const (
+	// operatorRounds is the number of times that the loops of a roofline take turns
+	// with an operator, so that both see the same clock and the same load.
+	operatorRounds = 5
+	// operatorTime is about how long an operator is timed in all its rounds.
+	operatorTime = time.Second
+)
+
+// OperatorResult are the times of an operator on a device, and a line of bench
+// --ops --json.
+type OperatorResult struct {
+	Op      string  `json:"op"`
+	Group   string  `json:"group"`
+	Device  string  `json:"device"`
+	ISA     string  `json:"isa"`
+	Threads int     `json:"threads"`
+	Batch   int     `json:"batch"`
+	Runs    int     `json:"runs"`
+	Median  float64 `json:"ms"`
+	Min     float64 `json:"min_ms"`
+	MACs    int64   `json:"macs"` // of the batch
+	Bytes   int64   `json:"bytes"`
+	// Rates of the median.
+	MACRate  float64 `json:"mac_per_s"`
+	ByteRate float64 `json:"byte_per_s"`
+	// What the device reaches at best, and which fraction of it the shortest
+	// run reached; CPU only.
+	Peak      float64 `json:"peak_mac_per_s,omitempty"`
+	Bandwidth float64 `json:"peak_byte_per_s,omitempty"`
+	Fraction  float64 `json:"peak_fraction,omitempty"`
+	Bound     string  `json:"bound,omitempty"`
+
+	Operator   zoo.Operator `json:"-"`
+	Threadless bool         `json:"-"` // the device offers no choice of threads
+	Samples    []Sample     `json:"-"`
+}
+
+// Where names the device and what it was told to use.
+func (o OperatorResult) Where() string {
+	if o.Threadless {
+		return fmt.Sprintf("%s (%s)", o.Device, o.ISA)
+	}
+	return fmt.Sprintf("%s (%s), %s", o.Device, o.ISA, threadCount(o.Threads))
+}
+
+// Operator times one operator: its step alone, in turn with the loops of the
+// roofline, of which the best counts.
+func Operator(ctx context.Context, dev *backend.Device, o zoo.Operator, opts Options, roof *Roofline) (OperatorResult, error) {
+	info := dev.Info()
+	result := OperatorResult{
+		Op: o.Name, Group: o.Group, Device: info.ID, ISA: isaOf(info, opts.Options), Threads: opts.Threads, Batch: opts.MaxBatch,
+		Operator: o, Threadless: info.MaxThreads == 0,
+	}
+	net := o.Network(Seed)
+	plan, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{})
+	if err != nil {
+		return result, err
+	}
+	timed := slices.IndexFunc(plan.Steps, func(s bcnn.Step) bool {
+		return slices.ContainsFunc(s.Layers, func(l int) bool { return net.Layers[l].Name == zoo.OperatorLayer })
+	})
+	var took times
+	timedOpts := opts.Options
+	timedOpts.Timed = func(step int, _ string, d time.Duration) {
+		if step == timed {
+			took = append(took, d)
+		}
+	}
+	r, err := NewRunner(ctx, dev, plan, timedOpts)
+	if err != nil {
+		return result, err
+	}
+	defer r.Close()
+	RandomImages(r.In, NewRand(Seed))
+	took = took[:0] // the first run is for warming up
+
+	work := workOf(plan, timed, opts.MaxBatch)
+	for round := range operatorRounds {
+		if err := roof.update(); err != nil {
+			return result, err
+		}
+		bandwidth, err := roof.bandwidth(work.bytes)
+		if err != nil {
+			return result, err
+		}
+		result.Peak, result.Bandwidth = roof.peak, max(result.Bandwidth, bandwidth)
+		end := time.Now().Add(operatorTime / operatorRounds)
+		for n := 0; len(took) < opts.Runs*(round+1)/operatorRounds && (n < 1 || time.Now().Before(end)); n++ {
+			if _, err := r.Run(ctx); err != nil {
+				return result, err
+			}
+		}
+	}
+
+	result.Runs, result.Samples = len(took), took.samples(operatorRounds)
+	seconds, shortest := took.quantile(0.5).Seconds(), took.quantile(0).Seconds()
+	result.Median, result.Min = seconds*1e3, shortest*1e3
+	result.MACs, result.Bytes = work.macs, work.bytes
+	if shortest > 0 {
+		result.MACRate, result.ByteRate = float64(work.macs)/seconds, float64(work.bytes)/seconds
+		least, by := work.bound(result.Peak, result.Bandwidth)
+		result.Fraction, result.Bound = least/shortest, by
+	}
+	return result, nil
+}

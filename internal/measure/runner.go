@@ -1,0 +1,85 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/host"
+)
+
+// Runner is a plan that is ready to be timed on a device, with its tensors.
+type Runner struct {
+	In, Out bcnn.Tensor
+	in, out []bcnn.Tensor
+	exe     *backend.Executable
+}
+
+// NewRunner compiles a plan for batches of up to opts.MaxBatch images and runs
+// it once, so that one-time costs of the device are not taken for the time of
+// the first image. What does not fit into the memory that is free is an error.
+func NewRunner(ctx context.Context, dev *backend.Device, plan *bcnn.Plan, opts backend.Options) (*Runner, error) {
+	exe, err := dev.Compile(ctx, plan, opts)
+	if err != nil {
+		return nil, err
+	}
+	n := max(1, opts.MaxBatch)
+	if err := checkMemory(plan, n); err != nil {
+		exe.Close()
+		return nil, err
+	}
+	r := &Runner{
+		exe: exe,
+		In:  bcnn.NewTensor(plan.Input.DType, n, plan.Input.Shape),
+		Out: bcnn.NewTensor(bcnn.Float32, n, plan.OutputShape()),
+	}
+	r.in, r.out = []bcnn.Tensor{r.In}, []bcnn.Tensor{r.Out}
+	if err := exe.Run(ctx, r.out, r.in); err != nil {
+		exe.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// checkMemory refuses a batch of images that does not fit into the memory that is
+// free. The device has been asked before, but it holds neither images nor results.
+func checkMemory(plan *bcnn.Plan, n int) error {
+	need := int64(n) * (plan.Input.Shape.Bytes(plan.Input.DType) + plan.OutputShape().Bytes(bcnn.Float32))
+	if free := host.Available(); free > 0 && need > free {
+		return fmt.Errorf("a batch of %d: images and results take %d bytes of memory, and %d are free", n, need, free)
+	}
+	return nil
+}
+
+// Close frees what the device holds.
+func (r *Runner) Close() { r.exe.Close() }
+
+// Run computes Out of In and returns the time it took, transfers to the device
+// and back included.
+func (r *Runner) Run(ctx context.Context) (time.Duration, error) {
+	start := time.Now()
+	err := r.exe.Run(ctx, r.out, r.in)
+	return time.Since(start), err
+}
+
+// timeRuns runs a batch of random images a number of times. With fresh images
+// every run gets new ones; making them is not part of the time.
+func timeRuns(ctx context.Context, r *Runner, runs int, fresh bool, progress func(done, total int)) (times, error) {
+	rng := NewRand(Seed)
+	RandomImages(r.In, rng)
+	result := make(times, runs)
+	for i := range result {
+		if fresh && i > 0 {
+			RandomImages(r.In, rng)
+		}
+		took, err := r.Run(ctx)
+		if err != nil {
+			return nil, err
+		}
+		result[i] = took
+		progress(i+1, runs)
+	}
+	return result, nil
+}
