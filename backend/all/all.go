@@ -5,7 +5,13 @@
 package all
 
 import (
-	_ "github.com/bitcnn/bitcnn/backend/cpu"    // registers itself
-	_ "github.com/bitcnn/bitcnn/backend/cuda"   // registers itself, or says why not
-	_ "github.com/bitcnn/bitcnn/backend/opencl" // registers itself, or says why not
+	"io/fs"
+
+	_ "github.com/bitcnn/bitcnn/backend/cpu" // registers itself
+	"github.com/bitcnn/bitcnn/backend/cuda"
+	"github.com/bitcnn/bitcnn/backend/opencl"
 )
+
+// Headers holds the C headers with which the backends of the tags cuda and opencl
+// are built, in folders include. 'bcnn env' unpacks them.
+func Headers() []fs.FS { return []fs.FS{cuda.Headers(), opencl.Headers()} }

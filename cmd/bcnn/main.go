@@ -1,6 +1,7 @@
 // Command bcnn runs binary convolutional neural networks: it classifies
 // images, evaluates, converts and inspects models, lists devices, checks that
-// every device computes the same bits, and measures how fast they are.
+// every device computes the same bits, and measures how fast they are. It also says
+// how other modules build the GPU backends.
 //
 // See docs/command.md.
 package main

@@ -59,6 +59,7 @@ func TestUsageErrors(t *testing.T) {
 		{"zoo x", `unknown command "x"`},
 		{"convert vgg17 --from zoo -o b.bcnn", `"vgg17"`},
 		{"convert vgg16 --from zoo -o b.bcnn --input uint8", "--input is for ONNX"},
+		{"env x", `unknown command "x"`},
 		{"demo x", `unknown command "x"`},
 		{"version x", `unknown command "x"`},
 	} {
@@ -117,7 +118,7 @@ func TestHelp(t *testing.T) {
 	top := succeed(t)
 	require.Equal(t, top, succeed(t, "help"))
 	require.Equal(t, top, succeed(t, "--help"))
-	for _, name := range []string{"classify", "eval", "convert", "inspect", "devices", "parity", "bench", "zoo", "demo", "version", "completion"} {
+	for _, name := range []string{"classify", "eval", "convert", "inspect", "devices", "parity", "bench", "zoo", "demo", "env", "version", "completion"} {
 		require.Contains(t, top, "\n  "+name+" ")
 		help := succeed(t, "help", name)
 		require.Equal(t, help, succeed(t, name, "--help"))

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bitcnn/bitcnn/backend/all"
+	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// pkgConfig is what the go command asks for the compiler flags of OpenCL. The
+// functions of OpenCL are defined by the backend, so there is nothing to link.
+const pkgConfig = `#!/bin/sh
+# Written by 'bcnn env'. Answers for OpenCL, so that neither its headers nor its
+# loader need be installed; the system's pkg-config answers for everything else.
+case " $* " in
+*" --cflags "*" OpenCL ") echo -DCL_TARGET_OPENCL_VERSION=120 ;;
+*" --libs "*" OpenCL ") ;;
+*) exec pkg-config "$@" ;;
+esac
+`
+
+func newEnv(env *environment) *cobra.Command {
+	return &cobra.Command{
+		Use:   "env",
+		Short: "Print the settings with which other modules build the GPU backends",
+		Long: `Print lines for a shell, after which the go command builds a module that imports
+this one with the tags cuda and opencl. C headers and a stand-in for pkg-config
+are written to a folder of the user's cache ($XDG_CACHE_HOME), which the lines
+name; no toolkit and no driver is needed to build. The CPU backend needs none of
+this.`,
+		Example: `  bcnn env
+  eval "$(bcnn env)" && go build -tags cuda,opencl ./...
+  eval "$(go tool bcnn env)" && go install -tags cuda,opencl ./...`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
+				return errors.New("CUDA and OpenCL exist on Linux on amd64 and arm64 only; the CPU backend is built without any settings")
+			}
+			cache, err := os.UserCacheDir()
+			if err != nil {
+				return err
+			}
+			dir, err := writeHeaders(filepath.Join(cache, "bitcnn"), all.Headers())
+			if err != nil {
+				return err
+			}
+			include, err := quoteFlag("-I" + filepath.Join(dir, "include"))
+			if err != nil {
+				return err
+			}
+			script, err := quoteFlag(filepath.Join(dir, "pkg-config"))
+			if err != nil {
+				return err
+			}
+			_, _ = fmt.Fprintf(env.out, "export CGO_CFLAGS=\"$(go env CGO_CFLAGS) \"%s\nexport PKG_CONFIG=%s\n", quoteShell(include), quoteShell(script))
+			return env.out.err
+		},
+	}
+}
+
+// writeHeaders writes the folders include of the file systems, joined, and the
+// stand-in for pkg-config to a folder below dir, and returns its name, which is
+// another one for other content.
+func writeHeaders(dir string, headers []fs.FS) (string, error) {
+	content := map[string][]byte{"pkg-config": []byte(pkgConfig)}
+	for _, h := range headers {
+		err := fs.WalkDir(h, "include", func(name string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				content[name], err = fs.ReadFile(h, name)
+			}
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	names := make([]string, 0, len(content))
+	for name := range content {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	hash := sha256.New()
+	for _, name := range names {
+		fmt.Fprintf(hash, "%s %d\n%s", name, len(content[name]), content[name])
+	}
+	dir = filepath.Join(dir, "headers-"+hex.EncodeToString(hash.Sum(nil)[:8]))
+	for _, name := range names {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+			return "", err
+		}
+		err := files.Replace(file, func(w io.Writer) error {
+			_, err := w.Write(content[name])
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return dir, os.Chmod(filepath.Join(dir, "pkg-config"), 0o755)
+}
+
+// quoteFlag quotes a word for the go command, which splits such settings at spaces
+// and knows quotes of both kinds, but no escapes.
+func quoteFlag(word string) (string, error) {
+	switch {
+	case text.Escape(word) != word:
+		return "", fmt.Errorf("%q: a name that does not print; $XDG_CACHE_HOME sets another folder", word)
+	case !strings.ContainsAny(word, " '\""):
+		return word, nil
+	case !strings.Contains(word, "'"):
+		return "'" + word + "'", nil
+	case !strings.Contains(word, `"`):
+		return `"` + word + `"`, nil
+	}
+	return "", fmt.Errorf("%s: the go command takes no names with quotes of both kinds; $XDG_CACHE_HOME sets another folder", word)
+}
+
+// quoteShell quotes a word for a POSIX shell.
+func quoteShell(word string) string {
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
