@@ -15,6 +15,5 @@ func reason() string {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
 		return "this build has no CUDA on " + runtime.GOOS + "/" + runtime.GOARCH + ", only on linux/amd64 and linux/arm64"
 	}
-	return "this build is without CUDA; rebuild it with make, or with " +
-		"CGO_ENABLED=1 CGO_CFLAGS=\"-O2 -I$PWD/backend/cuda/internal/shim/include\" go build -tags cuda ./cmd/bcnn"
+	return "this build is without CUDA; rebuild it with make, or with the tag cuda and the settings that 'bcnn env' prints"
 }

@@ -15,6 +15,5 @@ func reason() string {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
 		return "this build has no OpenCL on " + runtime.GOOS + "/" + runtime.GOARCH + ", only on linux/amd64 and linux/arm64"
 	}
-	return "this build is without OpenCL; rebuild it with make, or with " +
-		"CGO_ENABLED=1 PKG_CONFIG=$PWD/scripts/opencl-pkg-config go build -tags opencl ./cmd/bcnn"
+	return "this build is without OpenCL; rebuild it with make, or with the tag opencl and the settings that 'bcnn env' prints"
 }
