@@ -1,0 +1,34 @@
+package ref_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
+)
+
+// What every device must compute, step by step.
+func ExampleRun() {
+	net := &bcnn.Network{
+		Name:  "light",
+		Input: bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Uint8},
+	}
+	net.Append("grey", bcnn.Binarize{Scheme: bcnn.SchemeGrey, Thresholds: []int32{128}})
+	net.Append("count", bcnn.Dense{Out: 2, Weights: bcnn.Weights{Bits: []uint64{0b1111, 0b0000}}})
+	ctx := context.Background()
+	plan, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	in := bcnn.NewTensor(bcnn.Uint8, 1, plan.Input.Shape)
+	copy(in.U8, []byte{200, 127, 128, 255})
+	out, err := ref.Run(ctx, plan, in, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(out.F32)
+	// Output: [2 -2]
+}
