@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/internal/compare"
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
@@ -59,19 +61,26 @@ func lifeNet(seed uint64) *bcnn.Network { return VehicleNet(seed, 16) }
 
 // floatNet has steps on float32 values, and one that reads two tensors.
 func floatNet() *bcnn.Network {
-	return Case{Name: "life", build: func(b *builder) *bcnn.Network {
-		b.input(bcnn.Float32, 6, 5, 7)
-		b.conv(bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3, Pad: bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}}, Out: 40}, true)
-		first := b.add(bcnn.ReLU{})
-		b.conv(bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 40}, true)
-		b.add(bcnn.Add{}, first, len(b.net.Layers)-1)
-		b.binarySource(bcnn.ZeroIsPlus)
-		b.conv(bcnn.Conv2D{Window: bcnn.Window{KH: 2, KW: 3}, Out: 33}, false)
-		b.add(bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 2}})
-		b.add(bcnn.Flatten{})
-		b.dense(4, false)
-		return b.net
-	}}.Network()
+	rng := rand.New(rand.NewPCG(7, 1))
+	floats := func(n int) bcnn.Weights {
+		w := make([]float32, n)
+		for i := range w {
+			w[i] = float32(rng.IntN(17)-8) / 8
+		}
+		return bcnn.Weights{F32: w}
+	}
+	net := &bcnn.Network{Name: "life", Input: bcnn.Input{DType: bcnn.Float32, Shape: bcnn.Shape{H: 6, W: 5, C: 7}}}
+	same := bcnn.Window{KH: 3, KW: 3, Pad: bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}}
+	net.Append("conv1", bcnn.Conv2D{Window: same, Out: 40, Weights: floats(40 * 3 * 3 * 7)})
+	first := net.Append("relu", bcnn.ReLU{})
+	second := net.Append("conv2", bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 40, Weights: floats(40 * 40)})
+	net.Append("add", bcnn.Add{}, first, second)
+	net.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+	net.Append("conv3", bcnn.Conv2D{Window: bcnn.Window{KH: 2, KW: 3}, Out: 33, Weights: bcnn.Weights{Bits: RandomBits(rng, 33*2*3, 40)}})
+	net.Append("pool", bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 2}})
+	net.Append("flatten", bcnn.Flatten{})
+	net.Append("dense", bcnn.Dense{Out: 4, Weights: bcnn.Weights{Bits: RandomBits(rng, 4, 4*2*33)}})
+	return net
 }
 
 // life is a run of one check.
@@ -141,7 +150,7 @@ func (r *ready) fresh(ctx context.Context) (bcnn.Tensor, error) {
 func (r *ready) again(ctx context.Context, want bcnn.Tensor, when string) error {
 	got, err := r.fresh(ctx)
 	if err == nil {
-		err = compare(want, got)
+		err = compare.Tensors(want, got)
 	}
 	if err != nil {
 		return fmt.Errorf("Run %s: %w", when, err)
@@ -227,11 +236,11 @@ func (l *life) batches() error {
 	}
 	for _, n := range []int{1, 4, 2, 5, 3, 1, 5} {
 		from := most - n
-		out := guardOutput(n, want.Shape)
-		if err := r.Run(l.ctx, []bcnn.Tensor{out.tensor}, []bcnn.Tensor{r.in[0].Images(from, n)}); err != nil {
+		out := compare.GuardOutput(n, want.Shape)
+		if err := r.Run(l.ctx, []bcnn.Tensor{out.Tensor}, []bcnn.Tensor{r.in[0].Images(from, n)}); err != nil {
 			return fmt.Errorf("%d images: %w", n, err)
 		}
-		if err := errors.Join(compare(want.Images(from, n), out.tensor), out.check("out")); err != nil {
+		if err := errors.Join(compare.Tensors(want.Images(from, n), out.Tensor), out.Check("out")); err != nil {
 			return fmt.Errorf("%d images: %w", n, err)
 		}
 	}
@@ -276,8 +285,8 @@ func (l *life) watched() error {
 		}
 		for _, n := range []int{lifeBatch, 1, 2} {
 			times, taps = nil, nil
-			out := guardOutput(n, want.Shape)
-			if err := errors.Join(r.Run(l.ctx, []bcnn.Tensor{out.tensor}, []bcnn.Tensor{r.in[0].Images(0, n)}), wrong); err != nil {
+			out := compare.GuardOutput(n, want.Shape)
+			if err := errors.Join(r.Run(l.ctx, []bcnn.Tensor{out.Tensor}, []bcnn.Tensor{r.in[0].Images(0, n)}), wrong); err != nil {
 				return err
 			}
 			var all []int
@@ -287,9 +296,9 @@ func (l *life) watched() error {
 			if w.timed && !slices.Equal(times, all) || w.tapped && !slices.Equal(taps, all) {
 				return fmt.Errorf("of %d steps, Timed got %v and Tap %v", len(all), times, taps)
 			}
-			err := errors.Join(compare(want.Images(0, n), out.tensor), out.check("out"))
+			err := errors.Join(compare.Tensors(want.Images(0, n), out.Tensor), out.Check("out"))
 			if err == nil && w.tapped {
-				err = compare(out.tensor, last)
+				err = compare.Tensors(out.Tensor, last)
 			}
 			if err != nil {
 				return fmt.Errorf("Timed %v, Tap %v, %d images: %w", w.timed, w.tapped, n, err)

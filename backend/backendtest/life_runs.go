@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/internal/compare"
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
@@ -169,7 +170,7 @@ func (l *life) runConcurrently() error {
 			if err := r.Run(l.ctx, []bcnn.Tensor{out}, ins[i:][:1]); err != nil {
 				return err
 			}
-			if err := compare(wants[i], out); err != nil {
+			if err := compare.Tensors(wants[i], out); err != nil {
 				return fmt.Errorf("caller %d: %w", i, err)
 			}
 		}

@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend"
-	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/driver"
+	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 	"github.com/bitcnn/bitcnn/kernels"
@@ -54,7 +54,7 @@ func stepKernels(arch int) (map[string]bool, error) {
 }
 
 // candidatesOf lists the candidates of the steps of a case.
-func candidatesOf(d *device, c backendtest.Case) ([][]candidates.Candidate, error) {
+func candidatesOf(d *device, c parity.Case) ([][]candidates.Candidate, error) {
 	plan, err := bcnn.Lower(context.Background(), c.Network(), bcnn.LowerOptions{})
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func candidatesOf(d *device, c backendtest.Case) ([][]candidates.Candidate, erro
 
 // forced is a case whose steps are to take the candidate of a number, or their last.
 type forced struct {
-	backendtest.Case
+	parity.Case
 	pick int
 }
 
@@ -76,7 +76,7 @@ func everyKernel(d *device) ([]forced, error) {
 		return nil, err
 	}
 	var all []forced
-	for _, c := range backendtest.Cases() {
+	for _, c := range parity.Cases() {
 		steps, err := candidatesOf(d, c)
 		if err != nil {
 			return nil, err
@@ -104,7 +104,7 @@ func (f forced) check(ctx context.Context, d *device) error {
 	before := d.pick
 	d.pick = f.pick
 	defer func() { d.pick = before }()
-	failures, err := backendtest.Check(ctx, backend.NewDevice(d), backend.Options{}, []backendtest.Case{f.Case}, nil)
+	failures, err := parity.Check(ctx, backend.NewDevice(d), backend.Options{}, []parity.Case{f.Case}, nil)
 	if err == nil && len(failures) > 0 {
 		err = fmt.Errorf("candidate %d: %w", f.pick, failures[0])
 	}
@@ -133,7 +133,7 @@ func TestEveryCandidate(t *testing.T) {
 			requireParityPlaced(t, pick, backend.Options{}, everyNth(mostCandidates, pick))
 		})
 	}
-	for _, c := range backendtest.Cases() {
+	for _, c := range parity.Cases() {
 		all, err := candidatesOf(testDevice(t), c)
 		require.NoError(t, err)
 		for _, of := range all {

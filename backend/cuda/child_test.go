@@ -15,6 +15,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
+	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 )
@@ -132,7 +133,7 @@ func childParity() error {
 		if variant == "" { // of which whole networks run all
 			cases = append(cases, wholeNetworks(5, 4)...)
 		}
-		failures, err := backendtest.Check(context.Background(), backend.NewDevice(d), backend.Options{Kernels: variant}, cases, nil)
+		failures, err := parity.Check(context.Background(), backend.NewDevice(d), backend.Options{Kernels: variant}, cases, nil)
 		if err != nil {
 			return err
 		}

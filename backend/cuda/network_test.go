@@ -15,6 +15,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
+	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 )
@@ -132,8 +133,8 @@ func TestBinarizedNetworkInOneLaunch(t *testing.T) {
 }
 
 // wholeNetworks are every nth of the whole networks of the table.
-func wholeNetworks(n, first int) (some []backendtest.Case) {
-	all := slices.DeleteFunc(backendtest.Cases(), func(c backendtest.Case) bool { return !strings.HasPrefix(c.Name, "whole/") })
+func wholeNetworks(n, first int) (some []parity.Case) {
+	all := slices.DeleteFunc(parity.Cases(), func(c parity.Case) bool { return !strings.HasPrefix(c.Name, "whole/") })
 	for i := first; i < len(all); i += n {
 		some = append(some, all[i])
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
+	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/testenv"
@@ -71,9 +72,9 @@ func TestParity(t *testing.T) {
 }
 
 // everyNth are some cases of the table, from all its parts.
-func everyNth(n, first int) []backendtest.Case {
-	var some []backendtest.Case
-	for i, c := range backendtest.Cases() {
+func everyNth(n, first int) []parity.Case {
+	var some []parity.Case
+	for i, c := range parity.Cases() {
 		if i%n == first%n {
 			some = append(some, c)
 		}
@@ -81,9 +82,9 @@ func everyNth(n, first int) []backendtest.Case {
 	return some
 }
 
-func requireParity(t *testing.T, d *device, opts backend.Options, cases []backendtest.Case) {
+func requireParity(t *testing.T, d *device, opts backend.Options, cases []parity.Case) {
 	t.Helper()
-	failures, err := backendtest.Check(t.Context(), backend.NewDevice(d), opts, cases, nil)
+	failures, err := parity.Check(t.Context(), backend.NewDevice(d), opts, cases, nil)
 	require.NoError(t, err)
 	for _, f := range failures {
 		t.Error(f)
@@ -91,10 +92,10 @@ func requireParity(t *testing.T, d *device, opts backend.Options, cases []backen
 }
 
 // requireParityPlaced divides the cases among the placements.
-func requireParityPlaced(t *testing.T, pick int, opts backend.Options, cases []backendtest.Case) {
+func requireParityPlaced(t *testing.T, pick int, opts backend.Options, cases []parity.Case) {
 	t.Helper()
 	for i, p := range placements {
-		var some []backendtest.Case
+		var some []parity.Case
 		for k := i; k < len(cases); k += len(placements) {
 			some = append(some, cases[k])
 		}
@@ -162,7 +163,7 @@ func FuzzRandomNetworks(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		for _, p := range placements {
-			requireParity(t, p.device(t), backend.Options{}, []backendtest.Case{backendtest.RandomCase(seed)})
+			requireParity(t, p.device(t), backend.Options{}, []parity.Case{parity.RandomCase(seed)})
 		}
 	})
 }

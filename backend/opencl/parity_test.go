@@ -16,6 +16,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
+	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/testenv"
@@ -68,13 +69,13 @@ func TestParitySpecialised(t *testing.T) {
 			d := testDevice(t)
 			d.specialiseFrom = 0
 			d.info.Kind = backend.Emulated // which is not measured
-			var some []backendtest.Case
-			for i, c := range backendtest.Cases() {
+			var some []parity.Case
+			for i, c := range parity.Cases() {
 				if i%61 == 0 {
 					some = append(some, c)
 				}
 			}
-			failures, err := backendtest.Check(t.Context(), backend.NewDevice(d), backend.Options{Kernels: variant}, some, nil)
+			failures, err := parity.Check(t.Context(), backend.NewDevice(d), backend.Options{Kernels: variant}, some, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +115,7 @@ func TestEveryGroup(t *testing.T) {
 	testenv.Long(t)
 	d := testDevice(t)
 	for size := smallestGroup; size <= largestGroup; size *= 2 {
-		for i, c := range backendtest.Cases() {
+		for i, c := range parity.Cases() {
 			if i%128 != mathbits.TrailingZeros(uint(size)) {
 				continue
 			}
@@ -127,7 +128,7 @@ func TestEveryGroup(t *testing.T) {
 
 // requireGroups compares a case with the reference, with work-groups of a size wherever
 // any will do.
-func requireGroups(t *testing.T, d *device, c backendtest.Case, variant string, size int) {
+func requireGroups(t *testing.T, d *device, c parity.Case, variant string, size int) {
 	t.Helper()
 	plan, err := bcnn.Lower(t.Context(), c.Network(), bcnn.LowerOptions{})
 	require.NoError(t, err, c.Name)
@@ -174,14 +175,14 @@ func FuzzRandomNetworks(f *testing.F) {
 
 // tinyCases are the first of the table that take each kernel; few and small, for
 // an emulator.
-func tinyCases(t *testing.T) []backendtest.Case {
-	var cases []backendtest.Case
+func tinyCases(t *testing.T) []parity.Case {
+	var cases []parity.Case
 	for _, prefix := range []string{
 		"binarize/threshold/2x2x3", "binarize/grey/2x2x3", "binarize/lbp/2x2x3", "binarize/minmax/2x2x3",
 		"maxpool/", "flatten/bits/3x5x33", "flatten/float/3x5x3", "affine/bytes/3x4x3", "affine/bits/3x4x33", "affine/float/3x4x3",
 		"graph/sum with itself", "changed/flip=true/conv/bits",
 	} {
-		for _, c := range backendtest.Cases() {
+		for _, c := range parity.Cases() {
 			if strings.HasPrefix(c.Name, prefix) {
 				cases = append(cases, c)
 				break
@@ -189,7 +190,7 @@ func tinyCases(t *testing.T) []backendtest.Case {
 		}
 	}
 	for _, what := range []string{`^conv/bits/.*/g\d`, "^conv/bytes/.*maxpool", "^conv/float/", "^dense/bits/.*/norm", "^maxpool/.*/float"} {
-		for _, c := range backendtest.Cases() {
+		for _, c := range parity.Cases() {
 			if regexp.MustCompile(what).MatchString(c.Name) {
 				cases = append(cases, c)
 				break
@@ -209,7 +210,7 @@ func TestTiny(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	d := testDevice(t)
 	for _, variant := range []string{gpu.Patches, gpu.Direct} {
-		failures, err := backendtest.Check(t.Context(), backend.NewDevice(d), backend.Options{Kernels: variant}, tinyCases(t), nil)
+		failures, err := parity.Check(t.Context(), backend.NewDevice(d), backend.Options{Kernels: variant}, tinyCases(t), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bitcnn/bitcnn/backend"
-	"github.com/bitcnn/bitcnn/backend/backendtest"
+	"github.com/bitcnn/bitcnn/backend/parity"
 )
 
 // parityResult is a line of parity --json.
@@ -42,18 +42,18 @@ With --json, one object per device: device, cases, failures (their numbers).`,
 			if err != nil {
 				return err
 			}
-			cases := backendtest.Cases()
+			cases := parity.Cases()
 			if model != "" {
 				net, err := loadModel(cmd.Context(), model)
 				if err != nil {
 					return err
 				}
-				cases = backendtest.NetworkCases(net)
+				cases = parity.NetworkCases(net)
 			}
 			var failed error
 			for _, dev := range devices {
 				id := dev.Info().ID
-				failures, err := backendtest.Check(cmd.Context(), dev, opts, cases, env.progress(id))
+				failures, err := parity.Check(cmd.Context(), dev, opts, cases, env.progress(id))
 				if err != nil {
 					return err
 				}

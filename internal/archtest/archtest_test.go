@@ -44,11 +44,12 @@ func group(pkg string) string {
 	case "backend":
 		name, _, _ := strings.Cut(rest, "/")
 		switch name {
-		case "", "all", "backendtest", "driver":
+		case "", "all", "backendtest", "driver", "parity":
 			return path.Join("backend", name)
 		case "internal":
-			if rest == "internal/gpu" {
-				return "gpu"
+			switch rest {
+			case "internal/gpu", "internal/compare":
+				return path.Base(rest)
 			}
 			return "unknown"
 		}
@@ -77,13 +78,15 @@ var allowed = map[string][]string{
 	"gpu":                 {"backend/driver", "bcnn", "bits", "internal", "kernels"},
 	"device":              {"gpu", "backend", "backend/driver", "bcnn", "bits", "internal", "kernels"},
 	"backend/all":         {"backend", "device"},
-	"backend/backendtest": {"backend", "bcnn", "bits", "reader", "internal"},
+	"compare":             {"bcnn", "bits"},
+	"backend/parity":      {"compare", "backend", "bcnn", "bits", "reader", "internal"},
+	"backend/backendtest": {"backend/parity", "compare", "backend", "bcnn", "bits", "reader", "internal"},
 	"vehiclenet":          {"bcnn", "bits", "reader", "internal"},
 	"models":              {"vehiclenet", "bcnn", "reader"},
 	"vision":              {"backend", "bcnn", "internal"},
 	"dataset":             {"dataset", "vision", "bcnn", "internal"},
 	"measure":             {"backend", "bcnn", "reader", "internal"},
-	"cmd":                 {"models", "vision", "dataset", "measure", "backend", "backend/all", "backend/backendtest", "bcnn", "bits", "reader", "internal"},
+	"cmd":                 {"models", "vision", "dataset", "measure", "backend", "backend/all", "backend/parity", "bcnn", "bits", "reader", "internal"},
 	"bench":               {"measure", "backend", "backend/all", "bcnn", "bits", "reader"},
 	"train":               {"vision", "dataset", "bcnn", "bits", "reader", "internal"},
 	"internal":            {"internal", "bits"},
@@ -199,6 +202,27 @@ func TestImports(t *testing.T) {
 	require.True(t, seen["backend bcnn"])
 }
 
+// What programs are made of knows nothing of tests.
+func TestNoTestingInPrograms(t *testing.T) {
+	dir := testenv.Root(t)
+	helpers := []string{"backend/backendtest", "internal/testenv"}
+	walk(t, dir, func(name string) error {
+		if strings.HasSuffix(name, "_test.go") || slices.Contains(helpers, path.Dir(name)) {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, name), nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range file.Imports {
+			if spec.Path.Value == `"testing"` {
+				t.Errorf("%s imports testing", name)
+			}
+		}
+		return nil
+	})
+}
+
 func TestWrong(t *testing.T) {
 	for _, c := range []struct {
 		file, to string
@@ -277,7 +301,15 @@ func TestWrong(t *testing.T) {
 		{"backend/cuda/internal/candidates/conv.go", "backend/cuda/internal/shim", false},
 		{"backend/opencl/internal/candidates/conv.go", "backend/opencl", false},
 		{"backend/all/all.go", "backend/cpu", true},
-		{"backend/backendtest/run.go", "bcnn/ref", true},
+		{"backend/parity/check.go", "bcnn/ref", true},
+		{"backend/parity/check.go", "backend/internal/compare", true},
+		{"backend/parity/check.go", "backend/cpu", false},
+		{"backend/parity/check.go", "backend/backendtest", false},
+		{"backend/backendtest/run.go", "backend/parity", true},
+		{"backend/cpu/device.go", "backend/internal/compare", false},
+		{"cmd/bcnn/parity.go", "backend/parity", true},
+		{"cmd/bcnn/parity.go", "backend/backendtest", false},
+		{"backend/backendtest/published.go", "bcnn/bincnn", true},
 		{"backend/backendtest/run.go", "backend/cpu", false},
 		{"bcnn/lower.go", "bcnn/bits", true},
 		{"bcnn/lower.go", "internal/f32", true},

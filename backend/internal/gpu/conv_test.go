@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/driver"
+	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/f32"
@@ -149,7 +149,7 @@ func (p *plainConv) run(n int) (words []uint32, values []float32) {
 // eachStep calls f for every step of the cases of the table, with its input and what the
 // reference made of it.
 func eachStep(t *testing.T, f func(name string, s Step, op bcnn.StepOp, in, out *bcnn.Tensor)) {
-	for i, c := range backendtest.Cases() {
+	for i, c := range parity.Cases() {
 		if testing.Short() && i%5 != 0 {
 			continue
 		}

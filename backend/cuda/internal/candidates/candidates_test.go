@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
+	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 	"github.com/bitcnn/bitcnn/internal/tuning"
@@ -66,7 +66,7 @@ func TestEveryStep(t *testing.T) {
 	for _, on := range devices {
 		there[on.arch] = entries(t, on.arch)
 	}
-	for i, c := range backendtest.Cases() {
+	for i, c := range parity.Cases() {
 		net := c.Network()
 		for k, on := range devices {
 			if testing.Short() && i%len(devices) != k {

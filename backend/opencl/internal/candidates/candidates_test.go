@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
+	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/tuning"
 	"github.com/bitcnn/bitcnn/kernels"
@@ -59,7 +59,7 @@ func of(t *testing.T, net *bcnn.Network, batch int, limits Limits, forced string
 // are, gives them as many arguments as they have, and keeps to the limits of the device.
 func TestEveryStep(t *testing.T) {
 	there := entries(t)
-	for i, c := range backendtest.Cases() {
+	for i, c := range parity.Cases() {
 		if testing.Short() && i%5 != 0 {
 			continue
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bitcnn/bitcnn/backend/backendtest"
+	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
@@ -15,7 +15,7 @@ import (
 // bits and bytes apart, with the reference.
 func TestStep(t *testing.T) {
 	seen := make(map[string]int)
-	for i, c := range backendtest.Cases() {
+	for i, c := range parity.Cases() {
 		if testing.Short() && i%5 != 0 {
 			continue
 		}

@@ -1,8 +1,8 @@
-// Package backendtest is the parity suite: one seeded table of cases that every
+// Package parity is the parity suite: one seeded table of cases that every
 // device must compute to the bit as package ref does.
 //
-// Run is for tests, Check for programs. A case is a network, lowered both ways
-// (bcnn.Lower and bcnn.LowerUnfused), or a plan that lowering does not produce.
+// Check runs it; package backendtest does so in tests. A case is a network, lowered both ways
+// (fused and unfused), or a plan that lowering does not produce.
 // Every plan is executed with Options.Tap, and every intermediate is compared
 // with the reference executor: float32 values by their bits, packed words with
 // their padding. It is then executed without Tap, several times, with several
@@ -11,7 +11,7 @@
 //
 // Two NaNs count as equal, because processors disagree on their payload; the
 // cases of the table make none.
-package backendtest
+package parity
 
 import (
 	"context"
@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
-	"testing"
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -132,42 +131,4 @@ func Check(ctx context.Context, dev *backend.Device, opts backend.Options, cases
 		}
 	}
 	return failures, nil
-}
-
-// Run runs the whole table on the device, each case as a subtest.
-func Run(t *testing.T, dev *backend.Device, opts backend.Options) { runEvery(t, 1, dev, opts) }
-
-// RunSlow is Run for a device that is slow, such as an emulated one: go test -short
-// takes every eighth case.
-func RunSlow(t *testing.T, dev *backend.Device, opts backend.Options) {
-	n := 1
-	if testing.Short() {
-		n = 8
-	}
-	runEvery(t, n, dev, opts)
-}
-
-func runEvery(t *testing.T, n int, dev *backend.Device, opts backend.Options) {
-	for i, c := range Cases() {
-		if i%n != 0 {
-			continue
-		}
-		t.Run(c.Name, func(t *testing.T) {
-			if f := c.check(t.Context(), dev, opts); f != nil {
-				t.Error(*f)
-			}
-		})
-	}
-}
-
-// Fuzz compares the device with the reference on random networks.
-func Fuzz(f *testing.F, dev *backend.Device, opts backend.Options) {
-	for seed := range uint64(8) {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, seed uint64) {
-		if f := RandomCase(seed).check(t.Context(), dev, opts); f != nil {
-			t.Error(*f)
-		}
-	})
 }

@@ -1,4 +1,6 @@
-package backendtest
+// Package compare holds tensors of a device against those that they must be, and what
+// lies around them against what it was.
+package compare
 
 import (
 	"fmt"
@@ -9,8 +11,9 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
-// compare returns an error that names the first place where got is not want.
-func compare(want, got bcnn.Tensor) error {
+// Tensors returns an error that names the first place where got is not want: float32
+// values by their bits, packed words with their padding. Two NaNs count as equal.
+func Tensors(want, got bcnn.Tensor) error {
 	if err := got.Check(want.DType, want.Shape); err != nil {
 		return err
 	}
@@ -55,33 +58,35 @@ func place(s bcnn.Shape, pixel, channel int) string {
 	return fmt.Sprintf("image %d, y %d, x %d, channel %d", pixel/s.Pixels(), pixel/s.W%s.H, pixel%s.W, channel)
 }
 
-// guarded is a tensor whose slice lies between guard words.
-type guarded struct {
-	tensor bcnn.Tensor
-	check  func(name string) error
+// Guarded is a tensor whose slice lies between guard words.
+type Guarded struct {
+	bcnn.Tensor
+	// Check returns an error if a guard word has changed; name is what the tensor is
+	// called in it.
+	Check func(name string) error
 }
 
-// guard copies the tensor. The odd number of words before it makes the slice
+// Guard copies the tensor. The odd number of words before it makes the slice
 // start off any alignment but that of its elements.
-func guard(t bcnn.Tensor) guarded {
-	g := guarded{tensor: t}
+func Guard(t bcnn.Tensor) Guarded {
+	g := Guarded{Tensor: t}
 	switch t.DType {
 	case bcnn.Uint8:
-		g.tensor.U8, g.check = between(t.U8, 0xa5)
+		g.U8, g.Check = between(t.U8, 0xa5)
 	case bcnn.Bits:
-		g.tensor.Words, g.check = between(t.Words, 0xa5a5a5a5a5a5a5a5)
+		g.Words, g.Check = between(t.Words, 0xa5a5a5a5a5a5a5a5)
 	case bcnn.Float32:
-		g.tensor.F32, g.check = between(t.F32, -0x1.6b6b6bp-52)
+		g.F32, g.Check = between(t.F32, -0x1.6b6b6bp-52)
 	}
 	return g
 }
 
-// guardOutput is a tensor for an output of n images. It holds a value that is none
+// GuardOutput is a tensor for an output of n images. It holds a value that is none
 // of a case, so that gaps show.
-func guardOutput(n int, s bcnn.Shape) guarded {
+func GuardOutput(n int, s bcnn.Shape) Guarded {
 	const gap = -0x1.23456p+60
-	g := guarded{tensor: bcnn.Tensor{DType: bcnn.Float32, N: n, Shape: s}}
-	g.tensor.F32, g.check = guards(n*s.Values(), float32(gap))
+	g := Guarded{Tensor: bcnn.Tensor{DType: bcnn.Float32, N: n, Shape: s}}
+	g.F32, g.Check = guards(n*s.Values(), float32(gap))
 	return g
 }
 

@@ -1,4 +1,4 @@
-package backendtest
+package parity
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/internal/compare"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
@@ -39,7 +40,7 @@ func (c Case) check(ctx context.Context, dev *backend.Device, opts backend.Optio
 // agree compares the outputs of the fused plan, which comes first, and others.
 func agree(outputs []bcnn.Tensor) error {
 	for _, out := range outputs[1:] {
-		if err := compare(outputs[0], out); err != nil {
+		if err := compare.Tensors(outputs[0], out); err != nil {
 			return fmt.Errorf("the plans disagree; of the fused one as wanted and the unfused one as got: %w", err)
 		}
 	}
@@ -108,7 +109,7 @@ func (r *runner) tapped(want []bcnn.Tensor) (err error) {
 	opts.Tap = func(step int, name string, t bcnn.Tensor) {
 		if step != taps || step >= len(want) || name != r.plan.Steps[step].Name {
 			found(fmt.Errorf("call %d of Tap is for step %d %q", taps, step, name))
-		} else if err := compare(want[step], t); err != nil {
+		} else if err := compare.Tensors(want[step], t); err != nil {
 			found(fmt.Errorf("step %d %q (%s): %w", step, name, r.plan.Steps[step].Kind(), err))
 		}
 		taps++
@@ -153,22 +154,22 @@ func (r *runner) plain() (err error) {
 // run executes the last n images of the batch, so that an image has another
 // place in each batch size, and compares the output.
 func (r *runner) run(exe *backend.Executable, n int) error {
-	in := guard(r.in.Images(r.batch-n, n))
-	out := guardOutput(n, r.out.Shape)
-	runErr := exe.Run(r.ctx, []bcnn.Tensor{out.tensor}, []bcnn.Tensor{in.tensor})
-	if err := in.check("in"); err != nil {
+	in := compare.Guard(r.in.Images(r.batch-n, n))
+	out := compare.GuardOutput(n, r.out.Shape)
+	runErr := exe.Run(r.ctx, []bcnn.Tensor{out.Tensor}, []bcnn.Tensor{in.Tensor})
+	if err := in.Check("in"); err != nil {
 		return err
 	}
-	if err := compare(r.in.Images(r.batch-n, n), in.tensor); err != nil {
+	if err := compare.Tensors(r.in.Images(r.batch-n, n), in.Tensor); err != nil {
 		return fmt.Errorf("Run modified its input: %w", err)
 	}
-	if err := out.check("out"); err != nil {
+	if err := out.Check("out"); err != nil {
 		return err
 	}
 	if runErr != nil {
 		return fmt.Errorf("run: %w", runErr)
 	}
-	if err := compare(r.out.Images(r.batch-n, n), out.tensor); err != nil {
+	if err := compare.Tensors(r.out.Images(r.batch-n, n), out.Tensor); err != nil {
 		return fmt.Errorf("output: %w", err)
 	}
 	return nil

@@ -1,28 +1,48 @@
-package backendtest
+package parity
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/internal/compare"
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/bcnn/ref"
-	"github.com/bitcnn/bitcnn/internal/testenv"
+	"github.com/bitcnn/bitcnn/models"
 )
 
 func TestTheHonestDevicePasses(t *testing.T) {
-	RunSlow(t, fake{}.device(), backend.Options{})
+	every := 1
+	if testing.Short() {
+		every = 8
+	}
+	var cases []Case
+	for i, c := range Cases() {
+		if i%every == 0 {
+			cases = append(cases, c)
+		}
+	}
+	failures, err := Check(t.Context(), fake{}.device(), backend.Options{}, cases, nil)
+	require.NoError(t, err)
+	require.Empty(t, failures)
 }
 
 // FuzzRandomNetwork holds the generator to networks that lower both ways, and
 // the two plans to the same output.
-func FuzzRandomNetwork(f *testing.F) { Fuzz(f, fake{}.device(), backend.Options{}) }
+func FuzzRandomNetwork(f *testing.F) {
+	for seed := range uint64(8) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		if f := RandomCase(seed).check(t.Context(), fake{}.device(), backend.Options{}); f != nil {
+			t.Error(*f)
+		}
+	})
+}
 
 // The table must reach every kind of step on every type, and every field that
 // changes what a step does.
@@ -133,7 +153,7 @@ func TestCheckReportsEveryBrokenCase(t *testing.T) {
 
 func TestPlansMustAgree(t *testing.T) {
 	a := RandomCase(3).Input(bcnn.Input{DType: bcnn.Float32, Shape: bcnn.Shape{H: 1, W: 1, C: 4}}, 2)
-	b := guard(a).tensor
+	b := compare.Guard(a).Tensor
 	require.NoError(t, agree([]bcnn.Tensor{a}))
 	require.NoError(t, agree([]bcnn.Tensor{a, b}))
 	b.F32[6]++
@@ -172,53 +192,11 @@ func TestNetworkCases(t *testing.T) {
 	require.Empty(t, failures)
 }
 
-func TestCompareNamesTheFirstDifference(t *testing.T) {
-	shape := bcnn.Shape{H: 2, W: 3, C: 70}
-	bit := bcnn.NewTensor(bcnn.Bits, 2, shape)
-	real := bcnn.NewTensor(bcnn.Float32, 2, shape)
-	bytes := bcnn.NewTensor(bcnn.Uint8, 2, shape)
-	nan := float32(math.NaN())
-	tests := []struct {
-		name string
-		like bcnn.Tensor
-		edit func(want, got bcnn.Tensor)
-		says string
-	}{
-		{"equal", bit, func(_, _ bcnn.Tensor) {}, ""},
-		{"bit", bit, func(want, got bcnn.Tensor) { got.Words[(6+4)*2+1] = 1 << 3; got.Words[22] = 1 }, "image 1, y 1, x 1, channel 67: want -1, got +1"},
-		{"missing bit", bit, func(want, _ bcnn.Tensor) { want.Words[1] = 1 }, "image 0, y 0, x 0, channel 64: want +1, got -1"},
-		{"padding", bit, func(_, got bcnn.Tensor) { got.Words[5] = 1 << 6 }, "image 0, y 0, x 2, channel 70: padding bit is 1"},
-		{"float", real, func(_, got bcnn.Tensor) { got.F32[6*70+70+5] = 1 }, "image 1, y 0, x 1, channel 5: want 0 (0x00000000), got 1 (0x3f800000)"},
-		{"sign of zero", real, func(_, got bcnn.Tensor) { got.F32[0] = float32(math.Copysign(0, -1)) }, "want 0 (0x00000000), got -0 (0x80000000)"},
-		{"NaNs", real, func(want, got bcnn.Tensor) { want.F32[1], got.F32[1] = nan, -nan }, ""},
-		{"one NaN", real, func(_, got bcnn.Tensor) { got.F32[1] = nan }, "want 0 (0x00000000), got NaN"},
-		{"byte", bytes, func(_, got bcnn.Tensor) { got.U8[69] = 9 }, "image 0, y 0, x 0, channel 69: want 0, got 9"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			want := bcnn.NewTensor(test.like.DType, 2, shape)
-			got := bcnn.NewTensor(test.like.DType, 2, shape)
-			test.edit(want, got)
-			err := compare(want, got)
-			if test.says == "" {
-				require.NoError(t, err)
-			} else {
-				require.ErrorContains(t, err, test.says)
-			}
-		})
-	}
-	require.ErrorContains(t, compare(bit, real), "tensor is float32")
-	require.ErrorContains(t, compare(bit, bit.Images(0, 1)), "batch of 1, want 2")
-}
-
-func TestPublishedOnTheReference(t *testing.T) {
-	testenv.Long(t)
-	Published(t, ref.Run)
-}
-
 // The reference is held against the limit of the device.
 func TestReferenceNeedsMemory(t *testing.T) {
-	cases := NetworkCases(VehicleNet(3, 16))
+	net, err := models.Load(t.Context(), "digits")
+	require.NoError(t, err)
+	cases := NetworkCases(net)
 	for _, limit := range []int64{1, 10000} { // less than the reference needs, less than it and all results
 		failures, err := Check(t.Context(), fake{}.device(), backend.Options{Limits: bcnn.Limits{ArenaBytes: limit}}, cases, nil)
 		require.Empty(t, failures)

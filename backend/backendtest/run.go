@@ -1,0 +1,50 @@
+// Package backendtest holds backends to their contract in tests: the values that
+// they compute (Run, Fuzz, Published), by package parity, and all else (Life).
+package backendtest
+
+import (
+	"testing"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/parity"
+)
+
+// Run runs the whole table on the device, each case as a subtest.
+func Run(t *testing.T, dev *backend.Device, opts backend.Options) { runEvery(t, 1, dev, opts) }
+
+// RunSlow is Run for a device that is slow, such as an emulated one: go test -short
+// takes every eighth case.
+func RunSlow(t *testing.T, dev *backend.Device, opts backend.Options) {
+	n := 1
+	if testing.Short() {
+		n = 8
+	}
+	runEvery(t, n, dev, opts)
+}
+
+func runEvery(t *testing.T, n int, dev *backend.Device, opts backend.Options) {
+	for i, c := range parity.Cases() {
+		if i%n != 0 {
+			continue
+		}
+		t.Run(c.Name, func(t *testing.T) { check(t, dev, opts, c) })
+	}
+}
+
+// Fuzz compares the device with the reference on random networks.
+func Fuzz(f *testing.F, dev *backend.Device, opts backend.Options) {
+	for seed := range uint64(8) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) { check(t, dev, opts, parity.RandomCase(seed)) })
+}
+
+func check(t *testing.T, dev *backend.Device, opts backend.Options, c parity.Case) {
+	failures, err := parity.Check(t.Context(), dev, opts, []parity.Case{c}, nil)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, f := range failures {
+		t.Error(f)
+	}
+}
