@@ -59,13 +59,18 @@ func Path(path string) (Format, error) {
 		return 0, err
 	}
 	defer f.Close()
-	head := make([]byte, HeadBytes)
-	n, err := io.ReadFull(f, head)
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-		return 0, files.Name(path, err)
-	}
-	format, err := Head(head[:n])
+	format, err := Reader(f)
 	return format, files.Name(path, err)
+}
+
+// Reader returns the format of a file that is read from its beginning.
+func Reader(r io.Reader) (Format, error) {
+	head := make([]byte, HeadBytes)
+	n, err := io.ReadFull(r, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return 0, err
+	}
+	return Head(head[:n])
 }
 
 // Folder returns the format of the model in a folder, of which has tells whether it
