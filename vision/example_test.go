@@ -6,34 +6,33 @@ import (
 	"image"
 	"log"
 
-	"github.com/bitcnn/bitcnn/backend"
-	_ "github.com/bitcnn/bitcnn/backend/all"
+	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/models"
 	"github.com/bitcnn/bitcnn/vision"
 )
 
-// A classifier with one of the embedded networks, on the CPU.
+// A classifier with one of the trained models, on the CPU.
 func ExampleClassifier() {
-	dev, err := backend.Open("cpu") // or "auto", "cuda:0", "opencl:1"
+	ctx := context.Background()
+	model, err := bitcnn.Bundled("digits") // or bitcnn.Load of a file
 	if err != nil {
 		log.Fatal(err)
 	}
-	net, err := models.Load(context.Background(), "digits")
+	session, err := bitcnn.Open(ctx, model, bitcnn.Options{Device: "cpu"}) // or "auto", "cuda:0", "opencl:1"
 	if err != nil {
 		log.Fatal(err)
 	}
-	c, err := vision.NewClassifier(context.Background(), dev, net, vision.Options{})
+	defer session.Close()
+	c, err := vision.NewClassifier(session, vision.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer c.Close()
 
 	img, err := vision.DecodeFile("../cmd/bcnn/samples/digit-7.png")
 	if err != nil {
 		log.Fatal(err)
 	}
-	r, err := c.Classify(context.Background(), img)
+	r, err := c.Classify(ctx, img)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -43,20 +42,20 @@ func ExampleClassifier() {
 
 // Several images in one run of the device, and the two likeliest classes of each.
 func ExampleClassifier_ClassifyBatch() {
-	dev, err := backend.Open("cpu")
+	ctx := context.Background()
+	model, err := bitcnn.Bundled("digits")
 	if err != nil {
 		log.Fatal(err)
 	}
-	net, err := models.Load(context.Background(), "digits")
+	session, err := bitcnn.Open(ctx, model, bitcnn.Options{Device: "cpu", MaxBatch: 16})
 	if err != nil {
 		log.Fatal(err)
 	}
-	options := vision.Options{Backend: backend.Options{MaxBatch: 16}}
-	c, err := vision.NewClassifier(context.Background(), dev, net, options)
+	defer session.Close()
+	c, err := vision.NewClassifier(session, vision.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer c.Close()
 
 	var images []image.Image
 	for _, digit := range []int{3, 5} {
@@ -66,7 +65,7 @@ func ExampleClassifier_ClassifyBatch() {
 		}
 		images = append(images, img)
 	}
-	results, err := c.ClassifyBatch(context.Background(), images)
+	results, err := c.ClassifyBatch(ctx, images)
 	if err != nil {
 		log.Fatal(err)
 	}
