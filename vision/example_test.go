@@ -4,7 +4,12 @@ import (
 	"context"
 	"fmt"
 	"image"
+	"io"
 	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
 
 	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -38,6 +43,58 @@ func ExampleClassifier() {
 	}
 	fmt.Printf("%s, %.0f %%\n", r.Label, 100*r.Probability)
 	// Output: 7, 92 %
+}
+
+// A service that says what is on the photos that it gets.
+func Example_service() {
+	ctx := context.Background()
+	model, err := bitcnn.Bundled("digits")
+	if err != nil {
+		log.Fatal(err)
+	}
+	session, err := bitcnn.Open(ctx, model, bitcnn.Options{Device: "cpu"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer session.Close()
+	classifier, err := vision.NewClassifier(session, vision.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		img, err := vision.Decode(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		result, err := classifier.Classify(r.Context(), img)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		fmt.Fprintln(w, result.Label)
+	}))
+	defer service.Close()
+
+	for _, file := range []string{"../cmd/bcnn/samples/digit-4.png", "example_test.go"} {
+		f, err := os.Open(file)
+		if err != nil {
+			log.Fatal(err)
+		}
+		answer, err := http.Post(service.URL, "application/octet-stream", f)
+		if err != nil {
+			log.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(answer.StatusCode, strings.TrimSpace(string(text)))
+	}
+	// Output:
+	// 200 4
+	// 400 no image of a known format (JPEG, PNG, GIF, BMP)
 }
 
 // Several images in one run of the device, and the two likeliest classes of each.
