@@ -1,6 +1,7 @@
 package bitcnn
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,14 +42,17 @@ func TestReadme(t *testing.T) {
 	for name, content := range map[string]string{"main.go": "package main\n" + program, "go.mod": needs, "go.sum": string(sums)} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644))
 	}
-	build := exec.Command(tool, "build", "-o", "service", ".")
+	build := exec.Command(tool, "build", "-o", "service.exe", ".")
 	build.Dir = dir
 	build.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
 
 	// It says what it is given.
-	out, err = exec.Command(filepath.Join(dir, "service"), "README.md").CombinedOutput()
-	require.Error(t, err)
+	out, err = exec.Command(filepath.Join(dir, "service.exe"), "README.md").CombinedOutput()
+	var ended *exec.ExitError
+	if !errors.As(err, &ended) { // an emulator runs the test, of which the kernel does not know
+		testenv.Absent(t, "child-processes", err)
+	}
 	require.Contains(t, string(out), "README.md: plain text, not a .bcnn or ONNX file")
 }
