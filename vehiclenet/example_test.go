@@ -5,37 +5,30 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/bitcnn/bitcnn/backend"
-	_ "github.com/bitcnn/bitcnn/backend/all"
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/vehiclenet"
 )
 
-// Compile once, run as often as needed.
+// Open once, run as often as needed.
 func Example() {
-	dev, err := backend.Open("cpu")
+	ctx := context.Background()
+	net, err := vehiclenet.Load(ctx, "vehiclenet")
 	if err != nil {
 		log.Fatal(err)
 	}
-	net, err := vehiclenet.Load(context.Background(), "vehiclenet")
+	s, err := bitcnn.Open(ctx, net, bitcnn.Options{Device: "cpu"})
 	if err != nil {
 		log.Fatal(err)
 	}
-	exe, err := backend.Compile(context.Background(), dev, net, backend.Options{MaxBatch: 1})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer exe.Close()
+	defer s.Close()
 
-	input, output := exe.Inputs()[0], exe.Outputs()[0]
-	in := bcnn.NewTensor(input.DType, 1, input.Shape) // the pixels go to in.U8
-	out := bcnn.NewTensor(output.DType, 1, output.Shape)
-	err = exe.Run(context.Background(), []bcnn.Tensor{out}, []bcnn.Tensor{in}) // no allocation
+	in := bitcnn.NewTensor(bitcnn.Uint8, 1, s.Inputs()[0].Shape) // the pixels go to in.U8
+	out, err := s.Predict(ctx, in)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(net.Labels)
-	fmt.Println(len(out.F32), "logits")
+	fmt.Println(s.Labels())
+	fmt.Println(len(out[0].F32), "logits")
 	// Output:
 	// [bike car juggernaut minibus pickup truck]
 	// 6 logits

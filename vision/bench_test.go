@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bitcnn/bitcnn/backend/cpu"
+	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/vehiclenet"
 )
@@ -45,9 +45,7 @@ func BenchmarkFill(b *testing.B) {
 func BenchmarkClassify(b *testing.B) {
 	net, err := vehiclenet.Load(b.Context(), "vehiclenet")
 	require.NoError(b, err)
-	c, err := NewClassifier(b.Context(), cpu.Device(), net, Options{})
-	require.NoError(b, err)
-	defer c.Close()
+	c := classifier(b, open(b, net, bitcnn.Options{}), Options{})
 	photo := images(1920, 1080, contents[1])[4]
 	require.Equal(b, "YCbCrSubsampleRatio420", photo.name)
 

@@ -11,7 +11,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/parallel"
 )
@@ -19,49 +19,64 @@ import (
 // Options are the options of NewClassifier. The zero value is good for networks
 // that read bytes.
 type Options struct {
-	// Backend are the options of the device. MaxBatch is the number of images
-	// that ClassifyBatch and ClassifyTensor run at once.
-	Backend backend.Options
 	// Mean and Scale are those of Preprocessing, for networks that read float32.
 	Mean, Scale []float32
 }
 
-// Classifier says what an image shows, by a network on a device. It is safe for
-// any number of goroutines: they prepare their images at the same time, only the
-// device does one batch after the other.
+// Classifier says what an image shows, by a network. It is safe for any number of
+// goroutines: they prepare their images at the same time, and run them as the Session
+// allows it.
 type Classifier struct {
-	engine        *engine
+	session       runner
 	preprocessing Preprocessing
+	output        bcnn.Shape
+	labels        []string
 }
 
-// NewClassifier returns a classifier by a network that reads images.
-func NewClassifier(ctx context.Context, dev *backend.Device, net *bcnn.Network, opts Options) (*Classifier, error) {
-	if dev == nil || net == nil {
-		return nil, errors.New("a classifier needs a device and a network, one of them is nil")
+// runner is what a Classifier needs of a bitcnn.Session.
+type runner interface {
+	Inputs() []bitcnn.IO
+	Outputs() []bitcnn.IO
+	Labels() []string
+	MaxBatch() int
+	Run(ctx context.Context, out, in []bcnn.Tensor) error
+}
+
+// NewClassifier returns a classifier by the network of a session, which reads images
+// and has one output. The session stays the caller's, to be closed when nobody
+// classifies any more.
+func NewClassifier(s *bitcnn.Session, opts Options) (*Classifier, error) {
+	if s == nil {
+		return nil, errors.New("a classifier needs a session, and there is none")
 	}
-	p := Preprocessing{Input: net.Input, Mean: opts.Mean, Scale: opts.Scale}
+	return newClassifier(s, opts)
+}
+
+func newClassifier(s runner, opts Options) (*Classifier, error) {
+	inputs, outputs := s.Inputs(), s.Outputs()
+	if len(inputs) != 1 || len(outputs) != 1 {
+		return nil, fmt.Errorf("the network has %d inputs and %d outputs, a classifier one of each", len(inputs), len(outputs))
+	}
+	in := bcnn.Input{Shape: inputs[0].Shape, DType: inputs[0].DType, Resize: inputs[0].Resize}
+	p := Preprocessing{Input: in, Mean: opts.Mean, Scale: opts.Scale}
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	e, err := newEngine(ctx, dev, net, opts.Backend)
-	if err != nil {
-		return nil, err
-	}
-	return &Classifier{engine: e, preprocessing: p}, nil
+	return &Classifier{session: s, preprocessing: p, output: outputs[0].Shape, labels: s.Labels()}, nil
 }
 
 // Preprocessing returns how the classifier prepares images.
 func (c *Classifier) Preprocessing() Preprocessing { return c.preprocessing }
 
 // Labels returns the names of the classes, in the order of the outputs.
-func (c *Classifier) Labels() []string { return Labels(c.engine.labels, c.engine.output.Values()) }
+func (c *Classifier) Labels() []string { return Labels(c.labels, c.output.Values()) }
 
 // Result is the classification of one image.
 type Result struct {
 	Class            // the likeliest, the first of equals
 	Logits []float32 // all outputs
-	// Time is that of the run on the device, transfers included: of the whole
-	// batch of which the image was a part.
+	// Time is that of the call of Session.Run, waiting for its turn included: for the
+	// whole batch of which the image was a part.
 	Time time.Duration
 
 	labels []string
@@ -83,13 +98,13 @@ func (c *Classifier) Classify(ctx context.Context, img image.Image) (Result, err
 	return results[0], nil
 }
 
-// ClassifyBatch classifies images, MaxBatch of them in a run of the device. They
+// ClassifyBatch classifies images, MaxBatch of the session in a run. They
 // are prepared by several goroutines. If one of them is no image, the error says
 // which, and there are no results.
 func (c *Classifier) ClassifyBatch(ctx context.Context, images []image.Image) ([]Result, error) {
 	results := make([]Result, 0, len(images))
-	for from := 0; from < len(images); from += c.engine.maxBatch {
-		part := images[from:min(from+c.engine.maxBatch, len(images))]
+	for from := 0; from < len(images); from += c.session.MaxBatch() {
+		part := images[from:min(from+c.session.MaxBatch(), len(images))]
 		in, errs := c.tensor(len(part)), make([]error, len(part))
 		parallel.For(len(part), func(i int) {
 			if err := c.preprocessing.Fill(in, i, part[i]); err != nil {
@@ -110,24 +125,25 @@ func (c *Classifier) ClassifyBatch(ctx context.Context, images []image.Image) ([
 
 // ClassifyTensor classifies images that Preprocessing.Fill has prepared.
 func (c *Classifier) ClassifyTensor(ctx context.Context, in bcnn.Tensor) ([]Result, error) {
-	e := c.engine
-	if err := in.Check(e.input.DType, e.input.Shape); err != nil {
+	input := c.preprocessing.Input
+	if err := in.Check(input.DType, input.Shape); err != nil {
 		return nil, err
 	}
 	results := make([]Result, 0, in.N)
-	for from := 0; from < in.N; from += e.maxBatch {
-		part := in.Images(from, min(e.maxBatch, in.N-from))
-		out := e.outputs(part.N)
-		took, err := e.run(ctx, out, part)
-		if err != nil {
+	for most := c.session.MaxBatch(); len(results) < in.N; {
+		part := in.Images(len(results), min(most, in.N-len(results)))
+		out := bcnn.NewTensor(bcnn.Float32, part.N, c.output)
+		start := time.Now()
+		if err := c.session.Run(ctx, []bcnn.Tensor{out}, []bcnn.Tensor{part}); err != nil {
 			return nil, err
 		}
+		took := time.Since(start)
 		for i := range part.N {
 			logits := out.Images(i, 1).F32
 			if err := finite(logits); err != nil {
 				return nil, err
 			}
-			r := Result{Logits: logits, Time: took, labels: e.labels}
+			r := Result{Logits: logits, Time: took, labels: c.labels}
 			r.Class = r.Top(1)[0]
 			results = append(results, r)
 		}
@@ -135,11 +151,8 @@ func (c *Classifier) ClassifyTensor(ctx context.Context, in bcnn.Tensor) ([]Resu
 	return results, nil
 }
 
-// Close frees the device's memory. Later calls fail.
-func (c *Classifier) Close() error { return c.engine.close() }
-
 func (c *Classifier) tensor(n int) bcnn.Tensor {
-	return bcnn.NewTensor(c.engine.input.DType, n, c.engine.input.Shape)
+	return bcnn.NewTensor(c.preprocessing.Input.DType, n, c.preprocessing.Input.Shape)
 }
 
 func finite(logits []float32) error {

@@ -6,14 +6,13 @@ import (
 	"image/color"
 	"math"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/bitcnn/bitcnn/backend"
-	"github.com/bitcnn/bitcnn/backend/cpu"
-	"github.com/bitcnn/bitcnn/backend/driver"
+	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/vehiclenet"
@@ -30,16 +29,28 @@ func reference(t *testing.T, n *bcnn.Network, img image.Image) []float32 {
 	return out.F32
 }
 
+// open opens a session on the CPU.
+func open(t testing.TB, model *bitcnn.Model, opts bitcnn.Options) *bitcnn.Session {
+	opts.Device = "cpu"
+	s, err := bitcnn.Open(t.Context(), model, opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+func classifier(t testing.TB, s *bitcnn.Session, opts Options) *Classifier {
+	c, err := NewClassifier(s, opts)
+	require.NoError(t, err)
+	return c
+}
+
 func TestClassifierGivesTheLogitsOfTheReference(t *testing.T) {
-	dev := cpu.Device()
 	photos := []image.Image{noise(100, 100), noise(40, 60)}
 	for _, scheme := range vehiclenet.InputSchemes {
 		n, err := vehiclenet.Topology(scheme, 6, 3)
 		require.NoError(t, err)
 		n.Labels = []string{"a", "b", "c", "d", "e", "f"}
-		c, err := NewClassifier(t.Context(), dev, n, Options{})
-		require.NoError(t, err)
-		defer c.Close()
+		c := classifier(t, open(t, n, bitcnn.Options{}), Options{})
 		for _, img := range photos {
 			want := reference(t, n, img)
 			got, err := c.Classify(t.Context(), img)
@@ -61,9 +72,7 @@ func TestClassifierGivesTheLogitsOfTheReference(t *testing.T) {
 func TestClassifierServesSeveralGoroutines(t *testing.T) {
 	n, err := vehiclenet.Topology(vehiclenet.RGBThreshold, 6, 4)
 	require.NoError(t, err)
-	c, err := NewClassifier(t.Context(), cpu.Device(), n, Options{Backend: backend.Options{Threads: 2, MaxBatch: 2}})
-	require.NoError(t, err)
-	defer c.Close()
+	c := classifier(t, open(t, n, bitcnn.Options{Threads: 2, MaxBatch: 2}), Options{})
 	const photos = 3
 	var images [photos]image.Image
 	var want [photos][]float32
@@ -93,44 +102,27 @@ func TestClassifierServesSeveralGoroutines(t *testing.T) {
 	wg.Wait()
 }
 
-// watchedDevice is the CPU, with something done before each run.
-type watchedDevice struct {
-	driver.Device
-	before func(in bcnn.Tensor)
+// session is one with something done before each run.
+type session struct {
+	*bitcnn.Session
+	before func(in []bcnn.Tensor)
 }
 
-func onCPU(before func(in bcnn.Tensor)) *backend.Device {
-	return backend.NewDevice(watchedDevice{cpu.Device().Driver(), before})
-}
-
-func (d watchedDevice) Compile(ctx context.Context, plan *bcnn.Plan, c driver.Config) (driver.Engine, error) {
-	e, err := d.Device.Compile(ctx, plan, c)
-	return watchedEngine{e, d.before}, err
-}
-
-type watchedEngine struct {
-	driver.Engine
-	before func(in bcnn.Tensor)
-}
-
-func (e watchedEngine) Run(ctx context.Context, out, in []bcnn.Tensor) error {
-	e.before(in[0])
-	return e.Engine.Run(ctx, out, in)
+func (s session) Run(ctx context.Context, out, in []bcnn.Tensor) error {
+	s.before(in)
+	return s.Session.Run(ctx, out, in)
 }
 
 func TestClassifyBatchUsesMaxBatch(t *testing.T) {
 	n, err := vehiclenet.Topology(vehiclenet.GreyThreshold, 5, 7)
 	require.NoError(t, err)
 	var runs []int
-	dev := onCPU(func(in bcnn.Tensor) { runs = append(runs, in.N) })
 	for _, c := range []struct{ maxBatch, images int }{{0, 3}, {1, 2}, {4, 3}, {4, 4}, {4, 9}, {2, 0}} {
 		runs = nil
-		classifier, err := NewClassifier(t.Context(), dev, n, Options{Backend: backend.Options{MaxBatch: c.maxBatch}})
+		s := open(t, n, bitcnn.Options{MaxBatch: c.maxBatch})
+		classifier, err := newClassifier(session{s, func(in []bcnn.Tensor) { runs = append(runs, in[0].N) }}, Options{})
 		require.NoError(t, err)
-		defer classifier.Close()
 		most := max(1, c.maxBatch)
-		require.Equal(t, []int{most}, runs, "one run, for warming up")
-		runs = nil
 		var images []image.Image
 		for i := range c.images {
 			images = append(images, noise(90+i, 70))
@@ -168,26 +160,19 @@ func (w watched) At(x, y int) color.Color {
 	return w.Image.At(x, y)
 }
 
-// While the device is busy with one image, others are prepared; and who waits
-// for the device goes away when the context ends.
+// While the session is busy with one image, others are prepared.
 func TestClassifierPreparesWhileTheDeviceIsBusy(t *testing.T) {
 	n, err := vehiclenet.Topology(vehiclenet.LBP, 6, 5)
 	require.NoError(t, err)
 	busy, release := make(chan struct{}), make(chan struct{})
-	var warm, held sync.Once
-	dev := onCPU(func(bcnn.Tensor) {
-		first := false
-		warm.Do(func() { first = true })
-		if !first {
-			held.Do(func() {
-				close(busy)
-				<-release
-			})
+	var held atomic.Bool
+	c, err := newClassifier(session{open(t, n, bitcnn.Options{}), func([]bcnn.Tensor) {
+		if held.CompareAndSwap(false, true) {
+			close(busy)
+			<-release
 		}
-	})
-	c, err := NewClassifier(t.Context(), dev, n, Options{})
+	}}, Options{})
 	require.NoError(t, err)
-	defer c.Close()
 	var wg sync.WaitGroup
 	classify := func(ctx context.Context, img image.Image, want error) {
 		wg.Add(1)
@@ -213,11 +198,10 @@ func TestClassifierPreparesWhileTheDeviceIsBusy(t *testing.T) {
 }
 
 func TestClassifierErrors(t *testing.T) {
-	dev := cpu.Device()
 	n, err := vehiclenet.Topology(vehiclenet.LBP, 6, 5)
 	require.NoError(t, err)
-	c, err := NewClassifier(t.Context(), dev, n, Options{})
-	require.NoError(t, err)
+	s := open(t, n, bitcnn.Options{})
+	c := classifier(t, s, Options{})
 	_, err = c.Classify(t.Context(), nil)
 	require.ErrorContains(t, err, "there is no image")
 	_, err = c.Classify(t.Context(), image.NewGray(image.Rectangle{}))
@@ -230,25 +214,18 @@ func TestClassifierErrors(t *testing.T) {
 	cancel()
 	_, err = c.Classify(ended, noise(96, 96))
 	require.ErrorIs(t, err, context.Canceled)
-	require.NoError(t, c.Close())
-	require.NoError(t, c.Close())
+	require.NoError(t, s.Close())
 	_, err = c.Classify(t.Context(), noise(96, 96))
-	require.ErrorIs(t, err, backend.ErrClosed)
+	require.ErrorIs(t, err, bitcnn.ErrClosed)
 
-	bad := *n
-	bad.Labels = []string{"one"}
-	_, err = NewClassifier(t.Context(), dev, &bad, Options{})
-	require.ErrorContains(t, err, "labels")
-	_, err = NewClassifier(t.Context(), dev, n, Options{Mean: []float32{1}})
+	_, err = NewClassifier(s, Options{Mean: []float32{1}})
 	require.ErrorContains(t, err, "this one reads bytes")
-	_, err = NewClassifier(t.Context(), nil, n, Options{})
-	require.ErrorContains(t, err, "nil")
-	_, err = NewClassifier(t.Context(), dev, nil, Options{})
-	require.ErrorContains(t, err, "nil")
+	_, err = NewClassifier(nil, Options{})
+	require.ErrorContains(t, err, "there is none")
 
 	vector := &bcnn.Network{Name: "vector", Input: bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: 9}, DType: bcnn.Float32}}
 	vector.Append("dense", bcnn.Dense{Out: 2, Weights: bcnn.Weights{F32: make([]float32, 18)}})
-	_, err = NewClassifier(t.Context(), dev, vector, Options{})
+	_, err = NewClassifier(open(t, vector, bitcnn.Options{}), Options{})
 	require.ErrorContains(t, err, "not an image")
 }
 
@@ -260,9 +237,8 @@ func TestClassifierOfFloats(t *testing.T) {
 		identity[7*i] = 1
 	}
 	n.Append("dense", bcnn.Dense{Out: 6, Weights: bcnn.Weights{F32: identity}})
-	c, err := NewClassifier(t.Context(), cpu.Device(), n, Options{Mean: []float32{10, 20, 30}, Scale: []float32{0.5}})
-	require.NoError(t, err)
-	defer c.Close()
+	s := open(t, n, bitcnn.Options{})
+	c := classifier(t, s, Options{Mean: []float32{10, 20, 30}, Scale: []float32{0.5}})
 	img := image.NewNRGBA(image.Rect(0, 0, 2, 1))
 	copy(img.Pix, []uint8{1, 2, 3, 255, 200, 100, 50, 255})
 	r, err := c.Classify(t.Context(), img)
@@ -273,9 +249,7 @@ func TestClassifierOfFloats(t *testing.T) {
 	require.Equal(t, []int{3, 4}, []int{r.Top(2)[0].Index, r.Top(2)[1].Index})
 
 	// An overflow is no class.
-	huge, err := NewClassifier(t.Context(), cpu.Device(), n, Options{Scale: []float32{math.MaxFloat32}})
-	require.NoError(t, err)
-	defer huge.Close()
+	huge := classifier(t, s, Options{Scale: []float32{math.MaxFloat32}})
 	_, err = huge.Classify(t.Context(), img)
 	require.ErrorContains(t, err, "output 0 of the model is NaN")
 }

@@ -4,36 +4,40 @@ import (
 	"context"
 	"fmt"
 	"image"
+	"io"
 	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
 
-	"github.com/bitcnn/bitcnn/backend"
-	_ "github.com/bitcnn/bitcnn/backend/all"
+	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/models"
 	"github.com/bitcnn/bitcnn/vision"
 )
 
-// A classifier with one of the embedded networks, on the CPU.
+// A classifier with one of the trained models, on the CPU.
 func ExampleClassifier() {
-	dev, err := backend.Open("cpu") // or "auto", "cuda:0", "opencl:1"
+	ctx := context.Background()
+	model, err := bitcnn.Bundled("digits") // or bitcnn.Load of a file
 	if err != nil {
 		log.Fatal(err)
 	}
-	net, err := models.Load(context.Background(), "digits")
+	session, err := bitcnn.Open(ctx, model, bitcnn.Options{Device: "cpu"}) // or "auto", "cuda:0", "opencl:1"
 	if err != nil {
 		log.Fatal(err)
 	}
-	c, err := vision.NewClassifier(context.Background(), dev, net, vision.Options{})
+	defer session.Close()
+	c, err := vision.NewClassifier(session, vision.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer c.Close()
 
 	img, err := vision.DecodeFile("../cmd/bcnn/samples/digit-7.png")
 	if err != nil {
 		log.Fatal(err)
 	}
-	r, err := c.Classify(context.Background(), img)
+	r, err := c.Classify(ctx, img)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -41,22 +45,74 @@ func ExampleClassifier() {
 	// Output: 7, 92 %
 }
 
+// A service that says what is on the photos that it gets.
+func Example_service() {
+	ctx := context.Background()
+	model, err := bitcnn.Bundled("digits")
+	if err != nil {
+		log.Fatal(err)
+	}
+	session, err := bitcnn.Open(ctx, model, bitcnn.Options{Device: "cpu"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer session.Close()
+	classifier, err := vision.NewClassifier(session, vision.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		img, err := vision.Decode(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		result, err := classifier.Classify(r.Context(), img)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		fmt.Fprintln(w, result.Label)
+	}))
+	defer service.Close()
+
+	for _, file := range []string{"../cmd/bcnn/samples/digit-4.png", "example_test.go"} {
+		f, err := os.Open(file)
+		if err != nil {
+			log.Fatal(err)
+		}
+		answer, err := http.Post(service.URL, "application/octet-stream", f)
+		if err != nil {
+			log.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(answer.StatusCode, strings.TrimSpace(string(text)))
+	}
+	// Output:
+	// 200 4
+	// 400 no image of a known format (JPEG, PNG, GIF, BMP)
+}
+
 // Several images in one run of the device, and the two likeliest classes of each.
 func ExampleClassifier_ClassifyBatch() {
-	dev, err := backend.Open("cpu")
+	ctx := context.Background()
+	model, err := bitcnn.Bundled("digits")
 	if err != nil {
 		log.Fatal(err)
 	}
-	net, err := models.Load(context.Background(), "digits")
+	session, err := bitcnn.Open(ctx, model, bitcnn.Options{Device: "cpu", MaxBatch: 16})
 	if err != nil {
 		log.Fatal(err)
 	}
-	options := vision.Options{Backend: backend.Options{MaxBatch: 16}}
-	c, err := vision.NewClassifier(context.Background(), dev, net, options)
+	defer session.Close()
+	c, err := vision.NewClassifier(session, vision.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer c.Close()
 
 	var images []image.Image
 	for _, digit := range []int{3, 5} {
@@ -66,7 +122,7 @@ func ExampleClassifier_ClassifyBatch() {
 		}
 		images = append(images, img)
 	}
-	results, err := c.ClassifyBatch(context.Background(), images)
+	results, err := c.ClassifyBatch(ctx, images)
 	if err != nil {
 		log.Fatal(err)
 	}

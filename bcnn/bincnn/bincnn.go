@@ -21,6 +21,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path"
 	"path/filepath"
 
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -72,6 +74,26 @@ var (
 // binarisation behind the input is +1 where the value is greater than 0, every
 // padding but that of bytes is −1. Errors name the file.
 func Load(ctx context.Context, dir string, mode Mode) (*bcnn.Network, error) {
+	return load(ctx, place{
+		func(name string) string { return filepath.Join(dir, name) }, files.ReadAll,
+	}, mode)
+}
+
+// Read is Load for a folder of a file system, such as an embed.FS.
+func Read(ctx context.Context, fsys fs.FS, dir string, mode Mode) (*bcnn.Network, error) {
+	return load(ctx, place{
+		func(name string) string { return path.Join(dir, name) },
+		func(path string, limit int64) ([]byte, error) { return files.ReadAllFS(fsys, path, limit) },
+	}, mode)
+}
+
+// place is where the files are.
+type place struct {
+	path func(name string) string
+	read func(path string, limit int64) ([]byte, error)
+}
+
+func load(ctx context.Context, dir place, mode Mode) (*bcnn.Network, error) {
 	n := &bcnn.Network{
 		Name:  "bincnn-" + string(mode),
 		Input: bcnn.Input{Shape: bcnn.Shape{H: side, W: side, C: 3}, DType: bcnn.Uint8},
@@ -124,9 +146,9 @@ func Load(ctx context.Context, dir string, mode Mode) (*bcnn.Network, error) {
 }
 
 // load reads the words of a file.
-func (f file) load(dir string) ([]uint32, error) {
-	path := filepath.Join(dir, f.name)
-	data, err := files.ReadAll(path, int64(4*f.words))
+func (f file) load(dir place) ([]uint32, error) {
+	path := dir.path(f.name)
+	data, err := dir.read(path, int64(4*f.words))
 	if err != nil {
 		return nil, err
 	}
@@ -150,14 +172,14 @@ func (f file) decode(data []byte) ([]uint32, error) {
 
 // checkPlain compares the file with the first convolution's weights in plain
 // integers with the packed ones, so that a mixture of folders is noticed.
-func checkPlain(dir string, packed []uint32) error {
+func checkPlain(dir place, packed []uint32) error {
 	values, err := plain.load(dir)
 	if err != nil {
 		return err
 	}
 	for i, v := range values {
 		if int32(v) != int32(2*(packed[i/taps]>>(taps-1-i%taps)&1))-1 {
-			return files.Name(filepath.Join(dir, plain.name), errors.New("differs from "+conv1.name))
+			return files.Name(dir.path(plain.name), errors.New("differs from "+conv1.name))
 		}
 	}
 	return nil

@@ -53,8 +53,12 @@ func random(seed uint64) folder {
 
 func TestEveryWeightHasItsPlace(t *testing.T) {
 	f := random(5)
-	net, err := Load(t.Context(), f.write(t), Int)
+	dir := f.write(t)
+	net, err := Load(t.Context(), dir, Int)
 	require.NoError(t, err)
+	same, err := Read(t.Context(), os.DirFS(filepath.Dir(dir)), filepath.Base(dir), Int)
+	require.NoError(t, err)
+	require.Equal(t, net, same)
 	word := func(s file, i int) uint32 { return binary.LittleEndian.Uint32(f[s.name][4*i:]) }
 	sign := func(w uint32, bit int) int { return 2*int(w>>bit&1) - 1 }
 	find := func(name string) bcnn.Op {

@@ -244,7 +244,7 @@ func (d *decoder) parseMetadata(raw json.RawMessage) (metadata, error) {
 	var meta metadata
 	var values map[string]string // other programs may have added entries
 	if raw == nil {
-		return meta, errors.New("a safetensors file but no .bcnn file: it has no metadata")
+		return meta, errors.New("a safetensors file but no .bcnn file: it has no metadata; weights alone are no network")
 	}
 	if err := d.unmarshal(raw, &values); err != nil {
 		return meta, fmt.Errorf("metadata: %w", err)

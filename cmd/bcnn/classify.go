@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/dataset"
 	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/internal/measure"
@@ -82,46 +82,50 @@ UTF-8; with --top above 1 also top, the likeliest classes.`,
 			if err := checkImages(model, net); err != nil {
 				return err
 			}
-			dev, err := backend.Open(device)
+			c, session, err := openClassifier(ctx, device, net, 1)
 			if err != nil {
 				return err
 			}
-			c, err := vision.NewClassifier(ctx, dev, net, vision.Options{})
-			if err != nil {
-				return err
-			}
-			defer c.Close()
+			defer session.Close()
+			id := session.Device().ID
 
 			sources := listSources(ctx, args)
 			width := 0
 			for _, s := range sources {
 				width = max(width, utf8.RuneCountInString(text.Escape(s.file)))
 			}
-			type outcome struct {
-				result vision.Result
-				err    error
+			// Images are prepared at the same time, and run one after the other, so that
+			// the time is that of one.
+			type prepared struct {
+				in  bcnn.Tensor
+				err error
 			}
-			classify := func(i int) outcome {
+			prepare := func(i int) prepared {
 				img, err := sources[i].decode(ctx, cmd.InOrStdin())
 				if err != nil {
-					return outcome{err: err}
+					return prepared{err: err}
 				}
-				result, err := c.Classify(ctx, img)
-				return outcome{result, files.Name(sources[i].file, err)}
+				in := bcnn.NewTensor(net.Input.DType, 1, net.Input.Shape)
+				return prepared{in, files.Name(sources[i].file, c.Preprocessing().Fill(in, 0, img))}
 			}
 			var failed error
-			err = parallel.InOrder(ctx, len(sources), dataset.AtOnce(), classify, func(i int, o outcome) error {
+			err = parallel.InOrder(ctx, len(sources), dataset.AtOnce(), prepare, func(i int, p prepared) error {
+				err := p.err
+				var results []vision.Result
+				if err == nil {
+					results, err = c.ClassifyTensor(ctx, p.in)
+				}
 				switch {
 				case ctx.Err() != nil:
 					return ctx.Err()
-				case o.err != nil:
-					report(env.stderr, o.err)
+				case err != nil:
+					report(env.stderr, files.Name(sources[i].file, err))
 					failed = errReported
 				case asJSON:
-					return env.out.json(newClassification(sources[i].file, o.result, top, dev.Info().ID))
+					return env.out.json(newClassification(sources[i].file, results[0], top, id))
 				default:
-					r := o.result
-					env.out.printf("%-*s  %s  %.0f µs  %s\n", width, sources[i].file, classes(r.Top(top)), measure.Micros(r.Time), dev.Info().ID)
+					r := results[0]
+					env.out.printf("%-*s  %s  %.0f µs  %s\n", width, sources[i].file, classes(r.Top(top)), measure.Micros(r.Time), id)
 				}
 				return env.out.err
 			})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bincnn"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
@@ -18,6 +19,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/internal/measure"
+	"github.com/bitcnn/bitcnn/internal/recognize"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
@@ -39,10 +41,11 @@ func newConvert(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert IN -o OUT.bcnn",
 		Short: "Convert a model to a .bcnn file",
-		Long: `Convert an ONNX model, the folder of weights published with BinCNN (--from
-bincnn), or a network that 'bcnn zoo' lists with random weights (--from zoo), to
+		Long: `Convert an ONNX model, the folder of weights published with BinCNN (with
+--mode), or a network that 'bcnn zoo' lists with random weights (--from zoo), to
 a .bcnn file, and report for every layer with weights whether it is binary, its
-bytes before and after, and why it is computed in float.
+bytes before and after, and why it is computed in float. The format is recognised
+by what is in the file; a .bcnn file is written anew.
 
 What a .bcnn file cannot represent exactly is an error that names the node. The
 file is written completely or not at all; a file of that name is replaced.
@@ -52,7 +55,7 @@ makes a model with a float input read the bytes of images, of which it computes
 (x - mean) · scale per channel first.`,
 		Example: `  bcnn convert model.onnx -o model.bcnn
   bcnn convert model.onnx -o model.bcnn --input uint8 --mean 127.5 --scale 0.00784313725 --labels labels.txt
-  bcnn convert --from bincnn --mode thresh weights -o bincnn.bcnn
+  bcnn convert --mode thresh weights -o bincnn.bcnn
   bcnn convert --from zoo vgg16 -o vgg16.bcnn`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -63,22 +66,25 @@ makes a model with a float input read the bytes of images, of which it computes
 			if ext := filepath.Ext(f.output); ext != modelfile.Extension {
 				return usagef("%s: the output must be named *%s", text.Escape(f.output), modelfile.Extension)
 			}
+			if err := f.parse(); err != nil {
+				return err
+			}
+			format, err := f.format(in)
+			if err != nil {
+				return err
+			}
 			for _, name := range onnxFlags {
-				if f.from != "onnx" && cmd.Flags().Changed(name) {
+				if format != "onnx" && cmd.Flags().Changed(name) {
 					return usagef("--%s is for ONNX models", name)
 				}
 			}
-			if f.from != "bincnn" && f.mode != "" {
-				return usagef("--mode goes with --from bincnn")
+			if format != "bincnn" && f.mode != "" {
+				return usagef("--mode goes with a folder of weights of BinCNN")
 			}
 			var net *bcnn.Network
 			var nodes *onnx.Report // of an ONNX model
-			var err error
-			switch f.from {
+			switch format {
 			case "onnx":
-				if info, err := os.Stat(in); err == nil && info.IsDir() {
-					return usagef("%s is a folder; --from bincnn reads a folder of weights", text.Escape(in))
-				}
 				net, nodes, err = f.loadONNX(cmd.Context(), in)
 			case "bincnn":
 				mode := bincnn.Mode(f.mode)
@@ -93,7 +99,7 @@ makes a model with a float input read the bytes of images, of which it computes
 				}
 				net, err = zoo.New(in, measure.Seed)
 			default:
-				return usagef("--from %q: want onnx, bincnn or zoo", f.from)
+				net, err = bitcnn.Load(cmd.Context(), in, bitcnn.LoadOptions{})
 			}
 			if err != nil {
 				return err
@@ -120,7 +126,7 @@ makes a model with a float input read the bytes of images, of which it computes
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.output, "output", "o", "", "file to write")
-	flags.StringVar(&f.from, "from", "onnx", "format of IN: onnx or bincnn, or zoo for the name of a network")
+	flags.StringVar(&f.from, "from", "", "format of IN: onnx or bincnn, or zoo for the name of a network (default what is in the file)")
 	flags.StringVar(&f.mode, "mode", "", "input of a bincnn network: thresh, norm or int")
 	flags.StringVar(&f.input, "input", "", "type of the input: uint8 or float32 (default as the ONNX file says)")
 	flags.StringVar(&f.shape, "shape", "", "HEIGHTxWIDTHxCHANNELS of the input, where the ONNX file leaves it open")
@@ -139,8 +145,25 @@ makes a model with a float input read the bytes of images, of which it computes
 	return cmd
 }
 
-// loadONNX imports an ONNX model with the options that the flags set.
-func (f *convertFlags) loadONNX(ctx context.Context, in string) (*bcnn.Network, *onnx.Report, error) {
+// format returns the format of the model that is to be converted: onnx, bincnn, zoo
+// or bcnn.
+func (f *convertFlags) format(in string) (string, error) {
+	switch f.from {
+	case "onnx", "bincnn", "zoo":
+		return f.from, nil
+	case "":
+	default:
+		return "", usagef("--from %q: want onnx, bincnn or zoo", f.from)
+	}
+	format, err := recognize.Path(in)
+	if err != nil {
+		return "", err
+	}
+	return map[recognize.Format]string{recognize.ONNX: "onnx", recognize.BinCNN: "bincnn", recognize.ModelFile: "bcnn"}[format], nil
+}
+
+// parse sets the options of an import from the flags that are text.
+func (f *convertFlags) parse() error {
 	switch f.input {
 	case "":
 	case "uint8":
@@ -148,7 +171,7 @@ func (f *convertFlags) loadONNX(ctx context.Context, in string) (*bcnn.Network, 
 	case "float32":
 		f.onnx.InputType = bcnn.Float32
 	default:
-		return nil, nil, usagef("--input %q: want uint8 or float32", f.input)
+		return usagef("--input %q: want uint8 or float32", f.input)
 	}
 	switch f.signOfZero {
 	case "":
@@ -157,16 +180,21 @@ func (f *convertFlags) loadONNX(ctx context.Context, in string) (*bcnn.Network, 
 	case "minus":
 		f.onnx.SignOfZero = bcnn.ZeroIsMinus
 	default:
-		return nil, nil, usagef("--sign-zero %q: want plus or minus", f.signOfZero)
+		return usagef("--sign-zero %q: want plus or minus", f.signOfZero)
 	}
 	if f.shape != "" {
 		s := &f.onnx.InputShape
 		if n, err := fmt.Sscanf(f.shape, "%dx%dx%d", &s.H, &s.W, &s.C); err != nil || n != 3 ||
 			fmt.Sprintf("%dx%dx%d", s.H, s.W, s.C) != f.shape ||
 			min(s.H, s.W, s.C) < 1 || max(s.H, s.W) > maxSide || s.C > maxChannels {
-			return nil, nil, usagef("--shape %q: want HEIGHTxWIDTHxCHANNELS, such as 96x96x3", f.shape)
+			return usagef("--shape %q: want HEIGHTxWIDTHxCHANNELS, such as 96x96x3", f.shape)
 		}
 	}
+	return nil
+}
+
+// loadONNX imports an ONNX model with the options that the flags set.
+func (f *convertFlags) loadONNX(ctx context.Context, in string) (*bcnn.Network, *onnx.Report, error) {
 	if f.labels != "" {
 		var err error
 		if f.onnx.Labels, err = readLabels(f.labels); err != nil {

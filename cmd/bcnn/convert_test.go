@@ -32,7 +32,7 @@ func TestConvertBinCNN(t *testing.T) {
 	for _, mode := range []string{"thresh", "norm", "int"} {
 		t.Run(mode, func(t *testing.T) {
 			model := filepath.Join(t.TempDir(), mode+".bcnn")
-			out := succeed(t, "convert", "--from", "bincnn", "--mode", mode, weights, "-o", model)
+			out := succeed(t, "convert", "--mode", mode, weights, "-o", model)
 			require.Contains(t, out, model)
 
 			args := []string{"classify", "--json", "--model", model}
@@ -77,6 +77,37 @@ func TestConvertONNX(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, entries, 2)
+}
+
+// What a file is shows by what is in it, wherever a model is named.
+func TestModelsByContent(t *testing.T) {
+	dir := t.TempDir()
+	model := writeFile(t, filepath.Join(dir, "model.onnx"), string(saved(t, lightNet())))
+	copied := filepath.Join(dir, "copy.bcnn")
+	succeed(t, "convert", model, "-o", copied)
+	content, err := os.ReadFile(copied)
+	require.NoError(t, err)
+	require.Equal(t, string(saved(t, lightNet())), string(content))
+	require.Contains(t, succeed(t, "inspect", model), "light: input")
+	require.Contains(t, fail(t, exitUsage, "convert", model, "-o", copied, "--resize", "3"), "for ONNX models")
+
+	keras := writeFile(t, filepath.Join(dir, "keras.bcnn"), "\x89HDF\r\n\x1a\n")
+	for _, args := range [][]string{
+		{"convert", keras, "-o", copied}, {"inspect", keras}, {"classify", "-m", keras, "x.png"}, {"eval", "-m", keras, "--data", dir},
+		{"bench", "-m", keras}, {"parity", "-m", keras},
+	} {
+		require.Contains(t, fail(t, exitJob, args...), keras+": a Keras model (HDF5), not a .bcnn or ONNX file; ")
+	}
+	require.Contains(t, fail(t, exitJob, "convert", dir, "-o", copied), dir+": a folder without a model")
+	writeFile(t, filepath.Join(dir, "pkwConv1.bin"), "")
+	require.Contains(t, fail(t, exitJob, "inspect", dir), "'bcnn convert --mode")
+	require.Contains(t, fail(t, exitUsage, "convert", dir, "-o", copied), `--mode ""`)
+}
+
+func saved(t *testing.T, net *bcnn.Network) []byte {
+	b, err := modelfile.Encode(net)
+	require.NoError(t, err)
+	return b
 }
 
 // After an error there is no new file, and an old one is as it was.

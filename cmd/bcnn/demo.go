@@ -150,11 +150,11 @@ func sampleImages(in bcnn.Input) (bcnn.Tensor, []string, error) {
 // demoDigits classifies the sample images one at a time, prints a table and
 // returns all logits.
 func demoDigits(ctx context.Context, env *environment, dev *backend.Device, net *bcnn.Network, images bcnn.Tensor, names []string) ([]float32, error) {
-	c, err := vision.NewClassifier(ctx, dev, net, vision.Options{})
+	c, session, err := openClassifier(ctx, dev.Info().ID, net, 1)
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close()
+	defer session.Close()
 	results, err := c.ClassifyTensor(ctx, images)
 	if err != nil {
 		return nil, err

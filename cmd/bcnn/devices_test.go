@@ -100,6 +100,7 @@ func TestDemo(t *testing.T) {
 
 func TestDemoDisagreement(t *testing.T) {
 	spoilt := fakeDevice{id: "fake:0", spoil: spoilLowestBit}
+	useFake(t, spoilt)
 	env, text, errors := testEnvironment()
 	// One run stands for the thousand of the protocol: the fake is slow.
 	require.ErrorIs(t, demo(t.Context(), env, []*backend.Device{backend.NewDevice(spoilt)}, 1), errReported)
@@ -108,6 +109,7 @@ func TestDemoDisagreement(t *testing.T) {
 	// One output of each digit and one of the batch of random images.
 	require.Contains(t, errors.String(), "fake:0: 11 of 112 outputs differ")
 
+	useFake(t, fakeDevice{id: "fake:0"})
 	env, text, _ = testEnvironment()
 	require.NoError(t, demo(t.Context(), env, []*backend.Device{backend.NewDevice(fakeDevice{id: "fake:0"})}, 1))
 	require.Contains(t, text.String(), "1 device and the reference agree bit for bit on all 112 outputs")

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/internal/dataset"
 	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/internal/text"
@@ -53,16 +52,12 @@ With --json, one object: correct, total, accuracy (0 to 1), confusion.`,
 			if err != nil {
 				return err
 			}
-			dev, err := backend.Open(device)
-			if err != nil {
-				return err
-			}
 			size = min(size, set.Len())
-			c, err := vision.NewClassifier(cmd.Context(), dev, net, vision.Options{Backend: backend.Options{MaxBatch: size}})
+			c, session, err := openClassifier(cmd.Context(), device, net, size)
 			if err != nil {
 				return err
 			}
-			defer c.Close()
+			defer session.Close()
 
 			unread := 0
 			result, err := dataset.Evaluate(cmd.Context(), c, set, size, env.progress("eval"), func(err error) {

@@ -5,20 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/bcnn/modelfile"
-	"github.com/bitcnn/bitcnn/bcnn/onnx"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/internal/measure"
+	"github.com/bitcnn/bitcnn/internal/recognize"
 	"github.com/bitcnn/bitcnn/models"
+	"github.com/bitcnn/bitcnn/vision"
 )
 
 func embeddedModels() []string { return models.Names() }
@@ -57,17 +57,28 @@ func loadModel(ctx context.Context, name string) (*bcnn.Network, error) {
 	if slices.Contains(zoo.Names(), name) {
 		return zoo.New(name, measure.Seed)
 	}
-	var net *bcnn.Network
-	var err error
-	if strings.EqualFold(filepath.Ext(name), ".onnx") {
-		net, _, err = onnx.Load(ctx, name, onnx.Options{})
-	} else {
-		net, err = modelfile.Load(ctx, name, modelfile.Options{})
-	}
-	if errors.Is(err, fs.ErrNotExist) {
+	format, err := recognize.Path(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, files.Name(name, fmt.Errorf("no such model file; the built-in models are %s", strings.Join(builtIn(), ", ")))
+	case format == recognize.BinCNN:
+		return nil, files.Name(name, errors.New("a folder of weights of BinCNN; 'bcnn convert --mode thresh|norm|int' makes a model file of it"))
 	}
-	return net, err
+	return bitcnn.Load(ctx, name, bitcnn.LoadOptions{})
+}
+
+// openClassifier returns a classifier by a network on a device, and its session.
+func openClassifier(ctx context.Context, device string, net *bcnn.Network, batch int) (*vision.Classifier, *bitcnn.Session, error) {
+	s, err := bitcnn.Open(ctx, net, bitcnn.Options{Device: device, MaxBatch: batch})
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := vision.NewClassifier(s, vision.Options{})
+	if err != nil {
+		s.Close()
+		return nil, nil, err
+	}
+	return c, s, nil
 }
 
 // openDevices returns one device, or for "all" every device that is there.

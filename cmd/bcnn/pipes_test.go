@@ -35,7 +35,7 @@ func TestPipes(t *testing.T) {
 		"parity --model p.onnx":                                      "p.onnx",
 		"bench --model p.bcnn":                                       "p.bcnn",
 		"convert p.onnx -o x.bcnn":                                   "p.onnx",
-		"convert empty.onnx -o x.bcnn --labels p":                    "p",
+		"convert --from onnx empty.onnx -o x.bcnn --labels p":        "p",
 		"convert --from bincnn --mode int weights -o x.bcnn":         "weights/pkwConv1.bin",
 		"convert --from zoo binarynet -o p.bcnn":                     "p.bcnn",
 		"eval --model digits --data p --labels p":                    "p",

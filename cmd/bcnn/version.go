@@ -2,9 +2,10 @@ package main
 
 import (
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/bitcnn/bitcnn"
 )
 
 // version is what git calls the commit, where scripts/release has built the
@@ -18,8 +19,8 @@ func newVersion(env *environment) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			v := version
-			if info, ok := debug.ReadBuildInfo(); ok && v == "" {
-				v = info.Main.Version
+			if v == "" {
+				v = bitcnn.Version()
 			}
 			if v == "" {
 				v = "unknown"

@@ -3,7 +3,6 @@ package dataset
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -16,8 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bitcnn/bitcnn/backend"
-	"github.com/bitcnn/bitcnn/backend/cpu"
+	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/dataset/idx"
 	"github.com/bitcnn/bitcnn/vision"
@@ -140,14 +138,21 @@ func threeWay(dtype bcnn.DType) *bcnn.Network {
 	return n
 }
 
+func newClassifier(t *testing.T, model *bcnn.Network, batch int) *vision.Classifier {
+	s, err := bitcnn.Open(t.Context(), model, bitcnn.Options{Device: "cpu", MaxBatch: batch})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	c, err := vision.NewClassifier(s, vision.Options{})
+	require.NoError(t, err)
+	return c
+}
+
 func TestEvaluate(t *testing.T) {
 	set := levels{{0, 0}, {100, 1}, {255, 2}, {10, 0}, {0, -1}, {120, 0}, {200, 1}, {0, -1}, {0, -1}, {130, 1}, {250, 2}, {0, -1}}
 	want := [][]int{{2, 1, 0}, {0, 2, 1}, {0, 0, 2}}
 	for _, dtype := range []bcnn.DType{bcnn.Uint8, bcnn.Float32} {
 		for _, size := range []int{1, 2, 3, 7, 8, 30} {
-			c, err := vision.NewClassifier(t.Context(), cpu.Device(), threeWay(dtype), vision.Options{Backend: backend.Options{MaxBatch: size}})
-			require.NoError(t, err)
-			defer c.Close()
+			c := newClassifier(t, threeWay(dtype), size)
 			var broken []string
 			last := 0
 			e, err := Evaluate(t.Context(), c, set, size, func(done, total int) {
@@ -181,24 +186,21 @@ func (s *interruptedSet) Image(int) (image.Image, error) {
 // Reading stops when the context ends: each processor finishes its image.
 func TestEvaluateStopsReading(t *testing.T) {
 	for _, size := range []int{1, 32, 1000} {
-		c, err := vision.NewClassifier(t.Context(), cpu.Device(), threeWay(bcnn.Uint8), vision.Options{Backend: backend.Options{MaxBatch: size}})
-		require.NoError(t, err)
+		c := newClassifier(t, threeWay(bcnn.Uint8), size)
 		ctx, cancel := context.WithCancel(t.Context())
 		set := &interruptedSet{cancel: cancel}
-		_, err = Evaluate(ctx, c, set, size, func(int, int) {}, func(err error) { t.Error(err) })
+		_, err := Evaluate(ctx, c, set, size, func(int, int) {}, func(err error) { t.Error(err) })
 		require.ErrorIs(t, err, context.Canceled)
 		require.LessOrEqual(t, set.read.Load(), int64(runtime.GOMAXPROCS(0)))
-		require.NoError(t, c.Close())
 	}
 }
 
 func TestEvaluateEnds(t *testing.T) {
-	c, err := vision.NewClassifier(t.Context(), cpu.Device(), threeWay(bcnn.Uint8), vision.Options{})
-	require.NoError(t, err)
+	c := newClassifier(t, threeWay(bcnn.Uint8), 1)
 	set := make(levels, 1000)
 	ctx, cancel := context.WithCancel(t.Context())
 	seen := 0
-	_, err = Evaluate(ctx, c, set, 1, func(done, _ int) {
+	_, err := Evaluate(ctx, c, set, 1, func(done, _ int) {
 		seen = done
 		if done == 5 {
 			cancel()
@@ -206,9 +208,6 @@ func TestEvaluateEnds(t *testing.T) {
 	}, nil)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, 5, seen)
-	require.NoError(t, c.Close())
-	_, err = Evaluate(t.Context(), c, set, 1, nil, nil)
-	require.True(t, errors.Is(err, backend.ErrClosed))
 }
 
 func TestAtOnce(t *testing.T) {

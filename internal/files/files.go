@@ -103,15 +103,16 @@ func ReadAll(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := f.readAll(limit)
+	data, err := readAll(f, f.size, limit)
 	return data, Name(path, err)
 }
 
-func (f *File) readAll(limit int64) ([]byte, error) {
-	if f.size > limit {
-		return nil, fmt.Errorf("%d bytes, at most %d are read", f.size, limit)
+// readAll returns what is in a file of size bytes, or as many as it has become.
+func readAll(f io.Reader, size, limit int64) ([]byte, error) {
+	if size > limit {
+		return nil, fmt.Errorf("%d bytes, at most %d are read", size, limit)
 	}
-	b := bytes.NewBuffer(make([]byte, 0, f.size+bytes.MinRead))
+	b := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
 	if _, err := b.ReadFrom(io.LimitReader(f, limit+1)); err != nil {
 		return nil, err
 	}

@@ -107,7 +107,7 @@ func TestReadAllOfAFileThatGrew(t *testing.T) {
 	require.NoError(t, err)
 	defer f.Close()
 	f.size = 0
-	_, err = f.readAll(6)
+	_, err = readAll(f, f.size, 6)
 	require.EqualError(t, err, "more than 6 bytes, which are all that is read")
 }
 

@@ -32,3 +32,14 @@ func OpenFS(fsys fs.FS, path string) (fs.File, int64, error) {
 	}
 	return f, info.Size(), nil
 }
+
+// ReadAllFS is ReadAll for a file of a file system that the caller brings.
+func ReadAllFS(fsys fs.FS, path string, limit int64) ([]byte, error) {
+	f, size, err := OpenFS(fsys, path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := readAll(f, size, limit)
+	return data, Name(path, err)
+}

@@ -23,6 +23,13 @@ func TestOpenFS(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "content", string(all))
 			require.NoError(t, f.Close())
+			all, err = ReadAllFS(fsys, "a", 7)
+			require.NoError(t, err)
+			require.Equal(t, "content", string(all))
+			_, err = ReadAllFS(fsys, "a", 6)
+			once(t, err, "a", "7 bytes, at most 6 are read")
+			_, err = ReadAllFS(fsys, "absent", 6)
+			require.ErrorIs(t, err, fs.ErrNotExist)
 
 			_, _, err = OpenFS(fsys, "absent")
 			require.ErrorIs(t, err, fs.ErrNotExist)

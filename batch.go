@@ -1,0 +1,281 @@
+package bitcnn
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// batchConfig is what a batcher makes batches for.
+type batchConfig struct {
+	execute func(ctx context.Context, out, in []Tensor) error
+	max     int           // images of a batch
+	delay   time.Duration // that the first image of a batch waits for others
+	workers int           // batches at the same time
+	tensors func() (out, in []Tensor)
+}
+
+// batcher puts the images of callers at the same time into one batch. Callers queue;
+// workers take turns in waiting until the queue has a full batch or its first caller
+// has waited long enough, copy what is in it, run, and copy the results back.
+type batcher struct {
+	batchConfig
+	running sync.WaitGroup // workers
+	// collecting has an element while a worker waits for callers, and with the timer.
+	collecting chan struct{}
+	timer      *time.Timer
+	arrived    chan struct{} // has an element when the queue has grown, or is closed
+
+	mu     sync.Mutex
+	queue  []*request
+	images int // in the queue
+	closed bool
+
+	requests sync.Pool
+}
+
+// request is a call of run. Whoever holds a request that is not in the queue any more
+// may touch the caller's tensors under mu only, and only while the caller is there.
+type request struct {
+	out, in []Tensor
+	since   time.Time
+	result  chan error
+
+	mu   sync.Mutex
+	gone bool // the caller has left; the worker puts the request away
+	n    int  // images in the batch in hand
+}
+
+func newBatcher(config batchConfig) *batcher {
+	b := &batcher{
+		batchConfig: config, timer: time.NewTimer(config.delay),
+		collecting: make(chan struct{}, 1), arrived: make(chan struct{}, 1),
+	}
+	b.timer.Stop()
+	b.requests.New = func() any { return &request{result: make(chan error, 1)} }
+	for range config.workers {
+		out, in := config.tensors()
+		w := &batchWorker{batcher: b, out: out, in: in, outPart: make([]Tensor, len(out)), inPart: make([]Tensor, len(in))}
+		b.running.Add(1)
+		go w.work()
+	}
+	return b
+}
+
+// run waits until the images of in have been a part of a batch.
+func (b *batcher) run(ctx context.Context, out, in []Tensor) error {
+	r := b.requests.Get().(*request)
+	r.out, r.in, r.since, r.gone = out, in, time.Now(), false
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		b.put(r)
+		return ErrClosed
+	}
+	b.queue = append(b.queue, r)
+	b.images += in[0].N
+	b.mu.Unlock()
+	b.notify()
+	select {
+	case err := <-r.result:
+		b.put(r)
+		return err
+	case <-ctx.Done():
+	}
+	if b.remove(r) {
+		b.put(r)
+		return ctx.Err()
+	}
+	r.mu.Lock() // it is in a batch: nothing is copied any more
+	defer r.mu.Unlock()
+	select {
+	case err := <-r.result:
+		b.put(r)
+		return err
+	default:
+	}
+	r.gone = true
+	return ctx.Err()
+}
+
+func (b *batcher) put(r *request) {
+	r.out, r.in = nil, nil
+	b.requests.Put(r)
+}
+
+func (b *batcher) notify() {
+	select {
+	case b.arrived <- struct{}{}:
+	default:
+	}
+}
+
+// remove takes a request out of the queue, if it still is there.
+func (b *batcher) remove(r *request) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, q := range b.queue {
+		if q == r {
+			b.images -= r.in[0].N
+			b.queue = slices.Delete(b.queue, i, i+1)
+			return true
+		}
+	}
+	return false
+}
+
+// close sends those away who wait, and waits for the workers.
+func (b *batcher) close() {
+	b.mu.Lock()
+	if !b.closed {
+		b.closed = true
+		for _, r := range b.queue {
+			r.result <- ErrClosed
+		}
+		b.queue, b.images = nil, 0
+	}
+	b.mu.Unlock()
+	b.notify()
+	b.running.Wait()
+}
+
+// batchWorker runs one batch after the other.
+type batchWorker struct {
+	batcher         *batcher
+	out, in         []Tensor // of a full batch
+	outPart, inPart []Tensor // of the batch in hand
+	batch           []*request
+}
+
+func (w *batchWorker) work() {
+	defer w.batcher.running.Done()
+	for w.collect() {
+		w.run()
+	}
+	w.batcher.notify() // the next one ends too
+}
+
+// collect waits for a batch. It returns false when the batcher is closed.
+func (w *batchWorker) collect() bool {
+	b := w.batcher
+	b.collecting <- struct{}{}
+	defer func() { <-b.collecting }()
+	for {
+		wait, closed := w.take()
+		switch {
+		case closed:
+			return false
+		case len(w.batch) > 0:
+			return true
+		case wait == 0:
+			<-b.arrived
+			continue
+		}
+		b.timer.Reset(wait)
+		select {
+		case <-b.arrived:
+			b.timer.Stop()
+		case <-b.timer.C:
+		}
+	}
+}
+
+// take takes a batch off the queue if it is time, or says how long the first one there
+// still has to wait; 0 if there is none.
+func (w *batchWorker) take() (wait time.Duration, closed bool) {
+	b := w.batcher
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w.batch = w.batch[:0]
+	if b.closed || len(b.queue) == 0 {
+		return 0, b.closed
+	}
+	if b.images < b.max {
+		if wait := b.delay - time.Since(b.queue[0].since); wait > 0 {
+			return wait, false
+		}
+	}
+	images := 0
+	for _, r := range b.queue {
+		n := r.in[0].N
+		if images+n > b.max {
+			break
+		}
+		images += n
+		w.batch = append(w.batch, r)
+	}
+	b.queue = slices.Delete(b.queue, 0, len(w.batch))
+	b.images -= images
+	return 0, false
+}
+
+// run runs the batch in hand and tells everyone in it.
+func (w *batchWorker) run() {
+	b, n := w.batcher, 0
+	for _, r := range w.batch {
+		n += r.fill(w.in, n)
+	}
+	var err error
+	if n > 0 { // somebody is still there
+		part(w.inPart, w.in, n)
+		part(w.outPart, w.out, n)
+		// Callers come and go: a batch that has begun is not given up.
+		err = b.execute(context.Background(), w.outPart, w.inPart)
+	}
+	at := 0
+	for _, r := range w.batch {
+		k := r.n
+		if r.finish(w.out, at, err) {
+			b.put(r)
+		}
+		at += k
+	}
+	clear(w.batch)
+}
+
+// fill copies the images of the caller into a batch, from image at on, and returns
+// their number.
+func (r *request) fill(batch []Tensor, at int) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.n = 0
+	if !r.gone {
+		r.n = r.in[0].N
+		for i, t := range r.in {
+			copyTensor(batch[i].Images(at, r.n), t)
+		}
+	}
+	return r.n
+}
+
+// finish gives the caller the outputs of its images in a batch, or the error of the
+// batch. It reports whether the caller has gone.
+func (r *request) finish(batch []Tensor, at int, err error) (gone bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.gone {
+		return true
+	}
+	if err == nil {
+		for i, t := range r.out {
+			copyTensor(t, batch[i].Images(at, r.n))
+		}
+	}
+	r.result <- err
+	return false
+}
+
+// part makes dst the first n images of each tensor.
+func part(dst, tensors []Tensor, n int) {
+	for i, t := range tensors {
+		dst[i] = t.Images(0, n)
+	}
+}
+
+// copyTensor copies the elements of a tensor of the same type and size.
+func copyTensor(dst, src Tensor) {
+	copy(dst.U8, src.U8)
+	copy(dst.Words, src.Words)
+	copy(dst.F32, src.F32)
+}

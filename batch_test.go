@@ -1,0 +1,288 @@
+package bitcnn
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The tests of batches run in a bubble: its time passes when all of its goroutines
+// wait, and for nobody else.
+
+var (
+	byteIn   = IO{DType: Uint8, Shape: Shape{H: 1, W: 1, C: 2}}
+	floatOut = IO{DType: Float32, Shape: Shape{H: 1, W: 1, C: 1}}
+)
+
+const testDelay = 100 * time.Microsecond
+
+// device is what batches run on here: an output is the sum of the two inputs.
+type device struct {
+	mu      sync.Mutex
+	batches []int // sizes
+	hold    chan struct{}
+	err     error
+}
+
+func (d *device) run(ctx context.Context, out, in []Tensor) error {
+	d.mu.Lock()
+	d.batches = append(d.batches, in[0].N)
+	d.mu.Unlock()
+	if d.hold != nil {
+		<-d.hold
+	}
+	for i := range in[0].N {
+		out[0].F32[i] = float32(in[0].U8[2*i]) + float32(in[0].U8[2*i+1])
+	}
+	return d.err
+}
+
+// sizes returns those of the batches so far.
+func (d *device) sizes() []int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.batches)
+}
+
+func (d *device) start(most, workers int) *batcher {
+	return newBatcher(batchConfig{
+		execute: d.run, max: most, delay: testDelay, workers: workers,
+		tensors: func() (out, in []Tensor) { return tensors([]IO{floatOut}, most), tensors([]IO{byteIn}, most) },
+	})
+}
+
+// call is a call of batcher.run with n images, numbered from first on.
+type call struct {
+	out, in []Tensor
+	result  chan error
+	cancel  func()
+}
+
+func begin(t *testing.T, b *batcher, first, n int) *call {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &call{tensors([]IO{floatOut}, n), tensors([]IO{byteIn}, n), make(chan error, 1), cancel}
+	for i := range n {
+		c.in[0].U8[2*i], c.in[0].U8[2*i+1] = uint8(first+i), 100
+		c.out[0].F32[i] = -1
+	}
+	go func() { c.result <- b.run(ctx, c.out, c.in) }()
+	synctest.Wait()
+	return c
+}
+
+func (c *call) ended() bool { return len(c.result) > 0 }
+
+// succeed requires that the caller has its own outputs.
+func (c *call) succeed(t *testing.T) {
+	t.Helper()
+	require.NoError(t, <-c.result)
+	c.cancel()
+	for i, v := range c.out[0].F32 {
+		require.Equal(t, float32(c.in[0].U8[2*i])+100, v)
+	}
+}
+
+func TestBatchAfterDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &device{}
+		b := d.start(4, 1)
+		start := time.Now()
+		first := begin(t, b, 1, 1)
+		time.Sleep(testDelay / 2)
+		second := begin(t, b, 2, 2)
+		require.Empty(t, d.sizes())
+		first.succeed(t)
+		second.succeed(t)
+		require.Equal(t, testDelay, time.Since(start)) // of the first one
+		require.Equal(t, []int{3}, d.sizes())
+		// The next one waits as long.
+		begin(t, b, 7, 1).succeed(t)
+		require.Equal(t, 2*testDelay, time.Since(start))
+		require.Equal(t, []int{3, 1}, d.sizes())
+		b.close()
+	})
+}
+
+func TestFullBatchDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &device{}
+		b := d.start(4, 1)
+		start := time.Now()
+		a, c := begin(t, b, 1, 3), begin(t, b, 10, 1)
+		a.succeed(t)
+		c.succeed(t)
+		require.Zero(t, time.Since(start))
+		require.Equal(t, []int{4}, d.sizes())
+		// What does not fit stays for the next one.
+		a, c = begin(t, b, 1, 3), begin(t, b, 10, 2)
+		a.succeed(t)
+		require.Zero(t, time.Since(start))
+		require.False(t, c.ended())
+		c.succeed(t)
+		require.Equal(t, testDelay, time.Since(start))
+		require.Equal(t, []int{4, 3, 2}, d.sizes())
+		b.close()
+	})
+}
+
+// Those who come while all workers are busy are one batch, without another delay.
+func TestQueueBehindBusyWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &device{hold: make(chan struct{})}
+		b := d.start(2, 2)
+		var running []*call
+		for i := range 4 {
+			running = append(running, begin(t, b, i, 1))
+		}
+		require.Equal(t, []int{2, 2}, d.sizes()) // at the same time
+		waiting := begin(t, b, 9, 1)
+		time.Sleep(10 * testDelay)
+		synctest.Wait()
+		require.Equal(t, []int{2, 2}, d.sizes())
+		before := time.Now()
+		close(d.hold)
+		for _, c := range running {
+			c.succeed(t)
+		}
+		waiting.succeed(t)
+		require.Equal(t, before, time.Now())
+		require.Equal(t, []int{2, 2, 1}, d.sizes())
+		b.close()
+	})
+}
+
+func TestCallerLeavesTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &device{}
+		b := d.start(4, 1)
+		leaving, staying := begin(t, b, 1, 2), begin(t, b, 5, 1)
+		leaving.cancel()
+		synctest.Wait()
+		require.ErrorIs(t, <-leaving.result, context.Canceled)
+		staying.succeed(t)
+		require.Equal(t, []int{1}, d.sizes())
+		require.Equal(t, []float32{-1, -1}, leaving.out[0].F32)
+		// Nobody left is no batch.
+		leaving = begin(t, b, 1, 2)
+		leaving.cancel()
+		time.Sleep(2 * testDelay)
+		synctest.Wait()
+		require.True(t, leaving.ended())
+		require.Equal(t, []int{1}, d.sizes())
+		require.Zero(t, b.images)
+		b.close()
+	})
+}
+
+// A caller leaves a batch in progress at once, and finds its memory untouched.
+func TestCallerLeavesABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &device{hold: make(chan struct{})}
+		b := d.start(4, 1)
+		leaving, staying := begin(t, b, 1, 3), begin(t, b, 5, 1)
+		require.Equal(t, []int{4}, d.sizes())
+		leaving.cancel()
+		synctest.Wait()
+		require.ErrorIs(t, <-leaving.result, context.Canceled)
+		leaving.out[0].F32[0] = 7 // the race detector would see somebody else write
+		clear(leaving.in[0].U8)
+		close(d.hold)
+		staying.succeed(t)
+		require.Equal(t, []float32{7, -1, -1}, leaving.out[0].F32)
+		begin(t, b, 8, 4).succeed(t) // the request may be taken again
+		b.close()
+	})
+}
+
+func TestErrorGoesToEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &device{err: errors.New("burnt")}
+		b := d.start(2, 1)
+		for _, c := range []*call{begin(t, b, 1, 1), begin(t, b, 5, 1)} {
+			require.Equal(t, d.err, <-c.result)
+			require.Equal(t, []float32{-1}, c.out[0].F32)
+			c.cancel()
+		}
+		b.close()
+	})
+}
+
+func TestCloseWithCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &device{hold: make(chan struct{})}
+		b := d.start(2, 3)
+		running, waiting := begin(t, b, 1, 2), begin(t, b, 5, 1)
+		closed := make(chan struct{})
+		go func() {
+			b.close()
+			b.close()
+			close(closed)
+		}()
+		synctest.Wait()
+		require.ErrorIs(t, <-waiting.result, ErrClosed)
+		require.False(t, running.ended())
+		select {
+		case <-closed:
+			t.Error("closed before the batch has ended")
+		default:
+		}
+		close(d.hold)
+		running.succeed(t)
+		<-closed
+		require.ErrorIs(t, b.run(t.Context(), waiting.out, waiting.in), ErrClosed)
+		require.Equal(t, []int{2}, d.sizes())
+		waiting.cancel()
+	})
+}
+
+// Many callers of all sizes, some of whom leave: who stays gets its outputs.
+func TestCallersAtRandom(t *testing.T) {
+	const most, callers, calls = 8, 16, 200
+	d := &device{}
+	b := d.start(most, 3)
+	var wg sync.WaitGroup
+	for g := range callers {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(g), 0))
+			for range calls {
+				n := 1 + rng.IntN(most-1)
+				out, in := tensors([]IO{floatOut}, n), tensors([]IO{byteIn}, n)
+				for i := range in[0].U8 {
+					in[0].U8[i] = uint8(rng.Uint32())
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				if rng.IntN(4) == 0 {
+					go cancel()
+				}
+				err := b.run(ctx, out, in)
+				cancel()
+				if err != nil {
+					if !errors.Is(err, context.Canceled) {
+						t.Error(err)
+					}
+					clear(out[0].F32)
+					clear(in[0].U8)
+					continue
+				}
+				for i, v := range out[0].F32 {
+					if want := float32(in[0].U8[2*i]) + float32(in[0].U8[2*i+1]); v != want {
+						t.Errorf("%v, want %v", v, want)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.close()
+	for _, n := range d.sizes() {
+		require.LessOrEqual(t, n, most)
+		require.Positive(t, n)
+	}
+}

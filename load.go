@@ -1,0 +1,168 @@
+package bitcnn
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"path"
+	"syscall"
+
+	"github.com/bitcnn/bitcnn/bcnn/bincnn"
+	"github.com/bitcnn/bitcnn/bcnn/modelfile"
+	"github.com/bitcnn/bitcnn/bcnn/onnx"
+	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/recognize"
+	"github.com/bitcnn/bitcnn/models"
+)
+
+// LoadOptions are the options of Load, LoadFS and Read. The zero value is good for
+// most models.
+type LoadOptions struct {
+	// Limits bound files and models from strangers.
+	Limits Limits
+	// ONNX says what ONNX files leave open. Its Limits are those above.
+	ONNX onnx.Options
+	// BinCNN says what a network of BinCNN does with the bytes of an image, which its
+	// folder of weights leaves open.
+	BinCNN bincnn.Mode
+}
+
+// Load reads a model: a .bcnn file, an ONNX file, or the folder of weights published
+// with BinCNN. The format is recognised by content, not by name; a file that is no
+// model is answered with what it is. When ctx ends, its error is returned. Errors name
+// the file.
+func Load(ctx context.Context, path string, opts LoadOptions) (*Model, error) {
+	format, err := recognize.Path(path)
+	if err != nil {
+		return nil, err
+	}
+	var model *Model
+	switch format {
+	case recognize.ModelFile:
+		model, err = modelfile.Load(ctx, path, modelfile.Options{Limits: opts.Limits})
+	case recognize.ONNX:
+		model, _, err = onnx.Load(ctx, path, opts.onnx())
+	default:
+		if err = opts.checkBinCNN(); err != nil {
+			return nil, files.Name(path, err)
+		}
+		model, err = bincnn.Load(ctx, path, opts.BinCNN)
+	}
+	return model, err
+}
+
+// LoadFS is Load for the file or folder called name of a file system, such as an
+// embed.FS.
+func LoadFS(ctx context.Context, fsys fs.FS, name string, opts LoadOptions) (*Model, error) {
+	format, err := recognizeFS(fsys, name)
+	if err != nil {
+		return nil, files.Name(name, err)
+	}
+	var model *Model
+	switch format {
+	case recognize.ModelFile:
+		limits, err := opts.Limits.WithDefaults()
+		if err != nil {
+			return nil, err
+		}
+		data, err := files.ReadAllFS(fsys, name, limits.FileBytes)
+		if err != nil {
+			return nil, err
+		}
+		model, err = modelfile.Read(ctx, data, modelfile.Options{Limits: opts.Limits})
+		return model, files.Name(name, err)
+	case recognize.ONNX:
+		model, _, err = onnx.Read(ctx, fsys, name, opts.onnx())
+	default:
+		if err = opts.checkBinCNN(); err != nil {
+			return nil, files.Name(name, err)
+		}
+		model, err = bincnn.Read(ctx, fsys, name, opts.BinCNN)
+	}
+	return model, err
+}
+
+func recognizeFS(fsys fs.FS, name string) (recognize.Format, error) {
+	f, _, err := files.OpenFS(fsys, name)
+	if errors.Is(err, syscall.EISDIR) {
+		return recognize.Folder(func(file string) bool {
+			_, err := fs.Stat(fsys, path.Join(name, file))
+			return err == nil
+		})
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	return recognize.Reader(f)
+}
+
+// Read reads a model from what r delivers until it ends, such as the body of a
+// request: a .bcnn file, or an ONNX file that refers to no others. It takes no more
+// than Limits.FileBytes.
+func Read(ctx context.Context, r io.Reader, opts LoadOptions) (*Model, error) {
+	data, err := readAll(ctx, r, opts.Limits)
+	if err != nil {
+		return nil, err
+	}
+	format, err := recognize.Head(data[:min(len(data), recognize.HeadBytes)])
+	if err != nil {
+		return nil, err
+	}
+	if format == recognize.ModelFile {
+		return modelfile.Read(ctx, data, modelfile.Options{Limits: opts.Limits})
+	}
+	model, _, err := onnx.Decode(ctx, data, opts.onnx())
+	return model, err
+}
+
+func readAll(ctx context.Context, r io.Reader, limits Limits) ([]byte, error) {
+	limits, err := limits.WithDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if r == nil {
+		return nil, errors.New("there is no reader")
+	}
+	const step = 1 << 20
+	most := min(limits.FileBytes, math.MaxInt-1)
+	var b bytes.Buffer
+	for rest := most + 1; rest > 0; {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		n, err := io.CopyN(&b, r, min(rest, step))
+		rest -= n
+		if err == io.EOF {
+			return b.Bytes(), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("more than %d bytes, which are all that is read; Limits.FileBytes allows more", most)
+}
+
+func (o LoadOptions) onnx() onnx.Options {
+	o.ONNX.Limits = o.Limits
+	return o.ONNX
+}
+
+func (o LoadOptions) checkBinCNN() error {
+	if o.BinCNN == "" {
+		return fmt.Errorf("a folder of weights of BinCNN, which leaves open what becomes of the bytes of an image; LoadOptions.BinCNN says it: one of %v", bincnn.Modes)
+	}
+	return nil
+}
+
+// Bundled returns one of the trained models that are part of the module: see
+// BundledNames.
+func Bundled(name string) (*Model, error) { return models.Load(context.Background(), name) }
+
+// BundledNames lists the trained models that are part of the module: "vehiclenet" and
+// its variants, and "digits". See package models.
+func BundledNames() []string { return models.Names() }

@@ -1,0 +1,178 @@
+package bitcnn
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn/bincnn"
+	"github.com/bitcnn/bitcnn/bcnn/modelfile"
+	"github.com/bitcnn/bitcnn/bcnn/onnx"
+)
+
+// relu is an ONNX file with one node, Relu, of a float input of 1×2×3×4.
+func relu() []byte {
+	field := func(n int, content ...[]byte) []byte {
+		all := bytes.Join(content, nil)
+		return append(binary.AppendUvarint([]byte{byte(n<<3 | 2)}, uint64(len(all))), all...)
+	}
+	number := func(n, v int) []byte { return binary.AppendUvarint([]byte{byte(n << 3)}, uint64(v)) }
+	text := func(n int, s string) []byte { return field(n, []byte(s)) }
+	value := func(n int, name string) []byte {
+		var dims [][]byte
+		for _, d := range []int{1, 2, 3, 4} {
+			dims = append(dims, field(1, number(1, d)))
+		}
+		return field(n, text(1, name), field(2, field(1, number(1, 1), field(2, dims...))))
+	}
+	graph := field(7,
+		field(1, text(1, "x"), text(2, "y"), text(4, "Relu")), text(2, "graph"), value(11, "x"), value(12, "y"))
+	return bytes.Join([][]byte{number(1, 8), text(2, "hand"), graph, field(8, number(2, 13))}, nil)
+}
+
+// weights is a folder of weights of BinCNN, all −1.
+func weights() fstest.MapFS {
+	dir := fstest.MapFS{}
+	for name, words := range map[string]int{
+		"pkwConv1.bin": 96, "pkwConv2.bin": 1024, "pkwD1.bin": 57600, "pkwD2.bin": 400, "pkwD3.bin": 16,
+	} {
+		dir["wgt/"+name] = &fstest.MapFile{Data: make([]byte, 4*words)}
+	}
+	dir["wgt/wConv1.bin"] = &fstest.MapFile{Data: bytes.Repeat([]byte{255}, 4*96*25)}
+	return dir
+}
+
+// Every format is read from a path, a file system and, where it is one file, from a
+// reader, whatever it is called.
+func TestLoad(t *testing.T) {
+	fsys := weights()
+	digits := bundled(t, "digits")
+	encoded, err := modelfile.Encode(digits)
+	require.NoError(t, err)
+	fsys["digits.onnx"] = &fstest.MapFile{Data: encoded}
+	fsys["relu.bcnn"] = &fstest.MapFile{Data: relu()}
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, fsys))
+
+	opts := LoadOptions{BinCNN: bincnn.Int, ONNX: onnx.Options{Name: "given"}}
+	for name, check := range map[string]func(m *Model){
+		"digits.onnx": func(m *Model) { require.Equal(t, digits, m) },
+		"relu.bcnn": func(m *Model) {
+			require.Equal(t, Shape{H: 3, W: 4, C: 2}, m.Input.Shape)
+			require.Equal(t, "given", m.Name)
+		},
+		"wgt": func(m *Model) { require.Equal(t, "bincnn-int", m.Name) },
+	} {
+		m, err := Load(t.Context(), filepath.Join(dir, name), opts)
+		require.NoError(t, err, name)
+		check(m)
+		for _, fsys := range []fs.FS{fsys, os.DirFS(dir)} {
+			m, err = LoadFS(t.Context(), fsys, name, opts)
+			require.NoError(t, err, name)
+			check(m)
+		}
+		if data, err := fs.ReadFile(fsys, name); err == nil {
+			m, err = Read(t.Context(), iotest.OneByteReader(bytes.NewReader(data)), opts)
+			require.NoError(t, err, name)
+			check(m)
+		}
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	fsys := weights()
+	fsys["keras"] = &fstest.MapFile{Data: []byte("\x89HDF\r\n\x1a\n")}
+	fsys["empty"] = &fstest.MapFile{}
+	fsys["relu"] = &fstest.MapFile{Data: relu()}
+	fsys["cut.bcnn"] = &fstest.MapFile{Data: []byte("\x99\x00\x00\x00\x00\x00\x00\x00{")}
+	fsys["other/x"] = &fstest.MapFile{}
+	fsys["saved/saved_model.pb"] = &fstest.MapFile{}
+	fsys["part/pkwConv1.bin"] = &fstest.MapFile{}
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, fsys))
+	small := LoadOptions{Limits: Limits{FileBytes: 7}}
+	for _, c := range []struct {
+		name string
+		opts LoadOptions
+		want string
+	}{
+		{"keras", LoadOptions{}, ": a Keras model (HDF5), not a .bcnn or ONNX file; "},
+		{"empty", LoadOptions{}, ": an empty file"},
+		{"cut.bcnn", LoadOptions{}, ": truncated or not a .bcnn file"},
+		{"other", LoadOptions{}, ": a folder without a model"},
+		{"saved", LoadOptions{}, ": a TensorFlow SavedModel, "},
+		{"wgt", LoadOptions{}, ": a folder of weights of BinCNN, which leaves open"},
+		{"wgt", LoadOptions{BinCNN: "grey"}, `unknown mode "grey"`},
+		{"part", LoadOptions{BinCNN: bincnn.Int}, "pkwConv1.bin: 0 bytes, want 384"},
+		{"relu", small, "7 bytes that are allowed"},
+		{"cut.bcnn", small, ": "},
+		{"cut.bcnn", LoadOptions{Limits: Limits{Layers: -1}}, "a limit is negative"},
+		{"relu", LoadOptions{Limits: Limits{Layers: -1}}, "a limit is negative"},
+	} {
+		path := filepath.Join(dir, c.name)
+		_, err := Load(t.Context(), path, c.opts)
+		require.ErrorContains(t, err, c.want, c.name)
+		require.NotContains(t, err.Error(), path+": "+path)
+		_, err = LoadFS(t.Context(), fsys, c.name, c.opts)
+		require.ErrorContains(t, err, c.want, c.name)
+	}
+	_, err := Load(t.Context(), filepath.Join(dir, "absent"), LoadOptions{})
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	_, err = LoadFS(t.Context(), fsys, "absent", LoadOptions{})
+	require.ErrorIs(t, err, fs.ErrNotExist)
+
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, name := range []string{"relu", "wgt"} {
+		_, err = Load(ended, filepath.Join(dir, name), LoadOptions{BinCNN: bincnn.Int})
+		require.ErrorIs(t, err, context.Canceled)
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	read := func(ctx context.Context, r io.Reader, limit int64) error {
+		_, err := Read(ctx, r, LoadOptions{Limits: Limits{FileBytes: limit}})
+		return err
+	}
+	data := relu()
+	require.NoError(t, read(t.Context(), bytes.NewReader(data), int64(len(data))))
+	require.ErrorContains(t, read(t.Context(), bytes.NewReader(data), int64(len(data))-1), "Limits.FileBytes allows more")
+	// What has no end is not read for ever.
+	require.ErrorContains(t, read(t.Context(), endless{}, 5<<20), "more than 5242880 bytes")
+	require.ErrorContains(t, read(t.Context(), endless{}, -1), "a limit is negative")
+	require.EqualError(t, read(t.Context(), nil, 0), "there is no reader")
+	require.ErrorContains(t, read(t.Context(), bytes.NewReader([]byte("hello")), 0), "plain text")
+	broken := errors.New("broken")
+	require.ErrorIs(t, read(t.Context(), iotest.ErrReader(broken), 0), broken)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, read(ended, bytes.NewReader(data), 0), context.Canceled)
+}
+
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) {
+	clear(b)
+	return len(b), nil
+}
+
+func TestBundled(t *testing.T) {
+	require.Contains(t, BundledNames(), "vehiclenet")
+	for _, name := range BundledNames() {
+		m, err := Bundled(name)
+		require.NoError(t, err)
+		require.NoError(t, m.Check())
+	}
+	_, err := Bundled("planenet")
+	require.ErrorContains(t, err, "there are vehiclenet, ")
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package bitcnn
+
+const raceDetector = false

@@ -1,0 +1,226 @@
+package bitcnn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// Options are the options of Open. The zero value is good.
+type Options struct {
+	// Device names the device:
+	//
+	//	"auto"      the best there is: a GPU if possible
+	//	"cuda"      the first one of a backend: cuda, opencl or cpu
+	//	"cuda:1"    a certain one, as Devices lists them
+	//	""          what the environment variable BCNN_DEVICE says, else "auto"
+	//
+	// A device that is asked for by name is used, or there is an error.
+	Device string
+	// MaxBatch is the number of images in a Run at the most; 0 means 1. Memory grows
+	// with it.
+	MaxBatch int
+	// Parallel is the number of Runs at the same time at the most; further ones wait. 0
+	// means as many as Threads on the processor, and 1 on others. Each takes memory of
+	// its own, which docs/sessions.md tells.
+	Parallel int
+	// Threads is the number of threads of the processor, for all Runs together; 0 means
+	// all that the process may use.
+	Threads int
+	// BatchDelay, if it is not 0, makes batches of Runs at the same time that bring
+	// fewer than MaxBatch images each: the first one waits so long for others. That
+	// gains where a batch takes less time than its images one by one, as on GPUs.
+	BatchDelay time.Duration
+	// ISA and Kernels force an instruction set of the processor and the kernels of a
+	// GPU, for tests and measurements: see Device.ISAs and Device.Kernels. "" means
+	// the fastest.
+	ISA, Kernels string
+	// Limits bound the memory that lowering and compiling a model may take.
+	Limits Limits
+}
+
+// maxParallel bounds Options.Parallel: more gain nothing.
+const maxParallel = 1024
+
+// NHWC is the layout of all tensors: image by image, row by row, pixel by pixel, the
+// channels of a pixel side by side.
+const NHWC = "NHWC"
+
+// IO describes an input or an output of a model.
+type IO struct {
+	Name   string
+	DType  DType
+	Shape  Shape  // of one image
+	Layout string // NHWC
+	// Resize, of an input that is an image, is the length in pixels that the shorter
+	// side of a photo is resized to before the centre is cropped to Shape; 0 means that
+	// the crop just fits.
+	Resize int
+}
+
+// Session is a model on a device, ready to run. It is safe for any number of
+// goroutines.
+type Session struct {
+	device   Device
+	inputs   []IO
+	outputs  []IO
+	labels   []string
+	maxBatch int
+
+	engines *engines
+	batcher *batcher // nil without BatchDelay
+}
+
+// Open compiles a model for a device. It runs once, so that what a device does at the
+// first time is not a matter of the first caller.
+func Open(ctx context.Context, model *Model, opts Options) (*Session, error) {
+	switch {
+	case ctx == nil:
+		return nil, errors.New("no context")
+	case model == nil:
+		return nil, errors.New("no model")
+	case opts.Parallel < 0 || opts.Parallel > maxParallel:
+		return nil, fmt.Errorf("%d Runs in parallel, want 0 to %d", opts.Parallel, maxParallel)
+	case opts.BatchDelay < 0:
+		return nil, fmt.Errorf("a delay of %v, want 0 or more", opts.BatchDelay)
+	case opts.BatchDelay > 0 && opts.MaxBatch < 2:
+		return nil, errors.New("BatchDelay makes batches, but MaxBatch allows one image only")
+	}
+	plan, err := bcnn.Lower(ctx, model, bcnn.LowerOptions{Limits: opts.Limits})
+	if err != nil {
+		return nil, err
+	}
+	engines, err := newEngines(ctx, plan, opts)
+	if err != nil {
+		return nil, err
+	}
+	return newSession(ctx, engines, opts)
+}
+
+func newSession(ctx context.Context, engines *engines, opts Options) (*Session, error) {
+	plan := engines.plan
+	input, output := plan.Tensors[0], plan.Tensors[plan.Output]
+	s := &Session{
+		device:   engines.device.Info(),
+		inputs:   []IO{{input.Name, input.DType, input.Shape, NHWC, plan.Input.Resize}},
+		outputs:  []IO{{output.Name, output.DType, output.Shape, NHWC, 0}},
+		labels:   plan.Labels,
+		maxBatch: max(1, opts.MaxBatch),
+		engines:  engines,
+	}
+	if err := engines.run(ctx, tensors(s.outputs, s.maxBatch), tensors(s.inputs, s.maxBatch)); err != nil {
+		engines.close()
+		return nil, err
+	}
+	if opts.BatchDelay > 0 {
+		s.batcher = newBatcher(batchConfig{
+			execute: engines.run, max: s.maxBatch, delay: opts.BatchDelay, workers: cap(engines.slots),
+			tensors: func() (out, in []Tensor) { return tensors(s.outputs, s.maxBatch), tensors(s.inputs, s.maxBatch) },
+		})
+	}
+	return s, nil
+}
+
+// tensors allocates n images of each.
+func tensors(list []IO, n int) []Tensor {
+	made := make([]Tensor, len(list))
+	for i, io := range list {
+		made[i] = NewTensor(io.DType, n, io.Shape)
+	}
+	return made
+}
+
+// Inputs describes the tensors that Run reads.
+func (s *Session) Inputs() []IO { return slices.Clone(s.inputs) }
+
+// Outputs describes the tensors that Run writes. A Softmax at the end of a network is
+// left out: see vision.TopK.
+func (s *Session) Outputs() []IO { return slices.Clone(s.outputs) }
+
+// Labels names the classes of a classifier, in the order of its outputs. There may be
+// none.
+func (s *Session) Labels() []string { return slices.Clone(s.labels) }
+
+// MaxBatch is the number of images in a Run at the most.
+func (s *Session) MaxBatch() int { return s.maxBatch }
+
+// Device describes the device.
+func (s *Session) Device() Device { return s.device }
+
+// Explain returns what the device has chosen for each step of the network, and why;
+// nothing after Close.
+func (s *Session) Explain() []Choice { return s.engines.explain() }
+
+// Run computes the outputs of a batch: a tensor for each of Inputs and Outputs, all of
+// the same N, 1 ≤ N ≤ MaxBatch. The memory stays the caller's and is not kept; Run
+// allocates none, but where more goroutines call at the same time than ever before.
+// When ctx ends, Run returns its error as soon as what is in hand is done, and at once
+// while it waits for its turn; what out holds then is unspecified.
+func (s *Session) Run(ctx context.Context, out, in []Tensor) error {
+	if err := s.check(ctx, out, in); err != nil {
+		return err
+	}
+	if s.batcher != nil && in[0].N < s.maxBatch {
+		return s.batcher.run(ctx, out, in)
+	}
+	return s.engines.run(ctx, out, in)
+}
+
+// Predict is Run into new tensors.
+func (s *Session) Predict(ctx context.Context, in ...Tensor) ([]Tensor, error) {
+	n := 0
+	if len(in) > 0 {
+		n = max(0, min(in[0].N, s.maxBatch)) // Run refuses others
+	}
+	out := tensors(s.outputs, n)
+	if err := s.Run(ctx, out, in); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// check looks at what a batch may be spoilt by for others than the caller.
+func (s *Session) check(ctx context.Context, out, in []Tensor) error {
+	if ctx == nil {
+		return errors.New("no context")
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if len(in) != len(s.inputs) || len(out) != len(s.outputs) {
+		return fmt.Errorf("%w: %d inputs and %d outputs, the model has %d and %d",
+			ErrShape, len(in), len(out), len(s.inputs), len(s.outputs))
+	}
+	n := in[0].N
+	if n > s.maxBatch {
+		return fmt.Errorf("%w: a batch of %d images, at most %d", ErrShape, n, s.maxBatch)
+	}
+	return cmp.Or(checkTensors(s.inputs, in, n), checkTensors(s.outputs, out, n))
+}
+
+func checkTensors(want []IO, tensors []Tensor, n int) error {
+	for i, t := range tensors {
+		if err := t.Check(want[i].DType, want[i].Shape); err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrShape, want[i].Name, err)
+		}
+		if t.N != n {
+			return fmt.Errorf("%w: %s: %d images, want %d", ErrShape, want[i].Name, t.N, n)
+		}
+	}
+	return nil
+}
+
+// Close waits for the Runs in progress and frees everything. Runs that wait for their
+// turn, and later ones, return ErrClosed; a second Close does nothing.
+func (s *Session) Close() error {
+	err := s.engines.close()
+	if s.batcher != nil {
+		s.batcher.close()
+	}
+	return err
+}
