@@ -84,6 +84,9 @@ func decode(r io.Reader, maxPixels, maxBytes int64) (image.Image, error) {
 	if err != nil {
 		return nil, imageError(err)
 	}
+	if size := img.Bounds(); size.Empty() { // the first frame of a GIF may be
+		return nil, fmt.Errorf("broken image: its first frame has %d×%d pixels", size.Dx(), size.Dy())
+	}
 	if format == "jpeg" && jpeg.orientation != asStored {
 		img = &oriented{img, jpeg.orientation}
 	}
