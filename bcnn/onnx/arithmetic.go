@@ -10,33 +10,60 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// arithmetic imports Add, Sub, Mul, Div, Max, Min and Pow.
+// arithmetic imports Add, Sub, Mul, Div, Max, Min and Pow. Max and Min may have
+// any number of operands.
 func (im *importer) arithmetic(n *pb.Node) (build.Operand, error) {
+	if n.OpType == "Max" || n.OpType == "Min" {
+		return im.oneByOne(n, n.OpType)
+	}
 	operands, err := im.operands(n, 2)
 	if err != nil {
 		return build.Operand{}, err
 	}
-	if r, ok, err := im.build.Pointwise(n, operands, im.eval.Binary(n.OpType)); ok || err != nil {
+	return im.operate(n, n.OpType, operands[0], operands[1])
+}
+
+// sumNode imports Sum.
+func (im *importer) sumNode(n *pb.Node) (build.Operand, error) { return im.oneByOne(n, "Add") }
+
+// oneByOne applies an operator to the first two operands, to the result and the
+// third, and so on.
+func (im *importer) oneByOne(n *pb.Node, op string) (build.Operand, error) {
+	r, err := im.operand(n, 0)
+	for i := 1; i < len(n.Inputs) && err == nil; i++ {
+		var next build.Operand
+		if next, err = im.operand(n, i); err == nil {
+			r, err = im.operate(n, op, r, next)
+		}
+	}
+	if err == nil && r.Value != nil {
+		r.Value = r.Value.With(n)
+	}
+	return r, err
+}
+
+// operate imports an operator of two operands.
+func (im *importer) operate(n *pb.Node, op string, a, b build.Operand) (build.Operand, error) {
+	if r, ok, err := im.build.Pointwise(n, []build.Operand{a, b}, im.eval.Binary(op)); ok || err != nil {
 		return r, err
 	}
-	a, b := operands[0], operands[1]
-	for _, o := range operands {
+	for _, o := range []build.Operand{a, b} {
 		if o.Type() != pb.Float {
 			return build.Operand{}, errors.New("arithmetic on computed values of " + o.Type().String() + " is not supported: Cast to FLOAT first")
 		}
 	}
 	switch {
 	case a.Value != nil && b.Value != nil:
-		return im.sum(n, a.Value, b.Value)
+		return im.sum(n, op, a.Value, b.Value)
 	case a.Value != nil:
-		return im.withConstant(n, a.Value, b.Constant, false)
+		return im.withConstant(n, op, a.Value, b.Constant, false)
 	}
-	return im.withConstant(n, b.Value, a.Constant, true)
+	return im.withConstant(n, op, b.Value, a.Constant, true)
 }
 
 // sum is the sum or the difference of two values.
-func (im *importer) sum(n *pb.Node, a, b *build.Value) (build.Operand, error) {
-	if n.OpType != "Add" && n.OpType != "Sub" {
+func (im *importer) sum(n *pb.Node, op string, a, b *build.Value) (build.Operand, error) {
+	if op != "Add" && op != "Sub" {
 		return build.Operand{}, errors.New("of two computed tensors only the sum or difference is supported")
 	}
 	a, err := im.build.Settle(a)
@@ -49,7 +76,7 @@ func (im *importer) sum(n *pb.Node, a, b *build.Value) (build.Operand, error) {
 	if a.Shape != b.Shape || !a.View.Equal(b.View) {
 		return build.Operand{}, errors.New("two computed tensors must have the same dimensions, in the same order in memory")
 	}
-	if n.OpType == "Sub" {
+	if op == "Sub" {
 		b = im.build.Emit(n, "/negative", bcnn.Affine{Scale: []float32{-1}}, b.Shape, b)
 	}
 	return build.Operand{Value: im.build.Emit(n, "", bcnn.Add{}, a.Shape, a, b)}, nil
@@ -57,12 +84,12 @@ func (im *importer) sum(n *pb.Node, a, b *build.Value) (build.Operand, error) {
 
 // withConstant is an operator between a value and a constant, which stands
 // first if swapped is set.
-func (im *importer) withConstant(n *pb.Node, v *build.Value, t *eval.Tensor, swapped bool) (build.Operand, error) {
-	if n.OpType == "Max" || n.OpType == "Min" {
+func (im *importer) withConstant(n *pb.Node, op string, v *build.Value, t *eval.Tensor, swapped bool) (build.Operand, error) {
+	if op == "Max" || op == "Min" {
 		if t.Len() != 1 {
 			return build.Operand{}, errors.New("limits per channel are not supported")
 		}
-		if n.OpType == "Max" {
+		if op == "Max" {
 			return im.build.Clip(n, v, t.At(0), math.Inf(1))
 		}
 		return im.build.Clip(n, v, math.Inf(-1), t.At(0))
@@ -79,8 +106,8 @@ func (im *importer) withConstant(n *pb.Node, v *build.Value, t *eval.Tensor, swa
 	if err != nil {
 		return build.Operand{}, err
 	}
-	neutral := map[string]float32{"Mul": 1, "Div": 1}[n.OpType]
-	idle := !swapped || n.OpType == "Add" || n.OpType == "Mul"
+	neutral := map[string]float32{"Mul": 1, "Div": 1}[op]
+	idle := !swapped || op == "Add" || op == "Mul"
 	err = im.budget.Loop(len(list), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			negative[i] = -list[i]
@@ -93,24 +120,24 @@ func (im *importer) withConstant(n *pb.Node, v *build.Value, t *eval.Tensor, swa
 	if idle {
 		return build.Operand{Value: v.With(n)}, nil
 	}
-	var op bcnn.Op
+	var layer bcnn.Op
 	switch {
-	case n.OpType == "Add":
-		op = bcnn.Affine{Bias: list}
-	case n.OpType == "Sub" && swapped:
-		op = bcnn.Affine{Scale: []float32{-1}, Bias: list}
-	case n.OpType == "Sub":
-		op = bcnn.Affine{Bias: negative}
-	case n.OpType == "Mul":
-		op = bcnn.Affine{Scale: list}
-	case n.OpType == "Div" && !swapped:
-		if op, err = im.quotient(v, list); err != nil {
+	case op == "Add":
+		layer = bcnn.Affine{Bias: list}
+	case op == "Sub" && swapped:
+		layer = bcnn.Affine{Scale: []float32{-1}, Bias: list}
+	case op == "Sub":
+		layer = bcnn.Affine{Bias: negative}
+	case op == "Mul":
+		layer = bcnn.Affine{Scale: list}
+	case op == "Div" && !swapped:
+		if layer, err = im.quotient(v, list); err != nil {
 			return build.Operand{}, err
 		}
 	default:
 		return build.Operand{}, errors.New("this operator is not supported with a computed operand here")
 	}
-	return build.Operand{Value: im.build.Emit(n, "", op, v.Shape, v)}, nil
+	return build.Operand{Value: im.build.Emit(n, "", layer, v.Shape, v)}, nil
 }
 
 // quotient returns the division by constants: by powers of two a scale, by

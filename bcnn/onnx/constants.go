@@ -103,6 +103,7 @@ func (im *importer) expand(n *pb.Node) (build.Operand, error) {
 	return build.Operand{Constant: out}, err
 }
 
+// concat joins constants.
 func (im *importer) concat(n *pb.Node) (build.Operand, error) {
 	var parts []*eval.Tensor
 	for i := range n.Inputs {
@@ -148,63 +149,63 @@ func (im *importer) gather(n *pb.Node) (build.Operand, error) {
 	return build.Operand{Constant: out}, err
 }
 
-// slice supports a step of 1, with bounds in attributes or inputs.
-func (im *importer) slice(n *pb.Node) (build.Operand, error) {
+func (im *importer) rangeNode(n *pb.Node) (build.Operand, error) {
+	var bounds [3]*eval.Tensor
+	for i := range bounds {
+		var err error
+		if bounds[i], err = im.required(n, i); err != nil {
+			return build.Operand{}, err
+		}
+	}
+	out, err := im.eval.Range(bounds[0], bounds[1], bounds[2])
+	return build.Operand{Constant: out}, err
+}
+
+// size is the number of values of a constant.
+func (im *importer) size(n *pb.Node) (build.Operand, error) {
 	t, err := im.required(n, 0)
 	if err != nil {
 		return build.Operand{}, err
 	}
-	bounds := func(name string, input int) ([]int64, error) {
-		if list, err := n.Ints(name); err != nil || list != nil {
-			return list, err
-		}
-		c, err := im.constant(n, input)
-		if err != nil || c == nil {
-			return nil, err
-		}
-		return c.Integers()
-	}
-	starts, err := bounds("starts", 1)
+	return build.Operand{Constant: eval.Scalar(pb.Int64, float64(t.Len()))}, nil
+}
+
+// reduce imports ReduceMean and its like on constants.
+func (im *importer) reduce(n *pb.Node) (build.Operand, error) {
+	t, err := im.required(n, 0)
 	if err != nil {
 		return build.Operand{}, err
 	}
-	ends, err := bounds("ends", 2)
+	keep, err := n.Int("keepdims", 1)
 	if err != nil {
 		return build.Operand{}, err
 	}
-	steps, err := bounds("steps", 4)
+	noop, err := n.Int("noop_with_empty_axes", 0)
 	if err != nil {
 		return build.Operand{}, err
 	}
-	axes, ok, err := im.axes(n, 3, len(t.Dims))
+	axes, _, err := im.axes(n, 1, len(t.Dims))
 	if err != nil {
 		return build.Operand{}, err
 	}
-	if !ok {
-		for i := range min(len(starts), len(t.Dims)) {
+	if len(axes) == 0 && noop == 0 {
+		for i := range t.Dims {
 			axes = append(axes, i)
 		}
 	}
-	if len(starts) != len(ends) || len(axes) != len(starts) || len(steps) > len(starts) {
-		return build.Operand{}, fmt.Errorf("%d starts, %d ends, %d steps, %d axes", len(starts), len(ends), len(steps), len(axes))
+	out, err := im.eval.Reduce(n.OpType, t, axes)
+	if err == nil && keep == 0 {
+		slices.Sort(axes)
+		out = out.Redim(edit(out.Dims, axes, false, 1))
 	}
-	for _, s := range steps {
-		if s != 1 {
-			return build.Operand{}, fmt.Errorf("a step of %d is not supported", s)
-		}
-	}
-	from, dims := make([]int, len(t.Dims)), slices.Clone(t.Dims)
-	for i, axis := range axes {
-		size := int64(t.Dims[axis])
-		clamp := func(v int64) int {
-			if v < 0 {
-				v += size
-			}
-			return int(max(0, min(v, size)))
-		}
-		from[axis] = clamp(starts[i])
-		dims[axis] = max(0, clamp(ends[i])-from[axis])
-	}
-	out, err := im.eval.Slice(t, from, dims)
 	return build.Operand{Constant: out}, err
+}
+
+// castLike converts to the type of another tensor.
+func (im *importer) castLike(n *pb.Node) (build.Operand, error) {
+	operands, err := im.operands(n, 2)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	return im.cast(n, operands[0], operands[1].Type())
 }

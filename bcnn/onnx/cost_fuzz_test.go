@@ -70,6 +70,10 @@ func (g *grower) init(t testTensor) string {
 	return t.name
 }
 
+func integer(v int) testTensor {
+	return testTensor{typ: pb.Int64, dims: []int{}, values: []float64{float64(v)}}
+}
+
 // dims makes a list of dimensions.
 func (g *grower) dims() string {
 	var list []float64
@@ -144,7 +148,17 @@ func (g *grower) instruction(kind int, twice bool, constant, vector, value strin
 	case 12:
 		g.constant = g.add("Expand", constant+" "+g.dims())
 	case 13:
-		g.constant = g.add("Slice", constant, "starts", []int{g.choose(2)}, "ends", []int{g.dim()})
+		switch g.choose(4) {
+		case 0:
+			g.constant = g.add("Slice", constant, "starts", []int{g.choose(2)}, "ends", []int{g.dim()})
+		case 1:
+			g.constant = g.add("Slice", fmt.Sprint(constant, " ", g.init(ints("", float64(-g.dim()))), " ",
+				g.init(ints("", float64(-g.dim()))), " list ", g.init(ints("", float64(g.choose(5)-2)))))
+		case 2:
+			g.constant = g.add("Tile", constant+" "+g.dims())
+		case 3:
+			g.constant = g.add("Split", constant, "axis", g.choose(2))
+		}
 	case 14:
 		g.constant = g.add("Transpose", constant)
 	case 15:
@@ -152,7 +166,16 @@ func (g *grower) instruction(kind int, twice bool, constant, vector, value strin
 	case 16:
 		g.constant = g.add("Unsqueeze", constant, "axes", []int{g.choose(3)})
 	case 17:
-		g.constant = g.add("Squeeze", constant)
+		switch g.choose(4) {
+		case 0:
+			g.constant = g.add("Squeeze", constant)
+		case 1:
+			g.constant = g.add("ReduceMean", constant, "keepdims", g.choose(2))
+		case 2:
+			g.constant = g.add("ReduceMax", constant, "axes", []int{g.choose(2)})
+		case 3:
+			g.vector = g.add("Range", g.init(integer(0))+" "+g.init(integer(g.dim()))+" "+g.init(integer(g.choose(4))))
+		}
 	case 18:
 		g.constant = g.add("Cast", vector, "to", int(pb.Float))
 	case 19:

@@ -93,7 +93,10 @@ func (im *importer) castNode(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	typ := pb.DataType(to)
+	return im.cast(n, r, pb.DataType(to))
+}
+
+func (im *importer) cast(n *pb.Node, r build.Operand, typ pb.DataType) (build.Operand, error) {
 	if r, ok, err := im.build.Pointwise(n, []build.Operand{r}, im.eval.Cast(typ)); ok || err != nil {
 		return r, err
 	}

@@ -10,8 +10,10 @@
 // Operators: Add, BatchNormalization, Cast, Clip, Constant, Conv, Div, Dropout,
 // Flatten, Gemm, HardSigmoid, Identity, MatMul, MaxPool, Mul, Pad, Relu,
 // Reshape, Shape, Sign, Softmax, Squeeze, Sub, Transpose, Unsqueeze, Where, the
-// comparisons, QONNX BipolarQuant and Quant, bitcnn Binarize; and more on
-// constants. Opset 7 and later.
+// comparisons, Sum, QONNX BipolarQuant and Quant, bitcnn Binarize; and on constants
+// what exporters compute shapes and weights with: CastLike, Concat,
+// ConstantOfShape, Expand, Gather, Range, Reduce*, Size, Slice, Split, Tile, and
+// functions of single values. Opset 7 and later.
 //
 // # Cost
 //
@@ -35,7 +37,7 @@
 //
 // Here, operators.go is the table of operators, and a family of them is a file of
 // its own: conv, dense, pool, pad, normalization, activation, elementwise,
-// arithmetic, quantize, reshape, constants. An operator reads attributes (pb) and
+// arithmetic, quantize, reshape, constants, slice. An operator reads attributes (pb) and
 // operands (importer.go), computes with constants (eval) or makes layers (build).
 //
 // The format: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3; the

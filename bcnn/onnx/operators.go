@@ -15,6 +15,7 @@ func init() {
 	onnx := map[string]func(*importer, *pb.Node) (build.Operand, error){
 		"BatchNormalization": (*importer).batchNorm,
 		"Cast":               (*importer).castNode,
+		"CastLike":           (*importer).castLike,
 		"Clip":               (*importer).clipNode,
 		"Concat":             (*importer).concat,
 		"Constant":           (*importer).constantNode,
@@ -30,17 +31,25 @@ func init() {
 		"MatMul":             (*importer).matMul,
 		"MaxPool":            (*importer).maxPool,
 		"Pad":                (*importer).padNode,
+		"Range":              (*importer).rangeNode,
 		"Reshape":            (*importer).reshape,
 		"Shape":              (*importer).shape,
+		"Size":               (*importer).size,
 		"Slice":              (*importer).slice,
 		"Softmax":            (*importer).softmax,
+		"Split":              (*importer).split,
 		"Squeeze":            func(im *importer, n *pb.Node) (build.Operand, error) { return im.squeeze(n, false) },
+		"Sum":                (*importer).sumNode,
+		"Tile":               (*importer).tile,
 		"Transpose":          (*importer).transpose,
 		"Unsqueeze":          func(im *importer, n *pb.Node) (build.Operand, error) { return im.squeeze(n, true) },
 		"Where":              (*importer).whereNode,
 	}
 	for op := range eval.UnaryOps {
 		onnx[op] = (*importer).unaryNode
+	}
+	for _, op := range eval.Reductions() {
+		onnx[op] = (*importer).reduce
 	}
 	for op := range eval.BinaryOps {
 		if eval.Logical(op) {

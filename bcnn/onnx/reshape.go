@@ -252,14 +252,33 @@ func (im *importer) reshapeConstant(t, shape *eval.Tensor, allowZero bool) (buil
 }
 
 func (im *importer) flatten(n *pb.Node) (build.Operand, error) {
-	v, err := im.value(n, 0)
+	r, err := im.operand(n, 0)
 	if err != nil {
 		return build.Operand{}, err
 	}
-	if v, err = im.build.Movable(v); err != nil {
+	a, err := n.Int("axis", 1)
+	if err != nil {
 		return build.Operand{}, err
 	}
-	a, err := n.Int("axis", 1)
+	if t := r.Constant; t != nil {
+		rank := int64(len(t.Dims))
+		if a < 0 {
+			a += rank
+		}
+		if a < 0 || a > rank {
+			return build.Operand{}, fmt.Errorf("axis %d of %d dimensions", a, rank)
+		}
+		dims := []int{1, 1}
+		for i, d := range t.Dims {
+			if i < int(a) {
+				dims[0] *= d
+			} else {
+				dims[1] *= d
+			}
+		}
+		return build.Operand{Constant: t.Redim(dims)}, nil
+	}
+	v, err := im.build.Movable(r.Value)
 	if err != nil {
 		return build.Operand{}, err
 	}

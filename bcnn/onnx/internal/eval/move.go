@@ -127,20 +127,26 @@ func (e *Evaluator) like(t *Tensor, marked bool, dims []int) (*Tensor, error) {
 // strided makes a tensor of the values of t from start on, the given strides
 // apart.
 func (e *Evaluator) strided(t *Tensor, dims []int, start int, steps []int) (*Tensor, error) {
+	return e.placed(t, dims, dims, start, steps)
+}
+
+// placed is strided for a tensor whose places are counted by other dimensions than
+// its own, each.
+func (e *Evaluator) placed(t *Tensor, dims, each []int, start int, steps []int) (*Tensor, error) {
 	out, err := e.like(t, t.HasBatch(), dims)
 	if err != nil {
 		return nil, err
 	}
-	if err := gather(e, out.F32, t.F32, dims, start, steps); err != nil {
+	if err := gather(e, out.F32, t.F32, each, start, steps); err != nil {
 		return nil, err
 	}
-	if err := gather(e, out.F64, t.F64, dims, start, steps); err != nil {
+	if err := gather(e, out.F64, t.F64, each, start, steps); err != nil {
 		return nil, err
 	}
-	if err := gather(e, out.I64, t.I64, dims, start, steps); err != nil {
+	if err := gather(e, out.I64, t.I64, each, start, steps); err != nil {
 		return nil, err
 	}
-	if err := gather(e, out.Batch, t.Batch, dims, start, steps); err != nil {
+	if err := gather(e, out.Batch, t.Batch, each, start, steps); err != nil {
 		return nil, err
 	}
 	out.trim()
@@ -190,14 +196,29 @@ func (e *Evaluator) Transpose(t *Tensor, perm []int) (*Tensor, error) {
 	return e.strided(t, dims, 0, steps)
 }
 
-// Slice takes the part of a tensor that begins at starts and has dimensions dims,
-// which must lie inside.
-func (e *Evaluator) Slice(t *Tensor, starts, dims []int) (*Tensor, error) {
-	steps, start := strides(t.Dims), 0
+// Slice takes the part of a tensor that begins at starts, has dimensions dims and
+// moves by steps, which may be negative. It must lie inside.
+func (e *Evaluator) Slice(t *Tensor, starts, steps, dims []int) (*Tensor, error) {
+	moves, start := strides(t.Dims), 0
 	for i, s := range starts {
-		start += s * steps[i]
+		start += s * moves[i]
+		moves[i] *= steps[i]
 	}
-	return e.strided(t, dims, start, steps)
+	return e.strided(t, dims, start, moves)
+}
+
+// Tile repeats a tensor so many times along each of its dimensions.
+func (e *Evaluator) Tile(t *Tensor, repeats []int) (*Tensor, error) {
+	dims, from := make([]int, len(t.Dims)), strides(t.Dims)
+	var each, steps []int // two dimensions for each: the copy, and the place in it
+	for i, n := range t.Dims {
+		if dims[i] = n * repeats[i]; dims[i] > pb.MaxSize { // of two numbers up to MaxSize
+			return nil, fmt.Errorf("more than %d values along dimension %d", pb.MaxSize, i)
+		}
+		each, steps = append(each, repeats[i], n), append(steps, 0, from[i])
+	}
+	out, err := e.placed(t, dims, each, 0, steps)
+	return out, err
 }
 
 // Concat joins tensors along an axis. Those without values take no part, or

@@ -115,17 +115,66 @@ func TestMove(t *testing.T) {
 			return place(dims, from)
 		})
 
-		starts, part := make([]int, len(dims)), make([]int, len(dims))
+		starts, steps, part := make([]int, len(dims)), make([]int, len(dims)), make([]int, len(dims))
 		for i, d := range dims {
 			starts[i] = r.IntN(d + 1)
-			part[i] = r.IntN(d - starts[i] + 1)
+			steps[i] = 1 + r.IntN(3)
+			part[i] = (r.IntN(d-starts[i]+1) + steps[i] - 1) / steps[i]
+			if r.IntN(2) == 0 && d > 0 { // backwards
+				starts[i], steps[i] = r.IntN(d), -steps[i]
+				part[i] = (r.IntN(starts[i]+1) - steps[i] - 1) / -steps[i]
+			}
 		}
-		got, err = e.Slice(x, starts, part)
+		got, err = e.Slice(x, starts, steps, part)
 		require.NoError(t, err)
 		check(t, got, x, part, func(index []int) int {
 			from := slices.Clone(index)
 			for i, s := range starts {
-				from[i] += s
+				from[i] = s + steps[i]*index[i]
+			}
+			return place(dims, from)
+		})
+
+		repeats, tiled := make([]int, len(dims)), make([]int, len(dims))
+		for i, d := range dims {
+			repeats[i] = r.IntN(4)
+			tiled[i] = d * repeats[i]
+		}
+		got, err = e.Tile(x, repeats)
+		require.NoError(t, err)
+		check(t, got, x, tiled, func(index []int) int {
+			from := slices.Clone(index)
+			for i, d := range dims {
+				from[i] %= d
+			}
+			return place(dims, from)
+		})
+
+		// What is expanded collapses to what it was.
+		along := make([]bool, len(dims))
+		for i := range along {
+			along[i] = r.IntN(2) == 0
+		}
+		stretched := slices.Clone(dims)
+		for i, d := range dims {
+			if d == 1 {
+				stretched[i] = 3
+			}
+		}
+		got, err = e.Expand(x, stretched)
+		require.NoError(t, err)
+		got, err = e.Collapse(got, along)
+		require.NoError(t, err)
+		collapsed := slices.Clone(dims)
+		for i, d := range dims {
+			if d == 1 && !along[i] || x.Len() == 0 {
+				collapsed[i] = stretched[i]
+			}
+		}
+		check(t, got, x, collapsed, func(index []int) int {
+			from := slices.Clone(index)
+			for i, d := range dims {
+				from[i] %= d
 			}
 			return place(dims, from)
 		})
@@ -140,7 +189,7 @@ func TestMove(t *testing.T) {
 			n := r.IntN(dims[axis] - at + 1)
 			starts, part := make([]int, len(dims)), slices.Clone(dims)
 			starts[axis], part[axis] = at, n
-			p, err := e.Slice(x, starts, part)
+			p, err := e.Slice(x, starts, slices.Repeat([]int{1}, len(dims)), part)
 			require.NoError(t, err)
 			parts = append(parts, p)
 			at += n

@@ -19,6 +19,8 @@ type PointFunc func(args []*Tensor) (*Tensor, error)
 var UnaryOps = map[string]func(float64) float64{
 	"Abs":        math.Abs,
 	"Ceil":       math.Ceil,
+	"Cos":        math.Cos,
+	"Erf":        math.Erf,
 	"Exp":        math.Exp,
 	"Floor":      math.Floor,
 	"Log":        math.Log,
@@ -27,8 +29,11 @@ var UnaryOps = map[string]func(float64) float64{
 	"Reciprocal": func(x float64) float64 { return 1 / x },
 	"Relu":       func(x float64) float64 { return max(x, 0) },
 	"Round":      math.RoundToEven,
+	"Sigmoid":    func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
 	"Sign":       sign,
+	"Sin":        math.Sin,
 	"Sqrt":       math.Sqrt,
+	"Tanh":       math.Tanh,
 }
 
 func sign(x float64) float64 {
@@ -37,16 +42,18 @@ func sign(x float64) float64 {
 		return 1
 	case x < 0:
 		return -1
+	case x == 0:
+		return 0 // not −0
 	}
-	return x // 0 and NaN
+	return x // NaN
 }
 
 // BinaryOps are the operators with two operands, which are broadcast.
 var BinaryOps = map[string]func(x, y float64) float64{
 	"Add": func(x, y float64) float64 { return x + y },
 	"Div": func(x, y float64) float64 { return x / y },
-	"Max": math.Max,
-	"Min": math.Min,
+	"Max": func(x, y float64) float64 { return max(x, y) }, // NaN if one is
+	"Min": func(x, y float64) float64 { return min(x, y) },
 	"Mul": func(x, y float64) float64 { return x * y },
 	"Pow": math.Pow,
 	"Sub": func(x, y float64) float64 { return x - y },
@@ -88,7 +95,9 @@ func Logical(op string) bool {
 }
 
 // slow are the operators that take much longer than others.
-var slow = map[string]bool{"Exp": true, "Log": true, "Pow": true}
+var slow = map[string]bool{
+	"Cos": true, "Erf": true, "Exp": true, "Log": true, "Pow": true, "Sigmoid": true, "Sin": true, "Tanh": true,
+}
 
 // chargeOp charges what an operator costs for n values, besides visiting them.
 func (e *Evaluator) chargeOp(op string, n int) error {
@@ -132,18 +141,25 @@ func (e *Evaluator) Binary(op string) PointFunc {
 		a, b := args[0], args[1]
 		typ := a.Type
 		switch {
-		case a.HasBatch() || b.HasBatch():
+		case (a.HasBatch() || b.HasBatch()) && op != "Equal":
 			return nil, errBatch
 		case a.Type != b.Type && op != "Pow":
 			return nil, fmt.Errorf("operands of %v and %v", a.Type, b.Type)
 		case Logical(op):
 			typ = pb.Bool
-		case !typ.Real() && typ != pb.Int64 && typ != pb.Int32:
+		case !typ.Real() && typ != pb.Int64 && typ != pb.Int32 && op != "Max" && op != "Min":
 			return nil, fmt.Errorf("arithmetic on %v is not supported", typ)
 		}
 		var overflow error
 		out, err := e.pointwise(typ, args, func(out *Tensor, i int, at []int) {
 			v := f(a.At(at[0]), b.At(at[1]))
+			if x, y := a.marked(at[0]), b.marked(at[1]); x || y {
+				// Equal: no batch has the size −1, which stands for a dimension
+				// to be kept, or 0.
+				if v = truth(x && y); x != y && (!x && a.I64[at[0]] > 0 || !y && b.I64[at[1]] > 0) {
+					overflow = errBatch
+				}
+			}
 			if !typ.Real() {
 				// Beyond this float64 would round.
 				if v = math.Trunc(v); math.Abs(v) > 1<<53 || v != v {
@@ -162,6 +178,9 @@ func (e *Evaluator) Binary(op string) PointFunc {
 		return out, err
 	}
 }
+
+// marked reports whether value i stands for the batch size.
+func (t *Tensor) marked(i int) bool { return t.Batch != nil && t.Batch[i] }
 
 // pointwise makes a tensor of what f sets from values of the operands at the same
 // place, where they are broadcast to each other.
@@ -220,7 +239,8 @@ func (e *Evaluator) Cast(to pb.DataType) PointFunc {
 			return a, nil
 		}
 		switch to {
-		case pb.Float, pb.Double, pb.Int64, pb.Int32, pb.Int8, pb.Uint8, pb.Bool:
+		case pb.Float, pb.Double, pb.Float16, pb.BFloat16, pb.Bool,
+			pb.Int64, pb.Int32, pb.Int16, pb.Int8, pb.Uint32, pb.Uint16, pb.Uint8:
 		default:
 			return nil, fmt.Errorf("conversion to %v is not supported", to)
 		}

@@ -6,6 +6,7 @@ package eval
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
@@ -50,6 +51,10 @@ func (t *Tensor) At(i int) float64 {
 // Set stores a value, rounded to the type of the tensor.
 func (t *Tensor) Set(i int, v float64) {
 	switch {
+	case t.Type == pb.Float16:
+		t.F32[i] = float32(round(v, 10, -14, 16))
+	case t.Type == pb.BFloat16:
+		t.F32[i] = float32(round(v, 7, -126, 128))
 	case t.F32 != nil:
 		t.F32[i] = float32(v)
 	case t.F64 != nil:
@@ -57,6 +62,21 @@ func (t *Tensor) Set(i int, v float64) {
 	default:
 		t.I64[i] = int64(v)
 	}
+}
+
+// round rounds to a floating-point format with so many bits behind the point, to
+// even: the least exponent of a normal number, and the first one that is infinite.
+func round(v float64, bits, least, infinite int) float64 {
+	if v == 0 || v-v != 0 {
+		return v
+	}
+	_, exp := math.Frexp(v)
+	unit := max(exp-1, least) - bits // exponent of the last place
+	r := math.Ldexp(math.RoundToEven(math.Ldexp(v, -unit)), unit)
+	if math.Abs(r) >= math.Ldexp(1, infinite) {
+		return math.Inf(int(math.Copysign(1, v)))
+	}
+	return r
 }
 
 // HasBatch reports whether the tensor holds the batch size.

@@ -65,6 +65,12 @@ func (t DataType) Limits() (lo, hi int64) {
 		return 0, math.MaxUint8
 	case Int8:
 		return math.MinInt8, math.MaxInt8
+	case Uint16:
+		return 0, math.MaxUint16
+	case Int16:
+		return math.MinInt16, math.MaxInt16
+	case Uint32:
+		return 0, math.MaxUint32
 	case Int32:
 		return math.MinInt32, math.MaxInt32
 	}

@@ -1,0 +1,155 @@
+package eval
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+)
+
+// A reduction makes one value of many: it starts at zero, add takes in one value
+// after the other, and end finishes, told how many there were. All of it is in
+// float64, with one rounding to the type of the tensor at the end.
+type reduction struct {
+	zero float64
+	add  func(sum, x float64) float64
+	end  func(sum float64, n int) float64
+}
+
+func plus(sum, x float64) float64       { return sum + x }
+func asItIs(sum float64, _ int) float64 { return sum }
+
+// reductions are the operators that reduce dimensions.
+var reductions = map[string]reduction{
+	"ReduceL1":        {0, func(sum, x float64) float64 { return sum + math.Abs(x) }, asItIs},
+	"ReduceL2":        {0, func(sum, x float64) float64 { return sum + float64(x*x) }, func(sum float64, _ int) float64 { return math.Sqrt(sum) }},
+	"ReduceLogSum":    {0, plus, func(sum float64, _ int) float64 { return math.Log(sum) }},
+	"ReduceMax":       {math.Inf(-1), func(sum, x float64) float64 { return max(sum, x) }, asItIs},
+	"ReduceMean":      {0, plus, func(sum float64, n int) float64 { return sum / float64(n) }},
+	"ReduceMin":       {math.Inf(1), func(sum, x float64) float64 { return min(sum, x) }, asItIs},
+	"ReduceProd":      {1, func(sum, x float64) float64 { return sum * x }, asItIs},
+	"ReduceSum":       {0, plus, asItIs},
+	"ReduceSumSquare": {0, func(sum, x float64) float64 { return sum + float64(x*x) }, asItIs},
+}
+
+// Reductions returns the names of the operators that Reduce knows.
+func Reductions() []string {
+	var names []string
+	for name := range reductions {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Reduce reduces the given dimensions of a tensor to one position each.
+func (e *Evaluator) Reduce(op string, t *Tensor, axes []int) (*Tensor, error) {
+	if t.HasBatch() {
+		return nil, errBatch
+	}
+	if !t.Type.Real() && t.Type != pb.Int64 && t.Type != pb.Int32 {
+		return nil, fmt.Errorf("%s of %v", op, t.Type)
+	}
+	r := reductions[op]
+	dims, n := slices.Clone(t.Dims), 1 // n values become one
+	for _, a := range axes {
+		n *= dims[a]
+		dims[a] = 1
+	}
+	out, err := e.NewTensor(t.Type, dims)
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 && out.Len() > 0 && op != "ReduceSum" && op != "ReduceProd" && op != "ReduceL1" && op != "ReduceL2" && op != "ReduceSumSquare" {
+		return nil, errors.New("it reduces no values")
+	}
+	if err := e.Budget.Charge(8 * int64(out.Len())); err != nil {
+		return nil, err
+	}
+	sums := make([]float64, out.Len())
+	err = e.Budget.Loop(len(sums), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			sums[i] = r.zero
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = e.walk(t.Dims, [][]int{stretched(dims, len(dims))}, func(i int, at []int) {
+		sums[at[0]] = r.add(sums[at[0]], t.At(i))
+	})
+	if err != nil {
+		return nil, err
+	}
+	overflow := false
+	err = e.Budget.Loop(len(sums), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			v := r.end(sums[i], n)
+			if !t.Type.Real() {
+				v = math.Trunc(v)
+				overflow = overflow || math.Abs(v) > 1<<53 || v != v
+			}
+			if !overflow {
+				out.Set(i, v)
+			}
+		}
+	})
+	if err == nil && overflow {
+		err = errors.New("integer overflow")
+	}
+	return out, err
+}
+
+// Range lists start, start + delta, … up to limit, which is left out.
+func (e *Evaluator) Range(start, limit, delta *Tensor) (*Tensor, error) {
+	for _, t := range []*Tensor{start, limit, delta} {
+		if t.Len() != 1 || t.Type != start.Type || t.HasBatch() {
+			return nil, errors.New("start, limit and delta must be single values of one type, which do not depend on the batch size")
+		}
+	}
+	first, step := start.At(0), delta.At(0)
+	n := math.Ceil((limit.At(0) - first) / step)
+	if !(math.Abs(n) <= pb.MaxSize) || step == 0 {
+		return nil, fmt.Errorf("%v values", n)
+	}
+	out, err := e.NewTensor(start.Type, []int{int(max(n, 0))})
+	if err != nil {
+		return nil, err
+	}
+	err = e.Budget.Loop(out.Len(), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			out.Set(i, first+float64(float64(i)*step))
+		}
+	})
+	return out, err
+}
+
+// Collapse returns a tensor that broadcasts to the same values: the dimensions
+// among which along it does not vary have size 1.
+func (e *Evaluator) Collapse(t *Tensor, along []bool) (*Tensor, error) {
+	dims, steps := slices.Clone(t.Dims), strides(t.Dims)
+	for d, size := range t.Dims {
+		if !along[d] || size < 2 || t.Len() == 0 {
+			continue
+		}
+		varies := false
+		// Every value, and the first one along this dimension.
+		first := slices.Clone(steps)
+		first[d] = 0
+		err := e.walk(t.Dims, [][]int{first}, func(i int, at []int) {
+			varies = varies || !(t.At(i) == t.At(at[0]))
+		})
+		if err != nil {
+			return nil, err
+		}
+		if !varies {
+			dims[d] = 1
+		}
+	}
+	if slices.Equal(dims, t.Dims) {
+		return t, nil
+	}
+	return e.strided(t, dims, 0, steps)
+}

@@ -1,0 +1,181 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+)
+
+// Operators that take constants apart, and repeat them.
+
+// slice takes bounds in attributes or inputs.
+func (im *importer) slice(n *pb.Node) (build.Operand, error) {
+	t, err := im.required(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	bounds := func(name string, input int) ([]int64, error) {
+		if list, err := n.Ints(name); err != nil || list != nil {
+			return list, err
+		}
+		c, err := im.constant(n, input)
+		if err != nil || c == nil {
+			return nil, err
+		}
+		return c.Integers()
+	}
+	begins, err := bounds("starts", 1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	ends, err := bounds("ends", 2)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	given, err := bounds("steps", 4)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	axes, ok, err := im.axes(n, 3, len(t.Dims))
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if !ok {
+		for i := range min(len(begins), len(t.Dims)) {
+			axes = append(axes, i)
+		}
+	}
+	if len(begins) != len(ends) || len(axes) != len(begins) || given != nil && len(given) != len(begins) {
+		return build.Operand{}, fmt.Errorf("%d starts, %d ends, %d steps, %d axes", len(begins), len(ends), len(given), len(axes))
+	}
+	starts, steps, dims := make([]int, len(t.Dims)), make([]int, len(t.Dims)), slices.Clone(t.Dims)
+	for i := range steps {
+		steps[i] = 1
+	}
+	for i, axis := range axes {
+		step := int64(1)
+		if given != nil {
+			step = given[i]
+		}
+		if step == 0 {
+			return build.Operand{}, errors.New("a step of 0")
+		}
+		starts[axis], steps[axis], dims[axis] = stretch(begins[i], ends[i], step, int64(t.Dims[axis]))
+	}
+	out, err := im.eval.Slice(t, starts, steps, dims)
+	return build.Operand{Constant: out}, err
+}
+
+// stretch returns where a slice of a dimension begins, how it moves and how many
+// positions it has. Bounds below 0 count from the end; those outside mean the end
+// that they lie beyond.
+func stretch(begin, end, step, size int64) (start, move, n int) {
+	least, most := int64(0), size // of bounds
+	if step < 0 {
+		least, most = -1, size-1
+	}
+	bound := func(v int64) int64 {
+		if v < 0 {
+			v += size
+		}
+		return max(least, min(v, most))
+	}
+	begin, end = bound(begin), bound(end)
+	// A step beyond the dimension takes one position; so it is in range.
+	step = max(-pb.MaxSize, min(step, pb.MaxSize))
+	count := (end - begin + step - 1) / step
+	if step < 0 {
+		count = (begin - end - step - 1) / -step
+	}
+	if count < 1 {
+		return 0, 1, 0
+	}
+	return int(begin), int(step), int(count)
+}
+
+// split cuts a constant into one part for each output.
+func (im *importer) split(n *pb.Node) (build.Operand, error) {
+	t, err := im.required(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	a, err := n.Int("axis", 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	axis, err := axisIndex(a, len(t.Dims))
+	if err != nil {
+		return build.Operand{}, err
+	}
+	sizes, err := n.Ints("split")
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if sizes == nil {
+		c, err := im.constant(n, 1)
+		if err != nil {
+			return build.Operand{}, err
+		}
+		if c != nil {
+			if sizes, err = c.Integers(); err != nil {
+				return build.Operand{}, err
+			}
+		}
+	}
+	if sizes == nil { // equal parts, of which the last may be smaller
+		whole, parts := int64(t.Dims[axis]), int64(len(n.Outputs))
+		each := (whole + parts - 1) / parts
+		for range parts {
+			sizes = append(sizes, max(0, min(each, whole)))
+			whole -= each
+		}
+	}
+	if len(sizes) != len(n.Outputs) {
+		return build.Operand{}, fmt.Errorf("%d parts for %d outputs", len(sizes), len(n.Outputs))
+	}
+	starts, steps, dims := make([]int, len(t.Dims)), make([]int, len(t.Dims)), slices.Clone(t.Dims)
+	for i := range steps {
+		steps[i] = 1
+	}
+	var first build.Operand
+	for i, size := range sizes {
+		if size < 0 || size > int64(t.Dims[axis]-starts[axis]) {
+			return build.Operand{}, fmt.Errorf("parts %v of a dimension of %d", sizes[:min(len(sizes), pb.MaxRank)], t.Dims[axis])
+		}
+		dims := slices.Clone(dims)
+		dims[axis] = int(size)
+		part, err := im.eval.Slice(t, starts, steps, dims)
+		if err != nil {
+			return build.Operand{}, err
+		}
+		starts[axis] += int(size)
+		if i == 0 {
+			first.Constant = part
+		} else {
+			im.env[n.Outputs[i]] = build.Operand{Constant: part}
+		}
+	}
+	if starts[axis] != t.Dims[axis] {
+		return build.Operand{}, fmt.Errorf("parts %v of a dimension of %d", sizes[:min(len(sizes), pb.MaxRank)], t.Dims[axis])
+	}
+	return first, nil
+}
+
+func (im *importer) tile(n *pb.Node) (build.Operand, error) {
+	t, err := im.required(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	repeats, err := im.shapeInput(n, 1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if len(repeats) != len(t.Dims) {
+		return build.Operand{}, fmt.Errorf("%d repeats for %d dimensions", len(repeats), len(t.Dims))
+	}
+	out, err := im.eval.Tile(t, repeats)
+	return build.Operand{Constant: out}, err
+}

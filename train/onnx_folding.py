@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""Write bcnn/onnx/testdata/folding.onnx.gz: operators on constants, evaluated by onnxruntime.
+
+For every case the graph computes a tensor named after the operator, and an
+initialiser "want " + that name holds what onnxruntime made of it. Names that begin
+with "~" are compared up to rounding.
+
+Needs numpy, onnx and onnxruntime.
+"""
+
+import gzip
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+OPSET = 18
+
+rng = np.random.default_rng(1)
+
+
+def real(*dims):
+    """Numbers of few bits, so that sums and products of some are exact."""
+    return (rng.integers(-16, 17, dims) / 8).astype(np.float32)
+
+
+def rough(*dims):
+    return rng.normal(size=dims).astype(np.float32)
+
+
+def ints(*values):
+    return np.array(values, np.int64)
+
+
+cases = []  # name, operator, inputs, attributes, number of outputs, opset
+
+
+def case(op, *inputs, exact=True, outputs=1, **attributes):
+    name = f"{'' if exact else '~'}{op} {len(cases)}"
+    cases.append((name, op, inputs, attributes, outputs))
+
+
+for op in ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceProd", "ReduceSumSquare"]:
+    for axes in [(1, 2, 3), (0,), (-1,), (0, 2)]:
+        for keep in (0, 1):
+            case(op, real(2, 3, 4, 2), ints(*axes), exact=op not in ("ReduceL2", "ReduceProd"), keepdims=keep)
+    case(op, real(3, 2))
+    case(op, real(3, 2), ints(), noop_with_empty_axes=0, exact=op not in ("ReduceL2", "ReduceProd"))
+    case(op, rough(5, 7), ints(1), exact=False)
+    if op != "ReduceL2":
+        case(op, ints(3, -4, 5), ints(0))
+case("ReduceLogSum", np.abs(rough(3, 5)), ints(1), exact=False)
+
+special = np.array([0, -0.0, 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, 1e-30, 3e38, np.inf, -np.inf, np.nan], np.float32)
+for op in ["Abs", "Ceil", "Floor", "Neg", "Round", "Sign", "Relu", "Reciprocal"]:
+    case(op, special)
+    case(op, rough(9))
+for op in ["Sqrt", "Log"]:
+    case(op, np.abs(special[:-1]), exact=op == "Sqrt")
+for op in ["Exp", "Sigmoid", "Tanh", "Erf", "Sin", "Cos"]:
+    case(op, rough(20) * 4, exact=False)
+case("Not", np.array([True, False]))
+
+a, b = rough(3, 1, 4), rough(2, 1)
+for op in ["Add", "Sub", "Mul", "Div", "Max", "Min", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"]:
+    case(op, a, b)
+    case(op, special, special[::-1].copy())
+case("Equal", a, a[:, :, :1].copy())
+case("Equal", ints(1, 2, -1), ints(-1))
+case("Pow", np.abs(a), b, exact=False)
+case("Pow", a, np.array(2.0, np.float32))
+case("Pow", a, ints(2))
+for op in ["Max", "Min", "Sum"]:
+    case(op, a)
+    case(op, a, b, rough(4))
+for op in ["Add", "Sub", "Mul", "Div", "Max", "Min"]:
+    case(op, ints(7, -7, 9), ints(2, 2, -4))
+for op in ["And", "Or", "Xor"]:
+    case(op, np.array([True, True, False, False]), np.array([True, False, True, False]))
+
+x = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
+big = np.iinfo(np.int64)
+for starts, ends, axes, steps in [
+    ((-1,), (big.min,), (0,), (-1,)), ((-1,), (-(2**31),), (2,), (-1,)), ((0,), (big.max,), (1,), (1,)),
+    ((4, 0), (0, 3), (2, 0), (-2, 2)), ((1,), (-1,), (-2,), (1,)), ((3,), (1,), (1,), (1,)), ((1,), (3,), (1,), (-1,)),
+    ((100,), (-100,), (2,), (-3,)), ((0,), (5,), (2,), (7,)), ((4,), (0,), (2,), (big.min + 1,)), ((0, 1, 2), (3, 4, 5), (0, 1, 2), (2, 2, 2)),
+]:
+    case("Slice", x, ints(*starts), ints(*ends), ints(*axes), ints(*steps))
+case("Slice", x, ints(1, 1), ints(3, 3))
+case("Expand", rough(3, 1, 2), ints(2, 1, 4, 1))
+case("Tile", rough(2, 3), ints(2, 3))
+case("Tile", ints(1, 2), ints(0))
+case("Transpose", x, perm=[2, 0, 1])
+case("Transpose", x)
+case("Reshape", x, ints(0, -1))
+case("Reshape", x, ints(5, -1, 2))
+case("Flatten", x)
+case("Flatten", x, axis=0)
+case("Flatten", x, axis=-1)
+case("Squeeze", x[:1, :, :1].copy())
+case("Squeeze", x[:1, :, :1].copy(), ints(-1))
+case("Unsqueeze", x, ints(0, -1))
+case("Identity", x)
+case("Concat", x, x[:, :2].copy(), x[:, 1:].copy(), axis=-2)
+case("Gather", x, ints(2, -1, 0).reshape(1, 3), axis=1)
+case("Gather", x, np.array(1, np.int64), axis=2)
+case("Split", x, outputs=3, axis=2, num_outputs=3)
+case("Split", x, ints(1, 3), outputs=2, axis=1)
+case("Shape", x)
+case("Shape", x, start=-2, end=3)
+case("Size", x)
+case("Range", np.array(1, np.int64), np.array(12, np.int64), np.array(3, np.int64))
+case("Range", np.array(1, np.int64), np.array(-8, np.int64), np.array(-2, np.int64))
+case("Range", np.array(0.5, np.float32), np.array(2.75, np.float32), np.array(0.25, np.float32))
+case("ConstantOfShape", ints(2, 3), value=helper.make_tensor("", TensorProto.INT64, [1], [7]))
+case("ConstantOfShape", ints(2, 0))
+case("Where", np.array([[True], [False]]), rough(3), rough(2, 3))
+case("Where", np.array([True, False]), ints(2**53 + 1), ints(-(2**53) - 1))
+case("Clip", special[:-1], np.array(-1, np.float32), np.array(1, np.float32))
+case("Clip", rough(5), np.array(-0.5, np.float32))
+values = np.array([0, 1, -1, 1.5, -1.5, 2.5, 200, 0.1, 65519, 65520, 1e-7, 6e-8, 3e-8, 1e38], np.float32)
+case("Cast", values[:7], to=TensorProto.INT64)
+case("Cast", values[:7], to=TensorProto.INT32)
+case("Cast", values, to=TensorProto.FLOAT16)
+case("Cast", values, to=TensorProto.BFLOAT16)
+case("Cast", values, to=TensorProto.DOUBLE)
+case("Cast", special, to=TensorProto.BOOL)
+case("Cast", np.array([True, False]), to=TensorProto.FLOAT)
+case("Cast", ints(-3, 2**40), to=TensorProto.FLOAT)
+case("Cast", ints(0, 255), to=TensorProto.UINT8)
+case("Cast", ints(-128, 127), to=TensorProto.INT8)
+case("CastLike", ints(1, 2), np.array(0, np.float32))
+
+
+def graph_of(name, op, inputs, attributes, outputs):
+    names = [f"{name} in {i}" for i in range(len(inputs))]
+    outs = [name if i == 0 else f"{name} out {i}" for i in range(outputs)]
+    node = helper.make_node(op, names, outs, name, **attributes)
+    tensors = [numpy_helper.from_array(np.asarray(v), n) for n, v in zip(names, inputs)]
+    return node, tensors, outs
+
+
+def model_of(graph):
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
+
+
+nodes, tensors = [], []
+options = onnxruntime.SessionOptions()
+options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+options.log_severity_level = 3
+for name, op, inputs, attributes, outputs in cases:
+    node, constants, outs = graph_of(name, op, inputs, attributes, outputs)
+    graph = helper.make_graph([node], "g", [], [onnx.ValueInfoProto(name=o) for o in outs], constants)
+    inferred = onnx.shape_inference.infer_shapes(model_of(graph), data_prop=True)
+    types = {v.name: v for v in list(inferred.graph.value_info) + list(inferred.graph.output)}
+    extra, fetch = [], []
+    for o in outs:
+        t = types[o].type.tensor_type.elem_type
+        if t == TensorProto.BFLOAT16:  # fetched as float32
+            extra.append(helper.make_node("Cast", [o], [o + " wide"], to=TensorProto.FLOAT))
+            fetch.append((o + " wide", TensorProto.FLOAT))
+        else:
+            fetch.append((o, t))
+    graph = helper.make_graph([node] + extra, "g", [], [helper.make_tensor_value_info(o, t, None) for o, t in fetch], constants)
+    session = onnxruntime.InferenceSession(model_of(graph).SerializeToString(), options, providers=["CPUExecutionProvider"])
+    want = session.run(None, {})
+    nodes.append(node)
+    tensors += constants
+    for o, w in zip(outs, want):
+        tensors.append(numpy_helper.from_array(np.asarray(w), "want " + o))
+
+path = sys.argv[1] if len(sys.argv) > 1 else "bcnn/onnx/testdata/folding.onnx.gz"
+graph = helper.make_graph(nodes, "folding", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1])],
+                          [helper.make_tensor_value_info(cases[-1][0], TensorProto.FLOAT, None)], tensors)
+with open(path, "wb") as f:
+    f.write(gzip.compress(model_of(graph).SerializeToString(), mtime=0))
+print(f"{path}: {len(cases)} cases")
