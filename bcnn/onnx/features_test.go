@@ -74,6 +74,11 @@ func TestFeatures(t *testing.T) {
 				op("Mul", "c scale", "d"), op("GreaterOrEqual", "d t", "e"), op("Where", "e one minus", "h"), op("MatMul", "h w", "y")},
 			inits: append(constants, f("g", 24), f("b", 24), f("m", 24), randomTensor(r, "v", []int{24}, 0.75, 3.75),
 				f("scale", 1, 24), f("t", 24), w("w", 24, 3)), output: "y"}, binary: 1},
+		{name: "constants that were expanded", model: testModel{
+			input: image(3, 4, 5),
+			nodes: []testNode{op("Expand", "b shape", "c"), op("Add", "x c", "a"), op("Expand", "one shape", "d"), op("Mul", "a d", "e"),
+				op("Expand", "b batches", "f"), op("Add", "f e", "y")},
+			inits: append(constants, f("b", 3, 1, 1), ints("shape", 3, 4, 5), ints("batches", 2, 3, 4, 1)), output: "y"}},
 		{name: "residual", model: testModel{
 			input: image(3, 4, 4),
 			nodes: []testNode{op("Conv", "x w", "a", same(1)...), op("Add", "a x", "b"), op("Relu", "b", "c"),

@@ -55,15 +55,29 @@ func (b *Builder) perChannel(v *Value, t *eval.Tensor) (list []float32, ok bool,
 	if lead < 0 {
 		return nil, false, fmt.Errorf("a constant of dimensions %v has more than the %d of the tensor", t.Dims, len(v.View))
 	}
-	varies := make([][]view.Atom, len(t.Dims)) // atoms of dimensions along which t varies
+	// Exporters expand constants to all dimensions, along which they then do not
+	// vary.
+	across, expanded := make([]bool, len(t.Dims)), false
 	for i, n := range t.Dims {
-		switch {
-		case n == 1:
-			continue
-		case view.IsBatch(v.View[lead+i]) || v.Size(lead+i) != n:
-			return nil, false, fmt.Errorf("a constant of dimensions %v does not fit", t.Dims)
+		d := v.View[lead+i]
+		across[i] = n != 1 && (view.IsBatch(d) || !view.Only(d, view.C))
+		expanded = expanded || across[i]
+	}
+	given := t.Dims
+	if expanded {
+		if t, err = b.eval.Collapse(t, across); err != nil {
+			return nil, false, err
 		}
-		varies[i] = v.View[lead+i]
+	}
+	varies := make([][]view.Atom, len(t.Dims)) // atoms of dimensions along which t varies
+	for i, n := range given {
+		batch := view.IsBatch(v.View[lead+i])
+		switch {
+		case batch && t.Dims[i] != 1 || !batch && n != 1 && v.Size(lead+i) != n:
+			return nil, false, fmt.Errorf("a constant of dimensions %v does not fit", given)
+		case t.Dims[i] != 1:
+			varies[i] = v.View[lead+i]
+		}
 	}
 	if uniform {
 		return []float32{float32(t.At(0))}, true, nil
