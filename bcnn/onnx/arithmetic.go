@@ -36,14 +36,27 @@ func (im *importer) oneByOne(n *pb.Node, op string) (build.Operand, error) {
 			r, err = im.operate(n, op, r, next)
 		}
 	}
-	if err == nil && r.Value != nil {
-		r.Value = r.Value.With(n)
+	return r, err
+}
+
+// operate imports an operator of two operands. Sums are remembered, because what is
+// added often is subtracted again: see build.Sum.
+func (im *importer) operate(n *pb.Node, op string, a, b build.Operand) (build.Operand, error) {
+	r, err := im.compute(n, op, a, b)
+	if err != nil || op != "Add" && op != "Sub" {
+		return r, err
+	}
+	r.Sum = &build.Sum{A: a, B: b, Minus: op == "Sub"}
+	rest, ok, err := im.build.Cancel(r.Sum, r)
+	if ok {
+		im.cancelled = append(im.cancelled, n.Label())
+		return rest, nil
 	}
 	return r, err
 }
 
-// operate imports an operator of two operands.
-func (im *importer) operate(n *pb.Node, op string, a, b build.Operand) (build.Operand, error) {
+// compute is operate for the operands as they are.
+func (im *importer) compute(n *pb.Node, op string, a, b build.Operand) (build.Operand, error) {
 	if r, ok, err := im.build.Pointwise(n, []build.Operand{a, b}, im.eval.Binary(op)); ok || err != nil {
 		return r, err
 	}

@@ -111,7 +111,7 @@ func (im *importer) conv(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	if before.Value != 0 && win.Pad != (bcnn.Padding{}) {
+	if before.Value != 0 && before.Padding != (bcnn.Padding{}) && win.Pad != (bcnn.Padding{}) {
 		return build.Operand{}, fmt.Errorf("padding with 0 around padding with %v of %v", before.Value, before.Node)
 	}
 	win.Pad = sumPadding(win.Pad, before.Padding)
@@ -159,7 +159,7 @@ func (im *importer) conv(n *pb.Node) (build.Operand, error) {
 	if err := im.build.CheckShape(shape); err != nil {
 		return build.Operand{}, err
 	}
-	r, err := im.build.Weighted(n, v, rows, out, channels, bias, shape, func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op {
+	r, err := im.build.Weighted(n, v, rows, out, channels, bias, shape, win.Pad != (bcnn.Padding{}), func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op {
 		return bcnn.Conv2D{Window: win, Out: out, Groups: int(groups), PadValue: padValue, Weights: w, Bias: bias}
 	})
 	if err != nil {

@@ -120,7 +120,7 @@ func (im *importer) dense(n *pb.Node, v *build.Value, transB bool, alpha, beta f
 	if err := im.build.CheckShape(shape); err != nil {
 		return build.Operand{}, err
 	}
-	y, err := im.build.Weighted(n, v, rows, out, k, bias, shape, func(w bcnn.Weights, bias []float32, _ int) bcnn.Op {
+	y, err := im.build.Weighted(n, v, rows, out, k, bias, shape, false, func(w bcnn.Weights, bias []float32, _ int) bcnn.Op {
 		return bcnn.Dense{Out: out, Weights: w, Bias: bias}
 	})
 	if err != nil {

@@ -120,9 +120,5 @@ func (im *importer) identity(n *pb.Node) (build.Operand, error) {
 			return build.Operand{}, errors.New("it is in training mode")
 		}
 	}
-	r, err := im.operand(n, 0)
-	if r.Value != nil {
-		r.Value = r.Value.With(n)
-	}
-	return r, err
+	return im.operand(n, 0)
 }

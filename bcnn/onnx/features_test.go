@@ -79,6 +79,69 @@ func TestFeatures(t *testing.T) {
 			nodes: []testNode{op("Expand", "b shape", "c"), op("Add", "x c", "a"), op("Expand", "one shape", "d"), op("Mul", "a d", "e"),
 				op("Expand", "b batches", "f"), op("Add", "f e", "y")},
 			inits: append(constants, f("b", 3, 1, 1), ints("shape", 3, 4, 5), ints("batches", 2, 3, 4, 1)), output: "y"}},
+		{name: "sign of a ReLU", model: testModel{
+			input: image(3, 4, 4),
+			nodes: []testNode{op("Relu", "x", "a"), op("Sign", "a", "b"), op("Conv", "b w", "y", same(1)...)},
+			inits: []testTensor{w("w", 2, 3, 3, 3)}, output: "y"}, binary: 1},
+		{name: "sign of a max-pool of a ReLU", model: testModel{
+			input: image(3, 4, 4),
+			nodes: []testNode{op("Relu", "x", "a"), op("MaxPool", "a", "b", "kernel_shape", []int{2, 2}), op("Sign", "b", "c"), op("Conv", "c w", "y")},
+			inits: []testTensor{w("w", 2, 3, 3, 3)}, output: "y"}, binary: 1},
+		{name: "sign of a sum of ReLUs", model: testModel{
+			input: image(3, 4, 4),
+			nodes: []testNode{op("Relu", "x", "a"), op("Neg", "x", "b"), op("Relu", "b", "c"), op("Add", "a c", "d"), op("Neg", "d", "e"), op("Sign", "e", "f"),
+				op("Conv", "f w", "y")},
+			inits: []testTensor{w("w", 2, 3, 3, 3)}, output: "y"}, binary: 1},
+		{name: "sign of Clip from 0 on, behind a max-pool", model: testModel{
+			input: image(3, 4, 4),
+			nodes: []testNode{op("Clip", "x zero one", "a"), op("MaxPool", "a", "b", "kernel_shape", []int{2, 2}), op("Sign", "b", "c"), op("Conv", "c w", "y")},
+			inits: append(constants, w("w", 2, 3, 3, 3)), output: "y"}, binary: 1},
+		{name: "hard tanh, max-pool, sign", model: testModel{
+			input: image(3, 4, 4),
+			nodes: []testNode{op("Clip", "x minus one", "a"), op("MaxPool", "a", "b", "kernel_shape", []int{2, 2}), op("GreaterOrEqual", "b zero", "c"),
+				op("Where", "c one minus", "d"), op("Conv", "d w", "y")},
+			inits: append(constants, w("w", 2, 3, 3, 3)), output: "y"}, binary: 1},
+		{name: "{0, 1} with zeros around, ±alpha and a bias", model: testModel{
+			input: image(3, 4, 4),
+			nodes: []testNode{op("Greater", "x zero", "a"), toFloat("a", "b"), op("Conv", "b w bias", "y", same(1)...)},
+			inits: append(constants, randomTensor(r, "w", []int{2, 3, 3, 3}, -0.5, 0.5), f("bias", 2)), output: "y"}, binary: 1},
+		{name: "{0, 1} with ones around", model: testModel{
+			input: image(3, 4, 4),
+			nodes: []testNode{op("Greater", "x zero", "a"), toFloat("a", "b"), op("Pad", "b pads one", "c"), op("Conv", "c w", "y")},
+			inits: append(constants, w("w", 2, 3, 3, 3), ints("pads", 0, 0, 1, 1, 0, 0, 1, 1)), output: "y"}, binary: 1},
+		{name: "{0, 1} with halves around", model: testModel{
+			input: image(3, 4, 4),
+			nodes: []testNode{op("Greater", "x zero", "a"), toFloat("a", "b"), op("Pad", "b pads half", "c"), op("Conv", "c w", "y")},
+			inits: append(constants, w("w", 2, 3, 3, 3), ints("pads", 0, 0, 1, 1, 0, 0, 1, 1)), output: "y"}, binary: 1},
+		{name: "{−1, 3} with zeros around", model: testModel{ // no sign is 0 then
+			input: image(3, 4, 4),
+			nodes: []testNode{op("Greater", "x zero", "a"), op("Where", "a three minus", "b"), op("Conv", "b w", "y", same(1)...)},
+			inits: append(constants, number("three", 3), w("w", 2, 3, 3, 3)), output: "y"}},
+		{name: "{0, 1}, pooled, flattened, dense", model: testModel{
+			input: image(3, 4, 4),
+			nodes: []testNode{op("Greater", "x zero", "a"), toFloat("a", "b"), op("MaxPool", "b", "c", "kernel_shape", []int{2, 2}, "strides", []int{2, 2}),
+				op("Flatten", "c", "d"), op("MatMul", "d w", "e"), op("Sub", "e half", "f"), op("Greater", "f zero", "g"), toFloat("g", "h"),
+				op("MatMul", "h v", "y")},
+			inits: append(constants, w("w", 12, 6), w("v", 6, 3)), output: "y"}, binary: 2},
+		{name: "{0, 1} and a real convolution", model: testModel{
+			input: image(3, 4, 4),
+			nodes: []testNode{op("Greater", "x zero", "a"), toFloat("a", "b"), op("Conv", "b w", "y", same(1)...)},
+			inits: append(constants, f("w", 2, 3, 3, 3)), output: "y"}},
+		{name: "scaled sign", model: testModel{
+			input: image(3, 4, 4),
+			nodes: []testNode{op("Relu", "x", "z"), op("Sub", "z half", "u"), op("GreaterOrEqual", "u zero", "a"), op("Where", "a one minus", "b"), op("Mul", "half b", "c"),
+				op("Conv", "c w", "y", same(1)...)},
+			inits: append(constants, randomTensor(r, "w", []int{2, 3, 3, 3}, -2, 2)), output: "y"}, binary: 1},
+		{name: "sign of odd sums", model: testModel{
+			input: image(3, 4, 4),
+			nodes: []testNode{op("Greater", "x zero", "a"), op("Where", "a one minus", "b"), op("Conv", "b w", "c"), op("Sign", "c", "d"),
+				op("Conv", "d v", "y")},
+			inits: append(constants, w("w", 5, 3, 3, 3), w("v", 2, 5, 1, 1)), output: "y"}, binary: 2},
+		{name: "sign of even sums, half a step away", model: testModel{
+			input: image(2, 4, 4),
+			nodes: []testNode{op("Greater", "x zero", "a"), op("Where", "a one minus", "b"), op("Conv", "b w bias", "c"), op("Sign", "c", "d"),
+				op("Conv", "d v", "y")},
+			inits: append(constants, w("w", 5, 2, 3, 3), randomTensor(r, "bias", []int{5}, 0.5, -1, 3), w("v", 2, 5, 1, 1)), output: "y"}, binary: 2},
 		{name: "residual", model: testModel{
 			input: image(3, 4, 4),
 			nodes: []testNode{op("Conv", "x w", "a", same(1)...), op("Add", "a x", "b"), op("Relu", "b", "c"),

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
@@ -31,6 +32,9 @@ type importer struct {
 	folded []bool // by node: it is constant
 	needed []bool // by node: the output depends on it
 	batch  int    // the batch size in the file, 0 if dynamic
+
+	infos     map[string]pb.ValueInfo // what the file declares, once it is needed
+	cancelled []string                // see Report
 }
 
 func newImporter(m *pb.Model, opts Options, s *source) *importer {
@@ -40,7 +44,7 @@ func newImporter(m *pb.Model, opts Options, s *source) *importer {
 		env:    map[string]build.Operand{},
 		folded: make([]bool, len(m.Graph.Nodes)),
 	}
-	im.build = build.New(im.eval, s.limits.Layers, opts.SignOfZero)
+	im.build = build.New(im.eval, s.limits.Layers, build.Options{SignOfZero: opts.SignOfZero, OverrideZeros: opts.OverrideZeros})
 	return im
 }
 
@@ -66,12 +70,23 @@ func (im *importer) run(l layout) error {
 			return fmt.Errorf("%v: %w", n, err)
 		}
 	}
+	last := bcnn.NetworkInput
 	r, err := im.lookup(output)
 	if err == nil {
-		err = im.output(r)
+		last, err = im.output(r)
 	}
-	if failed := im.build.Err(); failed != nil { // and what came of it
-		err = failed
+	if over := im.build.Err(); over != nil { // and what came of it
+		return over
+	}
+	if over := im.budget.Charge(0); over != nil {
+		return over
+	}
+	if found := im.build.Finish(last); len(found) > 0 {
+		list := make([]Obstacle, len(found))
+		for i, o := range found {
+			list[i] = obstacle(o)
+		}
+		return &ObstaclesError{list}
 	}
 	if err != nil {
 		return fmt.Errorf("output %s: %w", text.Quote(output), err)
@@ -194,29 +209,32 @@ func (im *importer) settled(n *pb.Node, i int) (*build.Value, error) {
 	return im.build.Settle(v)
 }
 
-// output makes the graph's output that of the last layer.
-func (im *importer) output(r build.Operand) error {
+// output returns the layer that computes the graph's output.
+func (im *importer) output(r build.Operand) (layer int, err error) {
 	if r.Value == nil {
-		return errors.New("it is constant")
+		return bcnn.NetworkInput, errors.New("it is constant")
+	}
+	if r.Value.View == nil { // a hole
+		return r.Value.Layer, nil
 	}
 	v, err := im.build.Settle(r.Value)
 	if err != nil {
-		return err
+		return bcnn.NetworkInput, err
 	}
 	if v.Type != pb.Float {
-		return fmt.Errorf("it is %v, want FLOAT", v.Type)
+		return v.Layer, fmt.Errorf("it is %v, want FLOAT", v.Type)
 	}
 	if !view.IsBatch(v.View[0]) {
-		return errors.New("its first dimension is not the batch")
+		return v.Layer, errors.New("its first dimension is not the batch")
 	}
 	// Feature maps stay NHWC; anything else becomes a vector.
 	if !v.View.Equal(view.NCHW(v.Shape)) {
 		if v, err = im.build.Vector(v, v.Node); err != nil {
-			return err
+			return r.Value.Layer, err
 		}
 	}
-	if v.Layer != len(im.build.Net.Layers)-1 {
-		return errors.New("no layer computes it")
+	if v.Layer == bcnn.NetworkInput {
+		return v.Layer, errors.New("no layer computes it")
 	}
-	return nil
+	return v.Layer, nil
 }

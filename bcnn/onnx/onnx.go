@@ -4,8 +4,8 @@
 // The importer evaluates what is constant, recognises the ways in which
 // exporters write binarisation (see internal/build), turns NCHW into NHWC, and
 // finds the layers whose weights are ±1, or ±α per output filter. What a
-// bcnn.Network cannot represent is an error that names the node; nothing is
-// approximated silently.
+// bcnn.Network cannot represent is an error that names all such nodes (see
+// ObstaclesError); nothing is approximated silently.
 //
 // Operators: Add, BatchNormalization, Cast, Clip, Constant, Conv, Div, Dropout,
 // Flatten, Gemm, HardSigmoid, Identity, MatMul, MaxPool, Mul, Pad, Relu,
@@ -73,9 +73,14 @@ type Options struct {
 	// Mean and Scale put (x − Mean)·Scale before a graph that takes FLOAT: one
 	// value, one per channel, or none.
 	Mean, Scale []float32
-	// SignOfZero is the rule for the ONNX operator Sign, whose result for 0 is
-	// 0, which a bit cannot represent. Without a rule, Sign is an error.
+	// SignOfZero is the rule for the ONNX operator Sign, whose result for 0 is 0,
+	// which a bit cannot represent. Without a rule, a Sign is an error, unless its
+	// input is never 0 (odd integer sums), or never negative (behind a ReLU): then
+	// it is exact as ±1 or {0, 1}.
 	SignOfZero bcnn.ZeroRule
+	// OverrideZeros applies SignOfZero also where the input of a Sign often is 0,
+	// as even integer sums are. That makes another network.
+	OverrideZeros bool
 	// Name, Labels and Resize override the entries "name", "labels" (a JSON
 	// array of strings) and "resize" (pixels) of the file's metadata_props.
 	// Without either the name is that of the file.
@@ -176,7 +181,7 @@ func (s *source) decode(data []byte, opts Options) (*bcnn.Network, *Report, erro
 	}
 	// Which way a graph's input lies in memory shows only when the nodes that
 	// read it fit.
-	var first error
+	var best error // of the attempt with the fewest obstacles
 	for i, layout := range layouts {
 		if i > 0 {
 			s.attempt()
@@ -194,12 +199,13 @@ func (s *source) decode(data []byte, opts Options) (*bcnn.Network, *Report, erro
 			}
 			return im.build.Net, report, nil
 		}
-		if first == nil {
-			first = err
+		var fewer, most *ObstaclesError
+		if best == nil || errors.As(best, &most) && errors.As(err, &fewer) && len(fewer.Obstacles) < len(most.Obstacles) {
+			best = err
 		}
 		if end := s.budget.Charge(0); end != nil && !errors.Is(end, budget.ErrExceeded) {
 			return nil, nil, err // of the context
 		}
 	}
-	return nil, nil, first
+	return nil, nil, best
 }

@@ -1,8 +1,6 @@
 package onnx
 
 import (
-	"errors"
-
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
@@ -71,24 +69,28 @@ func init() {
 	handlers["bitcnn"] = map[string]func(*importer, *pb.Node) (build.Operand, error){"Binarize": (*importer).binarize}
 }
 
-// node imports a node.
+// node imports a node. What no layer can be made of leaves a hole, see
+// build.Obstacle; the error is one that ends the import.
 func (im *importer) node(n *pb.Node) error {
-	handler := handlers[n.Domain][n.OpType]
-	if handler == nil {
-		return errors.New("this operator is not supported")
-	}
-	if len(n.Outputs) == 0 {
-		return errors.New("it has no output")
-	}
 	if err := im.budget.Charge(nodeUnits); err != nil {
 		return err
 	}
+	handler := handlers[n.Domain][n.OpType]
+	switch {
+	case handler == nil:
+		return im.hole(n, unsupported)
+	case im.blind(n):
+		return im.hole(n, nil)
+	}
 	r, err := handler(im, n)
-	if failed := im.build.Err(); failed != nil { // and what came of it
-		err = failed
+	if over := im.build.Err(); over != nil { // and what came of it
+		return over
+	}
+	if over := im.budget.Charge(0); over != nil {
+		return over
 	}
 	if err != nil {
-		return err
+		return im.hole(n, err)
 	}
 	im.folded[n.Index] = r.Constant != nil
 	im.env[n.Outputs[0]] = r

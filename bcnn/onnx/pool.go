@@ -14,6 +14,11 @@ func (im *importer) maxPool(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
+	clip := v.Clip
+	if clip != nil {
+		v = v.With(v.Node)
+		v.Clip = nil
+	}
 	if v, err = im.build.SettleSigns(v); err != nil {
 		return build.Operand{}, err
 	}
@@ -55,8 +60,8 @@ func (im *importer) maxPool(n *pb.Node) (build.Operand, error) {
 	}
 	out := im.build.Emit(n, "", bcnn.MaxPool{Window: win}, shape, v)
 	out.View = view.View{view.Batch, v.View[1], view.Whole(view.H, shape.H), view.Whole(view.W, shape.W)}
-	// The maximum commutes with a gain, which is positive.
-	out.Signs, out.Gain = v.Signs, v.Gain
+	// The maximum commutes with a gain, which is positive, and with a clip.
+	out.Signs, out.Gain, out.Offset, out.Clip = v.Signs, v.Gain, v.Offset, clip
 	return build.Operand{Value: out}, nil
 }
 

@@ -7,6 +7,19 @@ type Report struct {
 	Nodes    int    // in the file
 	// Folded are the nodes that did not become layers of their own.
 	Folded []Folded
+	// Cancelled are the nodes that complete a sum of which two parts cancel, as in
+	// the straight-through form x + (f(x) − x): they are taken as f(x), which the
+	// model's own arithmetic gives up to rounding.
+	Cancelled []string
+	// Zeros are the signs whose value at 0 Options.SignOfZero has changed.
+	Zeros []Zero
+}
+
+// Zero is a sign whose value at 0 an option has changed.
+type Zero struct {
+	Node string
+	// Frequent says that its input is often 0; see Options.OverrideZeros.
+	Frequent bool
 }
 
 // Folded is a node that is no layer.
@@ -21,7 +34,10 @@ type Folded struct {
 // layer of the first node that reads it.
 func (im *importer) report() (*Report, error) {
 	g := im.model.Graph
-	r := &Report{Producer: im.model.Producer, Opset: int(im.model.Opset), Nodes: len(g.Nodes)}
+	r := &Report{Producer: im.model.Producer, Opset: int(im.model.Opset), Nodes: len(g.Nodes), Cancelled: im.cancelled}
+	for _, z := range im.build.Zeros {
+		r.Zeros = append(r.Zeros, Zero{z.Node.Label(), z.Frequent})
+	}
 	into := make([]string, len(g.Nodes))
 	reader := map[string]int{} // the first node that reads a tensor
 	for i := len(g.Nodes) - 1; i >= 0; i-- {

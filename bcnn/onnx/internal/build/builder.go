@@ -21,10 +21,10 @@ import (
 
 // A Builder makes a network, layer by layer.
 type Builder struct {
-	eval       *eval.Evaluator
-	budget     *budget.Budget
-	signOfZero bcnn.ZeroRule
-	maxLayers  int
+	eval      *eval.Evaluator
+	budget    *budget.Budget
+	options   Options
+	maxLayers int
 	// Net is the network so far.
 	Net *bcnn.Network
 	// Made tells the first layer that a node became, by the index of the node.
@@ -32,16 +32,34 @@ type Builder struct {
 	// names has the names of layers, and the last number that has been appended
 	// to each of them.
 	names map[string]int
+	// Zeros are the signs whose value at 0 an option has changed.
+	Zeros []Zero
+	holes map[int]Obstacle // by layer
+	sums  map[int]sums     // likewise: of products of ±1, without a bias
 	err   error
 }
 
+// Options are those of the import that change the network.
+type Options struct {
+	// SignOfZero is the rule for a step whose value at its threshold lies between
+	// the others; 0 if that is an obstacle.
+	SignOfZero bcnn.ZeroRule
+	// OverrideZeros extends the rule to steps whose input often is at the threshold.
+	OverrideZeros bool
+}
+
+// Zero is a sign whose value at 0 Options.SignOfZero has changed.
+type Zero struct {
+	Node     *pb.Node
+	Frequent bool // its input is often 0
+	layer    int
+}
+
 // New returns a builder of an empty network that may have maxLayers layers.
-// signOfZero is the rule for a step whose value at its threshold lies between the
-// others, 0 if that is an error.
-func New(e *eval.Evaluator, maxLayers int, signOfZero bcnn.ZeroRule) *Builder {
+func New(e *eval.Evaluator, maxLayers int, opts Options) *Builder {
 	return &Builder{
-		eval: e, budget: e.Budget, signOfZero: signOfZero, maxLayers: maxLayers,
-		Net: &bcnn.Network{}, names: map[string]int{}, Made: map[int]string{},
+		eval: e, budget: e.Budget, options: opts, maxLayers: maxLayers,
+		Net: &bcnn.Network{}, names: map[string]int{}, Made: map[int]string{}, holes: map[int]Obstacle{}, sums: map[int]sums{},
 	}
 }
 
@@ -114,7 +132,7 @@ func (b *Builder) Flattened(v *Value, n *pb.Node) *Value {
 		return v
 	}
 	out := b.Emit(n, "/flatten", bcnn.Flatten{}, bcnn.Shape{H: 1, W: 1, C: v.Shape.Values()}, v)
-	out.View, out.Signs = v.View.Flatten(v.Shape), v.Signs
+	out.View, out.Signs, out.Gain, out.Offset = v.View.Flatten(v.Shape), v.Signs, v.Gain, v.Offset
 	return out
 }
 

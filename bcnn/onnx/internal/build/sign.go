@@ -23,7 +23,8 @@ import (
 //	2·Round(Clip(x/2 + ½)) − 1    −1 at 0: Round takes ½ to the even 0
 //	Sign(Sign(x) + 0.1)           +1 at 0
 //	BipolarQuant(x, scale)        +scale at 0
-//	Sign(x)                       0 at 0, see Options.SignOfZero
+//	Sign(Relu(x))                 0 at 0, and never −1
+//	Sign(x)                       0 at 0, see zeros
 //
 // All of them are step functions of x: constant below a threshold, at it, and
 // above it. So no pattern is matched. The first operator that makes a step
@@ -95,6 +96,8 @@ func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) (O
 	}
 	base := v
 	if c := v.Clip; c != nil {
+		base = v.With(v.Node)
+		base.Clip = nil
 		inside := t.Len() > 0
 		err := b.budget.Loop(t.Len(), func(lo, hi int) {
 			for i := lo; i < hi; i++ {
@@ -116,12 +119,19 @@ func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) (O
 				hi = at
 			}
 		}
-		base = v.With(v.Node)
-		base.Clip = nil
 	}
 	base, err := b.Settle(base)
 	if err != nil {
 		return Operand{}, err
+	}
+	if t.Len() == 1 { // likewise at a bound of what the layers can give
+		least, most := b.interval(base.Layer, intervalDepth)
+		if t.At(0) == least {
+			lo = at
+		}
+		if t.At(0) == most {
+			hi = at
+		}
 	}
 	out := base.With(n)
 	out.Type, out.Signs = lo.Type, false
@@ -133,22 +143,33 @@ func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) (O
 // values stay pending.
 func (b *Builder) SettleSigns(v *Value) (*Value, error) {
 	switch {
-	case v.Clip != nil:
-		return nil, fmt.Errorf("%v is only possible right before a binarisation, or as a ReLU", v.Clip.node)
-	case v.Step == nil:
+	case v.Clip == nil && v.Step == nil:
 		return v, nil
 	case v.signed != nil:
 		return v.signed, nil
 	}
-	if err := v.CheckReal(); err != nil {
-		return nil, err
+	if v.Clip == nil {
+		if err := v.CheckReal(); err != nil {
+			return nil, err
+		}
 	}
-	out, err := b.signLayer(v)
-	if err != nil && v.Node != nil {
-		err = fmt.Errorf("the binarisation at %v: %w", v.Node, err)
+	out, n, err := (*Value)(nil), v.Node, error(nil)
+	if v.Clip != nil {
+		n, err = v.Clip.node, errors.New("it is only possible right before a binarisation, or as a ReLU")
+	} else if out, err = b.signLayer(v); err != nil {
+		err = fmt.Errorf("as a binarisation: %w", err)
 	}
-	v.signed = out
-	return out, err
+	if err == nil {
+		v.signed = out
+		return out, nil
+	}
+	if over := b.budget.Charge(0); over != nil {
+		return nil, over
+	}
+	like := v.With(n)
+	like.Clip, like.Step, like.Type = nil, nil, pb.Float
+	v.signed = b.Hole(n, err, like, []*Value{v})
+	return v.signed, nil
 }
 
 // Settle returns a value with nothing pending.
@@ -159,13 +180,25 @@ func (b *Builder) Settle(v *Value) (*Value, error) {
 		return nil, err
 	case v.Pad != nil:
 		return nil, v.Pad.Error()
-	case v.Gain == 0:
+	case v.Gain == 0 && v.Offset == 0:
 		return v, nil
 	case v.plain != nil:
 		return v.plain, nil
 	}
-	v.plain = b.Emit(v.Node, "/gain", bcnn.Affine{Scale: []float32{v.Gain}}, v.Shape, v)
+	op := bcnn.Affine{Scale: []float32{v.gain()}}
+	if v.Offset != 0 {
+		op.Bias = []float32{v.Offset}
+	}
+	v.plain = b.Emit(v.Node, "/values", op, v.Shape, v)
 	return v.plain, nil
+}
+
+// gain returns the factor of ±1 values.
+func (v *Value) gain() float32 {
+	if v.Gain == 0 {
+		return 1
+	}
+	return v.Gain
 }
 
 // signUnits is what a channel of signLayer costs: four numbers and several looks
@@ -203,13 +236,24 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 	scale, shift := make([]float32, channels), make([]float32, channels)
 	rule := bcnn.ZeroRule(0)
 	plainInput, plainOutput, uniform := true, true, true
+	ternary := false // a channel has a value of its own at the threshold
+	for c := range channels {
+		lo, mid, hi := at(1, c), at(2, c), at(3, c)
+		ternary = ternary || mid != lo && mid != hi
+	}
+	zeros := never
+	if ternary {
+		if zeros, err = b.zeros(in, lists[0]); err != nil {
+			return nil, err
+		}
+	}
 	for c := range channels {
 		t, lo, mid, hi := at(0, c), at(1, c), at(2, c), at(3, c)
 		if lo == hi && mid == lo { // a constant: the sign of ±1
 			direction[c], offset[c] = 0, float32(math.Copysign(1, lo))
 			scale[c] = float32(math.Abs(lo))
 		} else {
-			above, err := b.zeroRule(lo, mid, hi)
+			above, err := b.zeroRule(lo, mid, hi, zeros)
 			if err != nil {
 				return nil, err
 			}
@@ -232,7 +276,7 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 		}
 		plainInput = plainInput && direction[c] == 1 && t == 0
 		plainOutput = plainOutput && scale[c] == 1 && shift[c] == 0
-		uniform = uniform && shift[c] == 0 && scale[c] != 0 && max(scale[c], -scale[c]) == max(scale[0], -scale[0])
+		uniform = uniform && shift[c] == shift[0] && scale[c] != 0 && max(scale[c], -scale[c]) == max(scale[0], -scale[0])
 	}
 	if rule == 0 {
 		rule = bcnn.ZeroIsPlus // every channel is constant
@@ -242,6 +286,9 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 	}
 	out := b.Emit(v.Node, "", bcnn.Sign{Zero: rule}, in.Shape, in)
 	out.Signs = true
+	if ternary && zeros != never && b.err == nil {
+		b.Zeros = append(b.Zeros, Zero{v.Node, zeros == often, out.Layer})
+	}
 	switch {
 	case plainOutput:
 	case uniform:
@@ -257,6 +304,7 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 		if gain != 1 {
 			out.Gain = gain
 		}
+		out.Offset = shift[0]
 	default:
 		out = b.Emit(v.Node, "/values", bcnn.Affine{Scale: scale, Bias: shift}, out.Shape, out)
 	}
@@ -264,7 +312,7 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 }
 
 // zeroRule reports whether the value at the threshold is the one above it.
-func (b *Builder) zeroRule(lo, mid, hi float64) (above bool, err error) {
+func (b *Builder) zeroRule(lo, mid, hi float64, zeros frequency) (above bool, err error) {
 	switch {
 	case mid == hi && lo != hi:
 		return true, nil
@@ -272,13 +320,15 @@ func (b *Builder) zeroRule(lo, mid, hi float64) (above bool, err error) {
 		return false, nil
 	case lo == hi:
 		return false, fmt.Errorf("it is %v at its threshold and %v elsewhere", mid, lo)
-	case b.signOfZero == bcnn.ZeroIsPlus:
+	case zeros == never:
 		return true, nil
-	case b.signOfZero == bcnn.ZeroIsMinus:
-		return false, nil
+	case b.options.SignOfZero == 0:
+		err = &Choice{"SignOfZero", fmt.Errorf("it gives %v at its threshold, between %v and %v, which a bit cannot represent", mid, lo, hi)}
+	case zeros == often && !b.options.OverrideZeros:
+		err = &Choice{"OverrideZeros", fmt.Errorf("it gives %v at its threshold, between %v and %v, and its input is often there: "+
+			"another value for 0 makes another network", mid, lo, hi)}
 	}
-	return false, fmt.Errorf("it gives %v at its threshold, between %v and %v, which a bit cannot represent: "+
-		"export the sign as Where(x >= 0, 1, -1), or choose a rule with Options.SignOfZero", mid, lo, hi)
+	return b.options.SignOfZero == bcnn.ZeroIsPlus, err
 }
 
 // stepLists returns the threshold and the three values per channel. A value

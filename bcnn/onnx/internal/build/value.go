@@ -14,6 +14,8 @@ import (
 type Operand struct {
 	Constant *eval.Tensor
 	Value    *Value
+	// Sum says what it is the sum or difference of; nil if it is none.
+	Sum *Sum
 }
 
 // Type returns the element type.
@@ -32,8 +34,13 @@ type Value struct {
 	Layer int      // bcnn.NetworkInput or an index
 	Shape bcnn.Shape
 	View  view.View
-	Signs bool    // all values are ±1, times gain
-	Gain  float32 // pending factor of ±1 values; 0 means 1
+	// Signs says that the layer gives ±1. Gain and Offset are pending on them: the
+	// values are ±Gain + Offset. A Gain of 0 means 1.
+	Signs        bool
+	Gain, Offset float32
+	// Hole says that the value stands for one that could not be made. Its View is
+	// nil where its dimensions are not known.
+	Hole bool
 
 	Pad  *Pending // values around the image
 	Clip *Clip

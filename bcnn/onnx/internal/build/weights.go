@@ -11,47 +11,108 @@ import (
 )
 
 // Weighted emits a layer with weights, [out][…][rowLen]. Weights ±α of a filter
-// become ±1 and an Affine layer behind.
-func (b *Builder) Weighted(n *pb.Node, v *Value, rows []float32, out, rowLen int, bias []float32, shape bcnn.Shape,
+// become ±1 and an Affine layer behind. padded says that the layer pads.
+//
+// Values ±g + o become ±1 too, exactly: with Σw the sum of a filter's weights,
+//
+//	Σ w·(g·s + o) = g·Σ w·s + o·Σ w
+//
+// which holds for padded taps as well if they read the s whose g·s + o is the
+// value of the padding. So {0, 1} with zeros around is ½·(s + 1) with −1 around.
+func (b *Builder) Weighted(n *pb.Node, v *Value, rows []float32, out, rowLen int, bias []float32, shape bcnn.Shape, padded bool,
 	build func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op) (*Value, error) {
 	packed, alpha, err := b.binaryWeights(rows, out, rowLen)
 	if err != nil {
 		return nil, err
 	}
-	gain := v.Gain
-	if gain == 0 {
-		gain = 1
-	}
-	padValue := 0
-	if v.Pad != nil && v.Pad.Value != 0 {
-		p := v.Pad.Value / gain
-		if !v.Signs || packed == nil || p != 1 && p != -1 {
-			return nil, fmt.Errorf("padding with %v at %v needs binary weights and an input of ±%v", v.Pad.Value, v.Pad.Node, v.Pad.Value)
-		}
-		padValue = int(p)
-	}
+	fill := float32(0) // around the image
 	in := v
 	if v.Pad != nil {
+		fill = v.Pad.Value
 		in = v.With(v.Node)
 		in.Pad = nil
 	}
-	if packed == nil {
+	around := (fill - v.Offset) / v.gain()
+	if !padded {
+		around = 0
+	}
+	binary := packed != nil && v.Signs && (around == 0 || around == 1 || around == -1)
+	if fill != 0 && !binary {
+		return nil, fmt.Errorf("padding with %v at %v needs binary weights and an input of ±%v", fill, v.Pad.Node, fill)
+	}
+	if !binary || packed == nil {
 		if in, err = b.Settle(in); err != nil {
 			return nil, err
 		}
-		return b.Emit(n, "", build(bcnn.Weights{F32: rows}, bias, 0), shape, in), nil
+		if packed == nil {
+			return b.Emit(n, "", build(bcnn.Weights{F32: rows}, bias, 0), shape, in), nil
+		}
+		around = 0
 	}
 	w := bcnn.Weights{Bits: packed}
-	if alpha == nil && gain == 1 {
-		return b.Emit(n, "", build(w, bias, padValue), shape, in), nil
+	gain, offset := float32(1), float32(0)
+	if binary {
+		gain, offset = v.gain(), v.Offset
 	}
-	y := b.Emit(n, "", build(w, nil, padValue), shape, in)
-	if alpha != nil && gain != 1 {
-		y = b.Emit(n, "/gain", bcnn.Affine{Scale: []float32{gain}}, shape, y)
-	} else if alpha == nil {
+	plain := alpha == nil && gain == 1 && offset == 0
+	var inside []float32 // the bias of the layer itself
+	if plain {
+		inside = bias
+	}
+	y := b.Emit(n, "", build(w, inside, int(around)), shape, in)
+	taps := len(rows) / out
+	if binary {
+		// Fewer taps are inside the image at the border.
+		zeros := padded && around == 0
+		b.sums[y.Layer] = sums{1, float64(taps), zeros || taps%2 == 1, zeros || taps%2 == 0}
+	} else if in.Layer == bcnn.NetworkInput && b.Net.Input.DType == bcnn.Uint8 {
+		b.sums[y.Layer] = sums{1, math.MaxUint8 * float64(taps), true, true}
+	}
+	switch {
+	case plain:
+		return y, nil
+	case offset != 0:
+		sums, err := b.filterSums(rows, out, offset)
+		if err != nil {
+			return nil, err
+		}
+		y = b.Emit(n, "/values", bcnn.Affine{Scale: []float32{gain}, Bias: sums}, shape, y)
+		if alpha == nil && bias == nil {
+			return y, nil
+		}
+	case alpha == nil:
 		alpha = []float32{gain}
+	case gain != 1:
+		y = b.Emit(n, "/gain", bcnn.Affine{Scale: []float32{gain}}, shape, y)
 	}
 	return b.Emit(n, "/scale", bcnn.Affine{Scale: alpha, Bias: bias}, shape, y), nil
+}
+
+// filterSums returns the sums of the signs of each filter's weights, times a
+// factor.
+func (b *Builder) filterSums(rows []float32, out int, factor float32) ([]float32, error) {
+	sums, err := b.Floats(out)
+	if err != nil {
+		return nil, err
+	}
+	size := len(rows) / out
+	for o := range sums {
+		sum := 0
+		err := b.budget.Loop(size, func(lo, hi int) {
+			for _, w := range rows[o*size+lo : o*size+hi] {
+				if w > 0 {
+					sum++
+				} else {
+					sum--
+				}
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		sums[o] = float32(float64(factor) * float64(sum))
+	}
+	return sums, nil
 }
 
 // binaryWeights packs weights that are ±α for one α > 0 per filter. packed is

@@ -108,10 +108,28 @@ func (d *decoder) graphField(g *Graph, f field) error {
 		} else {
 			g.Outputs = append(g.Outputs, v)
 		}
+	case 13:
+		if err := d.budget.Charge(infoUnits); err != nil {
+			return err
+		}
+		g.infos = append(g.infos, f)
 	case 15:
 		return errors.New("sparse initialisers are not supported")
 	}
 	return nil
+}
+
+// ValueInfos returns what the file declares of tensors between the nodes, by name.
+// Declarations that are no tensors are left out. The error is that of the budget.
+func (g *Graph) ValueInfos(b *budget.Budget) (map[string]ValueInfo, error) {
+	d := &decoder{b}
+	infos := make(map[string]ValueInfo, len(g.infos))
+	for _, f := range g.infos {
+		if v, err := d.valueInfo(f); err == nil {
+			infos[v.Name] = v
+		}
+	}
+	return infos, b.Charge(0)
 }
 
 func (d *decoder) valueInfo(f field) (ValueInfo, error) {

@@ -20,6 +20,7 @@ type Graph struct {
 	Initializers map[string]*Tensor
 	Inputs       []ValueInfo
 	Outputs      []ValueInfo
+	infos        []field // ValueInfoProtos of tensors in between, undecoded
 }
 
 // ValueInfo is a ValueInfoProto of a tensor.

@@ -12,6 +12,11 @@ import (
 
 // String names the node in errors.
 func (n *Node) String() string {
+	return fmt.Sprintf("node %s (%s, index %d)", text.Quote(n.Name), n.Operator(), n.Index)
+}
+
+// Operator is the operator's name, with its domain unless that is ONNX's own.
+func (n *Node) Operator() string {
 	op := n.OpType
 	if n.Domain != "" {
 		op = n.Domain + "." + op
@@ -19,7 +24,15 @@ func (n *Node) String() string {
 	if len(op) > maxLabel || strings.ContainsFunc(op, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '.' }) {
 		op = text.Quote(op)
 	}
-	return fmt.Sprintf("node %s (%s, index %d)", text.Quote(n.Name), op, n.Index)
+	return op
+}
+
+// Position is the index of the node, −1 for nil, the input.
+func (n *Node) Position() int {
+	if n == nil {
+		return -1
+	}
+	return n.Index
 }
 
 // Attribute types, AttributeProto.AttributeType.

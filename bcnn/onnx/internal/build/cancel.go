@@ -1,0 +1,121 @@
+package build
+
+import (
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+)
+
+// Sum tells that a tensor is A + B, or A − B.
+//
+// Straight-through estimators are written as sums that only serve the gradient:
+//
+//	x + (f(x) − x)        (f(x) − p(x)) + p(x)        (f(x) + p(x)) − p(x)
+//
+// all of which are f(x), up to the rounding of the two sums. Then f(x) is what the
+// network computes, and what p is does not matter.
+type Sum struct {
+	A, B  Operand
+	Minus bool
+}
+
+// term is a part of a sum.
+type term struct {
+	Operand
+	minus bool
+}
+
+// terms returns the operand as a sum of one, and as that which it is.
+func (r Operand) terms(minus bool) [][]term {
+	out := [][]term{{{r, minus}}}
+	if s := r.Sum; s != nil {
+		out = append(out, []term{{s.A, minus}, {s.B, minus != s.Minus}})
+	}
+	return out
+}
+
+// Cancel returns what is left of a sum whose other parts cancel, if that is one
+// operand of the dimensions of the sum.
+func (b *Builder) Cancel(s *Sum, sum Operand) (rest Operand, ok bool, err error) {
+	for _, left := range s.A.terms(false) {
+		for _, right := range s.B.terms(s.Minus) {
+			left, err := b.remaining(slices.Concat(left, right))
+			if err != nil {
+				return rest, false, err
+			}
+			if len(left) == 1 && !left[0].minus && left[0].fits(sum) {
+				return left[0].Operand, true, nil
+			}
+		}
+	}
+	return rest, false, nil
+}
+
+// remaining removes pairs of terms that cancel.
+func (b *Builder) remaining(terms []term) ([]term, error) {
+	for i := 0; i < len(terms); i++ {
+		for k := i + 1; k < len(terms); k++ {
+			if terms[i].minus == terms[k].minus {
+				continue
+			}
+			same, err := b.same(terms[i].Operand, terms[k].Operand)
+			if err != nil {
+				return nil, err
+			}
+			if same {
+				terms = slices.Delete(slices.Delete(terms, k, k+1), i, i+1)
+				i--
+				break
+			}
+		}
+	}
+	return terms, nil
+}
+
+// fits reports whether an operand has the dimensions of a sum that it is part of.
+func (r Operand) fits(sum Operand) bool {
+	if r.Constant != nil || sum.Constant != nil {
+		return r.Constant != nil && sum.Constant != nil && slices.Equal(r.Constant.Dims, sum.Constant.Dims)
+	}
+	return r.Value.View != nil && r.Value.Shape == sum.Value.Shape && r.Value.View.Equal(sum.Value.View)
+}
+
+// same reports whether two operands are the same tensor.
+func (b *Builder) same(x, y Operand) (bool, error) {
+	if x.Constant != nil || y.Constant != nil {
+		if x.Constant == nil || y.Constant == nil {
+			return false, nil
+		}
+		return b.equal(x.Constant, y.Constant)
+	}
+	v, w := x.Value, y.Value
+	if v == w {
+		return true, nil
+	}
+	if v.Layer != w.Layer || v.Type != w.Type || v.Pad != nil || w.Pad != nil || v.Gain != w.Gain || v.Offset != w.Offset ||
+		!v.View.Equal(w.View) || (v.Clip == nil) != (w.Clip == nil) || (v.Step == nil) != (w.Step == nil) {
+		return false, nil
+	}
+	if c, d := v.Clip, w.Clip; c != nil && (c.Lo != d.Lo || c.Hi != d.Hi) {
+		return false, nil
+	}
+	if s, r := v.Step, w.Step; s != nil {
+		for _, pair := range [][2]*eval.Tensor{{s.t, r.t}, {s.lo, r.lo}, {s.at, r.at}, {s.hi, r.hi}} {
+			if equal, err := b.equal(pair[0], pair[1]); !equal || err != nil {
+				return false, err
+			}
+		}
+	}
+	return true, nil
+}
+
+// equal is Tensor.Equal, charged.
+func (b *Builder) equal(x, y *eval.Tensor) (bool, error) {
+	if x == y {
+		return true, nil
+	}
+	if err := b.budget.Charge(int64(x.Len())); err != nil {
+		return false, err
+	}
+	return x.Equal(y), nil
+}

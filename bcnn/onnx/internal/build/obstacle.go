@@ -1,0 +1,120 @@
+package build
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+)
+
+// Obstacle is a node that no layer can be made of. A hole stands in the network
+// for its output: a layer that does nothing, so that the import goes on and finds
+// the other obstacles. A hole that the output does not depend on does no harm.
+type Obstacle struct {
+	Node *pb.Node // nil for the input
+	Err  error
+}
+
+// Choice is the error of what an option allows.
+type Choice struct {
+	Option string // the field of Options
+	Err    error
+}
+
+func (c *Choice) Error() string { return c.Err.Error() }
+func (c *Choice) Unwrap() error { return c.Err }
+
+// obstacleUnits is what an obstacle costs, with its text.
+const obstacleUnits = 4096
+
+// Hole returns a value that stands for the output of node n: that of a layer of
+// its own which reads the given values. err is nil where nothing but an earlier
+// hole is the reason. A view of nil means that the dimensions are not known. What
+// fails is in Err.
+func (b *Builder) Hole(n *pb.Node, err error, like *Value, reads []*Value) *Value {
+	units := int64(64 * len(reads))
+	if err != nil {
+		units += obstacleUnits
+	}
+	if b.err == nil {
+		b.err = b.budget.Charge(units)
+	}
+	from := []*Value{{Layer: bcnn.NetworkInput}}
+	for _, v := range reads {
+		if v.signed != nil { // perhaps a hole itself
+			v = v.signed
+		}
+		from = append(from, v)
+	}
+	out := b.Emit(n, "", bcnn.Add{}, like.Shape, from...)
+	out.View, out.Type, out.Hole = like.View, like.Type, true
+	if err != nil && b.err == nil {
+		b.holes[out.Layer] = Obstacle{n, err}
+	}
+	return out
+}
+
+// Finish makes the network end in the given layer: layers that it does not depend
+// on go. It returns the obstacles on the way to it, in the order of the nodes; the
+// network is then of no use. A layer of NetworkInput asks for all obstacles.
+func (b *Builder) Finish(last int) []Obstacle {
+	layers := b.Net.Layers
+	used := make([]bool, len(layers))
+	if last == bcnn.NetworkInput {
+		for i := range used {
+			used[i] = true
+		}
+	} else {
+		used[last] = true
+		for i := last; i >= 0; i-- {
+			for _, in := range layers[i].Inputs {
+				if used[i] && in != bcnn.NetworkInput {
+					used[in] = true
+				}
+			}
+		}
+	}
+	var found []Obstacle
+	for i, o := range b.holes {
+		if used[i] {
+			found = append(found, o)
+		}
+	}
+	slices.SortFunc(found, func(a, b Obstacle) int {
+		return cmp.Or(cmp.Compare(a.Node.Position(), b.Node.Position()), cmp.Compare(a.Err.Error(), b.Err.Error()))
+	})
+	if len(found) > 0 {
+		return found
+	}
+	to := make([]int, len(layers))
+	kept := layers[:0]
+	dropped := map[string]bool{}
+	for i, l := range layers {
+		if !used[i] {
+			dropped[l.Name] = true
+			continue
+		}
+		for k, in := range l.Inputs {
+			if in != bcnn.NetworkInput {
+				l.Inputs[k] = to[in]
+			}
+		}
+		to[i] = len(kept)
+		kept = append(kept, l)
+	}
+	b.Net.Layers = kept
+	for node, name := range b.Made {
+		if dropped[name] {
+			delete(b.Made, node)
+		}
+	}
+	zeros := b.Zeros[:0]
+	for _, z := range b.Zeros {
+		if used[z.layer] {
+			zeros = append(zeros, z)
+		}
+	}
+	b.Zeros = zeros
+	return nil
+}

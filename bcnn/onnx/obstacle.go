@@ -1,0 +1,194 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// Obstacle is a node of a graph that a bcnn.Network cannot represent.
+type Obstacle struct {
+	Node  string // its name in the file
+	Op    string // its operator, with the domain unless that is ONNX's own
+	Index int    // in the graph
+	// Err is the reason.
+	Err error
+	// Option is the field of Options that gets around it, "" if there is none.
+	Option string
+	// Advice is what to do about it, "" where the reason says it.
+	Advice string
+}
+
+func (o Obstacle) String() string {
+	s := fmt.Sprintf("node %s (%s, index %d): %v", text.Quote(o.Node), o.Op, o.Index, o.Err)
+	if o.Advice != "" {
+		s += "; " + o.Advice
+	}
+	return s
+}
+
+// ObstaclesError is the error of an import that nodes of the graph stand in the way
+// of. It has all of them, as far as they can be seen behind each other: in the
+// order of the graph, at least one.
+type ObstaclesError struct {
+	Obstacles []Obstacle
+}
+
+// maxListed is how many obstacles the text of an error lists.
+const maxListed = 100
+
+func (e *ObstaclesError) Error() string {
+	if len(e.Obstacles) == 1 {
+		return e.Obstacles[0].String()
+	}
+	var s strings.Builder
+	fmt.Fprintf(&s, "%d nodes stand in the way", len(e.Obstacles))
+	for i, o := range e.Obstacles {
+		if i == maxListed {
+			fmt.Fprintf(&s, "\n  and %d more", len(e.Obstacles)-i)
+			break
+		}
+		fmt.Fprintf(&s, "\n  %v", o)
+	}
+	return s.String()
+}
+
+// Unwrap returns the reasons.
+func (e *ObstaclesError) Unwrap() []error {
+	list := make([]error, len(e.Obstacles))
+	for i, o := range e.Obstacles {
+		list[i] = o.Err
+	}
+	return list
+}
+
+// unsupported is the reason of an operator that no layer does.
+var unsupported = errors.New("this operator is not supported")
+
+// last are operators that only turn the output into another form.
+var last = []string{"ArgMax", "Hardmax", "LogSoftmax", "TopK"}
+
+// obstacle describes what stands in the way, in the terms of Options.
+func obstacle(o build.Obstacle) Obstacle {
+	out := Obstacle{Node: "input", Op: "input", Index: o.Node.Position(), Err: o.Err}
+	if o.Node != nil {
+		out.Node, out.Op = o.Node.Name, o.Node.Operator()
+	}
+	var choice *build.Choice
+	switch {
+	case errors.As(o.Err, &choice):
+		out.Option = choice.Option
+		switch choice.Option {
+		case "SignOfZero":
+			out.Advice = "export the sign as Where(x >= 0, 1, -1), or choose a rule with Options.SignOfZero"
+		case "OverrideZeros":
+			out.Advice = "export the sign as Where(x >= 0, 1, -1) if that is what was trained, or accept the other network with Options.OverrideZeros"
+		}
+	case errors.Is(o.Err, unsupported) && slices.Contains(last, out.Op):
+		out.Advice = "export the model without it, and compute it from the output"
+	case errors.Is(o.Err, unsupported):
+		out.Advice = "a network has no layer for it: export the model without it"
+	}
+	return out
+}
+
+// blind reports whether a node reads a tensor of which not even the dimensions are
+// known.
+func (im *importer) blind(n *pb.Node) bool {
+	return slices.ContainsFunc(n.Inputs, func(name string) bool {
+		v := im.env[name].Value
+		return v != nil && v.View == nil
+	})
+}
+
+// activations are operators on single values that no layer does, besides those that
+// constants have.
+var activations = []string{
+	"Celu", "Clip", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "LogSoftmax", "Mish", "PRelu", "Selu",
+	"Softmax", "Softplus", "Softsign", "Swish", "ThresholdedRelu",
+}
+
+// hole gives the outputs of a node that no layer can be made of. err is nil where
+// the only reason is an obstacle before it.
+func (im *importer) hole(n *pb.Node, err error) error {
+	if err := im.budget.Charge(nameUnits * int64(len(n.Inputs)+len(n.Outputs))); err != nil {
+		return err
+	}
+	var reads []*build.Value
+	like := &build.Value{}
+	for _, name := range n.Inputs {
+		if v := im.env[name].Value; v != nil {
+			reads = append(reads, v)
+			if v.View != nil && (like.View == nil || v.Shape.Values() > like.Shape.Values()) {
+				like = v
+			}
+		}
+	}
+	typ := pb.Float
+	_, unary := eval.UnaryOps[n.OpType]
+	_, binary := eval.BinaryOps[n.OpType]
+	if !unary && !binary && !slices.Contains(activations, n.OpType) {
+		like = &build.Value{}
+	} else if eval.Logical(n.OpType) || n.OpType == "Not" {
+		typ = pb.Bool
+	}
+	for _, name := range n.Outputs {
+		if name == "" {
+			continue
+		}
+		shown := &build.Value{Shape: like.Shape, View: like.View, Type: typ}
+		if shown.View == nil && len(reads) > 0 {
+			if err := im.declared(name, shown); err != nil {
+				return err
+			}
+		}
+		hole := im.build.Hole(n, err, shown, reads)
+		im.env[name] = build.Operand{Value: hole}
+		err, reads = nil, []*build.Value{hole}
+	}
+	return im.build.Err()
+}
+
+// declared takes the dimensions of a tensor from what the file declares of it, if it
+// does.
+func (im *importer) declared(name string, v *build.Value) error {
+	if im.infos == nil {
+		var err error
+		if im.infos, err = im.model.Graph.ValueInfos(im.budget); err != nil {
+			return err
+		}
+	}
+	info, ok := im.infos[name]
+	if !ok {
+		return nil
+	}
+	size := func(i int) int {
+		if d := info.Dims[i]; d.Name == "" && d.Size > 0 && d.Size <= pb.MaxSize {
+			return int(d.Size)
+		}
+		return 0
+	}
+	switch len(info.Dims) {
+	case 2:
+		v.Shape = bcnn.Shape{H: 1, W: 1, C: size(1)}
+		v.View = view.Vector(v.Shape.C)
+	case 4:
+		v.Shape = bcnn.Shape{H: size(2), W: size(3), C: size(1)}
+		v.View = view.NCHW(v.Shape)
+	default:
+		return nil
+	}
+	v.Type = info.Type
+	if v.Shape.H == 0 || v.Shape.W == 0 || v.Shape.C == 0 || im.build.CheckShape(v.Shape) != nil {
+		v.Shape, v.View = bcnn.Shape{}, nil
+	}
+	return nil
+}
