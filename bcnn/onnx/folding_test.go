@@ -1,11 +1,7 @@
 package onnx
 
 import (
-	"bytes"
-	"compress/gzip"
-	"io"
 	"math"
-	"os"
 	"strings"
 	"testing"
 
@@ -20,13 +16,7 @@ import (
 // the last bit where the result does not depend on the order of sums or on a
 // library of mathematical functions. train/onnx_folding.py makes the file.
 func TestFolding(t *testing.T) {
-	file, err := os.ReadFile("testdata/folding.onnx.gz")
-	require.NoError(t, err)
-	unzip, err := gzip.NewReader(bytes.NewReader(file))
-	require.NoError(t, err)
-	data, err := io.ReadAll(unzip)
-	require.NoError(t, err)
-
+	data := gunzip(t, "testdata/folding.onnx.gz")
 	s := &source{}
 	require.NoError(t, s.begin(t.Context(), bcnn.Limits{}))
 	require.NoError(t, s.add(int64(len(data))))

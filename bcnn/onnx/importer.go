@@ -44,7 +44,9 @@ func newImporter(m *pb.Model, opts Options, s *source) *importer {
 		env:    map[string]build.Operand{},
 		folded: make([]bool, len(m.Graph.Nodes)),
 	}
-	im.build = build.New(im.eval, s.limits.Layers, build.Options{SignOfZero: opts.SignOfZero, OverrideZeros: opts.OverrideZeros})
+	im.build = build.New(im.eval, s.limits.Layers, build.Options{
+		SignOfZero: opts.SignOfZero, OverrideZeros: opts.OverrideZeros, WeightTolerance: opts.WeightTolerance,
+	})
 	return im
 }
 

@@ -81,6 +81,11 @@ type Options struct {
 	// OverrideZeros applies SignOfZero also where the input of a Sign often is 0,
 	// as even integer sums are. That makes another network.
 	OverrideZeros bool
+	// WeightTolerance takes weights as ±α, for one α per filter, that differ from it
+	// by at most this fraction of α. 0 means that they must be equal: sums that an
+	// exporter has already rounded, such as w + (sign(w) − w), miss ±1 by some 1e-7.
+	// What is taken is in the report, and so are layers that miss it narrowly.
+	WeightTolerance float64
 	// Name, Labels and Resize override the entries "name", "labels" (a JSON
 	// array of strings) and "resize" (pixels) of the file's metadata_props.
 	// Without either the name is that of the file.

@@ -13,6 +13,18 @@ type Report struct {
 	Cancelled []string
 	// Zeros are the signs whose value at 0 Options.SignOfZero has changed.
 	Zeros []Zero
+	// NearlyBinary are the layers whose weights are ±α for one α per filter, but for
+	// small deviations.
+	NearlyBinary []NearlyBinary
+}
+
+// NearlyBinary is a layer whose weights are almost ±α.
+type NearlyBinary struct {
+	Layer string
+	// Deviation is the largest distance of a weight from ±α, as a fraction of α.
+	Deviation float64
+	// Taken says that Options.WeightTolerance has made it binary.
+	Taken bool
 }
 
 // Zero is a sign whose value at 0 an option has changed.
@@ -37,6 +49,9 @@ func (im *importer) report() (*Report, error) {
 	r := &Report{Producer: im.model.Producer, Opset: int(im.model.Opset), Nodes: len(g.Nodes), Cancelled: im.cancelled}
 	for _, z := range im.build.Zeros {
 		r.Zeros = append(r.Zeros, Zero{z.Node.Label(), z.Frequent})
+	}
+	for _, l := range im.build.Nearly {
+		r.NearlyBinary = append(r.NearlyBinary, NearlyBinary{im.build.Made[l.Node.Index], l.Deviation, l.Taken})
 	}
 	into := make([]string, len(g.Nodes))
 	reader := map[string]int{} // the first node that reads a tensor

@@ -34,9 +34,11 @@ type Builder struct {
 	names map[string]int
 	// Zeros are the signs whose value at 0 an option has changed.
 	Zeros []Zero
-	holes map[int]Obstacle // by layer
-	sums  map[int]sums     // likewise: of products of ±1, without a bias
-	err   error
+	// Nearly are the layers whose weights are almost ±α.
+	Nearly []Nearly
+	holes  map[int]Obstacle // by layer
+	sums   map[int]sums     // likewise: of products of ±1, without a bias
+	err    error
 }
 
 // Options are those of the import that change the network.
@@ -46,6 +48,9 @@ type Options struct {
 	SignOfZero bcnn.ZeroRule
 	// OverrideZeros extends the rule to steps whose input often is at the threshold.
 	OverrideZeros bool
+	// WeightTolerance is how far weights may be from ±α, relative to α, to be taken
+	// as ±α.
+	WeightTolerance float64
 }
 
 // Zero is a sign whose value at 0 Options.SignOfZero has changed.
@@ -53,6 +58,14 @@ type Zero struct {
 	Node     *pb.Node
 	Frequent bool // its input is often 0
 	layer    int
+}
+
+// Nearly is a layer whose weights are almost ±α for one α per filter.
+type Nearly struct {
+	Node      *pb.Node
+	Deviation float64 // the largest, relative to α
+	Taken     bool    // as ±α, which Options.WeightTolerance allows
+	layer     int
 }
 
 // New returns a builder of an empty network that may have maxLayers layers.

@@ -109,12 +109,7 @@ func (b *Builder) Finish(last int) []Obstacle {
 			delete(b.Made, node)
 		}
 	}
-	zeros := b.Zeros[:0]
-	for _, z := range b.Zeros {
-		if used[z.layer] {
-			zeros = append(zeros, z)
-		}
-	}
-	b.Zeros = zeros
+	b.Zeros = slices.DeleteFunc(b.Zeros, func(z Zero) bool { return !used[z.layer] })
+	b.Nearly = slices.DeleteFunc(b.Nearly, func(n Nearly) bool { return !used[n.layer] })
 	return nil
 }

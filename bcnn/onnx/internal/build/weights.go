@@ -21,10 +21,30 @@ import (
 // value of the padding. So {0, 1} with zeros around is ½·(s + 1) with −1 around.
 func (b *Builder) Weighted(n *pb.Node, v *Value, rows []float32, out, rowLen int, bias []float32, shape bcnn.Shape, padded bool,
 	build func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op) (*Value, error) {
-	packed, alpha, err := b.binaryWeights(rows, out, rowLen)
+	packed, alpha, deviation, err := b.binaryWeights(rows, out, rowLen)
 	if err != nil {
 		return nil, err
 	}
+	y, err := b.weighted(n, v, weights{rows, out, packed, alpha}, bias, shape, padded, build)
+	if err == nil && deviation > 0 && b.err == nil {
+		b.Nearly = append(b.Nearly, Nearly{n, deviation, packed != nil, y.Layer})
+	}
+	return y, err
+}
+
+// weights are those of a layer: real ones of out filters, and where they are binary
+// the packed signs and what binaryWeights says of their factors.
+type weights struct {
+	rows   []float32
+	out    int
+	packed []uint64
+	alpha  []float32
+}
+
+// weighted is Weighted once the weights are known.
+func (b *Builder) weighted(n *pb.Node, v *Value, of weights, bias []float32, shape bcnn.Shape, padded bool,
+	build func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op) (y *Value, err error) {
+	rows, out, packed, alpha := of.rows, of.out, of.packed, of.alpha
 	fill := float32(0) // around the image
 	in := v
 	if v.Pad != nil {
@@ -59,7 +79,7 @@ func (b *Builder) Weighted(n *pb.Node, v *Value, rows []float32, out, rowLen int
 	if plain {
 		inside = bias
 	}
-	y := b.Emit(n, "", build(w, inside, int(around)), shape, in)
+	y = b.Emit(n, "", build(w, inside, int(around)), shape, in)
 	taps := len(rows) / out
 	if binary {
 		// Fewer taps are inside the image at the border.
@@ -115,36 +135,57 @@ func (b *Builder) filterSums(rows []float32, out int, factor float32) ([]float32
 	return sums, nil
 }
 
-// binaryWeights packs weights that are ±α for one α > 0 per filter. packed is
-// nil where there are others, alpha is nil where all α are 1.
-func (b *Builder) binaryWeights(rows []float32, out, rowLen int) (packed []uint64, alpha []float32, err error) {
+// nearly is the largest deviation, relative to α, of weights that are said to be
+// almost ±α.
+const nearly = 0.01
+
+// binaryWeights packs weights that are ±α for one α > 0 per filter, up to the
+// tolerance of the options. packed is nil where there are others, alpha is nil where
+// all α are 1. deviation is the largest distance from ±α, relative to α, of weights
+// that are at least almost so.
+func (b *Builder) binaryWeights(rows []float32, out, rowLen int) (packed []uint64, alpha []float32, deviation float64, err error) {
 	size := len(rows) / out
 	if size == 0 {
-		return nil, nil, errors.New("the weights are empty")
+		return nil, nil, 0, errors.New("the weights are empty")
 	}
 	if alpha, err = b.Floats(out); err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
-	one, same := true, true
 	for o := range out {
-		filter := rows[o*size : (o+1)*size]
-		a := float32(math.Abs(float64(filter[0])))
-		binary := a != 0 && a-a == 0
+		least, most := float32(math.Inf(1)), float32(0)
 		err := b.budget.Loop(size, func(lo, hi int) {
-			for _, w := range filter[lo:hi] {
-				binary = binary && (w == a || w == -a)
+			for _, w := range rows[o*size+lo : o*size+hi] {
+				w = max(w, -w)
+				least, most = min(least, w), max(most, w)
 			}
 		})
-		if err != nil || !binary {
-			return nil, nil, err
+		if err != nil {
+			return nil, nil, 0, err
 		}
-		alpha[o] = a
+		if !(least > 0) || math.IsInf(float64(most), 0) {
+			return nil, nil, 0, nil
+		}
+		middle := (float64(least) + float64(most)) / 2
+		off := (float64(most) - float64(least)) / 2 / middle
+		if !(off <= max(nearly, b.options.WeightTolerance)) {
+			return nil, nil, 0, nil
+		}
+		if math.Abs(middle-1) <= off {
+			middle = 1
+		}
+		alpha[o], deviation = float32(middle), max(deviation, off)
+	}
+	if deviation > b.options.WeightTolerance {
+		return nil, nil, deviation, nil
+	}
+	one, same := true, true
+	for _, a := range alpha {
 		one = one && a == 1
 		same = same && a == alpha[0]
 	}
 	words := bits.Words(rowLen)
 	if err := b.budget.Charge(8 * int64(len(rows)/rowLen*words)); err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
 	packed = make([]uint64, len(rows)/rowLen*words)
 	for row := range len(rows) / rowLen {
@@ -153,7 +194,7 @@ func (b *Builder) binaryWeights(rows []float32, out, rowLen int) (packed []uint6
 			bits.Pack(to[lo/bits.WordBits:][:bits.Words(hi-lo)], from[lo:hi], hi-lo)
 		})
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, 0, err
 		}
 	}
 	switch {
@@ -162,5 +203,5 @@ func (b *Builder) binaryWeights(rows []float32, out, rowLen int) (packed []uint6
 	case same:
 		alpha = alpha[:1]
 	}
-	return packed, alpha, nil
+	return packed, alpha, deviation, nil
 }

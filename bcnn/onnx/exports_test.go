@@ -1,0 +1,126 @@
+package onnx
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
+)
+
+func gunzip(t testing.TB, path string) []byte {
+	t.Helper()
+	file, err := os.ReadFile(path)
+	require.NoError(t, err)
+	unzip, err := gzip.NewReader(bytes.NewReader(file))
+	require.NoError(t, err)
+	data, err := io.ReadAll(unzip)
+	require.NoError(t, err)
+	return data
+}
+
+// TestExports imports networks that PyTorch has exported, in many styles, and
+// compares their outputs with those of PyTorch and the number of binary layers with
+// the one that was meant. train/onnx_exports.py makes the files.
+func TestExports(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.onnx.gz")
+	require.NoError(t, err)
+	networks := 0
+	for _, path := range paths {
+		name := strings.TrimSuffix(filepath.Base(path), ".onnx.gz")
+		if name == "folding" {
+			continue
+		}
+		networks++
+		t.Run(name, func(t *testing.T) {
+			data := gunzip(t, path)
+			s := &source{}
+			require.NoError(t, s.begin(t.Context(), bcnn.Limits{}))
+			require.NoError(t, s.add(int64(len(data))))
+			m, err := pb.Decode(data, s.budget)
+			require.NoError(t, err)
+			tensor := func(name string) *eval.Tensor {
+				x, err := s.eval.Tensor(m.Graph.Initializers[name])
+				require.NoError(t, err)
+				return x
+			}
+			opts := Options{}
+			switch zero := string(m.Metadata["test zero"]); zero {
+			case "":
+			case "plus":
+				opts.SignOfZero = bcnn.ZeroIsPlus
+			case "minus":
+				opts.SignOfZero = bcnn.ZeroIsMinus
+			default:
+				t.Fatal(zero)
+			}
+			if tolerance := string(m.Metadata["test tolerance"]); tolerance != "" {
+				opts.WeightTolerance, err = strconv.ParseFloat(tolerance, 64)
+				require.NoError(t, err)
+			}
+			net, report, err := Decode(t.Context(), data, opts)
+			if option := string(m.Metadata["test refused"]); option != "" {
+				var obstacles *ObstaclesError
+				require.ErrorAs(t, err, &obstacles)
+				require.Len(t, obstacles.Obstacles, 1)
+				require.Equal(t, option, obstacles.Obstacles[0].Option)
+				return
+			}
+			require.NoError(t, err)
+			if opts.SignOfZero != 0 { // no rule that is not needed
+				_, _, err := Decode(t.Context(), data, Options{})
+				require.ErrorContains(t, err, "SignOfZero")
+			}
+			require.Equal(t, opts.WeightTolerance > 0, len(report.NearlyBinary) > 0)
+			binary := 0
+			for _, l := range summarize(t, net) {
+				if l.Binary {
+					binary++
+				} else {
+					t.Log(l.Layer, "is float:", l.WhyFloat)
+				}
+			}
+			want, err := strconv.Atoi(string(m.Metadata["test binary"]))
+			require.NoError(t, err)
+			require.Equal(t, want, binary, "binary layers")
+			checkOutputs(t, net, tensor("test input"), tensor("test output"))
+		})
+	}
+	require.GreaterOrEqual(t, networks, 40)
+}
+
+// checkOutputs runs a network on images in NCHW and compares its logits with those
+// of PyTorch, up to 1e-4 of the largest.
+func checkOutputs(t *testing.T, net *bcnn.Network, in, want *eval.Tensor) {
+	t.Helper()
+	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	shape := net.Input.Shape
+	require.Equal(t, []int{shape.C, shape.H, shape.W}, in.Dims[1:])
+	x := bcnn.NewTensor(bcnn.Float32, in.Dims[0], shape)
+	for i := range x.F32 {
+		c, pixel, image := i%shape.C, i/shape.C%shape.Pixels(), i/shape.Values()
+		x.F32[i] = in.F32[(image*shape.C+c)*shape.Pixels()+pixel]
+	}
+	got, err := ref.Run(t.Context(), plan, x, nil)
+	require.NoError(t, err)
+	require.Len(t, got.F32, want.Len())
+	largest, difference := 0.0, 0.0
+	for i, v := range want.F32 {
+		largest = max(largest, math.Abs(float64(v)))
+		difference = max(difference, math.Abs(float64(v)-float64(got.F32[i])))
+	}
+	t.Logf("difference %.2g of %.3g", difference, largest)
+	require.LessOrEqual(t, difference, 1e-4*largest)
+}

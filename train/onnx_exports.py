@@ -1,0 +1,302 @@
+#!/usr/bin/env python3
+"""Write bcnn/onnx/testdata/*.onnx.gz: small networks as PyTorch exports them.
+
+Each network is written by both exporters, NAME.old and NAME.dynamo. A file holds
+beside the graph, as initialisers that no node reads, "test input" and what PyTorch
+makes of it, "test output"; and as metadata how many layers its author meant to be
+binary ("test binary"), the rule for zero that it needs ("test zero": plus, minus),
+how far weights that the exporter has rounded are from ±α ("test tolerance"), or the
+option of the importer that it is refused without ("test refused").
+
+Needs torch, onnx and onnxscript.
+"""
+
+import argparse
+import gzip
+import io
+import pathlib
+import warnings
+
+import numpy as np
+import onnx
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from onnx import numpy_helper
+
+warnings.filterwarnings("ignore")
+
+
+class Where(nn.Module):
+    def forward(self, x):
+        return torch.where(x >= 0, 1.0, -1.0)
+
+
+class Detached(nn.Module):
+    """The usual straight-through estimator."""
+
+    def forward(self, x):
+        return x + (torch.sign(x) - x).detach()
+
+
+class Clamped(nn.Module):
+    """(f − p) + p with a clamp for p, as the authors of Bi-Real Net write it."""
+
+    def forward(self, x):
+        p = torch.clamp(x, -1.0, 1.0)
+        return torch.sign(x).detach() - p.detach() + p
+
+
+class Polynomial(nn.Module):
+    """As the authors of ReActNet write it."""
+
+    def forward(self, x):
+        forward = torch.sign(x)
+        mask1, mask2, mask3 = x < -1, x < 0, x < 1
+        out1 = (-1) * mask1.type(torch.float32) + (x * x + 2 * x) * (1 - mask1.type(torch.float32))
+        out2 = out1 * mask2.type(torch.float32) + (-x * x + 2 * x) * (1 - mask2.type(torch.float32))
+        out3 = out2 * mask3.type(torch.float32) + 1 * (1 - mask3.type(torch.float32))
+        return forward.detach() - out3.detach() + out3
+
+
+class Step(nn.Module):
+    def forward(self, x):
+        return (x > 0).float()
+
+
+class Sign(nn.Module):
+    def forward(self, x):
+        return torch.sign(x)
+
+
+class Tenth(nn.Module):
+    """As Hubara's BNN in PyTorch writes it."""
+
+    def forward(self, x):
+        return torch.sign(torch.sign(x) + 0.1)
+
+
+class Rounded(nn.Module):
+    def forward(self, x):
+        return 2 * torch.round(torch.clamp((x + 1) / 2, 0, 1)) - 1
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.alpha = nn.Parameter(torch.tensor(0.37))
+
+    def forward(self, x):
+        return self.alpha * torch.where(x > 0, 1.0, -1.0)
+
+
+class Moved(nn.Module):
+    """RSign: a learned threshold, expanded to the size of the image."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.bias = nn.Parameter(torch.randn(1, channels, 1, 1) * 0.3)
+
+    def forward(self, x):
+        return x + self.bias.expand_as(x)
+
+
+def pm1(w):
+    return torch.where(w >= 0, 1.0, -1.0)
+
+
+def alpha_mean(w):
+    """XNOR-Net: mean|w| per filter."""
+    return w.abs().mean(dim=(1, 2, 3), keepdim=True) * torch.sign(w)
+
+
+def alpha_bireal(w):
+    """Bi-Real Net and ReActNet, nested means and a straight-through sum."""
+    alpha = torch.mean(torch.mean(torch.mean(torch.abs(w), dim=3, keepdim=True), dim=2, keepdim=True), dim=1, keepdim=True).detach()
+    binary = alpha * torch.sign(w)
+    clipped = torch.clamp(w, -1.0, 1.0)
+    return binary.detach() - clipped.detach() + clipped
+
+
+def irnet(w):
+    """IR-Net: standardised weights, a power of two as the scale."""
+    n = w.size(0)
+    bw = w - w.view(n, -1).mean(-1).view(n, 1, 1, 1)
+    bw = bw / bw.view(n, -1).std(-1).view(n, 1, 1, 1)
+    sw = torch.pow(torch.tensor([2.0] * n), (torch.log(bw.abs().view(n, -1).mean(-1)) / np.log(2)).round().float()).view(n, 1, 1, 1).detach()
+    return torch.sign(bw) * sw
+
+
+def ste_weights(w):
+    return w + (pm1(w) - w).detach()
+
+
+def l1_weights(w):
+    norm = w.norm(1, 3, keepdim=True).sum(2, keepdim=True).sum(1, keepdim=True)
+    return torch.sign(w) * (norm / w[0].numel()).expand(w.size())
+
+
+class Conv(nn.Module):
+    def __init__(self, cin, cout, k=3, weights=pm1, padding=0, fill=0.0, stride=1, bias=False):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(cout, cin, k, k))
+        self.bias = nn.Parameter(torch.randn(cout)) if bias else None
+        self.weights, self.padding, self.fill, self.stride = weights, padding, fill, stride
+
+    def forward(self, x):
+        p = self.padding
+        if self.fill:
+            x, p = F.pad(x, (p, p, p, p), value=self.fill), 0
+        return F.conv2d(x, self.weights(self.weight), self.bias, self.stride, p)
+
+
+class Linear(nn.Module):
+    def __init__(self, cin, cout, weights=pm1):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(cout, cin))
+        self.weights = weights
+
+    def forward(self, x):
+        return F.linear(x, self.weights(self.weight))
+
+
+def stem(cout=6):
+    return nn.Sequential(nn.Conv2d(3, cout, 3, bias=False), nn.BatchNorm2d(cout))
+
+
+def net(sign, conv, between=(), cout=6):
+    """A real convolution, a sign, a binary convolution and a real classifier."""
+    return nn.Sequential(stem(cout), *between, sign, conv, nn.BatchNorm2d(4), nn.Flatten(), nn.LazyLinear(5))
+
+
+class Residual(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = stem(6)
+        self.sign1, self.conv1, self.bn1 = Clamped(), Conv(6, 6, weights=alpha_bireal, padding=1), nn.BatchNorm2d(6)
+        self.sign2, self.conv2, self.bn2 = Clamped(), Conv(6, 6, weights=alpha_bireal, padding=1), nn.BatchNorm2d(6)
+        self.fc = nn.Linear(6 * 7 * 7, 5)
+
+    def forward(self, x):
+        x = self.stem(x)
+        x = self.bn1(self.conv1(self.sign1(x))) + x
+        x = self.bn2(self.conv2(self.sign2(x))) + x
+        return self.fc(x.view(x.size(0), -1))
+
+
+class Hubara(nn.Module):
+    """Hard tanh, max-pool, sign; a logarithm of the softmax is left to the user."""
+
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Sequential(
+            stem(6), nn.Hardtanh(), nn.MaxPool2d(2), Tenth(),
+            Conv(6, 7), nn.BatchNorm2d(7), nn.Hardtanh(), Tenth(), nn.Flatten(),
+            Linear(7 * 4, 9), nn.BatchNorm1d(9), nn.Hardtanh(), Tenth(), Linear(9, 5), nn.BatchNorm1d(5))
+
+    def forward(self, x):
+        return self.features(x)
+
+
+class Dense(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Flatten(), Step(), Linear(3 * 8 * 8, 12, ste_weights), nn.BatchNorm1d(12), Detached(),
+                                    Linear(12, 7, ste_weights), nn.BatchNorm1d(7))
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+CASES = {  # name: network, image size, metadata
+    "where": (lambda: net(Where(), Conv(6, 4, padding=1)), 8, {"binary": 1}),
+    "sign_detach": (lambda: net(Detached(), Conv(6, 4)), 8, {"binary": 1, "zero": "plus"}),
+    "sign_clamp": (lambda: net(Clamped(), Conv(6, 4, weights=alpha_bireal, padding=1)), 8, {"binary": 1, "zero": "minus"}),
+    "sign_polynomial": (lambda: net(Polynomial(), Conv(6, 4, weights=alpha_bireal, padding=1), [Moved(6)]), 8, {"binary": 1, "zero": "plus"}),
+    "sign_tenth": (lambda: net(Tenth(), Conv(6, 4)), 8, {"binary": 1}),
+    "sign_round": (lambda: net(Rounded(), Conv(6, 4)), 8, {"binary": 1}),
+    "sign_scaled": (lambda: net(Scaled(), Conv(6, 4, weights=alpha_mean, padding=1)), 8, {"binary": 1}),
+    "weights_mean": (lambda: net(Where(), Conv(6, 4, weights=alpha_mean, stride=2, bias=True)), 9, {"binary": 1}),
+    "weights_l1": (lambda: net(Where(), Conv(6, 4, weights=l1_weights)), 8, {"binary": 1}),
+    "weights_irnet": (lambda: net(Where(), Conv(6, 4, weights=irnet, padding=1)), 8, {"binary": 1}),
+    "weights_detach": (lambda: net(Where(), Conv(6, 4, weights=ste_weights)), 8, {"binary": 1}),
+    "pad_minus1": (lambda: net(Where(), Conv(6, 4, padding=1, fill=-1.0)), 8, {"binary": 1}),
+    "pad_plus1": (lambda: net(Where(), Conv(6, 4, padding=2, fill=1.0, weights=alpha_mean)), 8, {"binary": 1}),
+    "binary01": (lambda: net(Step(), Conv(6, 4, padding=1, weights=alpha_mean, bias=True)), 8, {"binary": 1}),
+    "relu_sign": (lambda: net(Sign(), Conv(6, 4, padding=1), [nn.ReLU()]), 8, {"binary": 1}),
+    "relu_pool_sign": (lambda: net(Sign(), Conv(6, 4), [nn.ReLU(), nn.MaxPool2d(2)]), 10, {"binary": 1}),
+    "odd_sums": (lambda: net(nn.Sequential(Where(), Conv(5, 6), Sign()), Conv(6, 4), cout=5), 8, {"binary": 2}),
+    "even_sums": (lambda: net(nn.Sequential(Where(), Conv(6, 6), Sign()), Conv(6, 4)), 8, {"refused": "OverrideZeros", "zero": "plus"}),
+    "rsign": (lambda: net(Where(), Conv(6, 4), [Moved(6)]), 8, {"binary": 1}),
+    "residual": (Residual, 9, {"binary": 2, "zero": "plus"}),
+    "hubara": (Hubara, 10, {"binary": 3}),
+    "dense": (Dense, 8, {"binary": 2}),
+}
+
+# What the newer exporter folds in float32: (±α − c) + c is ±α up to rounding.
+ROUNDED = {"sign_clamp", "sign_polynomial", "residual"}
+
+
+def prepared(make, size, seed):
+    torch.manual_seed(seed)
+    model = make()
+    x = torch.randn(16, 3, size, size)
+    model.train()
+    with torch.no_grad():
+        for _ in range(20):  # statistics of the batch norms
+            model(torch.randn(16, 3, size, size))
+        for m in model.modules():
+            if isinstance(m, (nn.BatchNorm1d, nn.BatchNorm2d)):
+                m.weight.copy_(torch.randn_like(m.weight) + 0.5)
+                m.bias.copy_(torch.randn_like(m.bias) * 0.3)
+    return model.eval(), x
+
+
+def export(model, x, dynamo):
+    buffer = io.BytesIO()
+    if dynamo:
+        program = torch.onnx.export(model, (x[:1],), dynamo=True, verbose=False)
+        return program.model_proto
+    torch.onnx.export(model, (x[:1],), buffer, dynamo=False, opset_version=17, input_names=["input"], output_names=["output"],
+                      dynamic_axes={"input": {0: "batch"}, "output": {0: "batch"}})
+    return onnx.load_from_string(buffer.getvalue())
+
+
+def strip(model):
+    """Remove what describes the source code."""
+    del model.metadata_props[:]
+    model.ClearField("functions")
+    for group in (model.graph.node, model.graph.value_info, model.graph.input, model.graph.output, model.graph.initializer):
+        for entry in group:
+            entry.ClearField("doc_string")
+            del entry.metadata_props[:]
+    model.graph.ClearField("doc_string")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="networks; all without any")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("bcnn/onnx/testdata"))
+    args = parser.parse_args()
+    for seed, (name, (make, size, meta)) in enumerate(CASES.items()):
+        if args.names and name not in args.names:
+            continue
+        network, x = prepared(make, size, seed)
+        x = x[:3]
+        with torch.no_grad():
+            y = network(x)
+        for dynamo in (False, True):
+            model = export(network, x, dynamo)
+            strip(model)
+            model.graph.initializer.append(numpy_helper.from_array(x.numpy(), "test input"))
+            model.graph.initializer.append(numpy_helper.from_array(y.numpy(), "test output"))
+            tolerance = {"tolerance": 1e-6} if dynamo and name in ROUNDED else {}
+            for key, value in (meta | tolerance).items():
+                model.metadata_props.add(key="test " + key, value=str(value))
+            path = args.out / f"{name}.{'dynamo' if dynamo else 'old'}.onnx.gz"
+            path.write_bytes(gzip.compress(model.SerializeToString(), mtime=0))
+            print(path, path.stat().st_size, sorted({n.op_type for n in model.graph.node}))
+
+
+if __name__ == "__main__":
+    main()
