@@ -63,7 +63,10 @@ func inputLayouts(e *eval.Evaluator, g *pb.Graph, opts Options) ([]layout, error
 		case dynamic && option > 0:
 			return option
 		case dynamic:
-			err = fmt.Errorf("dimension %s is dynamic: give its size with InputShape", text.Quote(d.Name))
+			err = &ObstaclesError{[]Obstacle{{
+				Node: in.Name, Index: -1, Err: fmt.Errorf("dimension %s is dynamic", text.Quote(d.Name)),
+				Option: "InputShape", Advice: "give its size with Options.InputShape",
+			}}}
 		case d.Size < 1 || d.Size > pb.MaxSize || option != 0 && option != int(d.Size):
 			err = fmt.Errorf("a dimension is %d, InputShape says %d", d.Size, option)
 		default:
@@ -110,7 +113,11 @@ func inputLayouts(e *eval.Evaluator, g *pb.Graph, opts Options) ([]layout, error
 			open = nil
 		}
 	}
-	if open != nil {
+	var dynamic *ObstaclesError
+	switch {
+	case errors.As(open, &dynamic):
+		return nil, open
+	case open != nil:
 		return fail(open)
 	}
 	return layouts, nil

@@ -14,11 +14,11 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// Obstacle is a node of a graph that a bcnn.Network cannot represent.
+// Obstacle is a node of a graph that a bcnn.Network cannot represent, or an input.
 type Obstacle struct {
 	Node  string // its name in the file
-	Op    string // its operator, with the domain unless that is ONNX's own
-	Index int    // in the graph
+	Op    string // its operator, with the domain unless that is ONNX's own; "" for an input
+	Index int    // in the graph; −1 for an input
 	// Err is the reason.
 	Err error
 	// Option is the field of Options that gets around it, "" if there is none.
@@ -27,10 +27,17 @@ type Obstacle struct {
 	Advice string
 }
 
-func (o Obstacle) String() string {
+// String names the node, the reason and what to do.
+func (o Obstacle) String() string { return o.Text(o.Advice) }
+
+// Text is String with other advice, such as flags of a command in place of Options.
+func (o Obstacle) Text(advice string) string {
 	s := fmt.Sprintf("node %s (%s, index %d): %v", text.Quote(o.Node), o.Op, o.Index, o.Err)
-	if o.Advice != "" {
-		s += "; " + o.Advice
+	if o.Index < 0 {
+		s = fmt.Sprintf("input %s: %v", text.Quote(o.Node), o.Err)
+	}
+	if advice != "" {
+		s += "; " + advice
 	}
 	return s
 }
@@ -78,7 +85,7 @@ var last = []string{"ArgMax", "Hardmax", "LogSoftmax", "TopK"}
 
 // obstacle describes what stands in the way, in the terms of Options.
 func obstacle(o build.Obstacle) Obstacle {
-	out := Obstacle{Node: "input", Op: "input", Index: o.Node.Position(), Err: o.Err}
+	out := Obstacle{Index: o.Node.Position(), Err: o.Err}
 	if o.Node != nil {
 		out.Node, out.Op = o.Node.Name, o.Node.Operator()
 	}

@@ -31,10 +31,12 @@ type convertFlags struct {
 	shape              string
 	signOfZero         string
 	onnx               onnx.Options
+	requireBinary      bool
+	json               bool
 }
 
 // onnxFlags are the flags that only make sense for ONNX files.
-var onnxFlags = []string{"input", "shape", "mean", "scale", "labels", "name", "resize", "sign-zero"}
+var onnxFlags = []string{"input", "shape", "mean", "scale", "labels", "name", "resize", "sign-zero", "override-zeros", "weight-tolerance"}
 
 func newConvert(env *environment) *cobra.Command {
 	var f convertFlags
@@ -47,12 +49,18 @@ a .bcnn file, and report for every layer with weights whether it is binary, its
 bytes before and after, and why it is computed in float. The format is recognised
 by what is in the file; a .bcnn file is written anew.
 
-What a .bcnn file cannot represent exactly is an error that names the node. The
-file is written completely or not at all; a file of that name is replaced.
+What a .bcnn file cannot represent exactly is an error that names all such nodes.
+The file is written completely or not at all; a file of that name is replaced.
+The report ends with a warning if less than half of the multiplications became
+binary; with --require-binary that is an error, and no file is written.
 
 The flags below override what the ONNX file says about its input. --input uint8
 makes a model with a float input read the bytes of images, of which it computes
-(x - mean) · scale per channel first.`,
+(x - mean) · scale per channel first.
+
+With --json, one object: input, output, bytes, layers, macs, binary_macs,
+float_bytes, stored_bytes, warning, and of an ONNX model nodes, folded, cancelled,
+zeros, nearly_binary.`,
 		Example: `  bcnn convert model.onnx -o model.bcnn
   bcnn convert model.onnx -o model.bcnn --input uint8 --mean 127.5 --scale 0.00784313725 --labels labels.txt
   bcnn convert --mode thresh weights -o bincnn.bcnn
@@ -108,19 +116,22 @@ makes a model with a float input read the bytes of images, of which it computes
 			if err != nil {
 				return files.Name(in, err)
 			}
+			c := newConversion(in, f.output, net, plan, nodes)
+			if c.Warning != "" && f.requireBinary {
+				return files.Name(in, errors.New(c.Warning))
+			}
 			if err := modelfile.Save(f.output, net); err != nil {
 				return err
-			}
-			printLayers(env.out, summarize(net, plan))
-			if nodes != nil {
-				env.out.printf("%d ONNX nodes, %d of which became part of another layer or were constant\n",
-					nodes.Nodes, len(nodes.Folded))
 			}
 			info, err := os.Stat(f.output)
 			if err != nil {
 				return err
 			}
-			env.out.printf("%s -> %s, %d bytes\n", in, f.output, info.Size())
+			c.Bytes = info.Size()
+			if f.json {
+				return env.out.json(c)
+			}
+			c.print(env.out)
 			return nil
 		},
 	}
@@ -136,6 +147,10 @@ makes a model with a float input read the bytes of images, of which it computes
 	flags.StringVar(&f.onnx.Name, "name", "", "name of the network")
 	wholeFlag(cmd, &f.onnx.Resize, "resize", 0, maxSide, "shorter side of photos before the centre is cropped")
 	flags.StringVar(&f.signOfZero, "sign-zero", "", "what an ONNX Sign node makes of 0: plus or minus (ONNX says 0, which ±1 cannot express)")
+	flags.BoolVar(&f.onnx.OverrideZeros, "override-zeros", false, "apply --sign-zero also where the input of Sign often is 0, which makes another network")
+	flags.Float64Var(&f.onnx.WeightTolerance, "weight-tolerance", 0, "take weights as ±α of a filter that differ from it by at most this fraction of α")
+	flags.BoolVar(&f.requireBinary, "require-binary", false, "fail if less than half of the multiplications become binary")
+	flags.BoolVar(&f.json, "json", false, "print one JSON object")
 	for name, values := range map[string][]string{
 		"from": {"onnx", "bincnn", "zoo"}, "mode": {"thresh", "norm", "int"},
 		"input": {"uint8", "float32"}, "sign-zero": {"plus", "minus"},
@@ -182,6 +197,12 @@ func (f *convertFlags) parse() error {
 	default:
 		return usagef("--sign-zero %q: want plus or minus", f.signOfZero)
 	}
+	if f.onnx.OverrideZeros && f.signOfZero == "" {
+		return usagef("--override-zeros goes with --sign-zero")
+	}
+	if t := f.onnx.WeightTolerance; !(t >= 0 && t < 1) {
+		return usagef("--weight-tolerance %v: want a fraction from 0 to 1", t)
+	}
 	if f.shape != "" {
 		s := &f.onnx.InputShape
 		if n, err := fmt.Sscanf(f.shape, "%dx%dx%d", &s.H, &s.W, &s.C); err != nil || n != 3 ||
@@ -224,15 +245,4 @@ func readLabels(file string) ([]string, error) {
 		return nil, files.Name(file, errors.New("no labels; want one per line"))
 	}
 	return labels, nil
-}
-
-func printLayers(out *output, layers []layerBytes) {
-	rows := []row{"layer\tweights\tfloat32 bytes\tstored bytes\twhy float"}
-	var sum modelBytes
-	for _, w := range layers {
-		rows = append(rows, rowf("%s\t%s\t%d\t%d\t%s", w.layer, precision(w.Binary), w.Float, w.Stored, w.WhyFloat))
-		sum.Float += w.Float
-		sum.Stored += w.Stored
-	}
-	out.table(append(rows, rowf("all\t\t%d\t%d\t", sum.Float, sum.Stored)))
 }

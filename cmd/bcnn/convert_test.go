@@ -1,7 +1,9 @@
 package main
 
 import (
+	"compress/gzip"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -108,6 +110,68 @@ func saved(t *testing.T, net *bcnn.Network) []byte {
 	b, err := modelfile.Encode(net)
 	require.NoError(t, err)
 	return b
+}
+
+// exported returns the path of a network that PyTorch has exported.
+func exported(t *testing.T, name string) string {
+	t.Helper()
+	file, err := os.Open("../../bcnn/onnx/testdata/" + name + ".onnx.gz")
+	require.NoError(t, err)
+	defer file.Close()
+	unzip, err := gzip.NewReader(file)
+	require.NoError(t, err)
+	data, err := io.ReadAll(unzip)
+	require.NoError(t, err)
+	return writeFile(t, filepath.Join(t.TempDir(), name+".onnx"), string(data))
+}
+
+// What the report says of an import, as text and as JSON.
+func TestConversion(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out.bcnn")
+	convert := func(name string, more ...string) []string {
+		return append([]string{"convert", exported(t, name), "-o", out}, more...)
+	}
+	fields := []string{"input", "output", "bytes", "layers", "macs", "binary_macs", "float_bytes", "stored_bytes", "nodes", "folded"}
+
+	// Straight-through sums and a rule for zero.
+	args := convert("sign_detach.old", "--sign-zero", "plus")
+	text := succeed(t, args...)
+	require.Contains(t, text, "1 sum with parts that cancel")
+	require.Contains(t, text, "1: --sign-zero changes what it gives for 0\n")
+	require.True(t, strings.HasSuffix(text, "WARNING: only 36.0 % of the multiplications are binary\n"), text)
+	require.NoError(t, os.Remove(out))
+	require.Contains(t, fail(t, exitJob, append(args, "--require-binary")...), "only 36.0 % of the multiplications are binary")
+	require.NoFileExists(t, out)
+	got := objects(t, succeed(t, append(args, "--json")...), append(fields, "warning", "cancelled", "zeros")...)[0]
+	require.Equal(t, []any{map[string]any{"node": "1", "frequent": false}}, got["zeros"])
+	require.EqualValues(t, 13, got["nodes"])
+	layers := got["layers"].([]any)
+	require.Len(t, layers, 3)
+	require.Equal(t, true, layers[1].(map[string]any)["binary"])
+	require.Equal(t, "2", layers[1].(map[string]any)["name"])
+
+	// Weights that the exporter has rounded.
+	args = convert("residual.dynamo", "--sign-zero", "plus")
+	text = succeed(t, args...)
+	require.Contains(t, text, "--weight-tolerance 1e-07 takes them as ±α\n")
+	require.True(t, strings.HasSuffix(text, "WARNING: no layer is binary: nothing gets smaller or faster\n"), text)
+	args = append(args, "--weight-tolerance", "1e-07", "--require-binary")
+	text = succeed(t, args...)
+	require.Contains(t, text, "and are taken as ±α\n")
+	require.NotContains(t, text, "WARNING")
+	require.Len(t, objects(t, succeed(t, append(args, "--json")...), append(fields, "cancelled", "zeros", "nearly_binary")...)[0]["nearly_binary"], 2)
+
+	// Obstacles: a line each, with flags of the command.
+	r := runCommand(t, convert("residual.dynamo")...)
+	require.Equal(t, exitJob, r.code)
+	require.Empty(t, r.stdout)
+	require.Equal(t, 2, strings.Count(r.stderr, "\n"))
+	for line := range strings.Lines(r.stderr) {
+		require.Regexp(t, `^bcnn: .*residual\.dynamo\.onnx: node "node_sign(_2)?" \(Sign, index \d\): .*; .*--sign-zero plus`, line)
+	}
+	args = convert("even_sums.old", "--sign-zero", "minus")
+	require.Contains(t, fail(t, exitJob, args...), "--override-zeros")
+	require.Contains(t, succeed(t, append(args, "--override-zeros")...), "another network")
 }
 
 // After an error there is no new file, and an old one is as it was.

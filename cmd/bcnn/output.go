@@ -101,8 +101,12 @@ func nameBytes(name string) []byte {
 	return []byte(name)
 }
 
-// report writes an error in one line.
-func report(stderr io.Writer, err error) { fmt.Fprintln(stderr, "bcnn:", oneLine(err)) }
+// report writes an error in one line, or each of the obstacles of an import in one.
+func report(stderr io.Writer, err error) {
+	for _, line := range errorLines(err) {
+		fmt.Fprintln(stderr, "bcnn:", line)
+	}
+}
 
 // oneLine returns the text of an error with the lines that drivers write joined,
 // and what does not print escaped.

@@ -60,7 +60,7 @@ func TestHostileNames(t *testing.T) {
 		lines int // of output, whatever the names hold
 	}{
 		"inspect": {func(out *output) { printInspection(out, &info) }, 2 + 1 + 3 + 1 + 4 + 4},
-		"convert": {func(out *output) { printLayers(out, []layerBytes{weights}) }, 3},
+		"convert": {func(out *output) { (&conversion{Layers: []convertedLayer{{weights.layer, weights}}}).print(out) }, 4},
 		"eval": {func(out *output) {
 			printEvaluation(out, &dataset.Evaluation{Confusion: [][]int{{1, 2}, {3, 4}}}, []string{hostile, hostile})
 		}, 5},

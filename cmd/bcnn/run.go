@@ -36,7 +36,7 @@ func usagef(format string, args ...any) error {
 var errReported = errors.New("failed")
 
 // run executes the command line and returns the exit code. All errors are
-// written to stderr, one line each.
+// written to stderr, one line each; only the obstacles of an import are one line each.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	out := &output{w: stdout}
 	root := newRoot(out, stderr)
