@@ -217,6 +217,15 @@ func (g *grower) instruction(kind int, twice bool, constant, vector, value strin
 	case 30:
 		g.name = []string{"", "a", strings.Repeat("b", 300), "/c/Relu"}[g.choose(4)]
 	case 31:
-		g.value = g.add("Identity", value)
+		switch g.choose(8) {
+		case 0, 1, 2:
+			g.value = g.add("Identity", value)
+		case 3, 4:
+			g.value = g.add("Sub", value+" "+g.value)
+		case 5, 6:
+			g.value = g.add("Sign", value)
+		case 7:
+			g.value = g.add("Mish", value)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package onnx
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"math"
 	"os/exec"
@@ -90,12 +91,13 @@ func TestCost(t *testing.T) {
 	if testing.Short() {
 		sizes = sizes[:2]
 	}
-	for _, k := range kinds() {
+	for _, k := range append(kinds(), rewriteKinds()...) {
 		t.Run(k.name, func(t *testing.T) {
 			var c [3]cost
 			for i, times := range sizes {
 				c[i] = importCost(t, k.make(times*k.n), math.MaxInt)
-				t.Logf("%d bytes, %d units, %d bytes allocated, %d steps: %v", c[i].bytes, c[i].used, c[i].allocated, c[i].steps, c[i].err)
+				end, _, _ := strings.Cut(fmt.Sprint(c[i].err), "\n")
+				t.Logf("%d bytes, %d units, %d bytes allocated, %d steps: %s", c[i].bytes, c[i].used, c[i].allocated, c[i].steps, end)
 			}
 			if testing.Short() {
 				return
@@ -130,7 +132,7 @@ func TestCost(t *testing.T) {
 // TestInterrupt ends the context at different places of every import that looks
 // at it more than once.
 func TestInterrupt(t *testing.T) {
-	for _, k := range kinds() {
+	for _, k := range append(kinds(), rewriteKinds()...) {
 		h := k.make(10 * k.n)
 		c := importCost(t, h, math.MaxInt)
 		for _, looks := range []int{0, 1, c.looks / 2, c.looks - 1} {

@@ -40,8 +40,19 @@ func FuzzLoad(f *testing.F) {
 			op("Clip", "f minus one", "g"), op("Sign", "g", "h"), op("Add", "h tenth", "i"), op("Sign", "i", "j"), op("Gemm", "j w", "y", "transB", 1, "alpha", 0.5)},
 		inits: []testTensor{number("two", 2), number("one", 1), number("minus", -1), number("tenth", 0.1), floats("w", []int{4, 4}, make([]float64, 16)...)},
 	}.encode())
+	// A straight-through sum of values and one of weights, {0, 1}, and sums that are 0.
+	f.Add(testModel{
+		input: image(2, 4, 4), output: "y",
+		nodes: []testNode{
+			op("Relu", "x", "a"), op("MaxPool", "a", "b", "kernel_shape", []int{2, 2}), op("Sign", "b", "s"), op("Clip", "b", "p", "min", -1.0, "max", 1.0),
+			op("Sub", "s p", "c"), op("Add", "p c", "d"), op("Abs", "w", "e"), op("ReduceMean", "e axes", "h"), op("Sign", "w", "i"), op("Mul", "i h", "j"),
+			op("Sub", "j w", "k"), op("Add", "w k", "l"), op("Conv", "d l", "m", "pads", []int{1, 1, 1, 1}), op("Sign", "m", "n"), op("Conv", "n l", "y"),
+		},
+		inits: []testTensor{floats("w", []int{2, 2, 2, 2}, 1, -1, 1, 1, 1, -1, -1, 1, 1, 1, 1, -1, -1, 1, 1, 1), ints("axes", 1, 2, 3)},
+		opset: 18,
+	}.encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
-		net, report, err := Decode(t.Context(), data, Options{SignOfZero: bcnn.ZeroIsPlus})
+		net, report, err := Decode(t.Context(), data, Options{SignOfZero: bcnn.ZeroIsPlus, OverrideZeros: true, WeightTolerance: 0.005})
 		if err != nil {
 			require.Nil(t, net)
 			return

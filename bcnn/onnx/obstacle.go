@@ -116,6 +116,16 @@ func (im *importer) blind(n *pb.Node) bool {
 	})
 }
 
+// unsure reports whether a node reads a hole that stands for a tensor of truth
+// values, such as a comparison of two images: what can be done with it depends on
+// what it would have been.
+func (im *importer) unsure(n *pb.Node) bool {
+	return slices.ContainsFunc(n.Inputs, func(name string) bool {
+		v := im.env[name].Value
+		return v != nil && v.Hole && v.Type != pb.Float
+	})
+}
+
 // activations are operators on single values that no layer does, besides those that
 // constants have.
 var activations = []string{

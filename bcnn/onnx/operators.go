@@ -90,6 +90,9 @@ func (im *importer) node(n *pb.Node) error {
 		return over
 	}
 	if err != nil {
+		if im.unsure(n) {
+			err = nil
+		}
 		return im.hole(n, err)
 	}
 	im.folded[n.Index] = r.Constant != nil

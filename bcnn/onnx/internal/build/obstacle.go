@@ -28,12 +28,15 @@ func (c *Choice) Unwrap() error { return c.Err }
 // obstacleUnits is what an obstacle costs, with its text.
 const obstacleUnits = 4096
 
+// holeUnits is what a hole costs besides its layer.
+const holeUnits = 512
+
 // Hole returns a value that stands for the output of node n: that of a layer of
 // its own which reads the given values. err is nil where nothing but an earlier
 // hole is the reason. A view of nil means that the dimensions are not known. What
 // fails is in Err.
 func (b *Builder) Hole(n *pb.Node, err error, like *Value, reads []*Value) *Value {
-	units := int64(64 * len(reads))
+	units := int64(holeUnits + 64*len(reads))
 	if err != nil {
 		units += obstacleUnits
 	}

@@ -2,6 +2,7 @@ package build
 
 import (
 	"math"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 )
@@ -213,13 +214,19 @@ func evaluate(links []link, c int, x float64) float64 {
 	return x
 }
 
+// zeroUnits is what zeros costs, apart from channels.
+const zeroUnits = 8192
+
 // zeros returns how often a value is at its thresholds, one for all channels or one
 // each.
 func (b *Builder) zeros(in *Value, thresholds []float32) (frequency, error) {
-	var links []link
+	if err := b.budget.Charge(zeroUnits); err != nil {
+		return often, err
+	}
+	links := make([]link, 0, chainDepth) // the last one first
 	layer, channels := in.Layer, len(thresholds)
 	add := func(l link) {
-		links = append([]link{l}, links...)
+		links = append(links, l)
 		channels = max(channels, len(l.mean), len(l.scale), len(l.shift))
 	}
 walk:
@@ -247,6 +254,7 @@ walk:
 		}
 		layer = l.Inputs[0]
 	}
+	slices.Reverse(links)
 	s, known := b.sums[layer]
 	if !known {
 		var err error

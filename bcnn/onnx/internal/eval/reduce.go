@@ -44,6 +44,10 @@ func Reductions() []string {
 	return names
 }
 
+// lookUnits is what a walk over values costs for each, besides the one that is
+// charged as it goes: nothing is allocated for them.
+const lookUnits = 4
+
 // Reduce reduces the given dimensions of a tensor to one position each.
 func (e *Evaluator) Reduce(op string, t *Tensor, axes []int) (*Tensor, error) {
 	if t.HasBatch() {
@@ -65,7 +69,7 @@ func (e *Evaluator) Reduce(op string, t *Tensor, axes []int) (*Tensor, error) {
 	if n == 0 && out.Len() > 0 && op != "ReduceSum" && op != "ReduceProd" && op != "ReduceL1" && op != "ReduceL2" && op != "ReduceSumSquare" {
 		return nil, errors.New("it reduces no values")
 	}
-	if err := e.Budget.Charge(8 * int64(out.Len())); err != nil {
+	if err := e.Budget.Charge(8*int64(out.Len()) + lookUnits*int64(t.Len())); err != nil {
 		return nil, err
 	}
 	sums := make([]float64, out.Len())
@@ -133,6 +137,9 @@ func (e *Evaluator) Collapse(t *Tensor, along []bool) (*Tensor, error) {
 	for d, size := range t.Dims {
 		if !along[d] || size < 2 || t.Len() == 0 {
 			continue
+		}
+		if err := e.Budget.Charge(lookUnits * int64(t.Len())); err != nil {
+			return nil, err
 		}
 		varies := false
 		// Every value, and the first one along this dimension.

@@ -1,0 +1,110 @@
+package onnx
+
+import (
+	"fmt"
+	"strings"
+)
+
+// rewriteKinds are hostile files for what the importer looks for behind other
+// nodes: sums that cancel, zeros in front of a sign, obstacles.
+func rewriteKinds() []kind {
+	two := filled("two", []int{1, 2, 1, 1}, 2)
+	return []kind{
+		{"obstacles", 100, models(func(n int) testModel {
+			return chain(n, func(_ int, from, to string) []testNode { return []testNode{op("Mish", from, to)} })
+		}), "10000 nodes stand in the way"},
+		{"obstacles of unknown dimensions", 100, models(func(n int) testModel {
+			return chain(n, func(_ int, from, to string) []testNode { return []testNode{op("Twist", from, to)} })
+		}), "nodes stand in the way"},
+		{"obstacles that read many others", 20, models(func(n int) testModel {
+			names := "x"
+			return chain(n, func(i int, from, to string) []testNode {
+				reads := names + " " + from
+				if i < 20 {
+					names += " " + to
+				}
+				return []testNode{op("Twist", reads, to)}
+			})
+		}), "nodes stand in the way"},
+		{"an obstacle with many outputs", 100, models(func(n int) testModel {
+			m := chain(1, func(_ int, from, to string) []testNode {
+				var outs []string
+				for i := range n {
+					outs = append(outs, fmt.Sprint("o", i))
+				}
+				return []testNode{op("Twist", strings.Join([]string{"x", "x", "x"}, " "), strings.Join(outs, " ")), op("Relu", outs[n-1], to)}
+			})
+			return m
+		}), "(Twist, index 0)"},
+		{"sums that cancel", 30, models(func(n int) testModel {
+			return chain(n, func(_ int, from, to string) []testNode {
+				return []testNode{op("Relu", from, to+"r"), op("Sub", to+"r "+from, to+"s"), op("Add", from+" "+to+"s", to)}
+			})
+		}), ""},
+		{"sums that do not", 30, models(func(n int) testModel {
+			return chain(n, func(i int, from, to string) []testNode {
+				if i == 0 {
+					return []testNode{op("Sub", "x two", to)}
+				}
+				return []testNode{op("Sub", from+" c", to)}
+			}, two, weights("c", 1, 2, 2, 1))
+		}), "height or width"},
+		{"sums of long constants that are equal", 20, models(func(n int) testModel {
+			return fan(n, func(_ int, to string) []testNode {
+				return []testNode{op("Neg", "c", to+"n"), op("Neg", to+"n", to+"c"), op("Add", "c "+to+"n", to+"a"), op("Sub", to+"a "+to+"c", to)}
+			}, weights("c", 1<<16))
+		}), exceeds},
+		{"signs behind a long chain", 30, models(func(n int) testModel {
+			m := chain(n, func(_ int, from, to string) []testNode { return []testNode{op("Mul", from+" two", to)} }, filled("two", []int{1, 2, 1, 1}, 0.5))
+			last := m.output
+			for i := range n {
+				to := fmt.Sprint("s", i)
+				m.nodes = append(m.nodes, op("Sub", last+" two", to+"m"), op("Sign", to+"m", to))
+				if i > 0 {
+					m.nodes = append(m.nodes, op("Add", m.output+" "+to, to+"y"))
+					to += "y"
+				}
+				m.output = to
+			}
+			return m
+		}), ""},
+		{"signs behind sums of sums", 20, models(func(n int) testModel {
+			return chain(n, func(_ int, from, to string) []testNode {
+				return []testNode{op("Sign", from, to+"s"), op("Mul", to+"s third", to+"t"), op("Add", to+"t "+to+"t", to+"u"), op("Add", to+"u "+to+"t", to)}
+			}, number("third", 0.3))
+		}), ""},
+		{"signs of many channels", 10, models(func(n int) testModel {
+			m := chain(1, func(_ int, from, to string) []testNode {
+				return []testNode{op("Add", "x c", "a"), op("Mul", "a c", "b"), op("Sign", "b", to)}
+			}, filled("c", []int{1, 100 * n}, 0.5))
+			m.input.dims = []any{1, 100 * n}
+			return m
+		}), ""},
+		{"constants that were expanded", 4, models(func(n int) testModel {
+			return chain(n, func(_ int, from, to string) []testNode {
+				return []testNode{op("Expand", "c shape", to+"e"), op("Add", from+" "+to+"e", to)}
+			}, weights("c", 1, 2, 1, 1), ints("shape", 1, 2, 2, 2))
+		}), ""},
+		{"reductions of a long list", 10, models(func(n int) testModel {
+			m := fan(n, func(_ int, to string) []testNode { return []testNode{op("ReduceMax", "list", to, "keepdims", 1)} })
+			return with(m, long("list", 1)...)
+		}), exceeds},
+		{"Tile of Tile", 3, models(func(n int) testModel {
+			return fan(n, func(_ int, to string) []testNode {
+				return []testNode{op("Tile", "c repeats", to+"a"), op("Tile", to+"a repeats", to)}
+			}, weights("c", 16, 16), ints("repeats", 32, 32))
+		}), exceeds},
+		{"Split into many", 10, models(func(n int) testModel {
+			var outs []string
+			for i := range n {
+				outs = append(outs, fmt.Sprint("o", i))
+			}
+			return testModel{input: image(2, 2, 2), output: "y", inits: []testTensor{weights("c", 1<<12)}, nodes: []testNode{
+				op("Split", "c", strings.Join(outs, " ")), op("ReduceMin", outs[0], "g"), op("Add", "x g", "y")}}
+		}), ""},
+		{"Max of many", 30, models(func(n int) testModel {
+			return testModel{input: image(2, 2, 2), output: "y", inits: []testTensor{weights("c", 1<<10)},
+				nodes: []testNode{op("Max", strings.Repeat("c ", n), "a"), op("ReduceMax", "a", "b"), op("Add", "x b", "y")}}
+		}), ""},
+	}
+}
