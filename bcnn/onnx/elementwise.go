@@ -79,7 +79,7 @@ func (im *importer) unaryNode(n *pb.Node) (build.Operand, error) {
 		}
 		return build.Operand{}, errors.New("Round is only supported as a binarisation: behind a Clip to 0 and 1")
 	}
-	return build.Operand{}, fmt.Errorf("%w on anything but constants", unsupported)
+	return build.Operand{}, fmt.Errorf("%w on anything but constants", errUnsupported)
 }
 
 // castNode imports Cast. Values are computed in float32; bytes become float

@@ -148,6 +148,7 @@ var elementwise = map[string]func(x []float64) float64{
 	"Identity":       func(x []float64) float64 { return x[0] },
 	"Dropout":        func(x []float64) float64 { return x[0] },
 	"Add":            func(x []float64) float64 { return x[0] + x[1] },
+	"Sum":            func(x []float64) float64 { return x[0] + x[1] + x[2] },
 	"Sub":            func(x []float64) float64 { return x[0] - x[1] },
 	"Mul":            func(x []float64) float64 { return x[0] * x[1] },
 	"Div":            func(x []float64) float64 { return x[0] / x[1] },

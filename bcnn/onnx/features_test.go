@@ -74,6 +74,8 @@ func TestFeatures(t *testing.T) {
 				op("Mul", "c scale", "d"), op("GreaterOrEqual", "d t", "e"), op("Where", "e one minus", "h"), op("MatMul", "h w", "y")},
 			inits: append(constants, f("g", 24), f("b", 24), f("m", 24), randomTensor(r, "v", []int{24}, 0.75, 3.75),
 				f("scale", 1, 24), f("t", 24), w("w", 24, 3)), output: "y"}, binary: 1},
+		{name: "a sum of three", model: testModel{
+			input: image(3, 4, 5), nodes: []testNode{op("Relu", "x", "a"), op("Sum", "x b a", "y")}, inits: []testTensor{f("b", 3, 1, 1)}, output: "y"}},
 		{name: "constants that were expanded", model: testModel{
 			input: image(3, 4, 5),
 			nodes: []testNode{op("Expand", "b shape", "c"), op("Add", "x c", "a"), op("Expand", "one shape", "d"), op("Mul", "a d", "e"),

@@ -77,8 +77,8 @@ func (e *ObstaclesError) Unwrap() []error {
 	return list
 }
 
-// unsupported is the reason of an operator that no layer does.
-var unsupported = errors.New("this operator is not supported")
+// errUnsupported is the reason of an operator that no layer does.
+var errUnsupported = errors.New("this operator is not supported")
 
 // last are operators that only turn the output into another form.
 var last = []string{"ArgMax", "Hardmax", "LogSoftmax", "TopK"}
@@ -99,9 +99,9 @@ func obstacle(o build.Obstacle) Obstacle {
 		case "OverrideZeros":
 			out.Advice = "export the sign as Where(x >= 0, 1, -1) if that is what was trained, or accept the other network with Options.OverrideZeros"
 		}
-	case errors.Is(o.Err, unsupported) && slices.Contains(last, out.Op):
+	case errors.Is(o.Err, errUnsupported) && slices.Contains(last, out.Op):
 		out.Advice = "export the model without it, and compute it from the output"
-	case errors.Is(o.Err, unsupported):
+	case errors.Is(o.Err, errUnsupported):
 		out.Advice = "a network has no layer for it: export the model without it"
 	}
 	return out

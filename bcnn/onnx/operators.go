@@ -78,7 +78,7 @@ func (im *importer) node(n *pb.Node) error {
 	handler := handlers[n.Domain][n.OpType]
 	switch {
 	case handler == nil:
-		return im.hole(n, unsupported)
+		return im.hole(n, errUnsupported)
 	case im.blind(n):
 		return im.hole(n, nil)
 	}

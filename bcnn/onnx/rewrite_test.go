@@ -220,5 +220,5 @@ func TestObstacles(t *testing.T) {
 	}, list)
 	require.ErrorContains(t, err, "model.onnx: 7 nodes stand in the way")
 	require.Contains(t, obstacles.Obstacles[6].Advice, "compute it from the output")
-	require.True(t, errors.Is(err, unsupported))
+	require.True(t, errors.Is(err, errUnsupported))
 }
