@@ -132,6 +132,9 @@ case("Cast", ints(-3, 2**40), to=TensorProto.FLOAT)
 case("Cast", ints(0, 255), to=TensorProto.UINT8)
 case("Cast", ints(-128, 127), to=TensorProto.INT8)
 case("CastLike", ints(1, 2), np.array(0, np.float32))
+case("DequantizeLinear", np.array([[-128, 5], [127, 0]], np.int8), np.array(0.3, np.float32), np.array(3, np.int8))
+case("DequantizeLinear", np.arange(12, dtype=np.uint8).reshape(2, 3, 2), np.array([0.1, 0.7, 3], np.float32), np.array([0, 5, 255], np.uint8))
+case("DequantizeLinear", np.array([[1, -1], [1, 1]], np.int8), np.array([0.37, 0.11], np.float32), axis=0)
 
 
 def graph_of(name, op, inputs, attributes, outputs):

@@ -209,3 +209,66 @@ func (im *importer) castLike(n *pb.Node) (build.Operand, error) {
 	}
 	return im.cast(n, operands[0], operands[1].Type())
 }
+
+// dequantize imports DequantizeLinear, (x − zero)·scale, on constants: weights that
+// are stored as integers.
+func (im *importer) dequantize(n *pb.Node) (build.Operand, error) {
+	x, err := im.required(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	scale, err := im.required(n, 1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	zero, err := im.constant(n, 2)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if block, err := n.Int("block_size", 0); err != nil {
+		return build.Operand{}, err
+	} else if block != 0 {
+		return build.Operand{}, errors.New("a scale for each block is not supported")
+	}
+	// One number, or one for each position of an axis.
+	along := func(t *eval.Tensor) (*eval.Tensor, error) {
+		if t.Len() == 1 {
+			return t.Redim([]int{}), nil
+		}
+		a, err := n.Int("axis", 1)
+		if err != nil {
+			return nil, err
+		}
+		axis, err := axisIndex(a, len(x.Dims))
+		if err != nil {
+			return nil, err
+		}
+		if len(t.Dims) != 1 || t.Dims[0] != x.Dims[axis] {
+			return nil, fmt.Errorf("scales of dimensions %v for %v", t.Dims, x.Dims)
+		}
+		dims := slices.Repeat([]int{1}, len(x.Dims))
+		dims[axis] = t.Dims[0]
+		return t.Redim(dims), nil
+	}
+	if scale, err = along(scale); err != nil {
+		return build.Operand{}, err
+	}
+	toFloat := im.eval.Cast(scale.Type)
+	y, err := toFloat([]*eval.Tensor{x})
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if zero != nil {
+		if zero, err = along(zero); err != nil {
+			return build.Operand{}, err
+		}
+		if zero, err = toFloat([]*eval.Tensor{zero}); err != nil {
+			return build.Operand{}, err
+		}
+		if y, err = im.eval.Binary("Sub")([]*eval.Tensor{y, zero}); err != nil {
+			return build.Operand{}, err
+		}
+	}
+	y, err = im.eval.Binary("Mul")([]*eval.Tensor{y, scale})
+	return build.Operand{Constant: y}, err
+}

@@ -12,8 +12,8 @@
 // Reshape, Shape, Sign, Softmax, Squeeze, Sub, Transpose, Unsqueeze, Where, the
 // comparisons, Sum, QONNX BipolarQuant and Quant, bitcnn Binarize; and on constants
 // what exporters compute shapes and weights with: CastLike, Concat,
-// ConstantOfShape, Expand, Gather, Range, Reduce*, Size, Slice, Split, Tile, and
-// functions of single values. Opset 7 and later.
+// ConstantOfShape, DequantizeLinear, Expand, Gather, Range, Reduce*, Size, Slice,
+// Split, Tile, and functions of single values. Opset 7 and later.
 //
 // # Cost
 //

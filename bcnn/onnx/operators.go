@@ -19,6 +19,7 @@ func init() {
 		"Constant":           (*importer).constantNode,
 		"ConstantOfShape":    (*importer).constantOfShape,
 		"Conv":               (*importer).conv,
+		"DequantizeLinear":   (*importer).dequantize,
 		"Dropout":            (*importer).identity,
 		"Expand":             (*importer).expand,
 		"Flatten":            (*importer).flatten,

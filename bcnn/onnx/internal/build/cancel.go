@@ -25,27 +25,35 @@ type term struct {
 	minus bool
 }
 
-// terms returns the operand as a sum of one, and as that which it is.
-func (r Operand) terms(minus bool) [][]term {
-	out := [][]term{{{r, minus}}}
-	if s := r.Sum; s != nil {
-		out = append(out, []term{{s.A, minus}, {s.B, minus != s.Minus}})
+// terms appends the operand as one term or, split, as the two that it is the sum of.
+func (r Operand) terms(list []term, minus, split bool) []term {
+	if !split {
+		return append(list, term{r, minus})
 	}
-	return out
+	return append(list, term{r.Sum.A, minus}, term{r.Sum.B, minus != r.Sum.Minus})
 }
+
+// sumUnits is what a sum costs that is remembered.
+const sumUnits = 512
 
 // Cancel returns what is left of a sum whose other parts cancel, if that is one
 // operand of the dimensions of the sum.
 func (b *Builder) Cancel(s *Sum, sum Operand) (rest Operand, ok bool, err error) {
-	for _, left := range s.A.terms(false) {
-		for _, right := range s.B.terms(s.Minus) {
-			left, err := b.remaining(slices.Concat(left, right))
-			if err != nil {
-				return rest, false, err
-			}
-			if len(left) == 1 && !left[0].minus && left[0].fits(sum) {
-				return left[0].Operand, true, nil
-			}
+	if err := b.budget.Charge(sumUnits); err != nil {
+		return rest, false, err
+	}
+	var buffer [4]term
+	for k := 1; k < 4; k++ { // a sum of two that are none themselves leaves nothing
+		left, right := k&1 != 0, k&2 != 0
+		if left && s.A.Sum == nil || right && s.B.Sum == nil {
+			continue
+		}
+		terms, err := b.remaining(s.B.terms(s.A.terms(buffer[:0], false, left), s.Minus, right))
+		if err != nil {
+			return rest, false, err
+		}
+		if len(terms) == 1 && !terms[0].minus && terms[0].fits(sum) {
+			return terms[0].Operand, true, nil
 		}
 	}
 	return rest, false, nil
