@@ -148,7 +148,7 @@ zeros, nearly_binary.`,
 	wholeFlag(cmd, &f.onnx.Resize, "resize", 0, maxSide, "shorter side of photos before the centre is cropped")
 	flags.StringVar(&f.signOfZero, "sign-zero", "", "what an ONNX Sign node makes of 0: plus or minus (ONNX says 0, which ±1 cannot express)")
 	flags.BoolVar(&f.onnx.OverrideZeros, "override-zeros", false, "apply --sign-zero also where the input of Sign often is 0, which makes another network")
-	flags.Float64Var(&f.onnx.WeightTolerance, "weight-tolerance", 0, "take weights as ±α of a filter that differ from it by at most this fraction of α")
+	fractionFlag(cmd, &f.onnx.WeightTolerance, "weight-tolerance", "take weights as ±α of a filter that differ from it by at most this fraction of α")
 	flags.BoolVar(&f.requireBinary, "require-binary", false, "fail if less than half of the multiplications become binary")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object")
 	for name, values := range map[string][]string{
@@ -199,9 +199,6 @@ func (f *convertFlags) parse() error {
 	}
 	if f.onnx.OverrideZeros && f.signOfZero == "" {
 		return usagef("--override-zeros goes with --sign-zero")
-	}
-	if t := f.onnx.WeightTolerance; !(t >= 0 && t < 1) {
-		return usagef("--weight-tolerance %v: want a fraction from 0 to 1", t)
 	}
 	if f.shape != "" {
 		s := &f.onnx.InputShape

@@ -115,3 +115,22 @@ func (f *floats) String() string {
 }
 
 func (f *floats) Type() string { return "floats" }
+
+// fractionFlag adds a flag for a number from 0 to 1, without 1.
+func fractionFlag(cmd *cobra.Command, p *float64, name, usage string) {
+	cmd.Flags().Var(&fraction{p}, name, usage)
+}
+
+type fraction struct{ v *float64 }
+
+func (f *fraction) Set(s string) error {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(v >= 0 && v < 1) {
+		return errors.New("want a fraction from 0 to 1")
+	}
+	*f.v = v
+	return nil
+}
+
+func (f *fraction) String() string { return strconv.FormatFloat(*f.v, 'g', -1, 64) }
+func (f *fraction) Type() string   { return "fraction" }

@@ -63,7 +63,7 @@ func TestAllNumbers(t *testing.T) {
 			case *whole, *wholes:
 				seen++
 				require.Contains(t, numbers, cmd.Name()+" --"+f.Name)
-			case *floats:
+			case *floats, *fraction:
 			default:
 				require.Contains(t, []string{"string", "bool"}, f.Value.Type(), "%s --%s", cmd.Name(), f.Name)
 			}
