@@ -36,6 +36,7 @@ var mayOpen = map[string]string{
 	"internal/steps/instrument/main.go": "a tool of the tests",
 	"internal/testrun/main.go":          "a tool of the tests",
 	"kernels/internal/pack/main.go":     "a tool of the build",
+	"kernels/internal/ptxcpp/main.go":   "a tool of the build",
 	"bcnn/onnx/files.go":                "the folder of a model",
 }
 

@@ -246,16 +246,21 @@ UNSEEN static inline Fragments fragments(const emulation::Exchange *e, unsigned 
 	memcpy(&f, e->values[lane], sizeof f);
 	return f;
 }
-UNSEEN static inline emulation::Exchange *show(const Fragments &f, const char *operation, const char *file, int line)
+// All lanes of the warp must come.
+UNSEEN static inline emulation::Exchange *show(const void *v, size_t n, const char *operation, const char *file, int line)
 {
-	return emulation::exchange(~0u, &f, sizeof f, operation, file, line);
+	emulation::Exchange *e = emulation::exchange(~0u, v, n, operation, file, line);
+	if (e->arrived != ~0u)
+		emulation::fail(emulation::Fault::failed, "%s:%d: divergent barrier: %s without the lanes %#x", file, line, operation,
+			~e->arrived);
+	return e;
 }
 // mma multiplies a of `rows` × (4 · words per lane) words by b with 8 columns.
 template <int results, int words, class Word>
 UNSEEN static inline void mma(int32_t (&d)[results], const Fragments &mine, Word product, const char *operation,
 	const char *file, int line)
 {
-	emulation::Exchange *e = show(mine, operation, file, line);
+	emulation::Exchange *e = show(&mine, sizeof mine, operation, file, line);
 	const int lane = emulation::current->lane, g = lane / 4, t = lane % 4;
 	constexpr int halves = results / 2; // of the rows: 0–7 and 8–15
 	for (int i = 0; i < results; i++) {
@@ -281,7 +286,7 @@ DEVICE void ldmatrix_x4(uint32_t (&d)[4], const void *row, HERE)
 	emulation::plain_access(row, 16, false);
 	uint4 words;
 	memcpy(&words, row, sizeof words);
-	emulation::Exchange *e = emulation::exchange(~0u, &words, sizeof words, "ldmatrix", file, line);
+	emulation::Exchange *e = show(&words, sizeof words, "ldmatrix", file, line);
 	const int lane = emulation::current->lane;
 	for (int i = 0; i < 4; i++)
 		memcpy(&d[i], e->values[8 * i + lane / 4] + 4 * (lane % 4), 4);
@@ -313,7 +318,7 @@ template <int bytes> static inline void cp_async(void *shared, const void *globa
 	static_assert(bytes == 4 || bytes == 8 || bytes == 16);
 	if ((uintptr_t)shared % bytes || (valid && (uintptr_t)global % bytes))
 		emulation::fail(emulation::Fault::failed, "%s:%d: cp.async of an address that is not a multiple of %d", file, line, bytes);
-	emulation::start_copy(shared, valid ? global : nullptr, bytes);
+	emulation::start_copy(shared, global, bytes, valid ? bytes : 0);
 }
 DEVICE void cp_async_commit() { emulation::close_group(); }
 template <int n> static inline void cp_async_wait() { emulation::wait_for_groups(n); }

@@ -534,19 +534,25 @@ static Result put_launch(Stream *s, const Function *f, dim3 grid, dim3 block, si
 	}
 	if (!parameters && !f->kernel->sizes.empty())
 		return invalid_value;
-	// The parameters are read now, 16-byte aligned as a compiler may expect.
+	// The parameters are read now. They lie one behind the other, each on a multiple of
+	// 16 bytes, as kernels translated from PTX have them.
 	struct Parameters {
-		std::vector<std::vector<uint64_t>> values;
+		std::vector<uint64_t> values;
 		std::vector<void *> pointers;
 	};
 	auto p = std::make_shared<Parameters>();
+	const auto words = [](size_t size) { return (size + 15) / 16 * 2; };
+	size_t n = 0;
+	for (size_t size : f->kernel->sizes)
+		n += words(size);
+	p->values.resize(n);
+	uint64_t *to = p->values.data();
 	for (size_t i = 0; i < f->kernel->sizes.size(); i++) {
 		const size_t size = f->kernel->sizes[i];
-		p->values.emplace_back((size + 7) / 8);
-		memcpy(p->values.back().data(), parameters[i], size);
+		memcpy(to, parameters[i], size);
+		p->pointers.push_back(to);
+		to += words(size);
 	}
-	for (auto &v : p->values)
-		p->pointers.push_back(v.data());
 	const Kernel *k = f->kernel;
 	return put(s, [=] {
 		if (fault_due("launch"))

@@ -30,6 +30,8 @@ dim3 block_size, grid_size;
 namespace {
 
 const Launch *running;
+bool polled; // the thread that ran last asked for others to run
+bool moved;  // a thread did something else
 Fault fault;
 Block *active; // the block whose shared memory is in place
 void *scheduler_stack;
@@ -293,7 +295,8 @@ void start(Block &b, const Launch &l, uint64_t linear)
 	races::start(b);
 }
 
-// Runs the block until it ends or all its threads wait for the grid.
+// Runs the block until it ends, all its threads wait for the grid, or one has polled
+// and the others cannot go on without it.
 void run(Block &b)
 {
 	active = &b;
@@ -301,7 +304,7 @@ void run(Block &b)
 	while (fault == Fault::none) {
 		if (order == shuffled)
 			std::shuffle(b.order.begin(), b.order.end(), random_numbers);
-		bool progress = false;
+		bool progress = false, polling = false;
 		for (position = 0; position < n; position++) {
 			Thread &t = b.threads[b.order[position]];
 			if (t.state == Thread::fresh || t.state == Thread::ready) {
@@ -309,9 +312,12 @@ void run(Block &b)
 				resume(t);
 				if (fault != Fault::none)
 					return;
+				moved |= !polled;
+				polling |= polled;
+				polled = false;
 			}
 		}
-		if (b.exited == n)
+		if (b.exited == n || polling)
 			return;
 		if (b.waiting == n && together(b)) {
 			b.waiting = 0;
@@ -411,19 +417,37 @@ std::vector<uint64_t> block_order(uint64_t n)
 	return o;
 }
 
+// Notes a round in which nobody did anything but poll. After many of them, which leave
+// room for loops that count, nobody ever will.
+void idle(unsigned &rounds, const Block &b)
+{
+	rounds = moved ? 0 : rounds + 1;
+	moved = false;
+	if (rounds < 1000)
+		return;
+	const auto t = std::find_if(b.threads.begin(), b.threads.end(), [](const Thread &t) { return t.state == Thread::ready; });
+	report("divergent barrier: waits for ever for what nobody writes (%s:%d)", t->file, t->line);
+	fault = Fault::failed;
+}
+
 void run_blocks(const Launch &l)
 {
 	static Block b; // keeps its vectors
-	Dynamic dynamic(l.dynamic_shared);
+	const size_t dynamic_size = l.kernel->own_shared + l.dynamic_shared;
+	Dynamic dynamic(dynamic_size);
 	b.dynamic = dynamic.begin;
 	const size_t shared = l.kernel->shared_end - l.kernel->shared_begin;
 	for (uint64_t i : block_order(l.grid.count())) {
 		start(b, l, i);
 		fill(l.kernel->shared_begin, shared, 0xa5);
-		fill(dynamic.begin, l.dynamic_shared, 0xa5);
-		run(b);
-		if (fault != Fault::none)
-			return;
+		fill(dynamic.begin, dynamic_size, 0xa5);
+		for (unsigned rounds = 0; b.exited < b.threads.size();) {
+			run(b);
+			if (fault == Fault::none && b.exited < b.threads.size())
+				idle(rounds, b);
+			if (fault != Fault::none)
+				return;
+		}
 	}
 }
 
@@ -433,31 +457,39 @@ void run_cooperative(const Launch &l)
 {
 	std::vector<Block> blocks(l.grid.count());
 	std::vector<Dynamic *> dynamics;
-	const size_t shared = l.kernel->shared_end - l.kernel->shared_begin;
+	const size_t shared = l.kernel->shared_end - l.kernel->shared_begin, dynamic = l.kernel->own_shared + l.dynamic_shared;
 	for (uint64_t i = 0; i < blocks.size(); i++) {
 		start(blocks[i], l, i);
 		blocks[i].shared.assign(shared, 0xa5);
-		dynamics.push_back(new Dynamic(l.dynamic_shared));
+		dynamics.push_back(new Dynamic(dynamic));
 		blocks[i].dynamic = dynamics.back()->begin;
-		fill(blocks[i].dynamic, l.dynamic_shared, 0xa5);
+		fill(blocks[i].dynamic, dynamic, 0xa5);
 	}
+	const auto has_ended = [](const Block &b) { return b.exited == b.threads.size(); };
+	const auto waits = [](const Block &b) { return b.waiting_for_grid == b.threads.size(); };
+	unsigned rounds = 0;
 	for (bool done = false; !done && fault == Fault::none;) {
 		for (uint64_t i : block_order(blocks.size())) {
 			Block &b = blocks[i];
+			if (has_ended(b) || waits(b))
+				continue;
 			copy(l.kernel->shared_begin, reinterpret_cast<char *>(b.shared.data()), shared);
 			run(b);
 			if (fault != Fault::none)
 				break;
 			copy(reinterpret_cast<char *>(b.shared.data()), l.kernel->shared_begin, shared);
 		}
-		const size_t ended = std::count_if(blocks.begin(), blocks.end(), [](const Block &b) { return b.exited > 0; });
+		const size_t ended = std::count_if(blocks.begin(), blocks.end(), has_ended);
+		const size_t waiting = std::count_if(blocks.begin(), blocks.end(), waits);
 		done = ended == blocks.size();
-		if (fault == Fault::none && !done) {
-			if (ended > 0) {
-				report("divergent barrier: %zu of %zu blocks ended while others wait at grid_sync", ended, blocks.size());
-				fault = Fault::failed;
-				break;
-			}
+		if (fault != Fault::none || done)
+			continue;
+		if (ended + waiting < blocks.size()) {
+			idle(rounds, *std::find_if(blocks.begin(), blocks.end(), [&](const Block &b) { return !has_ended(b) && !waits(b); }));
+		} else if (ended > 0) {
+			report("divergent barrier: %zu of %zu blocks ended while others wait at grid_sync", ended, blocks.size());
+			fault = Fault::failed;
+		} else {
 			for (Block &b : blocks) {
 				b.waiting_for_grid = 0;
 				for (Thread &t : b.threads)
@@ -618,10 +650,10 @@ void finish(Exchange *e)
 		current->warp->spare.push_back(e);
 }
 
-void start_copy(void *to, const void *from, unsigned bytes)
+void start_copy(void *to, const void *from, unsigned bytes, unsigned read)
 {
 	Thread &t = *current;
-	t.copies.push_back({to, from, bytes, t.groups});
+	t.copies.push_back({to, from, bytes, read, t.groups});
 }
 
 void close_group() { current->groups++; }
@@ -633,12 +665,11 @@ void wait_for_groups(unsigned newest)
 	for (const Copy &c : t.copies) {
 		if (c.group < t.groups && t.groups - c.group > newest) {
 			plain_access(c.to, c.bytes, true);
-			if (c.from) {
-				plain_access(c.from, c.bytes, false);
-				memcpy(c.to, c.from, c.bytes);
-			} else {
-				memset(c.to, 0, c.bytes);
+			if (c.read) {
+				plain_access(c.from, c.read, false);
+				memcpy(c.to, c.from, c.read);
 			}
+			memset(static_cast<char *>(c.to) + c.read, 0, c.bytes - c.read);
 		} else {
 			t.copies[kept++] = c;
 		}
@@ -647,6 +678,17 @@ void wait_for_groups(unsigned newest)
 }
 
 char *dynamic_shared() { return active->dynamic; }
+size_t shared_size() { return running->kernel->own_shared + running->dynamic_shared; }
+
+void poll(const char *file, int line)
+{
+	Thread &t = *current;
+	t.file = file;
+	t.line = line;
+	t.state = Thread::ready;
+	polled = true;
+	to_scheduler();
+}
 
 Fault launch(const Launch &l)
 {
@@ -656,6 +698,7 @@ Fault launch(const Launch &l)
 	block_size = l.block;
 	grid_size = l.grid;
 	fault = Fault::none;
+	polled = moved = false;
 	kernel_thread = gettid();
 	in_kernel = true;
 	races::start_launch(l);
@@ -669,32 +712,6 @@ Fault launch(const Launch &l)
 	const Fault f = races::found() && fault == Fault::none ? Fault::failed : fault;
 	running = nullptr;
 	return f;
-}
-
-namespace {
-std::map<std::pair<int, std::string>, Kernel> &kernels()
-{
-	static std::map<std::pair<int, std::string>, Kernel> k;
-	return k;
-}
-std::map<std::string, std::string> &sources()
-{
-	static std::map<std::string, std::string> s;
-	return s;
-}
-} // namespace
-
-void add_kernel(int architecture, const char *name, Kernel kernel) { kernels()[{architecture, name}] = std::move(kernel); }
-const Kernel *find_kernel(int architecture, const std::string &name)
-{
-	const auto k = kernels().find({architecture, name});
-	return k == kernels().end() ? nullptr : &k->second;
-}
-void add_source(const char *name, const char *hash) { sources()[name] = hash; }
-std::string source_hash(const std::string &name)
-{
-	const auto s = sources().find(name);
-	return s == sources().end() ? "" : s->second;
 }
 
 } // namespace emulation

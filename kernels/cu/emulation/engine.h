@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -37,11 +38,12 @@ struct Warp {
 	std::vector<Exchange *> open, spare;
 };
 
-// A copy by cp.async that was started and not yet waited for.
+// A copy by cp.async that was started and not yet waited for: of its bytes the first
+// `read` come from global memory, the others are zeros.
 struct Copy {
 	void *to;
-	const void *from; // null for zeros
-	unsigned bytes, group;
+	const void *from;
+	unsigned bytes, read, group;
 };
 
 struct Block;
@@ -77,6 +79,7 @@ struct Kernel {
 	void (*call)(void *const *parameters);
 	std::vector<size_t> sizes;     // of its parameters
 	char *shared_begin, *shared_end; // the static shared memory of its file
+	size_t own_shared = 0; // or, translated from PTX, the bytes of it before the dynamic ones
 };
 
 struct Launch {
@@ -104,11 +107,16 @@ void wait_for_grid(unsigned *barrier, const char *file, int line);
 Exchange *exchange(unsigned mask, const void *value, size_t size, const char *operation, const char *file, int line);
 void finish(Exchange *e);
 
-void start_copy(void *to, const void *from, unsigned bytes);
+void start_copy(void *to, const void *from, unsigned bytes, unsigned read);
 void close_group();
 void wait_for_groups(unsigned newest);
 
+// The shared memory of the block: the dynamic one, after what the kernel has of its own.
 char *dynamic_shared();
+size_t shared_size();
+
+// poll lets others run before the thread reads what one of them may write.
+void poll(const char *file, int line);
 
 // What the race detector wants to know and the compiler does not tell it.
 #if defined(EMULATION_RACES)
@@ -131,6 +139,13 @@ const Kernel *find_kernel(int architecture, const std::string &name);
 // nothing.
 std::string source_hash(const std::string &name);
 void add_source(const char *name, const char *hash);
+
+// add_translation adds a file of PTX, by its text, and its kernels as C++. Where there
+// are any, no other file can be loaded.
+bool add_translation(const char *ptx, std::initializer_list<std::vector<Kernel>> parts);
+bool translated();
+// find_translation returns a kernel of the file whose text it is.
+const Kernel *find_translation(const char *ptx, const std::string &name);
 
 // Registration adds the kernel F.
 template <auto F> struct Registration;

@@ -1,5 +1,6 @@
 // Reads of a PTX file what the driver must know: its target, its entries with the
-// sizes of their parameters, and their shared memory.
+// sizes of their parameters, and their shared memory. Entries are executed by what was
+// translated of this very text, or by what their source was compiled to.
 #include "driver.h"
 
 #include <cstdarg>
@@ -85,7 +86,7 @@ Result load(const char *ptx, Module &m, std::string &message)
 		return no_binary_for_gpu;
 	}
 	char source[64], hash[65];
-	if (sscanf(ptx, "// %63[^.].cu sm_%*d sha256:%64s", source, hash) == 2) {
+	if (!translated() && sscanf(ptx, "// %63[^.].cu sm_%*d sha256:%64s", source, hash) == 2) {
 		const std::string compiled = source_hash(source);
 		if (compiled != hash) {
 			message = text(compiled.empty() ? "the emulated driver has no %s.cu: run make emulated" :
@@ -97,9 +98,10 @@ Result load(const char *ptx, Module &m, std::string &message)
 	for (const char *p = ptx; (p = strstr(p, ".entry "));) {
 		p += 7;
 		const std::string name(p, strcspn(p, "( \t\r\n"));
-		const Kernel *k = find_kernel(target, name);
+		const Kernel *k = translated() ? find_translation(ptx, name) : find_kernel(target, name);
 		if (!k) {
-			message = text("the emulated driver has no kernel %s for sm_%ld", name.c_str(), target);
+			message = text(translated() ? "the emulated driver was built from another text than that of kernel %s for sm_%ld: "
+				"run scripts/cuda-emulator again" : "the emulated driver has no kernel %s for sm_%ld", name.c_str(), target);
 			return invalid_ptx;
 		}
 		const char *body = strchr(p, '{');
