@@ -286,6 +286,7 @@ void start(Block &b, const Launch &l, uint64_t linear)
 		t.block = &b;
 		t.warp = &b.warps[i / 32];
 		t.warp->present |= 1u << t.lane;
+		t.file = nullptr;
 		t.copies.clear();
 		t.groups = 0;
 	}
@@ -683,8 +684,11 @@ size_t shared_size() { return running->kernel->own_shared + running->dynamic_sha
 void poll(const char *file, int line)
 {
 	Thread &t = *current;
+	const bool again = t.file == file && t.line == line;
 	t.file = file;
 	t.line = line;
+	if (!again) // a thread that does not wait must not find what others would have done meanwhile
+		return;
 	t.state = Thread::ready;
 	polled = true;
 	to_scheduler();

@@ -115,7 +115,7 @@ void wait_for_groups(unsigned newest);
 char *dynamic_shared();
 size_t shared_size();
 
-// poll lets others run before the thread reads what one of them may write.
+// poll lets others run where the thread reads once more what one of them may write.
 void poll(const char *file, int line);
 
 // What the race detector wants to know and the compiler does not tell it.

@@ -44,8 +44,8 @@ __attribute__((noinline, cold, noreturn)) static void misaligned(uint64_t a, uns
 }
 __attribute__((noinline, cold, noreturn)) static void beyond(uint64_t a, unsigned n, const Space &s, AT)
 {
-	fail(Fault::illegal_address, "%s:%d: %u bytes at %#zx are outside of the %zu bytes of that space", file, line, n,
-		(size_t)(a - s.base), (size_t)s.size);
+	fail(Fault::illegal_address, "%s:%d: illegal address: %u bytes at %lld are outside of the %zu bytes of the space", file, line, n,
+		(long long)(a - s.base), (size_t)s.size);
 }
 
 // The memory of n bytes at an address.

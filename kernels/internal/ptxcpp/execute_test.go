@@ -89,6 +89,7 @@ func operandRows(rng *rand.Rand) []uint64 {
 }
 
 func TestOpcodes(t *testing.T) {
+	t.Parallel()
 	cases := opcodeCases()
 	var ptx strings.Builder
 	for i, c := range cases {

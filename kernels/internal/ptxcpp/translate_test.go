@@ -12,6 +12,7 @@ import (
 // TestCommittedFiles translates what ships. Files that differ in their headers alone
 // share their C++.
 func TestCommittedFiles(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("../../cu/ptx/*.ptx")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
@@ -112,6 +113,7 @@ func FuzzTranslate(f *testing.F) {
 	f.Add(statements("ld.global.v2.u32 {%r4, %r5}, [%rd1+8];", "@!%p1 bra $L;", "$L:"))
 	f.Add(statements("mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.xor.popc {%r1,%r2}, {%r3}, {%r4}, {%r5,%r6};"))
 	f.Add(statements("cp.async.cg.shared.global [%r1], [%rd1], 16, %r2;", "atom.shared.cas.b32 %r1, [own+4], %r2, -1;"))
+	f.Add(head + ".visible .entry empty(){}")
 	f.Add(statements("lop3.b32 %r1, %r2, %r3, %r4, 0xe8;", "setp.gtu.f32 %p1, %f1, 0f7F800000;", "cvt.sat.s8.u64 %rs1, %rd1;"))
 	f.Fuzz(func(t *testing.T, text string) {
 		sources, err := translate(map[string]string{"k.ptx": text})
