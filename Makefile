@@ -16,7 +16,7 @@ TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 # Without the tables of debuggers, which are a fifth of the file.
 LDFLAGS ?= -ldflags=-w
 
-.PHONY: build build-arm64 demo test check lint release fuzz bench bench-peers opencl-check opencl-faults ptx ptx-check emulated cuda-check gpu-check gpu-check-build clean help
+.PHONY: build build-arm64 demo test check lint release fuzz bench bench-peers opencl-check opencl-faults ptx ptx-check emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
@@ -66,6 +66,9 @@ ptx-check: ## compare the committed PTX with its sources; assemble it where ptxa
 
 emulated: ## build a CUDA driver that emulates a device (g++): LD_LIBRARY_PATH=build/emulated
 	./scripts/cuda-emulator
+
+cuda-ptx: ## run the committed PTX of every architecture, with all kernels, on an emulated device
+	./scripts/cuda-ptx all
 
 cuda-check: ## run CUDA kernels under AddressSanitizer and a race detector, and find injected faults
 	./scripts/cuda-check

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"testing"
 
@@ -23,6 +24,9 @@ type machine struct{ program, ptx string }
 // compile builds a machine for kernels, which follow head.
 func compile(t *testing.T, kernels string) machine {
 	t.Helper()
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
+		testenv.Absent(t, "cuda-emulator", errors.New("the emulated machine is for Linux on amd64 and arm64"))
+	}
 	if _, err := exec.LookPath("g++"); err != nil {
 		testenv.Absent(t, "g++", err)
 	}
