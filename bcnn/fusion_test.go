@@ -32,7 +32,7 @@ func lines(p *bcnn.Plan) []string {
 			for _, e := range []struct {
 				is   bool
 				what string
-			}{{op.Scale != nil, " scaled"}, {op.ReLU, " relu"}} {
+			}{{op.Scale != nil, " scaled"}, {op.Activation.Kind != bcnn.ActivationNone, " " + op.Activation.Kind.String()}} {
 				if e.is {
 					line += e.what
 				}
@@ -47,12 +47,12 @@ func lines(p *bcnn.Plan) []string {
 			if op.Scale != nil {
 				line += " scaled"
 			}
-			if op.ReLU {
-				line += " relu"
+			if op.Activation.Kind != bcnn.ActivationNone {
+				line += " " + op.Activation.Kind.String()
 			}
 		case *bcnn.AddStep:
-			if op.ReLU {
-				line += " relu"
+			if op.Activation.Kind != bcnn.ActivationNone {
+				line += " " + op.Activation.Kind.String()
 			}
 		case *bcnn.SignStep:
 			if op.Threshold.Flip != nil {

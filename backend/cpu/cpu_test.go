@@ -190,7 +190,7 @@ func TestLargeSteps(t *testing.T) {
 			p := newPlanner(15, input(bcnn.Float32, 13, 14, 37))
 			w := same(3)
 			w.DilationW, w.StrideH = 2, 2
-			p.conv(convOptions{window: w, out: 37, groups: 37, float: true, relu: true})
+			p.conv(convOptions{window: w, out: 37, groups: 37, float: true, end: bcnn.ActivationReLU})
 			p.conv(convOptions{window: same(3), out: 74, groups: 37})
 			return p
 		},
@@ -228,7 +228,7 @@ func TestLargeSteps(t *testing.T) {
 		},
 		"float": func() *planner {
 			p := newPlanner(9, input(bcnn.Float32, 20, 20, 5))
-			p.conv(convOptions{window: same(3), out: 70, float: true, relu: true})
+			p.conv(convOptions{window: same(3), out: 70, float: true, end: bcnn.ActivationReLU})
 			p.step("pool", &bcnn.MaxPoolStep{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}}, bcnn.Float32, bcnn.Shape{H: 10, W: 10, C: 70})
 			p.conv(convOptions{dense: true, window: square(10), out: 200})
 			return p
@@ -237,7 +237,7 @@ func TestLargeSteps(t *testing.T) {
 			p := newPlanner(10, input(bcnn.Float32, 64, 64, 20))
 			s := bcnn.Shape{H: 64, W: 64, C: 20}
 			p.step("affine", &bcnn.AffineStep{Scale: p.floats(20), Shift: p.floats(20)}, bcnn.Float32, s)
-			p.step("add", &bcnn.AddStep{ReLU: true}, bcnn.Float32, s, 0)
+			p.step("add", &bcnn.AddStep{Activation: bcnn.Activation{Kind: bcnn.ActivationReLU}}, bcnn.Float32, s, 0)
 			p.sign()
 			p.step("pool", &bcnn.MaxPoolStep{Window: bcnn.Window{KH: 3, KW: 3, StrideH: 1, StrideW: 1,
 				Pad: bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}}}, bcnn.Bits, s)

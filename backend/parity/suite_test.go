@@ -72,7 +72,7 @@ func TestTheTableCoversThePlan(t *testing.T) {
 					note(op.Threshold != nil, kind+" to bits")
 					note(op.Threshold == nil && op.Scale == nil, kind+" to sums")
 					note(op.Scale != nil, kind+" scaled")
-					note(op.ReLU, kind+" ReLU")
+					note(op.Activation.Kind != bcnn.ActivationNone, kind+" "+op.Activation.Kind.String())
 					note(op.Pool != nil, kind+" pool")
 					note(op.Threshold != nil && op.Threshold.Flip != nil, kind+" flip")
 					note(op.Pool != nil && op.Threshold.Flip != nil, kind+" pool, flip")
@@ -84,11 +84,11 @@ func TestTheTableCoversThePlan(t *testing.T) {
 					note(op.Pad != (bcnn.Padding{}), kind+" padded")
 				case *bcnn.AffineStep:
 					note(op.Scale == nil, kind+" copy")
-					note(op.ReLU, kind+" ReLU")
+					note(op.Activation.Kind != bcnn.ActivationNone, kind+" "+op.Activation.Kind.String())
 				case *bcnn.SignStep:
 					note(op.Threshold.Flip != nil, "sign flip")
 				case *bcnn.AddStep:
-					note(op.ReLU, "add ReLU")
+					note(op.Activation.Kind != bcnn.ActivationNone, "add "+op.Activation.Kind.String())
 				}
 			}
 		}

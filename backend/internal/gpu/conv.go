@@ -45,7 +45,7 @@ func (s Step) Conv(op *bcnn.ConvStep, lanes int) Conv {
 	}
 	g.Words, g.GroupIn, g.GroupOut = int32(c.Words), int32(c.In), int32(c.PerGroup)
 	g.Taps, g.ZeroPoint = int32(c.Taps*c.In), int32(op.ZeroPoint)
-	g.Scaled, g.Relu = flag(op.Scale != nil), flag(op.ReLU)
+	g.Scaled, g.Relu = flag(op.Scale != nil), flag(op.Activation.Kind == bcnn.ActivationReLU)
 	g.Flip = flag(op.Threshold != nil && op.Threshold.Flip != nil)
 	return c
 }

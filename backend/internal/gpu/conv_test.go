@@ -190,7 +190,7 @@ func TestConv(t *testing.T) {
 			seen[s.In.DType.String()]++
 			for what, is := range map[string]bool{
 				"mixed": p.MixedLanes, "pooled": conv.Pool != nil, "border": conv.Border != nil, "dilated": conv.DilationH > 1,
-				"strided": conv.StrideW > 1, "grouped": conv.Groups > 1, "flipped": p.G.Flip == 1, "relu": conv.ReLU, "dense": conv.Dense,
+				"strided": conv.StrideW > 1, "grouped": conv.Groups > 1, "flipped": p.G.Flip == 1, "relu": conv.Activation.Kind == bcnn.ActivationReLU, "dense": conv.Dense,
 				"zero point": conv.ZeroPoint > 0,
 			} {
 				if is {

@@ -38,13 +38,13 @@ func (s Step) Elementwise(op bcnn.StepOp) ([]Elementwise, error) {
 			e.Name, e.Args = "max_pool_bits", append(e.Args, Rows(op.Flip))
 		}
 	case *bcnn.AffineStep:
-		e.G.Scaled, e.G.Relu = flag(op.Scale != nil), flag(op.ReLU)
+		e.G.Scaled, e.G.Relu = flag(op.Scale != nil), flag(op.Activation.Kind == bcnn.ActivationReLU)
 		e.Name, e.Args = "affine", []any{s.X, s.Y, op.Scale, op.Shift}
 	case *bcnn.SignStep:
 		e.G.Flip = flag(op.Threshold.Flip != nil)
 		e.Name, e.Args = "sign_bits", []any{s.X, s.Y, op.Threshold.F32, Rows(op.Threshold.Flip)}
 	case *bcnn.AddStep:
-		e.G.Relu = flag(op.ReLU)
+		e.G.Relu = flag(op.Activation.Kind == bcnn.ActivationReLU)
 		e.Name, e.Args = "add", []any{s.X, s.Other, s.Y}
 	case *bcnn.FlattenStep:
 		e.Name, e.Args = "flatten_float", []any{s.X, s.Y}
@@ -52,9 +52,26 @@ func (s Step) Elementwise(op bcnn.StepOp) ([]Elementwise, error) {
 			e.Name = "flatten_bits"
 		}
 	default:
-		return nil, fmt.Errorf("operation %T", op)
+		return nil, bcnn.Unsupported(fmt.Sprintf("operation %T", op))
 	}
 	return []Elementwise{e}, nil
+}
+
+// CheckActivation refuses activations that no kernel has.
+func CheckActivation(op bcnn.StepOp) error {
+	var a bcnn.ActivationKind
+	switch op := op.(type) {
+	case *bcnn.ConvStep:
+		a = op.Activation.Kind
+	case *bcnn.AffineStep:
+		a = op.Activation.Kind
+	case *bcnn.AddStep:
+		a = op.Activation.Kind
+	}
+	if a != bcnn.ActivationNone && a != bcnn.ActivationReLU {
+		return bcnn.Unsupported(fmt.Sprintf("activation %v", a))
+	}
+	return nil
 }
 
 // SchemeNumber is the number that kernels have for a way to binarise.

@@ -72,6 +72,9 @@ type planner struct {
 // 7.5), of each variant the best first as far as that is known without measuring. op is
 // what the step does. Every step has variant gpu.Direct.
 func Of(step gpu.Step, op bcnn.StepOp, limits Limits, arch int) ([]Candidate, error) {
+	if err := gpu.CheckActivation(op); err != nil {
+		return nil, err
+	}
 	c := planner{step, limits, arch}
 	conv, ok := op.(*bcnn.ConvStep)
 	switch {

@@ -42,3 +42,20 @@ func MaxPool(dst, src []float32, p *kern.Pool) {
 		}
 	}
 }
+
+// SumPool is that of kern.Set.
+func SumPool(dst, src []float32, p *kern.Pool) {
+	for x := range p.Pixels {
+		d := dst[x*p.DstStep:][:p.Values]
+		for t, at := range p.Taps {
+			s := src[x*p.Step+at:][:p.Values]
+			if t == 0 {
+				copy(d, s)
+				continue
+			}
+			for i, v := range s {
+				d[i] += v
+			}
+		}
+	}
+}
