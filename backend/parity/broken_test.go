@@ -105,14 +105,16 @@ func stray(s []float32, i int) {
 
 var errBroken = errors.New("broken")
 
-// broken are devices that each have one fault: the start of the names of the
-// cases that must find it, and what the first failure says.
-var broken = []struct {
+// brokenDevice has one fault: the start of the names of the cases that must find it,
+// and what the first failure says.
+type brokenDevice struct {
 	name string
 	dev  fake
 	in   string
 	says string
-}{
+}
+
+var broken = []brokenDevice{
 	{"threshold one too high", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) { op.Threshold = shifted(op.Threshold, 1) })}, "conv/", "want +1, got -1"},
 	{"threshold one too low", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) { op.Threshold = shifted(op.Threshold, -1) })}, "conv/", "want -1, got +1"},
 	{"x > T for x ≥ T in sign", fake{step: change(func(op *bcnn.SignStep, _ bcnn.Tensor) { op.Threshold = *shifted(&op.Threshold, 1) })}, "sign-", "(sign): image"},
@@ -377,7 +379,7 @@ func TestBrokenDevicesFail(t *testing.T) {
 			cases = append(cases, c)
 		}
 	}
-	for _, b := range broken {
+	for _, b := range append(broken, brokenLayers...) {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
 			for _, c := range cases {
