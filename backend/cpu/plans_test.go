@@ -3,6 +3,7 @@ package cpu
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
@@ -222,7 +223,36 @@ func randomPlan(seed uint64) *planner {
 			p.sign()
 			continue
 		}
-		switch kind := rng.IntN(8); {
+		switch kind := rng.IntN(12); {
+		case kind == 8 && in.DType != bcnn.Uint8:
+			w := bcnn.Window{KH: 1 + rng.IntN(4), KW: 1 + rng.IntN(9), StrideH: 1 + rng.IntN(3), StrideW: 1 + rng.IntN(3)}
+			w.Pad = bcnn.Padding{Top: rng.IntN(w.KH), Left: rng.IntN(w.KW), Bottom: rng.IntN(w.KH), Right: rng.IntN(w.KW)}
+			if rng.IntN(3) == 0 { // the whole image
+				w = bcnn.Window{KH: in.Shape.H, KW: in.Shape.W, StrideH: 1, StrideW: 1}
+			}
+			if shape := w.Output(in.Shape, in.Shape.C); shape.H > 0 && shape.W > 0 {
+				p.step("avgpool", &bcnn.AvgPoolStep{Window: w, CountPadding: rng.IntN(2) == 0}, bcnn.Float32, shape)
+			}
+		case kind == 9 && in.DType == bcnn.Float32:
+			p.step("mul", &bcnn.MulStep{}, bcnn.Float32, in.Shape, len(p.plan.Tensors)-1)
+		case kind == 10 && in.DType != bcnn.Uint8 && in.Shape.C < 200:
+			last, shape := len(p.plan.Tensors)-1, in.Shape
+			more := slices.Repeat([]int{last}, 1+rng.IntN(3))
+			shape.C *= 1 + len(more)
+			p.step("concat", &bcnn.ConcatStep{}, in.DType, shape, more...)
+		case kind == 11 && in.DType != bcnn.Uint8:
+			index := make([]int32, 1+rng.IntN(2*in.Shape.C))
+			for i := range index {
+				if index[i] = int32(i % in.Shape.C); rng.IntN(5) == 0 {
+					index[i] = rng.Int32N(int32(in.Shape.C))
+				}
+				if in.DType == bcnn.Float32 && rng.IntN(9) == 0 {
+					index[i] = -1
+				}
+			}
+			shape := in.Shape
+			shape.C = len(index)
+			p.step("channels", &bcnn.ChannelsStep{Index: index}, in.DType, shape)
 		case kind == 0 && in.DType != bcnn.Uint8:
 			w := bcnn.Window{KH: 1 + rng.IntN(3), KW: 1 + rng.IntN(3), StrideH: 1 + rng.IntN(3), StrideW: 1 + rng.IntN(3)}
 			w.Pad = bcnn.Padding{Top: rng.IntN(w.KH), Left: rng.IntN(w.KW), Bottom: rng.IntN(w.KH), Right: rng.IntN(w.KW)}
