@@ -100,6 +100,9 @@ func activationCases() []Case {
 		}
 		for _, f := range []fill{fillExtremes, fillTies, fillTiny} {
 			for _, c := range []int{5, 65} {
+				if f == fillTies && c == 5 || f == fillTiny && c == 65 {
+					continue
+				}
 				cases = append(cases, layerCase(act, "float", [3]int{7, 3, c}, f, func(b *builder) { b.activation(act) }),
 					layerCase("add+"+act, "float", [3]int{7, 3, c}, f, func(b *builder) {
 						b.add(bcnn.Channels{Index: reversed(c)})
@@ -108,7 +111,10 @@ func activationCases() []Case {
 					}))
 			}
 		}
-		for _, in := range []string{"bytes", "bits", "float"} {
+		for k, in := range []string{"bytes", "bits", "float"} {
+			if k != i%3 {
+				continue
+			}
 			cases = append(cases, layerCase("norm+"+act+"+sign", in, [3]int{3, 4, 33}, fillTies, func(b *builder) {
 				b.batchNorm(normTies)
 				b.activation(act)
@@ -210,7 +216,9 @@ func channelsCases() []Case {
 		for _, in := range []string{"bits", "float", "bytes"} {
 			cases = append(cases, layerCase("channels/"+name, in, [3]int{3, 5, c}, fillRandom, func(b *builder) { b.add(bcnn.Channels{Index: index(c)}) }))
 		}
-		cases = append(cases, layerCase("channels/"+name, "float", [3]int{3, 5, c}, fillExtremes, func(b *builder) { b.add(bcnn.Channels{Index: index(c)}) }))
+		if name == "padded" {
+			cases = append(cases, layerCase("channels/"+name, "float", [3]int{3, 5, c}, fillExtremes, func(b *builder) { b.add(bcnn.Channels{Index: index(c)}) }))
+		}
 	}
 	run := func(from, n int) []int32 {
 		index := make([]int32, n)
@@ -227,7 +235,6 @@ func channelsCases() []Case {
 		return index
 	}
 	for _, c := range []int{1, 33, 64, 130} {
-		add("all", c, func(c int) []int32 { return run(0, c) })
 		add("reversed", c, reversed)
 		add("first half", c, func(c int) []int32 { return run(0, (c+1)/2) })
 		add("second half", c, func(c int) []int32 { return run(c/2, (c+1)/2) })
@@ -251,7 +258,7 @@ func channelsCases() []Case {
 
 func mulCases() []Case {
 	var cases []Case
-	for _, s := range [][2]int{{1, 1}, {5, 4}, {1, 9}} {
+	for _, s := range [][2]int{{1, 1}, {5, 4}} {
 		for i, c := range []int{1, 3, 33, 64, 130} {
 			for _, shape := range []string{"equal", "channels", "pixels", "one"} {
 				for _, f := range []fill{fillRandom, fillExtremes} {
