@@ -48,7 +48,7 @@ func (e *executable) divide(s bcnn.Step) (op bcnn.StepOp, compute func(), err er
 		if largest > maxExact {
 			return nil, nil, bcnn.Unsupported(fmt.Sprintf("sums up to %d, and %s", largest, e.device.floatsLack))
 		}
-		if conv.Scale == nil && (conv.Activation.Kind == bcnn.ActivationNone || conv.Activation.Kind == bcnn.ActivationReLU) {
+		if a := conv.Activation.Kind; conv.Scale == nil && (a == bcnn.ActivationNone || a == bcnn.ActivationReLU) {
 			return s.Op, nil, nil
 		}
 		sums := *conv
