@@ -33,6 +33,19 @@ func Step(s bcnn.Step, tensor func(int) *bcnn.Tensor) (func(), error) {
 		}, nil
 	case *bcnn.FlattenStep:
 		return func() { copy(out.F32, in.F32) }, nil
+	case *bcnn.AvgPoolStep:
+		return func() { avgPool(op, out, in) }, nil
+	case *bcnn.MulStep:
+		factors := tensor(s.In[1])
+		return func() { mul(out, in, factors) }, nil
+	case *bcnn.ConcatStep:
+		parts := make([]*bcnn.Tensor, len(s.In))
+		for i, t := range s.In {
+			parts[i] = tensor(t)
+		}
+		return func() { concat(out, parts) }, nil
+	case *bcnn.ChannelsStep:
+		return func() { channels(op, out, in) }, nil
 	}
 	return nil, bcnn.Unsupported(fmt.Sprintf("operation %T on the host", s.Op))
 }
