@@ -13,7 +13,7 @@
 	const Geometry g, const uint32_t *__restrict__ in, void *__restrict__ out, \
 	const uint32_t *__restrict__ weights, const uint32_t *__restrict__ masks, \
 	const int *__restrict__ thresholds, const float *__restrict__ scale, \
-	const float *__restrict__ shift, const uint32_t *__restrict__ flip, \
+	const float *__restrict__ shift, const float *__restrict__ slope, const uint32_t *__restrict__ flip, \
 	const int *__restrict__ rows, const int *__restrict__ cols, \
 	const int *__restrict__ correction
 
@@ -86,7 +86,7 @@ static __device__ __forceinline__ void conv_bits_direct(CONV_BITS_PARAMS)
 				if (g.to_bits)
 					plus[p] = plus[p] || acc >= thresholds[o];
 				else if (o < g.out_c && first + p < pixels)
-					((float *)out)[(image * pixels + first + p) * g.out_c + o] = scaled(g, (float)acc, scale, shift, o);
+					((float *)out)[(image * pixels + first + p) * g.out_c + o] = scaled(g, (float)acc, scale, shift, slope, o);
 			}
 		}
 	if (!g.to_bits)
@@ -107,7 +107,7 @@ static __device__ __forceinline__ void conv_bits_direct(CONV_BITS_PARAMS)
 #define CONV_BITS(name, MIXED, PIXELS) \
 	extern "C" __global__ void __launch_bounds__(256, PIXELS == 1 ? 4 : 2) name(CONV_BITS_PARAMS) \
 	{ \
-		conv_bits_direct<MIXED, PIXELS>(g, in, out, weights, masks, thresholds, scale, shift, flip, rows, cols, correction); \
+		conv_bits_direct<MIXED, PIXELS>(g, in, out, weights, masks, thresholds, scale, shift, slope, flip, rows, cols, correction); \
 	}
 CONV_BITS(conv_bits_p1, false, 1)
 CONV_BITS(conv_bits_p4, false, 4)

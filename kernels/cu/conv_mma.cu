@@ -287,7 +287,7 @@ struct Tile {
 	struct Outputs {
 		void *out;
 		const int32_t *base, *thresholds;
-		const float *scale, *shift;
+		const float *scale, *shift, *slope;
 		const uint32_t *flip;
 		const int32_t *correction;
 	};
@@ -423,6 +423,21 @@ struct Tile {
 		}
 	}
 
+	// activate for channels o to o + 7, for which there are slopes in any case.
+	DEVICE void activate8(int activation, float v[8], const float *slopes, int o)
+	{
+		if (activation == ACTIVATION_NONE)
+			return;
+		float slope[8];
+		if (activation == ACTIVATION_PRELU)
+			load8(slope, slopes + o);
+		else if (activation == ACTIVATION_CLIP)
+			slope[0] = slopes[0], slope[1] = slopes[1];
+#pragma unroll
+		for (int k = 0; k < 8; k++)
+			v[k] = activate(activation, v[k], slope, k);
+	}
+
 	// scale and shift are 1 and 0 where there are none: that changes no value.
 	DEVICE void finish_floats(const Geometry &g, const Sums &acc, const int row_sum[SLOTS], const Outputs &to, const Row *rows, int first, int end)
 	{
@@ -446,7 +461,8 @@ struct Tile {
 				float f[8];
 #pragma unroll
 				for (int k = 0; k < 8; k++)
-					f[k] = rectify(__fmaf_rn((float)(v[k] + base[k]), scale[k], shift[k]), g.relu);
+					f[k] = __fmaf_rn((float)(v[k] + base[k]), scale[k], shift[k]);
+				activate8(g.activation, f, to.slope, o);
 				const int q = pixel_of(g, r);
 				if (q < 0)
 					continue;
@@ -470,12 +486,12 @@ struct Tile {
 	conv_##form##_##BM##x##BN(const Geometry g, const uint32_t *__restrict__ in, void *__restrict__ out, \
 		const uint32_t *__restrict__ weights, const int32_t *__restrict__ taps, const int32_t *__restrict__ base, \
 		const int32_t *__restrict__ thresholds, const float *__restrict__ scale, const float *__restrict__ shift, \
-		const uint32_t *__restrict__ flip, const int32_t *__restrict__ rows, const int32_t *__restrict__ cols, \
-		const int32_t *__restrict__ correction) \
+		const float *__restrict__ slope, const uint32_t *__restrict__ flip, \
+		const int32_t *__restrict__ rows, const int32_t *__restrict__ cols, const int32_t *__restrict__ correction) \
 	{ \
 		DYNAMIC_SHARED(uint4, shared); \
 		typedef Tile<F, BM, BN, WARPS_M, WARPS_N, STAGES> tile; \
-		const tile::Outputs to = {out, base, thresholds, scale, shift, flip, correction}; \
+		const tile::Outputs to = {out, base, thresholds, scale, shift, slope, flip, correction}; \
 		tile::run(g, in, weights, taps, rows, cols, to, (uint32_t *)shared); \
 	}
 

@@ -37,7 +37,7 @@ struct Epilogue {
 	void *out;
 	const int *bias; // of bytes
 	const int *thresholds;
-	const float *scale, *shift;
+	const float *scale, *shift, *slope;
 	const uint32_t *flip;
 	const int *rows, *cols, *correction; // of bits
 };
@@ -168,7 +168,7 @@ static __device__ __forceinline__ void store(const Geometry &g, const Tile &t, c
 				plus = plus || acc >= e.thresholds[o];
 			else if (o < g.out_c && t.x0 + x + r < g.conv_w)
 				((float *)e.out)[(image * (g.out_h * g.out_w) + cy * g.out_w + cx) * g.out_c + o] =
-					scaled(g, (float)acc, e.scale, e.shift, o);
+					scaled(g, (float)acc, e.scale, e.shift, e.slope, o);
 		}
 		if (g.to_bits) {
 			const uint32_t word = __ballot_sync(FULL_WARP, plus);

@@ -72,9 +72,6 @@ type planner struct {
 // 7.5), of each variant the best first as far as that is known without measuring. op is
 // what the step does. Every step has variant gpu.Direct.
 func Of(step gpu.Step, op bcnn.StepOp, limits Limits, arch int) ([]Candidate, error) {
-	if err := gpu.CheckActivation(op); err != nil {
-		return nil, err
-	}
 	c := planner{step, limits, arch}
 	conv, ok := op.(*bcnn.ConvStep)
 	switch {
@@ -129,7 +126,7 @@ func (c *planner) elementwise(op bcnn.StepOp) ([]Candidate, error) {
 		case "affine":
 			k.Name += map[bcnn.DType]string{bcnn.Uint8: "_bytes", bcnn.Bits: "_bits", bcnn.Float32: "_float"}[c.In.DType]
 			made.Name = k.Name
-		case "sign_bits", "flatten_bits":
+		case "sign_bits", "flatten_bits", "gather_bits":
 			threads = Lanes
 		}
 		s := perItem(k.Kernel, k.Items, threads)

@@ -61,9 +61,6 @@ type planner struct {
 // step has it. Every step has variant gpu.Direct. Local memory that is global memory
 // makes gpu.Patches the slower one in any case.
 func Of(step gpu.Step, op bcnn.StepOp, limits Limits, forced string) ([]Candidate, error) {
-	if err := gpu.CheckActivation(op); err != nil {
-		return nil, err
-	}
 	c := planner{step, limits}
 	var patches []Spec
 	if forced == gpu.Patches || forced == "" && limits.LocalMemory {
