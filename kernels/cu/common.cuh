@@ -38,6 +38,30 @@ static __device__ __forceinline__ float activate(int activation, float v, const 
 	return v;
 }
 
+// activate for neighbouring values, of one channel (STEP 0) or of channels from c on
+// (STEP 1). The choice is made once for all of them: with one for each, ptxas spills.
+template <int STEP, int N>
+static __device__ __forceinline__ void activate_all(int activation, float (&v)[N], const float *slope, int c)
+{
+	switch (activation) {
+	case ACTIVATION_RELU:
+#pragma unroll
+		for (int i = 0; i < N; i++)
+			v[i] = activate(ACTIVATION_RELU, v[i], slope, c);
+		break;
+	case ACTIVATION_PRELU:
+#pragma unroll
+		for (int i = 0; i < N; i++)
+			v[i] = activate(ACTIVATION_PRELU, v[i], slope, c + STEP * i);
+		break;
+	case ACTIVATION_CLIP:
+#pragma unroll
+		for (int i = 0; i < N; i++)
+			v[i] = activate(ACTIVATION_CLIP, v[i], slope, c);
+		break;
+	}
+}
+
 // The float32 output of a sum.
 static __device__ __forceinline__ float scaled(const Geometry &g, float v, const float *scale, const float *shift,
 	const float *slope, int o)

@@ -423,21 +423,6 @@ struct Tile {
 		}
 	}
 
-	// activate for channels o to o + 7, for which there are slopes in any case.
-	DEVICE void activate8(int activation, float v[8], const float *slopes, int o)
-	{
-		if (activation == ACTIVATION_NONE)
-			return;
-		float slope[8];
-		if (activation == ACTIVATION_PRELU)
-			load8(slope, slopes + o);
-		else if (activation == ACTIVATION_CLIP)
-			slope[0] = slopes[0], slope[1] = slopes[1];
-#pragma unroll
-		for (int k = 0; k < 8; k++)
-			v[k] = activate(activation, v[k], slope, k);
-	}
-
 	// scale and shift are 1 and 0 where there are none: that changes no value.
 	DEVICE void finish_floats(const Geometry &g, const Sums &acc, const int row_sum[SLOTS], const Outputs &to, const Row *rows, int first, int end)
 	{
@@ -462,7 +447,7 @@ struct Tile {
 #pragma unroll
 				for (int k = 0; k < 8; k++)
 					f[k] = __fmaf_rn((float)(v[k] + base[k]), scale[k], shift[k]);
-				activate8(g.activation, f, to.slope, o);
+				activate_all<1>(g.activation, f, to.slope, o);
 				const int q = pixel_of(g, r);
 				if (q < 0)
 					continue;
