@@ -44,13 +44,14 @@ static __device__ __forceinline__ void conv_bits_direct(CONV_BITS_PARAMS)
 		at = min(o, g.out_c - 1) / g.group_out * g.group_in / 32;
 	else
 		in += block * LANES / g.group_out * g.words;
-	int oy[PIXELS], ox[PIXELS];
+	int oy[PIXELS], ox[PIXELS], result[PIXELS];
 	bool plus[PIXELS];
 	for (int p = 0; p < PIXELS; p++) {
 		const int pixel = min(first + p, pixels - 1);
 		oy[p] = pixel / g.out_w * g.pool_h;
 		ox[p] = pixel % g.out_w * g.pool_w;
 		plus[p] = false;
+		result[p] = 0;
 	}
 	const int taps = g.kh * g.kw;
 	for (int py = 0; py < g.pool_h; py++)
@@ -85,12 +86,15 @@ static __device__ __forceinline__ void conv_bits_direct(CONV_BITS_PARAMS)
 					acc += correction[(rows[oy[p] + py] * g.cols + cols[ox[p] + px]) * (g.blocks * LANES) + o];
 				if (g.to_bits)
 					plus[p] = plus[p] || acc >= thresholds[o];
-				else if (o < g.out_c && first + p < pixels)
-					((float *)out)[(image * pixels + first + p) * g.out_c + o] = scaled(g, (float)acc, scale, shift, slope, o);
+				result[p] = acc;
 			}
 		}
-	if (!g.to_bits)
+	if (!g.to_bits) { // which is pooled nowhere
+		for (int p = 0; p < PIXELS; p++)
+			if (o < g.out_c && first + p < pixels)
+				((float *)out)[(image * pixels + first + p) * g.out_c + o] = scaled(g, (float)result[p], scale, shift, slope, o);
 		return;
+	}
 	uint32_t mine = 0;
 	for (int p = 0; p < PIXELS; p++) {
 		const uint32_t word = __ballot_sync(FULL_WARP, plus[p]);
