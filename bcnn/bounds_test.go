@@ -1,6 +1,7 @@
 package bcnn_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -15,6 +16,13 @@ import (
 func one(d bcnn.DType, h, w, c int, op bcnn.Op) *bcnn.Network {
 	n := fed(d, h, w, c)
 	plus(n, op)
+	return n
+}
+
+// two returns a network of one layer that reads the input twice.
+func two(s bcnn.Shape, op bcnn.Op) *bcnn.Network {
+	n := fed(bcnn.Float32, s.H, s.W, s.C)
+	n.Append("two", op, bcnn.NetworkInput, bcnn.NetworkInput)
 	return n
 }
 
@@ -105,6 +113,27 @@ func TestBoundsOfCheck(t *testing.T) {
 		{"a pool that steps into it on the right", one(bcnn.Float32, 3, 3, 1, pool(bcnn.Window{KH: 2, KW: 2, StrideH: 1, StrideW: 3, Pad: bcnn.Padding{Right: 2}})), "in the padding"},
 		{"a pool with dilation across", one(bcnn.Float32, 3, 3, 1, pool(bcnn.Window{KH: 2, KW: 2, DilationW: 2})), "dilation"},
 
+		{"most taps of a mean", one(bcnn.Float32, 1<<11, 1<<11, 1, bcnn.AvgPool{Window: square(1 << 11)}), ""},
+		{"more taps of a mean", one(bcnn.Float32, 1<<11, 1<<11+1, 1, bcnn.AvgPool{Window: bcnn.Window{KH: 1 << 11, KW: 1<<11 + 1}}), "a mean of 4196352 taps, want at most 4194304"},
+		{"a mean with dilation", one(bcnn.Float32, 3, 3, 1, bcnn.AvgPool{Window: bcnn.Window{KH: 2, KW: 2, DilationH: 2}}), "dilation"},
+		{"a mean of padding", one(bcnn.Float32, 3, 3, 1, bcnn.AvgPool{Window: bcnn.Window{KH: 2, KW: 2, Pad: bcnn.Padding{Top: 2}}, CountPadding: true}), "in the padding"},
+		{"a slope for all", one(bcnn.Float32, 1, 1, 3, bcnn.PReLU{Slope: []float32{1}}), ""},
+		{"no slope", one(bcnn.Float32, 1, 1, 3, bcnn.PReLU{}), "0 values of slope for 3 channels"},
+		{"slopes for other channels", one(bcnn.Float32, 1, 1, 3, bcnn.PReLU{Slope: []float32{1, 2}}), "2 values of slope for 3 channels"},
+		{"a slope that is no number", one(bcnn.Float32, 1, 1, 1, bcnn.PReLU{Slope: []float32{float32(math.NaN())}}), "slope[0] is NaN"},
+		{"a clip to one value", one(bcnn.Float32, 1, 1, 1, bcnn.Clip{Min: 1, Max: 1}), ""},
+		{"a clip from above only", one(bcnn.Float32, 1, 1, 1, bcnn.Clip{Min: float32(math.Inf(-1)), Max: 1}), ""},
+		{"a clip without bounds", one(bcnn.Float32, 1, 1, 1, bcnn.Clip{Min: float32(math.Inf(-1)), Max: float32(math.Inf(1))}), "clip without a finite bound"},
+		{"a clip upside down", one(bcnn.Float32, 1, 1, 1, bcnn.Clip{Min: 1, Max: 0}), "clip from 1 to 0"},
+		{"a clip that is no number", one(bcnn.Float32, 1, 1, 1, bcnn.Clip{Max: float32(math.NaN())}), "clip from 0 to NaN"},
+		{"the last channel", one(bcnn.Float32, 1, 1, 2, bcnn.Channels{Index: []int32{-1, 0, 1}}), ""},
+		{"a channel behind the last", one(bcnn.Float32, 1, 1, 2, bcnn.Channels{Index: []int32{0, 2}}), "channel 1 is channel 2 of 2"},
+		{"a channel of −2", one(bcnn.Float32, 1, 1, 2, bcnn.Channels{Index: []int32{-2}}), "channel 0 is channel -2 of 2"},
+		{"no channels picked", one(bcnn.Float32, 1, 1, 2, bcnn.Channels{}), "empty"},
+		{"one part", one(bcnn.Float32, 1, 1, 2, bcnn.Concat{}), "concat has 1 inputs, want 2 or more"},
+		{"most channels joined", two(bcnn.Shape{H: 1, W: 1, C: 1 << 21}, bcnn.Concat{}), ""},
+		{"more channels joined", two(bcnn.Shape{H: 1, W: 1, C: 1<<21 + 1}, bcnn.Concat{}), "4194306 channels, at most 4194304"},
+
 		{"both kinds of thresholds", one(bcnn.Uint8, 1, 1, 3, bcnn.Binarize{Scheme: bcnn.SchemeMinMax, Thresholds: []int32{1}}), "1 thresholds, want 0"},
 		{"grey of one channel", one(bcnn.Uint8, 1, 1, 1, bcnn.Binarize{Scheme: bcnn.SchemeGrey, Thresholds: []int32{1}}), ""},
 		{"grey of four channels", one(bcnn.Uint8, 1, 1, 4, bcnn.Binarize{Scheme: bcnn.SchemeGrey, Thresholds: []int32{1}}), "1 or 3 channels"},
@@ -192,17 +221,21 @@ func TestWindowOutput(t *testing.T) {
 func TestStrings(t *testing.T) {
 	require.Equal(t, "uint8 bits float32 DType(9)", bcnn.Uint8.String()+" "+bcnn.Bits.String()+" "+bcnn.Float32.String()+" "+bcnn.DType(9).String())
 	require.Equal(t, "x ≥ 0, x > 0, ZeroRule(3)", bcnn.ZeroIsPlus.String()+", "+bcnn.ZeroIsMinus.String()+", "+bcnn.ZeroRule(3).String())
+	require.Equal(t, "none relu prelu clip ActivationKind(9)", fmt.Sprint(bcnn.ActivationNone, " ", bcnn.ActivationReLU, " ", bcnn.ActivationPReLU, " ",
+		bcnn.ActivationClip, " ", bcnn.ActivationKind(9)))
 	require.Equal(t, "1×2×3", bcnn.Shape{H: 1, W: 2, C: 3}.String())
 	for kind, op := range map[string]bcnn.Op{
 		"binarize": bcnn.Binarize{}, "conv2d": bcnn.Conv2D{}, "dense": bcnn.Dense{}, "batchnorm": bcnn.BatchNorm{},
 		"affine": bcnn.Affine{}, "sign": bcnn.Sign{}, "relu": bcnn.ReLU{}, "maxpool": bcnn.MaxPool{}, "add": bcnn.Add{},
-		"flatten": bcnn.Flatten{}, "softmax": bcnn.Softmax{},
+		"flatten": bcnn.Flatten{}, "softmax": bcnn.Softmax{}, "prelu": bcnn.PReLU{}, "clip": bcnn.Clip{}, "avgpool": bcnn.AvgPool{},
+		"mul": bcnn.Mul{}, "concat": bcnn.Concat{}, "channels": bcnn.Channels{},
 	} {
 		require.Equal(t, kind, op.Kind())
 	}
 	for kind, op := range map[string]bcnn.StepOp{
 		"binarize": &bcnn.BinarizeStep{}, "conv": &bcnn.ConvStep{}, "dense": &bcnn.ConvStep{Dense: true}, "maxpool": &bcnn.MaxPoolStep{},
 		"affine": &bcnn.AffineStep{}, "sign": &bcnn.SignStep{}, "add": &bcnn.AddStep{}, "flatten": &bcnn.FlattenStep{},
+		"avgpool": &bcnn.AvgPoolStep{}, "mul": &bcnn.MulStep{}, "concat": &bcnn.ConcatStep{}, "channels": &bcnn.ChannelsStep{},
 	} {
 		require.Equal(t, kind, bcnn.Step{Op: op}.Kind())
 	}
@@ -239,4 +272,33 @@ func TestSummarize(t *testing.T) {
 		{Layer: "layer0000004", Kind: "dense", Output: bcnn.Shape{H: 1, W: 1, C: 10}, Params: 720,
 			BytesFloat: 2880, BytesStored: 160, MACs: 720, WhyFloat: "its input is real: no sign in front of it"},
 	}, bcnn.Summarize(n, p))
+}
+
+// The second factor is as large as the first, or repeated over pixels or channels.
+func TestFactorsOfProducts(t *testing.T) {
+	for _, c := range []struct {
+		a, b bcnn.Shape
+		ok   bool
+	}{
+		{bcnn.Shape{H: 2, W: 3, C: 4}, bcnn.Shape{H: 2, W: 3, C: 4}, true},
+		{bcnn.Shape{H: 2, W: 3, C: 4}, bcnn.Shape{H: 1, W: 1, C: 4}, true},
+		{bcnn.Shape{H: 2, W: 3, C: 4}, bcnn.Shape{H: 2, W: 3, C: 1}, true},
+		{bcnn.Shape{H: 2, W: 3, C: 4}, bcnn.Shape{H: 1, W: 1, C: 1}, true},
+		{bcnn.Shape{H: 2, W: 3, C: 4}, bcnn.Shape{H: 1, W: 3, C: 4}, false},
+		{bcnn.Shape{H: 2, W: 3, C: 4}, bcnn.Shape{H: 2, W: 1, C: 1}, false},
+		{bcnn.Shape{H: 2, W: 3, C: 4}, bcnn.Shape{H: 2, W: 3, C: 2}, false},
+		{bcnn.Shape{H: 1, W: 1, C: 4}, bcnn.Shape{H: 2, W: 3, C: 4}, false},
+		{bcnn.Shape{H: 2, W: 3, C: 1}, bcnn.Shape{H: 2, W: 3, C: 4}, false},
+	} {
+		n := fed(bcnn.Float32, 6, 6, 1)
+		shaped := func(s bcnn.Shape) int {
+			return plus(n, kernel(1, s.C, bcnn.Window{KH: 7 - s.H, KW: 7 - s.W}), bcnn.NetworkInput)
+		}
+		plus(n, bcnn.Mul{}, shaped(c.a), shaped(c.b))
+		if err := n.Check(); c.ok {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, c.a.String()+" values times "+c.b.String())
+		}
+	}
 }

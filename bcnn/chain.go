@@ -10,11 +10,15 @@ import (
 // be found by evaluating them in float64 without composing them first. (A
 // composed scale and shift would move ties: (x − mean)·a + 0 is exactly 0 at
 // x = mean, x·a − mean·a need not be.)
+//
+// No function both rises and falls.
 type link struct {
 	layers []int // the layers that it stands for: one, or ReLUs in a row
 	kind   linkKind
-	// affine: (x − mean)·scale + shift; each has one value or one per channel.
+	// affine: (x − mean)·scale + shift; PReLU: scale below 0. Each has one value or
+	// one per channel.
 	mean, scale, shift []float64
+	low, high          float64 // clip
 	pool               *Window
 	out                Shape // of the pool
 }
@@ -24,6 +28,8 @@ type linkKind uint8
 const (
 	linkAffine linkKind = iota
 	linkReLU
+	linkPReLU
+	linkClip
 	linkPool
 )
 
@@ -64,6 +70,37 @@ func batchNormLink(layer int, b BatchNorm) link {
 	return link{layers: []int{layer}, kind: linkAffine, mean: widen(b.Mean, 0), scale: scale, shift: widen(b.Beta, 0)}
 }
 
+func preluLink(layer int, p PReLU) link {
+	return link{layers: []int{layer}, kind: linkPReLU, scale: widen(p.Slope, 1)}
+}
+
+func clipLink(layer int, c Clip) link {
+	return link{layers: []int{layer}, kind: linkClip, low: float64(c.Min), high: float64(c.Max)}
+}
+
+// bends reports whether the function falls and rises in some channel.
+func (l *link) bends() bool {
+	return l.kind == linkPReLU && slices.Min(l.scale) < 0
+}
+
+// activation returns the function as what a step does at its end, for so many
+// channels.
+func (l *link) activation(channels int) Activation {
+	switch l.kind {
+	case linkReLU:
+		return Activation{Kind: ActivationReLU}
+	case linkPReLU:
+		slope := make([]float32, channels)
+		for c := range slope {
+			slope[c] = float32(at(l.scale, c)) // as it was given
+		}
+		return Activation{Kind: ActivationPReLU, Slope: slope}
+	case linkClip:
+		return Activation{Kind: ActivationClip, Min: float32(l.low), Max: float32(l.high)}
+	}
+	return Activation{}
+}
+
 // apply evaluates the function for a value of channel c. The conversions keep
 // the compiler from fusing multiply and add, so that every machine lowers to
 // the same plan.
@@ -74,6 +111,12 @@ func (l *link) apply(c int, x float64) float64 {
 		return float64(d*at(l.scale, c)) + at(l.shift, c)
 	case linkReLU:
 		return max(x, 0)
+	case linkPReLU:
+		if x < 0 {
+			return x * at(l.scale, c)
+		}
+	case linkClip:
+		return min(max(x, l.low), l.high)
 	}
 	return x // a maximum of one value
 }

@@ -29,9 +29,14 @@ func TestLowerKeepsTheMeaningOfLongChains(t *testing.T) {
 		}
 		perChannel := 1 + b.intn(12) // how rare functions per channel are
 		for range b.intn(40) {
-			switch b.intn(12) {
+			switch b.intn(14) {
 			case 0, 1, 2, 3:
 				b.add(bcnn.ReLU{})
+			case 12:
+				b.add(bcnn.PReLU{Slope: b.vector([]int{1, b.last.C}[b.intn(2)], 1, 0, 0, []float32{1, -1}[b.intn(2)])})
+			case 13:
+				low := float32(b.intn(9)-6) / 2
+				b.add(bcnn.Clip{Min: low, Max: low + float32(b.intn(12))/2})
 			case 4:
 				if b.intn(8) == 0 {
 					b.add(b.pool())
@@ -113,6 +118,11 @@ func TestWhichChainsAreCut(t *testing.T) {
 		"float of many ReLUs":      {repeat(99, bcnn.ReLU{}), 1},
 		"float of scales":          {repeat(99, scale), 1},
 		"float of scales and ReLU": {repeat(100, scale, bcnn.ReLU{}), 50},
+		"clips and leaky ReLUs":    {all(repeat(99, bcnn.Clip{Min: -1, Max: 1}, bcnn.PReLU{Slope: []float32{0.5}}), one(sign)), 1},
+		"slopes per channel":       {all(repeat(8, bcnn.PReLU{Slope: []float32{0.5, 0}}), one(sign)), 1},
+		"9 slopes per channel":     {all(repeat(9, bcnn.PReLU{Slope: []float32{0.5, 1}}), one(sign)), 9},
+		"a falling slope":          {all(one(scale), one(bcnn.PReLU{Slope: []float32{0.5, -0.5}}), one(bias), one(sign)), 2},
+		"clip, pool, sign":         {all(one(bcnn.Clip{Min: -1, Max: 1}), one(bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}}), one(sign)), 2},
 	} {
 		p, err := bcnn.Lower(t.Context(), chainOf(2, c.ops...), bcnn.LowerOptions{})
 		require.NoError(t, err, name)

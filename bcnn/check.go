@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/budget"
@@ -121,8 +122,8 @@ func (n *Network) infer(b *budget.Budget) ([]valueType, error) {
 				used[source] = true
 			}
 		}
-		if want := operands(l.Op); len(in) != want {
-			return fail(fmt.Errorf("%s has %d inputs, want %d", l.Op.Kind(), len(in), want))
+		if least, most := operands(l.Op); len(in) < least || len(in) > most {
+			return fail(fmt.Errorf("%s has %d inputs, want %s", l.Op.Kind(), len(in), counted(least, most)))
 		}
 		t, err := l.Op.output(in)
 		if err == nil {
@@ -157,11 +158,22 @@ func (n *Network) infer(b *budget.Budget) ([]valueType, error) {
 	return types, nil
 }
 
-func operands(op Op) int {
-	if _, ok := op.(Add); ok {
-		return 2
+// operands returns how many inputs an operation has, at least and at most.
+func operands(op Op) (least, most int) {
+	switch op.(type) {
+	case Add, Mul:
+		return 2, 2
+	case Concat:
+		return 2, maxChannels
 	}
-	return 1
+	return 1, 1
+}
+
+func counted(least, most int) string {
+	if least < most {
+		return fmt.Sprintf("%d or more", least)
+	}
+	return fmt.Sprint(least)
 }
 
 func (in Input) valueType() valueType {
@@ -216,10 +228,10 @@ func (w Window) check(in Shape, most int) error {
 }
 
 // checkPool also demands that every position of the window sees the image: the
-// maximum of nothing is undefined.
+// maximum and the mean of nothing are undefined.
 func (w Window) checkPool(in Shape, most int) error {
 	if w.DilationH != 1 || w.DilationW != 1 {
-		return errors.New("max-pool with dilation is not supported")
+		return errors.New("a pool with dilation is not supported")
 	}
 	if err := w.check(in, most); err != nil {
 		return err
@@ -227,7 +239,35 @@ func (w Window) checkPool(in Shape, most int) error {
 	out := w.Output(in, in.C)
 	if w.Pad.Top >= w.KH || w.Pad.Left >= w.KW ||
 		(out.H-1)*w.StrideH-w.Pad.Top >= in.H || (out.W-1)*w.StrideW-w.Pad.Left >= in.W {
-		return errors.New("a max-pool window lies wholly in the padding")
+		return errors.New("a window of the pool lies wholly in the padding")
+	}
+	return nil
+}
+
+// checkTaps bounds the taps of an average pool.
+func (w Window) checkTaps() error {
+	if taps := int64(w.KH) * int64(w.KW); taps > MaxPoolTaps {
+		return fmt.Errorf("a mean of %d taps, want at most %d", taps, MaxPoolTaps)
+	}
+	return nil
+}
+
+// checkFactor tests whether a product with so many factors is defined: they are
+// as many as the values, or repeated over channels or pixels or both.
+func checkFactor(values, factors Shape) error {
+	pixels := factors.H == values.H && factors.W == values.W
+	if !pixels && (factors.H != 1 || factors.W != 1) || factors.C != values.C && factors.C != 1 {
+		return fmt.Errorf("%v values times %v", values, factors)
+	}
+	return nil
+}
+
+// checkIndex tests which of so many channels are picked.
+func checkIndex(index []int32, channels int) error {
+	for c, from := range index {
+		if from < -1 || int(from) >= channels {
+			return fmt.Errorf("channel %d is channel %d of %d", c, from, channels)
+		}
 	}
 	return nil
 }
@@ -409,6 +449,62 @@ func (p MaxPool) output(in []valueType) (valueType, error) {
 	if t.kind == byteValue {
 		t.kind = realValue
 	}
+	return t, nil
+}
+
+func (p AvgPool) output(in []valueType) (valueType, error) {
+	t := in[0]
+	w := p.Window.normal()
+	if err := w.checkPool(t.shape, maxSide); err != nil {
+		return t, err
+	}
+	return valueType{w.Output(t.shape, t.shape.C), realValue}, w.checkTaps()
+}
+
+func (p PReLU) output(in []valueType) (valueType, error) {
+	t := in[0]
+	n := t.shape.C
+	if len(p.Slope) == 1 {
+		n = 1
+	}
+	return valueType{t.shape, realValue}, perChannel("slope", p.Slope, n, false)
+}
+
+func (c Clip) output(in []valueType) (valueType, error) {
+	return valueType{in[0].shape, realValue}, checkClip(c.Min, c.Max)
+}
+
+func (Mul) output(in []valueType) (valueType, error) {
+	return valueType{in[0].shape, realValue}, checkFactor(in[0].shape, in[1].shape)
+}
+
+func (Concat) output(in []valueType) (valueType, error) {
+	out := in[0]
+	channels := int64(0)
+	for _, t := range in {
+		if t.shape.H != out.shape.H || t.shape.W != out.shape.W {
+			return out, fmt.Errorf("heights or widths of %v and %v differ", out.shape, t.shape)
+		}
+		if channels += int64(t.shape.C); t.kind != signValue {
+			out.kind = realValue
+		}
+	}
+	if channels > maxChannels {
+		return out, fmt.Errorf("%d channels, at most %d are possible", channels, maxChannels)
+	}
+	out.shape.C = int(channels)
+	return out, nil
+}
+
+func (c Channels) output(in []valueType) (valueType, error) {
+	t := in[0]
+	if err := checkIndex(c.Index, t.shape.C); err != nil {
+		return t, err
+	}
+	if t.kind == byteValue || slices.Contains(c.Index, -1) {
+		t.kind = realValue
+	}
+	t.shape.C = len(c.Index)
 	return t, nil
 }
 

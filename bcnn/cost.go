@@ -61,6 +61,10 @@ func parameters(op Op) (sum, largest int64) {
 	case Affine:
 		add(4 * len(op.Scale))
 		add(4 * len(op.Bias))
+	case PReLU:
+		add(4 * len(op.Slope))
+	case Channels:
+		add(4 * len(op.Index))
 	}
 	return sum, largest
 }

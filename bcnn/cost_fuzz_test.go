@@ -87,7 +87,43 @@ func (s *script) window(in bcnn.Shape) (w bcnn.Window, out bcnn.Shape) {
 // step adds one layer that reads from.
 func (s *script) step(from int) int {
 	in := s.shape(from)
-	switch s.next(12) {
+	switch s.next(18) {
+	case 12:
+		w, _ := s.window(in)
+		w.DilationH, w.DilationW = 1, 1
+		w.Pad = bcnn.Padding{Top: min(w.Pad.Top, w.KH-1), Left: min(w.Pad.Left, w.KW-1)}
+		if out := w.Output(in, in.C); out.H > 0 && out.W > 0 {
+			return s.add(bcnn.AvgPool{Window: w, CountPadding: s.next(2) > 0}, out, from)
+		}
+	case 13:
+		n := of(s, 1, in.C)
+		if s.values(n) {
+			return s.add(bcnn.PReLU{Slope: constant(n, of[float32](s, 0.5, -0.5))}, in, from)
+		}
+	case 14:
+		return s.add(bcnn.Clip{Min: -1, Max: of[float32](s, 1, 6)}, in, from)
+	case 15:
+		index := make([]int32, of(s, 1, 2, 65, min(in.C, 1000)))
+		for i := range index {
+			index[i] = int32((i * 7) % in.C)
+		}
+		index[0] = of[int32](s, -1, 0)
+		out := in
+		if out.C = len(index); s.values(len(index)) {
+			return s.add(bcnn.Channels{Index: index}, out, from)
+		}
+	case 16:
+		return s.add(bcnn.Mul{}, in, from, from)
+	case 17:
+		parts := of(s, 2, 3, 30)
+		out := in
+		if out.C *= parts; out.C < 1<<17 && out.Values() < 1<<20 {
+			inputs := make([]int, parts)
+			for i := range inputs {
+				inputs[i] = from
+			}
+			return s.add(bcnn.Concat{}, out, inputs...)
+		}
 	case 0, 1:
 		return s.add(bcnn.ReLU{}, in, from)
 	case 2:
@@ -209,6 +245,7 @@ func FuzzCost(f *testing.F) {
 		f.Add([]byte{0, 0, 6, 0, 11, 5, 0, i, i, i + 1, i, i + 2, i, 5, 0}) // long vectors
 		f.Add([]byte{3, 3, 3, 0, 11, 4, 1, 5, 0, 10, i, i, i, i, i, i, i, i, 1, 2, 3})
 		f.Add([]byte{1, 1, 1, 1, 3, 5, i % 3, 2, i, 10, i, 2, 3, 4, 5, 6, 7})
+		f.Add([]byte{2, 2, 3, 0, 9, 4, 1, 12 + i%6, i, 17, i, 6, 12 + i/2, i, 13, i, 6})
 		f.Add([]byte{4, 4, 2, 0, 11, 3, 2, i, 7, 9, 1, 2, 5, 8, i, i, i, 2})
 	}
 	f.Fuzz(func(t *testing.T, code []byte) {

@@ -32,7 +32,7 @@ func lines(p *bcnn.Plan) []string {
 			for _, e := range []struct {
 				is   bool
 				what string
-			}{{op.Scale != nil, " scaled"}, {op.ReLU, " relu"}} {
+			}{{op.Scale != nil, " scaled"}, {op.Activation.Kind != bcnn.ActivationNone, " " + op.Activation.Kind.String()}} {
 				if e.is {
 					line += e.what
 				}
@@ -47,13 +47,15 @@ func lines(p *bcnn.Plan) []string {
 			if op.Scale != nil {
 				line += " scaled"
 			}
-			if op.ReLU {
-				line += " relu"
+			if op.Activation.Kind != bcnn.ActivationNone {
+				line += " " + op.Activation.Kind.String()
 			}
 		case *bcnn.AddStep:
-			if op.ReLU {
-				line += " relu"
+			if op.Activation.Kind != bcnn.ActivationNone {
+				line += " " + op.Activation.Kind.String()
 			}
+		case *bcnn.ChannelsStep:
+			line += fmt.Sprint(" ", op.Index)
 		case *bcnn.SignStep:
 			if op.Threshold.Flip != nil {
 				line += " flipped"
@@ -79,6 +81,10 @@ func TestWhatIsFused(t *testing.T) {
 	sliding := bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 2}}
 	padded := bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2, Pad: bcnn.Padding{Bottom: 1, Right: 1}}}
 	whole := bcnn.MaxPool{Window: bcnn.Window{KH: 4, KW: 4}}
+	leaky := bcnn.PReLU{Slope: []float32{0.5}}
+	bends := bcnn.PReLU{Slope: []float32{0.5, -0.5}}
+	clip := bcnn.Clip{Min: -1, Max: 1}
+	mean := bcnn.AvgPool{Window: bcnn.Window{KH: 4, KW: 4}}
 	dense := func(in, out int) bcnn.Dense {
 		return bcnn.Dense{Out: out, Weights: bcnn.Weights{Bits: make([]uint64, out*bits.Words(in))}}
 	}
@@ -152,6 +158,41 @@ func TestWhatIsFused(t *testing.T) {
 			"[0 0] add + → 1×1×2 float32; [1] affine a+r → 1×1×2 float32 scaled relu", ""},
 		{"a sum that is read twice", draw(bcnn.Float32, 1, 1, 2).add("+", bcnn.Add{}, input, input).add("r", relu).add("*", bcnn.Add{}, 0, 1),
 			"[0 0] add + → 1×1×2 float32; [1] affine r → 1×1×2 float32 relu; [1 2] add * → 1×1×2 float32", ""},
+		{"a leaky epilogue", draw(bcnn.Uint8, 4, 4, 2).add("c", point(2, 3)).add("a", half).add("l", leaky).add("b", each(3)),
+			"[0] conv c+a+l → 4×4×3 float32 scaled prelu; [1] affine b → 4×4×3 float32 scaled",
+			"[0] conv c → 4×4×3 float32; [1] affine a+l → 4×4×3 float32 scaled prelu; [2] affine b → 4×4×3 float32 scaled"},
+		{"a clip behind real weights", draw(bcnn.Float32, 1, 1, 2).add("d", floatDense(2, 3)).add("c", clip),
+			"[0] dense d+c → 1×1×3 float32 clip", "[0] dense d → 1×1×3 float32; [1] affine c → 1×1×3 float32 clip"},
+		{"hardtanh, pool, sign", draw(bcnn.Uint8, 4, 4, 2).add("c", point(2, 3)).add("h", clip).add("p", pool).add("s", sign).add("d", dense(12, 2)),
+			"[0] conv c+h+p+s → 2×2×3 bits pool 2×2; [1] dense d → 1×1×2 float32", ""},
+		{"leaky ReLU, pool that slides, sign", draw(bcnn.Float32, 4, 4, 2).add("l", leaky).add("p", sliding).add("s", sign).add("d", dense(18, 2)),
+			"[0] sign l+s → 4×4×2 bits; [1] maxpool p → 3×3×2 bits; [2] dense d → 1×1×2 float32", ""},
+		{"a slope that falls, then sign", draw(bcnn.Uint8, 1, 1, 2).add("c", point(2, 2)).add("a", half).add("l", bends).add("b", each(2)).add("s", sign).add("d", dense(2, 2)),
+			"[0] conv c+a+l → 1×1×2 float32 scaled prelu; [1] sign b+s → 1×1×2 bits; [2] dense d → 1×1×2 float32", ""},
+		{"a sum with a leaky ReLU", draw(bcnn.Float32, 2, 1, 2).add("+", bcnn.Add{}, input, input).add("f", bcnn.Flatten{}).add("l", leaky),
+			"[0 0] add ++l → 2×1×2 float32 prelu; [1] flatten flatten → 1×1×4 float32", ""},
+		{"a sum with a slope that falls and ReLU", draw(bcnn.Float32, 1, 1, 2).add("+", bcnn.Add{}, input, input).add("l", bends).add("r", relu),
+			"[0 0] add ++l → 1×1×2 float32 prelu; [1] affine r → 1×1×2 float32 relu", ""},
+		{"a mean of bits", draw(bcnn.Float32, 4, 4, 2).add("s", sign).add("p", mean).add("r", relu),
+			"[0] sign s → 4×4×2 bits; [1] avgpool p → 1×1×2 float32; [2] affine r → 1×1×2 float32 relu", ""},
+		{"a mean of bytes", draw(bcnn.Uint8, 4, 4, 2).add("p", mean),
+			"[0] affine affine → 4×4×2 float32; [1] avgpool p → 1×1×2 float32", ""},
+		{"a mean of a chain", draw(bcnn.Uint8, 4, 4, 2).add("c", point(2, 3)).add("a", half).add("r", relu).add("p", mean),
+			"[0] conv c+a+r → 4×4×3 float32 scaled relu; [1] avgpool p → 1×1×3 float32", ""},
+		{"bits joined", draw(bcnn.Float32, 1, 1, 2).add("s", sign).add("t", sign, input).add("c", bcnn.Concat{}, 0, 1, 0).add("d", dense(6, 2)),
+			"[0] sign s → 1×1×2 bits; [0] sign t → 1×1×2 bits; [1 2 1] concat c → 1×1×6 bits; [3] dense d → 1×1×2 float32", ""},
+		{"bits and floats joined", draw(bcnn.Float32, 1, 1, 2).add("s", sign).add("c", bcnn.Concat{}, 0, input).add("t", sign).add("d", dense(4, 2)),
+			"[0] sign s → 1×1×2 bits; [1] affine affine → 1×1×2 float32; [2 0] concat c → 1×1×4 float32; [3] sign t → 1×1×4 bits; [4] dense d → 1×1×2 float32", ""},
+		{"chains joined", draw(bcnn.Float32, 1, 1, 2).add("a", half).add("l", leaky, input).add("c", bcnn.Concat{}, 0, 1),
+			"[0] affine a → 1×1×2 float32 scaled; [0] affine l → 1×1×2 float32 prelu; [1 2] concat c → 1×1×4 float32", ""},
+		{"a product", draw(bcnn.Float32, 2, 2, 2).add("a", half).add("p", bcnn.AvgPool{Window: bcnn.Window{KH: 2, KW: 2}}, input).add("c", clip).add("*", bcnn.Mul{}, 0, 2),
+			"[0] avgpool p → 1×1×2 float32; [0] affine a → 2×2×2 float32 scaled; [1] affine c → 1×1×2 float32 clip; [2 3] mul * → 2×2×2 float32", ""},
+		{"channels of bits", draw(bcnn.Float32, 1, 1, 2).add("s", sign).add("i", bcnn.Channels{Index: []int32{1, 0, 1}}).add("d", dense(3, 2)),
+			"[0] sign s → 1×1×2 bits; [1] channels i → 1×1×3 bits [1 0 1]; [2] dense d → 1×1×2 float32", ""},
+		{"channels of bits with zeros", draw(bcnn.Float32, 1, 1, 2).add("s", sign).add("i", bcnn.Channels{Index: []int32{1, -1}}),
+			"[0] sign s → 1×1×2 bits; [1] affine affine → 1×1×2 float32; [2] channels i → 1×1×2 float32 [1 -1]", ""},
+		{"channels of bytes", draw(bcnn.Uint8, 1, 1, 3).add("i", bcnn.Channels{Index: []int32{2, 1, 0}}),
+			"[0] affine affine → 1×1×3 float32; [1] channels i → 1×1×3 float32 [2 1 0]", ""},
 		{"ReLU of the input", draw(bcnn.Float32, 1, 1, 2).add("r", relu),
 			"[0] affine r → 1×1×2 float32 relu", ""},
 		{"ReLU of bits", draw(bcnn.Float32, 1, 1, 2).add("s", sign).add("r", relu),

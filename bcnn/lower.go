@@ -154,6 +154,12 @@ func (lo *lowering) layer(i int, op Op, in []value) (value, error) {
 		return v, nil
 	case ReLU:
 		return lo.push(v, link{layers: []int{i}, kind: linkReLU})
+	case Clip:
+		return lo.push(v, clipLink(i, op))
+	case PReLU:
+		if len(op.Slope) == 1 { // the same for all values
+			return lo.push(v, preluLink(i, op))
+		}
 	case Sign:
 		return lo.sign(v, i, op.Zero)
 	case Dense:
@@ -183,23 +189,55 @@ func (lo *lowering) layer(i int, op Op, in []value) (value, error) {
 		return lo.push(v, batchNormLink(i, op))
 	case Affine:
 		return lo.push(v, affineLink(i, op))
+	case PReLU:
+		return lo.push(v, preluLink(i, op))
 	case MaxPool:
 		return lo.maxPool(v, i, op.Window.normal())
 	case Conv2D:
 		return lo.conv2D(v, i, op)
+	case AvgPool:
+		return lo.join(i, &AvgPoolStep{Window: op.Window.normal(), CountPadding: op.CountPadding}, in, lo.packed(in), Float32)
 	case Add:
-		a, err := lo.float(in[0])
-		if err != nil {
-			return v, err
-		}
-		b, err := lo.float(in[1])
-		if err != nil {
-			return v, err
-		}
-		t, err := lo.emit(&AddStep{}, []int{i}, Float32, lo.types[i].shape, a, b)
-		return value{tensor: t}, err
+		return lo.join(i, &AddStep{}, in, false, Float32)
+	case Mul:
+		return lo.join(i, &MulStep{}, in, false, Float32)
+	case Concat:
+		return lo.joinAs(i, &ConcatStep{}, in, lo.packed(in))
+	case Channels:
+		return lo.joinAs(i, &ChannelsStep{Index: op.Index}, in, lo.packed(in) && !slices.Contains(op.Index, -1))
 	}
 	return v, fmt.Errorf("no lowering for %s", op.Kind())
+}
+
+// packed reports whether all values are tensors of bits.
+func (lo *lowering) packed(in []value) bool {
+	return !slices.ContainsFunc(in, func(v value) bool {
+		return !lo.settled(v) || lo.plan.Tensors[v.tensor].DType != Bits
+	})
+}
+
+// joinAs is join to the type of the inputs.
+func (lo *lowering) joinAs(i int, op StepOp, in []value, asBits bool) (value, error) {
+	if asBits {
+		return lo.join(i, op, in, true, Bits)
+	}
+	return lo.join(i, op, in, false, Float32)
+}
+
+// join emits the step of layer i, which reads the inputs as bits or as float32.
+func (lo *lowering) join(i int, op StepOp, in []value, asBits bool, d DType) (value, error) {
+	tensors := make([]int, len(in))
+	for j, v := range in {
+		tensors[j] = v.tensor
+		if !asBits {
+			var err error
+			if tensors[j], err = lo.float(v); err != nil {
+				return v, err
+			}
+		}
+	}
+	t, err := lo.emit(op, []int{i}, d, lo.types[i].shape, tensors...)
+	return value{tensor: t}, err
 }
 
 // emit appends a step and returns the tensor that it writes. A layer of which

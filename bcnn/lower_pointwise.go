@@ -31,6 +31,10 @@ func (lo *lowering) push(v value, l link) (value, error) {
 		v = value{tensor: t, flat: v.flat, mixed: !l.uniform()}
 	}
 	v.chain = append(v.chain, l)
+	if l.bends() { // a threshold cannot stand for it
+		t, err := lo.float(v)
+		return value{tensor: t, flat: v.flat}, err
+	}
 	return v, nil
 }
 
@@ -60,17 +64,27 @@ func (lo *lowering) vector(v value) (value, error) {
 }
 
 // prefix splits off the links that one step can do in its epilogue: affine
-// functions, then at most one ReLU.
-func prefix(chain []link) (affine []link, relu bool, rest []link) {
+// functions, then at most one activation.
+func (lo *lowering) prefix(chain []link, channels int) (affine []link, a Activation, rest []link, err error) {
 	n := 0
 	for n < len(chain) && chain[n].kind == linkAffine {
 		n++
 	}
 	affine, rest = chain[:n], chain[n:]
-	if len(rest) > 0 && rest[0].kind == linkReLU {
-		return affine, true, rest[1:]
+	if len(rest) > 0 && rest[0].kind != linkPool {
+		a, err = lo.activation(&rest[0], channels)
+		rest = rest[1:]
 	}
-	return affine, false, rest
+	return affine, a, rest, err
+}
+
+func (lo *lowering) activation(l *link, channels int) (Activation, error) {
+	if l.kind == linkPReLU {
+		if err := lo.hold(4 * int64(channels)); err != nil {
+			return Activation{}, err
+		}
+	}
+	return l.activation(channels), nil
 }
 
 func layersOf(chain []link) []int {
@@ -109,8 +123,11 @@ func (lo *lowering) compose(affine []link, channels int) (scale, shift []float32
 func (lo *lowering) float(v value) (t int, err error) {
 	t, chain := v.tensor, v.chain
 	if v.conv != nil {
-		affine, relu, rest := prefix(chain)
-		v.conv.ReLU = relu
+		affine, activation, rest, err := lo.prefix(chain, v.conv.Out)
+		if err != nil {
+			return 0, err
+		}
+		v.conv.Activation = activation
 		if v.conv.Scale, v.conv.Shift, err = lo.compose(affine, v.conv.Out); err != nil {
 			return 0, err
 		}
@@ -123,10 +140,12 @@ func (lo *lowering) float(v value) (t int, err error) {
 		if t, err = lo.emit(&AffineStep{}, nil, Float32, lo.plan.Tensors[t].Shape, t); err != nil {
 			return 0, err
 		}
-	} else if len(chain) > 0 && chain[0].kind == linkReLU && t != 0 {
-		// A ReLU behind a sum that nothing else reads is done by the sum.
-		if add, ok := lo.writer(t).Op.(*AddStep); ok && !v.shared {
-			add.ReLU = true
+	} else if len(chain) > 0 && chain[0].kind != linkAffine && chain[0].kind != linkPool && t != 0 {
+		// An activation behind a sum that nothing else reads is done by the sum.
+		if add, ok := lo.writer(t).Op.(*AddStep); ok && !v.shared && add.Activation.Kind == ActivationNone {
+			if add.Activation, err = lo.activation(&chain[0], lo.plan.Tensors[t].Shape.C); err != nil {
+				return 0, err
+			}
 			if err := lo.implement(t, chain[0].layers); err != nil {
 				return 0, err
 			}
@@ -142,8 +161,11 @@ func (lo *lowering) float(v value) (t int, err error) {
 			chain = chain[1:]
 			continue
 		}
-		affine, relu, rest := prefix(chain)
-		step := &AffineStep{ReLU: relu}
+		affine, activation, rest, err := lo.prefix(chain, shape.C)
+		if err != nil {
+			return 0, err
+		}
+		step := &AffineStep{Activation: activation}
 		if step.Scale, step.Shift, err = lo.compose(affine, shape.C); err != nil {
 			return 0, err
 		}
@@ -298,7 +320,7 @@ func (lo *lowering) decide(v value, channels int, rule ZeroRule, d domain) (deci
 func (lo *lowering) zeroPoint(v value) (z uint8, slope float64, why string, err error) {
 	chain, channels := v.chain, lo.plan.Tensors[v.tensor].Shape.C
 	if slices.ContainsFunc(chain, func(l link) bool { return l.kind != linkAffine }) {
-		return 0, 0, "the input passes through a ReLU", nil
+		return 0, 0, "the input passes through an activation", nil
 	}
 	slope = slopeOf(chain, 0)
 	if slope == 0 {

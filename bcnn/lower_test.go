@@ -2,7 +2,9 @@ package bcnn_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +23,8 @@ type builder struct {
 	net  *bcnn.Network
 	last bcnn.Shape
 	sign bool // the last layer is ±1
+	// signs says it of all layers.
+	signs []bool
 }
 
 func (b *builder) intn(n int) int { return b.rng.IntN(n) }
@@ -32,14 +36,96 @@ func (b *builder) add(op bcnn.Op, inputs ...int) int {
 		panic(err)
 	}
 	b.last = shapes[i]
-	switch op.(type) {
+	b.signs = append(b.signs, b.isSign(op, b.net.Layers[i].Inputs))
+	b.sign = b.signs[i]
+	return i
+}
+
+// isSign reports whether the values of a layer are ±1.
+func (b *builder) isSign(op bcnn.Op, inputs []int) bool {
+	switch op := op.(type) {
 	case bcnn.Sign, bcnn.Binarize:
-		b.sign = true
-	case bcnn.MaxPool, bcnn.Flatten:
+		return true
+	case bcnn.Channels:
+		if slices.Contains(op.Index, -1) {
+			return false
+		}
+	case bcnn.MaxPool, bcnn.Flatten, bcnn.Concat:
 	default:
-		b.sign = false
+		return false
+	}
+	return !slices.ContainsFunc(inputs, func(i int) bool { return i < 0 || !b.signs[i] })
+}
+
+// like returns an earlier layer, or the input, of the height and width of the last
+// layer: that one if there is no other.
+func (b *builder) like() int {
+	shapes, err := b.net.Shapes()
+	if err != nil {
+		panic(err)
+	}
+	i := b.intn(len(shapes)+1) - 1
+	s := b.net.Input.Shape
+	if i >= 0 {
+		s = shapes[i]
+	}
+	if s.H != b.last.H || s.W != b.last.W {
+		return len(shapes) - 1
 	}
 	return i
+}
+
+// avgPool has a power of two taps, so that the mean is exact.
+func (b *builder) avgPool() bcnn.AvgPool {
+	w := bcnn.Window{KH: 1 + b.intn(min(2, b.last.H)), KW: 1 + b.intn(min(2, b.last.W)), StrideH: b.intn(3), StrideW: 1 + b.intn(2)}
+	if b.intn(2) == 0 {
+		w.Pad = bcnn.Padding{Top: b.intn(w.KH), Left: b.intn(w.KW), Bottom: b.intn(w.KH), Right: b.intn(w.KW)}
+		return bcnn.AvgPool{Window: w, CountPadding: true}
+	}
+	if w.KH*w.KW == 2 { // at the border one tap
+		w.Pad = bcnn.Padding{Top: b.intn(w.KH), Right: b.intn(w.KW)}
+	}
+	return bcnn.AvgPool{Window: w}
+}
+
+func (b *builder) prelu() bcnn.PReLU {
+	return bcnn.PReLU{Slope: b.vector([]int{1, b.last.C}[b.intn(2)], 0.5, 0, 2, 1, -1)}
+}
+
+func (b *builder) clip() bcnn.Clip {
+	inf := float32(math.Inf(1))
+	low := b.vector(1, -inf, -1, 0, 0, -3.5)[0]
+	return bcnn.Clip{Min: low, Max: b.vector(1, 1, 6, 0.5, 0)[0]}
+}
+
+// channels is a slice, a shuffle, or adds channels of zeros.
+func (b *builder) channels() bcnn.Channels {
+	index := make([]int32, 1+b.intn(b.last.C+2))
+	first := b.intn(b.last.C)
+	for i := range index {
+		index[i] = int32((first + i) % b.last.C)
+		if b.intn(4) == 0 {
+			index[i] = int32(b.intn(b.last.C))
+		}
+	}
+	if b.intn(3) == 0 {
+		index[b.intn(len(index))] = -1
+	}
+	return bcnn.Channels{Index: index}
+}
+
+// gate multiplies by signs, or by the signs of a pixel, of a channel, or of one value.
+func (b *builder) gate() {
+	from := len(b.net.Layers) - 1
+	s := b.last
+	b.add(b.zero())
+	if b.intn(2) == 0 {
+		b.add(bcnn.MaxPool{Window: bcnn.Window{KH: s.H, KW: s.W}})
+	}
+	if b.intn(2) == 0 {
+		b.add(bcnn.Channels{Index: []int32{int32(b.intn(s.C))}})
+	}
+	b.add(bcnn.Mul{}, from, len(b.net.Layers)-1)
 }
 
 func (b *builder) vector(n int, values ...float32) []float32 {
@@ -148,7 +234,27 @@ func randomNetwork(seed uint64) *bcnn.Network {
 		b.add(b.zero())
 	}
 	for range 2 + b.intn(5) {
-		switch b.intn(12) {
+		switch b.intn(18) {
+		case 12:
+			b.add(b.avgPool())
+		case 13:
+			b.add(b.prelu())
+		case 14:
+			b.add(b.clip())
+		case 15:
+			b.add(b.channels())
+		case 16:
+			if b.last.C < 70 && len(b.net.Layers) > 0 {
+				inputs := []int{len(b.net.Layers) - 1, b.like()}
+				if b.intn(2) == 0 {
+					inputs = append(inputs, b.like())
+				}
+				b.add(bcnn.Concat{}, inputs...)
+			}
+		case 17:
+			if len(b.net.Layers) > 0 {
+				b.gate()
+			}
 		case 0, 1, 2, 3:
 			b.add(b.conv(false))
 		case 4:

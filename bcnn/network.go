@@ -43,8 +43,8 @@ type Layer struct {
 }
 
 // Op is the operation of a layer: one of the types of this package that
-// implement it (Binarize, Conv2D, Dense, BatchNorm, Affine, Sign, ReLU,
-// MaxPool, Add, Flatten, Softmax).
+// implement it (Binarize, Conv2D, Dense, BatchNorm, Affine, Sign, ReLU, PReLU,
+// Clip, MaxPool, AvgPool, Add, Mul, Concat, Channels, Flatten, Softmax).
 type Op interface {
 	// Kind is the name of the operation, as used in model files.
 	Kind() string
@@ -188,14 +188,48 @@ type Sign struct {
 // ReLU is max(x, 0).
 type ReLU struct{}
 
+// PReLU is x where x ≥ 0, else x·Slope, per channel, or with one slope for all
+// channels (leaky ReLU).
+type PReLU struct {
+	Slope []float32
+}
+
+// Clip is min(max(x, Min), Max). One of the bounds may be infinite.
+type Clip struct {
+	Min, Max float32
+}
+
 // MaxPool takes the maximum over windows. Padded positions never win; dilation
 // is not supported.
 type MaxPool struct {
 	Window
 }
 
+// AvgPool takes the mean over windows of at most MaxPoolTaps taps. Padded
+// positions add nothing; they count as taps only where CountPadding is set. A
+// global pool has a window of the size of its input. Dilation is not supported.
+type AvgPool struct {
+	Window
+	CountPadding bool
+}
+
 // Add is the sum of two layers of the same shape.
 type Add struct{}
+
+// Mul is the product of two layers. The second one has the shape of the first,
+// H×W×C, or is repeated over its pixels (1×1×C), its channels (H×W×1), or both.
+type Mul struct{}
+
+// Concat joins two or more layers of the same height and width along their
+// channels.
+type Concat struct{}
+
+// Channels picks channels: channel c of the output is channel Index[c] of the
+// input, or all zeros where Index[c] is −1. Slices, padding and shuffles of
+// channels are such.
+type Channels struct {
+	Index []int32
+}
 
 // Flatten makes a vector of all values, in NHWC order.
 type Flatten struct{}
@@ -211,7 +245,13 @@ func (BatchNorm) Kind() string { return "batchnorm" }
 func (Affine) Kind() string    { return "affine" }
 func (Sign) Kind() string      { return "sign" }
 func (ReLU) Kind() string      { return "relu" }
+func (PReLU) Kind() string     { return "prelu" }
+func (Clip) Kind() string      { return "clip" }
 func (MaxPool) Kind() string   { return "maxpool" }
+func (AvgPool) Kind() string   { return "avgpool" }
 func (Add) Kind() string       { return "add" }
+func (Mul) Kind() string       { return "mul" }
+func (Concat) Kind() string    { return "concat" }
+func (Channels) Kind() string  { return "channels" }
 func (Flatten) Kind() string   { return "flatten" }
 func (Softmax) Kind() string   { return "softmax" }

@@ -22,9 +22,40 @@ func interpret(n *bcnn.Network, shapes []bcnn.Shape, input []float64) []float64 
 				in[j], inShape[j] = outputs[s], shapes[s]
 			}
 		}
-		outputs[i] = apply(l.Op, in, inShape[0], shapes[i])
+		switch op := l.Op.(type) {
+		case bcnn.Concat:
+			outputs[i] = concatenate(in, inShape)
+		case bcnn.Mul:
+			outputs[i] = multiply(in, inShape)
+		default:
+			outputs[i] = apply(op, in, inShape[0], shapes[i])
+		}
 	}
 	return outputs[len(outputs)-1]
+}
+
+// concatenate joins the channels of each pixel.
+func concatenate(in [][]float64, shapes []bcnn.Shape) (out []float64) {
+	for pixel := range shapes[0].Pixels() {
+		for j, x := range in {
+			out = append(out, x[pixel*shapes[j].C:][:shapes[j].C]...)
+		}
+	}
+	return out
+}
+
+// multiply repeats the factors over pixels and channels.
+func multiply(in [][]float64, shapes []bcnn.Shape) (out []float64) {
+	by := shapes[1]
+	for y := range shapes[0].H {
+		for x := range shapes[0].W {
+			for c := range shapes[0].C {
+				factor := in[1][(min(y, by.H-1)*by.W+min(x, by.W-1))*by.C+min(c, by.C-1)]
+				out = append(out, in[0][(y*shapes[0].W+x)*shapes[0].C+c]*factor)
+			}
+		}
+	}
+	return out
 }
 
 func pick(v []float32, c int, empty float64) float64 {
@@ -64,6 +95,27 @@ func apply(op bcnn.Op, in [][]float64, s, out bcnn.Shape) []float64 {
 		})
 	case bcnn.ReLU:
 		return each(x, s.C, func(_ int, v float64) float64 { return math.Max(v, 0) })
+	case bcnn.PReLU:
+		return each(x, s.C, func(c int, v float64) float64 {
+			if v < 0 {
+				v *= pick(op.Slope, c, 0)
+			}
+			return v
+		})
+	case bcnn.Clip:
+		return each(x, s.C, func(_ int, v float64) float64 { return math.Min(math.Max(v, float64(op.Min)), float64(op.Max)) })
+	case bcnn.Channels:
+		picked := make([]float64, 0, out.Values())
+		for pixel := range s.Pixels() {
+			for _, c := range op.Index {
+				v := 0.0
+				if c >= 0 {
+					v = x[pixel*s.C+int(c)]
+				}
+				picked = append(picked, v)
+			}
+		}
+		return picked
 	case bcnn.Flatten, bcnn.Softmax:
 		return x
 	case bcnn.Add:
@@ -125,6 +177,8 @@ func apply(op bcnn.Op, in [][]float64, s, out bcnn.Shape) []float64 {
 		return sums
 	case bcnn.Conv2D, bcnn.MaxPool:
 		return slide(op, x, s, out)
+	case bcnn.AvgPool:
+		return average(op, x, s, out)
 	}
 	return nil
 }
@@ -177,4 +231,28 @@ func slide(op bcnn.Op, x []float64, s, out bcnn.Shape) []float64 {
 		}
 	}
 	return result
+}
+
+func average(op bcnn.AvgPool, x []float64, s, out bcnn.Shape) (means []float64) {
+	for oy := range out.H {
+		for ox := range out.W {
+			for c := range out.C {
+				sum, taps := 0.0, 0.0
+				for ky := range op.KH {
+					for kx := range op.KW {
+						y, xx := oy*max(op.StrideH, 1)-op.Pad.Top+ky, ox*max(op.StrideW, 1)-op.Pad.Left+kx
+						inside := y >= 0 && y < s.H && xx >= 0 && xx < s.W
+						if inside {
+							sum += x[(y*s.W+xx)*s.C+c]
+						}
+						if inside || op.CountPadding {
+							taps++
+						}
+					}
+				}
+				means = append(means, sum/taps)
+			}
+		}
+	}
+	return means
 }

@@ -58,12 +58,14 @@ func (c *ConvStep) taps(channels int) int64 {
 	return int64(c.KH) * int64(c.KW) * int64(channels/c.Groups)
 }
 
-// StepOp is one of *BinarizeStep, *ConvStep, *MaxPoolStep, *AffineStep,
-// *SignStep, *AddStep, *FlattenStep.
+// StepOp is one of *BinarizeStep, *ConvStep, *MaxPoolStep, *AvgPoolStep,
+// *AffineStep, *SignStep, *AddStep, *MulStep, *ConcatStep, *ChannelsStep,
+// *FlattenStep.
 type StepOp interface{ stepKind() string }
 
 // Kind returns the name of the kind of step: "binarize", "conv", "dense",
-// "maxpool", "affine", "sign", "add" or "flatten".
+// "maxpool", "avgpool", "affine", "sign", "add", "mul", "concat", "channels" or
+// "flatten".
 func (s Step) Kind() string { return s.Op.stepKind() }
 
 // Threshold makes bits of the values of a channel:
@@ -101,7 +103,7 @@ type BinarizeStep struct {
 //
 //	Bits:    Threshold, then OR over the windows of Pool if it is set, then Flip
 //	Float32: fma(float32(acc), Scale[o], Shift[o]), or float32(acc) where Scale
-//	         is nil; then max(·, 0) if ReLU is set
+//	         is nil; then Activation
 //
 // Output channel o reads the input channels of group o/(Out/Groups).
 type ConvStep struct {
@@ -121,7 +123,7 @@ type ConvStep struct {
 	Bias []float32 // Float32 input: one per output
 
 	Scale, Shift []float32  // Float32 output, one per output channel
-	ReLU         bool       // Float32 output
+	Activation   Activation // Float32 output
 	Threshold    *Threshold // Bits output
 	// Pool is an OR over non-overlapping windows (stride = size, no padding)
 	// of the thresholded bits; nil for none. Rows and columns that fill no
@@ -155,12 +157,30 @@ type MaxPoolStep struct {
 	Flip []uint64 // as Threshold.Flip; Bits only
 }
 
-// AffineStep makes Float32 of any type: fma(float32(x), Scale[c], Shift[c]),
-// then max(·, 0) if ReLU is set. Bits are ±1. Where Scale is nil the value is
-// taken as it is.
+// AvgPoolStep makes Float32 of Bits or Float32: the mean over windows, without
+// dilation. With n taps, all of the window if CountPadding is set, else those
+// inside the image, of which there is one at least,
+//
+//	a = Σ x over the taps inside the image: for Float32 starting from +0, in the
+//	    order (ky, kx), each addition rounded; for Bits an exact integer, as float32
+//	y = 1/n, correctly rounded
+//	q = a·y, r = fma(−n, q, a), mean = fma(r, y, q)
+//
+// which is the correctly rounded quotient a/n, for the at most MaxPoolTaps taps of
+// a window, unless a is infinite or the quotient subnormal.
+type AvgPoolStep struct {
+	Window
+	CountPadding bool
+}
+
+// MaxPoolTaps is the largest number of taps of an average pool.
+const MaxPoolTaps = 1 << 22
+
+// AffineStep makes Float32 of any type: fma(float32(x), Scale[c], Shift[c]), then
+// Activation. Bits are ±1. Where Scale is nil the value is taken as it is.
 type AffineStep struct {
 	Scale, Shift []float32 // per channel
-	ReLU         bool
+	Activation   Activation
 }
 
 // SignStep makes Bits of Float32.
@@ -168,9 +188,26 @@ type SignStep struct {
 	Threshold Threshold // F32
 }
 
-// AddStep is the float32 sum of two Float32 tensors; then max(·, 0) if ReLU is set.
+// AddStep is the float32 sum of two Float32 tensors of the same shape; then
+// Activation.
 type AddStep struct {
-	ReLU bool
+	Activation Activation
+}
+
+// MulStep is the float32 product of two Float32 tensors. The second one, of shape
+// H×W×C like the first and the output, 1×1×C, H×W×1 or 1×1×1, is repeated where it
+// is smaller.
+type MulStep struct{}
+
+// ConcatStep joins two or more tensors of the same type, Bits or Float32, and the
+// same height and width along their channels.
+type ConcatStep struct{}
+
+// ChannelsStep picks channels of a Bits or Float32 tensor: channel c of the output
+// is channel Index[c] of the input, or +0 where Index[c] is −1, which only Float32
+// can be.
+type ChannelsStep struct {
+	Index []int32 // one per output channel
 }
 
 // FlattenStep copies a Bits or Float32 tensor of shape H×W×C to 1×1×(H·W·C).
@@ -183,8 +220,12 @@ func (c *ConvStep) stepKind() string {
 	}
 	return "conv"
 }
-func (*MaxPoolStep) stepKind() string { return "maxpool" }
-func (*AffineStep) stepKind() string  { return "affine" }
-func (*SignStep) stepKind() string    { return "sign" }
-func (*AddStep) stepKind() string     { return "add" }
-func (*FlattenStep) stepKind() string { return "flatten" }
+func (*MaxPoolStep) stepKind() string  { return "maxpool" }
+func (*AffineStep) stepKind() string   { return "affine" }
+func (*SignStep) stepKind() string     { return "sign" }
+func (*AddStep) stepKind() string      { return "add" }
+func (*FlattenStep) stepKind() string  { return "flatten" }
+func (*AvgPoolStep) stepKind() string  { return "avgpool" }
+func (*MulStep) stepKind() string      { return "mul" }
+func (*ConcatStep) stepKind() string   { return "concat" }
+func (*ChannelsStep) stepKind() string { return "channels" }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/num"
@@ -52,12 +53,8 @@ func (p *Plan) check() error {
 	var unsupported UnsupportedError
 	for i, s := range p.Steps {
 		fail := func(err error) error { return fmt.Errorf("step %d (%s): %w", i, text.Escape(s.Name), err) }
-		inputs := 1
-		if _, ok := s.Op.(*AddStep); ok {
-			inputs = 2
-		}
-		if len(s.In) != inputs {
-			return fail(fmt.Errorf("%d inputs, want %d", len(s.In), inputs))
+		if err := checkInputs(s); err != nil {
+			return fail(err)
 		}
 		for _, in := range s.In {
 			if !has(in) {
@@ -79,6 +76,26 @@ func (p *Plan) check() error {
 	}
 	if !has(p.Output) || p.Tensors[p.Output].DType != Float32 {
 		return fmt.Errorf("output tensor %d is not written or not float32", p.Output)
+	}
+	return nil
+}
+
+// checkInputs tests how many tensors a step reads.
+func checkInputs(s Step) error {
+	switch s.Op.(type) {
+	case *ConcatStep:
+		if len(s.In) < 2 {
+			return fmt.Errorf("%d inputs, want 2 or more", len(s.In))
+		}
+		return nil
+	case *AddStep, *MulStep:
+		if len(s.In) != 2 {
+			return fmt.Errorf("%d inputs, want 2", len(s.In))
+		}
+		return nil
+	}
+	if len(s.In) != 1 {
+		return fmt.Errorf("%d inputs, want 1", len(s.In))
 	}
 	return nil
 }
@@ -122,15 +139,44 @@ func (p *Plan) checkStep(s Step) error {
 		shape, err = op.check(in)
 	case *AffineStep:
 		types = out.DType == Float32
-		shape, err = in.Shape, checkScale(op.Scale, op.Shift, in.Shape.C)
+		shape = in.Shape
+		if err = checkScale(op.Scale, op.Shift, in.Shape.C); err == nil {
+			err = op.Activation.check(in.Shape.C)
+		}
 	case *SignStep:
 		types = in.DType == Float32 && out.DType == Bits
 		shape, err = in.Shape, op.Threshold.check(false, in.Shape.C)
 	case *AddStep:
 		other := p.Tensors[s.In[1]]
 		types = in.DType == Float32 && other.DType == Float32 && out.DType == Float32
-		if shape = in.Shape; other.Shape != shape {
+		shape, err = in.Shape, op.Activation.check(in.Shape.C)
+		if other.Shape != shape {
 			err = fmt.Errorf("it adds %v and %v", in.Shape, other.Shape)
+		}
+	case *MulStep:
+		other := p.Tensors[s.In[1]]
+		types = in.DType == Float32 && other.DType == Float32 && out.DType == Float32
+		shape, err = in.Shape, checkFactor(in.Shape, other.Shape)
+	case *AvgPoolStep:
+		types = in.DType != Uint8 && out.DType == Float32
+		shape, err = op.check(in.Shape)
+	case *ConcatStep:
+		types = in.DType == out.DType && in.DType != Uint8
+		shape = in.Shape
+		for _, i := range s.In[1:] {
+			other := p.Tensors[i]
+			types = types && other.DType == in.DType
+			if other.Shape.H != shape.H || other.Shape.W != shape.W {
+				err = fmt.Errorf("it joins %v and %v", in.Shape, other.Shape)
+			}
+			shape.C = num.Sum(shape.C, other.Shape.C)
+		}
+	case *ChannelsStep:
+		types = in.DType == out.DType && in.DType != Uint8
+		shape = in.Shape
+		shape.C = len(op.Index)
+		if err = checkIndex(op.Index, in.Shape.C); err == nil && in.DType == Bits && slices.Contains(op.Index, -1) {
+			err = errors.New("a channel of zeros in bits")
 		}
 	case *FlattenStep:
 		types = in.DType == out.DType && in.DType != Uint8
@@ -235,10 +281,13 @@ func (op *ConvStep) check(in, out PlanTensor) (Shape, error) {
 		if op.Threshold != nil || op.Pool != nil {
 			return Shape{}, errors.New("a threshold or a pool for float32 output")
 		}
-		return shape, checkScale(op.Scale, op.Shift, op.Out)
+		if err := checkScale(op.Scale, op.Shift, op.Out); err != nil {
+			return Shape{}, err
+		}
+		return shape, op.Activation.check(op.Out)
 	}
-	if op.Scale != nil || op.Shift != nil || op.ReLU {
-		return Shape{}, errors.New("a scale or ReLU for bits")
+	if op.Scale != nil || op.Shift != nil || op.Activation.Kind != ActivationNone {
+		return Shape{}, errors.New("a scale or an activation for bits")
 	}
 	if op.Pool != nil {
 		if op.Pool.KH < 1 || op.Pool.KW < 1 || op.Pool.Pad != (Padding{}) {
@@ -309,15 +358,33 @@ func (op *ConvStep) checkBorder(in, out Shape) error {
 
 // check returns the shape of the output.
 func (op *MaxPoolStep) check(in PlanTensor) (Shape, error) {
-	w := op.Window
-	if w.DilationH == 0 && w.DilationW == 0 { // pools need not name it
-		w.DilationH, w.DilationW = 1, 1
-	}
-	if err := w.checkPool(in.Shape, maxDim); err != nil {
+	w, err := op.Window.checkPlanned(in.Shape)
+	if err != nil {
 		return Shape{}, err
 	}
 	if op.Flip != nil && in.DType != Bits {
 		return Shape{}, errors.New("a flip mask for float32")
 	}
 	return w.Output(in.Shape, in.Shape.C), checkFlip(op.Flip, in.Shape.C)
+}
+
+// check returns the shape of the output.
+func (op *AvgPoolStep) check(in Shape) (Shape, error) {
+	w, err := op.Window.checkPlanned(in)
+	if err == nil {
+		err = w.checkTaps()
+	}
+	if err != nil {
+		return Shape{}, err
+	}
+	return w.Output(in, in.C), nil
+}
+
+// checkPlanned checks the window of a pool of a plan, and returns it with its
+// dilation, which pools need not name.
+func (w Window) checkPlanned(in Shape) (Window, error) {
+	if w.DilationH == 0 && w.DilationW == 0 {
+		w.DilationH, w.DilationW = 1, 1
+	}
+	return w, w.checkPool(in, maxDim)
 }

@@ -24,7 +24,8 @@ func single(op bcnn.StepOp, in, out bcnn.PlanTensor) *bcnn.Plan {
 		Name: "single", Input: bcnn.Input{DType: in.DType, Shape: in.Shape}, Tensors: []bcnn.PlanTensor{in, out, last}, Output: 2,
 		Steps: []bcnn.Step{{Name: "one", In: []int{0}, Out: 1, Op: op}, {Name: "values", In: []int{1}, Out: 2, Op: &bcnn.AffineStep{}}},
 	}
-	if _, ok := op.(*bcnn.AddStep); ok {
+	switch op.(type) {
+	case *bcnn.AddStep, *bcnn.MulStep, *bcnn.ConcatStep:
 		p.Steps[0].In = []int{0, 0}
 	}
 	return p
@@ -35,6 +36,7 @@ type unknownOp struct{ bcnn.StepOp }
 
 func TestPlanCheck(t *testing.T) {
 	bytes, floats, packed := tensor(bcnn.Uint8, 2, 3, 3), tensor(bcnn.Float32, 2, 3, 3), tensor(bcnn.Bits, 2, 3, 3)
+	inf := float32(math.Inf(1))
 	one, oneFloat := tensor(bcnn.Bits, 2, 3, 1), tensor(bcnn.Float32, 2, 3, 1)
 	threshold := &bcnn.Threshold{I32: []int32{1}}
 	window := bcnn.Window{KH: 1, KW: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}
@@ -79,6 +81,40 @@ func TestPlanCheck(t *testing.T) {
 		// Padding may be as large as the window where strides pass over it.
 		{"", pool(func(w *bcnn.Window) { w.StrideH, w.Pad.Bottom = 3, 2 }), packed, pooled, nil},
 
+		{"", &bcnn.AvgPoolStep{Window: pool(func(*bcnn.Window) {}).Window}, packed, tensor(bcnn.Float32, 1, 2, 3), nil},
+		{"", &bcnn.AvgPoolStep{Window: pool(func(w *bcnn.Window) { w.Pad.Top = 1 }).Window, CountPadding: true}, floats, tensor(bcnn.Float32, 2, 2, 3), nil},
+		{"", &bcnn.MulStep{}, floats, floats, nil},
+		{"", &bcnn.ConcatStep{}, floats, tensor(bcnn.Float32, 2, 3, 6), nil},
+		{"", &bcnn.ConcatStep{}, packed, tensor(bcnn.Bits, 2, 3, 9), func(p *bcnn.Plan) { p.Steps[0].In = []int{0, 0, 0} }},
+		{"", &bcnn.ChannelsStep{Index: []int32{2}}, packed, one, nil},
+		{"", &bcnn.ChannelsStep{Index: []int32{-1}}, floats, oneFloat, nil},
+		{"", &bcnn.AddStep{Activation: bcnn.Activation{Kind: bcnn.ActivationPReLU, Slope: make([]float32, 3)}}, floats, floats, nil},
+		{"", &bcnn.AffineStep{Activation: bcnn.Activation{Kind: bcnn.ActivationClip, Max: inf}}, floats, floats, nil},
+
+		{"not supported: step 0 (one): activation ActivationKind(9)", &bcnn.AddStep{Activation: bcnn.Activation{Kind: 9}}, floats, floats, nil},
+		{"2 slopes for 3 channels", &bcnn.AddStep{Activation: bcnn.Activation{Kind: bcnn.ActivationPReLU, Slope: make([]float32, 2)}}, floats, floats, nil},
+		{"0 slopes for 3 channels", &bcnn.AffineStep{Activation: bcnn.Activation{Kind: bcnn.ActivationPReLU}}, floats, floats, nil},
+		{"0 slopes for 1 channels", conv(func(c *bcnn.ConvStep) { c.Threshold, c.Activation.Kind = nil, bcnn.ActivationPReLU }), bytes, oneFloat, nil},
+		{"slopes for activation relu", &bcnn.AffineStep{Activation: bcnn.Activation{Kind: bcnn.ActivationReLU, Slope: make([]float32, 3)}}, floats, floats, nil},
+		{"clip from 2 to 1", &bcnn.AffineStep{Activation: bcnn.Activation{Kind: bcnn.ActivationClip, Min: 2, Max: 1}}, floats, floats, nil},
+		{"clip without a finite bound", &bcnn.AffineStep{Activation: bcnn.Activation{Kind: bcnn.ActivationClip, Min: -inf, Max: inf}}, floats, floats, nil},
+		{"not supported: step 0 (one): avgpool from uint8 to float32", &bcnn.AvgPoolStep{Window: pool(func(*bcnn.Window) {}).Window}, bytes, tensor(bcnn.Float32, 1, 2, 3), nil},
+		{"not supported: step 0 (one): avgpool from bits to bits", &bcnn.AvgPoolStep{Window: pool(func(*bcnn.Window) {}).Window}, packed, pooled, nil},
+		{"in the padding", &bcnn.AvgPoolStep{Window: pool(func(w *bcnn.Window) { w.Pad.Top = 2 }).Window}, packed, tensor(bcnn.Float32, 3, 2, 3), nil},
+		{"a mean of 4194305 taps", &bcnn.AvgPoolStep{Window: pool(func(w *bcnn.Window) { w.KH, w.KW = 1, 1<<22+1 }).Window}, tensor(bcnn.Bits, 1, 1<<22+1, 1), tensor(bcnn.Float32, 1, 1, 1), nil},
+		{"output shape 1×3×3, want 1×2×3", &bcnn.AvgPoolStep{Window: pool(func(*bcnn.Window) {}).Window}, packed, tensor(bcnn.Float32, 1, 3, 3), nil},
+		{"not supported: step 0 (one): mul from bits to float32", &bcnn.MulStep{}, packed, floats, nil},
+		{"1 inputs, want 2", &bcnn.MulStep{}, floats, floats, func(p *bcnn.Plan) { p.Steps[0].In = []int{0} }},
+		{"1 inputs, want 2 or more", &bcnn.ConcatStep{}, floats, floats, func(p *bcnn.Plan) { p.Steps[0].In = []int{0} }},
+		{"output shape 2×3×3, want 2×3×6", &bcnn.ConcatStep{}, floats, floats, nil},
+		{"not supported: step 0 (one): concat from uint8 to uint8", &bcnn.ConcatStep{}, bytes, tensor(bcnn.Uint8, 2, 3, 6), nil},
+		{"not supported: step 0 (one): concat from bits to float32", &bcnn.ConcatStep{}, packed, tensor(bcnn.Float32, 2, 3, 6), nil},
+		{"a channel of zeros in bits", &bcnn.ChannelsStep{Index: []int32{-1}}, packed, one, nil},
+		{"channel 0 is channel 3 of 3", &bcnn.ChannelsStep{Index: []int32{3}}, floats, oneFloat, nil},
+		{"channel 0 is channel -2 of 3", &bcnn.ChannelsStep{Index: []int32{-2}}, floats, oneFloat, nil},
+		{"output shape 2×3×1, want 2×3×0", &bcnn.ChannelsStep{}, floats, oneFloat, nil},
+		{"not supported: step 0 (one): channels from bits to float32", &bcnn.ChannelsStep{Index: []int32{0}}, packed, oneFloat, nil},
+
 		{"no tensors", &bcnn.AffineStep{}, bytes, floats, func(p *bcnn.Plan) { p.Tensors = nil }},
 		{"tensor 1 (t): shape 0×3×3", &bcnn.AffineStep{}, bytes, tensor(bcnn.Float32, 0, 3, 3), nil},
 		{"tensor 1 (t): shape 16777216×16777216×16777216", &bcnn.AffineStep{}, bytes, tensor(bcnn.Float32, 1<<24, 1<<24, 1<<24), nil},
@@ -115,8 +151,8 @@ func TestPlanCheck(t *testing.T) {
 		{"no threshold", conv(func(c *bcnn.ConvStep) { c.Threshold = nil }), bytes, one, nil},
 		{"0 thresholds for 1 channels", conv(func(c *bcnn.ConvStep) { c.F32, c.Bias = make([]float32, 3), make([]float32, 1) }), floats, one, nil},
 		{"a threshold or a pool for float32 output", conv(func(*bcnn.ConvStep) {}), bytes, oneFloat, nil},
-		{"a scale or ReLU for bits", conv(func(c *bcnn.ConvStep) { c.ReLU = true }), bytes, one, nil},
-		{"a scale or ReLU for bits", conv(func(c *bcnn.ConvStep) { c.Shift = []float32{1} }), bytes, one, nil},
+		{"a scale or an activation for bits", conv(func(c *bcnn.ConvStep) { c.Activation.Kind = bcnn.ActivationReLU }), bytes, one, nil},
+		{"a scale or an activation for bits", conv(func(c *bcnn.ConvStep) { c.Shift = []float32{1} }), bytes, one, nil},
 		{"2 words of weights, want 1", conv(func(c *bcnn.ConvStep) { c.Bits = make([]uint64, 2) }), bytes, one, nil},
 		{"weights: row 0: padding bits", conv(func(c *bcnn.ConvStep) { c.Bits = []uint64{8} }), bytes, one, nil},
 		{"0 weights and 0 biases, want 3 and 1", conv(func(*bcnn.ConvStep) {}), floats, one, nil},
@@ -151,8 +187,8 @@ func TestPlanCheck(t *testing.T) {
 
 		{"wholly in the padding", pool(func(w *bcnn.Window) { w.Pad.Left = 2 }), packed, tensor(bcnn.Bits, 1, 4, 3), nil},
 		{"wholly in the padding", pool(func(w *bcnn.Window) { w.Pad.Right = 2 }), packed, tensor(bcnn.Bits, 1, 4, 3), nil},
-		{"max-pool with dilation", pool(func(w *bcnn.Window) { w.DilationH = 2 }), packed, pooled, nil},
-		{"max-pool with dilation", pool(func(w *bcnn.Window) { w.DilationW = -1 }), packed, pooled, nil},
+		{"a pool with dilation", pool(func(w *bcnn.Window) { w.DilationH = 2 }), packed, pooled, nil},
+		{"a pool with dilation", pool(func(w *bcnn.Window) { w.DilationW = -1 }), packed, pooled, nil},
 		{"a flip mask for float32", &bcnn.MaxPoolStep{Window: window, Flip: []uint64{1}}, floats, floats, nil},
 		{"flip mask of 2 words", &bcnn.MaxPoolStep{Window: window, Flip: make([]uint64, 2)}, packed, packed, nil},
 		{"not supported: step 0 (one): maxpool from uint8 to uint8", &bcnn.MaxPoolStep{Window: window}, bytes, bytes, nil},

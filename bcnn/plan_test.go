@@ -209,7 +209,7 @@ func TestLowerKeepsNoBytesBehindReLU(t *testing.T) {
 	p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	conv := p.Steps[1].Op.(*bcnn.ConvStep)
-	require.Equal(t, "the input passes through a ReLU", conv.WhyFloat)
+	require.Equal(t, "the input passes through an activation", conv.WhyFloat)
 	require.Zero(t, conv.ZeroPoint)
 }
 

@@ -14,7 +14,8 @@ type Geometry struct {
 	Taps                                                       int32
 	ZeroPoint                                                  int32
 	Cols                                                       int32
-	Border, Scaled, Relu, Flip, ToBits                         int32
+	Border, Scaled, Flip, ToBits                               int32
+	Activation                                                 int32
 	Scheme                                                     int32
 	Parts                                                      int32
 	RowWords                                                   int32
@@ -27,4 +28,6 @@ type Geometry struct {
 	Planes                                                     int32
 	Vector                                                     int32
 	PoolLog2                                                   int32
+	First, End                                                 int32
+	OtherPixels, OtherC                                        int32
 }

@@ -30,12 +30,14 @@ type NetworkConv struct {
 
 // NetworkDense is a dense layer of a Network.
 type NetworkDense struct {
-	RowWords                          int32
-	OutC, OutStride                   int32
-	Taps                              int32
-	ToBits, Scaled, Relu              int32
-	Weights, Thresholds, Scale, Shift int32
-	Flip                              int32
+	RowWords            int32
+	OutC, OutStride     int32
+	Taps                int32
+	ToBits, Scaled      int32
+	Activation          int32
+	Weights, Thresholds int32
+	Scale, Shift, Slope int32
+	Flip                int32
 }
 
 // The kinds of convolutions of a Network, by input, side of the window and words of

@@ -62,7 +62,7 @@ func TestCompileChecksPlans(t *testing.T) {
 		{"flip padding", "flip mask: ", smallNet, func(p *bcnn.Plan) { conv(p, 0).Threshold.Flip = []uint64{1 << 40} }},
 		{"pool", "pool {", smallNet, func(p *bcnn.Plan) { conv(p, 0).Pool.KH = 0 }},
 		{"output shape", "output shape 16×16×32, want 8×16×32", smallNet, func(p *bcnn.Plan) { conv(p, 0).Pool.KH = 4 }},
-		{"scale for bits", "scale or ReLU", smallNet, func(p *bcnn.Plan) { conv(p, 0).ReLU = true }},
+		{"scale for bits", "scale or an activation", smallNet, func(p *bcnn.Plan) { conv(p, 0).Activation.Kind = bcnn.ActivationReLU }},
 		{"scales", "5 scales", floatNet, func(p *bcnn.Plan) { p.Steps[0].Op.(*bcnn.AffineStep).Shift = nil }},
 		{"threshold for float32", "threshold or a pool", smallNet, func(p *bcnn.Plan) { conv(p, 3).Threshold = &bcnn.Threshold{} }},
 		{"border missing", "no border for padding with 1", binarizedNet, func(p *bcnn.Plan) { conv(p, 1).Border = nil }},

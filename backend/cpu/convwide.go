@@ -293,7 +293,8 @@ func (c *wideConv) floats(s *scratch, class []uint32, first, pixel, block int) {
 		c.filter.ConvSums(&s.job, block, c.runStep)
 		for i := range take {
 			dst := c.out.F32[(pixel+first+p+i)*c.channels+channel:][:n]
-			c.set.Scale(dst, s.sums[i*kern.BlockOutputs:][:n], scale, shift, c.relu)
+			c.set.Scale(dst, s.sums[i*kern.BlockOutputs:][:n], scale, shift, c.activation.relu)
+			c.activation.rest(c.set, dst, channel)
 		}
 	}
 }

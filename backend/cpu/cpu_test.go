@@ -190,7 +190,7 @@ func TestLargeSteps(t *testing.T) {
 			p := newPlanner(15, input(bcnn.Float32, 13, 14, 37))
 			w := same(3)
 			w.DilationW, w.StrideH = 2, 2
-			p.conv(convOptions{window: w, out: 37, groups: 37, float: true, relu: true})
+			p.conv(convOptions{window: w, out: 37, groups: 37, float: true, end: bcnn.ActivationReLU})
 			p.conv(convOptions{window: same(3), out: 74, groups: 37})
 			return p
 		},
@@ -228,7 +228,7 @@ func TestLargeSteps(t *testing.T) {
 		},
 		"float": func() *planner {
 			p := newPlanner(9, input(bcnn.Float32, 20, 20, 5))
-			p.conv(convOptions{window: same(3), out: 70, float: true, relu: true})
+			p.conv(convOptions{window: same(3), out: 70, float: true, end: bcnn.ActivationReLU})
 			p.step("pool", &bcnn.MaxPoolStep{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}}, bcnn.Float32, bcnn.Shape{H: 10, W: 10, C: 70})
 			p.conv(convOptions{dense: true, window: square(10), out: 200})
 			return p
@@ -237,12 +237,39 @@ func TestLargeSteps(t *testing.T) {
 			p := newPlanner(10, input(bcnn.Float32, 64, 64, 20))
 			s := bcnn.Shape{H: 64, W: 64, C: 20}
 			p.step("affine", &bcnn.AffineStep{Scale: p.floats(20), Shift: p.floats(20)}, bcnn.Float32, s)
-			p.step("add", &bcnn.AddStep{ReLU: true}, bcnn.Float32, s, 0)
+			p.step("add", &bcnn.AddStep{Activation: bcnn.Activation{Kind: bcnn.ActivationReLU}}, bcnn.Float32, s, 0)
 			p.sign()
 			p.step("pool", &bcnn.MaxPoolStep{Window: bcnn.Window{KH: 3, KW: 3, StrideH: 1, StrideW: 1,
 				Pad: bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}}}, bcnn.Bits, s)
 			return p
 		},
+	}
+	plans["means, products and channels"] = func() *planner {
+		p := newPlanner(11, input(bcnn.Float32, 64, 60, 20))
+		s := bcnn.Shape{H: 64, W: 60, C: 20}
+		p.step("affine", &bcnn.AffineStep{Scale: p.floats(20), Shift: p.floats(20), Activation: p.activation(bcnn.ActivationPReLU, 20)}, bcnn.Float32, s)
+		p.step("add", &bcnn.AddStep{Activation: p.activation(bcnn.ActivationPReLU, 20)}, bcnn.Float32, s, 0)
+		p.step("mean", &bcnn.AvgPoolStep{Window: bcnn.Window{KH: 3, KW: 3, StrideH: 1, StrideW: 1,
+			Pad: bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}}}, bcnn.Float32, s)
+		p.step("mul", &bcnn.MulStep{}, bcnn.Float32, s, 1)
+		both := s
+		both.C = 40
+		p.step("concat", &bcnn.ConcatStep{}, bcnn.Float32, both, 2)
+		index := make([]int32, 70)
+		for i := range index {
+			index[i] = int32(i*7%41) - 1
+		}
+		both.C = 70
+		p.step("channels", &bcnn.ChannelsStep{Index: index}, bcnn.Float32, both)
+		p.sign()
+		for i, c := range index {
+			index[i] = max(c, 0)
+		}
+		p.step("bits", &bcnn.ChannelsStep{Index: index}, bcnn.Bits, both)
+		both.C = 210
+		p.step("join", &bcnn.ConcatStep{}, bcnn.Bits, both, 7, 8)
+		p.step("half", &bcnn.AvgPoolStep{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}}, bcnn.Float32, bcnn.Shape{H: 32, W: 30, C: 210})
+		return p
 	}
 	forEach(t, func(t *testing.T, opts backend.Options) {
 		for name, plan := range plans {

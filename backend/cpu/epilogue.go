@@ -26,7 +26,7 @@ type epilogue struct {
 	// Float32 output
 	corrections  [][]int32 // [class][channel], nil for none
 	scale, shift []float32
-	relu         bool
+	activation   activation
 
 	row, col []int // border classes of the output positions, nil for none
 	classes  int   // of columns
@@ -35,7 +35,7 @@ type epilogue struct {
 func (c *compiler) epilogue(op *bcnn.ConvStep, in bcnn.DType, stride int) epilogue {
 	e := epilogue{
 		set: c.set, out: c.out, channels: op.Out, words: bits.Words(op.Out), stride: stride,
-		float: in == bcnn.Float32, scale: op.Scale, shift: op.Shift, relu: op.ReLU,
+		float: in == bcnn.Float32, scale: op.Scale, shift: op.Shift, activation: newActivation(op.Activation),
 	}
 	var corrections [][]int32
 	if b := op.Border; b != nil && in == bcnn.Bits {
@@ -127,7 +127,8 @@ func (e *epilogue) writeFloats(s *scratch, pixel, class, p, pixels, channel, n i
 		dst := e.out.F32[(pixel+i)*e.channels+channel:][:n]
 		at := (p + i) * e.stride
 		if e.float {
-			e.set.ScaleFloat(dst, s.floats[at:at+n], scale, shift, e.relu)
+			e.set.ScaleFloat(dst, s.floats[at:at+n], scale, shift, e.activation.relu)
+			e.activation.rest(e.set, dst, channel)
 			continue
 		}
 		sums := s.sums[at : at+n]
@@ -136,7 +137,8 @@ func (e *epilogue) writeFloats(s *scratch, pixel, class, p, pixels, channel, n i
 				sums[o] += v
 			}
 		}
-		e.set.Scale(dst, sums, scale, shift, e.relu)
+		e.set.Scale(dst, sums, scale, shift, e.activation.relu)
+		e.activation.rest(e.set, dst, channel)
 	}
 }
 

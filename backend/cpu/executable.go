@@ -99,8 +99,8 @@ func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, config d
 			set: set, batch: config.MaxBatch, threads: config.Threads, l1: l1Bytes(),
 			in: &e.tensors[s.In[0]], out: &e.tensors[s.Out],
 		}
-		if len(s.In) > 1 {
-			c.other = &e.tensors[s.In[1]]
+		for _, t := range s.In[1:] {
+			c.others = append(c.others, &e.tensors[t])
 		}
 		compiled, need := c.step(s.Op, plan.Tensors[s.In[0]], plan.Tensors[s.Out])
 		if err := ctx.Err(); err != nil { // the step may be incomplete

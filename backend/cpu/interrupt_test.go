@@ -82,6 +82,17 @@ var longNets = []struct {
 		p.step("pool", &bcnn.MaxPoolStep{Window: bcnn.Window{KH: 1, KW: 4096, StrideH: 1, StrideW: 1}}, bcnn.Float32, bcnn.Shape{H: 1, W: 4097, C: 1})
 		return p
 	}, 3},
+	{"wide mean", func() *planner {
+		p := newPlanner(1, input(bcnn.Float32, 1, 8192, 1))
+		p.step("mean", &bcnn.AvgPoolStep{Window: bcnn.Window{KH: 1, KW: 4096, StrideH: 1, StrideW: 1}}, bcnn.Float32, bcnn.Shape{H: 1, W: 4097, C: 1})
+		return p
+	}, 3},
+	{"wide mean of bits", func() *planner {
+		p := newPlanner(1, input(bcnn.Float32, 1, 4096, 1))
+		p.sign()
+		p.step("mean", &bcnn.AvgPoolStep{Window: bcnn.Window{KH: 1, KW: 2048, StrideH: 1, StrideW: 1}}, bcnn.Float32, bcnn.Shape{H: 1, W: 2049, C: 1})
+		return p
+	}, 3},
 }
 
 func TestLife(t *testing.T) {
@@ -146,6 +157,12 @@ func TestTablesCountAsMemory(t *testing.T) {
 			p := newPlanner(1, input(bcnn.Float32, 1024, 1024, 1))
 			w := bcnn.Window{KH: 1024, KW: 1024, StrideH: 1024, StrideW: 1, Pad: bcnn.Padding{Left: 1023, Right: 1023}}
 			p.step("pool", &bcnn.MaxPoolStep{Window: w}, bcnn.Float32, bcnn.Shape{H: 1, W: 2047, C: 1})
+			return p.done()
+		},
+		"taps of a mean": func() *bcnn.Plan {
+			p := newPlanner(1, input(bcnn.Float32, 1024, 1024, 1))
+			w := bcnn.Window{KH: 1024, KW: 1024, StrideH: 1024, StrideW: 1, Pad: bcnn.Padding{Left: 1023, Right: 1023}}
+			p.step("mean", &bcnn.AvgPoolStep{Window: w}, bcnn.Float32, bcnn.Shape{H: 1, W: 2047, C: 1})
 			return p.done()
 		},
 		"border classes": func() *bcnn.Plan { // 40 times 1024 × 1024

@@ -32,7 +32,7 @@ func floatNet(seed uint64) *planner {
 	p := newPlanner(seed, input(bcnn.Float32, 12, 12, 5))
 	s := bcnn.Shape{H: 12, W: 12, C: 5}
 	p.step("affine", &bcnn.AffineStep{Scale: p.floats(5), Shift: p.floats(5)}, bcnn.Float32, s)
-	p.step("add", &bcnn.AddStep{ReLU: true}, bcnn.Float32, s, 0)
+	p.step("add", &bcnn.AddStep{Activation: bcnn.Activation{Kind: bcnn.ActivationReLU}}, bcnn.Float32, s, 0)
 	p.conv(convOptions{window: bcnn.Window{KH: 3, KW: 3}, out: 20, float: true})
 	p.sign()
 	p.step("pool", &bcnn.MaxPoolStep{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}}, bcnn.Bits, bcnn.Shape{H: 5, W: 5, C: 20})

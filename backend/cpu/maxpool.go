@@ -8,8 +8,7 @@ import (
 )
 
 func (c *compiler) maxPool(op *bcnn.MaxPoolStep, in, out bcnn.PlanTensor) step {
-	m := &maxPool{Window: op.Window, set: c.set, flip: op.Flip, in: c.in, out: c.out, values: in.Shape.C}
-	m.inShape, m.outShape = in.Shape, out.Shape
+	m := &maxPool{rowPool: c.rowPool(op.Window, in, out), flip: op.Flip}
 	kernel, do := "maximum of rows", m.floats
 	if in.DType == bcnn.Bits {
 		m.values = bits.Words(in.Shape.C)
@@ -22,14 +21,23 @@ func (c *compiler) maxPool(op *bcnn.MaxPoolStep, in, out bcnn.PlanTensor) step {
 }
 
 type maxPool struct {
+	rowPool
+	flip []uint64
+}
+
+// rowPool computes rows of a pool.
+type rowPool struct {
 	bcnn.Window
 	set               *kern.Set
-	flip              []uint64
 	in, out           *bcnn.Tensor
 	inShape, outShape bcnn.Shape
 	values            int       // words or floats of a pixel
 	cols              []poolRun // of an output row
 	chunk             int       // pixels at a time
+}
+
+func (c *compiler) rowPool(w bcnn.Window, in, out bcnn.PlanTensor) rowPool {
+	return rowPool{Window: w, set: c.set, in: c.in, out: c.out, inShape: in.Shape, outShape: out.Shape, values: in.Shape.C}
 }
 
 // poolRun is a run of pixels of an output row with the same taps inside the
@@ -44,7 +52,7 @@ type poolRun struct {
 }
 
 // runs divides an output row.
-func (m *maxPool) runs(c *compiler) {
+func (m *rowPool) runs(c *compiler) {
 	rows := min(m.KH, m.inShape.H)
 	taps := make(map[int][]int) // by columns inside the image
 	for x := 0; x < m.outShape.W && !c.ended(); {
@@ -78,7 +86,7 @@ func (m *maxPool) runs(c *compiler) {
 // each calls do for the runs of an output row whose windows have so many rows
 // inside the image: output pixels from x on, and the first column of the first
 // window. What is to be done with them is in s.pool.
-func (m *maxPool) each(s *scratch, rows int, do func(x, left int)) {
+func (m *rowPool) each(s *scratch, rows int, do func(x, left int)) {
 	for i := range m.cols {
 		r := &m.cols[i]
 		for p := 0; p < r.pixels; p += m.chunk {
@@ -96,7 +104,7 @@ func (m *maxPool) each(s *scratch, rows int, do func(x, left int)) {
 }
 
 // taps returns the first row of a window inside the image, and their number.
-func (m *maxPool) taps(y int) (first, rows int) {
+func (m *rowPool) taps(y int) (first, rows int) {
 	top := y*m.StrideH - m.Pad.Top
 	ky0, ky1 := inside(top, m.KH, 1, m.inShape.H)
 	return top + ky0, ky1 - ky0

@@ -3,6 +3,7 @@ package cpu
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
@@ -84,6 +85,20 @@ func (p *planner) threshold(channels, spread int, integer bool) bcnn.Threshold {
 	return t
 }
 
+// activation draws what an activation of so many channels needs.
+func (p *planner) activation(kind bcnn.ActivationKind, channels int) bcnn.Activation {
+	a := bcnn.Activation{Kind: kind}
+	switch kind {
+	case bcnn.ActivationPReLU:
+		a.Slope = p.floats(channels)
+	case bcnn.ActivationClip:
+		a.Min, a.Max = -p.rng.Float32(), p.rng.Float32()
+	}
+	return a
+}
+
+func (p *planner) anyActivation() bcnn.ActivationKind { return bcnn.ActivationKind(p.rng.IntN(4)) }
+
 type convOptions struct {
 	window   bcnn.Window
 	out      int
@@ -92,7 +107,7 @@ type convOptions struct {
 	padValue int
 	pool     *bcnn.Window
 	float    bool // Float32 output
-	relu     bool
+	end      bcnn.ActivationKind
 	raw      bool // no scale
 }
 
@@ -122,7 +137,7 @@ func (p *planner) conv(o convOptions) {
 		if !o.raw {
 			op.Scale, op.Shift = p.floats(op.Out), p.floats(op.Out)
 		}
-		op.ReLU = o.relu
+		op.Activation = p.activation(o.end, op.Out)
 		p.step("conv", op, bcnn.Float32, shape)
 		return
 	}
@@ -208,7 +223,36 @@ func randomPlan(seed uint64) *planner {
 			p.sign()
 			continue
 		}
-		switch kind := rng.IntN(8); {
+		switch kind := rng.IntN(12); {
+		case kind == 8 && in.DType != bcnn.Uint8:
+			w := bcnn.Window{KH: 1 + rng.IntN(4), KW: 1 + rng.IntN(9), StrideH: 1 + rng.IntN(3), StrideW: 1 + rng.IntN(3)}
+			w.Pad = bcnn.Padding{Top: rng.IntN(w.KH), Left: rng.IntN(w.KW), Bottom: rng.IntN(w.KH), Right: rng.IntN(w.KW)}
+			if rng.IntN(3) == 0 { // the whole image
+				w = bcnn.Window{KH: in.Shape.H, KW: in.Shape.W, StrideH: 1, StrideW: 1}
+			}
+			if shape := w.Output(in.Shape, in.Shape.C); shape.H > 0 && shape.W > 0 {
+				p.step("avgpool", &bcnn.AvgPoolStep{Window: w, CountPadding: rng.IntN(2) == 0}, bcnn.Float32, shape)
+			}
+		case kind == 9 && in.DType == bcnn.Float32:
+			p.step("mul", &bcnn.MulStep{}, bcnn.Float32, in.Shape, len(p.plan.Tensors)-1)
+		case kind == 10 && in.DType != bcnn.Uint8 && in.Shape.C < 200:
+			last, shape := len(p.plan.Tensors)-1, in.Shape
+			more := slices.Repeat([]int{last}, 1+rng.IntN(3))
+			shape.C *= 1 + len(more)
+			p.step("concat", &bcnn.ConcatStep{}, in.DType, shape, more...)
+		case kind == 11 && in.DType != bcnn.Uint8:
+			index := make([]int32, 1+rng.IntN(2*in.Shape.C))
+			for i := range index {
+				if index[i] = int32(i % in.Shape.C); rng.IntN(5) == 0 {
+					index[i] = rng.Int32N(int32(in.Shape.C))
+				}
+				if in.DType == bcnn.Float32 && rng.IntN(9) == 0 {
+					index[i] = -1
+				}
+			}
+			shape := in.Shape
+			shape.C = len(index)
+			p.step("channels", &bcnn.ChannelsStep{Index: index}, in.DType, shape)
 		case kind == 0 && in.DType != bcnn.Uint8:
 			w := bcnn.Window{KH: 1 + rng.IntN(3), KW: 1 + rng.IntN(3), StrideH: 1 + rng.IntN(3), StrideW: 1 + rng.IntN(3)}
 			w.Pad = bcnn.Padding{Top: rng.IntN(w.KH), Left: rng.IntN(w.KW), Bottom: rng.IntN(w.KH), Right: rng.IntN(w.KW)}
@@ -224,13 +268,13 @@ func randomPlan(seed uint64) *planner {
 		case kind == 1 && in.DType != bcnn.Uint8:
 			p.step("flatten", &bcnn.FlattenStep{}, in.DType, bcnn.Shape{H: 1, W: 1, C: in.Shape.Values()})
 		case kind == 2:
-			op := &bcnn.AffineStep{ReLU: rng.IntN(2) == 0}
+			op := &bcnn.AffineStep{Activation: p.activation(p.anyActivation(), in.Shape.C)}
 			if rng.IntN(3) > 0 {
 				op.Scale, op.Shift = p.floats(in.Shape.C), p.floats(in.Shape.C)
 			}
 			p.step("affine", op, bcnn.Float32, in.Shape)
 		case kind == 3 && in.DType == bcnn.Float32:
-			p.step("add", &bcnn.AddStep{ReLU: rng.IntN(2) == 0}, bcnn.Float32, in.Shape, len(p.plan.Tensors)-1)
+			p.step("add", &bcnn.AddStep{Activation: p.activation(p.anyActivation(), in.Shape.C)}, bcnn.Float32, in.Shape, len(p.plan.Tensors)-1)
 		case kind == 4 && in.Shape.Values() < 4000:
 			p.conv(convOptions{dense: true, window: bcnn.Window{KH: in.Shape.H, KW: in.Shape.W},
 				out: 1 + rng.IntN(200), float: rng.IntN(2) == 0, raw: rng.IntN(2) == 0})
@@ -243,7 +287,7 @@ func randomPlan(seed uint64) *planner {
 
 func (p *planner) randomConv(rng *rand.Rand) {
 	in := p.last()
-	o := convOptions{float: rng.IntN(3) == 0, raw: rng.IntN(2) == 0, relu: rng.IntN(2) == 0, groups: 1}
+	o := convOptions{float: rng.IntN(3) == 0, raw: rng.IntN(2) == 0, end: p.anyActivation(), groups: 1}
 	o.out = 1 + rng.IntN(70)
 	if rng.IntN(4) == 0 {
 		for o.groups = 1 + rng.IntN(min(8, in.Shape.C)); in.Shape.C%o.groups != 0; o.groups-- {

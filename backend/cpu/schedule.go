@@ -51,9 +51,10 @@ type compiler struct {
 	tables         int // bytes of those of the step
 	set            *kern.Set
 	batch, threads int
-	l1             int           // bytes
-	in, other, out *bcnn.Tensor  // other is the second input of an add
-	choice         driver.Choice // what was picked
+	l1             int // bytes
+	in, out        *bcnn.Tensor
+	others         []*bcnn.Tensor // the inputs behind the first
+	choice         driver.Choice  // what was picked
 }
 
 // reserve reports whether there is room for a table of so many bytes, which a

@@ -21,12 +21,20 @@ func (c *compiler) step(op bcnn.StepOp, in, out bcnn.PlanTensor) (step, scratchS
 		return c.binarize(op, in.Shape, out.Shape)
 	case *bcnn.MaxPoolStep:
 		return c.maxPool(op, in, out), scratchSize{}
+	case *bcnn.AvgPoolStep:
+		return c.avgPool(op, in, out)
 	case *bcnn.AffineStep:
 		return c.affine(op, in)
 	case *bcnn.SignStep:
 		return c.sign(op, in.Shape), scratchSize{}
 	case *bcnn.AddStep:
 		return c.add(op, in.Shape), scratchSize{}
+	case *bcnn.MulStep:
+		return c.mul(in.Shape), scratchSize{}
+	case *bcnn.ConcatStep:
+		return c.concat(out), scratchSize{}
+	case *bcnn.ChannelsStep:
+		return c.channels(op, in), scratchSize{}
 	case *bcnn.FlattenStep:
 		return c.flatten(in), scratchSize{}
 	}
@@ -69,10 +77,20 @@ func (c *compiler) sign(op *bcnn.SignStep, shape bcnn.Shape) step {
 }
 
 func (c *compiler) add(op *bcnn.AddStep, shape bcnn.Shape) step {
-	set, a, b, dst := c.set, c.in, c.other, c.out
+	set, a, b, dst := c.set, c.in, c.others[0], c.out
+	// Slopes are repeated over a few pixels of few channels.
+	pixels := max(1, min(affineValues/shape.C, shape.Pixels()))
+	activation := newActivation(op.Activation).repeated(pixels)
+	if activation.slope == nil { // the same for all values
+		pixels = shape.Pixels()
+	}
 	do := func(_ *scratch, image, from, to int) {
-		from, to = (image*shape.Pixels()+from)*shape.C, (image*shape.Pixels()+to)*shape.C
-		set.Add(dst.F32[from:to], a.F32[from:to], b.F32[from:to], op.ReLU)
+		end := image*shape.Pixels() + to
+		for p := image*shape.Pixels() + from; p < end; p += pixels {
+			from, to := p*shape.C, min(p+pixels, end)*shape.C
+			set.Add(dst.F32[from:to], a.F32[from:to], b.F32[from:to], activation.relu)
+			activation.rest(set, dst.F32[from:to], 0)
+		}
 	}
 	return c.pixels("add", shape.Pixels(), c.set.Cost.Value*float64(shape.Values()), do)
 }
@@ -103,6 +121,7 @@ func (c *compiler) flatten(in bcnn.PlanTensor) step {
 // affine compiles an affine step. A bit has one of two results in each channel.
 func (c *compiler) affine(op *bcnn.AffineStep, in bcnn.PlanTensor) (step, scratchSize) {
 	set, src, dst, shape := c.set, c.in, c.out, in.Shape
+	activation := newActivation(op.Activation)
 	words := bits.Words(shape.C)
 	work := c.set.Cost.Value * float64(shape.Values())
 	if in.DType == bcnn.Bits {
@@ -111,7 +130,8 @@ func (c *compiler) affine(op *bcnn.AffineStep, in bcnn.PlanTensor) (step, scratc
 			for i := range v {
 				v[i] = x
 			}
-			set.ScaleFloat(v, v, op.Scale, op.Shift, op.ReLU)
+			set.ScaleFloat(v, v, op.Scale, op.Shift, activation.relu)
+			activation.rest(set, v, 0)
 			return v
 		}
 		one, zero := value(1), value(-1)
@@ -125,6 +145,7 @@ func (c *compiler) affine(op *bcnn.AffineStep, in bcnn.PlanTensor) (step, scratc
 	// Few channels are too little for a call: scale and shift are repeated.
 	pixels := max(1, min(affineValues/shape.C, shape.W))
 	scale, shift := repeated(op.Scale, pixels), repeated(op.Shift, pixels)
+	activation = activation.repeated(pixels)
 	do := func(s *scratch, image, from, to int) {
 		end := image*shape.Pixels() + to
 		for p := image*shape.Pixels() + from; p < end; p += pixels {
@@ -138,7 +159,9 @@ func (c *compiler) affine(op *bcnn.AffineStep, in bcnn.PlanTensor) (step, scratc
 					values[i] = float32(v)
 				}
 			}
-			set.ScaleFloat(dst.F32[p*shape.C:][:n], values, scale, shift, op.ReLU)
+			out := dst.F32[p*shape.C:][:n]
+			set.ScaleFloat(out, values, scale, shift, activation.relu)
+			activation.rest(set, out, 0)
 		}
 	}
 	return c.pixels("scale", shape.Pixels(), work, do), scratchSize{floats: pixels * shape.C}

@@ -5,6 +5,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -128,6 +129,26 @@ func TestBinarizedNetworkInOneLaunch(t *testing.T) {
 					require.Equal(t, c.scheme != bcnn.SchemeMinMax, exe.network != nil)
 				}
 			})
+		}
+	}
+}
+
+// TestActivationInOneLaunch ends networks in each kind of activation, with scales and
+// without.
+func TestActivationInOneLaunch(t *testing.T) {
+	needCooperative(t)
+	for name, op := range map[string]bcnn.Op{
+		"relu": bcnn.ReLU{}, "prelu": bcnn.PReLU{Slope: []float32{-0.5, 0.25, 0, 3, -1}},
+		"clip": bcnn.Clip{Min: -3, Max: 2.5}, "least": bcnn.Clip{Min: 0.75, Max: float32(math.Inf(1))},
+	} {
+		for _, scaled := range []bool{true, false} {
+			net := smallNet(bcnn.Shape{H: 9, W: 7, C: 3}, []netConv{{3, 33, 1, 0, true}}, []int{40, 5})
+			if !scaled {
+				net.Layers = net.Layers[:len(net.Layers)-1]
+			}
+			net.Append(name, op)
+			exe := requireReference(t, testDevice(t), net, backend.Options{Kernels: gpu.Fused}, 3)
+			require.NotNil(t, exe.network, name)
 		}
 	}
 }

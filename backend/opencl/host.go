@@ -48,13 +48,13 @@ func (e *executable) divide(s bcnn.Step) (op bcnn.StepOp, compute func(), err er
 		if largest > maxExact {
 			return nil, nil, bcnn.Unsupported(fmt.Sprintf("sums up to %d, and %s", largest, e.device.floatsLack))
 		}
-		if conv.Scale == nil {
+		if a := conv.Activation.Kind; conv.Scale == nil && (a == bcnn.ActivationNone || a == bcnn.ActivationReLU) {
 			return s.Op, nil, nil
 		}
 		sums := *conv
-		sums.Scale, sums.Shift, sums.ReLU = nil, nil, false
+		sums.Scale, sums.Shift, sums.Activation = nil, nil, bcnn.Activation{}
 		to := e.copyOf(s.Out)
-		scale := &bcnn.AffineStep{Scale: conv.Scale, Shift: conv.Shift, ReLU: conv.ReLU}
+		scale := &bcnn.AffineStep{Scale: conv.Scale, Shift: conv.Shift, Activation: conv.Activation}
 		return &sums, func() { hostfloat.Affine(scale, to, to) }, nil
 	}
 	compute, err = hostfloat.Step(s, e.copyOf)

@@ -181,6 +181,9 @@ func tinyCases(t *testing.T) []parity.Case {
 		"binarize/threshold/2x2x3", "binarize/grey/2x2x3", "binarize/lbp/2x2x3", "binarize/minmax/2x2x3",
 		"maxpool/", "flatten/bits/3x5x33", "flatten/float/3x5x3", "affine/bytes/3x4x3", "affine/bits/3x4x33", "affine/float/3x4x3",
 		"graph/sum with itself", "changed/flip=true/conv/bits",
+		"dense/bits/5x6x33/out13/norm/hardtanh", "conv/bits/5x6x33/k3x3/out13/sum/hardtanh", "conv/float/5x6x5/k3x3/out1/sum/prelu",
+		"affine+prelu/", "add+prelu/float/7x3x5/extremes", "avgpool/2x3s3x2p0x1/bits/7x8x1", "avgpool/3x3s2x2p1x1/float/7x8x3",
+		"concat/33+31+1/bits", "concat/1+1/float", "channels/reversed/bits/3x5x33", "channels/padded/float/3x5x1", "mul/channels/float/5x4x3", "mul/pixels/float/5x4x3",
 	} {
 		for _, c := range parity.Cases() {
 			if strings.HasPrefix(c.Name, prefix) {
@@ -197,8 +200,8 @@ func tinyCases(t *testing.T) []parity.Case {
 			}
 		}
 	}
-	if len(cases) != 17 {
-		t.Fatalf("%d cases, want 17", len(cases))
+	if len(cases) != 30 {
+		t.Fatalf("%d cases, want 30", len(cases))
 	}
 	return cases
 }

@@ -105,14 +105,16 @@ func stray(s []float32, i int) {
 
 var errBroken = errors.New("broken")
 
-// broken are devices that each have one fault: the start of the names of the
-// cases that must find it, and what the first failure says.
-var broken = []struct {
+// brokenDevice has one fault: the start of the names of the cases that must find it,
+// and what the first failure says.
+type brokenDevice struct {
 	name string
 	dev  fake
 	in   string
 	says string
-}{
+}
+
+var broken = []brokenDevice{
 	{"threshold one too high", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) { op.Threshold = shifted(op.Threshold, 1) })}, "conv/", "want +1, got -1"},
 	{"threshold one too low", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) { op.Threshold = shifted(op.Threshold, -1) })}, "conv/", "want -1, got +1"},
 	{"x > T for x ≥ T in sign", fake{step: change(func(op *bcnn.SignStep, _ bcnn.Tensor) { op.Threshold = *shifted(&op.Threshold, 1) })}, "sign-", "(sign): image"},
@@ -204,7 +206,7 @@ var broken = []struct {
 			return honest(op, in)
 		}
 		out, err := honest(&bcnn.AffineStep{}, in)
-		twice(out.F32, a.Scale, a.Shift, a.ReLU)
+		twice(out.F32, a.Scale, a.Shift, a.Activation)
 		return out, err
 	}}, "affine/", "(affine): image"},
 	{"scale of sums rounds twice", fake{step: func(op bcnn.StepOp, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
@@ -213,9 +215,9 @@ var broken = []struct {
 			return honest(op, in)
 		}
 		plain := *c
-		plain.Scale, plain.Shift, plain.ReLU = nil, nil, false
+		plain.Scale, plain.Shift, plain.Activation = nil, nil, bcnn.Activation{}
 		out, err := honest(&plain, in)
-		twice(out.F32, c.Scale, c.Shift, c.ReLU)
+		twice(out.F32, c.Scale, c.Shift, c.Activation)
 		return out, err
 	}}, "conv/bits/3x3x64/", "image"},
 	{"bias of float sums added last", fake{step: func(op bcnn.StepOp, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
@@ -224,10 +226,10 @@ var broken = []struct {
 			return honest(op, in)
 		}
 		plain := *c
-		plain.Bias, plain.ReLU = make([]float32, c.Out), false
+		plain.Bias, plain.Activation = make([]float32, c.Out), bcnn.Activation{}
 		out, err := honest(&plain, in)
 		ones := slices.Repeat([]float32{1}, c.Out)
-		twice(out.F32, ones, c.Bias, c.ReLU)
+		twice(out.F32, ones, c.Bias, c.Activation)
 		return out, err
 	}}, "conv/float/", "image"},
 	{"float weights round to half precision", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) {
@@ -238,11 +240,11 @@ var broken = []struct {
 	})}, "conv/float/", "image"},
 	{"subnormals flushed", fake{step: after(func(_ *bcnn.ConvStep, _, out bcnn.Tensor) { flush(out.F32) })}, "conv/float/5x6x20/", "image"},
 	{"subnormals flushed by affine", fake{step: after(func(_ *bcnn.AffineStep, _, out bcnn.Tensor) { flush(out.F32) })}, "affine/float/4x4x65/tiny", "image"},
-	{"ReLU of convolutions missing", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) { op.ReLU = false })}, "conv/float/", "image"},
-	{"ReLU of affines missing", fake{step: change(func(op *bcnn.AffineStep, _ bcnn.Tensor) { op.ReLU = false })}, "affine1+relu/", "(affine): image"},
+	{"activation of convolutions missing", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) { op.Activation = bcnn.Activation{} })}, "conv/float/", "image"},
+	{"activation of affines missing", fake{step: change(func(op *bcnn.AffineStep, _ bcnn.Tensor) { op.Activation = bcnn.Activation{} })}, "affine1+relu/", "(affine): image"},
 	{"sums of 16 bits", fake{step: after(func(op *bcnn.ConvStep, _, out bcnn.Tensor) {
 		for i, v := range out.F32 {
-			if op.F32 == nil && op.Scale == nil && !op.ReLU {
+			if op.F32 == nil && op.Scale == nil && op.Activation.Kind == bcnn.ActivationNone {
 				out.F32[i] = float32(int16(int32(v)))
 			}
 		}
@@ -353,13 +355,11 @@ func afterRunError(err error, when func(x *fakeEngine, n int) bool) func(*fakeEn
 }
 
 // twice is an affine function whose product is rounded before the sum is.
-func twice(v, scale, shift []float32, relu bool) {
+func twice(v, scale, shift []float32, a bcnn.Activation) {
 	for i := range v {
 		v[i] = float32(v[i]*scale[i%len(scale)]) + shift[i%len(scale)]
-		if relu && !(v[i] > 0) {
-			v[i] = 0
-		}
 	}
+	activate(v, len(scale), a)
 }
 
 func flush(v []float32) {
@@ -379,7 +379,7 @@ func TestBrokenDevicesFail(t *testing.T) {
 			cases = append(cases, c)
 		}
 	}
-	for _, b := range broken {
+	for _, b := range append(broken, brokenLayers...) {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
 			for _, c := range cases {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
@@ -20,6 +21,9 @@ const (
 	fillOnes   fill = "ones"  // all bytes 255, all floats +1
 	fillTies   fill = "ties"  // few different values, ±0 among them
 	fillTiny   fill = "tiny"  // subnormal floats, which must not be flushed to 0
+	// fillExtremes has infinite values, NaNs, zeros of both signs, the largest and the
+	// smallest floats.
+	fillExtremes fill = "extremes"
 )
 
 func (f fill) tensor(rng *rand.Rand, in bcnn.Input, n int) bcnn.Tensor {
@@ -45,11 +49,21 @@ func (f fill) tensor(rng *rand.Rand, in bcnn.Input, n int) bcnn.Tensor {
 			t.F32[i] = []float32{-1, float32(math.Copysign(0, -1)), 0, 1}[rng.IntN(4)]
 		case fillTiny:
 			t.F32[i] = math.Float32frombits(rng.Uint32N(1<<23) | rng.Uint32N(2)<<31)
+		case fillExtremes:
+			t.F32[i] = float32(rng.NormFloat64())
+			if k := rng.IntN(2 * len(extremes)); k < len(extremes) {
+				t.F32[i] = extremes[k]
+			}
 		default:
 			t.F32[i] = float32(rng.NormFloat64())
 		}
 	}
 	return t
+}
+
+var extremes = []float32{
+	float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), 0, float32(math.Copysign(0, -1)),
+	math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, -math.SmallestNonzeroFloat32,
 }
 
 // builder makes the networks of the cases.
@@ -68,10 +82,43 @@ func (b *builder) add(op bcnn.Op, inputs ...int) int {
 	return b.net.Append(fmt.Sprintf("%s%d", op.Kind(), len(b.net.Layers)), op, inputs...)
 }
 
+// sofar is the network of the layers that the last one needs: others may still want
+// a reader.
+func (b *builder) sofar() *bcnn.Network {
+	layers := b.net.Layers
+	needed := make([]bool, len(layers))
+	for i := len(layers) - 1; i >= 0; i-- {
+		if needed[i] = needed[i] || i == len(layers)-1; !needed[i] {
+			continue
+		}
+		for _, source := range layers[i].Inputs {
+			if source >= 0 {
+				needed[source] = true
+			}
+		}
+	}
+	net, place := *b.net, make([]int, len(layers))
+	net.Layers = nil
+	for i, l := range layers {
+		if !needed[i] {
+			continue
+		}
+		l.Inputs = slices.Clone(l.Inputs)
+		for j, source := range l.Inputs {
+			if source >= 0 {
+				l.Inputs[j] = place[source]
+			}
+		}
+		place[i] = len(net.Layers)
+		net.Layers = append(net.Layers, l)
+	}
+	return &net
+}
+
 // shape is the shape of the last layer. Where the network is not well formed
 // it is of no account: Lower will refuse the network.
 func (b *builder) shape() bcnn.Shape {
-	shapes, err := b.net.Shapes()
+	shapes, err := b.sofar().Shapes()
 	if err != nil || len(shapes) == 0 {
 		return b.net.Input.Shape
 	}
@@ -191,7 +238,7 @@ func (b *builder) batchNorm(kind norm) {
 // values are the values that the last layer gives for one image of the case's
 // input. A network that does not lower, which Check will report, gives zeros.
 func (b *builder) values() []float32 {
-	plan, err := bcnn.Lower(context.Background(), b.net, bcnn.LowerOptions{})
+	plan, err := bcnn.Lower(context.Background(), b.sofar(), bcnn.LowerOptions{})
 	if err == nil {
 		var out bcnn.Tensor
 		if out, err = ref.Run(context.Background(), plan, b.c.Input(b.net.Input, 1), nil); err == nil {

@@ -25,6 +25,7 @@ type convSpec struct {
 	norm    norm
 	pool    pooling
 	end     string // "sign", "sum", "bias", "norm", "relu"
+	act     string // an activation at the end, or before the sign
 	z       int    // zero point of bytes
 	fill    fill
 	batch   int
@@ -90,6 +91,7 @@ func (s convSpec) name() string {
 	add(s.binary, "binary")
 	add(s.pool.at == "presign", "maxpool%s", s.pool.name())
 	add(true, "%s", s.end)
+	add(s.act != "", "%s", s.act)
 	add(s.end == "sign", "%s", map[bcnn.ZeroRule]string{bcnn.ZeroIsPlus: "ge", bcnn.ZeroIsMinus: "gt"}[s.zero])
 	add(s.norm != "", "%s", s.norm)
 	add(s.pool.at == "postsign", "maxpool%s", s.pool.name())
@@ -145,6 +147,7 @@ func (s convSpec) build(b *builder) *bcnn.Network {
 	switch s.end {
 	case "sign":
 		b.batchNorm(s.norm)
+		b.activation(s.act)
 		b.add(bcnn.Sign{Zero: s.zero})
 	case "bias":
 		b.add(bcnn.Affine{Bias: b.floats(s.out, 3)})
@@ -153,6 +156,9 @@ func (s convSpec) build(b *builder) *bcnn.Network {
 	case "relu":
 		b.batchNorm(s.norm)
 		b.add(bcnn.ReLU{})
+	}
+	if s.end != "sign" {
+		b.activation(s.act)
 	}
 	if s.pool.at == "postsign" {
 		b.add(bcnn.MaxPool{Window: s.pool.window()})

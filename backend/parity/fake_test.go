@@ -7,6 +7,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -19,6 +20,10 @@ type fake struct {
 	compile func(p *bcnn.Plan) error
 	// step replaces a step; honest executes an operation on in.
 	step func(op bcnn.StepOp, in bcnn.Tensor, honest func(op bcnn.StepOp, in bcnn.Tensor) (bcnn.Tensor, error)) (bcnn.Tensor, error)
+	// several changes an operation of several inputs, and joined what it has made of
+	// the first two of them.
+	several func(op bcnn.StepOp) bcnn.StepOp
+	joined  func(op bcnn.StepOp, out, a, b bcnn.Tensor)
 	// run replaces a whole run.
 	run func(x *fakeEngine, ctx context.Context, out, in bcnn.Tensor) error
 }
@@ -87,8 +92,8 @@ func (x *fakeEngine) honest(ctx context.Context, out, in bcnn.Tensor) error {
 		}
 		var t bcnn.Tensor
 		var err error
-		if add, ok := s.Op.(*bcnn.AddStep); ok {
-			t = sum(add, tensors[s.In[0]], tensors[s.In[1]])
+		if len(s.In) > 1 {
+			t = x.join(s, tensors)
 		} else if x.step != nil {
 			t, err = x.step(s.Op, tensors[s.In[0]], x.single(s))
 		} else {
@@ -106,14 +111,75 @@ func (x *fakeEngine) honest(ctx context.Context, out, in bcnn.Tensor) error {
 	return nil
 }
 
-func sum(op *bcnn.AddStep, a, b bcnn.Tensor) bcnn.Tensor {
-	t := bcnn.NewTensor(bcnn.Float32, a.N, a.Shape)
-	for i := range t.F32 {
-		if t.F32[i] = a.F32[i] + b.F32[i]; op.ReLU && !(t.F32[i] > 0) {
-			t.F32[i] = 0
+// join executes an operation of several inputs.
+func (x *fakeEngine) join(s bcnn.Step, tensors []bcnn.Tensor) bcnn.Tensor {
+	op := s.Op
+	if x.several != nil {
+		op = x.several(op)
+	}
+	out := x.plan.Tensors[s.Out]
+	t := bcnn.NewTensor(out.DType, tensors[s.In[0]].N, out.Shape)
+	a, b := tensors[s.In[0]], tensors[s.In[1]]
+	switch op := op.(type) {
+	case *bcnn.AddStep:
+		for i := range t.F32 {
+			t.F32[i] = a.F32[i] + b.F32[i]
+		}
+		activate(t.F32, a.Shape.C, op.Activation)
+	case *bcnn.MulStep:
+		for i := range t.F32 {
+			t.F32[i] = a.F32[i] * factor(a.Shape, b, i)
+		}
+	case *bcnn.ConcatStep:
+		first := 0
+		for _, in := range s.In {
+			in := tensors[in]
+			for pixel := range in.N * in.Shape.Pixels() {
+				for c := range in.Shape.C {
+					to := pixel*out.Shape.C + first + c
+					if in.DType == bcnn.Float32 {
+						t.F32[to] = in.F32[pixel*in.Shape.C+c]
+					} else if bits.At(in.Words[pixel*bits.Words(in.Shape.C):], c) > 0 {
+						t.Words[pixel*bits.Words(out.Shape.C)+(first+c)/64] |= 1 << ((first + c) % 64)
+					}
+				}
+			}
+			first += in.Shape.C
 		}
 	}
+	if x.joined != nil {
+		x.joined(s.Op, t, a, b)
+	}
 	return t
+}
+
+// factor is what value i of a tensor of shape s is multiplied by.
+func factor(s bcnn.Shape, by bcnn.Tensor, i int) float32 {
+	image, pixel, c := i/s.Values(), i/s.C%s.Pixels(), i%s.C
+	if by.Shape.Pixels() == 1 {
+		pixel = 0
+	}
+	if by.Shape.C == 1 {
+		c = 0
+	}
+	return by.F32[(image*by.Shape.Pixels()+pixel)*by.Shape.C+c]
+}
+
+// activate ends a step of so many channels.
+func activate(values []float32, channels int, a bcnn.Activation) {
+	for i, v := range values {
+		switch {
+		case a.Kind == bcnn.ActivationReLU && !(v > 0):
+			v = 0
+		case a.Kind == bcnn.ActivationPReLU && v < 0:
+			v *= a.Slope[i%channels]
+		case a.Kind == bcnn.ActivationClip && !(v > a.Min):
+			v = min(a.Min, a.Max)
+		case a.Kind == bcnn.ActivationClip && !(v < a.Max):
+			v = a.Max
+		}
+		values[i] = v
+	}
 }
 
 // single executes one operation as a plan of its own. The operation may be of

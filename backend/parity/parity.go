@@ -9,8 +9,7 @@
 // batch sizes, between guard words. No case can be skipped: a step that a device
 // does not support is a failure.
 //
-// Two NaNs count as equal, because processors disagree on their payload; the
-// cases of the table make none.
+// Two NaNs count as equal, because processors disagree on their payload.
 package parity
 
 import (

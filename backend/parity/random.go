@@ -77,10 +77,48 @@ func (b *builder) binary() bool {
 	return false
 }
 
-// randomBlock appends a convolution, a pool, or a residual block.
+// randomJoin appends something that reads two layers, or picks channels.
+func (b *builder) randomJoin() {
+	s, from := b.shape(), b.last()
+	switch b.rng.IntN(4) {
+	case 0:
+		if from >= 0 && s.C <= 40 {
+			b.add(bcnn.Channels{Index: reversed(s.C)[:1+b.rng.IntN(s.C)]})
+			b.add(bcnn.Concat{}, from, b.last(), from)
+		}
+	case 1:
+		index := make([]int32, 1+b.rng.IntN(min(2*s.C, 70)))
+		for i := range index {
+			index[i] = int32((i * 5) % s.C)
+		}
+		if b.rng.IntN(2) == 0 {
+			index[b.rng.IntN(len(index))] = -1
+		}
+		b.add(bcnn.Channels{Index: index})
+	default: // a gate, of at most 1
+		gate := func() { b.activation([]string{"zero", "hardtanh"}[b.rng.IntN(2)]) }
+		if b.rng.IntN(2) == 0 {
+			b.add(bcnn.AvgPool{Window: bcnn.Window{KH: s.H, KW: s.W}})
+		}
+		gate()
+		if b.rng.IntN(2) == 0 {
+			b.add(bcnn.Channels{Index: []int32{b.rng.Int32N(int32(s.C))}})
+		}
+		b.add(bcnn.Mul{}, from, b.last())
+		b.randomTail()
+	}
+}
+
+// randomBlock appends a convolution, a pool, a residual block, or a join.
 func (b *builder) randomBlock(out int) {
 	s := b.shape()
-	switch b.rng.IntN(8) {
+	switch b.rng.IntN(11) {
+	case 8, 9:
+		b.randomJoin()
+	case 10:
+		w := b.randomWindow(s, true)
+		b.add(bcnn.AvgPool{Window: w, CountPadding: b.rng.IntN(2) == 0})
+		b.randomTail()
 	case 0:
 		b.add(bcnn.MaxPool{Window: b.randomWindow(s, true)})
 	case 1: // a block with a way around
@@ -122,8 +160,8 @@ func (b *builder) randomTail() {
 	if b.rng.IntN(5) != 0 {
 		b.batchNorm([]norm{normMixed, normMixed, normTies, normFalling}[b.rng.IntN(4)])
 	}
-	if b.rng.IntN(5) == 0 {
-		b.add(bcnn.ReLU{})
+	if b.rng.IntN(3) == 0 {
+		b.activation(activations[b.rng.IntN(len(activations))])
 	}
 	if b.rng.IntN(4) != 0 {
 		b.add(bcnn.Sign{Zero: b.zero()})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -72,7 +73,7 @@ func TestTheTableCoversThePlan(t *testing.T) {
 					note(op.Threshold != nil, kind+" to bits")
 					note(op.Threshold == nil && op.Scale == nil, kind+" to sums")
 					note(op.Scale != nil, kind+" scaled")
-					note(op.ReLU, kind+" ReLU")
+					note(op.Activation.Kind != bcnn.ActivationNone, kind+" "+op.Activation.Kind.String())
 					note(op.Pool != nil, kind+" pool")
 					note(op.Threshold != nil && op.Threshold.Flip != nil, kind+" flip")
 					note(op.Pool != nil && op.Threshold.Flip != nil, kind+" pool, flip")
@@ -84,11 +85,20 @@ func TestTheTableCoversThePlan(t *testing.T) {
 					note(op.Pad != (bcnn.Padding{}), kind+" padded")
 				case *bcnn.AffineStep:
 					note(op.Scale == nil, kind+" copy")
-					note(op.ReLU, kind+" ReLU")
+					note(op.Activation.Kind != bcnn.ActivationNone, kind+" "+op.Activation.Kind.String())
 				case *bcnn.SignStep:
 					note(op.Threshold.Flip != nil, "sign flip")
 				case *bcnn.AddStep:
-					note(op.ReLU, "add ReLU")
+					note(op.Activation.Kind != bcnn.ActivationNone, "add "+op.Activation.Kind.String())
+				case *bcnn.AvgPoolStep:
+					note(op.Pad != (bcnn.Padding{}), fmt.Sprintf("%s padding %v", kind, op.CountPadding))
+				case *bcnn.MulStep:
+					by := p.Tensors[s.In[1]].Shape
+					note(true, fmt.Sprintf("mul by a pixel %v, a channel %v", by.Pixels() == 1, by.C == 1))
+				case *bcnn.ConcatStep:
+					note(len(s.In) > 2, kind+" of many")
+				case *bcnn.ChannelsStep:
+					note(slices.Contains(op.Index, -1), kind+" zeros")
 				}
 			}
 		}
@@ -96,13 +106,19 @@ func TestTheTableCoversThePlan(t *testing.T) {
 	t.Logf("%d cases, %v", len(names), seen)
 	require.Greater(t, len(names), 500)
 	features := []string{"threshold", "grey", "lbp", "minmax", "binarize flip", "border", "sign of float32", "sign flip",
-		"add of float32", "add ReLU", "flatten of bits", "flatten of float32", "maxpool of bits", "maxpool of float32",
+		"add of float32", "add relu", "add prelu", "add clip", "avgpool of bits", "avgpool of float32",
+		"avgpool of bits padding true", "avgpool of bits padding false", "avgpool of float32 padding true", "avgpool of float32 padding false",
+		"mul by a pixel true, a channel true", "mul by a pixel true, a channel false", "mul by a pixel false, a channel true", "mul by a pixel false, a channel false",
+		"concat of bits", "concat of float32", "concat of bits of many", "concat of float32 of many",
+		"channels of bits", "channels of float32", "channels of float32 zeros",
+		"flatten of bits", "flatten of float32", "maxpool of bits", "maxpool of float32",
 		"maxpool of bits padded", "maxpool of float32 padded", "maxpool flip", "conv of uint8 zero point"}
 	for _, in := range []string{"bits", "uint8", "float32"} {
-		features = append(features, "affine of "+in, "affine of "+in+" copy", "affine of "+in+" ReLU",
+		features = append(features, "affine of "+in, "affine of "+in+" copy",
+			"affine of "+in+" relu", "affine of "+in+" prelu", "affine of "+in+" clip",
 			"conv of "+in+" groups", "conv of "+in+" pool", "conv of "+in+" flip", "conv of "+in+" pool, flip")
 		for _, kind := range []string{"conv of ", "dense of "} {
-			features = append(features, kind+in+" to bits", kind+in+" to sums", kind+in+" scaled", kind+in+" ReLU")
+			features = append(features, kind+in+" to bits", kind+in+" to sums", kind+in+" scaled", kind+in+" relu", kind+in+" prelu", kind+in+" clip")
 		}
 	}
 	for _, f := range features {

@@ -18,6 +18,7 @@ func Cases() []Case {
 	cases = append(cases, binarizeCases()...)
 	cases = append(cases, stepCases()...)
 	cases = append(cases, graphCases()...)
+	cases = append(cases, layerCases()...)
 	cases = append(cases, changedCases()...)
 	for seed := range uint64(60) {
 		cases = append(cases, RandomCase(seed))

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -20,8 +21,8 @@ import (
 )
 
 const (
-	format  = "bcnn"
-	version = "1"
+	format = "bcnn"
+	newest = 2 // version
 
 	maxHeader = 4 << 20
 	maxDims   = 8
@@ -62,6 +63,7 @@ func (t *tensor) bytes() int64 {
 
 // container is what a file holds.
 type container struct {
+	version int
 	network string // JSON
 	tensors map[string]*tensor
 }
@@ -76,6 +78,16 @@ type metadata struct {
 	SHA256  string `json:"sha256"`
 }
 
+// version returns the version as a number, 0 if it is none that there is.
+func (m metadata) version() int {
+	for v := 1; v <= newest; v++ {
+		if m.Version == strconv.Itoa(v) {
+			return v
+		}
+	}
+	return 0
+}
+
 type tensorInfo struct {
 	DType   string  `json:"dtype"`
 	Shape   []int64 `json:"shape"`
@@ -87,7 +99,7 @@ var unsealed = strings.Repeat("0", 2*sha256.Size)
 
 // writeContainer returns the bytes of a file. Tensors of 64-bit words come
 // first, so that every tensor is aligned to its element size.
-func writeContainer(network string, tensors []*tensor) ([]byte, error) {
+func writeContainer(version int, network string, tensors []*tensor) ([]byte, error) {
 	tensors = slices.Clone(tensors)
 	slices.SortStableFunc(tensors, func(a, b *tensor) int {
 		return cmp.Compare(sizeOf(b.dtype), sizeOf(a.dtype))
@@ -112,7 +124,7 @@ func writeContainer(network string, tensors []*tensor) ([]byte, error) {
 		header.Write(v)
 		return nil
 	}
-	if err := member(metadataKey, metadata{format, version, network, unsealed}); err != nil {
+	if err := member(metadataKey, metadata{format, strconv.Itoa(version), network, unsealed}); err != nil {
 		return nil, err
 	}
 	size := int64(0)
@@ -196,7 +208,7 @@ func (d *decoder) readContainer(r io.ReaderAt, size int64) (*container, error) {
 	hash.Write([]byte(unsealed))
 	hash.Write(header[at+len(unsealed):])
 	data := io.TeeReader(io.NewSectionReader(r, dataAt, size-dataAt), hash)
-	c := &container{network: meta.Network, tensors: make(map[string]*tensor, len(tensors))}
+	c := &container{version: meta.version(), network: meta.Network, tensors: make(map[string]*tensor, len(tensors))}
 	for _, t := range tensors {
 		if err := d.readTensor(t, data); err != nil {
 			return nil, fmt.Errorf("tensor %s: %w", text.Quote(t.name), err)
@@ -253,8 +265,8 @@ func (d *decoder) parseMetadata(raw json.RawMessage) (metadata, error) {
 	switch {
 	case meta.Format != format:
 		return meta, fmt.Errorf("a safetensors file but no .bcnn file: its format is %s, not %q", text.Quote(meta.Format), format)
-	case meta.Version != version:
-		return meta, fmt.Errorf("version %s of the format is unknown, this program reads version %s", text.Quote(meta.Version), version)
+	case meta.version() == 0:
+		return meta, fmt.Errorf("version %s of the format is unknown, this program reads versions 1 to %d", text.Quote(meta.Version), newest)
 	case len(meta.SHA256) != len(unsealed):
 		return meta, fmt.Errorf("metadata: the checksum has %d digits, want %d", len(meta.SHA256), len(unsealed))
 	}

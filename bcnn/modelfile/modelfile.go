@@ -58,11 +58,11 @@ func Encode(n *bcnn.Network) ([]byte, error) {
 	if err := n.Check(); err != nil {
 		return nil, err
 	}
-	description, tensors, err := encodeNetwork(n)
+	version, description, tensors, err := encodeNetwork(n)
 	if err != nil {
 		return nil, fmt.Errorf("network %q: %w", n.Name, err)
 	}
-	return writeContainer(description, tensors)
+	return writeContainer(version, description, tensors)
 }
 
 // Save writes the network to a file, replacing one that is there, whose mode it

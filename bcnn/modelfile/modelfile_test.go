@@ -1,9 +1,11 @@
 package modelfile
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -94,6 +96,20 @@ func networks() map[string]*bcnn.Network {
 	}
 	n.Append("dense", bcnn.Dense{Out: 5, Weights: bcnn.Weights{F32: floats(5 * shapes[len(shapes)-1].Values())}})
 
+	inf := float32(math.Inf(1))
+	n = build("new in version 2", bcnn.Input{Shape: bcnn.Shape{H: 5, W: 6, C: 4}, DType: bcnn.Float32})
+	n.Append("mean", bcnn.AvgPool{Window: window(2, 1, 1, 1), CountPadding: true})
+	slopes := n.Append("prelu", bcnn.PReLU{Slope: floats(4)})
+	n.Append("leaky", bcnn.PReLU{Slope: []float32{0.25}})
+	n.Append("relu6", bcnn.Clip{Min: 0, Max: 6})
+	n.Append("hardtanh", bcnn.Clip{Min: -1, Max: 1})
+	n.Append("at most", bcnn.Clip{Min: -inf, Max: 0.1})
+	all4 := n.Append("at least", bcnn.Clip{Min: float32(math.Copysign(0, -1)), Max: inf})
+	gate := n.Append("gate", bcnn.AvgPool{Window: bcnn.Window{KH: 6, KW: 7, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}})
+	n.Append("gated", bcnn.Mul{}, all4, gate)
+	n.Append("both", bcnn.Concat{}, len(n.Layers)-1, slopes, all4)
+	n.Append("picked", bcnn.Channels{Index: []int32{11, -1, 3, 3}})
+
 	for _, b := range []bcnn.Binarize{
 		{Scheme: bcnn.SchemeGrey, Thresholds: []int32{128}},
 		{Scheme: bcnn.SchemeLBP},
@@ -144,7 +160,7 @@ func TestEveryKindOfLayerSurvivesARoundTrip(t *testing.T) {
 			kinds[l.Op.Kind()] = true
 		}
 	}
-	require.Len(t, kinds, 11, "the kinds of layers that package bcnn has")
+	require.Len(t, kinds, 17, "the kinds of layers that package bcnn has")
 }
 
 func TestDefaultsAreWrittenOut(t *testing.T) {
@@ -235,7 +251,9 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 
 	for _, c := range []struct{ old, new, want string }{
 		{`"format":"bcnn"`, `"format":"pt"`, `its format is "pt"`},
-		{`"version":"1"`, `"version":"2"`, `version "2" of the format is unknown`},
+		{`"version":"1"`, `"version":"3"`, `version "3" of the format is unknown, this program reads versions 1 to 2`},
+		{`"version":"1"`, `"version":"0"`, `version "0" of the format is unknown`},
+		{`"version":"1"`, `"version":"01"`, `version "01" of the format is unknown`},
 		{`"__metadata__"`, `"__meta__"`, "it has no metadata"},
 		{`"format":"bcnn"`, `"format":7`, "metadata"},
 		{`"format":"bcnn"`, `"format":"bcnn","format":"bcnn"`, `"format" occurs twice`},
@@ -398,4 +416,66 @@ func TestEncodeRefusesWhatItCannotStore(t *testing.T) {
 	n.Layers[0].Name = ""
 	_, err = Encode(n)
 	require.Error(t, err)
+}
+
+// The kinds of version 2 make a file one of version 2, and only that.
+func TestVersions(t *testing.T) {
+	for name, n := range networks() {
+		want := `"version":"1"`
+		if name == "new in version 2" {
+			want = `"version":"2"`
+		}
+		require.Contains(t, string(encode(t, n)), want, name)
+	}
+	for _, c := range []struct {
+		kind string
+		op   bcnn.Op
+	}{
+		{"avgpool", bcnn.AvgPool{Window: bcnn.Window{KH: 1, KW: 1}}}, {"prelu", bcnn.PReLU{Slope: []float32{2}}}, {"clip", bcnn.Clip{Min: 1, Max: 2}},
+		{"mul", bcnn.Mul{}}, {"concat", bcnn.Concat{}}, {"channels", bcnn.Channels{Index: []int32{0}}},
+	} {
+		n := &bcnn.Network{Name: "one", Input: bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Float32}}
+		inputs := []int{bcnn.NetworkInput}
+		if c.kind == "mul" || c.kind == "concat" {
+			inputs = append(inputs, bcnn.NetworkInput)
+		}
+		n.Append("layer", c.op, inputs...)
+		b := encode(t, n)
+		_, err := Read(t.Context(), b, Options{})
+		require.NoError(t, err)
+		old := bytes.Replace(b, []byte(`"version":"2"`), []byte(`"version":"1"`), 1)
+		seal(old)
+		_, err = Read(t.Context(), old, Options{})
+		require.ErrorContains(t, err, fmt.Sprintf("layers of kind %s came with version 2 of the format, this is version 1", c.kind))
+	}
+}
+
+// A clip has one bound at least, and says nothing of the other.
+func TestOpenClips(t *testing.T) {
+	inf := float32(math.Inf(1))
+	for _, c := range []struct {
+		clip   bcnn.Clip
+		params string
+	}{
+		{bcnn.Clip{Min: 0, Max: 6}, `{\"min\":0,\"max\":6}`},
+		{bcnn.Clip{Min: 0, Max: inf}, `{\"min\":0}`},
+		{bcnn.Clip{Min: -inf, Max: 0.1}, `{\"max\":0.1}`},
+	} {
+		n := &bcnn.Network{Name: "one", Input: bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Float32}}
+		n.Append("layer", c.clip)
+		b := encode(t, n)
+		require.Contains(t, string(b), c.params)
+		back, err := Read(t.Context(), b, Options{})
+		require.NoError(t, err)
+		require.Equal(t, c.clip, back.Layers[0].Op)
+		for _, wrong := range []struct{ params, want string }{
+			{`{}`, "clip without a finite bound"}, {`{\"min\":2,\"max\":1}`, "clip from 2 to 1"}, {`{\"min\":null}`, "null is no value"},
+			{`{\"max\":1e39}`, "1e39"}, {`{\"Min\":1}`, `unknown field "Min"`},
+		} {
+			text := strings.Replace(strings.TrimRight(string(b[8:]), " "), c.params, wrong.params, 1)
+			at := strings.Index(text, `"sha256":"`) + len(`"sha256":"`)
+			_, err := Read(t.Context(), file(text[:at]+unsealed+text[at+len(unsealed):], nil), Options{})
+			require.ErrorContains(t, err, wrong.want)
+		}
+	}
 }

@@ -60,6 +60,16 @@ type batchNormJSON struct {
 	Epsilon float32 `json:"epsilon"`
 }
 
+type avgPoolJSON struct {
+	windowJSON
+	CountPadding bool `json:"count_padding"`
+}
+
+type clipJSON struct {
+	Min *float32 `json:"min,omitempty"` // nil where this side is open
+	Max *float32 `json:"max,omitempty"`
+}
+
 type signJSON struct {
 	Zero int `json:"zero"` // what 0 becomes, +1 or −1
 }
@@ -74,6 +84,8 @@ const (
 	beta       = "beta"
 	mean       = "mean"
 	variance   = "var"
+	slope      = "slope"
+	index      = "index"
 )
 
 // layerWriter collects what describes a layer.
@@ -118,8 +130,10 @@ func (w *layerWriter) addWeights(weights bcnn.Weights, outer ...int) {
 	w.add(weight, t)
 }
 
-// encodeNetwork describes a network that has passed its Check.
-func encodeNetwork(n *bcnn.Network) (string, []*tensor, error) {
+// encodeNetwork describes a network that has passed its Check, in the first version
+// that has all its kinds of layers.
+func encodeNetwork(n *bcnn.Network) (version int, description string, tensors []*tensor, err error) {
+	version = 1
 	out := networkJSON{
 		Name: n.Name,
 		Input: inputJSON{
@@ -129,16 +143,16 @@ func encodeNetwork(n *bcnn.Network) (string, []*tensor, error) {
 		},
 		Labels: n.Labels,
 	}
-	var tensors []*tensor
 	for _, l := range n.Layers {
+		version = max(version, versionOf(l.Op.Kind()))
 		w := layerWriter{layer: layerJSON{Name: l.Name, Kind: l.Op.Kind(), Inputs: l.Inputs}}
 		if err := w.encode(l.Op); err != nil {
-			return "", nil, fmt.Errorf("layer %q: %w", l.Name, err)
+			return 0, "", nil, fmt.Errorf("layer %q: %w", l.Name, err)
 		}
 		if w.params != nil {
 			raw, err := marshal(w.params)
 			if err != nil {
-				return "", nil, fmt.Errorf("layer %q: %w", l.Name, err)
+				return 0, "", nil, fmt.Errorf("layer %q: %w", l.Name, err)
 			}
 			w.layer.Params = raw
 		}
@@ -146,44 +160,7 @@ func encodeNetwork(n *bcnn.Network) (string, []*tensor, error) {
 		tensors = append(tensors, w.tensors...)
 	}
 	b, err := marshal(out)
-	return string(b), tensors, err
-}
-
-func (w *layerWriter) encode(op bcnn.Op) error {
-	switch op := op.(type) {
-	case bcnn.Binarize:
-		w.params = binarizeJSON{string(op.Scheme)}
-		w.add(thresholds, &tensor{dtype: i32, shape: []int64{int64(len(op.Thresholds))}, i32: op.Thresholds})
-	case bcnn.Conv2D:
-		w.params = conv2DJSON{encodeWindow(op.Window), op.Out, max(op.Groups, 1), op.PadValue}
-		w.addWeights(op.Weights, op.Out, op.KH, op.KW)
-		w.addF32(bias, op.Bias)
-	case bcnn.Dense:
-		w.params = denseJSON{op.Out}
-		w.addWeights(op.Weights, op.Out)
-		w.addF32(bias, op.Bias)
-	case bcnn.BatchNorm:
-		w.params = batchNormJSON{op.Epsilon}
-		w.addF32(gamma, op.Gamma)
-		w.addF32(beta, op.Beta)
-		w.addF32(mean, op.Mean)
-		w.addF32(variance, op.Var)
-	case bcnn.Affine:
-		w.addF32(scale, op.Scale)
-		w.addF32(bias, op.Bias)
-	case bcnn.Sign:
-		p := signJSON{1}
-		if op.Zero == bcnn.ZeroIsMinus {
-			p.Zero = -1
-		}
-		w.params = p
-	case bcnn.MaxPool:
-		w.params = encodeWindow(op.Window)
-	case bcnn.ReLU, bcnn.Add, bcnn.Flatten, bcnn.Softmax:
-	default:
-		return fmt.Errorf("%T cannot be stored", op)
-	}
-	return nil
+	return version, string(b), tensors, err
 }
 
 // encodeWindow writes the strides and dilations that are meant by 0 as 1.
@@ -214,6 +191,7 @@ func (j windowJSON) decode() (bcnn.Window, error) {
 // layerReader hands out what describes a layer and remembers what was used.
 type layerReader struct {
 	*decoder
+	version int // of the file
 	layer   layerJSON
 	tensors map[string]*tensor // of the file; used ones are removed
 }
@@ -325,7 +303,7 @@ func (d *decoder) network(r io.ReaderAt, size int64) (*bcnn.Network, error) {
 		return nil, fmt.Errorf("network %s: input: unknown type %s", text.Quote(n.Name), text.Quote(in.Input.DType))
 	}
 	for i, l := range in.Layers {
-		r := layerReader{decoder: d, layer: l, tensors: c.tensors}
+		r := layerReader{decoder: d, version: c.version, layer: l, tensors: c.tensors}
 		op, err := r.decode()
 		if err == nil {
 			err = r.checkUsed()
@@ -355,121 +333,4 @@ func (r *layerReader) checkUsed() error {
 		return fmt.Errorf("%s has no tensor %s", r.layer.Kind, text.Quote(role))
 	}
 	return nil
-}
-
-func (r *layerReader) decode() (bcnn.Op, error) {
-	switch r.layer.Kind {
-	case bcnn.Binarize{}.Kind():
-		return r.binarize()
-	case bcnn.Conv2D{}.Kind():
-		return r.conv2D()
-	case bcnn.Dense{}.Kind():
-		return r.dense()
-	case bcnn.BatchNorm{}.Kind():
-		return r.batchNorm()
-	case bcnn.Affine{}.Kind():
-		v, err := r.floats(scale, bias)
-		if err != nil {
-			return nil, err
-		}
-		return bcnn.Affine{Scale: v[0], Bias: v[1]}, nil
-	case bcnn.Sign{}.Kind():
-		return r.sign()
-	case bcnn.MaxPool{}.Kind():
-		var p windowJSON
-		if err := r.params(&p); err != nil {
-			return nil, err
-		}
-		w, err := p.decode()
-		return bcnn.MaxPool{Window: w}, err
-	case bcnn.ReLU{}.Kind():
-		return bcnn.ReLU{}, nil
-	case bcnn.Add{}.Kind():
-		return bcnn.Add{}, nil
-	case bcnn.Flatten{}.Kind():
-		return bcnn.Flatten{}, nil
-	case bcnn.Softmax{}.Kind():
-		return bcnn.Softmax{}, nil
-	}
-	return nil, fmt.Errorf("unknown kind of layer %s", text.Quote(r.layer.Kind))
-}
-
-func (r *layerReader) binarize() (bcnn.Op, error) {
-	var p binarizeJSON
-	if err := r.params(&p); err != nil {
-		return nil, err
-	}
-	t, err := r.vector(thresholds, i32)
-	if err != nil {
-		return nil, err
-	}
-	return bcnn.Binarize{Scheme: bcnn.Scheme(p.Scheme), Thresholds: t.i32}, nil
-}
-
-func (r *layerReader) conv2D() (bcnn.Op, error) {
-	var p conv2DJSON
-	if err := r.params(&p); err != nil {
-		return nil, err
-	}
-	w, err := p.decode()
-	if err != nil {
-		return nil, err
-	}
-	if p.Groups < 1 {
-		return nil, fmt.Errorf("%d groups, want at least 1", p.Groups)
-	}
-	op := bcnn.Conv2D{Window: w, Out: p.Out, Groups: p.Groups, PadValue: p.PadValue}
-	if op.Weights, err = r.weights(p.Out, w.KH, w.KW); err != nil {
-		return nil, err
-	}
-	v, err := r.floats(bias)
-	if err != nil {
-		return nil, err
-	}
-	op.Bias = v[0]
-	return op, nil
-}
-
-func (r *layerReader) dense() (bcnn.Op, error) {
-	var p denseJSON
-	err := r.params(&p)
-	if err != nil {
-		return nil, err
-	}
-	op := bcnn.Dense{Out: p.Out}
-	if op.Weights, err = r.weights(p.Out); err != nil {
-		return nil, err
-	}
-	v, err := r.floats(bias)
-	if err != nil {
-		return nil, err
-	}
-	op.Bias = v[0]
-	return op, nil
-}
-
-func (r *layerReader) batchNorm() (bcnn.Op, error) {
-	var p batchNormJSON
-	if err := r.params(&p); err != nil {
-		return nil, err
-	}
-	v, err := r.floats(gamma, beta, mean, variance)
-	if err != nil {
-		return nil, err
-	}
-	return bcnn.BatchNorm{Gamma: v[0], Beta: v[1], Mean: v[2], Var: v[3], Epsilon: p.Epsilon}, nil
-}
-
-func (r *layerReader) sign() (bcnn.Op, error) {
-	var p signJSON
-	if err := r.params(&p); err != nil {
-		return nil, err
-	}
-	switch p.Zero {
-	case 1:
-		return bcnn.Sign{Zero: bcnn.ZeroIsPlus}, nil
-	case -1:
-		return bcnn.Sign{Zero: bcnn.ZeroIsMinus}, nil
-	}
-	return nil, fmt.Errorf("sign of zero is %d, want +1 or −1", p.Zero)
 }

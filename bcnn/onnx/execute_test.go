@@ -217,6 +217,15 @@ func (n testNode) execute(in []array, m testModel) array {
 		return n.conv(in)
 	case "MaxPool":
 		return n.maxPool(in[0])
+	case "AveragePool":
+		return n.averagePool(in[0], n.list("kernel_shape"))
+	case "GlobalAveragePool":
+		return n.averagePool(in[0], in[0].dims[2:])
+	case "PRelu":
+		return broadcastArrays(in, func(x []float64) float64 { return max(x[0], 0) + x[1]*min(x[0], 0) })
+	case "LeakyRelu":
+		alpha := float64(float32(n.float("alpha", 0.01)))
+		return broadcastArrays(in, func(x []float64) float64 { return max(x[0], 0) + float64(float32(alpha*min(x[0], 0))) })
 	case "BatchNormalization":
 		eps := n.float("epsilon", 1e-5)
 		out := newArray(in[0].dims...)

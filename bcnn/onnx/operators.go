@@ -11,6 +11,7 @@ var handlers = map[string]map[string]func(*importer, *pb.Node) (build.Operand, e
 
 func init() {
 	onnx := map[string]func(*importer, *pb.Node) (build.Operand, error){
+		"AveragePool":        (*importer).averagePool,
 		"BatchNormalization": (*importer).batchNorm,
 		"Cast":               (*importer).castNode,
 		"CastLike":           (*importer).castLike,
@@ -25,11 +26,14 @@ func init() {
 		"Flatten":            (*importer).flatten,
 		"Gather":             (*importer).gather,
 		"Gemm":               (*importer).gemm,
+		"GlobalAveragePool":  (*importer).globalAveragePool,
 		"HardSigmoid":        (*importer).hardSigmoid,
 		"Identity":           (*importer).identity,
+		"LeakyRelu":          (*importer).leakyRelu,
 		"MatMul":             (*importer).matMul,
 		"MaxPool":            (*importer).maxPool,
 		"Pad":                (*importer).padNode,
+		"PRelu":              (*importer).prelu,
 		"Range":              (*importer).rangeNode,
 		"Reshape":            (*importer).reshape,
 		"Shape":              (*importer).shape,

@@ -31,30 +31,11 @@ func (im *importer) maxPool(n *pb.Node) (build.Operand, error) {
 	if err := v.CheckImage(); err != nil {
 		return build.Operand{}, err
 	}
-	kernel, err := n.Sizes("kernel_shape", 2, 0)
+	win, _, err := poolWindow(n, v.Shape)
 	if err != nil {
 		return build.Operand{}, err
 	}
-	win, err := window(n, kernel, v.Shape.H, v.Shape.W)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	if win.DilationH != 1 || win.DilationW != 1 {
-		return build.Operand{}, errors.New("max-pooling with dilation is not supported")
-	}
-	ceil, err := n.Int("ceil_mode", 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	if ceil != 0 {
-		win.Pad.Bottom += ceilPad(v.Shape.H, win.Pad.Top, win.Pad.Bottom, win.KH, win.StrideH)
-		win.Pad.Right += ceilPad(v.Shape.W, win.Pad.Left, win.Pad.Right, win.KW, win.StrideW)
-	}
-	shape := bcnn.Shape{
-		H: outputSize(v.Shape.H, win.Pad.Top+win.Pad.Bottom, win.KH, 1, win.StrideH),
-		W: outputSize(v.Shape.W, win.Pad.Left+win.Pad.Right, win.KW, 1, win.StrideW),
-		C: v.Shape.C,
-	}
+	shape := pooled(v.Shape, win)
 	if err := im.build.CheckShape(shape); err != nil {
 		return build.Operand{}, err
 	}
@@ -63,6 +44,41 @@ func (im *importer) maxPool(n *pb.Node) (build.Operand, error) {
 	// The maximum commutes with a gain, which is positive, and with a clip.
 	out.Signs, out.Gain, out.Offset, out.Clip = v.Signs, v.Gain, v.Offset, clip
 	return build.Operand{Value: out}, nil
+}
+
+// pooled returns the shape of what a pool makes of an image.
+func pooled(in bcnn.Shape, win bcnn.Window) bcnn.Shape {
+	return bcnn.Shape{
+		H: outputSize(in.H, win.Pad.Top+win.Pad.Bottom, win.KH, 1, win.StrideH),
+		W: outputSize(in.W, win.Pad.Left+win.Pad.Right, win.KW, 1, win.StrideW),
+		C: in.C,
+	}
+}
+
+// poolWindow returns the window of a pool over an image. partial says that the last
+// ones reach beyond the padding.
+func poolWindow(n *pb.Node, in bcnn.Shape) (win bcnn.Window, partial bool, err error) {
+	kernel, err := n.Sizes("kernel_shape", 2, 0)
+	if err != nil {
+		return win, false, err
+	}
+	if win, err = window(n, kernel, in.H, in.W); err != nil {
+		return win, false, err
+	}
+	if win.DilationH != 1 || win.DilationW != 1 {
+		return win, false, errors.New("pooling with dilation is not supported")
+	}
+	ceil, err := n.Int("ceil_mode", 0)
+	if err != nil {
+		return win, false, err
+	}
+	if ceil != 0 {
+		before := win.Pad
+		win.Pad.Bottom += ceilPad(in.H, win.Pad.Top, win.Pad.Bottom, win.KH, win.StrideH)
+		win.Pad.Right += ceilPad(in.W, win.Pad.Left, win.Pad.Right, win.KW, win.StrideW)
+		partial = win.Pad != before
+	}
+	return win, partial, nil
 }
 
 // ceilPad returns the padding to add at the end so that a last, partial window

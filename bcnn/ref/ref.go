@@ -121,8 +121,20 @@ func Run(ctx context.Context, plan *bcnn.Plan, in bcnn.Tensor, tap func(step int
 			flip(out, op.Threshold.Flip)
 		case *bcnn.AddStep:
 			for k, y := range tensors[s.In[1]].f32 {
-				out.f32[k] = rectify(x.f32[k]+y, op.ReLU)
+				out.f32[k] = activate(x.f32[k]+y, op.Activation, k%x.shape.C)
 			}
+		case *bcnn.MulStep:
+			mul(out, x, tensors[s.In[1]])
+		case *bcnn.AvgPoolStep:
+			err = avgPool(work, op, out, x)
+		case *bcnn.ConcatStep:
+			first := 0
+			for _, t := range s.In {
+				join(out, tensors[t], first)
+				first += tensors[t].shape.C
+			}
+		case *bcnn.ChannelsStep:
+			pick(op, out, x)
 		case *bcnn.FlattenStep:
 			copy(out.pm, x.pm)
 			copy(out.f32, x.f32)
@@ -196,10 +208,24 @@ func plusMinus(plus bool) int8 {
 	return -1
 }
 
-// rectify is max(v, 0), where 0 is +0 and what is not greater gives way to it.
-func rectify(v float32, relu bool) float32 {
-	if relu && !(v > 0) {
-		return 0
+// activate applies an activation to a value of channel c.
+func activate(v float32, a bcnn.Activation, c int) float32 {
+	switch a.Kind {
+	case bcnn.ActivationReLU:
+		if !(v > 0) {
+			return 0
+		}
+	case bcnn.ActivationPReLU:
+		if v < 0 {
+			return v * a.Slope[c]
+		}
+	case bcnn.ActivationClip:
+		if !(v > a.Min) {
+			v = a.Min
+		}
+		if !(v < a.Max) {
+			v = a.Max
+		}
 	}
 	return v
 }

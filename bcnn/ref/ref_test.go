@@ -13,6 +13,9 @@ import (
 )
 
 // pack packs rows of n values ±1.
+// relu is the activation that most steps have.
+var relu = bcnn.Activation{Kind: bcnn.ActivationReLU}
+
 func pack(n int, values ...int8) []uint64 {
 	words := make([]uint64, len(values)/n*bits.Words(n))
 	bits.Pack(words, values, n)
@@ -159,7 +162,7 @@ func TestBinaryConv(t *testing.T) {
 			bitTensor(2, 1, 1, -1, 1)},
 		{"pool drops the last row and column", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, Threshold: &bcnn.Threshold{I32: []int32{4}}, Pool: &bcnn.Window{KH: 2, KW: 2}}, image3x3,
 			bitTensor(1, 1, 1, 1)},
-		{"scale, shift, ReLU", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, Scale: []float32{-0.5}, Shift: []float32{1.5}, ReLU: true}, image3x3,
+		{"scale, shift, ReLU", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, Scale: []float32{-0.5}, Shift: []float32{1.5}, Activation: relu}, image3x3,
 			floatTensor(2, 2, 1, 0, 3.5, 3.5, 0.5)},
 	}
 	for _, test := range tests {
@@ -255,7 +258,7 @@ func TestFloatConv(t *testing.T) {
 		{"threshold", bcnn.ConvStep{Window: window(1, 1), Out: 3, F32: []float32{1, 1, 1}, Bias: []float32{0, 0, 0},
 			Threshold: &bcnn.Threshold{F32: []float32{2.5, 2.5000002, float32(math.Inf(-1))}, Flip: []uint64{0b100}}},
 			floatTensor(1, 1, 1, 2.5), bitTensor(1, 1, 3, 1, -1, -1)},
-		{"scale, shift, ReLU", bcnn.ConvStep{Window: window(1, 1), F32: []float32{1}, Scale: []float32{1 + 0x1p-12}, Shift: []float32{-(1 + 0x1p-11)}, ReLU: true},
+		{"scale, shift, ReLU", bcnn.ConvStep{Window: window(1, 1), F32: []float32{1}, Scale: []float32{1 + 0x1p-12}, Shift: []float32{-(1 + 0x1p-11)}, Activation: relu},
 			floatTensor(1, 2, 1, 1+0x1p-12, 0.5), floatTensor(1, 2, 1, 0x1p-24, 0)},
 	}
 	for _, test := range tests {
@@ -316,10 +319,10 @@ func TestAffineSignAddFlatten(t *testing.T) {
 		{"bytes as they are", &bcnn.AffineStep{}, byteTensor(1, 1, 2, 0, 255), floatTensor(1, 1, 2, 0, 255)},
 		{"bits", &bcnn.AffineStep{Scale: []float32{3}, Shift: []float32{1}},
 			bitTensor(1, 2, 1, 1, -1), floatTensor(1, 2, 1, 4, -2)},
-		{"bits as they are, ReLU", &bcnn.AffineStep{ReLU: true}, bitTensor(1, 2, 1, 1, -1), floatTensor(1, 2, 1, 1, 0)},
+		{"bits as they are, ReLU", &bcnn.AffineStep{Activation: relu}, bitTensor(1, 2, 1, 1, -1), floatTensor(1, 2, 1, 1, 0)},
 		{"one rounding", &bcnn.AffineStep{Scale: []float32{1 + 0x1p-12}, Shift: []float32{-(1 + 0x1p-11)}},
 			floatTensor(1, 1, 1, 1+0x1p-12), floatTensor(1, 1, 1, 0x1p-24)},
-		{"ReLU makes +0", &bcnn.AffineStep{ReLU: true}, floatTensor(1, 1, 4, negative, 0, -1, tiny), floatTensor(1, 1, 4, 0, 0, 0, tiny)},
+		{"ReLU makes +0", &bcnn.AffineStep{Activation: relu}, floatTensor(1, 1, 4, negative, 0, -1, tiny), floatTensor(1, 1, 4, 0, 0, 0, tiny)},
 		{"−0 stays", &bcnn.AffineStep{}, floatTensor(1, 1, 1, negative), floatTensor(1, 1, 1, negative)},
 		{"x ≥ 0", &bcnn.SignStep{Threshold: bcnn.Threshold{F32: []float32{0, 0, 0, 0}}},
 			floatTensor(1, 1, 4, negative, 0, tiny, -tiny), bitTensor(1, 1, 4, 1, 1, 1, -1)},
@@ -328,7 +331,7 @@ func TestAffineSignAddFlatten(t *testing.T) {
 		{"constants", &bcnn.SignStep{Threshold: bcnn.Threshold{F32: []float32{-inf, inf, -inf}, Flip: []uint64{0b100}}},
 			floatTensor(1, 1, 3, -math.MaxFloat32, math.MaxFloat32, 0), bitTensor(1, 1, 3, 1, -1, -1)},
 		{"add to itself", &bcnn.AddStep{}, floatTensor(1, 1, 2, 1.5, -2), floatTensor(1, 1, 2, 3, -4)},
-		{"add, ReLU", &bcnn.AddStep{ReLU: true}, floatTensor(1, 1, 2, 1.5, -2), floatTensor(1, 1, 2, 3, 0)},
+		{"add, ReLU", &bcnn.AddStep{Activation: relu}, floatTensor(1, 1, 2, 1.5, -2), floatTensor(1, 1, 2, 3, 0)},
 		{"flatten bits", &bcnn.FlattenStep{},
 			bitTensor(2, 1, 3, 1, 1, -1, -1, 1, 1), bitTensor(1, 1, 6, 1, 1, -1, -1, 1, 1)},
 		{"flatten floats", &bcnn.FlattenStep{}, floatTensor(2, 1, 2, 1, 2, 3, 4), floatTensor(1, 1, 4, 1, 2, 3, 4)},

@@ -155,7 +155,7 @@ func scaled(op *bcnn.ConvStep, sum float32, o int) float32 {
 	if op.Scale != nil {
 		sum = f32.FMA(sum, op.Scale[o], op.Shift[o])
 	}
-	return rectify(sum, op.ReLU)
+	return activate(sum, op.Activation, o)
 }
 
 // maxPool takes the maximum over windows. Of equal values the first in the
@@ -206,6 +206,93 @@ func affine(op *bcnn.AffineStep, out, x *tensor) {
 		if op.Scale != nil {
 			v = f32.FMA(v, op.Scale[i%x.shape.C], op.Shift[i%x.shape.C])
 		}
-		out.f32[i] = rectify(v, op.ReLU)
+		out.f32[i] = activate(v, op.Activation, i%x.shape.C)
+	}
+}
+
+// avgPool takes the mean over windows.
+func avgPool(work *budget.Budget, op *bcnn.AvgPoolStep, out, x *tensor) error {
+	for n := range out.n {
+		for y := range out.shape.H {
+			for px := range out.shape.W {
+				for c := range out.shape.C {
+					if err := work.Charge(int64(op.KH * op.KW)); err != nil {
+						return err
+					}
+					var sum float32 // for bits an integer of at most 24 bits: exact
+					taps := 0
+					for ky := range op.KH {
+						for kx := range op.KW {
+							iy, ix := y*op.StrideH-op.Pad.Top+ky, px*op.StrideW-op.Pad.Left+kx
+							inside := x.inside(iy, ix)
+							if inside || op.CountPadding {
+								taps++
+							}
+							switch {
+							case !inside:
+							case x.dtype == bcnn.Bits:
+								sum += float32(x.pm[x.index(n, iy, ix, c)])
+							default:
+								sum += x.f32[x.index(n, iy, ix, c)]
+							}
+						}
+					}
+					out.f32[out.index(n, y, px, c)] = divide(sum, taps)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// divide is a/n by the reciprocal of n and one step of correction.
+func divide(a float32, n int) float32 {
+	y := 1 / float32(n)
+	q := a * y
+	r := f32.FMA(-float32(n), q, a)
+	return f32.FMA(r, y, q)
+}
+
+// mul multiplies by values that are repeated where factors is smaller than x.
+func mul(out, x, factors *tensor) {
+	for n := range x.n {
+		for y := range x.shape.H {
+			for px := range x.shape.W {
+				for c := range x.shape.C {
+					f := factors.index(n, y%factors.shape.H, px%factors.shape.W, c%factors.shape.C)
+					out.f32[out.index(n, y, px, c)] = x.f32[x.index(n, y, px, c)] * factors.f32[f]
+				}
+			}
+		}
+	}
+}
+
+// join puts the channels of a tensor behind the first channels of the output.
+func join(out, x *tensor, first int) {
+	for pixel := range x.n * x.shape.Pixels() {
+		for c := range x.shape.C {
+			from, to := pixel*x.shape.C+c, pixel*out.shape.C+first+c
+			if x.dtype == bcnn.Bits {
+				out.pm[to] = x.pm[from]
+			} else {
+				out.f32[to] = x.f32[from]
+			}
+		}
+	}
+}
+
+// pick takes channels of a tensor.
+func pick(op *bcnn.ChannelsStep, out, x *tensor) {
+	for pixel := range x.n * x.shape.Pixels() {
+		for c, channel := range op.Index {
+			from, to := pixel*x.shape.C+int(channel), pixel*out.shape.C+c
+			switch {
+			case channel < 0: // zero, as it is
+			case x.dtype == bcnn.Bits:
+				out.pm[to] = x.pm[from]
+			default:
+				out.f32[to] = x.f32[from]
+			}
+		}
 	}
 }

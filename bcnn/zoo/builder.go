@@ -163,12 +163,6 @@ func (b *builder) realWeights(rows, n int) bcnn.Weights {
 // averagePool takes the mean of every channel over windows of the given layer,
 // or of the last one.
 func (b *builder) averagePool(name string, w bcnn.Window, input ...int) {
-	weights := make([]float32, w.KH*w.KW*b.shape.C)
-	for i := range weights {
-		weights[i] = 1 / float32(w.KH*w.KW)
-	}
-	b.net.Append(name, bcnn.Conv2D{
-		Window: w, Out: b.shape.C, Groups: b.shape.C, Weights: bcnn.Weights{F32: weights},
-	}, input...)
+	b.net.Append(name, bcnn.AvgPool{Window: w}, input...)
 	b.shape = w.Output(b.shape, b.shape.C)
 }

@@ -27,7 +27,7 @@ func Networks() []Entry {
 		{"vgg16", "VGG-16 (configuration D of Simonyan and Zisserman), binarised as in BitFlow (Hu et al.), but conv1.1 reads bytes", vgg(2, 2, 3, 3, 3)},
 		{"vgg19", "VGG-19 (configuration E), likewise", vgg(2, 2, 4, 4, 4)},
 		{"alexnet", "AlexNet without groups, binarised as in XNOR-Net (Rastegari et al.), dense layers too", alexNet},
-		{"birealnet18", "Bi-Real Net 18 (Liu et al.): first and last layer and shortcuts are float32, average pools are convolutions", biRealNet18},
+		{"birealnet18", "Bi-Real Net 18 (Liu et al.): first and last layer and shortcuts are float32", biRealNet18},
 		{"binarynet", "the network for CIFAR-10 of Binarized Neural Networks (Courbariaux et al.)", binaryNet},
 	}
 }
@@ -108,8 +108,7 @@ func binaryNet(b *builder) {
 	b.classifier(7, 1024, 1024, 10)
 }
 
-// biRealNet18 has a shortcut around every binary convolution. An average pool is
-// a convolution of each channel with itself, with equal weights.
+// biRealNet18 has a shortcut around every binary convolution.
 func biRealNet18(b *builder) {
 	b.image(224, 256)
 	b.floatConv("conv1", bcnn.Conv2D{Window: square(7, 2, 3), Out: 64})

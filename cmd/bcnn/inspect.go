@@ -253,6 +253,17 @@ func details(op bcnn.Op) string {
 		return d
 	case bcnn.MaxPool:
 		return window(op.Window)
+	case bcnn.AvgPool:
+		if op.CountPadding {
+			return window(op.Window) + ", which counts"
+		}
+		return window(op.Window)
+	case bcnn.Clip:
+		return fmt.Sprintf("%v to %v", op.Min, op.Max)
+	case bcnn.PReLU:
+		if len(op.Slope) == 1 {
+			return fmt.Sprintf("slope %v", op.Slope[0])
+		}
 	case bcnn.Sign:
 		return "+1 where " + op.Zero.String()
 	}

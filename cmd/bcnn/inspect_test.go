@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -66,9 +67,14 @@ func TestDetails(t *testing.T) {
 			Window: bcnn.Window{KH: 3, KW: 5, StrideH: 2, DilationW: 3, Pad: bcnn.Padding{Top: 1, Left: 2, Bottom: 3, Right: 4}},
 			Groups: 4, PadValue: 1,
 		},
-		"2×2, stride 2×2": bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}},
-		"+1 where x ≥ 0":  bcnn.Sign{Zero: bcnn.ZeroIsPlus},
-		"":                bcnn.Softmax{},
+		"2×2, stride 2×2":              bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}},
+		"+1 where x ≥ 0":               bcnn.Sign{Zero: bcnn.ZeroIsPlus},
+		"":                             bcnn.Softmax{},
+		"7×7":                          bcnn.AvgPool{Window: bcnn.Window{KH: 7, KW: 7}},
+		"2×2, padding 1, which counts": bcnn.AvgPool{Window: bcnn.Window{KH: 2, KW: 2, Pad: bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}}, CountPadding: true},
+		"0 to 6":                       bcnn.Clip{Max: 6},
+		"-Inf to 1":                    bcnn.Clip{Min: float32(math.Inf(-1)), Max: 1},
+		"slope 0.25":                   bcnn.PReLU{Slope: []float32{0.25}},
 	} {
 		require.Equal(t, want, details(op))
 	}

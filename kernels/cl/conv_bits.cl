@@ -15,9 +15,10 @@
 __kernel void conv_bits(__global const uint *restrict in, __global RESULT *restrict out,
 	__global const uint *restrict weights, __global const uint *restrict masks,
 	__global const int *restrict thresholds, __global const float *restrict scale,
-	__global const float *restrict shift, __global const uint *restrict flip,
-	__global const int *restrict rows, __global const int *restrict cols,
-	__global const int *restrict correction, __constant const int *g)
+	__global const float *restrict shift, __global const float *restrict slope,
+	__global const uint *restrict flip, __global const int *restrict rows,
+	__global const int *restrict cols, __global const int *restrict correction,
+	__constant const int *g)
 {
 	const int item = get_global_id(0);
 	const size_t image = get_global_id(1);
@@ -81,7 +82,7 @@ __kernel void conv_bits(__global const uint *restrict in, __global RESULT *restr
 					float v = (float)acc;
 					if (SCALED)
 						v = fma(v, scale[o], shift[o]);
-					out[(image * (OUT_H * OUT_W) + pixel) * OUT_C + o] = RECTIFY(v);
+					out[(image * (OUT_H * OUT_W) + pixel) * OUT_C + o] = activate(v, slope, o, g);
 				}
 #endif
 			}

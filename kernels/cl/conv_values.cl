@@ -27,8 +27,8 @@
 __kernel void conv_values(__global const VALUE *restrict in, __global RESULT *restrict out,
 	__global const WEIGHT *restrict weights, __global const SUM *restrict bias,
 	__global const SUM *restrict thresholds, __global const float *restrict scale,
-	__global const float *restrict shift, __global const uint *restrict flip,
-	__constant const int *g)
+	__global const float *restrict shift, __global const float *restrict slope,
+	__global const uint *restrict flip, __constant const int *g)
 {
 	const int item = get_global_id(0);
 	const size_t image = get_global_id(1);
@@ -105,7 +105,7 @@ __kernel void conv_values(__global const VALUE *restrict in, __global RESULT *re
 					float v = (float)acc[l];
 					if (SCALED)
 						v = fma(v, scale[o], shift[o]);
-					out[(image * (OUT_H * OUT_W) + pixel) * OUT_C + o] = RECTIFY(v);
+					out[(image * (OUT_H * OUT_W) + pixel) * OUT_C + o] = activate(v, slope, o, g);
 				}
 #endif
 			}

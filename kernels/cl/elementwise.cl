@@ -50,6 +50,9 @@ __kernel void max_pool_float(__global const float *restrict in, __global float *
 	out[image * (OUT_H * OUT_W * OUT_C) + item] = best;
 }
 
+// The bit of channel c of a pixel.
+#define BIT(words, c) ((words)[(c) / 32] >> ((c) % 32) & 1)
+
 #if SOURCE == 1
 #define VALUE uchar
 #elif SOURCE == 2
@@ -61,7 +64,7 @@ __kernel void max_pool_float(__global const float *restrict in, __global float *
 // Float32 of bytes (SOURCE 1), bits (2) or floats (3).
 __kernel void affine(__global const VALUE *restrict in, __global float *restrict out,
 	__global const float *restrict scale, __global const float *restrict shift,
-	__constant const int *g)
+	__global const float *restrict slope, __constant const int *g)
 {
 	const int item = get_global_id(0);
 	const size_t image = get_global_id(1);
@@ -70,14 +73,61 @@ __kernel void affine(__global const VALUE *restrict in, __global float *restrict
 	const int pixel = item / OUT_C;
 	const int c = item - pixel * OUT_C;
 #if SOURCE == 2
-	const uint word = in[(image * (OUT_H * OUT_W) + pixel) * IN_WORDS + c / 32];
-	float v = (word >> (c % 32) & 1) ? 1.0f : -1.0f;
+	in += (image * (OUT_H * OUT_W) + pixel) * IN_WORDS;
+	float v = BIT(in, c) ? 1.0f : -1.0f;
 #else
 	float v = (float)in[image * (OUT_H * OUT_W * OUT_C) + item];
 #endif
 	if (SCALED)
 		v = fma(v, scale[c], shift[c]);
-	out[image * (OUT_H * OUT_W * OUT_C) + item] = RECTIFY(v);
+	out[image * (OUT_H * OUT_W * OUT_C) + item] = activate(v, slope, c, g);
+}
+
+// The mean of n taps that add up to sum, by the sequence of the numeric contract.
+// divisors[pixel][2] are n and 1 divided by it.
+inline float mean(float sum, __global const float *divisors, int pixel)
+{
+	const float n = divisors[2 * pixel], reciprocal = divisors[2 * pixel + 1];
+	const float quotient = sum * reciprocal;
+	return fma(fma(-n, quotient, sum), reciprocal, quotient);
+}
+
+__kernel void avg_pool_bits(__global const uint *restrict in, __global float *restrict out,
+	__global const float *restrict divisors, __constant const int *g)
+{
+	const int item = get_global_id(0);
+	const size_t image = get_global_id(1);
+	if (item >= OUT_H * OUT_W * OUT_C)
+		return;
+	const int pixel = item / OUT_C;
+	const int c = item - pixel * OUT_C;
+	const int y = pixel / OUT_W, x = pixel - y * OUT_W;
+	const int y0 = y * STRIDE_H - PAD_T, x0 = x * STRIDE_W - PAD_L;
+	in += image * (IN_H * IN_W * IN_WORDS);
+	int sum = 0;
+	for (int iy = max(y0, 0); iy < min(y0 + KH, IN_H); iy++)
+		for (int ix = max(x0, 0); ix < min(x0 + KW, IN_W); ix++)
+			sum += BIT(in + (iy * IN_W + ix) * IN_WORDS, c) ? 1 : -1;
+	out[image * (OUT_H * OUT_W * OUT_C) + item] = mean((float)sum, divisors, pixel);
+}
+
+__kernel void avg_pool_float(__global const float *restrict in, __global float *restrict out,
+	__global const float *restrict divisors, __constant const int *g)
+{
+	const int item = get_global_id(0);
+	const size_t image = get_global_id(1);
+	if (item >= OUT_H * OUT_W * OUT_C)
+		return;
+	const int pixel = item / OUT_C;
+	const int c = item - pixel * OUT_C;
+	const int y = pixel / OUT_W, x = pixel - y * OUT_W;
+	const int y0 = y * STRIDE_H - PAD_T, x0 = x * STRIDE_W - PAD_L;
+	in += image * (IN_H * IN_W * IN_C);
+	float sum = 0.0f;
+	for (int iy = max(y0, 0); iy < min(y0 + KH, IN_H); iy++)
+		for (int ix = max(x0, 0); ix < min(x0 + KW, IN_W); ix++)
+			sum += in[(iy * IN_W + ix) * IN_C + c];
+	out[image * (OUT_H * OUT_W * OUT_C) + item] = mean(sum, divisors, pixel);
 }
 
 __kernel void sign_bits(__global const float *restrict in, __global uint *restrict out,
@@ -98,15 +148,67 @@ __kernel void sign_bits(__global const float *restrict in, __global uint *restri
 }
 
 __kernel void add(__global const float *restrict a, __global const float *restrict b,
-	__global float *restrict out, __constant const int *g)
+	__global float *restrict out, __global const float *restrict slope,
+	__constant const int *g)
 {
 	const int item = get_global_id(0);
 	const size_t image = get_global_id(1);
 	if (item >= OUT_H * OUT_W * OUT_C)
 		return;
 	const size_t i = image * (OUT_H * OUT_W * OUT_C) + item;
-	const float v = a[i] + b[i];
-	out[i] = RECTIFY(v);
+	out[i] = activate(a[i] + b[i], slope, item % OUT_C, g);
+}
+
+// b has values for all pixels or for one, and for all channels or for one.
+__kernel void mul(__global const float *restrict a, __global const float *restrict b,
+	__global float *restrict out, __constant const int *g)
+{
+	const int item = get_global_id(0);
+	const size_t image = get_global_id(1);
+	if (item >= OUT_H * OUT_W * OUT_C)
+		return;
+	const int pixel = item / OUT_C;
+	const int c = item - pixel * OUT_C;
+	b += image * (OTHER_PIXELS * OTHER_C) + (OTHER_PIXELS == 1 ? 0 : pixel * OTHER_C);
+	const size_t i = image * (OUT_H * OUT_W * OUT_C) + item;
+	out[i] = a[i] * b[OTHER_C == 1 ? 0 : c];
+}
+
+// Makes channels FIRST to END of the output: channel c is channel index[c - FIRST]
+// of the input, or 0 where that is -1.
+__kernel void gather_float(__global const float *restrict in, __global float *restrict out,
+	__global const int *restrict index, __constant const int *g)
+{
+	const int item = get_global_id(0);
+	const size_t image = get_global_id(1);
+	const int channels = END - FIRST;
+	if (item >= OUT_H * OUT_W * channels)
+		return;
+	const int pixel = item / channels;
+	const int c = item - pixel * channels;
+	const int from = index[c];
+	in += (image * (OUT_H * OUT_W) + pixel) * IN_C;
+	out[(image * (OUT_H * OUT_W) + pixel) * OUT_C + FIRST + c] = from < 0 ? 0.0f : in[from];
+}
+
+// One work-item makes a word, of those that the channels touch. What is in it below
+// FIRST, the launch before has made.
+__kernel void gather_bits(__global const uint *restrict in, __global uint *restrict out,
+	__global const int *restrict index, __constant const int *g)
+{
+	const int item = get_global_id(0);
+	const size_t image = get_global_id(1);
+	const int words = (END == OUT_C ? OUT_WORDS : (END + 31) / 32) - FIRST / 32;
+	if (item >= OUT_H * OUT_W * words)
+		return;
+	const int pixel = item / words;
+	const int k = FIRST / 32 + item - pixel * words;
+	in += (image * (OUT_H * OUT_W) + pixel) * IN_WORDS;
+	out += (image * (OUT_H * OUT_W) + pixel) * OUT_WORDS + k;
+	uint word = k * 32 < FIRST ? *out : 0;
+	for (int c = max(k * 32, FIRST); c < min(k * 32 + 32, END); c++)
+		word |= BIT(in, index[c - FIRST]) << (c % 32);
+	*out = word;
 }
 
 // Closes the gaps that padding bits leave between pixels. OUT_H and OUT_W are 1.
@@ -125,7 +227,7 @@ __kernel void flatten_bits(__global const uint *restrict in, __global uint *rest
 			break;
 		const int pixel = i / IN_C;
 		const int c = i - pixel * IN_C;
-		word |= (in[pixel * IN_WORDS + c / 32] >> (c % 32) & 1) << l;
+		word |= BIT(in + pixel * IN_WORDS, c) << l;
 	}
 	out[image * OUT_WORDS + item] = word;
 }

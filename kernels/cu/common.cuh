@@ -22,18 +22,53 @@ static __device__ __forceinline__ uint32_t word_mask(int word, int channels)
 	return left >= 32 ? 0xffffffffu : left <= 0 ? 0u : (1u << left) - 1u;
 }
 
-// max(v, 0) where 0 is +0, and what is not greater gives way to it.
-static __device__ __forceinline__ float rectify(float v, int relu)
+// The activation of a value of channel c, by comparisons and selections alone. slope
+// has the slopes of a PReLU, one per channel, or the two bounds of a clip.
+static __device__ __forceinline__ float activate(int activation, float v, const float *slope, int c)
 {
-	return !relu || v > 0.0f ? v : 0.0f;
+	switch (activation) {
+	case ACTIVATION_RELU:
+		return v > 0.0f ? v : 0.0f;
+	case ACTIVATION_PRELU:
+		return v < 0.0f ? __fmul_rn(v, slope[c]) : v;
+	case ACTIVATION_CLIP:
+		v = v > slope[0] ? v : slope[0];
+		return v < slope[1] ? v : slope[1];
+	}
+	return v;
+}
+
+// activate for neighbouring values, of one channel (STEP 0) or of channels from c on
+// (STEP 1). The choice is made once for all of them: with one for each, ptxas spills.
+template <int STEP, int N>
+static __device__ __forceinline__ void activate_all(int activation, float (&v)[N], const float *slope, int c)
+{
+	switch (activation) {
+	case ACTIVATION_RELU:
+#pragma unroll
+		for (int i = 0; i < N; i++)
+			v[i] = activate(ACTIVATION_RELU, v[i], slope, c);
+		break;
+	case ACTIVATION_PRELU:
+#pragma unroll
+		for (int i = 0; i < N; i++)
+			v[i] = activate(ACTIVATION_PRELU, v[i], slope, c + STEP * i);
+		break;
+	case ACTIVATION_CLIP:
+#pragma unroll
+		for (int i = 0; i < N; i++)
+			v[i] = activate(ACTIVATION_CLIP, v[i], slope, c);
+		break;
+	}
 }
 
 // The float32 output of a sum.
-static __device__ __forceinline__ float scaled(const Geometry &g, float v, const float *scale, const float *shift, int o)
+static __device__ __forceinline__ float scaled(const Geometry &g, float v, const float *scale, const float *shift,
+	const float *slope, int o)
 {
 	if (g.scaled)
 		v = __fmaf_rn(v, scale[o], shift[o]);
-	return rectify(v, g.relu);
+	return activate(g.activation, v, slope, o);
 }
 
 // The sum of v over the lanes of a whole warp, in every lane.

@@ -13,7 +13,7 @@
 	const Geometry g, const uint32_t *__restrict__ in, void *__restrict__ out, \
 	const uint32_t *__restrict__ weights, const uint32_t *__restrict__ masks, \
 	const int *__restrict__ thresholds, const float *__restrict__ scale, \
-	const float *__restrict__ shift, const uint32_t *__restrict__ flip, \
+	const float *__restrict__ shift, const float *__restrict__ slope, const uint32_t *__restrict__ flip, \
 	const int *__restrict__ rows, const int *__restrict__ cols, \
 	const int *__restrict__ correction
 
@@ -44,13 +44,14 @@ static __device__ __forceinline__ void conv_bits_direct(CONV_BITS_PARAMS)
 		at = min(o, g.out_c - 1) / g.group_out * g.group_in / 32;
 	else
 		in += block * LANES / g.group_out * g.words;
-	int oy[PIXELS], ox[PIXELS];
+	int oy[PIXELS], ox[PIXELS], result[PIXELS];
 	bool plus[PIXELS];
 	for (int p = 0; p < PIXELS; p++) {
 		const int pixel = min(first + p, pixels - 1);
 		oy[p] = pixel / g.out_w * g.pool_h;
 		ox[p] = pixel % g.out_w * g.pool_w;
 		plus[p] = false;
+		result[p] = 0;
 	}
 	const int taps = g.kh * g.kw;
 	for (int py = 0; py < g.pool_h; py++)
@@ -85,12 +86,15 @@ static __device__ __forceinline__ void conv_bits_direct(CONV_BITS_PARAMS)
 					acc += correction[(rows[oy[p] + py] * g.cols + cols[ox[p] + px]) * (g.blocks * LANES) + o];
 				if (g.to_bits)
 					plus[p] = plus[p] || acc >= thresholds[o];
-				else if (o < g.out_c && first + p < pixels)
-					((float *)out)[(image * pixels + first + p) * g.out_c + o] = scaled(g, (float)acc, scale, shift, o);
+				result[p] = acc;
 			}
 		}
-	if (!g.to_bits)
+	if (!g.to_bits) { // which is pooled nowhere
+		for (int p = 0; p < PIXELS; p++)
+			if (o < g.out_c && first + p < pixels)
+				((float *)out)[(image * pixels + first + p) * g.out_c + o] = scaled(g, (float)result[p], scale, shift, slope, o);
 		return;
+	}
 	uint32_t mine = 0;
 	for (int p = 0; p < PIXELS; p++) {
 		const uint32_t word = __ballot_sync(FULL_WARP, plus[p]);
@@ -107,7 +111,7 @@ static __device__ __forceinline__ void conv_bits_direct(CONV_BITS_PARAMS)
 #define CONV_BITS(name, MIXED, PIXELS) \
 	extern "C" __global__ void __launch_bounds__(256, PIXELS == 1 ? 4 : 2) name(CONV_BITS_PARAMS) \
 	{ \
-		conv_bits_direct<MIXED, PIXELS>(g, in, out, weights, masks, thresholds, scale, shift, flip, rows, cols, correction); \
+		conv_bits_direct<MIXED, PIXELS>(g, in, out, weights, masks, thresholds, scale, shift, slope, flip, rows, cols, correction); \
 	}
 CONV_BITS(conv_bits_p1, false, 1)
 CONV_BITS(conv_bits_p4, false, 4)

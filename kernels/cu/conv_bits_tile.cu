@@ -9,7 +9,7 @@
 	const Geometry g, const uint32_t *__restrict__ in, void *__restrict__ out, \
 	const uint32_t *__restrict__ weights, const int *__restrict__ thresholds, \
 	const float *__restrict__ scale, \
-	const float *__restrict__ shift, const uint32_t *__restrict__ flip, \
+	const float *__restrict__ shift, const float *__restrict__ slope, const uint32_t *__restrict__ flip, \
 	const int *__restrict__ rows, const int *__restrict__ cols, \
 	const int *__restrict__ correction
 
@@ -42,7 +42,7 @@ static __device__ __forceinline__ void load_tile(const Geometry &g, const Tile &
 		const int pitch = g.words == 1 ? 1 : g.in_words; \
 		const Tile t = make_tile<VEC>(g, shared, pitch); \
 		load_tile(g, t, pitch, in); \
-		const Epilogue e = {out, 0, thresholds, scale, shift, flip, rows, cols, correction}; \
+		const Epilogue e = {out, 0, thresholds, scale, shift, slope, flip, rows, cols, correction}; \
 		sum(g, t, pitch, weights, e); \
 	}
 

@@ -14,7 +14,7 @@
 	const Geometry g, const uint8_t *__restrict__ in, void *__restrict__ out, \
 	const uint32_t *__restrict__ weights, const int *__restrict__ bias, \
 	const int *__restrict__ thresholds, const float *__restrict__ scale, \
-	const float *__restrict__ shift, const uint32_t *__restrict__ flip
+	const float *__restrict__ shift, const float *__restrict__ slope, const uint32_t *__restrict__ flip
 
 // Brings the input under the tile to shared memory, a row by a warp.
 static __device__ __forceinline__ void load_tile(const Geometry &g, const Tile &t, int pitch, const uint8_t *in)
@@ -51,7 +51,7 @@ static __device__ __forceinline__ void load_tile(const Geometry &g, const Tile &
 		const int pitch = g.words; \
 		const Tile t = make_tile<1>(g, shared, pitch); \
 		load_tile(g, t, pitch, in); \
-		const Epilogue e = {out, bias, thresholds, scale, shift, flip, 0, 0, 0}; \
+		const Epilogue e = {out, bias, thresholds, scale, shift, slope, flip, 0, 0, 0}; \
 		sum(g, t, pitch, weights, e); \
 	}
 

@@ -287,7 +287,7 @@ struct Tile {
 	struct Outputs {
 		void *out;
 		const int32_t *base, *thresholds;
-		const float *scale, *shift;
+		const float *scale, *shift, *slope;
 		const uint32_t *flip;
 		const int32_t *correction;
 	};
@@ -446,7 +446,8 @@ struct Tile {
 				float f[8];
 #pragma unroll
 				for (int k = 0; k < 8; k++)
-					f[k] = rectify(__fmaf_rn((float)(v[k] + base[k]), scale[k], shift[k]), g.relu);
+					f[k] = __fmaf_rn((float)(v[k] + base[k]), scale[k], shift[k]);
+				activate_all<1>(g.activation, f, to.slope, o);
 				const int q = pixel_of(g, r);
 				if (q < 0)
 					continue;
@@ -470,12 +471,12 @@ struct Tile {
 	conv_##form##_##BM##x##BN(const Geometry g, const uint32_t *__restrict__ in, void *__restrict__ out, \
 		const uint32_t *__restrict__ weights, const int32_t *__restrict__ taps, const int32_t *__restrict__ base, \
 		const int32_t *__restrict__ thresholds, const float *__restrict__ scale, const float *__restrict__ shift, \
-		const uint32_t *__restrict__ flip, const int32_t *__restrict__ rows, const int32_t *__restrict__ cols, \
-		const int32_t *__restrict__ correction) \
+		const float *__restrict__ slope, const uint32_t *__restrict__ flip, \
+		const int32_t *__restrict__ rows, const int32_t *__restrict__ cols, const int32_t *__restrict__ correction) \
 	{ \
 		DYNAMIC_SHARED(uint4, shared); \
 		typedef Tile<F, BM, BN, WARPS_M, WARPS_N, STAGES> tile; \
-		const tile::Outputs to = {out, base, thresholds, scale, shift, flip, correction}; \
+		const tile::Outputs to = {out, base, thresholds, scale, shift, slope, flip, correction}; \
 		tile::run(g, in, weights, taps, rows, cols, to, (uint32_t *)shared); \
 	}
 

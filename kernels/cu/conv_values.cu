@@ -20,7 +20,7 @@ static __device__ __forceinline__ float step(const Geometry &, float v, float w,
 	const Geometry g, const VALUE *__restrict__ in, void *__restrict__ out, \
 	const SUM *__restrict__ weights, const SUM *__restrict__ bias, \
 	const SUM *__restrict__ thresholds, const float *__restrict__ scale, \
-	const float *__restrict__ shift, const uint32_t *__restrict__ flip
+	const float *__restrict__ shift, const float *__restrict__ slope, const uint32_t *__restrict__ flip
 
 template <int PIXELS, typename VALUE, typename SUM>
 static __device__ __forceinline__ void conv_values(CONV_VALUES_PARAMS(VALUE, SUM))
@@ -77,7 +77,7 @@ static __device__ __forceinline__ void conv_values(CONV_VALUES_PARAMS(VALUE, SUM
 				if (g.to_bits)
 					plus[p] = plus[p] || acc[p] >= thresholds[o];
 				else if (o < g.out_c && first + p < pixels)
-					((float *)out)[(image * pixels + first + p) * g.out_c + o] = scaled(g, (float)acc[p], scale, shift, o);
+					((float *)out)[(image * pixels + first + p) * g.out_c + o] = scaled(g, (float)acc[p], scale, shift, slope, o);
 		}
 	if (!g.to_bits)
 		return;
@@ -97,7 +97,7 @@ static __device__ __forceinline__ void conv_values(CONV_VALUES_PARAMS(VALUE, SUM
 #define CONV_VALUES(name, PIXELS, VALUE, SUM) \
 	extern "C" __global__ void __launch_bounds__(256, PIXELS == 1 ? 4 : 1) name(CONV_VALUES_PARAMS(VALUE, SUM)) \
 	{ \
-		conv_values<PIXELS, VALUE, SUM>(g, in, out, weights, bias, thresholds, scale, shift, flip); \
+		conv_values<PIXELS, VALUE, SUM>(g, in, out, weights, bias, thresholds, scale, shift, slope, flip); \
 	}
 CONV_VALUES(conv_values_bytes, 1, uint8_t, int)
 CONV_VALUES(conv_values_float_p1, 1, float, float)

@@ -10,18 +10,19 @@
 #define DENSE_PARAMS \
 	const Geometry g, const uint32_t *__restrict__ in, void *__restrict__ out, \
 	const uint32_t *__restrict__ weights, const int *__restrict__ thresholds, \
-	const float *__restrict__ scale, const float *__restrict__ shift, const uint32_t *__restrict__ flip
+	const float *__restrict__ scale, const float *__restrict__ shift, const float *__restrict__ slope, \
+	const uint32_t *__restrict__ flip
 
 // finish_dense stores the sums of the block's outputs for an image. All threads
 // call it, the first of each output with its sum.
 static __device__ __forceinline__ void finish_dense(const Geometry &g, void *out, const int *thresholds,
-	const float *scale, const float *shift, const uint32_t *flip, size_t image, int (&sums)[OUTPUTS])
+	const float *scale, const float *shift, const float *slope, const uint32_t *flip, size_t image, int (&sums)[OUTPUTS])
 {
 	__syncthreads();
 	const int i = threadIdx.x, o = blockIdx.x * OUTPUTS + i;
 	if (!g.to_bits) {
 		if (i < OUTPUTS && o < g.out_c)
-			((float *)out)[image * g.out_c + o] = scaled(g, (float)(g.taps - 2 * sums[i]), scale, shift, o);
+			((float *)out)[image * g.out_c + o] = scaled(g, (float)(g.taps - 2 * sums[i]), scale, shift, slope, o);
 	} else if (i == 0) {
 		uint32_t byte = 0;
 		for (int k = 0; k < OUTPUTS; k++)
@@ -69,13 +70,13 @@ static __device__ __forceinline__ void dense_warp(DENSE_PARAMS)
 			sums[i][warp] = total;
 	}
 	for (int i = 0; i < IMAGES && first + i < g.images; i++)
-		finish_dense(g, out, thresholds, scale, shift, flip, first + i, sums[i]);
+		finish_dense(g, out, thresholds, scale, shift, slope, flip, first + i, sums[i]);
 }
 
 #define DENSE(name, IMAGES) \
 	extern "C" __global__ void __launch_bounds__(LANES * OUTPUTS, 4) name(DENSE_PARAMS) \
 	{ \
-		dense_warp<IMAGES>(g, in, out, weights, thresholds, scale, shift, flip); \
+		dense_warp<IMAGES>(g, in, out, weights, thresholds, scale, shift, slope, flip); \
 	}
 DENSE(dense_warp_i1, 1)
 DENSE(dense_warp_i4, 4)
@@ -105,5 +106,5 @@ dense_block(DENSE_PARAMS)
 	}
 	if (segment == 0)
 		sums[i] = partial[i][0];
-	finish_dense(g, out, thresholds, scale, shift, flip, image, sums);
+	finish_dense(g, out, thresholds, scale, shift, slope, flip, image, sums);
 }

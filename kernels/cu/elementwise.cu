@@ -52,6 +52,53 @@ max_pool_float(const Geometry g, const float *__restrict__ in, float *__restrict
 	out[image * (g.out_h * g.out_w * g.out_c) + item] = best;
 }
 
+// The mean a/n, for divisors n and y = 1/n, by the sequence of the numeric contract.
+static __device__ __forceinline__ float divided(float a, const float *divisors)
+{
+	const float n = divisors[0], y = divisors[1];
+	const float q = __fmul_rn(a, y);
+	return __fmaf_rn(__fmaf_rn(-n, q, a), y, q);
+}
+
+// divisors: two for each pixel of the output.
+extern "C" __global__ void __launch_bounds__(256)
+avg_pool_bits(const Geometry g, const uint32_t *__restrict__ in, float *__restrict__ out, const float *__restrict__ divisors)
+{
+	const int item = ITEM;
+	const size_t image = blockIdx.z;
+	if (item >= g.out_h * g.out_w * g.out_c)
+		return;
+	const int pixel = item / g.out_c;
+	const int c = item - pixel * g.out_c;
+	const int y = pixel / g.out_w, x = pixel - y * g.out_w;
+	in += image * (g.in_h * g.in_w * g.in_words) + c / 32;
+	const int y0 = y * g.stride_h - g.pad_t, x0 = x * g.stride_w - g.pad_l;
+	int sum = 0;
+	for (int iy = max(y0, 0); iy < min(y0 + g.kh, g.in_h); iy++)
+		for (int ix = max(x0, 0); ix < min(x0 + g.kw, g.in_w); ix++)
+			sum += 2 * (int)(in[(iy * g.in_w + ix) * g.in_words] >> (c % 32) & 1) - 1;
+	out[image * (g.out_h * g.out_w * g.out_c) + item] = divided((float)sum, divisors + 2 * pixel);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+avg_pool_float(const Geometry g, const float *__restrict__ in, float *__restrict__ out, const float *__restrict__ divisors)
+{
+	const int item = ITEM;
+	const size_t image = blockIdx.z;
+	if (item >= g.out_h * g.out_w * g.out_c)
+		return;
+	const int pixel = item / g.out_c;
+	const int c = item - pixel * g.out_c;
+	const int y = pixel / g.out_w, x = pixel - y * g.out_w;
+	in += image * (g.in_h * g.in_w * g.in_c);
+	const int y0 = y * g.stride_h - g.pad_t, x0 = x * g.stride_w - g.pad_l;
+	float sum = 0.0f;
+	for (int iy = max(y0, 0); iy < min(y0 + g.kh, g.in_h); iy++)
+		for (int ix = max(x0, 0); ix < min(x0 + g.kw, g.in_w); ix++)
+			sum = __fadd_rn(sum, in[(iy * g.in_w + ix) * g.in_c + c]);
+	out[image * (g.out_h * g.out_w * g.out_c) + item] = divided(sum, divisors + 2 * pixel);
+}
+
 static __device__ __forceinline__ float value_of(const Geometry &g, const uint8_t *in, size_t image, int item, int)
 {
 	return (float)in[image * (g.out_h * g.out_w * g.out_c) + item];
@@ -69,23 +116,23 @@ static __device__ __forceinline__ float value_of(const Geometry &g, const uint32
 }
 
 template <typename T>
-static __device__ __forceinline__ void affine(const Geometry &g, const T *in, float *out, const float *scale, const float *shift)
+static __device__ __forceinline__ void affine(const Geometry &g, const T *in, float *out, const float *scale, const float *shift, const float *slope)
 {
 	const int item = ITEM;
 	const size_t image = blockIdx.z;
 	if (item >= g.out_h * g.out_w * g.out_c)
 		return;
 	const int c = item % g.out_c;
-	out[image * (g.out_h * g.out_w * g.out_c) + item] = scaled(g, value_of(g, in, image, item, c), scale, shift, c);
+	out[image * (g.out_h * g.out_w * g.out_c) + item] = scaled(g, value_of(g, in, image, item, c), scale, shift, slope, c);
 }
 
 // Float32 of bytes, bits or floats.
 #define AFFINE(name, T) \
 	extern "C" __global__ void __launch_bounds__(256) \
 	name(const Geometry g, const T *__restrict__ in, float *__restrict__ out, \
-		const float *__restrict__ scale, const float *__restrict__ shift) \
+		const float *__restrict__ scale, const float *__restrict__ shift, const float *__restrict__ slope) \
 	{ \
-		affine(g, in, out, scale, shift); \
+		affine(g, in, out, scale, shift, slope); \
 	}
 AFFINE(affine_bytes, uint8_t)
 AFFINE(affine_bits, uint32_t)
@@ -110,13 +157,72 @@ sign_bits(const Geometry g, const float *__restrict__ in, uint32_t *__restrict__
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-add(const Geometry g, const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ out)
+add(const Geometry g, const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ out,
+	const float *__restrict__ slope)
 {
 	const int item = ITEM;
 	if (item >= g.out_h * g.out_w * g.out_c)
 		return;
 	const size_t i = (size_t)blockIdx.z * (g.out_h * g.out_w * g.out_c) + item;
-	out[i] = rectify(__fadd_rn(a[i], b[i]), g.relu);
+	out[i] = activate(g.activation, __fadd_rn(a[i], b[i]), slope, item % g.out_c);
+}
+
+// b has the values of all pixels or of one, and of all channels or of one.
+extern "C" __global__ void __launch_bounds__(256)
+mul(const Geometry g, const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ out)
+{
+	const int item = ITEM;
+	const size_t image = blockIdx.z;
+	if (item >= g.out_h * g.out_w * g.out_c)
+		return;
+	const int pixel = item / g.out_c;
+	const int c = item - pixel * g.out_c;
+	const int of_pixel = g.other_pixels == 1 ? 0 : pixel * g.other_c;
+	const float factor = b[image * (g.other_pixels * g.other_c) + of_pixel + (g.other_c == 1 ? 0 : c)];
+	const size_t i = image * (g.out_h * g.out_w * g.out_c) + item;
+	out[i] = __fmul_rn(a[i], factor);
+}
+
+// Makes channels first to end of the output: channel c is channel index[c - first] of
+// the input, or +0 where that is −1.
+extern "C" __global__ void __launch_bounds__(256)
+gather_float(const Geometry g, const float *__restrict__ in, float *__restrict__ out, const int *__restrict__ index)
+{
+	const int item = ITEM;
+	const size_t image = blockIdx.z;
+	const int channels = g.end - g.first;
+	if (item >= g.out_h * g.out_w * channels)
+		return;
+	const int pixel = item / channels;
+	const int c = item - pixel * channels;
+	const int from = index[c];
+	const float v = from < 0 ? 0.0f : in[(image * (g.out_h * g.out_w) + pixel) * g.in_c + from];
+	out[(image * (g.out_h * g.out_w) + pixel) * g.out_c + g.first + c] = v;
+}
+
+// A warp makes a word, each lane brings one bit. The launch before has written the
+// channels before first, those in the first word of this one, too.
+extern "C" __global__ void __launch_bounds__(256)
+gather_bits(const Geometry g, const uint32_t *__restrict__ in, uint32_t *__restrict__ out, const int *__restrict__ index)
+{
+	const int item = ITEM / LANES, lane = threadIdx.x % LANES;
+	const size_t image = blockIdx.z;
+	const int from = g.first / LANES, to = g.end == g.out_c ? g.out_words : (g.end + LANES - 1) / LANES;
+	if (item >= g.out_h * g.out_w * (to - from))
+		return;
+	const int pixel = item / (to - from);
+	const int k = from + item - pixel * (to - from);
+	const int c = k * LANES + lane;
+	bool plus = false;
+	if (c >= g.first && c < g.end) {
+		const int bit = index[c - g.first];
+		plus = in[(image * (g.out_h * g.out_w) + pixel) * g.in_words + bit / 32] >> (bit % 32) & 1;
+	}
+	const uint32_t word = __ballot_sync(FULL_WARP, plus);
+	if (lane == 0) {
+		const size_t i = (image * (g.out_h * g.out_w) + pixel) * g.out_words + k;
+		out[i] = k * LANES < g.first ? word | out[i] : word;
+	}
 }
 
 // Closes the gaps that padding bits leave between pixels: a warp makes a word,

@@ -3,6 +3,14 @@
 #ifndef BCNN_GEOMETRY_H
 #define BCNN_GEOMETRY_H
 
+// What a step makes of its float32 values at the end, as bcnn.ActivationKind.
+enum Activation {
+	ACTIVATION_NONE,
+	ACTIVATION_RELU,
+	ACTIVATION_PRELU,
+	ACTIVATION_CLIP,
+};
+
 struct Geometry {
 	// Shapes of the tensors; words are 32-bit words of a pixel, 2·ceil(C/64).
 	int32_t in_h, in_w, in_c, in_words;
@@ -17,7 +25,8 @@ struct Geometry {
 	int32_t taps;   // taps of a sum, with channels
 	int32_t zero_point; // of bytes
 	int32_t cols;       // classes of border columns
-	int32_t border, scaled, relu, flip, to_bits; // 0 or 1
+	int32_t border, scaled, flip, to_bits; // 0 or 1
+	int32_t activation; // as above
 	int32_t scheme;     // of binarisation
 	int32_t parts;      // of the search for the smallest and largest byte
 	int32_t row_words;  // 32-bit words of the row of a dense layer
@@ -30,6 +39,8 @@ struct Geometry {
 	int32_t planes;          // 256-bit planes of all taps of a window
 	int32_t vector;          // words loaded at once: 1, 2 or 4
 	int32_t pool_log2;       // of the pixels of a pooling window
+	int32_t first, end;      // channels of the output that a gather makes
+	int32_t other_pixels, other_c; // of the second operand of a product
 };
 
 #endif

@@ -228,7 +228,7 @@ DEVICE void finish_dense(const NetworkDense &d, const uint32_t *constants, int o
 	float v = (float)acc;
 	if (d.scaled)
 		v = __fmaf_rn(v, __uint_as_float(constants[d.scale + o]), __uint_as_float(constants[d.shift + o]));
-	out[o] = rectify(v, d.relu);
+	out[o] = activate(d.activation, v, (const float *)constants + d.slope, o);
 }
 
 // The dense layers of an image, by one block. Layers have whole words of outputs;

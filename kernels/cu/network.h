@@ -51,8 +51,9 @@ struct NetworkDense {
 	int32_t row_words; // 32-bit words of the input
 	int32_t out_c, out_stride;
 	int32_t taps;
-	int32_t to_bits, scaled, relu; // 0 or 1
-	int32_t weights, thresholds, scale, shift;
+	int32_t to_bits, scaled; // 0 or 1
+	int32_t activation;
+	int32_t weights, thresholds, scale, shift, slope;
 	int32_t flip; // −1 for none
 };
 

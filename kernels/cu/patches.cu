@@ -120,8 +120,8 @@ xor_gemm(const Geometry g, const uint32_t *__restrict__ patches, const uint32_t 
 // an output pixel, a lane each. grid: warps of an image, 1, images.
 extern "C" __global__ void __launch_bounds__(256)
 finish(const Geometry g, const int *__restrict__ sums, void *__restrict__ out, const int *__restrict__ thresholds,
-	const float *__restrict__ scale, const float *__restrict__ shift, const uint32_t *__restrict__ flip,
-	const int *__restrict__ rows, const int *__restrict__ cols, const int *__restrict__ correction)
+	const float *__restrict__ scale, const float *__restrict__ shift, const float *__restrict__ slope,
+	const uint32_t *__restrict__ flip, const int *__restrict__ rows, const int *__restrict__ cols, const int *__restrict__ correction)
 {
 	const int item = (blockIdx.x * blockDim.x + threadIdx.x) / LANES, lane = threadIdx.x % LANES;
 	const size_t image = blockIdx.z;
@@ -142,7 +142,7 @@ finish(const Geometry g, const int *__restrict__ sums, void *__restrict__ out, c
 			if (g.to_bits)
 				plus = plus || acc >= thresholds[o];
 			else
-				((float *)out)[(image * g.out_h * g.out_w + pixel) * g.out_c + o] = scaled(g, (float)acc, scale, shift, o);
+				((float *)out)[(image * g.out_h * g.out_w + pixel) * g.out_c + o] = scaled(g, (float)acc, scale, shift, slope, o);
 		}
 	if (!g.to_bits)
 		return;

@@ -37,7 +37,7 @@ struct Epilogue {
 	void *out;
 	const int *bias; // of bytes
 	const int *thresholds;
-	const float *scale, *shift;
+	const float *scale, *shift, *slope;
 	const uint32_t *flip;
 	const int *rows, *cols, *correction; // of bits
 };
@@ -146,12 +146,43 @@ static __device__ __forceinline__ Tile make_tile(const Geometry &g, uint32_t *sh
 	return t;
 }
 
+// store_floats makes the float32 outputs of the sums of neighbouring pixels.
+template <typename SUM, int PIXELS>
+static __device__ __forceinline__ void store_floats(const Geometry &g, const Tile &t, const Epilogue &e, int y, int x, const int (&sum)[PIXELS])
+{
+	const int o = t.block * LANES + threadIdx.x % LANES;
+	if (o >= g.out_c)
+		return;
+	const int cy = min(t.y0 + y, g.conv_h - 1);
+	float v[PIXELS];
+#pragma unroll
+	for (int p = 0; p < PIXELS; p++)
+		v[p] = (float)SUM::value(g, e, sum[p], o, cy, min(t.x0 + x + p, g.conv_w - 1));
+	if (g.scaled) {
+		const float scale = e.scale[o], shift = e.shift[o];
+#pragma unroll
+		for (int p = 0; p < PIXELS; p++)
+			v[p] = __fmaf_rn(v[p], scale, shift);
+	}
+	activate_all<0>(g.activation, v, e.slope, o);
+	float *out = (float *)e.out + ((size_t)blockIdx.z * (g.out_h * g.out_w) + cy * g.out_w + t.x0 + x) * g.out_c + o;
+#pragma unroll
+	for (int p = 0; p < PIXELS; p++)
+		if (t.x0 + x + p < g.conv_w)
+			out[p * g.out_c] = v[p];
+}
+
 // store makes the result of the sums of a warp's pixels, of which (y, x) of the tile is
 // the first: those of a pooling window follow each other.
 template <typename SUM, int PIXELS, int POOL>
 static __device__ __forceinline__ void store(const Geometry &g, const Tile &t, const Epilogue &e, int y, int x, const int (&sum)[PIXELS])
 {
 	const int WINDOW = POOL * POOL, RESULTS = PIXELS / WINDOW;
+	if (!g.to_bits) { // which is pooled nowhere
+		if (POOL == 1)
+			store_floats<SUM>(g, t, e, y, x, sum);
+		return;
+	}
 	const int lane = threadIdx.x % LANES, o = t.block * LANES + lane;
 	const size_t image = blockIdx.z;
 	// Rows and columns of the tile beyond the image have sums of zeros, which
@@ -164,20 +195,14 @@ static __device__ __forceinline__ void store(const Geometry &g, const Tile &t, c
 		for (int i = 0; i < WINDOW; i++) {
 			const int cy = min(t.y0 + y + i / POOL, g.conv_h - 1), cx = min(t.x0 + x + r * POOL + i % POOL, g.conv_w - 1);
 			const int acc = SUM::value(g, e, sum[r * WINDOW + i], o, cy, cx);
-			if (g.to_bits)
-				plus = plus || acc >= e.thresholds[o];
-			else if (o < g.out_c && t.x0 + x + r < g.conv_w)
-				((float *)e.out)[(image * (g.out_h * g.out_w) + cy * g.out_w + cx) * g.out_c + o] =
-					scaled(g, (float)acc, e.scale, e.shift, o);
+			plus = plus || acc >= e.thresholds[o];
 		}
-		if (g.to_bits) {
-			const uint32_t word = __ballot_sync(FULL_WARP, plus);
-			if (lane == r)
-				mine = word;
-		}
+		const uint32_t word = __ballot_sync(FULL_WARP, plus);
+		if (lane == r)
+			mine = word;
 	}
 	const int oy = (t.y0 + y) / POOL, ox = (t.x0 + x) / POOL + lane;
-	if (g.to_bits && lane < RESULTS && ox < g.out_w) {
+	if (lane < RESULTS && ox < g.out_w) {
 		mine &= word_mask(t.block, g.out_c);
 		((uint32_t *)e.out)[(image * (g.out_h * g.out_w) + oy * g.out_w + ox) * g.out_words + t.block] =
 			g.flip ? mine ^ e.flip[t.block] : mine;

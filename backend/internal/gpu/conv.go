@@ -45,7 +45,7 @@ func (s Step) Conv(op *bcnn.ConvStep, lanes int) Conv {
 	}
 	g.Words, g.GroupIn, g.GroupOut = int32(c.Words), int32(c.In), int32(c.PerGroup)
 	g.Taps, g.ZeroPoint = int32(c.Taps*c.In), int32(op.ZeroPoint)
-	g.Scaled, g.Relu = flag(op.Scale != nil), flag(op.ReLU)
+	g.Scaled, g.Activation = flag(op.Scale != nil), int32(op.Activation.Kind)
 	g.Flip = flag(op.Threshold != nil && op.Threshold.Flip != nil)
 	return c
 }
@@ -78,8 +78,11 @@ func (c *Conv) Mask() []uint32 {
 	return Rows(c.op.Threshold.Flip)
 }
 
-// Tail are the last arguments of kernels: scale, shift and the mask of the output.
-func (c *Conv) Tail() []any { return []any{c.op.Scale, c.op.Shift, c.Mask()} }
+// Slope are the values that the activation takes, as Slope.
+func (c *Conv) Slope() []float32 { return Slope(c.op.Activation) }
+
+// Tail are the last arguments of kernels: scale, shift, slope and the mask of the output.
+func (c *Conv) Tail() []any { return []any{c.op.Scale, c.op.Shift, c.Slope(), c.Mask()} }
 
 // Border puts the correction of zero padding into the geometry and returns it with the
 // classes of rows and columns; nil where there is none.

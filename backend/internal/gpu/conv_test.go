@@ -110,7 +110,7 @@ func (p *plainConv) at(image, y, x, o int) (sum int32, float float32) {
 // run computes the output of n images.
 func (p *plainConv) run(n int) (words []uint32, values []float32) {
 	g, tail := p.G, p.Tail()
-	scale, shift, mask := tail[0].([]float32), tail[1].([]float32), tail[2].([]uint32)
+	scale, shift, slope, mask := tail[0].([]float32), tail[1].([]float32), tail[2].([]float32), tail[3].([]uint32)
 	for item := range n * int(g.OutH*g.OutW) {
 		image, pixel := item/int(g.OutH*g.OutW), item%int(g.OutH*g.OutW)
 		y, x := pixel/int(g.OutW), pixel%int(g.OutW)
@@ -121,10 +121,7 @@ func (p *plainConv) run(n int) (words []uint32, values []float32) {
 				if g.Scaled == 1 {
 					v = f32.FMA(v, scale[o], shift[o])
 				}
-				if g.Relu == 1 && !(v > 0) {
-					v = 0
-				}
-				values = append(values, v)
+				values = append(values, activated(g, v, slope, o))
 				continue
 			}
 			for i := range g.PoolH * g.PoolW {
@@ -146,9 +143,31 @@ func (p *plainConv) run(n int) (words []uint32, values []float32) {
 	return words, values
 }
 
-// eachStep calls f for every step of the cases of the table, with its input and what the
-// reference made of it.
-func eachStep(t *testing.T, f func(name string, s Step, op bcnn.StepOp, in, out *bcnn.Tensor)) {
+// activated is what kernels make of a value of channel c at the end.
+func activated(g Geometry, v float32, slope []float32, c int) float32 {
+	switch bcnn.ActivationKind(g.Activation) {
+	case bcnn.ActivationReLU:
+		if !(v > 0) {
+			v = 0
+		}
+	case bcnn.ActivationPReLU:
+		if v < 0 {
+			v *= slope[c]
+		}
+	case bcnn.ActivationClip:
+		if !(v > slope[0]) {
+			v = slope[0]
+		}
+		if !(v < slope[1]) {
+			v = slope[1]
+		}
+	}
+	return v
+}
+
+// eachStep calls f for every step of the cases of the table, with its inputs and what
+// the reference made of them.
+func eachStep(t *testing.T, f func(name string, s Step, op bcnn.StepOp, in []*bcnn.Tensor, out *bcnn.Tensor)) {
 	for i, c := range parity.Cases() {
 		if testing.Short() && i%5 != 0 {
 			continue
@@ -162,7 +181,11 @@ func eachStep(t *testing.T, f func(name string, s Step, op bcnn.StepOp, in, out 
 		for k, of := range plan.Steps {
 			s, err := NewStep(plan, k, c.Batch)
 			require.NoError(t, err)
-			f(fmt.Sprintf("%s, step %d (%s)", c.Name, k, of.Name), s, of.Op, &tensors[of.In[0]], &tensors[of.Out])
+			var in []*bcnn.Tensor
+			for _, i := range of.In {
+				in = append(in, &tensors[i])
+			}
+			f(fmt.Sprintf("%s, step %d (%s)", c.Name, k, of.Name), s, of.Op, in, &tensors[of.Out])
 		}
 	}
 }
@@ -171,7 +194,7 @@ func eachStep(t *testing.T, f func(name string, s Step, op bcnn.StepOp, in, out 
 // given alone, and compares with the reference.
 func TestConv(t *testing.T) {
 	seen := make(map[string]int)
-	eachStep(t, func(name string, s Step, op bcnn.StepOp, in, out *bcnn.Tensor) {
+	eachStep(t, func(name string, s Step, op bcnn.StepOp, in []*bcnn.Tensor, out *bcnn.Tensor) {
 		conv, ok := op.(*bcnn.ConvStep)
 		if !ok {
 			return
@@ -180,8 +203,8 @@ func TestConv(t *testing.T) {
 			if lanes == 4 && s.Out.DType == bcnn.Bits {
 				continue // words are 32 channels
 			}
-			p := newPlainConv(s, conv, lanes, in)
-			words, values := p.run(in.N)
+			p := newPlainConv(s, conv, lanes, in[0])
+			words, values := p.run(out.N)
 			if s.Out.DType == bcnn.Bits {
 				require.Equal(t, Rows(out.Words), words, name)
 			} else {
@@ -190,7 +213,7 @@ func TestConv(t *testing.T) {
 			seen[s.In.DType.String()]++
 			for what, is := range map[string]bool{
 				"mixed": p.MixedLanes, "pooled": conv.Pool != nil, "border": conv.Border != nil, "dilated": conv.DilationH > 1,
-				"strided": conv.StrideW > 1, "grouped": conv.Groups > 1, "flipped": p.G.Flip == 1, "relu": conv.ReLU, "dense": conv.Dense,
+				"strided": conv.StrideW > 1, "grouped": conv.Groups > 1, "flipped": p.G.Flip == 1, conv.Activation.Kind.String(): true, "dense": conv.Dense,
 				"zero point": conv.ZeroPoint > 0,
 			} {
 				if is {
@@ -199,7 +222,7 @@ func TestConv(t *testing.T) {
 			}
 		}
 	})
-	for _, what := range []string{"bits", "uint8", "float32", "mixed", "pooled", "border", "dilated", "strided", "grouped", "flipped", "relu", "dense", "zero point"} {
+	for _, what := range []string{"bits", "uint8", "float32", "mixed", "pooled", "border", "dilated", "strided", "grouped", "flipped", "relu", "prelu", "clip", "dense", "zero point"} {
 		require.Positive(t, seen[what], "%s among %v", what, seen)
 	}
 }
@@ -214,14 +237,14 @@ func TestConvConstants(t *testing.T) {
 	require.Equal(t, 64, c.Stride()) // two words, of which the second is padding
 	require.Zero(t, c.G.Border)
 	args := c.Epilogue()
-	require.Len(t, args, 7)
+	require.Len(t, args, 8)
 	thresholds := args[0].([]int32)
 	require.Len(t, thresholds, 64)
 	require.Equal(t, []int32{5, -6, 7, 1<<31 - 1, 1<<31 - 1}, thresholds[:5])
-	require.Equal(t, []uint32{6, 0}, args[3])
-	require.Equal(t, []int32{0, 1, 1, 0}, args[4])
-	require.Equal(t, []int32{0, 0, 0, 0}, args[5])
-	require.Equal(t, []int32{1, 2, 3, 0}, args[6].([]int32)[64:68])
+	require.Equal(t, []uint32{6, 0}, args[4])
+	require.Equal(t, []int32{0, 1, 1, 0}, args[5])
+	require.Equal(t, []int32{0, 0, 0, 0}, args[6])
+	require.Equal(t, []int32{1, 2, 3, 0}, args[7].([]int32)[64:68])
 	require.Equal(t, [2]int32{1, 1}, [2]int32{c.G.Border, c.G.Cols})
 	require.Greater(t, c.ThresholdsF32(64)[3], float32(3e38))
 	op.Threshold, op.Border = nil, nil

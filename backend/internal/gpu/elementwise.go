@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // RangeParts is the number of parts of an image of which ImageRanges finds the smallest
@@ -37,24 +38,101 @@ func (s Step) Elementwise(op bcnn.StepOp) ([]Elementwise, error) {
 			e.G.Flip = flag(op.Flip != nil)
 			e.Name, e.Args = "max_pool_bits", append(e.Args, Rows(op.Flip))
 		}
+	case *bcnn.AvgPoolStep:
+		e.G.setWindow(op.Window)
+		e.Name, e.Args = "avg_pool_float", []any{s.X, s.Y, s.divisors(op)}
+		if s.In.DType == bcnn.Bits {
+			e.Name = "avg_pool_bits"
+		}
 	case *bcnn.AffineStep:
-		e.G.Scaled, e.G.Relu = flag(op.Scale != nil), flag(op.ReLU)
-		e.Name, e.Args = "affine", []any{s.X, s.Y, op.Scale, op.Shift}
+		e.G.Scaled, e.G.Activation = flag(op.Scale != nil), int32(op.Activation.Kind)
+		e.Name, e.Args = "affine", []any{s.X, s.Y, op.Scale, op.Shift, Slope(op.Activation)}
 	case *bcnn.SignStep:
 		e.G.Flip = flag(op.Threshold.Flip != nil)
 		e.Name, e.Args = "sign_bits", []any{s.X, s.Y, op.Threshold.F32, Rows(op.Threshold.Flip)}
 	case *bcnn.AddStep:
-		e.G.Relu = flag(op.ReLU)
-		e.Name, e.Args = "add", []any{s.X, s.Other, s.Y}
+		e.G.Activation = int32(op.Activation.Kind)
+		e.Name, e.Args = "add", []any{s.X, s.More[0].At, s.Y, Slope(op.Activation)}
+	case *bcnn.MulStep:
+		factor := s.More[0]
+		e.G.OtherPixels, e.G.OtherC = int32(factor.Shape.Pixels()), int32(factor.Shape.C)
+		e.Name, e.Args = "mul", []any{s.X, factor.At, s.Y}
+	case *bcnn.ConcatStep:
+		return s.concat(e), nil
+	case *bcnn.ChannelsStep:
+		return []Elementwise{s.gather(e, Operand{s.In, s.X}, 0, op.Index)}, nil
 	case *bcnn.FlattenStep:
 		e.Name, e.Args = "flatten_float", []any{s.X, s.Y}
 		if s.In.DType == bcnn.Bits {
 			e.Name = "flatten_bits"
 		}
 	default:
-		return nil, fmt.Errorf("operation %T", op)
+		return nil, bcnn.Unsupported(fmt.Sprintf("operation %T", op))
 	}
 	return []Elementwise{e}, nil
+}
+
+// Slope are the values that kernels take for an activation: the slopes of a PReLU, one
+// per channel; the smallest and the largest value of a clip; nil for the others.
+func Slope(a bcnn.Activation) []float32 {
+	if a.Kind == bcnn.ActivationClip {
+		return []float32{a.Min, a.Max}
+	}
+	return a.Slope
+}
+
+// divisors are the number of taps of the mean of every pixel of the output, and its
+// reciprocal.
+func (s Step) divisors(op *bcnn.AvgPoolStep) []float32 {
+	taps := func(at, stride, pad, window, size int) int {
+		first := at*stride - pad
+		if op.CountPadding {
+			return window
+		}
+		return min(first+window, size) - max(first, 0)
+	}
+	all := make([]float32, 0, 2*s.Out.Shape.Pixels())
+	for y := range s.Out.Shape.H {
+		rows := taps(y, op.StrideH, op.Pad.Top, op.KH, s.In.Shape.H)
+		for x := range s.Out.Shape.W {
+			n := float32(rows * taps(x, op.StrideW, op.Pad.Left, op.KW, s.In.Shape.W))
+			all = append(all, n, 1/n)
+		}
+	}
+	return all
+}
+
+// concat copies one input after the other to its channels of the output. A word of bits
+// that two of them share is completed by the second.
+func (s Step) concat(e Elementwise) []Elementwise {
+	var all []Elementwise
+	first := 0
+	for _, in := range append([]Operand{{s.In, s.X}}, s.More...) {
+		c := in.Shape.C
+		e.G.InC, e.G.InWords = int32(c), int32(words32(c))
+		index := make([]int32, c)
+		for i := range index {
+			index[i] = int32(i)
+		}
+		all = append(all, s.gather(e, in, first, index))
+		first += c
+	}
+	return all
+}
+
+// gather makes the channels from first on of the channels of an input that index names.
+func (s Step) gather(e Elementwise, in Operand, first int, index []int32) Elementwise {
+	end, pixels := first+len(index), s.Out.Shape.Pixels()
+	e.G.First, e.G.End = int32(first), int32(end)
+	e.Name, e.Args, e.Items = "gather_float", []any{in.At, s.Y, index}, pixels*len(index)
+	if s.Out.DType == bcnn.Bits {
+		words := num.CeilDiv(end, 32)
+		if end == s.Out.Shape.C { // and the words of padding
+			words = words32(end)
+		}
+		e.Name, e.Items = "gather_bits", pixels*(words-first/32)
+	}
+	return e
 }
 
 // SchemeNumber is the number that kernels have for a way to binarise.

@@ -18,6 +18,7 @@ func TestElementwise(t *testing.T) {
 	scale, shift := make([]float32, 40), make([]float32, 40)
 	flip, mask := []uint64{1<<33 | 2}, []uint32{2, 2}
 	x, y, other := Tensor(4), Tensor(7), Tensor(5)
+	slope := make([]float32, 40)
 	window := bcnn.Window{KH: 2, KW: 3, StrideH: 1, StrideW: 2, DilationH: 1, DilationW: 1, Pad: bcnn.Padding{Top: 1, Left: 2}}
 	windowed := func(g *kernels.Geometry) {
 		g.Kh, g.Kw, g.StrideH, g.StrideW, g.DilationH, g.DilationW, g.PadT, g.PadL = 2, 3, 1, 2, 1, 1, 1, 2
@@ -39,14 +40,20 @@ func TestElementwise(t *testing.T) {
 			"elementwise", "max_pool_bits", words, []any{x, y, mask}, func(g *kernels.Geometry) { windowed(g); g.Flip = 1 }},
 		"max pool of floats": {&bcnn.MaxPoolStep{Window: window}, bcnn.Float32, bcnn.Float32,
 			"elementwise", "max_pool_float", values, []any{x, y}, windowed},
-		"affine": {&bcnn.AffineStep{Scale: scale, Shift: shift, ReLU: true}, bcnn.Bits, bcnn.Float32,
-			"elementwise", "affine", values, []any{x, y, scale, shift}, func(g *kernels.Geometry) { g.Scaled, g.Relu = 1, 1 }},
+		"affine": {&bcnn.AffineStep{Scale: scale, Shift: shift, Activation: bcnn.Activation{Kind: bcnn.ActivationReLU}}, bcnn.Bits, bcnn.Float32,
+			"elementwise", "affine", values, []any{x, y, scale, shift, []float32(nil)}, func(g *kernels.Geometry) { g.Scaled, g.Activation = 1, 1 }},
 		"conversion": {&bcnn.AffineStep{}, bcnn.Uint8, bcnn.Float32,
-			"elementwise", "affine", values, []any{x, y, []float32(nil), []float32(nil)}, none},
+			"elementwise", "affine", values, []any{x, y, []float32(nil), []float32(nil), []float32(nil)}, none},
 		"sign": {&bcnn.SignStep{Threshold: bcnn.Threshold{F32: f32, Flip: flip}}, bcnn.Float32, bcnn.Bits,
 			"elementwise", "sign_bits", words, []any{x, y, f32, mask}, func(g *kernels.Geometry) { g.Flip = 1 }},
-		"add": {&bcnn.AddStep{ReLU: true}, bcnn.Float32, bcnn.Float32,
-			"elementwise", "add", values, []any{x, other, y}, func(g *kernels.Geometry) { g.Relu = 1 }},
+		"add": {&bcnn.AddStep{Activation: bcnn.Activation{Kind: bcnn.ActivationReLU}}, bcnn.Float32, bcnn.Float32,
+			"elementwise", "add", values, []any{x, other, y, []float32(nil)}, func(g *kernels.Geometry) { g.Activation = 1 }},
+		"add and PReLU": {&bcnn.AddStep{Activation: bcnn.Activation{Kind: bcnn.ActivationPReLU, Slope: slope}}, bcnn.Float32, bcnn.Float32,
+			"elementwise", "add", values, []any{x, other, y, slope}, func(g *kernels.Geometry) { g.Activation = 2 }},
+		"clip": {&bcnn.AffineStep{Activation: bcnn.Activation{Kind: bcnn.ActivationClip, Min: -1, Max: 6}}, bcnn.Float32, bcnn.Float32,
+			"elementwise", "affine", values, []any{x, y, []float32(nil), []float32(nil), []float32{-1, 6}}, func(g *kernels.Geometry) { g.Activation = 3 }},
+		"product": {&bcnn.MulStep{}, bcnn.Float32, bcnn.Float32,
+			"elementwise", "mul", values, []any{x, other, y}, func(g *kernels.Geometry) { g.OtherPixels, g.OtherC = 15, 40 }},
 		"flatten bits":   {&bcnn.FlattenStep{}, bcnn.Bits, bcnn.Bits, "elementwise", "flatten_bits", words, []any{x, y}, none},
 		"flatten floats": {&bcnn.FlattenStep{}, bcnn.Float32, bcnn.Float32, "elementwise", "flatten_float", values, []any{x, y}, none},
 		"threshold": {&bcnn.BinarizeStep{Scheme: bcnn.SchemeThreshold, Threshold: &bcnn.Threshold{I32: i32, Flip: flip}}, bcnn.Uint8, bcnn.Bits,
@@ -59,7 +66,7 @@ func TestElementwise(t *testing.T) {
 			"binarize", "binarize", words, []any{x, y, []int32(nil), ranges, []uint32(nil)}, func(g *kernels.Geometry) { g.Parts, g.Scheme = 32, 3 }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Step{Batch: 6, In: of(c.in), Out: of(c.out), X: x, Y: y, Other: other}
+			s := Step{Batch: 6, In: of(c.in), Out: of(c.out), X: x, Y: y, More: []Operand{{of(c.in), other}}}
 			got, err := s.Elementwise(c.op)
 			require.NoError(t, err)
 			want := Elementwise{Kernel: Kernel{File: c.file, Name: c.kernel, G: Geometry{Geometry: base}, Args: c.args}, Items: c.items}

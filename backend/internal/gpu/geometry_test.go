@@ -66,12 +66,12 @@ func TestGeometry(t *testing.T) {
 		Out: bcnn.PlanTensor{DType: bcnn.Bits, Shape: bcnn.Shape{H: 2, W: 1, C: 66}},
 	}
 	op := &bcnn.ConvStep{Window: bcnn.Window{KH: 3, KW: 2, StrideH: 2, StrideW: 3, DilationH: 1, DilationW: 2, Pad: bcnn.Padding{Top: 1, Left: 2}},
-		Out: 66, Groups: 3, Pool: &bcnn.Window{KH: 2, KW: 3}, ReLU: true, ZeroPoint: 9, Threshold: &bcnn.Threshold{Flip: []uint64{1, 0}}}
+		Out: 66, Groups: 3, Pool: &bcnn.Window{KH: 2, KW: 3}, Activation: bcnn.Activation{Kind: bcnn.ActivationReLU}, ZeroPoint: 9, Threshold: &bcnn.Threshold{Flip: []uint64{1, 0}}}
 	want := Geometry{Geometry: kernels.Geometry{
 		InH: 11, InW: 9, InC: 96, InWords: 4, OutH: 2, OutW: 1, OutC: 66, OutWords: 4,
 		Kh: 3, Kw: 2, StrideH: 2, StrideW: 3, DilationH: 1, DilationW: 2, PadT: 1, PadL: 2,
 		PoolH: 2, PoolW: 3, ConvH: 4, ConvW: 3, GroupIn: 32, GroupOut: 22, Words: 1, Blocks: 4, Taps: 3 * 2 * 32, ZeroPoint: 9,
-		Relu: 1, Flip: 1, ToBits: 1,
+		Activation: 1, Flip: 1, ToBits: 1,
 	}}
 	c := s.Conv(op, 32)
 	require.Equal(t, want, c.G)

@@ -21,7 +21,13 @@ type Step struct {
 	Batch   int             // images at the most
 	In, Out bcnn.PlanTensor // the first input, and the output
 	X, Y    Tensor          // where they are
-	Other   Tensor          // second operand of a sum
+	More    []Operand       // the other inputs
+}
+
+// Operand is an input of a step, and where it is.
+type Operand struct {
+	bcnn.PlanTensor
+	At Tensor
 }
 
 // Kernel is a kernel that a step launches. What decides how many threads it is launched
@@ -65,8 +71,8 @@ func (k *Kernel) GrowScratch(sizes *[Scratches]int) {
 func NewStep(plan *bcnn.Plan, i, batch int) (Step, error) {
 	of := plan.Steps[i]
 	s := Step{Batch: batch, In: plan.Tensors[of.In[0]], Out: plan.Tensors[of.Out], X: Tensor(of.In[0]), Y: Tensor(of.Out)}
-	if len(of.In) > 1 {
-		s.Other = Tensor(of.In[1])
+	for _, in := range of.In[1:] {
+		s.More = append(s.More, Operand{plan.Tensors[in], Tensor(in)})
 	}
 	return s, s.checkSize(of.Op)
 }

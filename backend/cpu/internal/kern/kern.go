@@ -124,6 +124,21 @@ type Set struct {
 	// ScaleFloat is Scale for float32 sums. dst may be sums.
 	ScaleFloat func(dst, sums []float32, scale, shift []float32, relu bool)
 
+	// PReLU multiplies x[i] by slope[i] where it is less than 0, for all of x.
+	PReLU func(x, slope []float32)
+
+	// Clip makes t of each x[i], which is x[i] where x[i] > low, else low, and of
+	// that t where t < high, else high.
+	Clip func(x []float32, low, high float32)
+
+	// Mul computes dst[i] = a[i]·b[i] for all of dst.
+	Mul func(dst, a, b []float32)
+
+	// Divide divides all of x by n, whose rounded reciprocal is y:
+	//
+	//	q = x[i]·y, r = fma(−n, q, x[i]), x[i] = fma(r, y, q)
+	Divide func(x []float32, n, y float32)
+
 	// FMAEach computes acc[i] = fma(x[i], w[i], acc[i]) for all of acc.
 	FMAEach func(acc, x, w []float32)
 
@@ -143,6 +158,10 @@ type Set struct {
 	// Of equal float32 values the first one is taken.
 	OrPool  func(dst, src []uint64, p *Pool)
 	MaxPool func(dst, src []float32, p *Pool)
+
+	// SumPool computes, for every pixel p of the pool and i < Values, the float32
+	// sum of src[p·Step + Taps[t] + i] over t, starting from that of Taps[0].
+	SumPool func(dst, src []float32, p *Pool)
 
 	// Narrow computes dst[i] = uint32(src[i]) for all of dst.
 	Narrow func(dst []uint32, src []uint64)

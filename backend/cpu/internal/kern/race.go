@@ -113,6 +113,25 @@ func annotateElementwise(s, set *Set) {
 		reads(b[:len(dst)])
 		set.Add(dst, a, b, relu)
 	}
+	s.PReLU = func(x, slope []float32) {
+		writes(x)
+		reads(slope[:len(x)])
+		set.PReLU(x, slope)
+	}
+	s.Clip = func(x []float32, low, high float32) {
+		writes(x)
+		set.Clip(x, low, high)
+	}
+	s.Mul = func(dst, a, b []float32) {
+		writes(dst)
+		reads(a[:len(dst)])
+		reads(b[:len(dst)])
+		set.Mul(dst, a, b)
+	}
+	s.Divide = func(x []float32, n, y float32) {
+		writes(x)
+		set.Divide(x, n, y)
+	}
 	s.Choose = func(dst []float32, src []uint64, one, zero []float32) {
 		writes(dst)
 		reads(src[:bits.Words(len(dst))])
@@ -130,6 +149,10 @@ func annotatePools(s, set *Set) {
 	s.MaxPool = func(dst, src []float32, p *Pool) {
 		annotatePool(dst, src, p)
 		set.MaxPool(dst, src, p)
+	}
+	s.SumPool = func(dst, src []float32, p *Pool) {
+		annotatePool(dst, src, p)
+		set.SumPool(dst, src, p)
 	}
 }
 

@@ -192,7 +192,7 @@ func (s *Fused) addDense(c gpu.Step, op *bcnn.ConvStep) bool {
 	rowWords := 2 * len(op.Bits) / op.Out
 	d := &s.Net.Dense[s.denses]
 	*d = kernels.NetworkDense{RowWords: int32(rowWords), OutC: int32(op.Out), OutStride: int32(stride), Taps: g.Taps,
-		ToBits: g.ToBits, Scaled: g.Scaled, Relu: g.Relu, Flip: -1}
+		ToBits: g.ToBits, Scaled: g.Scaled, Activation: g.Activation, Flip: -1}
 	put := func(words []uint32) int32 {
 		at := len(s.Constants)
 		s.Constants = append(s.Constants, words...)
@@ -224,14 +224,15 @@ func (s *Fused) addDense(c gpu.Step, op *bcnn.ConvStep) bool {
 		if m := w.Mask(); m != nil {
 			d.Flip = put(m)
 		}
-	} else if op.Scale != nil {
-		floats := func(v []float32) (words []uint32) {
-			for _, f := range v {
-				words = append(words, math.Float32bits(f))
+	} else {
+		floats := func(v []float32) int32 {
+			words := make([]uint32, len(v))
+			for i, f := range v {
+				words[i] = math.Float32bits(f)
 			}
-			return words
+			return put(words)
 		}
-		d.Scale, d.Shift = put(floats(op.Scale)), put(floats(op.Shift))
+		d.Scale, d.Shift, d.Slope = floats(op.Scale), floats(op.Shift), floats(w.Slope())
 	}
 	s.denses++
 	return true

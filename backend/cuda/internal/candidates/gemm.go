@@ -107,12 +107,12 @@ func (c *planner) gemm(op *bcnn.ConvStep) []Candidate {
 	taps := c.gemmTaps(op, g, row)
 	stride := w.Stride()
 	weights, ones := planeWeights(w.Sizes, op.Bits, row, stride)
-	scale, shift := op.Scale, op.Shift
+	scale, shift, slope := op.Scale, op.Shift, w.Slope()
 	if g.ToBits == 0 {
 		if scale == nil {
 			scale, shift = gpu.PadTo(scale, stride, 1), nil
 		}
-		scale, shift = gpu.PadTo(scale, stride, 1), gpu.PadTo(shift, stride, 0)
+		scale, shift, slope = gpu.PadTo(scale, stride, 1), gpu.PadTo(shift, stride, 0), gpu.PadTo(slope, stride, 0)
 	}
 	var all []Candidate
 	for _, form := range gemmForms(c.arch) {
@@ -127,7 +127,7 @@ func (c *planner) gemm(op *bcnn.ConvStep) []Candidate {
 				thresholds[o] = saturate(int64(thresholds[o]) - int64(base[o]))
 			}
 		}
-		args := []any{c.X, c.Y, weights, taps, base, thresholds, scale, shift, w.Mask(), rows, cols, correction}
+		args := []any{c.X, c.Y, weights, taps, base, thresholds, scale, shift, slope, w.Mask(), rows, cols, correction}
 		for _, t := range form.tiles {
 			tiles := op.Groups * num.CeilDiv(w.PerGroup, t.cols)
 			if pool > t.rowsOfWarp || t.sharedBytes > c.limits.Shared || tiles > c.limits.GridY {

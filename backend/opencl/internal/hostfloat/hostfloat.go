@@ -28,20 +28,48 @@ func Step(s bcnn.Step, tensor func(int) *bcnn.Tensor) (func(), error) {
 		other := tensor(s.In[1])
 		return func() {
 			for i, v := range in.F32 {
-				out.F32[i] = rectify(v+other.F32[i], op.ReLU)
+				out.F32[i] = activate(v+other.F32[i], &op.Activation, i%in.Shape.C)
 			}
 		}, nil
 	case *bcnn.FlattenStep:
 		return func() { copy(out.F32, in.F32) }, nil
+	case *bcnn.AvgPoolStep:
+		return func() { avgPool(op, out, in) }, nil
+	case *bcnn.MulStep:
+		factors := tensor(s.In[1])
+		return func() { mul(out, in, factors) }, nil
+	case *bcnn.ConcatStep:
+		parts := make([]*bcnn.Tensor, len(s.In))
+		for i, t := range s.In {
+			parts[i] = tensor(t)
+		}
+		return func() { concat(out, parts) }, nil
+	case *bcnn.ChannelsStep:
+		return func() { channels(op, out, in) }, nil
 	}
 	return nil, bcnn.Unsupported(fmt.Sprintf("operation %T on the host", s.Op))
 }
 
-func rectify(v float32, relu bool) float32 {
-	if !relu || v > 0 {
-		return v
+// activate applies an activation to a value of channel c.
+func activate(v float32, a *bcnn.Activation, c int) float32 {
+	switch a.Kind {
+	case bcnn.ActivationReLU:
+		if !(v > 0) {
+			return 0
+		}
+	case bcnn.ActivationPReLU:
+		if v < 0 {
+			return v * a.Slope[c]
+		}
+	case bcnn.ActivationClip:
+		if !(v > a.Min) {
+			v = a.Min
+		}
+		if !(v < a.Max) {
+			v = a.Max
+		}
 	}
-	return 0
+	return v
 }
 
 // floatConv is a convolution of floats; sums has a place for every output channel.
@@ -59,7 +87,7 @@ func floatConv(op *bcnn.ConvStep, out, in *bcnn.Tensor, sums []float32) {
 				if op.Scale != nil {
 					v = f32.FMA(v, op.Scale[o], op.Shift[o])
 				}
-				to[o] = rectify(v, op.ReLU)
+				to[o] = activate(v, &op.Activation, o)
 			}
 			continue
 		}
@@ -153,7 +181,7 @@ func Affine(op *bcnn.AffineStep, out, in *bcnn.Tensor) {
 			if op.Scale != nil {
 				v = f32.FMA(v, op.Scale[c], op.Shift[c])
 			}
-			out.F32[i] = rectify(v, op.ReLU)
+			out.F32[i] = activate(v, &op.Activation, c)
 		}
 	}
 }

@@ -66,6 +66,30 @@ func add(dst, a, b []float32, relu bool) {
 	}
 }
 
+func prelu(x, slope []float32) {
+	if len(x) > 0 {
+		preluAVX2(&x[0], &slope[0], len(x))
+	}
+}
+
+func clip(x []float32, low, high float32) {
+	if len(x) > 0 {
+		clipAVX2(&x[0], len(x), low, high)
+	}
+}
+
+func mul(dst, a, b []float32) {
+	if len(dst) > 0 {
+		mulAVX2(&dst[0], &a[0], &b[0], len(dst))
+	}
+}
+
+func divide(x []float32, n, y float32) {
+	if len(x) > 0 {
+		divideAVX2(&x[0], len(x), n, y)
+	}
+}
+
 func choose(dst []float32, src []uint64, one, zero []float32) {
 	if len(dst) > 0 {
 		chooseAVX2(&dst[0], (*uint8)(unsafe.Pointer(&src[0])), &one[0], &zero[0], len(dst))

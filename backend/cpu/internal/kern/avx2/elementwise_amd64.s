@@ -284,6 +284,155 @@ done:
 	VZEROUPPER
 	RET
 
+// func preluAVX2(x *float32, slope *float32, n int)
+// Requires: AVX
+TEXT ·preluAVX2(SB), NOSPLIT, $0-24
+	MOVQ   x+0(FP), AX
+	MOVQ   slope+8(FP), CX
+	MOVQ   n+16(FP), DX
+	VXORPS Y0, Y0, Y0
+
+whole:
+	CMPQ      DX, $0x08
+	JLT       rest
+	VMOVUPS   (AX), Y1
+	VMOVUPS   (CX), Y2
+	VMULPS    Y1, Y2, Y2
+	VCMPPS    $0x11, Y0, Y1, Y3
+	VBLENDVPS Y3, Y2, Y1, Y1
+	VMOVUPS   Y1, (AX)
+	ADDQ      $0x20, AX
+	ADDQ      $0x20, CX
+	SUBQ      $0x08, DX
+	JMP       whole
+
+rest:
+	TESTQ      DX, DX
+	JEQ        done
+	LEAQ       laneMasks<>+32(SB), BX
+	SHLQ       $0x02, DX
+	SUBQ       DX, BX
+	VMOVUPS    (BX), Y1
+	VMASKMOVPS (AX), Y1, Y2
+	VMASKMOVPS (CX), Y1, Y3
+	VMULPS     Y2, Y3, Y3
+	VCMPPS     $0x11, Y0, Y2, Y0
+	VBLENDVPS  Y0, Y3, Y2, Y2
+	VMASKMOVPS Y2, Y1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func clipAVX2(x *float32, n int, low float32, high float32)
+// Requires: AVX
+TEXT ·clipAVX2(SB), NOSPLIT, $0-24
+	MOVQ         x+0(FP), AX
+	MOVQ         n+8(FP), CX
+	VBROADCASTSS low+16(FP), Y0
+	VBROADCASTSS high+20(FP), Y1
+
+whole:
+	CMPQ    CX, $0x08
+	JLT     rest
+	VMOVUPS (AX), Y2
+	VMAXPS  Y0, Y2, Y2
+	VMINPS  Y1, Y2, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    $0x20, AX
+	SUBQ    $0x08, CX
+	JMP     whole
+
+rest:
+	TESTQ      CX, CX
+	JEQ        done
+	LEAQ       laneMasks<>+32(SB), DX
+	SHLQ       $0x02, CX
+	SUBQ       CX, DX
+	VMOVUPS    (DX), Y2
+	VMASKMOVPS (AX), Y2, Y3
+	VMAXPS     Y0, Y3, Y3
+	VMINPS     Y1, Y3, Y3
+	VMASKMOVPS Y3, Y2, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func mulAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX
+TEXT ·mulAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ a+8(FP), CX
+	MOVQ b+16(FP), DX
+	MOVQ n+24(FP), BX
+
+whole:
+	CMPQ    BX, $0x08
+	JLT     rest
+	VMOVUPS (CX), Y0
+	VMOVUPS (DX), Y1
+	VMULPS  Y1, Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	SUBQ    $0x08, BX
+	JMP     whole
+
+rest:
+	TESTQ      BX, BX
+	JEQ        done
+	LEAQ       laneMasks<>+32(SB), SI
+	SHLQ       $0x02, BX
+	SUBQ       BX, SI
+	VMOVUPS    (SI), Y0
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (DX), Y0, Y2
+	VMULPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func divideAVX2(x *float32, n int, taps float32, y float32)
+// Requires: AVX, FMA3
+TEXT ·divideAVX2(SB), NOSPLIT, $0-24
+	MOVQ         x+0(FP), AX
+	MOVQ         n+8(FP), CX
+	VBROADCASTSS taps+16(FP), Y0
+	VBROADCASTSS y+20(FP), Y1
+
+whole:
+	CMPQ         CX, $0x08
+	JLT          rest
+	VMOVUPS      (AX), Y2
+	VMULPS       Y1, Y2, Y3
+	VFNMADD231PS Y0, Y3, Y2
+	VFMADD213PS  Y3, Y1, Y2
+	VMOVUPS      Y2, (AX)
+	ADDQ         $0x20, AX
+	SUBQ         $0x08, CX
+	JMP          whole
+
+rest:
+	TESTQ        CX, CX
+	JEQ          done
+	LEAQ         laneMasks<>+32(SB), DX
+	SHLQ         $0x02, CX
+	SUBQ         CX, DX
+	VMOVUPS      (DX), Y2
+	VMASKMOVPS   (AX), Y2, Y3
+	VMULPS       Y1, Y3, Y4
+	VFNMADD231PS Y0, Y4, Y3
+	VFMADD213PS  Y4, Y1, Y3
+	VMASKMOVPS   Y3, Y2, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
 DATA byteBits<>+0(SB)/8, $0x0000000200000001
 DATA byteBits<>+8(SB)/8, $0x0000000800000004
 DATA byteBits<>+16(SB)/8, $0x0000002000000010

@@ -10,15 +10,17 @@ import (
 )
 
 // poolRow calls a kernel; it returns false where the pool is nothing for it.
-func poolRow[T uint64 | float32](dst, src []T, p *kern.Pool, float bool) bool {
+func poolRow[T uint64 | float32](dst, src []T, p *kern.Pool, kind poolKind) bool {
 	var taps [kern.MaxPoolTaps]int
 	job, ok := kern.NewPoolJob(dst, src, p, &taps)
 	if !ok {
 		return false
 	}
 	switch address := job.Address(); {
-	case float:
+	case kind == maxima:
 		maxPoolAVX2(address)
+	case kind == sums:
+		sumPoolAVX2(address)
 	case len(p.Taps) == 4:
 		orPool4AVX2(address, p.Flip)
 	default:
@@ -29,14 +31,28 @@ func poolRow[T uint64 | float32](dst, src []T, p *kern.Pool, float bool) bool {
 	return true
 }
 
+type poolKind int
+
+const (
+	ors poolKind = iota
+	maxima
+	sums
+)
+
 func orPool(dst, src []uint64, p *kern.Pool) {
-	if p.Flip != 0 && len(p.Taps) != 4 || !poolRow(dst, src, p, false) {
+	if p.Flip != 0 && len(p.Taps) != 4 || !poolRow(dst, src, p, ors) {
 		generic.OrPool(dst, src, p)
 	}
 }
 
 func maxPool(dst, src []float32, p *kern.Pool) {
-	if !poolRow(dst, src, p, true) {
+	if !poolRow(dst, src, p, maxima) {
 		generic.MaxPool(dst, src, p)
+	}
+}
+
+func sumPool(dst, src []float32, p *kern.Pool) {
+	if !poolRow(dst, src, p, sums) {
+		generic.SumPoolBy(dst, src, p, add)
 	}
 }

@@ -212,6 +212,107 @@ cdone:
 	VZEROUPPER
 	RET
 
+// func sumPoolAVX2(job *byte)
+// Requires: AVX
+TEXT ·sumPoolAVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ 16(AX), BX
+
+pixel:
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	XORQ SI, SI
+
+a:
+	LEAQ    128(SI), R9
+	CMPQ    R9, 32(AX)
+	JGT     adone
+	MOVQ    (BX), R8
+	ADDQ    SI, R8
+	MOVQ    $0x00000001, DI
+	VMOVDQU (DX)(R8*1), Y0
+	VMOVDQU 32(DX)(R8*1), Y1
+	VMOVDQU 64(DX)(R8*1), Y2
+	VMOVDQU 96(DX)(R8*1), Y3
+	JMP     afirst
+
+atap:
+	MOVQ   (BX)(DI*8), R8
+	ADDQ   SI, R8
+	VADDPS (DX)(R8*1), Y0, Y0
+	VADDPS 32(DX)(R8*1), Y1, Y1
+	VADDPS 64(DX)(R8*1), Y2, Y2
+	VADDPS 96(DX)(R8*1), Y3, Y3
+	INCQ   DI
+
+afirst:
+	CMPQ    DI, 24(AX)
+	JNE     atap
+	VMOVDQU Y0, (CX)(SI*1)
+	VMOVDQU Y1, 32(CX)(SI*1)
+	VMOVDQU Y2, 64(CX)(SI*1)
+	VMOVDQU Y3, 96(CX)(SI*1)
+	MOVQ    R9, SI
+	JMP     a
+
+adone:
+b:
+	LEAQ    32(SI), R9
+	CMPQ    R9, 32(AX)
+	JGT     bdone
+	MOVQ    (BX), R8
+	ADDQ    SI, R8
+	MOVQ    $0x00000001, DI
+	VMOVDQU (DX)(R8*1), Y0
+	JMP     bfirst
+
+btap:
+	MOVQ   (BX)(DI*8), R8
+	ADDQ   SI, R8
+	VADDPS (DX)(R8*1), Y0, Y0
+	INCQ   DI
+
+bfirst:
+	CMPQ    DI, 24(AX)
+	JNE     btap
+	VMOVDQU Y0, (CX)(SI*1)
+	MOVQ    R9, SI
+	JMP     b
+
+bdone:
+c:
+	LEAQ   4(SI), R9
+	CMPQ   R9, 32(AX)
+	JGT    cdone
+	MOVQ   (BX), R8
+	ADDQ   SI, R8
+	MOVQ   $0x00000001, DI
+	VMOVSS (DX)(R8*1), X0
+	JMP    cfirst
+
+ctap:
+	MOVQ   (BX)(DI*8), R8
+	ADDQ   SI, R8
+	VADDSS (DX)(R8*1), X0, X0
+	INCQ   DI
+
+cfirst:
+	CMPQ   DI, 24(AX)
+	JNE    ctap
+	VMOVSS X0, (CX)(SI*1)
+	MOVQ   R9, SI
+	JMP    c
+
+cdone:
+	MOVQ 40(AX), CX
+	ADDQ CX, 8(AX)
+	MOVQ 48(AX), CX
+	ADDQ CX, (AX)
+	DECQ 56(AX)
+	JNE  pixel
+	VZEROUPPER
+	RET
+
 // func orPool4AVX2(job *byte, flip uint64)
 // Requires: AVX, AVX2
 TEXT ·orPool4AVX2(SB), NOSPLIT, $0-16

@@ -48,8 +48,13 @@ func Set() kern.Set {
 	s.FMAEach = fmaEach
 	s.Add = add
 	s.Choose = choose
+	s.PReLU = prelu
+	s.Clip = clip
+	s.Mul = mul
+	s.Divide = divide
 	s.OrPool = orPool
 	s.MaxPool = maxPool
+	s.SumPool = sumPool
 	s.Narrow = narrow
 	s.Join = join
 	s.ThresholdBytes = thresholdBytes

@@ -266,6 +266,28 @@ func scaleFloatAVX2(dst *float32, values *float32, scale *float32, shift *float3
 //go:noescape
 func addAVX2(dst *float32, a *float32, b *float32, n int, always uint32)
 
+// preluAVX2 multiplies x[i] by slope[i] where it is less than 0, for i < n, n > 0.
+//
+//go:noescape
+func preluAVX2(x *float32, slope *float32, n int)
+
+// clipAVX2 makes low of x[i] where it is not greater, and then high where that is not less, for i < n, n > 0.
+//
+//go:noescape
+func clipAVX2(x *float32, n int, low float32, high float32)
+
+// mulAVX2 computes dst[i] = a[i]·b[i] for i < n, n > 0.
+//
+//go:noescape
+func mulAVX2(dst *float32, a *float32, b *float32, n int)
+
+// divideAVX2 divides x[i] by taps, whose rounded reciprocal is y, for i < n, n > 0:
+//
+//	q = x[i]·y, r = fma(−taps, q, x[i]), x[i] = fma(r, y, q)
+//
+//go:noescape
+func divideAVX2(x *float32, n int, taps float32, y float32)
+
 // chooseAVX2 sets dst[i] to one[i] where bit i of src is set, else to zero[i],
 // for i < n, n > 0.
 //
@@ -281,6 +303,11 @@ func orPoolAVX2(job *byte)
 //
 //go:noescape
 func maxPoolAVX2(job *byte)
+
+// sumPoolAVX2 stores the sum, in their order, of the taps of every pixel of the job.
+//
+//go:noescape
+func sumPoolAVX2(job *byte)
 
 // orPool4AVX2 is orPoolAVX2 for four taps, XOR flip in every word.
 //

@@ -102,6 +102,45 @@ func Add(dst, a, b []float32, relu bool) {
 	}
 }
 
+// PReLU is that of kern.Set.
+func PReLU(x, slope []float32) {
+	slope = slope[:len(x)]
+	for i, v := range x {
+		if v < 0 {
+			x[i] = v * slope[i]
+		}
+	}
+}
+
+// Clip is that of kern.Set.
+func Clip(x []float32, low, high float32) {
+	for i, v := range x {
+		if !(v > low) {
+			v = low
+		}
+		if !(v < high) {
+			v = high
+		}
+		x[i] = v
+	}
+}
+
+// Mul is that of kern.Set.
+func Mul(dst, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] * b[i]
+	}
+}
+
+// Divide is that of kern.Set.
+func Divide(x []float32, n, y float32) {
+	for i, v := range x {
+		q := v * y
+		x[i] = f32.FMA(f32.FMA(-n, q, v), y, q)
+	}
+}
+
 // Choose is that of kern.Set.
 func Choose(dst []float32, src []uint64, one, zero []float32) {
 	for i := range dst {

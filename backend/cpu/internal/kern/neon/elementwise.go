@@ -80,6 +80,38 @@ func add(dst, a, b []float32, relu bool) {
 	generic.Add(dst[whole:], a[whole:], b[whole:], relu)
 }
 
+func prelu(x, slope []float32) {
+	whole := len(x) &^ 3
+	if whole > 0 {
+		preluNEON(&x[0], &slope[0], whole/4)
+	}
+	generic.PReLU(x[whole:], slope[whole:])
+}
+
+func clip(x []float32, low, high float32) {
+	whole := len(x) &^ 3
+	if whole > 0 {
+		clipNEON(&x[0], whole/4, low, high)
+	}
+	generic.Clip(x[whole:], low, high)
+}
+
+func mul(dst, a, b []float32) {
+	whole := len(dst) &^ 3
+	if whole > 0 {
+		mulNEON(&dst[0], &a[0], &b[0], whole/4)
+	}
+	generic.Mul(dst[whole:], a[whole:], b[whole:])
+}
+
+func divide(x []float32, n, y float32) {
+	whole := len(x) &^ 3
+	if whole > 0 {
+		divideNEON(&x[0], whole/4, n, y)
+	}
+	generic.Divide(x[whole:], n, y)
+}
+
 func choose(dst []float32, src []uint64, one, zero []float32) {
 	whole := len(dst) / bits.WordBits * bits.WordBits
 	if whole > 0 {

@@ -202,6 +202,74 @@ next:
 	BNE next
 	RET
 
+// func preluNEON(x, slope *float32, vectors int)
+TEXT ·preluNEON(SB), NOSPLIT, $0-24
+	MOVD x+0(FP), R0
+	MOVD slope+8(FP), R1
+	MOVD vectors+16(FP), R2
+next:
+	VLD1 (R0), [V0.S4]
+	VLD1.P 16(R1), [V1.S4]
+	WORD $0x6e21dc01 // fmul v1.4s, v0.4s, v1.4s
+	WORD $0x4ea0e802 // fcmlt v2.4s, v0.4s, #0.0
+	VBSL V0.B16, V1.B16, V2.B16
+	VST1.P [V2.S4], 16(R0)
+	SUBS $1, R2
+	BNE next
+	RET
+
+// func clipNEON(x *float32, vectors int, low, high float32)
+TEXT ·clipNEON(SB), NOSPLIT, $0-24
+	MOVD x+0(FP), R0
+	MOVD vectors+8(FP), R1
+	MOVWU low+16(FP), R5
+	VDUP R5, V4.S4
+	MOVWU high+20(FP), R5
+	VDUP R5, V5.S4
+next:
+	VLD1 (R0), [V0.S4]
+	WORD $0x6ea4e401 // fcmgt v1.4s, v0.4s, v4.4s
+	VBSL V4.B16, V0.B16, V1.B16
+	WORD $0x6ea1e4a2 // fcmgt v2.4s, v5.4s, v1.4s
+	VBSL V5.B16, V1.B16, V2.B16
+	VST1.P [V2.S4], 16(R0)
+	SUBS $1, R1
+	BNE next
+	RET
+
+// func mulNEON(dst, a, b *float32, vectors int)
+TEXT ·mulNEON(SB), NOSPLIT, $0-32
+	MOVD dst+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD vectors+24(FP), R3
+next:
+	VLD1.P 16(R1), [V1.S4]
+	VLD1.P 16(R2), [V2.S4]
+	WORD $0x6e22dc20 // fmul v0.4s, v1.4s, v2.4s
+	VST1.P [V0.S4], 16(R0)
+	SUBS $1, R3
+	BNE next
+	RET
+
+// func divideNEON(x *float32, vectors int, taps, y float32)
+TEXT ·divideNEON(SB), NOSPLIT, $0-24
+	MOVD x+0(FP), R0
+	MOVD vectors+8(FP), R1
+	MOVWU taps+16(FP), R5
+	VDUP R5, V4.S4
+	MOVWU y+20(FP), R5
+	VDUP R5, V5.S4
+next:
+	VLD1 (R0), [V0.S4]
+	WORD $0x6e25dc01 // fmul v1.4s, v0.4s, v5.4s
+	VFMLS V4.S4, V1.S4, V0.S4
+	VFMLA V5.S4, V0.S4, V1.S4
+	VST1.P [V1.S4], 16(R0)
+	SUBS $1, R1
+	BNE next
+	RET
+
 // func chooseNEON(dst *float32, src *uint8, one, zero *float32, groups int)
 TEXT ·chooseNEON(SB), NOSPLIT, $0-40
 	MOVD dst+0(FP), R0

@@ -36,3 +36,15 @@ func maxPool(dst, src []float32, p *kern.Pool) {
 	runtime.KeepAlive(dst)
 	runtime.KeepAlive(src)
 }
+
+func sumPool(dst, src []float32, p *kern.Pool) {
+	var taps [kern.MaxPoolTaps]int
+	job, ok := kern.NewPoolJob(dst, src, p, &taps)
+	if !ok {
+		generic.SumPoolBy(dst, src, p, add)
+		return
+	}
+	sumPoolNEON(job.Address())
+	runtime.KeepAlive(dst)
+	runtime.KeepAlive(src)
+}

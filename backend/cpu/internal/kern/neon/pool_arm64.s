@@ -198,6 +198,96 @@ ende:
 	BNE pixel
 	RET
 
+// func sumPoolNEON(job *uint8)
+TEXT ·sumPoolNEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 40(R0), R6
+	MOVD 48(R0), R7
+	MOVD 56(R0), R8
+pixel:
+	MOVD R5, R9
+	MOVD R1, R10
+	MOVD R2, R11
+partz:
+	CMP $64, R9
+	BLT endz
+	MOVD R3, R12
+	SUBS $1, R4, R13
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	VLD1 (R14), [V0.B16, V1.B16, V2.B16, V3.B16]
+	CBZ R13, storez
+tapz:
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	VLD1 (R14), [V4.B16, V5.B16, V6.B16, V7.B16]
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
+	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
+	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
+	SUBS $1, R13
+	BNE tapz
+storez:
+	VST1.P [V0.B16, V1.B16, V2.B16, V3.B16], 64(R10)
+	ADD $64, R11
+	SUB $64, R9
+	B partz
+endz:
+partq:
+	CMP $16, R9
+	BLT endq
+	MOVD R3, R12
+	SUBS $1, R4, R13
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	VLD1 (R14), [V0.B16]
+	CBZ R13, storeq
+tapq:
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	VLD1 (R14), [V4.B16]
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	SUBS $1, R13
+	BNE tapq
+storeq:
+	VST1.P [V0.B16], 16(R10)
+	ADD $16, R11
+	SUB $16, R9
+	B partq
+endq:
+parte:
+	CMP $4, R9
+	BLT ende
+	MOVD R3, R12
+	SUBS $1, R4, R13
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	FMOVS (R14), F0
+	CBZ R13, storee
+tape:
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	FMOVS (R14), F4
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	SUBS $1, R13
+	BNE tape
+storee:
+	FMOVS.P F0, 4(R10)
+	ADD $4, R11
+	SUB $4, R9
+	B parte
+ende:
+	ADD R6, R2
+	ADD R7, R1
+	SUBS $1, R8
+	BNE pixel
+	RET
+
 // func orPool4NEON(job *uint8, flip uint64)
 TEXT ·orPool4NEON(SB), NOSPLIT, $0-16
 	MOVD job+0(FP), R0

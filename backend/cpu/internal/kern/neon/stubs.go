@@ -264,6 +264,31 @@ func scaleFloatNEON(dst *float32, values *float32, scale, shift *float32, vector
 //go:noescape
 func addNEON(dst, a, b *float32, vectors int, always uint32)
 
+// preluNEON multiplies x[i] by slope[i] where it is less than 0, for i < 4·vectors,
+// vectors > 0.
+//
+//go:noescape
+func preluNEON(x, slope *float32, vectors int)
+
+// clipNEON makes low of x[i] where it is not greater, and then high where that is
+// not less, for i < 4·vectors, vectors > 0.
+//
+//go:noescape
+func clipNEON(x *float32, vectors int, low, high float32)
+
+// mulNEON computes dst[i] = a[i]·b[i] for i < 4·vectors, vectors > 0.
+//
+//go:noescape
+func mulNEON(dst, a, b *float32, vectors int)
+
+// divideNEON divides x[i] by taps, whose rounded reciprocal is y, for
+// i < 4·vectors, vectors > 0:
+//
+//	q = x[i]·y, r = fma(−taps, q, x[i]), x[i] = fma(r, y, q)
+//
+//go:noescape
+func divideNEON(x *float32, vectors int, taps, y float32)
+
 // chooseNEON sets dst[i] to one[i] where bit i of src is set, else to zero[i], for
 // i < 8·groups, groups > 0.
 //
@@ -279,6 +304,11 @@ func orPoolNEON(job *uint8, flip uint64)
 //
 //go:noescape
 func maxPoolNEON(job *uint8)
+
+// sumPoolNEON writes the sums of the taps of a PoolJob, in their order.
+//
+//go:noescape
+func sumPoolNEON(job *uint8)
 
 // orPool4NEON is orPoolNEON for four taps of one word.
 //

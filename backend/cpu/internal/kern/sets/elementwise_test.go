@@ -164,3 +164,52 @@ func TestAddFMAEachChoose(t *testing.T) {
 		}
 	})
 }
+
+func TestActivationsMulDivide(t *testing.T) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		for _, n := range sizes {
+			for range 40 {
+				x, slope := awkwards(rng, n), awkwards(rng, n)
+				dst, check := guarded[float32](t, n)
+				copy(dst, x)
+				s.PReLU(dst, slope)
+				check()
+				for i, v := range x {
+					if v < 0 {
+						v *= slope[i]
+					}
+					requireSame(t, v, dst[i], x[i], slope[i])
+				}
+				bounds := awkwards(rng, 2)
+				if low, high := bounds[0], bounds[1]; low <= high {
+					copy(dst, x)
+					s.Clip(dst, low, high)
+					check()
+					for i, v := range x {
+						if !(v > low) {
+							v = low
+						}
+						if !(v < high) {
+							v = high
+						}
+						requireSame(t, v, dst[i], x[i], low, high)
+					}
+				}
+				s.Mul(dst, x, slope)
+				check()
+				for i, v := range x {
+					requireSame(t, v*slope[i], dst[i], v, slope[i])
+				}
+				taps := float32(1 + rng.IntN(1<<(1+rng.IntN(22))))
+				y := 1 / taps
+				copy(dst, x)
+				s.Divide(dst, taps, y)
+				check()
+				for i, v := range x {
+					q := v * y
+					requireSame(t, f32.FMA(f32.FMA(-taps, q, v), y, q), dst[i], v, taps)
+				}
+			}
+		}
+	})
+}

@@ -28,26 +28,36 @@ func TestPools(t *testing.T) {
 				want := slices.Clone(dst)
 				dstFloat, checkFloat := guarded[float32](t, written)
 				wantFloat := slices.Clone(dstFloat)
+				sums, checkSums := guarded[float32](t, written)
+				wantSums := slices.Clone(sums)
 				for x := range p.Pixels {
 					for i := range values {
 						var v uint64
 						best := floats[x*p.Step+p.Taps[0]+i]
-						for _, at := range p.Taps {
+						sum := best
+						for k, at := range p.Taps {
+							if k > 0 {
+								sum += floats[x*p.Step+at+i]
+							}
 							v |= src[x*p.Step+at+i]
 							if f := floats[x*p.Step+at+i]; f > best {
 								best = f
 							}
 						}
 						want[x*p.DstStep+i], wantFloat[x*p.DstStep+i] = v^p.Flip, best
+						wantSums[x*p.DstStep+i] = sum
 					}
 				}
 				s.OrPool(dst, src, p)
 				s.MaxPool(dstFloat, floats, p)
+				s.SumPool(sums, floats, p)
 				check()
 				checkFloat()
+				checkSums()
 				require.Equal(t, want, dst, "%+v", p)
 				for i := range wantFloat {
 					requireSame(t, wantFloat[i], dstFloat[i], p)
+					requireSame(t, wantSums[i], sums[i], p)
 				}
 			}
 		}

@@ -137,6 +137,22 @@ var racyCalls = slices.Concat([]racyCall{
 		return func() { s.Add(dst, a, b, true) }, slices.Concat(
 			probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
 	}},
+	{"PReLU", func(s *kern.Set) (func(), []probe) {
+		x, slope := row[float32](), row[float32]()
+		return func() { s.PReLU(x, slope) }, slices.Concat(probes(written, "x", x), probes(read, "slope", slope))
+	}},
+	{"Clip", func(s *kern.Set) (func(), []probe) {
+		x := row[float32]()
+		return func() { s.Clip(x, 0, 1) }, probes(written, "x", x)
+	}},
+	{"Mul", func(s *kern.Set) (func(), []probe) {
+		dst, a, b := row[float32](), row[float32](), row[float32]()
+		return func() { s.Mul(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
+	}},
+	{"Divide", func(s *kern.Set) (func(), []probe) {
+		x := row[float32]()
+		return func() { s.Divide(x, 3, 1./3) }, probes(written, "x", x)
+	}},
 	{"Choose", func(s *kern.Set) (func(), []probe) {
 		dst, src, one, zero := row[float32](), make([]uint64, bits.Words(racyN)+1), row[float32](), row[float32]()
 		return func() { s.Choose(dst, src, one, zero) }, slices.Concat(
@@ -150,6 +166,10 @@ var racyCalls = slices.Concat([]racyCall{
 	{"MaxPool", func(s *kern.Set) (func(), []probe) {
 		dst, src, p := racyPool[float32]()
 		return func() { s.MaxPool(dst, src, p) }, racyPoolProbes(dst, src)
+	}},
+	{"SumPool", func(s *kern.Set) (func(), []probe) {
+		dst, src, p := racyPool[float32]()
+		return func() { s.SumPool(dst, src, p) }, racyPoolProbes(dst, src)
 	}},
 	{"Narrow", func(s *kern.Set) (func(), []probe) {
 		dst, src := row[uint32](), row[uint64]()

@@ -14,6 +14,9 @@ func elementwise() {
 	thresholds()
 	scale()
 	add()
+	activations()
+	mul()
+	divide()
 	choose()
 }
 
@@ -122,6 +125,79 @@ func add() {
 		VADDPS(y, x, x)
 		rectified(x, zero, always)
 		store(x, 0)
+	})
+}
+
+// everywhere loads a float32 argument into all lanes.
+func everywhere(name string) reg.VecVirtual {
+	argument, err := Param(name).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	all := YMM()
+	VBROADCASTSS(argument.Addr, all)
+	return all
+}
+
+// activations writes PReLU and clips of a row.
+func activations() {
+	TEXT("preluAVX2", NOSPLIT, "func(x, slope *float32, n int)")
+	Doc("preluAVX2 multiplies x[i] by slope[i] where it is less than 0, for i < n, n > 0.")
+	Pragma("noescape")
+	p := []reg.Register{Load(Param("x"), GP64()), Load(Param("slope"), GP64())}
+	n := Load(Param("n"), GP64())
+	zero := YMM()
+	VXORPS(zero, zero, zero)
+	lanes(n, p, func(load func(int) reg.VecVirtual, store func(reg.VecVirtual, int)) {
+		x, y, less := load(0), load(1), YMM()
+		VMULPS(x, y, y)
+		VCMPPS(U8(17), zero, x, less) // <
+		VBLENDVPS(less, y, x, x)
+		store(x, 0)
+	})
+
+	TEXT("clipAVX2", NOSPLIT, "func(x *float32, n int, low, high float32)")
+	Doc("clipAVX2 makes low of x[i] where it is not greater, and then high where that is not less, for i < n, n > 0.")
+	Pragma("noescape")
+	p = []reg.Register{Load(Param("x"), GP64())}
+	n = Load(Param("n"), GP64())
+	low, high := everywhere("low"), everywhere("high")
+	lanes(n, p, func(load func(int) reg.VecVirtual, store func(reg.VecVirtual, int)) {
+		x := load(0)
+		VMAXPS(low, x, x)  // x where it is greater
+		VMINPS(high, x, x) // x where it is less
+		store(x, 0)
+	})
+}
+
+// mul writes the product of two rows.
+func mul() {
+	TEXT("mulAVX2", NOSPLIT, "func(dst, a, b *float32, n int)")
+	Doc("mulAVX2 computes dst[i] = a[i]·b[i] for i < n, n > 0.")
+	Pragma("noescape")
+	p := []reg.Register{Load(Param("dst"), GP64()), Load(Param("a"), GP64()), Load(Param("b"), GP64())}
+	lanes(Load(Param("n"), GP64()), p, func(load func(int) reg.VecVirtual, store func(reg.VecVirtual, int)) {
+		x, y := load(1), load(2)
+		VMULPS(y, x, x)
+		store(x, 0)
+	})
+}
+
+// divide writes the division of a row by a number of taps.
+func divide() {
+	TEXT("divideAVX2", NOSPLIT, "func(x *float32, n int, taps, y float32)")
+	Doc("divideAVX2 divides x[i] by taps, whose rounded reciprocal is y, for i < n, n > 0:", "",
+		"\tq = x[i]·y, r = fma(−taps, q, x[i]), x[i] = fma(r, y, q)")
+	Pragma("noescape")
+	p := []reg.Register{Load(Param("x"), GP64())}
+	n := Load(Param("n"), GP64())
+	taps, y := everywhere("taps"), everywhere("y")
+	lanes(n, p, func(load func(int) reg.VecVirtual, store func(reg.VecVirtual, int)) {
+		r, q := load(0), YMM()
+		VMULPS(y, r, q)
+		VFNMADD231PS(taps, q, r)
+		VFMADD213PS(q, y, r)
+		store(r, 0)
 	})
 }
 

@@ -8,20 +8,18 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 )
 
-// pool writes max-pooling.
+// pool writes pooling.
 func pool() {
 	pools()
 	orPool4()
 }
 
 // pools write a row of pooled pixels.
-// pools writes max-pooling.
 func pools() {
-	for _, float := range []bool{false, true} {
-		name, what := "orPoolAVX2", "the OR"
-		if float {
-			name, what = "maxPoolAVX2", "the maximum (the first of equal float32 values)"
-		}
+	for _, kind := range []struct{ name, what string }{
+		{"orPoolAVX2", "the OR"}, {"maxPoolAVX2", "the maximum (the first of equal float32 values)"}, {"sumPoolAVX2", "the sum, in their order,"},
+	} {
+		name, what, float := kind.name, kind.what, kind.name != "orPoolAVX2"
 		TEXT(name, NOSPLIT, "func(job *byte)")
 		Doc(name + " stores " + what + " of the taps of every pixel of the job.")
 		Pragma("noescape")
@@ -37,6 +35,10 @@ func pools() {
 			switch {
 			case !float:
 				VPOR(m, x, x)
+			case name == "sumPoolAVX2" && vector:
+				VADDPS(m, x, x)
+			case name == "sumPoolAVX2":
+				VADDSS(m, x, x)
 			case vector:
 				y := YMM()
 				VMOVUPS(m, y)

@@ -122,6 +122,16 @@ func (a *asm) fadd(n, m, d int) {
 	a.word(0x4e20d400|uint32(m<<16|n<<5|d), "fadd v%d.4s, v%d.4s, v%d.4s", d, n, m)
 }
 
+// fmul multiplies float32 lanes.
+func (a *asm) fmul(n, m, d int) {
+	a.word(0x6e20dc00|uint32(m<<16|n<<5|d), "fmul v%d.4s, v%d.4s, v%d.4s", d, n, m)
+}
+
+// fcmlt0 sets lanes of d to all ones where n < 0.
+func (a *asm) fcmlt0(n, d int) {
+	a.word(0x4ea0e800|uint32(n<<5|d), "fcmlt v%d.4s, v%d.4s, #0.0", d, n)
+}
+
 // ushlS shifts 32-bit lanes of n by those of m: left, or right where they are
 // negative.
 func (a *asm) ushlS(n, m, d int) {

@@ -6,6 +6,9 @@ func (a *asm) elementwise() {
 	a.or()
 	a.scale()
 	a.add()
+	a.activations()
+	a.mul()
+	a.divide()
 	a.choose()
 }
 
@@ -110,6 +113,78 @@ func (a *asm) add() {
 	a.op("VAND V3.B16, V0.B16, V0.B16")
 	a.op("VST1.P [V0.S4], 16(R0)")
 	a.op("SUBS $1, R3")
+	a.op("BNE next")
+	a.op("RET")
+}
+
+// everywhere loads float32 arguments into all lanes of registers.
+func (a *asm) everywhere(first, at int, names ...string) {
+	for i, name := range names {
+		a.op("MOVWU %s+%d(FP), R5", name, at+4*i)
+		a.op("VDUP R5, V%d.S4", first+i)
+	}
+}
+
+// activations writes PReLU and clips of a row.
+func (a *asm) activations() {
+	a.function("preluNEON", "x, slope *float32, vectors int", 0, 24,
+		"preluNEON multiplies x[i] by slope[i] where it is less than 0, for i < 4·vectors,", "vectors > 0.")
+	a.arguments("x", "slope", "vectors")
+	a.label("next")
+	a.op("VLD1 (R0), [V0.S4]")
+	a.op("VLD1.P 16(R1), [V1.S4]")
+	a.fmul(0, 1, 1)
+	a.fcmlt0(0, 2)
+	a.op("VBSL V0.B16, V1.B16, V2.B16")
+	a.op("VST1.P [V2.S4], 16(R0)")
+	a.op("SUBS $1, R2")
+	a.op("BNE next")
+	a.op("RET")
+
+	a.function("clipNEON", "x *float32, vectors int, low, high float32", 0, 24,
+		"clipNEON makes low of x[i] where it is not greater, and then high where that is", "not less, for i < 4·vectors, vectors > 0.")
+	a.arguments("x", "vectors")
+	a.everywhere(4, 16, "low", "high")
+	a.label("next")
+	a.op("VLD1 (R0), [V0.S4]")
+	a.fcmgt(0, 4, 1)
+	a.op("VBSL V4.B16, V0.B16, V1.B16")
+	a.fcmgt(5, 1, 2)
+	a.op("VBSL V5.B16, V1.B16, V2.B16")
+	a.op("VST1.P [V2.S4], 16(R0)")
+	a.op("SUBS $1, R1")
+	a.op("BNE next")
+	a.op("RET")
+}
+
+func (a *asm) mul() {
+	a.function("mulNEON", "dst, a, b *float32, vectors int", 0, 32,
+		"mulNEON computes dst[i] = a[i]·b[i] for i < 4·vectors, vectors > 0.")
+	a.arguments("dst", "a", "b", "vectors")
+	a.label("next")
+	a.op("VLD1.P 16(R1), [V1.S4]")
+	a.op("VLD1.P 16(R2), [V2.S4]")
+	a.fmul(1, 2, 0)
+	a.op("VST1.P [V0.S4], 16(R0)")
+	a.op("SUBS $1, R3")
+	a.op("BNE next")
+	a.op("RET")
+}
+
+// divide writes the division of a row by a number of taps.
+func (a *asm) divide() {
+	a.function("divideNEON", "x *float32, vectors int, taps, y float32", 0, 24,
+		"divideNEON divides x[i] by taps, whose rounded reciprocal is y, for", "i < 4·vectors, vectors > 0:", "",
+		"\tq = x[i]·y, r = fma(−taps, q, x[i]), x[i] = fma(r, y, q)")
+	a.arguments("x", "vectors")
+	a.everywhere(4, 16, "taps", "y")
+	a.label("next")
+	a.op("VLD1 (R0), [V0.S4]")
+	a.fmul(0, 5, 1)
+	a.op("VFMLS V4.S4, V1.S4, V0.S4")
+	a.op("VFMLA V5.S4, V0.S4, V1.S4")
+	a.op("VST1.P [V1.S4], 16(R0)")
+	a.op("SUBS $1, R1")
 	a.op("BNE next")
 	a.op("RET")
 }

@@ -2,24 +2,30 @@ package main
 
 import "github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 
-// pools writes max-pooling.
+// pools writes pooling.
 func (a *asm) pools() {
-	a.pool(false)
-	a.pool(true)
+	a.pool("or")
+	a.pool("max")
+	a.pool("sum")
 	a.pool4()
 }
 
 // pool writes pooling behind a PoolJob: a part of a pixel at a time, of 64
 // bytes as long as there are as many.
-func (a *asm) pool(float bool) {
-	smallest := 8
-	if float {
-		smallest = 4
+func (a *asm) pool(kind string) {
+	smallest, float := 8, kind != "or"
+	switch kind {
+	case "max":
 		a.function("maxPoolNEON", "job *uint8", 0, 8, "maxPoolNEON writes the maxima of the taps of a PoolJob.")
-	} else {
+	case "sum":
+		a.function("sumPoolNEON", "job *uint8", 0, 8, "sumPoolNEON writes the sums of the taps of a PoolJob, in their order.")
+	default:
 		a.function("orPoolNEON", "job *uint8, flip uint64", 0, 16, "orPoolNEON writes the OR of the taps of a PoolJob, XOR flip.")
 		a.op("MOVD flip+8(FP), R0")
 		a.op("VDUP R0, V31.D2")
+	}
+	if float {
+		smallest = 4
 	}
 	a.op("MOVD job+0(FP), R0")
 	for i, at := range []int{
@@ -59,10 +65,13 @@ func (a *asm) pool(float bool) {
 		a.op("ADD R11, R14")
 		load(4)
 		for i := range max(1, size/16) {
-			if float {
+			switch kind {
+			case "max":
 				a.fcmgt(4+i, i, 8+i)
 				a.op("VBIT V%d.B16, V%d.B16, V%d.B16", 8+i, 4+i, i)
-			} else {
+			case "sum":
+				a.fadd(i, 4+i, i)
+			default:
 				a.op("VORR V%d.B16, V%d.B16, V%d.B16", 4+i, i, i)
 			}
 		}

@@ -1,0 +1,129 @@
+package cpu
+
+import (
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+// mul compiles a product with factors that may be repeated.
+func (c *compiler) mul(shape bcnn.Shape) step {
+	set, x, factors, dst := c.set, c.in, c.others[0], c.out
+	pixels, channels := shape.Pixels(), shape.C
+	do := func(_ *scratch, image, from, to int) {
+		out := dst.F32[(image*pixels+from)*channels : (image*pixels+to)*channels]
+		values := x.F32[(image*pixels+from)*channels:][:len(out)]
+		f := factors.F32[image*factors.Shape.Values():][:factors.Shape.Values()]
+		switch factors.Shape {
+		case shape:
+			set.Mul(out, values, f[from*channels:])
+		case bcnn.Shape{H: 1, W: 1, C: channels}:
+			for ; len(out) > 0; out, values = out[channels:], values[channels:] {
+				set.Mul(out[:channels], values, f)
+			}
+		case bcnn.Shape{H: 1, W: 1, C: 1}:
+			scale(out, values, f[0])
+		default: // one for each pixel
+			for p := from; p < to; p++ {
+				scale(out[(p-from)*channels:][:channels], values[(p-from)*channels:], f[p])
+			}
+		}
+	}
+	return c.pixels("multiply", pixels, c.set.Cost.Value*float64(shape.Values()), do)
+}
+
+// scale multiplies values by a factor.
+func scale(dst, values []float32, factor float32) {
+	values = values[:len(dst)]
+	for i, v := range values {
+		dst[i] = v * factor
+	}
+}
+
+// concat compiles a step that joins tensors along their channels.
+func (c *compiler) concat(out bcnn.PlanTensor) step {
+	parts, dst, pixels := append([]*bcnn.Tensor{c.in}, c.others...), c.out, out.Shape.Pixels()
+	values := out.Shape.Elements(out.DType) / pixels // of a pixel
+	do := func(_ *scratch, image, from, to int) {
+		first, last := image*pixels+from, image*pixels+to
+		if out.DType == bcnn.Bits {
+			clear(dst.Words[first*values : last*values])
+		}
+		at := 0 // first channel of a part
+		for _, part := range parts {
+			n := part.Shape.C
+			if out.DType == bcnn.Float32 {
+				for p := first; p < last; p++ {
+					copy(dst.F32[p*values+at:][:n], part.F32[p*n:])
+				}
+			} else {
+				words := bits.Words(n)
+				for p := first; p < last; p++ {
+					bits.Copy(dst.Words[p*values:][:values], at, part.Words[p*words:][:words], 0, n)
+				}
+			}
+			at += n
+		}
+	}
+	return c.pixels("copy channels", pixels, c.set.Cost.Value*float64(out.Shape.Elements(out.DType)), do)
+}
+
+// channelRun is a run of output channels that are neighbours in the input too.
+type channelRun struct{ to, from, n int } // from −1: zeros
+
+func channelRuns(index []int32) []channelRun {
+	var runs []channelRun
+	for c, channel := range index {
+		from := int(channel)
+		if last := len(runs) - 1; last >= 0 {
+			r := &runs[last]
+			if from < 0 && r.from < 0 || from >= 0 && r.from >= 0 && from == r.from+r.n {
+				r.n++
+				continue
+			}
+		}
+		runs = append(runs, channelRun{c, from, 1})
+	}
+	return runs
+}
+
+// channels compiles a step that picks channels.
+func (c *compiler) channels(op *bcnn.ChannelsStep, in bcnn.PlanTensor) step {
+	src, dst, pixels := c.in, c.out, in.Shape.Pixels()
+	runs, n := channelRuns(op.Index), len(op.Index)
+	words, outWords := bits.Words(in.Shape.C), bits.Words(n)
+	do := func(_ *scratch, image, from, to int) {
+		for p := image*pixels + from; p < image*pixels+to; p++ {
+			if in.DType == bcnn.Float32 {
+				pick(dst.F32[p*n:][:n], src.F32[p*in.Shape.C:][:in.Shape.C], op.Index, runs)
+				continue
+			}
+			out, row := dst.Words[p*outWords:][:outWords], src.Words[p*words:][:words]
+			clear(out)
+			for _, r := range runs {
+				bits.Copy(out, r.to, row, r.from, r.n)
+			}
+		}
+	}
+	return c.pixels("pick channels", pixels, c.set.Cost.Value*float64(n), do)
+}
+
+// pick copies runs of channels, or one channel after the other where they are short.
+func pick(dst, src []float32, index []int32, runs []channelRun) {
+	const short = 4 // channels that are copied one by one as fast
+	if len(runs)*short > len(index) {
+		for c, from := range index {
+			dst[c] = 0
+			if from >= 0 {
+				dst[c] = src[from]
+			}
+		}
+		return
+	}
+	for _, r := range runs {
+		if r.from < 0 {
+			clear(dst[r.to:][:r.n])
+		} else {
+			copy(dst[r.to:][:r.n], src[r.from:])
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package gpu
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/f32"
+)
+
+// plainStep executes the kernels of means, products, joined and picked channels; it
+// knows nothing but what they are given.
+type plainStep struct {
+	tensors map[Tensor]*bcnn.Tensor
+	words   []uint32
+	values  []float32
+}
+
+func bitOf(words []uint32, c int) bool { return words[c/32]>>(c%32)&1 == 1 }
+
+func (p *plainStep) run(e Elementwise, images int) {
+	g := e.G
+	for item := range images * e.Items {
+		image, item := item/e.Items, item%e.Items
+		switch e.Name {
+		case "avg_pool_bits", "avg_pool_float":
+			p.avgPool(e, image, item/int(g.OutC), item%int(g.OutC))
+		case "mul":
+			pixel, c := item/int(g.OutC), item%int(g.OutC)
+			other := image * int(g.OtherPixels*g.OtherC)
+			if g.OtherPixels > 1 {
+				other += pixel * int(g.OtherC)
+			}
+			if g.OtherC > 1 {
+				other += c
+			}
+			i := image*e.Items + item
+			p.values[i] = p.tensors[e.Args[0].(Tensor)].F32[i] * p.tensors[e.Args[1].(Tensor)].F32[other]
+		case "gather_float":
+			channels := int(g.End - g.First)
+			pixel, c := image*int(g.OutH*g.OutW)+item/channels, item%channels
+			var v float32
+			if from := e.Args[2].([]int32)[c]; from >= 0 {
+				v = p.tensors[e.Args[0].(Tensor)].F32[pixel*int(g.InC)+int(from)]
+			}
+			p.values[pixel*int(g.OutC)+int(g.First)+c] = v
+		case "gather_bits":
+			per := e.Items / int(g.OutH*g.OutW)
+			pixel, k := image*int(g.OutH*g.OutW)+item/per, int(g.First)/32+item%per
+			in := Rows(p.tensors[e.Args[0].(Tensor)].Words)[pixel*int(g.InWords):]
+			word := &p.words[pixel*int(g.OutWords)+k]
+			if k*32 >= int(g.First) {
+				*word = 0
+			}
+			for c := max(k*32, int(g.First)); c < min(k*32+32, int(g.End)); c++ {
+				if bitOf(in, int(e.Args[2].([]int32)[c-int(g.First)])) {
+					*word |= 1 << (c % 32)
+				}
+			}
+		}
+	}
+}
+
+func (p *plainStep) avgPool(e Elementwise, image, pixel, c int) {
+	g, in := e.G, p.tensors[e.Args[0].(Tensor)]
+	y, x := int32(pixel)/g.OutW*g.StrideH-g.PadT, int32(pixel)%g.OutW*g.StrideW-g.PadL
+	var sum float32
+	for iy := max(y, 0); iy < min(y+g.Kh, g.InH); iy++ {
+		for ix := max(x, 0); ix < min(x+g.Kw, g.InW); ix++ {
+			from := image*int(g.InH*g.InW) + int(iy*g.InW+ix)
+			switch {
+			case in.DType == bcnn.Float32:
+				sum += in.F32[from*int(g.InC)+c]
+			case bitOf(Rows(in.Words[from*int(g.InWords)/2:][:g.InWords/2]), c):
+				sum++
+			default:
+				sum--
+			}
+		}
+	}
+	divisors := e.Args[2].([]float32)
+	n, reciprocal := divisors[2*pixel], divisors[2*pixel+1]
+	q := sum * reciprocal
+	p.values[(image*int(g.OutH*g.OutW)+pixel)*int(g.OutC)+c] = f32.FMA(f32.FMA(-n, q, sum), reciprocal, q)
+}
+
+// TestSteps computes the means, products, joined and picked channels of the table from
+// what kernels are given alone, and compares with the reference.
+func TestSteps(t *testing.T) {
+	seen := make(map[string]int)
+	eachStep(t, func(name string, s Step, op bcnn.StepOp, in []*bcnn.Tensor, out *bcnn.Tensor) {
+		switch op.(type) {
+		case *bcnn.AvgPoolStep, *bcnn.MulStep, *bcnn.ConcatStep, *bcnn.ChannelsStep:
+		default:
+			return
+		}
+		kernels, err := s.Elementwise(op)
+		require.NoError(t, err, name)
+		p := plainStep{tensors: map[Tensor]*bcnn.Tensor{s.X: in[0]}, values: make([]float32, len(out.F32)), words: make([]uint32, 2*len(out.Words))}
+		for i, o := range s.More {
+			p.tensors[o.At] = in[1+i]
+		}
+		for i := range p.words {
+			p.words[i] = 0x55555555 // what was there before
+		}
+		for _, e := range kernels {
+			p.run(e, out.N)
+			seen[e.Name]++
+		}
+		if s.Out.DType == bcnn.Bits {
+			require.Equal(t, Rows(out.Words), p.words, name)
+			return
+		}
+		require.True(t, slices.EqualFunc(out.F32, p.values, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) || a != a && b != b }), name)
+	})
+	for _, name := range []string{"avg_pool_bits", "avg_pool_float", "mul", "gather_bits", "gather_float"} {
+		require.Positive(t, seen[name], name)
+	}
+}

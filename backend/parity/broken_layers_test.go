@@ -1,0 +1,168 @@
+package parity
+
+import (
+	"math"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// inAffine makes a hook that replaces what an affine step with an activation of a kind
+// makes of a value of channel c; was is the honest result.
+func inAffine(kind bcnn.ActivationKind, made func(a bcnn.Activation, x, was float32, c int) float32) fake {
+	return fake{step: after(func(op *bcnn.AffineStep, in, out bcnn.Tensor) {
+		if op.Activation.Kind != kind || op.Scale != nil || in.DType != bcnn.Float32 {
+			return
+		}
+		for i, x := range in.F32 {
+			out.F32[i] = made(op.Activation, x, out.F32[i], i%in.Shape.C)
+		}
+	})}
+}
+
+// meansBy replaces the means of floats by what mean makes of the taps of each.
+func meansBy(mean func(taps []float32, n int) float32) fake {
+	return fake{step: after(func(op *bcnn.AvgPoolStep, in, out bcnn.Tensor) {
+		s, o := in.Shape, out.Shape
+		for i := range out.F32 {
+			if in.DType != bcnn.Float32 {
+				return
+			}
+			image, y, x, c := i/o.Values(), i/(o.W*o.C)%o.H, i/o.C%o.W, i%o.C
+			var taps []float32
+			for ky := range op.KH {
+				for kx := range op.KW {
+					iy, ix := y*op.StrideH-op.Pad.Top+ky, x*op.StrideW-op.Pad.Left+kx
+					if iy >= 0 && iy < s.H && ix >= 0 && ix < s.W {
+						taps = append(taps, in.F32[((image*s.H+iy)*s.W+ix)*s.C+c])
+					}
+				}
+			}
+			n := len(taps)
+			if op.CountPadding {
+				n = op.KH * op.KW
+			}
+			out.F32[i] = mean(taps, n)
+		}
+	})}
+}
+
+func sumOf(taps []float32) (sum float32) {
+	for _, v := range taps {
+		sum += v
+	}
+	return sum
+}
+
+// brokenLayers are faults of activations, means, products and channels.
+var brokenLayers = []brokenDevice{
+	{"one slope for all channels", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) {
+		if op.Activation.Slope != nil {
+			op.Activation.Slope = slices.Repeat(op.Activation.Slope[:1], op.Out)
+		}
+	})}, "conv/bits/", "image"},
+	{"slopes of −0", inAffine(bcnn.ActivationPReLU, func(a bcnn.Activation, x, was float32, c int) float32 {
+		if x == 0 && math.Signbit(float64(x)) {
+			return x * a.Slope[c]
+		}
+		return was
+	}), "prelu/", "want -0 (0x80000000), got 0"},
+	{"NaN passes a clip", inAffine(bcnn.ActivationClip, func(_ bcnn.Activation, x, was float32, _ int) float32 {
+		if x != x {
+			return x
+		}
+		return was
+	}), "hardtanh/", "want -1 (0xbf800000), got NaN"},
+	{"NaN passes a ReLU", inAffine(bcnn.ActivationReLU, func(_ bcnn.Activation, x, was float32, _ int) float32 {
+		if x != x {
+			return x
+		}
+		return was
+	}), "relu/", "want 0 (0x00000000), got NaN"},
+	{"−0 passes a clip at 0", inAffine(bcnn.ActivationClip, func(a bcnn.Activation, x, was float32, _ int) float32 {
+		if x == a.Min {
+			return x
+		}
+		return was
+	}), "relu6/", "want 0 (0x00000000), got -0"},
+	{"clips without an upper bound", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) {
+		if op.Activation.Kind == bcnn.ActivationClip {
+			op.Activation.Max = float32(math.Inf(1))
+		}
+	})}, "conv/float/", "image"},
+	{"activation of sums missing", fake{several: func(op bcnn.StepOp) bcnn.StepOp {
+		if _, ok := op.(*bcnn.AddStep); ok {
+			return &bcnn.AddStep{}
+		}
+		return op
+	}}, "add+", "(add): image"},
+	{"all taps of a window count", fake{step: change(func(op *bcnn.AvgPoolStep, _ bcnn.Tensor) { op.CountPadding = true })}, "avgpool/", "(avgpool): image"},
+	{"padding never counts", fake{step: change(func(op *bcnn.AvgPoolStep, _ bcnn.Tensor) { op.CountPadding = false })}, "avgpool/", "(avgpool): image"},
+	{"means by the reciprocal alone", meansBy(func(taps []float32, n int) float32 { return sumOf(taps) * (1 / float32(n)) }), "avgpool/", "(avgpool): image"},
+	{"means of float64 sums", meansBy(func(taps []float32, n int) float32 {
+		sum := 0.0
+		for _, v := range taps {
+			sum += float64(v)
+		}
+		return float32(sum / float64(n))
+	}), "avgpool/", "(avgpool): image"},
+	{"means by division", meansBy(func(taps []float32, n int) float32 { return sumOf(taps) / float32(n) }), "avgpool/", "(avgpool): image"},
+	{"means from the last tap to the first", meansBy(func(taps []float32, n int) float32 {
+		slices.Reverse(taps)
+		return float32(float64(sumOf(taps)) / float64(n))
+	}), "avgpool/", "(avgpool): image"},
+	{"subnormal means flushed", fake{step: after(func(_ *bcnn.AvgPoolStep, _, out bcnn.Tensor) { flush(out.F32) })}, "avgpool/", "(avgpool): image"},
+	{"bits of means are 0 and 1", fake{step: after(func(_ *bcnn.AvgPoolStep, in, out bcnn.Tensor) {
+		for i, v := range out.F32 {
+			if in.DType == bcnn.Bits {
+				out.F32[i] = (v + 1) / 2
+			}
+		}
+	})}, "avgpool/", "(avgpool): image"},
+	{"one factor for all values", fake{joined: func(op bcnn.StepOp, out, a, b bcnn.Tensor) {
+		if _, ok := op.(*bcnn.MulStep); ok {
+			for i, v := range a.F32 {
+				out.F32[i] = v * b.F32[0]
+			}
+		}
+	}}, "mul/", "(mul): image"},
+	{"factors of the first image", fake{joined: func(op bcnn.StepOp, out, a, b bcnn.Tensor) {
+		if _, ok := op.(*bcnn.MulStep); ok {
+			for i, v := range a.F32 {
+				out.F32[i] = v * factor(a.Shape, b, i%a.Shape.Values())
+			}
+		}
+	}}, "mul/", "(mul): image 1"},
+	{"the first channel of the second part lost", fake{joined: func(op bcnn.StepOp, out, a, b bcnn.Tensor) {
+		if _, ok := op.(*bcnn.ConcatStep); !ok {
+			return
+		}
+		for pixel := range out.N * out.Shape.Pixels() {
+			if c := a.Shape.C; out.DType == bcnn.Bits {
+				out.Words[pixel*(len(out.Words)/out.N/out.Shape.Pixels())+c/64] &^= 1 << (c % 64)
+			} else {
+				out.F32[pixel*out.Shape.C+c] = 0
+			}
+		}
+	}}, "concat/", "(concat): image"},
+	{"bits joined at whole words", fake{joined: func(op bcnn.StepOp, out, a, b bcnn.Tensor) {
+		if _, ok := op.(*bcnn.ConcatStep); ok && out.DType == bcnn.Bits && a.Shape.C%64 != 0 {
+			clear(out.Words[:1])
+		}
+	}}, "concat/", "want +1, got -1"},
+	{"channels of zeros hold what was there", fake{step: after(func(op *bcnn.ChannelsStep, _, out bcnn.Tensor) {
+		for i := range out.F32 {
+			if op.Index[i%len(op.Index)] < 0 {
+				out.F32[i] = 1
+			}
+		}
+	})}, "channels/", "want 0 (0x00000000), got 1"},
+	{"the next channel picked", fake{step: change(func(op *bcnn.ChannelsStep, in bcnn.Tensor) {
+		op.Index = slices.Clone(op.Index)
+		for i, c := range op.Index {
+			if c >= 0 {
+				op.Index[i] = (c + 1) % int32(in.Shape.C)
+			}
+		}
+	})}, "channels/", "(channels): image"},
+}

@@ -1,0 +1,79 @@
+package bcnn
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// ActivationKind names a function of one value that a step applies at its end.
+type ActivationKind uint8
+
+const (
+	ActivationNone ActivationKind = iota
+	ActivationReLU
+	ActivationPReLU
+	ActivationClip
+)
+
+func (k ActivationKind) String() string {
+	switch k {
+	case ActivationNone:
+		return "none"
+	case ActivationReLU:
+		return "relu"
+	case ActivationPReLU:
+		return "prelu"
+	case ActivationClip:
+		return "clip"
+	}
+	return fmt.Sprintf("ActivationKind(%d)", uint8(k))
+}
+
+// Activation is what a step makes of its float32 values x at the end, by
+// comparisons and selections:
+//
+//	none:  x
+//	relu:  x where x > 0, else +0
+//	prelu: x·Slope[c], rounded once, where x < 0, else x
+//	clip:  t = x where x > Min, else Min; then t where t < Max, else Max
+//
+// So a NaN becomes +0 in relu and Min in clip, and stays NaN in prelu; −0 becomes
+// +0 in relu, stays in prelu, and becomes Min in a clip whose Min is a zero of
+// either sign.
+type Activation struct {
+	Kind     ActivationKind
+	Slope    []float32 // prelu: one per channel of the output
+	Min, Max float32   // clip; infinite where a side is open
+}
+
+// check tests what follows a step with so many output channels.
+func (a *Activation) check(channels int) error {
+	switch a.Kind {
+	case ActivationNone, ActivationReLU:
+	case ActivationPReLU:
+		if len(a.Slope) != channels {
+			return fmt.Errorf("%d slopes for %d channels", len(a.Slope), channels)
+		}
+		return nil
+	case ActivationClip:
+		return checkClip(a.Min, a.Max)
+	default:
+		return Unsupported(fmt.Sprintf("activation %v", a.Kind))
+	}
+	if a.Slope != nil {
+		return fmt.Errorf("slopes for activation %v", a.Kind)
+	}
+	return nil
+}
+
+// checkClip tests the bounds of a clip, of which one may be infinite.
+func checkClip(low, high float32) error {
+	if !(low <= high) {
+		return fmt.Errorf("clip from %v to %v", low, high)
+	}
+	if math.IsInf(float64(low), 0) && math.IsInf(float64(high), 0) {
+		return errors.New("clip without a finite bound")
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+package modelfile
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// versionOf returns the first version of the format that has a kind of layer.
+func versionOf(kind string) int {
+	switch kind {
+	case bcnn.AvgPool{}.Kind(), bcnn.PReLU{}.Kind(), bcnn.Clip{}.Kind(), bcnn.Mul{}.Kind(), bcnn.Concat{}.Kind(), bcnn.Channels{}.Kind():
+		return 2
+	}
+	return 1
+}
+
+// encode describes a layer.
+func (w *layerWriter) encode(op bcnn.Op) error {
+	switch op := op.(type) {
+	case bcnn.Binarize:
+		w.params = binarizeJSON{string(op.Scheme)}
+		w.add(thresholds, &tensor{dtype: i32, shape: []int64{int64(len(op.Thresholds))}, i32: op.Thresholds})
+	case bcnn.Conv2D:
+		w.params = conv2DJSON{encodeWindow(op.Window), op.Out, max(op.Groups, 1), op.PadValue}
+		w.addWeights(op.Weights, op.Out, op.KH, op.KW)
+		w.addF32(bias, op.Bias)
+	case bcnn.Dense:
+		w.params = denseJSON{op.Out}
+		w.addWeights(op.Weights, op.Out)
+		w.addF32(bias, op.Bias)
+	case bcnn.BatchNorm:
+		w.params = batchNormJSON{op.Epsilon}
+		w.addF32(gamma, op.Gamma)
+		w.addF32(beta, op.Beta)
+		w.addF32(mean, op.Mean)
+		w.addF32(variance, op.Var)
+	case bcnn.Affine:
+		w.addF32(scale, op.Scale)
+		w.addF32(bias, op.Bias)
+	case bcnn.Sign:
+		p := signJSON{1}
+		if op.Zero == bcnn.ZeroIsMinus {
+			p.Zero = -1
+		}
+		w.params = p
+	case bcnn.MaxPool:
+		w.params = encodeWindow(op.Window)
+	case bcnn.AvgPool:
+		w.params = avgPoolJSON{encodeWindow(op.Window), op.CountPadding}
+	case bcnn.PReLU:
+		w.addF32(slope, op.Slope)
+	case bcnn.Clip:
+		w.params = clipJSON{bound(op.Min), bound(op.Max)}
+	case bcnn.Channels:
+		w.add(index, &tensor{dtype: i32, shape: []int64{int64(len(op.Index))}, i32: op.Index})
+	case bcnn.ReLU, bcnn.Add, bcnn.Mul, bcnn.Concat, bcnn.Flatten, bcnn.Softmax:
+	default:
+		return fmt.Errorf("%T cannot be stored", op)
+	}
+	return nil
+}
+
+// decode makes the layer.
+func (r *layerReader) decode() (bcnn.Op, error) {
+	if first := versionOf(r.layer.Kind); r.version < first {
+		return nil, fmt.Errorf("layers of kind %s came with version %d of the format, this is version %d", r.layer.Kind, first, r.version)
+	}
+	switch r.layer.Kind {
+	case bcnn.Binarize{}.Kind():
+		return r.binarize()
+	case bcnn.Conv2D{}.Kind():
+		return r.conv2D()
+	case bcnn.Dense{}.Kind():
+		return r.dense()
+	case bcnn.BatchNorm{}.Kind():
+		return r.batchNorm()
+	case bcnn.Affine{}.Kind():
+		v, err := r.floats(scale, bias)
+		if err != nil {
+			return nil, err
+		}
+		return bcnn.Affine{Scale: v[0], Bias: v[1]}, nil
+	case bcnn.Sign{}.Kind():
+		return r.sign()
+	case bcnn.MaxPool{}.Kind():
+		var p windowJSON
+		if err := r.params(&p); err != nil {
+			return nil, err
+		}
+		w, err := p.decode()
+		return bcnn.MaxPool{Window: w}, err
+	case bcnn.AvgPool{}.Kind():
+		return r.avgPool()
+	case bcnn.PReLU{}.Kind():
+		v, err := r.floats(slope)
+		if err != nil {
+			return nil, err
+		}
+		return bcnn.PReLU{Slope: v[0]}, nil
+	case bcnn.Clip{}.Kind():
+		return r.clip()
+	case bcnn.Channels{}.Kind():
+		t, err := r.vector(index, i32)
+		if err != nil {
+			return nil, err
+		}
+		return bcnn.Channels{Index: t.i32}, nil
+	case bcnn.ReLU{}.Kind():
+		return bcnn.ReLU{}, nil
+	case bcnn.Add{}.Kind():
+		return bcnn.Add{}, nil
+	case bcnn.Mul{}.Kind():
+		return bcnn.Mul{}, nil
+	case bcnn.Concat{}.Kind():
+		return bcnn.Concat{}, nil
+	case bcnn.Flatten{}.Kind():
+		return bcnn.Flatten{}, nil
+	case bcnn.Softmax{}.Kind():
+		return bcnn.Softmax{}, nil
+	}
+	return nil, fmt.Errorf("unknown kind of layer %s", text.Quote(r.layer.Kind))
+}
+
+func (r *layerReader) binarize() (bcnn.Op, error) {
+	var p binarizeJSON
+	if err := r.params(&p); err != nil {
+		return nil, err
+	}
+	t, err := r.vector(thresholds, i32)
+	if err != nil {
+		return nil, err
+	}
+	return bcnn.Binarize{Scheme: bcnn.Scheme(p.Scheme), Thresholds: t.i32}, nil
+}
+
+func (r *layerReader) conv2D() (bcnn.Op, error) {
+	var p conv2DJSON
+	if err := r.params(&p); err != nil {
+		return nil, err
+	}
+	w, err := p.decode()
+	if err != nil {
+		return nil, err
+	}
+	if p.Groups < 1 {
+		return nil, fmt.Errorf("%d groups, want at least 1", p.Groups)
+	}
+	op := bcnn.Conv2D{Window: w, Out: p.Out, Groups: p.Groups, PadValue: p.PadValue}
+	if op.Weights, err = r.weights(p.Out, w.KH, w.KW); err != nil {
+		return nil, err
+	}
+	v, err := r.floats(bias)
+	if err != nil {
+		return nil, err
+	}
+	op.Bias = v[0]
+	return op, nil
+}
+
+func (r *layerReader) dense() (bcnn.Op, error) {
+	var p denseJSON
+	err := r.params(&p)
+	if err != nil {
+		return nil, err
+	}
+	op := bcnn.Dense{Out: p.Out}
+	if op.Weights, err = r.weights(p.Out); err != nil {
+		return nil, err
+	}
+	v, err := r.floats(bias)
+	if err != nil {
+		return nil, err
+	}
+	op.Bias = v[0]
+	return op, nil
+}
+
+func (r *layerReader) batchNorm() (bcnn.Op, error) {
+	var p batchNormJSON
+	if err := r.params(&p); err != nil {
+		return nil, err
+	}
+	v, err := r.floats(gamma, beta, mean, variance)
+	if err != nil {
+		return nil, err
+	}
+	return bcnn.BatchNorm{Gamma: v[0], Beta: v[1], Mean: v[2], Var: v[3], Epsilon: p.Epsilon}, nil
+}
+
+func (r *layerReader) sign() (bcnn.Op, error) {
+	var p signJSON
+	if err := r.params(&p); err != nil {
+		return nil, err
+	}
+	switch p.Zero {
+	case 1:
+		return bcnn.Sign{Zero: bcnn.ZeroIsPlus}, nil
+	case -1:
+		return bcnn.Sign{Zero: bcnn.ZeroIsMinus}, nil
+	}
+	return nil, fmt.Errorf("sign of zero is %d, want +1 or −1", p.Zero)
+}
+
+func (r *layerReader) avgPool() (bcnn.Op, error) {
+	var p avgPoolJSON
+	if err := r.params(&p); err != nil {
+		return nil, err
+	}
+	w, err := p.decode()
+	return bcnn.AvgPool{Window: w, CountPadding: p.CountPadding}, err
+}
+
+func (r *layerReader) clip() (bcnn.Op, error) {
+	var p clipJSON
+	if err := r.params(&p); err != nil {
+		return nil, err
+	}
+	op := bcnn.Clip{Min: float32(math.Inf(-1)), Max: float32(math.Inf(1))}
+	if p.Min != nil {
+		op.Min = *p.Min
+	}
+	if p.Max != nil {
+		op.Max = *p.Max
+	}
+	return op, nil
+}
+
+// bound returns a bound of a clip; an infinite one is not written.
+func bound(v float32) *float32 {
+	if math.IsInf(float64(v), 0) {
+		return nil
+	}
+	return &v
+}
