@@ -156,7 +156,9 @@ __kernel void add(__global const float *restrict a, __global const float *restri
 	if (item >= OUT_H * OUT_W * OUT_C)
 		return;
 	const size_t i = image * (OUT_H * OUT_W * OUT_C) + item;
-	out[i] = activate(a[i] + b[i], slope, item % OUT_C, g);
+	// Nothing else needs the channel, and the division takes longer than the rest.
+	const int c = ACTIVATION == ACTIVATION_PRELU ? item % OUT_C : 0;
+	out[i] = activate(a[i] + b[i], slope, c, g);
 }
 
 // b has values for all pixels or for one, and for all channels or for one.
@@ -181,7 +183,7 @@ __kernel void gather_float(__global const float *restrict in, __global float *re
 {
 	const int item = get_global_id(0);
 	const size_t image = get_global_id(1);
-	const int channels = END - FIRST;
+	const int channels = max(END - FIRST, 1); // 0 in programs for other steps, and compilers warn
 	if (item >= OUT_H * OUT_W * channels)
 		return;
 	const int pixel = item / channels;
@@ -198,7 +200,7 @@ __kernel void gather_bits(__global const uint *restrict in, __global uint *restr
 {
 	const int item = get_global_id(0);
 	const size_t image = get_global_id(1);
-	const int words = (END == OUT_C ? OUT_WORDS : (END + 31) / 32) - FIRST / 32;
+	const int words = max((END == OUT_C ? OUT_WORDS : (END + 31) / 32) - FIRST / 32, 1); // as above
 	if (item >= OUT_H * OUT_W * words)
 		return;
 	const int pixel = item / words;
