@@ -315,6 +315,20 @@ class OptionA(nn.Module):
         return self.fc(y.view(y.size(0), -1))
 
 
+class Xnor(nn.Module):
+    """XNOR-Net: every pixel of a sum is scaled by K, the mean of |x| over its window."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.sign, self.conv = stem(6), Where(), Conv(6, 4, weights=alpha_mean, padding=1)
+        self.end = nn.Sequential(nn.BatchNorm2d(4), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 5))
+
+    def forward(self, x):
+        x = self.stem(x)
+        k = F.conv2d(x.abs().mean(1, keepdim=True), torch.full((1, 1, 3, 3), 1 / 9), padding=1)
+        return self.end(self.conv(self.sign(x)) * k)
+
+
 class BinaryMean(nn.Module):
     """The sign of the mean of ±1 values, which often is 0."""
 
@@ -358,6 +372,7 @@ CASES = {  # name: network, image size, metadata
     "option_a": (OptionA, 10, {"binary": 1}),
     "mean_sign": (lambda: BinaryMean(Sign()), 8, {"refused": "OverrideZeros", "zero": "plus"}),
     "mean_where": (lambda: BinaryMean(Where()), 8, {"binary": 1}),
+    "xnor": (Xnor, 8, {"binary": 1}),
 }
 
 # What the newer exporter folds in float32: (±α − c) + c is ±α up to rounding.

@@ -175,7 +175,7 @@ func TestChannelLayers(t *testing.T) {
 		ints("groups", 0, 2, 2, 6, 6), ints("whole", 0, 4, 6, 6), ints("windows", 0, 4, 3, 2, 3, 2), ints("flat", 0, 4, 36),
 		randomTensor(r, "slope", []int{4, 1, 1}, 0.5, -1, 2), randomTensor(r, "w1", []int{4, 4, 1, 1}, -1, 0.5, 1), randomTensor(r, "g", []int{4, 2, 1, 1}, -1, 1),
 		randomTensor(r, "w4", []int{3, 4, 1, 1}, -1, 1), randomTensor(r, "w7", []int{3, 7, 1, 1}, -1, 1), randomTensor(r, "w5", []int{3, 5, 2, 2}, -1, 1), randomTensor(r, "k", []int{1, 4, 1, 1}, -1, 1),
-		randomTensor(r, "w8", []int{3, 8, 1, 1}, -1, 1), randomTensor(r, "d8", []int{8, 3}, -1, 1), randomTensor(r, "d288", []int{288, 3}, -1, 1),
+		floats("k1", []int{2, 1, 1, 1}, 1, -1), randomTensor(r, "w8", []int{3, 8, 1, 1}, -1, 1), randomTensor(r, "d8", []int{8, 3}, -1, 1), randomTensor(r, "d288", []int{288, 3}, -1, 1),
 	}
 	tests := []struct {
 		name  string
@@ -221,6 +221,11 @@ func TestChannelLayers(t *testing.T) {
 		{"shuffle at the end", []testNode{op("Reshape", "a groups", "b"), op("Transpose", "b", "c", perm(0, 2, 1, 3, 4)...), op("Reshape", "c whole", "y")}, map[string]int{"channels": 1}, nil},
 		{"shuffle of a vector", []testNode{op("Reshape", "a groups", "b"), op("Transpose", "b", "c", perm(0, 2, 1, 3, 4)...), op("Reshape", "c whole", "d"), op("GlobalMaxPool", "d", "e"), op("Flatten", "e", "y")}, map[string]int{"channels": 1, "maxpool": 1}, nil},
 		{"mean", []testNode{op("ReduceMean", "a", "y", "axes", []int{2, 3})}, map[string]int{"avgpool": 1}, nil},
+		{"absolute value", []testNode{op("Abs", "a", "y")}, map[string]int{"prelu": 1}, nil},
+		{"mean over channels", []testNode{op("ReduceMean", "a", "y", "axes", []int{1})}, map[string]int{"conv2d": 1, "affine": 1}, nil},
+		{"mean over channels, one dimension less", []testNode{op("ReduceMean", "a", "b", "axes", []int{1}, "keepdims", 0), op("Unsqueeze", "b", "c", "axes", []int{1}), op("Mul", "a c", "y")}, map[string]int{"conv2d": 1, "affine": 1, "mul": 1}, nil},
+		{"mean over three channels, sign", []testNode{op("Conv", "a w4", "b"), op("ReduceMean", "b", "c", "axes", []int{1}), op("GreaterOrEqual", "c half", "d"), op("Where", "d plus minus", "e"), op("Conv", "e k1", "y")},
+			map[string]int{"conv2d": 3, "batchnorm": 1, "affine": 1, "sign": 1}, nil},
 		{"mean as a vector", []testNode{op("ReduceMean", "a i23", "y", "keepdims", 0)}, map[string]int{"avgpool": 1}, nil},
 		{"maximum of rows, of columns", []testNode{op("ReduceMax", "a", "b", "axes", []int{-1}, "keepdims", 0), op("ReduceMax", "b", "y", "axes", []int{2}, "keepdims", 0)}, map[string]int{"maxpool": 2}, nil},
 		{"mean of a list of pixels", []testNode{op("Reshape", "a flat", "b"), op("ReduceMean", "b", "y", "axes", []int{2}, "keepdims", 0)}, map[string]int{"avgpool": 1}, nil},

@@ -7,10 +7,11 @@
 // bcnn.Network cannot represent is an error that names all such nodes (see
 // ObstaclesError); nothing is approximated silently.
 //
-// Operators: Add, AveragePool, BatchNormalization, Cast, Clip, Concat of channels,
+// Operators: Abs, Add, AveragePool, BatchNormalization, Cast, Clip, Concat of channels,
 // Constant, Conv, Div, Dropout, Flatten, Gather of channels, Gemm, GlobalAveragePool,
 // GlobalMaxPool, HardSigmoid, Identity, LeakyRelu, MatMul, Max and Min with a number,
 // MaxPool, Mul, Neg, Pad, PRelu, ReduceMax and ReduceMean over heights and widths,
+// ReduceMean over channels,
 // Relu, Reshape, Shape, Sign, Slice of channels or of every so many rows and columns,
 // Softmax, Split of channels, Squeeze, Sub, Sum, Transpose, Unsqueeze, Where, the
 // comparisons, QONNX BipolarQuant and Quant, bitcnn Binarize; and on constants what

@@ -75,8 +75,33 @@ func tiles(h, w int) bcnn.Window {
 	return bcnn.Window{KH: h, KW: w, StrideH: h, StrideW: w, DilationH: 1, DilationW: 1}
 }
 
+// channelMean is the mean over all channels, over which dimension dim runs: a
+// convolution with ones, divided by their number.
+func (im *importer) channelMean(n *pb.Node, v *build.Value, dim int, keep bool) (build.Operand, error) {
+	ones, err := im.build.Floats(v.Shape.C)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	for i := range ones {
+		ones[i] = 1
+	}
+	win := tiles(1, 1)
+	shape := bcnn.Shape{H: v.Shape.H, W: v.Shape.W, C: 1}
+	y := im.build.Emit(n, "/sum", bcnn.Conv2D{Window: win, Out: 1, Groups: 1, Weights: bcnn.Weights{F32: ones}}, shape, v)
+	divided, err := im.quotient(y, []float32{float32(v.Shape.C)})
+	if err != nil {
+		return build.Operand{}, err
+	}
+	y = im.build.Emit(n, "", divided, shape, y)
+	y.View = slices.Clone(v.View)
+	if y.View[dim] = nil; !keep {
+		y.View = edit(y.View, []int{dim}, false, nil)
+	}
+	return build.Operand{Value: y}, nil
+}
+
 // reduceValue imports ReduceMean and ReduceMax over heights and widths: of images, or
-// of the windows that a Reshape has made of them.
+// of the windows that a Reshape has made of them. A mean may be over channels, too.
 func (im *importer) reduceValue(n *pb.Node, v *build.Value) (build.Operand, error) {
 	if n.OpType != "ReduceMean" && n.OpType != "ReduceMax" {
 		return build.Operand{}, fmt.Errorf("%w on anything but constants", errUnsupported)
@@ -100,11 +125,14 @@ func (im *importer) reduceValue(n *pb.Node, v *build.Value) (build.Operand, erro
 		return build.Operand{}, errors.New("without axes it would join the batch")
 	}
 	slices.Sort(axes)
+	if d := v.View[axes[0]]; len(axes) == 1 && n.OpType == "ReduceMean" && len(d) > 0 && view.Only(d, view.C) && view.Product(d) == v.Shape.C {
+		return im.channelMean(n, v, axes[0], keep != 0)
+	}
 	size := map[view.Axis]int{view.H: 1, view.W: 1}
 	for _, a := range axes {
 		for _, atom := range v.View[a] {
 			if size[atom.Axis] == 0 {
-				return build.Operand{}, fmt.Errorf("%s over dimension %d, which is not a height or width, is not supported", n.OpType, a)
+				return build.Operand{}, fmt.Errorf("%s over dimension %d, which is not a height, a width or, alone, the channels of a mean, is not supported", n.OpType, a)
 			}
 			size[atom.Axis] *= atom.Size
 		}
