@@ -208,6 +208,139 @@ class Dense(nn.Module):
         return self.layers(x)
 
 
+class BiReal(nn.Module):
+    """Bi-Real Net: an average pool and a real 1×1 convolution on the way around; the mean of the image."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = stem(6)
+        self.sign, self.conv, self.bn = Where(), Conv(6, 8, weights=alpha_mean, padding=1, stride=2), nn.BatchNorm2d(8)
+        self.down = nn.Sequential(nn.AvgPool2d(2, 2), nn.Conv2d(6, 8, 1, bias=False), nn.BatchNorm2d(8))
+        self.prelu, self.pool, self.fc = nn.PReLU(8), nn.AdaptiveAvgPool2d(1), nn.Linear(8, 5)
+
+    def forward(self, x):
+        x = self.stem(x)
+        x = self.prelu(self.bn(self.conv(self.sign(x))) + self.down(x))
+        return self.fc(self.pool(x).flatten(1))
+
+
+class ReActNet(nn.Module):
+    """RSign and RPReLU; a 1×1 stage that doubles the channels is two convolutions and a concat."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = stem(4)
+        self.move1, self.conv1, self.bn1 = Moved(4), Conv(4, 4, weights=alpha_mean, padding=1, stride=2), nn.BatchNorm2d(4)
+        self.rprelu1 = nn.Sequential(Moved(4), nn.PReLU(4), Moved(4))
+        self.move2, self.bn2, self.bn3 = Moved(4), nn.BatchNorm2d(4), nn.BatchNorm2d(4)
+        self.conv2, self.conv3 = Conv(4, 4, 1, weights=alpha_mean), Conv(4, 4, 1, weights=alpha_mean)
+        self.rprelu2 = nn.Sequential(Moved(8), nn.PReLU(8), Moved(8))
+        self.move4, self.conv4, self.bn4 = Moved(8), Conv(8, 8, weights=alpha_mean, padding=1), nn.BatchNorm2d(8)
+        self.sign, self.down, self.fc = Where(), nn.AvgPool2d(2, 2), nn.Linear(8, 5)
+
+    def forward(self, x):
+        x = self.stem(x)
+        x = self.rprelu1(self.bn1(self.conv1(self.sign(self.move1(x)))) + self.down(x))
+        s = self.sign(self.move2(x))
+        x = self.rprelu2(torch.cat([self.bn2(self.conv2(s)) + x, self.bn3(self.conv3(s)) + x], dim=1))
+        x = self.bn4(self.conv4(self.sign(self.move4(x)))) + torch.cat([x[:, :4], x[:, :4]], dim=1)
+        return self.fc(F.adaptive_avg_pool2d(x, 1).view(x.size(0), -1))
+
+
+class DenseNet(nn.Module):
+    """BinaryDenseNet: what a layer makes is joined to what it has read."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.sign = stem(5), Where()
+        self.bn = nn.ModuleList(nn.BatchNorm2d(5 + 3 * i) for i in range(3))
+        self.conv = nn.ModuleList(Conv(5 + 3 * i, 3, padding=1) for i in range(3))
+        self.end = nn.Sequential(nn.BatchNorm2d(14), nn.MaxPool2d(2, 2), nn.ReLU(), nn.Conv2d(14, 6, 1), nn.AdaptiveAvgPool2d(1),
+                                 nn.Flatten(), nn.Linear(6, 5))
+
+    def forward(self, x):
+        x = self.stem(x)
+        for bn, conv in zip(self.bn, self.conv):
+            x = torch.cat((x, conv(self.sign(bn(x)))), 1)
+        return self.end(x)
+
+
+class Shuffle(nn.Module):
+    """ShuffleNet: one half of the channels passes by, then the two are mixed."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.sign, self.conv, self.bn = stem(8), Where(), Conv(4, 4, padding=1), nn.BatchNorm2d(4)
+        self.conv2, self.fc = Conv(8, 4), nn.Linear(4, 5)
+
+    def forward(self, x):
+        x = self.stem(x)
+        for _ in range(2):
+            a, b = x.chunk(2, dim=1)
+            x = torch.cat((a, self.bn(self.conv(self.sign(b)))), dim=1)
+            n, c, h, w = x.shape
+            x = x.view(n, 2, c // 2, h, w).transpose(1, 2).contiguous().view(n, c, h, w) + x
+        return self.fc(self.conv2(self.sign(x)).mean((2, 3)))
+
+
+class Gate(nn.Module):
+    """Squeeze and excite with a hard gate, clip(x/6 + ½, 0, 1), and without one; ReLU6 on the way."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.sign, self.conv, self.bn = stem(6), Where(), Conv(6, 8, padding=1), nn.BatchNorm2d(8)
+        self.squeeze, self.excite = nn.Conv2d(8, 3, 1), nn.Conv2d(3, 8, 1)
+        self.conv2, self.bn2, self.gate2, self.fc = Conv(8, 8), nn.BatchNorm2d(8), nn.Linear(8, 8), nn.Linear(8, 5)
+
+    def forward(self, x):
+        x = F.relu6(self.bn(self.conv(self.sign(self.stem(x)))))
+        x = x * F.hardsigmoid(self.excite(F.relu(self.squeeze(F.adaptive_avg_pool2d(x, 1)))))
+        x = self.bn2(self.conv2(self.sign(x - 1.5)))
+        x = self.gate2(x.mean([2, 3])).unsqueeze(-1).unsqueeze(-1) * x
+        return self.fc(x.mean(3).mean(2))
+
+
+class OptionA(nn.Module):
+    """The way around of the ResNets for CIFAR: every second pixel, channels of zeros; Hardtanh that no sign follows."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.sign = stem(4), Where()
+        self.conv, self.bn, self.fc = Conv(4, 8, weights=irnet, padding=1, stride=2), nn.BatchNorm2d(8), nn.Linear(8, 5)
+
+    def forward(self, x):
+        x = F.hardtanh(self.stem(x))
+        y = self.bn(self.conv(self.sign(x))) + F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, 2, 2))
+        y = F.avg_pool2d(F.hardtanh(y), y.size(3))
+        return self.fc(y.view(y.size(0), -1))
+
+
+class Xnor(nn.Module):
+    """XNOR-Net: every pixel of a sum is scaled by K, the mean of |x| over its window."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.sign, self.conv = stem(6), Where(), Conv(6, 4, weights=alpha_mean, padding=1)
+        self.end = nn.Sequential(nn.BatchNorm2d(4), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 5))
+
+    def forward(self, x):
+        x = self.stem(x)
+        k = F.conv2d(x.abs().mean(1, keepdim=True), torch.full((1, 1, 3, 3), 1 / 9), padding=1)
+        return self.end(self.conv(self.sign(x)) * k)
+
+
+class BinaryMean(nn.Module):
+    """The sign of the mean of ±1 values, which often is 0."""
+
+    def __init__(self, sign):
+        super().__init__()
+        self.stem, self.first, self.sign, self.conv = stem(6), Where(), sign, Conv(6, 4)
+        self.pool, self.end = nn.AvgPool2d(2, 2), nn.Sequential(nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(4, 5))
+
+    def forward(self, x):
+        return self.end(self.conv(self.sign(self.pool(self.first(self.stem(x))))))
+
+
 CASES = {  # name: network, image size, metadata
     "where": (lambda: net(Where(), Conv(6, 4, padding=1)), 8, {"binary": 1}),
     "sign_detach": (lambda: net(Detached(), Conv(6, 4)), 8, {"binary": 1, "zero": "plus"}),
@@ -231,6 +364,15 @@ CASES = {  # name: network, image size, metadata
     "residual": (Residual, 9, {"binary": 2, "zero": "plus"}),
     "hubara": (Hubara, 10, {"binary": 3}),
     "dense": (Dense, 8, {"binary": 2}),
+    "bireal": (BiReal, 10, {"binary": 1}),
+    "reactnet": (ReActNet, 10, {"binary": 4}),
+    "densenet": (DenseNet, 8, {"binary": 3}),
+    "shuffle": (Shuffle, 8, {"binary": 3}),
+    "gate": (Gate, 8, {"binary": 2}),
+    "option_a": (OptionA, 10, {"binary": 1}),
+    "mean_sign": (lambda: BinaryMean(Sign()), 8, {"refused": "OverrideZeros", "zero": "plus"}),
+    "mean_where": (lambda: BinaryMean(Where()), 8, {"binary": 1}),
+    "xnor": (Xnor, 8, {"binary": 1}),
 }
 
 # What the newer exporter folds in float32: (±α − c) + c is ±α up to rounding.

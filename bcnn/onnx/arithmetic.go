@@ -67,23 +67,25 @@ func (im *importer) compute(n *pb.Node, op string, a, b build.Operand) (build.Op
 	}
 	switch {
 	case a.Value != nil && b.Value != nil:
-		return im.sum(n, op, a.Value, b.Value)
+		return im.ofValues(n, op, a.Value, b.Value)
 	case a.Value != nil:
 		return im.withConstant(n, op, a.Value, b.Constant, false)
 	}
 	return im.withConstant(n, op, b.Value, a.Constant, true)
 }
 
-// sum is the sum or the difference of two values.
-func (im *importer) sum(n *pb.Node, op string, a, b *build.Value) (build.Operand, error) {
-	if op != "Add" && op != "Sub" {
-		return build.Operand{}, errors.New("of two computed tensors only the sum or difference is supported")
+// ofValues is the sum, the difference or the product of two values.
+func (im *importer) ofValues(n *pb.Node, op string, a, b *build.Value) (build.Operand, error) {
+	switch op {
+	case "Mul":
+		v, err := im.build.Mul(n, a, b)
+		return build.Operand{Value: v}, err
+	case "Add", "Sub":
+	default:
+		return build.Operand{}, errors.New("of two computed tensors only the sum, difference or product is supported")
 	}
-	a, err := im.build.Settle(a)
+	a, b, err := im.build.Same(n, a, b)
 	if err != nil {
-		return build.Operand{}, err
-	}
-	if b, err = im.build.Settle(b); err != nil {
 		return build.Operand{}, err
 	}
 	if a.Shape != b.Shape || !a.View.Equal(b.View) {

@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
@@ -11,13 +12,33 @@ import (
 
 // averagePool imports AveragePool.
 func (im *importer) averagePool(n *pb.Node) (build.Operand, error) {
-	v, err := im.imageOf(n)
+	v, err := im.value(n, 0)
 	if err != nil {
 		return build.Operand{}, err
 	}
-	win, partial, err := poolWindow(n, v.Shape)
+	// Exporters write padding that counts as zeros around the image.
+	pad := v.Pad
+	if pad != nil && pad.Value == 0 {
+		v = v.With(v.Node)
+		v.Pad = nil
+	}
+	if v, err = im.realImage(v); err != nil {
+		return build.Operand{}, err
+	}
+	shape := v.Shape
+	if pad != nil {
+		shape.H, shape.W = shape.H+pad.Top+pad.Bottom, shape.W+pad.Left+pad.Right
+	}
+	win, partial, err := poolWindow(n, shape)
 	if err != nil {
 		return build.Operand{}, err
+	}
+	if pad != nil {
+		if win.Pad != (bcnn.Padding{}) {
+			return build.Operand{}, fmt.Errorf("padding around that of %v is not supported", pad.Node)
+		}
+		win.Pad = pad.Padding
+		return im.average(n, v, bcnn.AvgPool{Window: win, CountPadding: true})
 	}
 	count, err := n.Int("count_include_pad", 0)
 	if err != nil {
@@ -35,24 +56,44 @@ func (im *importer) globalAveragePool(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	win := bcnn.Window{KH: v.Shape.H, KW: v.Shape.W, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}
-	return im.average(n, v, bcnn.AvgPool{Window: win})
+	return im.average(n, v, bcnn.AvgPool{Window: tiles(v.Shape.H, v.Shape.W)})
 }
 
+// average emits a mean over windows of an image in NCHW.
 func (im *importer) average(n *pb.Node, v *build.Value, op bcnn.AvgPool) (build.Operand, error) {
-	shape := pooled(v.Shape, op.Window)
-	if err := im.build.CheckShape(shape); err != nil {
+	out, err := im.mean(n, v, op)
+	if err != nil {
 		return build.Operand{}, err
 	}
-	out := im.build.Emit(n, "", op, shape, v)
-	out.View = view.View{view.Batch, v.View[1], view.Whole(view.H, shape.H), view.Whole(view.W, shape.W)}
+	out.View = view.View{view.Batch, v.View[1], view.Whole(view.H, out.Shape.H), view.Whole(view.W, out.Shape.W)}
 	return build.Operand{Value: out}, nil
+}
+
+// mean emits a mean over windows; the caller sets the view.
+func (im *importer) mean(n *pb.Node, v *build.Value, op bcnn.AvgPool) (*build.Value, error) {
+	shape := pooled(v.Shape, op.Window)
+	if err := im.build.CheckShape(shape); err != nil {
+		return nil, err
+	}
+	return im.build.Emit(n, "", op, shape, v), nil
 }
 
 // imageOf returns the first input of a node, which must be a batch of real images
 // with nothing pending.
 func (im *importer) imageOf(n *pb.Node) (*build.Value, error) {
-	v, err := im.settled(n, 0)
+	v, err := im.value(n, 0)
+	if err != nil {
+		return nil, err
+	}
+	return im.realImage(v)
+}
+
+// realImage is imageOf for a value.
+func (im *importer) realImage(v *build.Value) (*build.Value, error) {
+	if err := v.CheckReal(); err != nil {
+		return nil, err
+	}
+	v, err := im.build.Settle(v)
 	if err != nil {
 		return nil, err
 	}

@@ -103,8 +103,13 @@ func (im *importer) expand(n *pb.Node) (build.Operand, error) {
 	return build.Operand{Constant: out}, err
 }
 
-// concat joins constants.
+// concat joins constants, or the channels of values.
 func (im *importer) concat(n *pb.Node) (build.Operand, error) {
+	if r, err := im.operand(n, 0); err != nil {
+		return build.Operand{}, err
+	} else if r.Value != nil {
+		return im.concatValues(n)
+	}
 	var parts []*eval.Tensor
 	for i := range n.Inputs {
 		t, err := im.required(n, i)
@@ -128,11 +133,17 @@ func (im *importer) concat(n *pb.Node) (build.Operand, error) {
 	return build.Operand{Constant: out}, err
 }
 
+// gather takes the entries of a list from a dimension of a constant, or channels of a
+// value.
 func (im *importer) gather(n *pb.Node) (build.Operand, error) {
-	t, err := im.required(n, 0)
+	r, err := im.operand(n, 0)
 	if err != nil {
 		return build.Operand{}, err
 	}
+	if r.Value != nil {
+		return im.gatherChannels(n, r.Value)
+	}
+	t := r.Constant
 	indices, err := im.required(n, 1)
 	if err != nil {
 		return build.Operand{}, err
@@ -170,12 +181,17 @@ func (im *importer) size(n *pb.Node) (build.Operand, error) {
 	return build.Operand{Constant: eval.Scalar(pb.Int64, float64(t.Len()))}, nil
 }
 
-// reduce imports ReduceMean and its like on constants.
+// reduce imports ReduceMean and its like on constants, and on values where a pool does
+// the same.
 func (im *importer) reduce(n *pb.Node) (build.Operand, error) {
-	t, err := im.required(n, 0)
+	r, err := im.operand(n, 0)
 	if err != nil {
 		return build.Operand{}, err
 	}
+	if r.Value != nil {
+		return im.reduceValue(n, r.Value)
+	}
+	t := r.Constant
 	keep, err := n.Int("keepdims", 1)
 	if err != nil {
 		return build.Operand{}, err

@@ -92,6 +92,11 @@ func (im *importer) conv(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
+	if groups > 1 && v.Pad == nil {
+		if v, err = im.build.Ordered(n, v); err != nil {
+			return build.Operand{}, err
+		}
+	}
 	out, channels, kernel := w.Dims[0], w.Dims[1], w.Dims[2:]
 	if groups < 1 || groups > pb.MaxSize || out%int(groups) != 0 || int64(channels)*groups != int64(v.Shape.C) || out == 0 {
 		return build.Operand{}, fmt.Errorf("weights %v in %d groups for %d channels", w.Dims, groups, v.Shape.C)
@@ -130,7 +135,7 @@ func (im *importer) conv(n *pb.Node) (build.Operand, error) {
 		return build.Operand{}, err
 	}
 	if order != nil && groups > 1 {
-		return build.Operand{}, errors.New("a grouped convolution of channels that a Transpose has mixed is not supported")
+		return build.Operand{}, errors.New("a padded, grouped convolution of channels that a Transpose has mixed is not supported")
 	}
 	o, c, k := 0, 0, 0 // of value i
 	err = im.budget.Loop(len(rows), func(lo, hi int) {

@@ -217,9 +217,29 @@ func (g *grower) instruction(kind int, twice bool, constant, vector, value strin
 	case 30:
 		g.name = []string{"", "a", strings.Repeat("b", 300), "/c/Relu"}[g.choose(4)]
 	case 31:
-		switch g.choose(8) {
-		case 0, 1, 2:
+		switch g.choose(16) {
+		case 0:
 			g.value = g.add("Identity", value)
+		case 1:
+			g.value = g.add("Concat", value+" "+g.value, "axis", 1)
+		case 2:
+			g.value = g.add("Gather", value+" "+vector, "axis", 1)
+		case 8:
+			g.value = g.add("Mul", value+" "+g.value)
+		case 9:
+			g.value = g.add("Split", value, "axis", 1)
+		case 10:
+			g.value = g.add("ReduceMean", value, "axes", []int{1 + g.choose(3)}, "keepdims", g.choose(2))
+		case 11:
+			g.value = g.add("ReduceMax", value, "axes", []int{2, 3})
+		case 12:
+			g.value = g.add("PRelu", value+" "+constant)
+		case 13:
+			g.value = g.add("Slice", value, "starts", []int{g.choose(2)}, "ends", []int{g.dim()}, "axes", []int{1 + g.choose(3)})
+		case 14:
+			g.value = g.add("Reshape", value+" "+g.dims())
+		case 15:
+			g.value = g.add("AveragePool", value, "kernel_shape", []int{2, 2}, "pads", []int{1, 1, 1, 1})
 		case 3, 4:
 			g.value = g.add("Sub", value+" "+g.value)
 		case 5, 6:

@@ -102,6 +102,58 @@ func rewriteKinds() []kind {
 			return testModel{input: image(2, 2, 2), output: "y", inits: []testTensor{weights("c", 1<<12)}, nodes: []testNode{
 				op("Split", "c", strings.Join(outs, " ")), op("ReduceMin", outs[0], "g"), op("Add", "x g", "y")}}
 		}), ""},
+		{"Concat of many", 10, models(func(n int) testModel {
+			return testModel{input: image(2, 2, 2), output: "y", nodes: []testNode{op("Concat", strings.Repeat("x ", n), "y", "axis", 1)}}
+		}), ""},
+		{"joined with itself", 2, models(func(n int) testModel {
+			m := chain(min(n, 60), func(_ int, from, to string) []testNode { return []testNode{op("Concat", from+" "+from, to, "axis", 1)} })
+			return with(m, long("list", 0)...)
+		}), "have more than"},
+		{"channels picked by a long list", 10, models(func(n int) testModel {
+			return with(fan(n, func(_ int, to string) []testNode {
+				return []testNode{op("Gather", "x list", to+"g", "axis", 1), op("ReduceMax", to+"g", to, "axes", []int{2, 3})}
+			}), long("list", 0)...)
+		}), exceeds},
+		{"channels of zeros", 10, models(func(n int) testModel {
+			return chain(n, func(_ int, from, to string) []testNode {
+				return []testNode{op("Pad", from+" wide", to+"a"), op("Slice", to+"a at end axis", to)}
+			}, ints("wide", 0, many, 0, 0, 0, 0, 0, 0), ints("at", many), ints("end", many+2), ints("axis", 1))
+		}), exceeds},
+		{"Split of a value into many", 10, models(func(n int) testModel {
+			var outs []string
+			for i := range n {
+				outs = append(outs, fmt.Sprint("o", i))
+			}
+			return testModel{input: image(n, 2, 2), output: "y", nodes: []testNode{op("Split", "x", strings.Join(outs, " "), "axis", 1), op("Relu", outs[n-1], "y")}}
+		}), ""},
+		{"shuffles", 20, models(func(n int) testModel {
+			m := chain(n, func(_ int, from, to string) []testNode {
+				return []testNode{op("Reshape", from+" s", to+"a"), op("Transpose", to+"a", to+"b", perm(0, 2, 1, 3, 4)...), op("Reshape", to+"b r", to+"c"), op("Add", to+"c x", to)}
+			}, ints("s", 0, 4, 16, 2, 2), ints("r", 0, 64, 2, 2))
+			m.input = image(64, 2, 2)
+			return m
+		}), ""},
+		{"signs behind a tree of joins", 20, models(func(n int) testModel {
+			m := testModel{input: image(2, 2, 2), output: "y", inits: []testTensor{weights("w", 2, 128, 1, 1)}}
+			last := "x"
+			for range 6 {
+				m.nodes = append(m.nodes, op("Concat", last+" "+last, last+"c", "axis", 1))
+				last += "c"
+			}
+			m.nodes = append(m.nodes, op("Conv", last+" w", "y0"))
+			for i := range n {
+				s := fmt.Sprint("s", i)
+				m.nodes = append(m.nodes, op("Sign", last, s), op("Conv", s+" w", s+"v"), op("Add", fmt.Sprint("y", i, " ", s, "v"), fmt.Sprint("y", i+1)))
+			}
+			m.output = fmt.Sprint("y", n)
+			return m
+		}), ""},
+		{"slopes in front of a sign", 10, models(func(n int) testModel {
+			m := chain(3, func(_ int, from, to string) []testNode { return []testNode{op("PRelu", from+" c", to)} }, filled("c", []int{1, 100 * n}, 0.5))
+			m.nodes = append(m.nodes, op("Sign", m.output, "y"))
+			m.input.dims, m.output = []any{1, 100 * n}, "y"
+			return m
+		}), ""},
 		{"Max of many", 30, models(func(n int) testModel {
 			return testModel{input: image(2, 2, 2), output: "y", inits: []testTensor{weights("c", 1<<10)},
 				nodes: []testNode{op("Max", strings.Repeat("c ", n), "a"), op("ReduceMax", "a", "b"), op("Add", "x b", "y")}}

@@ -45,7 +45,7 @@ func (im *importer) whereNode(n *pb.Node) (build.Operand, error) {
 	return r, err
 }
 
-// unaryNode imports Sign, Round, Not, Neg, Relu and others.
+// unaryNode imports Sign, Round, Not, Neg, Abs, Relu and others.
 func (im *importer) unaryNode(n *pb.Node) (build.Operand, error) {
 	operands, err := im.operands(n, 1)
 	if err != nil {
@@ -63,6 +63,11 @@ func (im *importer) unaryNode(n *pb.Node) (build.Operand, error) {
 		return im.build.Threshold(n, v, eval.Scalar(v.Type, 0), eval.Scalar(v.Type, -1), eval.Scalar(v.Type, 0), eval.Scalar(v.Type, 1))
 	case "Relu":
 		return im.build.Clip(n, v, 0, math.Inf(1))
+	case "Abs":
+		if v, err = im.build.Settle(v); err != nil {
+			return build.Operand{}, err
+		}
+		return build.Operand{Value: im.build.Emit(n, "", bcnn.PReLU{Slope: []float32{-1}}, v.Shape, v)}, nil
 	case "Neg":
 		if v, err = im.build.Settle(v); err != nil {
 			return build.Operand{}, err

@@ -105,6 +105,12 @@ func (m testModel) execute(in array) array {
 			}
 			in = append(in, a)
 		}
+		if n.op == "Split" {
+			for i, part := range n.split(in) {
+				env[n.out[i]] = part
+			}
+			continue
+		}
 		env[n.out[0]] = n.execute(in, m)
 	}
 	return env[m.output]
@@ -299,21 +305,16 @@ func (n testNode) execute(in []array, m testModel) array {
 			out.v[i] = float64(d)
 		}
 		return out
-	case "Gather": // along the first axis of a list
-		out := newArray(in[1].dims...)
-		for i, k := range in[1].v {
-			out.v[i] = in[0].v[(int(k)+len(in[0].v))%len(in[0].v)]
-		}
-		return out
-	case "Slice": // of a list
-		lo, hi := int(in[1].v[0]), min(int(in[2].v[0]), len(in[0].v))
-		return array{[]int{hi - lo}, in[0].v[lo:hi]}
-	case "Concat": // of lists
-		var v []float64
-		for _, a := range in {
-			v = append(v, a.v...)
-		}
-		return array{[]int{len(v)}, v}
+	case "Gather":
+		return n.gather(in)
+	case "Slice":
+		return n.slice(in)
+	case "Concat":
+		return n.concat(in)
+	case "ReduceMean", "ReduceMax":
+		return n.reduce(in)
+	case "GlobalMaxPool":
+		return testNode{op: "ReduceMax", attrs: map[string]any{"axes": []int{2, 3}}}.reduce(in)
 	case "ConstantOfShape":
 		out := newArray(toInts(in[0])...)
 		for i := range out.v {

@@ -97,7 +97,7 @@ func TestExports(t *testing.T) {
 			checkOutputs(t, net, tensor("test input"), tensor("test output"))
 		})
 	}
-	require.GreaterOrEqual(t, networks, 40)
+	require.GreaterOrEqual(t, networks, 62)
 }
 
 // checkOutputs runs a network on images in NCHW and compares its logits with those

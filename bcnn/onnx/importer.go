@@ -230,6 +230,11 @@ func (im *importer) output(r build.Operand) (layer int, err error) {
 		return v.Layer, errors.New("its first dimension is not the batch")
 	}
 	// Feature maps stay NHWC; anything else becomes a vector.
+	if v.CheckImage() == nil {
+		if v, err = im.build.Ordered(v.Node, v); err != nil {
+			return r.Value.Layer, err
+		}
+	}
 	if !v.View.Equal(view.NCHW(v.Shape)) {
 		if v, err = im.build.Vector(v, v.Node); err != nil {
 			return r.Value.Layer, err

@@ -7,13 +7,17 @@
 // bcnn.Network cannot represent is an error that names all such nodes (see
 // ObstaclesError); nothing is approximated silently.
 //
-// Operators: Add, BatchNormalization, Cast, Clip, Constant, Conv, Div, Dropout,
-// Flatten, Gemm, HardSigmoid, Identity, MatMul, MaxPool, Mul, Pad, Relu,
-// Reshape, Shape, Sign, Softmax, Squeeze, Sub, Transpose, Unsqueeze, Where, the
-// comparisons, Sum, QONNX BipolarQuant and Quant, bitcnn Binarize; and on constants
-// what exporters compute shapes and weights with: CastLike, Concat,
-// ConstantOfShape, DequantizeLinear, Expand, Gather, Range, Reduce*, Size, Slice,
-// Split, Tile, and functions of single values. Opset 7 and later.
+// Operators: Abs, Add, AveragePool, BatchNormalization, Cast, Clip, Concat of channels,
+// Constant, Conv, Div, Dropout, Flatten, Gather of channels, Gemm, GlobalAveragePool,
+// GlobalMaxPool, HardSigmoid, Identity, LeakyRelu, MatMul, Max and Min with a number,
+// MaxPool, Mul, Neg, Pad, PRelu, ReduceMax and ReduceMean over heights and widths,
+// ReduceMean over channels,
+// Relu, Reshape, Shape, Sign, Slice of channels or of every so many rows and columns,
+// Softmax, Split of channels, Squeeze, Sub, Sum, Transpose, Unsqueeze, Where, the
+// comparisons, QONNX BipolarQuant and Quant, bitcnn Binarize; and on constants what
+// exporters compute shapes and weights with: CastLike, ConstantOfShape,
+// DequantizeLinear, Expand, Range, Reduce*, Size, Tile, functions of single values,
+// and those above. Opset 7 and later.
 //
 // # Cost
 //
@@ -36,8 +40,8 @@
 //	onnx            the graph: its files, inputs, operators, report
 //
 // Here, operators.go is the table of operators, and a family of them is a file of
-// its own: conv, dense, pool, pad, normalization, activation, elementwise,
-// arithmetic, quantize, reshape, constants, slice. An operator reads attributes (pb) and
+// its own: conv, dense, pool, average, pad, normalization, activation, elementwise,
+// arithmetic, quantize, reshape, constants, slice, channels. An operator reads attributes (pb) and
 // operands (importer.go), computes with constants (eval) or makes layers (build).
 //
 // The format: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3; the

@@ -27,6 +27,7 @@ func init() {
 		"Gather":             (*importer).gather,
 		"Gemm":               (*importer).gemm,
 		"GlobalAveragePool":  (*importer).globalAveragePool,
+		"GlobalMaxPool":      (*importer).globalMaxPool,
 		"HardSigmoid":        (*importer).hardSigmoid,
 		"Identity":           (*importer).identity,
 		"LeakyRelu":          (*importer).leakyRelu,

@@ -10,7 +10,22 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// padNode imports Pad; the window behind takes it in.
+// padded returns the positions of n channels between some of zeros.
+func (im *importer) padded(begin, n, end int) ([]int, error) {
+	if err := im.budget.Charge(16 * (int64(begin) + int64(n) + int64(end))); err != nil {
+		return nil, err
+	}
+	positions := make([]int, begin+n+end)
+	for i := range positions {
+		if positions[i] = i - begin; i >= begin+n {
+			positions[i] = -1
+		}
+		positions[i] = max(positions[i], -1)
+	}
+	return positions, nil
+}
+
+// padNode imports Pad; the window behind takes in what is around an image.
 func (im *importer) padNode(n *pb.Node) (build.Operand, error) {
 	v, err := im.value(n, 0)
 	if err != nil {
@@ -64,6 +79,8 @@ func (im *importer) padNode(n *pb.Node) (build.Operand, error) {
 		return build.Operand{}, fmt.Errorf("%d pads for %d dimensions", len(pads), len(axes))
 	}
 	p := build.Pending{Value: fill, Node: n}
+	channels := -1 // the dimension whose channels get some of zeros
+	var positions []int
 	for i, a := range axes {
 		begin, end := pads[i], pads[len(axes)+i]
 		if begin < 0 || end < 0 || begin > pb.MaxSize || end > pb.MaxSize {
@@ -75,8 +92,18 @@ func (im *importer) padNode(n *pb.Node) (build.Operand, error) {
 			p.Top, p.Bottom = int(begin), int(end)
 		case x == view.W:
 			p.Left, p.Right = int(begin), int(end)
+		case x == view.C && fill == 0 && channels < 0:
+			channels = a
+			if positions, err = im.padded(int(begin), v.Shape.C, int(end)); err != nil {
+				return build.Operand{}, err
+			}
 		default:
-			return build.Operand{}, fmt.Errorf("padding of dimension %d, which is not the height or width of an image, is not supported", a)
+			return build.Operand{}, fmt.Errorf("padding of dimension %d, which is not the height or width of an image, nor with zeros its channels, is not supported", a)
+		}
+	}
+	if channels >= 0 {
+		if v, err = im.build.Pick(n, "", v, channels, positions); err != nil {
+			return build.Operand{}, err
 		}
 	}
 	out := v.With(n)

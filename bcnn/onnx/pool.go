@@ -2,6 +2,8 @@ package onnx
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
@@ -35,15 +37,138 @@ func (im *importer) maxPool(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
+	out, err := im.maximum(n, v, win)
+	if err == nil {
+		out.Clip = clip // with which the maximum commutes
+	}
+	return build.Operand{Value: out}, err
+}
+
+// maximum emits a max-pool. The caller sets the view where its input is no image in
+// NCHW.
+func (im *importer) maximum(n *pb.Node, v *build.Value, win bcnn.Window) (*build.Value, error) {
 	shape := pooled(v.Shape, win)
 	if err := im.build.CheckShape(shape); err != nil {
-		return build.Operand{}, err
+		return nil, err
 	}
 	out := im.build.Emit(n, "", bcnn.MaxPool{Window: win}, shape, v)
-	out.View = view.View{view.Batch, v.View[1], view.Whole(view.H, shape.H), view.Whole(view.W, shape.W)}
-	// The maximum commutes with a gain, which is positive, and with a clip.
-	out.Signs, out.Gain, out.Offset, out.Clip = v.Signs, v.Gain, v.Offset, clip
-	return build.Operand{Value: out}, nil
+	if v.CheckImage() == nil {
+		out.View = view.View{view.Batch, v.View[1], view.Whole(view.H, shape.H), view.Whole(view.W, shape.W)}
+	}
+	// The maximum commutes with a gain, which is positive.
+	out.Signs, out.Gain, out.Offset = v.Signs, v.Gain, v.Offset
+	return out, nil
+}
+
+// globalMaxPool imports GlobalMaxPool.
+func (im *importer) globalMaxPool(n *pb.Node) (build.Operand, error) {
+	v, err := im.imageOf(n)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	out, err := im.maximum(n, v, tiles(v.Shape.H, v.Shape.W))
+	return build.Operand{Value: out}, err
+}
+
+// tiles returns windows that lie side by side.
+func tiles(h, w int) bcnn.Window {
+	return bcnn.Window{KH: h, KW: w, StrideH: h, StrideW: w, DilationH: 1, DilationW: 1}
+}
+
+// channelMean is the mean over all channels, over which dimension dim runs: a
+// convolution with ones, divided by their number.
+func (im *importer) channelMean(n *pb.Node, v *build.Value, dim int, keep bool) (build.Operand, error) {
+	ones, err := im.build.Floats(v.Shape.C)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	for i := range ones {
+		ones[i] = 1
+	}
+	win := tiles(1, 1)
+	shape := bcnn.Shape{H: v.Shape.H, W: v.Shape.W, C: 1}
+	y := im.build.Emit(n, "/sum", bcnn.Conv2D{Window: win, Out: 1, Groups: 1, Weights: bcnn.Weights{F32: ones}}, shape, v)
+	divided, err := im.quotient(y, []float32{float32(v.Shape.C)})
+	if err != nil {
+		return build.Operand{}, err
+	}
+	y = im.build.Emit(n, "", divided, shape, y)
+	y.View = slices.Clone(v.View)
+	if y.View[dim] = nil; !keep {
+		y.View = edit(y.View, []int{dim}, false, nil)
+	}
+	return build.Operand{Value: y}, nil
+}
+
+// reduceValue imports ReduceMean and ReduceMax over heights and widths: of images, or
+// of the windows that a Reshape has made of them. A mean may be over channels, too.
+func (im *importer) reduceValue(n *pb.Node, v *build.Value) (build.Operand, error) {
+	if n.OpType != "ReduceMean" && n.OpType != "ReduceMax" {
+		return build.Operand{}, fmt.Errorf("%w on anything but constants", errUnsupported)
+	}
+	if err := v.CheckReal(); err != nil {
+		return build.Operand{}, err
+	}
+	v, err := im.build.Settle(v)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	keep, err := n.Int("keepdims", 1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	axes, _, err := im.axes(n, 1, len(v.View))
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if len(axes) == 0 {
+		return build.Operand{}, errors.New("without axes it would join the batch")
+	}
+	slices.Sort(axes)
+	if d := v.View[axes[0]]; len(axes) == 1 && n.OpType == "ReduceMean" && len(d) > 0 && view.Only(d, view.C) && view.Product(d) == v.Shape.C {
+		return im.channelMean(n, v, axes[0], keep != 0)
+	}
+	size := map[view.Axis]int{view.H: 1, view.W: 1}
+	for _, a := range axes {
+		for _, atom := range v.View[a] {
+			if size[atom.Axis] == 0 {
+				return build.Operand{}, fmt.Errorf("%s over dimension %d, which is not a height, a width or, alone, the channels of a mean, is not supported", n.OpType, a)
+			}
+			size[atom.Axis] *= atom.Size
+		}
+	}
+	// What is joined must be the inner part of its axis: windows side by side.
+	out := make(view.View, len(v.View))
+	for i, d := range v.View {
+		for _, atom := range d {
+			k := size[atom.Axis]
+			if slices.Contains(axes, i) {
+				if atom.Stride*atom.Size > k {
+					return build.Operand{}, errors.New("the values that it joins are not windows of an image")
+				}
+				continue
+			}
+			if k > 0 {
+				atom.Stride /= k
+			}
+			out[i] = append(out[i], atom)
+		}
+	}
+	win := tiles(size[view.H], size[view.W])
+	var y *build.Value
+	if n.OpType == "ReduceMax" {
+		y, err = im.maximum(n, v, win)
+	} else {
+		y, err = im.mean(n, v, bcnn.AvgPool{Window: win})
+	}
+	if err != nil {
+		return build.Operand{}, err
+	}
+	y.View = out
+	if keep == 0 {
+		y.View = edit(out, axes, false, nil)
+	}
+	return build.Operand{Value: y}, nil
 }
 
 // pooled returns the shape of what a pool makes of an image.

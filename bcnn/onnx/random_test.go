@@ -151,6 +151,31 @@ func (b *builder) pool() {
 	b.dims = []int{b.dims[0], h, w}
 }
 
+// channels joins, picks or mixes channels; ±1 values stay such.
+func (b *builder) channels() {
+	c := b.dims[0]
+	switch b.r.IntN(3) {
+	case 0:
+		if c <= 8 {
+			b.add("Concat", b.x+" "+b.x, "axis", 1)
+			b.dims = []int{2 * c, b.dims[1], b.dims[2]}
+		}
+	case 1:
+		lo := b.r.IntN(c)
+		b.add("Slice", b.x, "starts", []int{lo, 0}, "ends", []int{c, 1 << 30}, "axes", []int{1, 3})
+		b.dims = []int{c - lo, b.dims[1], b.dims[2]}
+	case 2:
+		if c%2 == 0 {
+			shapes := []string{b.name("shape"), b.name("shape")}
+			b.m.inits = append(b.m.inits, ints(shapes[0], 0, 2, float64(c/2), float64(b.dims[1]), float64(b.dims[2])),
+				ints(shapes[1], 0, float64(c), float64(b.dims[1]), float64(b.dims[2])))
+			b.add("Reshape", b.x+" "+shapes[0])
+			b.add("Transpose", b.x, perm(0, 2, 1, 3, 4)...)
+			b.add("Reshape", b.x+" "+shapes[1])
+		}
+	}
+}
+
 func (b *builder) arithmetic() {
 	c := b.tensor([]int{1, b.dims[0], 1, 1}, -2, -1, -0.5, 0.5, 1, 2)
 	if len(b.dims) == 1 {
@@ -246,7 +271,7 @@ func TestRandomModels(t *testing.T) {
 				}
 				b.conv()
 				for range r.IntN(4) {
-					switch r.IntN(5) {
+					switch r.IntN(8) {
 					case 0:
 						if min(b.dims[1], b.dims[2]) > 2 {
 							b.pool()
@@ -258,6 +283,11 @@ func TestRandomModels(t *testing.T) {
 						b.signs = false
 					case 3:
 						b.sign()
+					case 4:
+						b.channels()
+					case 5:
+						b.add("Clip", b.x, "min", -float64(r.IntN(3)), "max", float64(1+r.IntN(6)))
+						b.signs = false
 					default:
 						b.norm()
 					}

@@ -133,6 +133,34 @@ func TestZeros(t *testing.T) {
 		{"the sum of three signs", 3, append(append(bits("x", "s"), op("Conv", "x w", "a")), append(bits("a", "b"), op("Neg", "x", "c"), op("Sub", "c half", "d"),
 			op("Greater", "d zero", "e"), op("Where", "e one minus", "f"), op("Add", "s b", "g"), op("Add", "f g", "y"))...),
 			[]testTensor{randomTensor(r, "w", []int{3, 3, 1, 1}, 0.25, 0.5)}, exact},
+		{"means of signs", 3, append(bits("x", "s"), op("AveragePool", "s", "y", "kernel_shape", []int{2, 2})), nil, often},
+		{"means of an odd number of signs", 3, append(bits("x", "s"), op("AveragePool", "s", "y", "kernel_shape", []int{3, 3})), nil, exact},
+		{"means of the signs inside", 3, append(bits("x", "s"), op("AveragePool", "s", "y", "kernel_shape", []int{3, 3}, "pads", []int{1, 1, 1, 1})), nil, often},
+		{"means of signs, moved by a third", 3, append(bits("x", "s"), op("AveragePool", "s", "a", "kernel_shape", []int{3, 3}), op("Sub", "a third", "y")), nil, often},
+		{"means of four signs, moved by a third", 3, append(bits("x", "s"), op("AveragePool", "s", "a", "kernel_shape", []int{2, 2}), op("Sub", "a third", "y")), nil, exact},
+		{"means of the signs inside, moved by a third", 3, append(bits("x", "s"), op("AveragePool", "s", "a", "kernel_shape", []int{2, 3}, "pads", []int{0, 1, 0, 1}), op("Sub", "a third", "y")), nil, often},
+		{"means behind a ReLU", 3, []testNode{op("Relu", "x", "a"), op("AveragePool", "a", "y", "kernel_shape", []int{3, 3})}, nil, exact},
+		{"means behind a ReLU, moved", 3, []testNode{op("Relu", "x", "a"), op("Sub", "a half", "b"), op("AveragePool", "b", "c", "kernel_shape", []int{3, 3}), op("Add", "c half", "y")}, nil, often},
+		{"means of real numbers", 3, []testNode{op("AveragePool", "x", "y", "kernel_shape", []int{2, 2})}, nil, seldom},
+		{"slopes of 0", 3, []testNode{op("PRelu", "x sl", "y")}, []testTensor{floats("sl", []int{3, 1, 1}, 0.25, 0, 0.5)}, often},
+		{"slopes of 0, moved", 3, []testNode{op("PRelu", "x sl", "a"), op("Add", "a half", "y")}, []testTensor{floats("sl", []int{3, 1, 1}, 0.25, 0, 0.5)}, seldom},
+		{"slopes, moved", 3, []testNode{op("PRelu", "x sl", "y")}, []testTensor{floats("sl", []int{3, 1, 1}, 0.25, 0.1, 0.5)}, seldom},
+		{"even sums and slopes", 2, append(bits("x", "s"), op("Conv", "s w", "a"), op("PRelu", "a sl", "y")), []testTensor{w("w", 3, 2, 3, 3), floats("sl", []int{3, 1, 1}, 0.25, 0.1, 0.5)}, often},
+		{"odd sums and slopes, moved", 3, append(bits("x", "s"), op("Conv", "s w", "a"), op("PRelu", "a sl", "b"), op("Add", "b half", "y")),
+			[]testTensor{w("w", 3, 3, 3, 3), floats("sl", []int{3, 1, 1}, 0.25, 0.5, 0.75)}, often},
+		{"odd sums and other slopes, moved", 3, append(bits("x", "s"), op("Conv", "s w", "a"), op("PRelu", "a sl", "b"), op("Add", "b half", "y")),
+			[]testTensor{w("w", 3, 3, 3, 3), floats("sl", []int{3, 1, 1}, 0.25, 0.75, 0.75)}, exact},
+		{"at a limit", 3, []testNode{op("Clip", "x half one", "a"), op("Sub", "a sl", "y")}, []testTensor{floats("sl", []int{3, 1, 1}, 0.75, 0.5, 0.75)}, often},
+		{"between limits", 3, []testNode{op("Clip", "x half one", "a"), op("Sub", "a sl", "y")}, []testTensor{floats("sl", []int{3, 1, 1}, 0.75, 0.625, 0.75)}, seldom},
+		{"concat of even and odd sums", 3, append(append(bits("x", "s"), op("Conv", "s w", "a"), op("Concat", "s s", "b", "axis", 1), op("Conv", "b u", "c")), op("Concat", "a c", "y", "axis", 1)),
+			[]testTensor{w("w", 2, 3, 1, 1), w("u", 1, 6, 1, 1)}, often},
+		{"concat of odd sums", 3, append(bits("x", "s"), op("Conv", "s w", "a"), op("Conv", "s u", "b"), op("Concat", "a b", "y", "axis", 1)),
+			[]testTensor{w("w", 2, 3, 1, 1), w("u", 1, 3, 1, 1)}, exact},
+		{"concat of odd sums and real numbers", 3, append(bits("x", "s"), op("Conv", "s w", "a"), op("Conv", "x u", "b"), op("Concat", "a b", "y", "axis", 1)),
+			[]testTensor{w("w", 2, 3, 1, 1), floats("u", []int{1, 3, 1, 1}, 0.5, 0.25, 1)}, seldom},
+		{"concat behind a ReLU", 2, []testNode{op("Relu", "x", "a"), op("Conv", "x w", "b"), op("Concat", "a b", "y", "axis", 1)},
+			[]testTensor{floats("w", []int{1, 2, 1, 1}, 0.5, 0.25)}, often},
+		{"channels of zeros", 2, []testNode{op("Pad", "x pads", "y")}, []testTensor{ints("pads", 0, 0, 0, 0, 0, 1, 0, 0)}, often},
 		{"sums of {0, 1}", 2, append([]testNode{op("Greater", "x zero", "s0"), op("Cast", "s0", "s", "to", 1)}, op("Conv", "s w", "y")),
 			[]testTensor{w("w", 3, 2, 3, 3)}, often},
 	}
@@ -195,7 +223,7 @@ func TestObstacles(t *testing.T) {
 			op("Clip", "l zero one", "n"),
 			op("Einsum", "n", "o"),
 			op("Softplus", "j", "p"),
-			op("Clip", "p zero one", "q"), op("Conv", "q one1", "s"), // stays pending
+			op("Div", "p p", "q"), op("Conv", "q one1", "s"),
 			op("Add", "o s", "t"),
 			op("LogSoftmax", "t", "y"),
 		},
@@ -216,7 +244,7 @@ func TestObstacles(t *testing.T) {
 	}
 	require.Equal(t, []found{
 		{"n_a", "Mish", ""}, {"n_c", "Sign", "SignOfZero"}, {"n_k", "com.example.Twist", ""}, {"n_o", "Einsum", ""},
-		{"n_p", "Softplus", ""}, {"n_q", "Clip", ""}, {"n_y", "LogSoftmax", ""},
+		{"n_p", "Softplus", ""}, {"n_q", "Div", ""}, {"n_y", "LogSoftmax", ""},
 	}, list)
 	require.ErrorContains(t, err, "model.onnx: 7 nodes stand in the way")
 	require.Contains(t, obstacles.Obstacles[6].Advice, "compute it from the output")

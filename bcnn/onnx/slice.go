@@ -9,13 +9,19 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// Operators that take constants apart, and repeat them.
+// Operators that take tensors apart, and repeat constants.
 
 // slice takes bounds in attributes or inputs.
 func (im *importer) slice(n *pb.Node) (build.Operand, error) {
-	t, err := im.required(n, 0)
+	r, err := im.operand(n, 0)
 	if err != nil {
 		return build.Operand{}, err
+	}
+	var sizes []int
+	if r.Constant != nil {
+		sizes = r.Constant.Dims
+	} else {
+		sizes = dimensions(r.Value)
 	}
 	bounds := func(name string, input int) ([]int64, error) {
 		if list, err := n.Ints(name); err != nil || list != nil {
@@ -39,19 +45,19 @@ func (im *importer) slice(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	axes, ok, err := im.axes(n, 3, len(t.Dims))
+	axes, ok, err := im.axes(n, 3, len(sizes))
 	if err != nil {
 		return build.Operand{}, err
 	}
 	if !ok {
-		for i := range min(len(begins), len(t.Dims)) {
+		for i := range min(len(begins), len(sizes)) {
 			axes = append(axes, i)
 		}
 	}
 	if len(begins) != len(ends) || len(axes) != len(begins) || given != nil && len(given) != len(begins) {
 		return build.Operand{}, fmt.Errorf("%d starts, %d ends, %d steps, %d axes", len(begins), len(ends), len(given), len(axes))
 	}
-	starts, steps, dims := make([]int, len(t.Dims)), make([]int, len(t.Dims)), slices.Clone(t.Dims)
+	starts, steps, dims := make([]int, len(sizes)), make([]int, len(sizes)), slices.Clone(sizes)
 	for i := range steps {
 		steps[i] = 1
 	}
@@ -63,9 +69,12 @@ func (im *importer) slice(n *pb.Node) (build.Operand, error) {
 		if step == 0 {
 			return build.Operand{}, errors.New("a step of 0")
 		}
-		starts[axis], steps[axis], dims[axis] = stretch(begins[i], ends[i], step, int64(t.Dims[axis]))
+		starts[axis], steps[axis], dims[axis] = stretch(begins[i], ends[i], step, int64(sizes[axis]))
 	}
-	out, err := im.eval.Slice(t, starts, steps, dims)
+	if r.Value != nil {
+		return im.sliceValue(n, r.Value, starts, steps, dims)
+	}
+	out, err := im.eval.Slice(r.Constant, starts, steps, dims)
 	return build.Operand{Constant: out}, err
 }
 
@@ -96,17 +105,23 @@ func stretch(begin, end, step, size int64) (start, move, n int) {
 	return int(begin), int(step), int(count)
 }
 
-// split cuts a constant into one part for each output.
+// split cuts a constant, or the channels of a value, into one part for each output.
 func (im *importer) split(n *pb.Node) (build.Operand, error) {
-	t, err := im.required(n, 0)
+	r, err := im.operand(n, 0)
 	if err != nil {
 		return build.Operand{}, err
+	}
+	var whole []int
+	if r.Constant != nil {
+		whole = r.Constant.Dims
+	} else {
+		whole = dimensions(r.Value)
 	}
 	a, err := n.Int("axis", 0)
 	if err != nil {
 		return build.Operand{}, err
 	}
-	axis, err := axisIndex(a, len(t.Dims))
+	axis, err := axisIndex(a, len(whole))
 	if err != nil {
 		return build.Operand{}, err
 	}
@@ -126,40 +141,45 @@ func (im *importer) split(n *pb.Node) (build.Operand, error) {
 		}
 	}
 	if sizes == nil { // equal parts, of which the last may be smaller
-		whole, parts := int64(t.Dims[axis]), int64(len(n.Outputs))
-		each := (whole + parts - 1) / parts
+		rest, parts := int64(whole[axis]), int64(len(n.Outputs))
+		each := (rest + parts - 1) / parts
 		for range parts {
-			sizes = append(sizes, max(0, min(each, whole)))
-			whole -= each
+			sizes = append(sizes, max(0, min(each, rest)))
+			rest -= each
 		}
 	}
 	if len(sizes) != len(n.Outputs) {
 		return build.Operand{}, fmt.Errorf("%d parts for %d outputs", len(sizes), len(n.Outputs))
 	}
-	starts, steps, dims := make([]int, len(t.Dims)), make([]int, len(t.Dims)), slices.Clone(t.Dims)
+	starts, steps, dims := make([]int, len(whole)), make([]int, len(whole)), slices.Clone(whole)
 	for i := range steps {
 		steps[i] = 1
 	}
 	var first build.Operand
 	for i, size := range sizes {
-		if size < 0 || size > int64(t.Dims[axis]-starts[axis]) {
-			return build.Operand{}, fmt.Errorf("parts %v of a dimension of %d", sizes[:min(len(sizes), pb.MaxRank)], t.Dims[axis])
+		if size < 0 || size > int64(whole[axis]-starts[axis]) {
+			return build.Operand{}, fmt.Errorf("parts %v of a dimension of %d", sizes[:min(len(sizes), pb.MaxRank)], whole[axis])
 		}
 		dims := slices.Clone(dims)
 		dims[axis] = int(size)
-		part, err := im.eval.Slice(t, starts, steps, dims)
+		var part build.Operand
+		if r.Value != nil {
+			part, err = im.sliceValue(n, r.Value, starts, steps, dims)
+		} else {
+			part.Constant, err = im.eval.Slice(r.Constant, starts, steps, dims)
+		}
 		if err != nil {
 			return build.Operand{}, err
 		}
 		starts[axis] += int(size)
 		if i == 0 {
-			first.Constant = part
+			first = part
 		} else {
-			im.env[n.Outputs[i]] = build.Operand{Constant: part}
+			im.env[n.Outputs[i]] = part
 		}
 	}
-	if starts[axis] != t.Dims[axis] {
-		return build.Operand{}, fmt.Errorf("parts %v of a dimension of %d", sizes[:min(len(sizes), pb.MaxRank)], t.Dims[axis])
+	if starts[axis] != whole[axis] {
+		return build.Operand{}, fmt.Errorf("parts %v of a dimension of %d", sizes[:min(len(sizes), pb.MaxRank)], whole[axis])
 	}
 	return first, nil
 }

@@ -126,17 +126,22 @@ func (b *Builder) layerName(name string) string {
 	}
 }
 
-// Vector returns a value whose dimensions, one after the other, are in the
-// order of the memory, as a vector.
+// Vector returns a value whose dimensions, one after the other, are in the order of
+// the memory, or are channels in any order, as a vector.
 func (b *Builder) Vector(v *Value, n *pb.Node) (*Value, error) {
 	var all []view.Atom
 	for _, d := range v.View.Flatten(v.Shape)[1:] {
 		all = append(all, d...)
 	}
-	if !slices.Equal(view.Merge(all), view.Whole(view.C, v.Shape.Values())) {
-		return nil, errors.New("its values are in an order that would need a transposition")
+	switch all = view.Merge(all); {
+	case slices.Equal(all, view.Whole(view.C, v.Shape.Values())):
+		return b.Flattened(v, n), nil
+	case v.Shape.Pixels() == 1:
+		out := v.With(n)
+		out.View = view.View{view.Batch, all}
+		return b.Ordered(n, out)
 	}
-	return b.Flattened(v, n), nil
+	return nil, errors.New("its values are in an order that would need a transposition")
 }
 
 // Flattened returns the value with all its pixels lined up as channels.

@@ -8,13 +8,19 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// Clip limits a value.
+// Clip limits a value. A ReLU is a layer at once; other limits stay pending, because
+// a binarisation behind them may make them superfluous.
 func (b *Builder) Clip(n *pb.Node, v *Value, lo, hi float64) (Operand, error) {
 	if err := v.CheckReal(); err != nil {
 		return Operand{}, err
 	}
 	if math.IsNaN(lo) || math.IsNaN(hi) || lo > hi {
 		return Operand{}, fmt.Errorf("limits %v and %v", lo, hi)
+	}
+	for _, limit := range []float64{lo, hi} {
+		if math.Abs(limit) <= math.MaxFloat32 && float64(float32(limit)) != limit {
+			return Operand{}, fmt.Errorf("the limit %v has no exact float32 value", limit)
+		}
 	}
 	out := v.With(n)
 	if c := v.Clip; c != nil {
@@ -24,18 +30,30 @@ func (b *Builder) Clip(n *pb.Node, v *Value, lo, hi float64) (Operand, error) {
 	if lo <= -math.MaxFloat32 && hi >= math.MaxFloat32 {
 		return Operand{Value: out}, nil
 	}
-	if lo == 0 && hi >= math.MaxFloat32 {
-		settled, err := b.Settle(out)
-		if err != nil {
-			return Operand{}, err
-		}
-		return Operand{Value: b.Emit(n, "", bcnn.ReLU{}, settled.Shape, settled)}, nil
-	}
 	settled, err := b.Settle(out)
 	if err != nil {
 		return Operand{}, err
 	}
+	if lo == 0 && hi >= math.MaxFloat32 {
+		return Operand{Value: b.Emit(n, "", bcnn.ReLU{}, settled.Shape, settled)}, nil
+	}
 	out = settled.With(n)
+	if settled.Signs && lo <= -1 && hi >= 1 {
+		return Operand{Value: out}, nil
+	}
 	out.Clip = &Clip{lo, hi, n}
 	return Operand{Value: out}, nil
+}
+
+// clipLayer emits the layer of a clip that stays.
+func (b *Builder) clipLayer(v *Value) *Value {
+	in := v.With(v.Node)
+	in.Clip = nil
+	limit := func(x float64) float32 {
+		if math.Abs(x) > math.MaxFloat32 {
+			return float32(math.Inf(int(math.Copysign(1, x))))
+		}
+		return float32(x)
+	}
+	return b.Emit(v.Clip.node, "", bcnn.Clip{Min: limit(v.Clip.Lo), Max: limit(v.Clip.Hi)}, v.Shape, in)
 }

@@ -107,11 +107,13 @@ func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) (O
 		if err != nil {
 			return Operand{}, err
 		}
-		if !inside {
-			// At a bound of the clip, below or above it does not exist.
-			if t.Len() != 1 || t.At(0) != c.Lo && t.At(0) != c.Hi {
-				return Operand{}, fmt.Errorf("the threshold lies outside the range of %v", c.node)
+		switch {
+		case inside:
+		case t.Len() != 1 || t.At(0) != c.Lo && t.At(0) != c.Hi: // the clip counts
+			if base, err = b.SettleSigns(v); err != nil {
+				return Operand{}, err
 			}
+		default: // at a bound, below or above it does not exist
 			if t.At(0) == c.Lo {
 				lo = at
 			}
@@ -139,8 +141,8 @@ func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) (O
 	return Operand{Value: out}, nil
 }
 
-// SettleSigns makes a Sign layer of a step. Padding and the gain of ±gain
-// values stay pending.
+// SettleSigns makes a Sign layer of a step, and a Clip layer of a clip. Padding and
+// the gain of ±gain values stay pending.
 func (b *Builder) SettleSigns(v *Value) (*Value, error) {
 	switch {
 	case v.Clip == nil && v.Step == nil:
@@ -148,17 +150,14 @@ func (b *Builder) SettleSigns(v *Value) (*Value, error) {
 	case v.signed != nil:
 		return v.signed, nil
 	}
-	if v.Clip == nil {
-		if err := v.CheckReal(); err != nil {
-			return nil, err
-		}
-	}
-	out, n, err := (*Value)(nil), v.Node, error(nil)
 	if v.Clip != nil {
-		n, err = v.Clip.node, errors.New("it is only possible right before a binarisation, or as a ReLU")
-	} else if out, err = b.signLayer(v); err != nil {
-		err = fmt.Errorf("as a binarisation: %w", err)
+		v.signed = b.clipLayer(v)
+		return v.signed, nil
 	}
+	if err := v.CheckReal(); err != nil {
+		return nil, err
+	}
+	out, err := b.signLayer(v)
 	if err == nil {
 		v.signed = out
 		return out, nil
@@ -166,9 +165,9 @@ func (b *Builder) SettleSigns(v *Value) (*Value, error) {
 	if over := b.budget.Charge(0); over != nil {
 		return nil, over
 	}
-	like := v.With(n)
-	like.Clip, like.Step, like.Type = nil, nil, pb.Float
-	v.signed = b.Hole(n, err, like, []*Value{v})
+	like := v.With(v.Node)
+	like.Step, like.Type = nil, pb.Float
+	v.signed = b.Hole(v.Node, fmt.Errorf("as a binarisation: %w", err), like, []*Value{v})
 	return v.signed, nil
 }
 

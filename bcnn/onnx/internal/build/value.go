@@ -57,7 +57,7 @@ type Pending struct {
 	Node  *pb.Node
 }
 
-// Clip is max(lo, min(x, hi)), which only a binarisation behind it can absorb.
+// Clip is max(lo, min(x, hi)), which a binarisation behind it may make superfluous.
 type Clip struct {
 	Lo, Hi float64
 	node   *pb.Node

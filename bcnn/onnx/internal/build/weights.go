@@ -84,9 +84,9 @@ func (b *Builder) weighted(n *pb.Node, v *Value, of weights, bias []float32, sha
 	if binary {
 		// Fewer taps are inside the image at the border.
 		zeros := padded && around == 0
-		b.sums[y.Layer] = sums{1, float64(taps), zeros || taps%2 == 1, zeros || taps%2 == 0}
+		b.sums[y.Layer] = sums{unit: 1, most: float64(taps), odd: zeros || taps%2 == 1, even: zeros || taps%2 == 0}
 	} else if in.Layer == bcnn.NetworkInput && b.Net.Input.DType == bcnn.Uint8 {
-		b.sums[y.Layer] = sums{1, math.MaxUint8 * float64(taps), true, true}
+		b.sums[y.Layer] = sums{unit: 1, most: math.MaxUint8 * float64(taps), odd: true, even: true}
 	}
 	switch {
 	case plain:

@@ -34,154 +34,24 @@ func (b *Builder) made(layer int) (l bcnn.Layer, ok bool) {
 	return b.Net.Layers[layer], true
 }
 
-// interval returns bounds of the values of a layer.
-func (b *Builder) interval(layer, depth int) (lo, hi float64) {
-	lo, hi = math.Inf(-1), math.Inf(1)
-	if layer == bcnn.NetworkInput {
-		if b.Net.Input.DType == bcnn.Uint8 {
-			return 0, math.MaxUint8
-		}
-		return lo, hi
-	}
-	l, ok := b.made(layer)
-	if !ok || depth == 0 {
-		return lo, hi
-	}
-	switch op := l.Op.(type) {
-	case bcnn.Sign, bcnn.Binarize:
-		return -1, 1
-	case bcnn.ReLU:
-		lo, hi = b.interval(l.Inputs[0], depth-1)
-		return max(lo, 0), max(hi, 0)
-	case bcnn.MaxPool, bcnn.Flatten:
-		return b.interval(l.Inputs[0], depth-1)
-	case bcnn.Add:
-		if len(l.Inputs) == 2 {
-			lo, hi = b.interval(l.Inputs[0], depth-1)
-			lo2, hi2 := b.interval(l.Inputs[1], depth-1)
-			return lo + lo2, hi + hi2
-		}
-	case bcnn.Affine:
-		scale, shift := 1.0, 0.0
-		if len(op.Scale) > 0 {
-			scale = float64(op.Scale[0])
-		}
-		if len(op.Bias) > 0 {
-			shift = float64(op.Bias[0])
-		}
-		if len(op.Scale) < 2 && len(op.Bias) < 2 && scale != 0 {
-			lo, hi = b.interval(l.Inputs[0], depth-1)
-			lo, hi = lo*scale+shift, hi*scale+shift
-			return min(lo, hi), max(lo, hi)
-		}
-	}
-	return lo, hi
-}
-
-// sums are the values that a layer gives where they are integers times a unit: at
-// most so large, odd or even multiples of the unit, or both.
-type sums struct {
-	unit, most float64
-	odd, even  bool
-}
-
-// finest is the smallest unit that counts as one: 2^-finest.
-const finest = 8
-
-// integers returns the sums that a layer gives; ok is false for other values.
-func (b *Builder) integers(layer, depth int) (s sums, ok bool, err error) {
-	if layer == bcnn.NetworkInput {
-		return sums{1, math.MaxUint8, true, true}, b.Net.Input.DType == bcnn.Uint8, nil
-	}
-	l, ok := b.made(layer)
-	if !ok || depth == 0 {
-		return s, false, nil
-	}
-	if s, ok := b.sums[layer]; ok {
-		return s, !biased(l.Op), nil
-	}
-	switch op := l.Op.(type) {
-	case bcnn.Sign, bcnn.Binarize:
-		return sums{1, 1, true, false}, true, nil
-	case bcnn.MaxPool, bcnn.Flatten:
-		return b.integers(l.Inputs[0], depth-1)
-	case bcnn.ReLU:
-		s, ok, err = b.integers(l.Inputs[0], depth-1)
-		s.even = true
-		return s, ok, err
-	case bcnn.Add:
-		if len(l.Inputs) != 2 {
-			return s, false, nil
-		}
-		x, ok, err := b.integers(l.Inputs[0], depth-1)
-		if !ok || err != nil {
-			return s, false, err
-		}
-		y, ok, err := b.integers(l.Inputs[1], depth-1)
-		s = sums{x.unit, x.most + y.most, x.odd && y.even || x.even && y.odd, x.odd && y.odd || x.even && y.even}
-		if large := max(x.unit, y.unit); x.unit != y.unit {
-			s.unit, s.odd, s.even = min(x.unit, y.unit), true, true
-			ok = ok && math.Mod(large, s.unit) == 0
-		}
-		return s, ok, err
-	case bcnn.Affine:
-		if s, ok, err = b.integers(l.Inputs[0], depth-1); !ok || err != nil {
-			return s, false, err
-		}
-		return b.scaled(s, op)
-	}
-	return s, false, nil
-}
-
-// scaled returns what an Affine layer makes of sums.
-func (b *Builder) scaled(s sums, op bcnn.Affine) (sums, bool, error) {
-	if len(op.Bias) == 0 && len(op.Scale) < 2 { // keeps what is odd and what is even
-		k := math.Abs(number(op.Scale, 0, 1))
-		s.unit, s.most = s.unit*k, s.most*k
-		return s, k > 0, nil
-	}
-	// The largest power of two that all numbers are multiples of.
-	unit, least := math.Ldexp(1, 24), math.Ldexp(1, -finest)
-	divide := func(list []float32, times float64) (largest float64, err error) {
-		err = b.budget.Loop(len(list), func(lo, hi int) {
-			for _, x := range list[lo:hi] {
-				largest = max(largest, math.Abs(float64(x)))
-				for unit >= least && math.Mod(float64(x)*times, unit) != 0 {
-					unit /= 2
-				}
-			}
-		})
-		return largest, err
-	}
-	scale := op.Scale
-	if len(scale) == 0 {
-		scale = []float32{1}
-	}
-	factor, err := divide(scale, s.unit)
-	if err != nil {
-		return s, false, err
-	}
-	shift, err := divide(op.Bias, 1)
-	return sums{unit, s.most*factor + shift, true, true}, unit >= least, err
-}
-
-// biased reports whether a layer adds a bias to its sums.
-func biased(op bcnn.Op) bool {
-	switch op := op.(type) {
-	case bcnn.Conv2D:
-		return len(op.Bias) > 0
-	case bcnn.Dense:
-		return len(op.Bias) > 0
-	}
-	return false
-}
-
-// link is a function of one value per channel: a ReLU, or (x − mean)·scale + shift,
-// each with one number per channel, one for all or none.
+// link is a function of one value per channel: a ReLU, a clip, a PReLU, or
+// (x − mean)·scale + shift, each with one number per channel, one for all or none.
 type link struct {
-	relu               bool
+	cut                *bcnn.Clip // a ReLU has limits of 0 and infinity
+	slope              []float32  // of a PReLU
 	mean, scale, shift []float32
 	norm               *bcnn.BatchNorm // whose gain is the scale
+}
+
+// bounds returns the values of a channel that a link gives for a range of others.
+func (l *link) bounds(c int) []float64 {
+	switch {
+	case l.cut != nil:
+		return []float64{float64(l.cut.Min), float64(l.cut.Max)}
+	case len(l.slope) > 0 && number(l.slope, c, 1) == 0:
+		return []float64{0}
+	}
+	return nil
 }
 
 // number returns that of a channel. Channels of a flattened image repeat.
@@ -204,8 +74,14 @@ func (l *link) parts(c int) (mean, scale, shift float64) {
 // evaluate applies links as a plan does: nothing is composed, so that ties stay.
 func evaluate(links []link, c int, x float64) float64 {
 	for i := range links {
-		if links[i].relu {
-			x = max(x, 0)
+		if cut := links[i].cut; cut != nil {
+			x = max(float64(cut.Min), min(x, float64(cut.Max)))
+			continue
+		}
+		if len(links[i].slope) > 0 {
+			if x < 0 {
+				x = float64(x * number(links[i].slope, c, 1))
+			}
 			continue
 		}
 		mean, scale, shift := links[i].parts(c)
@@ -227,8 +103,9 @@ func (b *Builder) zeros(in *Value, thresholds []float32) (frequency, error) {
 	layer, channels := in.Layer, len(thresholds)
 	add := func(l link) {
 		links = append(links, l)
-		channels = max(channels, len(l.mean), len(l.scale), len(l.shift))
+		channels = max(channels, len(l.mean), len(l.scale), len(l.shift), len(l.slope))
 	}
+	mean, behind := bcnn.NetworkInput, 0 // the last average pool, and how many links are behind it
 walk:
 	for range chainDepth {
 		l, ok := b.made(layer)
@@ -241,7 +118,15 @@ walk:
 		case bcnn.BatchNorm:
 			add(link{mean: op.Mean, scale: op.Gamma, shift: op.Beta, norm: &op})
 		case bcnn.ReLU:
-			add(link{relu: true})
+			add(link{cut: &bcnn.Clip{Max: float32(math.Inf(1))}})
+		case bcnn.Clip:
+			add(link{cut: &op})
+		case bcnn.PReLU:
+			add(link{slope: op.Slope})
+		case bcnn.AvgPool: // of equal values gives the same
+			if mean == bcnn.NetworkInput {
+				mean, behind = layer, len(links)
+			}
 		case bcnn.MaxPool, bcnn.Flatten:
 		case bcnn.Conv2D:
 			add(link{shift: op.Bias})
@@ -255,6 +140,10 @@ walk:
 		layer = l.Inputs[0]
 	}
 	slices.Reverse(links)
+	last := links
+	if mean != bcnn.NetworkInput {
+		layer, last = mean, links[len(links)-behind:]
+	}
 	s, known := b.sums[layer]
 	if !known {
 		var err error
@@ -263,32 +152,57 @@ walk:
 		}
 	}
 	found := never
-	if !known {
+	if !known || s.real {
 		found = seldom
 	}
-	if err := b.budget.Charge(8 * int64(channels) * int64(1+len(links))); err != nil {
+	leaky := 0
+	for i := range last {
+		if len(last[i].slope) > 0 {
+			leaky++
+		}
+	}
+	if leaky > mostLeaky {
+		return often, nil
+	}
+	if err := b.budget.Charge(8 * int64(channels) * int64(1+len(links)) << leaky); err != nil {
 		return often, err
 	}
 	for c := range channels {
 		t := number(thresholds, c, 0)
 		for i := range links { // what a ReLU cuts off is 0
-			if links[i].relu && evaluate(links[i+1:], c, 0) == t {
-				return often, nil
+			for _, x := range links[i].bounds(c) {
+				if evaluate(links[i+1:], c, x) == t {
+					return often, nil
+				}
 			}
 		}
 		if known {
-			found = max(found, s.meet(links, c, t))
+			for branch := range 1 << leaky {
+				found = max(found, s.meet(last, c, t, branch))
+			}
 		}
 	}
 	return found, nil
 }
 
-// meet returns how often the value of a channel is at t.
-func (s sums) meet(links []link, c int, t float64) frequency {
+// mostLeaky is how many PReLUs in a row are looked at.
+const mostLeaky = 3
+
+// meet returns how often the value of a channel is at t. The bits of branch tell which
+// PReLUs get a value below 0.
+func (s sums) meet(links []link, c int, t float64, branch int) frequency {
 	slope, shift, size := 1.0, 0.0, s.most // size bounds what is added up
 	for i := range links {
-		if !links[i].relu {
-			m, k, h := links[i].parts(c)
+		switch l := &links[i]; {
+		case l.cut != nil:
+		case len(l.slope) > 0:
+			if branch&1 != 0 {
+				k := number(l.slope, c, 1)
+				slope, shift = slope*k, shift*k
+			}
+			branch >>= 1
+		default:
+			m, k, h := l.parts(c)
 			slope, shift = slope*k, (shift-m)*k+h
 			size = (size+math.Abs(m))*math.Abs(k) + math.Abs(h)
 		}
@@ -307,7 +221,7 @@ func (s sums) meet(links []link, c int, t float64) frequency {
 			continue
 		}
 		switch off := math.Abs(evaluate(links, c, k*s.unit) - t); {
-		case off == 0:
+		case off == 0, s.rounded && off <= size*1e-6:
 			return often
 		case off <= size*1e-6: // float32 may take it for 0
 			found = seldom

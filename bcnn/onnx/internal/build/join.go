@@ -1,0 +1,202 @@
+package build
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+)
+
+// Layers that pick, join and multiply.
+
+// channelled returns a value with a dimension that runs over all its channels, as a
+// vector if it has to become one for that. Steps and clips are settled; ±1 values keep
+// their gain.
+func (b *Builder) channelled(v *Value, dim int, n *pb.Node) (*Value, error) {
+	v, err := b.SettleSigns(v)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.CheckReal(); err != nil {
+		return nil, err
+	}
+	if v.Pad != nil {
+		return nil, v.Pad.Error()
+	}
+	if !view.IsBatch(v.View[dim]) && view.Product(v.View[dim]) == v.Shape.Values() {
+		v = b.Flattened(v, n)
+	}
+	if d := v.View[dim]; !view.Only(d, view.C) || view.Product(d) != v.Shape.C {
+		return nil, fmt.Errorf("dimension %d of its input does not run over the channels (%v in memory)", dim, v.Shape)
+	}
+	return v, nil
+}
+
+// Pick returns a value whose dimension dim, which must run over all channels, has the
+// given positions of it, and zeros where one is −1.
+func (b *Builder) Pick(n *pb.Node, suffix string, v *Value, dim int, positions []int) (*Value, error) {
+	v, err := b.channelled(v, dim, n)
+	if err != nil {
+		return nil, err
+	}
+	if len(positions) == 0 {
+		return nil, errors.New("it has no channels")
+	}
+	order, err := b.Channels(v, v.View[dim])
+	if err != nil {
+		return nil, err
+	}
+	if err := b.budget.Charge(4 * int64(len(positions))); err != nil {
+		return nil, err
+	}
+	index := make([]int32, len(positions))
+	same, zeros := len(positions) == v.Shape.C, false
+	err = b.budget.Loop(len(index), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			p := positions[i]
+			if p >= 0 && order != nil {
+				p = order[p]
+			}
+			index[i] = int32(p)
+			same, zeros = same && p == i, zeros || p < 0
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	shape := bcnn.Shape{H: v.Shape.H, W: v.Shape.W, C: len(index)}
+	if err := b.CheckShape(shape); err != nil {
+		return nil, err
+	}
+	out := v.With(n)
+	if !same {
+		if zeros { // which ±1 cannot express
+			if v, err = b.Settle(v); err != nil {
+				return nil, err
+			}
+		}
+		out = b.Emit(n, suffix, bcnn.Channels{Index: index}, shape, v)
+		if !zeros {
+			out.Signs, out.Gain, out.Offset = v.Signs, v.Gain, v.Offset
+		}
+	}
+	out.View = slices.Clone(v.View)
+	out.View[dim] = view.Whole(view.C, len(index))
+	return out, nil
+}
+
+// Ordered returns a value whose channels are in the order in which a dimension runs
+// over them.
+func (b *Builder) Ordered(n *pb.Node, v *Value) (*Value, error) {
+	for i, d := range v.View {
+		if len(d) < 2 || !view.Only(d, view.C) || view.Product(d) != v.Shape.C {
+			continue
+		}
+		if err := b.budget.Charge(8 * int64(v.Shape.C)); err != nil {
+			return nil, err
+		}
+		all := make([]int, v.Shape.C)
+		for c := range all {
+			all[c] = c
+		}
+		return b.Pick(n, "/order", v, i, all)
+	}
+	return v, nil
+}
+
+// Concat joins values along their channels, over which dimension dim runs.
+func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) (*Value, error) {
+	if err := b.budget.Charge(64 * int64(len(values))); err != nil {
+		return nil, err
+	}
+	parts := make([]*Value, len(values))
+	signs := true // of one gain
+	for i, v := range values {
+		if len(v.View) != len(values[0].View) {
+			return nil, errors.New("the tensors have different numbers of dimensions")
+		}
+		p, err := b.channelled(v, dim, n)
+		if err == nil {
+			p, err = b.Ordered(n, p)
+		}
+		if err != nil {
+			return nil, err
+		}
+		parts[i] = p
+		signs = signs && p.Signs && p.gain() == parts[0].gain() && p.Offset == parts[0].Offset
+	}
+	first := parts[0]
+	shape := bcnn.Shape{H: first.Shape.H, W: first.Shape.W}
+	for i, p := range parts {
+		for d := range p.View {
+			if d != dim && !slices.Equal(p.View[d], first.View[d]) {
+				return nil, errors.New("the tensors must have the same height and width, in the same order in memory")
+			}
+		}
+		if p.Shape.H != shape.H || p.Shape.W != shape.W {
+			return nil, fmt.Errorf("%v and %v in memory cannot be joined", first.Shape, p.Shape)
+		}
+		shape.C += p.Shape.C
+		if err := b.CheckShape(shape); err != nil {
+			return nil, err
+		}
+		if !signs {
+			var err error
+			if parts[i], err = b.Settle(p); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(parts) == 1 {
+		return parts[0].With(n), nil
+	}
+	out := b.Emit(n, "", bcnn.Concat{}, shape, parts...)
+	out.View = slices.Clone(first.View)
+	out.View[dim] = view.Whole(view.C, shape.C)
+	if signs {
+		out.Signs, out.Gain, out.Offset = true, first.Gain, first.Offset
+	}
+	return out, nil
+}
+
+// Same returns two values with nothing pending and the channels of both in order, if
+// they lie in memory in different orders.
+func (b *Builder) Same(n *pb.Node, x, y *Value) (*Value, *Value, error) {
+	x, err := b.Settle(x)
+	if err != nil {
+		return nil, nil, err
+	}
+	if y, err = b.Settle(y); err != nil || x.View.Equal(y.View) {
+		return x, y, err
+	}
+	if x, err = b.Ordered(n, x); err != nil {
+		return nil, nil, err
+	}
+	y, err = b.Ordered(n, y)
+	return x, y, err
+}
+
+// Mul multiplies two values, of which one may have dimensions of 1 along which it is
+// repeated.
+func (b *Builder) Mul(n *pb.Node, x, y *Value) (*Value, error) {
+	x, y, err := b.Same(n, x, y)
+	if err != nil {
+		return nil, err
+	}
+	if x.Shape.Values() < y.Shape.Values() {
+		x, y = y, x
+	}
+	fits := len(x.View) == len(y.View)
+	for i := 0; fits && i < len(y.View); i++ {
+		fits = len(y.View[i]) == 0 || slices.Equal(y.View[i], x.View[i])
+	}
+	pixels := y.Shape.H == x.Shape.H && y.Shape.W == x.Shape.W || y.Shape.Pixels() == 1
+	if !fits || !pixels || y.Shape.C != x.Shape.C && y.Shape.C != 1 {
+		return nil, fmt.Errorf("the product of %v and %v (in memory) is not supported: "+
+			"the second must have the dimensions of the first, or 1 for its channels, its height and width, or all", x.Shape, y.Shape)
+	}
+	return b.Emit(n, "", bcnn.Mul{}, x.Shape, x, y), nil
+}
