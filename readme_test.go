@@ -15,9 +15,7 @@ import (
 
 // The program of the README is built in a module of its own.
 func TestReadme(t *testing.T) {
-	if testing.Short() {
-		t.Skip("links a program")
-	}
+	testenv.Long(t)
 	root := testenv.Root(t)
 	tool, err := exec.LookPath("go")
 	if err != nil {
