@@ -144,6 +144,10 @@ var costly = []struct {
 	{"nested arrays", true, func(n int) (string, []byte) {
 		return header(`,"x":`+strings.Repeat("[", n)+strings.Repeat("]", n), network(relu(0), "")), nil
 	}},
+	{"nested arrays that package json takes", true, func(n int) (string, []byte) {
+		n = min(n, 9_900)
+		return header(`,"x":`+strings.Repeat("[", n)+strings.Repeat("]", n), network(relu(0), "")), nil
+	}},
 	{"nested objects", true, func(n int) (string, []byte) {
 		n /= 20 // no more than package json nests
 		return header("", network(`{"params":`+strings.Repeat(`{"":`, n)+"0"+strings.Repeat("}", n)+`}`, "")), nil

@@ -64,14 +64,22 @@ type open struct {
 	value  reflect.Type            // of the values; of the next one, for a struct
 }
 
+// maxDepth is how deep objects and arrays may be nested: more than any value
+// of the format is.
+const maxDepth = 16
+
 // checkMembers checks the names in b, valid JSON that is to become a value of
-// type t, and the number of layers, before anything is made of them.
+// type t, the number of layers and how deep values are nested, before anything
+// is made of them.
 func (d *decoder) checkMembers(b []byte, t reflect.Type) error {
 	known := map[reflect.Type]map[string]reflect.Type{}
 	stack := []open{{value: t}}
 	layers := 0
 	for i := 0; i < len(b); i++ {
 		top := &stack[len(stack)-1]
+		if len(stack) > maxDepth+1 {
+			return fmt.Errorf("values are nested more than %d deep", maxDepth)
+		}
 		switch b[i] {
 		case '{':
 			if top.value == reflect.TypeFor[layerJSON]() {
