@@ -27,10 +27,11 @@ const (
 // allOps is the value of --ops alone.
 const allOps = "all"
 
-// benchFlags are the flags of bench: what to measure, for each number of threads
-// and each batch.
+// benchFlags are the flags of bench: what to measure, for each device, number of
+// threads and batch.
 type benchFlags struct {
 	measure.Options
+	device string
 	// threads are the numbers of threads; nil is one where there is a choice.
 	threads, batches []int
 	format           string
@@ -44,10 +45,14 @@ func (b benchFlags) each(devices []*backend.Device, f func(i int, dev *backend.D
 		if numbers == nil {
 			numbers = []int{min(1, dev.Info().MaxThreads)}
 		}
+		if optionsFor(b.device, dev, backend.Options{Threads: 1}).Threads == 0 {
+			numbers = []int{0} // once, whatever the numbers
+		}
 		for _, threads := range numbers {
 			for _, batch := range b.batches {
 				opts := b.Options
 				opts.Threads, opts.MaxBatch = threads, batch
+				opts.Options = optionsFor(b.device, dev, opts.Options)
 				if err := f(i, dev, opts); err != nil {
 					return err
 				}
@@ -59,7 +64,7 @@ func (b benchFlags) each(devices []*backend.Device, f func(i int, dev *backend.D
 }
 
 func newBench(env *environment) *cobra.Command {
-	var model, device, ops string
+	var model, ops string
 	var asJSON bool
 	flags := benchFlags{Options: measure.Options{Runs: 200}, threads: []int{0}, batches: []int{1}}
 	formats := []string{formatTable, formatJSON, formatBenchstat, formatSVG, formatPNG}
@@ -94,7 +99,9 @@ groups (` + strings.Join(zoo.OperatorGroups(), ", ") + `) or names of operators,
 --format benchstat prints lines like those of go test -bench, ten per model and
 five per operator; --format svg and png draw the results of all devices on one
 scale: whole runs and their steps, or operators. --batch and --threads take
-several numbers, such as --threads 1,2,4; each pair of them is measured.
+several numbers, such as --threads 1,2,4; each pair of them is measured. With
+--device all, each device takes those of --threads, --isa and --kernels that it
+has a choice of.
 
 With --json, one object per result: model (and model_bytes, the name in base64,
 where that of a file is not UTF-8), device, detail, threads (0 for all), batch,
@@ -138,7 +145,7 @@ peak_byte_per_s, peak_fraction, bound (arithmetic or memory).`,
 				if !cmd.Flags().Changed("threads") {
 					flags.threads = nil
 				}
-				devices, err := openDevices(device)
+				devices, err := openDevices(flags.device)
 				if err != nil {
 					return err
 				}
@@ -155,7 +162,7 @@ peak_byte_per_s, peak_fraction, bound (arithmetic or memory).`,
 			if err != nil {
 				return err
 			}
-			devices, err := openDevices(device)
+			devices, err := openDevices(flags.device)
 			if err != nil {
 				return err
 			}
@@ -163,7 +170,7 @@ peak_byte_per_s, peak_fraction, bound (arithmetic or memory).`,
 		},
 	}
 	modelFlag(cmd, &model, defaultModel, "built-in model, .bcnn or .onnx file")
-	deviceFlag(cmd, &device, "all")
+	deviceFlag(cmd, &flags.device, "all")
 	wholesFlag(cmd, &flags.batches, "batch", 1, maxBatch, "images per run, or several numbers separated by commas")
 	wholeFlag(cmd, &flags.Runs, "runs", 1, maxRuns, "number of timed runs")
 	wholesFlag(cmd, &flags.threads, "threads", 0, maxThreads, "CPU threads, or several numbers separated by commas; "+allThreads)

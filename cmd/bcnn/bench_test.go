@@ -168,3 +168,22 @@ func TestBenchLists(t *testing.T) {
 	}
 	require.Equal(t, [][2]int{{1, 3}, {1, 1}, {2, 3}, {2, 1}}, got)
 }
+
+// With all devices, each takes the options that it has a choice of; one that was named
+// has to take them.
+func TestBenchAllDevices(t *testing.T) {
+	model := saveLightNet(t)
+	useFake(t, fakeDevice{id: "fake:0"})
+	out := succeed(t, "bench", "--json", "--model", model, "--device", "all", "--runs", "2", "--threads", "1,2", "--isa", "generic")
+	threads := map[string][]int{}
+	for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
+		var r measure.ModelResult
+		require.NoError(t, json.Unmarshal([]byte(line), &r))
+		threads[r.Device] = append(threads[r.Device], r.Threads)
+	}
+	require.Equal(t, []int{1, 2}, threads["cpu"])
+	require.Equal(t, []int{0}, threads["fake:0"])
+	succeed(t, "parity", "--model", model, "--device", "all", "--threads", "2", "--isa", "generic")
+	require.Contains(t, fail(t, exitJob, "bench", "--model", model, "--device", "fake:0", "--threads", "2"), "fake:0")
+	require.Equal(t, exitJob, runCommand(t, "parity", "--model", model, "--device", "fake:0", "--isa", "generic").code)
+}

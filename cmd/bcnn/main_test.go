@@ -120,14 +120,15 @@ func colourPNG(t *testing.T, w, h int) string {
 	return writePNG(t, filepath.Join(t.TempDir(), "colour.png"), img)
 }
 
-// fakeDevice is the CPU under another name, with outputs that may be spoilt.
+// fakeDevice is the CPU under another name, without a choice of threads and with
+// outputs that may be spoilt.
 type fakeDevice struct {
 	id    string
 	spoil func(out []float32)
 }
 
 func (d fakeDevice) Info() driver.Info {
-	return driver.Info{ID: d.id, Name: "fake", Kind: driver.Emulated, Detail: "test", MaxBatch: 1000, MaxThreads: 8}
+	return driver.Info{ID: d.id, Name: "fake", Kind: driver.Emulated, Detail: "test", MaxBatch: 1000}
 }
 
 func (d fakeDevice) Compile(ctx context.Context, plan *bcnn.Plan, c driver.Config) (driver.Engine, error) {
@@ -135,6 +136,7 @@ func (d fakeDevice) Compile(ctx context.Context, plan *bcnn.Plan, c driver.Confi
 	if err != nil {
 		return nil, err
 	}
+	c.Threads = 1
 	e, err := cpu.Driver().Compile(ctx, plan, c)
 	return fakeEngine{e, d.spoil}, err
 }

@@ -97,6 +97,26 @@ func openDevices(name string) ([]*backend.Device, error) {
 	return devices, nil
 }
 
+// optionsFor returns what of opts a device gets that was named as openDevices takes
+// it: of all devices, each takes those of the threads, instruction sets and kernels
+// that it has a choice of; a device that was named has to take what it is given.
+func optionsFor(name string, dev *backend.Device, opts backend.Options) backend.Options {
+	if name != "all" {
+		return opts
+	}
+	info := dev.Info()
+	if info.MaxThreads == 0 {
+		opts.Threads = 0
+	}
+	if len(info.ISAs) == 0 {
+		opts.ISA = ""
+	}
+	if len(info.Kernels) == 0 {
+		opts.Kernels = ""
+	}
+	return opts
+}
+
 // checkImages reports whether a network can be fed with images.
 func checkImages(model string, net *bcnn.Network) error {
 	in := net.Input

@@ -32,6 +32,9 @@ images instead.
 A failure is reported on standard error with the case, the first wrong step and
 the first wrong value; the exit code is 1.
 
+With --device all, each device takes those of --threads, --isa and --kernels that
+it has a choice of.
+
 With --json, one object per device: device, cases, failures (their numbers).`,
 		Example: `  bcnn parity
   bcnn parity --device all --json
@@ -53,7 +56,7 @@ With --json, one object per device: device, cases, failures (their numbers).`,
 			var failed error
 			for _, dev := range devices {
 				id := dev.Info().ID
-				failures, err := parity.Check(cmd.Context(), dev, opts, cases, env.progress(id))
+				failures, err := parity.Check(cmd.Context(), dev, optionsFor(device, dev, opts), cases, env.progress(id))
 				if err != nil {
 					return err
 				}
