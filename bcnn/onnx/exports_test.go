@@ -71,7 +71,7 @@ func TestExports(t *testing.T) {
 			}
 			net, report, err := Decode(t.Context(), data, opts)
 			if option := string(m.Metadata["test refused"]); option != "" {
-				var obstacles *ObstaclesError
+				var obstacles *bcnn.ObstaclesError
 				require.ErrorAs(t, err, &obstacles)
 				require.Len(t, obstacles.Obstacles, 1)
 				require.Equal(t, option, obstacles.Obstacles[0].Option)

@@ -84,11 +84,11 @@ func (im *importer) run(l layout) error {
 		return over
 	}
 	if found := im.build.Finish(last); len(found) > 0 {
-		list := make([]Obstacle, len(found))
+		list := make([]bcnn.Obstacle, len(found))
 		for i, o := range found {
 			list[i] = obstacle(o)
 		}
-		return &ObstaclesError{list}
+		return &bcnn.ObstaclesError{Obstacles: list}
 	}
 	if err != nil {
 		return fmt.Errorf("output %s: %w", text.Quote(output), err)

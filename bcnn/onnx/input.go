@@ -63,7 +63,7 @@ func inputLayouts(e *eval.Evaluator, g *pb.Graph, opts Options) ([]layout, error
 		case dynamic && option > 0:
 			return option
 		case dynamic:
-			err = &ObstaclesError{[]Obstacle{{
+			err = &bcnn.ObstaclesError{Obstacles: []bcnn.Obstacle{{
 				Node: in.Name, Index: -1, Err: fmt.Errorf("dimension %s is dynamic", text.Quote(d.Name)),
 				Option: "InputShape", Advice: "give its size with Options.InputShape",
 			}}}
@@ -113,7 +113,7 @@ func inputLayouts(e *eval.Evaluator, g *pb.Graph, opts Options) ([]layout, error
 			open = nil
 		}
 	}
-	var dynamic *ObstaclesError
+	var dynamic *bcnn.ObstaclesError
 	switch {
 	case errors.As(open, &dynamic):
 		return nil, open

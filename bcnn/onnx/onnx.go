@@ -5,7 +5,7 @@
 // exporters write binarisation (see internal/build), turns NCHW into NHWC, and
 // finds the layers whose weights are ±1, or ±α per output filter. What a
 // bcnn.Network cannot represent is an error that names all such nodes (see
-// ObstaclesError); nothing is approximated silently.
+// bcnn.ObstaclesError); nothing is approximated silently.
 //
 // Operators: Abs, Add, AveragePool, BatchNormalization, Cast, Clip, Concat of channels,
 // Constant, Conv, Div, Dropout, Flatten, Gather of channels, Gemm, GlobalAveragePool,
@@ -208,7 +208,7 @@ func (s *source) decode(data []byte, opts Options) (*bcnn.Network, *Report, erro
 			}
 			return im.build.Net, report, nil
 		}
-		var fewer, most *ObstaclesError
+		var fewer, most *bcnn.ObstaclesError
 		if best == nil || errors.As(best, &most) && errors.As(err, &fewer) && len(fewer.Obstacles) < len(most.Obstacles) {
 			best = err
 		}

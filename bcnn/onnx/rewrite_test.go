@@ -181,7 +181,7 @@ func TestZeros(t *testing.T) {
 				return
 			}
 			_, _, err := Load(t.Context(), path, Options{})
-			var obstacles *ObstaclesError
+			var obstacles *bcnn.ObstaclesError
 			require.ErrorAs(t, err, &obstacles)
 			require.Len(t, obstacles.Obstacles, 1)
 			require.Equal(t, "SignOfZero", obstacles.Obstacles[0].Option)
@@ -233,7 +233,7 @@ func TestObstacles(t *testing.T) {
 		},
 	}
 	_, _, err := Load(t.Context(), write(t, m.encode()), Options{})
-	var obstacles *ObstaclesError
+	var obstacles *bcnn.ObstaclesError
 	require.ErrorAs(t, err, &obstacles)
 	type found struct{ node, op, option string }
 	var list []found

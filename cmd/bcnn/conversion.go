@@ -119,7 +119,7 @@ func (c *conversion) print(out *output) {
 // errorLines returns the text of an error: one line, or for obstacles of an import
 // one each, with what to do in flags of convert.
 func errorLines(err error) []string {
-	var list *onnx.ObstaclesError
+	var list *bcnn.ObstaclesError
 	if !errors.As(err, &list) {
 		return []string{oneLine(err)}
 	}
