@@ -92,9 +92,8 @@ type spanClasses struct {
 func classify(out, kernel, stride, dilation, pad, in int) spanClasses {
 	s := spanClasses{of: make([]int, out), spans: []span{{0, kernel}}}
 	for y := range out {
-		start := y*stride - pad
-		from := min(num.CeilDiv(max(-start, 0), dilation), kernel)
-		sp := span{from, min(max(num.CeilDiv(max(in-start, 0), dilation), from), kernel)}
+		from, to := num.Inside(y*stride-pad, kernel, dilation, in)
+		sp := span{from, to}
 		if sp == s.spans[0] {
 			continue
 		}
@@ -105,5 +104,3 @@ func classify(out, kernel, stride, dilation, pad, in int) spanClasses {
 	}
 	return s
 }
-
-// ceilDiv divides, a ≥ 0, and rounds up.

@@ -6,81 +6,28 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/conv"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/pixelwise"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
-// step is a compiled step of a plan.
-type step interface {
-	task
-	// tiles returns the number of tiles for a batch of n images.
-	tiles(n int) int
-}
-
 // executable is a compiled plan.
 type executable struct {
-	plan   *bcnn.Plan
-	config driver.Config
-	pool   *pool
-	steps  []step
+	plan    *bcnn.Plan
+	config  driver.Config
+	workers *tiles.Workers
+	steps   []tiles.Step
 	// choices says what was picked for the steps.
 	choices []driver.Choice
 	// tensors are those of the plan, as many images as the batch in hand has.
 	// The steps point to them. Input and output are empty between runs.
 	tensors []bcnn.Tensor
 	full    []bcnn.Tensor // the same for MaxBatch images
-}
-
-// scratchSize says how much memory of its own a worker needs.
-type scratchSize struct {
-	words, row, bytes, sums, floats int
-}
-
-func (s *scratchSize) grow(t scratchSize) {
-	s.words = max(s.words, t.words)
-	s.row = max(s.row, t.row)
-	s.bytes = max(s.bytes, t.bytes)
-	s.sums = max(s.sums, t.sums)
-	s.floats = max(s.floats, t.floats)
-}
-
-// total returns the memory in bytes.
-func (s *scratchSize) total() int {
-	return num.Sum(num.Product(num.Sum(s.words, s.row), 8), s.bytes, num.Product(num.Sum(s.sums, s.floats), 4))
-}
-
-// scratch is the memory of one worker.
-type scratch struct {
-	owner  *pool    // of the worker
-	words  []uint64 // bordered rows and packed patches
-	row    []uint64 // thresholded sums of a few pixels, before pooling
-	bytes  []uint8
-	sums   []int32
-	floats []float32
-	// The tile in hand, where a tensor is read in place.
-	image, base int // image, and first row
-	// Here, because a variable whose address a kernel of a Set gets is
-	// allocated on the heap.
-	at   kern.Patches
-	job  kern.ConvJob
-	pool kern.Pool
-}
-
-// ended reports whether the work is not wanted any more. Tiles that take long ask
-// now and then.
-func (s *scratch) ended() bool { return s.owner.ctx.Err() != nil }
-
-func newScratch(owner *pool, size scratchSize) scratch {
-	return scratch{
-		owner:  owner,
-		words:  make([]uint64, size.words),
-		row:    make([]uint64, size.row),
-		bytes:  make([]uint8, size.bytes),
-		sums:   make([]int32, size.sums),
-		floats: make([]float32, size.floats),
-	}
 }
 
 func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, config driver.Config) (*executable, error) {
@@ -91,32 +38,40 @@ func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, config d
 	if err != nil {
 		return nil, err
 	}
-	var size scratchSize
+	var size tiles.Size
 	memory := int(placed.Bytes)
 	for i, s := range plan.Steps {
-		c := compiler{
-			ctx: ctx, room: int(config.ArenaBytes) - memory,
-			set: set, batch: config.MaxBatch, threads: config.Threads, l1: l1Bytes(),
-			in: &e.tensors[s.In[0]], out: &e.tensors[s.Out],
+		c := schedule.Context{
+			Ctx: ctx, Room: int(config.ArenaBytes) - memory,
+			Set: set, Batch: config.MaxBatch, Threads: config.Threads, L1: schedule.L1(),
+			In: &e.tensors[s.In[0]], Out: &e.tensors[s.Out],
 		}
 		for _, t := range s.In[1:] {
-			c.others = append(c.others, &e.tensors[t])
+			c.Others = append(c.Others, &e.tensors[t])
 		}
-		compiled, need := c.step(s.Op, plan.Tensors[s.In[0]], plan.Tensors[s.Out])
+		compiled, need := compile(&c, s.Op, plan.Tensors[s.In[0]], plan.Tensors[s.Out])
 		if err := ctx.Err(); err != nil { // the step may be incomplete
 			return nil, err
 		}
-		size.grow(need)
-		memory = num.Sum(memory, c.tables)
-		if err := config.CheckMemory(int64(num.Sum(memory, num.Product(size.total(), config.Threads)))); err != nil {
+		size.Grow(need)
+		memory = num.Sum(memory, c.Tables)
+		if err := config.CheckMemory(int64(num.Sum(memory, num.Product(size.Total(), config.Threads)))); err != nil {
 			return nil, fmt.Errorf("step %d (%s): %w", i, s.Name, err)
 		}
 		e.steps = append(e.steps, compiled)
-		e.choices = append(e.choices, c.choice)
+		e.choices = append(e.choices, c.Choice)
 	}
 	e.allocate(placed)
-	e.pool = newPool(config.Threads, size)
+	e.workers = tiles.Start(config.Threads, size)
 	return e, nil
+}
+
+// compile compiles an operation that has passed the check of the plan.
+func compile(c *schedule.Context, op bcnn.StepOp, in, out bcnn.PlanTensor) (tiles.Step, tiles.Size) {
+	if op, ok := op.(*bcnn.ConvStep); ok {
+		return conv.Compile(c, op, in, out)
+	}
+	return pixelwise.Compile(c, op, in, out)
 }
 
 // layout places the tensors in one block of memory, but for the input and the output,
@@ -190,18 +145,14 @@ func (e *executable) RunSteps(ctx context.Context, out, in []bcnn.Tensor, after 
 	n := in[0].N
 	e.bind(out[0], in[0])
 	defer e.unbind()
-	e.pool.ctx = ctx
-	defer func() { e.pool.ctx = context.Background() }()
-	var start time.Time
-	if e.config.Threads > 1 {
-		start = time.Now()
-	}
+	e.workers.Begin(ctx)
+	defer e.workers.End()
 	for i, s := range e.steps {
 		var before time.Time
 		if after != nil {
 			before = time.Now()
 		}
-		if err := e.pool.do(s, s.tiles(n)); err != nil {
+		if err := e.workers.Do(s, s.Tiles(n)); err != nil {
 			return err
 		}
 		if after != nil {
@@ -210,9 +161,7 @@ func (e *executable) RunSteps(ctx context.Context, out, in []bcnn.Tensor, after 
 			}
 		}
 	}
-	if e.config.Threads > 1 {
-		e.pool.governor.done(time.Since(start), n)
-	}
+	e.workers.Done(n)
 	if e.plan.Output == 0 {
 		copy(out[0].F32, in[0].F32)
 	}
@@ -230,7 +179,7 @@ func (e *executable) Read(step int, t bcnn.Tensor) error {
 func (e *executable) Explain() []driver.Choice { return e.choices }
 
 func (e *executable) Close() error {
-	e.pool.stop()
-	e.pool, e.steps, e.tensors, e.full = nil, nil, nil, nil
+	e.workers.Stop()
+	e.workers, e.steps, e.tensors, e.full = nil, nil, nil, nil
 	return nil
 }

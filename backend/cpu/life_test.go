@@ -3,14 +3,12 @@ package cpu
 import (
 	"context"
 	"runtime"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend"
-	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
@@ -71,63 +69,6 @@ func compileFor(t testing.TB, p *planner, opts backend.Options, n int) compiled 
 
 func (c compiled) run(ctx context.Context) error {
 	return c.Run(ctx, []bcnn.Tensor{c.out}, []bcnn.Tensor{c.in})
-}
-
-// TestWorkersSleepAndWake leaves time between runs for the workers to sleep.
-func TestWorkersSleepAndWake(t *testing.T) {
-	p := smallNet(1)
-	plan := p.done()
-	e, err := device{}.Compile(t.Context(), plan, driver.Config{MaxBatch: 1, Threads: 4, ArenaBytes: 1 << 30})
-	require.NoError(t, err)
-	defer e.Close()
-	in, out := p.input(1), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
-	want, err := ref.Run(t.Context(), plan, in, nil)
-	require.NoError(t, err)
-	workers := e.(*executable).pool
-	for range 5 {
-		clear(out.F32)
-		require.NoError(t, e.Run(t.Context(), []bcnn.Tensor{out}, []bcnn.Tensor{in}))
-		requireSame(t, want, out, "output")
-		require.Eventually(t, func() bool { return workers.sleepers.Load() == 3 }, time.Minute, time.Millisecond)
-	}
-}
-
-// countTask counts how often each tile runs.
-type countTask []atomic.Int32
-
-func (c countTask) run(tile int, _ *scratch) { c[tile].Add(1) }
-
-func TestPoolRunsEveryTileOnce(t *testing.T) {
-	p := newPool(4, scratchSize{})
-	defer p.stop()
-	for round := range 3000 {
-		tiles := 1 + round%17
-		c := make(countTask, tiles)
-		p.do(c, tiles)
-		for i := range c {
-			require.Equal(t, int32(1), c[i].Load(), "tile %d of %d in round %d", i, tiles, round)
-		}
-	}
-}
-
-// slowTask makes the submitter sleep until the last tile is done.
-type slowTask struct{ done atomic.Int32 }
-
-func (s *slowTask) run(tile int, _ *scratch) {
-	if tile > 0 {
-		time.Sleep(3 * time.Millisecond)
-	}
-	s.done.Add(1)
-}
-
-func TestSubmitterSleepsUntilTheLastTile(t *testing.T) {
-	p := newPool(3, scratchSize{})
-	defer p.stop()
-	for range 20 {
-		var s slowTask
-		p.do(&s, 3)
-		require.Equal(t, int32(3), s.done.Load())
-	}
 }
 
 func TestCloseLeavesNoGoroutines(t *testing.T) {

@@ -120,6 +120,28 @@ func wrongKernels(e edge) string {
 	return "which kernels there are is known to " + kern + "/sets only"
 }
 
+// cpuRooms lists the rooms of the CPU backend, each with those that it may know: the
+// kernels, those who compute tiles, the division into tiles, and the steps, which do
+// not know each other. The backend itself knows them all.
+var cpuRooms = map[string][]string{
+	"tiles":      {"kern"},
+	"activation": {"kern"},
+	"schedule":   {"kern", "tiles"},
+	"conv":       {"kern", "tiles", "activation", "schedule"},
+	"pixelwise":  {"kern", "tiles", "activation", "schedule"},
+}
+
+// wrongCPURoom is wrong for the rooms of the CPU backend. Kernels know no room.
+func wrongCPURoom(e edge) string {
+	const rooms = "backend/cpu/internal/"
+	from, inside := strings.CutPrefix(e.from, rooms)
+	to, known := strings.CutPrefix(e.to, rooms)
+	if !inside || !known || strings.HasPrefix(from, "kern") && strings.HasPrefix(to, "kern") || slices.Contains(cpuRooms[from], to) {
+		return ""
+	}
+	return fmt.Sprintf("%s may know these rooms of backend/cpu: %s", e.from, strings.Join(cpuRooms[from], ", "))
+}
+
 // rooms are packages of which each may know those before it only.
 var rooms = []string{
 	"bcnn/onnx/internal/pb", "bcnn/onnx/internal/eval", "bcnn/onnx/internal/view", "bcnn/onnx/internal/build", "bcnn/onnx",
@@ -144,6 +166,8 @@ func wrong(e edge) string {
 		return ""
 	case wrongKernels(e) != "":
 		return wrongKernels(e)
+	case wrongCPURoom(e) != "":
+		return wrongCPURoom(e)
 	case slices.Contains(portable, e.from) && group(e.to) == "device":
 		return e.from + " asks no driver"
 	case slices.Contains(rooms, e.from) && slices.Index(rooms, e.to) > slices.Index(rooms, e.from):
@@ -297,6 +321,15 @@ func TestWrong(t *testing.T) {
 		{"backend/cpu/internal/kern/avx2/set.go", "backend/cpu/internal/kern/ssse3", false},
 		{"backend/cpu/internal/kern/avx2/set.go", "backend/cpu/internal/kern/sets", false},
 		{"backend/cpu/internal/kern/avx512/set.go", "backend/cpu/internal/kern/avx2", true},
+		{"backend/cpu/device.go", "backend/cpu/internal/conv", true},
+		{"backend/cpu/internal/conv/conv.go", "backend/cpu/internal/schedule", true},
+		{"backend/cpu/internal/conv/conv.go", "backend/cpu/internal/kern", true},
+		{"backend/cpu/internal/conv/conv.go", "backend/cpu/internal/kern/sets", false},
+		{"backend/cpu/internal/conv/conv.go", "backend/cpu/internal/pixelwise", false},
+		{"backend/cpu/internal/schedule/schedule.go", "backend/cpu/internal/conv", false},
+		{"backend/cpu/internal/schedule/schedule.go", "backend/cpu/internal/tiles", true},
+		{"backend/cpu/internal/tiles/workers.go", "backend/cpu/internal/schedule", false},
+		{"backend/cpu/internal/kern/kern.go", "backend/cpu/internal/tiles", false},
 		{"backend/cpu/device.go", "backend/cuda", false},
 		{"backend/cpu/device.go", "backend/all", false},
 		{"backend/cpu/device.go", "bcnn/modelfile", false},

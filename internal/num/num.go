@@ -38,3 +38,11 @@ func CeilDiv(a, b int) int { return (a + b - 1) / b }
 
 // RoundUp returns the least multiple of to that is at least n.
 func RoundUp(n, to int) int { return CeilDiv(n, to) * to }
+
+// Inside returns which of the numbers start, start + step, …, n of them, are indices of
+// size values: number from is the first and number to the first after them, from ≤ to.
+// start may be negative; step must be positive.
+func Inside(start, n, step, size int) (from, to int) {
+	from = min(CeilDiv(max(-start, 0), step), n)
+	return from, max(from, min(CeilDiv(max(size-start, 0), step), n))
+}

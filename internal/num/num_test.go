@@ -47,3 +47,20 @@ func TestDivision(t *testing.T) {
 		}
 	}
 }
+
+func TestInside(t *testing.T) {
+	for start := -9; start < 9; start++ {
+		for n := 1; n < 6; n++ {
+			for step := 1; step < 4; step++ {
+				for size := range 8 {
+					from, to := Inside(start, n, step, size)
+					require.True(t, 0 <= from && from <= to && to <= n)
+					for i := range n {
+						at := start + i*step
+						require.Equal(t, 0 <= at && at < size, from <= i && i < to, "%d of %d from %d by %d in %d", i, n, start, step, size)
+					}
+				}
+			}
+		}
+	}
+}

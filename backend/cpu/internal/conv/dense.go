@@ -1,9 +1,11 @@
-package cpu
+package conv
 
 import (
 	"unsafe"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/num"
@@ -25,45 +27,45 @@ type dense struct {
 	blocks  int
 }
 
-func (c *compiler) dense(op *bcnn.ConvStep, in bcnn.PlanTensor) (step, scratchSize) {
-	d := &dense{in: c.in, pixels: in.Shape.Pixels(), group: in.Shape.C}
+func newDense(c *schedule.Context, op *bcnn.ConvStep, in bcnn.PlanTensor) (tiles.Step, tiles.Size) {
+	d := &dense{in: c.In, pixels: in.Shape.Pixels(), group: in.Shape.C}
 	taps := in.Shape.Values()
-	d.chunk, d.block = c.denseTiles(op, taps)
+	d.chunk, d.block = denseTiles(c, op, taps)
 	d.blocks = num.CeilDiv(op.Out, d.block)
-	stride := num.RoundUp(min(d.block, op.Out), c.set.Block)
+	stride := num.RoundUp(min(d.block, op.Out), c.Set.Block)
 	d.direct = d.group%bits.WordBits == 0 || d.pixels == 1
 	words := bits.Words(taps)
 	d.at = kern.Patches{Step: words, Rows: 1, RowLen: words}
-	d.weights = c.set.PackBits(c.packTaps(op.Bits, op.Out, d.pixels, d.group), op.Out, taps)
-	d.epilogue = c.epilogue(op, in.DType, stride)
-	need := scratchSize{sums: num.Product(d.chunk, stride)}
+	d.weights = c.Set.PackBits(packTaps(c, op.Bits, op.Out, d.pixels, d.group), op.Out, taps)
+	d.epilogue = newEpilogue(c, op, in.DType, stride)
+	need := tiles.Size{Sums: num.Product(d.chunk, stride)}
 	if !d.direct {
-		need.words = num.Product(d.chunk, words)
+		need.Words = num.Product(d.chunk, words)
 	}
 	return d, need
 }
 
-func (d *dense) tiles(n int) int { return num.CeilDiv(n, d.chunk) * d.blocks }
+func (d *dense) Tiles(n int) int { return num.CeilDiv(n, d.chunk) * d.blocks }
 
-func (d *dense) run(tile int, s *scratch) {
+func (d *dense) Run(tile int, s *tiles.Scratch) {
 	channel := tile % d.blocks * d.block
 	n := min(d.block, d.channels-channel)
 	first := tile / d.blocks * d.chunk
-	at := &s.at
+	at := &s.At
 	*at = d.at
 	at.Pixels = min(d.chunk, d.in.N-first)
 	rows := d.in.Words
 	if d.direct {
 		rows = rows[first*at.Step:]
 	} else {
-		rows = s.words[:at.Pixels*at.Step]
+		rows = s.Words[:at.Pixels*at.Step]
 		clear(rows)
 		image := d.pixels * bits.Words(d.group)
 		for i := range at.Pixels {
 			d.pack(rows[i*at.Step:][:at.Step], d.in.Words[(first+i)*image:][:image])
 		}
 	}
-	d.set.DotBits(s.sums, d.stride, rows, at, d.weights, channel, n)
+	d.set.DotBits(s.Sums, d.stride, rows, at, d.weights, channel, n)
 	d.write(s, first, 0, 0, at.Pixels, channel, n)
 }
 

@@ -1,4 +1,4 @@
-package cpu
+package tiles
 
 import (
 	"context"
@@ -8,15 +8,9 @@ import (
 	"time"
 )
 
-// task is work that falls into independent tiles.
-type task interface {
-	// run does tile number tile with the memory of one worker.
-	run(tile int, s *scratch)
-}
-
-// pool is a group of workers that share the tiles of one task after another
-// with the goroutine that submits them. Submitting allocates nothing.
-type pool struct {
+// Workers share the tiles of one task after another with the goroutine that submits
+// them. Submitting allocates nothing.
+type Workers struct {
 	// state is the number of tiles of the current task (high half) and the
 	// number of the next tile to be taken (low half). A worker takes a tile by
 	// a compare-and-swap of the whole word. A task ends when all its tiles are
@@ -24,7 +18,7 @@ type pool struct {
 	// comes late finds nothing to take, or takes a tile of whatever is current.
 	state atomic.Uint64
 	done  atomic.Uint32 // tiles done
-	task  task
+	task  Task
 	seq   uint64          // number of the task
 	ctx   context.Context // of the run
 
@@ -39,9 +33,10 @@ type pool struct {
 	stopped  bool         // under mu
 	workers  sync.WaitGroup
 
-	scratch []scratch // scratch[0] is the submitter's
+	scratch []Scratch // scratch[0] is the submitter's
 
 	governor governor
+	start    time.Time // of the run
 }
 
 // Waking a sleeping worker takes many times as long as the gap between two
@@ -57,88 +52,106 @@ const (
 	leastWait, mostWait = 5 * time.Microsecond, 100 * time.Microsecond
 )
 
-// newPool starts workers, one fewer than threads: the submitter is one too.
-func newPool(threads int, size scratchSize) *pool {
-	p := &pool{ctx: context.Background(), finish: make(chan struct{}, 1), scratch: make([]scratch, threads), governor: newGovernor()}
-	p.wake = sync.NewCond(&p.mu)
-	for i := range p.scratch {
-		p.scratch[i] = newScratch(p, size)
+// Start starts workers, one fewer than threads: the submitter is one too.
+func Start(threads int, size Size) *Workers {
+	w := &Workers{ctx: context.Background(), finish: make(chan struct{}, 1), scratch: make([]Scratch, threads), governor: newGovernor()}
+	w.wake = sync.NewCond(&w.mu)
+	for i := range w.scratch {
+		w.scratch[i] = newScratch(w, size)
 	}
-	p.workers.Add(threads - 1)
+	w.workers.Add(threads - 1)
 	for i := 1; i < threads; i++ {
-		go p.work(&p.scratch[i])
+		go w.work(&w.scratch[i])
 	}
-	return p
+	return w
 }
 
-// do runs all tiles of a task and returns when they are done. When the context
+// Begin begins a run of several tasks, until ctx ends.
+func (w *Workers) Begin(ctx context.Context) {
+	w.ctx = ctx
+	if len(w.scratch) > 1 {
+		w.start = time.Now()
+	}
+}
+
+// Done says that the run was one of n images and is complete.
+func (w *Workers) Done(n int) {
+	if len(w.scratch) > 1 {
+		w.governor.done(time.Since(w.start), n)
+	}
+}
+
+// End ends the run, complete or not.
+func (w *Workers) End() { w.ctx = context.Background() }
+
+// Do runs all tiles of a task and returns when they are done. When the context
 // ends, it begins no more of them and returns the context's error.
-func (p *pool) do(t task, tiles int) error {
-	if tiles == 1 || len(p.scratch) == 1 || p.governor.way == alone {
+func (w *Workers) Do(t Task, tiles int) error {
+	if tiles == 1 || len(w.scratch) == 1 || w.governor.way == alone {
 		for i := range tiles {
-			if err := p.ctx.Err(); err != nil {
+			if err := w.ctx.Err(); err != nil {
 				return err
 			}
-			t.run(i, &p.scratch[0])
+			t.Run(i, &w.scratch[0])
 		}
-		return p.ctx.Err()
+		return w.ctx.Err()
 	}
-	p.task = t
-	p.seq++
-	p.done.Store(0)
-	p.state.Store(uint64(tiles) << 32)
-	if p.sleepers.Load() > 0 {
-		p.mu.Lock() // a worker that is about to sleep does so first
+	w.task = t
+	w.seq++
+	w.done.Store(0)
+	w.state.Store(uint64(tiles) << 32)
+	if w.sleepers.Load() > 0 {
+		w.mu.Lock() // a worker that is about to sleep does so first
 		//lint:ignore SA2001 nothing else is to be done then
-		p.mu.Unlock()
-		p.wake.Broadcast()
+		w.mu.Unlock()
+		w.wake.Broadcast()
 	}
 	start, own := time.Now(), 0
-	for p.ctx.Err() == nil && p.tile(&p.scratch[0]) {
+	for w.ctx.Err() == nil && w.tile(&w.scratch[0]) {
 		own++
 	}
-	if p.ctx.Err() != nil {
-		p.drop(uint32(tiles))
+	if w.ctx.Err() != nil {
+		w.drop(uint32(tiles))
 	}
-	p.wait(uint32(tiles), time.Since(start)*3/time.Duration(2*max(own, 1)))
-	p.task = nil
-	return p.ctx.Err()
+	w.wait(uint32(tiles), time.Since(start)*3/time.Duration(2*max(own, 1)))
+	w.task = nil
+	return w.ctx.Err()
 }
 
 // drop takes the tiles that nobody has taken yet, of so many, without doing them.
-func (p *pool) drop(tiles uint32) {
-	v := p.state.Swap(uint64(tiles)<<32 | uint64(tiles))
+func (w *Workers) drop(tiles uint32) {
+	v := w.state.Swap(uint64(tiles)<<32 | uint64(tiles))
 	if next := uint32(v); next < tiles {
-		p.done.Add(tiles - next)
+		w.done.Add(tiles - next)
 	}
 }
 
 // tile takes one tile and does it, if there is one.
-func (p *pool) tile(s *scratch) bool {
+func (w *Workers) tile(s *Scratch) bool {
 	for {
-		v := p.state.Load()
+		v := w.state.Load()
 		tiles, next := uint32(v>>32), uint32(v)
 		if next >= tiles {
 			return false
 		}
-		if !p.state.CompareAndSwap(v, v+1) {
+		if !w.state.CompareAndSwap(v, v+1) {
 			continue
 		}
-		p.task.run(int(next), s)
-		seq := p.seq // the submitter may go on to the next task after Add
-		if p.done.Add(1) == tiles && p.waiting.CompareAndSwap(seq, 0) {
-			p.finish <- struct{}{}
+		w.task.Run(int(next), s)
+		seq := w.seq // the submitter may go on to the next task after Add
+		if w.done.Add(1) == tiles && w.waiting.CompareAndSwap(seq, 0) {
+			w.finish <- struct{}{}
 		}
 		return true
 	}
 }
 
 // wait returns when all tiles are done. It spins for the given time at most.
-func (p *pool) wait(tiles uint32, spin time.Duration) {
+func (w *Workers) wait(tiles uint32, spin time.Duration) {
 	spin = min(max(spin, leastWait), mostWait)
 	for start := time.Now(); time.Since(start) < spin; {
 		for range spinLoads {
-			if p.done.Load() == tiles {
+			if w.done.Load() == tiles {
 				return
 			}
 		}
@@ -146,20 +159,20 @@ func (p *pool) wait(tiles uint32, spin time.Duration) {
 	}
 	// Swap, not Store: QEMU lets a load overtake an arm64 store-release, and then
 	// neither side would see the other.
-	p.waiting.Swap(p.seq)
-	if p.done.Load() == tiles && p.waiting.CompareAndSwap(p.seq, 0) {
+	w.waiting.Swap(w.seq)
+	if w.done.Load() == tiles && w.waiting.CompareAndSwap(w.seq, 0) {
 		return
 	}
-	<-p.finish
+	<-w.finish
 }
 
-func (p *pool) work(s *scratch) {
-	defer p.workers.Done()
+func (w *Workers) work(s *Scratch) {
+	defer w.workers.Done()
 	for {
-		if p.spin(s) {
+		if w.spin(s) {
 			continue
 		}
-		if !p.sleep() {
+		if !w.sleep() {
 			return
 		}
 	}
@@ -167,10 +180,10 @@ func (p *pool) work(s *scratch) {
 
 // spin does the tiles that come up within a short time and reports whether
 // there were any.
-func (p *pool) spin(s *scratch) bool {
+func (w *Workers) spin(s *Scratch) bool {
 	for start := time.Now(); time.Since(start) < spinTime; {
 		for range spinLoads {
-			if p.tile(s) {
+			if w.tile(s) {
 				return true
 			}
 		}
@@ -181,25 +194,25 @@ func (p *pool) spin(s *scratch) bool {
 
 // sleep waits until there is a tile to take, or was: waking takes so long that
 // the task may be done by then, but where tasks follow each other the next one is
-// near. It returns false when the pool stops.
-func (p *pool) sleep() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// near. It returns false when the workers stop.
+func (w *Workers) sleep() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	// Counted before looking: a submitter either sees the sleeper or has
 	// published the tiles that it now finds.
-	p.sleepers.Add(1)
-	defer p.sleepers.Add(-1)
-	if v := p.state.Load(); !p.stopped && uint32(v) >= uint32(v>>32) {
-		p.wake.Wait()
+	w.sleepers.Add(1)
+	defer w.sleepers.Add(-1)
+	if v := w.state.Load(); !w.stopped && uint32(v) >= uint32(v>>32) {
+		w.wake.Wait()
 	}
-	return !p.stopped
+	return !w.stopped
 }
 
-// stop ends the workers, between tasks, and waits for them.
-func (p *pool) stop() {
-	p.mu.Lock()
-	p.stopped = true
-	p.mu.Unlock()
-	p.wake.Broadcast()
-	p.workers.Wait()
+// Stop ends the workers, between tasks, and waits for them.
+func (w *Workers) Stop() {
+	w.mu.Lock()
+	w.stopped = true
+	w.mu.Unlock()
+	w.wake.Broadcast()
+	w.workers.Wait()
 }

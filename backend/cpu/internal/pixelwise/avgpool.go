@@ -1,26 +1,29 @@
-package cpu
+package pixelwise
 
 import (
 	"slices"
 
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
-func (c *compiler) avgPool(op *bcnn.AvgPoolStep, in, out bcnn.PlanTensor) (step, scratchSize) {
-	a := &avgPool{rowPool: c.rowPool(op.Window, in, out)}
+func newAvgPool(c *schedule.Context, op *bcnn.AvgPoolStep, in, out bcnn.PlanTensor) (tiles.Step, tiles.Size) {
+	a := &avgPool{rowPool: newRowPool(c, op.Window, in, out)}
 	if op.CountPadding {
 		a.count = op.KH * op.KW
 	}
-	pixel := 2 + c.set.Cost.Value*float64(min(a.KH, a.inShape.H))*float64(min(a.KW, a.inShape.W))*float64(a.values)
-	a.chunk = max(1, int(maxTile/pixel))
+	pixel := 2 + c.Set.Cost.Value*float64(min(a.KH, a.inShape.H))*float64(min(a.KW, a.inShape.W))*float64(a.values)
+	a.chunk = max(1, int(schedule.MaxTile/pixel))
 	if in.DType == bcnn.Bits {
 		a.one, a.minus = slices.Repeat([]float32{1}, a.values), slices.Repeat([]float32{-1}, a.values)
-		step := c.rows("mean of bits", out.Shape.H, 2*pixel*float64(out.Shape.Pixels()), a.bits)
-		return step, scratchSize{floats: a.values}
+		step := c.Rows("mean of bits", out.Shape.H, 2*pixel*float64(out.Shape.Pixels()), a.bits)
+		return step, tiles.Size{Floats: a.values}
 	}
 	a.runs(c)
-	return c.rows("mean of rows", out.Shape.H, pixel*float64(out.Shape.Pixels()), a.floats), scratchSize{}
+	return c.Rows("mean of rows", out.Shape.H, pixel*float64(out.Shape.Pixels()), a.floats), tiles.Size{}
 }
 
 type avgPool struct {
@@ -37,30 +40,30 @@ func (a *avgPool) divide(sums []float32, taps int) {
 	a.set.Divide(sums, float32(taps), 1/float32(taps))
 }
 
-func (a *avgPool) floats(s *scratch, image, y0, y1 int) {
+func (a *avgPool) floats(s *tiles.Scratch, image, y0, y1 int) {
 	for y := y0; y < y1; y++ {
 		first, rows := a.taps(y)
 		dst := a.out.F32[(image*a.outShape.H+y)*a.outShape.W*a.values:]
 		src := a.in.F32[(image*a.inShape.H+first)*a.inShape.W*a.values:]
 		a.each(s, rows, func(x, left int) {
-			sums := dst[x*a.values:][:s.pool.Pixels*a.values]
-			a.set.SumPool(sums, src[left*a.values:], &s.pool)
-			a.divide(sums, len(s.pool.Taps))
+			sums := dst[x*a.values:][:s.Pool.Pixels*a.values]
+			a.set.SumPool(sums, src[left*a.values:], &s.Pool)
+			a.divide(sums, len(s.Pool.Taps))
 		})
 	}
 }
 
 // bits adds up ±1 as float32, which is exact.
-func (a *avgPool) bits(s *scratch, image, y0, y1 int) {
-	words, row := bits.Words(a.values), s.floats[:a.values]
+func (a *avgPool) bits(s *tiles.Scratch, image, y0, y1 int) {
+	words, row := bits.Words(a.values), s.Floats[:a.values]
 	for y := y0; y < y1; y++ {
 		first, rows := a.taps(y)
 		for x := range a.outShape.W {
-			if a.chunk < a.outShape.W && s.ended() {
+			if a.chunk < a.outShape.W && s.Ended() {
 				return
 			}
 			left := x*a.StrideW - a.Pad.Left
-			from, to := inside(left, a.KW, 1, a.inShape.W)
+			from, to := num.Inside(left, a.KW, 1, a.inShape.W)
 			sums := a.out.F32[((image*a.outShape.H+y)*a.outShape.W+x)*a.values:][:a.values]
 			clear(sums)
 			for ky := range rows {

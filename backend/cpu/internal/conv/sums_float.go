@@ -1,7 +1,9 @@
-package cpu
+package conv
 
 import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
@@ -25,10 +27,10 @@ type floatSource struct {
 	at       kern.Patches
 }
 
-func (c *compiler) floatSource(op *bcnn.ConvStep, w window, stride int) *floatSource {
-	f := &floatSource{window: w, set: c.set, in: c.in, bias: op.Bias, stride: stride, outs: op.Out / op.Groups}
+func newFloatSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int) *floatSource {
+	f := &floatSource{window: w, set: c.Set, in: c.In, bias: op.Bias, stride: stride, outs: op.Out / op.Groups}
 	taps := w.taps()
-	f.whole = c.set.FMAPixels != nil && w.groups == 1 && w.DilationW == 1
+	f.whole = c.Set.FMAPixels != nil && w.groups == 1 && w.DilationW == 1
 	f.from = num.CeilDiv(w.Pad.Left, w.StrideW)
 	f.to = (w.image.W-w.KW+w.Pad.Left)/w.StrideW + 1
 	if w.image.W < w.KW {
@@ -40,7 +42,7 @@ func (c *compiler) floatSource(op *bcnn.ConvStep, w window, stride int) *floatSo
 	f.each = w.groups > 1 && w.group == 1 && f.outs == 1
 	if f.each {
 		for o := range op.Out {
-			if c.ended() {
+			if c.Ended() {
 				break
 			}
 			for k := range taps {
@@ -50,7 +52,7 @@ func (c *compiler) floatSource(op *bcnn.ConvStep, w window, stride int) *floatSo
 		return f
 	}
 	for o := range op.Out {
-		if c.ended() {
+		if c.Ended() {
 			break
 		}
 		g := o / f.outs
@@ -61,43 +63,31 @@ func (c *compiler) floatSource(op *bcnn.ConvStep, w window, stride int) *floatSo
 	return f
 }
 
-func (f *floatSource) size(_, pixels int) scratchSize {
-	return scratchSize{floats: num.Product(pixels, f.stride)}
+func (f *floatSource) size(_, pixels int) tiles.Size {
+	return tiles.Size{Floats: num.Product(pixels, f.stride)}
 }
 
-func (f *floatSource) prepare(s *scratch, image, first, _ int) {
-	s.image, s.base = image, first
+func (f *floatSource) prepare(s *tiles.Scratch, image, first, _ int) {
+	s.Image, s.Base = image, first
 }
 
-// inside returns the range of the taps of a window that start at position
-// start and lie in a row of size values.
-func inside(start, taps, dilation, size int) (from, to int) {
-	if start < 0 {
-		from = num.CeilDiv(-start, dilation)
-	}
-	if start < size {
-		to = num.CeilDiv(size-start, dilation)
-	}
-	return from, min(to, taps)
-}
-
-func (f *floatSource) sums(s *scratch, y, x, pixels, channel, outs int) {
-	top := (s.base+y)*f.StrideH - f.Pad.Top
-	ky0, ky1 := inside(top, f.KH, f.DilationH, f.image.H)
+func (f *floatSource) sums(s *tiles.Scratch, y, x, pixels, channel, outs int) {
+	top := (s.Base+y)*f.StrideH - f.Pad.Top
+	ky0, ky1 := num.Inside(top, f.KH, f.DilationH, f.image.H)
 	wholeRow := f.whole && ky0 == 0 && ky1 == f.KH
 	for p := 0; p < pixels; p++ {
 		if wholeRow && x+p >= f.from && x+p < f.to {
 			n := min(x+pixels, f.to) - (x + p)
-			f.wholePatches(s, top, x+p, n, s.floats[p*f.stride:], channel, outs)
+			f.wholePatches(s, top, x+p, n, s.Floats[p*f.stride:], channel, outs)
 			p += n - 1
 			continue
 		}
 		left := (x+p)*f.StrideW - f.Pad.Left
-		kx0, kx1 := inside(left, f.KW, f.DilationW, f.image.W)
-		acc := s.floats[p*f.stride:][:outs]
+		kx0, kx1 := num.Inside(left, f.KW, f.DilationW, f.image.W)
+		acc := s.Floats[p*f.stride:][:outs]
 		copy(acc, f.bias[channel:])
 		for ky := ky0; ky < ky1 && kx0 < kx1; ky++ {
-			row := (s.image*f.image.H + top + ky*f.DilationH) * f.image.W
+			row := (s.Image*f.image.H + top + ky*f.DilationH) * f.image.W
 			if f.groups == 1 && f.DilationW == 1 {
 				values := f.in.F32[(row+left+kx0)*f.image.C:][:(kx1-kx0)*f.image.C]
 				f.set.FMA(acc, values, f.weights[(ky*f.KW+kx0)*f.group*f.outs+channel:], f.outs)
@@ -113,11 +103,11 @@ func (f *floatSource) sums(s *scratch, y, x, pixels, channel, outs int) {
 
 // wholePatches computes sums of pixels from x on whose taps are all inside the
 // image.
-func (f *floatSource) wholePatches(s *scratch, top, x, pixels int, dst []float32, channel, n int) {
-	at := &s.at
+func (f *floatSource) wholePatches(s *tiles.Scratch, top, x, pixels int, dst []float32, channel, n int) {
+	at := &s.At
 	*at = f.at
 	at.Pixels = pixels
-	src := f.in.F32[((s.image*f.image.H+top)*f.image.W+x*f.StrideW-f.Pad.Left)*f.image.C:]
+	src := f.in.F32[((s.Image*f.image.H+top)*f.image.W+x*f.StrideW-f.Pad.Left)*f.image.C:]
 	f.set.FMAPixels(dst, f.stride, src, at, f.weights[channel:], f.outs, f.bias[channel:][:n])
 }
 

@@ -1,23 +1,25 @@
-package cpu
+package pixelwise
 
 import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
-func (c *compiler) maxPool(op *bcnn.MaxPoolStep, in, out bcnn.PlanTensor) step {
-	m := &maxPool{rowPool: c.rowPool(op.Window, in, out), flip: op.Flip}
+func newMaxPool(c *schedule.Context, op *bcnn.MaxPoolStep, in, out bcnn.PlanTensor) tiles.Step {
+	m := &maxPool{rowPool: newRowPool(c, op.Window, in, out), flip: op.Flip}
 	kernel, do := "maximum of rows", m.floats
 	if in.DType == bcnn.Bits {
 		m.values = bits.Words(in.Shape.C)
 		kernel, do = "OR of rows", m.bits
 	}
 	m.runs(c)
-	pixel := 2 + c.set.Cost.Value*float64(min(m.KH, m.inShape.H))*float64(min(m.KW, m.inShape.W))*float64(m.values)
-	m.chunk = max(1, int(maxTile/pixel))
-	return c.rows(kernel, out.Shape.H, pixel*float64(out.Shape.Pixels()), do)
+	pixel := 2 + c.Set.Cost.Value*float64(min(m.KH, m.inShape.H))*float64(min(m.KW, m.inShape.W))*float64(m.values)
+	m.chunk = max(1, int(schedule.MaxTile/pixel))
+	return c.Rows(kernel, out.Shape.H, pixel*float64(out.Shape.Pixels()), do)
 }
 
 type maxPool struct {
@@ -36,8 +38,8 @@ type rowPool struct {
 	chunk             int       // pixels at a time
 }
 
-func (c *compiler) rowPool(w bcnn.Window, in, out bcnn.PlanTensor) rowPool {
-	return rowPool{Window: w, set: c.set, in: c.in, out: c.out, inShape: in.Shape, outShape: out.Shape, values: in.Shape.C}
+func newRowPool(c *schedule.Context, w bcnn.Window, in, out bcnn.PlanTensor) rowPool {
+	return rowPool{Window: w, set: c.Set, in: c.In, out: c.Out, inShape: in.Shape, outShape: out.Shape, values: in.Shape.C}
 }
 
 // poolRun is a run of pixels of an output row with the same taps inside the
@@ -52,22 +54,22 @@ type poolRun struct {
 }
 
 // runs divides an output row.
-func (m *rowPool) runs(c *compiler) {
+func (m *rowPool) runs(c *schedule.Context) {
 	rows := min(m.KH, m.inShape.H)
 	taps := make(map[int][]int) // by columns inside the image
-	for x := 0; x < m.outShape.W && !c.ended(); {
+	for x := 0; x < m.outShape.W && !c.Ended(); {
 		left := x*m.StrideW - m.Pad.Left
-		from, to := inside(left, m.KW, 1, m.inShape.W)
+		from, to := num.Inside(left, m.KW, 1, m.inShape.W)
 		r := poolRun{x: x, pixels: 1, left: left + from, rowTaps: to - from}
 		for x++; x < m.outShape.W; x++ {
 			next := x*m.StrideW - m.Pad.Left
-			if f, t := inside(next, m.KW, 1, m.inShape.W); f != from || t != to || from > 0 {
+			if f, t := num.Inside(next, m.KW, 1, m.inShape.W); f != from || t != to || from > 0 {
 				break // windows that begin outside do not move by the stride
 			}
 			r.pixels++
 		}
 		if taps[r.rowTaps] == nil {
-			if !c.reserve(num.Product(rows, r.rowTaps, 8)) {
+			if !c.Reserve(num.Product(rows, r.rowTaps, 8)) {
 				return // the plan is too large
 			}
 			all := make([]int, 0, rows*r.rowTaps)
@@ -85,37 +87,37 @@ func (m *rowPool) runs(c *compiler) {
 
 // each calls do for the runs of an output row whose windows have so many rows
 // inside the image: output pixels from x on, and the first column of the first
-// window. What is to be done with them is in s.pool.
-func (m *rowPool) each(s *scratch, rows int, do func(x, left int)) {
+// window. What is to be done with them is in s.Pool.
+func (m *rowPool) each(s *tiles.Scratch, rows int, do func(x, left int)) {
 	for i := range m.cols {
 		r := &m.cols[i]
 		for p := 0; p < r.pixels; p += m.chunk {
-			if m.chunk < m.outShape.W && s.ended() {
+			if m.chunk < m.outShape.W && s.Ended() {
 				return
 			}
-			s.pool = kern.Pool{
+			s.Pool = kern.Pool{
 				Taps: r.taps[:rows*r.rowTaps], Values: m.values,
 				Step: m.StrideW * m.values, DstStep: m.values, Pixels: min(m.chunk, r.pixels-p),
 			}
 			do(r.x+p, r.left+p*m.StrideW)
 		}
 	}
-	s.pool = kern.Pool{}
+	s.Pool = kern.Pool{}
 }
 
 // taps returns the first row of a window inside the image, and their number.
 func (m *rowPool) taps(y int) (first, rows int) {
 	top := y*m.StrideH - m.Pad.Top
-	ky0, ky1 := inside(top, m.KH, 1, m.inShape.H)
+	ky0, ky1 := num.Inside(top, m.KH, 1, m.inShape.H)
 	return top + ky0, ky1 - ky0
 }
 
-func (m *maxPool) bits(s *scratch, image, y0, y1 int) {
+func (m *maxPool) bits(s *tiles.Scratch, image, y0, y1 int) {
 	for y := y0; y < y1; y++ {
 		first, rows := m.taps(y)
 		dst := m.out.Words[(image*m.outShape.H+y)*m.outShape.W*m.values:][:m.outShape.W*m.values]
 		src := m.in.Words[(image*m.inShape.H+first)*m.inShape.W*m.values:]
-		m.each(s, rows, func(x, left int) { m.set.OrPool(dst[x*m.values:], src[left*m.values:], &s.pool) })
+		m.each(s, rows, func(x, left int) { m.set.OrPool(dst[x*m.values:], src[left*m.values:], &s.Pool) })
 		if m.flip != nil {
 			for ; len(dst) > 0; dst = dst[m.values:] {
 				for i, v := range m.flip {
@@ -128,11 +130,11 @@ func (m *maxPool) bits(s *scratch, image, y0, y1 int) {
 
 // floats keeps the first of equal values in the order (ky, kx), as the contract
 // says: only the sign of a zero can tell.
-func (m *maxPool) floats(s *scratch, image, y0, y1 int) {
+func (m *maxPool) floats(s *tiles.Scratch, image, y0, y1 int) {
 	for y := y0; y < y1; y++ {
 		first, rows := m.taps(y)
 		dst := m.out.F32[(image*m.outShape.H+y)*m.outShape.W*m.values:]
 		src := m.in.F32[(image*m.inShape.H+first)*m.inShape.W*m.values:]
-		m.each(s, rows, func(x, left int) { m.set.MaxPool(dst[x*m.values:], src[left*m.values:], &s.pool) })
+		m.each(s, rows, func(x, left int) { m.set.MaxPool(dst[x*m.values:], src[left*m.values:], &s.Pool) })
 	}
 }

@@ -1,9 +1,12 @@
-package cpu
+package conv
 
 import (
 	"math"
 
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/activation"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
@@ -26,16 +29,16 @@ type epilogue struct {
 	// Float32 output
 	corrections  [][]int32 // [class][channel], nil for none
 	scale, shift []float32
-	activation   activation
+	activation   activation.Activation
 
 	row, col []int // border classes of the output positions, nil for none
 	classes  int   // of columns
 }
 
-func (c *compiler) epilogue(op *bcnn.ConvStep, in bcnn.DType, stride int) epilogue {
+func newEpilogue(c *schedule.Context, op *bcnn.ConvStep, in bcnn.DType, stride int) epilogue {
 	e := epilogue{
-		set: c.set, out: c.out, channels: op.Out, words: bits.Words(op.Out), stride: stride,
-		float: in == bcnn.Float32, scale: op.Scale, shift: op.Shift, activation: newActivation(op.Activation),
+		set: c.Set, out: c.Out, channels: op.Out, words: bits.Words(op.Out), stride: stride,
+		float: in == bcnn.Float32, scale: op.Scale, shift: op.Shift, activation: activation.Of(op.Activation),
 	}
 	var corrections [][]int32
 	if b := op.Border; b != nil && in == bcnn.Bits {
@@ -92,7 +95,7 @@ func (e *epilogue) classRun(y, x, limit int) (class, pixels int) {
 
 // write writes n channels of consecutive output pixels, the first of which has
 // the index pixel and stands at (y, x), from the sums in s.
-func (e *epilogue) write(s *scratch, pixel, y, x, pixels, channel, n int) {
+func (e *epilogue) write(s *tiles.Scratch, pixel, y, x, pixels, channel, n int) {
 	for p := 0; p < pixels; {
 		class, run := e.classRun(y, x+p, pixels-p)
 		if e.thresholds == nil && e.floatThresholds == nil {
@@ -110,15 +113,15 @@ func (e *epilogue) write(s *scratch, pixel, y, x, pixels, channel, n int) {
 
 // threshold packs the sums of pixels of one border class, from pixel p of the
 // sums on.
-func (e *epilogue) threshold(dst []uint64, step int, s *scratch, class, p, pixels, channel, n int) {
+func (e *epilogue) threshold(dst []uint64, step int, s *tiles.Scratch, class, p, pixels, channel, n int) {
 	if e.float {
-		e.set.ThresholdFloat(dst, step, s.floats[p*e.stride:], e.stride, e.floatThresholds[channel:channel+n], pixels)
+		e.set.ThresholdFloat(dst, step, s.Floats[p*e.stride:], e.stride, e.floatThresholds[channel:channel+n], pixels)
 	} else {
-		e.set.Threshold(dst, step, s.sums[p*e.stride:], e.stride, e.thresholds[class][channel:channel+n], pixels)
+		e.set.Threshold(dst, step, s.Sums[p*e.stride:], e.stride, e.thresholds[class][channel:channel+n], pixels)
 	}
 }
 
-func (e *epilogue) writeFloats(s *scratch, pixel, class, p, pixels, channel, n int) {
+func (e *epilogue) writeFloats(s *tiles.Scratch, pixel, class, p, pixels, channel, n int) {
 	var scale, shift []float32
 	if e.scale != nil {
 		scale, shift = e.scale[channel:channel+n], e.shift[channel:channel+n]
@@ -127,39 +130,39 @@ func (e *epilogue) writeFloats(s *scratch, pixel, class, p, pixels, channel, n i
 		dst := e.out.F32[(pixel+i)*e.channels+channel:][:n]
 		at := (p + i) * e.stride
 		if e.float {
-			e.set.ScaleFloat(dst, s.floats[at:at+n], scale, shift, e.activation.relu)
-			e.activation.rest(e.set, dst, channel)
+			e.set.ScaleFloat(dst, s.Floats[at:at+n], scale, shift, e.activation.ReLU)
+			e.activation.Rest(e.set, dst, channel)
 			continue
 		}
-		sums := s.sums[at : at+n]
+		sums := s.Sums[at : at+n]
 		if e.corrections != nil {
 			for o, v := range e.corrections[class][channel : channel+n] {
 				sums[o] += v
 			}
 		}
-		e.set.Scale(dst, sums, scale, shift, e.activation.relu)
-		e.activation.rest(e.set, dst, channel)
+		e.set.Scale(dst, sums, scale, shift, e.activation.ReLU)
+		e.activation.Rest(e.set, dst, channel)
 	}
 }
 
 // pool thresholds the sums of pixels from (y, x) on, before pooling, and ORs
 // them into the row of output pixels that starts with the index pixel.
-func (e *epilogue) pool(s *scratch, pixel, poolW, y, x, pixels, channel, n int) {
+func (e *epilogue) pool(s *tiles.Scratch, pixel, poolW, y, x, pixels, channel, n int) {
 	words := bits.Words(n)
 	for p := 0; p < pixels; {
 		class, run := e.classRun(y, x+p, pixels-p)
-		e.threshold(s.row[p*words:], words, s, class, p, run, channel, n)
+		e.threshold(s.Row[p*words:], words, s, class, p, run, channel, n)
 		p += run
 	}
 	out := e.out.Words[pixel*e.words+channel/bits.WordBits:]
 	if words == 1 { // too little for a call
-		for p, v := range s.row[:pixels] {
+		for p, v := range s.Row[:pixels] {
 			out[(x+p)/poolW*e.words] |= v
 		}
 		return
 	}
 	for p := range pixels {
-		e.set.Or(out[(x+p)/poolW*e.words:], s.row[p*words:][:words])
+		e.set.Or(out[(x+p)/poolW*e.words:], s.Row[p*words:][:words])
 	}
 }
 

@@ -1,9 +1,11 @@
-package cpu
+package conv
 
 import (
 	"unsafe"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/num"
@@ -28,8 +30,8 @@ type joinedRows struct {
 	joined int // where the joined rows start in the scratch
 }
 
-func (c *compiler) joinedRows(op *bcnn.ConvStep, w window) (rowSource, *kern.WideFilter) {
-	b := &joinedRows{window: w, set: c.set, in: c.in}
+func newJoinedRows(c *schedule.Context, op *bcnn.ConvStep, w window) (rowSource, *kern.WideFilter) {
+	b := &joinedRows{window: w, set: c.Set, in: c.In}
 	_, cols := w.span(1)
 	b.width = cols - (w.KW-1)*w.DilationW
 	b.taps = min(pieceBits/w.group, w.KW)
@@ -38,7 +40,7 @@ func (c *compiler) joinedRows(op *bcnn.ConvStep, w window) (rowSource, *kern.Wid
 	if b.parts == 1 {
 		b.join = min(pieceBits/(w.KW*w.group), w.KH)
 	}
-	if c.set.Wide.Nibbles {
+	if c.Set.Wide.Nibbles {
 		// Rows that end within a nibble are cheaper together, others are not
 		// worth the joining.
 		nibbles := func(join int) int { return num.CeilDiv(w.KH, join) * num.CeilDiv(join*w.KW*w.group, 4) }
@@ -53,21 +55,21 @@ func (c *compiler) joinedRows(op *bcnn.ConvStep, w window) (rowSource, *kern.Wid
 	b.pieces = num.CeilDiv(w.KH, b.join)
 	if b.join > 1 {
 		n := b.join * w.KW * w.group
-		weights := c.splitRuns(c.packTaps(op.Bits, op.Out, w.KH*w.KW, w.group), op.Out, w.taps(), n)
-		return b, c.set.Wide.PackBits(weights, op.Out, b.pieces, n)
+		weights := splitRuns(c, packTaps(c, op.Bits, op.Out, w.KH*w.KW, w.group), op.Out, w.taps(), n)
+		return b, c.Set.Wide.PackBits(weights, op.Out, b.pieces, n)
 	}
 	n := b.taps * w.group
-	weights := c.splitRuns(c.packTaps(op.Bits, op.Out*w.KH, w.KW, w.group), op.Out*w.KH, w.KW*w.group, n)
-	return b, c.set.Wide.PackBits(weights, op.Out, w.KH*b.parts, n)
+	weights := splitRuns(c, packTaps(c, op.Bits, op.Out*w.KH, w.KW, w.group), op.Out*w.KH, w.KW*w.group, n)
+	return b, c.Set.Wide.PackBits(weights, op.Out, w.KH*b.parts, n)
 }
 
 // splitRuns cuts rows of total bits, each of which starts a word, into runs of
 // n bits, the last one filled up with zeros.
-func (c *compiler) splitRuns(src []uint64, rows, total, n int) []uint64 {
+func splitRuns(c *schedule.Context, src []uint64, rows, total, n int) []uint64 {
 	words, runs, run := bits.Words(total), num.CeilDiv(total, n), bits.Words(n)
 	dst := make([]uint64, rows*runs*run)
 	for r := range rows {
-		if c.ended() {
+		if c.Ended() {
 			break
 		}
 		bits.Split(dst[r*runs*run:][:runs*run], src[r*words:][:words], total, n)
@@ -75,7 +77,7 @@ func (c *compiler) splitRuns(src []uint64, rows, total, n int) []uint64 {
 	return dst
 }
 
-func (b *joinedRows) need(rows int) scratchSize {
+func (b *joinedRows) need(rows int) tiles.Size {
 	b.tile = rows
 	height, cols := b.span(rows)
 	made := num.Product(height, b.parts, b.width)
@@ -86,9 +88,9 @@ func (b *joinedRows) need(rows int) scratchSize {
 		made = num.Product(rows, b.pieces, b.width)
 		size += made
 	}
-	need := scratchSize{words: num.CeilDiv(size, 2)}
+	need := tiles.Size{Words: num.CeilDiv(size, 2)}
 	if b.set.Wide.Nibbles {
-		need.bytes = num.Product(made, 8)
+		need.Bytes = num.Product(made, 8)
 	}
 	return need
 }
@@ -109,8 +111,8 @@ func (b *joinedRows) run() int {
 	return b.DilationH * unit // 1 where a row has parts
 }
 
-func (b *joinedRows) load(s *scratch, image, first, rows, _ int) unsafe.Pointer {
-	all := unsafe.Slice((*uint32)(unsafe.Pointer(&s.words[0])), 2*len(s.words))
+func (b *joinedRows) load(s *tiles.Scratch, image, first, rows, _ int) unsafe.Pointer {
+	all := unsafe.Slice((*uint32)(unsafe.Pointer(&s.Words[0])), 2*len(s.Words))
 	height, cols := b.span(rows)
 	pixels := all[:cols]
 	left := min(b.Pad.Left, cols)
@@ -139,8 +141,8 @@ func (b *joinedRows) load(s *scratch, image, first, rows, _ int) unsafe.Pointer 
 		made = b.joinRows(all[b.joined:], made, rows)
 	}
 	if b.set.Wide.Nibbles {
-		b.set.Wide.Expand(s.bytes[:8*len(made)], made)
-		return unsafe.Pointer(&s.bytes[0])
+		b.set.Wide.Expand(s.Bytes[:8*len(made)], made)
+		return unsafe.Pointer(&s.Bytes[0])
 	}
 	return unsafe.Pointer(&made[0])
 }

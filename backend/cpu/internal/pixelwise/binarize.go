@@ -1,36 +1,38 @@
-package cpu
+package pixelwise
 
 import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // binarize compiles the binarisation of the input image.
-func (c *compiler) binarize(op *bcnn.BinarizeStep, in, out bcnn.Shape) (step, scratchSize) {
-	b := &binarize{set: c.set, in: c.in, out: c.out, shape: in, words: bits.Words(out.C)}
+func newBinarize(c *schedule.Context, op *bcnn.BinarizeStep, in, out bcnn.Shape) (tiles.Step, tiles.Size) {
+	b := &binarize{set: c.Set, in: c.In, out: c.Out, shape: in, words: bits.Words(out.C)}
 	b.chunk = min(binarizeChunk, num.RoundUp(in.Pixels(), bits.WordBits))
 	if op.Threshold != nil {
 		b.setThresholds(op.Threshold)
 	}
 	// One word more, because Spread reads words at any byte.
-	need := scratchSize{words: bits.Words(b.chunk*in.C) + 1, bytes: len(b.bounds)}
-	kernel, work := "binarize, "+string(op.Scheme), c.set.Cost.Value*float64(in.Values())
+	need := tiles.Size{Words: bits.Words(b.chunk*in.C) + 1, Bytes: len(b.bounds)}
+	kernel, work := "binarize, "+string(op.Scheme), c.Set.Cost.Value*float64(in.Values())
 	switch op.Scheme {
 	case bcnn.SchemeGrey:
-		need.bytes = b.chunk
-		return c.pixels(kernel, in.Pixels(), work, b.grey), need
+		need.Bytes = b.chunk
+		return c.Pixels(kernel, in.Pixels(), work, b.grey), need
 	case bcnn.SchemeLBP:
-		need.bytes = num.Product(3, in.W+2)
-		return c.rows(kernel, in.H, work, b.lbp), need
+		need.Bytes = num.Product(3, in.W+2)
+		return c.Rows(kernel, in.H, work, b.lbp), need
 	case bcnn.SchemeMinMax:
-		need.bytes = bits.WordBits
-		step := c.items(kernel, "image", 1, work, b.minMax)
-		c.choice.Why = "the range is that of the whole image"
+		need.Bytes = bits.WordBits
+		step := c.Items(kernel, "image", 1, work, b.minMax)
+		c.Choice.Why = "the range is that of the whole image"
 		return step, need
 	}
-	return c.pixels(kernel, in.Pixels(), work, b.threshold), need
+	return c.Pixels(kernel, in.Pixels(), work, b.threshold), need
 }
 
 // binarizeChunk is the number of pixels that are binarised at a time, a
@@ -69,7 +71,7 @@ func (b *binarize) setThresholds(t *bcnn.Threshold) {
 	}
 }
 
-func (b *binarize) threshold(s *scratch, image, from, to int) {
+func (b *binarize) threshold(s *tiles.Scratch, image, from, to int) {
 	first, end := image*b.shape.Pixels()+from, image*b.shape.Pixels()+to
 	if b.bounds == nil {
 		b.wide(first, end)
@@ -81,9 +83,9 @@ func (b *binarize) threshold(s *scratch, image, from, to int) {
 }
 
 // compare binarises the bytes of pixels, of which each has n.
-func (b *binarize) compare(s *scratch, from, to int, src []uint8, n int, bounds []uint8, flip []uint64) {
+func (b *binarize) compare(s *tiles.Scratch, from, to int, src []uint8, n int, bounds []uint8, flip []uint64) {
 	pixels := to - from
-	dense := s.words[:bits.Words(pixels*n)+1]
+	dense := s.Words[:bits.Words(pixels*n)+1]
 	b.set.ThresholdBytes(dense, src[:pixels*n], bounds)
 	dst := b.out.Words[from*b.words:][:pixels*b.words]
 	if n <= 8 {
@@ -121,18 +123,18 @@ func (b *binarize) luma(dst []uint8, p, n int) []uint8 {
 	return dst[:n]
 }
 
-func (b *binarize) grey(s *scratch, image, from, to int) {
+func (b *binarize) grey(s *tiles.Scratch, image, from, to int) {
 	first, end := image*b.shape.Pixels()+from, image*b.shape.Pixels()+to
 	for p := first; p < end; p += b.chunk {
 		to := min(p+b.chunk, end)
-		b.compare(s, p, to, b.luma(s.bytes, p, to-p), 1, b.bounds, b.flip)
+		b.compare(s, p, to, b.luma(s.Bytes, p, to-p), 1, b.bounds, b.flip)
 	}
 }
 
-func (b *binarize) lbp(s *scratch, image, y0, y1 int) {
+func (b *binarize) lbp(s *tiles.Scratch, image, y0, y1 int) {
 	// Three rows of grey values, with the outermost ones repeated.
 	w, pitch := b.shape.W, b.shape.W+2
-	row := func(y int) []uint8 { return s.bytes[(y+1)%3*pitch:][:pitch] }
+	row := func(y int) []uint8 { return s.Bytes[(y+1)%3*pitch:][:pitch] }
 	load := func(y int) {
 		dst := row(y)
 		from := min(max(y, 0), b.shape.H-1)
@@ -147,7 +149,7 @@ func (b *binarize) lbp(s *scratch, image, y0, y1 int) {
 	}
 }
 
-func (b *binarize) minMax(s *scratch, image, _, _ int) {
+func (b *binarize) minMax(s *tiles.Scratch, image, _, _ int) {
 	c, values := b.shape.C, b.shape.Values()
 	lo, hi := b.set.MinMax(b.in.U8[image*values:][:values])
 	// 2·(x − lo) > hi − lo; for hi = lo no byte is.
@@ -155,7 +157,7 @@ func (b *binarize) minMax(s *scratch, image, _, _ int) {
 	first, end := image*b.shape.Pixels(), (image+1)*b.shape.Pixels()
 	if c > 8 {
 		for p := first; p < end; p++ {
-			if p%b.chunk == 0 && s.ended() {
+			if p%b.chunk == 0 && s.Ended() {
 				return
 			}
 			dst := b.out.Words[p*b.words:][:b.words]
@@ -172,10 +174,12 @@ func (b *binarize) minMax(s *scratch, image, _, _ int) {
 		clear(b.out.Words[first:end])
 		return
 	}
-	bounds := s.bytes[:bits.WordBits]
-	fill(bounds, uint8(bound))
+	bounds := s.Bytes[:bits.WordBits]
+	for i := range bounds {
+		bounds[i] = uint8(bound)
+	}
 	var flip [1]uint64
-	for p := first; p < end && !s.ended(); p += b.chunk {
+	for p := first; p < end && !s.Ended(); p += b.chunk {
 		b.compare(s, p, min(p+b.chunk, end), b.in.U8[p*c:], c, bounds, flip[:])
 	}
 }

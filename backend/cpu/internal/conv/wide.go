@@ -1,10 +1,12 @@
-package cpu
+package conv
 
 import (
 	"math"
 	"unsafe"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/num"
@@ -103,9 +105,9 @@ func byteTable(op *bcnn.ConvStep, taps, rowWords int, dense []uint64) wideTable 
 }
 
 // wideConv returns nil where the tables of the kernels would be too large.
-func (c *compiler) wideConv(op *bcnn.ConvStep, w window, in, out bcnn.PlanTensor) (*wideConv, scratchSize) {
+func newWideConv(c *schedule.Context, op *bcnn.ConvStep, w window, in, out bcnn.PlanTensor) (*wideConv, tiles.Size) {
 	v := &wideConv{window: w, outShape: out.Shape, poolH: 1, poolW: 1}
-	v.epilogue = c.epilogue(op, in.DType, kern.BlockOutputs)
+	v.epilogue = newEpilogue(c, op, in.DType, kern.BlockOutputs)
 	if op.Pool != nil {
 		v.poolH, v.poolW = op.Pool.KH, op.Pool.KW
 	}
@@ -115,37 +117,37 @@ func (c *compiler) wideConv(op *bcnn.ConvStep, w window, in, out bcnn.PlanTensor
 	}
 	tableSize := num.Product(classes, num.RoundUp(op.Out, kern.BlockOutputs))
 	if num.Product(v.poolH, w.cols) > maxTable || tableSize > maxTable || op.Border != nil && num.Product(w.rows, w.cols) > maxTable {
-		return nil, scratchSize{}
+		return nil, tiles.Size{}
 	}
 	if in.DType == bcnn.Bits {
-		c.choice.Kernel = "wide bits"
-		v.rows, v.filter = c.wideBits(op, w)
+		c.Choice.Kernel = "wide bits"
+		v.rows, v.filter = wideBits(c, op, w)
 		v.table = v.bitTable(op, w.taps())
 	} else {
-		c.choice.Kernel = "wide bytes"
-		dense := c.packTaps(op.Bits, op.Out, w.KH*w.KW, w.group)
+		c.Choice.Kernel = "wide bytes"
+		dense := packTaps(c, op.Bits, op.Out, w.KH*w.KW, w.group)
 		v.table = byteTable(op, w.taps(), bits.Words(w.taps()), dense)
-		v.rows, v.filter = c.wideBytes(op, w)
+		v.rows, v.filter = wideBytes(c, op, w)
 	}
 
-	pixel := c.convTime(op, in.DType, w.taps())
+	pixel := convTime(c, op, in.DType, w.taps())
 	work := pixel * float64(w.rows) * float64(w.cols)
 	const lanes = 16 // no kernel has fewer
 	block := pixel * float64(num.RoundUp(min(op.Out, kern.BlockOutputs), lanes)) / float64(op.Out)
-	v.chunk = max(1, int(maxTile/wideChunk/block)) * wideChunk
+	v.chunk = max(1, int(schedule.MaxTile/wideChunk/block)) * wideChunk
 	pixels := func(rows int) int { return num.Product(rows, v.poolH, w.cols) }
-	var need scratchSize
-	v.tiling, need = c.wideTiles(out.Shape.H, op.Out, work,
-		func(rows int) scratchSize { return v.rows.need(rows * v.poolH) },
+	var need tiles.Size
+	v.tiling, need = wideTiles(c, out.Shape.H, op.Out, work,
+		func(rows int) tiles.Size { return v.rows.need(rows * v.poolH) },
 		func(rows int) bool { return pixels(rows) <= maxTable })
-	if max(need.words, need.bytes) >= 1<<28 {
-		return nil, scratchSize{} // beyond the offsets
+	if max(need.Words, need.Bytes) >= 1<<28 {
+		return nil, tiles.Size{} // beyond the offsets
 	}
 	v.inKernel = v.poolH == 2 && v.poolW == 2 && v.filter.Pools()
 	if v.inKernel {
-		c.choice.Kernel += ", pooled"
+		c.Choice.Kernel += ", pooled"
 	} else if op.Pool != nil {
-		need.row = pixels(v.tiling.rows)
+		need.Row = pixels(v.tiling.rows)
 		for ky := range v.poolH {
 			for kx := range v.poolW {
 				v.poolTaps = append(v.poolTaps, ky*w.cols+kx)
@@ -153,9 +155,9 @@ func (c *compiler) wideConv(op *bcnn.ConvStep, w window, in, out bcnn.PlanTensor
 		}
 	}
 	if op.Threshold == nil {
-		need.sums = wideChunk * kern.BlockOutputs
+		need.Sums = wideChunk * kern.BlockOutputs
 	}
-	if c.reserve(num.Product(v.tiling.rows, v.poolH, w.cols, 8)) && (op.Border == nil || c.reserve(num.Product(w.rows, w.cols, 4))) {
+	if c.Reserve(num.Product(v.tiling.rows, v.poolH, w.cols, 8)) && (op.Border == nil || c.Reserve(num.Product(w.rows, w.cols, 4))) {
 		v.fillOffsets(op.Border)
 	}
 	return v, need
@@ -193,9 +195,9 @@ func (c *wideConv) index(y, x int) int {
 	return y*c.cols + x
 }
 
-func (c *wideConv) tiles(n int) int { return n * c.rowTiles * c.blockTiles }
+func (c *wideConv) Tiles(n int) int { return n * c.rowTiles * c.blockTiles }
 
-func (c *wideConv) run(tile int, s *scratch) {
+func (c *wideConv) Run(tile int, s *tiles.Scratch) {
 	image, tile := tile/(c.rowTiles*c.blockTiles), tile%(c.rowTiles*c.blockTiles)
 	block := tile % c.blockTiles * c.blocks
 	end := min((block+c.blocks)*kern.BlockOutputs, c.channels)
@@ -215,10 +217,10 @@ func (c *wideConv) run(tile int, s *scratch) {
 			src = c.rows.load(s, image, first, rows, group)
 		}
 		for p := 0; p < rows*c.cols; p += c.chunk {
-			if p > 0 && s.ended() {
+			if p > 0 && s.Ended() {
 				break
 			}
-			s.job = kern.ConvJob{
+			s.Job = kern.ConvJob{
 				Src: src, At: &c.at[p], Class: &class[p],
 				Table:  unsafe.Pointer(&c.table.values[block*kern.BlockOutputs]),
 				Pixels: uintptr(min(c.chunk, rows*c.cols-p)),
@@ -229,31 +231,31 @@ func (c *wideConv) run(tile int, s *scratch) {
 			c.pooled(s, pixel, y1-y0, block)
 		}
 	}
-	s.job = kern.ConvJob{}
+	s.Job = kern.ConvJob{}
 }
 
 // compute does the job for a block of channels of the pixels from p on of a tile,
 // whose first output pixel has the index pixel.
-func (c *wideConv) compute(s *scratch, class []uint32, pixel, p, block int) {
+func (c *wideConv) compute(s *tiles.Scratch, class []uint32, pixel, p, block int) {
 	switch {
 	case c.thresholds == nil:
 		c.floats(s, class, p, pixel, block)
 		return
 	case c.pools():
-		s.job.Dst, s.job.DstStep = unsafe.Pointer(&s.row[p]), 8
-		c.filter.Conv(&s.job, block, c.runStep)
+		s.Job.Dst, s.Job.DstStep = unsafe.Pointer(&s.Row[p]), 8
+		c.filter.Conv(&s.Job, block, c.runStep)
 		return
 	}
 	if c.flip != nil {
-		s.job.Flip = c.flip[block]
+		s.Job.Flip = c.flip[block]
 	}
-	s.job.DstStep = uintptr(8 * c.words)
+	s.Job.DstStep = uintptr(8 * c.words)
 	if c.inKernel {
-		s.job.Dst = unsafe.Pointer(&c.out.Words[(pixel+p/4)*c.words+block])
-		c.filter.ConvPooled(&s.job, block, c.runStep, c.class == nil)
+		s.Job.Dst = unsafe.Pointer(&c.out.Words[(pixel+p/4)*c.words+block])
+		c.filter.ConvPooled(&s.Job, block, c.runStep, c.class == nil)
 	} else {
-		s.job.Dst = unsafe.Pointer(&c.out.Words[(pixel+p)*c.words+block])
-		c.filter.Conv(&s.job, block, c.runStep)
+		s.Job.Dst = unsafe.Pointer(&c.out.Words[(pixel+p)*c.words+block])
+		c.filter.Conv(&s.Job, block, c.runStep)
 	}
 }
 
@@ -261,24 +263,24 @@ func (c *wideConv) compute(s *scratch, class []uint32, pixel, p, block int) {
 func (c *wideConv) pools() bool { return c.thresholds != nil && c.poolH*c.poolW > 1 && !c.inKernel }
 
 // pooled pools a block of rows of output pixels.
-func (c *wideConv) pooled(s *scratch, pixel, rows, block int) {
+func (c *wideConv) pooled(s *tiles.Scratch, pixel, rows, block int) {
 	var flip uint64
 	if c.flip != nil {
 		flip = c.flip[block]
 	}
-	s.pool = kern.Pool{
+	s.Pool = kern.Pool{
 		Taps: c.poolTaps, Values: 1, Step: c.poolW, DstStep: c.words, Pixels: c.outShape.W, Flip: flip,
 	}
 	dst := c.out.Words[pixel*c.words+block:]
 	for y := range rows {
-		c.set.OrPool(dst[y*c.outShape.W*c.words:], s.row[y*c.poolH*c.cols:][:c.poolH*c.cols], &s.pool)
+		c.set.OrPool(dst[y*c.outShape.W*c.words:], s.Row[y*c.poolH*c.cols:][:c.poolH*c.cols], &s.Pool)
 	}
 }
 
 // floats computes a block of float32 outputs of the pixels of the job, the first of
 // which is number first of the tile.
-func (c *wideConv) floats(s *scratch, class []uint32, first, pixel, block int) {
-	job, pixels := s.job, int(s.job.Pixels)
+func (c *wideConv) floats(s *tiles.Scratch, class []uint32, first, pixel, block int) {
+	job, pixels := s.Job, int(s.Job.Pixels)
 	channel := block * kern.BlockOutputs
 	n := min(c.channels-channel, kern.BlockOutputs)
 	var scale, shift []float32
@@ -287,14 +289,14 @@ func (c *wideConv) floats(s *scratch, class []uint32, first, pixel, block int) {
 	}
 	for p := 0; p < pixels; p += wideChunk {
 		take := min(wideChunk, pixels-p)
-		s.job = job
-		s.job.At, s.job.Class, s.job.Pixels = &c.at[first+p], &class[p], uintptr(take)
-		s.job.Dst, s.job.DstStep = unsafe.Pointer(&s.sums[0]), 4*kern.BlockOutputs
-		c.filter.ConvSums(&s.job, block, c.runStep)
+		s.Job = job
+		s.Job.At, s.Job.Class, s.Job.Pixels = &c.at[first+p], &class[p], uintptr(take)
+		s.Job.Dst, s.Job.DstStep = unsafe.Pointer(&s.Sums[0]), 4*kern.BlockOutputs
+		c.filter.ConvSums(&s.Job, block, c.runStep)
 		for i := range take {
 			dst := c.out.F32[(pixel+first+p+i)*c.channels+channel:][:n]
-			c.set.Scale(dst, s.sums[i*kern.BlockOutputs:][:n], scale, shift, c.activation.relu)
-			c.activation.rest(c.set, dst, channel)
+			c.set.Scale(dst, s.Sums[i*kern.BlockOutputs:][:n], scale, shift, c.activation.ReLU)
+			c.activation.Rest(c.set, dst, channel)
 		}
 	}
 }

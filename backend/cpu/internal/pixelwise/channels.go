@@ -1,15 +1,17 @@
-package cpu
+package pixelwise
 
 import (
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
 // mul compiles a product with factors that may be repeated.
-func (c *compiler) mul(shape bcnn.Shape) step {
-	set, x, factors, dst := c.set, c.in, c.others[0], c.out
+func mul(c *schedule.Context, shape bcnn.Shape) tiles.Step {
+	set, x, factors, dst := c.Set, c.In, c.Others[0], c.Out
 	pixels, channels := shape.Pixels(), shape.C
-	do := func(_ *scratch, image, from, to int) {
+	do := func(_ *tiles.Scratch, image, from, to int) {
 		out := dst.F32[(image*pixels+from)*channels : (image*pixels+to)*channels]
 		values := x.F32[(image*pixels+from)*channels:][:len(out)]
 		f := factors.F32[image*factors.Shape.Values():][:factors.Shape.Values()]
@@ -28,7 +30,7 @@ func (c *compiler) mul(shape bcnn.Shape) step {
 			}
 		}
 	}
-	return c.pixels("multiply", pixels, c.set.Cost.Value*float64(shape.Values()), do)
+	return c.Pixels("multiply", pixels, c.Set.Cost.Value*float64(shape.Values()), do)
 }
 
 // scale multiplies values by a factor.
@@ -40,10 +42,10 @@ func scale(dst, values []float32, factor float32) {
 }
 
 // concat compiles a step that joins tensors along their channels.
-func (c *compiler) concat(out bcnn.PlanTensor) step {
-	parts, dst, pixels := append([]*bcnn.Tensor{c.in}, c.others...), c.out, out.Shape.Pixels()
+func concat(c *schedule.Context, out bcnn.PlanTensor) tiles.Step {
+	parts, dst, pixels := append([]*bcnn.Tensor{c.In}, c.Others...), c.Out, out.Shape.Pixels()
 	values := out.Shape.Elements(out.DType) / pixels // of a pixel
-	do := func(_ *scratch, image, from, to int) {
+	do := func(_ *tiles.Scratch, image, from, to int) {
 		first, last := image*pixels+from, image*pixels+to
 		if out.DType == bcnn.Bits {
 			clear(dst.Words[first*values : last*values])
@@ -64,7 +66,7 @@ func (c *compiler) concat(out bcnn.PlanTensor) step {
 			at += n
 		}
 	}
-	return c.pixels("copy channels", pixels, c.set.Cost.Value*float64(out.Shape.Elements(out.DType)), do)
+	return c.Pixels("copy channels", pixels, c.Set.Cost.Value*float64(out.Shape.Elements(out.DType)), do)
 }
 
 // channelRun is a run of output channels that are neighbours in the input too.
@@ -87,11 +89,11 @@ func channelRuns(index []int32) []channelRun {
 }
 
 // channels compiles a step that picks channels.
-func (c *compiler) channels(op *bcnn.ChannelsStep, in bcnn.PlanTensor) step {
-	src, dst, pixels := c.in, c.out, in.Shape.Pixels()
+func channels(c *schedule.Context, op *bcnn.ChannelsStep, in bcnn.PlanTensor) tiles.Step {
+	src, dst, pixels := c.In, c.Out, in.Shape.Pixels()
 	runs, n := channelRuns(op.Index), len(op.Index)
 	words, outWords := bits.Words(in.Shape.C), bits.Words(n)
-	do := func(_ *scratch, image, from, to int) {
+	do := func(_ *tiles.Scratch, image, from, to int) {
 		for p := image*pixels + from; p < image*pixels+to; p++ {
 			if in.DType == bcnn.Float32 {
 				pick(dst.F32[p*n:][:n], src.F32[p*in.Shape.C:][:in.Shape.C], op.Index, runs)
@@ -104,7 +106,7 @@ func (c *compiler) channels(op *bcnn.ChannelsStep, in bcnn.PlanTensor) step {
 			}
 		}
 	}
-	return c.pixels("pick channels", pixels, c.set.Cost.Value*float64(n), do)
+	return c.Pixels("pick channels", pixels, c.Set.Cost.Value*float64(n), do)
 }
 
 // pick copies runs of channels, or one channel after the other where they are short.

@@ -1,8 +1,10 @@
-package cpu
+package conv
 
 import (
 	"math"
 
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/num"
@@ -32,18 +34,18 @@ type depthwise struct {
 	long     bool // a row takes longer than a tile should
 }
 
-func (c *compiler) depthwise(op *bcnn.ConvStep, w window, out bcnn.PlanTensor) (step, scratchSize) {
-	d := &depthwise{window: w, in: c.in, outShape: out.Shape, poolH: 1, poolW: 1}
+func newDepthwise(c *schedule.Context, op *bcnn.ConvStep, w window, out bcnn.PlanTensor) (tiles.Step, tiles.Size) {
+	d := &depthwise{window: w, in: c.In, outShape: out.Shape, poolH: 1, poolW: 1}
 	if op.Pool != nil {
 		d.poolH, d.poolW = op.Pool.KH, op.Pool.KW
 	}
-	d.epilogue = c.epilogue(op, bcnn.Bits, num.RoundUp(op.Out, bits.WordBits))
+	d.epilogue = newEpilogue(c, op, bcnn.Bits, num.RoundUp(op.Out, bits.WordBits))
 	for 1<<d.planes <= w.taps() {
 		d.planes++
 	}
 	d.weights = make([]uint64, w.taps()*d.words)
 	for o := range op.Out {
-		if c.ended() {
+		if c.Ended() {
 			break
 		}
 		for k := range w.taps() {
@@ -55,23 +57,23 @@ func (c *compiler) depthwise(op *bcnn.ConvStep, w window, out bcnn.PlanTensor) (
 	}
 	// About two instructions for each tap and plane of a word.
 	work := float64(w.rows*w.cols*d.words) * float64(w.taps()*d.planes)
-	d.tileRows, _ = c.sumTiles(op, w, out.Shape.H, work)
-	d.long = work*float64(d.poolH) > maxTile*float64(w.rows)
+	d.tileRows, _ = sumTiles(c, op, w, out.Shape.H, work)
+	d.long = work*float64(d.poolH) > schedule.MaxTile*float64(w.rows)
 	_, cols := w.span(1)
-	var need scratchSize
+	var need tiles.Size
 	for {
 		height, _ := w.span(d.tileRows * d.poolH)
-		need = scratchSize{words: num.Product(height, cols, d.words)}
-		if d.tileRows == 1 || need.words*8 <= c.l1 {
+		need = tiles.Size{Words: num.Product(height, cols, d.words)}
+		if d.tileRows == 1 || need.Words*8 <= c.L1 {
 			break
 		}
 		d.tileRows = num.CeilDiv(d.tileRows, 2)
 	}
 	d.rowTiles = num.CeilDiv(out.Shape.H, d.tileRows)
-	need.row = num.Product(w.cols, d.words)
-	need.sums = d.stride
-	c.choice.Kernel = "depthwise, bit-sliced"
-	c.choice.Tile = count(d.tileRows, "row") + ", " + count(d.rowTiles, "tile")
+	need.Row = num.Product(w.cols, d.words)
+	need.Sums = d.stride
+	c.Choice.Kernel = "depthwise, bit-sliced"
+	c.Choice.Tile = schedule.Count(d.tileRows, "row") + ", " + schedule.Count(d.rowTiles, "tile")
 	return d, need
 }
 
@@ -101,18 +103,18 @@ func (d *depthwise) classBounds(thresholds []int32) []uint64 {
 	return out
 }
 
-func (d *depthwise) tiles(n int) int { return n * d.rowTiles }
+func (d *depthwise) Tiles(n int) int { return n * d.rowTiles }
 
-func (d *depthwise) run(tile int, s *scratch) {
+func (d *depthwise) Run(tile int, s *tiles.Scratch) {
 	image, y0 := tile/d.rowTiles, tile%d.rowTiles*d.tileRows
 	y1 := min(y0+d.tileRows, d.outShape.H)
 	first, rows := y0*d.poolH, (y1-y0)*d.poolH
 	height, cols := d.span(rows)
 	row := cols * d.words
-	d.border(s.words, image, first, height, cols)
+	d.border(s.Words, image, first, height, cols)
 	pixel := (image*d.outShape.H + y0) * d.outShape.W
 	for y := range rows {
-		src := s.words[y*d.StrideH*row:]
+		src := s.Words[y*d.StrideH*row:]
 		if d.thresholds == nil {
 			d.sumRow(s, src, row, pixel+y*d.cols, first+y)
 			continue
@@ -122,12 +124,12 @@ func (d *depthwise) run(tile int, s *scratch) {
 			d.bitRow(s, dst, src, row, first+y)
 			continue
 		}
-		d.bitRow(s, s.row[:d.cols*d.words], src, row, first+y)
+		d.bitRow(s, s.Row[:d.cols*d.words], src, row, first+y)
 		if y%d.poolH == 0 {
 			clear(dst)
 		}
 		for x := range d.cols {
-			d.set.Or(dst[x/d.poolW*d.words:], s.row[x*d.words:][:d.words])
+			d.set.Or(dst[x/d.poolW*d.words:], s.Row[x*d.words:][:d.words])
 		}
 	}
 	if d.thresholds != nil && d.flip != nil {
@@ -169,13 +171,13 @@ func (d *depthwise) count(planes *[maxPlanes]uint64, src []uint64, at, row, word
 }
 
 // bitRow computes a row of packed pixels.
-func (d *depthwise) bitRow(s *scratch, dst, src []uint64, row, y int) {
+func (d *depthwise) bitRow(s *tiles.Scratch, dst, src []uint64, row, y int) {
 	var planes [maxPlanes]uint64
 	step := d.words * (d.planes + 1)
 	for x := 0; x < d.cols; {
 		class, pixels := d.classRun(y, x, d.cols-x)
 		for ; pixels > 0; pixels-- {
-			if d.long && s.ended() {
+			if d.long && s.Ended() {
 				return
 			}
 			for word := range d.words {
@@ -194,7 +196,7 @@ func (d *depthwise) bitRow(s *scratch, dst, src []uint64, row, y int) {
 }
 
 // sumRow computes a row of float32 pixels.
-func (d *depthwise) sumRow(s *scratch, src []uint64, row, pixel, y int) {
+func (d *depthwise) sumRow(s *tiles.Scratch, src []uint64, row, pixel, y int) {
 	const (
 		spread = 0x0101010101010101
 		each   = 0x8040201008040201 // bit i of byte i
@@ -202,7 +204,7 @@ func (d *depthwise) sumRow(s *scratch, src []uint64, row, pixel, y int) {
 	var planes [maxPlanes]uint64
 	taps := int32(d.taps())
 	for x := range d.cols {
-		if d.long && s.ended() {
+		if d.long && s.Ended() {
 			return
 		}
 		for word := range d.words {
@@ -214,7 +216,7 @@ func (d *depthwise) sumRow(s *scratch, src []uint64, row, pixel, y int) {
 					b := planes[k%maxPlanes] >> i & 0xff * spread & each
 					counts += (b + 0x7f*spread) >> 7 & spread << k
 				}
-				sums := s.sums[word*bits.WordBits+i:][:8]
+				sums := s.Sums[word*bits.WordBits+i:][:8]
 				for j := range sums {
 					sums[j] = taps - 2*int32(counts>>(8*j)&0xff)
 				}

@@ -1,66 +1,50 @@
-package cpu
+// Package pixelwise compiles the steps that are no convolutions: those whose outputs
+// are made of one pixel of each input, or of a window that is pooled.
+package pixelwise
 
 import (
 	"slices"
 
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/activation"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
-// step compiles an operation that has passed the check.
-func (c *compiler) step(op bcnn.StepOp, in, out bcnn.PlanTensor) (step, scratchSize) {
+// Compile compiles an operation that is no convolution. It has passed the check of
+// the plan.
+func Compile(c *schedule.Context, op bcnn.StepOp, in, out bcnn.PlanTensor) (tiles.Step, tiles.Size) {
 	switch op := op.(type) {
-	case *bcnn.ConvStep:
-		// A dense layer with a pool, which is an odd 1×1 one, is a convolution.
-		if op.Dense && in.DType == bcnn.Bits && op.Pool == nil && op.Border == nil {
-			return c.dense(op, in)
-		}
-		return c.conv(op, in, out)
 	case *bcnn.BinarizeStep:
-		return c.binarize(op, in.Shape, out.Shape)
+		return newBinarize(c, op, in.Shape, out.Shape)
 	case *bcnn.MaxPoolStep:
-		return c.maxPool(op, in, out), scratchSize{}
+		return newMaxPool(c, op, in, out), tiles.Size{}
 	case *bcnn.AvgPoolStep:
-		return c.avgPool(op, in, out)
+		return newAvgPool(c, op, in, out)
 	case *bcnn.AffineStep:
-		return c.affine(op, in)
+		return affine(c, op, in)
 	case *bcnn.SignStep:
-		return c.sign(op, in.Shape), scratchSize{}
+		return sign(c, op, in.Shape), tiles.Size{}
 	case *bcnn.AddStep:
-		return c.add(op, in.Shape), scratchSize{}
+		return add(c, op, in.Shape), tiles.Size{}
 	case *bcnn.MulStep:
-		return c.mul(in.Shape), scratchSize{}
+		return mul(c, in.Shape), tiles.Size{}
 	case *bcnn.ConcatStep:
-		return c.concat(out), scratchSize{}
+		return concat(c, out), tiles.Size{}
 	case *bcnn.ChannelsStep:
-		return c.channels(op, in), scratchSize{}
+		return channels(c, op, in), tiles.Size{}
 	case *bcnn.FlattenStep:
-		return c.flatten(in), scratchSize{}
+		return flatten(c, in), tiles.Size{}
 	}
-	return nil, scratchSize{} // the check has refused it
+	return nil, tiles.Size{} // the check has refused it
 }
 
-// rangeStep is a step that computes the rows, or the pixels, of an image
-// independently. A tile is a number of them.
-type rangeStep struct {
-	size, tile int
-	do         func(s *scratch, image, from, to int)
-}
-
-func (r *rangeStep) perImage() int { return num.CeilDiv(r.size, r.tile) }
-
-func (r *rangeStep) tiles(n int) int { return n * r.perImage() }
-
-func (r *rangeStep) run(tile int, s *scratch) {
-	image, from := tile/r.perImage(), tile%r.perImage()*r.tile
-	r.do(s, image, from, min(from+r.tile, r.size))
-}
-
-func (c *compiler) sign(op *bcnn.SignStep, shape bcnn.Shape) step {
-	set, src, dst := c.set, c.in, c.out
+func sign(c *schedule.Context, op *bcnn.SignStep, shape bcnn.Shape) tiles.Step {
+	set, src, dst := c.Set, c.In, c.Out
 	words := bits.Words(shape.C)
-	do := func(_ *scratch, image, from, to int) {
+	do := func(_ *tiles.Scratch, image, from, to int) {
 		first, pixels := image*shape.Pixels()+from, to-from
 		out := dst.Words[first*words:][:pixels*words]
 		set.ThresholdFloat(out, words, src.F32[first*shape.C:], shape.C, op.Threshold.F32, pixels)
@@ -72,35 +56,35 @@ func (c *compiler) sign(op *bcnn.SignStep, shape bcnn.Shape) step {
 			}
 		}
 	}
-	work := 2*float64(shape.Pixels()) + c.set.Cost.Value*float64(shape.Values())
-	return c.pixels("threshold and pack", shape.Pixels(), work, do)
+	work := 2*float64(shape.Pixels()) + c.Set.Cost.Value*float64(shape.Values())
+	return c.Pixels("threshold and pack", shape.Pixels(), work, do)
 }
 
-func (c *compiler) add(op *bcnn.AddStep, shape bcnn.Shape) step {
-	set, a, b, dst := c.set, c.in, c.others[0], c.out
+func add(c *schedule.Context, op *bcnn.AddStep, shape bcnn.Shape) tiles.Step {
+	set, a, b, dst := c.Set, c.In, c.Others[0], c.Out
 	// Slopes are repeated over a few pixels of few channels.
 	pixels := max(1, min(affineValues/shape.C, shape.Pixels()))
-	activation := newActivation(op.Activation).repeated(pixels)
-	if activation.slope == nil { // the same for all values
+	act := activation.Of(op.Activation).Repeated(pixels)
+	if act.Slope == nil { // the same for all values
 		pixels = shape.Pixels()
 	}
-	do := func(_ *scratch, image, from, to int) {
+	do := func(_ *tiles.Scratch, image, from, to int) {
 		end := image*shape.Pixels() + to
 		for p := image*shape.Pixels() + from; p < end; p += pixels {
 			from, to := p*shape.C, min(p+pixels, end)*shape.C
-			set.Add(dst.F32[from:to], a.F32[from:to], b.F32[from:to], activation.relu)
-			activation.rest(set, dst.F32[from:to], 0)
+			set.Add(dst.F32[from:to], a.F32[from:to], b.F32[from:to], act.ReLU)
+			act.Rest(set, dst.F32[from:to], 0)
 		}
 	}
-	return c.pixels("add", shape.Pixels(), c.set.Cost.Value*float64(shape.Values()), do)
+	return c.Pixels("add", shape.Pixels(), c.Set.Cost.Value*float64(shape.Values()), do)
 }
 
-func (c *compiler) flatten(in bcnn.PlanTensor) step {
-	src, dst, shape := c.in, c.out, in.Shape
+func flatten(c *schedule.Context, in bcnn.PlanTensor) tiles.Step {
+	src, dst, shape := c.In, c.Out, in.Shape
 	pixels, words, total := shape.Pixels(), bits.Words(shape.C), bits.Words(shape.Values())
 	// The pixels of a block fill whole words, so that no two tiles write to the
 	// same one.
-	do := func(_ *scratch, image, from, to int) {
+	do := func(_ *tiles.Scratch, image, from, to int) {
 		from, to = from*bits.WordBits, min(to*bits.WordBits, pixels)
 		switch {
 		case in.DType == bcnn.Float32:
@@ -115,38 +99,38 @@ func (c *compiler) flatten(in bcnn.PlanTensor) step {
 			bits.Join(out, 0, src.Words[(image*pixels+from)*words:], to-from, shape.C)
 		}
 	}
-	return c.items("copy", "block", num.CeilDiv(pixels, bits.WordBits), c.set.Cost.Value*float64(in.Shape.Elements(in.DType)), do)
+	return c.Items("copy", "block", num.CeilDiv(pixels, bits.WordBits), c.Set.Cost.Value*float64(in.Shape.Elements(in.DType)), do)
 }
 
 // affine compiles an affine step. A bit has one of two results in each channel.
-func (c *compiler) affine(op *bcnn.AffineStep, in bcnn.PlanTensor) (step, scratchSize) {
-	set, src, dst, shape := c.set, c.in, c.out, in.Shape
-	activation := newActivation(op.Activation)
+func affine(c *schedule.Context, op *bcnn.AffineStep, in bcnn.PlanTensor) (tiles.Step, tiles.Size) {
+	set, src, dst, shape := c.Set, c.In, c.Out, in.Shape
+	act := activation.Of(op.Activation)
 	words := bits.Words(shape.C)
-	work := c.set.Cost.Value * float64(shape.Values())
+	work := c.Set.Cost.Value * float64(shape.Values())
 	if in.DType == bcnn.Bits {
 		value := func(x float32) []float32 {
 			v := make([]float32, shape.C)
 			for i := range v {
 				v[i] = x
 			}
-			set.ScaleFloat(v, v, op.Scale, op.Shift, activation.relu)
-			activation.rest(set, v, 0)
+			set.ScaleFloat(v, v, op.Scale, op.Shift, act.ReLU)
+			act.Rest(set, v, 0)
 			return v
 		}
 		one, zero := value(1), value(-1)
-		do := func(_ *scratch, image, from, to int) {
+		do := func(_ *tiles.Scratch, image, from, to int) {
 			for p := image*shape.Pixels() + from; p < image*shape.Pixels()+to; p++ {
 				set.Choose(dst.F32[p*shape.C:][:shape.C], src.Words[p*words:][:words], one, zero)
 			}
 		}
-		return c.pixels("choose one of two values", shape.Pixels(), work, do), scratchSize{}
+		return c.Pixels("choose one of two values", shape.Pixels(), work, do), tiles.Size{}
 	}
 	// Few channels are too little for a call: scale and shift are repeated.
 	pixels := max(1, min(affineValues/shape.C, shape.W))
 	scale, shift := repeated(op.Scale, pixels), repeated(op.Shift, pixels)
-	activation = activation.repeated(pixels)
-	do := func(s *scratch, image, from, to int) {
+	act = act.Repeated(pixels)
+	do := func(s *tiles.Scratch, image, from, to int) {
 		end := image*shape.Pixels() + to
 		for p := image*shape.Pixels() + from; p < end; p += pixels {
 			n := min(pixels, end-p) * shape.C
@@ -154,17 +138,17 @@ func (c *compiler) affine(op *bcnn.AffineStep, in bcnn.PlanTensor) (step, scratc
 			if in.DType == bcnn.Float32 {
 				values = src.F32[p*shape.C:][:n]
 			} else {
-				values = s.floats[:n]
+				values = s.Floats[:n]
 				for i, v := range src.U8[p*shape.C:][:n] {
 					values[i] = float32(v)
 				}
 			}
 			out := dst.F32[p*shape.C:][:n]
-			set.ScaleFloat(out, values, scale, shift, activation.relu)
-			activation.rest(set, out, 0)
+			set.ScaleFloat(out, values, scale, shift, act.ReLU)
+			act.Rest(set, out, 0)
 		}
 	}
-	return c.pixels("scale", shape.Pixels(), work, do), scratchSize{floats: pixels * shape.C}
+	return c.Pixels("scale", shape.Pixels(), work, do), tiles.Size{Floats: pixels * shape.C}
 }
 
 // affineValues is the number of values that are scaled at a time, if a pixel has

@@ -1,7 +1,9 @@
-package cpu
+package conv
 
 import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/num"
@@ -26,8 +28,8 @@ type bitSource struct {
 	patch    int  // where the patches start in the scratch
 }
 
-func (c *compiler) bitSource(op *bcnn.ConvStep, w window, stride int) *bitSource {
-	b := &bitSource{window: w, set: c.set, in: c.in, stride: stride, outs: op.Out / op.Groups}
+func newBitSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int) *bitSource {
+	b := &bitSource{window: w, set: c.Set, in: c.In, stride: stride, outs: op.Out / op.Groups}
 	single := w.KH*w.KW == 1
 	b.direct = w.groups == 1 && (single || w.DilationW == 1 && w.group%bits.WordBits == 0)
 	b.bordered = !b.direct || w.padded()
@@ -47,26 +49,26 @@ func (c *compiler) bitSource(op *bcnn.ConvStep, w window, stride int) *bitSource
 		words := bits.Words(w.taps())
 		b.at = kern.Patches{Step: words, Rows: 1, RowLen: words}
 	}
-	dense := c.packTaps(op.Bits, op.Out, w.KH*w.KW, w.group)
+	dense := packTaps(c, op.Bits, op.Out, w.KH*w.KW, w.group)
 	for g := range w.groups {
-		if c.ended() {
+		if c.Ended() {
 			break
 		}
 		row := bits.Words(w.taps())
-		b.weights = append(b.weights, c.set.PackBits(dense[g*b.outs*row:][:b.outs*row], b.outs, w.taps()))
+		b.weights = append(b.weights, c.Set.PackBits(dense[g*b.outs*row:][:b.outs*row], b.outs, w.taps()))
 	}
 	return b
 }
 
 // packTaps packs rows of taps of n bits, each of which starts a word, densely.
-func (c *compiler) packTaps(src []uint64, rows, taps, n int) []uint64 {
+func packTaps(c *schedule.Context, src []uint64, rows, taps, n int) []uint64 {
 	words, out := taps*bits.Words(n), bits.Words(taps*n)
 	if taps == 1 || n%bits.WordBits == 0 { // there are no gaps
 		return src
 	}
 	dst := make([]uint64, rows*out)
 	for r := range rows {
-		if c.ended() {
+		if c.Ended() {
 			break
 		}
 		bits.Join(dst[r*out:][:out], 0, src[r*words:], taps, n)
@@ -76,11 +78,11 @@ func (c *compiler) packTaps(src []uint64, rows, taps, n int) []uint64 {
 
 // padTaps packs rows of taps of n bits, each of which starts a word, to taps of
 // pitch bits.
-func (c *compiler) padTaps(src []uint64, rows, taps, n, pitch int) []uint64 {
+func padTaps(c *schedule.Context, src []uint64, rows, taps, n, pitch int) []uint64 {
 	words, out := bits.Words(n), bits.Words(taps*pitch)
 	dst := make([]uint64, rows*out)
 	for r := range rows {
-		if c.ended() {
+		if c.Ended() {
 			break
 		}
 		for k := range taps {
@@ -90,22 +92,22 @@ func (c *compiler) padTaps(src []uint64, rows, taps, n, pitch int) []uint64 {
 	return dst
 }
 
-func (b *bitSource) size(rows, pixels int) scratchSize {
-	need := scratchSize{sums: num.Product(pixels, b.stride)}
+func (b *bitSource) size(rows, pixels int) tiles.Size {
+	need := tiles.Size{Sums: num.Product(pixels, b.stride)}
 	if b.bordered {
 		height, _ := b.span(rows)
-		need.words = num.Product(height, b.groups, b.rowWords)
+		need.Words = num.Product(height, b.groups, b.rowWords)
 	}
-	b.patch = need.words
+	b.patch = need.Words
 	if !b.direct {
-		need.words += num.Product(pixels, b.at.Step)
+		need.Words += num.Product(pixels, b.at.Step)
 	}
 	return need
 }
 
-func (b *bitSource) prepare(s *scratch, image, first, rows int) {
+func (b *bitSource) prepare(s *tiles.Scratch, image, first, rows int) {
 	if !b.bordered {
-		s.base = image*b.image.H + first*b.StrideH
+		s.Base = image*b.image.H + first*b.StrideH
 		return
 	}
 	pixel := bits.Words(b.image.C)
@@ -117,7 +119,7 @@ func (b *bitSource) prepare(s *scratch, image, first, rows int) {
 			break
 		}
 		y := first*b.StrideH - b.Pad.Top + r
-		dst := s.words[r*b.groups*b.rowWords:][:b.groups*b.rowWords]
+		dst := s.Words[r*b.groups*b.rowWords:][:b.groups*b.rowWords]
 		if y < 0 || y >= b.image.H {
 			clear(dst)
 			continue
@@ -139,28 +141,28 @@ func (b *bitSource) prepare(s *scratch, image, first, rows int) {
 	}
 }
 
-func (b *bitSource) sums(s *scratch, y, x, pixels, channel, n int) {
-	at := &s.at
+func (b *bitSource) sums(s *tiles.Scratch, y, x, pixels, channel, n int) {
+	at := &s.At
 	*at = b.at
 	at.Pixels = pixels
 	if b.direct {
-		src := s.words
+		src := s.Words
 		row := y * b.StrideH
 		if !b.bordered {
-			src, row = b.in.Words, s.base+row
+			src, row = b.in.Words, s.Base+row
 		}
-		b.set.DotBits(s.sums, b.stride, src[row*b.rowWords+x*at.Step:], at, b.weights[0], channel, n)
+		b.set.DotBits(s.Sums, b.stride, src[row*b.rowWords+x*at.Step:], at, b.weights[0], channel, n)
 		return
 	}
-	patches := s.words[b.patch:][:pixels*at.Step]
+	patches := s.Words[b.patch:][:pixels*at.Step]
 	for g, w := range b.weights {
-		b.gather(patches, s.words, y, x, pixels, g)
+		b.gather(patches, s.Words, y, x, pixels, g)
 		first, outs := channel, n
 		if b.groups > 1 {
 			first, outs = 0, b.outs
 		}
 		// What a group writes beyond its channels, the next one overwrites.
-		b.set.DotBits(s.sums[g*b.outs:], b.stride, patches, at, w, first, outs)
+		b.set.DotBits(s.Sums[g*b.outs:], b.stride, patches, at, w, first, outs)
 	}
 }
 

@@ -1,7 +1,9 @@
-package cpu
+package conv
 
 import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/num"
@@ -25,8 +27,8 @@ type byteSource struct {
 	patch    int // where gathered patches start in the scratch
 }
 
-func (c *compiler) byteSource(op *bcnn.ConvStep, w window, stride int) *byteSource {
-	b := &byteSource{window: w, set: c.set, in: c.in, zeroPoint: op.ZeroPoint, stride: stride, outs: op.Out / op.Groups}
+func newByteSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int) *byteSource {
+	b := &byteSource{window: w, set: c.Set, in: c.In, zeroPoint: op.ZeroPoint, stride: stride, outs: op.Out / op.Groups}
 	b.direct = w.groups == 1 && w.DilationW == 1
 	b.bordered = w.padded()
 	b.rowBytes = w.image.W * w.image.C
@@ -39,36 +41,36 @@ func (c *compiler) byteSource(op *bcnn.ConvStep, w window, stride int) *byteSour
 	} else {
 		b.at = kern.Patches{Step: w.taps(), Rows: 1, RowLen: w.taps()}
 	}
-	dense := c.packTaps(op.Bits, op.Out, w.KH*w.KW, w.group)
+	dense := packTaps(c, op.Bits, op.Out, w.KH*w.KW, w.group)
 	for g := range w.groups {
-		if c.ended() {
+		if c.Ended() {
 			break
 		}
 		row := bits.Words(w.taps())
-		b.weights = append(b.weights, c.set.PackBytes(dense[g*b.outs*row:][:b.outs*row], b.outs, w.taps(), op.ZeroPoint))
+		b.weights = append(b.weights, c.Set.PackBytes(dense[g*b.outs*row:][:b.outs*row], b.outs, w.taps(), op.ZeroPoint))
 	}
 	return b
 }
 
-func (b *byteSource) size(rows, pixels int) scratchSize {
-	need := scratchSize{sums: num.Product(pixels, b.stride)}
+func (b *byteSource) size(rows, pixels int) tiles.Size {
+	need := tiles.Size{Sums: num.Product(pixels, b.stride)}
 	if b.bordered {
 		height, _ := b.span(rows)
-		need.bytes = num.Product(height, b.rowBytes)
+		need.Bytes = num.Product(height, b.rowBytes)
 	}
-	b.patch = need.bytes
+	b.patch = need.Bytes
 	if !b.direct {
-		need.bytes += num.Product(pixels, b.at.Step)
+		need.Bytes += num.Product(pixels, b.at.Step)
 	}
 	return need
 }
 
-func (b *byteSource) prepare(s *scratch, image, first, rows int) {
+func (b *byteSource) prepare(s *tiles.Scratch, image, first, rows int) {
 	if !b.bordered {
-		s.base = image*b.image.H + first*b.StrideH
+		s.Base = image*b.image.H + first*b.StrideH
 		return
 	}
-	s.base = 0
+	s.Base = 0
 	height, cols := b.span(rows)
 	left := min(b.Pad.Left, cols)
 	inside := min(b.image.W, cols-left)
@@ -78,7 +80,7 @@ func (b *byteSource) prepare(s *scratch, image, first, rows int) {
 			break
 		}
 		y := first*b.StrideH - b.Pad.Top + r
-		dst := s.bytes[r*b.rowBytes:][:b.rowBytes]
+		dst := s.Bytes[r*b.rowBytes:][:b.rowBytes]
 		if y < 0 || y >= b.image.H {
 			fill(dst, b.zeroPoint)
 			continue
@@ -95,20 +97,20 @@ func fill(b []uint8, v uint8) {
 	}
 }
 
-func (b *byteSource) sums(s *scratch, y, x, pixels, channel, n int) {
-	rows := s.bytes
+func (b *byteSource) sums(s *tiles.Scratch, y, x, pixels, channel, n int) {
+	rows := s.Bytes
 	if !b.bordered {
 		rows = b.in.U8
 	}
-	rows = rows[(s.base+y*b.StrideH)*b.rowBytes:]
-	at := &s.at
+	rows = rows[(s.Base+y*b.StrideH)*b.rowBytes:]
+	at := &s.At
 	*at = b.at
 	at.Pixels = pixels
 	if b.direct {
-		b.set.DotBytes(s.sums, b.stride, rows[x*at.Step:], at, b.weights[0], channel, n)
+		b.set.DotBytes(s.Sums, b.stride, rows[x*at.Step:], at, b.weights[0], channel, n)
 		return
 	}
-	patches := s.bytes[b.patch:][:pixels*at.Step]
+	patches := s.Bytes[b.patch:][:pixels*at.Step]
 	for g, w := range b.weights {
 		b.gather(patches, rows, x, pixels, g)
 		first, outs := channel, n
@@ -116,7 +118,7 @@ func (b *byteSource) sums(s *scratch, y, x, pixels, channel, n int) {
 			first, outs = 0, b.outs
 		}
 		// What a group writes beyond its channels, the next one overwrites.
-		b.set.DotBytes(s.sums[g*b.outs:], b.stride, patches, at, w, first, outs)
+		b.set.DotBytes(s.Sums[g*b.outs:], b.stride, patches, at, w, first, outs)
 	}
 }
 

@@ -1,10 +1,12 @@
-package cpu
+package conv
 
 import (
 	"encoding/binary"
 	"unsafe"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/num"
@@ -14,7 +16,7 @@ import (
 // the kernels.
 type rowSource interface {
 	// need is the memory for the rows of the given number of outputs.
-	need(rows int) scratchSize
+	need(rows int) tiles.Size
 	// offset returns the distance in bytes of the patch of pixel x of row y of a
 	// tile from that of its first pixel.
 	offset(y, x int) int
@@ -22,7 +24,7 @@ type rowSource interface {
 	run() int
 	// load returns the first patch of rows output rows, from row first on, of
 	// the input channels of a group.
-	load(s *scratch, image, first, rows, group int) unsafe.Pointer
+	load(s *tiles.Scratch, image, first, rows, group int) unsafe.Pointer
 }
 
 // pieceBits is the unit that rows of bits come in.
@@ -37,28 +39,28 @@ func pieceBytes(w *kern.Wide) int {
 }
 
 // wideBits lays out the input and the weights of a convolution on bits.
-func (c *compiler) wideBits(op *bcnn.ConvStep, w window) (rowSource, *kern.WideFilter) {
-	layout, why := c.rowLayout(w)
-	c.choice.Why += "; " + why
+func wideBits(c *schedule.Context, op *bcnn.ConvStep, w window) (rowSource, *kern.WideFilter) {
+	layout, why := pickLayout(c, w)
+	c.Choice.Why += "; " + why
 	switch layout {
 	case joinedLayout:
-		c.choice.Kernel += ", joined rows"
-		return c.joinedRows(op, w)
+		c.Choice.Kernel += ", joined rows"
+		return newJoinedRows(c, op, w)
 	case cutLayout:
-		c.choice.Kernel += ", dense runs"
-		return c.cutRows(op, w)
+		c.Choice.Kernel += ", dense runs"
+		return newCutRows(c, op, w)
 	case rowsInPlace:
-		c.choice.Kernel += ", in place"
+		c.Choice.Kernel += ", in place"
 	}
-	b := &bitRows{window: w, set: c.set, in: c.in, inPlace: layout == rowsInPlace, pitch: num.CeilDiv(w.group, pieceBits)}
+	b := &bitRows{window: w, set: c.Set, in: c.In, inPlace: layout == rowsInPlace, pitch: num.CeilDiv(w.group, pieceBits)}
 	_, cols := w.span(1)
 	b.phase = num.CeilDiv(cols, w.DilationW)
 	b.row = w.DilationW * b.phase * b.pitch
 	if b.inPlace {
 		b.row = w.image.W * b.pitch
 	}
-	weights := c.padTaps(op.Bits, op.Out*w.KH, w.KW, w.group, b.pitch*pieceBits)
-	return b, c.set.Wide.PackBits(weights, op.Out, w.KH, w.KW*b.pitch*pieceBits)
+	weights := padTaps(c, op.Bits, op.Out*w.KH, w.KW, w.group, b.pitch*pieceBits)
+	return b, c.Set.Wide.PackBits(weights, op.Out, w.KH, w.KW*b.pitch*pieceBits)
 }
 
 // bitRows are rows of pixels of whole pieces of 32 bits, so that neighbours are
@@ -74,15 +76,15 @@ type bitRows struct {
 	row     int  // pieces of a row
 }
 
-func (b *bitRows) need(rows int) scratchSize {
+func (b *bitRows) need(rows int) tiles.Size {
 	if b.inPlace {
-		return scratchSize{}
+		return tiles.Size{}
 	}
 	height, _ := b.span(rows)
 	if b.set.Wide.Nibbles {
-		return scratchSize{words: num.CeilDiv(b.row, 2), bytes: num.Product(height, b.row, 8)}
+		return tiles.Size{Words: num.CeilDiv(b.row, 2), Bytes: num.Product(height, b.row, 8)}
 	}
-	return scratchSize{words: num.CeilDiv(num.Product(height, b.row), 2)}
+	return tiles.Size{Words: num.CeilDiv(num.Product(height, b.row), 2)}
 }
 
 // position returns the place of a pixel of a row.
@@ -94,13 +96,13 @@ func (b *bitRows) offset(y, x int) int {
 
 func (b *bitRows) run() int { return b.DilationH * b.row * pieceBytes(b.set.Wide) }
 
-func (b *bitRows) load(s *scratch, image, first, rows, group int) unsafe.Pointer {
+func (b *bitRows) load(s *tiles.Scratch, image, first, rows, group int) unsafe.Pointer {
 	y := first*b.StrideH - b.Pad.Top
 	if b.inPlace {
 		return unsafe.Pointer(&b.in.Words[(image*b.image.H+y)*b.row/2])
 	}
 	height, _ := b.span(rows)
-	made := unsafe.Slice((*uint32)(unsafe.Pointer(&s.words[0])), 2*len(s.words))
+	made := unsafe.Slice((*uint32)(unsafe.Pointer(&s.Words[0])), 2*len(s.Words))
 	row := b.image.W * bits.Words(b.image.C)
 	for r := range height {
 		if b.interrupted(s) {
@@ -116,11 +118,11 @@ func (b *bitRows) load(s *scratch, image, first, rows, group int) unsafe.Pointer
 			b.pad(dst, b.in.Words[(image*b.image.H+y+r)*row:][:row], group)
 		}
 		if b.set.Wide.Nibbles {
-			b.set.Wide.Expand(s.bytes[8*r*b.row:][:8*b.row], dst)
+			b.set.Wide.Expand(s.Bytes[8*r*b.row:][:8*b.row], dst)
 		}
 	}
 	if b.set.Wide.Nibbles {
-		return unsafe.Pointer(&s.bytes[0])
+		return unsafe.Pointer(&s.Bytes[0])
 	}
 	return unsafe.Pointer(&made[0])
 }
@@ -164,21 +166,21 @@ type cutRows struct {
 	dense int // words of a row that is packed densely, from which runs are cut
 }
 
-func (c *compiler) cutRows(op *bcnn.ConvStep, w window) (rowSource, *kern.WideFilter) {
-	b := &cutRows{window: w, set: c.set, in: c.in, pitch: num.CeilDiv(w.KW*w.group, pieceBits)}
+func newCutRows(c *schedule.Context, op *bcnn.ConvStep, w window) (rowSource, *kern.WideFilter) {
+	b := &cutRows{window: w, set: c.Set, in: c.In, pitch: num.CeilDiv(w.KW*w.group, pieceBits)}
 	_, cols := w.span(1)
 	b.row = w.cols * b.pitch
 	b.dense = bits.Words(cols*w.group) + 1 // reads go beyond the last bit
-	weights := c.packTaps(op.Bits, op.Out*w.KH, w.KW, w.group)
-	return b, c.set.Wide.PackBits(weights, op.Out, w.KH, w.KW*w.group)
+	weights := packTaps(c, op.Bits, op.Out*w.KH, w.KW, w.group)
+	return b, c.Set.Wide.PackBits(weights, op.Out, w.KH, w.KW*w.group)
 }
 
-func (b *cutRows) need(rows int) scratchSize {
+func (b *cutRows) need(rows int) tiles.Size {
 	height, _ := b.span(rows)
 	if b.set.Wide.Nibbles {
-		return scratchSize{words: b.dense + num.CeilDiv(b.row, 2), bytes: num.Product(height, b.row, 8)}
+		return tiles.Size{Words: b.dense + num.CeilDiv(b.row, 2), Bytes: num.Product(height, b.row, 8)}
 	}
-	return scratchSize{words: b.dense + num.CeilDiv(num.Product(height, b.row), 2)}
+	return tiles.Size{Words: b.dense + num.CeilDiv(num.Product(height, b.row), 2)}
 }
 
 func (b *cutRows) offset(y, x int) int {
@@ -187,9 +189,9 @@ func (b *cutRows) offset(y, x int) int {
 
 func (b *cutRows) run() int { return b.DilationH * b.row * pieceBytes(b.set.Wide) }
 
-func (b *cutRows) load(s *scratch, image, first, rows, _ int) unsafe.Pointer {
+func (b *cutRows) load(s *tiles.Scratch, image, first, rows, _ int) unsafe.Pointer {
 	height, _ := b.span(rows)
-	made := unsafe.Slice((*uint32)(unsafe.Pointer(&s.words[b.dense])), 2*(len(s.words)-b.dense))
+	made := unsafe.Slice((*uint32)(unsafe.Pointer(&s.Words[b.dense])), 2*(len(s.Words)-b.dense))
 	row := b.image.W * bits.Words(b.group)
 	for r := range height {
 		if b.interrupted(s) {
@@ -202,14 +204,14 @@ func (b *cutRows) load(s *scratch, image, first, rows, _ int) unsafe.Pointer {
 		if y := first*b.StrideH - b.Pad.Top + r; y < 0 || y >= b.image.H {
 			clear(dst)
 		} else {
-			b.cut(dst, s.words[:b.dense], b.in.Words[(image*b.image.H+y)*row:][:row])
+			b.cut(dst, s.Words[:b.dense], b.in.Words[(image*b.image.H+y)*row:][:row])
 		}
 		if b.set.Wide.Nibbles {
-			b.set.Wide.Expand(s.bytes[8*r*b.row:][:8*b.row], dst)
+			b.set.Wide.Expand(s.Bytes[8*r*b.row:][:8*b.row], dst)
 		}
 	}
 	if b.set.Wide.Nibbles {
-		return unsafe.Pointer(&s.bytes[0])
+		return unsafe.Pointer(&s.Bytes[0])
 	}
 	return unsafe.Pointer(&made[0])
 }
@@ -245,9 +247,9 @@ type byteRows struct {
 	length    int // of a run, as kernels read it
 }
 
-func (c *compiler) wideBytes(op *bcnn.ConvStep, w window) (rowSource, *kern.WideFilter) {
-	weights := c.set.Wide.PackBytes(c.packTaps(op.Bits, op.Out*w.KH, w.KW, w.group), op.Out, w.KH, w.KW*w.group)
-	b := &byteRows{window: w, in: c.in, zeroPoint: op.ZeroPoint, runs: w.DilationW > 1, length: weights.RunBytes}
+func wideBytes(c *schedule.Context, op *bcnn.ConvStep, w window) (rowSource, *kern.WideFilter) {
+	weights := c.Set.Wide.PackBytes(packTaps(c, op.Bits, op.Out*w.KH, w.KW, w.group), op.Out, w.KH, w.KW*w.group)
+	b := &byteRows{window: w, in: c.In, zeroPoint: op.ZeroPoint, runs: w.DilationW > 1, length: weights.RunBytes}
 	_, cols := w.span(1)
 	b.row = cols * w.group
 	if b.runs {
@@ -256,10 +258,10 @@ func (c *compiler) wideBytes(op *bcnn.ConvStep, w window) (rowSource, *kern.Wide
 	return b, weights
 }
 
-func (b *byteRows) need(rows int) scratchSize {
+func (b *byteRows) need(rows int) tiles.Size {
 	height, _ := b.span(rows)
 	// The last run may end beyond the last row.
-	return scratchSize{bytes: num.Product(height, b.row) + b.length}
+	return tiles.Size{Bytes: num.Product(height, b.row) + b.length}
 }
 
 func (b *byteRows) offset(y, x int) int {
@@ -272,7 +274,7 @@ func (b *byteRows) offset(y, x int) int {
 
 func (b *byteRows) run() int { return b.DilationH * b.row }
 
-func (b *byteRows) load(s *scratch, image, first, rows, _ int) unsafe.Pointer {
+func (b *byteRows) load(s *tiles.Scratch, image, first, rows, _ int) unsafe.Pointer {
 	height, cols := b.span(rows)
 	left := min(b.Pad.Left, cols)
 	inside := min(b.image.W, cols-left)
@@ -281,7 +283,7 @@ func (b *byteRows) load(s *scratch, image, first, rows, _ int) unsafe.Pointer {
 			break
 		}
 		y := first*b.StrideH - b.Pad.Top + r
-		row := s.bytes[r*b.row:][:b.row]
+		row := s.Bytes[r*b.row:][:b.row]
 		dst := row[:cols*b.group]
 		if y < 0 || y >= b.image.H {
 			fill(dst, b.zeroPoint)
@@ -300,7 +302,7 @@ func (b *byteRows) load(s *scratch, image, first, rows, _ int) unsafe.Pointer {
 		}
 	}
 	if b.runs {
-		return unsafe.Pointer(&s.bytes[cols*b.group])
+		return unsafe.Pointer(&s.Bytes[cols*b.group])
 	}
-	return unsafe.Pointer(&s.bytes[0])
+	return unsafe.Pointer(&s.Bytes[0])
 }

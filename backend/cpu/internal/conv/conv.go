@@ -1,8 +1,11 @@
-package cpu
+// Package conv compiles convolutions and dense layers, with what is fused into them.
+package conv
 
 import (
 	"fmt"
 
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/num"
@@ -19,9 +22,9 @@ type window struct {
 
 // interrupted reports whether the preparation of input rows is not wanted any
 // more. It asks where a row is long enough to take a while.
-func (w *window) interrupted(s *scratch) bool {
+func (w *window) interrupted(s *tiles.Scratch) bool {
 	const long = 1 << 15
-	return w.cols*w.KW*w.group > long && s.ended()
+	return w.cols*w.KW*w.group > long && s.Ended()
 }
 
 // span returns the number of input rows and columns that outputs consecutive
@@ -41,18 +44,18 @@ func (w *window) taps() int { return w.KH * w.KW * w.group }
 // source computes the sums of a convolution.
 type source interface {
 	// size is the memory that tiles of the given number of rows need.
-	size(rows, pixels int) scratchSize
+	size(rows, pixels int) tiles.Size
 	// prepare gets ready for rows output rows of an image, from row first on.
-	prepare(s *scratch, image, first, rows int)
+	prepare(s *tiles.Scratch, image, first, rows int)
 	// sums computes the sums of n output channels from channel on, of pixels
-	// from (y, x) on, y counted from the first prepared row, into s.sums or
-	// s.floats.
-	sums(s *scratch, y, x, pixels, channel, n int)
+	// from (y, x) on, y counted from the first prepared row, into s.Sums or
+	// s.Floats.
+	sums(s *tiles.Scratch, y, x, pixels, channel, n int)
 }
 
-// conv is a convolution with what is fused into it. A tile is a number of rows
+// sumsConv is a convolution with what is fused into it. A tile is a number of rows
 // of the output by a block of output channels of an image.
-type conv struct {
+type sumsConv struct {
 	source
 	window
 	epilogue
@@ -66,8 +69,13 @@ type conv struct {
 	long         bool // a row takes longer than a tile should
 }
 
-func (c *compiler) conv(op *bcnn.ConvStep, in, out bcnn.PlanTensor) (step, scratchSize) {
-	v := &conv{outShape: out.Shape, poolH: 1, poolW: 1}
+// Compile compiles an operation that has passed the check of the plan.
+func Compile(c *schedule.Context, op *bcnn.ConvStep, in, out bcnn.PlanTensor) (tiles.Step, tiles.Size) {
+	// A dense layer with a pool, which is an odd 1×1 one, is a convolution.
+	if op.Dense && in.DType == bcnn.Bits && op.Pool == nil && op.Border == nil {
+		return newDense(c, op, in)
+	}
+	v := &sumsConv{outShape: out.Shape, poolH: 1, poolW: 1}
 	if op.Pool != nil {
 		v.poolH, v.poolW = op.Pool.KH, op.Pool.KW
 	}
@@ -80,57 +88,57 @@ func (c *compiler) conv(op *bcnn.ConvStep, in, out bcnn.PlanTensor) (step, scrat
 		w.DilationW = 1
 	}
 	v.window = w
-	kernel, why := c.convKernel(op, w, in.DType)
-	c.choice.Why = why
+	kernel, why := pickKernel(c, op, w, in.DType)
+	c.Choice.Why = why
 	switch kernel {
 	case slicedKernel:
-		return c.depthwise(op, w, out)
+		return newDepthwise(c, op, w, out)
 	case wideKernel:
-		if wide, need := c.wideConv(op, w, in, out); wide != nil {
+		if wide, need := newWideConv(c, op, w, in, out); wide != nil {
 			return wide, need
 		}
-		c.choice.Why = "too large for the tables of a wide kernel"
+		c.Choice.Why = "too large for the tables of a wide kernel"
 	}
 
-	pixel := c.convTime(op, in.DType, w.taps())
-	v.tileRows, v.block = c.sumTiles(op, w, out.Shape.H, pixel*float64(w.rows*w.cols))
-	v.long = pixel*float64(v.poolH*w.cols) > maxTile
+	pixel := convTime(c, op, in.DType, w.taps())
+	v.tileRows, v.block = sumTiles(c, op, w, out.Shape.H, pixel*float64(w.rows*w.cols))
+	v.long = pixel*float64(v.poolH*w.cols) > schedule.MaxTile
 	v.blocks = num.CeilDiv(op.Out, v.block)
-	stride := (op.Groups-1)*(op.Out/op.Groups) + num.RoundUp(min(v.block, op.Out/op.Groups), c.set.Block)
+	stride := (op.Groups-1)*(op.Out/op.Groups) + num.RoundUp(min(v.block, op.Out/op.Groups), c.Set.Block)
 	v.chunk = min(max(sumBytes/4/stride, 4)&^3, 64, num.RoundUp(w.cols, 4))
 
 	switch in.DType {
 	case bcnn.Bits:
-		v.source = c.bitSource(op, w, stride)
-		c.choice.Kernel = "sums of packed words"
+		v.source = newBitSource(c, op, w, stride)
+		c.Choice.Kernel = "sums of packed words"
 	case bcnn.Uint8:
-		v.source = c.byteSource(op, w, stride)
-		c.choice.Kernel = "sums of bytes"
+		v.source = newByteSource(c, op, w, stride)
+		c.Choice.Kernel = "sums of bytes"
 	default:
-		v.source = c.floatSource(op, w, stride)
-		c.choice.Kernel = "float32 sums"
+		v.source = newFloatSource(c, op, w, stride)
+		c.Choice.Kernel = "float32 sums"
 	}
-	var need scratchSize
+	var need tiles.Size
 	for {
 		need = v.size(v.tileRows*v.poolH, v.chunk)
-		if v.tileRows == 1 || max(need.words*8, need.bytes) <= c.l1 {
+		if v.tileRows == 1 || max(need.Words*8, need.Bytes) <= c.L1 {
 			break
 		}
 		v.tileRows = num.CeilDiv(v.tileRows, 2)
 	}
 	v.rowTiles = num.CeilDiv(out.Shape.H, v.tileRows)
-	c.choice.Tile = fmt.Sprintf("%s × %s, %s",
-		count(v.tileRows, "row"), count(min(v.block, op.Out), "channel"), count(v.rowTiles*v.blocks, "tile"))
-	v.epilogue = c.epilogue(op, in.DType, stride)
+	c.Choice.Tile = fmt.Sprintf("%s × %s, %s",
+		schedule.Count(v.tileRows, "row"), schedule.Count(min(v.block, op.Out), "channel"), schedule.Count(v.rowTiles*v.blocks, "tile"))
+	v.epilogue = newEpilogue(c, op, in.DType, stride)
 	if op.Pool != nil {
-		need.row = v.chunk * bits.Words(v.block)
+		need.Row = v.chunk * bits.Words(v.block)
 	}
 	return v, need
 }
 
-func (c *conv) tiles(n int) int { return n * c.rowTiles * c.blocks }
+func (c *sumsConv) Tiles(n int) int { return n * c.rowTiles * c.blocks }
 
-func (c *conv) run(tile int, s *scratch) {
+func (c *sumsConv) Run(tile int, s *tiles.Scratch) {
 	image, tile := tile/(c.rowTiles*c.blocks), tile%(c.rowTiles*c.blocks)
 	channel := tile % c.blocks * c.block
 	n := min(c.block, c.channels-channel)
@@ -147,7 +155,7 @@ func (c *conv) run(tile int, s *scratch) {
 	}
 	for y := range rows {
 		for x := 0; x < c.cols; x += c.chunk {
-			if c.long && s.ended() {
+			if c.long && s.Ended() {
 				return
 			}
 			pixels := min(c.chunk, c.cols-x)

@@ -1,0 +1,81 @@
+package conv
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// wide are instruction sets with kernels for many channels, without any kernel.
+func wide(nibbles bool) *kern.Set {
+	return &kern.Set{Wide: &kern.Wide{MaxTaps: 5000, Nibbles: nibbles}}
+}
+
+func geometry(k, channels, groups, pad, dilation int) window {
+	return window{
+		Window: bcnn.Window{
+			KH: k, KW: k, StrideH: 1, StrideW: 1, DilationH: dilation, DilationW: dilation,
+			Pad: bcnn.Padding{Top: pad, Left: pad, Bottom: pad, Right: pad},
+		},
+		image:  bcnn.Shape{H: 20, W: 20, C: channels},
+		groups: groups, group: channels / groups,
+		rows: 20 + 2*pad - dilation*(k-1), cols: 20 + 2*pad - dilation*(k-1),
+	}
+}
+
+func TestPickKernel(t *testing.T) {
+	narrow := generic.Set()
+	for _, c := range []struct {
+		set                      *kern.Set
+		in                       bcnn.DType
+		k, channels, out, groups int
+		want                     kernel
+	}{
+		{wide(false), bcnn.Float32, 3, 64, 64, 1, sumsKernel},
+		{wide(false), bcnn.Bits, 3, 64, 64, 1, wideKernel},
+		{wide(false), bcnn.Uint8, 3, 3, 64, 1, wideKernel},
+		{&narrow, bcnn.Bits, 3, 64, 64, 1, sumsKernel},
+		{wide(false), bcnn.Bits, 9, 64, 64, 1, sumsKernel}, // 5184 taps
+		{wide(false), bcnn.Uint8, 9, 64, 64, 1, wideKernel},
+		{&narrow, bcnn.Bits, 3, 70, 70, 70, slicedKernel},
+		{wide(false), bcnn.Bits, 17, 70, 70, 70, sumsKernel}, // 289 taps
+		{wide(false), bcnn.Uint8, 3, 70, 70, 70, sumsKernel},
+		{wide(false), bcnn.Bits, 3, 70, 140, 70, sumsKernel}, // two filters a channel
+		{wide(false), bcnn.Bits, 3, 64, 128, 2, wideKernel},
+		{wide(false), bcnn.Bits, 3, 64, 64, 2, sumsKernel},
+		{wide(false), bcnn.Bits, 3, 60, 128, 2, sumsKernel},
+	} {
+		op := &bcnn.ConvStep{Out: c.out, Groups: c.groups}
+		got, why := pickKernel(&schedule.Context{Set: c.set}, op, geometry(c.k, c.channels, c.groups, 1, 1), c.in)
+		require.Equal(t, c.want, got, "%+v: %s", c, why)
+		require.NotEmpty(t, why)
+	}
+}
+
+func TestPickLayout(t *testing.T) {
+	for _, c := range []struct {
+		k, channels, groups, pad, dilation int
+		nibbles                            bool
+		want                               rowLayout
+	}{
+		{3, 64, 1, 0, 1, false, rowsInPlace},
+		{3, 64, 1, 0, 1, true, paddedRows},
+		{3, 64, 1, 1, 1, false, paddedRows},
+		{3, 64, 1, 1, 2, false, paddedRows},
+		{3, 128, 2, 0, 1, false, paddedRows},
+		{5, 3, 1, 2, 1, false, joinedLayout},
+		{5, 12, 1, 2, 1, false, joinedLayout}, // two taps in a piece
+		{5, 12, 1, 2, 2, false, paddedRows},
+		{5, 20, 1, 2, 1, false, paddedRows}, // 4 pieces, not 5: no gain
+		{3, 33, 1, 1, 1, false, cutLayout},
+		{3, 33, 1, 1, 2, false, paddedRows},
+	} {
+		got, why := pickLayout(&schedule.Context{Set: wide(c.nibbles)}, geometry(c.k, c.channels, c.groups, c.pad, c.dilation))
+		require.Equal(t, c.want, got, "%+v: %s", c, why)
+	}
+}

@@ -1,0 +1,89 @@
+// Package tiles computes the tiles that the steps of a plan are divided into: what a
+// step is, the workers who share its tiles, and the memory of each of them.
+package tiles
+
+import (
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/internal/num"
+)
+
+// Task is work that falls into independent tiles.
+type Task interface {
+	// Run does tile number tile with the memory of one worker.
+	Run(tile int, s *Scratch)
+}
+
+// Step is a compiled step of a plan.
+type Step interface {
+	Task
+	// Tiles returns the number of tiles for a batch of n images.
+	Tiles(n int) int
+}
+
+// Range is a step that computes the rows, or the pixels, of an image
+// independently. A tile is a number of them.
+type Range struct {
+	Size, Tile int
+	Do         func(s *Scratch, image, from, to int)
+}
+
+// PerImage returns the number of tiles of an image.
+func (r *Range) PerImage() int { return num.CeilDiv(r.Size, r.Tile) }
+
+func (r *Range) Tiles(n int) int { return n * r.PerImage() }
+
+func (r *Range) Run(tile int, s *Scratch) {
+	image, from := tile/r.PerImage(), tile%r.PerImage()*r.Tile
+	r.Do(s, image, from, min(from+r.Tile, r.Size))
+}
+
+// Size says how much memory of its own a worker needs.
+type Size struct {
+	Words, Row, Bytes, Sums, Floats int
+}
+
+// Grow makes it enough for t too.
+func (s *Size) Grow(t Size) {
+	s.Words = max(s.Words, t.Words)
+	s.Row = max(s.Row, t.Row)
+	s.Bytes = max(s.Bytes, t.Bytes)
+	s.Sums = max(s.Sums, t.Sums)
+	s.Floats = max(s.Floats, t.Floats)
+}
+
+// Total returns the memory in bytes.
+func (s *Size) Total() int {
+	return num.Sum(num.Product(num.Sum(s.Words, s.Row), 8), s.Bytes, num.Product(num.Sum(s.Sums, s.Floats), 4))
+}
+
+// Scratch is the memory of one worker.
+type Scratch struct {
+	owner  *Workers // of the worker
+	Words  []uint64 // bordered rows and packed patches
+	Row    []uint64 // thresholded sums of a few pixels, before pooling
+	Bytes  []uint8
+	Sums   []int32
+	Floats []float32
+	// The tile in hand, where a tensor is read in place.
+	Image, Base int // image, and first row
+	// Here, because a variable whose address a kernel of a Set gets is
+	// allocated on the heap.
+	At   kern.Patches
+	Job  kern.ConvJob
+	Pool kern.Pool
+}
+
+// Ended reports whether the work is not wanted any more. Tiles that take long ask
+// now and then.
+func (s *Scratch) Ended() bool { return s.owner.ctx.Err() != nil }
+
+func newScratch(owner *Workers, size Size) Scratch {
+	return Scratch{
+		owner:  owner,
+		Words:  make([]uint64, size.Words),
+		Row:    make([]uint64, size.Row),
+		Bytes:  make([]uint8, size.Bytes),
+		Sums:   make([]int32, size.Sums),
+		Floats: make([]float32, size.Floats),
+	}
+}
