@@ -2,6 +2,7 @@ package bitcnn
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -73,11 +74,7 @@ func BenchmarkSession(b *testing.B) {
 		name   string
 		images int // of a turn
 	}{{"digits", 20000}, {"vehiclenet", 800}, {"birealnet18", 25}} {
-		model, err := Bundled(c.name)
-		if err != nil {
-			model, err = zoo.New(c.name, 1)
-		}
-		require.NoError(b, err)
+		model := benchmarked(b, c.name)
 		one, shares := open(b, model, Options{Device: "cpu", Parallel: 1}), open(b, model, Options{Device: "cpu"})
 		for _, goroutines := range []int{1, 2, 4, 16} {
 			b.Run(fmt.Sprintf("%s/goroutines=%d", c.name, goroutines), func(b *testing.B) {
@@ -85,6 +82,65 @@ func BenchmarkSession(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkMemory reports the bytes of a session with 16 threads, after one caller and
+// after as many engines as 16 callers at the same time may ever need: all 16 of them
+// have had an engine of their own, and before that each half of them.
+func BenchmarkMemory(b *testing.B) {
+	const callers = 16
+	heap := func() float64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc)
+	}
+	for _, name := range []string{"digits", "vehiclenet", "birealnet18", "vgg16"} {
+		b.Run(name, func(b *testing.B) {
+			model := benchmarked(b, name)
+			for b.Loop() {
+				before := heap()
+				s := open(b, model, Options{Device: "cpu", Threads: callers})
+				one := heap()
+				p := s.engines
+				var held []*engine
+				for n := 1; n <= callers; n *= 2 {
+					for len(held) < n {
+						held = append(held, acquired(b, p))
+					}
+					for i, e := range held {
+						p.release(e)
+						held[i] = acquired(b, p)
+					}
+				}
+				require.Len(b, p.engines, 2*callers-1)
+				all := heap()
+				for _, e := range held {
+					p.release(e)
+				}
+				b.ReportMetric((one-before)/1e6, "one-MB")
+				b.ReportMetric((all-before)/1e6, "most-MB")
+				require.NoError(b, s.Close())
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+func acquired(b *testing.B, p *engines) *engine {
+	e, err := p.acquire(b.Context())
+	require.NoError(b, err)
+	return e
+}
+
+// benchmarked is the bundled model of a name, or the network with drawn weights.
+func benchmarked(b *testing.B, name string) *Model {
+	model, err := Bundled(name)
+	if err != nil {
+		model, err = zoo.New(name, 1)
+	}
+	require.NoError(b, err)
+	return model
 }
 
 // BenchmarkBatches has 64 goroutines bring one image each, with and without batches of

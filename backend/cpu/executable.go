@@ -11,6 +11,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/pixelwise"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/weights"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/num"
@@ -22,6 +23,7 @@ type executable struct {
 	config  driver.Config
 	workers *tiles.Workers
 	steps   []tiles.Step
+	weights *weights.Plan
 	// choices says what was picked for the steps.
 	choices []driver.Choice
 	// tensors are those of the plan, as many images as the batch in hand has.
@@ -31,7 +33,7 @@ type executable struct {
 }
 
 func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, config driver.Config) (*executable, error) {
-	e := &executable{plan: plan, config: config}
+	e := &executable{plan: plan, config: config, weights: weights.Of(plan, config.ISA)}
 	e.tensors = make([]bcnn.Tensor, len(plan.Tensors))
 	e.full = make([]bcnn.Tensor, len(plan.Tensors))
 	placed, err := e.layout()
@@ -42,7 +44,7 @@ func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, config d
 	memory := int(placed.Bytes)
 	for i, s := range plan.Steps {
 		c := schedule.Context{
-			Ctx: ctx, Room: int(config.ArenaBytes) - memory,
+			Ctx: ctx, Weights: e.weights, Step: i, Room: int(config.ArenaBytes) - memory,
 			Set: set, Batch: config.MaxBatch, Threads: config.Threads, L1: schedule.L1(),
 			In: &e.tensors[s.In[0]], Out: &e.tensors[s.Out],
 		}
@@ -180,6 +182,6 @@ func (e *executable) Explain() []driver.Choice { return e.choices }
 
 func (e *executable) Close() error {
 	e.workers.Stop()
-	e.workers, e.steps, e.tensors, e.full = nil, nil, nil, nil
+	e.workers, e.steps, e.weights, e.tensors, e.full = nil, nil, nil, nil, nil
 	return nil
 }

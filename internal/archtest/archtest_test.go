@@ -126,7 +126,8 @@ func wrongKernels(e edge) string {
 var cpuRooms = map[string][]string{
 	"tiles":      {"kern"},
 	"activation": {"kern"},
-	"schedule":   {"kern", "tiles"},
+	"weights":    {},
+	"schedule":   {"kern", "tiles", "weights"},
 	"conv":       {"kern", "tiles", "activation", "schedule"},
 	"pixelwise":  {"kern", "tiles", "activation", "schedule"},
 }

@@ -36,7 +36,9 @@ func newDense(c *schedule.Context, op *bcnn.ConvStep, in bcnn.PlanTensor) (tiles
 	d.direct = d.group%bits.WordBits == 0 || d.pixels == 1
 	words := bits.Words(taps)
 	d.at = kern.Patches{Step: words, Rows: 1, RowLen: words}
-	d.weights = c.Set.PackBits(packTaps(c, op.Bits, op.Out, d.pixels, d.group), op.Out, taps)
+	d.weights = schedule.Share(c, func() *kern.DotBitsWeights {
+		return c.Set.PackBits(packTaps(c, op.Bits, op.Out, d.pixels, d.group), op.Out, taps)
+	})
 	d.epilogue = newEpilogue(c, op, in.DType, stride)
 	need := tiles.Size{Sums: num.Product(d.chunk, stride)}
 	if !d.direct {

@@ -43,15 +43,18 @@ func newDepthwise(c *schedule.Context, op *bcnn.ConvStep, w window, out bcnn.Pla
 	for 1<<d.planes <= w.taps() {
 		d.planes++
 	}
-	d.weights = make([]uint64, w.taps()*d.words)
-	for o := range op.Out {
-		if c.Ended() {
-			break
+	d.weights = schedule.Share(c, func() []uint64 {
+		weights := make([]uint64, w.taps()*d.words)
+		for o := range op.Out {
+			if c.Ended() {
+				break
+			}
+			for k := range w.taps() {
+				weights[k*d.words+o/bits.WordBits] |= op.Bits[o*w.taps()+k] & 1 << (o % bits.WordBits)
+			}
 		}
-		for k := range w.taps() {
-			d.weights[k*d.words+o/bits.WordBits] |= op.Bits[o*w.taps()+k] & 1 << (o % bits.WordBits)
-		}
-	}
+		return weights
+	})
 	for _, t := range d.thresholds {
 		d.bounds = append(d.bounds, d.classBounds(t)...)
 	}

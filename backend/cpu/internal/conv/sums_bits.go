@@ -49,15 +49,26 @@ func newBitSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int) 
 		words := bits.Words(w.taps())
 		b.at = kern.Patches{Step: words, Rows: 1, RowLen: words}
 	}
+	b.weights = schedule.Share(c, func() []*kern.DotBitsWeights {
+		return packGroups(c, op, w, func(dense []uint64) *kern.DotBitsWeights {
+			return c.Set.PackBits(dense, b.outs, w.taps())
+		})
+	})
+	return b
+}
+
+// packGroups packs the weights of every group.
+func packGroups[T any](c *schedule.Context, op *bcnn.ConvStep, w window, pack func(dense []uint64) T) []T {
 	dense := packTaps(c, op.Bits, op.Out, w.KH*w.KW, w.group)
+	group := op.Out / op.Groups * bits.Words(w.taps())
+	var all []T
 	for g := range w.groups {
 		if c.Ended() {
 			break
 		}
-		row := bits.Words(w.taps())
-		b.weights = append(b.weights, c.Set.PackBits(dense[g*b.outs*row:][:b.outs*row], b.outs, w.taps()))
+		all = append(all, pack(dense[g*group:][:group]))
 	}
-	return b
+	return all
 }
 
 // packTaps packs rows of taps of n bits, each of which starts a word, densely.

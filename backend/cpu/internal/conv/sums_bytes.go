@@ -5,7 +5,6 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -41,14 +40,11 @@ func newByteSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int)
 	} else {
 		b.at = kern.Patches{Step: w.taps(), Rows: 1, RowLen: w.taps()}
 	}
-	dense := packTaps(c, op.Bits, op.Out, w.KH*w.KW, w.group)
-	for g := range w.groups {
-		if c.Ended() {
-			break
-		}
-		row := bits.Words(w.taps())
-		b.weights = append(b.weights, c.Set.PackBytes(dense[g*b.outs*row:][:b.outs*row], b.outs, w.taps(), op.ZeroPoint))
-	}
+	b.weights = schedule.Share(c, func() []*kern.DotBytesWeights {
+		return packGroups(c, op, w, func(dense []uint64) *kern.DotBytesWeights {
+			return c.Set.PackBytes(dense, b.outs, w.taps(), op.ZeroPoint)
+		})
+	})
 	return b
 }
 

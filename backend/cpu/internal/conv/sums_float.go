@@ -38,28 +38,24 @@ func newFloatSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int
 	}
 	rowLen := w.image.W * w.image.C
 	f.at = kern.Patches{Step: w.StrideW * w.image.C, Rows: w.KH, RowStep: w.DilationH * rowLen, RowLen: w.KW * w.image.C}
-	f.weights = make([]float32, len(op.F32))
 	f.each = w.groups > 1 && w.group == 1 && f.outs == 1
+	// The outputs that are side by side: those of a group, or one of each.
+	outs := f.outs
 	if f.each {
+		outs = op.Out
+	}
+	f.weights = schedule.Share(c, func() []float32 {
+		weights := make([]float32, len(op.F32))
 		for o := range op.Out {
 			if c.Ended() {
 				break
 			}
 			for k := range taps {
-				f.weights[k*op.Out+o] = op.F32[o*taps+k]
+				weights[(o/outs*taps+k)*outs+o%outs] = op.F32[o*taps+k]
 			}
 		}
-		return f
-	}
-	for o := range op.Out {
-		if c.Ended() {
-			break
-		}
-		g := o / f.outs
-		for k := range taps {
-			f.weights[(g*taps+k)*f.outs+o%f.outs] = op.F32[o*taps+k]
-		}
-	}
+		return weights
+	})
 	return f
 }
 

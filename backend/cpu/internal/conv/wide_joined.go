@@ -53,14 +53,16 @@ func newJoinedRows(c *schedule.Context, op *bcnn.ConvStep, w window) (rowSource,
 		b.join = best
 	}
 	b.pieces = num.CeilDiv(w.KH, b.join)
-	if b.join > 1 {
-		n := b.join * w.KW * w.group
-		weights := splitRuns(c, packTaps(c, op.Bits, op.Out, w.KH*w.KW, w.group), op.Out, w.taps(), n)
-		return b, c.Set.Wide.PackBits(weights, op.Out, b.pieces, n)
-	}
-	n := b.taps * w.group
-	weights := splitRuns(c, packTaps(c, op.Bits, op.Out*w.KH, w.KW, w.group), op.Out*w.KH, w.KW*w.group, n)
-	return b, c.Set.Wide.PackBits(weights, op.Out, w.KH*b.parts, n)
+	return b, schedule.Share(c, func() *kern.WideFilter {
+		if b.join > 1 {
+			n := b.join * w.KW * w.group
+			weights := splitRuns(c, packTaps(c, op.Bits, op.Out, w.KH*w.KW, w.group), op.Out, w.taps(), n)
+			return c.Set.Wide.PackBits(weights, op.Out, b.pieces, n)
+		}
+		n := b.taps * w.group
+		weights := splitRuns(c, packTaps(c, op.Bits, op.Out*w.KH, w.KW, w.group), op.Out*w.KH, w.KW*w.group, n)
+		return c.Set.Wide.PackBits(weights, op.Out, w.KH*b.parts, n)
+	})
 }
 
 // splitRuns cuts rows of total bits, each of which starts a word, into runs of

@@ -59,8 +59,10 @@ func wideBits(c *schedule.Context, op *bcnn.ConvStep, w window) (rowSource, *ker
 	if b.inPlace {
 		b.row = w.image.W * b.pitch
 	}
-	weights := padTaps(c, op.Bits, op.Out*w.KH, w.KW, w.group, b.pitch*pieceBits)
-	return b, c.Set.Wide.PackBits(weights, op.Out, w.KH, w.KW*b.pitch*pieceBits)
+	return b, schedule.Share(c, func() *kern.WideFilter {
+		weights := padTaps(c, op.Bits, op.Out*w.KH, w.KW, w.group, b.pitch*pieceBits)
+		return c.Set.Wide.PackBits(weights, op.Out, w.KH, w.KW*b.pitch*pieceBits)
+	})
 }
 
 // bitRows are rows of pixels of whole pieces of 32 bits, so that neighbours are
@@ -171,8 +173,10 @@ func newCutRows(c *schedule.Context, op *bcnn.ConvStep, w window) (rowSource, *k
 	_, cols := w.span(1)
 	b.row = w.cols * b.pitch
 	b.dense = bits.Words(cols*w.group) + 1 // reads go beyond the last bit
-	weights := packTaps(c, op.Bits, op.Out*w.KH, w.KW, w.group)
-	return b, c.Set.Wide.PackBits(weights, op.Out, w.KH, w.KW*w.group)
+	return b, schedule.Share(c, func() *kern.WideFilter {
+		weights := packTaps(c, op.Bits, op.Out*w.KH, w.KW, w.group)
+		return c.Set.Wide.PackBits(weights, op.Out, w.KH, w.KW*w.group)
+	})
 }
 
 func (b *cutRows) need(rows int) tiles.Size {
@@ -248,7 +252,9 @@ type byteRows struct {
 }
 
 func wideBytes(c *schedule.Context, op *bcnn.ConvStep, w window) (rowSource, *kern.WideFilter) {
-	weights := c.Set.Wide.PackBytes(packTaps(c, op.Bits, op.Out*w.KH, w.KW, w.group), op.Out, w.KH, w.KW*w.group)
+	weights := schedule.Share(c, func() *kern.WideFilter {
+		return c.Set.Wide.PackBytes(packTaps(c, op.Bits, op.Out*w.KH, w.KW, w.group), op.Out, w.KH, w.KW*w.group)
+	})
 	b := &byteRows{window: w, in: c.In, zeroPoint: op.ZeroPoint, runs: w.DilationW > 1, length: weights.RunBytes}
 	_, cols := w.span(1)
 	b.row = cols * w.group

@@ -16,6 +16,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/weights"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/num"
@@ -43,6 +44,8 @@ func L1() int { return max(cpuid.CPU.Cache.L1D, minL1) }
 // Context is what is known of a step that is compiled, and what was picked for it.
 type Context struct {
 	Ctx            context.Context
+	Weights        *weights.Plan
+	Step           int // number of the step
 	Room           int // bytes of memory that are left for tables
 	Tables         int // bytes of those of the step
 	Set            *kern.Set
@@ -63,6 +66,13 @@ func (c *Context) Reserve(bytes int) bool {
 // Ended reports whether the compilation is not wanted any more. What has been made
 // of the step by then is dropped.
 func (c *Context) Ended() bool { return c.Ctx.Err() != nil }
+
+// Share returns what pack makes of the parameters of the step, or what it has made for
+// another executable of the plan. A step may share one value of each type. It must not
+// depend on threads, images or tensors.
+func Share[T any](c *Context, pack func() T) T {
+	return weights.Share(c.Weights, c.Step, c.Ended, pack)
+}
 
 // Split divides work, in nanoseconds, on rows and blocks of channels into tiles
 // of so many of each. Threads that do not get a whole CPU need several tiles
