@@ -109,7 +109,7 @@ stop, a second one ends it at once.`,
 	root.SuggestionsMinimumDistance = 2
 	env := &environment{out: out, stderr: stderr}
 	root.AddCommand(
-		newClassify(env), newEval(env), newConvert(env), newInspect(env), newDevices(env),
+		newClassify(env), newEval(env), newRun(env), newCheck(env), newConvert(env), newInspect(env), newDevices(env),
 		newParity(env), newBench(env), newZoo(env), newDemo(env), newEnv(env), newVersion(env),
 	)
 	root.SetHelpCommand(&cobra.Command{

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bitcnn/bitcnn/internal/arrays"
+	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/npy"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+func newRun(env *environment) *cobra.Command {
+	var r arrayRunner
+	var input, output string
+	cmd := &cobra.Command{
+		Use:   "run --model MODEL --input X.npz|X.npy|- --output Y.npz|Y.npy|-",
+		Short: "Run a model on arrays of NumPy",
+		Long: `Compute the outputs of any model for arrays in NumPy's files.
+
+The array of the input has the name, the dimensions and the order of the model
+that was converted, images first: N×C×H×W for PyTorch's ONNX files. A file with
+one array serves whatever that is called. The array of the output has name,
+dimensions and order from there as well, and its values after a final softmax if
+the model has one. 'bcnn inspect MODEL' shows all that. Models without a source
+read "input" and write "output", with the channels last.
+
+Elements may be of any type, as long as the model's input can hold each of them
+exactly. - is standard input or output; what is written there is an .npz file.`,
+		Example: `  bcnn run --model model.bcnn --input x.npz --output y.npz
+  bcnn run --model model.onnx --input - --output - < x.npy > y.npz`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case input == "" || output == "":
+				return usagef("run needs --input X.npz and --output Y.npz")
+			case output != standardInput && !isNPY(output) && !isNPZ(output):
+				return usagef("%s: the output must be named *%s or *%s", text.Escape(output), npy.ExtensionNPZ, npy.ExtensionNPY)
+			}
+			ctx := cmd.Context()
+			if err := r.load(ctx); err != nil {
+				return err
+			}
+			f, err := openArrays(ctx, input, cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			in, err := r.input(f)
+			if err != nil {
+				return err
+			}
+			values, err := r.run(ctx, in, env.progress("run"))
+			if err != nil {
+				return files.Name(f.name, err)
+			}
+			port := r.ports.Output
+			result := npy.Named{Name: port.Name, Array: npy.FromFloat32(append(in.Shape[:1:1], port.Dims...), values)}
+			if err := saveArrays(env, output, []npy.Named{result}); err != nil {
+				return err
+			}
+			if output != standardInput {
+				env.out.printf("%s: %s %s, on %s\n", output, result.Name, arrays.Dims(result.Shape)+" "+result.Type(), r.device)
+			}
+			return nil
+		},
+	}
+	r.flags(cmd)
+	cmd.Flags().StringVarP(&input, "input", "i", "", ".npz or .npy file with the input; - is standard input")
+	cmd.Flags().StringVarP(&output, "output", "o", "", ".npz or .npy file to write; - is standard output")
+	return cmd
+}
+
+func isNPY(file string) bool { return strings.EqualFold(filepath.Ext(file), npy.ExtensionNPY) }
+func isNPZ(file string) bool { return strings.EqualFold(filepath.Ext(file), npy.ExtensionNPZ) }

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/modelfile"
+	"github.com/bitcnn/bitcnn/internal/npy"
+)
+
+// readArrays returns the arrays of a file by their names.
+func readArrays(t *testing.T, data []byte) map[string]*npy.Array {
+	t.Helper()
+	f, err := npy.Open(bytes.NewReader(data), int64(len(data)))
+	require.NoError(t, err)
+	all := map[string]*npy.Array{}
+	for _, name := range f.Names() {
+		all[name], err = f.Read(name)
+		require.NoError(t, err)
+	}
+	return all
+}
+
+func arraysOf(t *testing.T, file string) map[string]*npy.Array {
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	return readArrays(t, data)
+}
+
+func floatsOf(t *testing.T, a *npy.Array) []float32 {
+	v := make([]float32, a.Len())
+	require.NoError(t, npy.Values(v, a, 0))
+	return v
+}
+
+// saveArray writes an .npz file of float32 arrays: name, shape and values in turns.
+func saveArray(t *testing.T, list ...npy.Named) string {
+	var b bytes.Buffer
+	require.NoError(t, npy.Write(&b, list))
+	return writeFile(t, filepath.Join(t.TempDir(), "arrays.npz"), b.String())
+}
+
+func array(name string, shape []int, values ...float32) npy.Named {
+	return npy.Named{Name: name, Array: npy.FromFloat32(shape, values)}
+}
+
+// lightPixels are the pixels of a batch of images with so many light ones.
+func lightPixels(counts ...int) (values []float32) {
+	for _, n := range counts {
+		for _, p := range lightImage(n).Pix {
+			values = append(values, float32(p))
+		}
+	}
+	return values
+}
+
+// bireal is a network as PyTorch has exported it; testdata/reference.py has made the
+// reference.
+const (
+	bireal          = "bireal.old"
+	birealReference = "testdata/bireal.old.npz"
+)
+
+// A network gives what PyTorch gives, from its arrays in NCHW, as an ONNX file and as a
+// model file, in batches of any size.
+func TestRunONNX(t *testing.T) {
+	onnx := exported(t, bireal)
+	model := filepath.Join(t.TempDir(), "model.bcnn")
+	succeed(t, "convert", onnx, "-o", model)
+	want := arraysOf(t, birealReference)["output"]
+	for _, args := range [][]string{
+		{"--model", onnx}, {"--model", model}, {"--model", model, "--batch", "1"}, {"--model", model, "--batch", "2", "--device", "cpu", "--threads", "1"},
+	} {
+		file := filepath.Join(t.TempDir(), "y.npz")
+		text := succeed(t, append([]string{"run", "--input", birealReference, "--output", file}, args...)...)
+		require.Equal(t, file+": output 3×5 float32, on cpu\n", text)
+		got := arraysOf(t, file)
+		require.Len(t, got, 1)
+		require.Equal(t, []int{3, 5}, got["output"].Shape)
+		for i, v := range floatsOf(t, got["output"]) {
+			require.InDelta(t, floatsOf(t, want)[i], v, 1e-5)
+		}
+	}
+}
+
+// What was not imported reads NHWC and has names of its own.
+func TestRunLight(t *testing.T) {
+	model := saveLightNet(t)
+	want := []float32{16, -16, -16, 16, 2, -2}
+	in := array("anything", []int{3, 4, 4, 1}, lightPixels(16, 0, 9)...)
+	other := array("other", []int{1}, 7)
+	renamed := in
+	renamed.Name = "input"
+	for _, file := range []string{saveArray(t, in), saveArray(t, other, renamed)} {
+		for _, name := range []string{"y.npz", "y.npy"} {
+			out := filepath.Join(t.TempDir(), name)
+			succeed(t, "run", "-m", model, "-i", file, "-o", out)
+			for name, a := range arraysOf(t, out) {
+				require.Contains(t, []string{"output", ""}, name)
+				require.Equal(t, []int{3, 2}, a.Shape)
+				require.Equal(t, want, floatsOf(t, a))
+			}
+		}
+	}
+	// Through pipes.
+	var b bytes.Buffer
+	require.NoError(t, npy.WriteOne(&b, in.Array))
+	stdin(t, writeFile(t, filepath.Join(t.TempDir(), "x.npy"), b.String()))
+	require.Equal(t, want, floatsOf(t, readArrays(t, []byte(succeed(t, "run", "-m", model, "-i", "-", "-o", "-")))["output"]))
+}
+
+// The output of a network that ends in a softmax are probabilities.
+func TestRunSoftmax(t *testing.T) {
+	net := lightNet()
+	net.Append("softmax", bcnn.Softmax{})
+	model := filepath.Join(t.TempDir(), "softmax.bcnn")
+	require.NoError(t, modelfile.Save(model, net))
+	out := filepath.Join(t.TempDir(), "y.npy")
+	succeed(t, "run", "-m", model, "-i", saveArray(t, array("x", []int{2, 4, 4, 1}, lightPixels(8, 9)...)), "-o", out)
+	p := 1 / (1 + math.Exp(-4))
+	require.Equal(t, []float32{0.5, 0.5, float32(p), float32(1 - p)}, floatsOf(t, arraysOf(t, out)[""]))
+}
+
+func TestRunErrors(t *testing.T) {
+	model, out := saveLightNet(t), filepath.Join(t.TempDir(), "y.npz")
+	pixels := lightPixels(1)
+	half := append([]float32{0.5}, pixels[1:]...)
+	nobody := array("nobody", []int{1}, 1)
+	text := writeFile(t, filepath.Join(t.TempDir(), "x.npz"), "text")
+	for _, c := range []struct{ file, want string }{
+		{saveArray(t, array("x", []int{1, 4, 4, 1}, half...)), `"input": element 0 is 0.5, which uint8 cannot hold`},
+		{saveArray(t, array("x", []int{4, 4, 1}, pixels...)), `"input": an array of 4×4×1, want N×4×4×1, images first`},
+		{saveArray(t, array("x", []int{1, 1, 4, 4}, pixels...)), `an array of 1×1×4×4, want N×4×4×1`},
+		{saveArray(t, array("x", []int{0, 4, 4, 1})), `"input": an array without images`},
+		{saveArray(t, array("x", []int{1, 4, 4, 1}, pixels...), nobody), `no array "input"; there are "x", "nobody"`},
+		{text, "neither an .npy nor an .npz file"},
+		{filepath.Join(t.TempDir(), "absent.npz"), "no such file"},
+	} {
+		message := fail(t, exitJob, "run", "-m", model, "-i", c.file, "-o", out)
+		require.Contains(t, message, c.file+": ")
+		require.Contains(t, message, c.want)
+		require.NoFileExists(t, out)
+	}
+	x := saveArray(t, array("x", []int{1, 4, 4, 1}, pixels...))
+	require.Contains(t, fail(t, exitUsage, "run", "-m", model, "-i", x), "run needs --input")
+	require.Contains(t, fail(t, exitUsage, "run", "-m", model, "-o", out), "run needs --input")
+	require.Contains(t, fail(t, exitUsage, "run", "-m", model, "-i", x, "-o", "y.csv"), "must be named *.npz or *.npy")
+	require.Contains(t, fail(t, exitJob, "run", "-m", model, "-i", x, "-o", out, "--isa", "abacus"), "abacus")
+	stdin(t, text)
+	require.Contains(t, fail(t, exitJob, "run", "-m", model, "-i", "-", "-o", out), "standard input: neither")
+}
+
+// Elements of other types serve if they are exact.
+func TestRunIntegers(t *testing.T) {
+	var b bytes.Buffer
+	b.WriteString("\x93NUMPY\x01\x00")
+	header := "{'descr': '<i8', 'fortran_order': False, 'shape': (1, 4, 4, 1), }"
+	require.NoError(t, binary.Write(&b, binary.LittleEndian, uint16(len(header))))
+	b.WriteString(header)
+	for _, p := range lightImage(10).Pix {
+		require.NoError(t, binary.Write(&b, binary.LittleEndian, int64(p)))
+	}
+	file := writeFile(t, filepath.Join(t.TempDir(), "x.npy"), b.String())
+	out := filepath.Join(t.TempDir(), "y.npy")
+	succeed(t, "run", "-m", saveLightNet(t), "-i", file, "-o", out)
+	require.Equal(t, []float32{4, -4}, floatsOf(t, arraysOf(t, out)[""]))
+}
