@@ -76,6 +76,9 @@ func (n *Network) infer(b *budget.Budget) ([]valueType, error) {
 	if err := checkText(n.Name); err != nil {
 		return nil, fmt.Errorf("the network's name %w", err)
 	}
+	if err := spend(n.Input.Source.size()); err != nil {
+		return nil, err
+	}
 	if err := n.Input.check(); err != nil {
 		return nil, fmt.Errorf("network %s: input: %w", text.Quote(n.Name), err)
 	}
@@ -128,6 +131,9 @@ func (n *Network) infer(b *budget.Budget) ([]valueType, error) {
 		t, err := l.Op.output(in)
 		if err == nil {
 			err = t.shape.check()
+		}
+		if err == nil {
+			err = l.Source.check(t.shape)
 		}
 		if err != nil {
 			return fail(err)
@@ -190,7 +196,10 @@ func (in Input) check() error {
 	if in.Resize != 0 && (in.Resize < max(in.Shape.H, in.Shape.W) || in.Resize > maxSide) {
 		return fmt.Errorf("resize %d is less than the crop of %v or absurd", in.Resize, in.Shape)
 	}
-	return in.Shape.check()
+	if err := in.Shape.check(); err != nil {
+		return err
+	}
+	return in.Source.check(in.Shape)
 }
 
 func (s Shape) check() error {

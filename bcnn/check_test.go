@@ -2,6 +2,7 @@ package bcnn_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -96,6 +97,15 @@ func TestCheckNamesLayerAndCause(t *testing.T) {
 		{"sign rule", op(4, bcnn.Sign{}), []string{`"sign"`, "rule for 0"}},
 		{"dense outputs", op(5, bcnn.Dense{}), []string{"0 outputs"}},
 		{"dense weights", op(5, bcnn.Dense{Out: 2}), []string{`"dense"`, "0 weights, want 2×18"}},
+		{"source of the input", func(n *bcnn.Network) { n.Input.Source = &bcnn.Source{Dims: []int{107}} }, []string{"input", "dimensions [107]", "6×6×3"}},
+		{"source with too many values", func(n *bcnn.Network) { n.Layers[4].Source = &bcnn.Source{Dims: []int{2, 3, 3, 2}} }, []string{`"sign"`, "dimensions [2 3 3 2]"}},
+		{"source with too few values", func(n *bcnn.Network) { n.Layers[4].Source = &bcnn.Source{Dims: []int{9}} }, []string{`"sign"`, "dimensions [9]"}},
+		{"source without values", func(n *bcnn.Network) { n.Layers[4].Source = &bcnn.Source{Dims: []int{0, 18}} }, []string{`"sign"`, "dimensions [0 18]"}},
+		{"source with many dimensions", func(n *bcnn.Network) { n.Layers[4].Source = &bcnn.Source{Dims: make([]int, 32)} }, []string{`"sign"`, "32 dimensions"}},
+		{"name of a source", func(n *bcnn.Network) { n.Layers[4].Source = &bcnn.Source{Name: "a\n", Dims: []int{18}} }, []string{`"sign"`, "U+000A"}},
+		{"long name of a source", func(n *bcnn.Network) {
+			n.Layers[4].Source = &bcnn.Source{Name: strings.Repeat("x", 257), Dims: []int{18}}
+		}, []string{`"sign"`, "257 bytes"}},
 		{"add shapes", func(n *bcnn.Network) {
 			n.Layers[2] = bcnn.Layer{Name: "add", Op: bcnn.Add{}, Inputs: []int{1, 0}}
 		}, []string{`"add"`, "6×6×2 and 6×6×3"}},

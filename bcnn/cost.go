@@ -29,7 +29,7 @@ const (
 // size is what a layer holds, in bytes.
 func (l Layer) size() int64 {
 	sum, _ := parameters(l.Op)
-	return bytesOfLayer + int64(len(l.Name)) + 8*int64(len(l.Inputs)) + sum
+	return bytesOfLayer + int64(len(l.Name)) + 8*int64(len(l.Inputs)) + l.Source.size() + sum
 }
 
 // sides is the share of a tensor in the size of a network.

@@ -29,6 +29,9 @@ type Input struct {
 	// resized to before the centre is cropped to Shape. 0 means that the crop
 	// just fits. Photos that already have the size of Shape are used as is.
 	Resize int
+	// Source is the input of the model that the network was imported from; nil if
+	// there is none, or nothing to say about it.
+	Source *Source
 }
 
 // NetworkInput is the index by which a layer refers to the network's input.
@@ -40,6 +43,9 @@ type Layer struct {
 	// Inputs are indices of earlier layers, or NetworkInput.
 	Inputs []int
 	Op     Op
+	// Source is the tensor of an imported model that has the values of the layer's
+	// output; nil if there is none. That of the last layer is the model's output.
+	Source *Source
 }
 
 // Op is the operation of a layer: one of the types of this package that

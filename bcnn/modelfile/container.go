@@ -22,7 +22,7 @@ import (
 
 const (
 	format = "bcnn"
-	newest = 2 // version
+	newest = 3 // version
 
 	maxHeader = 4 << 20
 	maxDims   = 8

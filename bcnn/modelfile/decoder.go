@@ -143,6 +143,9 @@ func (o *open) key(quoted []byte) error {
 
 // object is an object that becomes a value of type t.
 func object(t reflect.Type, known map[reflect.Type]map[string]reflect.Type) open {
+	if t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
 	o := open{object: true, isKey: true, value: elem(t)}
 	if t == nil || t.Kind() != reflect.Struct {
 		return o

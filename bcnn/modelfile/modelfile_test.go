@@ -84,6 +84,14 @@ func networks() map[string]*bcnn.Network {
 	n.Append("softmax", bcnn.Softmax{})
 	n.Labels = []string{"ship & boat", "véhicule"}
 
+	n = build("sources", bcnn.Input{
+		Shape: bcnn.Shape{H: 2, W: 3, C: 4}, DType: bcnn.Float32, Source: &bcnn.Source{Name: "x:0", Dims: []int{4, 2, 3}, ChannelsFirst: true},
+	})
+	n.Append("flat", bcnn.Flatten{})
+	n.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{F32: floats(24)}})
+	n.Layers[0].Source = &bcnn.Source{Dims: []int{24}}
+	n.Layers[1].Source = &bcnn.Source{Name: "scores", Dims: []int{}}
+
 	n = build("float", bcnn.Input{Shape: bcnn.Shape{H: 5, W: 5, C: 2}, DType: bcnn.Float32})
 	a := n.Append("conv", bcnn.Conv2D{Window: window(1, 1, 1, 0), Out: 3, Groups: 1, Weights: bcnn.Weights{F32: floats(3 * 2 * 2)}})
 	b := n.Append("relu", bcnn.ReLU{})
@@ -251,7 +259,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 
 	for _, c := range []struct{ old, new, want string }{
 		{`"format":"bcnn"`, `"format":"pt"`, `its format is "pt"`},
-		{`"version":"1"`, `"version":"3"`, `version "3" of the format is unknown, this program reads versions 1 to 2`},
+		{`"version":"1"`, `"version":"4"`, `version "4" of the format is unknown, this program reads versions 1 to 3`},
 		{`"version":"1"`, `"version":"0"`, `version "0" of the format is unknown`},
 		{`"version":"1"`, `"version":"01"`, `version "01" of the format is unknown`},
 		{`"__metadata__"`, `"__meta__"`, "it has no metadata"},
@@ -422,8 +430,11 @@ func TestEncodeRefusesWhatItCannotStore(t *testing.T) {
 func TestVersions(t *testing.T) {
 	for name, n := range networks() {
 		want := `"version":"1"`
-		if name == "new in version 2" {
+		switch name {
+		case "new in version 2":
 			want = `"version":"2"`
+		case "sources":
+			want = `"version":"3"`
 		}
 		require.Contains(t, string(encode(t, n)), want, name)
 	}

@@ -24,6 +24,17 @@ type inputJSON struct {
 	Shape  []int  `json:"shape"` // height, width, channels
 	DType  string `json:"dtype"`
 	Resize int    `json:"resize,omitempty"`
+	// Since version sourceVersion.
+	Source *sourceJSON `json:"source,omitempty"`
+}
+
+// sourceVersion is the first version of the format that has sources.
+const sourceVersion = 3
+
+type sourceJSON struct {
+	Name          string `json:"name"`
+	Dims          []int  `json:"dims"`
+	ChannelsFirst bool   `json:"channels_first"`
 }
 
 type layerJSON struct {
@@ -32,6 +43,7 @@ type layerJSON struct {
 	Inputs  []int             `json:"inputs"` // indices of layers, −1 is the network's input
 	Params  json.RawMessage   `json:"params,omitempty"`
 	Tensors map[string]string `json:"tensors,omitempty"` // role → name of the tensor
+	Source  *sourceJSON       `json:"source,omitempty"`  // since version sourceVersion
 }
 
 type binarizeJSON struct {
@@ -140,12 +152,14 @@ func encodeNetwork(n *bcnn.Network) (version int, description string, tensors []
 			Shape:  []int{n.Input.Shape.H, n.Input.Shape.W, n.Input.Shape.C},
 			DType:  n.Input.DType.String(),
 			Resize: n.Input.Resize,
+			Source: encodeSource(n.Input.Source, &version),
 		},
 		Labels: n.Labels,
 	}
 	for _, l := range n.Layers {
 		version = max(version, versionOf(l.Op.Kind()))
 		w := layerWriter{layer: layerJSON{Name: l.Name, Kind: l.Op.Kind(), Inputs: l.Inputs}}
+		w.layer.Source = encodeSource(l.Source, &version)
 		if err := w.encode(l.Op); err != nil {
 			return 0, "", nil, fmt.Errorf("layer %q: %w", l.Name, err)
 		}
@@ -161,6 +175,27 @@ func encodeNetwork(n *bcnn.Network) (version int, description string, tensors []
 	}
 	b, err := marshal(out)
 	return version, string(b), tensors, err
+}
+
+// encodeSource describes a source, which the version of the file must have.
+func encodeSource(s *bcnn.Source, version *int) *sourceJSON {
+	if s == nil {
+		return nil
+	}
+	*version = max(*version, sourceVersion)
+	return &sourceJSON{s.Name, append([]int{}, s.Dims...), s.ChannelsFirst}
+}
+
+func (j *sourceJSON) decode(version int) (*bcnn.Source, error) {
+	switch {
+	case j == nil:
+		return nil, nil
+	case version < sourceVersion:
+		return nil, fmt.Errorf("sources came with version %d of the format, this is version %d", sourceVersion, version)
+	case j.Dims == nil:
+		return nil, errors.New("a source without dims")
+	}
+	return &bcnn.Source{Name: j.Name, Dims: j.Dims, ChannelsFirst: j.ChannelsFirst}, nil
 }
 
 // encodeWindow writes the strides and dilations that are meant by 0 as 1.
@@ -294,6 +329,9 @@ func (d *decoder) network(r io.ReaderAt, size int64) (*bcnn.Network, error) {
 		Shape:  bcnn.Shape{H: in.Input.Shape[0], W: in.Input.Shape[1], C: in.Input.Shape[2]},
 		Resize: in.Input.Resize,
 	}
+	if n.Input.Source, err = in.Input.Source.decode(c.version); err != nil {
+		return nil, fmt.Errorf("network %s: input: %w", text.Quote(n.Name), err)
+	}
 	switch in.Input.DType {
 	case bcnn.Uint8.String():
 		n.Input.DType = bcnn.Uint8
@@ -308,10 +346,14 @@ func (d *decoder) network(r io.ReaderAt, size int64) (*bcnn.Network, error) {
 		if err == nil {
 			err = r.checkUsed()
 		}
+		var source *bcnn.Source
+		if err == nil {
+			source, err = l.Source.decode(c.version)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("network %s: layer %d %s: %w", text.Quote(n.Name), i, text.Quote(l.Name), err)
 		}
-		n.Layers[i] = bcnn.Layer{Name: l.Name, Inputs: l.Inputs, Op: op}
+		n.Layers[i] = bcnn.Layer{Name: l.Name, Inputs: l.Inputs, Op: op, Source: source}
 	}
 	if len(c.tensors) > 0 {
 		name := slices.Min(slices.Collect(maps.Keys(c.tensors))) // one file gives one error

@@ -91,7 +91,10 @@ func toInts(a array) []int {
 }
 
 // execute runs the model on a batch.
-func (m testModel) execute(in array) array {
+func (m testModel) execute(in array) array { return m.tensors(in)[m.output] }
+
+// tensors returns all tensors that the model makes of a batch.
+func (m testModel) tensors(in array) map[string]array {
 	env := map[string]array{m.input.name: in}
 	for _, t := range m.inits {
 		env[t.name] = array{t.dims, t.values}
@@ -113,7 +116,7 @@ func (m testModel) execute(in array) array {
 		}
 		env[n.out[0]] = n.execute(in, m)
 	}
-	return env[m.output]
+	return env
 }
 
 func broadcastArrays(in []array, f func(x []float64) float64) array {

@@ -116,6 +116,11 @@ func checkOutputs(t *testing.T, net *bcnn.Network, in, want *eval.Tensor) {
 	got, err := ref.Run(t.Context(), plan, x, nil)
 	require.NoError(t, err)
 	require.Len(t, got.F32, want.Len())
+	require.Equal(t, in.Dims[1:], net.Input.Source.Dims)
+	require.Equal(t, shape.C > 1, net.Input.Source.ChannelsFirst)
+	output := net.Layers[len(net.Layers)-1].Source
+	require.Equal(t, want.Dims[1:], output.Dims)
+	require.False(t, output.ChannelsFirst)
 	largest, difference := 0.0, 0.0
 	for i, v := range want.F32 {
 		largest = max(largest, math.Abs(float64(v)))

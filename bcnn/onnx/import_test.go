@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
@@ -99,7 +100,8 @@ func compare(t *testing.T, r *rand.Rand, m testModel, opts Options, nhwc bool) (
 			}
 			a.v[i] = v
 		}
-		want := m.execute(a)
+		tensors := m.tensors(a)
+		want := tensors[m.output]
 		got, err := ref.Run(t.Context(), plan, x, nil)
 		require.NoError(t, err)
 		s := plan.OutputShape()
@@ -117,8 +119,55 @@ func compare(t *testing.T, r *rand.Rand, m testModel, opts Options, nhwc bool) (
 			want.v[i] += 0
 		}
 		require.Equal(t, want.v, out.v)
+		require.Equal(t, &bcnn.Source{Name: m.output, Dims: want.dims[1:], ChannelsFirst: s.Pixels() > 1 && s.C > 1}, net.Layers[len(net.Layers)-1].Source)
+		compareSources(t, net, x, tensors)
 	}
 	return net, report
+}
+
+// compareSources compares the outputs of layers with the tensors that they are said to
+// be. The input has its source too.
+func compareSources(t *testing.T, net *bcnn.Network, x bcnn.Tensor, tensors map[string]array) {
+	t.Helper()
+	require.NotNil(t, net.Input.Source)
+	require.Equal(t, tensors[net.Input.Source.Name].dims[1:], net.Input.Source.Dims)
+	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{Unfused: true})
+	require.NoError(t, err)
+	results := bcnn.Results(net, plan)
+	_, err = ref.Run(t.Context(), plan, x, func(step int, name string, got bcnn.Tensor) {
+		if results[step] < 0 || plan.Steps[step].Kind() == "flatten" {
+			return
+		}
+		source := net.Layers[results[step]].Source
+		if source == nil {
+			return
+		}
+		want, ok := tensors[source.Name]
+		require.True(t, ok, source.Name)
+		require.Equal(t, want.dims[1:], source.Dims, source.Name)
+		values := make([]float64, 0, len(want.v))
+		row := make([]float32, got.Shape.C)
+		for pixel := range got.N * got.Shape.Pixels() {
+			if got.DType == bcnn.Bits {
+				w := bits.Words(got.Shape.C)
+				bits.Unpack(row, got.Words[pixel*w:(pixel+1)*w], got.Shape.C)
+			} else {
+				copy(row, got.F32[pixel*got.Shape.C:])
+			}
+			for _, v := range row {
+				values = append(values, float64(v)+0)
+			}
+		}
+		out := array{[]int{got.N, got.Shape.H, got.Shape.W, got.Shape.C}, values}
+		if source.ChannelsFirst {
+			out = transpose(out, []int{0, 3, 1, 2})
+		}
+		for i := range want.v {
+			want.v[i] += 0
+		}
+		require.Equal(t, want.v, out.v, source.Name)
+	})
+	require.NoError(t, err)
 }
 
 // summarize reports on the layers of a network that have weights.

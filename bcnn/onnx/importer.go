@@ -75,7 +75,10 @@ func (im *importer) run(l layout) error {
 	last := bcnn.NetworkInput
 	r, err := im.lookup(output)
 	if err == nil {
-		last, err = im.output(r)
+		last, err = im.output(output, r)
+	}
+	if err == nil {
+		err = im.sources()
 	}
 	if over := im.build.Err(); over != nil { // and what came of it
 		return over
@@ -211,8 +214,8 @@ func (im *importer) settled(n *pb.Node, i int) (*build.Value, error) {
 	return im.build.Settle(v)
 }
 
-// output returns the layer that computes the graph's output.
-func (im *importer) output(r build.Operand) (layer int, err error) {
+// output returns the layer that computes the graph's output, and says which that is.
+func (im *importer) output(name string, r build.Operand) (layer int, err error) {
 	if r.Value == nil {
 		return bcnn.NetworkInput, errors.New("it is constant")
 	}
@@ -235,13 +238,26 @@ func (im *importer) output(r build.Operand) (layer int, err error) {
 			return r.Value.Layer, err
 		}
 	}
-	if !v.View.Equal(view.NCHW(v.Shape)) {
+	seen := v.View
+	if !seen.Equal(view.NCHW(v.Shape)) {
 		if v, err = im.build.Vector(v, v.Node); err != nil {
 			return r.Value.Layer, err
 		}
+		seen = view.View{view.Batch, view.Whole(view.C, v.Shape.C)}
 	}
 	if v.Layer == bcnn.NetworkInput {
 		return v.Layer, errors.New("no layer computes it")
+	}
+	s, err := im.source(name, v.Shape, seen)
+	if err != nil {
+		return v.Layer, err
+	}
+	if s != nil && !v.Hole {
+		s.Dims = s.Dims[:0]
+		for _, d := range r.Value.View[1:] {
+			s.Dims = append(s.Dims, view.Product(d))
+		}
+		im.build.Net.Layers[v.Layer].Source = s
 	}
 	return v.Layer, nil
 }

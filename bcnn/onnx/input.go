@@ -184,7 +184,11 @@ func (im *importer) begin(l layout) error {
 			dtype = bcnn.Uint8
 		}
 	}
-	im.build.Net.Input = bcnn.Input{Shape: l.shape, DType: dtype}
+	source, err := im.source(l.info.Name, l.shape, l.view)
+	if err != nil {
+		return err
+	}
+	im.build.Net.Input = bcnn.Input{Shape: l.shape, DType: dtype, Source: source}
 	v := &build.Value{Type: l.info.Type, Layer: bcnn.NetworkInput, Shape: l.shape, View: l.view}
 	mean, scale := im.opts.Mean, im.opts.Scale
 	if len(mean)+len(scale) > 0 {

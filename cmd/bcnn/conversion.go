@@ -2,39 +2,27 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
+	"github.com/bitcnn/bitcnn/internal/summary"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // conversion is the object of convert --json.
 type conversion struct {
-	Input  string           `json:"input"`
-	Output string           `json:"output"`
-	Bytes  int64            `json:"bytes"`
-	Layers []convertedLayer `json:"layers"`
-	// MACs are the multiplications for one image; some of them are of ±1.
-	MACs       int64 `json:"macs"`
-	BinaryMACs int64 `json:"binary_macs"`
-	Float      int64 `json:"float_bytes"`
-	Stored     int64 `json:"stored_bytes"`
-	// Warning says that little became binary; empty otherwise.
-	Warning string `json:"warning,omitempty"`
+	Input  string `json:"input"`
+	Output string `json:"output"`
+	Bytes  int64  `json:"bytes"`
+	*summary.Report
 	// Of an ONNX model.
 	Nodes        int            `json:"nodes,omitempty"`
 	Folded       int            `json:"folded,omitempty"`
 	Cancelled    []string       `json:"cancelled,omitempty"`
 	Zeros        []changedZero  `json:"zeros,omitempty"`
 	NearlyBinary []nearlyBinary `json:"nearly_binary,omitempty"`
-}
-
-type convertedLayer struct {
-	Name string `json:"name"`
-	layerBytes
 }
 
 type changedZero struct {
@@ -51,24 +39,7 @@ type nearlyBinary struct {
 // newConversion reports on a network that was made of in. nodes is nil unless that
 // was an ONNX model.
 func newConversion(in, out string, net *bcnn.Network, plan *bcnn.Plan, nodes *onnx.Report) *conversion {
-	c := &conversion{Input: in, Output: out, Layers: []convertedLayer{}}
-	binary := 0
-	for _, l := range summarize(net, plan) {
-		c.Layers = append(c.Layers, convertedLayer{l.layer, l})
-		c.MACs += l.MACs
-		c.Float += l.Float
-		c.Stored += l.Stored
-		if l.Binary {
-			binary++
-			c.BinaryMACs += l.MACs
-		}
-	}
-	switch {
-	case binary == 0:
-		c.Warning = "no layer is binary: nothing gets smaller or faster"
-	case 2*c.BinaryMACs < c.MACs:
-		c.Warning = fmt.Sprintf("only %.1f %% of the multiplications are binary", 100*float64(c.BinaryMACs)/float64(c.MACs))
-	}
+	c := &conversion{Input: in, Output: out, Report: summary.New(net, plan)}
 	if nodes == nil {
 		return c
 	}
@@ -83,11 +54,7 @@ func newConversion(in, out string, net *bcnn.Network, plan *bcnn.Plan, nodes *on
 }
 
 func (c *conversion) print(out *output) {
-	rows := []row{"layer\tweights\tfloat32 bytes\tstored bytes\twhy float"}
-	for _, l := range c.Layers {
-		rows = append(rows, rowf("%s\t%s\t%d\t%d\t%s", l.Name, precision(l.Binary), l.Float, l.Stored, l.WhyFloat))
-	}
-	out.table(append(rows, rowf("all\t\t%d\t%d\t", c.Float, c.Stored)))
+	printReport(out, c.Report)
 	if c.Nodes > 0 {
 		out.printf("%d ONNX nodes, %d of which became part of another layer or were constant\n", c.Nodes, c.Folded)
 	}
@@ -111,8 +78,29 @@ func (c *conversion) print(out *output) {
 		}
 	}
 	out.printf("%s -> %s, %d bytes\n", c.Input, c.Output, c.Bytes)
-	if c.Warning != "" {
-		out.printf("WARNING: %s\n", c.Warning)
+	printWarning(out, c.Report)
+}
+
+// printReport prints what became of the layers.
+func printReport(out *output, r *summary.Report) {
+	var rows []row
+	for _, cells := range r.Table() {
+		var line []string
+		for _, cell := range cells {
+			line = append(line, string(rowf("%s", cell)))
+		}
+		rows = append(rows, row(strings.Join(line, "\t")))
+	}
+	out.table(rows)
+	for _, line := range r.Lines() {
+		out.printf("%s\n", line)
+	}
+}
+
+// printWarning says at the end of a report that little is binary.
+func printWarning(out *output, r *summary.Report) {
+	if r.Warning != "" {
+		out.printf("WARNING: %s\n", r.Warning)
 	}
 }
 

@@ -131,7 +131,7 @@ func TestConversion(t *testing.T) {
 	convert := func(name string, more ...string) []string {
 		return append([]string{"convert", exported(t, name), "-o", out}, more...)
 	}
-	fields := []string{"input", "output", "bytes", "layers", "macs", "binary_macs", "float_bytes", "stored_bytes", "nodes", "folded"}
+	fields := []string{"input", "output", "bytes", "layers", "macs", "binary_macs", "float_bytes", "stored_bytes", "compression", "float_steps", "nodes", "folded"}
 
 	// Straight-through sums and a rule for zero.
 	args := convert("sign_detach.old", "--sign-zero", "plus")

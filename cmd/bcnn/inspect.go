@@ -9,17 +9,30 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/arrays"
+	"github.com/bitcnn/bitcnn/internal/summary"
 )
 
 // inspection is the object of inspect --json.
 type inspection struct {
-	Name   string       `json:"name"`
-	Input  inputInfo    `json:"input"`
-	Labels []string     `json:"labels"`
-	Layers []layerInfo  `json:"layers"`
-	Bytes  modelBytes   `json:"bytes"`
-	Plan   *planInfo    `json:"plan,omitempty"`
-	report []layerBytes // of the layers with weights
+	Name   string      `json:"name"`
+	Input  inputInfo   `json:"input"`
+	Labels []string    `json:"labels"`
+	Layers []layerInfo `json:"layers"`
+	// Arrays are what 'bcnn run' reads and writes.
+	Arrays arraysInfo      `json:"arrays"`
+	Report *summary.Report `json:"report"`
+	Plan   *planInfo       `json:"plan,omitempty"`
+}
+
+type arraysInfo struct {
+	Input  arrayInfo `json:"input"`
+	Output arrayInfo `json:"output"`
+}
+
+type arrayInfo struct {
+	Name string `json:"name"`
+	Dims []int  `json:"dims"` // behind the batch
 }
 
 type inputInfo struct {
@@ -31,28 +44,12 @@ type inputInfo struct {
 }
 
 type layerInfo struct {
-	Name    string      `json:"name"`
-	Kind    string      `json:"kind"`
-	Inputs  []int       `json:"inputs"`
-	Output  string      `json:"output"`
-	Details string      `json:"details,omitempty"`
-	Weights *layerBytes `json:"weights,omitempty"`
-}
-
-type layerBytes struct {
-	layer    string
-	Binary   bool   `json:"binary"`
-	Params   int64  `json:"params"`
-	Float    int64  `json:"float_bytes"`
-	Stored   int64  `json:"stored_bytes"`
-	MACs     int64  `json:"macs"`
-	WhyFloat string `json:"why_float,omitempty"`
-}
-
-// modelBytes are the sums over all layers with weights.
-type modelBytes struct {
-	Float  int64 `json:"float"`
-	Stored int64 `json:"stored"`
+	Name    string         `json:"name"`
+	Kind    string         `json:"kind"`
+	Inputs  []int          `json:"inputs"`
+	Output  string         `json:"output"`
+	Details string         `json:"details,omitempty"`
+	Weights *summary.Layer `json:"weights,omitempty"`
 }
 
 type planInfo struct {
@@ -181,17 +178,21 @@ func inspect(ctx context.Context, net *bcnn.Network, withPlan bool) (*inspection
 	info := &inspection{
 		Name:   net.Name,
 		Labels: append([]string{}, net.Labels...),
+		Report: summary.New(net, plan),
 		Input: inputInfo{
 			Height: in.Shape.H, Width: in.Shape.W, Channels: in.Shape.C,
 			Type: in.DType.String(), Resize: in.Resize,
 		},
 	}
-	info.report = summarize(net, plan)
-	weights := map[string]*layerBytes{}
-	for i, w := range info.report {
-		weights[w.layer] = &info.report[i]
-		info.Bytes.Float += w.Float
-		info.Bytes.Stored += w.Stored
+	ports, err := arrays.PortsOf(net)
+	if err != nil {
+		return nil, err
+	}
+	info.Arrays.Input = arrayInfo{ports.Input.Name, ports.Input.Dims}
+	info.Arrays.Output = arrayInfo{ports.Output.Name, ports.Output.Dims}
+	weights := map[string]*summary.Layer{}
+	for i, w := range info.Report.Layers {
+		weights[w.Name] = &info.Report.Layers[i]
 	}
 	for i, l := range net.Layers {
 		info.Layers = append(info.Layers, layerInfo{
@@ -203,17 +204,6 @@ func inspect(ctx context.Context, net *bcnn.Network, withPlan bool) (*inspection
 		info.Plan = inspectPlan(net, plan)
 	}
 	return info, nil
-}
-
-func summarize(net *bcnn.Network, plan *bcnn.Plan) []layerBytes {
-	var list []layerBytes
-	for _, r := range bcnn.Summarize(net, plan) {
-		list = append(list, layerBytes{
-			layer: r.Layer, Binary: r.Binary, Params: r.Params, Float: r.BytesFloat,
-			Stored: r.BytesStored, MACs: r.MACs, WhyFloat: r.WhyFloat,
-		})
-	}
-	return list
 }
 
 func inspectPlan(net *bcnn.Network, plan *bcnn.Plan) *planInfo {
@@ -297,49 +287,42 @@ func printInspection(out *output, info *inspection) {
 	if len(info.Labels) > 0 {
 		out.printf("labels: %s\n", strings.Join(info.Labels, ", "))
 	}
-	out.printf("\n")
+	out.printf("arrays: %s, %s -> %s, %s\n\n", info.Arrays.Input.Name, "N×"+arrays.Dims(info.Arrays.Input.Dims),
+		info.Arrays.Output.Name, "N×"+arrays.Dims(info.Arrays.Output.Dims))
 
-	rows := []row{"layer\tkind\toutput\tweights\tfloat32 bytes\tstored bytes\tdetails"}
-	var float []string
+	rows := []row{"layer\tkind\toutput\tweights\tdetails"}
 	for _, l := range info.Layers {
-		weights := row("\t\t")
-		if w := l.Weights; w != nil {
-			weights = rowf("%s\t%d\t%d", precision(w.Binary), w.Float, w.Stored)
-			if !w.Binary {
-				float = append(float, l.Name+" is computed in float32: "+w.WhyFloat)
-			}
+		weights := ""
+		if l.Weights != nil {
+			weights = l.Weights.Precision()
 		}
-		rows = append(rows, rowf("%s\t%s\t%s\t", l.Name, l.Kind, l.Output)+weights+rowf("\t%s", l.Details))
+		rows = append(rows, rowf("%s\t%s\t%s\t%s\t%s", l.Name, l.Kind, l.Output, weights, l.Details))
 	}
-	rows = append(rows, rowf("all\t\t\t\t%d\t%d\t", info.Bytes.Float, info.Bytes.Stored))
 	out.table(rows)
-	for _, why := range float {
-		out.printf("%s\n", why)
-	}
-	if info.Plan == nil {
+	printPlan(out, info.Plan)
+	out.printf("\n")
+	printReport(out, info.Report)
+	printWarning(out, info.Report)
+}
+
+func printPlan(out *output, plan *planInfo) {
+	if plan == nil {
 		return
 	}
 	out.printf("\nplan: %s, tensors of %d bytes for each image\n",
-		quantity(len(info.Plan.Steps), "step", "steps"), info.Plan.TensorBytes)
-	rows = []row{"step\tkind\tinput\toutput"}
-	for _, s := range info.Plan.Steps {
+		quantity(len(plan.Steps), "step", "steps"), plan.TensorBytes)
+	rows := []row{"step\tkind\tinput\toutput"}
+	for _, s := range plan.Steps {
 		rows = append(rows, rowf("%s\t%s\t%s\t%s", s.Name, s.Kind, strings.Join(s.Inputs, " and "), s.Output))
 	}
 	out.table(rows)
-	if info.Plan.Device == "" {
+	if plan.Device == "" {
 		return
 	}
-	out.printf("\nkernels on %s (%s)\n", info.Plan.Device, info.Plan.Detail)
+	out.printf("\nkernels on %s (%s)\n", plan.Device, plan.Detail)
 	rows = []row{"step\tkernel\ttile\twhy"}
-	for _, s := range info.Plan.Steps {
+	for _, s := range plan.Steps {
 		rows = append(rows, rowf("%s\t%s\t%s\t%s", s.Name, s.Kernel, s.Tile, s.Why))
 	}
 	out.table(rows)
-}
-
-func precision(binary bool) string {
-	if binary {
-		return "binary"
-	}
-	return "float"
 }

@@ -14,11 +14,16 @@ func TestInspect(t *testing.T) {
 	model := saveLightNet(t)
 	require.Equal(t, `light: input 4×4×1 uint8
 labels: light, dark
+arrays: input, N×4×4×1 -> output, N×2
 
-layer  kind      output  weights  float32 bytes  stored bytes  details
-grey   binarize  4×4×1                                         grey, x ≥ [128]
-count  dense     1×1×2   binary   128            16            
-all                               128            16            
+layer  kind      output  weights  details
+grey   binarize  4×4×1            grey, x ≥ [128]
+count  dense     1×1×2   binary   
+
+layer  operator  weights  multiplications           float32 bytes           stored bytes           smaller    why float
+count  dense     binary   32               100.0 %  128            100.0 %  16            100.0 %  8.0 times  
+all                       32               100.0 %  128            100.0 %  16            100.0 %  8.0 times  
+100.0 % of the multiplications are binary
 `, succeed(t, "inspect", model))
 
 	require.Contains(t, succeed(t, "inspect", "--plan", model), `
@@ -35,15 +40,22 @@ count  packed words, 4 outputs in lanes  1 image × 2 outputs  weights are read 
 `)
 	require.Contains(t, fail(t, 2, "inspect", "--isa", "generic", model), "--isa goes with --plan")
 
-	got := objects(t, succeed(t, "inspect", "--json", model), "name", "input", "labels", "layers", "bytes")[0]
+	got := objects(t, succeed(t, "inspect", "--json", model), "name", "input", "labels", "layers", "arrays", "report")[0]
 	require.Equal(t, map[string]any{"height": 4.0, "width": 4.0, "channels": 1.0, "type": "uint8"}, got["input"])
-	require.Equal(t, map[string]any{"float": 128.0, "stored": 16.0}, got["bytes"])
+	require.Equal(t, map[string]any{
+		"input": map[string]any{"name": "input", "dims": []any{4.0, 4.0, 1.0}}, "output": map[string]any{"name": "output", "dims": []any{2.0}},
+	}, got["arrays"])
+	require.Equal(t, 128.0, got["report"].(map[string]any)["float_bytes"])
+	require.Equal(t, 16.0, got["report"].(map[string]any)["stored_bytes"])
 	require.Equal(t, map[string]any{
 		"name": "count", "kind": "dense", "inputs": []any{0.0}, "output": "1×1×2",
-		"weights": map[string]any{"binary": true, "params": 32.0, "float_bytes": 128.0, "stored_bytes": 16.0, "macs": 32.0},
+		"weights": map[string]any{
+			"name": "count", "kind": "dense", "binary": true, "params": 32.0, "macs": 32.0,
+			"float_bytes": 128.0, "stored_bytes": 16.0, "compression": 8.0,
+		},
 	}, got["layers"].([]any)[1])
 
-	got = objects(t, succeed(t, "inspect", "--json", "--plan", model), "name", "input", "labels", "layers", "bytes", "plan")[0]
+	got = objects(t, succeed(t, "inspect", "--json", "--plan", model), "name", "input", "labels", "layers", "arrays", "report", "plan")[0]
 	require.Len(t, got["plan"].(map[string]any)["steps"], 2)
 }
 
@@ -57,7 +69,8 @@ func TestInspectFloat(t *testing.T) {
 	require.NotEmpty(t, info.Layers[2].Weights.WhyFloat)
 	var text strings.Builder
 	printInspection(&output{w: &text}, info)
-	require.Contains(t, text.String(), "last is computed in float32: "+info.Layers[2].Weights.WhyFloat)
+	require.NotContains(t, text.String(), "WARNING")
+	require.Contains(t, text.String(), "times  "+info.Layers[2].Weights.WhyFloat+"\n")
 }
 
 func TestDetails(t *testing.T) {

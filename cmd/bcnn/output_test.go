@@ -19,6 +19,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 	"github.com/bitcnn/bitcnn/internal/dataset"
 	"github.com/bitcnn/bitcnn/internal/measure"
+	"github.com/bitcnn/bitcnn/internal/summary"
 )
 
 // hostile is what a stranger may call a label, a layer or a file: it sets the
@@ -46,10 +47,13 @@ func TestHostileNames(t *testing.T) {
 		Steps: []measure.StepTime{step}, ISA: hostile, Samples: []measure.Sample{{Runs: 1, Mean: time.Second}}}
 	op := measure.OperatorResult{Op: hostile, Device: hostile, ISA: hostile, Threads: 1, Batch: 1, Runs: 1, MACs: 1, Fraction: 1, Peak: 1,
 		Bound: hostile, Operator: zoo.Operator{Op: bcnn.Dense{}}, Samples: []measure.Sample{{Runs: 1, Mean: time.Second}}}
-	weights := layerBytes{layer: hostile, WhyFloat: hostile}
+	weights := summary.Layer{Name: hostile, Kind: hostile, WhyFloat: hostile}
+	report := &summary.Report{Layers: []summary.Layer{weights}, Warning: "little"}
+	array := arrayInfo{Name: hostile, Dims: []int{1}}
 	info := inspection{
 		Name: hostile, Labels: []string{hostile, "b"}, Input: inputInfo{Type: hostile, Resize: 5},
 		Layers: []layerInfo{{Name: hostile, Kind: hostile, Output: hostile, Details: hostile, Weights: &weights}},
+		Arrays: arraysInfo{array, array}, Report: report,
 		Plan: &planInfo{Device: hostile, Detail: hostile, Steps: []planStep{{
 			Name: hostile, Kind: hostile, Layers: []string{hostile}, Inputs: []string{hostile}, Output: hostile,
 			Kernel: hostile, Tile: hostile, Why: hostile,
@@ -59,8 +63,12 @@ func TestHostileNames(t *testing.T) {
 		print func(out *output)
 		lines int // of output, whatever the names hold
 	}{
-		"inspect": {func(out *output) { printInspection(out, &info) }, 2 + 1 + 3 + 1 + 4 + 4},
-		"convert": {func(out *output) { (&conversion{Layers: []convertedLayer{{weights.layer, weights}}}).print(out) }, 4},
+		"inspect": {func(out *output) { printInspection(out, &info) }, 3 + 1 + 2 + 4 + 4 + 1 + 5},
+		"convert": {func(out *output) { (&conversion{Input: hostile, Output: hostile, Report: report}).print(out) }, 6},
+		"check": {func(out *output) {
+			checked := checkedTensor{Name: hostile}
+			(&checkResult{Device: hostile, Output: checked, Layers: []checkedTensor{checked}, NotCompared: []string{hostile}}).print(out)
+		}, 5},
 		"eval": {func(out *output) {
 			printEvaluation(out, &dataset.Evaluation{Confusion: [][]int{{1, 2}, {3, 4}}}, []string{hostile, hostile})
 		}, 5},
@@ -134,7 +142,7 @@ func TestHostileFileNames(t *testing.T) {
 	harmless(t, line, 1)
 	require.NoError(t, json.Unmarshal([]byte(line), &measured))
 	require.Equal(t, copied, string(measured.ModelBytes))
-	harmless(t, succeed(t, "convert", "--from", "zoo", "vgg16", "-o", copied), 19)
+	harmless(t, succeed(t, "convert", "--from", "zoo", "vgg16", "-o", copied), 20)
 }
 
 // An error that names such a file is one line.

@@ -38,8 +38,8 @@ func TestZoo(t *testing.T) {
 func TestConvertZoo(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "net.bcnn")
 	text := succeed(t, "convert", "--from", "zoo", "binarynet", "-o", file)
-	require.Regexp(t, `(?m)^conv1 +binary +13824 +9216 *$`, text)
-	require.Regexp(t, `(?m)^all +56088064 +1761536 *$`, text)
+	require.Regexp(t, `(?m)^conv1 +conv2d +binary +3538944 +0\.6 % +13824 +0\.0 % +9216 +0\.5 % +1\.5 times *$`, text)
+	require.Regexp(t, `(?m)^all +616966144 +100\.0 % +56088064 +100\.0 % +1761536 +100\.0 % +31\.8 times *$`, text)
 	info, err := os.Stat(file)
 	require.NoError(t, err)
 	require.InDelta(t, 1761536, info.Size(), 100_000)

@@ -60,7 +60,7 @@ func group(pkg string) string {
 		if rest == "dataset" || strings.HasPrefix(rest, "dataset/") {
 			return "dataset"
 		}
-		if rest == "measure" {
+		if rest == "measure" || rest == "arrays" || rest == "summary" {
 			return rest
 		}
 		return "internal"
@@ -88,8 +88,10 @@ var allowed = map[string][]string{
 	"front":               {"models", "backend", "backend/all", "bcnn", "reader", "internal"},
 	"vision":              {"front", "bcnn", "internal"},
 	"dataset":             {"dataset", "vision", "bcnn", "internal"},
+	"arrays":              {"bcnn", "bits", "internal"},
+	"summary":             {"bcnn", "reader", "internal"},
 	"measure":             {"backend", "bcnn", "reader", "internal"},
-	"cmd":                 {"front", "models", "vision", "dataset", "measure", "backend", "backend/all", "backend/parity", "bcnn", "bits", "reader", "internal"},
+	"cmd":                 {"front", "models", "vision", "dataset", "measure", "arrays", "summary", "backend", "backend/all", "backend/parity", "bcnn", "bits", "reader", "internal"},
 	"bench":               {"measure", "backend", "backend/all", "bcnn", "bits", "reader"},
 	"train":               {"vision", "dataset", "bcnn", "bits", "reader", "internal"},
 	"internal":            {"internal", "bits"},

@@ -192,6 +192,20 @@ func (b *Builder) Settle(v *Value) (*Value, error) {
 	return v.plain, nil
 }
 
+// Settled returns what Settle has made of the value, nil if it has not been asked.
+func (v *Value) Settled() *Value {
+	if v != nil && (v.Clip != nil || v.Step != nil) {
+		v = v.signed
+	}
+	switch {
+	case v == nil || v.Hole || v.Pad != nil || v.View == nil:
+		return nil
+	case v.Gain == 0 && v.Offset == 0:
+		return v
+	}
+	return v.plain
+}
+
 // gain returns the factor of ±1 values.
 func (v *Value) gain() float32 {
 	if v.Gain == 0 {

@@ -126,6 +126,35 @@ func FlatStride(s bcnn.Shape) func(Atom) int {
 	}
 }
 
+// PlanarStride is FlatStride for an image whose channels lie one after the other, each
+// row by row.
+func PlanarStride(s bcnn.Shape) func(Atom) int {
+	return func(a Atom) int {
+		switch a.Axis {
+		case C:
+			return a.Stride * s.H * s.W
+		case H:
+			return a.Stride * s.W
+		}
+		return a.Stride
+	}
+}
+
+// InOrder reports whether the dimensions behind the batch run over all values of a
+// memory, one by one, given the stride in memory of an atom.
+func (v View) InOrder(values int, stride func(Atom) int) bool {
+	n := 1
+	for _, d := range slices.Backward(v[1:]) {
+		for _, a := range slices.Backward(d) {
+			if stride(a) != n {
+				return false
+			}
+			n *= a.Size
+		}
+	}
+	return n == values
+}
+
 // Flatten returns the view on the image after its pixels have been lined up
 // as one vector of channels.
 func (v View) Flatten(s bcnn.Shape) View {

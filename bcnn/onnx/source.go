@@ -1,0 +1,59 @@
+package onnx
+
+import (
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// sourceUnits is what a source costs besides its name: the struct and its dimensions.
+const sourceUnits = 256
+
+// maxSourceName is the longest name of a source in bytes. Longer ones are left out.
+const maxSourceName = 256
+
+// sources writes down which tensors of the graph the outputs of layers are. The last
+// layer has its source already.
+func (im *importer) sources() error {
+	layers := im.build.Net.Layers
+	for _, n := range im.model.Graph.Nodes {
+		if !im.needed[n.Index] {
+			continue
+		}
+		for _, name := range n.Outputs {
+			v := im.env[name].Value.Settled()
+			if v == nil || v.Layer == bcnn.NetworkInput || layers[v.Layer].Source != nil {
+				continue
+			}
+			s, err := im.source(name, v.Shape, v.View)
+			if err != nil {
+				return err
+			}
+			layers[v.Layer].Source = s
+		}
+	}
+	return nil
+}
+
+// source describes a tensor that is NHWC images seen through a view; nil where its
+// values are in an order that a bcnn.Source cannot describe.
+func (im *importer) source(name string, shape bcnn.Shape, v view.View) (*bcnn.Source, error) {
+	if !view.IsBatch(v[0]) {
+		return nil, nil
+	}
+	if err := im.budget.Charge(sourceUnits + int64(len(name)+len(v))); err != nil {
+		return nil, err
+	}
+	first := !v.InOrder(shape.Values(), view.FlatStride(shape))
+	if first && !v.InOrder(shape.Values(), view.PlanarStride(shape)) {
+		return nil, nil
+	}
+	s := &bcnn.Source{Dims: make([]int, 0, len(v)), ChannelsFirst: first}
+	for _, d := range v[1:] {
+		s.Dims = append(s.Dims, view.Product(d))
+	}
+	if name = text.Escape(name); len(name) <= maxSourceName {
+		s.Name = name
+	}
+	return s, nil
+}

@@ -1,0 +1,41 @@
+package bcnn_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// The tensor of a step is the output of the last layer that is fused into it, unless
+// part of a layer before it is still to come.
+func TestResults(t *testing.T) {
+	n := &bcnn.Network{Name: "n", Input: bcnn.Input{Shape: bcnn.Shape{H: 4, W: 4, C: 1}, DType: bcnn.Float32}}
+	n.Append("relu", bcnn.ReLU{})
+	n.Append("pool", bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}})
+	n.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsMinus})
+	n.Append("conv", bcnn.Conv2D{
+		Window: bcnn.Window{KH: 1, KW: 1}, Out: 1, Weights: bcnn.Weights{Bits: []uint64{1}}, Bias: []float32{0.5},
+	})
+	n.Append("flat", bcnn.Flatten{})
+	n.Append("sign2", bcnn.Sign{Zero: bcnn.ZeroIsMinus})
+	n.Append("dense", bcnn.Dense{Out: 2, Weights: bcnn.Weights{Bits: []uint64{3, 9}}})
+	n.Append("softmax", bcnn.Softmax{})
+	names := func(unfused bool) [][2]string {
+		plan, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{Unfused: unfused})
+		require.NoError(t, err)
+		var list [][2]string
+		for i, l := range bcnn.Results(n, plan) {
+			layer := ""
+			if l >= 0 {
+				layer = n.Layers[l].Name
+			}
+			list = append(list, [2]string{plan.Steps[i].Name, layer})
+		}
+		return list
+	}
+	// The pool moves behind the sign.
+	require.Equal(t, [][2]string{{"relu+sign", ""}, {"pool", "sign"}, {"conv+sign2", "sign2"}, {"dense", "dense"}}, names(false))
+	require.Equal(t, [][2]string{{"relu+sign", ""}, {"pool", "sign"}, {"conv", ""}, {"conv+sign2", "sign2"}, {"dense", "dense"}}, names(true))
+}

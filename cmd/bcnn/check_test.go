@@ -1,0 +1,126 @@
+package main
+
+import (
+	"math"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/internal/npy"
+)
+
+var checkKeys = []string{"model", "device", "images", "tolerance", "ok", "output", "layers", "not_compared"}
+
+// Every tensor that PyTorch's network and ours have in common is the same.
+func TestCheckONNX(t *testing.T) {
+	model := filepath.Join(t.TempDir(), "model.bcnn")
+	succeed(t, "convert", exported(t, bireal), "-o", model)
+	for _, batch := range []string{"1", "2", "32"} {
+		got := objects(t, succeed(t, "check", "-m", model, "-r", birealReference, "--json", "--batch", batch), checkKeys...)[0]
+		require.Equal(t, true, got["ok"])
+		require.Equal(t, 3.0, got["images"])
+		require.Equal(t, 1e-4, got["tolerance"])
+		output := got["output"].(map[string]any)
+		require.Equal(t, "output", output["name"])
+		require.Equal(t, 3.0, output["same_argmax"])
+		var names []any
+		for _, l := range got["layers"].([]any) {
+			names = append(names, l.(map[string]any)["name"])
+			require.Less(t, l.(map[string]any)["relative"], 1e-6)
+		}
+		require.Equal(t, []any{
+			"/stem/stem.0/Conv_output_0", "/sign/Where_output_0", "/down/down.0/AveragePool_output_0", "/down/down.1/Conv_output_0",
+			"/bn/BatchNormalization_output_0", "/prelu/PRelu_output_0", "/pool/GlobalAveragePool_output_0",
+		}, names)
+		require.Equal(t, []any{"/Add_output_0", "/Flatten_output_0", "/conv/Conv_output_0"}, got["not_compared"])
+	}
+	require.Contains(t, succeed(t, "check", "-m", model, "-r", birealReference), "3 images on cpu, 3 with the same arg-max\n")
+	r := runCommand(t, "check", "-m", model, "-r", birealReference, "--tolerance", "0")
+	require.Equal(t, exitJob, r.code)
+	require.Contains(t, r.stderr, `by more than 0 of the largest value, first in "/stem/stem.0/Conv_output_0"`)
+	require.Contains(t, r.stdout, "DIFFERS")
+}
+
+// The first tensor that differs is named, whatever comes after it.
+func TestCheckFindsTheFirst(t *testing.T) {
+	var list []npy.Named
+	for name, a := range arraysOf(t, birealReference) {
+		values := floatsOf(t, a)
+		if name == "/prelu/PRelu_output_0" || name == "output" {
+			values[len(values)-1] += 1
+		}
+		list = append(list, npy.Named{Name: name, Array: npy.FromFloat32(a.Shape, values)})
+	}
+	r := runCommand(t, "check", "-m", exported(t, bireal), "-r", saveArray(t, list...), "--json")
+	require.Equal(t, exitJob, r.code)
+	got := objects(t, r.stdout, append([]string{"first"}, checkKeys...)...)[0]
+	require.Equal(t, "/prelu/PRelu_output_0", got["first"])
+	require.Equal(t, false, got["ok"])
+	require.InDelta(t, 1, got["output"].(map[string]any)["difference"], 1e-5)
+}
+
+func TestCheckLight(t *testing.T) {
+	model := saveLightNet(t)
+	in := array("input", []int{2, 4, 4, 1}, lightPixels(16, 7)...)
+	grey := make([]float32, 32)
+	for i, p := range lightPixels(16, 7) {
+		grey[i] = map[bool]float32{true: 1, false: -1}[p >= 128]
+	}
+	out := func(values ...float32) npy.Named { return array("output", []int{2, 2}, values...) }
+	reference := saveArray(t, in, out(16, -16, -2, 2), array("grey", []int{2, 4, 4, 1}, grey...), array("what", []int{1}, 1))
+	require.Equal(t, "tensor  largest difference  of the largest value  \n"+
+		"grey    0                   0                     ok\n"+
+		"output  0                   0                     ok\n"+
+		"not compared: what\n"+
+		"2 images on cpu, 2 with the same arg-max\n", succeed(t, "check", "-m", model, "-r", reference, "-d", "cpu", "--tolerance", "0"))
+
+	nan := float32(math.NaN())
+	for _, c := range []struct {
+		values     []float32
+		tolerance  string
+		code       int
+		difference any
+		same       float64
+	}{
+		{[]float32{16, -16, -2, 2}, "0", exitOK, 0.0, 2},
+		{[]float32{16, -16, -2, 4}, "0.125", exitOK, 2.0, 2},
+		{[]float32{16, -16, -2, 4}, "0.12", exitJob, 2.0, 2},
+		{[]float32{16, -16, 2, -2}, "0.5", exitOK, 4.0, 1},
+		{[]float32{16, nan, -2, 2}, "0.5", exitJob, nil, 1},
+		{[]float32{float32(math.Inf(1)), -16, -2, 2}, "0.5", exitJob, nil, 2},
+		{[]float32{0, 0, 0, 0}, "0.5", exitJob, 16.0, 1},
+	} {
+		x, y := saveArray(t, in), saveArray(t, out(c.values...))
+		r := runCommand(t, "check", "-m", model, "-i", x, "-r", y, "--json", "--tolerance", c.tolerance)
+		require.Equal(t, c.code, r.code, r.stderr)
+		keys := checkKeys
+		if c.code != exitOK {
+			keys = append([]string{"first"}, checkKeys...)
+		}
+		output := objects(t, r.stdout, keys...)[0]["output"].(map[string]any)
+		require.Equal(t, c.difference, output["difference"])
+		require.Equal(t, c.same, output["same_argmax"], c.values)
+	}
+}
+
+func TestCheckErrors(t *testing.T) {
+	model := saveLightNet(t)
+	in := array("input", []int{1, 4, 4, 1}, lightPixels(16)...)
+	x := saveArray(t, in)
+	for _, c := range []struct{ reference, want string }{
+		{saveArray(t, array("y", []int{1, 2}, 1, 2), array("z", []int{1}, 1)), `no array "output"`},
+		{saveArray(t, array("output", []int{1, 3}, 1, 2, 3)), `"output": an array of 1×3, want N×2`},
+		{saveArray(t, array("output", []int{2, 2}, 1, 2, 3, 4)), `"output": 2 images, and the input has 1`},
+		{saveArray(t, array("output", []int{1, 2}, 1, 2), array("grey", []int{1, 16}, grey16()...)), `"grey": an array of 1×16, want N×4×4×1`},
+	} {
+		require.Contains(t, fail(t, exitJob, "check", "-m", model, "-i", x, "-r", c.reference), c.reference+": "+c.want)
+	}
+	y := saveArray(t, array("output", []int{1, 2}, 1, 2))
+	require.Contains(t, fail(t, exitJob, "check", "-m", model, "-r", y), `no array "input", which is the input; --input`)
+	require.Contains(t, fail(t, exitUsage, "check", "-m", model), "check needs --reference")
+	require.Contains(t, fail(t, exitUsage, "check", "-m", model, "-r", "-", "-i", "-"), "only once")
+	require.Contains(t, fail(t, exitUsage, "check", "-m", model, "-r", y, "--tolerance", "2"), "fraction")
+}
+
+func grey16() []float32 { return make([]float32, 16) }

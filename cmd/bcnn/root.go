@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// Exit codes.
+const (
+	exitOK          = 0
+	exitJob         = 1       // the job failed
+	exitUsage       = 2       // wrong usage
+	exitInterrupted = 128 + 2 // as a shell calls the end by SIGINT; see dieOf
+)
+
+// usageError is an error of the caller's: wrong flags or arguments.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error {
+	return usageError{fmt.Errorf(format, args...)}
+}
+
+// errReported says that the job failed and that everything has been said.
+var errReported = errors.New("failed")
+
+// run executes the command line and returns the exit code. All errors are
+// written to stderr, one line each; only the obstacles of an import are one line each.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	out := &output{w: stdout}
+	root := newRoot(out, stderr)
+	root.SetArgs(args)
+	// Whatever fails before the command itself has started is wrong usage.
+	started := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	err := root.ExecuteContext(ctx)
+
+	// A reader that has gone away, as in "bcnn devices | head -1", needs no
+	// words, but the job was not finished.
+	if out.err != nil {
+		if !errors.Is(out.err, syscall.EPIPE) {
+			report(stderr, fmt.Errorf("standard output: %w", out.err))
+		}
+		return exitJob
+	}
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case ctx.Err() != nil: // whatever came of it
+		fmt.Fprintln(stderr, "bcnn: interrupted")
+		return exitInterrupted
+	case errors.Is(err, errReported):
+		return exitJob
+	case errors.As(err, &usage) || !started:
+		fmt.Fprintf(stderr, "bcnn: %s (see 'bcnn help')\n", oneLine(err))
+		return exitUsage
+	}
+	report(stderr, err)
+	return exitJob
+}
+
+func newRoot(out *output, stderr io.Writer) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "bcnn",
+		Short: "Run binary convolutional neural networks",
+		Long: `bcnn runs binary convolutional neural networks: weights and activations are
+±1, one bit each, and every device computes the same bits.
+
+A MODEL is the name of a trained model (` + strings.Join(embeddedModels(), ", ") + `)
+or of a network with random weights ('bcnn zoo' lists them), a .bcnn file, or an
+.onnx file. A device is "auto" (the fastest), "cpu",
+"cuda:0" and so on, as 'bcnn devices' lists them; $BCNN_DEVICE sets the default.
+
+Exit codes: 0 everything went well, 1 the job failed (an image could not be
+read, a device is absent, a parity case differs), 2 wrong usage; 130 and 143
+interrupted by SIGINT (Ctrl-C) and SIGTERM. The first signal asks the command to
+stop, a second one ends it at once.`,
+		Example: `  bcnn classify photo.jpg
+  bcnn classify --model digits --json digit.png
+  bcnn convert model.onnx -o model.bcnn`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			hint := ""
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				hint = fmt.Sprintf("; did you mean %q?", near[0])
+			}
+			return usagef("unknown command %q%s", args[0], hint)
+		},
+	}
+	root.SetOut(out)
+	root.SetErr(stderr)
+	root.SuggestionsMinimumDistance = 2
+	env := &environment{out: out, stderr: stderr}
+	root.AddCommand(
+		newClassify(env), newEval(env), newRun(env), newCheck(env), newConvert(env), newInspect(env), newDevices(env),
+		newParity(env), newBench(env), newZoo(env), newDemo(env), newEnv(env), newVersion(env),
+	)
+	root.SetHelpCommand(&cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Show the help of a command",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, _, err := root.Find(args)
+			if err != nil || cmd == root && len(args) > 0 {
+				return usagef("there is no command %q", strings.Join(args, " "))
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+	})
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			cmd.RunE = func(*cobra.Command, []string) error {
+				return usagef("completion needs the name of a shell: bash, zsh, fish or powershell")
+			}
+		}
+	}
+	return root
+}
+
+// environment is what every sub-command writes to.
+type environment struct {
+	out    *output
+	stderr io.Writer
+}
+
+// progress returns a function that shows how far a job is, on stderr and only
+// where that is a terminal.
+func (e *environment) progress(what string) func(done, total int) {
+	if !isTerminal(e.stderr) {
+		return func(int, int) {}
+	}
+	var bar *progressbar.ProgressBar
+	return func(done, total int) {
+		if bar == nil {
+			bar = progressbar.NewOptions(total,
+				progressbar.OptionSetWriter(e.stderr), progressbar.OptionSetDescription(what),
+				progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(),
+				progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond))
+		}
+		// A bar that cannot be drawn is no reason to stop.
+		_ = bar.Set(done)
+	}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

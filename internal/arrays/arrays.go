@@ -1,0 +1,178 @@
+// Package arrays lays the arrays of NumPy out as the tensors of networks and back, with
+// the names, dimensions and order that they have in the model that a network was
+// imported from.
+package arrays
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/npy"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// Port is a tensor of a network as arrays have it.
+type Port struct {
+	Name  string
+	Shape bcnn.Shape // of an image, NHWC
+	// Dims are the dimensions of an array behind the batch.
+	Dims          []int
+	channelsFirst bool
+}
+
+// newPort describes a tensor with this source. Without one arrays are NHWC, vectors
+// have one dimension, and the name is the other one.
+func newPort(name string, shape bcnn.Shape, s *bcnn.Source) Port {
+	p := Port{Name: name, Shape: shape, Dims: []int{shape.H, shape.W, shape.C}}
+	if shape.Pixels() == 1 {
+		p.Dims = []int{shape.C}
+	}
+	if s != nil {
+		p.Dims, p.channelsFirst = s.Dims, s.ChannelsFirst
+		if s.Name != "" {
+			p.Name = s.Name
+		}
+	}
+	return p
+}
+
+// Ports are those of a network.
+type Ports struct {
+	Input, Output Port
+	// Layers are the outputs of layers that the model which the network was imported
+	// from has as well, by index; of a network that was not imported, all.
+	Layers map[int]Port
+}
+
+// PortsOf describes the input, the output and the layers of a network.
+func PortsOf(net *bcnn.Network) (*Ports, error) {
+	shapes, err := net.Shapes()
+	if err != nil {
+		return nil, err
+	}
+	last := len(shapes) - 1
+	p := &Ports{
+		Input:  newPort("input", net.Input.Shape, net.Input.Source),
+		Output: newPort("output", shapes[last], net.Layers[last].Source),
+		Layers: map[int]Port{},
+	}
+	imported := net.Input.Source != nil
+	for i, l := range net.Layers[:last] {
+		if !imported || l.Source != nil && l.Source.Name != "" {
+			p.Layers[i] = newPort(l.Name, shapes[i], l.Source)
+		}
+	}
+	return p, nil
+}
+
+// Find returns the array that belongs to the port: that of its name, else the only one
+// of the file.
+func (p Port) Find(f *npy.File) (*npy.Array, error) {
+	a, err := f.Read(p.Name)
+	names := f.Names()
+	if errors.Is(err, fs.ErrNotExist) {
+		if len(names) != 1 {
+			return nil, fmt.Errorf("no array %s; there are %s", text.Quote(p.Name), quoted(names))
+		}
+		a, err = f.Read(names[0])
+	}
+	return a, err
+}
+
+// quoted lists names, not too many of them.
+func quoted(names []string) string {
+	const most = 8
+	var list []string
+	for i, name := range names {
+		if i == most {
+			list = append(list, fmt.Sprintf("%d more", len(names)-most))
+			break
+		}
+		list = append(list, text.Quote(name))
+	}
+	return strings.Join(list, ", ")
+}
+
+// Batch returns the number of images of an array, whose other dimensions must be those
+// of the port.
+func (p Port) Batch(a *npy.Array) (int, error) {
+	if len(a.Shape) == 0 || !slices.Equal(a.Shape[1:], p.Dims) {
+		return 0, fmt.Errorf("%s: an array of %s, want N%s, images first", text.Quote(p.Name), Dims(a.Shape), "×"+Dims(p.Dims))
+	}
+	if a.Shape[0] == 0 {
+		return 0, fmt.Errorf("%s: an array without images, %s", text.Quote(p.Name), Dims(a.Shape))
+	}
+	return a.Shape[0], nil
+}
+
+// Dims writes dimensions: 2×3.
+func Dims(list []int) string {
+	words := make([]string, len(list))
+	for i, d := range list {
+		words[i] = fmt.Sprint(d)
+	}
+	return strings.Join(words, "×")
+}
+
+// Fill fills a tensor with images of an array, from image number from on. Values that
+// the type of the tensor cannot hold exactly are errors.
+func (p Port) Fill(t bcnn.Tensor, a *npy.Array, from int) error {
+	var err error
+	switch t.DType {
+	case bcnn.Uint8:
+		err = fill(p, t.U8, a, from)
+	case bcnn.Float32:
+		err = fill(p, t.F32, a, from)
+	default:
+		err = fmt.Errorf("a tensor of %v", t.DType)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", text.Quote(p.Name), err)
+	}
+	return nil
+}
+
+func fill[T npy.Number](p Port, dst []T, a *npy.Array, from int) error {
+	if err := npy.Values(dst, a, from*p.Shape.Values()); err != nil {
+		return err
+	}
+	if p.channelsFirst {
+		eachImage(dst, p.Shape, func(nhwc, nchw int, dst, src []T) { dst[nhwc] = src[nchw] })
+	}
+	return nil
+}
+
+// Values writes the values of a tensor in the order of arrays.
+func (p Port) Values(dst []float32, t bcnn.Tensor) {
+	switch t.DType {
+	case bcnn.Bits:
+		c := t.Shape.C
+		for i := range t.N * t.Shape.Pixels() {
+			bits.Unpack(dst[i*c:(i+1)*c], t.Words[i*bits.Words(c):(i+1)*bits.Words(c)], c)
+		}
+	default:
+		copy(dst, t.F32)
+	}
+	if p.channelsFirst {
+		eachImage(dst, p.Shape, func(nhwc, nchw int, dst, src []float32) { dst[nchw] = src[nhwc] })
+	}
+}
+
+// eachImage moves the values of each image, given a copy of them.
+func eachImage[T any](values []T, s bcnn.Shape, move func(nhwc, nchw int, dst, src []T)) {
+	n, pixels := s.Values(), s.Pixels()
+	src := make([]T, n)
+	for ; len(values) > 0; values = values[n:] {
+		copy(src, values)
+		for c := range s.C {
+			for i := range pixels {
+				move(i*s.C+c, c*pixels+i, values, src)
+			}
+		}
+	}
+}

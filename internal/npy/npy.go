@@ -1,0 +1,300 @@
+// Package npy reads and writes the arrays of NumPy: .npy files and the zip files of
+// them, .npz. The format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+//
+// Files may come from strangers. What an array takes in memory is bounded by the bytes
+// that the file really has for it, compressed ones by what they inflate to, and by
+// MaxBytes.
+package npy
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+)
+
+// MaxBytes is the most that the elements of one array may take.
+const MaxBytes = 4 << 30
+
+// Array is an array of numbers in C order: the last dimension runs fastest.
+type Array struct {
+	Shape []int
+	typ   dtype
+	data  []byte // little-endian
+}
+
+// dtype is a type of elements.
+type dtype struct {
+	kind byte // as in the format: b (bool), i, u, f
+	size int  // bytes
+}
+
+func (t dtype) String() string {
+	switch t.kind {
+	case 'b':
+		return "bool"
+	case 'i':
+		return fmt.Sprintf("int%d", 8*t.size)
+	case 'u':
+		return fmt.Sprintf("uint%d", 8*t.size)
+	}
+	return fmt.Sprintf("float%d", 8*t.size)
+}
+
+// FromFloat32 returns an array of float32 with as many values as the shape has.
+func FromFloat32(shape []int, values []float32) *Array {
+	a := &Array{slices.Clone(shape), dtype{'f', 4}, make([]byte, 0, 4*len(values))}
+	for _, v := range values {
+		a.data = binary.LittleEndian.AppendUint32(a.data, math.Float32bits(v))
+	}
+	return a
+}
+
+// Type returns the name of the type of the elements, as NumPy calls it.
+func (a *Array) Type() string { return a.typ.String() }
+
+// Len returns the number of elements.
+func (a *Array) Len() int { return len(a.data) / a.typ.size }
+
+// Number is what elements can be read as.
+type Number interface{ ~uint8 | ~float32 | ~float64 }
+
+// Values fills dst with elements, from number from on. One that dst cannot hold exactly
+// is an error.
+func Values[T Number](dst []T, a *Array, from int) error {
+	for i := range dst {
+		v, exact := a.at(from + i)
+		dst[i] = T(v)
+		same := float64(dst[i]) == v || v != v && dst[i] != dst[i] // NaN
+		if !same || !exact {
+			return fmt.Errorf("element %d is %s, which %T cannot hold", from+i, a.text(from+i), dst[i])
+		}
+	}
+	return nil
+}
+
+// at returns an element, and whether float64 holds it exactly.
+func (a *Array) at(i int) (v float64, exact bool) {
+	b := a.data[i*a.typ.size:]
+	switch a.typ {
+	case dtype{'f', 4}:
+		return float64(math.Float32frombits(binary.LittleEndian.Uint32(b))), true
+	case dtype{'f', 8}:
+		return math.Float64frombits(binary.LittleEndian.Uint64(b)), true
+	case dtype{'f', 2}:
+		return half(binary.LittleEndian.Uint16(b)), true
+	case dtype{'u', 8}:
+		u := binary.LittleEndian.Uint64(b)
+		return float64(u), float64(u) < 1<<64 && uint64(float64(u)) == u
+	}
+	n := a.integer(i)
+	return float64(n), float64(n) < 1<<63 && int64(float64(n)) == n
+}
+
+// integer returns an element of an integer type but uint64.
+func (a *Array) integer(i int) int64 {
+	b := a.data[i*a.typ.size:]
+	signed := a.typ.kind == 'i'
+	switch a.typ.size {
+	case 1:
+		if signed {
+			return int64(int8(b[0]))
+		}
+		return int64(b[0])
+	case 2:
+		if u := binary.LittleEndian.Uint16(b); signed {
+			return int64(int16(u))
+		} else {
+			return int64(u)
+		}
+	case 4:
+		if u := binary.LittleEndian.Uint32(b); signed {
+			return int64(int32(u))
+		} else {
+			return int64(u)
+		}
+	}
+	return int64(binary.LittleEndian.Uint64(b))
+}
+
+// text writes an element for an error.
+func (a *Array) text(i int) string {
+	switch {
+	case a.typ == dtype{'u', 8}:
+		return fmt.Sprint(binary.LittleEndian.Uint64(a.data[8*i:]))
+	case a.typ.kind != 'f':
+		return fmt.Sprint(a.integer(i))
+	}
+	v, _ := a.at(i)
+	return fmt.Sprint(v)
+}
+
+// half returns the value of an IEEE binary16.
+func half(h uint16) float64 {
+	sign, exponent, fraction := 1.0, int(h>>10&31), float64(h&1023)
+	if h>>15 != 0 {
+		sign = -1
+	}
+	switch exponent {
+	case 0:
+		return sign * math.Ldexp(fraction, -24)
+	case 31:
+		if fraction != 0 {
+			return math.NaN()
+		}
+		return math.Inf(int(sign))
+	}
+	return sign * math.Ldexp(1024+fraction, exponent-25)
+}
+
+const magic = "\x93NUMPY"
+
+// maxHeader is the longest header in bytes. NumPy itself takes no more than 10,000.
+const maxHeader = 1 << 16
+
+// read reads an array, of which known bytes are sure to follow the header; the rest is
+// to be seen. Nothing may follow the array.
+func read(r io.Reader, known int64) (*Array, error) {
+	var start [len(magic) + 2]byte
+	if _, err := io.ReadFull(r, start[:]); err != nil {
+		return nil, truncated(err)
+	}
+	if string(start[:len(magic)]) != magic {
+		return nil, errors.New("not an .npy file")
+	}
+	size := make([]byte, 4)
+	switch version := start[len(magic)]; version {
+	case 1:
+		size = size[:2]
+	case 2, 3:
+	default:
+		return nil, fmt.Errorf("version %d of the .npy format, want 1 to 3", version)
+	}
+	if _, err := io.ReadFull(r, size); err != nil {
+		return nil, truncated(err)
+	}
+	n := binary.LittleEndian.Uint32(append(size, 0, 0, 0, 0)[:4])
+	if n > maxHeader {
+		return nil, fmt.Errorf("a header of %d bytes, at most %d are read", n, maxHeader)
+	}
+	text := make([]byte, n)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return nil, truncated(err)
+	}
+	h, err := parseHeader(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("header: %w", err)
+	}
+	bytes, err := h.bytes()
+	if err != nil {
+		return nil, err
+	}
+	a := &Array{Shape: h.shape, typ: h.typ}
+	if a.data, err = readData(r, bytes, known); err != nil {
+		return nil, err
+	}
+	if h.bigEndian {
+		swapBytes(a.data, h.typ.size)
+	}
+	if h.fortran && len(a.Shape) > 1 {
+		a.data = rowMajor(a.data, a.Shape, h.typ.size)
+	}
+	if h.typ.kind == 'b' {
+		for _, b := range a.data {
+			if b > 1 {
+				return nil, fmt.Errorf("a bool is %d", b)
+			}
+		}
+	}
+	return a, nil
+}
+
+// readData reads so many bytes, and sees that nothing follows. It makes no more room at
+// once than what is known to be there.
+func readData(r io.Reader, size, known int64) ([]byte, error) {
+	const step = 1 << 20
+	data := make([]byte, 0, min(size, max(known, step)))
+	for int64(len(data)) < size {
+		from := len(data)
+		part := int(min(size-int64(from), max(int64(cap(data)-from), step)))
+		data = slices.Grow(data, part)[:from+part]
+		if _, err := io.ReadFull(r, data[from:]); err != nil {
+			return nil, truncated(err)
+		}
+	}
+	switch n, err := io.ReadFull(r, make([]byte, 1)); {
+	case n > 0:
+		return nil, errors.New("there are bytes after the array")
+	case err != io.EOF: // such as a wrong checksum of a member
+		return nil, err
+	}
+	return data, nil
+}
+
+func truncated(err error) error {
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return errors.New("the file ends in the middle of the array")
+	}
+	return err
+}
+
+func swapBytes(data []byte, size int) {
+	for i := 0; i < len(data); i += size {
+		slices.Reverse(data[i : i+size])
+	}
+}
+
+// rowMajor puts elements whose first dimension runs fastest into C order.
+func rowMajor(data []byte, shape []int, size int) []byte {
+	out := make([]byte, len(data))
+	strides := make([]int, len(shape)) // of data, in bytes
+	stride := size
+	for d, n := range shape {
+		strides[d] = stride
+		stride *= n
+	}
+	index := make([]int, len(shape))
+	at := 0 // of the element with this index, in data
+	for to := 0; to < len(out); to += size {
+		copy(out[to:to+size], data[at:])
+		for d := len(shape) - 1; d >= 0; d-- {
+			index[d]++
+			at += strides[d]
+			if index[d] < shape[d] {
+				break
+			}
+			at -= strides[d] * shape[d]
+			index[d] = 0
+		}
+	}
+	return out
+}
+
+// write writes an array as version 1.0 of the format.
+func (a *Array) write(w io.Writer) error {
+	order := '<'
+	if a.typ.size == 1 {
+		order = '|'
+	}
+	dims := make([]string, len(a.Shape))
+	for i, d := range a.Shape {
+		dims[i] = fmt.Sprint(d)
+	}
+	shape := strings.Join(dims, ", ")
+	if len(dims) == 1 {
+		shape += ","
+	}
+	header := fmt.Sprintf("{'descr': '%c%c%d', 'fortran_order': False, 'shape': (%s), }", order, a.typ.kind, a.typ.size, shape)
+	const before, alignment = len(magic) + 2 + 2, 64
+	header += strings.Repeat(" ", alignment-1-(before+len(header))%alignment) + "\n"
+	b := append([]byte(magic), 1, 0)
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(header)))
+	if _, err := w.Write(append(b, header...)); err != nil {
+		return err
+	}
+	_, err := w.Write(a.data)
+	return err
+}

@@ -1,0 +1,132 @@
+// Package summary says what became of the layers of a network: which of them are binary,
+// why others are not, and what that is worth.
+package summary
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// Report is about the layers of a network and its plan.
+type Report struct {
+	Layers []Layer `json:"layers"` // those with weights
+	// FloatSteps are the steps without weights that compute in float32, by their kinds.
+	FloatSteps []Steps `json:"float_steps"`
+	// MACs are the multiplications for one image; some of them are of ±1.
+	MACs       int64 `json:"macs"`
+	BinaryMACs int64 `json:"binary_macs"`
+	// Float are the bytes of the weights as float32, Stored those in a model file.
+	Float       int64   `json:"float_bytes"`
+	Stored      int64   `json:"stored_bytes"`
+	Compression float64 `json:"compression"` // Float / Stored; 0 without weights
+	// Warning says that little is binary; empty otherwise.
+	Warning string `json:"warning,omitempty"`
+}
+
+// Layer is a layer with weights.
+type Layer struct {
+	Name        string  `json:"name"`
+	Kind        string  `json:"kind"`
+	Binary      bool    `json:"binary"`
+	Params      int64   `json:"params"`
+	MACs        int64   `json:"macs"`
+	Float       int64   `json:"float_bytes"`
+	Stored      int64   `json:"stored_bytes"`
+	Compression float64 `json:"compression"`
+	WhyFloat    string  `json:"why_float,omitempty"`
+}
+
+// Steps are so many steps of a kind.
+type Steps struct {
+	Kind  string `json:"kind"`
+	Count int    `json:"count"`
+}
+
+// New reports on a network and the plan that it has been lowered to.
+func New(net *bcnn.Network, plan *bcnn.Plan) *Report {
+	r := &Report{Layers: []Layer{}, FloatSteps: []Steps{}}
+	binary := false
+	for _, l := range bcnn.Summarize(net, plan) {
+		r.Layers = append(r.Layers, Layer{
+			Name: l.Layer, Kind: l.Kind, Binary: l.Binary, Params: l.Params, MACs: l.MACs,
+			Float: l.BytesFloat, Stored: l.BytesStored, Compression: ratio(l.BytesFloat, l.BytesStored), WhyFloat: l.WhyFloat,
+		})
+		r.MACs += l.MACs
+		r.Float += l.BytesFloat
+		r.Stored += l.BytesStored
+		if l.Binary {
+			binary = true
+			r.BinaryMACs += l.MACs
+		}
+	}
+	r.Compression = ratio(r.Float, r.Stored)
+	for _, s := range plan.Steps {
+		if _, ok := s.Op.(*bcnn.ConvStep); ok || s.Kind() == "flatten" || plan.Tensors[s.Out].DType != bcnn.Float32 {
+			continue
+		}
+		i := slices.IndexFunc(r.FloatSteps, func(k Steps) bool { return k.Kind == s.Kind() })
+		if i < 0 {
+			i = len(r.FloatSteps)
+			r.FloatSteps = append(r.FloatSteps, Steps{Kind: s.Kind()})
+		}
+		r.FloatSteps[i].Count++
+	}
+	switch {
+	case !binary:
+		r.Warning = "no layer is binary: nothing gets smaller or faster"
+	case 2*r.BinaryMACs < r.MACs:
+		r.Warning = fmt.Sprintf("only %.1f %% of the multiplications are binary", 100*ratio(r.BinaryMACs, r.MACs))
+	}
+	return r
+}
+
+// Precision says in a word what the layer computes with.
+func (l Layer) Precision() string {
+	if l.Binary {
+		return "binary"
+	}
+	return "float"
+}
+
+// Table returns the layers as rows of cells, with a head and the sums.
+func (r *Report) Table() [][]string {
+	rows := [][]string{{"layer", "operator", "weights", "multiplications", "", "float32 bytes", "", "stored bytes", "", "smaller", "why float"}}
+	numbers := func(macs, float, stored int64, compression float64) []string {
+		cells := []string{fmt.Sprint(macs), percent(macs, r.MACs), fmt.Sprint(float), percent(float, r.Float), fmt.Sprint(stored), percent(stored, r.Stored)}
+		return append(cells, fmt.Sprintf("%.1f times", compression))
+	}
+	for _, l := range r.Layers {
+		row := append([]string{l.Name, l.Kind, l.Precision()}, numbers(l.MACs, l.Float, l.Stored, l.Compression)...)
+		rows = append(rows, append(row, l.WhyFloat))
+	}
+	return append(rows, append(append([]string{"all", "", ""}, numbers(r.MACs, r.Float, r.Stored, r.Compression)...), ""))
+}
+
+// Lines returns what the table does not say. The warning is not among them: it belongs
+// to the end.
+func (r *Report) Lines() []string {
+	var lines []string
+	if len(r.Layers) > 0 {
+		lines = append(lines, fmt.Sprintf("%s of the multiplications are binary", percent(r.BinaryMACs, r.MACs)))
+	}
+	if len(r.FloatSteps) > 0 {
+		var kinds []string
+		for _, s := range r.FloatSteps {
+			kinds = append(kinds, fmt.Sprintf("%d %s", s.Count, s.Kind))
+		}
+		lines = append(lines, "steps without weights in float32: "+strings.Join(kinds, ", "))
+	}
+	return lines
+}
+
+func ratio(a, b int64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return float64(a) / float64(b)
+}
+
+func percent(part, all int64) string { return fmt.Sprintf("%.1f %%", 100*ratio(part, all)) }

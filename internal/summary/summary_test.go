@@ -1,0 +1,54 @@
+package summary
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// build returns a network with a float and a binary layer of the given outputs behind
+// 64 values, and what is reported on it.
+func build(t *testing.T, float, binary int) *Report {
+	n := &bcnn.Network{Name: "n", Input: bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: 64}, DType: bcnn.Float32}}
+	if float > 0 {
+		n.Append("float", bcnn.Dense{Out: float, Weights: bcnn.Weights{F32: make([]float32, 64*float)}})
+		n.Append("add", bcnn.Add{}, 0, 0)
+	}
+	if binary > 0 {
+		n.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+		in := 64
+		if float > 0 {
+			in = float
+		}
+		n.Append("binary", bcnn.Dense{Out: binary, Weights: bcnn.Weights{Bits: make([]uint64, binary*((in+63)/64))}})
+	}
+	plan, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	return New(n, plan)
+}
+
+func TestReport(t *testing.T) {
+	r := build(t, 64, 192)
+	require.Equal(t, int64(64*64+64*192), r.MACs)
+	require.Equal(t, int64(64*192), r.BinaryMACs)
+	require.Equal(t, int64(4*64*256), r.Float)
+	require.Equal(t, int64(4*64*64+8*192), r.Stored)
+	require.Equal(t, 65536.0/17920, r.Compression)
+	require.Equal(t, []Steps{{"add", 1}}, r.FloatSteps)
+	require.Empty(t, r.Warning)
+	table := r.Table()
+	require.Equal(t, []string{"binary", "dense", "binary", "12288", "75.0 %", "49152", "75.0 %", "1536", "8.6 %", "32.0 times", ""}, table[2])
+	require.Equal(t, []string{"float", "dense", "float", "4096", "25.0 %", "16384", "25.0 %", "16384", "91.4 %", "1.0 times", r.Layers[0].WhyFloat}, table[1])
+	require.NotEmpty(t, r.Layers[0].WhyFloat)
+	require.Equal(t, []string{"all", "", "", "16384", "100.0 %", "65536", "100.0 %", "17920", "100.0 %", "3.7 times", ""}, table[3])
+	require.Equal(t, []string{"75.0 % of the multiplications are binary", "steps without weights in float32: 1 add"}, r.Lines())
+}
+
+func TestWarning(t *testing.T) {
+	require.Equal(t, "no layer is binary: nothing gets smaller or faster", build(t, 64, 0).Warning)
+	require.Equal(t, "only 33.3 % of the multiplications are binary", build(t, 64, 32).Warning)
+	require.Empty(t, build(t, 64, 64).Warning)
+	require.Empty(t, build(t, 0, 1).Warning)
+}
