@@ -33,7 +33,7 @@ type executable struct {
 }
 
 func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, config driver.Config) (*executable, error) {
-	e := &executable{plan: plan, config: config, weights: weights.Of(plan, config.ISA)}
+	e := &executable{plan: plan, config: config, weights: weights.Of(plan, set.ISA)}
 	e.tensors = make([]bcnn.Tensor, len(plan.Tensors))
 	e.full = make([]bcnn.Tensor, len(plan.Tensors))
 	placed, err := e.layout()
