@@ -57,10 +57,10 @@ func (lo *lowering) vector(v value) (value, error) {
 	}
 	from := lo.plan.Tensors[t]
 	if from.Shape.Pixels() == 1 {
-		return value{tensor: t}, nil
+		return value{tensor: t, levels: v.levels}, nil
 	}
 	t, err := lo.emit(&FlattenStep{}, nil, from.DType, Shape{1, 1, from.Shape.Values()}, t)
-	return value{tensor: t}, err
+	return value{tensor: t, levels: v.levels}, err
 }
 
 // prefix splits off the links that one step can do in its epilogue: affine
@@ -121,6 +121,9 @@ func (lo *lowering) compose(affine []link, channels int) (scale, shift []float32
 
 // float makes a Float32 tensor of a value and returns its index.
 func (lo *lowering) float(v value) (t int, err error) {
+	if v, err = lo.plain(v); err != nil {
+		return 0, err
+	}
 	t, chain := v.tensor, v.chain
 	if v.conv != nil {
 		affine, activation, rest, err := lo.prefix(chain, v.conv.Out)
@@ -200,8 +203,11 @@ func (lo *lowering) maxPool(v value, i int, w Window) (value, error) {
 			t.Shape = l.out
 			return v, lo.implement(v.tensor, l.layers)
 		}
+		if v.levels != nil {
+			l.out.C *= v.levels.bits
+		}
 		t2, err := lo.emitPool(l, nil, v.tensor)
-		return value{tensor: t2}, err
+		return value{tensor: t2, levels: v.levels}, err
 	}
 	// Otherwise the pool waits for what follows: a Sign can be moved before it.
 	if poolAt(v.chain) < len(v.chain) || v.conv == nil && lo.plan.Tensors[v.tensor].DType != Float32 {
@@ -299,7 +305,7 @@ func (lo *lowering) decide(v value, channels int, rule ZeroRule, d domain) (deci
 			if err := lo.Charge(searchSteps * int64(1+len(v.chain))); err != nil {
 				return out, err
 			}
-			dec = decide(v.chain, rule, c, d, v.conv != nil)
+			dec = decide(v.chain, rule.positive, c, d, v.conv != nil)
 		}
 		if d.float {
 			out.threshold.F32[c] = dec.f32
