@@ -48,14 +48,26 @@ func numbering(low, high int) (l levels, always, never int) {
 // about as fast.
 const mostPlanes = 16
 
+// mostRepeated is how many products of bits are worth being computed again for each
+// further bit of the result, before the sums go through memory instead.
+const mostRepeated = 1 << 13
+
 // quantize makes the bits of levels.
 func (lo *lowering) quantize(v value, i int, op Quantize) (value, error) {
 	n := op.Levels - 1
 	l, always, never := numbering(op.Low, op.Low+n)
-	shared := len(op.Thresholds) == n
-	v, err := lo.numbers(v)
+	v, err := lo.plain(v)
 	if err != nil {
 		return v, err
+	}
+	again := l.bits == 1
+	if v.conv != nil && v.conv.F32 == nil {
+		again = int64(l.bits-1)*v.conv.taps(lo.plan.Tensors[v.convIn].Shape.C) <= mostRepeated
+	}
+	if v.conv == nil || !lo.fused || !again {
+		if v, err = lo.numbers(v); err != nil {
+			return v, err
+		}
 	}
 	if !uniform(v.chain) && n*(1+len(v.chain))*searchSteps > workPerByte*bytesPerChannel(v.chain) {
 		t, err := lo.float(v) // or every layer would take longer than its size explains
@@ -64,57 +76,132 @@ func (lo *lowering) quantize(v value, i int, op Quantize) (value, error) {
 		}
 		v = value{tensor: t, flat: v.flat}
 	}
-	shape := lo.shape(v)
-	values := shape.C * l.bits
-	if err := lo.hold(4*int64(values) + 16*int64(bits.Words(values))); err != nil {
+	cuts, err := lo.decideLevels(v, op, l, always, never)
+	if err != nil {
 		return v, err
 	}
-	threshold := Threshold{F32: make([]float32, values)}
-	before, after := newFlips(values), newFlips(values)
+	if p := poolAt(v.chain); p < len(v.chain) {
+		v.chain = slices.Clone(v.chain)
+		v.chain[p].out.C *= l.bits
+	}
+	var out value
+	if v.conv != nil {
+		if err := lo.repeatFilters(&v, l.bits); err != nil {
+			return v, err
+		}
+		out, err = lo.convBits(v, i, cuts)
+	} else {
+		layers := append(layersApart(v.chain), i)
+		if v.tensor != 0 { // a bias or a scale of the layer whose sums they are
+			done := lo.writer(v.tensor).Layers
+			n := len(layers)
+			layers = slices.DeleteFunc(layers, func(l int) bool { return slices.Contains(done, l) })
+			if len(layers) < n {
+				lo.plan.Tensors[v.tensor].Coded = true
+			}
+		}
+		threshold := cuts.threshold
+		threshold.Flip = cuts.before.words()
+		shape := lo.shape(v)
+		shape.C *= l.bits
+		out.tensor, err = lo.emit(&SignStep{Threshold: threshold}, layers, Bits, shape, v.tensor)
+		if p := poolAt(v.chain); err == nil && p < len(v.chain) {
+			out.tensor, err = lo.emitPool(v.chain[p], cuts.after.words(), out.tensor)
+		}
+	}
+	if err != nil {
+		return out, err
+	}
+	out.levels, out.flat = &l, v.flat
+	for t := out.tensor; t > 0; t = lo.writer(t).In[0] { // and in front of a pool
+		lo.plan.Tensors[t].Coded = true
+		if _, pool := lo.writer(t).Op.(*MaxPoolStep); !pool {
+			break
+		}
+	}
+	return out, nil
+}
+
+// decideLevels turns a pending chain and thresholds into a decision for each bit of
+// each channel, of which so many are always 1 and so many never.
+func (lo *lowering) decideLevels(v value, op Quantize, l levels, always, never int) (decisions, error) {
+	n, channels := op.Levels-1, lo.shape(v).C
+	values := channels * l.bits
+	if err := lo.hold(4*int64(values) + 16*int64(bits.Words(values))); err != nil {
+		return decisions{}, err
+	}
+	out := decisions{before: newFlips(values), after: newFlips(values)}
+	d := lo.domain(v)
+	lowest, highest := cut{i32: math.MinInt32, f32: float32(math.Inf(-1))}, cut{i32: math.MaxInt32, f32: float32(math.Inf(1))}
+	set := func(at int, to cut) {
+		if d.float {
+			out.threshold.F32[at] = to.f32
+		} else {
+			out.threshold.I32[at] = to.i32
+		}
+	}
+	if d.float {
+		out.threshold.F32 = make([]float32, values)
+	} else {
+		out.threshold.I32 = make([]int32, values)
+	}
+	shared := len(op.Thresholds) == n
 	once := shared && uniform(v.chain)
 	decided := make([]decision, n)
-	for c := range shape.C {
+	for c := range channels {
 		if c == 0 || !once {
 			if err := lo.Charge(searchSteps * int64(n) * int64(1+len(v.chain))); err != nil {
-				return v, err
+				return out, err
 			}
 			thresholds := op.Thresholds
 			if !shared {
 				thresholds = thresholds[c*n:][:n]
 			}
 			for k, t := range thresholds {
-				decided[k] = decide(v.chain, func(y float64) bool { return y >= float64(t) }, c, domain{float: true}, false)
+				decided[k] = decide(v.chain, func(y float64) bool { return y >= float64(t) }, c, d, v.conv != nil)
 			}
 		}
-		row := threshold.F32[c*l.bits:][:l.bits]
+		at := c * l.bits
 		for k := range always {
-			row[k] = float32(math.Inf(-1))
+			set(at+k, lowest)
 		}
-		for k, d := range decided {
-			row[always+k] = d.f32
-			before.set(c*l.bits+always+k, d.before)
-			after.set(c*l.bits+always+k, d.after)
+		at += always
+		for k, dec := range decided {
+			set(at+k, dec.cut)
+			out.before.set(at+k, dec.before)
+			out.after.set(at+k, dec.after)
 		}
 		for k := range never {
-			row[always+n+k] = float32(math.Inf(1))
+			set(at+n+k, highest)
+		}
+		if decided[0].negate { // all are, or none
+			for k := range l.bits {
+				out.negate = append(out.negate, c*l.bits+k)
+			}
 		}
 	}
-	threshold.Flip = before.words()
-	p := poolAt(v.chain)
-	layers := append(layersOf(v.chain[:p]), layersOf(v.chain[min(p+1, len(v.chain)):])...)
-	if v.tensor != 0 { // a bias or a scale of the layer whose sums they are
-		done := lo.writer(v.tensor).Layers
-		layers = slices.DeleteFunc(layers, func(l int) bool { return slices.Contains(done, l) })
+	return out, nil
+}
+
+// repeatFilters computes every output channel of a pending convolution n times.
+func (lo *lowering) repeatFilters(v *value, n int) error {
+	if n == 1 {
+		return nil
 	}
-	out := value{levels: &l, flat: v.flat}
-	shape.C = values
-	out.tensor, err = lo.emit(&SignStep{Threshold: threshold}, append(layers, i), Bits, shape, v.tensor)
-	if err == nil && p < len(v.chain) {
-		pool := v.chain[p]
-		pool.out.C = values
-		out.tensor, err = lo.emitPool(pool, after.words(), out.tensor)
+	conv := v.conv
+	if err := lo.hold(8 * int64(n) * int64(len(conv.Bits))); err != nil {
+		return err
 	}
-	return out, err
+	words := len(conv.Bits) / conv.Out
+	repeated := make([]uint64, 0, n*len(conv.Bits))
+	for o := range conv.Out {
+		for range n {
+			repeated = append(repeated, conv.Bits[o*words:][:words]...)
+		}
+	}
+	conv.Bits, conv.Out, conv.Copies = repeated, n*conv.Out, n
+	v.out.C *= n
+	return nil
 }
 
 // bytesPerChannel is what the layers of a chain hold for each channel.
@@ -287,17 +374,34 @@ func (lo *lowering) repeat(t, n, groups int) (int, error) {
 	shape := lo.plan.Tensors[t].Shape
 	group := shape.C / groups
 	shape.C *= n
+	var op StepOp = &ConcatStep{}
+	in := []int{t}
 	if groups == 1 {
-		return lo.emit(&ConcatStep{}, nil, Bits, shape, slices.Repeat([]int{t}, n)...)
+		in = slices.Repeat(in, n)
+	} else {
+		index, err := lo.repeatedChannels(shape.C, group, n)
+		if err != nil {
+			return 0, err
+		}
+		op = &ChannelsStep{Index: index}
 	}
-	if err := lo.hold(4 * int64(shape.C)); err != nil {
-		return 0, err
+	out, err := lo.emit(op, nil, Bits, shape, in...)
+	if err == nil {
+		lo.plan.Tensors[out].Coded = true
 	}
-	index := make([]int32, shape.C)
+	return out, err
+}
+
+// repeatedChannels returns the channels of groups of so many, each group n times.
+func (lo *lowering) repeatedChannels(channels, group, n int) ([]int32, error) {
+	if err := lo.hold(4 * int64(channels)); err != nil {
+		return nil, err
+	}
+	index := make([]int32, channels)
 	for c := range index {
 		index[c] = int32(c/(group*n)*group + c%group)
 	}
-	return lo.emit(&ChannelsStep{Index: index}, nil, Bits, shape, t)
+	return index, nil
 }
 
 // filterSums returns the sums of the weights of each filter, times a factor.

@@ -24,6 +24,9 @@ type PlanTensor struct {
 	Name  string
 	DType DType
 	Shape Shape
+	// Coded says that no layer's output is in it, but what stands for one: levels in
+	// unary, or sums without their factor. It changes nothing in what is computed.
+	Coded bool
 }
 
 // Bytes returns the memory that n images of the tensor take.
@@ -54,8 +57,9 @@ func (p *Plan) MACs(i int) int64 {
 	return int64(conv.Window.Output(in, conv.Out).Values()) * conv.taps(in.C)
 }
 
-// planes is Planes with its default.
+// planes is Planes with its default, and copies is Copies.
 func (c *ConvStep) planes() int { return max(c.Planes, 1) }
+func (c *ConvStep) copies() int { return max(c.Copies, 1) }
 
 // taps returns the number of products of a sum, over an image of so many channels.
 func (c *ConvStep) taps(channels int) int64 {
@@ -139,6 +143,9 @@ type ConvStep struct {
 	// has levels or weights of more than one bit; 0 means 1. It changes nothing in
 	// what is computed.
 	Planes int
+	// Copies is how many output channels stand for one of the layer's, which becomes
+	// levels; 0 means 1. It changes nothing either.
+	Copies int
 	// WhyFloat says why a layer with weights is computed in float32; empty
 	// otherwise.
 	WhyFloat string

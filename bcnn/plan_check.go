@@ -268,6 +268,9 @@ func (op *ConvStep) check(in, out PlanTensor) (Shape, error) {
 	if op.Planes < 0 || op.Groups < 1 || in.Shape.C/op.Groups%op.planes() != 0 {
 		return Shape{}, fmt.Errorf("%d planes of %d channels in %d groups", op.Planes, in.Shape.C, op.Groups)
 	}
+	if op.Copies < 0 || op.Out%op.copies() != 0 {
+		return Shape{}, fmt.Errorf("%d output channels in %d copies", op.Out, op.Copies)
+	}
 	if op.PadValue < -1 || op.PadValue > 1 {
 		return Shape{}, fmt.Errorf("padding value %d, want −1, 0 or +1", op.PadValue)
 	}
