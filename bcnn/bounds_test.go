@@ -266,11 +266,11 @@ func TestSummarize(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []bcnn.LayerReport{
 		{Layer: "layer0000001", Kind: "conv2d", Output: bcnn.Shape{H: 3, W: 4, C: 4}, Params: 3*2*3*4 + 4, Binary: true,
-			BytesFloat: 4 * 76, BytesStored: 8*24 + 16, MACs: 3 * 2 * 3 * 4 * 12},
+			Planes: 1, BytesFloat: 4 * 76, BytesStored: 8*24 + 16, MACs: 3 * 2 * 3 * 4 * 12},
 		{Layer: "layer0000002", Kind: "conv2d", Output: bcnn.Shape{H: 3, W: 4, C: 6}, Params: 2 * 6,
-			BytesFloat: 48, BytesStored: 48, MACs: 12 * 12, WhyFloat: "its weights are real"},
+			Planes: 1, BytesFloat: 48, BytesStored: 48, MACs: 12 * 12, WhyFloat: "its weights are real"},
 		{Layer: "layer0000004", Kind: "dense", Output: bcnn.Shape{H: 1, W: 1, C: 10}, Params: 720,
-			BytesFloat: 2880, BytesStored: 160, MACs: 720, WhyFloat: "its input is real: no sign in front of it"},
+			Planes: 1, BytesFloat: 2880, BytesStored: 160, MACs: 720, WhyFloat: "its input is real: no sign in front of it"},
 	}, bcnn.Summarize(n, p))
 }
 

@@ -250,11 +250,12 @@ type decision struct {
 	negate, before, after bool
 }
 
-// decide turns chain and Sign into a decision for channel c. A maximum may
+// decide turns chain and a condition of its results, false below some number and
+// true from there on, into a decision for channel c. A maximum may
 // stand in the chain; behind a falling function it is a minimum of the values.
 // canNegate allows to negate the values (complement the filter), after which
 // no flip is needed before the OR.
-func decide(chain []link, rule ZeroRule, c int, d domain, canNegate bool) decision {
+func decide(chain []link, met func(float64) bool, c int, d domain, canNegate bool) decision {
 	pre, all := direction(chain[:poolAt(chain)], c), direction(chain, c)
 	out := decision{}
 	value := func(x float64) float64 { return x }
@@ -269,7 +270,7 @@ func decide(chain []link, rule ZeroRule, c int, d domain, canNegate bool) decisi
 	}
 	rising := all > 0
 	out.cut = d.search(func(x float64) bool {
-		return rule.positive(evaluate(chain, c, value(x))) == rising
+		return met(evaluate(chain, c, value(x))) == rising
 	})
 	// (value ≥ cut) is the wanted bit, or its complement where the chain falls;
 	// the flip before the OR has complemented it once.

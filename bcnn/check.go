@@ -302,10 +302,21 @@ func perChannel(what string, values []float32, n int, optional bool) error {
 
 // check tests rows of n weights each.
 func (w Weights) check(rows, n int) error {
-	if w.Bits != nil && w.F32 != nil {
-		return errors.New("weights are both binary and real")
+	kinds := 0
+	for _, set := range []bool{w.Bits != nil, w.Int8 != nil, w.F32 != nil} {
+		if set {
+			kinds++
+		}
 	}
-	if w.Bits == nil {
+	switch {
+	case kinds > 1:
+		return errors.New("weights are both of one kind and another: binary, integer, real")
+	case w.Int8 != nil:
+		if int64(len(w.Int8)) != int64(rows)*int64(n) {
+			return fmt.Errorf("%d weights, want %d×%d", len(w.Int8), rows, n)
+		}
+		return nil
+	case w.Bits == nil:
 		if int64(len(w.F32)) != int64(rows)*int64(n) {
 			return fmt.Errorf("%d weights, want %d×%d", len(w.F32), rows, n)
 		}
@@ -364,8 +375,8 @@ func (c Conv2D) output(in []valueType) (valueType, error) {
 		return t, fmt.Errorf("%d groups do not divide %d input and %d output channels", c.Groups, t.shape.C, c.Out)
 	case c.PadValue < -1 || c.PadValue > 1:
 		return t, fmt.Errorf("padding value %d, want −1, 0 or +1", c.PadValue)
-	case c.PadValue != 0 && c.Pad != (Padding{}) && (t.kind != signValue || !c.Weights.Binary()):
-		return t, fmt.Errorf("padding value %+d needs binary weights on a binary input", c.PadValue)
+	case c.PadValue != 0 && c.Pad != (Padding{}) && (t.kind != signValue || c.Weights.real()):
+		return t, fmt.Errorf("padding value %+d needs binary weights, or integer ones, on a binary input", c.PadValue)
 	}
 	if taps := int64(c.KH) * int64(c.KW) * int64(t.shape.C/groups); taps > maxValues {
 		return t, fmt.Errorf("%d taps, want at most %d", taps, maxValues)
@@ -442,6 +453,26 @@ func (s Sign) output(in []valueType) (valueType, error) {
 		return in[0], errors.New("sign has no rule for 0")
 	}
 	return valueType{in[0].shape, signValue}, nil
+}
+
+func (q Quantize) output(in []valueType) (valueType, error) {
+	t := valueType{in[0].shape, realValue}
+	if q.Levels < 2 || q.Levels > MaxLevels || q.Low < -MaxLevels || q.Low+q.Levels-1 > MaxLevels {
+		return t, fmt.Errorf("%d levels from %d, want 2 to %d of magnitudes up to %d", q.Levels, q.Low, MaxLevels, MaxLevels)
+	}
+	n := q.Levels - 1
+	if len(q.Thresholds) != n && int64(len(q.Thresholds)) != int64(n)*int64(t.shape.C) {
+		return t, fmt.Errorf("%d thresholds for %d levels and %d channels", len(q.Thresholds), q.Levels, t.shape.C)
+	}
+	if err := finite("threshold", q.Thresholds); err != nil {
+		return t, err
+	}
+	for i := range q.Thresholds {
+		if i%n > 0 && q.Thresholds[i] < q.Thresholds[i-1] {
+			return t, fmt.Errorf("threshold[%d], %v, is below the one before it, %v", i, q.Thresholds[i], q.Thresholds[i-1])
+		}
+	}
+	return t, nil
 }
 
 func (ReLU) output(in []valueType) (valueType, error) {

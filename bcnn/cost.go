@@ -44,6 +44,7 @@ func parameters(op Op) (sum, largest int64) {
 	}
 	weights := func(w Weights, bias []float32) {
 		add(8 * len(w.Bits))
+		add(len(w.Int8))
 		add(4 * len(w.F32))
 		add(4 * len(bias))
 	}
@@ -61,6 +62,8 @@ func parameters(op Op) (sum, largest int64) {
 	case Affine:
 		add(4 * len(op.Scale))
 		add(4 * len(op.Bias))
+	case Quantize:
+		add(4 * len(op.Thresholds))
 	case PReLU:
 		add(4 * len(op.Slope))
 	case Channels:

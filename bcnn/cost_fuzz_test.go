@@ -69,6 +69,13 @@ func (s *script) weights(rows, n int) (w bcnn.Weights, ok bool) {
 		}
 		return w, ok
 	}
+	if s.next(5) == 1 {
+		if ok = rows*n < 1<<18 && s.values(rows*n/4); ok {
+			w.Int8 = make([]int8, rows*n)
+			w.Int8[0] = of[int8](s, 0, 1, 3, 7, -128)
+		}
+		return w, ok
+	}
 	if ok = rows*bits.Words(n) < 1<<18 && s.values(rows*bits.Words(n)); ok {
 		w.Bits = make([]uint64, rows*bits.Words(n))
 	}
@@ -87,7 +94,14 @@ func (s *script) window(in bcnn.Shape) (w bcnn.Window, out bcnn.Shape) {
 // step adds one layer that reads from.
 func (s *script) step(from int) int {
 	in := s.shape(from)
-	switch s.next(18) {
+	switch s.next(20) {
+	case 18, 19:
+		q := bcnn.Quantize{Low: of(s, -1, 0, -8, 3, -256), Levels: of(s, 3, 2, 4, 16, 256)}
+		n := (q.Levels - 1) * of(s, 1, in.C)
+		if s.values(n) {
+			q.Thresholds = constant(n, of[float32](s, 0, 0.5))
+			return s.add(q, in, from)
+		}
 	case 12:
 		w, _ := s.window(in)
 		w.DilationH, w.DilationW = 1, 1

@@ -47,6 +47,7 @@ type lowering struct {
 // pending, one layer reads the value, and takes it over.
 type value struct {
 	tensor int       // unless conv is set
+	levels *levels   // what the bits of the tensor stand for, if not ±1
 	conv   *ConvStep // pending, without epilogue
 	convIn int       // the tensor that conv reads
 	out    Shape     // of conv
@@ -145,6 +146,17 @@ func (lo *lowering) layer(i int, op Op, in []value) (value, error) {
 	if err := lo.fits("parameters", largest); err != nil {
 		return v, err
 	}
+	switch op.(type) {
+	case Flatten, Conv2D, Dense, MaxPool: // which take levels as they are
+	default:
+		for j := range in {
+			var err error
+			if in[j], err = lo.plain(in[j]); err != nil {
+				return v, err
+			}
+		}
+		v = in[0]
+	}
 	switch op := op.(type) {
 	case Flatten:
 		v.flat = true
@@ -162,6 +174,10 @@ func (lo *lowering) layer(i int, op Op, in []value) (value, error) {
 		}
 	case Sign:
 		return lo.sign(v, i, op.Zero)
+	case Quantize:
+		if len(op.Thresholds) < op.Levels { // the same for all values
+			return lo.quantize(v, i, op)
+		}
 	case Dense:
 		return lo.dense(v, i, op)
 	case Affine:
@@ -191,6 +207,8 @@ func (lo *lowering) layer(i int, op Op, in []value) (value, error) {
 		return lo.push(v, affineLink(i, op))
 	case PReLU:
 		return lo.push(v, preluLink(i, op))
+	case Quantize:
+		return lo.quantize(v, i, op)
 	case MaxPool:
 		return lo.maxPool(v, i, op.Window.normal())
 	case Conv2D:
@@ -278,7 +296,11 @@ func (lo *lowering) shape(v value) Shape {
 	if v.conv != nil {
 		return v.out
 	}
-	return lo.plan.Tensors[v.tensor].Shape
+	shape := lo.plan.Tensors[v.tensor].Shape
+	if v.levels != nil {
+		shape.C /= v.levels.bits
+	}
+	return shape
 }
 
 // finish makes the output of the last value.

@@ -30,7 +30,7 @@ func (lo *lowering) dense(v value, i int, op Dense) (value, error) {
 		Window: Window{KH: s.H, KW: s.W, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1},
 		Out:    op.Out, Groups: 1, Dense: true,
 	}
-	return lo.weighted(v, i, conv, op.Weights, s.Values(), op.Bias)
+	return lo.weighted(v, i, conv, op.Weights, lo.shape(v).Values(), op.Bias)
 }
 
 // weighted completes conv, whose rows of binary weights have rowLen bits.
@@ -41,11 +41,14 @@ func (lo *lowering) weighted(v value, i int, conv *ConvStep, w Weights, rowLen i
 		dtype = lo.plan.Tensors[v.tensor].DType
 	}
 	switch {
-	case !w.Binary():
+	case w.real():
 		conv.WhyFloat = "its weights are real"
 	case dtype == Bits && lo.settled(v):
+		if v.levels != nil || !w.Binary() {
+			return lo.planes(v, i, conv, w, rowLen, bias)
+		}
 		out.convIn = v.tensor
-	case dtype == Uint8:
+	case dtype == Uint8 && w.Binary():
 		var slope float64
 		if conv.ZeroPoint, slope, conv.WhyFloat, err = lo.zeroPoint(v); err != nil {
 			return out, err
@@ -76,18 +79,33 @@ func (lo *lowering) weighted(v value, i int, conv *ConvStep, w Weights, rowLen i
 		}
 		return lo.begin(out)
 	}
+	return lo.realConv(v, out, w, rowLen, bias)
+}
+
+// realConv completes a convolution of out on the values of v as float32.
+func (lo *lowering) realConv(v, out value, w Weights, rowLen int, bias []float32) (value, error) {
+	conv := out.conv
+	var err error
 	if out.convIn, err = lo.float(v); err != nil {
 		return out, err
 	}
 	conv.PadValue = 0
 	conv.Bits, conv.F32, conv.Bias = nil, w.F32, bias
-	if w.Binary() {
-		n := len(w.Bits) / bits.Words(rowLen) * rowLen
+	if !w.real() {
+		n := len(w.Int8)
+		if w.Binary() {
+			n = len(w.Bits) / bits.Words(rowLen) * rowLen
+		}
 		if err := lo.hold(4 * int64(n)); err != nil {
 			return out, err
 		}
 		conv.F32 = make([]float32, n)
-		bits.Unpack(conv.F32, w.Bits, rowLen)
+		if w.Binary() {
+			bits.Unpack(conv.F32, w.Bits, rowLen)
+		}
+		for k, x := range w.Int8 {
+			conv.F32[k] = float32(x)
+		}
 	}
 	if len(bias) == 0 {
 		if err := lo.hold(4 * int64(conv.Out)); err != nil {
@@ -100,20 +118,26 @@ func (lo *lowering) weighted(v value, i int, conv *ConvStep, w Weights, rowLen i
 
 // begin makes a value of a convolution that has just been set up.
 func (lo *lowering) begin(v value) (value, error) {
-	if v.conv.F32 == nil {
-		limit := int64(math.MaxInt32 - 1)
-		if !lo.fused {
-			limit = 1 << 24 // float32 holds the integers up to here
-		}
-		if b := lo.bound(v); b > limit {
-			return v, fmt.Errorf("sums of up to %d exceed %d", b, limit)
-		}
-	}
 	if lo.fused {
+		if b := lo.bound(v); v.conv.F32 == nil && b > math.MaxInt32-1 {
+			return v, fmt.Errorf("sums of up to %d exceed %d", b, math.MaxInt32-1)
+		}
 		return v, nil
+	}
+	if err := lo.exact(v); err != nil {
+		return v, err
 	}
 	t, err := lo.emitConv(v, nil, Float32, v.out)
 	return value{tensor: t, chain: v.chain, mixed: v.mixed}, err
+}
+
+// exact tests whether float32 holds the integer sums of a pending convolution.
+func (lo *lowering) exact(v value) error {
+	const limit = 1 << 24
+	if b := lo.bound(v); v.conv.F32 == nil && b > limit {
+		return fmt.Errorf("sums of up to %d exceed %d", b, limit)
+	}
+	return nil
 }
 
 // bound is the largest magnitude that the integer sum of a pending convolution

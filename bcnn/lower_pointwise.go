@@ -57,10 +57,11 @@ func (lo *lowering) vector(v value) (value, error) {
 	}
 	from := lo.plan.Tensors[t]
 	if from.Shape.Pixels() == 1 {
-		return value{tensor: t}, nil
+		return value{tensor: t, levels: v.levels}, nil
 	}
 	t, err := lo.emit(&FlattenStep{}, nil, from.DType, Shape{1, 1, from.Shape.Values()}, t)
-	return value{tensor: t}, err
+	lo.plan.Tensors[t].Coded = v.levels != nil
+	return value{tensor: t, levels: v.levels}, err
 }
 
 // prefix splits off the links that one step can do in its epilogue: affine
@@ -121,6 +122,9 @@ func (lo *lowering) compose(affine []link, channels int) (scale, shift []float32
 
 // float makes a Float32 tensor of a value and returns its index.
 func (lo *lowering) float(v value) (t int, err error) {
+	if v, err = lo.plain(v); err != nil {
+		return 0, err
+	}
 	t, chain := v.tensor, v.chain
 	if v.conv != nil {
 		affine, activation, rest, err := lo.prefix(chain, v.conv.Out)
@@ -191,6 +195,9 @@ func disjoint(w Window) bool {
 func (lo *lowering) maxPool(v value, i int, w Window) (value, error) {
 	l := link{layers: []int{i}, kind: linkPool, pool: &w, out: lo.types[i].shape}
 	if lo.settled(v) && lo.plan.Tensors[v.tensor].DType == Bits {
+		if v.levels != nil {
+			l.out.C *= v.levels.bits
+		}
 		// Sign, then pool: OR in the convolution that made the bits, if it has
 		// no other reader and no pool yet.
 		t := &lo.plan.Tensors[v.tensor]
@@ -201,7 +208,8 @@ func (lo *lowering) maxPool(v value, i int, w Window) (value, error) {
 			return v, lo.implement(v.tensor, l.layers)
 		}
 		t2, err := lo.emitPool(l, nil, v.tensor)
-		return value{tensor: t2}, err
+		lo.plan.Tensors[t2].Coded = v.levels != nil
+		return value{tensor: t2, levels: v.levels}, err
 	}
 	// Otherwise the pool waits for what follows: a Sign can be moved before it.
 	if poolAt(v.chain) < len(v.chain) || v.conv == nil && lo.plan.Tensors[v.tensor].DType != Float32 {
@@ -230,43 +238,64 @@ func (lo *lowering) sign(v value, i int, rule ZeroRule) (value, error) {
 		}
 		v = value{tensor: t, flat: v.flat}
 	}
-	d := domain{float: true}
-	switch {
-	case v.conv != nil && v.conv.F32 == nil:
-		d = domain{hi: lo.bound(v)}
-		d.lo = -d.hi
-	case dtype == Uint8:
-		d = domain{lo: 0, hi: 255}
-	}
 	shape := lo.shape(v)
-	cuts, err := lo.decide(v, shape.C, rule, d)
+	cuts, err := lo.decide(v, shape.C, rule, lo.domain(v))
 	if err != nil {
 		return v, err
 	}
-	threshold := cuts.threshold
-	p := poolAt(v.chain)
-	layers := append(layersOf(v.chain[:p]), layersOf(v.chain[min(p+1, len(v.chain)):])...)
-	out := value{flat: v.flat}
 	if v.conv != nil {
-		if err := lo.negate(v, cuts.negate); err != nil {
-			return v, err
-		}
-		v.conv.Threshold = &threshold
-		if p < len(v.chain) && disjoint(*v.chain[p].pool) {
-			v.conv.Pool, threshold.Flip = v.chain[p].pool, cuts.after.words()
-			out.tensor, err = lo.emitConv(v, append(layersOf(v.chain), i), Bits, v.chain[p].out)
-			return out, err
-		}
-		out.tensor, err = lo.emitConv(v, append(layers, i), Bits, shape)
-	} else {
-		threshold.Flip = cuts.before.words()
-		var op StepOp = &SignStep{Threshold: threshold}
-		if dtype == Uint8 {
-			op = &BinarizeStep{Scheme: SchemeThreshold, Threshold: &threshold}
-		}
-		out.tensor, err = lo.emit(op, append(layers, i), Bits, shape, v.tensor)
+		return lo.convBits(v, i, cuts)
 	}
+	threshold := cuts.threshold
+	threshold.Flip = cuts.before.words()
+	var op StepOp = &SignStep{Threshold: threshold}
+	if dtype == Uint8 {
+		op = &BinarizeStep{Scheme: SchemeThreshold, Threshold: &threshold}
+	}
+	p := poolAt(v.chain)
+	out := value{flat: v.flat}
+	out.tensor, err = lo.emit(op, append(layersApart(v.chain), i), Bits, shape, v.tensor)
 	if err == nil && p < len(v.chain) {
+		out.tensor, err = lo.emitPool(v.chain[p], cuts.after.words(), out.tensor)
+	}
+	return out, err
+}
+
+// domain returns the values that a threshold of a value is one of.
+func (lo *lowering) domain(v value) domain {
+	switch {
+	case v.conv != nil && v.conv.F32 == nil:
+		d := domain{hi: lo.bound(v)}
+		d.lo = -d.hi
+		return d
+	case v.conv == nil && lo.plan.Tensors[v.tensor].DType == Uint8:
+		return domain{lo: 0, hi: 255}
+	}
+	return domain{float: true}
+}
+
+// layersApart returns the layers of a chain but for its pool.
+func layersApart(chain []link) []int {
+	p := poolAt(chain)
+	return append(layersOf(chain[:p]), layersOf(chain[min(p+1, len(chain)):])...)
+}
+
+// convBits emits a pending convolution that makes bits for layer i.
+func (lo *lowering) convBits(v value, i int, cuts decisions) (value, error) {
+	if err := lo.negate(v, cuts.negate); err != nil {
+		return v, err
+	}
+	threshold := cuts.threshold
+	v.conv.Threshold = &threshold
+	out := value{flat: v.flat}
+	var err error
+	p := poolAt(v.chain)
+	if p < len(v.chain) && disjoint(*v.chain[p].pool) {
+		v.conv.Pool, threshold.Flip = v.chain[p].pool, cuts.after.words()
+		out.tensor, err = lo.emitConv(v, append(layersOf(v.chain), i), Bits, v.chain[p].out)
+		return out, err
+	}
+	if out.tensor, err = lo.emitConv(v, append(layersApart(v.chain), i), Bits, v.out); err == nil && p < len(v.chain) {
 		out.tensor, err = lo.emitPool(v.chain[p], cuts.after.words(), out.tensor)
 	}
 	return out, err
@@ -299,7 +328,7 @@ func (lo *lowering) decide(v value, channels int, rule ZeroRule, d domain) (deci
 			if err := lo.Charge(searchSteps * int64(1+len(v.chain))); err != nil {
 				return out, err
 			}
-			dec = decide(v.chain, rule, c, d, v.conv != nil)
+			dec = decide(v.chain, rule.positive, c, d, v.conv != nil)
 		}
 		if d.float {
 			out.threshold.F32[c] = dec.f32

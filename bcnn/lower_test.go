@@ -148,9 +148,54 @@ func (b *builder) weights(rows, n int, real bool) bcnn.Weights {
 	if real {
 		return bcnn.Weights{F32: b.vector(rows*n, 1, -1, 0, 2)}
 	}
+	if b.intn(3) == 0 {
+		return bcnn.Weights{Int8: b.integers(rows * n)}
+	}
 	packed := make([]uint64, rows*bits.Words(n))
 	bits.Pack(packed, b.vector(rows*n, 1, -1), n)
 	return bcnn.Weights{Bits: packed}
+}
+
+// integers are weights of a few bits: odd ones, even ones, and both.
+func (b *builder) integers(n int) []int8 {
+	kinds := [][]int8{{-1, 0, 1}, {-1, 0, 1}, {-2, -1, 0, 1}, {-3, -1, 1, 3}, {-2, 0, 2}, {0}, {-7, 4, 7}}
+	kind := kinds[b.intn(len(kinds))]
+	weights := make([]int8, n)
+	for i := range weights {
+		weights[i] = kind[b.intn(len(kind))]
+	}
+	return weights
+}
+
+// quantize has levels on one side of 0, on both, or around it.
+func (b *builder) quantize() bcnn.Quantize {
+	if b.intn(3) == 0 {
+		return bcnn.Ternary()
+	}
+	q := bcnn.Quantize{Low: b.intn(5) - 3, Levels: 2 + b.intn(4)}
+	n := (q.Levels - 1) * []int{1, b.last.C}[b.intn(2)]
+	for i := range n {
+		t := float32(b.intn(5)-6) / 4
+		if i%(q.Levels-1) > 0 {
+			t = q.Thresholds[i-1] + float32(b.intn(5))/2
+		}
+		q.Thresholds = append(q.Thresholds, t)
+	}
+	return q
+}
+
+// levels are quantised values, and often what takes them as they are.
+func (b *builder) levels() {
+	b.add(b.quantize())
+	if b.intn(4) == 0 {
+		b.add(b.pool())
+	}
+	if b.intn(6) == 0 {
+		b.add(bcnn.Flatten{})
+	}
+	if b.intn(3) > 0 {
+		b.add(b.conv(false))
+	}
 }
 
 func (b *builder) window() bcnn.Window {
@@ -234,7 +279,9 @@ func randomNetwork(seed uint64) *bcnn.Network {
 		b.add(b.zero())
 	}
 	for range 2 + b.intn(5) {
-		switch b.intn(18) {
+		switch b.intn(21) {
+		case 18, 19, 20:
+			b.levels()
 		case 12:
 			b.add(b.avgPool())
 		case 13:

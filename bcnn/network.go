@@ -7,7 +7,10 @@
 // contract that plans obey is written down in docs/numeric-contract.md.
 package bcnn
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Network is a directed acyclic graph of layers with one input and one output,
 // the last layer. It is plain data; Check says whether it is well formed.
@@ -49,8 +52,8 @@ type Layer struct {
 }
 
 // Op is the operation of a layer: one of the types of this package that
-// implement it (Binarize, Conv2D, Dense, BatchNorm, Affine, Sign, ReLU, PReLU,
-// Clip, MaxPool, AvgPool, Add, Mul, Concat, Channels, Flatten, Softmax).
+// implement it (Binarize, Conv2D, Dense, BatchNorm, Affine, Sign, Quantize, ReLU,
+// PReLU, Clip, MaxPool, AvgPool, Add, Mul, Concat, Channels, Flatten, Softmax).
 type Op interface {
 	// Kind is the name of the operation, as used in model files.
 	Kind() string
@@ -105,20 +108,25 @@ type Binarize struct {
 	Thresholds []int32
 }
 
-// Weights are the weights of a Conv2D or Dense layer: binary (Bits) or real
-// (F32), never both.
+// Weights are the weights of a Conv2D or Dense layer: binary (Bits), small
+// integers (Int8) or real (F32), one of them.
 type Weights struct {
 	// Bits holds ±1 weights, packed along the input channels:
 	// [output][ky][kx][bits.Words(C/Groups)] for Conv2D,
 	// [output][bits.Words(H·W·C)] for Dense.
 	Bits []uint64
-	// F32 holds real weights: [output][ky][kx][C/Groups] for Conv2D,
-	// [output][H·W·C] for Dense.
+	// Int8 holds integer weights, such as ternary ones: [output][ky][kx][C/Groups]
+	// for Conv2D, [output][H·W·C] for Dense.
+	Int8 []int8
+	// F32 holds real weights, in the same order.
 	F32 []float32
 }
 
 // Binary reports whether the weights are ±1.
 func (w Weights) Binary() bool { return w.Bits != nil }
+
+// real reports whether the weights are neither ±1 nor integers.
+func (w Weights) real() bool { return w.Bits == nil && w.Int8 == nil }
 
 // Window is the geometry of a sliding window. Strides and dilations of 0 mean 1.
 type Window struct {
@@ -191,6 +199,27 @@ type Sign struct {
 	Zero ZeroRule
 }
 
+// Quantize turns values into integers of a few levels: Low plus the number of
+// thresholds that the value reaches (x ≥ threshold), so from Low to
+// Low + Levels − 1. A layer with Bits or Int8 weights behind it, or behind a
+// max-pool of it, is computed in exact integers.
+type Quantize struct {
+	Low, Levels int
+	// Thresholds do not fall: Levels−1 for all channels, or for each channel,
+	// [channel][Levels−1].
+	Thresholds []float32
+}
+
+// MaxLevels is the largest number of levels of a Quantize layer, and bounds the
+// magnitude of each.
+const MaxLevels = 256
+
+// Ternary is the sign with three values: −1 where x < 0, 0 where x = 0, +1 where
+// x > 0.
+func Ternary() Quantize {
+	return Quantize{Low: -1, Levels: 3, Thresholds: []float32{0, math.SmallestNonzeroFloat32}}
+}
+
 // ReLU is max(x, 0).
 type ReLU struct{}
 
@@ -250,6 +279,7 @@ func (Dense) Kind() string     { return "dense" }
 func (BatchNorm) Kind() string { return "batchnorm" }
 func (Affine) Kind() string    { return "affine" }
 func (Sign) Kind() string      { return "sign" }
+func (Quantize) Kind() string  { return "quantize" }
 func (ReLU) Kind() string      { return "relu" }
 func (PReLU) Kind() string     { return "prelu" }
 func (Clip) Kind() string      { return "clip" }

@@ -93,6 +93,17 @@ func apply(op bcnn.Op, in [][]float64, s, out bcnn.Shape) []float64 {
 			}
 			return -1
 		})
+	case bcnn.Quantize:
+		n := op.Levels - 1
+		return each(x, s.C, func(c int, v float64) float64 {
+			level := float64(op.Low)
+			for _, t := range op.Thresholds[c*n%len(op.Thresholds):][:n] {
+				if v >= float64(t) {
+					level++
+				}
+			}
+			return level
+		})
 	case bcnn.ReLU:
 		return each(x, s.C, func(_ int, v float64) float64 { return math.Max(v, 0) })
 	case bcnn.PReLU:
@@ -169,6 +180,8 @@ func apply(op bcnn.Op, in [][]float64, s, out bcnn.Shape) []float64 {
 				if op.Weights.Binary() {
 					words := bits.Words(len(x))
 					sums[o] += v * float64(bits.At(op.Weights.Bits[o*words:][:words], k))
+				} else if op.Weights.Int8 != nil {
+					sums[o] += v * float64(op.Weights.Int8[o*len(x)+k])
 				} else {
 					sums[o] += v * float64(op.Weights.F32[o*len(x)+k])
 				}
@@ -220,6 +233,8 @@ func slide(op bcnn.Op, x []float64, s, out bcnn.Shape) []float64 {
 							row := (o*w.KH+ky)*w.KW + kx
 							if conv.Weights.Binary() {
 								acc += v * float64(bits.At(conv.Weights.Bits[row*bits.Words(group):], c))
+							} else if conv.Weights.Int8 != nil {
+								acc += v * float64(conv.Weights.Int8[row*group+c])
 							} else {
 								acc += v * float64(conv.Weights.F32[row*group+c])
 							}

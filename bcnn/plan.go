@@ -24,6 +24,9 @@ type PlanTensor struct {
 	Name  string
 	DType DType
 	Shape Shape
+	// Coded says that no layer's output is in it, but what stands for one: levels in
+	// unary, or sums without their factor. It changes nothing in what is computed.
+	Coded bool
 }
 
 // Bytes returns the memory that n images of the tensor take.
@@ -43,6 +46,7 @@ type Step struct {
 
 // MACs returns the number of multiply-accumulates of step i for one image: those of
 // its convolution or dense layer, padded taps and outputs that pooling drops included.
+// Those of binary planes count each.
 // Other steps have none.
 func (p *Plan) MACs(i int) int64 {
 	conv, ok := p.Steps[i].Op.(*ConvStep)
@@ -52,6 +56,10 @@ func (p *Plan) MACs(i int) int64 {
 	in := p.Tensors[p.Steps[i].In[0]].Shape
 	return int64(conv.Window.Output(in, conv.Out).Values()) * conv.taps(in.C)
 }
+
+// planes is Planes with its default, and copies is Copies.
+func (c *ConvStep) planes() int { return max(c.Planes, 1) }
+func (c *ConvStep) copies() int { return max(c.Copies, 1) }
 
 // taps returns the number of products of a sum, over an image of so many channels.
 func (c *ConvStep) taps(channels int) int64 {
@@ -131,6 +139,13 @@ type ConvStep struct {
 	Pool *Window
 	// Border is set for Bits input where padded taps do not all read as −1.
 	Border *Border
+	// Planes is how many channels of the input stand for one of the layer's, which
+	// has levels or weights of more than one bit; 0 means 1. It changes nothing in
+	// what is computed.
+	Planes int
+	// Copies is how many output channels stand for one of the layer's, which becomes
+	// levels; 0 means 1. It changes nothing either.
+	Copies int
 	// WhyFloat says why a layer with weights is computed in float32; empty
 	// otherwise.
 	WhyFloat string
@@ -183,9 +198,12 @@ type AffineStep struct {
 	Activation   Activation
 }
 
-// SignStep makes Bits of Float32.
+// SignStep makes Bits of Float32, n for each channel: channel c·n + i of the output,
+// which has n times the channels of the input, is
+//
+//	(x[c] ≥ F32[c·n + i]) XOR Flip[c·n + i]
 type SignStep struct {
-	Threshold Threshold // F32
+	Threshold Threshold // F32, one per channel of the output
 }
 
 // AddStep is the float32 sum of two Float32 tensors of the same shape; then

@@ -145,7 +145,10 @@ func (p *Plan) checkStep(s Step) error {
 		}
 	case *SignStep:
 		types = in.DType == Float32 && out.DType == Bits
-		shape, err = in.Shape, op.Threshold.check(false, in.Shape.C)
+		shape, err = in.Shape, op.Threshold.check(false, out.Shape.C)
+		if shape.C = out.Shape.C; err == nil && shape.C%in.Shape.C != 0 {
+			err = fmt.Errorf("%d bits for %d channels", shape.C, in.Shape.C)
+		}
 	case *AddStep:
 		other := p.Tensors[s.In[1]]
 		types = in.DType == Float32 && other.DType == Float32 && out.DType == Float32
@@ -261,6 +264,12 @@ func (op *ConvStep) check(in, out PlanTensor) (Shape, error) {
 	}
 	if op.Out < 1 || op.Out > maxDim || op.Groups < 1 || in.Shape.C%op.Groups != 0 || op.Out%op.Groups != 0 {
 		return Shape{}, fmt.Errorf("%d groups of %d input and %d output channels", op.Groups, in.Shape.C, op.Out)
+	}
+	if op.Planes < 0 || op.Groups < 1 || in.Shape.C/op.Groups%op.planes() != 0 {
+		return Shape{}, fmt.Errorf("%d planes of %d channels in %d groups", op.Planes, in.Shape.C, op.Groups)
+	}
+	if op.Copies < 0 || op.Out%op.copies() != 0 {
+		return Shape{}, fmt.Errorf("%d output channels in %d copies", op.Out, op.Copies)
 	}
 	if op.PadValue < -1 || op.PadValue > 1 {
 		return Shape{}, fmt.Errorf("padding value %d, want −1, 0 or +1", op.PadValue)

@@ -4,7 +4,7 @@ import "slices"
 
 // Results returns for every step of a plan the layer of its network whose output the
 // step's tensor holds, as it is or flattened; −1 where that is none, as in front of a
-// max-pool that has moved behind a sign.
+// max-pool that has moved behind a sign, or it is coded.
 func Results(n *Network, p *Plan) []int {
 	results := make([]int, len(p.Steps))
 	// The steps to come that have a part in a layer. The bias of a sum may be a step of
@@ -47,7 +47,7 @@ func Results(n *Network, p *Plan) []int {
 		s.missing = slices.DeleteFunc(s.missing, func(l int) bool { return steps[l] == 0 })
 		states[step.Out] = s
 		results[i] = s.last
-		if len(s.missing) > 0 {
+		if len(s.missing) > 0 || p.Tensors[step.Out].Coded {
 			results[i] = -1
 		}
 	}

@@ -6,8 +6,11 @@ type LayerReport struct {
 	Kind   string // "conv2d" or "dense"
 	Output Shape
 	Params int64 // weights and biases
-	// Binary says that its sums are exact integers over ±1 weights.
+	// Binary says that its sums are exact integers, made of products of bits.
 	Binary bool
+	// Planes is how many products of bits stand for each of its products: 1 where
+	// inputs and weights are ±1, more for levels and integer weights.
+	Planes int
 	// BytesFloat is what weights and bias take as float32, BytesStored what the
 	// model file holds.
 	BytesFloat, BytesStored int64
@@ -39,16 +42,18 @@ func Summarize(n *Network, p *Plan) []LayerReport {
 				continue
 			}
 			in := p.Tensors[step.In[0]].Shape
+			out := conv.Out / conv.copies()
 			r := LayerReport{
 				Layer: n.Layers[l].Name, Kind: n.Layers[l].Op.Kind(),
-				Output:   conv.Window.Output(in, conv.Out),
-				Params:   conv.taps(in.C)*int64(conv.Out) + int64(len(bias)),
+				Output:   conv.Window.Output(in, out),
+				Params:   conv.taps(in.C)/int64(conv.planes())*int64(out) + int64(len(bias)),
 				Binary:   conv.WhyFloat == "",
-				MACs:     p.MACs(i),
+				Planes:   conv.planes(),
+				MACs:     p.MACs(i) / int64(conv.planes()*conv.copies()),
 				WhyFloat: conv.WhyFloat,
 			}
 			r.BytesFloat = 4 * r.Params
-			r.BytesStored = 8*int64(len(w.Bits)) + 4*int64(len(w.F32)) + 4*int64(len(bias))
+			r.BytesStored = 8*int64(len(w.Bits)) + int64(len(w.Int8)) + 4*int64(len(w.F32)) + 4*int64(len(bias))
 			reports = append(reports, r)
 		}
 	}

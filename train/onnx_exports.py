@@ -4,9 +4,10 @@
 Each network is written by both exporters, NAME.old and NAME.dynamo. A file holds
 beside the graph, as initialisers that no node reads, "test input" and what PyTorch
 makes of it, "test output"; and as metadata how many layers its author meant to be
-binary ("test binary"), the rule for zero that it needs ("test zero": plus, minus),
-how far weights that the exporter has rounded are from ±α ("test tolerance"), or the
-option of the importer that it is refused without ("test refused").
+binary or of a few bits ("test binary"), how many signs keep a value of their own for
+0 ("test ternary"), the rule for zero that changes nothing in it ("test zero": plus,
+minus), the products of bits of its layers ("test products", 1 without it), and how far
+weights that the exporter has rounded are from ±α ("test tolerance").
 
 Needs torch, onnx and onnxscript.
 """
@@ -90,6 +91,29 @@ class Scaled(nn.Module):
         return self.alpha * torch.where(x > 0, 1.0, -1.0)
 
 
+class Bits(nn.Module):
+    """DoReFa-Net: k bits from 0 to 1."""
+
+    def __init__(self, k):
+        super().__init__()
+        self.n = float(2**k - 1)
+
+    def forward(self, x):
+        x = torch.clamp(x, 0, 1)
+        return x + (torch.round(x * self.n) / self.n - x).detach()
+
+
+class Stepped(nn.Module):
+    """LSQ: signed levels of a learned size."""
+
+    def __init__(self, low, high):
+        super().__init__()
+        self.scale, self.low, self.high = nn.Parameter(torch.tensor(0.43)), low, high
+
+    def forward(self, x):
+        return torch.round(torch.clamp(x / self.scale, self.low, self.high)) * self.scale
+
+
 class Moved(nn.Module):
     """RSign: a learned threshold, expanded to the size of the image."""
 
@@ -125,6 +149,28 @@ def irnet(w):
     bw = bw / bw.view(n, -1).std(-1).view(n, 1, 1, 1)
     sw = torch.pow(torch.tensor([2.0] * n), (torch.log(bw.abs().view(n, -1).mean(-1)) / np.log(2)).round().float()).view(n, 1, 1, 1).detach()
     return torch.sign(bw) * sw
+
+
+def bits(k):
+    """DoReFa-Net: k bits from -1 to 1, odd multiples of 1 / (2^k - 1)."""
+    def weights(w):
+        n = float(2**k - 1)
+        w = torch.tanh(w)
+        w = w / (2 * w.abs().max()) + 0.5
+        return 2 * (torch.round(w * n) / n) - 1
+    return weights
+
+
+def twn(w):
+    """Ternary weight networks: 0 where |w| is small, a factor per filter."""
+    threshold = 0.7 * w.abs().mean(dim=(1, 2, 3), keepdim=True)
+    keep = (w.abs() > threshold).float()
+    alpha = (w.abs() * keep).sum(dim=(1, 2, 3), keepdim=True) / keep.sum(dim=(1, 2, 3), keepdim=True)
+    return alpha * torch.sign(w) * keep
+
+
+def lsq(low, high):
+    return lambda w: torch.round(torch.clamp(w / 0.31, low, high)) * 0.31
 
 
 def ste_weights(w):
@@ -343,9 +389,9 @@ class BinaryMean(nn.Module):
 
 CASES = {  # name: network, image size, metadata
     "where": (lambda: net(Where(), Conv(6, 4, padding=1)), 8, {"binary": 1}),
-    "sign_detach": (lambda: net(Detached(), Conv(6, 4)), 8, {"binary": 1, "zero": "plus"}),
-    "sign_clamp": (lambda: net(Clamped(), Conv(6, 4, weights=alpha_bireal, padding=1)), 8, {"binary": 1, "zero": "minus"}),
-    "sign_polynomial": (lambda: net(Polynomial(), Conv(6, 4, weights=alpha_bireal, padding=1), [Moved(6)]), 8, {"binary": 1, "zero": "plus"}),
+    "sign_detach": (lambda: net(Detached(), Conv(6, 4)), 8, {"binary": 1, "ternary": 1, "products": "2", "zero": "plus"}),
+    "sign_clamp": (lambda: net(Clamped(), Conv(6, 4, weights=alpha_bireal, padding=1)), 8, {"binary": 1, "ternary": 1, "products": "2", "zero": "minus"}),
+    "sign_polynomial": (lambda: net(Polynomial(), Conv(6, 4, weights=alpha_bireal, padding=1), [Moved(6)]), 8, {"binary": 1, "ternary": 1, "products": "2", "zero": "plus"}),
     "sign_tenth": (lambda: net(Tenth(), Conv(6, 4)), 8, {"binary": 1}),
     "sign_round": (lambda: net(Rounded(), Conv(6, 4)), 8, {"binary": 1}),
     "sign_scaled": (lambda: net(Scaled(), Conv(6, 4, weights=alpha_mean, padding=1)), 8, {"binary": 1}),
@@ -359,9 +405,9 @@ CASES = {  # name: network, image size, metadata
     "relu_sign": (lambda: net(Sign(), Conv(6, 4, padding=1), [nn.ReLU()]), 8, {"binary": 1}),
     "relu_pool_sign": (lambda: net(Sign(), Conv(6, 4), [nn.ReLU(), nn.MaxPool2d(2)]), 10, {"binary": 1}),
     "odd_sums": (lambda: net(nn.Sequential(Where(), Conv(5, 6), Sign()), Conv(6, 4), cout=5), 8, {"binary": 2}),
-    "even_sums": (lambda: net(nn.Sequential(Where(), Conv(6, 6), Sign()), Conv(6, 4)), 8, {"refused": "OverrideZeros", "zero": "plus"}),
+    "even_sums": (lambda: net(nn.Sequential(Where(), Conv(6, 6), Sign()), Conv(6, 4)), 8, {"binary": 2, "ternary": 1, "products": "1 2"}),
     "rsign": (lambda: net(Where(), Conv(6, 4), [Moved(6)]), 8, {"binary": 1}),
-    "residual": (Residual, 9, {"binary": 2, "zero": "plus"}),
+    "residual": (Residual, 9, {"binary": 2, "ternary": 2, "products": "2 2", "zero": "plus"}),
     "hubara": (Hubara, 10, {"binary": 3}),
     "dense": (Dense, 8, {"binary": 2}),
     "bireal": (BiReal, 10, {"binary": 1}),
@@ -370,9 +416,20 @@ CASES = {  # name: network, image size, metadata
     "shuffle": (Shuffle, 8, {"binary": 3}),
     "gate": (Gate, 8, {"binary": 2}),
     "option_a": (OptionA, 10, {"binary": 1}),
-    "mean_sign": (lambda: BinaryMean(Sign()), 8, {"refused": "OverrideZeros", "zero": "plus"}),
+    "mean_sign": (lambda: BinaryMean(Sign()), 8, {"binary": 1, "ternary": 1, "products": "2"}),
     "mean_where": (lambda: BinaryMean(Where()), 8, {"binary": 1}),
     "xnor": (Xnor, 8, {"binary": 1}),
+    "ternary_exact": (lambda: net(nn.Sequential(nn.Hardtanh(), Bits(1), Sign()), Conv(6, 4, padding=1)), 8, {"binary": 1}),
+    "twn": (lambda: net(Where(), Conv(6, 4, weights=twn, padding=1)), 8, {"binary": 1, "products": "2"}),
+    "twn_ternary": (lambda: net(nn.Sequential(nn.ReLU(), Where(), Conv(6, 6, weights=twn), Sign()), Conv(6, 4, weights=twn)), 8,
+                    {"binary": 2, "ternary": 1, "products": "2 4"}),
+    "dorefa_w1a2": (lambda: net(Bits(2), Conv(6, 4, weights=alpha_mean, padding=1)), 8, {"binary": 1, "products": "3"}),
+    "dorefa_w2a2": (lambda: net(Bits(2), Conv(6, 4, weights=bits(2), padding=1, stride=2), [nn.BatchNorm2d(6)]), 9, {"binary": 1, "products": "9", "tolerance": 1e-6}),
+    "dorefa_w1a1": (lambda: net(Bits(1), Conv(6, 4, weights=bits(1), padding=1)), 8, {"binary": 1}),
+    "dorefa_w4a4": (lambda: net(nn.Sequential(Bits(4), nn.MaxPool2d(2)), Conv(6, 4, weights=bits(4), padding=1)), 10, {"binary": 0, "tolerance": 1e-6}),
+    "lsq_w2a3": (lambda: net(nn.Sequential(nn.ReLU(), Stepped(0, 7)), Conv(6, 4, weights=lsq(-2, 1), padding=1)), 8, {"binary": 0}),
+    "lsq_chain": (lambda: net(nn.Sequential(Stepped(-2, 1), nn.MaxPool2d(2), Conv(6, 6, weights=lsq(-1, 1)), nn.BatchNorm2d(6), nn.ReLU(), Stepped(0, 3)),
+                              Conv(6, 4, weights=lsq(-1, 1), padding=1)), 10, {"binary": 2, "products": "8 6"}),
 }
 
 # What the newer exporter folds in float32: (±α − c) + c is ±α up to rounding.

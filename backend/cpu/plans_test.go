@@ -207,7 +207,9 @@ func (p *planner) sign() {
 		}
 		p.step("binarize", &bcnn.BinarizeStep{Scheme: bcnn.SchemeThreshold, Threshold: &t}, bcnn.Bits, in.Shape)
 	case bcnn.Float32:
-		p.step("sign", &bcnn.SignStep{Threshold: p.threshold(in.Shape.C, 2, false)}, bcnn.Bits, in.Shape)
+		shape := in.Shape
+		shape.C *= 1 + p.rng.IntN(4)*p.rng.IntN(2)
+		p.step("sign", &bcnn.SignStep{Threshold: p.threshold(shape.C, 2, false)}, bcnn.Bits, shape)
 	}
 }
 

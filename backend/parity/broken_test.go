@@ -118,6 +118,14 @@ var broken = []brokenDevice{
 	{"threshold one too high", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) { op.Threshold = shifted(op.Threshold, 1) })}, "conv/", "want +1, got -1"},
 	{"threshold one too low", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) { op.Threshold = shifted(op.Threshold, -1) })}, "conv/", "want -1, got +1"},
 	{"x > T for x ≥ T in sign", fake{step: change(func(op *bcnn.SignStep, _ bcnn.Tensor) { op.Threshold = *shifted(&op.Threshold, 1) })}, "sign-", "(sign): image"},
+	{"bits of levels in the wrong order", fake{step: change(func(op *bcnn.SignStep, in bcnn.Tensor) {
+		if n := len(op.Threshold.F32) / in.Shape.C; n > 1 {
+			op.Threshold.F32 = slices.Clone(op.Threshold.F32)
+			for i := 0; i < len(op.Threshold.F32); i += n {
+				slices.Reverse(op.Threshold.F32[i:][:n])
+			}
+		}
+	})}, "levels/", "(sign): image"},
 	{"binarize threshold one off", fake{step: change(func(op *bcnn.BinarizeStep, _ bcnn.Tensor) { op.Threshold = shifted(op.Threshold, 1) })}, "binarize/", "(binarize): image"},
 	{"grey threshold one off", fake{step: change(func(op *bcnn.BinarizeStep, _ bcnn.Tensor) {
 		if op.Scheme == bcnn.SchemeGrey {

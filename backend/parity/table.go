@@ -19,6 +19,7 @@ func Cases() []Case {
 	cases = append(cases, stepCases()...)
 	cases = append(cases, graphCases()...)
 	cases = append(cases, layerCases()...)
+	cases = append(cases, levelCases()...)
 	cases = append(cases, changedCases()...)
 	for seed := range uint64(60) {
 		cases = append(cases, RandomCase(seed))

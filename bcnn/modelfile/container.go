@@ -22,7 +22,7 @@ import (
 
 const (
 	format = "bcnn"
-	newest = 3 // version
+	newest = 4 // version
 
 	maxHeader = 4 << 20
 	maxDims   = 8
@@ -35,6 +35,7 @@ const (
 	u64 = "U64"
 	i32 = "I32"
 	f32 = "F32"
+	i8  = "I8"
 )
 
 func sizeOf(dtype string) int64 {
@@ -43,6 +44,8 @@ func sizeOf(dtype string) int64 {
 		return 8
 	case i32, f32:
 		return 4
+	case i8:
+		return 1
 	}
 	return 0
 }
@@ -55,10 +58,11 @@ type tensor struct {
 	u64   []uint64
 	i32   []int32
 	f32   []float32
+	i8    []int8
 }
 
 func (t *tensor) bytes() int64 {
-	return 8*int64(len(t.u64)) + 4*int64(len(t.i32)) + 4*int64(len(t.f32))
+	return 8*int64(len(t.u64)) + 4*int64(len(t.i32)) + 4*int64(len(t.f32)) + int64(len(t.i8))
 }
 
 // container is what a file holds.
@@ -155,6 +159,9 @@ func writeContainer(version int, network string, tensors []*tensor) ([]byte, err
 		}
 		for _, v := range t.f32 {
 			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+		}
+		for _, v := range t.i8 {
+			b = append(b, byte(v))
 		}
 	}
 	// Readers find the checksum's place by its digits.
@@ -327,7 +334,7 @@ func (d *decoder) parseTensors(members map[string]json.RawMessage, size int64) (
 func (t *tensor) checkedSize(limit int64) (int64, error) {
 	size := sizeOf(t.dtype)
 	if size == 0 {
-		return 0, fmt.Errorf("data type %s, want %s, %s or %s", text.Quote(t.dtype), u64, i32, f32)
+		return 0, fmt.Errorf("data type %s, want %s, %s, %s or %s", text.Quote(t.dtype), u64, i32, f32, i8)
 	}
 	if len(t.shape) > maxDims {
 		return 0, fmt.Errorf("%d dimensions, at most %d are allowed", len(t.shape), maxDims)
@@ -360,6 +367,9 @@ func (d *decoder) readTensor(t *tensor, r io.Reader) error {
 	case i32:
 		t.i32 = make([]int32, elements)
 		return readValues(d, r, t.i32, 4, func(b []byte) int32 { return int32(binary.LittleEndian.Uint32(b)) })
+	case i8:
+		t.i8 = make([]int8, elements)
+		return readValues(d, r, t.i8, 1, func(b []byte) int8 { return int8(b[0]) })
 	default:
 		t.f32 = make([]float32, elements)
 		return readValues(d, r, t.f32, 4, func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) })

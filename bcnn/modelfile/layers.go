@@ -13,8 +13,23 @@ func versionOf(kind string) int {
 	switch kind {
 	case bcnn.AvgPool{}.Kind(), bcnn.PReLU{}.Kind(), bcnn.Clip{}.Kind(), bcnn.Mul{}.Kind(), bcnn.Concat{}.Kind(), bcnn.Channels{}.Kind():
 		return 2
+	case bcnn.Quantize{}.Kind():
+		return integersVersion
 	}
 	return 1
+}
+
+// integersVersion is the first version that has levels and integer weights.
+const integersVersion = 4
+
+func hasIntegers(op bcnn.Op) bool {
+	switch op := op.(type) {
+	case bcnn.Conv2D:
+		return op.Weights.Int8 != nil
+	case bcnn.Dense:
+		return op.Weights.Int8 != nil
+	}
+	return false
 }
 
 // encode describes a layer.
@@ -46,6 +61,9 @@ func (w *layerWriter) encode(op bcnn.Op) error {
 			p.Zero = -1
 		}
 		w.params = p
+	case bcnn.Quantize:
+		w.params = quantizeJSON{op.Low, op.Levels}
+		w.addF32(thresholds, op.Thresholds)
 	case bcnn.MaxPool:
 		w.params = encodeWindow(op.Window)
 	case bcnn.AvgPool:
@@ -85,6 +103,16 @@ func (r *layerReader) decode() (bcnn.Op, error) {
 		return bcnn.Affine{Scale: v[0], Bias: v[1]}, nil
 	case bcnn.Sign{}.Kind():
 		return r.sign()
+	case bcnn.Quantize{}.Kind():
+		var p quantizeJSON
+		if err := r.params(&p); err != nil {
+			return nil, err
+		}
+		v, err := r.floats(thresholds)
+		if err != nil {
+			return nil, err
+		}
+		return bcnn.Quantize{Low: p.Low, Levels: p.Levels, Thresholds: v[0]}, nil
 	case bcnn.MaxPool{}.Kind():
 		var p windowJSON
 		if err := r.params(&p); err != nil {

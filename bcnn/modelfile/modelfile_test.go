@@ -118,6 +118,14 @@ func networks() map[string]*bcnn.Network {
 	n.Append("both", bcnn.Concat{}, len(n.Layers)-1, slopes, all4)
 	n.Append("picked", bcnn.Channels{Index: []int32{11, -1, 3, 3}})
 
+	n = build("levels", bcnn.Input{Shape: bcnn.Shape{H: 5, W: 6, C: 4}, DType: bcnn.Float32})
+	n.Append("ternary", bcnn.Ternary())
+	n.Append("conv", bcnn.Conv2D{Window: window(1, 1, 1, 0), Out: 3, Groups: 1, Weights: bcnn.Weights{Int8: []int8{-1, 0, 1, 1, 0, -128, 127, 0, 2, 3, 4, 5, 6, 7, 8, 9, -1, -2, -3, -4, 0, 0, 0, 0}}})
+	n.Append("each", bcnn.Quantize{Low: -2, Levels: 3, Thresholds: []float32{-1, 1, 0, 0, 0.5, 2}})
+	n.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Int8: make([]int8, 5*6*3)}})
+	n = build("integer weights", bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: 2}, DType: bcnn.Float32})
+	n.Append("dense", bcnn.Dense{Out: 2, Weights: bcnn.Weights{Int8: []int8{1, 0, -1, 1}}})
+
 	for _, b := range []bcnn.Binarize{
 		{Scheme: bcnn.SchemeGrey, Thresholds: []int32{128}},
 		{Scheme: bcnn.SchemeLBP},
@@ -168,7 +176,7 @@ func TestEveryKindOfLayerSurvivesARoundTrip(t *testing.T) {
 			kinds[l.Op.Kind()] = true
 		}
 	}
-	require.Len(t, kinds, 17, "the kinds of layers that package bcnn has")
+	require.Len(t, kinds, 18, "the kinds of layers that package bcnn has")
 }
 
 func TestDefaultsAreWrittenOut(t *testing.T) {
@@ -259,7 +267,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 
 	for _, c := range []struct{ old, new, want string }{
 		{`"format":"bcnn"`, `"format":"pt"`, `its format is "pt"`},
-		{`"version":"1"`, `"version":"4"`, `version "4" of the format is unknown, this program reads versions 1 to 3`},
+		{`"version":"1"`, `"version":"5"`, `version "5" of the format is unknown, this program reads versions 1 to 4`},
 		{`"version":"1"`, `"version":"0"`, `version "0" of the format is unknown`},
 		{`"version":"1"`, `"version":"01"`, `version "01" of the format is unknown`},
 		{`"__metadata__"`, `"__meta__"`, "it has no metadata"},
@@ -426,7 +434,7 @@ func TestEncodeRefusesWhatItCannotStore(t *testing.T) {
 	require.Error(t, err)
 }
 
-// The kinds of version 2 make a file one of version 2, and only that.
+// What is new in a version makes a file one of it, and nothing else does.
 func TestVersions(t *testing.T) {
 	for name, n := range networks() {
 		want := `"version":"1"`
@@ -435,13 +443,22 @@ func TestVersions(t *testing.T) {
 			want = `"version":"2"`
 		case "sources":
 			want = `"version":"3"`
+		case "levels", "integer weights":
+			want = `"version":"4"`
 		}
 		require.Contains(t, string(encode(t, n)), want, name)
 	}
+	dense := &bcnn.Network{Name: "one", Input: bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: 1}, DType: bcnn.Float32}}
+	dense.Append("layer", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Int8: []int8{2}}})
+	old := bytes.Replace(encode(t, dense), []byte(`"version":"4"`), []byte(`"version":"3"`), 1)
+	seal(old)
+	_, err := Read(t.Context(), old, Options{})
+	require.ErrorContains(t, err, "integers came with version 4 of the format, this is version 3")
 	for _, c := range []struct {
 		kind string
 		op   bcnn.Op
 	}{
+		{"quantize", bcnn.Ternary()},
 		{"avgpool", bcnn.AvgPool{Window: bcnn.Window{KH: 1, KW: 1}}}, {"prelu", bcnn.PReLU{Slope: []float32{2}}}, {"clip", bcnn.Clip{Min: 1, Max: 2}},
 		{"mul", bcnn.Mul{}}, {"concat", bcnn.Concat{}}, {"channels", bcnn.Channels{Index: []int32{0}}},
 	} {
@@ -454,10 +471,14 @@ func TestVersions(t *testing.T) {
 		b := encode(t, n)
 		_, err := Read(t.Context(), b, Options{})
 		require.NoError(t, err)
-		old := bytes.Replace(b, []byte(`"version":"2"`), []byte(`"version":"1"`), 1)
+		version := 2
+		if c.kind == "quantize" {
+			version = 4
+		}
+		old := bytes.Replace(b, []byte(fmt.Sprintf(`"version":"%d"`, version)), []byte(fmt.Sprintf(`"version":"%d"`, version-1)), 1)
 		seal(old)
 		_, err = Read(t.Context(), old, Options{})
-		require.ErrorContains(t, err, fmt.Sprintf("layers of kind %s came with version 2 of the format, this is version 1", c.kind))
+		require.ErrorContains(t, err, fmt.Sprintf("layers of kind %s came with version %d of the format, this is version %d", c.kind, version, version-1))
 	}
 }
 

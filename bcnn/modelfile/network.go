@@ -86,6 +86,11 @@ type signJSON struct {
 	Zero int `json:"zero"` // what 0 becomes, +1 or −1
 }
 
+type quantizeJSON struct {
+	Low    int `json:"low"`
+	Levels int `json:"levels"`
+}
+
 // Roles of tensors.
 const (
 	weight     = "weight"
@@ -130,9 +135,13 @@ func (w *layerWriter) addF32(role string, values []float32) {
 func (w *layerWriter) addWeights(weights bcnn.Weights, outer ...int) {
 	t := &tensor{dtype: f32, f32: weights.F32}
 	length := len(weights.F32)
-	if weights.Binary() {
+	switch {
+	case weights.Binary():
 		t = &tensor{dtype: u64, u64: weights.Bits}
 		length = len(weights.Bits)
+	case weights.Int8 != nil:
+		t = &tensor{dtype: i8, i8: weights.Int8}
+		length = len(weights.Int8)
 	}
 	for _, d := range outer {
 		t.shape = append(t.shape, int64(d))
@@ -158,6 +167,9 @@ func encodeNetwork(n *bcnn.Network) (version int, description string, tensors []
 	}
 	for _, l := range n.Layers {
 		version = max(version, versionOf(l.Op.Kind()))
+		if hasIntegers(l.Op) {
+			version = max(version, integersVersion)
+		}
 		w := layerWriter{layer: layerJSON{Name: l.Name, Kind: l.Op.Kind(), Inputs: l.Inputs}}
 		w.layer.Source = encodeSource(l.Source, &version)
 		if err := w.encode(l.Op); err != nil {
@@ -306,8 +318,13 @@ func (r *layerReader) weights(outer ...int) (bcnn.Weights, error) {
 		return bcnn.Weights{Bits: t.u64}, nil
 	case f32:
 		return bcnn.Weights{F32: t.f32}, nil
+	case i8:
+		if r.version < integersVersion {
+			return bcnn.Weights{}, fmt.Errorf("weights: integers came with version %d of the format, this is version %d", integersVersion, r.version)
+		}
+		return bcnn.Weights{Int8: t.i8}, nil
 	}
-	return bcnn.Weights{}, fmt.Errorf("weights: tensor %s is %s, want %s or %s", text.Quote(t.name), t.dtype, u64, f32)
+	return bcnn.Weights{}, fmt.Errorf("weights: tensor %s is %s, want %s, %s or %s", text.Quote(t.name), t.dtype, u64, i8, f32)
 }
 
 // network reads a file of the given size: it builds and checks the network that

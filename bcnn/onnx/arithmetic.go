@@ -109,6 +109,15 @@ func (im *importer) withConstant(n *pb.Node, op string, v *build.Value, t *eval.
 		}
 		return im.build.Clip(n, v, math.Inf(-1), t.At(0))
 	}
+	if t.Len() == 1 && (op == "Mul" || op == "Div" && !swapped) && len(t.Dims) <= len(v.View) {
+		factor := t.At(0)
+		if op == "Div" {
+			factor = 1 / factor
+		}
+		if out, ok := v.Scaled(n, factor); ok {
+			return build.Operand{Value: out}, nil
+		}
+	}
 	v, err := im.build.Settle(v)
 	if err != nil {
 		return build.Operand{}, err

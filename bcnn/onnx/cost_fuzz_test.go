@@ -88,7 +88,7 @@ func (g *grower) dims() string {
 func grow(program []byte) hostile {
 	g := &grower{program: program, constant: "per", vector: "list", value: "x"}
 	g.m = testModel{input: image(2, 4, 4), inits: []testTensor{
-		number("one", 1), number("zero", 0), number("minus", -1), ints("list", 1, 0, 1),
+		number("one", 1), number("zero", 0), number("minus", -1), number("eight", 8), ints("list", 1, 0, 1),
 		weights("w", 2, 2, 3, 3), weights("per", 2), weights("scale", 2, 1, 1),
 	}}
 	if d := g.choose(8); d > 4 {
@@ -198,7 +198,17 @@ func (g *grower) instruction(kind int, twice bool, constant, vector, value strin
 	case 26:
 		g.value = g.add("Clip", value+" minus one")
 	case 27:
-		switch g.choose(5) {
+		switch g.choose(10) {
+		case 5:
+			g.value = g.add("onnx.brevitas/Quant", value+" "+constant+" zero eight", "signed", g.choose(2))
+		case 6:
+			g.value = g.add("Round", value)
+		case 7:
+			g.value = g.add("Conv", value+" w", "pads", []int{1, 1, 1, 1})
+		case 8:
+			g.value = g.add("QuantizeLinear", value+" one")
+		case 9:
+			g.value = g.add("DequantizeLinear", value+" one")
 		case 0:
 			g.value = g.add("Conv", value+" w per", "pads", []int{1, 1, 1, 1})
 		case 1:

@@ -73,7 +73,10 @@ func (im *importer) unaryNode(n *pb.Node) (build.Operand, error) {
 			return build.Operand{}, err
 		}
 		return build.Operand{Value: im.build.Emit(n, "", bcnn.Affine{Scale: []float32{-1}}, v.Shape, v)}, nil
-	case "Round":
+	case "Ceil", "Floor", "Round":
+		if n.OpType != "Round" {
+			return im.round(n, v)
+		}
 		// One step, if the clip before it leaves just one half-integer h.
 		if c := v.Clip; c != nil {
 			h := math.Ceil(c.Lo-0.5) + 0.5
@@ -82,9 +85,15 @@ func (im *importer) unaryNode(n *pb.Node) (build.Operand, error) {
 					eval.Scalar(v.Type, h-0.5), eval.Scalar(v.Type, math.RoundToEven(h)), eval.Scalar(v.Type, h+0.5))
 			}
 		}
-		return build.Operand{}, errors.New("Round is only supported as a binarisation: behind a Clip to 0 and 1")
+		return im.round(n, v)
 	}
 	return build.Operand{}, fmt.Errorf("%w on anything but constants", errUnsupported)
+}
+
+// round imports Ceil, Floor and Round.
+func (im *importer) round(n *pb.Node, v *build.Value) (build.Operand, error) {
+	f := eval.UnaryOps[n.OpType]
+	return im.build.Round(n, v, v.Type, 1, func(_ int, x float32) float64 { return f(float64(x)) })
 }
 
 // castNode imports Cast. Values are computed in float32; bytes become float
@@ -106,6 +115,9 @@ func (im *importer) cast(n *pb.Node, r build.Operand, typ pb.DataType) (build.Op
 		return r, err
 	}
 	v := r.Value
+	if out, ok := v.Converted(n, typ); ok {
+		return build.Operand{Value: out}, nil
+	}
 	if typ != v.Type && (typ != pb.Float || v.Type != pb.Uint8) {
 		return build.Operand{}, fmt.Errorf("conversion of computed %v to %v is not supported", v.Type, typ)
 	}

@@ -154,31 +154,34 @@ func b2f(b bool) float64 {
 }
 
 var elementwise = map[string]func(x []float64) float64{
-	"Identity":       func(x []float64) float64 { return x[0] },
-	"Dropout":        func(x []float64) float64 { return x[0] },
-	"Add":            func(x []float64) float64 { return x[0] + x[1] },
-	"Sum":            func(x []float64) float64 { return x[0] + x[1] + x[2] },
-	"Sub":            func(x []float64) float64 { return x[0] - x[1] },
-	"Mul":            func(x []float64) float64 { return x[0] * x[1] },
-	"Div":            func(x []float64) float64 { return x[0] / x[1] },
-	"Pow":            func(x []float64) float64 { return math.Pow(x[0], x[1]) },
-	"Max":            func(x []float64) float64 { return max(x[0], x[1]) },
-	"Min":            func(x []float64) float64 { return min(x[0], x[1]) },
-	"Neg":            func(x []float64) float64 { return -x[0] },
-	"Abs":            func(x []float64) float64 { return math.Abs(x[0]) },
-	"Sqrt":           func(x []float64) float64 { return math.Sqrt(x[0]) },
-	"Relu":           func(x []float64) float64 { return max(x[0], 0) },
-	"Round":          func(x []float64) float64 { return math.RoundToEven(x[0]) },
-	"Sign":           func(x []float64) float64 { return b2f(x[0] > 0) - b2f(x[0] < 0) },
-	"Not":            func(x []float64) float64 { return 1 - x[0] },
-	"And":            func(x []float64) float64 { return x[0] * x[1] },
-	"Or":             func(x []float64) float64 { return max(x[0], x[1]) },
-	"Greater":        func(x []float64) float64 { return b2f(x[0] > x[1]) },
-	"GreaterOrEqual": func(x []float64) float64 { return b2f(x[0] >= x[1]) },
-	"Less":           func(x []float64) float64 { return b2f(x[0] < x[1]) },
-	"LessOrEqual":    func(x []float64) float64 { return b2f(x[0] <= x[1]) },
-	"Equal":          func(x []float64) float64 { return b2f(x[0] == x[1]) },
-	"BipolarQuant":   func(x []float64) float64 { return x[1] * (2*b2f(x[0] >= 0) - 1) },
+	"Identity":         func(x []float64) float64 { return x[0] },
+	"Dropout":          func(x []float64) float64 { return x[0] },
+	"Add":              func(x []float64) float64 { return x[0] + x[1] },
+	"Sum":              func(x []float64) float64 { return x[0] + x[1] + x[2] },
+	"Sub":              func(x []float64) float64 { return x[0] - x[1] },
+	"Mul":              func(x []float64) float64 { return x[0] * x[1] },
+	"Div":              func(x []float64) float64 { return x[0] / x[1] },
+	"Pow":              func(x []float64) float64 { return math.Pow(x[0], x[1]) },
+	"Max":              func(x []float64) float64 { return max(x[0], x[1]) },
+	"Min":              func(x []float64) float64 { return min(x[0], x[1]) },
+	"Neg":              func(x []float64) float64 { return -x[0] },
+	"Abs":              func(x []float64) float64 { return math.Abs(x[0]) },
+	"Sqrt":             func(x []float64) float64 { return math.Sqrt(x[0]) },
+	"Relu":             func(x []float64) float64 { return max(x[0], 0) },
+	"Round":            func(x []float64) float64 { return math.RoundToEven(x[0]) },
+	"Sign":             func(x []float64) float64 { return b2f(x[0] > 0) - b2f(x[0] < 0) },
+	"Not":              func(x []float64) float64 { return 1 - x[0] },
+	"And":              func(x []float64) float64 { return x[0] * x[1] },
+	"Or":               func(x []float64) float64 { return max(x[0], x[1]) },
+	"Greater":          func(x []float64) float64 { return b2f(x[0] > x[1]) },
+	"GreaterOrEqual":   func(x []float64) float64 { return b2f(x[0] >= x[1]) },
+	"Less":             func(x []float64) float64 { return b2f(x[0] < x[1]) },
+	"LessOrEqual":      func(x []float64) float64 { return b2f(x[0] <= x[1]) },
+	"Equal":            func(x []float64) float64 { return b2f(x[0] == x[1]) },
+	"BipolarQuant":     func(x []float64) float64 { return x[1] * (2*b2f(x[0] >= 0) - 1) },
+	"Floor":            func(x []float64) float64 { return math.Floor(x[0]) },
+	"Ceil":             func(x []float64) float64 { return math.Ceil(x[0]) },
+	"DequantizeLinear": func(x []float64) float64 { return (x[0] - x[2]) * x[1] },
 	"Where": func(x []float64) float64 {
 		if x[0] != 0 {
 			return x[1]
@@ -218,10 +221,21 @@ func (n testNode) execute(in []array, m testModel) array {
 		a, b := n.float("alpha", 0.2), n.float("beta", 0.5)
 		return broadcastArrays(in, func(x []float64) float64 { return max(0, min(a*x[0]+b, 1)) })
 	case "Quant":
-		if n.int("signed", 1) != 1 || in[3].v[0] != 1 {
-			panic("Quant")
+		if n.int("signed", 1) == 1 && in[3].v[0] == 1 {
+			return broadcastArrays(in[:2], func(x []float64) float64 { return x[1] * (2*b2f(x[0] >= 0) - 1) })
 		}
-		return broadcastArrays(in[:2], func(x []float64) float64 { return x[1] * (2*b2f(x[0] >= 0) - 1) })
+		lo, hi := 0.0, math.Pow(2, in[3].v[0])-1
+		if n.int("signed", 1) == 1 {
+			lo, hi = -(hi+1)/2, (hi-1)/2
+			lo += float64(n.int("narrow", 1))
+		} else {
+			hi -= float64(n.int("narrow", 1))
+		}
+		return broadcastArrays(in[:2], func(x []float64) float64 { return x[1] * math.RoundToEven(max(lo, min(x[0]/x[1], hi))) })
+	case "QuantizeLinear":
+		return broadcastArrays(in, func(x []float64) float64 {
+			return max(n.float("lo", 0), min(math.RoundToEven(x[0]/x[1])+x[2], n.float("hi", 255)))
+		})
 	case "Conv":
 		return n.conv(in)
 	case "MaxPool":

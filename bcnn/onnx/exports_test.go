@@ -69,35 +69,53 @@ func TestExports(t *testing.T) {
 				opts.WeightTolerance, err = strconv.ParseFloat(tolerance, 64)
 				require.NoError(t, err)
 			}
+			rule := opts.SignOfZero
+			opts.SignOfZero = 0
 			net, report, err := Decode(t.Context(), data, opts)
-			if option := string(m.Metadata["test refused"]); option != "" {
-				var obstacles *bcnn.ObstaclesError
-				require.ErrorAs(t, err, &obstacles)
-				require.Len(t, obstacles.Obstacles, 1)
-				require.Equal(t, option, obstacles.Obstacles[0].Option)
-				return
-			}
 			require.NoError(t, err)
-			if opts.SignOfZero != 0 { // no rule that is not needed
-				_, _, err := Decode(t.Context(), data, Options{})
-				require.ErrorContains(t, err, "SignOfZero")
+			number := func(key string, fallback int) int {
+				text, ok := m.Metadata["test "+key]
+				if !ok {
+					return fallback
+				}
+				n, err := strconv.Atoi(string(text))
+				require.NoError(t, err)
+				return n
 			}
+			require.Len(t, report.Ternary, number("ternary", 0))
+			require.Empty(t, report.Zeros)
 			require.Equal(t, opts.WeightTolerance > 0, len(report.NearlyBinary) > 0)
 			binary := 0
+			var products []string
 			for _, l := range summarize(t, net) {
 				if l.Binary {
 					binary++
+					products = append(products, strconv.Itoa(l.Planes))
 				} else {
 					t.Log(l.Layer, "is float:", l.WhyFloat)
 				}
 			}
-			want, err := strconv.Atoi(string(m.Metadata["test binary"]))
+			require.Equal(t, number("binary", -1), binary, "binary layers")
+			if want := string(m.Metadata["test products"]); want != "" {
+				require.Equal(t, want, strings.Join(products, " "))
+			}
+			checkOutputs(t, net, tensor("test input"), tensor("test output"))
+			if rule == 0 {
+				return
+			}
+			// Where zeros are coincidences, a rule for them makes the same network here.
+			opts.SignOfZero = rule
+			net, report, err = Decode(t.Context(), data, opts)
 			require.NoError(t, err)
-			require.Equal(t, want, binary, "binary layers")
+			require.Empty(t, report.Ternary)
+			require.NotEmpty(t, report.Zeros)
+			for _, l := range summarize(t, net) {
+				require.True(t, !l.Binary || l.Planes == 1, l.Layer)
+			}
 			checkOutputs(t, net, tensor("test input"), tensor("test output"))
 		})
 	}
-	require.GreaterOrEqual(t, networks, 62)
+	require.GreaterOrEqual(t, networks, 80)
 }
 
 // checkOutputs runs a network on images in NCHW and compares its logits with those

@@ -125,10 +125,10 @@ func TestFeatures(t *testing.T) {
 				op("Flatten", "c", "d"), op("MatMul", "d w", "e"), op("Sub", "e half", "f"), op("Greater", "f zero", "g"), toFloat("g", "h"),
 				op("MatMul", "h v", "y")},
 			inits: append(constants, w("w", 12, 6), w("v", 6, 3)), output: "y"}, binary: 2},
-		{name: "{0, 1} and a real convolution", model: testModel{
+		{name: "{0, 1} and a convolution of weights that are quarters", model: testModel{
 			input: image(3, 4, 4),
 			nodes: []testNode{op("Greater", "x zero", "a"), toFloat("a", "b"), op("Conv", "b w", "y", same(1)...)},
-			inits: append(constants, f("w", 2, 3, 3, 3)), output: "y"}},
+			inits: append(constants, f("w", 2, 3, 3, 3)), output: "y"}, binary: 1},
 		{name: "scaled sign", model: testModel{
 			input: image(3, 4, 4),
 			nodes: []testNode{op("Relu", "x", "z"), op("Sub", "z half", "u"), op("GreaterOrEqual", "u zero", "a"), op("Where", "a one minus", "b"), op("Mul", "half b", "c"),

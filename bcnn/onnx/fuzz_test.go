@@ -51,8 +51,24 @@ func FuzzLoad(f *testing.F) {
 		inits: []testTensor{floats("w", []int{2, 2, 2, 2}, 1, -1, 1, 1, 1, -1, -1, 1, 1, 1, 1, -1, -1, 1, 1, 1), ints("axes", 1, 2, 3)},
 		opset: 18,
 	}.encode())
+	// Levels in three forms, and weights of a few bits.
+	f.Add(testModel{
+		input: image(2, 4, 4), output: "y",
+		nodes: []testNode{
+			op("qonnx.custom_op.general/Quant", "x half zero two", "a", "signed", 0, "narrow", 0), op("Conv", "a w", "b", "pads", []int{1, 1, 1, 1}),
+			op("Clip", "b minus two", "c"), op("Round", "c", "d"), op("Div", "d two", "e"), op("MaxPool", "e", "f", "kernel_shape", []int{2, 2}), op("Conv", "f w", "g"),
+			op("QuantizeLinear", "g half u1", "h"), op("Clip", "h u1 u3", "i"), op("DequantizeLinear", "i half u1", "j"), op("Conv", "j v", "k"), op("Sign", "k", "y"),
+		},
+		inits: []testTensor{number("zero", 0), number("two", 2), number("half", 0.5), number("minus", -1), floats("w", []int{2, 2, 2, 2}, 1, -1, 0, 1, 1, -1, 2, 1, 1, 1, 1, 0, -1, 1, 1, 1),
+			floats("v", []int{2, 2, 1, 1}, 0.5, -1.5, 1, 0), {name: "u1", typ: pb.Uint8, dims: []int{}, values: []float64{1}}, {name: "u3", typ: pb.Uint8, dims: []int{}, values: []float64{3}}},
+		opset: 18,
+	}.encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
-		net, report, err := Decode(t.Context(), data, Options{SignOfZero: bcnn.ZeroIsPlus, OverrideZeros: true, WeightTolerance: 0.005})
+		opts := Options{SignOfZero: bcnn.ZeroIsPlus, OverrideZeros: true, WeightTolerance: 0.005}
+		if len(data)%2 == 0 {
+			opts = Options{}
+		}
+		net, report, err := Decode(t.Context(), data, opts)
 		if err != nil {
 			require.Nil(t, net)
 			return

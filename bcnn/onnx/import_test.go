@@ -265,7 +265,7 @@ func TestSignForms(t *testing.T) {
 	}
 }
 
-// TestSignRules checks the plain Sign: an error, or the rule of the options.
+// TestSignRules checks the plain Sign: three values, or the rule of the options.
 func TestSignRules(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	m := testModel{
@@ -274,10 +274,9 @@ func TestSignRules(t *testing.T) {
 		inits:  []testTensor{randomTensor(r, "w", []int{2, 2, 2, 2}, -1, 1), number("zero", 0), number("one", 1), number("minus", -1)},
 		output: "z",
 	}
-	_, _, err := Load(t.Context(), write(t, m.encode()), Options{})
-	require.ErrorContains(t, err, `node "n_y" (Sign, index 0)`)
-	require.ErrorContains(t, err, "SignOfZero")
-	require.ErrorContains(t, err, "model.onnx")
+	net, report := compare(t, r, m, Options{}, false)
+	require.Equal(t, []Zero{{"n_y", false}}, report.Ternary)
+	require.Equal(t, bcnn.Ternary(), net.Layers[0].Op)
 	for rule, comparison := range map[bcnn.ZeroRule]string{bcnn.ZeroIsPlus: "GreaterOrEqual", bcnn.ZeroIsMinus: "Greater"} {
 		net, _, err := Load(t.Context(), write(t, m.encode()), Options{SignOfZero: rule})
 		require.NoError(t, err)

@@ -2,21 +2,22 @@
 // files.
 //
 // The importer evaluates what is constant, recognises the ways in which
-// exporters write binarisation (see internal/build), turns NCHW into NHWC, and
-// finds the layers whose weights are ±1, or ±α per output filter. What a
+// exporters write binarisation and quantisation (see internal/build), turns NCHW into NHWC, and
+// finds the layers whose weights are ±1, or ±α per output filter, or small multiples of
+// it, and activations of a few levels. What a
 // bcnn.Network cannot represent is an error that names all such nodes (see
 // bcnn.ObstaclesError); nothing is approximated silently.
 //
-// Operators: Abs, Add, AveragePool, BatchNormalization, Cast, Clip, Concat of channels,
-// Constant, Conv, Div, Dropout, Flatten, Gather of channels, Gemm, GlobalAveragePool,
-// GlobalMaxPool, HardSigmoid, Identity, LeakyRelu, MatMul, Max and Min with a number,
-// MaxPool, Mul, Neg, Pad, PRelu, ReduceMax and ReduceMean over heights and widths,
-// ReduceMean over channels,
-// Relu, Reshape, Shape, Sign, Slice of channels or of every so many rows and columns,
+// Operators: Abs, Add, AveragePool, BatchNormalization, Cast, Ceil, Clip, Concat of
+// channels, Constant, Conv, DequantizeLinear, Div, Dropout, Flatten, Floor, Gather of
+// channels, Gemm, GlobalAveragePool, GlobalMaxPool, HardSigmoid, Identity, LeakyRelu,
+// MatMul, Max and Min with a number, MaxPool, Mul, Neg, Pad, PRelu, QuantizeLinear,
+// ReduceMax and ReduceMean over heights and widths, ReduceMean over channels, Relu,
+// Reshape, Round, Shape, Sign, Slice of channels or of every so many rows and columns,
 // Softmax, Split of channels, Squeeze, Sub, Sum, Transpose, Unsqueeze, Where, the
 // comparisons, QONNX BipolarQuant and Quant, bitcnn Binarize; and on constants what
-// exporters compute shapes and weights with: CastLike, ConstantOfShape,
-// DequantizeLinear, Expand, Range, Reduce*, Size, Tile, functions of single values,
+// exporters compute shapes and weights with: CastLike, ConstantOfShape, Expand, Range,
+// Reduce*, Size, Tile, functions of single values,
 // and those above. Opset 7 and later.
 //
 // # Cost
@@ -41,7 +42,7 @@
 //
 // Here, operators.go is the table of operators, and a family of them is a file of
 // its own: conv, dense, pool, average, pad, normalization, activation, elementwise,
-// arithmetic, quantize, reshape, constants, slice, channels. An operator reads attributes (pb) and
+// arithmetic, quantize, linear, reshape, constants, slice, channels. An operator reads attributes (pb) and
 // operands (importer.go), computes with constants (eval) or makes layers (build).
 //
 // The format: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3; the
@@ -77,16 +78,18 @@ type Options struct {
 	// Mean and Scale put (x − Mean)·Scale before a graph that takes FLOAT: one
 	// value, one per channel, or none.
 	Mean, Scale []float32
-	// SignOfZero is the rule for the ONNX operator Sign, whose result for 0 is 0,
-	// which a bit cannot represent. Without a rule, a Sign is an error, unless its
-	// input is never 0 (odd integer sums), or never negative (behind a ReLU): then
-	// it is exact as ±1 or {0, 1}.
+	// SignOfZero asks for a network of ±1 where the ONNX operator Sign stands, whose
+	// result for 0 is 0. Without it, a Sign is exact: as ±1 where its input is never 0
+	// (odd integer sums), as {0, 1} where it is never negative (behind a ReLU), and
+	// with three values otherwise, which cost layers behind two products of bits for
+	// one. See Report.Ternary and Report.Zeros.
 	SignOfZero bcnn.ZeroRule
-	// OverrideZeros applies SignOfZero also where the input of a Sign often is 0,
-	// as even integer sums are. That makes another network.
+	// OverrideZeros applies SignOfZero also where the input of a Sign often is 0, as
+	// even integer sums are; else such a Sign keeps its three values. That makes
+	// another network.
 	OverrideZeros bool
-	// WeightTolerance takes weights as ±α, for one α per filter, that differ from it
-	// by at most this fraction of α. 0 means that they must be equal: sums that an
+	// WeightTolerance takes weights as ±α, for one α per filter, or as small multiples
+	// of it, that differ from that by at most this fraction of α. 0 means that they must be equal: sums that an
 	// exporter has already rounded, such as w + (sign(w) − w), miss ±1 by some 1e-7.
 	// What is taken is in the report, and so are layers that miss it narrowly.
 	WeightTolerance float64

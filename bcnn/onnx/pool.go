@@ -56,7 +56,7 @@ func (im *importer) maximum(n *pb.Node, v *build.Value, win bcnn.Window) (*build
 		out.View = view.View{view.Batch, v.View[1], view.Whole(view.H, shape.H), view.Whole(view.W, shape.W)}
 	}
 	// The maximum commutes with a gain, which is positive.
-	out.Signs, out.Gain, out.Offset = v.Signs, v.Gain, v.Offset
+	out.Signs, out.Levels, out.Gain, out.Offset = v.Signs, v.Levels, v.Gain, v.Offset
 	return out, nil
 }
 

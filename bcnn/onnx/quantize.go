@@ -36,8 +36,7 @@ func (im *importer) bipolar(n *pb.Node, x build.Operand, scale *eval.Tensor) (bu
 	return im.build.Threshold(n, x.Value, eval.Scalar(x.Value.Type, 0), minus, scale, scale)
 }
 
-// quantNode imports the QONNX operator Quant: on constants any, on values the
-// one with one signed bit, which is bipolar.
+// quantNode imports the QONNX operator Quant. One signed bit is bipolar.
 func (im *importer) quantNode(n *pb.Node) (build.Operand, error) {
 	operands, err := im.operands(n, 4)
 	if err != nil {
@@ -90,10 +89,43 @@ func (im *importer) quantNode(n *pb.Node) (build.Operand, error) {
 	case !zero:
 		return build.Operand{}, errors.New("a zero point is not supported")
 	}
-	if signed == 0 || c[3].Len() != 1 || c[3].At(0) != 1 {
-		return build.Operand{}, errors.New("activations of more than one signed bit are not supported")
+	if signed != 0 && c[3].Len() == 1 && c[3].At(0) == 1 {
+		return im.bipolar(n, operands[0], c[1])
 	}
-	return im.bipolar(n, operands[0], c[1])
+	least, most, err := eval.QuantLimits(c[3], signed != 0, narrow != 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	return im.quantValue(n, operands[0].Value, c[1], func(x float32) float64 {
+		return eval.UnaryOps[rounding](max(least, min(float64(x), most)))
+	})
+}
+
+// quantValue rounds a value divided by a scale, and multiplies it again.
+func (im *importer) quantValue(n *pb.Node, v *build.Value, scale *eval.Tensor, round func(x float32) float64) (build.Operand, error) {
+	scales := scale.F32
+	if scale.Len() > 1 {
+		settled, err := im.build.Settle(v)
+		if err != nil {
+			return build.Operand{}, err
+		}
+		if v, scales, err = im.build.Broadcast(settled, scale, n); err != nil {
+			return build.Operand{}, err
+		}
+	}
+	r, err := im.build.Round(n, v, v.Type, len(scales), func(c int, x float32) float64 { return round(x / scales[c]) })
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if len(scales) == 1 {
+		if out, ok := r.Value.Scaled(n, float64(scales[0])); ok {
+			return build.Operand{Value: out}, nil
+		}
+	}
+	if v, err = im.build.Settle(r.Value); err != nil {
+		return build.Operand{}, err
+	}
+	return build.Operand{Value: im.build.Emit(n, "/values", bcnn.Affine{Scale: scales}, v.Shape, v)}, nil
 }
 
 // binarize imports the operator of domain bitcnn: bytes of the graph's input to
@@ -106,7 +138,7 @@ func (im *importer) binarize(n *pb.Node) (build.Operand, error) {
 	if v.Layer != bcnn.NetworkInput || im.build.Net.Input.DType != bcnn.Uint8 {
 		return build.Operand{}, errors.New("it must read the graph's input, as bytes")
 	}
-	if v.Pad != nil || v.Clip != nil || v.Step != nil {
+	if v.Pad != nil || v.Clip != nil || v.Step != nil || v.Stairs != nil {
 		return build.Operand{}, errors.New("it must read the graph's input as it is")
 	}
 	if err := v.CheckImage(); err != nil {

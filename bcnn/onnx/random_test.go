@@ -70,7 +70,11 @@ func (b *builder) sign() {
 }
 
 func (b *builder) weights(dims []int) (name string, binary bool) {
-	switch b.r.IntN(4) {
+	switch b.r.IntN(6) {
+	case 4:
+		return b.tensor(dims, -1, 0, 1), false
+	case 5:
+		return b.tensor(dims, -1, -0.5, 0, 0.5), false
 	case 0:
 		return b.tensor(dims, -1, -0.5, 0, 0.25, 1), false
 	case 1: // ±α per filter
@@ -193,6 +197,31 @@ func (b *builder) arithmetic() {
 	b.signs = false
 }
 
+// levels are a few whole numbers, or halves of them, of a value.
+func (b *builder) levels() {
+	b.signs = false
+	scale := randoms(b.r, 1, 0.5, 1, 2)[0]
+	switch b.r.IntN(4) {
+	case 0:
+		b.add("Sign", b.x)
+	case 1:
+		width, signed := float64(2+b.r.IntN(3)), b.r.IntN(2)
+		b.add("onnx.brevitas/Quant", fmt.Sprintf("%s %s %s %s", b.x, b.tensor([]int{}, scale), b.tensor([]int{}, 0), b.tensor([]int{}, width)),
+			"signed", signed, "narrow", b.r.IntN(2))
+	case 2:
+		b.add("Clip", b.x, "min", -float64(b.r.IntN(3)), "max", float64(1+b.r.IntN(4)))
+		b.add([]string{"Round", "Floor", "Ceil"}[b.r.IntN(3)], b.x)
+		b.add("Mul", b.x+" "+b.tensor([]int{}, scale))
+	case 3:
+		zero := testTensor{name: b.name("w"), typ: pb.Uint8, dims: []int{}, values: []float64{float64(b.r.IntN(4))}}
+		b.m.inits = append(b.m.inits, zero)
+		by := " " + b.tensor([]int{}, scale) + " " + zero.name
+		b.add("QuantizeLinear", b.x+by)
+		b.add("Clip", b.x, "min", 0.0, "max", float64(2+b.r.IntN(4)))
+		b.add("DequantizeLinear", b.x+by)
+	}
+}
+
 func (b *builder) flatten() {
 	n := size(b.dims...)
 	switch b.r.IntN(4) {
@@ -266,8 +295,11 @@ func TestRandomModels(t *testing.T) {
 				b.add("Div", b.x+" range")
 			}
 			for range 1 + r.IntN(3) {
-				if b.coin() {
+				switch r.IntN(4) {
+				case 0, 1:
 					b.sign()
+				case 2:
+					b.levels()
 				}
 				b.conv()
 				for range r.IntN(4) {
@@ -296,8 +328,11 @@ func TestRandomModels(t *testing.T) {
 			if b.coin() {
 				b.flatten()
 				for range 1 + r.IntN(2) {
-					if b.coin() {
+					switch r.IntN(4) {
+					case 0, 1:
 						b.sign()
+					case 2:
+						b.levels()
 					}
 					b.dense()
 					if b.coin() {

@@ -13,21 +13,26 @@ type Report struct {
 	Cancelled []string
 	// Zeros are the signs whose value at 0 Options.SignOfZero has changed.
 	Zeros []Zero
-	// NearlyBinary are the layers whose weights are ±α for one α per filter, but for
-	// small deviations.
+	// Ternary are the signs that keep a value of their own for 0, because it may occur:
+	// three values, for which layers behind take two products of bits instead of one.
+	// Options.SignOfZero makes them binary.
+	Ternary []Zero
+	// NearlyBinary are the layers whose weights are ±α for one α per filter, or small
+	// multiples of it, but for small deviations.
 	NearlyBinary []NearlyBinary
 }
 
-// NearlyBinary is a layer whose weights are almost ±α.
+// NearlyBinary is a layer whose weights are almost ±α, or small multiples of it.
 type NearlyBinary struct {
 	Layer string
-	// Deviation is the largest distance of a weight from ±α, as a fraction of α.
+	// Deviation is the largest distance of a weight from them, as a fraction of α.
 	Deviation float64
-	// Taken says that Options.WeightTolerance has made it binary.
+	// Taken says that Options.WeightTolerance has made them that.
 	Taken bool
 }
 
-// Zero is a sign whose value at 0 an option has changed.
+// Zero is a sign with a value of its own for 0, which an option has changed, or which
+// it keeps.
 type Zero struct {
 	Node string
 	// Frequent says that its input is often 0; see Options.OverrideZeros.
@@ -49,6 +54,9 @@ func (im *importer) report() (*Report, error) {
 	r := &Report{Producer: im.model.Producer, Opset: int(im.model.Opset), Nodes: len(g.Nodes), Cancelled: im.cancelled}
 	for _, z := range im.build.Zeros {
 		r.Zeros = append(r.Zeros, Zero{z.Node.Label(), z.Frequent})
+	}
+	for _, z := range im.build.Ternary {
+		r.Ternary = append(r.Ternary, Zero{z.Node.Label(), z.Frequent})
 	}
 	for _, l := range im.build.Nearly {
 		r.NearlyBinary = append(r.NearlyBinary, NearlyBinary{im.build.Made[l.Node.Index], l.Deviation, l.Taken})

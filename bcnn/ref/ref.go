@@ -115,8 +115,9 @@ func Run(ctx context.Context, plan *bcnn.Plan, in bcnn.Tensor, tap func(step int
 		case *bcnn.AffineStep:
 			affine(op, out, x)
 		case *bcnn.SignStep:
-			for k, v := range x.f32 {
-				out.pm[k] = plusMinus(v >= op.Threshold.F32[k%x.shape.C])
+			bitsEach := out.shape.C / x.shape.C
+			for k := range out.pm {
+				out.pm[k] = plusMinus(x.f32[k/bitsEach] >= op.Threshold.F32[k%out.shape.C])
 			}
 			flip(out, op.Threshold.Flip)
 		case *bcnn.AddStep:

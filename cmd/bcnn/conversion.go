@@ -22,6 +22,7 @@ type conversion struct {
 	Folded       int            `json:"folded,omitempty"`
 	Cancelled    []string       `json:"cancelled,omitempty"`
 	Zeros        []changedZero  `json:"zeros,omitempty"`
+	Ternary      []changedZero  `json:"ternary,omitempty"`
 	NearlyBinary []nearlyBinary `json:"nearly_binary,omitempty"`
 }
 
@@ -47,6 +48,9 @@ func newConversion(in, out string, net *bcnn.Network, plan *bcnn.Plan, nodes *on
 	for _, z := range nodes.Zeros {
 		c.Zeros = append(c.Zeros, changedZero(z))
 	}
+	for _, z := range nodes.Ternary {
+		c.Ternary = append(c.Ternary, changedZero(z))
+	}
 	for _, n := range nodes.NearlyBinary {
 		c.NearlyBinary = append(c.NearlyBinary, nearlyBinary(n))
 	}
@@ -69,11 +73,27 @@ func (c *conversion) print(out *output) {
 		}
 		out.printf("%s: --sign-zero changes what it gives for 0%s\n", z.Node, often)
 	}
+	for _, often := range []bool{false, true} {
+		var signs []string
+		for _, z := range c.Ternary {
+			if z.Frequent == often {
+				signs = append(signs, z.Node)
+			}
+		}
+		options := "--sign-zero plus or minus"
+		if often {
+			options += " with --override-zeros"
+		}
+		if n := len(signs); n > 0 {
+			out.printf("%s of three values, for which layers behind take two products of bits for one, unless it is Where(x >= 0, 1, -1) in the model, or by %s, which makes another network: %s\n",
+				quantity(n, "sign", "signs"), options, strings.Join(signs, ", "))
+		}
+	}
 	for _, n := range c.NearlyBinary {
 		if n.Taken {
-			out.printf("%s: its weights differ from ±α by up to %.2g of α, and are taken as ±α\n", n.Layer, n.Deviation)
+			out.printf("%s: its weights differ from ±α, or multiples of it, by up to %.2g of α, and are taken as such\n", n.Layer, n.Deviation)
 		} else {
-			out.printf("%s: its weights differ from ±α by only %.2g of α; --weight-tolerance %.0e takes them as ±α\n",
+			out.printf("%s: its weights differ from ±α, or multiples of it, by only %.2g of α; --weight-tolerance %.0e takes them as such\n",
 				n.Layer, n.Deviation, math.Pow(10, math.Ceil(math.Log10(n.Deviation))))
 		}
 	}

@@ -146,7 +146,7 @@ zeros, nearly_binary.`,
 	flags.StringVar(&f.labels, "labels", "", "text file with the labels, one per line")
 	flags.StringVar(&f.onnx.Name, "name", "", "name of the network")
 	wholeFlag(cmd, &f.onnx.Resize, "resize", 0, maxSide, "shorter side of photos before the centre is cropped")
-	flags.StringVar(&f.signOfZero, "sign-zero", "", "what an ONNX Sign node makes of 0: plus or minus (ONNX says 0, which ±1 cannot express)")
+	flags.StringVar(&f.signOfZero, "sign-zero", "", "make an ONNX Sign node binary, 0 becoming plus or minus (ONNX says 0, which takes two products of bits)")
 	flags.BoolVar(&f.onnx.OverrideZeros, "override-zeros", false, "apply --sign-zero also where the input of Sign often is 0, which makes another network")
 	fractionFlag(cmd, &f.onnx.WeightTolerance, "weight-tolerance", "take weights as ±α of a filter that differ from it by at most this fraction of α")
 	flags.BoolVar(&f.requireBinary, "require-binary", false, "fail if less than half of the multiplications become binary")

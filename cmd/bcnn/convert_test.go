@@ -3,6 +3,8 @@ package main
 import (
 	"compress/gzip"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -153,25 +155,35 @@ func TestConversion(t *testing.T) {
 	// Weights that the exporter has rounded.
 	args = convert("residual.dynamo", "--sign-zero", "plus")
 	text = succeed(t, args...)
-	require.Contains(t, text, "--weight-tolerance 1e-07 takes them as ±α\n")
+	require.Contains(t, text, "--weight-tolerance 1e-07 takes them as such\n")
 	require.True(t, strings.HasSuffix(text, "WARNING: no layer is binary: nothing gets smaller or faster\n"), text)
 	args = append(args, "--weight-tolerance", "1e-07", "--require-binary")
 	text = succeed(t, args...)
-	require.Contains(t, text, "and are taken as ±α\n")
+	require.Contains(t, text, "and are taken as such\n")
 	require.NotContains(t, text, "WARNING")
 	require.Len(t, objects(t, succeed(t, append(args, "--json")...), append(fields, "cancelled", "zeros", "nearly_binary")...)[0]["nearly_binary"], 2)
 
-	// Obstacles: a line each, with flags of the command.
-	r := runCommand(t, convert("residual.dynamo")...)
-	require.Equal(t, exitJob, r.code)
-	require.Empty(t, r.stdout)
-	require.Equal(t, 2, strings.Count(r.stderr, "\n"))
-	for line := range strings.Lines(r.stderr) {
-		require.Regexp(t, `^bcnn: .*residual\.dynamo\.onnx: node "node_sign(_2)?" \(Sign, index \d\): .*; .*--sign-zero plus`, line)
-	}
+	// Signs of three values, and what makes them binary.
+	text = succeed(t, convert("residual.dynamo")...)
+	require.Regexp(t, `(?m)^2 signs of three values, .* by --sign-zero plus or minus, which makes another network: node_sign, node_sign_2$`, text)
+	text = succeed(t, convert("even_sums.old")...)
+	require.Contains(t, text, "low-bit (2 products)")
+	require.Contains(t, text, "--sign-zero plus or minus with --override-zeros")
 	args = convert("even_sums.old", "--sign-zero", "minus")
-	require.Contains(t, fail(t, exitJob, args...), "--override-zeros")
+	got = objects(t, succeed(t, append(args, "--json")...), append(fields, "ternary")...)[0]
+	require.Equal(t, true, got["ternary"].([]any)[0].(map[string]any)["frequent"])
+	require.EqualValues(t, 2, got["layers"].([]any)[2].(map[string]any)["products"])
 	require.Contains(t, succeed(t, append(args, "--override-zeros")...), "another network")
+
+	// Obstacles: a line each, with flags of the command.
+	obstacles := &bcnn.ObstaclesError{Obstacles: []bcnn.Obstacle{
+		{Node: "a", Op: "Where", Index: 1, Err: errors.New("reason"), Option: "SignOfZero"},
+		{Node: "b", Op: "Where", Index: 2, Err: errors.New("reason"), Option: "OverrideZeros"},
+	}}
+	lines := errorLines(fmt.Errorf("file: %w", obstacles))
+	require.Len(t, lines, 2)
+	require.Regexp(t, `^file: node "a" \(Where, index 1\): reason; .*--sign-zero plus`, lines[0])
+	require.Regexp(t, `^file: node "b" \(Where, index 2\): reason; .*--override-zeros`, lines[1])
 }
 
 // After an error there is no new file, and an old one is as it was.

@@ -254,6 +254,8 @@ func details(op bcnn.Op) string {
 		if len(op.Slope) == 1 {
 			return fmt.Sprintf("slope %v", op.Slope[0])
 		}
+	case bcnn.Quantize:
+		return fmt.Sprintf("%d to %d", op.Low, op.Low+op.Levels-1)
 	case bcnn.Sign:
 		return "+1 where " + op.Zero.String()
 	}

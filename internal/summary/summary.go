@@ -31,6 +31,7 @@ type Layer struct {
 	Name        string  `json:"name"`
 	Kind        string  `json:"kind"`
 	Binary      bool    `json:"binary"`
+	Products    int     `json:"products,omitempty"` // of bits for each multiplication, where more than one
 	Params      int64   `json:"params"`
 	MACs        int64   `json:"macs"`
 	Float       int64   `json:"float_bytes"`
@@ -50,8 +51,12 @@ func New(net *bcnn.Network, plan *bcnn.Plan) *Report {
 	r := &Report{Layers: []Layer{}, FloatSteps: []Steps{}}
 	binary := false
 	for _, l := range bcnn.Summarize(net, plan) {
+		products := 0
+		if l.Binary && l.Planes > 1 {
+			products = l.Planes
+		}
 		r.Layers = append(r.Layers, Layer{
-			Name: l.Layer, Kind: l.Kind, Binary: l.Binary, Params: l.Params, MACs: l.MACs,
+			Name: l.Layer, Kind: l.Kind, Products: products, Binary: l.Binary, Params: l.Params, MACs: l.MACs,
 			Float: l.BytesFloat, Stored: l.BytesStored, Compression: ratio(l.BytesFloat, l.BytesStored), WhyFloat: l.WhyFloat,
 		})
 		r.MACs += l.MACs
@@ -83,9 +88,12 @@ func New(net *bcnn.Network, plan *bcnn.Plan) *Report {
 	return r
 }
 
-// Precision says in a word what the layer computes with.
+// Precision says in a few words what the layer computes with.
 func (l Layer) Precision() string {
-	if l.Binary {
+	switch {
+	case l.Products > 1:
+		return fmt.Sprintf("low-bit (%d products)", l.Products)
+	case l.Binary:
 		return "binary"
 	}
 	return "float"

@@ -140,10 +140,11 @@ __kernel void sign_bits(__global const float *restrict in, __global uint *restri
 		return;
 	const int pixel = item / OUT_WORDS;
 	const int block = item - pixel * OUT_WORDS;
-	in += (image * (OUT_H * OUT_W) + pixel) * OUT_C + block * 32;
+	in += (image * (OUT_H * OUT_W) + pixel) * IN_C;
+	const int repeat = OUT_C / IN_C; // bits of a channel of the input
 	uint word = 0;
-	for (int l = 0; l < 32 && block * 32 + l < OUT_C; l++)
-		word |= (uint)(in[l] >= thresholds[block * 32 + l]) << l;
+	for (int l = 0, c = block * 32; l < 32 && c < OUT_C; l++, c++)
+		word |= (uint)(in[repeat == 1 ? c : c / repeat] >= thresholds[c]) << l;
 	out[image * (OUT_H * OUT_W * OUT_WORDS) + item] = FLIP ? word ^ flip[block] : word;
 }
 

@@ -138,7 +138,8 @@ AFFINE(affine_bytes, uint8_t)
 AFFINE(affine_bits, uint32_t)
 AFFINE(affine_float, float)
 
-// A warp makes a word: each lane looks at one channel.
+// A warp makes a word: each lane looks at one channel of the output. Those of a channel
+// of the input lie side by side.
 extern "C" __global__ void __launch_bounds__(256)
 sign_bits(const Geometry g, const float *__restrict__ in, uint32_t *__restrict__ out,
 	const float *__restrict__ thresholds, const uint32_t *__restrict__ flip)
@@ -150,7 +151,8 @@ sign_bits(const Geometry g, const float *__restrict__ in, uint32_t *__restrict__
 	const int pixel = item / g.out_words;
 	const int block = item - pixel * g.out_words;
 	const int c = block * LANES + lane;
-	const bool plus = c < g.out_c && in[(image * (g.out_h * g.out_w) + pixel) * g.out_c + c] >= thresholds[c];
+	const int from = g.in_c == g.out_c ? c : c / (g.out_c / g.in_c);
+	const bool plus = c < g.out_c && in[(image * (g.out_h * g.out_w) + pixel) * g.in_c + from] >= thresholds[c];
 	const uint32_t word = __ballot_sync(FULL_WARP, plus);
 	if (lane == 0)
 		out[image * (g.out_h * g.out_w * g.out_words) + item] = g.flip ? word ^ flip[block] : word;

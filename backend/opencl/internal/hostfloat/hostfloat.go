@@ -152,12 +152,19 @@ func flip(row, mask []uint64) {
 }
 
 func sign(t *bcnn.Threshold, out, in *bcnn.Tensor) {
-	c := in.Shape.C
-	words := bits.Words(c)
+	c, each := in.Shape.C, out.Shape.C/in.Shape.C
+	words := bits.Words(out.Shape.C)
 	clear(out.Words)
 	for pixel := range in.N * in.Shape.Pixels() {
 		row := out.Words[pixel*words:][:words]
-		orSigns(row, in.F32[pixel*c:][:c], t.F32)
+		for i, v := range in.F32[pixel*c:][:c] {
+			for k, threshold := range t.F32[i*each:][:each] {
+				if v >= threshold {
+					at := i*each + k
+					row[at/64] |= 1 << (at % 64)
+				}
+			}
+		}
 		flip(row, t.Flip)
 	}
 }

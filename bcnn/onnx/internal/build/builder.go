@@ -34,7 +34,9 @@ type Builder struct {
 	names map[string]int
 	// Zeros are the signs whose value at 0 an option has changed.
 	Zeros []Zero
-	// Nearly are the layers whose weights are almost ±α.
+	// Ternary are the signs that keep a value of their own for 0.
+	Ternary []Zero
+	// Nearly are the layers whose weights are almost ±α, or small multiples of it.
 	Nearly []Nearly
 	holes  map[int]Obstacle // by layer
 	sums   map[int]sums     // likewise: of products of ±1, without a bias
@@ -53,14 +55,16 @@ type Options struct {
 	WeightTolerance float64
 }
 
-// Zero is a sign whose value at 0 Options.SignOfZero has changed.
+// Zero is a sign with a value of its own at 0: one that Options.SignOfZero has changed,
+// or that stays.
 type Zero struct {
 	Node     *pb.Node
 	Frequent bool // its input is often 0
 	layer    int
 }
 
-// Nearly is a layer whose weights are almost ±α for one α per filter.
+// Nearly is a layer whose weights are almost ±α for one α per filter, or small multiples
+// of it.
 type Nearly struct {
 	Node      *pb.Node
 	Deviation float64 // the largest, relative to α
@@ -150,7 +154,7 @@ func (b *Builder) Flattened(v *Value, n *pb.Node) *Value {
 		return v
 	}
 	out := b.Emit(n, "/flatten", bcnn.Flatten{}, bcnn.Shape{H: 1, W: 1, C: v.Shape.Values()}, v)
-	out.View, out.Signs, out.Gain, out.Offset = v.View.Flatten(v.Shape), v.Signs, v.Gain, v.Offset
+	out.View, out.Signs, out.Levels, out.Gain, out.Offset = v.View.Flatten(v.Shape), v.Signs, v.Levels, v.Gain, v.Offset
 	return out
 }
 

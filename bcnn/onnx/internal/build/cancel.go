@@ -101,7 +101,7 @@ func (b *Builder) same(x, y Operand) (bool, error) {
 		return true, nil
 	}
 	if v.Layer != w.Layer || v.Type != w.Type || v.Pad != nil || w.Pad != nil || v.Gain != w.Gain || v.Offset != w.Offset ||
-		!v.View.Equal(w.View) || (v.Clip == nil) != (w.Clip == nil) || (v.Step == nil) != (w.Step == nil) {
+		!v.View.Equal(w.View) || (v.Clip == nil) != (w.Clip == nil) || (v.Step == nil) != (w.Step == nil) || v.Stairs != w.Stairs {
 		return false, nil
 	}
 	if c, d := v.Clip, w.Clip; c != nil && (c.Lo != d.Lo || c.Hi != d.Hi) {

@@ -11,6 +11,11 @@ import (
 // Clip limits a value. A ReLU is a layer at once; other limits stay pending, because
 // a binarisation behind them may make them superfluous.
 func (b *Builder) Clip(n *pb.Node, v *Value, lo, hi float64) (Operand, error) {
+	if v.Stairs != nil {
+		if out, ok := v.bounded(n, lo, hi); ok {
+			return Operand{Value: out}, nil
+		}
+	}
 	if err := v.CheckReal(); err != nil {
 		return Operand{}, err
 	}

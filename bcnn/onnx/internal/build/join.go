@@ -80,7 +80,7 @@ func (b *Builder) Pick(n *pb.Node, suffix string, v *Value, dim int, positions [
 		}
 		out = b.Emit(n, suffix, bcnn.Channels{Index: index}, shape, v)
 		if !zeros {
-			out.Signs, out.Gain, out.Offset = v.Signs, v.Gain, v.Offset
+			out.Signs, out.Levels, out.Gain, out.Offset = v.Signs, v.Levels, v.Gain, v.Offset
 		}
 	}
 	out.View = slices.Clone(v.View)

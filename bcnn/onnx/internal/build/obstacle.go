@@ -113,6 +113,7 @@ func (b *Builder) Finish(last int) []Obstacle {
 		}
 	}
 	b.Zeros = slices.DeleteFunc(b.Zeros, func(z Zero) bool { return !used[z.layer] })
+	b.Ternary = slices.DeleteFunc(b.Ternary, func(z Zero) bool { return !used[z.layer] })
 	b.Nearly = slices.DeleteFunc(b.Nearly, func(n Nearly) bool { return !used[n.layer] })
 	return nil
 }

@@ -24,12 +24,13 @@ import (
 //	Sign(Sign(x) + 0.1)           +1 at 0
 //	BipolarQuant(x, scale)        +scale at 0
 //	Sign(Relu(x))                 0 at 0, and never −1
-//	Sign(x)                       0 at 0, see zeros
+//	Sign(x)                       0 at 0: three values, unless x is never 0, see zeros
 //
 // All of them are step functions of x: constant below a threshold, at it, and
 // above it. So no pattern is matched. The first operator that makes a step
 // gives a step value, every operator on a step maps its three constants, and a
-// layer that reads it finds −1, ±1 and +1, whichever way they came about.
+// layer that reads it finds −1, ±1 and +1, or three values, whichever way they came
+// about.
 type Step struct {
 	base       *Value       // settled
 	t          *eval.Tensor // the threshold, a scalar or broadcast to base
@@ -145,7 +146,7 @@ func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) (O
 // the gain of ±gain values stay pending.
 func (b *Builder) SettleSigns(v *Value) (*Value, error) {
 	switch {
-	case v.Clip == nil && v.Step == nil:
+	case v.Clip == nil && v.Step == nil && v.Stairs == nil:
 		return v, nil
 	case v.signed != nil:
 		return v.signed, nil
@@ -157,7 +158,11 @@ func (b *Builder) SettleSigns(v *Value) (*Value, error) {
 	if err := v.CheckReal(); err != nil {
 		return nil, err
 	}
-	out, err := b.signLayer(v)
+	layer, what := b.signLayer, "as a binarisation"
+	if v.Stairs != nil {
+		layer, what = b.stairsLayer, "as a quantisation"
+	}
+	out, err := layer(v)
 	if err == nil {
 		v.signed = out
 		return out, nil
@@ -166,8 +171,8 @@ func (b *Builder) SettleSigns(v *Value) (*Value, error) {
 		return nil, over
 	}
 	like := v.With(v.Node)
-	like.Step, like.Type = nil, pb.Float
-	v.signed = b.Hole(v.Node, fmt.Errorf("as a binarisation: %w", err), like, []*Value{v})
+	like.Step, like.Stairs, like.Type = nil, nil, pb.Float
+	v.signed = b.Hole(v.Node, fmt.Errorf("%s: %w", what, err), like, []*Value{v})
 	return v.signed, nil
 }
 
@@ -194,7 +199,7 @@ func (b *Builder) Settle(v *Value) (*Value, error) {
 
 // Settled returns what Settle has made of the value, nil if it has not been asked.
 func (v *Value) Settled() *Value {
-	if v != nil && (v.Clip != nil || v.Step != nil) {
+	if v != nil && (v.Clip != nil || v.Step != nil || v.Stairs != nil) {
 		v = v.signed
 	}
 	switch {
@@ -258,6 +263,9 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 	if ternary {
 		if zeros, err = b.zeros(in, lists[0]); err != nil {
 			return nil, err
+		}
+		if zeros != never && (b.options.SignOfZero == 0 || zeros == often && !b.options.OverrideZeros) {
+			return b.ternaryLayer(v, in, lists, channels, zeros)
 		}
 	}
 	for c := range channels {
@@ -335,13 +343,8 @@ func (b *Builder) zeroRule(lo, mid, hi float64, zeros frequency) (above bool, er
 		return false, fmt.Errorf("it is %v at its threshold and %v elsewhere", mid, lo)
 	case zeros == never:
 		return true, nil
-	case b.options.SignOfZero == 0:
-		err = &Choice{"SignOfZero", fmt.Errorf("it gives %v at its threshold, between %v and %v, which a bit cannot represent", mid, lo, hi)}
-	case zeros == often && !b.options.OverrideZeros:
-		err = &Choice{"OverrideZeros", fmt.Errorf("it gives %v at its threshold, between %v and %v, and its input is often there: "+
-			"another value for 0 makes another network", mid, lo, hi)}
 	}
-	return b.options.SignOfZero == bcnn.ZeroIsPlus, err
+	return b.options.SignOfZero == bcnn.ZeroIsPlus, nil
 }
 
 // stepLists returns the threshold and the three values per channel. A value

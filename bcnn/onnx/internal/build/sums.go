@@ -25,6 +25,8 @@ func (b *Builder) interval(layer, depth int) (lo, hi float64) {
 	switch op := l.Op.(type) {
 	case bcnn.Sign, bcnn.Binarize:
 		return -1, 1
+	case bcnn.Quantize:
+		return float64(op.Low), float64(op.Low + op.Levels - 1)
 	case bcnn.ReLU:
 		lo, hi = b.interval(l.Inputs[0], depth-1)
 		return max(lo, 0), max(hi, 0)
@@ -147,6 +149,9 @@ func (b *Builder) integers(layer, depth int) (s sums, ok bool, err error) {
 	switch op := l.Op.(type) {
 	case bcnn.Sign, bcnn.Binarize:
 		return sums{unit: 1, most: 1, odd: true}, true, nil
+	case bcnn.Quantize:
+		most := max(-op.Low, op.Low+op.Levels-1)
+		return sums{unit: 1, most: float64(most), odd: true, even: true}, true, nil
 	case bcnn.MaxPool, bcnn.Flatten:
 		return b.integers(l.Inputs[0], depth-1)
 	case bcnn.ReLU:

@@ -36,15 +36,18 @@ type Value struct {
 	View  view.View
 	// Signs says that the layer gives ±1. Gain and Offset are pending on them: the
 	// values are ±Gain + Offset. A Gain of 0 means 1.
-	Signs        bool
+	Signs bool
+	// Levels says that the layer gives whole numbers of a few levels, times Gain.
+	Levels       bool
 	Gain, Offset float32
 	// Hole says that the value stands for one that could not be made. Its View is
 	// nil where its dimensions are not known.
 	Hole bool
 
-	Pad  *Pending // values around the image
-	Clip *Clip
-	Step *Step
+	Pad    *Pending // values around the image
+	Clip   *Clip
+	Step   *Step
+	Stairs *Stairs
 
 	// What SettleSigns and Settle made of the value.
 	signed, plain *Value

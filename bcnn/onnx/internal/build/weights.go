@@ -25,20 +25,45 @@ func (b *Builder) Weighted(n *pb.Node, v *Value, rows []float32, out, rowLen int
 	if err != nil {
 		return nil, err
 	}
-	y, err := b.weighted(n, v, weights{rows, out, packed, alpha}, bias, shape, padded, build)
+	var integers []int8
+	if packed == nil && (v.Signs || v.Levels) {
+		list, factors, off, err := b.integerWeights(rows, out)
+		if err != nil {
+			return nil, err
+		}
+		if integers = list; list != nil {
+			alpha, deviation = factors, off
+		} else if deviation == 0 {
+			deviation = off
+		}
+	}
+	y, err := b.weighted(n, v, weights{rows, out, packed, integers, alpha}, bias, shape, padded, build)
 	if err == nil && deviation > 0 && b.err == nil {
-		b.Nearly = append(b.Nearly, Nearly{n, deviation, packed != nil, y.Layer})
+		b.Nearly = append(b.Nearly, Nearly{n, deviation, packed != nil || integers != nil, y.Layer})
 	}
 	return y, err
 }
 
 // weights are those of a layer: real ones of out filters, and where they are binary
-// the packed signs and what binaryWeights says of their factors.
+// the packed signs, or where they are integers these, and what binaryWeights says of
+// their factors.
 type weights struct {
-	rows   []float32
-	out    int
-	packed []uint64
-	alpha  []float32
+	rows     []float32
+	out      int
+	packed   []uint64
+	integers []int8
+	alpha    []float32
+}
+
+// without returns weight i as it is without its factor.
+func (w *weights) without(i int) int {
+	switch {
+	case w.integers != nil:
+		return int(w.integers[i])
+	case w.rows[i] > 0:
+		return 1
+	}
+	return -1
 }
 
 // weighted is Weighted once the weights are known.
@@ -56,11 +81,16 @@ func (b *Builder) weighted(n *pb.Node, v *Value, of weights, bias []float32, sha
 	if !padded {
 		around = 0
 	}
-	binary := packed != nil && v.Signs && (around == 0 || around == 1 || around == -1)
+	binary := packed != nil || of.integers != nil
+	if v.Levels {
+		binary = binary && around == 0 && v.Offset == 0
+	} else {
+		binary = binary && v.Signs && (around == 0 || around == 1 || around == -1)
+	}
 	if fill != 0 && !binary {
 		return nil, fmt.Errorf("padding with %v at %v needs binary weights and an input of ±%v", fill, v.Pad.Node, fill)
 	}
-	if !binary || packed == nil {
+	if !binary {
 		if in, err = b.Settle(in); err != nil {
 			return nil, err
 		}
@@ -69,7 +99,7 @@ func (b *Builder) weighted(n *pb.Node, v *Value, of weights, bias []float32, sha
 		}
 		around = 0
 	}
-	w := bcnn.Weights{Bits: packed}
+	w := bcnn.Weights{Bits: packed, Int8: of.integers}
 	gain, offset := float32(1), float32(0)
 	if binary {
 		gain, offset = v.gain(), v.Offset
@@ -85,6 +115,9 @@ func (b *Builder) weighted(n *pb.Node, v *Value, of weights, bias []float32, sha
 		// Fewer taps are inside the image at the border.
 		zeros := padded && around == 0
 		b.sums[y.Layer] = sums{unit: 1, most: float64(taps), odd: zeros || taps%2 == 1, even: zeros || taps%2 == 0}
+		if v.Levels || of.integers != nil {
+			b.sums[y.Layer] = sums{unit: 1, most: mostInteger * bcnn.MaxLevels * float64(taps), odd: true, even: true}
+		}
 	} else if in.Layer == bcnn.NetworkInput && b.Net.Input.DType == bcnn.Uint8 {
 		b.sums[y.Layer] = sums{unit: 1, most: math.MaxUint8 * float64(taps), odd: true, even: true}
 	}
@@ -92,7 +125,7 @@ func (b *Builder) weighted(n *pb.Node, v *Value, of weights, bias []float32, sha
 	case plain:
 		return y, nil
 	case offset != 0:
-		sums, err := b.filterSums(rows, out, offset)
+		sums, err := b.filterSums(&of, offset)
 		if err != nil {
 			return nil, err
 		}
@@ -108,23 +141,19 @@ func (b *Builder) weighted(n *pb.Node, v *Value, of weights, bias []float32, sha
 	return b.Emit(n, "/scale", bcnn.Affine{Scale: alpha, Bias: bias}, shape, y), nil
 }
 
-// filterSums returns the sums of the signs of each filter's weights, times a
+// filterSums returns the sums of each filter's weights without their factors, times a
 // factor.
-func (b *Builder) filterSums(rows []float32, out int, factor float32) ([]float32, error) {
-	sums, err := b.Floats(out)
+func (b *Builder) filterSums(of *weights, factor float32) ([]float32, error) {
+	sums, err := b.Floats(of.out)
 	if err != nil {
 		return nil, err
 	}
-	size := len(rows) / out
+	size := len(of.rows) / of.out
 	for o := range sums {
 		sum := 0
 		err := b.budget.Loop(size, func(lo, hi int) {
-			for _, w := range rows[o*size+lo : o*size+hi] {
-				if w > 0 {
-					sum++
-				} else {
-					sum--
-				}
+			for i := o*size + lo; i < o*size+hi; i++ {
+				sum += of.without(i)
 			}
 		})
 		if err != nil {

@@ -286,24 +286,33 @@ func (e *Evaluator) Cast(to pb.DataType) PointFunc {
 	}
 }
 
+// QuantLimits returns the least and the largest integer of a width in bits.
+func QuantLimits(width *Tensor, signed, narrow bool) (lo, hi float64, err error) {
+	if width.Len() != 1 || width.At(0) < 1 || width.At(0) > 32 || width.At(0) != math.Trunc(width.At(0)) {
+		return 0, 0, errors.New("the bit width must be one integer from 1 to 32")
+	}
+	hi = math.Ldexp(1, int(width.At(0))) - 1
+	switch {
+	case signed:
+		half := math.Ldexp(1, int(width.At(0))-1)
+		lo, hi = -half, half-1
+		if narrow {
+			lo++
+		}
+	case narrow:
+		hi--
+	}
+	return lo, hi, nil
+}
+
 // Quant is the QONNX operator Quant with all inputs constant: value, scale,
 // zero point, bit width. One signed bit means ±1 there.
 func (e *Evaluator) Quant(signed, narrow bool, round func(float64) float64) PointFunc {
 	return func(args []*Tensor) (*Tensor, error) {
 		x, scale, zero, width := args[0], args[1], args[2], args[3]
-		if width.Len() != 1 || width.At(0) < 1 || width.At(0) > 32 || width.At(0) != math.Trunc(width.At(0)) {
-			return nil, errors.New("the bit width must be one integer from 1 to 32")
-		}
-		lo, hi := 0.0, math.Ldexp(1, int(width.At(0)))-1
-		switch {
-		case signed:
-			half := math.Ldexp(1, int(width.At(0))-1)
-			lo, hi = -half, half-1
-			if narrow {
-				lo++
-			}
-		case narrow:
-			hi--
+		lo, hi, err := QuantLimits(width, signed, narrow)
+		if err != nil {
+			return nil, err
 		}
 		bipolar := signed && width.At(0) == 1
 		return e.pointwise(x.Type, args[:3], func(out *Tensor, i int, at []int) {

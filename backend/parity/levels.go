@@ -1,0 +1,173 @@
+package parity
+
+import (
+	"fmt"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// A number of levels and the lowest of them, as activations and as weights have them.
+type integers struct {
+	name        string
+	low, levels int
+}
+
+var (
+	activationLevels = []integers{{"ternary", -1, 3}, {"u2", 0, 4}, {"u4", 0, 16}, {"s2", -2, 4}, {"s4", -8, 16}}
+	weightLevels     = []integers{{"ternary", -1, 3}, {"s2", -2, 4}, {"s4", -8, 16}}
+)
+
+// quantize appends levels of the last layer's values: the values that it gives are
+// among the thresholds. There is one list for all channels, or one for each.
+func (b *builder) quantize(i integers, each bool) {
+	if i.name == "ternary" {
+		b.add(bcnn.Ternary())
+		return
+	}
+	lists := 1
+	if each {
+		lists = b.shape().C
+	}
+	values, n := b.values(), i.levels-1
+	q := bcnn.Quantize{Low: i.low, Levels: i.levels}
+	for range lists {
+		t := values[b.rng.IntN(len(values))] - float32(n)/4
+		for range n {
+			q.Thresholds = append(q.Thresholds, t)
+			t += float32(b.rng.IntN(3)) / 4
+		}
+	}
+	b.add(q)
+}
+
+// integers makes rows of n weights; ±1 where there are no levels.
+func (b *builder) integers(i integers, rows, n int) bcnn.Weights {
+	if i.levels == 0 {
+		return b.bits(rows, n)
+	}
+	w := bcnn.Weights{Int8: make([]int8, rows*n)}
+	for k := range w.Int8 {
+		w.Int8[k] = int8(i.low + b.rng.IntN(i.levels))
+	}
+	return w
+}
+
+// convLevels appends a convolution with such weights.
+func (b *builder) convLevels(op bcnn.Conv2D, w integers) {
+	op.Weights = b.integers(w, op.Out*op.KH*op.KW, b.shape().C/max(op.Groups, 1))
+	b.add(op)
+}
+
+// levelCases are cases of values and weights of a few levels.
+func levelCases() []Case {
+	var cases []Case
+	add := func(name string, f fill, h, w, c int, layers func(b *builder)) {
+		cases = append(cases, layerCase("levels/"+name, "float", [3]int{h, w, c}, f, layers))
+	}
+	around := bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}
+	windows := []struct {
+		name string
+		bcnn.Conv2D
+	}{
+		{"k3", bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3, Pad: around}}},
+		{"k3s2", bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3, StrideH: 2, StrideW: 2, Pad: bcnn.Padding{Top: 1, Left: 0, Bottom: 0, Right: 2}}}},
+		{"k2d2", bcnn.Conv2D{Window: bcnn.Window{KH: 2, KW: 3, DilationH: 2, DilationW: 1, Pad: bcnn.Padding{Top: 1, Left: 2, Bottom: 2}}}},
+		{"k1", bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}}},
+	}
+	ends := []func(b *builder){
+		func(b *builder) {},
+		func(b *builder) { b.batchNorm(normTies); b.add(bcnn.Sign{Zero: bcnn.ZeroIsPlus}) },
+		func(b *builder) { b.batchNorm(normMixed); b.quantize(activationLevels[1], false) },
+		func(b *builder) { b.batchNorm(normFalling); b.quantize(activationLevels[3], true) },
+	}
+	for i, a := range append(activationLevels, integers{name: "bits"}) {
+		for j, w := range append(weightLevels, integers{name: "binary"}) {
+			if a.levels == 0 && w.levels == 0 {
+				continue
+			}
+			source := func(b *builder) {
+				if a.levels == 0 {
+					b.binarySource(bcnn.ZeroIsPlus)
+				} else {
+					b.quantize(a, (i+j)%2 == 0)
+				}
+			}
+			for k, op := range windows {
+				c := []int{5, 33, 64, 16}[(i+j+k)%4]
+				f := []fill{fillRandom, fillTies, fillTiny, fillExtremes}[(i+2*j+k)%4]
+				add(fmt.Sprintf("%s/%s/%s", a.name, w.name, op.name), f, 6, 5, c, func(b *builder) {
+					source(b)
+					conv := op.Conv2D
+					conv.Out = []int{34, 3, 65}[(i+j+k)%3]
+					if a.levels == 0 {
+						conv.PadValue = k%3 - 1
+					}
+					b.convLevels(conv, w)
+					ends[(i+j+2*k)%4](b)
+				})
+			}
+			add(fmt.Sprintf("%s/%s/groups", a.name, w.name), fillRandom, 5, 4, 12, func(b *builder) {
+				source(b)
+				b.convLevels(bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3, Pad: around}, Out: 8, Groups: 4}, w)
+				ends[(i+j)%4](b)
+			})
+			for _, flatten := range []bool{false, true} {
+				add(fmt.Sprintf("%s/%s/dense/flatten=%v", a.name, w.name, flatten), fillRandom, 2, 3, 19, func(b *builder) {
+					source(b)
+					if flatten {
+						b.add(bcnn.Flatten{})
+					}
+					b.add(bcnn.Dense{Out: 13, Weights: b.integers(w, 13, b.shape().Values()), Bias: b.floats(13, 3)})
+					ends[(i+j+1)%4](b)
+				})
+			}
+		}
+		if a.levels == 0 {
+			continue
+		}
+		// What reads levels as numbers, and what they come from.
+		for _, f := range []fill{fillTies, fillExtremes} {
+			add(a.name+"/values", f, 3, 4, 65, func(b *builder) { b.quantize(a, true) })
+		}
+		add(a.name+"/maxpool", fillRandom, 7, 6, 21, func(b *builder) {
+			b.quantize(a, false)
+			b.add(bcnn.MaxPool{Window: bcnn.Window{KH: 3, KW: 2, StrideH: 2, StrideW: 2, Pad: bcnn.Padding{Top: 1}}})
+			b.convLevels(bcnn.Conv2D{Window: bcnn.Window{KH: 2, KW: 2}, Out: 9}, integers{})
+			b.batchNorm(normFalling)
+			b.add(bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 2}}) // moves behind the thresholds
+			b.quantize(a, true)
+		})
+		add(a.name+"/residual", fillRandom, 4, 5, 33, func(b *builder) {
+			b.quantize(a, false)
+			levels := b.last()
+			b.convLevels(bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3, Pad: around}, Out: 33}, weightLevels[0])
+			b.batchNorm(normMixed)
+			b.add(bcnn.Add{}, b.last(), levels)
+			b.quantize(a, false)
+			b.add(bcnn.AvgPool{Window: bcnn.Window{KH: 2, KW: 3}})
+		})
+		add(a.name+"/joined", fillTies, 3, 3, 7, func(b *builder) {
+			b.quantize(a, false)
+			b.add(bcnn.Channels{Index: []int32{6, 0, -1, 3}})
+			b.add(bcnn.Concat{}, b.last(), 0)
+			b.add(bcnn.Sign{Zero: bcnn.ZeroIsMinus})
+		})
+	}
+	for i, a := range activationLevels {
+		for _, in := range []string{"bytes", "bits"} {
+			cases = append(cases, layerCase("levels/from/"+a.name, in, [3]int{4, 3, 5 + 60*(i%2)}, fillRandom, func(b *builder) { b.quantize(a, i%2 == 0) }))
+		}
+		add(a.name+"/network", fillRandom, 9, 8, 3, func(b *builder) {
+			for k := range 3 {
+				b.convLevels(bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3, Pad: around}, Out: 32}, weightLevels[k%2])
+				b.batchNorm([]norm{normMixed, normTies, normFalling}[k])
+				b.activation([]string{"relu", "leaky", "relu6"}[k])
+				b.quantize(activationLevels[(i+k)%len(activationLevels)], k > 0)
+			}
+			b.add(bcnn.Flatten{})
+			b.add(bcnn.Dense{Out: 10, Weights: b.integers(integers{}, 10, b.shape().Values())})
+			b.add(bcnn.Softmax{})
+		})
+	}
+	return cases
+}

@@ -1,0 +1,341 @@
+package build
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sort"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+)
+
+// Stairs is a function of a value to whole numbers that never falls, pending: a
+// rounding, which a Clip before or behind it bounds. The value is gain times the
+// whole number.
+//
+// Exporters write a quantisation as one operator, Quant of QONNX, or as QuantizeLinear,
+// Clip and DequantizeLinear, or as Clip, Mul, Round and Div. In each of them one
+// operator rounds, and what stands around it is a limit, a scale, or a zero point.
+type Stairs struct {
+	base *Value // settled
+	// level returns the whole number of a value, as the operators compute it in
+	// float32. It is the same for all channels where there is one of them.
+	level    func(channel int, x float32) float64
+	channels int
+	lo, hi   float64 // limits of level
+	shift    float64 // is added
+}
+
+// mostStairs is the magnitude beyond which whole numbers are not told apart.
+const mostStairs = 1 << 20
+
+// Round makes stairs of a value. The result has the given type.
+func (b *Builder) Round(n *pb.Node, v *Value, typ pb.DataType, channels int, level func(channel int, x float32) float64) (Operand, error) {
+	if err := v.CheckReal(); err != nil {
+		return Operand{}, err
+	}
+	lo, hi := math.Inf(-1), math.Inf(1)
+	base := v
+	if v.Clip != nil {
+		lo, hi = v.Clip.Lo, v.Clip.Hi
+		base = v.With(v.Node)
+		base.Clip = nil
+	}
+	base, err := b.Settle(base)
+	if err != nil {
+		return Operand{}, err
+	}
+	least, most := b.interval(base.Layer, intervalDepth)
+	lo, hi = max(lo, least), min(hi, most)
+	s := &Stairs{base: base, level: level, channels: channels, lo: math.Inf(1), hi: math.Inf(-1)}
+	if err := b.budget.Charge(4 * int64(channels)); err != nil {
+		return Operand{}, err
+	}
+	for c := range channels {
+		s.lo = min(s.lo, level(c, float32(max(lo, -math.MaxFloat32))))
+		s.hi = max(s.hi, level(c, float32(min(hi, math.MaxFloat32))))
+	}
+	out := base.With(n)
+	out.Stairs, out.Type, out.Signs, out.Levels = s, typ, false, false
+	return Operand{Value: out}, nil
+}
+
+// bounded narrows stairs to the whole numbers of a range of values; ok is false where
+// its ends lie between them.
+func (v *Value) bounded(n *pb.Node, lo, hi float64) (*Value, bool) {
+	s := *v.Stairs
+	at := func(x float64) (k float64, ok bool) {
+		if math.IsInf(x, 0) || math.Abs(x) >= math.MaxFloat32 {
+			return math.Copysign(math.Inf(1), x), true
+		}
+		x = (x - float64(v.Offset)) / float64(v.gain())
+		k = math.Round(x)
+		return k - s.shift, math.Abs(x-k) <= 1e-6*math.Abs(x)
+	}
+	low, okLow := at(lo)
+	high, okHigh := at(hi)
+	if !okLow || !okHigh {
+		return nil, false
+	}
+	s.lo, s.hi = max(low, min(s.lo, high)), max(low, min(s.hi, high))
+	out := v.With(n)
+	out.Stairs = &s
+	return out, true
+}
+
+// Scaled multiplies whole numbers, pending or not; ok is false for other values.
+func (v *Value) Scaled(n *pb.Node, factor float64) (out *Value, ok bool) {
+	gain := float32(factor * float64(v.gain()))
+	if !v.Levels && v.Stairs == nil || v.Pad != nil || v.Clip != nil || v.Step != nil || v.Offset != 0 ||
+		v.Type != pb.Float || !(gain > 0) || math.IsInf(float64(gain), 0) {
+		return nil, false
+	}
+	out = v.With(n)
+	if out.Gain = gain; gain == 1 {
+		out.Gain = 0
+	}
+	return out, true
+}
+
+// Shifted adds a whole number to stairs, before their gain.
+func (v *Value) Shifted(n *pb.Node, by float64) *Value {
+	s := *v.Stairs
+	s.shift += by
+	out := v.With(n)
+	out.Stairs = &s
+	return out
+}
+
+// Converted is stairs as another type that holds all of their whole numbers; ok is
+// false for other values.
+func (v *Value) Converted(n *pb.Node, typ pb.DataType) (out *Value, ok bool) {
+	lo, hi := math.Inf(-1), math.Inf(1)
+	switch typ {
+	case pb.Uint8:
+		lo, hi = 0, math.MaxUint8
+	case pb.Int8:
+		lo, hi = math.MinInt8, math.MaxInt8
+	case pb.Float, pb.Int32, pb.Int64:
+	default:
+		return nil, false
+	}
+	s := v.Stairs
+	if s == nil || v.gain() != 1 || v.Offset != 0 || s.lo+s.shift < lo || s.hi+s.shift > hi || s.hi-s.lo > mostStairs {
+		return nil, false
+	}
+	out = v.With(n)
+	out.Type = typ
+	return out, true
+}
+
+// stairsLayer emits the layer of stairs.
+func (b *Builder) stairsLayer(v *Value) (*Value, error) {
+	s := v.Stairs
+	if !(s.hi-s.lo < mostStairs) {
+		return nil, errors.New("it rounds to whole numbers without bounds: a Clip must stand before or behind it")
+	}
+	low, levels := s.lo+s.shift, int(s.hi-s.lo)+1
+	if levels > bcnn.MaxLevels || math.Abs(low) > bcnn.MaxLevels || math.Abs(s.hi+s.shift) > bcnn.MaxLevels {
+		return nil, fmt.Errorf("it gives whole numbers from %v to %v, of which at most %d levels are supported", low, s.hi+s.shift, bcnn.MaxLevels)
+	}
+	if levels < 2 { // a constant
+		out := b.Emit(v.Node, "", bcnn.Affine{Scale: []float32{0}, Bias: []float32{float32(low)}}, s.base.Shape, s.base)
+		out.Gain, out.Offset = v.Gain, v.Offset
+		return out, nil
+	}
+	if err := b.budget.Charge(64 * int64(levels) * int64(s.channels)); err != nil {
+		return nil, err
+	}
+	q := bcnn.Quantize{Low: int(low), Levels: levels}
+	for c := range s.channels {
+		for k := 1; k < levels; k++ {
+			q.Thresholds = append(q.Thresholds, reached(func(x float32) bool { return s.level(c, x) >= s.lo+float64(k) }))
+		}
+	}
+	out := b.Emit(v.Node, "", q, s.base.Shape, s.base)
+	out.Levels, out.Gain, out.Offset = true, v.Gain, v.Offset
+	return out, nil
+}
+
+// reached returns the smallest finite float32 for which f holds, which it does from
+// there on; the largest one if it never does.
+func reached(f func(x float32) bool) float32 {
+	const most = 0x7f7fffff // the bits of the largest float32
+	at := func(i int) float32 {
+		if i -= most; i < 0 {
+			return -math.Float32frombits(uint32(-i))
+		}
+		return math.Float32frombits(uint32(i))
+	}
+	return at(sort.Search(2*most, func(i int) bool { return f(at(i)) }))
+}
+
+// ternaryLayer emits the layers of a step that has a value of its own at the threshold
+// of some channel: the difference to the threshold, negated where the step falls, its
+// sign of three values, and the scale of the result.
+func (b *Builder) ternaryLayer(v, in *Value, lists [4][]float32, channels int, zeros frequency) (*Value, error) {
+	at := func(k, c int) float64 {
+		if len(lists[k]) == 1 {
+			return float64(lists[k][0])
+		}
+		return float64(lists[k][c])
+	}
+	if err := b.budget.Charge(2 * signUnits * int64(channels)); err != nil {
+		return nil, err
+	}
+	direction, offset := make([]float32, channels), make([]float32, channels)
+	scale, shift := make([]float32, channels), make([]float32, channels)
+	const tiny = math.SmallestNonzeroFloat32
+	rules := make([]float32, 0, 2*channels) // thresholds
+	plain, same, uniform := true, true, true
+	for c := range channels {
+		t, lo, mid, hi := at(0, c), at(1, c), at(2, c), at(3, c)
+		rule := []float32{0, tiny}
+		switch {
+		case lo == hi && mid == lo: // a constant: the sign of ±1
+			offset[c], scale[c] = float32(math.Copysign(1, lo)), float32(math.Abs(lo))
+		case lo == hi:
+			return nil, fmt.Errorf("it is %v at its threshold and %v elsewhere", mid, lo)
+		default:
+			direction[c], offset[c] = 1, float32(-t)
+			if lo > hi {
+				direction[c], offset[c], lo, hi = -1, float32(t), hi, lo
+			}
+			scale[c], shift[c] = float32((hi-lo)/2), float32((hi+lo)/2)
+			if scale[c]+shift[c] != float32(hi) || shift[c]-scale[c] != float32(lo) {
+				return nil, fmt.Errorf("its values %v and %v have no exact middle", lo, hi)
+			}
+			switch mid {
+			case hi:
+				rule = []float32{0, 0}
+			case lo:
+				rule = []float32{tiny, tiny}
+			case float64(shift[c]):
+			default:
+				option := "SignOfZero"
+				if b.options.SignOfZero != 0 {
+					option = "OverrideZeros"
+				}
+				return nil, &Choice{option, fmt.Errorf("it gives %v at its threshold, which is not in the middle of %v and %v", mid, lo, hi)}
+			}
+		}
+		rules = append(rules, rule...)
+		plain = plain && direction[c] == 1 && offset[c] == 0
+		same = same && rule[0] == rules[0] && rule[1] == rules[1]
+		uniform = uniform && scale[c] == scale[0] && shift[c] == shift[0] && scale[c] != 0
+	}
+	if same {
+		rules = rules[:2]
+	}
+	if !plain {
+		in = b.Emit(v.Node, "/threshold", bcnn.Affine{Scale: direction, Bias: offset}, in.Shape, in)
+	}
+	q := bcnn.Quantize{Low: -1, Levels: 3, Thresholds: rules}
+	if k := shift[0] / scale[0]; uniform && k == float32(math.Trunc(float64(k))) && max(k, -k) < bcnn.MaxLevels {
+		q.Low += int(k) // 0 stays 0
+		shift[0] = 0
+	}
+	out := b.Emit(v.Node, "", q, in.Shape, in)
+	if b.err == nil {
+		b.Ternary = append(b.Ternary, Zero{v.Node, zeros == often, out.Layer})
+	}
+	if !uniform {
+		return b.Emit(v.Node, "/values", bcnn.Affine{Scale: scale, Bias: shift}, out.Shape, out), nil
+	}
+	out.Levels, out.Offset = true, shift[0]
+	if scale[0] != 1 {
+		out.Gain = scale[0]
+	}
+	return out, nil
+}
+
+// mostInteger is the largest magnitude of weights that are taken for integers, and
+// nearlyInteger the largest distance from one, relative to α, of weights that are said
+// to be almost so.
+const (
+	mostInteger   = 15
+	nearlyInteger = 1e-4
+)
+
+// integerWeights returns weights as integers times one α > 0 per filter, rounded to
+// float32 as an exporter does, up to the tolerance of the options. integers is nil where
+// there are others, alpha where all α are 1. deviation is as binaryWeights has it.
+func (b *Builder) integerWeights(rows []float32, out int) (integers []int8, alpha []float32, deviation float64, err error) {
+	if err := b.budget.Charge(int64(2*mostInteger*len(rows) + 8*out)); err != nil {
+		return nil, nil, 0, err
+	}
+	size := len(rows) / out
+	integers, alpha = make([]int8, len(rows)), make([]float32, out)
+	for o := range out {
+		filter := rows[o*size:][:size]
+		a, off := unitOf(filter, max(nearlyInteger, b.options.WeightTolerance))
+		if a == 0 {
+			return nil, nil, 0, nil
+		}
+		alpha[o], deviation = a, max(deviation, off)
+		for i, w := range filter {
+			integers[o*size+i] = int8(math.Round(float64(w) / float64(a)))
+		}
+	}
+	if deviation > b.options.WeightTolerance {
+		return nil, nil, deviation, nil
+	}
+	one, same := true, true
+	for _, a := range alpha {
+		one = one && a == 1
+		same = same && a == alpha[0]
+	}
+	switch {
+	case one:
+		alpha = nil
+	case same:
+		alpha = alpha[:1]
+	}
+	return integers, alpha, deviation, nil
+}
+
+// unitOf returns the largest α of which all weights are a multiple, of at most
+// mostInteger, and how far they are from it, relative to α; 0 if that is more than
+// tolerance.
+func unitOf(filter []float32, tolerance float64) (alpha float32, off float64) {
+	most := float32(0)
+	for _, w := range filter {
+		most = max(most, w, -w)
+	}
+	if most == 0 {
+		return 1, 0
+	}
+	if !(most <= math.MaxFloat32) {
+		return 0, 0
+	}
+	for k := float32(1); k <= mostInteger; k++ {
+		// Rounding k·α has moved it by less than one place.
+		middle := most / k
+		best, found := tolerance, float32(0)
+		for _, a := range []float32{middle, math.Nextafter32(middle, 0), math.Nextafter32(middle, math.MaxFloat32)} {
+			if off, ok := distance(filter, a, best); ok && (found == 0 || off < best) {
+				best, found = off, a
+			}
+		}
+		if found > 0 {
+			return found, best
+		}
+	}
+	return 0, 0
+}
+
+// distance returns the largest distance of weights from multiples of α, relative to it,
+// as long as that is at most limit.
+func distance(filter []float32, alpha float32, limit float64) (off float64, ok bool) {
+	if alpha < 0x1p-100 {
+		return 0, false
+	}
+	for _, w := range filter {
+		m := float32(math.Round(float64(w) / float64(alpha)))
+		if off = max(off, math.Abs(float64(w)-float64(m*alpha))/float64(alpha)); off > limit {
+			return off, false
+		}
+	}
+	return off, true
+}

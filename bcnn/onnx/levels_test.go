@@ -1,0 +1,139 @@
+package onnx
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+)
+
+// TestLevels imports quantised activations and weights in the forms in which they are
+// written, on inputs of which many lie between two levels.
+func TestLevels(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	quant := func(in, out string, attrs ...any) testNode {
+		return op("qonnx.custom_op.general/Quant", in, out, append([]any{"rounding_mode", "ROUND"}, attrs...)...)
+	}
+	bytes := func(name string, typ pb.DataType, v float64) testTensor {
+		return testTensor{name: name, typ: typ, dims: []int{}, values: []float64{v}}
+	}
+	constants := []testTensor{number("zero", 0), number("one", 1), number("minus", -1), number("two", 2), number("half", 0.5), number("quarter", 0.25),
+		number("three", 3), number("four", 4), number("minustwo", -2), number("third", 1./3),
+		floats("per", []int{1, 3, 1, 1}, 0.5, 1, 2), bytes("u0", pb.Uint8, 0), bytes("u1", pb.Uint8, 1), bytes("u3", pb.Uint8, 3), bytes("u128", pb.Uint8, 128),
+		bytes("i0", pb.Int8, 0), bytes("i1", pb.Int8, 1), bytes("i2", pb.Int8, -2), bytes("i7", pb.Int8, 7)}
+	signed := []any{"lo", -128.0, "hi", 127.0}
+	weights := map[string][]float64{
+		"±1": {-1, 1}, "ternary": {-1, 0, 1}, "scaled": {-0.5, 0, 0.5}, "2 bits": {-2, -1, 0, 1}, "odd": {-1.5, -0.5, 0.5, 1.5}, "zero": {0},
+	}
+	products := map[string]int{"±1": 1, "ternary": 2, "scaled": 2, "2 bits": 4, "odd": 3, "zero": 2}
+	tests := []struct {
+		name     string
+		nodes    []testNode // from x to q
+		bits     int        // of a channel; 0 where they do not become levels
+		low, top int
+	}{
+		{"Quant, 2 bits", []testNode{quant("x one zero two", "q", "signed", 0, "narrow", 0)}, 3, 0, 3},
+		{"Quant, 2 bits, scaled", []testNode{quant("x half zero two", "q", "signed", 0, "narrow", 0)}, 3, 0, 3},
+		{"Quant, 2 bits, narrow", []testNode{quant("x one zero two", "q", "signed", 0, "narrow", 1)}, 2, 0, 2},
+		{"Quant, 1 bit, unsigned", []testNode{quant("x one zero one", "q", "signed", 0, "narrow", 0)}, 1, 0, 1},
+		{"Quant, 2 bits, signed", []testNode{quant("x one zero two", "q", "signed", 1, "narrow", 0)}, 4, -2, 1},
+		{"Quant, ternary", []testNode{quant("x half zero two", "q", "signed", 1, "narrow", 1)}, 2, -1, 1},
+		{"Quant, 3 bits, signed", []testNode{quant("x quarter zero three", "q", "signed", 1, "narrow", 0)}, 8, -4, 3},
+		{"Quant behind a ReLU", []testNode{op("Relu", "x", "a"), quant("a half zero three", "q", "signed", 1, "narrow", 0)}, 3, 0, 3},
+		{"Quant, a scale per channel", []testNode{quant("x per zero two", "q", "signed", 0, "narrow", 0)}, 0, 0, 3},
+		{"Quant, 8 bits", []testNode{quant("x quarter zero eight", "q", "signed", 0, "narrow", 0)}, 0, 0, 255},
+		{"Clip, Round", []testNode{op("Clip", "x minus one", "a"), op("Round", "a", "q")}, 2, -1, 1},
+		{"Clip, Mul, Round, Div", []testNode{op("Clip", "x zero one", "a"), op("Mul", "a two", "b"), op("Round", "b", "c"), op("Div", "c two", "q")}, 2, 0, 2},
+		{"straight through", []testNode{op("Clip", "x zero one", "a"), op("Mul", "a two", "b"), op("Round", "b", "c"), op("Div", "c two", "d"),
+			op("Sub", "d a", "e"), op("Add", "a e", "q")}, 2, 0, 2},
+		{"Round, Clip", []testNode{op("Round", "x", "a"), op("Clip", "a minustwo one", "q")}, 4, -2, 1},
+		{"Div, Round, Clip, Mul", []testNode{op("Div", "x half", "a"), op("Round", "a", "b"), op("Clip", "b zero three", "c"), op("Mul", "half c", "q")}, 3, 0, 3},
+		{"Round, Relu, Min", []testNode{op("Round", "x", "a"), op("Relu", "a", "b"), op("Min", "b two", "q")}, 2, 0, 2},
+		{"Floor", []testNode{op("Clip", "x minus two", "a"), op("Floor", "a", "q")}, 4, -1, 2},
+		{"Ceil", []testNode{op("Clip", "x minus two", "a"), op("Ceil", "a", "q")}, 4, -1, 2},
+		{"QuantizeLinear", []testNode{op("QuantizeLinear", "x half u0", "a"), op("Clip", "a u0 u3", "b"), op("DequantizeLinear", "b half u0", "q")}, 3, 0, 3},
+		{"QuantizeLinear, a zero point", []testNode{op("QuantizeLinear", "x half u1", "a"), op("Clip", "a u0 u3", "b"), op("DequantizeLinear", "b half u1", "q")}, 4, -1, 2},
+		{"QuantizeLinear, int8", []testNode{op("QuantizeLinear", "x one i0", "a", signed...), op("Clip", "a i2 i1", "b"), op("DequantizeLinear", "b one i0", "q")}, 4, -2, 1},
+		{"QuantizeLinear, all bytes", []testNode{op("QuantizeLinear", "x quarter u128", "a"), op("DequantizeLinear", "a quarter u128", "q")}, 0, -128, 127},
+		{"Cast to integers", []testNode{op("Clip", "x zero two", "a"), op("Round", "a", "b"), op("Cast", "b", "c", "to", int(pb.Int8)), op("Cast", "c", "q", "to", int(pb.Float))}, 2, 0, 2},
+		{"Sign", []testNode{op("Sign", "x", "q")}, 2, -1, 1},
+		{"Sign, falling", []testNode{op("Neg", "x", "a"), op("Sign", "a", "b"), op("Mul", "b minus", "q")}, 2, -1, 1},
+		{"Sign and 1, halved", []testNode{op("Sign", "x", "a"), op("Add", "a one", "b"), op("Mul", "b half", "q")}, 2, 0, 2},
+	}
+	constants = append(constants, number("eight", 8))
+	for _, test := range tests {
+		for name, values := range weights {
+			t.Run(test.name+"/"+name, func(t *testing.T) {
+				m := testModel{
+					input: image(3, 6, 5), output: "y",
+					nodes: append(append([]testNode{}, test.nodes...),
+						op("MaxPool", "q", "p", "kernel_shape", []int{2, 2}, "strides", []int{1, 1}),
+						op("Conv", "p w bias", "y", "pads", []int{1, 1, 0, 2}, "strides", []int{2, 1})),
+					inits: append(append([]testTensor{}, constants...), randomTensor(r, "w", []int{4, 3, 3, 2}, values...), randomTensor(r, "bias", []int{4}, 0, 1, -0.5)),
+				}
+				net, _ := compare(t, r, m, Options{}, false)
+				var levels []bcnn.Quantize
+				for _, l := range net.Layers {
+					if q, ok := l.Op.(bcnn.Quantize); ok {
+						levels = append(levels, q)
+					}
+				}
+				require.Len(t, levels, 1)
+				require.Equal(t, []int{test.low, test.top}, []int{levels[0].Low, levels[0].Low + levels[0].Levels - 1})
+				layers := summarize(t, net)
+				require.Len(t, layers, 1)
+				planes := test.bits * products[name]
+				require.Equal(t, planes > 0 && planes <= 16, layers[0].Binary, "%d products, %s", planes, layers[0].WhyFloat)
+				if layers[0].Binary {
+					require.Equal(t, planes, layers[0].Planes)
+				}
+			})
+		}
+	}
+}
+
+// TestIntegerWeights binarises the input: weights of a few bits, behind every padding
+// that ±1 and {0, 1} can have, dense layers, and weights that are integers only nearly.
+func TestIntegerWeights(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	constants := []testTensor{number("zero", 0), number("one", 1), number("minus", -1), number("half", 0.5), ints("pads", 0, 0, 1, 2, 0, 0, 1, 0)}
+	sign := []testNode{op("Greater", "x zero", "a"), op("Where", "a one minus", "s")}
+	step := []testNode{op("Greater", "x zero", "a"), op("Cast", "a", "s", "to", int(pb.Float))}
+	for name, test := range map[string]struct {
+		nodes  []testNode
+		values []float64
+		planes int
+	}{
+		"zeros around": {append(sign, op("Conv", "s w", "y", "pads", []int{1, 1, 1, 1})), []float64{-1, 0, 1}, 2},
+		"−1 around":    {append(sign, op("Pad", "s pads minus", "p"), op("Conv", "p w", "y")), []float64{-0.25, 0, 0.25}, 2},
+		"{0, 1}":       {append(step, op("Conv", "s w", "y", "pads", []int{1, 1, 1, 1})), []float64{-2, -1, 0, 1}, 4},
+		"{0, 1}, ones": {append(step, op("Pad", "s pads one", "p"), op("Conv", "p w", "y")), []float64{-3, -1, 1, 3}, 3},
+		"too many":     {append(sign, op("Conv", "s w", "y")), []float64{-9, 1, 2}, 0},
+		"not integers": {append(sign, op("Conv", "s w", "y")), []float64{-1, 0, 1, 1.0001}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			values := append([]float64{}, test.values...)
+			w := randomTensor(r, "w", []int{4, 3, 3, 3}, values...)
+			copy(w.values, values) // each occurs
+			m := testModel{input: image(3, 5, 6), nodes: test.nodes, inits: append(constants, w), output: "y"}
+			if name == "not integers" { // the sums are real
+				net, _, err := Load(t.Context(), write(t, m.encode()), Options{})
+				require.NoError(t, err)
+				require.False(t, summarize(t, net)[0].Binary)
+				return
+			}
+			net, _ := compare(t, r, m, Options{}, false)
+			layer := summarize(t, net)[0]
+			require.Equal(t, test.planes > 0, layer.Binary)
+			require.True(t, !layer.Binary || layer.Planes == test.planes)
+		})
+	}
+	m := testModel{input: image(3, 2, 2), nodes: append(sign, op("Flatten", "s", "f"), op("MatMul", "f w", "y")),
+		inits: append(constants, randomTensor(r, "w", []int{12, 5}, -0.5, 0, 0.5)), output: "y"}
+	net, _ := compare(t, r, m, Options{}, false)
+	require.Equal(t, 2, summarize(t, net)[0].Planes)
+	require.True(t, summarize(t, net)[0].Binary)
+}
