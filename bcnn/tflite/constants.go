@@ -110,21 +110,52 @@ func init() {
 	}
 }
 
-// each makes a constant of n numbers.
-func (im *importer) each(dims []int, n int, f func(i int) float32) (*constant, error) {
+// room makes a constant of n zeros.
+func (im *importer) room(dims []int, n int) (*constant, error) {
 	if bytes := 4 * int64(n); bytes > im.limits.TensorBytes {
 		return nil, fmt.Errorf("a constant of %d bytes, at most %d are allowed", bytes, im.limits.TensorBytes)
 	}
 	if err := im.budget.Charge(4 * int64(n)); err != nil {
 		return nil, err
 	}
-	list := make([]float32, n)
-	err := im.budget.Loop(n, func(lo, hi int) {
+	return &constant{dims: dims, list: make([]float32, n)}, nil
+}
+
+// each makes a constant of n numbers.
+func (im *importer) each(dims []int, n int, f func(i int) float32) (*constant, error) {
+	c, err := im.room(dims, n)
+	if err != nil {
+		return nil, err
+	}
+	err = im.budget.Loop(n, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			list[i] = f(i)
+			c.list[i] = f(i)
 		}
 	})
-	return &constant{dims: dims, list: list}, err
+	return c, err
+}
+
+// walk calls f for every position of a tensor in order, with the offsets of it that two
+// lists of strides give.
+func (im *importer) walk(dims []int, n int, x, y []int, f func(i, x, y int)) error {
+	at := make([]int, len(dims))
+	var a, b int
+	return im.budget.Loop(n, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			f(i, a, b)
+			for k := len(dims) - 1; k >= 0; k-- {
+				at[k]++
+				a += x[k]
+				b += y[k]
+				if at[k] < dims[k] {
+					break
+				}
+				at[k] = 0
+				a -= dims[k] * x[k]
+				b -= dims[k] * y[k]
+			}
+		}
+	})
 }
 
 func (im *importer) foldUnary(o *schema.Operator, f func(x float32) float32) (*constant, error) {
@@ -171,16 +202,14 @@ func (im *importer) foldBinary(o *schema.Operator, f func(x, y float32) float32)
 		}
 		n *= d
 	}
-	x, y := strides(c[0].dims, dims), strides(c[1].dims, dims)
-	return im.each(dims, n, func(i int) float32 {
-		at, other := 0, 0
-		for k := len(dims) - 1; k >= 0; k-- {
-			at += i % dims[k] * x[k]
-			other += i % dims[k] * y[k]
-			i /= dims[k]
-		}
-		return f(lists[0][at], lists[1][other])
+	out, err := im.room(dims, n)
+	if err != nil {
+		return nil, err
+	}
+	err = im.walk(dims, n, strides(c[0].dims, dims), strides(c[1].dims, dims), func(i, x, y int) {
+		out.list[i] = f(lists[0][x], lists[1][y])
 	})
+	return out, err
 }
 
 // broadcast returns the dimensions of a result of two tensors, lined up at the last
@@ -260,14 +289,12 @@ func (im *importer) foldTranspose(o *schema.Operator) (*constant, error) {
 		}
 		dims[i], steps[i] = x.dims[p], from[p]
 	}
-	return im.each(dims, len(list), func(i int) float32 {
-		at := 0
-		for k := len(dims) - 1; k >= 0; k-- {
-			at += i % dims[k] * steps[k]
-			i /= dims[k]
-		}
-		return list[at]
-	})
+	out, err := im.room(dims, len(list))
+	if err != nil {
+		return nil, err
+	}
+	err = im.walk(dims, len(list), steps, steps, func(i, x, _ int) { out.list[i] = list[x] })
+	return out, err
 }
 
 // foldMean is MEAN over all dimensions but some.
@@ -312,16 +339,7 @@ func (im *importer) foldMean(o *schema.Operator) (*constant, error) {
 		return nil, err
 	}
 	sums := make([]float64, n)
-	err = im.budget.Loop(len(list), func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			at, rest := 0, i
-			for k := len(over) - 1; k >= 0; k-- {
-				at += rest % x.dims[k] * steps[k]
-				rest /= x.dims[k]
-			}
-			sums[at] += float64(list[i])
-		}
-	})
+	err = im.walk(x.dims, len(list), steps, steps, func(i, at, _ int) { sums[at] += float64(list[i]) })
 	if err != nil {
 		return nil, err
 	}

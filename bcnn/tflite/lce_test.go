@@ -70,4 +70,3 @@ func TestOneLayerFiles(t *testing.T) {
 		})
 	}
 }
-
