@@ -75,18 +75,18 @@ func (im *importer) bconv(o *schema.Operator) (*value, error) {
 	if taps > maxTaps {
 		return nil, fmt.Errorf("%d taps, at most %d are supported", taps, maxTaps)
 	}
-	if window.Pad == (bcnn.Padding{}) {
-		padValue = 0
-	} else if padValue == 0 && channels/groups%2 != 0 {
-		// LCE takes half of the channels of a padded tap as −1, rounded down.
-		return nil, fmt.Errorf("zero padding of %d channels, which LCE rounds", channels/groups)
-	}
-	conv := bcnn.Conv2D{Window: window, Out: out, Groups: groups, PadValue: padValue, Weights: bcnn.Weights{Bits: w}}
-	y, err := im.emit(o, "/sum", conv, shape, v)
+	t, err := im.model.Tensor(o.Outputs[0])
 	if err != nil {
 		return nil, err
 	}
-	t, err := im.model.Tensor(o.Outputs[0])
+	if window.Pad == (bcnn.Padding{}) {
+		padValue = 0
+	} else if padValue == 0 && channels/groups%2 != 0 && (t.Type != schema.Float32 || act != actNone) {
+		// LCE would count half of the channels of a padded tap as −1.
+		return nil, fmt.Errorf("zero padding of %d channels, an odd number, needs an output of FLOAT32 without activation", channels/groups)
+	}
+	conv := bcnn.Conv2D{Window: window, Out: out, Groups: groups, PadValue: padValue, Weights: bcnn.Weights{Bits: w}}
+	y, err := im.emit(o, "/sum", conv, shape, v)
 	if err != nil {
 		return nil, err
 	}
@@ -257,22 +257,28 @@ func (im *importer) rescaled(multiplier, bias []float32, q *value, taps, act int
 		if err != nil {
 			return nil, nil, err
 		}
-		b[c] = float32(float64(bias[c])/float64(q.scale) + float64(q.zero))
-		if !(least < float64(b[c]) && float64(b[c]) < most) {
-			const wide = 1 // where one end is open
-			b[c] = float32((max(least, most-wide) + min(most, least+wide)) / 2)
+		const wide = 1 // where one end is open
+		candidates := []float32{
+			float32(float64(bias[c])/float64(q.scale) + float64(q.zero)),
+			float32((max(least, most-wide) + min(most, least+wide)) / 2),
 		}
-		same := true
-		err = im.budget.Loop(hi-lo+1, func(from, to int) {
-			for x := lo + from; x < lo+to; x++ {
-				same = same && round8(f32.FMA(float32(x), m[c], b[c])) == theirs(x)
+		same := false
+		for _, candidate := range candidates {
+			if same {
+				break
 			}
-		})
-		if err != nil {
-			return nil, nil, err
+			b[c], same = candidate, true
+			err = im.budget.Loop(hi-lo+1, func(from, to int) {
+				for x := lo + from; x < lo+to; x++ {
+					same = same && round8(f32.FMA(float32(x), m[c], b[c])) == theirs(x)
+				}
+			})
+			if err != nil {
+				return nil, nil, err
+			}
 		}
 		if !same {
-			return nil, nil, fmt.Errorf("channel %d: the 8-bit integers that LCE makes of its sums are no rounded multiples", c)
+			return nil, nil, fmt.Errorf("channel %d: rounding to 8 bits as LCE does it is not supported where sums·%v + %v are halves", c, m[c], candidates[0])
 		}
 	}
 	return m, b, nil

@@ -22,7 +22,7 @@ type array struct {
 
 var npyHeader = regexp.MustCompile(`'descr': '([^']*)', 'fortran_order': False, 'shape': \(([^)]*)\)`)
 
-// readArrays reads the arrays of an .npz file that are not text.
+// readArrays reads the arrays of an .npz file.
 func readArrays(t *testing.T, file string) map[string]array {
 	t.Helper()
 	z, err := zip.OpenReader(file)
@@ -35,21 +35,27 @@ func readArrays(t *testing.T, file string) map[string]array {
 		data, err := io.ReadAll(r)
 		require.NoError(t, err)
 		require.NoError(t, r.Close())
-		require.True(t, bytes.HasPrefix(data, []byte("\x93NUMPY\x01\x00")), f.Name)
-		n := 10 + int(binary.LittleEndian.Uint16(data[8:]))
-		m := npyHeader.FindStringSubmatch(string(data[:n]))
-		require.NotNil(t, m, "%s: %s", f.Name, data[:n])
-		a := array{dtype: m[1], data: data[n:]}
-		for d := range strings.SplitSeq(m[2], ",") {
-			if d = strings.TrimSpace(d); d != "" {
-				size, err := strconv.Atoi(d)
-				require.NoError(t, err)
-				a.dims = append(a.dims, size)
-			}
-		}
-		out[strings.TrimSuffix(f.Name, ".npy")] = a
+		out[strings.TrimSuffix(f.Name, ".npy")] = readArray(t, data)
 	}
 	return out
+}
+
+// readArray reads an .npy file.
+func readArray(t testing.TB, data []byte) array {
+	t.Helper()
+	require.True(t, bytes.HasPrefix(data, []byte("\x93NUMPY\x01\x00")))
+	n := 10 + int(binary.LittleEndian.Uint16(data[8:]))
+	m := npyHeader.FindStringSubmatch(string(data[:n]))
+	require.NotNil(t, m, "%s", data[:n])
+	a := array{dtype: m[1], data: data[n:]}
+	for d := range strings.SplitSeq(m[2], ",") {
+		if d = strings.TrimSpace(d); d != "" {
+			size, err := strconv.Atoi(d)
+			require.NoError(t, err)
+			a.dims = append(a.dims, size)
+		}
+	}
+	return a
 }
 
 // values decodes an array whose elements have the type T.
