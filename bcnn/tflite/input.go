@@ -73,7 +73,7 @@ func (im *importer) input(t *schema.Tensor) (*value, error) {
 		return nil, err
 	}
 	im.report.Input = newTensor(t, v)
-	return v, nil
+	return v, im.describe(&im.net.Input.Source, t.Index, v)
 }
 
 // quantized takes what 8-bit values stand for from a tensor.

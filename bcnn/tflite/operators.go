@@ -91,8 +91,10 @@ func (im *importer) operator(o *schema.Operator) error {
 		err = fmt.Errorf("it has %d outputs, want %d", len(o.Outputs), len(outputs))
 	}
 	for i := range outputs {
-		if err == nil && outputs[i].value != nil {
-			err = im.agree(o.Outputs[i], outputs[i].value)
+		if v := outputs[i].value; err == nil && v != nil {
+			if err = im.agree(o.Outputs[i], v); err == nil && v.layer >= before {
+				err = im.describe(&im.net.Layers[v.layer].Source, o.Outputs[i], v)
+			}
 		}
 	}
 	if err != nil {
@@ -159,6 +161,21 @@ func (im *importer) agree(index int, v *value) error {
 		return fmt.Errorf("the file says that its output is %v, it is %v", s, want)
 	}
 	v.rank = len(t.Dims)
+	return nil
+}
+
+// describe says which tensor of the file holds the values of a layer, or of the input.
+func (im *importer) describe(s **bcnn.Source, index int, v *value) error {
+	t, err := im.model.Tensor(index)
+	if err != nil || len(t.Dims) == 0 || v.pad != nil || v.typ != schema.Float32 {
+		return err // its arrays are not what the layer gives
+	}
+	const longest = 256
+	source := &bcnn.Source{Dims: t.Dims[1:]}
+	if len(t.Name) <= longest {
+		source.Name = t.Name
+	}
+	*s = source
 	return nil
 }
 
