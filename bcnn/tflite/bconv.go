@@ -233,25 +233,32 @@ func (im *importer) rescaled(multiplier, bias []float32, q *value, taps, act int
 	if b, err = im.numbers(len(bias)); err != nil {
 		return nil, nil, err
 	}
+	// each calls f for every sum: all are odd, or even, as the number of taps is.
+	each := func(f func(x int)) error {
+		const work = 4 // of f
+		if err := im.budget.Charge((work - 1) * int64(taps+1)); err != nil {
+			return err
+		}
+		return im.budget.Loop(taps+1, func(from, to int) {
+			for i := from; i < to; i++ {
+				f(min(max(2*i-taps, lo), hi))
+			}
+		})
+	}
 	for c := range m {
 		m[c] = multiplier[c] / q.scale
 		all := float32(taps) * multiplier[c]
 		shift := float32(float32(bias[c]+all)/q.scale) + float32(q.zero)
-		theirs := func(x int) float64 {
-			y := float32(float32(taps-x)*-m[c]) + shift
-			return round8(y)
-		}
+		theirs := func(x int) float64 { return round8(float32(float32(taps-x)*-m[c]) + shift) }
 		// Each sum bounds what the bias may be.
 		least, most := math.Inf(-1), math.Inf(1)
-		err := im.budget.Loop(hi-lo+1, func(from, to int) {
-			for x := lo + from; x < lo+to; x++ {
-				y, product := theirs(x), float64(x)*float64(m[c])
-				if y > math.MinInt8 {
-					least = max(least, y-0.5-product)
-				}
-				if y < math.MaxInt8 {
-					most = min(most, y+0.5-product)
-				}
+		err := each(func(x int) {
+			y, product := theirs(x), float64(x)*float64(m[c])
+			if y > math.MinInt8 {
+				least = max(least, y-0.5-product)
+			}
+			if y < math.MaxInt8 {
+				most = min(most, y+0.5-product)
 			}
 		})
 		if err != nil {
@@ -268,11 +275,7 @@ func (im *importer) rescaled(multiplier, bias []float32, q *value, taps, act int
 				break
 			}
 			b[c], same = candidate, true
-			err = im.budget.Loop(hi-lo+1, func(from, to int) {
-				for x := lo + from; x < lo+to; x++ {
-					same = same && round8(f32.FMA(float32(x), m[c], b[c])) == theirs(x)
-				}
-			})
+			err = each(func(x int) { same = same && round8(f32.FMA(float32(x), m[c], b[c])) == theirs(x) })
 			if err != nil {
 				return nil, nil, err
 			}

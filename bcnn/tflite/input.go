@@ -129,10 +129,10 @@ func (im *importer) finish(index int) error {
 		switch v := r.value; {
 		case v == nil:
 			err = errors.New("it is constant")
-		case v.layer == bcnn.NetworkInput:
-			err = errors.New("no layer computes it")
 		case v.pad != nil:
 			err = v.checkSettled()
+		case v.layer == bcnn.NetworkInput:
+			err = errors.New("no layer computes it")
 		case v.layer != len(im.net.Layers)-1:
 			err = errors.New("the last operator does not compute it")
 		default:

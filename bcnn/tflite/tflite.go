@@ -138,6 +138,21 @@ func decode(ctx context.Context, data []byte, name string, opts Options) (*bcnn.
 	}
 	b := budget.New(ctx, base)
 	b.Grow(perByte * int64(len(data)))
+	net, report, err := decodeWithin(b, data, opts, limits)
+	if err != nil {
+		return nil, nil, err
+	}
+	if net.Name == "" {
+		net.Name = name
+	}
+	if err := net.Check(); err != nil {
+		return nil, nil, err
+	}
+	return net, report, nil
+}
+
+// decodeWithin imports a file within a budget.
+func decodeWithin(b *budget.Budget, data []byte, opts Options, limits bcnn.Limits) (*bcnn.Network, *Report, error) {
 	m, err := schema.Decode(data, limits.Layers, b)
 	if err != nil {
 		if err := b.Charge(0); err != nil { // not the fault of the format
@@ -149,15 +164,8 @@ func decode(ctx context.Context, data []byte, name string, opts Options) (*bcnn.
 	if err := im.run(); err != nil {
 		return nil, nil, fmt.Errorf("sub-graph 0: %w", err)
 	}
-	net := im.net
-	net.Name, net.Labels, net.Input.Resize = opts.Name, opts.Labels, opts.Resize
-	if net.Name == "" {
-		net.Name = name
-	}
-	if err := net.Check(); err != nil {
-		return nil, nil, err
-	}
-	return net, im.report, nil
+	im.net.Name, im.net.Labels, im.net.Input.Resize = opts.Name, opts.Labels, opts.Resize
+	return im.net, im.report, nil
 }
 
 // stem is the name of a file without its extension. A file may be called anything.

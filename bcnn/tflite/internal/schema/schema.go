@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/flat"
 	"github.com/bitcnn/bitcnn/internal/budget"
@@ -21,12 +22,15 @@ const (
 // MaxSize is the largest dimension of a tensor, and the largest number of values.
 const MaxSize = 1 << 28
 
-// maxRank is how many dimensions a tensor may have, and maxName how long its name may
-// be.
+// maxRank is how many dimensions a tensor may have, and maxName how many bytes of its
+// name are read.
 const (
 	maxRank = 8
-	maxName = 4096
+	maxName = 512
 )
+
+// nameUnits is what is charged for each byte of a name, which may have to be escaped.
+const nameUnits = 24
 
 // Type is the type of the elements of a tensor.
 type Type uint8
@@ -68,6 +72,9 @@ func (t Type) bytes() int {
 	}
 	return 0
 }
+
+// Code returns the code of a built-in operator, or −1 if there is none of the name.
+func Code(name string) int32 { return int32(slices.Index(operators[:], name)) }
 
 // Model is a file, of which the tables are read when they are asked for.
 type Model struct {
@@ -213,7 +220,7 @@ func (m *Model) operator(o *Operator, t flat.Table, index, tensors int) error {
 	switch {
 	case builtin == custom:
 		name := cut(code.Bytes(1))
-		if err := m.budget.Charge(int64(len(name))); err != nil {
+		if err := m.budget.Charge(nameUnits * int64(len(name))); err != nil {
 			return err
 		}
 		o.Name, o.Custom = text.Escape(string(name)), true
@@ -257,7 +264,7 @@ func (m *Model) tensor(index int) (*Tensor, error) {
 	table := m.Graph.tensors.At(index)
 	name := cut(table.Bytes(3))
 	shape, signature := table.Int32s(0), table.Int32s(7)
-	if err := m.budget.Charge(4 * int64(len(name))); err != nil { // it may be escaped
+	if err := m.budget.Charge(nameUnits * int64(len(name))); err != nil {
 		return nil, err
 	}
 	t := &Tensor{Index: index, Name: text.Escape(string(name)), Type: Type(table.Uint8(1, 0))}
