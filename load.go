@@ -14,6 +14,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bincnn"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
+	"github.com/bitcnn/bitcnn/bcnn/tflite"
 	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/internal/recognize"
 	"github.com/bitcnn/bitcnn/models"
@@ -26,13 +27,16 @@ type LoadOptions struct {
 	Limits Limits
 	// ONNX says what ONNX files leave open. Its Limits are those above.
 	ONNX onnx.Options
+	// TFLite says what becomes of the inputs of TensorFlow Lite files. Its Limits are
+	// those above.
+	TFLite tflite.Options
 	// BinCNN says what a network of BinCNN does with the bytes of an image, which its
 	// folder of weights leaves open.
 	BinCNN bincnn.Mode
 }
 
-// Load reads a model: a .bcnn file, an ONNX file, or the folder of weights published
-// with BinCNN. The format is recognised by content, not by name; a file that is no
+// Load reads a model: a .bcnn file, an ONNX file, a TensorFlow Lite file such as those
+// of Larq Compute Engine, or the folder of weights published with BinCNN. The format is recognised by content, not by name; a file that is no
 // model is answered with what it is. When ctx ends, its error is returned. Errors name
 // the file.
 func Load(ctx context.Context, path string, opts LoadOptions) (*Model, error) {
@@ -46,6 +50,8 @@ func Load(ctx context.Context, path string, opts LoadOptions) (*Model, error) {
 		model, err = modelfile.Load(ctx, path, modelfile.Options{Limits: opts.Limits})
 	case recognize.ONNX:
 		model, _, err = onnx.Load(ctx, path, opts.onnx())
+	case recognize.TFLite:
+		model, _, err = tflite.Load(ctx, path, opts.tflite())
 	default:
 		if err = opts.checkBinCNN(); err != nil {
 			return nil, files.Name(path, err)
@@ -77,6 +83,8 @@ func LoadFS(ctx context.Context, fsys fs.FS, name string, opts LoadOptions) (*Mo
 		return model, files.Name(name, err)
 	case recognize.ONNX:
 		model, _, err = onnx.Read(ctx, fsys, name, opts.onnx())
+	case recognize.TFLite:
+		model, _, err = tflite.Read(ctx, fsys, name, opts.tflite())
 	default:
 		if err = opts.checkBinCNN(); err != nil {
 			return nil, files.Name(name, err)
@@ -102,8 +110,8 @@ func recognizeFS(fsys fs.FS, name string) (recognize.Format, error) {
 }
 
 // Read reads a model from what r delivers until it ends, such as the body of a
-// request: a .bcnn file, or an ONNX file that refers to no others. It takes no more
-// than Limits.FileBytes.
+// request: a .bcnn file, an ONNX file that refers to no others, or a TensorFlow Lite
+// file. It takes no more than Limits.FileBytes.
 func Read(ctx context.Context, r io.Reader, opts LoadOptions) (*Model, error) {
 	data, err := readAll(ctx, r, opts.Limits)
 	if err != nil {
@@ -113,10 +121,15 @@ func Read(ctx context.Context, r io.Reader, opts LoadOptions) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if format == recognize.ModelFile {
-		return modelfile.Read(ctx, data, modelfile.Options{Limits: opts.Limits})
+	var model *Model
+	switch format {
+	case recognize.ModelFile:
+		model, err = modelfile.Read(ctx, data, modelfile.Options{Limits: opts.Limits})
+	case recognize.TFLite:
+		model, _, err = tflite.Decode(ctx, data, opts.tflite())
+	default:
+		model, _, err = onnx.Decode(ctx, data, opts.onnx())
 	}
-	model, _, err := onnx.Decode(ctx, data, opts.onnx())
 	return model, err
 }
 
@@ -150,6 +163,11 @@ func readAll(ctx context.Context, r io.Reader, limits Limits) ([]byte, error) {
 func (o LoadOptions) onnx() onnx.Options {
 	o.ONNX.Limits = o.Limits
 	return o.ONNX
+}
+
+func (o LoadOptions) tflite() tflite.Options {
+	o.TFLite.Limits = o.Limits
+	return o.TFLite
 }
 
 func (o LoadOptions) checkBinCNN() error {

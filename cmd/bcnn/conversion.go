@@ -17,7 +17,8 @@ type conversion struct {
 	Output string `json:"output"`
 	Bytes  int64  `json:"bytes"`
 	*summary.Report
-	// Of an ONNX model.
+	// Of an ONNX or TensorFlow Lite model.
+	kind         string         // what its nodes are called
 	Nodes        int            `json:"nodes,omitempty"`
 	Folded       int            `json:"folded,omitempty"`
 	Cancelled    []string       `json:"cancelled,omitempty"`
@@ -44,7 +45,7 @@ func newConversion(in, out string, net *bcnn.Network, plan *bcnn.Plan, nodes *on
 	if nodes == nil {
 		return c
 	}
-	c.Nodes, c.Folded, c.Cancelled = nodes.Nodes, len(nodes.Folded), nodes.Cancelled
+	c.kind, c.Nodes, c.Folded, c.Cancelled = "ONNX nodes", nodes.Nodes, len(nodes.Folded), nodes.Cancelled
 	for _, z := range nodes.Zeros {
 		c.Zeros = append(c.Zeros, changedZero(z))
 	}
@@ -60,7 +61,7 @@ func newConversion(in, out string, net *bcnn.Network, plan *bcnn.Plan, nodes *on
 func (c *conversion) print(out *output) {
 	printReport(out, c.Report)
 	if c.Nodes > 0 {
-		out.printf("%d ONNX nodes, %d of which became part of another layer or were constant\n", c.Nodes, c.Folded)
+		out.printf("%d %s, %d of which became part of another layer or were constant\n", c.Nodes, c.kind, c.Folded)
 	}
 	if n := len(c.Cancelled); n > 0 {
 		out.printf("%s with parts that cancel, as in x + (f(x) - x), taken as what is left: %s\n",

@@ -16,6 +16,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bincnn"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
+	"github.com/bitcnn/bitcnn/bcnn/tflite"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/internal/measure"
@@ -35,32 +36,37 @@ type convertFlags struct {
 	json               bool
 }
 
-// onnxFlags are the flags that only make sense for ONNX files.
-var onnxFlags = []string{"input", "shape", "mean", "scale", "labels", "name", "resize", "sign-zero", "override-zeros", "weight-tolerance"}
+// graphFlags are the flags that only make sense for ONNX and TensorFlow Lite files,
+// and onnxFlags those for ONNX files alone.
+var (
+	graphFlags = []string{"input", "mean", "scale", "labels", "name", "resize"}
+	onnxFlags  = []string{"shape", "sign-zero", "override-zeros", "weight-tolerance"}
+)
 
 func newConvert(env *environment) *cobra.Command {
 	var f convertFlags
 	cmd := &cobra.Command{
 		Use:   "convert IN -o OUT.bcnn",
 		Short: "Convert a model to a .bcnn file",
-		Long: `Convert an ONNX model, the folder of weights published with BinCNN (with
---mode), or a network that 'bcnn zoo' lists with random weights (--from zoo), to
-a .bcnn file, and report for every layer with weights whether it is binary, its
-bytes before and after, and why it is computed in float. The format is recognised
-by what is in the file; a .bcnn file is written anew.
+		Long: `Convert an ONNX model, a TensorFlow Lite model such as those of Larq Compute
+Engine, the folder of weights published with BinCNN (with --mode), or a network
+that 'bcnn zoo' lists with random weights (--from zoo), to a .bcnn file, and
+report for every layer with weights whether it is binary, its bytes before and
+after, and why it is computed in float. The format is recognised by what is in
+the file; a .bcnn file is written anew.
 
 What a .bcnn file cannot represent exactly is an error that names all such nodes.
 The file is written completely or not at all; a file of that name is replaced.
 The report ends with a warning if less than half of the multiplications became
 binary; with --require-binary that is an error, and no file is written.
 
-The flags below override what the ONNX file says about its input. --input uint8
+The flags below override what the file says about its input. --input uint8
 makes a model with a float input read the bytes of images, of which it computes
 (x - mean) · scale per channel first.
 
 With --json, one object: input, output, bytes, layers, macs, binary_macs,
-float_bytes, stored_bytes, warning, and of an ONNX model nodes, folded, cancelled,
-zeros, nearly_binary.`,
+float_bytes, stored_bytes, warning, of an ONNX or TensorFlow Lite model nodes and
+folded, and of an ONNX model cancelled, zeros, nearly_binary.`,
 		Example: `  bcnn convert model.onnx -o model.bcnn
   bcnn convert model.onnx -o model.bcnn --input uint8 --mean 127.5 --scale 0.00784313725 --labels labels.txt
   bcnn convert --mode thresh weights -o bincnn.bcnn
@@ -81,6 +87,11 @@ zeros, nearly_binary.`,
 			if err != nil {
 				return err
 			}
+			for _, name := range graphFlags {
+				if format != "onnx" && format != "tflite" && cmd.Flags().Changed(name) {
+					return usagef("--%s is for ONNX and TensorFlow Lite models", name)
+				}
+			}
 			for _, name := range onnxFlags {
 				if format != "onnx" && cmd.Flags().Changed(name) {
 					return usagef("--%s is for ONNX models", name)
@@ -90,10 +101,13 @@ zeros, nearly_binary.`,
 				return usagef("--mode goes with a folder of weights of BinCNN")
 			}
 			var net *bcnn.Network
-			var nodes *onnx.Report // of an ONNX model
+			var nodes *onnx.Report       // of an ONNX model
+			var operators *tflite.Report // of a TensorFlow Lite model
 			switch format {
 			case "onnx":
 				net, nodes, err = f.loadONNX(cmd.Context(), in)
+			case "tflite":
+				net, operators, err = f.loadTFLite(cmd.Context(), in)
 			case "bincnn":
 				mode := bincnn.Mode(f.mode)
 				modes := []bincnn.Mode{bincnn.Thresh, bincnn.Norm, bincnn.Int}
@@ -117,6 +131,9 @@ zeros, nearly_binary.`,
 				return files.Name(in, err)
 			}
 			c := newConversion(in, f.output, net, plan, nodes)
+			if operators != nil {
+				c.kind, c.Nodes, c.Folded = "TensorFlow Lite operators", operators.Operators, operators.Folded
+			}
 			if c.Warning != "" && f.requireBinary {
 				return files.Name(in, errors.New(c.Warning))
 			}
@@ -137,9 +154,9 @@ zeros, nearly_binary.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.output, "output", "o", "", "file to write")
-	flags.StringVar(&f.from, "from", "", "format of IN: onnx or bincnn, or zoo for the name of a network (default what is in the file)")
+	flags.StringVar(&f.from, "from", "", "format of IN: onnx, tflite or bincnn, or zoo for the name of a network (default what is in the file)")
 	flags.StringVar(&f.mode, "mode", "", "input of a bincnn network: thresh, norm or int")
-	flags.StringVar(&f.input, "input", "", "type of the input: uint8 or float32 (default as the ONNX file says)")
+	flags.StringVar(&f.input, "input", "", "type of the input: uint8 or float32 (default as the file says)")
 	flags.StringVar(&f.shape, "shape", "", "HEIGHTxWIDTHxCHANNELS of the input, where the ONNX file leaves it open")
 	floatsFlag(cmd, &f.onnx.Mean, "mean", "subtracted from the input, one value or one per channel")
 	floatsFlag(cmd, &f.onnx.Scale, "scale", "multiplied with the input after that, one value or one per channel")
@@ -152,7 +169,7 @@ zeros, nearly_binary.`,
 	flags.BoolVar(&f.requireBinary, "require-binary", false, "fail if less than half of the multiplications become binary")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object")
 	for name, values := range map[string][]string{
-		"from": {"onnx", "bincnn", "zoo"}, "mode": {"thresh", "norm", "int"},
+		"from": {"onnx", "tflite", "bincnn", "zoo"}, "mode": {"thresh", "norm", "int"},
 		"input": {"uint8", "float32"}, "sign-zero": {"plus", "minus"},
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
@@ -160,21 +177,23 @@ zeros, nearly_binary.`,
 	return cmd
 }
 
-// format returns the format of the model that is to be converted: onnx, bincnn, zoo
-// or bcnn.
+// format returns the format of the model that is to be converted: onnx, tflite,
+// bincnn, zoo or bcnn.
 func (f *convertFlags) format(in string) (string, error) {
 	switch f.from {
-	case "onnx", "bincnn", "zoo":
+	case "onnx", "tflite", "bincnn", "zoo":
 		return f.from, nil
 	case "":
 	default:
-		return "", usagef("--from %q: want onnx, bincnn or zoo", f.from)
+		return "", usagef("--from %q: want onnx, tflite, bincnn or zoo", f.from)
 	}
 	format, err := recognize.Path(in)
 	if err != nil {
 		return "", err
 	}
-	return map[recognize.Format]string{recognize.ONNX: "onnx", recognize.BinCNN: "bincnn", recognize.ModelFile: "bcnn"}[format], nil
+	return map[recognize.Format]string{
+		recognize.ONNX: "onnx", recognize.TFLite: "tflite", recognize.BinCNN: "bincnn", recognize.ModelFile: "bcnn",
+	}[format], nil
 }
 
 // parse sets the options of an import from the flags that are text.
@@ -213,13 +232,29 @@ func (f *convertFlags) parse() error {
 
 // loadONNX imports an ONNX model with the options that the flags set.
 func (f *convertFlags) loadONNX(ctx context.Context, in string) (*bcnn.Network, *onnx.Report, error) {
-	if f.labels != "" {
-		var err error
-		if f.onnx.Labels, err = readLabels(f.labels); err != nil {
-			return nil, nil, err
-		}
+	if err := f.setLabels(); err != nil {
+		return nil, nil, err
 	}
 	return onnx.Load(ctx, in, f.onnx)
+}
+
+// loadTFLite imports a TensorFlow Lite model with those of the options that it has.
+func (f *convertFlags) loadTFLite(ctx context.Context, in string) (*bcnn.Network, *tflite.Report, error) {
+	if err := f.setLabels(); err != nil {
+		return nil, nil, err
+	}
+	o := &f.onnx
+	return tflite.Load(ctx, in, tflite.Options{
+		InputType: o.InputType, Mean: o.Mean, Scale: o.Scale, Name: o.Name, Labels: o.Labels, Resize: o.Resize,
+	})
+}
+
+// setLabels reads the file of labels.
+func (f *convertFlags) setLabels() (err error) {
+	if f.labels != "" {
+		f.onnx.Labels, err = readLabels(f.labels)
+	}
+	return err
 }
 
 // maxLabels is the size of a file of labels at the most: more than a model file

@@ -24,6 +24,7 @@ type Format int
 const (
 	ModelFile Format = iota + 1 // .bcnn, or another safetensors file
 	ONNX
+	TFLite // TensorFlow Lite
 	BinCNN // the folder of weights published with BinCNN
 )
 
@@ -33,6 +34,8 @@ func (f Format) String() string {
 		return ".bcnn"
 	case ONNX:
 		return "ONNX"
+	case TFLite:
+		return "TensorFlow Lite"
 	case BinCNN:
 		return "BinCNN"
 	}
@@ -94,6 +97,9 @@ func Head(head []byte) (Format, error) {
 	if isSafetensors(head) {
 		return ModelFile, nil
 	}
+	if at(4, "TFL3")(head) {
+		return TFLite, nil
+	}
 	for _, k := range kinds {
 		if k.is(head) {
 			return 0, no(k.about)
@@ -137,7 +143,6 @@ var kinds = []struct {
 	is func(head []byte) bool
 	about
 }{
-	{at(4, "TFL3"), about{"a TensorFlow Lite model", "'python -m tf2onnx.convert --tflite FILE --output model.onnx' converts it, but for custom operators such as those of Larq Compute Engine"}},
 	{at(0, "\x89HDF\r\n\x1a\n"), keras},
 	{zipOf(isKeras), kerasZip},
 	{zipOf(isTorch), torchZip},

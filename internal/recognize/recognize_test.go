@@ -53,6 +53,7 @@ func examples(t testing.TB) map[string][]string {
 			"\x40\x00\x00\x00\x00\x00\x00\x00{\"__metadata__\":{}}",
 			"\x12\x01\x00\x00\x00\x00\x00\x00{", // as long as the mark of MXNet
 		},
+		"=TensorFlow Lite": {"\x1c\x00\x00\x00TFL3\x00\x00\x12\x00"},
 		"=ONNX": {
 			"\x08\x06\x12\x07pytorch\x1a\x031.7",
 			"\x08\x08\x12\x0cbackend-test:\x82\x01",  // the graph goes on
@@ -61,12 +62,11 @@ func examples(t testing.TB) map[string][]string {
 			"\x08\x07\x28\x80", // in the middle of a number
 			"\x08",
 		},
-		"a TensorFlow Lite model": {"\x1c\x00\x00\x00TFL3\x00\x00\x12\x00"},
-		"a Keras model (HDF5)":    {"\x89HDF\r\n\x1a\n\x00\x00"},
-		"a Keras 3 model":         {zipped(t, "metadata.json", "config.json", "model.weights.h5")},
-		"a PyTorch file":          {zipped(t, "model/data.pkl", "model/version"), zipped(t, "archive/x.bin", "archive/byteorder")},
-		"a NumPy archive":         {zipped(t, "arr_0.npy")},
-		"a zip archive":           {zipped(t, "data.pkl"), zipped(t, "readme"), "PK\x03\x04", "PK\x03\x04" + strings.Repeat("\xff", 40)},
+		"a Keras model (HDF5)": {"\x89HDF\r\n\x1a\n\x00\x00"},
+		"a Keras 3 model":      {zipped(t, "metadata.json", "config.json", "model.weights.h5")},
+		"a PyTorch file":       {zipped(t, "model/data.pkl", "model/version"), zipped(t, "archive/x.bin", "archive/byteorder")},
+		"a NumPy archive":      {zipped(t, "arr_0.npy")},
+		"a zip archive":        {zipped(t, "data.pkl"), zipped(t, "readme"), "PK\x03\x04", "PK\x03\x04" + strings.Repeat("\xff", 40)},
 		"a pickle": {
 			"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", // the old format of torch.save
 			"\x80\x04\x95\x10\x00\x00\x00\x00\x00\x00\x00}",

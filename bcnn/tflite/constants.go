@@ -1,0 +1,399 @@
+package tflite
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/flat"
+	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+	"github.com/bitcnn/bitcnn/internal/budget"
+)
+
+// constant is a tensor that is known: of the file, or computed from others.
+type constant struct {
+	tensor *schema.Tensor // nil if it is computed
+	dims   []int          // those of packed bits count channels where it is computed
+	list   []float32      // its numbers, once they are asked for
+	packed bool           // they are packed bits, as +1 and −1
+}
+
+// floats returns the numbers of a constant.
+func (c *constant) floats(b *budget.Budget) ([]float32, error) {
+	if c.packed {
+		return nil, errors.New("a constant is packed bits")
+	}
+	if c.list == nil {
+		var err error
+		if c.list, err = c.tensor.Floats(b); err != nil {
+			return nil, err
+		}
+	}
+	return c.list, nil
+}
+
+// weights is floats of the weights of a float layer.
+func (c *constant) weights(b *budget.Budget) ([]float32, error) {
+	if c.tensor != nil && (c.tensor.Type == schema.Int8 || c.tensor.Type == schema.Uint8) {
+		return nil, errors.New("8-bit weights, for which TensorFlow Lite rounds the input to 8 bits, are not supported: convert the model without quantising it")
+	}
+	return c.floats(b)
+}
+
+// words returns the packed bits of a constant of the file.
+func (c *constant) words() (flat.Int32s, error) {
+	if c.tensor == nil {
+		return nil, errors.New("packed bits that are computed are not supported here")
+	}
+	return c.tensor.Int32s()
+}
+
+// maxIntegers is how many integers an operator takes as dimensions, sizes or positions.
+const maxIntegers = 64
+
+// integers returns the numbers of a constant of a few integers.
+func (c *constant) integers() ([]int64, error) {
+	if c.tensor == nil {
+		return nil, errors.New("integers that are computed are not supported")
+	}
+	if n := c.tensor.Values(); n > maxIntegers {
+		return nil, fmt.Errorf("%d integers, at most %d are supported", n, maxIntegers)
+	}
+	return c.tensor.Integers()
+}
+
+// fold evaluates an operator on constants.
+func (im *importer) fold(o *schema.Operator) ([]operand, error) {
+	f := folders[o.Name]
+	if f == nil {
+		return nil, errUnsupported
+	}
+	c, err := f(im, o)
+	return []operand{{constant: c}}, err
+}
+
+// folders are the operators on constants.
+var folders map[string]func(*importer, *schema.Operator) (*constant, error)
+
+func init() {
+	unary := func(f func(x float32) float32) func(*importer, *schema.Operator) (*constant, error) {
+		return func(im *importer, o *schema.Operator) (*constant, error) { return im.foldUnary(o, f) }
+	}
+	binary := func(f func(x, y float32) float32) func(*importer, *schema.Operator) (*constant, error) {
+		return func(im *importer, o *schema.Operator) (*constant, error) { return im.foldBinary(o, f) }
+	}
+	clip := func(lo, hi float32) func(x float32) float32 {
+		return func(x float32) float32 { return min(max(x, lo), hi) }
+	}
+	same := func(x float32) float32 { return x }
+	folders = map[string]func(*importer, *schema.Operator) (*constant, error){
+		"ABS":           unary(func(x float32) float32 { return max(x, -x) }),
+		"ADD":           binary(func(x, y float32) float32 { return x + y }),
+		"DEQUANTIZE":    unary(same),
+		"DIV":           binary(func(x, y float32) float32 { return x / y }),
+		"EXPAND_DIMS":   (*importer).foldReshape,
+		"LceDequantize": (*importer).foldDequantize,
+		"LceQuantize":   (*importer).foldQuantize,
+		"MAXIMUM":       binary(func(x, y float32) float32 { return max(x, y) }),
+		"MEAN":          (*importer).foldMean,
+		"MINIMUM":       binary(func(x, y float32) float32 { return min(x, y) }),
+		"MUL":           binary(func(x, y float32) float32 { return x * y }),
+		"NEG":           unary(func(x float32) float32 { return -x }),
+		"RELU":          unary(clip(0, math.MaxFloat32)),
+		"RELU6":         unary(clip(0, 6)),
+		"RELU_N1_TO_1":  unary(clip(-1, 1)),
+		"RESHAPE":       (*importer).foldReshape,
+		"SQUEEZE":       (*importer).foldReshape,
+		"SUB":           binary(func(x, y float32) float32 { return x - y }),
+		"TRANSPOSE":     (*importer).foldTranspose,
+	}
+}
+
+// room makes a constant of n zeros.
+func (im *importer) room(dims []int, n int) (*constant, error) {
+	if bytes := 4 * int64(n); bytes > im.limits.TensorBytes {
+		return nil, fmt.Errorf("a constant of %d bytes, at most %d are allowed", bytes, im.limits.TensorBytes)
+	}
+	if err := im.budget.Charge(4 * int64(n)); err != nil {
+		return nil, err
+	}
+	return &constant{dims: dims, list: make([]float32, n)}, nil
+}
+
+// each makes a constant of n numbers.
+func (im *importer) each(dims []int, n int, f func(i int) float32) (*constant, error) {
+	c, err := im.room(dims, n)
+	if err != nil {
+		return nil, err
+	}
+	err = im.budget.Loop(n, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			c.list[i] = f(i)
+		}
+	})
+	return c, err
+}
+
+// walk calls f for every position of a tensor in order, with the offsets of it that two
+// lists of strides give.
+func (im *importer) walk(dims []int, n int, x, y []int, f func(i, x, y int)) error {
+	at := make([]int, len(dims))
+	var a, b int
+	return im.budget.Loop(n, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			f(i, a, b)
+			for k := len(dims) - 1; k >= 0; k-- {
+				at[k]++
+				a += x[k]
+				b += y[k]
+				if at[k] < dims[k] {
+					break
+				}
+				at[k] = 0
+				a -= dims[k] * x[k]
+				b -= dims[k] * y[k]
+			}
+		}
+	})
+}
+
+func (im *importer) foldUnary(o *schema.Operator, f func(x float32) float32) (*constant, error) {
+	if act := int(o.Options.Uint8(0, 0)); act != actNone && o.Name != "DEQUANTIZE" {
+		return nil, errors.New("its options are not supported on constants")
+	}
+	x, err := im.required(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	list, err := x.floats(im.budget)
+	if err != nil {
+		return nil, err
+	}
+	return im.each(x.dims, len(list), func(i int) float32 { return f(list[i]) })
+}
+
+func (im *importer) foldBinary(o *schema.Operator, f func(x, y float32) float32) (*constant, error) {
+	if o.Options.Uint8(0, 0) != actNone {
+		return nil, errors.New("a fused activation is not supported on constants")
+	}
+	if len(o.Inputs) != 2 {
+		return nil, fmt.Errorf("%d inputs, want 2", len(o.Inputs))
+	}
+	var c [2]*constant
+	var lists [2][]float32
+	for i := range c {
+		var err error
+		if c[i], err = im.required(o, i); err != nil {
+			return nil, err
+		}
+		if lists[i], err = c[i].floats(im.budget); err != nil {
+			return nil, err
+		}
+	}
+	dims, err := broadcast(c[0].dims, c[1].dims)
+	if err != nil {
+		return nil, err
+	}
+	n := 1
+	for _, d := range dims {
+		if n > schema.MaxSize/d {
+			return nil, fmt.Errorf("a constant of %v", dims)
+		}
+		n *= d
+	}
+	out, err := im.room(dims, n)
+	if err != nil {
+		return nil, err
+	}
+	err = im.walk(dims, n, strides(c[0].dims, dims), strides(c[1].dims, dims), func(i, x, y int) {
+		out.list[i] = f(lists[0][x], lists[1][y])
+	})
+	return out, err
+}
+
+// broadcast returns the dimensions of a result of two tensors, lined up at the last
+// ones.
+func broadcast(x, y []int) ([]int, error) {
+	out := make([]int, max(len(x), len(y)))
+	for k := range out {
+		at := func(d []int) int {
+			if i := len(d) - len(out) + k; i >= 0 {
+				return d[i]
+			}
+			return 1
+		}
+		a, b := at(x), at(y)
+		if a != b && a != 1 && b != 1 {
+			return nil, fmt.Errorf("constants of %v and %v", x, y)
+		}
+		out[k] = max(a, b)
+	}
+	return out, nil
+}
+
+// strides returns how far apart the values of a tensor are along each dimension of one
+// that it is repeated to.
+func strides(d, to []int) []int {
+	out := make([]int, len(to))
+	stride := 1
+	for i := len(d) - 1; i >= 0; i-- {
+		if d[i] > 1 {
+			out[len(to)-len(d)+i] = stride
+		}
+		stride *= d[i]
+	}
+	return out
+}
+
+func (im *importer) foldReshape(o *schema.Operator) (*constant, error) {
+	x, err := im.required(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	list, err := x.floats(im.budget)
+	if err != nil {
+		return nil, err
+	}
+	t, err := im.model.Tensor(o.Outputs[0])
+	if err != nil {
+		return nil, err
+	}
+	if t.Values() != len(list) {
+		return nil, fmt.Errorf("%d values as %v", len(list), t.Dims)
+	}
+	return &constant{dims: t.Dims, list: list}, nil
+}
+
+func (im *importer) foldTranspose(o *schema.Operator) (*constant, error) {
+	x, err := im.required(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	list, err := x.floats(im.budget)
+	if err != nil {
+		return nil, err
+	}
+	perm, err := im.integers(o, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(perm) != len(x.dims) {
+		return nil, fmt.Errorf("a permutation of %d of %d dimensions", len(perm), len(x.dims))
+	}
+	from := strides(x.dims, x.dims)
+	dims, steps := make([]int, len(perm)), make([]int, len(perm))
+	for i, p := range perm {
+		if p < 0 || p >= int64(len(perm)) || slices.Contains(perm[:i], p) {
+			return nil, fmt.Errorf("dimensions %v", perm)
+		}
+		dims[i], steps[i] = x.dims[p], from[p]
+	}
+	out, err := im.room(dims, len(list))
+	if err != nil {
+		return nil, err
+	}
+	err = im.walk(dims, len(list), steps, steps, func(i, x, _ int) { out.list[i] = list[x] })
+	return out, err
+}
+
+// foldMean is MEAN over all dimensions but some.
+func (im *importer) foldMean(o *schema.Operator) (*constant, error) {
+	x, err := im.required(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	list, err := x.floats(im.budget)
+	if err != nil {
+		return nil, err
+	}
+	axes, err := im.integers(o, 1)
+	if err != nil {
+		return nil, err
+	}
+	over := make([]bool, len(x.dims))
+	for _, a := range axes {
+		if a < 0 {
+			a += int64(len(over))
+		}
+		if a < 0 || a >= int64(len(over)) {
+			return nil, fmt.Errorf("there is no dimension %d among %d", a, len(over))
+		}
+		over[a] = true
+	}
+	keep := o.Options.Uint8(0, 0) != 0
+	n, steps := 1, make([]int, len(over))
+	var dims []int
+	for k := len(over) - 1; k >= 0; k-- {
+		switch {
+		case !over[k]:
+			steps[k] = n
+			n *= x.dims[k]
+			dims = append(dims, x.dims[k])
+		case keep:
+			dims = append(dims, 1)
+		}
+	}
+	slices.Reverse(dims)
+	if err := im.budget.Charge(8 * int64(n)); err != nil {
+		return nil, err
+	}
+	sums := make([]float64, n)
+	err = im.walk(x.dims, len(list), steps, steps, func(i, at, _ int) { sums[at] += float64(list[i]) })
+	if err != nil {
+		return nil, err
+	}
+	return im.each(dims, n, func(i int) float32 { return float32(sums[i] / float64(len(list)/n)) })
+}
+
+// foldQuantize is LceQuantize.
+func (im *importer) foldQuantize(o *schema.Operator) (*constant, error) {
+	x, err := im.required(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	list, err := x.floats(im.budget)
+	if err != nil {
+		return nil, err
+	}
+	c, err := im.each(x.dims, len(list), func(i int) float32 {
+		if list[i] < 0 {
+			return -1
+		}
+		return 1
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.packed = true
+	return c, nil
+}
+
+// foldDequantize is LceDequantize.
+func (im *importer) foldDequantize(o *schema.Operator) (*constant, error) {
+	x, err := im.required(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	if x.packed {
+		return &constant{dims: x.dims, list: x.list}, nil
+	}
+	// Words of the file: the output says how many channels they hold.
+	words, err := x.words()
+	if err != nil {
+		return nil, err
+	}
+	t, err := im.model.Tensor(o.Outputs[0])
+	if err != nil {
+		return nil, err
+	}
+	d := t.Dims
+	if len(d) == 0 || len(d) != len(x.dims) || !slices.Equal(d[:len(d)-1], x.dims[:len(d)-1]) || wordsOf(d[len(d)-1]) != x.dims[len(d)-1] {
+		return nil, fmt.Errorf("words %v of channels %v", x.dims, d)
+	}
+	channels := d[len(d)-1]
+	return im.each(d, t.Values(), func(i int) float32 {
+		c := i % channels
+		return 1 - 2*float32(uint32(words.At(i/channels*wordsOf(channels)+c/wordBits))>>(c%wordBits)&1)
+	})
+}

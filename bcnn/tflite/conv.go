@@ -1,0 +1,231 @@
+package tflite
+
+import (
+	"fmt"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+)
+
+// conv is CONV_2D: filters [out][kh][kw][channels of a group].
+func (im *importer) conv(o *schema.Operator) (*value, error) {
+	v, err := im.padded(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	filter, rows, err := im.filter(o)
+	if err != nil {
+		return nil, err
+	}
+	d := filter.dims
+	groups := v.shape.C / d[3]
+	if groups == 0 || v.shape.C%d[3] != 0 || d[0]%groups != 0 {
+		return nil, fmt.Errorf("filters %v do not fit %d channels", d, v.shape.C)
+	}
+	g := windowed(o)
+	g.kh, g.kw = d[1], d[2]
+	g.dw, g.dh = int(o.Options.Int32(4, 1)), int(o.Options.Int32(5, 1))
+	y, err := im.convolution(o, v, g, rows, d[0], d[3], groups)
+	if err != nil {
+		return nil, err
+	}
+	return im.activation(o, y, int(o.Options.Uint8(3, 0)))
+}
+
+// depthwise is DEPTHWISE_CONV_2D: filters [1][kh][kw][out].
+func (im *importer) depthwise(o *schema.Operator) (*value, error) {
+	v, err := im.padded(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	filter, taps, err := im.filter(o)
+	if err != nil {
+		return nil, err
+	}
+	d := filter.dims
+	if d[0] != 1 || d[3]%v.shape.C != 0 {
+		return nil, fmt.Errorf("filters %v do not fit %d channels", d, v.shape.C)
+	}
+	rows, err := im.numbers(len(taps))
+	if err != nil {
+		return nil, err
+	}
+	size := d[1] * d[2]
+	err = im.budget.Loop(len(rows), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			rows[i] = taps[i%size*d[3]+i/size]
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	g := windowed(o)
+	g.kh, g.kw = d[1], d[2]
+	g.dw, g.dh = int(o.Options.Int32(5, 1)), int(o.Options.Int32(6, 1))
+	y, err := im.convolution(o, v, g, rows, d[3], 1, v.shape.C)
+	if err != nil {
+		return nil, err
+	}
+	return im.activation(o, y, int(o.Options.Uint8(4, 0)))
+}
+
+// filter returns the filters of a convolution, which have four dimensions.
+func (im *importer) filter(o *schema.Operator) (*constant, []float32, error) {
+	c, err := im.required(o, 1)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(c.dims) != 4 {
+		return nil, nil, fmt.Errorf("its filters have %d dimensions, want 4", len(c.dims))
+	}
+	rows, err := c.weights(im.budget)
+	return c, rows, err
+}
+
+// bias returns the biases of a layer, nil if it has none.
+func (im *importer) bias(o *schema.Operator, out int) ([]float32, error) {
+	if !has(o, 2) {
+		return nil, nil
+	}
+	bias, err := im.floats(o, 2)
+	if err == nil && len(bias) != out {
+		err = fmt.Errorf("%d biases for %d channels", len(bias), out)
+	}
+	return bias, err
+}
+
+// convolution emits a convolution with weights [out][kh][kw][rowLen].
+func (im *importer) convolution(o *schema.Operator, v *value, g geometry, rows []float32, out, rowLen, groups int) (*value, error) {
+	window, shape, err := g.window(v)
+	if err != nil {
+		return nil, err
+	}
+	shape.C = out
+	return im.weighted(o, v, rows, out, rowLen, shape, func(w bcnn.Weights, bias []float32) bcnn.Op {
+		return bcnn.Conv2D{Window: window, Out: out, Groups: groups, Weights: w, Bias: bias}
+	})
+}
+
+// dense is FULLY_CONNECTED: weights [out][in].
+func (im *importer) dense(o *schema.Operator) (*value, error) {
+	v, err := im.real(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	c, err := im.required(o, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(c.dims) != 2 {
+		return nil, fmt.Errorf("its weights have %d dimensions, want 2", len(c.dims))
+	}
+	if format := o.Options.Uint8(1, 0); format != 0 {
+		return nil, fmt.Errorf("the format %d of its weights is not supported", format)
+	}
+	out, size := c.dims[0], c.dims[1]
+	rows, err := c.weights(im.budget)
+	if err != nil {
+		return nil, err
+	}
+	shape := bcnn.Shape{H: 1, W: 1, C: out}
+	layer := func(w bcnn.Weights, bias []float32) bcnn.Op { return bcnn.Dense{Out: out, Weights: w, Bias: bias} }
+	keep := o.Options.Uint8(2, 0) != 0
+	switch {
+	case keep && v.shape.C == size: // for each pixel
+		shape.H, shape.W = v.shape.H, v.shape.W
+		layer = func(w bcnn.Weights, bias []float32) bcnn.Op {
+			return bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: out, Weights: w, Bias: bias}
+		}
+	case v.shape.Values() != size:
+		return nil, fmt.Errorf("weights %v do not fit %d values", c.dims, v.shape.Values())
+	}
+	y, err := im.weighted(o, v, rows, out, size, shape, layer)
+	if err != nil {
+		return nil, err
+	}
+	return im.activation(o, y, int(o.Options.Uint8(0, 0)))
+}
+
+// weighted emits a layer with weights [out][…][rowLen] and the biases of the operator.
+// Weights ±α of a filter, for one α, become ±1 and an Affine layer behind where the
+// input is ±1; elsewhere only weights ±1 do, which makes them small and changes nothing.
+func (im *importer) weighted(o *schema.Operator, v *value, rows []float32, out, rowLen int, shape bcnn.Shape,
+	build func(w bcnn.Weights, bias []float32) bcnn.Op) (*value, error) {
+	bias, err := im.bias(o, out)
+	if err != nil {
+		return nil, err
+	}
+	alpha, one, err := im.factors(rows, out)
+	if err != nil {
+		return nil, err
+	}
+	var y *value
+	switch {
+	case alpha == nil || !v.signs && (!one || 8*bits.Words(rowLen) >= 4*rowLen):
+		y, err = im.emit(o, "", build(bcnn.Weights{F32: rows}, bias), shape, v)
+	default:
+		var packed []uint64
+		if packed, err = im.pack(rows, rowLen); err != nil {
+			return nil, err
+		}
+		w := bcnn.Weights{Bits: packed}
+		if one {
+			y, err = im.emit(o, "", build(w, bias), shape, v)
+		} else if y, err = im.emit(o, "/sum", build(w, nil), shape, v); err == nil {
+			y, err = im.affine(o, "", y, alpha, bias)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	y.typ = schema.Float32
+	return y, nil
+}
+
+// factors returns the α of weights that are ±α for one α > 0 per filter, or nil if they
+// are not; one says that all α are 1.
+func (im *importer) factors(rows []float32, out int) (alpha []float32, one bool, err error) {
+	if alpha, err = im.numbers(out); err != nil {
+		return nil, false, err
+	}
+	size := len(rows) / out
+	one = true
+	for c := range alpha {
+		row := rows[c*size:][:size]
+		alpha[c] = max(row[0], -row[0])
+		if !(alpha[c] > 0) {
+			return nil, false, nil
+		}
+		one = one && alpha[c] == 1
+		same := true
+		err := im.budget.Loop(size, func(lo, hi int) {
+			for _, w := range row[lo:hi] {
+				same = same && (w == alpha[c] || w == -alpha[c])
+			}
+		})
+		if err != nil || !same {
+			return nil, false, err
+		}
+	}
+	return alpha, one, nil
+}
+
+// pack packs the signs of rows.
+func (im *importer) pack(rows []float32, rowLen int) ([]uint64, error) {
+	words, n := bits.Words(rowLen), len(rows)/rowLen
+	if err := im.budget.Charge(8 * int64(n) * int64(words)); err != nil {
+		return nil, err
+	}
+	packed := make([]uint64, n*words)
+	for r := range n {
+		to, from := packed[r*words:][:words], rows[r*rowLen:][:rowLen]
+		err := im.budget.Loop(rowLen, func(lo, hi int) { // lo is a multiple of a word
+			bits.Pack(to[lo/bits.WordBits:][:bits.Words(hi-lo)], from[lo:hi], hi-lo)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return packed, nil
+}

@@ -1,0 +1,248 @@
+package tflite
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/steps"
+	"github.com/bitcnn/bitcnn/internal/testenv"
+)
+
+// The cost model: an import takes time and memory in proportion to the bytes of the
+// file. What is charged to the budget cannot exceed base and perByte; and what is done
+// must be charged, which is shown here by counts that know nothing of the budget: the
+// bytes that are allocated, and where the code is instrumented (see TestSteps) the steps
+// that it takes.
+
+// cost is what an import took.
+type cost struct {
+	bytes            int64 // of the file
+	used             int64 // of the budget
+	allocated, steps int64
+	err              error
+}
+
+// watched is a context that remembers the most steps between two looks at it.
+type watched struct {
+	context.Context
+	last, most int64
+}
+
+func (w *watched) Err() error {
+	w.most = max(w.most, steps.N-w.last)
+	w.last = steps.N
+	return nil
+}
+
+// importCost imports a file and checks that what it takes is charged.
+func importCost(t *testing.T, data []byte) cost {
+	t.Helper()
+	w := &watched{Context: t.Context(), last: steps.N}
+	b := budget.New(w, base)
+	b.Grow(perByte * int64(len(data)))
+	limits, err := bcnn.Limits{}.WithDefaults()
+	require.NoError(t, err)
+	c := cost{bytes: int64(len(data))}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	executed := steps.N
+	_, _, c.err = decodeWithin(b, data, Options{}, limits)
+	c.steps = steps.N - executed
+	runtime.ReadMemStats(&after)
+	c.allocated = int64(after.TotalAlloc - before.TotalAlloc)
+	c.used = b.Used()
+	require.LessOrEqual(t, c.used, base+perByte*c.bytes)
+	require.LessOrEqual(t, c.allocated, c.used+1<<20, "allocations are charged: %+v", c)
+	require.LessOrEqual(t, c.steps, 3*c.used+1<<14, "steps are charged: %+v", c)
+	w.Err()
+	require.LessOrEqual(t, w.most, int64(16<<20), "an interrupt is seen soon: %+v", c)
+	return c
+}
+
+// exceeds says that a kind of file exceeds the budget.
+const exceeds = "exceeds"
+
+// kinds are files that ask for much work of a kind; ends is the error of large ones.
+func kinds() []struct {
+	name string
+	n    int
+	make func(n int) *testGraph
+	ends string
+} {
+	relus := func(n int, name string) *testGraph {
+		g := newGraph(1, 2, 2, 1)
+		at := int32(0)
+		for range n {
+			at = g.add("RELU", nil, []int32{1, 2, 2, 1}, at)
+			g.tensors[at].name = name
+		}
+		g.outputs[0] = at
+		return g
+	}
+	return []struct {
+		name string
+		n    int
+		make func(n int) *testGraph
+		ends string
+	}{
+		{"a chain", 20, func(n int) *testGraph { return relus(n, "r") }, ""},
+		{"long names", 20, func(n int) *testGraph { return relus(n, strings.Repeat("é", 100)) }, ""},
+		{"names beyond the limit", 5, func(n int) *testGraph { return relus(n, strings.Repeat("\x01", 4096)) }, ""},
+		{"unknown operators", 20, func(n int) *testGraph {
+			g := relus(n, "r")
+			for i := range g.operators {
+				g.operators[i].name = "ELU"
+			}
+			return g
+		}, "nodes stand in the way"},
+		{"one list of inputs for many operators", 20, func(n int) *testGraph {
+			g := newGraph(1, 2, 2, 1)
+			g.shared = true
+			inputs := slices.Repeat([]int32{0}, 100*n)
+			for range n {
+				g.outputs[0] = g.add("CONCATENATION", map[int]any{0: 3}, []int32{1, 2, 2, int32(100 * n)}, inputs...)
+			}
+			return g
+		}, exceeds},
+		{"one weight for many layers", 50, func(n int) *testGraph {
+			g := newGraph(1, 1, 1, int32(n))
+			w := g.floats([]int32{int32(n), int32(n)}, make([]float32, n*n)...)
+			at := int32(0)
+			for range n {
+				at = g.add("FULLY_CONNECTED", map[int]any{}, []int32{1, int32(n)}, at, w, -1)
+			}
+			g.outputs[0] = at
+			return g
+		}, ""},
+		{"constants that grow", 20, func(n int) *testGraph {
+			g := newGraph(1, 2, 2, 1)
+			row, column := g.floats([]int32{1, int32(n)}, make([]float32, n)...), g.floats([]int32{int32(n), 1}, make([]float32, n)...)
+			c := g.add("ADD", nil, []int32{int32(n), int32(n)}, row, column)
+			g.outputs[0] = g.add("ADD", nil, []int32{1, 2, 2, 1}, 0, c)
+			return g
+		}, "a constant of [2000 2000] for 2×2×1"},
+		{"many means", 20, func(n int) *testGraph {
+			g := newGraph(1, 2, 2, 1)
+			axis := g.ints(0)
+			c := g.floats([]int32{100, int32(n)}, make([]float32, 100*n)...)
+			for range n {
+				m := g.add("MEAN", map[int]any{0: uint8(1)}, []int32{1, int32(n)}, c, axis)
+				m = g.add("TRANSPOSE", nil, []int32{int32(n), 1}, m, g.ints(1, 0))
+				g.outputs[0] = g.add("ADD", nil, []int32{1, 2, 2, 1}, 0, m)
+			}
+			return g
+		}, "a constant of [2000 1] for 2×2×1"},
+		{"8-bit sums", 1, func(n int) *testGraph { return eightBits(n) }, ""},
+		{"parts of channels", 10, func(n int) *testGraph {
+			g := newGraph(1, 2, 2, int32(n))
+			var parts []int32
+			for range n {
+				parts = append(parts, g.tensor(testTensor{name: "p", dims: []int32{1, 2, 2, 1}}))
+			}
+			g.operators = []testOperator{{name: "SPLIT", inputs: []int32{g.ints(3), 0}, outputs: parts}}
+			g.outputs[0] = g.add("CONCATENATION", map[int]any{0: -1}, []int32{1, 2, 2, int32(n)}, parts...)
+			return g
+		}, ""},
+		{"paddings of channels", 1, func(n int) *testGraph {
+			g := newGraph(1, 2, 2, 1)
+			at, c := int32(0), int32(1)
+			for range 20 * n {
+				c += 60000
+				at = g.add("PAD", nil, []int32{1, 2, 2, c}, at, g.ints(0, 0, 0, 0, 0, 0, 0, 60000))
+			}
+			g.outputs[0] = at
+			return g
+		}, exceeds},
+	}
+}
+
+// eightBits is a binary convolution with an output of INT8.
+func eightBits(n int) *testGraph {
+	const out = 4
+	g := newGraph(1, 3, 3, int32(n))
+	g.tensors[0].typ = schema.Int32
+	filter := g.tensor(testTensor{name: "w", typ: schema.Int32, dims: []int32{out, 3, 3, int32(n)}, data: make([]byte, 4*out*9*n)})
+	numbers := g.floats([]int32{out}, 1, 1, 1, 1)
+	y := g.tensor(testTensor{name: "y", typ: schema.Int8, dims: []int32{1, 1, 1, out}, scale: []float32{1}, zero: []int64{0}})
+	g.operators = []testOperator{{
+		name: "LceBconv2d", inputs: []int32{0, filter, numbers, numbers, -1}, outputs: []int32{y},
+		custom: bconvOptions(int32(32*n), 1),
+	}}
+	g.outputs[0] = y
+	return g
+}
+
+// bconvOptions are the options of LceBconv2d.
+func bconvOptions(channels, padding int32) []byte {
+	return flexMap([]string{
+		"channels_in", "dilation_height_factor", "dilation_width_factor", "fused_activation_function", "pad_values", "padding",
+		"stride_height", "stride_width",
+	}, []int32{channels, 1, 1, 0, 0, padding, 1, 1})
+}
+
+// TestCost imports every kind of file in three sizes: what is done is charged, and what
+// is charged does not grow faster than the file.
+func TestCost(t *testing.T) {
+	sizes := []int{1, 10, 100}
+	if testing.Short() {
+		sizes = sizes[:2]
+	}
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			var c [3]cost
+			for i, times := range sizes {
+				c[i] = importCost(t, k.make(times*k.n).encode())
+				end, _, _ := strings.Cut(fmt.Sprint(c[i].err), "\n")
+				t.Logf("%d bytes, %d units, %d bytes allocated, %d steps: %.100s", c[i].bytes, c[i].used, c[i].allocated, c[i].steps, end)
+			}
+			if testing.Short() {
+				return
+			}
+			switch last := c[2].err; k.ends {
+			case "":
+				require.NoError(t, last)
+			case exceeds:
+				require.ErrorIs(t, last, budget.ErrExceeded)
+			default:
+				require.ErrorContains(t, last, k.ends)
+				require.NotErrorIs(t, last, budget.ErrExceeded)
+			}
+		})
+	}
+}
+
+// TestSteps runs TestCost again on copies of the packages that count their steps.
+func TestSteps(t *testing.T) {
+	if steps.N > 0 {
+		return // this is the run on the copies
+	}
+	testenv.Long(t)
+	if _, err := exec.LookPath("go"); err != nil {
+		testenv.Absent(t, "go", err)
+	}
+	dir := t.TempDir()
+	run := func(args ...string) {
+		out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput()
+		require.NoError(t, err, "go %s\n%s", strings.Join(args, " "), out)
+	}
+	run("run", "../../internal/steps/instrument", "-o", dir, "..", "../bits", "./...")
+	run("test", "-count=1", "-overlay", filepath.Join(dir, "overlay.json"), "-run", "^TestCost$|^TestCostOfFiles$", ".")
+}
+
+// TestCostOfFiles is TestCost for the files of LCE.
+func TestCostOfFiles(t *testing.T) {
+	for _, f := range lceFiles(t) {
+		importCost(t, f.data)
+	}
+}

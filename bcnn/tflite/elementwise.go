@@ -1,0 +1,274 @@
+package tflite
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+)
+
+// floats marks a value as numbers.
+func floats(v *value, err error) (*value, error) {
+	if err == nil {
+		v.typ = schema.Float32
+	}
+	return v, err
+}
+
+// relu is RELU, RELU6 or RELU_N1_TO_1.
+func (im *importer) relu(o *schema.Operator) (*value, error) {
+	v, err := im.real(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	switch o.Name {
+	case "RELU":
+		return im.positive(floats(im.emit(o, "", bcnn.ReLU{}, v.shape, v)))
+	case "RELU6":
+		return im.positive(floats(im.emit(o, "", bcnn.Clip{Min: 0, Max: 6}, v.shape, v)))
+	}
+	return floats(im.emit(o, "", bcnn.Clip{Min: -1, Max: 1}, v.shape, v))
+}
+
+// slope emits x·slope where x < 0.
+func (im *importer) slope(o *schema.Operator, v *value, slope []float32) (*value, error) {
+	return floats(im.emit(o, "", bcnn.PReLU{Slope: slope}, v.shape, v))
+}
+
+func (im *importer) leakyReLU(o *schema.Operator) (*value, error) {
+	v, err := im.real(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	return im.slope(o, v, []float32{o.Options.Float32(0, 0)})
+}
+
+func (im *importer) prelu(o *schema.Operator) (*value, error) {
+	v, err := im.real(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	slope, err := im.perChannel(o, 1, v)
+	if err != nil {
+		return nil, err
+	}
+	return im.slope(o, v, slope)
+}
+
+func (im *importer) abs(o *schema.Operator) (*value, error) {
+	v, err := im.real(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	return im.positive(im.slope(o, v, []float32{-1}))
+}
+
+func (im *importer) neg(o *schema.Operator) (*value, error) {
+	v, err := im.real(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	return floats(im.affine(o, "", v, []float32{-1}, nil))
+}
+
+// extreme is MAXIMUM or MINIMUM with a number.
+func (im *importer) extreme(o *schema.Operator) (*value, error) {
+	v, k, err := im.withConstant(o)
+	if err != nil {
+		return nil, err
+	}
+	if k < 0 {
+		return nil, fmt.Errorf("%s of two computed tensors is not supported", o.Name)
+	}
+	bound, err := im.perChannel(o, k, v)
+	if err != nil {
+		return nil, err
+	}
+	if len(bound) != 1 {
+		return nil, errors.New("bounds that differ by channel are not supported")
+	}
+	clip := bcnn.Clip{Min: bound[0], Max: float32(math.Inf(1))}
+	if o.Name == "MINIMUM" {
+		clip = bcnn.Clip{Min: float32(math.Inf(-1)), Max: bound[0]}
+	}
+	y, err := floats(im.emit(o, "", clip, v.shape, v))
+	if err != nil {
+		return nil, err
+	}
+	y.positive = clip.Min >= 0
+	return y, nil
+}
+
+// withConstant returns the computed operand of an operator on two, and the number of
+// the constant one, or −1 if both are computed.
+func (im *importer) withConstant(o *schema.Operator) (*value, int, error) {
+	if len(o.Inputs) != 2 {
+		return nil, 0, fmt.Errorf("%d inputs, want 2", len(o.Inputs))
+	}
+	for i := range 2 {
+		r, err := im.operand(o, i)
+		if err != nil {
+			return nil, 0, err
+		}
+		if r.constant != nil {
+			v, err := im.real(o, 1-i)
+			return v, i, err
+		}
+	}
+	v, err := im.real(o, 0)
+	return v, -1, err
+}
+
+// perChannel returns the numbers of a constant input that do not differ by pixel: one,
+// or one per channel of a value of whose shape the result is.
+func (im *importer) perChannel(o *schema.Operator, i int, v *value) ([]float32, error) {
+	c, err := im.required(o, i)
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.floats(im.budget)
+	if err != nil {
+		return nil, err
+	}
+	// Dimensions are lined up at the last ones.
+	image := [...]int{im.batch, v.shape.H, v.shape.W, v.shape.C}
+	d := c.dims
+	for len(d) > 0 && d[0] == 1 {
+		d = d[1:]
+	}
+	if len(d) > v.rank {
+		return nil, fmt.Errorf("a constant of %v for %v", c.dims, v.shape)
+	}
+	for k := range d {
+		if n := d[len(d)-1-k]; n != 1 && n != image[len(image)-1-k] {
+			return nil, fmt.Errorf("a constant of %v for %v", c.dims, v.shape)
+		}
+	}
+	if len(d) <= 1 {
+		return list, nil
+	}
+	// It may have been expanded without varying.
+	n := d[len(d)-1]
+	varies := false
+	err = im.budget.Loop(len(list), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			varies = varies || list[i] != list[i%n]
+		}
+	})
+	if err == nil && varies {
+		err = fmt.Errorf("a constant of %v, which differs by pixel, is not supported", c.dims)
+	}
+	return list[:n], err
+}
+
+func (im *importer) add(o *schema.Operator) (*value, error) { return im.sum(o, 1) }
+func (im *importer) sub(o *schema.Operator) (*value, error) { return im.sum(o, -1) }
+
+// sum is ADD, or SUB if the sign is −1.
+func (im *importer) sum(o *schema.Operator, sign float32) (*value, error) {
+	v, k, err := im.withConstant(o)
+	if err != nil {
+		return nil, err
+	}
+	act := int(o.Options.Uint8(0, 0))
+	if k < 0 {
+		w, err := im.real(o, 1)
+		if err != nil {
+			return nil, err
+		}
+		if w.shape != v.shape {
+			return nil, fmt.Errorf("sums of %v and %v are not supported", v.shape, w.shape)
+		}
+		if sign < 0 {
+			if w, err = im.affine(o, "/minus", w, []float32{-1}, nil); err != nil {
+				return nil, err
+			}
+		}
+		y, err := im.emit(o, "", bcnn.Add{}, v.shape, v, w)
+		if err != nil {
+			return nil, err
+		}
+		y.positive = v.positive && w.positive
+		return floats(im.activation(o, y, act))
+	}
+	list, err := im.perChannel(o, k, v)
+	if err != nil {
+		return nil, err
+	}
+	bias, err := im.numbers(len(list))
+	if err != nil {
+		return nil, err
+	}
+	scale := []float32(nil)
+	for i, b := range list {
+		bias[i] = b
+		if k == 1 {
+			bias[i] *= sign
+		}
+	}
+	if k == 0 && sign < 0 {
+		scale = []float32{-1}
+	}
+	y, err := im.affine(o, "", v, scale, bias)
+	if err != nil {
+		return nil, err
+	}
+	return floats(im.activation(o, y, act))
+}
+
+func (im *importer) mul(o *schema.Operator) (*value, error) {
+	v, k, err := im.withConstant(o)
+	if err != nil {
+		return nil, err
+	}
+	var y *value
+	if k < 0 {
+		w, err := im.real(o, 1)
+		if err != nil {
+			return nil, err
+		}
+		if w.shape.Values() > v.shape.Values() {
+			v, w = w, v
+		}
+		if y, err = im.emit(o, "", bcnn.Mul{}, v.shape, v, w); err != nil {
+			return nil, err
+		}
+		y.positive = v.positive && w.positive
+	} else {
+		list, err := im.perChannel(o, k, v)
+		if err != nil {
+			return nil, err
+		}
+		if y, err = im.affine(o, "", v, list, nil); err != nil {
+			return nil, err
+		}
+	}
+	return floats(im.activation(o, y, int(o.Options.Uint8(0, 0))))
+}
+
+// softmax is SOFTMAX over channels, which only stands at the end.
+func (im *importer) softmax(o *schema.Operator) (*value, error) {
+	v, err := im.real(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	if v.shape.Pixels() != 1 {
+		return nil, fmt.Errorf("a softmax for each of %d pixels is not supported", v.shape.Pixels())
+	}
+	if !im.isOutput(o) {
+		return nil, errors.New("a softmax that is not the output is not supported")
+	}
+	if beta := o.Options.Float32(0, 0); beta != 1 {
+		if v, err = im.affine(o, "/beta", v, []float32{beta}, nil); err != nil {
+			return nil, err
+		}
+	}
+	return floats(im.emit(o, "", bcnn.Softmax{}, v.shape, v))
+}
+
+// isOutput reports whether an operator computes the output of the graph.
+func (im *importer) isOutput(o *schema.Operator) bool {
+	return len(o.Outputs) == 1 && o.Outputs[0] == im.model.Graph.Outputs[0]
+}

@@ -1,0 +1,159 @@
+package tflite
+
+import (
+	"archive/zip"
+	"bytes"
+	"io"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/modelfile"
+)
+
+// testFile is a file of LCE with an input and what LCE's interpreter makes of it.
+type testFile struct {
+	name    string
+	data    []byte
+	in, out array
+}
+
+// lceFiles reads the archive that train/lce_files.py writes.
+func lceFiles(t testing.TB) []testFile {
+	t.Helper()
+	z, err := zip.OpenReader("testdata/lce.zip")
+	require.NoError(t, err)
+	defer z.Close()
+	content := map[string][]byte{}
+	for _, f := range z.File {
+		r, err := f.Open()
+		require.NoError(t, err)
+		content[f.Name], err = io.ReadAll(r)
+		require.NoError(t, err)
+		require.NoError(t, r.Close())
+	}
+	var list []testFile
+	for _, f := range z.File {
+		if name, ok := strings.CutSuffix(f.Name, ".tflite"); ok {
+			list = append(list, testFile{
+				name, content[f.Name], readArray(t, content[name+".in.npy"]), readArray(t, content[name+".out.npy"]),
+			})
+		}
+	}
+	require.Len(t, content, 3*len(list))
+	return list
+}
+
+// distance is the largest difference of two lists, relative to the largest number.
+func distance(t *testing.T, got, want []float32) float64 {
+	t.Helper()
+	require.Len(t, got, len(want))
+	worst, largest := 0.0, 0.0
+	for i := range want {
+		worst = max(worst, math.Abs(float64(got[i])-float64(want[i])))
+		largest = max(largest, math.Abs(float64(want[i])))
+	}
+	require.NotZero(t, largest)
+	return worst / largest
+}
+
+// halves are files where LCE rounds some halves up and others down, as its own errors of
+// rounding fall.
+var halves = map[string]bool{"op_bconv_05_int8": true, "op_bconv_17_int8": true, "op_bconv_19_int8": true}
+
+// requireRounded compares the numbers of a binary convolution with those of LCE, which
+// rounds γ·K + β, (K − x)·γ and their difference, where a network rounds γ·x + β.
+func requireRounded(t *testing.T, net *bcnn.Network, got, want []float32) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	taps := 0
+	for _, l := range net.Layers {
+		switch op := l.Op.(type) {
+		case bcnn.Conv2D:
+			taps = op.KH * op.KW * net.Input.Shape.C / max(op.Groups, 1)
+		case bcnn.Affine:
+			for i := range want {
+				c := i % len(op.Scale)
+				size := float64(taps)*math.Abs(float64(op.Scale[c])) + math.Abs(float64(op.Bias[c]))
+				require.InDelta(t, want[i], got[i], 0x1p-24*6*size, "value %d", i)
+			}
+		}
+	}
+	require.NotZero(t, taps)
+}
+
+// Files of LCE give what its interpreter gives: integers and bits exactly, numbers but
+// for rounding.
+func TestFilesOfLCE(t *testing.T) {
+	for _, f := range lceFiles(t) {
+		t.Run(f.name, func(t *testing.T) {
+			net, report, err := Decode(t.Context(), f.data, Options{Name: f.name})
+			if halves[f.name] {
+				require.ErrorContains(t, err, "(LceBconv2d, index 0): channel ")
+				require.ErrorContains(t, err, "are halves")
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, f.in.dims, report.Input.Dims)
+			require.Equal(t, f.out.dims, report.Output.Dims)
+			y := run(t, net, report, f.in)
+			switch report.Output.Type {
+			case "FLOAT32":
+				want := values[float32](t, f.out, "<f4")
+				if net.Layers[len(net.Layers)-1].Op.Kind() == (bcnn.Softmax{}).Kind() {
+					for i, p := range bcnn.Probabilities(y) {
+						y[i] = float32(p)
+					}
+				}
+				if strings.HasPrefix(f.name, "op_bconv") {
+					requireRounded(t, net, y, want)
+				} else {
+					require.LessOrEqual(t, distance(t, y, want), 1e-6)
+				}
+			case "INT32":
+				require.Equal(t, values[int32](t, f.out, "<i4"), report.Output.Words(y))
+			case "INT8":
+				require.Equal(t, values[int8](t, f.out, "|i1"), report.Output.Int8(y))
+			default:
+				t.Fatal(report.Output.Type)
+			}
+
+			// What is saved is the same network.
+			encoded, err := modelfile.Encode(net)
+			require.NoError(t, err)
+			again, err := modelfile.Read(t.Context(), encoded, modelfile.Options{})
+			require.NoError(t, err)
+			twice, err := modelfile.Encode(again)
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(encoded, twice))
+		})
+	}
+}
+
+// The layers that are meant to be binary are.
+func TestBinaryLayers(t *testing.T) {
+	want := map[string]int{
+		"net_activations": 1, "net_arithmetic": 0, "net_chain": 3, "net_joined": 3, "net_residual": 2, "net_weights": 2,
+	}
+	for _, f := range lceFiles(t) {
+		if !strings.HasPrefix(f.name, "net_") {
+			continue
+		}
+		net, _, err := Decode(t.Context(), f.data, Options{Name: f.name})
+		require.NoError(t, err)
+		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		require.NoError(t, err)
+		binary := 0
+		for _, l := range bcnn.Summarize(net, plan) {
+			if l.Binary {
+				binary++
+			}
+		}
+		require.Equal(t, want[f.name], binary, f.name)
+		delete(want, f.name)
+	}
+	require.Empty(t, want)
+}

@@ -1,0 +1,357 @@
+package tflite
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// What is charged for an operator, for a layer besides its weights, and for a tensor in
+// the places that remember it.
+const (
+	operatorUnits = 256
+	layerUnits    = 512
+	tensorUnits   = 16
+)
+
+// importer turns a graph into a network, operator by operator.
+type importer struct {
+	model  *schema.Model
+	opts   Options
+	limits bcnn.Limits
+	budget *budget.Budget
+	net    *bcnn.Network
+	report *Report
+
+	batch     int // the batch size in the file
+	env       map[int]operand
+	needed    []bool // by operator: the output depends on it
+	read      []bool // by tensor: something that is needed reads it
+	obstacles []bcnn.Obstacle
+	names     map[string]int // of layers, and the last number appended to each
+	packed    map[int]int    // channels of packed tensors, see channels
+}
+
+// operand is a tensor: constant or computed.
+type operand struct {
+	constant *constant
+	value    *value
+}
+
+// value is a tensor that the network computes.
+type value struct {
+	layer int
+	shape bcnn.Shape
+	rank  int // of the file's tensor
+	typ   schema.Type
+	signs bool     // all are +1 or −1; of type INT32 if they are packed
+	pad   *padding // still to be put around
+	// positive says that no value is less than 0.
+	positive bool
+	// Of 8-bit values q: the layer's numbers are q − offset, or where round is set what
+	// q − offset is rounded from and q limited to its range.
+	offset int
+	round  bool
+	// Of 8-bit values: what q stands for is (q − zero)·scale.
+	scale float32
+	zero  int
+}
+
+// padding is a border of zeros, of which LceQuantize makes +1.
+type padding struct {
+	bcnn.Padding
+	by *schema.Operator
+}
+
+func newImporter(m *schema.Model, opts Options, limits bcnn.Limits, b *budget.Budget) *importer {
+	return &importer{
+		model: m, opts: opts, limits: limits, budget: b,
+		net: &bcnn.Network{}, report: &Report{Description: m.Description, Operators: len(m.Graph.Operators)},
+		env: map[int]operand{}, names: map[string]int{},
+	}
+}
+
+// run imports the graph.
+func (im *importer) run() error {
+	g := im.model.Graph
+	if len(g.Outputs) != 1 {
+		return fmt.Errorf("it has %d outputs, want 1", len(g.Outputs))
+	}
+	output := g.Outputs[0]
+	if err := im.reach(output); err != nil {
+		return err
+	}
+	if err := im.begin(); err != nil {
+		return err
+	}
+	for i := range g.Operators {
+		if o := &g.Operators[i]; im.needed[i] {
+			if err := im.operator(o); err != nil {
+				return fmt.Errorf("operator %d (%s): %w", i, o.Name, err)
+			}
+		}
+	}
+	if len(im.obstacles) > 0 {
+		return &bcnn.ObstaclesError{Obstacles: im.obstacles}
+	}
+	return im.finish(output)
+}
+
+// reach marks the operators that the output depends on, and what they read.
+func (im *importer) reach(output int) error {
+	g := im.model.Graph
+	if err := im.budget.Charge(tensorUnits * int64(g.Tensors+len(g.Operators))); err != nil {
+		return err
+	}
+	im.needed, im.read = make([]bool, len(g.Operators)), make([]bool, g.Tensors)
+	maker := make([]*schema.Operator, g.Tensors)
+	for i := range g.Operators {
+		o := &g.Operators[i]
+		if err := im.budget.Charge(tensorUnits * int64(len(o.Inputs)+len(o.Outputs))); err != nil {
+			return err
+		}
+		for _, t := range o.Outputs {
+			if maker[t] != nil {
+				return fmt.Errorf("operator %d (%s): operator %d writes tensor %d too", i, o.Name, maker[t].Index, t)
+			}
+			maker[t] = o
+		}
+	}
+	queue := []int{output}
+	im.read[output] = true
+	for len(queue) > 0 {
+		o := maker[queue[len(queue)-1]]
+		queue = queue[:len(queue)-1]
+		if o == nil || im.needed[o.Index] {
+			continue
+		}
+		im.needed[o.Index] = true
+		for _, t := range data(o) {
+			if t >= 0 && !im.read[t] {
+				im.read[t] = true
+				queue = append(queue, t)
+			}
+		}
+	}
+	return nil
+}
+
+// data returns the inputs of an operator that its output is made of. The file says
+// what a shape is made into, whatever computes it.
+func data(o *schema.Operator) []int {
+	switch o.Name {
+	case "RESHAPE", "SQUEEZE", "EXPAND_DIMS":
+		return o.Inputs[:min(1, len(o.Inputs))]
+	}
+	return o.Inputs
+}
+
+// tensor returns a tensor of the graph.
+func (im *importer) tensor(index int) (operand, error) {
+	if r, ok := im.env[index]; ok {
+		return r, nil
+	}
+	t, err := im.model.Tensor(index)
+	if err != nil {
+		return operand{}, err
+	}
+	if t.Data == nil {
+		return operand{}, fmt.Errorf("tensor %d %s is neither constant nor computed by an earlier operator", index, text.Quote(t.Name))
+	}
+	im.env[index] = operand{constant: &constant{tensor: t, dims: t.Dims}}
+	return im.env[index], nil
+}
+
+// has reports whether an operator has an input.
+func has(o *schema.Operator, i int) bool { return i < len(o.Inputs) && o.Inputs[i] >= 0 }
+
+// operand returns an input of an operator.
+func (im *importer) operand(o *schema.Operator, i int) (operand, error) {
+	if !has(o, i) {
+		return operand{}, fmt.Errorf("input %d is missing", i)
+	}
+	return im.tensor(o.Inputs[i])
+}
+
+// value returns an input that must be computed.
+func (im *importer) value(o *schema.Operator, i int) (*value, error) {
+	r, err := im.operand(o, i)
+	if err == nil && r.value == nil {
+		err = fmt.Errorf("input %d is constant", i)
+	}
+	return r.value, err
+}
+
+// padded returns an input of real numbers, around which padding may be pending.
+func (im *importer) padded(o *schema.Operator, i int) (*value, error) {
+	v, err := im.value(o, i)
+	if err == nil {
+		err = v.checkReal()
+	}
+	return v, err
+}
+
+// real returns an input of real numbers.
+func (im *importer) real(o *schema.Operator, i int) (*value, error) {
+	v, err := im.padded(o, i)
+	if err == nil {
+		err = v.checkSettled()
+	}
+	return v, err
+}
+
+var errQuantized = errors.New("8-bit values between layers are not supported: convert the model without quantising them")
+
+func (v *value) checkReal() error {
+	switch v.typ {
+	case schema.Float32:
+		return nil
+	case schema.Int8, schema.Uint8:
+		return errQuantized
+	case schema.Int32:
+		return errors.New("its input is packed bits")
+	}
+	return fmt.Errorf("values of %v are not supported", v.typ)
+}
+
+func (v *value) checkSettled() error {
+	if v.pad != nil {
+		return fmt.Errorf("the padding of operator %d (%s) stands in front of what is no convolution or pool", v.pad.by.Index, v.pad.by.Name)
+	}
+	return nil
+}
+
+// constant returns an input that must be constant, or nil if it is left out.
+func (im *importer) constant(o *schema.Operator, i int) (*constant, error) {
+	if !has(o, i) {
+		return nil, nil
+	}
+	r, err := im.operand(o, i)
+	if err == nil && r.constant == nil {
+		err = fmt.Errorf("input %d must be constant", i)
+	}
+	return r.constant, err
+}
+
+// required is constant for an input that must be there.
+func (im *importer) required(o *schema.Operator, i int) (*constant, error) {
+	c, err := im.constant(o, i)
+	if err == nil && c == nil {
+		err = fmt.Errorf("input %d is missing", i)
+	}
+	return c, err
+}
+
+// floats returns the numbers of a constant input.
+func (im *importer) floats(o *schema.Operator, i int) ([]float32, error) {
+	c, err := im.required(o, i)
+	if err != nil {
+		return nil, err
+	}
+	return c.floats(im.budget)
+}
+
+// emit appends a layer and returns its output.
+func (im *importer) emit(o *schema.Operator, suffix string, op bcnn.Op, shape bcnn.Shape, inputs ...*value) (*value, error) {
+	if err := im.budget.Charge(layerUnits); err != nil {
+		return nil, err
+	}
+	if len(im.net.Layers) == im.limits.Layers {
+		return nil, fmt.Errorf("the network has more than the %d layers that are allowed", im.limits.Layers)
+	}
+	if bytes := shape.Bytes(bcnn.Float32); bytes > im.limits.TensorBytes {
+		return nil, fmt.Errorf("a feature map of %v takes %d bytes, at most %d are allowed", shape, bytes, im.limits.TensorBytes)
+	}
+	list := make([]int, len(inputs))
+	for i, in := range inputs {
+		list[i] = in.layer
+	}
+	name, err := im.layerName(o, suffix)
+	if err != nil {
+		return nil, err
+	}
+	return &value{layer: im.net.Append(name, op, list...), shape: shape}, nil
+}
+
+// maxLabel is how long the name of an operator may be in that of a layer.
+const maxLabel = 160
+
+// layerName names a layer by the output of its operator: of the names that a converter
+// has joined by semicolons the first.
+func (im *importer) layerName(o *schema.Operator, suffix string) (string, error) {
+	name := "input"
+	if o != nil {
+		t, err := im.model.Tensor(o.Outputs[0])
+		if err != nil {
+			return "", err
+		}
+		name, _, _ = strings.Cut(t.Name, ";")
+		if name == "" || len(name) > maxLabel {
+			name = fmt.Sprintf("%s_%d", strings.ToLower(o.Name[:min(len(o.Name), maxLabel)]), o.Index)
+		}
+	}
+	name += suffix
+	// A number that is taken for one name is not tried again, or many operators of one
+	// name would take quadratic time.
+	last, taken := im.names[name]
+	if !taken {
+		im.names[name] = 1
+		return name, nil
+	}
+	for {
+		last++
+		unique := fmt.Sprintf("%s_%d", name, last)
+		if err := im.budget.Charge(int64(len(unique))); err != nil {
+			return "", err
+		}
+		if _, taken := im.names[unique]; !taken {
+			im.names[name], im.names[unique] = last, 1
+			return unique, nil
+		}
+	}
+}
+
+// affine emits x·scale + bias.
+func (im *importer) affine(o *schema.Operator, suffix string, v *value, scale, bias []float32) (*value, error) {
+	if len(scale) == 0 && len(bias) == 0 {
+		return v, nil
+	}
+	return im.emit(o, suffix, bcnn.Affine{Scale: scale, Bias: bias}, v.shape, v)
+}
+
+// Fused activations.
+const (
+	actNone  = 0
+	actReLU  = 1
+	actReLU1 = 2 // to [−1, 1]
+	actReLU6 = 3
+)
+
+// activation emits a fused activation.
+func (im *importer) activation(o *schema.Operator, v *value, kind int) (*value, error) {
+	const suffix = "/activation"
+	switch kind {
+	case actNone:
+		return v, nil
+	case actReLU:
+		return im.positive(im.emit(o, suffix, bcnn.ReLU{}, v.shape, v))
+	case actReLU1:
+		return im.emit(o, suffix, bcnn.Clip{Min: -1, Max: 1}, v.shape, v)
+	case actReLU6:
+		return im.positive(im.emit(o, suffix, bcnn.Clip{Min: 0, Max: 6}, v.shape, v))
+	}
+	return nil, fmt.Errorf("the fused activation %d is not supported", kind)
+}
+
+// positive notes that no value is less than 0.
+func (im *importer) positive(v *value, err error) (*value, error) {
+	if err == nil {
+		v.positive = true
+	}
+	return v, err
+}

@@ -1,0 +1,186 @@
+package tflite
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/flat"
+	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// begin sets up the network's input.
+func (im *importer) begin() error {
+	g := im.model.Graph
+	if len(g.Inputs) != 1 {
+		return fmt.Errorf("it has %d inputs, want 1", len(g.Inputs))
+	}
+	t, err := im.model.Tensor(g.Inputs[0])
+	if err != nil {
+		return err
+	}
+	v, err := im.input(t)
+	if err != nil {
+		return fmt.Errorf("input %s: %w", text.Quote(t.Name), err)
+	}
+	im.env[t.Index] = operand{value: v}
+	return nil
+}
+
+func (im *importer) input(t *schema.Tensor) (*value, error) {
+	if len(t.Dims) < 2 {
+		return nil, fmt.Errorf("it has %d dimensions, want a batch of images (4), rows (3) or vectors (2)", len(t.Dims))
+	}
+	for i, open := range t.Dynamic[1:] {
+		if open {
+			return nil, fmt.Errorf("dimension %d is dynamic: convert the model with an input of a fixed size", i+1)
+		}
+	}
+	im.batch = t.Dims[0]
+	s, err := im.shape(t.Dims)
+	if err != nil {
+		return nil, err
+	}
+	v := &value{layer: bcnn.NetworkInput, shape: s, rank: len(t.Dims), typ: t.Type}
+	im.net.Input = bcnn.Input{Shape: s, DType: bcnn.Float32}
+	if t.Type != schema.Float32 && (im.opts.InputType == bcnn.Uint8 || len(im.opts.Mean)+len(im.opts.Scale) > 0) {
+		return nil, fmt.Errorf("InputType, Mean and Scale are for files that take FLOAT32; this one takes %v", t.Type)
+	}
+	switch t.Type {
+	case schema.Float32:
+		v, err = im.prepared(v)
+	case schema.Int32: // bits
+		if err := im.findPacked(); err != nil {
+			return nil, err
+		}
+		v.shape.C = im.channels(t.Index, s.C)
+		im.net.Input.Shape = v.shape
+		if v, err = im.emit(nil, "/sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, v.shape, v); err != nil {
+			return nil, err
+		}
+		v.typ, v.signs = schema.Int32, true
+	case schema.Int8, schema.Uint8:
+		im.net.Input.DType = bcnn.Uint8
+		if t.Type == schema.Int8 {
+			v.offset = -128
+		}
+		err = v.quantized(t)
+	default:
+		err = fmt.Errorf("elements of %v are not supported, want FLOAT32, UINT8, INT8, or INT32 for packed bits", t.Type)
+	}
+	if err != nil {
+		return nil, err
+	}
+	im.report.Input = newTensor(t, v)
+	return v, im.describe(&im.net.Input.Source, t.Index, v)
+}
+
+// quantized takes what 8-bit values stand for from a tensor.
+func (v *value) quantized(t *schema.Tensor) error {
+	if len(t.Scale) != 1 {
+		return fmt.Errorf("it has %d scales, want 1", len(t.Scale))
+	}
+	v.scale, v.zero = t.Scale[0], int(t.Zero[0])
+	lo, hi := 0, 255
+	if t.Type == schema.Int8 {
+		lo, hi = -128, 127
+	}
+	if v.zero < lo || v.zero > hi || !(v.scale > 0) {
+		return fmt.Errorf("its scale is %v and its zero point %d", v.scale, t.Zero[0])
+	}
+	return nil
+}
+
+// prepared puts the scaling of the options behind an input of FLOAT32.
+func (im *importer) prepared(v *value) (*value, error) {
+	if im.opts.InputType != 0 {
+		im.net.Input.DType = im.opts.InputType
+	}
+	bias := make([]float32, len(im.opts.Mean))
+	for i, m := range im.opts.Mean {
+		bias[i] = -m
+	}
+	in := v
+	var err error
+	for _, part := range []struct {
+		suffix      string
+		scale, bias []float32
+	}{{"/mean", nil, bias}, {"/scale", im.opts.Scale, nil}} {
+		if n := len(part.scale) + len(part.bias); n > 1 && n != v.shape.C {
+			return nil, fmt.Errorf("%d values of Mean or Scale for %d channels", n, v.shape.C)
+		}
+		if v, err = im.affine(nil, part.suffix, v, part.scale, part.bias); err != nil {
+			return nil, err
+		}
+	}
+	v.rank = in.rank
+	return v, nil
+}
+
+// finish makes the output of the network the last layer.
+func (im *importer) finish(index int) error {
+	t, err := im.model.Tensor(index)
+	if err != nil {
+		return err
+	}
+	r, err := im.tensor(index)
+	if err == nil {
+		switch v := r.value; {
+		case v == nil:
+			err = errors.New("it is constant")
+		case v.pad != nil:
+			err = v.checkSettled()
+		case v.layer == bcnn.NetworkInput:
+			err = errors.New("no layer computes it")
+		case v.layer != len(im.net.Layers)-1:
+			err = errors.New("the last operator does not compute it")
+		default:
+			im.report.Output = newTensor(t, v)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("output %s: %w", text.Quote(t.Name), err)
+	}
+	return nil
+}
+
+// findPacked finds how many channels packed tensors have of which only the words are
+// known: what reads them tells.
+func (im *importer) findPacked() error {
+	im.packed = map[int]int{}
+	g := im.model.Graph
+	for i := len(g.Operators) - 1; i >= 0; i-- {
+		o := &g.Operators[i]
+		if !im.needed[i] || !o.Custom || !has(o, 0) || len(o.Outputs) == 0 {
+			continue
+		}
+		if err := im.budget.Charge(operatorUnits + int64(len(o.CustomOptions))); err != nil {
+			return err
+		}
+		switch o.Name {
+		case "LceBconv2d":
+			if options, err := flat.ReadMap(o.CustomOptions); err == nil {
+				im.packed[o.Inputs[0]] = int(options["channels_in"])
+			}
+		case "LceBMaxPool2d":
+			if c := im.packed[o.Outputs[0]]; c > 0 {
+				im.packed[o.Inputs[0]] = c
+			}
+		case "LceDequantize":
+			if t, err := im.model.Tensor(o.Outputs[0]); err == nil && len(t.Dims) > 0 {
+				im.packed[o.Inputs[0]] = t.Dims[len(t.Dims)-1]
+			}
+		}
+	}
+	return nil
+}
+
+// channels returns how many channels a packed tensor of so many words has: all of the
+// words where nothing tells.
+func (im *importer) channels(index, words int) int {
+	if c := im.packed[index]; c > 0 && wordsOf(c) == words {
+		return c
+	}
+	return words * wordBits
+}

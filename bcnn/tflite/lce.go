@@ -1,0 +1,213 @@
+package tflite
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/flat"
+	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+)
+
+// quantize is LceQuantize: −1 where x < 0 (q < zero point of 8-bit values), else +1.
+func (im *importer) quantize(o *schema.Operator) (*value, error) {
+	v, err := im.value(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	out := v
+	switch {
+	case v.typ == schema.Float32 && v.signs:
+	case v.typ == schema.Float32:
+		out, err = im.emit(o, "", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, v.shape, v)
+	case v.typ == schema.Int8:
+		out, err = im.sign8(o, v)
+	default:
+		err = fmt.Errorf("values of %v are not supported", v.typ)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &value{layer: out.layer, shape: v.shape, typ: schema.Int32, signs: true, pad: v.pad}, nil
+}
+
+// sign8 emits the sign of q − zero for 8-bit values q.
+func (im *importer) sign8(o *schema.Operator, v *value) (*value, error) {
+	if err := v.checkSettled(); err != nil {
+		return nil, err
+	}
+	// The numbers of the layer are q − offset.
+	least := float32(v.zero - v.offset)
+	rule := bcnn.ZeroIsPlus
+	switch {
+	case v.round && v.zero == math.MinInt8: // never less
+		one, err := im.affine(o, "/limit", v, []float32{0}, []float32{1})
+		if err != nil {
+			return nil, err
+		}
+		v, least = one, 0
+	case v.round: // halves are rounded away from 0
+		if least -= 0.5; least < 0 {
+			rule = bcnn.ZeroIsMinus
+		}
+	}
+	v, err := im.affine(o, "/zero", v, nil, []float32{-least})
+	if err != nil {
+		return nil, err
+	}
+	return im.emit(o, "", bcnn.Sign{Zero: rule}, v.shape, v)
+}
+
+// dequantize is LceDequantize.
+func (im *importer) dequantize(o *schema.Operator) (*value, error) {
+	v, err := im.bits(o, 0)
+	if err == nil {
+		err = v.checkSettled()
+	}
+	if err != nil {
+		return nil, err
+	}
+	t, err := im.model.Tensor(o.Outputs[0])
+	if err != nil {
+		return nil, err
+	}
+	switch t.Type {
+	case schema.Float32:
+		return &value{layer: v.layer, shape: v.shape, typ: schema.Float32, signs: true}, nil
+	case schema.Int8:
+		// The 8-bit values next to +1 and −1.
+		q := &value{}
+		if err := q.quantized(t); err != nil {
+			return nil, err
+		}
+		one := math.Round(1 / float64(q.scale))
+		hi, lo := min(127, float64(q.zero)+one), max(-128, float64(q.zero)-one)
+		out, err := im.affine(o, "", v, []float32{float32((hi - lo) / 2)}, []float32{float32((hi + lo) / 2)})
+		if err != nil {
+			return nil, err
+		}
+		out.typ, out.scale, out.zero = schema.Int8, q.scale, q.zero
+		return out, nil
+	}
+	return nil, fmt.Errorf("an output of %v is not supported", t.Type)
+}
+
+// bits returns an input of packed bits.
+func (im *importer) bits(o *schema.Operator, i int) (*value, error) {
+	v, err := im.value(o, i)
+	if err == nil && (v.typ != schema.Int32 || !v.signs) {
+		err = fmt.Errorf("input %d is %v, want packed bits", i, v.typ)
+	}
+	return v, err
+}
+
+// options are those of an operator of LCE.
+type options struct {
+	flat.Map
+	err error
+}
+
+// int returns an integer from lo to hi.
+func (p *options) int(key string, lo, hi int64) int {
+	v, ok := p.Map[key]
+	if p.err == nil && !ok {
+		p.err = fmt.Errorf("its options lack %s", key)
+	} else if p.err == nil && (v < lo || v > hi) {
+		p.err = fmt.Errorf("its option %s is %d, want %d to %d", key, v, lo, hi)
+	}
+	return int(v)
+}
+
+func (im *importer) options(o *schema.Operator) (*options, error) {
+	if err := im.budget.Charge(int64(len(o.CustomOptions))); err != nil {
+		return nil, err
+	}
+	m, err := flat.ReadMap(o.CustomOptions)
+	return &options{Map: m}, err
+}
+
+// bmaxPool is LceBMaxPool2d: the maximum of the signs inside the image.
+func (im *importer) bmaxPool(o *schema.Operator) (*value, error) {
+	v, err := im.bits(o, 0)
+	if err == nil {
+		err = v.checkSettled()
+	}
+	if err != nil {
+		return nil, err
+	}
+	p, err := im.options(o)
+	if err != nil {
+		return nil, err
+	}
+	g := geometry{
+		kh: p.int("filter_height", 1, maxSide), kw: p.int("filter_width", 1, maxSide),
+		sh: p.int("stride_height", 1, maxSide), sw: p.int("stride_width", 1, maxSide),
+		dh: 1, dw: 1, valid: p.int("padding", 0, 1) == padValid,
+	}
+	if p.err != nil {
+		return nil, p.err
+	}
+	w, shape, err := g.window(v)
+	if err != nil {
+		return nil, err
+	}
+	out, err := im.emit(o, "", bcnn.MaxPool{Window: w}, shape, v)
+	if err != nil {
+		return nil, err
+	}
+	out.typ, out.signs = schema.Int32, true
+	return out, nil
+}
+
+// dequantize8 is DEQUANTIZE of 8-bit values that are computed.
+func (im *importer) dequantize8(o *schema.Operator) (*value, error) {
+	v, err := im.value(o, 0)
+	if err == nil {
+		err = v.checkSettled()
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case v.typ != schema.Int8 && v.typ != schema.Uint8:
+		return nil, fmt.Errorf("values of %v are not supported", v.typ)
+	case v.round:
+		return nil, errors.New("rounding to 8 bits between layers is not supported: convert the model without quantising it")
+	}
+	out := v
+	if v.offset != v.zero { // separate, so that the zero stays an integer
+		if out, err = im.affine(o, "/zero", v, nil, []float32{float32(v.offset - v.zero)}); err != nil {
+			return nil, err
+		}
+	}
+	if out, err = im.affine(o, "", out, []float32{v.scale}, nil); err != nil {
+		return nil, err
+	}
+	out.typ = schema.Float32
+	return out, nil
+}
+
+// quantize8 is QUANTIZE to the 8-bit values of the output.
+func (im *importer) quantize8(o *schema.Operator) (*value, error) {
+	v, err := im.real(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	t, err := im.model.Tensor(o.Outputs[0])
+	if err != nil {
+		return nil, err
+	}
+	q := &value{typ: t.Type}
+	if t.Type != schema.Int8 && t.Type != schema.Uint8 {
+		return nil, fmt.Errorf("an output of %v is not supported", t.Type)
+	}
+	if err := q.quantized(t); err != nil {
+		return nil, err
+	}
+	out, err := im.affine(o, "", v, []float32{1 / q.scale}, nil)
+	if err != nil {
+		return nil, err
+	}
+	out.typ, out.scale, out.zero, out.offset, out.round = t.Type, q.scale, q.zero, q.zero, true
+	return out, nil
+}

@@ -1,0 +1,72 @@
+package tflite
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
+	"github.com/bitcnn/bitcnn/internal/testenv"
+)
+
+// run executes a network on one image given as the file's input: numbers, packed words
+// or 8-bit integers.
+func run(t *testing.T, net *bcnn.Network, report *Report, in array) []float32 {
+	t.Helper()
+	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	x := bcnn.Tensor{DType: net.Input.DType, N: 1, Shape: net.Input.Shape}
+	switch report.Input.Type {
+	case "FLOAT32":
+		x.F32 = values[float32](t, in, "<f4")
+	case "INT32":
+		x.F32 = report.Input.Signs(values[int32](t, in, "<i4"))
+	case "INT8":
+		x.U8 = report.Input.Bytes(values[int8](t, in, "|i1"))
+	case "UINT8":
+		x.U8 = values[uint8](t, in, "|u1")
+	}
+	y, err := ref.Run(t.Context(), plan, x, nil)
+	require.NoError(t, err)
+	return y.F32
+}
+
+// The one-layer files of XMOS, whose outputs are integers: bit for bit those of LCE's
+// interpreter.
+func TestOneLayerFiles(t *testing.T) {
+	dir := testenv.SharedData(t, "lce")
+	names, err := filepath.Glob(filepath.Join(dir, "*.tflite"))
+	require.NoError(t, err)
+	require.Len(t, names, 20)
+	for _, name := range names {
+		base := strings.TrimSuffix(filepath.Base(name), ".tflite")
+		t.Run(base, func(t *testing.T) {
+			net, report, err := Load(t.Context(), name, Options{})
+			require.NoError(t, err)
+			require.Equal(t, base, net.Name)
+			require.Equal(t, "INT32", report.Input.Type)
+			answers := readArrays(t, filepath.Join(dir, "answers", base+".npz"))
+			for i := range 3 {
+				in, want := answers[fmt.Sprintf("in0_%d", i)], answers[fmt.Sprintf("out0_%d", i)]
+				require.Equal(t, in.dims, report.Input.Dims)
+				require.Equal(t, want.dims, report.Output.Dims)
+				y := run(t, net, report, in)
+				if report.Output.Type == "INT8" {
+					require.Equal(t, values[int8](t, want, "|i1"), report.Output.Int8(y))
+				} else {
+					require.Equal(t, values[int32](t, want, "<i4"), report.Output.Words(y))
+				}
+			}
+			plan, err := bcnn.Lower(context.Background(), net, bcnn.LowerOptions{})
+			require.NoError(t, err)
+			layers := bcnn.Summarize(net, plan)
+			require.Len(t, layers, 1)
+			require.True(t, layers[0].Binary, layers[0].WhyFloat)
+		})
+	}
+}

@@ -1,0 +1,248 @@
+package tflite
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+)
+
+// handlers are the operators. Each returns its outputs.
+var handlers map[string]func(*importer, *schema.Operator) ([]operand, error)
+
+// one makes a handler of a function that returns one value.
+func one(f func(*importer, *schema.Operator) (*value, error)) func(*importer, *schema.Operator) ([]operand, error) {
+	return func(im *importer, o *schema.Operator) ([]operand, error) {
+		v, err := f(im, o)
+		return []operand{{value: v}}, err
+	}
+}
+
+func init() {
+	handlers = map[string]func(*importer, *schema.Operator) ([]operand, error){
+		"ABS":               one((*importer).abs),
+		"ADD":               one((*importer).add),
+		"AVERAGE_POOL_2D":   one((*importer).averagePool),
+		"CONCATENATION":     one((*importer).concat),
+		"CONV_2D":           one((*importer).conv),
+		"DEPTHWISE_CONV_2D": one((*importer).depthwise),
+		"DEQUANTIZE":        one((*importer).dequantize8),
+		"EXPAND_DIMS":       one((*importer).reshape),
+		"FULLY_CONNECTED":   one((*importer).dense),
+		"LEAKY_RELU":        one((*importer).leakyReLU),
+		"LceBMaxPool2d":     one((*importer).bmaxPool),
+		"LceBconv2d":        one((*importer).bconv),
+		"LceDequantize":     one((*importer).dequantize),
+		"LceQuantize":       one((*importer).quantize),
+		"MAX_POOL_2D":       one((*importer).maxPool),
+		"MAXIMUM":           one((*importer).extreme),
+		"MEAN":              one((*importer).reduce),
+		"MINIMUM":           one((*importer).extreme),
+		"MUL":               one((*importer).mul),
+		"NEG":               one((*importer).neg),
+		"PAD":               one((*importer).padNode),
+		"PADV2":             one((*importer).padNode),
+		"PRELU":             one((*importer).prelu),
+		"QUANTIZE":          one((*importer).quantize8),
+		"REDUCE_MAX":        one((*importer).reduce),
+		"RELU":              one((*importer).relu),
+		"RELU6":             one((*importer).relu),
+		"RELU_N1_TO_1":      one((*importer).relu),
+		"RESHAPE":           one((*importer).reshape),
+		"SLICE":             one((*importer).slice),
+		"SOFTMAX":           one((*importer).softmax),
+		"SPLIT":             (*importer).split,
+		"SPLIT_V":           (*importer).split,
+		"SQUEEZE":           one((*importer).reshape),
+		"STRIDED_SLICE":     one((*importer).slice),
+		"SUB":               one((*importer).sub),
+		"TRANSPOSE":         one((*importer).transpose),
+	}
+}
+
+var errUnsupported = errors.New("this operator is not supported")
+
+// last are operators that only turn the output into another form.
+var last = []string{"ARG_MAX", "LOG_SOFTMAX", "TOPK_V2"}
+
+// operator imports an operator. What no layer can be made of is an obstacle; the error
+// is one that ends the import.
+func (im *importer) operator(o *schema.Operator) error {
+	if err := im.budget.Charge(operatorUnits); err != nil {
+		return err
+	}
+	if len(o.Outputs) == 0 {
+		return errors.New("it has no output")
+	}
+	before := len(im.net.Layers)
+	outputs, err := im.outputs(o)
+	if len(im.net.Layers) == before {
+		im.report.Folded++
+	}
+	if err == nil {
+		err = im.model.Err()
+	}
+	if over := im.budget.Charge(0); over != nil { // and what came of it
+		return over
+	}
+	if err == nil && len(outputs) != len(o.Outputs) {
+		err = fmt.Errorf("it has %d outputs, want %d", len(o.Outputs), len(outputs))
+	}
+	for i := range outputs {
+		if v := outputs[i].value; err == nil && v != nil {
+			if err = im.agree(o.Outputs[i], v); err == nil && v.layer >= before {
+				err = im.describe(&im.net.Layers[v.layer].Source, o.Outputs[i], v)
+			}
+		}
+	}
+	if err != nil {
+		return im.obstacle(o, err)
+	}
+	for i, r := range outputs {
+		im.env[o.Outputs[i]] = r
+	}
+	return nil
+}
+
+// errBlind says that an operator reads a tensor of which nothing is known but that an
+// obstacle stands in front of it.
+var errBlind = errors.New("behind an obstacle")
+
+func (im *importer) outputs(o *schema.Operator) ([]operand, error) {
+	constants := len(o.Inputs) > 0
+	for _, t := range data(o) {
+		if t < 0 {
+			continue
+		}
+		r, err := im.tensor(t)
+		switch {
+		case err != nil:
+			return nil, err
+		case r == operand{}:
+			return nil, errBlind
+		}
+		constants = constants && r.constant != nil
+	}
+	if constants {
+		return im.fold(o)
+	}
+	handler := handlers[o.Name]
+	if handler == nil {
+		return nil, errUnsupported
+	}
+	return handler(im, o)
+}
+
+// agree compares a value with what the file says of the tensor, which tells the number
+// of its dimensions.
+func (im *importer) agree(index int, v *value) error {
+	t, err := im.model.Tensor(index)
+	if err != nil {
+		return err
+	}
+	if t.Type != v.typ {
+		return fmt.Errorf("its output is %v, want %v", t.Type, v.typ)
+	}
+	if len(t.Dims) == 0 { // not said
+		v.rank = 4
+		return nil
+	}
+	s, err := im.shape(t.Dims)
+	if err != nil {
+		return err
+	}
+	want := v.around()
+	if v.typ == schema.Int32 {
+		want.C = wordsOf(want.C)
+	}
+	if s != want {
+		return fmt.Errorf("the file says that its output is %v, it is %v", s, want)
+	}
+	v.rank = len(t.Dims)
+	return nil
+}
+
+// describe says which tensor of the file holds the values of a layer, or of the input.
+func (im *importer) describe(s **bcnn.Source, index int, v *value) error {
+	t, err := im.model.Tensor(index)
+	if err != nil || len(t.Dims) == 0 || v.pad != nil || v.typ != schema.Float32 {
+		return err // its arrays are not what the layer gives
+	}
+	const longest = 256
+	source := &bcnn.Source{Dims: t.Dims[1:]}
+	if len(t.Name) <= longest {
+		source.Name = t.Name
+	}
+	*s = source
+	return nil
+}
+
+// around is the shape of a value with its padding.
+func (v *value) around() bcnn.Shape {
+	s := v.shape
+	if v.pad != nil {
+		s.H += v.pad.Top + v.pad.Bottom
+		s.W += v.pad.Left + v.pad.Right
+	}
+	return s
+}
+
+// shape returns the shape of images that a tensor of these dimensions holds.
+func (im *importer) shape(dims []int) (bcnn.Shape, error) {
+	if len(dims) > 0 && dims[0] != im.batch {
+		return bcnn.Shape{}, fmt.Errorf("the first of its dimensions %v is not the batch of %d", dims, im.batch)
+	}
+	switch len(dims) {
+	case 1:
+		return bcnn.Shape{H: 1, W: 1, C: 1}, nil
+	case 2:
+		return bcnn.Shape{H: 1, W: 1, C: dims[1]}, nil
+	case 3:
+		return bcnn.Shape{H: 1, W: dims[1], C: dims[2]}, nil
+	case 4:
+		return bcnn.Shape{H: dims[1], W: dims[2], C: dims[3]}, nil
+	}
+	return bcnn.Shape{}, fmt.Errorf("%d dimensions, want a batch of images (4), rows (3) or vectors (2)", len(dims))
+}
+
+// obstacle notes an operator that no layer can be made of, and goes on with what the
+// file says of its outputs.
+func (im *importer) obstacle(o *schema.Operator, err error) error {
+	for _, index := range o.Outputs {
+		t, err := im.model.Tensor(index)
+		if over := im.budget.Charge(0); over != nil {
+			return over
+		}
+		im.env[index] = operand{}
+		if err != nil {
+			continue
+		}
+		if s, err := im.shape(t.Dims); err == nil {
+			v := &value{layer: bcnn.NetworkInput, shape: s, rank: len(t.Dims), typ: t.Type, signs: t.Type == schema.Int32}
+			if v.signs {
+				v.shape.C = im.channels(index, s.C)
+			}
+			im.env[index] = operand{value: v}
+		}
+	}
+	if errors.Is(err, errBlind) {
+		return nil
+	}
+	if err := im.budget.Charge(operatorUnits); err != nil {
+		return err
+	}
+	out := bcnn.Obstacle{Op: o.Name, Index: o.Index, Err: err}
+	if t, err := im.model.Tensor(o.Outputs[0]); err == nil {
+		out.Node = t.Name
+	}
+	switch {
+	case errors.Is(err, errUnsupported) && slices.Contains(last, o.Name):
+		out.Advice = "convert the model without it, and compute it from the output"
+	case errors.Is(err, errUnsupported):
+		out.Advice = "a network has no layer for it: convert the model without it"
+	}
+	im.obstacles = append(im.obstacles, out)
+	return nil
+}

@@ -1,0 +1,160 @@
+package tflite
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+)
+
+// pooled reads the geometry of a pool.
+func pooled(o *schema.Operator) geometry {
+	g := windowed(o)
+	g.kw, g.kh = int(o.Options.Int32(3, 0)), int(o.Options.Int32(4, 0))
+	return g
+}
+
+// maxPool is MAX_POOL_2D, of numbers or of 8-bit values.
+func (im *importer) maxPool(o *schema.Operator) (*value, error) {
+	v, err := im.value(o, 0)
+	switch {
+	case err != nil:
+		return nil, err
+	case v.typ == schema.Int32:
+		return nil, errors.New("its input is packed bits")
+	case v.pad != nil && !v.positive:
+		// Behind a ReLU, the zeros never win over the image.
+		return nil, v.checkSettled()
+	}
+	window, shape, err := pooled(o).window(v)
+	if err != nil {
+		return nil, err
+	}
+	y, err := im.emit(o, "", bcnn.MaxPool{Window: window}, shape, v)
+	if err != nil {
+		return nil, err
+	}
+	y.typ, y.signs, y.positive = v.typ, v.signs && v.pad == nil, v.positive
+	y.offset, y.round, y.scale, y.zero = v.offset, v.round, v.scale, v.zero
+	act := int(o.Options.Uint8(5, 0))
+	if act != actNone && v.typ != schema.Float32 {
+		return nil, errQuantized
+	}
+	return im.activated(o, y, act)
+}
+
+// activated is activation of a value with a type.
+func (im *importer) activated(o *schema.Operator, v *value, kind int) (*value, error) {
+	y, err := im.activation(o, v, kind)
+	if err == nil && y != v {
+		y.typ = v.typ
+	}
+	return y, err
+}
+
+// averagePool is AVERAGE_POOL_2D. Padding does not count, but for zeros that a PAD puts
+// around.
+func (im *importer) averagePool(o *schema.Operator) (*value, error) {
+	v, err := im.padded(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	window, shape, err := pooled(o).window(v)
+	if err != nil {
+		return nil, err
+	}
+	if v.pad != nil && window.Pad != v.pad.Padding {
+		return nil, errors.New("padding of a pool on padding of its input")
+	}
+	y, err := im.emit(o, "", bcnn.AvgPool{Window: window, CountPadding: v.pad != nil}, shape, v)
+	if err != nil {
+		return nil, err
+	}
+	y.typ, y.positive = schema.Float32, v.positive
+	return im.activated(o, y, int(o.Options.Uint8(5, 0)))
+}
+
+// reduce is MEAN or REDUCE_MAX over heights and widths.
+func (im *importer) reduce(o *schema.Operator) (*value, error) {
+	v, err := im.real(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	axes, err := im.axes(o, 1, v.rank)
+	if err != nil {
+		return nil, err
+	}
+	var over [4]bool
+	for _, a := range axes {
+		over[a] = true
+	}
+	window := bcnn.Window{KH: 1, KW: 1}
+	shape := bcnn.Shape{H: v.shape.H, W: v.shape.W, C: v.shape.C}
+	for a, yes := range over {
+		switch size := v.size(a); {
+		case !yes:
+		case a == dimH:
+			window.KH, shape.H = size, 1
+		case a == dimW:
+			window.KW, shape.W = size, 1
+		case a == dimC && v.shape.C == 1:
+		default:
+			return nil, fmt.Errorf("a reduction over dimensions %v of %v is not supported, only over heights and widths", axes, v.shape)
+		}
+	}
+	window.StrideH, window.StrideW = window.KH, window.KW
+	var op bcnn.Op = bcnn.MaxPool{Window: window}
+	if o.Name == "MEAN" {
+		op = bcnn.AvgPool{Window: window}
+	}
+	y, err := im.emit(o, "", op, shape, v)
+	if err != nil {
+		return nil, err
+	}
+	y.typ, y.positive = schema.Float32, v.positive
+	return y, nil
+}
+
+// The dimensions of images.
+const dimBatch, dimH, dimW, dimC = 0, 1, 2, 3
+
+// size returns the size of a dimension of images.
+func (v *value) size(dim int) int {
+	return [...]int{1, v.shape.H, v.shape.W, v.shape.C}[dim]
+}
+
+// dim returns the dimension of images that one of a tensor of so many dimensions is, of
+// which those that are negative count from the last.
+func dim(axis int64, rank int) (int, error) {
+	if axis < 0 {
+		axis += int64(rank)
+	}
+	if axis < 0 || axis >= int64(rank) {
+		return 0, fmt.Errorf("there is no dimension %d among %d", axis, rank)
+	}
+	if axis == 0 {
+		return dimBatch, nil
+	}
+	return int(axis) + 4 - rank, nil
+}
+
+// axes returns the dimensions of images that a constant input lists.
+func (im *importer) axes(o *schema.Operator, i, rank int) ([]int, error) {
+	list, err := im.integers(o, i)
+	if err != nil {
+		return nil, err
+	}
+	axes := make([]int, 0, len(list))
+	for _, a := range list {
+		d, err := dim(a, rank)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(axes, d) {
+			axes = append(axes, d)
+		}
+	}
+	return axes, nil
+}

@@ -1,0 +1,172 @@
+// Package tflite imports networks from TensorFlow Lite files, above all those that
+// Larq Compute Engine (LCE) has converted: binary convolutions with bit-packed weights
+// between float layers.
+//
+// What a bcnn.Network cannot represent is an error that names all such operators (see
+// bcnn.ObstaclesError); nothing is approximated silently.
+//
+// # Operators
+//
+// Of LCE: LceBconv2d, LceBMaxPool2d, LceDequantize, LceQuantize. Of TensorFlow Lite, on
+// float values: ABS, ADD, AVERAGE_POOL_2D, CONCATENATION, CONV_2D, DEPTHWISE_CONV_2D,
+// EXPAND_DIMS, FULLY_CONNECTED, LEAKY_RELU, MAX_POOL_2D, MAXIMUM and MINIMUM with a number,
+// MEAN and REDUCE_MAX over heights and widths, MUL, NEG, PAD, PADV2, PRELU, RELU, RELU6,
+// RELU_N1_TO_1, RESHAPE to vectors, SLICE and STRIDED_SLICE of channels or of every so many
+// rows and columns, SOFTMAX at the end, SPLIT and SPLIT_V of channels, SQUEEZE, SUB, and
+// TRANSPOSE of dimensions of 1; QUANTIZE and DEQUANTIZE at the ends; and on constants what
+// converters leave to be computed.
+//
+// # Values
+//
+// Feature maps are NHWC in both. The bit-packed tensors of LCE (INT32, bit i of word w is
+// channel 32·w + i, 1 stands for −1) are values +1 and −1. Where one is the input of the
+// file, the network takes FLOAT32, of which LCE's rule makes bits: −1 where x < 0, +1
+// elsewhere. Where one is the output, the network gives +1 and −1 as FLOAT32. The 8-bit
+// input of a file is one of bytes: q of UINT8, q + 128 of INT8. Its 8-bit output comes as
+// FLOAT32 before the rounding that makes integers of it. Report.Input and Report.Output
+// tell which, and convert both.
+//
+// Zero padding and padding with +1 are those of the file. A NaN becomes −1 where LCE's
+// bits make +1 of it.
+//
+// An 8-bit or bit-packed output of a binary convolution is the same as LCE's, bit for bit.
+// Numbers differ from those of LCE's interpreter by rounding: a sum and its factor are one
+// fma here, sums of products are added in another order, and means are multiplied with a
+// reciprocal. Where such a number is next to 0, its sign may be another.
+//
+// # Cost
+//
+// Files may come from strangers. An import allocates at most 32 MiB and 128 bytes for each
+// byte of the file, and takes steps in proportion; Options.Limits bound the rest. More is an
+// error. Whoever adds an operator keeps to this: a loop whose length the file decides, and
+// memory whose size it decides, are charged to the budget before.
+//
+// # Rooms
+//
+//	internal/flat    FlatBuffers and FlexBuffers, every offset checked
+//	internal/schema  the tables of a file: operators, tensors, constants
+//	tflite           the graph: its input and output, operators, layers
+//
+// The file format: https://ai.google.dev/edge/litert/models/metadata; LCE's operators:
+// https://docs.larq.dev/compute-engine/.
+package tflite
+
+import (
+	"context"
+	"fmt"
+
+	"io/fs"
+
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// Options are the options of an import. The zero value is good for most files.
+type Options struct {
+	// InputType is the type that a network is fed with whose file takes FLOAT32:
+	// bcnn.Float32, which is the default, or bcnn.Uint8 for the values of bytes.
+	InputType bcnn.DType
+	// Mean and Scale put (x − Mean)·Scale before a file that takes FLOAT32: one value,
+	// one per channel, or none.
+	Mean, Scale []float32
+	// Name is the name of the network; that of the file if it is empty.
+	Name   string
+	Labels []string // of the outputs
+	Resize int      // see bcnn.Input
+
+	// Limits bound the file, the operators, the layers and every tensor.
+	Limits bcnn.Limits
+}
+
+// What an import may spend: base units, and perByte for each byte of the file.
+const (
+	base    = 32 << 20
+	perByte = 128
+)
+
+// Load imports the TensorFlow Lite file at path. The network takes and returns images
+// one by one: the batch dimension of the file is dropped. Which layers are binary shows
+// when the network is lowered; see bcnn.Summarize. When ctx ends, its error is returned.
+// Errors name the file, the sub-graph, and where they can the operator.
+func Load(ctx context.Context, path string, opts Options) (*bcnn.Network, *Report, error) {
+	limits, err := opts.Limits.WithDefaults()
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := files.ReadAll(path, limits.FileBytes)
+	if err != nil {
+		return nil, nil, err
+	}
+	net, report, err := decode(ctx, data, stem(filepath.Base(path)), opts)
+	return net, report, files.Name(path, err)
+}
+
+// Read is Load for the file called name of a file system, such as an embed.FS.
+func Read(ctx context.Context, fsys fs.FS, name string, opts Options) (*bcnn.Network, *Report, error) {
+	limits, err := opts.Limits.WithDefaults()
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := files.ReadAllFS(fsys, name, limits.FileBytes)
+	if err != nil {
+		return nil, nil, err
+	}
+	net, report, err := decode(ctx, data, stem(path.Base(name)), opts)
+	return net, report, files.Name(name, err)
+}
+
+// Decode is Load for a file in memory. The network does not keep data.
+func Decode(ctx context.Context, data []byte, opts Options) (*bcnn.Network, *Report, error) {
+	return decode(ctx, data, "", opts)
+}
+
+// decode imports a file; name is that of a network that the options give none.
+func decode(ctx context.Context, data []byte, name string, opts Options) (*bcnn.Network, *Report, error) {
+	limits, err := opts.Limits.WithDefaults()
+	if err != nil {
+		return nil, nil, err
+	}
+	if int64(len(data)) > limits.FileBytes {
+		return nil, nil, fmt.Errorf("%d bytes, at most %d are allowed", len(data), limits.FileBytes)
+	}
+	b := budget.New(ctx, base)
+	b.Grow(perByte * int64(len(data)))
+	net, report, err := decodeWithin(b, data, opts, limits)
+	if err != nil {
+		return nil, nil, err
+	}
+	if net.Name == "" {
+		net.Name = name
+	}
+	if err := net.Check(); err != nil {
+		return nil, nil, err
+	}
+	return net, report, nil
+}
+
+// decodeWithin imports a file within a budget.
+func decodeWithin(b *budget.Budget, data []byte, opts Options, limits bcnn.Limits) (*bcnn.Network, *Report, error) {
+	m, err := schema.Decode(data, limits.Layers, b)
+	if err != nil {
+		if err := b.Charge(0); err != nil { // not the fault of the format
+			return nil, nil, err
+		}
+		return nil, nil, fmt.Errorf("not a valid TensorFlow Lite file: %w", err)
+	}
+	im := newImporter(m, opts, limits, b)
+	if err := im.run(); err != nil {
+		return nil, nil, fmt.Errorf("sub-graph 0: %w", err)
+	}
+	im.net.Name, im.net.Labels, im.net.Input.Resize = opts.Name, opts.Labels, opts.Resize
+	return im.net, im.report, nil
+}
+
+// stem is the name of a file without its extension. A file may be called anything.
+func stem(name string) string { return text.Escape(strings.TrimSuffix(name, filepath.Ext(name))) }

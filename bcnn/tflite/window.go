@@ -1,0 +1,64 @@
+package tflite
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+)
+
+// maxSide is the largest kernel, stride or dilation.
+const maxSide = 1 << 16
+
+// padValid is the kind of padding that pads nothing.
+const padValid = 1
+
+// geometry is a sliding window as files describe it.
+type geometry struct {
+	kh, kw, sh, sw, dh, dw int
+	valid                  bool
+}
+
+// windowed reads the padding and the strides that convolutions and pools have in common.
+func windowed(o *schema.Operator) geometry {
+	return geometry{
+		dh: 1, dw: 1, valid: o.Options.Uint8(0, 0) == padValid,
+		sw: int(o.Options.Int32(1, 0)), sh: int(o.Options.Int32(2, 0)),
+	}
+}
+
+// window returns the window over a value with what is pending around it, and the shape
+// of what it makes of it, with the same channels.
+func (g geometry) window(v *value) (bcnn.Window, bcnn.Shape, error) {
+	w := bcnn.Window{KH: g.kh, KW: g.kw, StrideH: g.sh, StrideW: g.sw, DilationH: g.dh, DilationW: g.dw}
+	for _, n := range []int{g.kh, g.kw, g.sh, g.sw, g.dh, g.dw} {
+		if n < 1 || n > maxSide {
+			return w, bcnn.Shape{}, fmt.Errorf("kernel %d×%d, stride %d×%d, dilation %d×%d: want values from 1 to %d",
+				g.kh, g.kw, g.sh, g.sw, g.dh, g.dw, maxSide)
+		}
+	}
+	in := v.around()
+	if !g.valid {
+		w.Pad.Top, w.Pad.Bottom = same(in.H, g.kh, g.sh, g.dh)
+		w.Pad.Left, w.Pad.Right = same(in.W, g.kw, g.sw, g.dw)
+	}
+	if v.pad != nil {
+		w.Pad.Top += v.pad.Top
+		w.Pad.Bottom += v.pad.Bottom
+		w.Pad.Left += v.pad.Left
+		w.Pad.Right += v.pad.Right
+	}
+	out := w.Output(v.shape, v.shape.C)
+	if out.H < 1 || out.W < 1 {
+		return w, out, errors.New("the window is larger than its padded input")
+	}
+	return w, out, nil
+}
+
+// same returns the padding with which a window has ⌈size/stride⌉ positions.
+func same(size, kernel, stride, dilation int) (before, after int) {
+	out := (size + stride - 1) / stride
+	total := max((out-1)*stride+(kernel-1)*dilation+1-size, 0)
+	return total / 2, total - total/2
+}
