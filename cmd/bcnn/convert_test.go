@@ -93,7 +93,7 @@ func TestModelsByContent(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(saved(t, lightNet())), string(content))
 	require.Contains(t, succeed(t, "inspect", model), "light: input")
-	require.Contains(t, fail(t, exitUsage, "convert", model, "-o", copied, "--resize", "3"), "for ONNX models")
+	require.Contains(t, fail(t, exitUsage, "convert", model, "-o", copied, "--resize", "3"), "for ONNX and TensorFlow Lite models")
 
 	keras := writeFile(t, filepath.Join(dir, "keras.bcnn"), "\x89HDF\r\n\x1a\n")
 	for _, args := range [][]string{
