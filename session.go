@@ -104,14 +104,22 @@ func Open(ctx context.Context, model *Model, opts Options) (*Session, error) {
 
 func newSession(ctx context.Context, engines *engines, opts Options) (*Session, error) {
 	plan := engines.plan
-	input, output := plan.Tensors[0], plan.Tensors[plan.Output]
 	s := &Session{
 		device:   engines.device.Info(),
-		inputs:   []IO{{input.Name, input.DType, input.Shape, NHWC, plan.Input.Resize}},
-		outputs:  []IO{{output.Name, output.DType, output.Shape, NHWC, 0}},
 		labels:   plan.Labels,
 		maxBatch: max(1, opts.MaxBatch),
 		engines:  engines,
+	}
+	for i, t := range plan.Inputs() {
+		resize := plan.Input.Resize
+		if i > 0 {
+			resize = plan.MoreInputs[i-1].Resize
+		}
+		s.inputs = append(s.inputs, IO{t.Name, t.DType, t.Shape, NHWC, resize})
+	}
+	for _, i := range plan.Outputs() {
+		t := plan.Tensors[i]
+		s.outputs = append(s.outputs, IO{t.Name, t.DType, t.Shape, NHWC, 0})
 	}
 	if err := engines.run(ctx, tensors(s.outputs, s.maxBatch), tensors(s.inputs, s.maxBatch)); err != nil {
 		engines.close()

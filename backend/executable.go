@@ -38,8 +38,10 @@ type Executable struct {
 func newExecutable(device string, plan *bcnn.Plan, maxBatch int, opts Options) *Executable {
 	e := &Executable{
 		device: device, plan: plan, maxBatch: maxBatch, timed: opts.Timed, tap: opts.Tap,
-		inputs: plan.Tensors[:1], outputs: plan.Tensors[plan.Output:][:1],
-		turn: make(chan struct{}, 1),
+		inputs: plan.Inputs(), turn: make(chan struct{}, 1),
+	}
+	for _, t := range plan.Outputs() {
+		e.outputs = append(e.outputs, plan.Tensors[t])
 	}
 	e.in, e.out = make([]bcnn.Tensor, len(e.inputs)), make([]bcnn.Tensor, len(e.outputs))
 	if e.timed != nil || e.tap != nil {

@@ -76,19 +76,26 @@ func (n *Network) infer(b *budget.Budget) ([]valueType, error) {
 	if err := checkText(n.Name); err != nil {
 		return nil, fmt.Errorf("the network's name %w", err)
 	}
-	if err := spend(n.Input.Source.size()); err != nil {
-		return nil, err
+	var largest int64
+	values := 0
+	for i, in := range n.Inputs() {
+		if err := spend(int64(min(i, 1))*bytesOfLayer + in.Source.size()); err != nil {
+			return nil, err
+		}
+		if err := in.check(); err != nil {
+			return nil, fmt.Errorf("network %s: %s: %w", text.Quote(n.Name), inputName(i), err)
+		}
+		largest = max(largest, in.Shape.sides())
+		if values += in.Shape.Values(); values > maxValues {
+			return nil, fmt.Errorf("network %s: the inputs have more than %d values together", text.Quote(n.Name), maxValues)
+		}
 	}
-	if err := n.Input.check(); err != nil {
-		return nil, fmt.Errorf("network %s: input: %w", text.Quote(n.Name), err)
-	}
-	largest := n.Input.Shape.sides()
 	if len(n.Layers) == 0 {
 		return nil, fmt.Errorf("network %s has no layers", text.Quote(n.Name))
 	}
 	types := make([]valueType, len(n.Layers))
 	names := make(map[string]bool, len(n.Layers))
-	used := make([]bool, len(n.Layers))
+	used := make([]bool, len(n.Layers)) // by others, or as outputs
 	for i, l := range n.Layers {
 		fail := func(err error) ([]valueType, error) {
 			return nil, fmt.Errorf("network %s: layer %d %s: %w", text.Quote(n.Name), i, text.Quote(l.Name), err)
@@ -113,13 +120,13 @@ func (n *Network) infer(b *budget.Budget) ([]valueType, error) {
 		in := make([]valueType, len(l.Inputs))
 		for j, source := range l.Inputs {
 			switch {
-			case source == NetworkInput:
-				in[j] = n.Input.valueType()
+			case source <= NetworkInput && NetworkInput-source <= len(n.MoreInputs):
+				in[j] = n.inputAt(NetworkInput - source).valueType()
 			case source < 0 || source >= i:
 				return fail(fmt.Errorf("input %d is layer %d, which is not an earlier one", j, source))
 			default:
 				if n.Layers[source].Op.Kind() == (Softmax{}).Kind() {
-					return fail(errors.New("softmax must be the last layer"))
+					return fail(errors.New("softmax must stand at the end"))
 				}
 				in[j] = types[source]
 				used[source] = true
@@ -144,12 +151,27 @@ func (n *Network) infer(b *budget.Budget) ([]valueType, error) {
 	if err := spend(largest); err != nil {
 		return nil, err
 	}
-	for i, u := range used[:len(used)-1] {
+	if err := spend(8 * int64(len(n.Outputs))); err != nil {
+		return nil, err
+	}
+	isOutput := make([]bool, len(n.Layers))
+	values = 0
+	for i, l := range n.OutputLayers() {
+		if l < 0 || l >= len(n.Layers) || isOutput[l] {
+			return nil, fmt.Errorf("network %s: output %d is layer %d, which does not exist or is an output already", text.Quote(n.Name), i, l)
+		}
+		isOutput[l] = true
+		if values += types[l].shape.Values(); values > maxValues {
+			return nil, fmt.Errorf("network %s: the outputs have more than %d values together", text.Quote(n.Name), maxValues)
+		}
+		used[l] = true
+	}
+	for i, u := range used {
 		if !u {
 			return nil, fmt.Errorf("network %s: layer %d %q: its output is not used", text.Quote(n.Name), i, n.Layers[i].Name)
 		}
 	}
-	out := types[len(types)-1].shape
+	out := types[n.OutputLayers()[0]].shape
 	if len(n.Labels) != 0 && len(n.Labels) != out.Values() {
 		return nil, fmt.Errorf("network %s has %d labels for %d outputs", text.Quote(n.Name), len(n.Labels), out.Values())
 	}
@@ -180,6 +202,22 @@ func counted(least, most int) string {
 		return fmt.Sprintf("%d or more", least)
 	}
 	return fmt.Sprint(least)
+}
+
+// inputAt returns input number k.
+func (n *Network) inputAt(k int) Input {
+	if k == 0 {
+		return n.Input
+	}
+	return n.MoreInputs[k-1]
+}
+
+// inputName is what input number k is called: the first "input", then "input 2".
+func inputName(k int) string {
+	if k == 0 {
+		return "input"
+	}
+	return fmt.Sprintf("input %d", k+1)
 }
 
 func (in Input) valueType() valueType {

@@ -97,6 +97,15 @@ func TestCheckNamesLayerAndCause(t *testing.T) {
 		{"sign rule", op(4, bcnn.Sign{}), []string{`"sign"`, "rule for 0"}},
 		{"dense outputs", op(5, bcnn.Dense{}), []string{"0 outputs"}},
 		{"dense weights", op(5, bcnn.Dense{Out: 2}), []string{`"dense"`, "0 weights, want 2×18"}},
+		{"absent input", func(n *bcnn.Network) { n.Layers[0].Inputs = []int{-2} }, []string{`"binarize"`, "layer -2"}},
+		{"second input", func(n *bcnn.Network) { n.MoreInputs = []bcnn.Input{{DType: bcnn.Float32}} }, []string{"input 2", "empty"}},
+		{"large inputs", func(n *bcnn.Network) {
+			large := bcnn.Input{Shape: bcnn.Shape{H: 1 << 14, W: 1 << 13, C: 1}, DType: bcnn.Float32}
+			n.MoreInputs = []bcnn.Input{large, large}
+		}, []string{"the inputs have more than 268435456 values together"}},
+		{"absent output", func(n *bcnn.Network) { n.Outputs = []int{6, 7} }, []string{"output 1 is layer 7"}},
+		{"same output", func(n *bcnn.Network) { n.Outputs = []int{6, 2, 6} }, []string{"output 2 is layer 6"}},
+		{"no output of the last layer", func(n *bcnn.Network) { n.Outputs = []int{2} }, []string{`"softmax"`, "not used"}},
 		{"source of the input", func(n *bcnn.Network) { n.Input.Source = &bcnn.Source{Dims: []int{107}} }, []string{"input", "dimensions [107]", "6×6×3"}},
 		{"source with too many values", func(n *bcnn.Network) { n.Layers[4].Source = &bcnn.Source{Dims: []int{2, 3, 3, 2}} }, []string{`"sign"`, "dimensions [2 3 3 2]"}},
 		{"source with too few values", func(n *bcnn.Network) { n.Layers[4].Source = &bcnn.Source{Dims: []int{9}} }, []string{`"sign"`, "dimensions [9]"}},

@@ -38,8 +38,10 @@ type lowering struct {
 	net   *Network
 	types []valueType
 	plan  *Plan
-	uses  []int // how many layers read a layer
+	uses  []int // how many layers read a layer, or outputs are it
 	fused bool
+	// outputs are the tensors that are outputs so far.
+	outputs map[int]bool
 }
 
 // value is a layer's output while lowering: a tensor or a convolution that is
@@ -78,7 +80,7 @@ func lower(ctx context.Context, n *Network, opts LowerOptions) (*Plan, spending,
 	lo := &lowering{
 		spending: newSpending(b, b.Used(), limits), // the check has spent the size
 		net:      n, types: types, fused: !opts.Unfused, uses: make([]int, len(n.Layers)),
-		plan: &Plan{Name: n.Name, Input: n.Input, Labels: n.Labels},
+		plan: &Plan{Name: n.Name, Input: n.Input, MoreInputs: n.MoreInputs, Labels: n.Labels},
 	}
 	if err := lo.run(); err != nil {
 		return nil, lo.spending, fmt.Errorf("network %s: %w", text.Quote(n.Name), err)
@@ -87,24 +89,34 @@ func lower(ctx context.Context, n *Network, opts LowerOptions) (*Plan, spending,
 }
 
 func (lo *lowering) run() error {
-	in := lo.net.Input
-	if err := lo.fits("an input", in.Shape.Bytes(in.DType)); err != nil {
-		return err
+	for i, in := range lo.net.Inputs() {
+		if err := lo.fits("an input", in.Shape.Bytes(in.DType)); err != nil {
+			return err
+		}
+		name := inputName(i)
+		if in.Source != nil && in.Source.Name != "" {
+			name = in.Source.Name
+		}
+		lo.plan.Tensors = append(lo.plan.Tensors, PlanTensor{Name: name, DType: in.DType, Shape: in.Shape})
 	}
-	lo.plan.Tensors = []PlanTensor{{Name: "input", DType: in.DType, Shape: in.Shape}}
 	for _, l := range lo.net.Layers {
 		for _, source := range l.Inputs {
-			if source != NetworkInput {
+			if source > NetworkInput {
 				lo.uses[source]++
 			}
 		}
+	}
+	outputs := lo.net.OutputLayers()
+	for _, l := range outputs {
+		lo.uses[l]++
 	}
 	values := make([]value, len(lo.net.Layers))
 	for i, l := range lo.net.Layers {
 		in := make([]value, len(l.Inputs))
 		for j, source := range l.Inputs {
-			if source == NetworkInput {
-				continue // whose value is the zero value: tensor 0
+			if source <= NetworkInput {
+				in[j].tensor = NetworkInput - source
+				continue
 			}
 			in[j] = values[source]
 			if lo.uses[source] == 1 { // what is pending in it goes with it
@@ -120,7 +132,18 @@ func (lo *lowering) run() error {
 		}
 		values[i] = v
 	}
-	return lo.finish(values[len(values)-1])
+	for i, l := range outputs {
+		t, err := lo.output(values[l])
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			lo.plan.Output = t
+		} else {
+			lo.plan.MoreOutputs = append(lo.plan.MoreOutputs, t)
+		}
+	}
+	return nil
 }
 
 // share makes a value ready to be read by several layers: nothing of it may be
@@ -162,7 +185,7 @@ func (lo *lowering) layer(i int, op Op, in []value) (value, error) {
 		v.flat = true
 		return v, nil
 	case Softmax:
-		lo.plan.Softmax = true
+		lo.plan.Softmax = lo.plan.Softmax || i == lo.net.OutputLayers()[0]
 		return v, nil
 	case ReLU:
 		return lo.push(v, link{layers: []int{i}, kind: linkReLU})
@@ -271,8 +294,8 @@ func (lo *lowering) emit(op StepOp, layers []int, d DType, s Shape, in ...int) (
 }
 
 // writer returns the step that writes a tensor: each writes one, in their order, and
-// the input comes first.
-func (lo *lowering) writer(t int) *Step { return &lo.plan.Steps[t-1] }
+// the inputs come first.
+func (lo *lowering) writer(t int) *Step { return &lo.plan.Steps[t-1-len(lo.plan.MoreInputs)] }
 
 // implement adds layers to the step that writes a tensor, and names both.
 func (lo *lowering) implement(t int, layers []int) error {
@@ -303,20 +326,26 @@ func (lo *lowering) shape(v value) Shape {
 	return shape
 }
 
-// finish makes the output of the last value.
-func (lo *lowering) finish(v value) error {
+// output makes an output of a value.
+func (lo *lowering) output(v value) (int, error) {
 	p := lo.plan
 	v, err := lo.vector(v)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if p.Output, err = lo.float(v); err != nil {
-		return err
+	t, err := lo.float(v)
+	if err != nil {
+		return 0, err
 	}
-	if p.Output == 0 { // the output is never the caller's input
-		if p.Output, err = lo.emit(&AffineStep{}, nil, Float32, p.Tensors[0].Shape, 0); err != nil {
-			return err
+	// An output is never the caller's input nor another output.
+	if lo.outputs[t] || t <= len(p.MoreInputs) {
+		if t, err = lo.emit(&AffineStep{}, nil, Float32, p.Tensors[t].Shape, t); err != nil {
+			return 0, err
 		}
 	}
-	return nil
+	if lo.outputs == nil {
+		lo.outputs = map[int]bool{}
+	}
+	lo.outputs[t] = true
+	return t, nil
 }

@@ -346,8 +346,21 @@ func randomNetwork(seed uint64) *bcnn.Network {
 	if b.intn(2) == 0 {
 		b.add(b.batchNorm())
 	}
+	if b.intn(4) == 0 { // a second input
+		b.net.MoreInputs = []bcnn.Input{{Shape: b.last, DType: bcnn.Float32}}
+		b.add(bcnn.Add{}, len(b.net.Layers)-1, bcnn.NetworkInput-1)
+	}
+	last := len(b.net.Layers) - 1
 	if b.intn(4) == 0 {
 		b.add(bcnn.Softmax{})
+	}
+	if b.intn(3) == 0 { // several outputs, in any order, perhaps both sides of a softmax
+		b.net.Outputs = append(b.rng.Perm(last + 1)[:b.intn(min(4, last+1))], len(b.net.Layers)-1)
+		slices.Sort(b.net.Outputs)
+		b.net.Outputs = slices.Compact(b.net.Outputs)
+		if b.intn(2) == 0 {
+			slices.Reverse(b.net.Outputs)
+		}
 	}
 	return b.net
 }
@@ -358,28 +371,46 @@ func requireLowersRight(t *testing.T, net *bcnn.Network, seed uint64) {
 	shapes, err := net.Shapes()
 	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(seed, 8))
-	in := bcnn.NewTensor(bcnn.Uint8, 2, net.Input.Shape)
-	var want []float32
-	for i := range in.U8 {
-		in.U8[i] = uint8(rng.IntN(8))
-	}
-	size := net.Input.Shape.Values()
-	for image := range 2 {
-		x := make([]float64, size)
-		for i := range x {
-			x[i] = float64(in.U8[image*size+i])
+	var in []bcnn.Tensor
+	for _, input := range net.Inputs() {
+		x := bcnn.NewTensor(input.DType, 2, input.Shape)
+		for i := range x.U8 {
+			x.U8[i] = uint8(rng.IntN(8))
 		}
-		for _, v := range interpret(net, shapes, x) {
-			want = append(want, float32(v))
+		for i := range x.F32 {
+			x.F32[i] = float32(rng.IntN(8))
+		}
+		in = append(in, x)
+	}
+	want := make([][]float32, len(net.OutputLayers()))
+	for image := range 2 {
+		x := make([][]float64, len(in))
+		for k, t := range in {
+			for _, v := range t.Images(image, 1).U8 {
+				x[k] = append(x[k], float64(v))
+			}
+			for _, v := range t.Images(image, 1).F32 {
+				x[k] = append(x[k], float64(v))
+			}
+		}
+		values := interpret(net, shapes, x)
+		for k, l := range net.OutputLayers() {
+			for _, v := range values[l] {
+				want[k] = append(want[k], float32(v))
+			}
 		}
 	}
 	for name, opts := range map[string]bcnn.LowerOptions{"fused": {}, "unfused": {Unfused: true}} {
 		plan, err := bcnn.Lower(t.Context(), net, opts)
 		require.NoError(t, err, name)
+		require.NoError(t, plan.Check(), name)
 		requirePlaced(t, plan)
-		out, err := ref.Run(t.Context(), plan, in, nil)
+		out, err := ref.RunAll(t.Context(), plan, in, nil)
 		require.NoError(t, err, name)
-		require.Equal(t, want, out.F32, "%s, seed %d: %v", name, seed, describe(net))
+		require.Len(t, out, len(want))
+		for k, w := range want {
+			require.Equal(t, w, out[k].F32, "%s, seed %d, output %d: %v %v", name, seed, k, describe(net), net.Outputs)
+		}
 	}
 }
 

@@ -12,14 +12,31 @@ import (
 	"math"
 )
 
-// Network is a directed acyclic graph of layers with one input and one output,
-// the last layer. It is plain data; Check says whether it is well formed.
+// Network is a directed acyclic graph of layers, most often with one input and one
+// output, the last layer. It is plain data; Check says whether it is well formed.
 type Network struct {
-	Name   string
-	Input  Input
-	Layers []Layer
-	// Labels names the values of the output, in order; empty if unknown.
+	Name  string
+	Input Input
+	// MoreInputs are the inputs behind the first. A layer refers to number i of them by
+	// NetworkInput−1−i.
+	MoreInputs []Input
+	Layers     []Layer
+	// Outputs are the layers whose outputs are those of the network, in their order;
+	// none means the last layer.
+	Outputs []int
+	// Labels names the values of the first output, in order; empty if unknown.
 	Labels []string
+}
+
+// Inputs returns all inputs.
+func (n *Network) Inputs() []Input { return append([]Input{n.Input}, n.MoreInputs...) }
+
+// OutputLayers returns the layers whose outputs are those of the network.
+func (n *Network) OutputLayers() []int {
+	if len(n.Outputs) == 0 {
+		return []int{len(n.Layers) - 1}
+	}
+	return n.Outputs
 }
 
 // Input describes what a network is fed with.
@@ -37,17 +54,18 @@ type Input struct {
 	Source *Source
 }
 
-// NetworkInput is the index by which a layer refers to the network's input.
+// NetworkInput is the index by which a layer refers to the network's input; those
+// below it are further inputs.
 const NetworkInput = -1
 
 // Layer is one node of the graph.
 type Layer struct {
 	Name string
-	// Inputs are indices of earlier layers, or NetworkInput.
+	// Inputs are indices of earlier layers, or NetworkInput or below.
 	Inputs []int
 	Op     Op
 	// Source is the tensor of an imported model that has the values of the layer's
-	// output; nil if there is none. That of the last layer is the model's output.
+	// output; nil if there is none.
 	Source *Source
 }
 
@@ -269,7 +287,7 @@ type Channels struct {
 // Flatten makes a vector of all values, in NHWC order.
 type Flatten struct{}
 
-// Softmax may only stand at the end. Executables return the logits before it;
+// Softmax may only stand at the end, as an output. Executables return the logits before it;
 // the function Probabilities computes it on the host in float64.
 type Softmax struct{}
 

@@ -9,15 +9,16 @@ import (
 
 // interpret executes a network layer by layer in float64, on plain values and
 // from the definitions alone. It knows nothing of plans, thresholds or packed
-// activations: the oracle of Lower.
-func interpret(n *bcnn.Network, shapes []bcnn.Shape, input []float64) []float64 {
+// activations: the oracle of Lower. It returns the outputs of all layers.
+func interpret(n *bcnn.Network, shapes []bcnn.Shape, inputs [][]float64) [][]float64 {
 	outputs := make([][]float64, len(n.Layers))
 	for i, l := range n.Layers {
 		in := make([][]float64, len(l.Inputs))
 		inShape := make([]bcnn.Shape, len(l.Inputs))
 		for j, s := range l.Inputs {
-			if s == bcnn.NetworkInput {
-				in[j], inShape[j] = input, n.Input.Shape
+			if s <= bcnn.NetworkInput {
+				k := bcnn.NetworkInput - s
+				in[j], inShape[j] = inputs[k], n.Inputs()[k].Shape
 			} else {
 				in[j], inShape[j] = outputs[s], shapes[s]
 			}
@@ -31,7 +32,7 @@ func interpret(n *bcnn.Network, shapes []bcnn.Shape, input []float64) []float64 
 			outputs[i] = apply(op, in, inShape[0], shapes[i])
 		}
 	}
-	return outputs[len(outputs)-1]
+	return outputs
 }
 
 // concatenate joins the channels of each pixel.

@@ -11,10 +11,9 @@ import (
 // has a tensor as an argument, so that its memory is needed from First to Last.
 type Use struct{ Tensor, First, Last int }
 
-// Uses lists what the steps read and write, step by step. Step −1 brings the input,
-// and the one behind the last fetches the output.
+// Uses lists what the steps read and write, step by step, and EndUses.
 func (p *Plan) Uses() []Use {
-	uses := []Use{{0, -1, -1}, {p.Output, len(p.Steps), len(p.Steps)}}
+	uses := p.EndUses()
 	for i, s := range p.Steps {
 		uses = append(uses, Use{s.Out, i, i})
 		for _, in := range s.In {
@@ -24,10 +23,24 @@ func (p *Plan) Uses() []Use {
 	return uses
 }
 
-// InnerUses is Uses without the input and the output, for devices that work on them
+// EndUses lists the inputs, which step −1 brings, and the outputs, which the one behind
+// the last fetches.
+func (p *Plan) EndUses() []Use {
+	var uses []Use
+	for t := range p.Inputs() {
+		uses = append(uses, Use{t, -1, -1})
+	}
+	for _, t := range p.Outputs() {
+		uses = append(uses, Use{t, len(p.Steps), len(p.Steps)})
+	}
+	return uses
+}
+
+// InnerUses is Uses without the inputs and the outputs, for devices that work on them
 // where the caller has them.
 func (p *Plan) InnerUses() []Use {
-	return slices.DeleteFunc(p.Uses(), func(u Use) bool { return u.Tensor == 0 || u.Tensor == p.Output })
+	ends := p.Ends()
+	return slices.DeleteFunc(p.Uses(), func(u Use) bool { return ends[u.Tensor] })
 }
 
 // Placement says where the tensors of a plan lie in one block of memory.

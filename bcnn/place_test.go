@@ -186,15 +186,18 @@ func requirePlaced(t *testing.T, p *bcnn.Plan) {
 	require.Equal(t, "input", p.Tensors[0].Name)
 	items := make([]lifetime, len(p.Tensors)) // as the steps say, read on their own
 	for i, tensor := range p.Tensors {
-		items[i] = lifetime{First: i - 1, Last: i - 1, Bytes: tensor.Shape.Bytes(tensor.DType)}
+		at := max(i-len(p.Inputs()), -1)
+		items[i] = lifetime{First: at, Last: at, Bytes: tensor.Shape.Bytes(tensor.DType)}
 	}
 	for i, s := range p.Steps {
-		require.Equal(t, i+1, s.Out, "each step writes the next tensor")
+		require.Equal(t, i+len(p.Inputs()), s.Out, "each step writes the next tensor")
 		for _, in := range s.In {
 			items[in].Last = i
 		}
 	}
-	items[p.Output].Last = len(p.Steps)
+	for _, output := range p.Outputs() {
+		items[output].Last = len(p.Steps)
+	}
 	for _, n := range []int{1, 3} {
 		batch := slices.Clone(items)
 		for i := range batch {
@@ -210,7 +213,7 @@ func requirePlaced(t *testing.T, p *bcnn.Plan) {
 	}
 	// Without the caller's tensors there is no place for them.
 	for i, offset := range p.Place(1, p.InnerUses()).Offsets {
-		require.Equal(t, i == 0 || i == p.Output, offset == -1, p.Tensors[i].Name)
+		require.Equal(t, i < len(p.Inputs()) || slices.Contains(p.Outputs(), i), offset == -1, p.Tensors[i].Name)
 	}
 }
 

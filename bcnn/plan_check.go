@@ -44,11 +44,16 @@ func (p *Plan) check() error {
 			return fmt.Errorf("tensor %d (%s): %w", i, text.Escape(t.Name), err)
 		}
 	}
-	if in := p.Tensors[0]; in.DType != p.Input.DType || in.Shape != p.Input.Shape {
-		return fmt.Errorf("tensor 0 is %v %v, but the input is %v %v", in.DType, in.Shape, p.Input.DType, p.Input.Shape)
+	if len(p.MoreInputs) >= len(p.Tensors) {
+		return fmt.Errorf("%d tensors for %d inputs", len(p.Tensors), 1+len(p.MoreInputs))
 	}
 	written := make([]bool, len(p.Tensors))
-	written[0] = true
+	for i, want := range append([]Input{p.Input}, p.MoreInputs...) {
+		if in := p.Tensors[i]; in.DType != want.DType || in.Shape != want.Shape {
+			return fmt.Errorf("tensor %d is %v %v, but the input is %v %v", i, in.DType, in.Shape, want.DType, want.Shape)
+		}
+		written[i] = true
+	}
 	has := func(i int) bool { return 0 <= i && i < len(written) && written[i] }
 	var unsupported UnsupportedError
 	for i, s := range p.Steps {
@@ -76,6 +81,14 @@ func (p *Plan) check() error {
 	}
 	if !has(p.Output) || p.Tensors[p.Output].DType != Float32 {
 		return fmt.Errorf("output tensor %d is not written or not float32", p.Output)
+	}
+	isOutput := make([]bool, len(p.Tensors))
+	isOutput[p.Output] = true
+	for _, t := range p.MoreOutputs {
+		if !has(t) || p.Tensors[t].DType != Float32 || isOutput[t] || t <= len(p.MoreInputs) {
+			return fmt.Errorf("output tensor %d is not written, not float32, an input, or an output already", t)
+		}
+		isOutput[t] = true
 	}
 	return nil
 }

@@ -22,7 +22,9 @@ func Results(n *Network, p *Plan) []int {
 		missing []int
 	}
 	states := make([]state, len(p.Tensors))
-	states[0].last = NetworkInput
+	for t := range p.Inputs() {
+		states[t].last = NetworkInput
+	}
 	for i, step := range p.Steps {
 		s := state{last: NetworkInput}
 		for _, l := range step.Layers {
@@ -32,10 +34,10 @@ func Results(n *Network, p *Plan) []int {
 		for _, l := range step.Layers {
 			s.missing = append(s.missing, l)
 			for _, in := range n.Layers[l].Inputs {
-				for in != NetworkInput && n.Layers[in].Op.Kind() == (Flatten{}).Kind() { // no part of any step
+				for in > NetworkInput && n.Layers[in].Op.Kind() == (Flatten{}).Kind() { // no part of any step
 					in = n.Layers[in].Inputs[0]
 				}
-				if in != NetworkInput {
+				if in > NetworkInput {
 					s.missing = append(s.missing, in)
 				}
 			}

@@ -27,13 +27,14 @@ type executable struct {
 	// choices says what was picked for the steps.
 	choices []driver.Choice
 	// tensors are those of the plan, as many images as the batch in hand has.
-	// The steps point to them. Input and output are empty between runs.
+	// The steps point to them. Inputs and outputs are empty between runs.
 	tensors []bcnn.Tensor
 	full    []bcnn.Tensor // the same for MaxBatch images
+	outputs []int         // of the plan
 }
 
 func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, config driver.Config) (*executable, error) {
-	e := &executable{plan: plan, config: config, weights: weights.Of(plan, set.ISA)}
+	e := &executable{plan: plan, config: config, outputs: plan.Outputs(), weights: weights.Of(plan, set.ISA)}
 	e.tensors = make([]bcnn.Tensor, len(plan.Tensors))
 	e.full = make([]bcnn.Tensor, len(plan.Tensors))
 	placed, err := e.layout()
@@ -76,7 +77,7 @@ func compile(c *schedule.Context, op bcnn.StepOp, in, out bcnn.PlanTensor) (tile
 	return pixelwise.Compile(c, op, in, out)
 }
 
-// layout places the tensors in one block of memory, but for the input and the output,
+// layout places the tensors in one block of memory, but for the inputs and the outputs,
 // which are the caller's.
 func (e *executable) layout() (bcnn.Placement, error) {
 	plan, batch := e.plan, e.config.MaxBatch
@@ -119,23 +120,27 @@ func alignedBytes(n int) []byte {
 	return b[skip:][:n:n]
 }
 
-// bind gives the tensors the size of the batch, and the caller's slices to
-// input and output.
-func (e *executable) bind(out, in bcnn.Tensor) {
+// bind gives the tensors the size of the batch, and the caller's slices to inputs and
+// outputs.
+func (e *executable) bind(out, in []bcnn.Tensor) {
 	for i, t := range e.full {
 		if t.Words != nil || t.F32 != nil {
-			e.tensors[i] = t.Images(0, in.N)
+			e.tensors[i] = t.Images(0, in[0].N)
 		}
 	}
-	e.tensors[0] = in
-	if e.plan.Output != 0 {
-		e.tensors[e.plan.Output] = out
+	copy(e.tensors, in)
+	for i, t := range e.outputs {
+		if t >= len(in) { // a plan that was made by hand may return its input
+			e.tensors[t] = out[i]
+		}
 	}
 }
 
-func (e *executable) unbind() {
-	e.tensors[0] = bcnn.Tensor{}
-	e.tensors[e.plan.Output] = bcnn.Tensor{}
+func (e *executable) unbind(inputs int) {
+	clear(e.tensors[:inputs])
+	for _, t := range e.outputs {
+		e.tensors[t] = bcnn.Tensor{}
+	}
 }
 
 func (e *executable) Run(ctx context.Context, out, in []bcnn.Tensor) error {
@@ -145,8 +150,8 @@ func (e *executable) Run(ctx context.Context, out, in []bcnn.Tensor) error {
 // RunSteps is Run if after is nil.
 func (e *executable) RunSteps(ctx context.Context, out, in []bcnn.Tensor, after func(step int, took time.Duration) error) error {
 	n := in[0].N
-	e.bind(out[0], in[0])
-	defer e.unbind()
+	e.bind(out, in)
+	defer e.unbind(len(in))
 	e.workers.Begin(ctx)
 	defer e.workers.End()
 	for i, s := range e.steps {
@@ -164,8 +169,8 @@ func (e *executable) RunSteps(ctx context.Context, out, in []bcnn.Tensor, after 
 		}
 	}
 	e.workers.Done(n)
-	if e.plan.Output == 0 {
-		copy(out[0].F32, in[0].F32)
+	if t := e.plan.Output; t < len(in) {
+		copy(out[0].F32, in[t].F32)
 	}
 	return nil
 }

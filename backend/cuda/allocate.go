@@ -44,7 +44,10 @@ func (e *executable) allocate(all [][]candidates.Candidate, small *candidates.Fu
 			}
 		}
 	}
-	rest := e.bytes(0, n) + e.bytes(plan.Output, n)
+	rest := 0 // besides the tensors
+	for _, t := range append(e.inputs, e.outputs...) {
+		rest += e.bytes(t.tensor, n)
+	}
 	for _, size := range sizes {
 		rest += size
 	}
@@ -64,19 +67,21 @@ func (e *executable) allocate(all [][]candidates.Candidate, small *candidates.Fu
 			return err
 		}
 	}
-	var err error
-	if e.input, err = e.bag.pinned(e.bytes(0, n)); err != nil {
-		return err
+	for _, list := range [][]end{e.inputs, e.outputs} {
+		for i := range list {
+			var err error
+			if list[i].staging, err = e.bag.pinned(e.bytes(list[i].tensor, n)); err != nil {
+				return err
+			}
+		}
 	}
-	e.output, err = e.bag.pinned(e.bytes(plan.Output, n))
-	return err
+	return nil
 }
 
-// uses lists the arguments of everything that may come to be launched. Step −1 brings
-// the input, and the one behind the last fetches the output.
+// uses lists the arguments of everything that may come to be launched, and the inputs
+// and outputs.
 func (e *executable) uses(all [][]candidates.Candidate, small *candidates.Fused) []bcnn.Use {
-	end := len(e.plan.Steps)
-	uses := []bcnn.Use{{Tensor: 0, First: -1, Last: -1}, {Tensor: e.plan.Output, First: end, Last: end}}
+	uses := e.plan.EndUses()
 	for i, of := range all {
 		for _, c := range of {
 			for _, s := range c.Specs {

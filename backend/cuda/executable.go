@@ -31,9 +31,9 @@ type executable struct {
 	network *built
 	memory  memory
 
-	input, output unsafe.Pointer // page-locked
-	start, stop   cu.Event       // around what is timed
-	reserved      int64          // bytes that have been asked for, of Config.ArenaBytes
+	inputs, outputs []end
+	start, stop     cu.Event // around what is timed
+	reserved        int64    // bytes that have been asked for, of Config.ArenaBytes
 
 	// What Compile and Run ask of the thread.
 	ctx    context.Context
@@ -52,6 +52,12 @@ type executable struct {
 	perImage time.Duration
 }
 
+// end is an input or an output.
+type end struct {
+	tensor  int            // of the plan
+	staging unsafe.Pointer // page-locked
+}
+
 // slowRun is how long a Run takes that waits for each step. That costs far less.
 const slowRun = 100 * time.Millisecond
 
@@ -64,6 +70,12 @@ type memory struct {
 func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, config driver.Config) (*executable, error) {
 	e := &executable{device: d, thread: d.thread, plan: plan, config: config, ctx: ctx, perImage: slowRun,
 		bag: bag{thread: d.thread}, graphs: make(map[int]shim.Graph)}
+	for t := range plan.Inputs() {
+		e.inputs = append(e.inputs, end{tensor: t})
+	}
+	for _, t := range plan.Outputs() {
+		e.outputs = append(e.outputs, end{tensor: t})
+	}
 	// Laying out weights takes long, and needs no driver.
 	all, err := e.candidates()
 	if err != nil {
@@ -144,22 +156,25 @@ func (e *executable) construct(all [][]candidates.Candidate, small *candidates.F
 }
 
 func (e *executable) Run(ctx context.Context, out, in []bcnn.Tensor) error {
-	return e.run(ctx, out[0], in[0], nil)
+	return e.run(ctx, out, in, nil)
 }
 
 func (e *executable) RunSteps(ctx context.Context, out, in []bcnn.Tensor, after func(step int, took time.Duration) error) error {
-	return e.run(ctx, out[0], in[0], after)
+	return e.run(ctx, out, in, after)
 }
 
 // run executes the steps one by one if after is not nil.
-func (e *executable) run(ctx context.Context, out, in bcnn.Tensor, after func(step int, took time.Duration) error) error {
+func (e *executable) run(ctx context.Context, out, in []bcnn.Tensor, after func(step int, took time.Duration) error) error {
 	if err := e.thread.gone(); err != nil {
 		return err
 	}
-	e.ctx, e.images = ctx, in.N
+	n := in[0].N
+	e.ctx, e.images = ctx, n
 	defer func() { e.ctx = nil }()
-	bytes := e.bytes(0, in.N)
-	copy(unsafe.Slice((*byte)(e.input), bytes), unsafe.Slice((*byte)(data(&in)), bytes))
+	for i, to := range e.inputs {
+		bytes := e.bytes(to.tensor, n)
+		copy(unsafe.Slice((*byte)(to.staging), bytes), unsafe.Slice((*byte)(data(&in[i])), bytes))
+	}
 	var err error
 	start := time.Now()
 	if after != nil {
@@ -174,9 +189,11 @@ func (e *executable) run(ctx context.Context, out, in bcnn.Tensor, after func(st
 		}
 		return err
 	}
-	e.perImage = time.Since(start) / time.Duration(in.N)
-	bytes = e.bytes(e.plan.Output, in.N)
-	copy(unsafe.Slice((*byte)(data(&out)), bytes), unsafe.Slice((*byte)(e.output), bytes))
+	e.perImage = time.Since(start) / time.Duration(n)
+	for i, from := range e.outputs {
+		bytes := e.bytes(from.tensor, n)
+		copy(unsafe.Slice((*byte)(data(&out[i])), bytes), unsafe.Slice((*byte)(from.staging), bytes))
+	}
 	return nil
 }
 
@@ -235,11 +252,21 @@ func (e *executable) enqueueAll(wait bool) error {
 }
 
 func (e *executable) enqueueCopyIn() error {
-	return shim.CopyIn(e.memory.tensors[0], e.input, e.bytes(0, e.images), e.stream)
+	for _, to := range e.inputs {
+		if err := shim.CopyIn(e.memory.tensors[to.tensor], to.staging, e.bytes(to.tensor, e.images), e.stream); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (e *executable) enqueueCopyOut() error {
-	return shim.CopyOut(e.output, e.memory.tensors[e.plan.Output], e.bytes(e.plan.Output, e.images), e.stream)
+	for _, from := range e.outputs {
+		if err := shim.CopyOut(from.staging, e.memory.tensors[from.tensor], e.bytes(from.tensor, e.images), e.stream); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (e *executable) fetchOutput() error {

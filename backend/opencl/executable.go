@@ -35,10 +35,9 @@ type executable struct {
 	onDevice []bool
 	host     []*hostStep
 	copies   []*bcnn.Tensor  // tensors of the plan in the host's memory, where it needs them
-	result   *bcnn.Tensor    // the output, if the host makes it
 	tensors  []*cl.MemObject // of the plan; they share buffers
-	input    unsafe.Pointer  // pinned memory that bytes go through
-	output   unsafe.Pointer
+	// inputs and outputs have pinned memory that bytes go through.
+	inputs, outputs []end
 	// reserved are the bytes that have been asked for, of Config.ArenaBytes;
 	// refused is the error of whoever asked for too many.
 	reserved int64
@@ -48,6 +47,13 @@ type executable struct {
 	took time.Duration
 }
 
+// end is an input or an output.
+type end struct {
+	tensor  int // of the plan
+	staging unsafe.Pointer
+	result  *bcnn.Tensor // an output, if the host makes it
+}
+
 // slowRun is how long a Run takes that waits for each step. That costs far less.
 const slowRun = 100 * time.Millisecond
 
@@ -55,6 +61,12 @@ func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, config drive
 	e := &executable{
 		device: d, plan: plan, config: config, took: slowRun, bag: bag{context: d.context},
 		onDevice: make([]bool, len(plan.Steps)), host: make([]*hostStep, len(plan.Steps)), copies: make([]*bcnn.Tensor, len(plan.Tensors)),
+	}
+	for t := range plan.Inputs() {
+		e.inputs = append(e.inputs, end{tensor: t})
+	}
+	for _, t := range plan.Outputs() {
+		e.outputs = append(e.outputs, end{tensor: t})
 	}
 	defer func() {
 		if err != nil {
@@ -100,10 +112,13 @@ func (e *executable) allocate(queue *cl.CommandQueue) error {
 	}
 	// What the host writes and reads, no kernel writes for another tensor: with that,
 	// Oclgrind takes what the host wrote for uninitialised.
-	end := len(plan.Steps)
-	uses := append(plan.Uses(), bcnn.Use{Tensor: 0, First: -1, Last: end}, bcnn.Use{Tensor: plan.Output, First: -1, Last: end})
+	uses := plan.Uses()
+	all := int64(0)
+	for _, at := range append(e.inputs, e.outputs...) {
+		uses = append(uses, bcnn.Use{Tensor: at.tensor, First: -1, Last: len(plan.Steps)})
+		all += int64(e.bytes(at.tensor, e.config.MaxBatch)) // staging
+	}
 	shares, sizes := plan.Share(e.config.MaxBatch, uses)
-	all := int64(e.bytes(0, e.config.MaxBatch)) + int64(e.bytes(plan.Output, e.config.MaxBatch)) // staging
 	for _, size := range sizes {
 		all += size
 	}
@@ -123,12 +138,15 @@ func (e *executable) allocate(queue *cl.CommandQueue) error {
 			e.tensors[t] = buffers[b]
 		}
 	}
-	var err error
-	if e.input, err = e.bag.pinned(queue, e.bytes(0, e.config.MaxBatch)); err != nil {
-		return err
+	for _, list := range [][]end{e.inputs, e.outputs} {
+		for i := range list {
+			var err error
+			if list[i].staging, err = e.bag.pinned(queue, e.bytes(list[i].tensor, e.config.MaxBatch)); err != nil {
+				return err
+			}
+		}
 	}
-	e.output, err = e.bag.pinned(queue, e.bytes(plan.Output, e.config.MaxBatch))
-	return err
+	return nil
 }
 
 // compile makes the steps, of several variants the fastest.
@@ -216,7 +234,7 @@ func (e *executable) RunSteps(ctx context.Context, out, in []bcnn.Tensor, after 
 	n := in[0].N
 	e.setBatch(n)
 	start, slow := time.Now(), e.took*time.Duration(n) >= slowRun
-	if err := e.runSteps(ctx, slow, out[0], in[0], after); err != nil {
+	if err := e.runSteps(ctx, slow, out, in, after); err != nil {
 		// Staging memory may be in use until the queue is empty.
 		if finish := e.queue.Finish(); finish != nil {
 			err = errors.Join(err, finish)
@@ -228,24 +246,27 @@ func (e *executable) RunSteps(ctx context.Context, out, in []bcnn.Tensor, after 
 }
 
 // runSteps runs all steps. If slow is set, or after is not nil, it waits for each.
-func (e *executable) runSteps(ctx context.Context, slow bool, out, in bcnn.Tensor, after func(step int, took time.Duration) error) error {
-	bytes := e.bytes(0, in.N)
-	copy(unsafe.Slice((*byte)(e.input), bytes), unsafe.Slice((*byte)(data(&in)), bytes))
-	if err := e.queue.Write(shim.BufferOf(e.tensors[0]), bytes, e.input, false); err != nil {
-		return err
+func (e *executable) runSteps(ctx context.Context, slow bool, out, in []bcnn.Tensor, after func(step int, took time.Duration) error) error {
+	n := in[0].N
+	for i, to := range e.inputs {
+		bytes := e.bytes(to.tensor, n)
+		copy(unsafe.Slice((*byte)(to.staging), bytes), unsafe.Slice((*byte)(data(&in[i])), bytes))
+		if err := e.queue.Write(shim.BufferOf(e.tensors[to.tensor]), bytes, to.staging, false); err != nil {
+			return err
+		}
 	}
 	for i, s := range e.steps {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := s.enqueue(e.queue, in.N, after != nil); err != nil {
+		if err := s.enqueue(e.queue, n, after != nil); err != nil {
 			s.dropEvents()
 			return fmt.Errorf("step %d (%s): %w", i, e.plan.Steps[i].Name, err)
 		}
 		var onHost time.Duration
 		if e.host[i] != nil {
 			var err error
-			if onHost, err = e.runHost(i, in.N); err != nil {
+			if onHost, err = e.runHost(i, n); err != nil {
 				s.dropEvents()
 				return fmt.Errorf("step %d (%s): on the host: %w", i, e.plan.Steps[i].Name, err)
 			}
@@ -268,16 +289,23 @@ func (e *executable) runSteps(ctx context.Context, slow bool, out, in bcnn.Tenso
 			}
 		}
 	}
-	if e.result != nil {
-		copy(out.F32, e.result.F32)
-		return e.queue.Finish() // the staging memory of the input is free again
+	waited := false // for all that the queue holds
+	for i, from := range e.outputs {
+		if from.result != nil {
+			copy(out[i].F32, from.result.F32)
+			continue
+		}
+		bytes := e.bytes(from.tensor, n)
+		if err := e.queue.Read(shim.BufferOf(e.tensors[from.tensor]), bytes, from.staging, true); err != nil {
+			return err
+		}
+		copy(unsafe.Slice((*byte)(data(&out[i])), bytes), unsafe.Slice((*byte)(from.staging), bytes))
+		waited = true
 	}
-	bytes = e.bytes(e.plan.Output, in.N)
-	if err := e.queue.Read(shim.BufferOf(e.tensors[e.plan.Output]), bytes, e.output, true); err != nil {
-		return err
+	if waited {
+		return nil
 	}
-	copy(unsafe.Slice((*byte)(data(&out)), bytes), unsafe.Slice((*byte)(e.output), bytes))
-	return nil
+	return e.queue.Finish() // the staging memory of the inputs is free again
 }
 
 func (e *executable) Read(step int, t bcnn.Tensor) error {
@@ -296,7 +324,7 @@ func (e *executable) free() {
 		s.release(e.device)
 	}
 	e.bag.release()
-	e.steps, e.tensors, e.host, e.copies, e.result = nil, nil, nil, nil, nil
+	e.steps, e.tensors, e.host, e.copies, e.outputs = nil, nil, nil, nil, nil
 }
 
 func (e *executable) Close() error {

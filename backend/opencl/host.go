@@ -103,8 +103,10 @@ func (e *executable) connect() {
 			}
 		}
 	}
-	if onHost[e.plan.Output] != nil {
-		e.result = e.copies[e.plan.Output]
+	for i, t := range e.plan.Outputs() {
+		if onHost[t] != nil {
+			e.outputs[i].result = e.copies[t]
+		}
 	}
 }
 

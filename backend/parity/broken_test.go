@@ -290,6 +290,11 @@ var broken = []brokenDevice{
 			copy(out.F32[n*size:], out.F32[:size])
 		}
 	})}, "", "image 1"},
+	{"another output wrong", fake{run: afterRun(func(x *fakeEngine, _, _ bcnn.Tensor) {
+		if len(x.outputs) > 1 {
+			x.outputs[1].F32[0]++
+		}
+	})}, "ends/outputs", "output 2: image 0, y 0, x 0, channel 0"},
 	{"images mixed up without Tap", fake{run: afterRun(func(x *fakeEngine, out, in bcnn.Tensor) {
 		if size := x.plan.OutputShape().Values(); !x.config.Stepwise && out.N == 2 {
 			copy(out.F32[size:], out.F32[:size])

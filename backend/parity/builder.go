@@ -98,7 +98,7 @@ func (b *builder) sofar() *bcnn.Network {
 		}
 	}
 	net, place := *b.net, make([]int, len(layers))
-	net.Layers = nil
+	net.Layers, net.Outputs = nil, nil
 	for i, l := range layers {
 		if !needed[i] {
 			continue
@@ -240,9 +240,9 @@ func (b *builder) batchNorm(kind norm) {
 func (b *builder) values() []float32 {
 	plan, err := bcnn.Lower(context.Background(), b.sofar(), bcnn.LowerOptions{})
 	if err == nil {
-		var out bcnn.Tensor
-		if out, err = ref.Run(context.Background(), plan, b.c.Input(b.net.Input, 1), nil); err == nil {
-			return out.F32
+		var out []bcnn.Tensor
+		if out, err = ref.RunAll(context.Background(), plan, b.c.inputs(plan, 1), nil); err == nil {
+			return out[0].F32
 		}
 	}
 	return make([]float32, b.shape().Values())

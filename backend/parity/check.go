@@ -18,7 +18,7 @@ func (c Case) check(ctx context.Context, dev *backend.Device, opts backend.Optio
 	if err != nil {
 		return &Failure{Case: c.Name, Err: err}
 	}
-	var outputs []bcnn.Tensor
+	var outputs [][]bcnn.Tensor
 	for i, p := range plans {
 		kernels := []string{opts.Kernels}
 		// The fused plan, which comes first, is the one that users run.
@@ -38,23 +38,28 @@ func (c Case) check(ctx context.Context, dev *backend.Device, opts backend.Optio
 }
 
 // agree compares the outputs of the fused plan, which comes first, and others.
-func agree(outputs []bcnn.Tensor) error {
+func agree(outputs [][]bcnn.Tensor) error {
 	for _, out := range outputs[1:] {
-		if err := compare.Tensors(outputs[0], out); err != nil {
-			return fmt.Errorf("the plans disagree; of the fused one as wanted and the unfused one as got: %w", err)
+		if len(out) != len(outputs[0]) {
+			return fmt.Errorf("the plans disagree on the number of outputs: %d and %d", len(outputs[0]), len(out))
+		}
+		for i, t := range out {
+			if err := compare.Tensors(outputs[0][i], t); err != nil {
+				return fmt.Errorf("the plans disagree in output %d; of the fused one as wanted and the unfused one as got: %w", i+1, err)
+			}
 		}
 	}
 	return nil
 }
 
-// checkPlan returns the output that the device has been found to compute.
-func (c Case) checkPlan(ctx context.Context, dev *backend.Device, opts backend.Options, kernels []string, plan *bcnn.Plan) (bcnn.Tensor, error) {
+// checkPlan returns the outputs that the device has been found to compute.
+func (c Case) checkPlan(ctx context.Context, dev *backend.Device, opts backend.Options, kernels []string, plan *bcnn.Plan) ([]bcnn.Tensor, error) {
 	if err := checkMemory(plan, c.Batch, opts.Limits.ArenaBytes); err != nil {
-		return bcnn.Tensor{}, err
+		return nil, err
 	}
-	in := c.Input(plan.Input, c.Batch)
+	in := c.inputs(plan, c.Batch)
 	var want []bcnn.Tensor // of every step
-	out, err := ref.Run(ctx, plan, in, func(_ int, _ string, t bcnn.Tensor) { want = append(want, t) })
+	out, err := ref.RunAll(ctx, plan, in, func(_ int, _ string, t bcnn.Tensor) { want = append(want, t) })
 	if err != nil {
 		return out, fmt.Errorf("reference: %w", err)
 	}
@@ -75,7 +80,7 @@ type runner struct {
 	dev     *backend.Device
 	opts    backend.Options
 	plan    *bcnn.Plan
-	in, out bcnn.Tensor // out is what the reference makes of in
+	in, out []bcnn.Tensor // out is what the reference makes of in
 	batch   int
 }
 
@@ -152,25 +157,44 @@ func (r *runner) plain() (err error) {
 }
 
 // run executes the last n images of the batch, so that an image has another
-// place in each batch size, and compares the output.
+// place in each batch size, and compares the outputs.
 func (r *runner) run(exe *backend.Executable, n int) error {
-	in := compare.Guard(r.in.Images(r.batch-n, n))
-	out := compare.GuardOutput(n, r.out.Shape)
-	runErr := exe.Run(r.ctx, []bcnn.Tensor{out.Tensor}, []bcnn.Tensor{in.Tensor})
-	if err := in.Check("in"); err != nil {
-		return err
+	var in, out []bcnn.Tensor
+	var guards []func() error
+	for _, t := range r.in {
+		g := compare.Guard(t.Images(r.batch-n, n))
+		in, guards = append(in, g.Tensor), append(guards, func() error { return g.Check("in") })
 	}
-	if err := compare.Tensors(r.in.Images(r.batch-n, n), in.Tensor); err != nil {
-		return fmt.Errorf("Run modified its input: %w", err)
+	for _, t := range r.out {
+		g := compare.GuardOutput(n, t.Shape)
+		out, guards = append(out, g.Tensor), append(guards, func() error { return g.Check("out") })
 	}
-	if err := out.Check("out"); err != nil {
-		return err
+	runErr := exe.Run(r.ctx, out, in)
+	for _, check := range guards[:len(in)] {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	for i, t := range r.in {
+		if err := compare.Tensors(t.Images(r.batch-n, n), in[i]); err != nil {
+			return fmt.Errorf("Run modified its input: %w", err)
+		}
+	}
+	for _, check := range guards[len(in):] {
+		if err := check(); err != nil {
+			return err
+		}
 	}
 	if runErr != nil {
 		return fmt.Errorf("run: %w", runErr)
 	}
-	if err := compare.Tensors(r.out.Images(r.batch-n, n), out.Tensor); err != nil {
-		return fmt.Errorf("output: %w", err)
+	for i, t := range r.out {
+		if err := compare.Tensors(t.Images(r.batch-n, n), out[i]); err != nil {
+			if i > 0 {
+				return fmt.Errorf("output %d: %w", i+1, err)
+			}
+			return fmt.Errorf("output: %w", err)
+		}
 	}
 	return nil
 }

@@ -59,6 +59,8 @@ type fakeEngine struct {
 	runs   int
 	after  func(step int, took time.Duration) error
 	last   bcnn.Tensor // that a step has written
+	// Those of a run.
+	inputs, outputs []bcnn.Tensor
 }
 
 func (x *fakeEngine) Close() error { return nil }
@@ -70,7 +72,7 @@ func (x *fakeEngine) Run(ctx context.Context, out, in []bcnn.Tensor) error {
 }
 
 func (x *fakeEngine) RunSteps(ctx context.Context, out, in []bcnn.Tensor, after func(int, time.Duration) error) error {
-	x.runs, x.after = x.runs+1, after
+	x.runs, x.after, x.inputs, x.outputs = x.runs+1, after, in, out
 	if x.run != nil {
 		return x.run(x, ctx, out[0], in[0])
 	}
@@ -85,6 +87,7 @@ func (x *fakeEngine) Read(_ int, t bcnn.Tensor) error {
 
 func (x *fakeEngine) honest(ctx context.Context, out, in bcnn.Tensor) error {
 	tensors := make([]bcnn.Tensor, len(x.plan.Tensors))
+	copy(tensors, x.inputs)
 	tensors[0] = in
 	for i, s := range x.plan.Steps {
 		if err := ctx.Err(); err != nil {
@@ -106,6 +109,9 @@ func (x *fakeEngine) honest(ctx context.Context, out, in bcnn.Tensor) error {
 		if err := x.after(i, time.Microsecond); err != nil {
 			return err
 		}
+	}
+	for i, t := range x.plan.MoreOutputs {
+		copy(x.outputs[i+1].F32, tensors[t].F32)
 	}
 	copy(out.F32, tensors[x.plan.Output].F32)
 	return nil

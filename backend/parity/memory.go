@@ -33,7 +33,7 @@ func checkMemory(plan *bcnn.Plan, batch int, limit int64) error {
 
 // memory returns the bytes that checking a plan takes at the most, weights apart:
 // the results of all steps, the tensors of a device that has them in the same memory,
-// the output of the plan before, and whatever is more, what the reference
+// the outputs of the plan before, and whatever is more, what the reference
 // needs while it runs, or the tensors that Run is called with.
 func memory(plan *bcnn.Plan, batch int) (int64, error) {
 	running, err := ref.Memory(plan, batch)
@@ -47,7 +47,13 @@ func memory(plan *bcnn.Plan, batch int) (int64, error) {
 		results += t.Bytes(batch)
 		largest[t.DType] = max(largest[t.DType], t.Bytes(batch))
 	}
-	in, out := plan.Tensors[0].Bytes(batch), plan.Tensors[plan.Output].Bytes(batch)
+	var in, out int64
+	for _, t := range plan.Inputs() {
+		in += t.Bytes(batch)
+	}
+	for _, t := range plan.Outputs() {
+		out += plan.Tensors[t].Bytes(batch)
+	}
 	// The reference's output, what Run and Tap get, and what is small.
 	calling := 2*out + in + largest[bcnn.Bits] + largest[bcnn.Float32] + 64<<10
 	return results + plan.Place(batch, plan.InnerUses()).Bytes + out + in + max(running, calling), nil

@@ -49,6 +49,15 @@ func (c Case) Input(in bcnn.Input, n int) bcnn.Tensor {
 	return c.fill.tensor(c.rng("input"), in, n)
 }
 
+// inputs makes a batch of n images for all inputs of a plan.
+func (c Case) inputs(plan *bcnn.Plan, n int) []bcnn.Tensor {
+	in := []bcnn.Tensor{c.Input(plan.Input, n)}
+	for i, more := range plan.MoreInputs {
+		in = append(in, c.fill.tensor(c.rng(fmt.Sprint("input ", i+2)), more, n))
+	}
+	return in
+}
+
 // rng returns a source of random numbers that depends on the name of the case
 // and on what it is for.
 func (c Case) rng(purpose string) *rand.Rand {

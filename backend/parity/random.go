@@ -2,6 +2,7 @@ package parity
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 )
@@ -54,7 +55,19 @@ func randomNetwork(b *builder) *bcnn.Network {
 	if b.rng.IntN(4) == 0 {
 		b.add(bcnn.Softmax{})
 	}
+	if b.rng.IntN(4) == 0 && b.last() > 0 {
+		b.randomOutputs()
+	}
 	return b.net
+}
+
+// randomOutputs makes outputs of up to four layers, the last among them.
+func (b *builder) randomOutputs() {
+	for _, l := range b.rng.Perm(b.last())[:min(b.last(), 1+b.rng.IntN(3))] {
+		b.net.Outputs = append(b.net.Outputs, l)
+	}
+	at := b.rng.IntN(len(b.net.Outputs) + 1)
+	b.net.Outputs = slices.Insert(b.net.Outputs, at, b.last())
 }
 
 func (b *builder) zero() bcnn.ZeroRule { return bcnn.ZeroRule(1 + b.rng.IntN(2)) }

@@ -173,10 +173,10 @@ func TestCheckReportsEveryBrokenCase(t *testing.T) {
 func TestPlansMustAgree(t *testing.T) {
 	a := RandomCase(3).Input(bcnn.Input{DType: bcnn.Float32, Shape: bcnn.Shape{H: 1, W: 1, C: 4}}, 2)
 	b := compare.Guard(a).Tensor
-	require.NoError(t, agree([]bcnn.Tensor{a}))
-	require.NoError(t, agree([]bcnn.Tensor{a, b}))
+	require.NoError(t, agree([][]bcnn.Tensor{{a}}))
+	require.NoError(t, agree([][]bcnn.Tensor{{a}, {b}}))
 	b.F32[6]++
-	require.ErrorContains(t, agree([]bcnn.Tensor{a, b}), "image 1, y 0, x 0, channel 2")
+	require.ErrorContains(t, agree([][]bcnn.Tensor{{a}, {b}}), "image 1, y 0, x 0, channel 2")
 }
 
 func TestABadNetworkIsAFailure(t *testing.T) {

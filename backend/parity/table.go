@@ -18,6 +18,7 @@ func Cases() []Case {
 	cases = append(cases, binarizeCases()...)
 	cases = append(cases, stepCases()...)
 	cases = append(cases, graphCases()...)
+	cases = append(cases, endCases()...)
 	cases = append(cases, layerCases()...)
 	cases = append(cases, levelCases()...)
 	cases = append(cases, changedCases()...)
@@ -179,6 +180,70 @@ func stepCases() []Case {
 }
 
 // graphCases are networks in which layers have several readers or inputs.
+// endCases are networks with several inputs and outputs.
+func endCases() []Case {
+	var cases []Case
+	add := func(name string, build func(b *builder) *bcnn.Network) {
+		cases = append(cases, Case{Name: "ends/" + name, Batch: 3, build: build})
+	}
+	one := func(out int) bcnn.Conv2D { return bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: out} }
+	const second, third = bcnn.NetworkInput - 1, bcnn.NetworkInput - 2
+	for _, c := range []int{3, 32, 65} {
+		// Sums, what is made of them, bits and the end of a chain, in another order.
+		add(fmt.Sprintf("outputs/%d", c), func(b *builder) *bcnn.Network {
+			b.input(bcnn.Float32, 5, 4, c)
+			sign := b.add(bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+			b.conv(one(c), false)
+			sums := b.last()
+			b.batchNorm(normMixed)
+			norm := b.last()
+			b.add(bcnn.Sign{Zero: bcnn.ZeroIsMinus})
+			pool := b.add(bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}})
+			b.dense(7, false)
+			b.add(bcnn.Softmax{})
+			b.net.Outputs = []int{norm, b.last(), sign, pool, sums}
+			return b.net
+		})
+		// A layer reads inputs of two types, and the first of them comes late.
+		add(fmt.Sprintf("inputs/%d", c), func(b *builder) *bcnn.Network {
+			b.input(bcnn.Float32, 6, 5, c)
+			b.net.MoreInputs = []bcnn.Input{{Shape: bcnn.Shape{H: 6, W: 5, C: 3}, DType: bcnn.Uint8}, {Shape: bcnn.Shape{H: 1, W: 1, C: c}, DType: bcnn.Float32}}
+			b.add(bcnn.Binarize{Scheme: bcnn.SchemeLBP}, second)
+			b.conv(one(c), false)
+			b.add(bcnn.Add{}, b.last(), bcnn.NetworkInput)
+			gated := b.add(bcnn.Mul{}, b.last(), third)
+			b.add(bcnn.Sign{Zero: bcnn.ZeroIsPlus}, bcnn.NetworkInput)
+			b.add(bcnn.Concat{}, b.last(), gated)
+			b.add(bcnn.Sign{Zero: bcnn.ZeroIsMinus})
+			b.dense(5, false)
+			return b.net
+		})
+	}
+	// Outputs that are the same tensor, or an input.
+	add("the same", func(b *builder) *bcnn.Network {
+		b.input(bcnn.Uint8, 4, 3, 2)
+		b.net.MoreInputs = []bcnn.Input{{Shape: bcnn.Shape{H: 1, W: 1, C: 6}, DType: bcnn.Float32}}
+		b.conv(one(6), false)
+		sums := b.last()
+		flat := b.add(bcnn.Flatten{})
+		copied := b.add(bcnn.Flatten{}, second)
+		b.dense(4, true)
+		logits := b.last()
+		b.add(bcnn.Softmax{})
+		b.net.Outputs = []int{logits, b.last(), sums, flat, copied}
+		return b.net
+	})
+	add("nothing but ends", func(b *builder) *bcnn.Network {
+		b.input(bcnn.Float32, 2, 2, 5)
+		b.net.MoreInputs = []bcnn.Input{{Shape: bcnn.Shape{H: 2, W: 2, C: 5}, DType: bcnn.Float32}}
+		sum := b.add(bcnn.Add{}, second, bcnn.NetworkInput)
+		product := b.add(bcnn.Mul{}, bcnn.NetworkInput, second)
+		b.net.Outputs = []int{product, sum}
+		return b.net
+	})
+	return cases
+}
+
 func graphCases() []Case {
 	var cases []Case
 	add := func(name string, build func(b *builder) *bcnn.Network) {

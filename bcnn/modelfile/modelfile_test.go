@@ -92,6 +92,17 @@ func networks() map[string]*bcnn.Network {
 	n.Layers[0].Source = &bcnn.Source{Dims: []int{24}}
 	n.Layers[1].Source = &bcnn.Source{Name: "scores", Dims: []int{}}
 
+	n = build("several ends", bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: 4}, DType: bcnn.Float32})
+	n.MoreInputs = []bcnn.Input{
+		{Shape: bcnn.Shape{H: 8, W: 8, C: 1}, DType: bcnn.Uint8, Resize: 9},
+		{Shape: bcnn.Shape{H: 1, W: 1, C: 4}, DType: bcnn.Float32, Source: &bcnn.Source{Name: "y", Dims: []int{4}}},
+	}
+	n.Append("grey", bcnn.Binarize{Scheme: bcnn.SchemeGrey, Thresholds: []int32{3}}, -2)
+	n.Append("pixels", bcnn.Dense{Out: 4, Weights: bcnn.Weights{Bits: []uint64{1, 2, 3, 4}}})
+	n.Append("first", bcnn.Add{}, 1, bcnn.NetworkInput)
+	n.Append("second", bcnn.Mul{}, 2, -3)
+	n.Outputs = []int{3, 0, 2}
+
 	n = build("float", bcnn.Input{Shape: bcnn.Shape{H: 5, W: 5, C: 2}, DType: bcnn.Float32})
 	a := n.Append("conv", bcnn.Conv2D{Window: window(1, 1, 1, 0), Out: 3, Groups: 1, Weights: bcnn.Weights{F32: floats(3 * 2 * 2)}})
 	b := n.Append("relu", bcnn.ReLU{})
@@ -441,7 +452,7 @@ func TestVersions(t *testing.T) {
 		switch name {
 		case "new in version 2":
 			want = `"version":"2"`
-		case "sources":
+		case "sources", "several ends":
 			want = `"version":"3"`
 		case "levels", "integer weights":
 			want = `"version":"4"`

@@ -18,17 +18,20 @@ type networkJSON struct {
 	Input  inputJSON   `json:"input"`
 	Layers []layerJSON `json:"layers"`
 	Labels []string    `json:"labels,omitempty"`
+	// Since version sourceVersion.
+	MoreInputs []inputJSON `json:"more_inputs,omitempty"`
+	Outputs    []int       `json:"outputs,omitempty"` // indices of layers
 }
 
 type inputJSON struct {
-	Shape  []int  `json:"shape"` // height, width, channels
-	DType  string `json:"dtype"`
-	Resize int    `json:"resize,omitempty"`
-	// Since version sourceVersion.
-	Source *sourceJSON `json:"source,omitempty"`
+	Shape  []int       `json:"shape"` // height, width, channels
+	DType  string      `json:"dtype"`
+	Resize int         `json:"resize,omitempty"`
+	Source *sourceJSON `json:"source,omitempty"` // since version sourceVersion
 }
 
-// sourceVersion is the first version of the format that has sources.
+// sourceVersion is the first version of the format that has sources, and several inputs
+// and outputs.
 const sourceVersion = 3
 
 type sourceJSON struct {
@@ -40,7 +43,7 @@ type sourceJSON struct {
 type layerJSON struct {
 	Name    string            `json:"name"`
 	Kind    string            `json:"kind"`
-	Inputs  []int             `json:"inputs"` // indices of layers, −1 is the network's input
+	Inputs  []int             `json:"inputs"` // indices of layers; −1 is the network's input, −2 the second
 	Params  json.RawMessage   `json:"params,omitempty"`
 	Tensors map[string]string `json:"tensors,omitempty"` // role → name of the tensor
 	Source  *sourceJSON       `json:"source,omitempty"`  // since version sourceVersion
@@ -156,14 +159,16 @@ func (w *layerWriter) addWeights(weights bcnn.Weights, outer ...int) {
 func encodeNetwork(n *bcnn.Network) (version int, description string, tensors []*tensor, err error) {
 	version = 1
 	out := networkJSON{
-		Name: n.Name,
-		Input: inputJSON{
-			Shape:  []int{n.Input.Shape.H, n.Input.Shape.W, n.Input.Shape.C},
-			DType:  n.Input.DType.String(),
-			Resize: n.Input.Resize,
-			Source: encodeSource(n.Input.Source, &version),
-		},
-		Labels: n.Labels,
+		Name:    n.Name,
+		Input:   encodeInput(n.Input, &version),
+		Labels:  n.Labels,
+		Outputs: n.Outputs,
+	}
+	for _, in := range n.MoreInputs {
+		out.MoreInputs = append(out.MoreInputs, encodeInput(in, &version))
+	}
+	if len(n.MoreInputs)+len(n.Outputs) > 0 {
+		version = max(version, sourceVersion)
 	}
 	for _, l := range n.Layers {
 		version = max(version, versionOf(l.Op.Kind()))
@@ -187,6 +192,33 @@ func encodeNetwork(n *bcnn.Network) (version int, description string, tensors []
 	}
 	b, err := marshal(out)
 	return version, string(b), tensors, err
+}
+
+func encodeInput(in bcnn.Input, version *int) inputJSON {
+	return inputJSON{
+		Shape:  []int{in.Shape.H, in.Shape.W, in.Shape.C},
+		DType:  in.DType.String(),
+		Resize: in.Resize,
+		Source: encodeSource(in.Source, version),
+	}
+}
+
+func (j inputJSON) decode(version int) (bcnn.Input, error) {
+	if len(j.Shape) != 3 {
+		return bcnn.Input{}, fmt.Errorf("%d dimensions, want height, width and channels", len(j.Shape))
+	}
+	in := bcnn.Input{Shape: bcnn.Shape{H: j.Shape[0], W: j.Shape[1], C: j.Shape[2]}, Resize: j.Resize}
+	switch j.DType {
+	case bcnn.Uint8.String():
+		in.DType = bcnn.Uint8
+	case bcnn.Float32.String():
+		in.DType = bcnn.Float32
+	default:
+		return in, fmt.Errorf("unknown type %s", text.Quote(j.DType))
+	}
+	var err error
+	in.Source, err = j.Source.decode(version)
+	return in, err
 }
 
 // encodeSource describes a source, which the version of the file must have.
@@ -339,24 +371,21 @@ func (d *decoder) network(r io.ReaderAt, size int64) (*bcnn.Network, error) {
 		return nil, fmt.Errorf("network: %w", err)
 	}
 	n := &bcnn.Network{Name: in.Name, Labels: in.Labels, Layers: make([]bcnn.Layer, len(in.Layers))}
-	if len(in.Input.Shape) != 3 {
-		return nil, fmt.Errorf("network %s: input: %d dimensions, want height, width and channels", text.Quote(n.Name), len(in.Input.Shape))
-	}
-	n.Input = bcnn.Input{
-		Shape:  bcnn.Shape{H: in.Input.Shape[0], W: in.Input.Shape[1], C: in.Input.Shape[2]},
-		Resize: in.Input.Resize,
-	}
-	if n.Input.Source, err = in.Input.Source.decode(c.version); err != nil {
+	if n.Input, err = in.Input.decode(c.version); err != nil {
 		return nil, fmt.Errorf("network %s: input: %w", text.Quote(n.Name), err)
 	}
-	switch in.Input.DType {
-	case bcnn.Uint8.String():
-		n.Input.DType = bcnn.Uint8
-	case bcnn.Float32.String():
-		n.Input.DType = bcnn.Float32
-	default:
-		return nil, fmt.Errorf("network %s: input: unknown type %s", text.Quote(n.Name), text.Quote(in.Input.DType))
+	if c.version < sourceVersion && len(in.MoreInputs)+len(in.Outputs) > 0 {
+		return nil, fmt.Errorf("network %s: several inputs and outputs came with version %d of the format, this is version %d",
+			text.Quote(n.Name), sourceVersion, c.version)
 	}
+	for i, more := range in.MoreInputs {
+		decoded, err := more.decode(c.version)
+		if err != nil {
+			return nil, fmt.Errorf("network %s: input %d: %w", text.Quote(n.Name), i+2, err)
+		}
+		n.MoreInputs = append(n.MoreInputs, decoded)
+	}
+	n.Outputs = in.Outputs
 	for i, l := range in.Layers {
 		r := layerReader{decoder: d, version: c.version, layer: l, tensors: c.tensors}
 		op, err := r.decode()

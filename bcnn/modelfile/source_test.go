@@ -1,6 +1,7 @@
 package modelfile
 
 import (
+	"bytes"
 	"encoding/binary"
 	"strings"
 	"testing"
@@ -39,4 +40,31 @@ func TestSources(t *testing.T) {
 			require.ErrorContains(t, err, c.want, "%s: %s", name, c.new)
 		}
 	}
+}
+
+func TestSeveralEnds(t *testing.T) {
+	b := encode(t, networks()["several ends"])
+	data := 8 + binary.LittleEndian.Uint64(b)
+	header := digits.ReplaceAllString(string(b[8:data]), `"sha256":"`+unsealed+`"`)
+	for _, c := range []struct{ old, new, want string }{
+		{`\"outputs\":[3,0,2]`, `\"outputs\":[3,0,4]`, "output 2 is layer 4, which does not exist"},
+		{`\"outputs\":[3,0,2]`, `\"outputs\":[3,0,-1]`, "output 2 is layer -1"},
+		{`\"outputs\":[3,0,2]`, `\"outputs\":[3,0,3]`, "output 2 is layer 3"},
+		{`\"outputs\":[3,0,2]`, `\"outputs\":[0,2]`, `layer 3 "second": its output is not used`},
+		{`\"inputs\":[2,-3]`, `\"inputs\":[2,-4]`, "input 1 is layer -4"},
+		{`\"shape\":[8,8,1]`, `\"shape\":[8,8]`, "input 2: 2 dimensions"},
+		{`\"shape\":[8,8,1]`, `\"shape\":[8,0,1]`, "input 2: shape 8×0×1 is empty"},
+		{`\"resize\":9`, `\"resize\":3`, "input 2: resize 3"},
+	} {
+		broken := strings.Replace(header, c.old, c.new, 1)
+		require.NotEqual(t, header, broken, c.old)
+		_, err := Read(t.Context(), file(broken, b[data:]), Options{})
+		require.ErrorContains(t, err, c.want, c.new)
+	}
+	n := small()
+	n.Outputs = []int{1}
+	old := bytes.Replace(encode(t, n), []byte(`"version":"3"`), []byte(`"version":"2"`), 1)
+	seal(old)
+	_, err := Read(t.Context(), old, Options{})
+	require.ErrorContains(t, err, "several inputs and outputs came with version 3 of the format, this is version 2")
 }

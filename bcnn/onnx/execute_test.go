@@ -94,8 +94,11 @@ func toInts(a array) []int {
 func (m testModel) execute(in array) array { return m.tensors(in)[m.output] }
 
 // tensors returns all tensors that the model makes of a batch.
-func (m testModel) tensors(in array) map[string]array {
+func (m testModel) tensors(in array, more ...array) map[string]array {
 	env := map[string]array{m.input.name: in}
+	for i, a := range more {
+		env[m.extra[i].name] = a
+	}
 	for _, t := range m.inits {
 		env[t.name] = array{t.dims, t.values}
 	}

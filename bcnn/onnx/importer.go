@@ -3,6 +3,7 @@ package onnx
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
@@ -20,6 +21,9 @@ const (
 	nameUnits = 64
 )
 
+// maxEnds is how many inputs and outputs a graph may have.
+const maxEnds = 64
+
 // importer turns a graph into a network, node by node.
 type importer struct {
 	model  *pb.Model
@@ -30,7 +34,7 @@ type importer struct {
 
 	env    map[string]build.Operand
 	folded []bool // by node: it is constant
-	needed []bool // by node: the output depends on it
+	needed []bool // by node: an output depends on it
 	batch  int    // the batch size in the file, 0 if dynamic
 
 	infos     map[string]pb.ValueInfo // what the file declares, once it is needed
@@ -50,18 +54,19 @@ func newImporter(m *pb.Model, opts Options, s *source) *importer {
 	return im
 }
 
-// run imports the graph.
-func (im *importer) run(l layout) error {
+// run imports the graph, whose inputs are seen in these ways.
+func (im *importer) run(inputs []layout) error {
 	g := im.model.Graph
-	if err := im.begin(l); err != nil {
-		return fmt.Errorf("input %s: %w", text.Quote(l.info.Name), err)
+	for i, l := range inputs {
+		if err := im.begin(i, l); err != nil {
+			return fmt.Errorf("input %s: %w", text.Quote(l.info.Name), err)
+		}
 	}
-	if len(g.Outputs) != 1 {
-		return fmt.Errorf("the graph has %d outputs, want 1", len(g.Outputs))
+	if n := len(g.Outputs); n < 1 || n > maxEnds {
+		return fmt.Errorf("the graph has %d outputs, want 1 to %d", n, maxEnds)
 	}
-	output := g.Outputs[0].Name
 	var err error
-	if im.needed, err = im.reached(output); err != nil {
+	if im.needed, err = im.reached(g.Outputs); err != nil {
 		return err
 	}
 	for _, n := range g.Nodes {
@@ -72,10 +77,19 @@ func (im *importer) run(l layout) error {
 			return fmt.Errorf("%v: %w", n, err)
 		}
 	}
-	last := bcnn.NetworkInput
-	r, err := im.lookup(output)
-	if err == nil {
-		last, err = im.output(output, r)
+	var outputs []int
+	for _, out := range g.Outputs {
+		var layer int
+		r, failed := im.lookup(out.Name)
+		if failed == nil {
+			layer, failed = im.output(out.Name, r, outputs)
+		}
+		if failed != nil {
+			err = fmt.Errorf("output %s: %w", text.Quote(out.Name), failed)
+			outputs = nil
+			break
+		}
+		outputs = append(outputs, layer)
 	}
 	if err == nil {
 		err = im.sources()
@@ -86,21 +100,18 @@ func (im *importer) run(l layout) error {
 	if over := im.budget.Charge(0); over != nil {
 		return over
 	}
-	if found := im.build.Finish(last); len(found) > 0 {
+	if found := im.build.Finish(outputs); len(found) > 0 {
 		list := make([]bcnn.Obstacle, len(found))
 		for i, o := range found {
 			list[i] = obstacle(o)
 		}
 		return &bcnn.ObstaclesError{Obstacles: list}
 	}
-	if err != nil {
-		return fmt.Errorf("output %s: %w", text.Quote(output), err)
-	}
-	return nil
+	return err
 }
 
-// reached marks the nodes that the output depends on.
-func (im *importer) reached(output string) ([]bool, error) {
+// reached marks the nodes that the outputs depend on.
+func (im *importer) reached(outputs []pb.ValueInfo) ([]bool, error) {
 	g := im.model.Graph
 	maker := make(map[string]*pb.Node, len(g.Nodes))
 	for _, n := range g.Nodes {
@@ -118,7 +129,10 @@ func (im *importer) reached(output string) ([]bool, error) {
 		}
 	}
 	reached := make([]bool, len(g.Nodes))
-	queue := []string{output}
+	var queue []string
+	for _, out := range outputs {
+		queue = append(queue, out.Name)
+	}
 	for len(queue) > 0 {
 		n := maker[queue[len(queue)-1]]
 		queue = queue[:len(queue)-1]
@@ -214,8 +228,9 @@ func (im *importer) settled(n *pb.Node, i int) (*build.Value, error) {
 	return im.build.Settle(v)
 }
 
-// output returns the layer that computes the graph's output, and says which that is.
-func (im *importer) output(name string, r build.Operand) (layer int, err error) {
+// output returns the layer that computes an output of the graph, and says which that is.
+// It is none of the layers that others are.
+func (im *importer) output(name string, r build.Operand, others []int) (layer int, err error) {
 	if r.Value == nil {
 		return bcnn.NetworkInput, errors.New("it is constant")
 	}
@@ -245,8 +260,14 @@ func (im *importer) output(name string, r build.Operand) (layer int, err error) 
 		}
 		seen = view.View{view.Batch, view.Whole(view.C, v.Shape.C)}
 	}
-	if v.Layer == bcnn.NetworkInput {
+	if v.Layer <= bcnn.NetworkInput {
 		return v.Layer, errors.New("no layer computes it")
+	}
+	if slices.Contains(others, v.Layer) { // a copy
+		v = im.build.Emit(v.Node, "/output", bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}}, v.Shape, v)
+		if err := im.build.Err(); err != nil {
+			return bcnn.NetworkInput, err
+		}
 	}
 	s, err := im.source(name, v.Shape, seen)
 	if err != nil {

@@ -20,28 +20,60 @@ type layout struct {
 	view  view.View
 }
 
-// graphInput returns the one input that is not an initialiser.
-func graphInput(g *pb.Graph) (pb.ValueInfo, error) {
-	var found pb.ValueInfo
-	n := 0
+// graphInputs returns the inputs that are not initialisers.
+func graphInputs(g *pb.Graph) ([]pb.ValueInfo, error) {
+	var found []pb.ValueInfo
 	for _, in := range g.Inputs {
-		if g.Initializers[in.Name] == nil {
-			found = in
-			n++
+		if g.Initializers[in.Name] != nil {
+			continue
+		}
+		if slices.ContainsFunc(found, func(other pb.ValueInfo) bool { return other.Name == in.Name }) {
+			return nil, fmt.Errorf("two inputs of the graph are called %s", text.Quote(in.Name))
+		}
+		if found = append(found, in); len(found) > maxEnds {
+			break
 		}
 	}
-	if n != 1 {
-		return found, fmt.Errorf("the graph has %d inputs, want 1", n)
+	if n := len(found); n < 1 || n > maxEnds {
+		return nil, fmt.Errorf("the graph has %d inputs, want 1 to %d", len(g.Inputs), maxEnds)
 	}
 	return found, nil
 }
 
-// inputLayouts returns the ways to see the graph's input, the likeliest first.
-func inputLayouts(e *eval.Evaluator, g *pb.Graph, opts Options) ([]layout, error) {
-	in, err := graphInput(g)
+// inputLayouts returns the ways to see the graph's inputs, the likeliest first: number i
+// of them sees each input in the way number i, or the last that it has.
+func inputLayouts(e *eval.Evaluator, g *pb.Graph, opts Options) ([][]layout, error) {
+	inputs, err := graphInputs(g)
 	if err != nil {
 		return nil, err
 	}
+	var each [][]layout
+	most := 0
+	for i, in := range inputs {
+		if i == 1 {
+			opts = Options{} // which are about the first
+		}
+		list, err := layoutsOf(e, g, in, opts)
+		if err == nil && len(list) == 0 {
+			err = fmt.Errorf("input %s: its dimensions are no image", text.Quote(in.Name))
+		}
+		if err != nil {
+			return nil, err
+		}
+		each = append(each, list)
+		most = max(most, len(list))
+	}
+	all := make([][]layout, most)
+	for i := range all {
+		for _, list := range each {
+			all[i] = append(all[i], list[min(i, len(list)-1)])
+		}
+	}
+	return all, nil
+}
+
+// layoutsOf returns the ways to see an input.
+func layoutsOf(e *eval.Evaluator, g *pb.Graph, in pb.ValueInfo, opts Options) ([]layout, error) {
 	// Inputs and nodes are looked through below.
 	if err := e.Budget.Charge(nameUnits * int64(len(g.Inputs)+len(g.Nodes))); err != nil {
 		return nil, err
@@ -166,18 +198,22 @@ func reshapedInput(e *eval.Evaluator, g *pb.Graph, in pb.ValueInfo, n int) []lay
 	return nil
 }
 
-// begin sets up the network's input.
-func (im *importer) begin(l layout) error {
+// begin sets up input number i of the network.
+func (im *importer) begin(i int, l layout) error {
 	if err := im.build.CheckShape(l.shape); err != nil {
 		return err
 	}
-	if d := l.info.Dims[0]; d.Name == "" {
+	if d := l.info.Dims[0]; d.Name == "" && i == 0 {
 		if d.Size < 0 || d.Size > pb.MaxSize {
 			return fmt.Errorf("the batch size is %d", d.Size)
 		}
 		im.batch = int(d.Size) // 0: not given
 	}
-	dtype := im.opts.InputType
+	var opts Options // which are about the first input
+	if i == 0 {
+		opts = im.opts
+	}
+	dtype := opts.InputType
 	if dtype == 0 {
 		dtype = bcnn.Float32
 		if l.info.Type == pb.Uint8 {
@@ -188,9 +224,14 @@ func (im *importer) begin(l layout) error {
 	if err != nil {
 		return err
 	}
-	im.build.Net.Input = bcnn.Input{Shape: l.shape, DType: dtype, Source: source}
-	v := &build.Value{Type: l.info.Type, Layer: bcnn.NetworkInput, Shape: l.shape, View: l.view}
-	mean, scale := im.opts.Mean, im.opts.Scale
+	in := bcnn.Input{Shape: l.shape, DType: dtype, Source: source}
+	if i == 0 {
+		im.build.Net.Input = in
+	} else {
+		im.build.Net.MoreInputs = append(im.build.Net.MoreInputs, in)
+	}
+	v := &build.Value{Type: l.info.Type, Layer: bcnn.NetworkInput - i, Shape: l.shape, View: l.view}
+	mean, scale := opts.Mean, opts.Scale
 	if len(mean)+len(scale) > 0 {
 		if l.info.Type == pb.Uint8 {
 			return errors.New("Mean and Scale are for graphs that take FLOAT; this one takes UINT8 and scales it itself")

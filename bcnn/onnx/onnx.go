@@ -66,7 +66,8 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// Options are the options of an import. The zero value is good for most files.
+// Options are the options of an import. The zero value is good for most files. What is
+// said of the input is about the first, where the graph has several.
 type Options struct {
 	// InputType is the type that the network is fed with. 0 means that of the
 	// graph's input: bcnn.Uint8 for UINT8, bcnn.Float32 for FLOAT. With
@@ -191,15 +192,15 @@ func (s *source) decode(data []byte, opts Options) (*bcnn.Network, *Report, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	// Which way a graph's input lies in memory shows only when the nodes that
+	// Which way a graph's inputs lie in memory shows only when the nodes that
 	// read it fit.
 	var best error // of the attempt with the fewest obstacles
-	for i, layout := range layouts {
+	for i, layouts := range layouts {
 		if i > 0 {
 			s.attempt()
 		}
 		im := newImporter(m, opts, s)
-		err := im.run(layout)
+		err := im.run(layouts)
 		if err == nil {
 			im.build.Net.Name, im.build.Net.Labels, im.build.Net.Input.Resize = meta.name, meta.labels, meta.resize
 			if err := im.build.Net.Check(); err != nil {

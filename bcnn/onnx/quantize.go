@@ -135,7 +135,7 @@ func (im *importer) binarize(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	if v.Layer != bcnn.NetworkInput || im.build.Net.Input.DType != bcnn.Uint8 {
+	if !im.build.Bytes(v.Layer) {
 		return build.Operand{}, errors.New("it must read the graph's input, as bytes")
 	}
 	if v.Pad != nil || v.Clip != nil || v.Step != nil || v.Stairs != nil {

@@ -12,8 +12,8 @@ const sourceUnits = 256
 // maxSourceName is the longest name of a source in bytes. Longer ones are left out.
 const maxSourceName = 256
 
-// sources writes down which tensors of the graph the outputs of layers are. The last
-// layer has its source already.
+// sources writes down which tensors of the graph the outputs of layers are. Those
+// that are outputs of the graph have their sources already.
 func (im *importer) sources() error {
 	layers := im.build.Net.Layers
 	for _, n := range im.model.Graph.Nodes {
@@ -22,7 +22,7 @@ func (im *importer) sources() error {
 		}
 		for _, name := range n.Outputs {
 			v := im.env[name].Value.Settled()
-			if v == nil || v.Layer == bcnn.NetworkInput || layers[v.Layer].Source != nil {
+			if v == nil || v.Layer <= bcnn.NetworkInput || layers[v.Layer].Source != nil {
 				continue
 			}
 			s, err := im.source(name, v.Shape, v.View)

@@ -20,6 +20,7 @@ type testModel struct {
 	output   string
 	metadata map[string]string
 	extra    []testInput // more graph inputs
+	also     []string    // more graph outputs
 }
 
 type testInput struct {
@@ -88,7 +89,9 @@ func (m testModel) encode() []byte {
 	for _, in := range append([]testInput{m.input}, m.extra...) {
 		g = message(g, 11, in.encode())
 	}
-	g = message(g, 12, testInput{name: m.output, typ: pb.Float}.encode())
+	for _, out := range append([]string{m.output}, m.also...) {
+		g = message(g, 12, testInput{name: out, typ: pb.Float}.encode())
+	}
 	b := varint(nil, 1, 8)
 	b = message(b, 2, []byte("test"))
 	b = message(b, 7, g)

@@ -71,38 +71,58 @@ func (t *tensor) pack() bcnn.Tensor {
 	return out
 }
 
-// Run executes the plan on a batch of any size and returns its output. in must
-// have the type and the shape of the plan's input; its padding bits, if it has
+// Run is RunAll for a plan with one input and one output.
+func Run(ctx context.Context, plan *bcnn.Plan, in bcnn.Tensor, tap func(step int, name string, t bcnn.Tensor)) (bcnn.Tensor, error) {
+	out, err := RunAll(ctx, plan, []bcnn.Tensor{in}, tap)
+	if err != nil {
+		return bcnn.Tensor{}, err
+	}
+	if len(out) != 1 {
+		return bcnn.Tensor{}, fmt.Errorf("the plan has %d outputs, want 1", len(out))
+	}
+	return out[0], nil
+}
+
+// RunAll executes the plan on a batch of any size and returns its outputs. in must
+// have the types and the shapes of the plan's inputs; their padding bits, if they have
 // any, must be 0. tap may be nil; otherwise it gets a copy of the tensor that
 // each step wrote, packed. Plans that contradict themselves are errors that
 // name the step. When ctx ends, its error is returned, in the middle of a step,
 // too.
-func Run(ctx context.Context, plan *bcnn.Plan, in bcnn.Tensor, tap func(step int, name string, t bcnn.Tensor)) (bcnn.Tensor, error) {
+func RunAll(ctx context.Context, plan *bcnn.Plan, in []bcnn.Tensor, tap func(step int, name string, t bcnn.Tensor)) ([]bcnn.Tensor, error) {
 	if ctx == nil {
-		return bcnn.Tensor{}, errors.New("no context")
+		return nil, errors.New("no context")
 	}
 	if err := plan.Check(); err != nil {
-		return bcnn.Tensor{}, err
+		return nil, err
 	}
-	input := plan.Tensors[0]
-	if err := in.Check(input.DType, input.Shape); err != nil {
-		return bcnn.Tensor{}, fmt.Errorf("input: %w", err)
+	inputs := plan.Inputs()
+	if len(in) != len(inputs) {
+		return nil, fmt.Errorf("%d inputs, want %d", len(in), len(inputs))
 	}
-	if in.DType == bcnn.Bits {
-		if err := bits.CheckPadding(in.Words, in.Shape.C); err != nil {
-			return bcnn.Tensor{}, fmt.Errorf("input: %w", err)
+	n := in[0].N
+	tensors := make([]*tensor, len(plan.Tensors))
+	for i, t := range in {
+		err := t.Check(inputs[i].DType, inputs[i].Shape)
+		if err == nil && t.DType == bcnn.Bits {
+			err = bits.CheckPadding(t.Words, t.Shape.C)
 		}
+		if err == nil && t.N != n {
+			err = fmt.Errorf("%d images, and the first input has %d", t.N, n)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", inputs[i].Name, err)
+		}
+		tensors[i] = unpack(t)
 	}
 	work := budget.New(ctx, math.MaxInt64) // for looking at ctx now and then
-	tensors := make([]*tensor, len(plan.Tensors))
-	tensors[0] = unpack(in)
 	last := lastReaders(plan)
 	for i, s := range plan.Steps {
 		x := tensors[s.In[0]]
-		if err := work.Charge(int64(in.N * plan.Tensors[s.Out].Shape.Values())); err != nil {
-			return bcnn.Tensor{}, err
+		if err := work.Charge(int64(n * plan.Tensors[s.Out].Shape.Values())); err != nil {
+			return nil, err
 		}
-		out := newTensor(plan.Tensors[s.Out].DType, in.N, plan.Tensors[s.Out].Shape)
+		out := newTensor(plan.Tensors[s.Out].DType, n, plan.Tensors[s.Out].Shape)
 		var err error
 		switch op := s.Op.(type) {
 		case *bcnn.BinarizeStep:
@@ -141,28 +161,36 @@ func Run(ctx context.Context, plan *bcnn.Plan, in bcnn.Tensor, tap func(step int
 			copy(out.f32, x.f32)
 		}
 		if err != nil {
-			return bcnn.Tensor{}, err
+			return nil, err
 		}
 		tensors[s.Out] = out
 		if tap != nil {
 			tap(i, s.Name, out.pack())
 		}
 		for _, t := range s.In {
-			if last[t] == i && t != plan.Output {
+			if last[t] == i {
 				tensors[t] = nil
 			}
 		}
 	}
-	return tensors[plan.Output].pack(), nil
+	var out []bcnn.Tensor
+	for _, t := range plan.Outputs() {
+		out = append(out, tensors[t].pack())
+	}
+	return out, nil
 }
 
-// lastReaders returns the step that reads each tensor last.
+// lastReaders returns the step that reads each tensor last; outputs are read behind all
+// steps.
 func lastReaders(plan *bcnn.Plan) []int {
 	last := make([]int, len(plan.Tensors))
 	for i, s := range plan.Steps {
 		for _, t := range s.In {
 			last[t] = i
 		}
+	}
+	for _, t := range plan.Outputs() {
+		last[t] = len(plan.Steps)
 	}
 	return last
 }
@@ -182,7 +210,10 @@ func Memory(plan *bcnn.Plan, n int) (int64, error) {
 		return size
 	}
 	of := func(t int) int64 { return bytes(plan.Tensors[t].DType, plan.Tensors[t].Shape) }
-	last, live := lastReaders(plan), of(0)
+	last, live := lastReaders(plan), int64(0)
+	for t := range plan.Inputs() {
+		live += of(t)
+	}
 	peak := live
 	for i, s := range plan.Steps {
 		live += of(s.Out)
@@ -194,7 +225,7 @@ func Memory(plan *bcnn.Plan, n int) (int64, error) {
 		}
 		peak = max(peak, live+made)
 		for j, t := range s.In {
-			if last[t] == i && t != plan.Output && !slices.Contains(s.In[:j], t) {
+			if last[t] == i && !slices.Contains(s.In[:j], t) {
 				live -= of(t)
 			}
 		}

@@ -485,7 +485,7 @@ func TestRunChecksItsArguments(t *testing.T) {
 	_, err = ref.Run(t.Context(), single(nil, bytes, floats), bytes, nil)
 	require.ErrorContains(t, err, "not supported: step 0 (step): no operation")
 	_, err = ref.Run(t.Context(), single(&bcnn.AffineStep{}, bytes, floats), floats, nil)
-	require.ErrorContains(t, err, "input: tensor is float32")
+	require.ErrorContains(t, err, "in: tensor is float32")
 	dirty := bitTensor(1, 1, 3, 1, 1, 1)
 	dirty.Words[0] |= 8
 	_, err = ref.Run(t.Context(), single(&bcnn.AffineStep{}, dirty, floatTensor(1, 1, 3, 0, 0, 0)), dirty, nil)

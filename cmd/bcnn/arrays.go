@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/bitcnn/bitcnn/internal/arrays"
 	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/internal/npy"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // arrayFile is an open .npy or .npz file.
@@ -95,19 +95,36 @@ func (r *arrayRunner) load(ctx context.Context) (err error) {
 	return files.Name(r.model, err)
 }
 
-// input reads the array of the model's input.
-func (r *arrayRunner) input(f *arrayFile) (*npy.Array, error) {
-	a, err := r.ports.Input.Find(f.File)
-	if err == nil {
-		_, err = r.ports.Input.Batch(a)
+// inputs reads the arrays of the model's inputs, all of the same number of images.
+func (r *arrayRunner) inputs(f *arrayFile) (in []*npy.Array, images int, err error) {
+	for _, port := range r.ports.Inputs {
+		a, err := port.Find(f.File, len(r.ports.Inputs) == 1)
+		if err == nil && images == 0 {
+			images, err = port.Batch(a)
+		}
+		if err == nil {
+			err = sameImages(port, a, images)
+		}
+		if err != nil {
+			return nil, 0, files.Name(f.name, err)
+		}
+		in = append(in, a)
 	}
-	return a, files.Name(f.name, err)
+	return in, images, nil
 }
 
-// run returns the values of the model's output for all images of an array, as its
-// source gives them.
-func (r *arrayRunner) run(ctx context.Context, in *npy.Array, progress func(done, total int)) ([]float32, error) {
-	n := in.Shape[0]
+// sameImages checks that an array has as many images as others.
+func sameImages(p arrays.Port, a *npy.Array, n int) error {
+	have, err := p.Batch(a)
+	if err == nil && have != n {
+		err = fmt.Errorf("%s: %d images, and the input has %d", text.Quote(p.Name), have, n)
+	}
+	return err
+}
+
+// run returns the values of the model's outputs for n images of arrays, as its source
+// gives them.
+func (r *arrayRunner) run(ctx context.Context, in []*npy.Array, n int, progress func(done, total int)) ([][]float32, error) {
 	opts := r.opts
 	opts.MaxBatch = min(opts.MaxBatch, n)
 	s, err := bitcnn.Open(ctx, r.net, opts)
@@ -116,36 +133,52 @@ func (r *arrayRunner) run(ctx context.Context, in *npy.Array, progress func(done
 	}
 	defer s.Close()
 	r.device = s.Device().ID
-	port := r.ports.Output
-	size := port.Shape.Values()
-	values := make([]float32, n*size)
-	softmax := r.net.Layers[len(r.net.Layers)-1].Op.Kind() == bcnn.Softmax{}.Kind()
-	err = r.batches(in, opts.MaxBatch, func(x bcnn.Tensor, from int) error {
-		out, err := s.Predict(ctx, x)
+	values := make([][]float32, len(r.ports.Outputs))
+	for i, port := range r.ports.Outputs {
+		values[i] = make([]float32, n*port.Shape.Values())
+	}
+	err = r.batches(in, n, opts.MaxBatch, func(x []bcnn.Tensor, from int) error {
+		out, err := s.Predict(ctx, x...)
 		if err != nil {
 			return err
 		}
-		part := values[from*size : (from+x.N)*size]
-		port.Values(part, out[0])
-		for ; softmax && len(part) > 0; part = part[size:] {
-			for i, p := range bcnn.Probabilities(part[:size]) {
-				part[i] = float32(p)
+		for i, l := range r.net.OutputLayers() {
+			port := r.ports.Outputs[i]
+			size := port.Shape.Values()
+			part := values[i][from*size : (from+out[i].N)*size]
+			port.Values(part, out[i])
+			if r.net.Layers[l].Op.Kind() == (bcnn.Softmax{}).Kind() {
+				for ; len(part) > 0; part = part[size:] {
+					softmax(part[:size])
+				}
 			}
 		}
-		progress(from+x.N, n)
+		progress(from+x[0].N, n)
 		return nil
 	})
 	return values, err
 }
 
-// batches calls do with all images of an array, up to batch of them at a time.
-func (r *arrayRunner) batches(in *npy.Array, batch int, do func(x bcnn.Tensor, from int) error) error {
-	n := in.Shape[0]
-	all := bcnn.NewTensor(r.net.Input.DType, batch, r.net.Input.Shape)
+// softmax replaces logits by their probabilities.
+func softmax(values []float32) {
+	for i, p := range bcnn.Probabilities(values) {
+		values[i] = float32(p)
+	}
+}
+
+// batches calls do with all n images of arrays, up to batch of them at a time.
+func (r *arrayRunner) batches(in []*npy.Array, n, batch int, do func(x []bcnn.Tensor, from int) error) error {
+	var all []bcnn.Tensor
+	for _, input := range r.net.Inputs() {
+		all = append(all, bcnn.NewTensor(input.DType, batch, input.Shape))
+	}
+	x := make([]bcnn.Tensor, len(all))
 	for from := 0; from < n; from += batch {
-		x := all.Images(0, min(batch, n-from))
-		if err := r.ports.Input.Fill(x, in, from); err != nil {
-			return err
+		for i, port := range r.ports.Inputs {
+			x[i] = all[i].Images(0, min(batch, n-from))
+			if err := port.Fill(x[i], in[i], from); err != nil {
+				return err
+			}
 		}
 		if err := do(x, from); err != nil {
 			return err
@@ -154,13 +187,10 @@ func (r *arrayRunner) batches(in *npy.Array, batch int, do func(x bcnn.Tensor, f
 	return nil
 }
 
-// saveArrays writes a file of arrays; - is standard output.
+// saveArrays writes a file of arrays, or of one; - is standard output.
 func saveArrays(env *environment, name string, list []npy.Named) error {
 	write := func(w io.Writer) error { return npy.Write(w, list) }
 	if isNPY(name) {
-		if len(list) != 1 {
-			return files.Name(name, errors.New("an .npy file has one array"))
-		}
 		write = func(w io.Writer) error { return npy.WriteOne(w, list[0].Array) }
 	}
 	if name == standardInput {

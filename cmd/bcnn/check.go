@@ -25,7 +25,7 @@ type checkResult struct {
 	Images    int             `json:"images"`
 	Tolerance float64         `json:"tolerance"`
 	OK        bool            `json:"ok"`
-	Output    checkedTensor   `json:"output"`
+	Outputs   []checkedTensor `json:"outputs"`
 	Layers    []checkedTensor `json:"layers"` // in the order of execution
 	// First is the first tensor that differs; empty if none does.
 	First string `json:"first,omitempty"`
@@ -52,19 +52,19 @@ func newCheck(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check --model MODEL --reference R.npz [--input X.npz]",
 		Short: "Compare the outputs of a model with stored ones",
-		Long: `Run a model on arrays, as 'bcnn run' does, and compare its output with what
-another program has computed from the same input. The reference holds that output
-under its name, the input likewise unless --input names another file, and may hold
+		Long: `Run a model on arrays, as 'bcnn run' does, and compare its outputs with what
+another program has computed from the same inputs. The reference holds the outputs
+under their names, the inputs likewise unless --input names another file, and may hold
 other tensors of the model that was converted, under the names that they have
 there: the first of them that differs is where to look. Tensors that the
 network does not have, such as sums whose bias became part of a threshold, are
 listed as not compared.
 
-The exit code is 1 if the output, or one of the other tensors, differs by more
+The exit code is 1 if an output, or one of the other tensors, differs by more
 than --tolerance, as a fraction of the largest value of the reference.
 
-With --json, one object: model, device, images, tolerance, ok, output and layers
-(name, difference, relative, ok, and of the output same_argmax), first,
+With --json, one object: model, device, images, tolerance, ok, outputs and layers
+(name, difference, relative, ok, and of an output same_argmax), first,
 not_compared.`,
 		Example: `  bcnn check --model model.bcnn --reference torch.npz
   bcnn check --model model.bcnn --input x.npy --reference y.npy --tolerance 0`,
@@ -91,14 +91,18 @@ not_compared.`,
 					return err
 				}
 				defer from.Close()
-			} else if !slices.Contains(f.Names(), r.ports.Input.Name) {
-				return files.Name(f.name, fmt.Errorf("no array %s, which is the input; --input X.npz gives it", text.Quote(r.ports.Input.Name)))
+			} else {
+				for _, p := range r.ports.Inputs {
+					if !slices.Contains(f.Names(), p.Name) {
+						return files.Name(f.name, fmt.Errorf("no array %s, which is an input; --input X.npz gives it", text.Quote(p.Name)))
+					}
+				}
 			}
-			in, err := r.input(from)
+			in, n, err := r.inputs(from)
 			if err != nil {
 				return err
 			}
-			result, err := r.check(ctx, env, in, from.name, f, tolerance)
+			result, err := r.check(ctx, env, in, n, from.name, f, tolerance)
 			if err != nil {
 				return err
 			}
@@ -121,43 +125,36 @@ not_compared.`,
 	return cmd
 }
 
-// check runs the model and compares what it gives with the arrays of f.
-func (r *arrayRunner) check(ctx context.Context, env *environment, in *npy.Array, inName string, f *arrayFile, tolerance float64) (*checkResult, error) {
-	n := in.Shape[0]
+// check runs the model on n images and compares what it gives with the arrays of f.
+func (r *arrayRunner) check(ctx context.Context, env *environment, in []*npy.Array, n int, inName string, f *arrayFile, tolerance float64) (*checkResult, error) {
 	c := &checkResult{Model: r.model, Images: n, Tolerance: tolerance, Layers: []checkedTensor{}, NotCompared: []string{}}
-	out := r.ports.Output
-	want, err := out.Find(f.File)
-	if err == nil {
-		err = sameImages(out, want, n)
+	var want []*npy.Array
+	for _, port := range r.ports.Outputs {
+		a, err := port.Find(f.File, len(r.ports.Outputs) == 1)
+		if err == nil {
+			err = sameImages(port, a, n)
+		}
+		if err != nil {
+			return nil, files.Name(f.name, err)
+		}
+		want = append(want, a)
 	}
-	if err != nil {
-		return nil, files.Name(f.name, err)
-	}
-	values, err := r.run(ctx, in, env.progress("check"))
+	values, err := r.run(ctx, in, n, env.progress("check"))
 	if err != nil {
 		return nil, files.Name(inName, err)
 	}
 	c.Device = r.device
-	should := make([]float64, len(values))
-	if err := npy.Values(should, want, 0); err != nil {
-		return nil, files.Name(f.name, fmt.Errorf("%s: %w", text.Quote(out.Name), err))
-	}
-	var d arrays.Difference
-	d.Add(values, should)
-	c.Output = newCheckedTensor(out.Name, d, tolerance)
-	if size := out.Shape.Values(); size == out.Shape.C && size > 1 {
-		same := 0
-		for i := 0; i < len(values); i += size {
-			if arrays.ArgMax(values[i:i+size]) == arrays.ArgMax(should[i:i+size]) {
-				same++
-			}
+	for i, port := range r.ports.Outputs {
+		t, err := checkOutput(port, values[i], want[i], tolerance)
+		if err != nil {
+			return nil, files.Name(f.name, fmt.Errorf("%s: %w", text.Quote(port.Name), err))
 		}
-		c.Output.SameArgMax = &same
+		c.Outputs = append(c.Outputs, t)
 	}
 	if err := r.checkLayers(ctx, in, f, c); err != nil {
 		return nil, err
 	}
-	all := append(slices.Clone(c.Layers), c.Output)
+	all := append(slices.Clone(c.Layers), c.Outputs...)
 	differs := slices.IndexFunc(all, func(t checkedTensor) bool { return !t.OK })
 	if c.OK = differs < 0; !c.OK {
 		c.First = all[differs].Name
@@ -165,19 +162,31 @@ func (r *arrayRunner) check(ctx context.Context, env *environment, in *npy.Array
 	return c, nil
 }
 
-// sameImages checks that an array has as many images as the input.
-func sameImages(p arrays.Port, a *npy.Array, n int) error {
-	have, err := p.Batch(a)
-	if err == nil && have != n {
-		err = fmt.Errorf("%s: %d images, and the input has %d", text.Quote(p.Name), have, n)
+// checkOutput compares an output with an array.
+func checkOutput(port arrays.Port, values []float32, want *npy.Array, tolerance float64) (checkedTensor, error) {
+	should := make([]float64, len(values))
+	if err := npy.Values(should, want, 0); err != nil {
+		return checkedTensor{}, err
 	}
-	return err
+	var d arrays.Difference
+	d.Add(values, should)
+	t := newCheckedTensor(port.Name, d, tolerance)
+	if size := port.Shape.Values(); size == port.Shape.C && size > 1 {
+		same := 0
+		for i := 0; i < len(values); i += size {
+			if arrays.ArgMax(values[i:i+size]) == arrays.ArgMax(should[i:i+size]) {
+				same++
+			}
+		}
+		t.SameArgMax = &same
+	}
+	return t, nil
 }
 
 // checkLayers compares the tensors between input and output that the reference has. The
 // plan is lowered without fusing, so that there are as many as possible; its outputs
 // are the same bits.
-func (r *arrayRunner) checkLayers(ctx context.Context, in *npy.Array, f *arrayFile, c *checkResult) error {
+func (r *arrayRunner) checkLayers(ctx context.Context, in []*npy.Array, f *arrayFile, c *checkResult) error {
 	byName := map[string]int{}
 	for i := range r.net.Layers {
 		if p, ok := r.ports.Layers[i]; ok {
@@ -185,7 +194,10 @@ func (r *arrayRunner) checkLayers(ctx context.Context, in *npy.Array, f *arrayFi
 		}
 	}
 	wanted := map[int]*npy.Array{}
-	ends := []string{r.ports.Input.Name, r.ports.Output.Name}
+	var ends []string
+	for _, p := range slices.Concat(r.ports.Inputs, r.ports.Outputs) {
+		ends = append(ends, p.Name)
+	}
 	for _, name := range f.Names() {
 		if slices.Contains(ends, name) || len(f.Names()) == 1 {
 			continue
@@ -247,10 +259,13 @@ func (r *arrayRunner) checkLayers(ctx context.Context, in *npy.Array, f *arrayFi
 		return err
 	}
 	defer exe.Close()
-	out := bcnn.NewTensor(bcnn.Float32, batch, plan.OutputShape())
-	err = r.batches(in, batch, func(x bcnn.Tensor, first int) error {
+	out := make([]bcnn.Tensor, len(exe.Outputs()))
+	err = r.batches(in, c.Images, batch, func(x []bcnn.Tensor, first int) error {
 		from = first
-		return cmp.Or(exe.Run(ctx, []bcnn.Tensor{out.Images(0, x.N)}, []bcnn.Tensor{x}), failed)
+		for i, t := range exe.Outputs() {
+			out[i] = bcnn.NewTensor(t.DType, x[0].N, t.Shape)
+		}
+		return cmp.Or(exe.Run(ctx, out, x), failed)
 	})
 	if err != nil {
 		return files.Name(f.name, err)
@@ -289,7 +304,7 @@ func (c *checkResult) print(out *output) {
 		}
 		return fmt.Sprintf("%.3g", *v)
 	}
-	for _, t := range append(slices.Clone(c.Layers), c.Output) {
+	for _, t := range append(slices.Clone(c.Layers), c.Outputs...) {
 		verdict := "ok"
 		if !t.OK {
 			verdict = "DIFFERS"
@@ -301,8 +316,13 @@ func (c *checkResult) print(out *output) {
 		out.printf("not compared: %s\n", strings.Join(c.NotCompared, ", "))
 	}
 	out.printf("%s on %s", quantity(c.Images, "image", "images"), c.Device)
-	if same := c.Output.SameArgMax; same != nil {
-		out.printf(", %d with the same arg-max", *same)
+	for _, t := range c.Outputs {
+		if t.SameArgMax != nil {
+			out.printf(", %d with the same arg-max", *t.SameArgMax)
+			if len(c.Outputs) > 1 {
+				out.printf(" of %s", t.Name)
+			}
+		}
 	}
 	out.printf("\n")
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/internal/npy"
 )
 
-var checkKeys = []string{"model", "device", "images", "tolerance", "ok", "output", "layers", "not_compared"}
+var checkKeys = []string{"model", "device", "images", "tolerance", "ok", "outputs", "layers", "not_compared"}
 
 // Every tensor that PyTorch's network and ours have in common is the same.
 func TestCheckONNX(t *testing.T) {
@@ -21,7 +21,7 @@ func TestCheckONNX(t *testing.T) {
 		require.Equal(t, true, got["ok"])
 		require.Equal(t, 3.0, got["images"])
 		require.Equal(t, 1e-4, got["tolerance"])
-		output := got["output"].(map[string]any)
+		output := got["outputs"].([]any)[0].(map[string]any)
 		require.Equal(t, "output", output["name"])
 		require.Equal(t, 3.0, output["same_argmax"])
 		var names []any
@@ -57,7 +57,7 @@ func TestCheckFindsTheFirst(t *testing.T) {
 	got := objects(t, r.stdout, append([]string{"first"}, checkKeys...)...)[0]
 	require.Equal(t, "/prelu/PRelu_output_0", got["first"])
 	require.Equal(t, false, got["ok"])
-	require.InDelta(t, 1, got["output"].(map[string]any)["difference"], 1e-5)
+	require.InDelta(t, 1, got["outputs"].([]any)[0].(map[string]any)["difference"], 1e-5)
 }
 
 func TestCheckLight(t *testing.T) {
@@ -98,7 +98,7 @@ func TestCheckLight(t *testing.T) {
 		if c.code != exitOK {
 			keys = append([]string{"first"}, checkKeys...)
 		}
-		output := objects(t, r.stdout, keys...)[0]["output"].(map[string]any)
+		output := objects(t, r.stdout, keys...)[0]["outputs"].([]any)[0].(map[string]any)
 		require.Equal(t, c.difference, output["difference"])
 		require.Equal(t, c.same, output["same_argmax"], c.values)
 	}
@@ -117,7 +117,7 @@ func TestCheckErrors(t *testing.T) {
 		require.Contains(t, fail(t, exitJob, "check", "-m", model, "-i", x, "-r", c.reference), c.reference+": "+c.want)
 	}
 	y := saveArray(t, array("output", []int{1, 2}, 1, 2))
-	require.Contains(t, fail(t, exitJob, "check", "-m", model, "-r", y), `no array "input", which is the input; --input`)
+	require.Contains(t, fail(t, exitJob, "check", "-m", model, "-r", y), `no array "input", which is an input; --input`)
 	require.Contains(t, fail(t, exitUsage, "check", "-m", model), "check needs --reference")
 	require.Contains(t, fail(t, exitUsage, "check", "-m", model, "-r", "-", "-i", "-"), "only once")
 	require.Contains(t, fail(t, exitUsage, "check", "-m", model, "-r", y, "--tolerance", "2"), "fraction")

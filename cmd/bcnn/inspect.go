@@ -26,8 +26,8 @@ type inspection struct {
 }
 
 type arraysInfo struct {
-	Input  arrayInfo `json:"input"`
-	Output arrayInfo `json:"output"`
+	Inputs  []arrayInfo `json:"inputs"`
+	Outputs []arrayInfo `json:"outputs"`
 }
 
 type arrayInfo struct {
@@ -188,8 +188,7 @@ func inspect(ctx context.Context, net *bcnn.Network, withPlan bool) (*inspection
 	if err != nil {
 		return nil, err
 	}
-	info.Arrays.Input = arrayInfo{ports.Input.Name, ports.Input.Dims}
-	info.Arrays.Output = arrayInfo{ports.Output.Name, ports.Output.Dims}
+	info.Arrays = arraysInfo{arrayInfos(ports.Inputs), arrayInfos(ports.Outputs)}
 	weights := map[string]*summary.Layer{}
 	for i, w := range info.Report.Layers {
 		weights[w.Name] = &info.Report.Layers[i]
@@ -204,6 +203,22 @@ func inspect(ctx context.Context, net *bcnn.Network, withPlan bool) (*inspection
 		info.Plan = inspectPlan(net, plan)
 	}
 	return info, nil
+}
+
+func arrayInfos(ports []arrays.Port) []arrayInfo {
+	var list []arrayInfo
+	for _, p := range ports {
+		list = append(list, arrayInfo{p.Name, p.Dims})
+	}
+	return list
+}
+
+func describeArrays(list []arrayInfo) string {
+	var words []string
+	for _, a := range list {
+		words = append(words, a.Name+" "+arrays.Batches(a.Dims))
+	}
+	return strings.Join(words, ", ")
 }
 
 func inspectPlan(net *bcnn.Network, plan *bcnn.Plan) *planInfo {
@@ -289,8 +304,7 @@ func printInspection(out *output, info *inspection) {
 	if len(info.Labels) > 0 {
 		out.printf("labels: %s\n", strings.Join(info.Labels, ", "))
 	}
-	out.printf("arrays: %s, %s -> %s, %s\n\n", info.Arrays.Input.Name, "N×"+arrays.Dims(info.Arrays.Input.Dims),
-		info.Arrays.Output.Name, "N×"+arrays.Dims(info.Arrays.Output.Dims))
+	out.printf("arrays: %s -> %s\n\n", describeArrays(info.Arrays.Inputs), describeArrays(info.Arrays.Outputs))
 
 	rows := []row{"layer\tkind\toutput\tweights\tdetails"}
 	for _, l := range info.Layers {

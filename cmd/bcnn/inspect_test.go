@@ -14,7 +14,7 @@ func TestInspect(t *testing.T) {
 	model := saveLightNet(t)
 	require.Equal(t, `light: input 4×4×1 uint8
 labels: light, dark
-arrays: input, N×4×4×1 -> output, N×2
+arrays: input N×4×4×1 -> output N×2
 
 layer  kind      output  weights  details
 grey   binarize  4×4×1            grey, x ≥ [128]
@@ -43,7 +43,8 @@ count  packed words, 4 outputs in lanes  1 image × 2 outputs  weights are read 
 	got := objects(t, succeed(t, "inspect", "--json", model), "name", "input", "labels", "layers", "arrays", "report")[0]
 	require.Equal(t, map[string]any{"height": 4.0, "width": 4.0, "channels": 1.0, "type": "uint8"}, got["input"])
 	require.Equal(t, map[string]any{
-		"input": map[string]any{"name": "input", "dims": []any{4.0, 4.0, 1.0}}, "output": map[string]any{"name": "output", "dims": []any{2.0}},
+		"inputs":  []any{map[string]any{"name": "input", "dims": []any{4.0, 4.0, 1.0}}},
+		"outputs": []any{map[string]any{"name": "output", "dims": []any{2.0}}},
 	}, got["arrays"])
 	require.Equal(t, 128.0, got["report"].(map[string]any)["float_bytes"])
 	require.Equal(t, 16.0, got["report"].(map[string]any)["stored_bytes"])

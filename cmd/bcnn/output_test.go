@@ -53,7 +53,7 @@ func TestHostileNames(t *testing.T) {
 	info := inspection{
 		Name: hostile, Labels: []string{hostile, "b"}, Input: inputInfo{Type: hostile, Resize: 5},
 		Layers: []layerInfo{{Name: hostile, Kind: hostile, Output: hostile, Details: hostile, Weights: &weights}},
-		Arrays: arraysInfo{array, array}, Report: report,
+		Arrays: arraysInfo{[]arrayInfo{array, array}, []arrayInfo{array}}, Report: report,
 		Plan: &planInfo{Device: hostile, Detail: hostile, Steps: []planStep{{
 			Name: hostile, Kind: hostile, Layers: []string{hostile}, Inputs: []string{hostile}, Output: hostile,
 			Kernel: hostile, Tile: hostile, Why: hostile,
@@ -67,7 +67,7 @@ func TestHostileNames(t *testing.T) {
 		"convert": {func(out *output) { (&conversion{Input: hostile, Output: hostile, Report: report}).print(out) }, 6},
 		"check": {func(out *output) {
 			checked := checkedTensor{Name: hostile}
-			(&checkResult{Device: hostile, Output: checked, Layers: []checkedTensor{checked}, NotCompared: []string{hostile}}).print(out)
+			(&checkResult{Device: hostile, Outputs: []checkedTensor{checked}, Layers: []checkedTensor{checked}, NotCompared: []string{hostile}}).print(out)
 		}, 5},
 		"eval": {func(out *output) {
 			printEvaluation(out, &dataset.Evaluation{Confusion: [][]int{{1, 2}, {3, 4}}}, []string{hostile, hostile})

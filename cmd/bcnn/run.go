@@ -20,12 +20,12 @@ func newRun(env *environment) *cobra.Command {
 		Short: "Run a model on arrays of NumPy",
 		Long: `Compute the outputs of any model for arrays in NumPy's files.
 
-The array of the input has the name, the dimensions and the order of the model
-that was converted, images first: N×C×H×W for PyTorch's ONNX files. A file with
-one array serves whatever that is called. The array of the output has name,
-dimensions and order from there as well, and its values after a final softmax if
-the model has one. 'bcnn inspect MODEL' shows all that. Models without a source
-read "input" and write "output", with the channels last.
+The array of an input has the name, the dimensions and the order of the model
+that was converted, images first: N×C×H×W for PyTorch's ONNX files. For a model
+with one input, a file with one array serves whatever that is called. The array
+of an output has name, dimensions and order from there as well, and its values
+after a final softmax if the model has one. 'bcnn inspect MODEL' shows all that.
+Models without a source read "input" and write "output", with the channels last.
 
 Elements may be of any type, as long as the model's input can hold each of them
 exactly. - is standard input or output; what is written there is an .npz file.`,
@@ -48,21 +48,26 @@ exactly. - is standard input or output; what is written there is an .npz file.`,
 				return err
 			}
 			defer f.Close()
-			in, err := r.input(f)
+			if isNPY(output) && len(r.ports.Outputs) > 1 {
+				return usagef("the model has %d outputs, and an .npy file holds one: name the output *%s", len(r.ports.Outputs), npy.ExtensionNPZ)
+			}
+			in, n, err := r.inputs(f)
 			if err != nil {
 				return err
 			}
-			values, err := r.run(ctx, in, env.progress("run"))
+			values, err := r.run(ctx, in, n, env.progress("run"))
 			if err != nil {
 				return files.Name(f.name, err)
 			}
-			port := r.ports.Output
-			result := npy.Named{Name: port.Name, Array: npy.FromFloat32(append(in.Shape[:1:1], port.Dims...), values)}
-			if err := saveArrays(env, output, []npy.Named{result}); err != nil {
+			var results []npy.Named
+			for i, port := range r.ports.Outputs {
+				results = append(results, npy.Named{Name: port.Name, Array: npy.FromFloat32(append([]int{n}, port.Dims...), values[i])})
+			}
+			if err := saveArrays(env, output, results); err != nil || output == standardInput {
 				return err
 			}
-			if output != standardInput {
-				env.out.printf("%s: %s %s, on %s\n", output, result.Name, arrays.Dims(result.Shape)+" "+result.Type(), r.device)
+			for _, a := range results {
+				env.out.printf("%s: %s %s, on %s\n", output, a.Name, arrays.Dims(a.Shape)+" "+a.Type(), r.device)
 			}
 			return nil
 		},

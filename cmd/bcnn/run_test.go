@@ -172,3 +172,48 @@ func TestRunIntegers(t *testing.T) {
 	succeed(t, "run", "-m", saveLightNet(t), "-i", file, "-o", out)
 	require.Equal(t, []float32{4, -4}, floatsOf(t, arraysOf(t, out)[""]))
 }
+
+// saveSumNet writes a network with two inputs, whose sum and product it gives.
+func saveSumNet(t *testing.T) string {
+	vector := bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: 2}, DType: bcnn.Float32}
+	net := &bcnn.Network{Name: "sum", Input: vector, MoreInputs: []bcnn.Input{vector}, Outputs: []int{1, 0}}
+	net.Append("product", bcnn.Mul{}, bcnn.NetworkInput, bcnn.NetworkInput-1)
+	net.Append("sum", bcnn.Add{}, bcnn.NetworkInput, bcnn.NetworkInput-1)
+	file := filepath.Join(t.TempDir(), "sum.bcnn")
+	require.NoError(t, modelfile.Save(file, net))
+	return file
+}
+
+func TestRunSeveral(t *testing.T) {
+	model, out := saveSumNet(t), filepath.Join(t.TempDir(), "y.npz")
+	x, y := array("input", []int{3, 2}, 1, 2, 3, 4, 5, 6), array("input 2", []int{3, 2}, 10, 20, 30, 40, 50, 60)
+	sum, product := array("output", []int{3, 2}, 11, 22, 33, 44, 55, 66), array("output 2", []int{3, 2}, 10, 40, 90, 160, 250, 360)
+	in := saveArray(t, x, y)
+	for _, batch := range []string{"1", "2", "3"} {
+		require.Equal(t, out+": output 3×2 float32, on cpu\n"+out+": output 2 3×2 float32, on cpu\n",
+			succeed(t, "run", "-m", model, "-i", in, "-o", out, "-d", "cpu", "--batch", batch))
+		got := arraysOf(t, out)
+		require.Len(t, got, 2)
+		for _, want := range []npy.Named{sum, product} {
+			require.Equal(t, want.Shape, got[want.Name].Shape)
+			require.Equal(t, floatsOf(t, want.Array), floatsOf(t, got[want.Name]))
+		}
+	}
+	require.Contains(t, succeed(t, "inspect", model), "arrays: input N×2, input 2 N×2 -> output N×2, output 2 N×2\n")
+	require.Contains(t, succeed(t, "check", "-m", model, "-r", saveArray(t, x, y, sum, product), "-d", "cpu", "--tolerance", "0"),
+		"3 images on cpu, 3 with the same arg-max of output, 3 with the same arg-max of output 2\n")
+	wrong := product
+	wrong.Array = npy.FromFloat32([]int{3, 2}, []float32{10, 40, 90, 160, 250, 361})
+	r := runCommand(t, "check", "-m", model, "-r", saveArray(t, x, y, sum, wrong))
+	require.Equal(t, exitJob, r.code)
+	require.Contains(t, r.stderr, `first in "output 2"`)
+
+	require.Contains(t, fail(t, exitUsage, "run", "-m", model, "-i", in, "-o", "y.npy"), "the model has 2 outputs")
+	require.Contains(t, fail(t, exitJob, "run", "-m", model, "-i", saveArray(t, x), "-o", out), `no array "input 2"; there are "input"`)
+	short := array("input 2", []int{2, 2}, 1, 2, 3, 4)
+	require.Contains(t, fail(t, exitJob, "run", "-m", model, "-i", saveArray(t, x, short), "-o", out), `"input 2": 2 images, and the input has 3`)
+	require.Contains(t, fail(t, exitJob, "check", "-m", model, "-r", saveArray(t, x, sum, product)), `no array "input 2", which is an input`)
+	require.Contains(t, fail(t, exitJob, "classify", "-m", model, "x.png"), "the model has 2 inputs and 2 outputs, not one of each; 'bcnn run' takes it")
+	succeed(t, "bench", "-m", model, "-d", "cpu", "--runs", "2")
+	succeed(t, "parity", "-m", model, "-d", "cpu")
+}

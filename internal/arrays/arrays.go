@@ -43,40 +43,49 @@ func newPort(name string, shape bcnn.Shape, s *bcnn.Source) Port {
 
 // Ports are those of a network.
 type Ports struct {
-	Input, Output Port
-	// Layers are the outputs of layers that the model which the network was imported
-	// from has as well, by index; of a network that was not imported, all.
+	Inputs, Outputs []Port
+	// Layers are the outputs of other layers that the model which the network was
+	// imported from has as well, by index; of a network that was not imported, all.
 	Layers map[int]Port
 }
 
-// PortsOf describes the input, the output and the layers of a network.
+// PortsOf describes the inputs, the outputs and the layers of a network. Without a
+// source, an input is "input", an output "output", further ones have a number: "input 2".
 func PortsOf(net *bcnn.Network) (*Ports, error) {
 	shapes, err := net.Shapes()
 	if err != nil {
 		return nil, err
 	}
-	last := len(shapes) - 1
-	p := &Ports{
-		Input:  newPort("input", net.Input.Shape, net.Input.Source),
-		Output: newPort("output", shapes[last], net.Layers[last].Source),
-		Layers: map[int]Port{},
+	p := &Ports{Layers: map[int]Port{}}
+	name := func(what string, i int) string {
+		if i == 0 {
+			return what
+		}
+		return fmt.Sprintf("%s %d", what, i+1)
+	}
+	for i, in := range net.Inputs() {
+		p.Inputs = append(p.Inputs, newPort(name("input", i), in.Shape, in.Source))
 	}
 	imported := net.Input.Source != nil
-	for i, l := range net.Layers[:last] {
+	for i, l := range net.Layers {
 		if !imported || l.Source != nil && l.Source.Name != "" {
 			p.Layers[i] = newPort(l.Name, shapes[i], l.Source)
 		}
 	}
+	for i, l := range net.OutputLayers() {
+		p.Outputs = append(p.Outputs, newPort(name("output", i), shapes[l], net.Layers[l].Source))
+		delete(p.Layers, l)
+	}
 	return p, nil
 }
 
-// Find returns the array that belongs to the port: that of its name, else the only one
-// of the file.
-func (p Port) Find(f *npy.File) (*npy.Array, error) {
+// Find returns the array that belongs to the port: that of its name, else, if the port
+// is the only one, the only one of the file.
+func (p Port) Find(f *npy.File, only bool) (*npy.Array, error) {
 	a, err := f.Read(p.Name)
 	names := f.Names()
 	if errors.Is(err, fs.ErrNotExist) {
-		if len(names) != 1 {
+		if len(names) != 1 || !only {
 			return nil, fmt.Errorf("no array %s; there are %s", text.Quote(p.Name), quoted(names))
 		}
 		a, err = f.Read(names[0])
@@ -102,12 +111,20 @@ func quoted(names []string) string {
 // of the port.
 func (p Port) Batch(a *npy.Array) (int, error) {
 	if len(a.Shape) == 0 || !slices.Equal(a.Shape[1:], p.Dims) {
-		return 0, fmt.Errorf("%s: an array of %s, want N%s, images first", text.Quote(p.Name), Dims(a.Shape), "×"+Dims(p.Dims))
+		return 0, fmt.Errorf("%s: an array of %s, want %s, images first", text.Quote(p.Name), Dims(a.Shape), Batches(p.Dims))
 	}
 	if a.Shape[0] == 0 {
 		return 0, fmt.Errorf("%s: an array without images, %s", text.Quote(p.Name), Dims(a.Shape))
 	}
 	return a.Shape[0], nil
+}
+
+// Batches writes dimensions behind the batch: N×2×3.
+func Batches(list []int) string {
+	if len(list) == 0 {
+		return "N"
+	}
+	return "N×" + Dims(list)
 }
 
 // Dims writes dimensions: 2×3.

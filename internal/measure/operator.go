@@ -84,7 +84,7 @@ func Operator(ctx context.Context, dev *backend.Device, o zoo.Operator, opts Opt
 		return result, err
 	}
 	defer r.Close()
-	RandomImages(r.In, NewRand(Seed))
+	r.fill(NewRand(Seed))
 	took = took[:0] // the first run is for warming up
 
 	work := workOf(plan, timed, opts.MaxBatch)

@@ -3,6 +3,7 @@ package measure
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/bitcnn/bitcnn/backend"
@@ -10,7 +11,8 @@ import (
 	"github.com/bitcnn/bitcnn/internal/host"
 )
 
-// Runner is a plan that is ready to be timed on a device, with its tensors.
+// Runner is a plan that is ready to be timed on a device, with its tensors. In and Out are
+// its first input and output.
 type Runner struct {
 	In, Out bcnn.Tensor
 	in, out []bcnn.Tensor
@@ -30,12 +32,14 @@ func NewRunner(ctx context.Context, dev *backend.Device, plan *bcnn.Plan, opts b
 		exe.Close()
 		return nil, err
 	}
-	r := &Runner{
-		exe: exe,
-		In:  bcnn.NewTensor(plan.Input.DType, n, plan.Input.Shape),
-		Out: bcnn.NewTensor(bcnn.Float32, n, plan.OutputShape()),
+	r := &Runner{exe: exe}
+	for _, t := range exe.Inputs() {
+		r.in = append(r.in, bcnn.NewTensor(t.DType, n, t.Shape))
 	}
-	r.in, r.out = []bcnn.Tensor{r.In}, []bcnn.Tensor{r.Out}
+	for _, t := range exe.Outputs() {
+		r.out = append(r.out, bcnn.NewTensor(t.DType, n, t.Shape))
+	}
+	r.In, r.Out = r.in[0], r.out[0]
 	if err := exe.Run(ctx, r.out, r.in); err != nil {
 		exe.Close()
 		return nil, err
@@ -46,7 +50,13 @@ func NewRunner(ctx context.Context, dev *backend.Device, plan *bcnn.Plan, opts b
 // checkMemory refuses a batch of images that does not fit into the memory that is
 // free. The device has been asked before, but it holds neither images nor results.
 func checkMemory(plan *bcnn.Plan, n int) error {
-	need := int64(n) * (plan.Input.Shape.Bytes(plan.Input.DType) + plan.OutputShape().Bytes(bcnn.Float32))
+	var need int64
+	for _, t := range plan.Inputs() {
+		need += t.Bytes(n)
+	}
+	for _, t := range plan.Outputs() {
+		need += plan.Tensors[t].Bytes(n)
+	}
 	if free := host.Available(); free > 0 && need > free {
 		return fmt.Errorf("a batch of %d: images and results take %d bytes of memory, and %d are free", n, need, free)
 	}
@@ -64,15 +74,22 @@ func (r *Runner) Run(ctx context.Context) (time.Duration, error) {
 	return time.Since(start), err
 }
 
+// fill makes all inputs random.
+func (r *Runner) fill(rng *rand.ChaCha8) {
+	for _, t := range r.in {
+		RandomImages(t, rng)
+	}
+}
+
 // timeRuns runs a batch of random images a number of times. With fresh images
 // every run gets new ones; making them is not part of the time.
 func timeRuns(ctx context.Context, r *Runner, runs int, fresh bool, progress func(done, total int)) (times, error) {
 	rng := NewRand(Seed)
-	RandomImages(r.In, rng)
+	r.fill(rng)
 	result := make(times, runs)
 	for i := range result {
 		if fresh && i > 0 {
-			RandomImages(r.In, rng)
+			r.fill(rng)
 		}
 		took, err := r.Run(ctx)
 		if err != nil {

@@ -36,7 +36,7 @@ func NewFused(plan *bcnn.Plan, limits Limits) *Fused {
 	s := &Fused{}
 	steps, before := plan.Steps, 0  // tensor
 	var binarize *bcnn.BinarizeStep // of the input
-	if len(steps) == 0 {
+	if len(steps) == 0 || len(plan.MoreInputs)+len(plan.MoreOutputs) > 0 {
 		return nil
 	}
 	if first, ok := steps[0].Op.(*bcnn.BinarizeStep); ok {

@@ -158,6 +158,11 @@ func (b *Builder) Flattened(v *Value, n *pb.Node) *Value {
 	return out
 }
 
+// Bytes reports whether a layer is an input of bytes.
+func (b *Builder) Bytes(layer int) bool {
+	return layer <= bcnn.NetworkInput && b.Net.Inputs()[bcnn.NetworkInput-layer].DType == bcnn.Uint8
+}
+
 // CheckShape checks the shape of a layer's output.
 func (b *Builder) CheckShape(s bcnn.Shape) error {
 	if s.H < 1 || s.W < 1 {

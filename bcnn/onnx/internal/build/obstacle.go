@@ -58,23 +58,24 @@ func (b *Builder) Hole(n *pb.Node, err error, like *Value, reads []*Value) *Valu
 	return out
 }
 
-// Finish makes the network end in the given layer: layers that it does not depend
-// on go. It returns the obstacles on the way to it, in the order of the nodes; the
-// network is then of no use. A layer of NetworkInput asks for all obstacles.
-func (b *Builder) Finish(last int) []Obstacle {
+// Finish makes the outputs of the given layers those of the network: layers that none of
+// them depends on go. It returns the obstacles on the way to them, in the order of the
+// nodes; the network is then of no use. No layers ask for all obstacles.
+func (b *Builder) Finish(outputs []int) []Obstacle {
 	layers := b.Net.Layers
 	used := make([]bool, len(layers))
-	if last == bcnn.NetworkInput {
+	if len(outputs) == 0 {
 		for i := range used {
 			used[i] = true
 		}
-	} else {
-		used[last] = true
-		for i := last; i >= 0; i-- {
-			for _, in := range layers[i].Inputs {
-				if used[i] && in != bcnn.NetworkInput {
-					used[in] = true
-				}
+	}
+	for _, l := range outputs {
+		used[l] = true
+	}
+	for i := len(layers) - 1; i >= 0; i-- {
+		for _, in := range layers[i].Inputs {
+			if used[i] && in > bcnn.NetworkInput {
+				used[in] = true
 			}
 		}
 	}
@@ -99,7 +100,7 @@ func (b *Builder) Finish(last int) []Obstacle {
 			continue
 		}
 		for k, in := range l.Inputs {
-			if in != bcnn.NetworkInput {
+			if in > bcnn.NetworkInput {
 				l.Inputs[k] = to[in]
 			}
 		}
@@ -107,6 +108,11 @@ func (b *Builder) Finish(last int) []Obstacle {
 		kept = append(kept, l)
 	}
 	b.Net.Layers = kept
+	if len(outputs) > 1 { // a single one is the last layer
+		for _, l := range outputs {
+			b.Net.Outputs = append(b.Net.Outputs, to[l])
+		}
+	}
 	for node, name := range b.Made {
 		if dropped[name] {
 			delete(b.Made, node)

@@ -12,11 +12,8 @@ import (
 // interval returns bounds of the values of a layer.
 func (b *Builder) interval(layer, depth int) (lo, hi float64) {
 	lo, hi = math.Inf(-1), math.Inf(1)
-	if layer == bcnn.NetworkInput {
-		if b.Net.Input.DType == bcnn.Uint8 {
-			return 0, math.MaxUint8
-		}
-		return lo, hi
+	if b.Bytes(layer) {
+		return 0, math.MaxUint8
 	}
 	l, ok := b.made(layer)
 	if !ok || depth == 0 {
@@ -136,8 +133,8 @@ const finest = 8
 
 // integers returns the sums that a layer gives; ok is false for other values.
 func (b *Builder) integers(layer, depth int) (s sums, ok bool, err error) {
-	if layer == bcnn.NetworkInput {
-		return sums{unit: 1, most: math.MaxUint8, odd: true, even: true}, b.Net.Input.DType == bcnn.Uint8, nil
+	if b.Bytes(layer) {
+		return sums{unit: 1, most: math.MaxUint8, odd: true, even: true}, true, nil
 	}
 	l, ok := b.made(layer)
 	if !ok || depth == 0 {

@@ -118,7 +118,7 @@ func (b *Builder) weighted(n *pb.Node, v *Value, of weights, bias []float32, sha
 		if v.Levels || of.integers != nil {
 			b.sums[y.Layer] = sums{unit: 1, most: mostInteger * bcnn.MaxLevels * float64(taps), odd: true, even: true}
 		}
-	} else if in.Layer == bcnn.NetworkInput && b.Net.Input.DType == bcnn.Uint8 {
+	} else if b.Bytes(in.Layer) {
 		b.sums[y.Layer] = sums{unit: 1, most: math.MaxUint8 * float64(taps), odd: true, even: true}
 	}
 	switch {
