@@ -168,10 +168,15 @@ Stream *stream_of(Context *c, void *handle)
 
 Result put(Stream *s, Operation op)
 {
-	if (s->capturing)
+	if (s->capturing) {
 		s->captured.push_back(std::move(op));
-	else
-		s->queue.push_back(std::move(op));
+		return success;
+	}
+	// What is on the null stream comes before, unless the stream is independent of it.
+	Stream *const null = &s->context->null;
+	if (s != null && !(s->flags & 1) && !null->queue.empty())
+		s->queue.push_back([=] { return drain(*null); });
+	s->queue.push_back(std::move(op));
 	return success;
 }
 
@@ -180,6 +185,14 @@ Result copy_in(uint64_t to, const void *from, size_t n)
 	memcpy(reinterpret_cast<void *>(to), from, n);
 	races::written(to, n);
 	return success;
+}
+
+// The copy of memory that is not page-locked, of which the bytes are taken now.
+Operation staged_copy(uint64_t to, const void *from, size_t n)
+{
+	const auto *bytes = static_cast<const char *>(from);
+	auto staged = std::make_shared<std::vector<char>>(bytes, bytes + n);
+	return [=] { return copy_in(to, staged->data(), n); };
 }
 
 } // namespace
@@ -643,7 +656,11 @@ API(cuMemcpyHtoD_v2, uint64_t to, const void *from, size_t n)
 		return invalid_value;
 	if (const Result r = drain_blocking(*c))
 		return r;
-	return copy_in(to, from, n);
+	if (locked(from))
+		return copy_in(to, from, n);
+	// Of memory that is not page-locked the call returns as soon as it has been copied to
+	// staging memory: streams that are independent of the null stream may be ahead of it.
+	return put(&c->null, staged_copy(to, from, n));
 }
 
 API(cuMemcpyDtoH_v2, void *to, uint64_t from, size_t n)
@@ -679,10 +696,7 @@ API(cuMemcpyHtoDAsync_v2, uint64_t to, const void *from, size_t n, void *stream)
 		return put(s, [=] { return copy_in(to, from, n); });
 	if (s->capturing)
 		return capture_unsupported;
-	// Memory that is not page-locked is copied first.
-	const auto *bytes = static_cast<const char *>(from);
-	auto staged = std::make_shared<std::vector<char>>(bytes, bytes + n);
-	return put(s, [=] { return copy_in(to, staged->data(), n); });
+	return put(s, staged_copy(to, from, n));
 }
 
 API(cuMemcpyDtoHAsync_v2, void *to, uint64_t from, size_t n, void *stream)
@@ -728,9 +742,7 @@ template <class T> static int set_now(uint64_t to, T v, size_t n)
 	NOT_CAPTURING;
 	if (!on_device(to, n * sizeof v))
 		return invalid_value;
-	if (const Result r = drain_blocking(*c))
-		return r;
-	return fill(to, v, n)();
+	return put(&c->null, fill(to, v, n));
 }
 
 template <class T> static int set_on(uint64_t to, T v, size_t n, void *stream)
