@@ -28,6 +28,7 @@ const (
 	envFault      = "BCNN_EMULATOR_FAULT"
 	envCapability = "BCNN_EMULATOR_CAPABILITY"
 	envOrder      = "BCNN_EMULATOR_ORDER"
+	envClock      = "BCNN_EMULATOR_CLOCK"
 )
 
 var children = map[string]func() error{

@@ -45,7 +45,8 @@ type executable struct {
 	runAll, runStep, readStep, copyIn, copyOut,
 	wait *request
 	graphs map[int]shim.Graph // by images
-	// direct says that the driver has no graphs, so kernels are launched one by one.
+	// direct says that the driver does not record the launches in a graph, so kernels are
+	// launched one by one.
 	direct bool
 	// perImage is the time of an image in the last Run, at first something long: steps
 	// that take long are waited for one by one, so that they can be interrupted.
@@ -252,48 +253,65 @@ func (e *executable) fetchOutput() error {
 // maxGraphs bounds how many graphs are kept, since a batch may have any size.
 const maxGraphs = 16
 
-// graph returns the graph for a batch size, recording it if it is the first.
+// graph returns the graph for a batch size, recording it if it is the first. Where the
+// driver does not record it, direct is set.
 func (e *executable) graph(images int) (shim.Graph, error) {
 	if g, ok := e.graphs[images]; ok || e.direct {
 		return g, nil
 	}
-	err := shim.BeginCapture(e.stream)
-	if err == nil {
-		before := e.images
-		e.images = images
-		enqueued := e.enqueueAll(false)
-		e.images = before
-		var g shim.Graph
-		// To be called in any case: it ends the recording.
-		if g, err = shim.EndCapture(e.stream); err == nil && enqueued == nil {
-			if len(e.graphs) >= maxGraphs {
-				for old, dropped := range e.graphs {
-					if old != 1 && old != e.config.MaxBatch {
-						delete(e.graphs, old)
-						if err := dropped.Destroy(); err != nil {
-							return g, errors.Join(err, g.Destroy())
-						}
-						break
-					}
+	before := e.images
+	e.images = images
+	g, recorded, err := e.record(func() error { return e.enqueueAll(false) })
+	e.images = before
+	if err != nil || !recorded {
+		e.direct = err == nil
+		return g, err
+	}
+	if len(e.graphs) >= maxGraphs {
+		for old, dropped := range e.graphs {
+			if old != 1 && old != e.config.MaxBatch {
+				delete(e.graphs, old)
+				if err := dropped.Destroy(); err != nil {
+					return g, errors.Join(err, g.Destroy())
 				}
+				break
 			}
-			e.graphs[images] = g
-			return g, nil
-		}
-		if err == nil {
-			return g, errors.Join(enqueued, g.Destroy())
-		}
-		if enqueued != nil {
-			return g, enqueued
 		}
 	}
-	var code *shim.Error
-	// Older drivers record no cooperative launches.
-	if errors.As(err, &code) && (code.Code == shim.NotFound || code.Code == shim.CaptureUnsupported || e.network != nil && !code.Lost()) {
-		e.direct = true
-		return shim.Graph{}, nil
+	e.graphs[images] = g
+	return g, nil
+}
+
+// record makes a graph of what a function enqueues, if the driver records it: older ones
+// have no graphs, or none with cooperative launches.
+func (e *executable) record(enqueue func() error) (g shim.Graph, recorded bool, err error) {
+	if err = shim.BeginCapture(e.stream); err == nil {
+		enqueued := enqueue()
+		// To be called in any case: it ends the recording.
+		if g, err = shim.EndCapture(e.stream); err == nil && enqueued != nil {
+			err = g.Destroy()
+		}
+		if enqueued != nil && (err == nil || shim.Refused(err)) {
+			err = enqueued
+		}
 	}
-	return shim.Graph{}, err
+	switch {
+	case err == nil:
+		return g, true, nil
+	case shim.Refused(err): // if it is not for the recording, the launch is refused, too
+		return shim.Graph{}, false, nil
+	}
+	return shim.Graph{}, false, err
+}
+
+// dropGraphs destroys all graphs.
+func (e *executable) dropGraphs() error {
+	var err error
+	for _, g := range e.graphs {
+		err = errors.Join(err, g.Destroy())
+	}
+	clear(e.graphs)
+	return err
 }
 
 // executeSteps executes the steps one by one. after is not called on the device's
@@ -350,9 +368,7 @@ func (e *executable) release() error {
 	r := newRequest(func() error {
 		var err error
 		if e.thread.lost.Load() == nil {
-			for _, g := range e.graphs {
-				err = errors.Join(err, g.Destroy())
-			}
+			err = e.dropGraphs()
 		}
 		for _, s := range e.steps {
 			err = errors.Join(err, s.bag.release())

@@ -64,8 +64,12 @@ std::set<Event *> events;
 std::set<Graph *> graphs, executables;
 std::set<Module *> modules;
 
+double launched; // ms that launches have taken, where the environment sets the clock
+
 double now()
 {
+	if (clock_set())
+		return launched;
 	timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * 1e3 + t.tv_nsec * 1e-6;
@@ -542,9 +546,15 @@ static Result put_launch(Stream *s, const Function *f, dim3 grid, dim3 block, si
 		if (compute_capability() < 60)
 			return not_supported;
 		const Limits l = limits(compute_capability());
-		if (grid.count() > (uint64_t)occupancy(f, threads, dynamic) * l.multiprocessors)
+		if (grid.count() > (uint64_t)occupancy(f, threads, dynamic) * l.multiprocessors || fault_due("cooperative"))
 			return cooperative_launch_too_large;
+		if (s->capturing && fault_due("capture")) { // as older drivers, which record none
+			s->spoiled = true;
+			return capture_unsupported;
+		}
 	}
+	if (refused(f->kernel->name))
+		return launch_out_of_resources;
 	if (!parameters && !f->kernel->sizes.empty())
 		return invalid_value;
 	// The parameters are read now. They lie one behind the other, each on a multiple of
@@ -567,9 +577,11 @@ static Result put_launch(Stream *s, const Function *f, dim3 grid, dim3 block, si
 		to += words(size);
 	}
 	const Kernel *k = f->kernel;
+	const char *const kind = s->capturing ? "node" : cooperative ? "cooperative" : "launch";
 	return put(s, [=] {
 		if (fault_due("launch"))
 			return launch_failed;
+		launched += clock_of(kind);
 		switch (emulation::launch({k, p->pointers.data(), grid, block, dynamic, cooperative})) {
 		case Fault::none: return success;
 		case Fault::illegal_address: return illegal_address;

@@ -32,6 +32,13 @@ uint64_t total_memory();
 // environment asks for it to fail.
 bool fault_due(const char *event);
 
+// refused reports whether the environment asks for launches of the kernel to be refused.
+bool refused(const std::string &kernel);
+// Where the environment sets a clock, launches alone take time: clock_of tells how many
+// milliseconds one of a kind ("launch", "cooperative", "node") takes.
+bool clock_set();
+double clock_of(const char *event);
+
 // The machine's sizes for a compute capability.
 struct Limits {
 	int multiprocessors, threads_per_multiprocessor, blocks_per_multiprocessor;
