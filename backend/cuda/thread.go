@@ -34,13 +34,19 @@ type request struct {
 
 func newRequest(work func() error) *request { return &request{work: work, done: make(chan error, 1)} }
 
-// startThread makes the context of a device.
-func startThread(d cu.Device) (*thread, error) {
+// startThread makes the context of a device. Where that is integrated, the thread polls
+// when it waits: there the driver may choose to sleep, and to wake up takes long beside a
+// small network.
+func startThread(d cu.Device, integrated bool) (*thread, error) {
 	t := &thread{requests: make(chan *request), modules: make(map[string]cu.Module)}
 	started := make(chan error)
 	go func() {
 		// Never unlocked: if this goroutine ends, so does its thread.
 		runtime.LockOSThread()
+		if integrated {
+			// Refused where somebody else has made the context: that is as well.
+			_ = d.SetPrimaryCtxFlags(cu.SchedSpin)
+		}
 		context, err := d.RetainPrimaryCtx()
 		if err = shim.Check("cuDevicePrimaryCtxRetain", err); err == nil {
 			err = shim.Check("cuCtxSetCurrent", cu.SetCurrentContext(context))

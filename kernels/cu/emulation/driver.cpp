@@ -40,6 +40,7 @@ struct Stream {
 struct Context {
 	Result error = success; // once a kernel has failed, every call returns this
 	int retained = 0;       // of the primary context
+	unsigned flags = 0;     // how threads wait
 	Stream null{this, 0, {}, false, false, 0, {}, {}};
 	std::set<Stream *> streams;
 };
@@ -208,6 +209,8 @@ API(cuInit, unsigned flags)
 	std::lock_guard<std::mutex> lock(mutex);
 	if (flags)
 		return invalid_value;
+	if (stub())
+		return stub_library;
 	if (absent())
 		return no_device;
 	initialized = true;
@@ -266,7 +269,7 @@ API(cuDeviceGetAttribute, int *v, int attribute, int)
 		{8, l.shared_per_block}, {9, 64 << 10}, {10, 32}, // shared and constant memory, warp
 		{11, INT_MAX}, {12, 65536}, {13, 1000000},       // pitch, registers of a block, clock in kHz
 		{14, 512}, {15, 1}, {16, l.multiprocessors},     // alignment of textures, overlap of copies
-		{19, 1}, {31, 1}, {36, 1000000}, {37, 64},       // mapped memory, concurrent kernels, memory clock and bus
+		{18, integrated()}, {19, 1}, {31, 1}, {36, 1000000}, {37, 64},       // integrated, mapped memory, concurrent kernels, memory clock and bus
 		{38, 1 << 20}, {39, l.threads_per_multiprocessor}, {40, 1}, {41, 1}, // second-level cache, engines, addresses
 		{75, capability / 10}, {76, capability % 10}, {78, 1},
 		{81, l.shared_per_multiprocessor}, {82, 65536},
@@ -343,6 +346,15 @@ API(cuDevicePrimaryCtxRelease_v2, int)
 	return success;
 }
 
+API(cuDevicePrimaryCtxSetFlags_v2, int device, unsigned flags)
+{
+	ENTER;
+	if (device)
+		return invalid_device;
+	primary.flags = flags;
+	return success;
+}
+
 API(cuDevicePrimaryCtxReset_v2, int)
 {
 	ENTER;
@@ -353,7 +365,7 @@ API(cuDevicePrimaryCtxReset_v2, int)
 API(cuDevicePrimaryCtxGetState, int, unsigned *flags, int *active)
 {
 	ENTER;
-	*flags = 0;
+	*flags = primary.flags;
 	*active = primary.retained > 0;
 	return success;
 }
@@ -1045,6 +1057,8 @@ static const struct { int result; const char *name, *text; } names[] = {
 
 API(cuGetErrorName, int result, const char **s)
 {
+	if (stub())
+		return stub_library;
 	for (const auto &n : names)
 		if (n.result == result) {
 			*s = n.name;

@@ -86,6 +86,10 @@ bool clock_set() { return *setting("BCNN_EMULATOR_CLOCK"); }
 
 bool absent() { return fault_at("absent") > 0; }
 
+bool stub() { return fault_at("stub") > 0; }
+
+bool integrated() { return fault_at("integrated") > 0; }
+
 int driver_version()
 {
 	const long version = fault_at("driver");
