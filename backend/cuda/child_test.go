@@ -54,6 +54,25 @@ var children = map[string]func() error{
 		fmt.Println("flags:", uint32(flags))
 		return err
 	},
+	"kernels": func() error {
+		devices, err := enumerate()
+		if len(devices) == 0 {
+			return err
+		}
+		exe, err := compileTiny(devices[0])
+		if err != nil {
+			return err
+		}
+		used := make(map[string]bool)
+		for _, s := range exe.steps {
+			for _, l := range s.launches {
+				used[l.spec.Name] = true
+			}
+		}
+		compiled, err := devices[0].number.Attribute(cu.DeviceAttribute(10008))
+		fmt.Printf("%d kernels used, %d compiled\n", len(used), compiled)
+		return err
+	},
 	"lost":    func() error { return loseDevice("launch:1") },
 	"removed": func() error { return loseDevice("removed:1") },
 	"parity":  childParity,
@@ -215,6 +234,14 @@ func TestAbsence(t *testing.T) {
 	require.NoError(t, err, output)
 	require.Contains(t, output, "sm_90, driver for CUDA 11.2")
 	require.Contains(t, output, "kernels for sm_80")
+}
+
+// TestCompilesWhatItUses: the driver compiles no kernels that are not used.
+func TestCompilesWhatItUses(t *testing.T) {
+	emulated(t)
+	output, err := child(t, "kernels")
+	require.NoError(t, err, output)
+	require.Contains(t, output, "3 kernels used, 3 compiled")
 }
 
 // TestWaiting: the driver chooses how to wait, but not for an integrated device.

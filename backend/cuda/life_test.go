@@ -180,8 +180,8 @@ func TestRefusedKernels(t *testing.T) {
 		_, err := d.thread.function("elementwise", "no_such_kernel", d.arch)
 		return err
 	}))
-	require.ErrorContains(t, err, "no_such_kernel")
-	require.ErrorContains(t, err, "CUDA_ERROR_NOT_FOUND")
+	require.ErrorContains(t, err, "elementwise.cu for sm_")
+	require.ErrorContains(t, err, "no kernel no_such_kernel")
 	require.NoError(t, d.thread.gone())
 }
 

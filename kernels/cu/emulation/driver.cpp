@@ -281,6 +281,9 @@ API(cuDeviceGetAttribute, int *v, int attribute, int)
 		{10006, (int)executables.size()}, {10007, (int)made.size() + (primary.retained > 0)},
 	};
 	*v = 0;
+	if (attribute == 10008) // entries that were compiled
+		for (const Module *m : modules)
+			*v += (int)m->functions.size();
 	for (const auto &a : table)
 		if (a.attribute == attribute)
 			*v = a.value;
