@@ -29,7 +29,10 @@ type executable struct {
 	steps  []*built
 	// network executes all steps at once, if the plan is one for it.
 	network *built
-	memory  memory
+	// bits makes the output of the first step for Read, where the kernels of the step make
+	// patches in its place.
+	bits   *built
+	memory memory
 
 	input, output unsafe.Pointer // page-locked
 	start, stop   cu.Event       // around what is timed
@@ -70,13 +73,17 @@ func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, config drive
 	if err != nil {
 		return nil, err
 	}
+	var bits *candidates.Candidate
+	if config.Kernels == gpu.Patches {
+		bits = candidates.Join(plan, all)
+	}
 	var small *candidates.Fused
 	if e.considersNetwork() {
 		small = candidates.NewFused(plan, d.limits)
 	}
 	e.runAll, e.runStep, e.readStep = newRequest(e.executeAll), newRequest(e.executeStep), newRequest(e.fetchStep)
 	e.copyIn, e.copyOut, e.wait = newRequest(e.enqueueCopyIn), newRequest(e.fetchOutput), newRequest(e.synchronize)
-	if err := e.thread.do(newRequest(func() error { return e.construct(all, small) })); err != nil {
+	if err := e.thread.do(newRequest(func() error { return e.construct(all, small, bits) })); err != nil {
 		_ = e.release()
 		return nil, err
 	}
@@ -109,8 +116,10 @@ func (e *executable) candidates() ([][]candidates.Candidate, error) {
 	return all, unsupported.Err()
 }
 
-// construct makes everything on the device; it runs on its thread.
-func (e *executable) construct(all [][]candidates.Candidate, small *candidates.Fused) error {
+// construct makes everything on the device; it runs on its thread. all are the kernels
+// that may come to execute each step, small the launch that may execute all of them, and
+// bits what makes the output of the first step, if its kernels do not.
+func (e *executable) construct(all [][]candidates.Candidate, small *candidates.Fused, bits *candidates.Candidate) error {
 	err := e.ctx.Err() // while others had the thread
 	if err != nil {
 		return err
@@ -118,8 +127,17 @@ func (e *executable) construct(all [][]candidates.Candidate, small *candidates.F
 	if e.stream, err = e.bag.stream(); err != nil {
 		return err
 	}
-	if err := e.allocate(all, small); err != nil {
+	uses := e.uses(all, small)
+	if bits != nil {
+		uses = append(uses, bcnn.Use{Tensor: e.plan.Steps[0].Out})
+	}
+	if err := e.allocate(all, uses); err != nil {
 		return err
+	}
+	if bits != nil {
+		if e.bits, err = e.build(*bits); err != nil {
+			return err
+		}
 	}
 	for _, event := range []*cu.Event{&e.start, &e.stop} {
 		if *event, err = e.bag.event(); err != nil {
@@ -347,6 +365,14 @@ func (e *executable) Read(step int, t bcnn.Tensor) error {
 
 // fetchStep is Read; it runs on the device's thread.
 func (e *executable) fetchStep() error {
+	if e.step == 0 && e.bits != nil {
+		if err := e.bits.enqueue(e.stream, e.images); err != nil {
+			return err
+		}
+		if err := e.synchronize(); err != nil {
+			return err
+		}
+	}
 	i := e.plan.Steps[e.step].Out
 	return shim.Check("cuMemcpyDtoH", cu.MemcpyDtoH(data(&e.read), e.memory.tensors[i], int64(e.bytes(i, e.images))))
 }
@@ -373,9 +399,11 @@ func (e *executable) release() error {
 		for _, s := range e.steps {
 			err = errors.Join(err, s.bag.release())
 		}
-		if e.network != nil {
-			err = errors.Join(err, e.network.bag.release())
-			e.network = nil
+		for _, b := range []**built{&e.network, &e.bits} {
+			if *b != nil {
+				err = errors.Join(err, (*b).bag.release())
+				*b = nil
+			}
 		}
 		err = errors.Join(err, e.bag.release())
 		e.steps, e.graphs = nil, nil
