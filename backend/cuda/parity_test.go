@@ -183,6 +183,7 @@ func TestShapes(t *testing.T) {
 // TestPatchesOfImages: the patches of the paper are those of the image, in every scheme,
 // and what the binarisation makes can be read all the same.
 func TestPatchesOfImages(t *testing.T) {
+	testenv.Long(t)
 	opts := backend.Options{Kernels: gpu.Patches}
 	requireParityPlaced(t, -1, opts, wholeNetworks(1, 0))
 	for _, p := range placements {

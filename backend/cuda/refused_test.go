@@ -12,6 +12,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 // timed returns a device that measures, on the emulated driver, whose launches take the
@@ -32,6 +33,7 @@ func timedWhole(t *testing.T, clock string) *device {
 // TestRefusedCandidate: of the kernels for a step, those are passed over that the driver
 // does not launch.
 func TestRefusedCandidate(t *testing.T) {
+	testenv.Long(t)
 	net := backendtest.OneConv(4, 3, 32, 32)
 	d := timed(t, "launch:1,node:1")
 	before, driver := gpu.Live.Load(), alive(t, d)

@@ -229,6 +229,7 @@ func TestTiny(t *testing.T) {
 // TestPatchesOfImages: the patches of the paper are those of the image, in every scheme,
 // and what the binarisation makes can be read all the same.
 func TestPatchesOfImages(t *testing.T) {
+	testenv.Long(t)
 	d := testDevice(t)
 	opts := backend.Options{Kernels: gpu.Patches}
 	var whole []parity.Case

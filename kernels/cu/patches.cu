@@ -82,7 +82,7 @@ DEVICE void pack(const Geometry &g, const Word &word_of, uint32_t *tile, uint32_
 }
 
 // The patches of activations that are bits.
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(256)
 pack_patches(const Geometry g, const uint32_t *__restrict__ in, uint32_t *__restrict__ patches)
 {
 	DYNAMIC_SHARED(uint32_t, tile);
@@ -93,7 +93,7 @@ pack_patches(const Geometry g, const uint32_t *__restrict__ in, uint32_t *__rest
 // The patches of an image of bytes, which is compared with thresholds, its luma's
 // neighbours or the middle of its range on the way; arguments as those of binarize.
 // in_c are the channels of the image, group_in those that are made of them.
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(256)
 pack_image(const Geometry g, const uint8_t *__restrict__ in, uint32_t *__restrict__ patches,
 	const int *__restrict__ thresholds, const int *__restrict__ ranges, const uint32_t *__restrict__ flip)
 {

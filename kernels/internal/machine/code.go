@@ -67,6 +67,7 @@ func number(s string) int {
 
 var (
 	subroutine = regexp.MustCompile(`\$__cuda_(\w+)$`)
+	tensorCall = regexp.MustCompile(`^sm_\w*_mma_`)
 	divergent  = regexp.MustCompile(`^sm70_(votesync|shflsync|warpsync|matchsync)`)
 )
 
@@ -141,13 +142,15 @@ func addCode(kernels map[string]*code, text []byte) {
 			labels[m[1]] = len(ops)
 		} else if m := instruction.FindStringSubmatch(line); m != nil {
 			to := target.FindStringSubmatch(m[2])
-			if m[1] == "CALL" && to != nil {
-				if called := subroutine.FindStringSubmatch(to[1]); called != nil && divergent.MatchString(called[1]) {
-					m[1] = "CALL for lanes that arrive apart"
+			op := m[1]
+			if op == "CALL" && to != nil {
+				// Not those within the kernel, nor those for lanes that arrive apart.
+				if called := subroutine.FindStringSubmatch(to[1]); called != nil && !divergent.MatchString(called[1]) {
+					op = called[1]
 				}
 			}
-			ops = append(ops, m[1])
-			if m[1] != "BRA" || to == nil {
+			ops = append(ops, op)
+			if op != "BRA" || to == nil {
 				continue
 			}
 			if first, known := labels[to[1]]; known && first < len(ops)-1 {
@@ -174,12 +177,12 @@ func (c *code) summarize(ops []string, loops []loop) {
 		}
 		tensor, popc, arithmetic := 0, 0, 0
 		for _, op := range ops[l.first : l.last+1] {
-			switch op {
-			case "BMMA", "IMMA", "HMMA", "CALL":
+			switch {
+			case op == "BMMA" || op == "IMMA" || op == "HMMA" || tensorCall.MatchString(op):
 				tensor++
-			case "POPC":
+			case op == "POPC":
 				popc++
-			case "IDP", "FFMA":
+			case op == "IDP" || op == "FFMA":
 				arithmetic++
 			}
 		}
