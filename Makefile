@@ -16,7 +16,7 @@ TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 # Without the tables of debuggers, which are a fifth of the file.
 LDFLAGS ?= -ldflags=-w
 
-.PHONY: build build-arm64 demo test check lint release fuzz bench bench-peers opencl-check opencl-faults ptx ptx-check emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
+.PHONY: build build-arm64 demo test check lint release fuzz bench bench-peers opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
@@ -61,8 +61,11 @@ opencl-faults: ## show which check finds which of the faults put into copies of 
 ptx: ## compile kernels/cu to PTX (clang-16)
 	./scripts/ptx
 
-ptx-check: ## compare the committed PTX with its sources; assemble it where ptxas is (PTXAS)
+ptx-check: ## compare the committed PTX with its sources
 	./scripts/ptx check
+
+ptx-assemble: ## assemble the PTX for every GPU with NVIDIA's assemblers (from PyPI), and compare with limits
+	./scripts/ptx-assemble
 
 emulated: ## build a CUDA driver that emulates a device (g++): LD_LIBRARY_PATH=build/emulated
 	./scripts/cuda-emulator

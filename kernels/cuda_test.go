@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -117,7 +118,7 @@ func TestEntriesOfCUDA(t *testing.T) {
 			require.Equal(t, want, parameters, "%s in %s.cu", name, file)
 		}
 	}
-	require.Equal(t, 16, found)
+	require.Equal(t, 17, found)
 }
 
 // TestPTX: there are kernels for every architecture, they were made of the source as
@@ -210,4 +211,38 @@ func TestFloatContractOfCUDA(t *testing.T) {
 	for name, text := range embeddedPTX(t) {
 		require.Empty(t, contracted.FindString(text), name)
 	}
+}
+
+// TestKernelPTX: the kernels of a file make the whole file again.
+func TestKernelPTX(t *testing.T) {
+	files, err := PTX()
+	require.NoError(t, err)
+	names, err := fs.Glob(files, "*.ptx")
+	require.NoError(t, err)
+	require.NotEmpty(t, names)
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
+		require.NoError(t, err)
+		var whole []byte
+		for _, m := range ptxEntry.FindAllSubmatch(text, -1) {
+			one, err := KernelPTX(text, string(m[1]))
+			require.NoError(t, err)
+			require.Equal(t, 1, bytes.Count(one, []byte(".entry ")), name)
+			at := bytes.Index(one, []byte("\n.visible"))
+			if whole == nil {
+				whole = one[:at:at]
+			}
+			require.Equal(t, string(whole[:at]), string(one[:at]), name)
+			whole = append(whole, one[at:]...)
+		}
+		if whole == nil { // no kernels
+			continue
+		}
+		packed := func(text []byte) string { return strings.ReplaceAll(string(text), "\n\n.visible", "\n.visible") }
+		require.Equal(t, packed(text), packed(whole), name)
+	}
+	_, err = KernelPTX([]byte("\n.visible .entry a(\n{\n}\n"), "b")
+	require.ErrorContains(t, err, "no kernel b")
+	_, err = KernelPTX([]byte("\n.visible .entry a(\n{\n"), "a")
+	require.ErrorContains(t, err, "no end")
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"slices"
 	"sync"
 )
 
@@ -74,4 +75,19 @@ func ReadPTX(name string, arch int) ([]byte, error) {
 		return nil, fmt.Errorf("there is no PTX of %s.cu for sm_%d", name, arch)
 	}
 	return fs.ReadFile(files, file)
+}
+
+// KernelPTX returns the PTX of one kernel of a file, from the text of the whole file: a
+// driver takes as long to compile a file as it has kernels.
+func KernelPTX(text []byte, kernel string) ([]byte, error) {
+	entry := []byte("\n.visible .entry ")
+	start, at := bytes.Index(text, entry), bytes.Index(text, append(entry, kernel+"("...))
+	if at < 0 {
+		return nil, fmt.Errorf("the PTX has no kernel %s", kernel)
+	}
+	end := bytes.Index(text[at:], []byte("\n}\n"))
+	if end < 0 {
+		return nil, fmt.Errorf("the PTX of kernel %s has no end", kernel)
+	}
+	return slices.Concat(text[:start], text[at:at+end+len("\n}\n")]), nil
 }

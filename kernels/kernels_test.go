@@ -18,6 +18,7 @@ var entries = map[string]string{
 	"dense_reduce":   "in weights sums g",
 	"finish":         "sums out thresholds scale shift slope flip rows cols correction g",
 	"pack_patches":   "in patches tile g",
+	"pack_image":     "in patches thresholds ranges flip tile g",
 	"xor_gemm":       "patches weights sums g",
 	"image_ranges":   "in ranges g",
 	"binarize":       "in out thresholds ranges flip g",

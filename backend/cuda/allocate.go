@@ -27,8 +27,8 @@ func (e *executable) reserve(bytes int64) error {
 
 // allocate makes the memory of all tensors, in which those whose lifetimes do not
 // overlap share, scratch memory and staging memory. all are the kernels that may
-// come to execute each step, small the launch that may execute all of them, if any.
-func (e *executable) allocate(all [][]candidates.Candidate, small *candidates.Fused) error {
+// come to execute each step.
+func (e *executable) allocate(all [][]candidates.Candidate, uses []bcnn.Use) error {
 	plan, n := e.plan, e.config.MaxBatch
 	for _, t := range plan.Tensors {
 		// Kernels count the bytes of an image in 32 bits.
@@ -55,7 +55,7 @@ func (e *executable) allocate(all [][]candidates.Candidate, small *candidates.Fu
 		return err
 	}
 	e.memory.tensors = make([]cu.DevicePtr, len(plan.Tensors))
-	if err := e.placeTensors(e.uses(all, small)); err != nil {
+	if err := e.placeTensors(uses); err != nil {
 		return err
 	}
 	for i, size := range sizes {

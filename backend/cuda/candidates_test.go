@@ -17,6 +17,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/driver"
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/testenv"
@@ -53,20 +54,27 @@ func stepKernels(arch int) (map[string]bool, error) {
 	return all, nil
 }
 
-// candidatesOf lists the candidates of the steps of a case.
-func candidatesOf(d *device, c parity.Case) ([][]candidates.Candidate, error) {
+// candidatesOf lists the candidates of the steps of a case, of a variant if one is
+// forced.
+func candidatesOf(d *device, c parity.Case, variant string) ([][]candidates.Candidate, error) {
 	plan, err := bcnn.Lower(context.Background(), c.Network(), bcnn.LowerOptions{})
 	if err != nil {
 		return nil, err
 	}
-	e := &executable{device: d, plan: plan, config: driver.Config{MaxBatch: c.Batch}, ctx: context.Background()}
-	return e.candidates()
+	e := &executable{device: d, plan: plan, config: driver.Config{MaxBatch: c.Batch, Kernels: variant}, ctx: context.Background()}
+	all, err := e.candidates()
+	if variant == gpu.Patches && err == nil {
+		candidates.Join(plan, all)
+	}
+	return all, err
 }
 
-// forced is a case whose steps are to take the candidate of a number, or their last.
+// forced is a case whose steps are to take the candidate of a number, or their last, of a
+// variant.
 type forced struct {
 	parity.Case
-	pick int
+	pick    int
+	variant string
 }
 
 // everyKernel lists cases that together launch every kernel that steps may be given.
@@ -77,19 +85,21 @@ func everyKernel(d *device) ([]forced, error) {
 	}
 	var all []forced
 	for _, c := range parity.Cases() {
-		steps, err := candidatesOf(d, c)
-		if err != nil {
-			return nil, err
-		}
-		for pick := range mostCandidates {
-			before := len(left)
-			for _, of := range steps {
-				for _, s := range of[min(pick, len(of)-1)].Specs {
-					delete(left, s.Name)
-				}
+		for _, variant := range []string{"", gpu.Patches} {
+			steps, err := candidatesOf(d, c, variant)
+			if err != nil {
+				return nil, err
 			}
-			if len(left) < before {
-				all = append(all, forced{c, pick})
+			for pick := range mostCandidates {
+				before := len(left)
+				for _, of := range steps {
+					for _, s := range of[min(pick, len(of)-1)].Specs {
+						delete(left, s.Name)
+					}
+				}
+				if len(left) < before {
+					all = append(all, forced{c, pick, variant})
+				}
 			}
 		}
 		if len(left) == 0 {
@@ -104,7 +114,7 @@ func (f forced) check(ctx context.Context, d *device) error {
 	before := d.pick
 	d.pick = f.pick
 	defer func() { d.pick = before }()
-	failures, err := parity.Check(ctx, backend.NewDevice(d), backend.Options{}, []parity.Case{f.Case}, nil)
+	failures, err := parity.Check(ctx, backend.NewDevice(d), backend.Options{Kernels: f.variant}, []parity.Case{f.Case}, nil)
 	if err == nil && len(failures) > 0 {
 		err = fmt.Errorf("candidate %d: %w", f.pick, failures[0])
 	}
@@ -134,7 +144,7 @@ func TestEveryCandidate(t *testing.T) {
 		})
 	}
 	for _, c := range parity.Cases() {
-		all, err := candidatesOf(testDevice(t), c)
+		all, err := candidatesOf(testDevice(t), c, "")
 		require.NoError(t, err)
 		for _, of := range all {
 			require.LessOrEqual(t, len(of), mostCandidates, c.Name)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gorgonia.org/cu"
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
@@ -28,6 +29,7 @@ const (
 	envFault      = "BCNN_EMULATOR_FAULT"
 	envCapability = "BCNN_EMULATOR_CAPABILITY"
 	envOrder      = "BCNN_EMULATOR_ORDER"
+	envClock      = "BCNN_EMULATOR_CLOCK"
 )
 
 var children = map[string]func() error{
@@ -38,6 +40,37 @@ var children = map[string]func() error{
 		}
 		fmt.Println(devices[0].Info())
 		_, err = compileTiny(devices[0])
+		return err
+	},
+	"waits": func() error {
+		devices, err := enumerate()
+		if len(devices) == 0 {
+			return err
+		}
+		if err := devices[0].open(); err != nil {
+			return err
+		}
+		flags, _, err := devices[0].number.PrimaryCtxState()
+		fmt.Println("flags:", uint32(flags))
+		return err
+	},
+	"kernels": func() error {
+		devices, err := enumerate()
+		if len(devices) == 0 {
+			return err
+		}
+		exe, err := compileTiny(devices[0])
+		if err != nil {
+			return err
+		}
+		used := make(map[string]bool)
+		for _, s := range exe.steps {
+			for _, l := range s.launches {
+				used[l.spec.Name] = true
+			}
+		}
+		compiled, err := devices[0].number.Attribute(cu.DeviceAttribute(10008))
+		fmt.Printf("%d kernels used, %d compiled\n", len(used), compiled)
 		return err
 	},
 	"lost":    func() error { return loseDevice("launch:1") },
@@ -184,7 +217,8 @@ func TestAbsence(t *testing.T) {
 	emulated(t)
 	for _, c := range []struct{ what, env, want string }{
 		{"no driver", "LD_LIBRARY_PATH=/nowhere", "no NVIDIA driver: libcuda.so.1"},
-		{"no device", envFault + "=absent", "CUDA_ERROR_NO_DEVICE"},
+		{"no device", envFault + "=absent", "libcuda.so.1: error 100 (CUDA_ERROR_NO_DEVICE)"},
+		{"stub", envFault + "=stub", "libcuda.so.1 is the stub of a CUDA toolkit"},
 		{"old driver", envFault + "=driver:8000", "its driver is too old: it supports CUDA 8.0, and the kernels need 9.0"},
 		{"old device", envCapability + "=5.0", "compute capability 5.0, and 5.3 is needed"},
 	} {
@@ -200,6 +234,24 @@ func TestAbsence(t *testing.T) {
 	require.NoError(t, err, output)
 	require.Contains(t, output, "sm_90, driver for CUDA 11.2")
 	require.Contains(t, output, "kernels for sm_80")
+}
+
+// TestCompilesWhatItUses: the driver compiles no kernels that are not used.
+func TestCompilesWhatItUses(t *testing.T) {
+	emulated(t)
+	output, err := child(t, "kernels")
+	require.NoError(t, err, output)
+	require.Contains(t, output, "3 kernels used, 3 compiled")
+}
+
+// TestWaiting: the driver chooses how to wait, but not for an integrated device.
+func TestWaiting(t *testing.T) {
+	emulated(t)
+	for fault, want := range map[string]cu.ContextFlags{"": cu.SchedAuto, "integrated": cu.SchedSpin} {
+		output, err := child(t, "waits", envFault+"="+fault)
+		require.NoError(t, err, output)
+		require.Contains(t, output, fmt.Sprintf("flags: %d\n", uint32(want)))
+	}
 }
 
 func TestLostDevice(t *testing.T) {

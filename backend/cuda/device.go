@@ -27,6 +27,8 @@ type device struct {
 	driver string // all that tells one device and driver from another
 	limits candidates.Limits
 	arch   int // of the PTX that it takes
+	// integrated says that the device is part of the processor.
+	integrated bool
 	// tuneFrom is the work of a step, in multiply-accumulates of an image, from which
 	// on its kernels are measured.
 	tuneFrom int64
@@ -72,7 +74,8 @@ func newDevice(i int) (*device, error) {
 		SharedDefault: attribute(cu.MaxSharedMemoryPerBlock),
 		GridY:         min(attribute(cu.MaxGridDimY), attribute(cu.MaxGridDimZ)),
 	}
-	integrated, clock := attribute(cu.Integrated) != 0, attribute(cu.ClockRate)
+	d.integrated = attribute(cu.Integrated) != 0
+	clock := attribute(cu.ClockRate)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +94,7 @@ func newDevice(i int) (*device, error) {
 	d.driver = fmt.Sprintf("%s|sm_%d|%d|%d|%d|%d", name, d.limits.Capability, version, d.limits.Processors, clock, d.arch)
 	d.info = driver.Info{
 		Name:     name,
-		Kind:     kind(name, integrated),
+		Kind:     kind(name, d.integrated),
 		Memory:   memory,
 		MaxBatch: d.limits.GridY,
 		Kernels:  kernelNames,
@@ -135,7 +138,7 @@ func (d *device) open() error {
 	if d.thread != nil {
 		return d.thread.gone()
 	}
-	t, err := startThread(d.number)
+	t, err := startThread(d.number, d.integrated)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,10 @@ type executable struct {
 	steps  []*built
 	// network executes all steps at once, if the plan is one for it.
 	network *built
-	memory  memory
+	// bits makes the output of the first step for Read, where the kernels of the step make
+	// patches in its place.
+	bits   *built
+	memory memory
 
 	inputs, outputs []end
 	start, stop     cu.Event // around what is timed
@@ -45,7 +48,8 @@ type executable struct {
 	runAll, runStep, readStep, copyIn, copyOut,
 	wait *request
 	graphs map[int]shim.Graph // by images
-	// direct says that the driver has no graphs, so kernels are launched one by one.
+	// direct says that the driver does not record the launches in a graph, so kernels are
+	// launched one by one.
 	direct bool
 	// perImage is the time of an image in the last Run, at first something long: steps
 	// that take long are waited for one by one, so that they can be interrupted.
@@ -81,13 +85,17 @@ func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, config drive
 	if err != nil {
 		return nil, err
 	}
+	var bits *candidates.Candidate
+	if config.Kernels == gpu.Patches {
+		bits = candidates.Join(plan, all)
+	}
 	var small *candidates.Fused
 	if e.considersNetwork() {
 		small = candidates.NewFused(plan, d.limits)
 	}
 	e.runAll, e.runStep, e.readStep = newRequest(e.executeAll), newRequest(e.executeStep), newRequest(e.fetchStep)
 	e.copyIn, e.copyOut, e.wait = newRequest(e.enqueueCopyIn), newRequest(e.fetchOutput), newRequest(e.synchronize)
-	if err := e.thread.do(newRequest(func() error { return e.construct(all, small) })); err != nil {
+	if err := e.thread.do(newRequest(func() error { return e.construct(all, small, bits) })); err != nil {
 		_ = e.release()
 		return nil, err
 	}
@@ -120,8 +128,10 @@ func (e *executable) candidates() ([][]candidates.Candidate, error) {
 	return all, unsupported.Err()
 }
 
-// construct makes everything on the device; it runs on its thread.
-func (e *executable) construct(all [][]candidates.Candidate, small *candidates.Fused) error {
+// construct makes everything on the device; it runs on its thread. all are the kernels
+// that may come to execute each step, small the launch that may execute all of them, and
+// bits what makes the output of the first step, if its kernels do not.
+func (e *executable) construct(all [][]candidates.Candidate, small *candidates.Fused, bits *candidates.Candidate) error {
 	err := e.ctx.Err() // while others had the thread
 	if err != nil {
 		return err
@@ -129,8 +139,17 @@ func (e *executable) construct(all [][]candidates.Candidate, small *candidates.F
 	if e.stream, err = e.bag.stream(); err != nil {
 		return err
 	}
-	if err := e.allocate(all, small); err != nil {
+	uses := e.uses(all, small)
+	if bits != nil {
+		uses = append(uses, bcnn.Use{Tensor: e.plan.Steps[0].Out})
+	}
+	if err := e.allocate(all, uses); err != nil {
 		return err
+	}
+	if bits != nil {
+		if e.bits, err = e.build(*bits); err != nil {
+			return err
+		}
 	}
 	for _, event := range []*cu.Event{&e.start, &e.stop} {
 		if *event, err = e.bag.event(); err != nil {
@@ -279,48 +298,65 @@ func (e *executable) fetchOutput() error {
 // maxGraphs bounds how many graphs are kept, since a batch may have any size.
 const maxGraphs = 16
 
-// graph returns the graph for a batch size, recording it if it is the first.
+// graph returns the graph for a batch size, recording it if it is the first. Where the
+// driver does not record it, direct is set.
 func (e *executable) graph(images int) (shim.Graph, error) {
 	if g, ok := e.graphs[images]; ok || e.direct {
 		return g, nil
 	}
-	err := shim.BeginCapture(e.stream)
-	if err == nil {
-		before := e.images
-		e.images = images
-		enqueued := e.enqueueAll(false)
-		e.images = before
-		var g shim.Graph
-		// To be called in any case: it ends the recording.
-		if g, err = shim.EndCapture(e.stream); err == nil && enqueued == nil {
-			if len(e.graphs) >= maxGraphs {
-				for old, dropped := range e.graphs {
-					if old != 1 && old != e.config.MaxBatch {
-						delete(e.graphs, old)
-						if err := dropped.Destroy(); err != nil {
-							return g, errors.Join(err, g.Destroy())
-						}
-						break
-					}
+	before := e.images
+	e.images = images
+	g, recorded, err := e.record(func() error { return e.enqueueAll(false) })
+	e.images = before
+	if err != nil || !recorded {
+		e.direct = err == nil
+		return g, err
+	}
+	if len(e.graphs) >= maxGraphs {
+		for old, dropped := range e.graphs {
+			if old != 1 && old != e.config.MaxBatch {
+				delete(e.graphs, old)
+				if err := dropped.Destroy(); err != nil {
+					return g, errors.Join(err, g.Destroy())
 				}
+				break
 			}
-			e.graphs[images] = g
-			return g, nil
-		}
-		if err == nil {
-			return g, errors.Join(enqueued, g.Destroy())
-		}
-		if enqueued != nil {
-			return g, enqueued
 		}
 	}
-	var code *shim.Error
-	// Older drivers record no cooperative launches.
-	if errors.As(err, &code) && (code.Code == shim.NotFound || code.Code == shim.CaptureUnsupported || e.network != nil && !code.Lost()) {
-		e.direct = true
-		return shim.Graph{}, nil
+	e.graphs[images] = g
+	return g, nil
+}
+
+// record makes a graph of what a function enqueues, if the driver records it: older ones
+// have no graphs, or none with cooperative launches.
+func (e *executable) record(enqueue func() error) (g shim.Graph, recorded bool, err error) {
+	if err = shim.BeginCapture(e.stream); err == nil {
+		enqueued := enqueue()
+		// To be called in any case: it ends the recording.
+		if g, err = shim.EndCapture(e.stream); err == nil && enqueued != nil {
+			err = g.Destroy()
+		}
+		if enqueued != nil && (err == nil || shim.Refused(err)) {
+			err = enqueued
+		}
 	}
-	return shim.Graph{}, err
+	switch {
+	case err == nil:
+		return g, true, nil
+	case shim.Refused(err): // if it is not for the recording, the launch is refused, too
+		return shim.Graph{}, false, nil
+	}
+	return shim.Graph{}, false, err
+}
+
+// dropGraphs destroys all graphs.
+func (e *executable) dropGraphs() error {
+	var err error
+	for _, g := range e.graphs {
+		err = errors.Join(err, g.Destroy())
+	}
+	clear(e.graphs)
+	return err
 }
 
 // executeSteps executes the steps one by one. after is not called on the device's
@@ -356,6 +392,14 @@ func (e *executable) Read(step int, t bcnn.Tensor) error {
 
 // fetchStep is Read; it runs on the device's thread.
 func (e *executable) fetchStep() error {
+	if e.step == 0 && e.bits != nil {
+		if err := e.bits.enqueue(e.stream, e.images); err != nil {
+			return err
+		}
+		if err := e.synchronize(); err != nil {
+			return err
+		}
+	}
 	i := e.plan.Steps[e.step].Out
 	return shim.Check("cuMemcpyDtoH", cu.MemcpyDtoH(data(&e.read), e.memory.tensors[i], int64(e.bytes(i, e.images))))
 }
@@ -377,16 +421,16 @@ func (e *executable) release() error {
 	r := newRequest(func() error {
 		var err error
 		if e.thread.lost.Load() == nil {
-			for _, g := range e.graphs {
-				err = errors.Join(err, g.Destroy())
-			}
+			err = e.dropGraphs()
 		}
 		for _, s := range e.steps {
 			err = errors.Join(err, s.bag.release())
 		}
-		if e.network != nil {
-			err = errors.Join(err, e.network.bag.release())
-			e.network = nil
+		for _, b := range []**built{&e.network, &e.bits} {
+			if *b != nil {
+				err = errors.Join(err, (*b).bag.release())
+				*b = nil
+			}
 		}
 		err = errors.Join(err, e.bag.release())
 		e.steps, e.graphs = nil, nil

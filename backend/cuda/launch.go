@@ -67,8 +67,8 @@ func (e *executable) build(c candidates.Candidate) (_ *built, err error) {
 	return b, nil
 }
 
-// function returns a kernel. Loading its module takes long where it is the first of
-// its file, and nothing stops it then.
+// function returns a kernel. The first time, the driver may compile it, which takes long,
+// and nothing stops it then.
 func (e *executable) function(file, kernel string) (cu.Function, error) {
 	if err := e.ctx.Err(); err != nil {
 		return cu.Function{}, err

@@ -4,12 +4,15 @@ package cuda
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"gorgonia.org/cu"
@@ -177,8 +180,8 @@ func TestRefusedKernels(t *testing.T) {
 		_, err := d.thread.function("elementwise", "no_such_kernel", d.arch)
 		return err
 	}))
-	require.ErrorContains(t, err, "no_such_kernel")
-	require.ErrorContains(t, err, "CUDA_ERROR_NOT_FOUND")
+	require.ErrorContains(t, err, "elementwise.cu for sm_")
+	require.ErrorContains(t, err, "no kernel no_such_kernel")
 	require.NoError(t, d.thread.gone())
 }
 
@@ -317,6 +320,35 @@ func TestFailureWhileMeasuring(t *testing.T) {
 		require.ErrorContains(t, err, "CUDA_ERROR_OUT_OF_MEMORY")
 		require.Equal(t, before, gpu.Live.Load())
 	}
+}
+
+// TestUploadsComeFirst: a stream that waits for no other reads what has been uploaded.
+func TestUploadsComeFirst(t *testing.T) {
+	d := testDevice(t)
+	want := []uint32{7, 1 << 31, 0, 42}
+	var got []uint32
+	require.NoError(t, d.thread.do(newRequest(func() error {
+		own := bag{thread: d.thread}
+		stream, err := own.stream()
+		if err != nil {
+			return err
+		}
+		bytes := 4 * len(want)
+		to, err := own.pinned(bytes)
+		if err != nil {
+			return err
+		}
+		from, err := upload(&own, want)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(shim.CopyOut(to, from, bytes, stream), stream.Synchronize()); err != nil {
+			return err
+		}
+		got = slices.Clone(unsafe.Slice((*uint32)(to), len(want)))
+		return own.release()
+	})))
+	require.Equal(t, want, got)
 }
 
 func TestInfo(t *testing.T) {

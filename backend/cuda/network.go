@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -97,32 +98,84 @@ func (e *executable) buildNetwork(s *candidates.Fused) (_ *built, err error) {
 	return b, nil
 }
 
-// chooseNetwork makes the launch of the whole network, if there is one and it is
-// forced or the faster.
+// chooseNetwork makes the launch of the whole network, if there is one, the driver does
+// not refuse it, and it is forced or the faster.
 func (e *executable) chooseNetwork(s *candidates.Fused) error {
 	if s == nil {
 		return nil
 	}
 	b, err := e.buildNetwork(s)
-	if err != nil || b == nil {
+	if b == nil || err != nil {
+		if shim.Refused(err) {
+			err = nil
+		}
 		return err
 	}
-	if e.config.Kernels != gpu.Fused {
-		var steps gpu.Times
-		together, err := e.time(b)
-		for i := 0; err == nil && i < len(e.steps); i++ {
-			var took gpu.Times
-			took, err = e.time(e.steps[i])
-			steps = steps.Add(took)
-		}
-		if err != nil || together.Shortest >= steps.Shortest {
-			released := b.bag.release()
-			if err == nil {
-				err = released
-			}
-			return err
-		}
+	chosen, err := e.compare(b)
+	if chosen {
+		return err
 	}
-	e.network = b
-	return nil
+	e.network, e.direct = nil, false
+	return errors.Join(err, e.dropGraphs(), b.bag.release())
+}
+
+// compare reports whether one launch for the whole network can take the place of the
+// steps, and is to. It leaves e as it is to be then.
+func (e *executable) compare(b *built) (bool, error) {
+	e.images, e.network = e.config.MaxBatch, b
+	// Where others share the device, the driver may refuse at last a grid that fits.
+	err := e.enqueueAll(false)
+	if err == nil {
+		err = e.synchronize()
+	}
+	if shim.Refused(err) {
+		return false, nil
+	}
+	if err != nil || e.config.Kernels == gpu.Fused {
+		return err == nil, err
+	}
+	together, err := e.timeAll(gpu.Fused)
+	if err != nil {
+		return false, err
+	}
+	direct := e.direct
+	if err := e.dropGraphs(); err != nil {
+		return false, err
+	}
+	e.network, e.direct = nil, false
+	steps, err := e.timeAll("")
+	if err == nil && together.Shortest >= steps.Shortest || err != nil && !shim.Refused(err) {
+		return false, err
+	}
+	e.network, e.direct = b, direct
+	return true, e.dropGraphs()
+}
+
+// timeAll measures a whole run in the way that Run takes: as a graph, if the driver
+// records it, with the copies.
+func (e *executable) timeAll(variant string) (gpu.Times, error) {
+	g, err := e.graph(e.images)
+	if err != nil {
+		return gpu.Times{}, err
+	}
+	if times, ok := e.device.pretended(variant); ok {
+		return times, nil
+	}
+	launch := func() error {
+		if e.direct {
+			return e.enqueueAll(false)
+		}
+		return g.Launch(e.stream)
+	}
+	if err := launch(); err != nil { // warms up
+		return gpu.Times{}, err
+	}
+	return e.rounds(func() error {
+		for range tuningLaunches {
+			if err := launch(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

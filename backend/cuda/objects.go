@@ -49,7 +49,8 @@ func (b *bag) memory(bytes int) (cu.DevicePtr, error) {
 	return p, nil
 }
 
-// upload makes memory with the given contents. Kernels do not read what is empty.
+// upload makes memory with the given contents, which are there when it returns. Kernels
+// do not read what is empty.
 func upload[T int32 | uint32 | float32](b *bag, data []T) (cu.DevicePtr, error) {
 	if len(data) == 0 {
 		return 0, nil
@@ -59,7 +60,12 @@ func upload[T int32 | uint32 | float32](b *bag, data []T) (cu.DevicePtr, error) 
 	if err != nil {
 		return 0, err
 	}
-	return p, shim.Check("cuMemcpyHtoD", cu.MemcpyHtoD(p, unsafe.Pointer(&data[0]), int64(bytes)))
+	if err := shim.Check("cuMemcpyHtoD", cu.MemcpyHtoD(p, unsafe.Pointer(&data[0]), int64(bytes))); err != nil {
+		return p, err
+	}
+	// The driver may return while the bytes are under way, on a stream that those of ours
+	// do not wait for.
+	return p, shim.Check("cuCtxSynchronize", cu.Synchronize())
 }
 
 // pinned makes page-locked memory of the host.

@@ -179,3 +179,23 @@ func TestShapes(t *testing.T) {
 		}
 	}
 }
+
+// TestPatchesOfImages: the patches of the paper are those of the image, in every scheme,
+// and what the binarisation makes can be read all the same.
+func TestPatchesOfImages(t *testing.T) {
+	testenv.Long(t)
+	opts := backend.Options{Kernels: gpu.Patches}
+	requireParityPlaced(t, -1, opts, wholeNetworks(1, 0))
+	for _, p := range placements {
+		for i, scheme := range vehiclenet.InputSchemes {
+			net, err := vehiclenet.Topology(scheme, 6, uint64(i))
+			require.NoError(t, err)
+			if scheme == "none" {
+				continue
+			}
+			exe := requireReference(t, p.device(t), net, opts, 2)
+			require.Equal(t, "patches: pack_image", exe.Explain()[0].Kernel)
+			require.Equal(t, "patches: xor_gemm, finish", exe.Explain()[1].Kernel)
+		}
+	}
+}

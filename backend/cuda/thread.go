@@ -21,7 +21,7 @@ type thread struct {
 	lost     atomic.Pointer[error] // the failure since which the device is of no use
 
 	// Of the thread alone.
-	modules map[string]cu.Module // by source file
+	modules map[string]cu.Module // by kernel
 }
 
 // request is work for the thread. It may be used again and again, by one goroutine
@@ -34,13 +34,19 @@ type request struct {
 
 func newRequest(work func() error) *request { return &request{work: work, done: make(chan error, 1)} }
 
-// startThread makes the context of a device.
-func startThread(d cu.Device) (*thread, error) {
+// startThread makes the context of a device. Where that is integrated, the thread polls
+// when it waits: there the driver may choose to sleep, and to wake up takes long beside a
+// small network.
+func startThread(d cu.Device, integrated bool) (*thread, error) {
 	t := &thread{requests: make(chan *request), modules: make(map[string]cu.Module)}
 	started := make(chan error)
 	go func() {
 		// Never unlocked: if this goroutine ends, so does its thread.
 		runtime.LockOSThread()
+		if integrated {
+			// Refused where somebody else has made the context: that is as well.
+			_ = d.SetPrimaryCtxFlags(cu.SchedSpin)
+		}
 		context, err := d.RetainPrimaryCtx()
 		if err = shim.Check("cuDevicePrimaryCtxRetain", err); err == nil {
 			err = shim.Check("cuCtxSetCurrent", cu.SetCurrentContext(context))
@@ -92,22 +98,25 @@ func (t *thread) do(r *request) error {
 	return <-r.done
 }
 
-// function returns a kernel, compiling its file if it is the first of it.
+// function returns a kernel, compiling it if it is asked for the first time.
 func (t *thread) function(file, kernel string, arch int) (cu.Function, error) {
-	module, ok := t.modules[file]
+	module, ok := t.modules[kernel]
 	if !ok {
 		text, err := kernels.ReadPTX(file, arch)
+		if err == nil {
+			text, err = kernels.KernelPTX(text, kernel)
+		}
 		if err != nil {
-			return cu.Function{}, err
+			return cu.Function{}, fmt.Errorf("%s.cu for sm_%d: %w", file, arch, err)
 		}
 		if module, err = shim.LoadModule(text); err != nil {
 			var code *shim.Error
 			if errors.As(err, &code) && (code.Code == shim.UnsupportedPTX || code.Code == shim.InvalidPTX) {
 				err = fmt.Errorf("the driver refuses the kernels; if it is older than they need, update it: %w", err)
 			}
-			return cu.Function{}, fmt.Errorf("kernels of %s.cu for sm_%d: %w", file, arch, err)
+			return cu.Function{}, fmt.Errorf("kernel %s of %s.cu for sm_%d: %w", kernel, file, arch, err)
 		}
-		t.modules[file] = module
+		t.modules[kernel] = module
 	}
 	f, err := module.Function(kernel)
 	return f, shim.Check("cuModuleGetFunction "+kernel, err)

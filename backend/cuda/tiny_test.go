@@ -26,6 +26,9 @@ func TestTiny(t *testing.T) {
 			requireParity(t, apartDevice(t), backend.Options{Kernels: variant}, everyNth(of, 5*i))
 		})
 	}
+	t.Run("image", func(t *testing.T) {
+		requireParity(t, apartDevice(t), backend.Options{Kernels: gpu.Patches}, wholeNetworks(5, 2))
+	})
 	// Tensors that share memory, for what takes it too early.
 	t.Run("whole", func(t *testing.T) {
 		requireParity(t, testDevice(t), backend.Options{Kernels: gpu.Fused}, wholeNetworks(4, 2))

@@ -3,9 +3,11 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/candidates"
+	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 )
@@ -35,7 +37,8 @@ func (e *executable) buildBecause(why string, c candidates.Candidate) (*built, e
 	return b, err
 }
 
-// measure builds all candidates, keeps the fastest and remembers it.
+// measure builds all candidates that the driver does not refuse and keeps the fastest. It
+// is remembered if it was compared with all.
 func (e *executable) measure(all []candidates.Candidate, key string) (best *built, err error) {
 	defer func() {
 		if err != nil && best != nil {
@@ -45,14 +48,16 @@ func (e *executable) measure(all []candidates.Candidate, key string) (best *buil
 	}()
 	var race gpu.Race
 	var fastest candidates.Candidate
+	var refused error
 	for _, c := range all {
-		b, err := e.build(c)
-		if err != nil {
-			return best, err
+		b, took, err := e.tryOut(c)
+		if shim.Refused(err) {
+			if refused == nil {
+				refused = fmt.Errorf("%s: %w", c.Name, err)
+			}
+			continue
 		}
-		took, err := e.time(b)
 		if err != nil {
-			_ = b.bag.release()
 			return best, fmt.Errorf("%s: %w", c.Name, err)
 		}
 		slower := b
@@ -65,11 +70,30 @@ func (e *executable) measure(all []candidates.Candidate, key string) (best *buil
 			}
 		}
 	}
-	entry := race.Entry()
-	entry.Step, entry.Variant, entry.Name = fastest.Specs[0].G.About(e.config.MaxBatch), fastest.Variant, fastest.Name
-	e.device.tuning.Put(key, entry)
+	if best == nil {
+		return nil, refused
+	}
+	if refused == nil {
+		entry := race.Entry()
+		entry.Step, entry.Variant, entry.Name = fastest.Specs[0].G.About(e.config.MaxBatch), fastest.Variant, fastest.Name
+		e.device.tuning.Put(key, entry)
+	}
 	best.why = gpu.WhyMeasured
 	return best, nil
+}
+
+// tryOut builds a candidate and measures it.
+func (e *executable) tryOut(c candidates.Candidate) (*built, gpu.Times, error) {
+	b, err := e.build(c)
+	if err != nil {
+		return nil, gpu.Times{}, err
+	}
+	took, err := e.time(b)
+	if err != nil {
+		_ = b.bag.release()
+		return nil, gpu.Times{}, err
+	}
+	return b, took, nil
 }
 
 const (
@@ -77,35 +101,57 @@ const (
 	tuningLaunches = 10 // in a round, since events count in half microseconds
 )
 
-// time measures a step in a few rounds.
+// time measures a step, as a node of a graph if the driver records it.
 func (e *executable) time(b *built) (gpu.Times, error) {
-	switch e.device.fastest {
-	case "":
-	case b.variant:
-		return gpu.Times{}, nil
-	default:
-		return gpu.Times{Shortest: 1}, nil
+	if times, ok := e.device.pretended(b.variant); ok {
+		return times, nil
 	}
-	if err := b.enqueue(e.stream, e.config.MaxBatch); err != nil { // warms up
+	enqueue := func() error { return b.enqueue(e.stream, e.config.MaxBatch) }
+	if err := enqueue(); err != nil { // warms up
 		return gpu.Times{}, err
 	}
+	launches := func() error {
+		for range tuningLaunches {
+			if err := enqueue(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	g, recorded, err := e.record(launches)
+	if err != nil {
+		return gpu.Times{}, err
+	}
+	if !recorded {
+		return e.rounds(launches)
+	}
+	times, err := e.rounds(func() error { return g.Launch(e.stream) })
+	return times, errors.Join(err, g.Destroy())
+}
+
+// rounds measures what a function enqueues, tuningLaunches times the same.
+func (e *executable) rounds(launches func() error) (gpu.Times, error) {
 	var rounds []float64
 	for range tuningRounds {
 		if err := e.ctx.Err(); err != nil {
 			return gpu.Times{}, err
 		}
-		took, err := timeOn(e.stream, e.start, e.stop, func() error {
-			for range tuningLaunches {
-				if err := b.enqueue(e.stream, e.config.MaxBatch); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		took, err := timeOn(e.stream, e.start, e.stop, launches)
 		if err != nil {
 			return gpu.Times{}, err
 		}
 		rounds = append(rounds, took.Seconds()/tuningLaunches)
 	}
 	return gpu.NewTimes(rounds), nil
+}
+
+// pretended are the times of a variant, where a test says which is the fastest.
+func (d *device) pretended(variant string) (gpu.Times, bool) {
+	switch d.fastest {
+	case "":
+		return gpu.Times{}, false
+	case variant:
+		return gpu.Times{}, true
+	}
+	return gpu.Times{Shortest: 1}, true
 }

@@ -30,6 +30,9 @@ type executable struct {
 	bag    bag // tensors, scratch memory, staging memory, queue
 	queue  shim.Queue
 	steps  []*built
+	// bits makes the output of the first step for Read, where the kernels of the step make
+	// patches in its place.
+	bits *built
 	// onDevice says which steps have kernels, host which have a part for the
 	// host; the device's part comes first.
 	onDevice []bool
@@ -174,6 +177,10 @@ func (e *executable) compile(ctx context.Context) error {
 	if err := unsupported.Err(); err != nil {
 		return err
 	}
+	var bits *candidates.Candidate
+	if e.config.Kernels == gpu.Patches {
+		bits = candidates.Join(plan, all)
+	}
 	memory := memory{tensors: e.tensors}
 	for i, n := range bytes {
 		if int64(n) > e.device.limits.Buffer {
@@ -184,6 +191,12 @@ func (e *executable) compile(ctx context.Context) error {
 			return err
 		}
 		if memory.scratch[i], err = e.bag.buffer(cl.MemReadWrite, n); err != nil {
+			return err
+		}
+	}
+	if bits != nil {
+		var err error
+		if e.bits, err = e.device.buildStep(ctx, *bits, false, memory); err != nil {
 			return err
 		}
 	}
@@ -315,6 +328,11 @@ func (e *executable) Read(step int, t bcnn.Tensor) error {
 		copy(t.F32, e.copies[of].F32)
 		return nil
 	}
+	if step == 0 && e.bits != nil {
+		if err := e.bits.enqueue(e.queue, t.N, false); err != nil {
+			return err
+		}
+	}
 	return e.queue.Read(shim.BufferOf(e.tensors[of]), e.bytes(of, t.N), data(&t), true)
 }
 
@@ -323,8 +341,11 @@ func (e *executable) free() {
 	for _, s := range e.steps {
 		s.release(e.device)
 	}
+	if e.bits != nil {
+		e.bits.release(e.device)
+	}
 	e.bag.release()
-	e.steps, e.tensors, e.host, e.copies, e.outputs = nil, nil, nil, nil, nil
+	e.steps, e.bits, e.tensors, e.host, e.copies, e.outputs = nil, nil, nil, nil, nil, nil
 }
 
 func (e *executable) Close() error {

@@ -225,3 +225,32 @@ func TestTiny(t *testing.T) {
 		requireReference(t, d, backendtest.OneConv(18, 3, 2, 2), backend.Options{Kernels: variant}, 1) // more than a tile
 	}
 }
+
+// TestPatchesOfImages: the patches of the paper are those of the image, in every scheme,
+// and what the binarisation makes can be read all the same.
+func TestPatchesOfImages(t *testing.T) {
+	testenv.Long(t)
+	d := testDevice(t)
+	opts := backend.Options{Kernels: gpu.Patches}
+	var whole []parity.Case
+	for _, c := range parity.Cases() {
+		if strings.HasPrefix(c.Name, "whole/") {
+			whole = append(whole, c)
+		}
+	}
+	failures, err := parity.Check(t.Context(), backend.NewDevice(d), opts, whole, nil)
+	require.NoError(t, err)
+	for _, f := range failures {
+		t.Error(f)
+	}
+	for i, scheme := range vehiclenet.InputSchemes {
+		net, err := vehiclenet.Topology(scheme, 6, uint64(i))
+		require.NoError(t, err)
+		if scheme == "none" {
+			continue
+		}
+		exe := requireReference(t, d, net, opts, 2)
+		require.Equal(t, "patches: pack_image", exe.Explain()[0].Kernel)
+		require.Equal(t, "patches: xor_gemm, finish", exe.Explain()[1].Kernel)
+	}
+}

@@ -87,8 +87,10 @@ the sum of these times and of the shortest of the other steps.
 
 --paper follows the protocol of Khan, Huttunen and Boutellier: ` + fmt.Sprint(measure.PaperImages) + ` random
 images, one at a time, each a new one; making the images is not counted. The
-mean is the paper's figure, but on devices other than the CPU it counts the
-transfers of image and result, which the paper leaves out.
+mean is the paper's figure. On devices other than the CPU it counts the transfers
+of image and result, which the paper leaves out: there the images are computed
+once more, and the mean time that the kernels took on the device is the figure.
+With --kernels patches they are the paper's.
 
 --ops times single binary operators instead: those that BitFlow and daBNN publish
 times of, and a sweep over shapes, each in turn with the two loops. It takes
@@ -106,7 +108,7 @@ has a choice of.
 With --json, one object per result: model (and model_bytes, the name in base64,
 where that of a file is not UTF-8), device, detail, threads (0 for all), batch,
 runs, median_us, min_us, p90_us, mean_us, transfers (whether the times count
-those of images and results), macs, binary_macs (for one image), macs_per_s,
+those of images and results), kernels_us (with --paper where they do), macs, binary_macs (for one image), macs_per_s,
 peak_macs_per_s and floor_us (CPU), steps (name, kind, output, median_us, min_us, share, macs,
 binary, peak_fraction, bound; not with --paper).
 With --ops, one per operator: op, group, device, isa, threads, batch, runs, ms
@@ -284,7 +286,7 @@ func printBench(out *output, b measure.ModelResult) {
 	out.printf("median %.1f µs, min %.1f µs, p90 %.1f µs, mean %.1f µs; %.1f images/s; %.2f GMAC/s\n",
 		b.Median, b.Min, b.P90, b.Mean, float64(b.Batch)/b.Median*1e6, b.Rate/1e9)
 	if b.Fresh && b.Transfers {
-		out.printf("these times count the transfers of image and result, which the paper leaves out\n")
+		out.printf("these times count the transfers of image and result, which the paper leaves out; kernels alone: mean %.1f µs\n", b.Kernels)
 	}
 	if b.Peak > 0 {
 		out.printf("peak of the arithmetic alone: %.2f GMAC/s\n", b.Peak/1e9)

@@ -81,7 +81,7 @@ func ModelCharts(results []ModelResult) []chart.Chart {
 			total.Parts = []chart.Part{{Length: value(r.Mean), Kind: "mean of the whole runs"}}
 			total.Note += fmt.Sprintf("; mean %.4g %s", value(r.Mean), unit.name)
 			if r.Transfers {
-				total.Note += ", with transfers"
+				total.Note += fmt.Sprintf(" with transfers, kernels alone %.4g", value(r.Kernels))
 			}
 		} else {
 			panel.Title += fmt.Sprintf(": steps %.4g %s together", value(r.sum()), unit.name)

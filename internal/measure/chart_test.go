@@ -40,13 +40,13 @@ func TestModelCharts(t *testing.T) {
 		Label: "conv", Note: "8 µs, 20.0 %, 50 % of peak (memory)", Parts: []chart.Part{{Length: 8, Kind: "conv of ±1"}},
 	}, charts[1].Panels[0].Bars[1])
 
-	slow.Median, slow.Mean, slow.Transfers = 25e3, 30e3, true // in milliseconds
+	slow.Median, slow.Mean, slow.Kernels, slow.Transfers = 25e3, 30e3, 7e3, true // in milliseconds
 	slow.Steps, slow.Batch, slow.Threads = nil, 1, 1
 	charts = ModelCharts([]ModelResult{slow})
 	require.Equal(t, []chart.Chart{{
 		Title: "net: whole runs", Axis: "ms", Mark: "median of the whole runs",
 		Panels: []chart.Panel{{Bars: []chart.Bar{{
-			Label: "opencl:0", Note: "total 25 ms, least 0.04; 40.0 images/s; mean 30 ms, with transfers", Mark: 25,
+			Label: "opencl:0", Note: "total 25 ms, least 0.04; 40.0 images/s; mean 30 ms with transfers, kernels alone 7", Mark: 25,
 			Parts: []chart.Part{{Length: 30, Kind: "mean of the whole runs"}},
 		}}}},
 	}}, charts)

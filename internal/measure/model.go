@@ -29,6 +29,9 @@ type ModelResult struct {
 	// Transfers says whether the times count the transfers of images and results: on
 	// all devices but "cpu", which has none.
 	Transfers bool `json:"transfers"`
+	// Kernels is the mean time of a run's steps on the device, without transfers, by the
+	// paper's protocol where there are such.
+	Kernels float64 `json:"kernels_us,omitempty"`
 	// MACs is the number of multiply-accumulates for one image; BinaryMACs those
 	// over ±1 inputs and weights.
 	MACs       int64   `json:"macs"`
@@ -87,6 +90,12 @@ func Model(ctx context.Context, dev *backend.Device, plan *bcnn.Plan, opts Optio
 		if result.Steps, err = timeSteps(ctx, dev, plan, opts); err != nil {
 			return result, err
 		}
+	} else if result.Transfers {
+		kernels, err := timeKernels(ctx, dev, plan, opts)
+		if err != nil {
+			return result, err
+		}
+		result.Kernels = Micros(kernels.mean())
 	}
 	if err := roof.update(); err != nil {
 		return result, err
@@ -101,6 +110,26 @@ func Model(ctx context.Context, dev *backend.Device, plan *bcnn.Plan, opts Optio
 	result.Samples = took.samples(modelSamples)
 	result.Rate = float64(result.MACs) * float64(result.Batch) / result.Median * 1e6
 	return result, nil
+}
+
+// timeKernels returns the times that the steps of runs with fresh images took on the
+// device.
+func timeKernels(ctx context.Context, dev *backend.Device, plan *bcnn.Plan, opts Options) (times, error) {
+	var took times
+	opts.Timed = func(step int, _ string, d time.Duration) {
+		if step == 0 {
+			took = append(took, 0)
+		}
+		took[len(took)-1] += d
+	}
+	r, err := NewRunner(ctx, dev, plan, opts.Options)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	took = took[:0] // the first run is for warming up
+	_, err = timeRuns(ctx, r, opts.Runs, true, func(int, int) {})
+	return took, err
 }
 
 // timeSteps returns the median time of every step over a number of runs. Steps

@@ -27,3 +27,55 @@ inline float activate(float v, __global const float *slope, int c, __constant co
 // The channels of a 32-bit word that are not padding.
 #define WORD_MASK(word, channels) \
 	((channels) - 32 * (word) >= 32 ? 0xffffffffu : (1u << ((channels) - 32 * (word))) - 1u)
+
+// SCHEME, how the bytes of an image become bits.
+#define SCHEME_THRESHOLD 0
+#define SCHEME_GREY 1
+#define SCHEME_LBP 2
+#define SCHEME_MINMAX 3
+
+// The luma of the pixel of the image that is nearest to (y, x).
+inline int luma(__global const uchar *in, __constant const int *g, int y, int x)
+{
+	y = clamp(y, 0, IN_H - 1);
+	x = clamp(x, 0, IN_W - 1);
+	const __global uchar *p = in + (y * IN_W + x) * IN_C;
+	return IN_C == 1 ? p[0] : (77 * p[0] + 150 * p[1] + 29 * p[2]) >> 8;
+}
+
+// The smallest and the largest byte of an image, where the scheme is to be told.
+inline int2 range_of(__global const int *ranges, size_t image, __constant const int *g)
+{
+	int lo = 255, hi = 0;
+	if (SCHEME == SCHEME_MINMAX) {
+		for (int i = 0; i < PARTS; i++) {
+			lo = min(lo, ranges[(image * PARTS + i) * 2]);
+			hi = max(hi, ranges[(image * PARTS + i) * 2 + 1]);
+		}
+	}
+	return (int2)(lo, hi);
+}
+
+// Word block of the bits, of so many channels, of the pixel (y, x) of an image.
+inline uint binarized_word(__global const uchar *in, __global const int *thresholds, int2 range,
+	__global const uint *flip, int y, int x, int block, int channels, __constant const int *g)
+{
+	uint word = 0;
+	for (int l = 0; l < 32; l++) {
+		const int c = block * 32 + l;
+		if (c >= channels)
+			break;
+		bool plus;
+		if (SCHEME == SCHEME_THRESHOLD) {
+			plus = (int)in[(y * IN_W + x) * IN_C + c] >= thresholds[c];
+		} else if (SCHEME == SCHEME_GREY) {
+			plus = luma(in, g, y, x) >= thresholds[0];
+		} else if (SCHEME == SCHEME_LBP) { // top left, right, bottom left
+			plus = luma(in, g, y + c - 1, x + (c == 1 ? 1 : -1)) > luma(in, g, y, x);
+		} else {
+			plus = 2 * ((int)in[(y * IN_W + x) * IN_C + c] - range.x) > range.y - range.x;
+		}
+		word |= (uint)plus << l;
+	}
+	return FLIP ? word ^ flip[block] : word;
+}

@@ -1,39 +1,36 @@
-// The paper's convolution: patches are extracted and packed in one kernel, a
-// GEMM of xor and popcount with tiles in local memory follows, and finish
+// The paper's convolution: patches are extracted and packed in one kernel, which
+// binarises the image on the way where it reads one, a GEMM of xor and popcount with tiles in local memory follows, and finish
 // (finish.cl) thresholds, pools and packs its sums.
 
 // A work-group makes the patches of a block of TILE_Y × TILE_X output pixels. The
 // pixels that they cover are brought to local memory in three steps: the body,
-// the columns of the halo to its right, the rows of the halo below.
-__kernel void pack_patches(__global const uint *restrict in, __global uint *restrict patches,
-	__local uint *tile, __constant const int *g)
-{
-	const int local_id = get_local_id(0), local_size = TILE_Y * TILE_X;
-	const int ty = get_group_id(0) / TILES_X, tx = get_group_id(0) - ty * TILES_X;
-	const size_t image = get_global_id(1);
-	const int body_h = min(TILE_Y * STRIDE_H, TILE_H), body_w = min(TILE_X * STRIDE_W, TILE_W);
-	const int top = ty * TILE_Y * STRIDE_H - PAD_T, left = tx * TILE_X * STRIDE_W - PAD_L;
-	in += image * (IN_H * IN_W * IN_WORDS);
-
-#define LOAD(first_y, first_x, height, width) \
-	for (int i = local_id; i < (height) * (width); i += local_size) { \
+// the columns of the halo to its right, the rows of the halo below. WORD is word k of
+// the pixel (iy, ix).
+#define LOAD(first_y, first_x, height, width, WORD) \
+	for (int i = get_local_id(0); i < (height) * (width); i += TILE_Y * TILE_X) { \
 		const int y = (first_y) + i / max(width, 1), x = (first_x) + i % max(width, 1); \
 		const int iy = top + y, ix = left + x; \
 		const bool inside = iy >= 0 && iy < IN_H && ix >= 0 && ix < IN_W; \
 		for (int k = 0; k < WORDS; k++) \
-			tile[(y * TILE_W + x) * WORDS + k] = inside ? in[(iy * IN_W + ix) * IN_WORDS + k] : 0; \
+			tile[(y * TILE_W + x) * WORDS + k] = inside ? WORD : 0; \
 	}
-	LOAD(0, 0, body_h, body_w)
-	LOAD(0, body_w, body_h, TILE_W - body_w)
-	LOAD(body_h, 0, TILE_H - body_h, TILE_W)
-#undef LOAD
-	barrier(CLK_LOCAL_MEM_FENCE);
+#define LOAD_TILE(WORD) \
+	const int ty = get_group_id(0) / TILES_X, tx = get_group_id(0) - ty * TILES_X; \
+	const int body_h = min(TILE_Y * STRIDE_H, TILE_H), body_w = min(TILE_X * STRIDE_W, TILE_W); \
+	const int top = ty * TILE_Y * STRIDE_H - PAD_T, left = tx * TILE_X * STRIDE_W - PAD_L; \
+	LOAD(0, 0, body_h, body_w, WORD) \
+	LOAD(0, body_w, body_h, TILE_W - body_w, WORD) \
+	LOAD(body_h, 0, TILE_H - body_h, TILE_W, WORD)
 
-	const int ly = local_id / TILE_X, lx = local_id - ly * TILE_X;
+// Packs the patch of a work-item from the tile.
+inline void pack(__local const uint *tile, __global uint *patches, __constant const int *g)
+{
+	const int ty = get_group_id(0) / TILES_X, tx = get_group_id(0) - ty * TILES_X;
+	const int ly = get_local_id(0) / TILE_X, lx = get_local_id(0) - ly * TILE_X;
 	const int y = ty * TILE_Y + ly, x = tx * TILE_X + lx;
 	if (y >= CONV_H || x >= CONV_W)
 		return;
-	patches += (image * (CONV_H * CONV_W) + y * CONV_W + x) * PATCH_WORDS;
+	patches += (get_global_id(1) * (CONV_H * CONV_W) + y * CONV_W + x) * PATCH_WORDS;
 	// The bits of the taps follow each other without gaps. count says how many
 	// bits of word are filled, and saves a division per tap.
 	uint word = 0;
@@ -43,7 +40,7 @@ __kernel void pack_patches(__global const uint *restrict in, __global uint *rest
 			const int at = ((ly * STRIDE_H + ky * DILATION_H) * TILE_W + lx * STRIDE_W + kx * DILATION_W) * WORDS;
 			for (int k = 0; k < WORDS; k++) {
 				const uint v = tile[at + k];
-				const int n = min(IN_C - 32 * k, 32);
+				const int n = min(GROUP_IN - 32 * k, 32);
 				word |= v << count;
 				count += n;
 				if (count >= 32) {
@@ -56,6 +53,30 @@ __kernel void pack_patches(__global const uint *restrict in, __global uint *rest
 		}
 	if (count > 0)
 		*patches = word;
+}
+
+// The patches of activations that are bits.
+__kernel void pack_patches(__global const uint *restrict in, __global uint *restrict patches,
+	__local uint *tile, __constant const int *g)
+{
+	in += get_global_id(1) * (IN_H * IN_W * IN_WORDS);
+	LOAD_TILE(in[(iy * IN_W + ix) * IN_WORDS + k])
+	barrier(CLK_LOCAL_MEM_FENCE);
+	pack(tile, patches, g);
+}
+
+// The patches of an image of bytes, which is binarised on the way; arguments as those of
+// binarize. IN_C are the channels of the image, GROUP_IN those that are made of them.
+__kernel void pack_image(__global const uchar *restrict in, __global uint *restrict patches,
+	__global const int *restrict thresholds, __global const int *restrict ranges,
+	__global const uint *restrict flip, __local uint *tile, __constant const int *g)
+{
+	const size_t image = get_global_id(1);
+	in += image * (IN_H * IN_W * IN_C);
+	const int2 range = range_of(ranges, image, g);
+	LOAD_TILE(binarized_word(in, thresholds, range, flip, iy, ix, k, GROUP_IN, g))
+	barrier(CLK_LOCAL_MEM_FENCE);
+	pack(tile, patches, g);
 }
 
 // sums[pixel][output] = Σ popcount(patch ^ weight), weights: [output][word].

@@ -1,14 +1,15 @@
 // The convolution of the paper (Khan, Huttunen, Boutellier: Binarized convolutional
 // neural networks for efficient inference on GPUs, 2018): patches are extracted and
-// packed in one kernel, a GEMM of xor and popcount with 32×32 tiles in shared
+// packed in one kernel, which binarises the image on the way where it reads one, a GEMM of xor and popcount with 32×32 tiles in shared
 // memory follows, and finish thresholds, pools and packs its sums. Its dense layer
 // is dense_block of dense.cu.
 
-#include "common.cuh"
+#include "binarize.cuh"
 
-// Copies the pixels of a part of the tile. Steps of blockDim.x pixels are split
-// into rows and columns once, not per pixel.
-DEVICE void load_part(const Geometry &g, const uint32_t *in, uint32_t *tile, int top, int left, int first_y, int first_x, int height, int width)
+// Brings the pixels of a part of the tile. Steps of blockDim.x pixels are split into
+// rows and columns once, not per pixel. word tells word k of a pixel.
+template <class Word>
+DEVICE void load_part(const Geometry &g, const Word &word, uint32_t *tile, int top, int left, int first_y, int first_x, int height, int width)
 {
 	if (height <= 0 || width <= 0)
 		return;
@@ -19,7 +20,7 @@ DEVICE void load_part(const Geometry &g, const uint32_t *in, uint32_t *tile, int
 		// The tile is 0 already, which is what the bits outside the image are.
 		if (iy >= 0 && iy < g.in_h && ix >= 0 && ix < g.in_w)
 			for (int k = 0; k < g.words; k++)
-				tile[((first_y + y) * g.tile_w + first_x + x) * g.words + k] = in[(iy * g.in_w + ix) * g.in_words + k];
+				tile[((first_y + y) * g.tile_w + first_x + x) * g.words + k] = word(iy, ix, k);
 		y += step_y;
 		x += step_x;
 		if (x >= width) {
@@ -31,24 +32,23 @@ DEVICE void load_part(const Geometry &g, const uint32_t *in, uint32_t *tile, int
 
 // A block of S×W threads makes the patches of S×W = tile_y × tile_x output pixels.
 // The pixels under them, at stride 1 (S+2R)×(W+2R) of them for windows of radius R,
-// come to zero-initialised shared memory in three steps: the body, the columns of
-// the halo to its right, the rows of the halo below. grid: tiles, 1, images.
-extern "C" __global__ void __launch_bounds__(1024)
-pack_patches(const Geometry g, const uint32_t *__restrict__ in, uint32_t *__restrict__ patches)
+// come to zero-initialised shared memory, tile_h × tile_w × words, in three steps: the
+// body, the columns of the halo to its right, the rows of the halo below. grid: tiles,
+// 1, images.
+template <class Word>
+DEVICE void pack(const Geometry &g, const Word &word_of, uint32_t *tile, uint32_t *patches)
 {
-	DYNAMIC_SHARED(uint32_t, tile); // tile_h × tile_w × words
 	const int ty = blockIdx.x / g.tiles_x, tx = blockIdx.x - ty * g.tiles_x;
 	const size_t image = blockIdx.z;
 	const int top = ty * g.tile_y * g.stride_h - g.pad_t, left = tx * g.tile_x * g.stride_w - g.pad_l;
-	in += image * g.in_h * g.in_w * g.in_words;
 
 	for (int i = threadIdx.x; i < g.tile_h * g.tile_w * g.words; i += blockDim.x)
 		tile[i] = 0;
 	__syncthreads();
 	const int body_h = min(g.tile_y * g.stride_h, g.tile_h), body_w = min(g.tile_x * g.stride_w, g.tile_w);
-	load_part(g, in, tile, top, left, 0, 0, body_h, body_w);
-	load_part(g, in, tile, top, left, 0, body_w, body_h, g.tile_w - body_w);
-	load_part(g, in, tile, top, left, body_h, 0, g.tile_h - body_h, g.tile_w);
+	load_part(g, word_of, tile, top, left, 0, 0, body_h, body_w);
+	load_part(g, word_of, tile, top, left, 0, body_w, body_h, g.tile_w - body_w);
+	load_part(g, word_of, tile, top, left, body_h, 0, g.tile_h - body_h, g.tile_w);
 	__syncthreads();
 
 	const int ly = threadIdx.x / g.tile_x, lx = threadIdx.x - ly * g.tile_x;
@@ -66,7 +66,7 @@ pack_patches(const Geometry g, const uint32_t *__restrict__ in, uint32_t *__rest
 		for (int kx = 0; kx < g.kw; kx++, row += g.dilation_w * g.words)
 			for (int k = 0; k < g.words; k++) {
 				const uint32_t v = row[k];
-				const int n = min(g.in_c - 32 * k, 32);
+				const int n = min(g.group_in - 32 * k, 32);
 				word |= v << count;
 				count += n;
 				if (count >= 32) {
@@ -79,6 +79,44 @@ pack_patches(const Geometry g, const uint32_t *__restrict__ in, uint32_t *__rest
 	}
 	if (count > 0)
 		*patches = word;
+}
+
+// The patches of activations that are bits.
+extern "C" __global__ void __launch_bounds__(256)
+pack_patches(const Geometry g, const uint32_t *__restrict__ in, uint32_t *__restrict__ patches)
+{
+	DYNAMIC_SHARED(uint32_t, tile);
+	const uint32_t *image = in + (size_t)blockIdx.z * (g.in_h * g.in_w * g.in_words);
+	pack(g, [&](int y, int x, int k) { return image[(y * g.in_w + x) * g.in_words + k]; }, tile, patches);
+}
+
+// The patches of an image of bytes, which is compared with thresholds, its luma's
+// neighbours or the middle of its range on the way; arguments as those of binarize.
+// in_c are the channels of the image, group_in those that are made of them.
+extern "C" __global__ void __launch_bounds__(256)
+pack_image(const Geometry g, const uint8_t *__restrict__ in, uint32_t *__restrict__ patches,
+	const int *__restrict__ thresholds, const int *__restrict__ ranges, const uint32_t *__restrict__ flip)
+{
+	DYNAMIC_SHARED(uint32_t, tile);
+	const size_t number = blockIdx.z;
+	const uint8_t *image = in + number * (g.in_h * g.in_w * g.in_c);
+	int lo = 255, hi = 0;
+	if (g.scheme == SCHEME_MINMAX)
+		for (int part = 0; part < g.parts; part++) {
+			lo = min(lo, ranges[(number * g.parts + part) * 2]);
+			hi = max(hi, ranges[(number * g.parts + part) * 2 + 1]);
+		}
+	pack(g, [&](int y, int x, int k) {
+		uint32_t word = 0;
+		const int channels = min(g.group_in - 32 * k, 32);
+		for (int l = 0; l < channels; l++) {
+			const int c = 32 * k + l;
+			const bool plus = g.scheme == SCHEME_MINMAX ? 2 * ((int)image[(y * g.in_w + x) * g.in_c + c] - lo) > hi - lo :
+				binarized(g, g.scheme, image, thresholds, y, x, c);
+			word |= (uint32_t)plus << l;
+		}
+		return g.flip ? word ^ flip[k] : word;
+	}, tile, patches);
 }
 
 #define GEMM_TILE 32

@@ -40,6 +40,7 @@ struct Stream {
 struct Context {
 	Result error = success; // once a kernel has failed, every call returns this
 	int retained = 0;       // of the primary context
+	unsigned flags = 0;     // how threads wait
 	Stream null{this, 0, {}, false, false, 0, {}, {}};
 	std::set<Stream *> streams;
 };
@@ -64,8 +65,12 @@ std::set<Event *> events;
 std::set<Graph *> graphs, executables;
 std::set<Module *> modules;
 
+double launched; // ms that launches have taken, where the environment sets the clock
+
 double now()
 {
+	if (clock_set())
+		return launched;
 	timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * 1e3 + t.tv_nsec * 1e-6;
@@ -168,10 +173,15 @@ Stream *stream_of(Context *c, void *handle)
 
 Result put(Stream *s, Operation op)
 {
-	if (s->capturing)
+	if (s->capturing) {
 		s->captured.push_back(std::move(op));
-	else
-		s->queue.push_back(std::move(op));
+		return success;
+	}
+	// What is on the null stream comes before, unless the stream is independent of it.
+	Stream *const null = &s->context->null;
+	if (s != null && !(s->flags & 1) && !null->queue.empty())
+		s->queue.push_back([=] { return drain(*null); });
+	s->queue.push_back(std::move(op));
 	return success;
 }
 
@@ -180,6 +190,14 @@ Result copy_in(uint64_t to, const void *from, size_t n)
 	memcpy(reinterpret_cast<void *>(to), from, n);
 	races::written(to, n);
 	return success;
+}
+
+// The copy of memory that is not page-locked, of which the bytes are taken now.
+Operation staged_copy(uint64_t to, const void *from, size_t n)
+{
+	const auto *bytes = static_cast<const char *>(from);
+	auto staged = std::make_shared<std::vector<char>>(bytes, bytes + n);
+	return [=] { return copy_in(to, staged->data(), n); };
 }
 
 } // namespace
@@ -191,6 +209,8 @@ API(cuInit, unsigned flags)
 	std::lock_guard<std::mutex> lock(mutex);
 	if (flags)
 		return invalid_value;
+	if (stub())
+		return stub_library;
 	if (absent())
 		return no_device;
 	initialized = true;
@@ -249,7 +269,7 @@ API(cuDeviceGetAttribute, int *v, int attribute, int)
 		{8, l.shared_per_block}, {9, 64 << 10}, {10, 32}, // shared and constant memory, warp
 		{11, INT_MAX}, {12, 65536}, {13, 1000000},       // pitch, registers of a block, clock in kHz
 		{14, 512}, {15, 1}, {16, l.multiprocessors},     // alignment of textures, overlap of copies
-		{19, 1}, {31, 1}, {36, 1000000}, {37, 64},       // mapped memory, concurrent kernels, memory clock and bus
+		{18, integrated()}, {19, 1}, {31, 1}, {36, 1000000}, {37, 64},       // integrated, mapped memory, concurrent kernels, memory clock and bus
 		{38, 1 << 20}, {39, l.threads_per_multiprocessor}, {40, 1}, {41, 1}, // second-level cache, engines, addresses
 		{75, capability / 10}, {76, capability % 10}, {78, 1},
 		{81, l.shared_per_multiprocessor}, {82, 65536},
@@ -261,6 +281,9 @@ API(cuDeviceGetAttribute, int *v, int attribute, int)
 		{10006, (int)executables.size()}, {10007, (int)made.size() + (primary.retained > 0)},
 	};
 	*v = 0;
+	if (attribute == 10008) // entries that were compiled
+		for (const Module *m : modules)
+			*v += (int)m->functions.size();
 	for (const auto &a : table)
 		if (a.attribute == attribute)
 			*v = a.value;
@@ -326,6 +349,15 @@ API(cuDevicePrimaryCtxRelease_v2, int)
 	return success;
 }
 
+API(cuDevicePrimaryCtxSetFlags_v2, int device, unsigned flags)
+{
+	ENTER;
+	if (device)
+		return invalid_device;
+	primary.flags = flags;
+	return success;
+}
+
 API(cuDevicePrimaryCtxReset_v2, int)
 {
 	ENTER;
@@ -336,7 +368,7 @@ API(cuDevicePrimaryCtxReset_v2, int)
 API(cuDevicePrimaryCtxGetState, int, unsigned *flags, int *active)
 {
 	ENTER;
-	*flags = 0;
+	*flags = primary.flags;
 	*active = primary.retained > 0;
 	return success;
 }
@@ -529,9 +561,15 @@ static Result put_launch(Stream *s, const Function *f, dim3 grid, dim3 block, si
 		if (compute_capability() < 60)
 			return not_supported;
 		const Limits l = limits(compute_capability());
-		if (grid.count() > (uint64_t)occupancy(f, threads, dynamic) * l.multiprocessors)
+		if (grid.count() > (uint64_t)occupancy(f, threads, dynamic) * l.multiprocessors || fault_due("cooperative"))
 			return cooperative_launch_too_large;
+		if (s->capturing && fault_due("capture")) { // as older drivers, which record none
+			s->spoiled = true;
+			return capture_unsupported;
+		}
 	}
+	if (refused(f->kernel->name))
+		return launch_out_of_resources;
 	if (!parameters && !f->kernel->sizes.empty())
 		return invalid_value;
 	// The parameters are read now. They lie one behind the other, each on a multiple of
@@ -554,9 +592,11 @@ static Result put_launch(Stream *s, const Function *f, dim3 grid, dim3 block, si
 		to += words(size);
 	}
 	const Kernel *k = f->kernel;
+	const char *const kind = s->capturing ? "node" : cooperative ? "cooperative" : "launch";
 	return put(s, [=] {
 		if (fault_due("launch"))
 			return launch_failed;
+		launched += clock_of(kind);
 		switch (emulation::launch({k, p->pointers.data(), grid, block, dynamic, cooperative})) {
 		case Fault::none: return success;
 		case Fault::illegal_address: return illegal_address;
@@ -643,7 +683,11 @@ API(cuMemcpyHtoD_v2, uint64_t to, const void *from, size_t n)
 		return invalid_value;
 	if (const Result r = drain_blocking(*c))
 		return r;
-	return copy_in(to, from, n);
+	if (locked(from))
+		return copy_in(to, from, n);
+	// Of memory that is not page-locked the call returns as soon as it has been copied to
+	// staging memory: streams that are independent of the null stream may be ahead of it.
+	return put(&c->null, staged_copy(to, from, n));
 }
 
 API(cuMemcpyDtoH_v2, void *to, uint64_t from, size_t n)
@@ -679,10 +723,7 @@ API(cuMemcpyHtoDAsync_v2, uint64_t to, const void *from, size_t n, void *stream)
 		return put(s, [=] { return copy_in(to, from, n); });
 	if (s->capturing)
 		return capture_unsupported;
-	// Memory that is not page-locked is copied first.
-	const auto *bytes = static_cast<const char *>(from);
-	auto staged = std::make_shared<std::vector<char>>(bytes, bytes + n);
-	return put(s, [=] { return copy_in(to, staged->data(), n); });
+	return put(s, staged_copy(to, from, n));
 }
 
 API(cuMemcpyDtoHAsync_v2, void *to, uint64_t from, size_t n, void *stream)
@@ -728,9 +769,7 @@ template <class T> static int set_now(uint64_t to, T v, size_t n)
 	NOT_CAPTURING;
 	if (!on_device(to, n * sizeof v))
 		return invalid_value;
-	if (const Result r = drain_blocking(*c))
-		return r;
-	return fill(to, v, n)();
+	return put(&c->null, fill(to, v, n));
 }
 
 template <class T> static int set_on(uint64_t to, T v, size_t n, void *stream)
@@ -1021,6 +1060,8 @@ static const struct { int result; const char *name, *text; } names[] = {
 
 API(cuGetErrorName, int result, const char **s)
 {
+	if (stub())
+		return stub_library;
 	for (const auto &n : names)
 		if (n.result == result) {
 			*s = n.name;

@@ -14,7 +14,7 @@ namespace emulation EMULATION {
 
 // CUresult, those that are returned.
 enum Result {
-	success = 0, invalid_value = 1, out_of_memory = 2, not_initialized = 3, no_device = 100, invalid_device = 101,
+	success = 0, invalid_value = 1, out_of_memory = 2, not_initialized = 3, stub_library = 34, no_device = 100, invalid_device = 101,
 	invalid_image = 200, invalid_context = 201, no_binary_for_gpu = 209, invalid_ptx = 218,
 	unsupported_ptx_version = 222, file_not_found = 301, invalid_handle = 400, not_found = 500, not_ready = 600,
 	illegal_address = 700, launch_out_of_resources = 701, primary_context_active = 708, launch_failed = 719,
@@ -27,10 +27,19 @@ enum Result {
 int compute_capability();  // 90 for 9.0
 int driver_version();      // 12020 for CUDA 12.2
 bool absent();
+bool stub(); // the library of a toolkit that stands for a driver when programs are linked
+bool integrated();
 uint64_t total_memory();
 // fault_due counts an event ("alloc", "launch", "call") and reports whether the
 // environment asks for it to fail.
 bool fault_due(const char *event);
+
+// refused reports whether the environment asks for launches of the kernel to be refused.
+bool refused(const std::string &kernel);
+// Where the environment sets a clock, launches alone take time: clock_of tells how many
+// milliseconds one of a kind ("launch", "cooperative", "node") takes.
+bool clock_set();
+double clock_of(const char *event);
 
 // The machine's sizes for a compute capability.
 struct Limits {

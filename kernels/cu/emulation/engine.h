@@ -144,7 +144,8 @@ void add_source(const char *name, const char *hash);
 // are any, no other file can be loaded.
 bool add_translation(const char *ptx, std::initializer_list<std::vector<Kernel>> parts);
 bool translated();
-// find_translation returns a kernel of the file whose text it is.
+// find_translation returns a kernel of PTX that is that of a file, of all its entries or
+// of some.
 const Kernel *find_translation(const char *ptx, const std::string &name);
 
 // Registration adds the kernel F.

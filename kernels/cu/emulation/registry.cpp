@@ -16,10 +16,21 @@ std::map<std::string, std::string> &sources()
 	static std::map<std::string, std::string> s;
 	return s;
 }
-std::map<std::string, std::map<std::string, Kernel>> &translations()
+// By what stands before the entries of a file, and the text of an entry.
+std::map<std::pair<std::string, std::string>, Kernel> &translations()
 {
-	static std::map<std::string, std::map<std::string, Kernel>> t;
+	static std::map<std::pair<std::string, std::string>, Kernel> t;
 	return t;
+}
+
+const char *const entry = "\n.visible .entry ";
+
+std::pair<std::string, std::string> text_of(const std::string &ptx, const std::string &name)
+{
+	const size_t at = ptx.find(entry + name + "("), end = ptx.find("\n}\n", at);
+	if (at == std::string::npos || end == std::string::npos)
+		return {};
+	return {ptx.substr(0, ptx.find(entry)), ptx.substr(at, end - at)};
 }
 } // namespace
 
@@ -37,20 +48,16 @@ std::string source_hash(const std::string &name)
 }
 bool add_translation(const char *ptx, std::initializer_list<std::vector<Kernel>> parts)
 {
-	auto &kernels = translations()[ptx];
 	for (const auto &part : parts)
 		for (const Kernel &k : part)
-			kernels[k.name] = k;
+			translations()[text_of(ptx, k.name)] = k;
 	return true;
 }
 bool translated() { return !translations().empty(); }
 const Kernel *find_translation(const char *ptx, const std::string &name)
 {
-	const auto t = translations().find(ptx);
-	if (t == translations().end())
-		return nullptr;
-	const auto k = t->second.find(name);
-	return k == t->second.end() ? nullptr : &k->second;
+	const auto t = translations().find(text_of(ptx, name));
+	return t == translations().end() ? nullptr : &t->second;
 }
 
 } // namespace emulation

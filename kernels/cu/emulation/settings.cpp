@@ -58,7 +58,37 @@ bool fault_due(const char *event)
 	return at > 0 && ++counts[event] >= at;
 }
 
+bool refused(const std::string &kernel)
+{
+	const std::string one = "refuse:" + kernel;
+	const size_t n = one.size();
+	for (const char *s = setting("BCNN_EMULATOR_FAULT"); *s; s += *s == ',') {
+		const size_t length = strcspn(s, ",");
+		if (length == n && strncmp(s, one.c_str(), n) == 0)
+			return true;
+		s += length;
+	}
+	return false;
+}
+
+double clock_of(const char *event)
+{
+	const size_t n = strlen(event);
+	for (const char *s = setting("BCNN_EMULATOR_CLOCK"); *s; s += *s == ',') {
+		if (strncmp(s, event, n) == 0 && s[n] == ':')
+			return atof(s + n + 1) * 1e-3;
+		s += strcspn(s, ",");
+	}
+	return 0;
+}
+
+bool clock_set() { return *setting("BCNN_EMULATOR_CLOCK"); }
+
 bool absent() { return fault_at("absent") > 0; }
+
+bool stub() { return fault_at("stub") > 0; }
+
+bool integrated() { return fault_at("integrated") > 0; }
 
 int driver_version()
 {

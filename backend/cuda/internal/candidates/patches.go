@@ -52,7 +52,7 @@ func (c *planner) patches(op *bcnn.ConvStep) []Candidate {
 		return gpu.Kernel{File: "patches", Name: name, G: g, Args: args}
 	}
 	return []Candidate{{Variant: gpu.Patches, Name: "patches", Specs: []Spec{
-		{Kernel: kernel("pack_patches", c.X, packed),
+		{Kernel: kernel(gpu.PackPatches, c.X, packed),
 			Grid: [2]int{num.CeilDiv(int(g.ConvH), tileY) * int(g.TilesX), 1}, Block: tileX * tileY, Shared: bytes},
 		{Kernel: kernel("xor_gemm", packed, w.Patches(op.Bits), counts),
 			Grid: [2]int{0, outputs}, Items: pixels, ItemsOfBlock: xorTile, Block: xorTile * xorTile},

@@ -58,6 +58,7 @@ package shim
 // 	return code ? code : cuStreamSynchronize(stream);
 // }
 //
+// static CUresult launch_graph(void *exec, CUstream stream) { return cuGraphLaunch(exec, stream); }
 // static CUresult destroy_graph(void *graph) { return cuGraphDestroy(graph); }
 // static CUresult destroy_exec(void *exec) { return cuGraphExecDestroy(exec); }
 //
@@ -184,6 +185,11 @@ func EndCapture(s cu.Stream) (Graph, error) {
 // Run launches the graph on the stream and waits for the stream.
 func (g Graph) Run(s cu.Stream) error {
 	return check("cuGraphLaunch", C.run_graph(g.exec, streamOf(s)))
+}
+
+// Launch launches the graph on the stream.
+func (g Graph) Launch(s cu.Stream) error {
+	return check("cuGraphLaunch", C.launch_graph(g.exec, streamOf(s)))
 }
 
 func (g Graph) Destroy() error { return check("cuGraphExecDestroy", C.destroy_exec(g.exec)) }

@@ -6,6 +6,7 @@ package shim
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 )
@@ -26,11 +27,9 @@ func (e *Error) Error() string {
 
 // Codes that callers tell apart.
 const (
-	OutOfMemory        = 2
-	UnsupportedPTX     = 222
-	InvalidPTX         = 218
-	NotFound           = 500 // also a function that the driver lacks
-	CaptureUnsupported = 900
+	OutOfMemory    = 2
+	UnsupportedPTX = 222
+	InvalidPTX     = 218
 )
 
 // lost are the codes after which the context, or the device, is of no more use.
@@ -41,6 +40,13 @@ var lost = map[int]bool{
 
 // Lost reports whether the device cannot be used any more after the error.
 func (e *Error) Lost() bool { return lost[e.Code] }
+
+// Refused reports whether the driver has refused what it was asked for, but may do other
+// things.
+func Refused(err error) bool {
+	var code *Error
+	return errors.As(err, &code) && !code.Lost()
+}
 
 // Check wraps an error of cu, whose errors are the codes, and says what call it
 // came from.

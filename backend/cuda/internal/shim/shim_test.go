@@ -3,6 +3,7 @@
 package shim
 
 import (
+	"debug/elf"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -137,4 +139,25 @@ func TestLaunchKeepsItsParameters(t *testing.T) {
 	require.Error(t, err)
 	_, err = NewLaunch(cu.Function{}, unsafe.Pointer(&geometry), 4, make([]cu.DevicePtr, maxPointers+1))
 	require.Error(t, err)
+}
+
+// TestTrampolinesAreHidden: what programs export takes the place of a driver's functions
+// for the libraries that they load.
+func TestTrampolinesAreHidden(t *testing.T) {
+	for dir, symbol := range map[string]string{".": "cuInit", "../../../opencl/internal/shim": "clFinish"} {
+		library := filepath.Join(t.TempDir(), "shim.so")
+		cmd := exec.Command("cc", "-shared", "-fPIC", "-I"+filepath.Join(dir, "include"), "-o", library, filepath.Join(dir, "shim.c"))
+		text, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(text))
+		f, err := elf.Open(library)
+		require.NoError(t, err)
+		defer f.Close()
+		all, err := f.Symbols()
+		require.NoError(t, err)
+		named := func(s elf.Symbol) bool { return s.Name == symbol }
+		require.True(t, slices.ContainsFunc(all, named), symbol)
+		exported, err := f.DynamicSymbols()
+		require.NoError(t, err)
+		require.False(t, slices.ContainsFunc(exported, named), symbol)
+	}
 }

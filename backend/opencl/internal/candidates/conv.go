@@ -129,7 +129,7 @@ func (c *planner) patches(op *bcnn.ConvStep) []Spec {
 		return gpu.Kernel{File: "patches", Name: name, G: g, Args: args}
 	}
 	return []Spec{
-		{Kernel: kernel("pack_patches", c.X, packed, Local(bytes)), Form: form, Items: tilesY * tilesX * tile * tile, Local: tile * tile},
+		{Kernel: kernel(gpu.PackPatches, c.X, packed, Local(bytes)), Form: form, Items: tilesY * tilesX * tile * tile, Local: tile * tile},
 		{Kernel: kernel("xor_gemm", packed, w.Patches(op.Bits), counts), Form: form,
 			Items: num.CeilDiv(pixels, gemm) * num.CeilDiv(op.Out, gemm) * gemm * gemm, Local: gemm * gemm},
 		c.finish(s, epilogue, counts),

@@ -2,7 +2,8 @@
 
 // Every OpenCL function is defined here as a trampoline: a jump through a slot
 // that load fills from libOpenCL.so.1. So a program starts where there is no
-// OpenCL. A slot that is not filled leads to unavailable.
+// OpenCL. They are hidden: other libraries of the process that call OpenCL must find it.
+// A slot that is not filled leads to unavailable.
 #define _GNU_SOURCE
 #include "shim.h"
 #include <dlfcn.h>
@@ -22,7 +23,7 @@ __attribute__((visibility("hidden"))) long bitcnn_cl_unavailable(void) { return 
 
 #define SYMBOL(name) \
 	__attribute__((visibility("hidden"))) void *bitcnn_slot_##name = (void *)bitcnn_cl_unavailable; \
-	__asm__(".pushsection .text\n.globl " #name "\n.type " #name ",@function\n" #name ":\n" \
+	__asm__(".pushsection .text\n.globl " #name "\n.hidden " #name "\n.type " #name ",@function\n" #name ":\n" \
 		JUMP(name) ".size " #name ",.-" #name "\n.popsection\n");
 #include "symbols.h"
 #undef SYMBOL

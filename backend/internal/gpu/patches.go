@@ -1,0 +1,38 @@
+package gpu
+
+import (
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// PackPatches is the kernel of variant Patches that extracts the patches of bits.
+const PackPatches = "pack_patches"
+
+// BinarizedForConv reports whether the first step of a plan makes bits of the image for
+// nothing but the convolution that is the second.
+func BinarizedForConv(plan *bcnn.Plan) bool {
+	if len(plan.Steps) < 2 {
+		return false
+	}
+	bits := plan.Steps[0].Out
+	for _, s := range plan.Steps[2:] {
+		if slices.Contains(s.In, bits) {
+			return false
+		}
+	}
+	_, binarizes := plan.Steps[0].Op.(*bcnn.BinarizeStep)
+	conv, convolves := plan.Steps[1].Op.(*bcnn.ConvStep)
+	return binarizes && convolves && !conv.Dense && slices.Equal(plan.Steps[1].In, []int{bits}) && plan.Output != bits
+}
+
+// PackImage joins the kernel that binarises an image and PackPatches of its bits, as the
+// paper does, to one that extracts patches of the image.
+func PackImage(binarize, pack Kernel) Kernel {
+	pack.Name = "pack_image"
+	g := &pack.G
+	g.InC, g.Scheme, g.Parts, g.Flip = binarize.G.InC, binarize.G.Scheme, binarize.G.Parts, binarize.G.Flip
+	// The image, where the patches go, what the image is compared with, and the rest.
+	pack.Args = slices.Concat(binarize.Args[:1], pack.Args[1:2], binarize.Args[2:], pack.Args[2:])
+	return pack
+}
