@@ -111,6 +111,12 @@ func TestCheckNamesLayerAndCause(t *testing.T) {
 		{"source with too few values", func(n *bcnn.Network) { n.Layers[4].Source = &bcnn.Source{Dims: []int{9}} }, []string{`"sign"`, "dimensions [9]"}},
 		{"source without values", func(n *bcnn.Network) { n.Layers[4].Source = &bcnn.Source{Dims: []int{0, 18}} }, []string{`"sign"`, "dimensions [0 18]"}},
 		{"source with many dimensions", func(n *bcnn.Network) { n.Layers[4].Source = &bcnn.Source{Dims: make([]int, 32)} }, []string{`"sign"`, "32 dimensions"}},
+		{"source of another type", func(n *bcnn.Network) { n.Layers[4].Source = &bcnn.Source{Dims: []int{18}, Type: "int7"} }, []string{`"sign"`, `"int7"`}},
+		{"offset of values", func(n *bcnn.Network) { n.Layers[4].Source = &bcnn.Source{Dims: []int{18}, Offset: 1} }, []string{`"sign"`, "offset of 1"}},
+		{"large offset", func(n *bcnn.Network) {
+			n.Layers[4].Source = &bcnn.Source{Dims: []int{18}, Type: bcnn.SourceUint8, Offset: 256}
+		}, []string{`"sign"`, "256"}},
+		{"source of bits", func(n *bcnn.Network) { n.Layers[4].Source = &bcnn.Source{Dims: []int{9}, Type: bcnn.SourceBits} }, []string{`"sign"`, "words"}},
 		{"name of a source", func(n *bcnn.Network) { n.Layers[4].Source = &bcnn.Source{Name: "a\n", Dims: []int{18}} }, []string{`"sign"`, "U+000A"}},
 		{"long name of a source", func(n *bcnn.Network) {
 			n.Layers[4].Source = &bcnn.Source{Name: strings.Repeat("x", 257), Dims: []int{18}}

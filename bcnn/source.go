@@ -1,6 +1,10 @@
 package bcnn
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/bitcnn/bitcnn/internal/text"
+)
 
 // Source tells which tensor of the model that a network was imported from an input or
 // the output of a layer is, and how its arrays are laid out there.
@@ -12,6 +16,36 @@ type Source struct {
 	// if ChannelsFirst, else row, column, channel (NHWC).
 	Dims          []int
 	ChannelsFirst bool
+	// Type is that of the elements of the arrays, where they are not the values; Offset
+	// is about integers.
+	Type   SourceType
+	Offset int
+}
+
+// SourceType is how an array holds the values of a network.
+type SourceType string
+
+const (
+	// SourceValues: the elements are the values.
+	SourceValues SourceType = ""
+	// SourceBits: int32 words of the signs of 32 channels, NHWC: bit i of word w is
+	// channel 32·w + i, where 1 stands for −1 and 0 for +1. Dims count words.
+	SourceBits SourceType = "bits"
+	// SourceInt8 and SourceUint8: integers that are a value plus Offset, rounded, halves
+	// away from 0, and limited to their range.
+	SourceInt8  SourceType = "int8"
+	SourceUint8 SourceType = "uint8"
+)
+
+// SourceWordBits is the number of channels in a word of SourceBits.
+const SourceWordBits = 32
+
+// Elements returns the number of elements of an array for an image of a shape.
+func (s *Source) Elements(of Shape) int {
+	if s != nil && s.Type == SourceBits {
+		return of.Pixels() * ((of.C + SourceWordBits - 1) / SourceWordBits)
+	}
+	return of.Values()
 }
 
 // maxDims is the number of dimensions that an array has at the most, in NumPy as well.
@@ -31,7 +65,23 @@ func (s *Source) check(of Shape) error {
 	if len(s.Dims) >= maxDims {
 		return fmt.Errorf("the source has %d dimensions behind the batch, at most %d are allowed", len(s.Dims), maxDims-1)
 	}
-	rest := of.Values()
+	rest := s.Elements(of)
+	switch s.Type {
+	case SourceValues:
+		if s.Offset != 0 {
+			return fmt.Errorf("the source has an offset of %d, and no integers", s.Offset)
+		}
+	case SourceBits:
+		if s.Offset != 0 || s.ChannelsFirst || len(s.Dims) == 0 || s.Dims[len(s.Dims)-1] != rest/of.Pixels() {
+			return fmt.Errorf("the words of the source, %v, are not those of %v", s.Dims, of)
+		}
+	case SourceInt8, SourceUint8:
+		if s.Offset < -255 || s.Offset > 255 {
+			return fmt.Errorf("the offset of the source is %d, want -255 to 255", s.Offset)
+		}
+	default:
+		return fmt.Errorf("unknown type of the source %s", text.Quote(string(s.Type)))
+	}
 	for _, d := range s.Dims {
 		if d < 1 || rest%d != 0 {
 			return fmt.Errorf("the dimensions %v of the source are not those of %v", s.Dims, of)

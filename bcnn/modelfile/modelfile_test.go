@@ -90,7 +90,10 @@ func networks() map[string]*bcnn.Network {
 	n.Append("flat", bcnn.Flatten{})
 	n.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{F32: floats(24)}})
 	n.Layers[0].Source = &bcnn.Source{Dims: []int{24}}
-	n.Layers[1].Source = &bcnn.Source{Name: "scores", Dims: []int{}}
+	n.Layers[1].Source = &bcnn.Source{Name: "scores", Dims: []int{}, Type: bcnn.SourceInt8, Offset: -3}
+	n.MoreInputs = []bcnn.Input{{
+		Shape: bcnn.Shape{H: 1, W: 2, C: 33}, DType: bcnn.Float32, Source: &bcnn.Source{Dims: []int{1, 2, 2}, Type: bcnn.SourceBits},
+	}}
 
 	n = build("several ends", bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: 4}, DType: bcnn.Float32})
 	n.MoreInputs = []bcnn.Input{

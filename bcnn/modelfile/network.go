@@ -38,6 +38,8 @@ type sourceJSON struct {
 	Name          string `json:"name"`
 	Dims          []int  `json:"dims"`
 	ChannelsFirst bool   `json:"channels_first"`
+	Type          string `json:"type,omitempty"`
+	Offset        int    `json:"offset,omitempty"`
 }
 
 type layerJSON struct {
@@ -227,7 +229,7 @@ func encodeSource(s *bcnn.Source, version *int) *sourceJSON {
 		return nil
 	}
 	*version = max(*version, sourceVersion)
-	return &sourceJSON{s.Name, append([]int{}, s.Dims...), s.ChannelsFirst}
+	return &sourceJSON{s.Name, append([]int{}, s.Dims...), s.ChannelsFirst, string(s.Type), s.Offset}
 }
 
 func (j *sourceJSON) decode(version int) (*bcnn.Source, error) {
@@ -239,7 +241,7 @@ func (j *sourceJSON) decode(version int) (*bcnn.Source, error) {
 	case j.Dims == nil:
 		return nil, errors.New("a source without dims")
 	}
-	return &bcnn.Source{Name: j.Name, Dims: j.Dims, ChannelsFirst: j.ChannelsFirst}, nil
+	return &bcnn.Source{Name: j.Name, Dims: j.Dims, ChannelsFirst: j.ChannelsFirst, Type: bcnn.SourceType(j.Type), Offset: j.Offset}, nil
 }
 
 // encodeWindow writes the strides and dilations that are meant by 0 as 1.

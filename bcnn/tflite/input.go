@@ -73,7 +73,8 @@ func (im *importer) input(t *schema.Tensor) (*value, error) {
 		return nil, err
 	}
 	im.report.Input = newTensor(t, v)
-	return v, im.describe(&im.net.Input.Source, t.Index, v)
+	im.net.Input.Source = describeEnd(t, v)
+	return v, nil
 }
 
 // quantized takes what 8-bit values stand for from a tensor.
@@ -137,6 +138,7 @@ func (im *importer) finish(index int) error {
 			err = errors.New("the last operator does not compute it")
 		default:
 			im.report.Output = newTensor(t, v)
+			im.net.Layers[v.layer].Source = describeEnd(t, v)
 		}
 	}
 	if err != nil {

@@ -170,13 +170,36 @@ func (im *importer) describe(s **bcnn.Source, index int, v *value) error {
 	if err != nil || len(t.Dims) == 0 || v.pad != nil || v.typ != schema.Float32 {
 		return err // its arrays are not what the layer gives
 	}
+	*s = newSource(t)
+	return nil
+}
+
+// newSource describes arrays of a tensor.
+func newSource(t *schema.Tensor) *bcnn.Source {
 	const longest = 256
 	source := &bcnn.Source{Dims: t.Dims[1:]}
 	if len(t.Name) <= longest {
 		source.Name = t.Name
 	}
-	*s = source
-	return nil
+	return source
+}
+
+// describeEnd is describe for the input or the output of the file, whose arrays may hold
+// the values in another form.
+func describeEnd(t *schema.Tensor, v *value) *bcnn.Source {
+	if len(t.Dims) == 0 {
+		return nil
+	}
+	source := newSource(t)
+	switch t.Type {
+	case schema.Int32:
+		source.Type = bcnn.SourceBits
+	case schema.Int8:
+		source.Type, source.Offset = bcnn.SourceInt8, v.offset
+	case schema.Uint8:
+		source.Type, source.Offset = bcnn.SourceUint8, v.offset
+	}
+	return source
 }
 
 // around is the shape of a value with its padding.

@@ -148,10 +148,11 @@ func (r *arrayRunner) run(ctx context.Context, in []*npy.Array, n int, progress 
 			part := values[i][from*size : (from+out[i].N)*size]
 			port.Values(part, out[i])
 			if r.net.Layers[l].Op.Kind() == (bcnn.Softmax{}).Kind() {
-				for ; len(part) > 0; part = part[size:] {
-					softmax(part[:size])
+				for at := 0; at < len(part); at += size {
+					softmax(part[at : at+size])
 				}
 			}
+			port.Results(part)
 		}
 		progress(from+x[0].N, n)
 		return nil

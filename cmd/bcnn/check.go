@@ -147,7 +147,7 @@ func (r *arrayRunner) check(ctx context.Context, env *environment, in []*npy.Arr
 	for i, port := range r.ports.Outputs {
 		t, err := checkOutput(port, values[i], want[i], tolerance)
 		if err != nil {
-			return nil, files.Name(f.name, fmt.Errorf("%s: %w", text.Quote(port.Name), err))
+			return nil, files.Name(f.name, err)
 		}
 		c.Outputs = append(c.Outputs, t)
 	}
@@ -164,8 +164,8 @@ func (r *arrayRunner) check(ctx context.Context, env *environment, in []*npy.Arr
 
 // checkOutput compares an output with an array.
 func checkOutput(port arrays.Port, values []float32, want *npy.Array, tolerance float64) (checkedTensor, error) {
-	should := make([]float64, len(values))
-	if err := npy.Values(should, want, 0); err != nil {
+	should, err := port.Numbers(want, 0, want.Shape[0])
+	if err != nil {
 		return checkedTensor{}, err
 	}
 	var d arrays.Difference
@@ -239,12 +239,13 @@ func (r *arrayRunner) checkLayers(ctx context.Context, in []*npy.Array, f *array
 		}
 		port := r.ports.Layers[layer]
 		size := port.Shape.Values()
-		got, should := make([]float32, t.N*size), make([]float64, t.N*size)
-		if failed = npy.Values(should, wanted[layer], from*size); failed != nil {
-			failed = fmt.Errorf("%s: %w", text.Quote(port.Name), failed)
+		var should []float64
+		if should, failed = port.Numbers(wanted[layer], from, t.N); failed != nil {
 			return
 		}
+		got := make([]float32, t.N*size)
 		port.Values(got, t)
+		port.Results(got)
 		differences[layer].Add(got, should)
 	}
 	dev, err := backend.Open(r.opts.Device)

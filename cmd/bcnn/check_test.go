@@ -50,7 +50,7 @@ func TestCheckFindsTheFirst(t *testing.T) {
 		if name == "/prelu/PRelu_output_0" || name == "output" {
 			values[len(values)-1] += 1
 		}
-		list = append(list, npy.Named{Name: name, Array: npy.FromFloat32(a.Shape, values)})
+		list = append(list, npy.Named{Name: name, Array: npy.From(a.Shape, values)})
 	}
 	r := runCommand(t, "check", "-m", exported(t, bireal), "-r", saveArray(t, list...), "--json")
 	require.Equal(t, exitJob, r.code)

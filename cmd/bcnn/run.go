@@ -61,7 +61,7 @@ exactly. - is standard input or output; what is written there is an .npz file.`,
 			}
 			var results []npy.Named
 			for i, port := range r.ports.Outputs {
-				results = append(results, npy.Named{Name: port.Name, Array: npy.FromFloat32(append([]int{n}, port.Dims...), values[i])})
+				results = append(results, npy.Named{Name: port.Name, Array: port.Array(n, values[i])})
 			}
 			if err := saveArrays(env, output, results); err != nil || output == standardInput {
 				return err

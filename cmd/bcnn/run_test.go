@@ -1,8 +1,10 @@
 package main
 
 import (
+	"archive/zip"
 	"bytes"
 	"encoding/binary"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -48,7 +50,7 @@ func saveArray(t *testing.T, list ...npy.Named) string {
 }
 
 func array(name string, shape []int, values ...float32) npy.Named {
-	return npy.Named{Name: name, Array: npy.FromFloat32(shape, values)}
+	return npy.Named{Name: name, Array: npy.From(shape, values)}
 }
 
 // lightPixels are the pixels of a batch of images with so many light ones.
@@ -203,7 +205,7 @@ func TestRunSeveral(t *testing.T) {
 	require.Contains(t, succeed(t, "check", "-m", model, "-r", saveArray(t, x, y, sum, product), "-d", "cpu", "--tolerance", "0"),
 		"3 images on cpu, 3 with the same arg-max of output, 3 with the same arg-max of output 2\n")
 	wrong := product
-	wrong.Array = npy.FromFloat32([]int{3, 2}, []float32{10, 40, 90, 160, 250, 361})
+	wrong.Array = npy.From([]int{3, 2}, []float32{10, 40, 90, 160, 250, 361})
 	r := runCommand(t, "check", "-m", model, "-r", saveArray(t, x, y, sum, wrong))
 	require.Equal(t, exitJob, r.code)
 	require.Contains(t, r.stderr, `first in "output 2"`)
@@ -216,4 +218,32 @@ func TestRunSeveral(t *testing.T) {
 	require.Contains(t, fail(t, exitJob, "classify", "-m", model, "x.png"), "the model has 2 inputs and 2 outputs, not one of each; 'bcnn run' takes it")
 	succeed(t, "bench", "-m", model, "-d", "cpu", "--runs", "2")
 	succeed(t, "parity", "-m", model, "-d", "cpu")
+}
+
+// Files of LCE take and give packed bits and 8-bit integers: what comes out is what its
+// interpreter wrote, byte by byte, from the file and from a model file alike.
+func TestRunLCE(t *testing.T) {
+	archive, err := zip.OpenReader("../../bcnn/tflite/testdata/lce.zip")
+	require.NoError(t, err)
+	defer archive.Close()
+	dir := t.TempDir()
+	for _, name := range []string{"op_bconv_00_int32", "op_bconv_00_int8", "op_bconv_04_int32", "op_bconv_04_int8"} {
+		for _, ending := range []string{".tflite", ".in.npy", ".out.npy"} {
+			data, err := fs.ReadFile(archive, name+ending)
+			require.NoError(t, err)
+			writeFile(t, filepath.Join(dir, name+ending), string(data))
+		}
+		file := filepath.Join(dir, name)
+		succeed(t, "convert", file+".tflite", "-o", file+".bcnn")
+		for _, model := range []string{file + ".tflite", file + ".bcnn"} {
+			out := filepath.Join(dir, "y.npy")
+			succeed(t, "run", "-m", model, "-i", file+".in.npy", "-o", out)
+			want, err := os.ReadFile(file + ".out.npy")
+			require.NoError(t, err)
+			got, err := os.ReadFile(out)
+			require.NoError(t, err)
+			require.Equal(t, want, got, name)
+			succeed(t, "check", "-m", model, "-i", file+".in.npy", "-r", file+".out.npy", "--tolerance", "0")
+		}
+	}
 }

@@ -23,6 +23,10 @@ type Port struct {
 	// Dims are the dimensions of an array behind the batch.
 	Dims          []int
 	channelsFirst bool
+	// How the elements hold the values, and how many of them an image has.
+	form     bcnn.SourceType
+	offset   int
+	elements int
 }
 
 // newPort describes a tensor with this source. Without one arrays are NHWC, vectors
@@ -33,11 +37,12 @@ func newPort(name string, shape bcnn.Shape, s *bcnn.Source) Port {
 		p.Dims = []int{shape.C}
 	}
 	if s != nil {
-		p.Dims, p.channelsFirst = s.Dims, s.ChannelsFirst
+		p.Dims, p.channelsFirst, p.form, p.offset = s.Dims, s.ChannelsFirst, s.Type, s.Offset
 		if s.Name != "" {
 			p.Name = s.Name
 		}
 	}
+	p.elements = s.Elements(shape)
 	return p
 }
 
@@ -155,7 +160,18 @@ func (p Port) Fill(t bcnn.Tensor, a *npy.Array, from int) error {
 }
 
 func fill[T npy.Number](p Port, dst []T, a *npy.Array, from int) error {
-	if err := npy.Values(dst, a, from*p.Shape.Values()); err != nil {
+	if p.form != bcnn.SourceValues {
+		numbers, err := p.Numbers(a, from, len(dst)/p.Shape.Values())
+		if err != nil {
+			return err
+		}
+		for i, v := range numbers {
+			v -= float64(p.offset)
+			if dst[i] = T(v); float64(dst[i]) != v {
+				return fmt.Errorf("element %d is %v, which is out of range", from*p.elements+i, v+float64(p.offset))
+			}
+		}
+	} else if err := npy.Values(dst, a, from*p.Shape.Values()); err != nil {
 		return err
 	}
 	if p.channelsFirst {

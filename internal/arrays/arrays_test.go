@@ -30,7 +30,7 @@ func TestOrders(t *testing.T) {
 	} {
 		p := newPort("y", shape, c.source)
 		require.Equal(t, c.dims, p.Dims)
-		a := npy.FromFloat32(append([]int{2}, c.dims...), count)
+		a := npy.From(append([]int{2}, c.dims...), count)
 		n, err := p.Batch(a)
 		require.NoError(t, err)
 		require.Equal(t, 2, n)
@@ -68,6 +68,45 @@ func TestBits(t *testing.T) {
 		newPort("x", shape, &bcnn.Source{Dims: []int{3, 1, 2}, ChannelsFirst: true}).Values(got, tensor)
 		require.Equal(t, []float32{1, 1, -1, 1, 1, -1}, got)
 	}
+}
+
+// Arrays of packed bits and of integers hold values in other forms.
+func TestForms(t *testing.T) {
+	shape := bcnn.Shape{H: 1, W: 2, C: 33}
+	bits := newPort("x", shape, &bcnn.Source{Dims: []int{1, 2, 2}, Type: bcnn.SourceBits})
+	words := []int32{-1, 0, 5, 1, -1 << 31, 1, 0, 0}
+	a := npy.From([]int{2, 1, 2, 2}, words)
+	n, err := bits.Batch(a)
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	x := bcnn.NewTensor(bcnn.Float32, 2, shape)
+	require.NoError(t, bits.Fill(x, a, 0))
+	for i, v := range x.F32 {
+		pixel, c := i/33, i%33
+		require.Equal(t, float32(1-2*(words[2*pixel+c/32]>>(c%32)&1)), v)
+	}
+	require.Equal(t, a, bits.Array(2, x.F32))
+	second := bcnn.NewTensor(bcnn.Float32, 1, shape)
+	require.NoError(t, bits.Fill(second, a, 1))
+	require.Equal(t, x.Images(1, 1), second)
+	for _, v := range []float32{0.5, 1 << 32} {
+		require.ErrorContains(t, bits.Fill(second, npy.From([]int{1, 1, 2, 2}, []float32{v, 0, 0, 0}), 0), "is no word of 32 bits")
+	}
+
+	shape = bcnn.Shape{H: 1, W: 1, C: 6}
+	integers := newPort("y", shape, &bcnn.Source{Dims: []int{6}, Type: bcnn.SourceInt8, Offset: -128})
+	y := bcnn.NewTensor(bcnn.Uint8, 1, shape)
+	require.NoError(t, integers.Fill(y, npy.From([]int{1, 6}, []int8{-128, -1, 0, 1, 100, 127}), 0))
+	require.Equal(t, []uint8{0, 127, 128, 129, 228, 255}, y.U8)
+	require.ErrorContains(t, integers.Fill(y, npy.From([]int{1, 6}, []int32{0, 0, 128, 0, 0, 0}), 0), "element 2 is 128, which is out of range")
+	results := []float32{-1, 0.5, 1.5, 2.49, 300, 255}
+	integers.Results(results)
+	require.Equal(t, npy.From([]int{1, 6}, []int8{-128, -127, -126, -126, 127, 127}), integers.Array(1, results))
+
+	unsigned := newPort("z", shape, &bcnn.Source{Dims: []int{6}, Type: bcnn.SourceUint8, Offset: 3})
+	results = []float32{-4, -3.5, -2.5, 0, 252, 253}
+	unsigned.Results(results)
+	require.Equal(t, npy.From([]int{1, 6}, []uint8{0, 0, 0, 3, 255, 255}), unsigned.Array(1, results))
 }
 
 func TestDifference(t *testing.T) {

@@ -44,12 +44,22 @@ func (t dtype) String() string {
 	return fmt.Sprintf("float%d", 8*t.size)
 }
 
-// FromFloat32 returns an array of float32 with as many values as the shape has.
-func FromFloat32(shape []int, values []float32) *Array {
-	a := &Array{slices.Clone(shape), dtype{'f', 4}, make([]byte, 0, 4*len(values))}
-	for _, v := range values {
-		a.data = binary.LittleEndian.AppendUint32(a.data, math.Float32bits(v))
+// From returns an array with as many values as the shape has.
+func From[T int8 | uint8 | int32 | float32](shape []int, values []T) *Array {
+	var one T
+	a := &Array{Shape: slices.Clone(shape)}
+	switch any(one).(type) {
+	case int8:
+		a.typ = dtype{'i', 1}
+	case uint8:
+		a.typ = dtype{'u', 1}
+	case int32:
+		a.typ = dtype{'i', 4}
+	default:
+		a.typ = dtype{'f', 4}
 	}
+	a.data = make([]byte, 0, a.typ.size*len(values))
+	a.data, _ = binary.Append(a.data, binary.LittleEndian, values) // fails for other types only
 	return a
 }
 

@@ -88,13 +88,13 @@ func TestFilesOfNumPy(t *testing.T) {
 // What is written is what NumPy writes, byte by byte, and can be read.
 func TestWrite(t *testing.T) {
 	var b bytes.Buffer
-	a := FromFloat32([]int{2, 3}, []float32{0, 1, 2, 3, 4, 5})
+	a := From([]int{2, 3}, []float32{0, 1, 2, 3, 4, 5})
 	require.NoError(t, WriteOne(&b, a))
 	require.Equal(t, readFile(t, "version1.npy"), b.Bytes())
 
 	b.Reset()
 	inf := float32(math.Inf(1))
-	list := []Named{{"x", a}, {"a/b:0", FromFloat32([]int{3}, []float32{-0.5, inf, 1e-45})}, {"/none", FromFloat32([]int{0, 2}, nil)}, {"one", FromFloat32(nil, []float32{9})}}
+	list := []Named{{"x", a}, {"a/b:0", From([]int{3}, []float32{-0.5, inf, 1e-45})}, {"/none", From([]int{0, 2}, []float32(nil))}, {"one", From(nil, []float32{9})}}
 	require.NoError(t, Write(&b, list))
 	f := open(t, b.Bytes())
 	for _, want := range list {
