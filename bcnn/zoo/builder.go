@@ -36,7 +36,7 @@ func (b *builder) channels(n int) int {
 	if !b.reduced {
 		return n
 	}
-	return max(n/4, min(n, 4))
+	return max(n/8, min(n, 8))
 }
 
 // last is the layer that was appended last.

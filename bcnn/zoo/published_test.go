@@ -73,10 +73,9 @@ func TestPublished(t *testing.T) {
 
 // Reduced networks have the layers of the whole ones.
 func TestReduced(t *testing.T) {
-	for _, name := range zoo.Names() {
+	for _, e := range zoo.Networks() {
+		name, reduced := e.Name, e.Reduced(seed)
 		net, err := zoo.New(name, seed)
-		require.NoError(t, err)
-		reduced, err := zoo.Reduced(name, seed)
 		require.NoError(t, err)
 		require.NoError(t, reduced.Check(), name)
 		require.Equal(t, len(net.Layers), len(reduced.Layers), name)

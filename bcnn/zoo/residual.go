@@ -112,17 +112,15 @@ func reActNet(b *builder) {
 		b.add(id, b.last(), around)
 		return b.last()
 	}
-	for i, block := range []struct{ out, stride int }{
-		{64, 1}, {128, 2}, {128, 1}, {256, 2}, {256, 1}, {512, 2}, {512, 1}, {512, 1}, {512, 1}, {512, 1}, {512, 1}, {1024, 2}, {1024, 1},
-	} {
+	for i, stride := range []int{1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1} {
 		id := fmt.Sprint(i + 2)
 		around := b.last()
 		b.shift(id)
 		b.sign(id)
-		b.conv("conv"+id, bcnn.Conv2D{Window: square(3, block.stride, 1), Out: b.shape.C})
+		b.conv("conv"+id, bcnn.Conv2D{Window: square(3, stride, 1), Out: b.shape.C})
 		b.norm(id)
 		sum := b.last()
-		if block.stride == 2 {
+		if stride == 2 {
 			b.net.Append("down"+id, bcnn.AvgPool{Window: square(2, 2, 0)}, around)
 			around = b.last()
 		}
@@ -133,7 +131,7 @@ func reActNet(b *builder) {
 		b.sign(id + ".2")
 		input := b.last()
 		first := pointwise(id+".2", input, around)
-		if b.channels(block.out) != b.shape.C { // twice as many
+		if i == 0 || stride == 2 { // twice as many
 			second := pointwise(id+".3", input, around)
 			b.net.Append("join"+id, bcnn.Concat{}, first, second)
 			b.shape.C *= 2

@@ -57,22 +57,24 @@ func Names() []string {
 
 // New returns a network of the zoo with random weights and batch
 // normalisation, always the same for a seed.
-func New(name string, seed uint64) (*bcnn.Network, error) { return build(name, seed, false) }
-
-// Reduced is New with images of 64 pixels a side in place of 224, and a quarter of the
-// channels: for tests that all layers of a network are to take part in.
-func Reduced(name string, seed uint64) (*bcnn.Network, error) { return build(name, seed, true) }
-
-func build(name string, seed uint64, reduced bool) (*bcnn.Network, error) {
+func New(name string, seed uint64) (*bcnn.Network, error) {
 	for _, e := range Networks() {
 		if e.Name == name {
 			b := newBuilder(name, seed)
-			b.reduced = reduced
 			e.build(b)
 			return b.net, nil
 		}
 	}
 	return nil, fmt.Errorf("zoo: no network %q, there are %s", name, strings.Join(Names(), ", "))
+}
+
+// Reduced returns the network with images of 64 pixels a side in place of 224, and an
+// eighth of the channels: for tests that all its layers are to take part in.
+func (e Entry) Reduced(seed uint64) *bcnn.Network {
+	b := newBuilder(e.Name, seed)
+	b.reduced = true
+	e.build(b)
+	return b.net
 }
 
 // vgg returns the builder of a VGG network for ImageNet with the given numbers

@@ -160,12 +160,10 @@ func TestParity(t *testing.T) {
 			require.Equal(t, want, run(plan, in, isa), "%s on %s", name, isa)
 		}
 	}
-	for _, name := range zoo.Names() {
-		net, err := zoo.Reduced(name, seed)
+	for _, e := range zoo.Networks() {
+		plan, err := bcnn.Lower(t.Context(), e.Reduced(seed), bcnn.LowerOptions{})
 		require.NoError(t, err)
-		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
-		require.NoError(t, err)
-		check(name+", reduced", plan, true)
+		check(e.Name+", reduced", plan, true)
 	}
 	if testing.Short() {
 		return
