@@ -28,6 +28,61 @@ func (b *builder) shortcut(id string, from bcnn.Shape, around, out int) int {
 	return b.last()
 }
 
+// biRealNet18 is a ResNet-18 with a shortcut around every binary convolution.
+func biRealNet18(b *builder) {
+	b.image(224, 256)
+	b.floatConv("conv1", bcnn.Conv2D{Window: square(7, 2, 3), Out: b.channels(64)})
+	b.norm("1")
+	b.pool("pool1", square(3, 2, 1))
+	b.biRealBlocks()
+}
+
+// biRealNet18Stem begins with PeleeNet's stem, which has two branches.
+func biRealNet18Stem(b *builder) {
+	conv := func(id string, w bcnn.Window, out int) {
+		b.floatConv("conv"+id, bcnn.Conv2D{Window: w, Out: b.channels(out)})
+		b.norm(id)
+	}
+	b.image(224, 256)
+	conv("1", square(3, 2, 1), 32)
+	b.relu("1")
+	branch, shape := b.last(), b.shape
+	conv("2a", square(1, 1, 0), 16)
+	b.relu("2a")
+	conv("2b", square(3, 2, 1), 32)
+	b.relu("2b")
+	half := b.shape.C
+	b.net.Append("pool1", bcnn.MaxPool{Window: square(2, 2, 0)}, branch)
+	b.net.Append("join1", bcnn.Concat{}, b.last(), b.last()-1)
+	b.shape.C = half + shape.C
+	conv("3", square(1, 1, 0), 64)
+	b.biRealBlocks()
+}
+
+func (b *builder) biRealBlocks() {
+	for i, out := range []int{64, 64, 128, 128, 256, 256, 512, 512} {
+		out = b.channels(out)
+		for j := range 2 {
+			id := fmt.Sprintf("%d.%d", i/2+2, i%2*2+j+1)
+			around, stride := len(b.net.Layers)-1, 1
+			from := b.shape
+			if out != b.shape.C {
+				stride = 2
+			}
+			b.net.Append("sign"+id, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+			b.conv("conv"+id, bcnn.Conv2D{Window: square(3, stride, 1), Out: out})
+			b.norm(id)
+			sum := len(b.net.Layers) - 1
+			if stride == 2 {
+				around = b.shortcut(id, from, around, out)
+			}
+			b.net.Append("add"+id, bcnn.Add{}, sum, around)
+		}
+	}
+	b.averagePool("pool5", b.whole())
+	b.floatDense("fc", b.channels(1000))
+}
+
 func resNetE18(b *builder) {
 	b.stem7(b.relu)
 	b.norm("1b")

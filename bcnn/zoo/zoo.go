@@ -28,6 +28,7 @@ func Networks() []Entry {
 		{"vgg19", "VGG-19 (configuration E), likewise", vgg(2, 2, 4, 4, 4)},
 		{"alexnet", "AlexNet without groups, binarised as in XNOR-Net (Rastegari et al.), dense layers too", alexNet},
 		{"birealnet18", "Bi-Real Net 18 (Liu et al.): first and last layer and shortcuts are float32", biRealNet18},
+		{"birealnet18-stem", "Bi-Real Net 18 with the stem of PeleeNet (3×3 convolutions) in place of its 7×7 convolution, as daBNN (Zhang et al.) has it", biRealNet18Stem},
 		{"binarynet", "the network for CIFAR-10 of Binarized Neural Networks (Courbariaux et al.)", binaryNet},
 		{"bmxnet-lenet", "the LeNet published with BMXNet (Yang et al.): first and last layer are float32, padding is +1", bmxLeNet},
 		{"bmxnet-resnet18", "the ResNet-18 for CIFAR-10 published with BMXNet: first and last layer are float32, padding is +1", bmxResNet18},
@@ -129,37 +130,4 @@ func binaryNet(b *builder) {
 		b.normSign(id)
 	}
 	b.classifier(7, 1024, 1024, 10)
-}
-
-// biRealNet18 has a shortcut around every binary convolution.
-func biRealNet18(b *builder) {
-	b.image(224, 256)
-	b.floatConv("conv1", bcnn.Conv2D{Window: square(7, 2, 3), Out: b.channels(64)})
-	b.norm("1")
-	b.pool("pool1", square(3, 2, 1))
-	for i, out := range []int{64, 64, 128, 128, 256, 256, 512, 512} {
-		out = b.channels(out)
-		for j := range 2 {
-			id := fmt.Sprintf("%d.%d", i/2+2, i%2*2+j+1)
-			around, stride := len(b.net.Layers)-1, 1
-			from := b.shape
-			if out != b.shape.C {
-				stride = 2
-			}
-			b.net.Append("sign"+id, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
-			b.conv("conv"+id, bcnn.Conv2D{Window: square(3, stride, 1), Out: out})
-			b.norm(id)
-			sum := len(b.net.Layers) - 1
-			if stride == 2 {
-				b.shape = from
-				b.averagePool("down"+id, square(2, 2, 0), around)
-				b.floatConv("shortcut"+id, bcnn.Conv2D{Window: square(1, 1, 0), Out: out})
-				b.norm("shortcut" + id)
-				around = len(b.net.Layers) - 1
-			}
-			b.net.Append("add"+id, bcnn.Add{}, sum, around)
-		}
-	}
-	b.averagePool("pool5", square(b.shape.H, 1, 0))
-	b.floatDense("fc", b.channels(1000))
 }
