@@ -200,7 +200,9 @@ func TestInput(t *testing.T) {
 		InputShape: bcnn.Shape{H: 2, W: 2, C: 3}, InputType: bcnn.Uint8, Mean: []float32{1, 2, 3}, Scale: []float32{0.5}, Name: "n", Labels: []string{"a", "b"}, Resize: 4,
 	})
 	require.NoError(t, err)
-	require.Equal(t, bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 3}, DType: bcnn.Uint8, Resize: 4}, net.Input)
+	source := &bcnn.Source{Name: "data", Dims: []int{3, 2, 2}, ChannelsFirst: true}
+	require.Equal(t, bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 3}, DType: bcnn.Uint8, Resize: 4, Source: source}, net.Input)
+	require.Equal(t, &bcnn.Source{Name: "FullyConnected4_output", Dims: []int{2}, ChannelsFirst: true}, net.Layers[2].Source)
 	require.Equal(t, []string{"affine", "affine", "dense"}, kinds(net))
 	require.Equal(t, bcnn.Affine{Bias: []float32{-1, -2, -3}}, net.Layers[0].Op)
 	require.Equal(t, bcnn.Affine{Scale: []float32{0.5}}, net.Layers[1].Op)
@@ -210,9 +212,10 @@ func TestInput(t *testing.T) {
 	g.nodes[0].attrs = attributes2("__shape__", "(0, 3, 2, 2)")
 	net, err = Decode(t.Context(), g.symbol(), g.file(), Options{})
 	require.NoError(t, err)
-	require.Equal(t, bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 3}, DType: bcnn.Float32}, net.Input)
+	require.Equal(t, bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 3}, DType: bcnn.Float32, Source: source}, net.Input)
 	g.nodes[0].attrs = attributes2("__shape__", "(0, 12)")
 	net, err = Decode(t.Context(), g.symbol(), g.file(), Options{})
 	require.NoError(t, err)
 	require.Equal(t, bcnn.Shape{H: 1, W: 1, C: 12}, net.Input.Shape)
+	require.Equal(t, []int{12}, net.Input.Source.Dims)
 }

@@ -68,12 +68,15 @@ func (im *importer) network() (*bcnn.Network, error) {
 		if !needed[i] || n.op == "null" {
 			continue
 		}
+		before := len(im.net.Layers)
 		v, err := im.node(n)
 		if over := im.budget.Charge(0); over != nil {
 			return nil, over
 		}
 		if err != nil {
 			v = value{hole: true}
+		} else if v.layer >= before { // that the node has made
+			im.net.Layers[v.layer].Source = source(n.name+"_output", v)
 		}
 		if err != nil && !errors.Is(err, errHole) {
 			im.obstacle(n, err)
@@ -93,6 +96,20 @@ func (im *importer) network() (*bcnn.Network, error) {
 		return nil, err
 	}
 	return im.net, nil
+}
+
+// source describes a tensor of the graph by the name that MXNet has for it; nil if that
+// is too long.
+func source(name string, v value) *bcnn.Source {
+	const most = 256
+	if name = text.Escape(name); len(name) > most {
+		return nil
+	}
+	s := &bcnn.Source{Name: name, Dims: []int{v.shape.C, v.shape.H, v.shape.W}, ChannelsFirst: true}
+	if v.vector {
+		s.Dims = []int{v.shape.Values()}
+	}
+	return s
 }
 
 // finish makes the value of the head the last layer.
@@ -249,6 +266,9 @@ func (im *importer) begin(n *node) (value, error) {
 		im.net.Input.DType = im.opts.InputType
 	}
 	v := value{layer: bcnn.NetworkInput, shape: shape}
+	seen := v
+	seen.vector = shape.Pixels() == 1
+	im.net.Input.Source = source(n.name, seen)
 	for _, list := range [][]float32{im.opts.Mean, im.opts.Scale} {
 		if len(list) > 1 && len(list) != shape.C {
 			return hole(fmt.Errorf("%d values of Mean or Scale for %d channels", len(list), shape.C), "", "")
@@ -274,11 +294,10 @@ func (im *importer) begin(n *node) (value, error) {
 func (im *importer) plain(n *node, v value) (value, error) {
 	pixels, channels := v.shape.Pixels(), v.shape.C
 	if !v.vector || pixels == 1 {
-		v.vector = false
 		return v, nil
 	}
 	size := v.shape.Values()
-	flat := value{shape: bcnn.Shape{H: 1, W: 1, C: size}, binary: v.binary}
+	flat := value{shape: bcnn.Shape{H: 1, W: 1, C: size}, vector: true, binary: v.binary}
 	flat, err := im.emit(n, "/flatten", bcnn.Flatten{}, flat, v)
 	if err != nil || channels == 1 {
 		return flat, err

@@ -161,7 +161,7 @@ func (im *importer) weighted(n *node, f *filters, p precision, biased, dense boo
 	if err != nil {
 		return value{}, err
 	}
-	var out value
+	out := value{vector: dense}
 	var op bcnn.Op
 	if !p.binary {
 		op, out.shape = make(weights, bias)

@@ -216,7 +216,7 @@ func concat(im *importer, n *node) (value, error) {
 		if k > 0 && (s.H != out.shape.H || s.W != out.shape.W) {
 			return out, fmt.Errorf("it joins images of %d×%d and %d×%d", out.shape.H, out.shape.W, s.H, s.W)
 		}
-		out.shape = bcnn.Shape{H: s.H, W: s.W, C: out.shape.C + s.C}
+		out.shape, out.vector = bcnn.Shape{H: s.H, W: s.W, C: out.shape.C + s.C}, list[k].vector
 		out.binary = out.binary && list[k].binary
 	}
 	if len(list) == 1 {

@@ -94,7 +94,7 @@ func TestConvertBMXNet(t *testing.T) {
 	require.Equal(t, 20, strings.Count(text, "  binary  "), text)
 	info, err := os.Stat(out)
 	require.NoError(t, err)
-	require.EqualValues(t, 1513284, info.Size())
+	require.EqualValues(t, 1518020, info.Size())
 
 	data, err := os.ReadFile(in)
 	require.NoError(t, err)
