@@ -129,7 +129,7 @@ func ExampleRead() {
 func ExampleLoad() {
 	_, err := bitcnn.Load(context.Background(), "cmd/bcnn/samples/digit-7.png", bitcnn.LoadOptions{})
 	fmt.Println(err)
-	// Output: cmd/bcnn/samples/digit-7.png: a PNG image, not a .bcnn or ONNX file; a model is wanted here
+	// Output: cmd/bcnn/samples/digit-7.png: a PNG image, not a .bcnn, ONNX, TensorFlow Lite or BMXNet file; a model is wanted here
 }
 
 // sevenPixels returns the bytes of a picture of the digit 7.

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/bitcnn/bitcnn/bcnn/bincnn"
+	"github.com/bitcnn/bitcnn/bcnn/bmxnet"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
 	"github.com/bitcnn/bitcnn/bcnn/tflite"
@@ -30,13 +31,18 @@ type LoadOptions struct {
 	// TFLite says what becomes of the inputs of TensorFlow Lite files. Its Limits are
 	// those above.
 	TFLite tflite.Options
+	// BMXNet says what files of BMXNet and MXNet leave open, such as the size of the
+	// input. Its Limits are those above.
+	BMXNet bmxnet.Options
 	// BinCNN says what a network of BinCNN does with the bytes of an image, which its
 	// folder of weights leaves open.
 	BinCNN bincnn.Mode
 }
 
 // Load reads a model: a .bcnn file, an ONNX file, a TensorFlow Lite file such as those
-// of Larq Compute Engine, or the folder of weights published with BinCNN. The format is recognised by content, not by name; a file that is no
+// of Larq Compute Engine, a network of BMXNet, which is named by its NAME-symbol.json,
+// or the folder of weights published with BinCNN. The format is recognised by content,
+// not by name; a file that is no
 // model is answered with what it is. When ctx ends, its error is returned. Errors name
 // the file.
 func Load(ctx context.Context, path string, opts LoadOptions) (*Model, error) {
@@ -52,6 +58,8 @@ func Load(ctx context.Context, path string, opts LoadOptions) (*Model, error) {
 		model, _, err = onnx.Load(ctx, path, opts.onnx())
 	case recognize.TFLite:
 		model, _, err = tflite.Load(ctx, path, opts.tflite())
+	case recognize.BMXNet:
+		model, err = bmxnet.Load(ctx, path, opts.bmxnet())
 	default:
 		if err = opts.checkBinCNN(); err != nil {
 			return nil, files.Name(path, err)
@@ -85,6 +93,8 @@ func LoadFS(ctx context.Context, fsys fs.FS, name string, opts LoadOptions) (*Mo
 		model, _, err = onnx.Read(ctx, fsys, name, opts.onnx())
 	case recognize.TFLite:
 		model, _, err = tflite.Read(ctx, fsys, name, opts.tflite())
+	case recognize.BMXNet:
+		model, err = bmxnet.Read(ctx, fsys, name, opts.bmxnet())
 	default:
 		if err = opts.checkBinCNN(); err != nil {
 			return nil, files.Name(name, err)
@@ -123,6 +133,8 @@ func Read(ctx context.Context, r io.Reader, opts LoadOptions) (*Model, error) {
 	}
 	var model *Model
 	switch format {
+	case recognize.BMXNet:
+		return nil, errors.New("the graph of a network of BMXNet, whose weights are in another file: Load and LoadFS read both")
 	case recognize.ModelFile:
 		model, err = modelfile.Read(ctx, data, modelfile.Options{Limits: opts.Limits})
 	case recognize.TFLite:
@@ -168,6 +180,11 @@ func (o LoadOptions) onnx() onnx.Options {
 func (o LoadOptions) tflite() tflite.Options {
 	o.TFLite.Limits = o.Limits
 	return o.TFLite
+}
+
+func (o LoadOptions) bmxnet() bmxnet.Options {
+	o.BMXNet.Limits = o.Limits
+	return o.BMXNet
 }
 
 func (o LoadOptions) checkBinCNN() error {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"testing/iotest"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn/bincnn"
+	"github.com/bitcnn/bitcnn/bcnn/bmxnet"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
 )
@@ -40,6 +42,14 @@ func relu() []byte {
 	return bytes.Join([][]byte{number(1, 8), text(2, "hand"), graph, field(8, number(2, 13))}, nil)
 }
 
+// symbol is the graph of a network of BMXNet with one node, relu, and params the weights
+// that it does not need.
+const (
+	symbol = `{"nodes": [{"op": "null", "name": "data"}, {"op": "relu", "name": "y", "inputs": [[0, 0, 0]]}], "heads": [[1, 0, 0]]}`
+	params = "\x12\x01\x00\x00\x00\x00\x00\x00" + "\x00\x00\x00\x00\x00\x00\x00\x00" +
+		"\x00\x00\x00\x00\x00\x00\x00\x00" + "\x00\x00\x00\x00\x00\x00\x00\x00"
+)
+
 // weights is a folder of weights of BinCNN, all −1.
 func weights() fstest.MapFS {
 	dir := fstest.MapFS{}
@@ -61,15 +71,23 @@ func TestLoad(t *testing.T) {
 	require.NoError(t, err)
 	fsys["digits.onnx"] = &fstest.MapFile{Data: encoded}
 	fsys["relu.bcnn"] = &fstest.MapFile{Data: relu()}
+	fsys["mx/net-symbol.json"] = &fstest.MapFile{Data: []byte(symbol)}
+	fsys["mx/net-0007.params"] = &fstest.MapFile{Data: []byte(params)}
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, fsys))
 
-	opts := LoadOptions{BinCNN: bincnn.Int, ONNX: onnx.Options{Name: "given"}}
+	opts := LoadOptions{
+		BinCNN: bincnn.Int, ONNX: onnx.Options{Name: "given"}, BMXNet: bmxnet.Options{InputShape: Shape{H: 1, W: 2, C: 3}},
+	}
 	for name, check := range map[string]func(m *Model){
 		"digits.onnx": func(m *Model) { require.Equal(t, digits, m) },
 		"relu.bcnn": func(m *Model) {
 			require.Equal(t, Shape{H: 3, W: 4, C: 2}, m.Input.Shape)
 			require.Equal(t, "given", m.Name)
+		},
+		"mx/net-symbol.json": func(m *Model) {
+			require.Equal(t, Shape{H: 1, W: 2, C: 3}, m.Input.Shape)
+			require.Equal(t, "net", m.Name)
 		},
 		"wgt": func(m *Model) { require.Equal(t, "bincnn-int", m.Name) },
 	} {
@@ -81,7 +99,7 @@ func TestLoad(t *testing.T) {
 			require.NoError(t, err, name)
 			check(m)
 		}
-		if data, err := fs.ReadFile(fsys, name); err == nil {
+		if data, err := fs.ReadFile(fsys, name); err == nil && string(data) != symbol {
 			m, err = Read(t.Context(), iotest.OneByteReader(bytes.NewReader(data)), opts)
 			require.NoError(t, err, name)
 			check(m)
@@ -98,6 +116,8 @@ func TestLoadRefuses(t *testing.T) {
 	fsys["other/x"] = &fstest.MapFile{}
 	fsys["saved/saved_model.pb"] = &fstest.MapFile{}
 	fsys["part/pkwConv1.bin"] = &fstest.MapFile{}
+	fsys["x-symbol.json"] = &fstest.MapFile{Data: []byte(symbol)}
+	fsys["y.params"] = &fstest.MapFile{Data: []byte(params)}
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, fsys))
 	small := LoadOptions{Limits: Limits{FileBytes: 7}}
@@ -106,7 +126,7 @@ func TestLoadRefuses(t *testing.T) {
 		opts LoadOptions
 		want string
 	}{
-		{"keras", LoadOptions{}, ": a Keras model (HDF5), not a .bcnn or ONNX file; "},
+		{"keras", LoadOptions{}, ": a Keras model (HDF5), not a .bcnn, ONNX, TensorFlow Lite or BMXNet file; "},
 		{"empty", LoadOptions{}, ": an empty file"},
 		{"cut.bcnn", LoadOptions{}, ": truncated or not a .bcnn file"},
 		{"other", LoadOptions{}, ": a folder without a model"},
@@ -114,6 +134,8 @@ func TestLoadRefuses(t *testing.T) {
 		{"wgt", LoadOptions{}, ": a folder of weights of BinCNN, which leaves open"},
 		{"wgt", LoadOptions{BinCNN: "grey"}, `unknown mode "grey"`},
 		{"part", LoadOptions{BinCNN: bincnn.Int}, "pkwConv1.bin: 0 bytes, want 384"},
+		{"x-symbol.json", LoadOptions{}, ": there are no weights beside it"},
+		{"y.params", LoadOptions{}, ": weights of BMXNet or MXNet (.params), not a .bcnn, ONNX, TensorFlow Lite or BMXNet file; name the graph that they belong to: NAME-symbol.json"},
 		{"relu", small, "7 bytes that are allowed"},
 		{"cut.bcnn", small, ": "},
 		{"cut.bcnn", LoadOptions{Limits: Limits{Layers: -1}}, "a limit is negative"},
@@ -152,6 +174,7 @@ func TestReadRefuses(t *testing.T) {
 	require.ErrorContains(t, read(t.Context(), endless{}, -1), "a limit is negative")
 	require.EqualError(t, read(t.Context(), nil, 0), "there is no reader")
 	require.ErrorContains(t, read(t.Context(), bytes.NewReader([]byte("hello")), 0), "plain text")
+	require.ErrorContains(t, read(t.Context(), strings.NewReader(symbol), 0), "whose weights are in another file")
 	broken := errors.New("broken")
 	require.ErrorIs(t, read(t.Context(), iotest.ErrReader(broken), 0), broken)
 	ended, cancel := context.WithCancel(t.Context())

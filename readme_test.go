@@ -52,5 +52,5 @@ func TestReadme(t *testing.T) {
 	if !errors.As(err, &ended) { // an emulator runs the test, of which the kernel does not know
 		testenv.Absent(t, "child-processes", err)
 	}
-	require.Contains(t, string(out), "README.md: plain text, not a .bcnn or ONNX file")
+	require.Contains(t, string(out), "README.md: plain text, not a .bcnn, ONNX, TensorFlow Lite or BMXNet file")
 }

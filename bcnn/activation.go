@@ -14,6 +14,7 @@ const (
 	ActivationReLU
 	ActivationPReLU
 	ActivationClip
+	ActivationTanh
 )
 
 func (k ActivationKind) String() string {
@@ -26,20 +27,23 @@ func (k ActivationKind) String() string {
 		return "prelu"
 	case ActivationClip:
 		return "clip"
+	case ActivationTanh:
+		return "tanh"
 	}
 	return fmt.Sprintf("ActivationKind(%d)", uint8(k))
 }
 
 // Activation is what a step makes of its float32 values x at the end, by
-// comparisons and selections:
+// comparisons and selections, but for tanh:
 //
 //	none:  x
 //	relu:  x where x > 0, else +0
 //	prelu: x·Slope[c], rounded once, where x < 0, else x
 //	clip:  t = x where x > Min, else Min; then t where t < Max, else Max
+//	tanh:  the hyperbolic tangent; only an AffineStep ends in it
 //
-// So a NaN becomes +0 in relu and Min in clip, and stays NaN in prelu; −0 becomes
-// +0 in relu, stays in prelu, and becomes Min in a clip whose Min is a zero of
+// So a NaN becomes +0 in relu and Min in clip, and stays NaN in prelu and
+// tanh; −0 becomes +0 in relu, stays in prelu and tanh, and becomes Min in a clip whose Min is a zero of
 // either sign.
 type Activation struct {
 	Kind     ActivationKind
@@ -50,7 +54,7 @@ type Activation struct {
 // check tests what follows a step with so many output channels.
 func (a *Activation) check(channels int) error {
 	switch a.Kind {
-	case ActivationNone, ActivationReLU:
+	case ActivationNone, ActivationReLU, ActivationTanh:
 	case ActivationPReLU:
 		if len(a.Slope) != channels {
 			return fmt.Errorf("%d slopes for %d channels", len(a.Slope), channels)
@@ -76,4 +80,12 @@ func checkClip(low, high float32) error {
 		return errors.New("clip without a finite bound")
 	}
 	return nil
+}
+
+// checkFused is check for a step that is no AffineStep.
+func (a *Activation) checkFused(channels int) error {
+	if a.Kind == ActivationTanh {
+		return errors.New("activation tanh, which is for affine steps")
+	}
+	return a.check(channels)
 }

@@ -3,6 +3,8 @@ package bcnn
 import (
 	"math"
 	"slices"
+
+	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // A chain is what stands between a tensor and the next step that is emitted:
@@ -30,6 +32,7 @@ const (
 	linkReLU
 	linkPReLU
 	linkClip
+	linkTanh
 	linkPool
 )
 
@@ -97,6 +100,8 @@ func (l *link) activation(channels int) Activation {
 		return Activation{Kind: ActivationPReLU, Slope: slope}
 	case linkClip:
 		return Activation{Kind: ActivationClip, Min: float32(l.low), Max: float32(l.high)}
+	case linkTanh:
+		return Activation{Kind: ActivationTanh}
 	}
 	return Activation{}
 }
@@ -117,6 +122,8 @@ func (l *link) apply(c int, x float64) float64 {
 		}
 	case linkClip:
 		return min(max(x, l.low), l.high)
+	case linkTanh:
+		return float64(f32.Tanh(float32(x)))
 	}
 	return x // a maximum of one value
 }

@@ -68,6 +68,25 @@ func TestLowerKeepsTheMeaningOfLongChains(t *testing.T) {
 	}
 }
 
+// A sign behind a tanh is a threshold on what stands before it.
+func TestLowerFoldsTanh(t *testing.T) {
+	for seed := range uint64(100) {
+		b := &builder{rng: rand.New(rand.NewPCG(seed, 9))}
+		in := bcnn.Input{Shape: bcnn.Shape{H: 4, W: 4, C: 3}, DType: bcnn.Uint8}
+		b.net, b.last = &bcnn.Network{Name: "tanh", Input: in}, in.Shape
+		b.add(bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 5, Weights: b.weights(5, 3, seed%2 == 0)})
+		b.add(bcnn.Affine{Scale: b.vector(5, 0.25, -0.25, 0.125), Bias: b.vector(1, 0, -1)})
+		b.add(bcnn.Tanh{})
+		if seed%3 == 0 {
+			b.add(b.pool())
+		}
+		b.add(bcnn.Affine{Scale: b.vector(5, 1, -3), Bias: b.vector(5, 0, 0.5, -0.9999)})
+		b.add(b.zero())
+		b.add(bcnn.Dense{Out: 3, Weights: b.weights(3, b.last.Values(), true)})
+		requireLowersRight(t, b.net, seed)
+	}
+}
+
 func chainOf(channels int, ops ...bcnn.Op) *bcnn.Network {
 	n := fed(bcnn.Float32, 1, 1, channels)
 	for i, op := range ops {

@@ -552,6 +552,10 @@ func (c Clip) output(in []valueType) (valueType, error) {
 	return valueType{in[0].shape, realValue}, checkClip(c.Min, c.Max)
 }
 
+func (Tanh) output(in []valueType) (valueType, error) {
+	return valueType{in[0].shape, realValue}, nil
+}
+
 func (Mul) output(in []valueType) (valueType, error) {
 	return valueType{in[0].shape, realValue}, checkFactor(in[0].shape, in[1].shape)
 }

@@ -94,7 +94,9 @@ func (s *script) window(in bcnn.Shape) (w bcnn.Window, out bcnn.Shape) {
 // step adds one layer that reads from.
 func (s *script) step(from int) int {
 	in := s.shape(from)
-	switch s.next(20) {
+	switch s.next(21) {
+	case 20:
+		return s.add(bcnn.Tanh{}, in, from)
 	case 18, 19:
 		q := bcnn.Quantize{Low: of(s, -1, 0, -8, 3, -256), Levels: of(s, 3, 2, 4, 16, 256)}
 		n := (q.Levels - 1) * of(s, 1, in.C)

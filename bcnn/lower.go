@@ -191,6 +191,8 @@ func (lo *lowering) layer(i int, op Op, in []value) (value, error) {
 		return lo.push(v, link{layers: []int{i}, kind: linkReLU})
 	case Clip:
 		return lo.push(v, clipLink(i, op))
+	case Tanh:
+		return lo.push(v, link{layers: []int{i}, kind: linkTanh})
 	case PReLU:
 		if len(op.Slope) == 1 { // the same for all values
 			return lo.push(v, preluLink(i, op))

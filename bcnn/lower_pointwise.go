@@ -65,14 +65,14 @@ func (lo *lowering) vector(v value) (value, error) {
 }
 
 // prefix splits off the links that one step can do in its epilogue: affine
-// functions, then at most one activation.
-func (lo *lowering) prefix(chain []link, channels int) (affine []link, a Activation, rest []link, err error) {
+// functions, then at most one activation, which is tanh only where the step can do it.
+func (lo *lowering) prefix(chain []link, channels int, tanh bool) (affine []link, a Activation, rest []link, err error) {
 	n := 0
 	for n < len(chain) && chain[n].kind == linkAffine {
 		n++
 	}
 	affine, rest = chain[:n], chain[n:]
-	if len(rest) > 0 && rest[0].kind != linkPool {
+	if len(rest) > 0 && rest[0].kind != linkPool && (tanh || rest[0].kind != linkTanh) {
 		a, err = lo.activation(&rest[0], channels)
 		rest = rest[1:]
 	}
@@ -127,7 +127,7 @@ func (lo *lowering) float(v value) (t int, err error) {
 	}
 	t, chain := v.tensor, v.chain
 	if v.conv != nil {
-		affine, activation, rest, err := lo.prefix(chain, v.conv.Out)
+		affine, activation, rest, err := lo.prefix(chain, v.conv.Out, false)
 		if err != nil {
 			return 0, err
 		}
@@ -144,7 +144,7 @@ func (lo *lowering) float(v value) (t int, err error) {
 		if t, err = lo.emit(&AffineStep{}, nil, Float32, lo.plan.Tensors[t].Shape, t); err != nil {
 			return 0, err
 		}
-	} else if len(chain) > 0 && chain[0].kind != linkAffine && chain[0].kind != linkPool && t >= len(lo.plan.Inputs()) {
+	} else if len(chain) > 0 && chain[0].kind != linkAffine && chain[0].kind != linkPool && chain[0].kind != linkTanh && t >= len(lo.plan.Inputs()) {
 		// An activation behind a sum that nothing else reads is done by the sum.
 		if add, ok := lo.writer(t).Op.(*AddStep); ok && !v.shared && add.Activation.Kind == ActivationNone {
 			if add.Activation, err = lo.activation(&chain[0], lo.plan.Tensors[t].Shape.C); err != nil {
@@ -165,7 +165,7 @@ func (lo *lowering) float(v value) (t int, err error) {
 			chain = chain[1:]
 			continue
 		}
-		affine, activation, rest, err := lo.prefix(chain, shape.C)
+		affine, activation, rest, err := lo.prefix(chain, shape.C, true)
 		if err != nil {
 			return 0, err
 		}

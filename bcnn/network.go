@@ -71,7 +71,7 @@ type Layer struct {
 
 // Op is the operation of a layer: one of the types of this package that
 // implement it (Binarize, Conv2D, Dense, BatchNorm, Affine, Sign, Quantize, ReLU,
-// PReLU, Clip, MaxPool, AvgPool, Add, Mul, Concat, Channels, Flatten, Softmax).
+// PReLU, Clip, Tanh, MaxPool, AvgPool, Add, Mul, Concat, Channels, Flatten, Softmax).
 type Op interface {
 	// Kind is the name of the operation, as used in model files.
 	Kind() string
@@ -252,6 +252,9 @@ type Clip struct {
 	Min, Max float32
 }
 
+// Tanh is the hyperbolic tangent, rounded as docs/numeric-contract.md says.
+type Tanh struct{}
+
 // MaxPool takes the maximum over windows. Padded positions never win; dilation
 // is not supported.
 type MaxPool struct {
@@ -301,6 +304,7 @@ func (Quantize) Kind() string  { return "quantize" }
 func (ReLU) Kind() string      { return "relu" }
 func (PReLU) Kind() string     { return "prelu" }
 func (Clip) Kind() string      { return "clip" }
+func (Tanh) Kind() string      { return "tanh" }
 func (MaxPool) Kind() string   { return "maxpool" }
 func (AvgPool) Kind() string   { return "avgpool" }
 func (Add) Kind() string       { return "add" }

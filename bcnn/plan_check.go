@@ -165,7 +165,7 @@ func (p *Plan) checkStep(s Step) error {
 	case *AddStep:
 		other := p.Tensors[s.In[1]]
 		types = in.DType == Float32 && other.DType == Float32 && out.DType == Float32
-		shape, err = in.Shape, op.Activation.check(in.Shape.C)
+		shape, err = in.Shape, op.Activation.checkFused(in.Shape.C)
 		if other.Shape != shape {
 			err = fmt.Errorf("it adds %v and %v", in.Shape, other.Shape)
 		}
@@ -306,7 +306,7 @@ func (op *ConvStep) check(in, out PlanTensor) (Shape, error) {
 		if err := checkScale(op.Scale, op.Shift, op.Out); err != nil {
 			return Shape{}, err
 		}
-		return shape, op.Activation.check(op.Out)
+		return shape, op.Activation.checkFused(op.Out)
 	}
 	if op.Scale != nil || op.Shift != nil || op.Activation.Kind != ActivationNone {
 		return Shape{}, errors.New("a scale or an activation for bits")

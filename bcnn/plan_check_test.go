@@ -91,6 +91,9 @@ func TestPlanCheck(t *testing.T) {
 		{"", &bcnn.AddStep{Activation: bcnn.Activation{Kind: bcnn.ActivationPReLU, Slope: make([]float32, 3)}}, floats, floats, nil},
 		{"", &bcnn.AffineStep{Activation: bcnn.Activation{Kind: bcnn.ActivationClip, Max: inf}}, floats, floats, nil},
 
+		{"", &bcnn.AffineStep{Activation: bcnn.Activation{Kind: bcnn.ActivationTanh}}, bytes, floats, nil},
+		{"activation tanh, which is for affine steps", &bcnn.AddStep{Activation: bcnn.Activation{Kind: bcnn.ActivationTanh}}, floats, floats, nil},
+		{"activation tanh, which is for affine steps", conv(func(c *bcnn.ConvStep) { c.Threshold, c.Activation.Kind = nil, bcnn.ActivationTanh }), bytes, oneFloat, nil},
 		{"not supported: step 0 (one): activation ActivationKind(9)", &bcnn.AddStep{Activation: bcnn.Activation{Kind: 9}}, floats, floats, nil},
 		{"2 slopes for 3 channels", &bcnn.AddStep{Activation: bcnn.Activation{Kind: bcnn.ActivationPReLU, Slope: make([]float32, 2)}}, floats, floats, nil},
 		{"0 slopes for 3 channels", &bcnn.AffineStep{Activation: bcnn.Activation{Kind: bcnn.ActivationPReLU}}, floats, floats, nil},

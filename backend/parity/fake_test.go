@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
+	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // fake is a device that executes plans with package ref, one step at a time.
@@ -183,6 +184,8 @@ func activate(values []float32, channels int, a bcnn.Activation) {
 			v = min(a.Min, a.Max)
 		case a.Kind == bcnn.ActivationClip && !(v < a.Max):
 			v = a.Max
+		case a.Kind == bcnn.ActivationTanh:
+			v = f32.Tanh(v)
 		}
 		values[i] = v
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // activations are the names that builder.activation knows.
-var activations = []string{"relu", "leaky", "prelu", "rising", "relu6", "hardtanh", "least", "most", "zero"}
+var activations = []string{"relu", "leaky", "prelu", "rising", "relu6", "hardtanh", "least", "most", "zero", "tanh"}
 
 // activation appends an activation.
 func (b *builder) activation(name string) {
@@ -44,6 +44,8 @@ func (b *builder) activation(name string) {
 		b.add(bcnn.Clip{Min: -0.75, Max: inf})
 	case "most":
 		b.add(bcnn.Clip{Min: -inf, Max: 1.5})
+	case "tanh":
+		b.add(bcnn.Tanh{})
 	case "zero": // a bound of −0
 		b.add(bcnn.Clip{Min: float32(math.Copysign(0, -1)), Max: 1})
 	}
@@ -76,7 +78,7 @@ func activationCases() []Case {
 	var cases []Case
 	for i, act := range activations {
 		for k, in := range []string{"bits", "bytes", "float"} {
-			if act != "prelu" && act != "hardtanh" && k != i%3 { // one of each kind with everything
+			if act != "prelu" && act != "hardtanh" && act != "tanh" && k != i%3 { // one of each kind with everything
 				continue
 			}
 			c := map[string]int{"bits": 33, "bytes": 3, "float": 5}[in]

@@ -118,7 +118,7 @@ func TestTheTableCoversThePlan(t *testing.T) {
 		"maxpool of bits padded", "maxpool of float32 padded", "maxpool flip", "conv of uint8 zero point"}
 	for _, in := range []string{"bits", "uint8", "float32"} {
 		features = append(features, "affine of "+in, "affine of "+in+" copy",
-			"affine of "+in+" relu", "affine of "+in+" prelu", "affine of "+in+" clip",
+			"affine of "+in+" relu", "affine of "+in+" prelu", "affine of "+in+" clip", "affine of "+in+" tanh",
 			"conv of "+in+" groups", "conv of "+in+" pool", "conv of "+in+" flip", "conv of "+in+" pool, flip")
 		for _, kind := range []string{"conv of ", "dense of "} {
 			features = append(features, kind+in+" to bits", kind+in+" to sums", kind+in+" scaled", kind+in+" relu", kind+in+" prelu", kind+in+" clip")

@@ -6,10 +6,11 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/zoo"
 )
 
 // Cases returns the table: the cases of every kind of step, some random networks
-// (RandomCase makes more), and whole small networks.
+// (RandomCase makes more), whole small networks, and those of the zoo, reduced.
 func Cases() []Case {
 	var cases []Case
 	for _, s := range convSpecs() {
@@ -26,7 +27,20 @@ func Cases() []Case {
 		cases = append(cases, RandomCase(seed))
 	}
 	cases = append(cases, wholeCases()...)
+	cases = append(cases, zooCases()...)
 	return unique(cases)
+}
+
+// zooCases are the networks of the zoo, reduced.
+func zooCases() []Case {
+	var cases []Case
+	for _, e := range zoo.Networks() {
+		cases = append(cases, Case{
+			Name: "zoo/" + e.Name, Batch: 2, fill: fillRandom,
+			build: func(*builder) *bcnn.Network { return e.Reduced(1) },
+		})
+	}
+	return cases
 }
 
 // unique drops repeated cases: the lists overlap where a parameter has its

@@ -11,7 +11,7 @@ import (
 // versionOf returns the first version of the format that has a kind of layer.
 func versionOf(kind string) int {
 	switch kind {
-	case bcnn.AvgPool{}.Kind(), bcnn.PReLU{}.Kind(), bcnn.Clip{}.Kind(), bcnn.Mul{}.Kind(), bcnn.Concat{}.Kind(), bcnn.Channels{}.Kind():
+	case bcnn.AvgPool{}.Kind(), bcnn.PReLU{}.Kind(), bcnn.Clip{}.Kind(), bcnn.Tanh{}.Kind(), bcnn.Mul{}.Kind(), bcnn.Concat{}.Kind(), bcnn.Channels{}.Kind():
 		return 2
 	case bcnn.Quantize{}.Kind():
 		return integersVersion
@@ -74,7 +74,7 @@ func (w *layerWriter) encode(op bcnn.Op) error {
 		w.params = clipJSON{bound(op.Min), bound(op.Max)}
 	case bcnn.Channels:
 		w.add(index, &tensor{dtype: i32, shape: []int64{int64(len(op.Index))}, i32: op.Index})
-	case bcnn.ReLU, bcnn.Add, bcnn.Mul, bcnn.Concat, bcnn.Flatten, bcnn.Softmax:
+	case bcnn.ReLU, bcnn.Tanh, bcnn.Add, bcnn.Mul, bcnn.Concat, bcnn.Flatten, bcnn.Softmax:
 	default:
 		return fmt.Errorf("%T cannot be stored", op)
 	}
@@ -138,6 +138,8 @@ func (r *layerReader) decode() (bcnn.Op, error) {
 		return bcnn.Channels{Index: t.i32}, nil
 	case bcnn.ReLU{}.Kind():
 		return bcnn.ReLU{}, nil
+	case bcnn.Tanh{}.Kind():
+		return bcnn.Tanh{}, nil
 	case bcnn.Add{}.Kind():
 		return bcnn.Add{}, nil
 	case bcnn.Mul{}.Kind():

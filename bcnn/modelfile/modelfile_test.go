@@ -473,7 +473,7 @@ func TestVersions(t *testing.T) {
 		op   bcnn.Op
 	}{
 		{"quantize", bcnn.Ternary()},
-		{"avgpool", bcnn.AvgPool{Window: bcnn.Window{KH: 1, KW: 1}}}, {"prelu", bcnn.PReLU{Slope: []float32{2}}}, {"clip", bcnn.Clip{Min: 1, Max: 2}},
+		{"avgpool", bcnn.AvgPool{Window: bcnn.Window{KH: 1, KW: 1}}}, {"prelu", bcnn.PReLU{Slope: []float32{2}}}, {"clip", bcnn.Clip{Min: 1, Max: 2}}, {"tanh", bcnn.Tanh{}},
 		{"mul", bcnn.Mul{}}, {"concat", bcnn.Concat{}}, {"channels", bcnn.Channels{Index: []int32{0}}},
 	} {
 		n := &bcnn.Network{Name: "one", Input: bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Float32}}

@@ -15,6 +15,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // tensor is a batch in NHWC order, unpacked. Exactly the slice that dtype names
@@ -258,6 +259,8 @@ func activate(v float32, a bcnn.Activation, c int) float32 {
 		if !(v < a.Max) {
 			v = a.Max
 		}
+	case bcnn.ActivationTanh:
+		return f32.Tanh(v)
 	}
 	return v
 }

@@ -17,15 +17,30 @@ type builder struct {
 	net   *bcnn.Network
 	rng   *rand.Rand
 	shape bcnn.Shape // of the last layer
-	// The sums of the last layer with weights have about this variance.
-	variance float64
+	// The sums of the last layer with weights have about this mean and variance.
+	mean, variance float64
 	// bytes says that the next layer reads the bytes of the image.
 	bytes bool
+	// padding is the value of the padding of binary convolutions.
+	padding int
+	// reduced says that images are smaller, and channels fewer.
+	reduced bool
 }
 
 func newBuilder(name string, seed uint64) *builder {
-	return &builder{net: &bcnn.Network{Name: name}, rng: rand.New(rand.NewPCG(seed, 0))}
+	return &builder{net: &bcnn.Network{Name: name}, rng: rand.New(rand.NewPCG(seed, 0)), padding: -1}
 }
+
+// channels is a number of channels, outputs or classes, or less of them.
+func (b *builder) channels(n int) int {
+	if !b.reduced {
+		return n
+	}
+	return max(n/8, min(n, 8))
+}
+
+// last is the layer that was appended last.
+func (b *builder) last() int { return len(b.net.Layers) - 1 }
 
 // square is a square window.
 func square(size, stride, pad int) bcnn.Window {
@@ -37,6 +52,9 @@ func square(size, stride, pad int) bcnn.Window {
 
 // image makes the input an RGB image of side² pixels, less 128.
 func (b *builder) image(side, resize int) {
+	if b.reduced {
+		side, resize = max(side*2/7, 16), 0 // 64 for 224
+	}
 	b.shape = bcnn.Shape{H: side, W: side, C: 3}
 	b.net.Input = bcnn.Input{Shape: b.shape, DType: bcnn.Uint8, Resize: resize}
 	b.net.Append("centre", bcnn.Affine{Bias: []float32{-128}})
@@ -68,7 +86,7 @@ func (b *builder) weights(rows, n int) bcnn.Weights {
 
 // summed notes that sums over n taps follow.
 func (b *builder) summed(n int) {
-	b.variance = float64(n)
+	b.mean, b.variance = 0, float64(n)
 	if b.bytes {
 		b.variance *= byteVariance
 	}
@@ -80,11 +98,18 @@ func (b *builder) conv(name string, c bcnn.Conv2D) {
 	taps := b.shape.C / max(c.Groups, 1)
 	c.Weights = b.weights(c.Out*c.KH*c.KW, taps)
 	if !b.bytes {
-		c.PadValue = -1
+		c.PadValue = b.padding
 	}
 	b.net.Append(name, c)
 	b.shape = c.Window.Output(b.shape, c.Out)
 	b.summed(c.KH * c.KW * taps)
+}
+
+// convOf is conv of another layer than the last one, of the given shape.
+func (b *builder) convOf(input int, s bcnn.Shape, name string, c bcnn.Conv2D) {
+	b.shape = s
+	b.conv(name, c)
+	b.net.Layers[b.last()].Inputs = []int{input}
 }
 
 func (b *builder) dense(name string, out int) {
@@ -107,7 +132,7 @@ func (b *builder) norm(id string) {
 	for range b.shape.C {
 		bn.Gamma = append(bn.Gamma, float32(b.rng.NormFloat64()))
 		bn.Beta = append(bn.Beta, float32(b.rng.NormFloat64()/4))
-		bn.Mean = append(bn.Mean, float32(deviation*b.rng.NormFloat64()/4))
+		bn.Mean = append(bn.Mean, float32(b.mean+deviation*b.rng.NormFloat64()/4))
 		bn.Var = append(bn.Var, float32(b.variance*(0.5+b.rng.Float64())))
 	}
 	b.net.Append("bn"+id, bn)
@@ -123,7 +148,7 @@ func (b *builder) normSign(id string) {
 func (b *builder) classifier(first int, sizes ...int) {
 	for i, out := range sizes {
 		id := fmt.Sprint(first + i)
-		b.dense("fc"+id, out)
+		b.dense("fc"+id, b.channels(out))
 		if i < len(sizes)-1 {
 			b.normSign(id)
 		} else {
@@ -135,7 +160,7 @@ func (b *builder) classifier(first int, sizes ...int) {
 // floatConv completes a convolution with float32 weights whose sums have about
 // variance 1.
 func (b *builder) floatConv(name string, c bcnn.Conv2D) {
-	taps := c.KH * c.KW * b.shape.C
+	taps := c.KH * c.KW * b.shape.C / max(c.Groups, 1)
 	if b.bytes {
 		b.net.Append("scale", bcnn.Affine{Scale: []float32{1.0 / 64}})
 		b.bytes = false
@@ -143,7 +168,7 @@ func (b *builder) floatConv(name string, c bcnn.Conv2D) {
 	c.Weights = b.realWeights(c.Out, taps)
 	b.net.Append(name, c)
 	b.shape = c.Window.Output(b.shape, c.Out)
-	b.variance = 1
+	b.mean, b.variance = 0, 1
 }
 
 func (b *builder) floatDense(name string, out int) {
@@ -165,4 +190,68 @@ func (b *builder) realWeights(rows, n int) bcnn.Weights {
 func (b *builder) averagePool(name string, w bcnn.Window, input ...int) {
 	b.net.Append(name, bcnn.AvgPool{Window: w}, input...)
 	b.shape = w.Output(b.shape, b.shape.C)
+}
+
+// same is a window whose padding makes the output as large as the input, divided by the
+// stride: TensorFlow's, with the larger part at the end.
+func (b *builder) same(size, stride int) bcnn.Window {
+	w := square(size, stride, 0)
+	around := func(side int) (before, after int) {
+		total := max(((side+stride-1)/stride-1)*stride+size-side, 0)
+		return total / 2, total - total/2
+	}
+	w.Pad.Top, w.Pad.Bottom = around(b.shape.H)
+	w.Pad.Left, w.Pad.Right = around(b.shape.W)
+	return w
+}
+
+// whole is a window over the whole image.
+func (b *builder) whole() bcnn.Window {
+	w := square(1, 1, 0)
+	w.KH, w.KW = b.shape.H, b.shape.W
+	return w
+}
+
+func (b *builder) relu(id string) { b.net.Append("relu"+id, bcnn.ReLU{}) }
+
+func (b *builder) sign(id string) {
+	b.net.Append("sign"+id, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+}
+
+// prelu appends slopes per channel as training could have left them.
+func (b *builder) prelu(id string) {
+	var p bcnn.PReLU
+	for range b.shape.C {
+		p.Slope = append(p.Slope, float32(0.25+b.rng.NormFloat64()/8))
+	}
+	b.net.Append("prelu"+id, p)
+}
+
+// shift appends a learned bias per channel.
+func (b *builder) shift(id string) {
+	var a bcnn.Affine
+	for range b.shape.C {
+		a.Bias = append(a.Bias, float32(b.rng.NormFloat64()/8))
+	}
+	b.net.Append("shift"+id, a)
+}
+
+// sigmoid is (1 + tanh(x/2))/2.
+func (b *builder) sigmoid(id string) {
+	half := []float32{0.5}
+	b.net.Append("half"+id, bcnn.Affine{Scale: half})
+	b.net.Append("tanh"+id, bcnn.Tanh{})
+	b.net.Append("sigmoid"+id, bcnn.Affine{Scale: half, Bias: half})
+}
+
+// add appends the sum of two layers of the shape of the last one.
+func (b *builder) add(id string, x, y int) {
+	b.net.Append("add"+id, bcnn.Add{}, x, y)
+	b.variance = max(2*b.variance, 1)
+}
+
+// top is the end of most networks: the mean of every channel, and real weights.
+func (b *builder) top(classes int) {
+	b.averagePool("pool", b.whole())
+	b.floatDense("fc", b.channels(classes))
 }

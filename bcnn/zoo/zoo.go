@@ -28,7 +28,22 @@ func Networks() []Entry {
 		{"vgg19", "VGG-19 (configuration E), likewise", vgg(2, 2, 4, 4, 4)},
 		{"alexnet", "AlexNet without groups, binarised as in XNOR-Net (Rastegari et al.), dense layers too", alexNet},
 		{"birealnet18", "Bi-Real Net 18 (Liu et al.): first and last layer and shortcuts are float32", biRealNet18},
+		{"birealnet18-stem", "Bi-Real Net 18 with the stem of PeleeNet (3×3 convolutions) in place of its 7×7 convolution, as daBNN (Zhang et al.) has it", biRealNet18Stem},
 		{"binarynet", "the network for CIFAR-10 of Binarized Neural Networks (Courbariaux et al.)", binaryNet},
+		{"bmxnet-lenet", "the LeNet published with BMXNet (Yang et al.): first and last layer are float32, padding is +1", bmxLeNet},
+		{"bmxnet-resnet18", "the ResNet-18 for CIFAR-10 published with BMXNet: first and last layer are float32, padding is +1", bmxResNet18},
+		{"cnv-1w1a", "CNV of FINN (Umuroglu et al.) for CIFAR-10, without padding", cnv},
+		{"lfc-1w1a", "LFC of FINN for MNIST, whose pixels are ±1, too", lfc},
+		{"binaryalexnet", "BinaryAlexNet of the Larq Zoo; padding is 0", binaryAlexNet},
+		{"xnornet", "XNOR-Net (Rastegari et al.) as in the Larq Zoo: first and last layer are float32, padding is 0", xnorNet},
+		{"resnete18", "ResNetE-18 (Bethge et al.) as BinaryResNetE18 of the Larq Zoo: first and last layer and shortcuts are float32, padding is 0", resNetE18},
+		{"densenet28", "BinaryDenseNet-28 (Bethge et al.) as in the Larq Zoo: first and last layer and transitions are float32, padding is 0", denseNet28},
+		{"realtobinary", "Real-to-Binary Net (Martinez et al.) as in the Larq Zoo: first and last layer, shortcuts and gates are float32, padding is 0", realToBinary},
+		{"meliusnet22", "MeliusNet-22 (Bethge et al.) as in the Larq Zoo: stem, transitions and last layer are float32, padding is 0", meliusNet22},
+		{"reactnet", "ReActNet-A (Liu et al.), of the form of MobileNet: first and last layer are float32, padding is 0", reActNet},
+		{"quicknet-small", "QuickNet Small (Bannink et al.) of the Larq Zoo: stem, transitions and last layer are float32, padding is +1", quickNet([]int{4, 4, 4, 4}, []int{32, 64, 256, 512})},
+		{"quicknet", "QuickNet, likewise", quickNet([]int{4, 4, 4, 4}, []int{64, 128, 256, 512})},
+		{"quicknet-large", "QuickNet Large, likewise", quickNet([]int{6, 8, 12, 6}, []int{64, 128, 256, 512})},
 	}
 }
 
@@ -54,6 +69,15 @@ func New(name string, seed uint64) (*bcnn.Network, error) {
 	return nil, fmt.Errorf("zoo: no network %q, there are %s", name, strings.Join(Names(), ", "))
 }
 
+// Reduced returns the network with images of 64 pixels a side in place of 224, and an
+// eighth of the channels: for tests that all its layers are to take part in.
+func (e Entry) Reduced(seed uint64) *bcnn.Network {
+	b := newBuilder(e.Name, seed)
+	b.reduced = true
+	e.build(b)
+	return b.net
+}
+
 // vgg returns the builder of a VGG network for ImageNet with the given numbers
 // of 3×3 convolutions before each of its five max-pools.
 func vgg(blocks ...int) func(b *builder) {
@@ -63,7 +87,7 @@ func vgg(blocks ...int) func(b *builder) {
 		for i, convs := range blocks {
 			for j := range convs {
 				id := fmt.Sprintf("%d.%d", i+1, j+1)
-				b.conv("conv"+id, bcnn.Conv2D{Window: square(3, 1, 1), Out: channels[i]})
+				b.conv("conv"+id, bcnn.Conv2D{Window: square(3, 1, 1), Out: b.channels(channels[i])})
 				b.normSign(id)
 			}
 			b.pool(fmt.Sprint("pool", i+1), square(2, 2, 0))
@@ -86,7 +110,7 @@ func alexNet(b *builder) {
 		{square(3, 1, 1), 256, true},
 	} {
 		id := fmt.Sprint(i + 1)
-		b.conv("conv"+id, bcnn.Conv2D{Window: c.window, Out: c.out})
+		b.conv("conv"+id, bcnn.Conv2D{Window: c.window, Out: b.channels(c.out)})
 		if c.pool {
 			b.pool("pool"+id, square(3, 2, 0))
 		}
@@ -99,43 +123,11 @@ func binaryNet(b *builder) {
 	b.image(32, 0)
 	for i, out := range []int{128, 128, 256, 256, 512, 512} {
 		id := fmt.Sprint(i + 1)
-		b.conv("conv"+id, bcnn.Conv2D{Window: square(3, 1, 1), Out: out})
+		b.conv("conv"+id, bcnn.Conv2D{Window: square(3, 1, 1), Out: b.channels(out)})
 		if i%2 == 1 {
 			b.pool("pool"+id, square(2, 2, 0))
 		}
 		b.normSign(id)
 	}
 	b.classifier(7, 1024, 1024, 10)
-}
-
-// biRealNet18 has a shortcut around every binary convolution.
-func biRealNet18(b *builder) {
-	b.image(224, 256)
-	b.floatConv("conv1", bcnn.Conv2D{Window: square(7, 2, 3), Out: 64})
-	b.norm("1")
-	b.pool("pool1", square(3, 2, 1))
-	for i, out := range []int{64, 64, 128, 128, 256, 256, 512, 512} {
-		for j := range 2 {
-			id := fmt.Sprintf("%d.%d", i/2+2, i%2*2+j+1)
-			around, stride := len(b.net.Layers)-1, 1
-			from := b.shape
-			if out != b.shape.C {
-				stride = 2
-			}
-			b.net.Append("sign"+id, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
-			b.conv("conv"+id, bcnn.Conv2D{Window: square(3, stride, 1), Out: out})
-			b.norm(id)
-			sum := len(b.net.Layers) - 1
-			if stride == 2 {
-				b.shape = from
-				b.averagePool("down"+id, square(2, 2, 0), around)
-				b.floatConv("shortcut"+id, bcnn.Conv2D{Window: square(1, 1, 0), Out: out})
-				b.norm("shortcut" + id)
-				around = len(b.net.Layers) - 1
-			}
-			b.net.Append("add"+id, bcnn.Add{}, sum, around)
-		}
-	}
-	b.averagePool("pool5", square(b.shape.H, 1, 0))
-	b.floatDense("fc", 1000)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,35 +129,47 @@ func TestActivations(t *testing.T) {
 		in, out := randomInput(plan.Input), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
 		require.NoError(t, exe.Run(context.Background(), []bcnn.Tensor{out}, []bcnn.Tensor{in}))
 		other := bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
-		clear(in.U8)
+		slices.Reverse(in.U8)
 		require.NoError(t, exe.Run(context.Background(), []bcnn.Tensor{other}, []bcnn.Tensor{in}))
 		require.NotEqual(t, out.F32, other.F32, name)
 		require.NoError(t, exe.Close())
 	}
 }
 
-// Whole networks on every instruction set against generic, and that against the
-// reference, which would take minutes for VGG.
+// Networks on every instruction set against generic: reduced ones, and of whole ones
+// those without layers in float32, as all others take minutes. What is reduced is
+// compared with the reference, too.
 func TestParity(t *testing.T) {
-	for _, name := range zoo.Names() {
-		_, plan := lowered(t, name)
+	run := func(plan *bcnn.Plan, in bcnn.Tensor, isa string) []float32 {
+		exe, err := cpu.Device().Compile(t.Context(), plan, backend.Options{ISA: isa})
+		require.NoError(t, err)
+		got := bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
+		require.NoError(t, exe.Run(context.Background(), []bcnn.Tensor{got}, []bcnn.Tensor{in}))
+		require.NoError(t, exe.Close())
+		return got.F32
+	}
+	check := func(name string, plan *bcnn.Plan, reference bool) {
 		in := randomInput(plan.Input)
-		run := func(isa string) []float32 {
-			exe, err := cpu.Device().Compile(t.Context(), plan, backend.Options{ISA: isa})
-			require.NoError(t, err)
-			got := bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
-			require.NoError(t, exe.Run(context.Background(), []bcnn.Tensor{got}, []bcnn.Tensor{in}))
-			require.NoError(t, exe.Close())
-			return got.F32
-		}
-		want := run("generic")
-		if !strings.HasPrefix(name, "vgg") {
+		want := run(plan, in, "generic")
+		if reference {
 			out, err := ref.Run(t.Context(), plan, in, nil)
 			require.NoError(t, err)
 			require.Equal(t, out.F32, want, name)
 		}
 		for _, isa := range cpu.Device().Info().ISAs {
-			require.Equal(t, want, run(isa), "%s on %s", name, isa)
+			require.Equal(t, want, run(plan, in, isa), "%s on %s", name, isa)
 		}
+	}
+	for _, e := range zoo.Networks() {
+		plan, err := bcnn.Lower(t.Context(), e.Reduced(seed), bcnn.LowerOptions{})
+		require.NoError(t, err)
+		check(e.Name+", reduced", plan, true)
+	}
+	if testing.Short() {
+		return
+	}
+	for _, name := range []string{"vgg16", "vgg19", "alexnet", "binarynet", "birealnet18"} {
+		_, plan := lowered(t, name)
+		check(name, plan, !strings.HasPrefix(name, "vgg"))
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bincnn"
+	"github.com/bitcnn/bitcnn/bcnn/bmxnet"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
 	"github.com/bitcnn/bitcnn/bcnn/tflite"
@@ -31,17 +32,22 @@ type convertFlags struct {
 	input, labels      string
 	shape              string
 	signOfZero         string
+	params             string
 	onnx               onnx.Options
 	requireBinary      bool
 	json               bool
 }
 
-// graphFlags are the flags that only make sense for ONNX and TensorFlow Lite files,
-// and onnxFlags those for ONNX files alone.
-var (
-	graphFlags = []string{"input", "mean", "scale", "labels", "name", "resize"}
-	onnxFlags  = []string{"shape", "sign-zero", "override-zeros", "weight-tolerance"}
-)
+// flagsOf are the flags that only make sense for some formats.
+var flagsOf = []struct {
+	names, formats []string
+	what           string
+}{
+	{[]string{"input", "mean", "scale", "labels", "name", "resize"}, []string{"onnx", "tflite", "bmxnet"}, "for ONNX, TensorFlow Lite and BMXNet models"},
+	{[]string{"shape"}, []string{"onnx", "bmxnet"}, "for ONNX and BMXNet models"},
+	{[]string{"sign-zero", "override-zeros", "weight-tolerance"}, []string{"onnx"}, "for ONNX models"},
+	{[]string{"params"}, []string{"bmxnet"}, "for BMXNet models"},
+}
 
 func newConvert(env *environment) *cobra.Command {
 	var f convertFlags
@@ -49,7 +55,8 @@ func newConvert(env *environment) *cobra.Command {
 		Use:   "convert IN -o OUT.bcnn",
 		Short: "Convert a model to a .bcnn file",
 		Long: `Convert an ONNX model, a TensorFlow Lite model such as those of Larq Compute
-Engine, the folder of weights published with BinCNN (with --mode), or a network
+Engine, a network of BMXNet (NAME-symbol.json, with its weights NAME-0000.params
+beside it), the folder of weights published with BinCNN (with --mode), or a network
 that 'bcnn zoo' lists with random weights (--from zoo), to a .bcnn file, and
 report for every layer with weights whether it is binary, its bytes before and
 after, and why it is computed in float. The format is recognised by what is in
@@ -60,8 +67,9 @@ The file is written completely or not at all; a file of that name is replaced.
 The report ends with a warning if less than half of the multiplications became
 binary; with --require-binary that is an error, and no file is written.
 
-The flags below override what the file says about its input. --input uint8
-makes a model with a float input read the bytes of images, of which it computes
+The flags below override what the file says about its input; the size of the
+input of a BMXNet model must be given with --shape. --input uint8 makes a model
+with a float input read the bytes of images, of which it computes
 (x - mean) · scale per channel first.
 
 With --json, one object: input, output, bytes, layers, macs, binary_macs,
@@ -69,6 +77,7 @@ float_bytes, stored_bytes, warning, of an ONNX or TensorFlow Lite model nodes an
 folded, and of an ONNX model cancelled, zeros, nearly_binary.`,
 		Example: `  bcnn convert model.onnx -o model.bcnn
   bcnn convert model.onnx -o model.bcnn --input uint8 --mean 127.5 --scale 0.00784313725 --labels labels.txt
+  bcnn convert lenet-symbol.json -o lenet.bcnn --shape 28x28x1 --input uint8 --scale 0.00392156862745098
   bcnn convert --mode thresh weights -o bincnn.bcnn
   bcnn convert --from zoo vgg16 -o vgg16.bcnn`,
 		Args: cobra.ExactArgs(1),
@@ -87,14 +96,11 @@ folded, and of an ONNX model cancelled, zeros, nearly_binary.`,
 			if err != nil {
 				return err
 			}
-			for _, name := range graphFlags {
-				if format != "onnx" && format != "tflite" && cmd.Flags().Changed(name) {
-					return usagef("--%s is for ONNX and TensorFlow Lite models", name)
-				}
-			}
-			for _, name := range onnxFlags {
-				if format != "onnx" && cmd.Flags().Changed(name) {
-					return usagef("--%s is for ONNX models", name)
+			for _, f := range flagsOf {
+				for _, name := range f.names {
+					if !slices.Contains(f.formats, format) && cmd.Flags().Changed(name) {
+						return usagef("--%s is %s", name, f.what)
+					}
 				}
 			}
 			if format != "bincnn" && f.mode != "" {
@@ -108,6 +114,8 @@ folded, and of an ONNX model cancelled, zeros, nearly_binary.`,
 				net, nodes, err = f.loadONNX(cmd.Context(), in)
 			case "tflite":
 				net, operators, err = f.loadTFLite(cmd.Context(), in)
+			case "bmxnet":
+				net, err = f.loadBMXNet(cmd.Context(), in)
 			case "bincnn":
 				mode := bincnn.Mode(f.mode)
 				modes := []bincnn.Mode{bincnn.Thresh, bincnn.Norm, bincnn.Int}
@@ -154,10 +162,11 @@ folded, and of an ONNX model cancelled, zeros, nearly_binary.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.output, "output", "o", "", "file to write")
-	flags.StringVar(&f.from, "from", "", "format of IN: onnx, tflite or bincnn, or zoo for the name of a network (default what is in the file)")
+	flags.StringVar(&f.from, "from", "", "format of IN: onnx, tflite, bmxnet or bincnn, or zoo for the name of a network (default what is in the file)")
 	flags.StringVar(&f.mode, "mode", "", "input of a bincnn network: thresh, norm or int")
 	flags.StringVar(&f.input, "input", "", "type of the input: uint8 or float32 (default as the file says)")
-	flags.StringVar(&f.shape, "shape", "", "HEIGHTxWIDTHxCHANNELS of the input, where the ONNX file leaves it open")
+	flags.StringVar(&f.shape, "shape", "", "HEIGHTxWIDTHxCHANNELS of the input, where the file leaves it open")
+	flags.StringVar(&f.params, "params", "", "file of the weights of a BMXNet model (default the one NAME-*.params beside it)")
 	floatsFlag(cmd, &f.onnx.Mean, "mean", "subtracted from the input, one value or one per channel")
 	floatsFlag(cmd, &f.onnx.Scale, "scale", "multiplied with the input after that, one value or one per channel")
 	flags.StringVar(&f.labels, "labels", "", "text file with the labels, one per line")
@@ -169,7 +178,7 @@ folded, and of an ONNX model cancelled, zeros, nearly_binary.`,
 	flags.BoolVar(&f.requireBinary, "require-binary", false, "fail if less than half of the multiplications become binary")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object")
 	for name, values := range map[string][]string{
-		"from": {"onnx", "tflite", "bincnn", "zoo"}, "mode": {"thresh", "norm", "int"},
+		"from": {"onnx", "tflite", "bmxnet", "bincnn", "zoo"}, "mode": {"thresh", "norm", "int"},
 		"input": {"uint8", "float32"}, "sign-zero": {"plus", "minus"},
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
@@ -177,22 +186,22 @@ folded, and of an ONNX model cancelled, zeros, nearly_binary.`,
 	return cmd
 }
 
-// format returns the format of the model that is to be converted: onnx, tflite,
+// format returns the format of the model that is to be converted: onnx, tflite, bmxnet,
 // bincnn, zoo or bcnn.
 func (f *convertFlags) format(in string) (string, error) {
 	switch f.from {
-	case "onnx", "tflite", "bincnn", "zoo":
+	case "onnx", "tflite", "bmxnet", "bincnn", "zoo":
 		return f.from, nil
 	case "":
 	default:
-		return "", usagef("--from %q: want onnx, tflite, bincnn or zoo", f.from)
+		return "", usagef("--from %q: want onnx, tflite, bmxnet, bincnn or zoo", f.from)
 	}
 	format, err := recognize.Path(in)
 	if err != nil {
 		return "", err
 	}
 	return map[recognize.Format]string{
-		recognize.ONNX: "onnx", recognize.TFLite: "tflite", recognize.BinCNN: "bincnn", recognize.ModelFile: "bcnn",
+		recognize.ONNX: "onnx", recognize.TFLite: "tflite", recognize.BMXNet: "bmxnet", recognize.BinCNN: "bincnn", recognize.ModelFile: "bcnn",
 	}[format], nil
 }
 
@@ -236,6 +245,18 @@ func (f *convertFlags) loadONNX(ctx context.Context, in string) (*bcnn.Network, 
 		return nil, nil, err
 	}
 	return onnx.Load(ctx, in, f.onnx)
+}
+
+// loadBMXNet imports a network of BMXNet, whose input the same flags describe.
+func (f *convertFlags) loadBMXNet(ctx context.Context, in string) (*bcnn.Network, error) {
+	if err := f.setLabels(); err != nil {
+		return nil, err
+	}
+	o := &f.onnx
+	return bmxnet.Load(ctx, in, bmxnet.Options{
+		Params: f.params, InputShape: o.InputShape, InputType: o.InputType, Mean: o.Mean, Scale: o.Scale,
+		Name: o.Name, Labels: o.Labels, Resize: o.Resize,
+	})
 }
 
 // loadTFLite imports a TensorFlow Lite model with those of the options that it has.

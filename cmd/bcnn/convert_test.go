@@ -83,6 +83,31 @@ func TestConvertONNX(t *testing.T) {
 	require.Len(t, entries, 2)
 }
 
+// The networks published with BMXNet, in the sizes that the documentation has.
+func TestConvertBMXNet(t *testing.T) {
+	in := testenv.SharedData(t, "bmxnet/binarized_cifar10-resnet18-64bit-symbol.json")
+	dir := t.TempDir()
+	out := filepath.Join(dir, "resnet18.bcnn")
+	args := []string{"convert", in, "-o", out, "--input", "uint8", "--mean", "123.68,116.779,103.939"}
+	require.Contains(t, fail(t, exitJob, args...), `input "data": the file does not say how large it is; give its size with 'bcnn convert --shape'`)
+	text := succeed(t, append(args, "--shape", "32x32x3")...)
+	require.Equal(t, 20, strings.Count(text, "  binary  "), text)
+	info, err := os.Stat(out)
+	require.NoError(t, err)
+	require.EqualValues(t, 1518020, info.Size())
+
+	data, err := os.ReadFile(in)
+	require.NoError(t, err)
+	symbol := writeFile(t, filepath.Join(dir, "net-symbol.json"), string(data))
+	args = []string{"convert", symbol, "-o", out, "--shape", "32x32x3"}
+	require.Contains(t, fail(t, exitJob, args...), "there are no weights beside it")
+	params := strings.TrimSuffix(in, "-symbol.json") + "-0000.params"
+	succeed(t, append(args, "--params", params)...)
+	require.Contains(t, fail(t, exitUsage, append(args, "--sign-zero", "plus")...), "--sign-zero is for ONNX models")
+	require.Contains(t, fail(t, exitUsage, "convert", "--from", "zoo", "vgg16", "-o", out, "--params", params), "--params is for BMXNet models")
+	require.Contains(t, fail(t, exitJob, "convert", params, "-o", out), "name the graph that they belong to")
+}
+
 // What a file is shows by what is in it, wherever a model is named.
 func TestModelsByContent(t *testing.T) {
 	dir := t.TempDir()
@@ -93,14 +118,14 @@ func TestModelsByContent(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(saved(t, lightNet())), string(content))
 	require.Contains(t, succeed(t, "inspect", model), "light: input")
-	require.Contains(t, fail(t, exitUsage, "convert", model, "-o", copied, "--resize", "3"), "for ONNX and TensorFlow Lite models")
+	require.Contains(t, fail(t, exitUsage, "convert", model, "-o", copied, "--resize", "3"), "for ONNX, TensorFlow Lite and BMXNet models")
 
 	keras := writeFile(t, filepath.Join(dir, "keras.bcnn"), "\x89HDF\r\n\x1a\n")
 	for _, args := range [][]string{
 		{"convert", keras, "-o", copied}, {"inspect", keras}, {"classify", "-m", keras, "x.png"}, {"eval", "-m", keras, "--data", dir},
 		{"bench", "-m", keras}, {"parity", "-m", keras},
 	} {
-		require.Contains(t, fail(t, exitJob, args...), keras+": a Keras model (HDF5), not a .bcnn or ONNX file; ")
+		require.Contains(t, fail(t, exitJob, args...), keras+": a Keras model (HDF5), not a .bcnn, ONNX, TensorFlow Lite or BMXNet file; ")
 	}
 	require.Contains(t, fail(t, exitJob, "convert", dir, "-o", copied), dir+": a folder without a model")
 	writeFile(t, filepath.Join(dir, "pkwConv1.bin"), "")

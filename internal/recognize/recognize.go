@@ -26,6 +26,7 @@ const (
 	ONNX
 	TFLite // TensorFlow Lite
 	BinCNN // the folder of weights published with BinCNN
+	BMXNet // the graph of a network of BMXNet or MXNet (symbol.json)
 )
 
 func (f Format) String() string {
@@ -38,6 +39,8 @@ func (f Format) String() string {
 		return "TensorFlow Lite"
 	case BinCNN:
 		return "BinCNN"
+	case BMXNet:
+		return "BMXNet"
 	}
 	return fmt.Sprintf("Format(%d)", int(f))
 }
@@ -85,7 +88,7 @@ func Folder(has func(name string) bool) (Format, error) {
 	case has("saved_model.pb"):
 		return 0, no(savedModel)
 	}
-	return 0, errors.New("a folder without a model: want a .bcnn or ONNX file, or the folder of weights of BinCNN")
+	return 0, errors.New("a folder without a model: want a .bcnn, ONNX or TensorFlow Lite file, the NAME-symbol.json of BMXNet, or the folder of weights of BinCNN")
 }
 
 // Head returns the format of a file that begins with head: all of it, or HeadBytes.
@@ -100,6 +103,9 @@ func Head(head []byte) (Format, error) {
 	if at(4, "TFL3")(head) {
 		return TFLite, nil
 	}
+	if isSymbol(head) {
+		return BMXNet, nil
+	}
 	for _, k := range kinds {
 		if k.is(head) {
 			return 0, no(k.about)
@@ -111,7 +117,7 @@ func Head(head []byte) (Format, error) {
 	if mayBeONNX(head) {
 		return ONNX, nil
 	}
-	return 0, errors.New("neither a .bcnn nor an ONNX file, nor of another format that is known here")
+	return 0, errors.New("neither a .bcnn nor an ONNX, TensorFlow Lite or BMXNet file, nor of another format that is known here")
 }
 
 // about says what a file is, and how to come from there to a model.
@@ -119,9 +125,9 @@ type about struct{ what, way string }
 
 func no(a about) error {
 	if a.way == "" {
-		return fmt.Errorf("%s, not a .bcnn or ONNX file", a.what)
+		return fmt.Errorf("%s, not a .bcnn, ONNX, TensorFlow Lite or BMXNet file", a.what)
 	}
-	return fmt.Errorf("%s, not a .bcnn or ONNX file; %s", a.what, a.way)
+	return fmt.Errorf("%s, not a .bcnn, ONNX, TensorFlow Lite or BMXNet file; %s", a.what, a.way)
 }
 
 const (
@@ -135,7 +141,6 @@ var (
 	keras      = about{"a Keras model (HDF5)", "'python -m tf2onnx.convert --keras FILE --output model.onnx' converts it"}
 	kerasZip   = about{"a Keras 3 model", "in Keras, model.export(\"model.onnx\", format=\"onnx\") converts it"}
 	torchZip   = about{"a PyTorch file", torch}
-	mxnet      = "in MXNet, mxnet.onnx.export_model writes the network with its weights as ONNX"
 )
 
 // kinds are files that are no models for this module, the surest marks first.
@@ -149,8 +154,7 @@ var kinds = []struct {
 	{zipOf(isNumPy), about{"a NumPy archive (.npz)", "it holds tensors, but no network"}},
 	{at(0, "PK\x03\x04"), about{"a zip archive", unpack}},
 	{isPickle, about{"a pickle, as PyTorch and others write them", torch}},
-	{at(0, "\x12\x01\x00\x00\x00\x00\x00\x00"), about{"weights of MXNet (.params)", mxnet}},
-	{isSymbol, about{"a network of MXNet without its weights (symbol.json)", mxnet}},
+	{at(0, "\x12\x01\x00\x00\x00\x00\x00\x00"), about{"weights of BMXNet or MXNet (.params)", "name the graph that they belong to: NAME-symbol.json"}},
 	{isSavedModel, savedModel},
 	{at(0, "\x93NUMPY"), about{"a NumPy array (.npy)", "it holds a tensor, but no network"}},
 	{at(0, "\xff\xd8\xff"), about{"a JPEG image", wanted}},

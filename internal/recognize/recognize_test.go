@@ -72,12 +72,12 @@ func examples(t testing.TB) map[string][]string {
 			"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", // the old format of torch.save
 			"\x80\x04\x95\x10\x00\x00\x00\x00\x00\x00\x00}",
 		},
-		"weights of MXNet":               {"\x12\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"},
-		"a network of MXNet without its": {`{"nodes":[{"op":"null"`, "{\n  \"nodes\": ["},
-		"a TensorFlow SavedModel":        {"\x08\x01\x12\xc7\x36\x0a\x5e"},
-		"a NumPy array":                  {"\x93NUMPY\x01\x00v"},
-		"a JPEG image":                   {made(t, func(w io.Writer) error { return jpeg.Encode(w, img, nil) })},
-		"a PNG image":                    {made(t, func(w io.Writer) error { return png.Encode(w, img) })},
+		"weights of BMXNet or MXNet": {"\x12\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"},
+		"=BMXNet":                    {`{"nodes":[{"op":"null"`, "{\n  \"nodes\": ["},
+		"a TensorFlow SavedModel":    {"\x08\x01\x12\xc7\x36\x0a\x5e"},
+		"a NumPy array":              {"\x93NUMPY\x01\x00v"},
+		"a JPEG image":               {made(t, func(w io.Writer) error { return jpeg.Encode(w, img, nil) })},
+		"a PNG image":                {made(t, func(w io.Writer) error { return png.Encode(w, img) })},
 		"a GIF image": {made(t, func(w io.Writer) error {
 			return gif.Encode(w, image.NewPaletted(img.Rect, color.Palette{color.Black, color.White}), nil)
 		})},
@@ -96,11 +96,11 @@ func examples(t testing.TB) map[string][]string {
 			err := z.WriteHeader(&tar.Header{Name: "model.onnx", Mode: 0o644})
 			return cmp.Or(err, z.Close())
 		})},
-		"Git LFS":                  {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"},
-		"a web page":               {"\n<!DOCTYPE html>\n<html>", "<HTML><head>"},
-		"plain text, not a":        {"hello\n", ":)", "results\tof all", "{}", strings.Repeat("ä", HeadBytes)[:HeadBytes-1] + "\xc3", "\xef\xbb\xbfa,b\r\n"},
-		"an empty file":            {""},
-		"neither a .bcnn nor an O": {"\x00\x00\x00\x00", "\x0a\x02ab", "\xff\xff\xff", "a\x00b", "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "\x80\x09}"},
+		"Git LFS":                           {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"},
+		"a web page":                        {"\n<!DOCTYPE html>\n<html>", "<HTML><head>"},
+		"plain text, not a":                 {"hello\n", ":)", "results\tof all", "{}", strings.Repeat("ä", HeadBytes)[:HeadBytes-1] + "\xc3", "\xef\xbb\xbfa,b\r\n"},
+		"an empty file":                     {""},
+		"neither a .bcnn nor an ONNX, Tens": {"\x00\x00\x00\x00", "\x0a\x02ab", "\xff\xff\xff", "a\x00b", "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "\x80\x09}"},
 	}
 }
 
@@ -140,7 +140,7 @@ func TestPath(t *testing.T) {
 	write("saved/saved_model.pb", "")
 	for path, want := range map[string]string{
 		write("a.bcnn", ""):                  ": an empty file",
-		write("b.onnx", "\x89HDF\r\n\x1a\n"): ": a Keras model (HDF5), not a .bcnn or ONNX file; ",
+		write("b.onnx", "\x89HDF\r\n\x1a\n"): ": a Keras model (HDF5), not a .bcnn, ONNX, TensorFlow Lite or BMXNet file; ",
 		filepath.Join(dir, "saved"):          ": a TensorFlow SavedModel, not a",
 		dir:                                  ": a folder without a model",
 	} {
@@ -164,7 +164,7 @@ func FuzzHead(f *testing.F) {
 		before := bytes.Clone(head)
 		format, err := Head(head)
 		require.Equal(t, before, head)
-		require.Equal(t, err == nil, slices.Contains([]Format{ModelFile, ONNX, TFLite}, format))
+		require.Equal(t, err == nil, slices.Contains([]Format{ModelFile, ONNX, TFLite, BMXNet}, format))
 		if format == ModelFile && len(head) < HeadBytes {
 			again, err := Head(append(head, 0))
 			require.NoError(t, err)

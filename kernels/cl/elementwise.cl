@@ -61,6 +61,25 @@ __kernel void max_pool_float(__global const float *restrict in, __global float *
 #define VALUE float
 #endif
 
+// The hyperbolic tangent: a table of polynomials of the distance from the middle of an
+// interval, each of eight numbers, from 2^-12 to 10 (see internal/f32).
+inline float table_tanh(float v, __global const float *table)
+{
+	const uint all = as_uint(v), b = all & 0x7fffffffu;
+	if (b < 0x39800000u || b > 0x7f800000u)
+		return v;
+	float t = 1.0f;
+	if (b < 0x41200000u) {
+		__global const float *row = table + ((b - 0x39800000u) >> 20) * 8;
+		const float u = as_float(b) - as_float((b & 0xfff00000u) | 0x80000u);
+		float p = row[7];
+		for (int i = 6; i > 0; i--)
+			p = p * u + row[i];
+		t = row[0] + p;
+	}
+	return as_float(as_uint(t) | (all & 0x80000000u));
+}
+
 // Float32 of bytes (SOURCE 1), bits (2) or floats (3).
 __kernel void affine(__global const VALUE *restrict in, __global float *restrict out,
 	__global const float *restrict scale, __global const float *restrict shift,
@@ -80,7 +99,10 @@ __kernel void affine(__global const VALUE *restrict in, __global float *restrict
 #endif
 	if (SCALED)
 		v = fma(v, scale[c], shift[c]);
-	out[image * (OUT_H * OUT_W * OUT_C) + item] = activate(v, slope, c, g);
+	v = activate(v, slope, c, g);
+	if (ACTIVATION == ACTIVATION_TANH)
+		v = table_tanh(v, slope);
+	out[image * (OUT_H * OUT_W * OUT_C) + item] = v;
 }
 
 // The mean of n taps that add up to sum, by the sequence of the numeric contract.

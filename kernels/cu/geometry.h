@@ -9,6 +9,7 @@ enum Activation {
 	ACTIVATION_RELU,
 	ACTIVATION_PRELU,
 	ACTIVATION_CLIP,
+	ACTIVATION_TANH,
 };
 
 struct Geometry {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/f32"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -73,10 +74,14 @@ func (s Step) Elementwise(op bcnn.StepOp) ([]Elementwise, error) {
 }
 
 // Slope are the values that kernels take for an activation: the slopes of a PReLU, one
-// per channel; the smallest and the largest value of a clip; nil for the others.
+// per channel; the smallest and the largest value of a clip; the table of tanh; nil for
+// the others.
 func Slope(a bcnn.Activation) []float32 {
-	if a.Kind == bcnn.ActivationClip {
+	switch a.Kind {
+	case bcnn.ActivationClip:
 		return []float32{a.Min, a.Max}
+	case bcnn.ActivationTanh:
+		return f32.TanhTable()
 	}
 	return a.Slope
 }

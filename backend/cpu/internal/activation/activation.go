@@ -6,6 +6,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // Activation ends a step. The kernels that make its values do ReLU themselves;
@@ -15,6 +16,7 @@ type Activation struct {
 	Slope     []float32 // of channels; nil for none
 	clip      bool
 	low, high float32
+	tanh      bool
 }
 
 // Of returns the activation of a step.
@@ -26,6 +28,8 @@ func Of(a bcnn.Activation) Activation {
 		return Activation{Slope: a.Slope}
 	case bcnn.ActivationClip:
 		return Activation{clip: true, low: a.Min, high: a.Max}
+	case bcnn.ActivationTanh:
+		return Activation{tanh: true}
 	}
 	return Activation{}
 }
@@ -44,5 +48,7 @@ func (a *Activation) Rest(set *kern.Set, values []float32, channel int) {
 		set.PReLU(values, a.Slope[channel:channel+len(values)])
 	} else if a.clip {
 		set.Clip(values, a.low, a.high)
+	} else if a.tanh {
+		f32.Tanhs(values)
 	}
 }

@@ -1,0 +1,350 @@
+package bmxnet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
+	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/steps"
+	"github.com/bitcnn/bitcnn/internal/testenv"
+)
+
+// An import takes time and memory in proportion to the bytes of its files: what is
+// charged to the budget cannot exceed base and perByte, and what is done is charged,
+// which is shown by the bytes that are allocated and, where the code is instrumented
+// (see TestSteps), by the steps that it takes.
+
+// cost is what an import took.
+type cost struct {
+	bytes, used, allocated, steps int64
+	err                           error
+}
+
+// watched is a context that ends when it has been looked at so often, and remembers the
+// most steps between two looks.
+type watched struct {
+	context.Context
+	looks, end int
+	last, most int64
+}
+
+func (w *watched) Err() error {
+	w.looks++
+	w.most = max(w.most, steps.N-w.last)
+	w.last = steps.N
+	if w.looks > w.end {
+		return context.Canceled
+	}
+	return nil
+}
+
+// importCost imports files and checks that what it takes is charged.
+func importCost(t *testing.T, symbol, params []byte, opts Options, looks int) cost {
+	t.Helper()
+	w := &watched{Context: t.Context(), end: looks, last: steps.N}
+	c := cost{bytes: int64(len(symbol) + len(params))}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	executed := steps.N
+	im, err := begin(w, int64(len(symbol)), int64(len(params)), opts)
+	if err == nil {
+		if err = im.read(symbol, params); err == nil {
+			_, err = im.network()
+		}
+		c.used = im.budget.Used()
+	}
+	c.steps = steps.N - executed
+	runtime.ReadMemStats(&after)
+	c.allocated, c.err = int64(after.TotalAlloc-before.TotalAlloc), err
+	require.LessOrEqual(t, c.used, base+perByte*c.bytes)
+	require.LessOrEqual(t, c.allocated, c.used+1<<20, "allocations are charged: %+v", c)
+	require.LessOrEqual(t, c.steps, 3*c.used+1<<14, "steps are charged: %+v", c)
+	w.Err()
+	require.LessOrEqual(t, w.most, int64(32<<20), "an interrupt is seen soon: %+v", c)
+	return c
+}
+
+// large are files that grow with n, and how their import ends.
+var large = []struct {
+	name, ends string
+	n          int
+	make       func(n int) (symbol, params []byte)
+}{
+	{"nodes", "", 60, func(n int) ([]byte, []byte) {
+		g := newGraph()
+		for range n {
+			g.op("relu", nil)
+		}
+		return strings2(g)
+	}},
+	{"nodes that nothing reads", "", 60, func(n int) ([]byte, []byte) {
+		g := newGraph()
+		for range n {
+			g.op("relu", nil, 0)
+		}
+		return strings2(g)
+	}},
+	{"empty nodes", "it has no heads", 600, func(n int) ([]byte, []byte) {
+		return []byte(`{"nodes":[` + strings.Repeat("{},", n) + `{}]}`), nil
+	}},
+	{"inputs", "this operator is not supported", 1000, func(n int) ([]byte, []byte) {
+		return []byte(`{"nodes":[{},{"inputs":[` + strings.Repeat("[],", n) + `[]]}],"heads":[[1]]}`), paramsFile(0, nil)
+	}},
+	{"attributes", "", 300, func(n int) ([]byte, []byte) {
+		attrs := map[string]string{"a_max": "1"}
+		for i := range n {
+			attrs[fmt.Sprint(i)] = ""
+		}
+		g := newGraph()
+		g.op("clip", attrs)
+		return strings2(g)
+	}},
+	{"other members", "it has no nodes", 1000, func(n int) ([]byte, []byte) {
+		return []byte(`{"x":[` + strings.Repeat("0,", n) + `0]}`), nil
+	}},
+	{"a long list", "want numbers", 100, func(n int) ([]byte, []byte) {
+		g := newGraph()
+		g.op("Pooling", attributes2("kernel", strings.Repeat("1,", n)))
+		return strings2(g)
+	}},
+	{"joined", "", 50, func(n int) ([]byte, []byte) {
+		g := newGraph()
+		inputs := make([]int, n)
+		g.op("Concat", nil, inputs...)
+		return strings2(g)
+	}},
+	{"obstacles", "nodes stand in the way", 50, func(n int) ([]byte, []byte) {
+		g := newGraph()
+		for range n {
+			g.op("unknown", nil, 0)
+		}
+		all := make([]int, n)
+		for i := range all {
+			all[i] = i + 1
+		}
+		g.op("add_n", nil, all...)
+		return strings2(g)
+	}},
+	{"arrays", "", 200, func(n int) ([]byte, []byte) {
+		g := newGraph()
+		for range n {
+			g.params = append(g.params, testArray{name: fmt.Sprint("arg:", len(g.params)), dims: []int{0}})
+		}
+		g.op("relu", nil)
+		return strings2(g)
+	}},
+	{"empty arrays", "0 names for", 1000, func(n int) ([]byte, []byte) {
+		g := newGraph()
+		g.op("relu", nil)
+		file := paramsFile(0, nil)[:16]
+		file = append(file, byte(n), byte(n>>8), byte(n>>16), 0, 0, 0, 0, 0)
+		return g.symbol(), append(file, make([]byte, 4*n+8)...)
+	}},
+	{"real weights", "", 2000, func(n int) ([]byte, []byte) {
+		g := newGraph()
+		g.weighted("Convolution", attributes2("kernel", "(2, 2)", "num_filter", n/16), n/16, n/16, 4, 2, 2)
+		return strings2(g)
+	}},
+	{"packed weights", "", 1 << 13, func(n int) ([]byte, []byte) {
+		g := newGraph()
+		g.word = 64
+		g.weighted("QConvolution", attributes2("kernel", "(2, 2)", "num_filter", n/16), 0, n/16, 4, 2, 2)
+		return strings2(g)
+	}},
+	{"packed dense weights", "", 100, func(n int) ([]byte, []byte) {
+		g := newGraph()
+		g.op("Pooling", attributes2("kernel", "(2, 3)"))
+		g.word = 32
+		g.weighted("QFullyConnected", attributes2("num_hidden", n), 0, n, 4*4*4)
+		return strings2(g)
+	}},
+	{"weights that many layers read", budget.ErrExceeded.Error(), 300, func(n int) ([]byte, []byte) {
+		g := newGraph()
+		w := g.param("arg:", 4, 4, 3, n)
+		for range 40 * n {
+			g.op("Convolution", attributes2("kernel", fmt.Sprintf("(3, %d)", n), "pad", fmt.Sprintf("(1, %d)", n/2), "num_filter", 4, "no_bias", 1), 0, w)
+		}
+		all := []int{}
+		for i := range 40 * n {
+			all = append(all, i+2)
+		}
+		g.op("add_n", nil, all...)
+		return strings2(g)
+	}},
+}
+
+func strings2(g *graph) (symbol, params []byte) { return g.symbol(), g.file() }
+
+// costShape is an input for which all of these fit.
+var costShape = Options{InputShape: bcnn.Shape{H: 5, W: 6, C: 4}, Name: "n"}
+
+// TestCost imports every kind of files in three sizes: what is done is charged, and
+// what is charged does not grow faster than the files.
+func TestCost(t *testing.T) {
+	sizes := []int{1, 10, 100}
+	if testing.Short() {
+		sizes = sizes[:2]
+	}
+	for _, k := range large {
+		t.Run(k.name, func(t *testing.T) {
+			var c [3]cost
+			for i, times := range sizes {
+				n := times * k.n
+				if k.ends == budget.ErrExceeded.Error() {
+					n = k.n // the bound is all there is to hold
+				}
+				symbol, params := k.make(n)
+				c[i] = importCost(t, symbol, params, costShape, math.MaxInt)
+				t.Logf("%d bytes, %d units, %d bytes allocated, %d steps: %.99v", c[i].bytes, c[i].used, c[i].allocated, c[i].steps, c[i].err)
+				if k.ends == "" {
+					require.NoError(t, c[i].err)
+				} else {
+					require.ErrorContains(t, c[i].err, k.ends)
+				}
+			}
+			if testing.Short() || k.ends == budget.ErrExceeded.Error() {
+				return
+			}
+			for _, count := range []func(cost) int64{
+				func(c cost) int64 { return c.used },
+				func(c cost) int64 { return c.allocated },
+				func(c cost) int64 { return c.steps },
+			} {
+				// Ten times the size, and as much for slices and maps, which grow in steps.
+				// What is quadratic takes a hundred times as much.
+				first, second := count(c[1])-count(c[0]), count(c[2])-count(c[1])
+				require.LessOrEqual(t, second, 20*max(first, 0)+1<<17, "%+v", c)
+			}
+		})
+	}
+}
+
+// TestInterrupt ends the context at different places of every import.
+func TestInterrupt(t *testing.T) {
+	for _, k := range large {
+		symbol, params := k.make(k.n)
+		for _, looks := range []int{0, 1} {
+			if c := importCost(t, symbol, params, costShape, looks); c.used > 1<<22 {
+				require.ErrorIs(t, c.err, context.Canceled, "%s after %d looks", k.name, looks)
+			}
+		}
+	}
+}
+
+// TestSteps runs TestCost again on copies of the packages that count their steps.
+func TestSteps(t *testing.T) {
+	if steps.N > 0 {
+		return // this is the run on the copies
+	}
+	testenv.Long(t)
+	if _, err := exec.LookPath("go"); err != nil {
+		testenv.Absent(t, "go", err)
+	}
+	dir := t.TempDir()
+	run := func(args ...string) {
+		out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput()
+		require.NoError(t, err, "go %s\n%s", strings.Join(args, " "), out)
+	}
+	run("run", "../../internal/steps/instrument", "-o", dir, "..", "../bits", "./...")
+	run("test", "-count=1", "-overlay", filepath.Join(dir, "overlay.json"), "-run", "^TestCost$", ".")
+}
+
+// seeds are small files.
+func seeds(f *testing.F) {
+	for _, word := range []int{0, 32, 64} {
+		g := newGraph()
+		g.word = word
+		g.weighted("QConvolution", attributes2("kernel", "(1, 1)", "num_filter", 8), 0, 8, 8, 1, 1)
+		g.norm(8)
+		g.op("Pooling", attributes2("kernel", "(1, 1)", "pool_type", "avg"))
+		g.op("Activation", attributes2("act_type", "tanh"))
+		g.weighted("QFullyConnected", attributes2("num_hidden", 2), 0, 2, 64)
+		f.Add(g.symbol(), g.file())
+	}
+	for _, k := range large {
+		symbol, params := k.make(1)
+		if len(params) < 1<<10 {
+			f.Add(symbol, params)
+		}
+	}
+}
+
+// fuzzShape is an input for which the seeds fit.
+var fuzzShape = Options{InputShape: bcnn.Shape{H: 2, W: 4, C: 8}, Name: "n"}
+
+// FuzzLoad imports arbitrary bytes: an error, or a network that can be lowered and, if
+// it is small, run.
+func FuzzLoad(f *testing.F) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, symbol, params []byte) {
+		net, err := Decode(t.Context(), symbol, params, fuzzShape)
+		if err != nil {
+			require.Nil(t, net)
+			return
+		}
+		require.NoError(t, net.Check())
+		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		require.NoError(t, err)
+		macs := int64(0)
+		for _, l := range bcnn.Summarize(net, plan) {
+			macs += l.MACs
+		}
+		for _, tensor := range plan.Tensors {
+			macs += int64(tensor.Shape.Values())
+		}
+		if macs < 1<<16 {
+			_, err := ref.Run(t.Context(), plan, bcnn.NewTensor(net.Input.DType, 1, net.Input.Shape), nil)
+			require.NoError(t, err)
+		}
+	})
+}
+
+// FuzzCost fails where an import does what is not charged, see importCost: of arbitrary
+// bytes, and of graphs that a program of bytes makes.
+func FuzzCost(f *testing.F) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, symbol, params []byte) {
+		importCost(t, symbol, params, fuzzShape, math.MaxInt)
+		importCost(t, grow(symbol), params, fuzzShape, math.MaxInt)
+	})
+}
+
+// grow makes a graph of a program: each four bytes are an operator that is repeated,
+// and what it reads.
+func grow(program []byte) []byte {
+	ops := []string{
+		"Flatten", "Concat", "add_n", "BatchNorm", "Convolution", "QConvolution", "QFullyConnected", "FullyConnected", "Pooling", "relu", "sigmoid", "tanh",
+		"QActivation", "_copy", "broadcast_mul", "LeakyReLU", "SoftmaxOutput", "null", "unknown", "clip",
+	}
+	nodes := []map[string]any{{"op": "null", "name": "data"}}
+	for ; len(program) >= 4 && len(nodes) < 4096; program = program[4:] {
+		p := program
+		for range 1 << (p[0] / 32) {
+			from := len(nodes) - 1 - int(p[1])%min(len(nodes), 16)
+			inputs := [][]int{}
+			for k := range 1 + int(p[2])%7 {
+				inputs = append(inputs, []int{max(0, from-k*int(p[2]/64)), 0, 0})
+			}
+			nodes = append(nodes, map[string]any{"op": ops[int(p[0]%32)%len(ops)], "name": fmt.Sprint(p[3] % 4), "inputs": inputs, "attrs": map[string]any{
+				"kernel": fmt.Sprintf("(%d, %d)", 1+p[3]%3, 1+p[3]/16), "pad": "(1, 1)", "num_filter": "64", "num_hidden": "64", "pool_type": "avg",
+				"act_type": "leaky", "a_max": "1", "num_args": "2",
+			}})
+		}
+	}
+	b, err := json.Marshal(map[string]any{"nodes": nodes, "heads": [][]int{{len(nodes) - 1, 0, 0}}})
+	if err != nil {
+		panic(err)
+	}
+	return b
+}

@@ -1,0 +1,343 @@
+package bmxnet
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+var shape = Options{InputShape: bcnn.Shape{H: 5, W: 6, C: 4}, Name: "n"}
+
+// All that stands in the way is reported at once.
+func TestObstacles(t *testing.T) {
+	g := newGraph()
+	g.weighted("Convolution", attributes2("kernel", "(3,)", "num_filter", 4), 4, 4, 4, 3) // 3
+	g.op("Activation", attributes2("act_type", "softrelu"))                               // 4
+	g.op("ROIPooling", nil)                                                               // 5
+	g.weighted("QFullyConnected", attributes2("num_hidden", 2, "act_bit", 2), 0, 2, 4)    // 7
+	g.op("Pooling", attributes2("pool_type", "sum", "kernel", "(2, 2)"))                  // 8
+	_, err := Decode(t.Context(), g.symbol(), g.file(), shape)
+	var obstacles *bcnn.ObstaclesError
+	require.ErrorAs(t, err, &obstacles)
+	require.Equal(t, []string{
+		`node "Convolution3" (Convolution, index 3): kernel is "(3,)", want two numbers: one-dimensional and three-dimensional layers are not supported`,
+		`node "Activation4" (Activation, index 4): act_type "softrelu" is not supported, want relu, sigmoid or tanh`,
+		`node "ROIPooling5" (ROIPooling, index 5): this operator is not supported; a network has no layer for it: save the network without it`,
+		`node "QFullyConnected7" (QFullyConnected, index 7): activations of 2 bits are not supported, want act_bit 1 or 32`,
+		`node "Pooling8" (Pooling, index 8): pool_type "sum" is not supported, want max or avg`,
+	}, strings.Split(strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n  ", "\n"), "5 nodes stand in the way\n"), "\n"))
+
+	// The size of the input does not hide the rest.
+	g = newGraph()
+	g.op("Flatten", nil)
+	g.op("ROIPooling", nil)
+	_, err = Decode(t.Context(), g.symbol(), g.file(), Options{})
+	require.ErrorAs(t, err, &obstacles)
+	require.Len(t, obstacles.Obstacles, 2)
+	require.Equal(t, bcnn.Obstacle{
+		Node: "data", Index: -1, Err: obstacles.Obstacles[0].Err, Option: "InputShape", Advice: "give its size with Options.InputShape",
+	}, obstacles.Obstacles[0])
+}
+
+// Graphs that are no networks.
+func TestErrors(t *testing.T) {
+	conv := func(attrs ...any) func(*graph) {
+		return func(g *graph) {
+			list := append([]any{"kernel", "(3, 3)", "num_filter", 4}, attrs...)
+			g.weighted("QConvolution", attributes2(list...), 0, 4, 4, 3, 3)
+		}
+	}
+	op := func(name string, attrs ...any) func(*graph) {
+		return func(g *graph) { g.op(name, attributes2(attrs...)) }
+	}
+	for want, make := range map[string]func(*graph){
+		"binary activations with real weights":   conv("weight_bit", 32),
+		"weights of 4 bits are not supported":    conv("weight_bit", 4, "act_bit", 32),
+		"scaling_factor is not supported":        conv("scaling_factor", "True"),
+		`scaling_mode is "both", want none`:      conv("scaling_mode", "both"),
+		`layout is "NHWC", want NCHW`:            conv("layout", "NHWC"),
+		`stride is "(0, 1)", want numbers from`:  conv("stride", "(0, 1)"),
+		`pad is "(1, x)", want numbers from 0`:   conv("pad", "(1, x)"),
+		`num_group is "0", want a number from 1`: conv("num_group", 0),
+		"3 groups do not divide 4 filters":       conv("num_group", 3),
+		`no_bias is "maybe", want True or False`: conv("no_bias", "maybe"),
+		"it has 2 inputs, want more than 2":      conv("no_bias", "False"),
+		"weights of [4 4 3 3], want [4 4 3 5]":   conv("kernel", "(3, 5)"),
+		"the window is larger than its padded":   conv("dilate", "(9, 9)"),
+		"kernel or num_filter is missing":        op("Convolution", "kernel", "(1, 1)"),
+		"num_hidden is missing":                  op("FullyConnected"),
+		"flatten is False": func(g *graph) {
+			g.weighted("FullyConnected", attributes2("num_hidden", 2, "flatten", "False"), 2, 2, 120)
+		},
+		`pooling_convention "same"`:           op("Pooling", "kernel", "(2, 2)", "pooling_convention", "same"),
+		"kernel is missing":                   op("Pooling"),
+		"counts its padding, but not what":    op("Pooling", "kernel", "(2, 2)", "stride", "(2, 3)", "pad", "(1, 1)", "pool_type", "avg", "pooling_convention", "full"),
+		"clip from 1 to 0":                    op("clip", "a_min", 1),
+		"a division by 0":                     op("_div_scalar"),
+		`scalar is "x", want a number`:        op("_mul_scalar", "scalar", "x"),
+		`eps is "nan", want a number`:         op("BatchNorm", "eps", "nan"),
+		`shape "(1, 2, 3)" is not supported`:  op("Reshape", "shape", "(1, 2, 3)"),
+		`dim is "2", want 1`:                  op("Concat", "dim", 2),
+		`act_type "elu" is not supported`:     op("LeakyReLU", "act_type", "elu"),
+		"activations of 3 bits":               op("QActivation", "act_bit", 3),
+		"a softmax of 5×6×4 is not supported": op("SoftmaxOutput"),
+		"the graph computes nothing":          op("Dropout"),
+		"3 values, want 4":                    func(g *graph) { g.norm(3) },
+		"3 slopes for 4 channels":             func(g *graph) { g.weighted("LeakyReLU", attributes2("act_type", "prelu"), 0, 3) },
+		"is a second input besides \"data\" (not in the file of the weights?)": func(g *graph) {
+			g.nodes = append(g.nodes, testNode{op: "null", name: "more"})
+			g.op("elemwise_add", nil, 0, 1)
+		},
+		"its input \"w1\" is constant": func(g *graph) {
+			g.param("arg:", 4)
+			g.op("elemwise_add", nil, 0, 1)
+		},
+		"\"label\" is not in the file of the weights": func(g *graph) {
+			g.nodes = append(g.nodes, testNode{op: "null", name: "label"})
+			g.op("FullyConnected", attributes2("num_hidden", 2), 0, 1)
+		},
+		"input 1, \"clip1\", is computed": func(g *graph) {
+			g.op("clip", nil)
+			g.op("FullyConnected", attributes2("num_hidden", 2), 0, 1)
+		},
+		"its input is a vector": func(g *graph) {
+			g.op("Flatten", nil)
+			g.op("Pooling", attributes2("kernel", "(1, 1)"))
+		},
+		"stands behind a softmax": func(g *graph) {
+			g.op("Flatten", nil)
+			g.op("softmax", nil)
+			g.op("clip", attributes2("a_max", 1))
+		},
+		"sums of 5×6×4 and 3×4×4": func(g *graph) {
+			g.op("Pooling", attributes2("kernel", "(3, 3)"))
+			g.op("elemwise_add", nil, 0, 1)
+		},
+		"it joins images of 5×6 and 3×4": func(g *graph) {
+			g.op("Pooling", attributes2("kernel", "(3, 3)"))
+			g.op("Concat", nil, 0, 1)
+		},
+		"products of 5×6×4 and 3×4×4": func(g *graph) {
+			g.op("Pooling", attributes2("kernel", "(3, 3)"))
+			g.op("broadcast_mul", nil, 0, 1)
+		},
+	} {
+		g := newGraph()
+		make(g)
+		_, err := Decode(t.Context(), g.symbol(), g.file(), shape)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// Files of weights that are none.
+func TestHostileParams(t *testing.T) {
+	g := leNet()
+	whole := g.file()
+	for cut := range len(whole) {
+		if cut%97 == 0 || cut > len(whole)-300 || cut < 100 {
+			_, err := Decode(t.Context(), g.symbol(), whole[:cut], Options{InputShape: bcnn.Shape{H: 12, W: 8, C: 2}})
+			require.Error(t, err, "%d bytes", cut)
+		}
+	}
+	le := binary.LittleEndian
+	list := func(count uint64, rest ...uint32) []byte {
+		b := le.AppendUint64(le.AppendUint64(le.AppendUint64(nil, listMagic), 0), count)
+		for _, v := range rest {
+			b = le.AppendUint32(b, v)
+		}
+		return b
+	}
+	for want, data := range map[string][]byte{
+		"not a file of weights":                 {1, 2, 3},
+		"the file ends too early":               list(1 << 60),
+		"array 0: storage type 1: sparse":       list(1, magicV2, 1),
+		"array 0: 33 dimensions":                list(1, 33),
+		"array 0: more than 2147483647 values":  list(1, 2, 1<<30, 2),
+		"array 0: more than 2147483647 values ": list(1, magicV1, 1, 0xffffffff, 0xffffffff),
+		"array 0: element type 12":              list(1, 1, 1, 1, 0, 12),
+		"array 0: the file ends too early":      list(1, 1, 1<<20, 1, 0, 0),
+		"0 names for 1 arrays":                  list(1, 1, 1, 1, 0, 0, 7, 0, 0),
+		"4 bytes behind the last name":          list(0, 0, 0, 1),
+		"two arrays are called \"a\"":           paramsFile(0, []testArray{{name: "arg:a", dims: []int{0}}, {name: "aux:a", dims: []int{0}}}),
+	} {
+		_, err := Decode(t.Context(), g.symbol(), data, shape)
+		require.ErrorContains(t, err, strings.TrimSpace(want))
+	}
+	packed := func(change func(a *testArray)) error {
+		g := newGraph()
+		g.word = 32
+		g.weighted("QConvolution", attributes2("kernel", "(1, 1)", "num_filter", 8), 0, 8, 4, 1, 1)
+		list := g.written()
+		change(&list[0])
+		_, err := Decode(t.Context(), g.symbol(), paramsFile(0, list), shape)
+		return err
+	}
+	require.NoError(t, packed(func(*testArray) {}))
+	require.ErrorContains(t, packed(func(a *testArray) { a.dims, a.raw = []int{2}, make([]byte, 8) }), "2 packed words of 32 bits, want 32 weights")
+	require.ErrorContains(t, packed(func(a *testArray) { a.dtype, a.dims = uint8s, []int{4} }), "packed weights in elements of type 3")
+	g = newGraph()
+	g.word = 32
+	g.weighted("QFullyConnected", attributes2("num_hidden", 4), 0, 4, 120)
+	_, err := Decode(t.Context(), g.symbol(), g.file(), shape)
+	require.ErrorContains(t, err, "120 inputs are no multiple of the 32 bits of a word")
+	g = newGraph()
+	g.word = 32
+	g.weighted("QConvolution", attributes2("kernel", "(1, 1)", "num_filter", 8, "scaling_mode", "forward"), 0, 8, 4, 1, 1)
+	_, err = Decode(t.Context(), g.symbol(), g.file(), shape)
+	require.ErrorContains(t, err, "the magnitudes of packed weights are not known")
+}
+
+// Weights may be halves, doubles, or what no float can be.
+func TestElementTypes(t *testing.T) {
+	decode := func(dtype int32, raw []byte, values ...float64) (*bcnn.Network, error) {
+		g := newGraph()
+		g.weighted("LeakyReLU", attributes2("act_type", "prelu"), 0, 4)
+		g.params[0].dtype, g.params[0].raw, g.params[0].values = dtype, raw, values
+		return Decode(t.Context(), g.symbol(), g.file(), shape)
+	}
+	want := []float32{1, -0.5, 0x1p-24, 65504}
+	net, err := decode(float16s, []byte{0, 0x3c, 0, 0xb8, 1, 0, 0xff, 0x7b})
+	require.NoError(t, err)
+	require.Equal(t, bcnn.PReLU{Slope: want}, net.Layers[0].Op)
+	net, err = decode(float64s, nil, 1, -0.5, 0x1p-24, 65504)
+	require.NoError(t, err)
+	require.Equal(t, bcnn.PReLU{Slope: want}, net.Layers[0].Op)
+	_, err = decode(float16s, []byte{0, 0x7c, 0, 0, 0, 0, 0, 0})
+	require.ErrorContains(t, err, "slope[0] is +Inf")
+	_, err = decode(float16s, []byte{0, 0, 1, 0x7c, 0, 0, 0, 0})
+	require.ErrorContains(t, err, "slope[1] is NaN")
+	_, err = decode(int8s, []byte{0, 0, 0, 0})
+	require.ErrorContains(t, err, "elements of type 5 where floats are expected")
+}
+
+// Graphs that are none.
+func TestHostileSymbol(t *testing.T) {
+	for want, symbol := range map[string]string{
+		"EOF":                         ``,
+		"[ where { is expected":       `[]`,
+		"it has no nodes":             `{"nodes":[],"heads":[[0,0]]}`,
+		"it has no heads":             `{"nodes":[{}]}`,
+		"its head is output 0 of":     `{"nodes":[{}],"heads":[[1,0,0]]}`,
+		"its head is output 1 of":     `{"nodes":[{}],"heads":[[0,1,0]]}`,
+		"its head is output 0 of n":   `{"nodes":[{}],"heads":[[-1,0,0]]}`,
+		"2 outputs, a network has":    `{"nodes":[{}],"heads":[[0,0],[0,0]]}`,
+		"node 1 reads node 1":         `{"nodes":[{},{"inputs":[[1,0,0]]}],"heads":[[0]]}`,
+		"node 0 reads node -1":        `{"nodes":[{"inputs":[[-1,0,0]]}],"heads":[[0]]}`,
+		"node 0: json":                `{"nodes":[{"op":3}]}`,
+		"node 0: json ":               `{"nodes":[{"attrs":{"a":[]}}]}`,
+		"invalid character":           `{"nodes":[{}],"heads":[[0]],}`,
+		"(symbol.json): EOF":          `{"nodes":[{}],"heads":[[0]]`,
+		"exceeded max depth":          `{"more":` + strings.Repeat("[", 20000) + `}`,
+		"the graph has no operators":  `{"nodes":[{"op":"null"}],"heads":[[0]]}`,
+		"it has 0 inputs":             `{"nodes":[{"op":"Flatten"}],"heads":[[0]]}`,
+		"it reads output 2 of \"\"":   `{"nodes":[{"op":"null"},{"op":"Flatten","inputs":[[0,2,0]]}],"heads":[[1]]}`,
+		"the name must have 1 to 256": `{"nodes":[{"op":"null"},{"op":"relu","name":"` + strings.Repeat("x", 300) + `","inputs":[[0]]}],"heads":[[1]]}`,
+	} {
+		_, err := Decode(t.Context(), []byte(symbol), paramsFile(0, nil), shape)
+		require.ErrorContains(t, err, strings.TrimSpace(want), "%.100s", symbol)
+	}
+	// Names of nodes need not differ.
+	g := newGraph()
+	for range 3 {
+		g.op("relu", nil)
+		g.nodes[len(g.nodes)-1].name = "r"
+	}
+	for i := range g.nodes {
+		if g.nodes[i].op == "relu" {
+			g.nodes[i].op = "_copy"
+		}
+	}
+	g.op("clip", attributes2("a_max", 1))
+	g.nodes[4].name = "r"
+	g.op("clip", attributes2("a_max", 1))
+	g.nodes[5].name = "r"
+	net, err := Decode(t.Context(), g.symbol(), g.file(), shape)
+	require.NoError(t, err)
+	require.Equal(t, "r r_5", net.Layers[0].Name+" "+net.Layers[1].Name)
+}
+
+func TestLimits(t *testing.T) {
+	g := leNet()
+	for want, limits := range map[string]bcnn.Limits{
+		"more than the 100 bytes that are allowed":    {FileBytes: 100},
+		"more than the 5 nodes that are allowed":      {Layers: 5},
+		"takes 24576 bytes, at most 1000 are allowed": {TensorBytes: 1000},
+		"a limit is negative":                         {Layers: -1},
+	} {
+		opts := Options{InputShape: bcnn.Shape{H: 12, W: 8, C: 2}, Limits: limits}
+		_, err := Decode(t.Context(), g.symbol(), g.file(), opts)
+		require.ErrorContains(t, err, want)
+	}
+	for want, opts := range map[string]Options{
+		"type of the input is bits":              {InputType: bcnn.Bits},
+		"input \"data\": 65537×1×1 is too large": {InputShape: bcnn.Shape{H: 65537, W: 1, C: 1}},
+		"2 values of Mean or Scale for 3":        {InputShape: bcnn.Shape{H: 1, W: 1, C: 3}, Mean: []float32{1, 2}},
+	} {
+		_, err := Decode(t.Context(), g.symbol(), g.file(), opts)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := Decode(t.Context(), make([]byte, maxSymbol+1), nil, Options{})
+	require.ErrorContains(t, err, "at most 8388608 are read")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = Decode(ctx, g.symbol(), g.file(), shape)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// The weights are found beside the graph, or named.
+func TestFiles(t *testing.T) {
+	g := newGraph()
+	g.weighted("FullyConnected", attributes2("num_hidden", 2), 2, 2, 120)
+	dir := t.TempDir()
+	write := func(name string, data []byte) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, data, 0o644))
+		return path
+	}
+	fsys := os.DirFS(dir)
+	symbol := write("net-symbol.json", g.symbol())
+	opts := Options{InputShape: shape.InputShape}
+	requireBoth := func(want string, opts, inFS Options) {
+		t.Helper()
+		net, err := Load(t.Context(), symbol, opts)
+		other, err2 := Read(t.Context(), fsys, "net-symbol.json", inFS)
+		if want == "" {
+			require.NoError(t, err)
+			require.NoError(t, err2)
+			require.Equal(t, "net", net.Name)
+			require.Equal(t, net, other)
+			return
+		}
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err2, want)
+	}
+	requireBoth(`net-symbol.json: there are no weights beside it, "net-0000.params"`, opts, opts)
+	write("net-part-0000.params", nil)
+	write("nettle-0001.params", nil)
+	write("net-0001.params", g.file())
+	requireBoth("", opts, opts)
+	other := write("net-0002.params", nil)
+	requireBoth("net-symbol.json: several files of weights are beside it: net-0001.params, net-0002.params; ", opts, opts)
+	named, inFS := opts, opts
+	named.Params, inFS.Params = filepath.Join(dir, "net-0001.params"), "net-0001.params"
+	requireBoth("", named, inFS)
+	named.Params, inFS.Params = other, "net-0002.params"
+	requireBoth("net-0002.params: not a file of weights of MXNet", named, inFS)
+	requireBoth("", Options{Params: filepath.Join(dir, "net-0001.params"), InputShape: shape.InputShape}, Options{Params: "net-0001.params", InputShape: shape.InputShape})
+
+	_, err := Load(t.Context(), filepath.Join(dir, "absent-symbol.json"), opts)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = Read(t.Context(), fstest.MapFS{"a": {Data: []byte("{}")}}, "a", Options{Params: "b"})
+	require.ErrorContains(t, err, "b: ")
+	_, err = Load(t.Context(), write("bad-symbol.json", bytes.Repeat([]byte("x"), 9)), Options{Params: other})
+	require.ErrorContains(t, err, "bad-symbol.json: not a graph of MXNet (symbol.json): ")
+}

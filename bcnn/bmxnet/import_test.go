@@ -1,0 +1,221 @@
+package bmxnet
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
+)
+
+// requireSame imports a graph and compares its output for random inputs with what the
+// graph computes.
+func requireSame(t *testing.T, g *graph, c, h, w int) *bcnn.Network {
+	t.Helper()
+	net, err := Decode(t.Context(), g.symbol(), g.file(), Options{Name: "test", InputShape: bcnn.Shape{H: h, W: w, C: c}})
+	require.NoError(t, err)
+	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	for range 3 {
+		in := image{c, h, w, nil}
+		for range c * h * w {
+			v := float64(float32(g.rng.NormFloat64()))
+			if g.rng.IntN(8) == 0 {
+				v = 0
+			}
+			in.v = append(in.v, v)
+		}
+		x := bcnn.NewTensor(bcnn.Float32, 1, net.Input.Shape)
+		for i, v := range in.v {
+			x.F32[i%(h*w)*c+i/(h*w)] = float32(v)
+		}
+		got, err := ref.Run(t.Context(), plan, x, nil)
+		require.NoError(t, err)
+		want := g.compute(t, in)
+		require.Equal(t, bcnn.Shape{H: want.h, W: want.w, C: want.c}, got.Shape)
+		largest := 1.0
+		for _, v := range want.v {
+			largest = max(largest, math.Abs(v))
+		}
+		pixels := want.h * want.w
+		for i, v := range want.v {
+			require.InDelta(t, v, got.F32[i%pixels*want.c+i/pixels], 1e-5*largest, "value %d", i)
+		}
+	}
+	return net
+}
+
+// leNet is a network in the form of that which was published.
+func leNet() *graph {
+	g := newGraph()
+	g.weighted("Convolution", attributes2("kernel", "(3, 3)", "num_filter", 64, "pad", "(1L, 1L)"), 64, 64, 2, 3, 3)
+	g.op("Activation", attributes2("act_type", "tanh"))
+	g.op("Pooling", attributes2("kernel", "(2, 2)", "stride", "(2, 2)", "pool_type", "max"))
+	g.norm(64)
+	g.op("QActivation", attributes2("act_bit", 1, "backward_only", "True"))
+	g.weighted("QConvolution", attributes2("act_bit", 1, "kernel", "(3, 3)", "num_filter", 64, "pad", "(1, 1)", "stride", "(2, 1)"), 0, 64, 64, 3, 3)
+	g.norm(64, "fix_gamma", "False", "eps", "2e-05")
+	g.op("Pooling", attributes2("kernel", "(2, 2)", "pool_type", "max"))
+	g.op("Flatten", nil)
+	g.op("QActivation", attributes2("act_bit", 1))
+	g.weighted("QFullyConnected", attributes2("num_hidden", 20), 0, 20, 64*2*3)
+	g.norm(20)
+	g.op("Activation", attributes2("act_type", "tanh"))
+	g.weighted("FullyConnected", attributes2("num_hidden", 5), 5, 5, 20)
+	label := len(g.nodes)
+	g.nodes = append(g.nodes, testNode{op: "null", name: "softmax_label"})
+	g.op("SoftmaxOutput", nil, label-1, label)
+	return g
+}
+
+// Weights in all forms make one network.
+func TestForms(t *testing.T) {
+	var first *bcnn.Network
+	for _, word := range []int{0, 32, 64} {
+		for i, header := range []uint32{0, magicV1, magicV2, magicV3} {
+			g := leNet()
+			g.word, g.header, g.attrs = word, header, []string{"param", "attr", "attrs"}[i%3]
+			net := requireSame(t, g, 2, 12, 8)
+			require.Equal(t, bcnn.Softmax{}, net.Layers[len(net.Layers)-1].Op)
+			if first == nil {
+				first = net
+			}
+			require.Equal(t, first, net, "words of %d bits, header %#x", word, header)
+		}
+	}
+	binary := 0
+	plan, err := bcnn.Lower(t.Context(), first, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	for _, l := range bcnn.Summarize(first, plan) {
+		if l.Binary {
+			binary++
+		}
+	}
+	require.Equal(t, 2, binary)
+}
+
+// Every operator is computed as MXNet does.
+func TestOperators(t *testing.T) {
+	for name, make := range map[string]func(g *graph){
+		"strides, dilation and groups": func(g *graph) {
+			g.weighted("Convolution", attributes2("kernel", "(3, 2)", "num_filter", 6, "num_group", 2, "stride", "(2, 1)", "dilate", "(1, 2)", "pad", "[2, 1]", "no_bias", "True"), 0, 6, 2, 3, 2)
+		},
+		"binary groups with a bias": func(g *graph) {
+			g.weighted("QConvolution", attributes2("kernel", "(3, 3)", "num_filter", 6, "num_group", 2, "pad", "(1, 1)", "no_bias", "False"), 6, 6, 2, 3, 3)
+		},
+		"scaled by the mean": func(g *graph) {
+			g.weighted("QConvolution", attributes2("kernel", "(3, 3)", "num_filter", 5, "scaling_mode", "forward"), 0, 5, 4, 3, 3)
+		},
+		"binary weights only": func(g *graph) {
+			g.weighted("QConvolution", attributes2("kernel", "(3, 3)", "num_filter", 5, "pad", "(1, 1)", "act_bit", 32), 0, 5, 4, 3, 3)
+		},
+		"a shared sign": func(g *graph) {
+			a := g.weighted("QConvolution", attributes2("kernel", "(1, 1)", "num_filter", 5), 0, 5, 4, 1, 1)
+			w := g.param("arg:", 5, 4, 1, 1)
+			b := g.op("QConvolution", attributes2("kernel", "(1, 1)", "num_filter", 5), 0, w)
+			g.op("elemwise_add", nil, a, b)
+		},
+		"max full":           pooled("max", "(3, 3)", "stride", "(2, 2)", "pooling_convention", "full"),
+		"max full padded":    pooled("max", "(3, 3)", "stride", "(2, 2)", "pad", "(1, 1)", "pooling_convention", "full"),
+		"max valid":          pooled("max", "(2, 3)", "stride", "(2, 2)"),
+		"avg valid":          pooled("avg", "(3, 2)", "stride", "(2, 3)"),
+		"avg valid padded":   pooled("avg", "(3, 3)", "stride", "(2, 2)", "pad", "(1, 1)"),
+		"avg without it":     pooled("avg", "(3, 3)", "stride", "(2, 2)", "pad", "(1, 1)", "count_include_pad", "False"),
+		"avg full":           pooled("avg", "(3, 3)", "stride", "(2, 2)", "pooling_convention", "full"),
+		"avg full, no more":  pooled("avg", "(3, 3)", "stride", "(3, 1)", "pad", "(2, 1)", "pooling_convention", "full"),
+		"avg full uncounted": pooled("avg", "(3, 3)", "stride", "(2, 2)", "pad", "(1, 1)", "pooling_convention", "full", "count_include_pad", "False"),
+		"global avg":         pooled("avg", "(7, 7)", "global_pool", "True"),
+		"global max":         pooled("max", "(7, 7)", "global_pool", "True"),
+		"signs of a pool": func(g *graph) {
+			g.op("QActivation", nil)
+			pooled("max", "(2, 2)")(g)
+			g.op("QActivation", nil)
+		},
+		"relu":    func(g *graph) { g.op("Activation", attributes2("act_type", "relu")) },
+		"sigmoid": func(g *graph) { g.op("Activation", attributes2("act_type", "sigmoid")) },
+		"leaky":   func(g *graph) { g.op("LeakyReLU", attributes2("slope", 0.3)) },
+		"rrelu":   func(g *graph) { g.op("LeakyReLU", attributes2("act_type", "rrelu")) },
+		"prelu":   func(g *graph) { g.weighted("LeakyReLU", attributes2("act_type", "prelu"), 0, 4) },
+		"clip":    func(g *graph) { g.op("clip", attributes2("a_min", -0.5, "a_max", 1)) },
+		"norm of a vector": func(g *graph) {
+			g.op("Flatten", nil)
+			g.norm(4*5*6, "fix_gamma", "0")
+		},
+		"a flattened output": func(g *graph) { g.op("Reshape", attributes2("shape", "(0, -1)")) },
+		"joined": func(g *graph) {
+			a := g.op("Activation", attributes2("act_type", "relu"))
+			g.op("Concat", attributes2("dim", 1, "num_args", 3), a, 0, a)
+		},
+		"joined vectors": func(g *graph) {
+			a := g.op("Flatten", nil)
+			b := g.op("clip", attributes2("a_min", 0, "a_max", 1))
+			g.op("Concat", nil, a, b)
+		},
+		"sums": func(g *graph) {
+			a := g.op("Activation", attributes2("act_type", "relu"))
+			g.op("add_n", nil, a, 0, a)
+			g.op("Dropout", attributes2("p", 0.5))
+			g.op("_copy", nil)
+			g.op("BlockGrad", nil)
+		},
+		"sum of vectors": func(g *graph) {
+			a := g.op("Flatten", nil)
+			g.norm(4 * 5 * 6)
+			g.op("elemwise_add", nil, len(g.nodes)-1, a)
+		},
+		"a gate": func(g *graph) {
+			p := g.op("Pooling", attributes2("global_pool", "True", "pool_type", "avg", "kernel", "(1, 1)"))
+			g.op("broadcast_mul", nil, p, 0)
+		},
+		"numbers": func(g *graph) {
+			g.op("_plus_scalar", attributes2("scalar", 1.5))
+			g.op("_mul_scalar", attributes2("scalar", -0.75))
+			g.op("_minus_scalar", attributes2("scalar", 0.1))
+			g.op("_div_scalar", attributes2("scalar", 4))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGraph()
+			make(g)
+			requireSame(t, g, 4, 5, 6)
+		})
+	}
+}
+
+func pooled(kind, kernel string, more ...any) func(g *graph) {
+	return func(g *graph) {
+		g.op("Pooling", attributes2(append([]any{"pool_type", kind, "kernel", kernel}, more...)...))
+	}
+}
+
+// The input, as options and the file describe it.
+func TestInput(t *testing.T) {
+	g := newGraph()
+	g.op("Flatten", nil)
+	g.weighted("FullyConnected", attributes2("num_hidden", 2), 2, 2, 12)
+	net, err := Decode(t.Context(), g.symbol(), g.file(), Options{
+		InputShape: bcnn.Shape{H: 2, W: 2, C: 3}, InputType: bcnn.Uint8, Mean: []float32{1, 2, 3}, Scale: []float32{0.5}, Name: "n", Labels: []string{"a", "b"}, Resize: 4,
+	})
+	require.NoError(t, err)
+	source := &bcnn.Source{Name: "data", Dims: []int{3, 2, 2}, ChannelsFirst: true}
+	require.Equal(t, bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 3}, DType: bcnn.Uint8, Resize: 4, Source: source}, net.Input)
+	require.Equal(t, &bcnn.Source{Name: "FullyConnected4_output", Dims: []int{2}, ChannelsFirst: true}, net.Layers[2].Source)
+	require.Equal(t, []string{"affine", "affine", "dense"}, kinds(net))
+	require.Equal(t, bcnn.Affine{Bias: []float32{-1, -2, -3}}, net.Layers[0].Op)
+	require.Equal(t, bcnn.Affine{Scale: []float32{0.5}}, net.Layers[1].Op)
+	require.Equal(t, []string{"a", "b"}, net.Labels)
+	require.Equal(t, "data/mean data/scale FullyConnected4", fmt.Sprint(net.Layers[0].Name, " ", net.Layers[1].Name, " ", net.Layers[2].Name))
+
+	g.nodes[0].attrs = attributes2("__shape__", "(0, 3, 2, 2)")
+	net, err = Decode(t.Context(), g.symbol(), g.file(), Options{})
+	require.NoError(t, err)
+	require.Equal(t, bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 3}, DType: bcnn.Float32, Source: source}, net.Input)
+	g.nodes[0].attrs = attributes2("__shape__", "(0, 12)")
+	net, err = Decode(t.Context(), g.symbol(), g.file(), Options{})
+	require.NoError(t, err)
+	require.Equal(t, bcnn.Shape{H: 1, W: 1, C: 12}, net.Input.Shape)
+	require.Equal(t, []int{12}, net.Input.Source.Dims)
+}

@@ -1,0 +1,373 @@
+package bmxnet
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// importer makes the layers of a graph.
+type importer struct {
+	opts   Options
+	limits bcnn.Limits
+	budget *budget.Budget
+	nodes  []node
+	head   int
+	params map[string]array
+
+	net       *bcnn.Network
+	names     map[string]bool // of layers
+	values    []value         // of nodes
+	signs     map[int]value   // of layers, where some layer reads its input as ±1
+	input     int             // the node of the input, −1 until one is read
+	obstacles []bcnn.Obstacle
+	softmax   bool // the last layer is one
+}
+
+// value is what a node computes: the output of a layer.
+type value struct {
+	layer int
+	shape bcnn.Shape // of the layer's output
+	// vector says that the graph sees a vector: the values of the image in shape,
+	// channel after channel.
+	vector bool
+	binary bool // its values are ±1
+	// hole says that there is no layer, since something stands in the way.
+	hole bool
+}
+
+// errHole is the error of a node that reads a hole: what stands in the way is known.
+var errHole = errors.New("its input cannot be made")
+
+// layerUnits is what a layer costs besides its parameters.
+const layerUnits = 512
+
+// network makes the network.
+func (im *importer) network() (*bcnn.Network, error) {
+	im.input = -1
+	im.values = make([]value, len(im.nodes))
+	needed := make([]bool, len(im.nodes))
+	needed[im.head] = true
+	for i := im.head; i >= 0; i-- {
+		if !needed[i] {
+			continue
+		}
+		if err := im.budget.Charge(int64(len(im.nodes[i].inputs))); err != nil {
+			return nil, err
+		}
+		for _, in := range im.nodes[i].inputs {
+			needed[in[0]] = true
+		}
+	}
+	for i := range im.nodes {
+		n := &im.nodes[i]
+		if !needed[i] || n.op == "null" {
+			continue
+		}
+		before := len(im.net.Layers)
+		v, err := im.node(n)
+		if over := im.budget.Charge(0); over != nil {
+			return nil, over
+		}
+		if err != nil {
+			v = value{hole: true}
+		} else if v.layer >= before { // that the node has made
+			im.net.Layers[v.layer].Source = source(n.name+"_output", v)
+		}
+		if err != nil && !errors.Is(err, errHole) {
+			im.obstacle(n, err)
+		}
+		im.values[i] = v
+	}
+	if err := im.finish(); err != nil && !errors.Is(err, errHole) {
+		if len(im.obstacles) == 0 {
+			return nil, err
+		}
+	}
+	if len(im.obstacles) > 0 {
+		return nil, &bcnn.ObstaclesError{Obstacles: im.obstacles}
+	}
+	im.net.Name, im.net.Labels, im.net.Input.Resize = im.opts.Name, im.opts.Labels, im.opts.Resize
+	if err := im.net.Check(); err != nil {
+		return nil, err
+	}
+	return im.net, nil
+}
+
+// source describes a tensor of the graph by the name that MXNet has for it; nil if that
+// is too long.
+func source(name string, v value) *bcnn.Source {
+	const most = 256
+	if name = text.Escape(name); len(name) > most {
+		return nil
+	}
+	s := &bcnn.Source{Name: name, Dims: []int{v.shape.C, v.shape.H, v.shape.W}, ChannelsFirst: true}
+	if v.vector {
+		s.Dims = []int{v.shape.Values()}
+	}
+	return s
+}
+
+// finish makes the value of the head the last layer.
+func (im *importer) finish() error {
+	v := im.values[im.head]
+	if im.nodes[im.head].op == "null" {
+		return errors.New("the graph has no operators")
+	}
+	if v.hole {
+		return errHole
+	}
+	if !im.softmax {
+		plain, err := im.plain(&im.nodes[im.head], v)
+		if err != nil {
+			return err
+		}
+		v = plain
+	}
+	if v.layer == bcnn.NetworkInput {
+		return errors.New("the graph computes nothing")
+	}
+	return nil
+}
+
+// node makes the layers of a node.
+func (im *importer) node(n *node) (value, error) {
+	if im.softmax {
+		return value{}, errors.New("it stands behind a softmax, which is the end of a network")
+	}
+	operator, ok := operators[n.op]
+	if !ok {
+		return value{}, errUnsupported
+	}
+	return operator(im, n)
+}
+
+var errUnsupported = errors.New("this operator is not supported")
+
+func (im *importer) obstacle(n *node, err error) {
+	o := bcnn.Obstacle{Node: n.name, Op: text.Escape(n.op), Index: n.index, Err: err}
+	if errors.Is(err, errUnsupported) {
+		o.Advice = "a network has no layer for it: save the network without it"
+	}
+	im.obstacles = append(im.obstacles, o)
+}
+
+// emit appends a layer. suffix tells the layers of a node apart.
+func (im *importer) emit(n *node, suffix string, op bcnn.Op, out value, inputs ...value) (value, error) {
+	if err := im.budget.Charge(layerUnits); err != nil {
+		return out, err
+	}
+	if len(im.net.Layers) == im.limits.Layers {
+		return out, fmt.Errorf("the network has more than the %d layers that are allowed", im.limits.Layers)
+	}
+	switch bytes := out.shape.Bytes(bcnn.Float32); {
+	case out.shape.H < 1 || out.shape.W < 1 || out.shape.C < 1:
+		return out, errors.New("the window is larger than its padded input")
+	case bytes > im.limits.TensorBytes:
+		return out, fmt.Errorf("a feature map of %v takes %d bytes, at most %d are allowed", out.shape, bytes, im.limits.TensorBytes)
+	}
+	name := n.name + suffix
+	if n.name == "" || im.names[name] { // a number tells them apart
+		name = fmt.Sprintf("%s_%d%s", n.name, n.index, suffix)
+	}
+	im.names[name] = true
+	list := make([]int, len(inputs))
+	for i, in := range inputs {
+		list[i] = in.layer
+	}
+	out.layer = im.net.Append(name, op, list...)
+	return out, nil
+}
+
+// operand returns a value that a node reads.
+func (im *importer) operand(n *node, k int) (value, error) {
+	if k >= len(n.inputs) {
+		return value{}, fmt.Errorf("it has %d inputs, want more than %d", len(n.inputs), k)
+	}
+	from := &im.nodes[n.inputs[k][0]]
+	if n.inputs[k][1] != 0 {
+		return value{}, fmt.Errorf("it reads output %d of %s, only the first is computed", n.inputs[k][1], text.Quote(from.name))
+	}
+	v := im.values[from.index]
+	if from.op == "null" && v.shape == (bcnn.Shape{}) && !v.hole {
+		var err error
+		if v, err = im.begin(from); err != nil {
+			return v, err
+		}
+		im.values[from.index] = v
+	}
+	if v.hole {
+		return v, errHole
+	}
+	return v, nil
+}
+
+// parameter returns the weights that a node reads.
+func (im *importer) parameter(n *node, k int) (array, error) {
+	if k >= len(n.inputs) {
+		return array{}, fmt.Errorf("it has %d inputs, want more than %d", len(n.inputs), k)
+	}
+	from := &im.nodes[n.inputs[k][0]]
+	if from.op != "null" {
+		return array{}, fmt.Errorf("input %d, %s, is computed, weights are expected", k, text.Quote(from.name))
+	}
+	a, ok := im.params[from.name]
+	if !ok {
+		return a, fmt.Errorf("%s is %w", text.Quote(from.name), errNoParams)
+	}
+	return a, nil
+}
+
+// floats returns n weights of one dimension that a node reads.
+func (im *importer) floats(n *node, k, want int) ([]float32, error) {
+	a, err := im.parameter(n, k)
+	if err != nil {
+		return nil, err
+	}
+	if a.len() != want {
+		return nil, fmt.Errorf("%s has %d values, want %d", text.Quote(im.nodes[n.inputs[k][0]].name), a.len(), want)
+	}
+	return a.floats(im.budget)
+}
+
+// begin makes the input of the network.
+func (im *importer) begin(n *node) (value, error) {
+	if _, ok := im.params[n.name]; ok {
+		return value{}, fmt.Errorf("its input %s is constant", text.Quote(n.name))
+	}
+	if im.input >= 0 {
+		return value{}, fmt.Errorf("its input %s is a second input besides %s (%w?)", text.Quote(n.name), text.Quote(im.nodes[im.input].name), errNoParams)
+	}
+	im.input = n.index
+	hole := func(err error, option, advice string) (value, error) {
+		im.obstacles = append(im.obstacles, bcnn.Obstacle{Node: n.name, Index: -1, Err: err, Option: option, Advice: advice})
+		im.values[n.index] = value{hole: true}
+		return value{hole: true}, errHole
+	}
+	shape := im.opts.InputShape
+	if dims := n.attributes().list("__shape__", 0, maxValues); shape == (bcnn.Shape{}) && len(dims) > 1 {
+		shape = bcnn.Shape{H: 1, W: 1, C: dims[1]}
+		if len(dims) == 4 {
+			shape.H, shape.W = dims[2], dims[3]
+		}
+	}
+	if shape.H < 1 || shape.W < 1 || shape.C < 1 {
+		return hole(errors.New("the file does not say how large it is"), "InputShape", "give its size with Options.InputShape")
+	}
+	if shape.H > maxSide || shape.W > maxSide || shape.C > maxValues || shape.Bytes(bcnn.Float32) > im.limits.TensorBytes {
+		return hole(fmt.Errorf("%v is too large", shape), "", "")
+	}
+	im.net.Input = bcnn.Input{Shape: shape, DType: bcnn.Float32}
+	if im.opts.InputType != 0 {
+		im.net.Input.DType = im.opts.InputType
+	}
+	v := value{layer: bcnn.NetworkInput, shape: shape}
+	seen := v
+	seen.vector = shape.Pixels() == 1
+	im.net.Input.Source = source(n.name, seen)
+	for _, list := range [][]float32{im.opts.Mean, im.opts.Scale} {
+		if len(list) > 1 && len(list) != shape.C {
+			return hole(fmt.Errorf("%d values of Mean or Scale for %d channels", len(list), shape.C), "", "")
+		}
+	}
+	var err error
+	if mean := im.opts.Mean; len(mean) > 0 {
+		bias := make([]float32, len(mean))
+		for i, m := range mean {
+			bias[i] = -m
+		}
+		if v, err = im.emit(n, "/mean", bcnn.Affine{Bias: bias}, v, v); err != nil {
+			return v, err
+		}
+	}
+	if len(im.opts.Scale) > 0 {
+		v, err = im.emit(n, "/scale", bcnn.Affine{Scale: im.opts.Scale}, v, v)
+	}
+	return v, err
+}
+
+// plain returns a value whose layer gives what the graph sees: a vector in its order.
+func (im *importer) plain(n *node, v value) (value, error) {
+	pixels, channels := v.shape.Pixels(), v.shape.C
+	if !v.vector || pixels == 1 {
+		return v, nil
+	}
+	size := v.shape.Values()
+	flat := value{shape: bcnn.Shape{H: 1, W: 1, C: size}, vector: true, binary: v.binary}
+	flat, err := im.emit(n, "/flatten", bcnn.Flatten{}, flat, v)
+	if err != nil || channels == 1 {
+		return flat, err
+	}
+	if err := im.budget.Charge(4 * int64(size)); err != nil {
+		return flat, err
+	}
+	index := make([]int32, size)
+	err = im.budget.Loop(size, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			index[i] = int32(i%pixels*channels + i/pixels)
+		}
+	})
+	if err != nil {
+		return flat, err
+	}
+	return im.emit(n, "/order", bcnn.Channels{Index: index}, flat, flat)
+}
+
+// sign returns a value as ±1, +1 where it is 0 or more. Layers that read the same value
+// share it.
+func (im *importer) sign(n *node, v value) (value, error) {
+	if v.binary {
+		return v, nil
+	}
+	if s, ok := im.signs[v.layer]; ok {
+		s.vector = v.vector
+		return s, nil
+	}
+	s := v
+	s.binary = true
+	s, err := im.emit(n, "/sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, s, v)
+	im.signs[v.layer] = s
+	return s, err
+}
+
+// pointwise appends a function of single values.
+func (im *importer) pointwise(n *node, suffix string, op bcnn.Op, v value) (value, error) {
+	out := v
+	out.binary = false
+	return im.emit(n, suffix, op, out, v)
+}
+
+// same returns two values in one form, as far as that is possible.
+func (im *importer) same(n *node, a, b value) (value, value, error) {
+	if a.shape == b.shape && a.vector == b.vector {
+		return a, b, nil
+	}
+	a, err := im.plain(n, a)
+	if err != nil {
+		return a, b, err
+	}
+	b, err = im.plain(n, b)
+	return a, b, err
+}
+
+// all returns all values that a node reads.
+func (im *importer) all(n *node) ([]value, error) {
+	if err := im.budget.Charge(int64(len(n.inputs)) * 64); err != nil {
+		return nil, err
+	}
+	list := make([]value, len(n.inputs))
+	for k := range n.inputs {
+		var err error
+		if list[k], err = im.operand(n, k); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// lower is what operators that only differ in the case of their names share.
+func lower(op string) string { return strings.ToLower(strings.TrimPrefix(op, "_")) }

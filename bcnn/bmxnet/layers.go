@@ -1,0 +1,285 @@
+package bmxnet
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// maxOut is the largest number of outputs of a layer, as bcnn has it.
+const maxOut = 1 << 22
+
+// precision is what the attributes of a layer of BMXNet say of it.
+type precision struct {
+	binary  bool // both its input and its weights are ±1
+	weights bool // its weights are
+	packed  bool
+	scaled  bool // by the mean magnitude of its weights
+}
+
+// full is the number of bits of a float.
+const full = 32
+
+func (a *attributes) precision() (precision, error) {
+	act, weight := a.integer("act_bit", 1, 1, full), a.integer("weight_bit", 1, 1, full)
+	p := precision{
+		binary: act == 1 && weight == 1, weights: weight == 1,
+		packed: a.flag("binarized_weights_only", false),
+	}
+	switch a.text("scaling_mode", "none") {
+	case "none", "backward":
+	case "forward":
+		p.scaled = p.binary
+	default:
+		a.fail("scaling_mode", "none, backward or forward")
+	}
+	switch {
+	case a.err != nil:
+		return p, a.err
+	case a.flag("scaling_factor", false):
+		return p, errors.New("scaling_factor is not supported")
+	case act != 1 && act != full:
+		return p, fmt.Errorf("activations of %d bits are not supported, want act_bit 1 or %d", act, full)
+	case weight != 1 && weight != full:
+		return p, fmt.Errorf("weights of %d bits are not supported, want weight_bit 1 or %d", weight, full)
+	case weight == full && act == 1:
+		return p, errors.New("binary activations with real weights are not supported")
+	case p.packed && p.scaled:
+		return p, errors.New("scaling_mode is forward, but the magnitudes of packed weights are not known")
+	}
+	return p, a.err
+}
+
+// convolution imports Convolution and QConvolution.
+func convolution(im *importer, n *node) (value, error) {
+	a := n.attributes()
+	w := a.window()
+	out, groups := a.integer("num_filter", 0, 1, maxOut), a.integer("num_group", 1, 1, maxOut)
+	a.nchw()
+	var p precision
+	biased := !a.flag("no_bias", n.op[0] == 'Q')
+	if n.op[0] == 'Q' {
+		var err error
+		if p, err = a.precision(); err != nil {
+			return value{}, err
+		}
+	}
+	switch {
+	case a.err != nil:
+		return value{}, a.err
+	case w.KH == 0 || out == 0:
+		return value{}, errors.New("kernel or num_filter is missing")
+	case out%groups != 0:
+		return value{}, fmt.Errorf("%d groups do not divide %d filters", groups, out)
+	}
+	weights, err := im.parameter(n, 1)
+	if err != nil {
+		return value{}, err
+	}
+	v, err := im.operand(n, 0)
+	if err != nil {
+		return value{}, err
+	}
+	if v.vector || v.shape.C%groups != 0 {
+		return value{}, fmt.Errorf("its input is %v with %d groups, want an image", v.shape, groups)
+	}
+	f := &filters{array: weights, out: out, channels: v.shape.C / groups, pixels: w.KH * w.KW, packed: p.packed}
+	if err := f.check(out, f.channels, w.KH, w.KW); err != nil {
+		return value{}, err
+	}
+	op := bcnn.Conv2D{Window: w, Out: out, Groups: groups}
+	return im.weighted(n, f, p, biased, false, v, func(weights bcnn.Weights, bias []float32) (bcnn.Op, bcnn.Shape) {
+		op.Weights, op.Bias = weights, bias
+		if p.binary && w.Pad != (bcnn.Padding{}) {
+			op.PadValue = 1
+		}
+		return op, w.Output(v.shape, out)
+	})
+}
+
+// fullyConnected imports FullyConnected and QFullyConnected.
+func fullyConnected(im *importer, n *node) (value, error) {
+	a := n.attributes()
+	out := a.integer("num_hidden", 0, 1, maxOut)
+	biased, flatten := !a.flag("no_bias", n.op[0] == 'Q'), a.flag("flatten", true)
+	var p precision
+	if n.op[0] == 'Q' {
+		var err error
+		if p, err = a.precision(); err != nil {
+			return value{}, err
+		}
+	}
+	switch {
+	case a.err != nil:
+		return value{}, a.err
+	case out == 0:
+		return value{}, errors.New("num_hidden is missing")
+	}
+	weights, err := im.parameter(n, 1)
+	if err != nil {
+		return value{}, err
+	}
+	v, err := im.operand(n, 0)
+	if err != nil {
+		return value{}, err
+	}
+	if !flatten && !v.vector && v.shape.Pixels() > 1 {
+		return value{}, errors.New("flatten is False: a layer for each row of an image is not supported")
+	}
+	f := &filters{array: weights, out: out, channels: v.shape.C, pixels: v.shape.Pixels(), packed: p.packed, columns: p.packed}
+	if err := f.check(out, v.shape.Values()); err != nil {
+		return value{}, err
+	}
+	return im.weighted(n, f, p, biased, true, v, func(weights bcnn.Weights, bias []float32) (bcnn.Op, bcnn.Shape) {
+		return bcnn.Dense{Out: out, Weights: weights, Bias: bias}, bcnn.Shape{H: 1, W: 1, C: out}
+	})
+}
+
+// maxExact is the largest number up to which float32 holds every half.
+const maxExact = 1 << 23
+
+// weighted appends a layer with weights, and behind a binary one what makes its sums
+// those of BMXNet.
+func (im *importer) weighted(n *node, f *filters, p precision, biased, dense bool, v value,
+	make func(bcnn.Weights, []float32) (bcnn.Op, bcnn.Shape)) (value, error) {
+	var bias []float32
+	var err error
+	if biased {
+		if bias, err = im.floats(n, 2, f.out); err != nil {
+			return value{}, err
+		}
+	}
+	var weights bcnn.Weights
+	mean := float32(1)
+	if p.weights {
+		weights, mean, err = f.binary(im.budget, dense)
+	} else {
+		weights, err = f.real(im.budget)
+	}
+	if err != nil {
+		return value{}, err
+	}
+	out := value{vector: dense}
+	var op bcnn.Op
+	if !p.binary {
+		op, out.shape = make(weights, bias)
+		return im.emit(n, "", op, out, v)
+	}
+	taps := f.channels * f.pixels
+	if taps > maxExact {
+		return value{}, fmt.Errorf("sums of %d products", taps)
+	}
+	if v, err = im.sign(&im.nodes[n.inputs[0][0]], v); err != nil {
+		return value{}, err
+	}
+	op, out.shape = make(weights, nil)
+	if out, err = im.emit(n, "", op, out, v); err != nil {
+		return out, err
+	}
+	out, err = im.pointwise(n, "/half", bcnn.Affine{Scale: []float32{0.5}, Bias: []float32{float32(taps) / 2}}, out)
+	if err == nil && biased {
+		out, err = im.pointwise(n, "/bias", bcnn.Affine{Bias: bias}, out)
+	}
+	if err == nil && p.scaled {
+		out, err = im.pointwise(n, "/scale", bcnn.Affine{Scale: []float32{mean}}, out)
+	}
+	return out, err
+}
+
+// batchNorm imports BatchNorm as it is at inference.
+func batchNorm(im *importer, n *node) (value, error) {
+	a := n.attributes()
+	op := bcnn.BatchNorm{Epsilon: a.number("eps", 1e-3)}
+	fixed := a.flag("fix_gamma", true)
+	if axis := a.integer("axis", 1, -1, maxDims); axis != 1 {
+		a.fail("axis", "1")
+	}
+	if a.err != nil {
+		return value{}, a.err
+	}
+	for k := 1; k < 5; k++ {
+		if _, err := im.parameter(n, k); err != nil {
+			return value{}, err
+		}
+	}
+	v, err := im.operand(n, 0)
+	if err != nil {
+		return v, err
+	}
+	if v, err = im.plain(n, v); err != nil {
+		return v, err
+	}
+	for k, p := range []*[]float32{&op.Gamma, &op.Beta, &op.Mean, &op.Var} {
+		if *p, err = im.floats(n, k+1, v.shape.C); err != nil {
+			return v, err
+		}
+	}
+	if fixed {
+		for c := range op.Gamma {
+			op.Gamma[c] = 1
+		}
+	}
+	return im.pointwise(n, "", op, v)
+}
+
+// pooling imports Pooling.
+func pooling(im *importer, n *node) (value, error) {
+	a := n.attributes()
+	kind, convention := a.text("pool_type", "max"), a.text("pooling_convention", "valid")
+	global, counted := a.flag("global_pool", false), a.flag("count_include_pad", true)
+	a.nchw()
+	var w bcnn.Window
+	if !global {
+		w = a.window()
+	}
+	switch {
+	case a.err != nil:
+		return value{}, a.err
+	case kind != "max" && kind != "avg":
+		return value{}, fmt.Errorf("pool_type %s is not supported, want max or avg", text.Quote(kind))
+	case convention != "valid" && convention != "full":
+		return value{}, fmt.Errorf("pooling_convention %s is not supported, want valid or full", text.Quote(convention))
+	case !global && w.KH == 0:
+		return value{}, errors.New("kernel is missing")
+	}
+	v, err := im.operand(n, 0)
+	if err != nil {
+		return v, err
+	}
+	switch {
+	case v.vector:
+		return v, fmt.Errorf("its input is a vector, want an image")
+	case global:
+		w = bcnn.Window{KH: v.shape.H, KW: v.shape.W, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}
+	case convention == "full":
+		padded := w.Pad != bcnn.Padding{}
+		more := max(extend(&w.Pad.Bottom, v.shape.H, w.Pad.Top, w.KH, w.StrideH), extend(&w.Pad.Right, v.shape.W, w.Pad.Left, w.KW, w.StrideW))
+		if kind == "avg" && more > 0 {
+			// The rows and columns that only the last windows reach do not count.
+			if padded && counted {
+				return v, errors.New("an average pool that counts its padding, but not what pooling_convention full adds to it, is not supported")
+			}
+			counted = false
+		}
+	}
+	out := v
+	out.shape, out.binary = w.Output(v.shape, v.shape.C), v.binary && kind == "max"
+	if kind == "max" {
+		return im.emit(n, "", bcnn.MaxPool{Window: w}, out, v)
+	}
+	return im.emit(n, "", bcnn.AvgPool{Window: w, CountPadding: counted}, out, v)
+}
+
+// extend adds to the padding at the end of a side what makes its windows reach the end,
+// and returns how much that is.
+func extend(end *int, size, begin, kernel, stride int) int {
+	rest := size + begin + *end - kernel
+	if rest <= 0 {
+		return 0
+	}
+	more := (rest+stride-1)/stride*stride - rest
+	*end += more
+	return more
+}

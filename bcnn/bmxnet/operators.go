@@ -1,0 +1,329 @@
+package bmxnet
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// operators are the operators of graphs, which several versions of MXNet have several
+// names for.
+var operators = map[string]func(*importer, *node) (value, error){
+	"Convolution":     convolution,
+	"Convolution_v1":  convolution,
+	"QConvolution":    convolution,
+	"QConvolution_v1": convolution,
+	"FullyConnected":  fullyConnected,
+	"QFullyConnected": fullyConnected,
+	"BatchNorm":       batchNorm,
+	"BatchNorm_v1":    batchNorm,
+	"CuDNNBatchNorm":  batchNorm,
+	"Pooling":         pooling,
+	"Pooling_v1":      pooling,
+
+	"QActivation": qActivation,
+	"Activation":  activation,
+	"relu":        activation,
+	"sigmoid":     activation,
+	"tanh":        activation,
+	"LeakyReLU":   leakyReLU,
+	"clip":        clip,
+
+	"Flatten":        flatten,
+	"Reshape":        reshape,
+	"Concat":         concat,
+	"elemwise_add":   add,
+	"broadcast_add":  add,
+	"broadcast_plus": add,
+	"_Plus":          add,
+	"_plus":          add,
+	"_add":           add,
+	"add_n":          add,
+	"ElementWiseSum": add,
+	"elemwise_mul":   mul,
+	"broadcast_mul":  mul,
+	"_Mul":           mul,
+	"_mul":           mul,
+	"_plus_scalar":   scalar,
+	"_PlusScalar":    scalar,
+	"_minus_scalar":  scalar,
+	"_MinusScalar":   scalar,
+	"_mul_scalar":    scalar,
+	"_MulScalar":     scalar,
+	"_div_scalar":    scalar,
+	"_DivScalar":     scalar,
+
+	"Dropout":                identity,
+	"_copy":                  identity,
+	"identity":               identity,
+	"BlockGrad":              identity,
+	"LinearRegressionOutput": identity,
+
+	"LogisticRegressionOutput": activation,
+	"SoftmaxOutput":            softmax,
+	"Softmax":                  softmax,
+	"SoftmaxActivation":        softmax,
+	"softmax":                  softmax,
+}
+
+// qActivation imports the sign of BMXNet. With backward_only it does nothing, since the
+// layer behind it takes the sign itself.
+func qActivation(im *importer, n *node) (value, error) {
+	a := n.attributes()
+	act, backward := a.integer("act_bit", 1, 1, full), a.flag("backward_only", false)
+	switch {
+	case a.err != nil:
+		return value{}, a.err
+	case !backward && act != 1:
+		return value{}, fmt.Errorf("activations of %d bits are not supported, want act_bit 1", act)
+	}
+	v, err := im.operand(n, 0)
+	if err != nil || backward {
+		return v, err
+	}
+	return im.sign(&im.nodes[n.inputs[0][0]], v)
+}
+
+func activation(im *importer, n *node) (value, error) {
+	kind := lower(n.op)
+	switch kind {
+	case "activation":
+		kind = n.attributes().text("act_type", "")
+	case "logisticregressionoutput":
+		kind = "sigmoid"
+	}
+	if !slices.Contains([]string{"relu", "tanh", "sigmoid"}, kind) {
+		return value{}, fmt.Errorf("act_type %s is not supported, want relu, sigmoid or tanh", text.Quote(kind))
+	}
+	v, err := im.operand(n, 0)
+	if err != nil {
+		return v, err
+	}
+	switch kind {
+	case "relu":
+		return im.pointwise(n, "", bcnn.ReLU{}, v)
+	case "tanh":
+		return im.pointwise(n, "", bcnn.Tanh{}, v)
+	}
+	// 1/(1 + exp(−x)) is (1 + tanh(x/2))/2.
+	half := []float32{0.5}
+	if v, err = im.pointwise(n, "/half", bcnn.Affine{Scale: half}, v); err != nil {
+		return v, err
+	}
+	if v, err = im.pointwise(n, "/tanh", bcnn.Tanh{}, v); err != nil {
+		return v, err
+	}
+	return im.pointwise(n, "", bcnn.Affine{Scale: half, Bias: half}, v)
+}
+
+func leakyReLU(im *importer, n *node) (value, error) {
+	a := n.attributes()
+	kind := a.text("act_type", "leaky")
+	slope := []float32{a.number("slope", 0.25)}
+	if kind == "rrelu" { // random in training, its mean at inference
+		slope[0] = (a.number("lower_bound", 0.125) + a.number("upper_bound", 0.334)) / 2
+	}
+	if a.err != nil {
+		return value{}, a.err
+	}
+	switch kind {
+	case "leaky", "prelu", "rrelu":
+	default:
+		return value{}, fmt.Errorf("act_type %s is not supported, want leaky, prelu or rrelu", text.Quote(kind))
+	}
+	var gamma array
+	if kind == "prelu" {
+		var err error
+		if gamma, err = im.parameter(n, 1); err != nil {
+			return value{}, err
+		}
+	}
+	v, err := im.operand(n, 0)
+	if err != nil {
+		return v, err
+	}
+	if kind == "prelu" {
+		if v, err = im.plain(n, v); err != nil {
+			return v, err
+		}
+		if gamma.len() != 1 && gamma.len() != v.shape.C {
+			return v, fmt.Errorf("%d slopes for %d channels", gamma.len(), v.shape.C)
+		}
+		if slope, err = gamma.floats(im.budget); err != nil {
+			return v, err
+		}
+	}
+	return im.pointwise(n, "", bcnn.PReLU{Slope: slope}, v)
+}
+
+func clip(im *importer, n *node) (value, error) {
+	a := n.attributes()
+	op := bcnn.Clip{Min: a.number("a_min", 0), Max: a.number("a_max", 0)}
+	switch {
+	case a.err != nil:
+		return value{}, a.err
+	case op.Min > op.Max:
+		return value{}, fmt.Errorf("clip from %v to %v", op.Min, op.Max)
+	}
+	v, err := im.operand(n, 0)
+	if err != nil {
+		return v, err
+	}
+	return im.pointwise(n, "", op, v)
+}
+
+func flatten(im *importer, n *node) (value, error) {
+	v, err := im.operand(n, 0)
+	v.vector = true
+	return v, err
+}
+
+// reshape imports a Reshape that makes a vector of an image.
+func reshape(im *importer, n *node) (value, error) {
+	a := n.attributes()
+	shape := a.list("shape", -4, maxValues)
+	if a.err != nil || len(shape) != 2 || shape[1] != -1 || a.flag("reverse", false) {
+		return value{}, fmt.Errorf("shape %s is not supported, want (0, -1)", text.Quote(a.text("shape", "")))
+	}
+	return flatten(im, n)
+}
+
+// concat imports a Concat of channels.
+func concat(im *importer, n *node) (value, error) {
+	a := n.attributes()
+	if dim := a.integer("dim", 1, -maxDims, maxDims); dim != 1 {
+		a.fail("dim", "1")
+	}
+	if a.err != nil {
+		return value{}, a.err
+	}
+	list, err := im.all(n)
+	if err != nil {
+		return value{}, err
+	}
+	if len(list) == 0 {
+		return value{}, errors.New("it has no inputs")
+	}
+	out := value{binary: true}
+	for k := range list {
+		if list[k], err = im.plain(n, list[k]); err != nil {
+			return out, err
+		}
+		s := list[k].shape
+		if k > 0 && (s.H != out.shape.H || s.W != out.shape.W) {
+			return out, fmt.Errorf("it joins images of %d×%d and %d×%d", out.shape.H, out.shape.W, s.H, s.W)
+		}
+		out.shape, out.vector = bcnn.Shape{H: s.H, W: s.W, C: out.shape.C + s.C}, list[k].vector
+		out.binary = out.binary && list[k].binary
+	}
+	if len(list) == 1 {
+		return list[0], nil
+	}
+	return im.emit(n, "", bcnn.Concat{}, out, list...)
+}
+
+// add imports sums of two or more tensors of one shape.
+func add(im *importer, n *node) (value, error) {
+	list, err := im.all(n)
+	if err != nil {
+		return value{}, err
+	}
+	if len(list) == 0 {
+		return value{}, errors.New("it has no inputs")
+	}
+	sum := list[0]
+	for k, v := range list[1:] {
+		if sum, v, err = im.same(n, sum, v); err != nil {
+			return sum, err
+		}
+		if sum.shape != v.shape {
+			return sum, fmt.Errorf("sums of %v and %v are not supported", sum.shape, v.shape)
+		}
+		suffix := ""
+		if k > 0 {
+			suffix = fmt.Sprint("/", k)
+		}
+		out := sum
+		out.binary = false
+		if sum, err = im.emit(n, suffix, bcnn.Add{}, out, sum, v); err != nil {
+			return sum, err
+		}
+	}
+	return sum, nil
+}
+
+// mul imports products of two tensors, of which one may be repeated.
+func mul(im *importer, n *node) (value, error) {
+	a, err := im.operand(n, 0)
+	if err != nil {
+		return a, err
+	}
+	b, err := im.operand(n, 1)
+	if err != nil {
+		return b, err
+	}
+	if a, b, err = im.same(n, a, b); err != nil {
+		return a, err
+	}
+	if a.shape.Values() < b.shape.Values() {
+		a, b = b, a
+	}
+	s, f := a.shape, b.shape
+	if f.C != s.C && f.C != 1 || (f.H != s.H || f.W != s.W) && f.Pixels() != 1 {
+		return a, fmt.Errorf("products of %v and %v are not supported", s, f)
+	}
+	out := a
+	out.binary = false
+	return im.emit(n, "", bcnn.Mul{}, out, a, b)
+}
+
+// scalar imports sums and products with a number.
+func scalar(im *importer, n *node) (value, error) {
+	a := n.attributes()
+	x := a.number("scalar", 0)
+	if a.err != nil {
+		return value{}, a.err
+	}
+	v, err := im.operand(n, 0)
+	if err != nil {
+		return v, err
+	}
+	var op bcnn.Affine
+	switch lower(n.op)[:3] {
+	case "plu":
+		op.Bias = []float32{x}
+	case "min":
+		op.Bias = []float32{-x}
+	case "mul":
+		op.Scale = []float32{x}
+	case "div":
+		if x == 0 {
+			return v, errors.New("a division by 0")
+		}
+		op.Scale = []float32{1 / x}
+	}
+	return im.pointwise(n, "", op, v)
+}
+
+// identity imports what does nothing at inference.
+func identity(im *importer, n *node) (value, error) { return im.operand(n, 0) }
+
+// softmax imports a softmax over all values at the end of a network.
+func softmax(im *importer, n *node) (value, error) {
+	v, err := im.operand(n, 0)
+	if err != nil {
+		return v, err
+	}
+	if v, err = im.plain(n, v); err != nil {
+		return v, err
+	}
+	if v.shape.Pixels() != 1 {
+		return v, fmt.Errorf("a softmax of %v is not supported, want a vector", v.shape)
+	}
+	v, err = im.pointwise(n, "", bcnn.Softmax{}, v)
+	im.softmax = err == nil
+	return v, err
+}

@@ -1,0 +1,128 @@
+package bmxnet
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/budget"
+)
+
+// filters are the weights of a convolution in the order of MXNet: output, input
+// channel, row, column. Those of a dense layer have pixels instead of rows and columns,
+// and are convolved with the whole image.
+type filters struct {
+	array
+	out, channels, pixels int
+	packed                bool
+	// columns says that the words of packed weights are ordered by inputs first, then
+	// by outputs.
+	columns bool
+}
+
+// check tests the number of weights, and for floats their dimensions.
+func (f *filters) check(dims ...int) error {
+	want := f.out * f.channels * f.pixels
+	if !f.packed {
+		if !slices.Equal(f.dims, dims) {
+			return fmt.Errorf("weights of %v, want %v", f.dims, dims)
+		}
+		return nil
+	}
+	word, err := f.wordBits()
+	if err != nil {
+		return err
+	}
+	if row := f.channels * f.pixels; f.columns && row%word != 0 {
+		return fmt.Errorf("%d inputs are no multiple of the %d bits of a word", row, word)
+	}
+	if len(f.data)%(word/8) != 0 || f.len()*word != want {
+		return fmt.Errorf("%d packed words of %d bits, want %d weights", f.len(), word, want)
+	}
+	return nil
+}
+
+// at returns the place of a weight among the bits or numbers.
+func (f *filters) at(o, c, p int) int {
+	i := c*f.pixels + p // of the filter
+	if f.columns {
+		word, _ := f.wordBits() // that there is one has been checked
+		return (i/word*f.out+o)*word + i%word
+	}
+	return o*f.channels*f.pixels + i
+}
+
+// reorder calls f for every weight in the order of a bcnn.Network: output, pixel, input
+// channel. It is charged for the work.
+func (f *filters) reorder(b *budget.Budget, move func(o, p, c, from int)) error {
+	rows := f.out * f.pixels
+	for row := range rows {
+		if err := b.Charge(int64(f.channels)); err != nil {
+			return err
+		}
+		for c := range f.channels {
+			o, p := row/f.pixels, row%f.pixels
+			move(o, p, c, f.at(o, c, p))
+		}
+	}
+	return nil
+}
+
+// real returns the weights as floats.
+func (f *filters) real(b *budget.Budget) (bcnn.Weights, error) {
+	values, err := f.floats(b)
+	if err != nil {
+		return bcnn.Weights{}, err
+	}
+	if f.pixels == 1 {
+		return bcnn.Weights{F32: values}, nil
+	}
+	if err := b.Charge(4 * int64(len(values))); err != nil {
+		return bcnn.Weights{}, err
+	}
+	out := make([]float32, 0, len(values))
+	err = f.reorder(b, func(_, _, _, from int) { out = append(out, values[from]) })
+	return bcnn.Weights{F32: out}, err
+}
+
+// binary returns the signs of the weights. A dense layer has one row of bits for all
+// pixels of a filter, a convolution one for each. mean is that of their magnitudes,
+// 1 where only the signs are known.
+func (f *filters) binary(b *budget.Budget, dense bool) (w bcnn.Weights, mean float32, err error) {
+	perRow, rows := f.channels, f.out*f.pixels
+	if dense {
+		perRow, rows = f.channels*f.pixels, f.out
+	}
+	words := bits.Words(perRow)
+	if err := b.Charge(8 * int64(rows) * int64(words)); err != nil {
+		return w, 0, err
+	}
+	w.Bits = make([]uint64, rows*words)
+	plus, mean := f.bit, 1
+	if !f.packed {
+		values, err := f.floats(b)
+		if err != nil {
+			return w, 0, err
+		}
+		sum := 0.0
+		for _, v := range values { // charged by floats
+			sum += float64(max(v, -v))
+		}
+		mean = float32(sum / float64(len(values)))
+		plus = func(i int) uint64 {
+			if values[i] < 0 {
+				return 0
+			}
+			return 1
+		}
+	}
+	err = f.reorder(b, func(o, p, c, from int) {
+		row, at := o*f.pixels+p, c
+		if dense {
+			row, at = o, p*f.channels+c
+		}
+		w.Bits[row*words+at/bits.WordBits] |= plus(from) << (at % bits.WordBits)
+	})
+	return w, mean, err
+}
