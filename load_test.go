@@ -1,6 +1,7 @@
 package bitcnn
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
 	"encoding/binary"
@@ -18,6 +19,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bincnn"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
+	"github.com/bitcnn/bitcnn/bcnn/tflite"
 )
 
 // relu is an ONNX file with one node, Relu, of a float input of 1×2×3×4.
@@ -61,15 +63,25 @@ func TestLoad(t *testing.T) {
 	require.NoError(t, err)
 	fsys["digits.onnx"] = &fstest.MapFile{Data: encoded}
 	fsys["relu.bcnn"] = &fstest.MapFile{Data: relu()}
+	files, err := zip.OpenReader("bcnn/tflite/testdata/lce.zip")
+	require.NoError(t, err)
+	defer files.Close()
+	larq, err := fs.ReadFile(files, "net_chain.tflite")
+	require.NoError(t, err)
+	fsys["larq.jpeg"] = &fstest.MapFile{Data: larq}
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, fsys))
 
-	opts := LoadOptions{BinCNN: bincnn.Int, ONNX: onnx.Options{Name: "given"}}
+	opts := LoadOptions{BinCNN: bincnn.Int, ONNX: onnx.Options{Name: "given"}, TFLite: tflite.Options{Name: "chain"}}
 	for name, check := range map[string]func(m *Model){
 		"digits.onnx": func(m *Model) { require.Equal(t, digits, m) },
 		"relu.bcnn": func(m *Model) {
 			require.Equal(t, Shape{H: 3, W: 4, C: 2}, m.Input.Shape)
 			require.Equal(t, "given", m.Name)
+		},
+		"larq.jpeg": func(m *Model) {
+			require.Equal(t, Shape{H: 8, W: 9, C: 64}, m.Input.Shape)
+			require.Equal(t, "chain", m.Name)
 		},
 		"wgt": func(m *Model) { require.Equal(t, "bincnn-int", m.Name) },
 	} {
