@@ -53,13 +53,11 @@ type value struct {
 	pad   *padding // still to be put around
 	// positive says that no value is less than 0.
 	positive bool
-	// Of 8-bit values q: the layer's numbers are q − offset, or where round is set what
-	// q − offset is rounded from and q limited to its range.
+	// Of 8-bit values q: the layer's numbers are q − offset, and q stands for
+	// (q − zero)·scale.
 	offset int
-	round  bool
-	// Of 8-bit values: what q stands for is (q − zero)·scale.
-	scale float32
-	zero  int
+	scale  float32
+	zero   int
 }
 
 // padding is a border of zeros, of which LceQuantize makes +1.

@@ -23,8 +23,7 @@
 // file, the network takes FLOAT32, of which LCE's rule makes bits: −1 where x < 0, +1
 // elsewhere. Where one is the output, the network gives +1 and −1 as FLOAT32. The 8-bit
 // input of a file is one of bytes: q of UINT8, q + 128 of INT8. Its 8-bit output comes as
-// FLOAT32 before the rounding that makes integers of it. Report.Input and Report.Output
-// tell which, and convert both.
+// integers in FLOAT32. Report.Input and Report.Output tell which, and convert both.
 //
 // Zero padding and padding with +1 are those of the file. A NaN becomes −1 where LCE's
 // bits make +1 of it.
