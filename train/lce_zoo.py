@@ -227,10 +227,7 @@ def compare(bcnn, name, build, seed, count, size, folder):
     binary, others, alone = 0.0, 0.0, 0
     for t in tensors:
         operators, inputs = f.part(t)
-        if len(inputs) != 1:
-            continue  # sums and joins of two
-        part = check(bcnn, folder, f.cut(operators, inputs, t), {
-            label(f.graph, inputs[0]): values[inputs[0]], label(f.graph, t): values[t]})
+        part = check(bcnn, folder, f.cut(operators, inputs, t), {label(f.graph, i): values[i] for i in [*inputs, t]})
         if isinstance(part, str):
             sys.exit(f"{name}: {f.name(operators[-1])}: {part}")
         alone += len(operators)

@@ -10,8 +10,8 @@ type Report struct {
 	Operators   int    // in the file
 	// Folded is how many of them became no layer of their own.
 	Folded int
-	// Input and Output are those of the file.
-	Input, Output Tensor
+	// Inputs and Outputs are those of the file, in its order.
+	Inputs, Outputs []Tensor
 }
 
 // Tensor is an input or an output of a file, which may hold its values in another form
