@@ -109,6 +109,10 @@ func TestFilesOfLCE(t *testing.T) {
 				require.Equal(t, values[int32](t, f.out, "<i4"), report.Outputs[0].Words(y))
 			case "INT8":
 				require.Equal(t, values[int8](t, f.out, "|i1"), report.Outputs[0].Int8(y))
+			case "UINT8":
+				for i, q := range values[uint8](t, f.out, "|u1") {
+					require.Equal(t, float32(q), y[i])
+				}
 			default:
 				t.Fatal(report.Outputs[0].Type)
 			}

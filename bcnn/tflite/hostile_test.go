@@ -90,6 +90,14 @@ func TestHostile(t *testing.T) {
 			g.tensors[0].typ = schema.Int8
 			g.tensors[0].scale, g.tensors[0].zero = []float32{float32(math.NaN())}, []int64{0}
 		}), "its scale is NaN"},
+		"scale is infinite": {with("QUANTIZE", nil, same, func(g *testGraph, _ *testOperator) {
+			g.tensors[1].typ = schema.Int8
+			g.tensors[1].scale, g.tensors[1].zero = []float32{float32(math.Inf(1))}, []int64{0}
+		}), "its scale is +Inf"},
+		"scale is tiny": {with("QUANTIZE", nil, same, func(g *testGraph, _ *testOperator) {
+			g.tensors[1].typ = schema.Int8
+			g.tensors[1].scale, g.tensors[1].zero = []float32{1e-40}, []int64{0}
+		}), "its scale is 1e-40"},
 		"8-bit values inside": {with("RELU", nil, same, func(g *testGraph, _ *testOperator) {
 			g.tensors[0].typ = schema.Int8
 			g.tensors[0].scale, g.tensors[0].zero = []float32{1}, []int64{0}

@@ -107,7 +107,8 @@ func (v *value) quantized(t *schema.Tensor) error {
 	if t.Type == schema.Int8 {
 		lo, hi = -128, 127
 	}
-	if v.zero < lo || v.zero > hi || !(v.scale > 0) {
+	const least, most = 1e-37, 1e37 // whose reciprocals are no less exact
+	if v.zero < lo || v.zero > hi || !(least < v.scale && v.scale < most) {
 		return fmt.Errorf("its scale is %v and its zero point %d", v.scale, t.Zero[0])
 	}
 	return nil

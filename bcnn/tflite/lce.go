@@ -170,9 +170,11 @@ func (im *importer) dequantize8(o *schema.Operator) (*value, error) {
 	return out, nil
 }
 
-// leastOf returns the least x for which x/scale, in float32, is rounded to n or more.
+// leastOf returns the least x for which x·(1/scale), in float32, is rounded to n or more,
+// halves to even.
 func leastOf(n int, scale float32) float32 {
-	reached := func(x float32) bool { return math.Round(float64(x/scale)) >= float64(n) }
+	inverse := 1 / scale
+	reached := func(x float32) bool { return math.RoundToEven(float64(float32(x*inverse))) >= float64(n) }
 	up, down := float32(math.Inf(1)), float32(math.Inf(-1))
 	x := float32((float64(n) - 0.5) * float64(scale)) // or next to it
 	for !reached(x) && x < math.MaxFloat32 {
@@ -184,8 +186,8 @@ func leastOf(n int, scale float32) float32 {
 	return min(max(x, -math.MaxFloat32), math.MaxFloat32)
 }
 
-// quantize8 is QUANTIZE of numbers: round(x/scale) + zero point, as a level for each
-// integer, at the least float32 from which on it is reached.
+// quantize8 is QUANTIZE of numbers: round(x/scale) + zero point, as LCE's interpreter
+// rounds, as a level for each integer, at the least float32 from which on it is reached.
 func (im *importer) quantize8(o *schema.Operator) (*value, error) {
 	v, err := im.real(o, 0)
 	if err != nil {
