@@ -1,6 +1,7 @@
 package bitcnn
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
 	"encoding/binary"
@@ -20,6 +21,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bmxnet"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
+	"github.com/bitcnn/bitcnn/bcnn/tflite"
 )
 
 // relu is an ONNX file with one node, Relu, of a float input of 1×2×3×4.
@@ -71,6 +73,12 @@ func TestLoad(t *testing.T) {
 	require.NoError(t, err)
 	fsys["digits.onnx"] = &fstest.MapFile{Data: encoded}
 	fsys["relu.bcnn"] = &fstest.MapFile{Data: relu()}
+	files, err := zip.OpenReader("bcnn/tflite/testdata/lce.zip")
+	require.NoError(t, err)
+	defer files.Close()
+	larq, err := fs.ReadFile(files, "net_chain.tflite")
+	require.NoError(t, err)
+	fsys["larq.jpeg"] = &fstest.MapFile{Data: larq}
 	fsys["mx/net-symbol.json"] = &fstest.MapFile{Data: []byte(symbol)}
 	fsys["mx/net-0007.params"] = &fstest.MapFile{Data: []byte(params)}
 	dir := t.TempDir()
@@ -78,6 +86,7 @@ func TestLoad(t *testing.T) {
 
 	opts := LoadOptions{
 		BinCNN: bincnn.Int, ONNX: onnx.Options{Name: "given"}, BMXNet: bmxnet.Options{InputShape: Shape{H: 1, W: 2, C: 3}},
+		TFLite: tflite.Options{Name: "chain"},
 	}
 	for name, check := range map[string]func(m *Model){
 		"digits.onnx": func(m *Model) { require.Equal(t, digits, m) },
@@ -88,6 +97,10 @@ func TestLoad(t *testing.T) {
 		"mx/net-symbol.json": func(m *Model) {
 			require.Equal(t, Shape{H: 1, W: 2, C: 3}, m.Input.Shape)
 			require.Equal(t, "net", m.Name)
+		},
+		"larq.jpeg": func(m *Model) {
+			require.Equal(t, Shape{H: 8, W: 9, C: 64}, m.Input.Shape)
+			require.Equal(t, "chain", m.Name)
 		},
 		"wgt": func(m *Model) { require.Equal(t, "bincnn-int", m.Name) },
 	} {

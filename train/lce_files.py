@@ -30,16 +30,17 @@ from tensorflow.lite.python import schema_py_generated as schema
 keras = tf.keras
 layers = keras.layers
 
-TYPES = {"float32": schema.TensorType.FLOAT32, "int8": schema.TensorType.INT8, "int32": schema.TensorType.INT32}
+TYPES = {"float32": schema.TensorType.FLOAT32, "int8": schema.TensorType.INT8, "int32": schema.TensorType.INT32,
+         "uint8": schema.TensorType.UINT8}
 
 
 def operator(name, inputs, out, out_type, options=None, in_quant=None, out_quant=None):
-    """A file of one custom operator. The first input is that of the graph; the others
+    """A file of one operator, a custom one unless the schema has its name. The first input is that of the graph; the others
     are constants, or None for one that is left out. out is the shape of the output."""
     m = schema.ModelT()
     m.version, m.description = 3, "one operator"
     code = schema.OperatorCodeT()
-    code.deprecatedBuiltinCode = code.builtinCode = schema.BuiltinOperator.CUSTOM
+    code.deprecatedBuiltinCode = code.builtinCode = getattr(schema.BuiltinOperator, name, schema.BuiltinOperator.CUSTOM)
     code.customCode, code.version = name, 1
     m.operatorCodes, m.buffers = [code], [schema.BufferT()]
     g = schema.SubGraphT()
@@ -66,7 +67,8 @@ def operator(name, inputs, out, out_type, options=None, in_quant=None, out_quant
     o = schema.OperatorT()
     o.opcodeIndex, o.inputs = 0, indices
     o.outputs = [tensor("y", out, out_type, quant=out_quant)]
-    o.customOptions = list(flexbuffers.Dumps(options or {}))
+    if code.builtinCode == schema.BuiltinOperator.CUSTOM:
+        o.customOptions = list(flexbuffers.Dumps(options or {}))
     g.inputs, g.outputs, g.operators = [0], o.outputs, [o]
     m.subgraphs = [g]
     b = flatbuffers.Builder(1024)
@@ -150,6 +152,13 @@ def others(r):
         for scale, zero in ((0.01, 100), (1.0, 0), (0.3, -128), (2.5, 5)):
             done.append((f"op_dequantize_{c}_int8_{zero + 128}",
                          operator("LceDequantize", [b], x.shape, "int8", out_quant=(scale, zero)), b))
+    for scale, zero in ((0.5, 0), (0.1, -7), (0.037, 90), (1e-3, -128)):
+        x = (r.integers(-400, 400, (1, 5, 8, 3)) * 0.5 * scale).astype(np.float32)  # with halves
+        x[0, 0] = r.standard_normal((8, 3)) * 100 * scale
+        for kind, z in (("int8", zero), ("uint8", zero + 128)):
+            done.append((f"op_to_{kind}_{zero + 128}", operator("QUANTIZE", [x], x.shape, kind, out_quant=(scale, z)), x))
+            q = r.integers(0, 256, x.shape).astype(np.uint8).view(kind)
+            done.append((f"op_from_{kind}_{zero + 128}", operator("DEQUANTIZE", [q], x.shape, "float32", in_quant=(scale, z)), q))
     for i, (k, s, padding) in enumerate(itertools.product(((2, 2), (3, 2), (1, 4)), ((1, 1), (2, 3)), (0, 1))):
         c = (1, 64, 130)[i % 3]
         x = packed((1, 7, 8, c), r)

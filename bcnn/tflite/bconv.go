@@ -8,7 +8,6 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
-	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // The inputs of LceBconv2d.
@@ -86,15 +85,21 @@ func (im *importer) bconv(o *schema.Operator) (*value, error) {
 		return nil, fmt.Errorf("zero padding of %d channels, an odd number, needs an output of FLOAT32 without activation", channels/groups)
 	}
 	conv := bcnn.Conv2D{Window: window, Out: out, Groups: groups, PadValue: padValue, Weights: bcnn.Weights{Bits: w}}
-	y, err := im.emit(o, "/sum", conv, shape, v)
-	if err != nil {
-		return nil, err
-	}
 	switch t.Type {
 	case schema.Int32:
+		y, err := im.emit(o, "/sum", conv, shape, v)
+		if err != nil {
+			return nil, err
+		}
 		return im.bconvBits(o, y, taps)
-	case schema.Float32, schema.Int8:
-		return im.bconvNumbers(o, y, t, taps, act)
+	case schema.Int8:
+		return im.bconv8(o, v, conv, shape, t, act)
+	case schema.Float32:
+		y, err := im.emit(o, "/sum", conv, shape, v)
+		if err != nil {
+			return nil, err
+		}
+		return im.bconvFloats(o, y, act)
 	}
 	return nil, fmt.Errorf("an output of %v is not supported", t.Type)
 }
@@ -181,27 +186,25 @@ func (im *importer) numbers(n int) ([]float32, error) {
 	return make([]float32, n), nil
 }
 
-// bconvNumbers makes numbers of sums of so many taps.
-func (im *importer) bconvNumbers(o *schema.Operator, y *value, t *schema.Tensor, taps, act int) (*value, error) {
-	multiplier, err := im.floats(o, bconvMultiplier)
+// bconvFactors returns the multipliers and the biases of a binary convolution.
+func (im *importer) bconvFactors(o *schema.Operator, channels int) (multiplier, bias []float32, err error) {
+	if multiplier, err = im.floats(o, bconvMultiplier); err != nil {
+		return nil, nil, err
+	}
+	if bias, err = im.floats(o, bconvBias); err != nil {
+		return nil, nil, err
+	}
+	if len(multiplier) != channels || len(bias) != channels {
+		err = fmt.Errorf("%d multipliers and %d biases for %d channels", len(multiplier), len(bias), channels)
+	}
+	return multiplier, bias, err
+}
+
+// bconvFloats makes numbers of sums.
+func (im *importer) bconvFloats(o *schema.Operator, y *value, act int) (*value, error) {
+	multiplier, bias, err := im.bconvFactors(o, y.shape.C)
 	if err != nil {
 		return nil, err
-	}
-	bias, err := im.floats(o, bconvBias)
-	if err != nil {
-		return nil, err
-	}
-	if n := y.shape.C; len(multiplier) != n || len(bias) != n {
-		return nil, fmt.Errorf("%d multipliers and %d biases for %d channels", len(multiplier), len(bias), n)
-	}
-	out := &value{}
-	if t.Type == schema.Int8 {
-		if err := out.quantized(t); err != nil {
-			return nil, err
-		}
-		if multiplier, bias, err = im.rescaled(multiplier, bias, out, taps, act); err != nil {
-			return nil, err
-		}
 	}
 	if y, err = im.activation(o, y, act); err != nil {
 		return nil, err
@@ -209,15 +212,87 @@ func (im *importer) bconvNumbers(o *schema.Operator, y *value, t *schema.Tensor,
 	if y, err = im.affine(o, "", y, multiplier, bias); err != nil {
 		return nil, err
 	}
-	y.typ, y.round, y.scale, y.zero, y.positive = t.Type, t.Type == schema.Int8, out.scale, out.zero, false
+	y.typ, y.positive = schema.Float32, false
 	return y, nil
 }
 
-// rescaled returns multipliers and biases with which x·multiplier + bias, rounded to an
-// integer, is the 8-bit integer that LCE gives for every sum x of so many taps.
-//
-// LCE computes it, in float32, of the number of taps that differ.
-func (im *importer) rescaled(multiplier, bias []float32, q *value, taps, act int) (m, b []float32, err error) {
+// bconv8 emits a binary convolution with an output of INT8: a level for each integer, at
+// the sums from which on LCE gives it. Filters whose integers fall as the sums rise are
+// complemented.
+func (im *importer) bconv8(o *schema.Operator, v *value, conv bcnn.Conv2D, shape bcnn.Shape, t *schema.Tensor, act int) (*value, error) {
+	multiplier, bias, err := im.bconvFactors(o, conv.Out)
+	if err != nil {
+		return nil, err
+	}
+	out := &value{}
+	if err := out.quantized(t); err != nil {
+		return nil, err
+	}
+	row := v.shape.C / conv.Groups
+	taps := conv.KH * conv.KW * row
+	thresholds, err := im.numbers(conv.Out * steps8)
+	if err != nil {
+		return nil, err
+	}
+	size, words := len(conv.Weights.Bits)/conv.Out, bits.Words(row)
+	for c := range conv.Out {
+		q, falls := lceInteger(multiplier[c], bias[c], out.scale, out.zero, taps, act)
+		if falls {
+			if err := im.budget.Charge(int64(size)); err != nil {
+				return nil, err
+			}
+			filter := conv.Weights.Bits[c*size:][:size]
+			for i := range filter {
+				filter[i] = ^filter[i]
+				if i%words == words-1 {
+					filter[i] &= bits.TailMask(row)
+				}
+			}
+		}
+		list := thresholds[c*steps8:][:steps8]
+		const work = 4 // of q
+		if err := im.budget.Charge((work - 1) * int64(taps+1)); err != nil {
+			return nil, err
+		}
+		reached := 0 // how many of them
+		// All sums are odd, or even, as the number of taps is.
+		err := im.budget.Loop(taps+1, func(from, to int) {
+			for i := from; i < to; i++ {
+				x := 2*i - taps
+				y := q(x)
+				if falls {
+					y = q(-x)
+				}
+				for ; reached < y-math.MinInt8; reached++ {
+					list[reached] = float32(x)
+				}
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		for ; reached < steps8; reached++ {
+			list[reached] = float32(taps + 1) // never
+		}
+	}
+	y, err := im.emit(o, "/sum", conv, shape, v)
+	if err != nil {
+		return nil, err
+	}
+	if y, err = im.emit(o, "", bcnn.Quantize{Low: math.MinInt8, Levels: steps8 + 1, Thresholds: thresholds}, shape, y); err != nil {
+		return nil, err
+	}
+	y.typ, y.scale, y.zero = schema.Int8, out.scale, out.zero
+	return y, nil
+}
+
+// steps8 is the number of thresholds of 8-bit integers.
+const steps8 = 255
+
+// lceInteger returns the function by which LCE makes 8-bit integers of a sum x of so many
+// taps, and whether they fall as x rises. LCE computes in float32, of the number of taps
+// that differ, with a shift that it computes in float64, and rounds halves away from 0.
+func lceInteger(multiplier, bias, scale float32, zero, taps, act int) (q func(x int) int, falls bool) {
 	lo, hi := -taps, taps
 	switch act {
 	case actReLU:
@@ -227,67 +302,16 @@ func (im *importer) rescaled(multiplier, bias []float32, q *value, taps, act int
 	case actReLU6:
 		lo, hi = 0, min(hi, 6)
 	}
-	if m, err = im.numbers(len(multiplier)); err != nil {
-		return nil, nil, err
-	}
-	if b, err = im.numbers(len(bias)); err != nil {
-		return nil, nil, err
-	}
-	// each calls f for every sum: all are odd, or even, as the number of taps is.
-	each := func(f func(x int)) error {
-		const work = 4 // of f
-		if err := im.budget.Charge((work - 1) * int64(taps+1)); err != nil {
-			return err
-		}
-		return im.budget.Loop(taps+1, func(from, to int) {
-			for i := from; i < to; i++ {
-				f(min(max(2*i-taps, lo), hi))
-			}
-		})
-	}
-	for c := range m {
-		m[c] = multiplier[c] / q.scale
-		all := float32(taps) * multiplier[c]
-		shift := float32(float32(bias[c]+all)/q.scale) + float32(q.zero)
-		theirs := func(x int) float64 { return round8(float32(float32(taps-x)*-m[c]) + shift) }
-		// Each sum bounds what the bias may be.
-		least, most := math.Inf(-1), math.Inf(1)
-		err := each(func(x int) {
-			y, product := theirs(x), float64(x)*float64(m[c])
-			if y > math.MinInt8 {
-				least = max(least, y-0.5-product)
-			}
-			if y < math.MaxInt8 {
-				most = min(most, y+0.5-product)
-			}
-		})
-		if err != nil {
-			return nil, nil, err
-		}
-		const wide = 1 // where one end is open
-		candidates := []float32{
-			float32(float64(bias[c])/float64(q.scale) + float64(q.zero)),
-			float32((max(least, most-wide) + min(most, least+wide)) / 2),
-		}
-		same := false
-		for _, candidate := range candidates {
-			if same {
-				break
-			}
-			b[c], same = candidate, true
-			err = each(func(x int) { same = same && round8(f32.FMA(float32(x), m[c], b[c])) == theirs(x) })
-			if err != nil {
-				return nil, nil, err
-			}
-		}
-		if !same {
-			return nil, nil, fmt.Errorf("channel %d: rounding to 8 bits as LCE does it is not supported where sums·%v + %v are halves", c, m[c], candidates[0])
-		}
-	}
-	return m, b, nil
+	m := float32(float64(multiplier) / float64(scale))
+	all := float64(float64(taps) * float64(multiplier)) // no fma
+	shift := float32(float64((float64(bias)+all)/float64(scale)) + float64(zero))
+	return func(x int) int {
+		x = min(max(x, lo), hi)
+		return round8(float32(float32(taps-x)*-m)+shift, math.MinInt8)
+	}, m < 0
 }
 
-// round8 rounds to a signed 8-bit integer, halves away from 0.
-func round8(y float32) float64 {
-	return min(max(math.Round(float64(y)), math.MinInt8), math.MaxInt8)
+// round8 rounds to an integer of 8 bits from the least one on, halves away from 0.
+func round8(y float32, least int) int {
+	return int(min(max(math.Round(float64(y)), float64(least)), float64(least+steps8)))
 }

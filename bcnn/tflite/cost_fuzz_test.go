@@ -1,6 +1,7 @@
 package tflite
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -32,6 +33,21 @@ type grower struct {
 	dims     []int32
 	constant int32 // the last, of as many dimensions
 	size     []int32
+	known    map[string]int32 // constants, which many operators share
+}
+
+// floats returns a constant all of whose numbers are v.
+func (g *grower) floats(v float32, dims ...int32) int32 {
+	key := fmt.Sprint(v, dims)
+	if t, ok := g.known[key]; ok {
+		return t
+	}
+	n := 1
+	for _, d := range dims {
+		n *= int(d)
+	}
+	g.known[key] = g.g.floats(dims, slices.Repeat([]float32{v}, n)...)
+	return g.known[key]
 }
 
 func (g *grower) next() int {
@@ -66,7 +82,7 @@ func (g *grower) channels(c int32) []int32 {
 
 // grow runs a program of at most 48 instructions, each of which adds up to 256 operators.
 func grow(program []byte) *testGraph {
-	g := &grower{program: program}
+	g := &grower{program: program, known: map[string]int32{}}
 	c := []int32{1, 2, 32, 1000, 60000}[g.choose(5)]
 	g.dims = []int32{1, 4, 4, c}
 	g.g = newGraph(g.dims...)
@@ -137,13 +153,13 @@ func (g *grower) instruction(kind int) {
 		if int64(out)*int64(last) > 1<<17 {
 			return
 		}
-		w := g.g.floats([]int32{out, 1, 1, last}, make([]float32, out*last)...)
+		w := g.floats(0, out, 1, 1, last)
 		g.set("CONV_2D", convOptions(1, 1), g.channels(out), g.value, w, -1)
 	case 12:
 		if last > 1<<12 {
 			return
 		}
-		w := g.g.floats([]int32{1, 3, 3, last}, slices.Repeat([]float32{1}, int(9*last))...)
+		w := g.floats(1, 1, 3, 3, last)
 		g.set("DEPTHWISE_CONV_2D", map[int]any{0: uint8(0), 1: 1, 2: 1}, g.dims, g.value, w, -1)
 	case 13: // a binary convolution
 		out, words := int32(8), (last+31)/32
@@ -153,7 +169,7 @@ func (g *grower) instruction(kind int) {
 		bits := g.g.tensor(testTensor{name: "w", typ: schema.Int32, dims: g.channels(words)})
 		g.g.operators = append(g.g.operators, testOperator{name: "LceQuantize", inputs: []int32{g.value}, outputs: []int32{bits}})
 		filter := g.g.tensor(testTensor{typ: schema.Int32, dims: []int32{out, 1, 1, words}, data: make([]byte, 4*out*words)})
-		numbers := g.g.floats([]int32{out}, make([]float32, out)...)
+		numbers := g.floats(0, out)
 		y := g.g.tensor(testTensor{name: "y", dims: g.channels(out)})
 		if g.choose(3) == 0 {
 			g.g.tensors[y].typ, g.g.tensors[y].scale, g.g.tensors[y].zero = schema.Int8, []float32{0.3}, []int64{5}
@@ -165,12 +181,12 @@ func (g *grower) instruction(kind int) {
 	case 14:
 		size := []int32{1, 2, 300, 5000}
 		g.size = []int32{1, 1, 1, size[g.choose(4)]}
-		g.constant = g.g.floats(g.size, slices.Repeat([]float32{-2}, int(g.size[3]))...)
+		g.constant = g.floats(-2, g.size...)
 	case 15:
 		g.fold([]string{"ADD", "MUL", "SUB", "MINIMUM"}[g.choose(4)], nil, g.size, g.constant, g.constant)
 	case 16: // grows
 		n := min(g.size[3], 1<<12)
-		column := g.g.floats([]int32{n, 1}, make([]float32, n)...)
+		column := g.floats(0, n, 1)
 		g.fold("ADD", nil, []int32{1, 1, n, n}, g.constant, column)
 	case 17:
 		g.fold([]string{"RELU", "ABS", "NEG", "RELU_N1_TO_1"}[g.choose(4)], nil, g.size, g.constant)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
@@ -268,7 +269,7 @@ func (im *importer) softmax(o *schema.Operator) (*value, error) {
 	return floats(im.emit(o, "", bcnn.Softmax{}, v.shape, v))
 }
 
-// isOutput reports whether an operator computes the output of the graph.
+// isOutput reports whether an operator computes an output of the graph.
 func (im *importer) isOutput(o *schema.Operator) bool {
-	return len(o.Outputs) == 1 && o.Outputs[0] == im.model.Graph.Outputs[0]
+	return len(o.Outputs) == 1 && slices.Contains(im.model.Graph.Outputs, o.Outputs[0])
 }

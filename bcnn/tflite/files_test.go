@@ -12,6 +12,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
 // testFile is a file of LCE with an input and what LCE's interpreter makes of it.
@@ -60,10 +61,6 @@ func distance(t *testing.T, got, want []float32) float64 {
 	return worst / largest
 }
 
-// halves are files where LCE rounds some halves up and others down, as its own errors of
-// rounding fall.
-var halves = map[string]bool{"op_bconv_05_int8": true, "op_bconv_17_int8": true, "op_bconv_19_int8": true}
-
 // requireRounded compares the numbers of a binary convolution with those of LCE, which
 // rounds γ·K + β, (K − x)·γ and their difference, where a network rounds γ·x + β.
 func requireRounded(t *testing.T, net *bcnn.Network, got, want []float32) {
@@ -91,16 +88,11 @@ func TestFilesOfLCE(t *testing.T) {
 	for _, f := range lceFiles(t) {
 		t.Run(f.name, func(t *testing.T) {
 			net, report, err := Decode(t.Context(), f.data, Options{Name: f.name})
-			if halves[f.name] {
-				require.ErrorContains(t, err, "(LceBconv2d, index 0): channel ")
-				require.ErrorContains(t, err, "are halves")
-				return
-			}
 			require.NoError(t, err)
-			require.Equal(t, f.in.dims, report.Input.Dims)
-			require.Equal(t, f.out.dims, report.Output.Dims)
+			require.Equal(t, f.in.dims, report.Inputs[0].Dims)
+			require.Equal(t, f.out.dims, report.Outputs[0].Dims)
 			y := run(t, net, report, f.in)
-			switch report.Output.Type {
+			switch report.Outputs[0].Type {
 			case "FLOAT32":
 				want := values[float32](t, f.out, "<f4")
 				if net.Layers[len(net.Layers)-1].Op.Kind() == (bcnn.Softmax{}).Kind() {
@@ -114,11 +106,15 @@ func TestFilesOfLCE(t *testing.T) {
 					require.LessOrEqual(t, distance(t, y, want), 1e-6)
 				}
 			case "INT32":
-				require.Equal(t, values[int32](t, f.out, "<i4"), report.Output.Words(y))
+				require.Equal(t, values[int32](t, f.out, "<i4"), report.Outputs[0].Words(y))
 			case "INT8":
-				require.Equal(t, values[int8](t, f.out, "|i1"), report.Output.Int8(y))
+				require.Equal(t, values[int8](t, f.out, "|i1"), report.Outputs[0].Int8(y))
+			case "UINT8":
+				for i, q := range values[uint8](t, f.out, "|u1") {
+					require.Equal(t, float32(q), y[i])
+				}
 			default:
-				t.Fatal(report.Output.Type)
+				t.Fatal(report.Outputs[0].Type)
 			}
 
 			// What is saved is the same network.
@@ -156,4 +152,40 @@ func TestBinaryLayers(t *testing.T) {
 		delete(want, f.name)
 	}
 	require.Empty(t, want)
+}
+
+// A file with two inputs and two outputs, which are in its order.
+func TestSeveralEnds(t *testing.T) {
+	dims := []int32{1, 1, 2, 1}
+	g := newGraph(dims...)
+	g.tensors = g.tensors[:1]
+	second := g.tensor(testTensor{name: "second", dims: dims})
+	difference := g.add("SUB", nil, dims, 0, second)
+	sum := g.add("ADD", nil, dims, second, 0)
+	g.inputs, g.outputs = []int32{0, second}, []int32{sum, difference}
+	net, report, err := Decode(t.Context(), g.encode(), Options{Name: "ends"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"x", "second"}, []string{report.Inputs[0].Name, report.Inputs[1].Name})
+	require.Equal(t, []string{"add", "sub"}, []string{report.Outputs[0].Name, report.Outputs[1].Name})
+	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	var in []bcnn.Tensor
+	for _, values := range [][]float32{{1, 2}, {10, 30}} {
+		in = append(in, bcnn.Tensor{DType: bcnn.Float32, N: 1, Shape: net.Input.Shape, F32: values})
+	}
+	out, err := ref.RunAll(t.Context(), plan, in, nil)
+	require.NoError(t, err)
+	require.Equal(t, []float32{11, 32}, out[0].F32)
+	require.Equal(t, []float32{-9, -28}, out[1].F32)
+
+	for want, change := range map[string]func(){
+		"tensor 0 is an input twice": func() { g.inputs = []int32{0, 0} },
+		"another output is the same": func() { g.inputs, g.outputs = []int32{0, second}, []int32{sum, sum} },
+	} {
+		change()
+		refused(t, g.encode(), want)
+	}
+	g.inputs, g.outputs = []int32{0, second}, []int32{sum}
+	_, _, err = Decode(t.Context(), g.encode(), Options{Mean: []float32{1}})
+	require.ErrorContains(t, err, "are for files of one input; this one has 2")
 }

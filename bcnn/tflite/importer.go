@@ -3,6 +3,7 @@ package tflite
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -53,13 +54,11 @@ type value struct {
 	pad   *padding // still to be put around
 	// positive says that no value is less than 0.
 	positive bool
-	// Of 8-bit values q: the layer's numbers are q − offset, or where round is set what
-	// q − offset is rounded from and q limited to its range.
+	// Of 8-bit values q: the layer's numbers are q − offset, and q stands for
+	// (q − zero)·scale.
 	offset int
-	round  bool
-	// Of 8-bit values: what q stands for is (q − zero)·scale.
-	scale float32
-	zero  int
+	scale  float32
+	zero   int
 }
 
 // padding is a border of zeros, of which LceQuantize makes +1.
@@ -79,11 +78,10 @@ func newImporter(m *schema.Model, opts Options, limits bcnn.Limits, b *budget.Bu
 // run imports the graph.
 func (im *importer) run() error {
 	g := im.model.Graph
-	if len(g.Outputs) != 1 {
-		return fmt.Errorf("it has %d outputs, want 1", len(g.Outputs))
+	if len(g.Outputs) == 0 {
+		return errors.New("it has no output")
 	}
-	output := g.Outputs[0]
-	if err := im.reach(output); err != nil {
+	if err := im.reach(g.Outputs); err != nil {
 		return err
 	}
 	if err := im.begin(); err != nil {
@@ -99,11 +97,22 @@ func (im *importer) run() error {
 	if len(im.obstacles) > 0 {
 		return &bcnn.ObstaclesError{Obstacles: im.obstacles}
 	}
-	return im.finish(output)
+	if err := im.budget.Charge(operatorUnits * int64(len(g.Outputs)) * int64(len(g.Outputs))); err != nil { // which are compared
+		return err
+	}
+	for _, output := range g.Outputs {
+		if err := im.finish(output); err != nil {
+			return err
+		}
+	}
+	if len(im.net.Outputs) == 1 && im.net.Outputs[0] == len(im.net.Layers)-1 {
+		im.net.Outputs = nil // as most networks have it
+	}
+	return nil
 }
 
-// reach marks the operators that the output depends on, and what they read.
-func (im *importer) reach(output int) error {
+// reach marks the operators that the outputs depend on, and what they read.
+func (im *importer) reach(outputs []int) error {
 	g := im.model.Graph
 	if err := im.budget.Charge(tensorUnits * int64(g.Tensors+len(g.Operators))); err != nil {
 		return err
@@ -122,8 +131,10 @@ func (im *importer) reach(output int) error {
 			maker[t] = o
 		}
 	}
-	queue := []int{output}
-	im.read[output] = true
+	queue := slices.Clone(outputs)
+	for _, output := range outputs {
+		im.read[output] = true
+	}
 	for len(queue) > 0 {
 		o := maker[queue[len(queue)-1]]
 		queue = queue[:len(queue)-1]

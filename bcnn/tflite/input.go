@@ -3,6 +3,7 @@ package tflite
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/flat"
@@ -10,25 +11,47 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// begin sets up the network's input.
+// begin sets up the network's inputs.
 func (im *importer) begin() error {
 	g := im.model.Graph
-	if len(g.Inputs) != 1 {
-		return fmt.Errorf("it has %d inputs, want 1", len(g.Inputs))
+	if len(g.Inputs) == 0 {
+		return errors.New("it has no input")
 	}
-	t, err := im.model.Tensor(g.Inputs[0])
-	if err != nil {
+	if n := len(g.Inputs); n > 1 && (im.opts.InputType != 0 || len(im.opts.Mean)+len(im.opts.Scale) > 0) {
+		return fmt.Errorf("InputType, Mean and Scale are for files of one input; this one has %d", n)
+	}
+	if err := im.findPacked(); err != nil {
 		return err
 	}
-	v, err := im.input(t)
-	if err != nil {
-		return fmt.Errorf("input %s: %w", text.Quote(t.Name), err)
+	for i, index := range g.Inputs {
+		if err := im.budget.Charge(operatorUnits); err != nil {
+			return err
+		}
+		t, err := im.model.Tensor(index)
+		if err != nil {
+			return err
+		}
+		if r := im.env[index]; r != (operand{}) {
+			return fmt.Errorf("tensor %d is an input twice", index)
+		}
+		in := &im.net.Input
+		if i > 0 {
+			im.net.MoreInputs = append(im.net.MoreInputs, bcnn.Input{})
+			in = &im.net.MoreInputs[i-1]
+		}
+		v, err := im.input(t, in, bcnn.NetworkInput-i)
+		if err != nil {
+			return fmt.Errorf("input %s: %w", text.Quote(t.Name), err)
+		}
+		im.env[index] = operand{value: v}
+		im.report.Inputs = append(im.report.Inputs, newTensor(t, v))
+		in.Source = describeEnd(t, v)
 	}
-	im.env[t.Index] = operand{value: v}
 	return nil
 }
 
-func (im *importer) input(t *schema.Tensor) (*value, error) {
+// input describes an input, to which layers refer by a number.
+func (im *importer) input(t *schema.Tensor, in *bcnn.Input, number int) (*value, error) {
 	if len(t.Dims) < 2 {
 		return nil, fmt.Errorf("it has %d dimensions, want a batch of images (4), rows (3) or vectors (2)", len(t.Dims))
 	}
@@ -37,31 +60,33 @@ func (im *importer) input(t *schema.Tensor) (*value, error) {
 			return nil, fmt.Errorf("dimension %d is dynamic: convert the model with an input of a fixed size", i+1)
 		}
 	}
-	im.batch = t.Dims[0]
+	if im.batch == 0 {
+		im.batch = t.Dims[0]
+	}
 	s, err := im.shape(t.Dims)
 	if err != nil {
 		return nil, err
 	}
-	v := &value{layer: bcnn.NetworkInput, shape: s, rank: len(t.Dims), typ: t.Type}
-	im.net.Input = bcnn.Input{Shape: s, DType: bcnn.Float32}
+	v := &value{layer: number, shape: s, rank: len(t.Dims), typ: t.Type}
+	*in = bcnn.Input{Shape: s, DType: bcnn.Float32}
 	if t.Type != schema.Float32 && (im.opts.InputType == bcnn.Uint8 || len(im.opts.Mean)+len(im.opts.Scale) > 0) {
 		return nil, fmt.Errorf("InputType, Mean and Scale are for files that take FLOAT32; this one takes %v", t.Type)
 	}
 	switch t.Type {
 	case schema.Float32:
+		if im.opts.InputType != 0 {
+			in.DType = im.opts.InputType
+		}
 		v, err = im.prepared(v)
 	case schema.Int32: // bits
-		if err := im.findPacked(); err != nil {
-			return nil, err
-		}
 		v.shape.C = im.channels(t.Index, s.C)
-		im.net.Input.Shape = v.shape
+		in.Shape = v.shape
 		if v, err = im.emit(nil, "/sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, v.shape, v); err != nil {
 			return nil, err
 		}
 		v.typ, v.signs = schema.Int32, true
 	case schema.Int8, schema.Uint8:
-		im.net.Input.DType = bcnn.Uint8
+		in.DType = bcnn.Uint8
 		if t.Type == schema.Int8 {
 			v.offset = -128
 		}
@@ -69,12 +94,7 @@ func (im *importer) input(t *schema.Tensor) (*value, error) {
 	default:
 		err = fmt.Errorf("elements of %v are not supported, want FLOAT32, UINT8, INT8, or INT32 for packed bits", t.Type)
 	}
-	if err != nil {
-		return nil, err
-	}
-	im.report.Input = newTensor(t, v)
-	im.net.Input.Source = describeEnd(t, v)
-	return v, nil
+	return v, err
 }
 
 // quantized takes what 8-bit values stand for from a tensor.
@@ -87,7 +107,8 @@ func (v *value) quantized(t *schema.Tensor) error {
 	if t.Type == schema.Int8 {
 		lo, hi = -128, 127
 	}
-	if v.zero < lo || v.zero > hi || !(v.scale > 0) {
+	const least, most = 1e-37, 1e37 // whose reciprocals are no less exact
+	if v.zero < lo || v.zero > hi || !(least < v.scale && v.scale < most) {
 		return fmt.Errorf("its scale is %v and its zero point %d", v.scale, t.Zero[0])
 	}
 	return nil
@@ -95,9 +116,6 @@ func (v *value) quantized(t *schema.Tensor) error {
 
 // prepared puts the scaling of the options behind an input of FLOAT32.
 func (im *importer) prepared(v *value) (*value, error) {
-	if im.opts.InputType != 0 {
-		im.net.Input.DType = im.opts.InputType
-	}
 	bias := make([]float32, len(im.opts.Mean))
 	for i, m := range im.opts.Mean {
 		bias[i] = -m
@@ -119,7 +137,7 @@ func (im *importer) prepared(v *value) (*value, error) {
 	return v, nil
 }
 
-// finish makes the output of the network the last layer.
+// finish makes a tensor an output of the network.
 func (im *importer) finish(index int) error {
 	t, err := im.model.Tensor(index)
 	if err != nil {
@@ -132,13 +150,14 @@ func (im *importer) finish(index int) error {
 			err = errors.New("it is constant")
 		case v.pad != nil:
 			err = v.checkSettled()
-		case v.layer == bcnn.NetworkInput:
+		case v.layer <= bcnn.NetworkInput:
 			err = errors.New("no layer computes it")
-		case v.layer != len(im.net.Layers)-1:
-			err = errors.New("the last operator does not compute it")
+		case slices.Contains(im.net.Outputs, v.layer):
+			err = errors.New("another output is the same")
 		default:
-			im.report.Output = newTensor(t, v)
 			im.net.Layers[v.layer].Source = describeEnd(t, v)
+			im.net.Outputs = append(im.net.Outputs, v.layer)
+			im.report.Outputs = append(im.report.Outputs, newTensor(t, v))
 		}
 	}
 	if err != nil {

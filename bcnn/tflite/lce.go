@@ -1,7 +1,6 @@
 package tflite
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -37,26 +36,12 @@ func (im *importer) sign8(o *schema.Operator, v *value) (*value, error) {
 	if err := v.checkSettled(); err != nil {
 		return nil, err
 	}
-	// The numbers of the layer are q − offset.
-	least := float32(v.zero - v.offset)
-	rule := bcnn.ZeroIsPlus
-	switch {
-	case v.round && v.zero == math.MinInt8: // never less
-		one, err := im.affine(o, "/limit", v, []float32{0}, []float32{1})
-		if err != nil {
-			return nil, err
-		}
-		v, least = one, 0
-	case v.round: // halves are rounded away from 0
-		if least -= 0.5; least < 0 {
-			rule = bcnn.ZeroIsMinus
-		}
-	}
-	v, err := im.affine(o, "/zero", v, nil, []float32{-least})
+	zero := float32(v.zero - v.offset) // in the numbers of the layer
+	v, err := im.affine(o, "/zero", v, nil, []float32{-zero})
 	if err != nil {
 		return nil, err
 	}
-	return im.emit(o, "", bcnn.Sign{Zero: rule}, v.shape, v)
+	return im.emit(o, "", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, v.shape, v)
 }
 
 // dequantize is LceDequantize.
@@ -171,8 +156,6 @@ func (im *importer) dequantize8(o *schema.Operator) (*value, error) {
 		return nil, err
 	case v.typ != schema.Int8 && v.typ != schema.Uint8:
 		return nil, fmt.Errorf("values of %v are not supported", v.typ)
-	case v.round:
-		return nil, errors.New("rounding to 8 bits between layers is not supported: convert the model without quantising it")
 	}
 	out := v
 	if v.offset != v.zero { // separate, so that the zero stays an integer
@@ -187,7 +170,24 @@ func (im *importer) dequantize8(o *schema.Operator) (*value, error) {
 	return out, nil
 }
 
-// quantize8 is QUANTIZE to the 8-bit values of the output.
+// leastOf returns the least x for which x·(1/scale), in float32, is rounded to n or more,
+// halves to even.
+func leastOf(n int, scale float32) float32 {
+	inverse := 1 / scale
+	reached := func(x float32) bool { return math.RoundToEven(float64(float32(x*inverse))) >= float64(n) }
+	up, down := float32(math.Inf(1)), float32(math.Inf(-1))
+	x := float32((float64(n) - 0.5) * float64(scale)) // or next to it
+	for !reached(x) && x < math.MaxFloat32 {
+		x = math.Nextafter32(x, up)
+	}
+	for below := math.Nextafter32(x, down); reached(below) && below > -math.MaxFloat32; below = math.Nextafter32(x, down) {
+		x = below
+	}
+	return min(max(x, -math.MaxFloat32), math.MaxFloat32)
+}
+
+// quantize8 is QUANTIZE of numbers: round(x/scale) + zero point, as LCE's interpreter
+// rounds, as a level for each integer, at the least float32 from which on it is reached.
 func (im *importer) quantize8(o *schema.Operator) (*value, error) {
 	v, err := im.real(o, 0)
 	if err != nil {
@@ -197,17 +197,29 @@ func (im *importer) quantize8(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &value{typ: t.Type}
-	if t.Type != schema.Int8 && t.Type != schema.Uint8 {
+	least := 0
+	switch t.Type {
+	case schema.Int8:
+		least = math.MinInt8
+	case schema.Uint8:
+	default:
 		return nil, fmt.Errorf("an output of %v is not supported", t.Type)
 	}
+	q := &value{}
 	if err := q.quantized(t); err != nil {
 		return nil, err
 	}
-	out, err := im.affine(o, "", v, []float32{1 / q.scale}, nil)
+	thresholds, err := im.numbers(steps8)
 	if err != nil {
 		return nil, err
 	}
-	out.typ, out.scale, out.zero, out.offset, out.round = t.Type, q.scale, q.zero, q.zero, true
+	for i := range thresholds {
+		thresholds[i] = leastOf(least+1+i-q.zero, q.scale)
+	}
+	out, err := im.emit(o, "", bcnn.Quantize{Low: least, Levels: steps8 + 1, Thresholds: thresholds}, v.shape, v)
+	if err != nil {
+		return nil, err
+	}
+	out.typ, out.scale, out.zero = t.Type, q.scale, q.zero
 	return out, nil
 }

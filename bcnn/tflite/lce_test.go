@@ -21,13 +21,13 @@ func run(t *testing.T, net *bcnn.Network, report *Report, in array) []float32 {
 	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	x := bcnn.Tensor{DType: net.Input.DType, N: 1, Shape: net.Input.Shape}
-	switch report.Input.Type {
+	switch report.Inputs[0].Type {
 	case "FLOAT32":
 		x.F32 = values[float32](t, in, "<f4")
 	case "INT32":
-		x.F32 = report.Input.Signs(values[int32](t, in, "<i4"))
+		x.F32 = report.Inputs[0].Signs(values[int32](t, in, "<i4"))
 	case "INT8":
-		x.U8 = report.Input.Bytes(values[int8](t, in, "|i1"))
+		x.U8 = report.Inputs[0].Bytes(values[int8](t, in, "|i1"))
 	case "UINT8":
 		x.U8 = values[uint8](t, in, "|u1")
 	}
@@ -49,17 +49,17 @@ func TestOneLayerFiles(t *testing.T) {
 			net, report, err := Load(t.Context(), name, Options{})
 			require.NoError(t, err)
 			require.Equal(t, base, net.Name)
-			require.Equal(t, "INT32", report.Input.Type)
+			require.Equal(t, "INT32", report.Inputs[0].Type)
 			answers := readArrays(t, filepath.Join(dir, "answers", base+".npz"))
 			for i := range 3 {
 				in, want := answers[fmt.Sprintf("in0_%d", i)], answers[fmt.Sprintf("out0_%d", i)]
-				require.Equal(t, in.dims, report.Input.Dims)
-				require.Equal(t, want.dims, report.Output.Dims)
+				require.Equal(t, in.dims, report.Inputs[0].Dims)
+				require.Equal(t, want.dims, report.Outputs[0].Dims)
 				y := run(t, net, report, in)
-				if report.Output.Type == "INT8" {
-					require.Equal(t, values[int8](t, want, "|i1"), report.Output.Int8(y))
+				if report.Outputs[0].Type == "INT8" {
+					require.Equal(t, values[int8](t, want, "|i1"), report.Outputs[0].Int8(y))
 				} else {
-					require.Equal(t, values[int32](t, want, "<i4"), report.Output.Words(y))
+					require.Equal(t, values[int32](t, want, "<i4"), report.Outputs[0].Words(y))
 				}
 			}
 			plan, err := bcnn.Lower(context.Background(), net, bcnn.LowerOptions{})

@@ -37,7 +37,7 @@ func (im *importer) maxPool(o *schema.Operator) (*value, error) {
 		return nil, err
 	}
 	y.typ, y.signs, y.positive = v.typ, v.signs && v.pad == nil, v.positive
-	y.offset, y.round, y.scale, y.zero = v.offset, v.round, v.scale, v.zero
+	y.offset, y.scale, y.zero = v.offset, v.scale, v.zero
 	act := int(o.Options.Uint8(5, 0))
 	if act != actNone && v.typ != schema.Float32 {
 		return nil, errQuantized

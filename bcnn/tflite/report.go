@@ -1,8 +1,6 @@
 package tflite
 
 import (
-	"math"
-
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 )
 
@@ -12,8 +10,8 @@ type Report struct {
 	Operators   int    // in the file
 	// Folded is how many of them became no layer of their own.
 	Folded int
-	// Input and Output are those of the file.
-	Input, Output Tensor
+	// Inputs and Outputs are those of the file, in its order.
+	Inputs, Outputs []Tensor
 }
 
 // Tensor is an input or an output of a file, which may hold its values in another form
@@ -71,21 +69,11 @@ func (t *Tensor) Words(values []float32) []int32 {
 	return out
 }
 
-// Int8 returns the 8-bit integers of an output of INT8 of what the network gives for
-// it: rounded, halves away from 0, and limited to their range.
+// Int8 returns the integers of an output of INT8, which the network gives as numbers.
 func (t *Tensor) Int8(values []float32) []int8 {
 	out := make([]int8, len(values))
 	for i, v := range values {
-		out[i] = int8(min(max(math.Round(float64(v))+float64(t.offset), math.MinInt8), math.MaxInt8))
-	}
-	return out
-}
-
-// Uint8 is Int8 for an output of UINT8.
-func (t *Tensor) Uint8(values []float32) []uint8 {
-	out := make([]uint8, len(values))
-	for i, v := range values {
-		out[i] = uint8(min(max(math.Round(float64(v))+float64(t.offset), 0), math.MaxUint8))
+		out[i] = int8(int(v) + t.offset)
 	}
 	return out
 }

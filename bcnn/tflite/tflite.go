@@ -23,8 +23,7 @@
 // file, the network takes FLOAT32, of which LCE's rule makes bits: −1 where x < 0, +1
 // elsewhere. Where one is the output, the network gives +1 and −1 as FLOAT32. The 8-bit
 // input of a file is one of bytes: q of UINT8, q + 128 of INT8. Its 8-bit output comes as
-// FLOAT32 before the rounding that makes integers of it. Report.Input and Report.Output
-// tell which, and convert both.
+// integers in FLOAT32. Report.Inputs and Report.Outputs tell which, and convert them.
 //
 // Zero padding and padding with +1 are those of the file. A NaN becomes −1 where LCE's
 // bits make +1 of it.
@@ -70,10 +69,10 @@ import (
 
 // Options are the options of an import. The zero value is good for most files.
 type Options struct {
-	// InputType is the type that a network is fed with whose file takes FLOAT32:
+	// InputType is the type that a network is fed with whose file takes one FLOAT32 tensor:
 	// bcnn.Float32, which is the default, or bcnn.Uint8 for the values of bytes.
 	InputType bcnn.DType
-	// Mean and Scale put (x − Mean)·Scale before a file that takes FLOAT32: one value,
+	// Mean and Scale put (x − Mean)·Scale before it: one value,
 	// one per channel, or none.
 	Mean, Scale []float32
 	// Name is the name of the network; that of the file if it is empty.

@@ -171,7 +171,7 @@ peak_byte_per_s, peak_fraction, bound (arithmetic or memory).`,
 			return benchModel(cmd.Context(), env, devices, model, plan, flags)
 		},
 	}
-	modelFlag(cmd, &model, defaultModel, "built-in model, .bcnn or .onnx file")
+	modelFlag(cmd, &model, defaultModel, "built-in model, .bcnn, .onnx or .tflite file")
 	deviceFlag(cmd, &flags.device, "all")
 	wholesFlag(cmd, &flags.batches, "batch", 1, maxBatch, "images per run, or several numbers separated by commas")
 	wholeFlag(cmd, &flags.Runs, "runs", 1, maxRuns, "number of timed runs")

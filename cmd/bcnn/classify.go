@@ -135,7 +135,7 @@ UTF-8; with --top above 1 also top, the likeliest classes.`,
 			return failed
 		},
 	}
-	modelFlag(cmd, &model, defaultModel, "built-in model, .bcnn or .onnx file")
+	modelFlag(cmd, &model, defaultModel, "built-in model, .bcnn, .onnx or .tflite file")
 	deviceFlag(cmd, &device)
 	wholeFlag(cmd, &top, "top", 1, maxChannels, "number of the likeliest classes to print")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per image")

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"archive/zip"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,6 +54,35 @@ func TestConvertBinCNN(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A file of LCE becomes a model of images.
+func TestConvertTFLite(t *testing.T) {
+	files, err := zip.OpenReader(filepath.Join(testenv.Root(t), "bcnn", "tflite", "testdata", "lce.zip"))
+	require.NoError(t, err)
+	defer files.Close()
+	data, err := fs.ReadFile(files, "net_residual.tflite")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	in, out := writeFile(t, filepath.Join(dir, "residual.tflite"), string(data)), filepath.Join(dir, "residual.bcnn")
+	labels := writeFile(t, filepath.Join(dir, "labels.txt"), "a\nb\nc\nd\ne\n")
+
+	text := succeed(t, "convert", in, "-o", out, "--input", "uint8", "--mean", "127.5", "--scale", "0.0078125", "--labels", labels)
+	require.Contains(t, text, "11 TensorFlow Lite operators, 0 of which became part of another layer or were constant\n")
+	net, err := modelfile.Load(t.Context(), out, modelfile.Options{})
+	require.NoError(t, err)
+	require.Equal(t, "residual", net.Name)
+	require.Equal(t, bcnn.Input{
+		Shape: bcnn.Shape{H: 13, W: 12, C: 3}, DType: bcnn.Uint8, Source: &bcnn.Source{Name: "serving_default_input_5:0", Dims: []int{13, 12, 3}},
+	}, net.Input)
+	require.Equal(t, strings.Split("abcde", ""), net.Labels)
+
+	var c struct{ Nodes, Folded int }
+	require.NoError(t, json.Unmarshal([]byte(succeed(t, "convert", "--json", "--from", "tflite", in, "-o", out)), &c))
+	require.Equal(t, 11, c.Nodes)
+	require.Contains(t, fail(t, exitUsage, "convert", in, "-o", out, "--shape", "13x12x3"), "--shape is for ONNX and BMXNet models")
+	require.Contains(t, fail(t, exitJob, "convert", "--from", "onnx", in, "-o", out), "not a valid ONNX file")
+	require.Contains(t, fail(t, exitJob, "convert", "--from", "tflite", labels, "-o", out), "not a valid TensorFlow Lite file")
 }
 
 func TestConvertONNX(t *testing.T) {

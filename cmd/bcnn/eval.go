@@ -82,7 +82,7 @@ With --json, one object: correct, total, accuracy (0 to 1), confusion.`,
 			return err
 		},
 	}
-	modelFlag(cmd, &model, defaultModel, "built-in model, .bcnn or .onnx file")
+	modelFlag(cmd, &model, defaultModel, "built-in model, .bcnn, .onnx or .tflite file")
 	deviceFlag(cmd, &device)
 	cmd.Flags().StringVar(&data, "data", "", "folder with a folder of images per class, or IDX file of images")
 	cmd.Flags().StringVar(&labelFile, "labels", "", "IDX file of labels")

@@ -79,8 +79,8 @@ func newRoot(out *output, stderr io.Writer) *cobra.Command {
 ±1, one bit each, and every device computes the same bits.
 
 A MODEL is the name of a trained model (` + strings.Join(embeddedModels(), ", ") + `)
-or of a network with random weights ('bcnn zoo' lists them), a .bcnn file, or an
-.onnx file. A device is "auto" (the fastest), "cpu",
+or of a network with random weights ('bcnn zoo' lists them), a .bcnn file, an .onnx
+file, or a .tflite file. A device is "auto" (the fastest), "cpu",
 "cuda:0" and so on, as 'bcnn devices' lists them; $BCNN_DEVICE sets the default.
 
 Exit codes: 0 everything went well, 1 the job failed (an image could not be
