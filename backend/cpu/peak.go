@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 	"github.com/bitcnn/bitcnn/backend/driver"
 )
@@ -19,7 +18,7 @@ func (device) Peak(c driver.Config) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return best(c.Threads, func(int) float64 { return peakRound(set, roundTime) }), nil
+	return best(c.Threads, func(int) float64 { return peakRound(set.Peak, set.PeakProducts, roundTime) }), nil
 }
 
 // Bandwidth measures how fast memory of the given size is read: each thread
@@ -85,15 +84,16 @@ func readRound(b []byte, d time.Duration) float64 {
 	return float64(n) * float64(2*half) / time.Since(start).Seconds()
 }
 
-// peakRound returns the rate of one thread over a duration.
-func peakRound(set *kern.Set, d time.Duration) float64 {
+// peakRound returns the rate of one thread over a duration, in which it runs a
+// loop of so many products.
+func peakRound(loop func(rounds int), products int, d time.Duration) float64 {
 	// Long enough that reading the clock costs nothing.
-	rounds := 1 + 1<<23/set.PeakProducts
+	rounds := 1 + 1<<23/products
 	n := 0
 	start := time.Now()
 	for time.Since(start) < d {
-		set.Peak(rounds)
+		loop(rounds)
 		n += rounds
 	}
-	return float64(n) * float64(set.PeakProducts) / time.Since(start).Seconds()
+	return float64(n) * float64(products) / time.Since(start).Seconds()
 }

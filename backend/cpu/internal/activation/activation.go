@@ -1,54 +1,43 @@
-// Package activation ends a step.
+// Package activation says how the activation that ends a step is computed.
 package activation
 
 import (
-	"slices"
-
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
-// Activation ends a step. The kernels that make its values do ReLU themselves;
-// Rest does the others, while the values are in the cache.
-type Activation struct {
-	ReLU      bool
-	Slope     []float32 // of channels; nil for none
-	clip      bool
-	low, high float32
-	tanh      bool
-}
-
-// Of returns the activation of a step.
-func Of(a bcnn.Activation) Activation {
+// Of returns the activation of a step as kernels take it. They do not know tanh: see
+// Rest.
+func Of(a bcnn.Activation) kern.Activation {
 	switch a.Kind {
 	case bcnn.ActivationReLU:
-		return Activation{ReLU: true}
+		return kern.ReLU()
 	case bcnn.ActivationPReLU:
-		return Activation{Slope: a.Slope}
+		return kern.Activation{Slope: a.Slope}
 	case bcnn.ActivationClip:
-		return Activation{clip: true, low: a.Min, high: a.Max}
-	case bcnn.ActivationTanh:
-		return Activation{tanh: true}
+		return kern.Activation{Clip: true, Low: a.Min, High: a.Max}
 	}
-	return Activation{}
+	return kern.Activation{}
 }
 
-// Repeated makes it that of values of so many pixels.
-func (a Activation) Repeated(pixels int) Activation {
-	if a.Slope != nil {
-		a.Slope = slices.Repeat(a.Slope, pixels)
-	}
-	return a
+// End returns how the sums of a convolution become outputs.
+func End(op *bcnn.ConvStep) kern.End {
+	return kern.End{Scale: op.Scale, Shift: op.Shift, Activation: Of(op.Activation)}
 }
 
-// Rest completes values whose first one is of the given channel.
-func (a *Activation) Rest(set *kern.Set, values []float32, channel int) {
-	if a.Slope != nil {
-		set.PReLU(values, a.Slope[channel:channel+len(values)])
-	} else if a.clip {
-		set.Clip(values, a.low, a.high)
-	} else if a.tanh {
-		f32.Tanhs(values)
+// Rest is what kernels leave of an activation.
+type Rest struct{ tanh bool }
+
+// RestOf returns what kernels leave of an activation: tanh, or nothing.
+func RestOf(a bcnn.Activation) Rest { return Rest{a.Kind == bcnn.ActivationTanh} }
+
+// Do completes n values of each of some rows, stride apart, while they are in the cache.
+func (r Rest) Do(values []float32, stride, n, rows int) {
+	if !r.tanh {
+		return
+	}
+	for i := range rows {
+		f32.Tanhs(values[i*stride:][:n])
 	}
 }

@@ -27,9 +27,9 @@ type epilogue struct {
 	flip            []uint64
 
 	// Float32 output
-	corrections  [][]int32 // [class][channel], nil for none
-	scale, shift []float32
-	activation   activation.Activation
+	corrections [][]int32 // [class][channel], nil for none
+	end         kern.End
+	rest        activation.Rest
 
 	row, col []int // border classes of the output positions, nil for none
 	classes  int   // of columns
@@ -38,7 +38,7 @@ type epilogue struct {
 func newEpilogue(c *schedule.Context, op *bcnn.ConvStep, in bcnn.DType, stride int) epilogue {
 	e := epilogue{
 		set: c.Set, out: c.Out, channels: op.Out, words: bits.Words(op.Out), stride: stride,
-		float: in == bcnn.Float32, scale: op.Scale, shift: op.Shift, activation: activation.Of(op.Activation),
+		float: in == bcnn.Float32, end: activation.End(op), rest: activation.RestOf(op.Activation),
 	}
 	var corrections [][]int32
 	if b := op.Border; b != nil && in == bcnn.Bits {
@@ -96,6 +96,9 @@ func (e *epilogue) classRun(y, x, limit int) (class, pixels int) {
 // write writes n channels of consecutive output pixels, the first of which has
 // the index pixel and stands at (y, x), from the sums in s.
 func (e *epilogue) write(s *tiles.Scratch, pixel, y, x, pixels, channel, n int) {
+	if e.float && e.floatThresholds == nil {
+		return // floatSource has written them
+	}
 	for p := 0; p < pixels; {
 		class, run := e.classRun(y, x+p, pixels-p)
 		if e.thresholds == nil && e.floatThresholds == nil {
@@ -122,27 +125,19 @@ func (e *epilogue) threshold(dst []uint64, step int, s *tiles.Scratch, class, p,
 }
 
 func (e *epilogue) writeFloats(s *tiles.Scratch, pixel, class, p, pixels, channel, n int) {
-	var scale, shift []float32
-	if e.scale != nil {
-		scale, shift = e.scale[channel:channel+n], e.shift[channel:channel+n]
-	}
-	for i := range pixels {
-		dst := e.out.F32[(pixel+i)*e.channels+channel:][:n]
-		at := (p + i) * e.stride
-		if e.float {
-			e.set.ScaleFloat(dst, s.Floats[at:at+n], scale, shift, e.activation.ReLU)
-			e.activation.Rest(e.set, dst, channel)
-			continue
-		}
-		sums := s.Sums[at : at+n]
-		if e.corrections != nil {
-			for o, v := range e.corrections[class][channel : channel+n] {
-				sums[o] += v
+	sums := s.Sums[p*e.stride:]
+	if e.corrections != nil {
+		correction := e.corrections[class][channel : channel+n]
+		for i := range pixels {
+			row := sums[i*e.stride:][:n]
+			for o, v := range correction {
+				row[o] += v
 			}
 		}
-		e.set.Scale(dst, sums, scale, shift, e.activation.ReLU)
-		e.activation.Rest(e.set, dst, channel)
 	}
+	dst := e.out.F32[pixel*e.channels+channel:]
+	e.set.Scale(dst, e.channels, sums, e.stride, n, pixels, e.end.From(channel))
+	e.rest.Do(dst, e.channels, n, pixels)
 }
 
 // pool thresholds the sums of pixels from (y, x) on, before pooling, and ORs

@@ -1,6 +1,7 @@
 package conv
 
 import (
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/activation"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
@@ -14,111 +15,176 @@ type floatSource struct {
 	window
 	set     *kern.Set
 	in      *bcnn.Tensor
-	weights []float32 // [group][ky][kx][channel][output], or [ky][kx][channel] for each
-	each    bool      // every channel has a filter of its own
-	bias    []float32
-	outs    int // output channels of a group
-	stride  int // of the sums of a pixel
+	weights []*kern.FloatWeights // of each group, or of all channels for each
+	each    bool                 // every channel has a filter of its own
+	rowRuns bool                 // a row of a window is one run
+	outs    int                  // output channels of a group
+	stride  int                  // of the sums of a pixel
+	end     kern.End             // of sums that are outputs
+	rest    activation.Rest
+	out     *bcnn.Tensor // where they go; nil where sums are not outputs
 
-	// Pixels from from to before to of a row have all taps of a row inside the
-	// image; whole says that there are kernels for such.
-	whole    bool
+	// Pixels from from to before to of a row have all columns of their windows
+	// inside the image.
 	from, to int
-	at       kern.Patches
 }
 
 func newFloatSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int) *floatSource {
-	f := &floatSource{window: w, set: c.Set, in: c.In, bias: op.Bias, stride: stride, outs: op.Out / op.Groups}
-	taps := w.taps()
-	f.whole = c.Set.FMAPixels != nil && w.groups == 1 && w.DilationW == 1
+	f := &floatSource{window: w, set: c.Set, in: c.In, stride: stride, outs: op.Out / op.Groups}
+	f.rowRuns = w.groups == 1 && w.DilationW == 1
 	f.from = num.CeilDiv(w.Pad.Left, w.StrideW)
-	f.to = (w.image.W-w.KW+w.Pad.Left)/w.StrideW + 1
-	if w.image.W < w.KW {
-		f.to = 0
+	f.to = 0
+	if last := w.image.W - (w.KW-1)*w.DilationW - 1 + w.Pad.Left; last >= 0 {
+		f.to = last/w.StrideW + 1
 	}
-	rowLen := w.image.W * w.image.C
-	f.at = kern.Patches{Step: w.StrideW * w.image.C, Rows: w.KH, RowStep: w.DilationH * rowLen, RowLen: w.KW * w.image.C}
 	f.each = w.groups > 1 && w.group == 1 && f.outs == 1
-	// The outputs that are side by side: those of a group, or one of each.
-	outs := f.outs
+	groups, outs := w.groups, f.outs
 	if f.each {
-		outs = op.Out
+		groups, outs = 1, op.Out
 	}
-	f.weights = schedule.Share(c, func() []float32 {
-		weights := make([]float32, len(op.F32))
-		for o := range op.Out {
-			if c.Ended() {
-				break
+	if op.Threshold == nil {
+		f.out, f.end, f.rest = c.Out, activation.End(op), activation.RestOf(op.Activation)
+		f.stride = op.Out
+	}
+	taps := w.taps()
+	// Weights may fill registers in part only.
+	if !c.Reserve(num.Product(4, num.Product(groups, kern.FloatWeightsLen(c.Set, outs, taps))-len(op.F32))) {
+		return f // the plan is too large
+	}
+	f.weights = schedule.Share(c, func() []*kern.FloatWeights {
+		var all []*kern.FloatWeights
+		for g := range groups {
+			weights := kern.NewFloatWeights(c.Set, outs, taps, op.Bias[g*outs:][:outs])
+			for o := range outs {
+				if c.Ended() {
+					return nil
+				}
+				weights.Put(o, op.F32[(g*outs+o)*taps:][:taps])
 			}
-			for k := range taps {
-				weights[(o/outs*taps+k)*outs+o%outs] = op.F32[o*taps+k]
-			}
+			all = append(all, weights)
 		}
-		return weights
+		return all
 	})
 	return f
 }
 
 func (f *floatSource) size(_, pixels int) tiles.Size {
-	return tiles.Size{Floats: num.Product(pixels, f.stride)}
+	runs := f.KH
+	if !f.rowRuns {
+		runs = num.Product(f.KH, f.KW)
+	}
+	if f.out != nil {
+		return tiles.Size{Runs: runs}
+	}
+	return tiles.Size{Floats: num.Product(pixels, f.stride), Runs: runs}
 }
 
-func (f *floatSource) prepare(s *tiles.Scratch, image, first, _ int) {
-	s.Image, s.Base = image, first
+func (f *floatSource) prepare(s *tiles.Scratch, image, first, rows int) {
+	s.Image, s.Base, s.Rows = image, first, rows
 }
 
 func (f *floatSource) sums(s *tiles.Scratch, y, x, pixels, channel, outs int) {
-	top := (s.Base+y)*f.StrideH - f.Pad.Top
+	inside := f.rowsInside(s)
+	if f.out != nil && y == 0 && x == 0 {
+		f.columns(s, inside, channel, outs)
+	}
+	for first, end := x, x+pixels; x < end; {
+		// Pixels with the same taps inside the image.
+		n, border := 1, x < f.from || x >= f.to
+		if !border {
+			n = min(end, f.to) - x
+		}
+		switch {
+		case f.out == nil:
+			f.patches(s, y, x, n, f.StrideW*f.image.C)
+			f.compute(s, s.Floats[(x-first)*f.stride:], f.stride, channel, outs)
+		case !border || y < inside.from || y >= inside.to: // not one of columns
+			f.patches(s, y, x, n, f.StrideW*f.image.C)
+			f.compute(s, f.output(s, y, x, channel), f.stride, channel, outs)
+		}
+		x += n
+	}
+}
+
+// span is a range of rows.
+type span struct{ from, to int }
+
+// rowsInside returns the prepared rows all of whose taps are inside the image.
+func (f *floatSource) rowsInside(s *tiles.Scratch) span {
+	last := f.image.H - (f.KH-1)*f.DilationH - 1 + f.Pad.Top
+	if last < 0 {
+		return span{}
+	}
+	from := max(num.CeilDiv(f.Pad.Top, f.StrideH)-s.Base, 0)
+	return span{from, max(min(last/f.StrideH+1-s.Base, s.Rows), from)}
+}
+
+// columns computes the pixels at the left and the right border, those of all rows
+// one after the other.
+func (f *floatSource) columns(s *tiles.Scratch, rows span, channel, outs int) {
+	if rows.from == rows.to {
+		return
+	}
+	for x := 0; x < f.cols; x++ {
+		if x == f.from {
+			x = max(f.to, x)
+		}
+		if x >= f.cols {
+			break
+		}
+		f.patches(s, rows.from, x, rows.to-rows.from, f.StrideH*f.image.W*f.image.C)
+		f.compute(s, f.output(s, rows.from, x, channel), f.cols*f.stride, channel, outs)
+	}
+}
+
+// output returns the outputs from the pixel (y, x) on.
+func (f *floatSource) output(s *tiles.Scratch, y, x, channel int) []float32 {
+	return f.out.F32[((s.Image*f.rows+s.Base+y)*f.cols+x)*f.stride+channel:]
+}
+
+// compute computes the sums of the patches in hand, stride apart.
+func (f *floatSource) compute(s *tiles.Scratch, dst []float32, stride, channel, outs int) {
+	switch src := f.in.F32[s.Patch:]; {
+	case f.each:
+		outs = f.groups
+		f.set.FMAEach(dst, stride, src, &s.Patches, f.weights[0], f.end)
+	case f.groups == 1:
+		f.set.FMAPixels(dst, stride, src, &s.Patches, f.weights[0], channel, outs, f.end.From(channel))
+	default:
+		outs = f.groups * f.outs
+		for g, w := range f.weights {
+			f.set.FMAPixels(dst[g*f.outs:], stride, src[g*f.group:], &s.Patches, w, 0, f.outs, f.end.From(g*f.outs))
+		}
+	}
+	f.rest.Do(dst, stride, outs, s.Patches.Pixels)
+}
+
+// patches finds the patches of pixels from (y, x) on, step apart, which have the
+// same taps inside the image.
+func (f *floatSource) patches(s *tiles.Scratch, y, x, pixels, step int) {
+	top, left := (s.Base+y)*f.StrideH-f.Pad.Top, x*f.StrideW-f.Pad.Left
 	ky0, ky1 := num.Inside(top, f.KH, f.DilationH, f.image.H)
-	wholeRow := f.whole && ky0 == 0 && ky1 == f.KH
-	for p := 0; p < pixels; p++ {
-		if wholeRow && x+p >= f.from && x+p < f.to {
-			n := min(x+pixels, f.to) - (x + p)
-			f.wholePatches(s, top, x+p, n, s.Floats[p*f.stride:], channel, outs)
-			p += n - 1
+	kx0, kx1 := num.Inside(left, f.KW, f.DilationW, f.image.W)
+	at := &s.Patches
+	at.Pixels, at.Step, at.RunLen = pixels, step, f.group
+	at.Runs = s.Runs[:0]
+	s.Patch = 0
+	if ky0 >= ky1 || kx0 >= kx1 {
+		return
+	}
+	for ky := ky0; ky < ky1; ky++ {
+		row := (ky - ky0) * f.DilationH * f.image.W * f.image.C
+		tap := (ky*f.KW + kx0) * f.group
+		if f.rowRuns {
+			at.Runs = append(at.Runs, kern.FloatRun{Src: row, Tap: tap})
 			continue
 		}
-		left := (x+p)*f.StrideW - f.Pad.Left
-		kx0, kx1 := num.Inside(left, f.KW, f.DilationW, f.image.W)
-		acc := s.Floats[p*f.stride:][:outs]
-		copy(acc, f.bias[channel:])
-		for ky := ky0; ky < ky1 && kx0 < kx1; ky++ {
-			row := (s.Image*f.image.H + top + ky*f.DilationH) * f.image.W
-			if f.groups == 1 && f.DilationW == 1 {
-				values := f.in.F32[(row+left+kx0)*f.image.C:][:(kx1-kx0)*f.image.C]
-				f.set.FMA(acc, values, f.weights[(ky*f.KW+kx0)*f.group*f.outs+channel:], f.outs)
-				continue
-			}
-			for kx := kx0; kx < kx1; kx++ {
-				values := f.in.F32[(row+left+kx*f.DilationW)*f.image.C:][:f.image.C]
-				f.tap(acc, values, ky*f.KW+kx, channel)
-			}
+		for kx := range kx1 - kx0 {
+			at.Runs = append(at.Runs, kern.FloatRun{Src: row + kx*f.DilationW*f.image.C, Tap: tap + kx*f.group})
 		}
 	}
-}
-
-// wholePatches computes sums of pixels from x on whose taps are all inside the
-// image.
-func (f *floatSource) wholePatches(s *tiles.Scratch, top, x, pixels int, dst []float32, channel, n int) {
-	at := &s.At
-	*at = f.at
-	at.Pixels = pixels
-	src := f.in.F32[((s.Image*f.image.H+top)*f.image.W+x*f.StrideW-f.Pad.Left)*f.image.C:]
-	f.set.FMAPixels(dst, f.stride, src, at, f.weights[channel:], f.outs, f.bias[channel:][:n])
-}
-
-// tap adds one tap to the sums of all groups.
-func (f *floatSource) tap(acc, values []float32, tap, channel int) {
-	if f.each {
-		f.set.FMAEach(acc, values, f.weights[tap*len(acc):])
-		return
+	if f.rowRuns {
+		at.RunLen *= kx1 - kx0
 	}
-	if f.groups == 1 {
-		f.set.FMA(acc, values, f.weights[tap*f.group*f.outs+channel:], f.outs)
-		return
-	}
-	for g := range f.groups {
-		w := f.weights[(g*f.KH*f.KW+tap)*f.group*f.outs:]
-		f.set.FMA(acc[g*f.outs:][:f.outs], values[g*f.group:][:f.group], w, f.outs)
-	}
+	s.Patch = ((s.Image*f.image.H+top+ky0*f.DilationH)*f.image.W + left + kx0*f.DilationW) * f.image.C
 }

@@ -283,20 +283,14 @@ func (c *wideConv) floats(s *tiles.Scratch, class []uint32, first, pixel, block 
 	job, pixels := s.Job, int(s.Job.Pixels)
 	channel := block * kern.BlockOutputs
 	n := min(c.channels-channel, kern.BlockOutputs)
-	var scale, shift []float32
-	if c.scale != nil {
-		scale, shift = c.scale[channel:][:n], c.shift[channel:][:n]
-	}
+	end := c.end.From(channel)
 	for p := 0; p < pixels; p += wideChunk {
 		take := min(wideChunk, pixels-p)
 		s.Job = job
 		s.Job.At, s.Job.Class, s.Job.Pixels = &c.at[first+p], &class[p], uintptr(take)
 		s.Job.Dst, s.Job.DstStep = unsafe.Pointer(&s.Sums[0]), 4*kern.BlockOutputs
 		c.filter.ConvSums(&s.Job, block, c.runStep)
-		for i := range take {
-			dst := c.out.F32[(pixel+first+p+i)*c.channels+channel:][:n]
-			c.set.Scale(dst, s.Sums[i*kern.BlockOutputs:][:n], scale, shift, c.activation.ReLU)
-			c.activation.Rest(c.set, dst, channel)
-		}
+		dst := c.out.F32[(pixel+first+p)*c.channels+channel:]
+		c.set.Scale(dst, c.channels, s.Sums, kern.BlockOutputs, n, take, end)
 	}
 }

@@ -1,35 +1,137 @@
 package kern
 
-import "unsafe"
+import (
+	"unsafe"
 
-// FMAJob is one call of an assembly kernel behind FMAPixels: some outputs, and
-// all pixels. The kernels know the places of the fields, and move dst, src and
-// pixels past what they have done.
-type FMAJob struct {
-	dst             unsafe.Pointer
-	dstStep         uintptr // bytes, like all that follow
-	src             uintptr // not a pointer, because in the end it is beyond what it pointed to
-	step            uintptr
-	rows, run, skip uintptr // skip leads from the end of a run to the next one
-	weights         unsafe.Pointer
-	tap             uintptr // from the weights of a tap to those of the next one
-	bias            unsafe.Pointer
-	pixels          uintptr
-	outputs         uintptr
+	"github.com/bitcnn/bitcnn/internal/num"
+)
 
-	source *float32 // keeps what src points to
+// FloatPatches says where the patches of a row of pixels lie in a slice of
+// float32 values: a patch is runs of RunLen consecutive values each. Value i of
+// run r of pixel p is at index p·Step + Runs[r].Src + i, and belongs to tap
+// Runs[r].Tap + i. Taps in the padding have no run.
+type FloatPatches struct {
+	Pixels int
+	Step   int
+	RunLen int
+	Runs   []FloatRun // in the order of the sums
+
+	job FMAJob // here, because what function values get is on the heap
 }
 
-// NewFMAJob returns the job of all pixels and the outputs of bias.
-func NewFMAJob(dst []float32, stride int, src []float32, at *Patches, w []float32, step int, bias []float32) FMAJob {
-	return FMAJob{
-		dst: unsafe.Pointer(&dst[0]), dstStep: uintptr(4 * stride),
-		src: uintptr(unsafe.Pointer(&src[0])), step: uintptr(4 * at.Step),
-		rows: uintptr(at.Rows), run: uintptr(4 * at.RowLen), skip: uintptr(4 * (at.RowStep - at.RowLen)),
-		weights: unsafe.Pointer(&w[0]), tap: uintptr(4 * step), bias: unsafe.Pointer(&bias[0]),
-		pixels: uintptr(at.Pixels), outputs: uintptr(len(bias)), source: &src[0],
+// FloatRun is a run of the patch of a pixel.
+type FloatRun struct {
+	Src int // from the start of the patch
+	Tap int
+}
+
+// FloatWeights are real weights and biases, laid out for the FMAPixels and the
+// FMAEach of a Set: in blocks of outputs, [block][tap][output]. The last block
+// has as many outputs as are left, rounded up to whole registers.
+type FloatWeights struct {
+	Outputs, Taps int
+	Bias          []float32
+	Data          []float32
+	block, lanes  int
+}
+
+// NewFloatWeights returns weights of 0 for a Set.
+func NewFloatWeights(set *Set, outputs, taps int, bias []float32) *FloatWeights {
+	w := &FloatWeights{Outputs: outputs, Taps: taps, block: set.FloatBlock, lanes: set.FloatLanes}
+	padded := num.RoundUp(outputs, w.lanes)
+	w.Data = alignedFloats(padded * max(taps, 1))
+	w.Bias = alignedFloats(padded)
+	copy(w.Bias, bias)
+	return w
+}
+
+// FloatWeightsLen is the number of weights, with those that fill the last block.
+func FloatWeightsLen(set *Set, outputs, taps int) int {
+	return num.Product(num.RoundUp(outputs, set.FloatLanes), taps)
+}
+
+// Put sets the weights of the taps of an output.
+func (w *FloatWeights) Put(output int, taps []float32) {
+	weights, width, at := w.Block(output)
+	for i, v := range taps {
+		weights[i*width+at] = v
 	}
 }
 
-// Address is what the assembly takes.
-func (j *FMAJob) Address() *uint8 { return (*uint8)(unsafe.Pointer(j)) }
+// Block returns the weights of the block of an output, tap by tap, their number
+// for each tap, and where among them that of the output is.
+func (w *FloatWeights) Block(output int) (weights []float32, width, at int) {
+	at = output % w.block
+	first := output - at
+	width = min(w.block, len(w.Bias)-first)
+	return w.Data[first*w.Taps:][:width*max(w.Taps, 1)], width, at
+}
+
+func alignedFloats(n int) []float32 {
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(aligned(4*n)))), n)
+}
+
+// FMAJob is one call of an assembly kernel behind FMAPixels or FMAEach: some
+// outputs, and all pixels. The kernels know the places of the fields, and move
+// dst, src and pixels past what they have done.
+type FMAJob struct {
+	dst     uintptr // like src not a pointer, because in the end it is beyond what it pointed to
+	dstStep uintptr // bytes
+	src     uintptr
+	step    uintptr // bytes
+	runs    *FloatRun
+	count   uintptr // of runs
+	run     uintptr // values of a run
+	weights unsafe.Pointer
+	tap     uintptr // bytes from the weights of a tap to those of the next one
+	bias    unsafe.Pointer
+	pixels  uintptr
+	outputs uintptr
+	block   uintptr // bytes from the weights of a block to those of the next one
+
+	scale, shift, slope unsafe.Pointer // of the first output; nil for none
+	clip                uintptr        // 1, else 0
+	low, high           float32
+
+	target, source *float32 // keep what dst and src point to
+}
+
+// FMATiles calls kernels for n outputs from first on, which are in one block of
+// weights or in several whole ones, and all pixels: kernels[i] does i + 1 pixels
+// at a time. end is that of the outputs.
+func FMATiles(kernels []func(job *uint8), dst []float32, stride int, src []float32, at *FloatPatches, w *FloatWeights, first, n int, end *End) {
+	weights, width, lane := w.Block(first)
+	tile, large, small := tiles(at.Pixels, len(kernels))
+	j := &at.job
+	*j = FMAJob{
+		dst: uintptr(unsafe.Pointer(unsafe.SliceData(dst))), dstStep: uintptr(4 * stride),
+		src: uintptr(unsafe.Pointer(unsafe.SliceData(src))), step: uintptr(4 * at.Step),
+		runs: unsafe.SliceData(at.Runs), count: uintptr(len(at.Runs)), run: uintptr(at.RunLen),
+		weights: unsafe.Pointer(&weights[lane]), tap: uintptr(4 * width), bias: unsafe.Pointer(&w.Bias[first]),
+		outputs: uintptr(n), block: uintptr(4 * w.block * w.Taps), target: unsafe.SliceData(dst), source: unsafe.SliceData(src),
+	}
+	if end.Scale != nil {
+		j.scale, j.shift = unsafe.Pointer(&end.Scale[0]), unsafe.Pointer(&end.Shift[0])
+	}
+	if end.Slope != nil {
+		j.slope = unsafe.Pointer(&end.Slope[0])
+	}
+	if end.Clip {
+		j.clip, j.low, j.high = 1, end.Low, end.High
+	}
+	j.pixels = uintptr(large * tile)
+	kernels[tile-1]((*uint8)(unsafe.Pointer(j)))
+	if small > 0 { // from where it stopped
+		j.pixels = uintptr(small * (tile - 1))
+		kernels[tile-2]((*uint8)(unsafe.Pointer(j)))
+	}
+}
+
+// tiles divides pixels into tiles of at most most pixels: so many of n, then
+// others of n − 1, so that none is much smaller than the rest.
+func tiles(pixels, most int) (n, large, small int) {
+	count := num.CeilDiv(pixels, most)
+	n = num.CeilDiv(pixels, count)
+	small = n*count - pixels
+	return n, count - small, small
+}

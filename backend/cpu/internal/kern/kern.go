@@ -92,19 +92,26 @@ type Set struct {
 	// for n outputs, rounded up to a multiple of Block.
 	DotBytes func(dst []int32, stride int, src []uint8, at *Patches, w *DotBytesWeights, first, n int)
 
-	// FMA adds the products of the taps x, in their order, to the accumulators:
-	// for each i and then each o
-	//
-	//	acc[o] = fma(x[i], w[i·stride + o], acc[o])
-	FMA func(acc, x, w []float32, stride int)
+	// FloatBlock and FloatLanes are what NewFloatWeights lays weights out by: the
+	// outputs of a block and of a register. FloatBlock divides 64.
+	FloatBlock, FloatLanes int
 
-	// FMAPixels computes, for every pixel p and output o < len(bias), with x the
-	// values of patch p in order,
+	// FMAPixels computes, for every pixel p and output o of n from first on, which
+	// is a multiple of FloatBlock, with x the values of patch p in order and t
+	// their taps,
 	//
-	//	dst[p·stride + o] = bias[o], then fma(x[i], w[i·step + o], ·) for each i
+	//	dst[p·stride + o − first] = bias[o], then fma(x[i], w[t[i]][o], ·) for each i
 	//
-	// nil where FMA for one pixel after the other is as fast.
-	FMAPixels func(dst []float32, stride int, src []float32, at *Patches, w []float32, step int, bias []float32)
+	// and ends it; end is that of the n outputs. There is a pixel at least.
+	FMAPixels func(dst []float32, stride int, src []float32, at *FloatPatches, w *FloatWeights, first, n int, end End)
+
+	// FMAEach computes, for every pixel p and channel c, of which there are
+	// w.Outputs, with x[r] the values from that of run r on,
+	//
+	//	dst[p·stride + c] = bias[c], then fma(x[r][c], w[tap of r][c], ·) for each r
+	//
+	// and ends it. There is a pixel at least.
+	FMAEach func(dst []float32, stride int, src []float32, at *FloatPatches, w *FloatWeights, end End)
 
 	// Threshold packs pixels rows of len(t) sums, stride apart, to rows of
 	// bits.Words(len(t)) words, step apart: bit o of row p is
@@ -117,19 +124,12 @@ type Set struct {
 	// Or computes dst[i] |= src[i] for all of src.
 	Or func(dst, src []uint64)
 
-	// Scale computes dst[o] = fma(float32(sums[o]), scale[o], shift[o]) for all
-	// of dst, then max(·, 0) if relu is set. scale is nil for float32(sums[o]).
-	Scale func(dst []float32, sums []int32, scale, shift []float32, relu bool)
-
-	// ScaleFloat is Scale for float32 sums. dst may be sums.
-	ScaleFloat func(dst, sums []float32, scale, shift []float32, relu bool)
-
-	// PReLU multiplies x[i] by slope[i] where it is less than 0, for all of x.
-	PReLU func(x, slope []float32)
-
-	// Clip makes t of each x[i], which is x[i] where x[i] > low, else low, and of
-	// that t where t < high, else high.
-	Clip func(x []float32, low, high float32)
+	// Scale ends rows of n sums each, and ScaleFloat those of float32 values, which
+	// dst may be:
+	//
+	//	dst[r·stride + o] = end of float32(sums[r·step + o])
+	Scale      func(dst []float32, stride int, sums []int32, step, n, rows int, end End)
+	ScaleFloat func(dst []float32, stride int, sums []float32, step, n, rows int, end End)
 
 	// Mul computes dst[i] = a[i]·b[i] for all of dst.
 	Mul func(dst, a, b []float32)
@@ -139,12 +139,8 @@ type Set struct {
 	//	q = x[i]·y, r = fma(−n, q, x[i]), x[i] = fma(r, y, q)
 	Divide func(x []float32, n, y float32)
 
-	// FMAEach computes acc[i] = fma(x[i], w[i], acc[i]) for all of acc.
-	FMAEach func(acc, x, w []float32)
-
-	// Add computes dst[i] = a[i] + b[i] for all of dst, then max(·, 0) if relu
-	// is set.
-	Add func(dst, a, b []float32, relu bool)
+	// Add computes dst[i] = a[i] + b[i] for all of dst, and then the activation.
+	Add func(dst, a, b []float32, act Activation)
 
 	// Choose sets dst[i] to one[i] where bit i of src is set, else to zero[i].
 	Choose func(dst []float32, src []uint64, one, zero []float32)
@@ -163,6 +159,12 @@ type Set struct {
 	// sum of src[p·Step + Taps[t] + i] over t, starting from that of Taps[0].
 	SumPool func(dst, src []float32, p *Pool)
 
+	// SumSigns computes, for every pixel p of the pool and channel c < n, the sum
+	// over t of +1 where bit c of the words from src[p·Step + Taps[t]] on is set,
+	// else −1, as dst[p·n + c]. Values is the number of words of n bits, and there
+	// are less than 2²² taps.
+	SumSigns func(dst []float32, src []uint64, n int, p *Pool)
+
 	// Narrow computes dst[i] = uint32(src[i]) for all of dst.
 	Narrow func(dst []uint32, src []uint64)
 
@@ -174,6 +176,9 @@ type Set struct {
 	// ThresholdBytes packs bytes densely: bit i of dst = src[i] ≥ t[i mod len(t)],
 	// and the bits of the last word behind them are 0. len(t) is a multiple of 64.
 	ThresholdBytes func(dst []uint64, src, t []uint8)
+
+	// Floats computes dst[i] = float32(src[i]) for all of dst.
+	Floats func(dst []float32, src []uint8)
 
 	// Spread computes dst[p] = bits p·n … p·n+n−1 of src, XOR flip; n ≤ 8. It may
 	// read all of src.
@@ -201,4 +206,9 @@ type Set struct {
 	// cache alone, as fast as the instruction set can.
 	Peak         func(rounds int)
 	PeakProducts int
+
+	// PeakFMA does rounds × PeakFMAs fused products and sums of float32 on
+	// registers; nil where they are not the processor's.
+	PeakFMA  func(rounds int)
+	PeakFMAs int
 }

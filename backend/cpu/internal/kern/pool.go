@@ -35,5 +35,19 @@ func NewPoolJob[T uint64 | float32](dst, src []T, p *Pool, taps *[MaxPoolTaps]in
 	}, true
 }
 
+// NewSignsJob is NewPoolJob for the first words of SumSigns.
+func NewSignsJob(dst []float32, src []uint64, n, words int, p *Pool, taps *[MaxPoolTaps]int) (PoolJob, bool) {
+	if len(p.Taps) == 0 || len(p.Taps) > MaxPoolTaps || p.Pixels == 0 || words == 0 {
+		return PoolJob{}, false
+	}
+	for i, t := range p.Taps {
+		taps[i] = 8 * t
+	}
+	return PoolJob{
+		dst: uintptr(unsafe.Pointer(&dst[0])), src: uintptr(unsafe.Pointer(&src[0])), taps: &taps[0], count: uintptr(len(p.Taps)),
+		bytes: uintptr(8 * words), step: uintptr(8 * p.Step), dstStep: uintptr(4 * n), pixels: uintptr(p.Pixels),
+	}, true
+}
+
 // Address is what the assembly takes.
 func (j *PoolJob) Address() *uint8 { return (*uint8)(unsafe.Pointer(j)) }

@@ -19,6 +19,7 @@ func Annotated(set *Set) *Set {
 	annotateSums(&s, set)
 	annotateElementwise(&s, set)
 	annotatePools(&s, set)
+	annotateSigns(&s, set)
 	annotateImages(&s, set)
 	if set.Wide != nil {
 		wide := *set.Wide
@@ -49,26 +50,19 @@ func annotateSums(s, set *Set) {
 		reads(w.Fix)
 		set.DotBytes(dst, stride, src, at, w, first, n)
 	}
-	s.FMA = func(acc, x, w []float32, stride int) {
-		writes(acc)
-		reads(x)
-		readRows(w, len(x), stride, len(acc))
-		set.FMA(acc, x, w, stride)
+	s.FMAPixels = func(dst []float32, stride int, src []float32, at *FloatPatches, w *FloatWeights, first, n int, end End) {
+		readEnd(&end, n)
+		writeRows(dst, at.Pixels, stride, n)
+		readFloatPatches(src, at, at.RunLen)
+		readFloatWeights(at, w, first, n)
+		set.FMAPixels(dst, stride, src, at, w, first, n, end)
 	}
-	if set.FMAPixels != nil {
-		s.FMAPixels = func(dst []float32, stride int, src []float32, at *Patches, w []float32, step int, bias []float32) {
-			writeRows(dst, at.Pixels, stride, len(bias))
-			readPatches(src, at)
-			readRows(w, at.Rows*at.RowLen, step, len(bias))
-			reads(bias)
-			set.FMAPixels(dst, stride, src, at, w, step, bias)
-		}
-	}
-	s.FMAEach = func(acc, x, w []float32) {
-		writes(acc)
-		reads(x[:len(acc)])
-		reads(w[:len(acc)])
-		set.FMAEach(acc, x, w)
+	s.FMAEach = func(dst []float32, stride int, src []float32, at *FloatPatches, w *FloatWeights, end End) {
+		readEnd(&end, w.Outputs)
+		writeRows(dst, at.Pixels, stride, w.Outputs)
+		readFloatPatches(src, at, w.Outputs)
+		readFloatWeights(at, w, 0, w.Outputs)
+		set.FMAEach(dst, stride, src, at, w, end)
 	}
 }
 
@@ -90,37 +84,24 @@ func annotateElementwise(s, set *Set) {
 		reads(src)
 		set.Or(dst, src)
 	}
-	affine := func(dst, scale, shift []float32) {
-		writes(dst)
-		if scale != nil {
-			reads(scale[:len(dst)])
-			reads(shift[:len(dst)])
-		}
+	s.Scale = func(dst []float32, stride int, sums []int32, step, n, rows int, end End) {
+		writeRows(dst, rows, stride, n)
+		readRows(sums, rows, step, n)
+		readEnd(&end, n)
+		set.Scale(dst, stride, sums, step, n, rows, end)
 	}
-	s.Scale = func(dst []float32, sums []int32, scale, shift []float32, relu bool) {
-		affine(dst, scale, shift)
-		reads(sums[:len(dst)])
-		set.Scale(dst, sums, scale, shift, relu)
+	s.ScaleFloat = func(dst []float32, stride int, sums []float32, step, n, rows int, end End) {
+		writeRows(dst, rows, stride, n)
+		readRows(sums, rows, step, n)
+		readEnd(&end, n)
+		set.ScaleFloat(dst, stride, sums, step, n, rows, end)
 	}
-	s.ScaleFloat = func(dst, sums []float32, scale, shift []float32, relu bool) {
-		affine(dst, scale, shift)
-		reads(sums[:len(dst)])
-		set.ScaleFloat(dst, sums, scale, shift, relu)
-	}
-	s.Add = func(dst, a, b []float32, relu bool) {
+	s.Add = func(dst, a, b []float32, act Activation) {
 		writes(dst)
 		reads(a[:len(dst)])
 		reads(b[:len(dst)])
-		set.Add(dst, a, b, relu)
-	}
-	s.PReLU = func(x, slope []float32) {
-		writes(x)
-		reads(slope[:len(x)])
-		set.PReLU(x, slope)
-	}
-	s.Clip = func(x []float32, low, high float32) {
-		writes(x)
-		set.Clip(x, low, high)
+		readEnd(&End{Activation: act}, len(dst))
+		set.Add(dst, a, b, act)
 	}
 	s.Mul = func(dst, a, b []float32) {
 		writes(dst)
@@ -156,6 +137,16 @@ func annotatePools(s, set *Set) {
 	}
 }
 
+func annotateSigns(s, set *Set) {
+	s.SumSigns = func(dst []float32, src []uint64, n int, p *Pool) {
+		writes(dst[:p.Pixels*n])
+		for _, t := range p.Taps {
+			readRows(src[t:], p.Pixels, p.Step, p.Values)
+		}
+		set.SumSigns(dst, src, n, p)
+	}
+}
+
 func annotatePool[T any](dst, src []T, p *Pool) {
 	if len(p.Taps) > 0 {
 		writeRows(dst, p.Pixels, p.DstStep, p.Values)
@@ -183,6 +174,11 @@ func annotateImages(s, set *Set) {
 		reads(src)
 		reads(t[:min(len(t), num.RoundUp(len(src), bits.WordBits))])
 		set.ThresholdBytes(dst, src, t)
+	}
+	s.Floats = func(dst []float32, src []uint8) {
+		writes(dst)
+		reads(src[:len(dst)])
+		set.Floats(dst, src)
 	}
 	s.Spread = func(dst, src []uint64, n int, flip uint64) {
 		writes(dst)
@@ -236,6 +232,33 @@ func annotateConv(j *ConvJob, w *WideFilter, b *filterBlock, size, group int) {
 func readPatches[T any](src []T, at *Patches) {
 	if at.Pixels > 0 {
 		reads(src[:(at.Pixels-1)*at.Step+(at.Rows-1)*at.RowStep+at.RowLen])
+	}
+}
+
+func readEnd(end *End, n int) {
+	if end.Scale != nil {
+		reads(end.Scale[:n])
+		reads(end.Shift[:n])
+	}
+	if end.Slope != nil {
+		reads(end.Slope[:n])
+	}
+}
+
+func readFloatPatches(src []float32, at *FloatPatches, values int) {
+	reads(at.Runs)
+	for _, r := range at.Runs {
+		readRows(src[r.Src:], at.Pixels, at.Step, values)
+	}
+}
+
+func readFloatWeights(at *FloatPatches, w *FloatWeights, first, n int) {
+	reads(w.Bias[first:][:n])
+	for o := first; o < first+n; o += w.block {
+		weights, width, _ := w.Block(o)
+		for _, r := range at.Runs {
+			reads(weights[r.Tap*width:][:at.RunLen*width])
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/activation"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -83,7 +84,9 @@ func add(c *schedule.Context, op *bcnn.AddStep, shape bcnn.Shape) tiles.Step {
 	set, a, b, dst := c.Set, c.In, c.Others[0], c.Out
 	// Slopes are repeated over a few pixels of few channels.
 	pixels := max(1, min(affineValues/shape.C, shape.Pixels()))
-	act := activation.Of(op.Activation).Repeated(pixels)
+	act := activation.Of(op.Activation)
+	rest := activation.RestOf(op.Activation)
+	act.Slope = repeated(act.Slope, pixels)
 	if act.Slope == nil { // the same for all values
 		pixels = shape.Pixels()
 	}
@@ -91,8 +94,8 @@ func add(c *schedule.Context, op *bcnn.AddStep, shape bcnn.Shape) tiles.Step {
 		end := image*shape.Pixels() + to
 		for p := image*shape.Pixels() + from; p < end; p += pixels {
 			from, to := p*shape.C, min(p+pixels, end)*shape.C
-			set.Add(dst.F32[from:to], a.F32[from:to], b.F32[from:to], act.ReLU)
-			act.Rest(set, dst.F32[from:to], 0)
+			set.Add(dst.F32[from:to], a.F32[from:to], b.F32[from:to], act)
+			rest.Do(dst.F32[from:to], 0, to-from, 1)
 		}
 	}
 	return c.Pixels("add", shape.Pixels(), c.Set.Cost.Value*float64(shape.Values()), do)
@@ -124,47 +127,48 @@ func flatten(c *schedule.Context, in bcnn.PlanTensor) tiles.Step {
 // affine compiles an affine step. A bit has one of two results in each channel.
 func affine(c *schedule.Context, op *bcnn.AffineStep, in bcnn.PlanTensor) (tiles.Step, tiles.Size) {
 	set, src, dst, shape := c.Set, c.In, c.Out, in.Shape
-	act := activation.Of(op.Activation)
+	end := kern.End{Scale: op.Scale, Shift: op.Shift, Activation: activation.Of(op.Activation)}
+	rest := activation.RestOf(op.Activation)
 	words := bits.Words(shape.C)
 	work := c.Set.Cost.Value * float64(shape.Values())
 	if in.DType == bcnn.Bits {
 		value := func(x float32) []float32 {
-			v := make([]float32, shape.C)
-			for i := range v {
-				v[i] = x
-			}
-			set.ScaleFloat(v, v, op.Scale, op.Shift, act.ReLU)
-			act.Rest(set, v, 0)
+			v := slices.Repeat([]float32{x}, shape.C)
+			set.ScaleFloat(v, shape.C, v, shape.C, shape.C, 1, end)
+			rest.Do(v, shape.C, shape.C, 1)
 			return v
 		}
 		one, zero := value(1), value(-1)
+		pixels := 1
+		if shape.C%bits.WordBits == 0 { // the bits of several pixels are dense
+			pixels = max(1, min(affineValues/shape.C, shape.Pixels()))
+			one, zero = repeated(one, pixels), repeated(zero, pixels)
+		}
 		do := func(_ *tiles.Scratch, image, from, to int) {
-			for p := image*shape.Pixels() + from; p < image*shape.Pixels()+to; p++ {
-				set.Choose(dst.F32[p*shape.C:][:shape.C], src.Words[p*words:][:words], one, zero)
+			end := image*shape.Pixels() + to
+			for p := image*shape.Pixels() + from; p < end; p += pixels {
+				n := min(pixels, end-p)
+				set.Choose(dst.F32[p*shape.C:][:n*shape.C], src.Words[p*words:][:n*words], one, zero)
 			}
 		}
 		return c.Pixels("choose one of two values", shape.Pixels(), work, do), tiles.Size{}
 	}
 	// Few channels are too little for a call: scale and shift are repeated.
 	pixels := max(1, min(affineValues/shape.C, shape.W))
-	scale, shift := repeated(op.Scale, pixels), repeated(op.Shift, pixels)
-	act = act.Repeated(pixels)
+	end.Scale, end.Shift, end.Slope = repeated(end.Scale, pixels), repeated(end.Shift, pixels), repeated(end.Slope, pixels)
 	do := func(s *tiles.Scratch, image, from, to int) {
-		end := image*shape.Pixels() + to
-		for p := image*shape.Pixels() + from; p < end; p += pixels {
-			n := min(pixels, end-p) * shape.C
+		last := image*shape.Pixels() + to
+		for p := image*shape.Pixels() + from; p < last; p += pixels {
+			n := min(pixels, last-p) * shape.C
 			var values []float32
 			if in.DType == bcnn.Float32 {
 				values = src.F32[p*shape.C:][:n]
 			} else {
 				values = s.Floats[:n]
-				for i, v := range src.U8[p*shape.C:][:n] {
-					values[i] = float32(v)
-				}
+				set.Floats(values, src.U8[p*shape.C:][:n])
 			}
-			out := dst.F32[p*shape.C:][:n]
-			set.ScaleFloat(out, values, scale, shift, act.ReLU)
-			act.Rest(set, out, 0)
+			set.ScaleFloat(dst.F32[p*shape.C:], n, values, n, n, 1, end)
+			rest.Do(dst.F32[p*shape.C:], n, n, 1)
 		}
 	}
 	return c.Pixels("scale", shape.Pixels(), work, do), tiles.Size{Floats: pixels * shape.C}
@@ -172,7 +176,7 @@ func affine(c *schedule.Context, op *bcnn.AffineStep, in bcnn.PlanTensor) (tiles
 
 // affineValues is the number of values that are scaled at a time, if a pixel has
 // no more.
-const affineValues = 512
+const affineValues = 2048
 
 // repeated returns a row of values n times; nil stays nil.
 func repeated(values []float32, n int) []float32 {

@@ -39,7 +39,7 @@ func (r *Range) Run(tile int, s *Scratch) {
 
 // Size says how much memory of its own a worker needs.
 type Size struct {
-	Words, Row, Bytes, Sums, Floats int
+	Words, Row, Bytes, Sums, Floats, Runs int
 }
 
 // Grow makes it enough for t too.
@@ -49,11 +49,12 @@ func (s *Size) Grow(t Size) {
 	s.Bytes = max(s.Bytes, t.Bytes)
 	s.Sums = max(s.Sums, t.Sums)
 	s.Floats = max(s.Floats, t.Floats)
+	s.Runs = max(s.Runs, t.Runs)
 }
 
 // Total returns the memory in bytes.
 func (s *Size) Total() int {
-	return num.Sum(num.Product(num.Sum(s.Words, s.Row), 8), s.Bytes, num.Product(num.Sum(s.Sums, s.Floats), 4))
+	return num.Sum(num.Product(num.Sum(s.Words, s.Row), 8), num.Product(s.Runs, 16), s.Bytes, num.Product(num.Sum(s.Sums, s.Floats), 4))
 }
 
 // Scratch is the memory of one worker.
@@ -64,13 +65,16 @@ type Scratch struct {
 	Bytes  []uint8
 	Sums   []int32
 	Floats []float32
+	Runs   []kern.FloatRun
 	// The tile in hand, where a tensor is read in place.
 	Image, Base int // image, and first row
+	Rows, Patch int // rows of the tile, and where the first patch begins
 	// Here, because a variable whose address a kernel of a Set gets is
 	// allocated on the heap.
-	At   kern.Patches
-	Job  kern.ConvJob
-	Pool kern.Pool
+	At      kern.Patches
+	Patches kern.FloatPatches
+	Job     kern.ConvJob
+	Pool    kern.Pool
 }
 
 // Ended reports whether the work is not wanted any more. Tiles that take long ask
@@ -85,5 +89,6 @@ func newScratch(owner *Workers, size Size) Scratch {
 		Bytes:  make([]uint8, size.Bytes),
 		Sums:   make([]int32, size.Sums),
 		Floats: make([]float32, size.Floats),
+		Runs:   make([]kern.FloatRun, size.Runs),
 	}
 }

@@ -3,9 +3,9 @@
 package avx2
 
 import (
-	"math"
 	"unsafe"
 
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
@@ -13,10 +13,8 @@ import (
 func threshold(dst []uint64, step int, sums []int32, stride int, t []int32, pixels int) {
 	words := len(t) / bits.WordBits
 	whole := words * bits.WordBits
-	if words > 0 {
-		for p := range pixels {
-			thresholdAVX2(&dst[p*step], &sums[p*stride], &t[0], words)
-		}
+	if words > 0 && pixels > 0 {
+		thresholdAVX2(&dst[0], &sums[0], &t[0], words, pixels, 8*step, 4*stride)
 	}
 	if pixels > 0 && whole < len(t) {
 		generic.Threshold(dst[words:], step, sums[whole:], stride, t[whole:], pixels)
@@ -26,55 +24,32 @@ func threshold(dst []uint64, step int, sums []int32, stride int, t []int32, pixe
 func thresholdFloat(dst []uint64, step int, sums []float32, stride int, t []float32, pixels int) {
 	words := len(t) / bits.WordBits
 	whole := words * bits.WordBits
-	if words > 0 {
-		for p := range pixels {
-			thresholdFloatAVX2(&dst[p*step], &sums[p*stride], &t[0], words)
-		}
+	if words > 0 && pixels > 0 {
+		thresholdFloatAVX2(&dst[0], &sums[0], &t[0], words, pixels, 8*step, 4*stride)
 	}
 	if pixels > 0 && whole < len(t) {
 		generic.ThresholdFloat(dst[words:], step, sums[whole:], stride, t[whole:], pixels)
 	}
 }
 
-// allLanes returns all ones where negative results stay as they are.
-func allLanes(relu bool) uint32 {
-	if relu {
-		return 0
+func scale(dst []float32, stride int, sums []int32, step, n, rows int, end kern.End) {
+	if n > 0 && rows > 0 {
+		job := kern.NewEndJob(dst, stride, sums, step, n, rows, end)
+		scaleAVX2(job.Address())
 	}
-	return math.MaxUint32
 }
 
-func scale(dst []float32, sums []int32, scale, shift []float32, relu bool) {
-	if scale == nil || len(dst) == 0 {
-		generic.Scale(dst, sums, scale, shift, relu)
-		return
+func scaleFloat(dst []float32, stride int, sums []float32, step, n, rows int, end kern.End) {
+	if n > 0 && rows > 0 {
+		job := kern.NewEndJob(dst, stride, sums, step, n, rows, end)
+		scaleFloatAVX2(job.Address())
 	}
-	scaleAVX2(&dst[0], &sums[0], &scale[0], &shift[0], len(dst), allLanes(relu))
 }
 
-func scaleFloat(dst, sums []float32, scale, shift []float32, relu bool) {
-	if scale == nil || len(dst) == 0 {
-		generic.ScaleFloat(dst, sums, scale, shift, relu)
-		return
-	}
-	scaleFloatAVX2(&dst[0], &sums[0], &scale[0], &shift[0], len(dst), allLanes(relu))
-}
-
-func add(dst, a, b []float32, relu bool) {
+func add(dst, a, b []float32, act kern.Activation) {
 	if len(dst) > 0 {
-		addAVX2(&dst[0], &a[0], &b[0], len(dst), allLanes(relu))
-	}
-}
-
-func prelu(x, slope []float32) {
-	if len(x) > 0 {
-		preluAVX2(&x[0], &slope[0], len(x))
-	}
-}
-
-func clip(x []float32, low, high float32) {
-	if len(x) > 0 {
-		clipAVX2(&x[0], len(x), low, high)
+		job := kern.NewAddJob(dst, a, b, act)
+		addAVX2(job.Address())
 	}
 }
 

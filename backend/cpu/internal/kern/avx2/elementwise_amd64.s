@@ -14,348 +14,589 @@ DATA laneMasks<>+48(SB)/8, $0x0000000000000000
 DATA laneMasks<>+56(SB)/8, $0x0000000000000000
 GLOBL laneMasks<>(SB), RODATA|NOPTR, $64
 
-// func thresholdAVX2(dst *uint64, values *int32, t *int32, words int)
+// func thresholdAVX2(dst *uint64, values *int32, t *int32, words int, pixels int, step int, stride int)
 // Requires: AVX, AVX2
-TEXT ·thresholdAVX2(SB), NOSPLIT, $0-32
+TEXT ·thresholdAVX2(SB), NOSPLIT, $0-56
 	MOVQ dst+0(FP), AX
 	MOVQ values+8(FP), CX
 	MOVQ t+16(FP), DX
+	MOVQ pixels+32(FP), DI
+
+pixel:
+	MOVQ AX, R8
+	ADDQ step+40(FP), R8
+	MOVQ CX, R9
+	ADDQ stride+48(FP), R9
 	MOVQ words+24(FP), BX
+	MOVQ t+16(FP), DX
 
 next:
-	XORQ      DI, DI
+	XORQ      R10, R10
 	VMOVDQU   (DX), Y0
 	VPCMPGTD  (CX), Y0, Y0
 	VMOVMSKPS Y0, SI
 	SHLQ      $0x00, SI
-	ORQ       SI, DI
+	ORQ       SI, R10
 	VMOVDQU   32(DX), Y0
 	VPCMPGTD  32(CX), Y0, Y0
 	VMOVMSKPS Y0, SI
 	SHLQ      $0x08, SI
-	ORQ       SI, DI
+	ORQ       SI, R10
 	VMOVDQU   64(DX), Y0
 	VPCMPGTD  64(CX), Y0, Y0
 	VMOVMSKPS Y0, SI
 	SHLQ      $0x10, SI
-	ORQ       SI, DI
+	ORQ       SI, R10
 	VMOVDQU   96(DX), Y0
 	VPCMPGTD  96(CX), Y0, Y0
 	VMOVMSKPS Y0, SI
 	SHLQ      $0x18, SI
-	ORQ       SI, DI
+	ORQ       SI, R10
 	VMOVDQU   128(DX), Y0
 	VPCMPGTD  128(CX), Y0, Y0
 	VMOVMSKPS Y0, SI
 	SHLQ      $0x20, SI
-	ORQ       SI, DI
+	ORQ       SI, R10
 	VMOVDQU   160(DX), Y0
 	VPCMPGTD  160(CX), Y0, Y0
 	VMOVMSKPS Y0, SI
 	SHLQ      $0x28, SI
-	ORQ       SI, DI
+	ORQ       SI, R10
 	VMOVDQU   192(DX), Y0
 	VPCMPGTD  192(CX), Y0, Y0
 	VMOVMSKPS Y0, SI
 	SHLQ      $0x30, SI
-	ORQ       SI, DI
+	ORQ       SI, R10
 	VMOVDQU   224(DX), Y0
 	VPCMPGTD  224(CX), Y0, Y0
 	VMOVMSKPS Y0, SI
 	SHLQ      $0x38, SI
-	ORQ       SI, DI
-	NOTQ      DI
-	MOVQ      DI, (AX)
+	ORQ       SI, R10
+	NOTQ      R10
+	MOVQ      R10, (AX)
 	ADDQ      $0x08, AX
 	ADDQ      $0x00000100, CX
 	ADDQ      $0x00000100, DX
 	DECQ      BX
 	JNE       next
+	MOVQ      R8, AX
+	MOVQ      R9, CX
+	DECQ      DI
+	JNE       pixel
 	VZEROUPPER
 	RET
 
-// func thresholdFloatAVX2(dst *uint64, values *float32, t *float32, words int)
+// func thresholdFloatAVX2(dst *uint64, values *float32, t *float32, words int, pixels int, step int, stride int)
 // Requires: AVX
-TEXT ·thresholdFloatAVX2(SB), NOSPLIT, $0-32
+TEXT ·thresholdFloatAVX2(SB), NOSPLIT, $0-56
 	MOVQ dst+0(FP), AX
 	MOVQ values+8(FP), CX
 	MOVQ t+16(FP), DX
+	MOVQ pixels+32(FP), DI
+
+pixel:
+	MOVQ AX, R8
+	ADDQ step+40(FP), R8
+	MOVQ CX, R9
+	ADDQ stride+48(FP), R9
 	MOVQ words+24(FP), BX
+	MOVQ t+16(FP), DX
 
 next:
-	XORQ      DI, DI
+	XORQ      R10, R10
 	VMOVUPS   (CX), Y0
 	VCMPPS    $0x0d, (DX), Y0, Y0
 	VMOVMSKPS Y0, SI
 	SHLQ      $0x00, SI
-	ORQ       SI, DI
+	ORQ       SI, R10
 	VMOVUPS   32(CX), Y0
 	VCMPPS    $0x0d, 32(DX), Y0, Y0
 	VMOVMSKPS Y0, SI
 	SHLQ      $0x08, SI
-	ORQ       SI, DI
+	ORQ       SI, R10
 	VMOVUPS   64(CX), Y0
 	VCMPPS    $0x0d, 64(DX), Y0, Y0
 	VMOVMSKPS Y0, SI
 	SHLQ      $0x10, SI
-	ORQ       SI, DI
+	ORQ       SI, R10
 	VMOVUPS   96(CX), Y0
 	VCMPPS    $0x0d, 96(DX), Y0, Y0
 	VMOVMSKPS Y0, SI
 	SHLQ      $0x18, SI
-	ORQ       SI, DI
+	ORQ       SI, R10
 	VMOVUPS   128(CX), Y0
 	VCMPPS    $0x0d, 128(DX), Y0, Y0
 	VMOVMSKPS Y0, SI
 	SHLQ      $0x20, SI
-	ORQ       SI, DI
+	ORQ       SI, R10
 	VMOVUPS   160(CX), Y0
 	VCMPPS    $0x0d, 160(DX), Y0, Y0
 	VMOVMSKPS Y0, SI
 	SHLQ      $0x28, SI
-	ORQ       SI, DI
+	ORQ       SI, R10
 	VMOVUPS   192(CX), Y0
 	VCMPPS    $0x0d, 192(DX), Y0, Y0
 	VMOVMSKPS Y0, SI
 	SHLQ      $0x30, SI
-	ORQ       SI, DI
+	ORQ       SI, R10
 	VMOVUPS   224(CX), Y0
 	VCMPPS    $0x0d, 224(DX), Y0, Y0
 	VMOVMSKPS Y0, SI
 	SHLQ      $0x38, SI
-	ORQ       SI, DI
-	MOVQ      DI, (AX)
+	ORQ       SI, R10
+	MOVQ      R10, (AX)
 	ADDQ      $0x08, AX
 	ADDQ      $0x00000100, CX
 	ADDQ      $0x00000100, DX
 	DECQ      BX
 	JNE       next
+	MOVQ      R8, AX
+	MOVQ      R9, CX
+	DECQ      DI
+	JNE       pixel
 	VZEROUPPER
 	RET
 
-// func scaleAVX2(dst *float32, values *int32, scale *float32, shift *float32, n int, always uint32)
-// Requires: AVX, AVX2, FMA3
-TEXT ·scaleAVX2(SB), NOSPLIT, $0-44
-	MOVQ         dst+0(FP), AX
-	MOVQ         values+8(FP), CX
-	MOVQ         scale+16(FP), DX
-	MOVQ         shift+24(FP), BX
-	MOVQ         n+32(FP), SI
+// func scaleAVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·scaleAVX2(SB), NOSPLIT, $0-8
+	MOVQ         job+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         16(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         48(AX), SI
+	MOVQ         56(AX), DI
+	MOVQ         80(AX), R8
+	MOVQ         72(AX), R9
 	VXORPS       Y0, Y0, Y0
-	MOVL         always+40(FP), DI
-	VMOVD        DI, X1
-	VPBROADCASTD X1, Y1
+	VBROADCASTSS 88(AX), Y1
+	VBROADCASTSS 92(AX), Y2
 
-whole:
-	CMPQ        SI, $0x08
-	JLT         rest
-	VMOVUPS     (CX), Y2
-	VMOVUPS     (DX), Y3
-	VMOVUPS     (BX), Y4
-	VCVTDQ2PS   Y2, Y2
-	VFMADD213PS Y4, Y3, Y2
-	VCMPPS      $0x0e, Y0, Y2, Y3
-	VORPS       Y1, Y3, Y3
-	VANDPS      Y3, Y2, Y2
-	VMOVUPS     Y2, (AX)
-	ADDQ        $0x20, AX
-	ADDQ        $0x20, CX
-	ADDQ        $0x20, DX
-	ADDQ        $0x20, BX
-	SUBQ        $0x08, SI
-	JMP         whole
+row:
+	XORQ R10, R10
+	MOVQ 64(AX), R11
 
-rest:
-	TESTQ       SI, SI
-	JEQ         done
-	LEAQ        laneMasks<>+32(SB), DI
-	SHLQ        $0x02, SI
-	SUBQ        SI, DI
-	VMOVUPS     (DI), Y2
-	VMASKMOVPS  (CX), Y2, Y3
-	VMASKMOVPS  (DX), Y2, Y4
-	VMASKMOVPS  (BX), Y2, Y5
+four:
+	CMPQ        R11, $0x20
+	JLT         fourend
+	VMOVUPS     (DX)(R10*1), Y3
 	VCVTDQ2PS   Y3, Y3
+	VMOVUPS     32(DX)(R10*1), Y4
+	VCVTDQ2PS   Y4, Y4
+	VMOVUPS     64(DX)(R10*1), Y5
+	VCVTDQ2PS   Y5, Y5
+	VMOVUPS     96(DX)(R10*1), Y6
+	VCVTDQ2PS   Y6, Y6
+	TESTQ       BX, BX
+	JEQ         fourscaled
+	VMOVUPS     (BX)(R10*1), Y7
+	VMOVUPS     (SI)(R10*1), Y8
+	VFMADD213PS Y8, Y7, Y3
+	VMOVUPS     32(BX)(R10*1), Y7
+	VMOVUPS     32(SI)(R10*1), Y8
+	VFMADD213PS Y8, Y7, Y4
+	VMOVUPS     64(BX)(R10*1), Y7
+	VMOVUPS     64(SI)(R10*1), Y8
+	VFMADD213PS Y8, Y7, Y5
+	VMOVUPS     96(BX)(R10*1), Y7
+	VMOVUPS     96(SI)(R10*1), Y8
+	VFMADD213PS Y8, Y7, Y6
+
+fourscaled:
+	TESTQ     DI, DI
+	JEQ       foursloped
+	VMOVUPS   (DI)(R10*1), Y7
+	VMULPS    Y3, Y7, Y7
+	VCMPPS    $0x11, Y0, Y3, Y8
+	VBLENDVPS Y8, Y7, Y3, Y3
+	VMOVUPS   32(DI)(R10*1), Y7
+	VMULPS    Y4, Y7, Y7
+	VCMPPS    $0x11, Y0, Y4, Y8
+	VBLENDVPS Y8, Y7, Y4, Y4
+	VMOVUPS   64(DI)(R10*1), Y7
+	VMULPS    Y5, Y7, Y7
+	VCMPPS    $0x11, Y0, Y5, Y8
+	VBLENDVPS Y8, Y7, Y5, Y5
+	VMOVUPS   96(DI)(R10*1), Y7
+	VMULPS    Y6, Y7, Y7
+	VCMPPS    $0x11, Y0, Y6, Y8
+	VBLENDVPS Y8, Y7, Y6, Y6
+
+foursloped:
+	TESTQ  R8, R8
+	JEQ    fourclipped
+	VMAXPS Y1, Y3, Y3
+	VMINPS Y2, Y3, Y3
+	VMAXPS Y1, Y4, Y4
+	VMINPS Y2, Y4, Y4
+	VMAXPS Y1, Y5, Y5
+	VMINPS Y2, Y5, Y5
+	VMAXPS Y1, Y6, Y6
+	VMINPS Y2, Y6, Y6
+
+fourclipped:
+	VMOVUPS Y3, (CX)(R10*1)
+	VMOVUPS Y4, 32(CX)(R10*1)
+	VMOVUPS Y5, 64(CX)(R10*1)
+	VMOVUPS Y6, 96(CX)(R10*1)
+	ADDQ    $+128, R10
+	SUBQ    $0x20, R11
+	JMP     four
+
+fourend:
+one:
+	CMPQ        R11, $0x08
+	JLT         oneend
+	VMOVUPS     (DX)(R10*1), Y3
+	VCVTDQ2PS   Y3, Y3
+	TESTQ       BX, BX
+	JEQ         onescaled
+	VMOVUPS     (BX)(R10*1), Y4
+	VMOVUPS     (SI)(R10*1), Y5
 	VFMADD213PS Y5, Y4, Y3
-	VCMPPS      $0x0e, Y0, Y3, Y0
-	VORPS       Y1, Y0, Y0
-	VANDPS      Y0, Y3, Y3
-	VMASKMOVPS  Y3, Y2, (AX)
 
-done:
+onescaled:
+	TESTQ     DI, DI
+	JEQ       onesloped
+	VMOVUPS   (DI)(R10*1), Y4
+	VMULPS    Y3, Y4, Y4
+	VCMPPS    $0x11, Y0, Y3, Y5
+	VBLENDVPS Y5, Y4, Y3, Y3
+
+onesloped:
+	TESTQ  R8, R8
+	JEQ    oneclipped
+	VMAXPS Y1, Y3, Y3
+	VMINPS Y2, Y3, Y3
+
+oneclipped:
+	VMOVUPS Y3, (CX)(R10*1)
+	ADDQ    $+32, R10
+	SUBQ    $0x08, R11
+	JMP     one
+
+oneend:
+	TESTQ       R11, R11
+	JEQ         rowend
+	LEAQ        laneMasks<>+32(SB), R12
+	SHLQ        $0x02, R11
+	SUBQ        R11, R12
+	VMOVUPS     (R12), Y3
+	VMASKMOVPS  (DX)(R10*1), Y3, Y4
+	VCVTDQ2PS   Y4, Y4
+	TESTQ       BX, BX
+	JEQ         restscaled
+	VMASKMOVPS  (BX)(R10*1), Y3, Y5
+	VMASKMOVPS  (SI)(R10*1), Y3, Y6
+	VFMADD213PS Y6, Y5, Y4
+
+restscaled:
+	TESTQ      DI, DI
+	JEQ        restsloped
+	VMASKMOVPS (DI)(R10*1), Y3, Y5
+	VMULPS     Y4, Y5, Y5
+	VCMPPS     $0x11, Y0, Y4, Y6
+	VBLENDVPS  Y6, Y5, Y4, Y4
+
+restsloped:
+	TESTQ  R8, R8
+	JEQ    restclipped
+	VMAXPS Y1, Y4, Y4
+	VMINPS Y2, Y4, Y4
+
+restclipped:
+	VMASKMOVPS Y4, Y3, (CX)(R10*1)
+
+rowend:
+	ADDQ 8(AX), CX
+	ADDQ 24(AX), DX
+	DECQ R9
+	JNE  row
 	VZEROUPPER
 	RET
 
-// func scaleFloatAVX2(dst *float32, values *float32, scale *float32, shift *float32, n int, always uint32)
-// Requires: AVX, AVX2, FMA3
-TEXT ·scaleFloatAVX2(SB), NOSPLIT, $0-44
-	MOVQ         dst+0(FP), AX
-	MOVQ         values+8(FP), CX
-	MOVQ         scale+16(FP), DX
-	MOVQ         shift+24(FP), BX
-	MOVQ         n+32(FP), SI
+// func scaleFloatAVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·scaleFloatAVX2(SB), NOSPLIT, $0-8
+	MOVQ         job+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         16(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         48(AX), SI
+	MOVQ         56(AX), DI
+	MOVQ         80(AX), R8
+	MOVQ         72(AX), R9
 	VXORPS       Y0, Y0, Y0
-	MOVL         always+40(FP), DI
-	VMOVD        DI, X1
-	VPBROADCASTD X1, Y1
+	VBROADCASTSS 88(AX), Y1
+	VBROADCASTSS 92(AX), Y2
 
-whole:
-	CMPQ        SI, $0x08
-	JLT         rest
-	VMOVUPS     (CX), Y2
-	VMOVUPS     (DX), Y3
-	VMOVUPS     (BX), Y4
-	VFMADD213PS Y4, Y3, Y2
-	VCMPPS      $0x0e, Y0, Y2, Y3
-	VORPS       Y1, Y3, Y3
-	VANDPS      Y3, Y2, Y2
-	VMOVUPS     Y2, (AX)
-	ADDQ        $0x20, AX
-	ADDQ        $0x20, CX
-	ADDQ        $0x20, DX
-	ADDQ        $0x20, BX
-	SUBQ        $0x08, SI
-	JMP         whole
+row:
+	XORQ R10, R10
+	MOVQ 64(AX), R11
 
-rest:
-	TESTQ       SI, SI
-	JEQ         done
-	LEAQ        laneMasks<>+32(SB), DI
-	SHLQ        $0x02, SI
-	SUBQ        SI, DI
-	VMOVUPS     (DI), Y2
-	VMASKMOVPS  (CX), Y2, Y3
-	VMASKMOVPS  (DX), Y2, Y4
-	VMASKMOVPS  (BX), Y2, Y5
+four:
+	CMPQ        R11, $0x20
+	JLT         fourend
+	VMOVUPS     (DX)(R10*1), Y3
+	VMOVUPS     32(DX)(R10*1), Y4
+	VMOVUPS     64(DX)(R10*1), Y5
+	VMOVUPS     96(DX)(R10*1), Y6
+	TESTQ       BX, BX
+	JEQ         fourscaled
+	VMOVUPS     (BX)(R10*1), Y7
+	VMOVUPS     (SI)(R10*1), Y8
+	VFMADD213PS Y8, Y7, Y3
+	VMOVUPS     32(BX)(R10*1), Y7
+	VMOVUPS     32(SI)(R10*1), Y8
+	VFMADD213PS Y8, Y7, Y4
+	VMOVUPS     64(BX)(R10*1), Y7
+	VMOVUPS     64(SI)(R10*1), Y8
+	VFMADD213PS Y8, Y7, Y5
+	VMOVUPS     96(BX)(R10*1), Y7
+	VMOVUPS     96(SI)(R10*1), Y8
+	VFMADD213PS Y8, Y7, Y6
+
+fourscaled:
+	TESTQ     DI, DI
+	JEQ       foursloped
+	VMOVUPS   (DI)(R10*1), Y7
+	VMULPS    Y3, Y7, Y7
+	VCMPPS    $0x11, Y0, Y3, Y8
+	VBLENDVPS Y8, Y7, Y3, Y3
+	VMOVUPS   32(DI)(R10*1), Y7
+	VMULPS    Y4, Y7, Y7
+	VCMPPS    $0x11, Y0, Y4, Y8
+	VBLENDVPS Y8, Y7, Y4, Y4
+	VMOVUPS   64(DI)(R10*1), Y7
+	VMULPS    Y5, Y7, Y7
+	VCMPPS    $0x11, Y0, Y5, Y8
+	VBLENDVPS Y8, Y7, Y5, Y5
+	VMOVUPS   96(DI)(R10*1), Y7
+	VMULPS    Y6, Y7, Y7
+	VCMPPS    $0x11, Y0, Y6, Y8
+	VBLENDVPS Y8, Y7, Y6, Y6
+
+foursloped:
+	TESTQ  R8, R8
+	JEQ    fourclipped
+	VMAXPS Y1, Y3, Y3
+	VMINPS Y2, Y3, Y3
+	VMAXPS Y1, Y4, Y4
+	VMINPS Y2, Y4, Y4
+	VMAXPS Y1, Y5, Y5
+	VMINPS Y2, Y5, Y5
+	VMAXPS Y1, Y6, Y6
+	VMINPS Y2, Y6, Y6
+
+fourclipped:
+	VMOVUPS Y3, (CX)(R10*1)
+	VMOVUPS Y4, 32(CX)(R10*1)
+	VMOVUPS Y5, 64(CX)(R10*1)
+	VMOVUPS Y6, 96(CX)(R10*1)
+	ADDQ    $+128, R10
+	SUBQ    $0x20, R11
+	JMP     four
+
+fourend:
+one:
+	CMPQ        R11, $0x08
+	JLT         oneend
+	VMOVUPS     (DX)(R10*1), Y3
+	TESTQ       BX, BX
+	JEQ         onescaled
+	VMOVUPS     (BX)(R10*1), Y4
+	VMOVUPS     (SI)(R10*1), Y5
 	VFMADD213PS Y5, Y4, Y3
-	VCMPPS      $0x0e, Y0, Y3, Y0
-	VORPS       Y1, Y0, Y0
-	VANDPS      Y0, Y3, Y3
-	VMASKMOVPS  Y3, Y2, (AX)
 
-done:
+onescaled:
+	TESTQ     DI, DI
+	JEQ       onesloped
+	VMOVUPS   (DI)(R10*1), Y4
+	VMULPS    Y3, Y4, Y4
+	VCMPPS    $0x11, Y0, Y3, Y5
+	VBLENDVPS Y5, Y4, Y3, Y3
+
+onesloped:
+	TESTQ  R8, R8
+	JEQ    oneclipped
+	VMAXPS Y1, Y3, Y3
+	VMINPS Y2, Y3, Y3
+
+oneclipped:
+	VMOVUPS Y3, (CX)(R10*1)
+	ADDQ    $+32, R10
+	SUBQ    $0x08, R11
+	JMP     one
+
+oneend:
+	TESTQ       R11, R11
+	JEQ         rowend
+	LEAQ        laneMasks<>+32(SB), R12
+	SHLQ        $0x02, R11
+	SUBQ        R11, R12
+	VMOVUPS     (R12), Y3
+	VMASKMOVPS  (DX)(R10*1), Y3, Y4
+	TESTQ       BX, BX
+	JEQ         restscaled
+	VMASKMOVPS  (BX)(R10*1), Y3, Y5
+	VMASKMOVPS  (SI)(R10*1), Y3, Y6
+	VFMADD213PS Y6, Y5, Y4
+
+restscaled:
+	TESTQ      DI, DI
+	JEQ        restsloped
+	VMASKMOVPS (DI)(R10*1), Y3, Y5
+	VMULPS     Y4, Y5, Y5
+	VCMPPS     $0x11, Y0, Y4, Y6
+	VBLENDVPS  Y6, Y5, Y4, Y4
+
+restsloped:
+	TESTQ  R8, R8
+	JEQ    restclipped
+	VMAXPS Y1, Y4, Y4
+	VMINPS Y2, Y4, Y4
+
+restclipped:
+	VMASKMOVPS Y4, Y3, (CX)(R10*1)
+
+rowend:
+	ADDQ 8(AX), CX
+	ADDQ 24(AX), DX
+	DECQ R9
+	JNE  row
 	VZEROUPPER
 	RET
 
-// func addAVX2(dst *float32, a *float32, b *float32, n int, always uint32)
-// Requires: AVX, AVX2
-TEXT ·addAVX2(SB), NOSPLIT, $0-36
-	MOVQ         dst+0(FP), AX
-	MOVQ         a+8(FP), CX
-	MOVQ         b+16(FP), DX
-	MOVQ         n+24(FP), BX
+// func addAVX2(job *byte)
+// Requires: AVX
+TEXT ·addAVX2(SB), NOSPLIT, $0-8
+	MOVQ         job+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         16(AX), DX
+	MOVQ         32(AX), BX
+	MOVQ         56(AX), SI
+	MOVQ         80(AX), DI
+	MOVQ         72(AX), R8
 	VXORPS       Y0, Y0, Y0
-	MOVL         always+32(FP), SI
-	VMOVD        SI, X1
-	VPBROADCASTD X1, Y1
+	VBROADCASTSS 88(AX), Y1
+	VBROADCASTSS 92(AX), Y2
 
-whole:
-	CMPQ    BX, $0x08
-	JLT     rest
-	VMOVUPS (CX), Y2
-	VMOVUPS (DX), Y3
-	VADDPS  Y3, Y2, Y2
-	VCMPPS  $0x0e, Y0, Y2, Y3
-	VORPS   Y1, Y3, Y3
-	VANDPS  Y3, Y2, Y2
-	VMOVUPS Y2, (AX)
-	ADDQ    $0x20, AX
-	ADDQ    $0x20, CX
-	ADDQ    $0x20, DX
-	SUBQ    $0x08, BX
-	JMP     whole
+row:
+	XORQ R9, R9
+	MOVQ 64(AX), R10
 
-rest:
-	TESTQ      BX, BX
-	JEQ        done
-	LEAQ       laneMasks<>+32(SB), SI
-	SHLQ       $0x02, BX
-	SUBQ       BX, SI
-	VMOVUPS    (SI), Y2
-	VMASKMOVPS (CX), Y2, Y3
-	VMASKMOVPS (DX), Y2, Y4
-	VADDPS     Y4, Y3, Y3
-	VCMPPS     $0x0e, Y0, Y3, Y0
-	VORPS      Y1, Y0, Y0
-	VANDPS     Y0, Y3, Y3
-	VMASKMOVPS Y3, Y2, (AX)
+four:
+	CMPQ      R10, $0x20
+	JLT       fourend
+	VMOVUPS   (DX)(R9*1), Y3
+	VMOVUPS   (BX)(R9*1), Y4
+	VADDPS    Y4, Y3, Y3
+	VMOVUPS   32(DX)(R9*1), Y4
+	VMOVUPS   32(BX)(R9*1), Y5
+	VADDPS    Y5, Y4, Y4
+	VMOVUPS   64(DX)(R9*1), Y5
+	VMOVUPS   64(BX)(R9*1), Y6
+	VADDPS    Y6, Y5, Y5
+	VMOVUPS   96(DX)(R9*1), Y6
+	VMOVUPS   96(BX)(R9*1), Y7
+	VADDPS    Y7, Y6, Y6
+	TESTQ     SI, SI
+	JEQ       foursloped
+	VMOVUPS   (SI)(R9*1), Y7
+	VMULPS    Y3, Y7, Y7
+	VCMPPS    $0x11, Y0, Y3, Y8
+	VBLENDVPS Y8, Y7, Y3, Y3
+	VMOVUPS   32(SI)(R9*1), Y7
+	VMULPS    Y4, Y7, Y7
+	VCMPPS    $0x11, Y0, Y4, Y8
+	VBLENDVPS Y8, Y7, Y4, Y4
+	VMOVUPS   64(SI)(R9*1), Y7
+	VMULPS    Y5, Y7, Y7
+	VCMPPS    $0x11, Y0, Y5, Y8
+	VBLENDVPS Y8, Y7, Y5, Y5
+	VMOVUPS   96(SI)(R9*1), Y7
+	VMULPS    Y6, Y7, Y7
+	VCMPPS    $0x11, Y0, Y6, Y8
+	VBLENDVPS Y8, Y7, Y6, Y6
 
-done:
-	VZEROUPPER
-	RET
+foursloped:
+	TESTQ  DI, DI
+	JEQ    fourclipped
+	VMAXPS Y1, Y3, Y3
+	VMINPS Y2, Y3, Y3
+	VMAXPS Y1, Y4, Y4
+	VMINPS Y2, Y4, Y4
+	VMAXPS Y1, Y5, Y5
+	VMINPS Y2, Y5, Y5
+	VMAXPS Y1, Y6, Y6
+	VMINPS Y2, Y6, Y6
 
-// func preluAVX2(x *float32, slope *float32, n int)
-// Requires: AVX
-TEXT ·preluAVX2(SB), NOSPLIT, $0-24
-	MOVQ   x+0(FP), AX
-	MOVQ   slope+8(FP), CX
-	MOVQ   n+16(FP), DX
-	VXORPS Y0, Y0, Y0
+fourclipped:
+	VMOVUPS Y3, (CX)(R9*1)
+	VMOVUPS Y4, 32(CX)(R9*1)
+	VMOVUPS Y5, 64(CX)(R9*1)
+	VMOVUPS Y6, 96(CX)(R9*1)
+	ADDQ    $+128, R9
+	SUBQ    $0x20, R10
+	JMP     four
 
-whole:
-	CMPQ      DX, $0x08
-	JLT       rest
-	VMOVUPS   (AX), Y1
-	VMOVUPS   (CX), Y2
-	VMULPS    Y1, Y2, Y2
-	VCMPPS    $0x11, Y0, Y1, Y3
-	VBLENDVPS Y3, Y2, Y1, Y1
-	VMOVUPS   Y1, (AX)
-	ADDQ      $0x20, AX
-	ADDQ      $0x20, CX
-	SUBQ      $0x08, DX
-	JMP       whole
+fourend:
+one:
+	CMPQ      R10, $0x08
+	JLT       oneend
+	VMOVUPS   (DX)(R9*1), Y3
+	VMOVUPS   (BX)(R9*1), Y4
+	VADDPS    Y4, Y3, Y3
+	TESTQ     SI, SI
+	JEQ       onesloped
+	VMOVUPS   (SI)(R9*1), Y4
+	VMULPS    Y3, Y4, Y4
+	VCMPPS    $0x11, Y0, Y3, Y5
+	VBLENDVPS Y5, Y4, Y3, Y3
 
-rest:
-	TESTQ      DX, DX
-	JEQ        done
-	LEAQ       laneMasks<>+32(SB), BX
-	SHLQ       $0x02, DX
-	SUBQ       DX, BX
-	VMOVUPS    (BX), Y1
-	VMASKMOVPS (AX), Y1, Y2
-	VMASKMOVPS (CX), Y1, Y3
-	VMULPS     Y2, Y3, Y3
-	VCMPPS     $0x11, Y0, Y2, Y0
-	VBLENDVPS  Y0, Y3, Y2, Y2
-	VMASKMOVPS Y2, Y1, (AX)
+onesloped:
+	TESTQ  DI, DI
+	JEQ    oneclipped
+	VMAXPS Y1, Y3, Y3
+	VMINPS Y2, Y3, Y3
 
-done:
-	VZEROUPPER
-	RET
+oneclipped:
+	VMOVUPS Y3, (CX)(R9*1)
+	ADDQ    $+32, R9
+	SUBQ    $0x08, R10
+	JMP     one
 
-// func clipAVX2(x *float32, n int, low float32, high float32)
-// Requires: AVX
-TEXT ·clipAVX2(SB), NOSPLIT, $0-24
-	MOVQ         x+0(FP), AX
-	MOVQ         n+8(FP), CX
-	VBROADCASTSS low+16(FP), Y0
-	VBROADCASTSS high+20(FP), Y1
+oneend:
+	TESTQ      R10, R10
+	JEQ        rowend
+	LEAQ       laneMasks<>+32(SB), R11
+	SHLQ       $0x02, R10
+	SUBQ       R10, R11
+	VMOVUPS    (R11), Y3
+	VMASKMOVPS (DX)(R9*1), Y3, Y4
+	VMASKMOVPS (BX)(R9*1), Y3, Y5
+	VADDPS     Y5, Y4, Y4
+	TESTQ      SI, SI
+	JEQ        restsloped
+	VMASKMOVPS (SI)(R9*1), Y3, Y5
+	VMULPS     Y4, Y5, Y5
+	VCMPPS     $0x11, Y0, Y4, Y6
+	VBLENDVPS  Y6, Y5, Y4, Y4
 
-whole:
-	CMPQ    CX, $0x08
-	JLT     rest
-	VMOVUPS (AX), Y2
-	VMAXPS  Y0, Y2, Y2
-	VMINPS  Y1, Y2, Y2
-	VMOVUPS Y2, (AX)
-	ADDQ    $0x20, AX
-	SUBQ    $0x08, CX
-	JMP     whole
+restsloped:
+	TESTQ  DI, DI
+	JEQ    restclipped
+	VMAXPS Y1, Y4, Y4
+	VMINPS Y2, Y4, Y4
 
-rest:
-	TESTQ      CX, CX
-	JEQ        done
-	LEAQ       laneMasks<>+32(SB), DX
-	SHLQ       $0x02, CX
-	SUBQ       CX, DX
-	VMOVUPS    (DX), Y2
-	VMASKMOVPS (AX), Y2, Y3
-	VMAXPS     Y0, Y3, Y3
-	VMINPS     Y1, Y3, Y3
-	VMASKMOVPS Y3, Y2, (AX)
+restclipped:
+	VMASKMOVPS Y4, Y3, (CX)(R9*1)
 
-done:
+rowend:
+	ADDQ 8(AX), CX
+	ADDQ 24(AX), DX
+	DECQ R8
+	JNE  row
 	VZEROUPPER
 	RET
 
@@ -446,15 +687,53 @@ TEXT ·chooseAVX2(SB), NOSPLIT, $0-40
 	MOVQ    dst+0(FP), CX
 	MOVQ    one+16(FP), DX
 	MOVQ    zero+24(FP), BX
+	MOVQ    n+32(FP), SI
 	VMOVDQU byteBits<>+0(SB), Y0
-	MOVQ    n+32(FP), DI
+	VMOVDQU byteBits<>+0(SB), Y1
+	VPSLLD  $0x08, Y1, Y1
+	VMOVDQU byteBits<>+0(SB), Y2
+	VPSLLD  $0x10, Y2, Y2
+	VMOVDQU byteBits<>+0(SB), Y3
+	VPSLLD  $0x18, Y3, Y3
 
+many:
+	CMPQ         SI, $0x20
+	JLT          few
+	VPBROADCASTD (AX), Y4
+	VPAND        Y0, Y4, Y5
+	VPCMPEQD     Y0, Y5, Y5
+	VMOVUPS      (BX), Y6
+	VBLENDVPS    Y5, (DX), Y6, Y6
+	VMOVUPS      Y6, (CX)
+	VPAND        Y1, Y4, Y5
+	VPCMPEQD     Y1, Y5, Y5
+	VMOVUPS      32(BX), Y6
+	VBLENDVPS    Y5, 32(DX), Y6, Y6
+	VMOVUPS      Y6, 32(CX)
+	VPAND        Y2, Y4, Y5
+	VPCMPEQD     Y2, Y5, Y5
+	VMOVUPS      64(BX), Y6
+	VBLENDVPS    Y5, 64(DX), Y6, Y6
+	VMOVUPS      Y6, 64(CX)
+	VPAND        Y3, Y4, Y4
+	VPCMPEQD     Y3, Y4, Y4
+	VMOVUPS      96(BX), Y5
+	VBLENDVPS    Y4, 96(DX), Y5, Y5
+	VMOVUPS      Y5, 96(CX)
+	ADDQ         $0x04, AX
+	ADDQ         $0x00000080, CX
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000080, BX
+	SUBQ         $0x20, SI
+	JMP          many
+
+few:
 whole:
-	CMPQ         DI, $0x08
+	CMPQ         SI, $0x08
 	JLT          rest
-	MOVBLZX      (AX), SI
+	MOVBLZX      (AX), DI
 	INCQ         AX
-	VMOVD        SI, X1
+	VMOVD        DI, X1
 	VPBROADCASTD X1, Y1
 	VPAND        Y0, Y1, Y1
 	VPCMPEQD     Y0, Y1, Y1
@@ -465,19 +744,19 @@ whole:
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, DX
 	ADDQ         $0x20, BX
-	SUBQ         $0x08, DI
+	SUBQ         $0x08, SI
 	JMP          whole
 
 rest:
-	TESTQ        DI, DI
+	TESTQ        SI, SI
 	JEQ          done
-	LEAQ         laneMasks<>+32(SB), SI
-	SHLQ         $0x02, DI
-	SUBQ         DI, SI
-	VMOVUPS      (SI), Y1
-	MOVBLZX      (AX), SI
+	LEAQ         laneMasks<>+32(SB), DI
+	SHLQ         $0x02, SI
+	SUBQ         SI, DI
+	VMOVUPS      (DI), Y1
+	MOVBLZX      (AX), DI
 	INCQ         AX
-	VMOVD        SI, X2
+	VMOVD        DI, X2
 	VPBROADCASTD X2, Y2
 	VPAND        Y0, Y2, Y2
 	VPCMPEQD     Y0, Y2, Y2

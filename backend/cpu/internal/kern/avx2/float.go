@@ -2,47 +2,40 @@
 
 package avx2
 
-import (
-	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
-	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
+import "github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+
+// The kernels of sums, of 1, 2, … pixels at a time.
+var (
+	fmaPixels64 = []func(*uint8){fmaPixels1x64AVX2}
+	fmaPixels16 = []func(*uint8){fmaPixels1x16AVX2, fmaPixels2x16AVX2, fmaPixels3x16AVX2, fmaPixels4x16AVX2, fmaPixels5x16AVX2, fmaPixels6x16AVX2}
+	fmaPixels8  = []func(*uint8){fmaPixels1x8AVX2, fmaPixels2x8AVX2, fmaPixels3x8AVX2, fmaPixels4x8AVX2, fmaPixels5x8AVX2, fmaPixels6x8AVX2}
+	fmaEach16   = []func(*uint8){fmaEach1x16AVX2, fmaEach2x16AVX2, fmaEach3x16AVX2, fmaEach4x16AVX2, fmaEach5x16AVX2, fmaEach6x16AVX2}
+	fmaEach8    = []func(*uint8){fmaEach1x8AVX2, fmaEach2x8AVX2, fmaEach3x8AVX2, fmaEach4x8AVX2, fmaEach5x8AVX2, fmaEach6x8AVX2}
 )
 
-func fma(acc, x, w []float32, stride int) {
-	if len(x) == 0 {
-		return
-	}
-	o := 0
-	for ; o+64 <= len(acc); o += 64 {
-		fma64AVX2(&acc[o], &x[0], len(x), &w[o], 4*stride)
-	}
-	for ; o+8 <= len(acc); o += 8 {
-		fma8AVX2(&acc[o], &x[0], len(x), &w[o], 4*stride)
-	}
-	for ; o < len(acc); o++ {
-		fma1AVX2(&acc[o], &x[0], len(x), &w[o], 4*stride)
+func fmaPixels(dst []float32, stride int, src []float32, at *kern.FloatPatches, w *kern.FloatWeights, first, n int, end kern.End) {
+	for o := 0; o < n; {
+		kernels, outputs := fmaPixels16, 16
+		switch {
+		case at.Pixels == 1 && n-o >= 64:
+			kernels, outputs = fmaPixels64, 64
+		case n-o < 16:
+			kernels, outputs = fmaPixels8, min(n-o, 8)
+		}
+		kern.FMATiles(kernels, dst[o:], stride, src, at, w, first+o, outputs, &end)
+		end = end.From(outputs)
+		o += outputs
 	}
 }
 
-func fmaPixels(dst []float32, stride int, src []float32, at *kern.Patches, w []float32, step int, bias []float32) {
-	done := at.Pixels / 6 * 6
-	for o := 0; o < len(bias); {
-		n := 16
-		if len(bias)-o < n {
-			n = min(len(bias)-o, 8)
+func fmaEach(dst []float32, stride int, src []float32, at *kern.FloatPatches, w *kern.FloatWeights, end kern.End) {
+	for c := 0; c < w.Outputs; {
+		kernels, n := fmaEach16, (w.Outputs-c)&^15
+		if n == 0 {
+			kernels, n = fmaEach8, min(w.Outputs-c, 8)
 		}
-		job := kern.NewFMAJob(dst[o:], stride, src, at, w[o:], step, bias[o:o+n])
-		if n == 16 {
-			fmaPixels6x16AVX2(job.Address())
-		} else {
-			fmaPixels6x8AVX2(job.Address())
-		}
-		o += n
-	}
-	generic.FMAPixelsFrom(dst, stride, src, at, w, step, bias, done, fma)
-}
-
-func fmaEach(acc, x, w []float32) {
-	if len(acc) > 0 {
-		fmaEachAVX2(&acc[0], &x[0], &w[0], len(acc))
+		kern.FMATiles(kernels, dst[c:], stride, src[c:], at, w, c, n, &end)
+		end = end.From(n)
+		c += n
 	}
 }

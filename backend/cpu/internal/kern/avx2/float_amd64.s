@@ -14,87 +14,168 @@ DATA laneMasks<>+48(SB)/8, $0x0000000000000000
 DATA laneMasks<>+56(SB)/8, $0x0000000000000000
 GLOBL laneMasks<>(SB), RODATA|NOPTR, $64
 
-// func fma64AVX2(acc *float32, x *float32, n int, w *float32, stride int)
+// func fmaPixels1x64AVX2(job *byte)
 // Requires: AVX, FMA3
-TEXT ·fma64AVX2(SB), NOSPLIT, $0-40
-	MOVQ    acc+0(FP), AX
-	MOVQ    x+8(FP), CX
-	MOVQ    n+16(FP), DX
-	MOVQ    w+24(FP), BX
-	MOVQ    stride+32(FP), SI
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS 64(AX), Y2
-	VMOVUPS 96(AX), Y3
-	VMOVUPS 128(AX), Y4
-	VMOVUPS 160(AX), Y5
-	VMOVUPS 192(AX), Y6
-	VMOVUPS 224(AX), Y7
+TEXT ·fmaPixels1x64AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
 
 next:
-	VBROADCASTSS (CX), Y8
-	VFMADD231PS  (BX), Y8, Y0
-	VFMADD231PS  32(BX), Y8, Y1
-	VFMADD231PS  64(BX), Y8, Y2
-	VFMADD231PS  96(BX), Y8, Y3
-	VFMADD231PS  128(BX), Y8, Y4
-	VFMADD231PS  160(BX), Y8, Y5
-	VFMADD231PS  192(BX), Y8, Y6
-	VFMADD231PS  224(BX), Y8, Y7
-	ADDQ         $0x04, CX
-	ADDQ         SI, BX
-	DECQ         DX
-	JNE          next
-	VMOVUPS      Y0, (AX)
-	VMOVUPS      Y1, 32(AX)
-	VMOVUPS      Y2, 64(AX)
-	VMOVUPS      Y3, 96(AX)
-	VMOVUPS      Y4, 128(AX)
-	VMOVUPS      Y5, 160(AX)
-	VMOVUPS      Y6, 192(AX)
-	VMOVUPS      Y7, 224(AX)
+	CMPQ    80(AX), $0x01
+	JLT     done
+	MOVQ    16(AX), CX
+	MOVQ    72(AX), DX
+	VMOVUPS (DX), Y0
+	VMOVUPS 32(DX), Y1
+	VMOVUPS 64(DX), Y2
+	VMOVUPS 96(DX), Y3
+	VMOVUPS 128(DX), Y4
+	VMOVUPS 160(DX), Y5
+	VMOVUPS 192(DX), Y6
+	VMOVUPS 224(DX), Y7
+	MOVQ    96(AX), DX
+	LEAQ    (DX)(DX*2), BX
+	MOVQ    64(AX), SI
+	MOVQ    32(AX), DI
+	MOVQ    40(AX), R8
+	TESTQ   R8, R8
+	JEQ     summed
+
+run:
+	MOVQ  (DI), R9
+	MOVQ  8(DI), R10
+	IMULQ 64(AX), R10
+	ADDQ  56(AX), R10
+	MOVQ  48(AX), R11
+	ADDQ  R9, R11
+
+tap:
+	VBROADCASTSS (CX)(R9*4), Y8
+	VFMADD231PS  (R10), Y8, Y0
+	VFMADD231PS  32(R10), Y8, Y1
+	VFMADD231PS  (R10)(DX*1), Y8, Y2
+	VFMADD231PS  32(R10)(DX*1), Y8, Y3
+	VFMADD231PS  (R10)(DX*2), Y8, Y4
+	VFMADD231PS  32(R10)(DX*2), Y8, Y5
+	VFMADD231PS  (R10)(BX*1), Y8, Y6
+	VFMADD231PS  32(R10)(BX*1), Y8, Y7
+	ADDQ         SI, R10
+	INCQ         R9
+	CMPQ         R9, R11
+	JNE          tap
+	ADDQ         $0x10, DI
+	DECQ         R8
+	JNE          run
+
+summed:
+	MOVQ        104(AX), DX
+	TESTQ       DX, DX
+	JEQ         scaled
+	MOVQ        112(AX), BX
+	VMOVUPS     (DX), Y8
+	VMOVUPS     (BX), Y9
+	VFMADD213PS Y9, Y8, Y0
+	VMOVUPS     32(DX), Y8
+	VMOVUPS     32(BX), Y9
+	VFMADD213PS Y9, Y8, Y1
+	VMOVUPS     64(DX), Y8
+	VMOVUPS     64(BX), Y9
+	VFMADD213PS Y9, Y8, Y2
+	VMOVUPS     96(DX), Y8
+	VMOVUPS     96(BX), Y9
+	VFMADD213PS Y9, Y8, Y3
+	VMOVUPS     128(DX), Y8
+	VMOVUPS     128(BX), Y9
+	VFMADD213PS Y9, Y8, Y4
+	VMOVUPS     160(DX), Y8
+	VMOVUPS     160(BX), Y9
+	VFMADD213PS Y9, Y8, Y5
+	VMOVUPS     192(DX), Y8
+	VMOVUPS     192(BX), Y9
+	VFMADD213PS Y9, Y8, Y6
+	VMOVUPS     224(DX), Y8
+	VMOVUPS     224(BX), Y9
+	VFMADD213PS Y9, Y8, Y7
+
+scaled:
+	MOVQ      120(AX), DX
+	TESTQ     DX, DX
+	JEQ       sloped
+	VXORPS    Y8, Y8, Y8
+	VMOVUPS   (DX), Y9
+	VMULPS    Y0, Y9, Y9
+	VCMPPS    $0x11, Y8, Y0, Y10
+	VBLENDVPS Y10, Y9, Y0, Y0
+	VMOVUPS   32(DX), Y9
+	VMULPS    Y1, Y9, Y9
+	VCMPPS    $0x11, Y8, Y1, Y10
+	VBLENDVPS Y10, Y9, Y1, Y1
+	VMOVUPS   64(DX), Y9
+	VMULPS    Y2, Y9, Y9
+	VCMPPS    $0x11, Y8, Y2, Y10
+	VBLENDVPS Y10, Y9, Y2, Y2
+	VMOVUPS   96(DX), Y9
+	VMULPS    Y3, Y9, Y9
+	VCMPPS    $0x11, Y8, Y3, Y10
+	VBLENDVPS Y10, Y9, Y3, Y3
+	VMOVUPS   128(DX), Y9
+	VMULPS    Y4, Y9, Y9
+	VCMPPS    $0x11, Y8, Y4, Y10
+	VBLENDVPS Y10, Y9, Y4, Y4
+	VMOVUPS   160(DX), Y9
+	VMULPS    Y5, Y9, Y9
+	VCMPPS    $0x11, Y8, Y5, Y10
+	VBLENDVPS Y10, Y9, Y5, Y5
+	VMOVUPS   192(DX), Y9
+	VMULPS    Y6, Y9, Y9
+	VCMPPS    $0x11, Y8, Y6, Y10
+	VBLENDVPS Y10, Y9, Y6, Y6
+	VMOVUPS   224(DX), Y9
+	VMULPS    Y7, Y9, Y9
+	VCMPPS    $0x11, Y8, Y7, Y8
+	VBLENDVPS Y8, Y9, Y7, Y7
+
+sloped:
+	MOVQ         128(AX), DX
+	TESTQ        DX, DX
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y8
+	VBROADCASTSS 140(AX), Y9
+	VMAXPS       Y8, Y0, Y0
+	VMINPS       Y9, Y0, Y0
+	VMAXPS       Y8, Y1, Y1
+	VMINPS       Y9, Y1, Y1
+	VMAXPS       Y8, Y2, Y2
+	VMINPS       Y9, Y2, Y2
+	VMAXPS       Y8, Y3, Y3
+	VMINPS       Y9, Y3, Y3
+	VMAXPS       Y8, Y4, Y4
+	VMINPS       Y9, Y4, Y4
+	VMAXPS       Y8, Y5, Y5
+	VMINPS       Y9, Y5, Y5
+	VMAXPS       Y8, Y6, Y6
+	VMINPS       Y9, Y6, Y6
+	VMAXPS       Y8, Y7, Y7
+	VMINPS       Y9, Y7, Y7
+
+clipped:
+	MOVQ    (AX), DX
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y1, 32(DX)
+	VMOVUPS Y2, 64(DX)
+	VMOVUPS Y3, 96(DX)
+	VMOVUPS Y4, 128(DX)
+	VMOVUPS Y5, 160(DX)
+	VMOVUPS Y6, 192(DX)
+	VMOVUPS Y7, 224(DX)
+	ADDQ    8(AX), DX
+	MOVQ    DX, (AX)
+	ADDQ    24(AX), CX
+	MOVQ    CX, 16(AX)
+	SUBQ    $0x01, 80(AX)
+	JMP     next
+
+done:
 	VZEROUPPER
-	RET
-
-// func fma8AVX2(acc *float32, x *float32, n int, w *float32, stride int)
-// Requires: AVX, FMA3
-TEXT ·fma8AVX2(SB), NOSPLIT, $0-40
-	MOVQ    acc+0(FP), AX
-	MOVQ    x+8(FP), CX
-	MOVQ    n+16(FP), DX
-	MOVQ    w+24(FP), BX
-	MOVQ    stride+32(FP), SI
-	VMOVUPS (AX), Y0
-
-next:
-	VBROADCASTSS (CX), Y1
-	VFMADD231PS  (BX), Y1, Y0
-	ADDQ         $0x04, CX
-	ADDQ         SI, BX
-	DECQ         DX
-	JNE          next
-	VMOVUPS      Y0, (AX)
-	VZEROUPPER
-	RET
-
-// func fma1AVX2(acc *float32, x *float32, n int, w *float32, stride int)
-// Requires: AVX, FMA3
-TEXT ·fma1AVX2(SB), NOSPLIT, $0-40
-	MOVQ   acc+0(FP), AX
-	MOVQ   x+8(FP), CX
-	MOVQ   n+16(FP), DX
-	MOVQ   w+24(FP), BX
-	MOVQ   stride+32(FP), SI
-	VMOVSS (AX), X0
-
-next:
-	VMOVSS      (CX), X1
-	VFMADD231SS (BX), X1, X0
-	ADDQ        $0x04, CX
-	ADDQ        SI, BX
-	DECQ        DX
-	JNE         next
-	VMOVSS      X0, (AX)
 	RET
 
 // func fmaPixels6x16AVX2(job *byte)
@@ -129,67 +210,879 @@ next:
 	VMOVAPS Y1, Y7
 	VMOVAPS Y1, Y9
 	VMOVAPS Y1, Y11
-	MOVQ    56(AX), R9
-	MOVQ    64(AX), R10
-	XORQ    R11, R11
-	MOVQ    32(AX), R12
+	MOVQ    64(AX), R9
+	MOVQ    32(AX), R10
+	MOVQ    40(AX), R11
+	TESTQ   R11, R11
+	JEQ     summed
 
-row:
-	MOVQ 40(AX), R13
-	ADDQ R11, R13
+run:
+	MOVQ  (R10), R12
+	MOVQ  8(R10), R13
+	IMULQ 64(AX), R13
+	ADDQ  56(AX), R13
+	MOVQ  48(AX), R14
+	ADDQ  R12, R14
 
 tap:
-	VMOVUPS      (R9), Y12
-	VMOVUPS      32(R9), Y13
-	VBROADCASTSS (CX)(R11*1), Y14
+	VMOVUPS      (R13), Y12
+	VMOVUPS      32(R13), Y13
+	VBROADCASTSS (CX)(R12*4), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (DX)(R11*1), Y14
+	VBROADCASTSS (DX)(R12*4), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (BX)(R11*1), Y14
+	VBROADCASTSS (BX)(R12*4), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS (SI)(R11*1), Y14
+	VBROADCASTSS (SI)(R12*4), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS (DI)(R11*1), Y14
+	VBROADCASTSS (DI)(R12*4), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	VBROADCASTSS (R8)(R11*1), Y14
+	VBROADCASTSS (R8)(R12*4), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
-	ADDQ         R10, R9
-	ADDQ         $0x04, R11
+	ADDQ         R9, R13
+	INCQ         R12
+	CMPQ         R12, R14
+	JNE          tap
+	ADDQ         $0x10, R10
+	DECQ         R11
+	JNE          run
+
+summed:
+	MOVQ        104(AX), CX
+	TESTQ       CX, CX
+	JEQ         scaled
+	MOVQ        112(AX), DX
+	VMOVUPS     (CX), Y12
+	VMOVUPS     (DX), Y13
+	VFMADD213PS Y13, Y12, Y0
+	VFMADD213PS Y13, Y12, Y2
+	VFMADD213PS Y13, Y12, Y4
+	VFMADD213PS Y13, Y12, Y6
+	VFMADD213PS Y13, Y12, Y8
+	VFMADD213PS Y13, Y12, Y10
+	VMOVUPS     32(CX), Y12
+	VMOVUPS     32(DX), Y13
+	VFMADD213PS Y13, Y12, Y1
+	VFMADD213PS Y13, Y12, Y3
+	VFMADD213PS Y13, Y12, Y5
+	VFMADD213PS Y13, Y12, Y7
+	VFMADD213PS Y13, Y12, Y9
+	VFMADD213PS Y13, Y12, Y11
+
+scaled:
+	MOVQ      120(AX), CX
+	TESTQ     CX, CX
+	JEQ       sloped
+	VXORPS    Y12, Y12, Y12
+	VMOVUPS   (CX), Y13
+	VMULPS    Y0, Y13, Y13
+	VCMPPS    $0x11, Y12, Y0, Y14
+	VBLENDVPS Y14, Y13, Y0, Y0
+	VMOVUPS   (CX), Y13
+	VMULPS    Y2, Y13, Y13
+	VCMPPS    $0x11, Y12, Y2, Y14
+	VBLENDVPS Y14, Y13, Y2, Y2
+	VMOVUPS   (CX), Y13
+	VMULPS    Y4, Y13, Y13
+	VCMPPS    $0x11, Y12, Y4, Y14
+	VBLENDVPS Y14, Y13, Y4, Y4
+	VMOVUPS   (CX), Y13
+	VMULPS    Y6, Y13, Y13
+	VCMPPS    $0x11, Y12, Y6, Y14
+	VBLENDVPS Y14, Y13, Y6, Y6
+	VMOVUPS   (CX), Y13
+	VMULPS    Y8, Y13, Y13
+	VCMPPS    $0x11, Y12, Y8, Y14
+	VBLENDVPS Y14, Y13, Y8, Y8
+	VMOVUPS   (CX), Y13
+	VMULPS    Y10, Y13, Y13
+	VCMPPS    $0x11, Y12, Y10, Y14
+	VBLENDVPS Y14, Y13, Y10, Y10
+	VMOVUPS   32(CX), Y13
+	VMULPS    Y1, Y13, Y13
+	VCMPPS    $0x11, Y12, Y1, Y14
+	VBLENDVPS Y14, Y13, Y1, Y1
+	VMOVUPS   32(CX), Y13
+	VMULPS    Y3, Y13, Y13
+	VCMPPS    $0x11, Y12, Y3, Y14
+	VBLENDVPS Y14, Y13, Y3, Y3
+	VMOVUPS   32(CX), Y13
+	VMULPS    Y5, Y13, Y13
+	VCMPPS    $0x11, Y12, Y5, Y14
+	VBLENDVPS Y14, Y13, Y5, Y5
+	VMOVUPS   32(CX), Y13
+	VMULPS    Y7, Y13, Y13
+	VCMPPS    $0x11, Y12, Y7, Y14
+	VBLENDVPS Y14, Y13, Y7, Y7
+	VMOVUPS   32(CX), Y13
+	VMULPS    Y9, Y13, Y13
+	VCMPPS    $0x11, Y12, Y9, Y14
+	VBLENDVPS Y14, Y13, Y9, Y9
+	VMOVUPS   32(CX), Y13
+	VMULPS    Y11, Y13, Y13
+	VCMPPS    $0x11, Y12, Y11, Y12
+	VBLENDVPS Y12, Y13, Y11, Y11
+
+sloped:
+	MOVQ         128(AX), CX
+	TESTQ        CX, CX
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y12
+	VBROADCASTSS 140(AX), Y13
+	VMAXPS       Y12, Y0, Y0
+	VMINPS       Y13, Y0, Y0
+	VMAXPS       Y12, Y1, Y1
+	VMINPS       Y13, Y1, Y1
+	VMAXPS       Y12, Y2, Y2
+	VMINPS       Y13, Y2, Y2
+	VMAXPS       Y12, Y3, Y3
+	VMINPS       Y13, Y3, Y3
+	VMAXPS       Y12, Y4, Y4
+	VMINPS       Y13, Y4, Y4
+	VMAXPS       Y12, Y5, Y5
+	VMINPS       Y13, Y5, Y5
+	VMAXPS       Y12, Y6, Y6
+	VMINPS       Y13, Y6, Y6
+	VMAXPS       Y12, Y7, Y7
+	VMINPS       Y13, Y7, Y7
+	VMAXPS       Y12, Y8, Y8
+	VMINPS       Y13, Y8, Y8
+	VMAXPS       Y12, Y9, Y9
+	VMINPS       Y13, Y9, Y9
+	VMAXPS       Y12, Y10, Y10
+	VMINPS       Y13, Y10, Y10
+	VMAXPS       Y12, Y11, Y11
+	VMINPS       Y13, Y11, Y11
+
+clipped:
+	MOVQ    (AX), CX
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	ADDQ    8(AX), CX
+	VMOVUPS Y2, (CX)
+	VMOVUPS Y3, 32(CX)
+	ADDQ    8(AX), CX
+	VMOVUPS Y4, (CX)
+	VMOVUPS Y5, 32(CX)
+	ADDQ    8(AX), CX
+	VMOVUPS Y6, (CX)
+	VMOVUPS Y7, 32(CX)
+	ADDQ    8(AX), CX
+	VMOVUPS Y8, (CX)
+	VMOVUPS Y9, 32(CX)
+	ADDQ    8(AX), CX
+	VMOVUPS Y10, (CX)
+	VMOVUPS Y11, 32(CX)
+	ADDQ    8(AX), CX
+	MOVQ    CX, (AX)
+	ADDQ    24(AX), R8
+	MOVQ    R8, 16(AX)
+	SUBQ    $0x06, 80(AX)
+	JMP     next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels5x16AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaPixels5x16AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ    80(AX), $0x05
+	JLT     done
+	MOVQ    16(AX), CX
+	MOVQ    CX, DX
+	ADDQ    24(AX), DX
+	MOVQ    DX, BX
+	ADDQ    24(AX), BX
+	MOVQ    BX, SI
+	ADDQ    24(AX), SI
+	MOVQ    SI, DI
+	ADDQ    24(AX), DI
+	MOVQ    72(AX), R8
+	VMOVUPS (R8), Y0
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y4
+	VMOVAPS Y0, Y6
+	VMOVAPS Y0, Y8
+	VMOVUPS 32(R8), Y1
+	VMOVAPS Y1, Y3
+	VMOVAPS Y1, Y5
+	VMOVAPS Y1, Y7
+	VMOVAPS Y1, Y9
+	MOVQ    64(AX), R8
+	MOVQ    32(AX), R9
+	MOVQ    40(AX), R10
+	TESTQ   R10, R10
+	JEQ     summed
+
+run:
+	MOVQ  (R9), R11
+	MOVQ  8(R9), R12
+	IMULQ 64(AX), R12
+	ADDQ  56(AX), R12
+	MOVQ  48(AX), R13
+	ADDQ  R11, R13
+
+tap:
+	VMOVUPS      (R12), Y10
+	VMOVUPS      32(R12), Y11
+	VBROADCASTSS (CX)(R11*4), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS (DX)(R11*4), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (BX)(R11*4), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS (SI)(R11*4), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS (DI)(R11*4), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	ADDQ         R8, R12
+	INCQ         R11
 	CMPQ         R11, R13
 	JNE          tap
-	ADDQ         48(AX), R11
-	DECQ         R12
-	JNE          row
-	MOVQ         (AX), CX
-	VMOVUPS      Y0, (CX)
-	VMOVUPS      Y1, 32(CX)
-	ADDQ         8(AX), CX
-	VMOVUPS      Y2, (CX)
-	VMOVUPS      Y3, 32(CX)
-	ADDQ         8(AX), CX
-	VMOVUPS      Y4, (CX)
-	VMOVUPS      Y5, 32(CX)
-	ADDQ         8(AX), CX
-	VMOVUPS      Y6, (CX)
-	VMOVUPS      Y7, 32(CX)
-	ADDQ         8(AX), CX
-	VMOVUPS      Y8, (CX)
-	VMOVUPS      Y9, 32(CX)
-	ADDQ         8(AX), CX
-	VMOVUPS      Y10, (CX)
-	VMOVUPS      Y11, 32(CX)
-	ADDQ         8(AX), CX
-	MOVQ         CX, (AX)
-	ADDQ         24(AX), R8
-	MOVQ         R8, 16(AX)
-	SUBQ         $0x06, 80(AX)
-	JMP          next
+	ADDQ         $0x10, R9
+	DECQ         R10
+	JNE          run
+
+summed:
+	MOVQ        104(AX), CX
+	TESTQ       CX, CX
+	JEQ         scaled
+	MOVQ        112(AX), DX
+	VMOVUPS     (CX), Y10
+	VMOVUPS     (DX), Y11
+	VFMADD213PS Y11, Y10, Y0
+	VFMADD213PS Y11, Y10, Y2
+	VFMADD213PS Y11, Y10, Y4
+	VFMADD213PS Y11, Y10, Y6
+	VFMADD213PS Y11, Y10, Y8
+	VMOVUPS     32(CX), Y10
+	VMOVUPS     32(DX), Y11
+	VFMADD213PS Y11, Y10, Y1
+	VFMADD213PS Y11, Y10, Y3
+	VFMADD213PS Y11, Y10, Y5
+	VFMADD213PS Y11, Y10, Y7
+	VFMADD213PS Y11, Y10, Y9
+
+scaled:
+	MOVQ      120(AX), CX
+	TESTQ     CX, CX
+	JEQ       sloped
+	VXORPS    Y10, Y10, Y10
+	VMOVUPS   (CX), Y11
+	VMULPS    Y0, Y11, Y11
+	VCMPPS    $0x11, Y10, Y0, Y12
+	VBLENDVPS Y12, Y11, Y0, Y0
+	VMOVUPS   (CX), Y11
+	VMULPS    Y2, Y11, Y11
+	VCMPPS    $0x11, Y10, Y2, Y12
+	VBLENDVPS Y12, Y11, Y2, Y2
+	VMOVUPS   (CX), Y11
+	VMULPS    Y4, Y11, Y11
+	VCMPPS    $0x11, Y10, Y4, Y12
+	VBLENDVPS Y12, Y11, Y4, Y4
+	VMOVUPS   (CX), Y11
+	VMULPS    Y6, Y11, Y11
+	VCMPPS    $0x11, Y10, Y6, Y12
+	VBLENDVPS Y12, Y11, Y6, Y6
+	VMOVUPS   (CX), Y11
+	VMULPS    Y8, Y11, Y11
+	VCMPPS    $0x11, Y10, Y8, Y12
+	VBLENDVPS Y12, Y11, Y8, Y8
+	VMOVUPS   32(CX), Y11
+	VMULPS    Y1, Y11, Y11
+	VCMPPS    $0x11, Y10, Y1, Y12
+	VBLENDVPS Y12, Y11, Y1, Y1
+	VMOVUPS   32(CX), Y11
+	VMULPS    Y3, Y11, Y11
+	VCMPPS    $0x11, Y10, Y3, Y12
+	VBLENDVPS Y12, Y11, Y3, Y3
+	VMOVUPS   32(CX), Y11
+	VMULPS    Y5, Y11, Y11
+	VCMPPS    $0x11, Y10, Y5, Y12
+	VBLENDVPS Y12, Y11, Y5, Y5
+	VMOVUPS   32(CX), Y11
+	VMULPS    Y7, Y11, Y11
+	VCMPPS    $0x11, Y10, Y7, Y12
+	VBLENDVPS Y12, Y11, Y7, Y7
+	VMOVUPS   32(CX), Y11
+	VMULPS    Y9, Y11, Y11
+	VCMPPS    $0x11, Y10, Y9, Y10
+	VBLENDVPS Y10, Y11, Y9, Y9
+
+sloped:
+	MOVQ         128(AX), CX
+	TESTQ        CX, CX
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y10
+	VBROADCASTSS 140(AX), Y11
+	VMAXPS       Y10, Y0, Y0
+	VMINPS       Y11, Y0, Y0
+	VMAXPS       Y10, Y1, Y1
+	VMINPS       Y11, Y1, Y1
+	VMAXPS       Y10, Y2, Y2
+	VMINPS       Y11, Y2, Y2
+	VMAXPS       Y10, Y3, Y3
+	VMINPS       Y11, Y3, Y3
+	VMAXPS       Y10, Y4, Y4
+	VMINPS       Y11, Y4, Y4
+	VMAXPS       Y10, Y5, Y5
+	VMINPS       Y11, Y5, Y5
+	VMAXPS       Y10, Y6, Y6
+	VMINPS       Y11, Y6, Y6
+	VMAXPS       Y10, Y7, Y7
+	VMINPS       Y11, Y7, Y7
+	VMAXPS       Y10, Y8, Y8
+	VMINPS       Y11, Y8, Y8
+	VMAXPS       Y10, Y9, Y9
+	VMINPS       Y11, Y9, Y9
+
+clipped:
+	MOVQ    (AX), CX
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	ADDQ    8(AX), CX
+	VMOVUPS Y2, (CX)
+	VMOVUPS Y3, 32(CX)
+	ADDQ    8(AX), CX
+	VMOVUPS Y4, (CX)
+	VMOVUPS Y5, 32(CX)
+	ADDQ    8(AX), CX
+	VMOVUPS Y6, (CX)
+	VMOVUPS Y7, 32(CX)
+	ADDQ    8(AX), CX
+	VMOVUPS Y8, (CX)
+	VMOVUPS Y9, 32(CX)
+	ADDQ    8(AX), CX
+	MOVQ    CX, (AX)
+	ADDQ    24(AX), DI
+	MOVQ    DI, 16(AX)
+	SUBQ    $0x05, 80(AX)
+	JMP     next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels4x16AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaPixels4x16AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ    80(AX), $0x04
+	JLT     done
+	MOVQ    16(AX), CX
+	MOVQ    CX, DX
+	ADDQ    24(AX), DX
+	MOVQ    DX, BX
+	ADDQ    24(AX), BX
+	MOVQ    BX, SI
+	ADDQ    24(AX), SI
+	MOVQ    72(AX), DI
+	VMOVUPS (DI), Y0
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y4
+	VMOVAPS Y0, Y6
+	VMOVUPS 32(DI), Y1
+	VMOVAPS Y1, Y3
+	VMOVAPS Y1, Y5
+	VMOVAPS Y1, Y7
+	MOVQ    64(AX), DI
+	MOVQ    32(AX), R8
+	MOVQ    40(AX), R9
+	TESTQ   R9, R9
+	JEQ     summed
+
+run:
+	MOVQ  (R8), R10
+	MOVQ  8(R8), R11
+	IMULQ 64(AX), R11
+	ADDQ  56(AX), R11
+	MOVQ  48(AX), R12
+	ADDQ  R10, R12
+
+tap:
+	VMOVUPS      (R11), Y8
+	VMOVUPS      32(R11), Y9
+	VBROADCASTSS (CX)(R10*4), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS (DX)(R10*4), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS (BX)(R10*4), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS (SI)(R10*4), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         DI, R11
+	INCQ         R10
+	CMPQ         R10, R12
+	JNE          tap
+	ADDQ         $0x10, R8
+	DECQ         R9
+	JNE          run
+
+summed:
+	MOVQ        104(AX), CX
+	TESTQ       CX, CX
+	JEQ         scaled
+	MOVQ        112(AX), DX
+	VMOVUPS     (CX), Y8
+	VMOVUPS     (DX), Y9
+	VFMADD213PS Y9, Y8, Y0
+	VFMADD213PS Y9, Y8, Y2
+	VFMADD213PS Y9, Y8, Y4
+	VFMADD213PS Y9, Y8, Y6
+	VMOVUPS     32(CX), Y8
+	VMOVUPS     32(DX), Y9
+	VFMADD213PS Y9, Y8, Y1
+	VFMADD213PS Y9, Y8, Y3
+	VFMADD213PS Y9, Y8, Y5
+	VFMADD213PS Y9, Y8, Y7
+
+scaled:
+	MOVQ      120(AX), CX
+	TESTQ     CX, CX
+	JEQ       sloped
+	VXORPS    Y8, Y8, Y8
+	VMOVUPS   (CX), Y9
+	VMULPS    Y0, Y9, Y9
+	VCMPPS    $0x11, Y8, Y0, Y10
+	VBLENDVPS Y10, Y9, Y0, Y0
+	VMOVUPS   (CX), Y9
+	VMULPS    Y2, Y9, Y9
+	VCMPPS    $0x11, Y8, Y2, Y10
+	VBLENDVPS Y10, Y9, Y2, Y2
+	VMOVUPS   (CX), Y9
+	VMULPS    Y4, Y9, Y9
+	VCMPPS    $0x11, Y8, Y4, Y10
+	VBLENDVPS Y10, Y9, Y4, Y4
+	VMOVUPS   (CX), Y9
+	VMULPS    Y6, Y9, Y9
+	VCMPPS    $0x11, Y8, Y6, Y10
+	VBLENDVPS Y10, Y9, Y6, Y6
+	VMOVUPS   32(CX), Y9
+	VMULPS    Y1, Y9, Y9
+	VCMPPS    $0x11, Y8, Y1, Y10
+	VBLENDVPS Y10, Y9, Y1, Y1
+	VMOVUPS   32(CX), Y9
+	VMULPS    Y3, Y9, Y9
+	VCMPPS    $0x11, Y8, Y3, Y10
+	VBLENDVPS Y10, Y9, Y3, Y3
+	VMOVUPS   32(CX), Y9
+	VMULPS    Y5, Y9, Y9
+	VCMPPS    $0x11, Y8, Y5, Y10
+	VBLENDVPS Y10, Y9, Y5, Y5
+	VMOVUPS   32(CX), Y9
+	VMULPS    Y7, Y9, Y9
+	VCMPPS    $0x11, Y8, Y7, Y8
+	VBLENDVPS Y8, Y9, Y7, Y7
+
+sloped:
+	MOVQ         128(AX), CX
+	TESTQ        CX, CX
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y8
+	VBROADCASTSS 140(AX), Y9
+	VMAXPS       Y8, Y0, Y0
+	VMINPS       Y9, Y0, Y0
+	VMAXPS       Y8, Y1, Y1
+	VMINPS       Y9, Y1, Y1
+	VMAXPS       Y8, Y2, Y2
+	VMINPS       Y9, Y2, Y2
+	VMAXPS       Y8, Y3, Y3
+	VMINPS       Y9, Y3, Y3
+	VMAXPS       Y8, Y4, Y4
+	VMINPS       Y9, Y4, Y4
+	VMAXPS       Y8, Y5, Y5
+	VMINPS       Y9, Y5, Y5
+	VMAXPS       Y8, Y6, Y6
+	VMINPS       Y9, Y6, Y6
+	VMAXPS       Y8, Y7, Y7
+	VMINPS       Y9, Y7, Y7
+
+clipped:
+	MOVQ    (AX), CX
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	ADDQ    8(AX), CX
+	VMOVUPS Y2, (CX)
+	VMOVUPS Y3, 32(CX)
+	ADDQ    8(AX), CX
+	VMOVUPS Y4, (CX)
+	VMOVUPS Y5, 32(CX)
+	ADDQ    8(AX), CX
+	VMOVUPS Y6, (CX)
+	VMOVUPS Y7, 32(CX)
+	ADDQ    8(AX), CX
+	MOVQ    CX, (AX)
+	ADDQ    24(AX), SI
+	MOVQ    SI, 16(AX)
+	SUBQ    $0x04, 80(AX)
+	JMP     next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels3x16AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaPixels3x16AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ    80(AX), $0x03
+	JLT     done
+	MOVQ    16(AX), CX
+	MOVQ    CX, DX
+	ADDQ    24(AX), DX
+	MOVQ    DX, BX
+	ADDQ    24(AX), BX
+	MOVQ    72(AX), SI
+	VMOVUPS (SI), Y0
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y4
+	VMOVUPS 32(SI), Y1
+	VMOVAPS Y1, Y3
+	VMOVAPS Y1, Y5
+	MOVQ    64(AX), SI
+	MOVQ    32(AX), DI
+	MOVQ    40(AX), R8
+	TESTQ   R8, R8
+	JEQ     summed
+
+run:
+	MOVQ  (DI), R9
+	MOVQ  8(DI), R10
+	IMULQ 64(AX), R10
+	ADDQ  56(AX), R10
+	MOVQ  48(AX), R11
+	ADDQ  R9, R11
+
+tap:
+	VMOVUPS      (R10), Y6
+	VMOVUPS      32(R10), Y7
+	VBROADCASTSS (CX)(R9*4), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS (DX)(R9*4), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (BX)(R9*4), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	ADDQ         SI, R10
+	INCQ         R9
+	CMPQ         R9, R11
+	JNE          tap
+	ADDQ         $0x10, DI
+	DECQ         R8
+	JNE          run
+
+summed:
+	MOVQ        104(AX), CX
+	TESTQ       CX, CX
+	JEQ         scaled
+	MOVQ        112(AX), DX
+	VMOVUPS     (CX), Y6
+	VMOVUPS     (DX), Y7
+	VFMADD213PS Y7, Y6, Y0
+	VFMADD213PS Y7, Y6, Y2
+	VFMADD213PS Y7, Y6, Y4
+	VMOVUPS     32(CX), Y6
+	VMOVUPS     32(DX), Y7
+	VFMADD213PS Y7, Y6, Y1
+	VFMADD213PS Y7, Y6, Y3
+	VFMADD213PS Y7, Y6, Y5
+
+scaled:
+	MOVQ      120(AX), CX
+	TESTQ     CX, CX
+	JEQ       sloped
+	VXORPS    Y6, Y6, Y6
+	VMOVUPS   (CX), Y7
+	VMULPS    Y0, Y7, Y7
+	VCMPPS    $0x11, Y6, Y0, Y8
+	VBLENDVPS Y8, Y7, Y0, Y0
+	VMOVUPS   (CX), Y7
+	VMULPS    Y2, Y7, Y7
+	VCMPPS    $0x11, Y6, Y2, Y8
+	VBLENDVPS Y8, Y7, Y2, Y2
+	VMOVUPS   (CX), Y7
+	VMULPS    Y4, Y7, Y7
+	VCMPPS    $0x11, Y6, Y4, Y8
+	VBLENDVPS Y8, Y7, Y4, Y4
+	VMOVUPS   32(CX), Y7
+	VMULPS    Y1, Y7, Y7
+	VCMPPS    $0x11, Y6, Y1, Y8
+	VBLENDVPS Y8, Y7, Y1, Y1
+	VMOVUPS   32(CX), Y7
+	VMULPS    Y3, Y7, Y7
+	VCMPPS    $0x11, Y6, Y3, Y8
+	VBLENDVPS Y8, Y7, Y3, Y3
+	VMOVUPS   32(CX), Y7
+	VMULPS    Y5, Y7, Y7
+	VCMPPS    $0x11, Y6, Y5, Y6
+	VBLENDVPS Y6, Y7, Y5, Y5
+
+sloped:
+	MOVQ         128(AX), CX
+	TESTQ        CX, CX
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y6
+	VBROADCASTSS 140(AX), Y7
+	VMAXPS       Y6, Y0, Y0
+	VMINPS       Y7, Y0, Y0
+	VMAXPS       Y6, Y1, Y1
+	VMINPS       Y7, Y1, Y1
+	VMAXPS       Y6, Y2, Y2
+	VMINPS       Y7, Y2, Y2
+	VMAXPS       Y6, Y3, Y3
+	VMINPS       Y7, Y3, Y3
+	VMAXPS       Y6, Y4, Y4
+	VMINPS       Y7, Y4, Y4
+	VMAXPS       Y6, Y5, Y5
+	VMINPS       Y7, Y5, Y5
+
+clipped:
+	MOVQ    (AX), CX
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	ADDQ    8(AX), CX
+	VMOVUPS Y2, (CX)
+	VMOVUPS Y3, 32(CX)
+	ADDQ    8(AX), CX
+	VMOVUPS Y4, (CX)
+	VMOVUPS Y5, 32(CX)
+	ADDQ    8(AX), CX
+	MOVQ    CX, (AX)
+	ADDQ    24(AX), BX
+	MOVQ    BX, 16(AX)
+	SUBQ    $0x03, 80(AX)
+	JMP     next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels2x16AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaPixels2x16AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ    80(AX), $0x02
+	JLT     done
+	MOVQ    16(AX), CX
+	MOVQ    CX, DX
+	ADDQ    24(AX), DX
+	MOVQ    72(AX), BX
+	VMOVUPS (BX), Y0
+	VMOVAPS Y0, Y2
+	VMOVUPS 32(BX), Y1
+	VMOVAPS Y1, Y3
+	MOVQ    64(AX), BX
+	MOVQ    32(AX), SI
+	MOVQ    40(AX), DI
+	TESTQ   DI, DI
+	JEQ     summed
+
+run:
+	MOVQ  (SI), R8
+	MOVQ  8(SI), R9
+	IMULQ 64(AX), R9
+	ADDQ  56(AX), R9
+	MOVQ  48(AX), R10
+	ADDQ  R8, R10
+
+tap:
+	VMOVUPS      (R9), Y4
+	VMOVUPS      32(R9), Y5
+	VBROADCASTSS (CX)(R8*4), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (DX)(R8*4), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         BX, R9
+	INCQ         R8
+	CMPQ         R8, R10
+	JNE          tap
+	ADDQ         $0x10, SI
+	DECQ         DI
+	JNE          run
+
+summed:
+	MOVQ        104(AX), CX
+	TESTQ       CX, CX
+	JEQ         scaled
+	MOVQ        112(AX), BX
+	VMOVUPS     (CX), Y4
+	VMOVUPS     (BX), Y5
+	VFMADD213PS Y5, Y4, Y0
+	VFMADD213PS Y5, Y4, Y2
+	VMOVUPS     32(CX), Y4
+	VMOVUPS     32(BX), Y5
+	VFMADD213PS Y5, Y4, Y1
+	VFMADD213PS Y5, Y4, Y3
+
+scaled:
+	MOVQ      120(AX), CX
+	TESTQ     CX, CX
+	JEQ       sloped
+	VXORPS    Y4, Y4, Y4
+	VMOVUPS   (CX), Y5
+	VMULPS    Y0, Y5, Y5
+	VCMPPS    $0x11, Y4, Y0, Y6
+	VBLENDVPS Y6, Y5, Y0, Y0
+	VMOVUPS   (CX), Y5
+	VMULPS    Y2, Y5, Y5
+	VCMPPS    $0x11, Y4, Y2, Y6
+	VBLENDVPS Y6, Y5, Y2, Y2
+	VMOVUPS   32(CX), Y5
+	VMULPS    Y1, Y5, Y5
+	VCMPPS    $0x11, Y4, Y1, Y6
+	VBLENDVPS Y6, Y5, Y1, Y1
+	VMOVUPS   32(CX), Y5
+	VMULPS    Y3, Y5, Y5
+	VCMPPS    $0x11, Y4, Y3, Y4
+	VBLENDVPS Y4, Y5, Y3, Y3
+
+sloped:
+	MOVQ         128(AX), CX
+	TESTQ        CX, CX
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y4
+	VBROADCASTSS 140(AX), Y5
+	VMAXPS       Y4, Y0, Y0
+	VMINPS       Y5, Y0, Y0
+	VMAXPS       Y4, Y1, Y1
+	VMINPS       Y5, Y1, Y1
+	VMAXPS       Y4, Y2, Y2
+	VMINPS       Y5, Y2, Y2
+	VMAXPS       Y4, Y3, Y3
+	VMINPS       Y5, Y3, Y3
+
+clipped:
+	MOVQ    (AX), CX
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	ADDQ    8(AX), CX
+	VMOVUPS Y2, (CX)
+	VMOVUPS Y3, 32(CX)
+	ADDQ    8(AX), CX
+	MOVQ    CX, (AX)
+	ADDQ    24(AX), DX
+	MOVQ    DX, 16(AX)
+	SUBQ    $0x02, 80(AX)
+	JMP     next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels1x16AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaPixels1x16AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ    80(AX), $0x01
+	JLT     done
+	MOVQ    16(AX), CX
+	MOVQ    72(AX), DX
+	VMOVUPS (DX), Y0
+	VMOVUPS 32(DX), Y1
+	MOVQ    64(AX), DX
+	MOVQ    32(AX), BX
+	MOVQ    40(AX), SI
+	TESTQ   SI, SI
+	JEQ     summed
+
+run:
+	MOVQ  (BX), DI
+	MOVQ  8(BX), R8
+	IMULQ 64(AX), R8
+	ADDQ  56(AX), R8
+	MOVQ  48(AX), R9
+	ADDQ  DI, R9
+
+tap:
+	VBROADCASTSS (CX)(DI*4), Y2
+	VFMADD231PS  (R8), Y2, Y0
+	VFMADD231PS  32(R8), Y2, Y1
+	ADDQ         DX, R8
+	INCQ         DI
+	CMPQ         DI, R9
+	JNE          tap
+	ADDQ         $0x10, BX
+	DECQ         SI
+	JNE          run
+
+summed:
+	MOVQ        104(AX), DX
+	TESTQ       DX, DX
+	JEQ         scaled
+	MOVQ        112(AX), BX
+	VMOVUPS     (DX), Y2
+	VMOVUPS     (BX), Y3
+	VFMADD213PS Y3, Y2, Y0
+	VMOVUPS     32(DX), Y2
+	VMOVUPS     32(BX), Y3
+	VFMADD213PS Y3, Y2, Y1
+
+scaled:
+	MOVQ      120(AX), DX
+	TESTQ     DX, DX
+	JEQ       sloped
+	VXORPS    Y2, Y2, Y2
+	VMOVUPS   (DX), Y3
+	VMULPS    Y0, Y3, Y3
+	VCMPPS    $0x11, Y2, Y0, Y4
+	VBLENDVPS Y4, Y3, Y0, Y0
+	VMOVUPS   32(DX), Y3
+	VMULPS    Y1, Y3, Y3
+	VCMPPS    $0x11, Y2, Y1, Y2
+	VBLENDVPS Y2, Y3, Y1, Y1
+
+sloped:
+	MOVQ         128(AX), DX
+	TESTQ        DX, DX
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y2
+	VBROADCASTSS 140(AX), Y3
+	VMAXPS       Y2, Y0, Y0
+	VMINPS       Y3, Y0, Y0
+	VMAXPS       Y2, Y1, Y1
+	VMINPS       Y3, Y1, Y1
+
+clipped:
+	MOVQ    (AX), DX
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y1, 32(DX)
+	ADDQ    8(AX), DX
+	MOVQ    DX, (AX)
+	ADDQ    24(AX), CX
+	MOVQ    CX, 16(AX)
+	SUBQ    $0x01, 80(AX)
+	JMP     next
 
 done:
 	VZEROUPPER
@@ -206,113 +1099,2398 @@ TEXT ·fmaPixels6x8AVX2(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y0
 
 next:
-	CMPQ       80(AX), $0x06
-	JLT        done
-	MOVQ       16(AX), CX
-	MOVQ       CX, DX
-	ADDQ       24(AX), DX
-	MOVQ       DX, BX
-	ADDQ       24(AX), BX
-	MOVQ       BX, SI
-	ADDQ       24(AX), SI
-	MOVQ       SI, DI
-	ADDQ       24(AX), DI
-	MOVQ       DI, R8
-	ADDQ       24(AX), R8
-	MOVQ       72(AX), R9
-	VMASKMOVPS (R9), Y0, Y1
-	VMOVAPS    Y1, Y2
-	VMOVAPS    Y1, Y3
-	VMOVAPS    Y1, Y4
-	VMOVAPS    Y1, Y5
-	VMOVAPS    Y1, Y6
-	MOVQ       56(AX), R9
-	MOVQ       64(AX), R10
-	XORQ       R11, R11
-	MOVQ       32(AX), R12
+	CMPQ    80(AX), $0x06
+	JLT     done
+	MOVQ    16(AX), CX
+	MOVQ    CX, DX
+	ADDQ    24(AX), DX
+	MOVQ    DX, BX
+	ADDQ    24(AX), BX
+	MOVQ    BX, SI
+	ADDQ    24(AX), SI
+	MOVQ    SI, DI
+	ADDQ    24(AX), DI
+	MOVQ    DI, R8
+	ADDQ    24(AX), R8
+	MOVQ    72(AX), R9
+	VMOVUPS (R9), Y1
+	VMOVAPS Y1, Y2
+	VMOVAPS Y1, Y3
+	VMOVAPS Y1, Y4
+	VMOVAPS Y1, Y5
+	VMOVAPS Y1, Y6
+	MOVQ    64(AX), R9
+	MOVQ    32(AX), R10
+	MOVQ    40(AX), R11
+	TESTQ   R11, R11
+	JEQ     summed
 
-row:
-	MOVQ 40(AX), R13
-	ADDQ R11, R13
+run:
+	MOVQ  (R10), R12
+	MOVQ  8(R10), R13
+	IMULQ 64(AX), R13
+	ADDQ  56(AX), R13
+	MOVQ  48(AX), R14
+	ADDQ  R12, R14
 
 tap:
-	VMASKMOVPS   (R9), Y0, Y7
-	VBROADCASTSS (CX)(R11*1), Y8
+	VMOVUPS      (R13), Y7
+	VBROADCASTSS (CX)(R12*4), Y8
 	VFMADD231PS  Y7, Y8, Y1
-	VBROADCASTSS (DX)(R11*1), Y8
+	VBROADCASTSS (DX)(R12*4), Y8
 	VFMADD231PS  Y7, Y8, Y2
-	VBROADCASTSS (BX)(R11*1), Y8
+	VBROADCASTSS (BX)(R12*4), Y8
 	VFMADD231PS  Y7, Y8, Y3
-	VBROADCASTSS (SI)(R11*1), Y8
+	VBROADCASTSS (SI)(R12*4), Y8
 	VFMADD231PS  Y7, Y8, Y4
-	VBROADCASTSS (DI)(R11*1), Y8
+	VBROADCASTSS (DI)(R12*4), Y8
 	VFMADD231PS  Y7, Y8, Y5
-	VBROADCASTSS (R8)(R11*1), Y8
+	VBROADCASTSS (R8)(R12*4), Y8
 	VFMADD231PS  Y7, Y8, Y6
-	ADDQ         R10, R9
-	ADDQ         $0x04, R11
-	CMPQ         R11, R13
+	ADDQ         R9, R13
+	INCQ         R12
+	CMPQ         R12, R14
 	JNE          tap
-	ADDQ         48(AX), R11
-	DECQ         R12
-	JNE          row
-	MOVQ         (AX), CX
-	VMASKMOVPS   Y1, Y0, (CX)
-	ADDQ         8(AX), CX
-	VMASKMOVPS   Y2, Y0, (CX)
-	ADDQ         8(AX), CX
-	VMASKMOVPS   Y3, Y0, (CX)
-	ADDQ         8(AX), CX
-	VMASKMOVPS   Y4, Y0, (CX)
-	ADDQ         8(AX), CX
-	VMASKMOVPS   Y5, Y0, (CX)
-	ADDQ         8(AX), CX
-	VMASKMOVPS   Y6, Y0, (CX)
-	ADDQ         8(AX), CX
-	MOVQ         CX, (AX)
-	ADDQ         24(AX), R8
-	MOVQ         R8, 16(AX)
-	SUBQ         $0x06, 80(AX)
-	JMP          next
+	ADDQ         $0x10, R10
+	DECQ         R11
+	JNE          run
+
+summed:
+	MOVQ        104(AX), CX
+	TESTQ       CX, CX
+	JEQ         scaled
+	MOVQ        112(AX), DX
+	VMASKMOVPS  (CX), Y0, Y7
+	VMASKMOVPS  (DX), Y0, Y8
+	VFMADD213PS Y8, Y7, Y1
+	VFMADD213PS Y8, Y7, Y2
+	VFMADD213PS Y8, Y7, Y3
+	VFMADD213PS Y8, Y7, Y4
+	VFMADD213PS Y8, Y7, Y5
+	VFMADD213PS Y8, Y7, Y6
+
+scaled:
+	MOVQ       120(AX), CX
+	TESTQ      CX, CX
+	JEQ        sloped
+	VXORPS     Y7, Y7, Y7
+	VMASKMOVPS (CX), Y0, Y8
+	VMULPS     Y1, Y8, Y8
+	VCMPPS     $0x11, Y7, Y1, Y9
+	VBLENDVPS  Y9, Y8, Y1, Y1
+	VMASKMOVPS (CX), Y0, Y8
+	VMULPS     Y2, Y8, Y8
+	VCMPPS     $0x11, Y7, Y2, Y9
+	VBLENDVPS  Y9, Y8, Y2, Y2
+	VMASKMOVPS (CX), Y0, Y8
+	VMULPS     Y3, Y8, Y8
+	VCMPPS     $0x11, Y7, Y3, Y9
+	VBLENDVPS  Y9, Y8, Y3, Y3
+	VMASKMOVPS (CX), Y0, Y8
+	VMULPS     Y4, Y8, Y8
+	VCMPPS     $0x11, Y7, Y4, Y9
+	VBLENDVPS  Y9, Y8, Y4, Y4
+	VMASKMOVPS (CX), Y0, Y8
+	VMULPS     Y5, Y8, Y8
+	VCMPPS     $0x11, Y7, Y5, Y9
+	VBLENDVPS  Y9, Y8, Y5, Y5
+	VMASKMOVPS (CX), Y0, Y8
+	VMULPS     Y6, Y8, Y8
+	VCMPPS     $0x11, Y7, Y6, Y7
+	VBLENDVPS  Y7, Y8, Y6, Y6
+
+sloped:
+	MOVQ         128(AX), CX
+	TESTQ        CX, CX
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y7
+	VBROADCASTSS 140(AX), Y8
+	VMAXPS       Y7, Y1, Y1
+	VMINPS       Y8, Y1, Y1
+	VMAXPS       Y7, Y2, Y2
+	VMINPS       Y8, Y2, Y2
+	VMAXPS       Y7, Y3, Y3
+	VMINPS       Y8, Y3, Y3
+	VMAXPS       Y7, Y4, Y4
+	VMINPS       Y8, Y4, Y4
+	VMAXPS       Y7, Y5, Y5
+	VMINPS       Y8, Y5, Y5
+	VMAXPS       Y7, Y6, Y6
+	VMINPS       Y8, Y6, Y6
+
+clipped:
+	MOVQ       (AX), CX
+	VMASKMOVPS Y1, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y2, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y3, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y4, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y5, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y6, Y0, (CX)
+	ADDQ       8(AX), CX
+	MOVQ       CX, (AX)
+	ADDQ       24(AX), R8
+	MOVQ       R8, 16(AX)
+	SUBQ       $0x06, 80(AX)
+	JMP        next
 
 done:
 	VZEROUPPER
 	RET
 
-// func fmaEachAVX2(acc *float32, x *float32, w *float32, n int)
+// func fmaPixels5x8AVX2(job *byte)
 // Requires: AVX, FMA3
-TEXT ·fmaEachAVX2(SB), NOSPLIT, $0-32
-	MOVQ acc+0(FP), AX
-	MOVQ x+8(FP), CX
-	MOVQ w+16(FP), DX
-	MOVQ n+24(FP), BX
+TEXT ·fmaPixels5x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	MOVQ    88(AX), CX
+	LEAQ    laneMasks<>+32(SB), DX
+	SHLQ    $0x02, CX
+	SUBQ    CX, DX
+	VMOVUPS (DX), Y0
 
-whole:
-	CMPQ        BX, $0x08
-	JLT         rest
-	VMOVUPS     (AX), Y0
-	VMOVUPS     (CX), Y1
-	VMOVUPS     (DX), Y2
-	VFMADD231PS Y2, Y1, Y0
-	VMOVUPS     Y0, (AX)
-	ADDQ        $0x20, AX
-	ADDQ        $0x20, CX
-	ADDQ        $0x20, DX
-	SUBQ        $0x08, BX
-	JMP         whole
+next:
+	CMPQ    80(AX), $0x05
+	JLT     done
+	MOVQ    16(AX), CX
+	MOVQ    CX, DX
+	ADDQ    24(AX), DX
+	MOVQ    DX, BX
+	ADDQ    24(AX), BX
+	MOVQ    BX, SI
+	ADDQ    24(AX), SI
+	MOVQ    SI, DI
+	ADDQ    24(AX), DI
+	MOVQ    72(AX), R8
+	VMOVUPS (R8), Y1
+	VMOVAPS Y1, Y2
+	VMOVAPS Y1, Y3
+	VMOVAPS Y1, Y4
+	VMOVAPS Y1, Y5
+	MOVQ    64(AX), R8
+	MOVQ    32(AX), R9
+	MOVQ    40(AX), R10
+	TESTQ   R10, R10
+	JEQ     summed
 
-rest:
-	TESTQ       BX, BX
-	JEQ         done
-	LEAQ        laneMasks<>+32(SB), SI
-	SHLQ        $0x02, BX
-	SUBQ        BX, SI
-	VMOVUPS     (SI), Y0
-	VMASKMOVPS  (AX), Y0, Y1
-	VMASKMOVPS  (CX), Y0, Y2
-	VMASKMOVPS  (DX), Y0, Y3
+run:
+	MOVQ  (R9), R11
+	MOVQ  8(R9), R12
+	IMULQ 64(AX), R12
+	ADDQ  56(AX), R12
+	MOVQ  48(AX), R13
+	ADDQ  R11, R13
+
+tap:
+	VMOVUPS      (R12), Y6
+	VBROADCASTSS (CX)(R11*4), Y7
+	VFMADD231PS  Y6, Y7, Y1
+	VBROADCASTSS (DX)(R11*4), Y7
+	VFMADD231PS  Y6, Y7, Y2
+	VBROADCASTSS (BX)(R11*4), Y7
+	VFMADD231PS  Y6, Y7, Y3
+	VBROADCASTSS (SI)(R11*4), Y7
+	VFMADD231PS  Y6, Y7, Y4
+	VBROADCASTSS (DI)(R11*4), Y7
+	VFMADD231PS  Y6, Y7, Y5
+	ADDQ         R8, R12
+	INCQ         R11
+	CMPQ         R11, R13
+	JNE          tap
+	ADDQ         $0x10, R9
+	DECQ         R10
+	JNE          run
+
+summed:
+	MOVQ        104(AX), CX
+	TESTQ       CX, CX
+	JEQ         scaled
+	MOVQ        112(AX), DX
+	VMASKMOVPS  (CX), Y0, Y6
+	VMASKMOVPS  (DX), Y0, Y7
+	VFMADD213PS Y7, Y6, Y1
+	VFMADD213PS Y7, Y6, Y2
+	VFMADD213PS Y7, Y6, Y3
+	VFMADD213PS Y7, Y6, Y4
+	VFMADD213PS Y7, Y6, Y5
+
+scaled:
+	MOVQ       120(AX), CX
+	TESTQ      CX, CX
+	JEQ        sloped
+	VXORPS     Y6, Y6, Y6
+	VMASKMOVPS (CX), Y0, Y7
+	VMULPS     Y1, Y7, Y7
+	VCMPPS     $0x11, Y6, Y1, Y8
+	VBLENDVPS  Y8, Y7, Y1, Y1
+	VMASKMOVPS (CX), Y0, Y7
+	VMULPS     Y2, Y7, Y7
+	VCMPPS     $0x11, Y6, Y2, Y8
+	VBLENDVPS  Y8, Y7, Y2, Y2
+	VMASKMOVPS (CX), Y0, Y7
+	VMULPS     Y3, Y7, Y7
+	VCMPPS     $0x11, Y6, Y3, Y8
+	VBLENDVPS  Y8, Y7, Y3, Y3
+	VMASKMOVPS (CX), Y0, Y7
+	VMULPS     Y4, Y7, Y7
+	VCMPPS     $0x11, Y6, Y4, Y8
+	VBLENDVPS  Y8, Y7, Y4, Y4
+	VMASKMOVPS (CX), Y0, Y7
+	VMULPS     Y5, Y7, Y7
+	VCMPPS     $0x11, Y6, Y5, Y6
+	VBLENDVPS  Y6, Y7, Y5, Y5
+
+sloped:
+	MOVQ         128(AX), CX
+	TESTQ        CX, CX
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y6
+	VBROADCASTSS 140(AX), Y7
+	VMAXPS       Y6, Y1, Y1
+	VMINPS       Y7, Y1, Y1
+	VMAXPS       Y6, Y2, Y2
+	VMINPS       Y7, Y2, Y2
+	VMAXPS       Y6, Y3, Y3
+	VMINPS       Y7, Y3, Y3
+	VMAXPS       Y6, Y4, Y4
+	VMINPS       Y7, Y4, Y4
+	VMAXPS       Y6, Y5, Y5
+	VMINPS       Y7, Y5, Y5
+
+clipped:
+	MOVQ       (AX), CX
+	VMASKMOVPS Y1, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y2, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y3, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y4, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y5, Y0, (CX)
+	ADDQ       8(AX), CX
+	MOVQ       CX, (AX)
+	ADDQ       24(AX), DI
+	MOVQ       DI, 16(AX)
+	SUBQ       $0x05, 80(AX)
+	JMP        next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels4x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaPixels4x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	MOVQ    88(AX), CX
+	LEAQ    laneMasks<>+32(SB), DX
+	SHLQ    $0x02, CX
+	SUBQ    CX, DX
+	VMOVUPS (DX), Y0
+
+next:
+	CMPQ    80(AX), $0x04
+	JLT     done
+	MOVQ    16(AX), CX
+	MOVQ    CX, DX
+	ADDQ    24(AX), DX
+	MOVQ    DX, BX
+	ADDQ    24(AX), BX
+	MOVQ    BX, SI
+	ADDQ    24(AX), SI
+	MOVQ    72(AX), DI
+	VMOVUPS (DI), Y1
+	VMOVAPS Y1, Y2
+	VMOVAPS Y1, Y3
+	VMOVAPS Y1, Y4
+	MOVQ    64(AX), DI
+	MOVQ    32(AX), R8
+	MOVQ    40(AX), R9
+	TESTQ   R9, R9
+	JEQ     summed
+
+run:
+	MOVQ  (R8), R10
+	MOVQ  8(R8), R11
+	IMULQ 64(AX), R11
+	ADDQ  56(AX), R11
+	MOVQ  48(AX), R12
+	ADDQ  R10, R12
+
+tap:
+	VMOVUPS      (R11), Y5
+	VBROADCASTSS (CX)(R10*4), Y6
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (DX)(R10*4), Y6
+	VFMADD231PS  Y5, Y6, Y2
+	VBROADCASTSS (BX)(R10*4), Y6
+	VFMADD231PS  Y5, Y6, Y3
+	VBROADCASTSS (SI)(R10*4), Y6
+	VFMADD231PS  Y5, Y6, Y4
+	ADDQ         DI, R11
+	INCQ         R10
+	CMPQ         R10, R12
+	JNE          tap
+	ADDQ         $0x10, R8
+	DECQ         R9
+	JNE          run
+
+summed:
+	MOVQ        104(AX), CX
+	TESTQ       CX, CX
+	JEQ         scaled
+	MOVQ        112(AX), DX
+	VMASKMOVPS  (CX), Y0, Y5
+	VMASKMOVPS  (DX), Y0, Y6
+	VFMADD213PS Y6, Y5, Y1
+	VFMADD213PS Y6, Y5, Y2
+	VFMADD213PS Y6, Y5, Y3
+	VFMADD213PS Y6, Y5, Y4
+
+scaled:
+	MOVQ       120(AX), CX
+	TESTQ      CX, CX
+	JEQ        sloped
+	VXORPS     Y5, Y5, Y5
+	VMASKMOVPS (CX), Y0, Y6
+	VMULPS     Y1, Y6, Y6
+	VCMPPS     $0x11, Y5, Y1, Y7
+	VBLENDVPS  Y7, Y6, Y1, Y1
+	VMASKMOVPS (CX), Y0, Y6
+	VMULPS     Y2, Y6, Y6
+	VCMPPS     $0x11, Y5, Y2, Y7
+	VBLENDVPS  Y7, Y6, Y2, Y2
+	VMASKMOVPS (CX), Y0, Y6
+	VMULPS     Y3, Y6, Y6
+	VCMPPS     $0x11, Y5, Y3, Y7
+	VBLENDVPS  Y7, Y6, Y3, Y3
+	VMASKMOVPS (CX), Y0, Y6
+	VMULPS     Y4, Y6, Y6
+	VCMPPS     $0x11, Y5, Y4, Y5
+	VBLENDVPS  Y5, Y6, Y4, Y4
+
+sloped:
+	MOVQ         128(AX), CX
+	TESTQ        CX, CX
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y5
+	VBROADCASTSS 140(AX), Y6
+	VMAXPS       Y5, Y1, Y1
+	VMINPS       Y6, Y1, Y1
+	VMAXPS       Y5, Y2, Y2
+	VMINPS       Y6, Y2, Y2
+	VMAXPS       Y5, Y3, Y3
+	VMINPS       Y6, Y3, Y3
+	VMAXPS       Y5, Y4, Y4
+	VMINPS       Y6, Y4, Y4
+
+clipped:
+	MOVQ       (AX), CX
+	VMASKMOVPS Y1, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y2, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y3, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y4, Y0, (CX)
+	ADDQ       8(AX), CX
+	MOVQ       CX, (AX)
+	ADDQ       24(AX), SI
+	MOVQ       SI, 16(AX)
+	SUBQ       $0x04, 80(AX)
+	JMP        next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels3x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaPixels3x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	MOVQ    88(AX), CX
+	LEAQ    laneMasks<>+32(SB), DX
+	SHLQ    $0x02, CX
+	SUBQ    CX, DX
+	VMOVUPS (DX), Y0
+
+next:
+	CMPQ    80(AX), $0x03
+	JLT     done
+	MOVQ    16(AX), CX
+	MOVQ    CX, DX
+	ADDQ    24(AX), DX
+	MOVQ    DX, BX
+	ADDQ    24(AX), BX
+	MOVQ    72(AX), SI
+	VMOVUPS (SI), Y1
+	VMOVAPS Y1, Y2
+	VMOVAPS Y1, Y3
+	MOVQ    64(AX), SI
+	MOVQ    32(AX), DI
+	MOVQ    40(AX), R8
+	TESTQ   R8, R8
+	JEQ     summed
+
+run:
+	MOVQ  (DI), R9
+	MOVQ  8(DI), R10
+	IMULQ 64(AX), R10
+	ADDQ  56(AX), R10
+	MOVQ  48(AX), R11
+	ADDQ  R9, R11
+
+tap:
+	VMOVUPS      (R10), Y4
+	VBROADCASTSS (CX)(R9*4), Y5
+	VFMADD231PS  Y4, Y5, Y1
+	VBROADCASTSS (DX)(R9*4), Y5
+	VFMADD231PS  Y4, Y5, Y2
+	VBROADCASTSS (BX)(R9*4), Y5
+	VFMADD231PS  Y4, Y5, Y3
+	ADDQ         SI, R10
+	INCQ         R9
+	CMPQ         R9, R11
+	JNE          tap
+	ADDQ         $0x10, DI
+	DECQ         R8
+	JNE          run
+
+summed:
+	MOVQ        104(AX), CX
+	TESTQ       CX, CX
+	JEQ         scaled
+	MOVQ        112(AX), DX
+	VMASKMOVPS  (CX), Y0, Y4
+	VMASKMOVPS  (DX), Y0, Y5
+	VFMADD213PS Y5, Y4, Y1
+	VFMADD213PS Y5, Y4, Y2
+	VFMADD213PS Y5, Y4, Y3
+
+scaled:
+	MOVQ       120(AX), CX
+	TESTQ      CX, CX
+	JEQ        sloped
+	VXORPS     Y4, Y4, Y4
+	VMASKMOVPS (CX), Y0, Y5
+	VMULPS     Y1, Y5, Y5
+	VCMPPS     $0x11, Y4, Y1, Y6
+	VBLENDVPS  Y6, Y5, Y1, Y1
+	VMASKMOVPS (CX), Y0, Y5
+	VMULPS     Y2, Y5, Y5
+	VCMPPS     $0x11, Y4, Y2, Y6
+	VBLENDVPS  Y6, Y5, Y2, Y2
+	VMASKMOVPS (CX), Y0, Y5
+	VMULPS     Y3, Y5, Y5
+	VCMPPS     $0x11, Y4, Y3, Y4
+	VBLENDVPS  Y4, Y5, Y3, Y3
+
+sloped:
+	MOVQ         128(AX), CX
+	TESTQ        CX, CX
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y4
+	VBROADCASTSS 140(AX), Y5
+	VMAXPS       Y4, Y1, Y1
+	VMINPS       Y5, Y1, Y1
+	VMAXPS       Y4, Y2, Y2
+	VMINPS       Y5, Y2, Y2
+	VMAXPS       Y4, Y3, Y3
+	VMINPS       Y5, Y3, Y3
+
+clipped:
+	MOVQ       (AX), CX
+	VMASKMOVPS Y1, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y2, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y3, Y0, (CX)
+	ADDQ       8(AX), CX
+	MOVQ       CX, (AX)
+	ADDQ       24(AX), BX
+	MOVQ       BX, 16(AX)
+	SUBQ       $0x03, 80(AX)
+	JMP        next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels2x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaPixels2x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	MOVQ    88(AX), CX
+	LEAQ    laneMasks<>+32(SB), DX
+	SHLQ    $0x02, CX
+	SUBQ    CX, DX
+	VMOVUPS (DX), Y0
+
+next:
+	CMPQ    80(AX), $0x02
+	JLT     done
+	MOVQ    16(AX), CX
+	MOVQ    CX, DX
+	ADDQ    24(AX), DX
+	MOVQ    72(AX), BX
+	VMOVUPS (BX), Y1
+	VMOVAPS Y1, Y2
+	MOVQ    64(AX), BX
+	MOVQ    32(AX), SI
+	MOVQ    40(AX), DI
+	TESTQ   DI, DI
+	JEQ     summed
+
+run:
+	MOVQ  (SI), R8
+	MOVQ  8(SI), R9
+	IMULQ 64(AX), R9
+	ADDQ  56(AX), R9
+	MOVQ  48(AX), R10
+	ADDQ  R8, R10
+
+tap:
+	VMOVUPS      (R9), Y3
+	VBROADCASTSS (CX)(R8*4), Y4
+	VFMADD231PS  Y3, Y4, Y1
+	VBROADCASTSS (DX)(R8*4), Y4
+	VFMADD231PS  Y3, Y4, Y2
+	ADDQ         BX, R9
+	INCQ         R8
+	CMPQ         R8, R10
+	JNE          tap
+	ADDQ         $0x10, SI
+	DECQ         DI
+	JNE          run
+
+summed:
+	MOVQ        104(AX), CX
+	TESTQ       CX, CX
+	JEQ         scaled
+	MOVQ        112(AX), BX
+	VMASKMOVPS  (CX), Y0, Y3
+	VMASKMOVPS  (BX), Y0, Y4
+	VFMADD213PS Y4, Y3, Y1
+	VFMADD213PS Y4, Y3, Y2
+
+scaled:
+	MOVQ       120(AX), CX
+	TESTQ      CX, CX
+	JEQ        sloped
+	VXORPS     Y3, Y3, Y3
+	VMASKMOVPS (CX), Y0, Y4
+	VMULPS     Y1, Y4, Y4
+	VCMPPS     $0x11, Y3, Y1, Y5
+	VBLENDVPS  Y5, Y4, Y1, Y1
+	VMASKMOVPS (CX), Y0, Y4
+	VMULPS     Y2, Y4, Y4
+	VCMPPS     $0x11, Y3, Y2, Y3
+	VBLENDVPS  Y3, Y4, Y2, Y2
+
+sloped:
+	MOVQ         128(AX), CX
+	TESTQ        CX, CX
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y3
+	VBROADCASTSS 140(AX), Y4
+	VMAXPS       Y3, Y1, Y1
+	VMINPS       Y4, Y1, Y1
+	VMAXPS       Y3, Y2, Y2
+	VMINPS       Y4, Y2, Y2
+
+clipped:
+	MOVQ       (AX), CX
+	VMASKMOVPS Y1, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y2, Y0, (CX)
+	ADDQ       8(AX), CX
+	MOVQ       CX, (AX)
+	ADDQ       24(AX), DX
+	MOVQ       DX, 16(AX)
+	SUBQ       $0x02, 80(AX)
+	JMP        next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels1x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaPixels1x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	MOVQ    88(AX), CX
+	LEAQ    laneMasks<>+32(SB), DX
+	SHLQ    $0x02, CX
+	SUBQ    CX, DX
+	VMOVUPS (DX), Y0
+
+next:
+	CMPQ    80(AX), $0x01
+	JLT     done
+	MOVQ    16(AX), CX
+	MOVQ    72(AX), DX
+	VMOVUPS (DX), Y1
+	MOVQ    64(AX), DX
+	MOVQ    32(AX), BX
+	MOVQ    40(AX), SI
+	TESTQ   SI, SI
+	JEQ     summed
+
+run:
+	MOVQ  (BX), DI
+	MOVQ  8(BX), R8
+	IMULQ 64(AX), R8
+	ADDQ  56(AX), R8
+	MOVQ  48(AX), R9
+	ADDQ  DI, R9
+
+tap:
+	VBROADCASTSS (CX)(DI*4), Y2
+	VFMADD231PS  (R8), Y2, Y1
+	ADDQ         DX, R8
+	INCQ         DI
+	CMPQ         DI, R9
+	JNE          tap
+	ADDQ         $0x10, BX
+	DECQ         SI
+	JNE          run
+
+summed:
+	MOVQ        104(AX), DX
+	TESTQ       DX, DX
+	JEQ         scaled
+	MOVQ        112(AX), BX
+	VMASKMOVPS  (DX), Y0, Y2
+	VMASKMOVPS  (BX), Y0, Y3
+	VFMADD213PS Y3, Y2, Y1
+
+scaled:
+	MOVQ       120(AX), DX
+	TESTQ      DX, DX
+	JEQ        sloped
+	VXORPS     Y2, Y2, Y2
+	VMASKMOVPS (DX), Y0, Y3
+	VMULPS     Y1, Y3, Y3
+	VCMPPS     $0x11, Y2, Y1, Y2
+	VBLENDVPS  Y2, Y3, Y1, Y1
+
+sloped:
+	MOVQ         128(AX), DX
+	TESTQ        DX, DX
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y2
+	VBROADCASTSS 140(AX), Y3
+	VMAXPS       Y2, Y1, Y1
+	VMINPS       Y3, Y1, Y1
+
+clipped:
+	MOVQ       (AX), DX
+	VMASKMOVPS Y1, Y0, (DX)
+	ADDQ       8(AX), DX
+	MOVQ       DX, (AX)
+	ADDQ       24(AX), CX
+	MOVQ       CX, 16(AX)
+	SUBQ       $0x01, 80(AX)
+	JMP        next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaEach6x16AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaEach6x16AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ 80(AX), $0x06
+	JLT  done
+	MOVQ 16(AX), CX
+	MOVQ CX, DX
+	ADDQ 24(AX), DX
+	MOVQ DX, BX
+	ADDQ 24(AX), BX
+	MOVQ BX, SI
+	ADDQ 24(AX), SI
+	MOVQ SI, DI
+	ADDQ 24(AX), DI
+	MOVQ DI, R8
+	ADDQ 24(AX), R8
+	XORQ R9, R9
+	MOVQ 56(AX), R10
+
+channels:
+	MOVQ    72(AX), R11
+	ADDQ    R9, R11
+	VMOVUPS (R11), Y0
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y4
+	VMOVAPS Y0, Y6
+	VMOVAPS Y0, Y8
+	VMOVAPS Y0, Y10
+	VMOVUPS 32(R11), Y1
+	VMOVAPS Y1, Y3
+	VMOVAPS Y1, Y5
+	VMOVAPS Y1, Y7
+	VMOVAPS Y1, Y9
+	VMOVAPS Y1, Y11
+	MOVQ    32(AX), R11
+	MOVQ    40(AX), R12
+	TESTQ   R12, R12
+	JEQ     summed
+
+run:
+	MOVQ        (R11), R13
+	MOVQ        8(R11), R14
+	IMULQ       64(AX), R14
+	ADDQ        R10, R14
+	LEAQ        (R9)(R13*4), R13
+	VMOVUPS     (R14), Y12
+	VFMADD231PS (CX)(R13*1), Y12, Y0
+	VFMADD231PS (DX)(R13*1), Y12, Y2
+	VFMADD231PS (BX)(R13*1), Y12, Y4
+	VFMADD231PS (SI)(R13*1), Y12, Y6
+	VFMADD231PS (DI)(R13*1), Y12, Y8
+	VFMADD231PS (R8)(R13*1), Y12, Y10
+	VMOVUPS     32(R14), Y12
+	VFMADD231PS 32(CX)(R13*1), Y12, Y1
+	VFMADD231PS 32(DX)(R13*1), Y12, Y3
+	VFMADD231PS 32(BX)(R13*1), Y12, Y5
+	VFMADD231PS 32(SI)(R13*1), Y12, Y7
+	VFMADD231PS 32(DI)(R13*1), Y12, Y9
+	VFMADD231PS 32(R8)(R13*1), Y12, Y11
+	ADDQ        $0x10, R11
+	DECQ        R12
+	JNE         run
+
+summed:
+	MOVQ        104(AX), R11
+	TESTQ       R11, R11
+	JEQ         scaled
+	ADDQ        R9, R11
+	MOVQ        112(AX), R12
+	ADDQ        R9, R12
+	VMOVUPS     (R11), Y12
+	VMOVUPS     (R12), Y13
+	VFMADD213PS Y13, Y12, Y0
+	VFMADD213PS Y13, Y12, Y2
+	VFMADD213PS Y13, Y12, Y4
+	VFMADD213PS Y13, Y12, Y6
+	VFMADD213PS Y13, Y12, Y8
+	VFMADD213PS Y13, Y12, Y10
+	VMOVUPS     32(R11), Y12
+	VMOVUPS     32(R12), Y13
+	VFMADD213PS Y13, Y12, Y1
+	VFMADD213PS Y13, Y12, Y3
+	VFMADD213PS Y13, Y12, Y5
+	VFMADD213PS Y13, Y12, Y7
+	VFMADD213PS Y13, Y12, Y9
+	VFMADD213PS Y13, Y12, Y11
+
+scaled:
+	MOVQ      120(AX), R11
+	TESTQ     R11, R11
+	JEQ       sloped
+	ADDQ      R9, R11
+	VXORPS    Y12, Y12, Y12
+	VMOVUPS   (R11), Y13
+	VMULPS    Y0, Y13, Y13
+	VCMPPS    $0x11, Y12, Y0, Y14
+	VBLENDVPS Y14, Y13, Y0, Y0
+	VMOVUPS   (R11), Y13
+	VMULPS    Y2, Y13, Y13
+	VCMPPS    $0x11, Y12, Y2, Y14
+	VBLENDVPS Y14, Y13, Y2, Y2
+	VMOVUPS   (R11), Y13
+	VMULPS    Y4, Y13, Y13
+	VCMPPS    $0x11, Y12, Y4, Y14
+	VBLENDVPS Y14, Y13, Y4, Y4
+	VMOVUPS   (R11), Y13
+	VMULPS    Y6, Y13, Y13
+	VCMPPS    $0x11, Y12, Y6, Y14
+	VBLENDVPS Y14, Y13, Y6, Y6
+	VMOVUPS   (R11), Y13
+	VMULPS    Y8, Y13, Y13
+	VCMPPS    $0x11, Y12, Y8, Y14
+	VBLENDVPS Y14, Y13, Y8, Y8
+	VMOVUPS   (R11), Y13
+	VMULPS    Y10, Y13, Y13
+	VCMPPS    $0x11, Y12, Y10, Y14
+	VBLENDVPS Y14, Y13, Y10, Y10
+	VMOVUPS   32(R11), Y13
+	VMULPS    Y1, Y13, Y13
+	VCMPPS    $0x11, Y12, Y1, Y14
+	VBLENDVPS Y14, Y13, Y1, Y1
+	VMOVUPS   32(R11), Y13
+	VMULPS    Y3, Y13, Y13
+	VCMPPS    $0x11, Y12, Y3, Y14
+	VBLENDVPS Y14, Y13, Y3, Y3
+	VMOVUPS   32(R11), Y13
+	VMULPS    Y5, Y13, Y13
+	VCMPPS    $0x11, Y12, Y5, Y14
+	VBLENDVPS Y14, Y13, Y5, Y5
+	VMOVUPS   32(R11), Y13
+	VMULPS    Y7, Y13, Y13
+	VCMPPS    $0x11, Y12, Y7, Y14
+	VBLENDVPS Y14, Y13, Y7, Y7
+	VMOVUPS   32(R11), Y13
+	VMULPS    Y9, Y13, Y13
+	VCMPPS    $0x11, Y12, Y9, Y14
+	VBLENDVPS Y14, Y13, Y9, Y9
+	VMOVUPS   32(R11), Y13
+	VMULPS    Y11, Y13, Y13
+	VCMPPS    $0x11, Y12, Y11, Y12
+	VBLENDVPS Y12, Y13, Y11, Y11
+
+sloped:
+	MOVQ         128(AX), R11
+	TESTQ        R11, R11
+	JEQ          clipped
+	ADDQ         R9, R11
+	VBROADCASTSS 136(AX), Y12
+	VBROADCASTSS 140(AX), Y13
+	VMAXPS       Y12, Y0, Y0
+	VMINPS       Y13, Y0, Y0
+	VMAXPS       Y12, Y1, Y1
+	VMINPS       Y13, Y1, Y1
+	VMAXPS       Y12, Y2, Y2
+	VMINPS       Y13, Y2, Y2
+	VMAXPS       Y12, Y3, Y3
+	VMINPS       Y13, Y3, Y3
+	VMAXPS       Y12, Y4, Y4
+	VMINPS       Y13, Y4, Y4
+	VMAXPS       Y12, Y5, Y5
+	VMINPS       Y13, Y5, Y5
+	VMAXPS       Y12, Y6, Y6
+	VMINPS       Y13, Y6, Y6
+	VMAXPS       Y12, Y7, Y7
+	VMINPS       Y13, Y7, Y7
+	VMAXPS       Y12, Y8, Y8
+	VMINPS       Y13, Y8, Y8
+	VMAXPS       Y12, Y9, Y9
+	VMINPS       Y13, Y9, Y9
+	VMAXPS       Y12, Y10, Y10
+	VMINPS       Y13, Y10, Y10
+	VMAXPS       Y12, Y11, Y11
+	VMINPS       Y13, Y11, Y11
+
+clipped:
+	MOVQ    (AX), R11
+	ADDQ    R9, R11
+	VMOVUPS Y0, (R11)
+	VMOVUPS Y1, 32(R11)
+	ADDQ    8(AX), R11
+	VMOVUPS Y2, (R11)
+	VMOVUPS Y3, 32(R11)
+	ADDQ    8(AX), R11
+	VMOVUPS Y4, (R11)
+	VMOVUPS Y5, 32(R11)
+	ADDQ    8(AX), R11
+	VMOVUPS Y6, (R11)
+	VMOVUPS Y7, 32(R11)
+	ADDQ    8(AX), R11
+	VMOVUPS Y8, (R11)
+	VMOVUPS Y9, 32(R11)
+	ADDQ    8(AX), R11
+	VMOVUPS Y10, (R11)
+	VMOVUPS Y11, 32(R11)
+	ADDQ    96(AX), R10
+	ADDQ    $+64, R9
+	MOVQ    R9, R11
+	SHRQ    $0x02, R11
+	CMPQ    R11, 88(AX)
+	JNE     channels
+	MOVQ    (AX), CX
+	ADDQ    8(AX), CX
+	ADDQ    8(AX), CX
+	ADDQ    8(AX), CX
+	ADDQ    8(AX), CX
+	ADDQ    8(AX), CX
+	ADDQ    8(AX), CX
+	MOVQ    CX, (AX)
+	ADDQ    24(AX), R8
+	MOVQ    R8, 16(AX)
+	SUBQ    $0x06, 80(AX)
+	JMP     next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaEach5x16AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaEach5x16AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ 80(AX), $0x05
+	JLT  done
+	MOVQ 16(AX), CX
+	MOVQ CX, DX
+	ADDQ 24(AX), DX
+	MOVQ DX, BX
+	ADDQ 24(AX), BX
+	MOVQ BX, SI
+	ADDQ 24(AX), SI
+	MOVQ SI, DI
+	ADDQ 24(AX), DI
+	XORQ R8, R8
+	MOVQ 56(AX), R9
+
+channels:
+	MOVQ    72(AX), R10
+	ADDQ    R8, R10
+	VMOVUPS (R10), Y0
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y4
+	VMOVAPS Y0, Y6
+	VMOVAPS Y0, Y8
+	VMOVUPS 32(R10), Y1
+	VMOVAPS Y1, Y3
+	VMOVAPS Y1, Y5
+	VMOVAPS Y1, Y7
+	VMOVAPS Y1, Y9
+	MOVQ    32(AX), R10
+	MOVQ    40(AX), R11
+	TESTQ   R11, R11
+	JEQ     summed
+
+run:
+	MOVQ        (R10), R12
+	MOVQ        8(R10), R13
+	IMULQ       64(AX), R13
+	ADDQ        R9, R13
+	LEAQ        (R8)(R12*4), R12
+	VMOVUPS     (R13), Y10
+	VFMADD231PS (CX)(R12*1), Y10, Y0
+	VFMADD231PS (DX)(R12*1), Y10, Y2
+	VFMADD231PS (BX)(R12*1), Y10, Y4
+	VFMADD231PS (SI)(R12*1), Y10, Y6
+	VFMADD231PS (DI)(R12*1), Y10, Y8
+	VMOVUPS     32(R13), Y10
+	VFMADD231PS 32(CX)(R12*1), Y10, Y1
+	VFMADD231PS 32(DX)(R12*1), Y10, Y3
+	VFMADD231PS 32(BX)(R12*1), Y10, Y5
+	VFMADD231PS 32(SI)(R12*1), Y10, Y7
+	VFMADD231PS 32(DI)(R12*1), Y10, Y9
+	ADDQ        $0x10, R10
+	DECQ        R11
+	JNE         run
+
+summed:
+	MOVQ        104(AX), R10
+	TESTQ       R10, R10
+	JEQ         scaled
+	ADDQ        R8, R10
+	MOVQ        112(AX), R11
+	ADDQ        R8, R11
+	VMOVUPS     (R10), Y10
+	VMOVUPS     (R11), Y11
+	VFMADD213PS Y11, Y10, Y0
+	VFMADD213PS Y11, Y10, Y2
+	VFMADD213PS Y11, Y10, Y4
+	VFMADD213PS Y11, Y10, Y6
+	VFMADD213PS Y11, Y10, Y8
+	VMOVUPS     32(R10), Y10
+	VMOVUPS     32(R11), Y11
+	VFMADD213PS Y11, Y10, Y1
+	VFMADD213PS Y11, Y10, Y3
+	VFMADD213PS Y11, Y10, Y5
+	VFMADD213PS Y11, Y10, Y7
+	VFMADD213PS Y11, Y10, Y9
+
+scaled:
+	MOVQ      120(AX), R10
+	TESTQ     R10, R10
+	JEQ       sloped
+	ADDQ      R8, R10
+	VXORPS    Y10, Y10, Y10
+	VMOVUPS   (R10), Y11
+	VMULPS    Y0, Y11, Y11
+	VCMPPS    $0x11, Y10, Y0, Y12
+	VBLENDVPS Y12, Y11, Y0, Y0
+	VMOVUPS   (R10), Y11
+	VMULPS    Y2, Y11, Y11
+	VCMPPS    $0x11, Y10, Y2, Y12
+	VBLENDVPS Y12, Y11, Y2, Y2
+	VMOVUPS   (R10), Y11
+	VMULPS    Y4, Y11, Y11
+	VCMPPS    $0x11, Y10, Y4, Y12
+	VBLENDVPS Y12, Y11, Y4, Y4
+	VMOVUPS   (R10), Y11
+	VMULPS    Y6, Y11, Y11
+	VCMPPS    $0x11, Y10, Y6, Y12
+	VBLENDVPS Y12, Y11, Y6, Y6
+	VMOVUPS   (R10), Y11
+	VMULPS    Y8, Y11, Y11
+	VCMPPS    $0x11, Y10, Y8, Y12
+	VBLENDVPS Y12, Y11, Y8, Y8
+	VMOVUPS   32(R10), Y11
+	VMULPS    Y1, Y11, Y11
+	VCMPPS    $0x11, Y10, Y1, Y12
+	VBLENDVPS Y12, Y11, Y1, Y1
+	VMOVUPS   32(R10), Y11
+	VMULPS    Y3, Y11, Y11
+	VCMPPS    $0x11, Y10, Y3, Y12
+	VBLENDVPS Y12, Y11, Y3, Y3
+	VMOVUPS   32(R10), Y11
+	VMULPS    Y5, Y11, Y11
+	VCMPPS    $0x11, Y10, Y5, Y12
+	VBLENDVPS Y12, Y11, Y5, Y5
+	VMOVUPS   32(R10), Y11
+	VMULPS    Y7, Y11, Y11
+	VCMPPS    $0x11, Y10, Y7, Y12
+	VBLENDVPS Y12, Y11, Y7, Y7
+	VMOVUPS   32(R10), Y11
+	VMULPS    Y9, Y11, Y11
+	VCMPPS    $0x11, Y10, Y9, Y10
+	VBLENDVPS Y10, Y11, Y9, Y9
+
+sloped:
+	MOVQ         128(AX), R10
+	TESTQ        R10, R10
+	JEQ          clipped
+	ADDQ         R8, R10
+	VBROADCASTSS 136(AX), Y10
+	VBROADCASTSS 140(AX), Y11
+	VMAXPS       Y10, Y0, Y0
+	VMINPS       Y11, Y0, Y0
+	VMAXPS       Y10, Y1, Y1
+	VMINPS       Y11, Y1, Y1
+	VMAXPS       Y10, Y2, Y2
+	VMINPS       Y11, Y2, Y2
+	VMAXPS       Y10, Y3, Y3
+	VMINPS       Y11, Y3, Y3
+	VMAXPS       Y10, Y4, Y4
+	VMINPS       Y11, Y4, Y4
+	VMAXPS       Y10, Y5, Y5
+	VMINPS       Y11, Y5, Y5
+	VMAXPS       Y10, Y6, Y6
+	VMINPS       Y11, Y6, Y6
+	VMAXPS       Y10, Y7, Y7
+	VMINPS       Y11, Y7, Y7
+	VMAXPS       Y10, Y8, Y8
+	VMINPS       Y11, Y8, Y8
+	VMAXPS       Y10, Y9, Y9
+	VMINPS       Y11, Y9, Y9
+
+clipped:
+	MOVQ    (AX), R10
+	ADDQ    R8, R10
+	VMOVUPS Y0, (R10)
+	VMOVUPS Y1, 32(R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y2, (R10)
+	VMOVUPS Y3, 32(R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y4, (R10)
+	VMOVUPS Y5, 32(R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y6, (R10)
+	VMOVUPS Y7, 32(R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y8, (R10)
+	VMOVUPS Y9, 32(R10)
+	ADDQ    96(AX), R9
+	ADDQ    $+64, R8
+	MOVQ    R8, R10
+	SHRQ    $0x02, R10
+	CMPQ    R10, 88(AX)
+	JNE     channels
+	MOVQ    (AX), CX
+	ADDQ    8(AX), CX
+	ADDQ    8(AX), CX
+	ADDQ    8(AX), CX
+	ADDQ    8(AX), CX
+	ADDQ    8(AX), CX
+	MOVQ    CX, (AX)
+	ADDQ    24(AX), DI
+	MOVQ    DI, 16(AX)
+	SUBQ    $0x05, 80(AX)
+	JMP     next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaEach4x16AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaEach4x16AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ 80(AX), $0x04
+	JLT  done
+	MOVQ 16(AX), CX
+	MOVQ CX, DX
+	ADDQ 24(AX), DX
+	MOVQ DX, BX
+	ADDQ 24(AX), BX
+	MOVQ BX, SI
+	ADDQ 24(AX), SI
+	XORQ DI, DI
+	MOVQ 56(AX), R8
+
+channels:
+	MOVQ    72(AX), R9
+	ADDQ    DI, R9
+	VMOVUPS (R9), Y0
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y4
+	VMOVAPS Y0, Y6
+	VMOVUPS 32(R9), Y1
+	VMOVAPS Y1, Y3
+	VMOVAPS Y1, Y5
+	VMOVAPS Y1, Y7
+	MOVQ    32(AX), R9
+	MOVQ    40(AX), R10
+	TESTQ   R10, R10
+	JEQ     summed
+
+run:
+	MOVQ        (R9), R11
+	MOVQ        8(R9), R12
+	IMULQ       64(AX), R12
+	ADDQ        R8, R12
+	LEAQ        (DI)(R11*4), R11
+	VMOVUPS     (R12), Y8
+	VFMADD231PS (CX)(R11*1), Y8, Y0
+	VFMADD231PS (DX)(R11*1), Y8, Y2
+	VFMADD231PS (BX)(R11*1), Y8, Y4
+	VFMADD231PS (SI)(R11*1), Y8, Y6
+	VMOVUPS     32(R12), Y8
+	VFMADD231PS 32(CX)(R11*1), Y8, Y1
+	VFMADD231PS 32(DX)(R11*1), Y8, Y3
+	VFMADD231PS 32(BX)(R11*1), Y8, Y5
+	VFMADD231PS 32(SI)(R11*1), Y8, Y7
+	ADDQ        $0x10, R9
+	DECQ        R10
+	JNE         run
+
+summed:
+	MOVQ        104(AX), R9
+	TESTQ       R9, R9
+	JEQ         scaled
+	ADDQ        DI, R9
+	MOVQ        112(AX), R10
+	ADDQ        DI, R10
+	VMOVUPS     (R9), Y8
+	VMOVUPS     (R10), Y9
+	VFMADD213PS Y9, Y8, Y0
+	VFMADD213PS Y9, Y8, Y2
+	VFMADD213PS Y9, Y8, Y4
+	VFMADD213PS Y9, Y8, Y6
+	VMOVUPS     32(R9), Y8
+	VMOVUPS     32(R10), Y9
+	VFMADD213PS Y9, Y8, Y1
+	VFMADD213PS Y9, Y8, Y3
+	VFMADD213PS Y9, Y8, Y5
+	VFMADD213PS Y9, Y8, Y7
+
+scaled:
+	MOVQ      120(AX), R9
+	TESTQ     R9, R9
+	JEQ       sloped
+	ADDQ      DI, R9
+	VXORPS    Y8, Y8, Y8
+	VMOVUPS   (R9), Y9
+	VMULPS    Y0, Y9, Y9
+	VCMPPS    $0x11, Y8, Y0, Y10
+	VBLENDVPS Y10, Y9, Y0, Y0
+	VMOVUPS   (R9), Y9
+	VMULPS    Y2, Y9, Y9
+	VCMPPS    $0x11, Y8, Y2, Y10
+	VBLENDVPS Y10, Y9, Y2, Y2
+	VMOVUPS   (R9), Y9
+	VMULPS    Y4, Y9, Y9
+	VCMPPS    $0x11, Y8, Y4, Y10
+	VBLENDVPS Y10, Y9, Y4, Y4
+	VMOVUPS   (R9), Y9
+	VMULPS    Y6, Y9, Y9
+	VCMPPS    $0x11, Y8, Y6, Y10
+	VBLENDVPS Y10, Y9, Y6, Y6
+	VMOVUPS   32(R9), Y9
+	VMULPS    Y1, Y9, Y9
+	VCMPPS    $0x11, Y8, Y1, Y10
+	VBLENDVPS Y10, Y9, Y1, Y1
+	VMOVUPS   32(R9), Y9
+	VMULPS    Y3, Y9, Y9
+	VCMPPS    $0x11, Y8, Y3, Y10
+	VBLENDVPS Y10, Y9, Y3, Y3
+	VMOVUPS   32(R9), Y9
+	VMULPS    Y5, Y9, Y9
+	VCMPPS    $0x11, Y8, Y5, Y10
+	VBLENDVPS Y10, Y9, Y5, Y5
+	VMOVUPS   32(R9), Y9
+	VMULPS    Y7, Y9, Y9
+	VCMPPS    $0x11, Y8, Y7, Y8
+	VBLENDVPS Y8, Y9, Y7, Y7
+
+sloped:
+	MOVQ         128(AX), R9
+	TESTQ        R9, R9
+	JEQ          clipped
+	ADDQ         DI, R9
+	VBROADCASTSS 136(AX), Y8
+	VBROADCASTSS 140(AX), Y9
+	VMAXPS       Y8, Y0, Y0
+	VMINPS       Y9, Y0, Y0
+	VMAXPS       Y8, Y1, Y1
+	VMINPS       Y9, Y1, Y1
+	VMAXPS       Y8, Y2, Y2
+	VMINPS       Y9, Y2, Y2
+	VMAXPS       Y8, Y3, Y3
+	VMINPS       Y9, Y3, Y3
+	VMAXPS       Y8, Y4, Y4
+	VMINPS       Y9, Y4, Y4
+	VMAXPS       Y8, Y5, Y5
+	VMINPS       Y9, Y5, Y5
+	VMAXPS       Y8, Y6, Y6
+	VMINPS       Y9, Y6, Y6
+	VMAXPS       Y8, Y7, Y7
+	VMINPS       Y9, Y7, Y7
+
+clipped:
+	MOVQ    (AX), R9
+	ADDQ    DI, R9
+	VMOVUPS Y0, (R9)
+	VMOVUPS Y1, 32(R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y2, (R9)
+	VMOVUPS Y3, 32(R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y4, (R9)
+	VMOVUPS Y5, 32(R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y6, (R9)
+	VMOVUPS Y7, 32(R9)
+	ADDQ    96(AX), R8
+	ADDQ    $+64, DI
+	MOVQ    DI, R9
+	SHRQ    $0x02, R9
+	CMPQ    R9, 88(AX)
+	JNE     channels
+	MOVQ    (AX), CX
+	ADDQ    8(AX), CX
+	ADDQ    8(AX), CX
+	ADDQ    8(AX), CX
+	ADDQ    8(AX), CX
+	MOVQ    CX, (AX)
+	ADDQ    24(AX), SI
+	MOVQ    SI, 16(AX)
+	SUBQ    $0x04, 80(AX)
+	JMP     next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaEach3x16AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaEach3x16AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ 80(AX), $0x03
+	JLT  done
+	MOVQ 16(AX), CX
+	MOVQ CX, DX
+	ADDQ 24(AX), DX
+	MOVQ DX, BX
+	ADDQ 24(AX), BX
+	XORQ SI, SI
+	MOVQ 56(AX), DI
+
+channels:
+	MOVQ    72(AX), R8
+	ADDQ    SI, R8
+	VMOVUPS (R8), Y0
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y4
+	VMOVUPS 32(R8), Y1
+	VMOVAPS Y1, Y3
+	VMOVAPS Y1, Y5
+	MOVQ    32(AX), R8
+	MOVQ    40(AX), R9
+	TESTQ   R9, R9
+	JEQ     summed
+
+run:
+	MOVQ        (R8), R10
+	MOVQ        8(R8), R11
+	IMULQ       64(AX), R11
+	ADDQ        DI, R11
+	LEAQ        (SI)(R10*4), R10
+	VMOVUPS     (R11), Y6
+	VFMADD231PS (CX)(R10*1), Y6, Y0
+	VFMADD231PS (DX)(R10*1), Y6, Y2
+	VFMADD231PS (BX)(R10*1), Y6, Y4
+	VMOVUPS     32(R11), Y6
+	VFMADD231PS 32(CX)(R10*1), Y6, Y1
+	VFMADD231PS 32(DX)(R10*1), Y6, Y3
+	VFMADD231PS 32(BX)(R10*1), Y6, Y5
+	ADDQ        $0x10, R8
+	DECQ        R9
+	JNE         run
+
+summed:
+	MOVQ        104(AX), R8
+	TESTQ       R8, R8
+	JEQ         scaled
+	ADDQ        SI, R8
+	MOVQ        112(AX), R9
+	ADDQ        SI, R9
+	VMOVUPS     (R8), Y6
+	VMOVUPS     (R9), Y7
+	VFMADD213PS Y7, Y6, Y0
+	VFMADD213PS Y7, Y6, Y2
+	VFMADD213PS Y7, Y6, Y4
+	VMOVUPS     32(R8), Y6
+	VMOVUPS     32(R9), Y7
+	VFMADD213PS Y7, Y6, Y1
+	VFMADD213PS Y7, Y6, Y3
+	VFMADD213PS Y7, Y6, Y5
+
+scaled:
+	MOVQ      120(AX), R8
+	TESTQ     R8, R8
+	JEQ       sloped
+	ADDQ      SI, R8
+	VXORPS    Y6, Y6, Y6
+	VMOVUPS   (R8), Y7
+	VMULPS    Y0, Y7, Y7
+	VCMPPS    $0x11, Y6, Y0, Y8
+	VBLENDVPS Y8, Y7, Y0, Y0
+	VMOVUPS   (R8), Y7
+	VMULPS    Y2, Y7, Y7
+	VCMPPS    $0x11, Y6, Y2, Y8
+	VBLENDVPS Y8, Y7, Y2, Y2
+	VMOVUPS   (R8), Y7
+	VMULPS    Y4, Y7, Y7
+	VCMPPS    $0x11, Y6, Y4, Y8
+	VBLENDVPS Y8, Y7, Y4, Y4
+	VMOVUPS   32(R8), Y7
+	VMULPS    Y1, Y7, Y7
+	VCMPPS    $0x11, Y6, Y1, Y8
+	VBLENDVPS Y8, Y7, Y1, Y1
+	VMOVUPS   32(R8), Y7
+	VMULPS    Y3, Y7, Y7
+	VCMPPS    $0x11, Y6, Y3, Y8
+	VBLENDVPS Y8, Y7, Y3, Y3
+	VMOVUPS   32(R8), Y7
+	VMULPS    Y5, Y7, Y7
+	VCMPPS    $0x11, Y6, Y5, Y6
+	VBLENDVPS Y6, Y7, Y5, Y5
+
+sloped:
+	MOVQ         128(AX), R8
+	TESTQ        R8, R8
+	JEQ          clipped
+	ADDQ         SI, R8
+	VBROADCASTSS 136(AX), Y6
+	VBROADCASTSS 140(AX), Y7
+	VMAXPS       Y6, Y0, Y0
+	VMINPS       Y7, Y0, Y0
+	VMAXPS       Y6, Y1, Y1
+	VMINPS       Y7, Y1, Y1
+	VMAXPS       Y6, Y2, Y2
+	VMINPS       Y7, Y2, Y2
+	VMAXPS       Y6, Y3, Y3
+	VMINPS       Y7, Y3, Y3
+	VMAXPS       Y6, Y4, Y4
+	VMINPS       Y7, Y4, Y4
+	VMAXPS       Y6, Y5, Y5
+	VMINPS       Y7, Y5, Y5
+
+clipped:
+	MOVQ    (AX), R8
+	ADDQ    SI, R8
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y2, (R8)
+	VMOVUPS Y3, 32(R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, 32(R8)
+	ADDQ    96(AX), DI
+	ADDQ    $+64, SI
+	MOVQ    SI, R8
+	SHRQ    $0x02, R8
+	CMPQ    R8, 88(AX)
+	JNE     channels
+	MOVQ    (AX), CX
+	ADDQ    8(AX), CX
+	ADDQ    8(AX), CX
+	ADDQ    8(AX), CX
+	MOVQ    CX, (AX)
+	ADDQ    24(AX), BX
+	MOVQ    BX, 16(AX)
+	SUBQ    $0x03, 80(AX)
+	JMP     next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaEach2x16AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaEach2x16AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ 80(AX), $0x02
+	JLT  done
+	MOVQ 16(AX), CX
+	MOVQ CX, DX
+	ADDQ 24(AX), DX
+	XORQ BX, BX
+	MOVQ 56(AX), SI
+
+channels:
+	MOVQ    72(AX), DI
+	ADDQ    BX, DI
+	VMOVUPS (DI), Y0
+	VMOVAPS Y0, Y2
+	VMOVUPS 32(DI), Y1
+	VMOVAPS Y1, Y3
+	MOVQ    32(AX), DI
+	MOVQ    40(AX), R8
+	TESTQ   R8, R8
+	JEQ     summed
+
+run:
+	MOVQ        (DI), R9
+	MOVQ        8(DI), R10
+	IMULQ       64(AX), R10
+	ADDQ        SI, R10
+	LEAQ        (BX)(R9*4), R9
+	VMOVUPS     (R10), Y4
+	VFMADD231PS (CX)(R9*1), Y4, Y0
+	VFMADD231PS (DX)(R9*1), Y4, Y2
+	VMOVUPS     32(R10), Y4
+	VFMADD231PS 32(CX)(R9*1), Y4, Y1
+	VFMADD231PS 32(DX)(R9*1), Y4, Y3
+	ADDQ        $0x10, DI
+	DECQ        R8
+	JNE         run
+
+summed:
+	MOVQ        104(AX), DI
+	TESTQ       DI, DI
+	JEQ         scaled
+	ADDQ        BX, DI
+	MOVQ        112(AX), R8
+	ADDQ        BX, R8
+	VMOVUPS     (DI), Y4
+	VMOVUPS     (R8), Y5
+	VFMADD213PS Y5, Y4, Y0
+	VFMADD213PS Y5, Y4, Y2
+	VMOVUPS     32(DI), Y4
+	VMOVUPS     32(R8), Y5
+	VFMADD213PS Y5, Y4, Y1
+	VFMADD213PS Y5, Y4, Y3
+
+scaled:
+	MOVQ      120(AX), DI
+	TESTQ     DI, DI
+	JEQ       sloped
+	ADDQ      BX, DI
+	VXORPS    Y4, Y4, Y4
+	VMOVUPS   (DI), Y5
+	VMULPS    Y0, Y5, Y5
+	VCMPPS    $0x11, Y4, Y0, Y6
+	VBLENDVPS Y6, Y5, Y0, Y0
+	VMOVUPS   (DI), Y5
+	VMULPS    Y2, Y5, Y5
+	VCMPPS    $0x11, Y4, Y2, Y6
+	VBLENDVPS Y6, Y5, Y2, Y2
+	VMOVUPS   32(DI), Y5
+	VMULPS    Y1, Y5, Y5
+	VCMPPS    $0x11, Y4, Y1, Y6
+	VBLENDVPS Y6, Y5, Y1, Y1
+	VMOVUPS   32(DI), Y5
+	VMULPS    Y3, Y5, Y5
+	VCMPPS    $0x11, Y4, Y3, Y4
+	VBLENDVPS Y4, Y5, Y3, Y3
+
+sloped:
+	MOVQ         128(AX), DI
+	TESTQ        DI, DI
+	JEQ          clipped
+	ADDQ         BX, DI
+	VBROADCASTSS 136(AX), Y4
+	VBROADCASTSS 140(AX), Y5
+	VMAXPS       Y4, Y0, Y0
+	VMINPS       Y5, Y0, Y0
+	VMAXPS       Y4, Y1, Y1
+	VMINPS       Y5, Y1, Y1
+	VMAXPS       Y4, Y2, Y2
+	VMINPS       Y5, Y2, Y2
+	VMAXPS       Y4, Y3, Y3
+	VMINPS       Y5, Y3, Y3
+
+clipped:
+	MOVQ    (AX), DI
+	ADDQ    BX, DI
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, 32(DI)
+	ADDQ    8(AX), DI
+	VMOVUPS Y2, (DI)
+	VMOVUPS Y3, 32(DI)
+	ADDQ    96(AX), SI
+	ADDQ    $+64, BX
+	MOVQ    BX, DI
+	SHRQ    $0x02, DI
+	CMPQ    DI, 88(AX)
+	JNE     channels
+	MOVQ    (AX), CX
+	ADDQ    8(AX), CX
+	ADDQ    8(AX), CX
+	MOVQ    CX, (AX)
+	ADDQ    24(AX), DX
+	MOVQ    DX, 16(AX)
+	SUBQ    $0x02, 80(AX)
+	JMP     next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaEach1x16AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaEach1x16AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ 80(AX), $0x01
+	JLT  done
+	MOVQ 16(AX), CX
+	XORQ DX, DX
+	MOVQ 56(AX), BX
+
+channels:
+	MOVQ    72(AX), SI
+	ADDQ    DX, SI
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	MOVQ    32(AX), SI
+	MOVQ    40(AX), DI
+	TESTQ   DI, DI
+	JEQ     summed
+
+run:
+	MOVQ        (SI), R8
+	MOVQ        8(SI), R9
+	IMULQ       64(AX), R9
+	ADDQ        BX, R9
+	LEAQ        (DX)(R8*4), R8
+	VMOVUPS     (R9), Y2
+	VFMADD231PS (CX)(R8*1), Y2, Y0
+	VMOVUPS     32(R9), Y2
+	VFMADD231PS 32(CX)(R8*1), Y2, Y1
+	ADDQ        $0x10, SI
+	DECQ        DI
+	JNE         run
+
+summed:
+	MOVQ        104(AX), SI
+	TESTQ       SI, SI
+	JEQ         scaled
+	ADDQ        DX, SI
+	MOVQ        112(AX), DI
+	ADDQ        DX, DI
+	VMOVUPS     (SI), Y2
+	VMOVUPS     (DI), Y3
+	VFMADD213PS Y3, Y2, Y0
+	VMOVUPS     32(SI), Y2
+	VMOVUPS     32(DI), Y3
+	VFMADD213PS Y3, Y2, Y1
+
+scaled:
+	MOVQ      120(AX), SI
+	TESTQ     SI, SI
+	JEQ       sloped
+	ADDQ      DX, SI
+	VXORPS    Y2, Y2, Y2
+	VMOVUPS   (SI), Y3
+	VMULPS    Y0, Y3, Y3
+	VCMPPS    $0x11, Y2, Y0, Y4
+	VBLENDVPS Y4, Y3, Y0, Y0
+	VMOVUPS   32(SI), Y3
+	VMULPS    Y1, Y3, Y3
+	VCMPPS    $0x11, Y2, Y1, Y2
+	VBLENDVPS Y2, Y3, Y1, Y1
+
+sloped:
+	MOVQ         128(AX), SI
+	TESTQ        SI, SI
+	JEQ          clipped
+	ADDQ         DX, SI
+	VBROADCASTSS 136(AX), Y2
+	VBROADCASTSS 140(AX), Y3
+	VMAXPS       Y2, Y0, Y0
+	VMINPS       Y3, Y0, Y0
+	VMAXPS       Y2, Y1, Y1
+	VMINPS       Y3, Y1, Y1
+
+clipped:
+	MOVQ    (AX), SI
+	ADDQ    DX, SI
+	VMOVUPS Y0, (SI)
+	VMOVUPS Y1, 32(SI)
+	ADDQ    96(AX), BX
+	ADDQ    $+64, DX
+	MOVQ    DX, SI
+	SHRQ    $0x02, SI
+	CMPQ    SI, 88(AX)
+	JNE     channels
+	MOVQ    (AX), DX
+	ADDQ    8(AX), DX
+	MOVQ    DX, (AX)
+	ADDQ    24(AX), CX
+	MOVQ    CX, 16(AX)
+	SUBQ    $0x01, 80(AX)
+	JMP     next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaEach6x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaEach6x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	MOVQ    88(AX), CX
+	LEAQ    laneMasks<>+32(SB), DX
+	SHLQ    $0x02, CX
+	SUBQ    CX, DX
+	VMOVUPS (DX), Y0
+
+next:
+	CMPQ    80(AX), $0x06
+	JLT     done
+	MOVQ    16(AX), CX
+	MOVQ    CX, DX
+	ADDQ    24(AX), DX
+	MOVQ    DX, BX
+	ADDQ    24(AX), BX
+	MOVQ    BX, SI
+	ADDQ    24(AX), SI
+	MOVQ    SI, DI
+	ADDQ    24(AX), DI
+	MOVQ    DI, R8
+	ADDQ    24(AX), R8
+	XORQ    R9, R9
+	MOVQ    56(AX), R10
+	MOVQ    72(AX), R11
+	ADDQ    R9, R11
+	VMOVUPS (R11), Y1
+	VMOVAPS Y1, Y2
+	VMOVAPS Y1, Y3
+	VMOVAPS Y1, Y4
+	VMOVAPS Y1, Y5
+	VMOVAPS Y1, Y6
+	MOVQ    32(AX), R11
+	MOVQ    40(AX), R12
+	TESTQ   R12, R12
+	JEQ     summed
+
+run:
+	MOVQ        (R11), R13
+	MOVQ        8(R11), R14
+	IMULQ       64(AX), R14
+	ADDQ        R10, R14
+	LEAQ        (R9)(R13*4), R13
+	VMOVUPS     (R14), Y7
+	VMASKMOVPS  (CX)(R13*1), Y0, Y8
+	VFMADD231PS Y8, Y7, Y1
+	VMASKMOVPS  (DX)(R13*1), Y0, Y8
+	VFMADD231PS Y8, Y7, Y2
+	VMASKMOVPS  (BX)(R13*1), Y0, Y8
+	VFMADD231PS Y8, Y7, Y3
+	VMASKMOVPS  (SI)(R13*1), Y0, Y8
+	VFMADD231PS Y8, Y7, Y4
+	VMASKMOVPS  (DI)(R13*1), Y0, Y8
+	VFMADD231PS Y8, Y7, Y5
+	VMASKMOVPS  (R8)(R13*1), Y0, Y8
+	VFMADD231PS Y8, Y7, Y6
+	ADDQ        $0x10, R11
+	DECQ        R12
+	JNE         run
+
+summed:
+	MOVQ        104(AX), CX
+	TESTQ       CX, CX
+	JEQ         scaled
+	ADDQ        R9, CX
+	MOVQ        112(AX), DX
+	ADDQ        R9, DX
+	VMASKMOVPS  (CX), Y0, Y7
+	VMASKMOVPS  (DX), Y0, Y8
+	VFMADD213PS Y8, Y7, Y1
+	VFMADD213PS Y8, Y7, Y2
+	VFMADD213PS Y8, Y7, Y3
+	VFMADD213PS Y8, Y7, Y4
+	VFMADD213PS Y8, Y7, Y5
+	VFMADD213PS Y8, Y7, Y6
+
+scaled:
+	MOVQ       120(AX), CX
+	TESTQ      CX, CX
+	JEQ        sloped
+	ADDQ       R9, CX
+	VXORPS     Y7, Y7, Y7
+	VMASKMOVPS (CX), Y0, Y8
+	VMULPS     Y1, Y8, Y8
+	VCMPPS     $0x11, Y7, Y1, Y9
+	VBLENDVPS  Y9, Y8, Y1, Y1
+	VMASKMOVPS (CX), Y0, Y8
+	VMULPS     Y2, Y8, Y8
+	VCMPPS     $0x11, Y7, Y2, Y9
+	VBLENDVPS  Y9, Y8, Y2, Y2
+	VMASKMOVPS (CX), Y0, Y8
+	VMULPS     Y3, Y8, Y8
+	VCMPPS     $0x11, Y7, Y3, Y9
+	VBLENDVPS  Y9, Y8, Y3, Y3
+	VMASKMOVPS (CX), Y0, Y8
+	VMULPS     Y4, Y8, Y8
+	VCMPPS     $0x11, Y7, Y4, Y9
+	VBLENDVPS  Y9, Y8, Y4, Y4
+	VMASKMOVPS (CX), Y0, Y8
+	VMULPS     Y5, Y8, Y8
+	VCMPPS     $0x11, Y7, Y5, Y9
+	VBLENDVPS  Y9, Y8, Y5, Y5
+	VMASKMOVPS (CX), Y0, Y8
+	VMULPS     Y6, Y8, Y8
+	VCMPPS     $0x11, Y7, Y6, Y7
+	VBLENDVPS  Y7, Y8, Y6, Y6
+
+sloped:
+	MOVQ         128(AX), CX
+	TESTQ        CX, CX
+	JEQ          clipped
+	ADDQ         R9, CX
+	VBROADCASTSS 136(AX), Y7
+	VBROADCASTSS 140(AX), Y8
+	VMAXPS       Y7, Y1, Y1
+	VMINPS       Y8, Y1, Y1
+	VMAXPS       Y7, Y2, Y2
+	VMINPS       Y8, Y2, Y2
+	VMAXPS       Y7, Y3, Y3
+	VMINPS       Y8, Y3, Y3
+	VMAXPS       Y7, Y4, Y4
+	VMINPS       Y8, Y4, Y4
+	VMAXPS       Y7, Y5, Y5
+	VMINPS       Y8, Y5, Y5
+	VMAXPS       Y7, Y6, Y6
+	VMINPS       Y8, Y6, Y6
+
+clipped:
+	MOVQ       (AX), CX
+	ADDQ       R9, CX
+	VMASKMOVPS Y1, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y2, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y3, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y4, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y5, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y6, Y0, (CX)
+	MOVQ       (AX), CX
+	ADDQ       8(AX), CX
+	ADDQ       8(AX), CX
+	ADDQ       8(AX), CX
+	ADDQ       8(AX), CX
+	ADDQ       8(AX), CX
+	ADDQ       8(AX), CX
+	MOVQ       CX, (AX)
+	ADDQ       24(AX), R8
+	MOVQ       R8, 16(AX)
+	SUBQ       $0x06, 80(AX)
+	JMP        next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaEach5x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaEach5x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	MOVQ    88(AX), CX
+	LEAQ    laneMasks<>+32(SB), DX
+	SHLQ    $0x02, CX
+	SUBQ    CX, DX
+	VMOVUPS (DX), Y0
+
+next:
+	CMPQ    80(AX), $0x05
+	JLT     done
+	MOVQ    16(AX), CX
+	MOVQ    CX, DX
+	ADDQ    24(AX), DX
+	MOVQ    DX, BX
+	ADDQ    24(AX), BX
+	MOVQ    BX, SI
+	ADDQ    24(AX), SI
+	MOVQ    SI, DI
+	ADDQ    24(AX), DI
+	XORQ    R8, R8
+	MOVQ    56(AX), R9
+	MOVQ    72(AX), R10
+	ADDQ    R8, R10
+	VMOVUPS (R10), Y1
+	VMOVAPS Y1, Y2
+	VMOVAPS Y1, Y3
+	VMOVAPS Y1, Y4
+	VMOVAPS Y1, Y5
+	MOVQ    32(AX), R10
+	MOVQ    40(AX), R11
+	TESTQ   R11, R11
+	JEQ     summed
+
+run:
+	MOVQ        (R10), R12
+	MOVQ        8(R10), R13
+	IMULQ       64(AX), R13
+	ADDQ        R9, R13
+	LEAQ        (R8)(R12*4), R12
+	VMOVUPS     (R13), Y6
+	VMASKMOVPS  (CX)(R12*1), Y0, Y7
+	VFMADD231PS Y7, Y6, Y1
+	VMASKMOVPS  (DX)(R12*1), Y0, Y7
+	VFMADD231PS Y7, Y6, Y2
+	VMASKMOVPS  (BX)(R12*1), Y0, Y7
+	VFMADD231PS Y7, Y6, Y3
+	VMASKMOVPS  (SI)(R12*1), Y0, Y7
+	VFMADD231PS Y7, Y6, Y4
+	VMASKMOVPS  (DI)(R12*1), Y0, Y7
+	VFMADD231PS Y7, Y6, Y5
+	ADDQ        $0x10, R10
+	DECQ        R11
+	JNE         run
+
+summed:
+	MOVQ        104(AX), CX
+	TESTQ       CX, CX
+	JEQ         scaled
+	ADDQ        R8, CX
+	MOVQ        112(AX), DX
+	ADDQ        R8, DX
+	VMASKMOVPS  (CX), Y0, Y6
+	VMASKMOVPS  (DX), Y0, Y7
+	VFMADD213PS Y7, Y6, Y1
+	VFMADD213PS Y7, Y6, Y2
+	VFMADD213PS Y7, Y6, Y3
+	VFMADD213PS Y7, Y6, Y4
+	VFMADD213PS Y7, Y6, Y5
+
+scaled:
+	MOVQ       120(AX), CX
+	TESTQ      CX, CX
+	JEQ        sloped
+	ADDQ       R8, CX
+	VXORPS     Y6, Y6, Y6
+	VMASKMOVPS (CX), Y0, Y7
+	VMULPS     Y1, Y7, Y7
+	VCMPPS     $0x11, Y6, Y1, Y8
+	VBLENDVPS  Y8, Y7, Y1, Y1
+	VMASKMOVPS (CX), Y0, Y7
+	VMULPS     Y2, Y7, Y7
+	VCMPPS     $0x11, Y6, Y2, Y8
+	VBLENDVPS  Y8, Y7, Y2, Y2
+	VMASKMOVPS (CX), Y0, Y7
+	VMULPS     Y3, Y7, Y7
+	VCMPPS     $0x11, Y6, Y3, Y8
+	VBLENDVPS  Y8, Y7, Y3, Y3
+	VMASKMOVPS (CX), Y0, Y7
+	VMULPS     Y4, Y7, Y7
+	VCMPPS     $0x11, Y6, Y4, Y8
+	VBLENDVPS  Y8, Y7, Y4, Y4
+	VMASKMOVPS (CX), Y0, Y7
+	VMULPS     Y5, Y7, Y7
+	VCMPPS     $0x11, Y6, Y5, Y6
+	VBLENDVPS  Y6, Y7, Y5, Y5
+
+sloped:
+	MOVQ         128(AX), CX
+	TESTQ        CX, CX
+	JEQ          clipped
+	ADDQ         R8, CX
+	VBROADCASTSS 136(AX), Y6
+	VBROADCASTSS 140(AX), Y7
+	VMAXPS       Y6, Y1, Y1
+	VMINPS       Y7, Y1, Y1
+	VMAXPS       Y6, Y2, Y2
+	VMINPS       Y7, Y2, Y2
+	VMAXPS       Y6, Y3, Y3
+	VMINPS       Y7, Y3, Y3
+	VMAXPS       Y6, Y4, Y4
+	VMINPS       Y7, Y4, Y4
+	VMAXPS       Y6, Y5, Y5
+	VMINPS       Y7, Y5, Y5
+
+clipped:
+	MOVQ       (AX), CX
+	ADDQ       R8, CX
+	VMASKMOVPS Y1, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y2, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y3, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y4, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y5, Y0, (CX)
+	MOVQ       (AX), CX
+	ADDQ       8(AX), CX
+	ADDQ       8(AX), CX
+	ADDQ       8(AX), CX
+	ADDQ       8(AX), CX
+	ADDQ       8(AX), CX
+	MOVQ       CX, (AX)
+	ADDQ       24(AX), DI
+	MOVQ       DI, 16(AX)
+	SUBQ       $0x05, 80(AX)
+	JMP        next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaEach4x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaEach4x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	MOVQ    88(AX), CX
+	LEAQ    laneMasks<>+32(SB), DX
+	SHLQ    $0x02, CX
+	SUBQ    CX, DX
+	VMOVUPS (DX), Y0
+
+next:
+	CMPQ    80(AX), $0x04
+	JLT     done
+	MOVQ    16(AX), CX
+	MOVQ    CX, DX
+	ADDQ    24(AX), DX
+	MOVQ    DX, BX
+	ADDQ    24(AX), BX
+	MOVQ    BX, SI
+	ADDQ    24(AX), SI
+	XORQ    DI, DI
+	MOVQ    56(AX), R8
+	MOVQ    72(AX), R9
+	ADDQ    DI, R9
+	VMOVUPS (R9), Y1
+	VMOVAPS Y1, Y2
+	VMOVAPS Y1, Y3
+	VMOVAPS Y1, Y4
+	MOVQ    32(AX), R9
+	MOVQ    40(AX), R10
+	TESTQ   R10, R10
+	JEQ     summed
+
+run:
+	MOVQ        (R9), R11
+	MOVQ        8(R9), R12
+	IMULQ       64(AX), R12
+	ADDQ        R8, R12
+	LEAQ        (DI)(R11*4), R11
+	VMOVUPS     (R12), Y5
+	VMASKMOVPS  (CX)(R11*1), Y0, Y6
+	VFMADD231PS Y6, Y5, Y1
+	VMASKMOVPS  (DX)(R11*1), Y0, Y6
+	VFMADD231PS Y6, Y5, Y2
+	VMASKMOVPS  (BX)(R11*1), Y0, Y6
+	VFMADD231PS Y6, Y5, Y3
+	VMASKMOVPS  (SI)(R11*1), Y0, Y6
+	VFMADD231PS Y6, Y5, Y4
+	ADDQ        $0x10, R9
+	DECQ        R10
+	JNE         run
+
+summed:
+	MOVQ        104(AX), CX
+	TESTQ       CX, CX
+	JEQ         scaled
+	ADDQ        DI, CX
+	MOVQ        112(AX), DX
+	ADDQ        DI, DX
+	VMASKMOVPS  (CX), Y0, Y5
+	VMASKMOVPS  (DX), Y0, Y6
+	VFMADD213PS Y6, Y5, Y1
+	VFMADD213PS Y6, Y5, Y2
+	VFMADD213PS Y6, Y5, Y3
+	VFMADD213PS Y6, Y5, Y4
+
+scaled:
+	MOVQ       120(AX), CX
+	TESTQ      CX, CX
+	JEQ        sloped
+	ADDQ       DI, CX
+	VXORPS     Y5, Y5, Y5
+	VMASKMOVPS (CX), Y0, Y6
+	VMULPS     Y1, Y6, Y6
+	VCMPPS     $0x11, Y5, Y1, Y7
+	VBLENDVPS  Y7, Y6, Y1, Y1
+	VMASKMOVPS (CX), Y0, Y6
+	VMULPS     Y2, Y6, Y6
+	VCMPPS     $0x11, Y5, Y2, Y7
+	VBLENDVPS  Y7, Y6, Y2, Y2
+	VMASKMOVPS (CX), Y0, Y6
+	VMULPS     Y3, Y6, Y6
+	VCMPPS     $0x11, Y5, Y3, Y7
+	VBLENDVPS  Y7, Y6, Y3, Y3
+	VMASKMOVPS (CX), Y0, Y6
+	VMULPS     Y4, Y6, Y6
+	VCMPPS     $0x11, Y5, Y4, Y5
+	VBLENDVPS  Y5, Y6, Y4, Y4
+
+sloped:
+	MOVQ         128(AX), CX
+	TESTQ        CX, CX
+	JEQ          clipped
+	ADDQ         DI, CX
+	VBROADCASTSS 136(AX), Y5
+	VBROADCASTSS 140(AX), Y6
+	VMAXPS       Y5, Y1, Y1
+	VMINPS       Y6, Y1, Y1
+	VMAXPS       Y5, Y2, Y2
+	VMINPS       Y6, Y2, Y2
+	VMAXPS       Y5, Y3, Y3
+	VMINPS       Y6, Y3, Y3
+	VMAXPS       Y5, Y4, Y4
+	VMINPS       Y6, Y4, Y4
+
+clipped:
+	MOVQ       (AX), CX
+	ADDQ       DI, CX
+	VMASKMOVPS Y1, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y2, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y3, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y4, Y0, (CX)
+	MOVQ       (AX), CX
+	ADDQ       8(AX), CX
+	ADDQ       8(AX), CX
+	ADDQ       8(AX), CX
+	ADDQ       8(AX), CX
+	MOVQ       CX, (AX)
+	ADDQ       24(AX), SI
+	MOVQ       SI, 16(AX)
+	SUBQ       $0x04, 80(AX)
+	JMP        next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaEach3x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaEach3x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	MOVQ    88(AX), CX
+	LEAQ    laneMasks<>+32(SB), DX
+	SHLQ    $0x02, CX
+	SUBQ    CX, DX
+	VMOVUPS (DX), Y0
+
+next:
+	CMPQ    80(AX), $0x03
+	JLT     done
+	MOVQ    16(AX), CX
+	MOVQ    CX, DX
+	ADDQ    24(AX), DX
+	MOVQ    DX, BX
+	ADDQ    24(AX), BX
+	XORQ    SI, SI
+	MOVQ    56(AX), DI
+	MOVQ    72(AX), R8
+	ADDQ    SI, R8
+	VMOVUPS (R8), Y1
+	VMOVAPS Y1, Y2
+	VMOVAPS Y1, Y3
+	MOVQ    32(AX), R8
+	MOVQ    40(AX), R9
+	TESTQ   R9, R9
+	JEQ     summed
+
+run:
+	MOVQ        (R8), R10
+	MOVQ        8(R8), R11
+	IMULQ       64(AX), R11
+	ADDQ        DI, R11
+	LEAQ        (SI)(R10*4), R10
+	VMOVUPS     (R11), Y4
+	VMASKMOVPS  (CX)(R10*1), Y0, Y5
+	VFMADD231PS Y5, Y4, Y1
+	VMASKMOVPS  (DX)(R10*1), Y0, Y5
+	VFMADD231PS Y5, Y4, Y2
+	VMASKMOVPS  (BX)(R10*1), Y0, Y5
+	VFMADD231PS Y5, Y4, Y3
+	ADDQ        $0x10, R8
+	DECQ        R9
+	JNE         run
+
+summed:
+	MOVQ        104(AX), CX
+	TESTQ       CX, CX
+	JEQ         scaled
+	ADDQ        SI, CX
+	MOVQ        112(AX), DX
+	ADDQ        SI, DX
+	VMASKMOVPS  (CX), Y0, Y4
+	VMASKMOVPS  (DX), Y0, Y5
+	VFMADD213PS Y5, Y4, Y1
+	VFMADD213PS Y5, Y4, Y2
+	VFMADD213PS Y5, Y4, Y3
+
+scaled:
+	MOVQ       120(AX), CX
+	TESTQ      CX, CX
+	JEQ        sloped
+	ADDQ       SI, CX
+	VXORPS     Y4, Y4, Y4
+	VMASKMOVPS (CX), Y0, Y5
+	VMULPS     Y1, Y5, Y5
+	VCMPPS     $0x11, Y4, Y1, Y6
+	VBLENDVPS  Y6, Y5, Y1, Y1
+	VMASKMOVPS (CX), Y0, Y5
+	VMULPS     Y2, Y5, Y5
+	VCMPPS     $0x11, Y4, Y2, Y6
+	VBLENDVPS  Y6, Y5, Y2, Y2
+	VMASKMOVPS (CX), Y0, Y5
+	VMULPS     Y3, Y5, Y5
+	VCMPPS     $0x11, Y4, Y3, Y4
+	VBLENDVPS  Y4, Y5, Y3, Y3
+
+sloped:
+	MOVQ         128(AX), CX
+	TESTQ        CX, CX
+	JEQ          clipped
+	ADDQ         SI, CX
+	VBROADCASTSS 136(AX), Y4
+	VBROADCASTSS 140(AX), Y5
+	VMAXPS       Y4, Y1, Y1
+	VMINPS       Y5, Y1, Y1
+	VMAXPS       Y4, Y2, Y2
+	VMINPS       Y5, Y2, Y2
+	VMAXPS       Y4, Y3, Y3
+	VMINPS       Y5, Y3, Y3
+
+clipped:
+	MOVQ       (AX), CX
+	ADDQ       SI, CX
+	VMASKMOVPS Y1, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y2, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y3, Y0, (CX)
+	MOVQ       (AX), CX
+	ADDQ       8(AX), CX
+	ADDQ       8(AX), CX
+	ADDQ       8(AX), CX
+	MOVQ       CX, (AX)
+	ADDQ       24(AX), BX
+	MOVQ       BX, 16(AX)
+	SUBQ       $0x03, 80(AX)
+	JMP        next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaEach2x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaEach2x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	MOVQ    88(AX), CX
+	LEAQ    laneMasks<>+32(SB), DX
+	SHLQ    $0x02, CX
+	SUBQ    CX, DX
+	VMOVUPS (DX), Y0
+
+next:
+	CMPQ    80(AX), $0x02
+	JLT     done
+	MOVQ    16(AX), CX
+	MOVQ    CX, DX
+	ADDQ    24(AX), DX
+	XORQ    BX, BX
+	MOVQ    56(AX), SI
+	MOVQ    72(AX), DI
+	ADDQ    BX, DI
+	VMOVUPS (DI), Y1
+	VMOVAPS Y1, Y2
+	MOVQ    32(AX), DI
+	MOVQ    40(AX), R8
+	TESTQ   R8, R8
+	JEQ     summed
+
+run:
+	MOVQ        (DI), R9
+	MOVQ        8(DI), R10
+	IMULQ       64(AX), R10
+	ADDQ        SI, R10
+	LEAQ        (BX)(R9*4), R9
+	VMOVUPS     (R10), Y3
+	VMASKMOVPS  (CX)(R9*1), Y0, Y4
+	VFMADD231PS Y4, Y3, Y1
+	VMASKMOVPS  (DX)(R9*1), Y0, Y4
+	VFMADD231PS Y4, Y3, Y2
+	ADDQ        $0x10, DI
+	DECQ        R8
+	JNE         run
+
+summed:
+	MOVQ        104(AX), CX
+	TESTQ       CX, CX
+	JEQ         scaled
+	ADDQ        BX, CX
+	MOVQ        112(AX), SI
+	ADDQ        BX, SI
+	VMASKMOVPS  (CX), Y0, Y3
+	VMASKMOVPS  (SI), Y0, Y4
+	VFMADD213PS Y4, Y3, Y1
+	VFMADD213PS Y4, Y3, Y2
+
+scaled:
+	MOVQ       120(AX), CX
+	TESTQ      CX, CX
+	JEQ        sloped
+	ADDQ       BX, CX
+	VXORPS     Y3, Y3, Y3
+	VMASKMOVPS (CX), Y0, Y4
+	VMULPS     Y1, Y4, Y4
+	VCMPPS     $0x11, Y3, Y1, Y5
+	VBLENDVPS  Y5, Y4, Y1, Y1
+	VMASKMOVPS (CX), Y0, Y4
+	VMULPS     Y2, Y4, Y4
+	VCMPPS     $0x11, Y3, Y2, Y3
+	VBLENDVPS  Y3, Y4, Y2, Y2
+
+sloped:
+	MOVQ         128(AX), CX
+	TESTQ        CX, CX
+	JEQ          clipped
+	ADDQ         BX, CX
+	VBROADCASTSS 136(AX), Y3
+	VBROADCASTSS 140(AX), Y4
+	VMAXPS       Y3, Y1, Y1
+	VMINPS       Y4, Y1, Y1
+	VMAXPS       Y3, Y2, Y2
+	VMINPS       Y4, Y2, Y2
+
+clipped:
+	MOVQ       (AX), CX
+	ADDQ       BX, CX
+	VMASKMOVPS Y1, Y0, (CX)
+	ADDQ       8(AX), CX
+	VMASKMOVPS Y2, Y0, (CX)
+	MOVQ       (AX), CX
+	ADDQ       8(AX), CX
+	ADDQ       8(AX), CX
+	MOVQ       CX, (AX)
+	ADDQ       24(AX), DX
+	MOVQ       DX, 16(AX)
+	SUBQ       $0x02, 80(AX)
+	JMP        next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaEach1x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·fmaEach1x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	MOVQ    88(AX), CX
+	LEAQ    laneMasks<>+32(SB), DX
+	SHLQ    $0x02, CX
+	SUBQ    CX, DX
+	VMOVUPS (DX), Y0
+
+next:
+	CMPQ    80(AX), $0x01
+	JLT     done
+	MOVQ    16(AX), CX
+	XORQ    DX, DX
+	MOVQ    56(AX), BX
+	MOVQ    72(AX), SI
+	ADDQ    DX, SI
+	VMOVUPS (SI), Y1
+	MOVQ    32(AX), SI
+	MOVQ    40(AX), DI
+	TESTQ   DI, DI
+	JEQ     summed
+
+run:
+	MOVQ        (SI), R8
+	MOVQ        8(SI), R9
+	IMULQ       64(AX), R9
+	ADDQ        BX, R9
+	LEAQ        (DX)(R8*4), R8
+	VMOVUPS     (R9), Y2
+	VMASKMOVPS  (CX)(R8*1), Y0, Y3
 	VFMADD231PS Y3, Y2, Y1
-	VMASKMOVPS  Y1, Y0, (AX)
+	ADDQ        $0x10, SI
+	DECQ        DI
+	JNE         run
+
+summed:
+	MOVQ        104(AX), BX
+	TESTQ       BX, BX
+	JEQ         scaled
+	ADDQ        DX, BX
+	MOVQ        112(AX), SI
+	ADDQ        DX, SI
+	VMASKMOVPS  (BX), Y0, Y2
+	VMASKMOVPS  (SI), Y0, Y3
+	VFMADD213PS Y3, Y2, Y1
+
+scaled:
+	MOVQ       120(AX), BX
+	TESTQ      BX, BX
+	JEQ        sloped
+	ADDQ       DX, BX
+	VXORPS     Y2, Y2, Y2
+	VMASKMOVPS (BX), Y0, Y3
+	VMULPS     Y1, Y3, Y3
+	VCMPPS     $0x11, Y2, Y1, Y2
+	VBLENDVPS  Y2, Y3, Y1, Y1
+
+sloped:
+	MOVQ         128(AX), BX
+	TESTQ        BX, BX
+	JEQ          clipped
+	ADDQ         DX, BX
+	VBROADCASTSS 136(AX), Y2
+	VBROADCASTSS 140(AX), Y3
+	VMAXPS       Y2, Y1, Y1
+	VMINPS       Y3, Y1, Y1
+
+clipped:
+	MOVQ       (AX), BX
+	ADDQ       DX, BX
+	VMASKMOVPS Y1, Y0, (BX)
+	MOVQ       (AX), DX
+	ADDQ       8(AX), DX
+	MOVQ       DX, (AX)
+	ADDQ       24(AX), CX
+	MOVQ       CX, 16(AX)
+	SUBQ       $0x01, 80(AX)
+	JMP        next
 
 done:
 	VZEROUPPER

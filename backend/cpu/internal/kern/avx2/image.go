@@ -52,3 +52,11 @@ func minMax(src []uint8) (lowest, highest uint8) {
 	minMaxAVX2(&src[0], len(src), &low[0], &high[0])
 	return slices.Min(low[:]), slices.Max(high[:])
 }
+
+func floats(dst []float32, src []uint8) {
+	whole := len(dst) &^ 7
+	if whole > 0 {
+		floatsAVX2(&dst[0], &src[:whole][0], whole/8)
+	}
+	generic.Floats(dst[whole:], src[whole:])
+}

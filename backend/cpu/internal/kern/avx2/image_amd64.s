@@ -42,6 +42,24 @@ done:
 	VZEROUPPER
 	RET
 
+// func floatsAVX2(dst *float32, src *uint8, vectors int)
+// Requires: AVX, AVX2
+TEXT ·floatsAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ vectors+16(FP), DX
+
+next:
+	VPMOVZXBD (CX), Y0
+	VCVTDQ2PS Y0, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x08, CX
+	ADDQ      $0x20, AX
+	DECQ      DX
+	JNE       next
+	VZEROUPPER
+	RET
+
 DATA numbers<>+0(SB)/8, $0x0000000000000000
 DATA numbers<>+8(SB)/8, $0x0000000000000001
 DATA numbers<>+16(SB)/8, $0x0000000000000002

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
 // poolRow calls a kernel; it returns false where the pool is nothing for it.
@@ -55,4 +56,18 @@ func sumPool(dst, src []float32, p *kern.Pool) {
 	if !poolRow(dst, src, p, sums) {
 		generic.SumPoolBy(dst, src, p, add)
 	}
+}
+
+func sumSigns(dst []float32, src []uint64, n int, p *kern.Pool) {
+	var taps [kern.MaxPoolTaps]int
+	words := n / bits.WordBits
+	job, ok := kern.NewSignsJob(dst, src, n, words, p, &taps)
+	if ok {
+		sumSignsAVX2(job.Address())
+		runtime.KeepAlive(dst)
+		runtime.KeepAlive(src)
+	} else {
+		words = 0
+	}
+	generic.SumSignsFrom(dst, src, n, words*bits.WordBits, p)
 }

@@ -15,6 +15,51 @@ pixel:
 	MOVQ 8(AX), DX
 	XORQ SI, SI
 
+w:
+	LEAQ    256(SI), R9
+	CMPQ    R9, 32(AX)
+	JGT     wdone
+	MOVQ    (BX), R8
+	ADDQ    SI, R8
+	MOVQ    $0x00000001, DI
+	VMOVDQU (DX)(R8*1), Y0
+	VMOVDQU 32(DX)(R8*1), Y1
+	VMOVDQU 64(DX)(R8*1), Y2
+	VMOVDQU 96(DX)(R8*1), Y3
+	VMOVDQU 128(DX)(R8*1), Y4
+	VMOVDQU 160(DX)(R8*1), Y5
+	VMOVDQU 192(DX)(R8*1), Y6
+	VMOVDQU 224(DX)(R8*1), Y7
+	JMP     wfirst
+
+wtap:
+	MOVQ (BX)(DI*8), R8
+	ADDQ SI, R8
+	VPOR (DX)(R8*1), Y0, Y0
+	VPOR 32(DX)(R8*1), Y1, Y1
+	VPOR 64(DX)(R8*1), Y2, Y2
+	VPOR 96(DX)(R8*1), Y3, Y3
+	VPOR 128(DX)(R8*1), Y4, Y4
+	VPOR 160(DX)(R8*1), Y5, Y5
+	VPOR 192(DX)(R8*1), Y6, Y6
+	VPOR 224(DX)(R8*1), Y7, Y7
+	INCQ DI
+
+wfirst:
+	CMPQ    DI, 24(AX)
+	JNE     wtap
+	VMOVDQU Y0, (CX)(SI*1)
+	VMOVDQU Y1, 32(CX)(SI*1)
+	VMOVDQU Y2, 64(CX)(SI*1)
+	VMOVDQU Y3, 96(CX)(SI*1)
+	VMOVDQU Y4, 128(CX)(SI*1)
+	VMOVDQU Y5, 160(CX)(SI*1)
+	VMOVDQU Y6, 192(CX)(SI*1)
+	VMOVDQU Y7, 224(CX)(SI*1)
+	MOVQ    R9, SI
+	JMP     w
+
+wdone:
 a:
 	LEAQ    128(SI), R9
 	CMPQ    R9, 32(AX)
@@ -116,6 +161,59 @@ pixel:
 	MOVQ 8(AX), DX
 	XORQ SI, SI
 
+w:
+	LEAQ    256(SI), R9
+	CMPQ    R9, 32(AX)
+	JGT     wdone
+	MOVQ    (BX), R8
+	ADDQ    SI, R8
+	MOVQ    $0x00000001, DI
+	VMOVDQU (DX)(R8*1), Y0
+	VMOVDQU 32(DX)(R8*1), Y1
+	VMOVDQU 64(DX)(R8*1), Y2
+	VMOVDQU 96(DX)(R8*1), Y3
+	VMOVDQU 128(DX)(R8*1), Y4
+	VMOVDQU 160(DX)(R8*1), Y5
+	VMOVDQU 192(DX)(R8*1), Y6
+	VMOVDQU 224(DX)(R8*1), Y7
+	JMP     wfirst
+
+wtap:
+	MOVQ    (BX)(DI*8), R8
+	ADDQ    SI, R8
+	VMOVUPS (DX)(R8*1), Y8
+	VMAXPS  Y0, Y8, Y0
+	VMOVUPS 32(DX)(R8*1), Y8
+	VMAXPS  Y1, Y8, Y1
+	VMOVUPS 64(DX)(R8*1), Y8
+	VMAXPS  Y2, Y8, Y2
+	VMOVUPS 96(DX)(R8*1), Y8
+	VMAXPS  Y3, Y8, Y3
+	VMOVUPS 128(DX)(R8*1), Y8
+	VMAXPS  Y4, Y8, Y4
+	VMOVUPS 160(DX)(R8*1), Y8
+	VMAXPS  Y5, Y8, Y5
+	VMOVUPS 192(DX)(R8*1), Y8
+	VMAXPS  Y6, Y8, Y6
+	VMOVUPS 224(DX)(R8*1), Y8
+	VMAXPS  Y7, Y8, Y7
+	INCQ    DI
+
+wfirst:
+	CMPQ    DI, 24(AX)
+	JNE     wtap
+	VMOVDQU Y0, (CX)(SI*1)
+	VMOVDQU Y1, 32(CX)(SI*1)
+	VMOVDQU Y2, 64(CX)(SI*1)
+	VMOVDQU Y3, 96(CX)(SI*1)
+	VMOVDQU Y4, 128(CX)(SI*1)
+	VMOVDQU Y5, 160(CX)(SI*1)
+	VMOVDQU Y6, 192(CX)(SI*1)
+	VMOVDQU Y7, 224(CX)(SI*1)
+	MOVQ    R9, SI
+	JMP     w
+
+wdone:
 a:
 	LEAQ    128(SI), R9
 	CMPQ    R9, 32(AX)
@@ -223,6 +321,51 @@ pixel:
 	MOVQ 8(AX), DX
 	XORQ SI, SI
 
+w:
+	LEAQ    256(SI), R9
+	CMPQ    R9, 32(AX)
+	JGT     wdone
+	MOVQ    (BX), R8
+	ADDQ    SI, R8
+	MOVQ    $0x00000001, DI
+	VMOVDQU (DX)(R8*1), Y0
+	VMOVDQU 32(DX)(R8*1), Y1
+	VMOVDQU 64(DX)(R8*1), Y2
+	VMOVDQU 96(DX)(R8*1), Y3
+	VMOVDQU 128(DX)(R8*1), Y4
+	VMOVDQU 160(DX)(R8*1), Y5
+	VMOVDQU 192(DX)(R8*1), Y6
+	VMOVDQU 224(DX)(R8*1), Y7
+	JMP     wfirst
+
+wtap:
+	MOVQ   (BX)(DI*8), R8
+	ADDQ   SI, R8
+	VADDPS (DX)(R8*1), Y0, Y0
+	VADDPS 32(DX)(R8*1), Y1, Y1
+	VADDPS 64(DX)(R8*1), Y2, Y2
+	VADDPS 96(DX)(R8*1), Y3, Y3
+	VADDPS 128(DX)(R8*1), Y4, Y4
+	VADDPS 160(DX)(R8*1), Y5, Y5
+	VADDPS 192(DX)(R8*1), Y6, Y6
+	VADDPS 224(DX)(R8*1), Y7, Y7
+	INCQ   DI
+
+wfirst:
+	CMPQ    DI, 24(AX)
+	JNE     wtap
+	VMOVDQU Y0, (CX)(SI*1)
+	VMOVDQU Y1, 32(CX)(SI*1)
+	VMOVDQU Y2, 64(CX)(SI*1)
+	VMOVDQU Y3, 96(CX)(SI*1)
+	VMOVDQU Y4, 128(CX)(SI*1)
+	VMOVDQU Y5, 160(CX)(SI*1)
+	VMOVDQU Y6, 192(CX)(SI*1)
+	VMOVDQU Y7, 224(CX)(SI*1)
+	MOVQ    R9, SI
+	JMP     w
+
+wdone:
 a:
 	LEAQ    128(SI), R9
 	CMPQ    R9, 32(AX)
@@ -373,5 +516,108 @@ pixeldone:
 	ADDQ R12, CX
 	DECQ BX
 	JNE  pixel
+	VZEROUPPER
+	RET
+
+DATA bitsOfBytes<>+0(SB)/8, $0x8040201008040201
+DATA bitsOfBytes<>+8(SB)/8, $0x8040201008040201
+DATA bitsOfBytes<>+16(SB)/8, $0x8040201008040201
+DATA bitsOfBytes<>+24(SB)/8, $0x8040201008040201
+GLOBL bitsOfBytes<>(SB), RODATA|NOPTR, $32
+
+DATA bytesOfBits<>+0(SB)/8, $0x0000000000000000
+DATA bytesOfBits<>+8(SB)/8, $0x0101010101010101
+DATA bytesOfBits<>+16(SB)/8, $0x0202020202020202
+DATA bytesOfBits<>+24(SB)/8, $0x0303030303030303
+GLOBL bytesOfBits<>(SB), RODATA|NOPTR, $32
+
+// func sumSignsAVX2(job *byte)
+// Requires: AVX, AVX2
+TEXT ·sumSignsAVX2(SB), NOSPLIT, $64-8
+	MOVQ         job+0(FP), AX
+	VMOVDQU      bitsOfBytes<>+0(SB), Y0
+	VMOVDQU      bytesOfBits<>+0(SB), Y1
+	MOVQ         16(AX), CX
+	VPBROADCASTD 24(AX), Y4
+
+pixel:
+	MOVQ (AX), DX
+	MOVQ 8(AX), BX
+	MOVQ DX, R8
+	XORQ DI, DI
+
+word:
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	XORQ  DX, DX
+
+tap:
+	MOVQ         (CX)(DX*8), SI
+	ADDQ         DI, SI
+	VPBROADCASTD (BX)(SI*1), Y5
+	VPSHUFB      Y1, Y5, Y5
+	VPAND        Y0, Y5, Y5
+	VPCMPEQB     Y0, Y5, Y5
+	VPSUBB       Y5, Y2, Y2
+	VPBROADCASTD 4(BX)(SI*1), Y5
+	VPSHUFB      Y1, Y5, Y5
+	VPAND        Y0, Y5, Y5
+	VPCMPEQB     Y0, Y5, Y5
+	VPSUBB       Y5, Y3, Y3
+	INCQ         DX
+	CMPQ         DX, 24(AX)
+	JNE          tap
+	VMOVDQU      Y2, (SP)
+	VMOVDQU      Y3, 32(SP)
+	VPMOVZXBD    (SP), Y2
+	VPADDD       Y2, Y2, Y2
+	VPSUBD       Y4, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, (R8)
+	VPMOVZXBD    8(SP), Y2
+	VPADDD       Y2, Y2, Y2
+	VPSUBD       Y4, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 32(R8)
+	VPMOVZXBD    16(SP), Y2
+	VPADDD       Y2, Y2, Y2
+	VPSUBD       Y4, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 64(R8)
+	VPMOVZXBD    24(SP), Y2
+	VPADDD       Y2, Y2, Y2
+	VPSUBD       Y4, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 96(R8)
+	VPMOVZXBD    32(SP), Y2
+	VPADDD       Y2, Y2, Y2
+	VPSUBD       Y4, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 128(R8)
+	VPMOVZXBD    40(SP), Y2
+	VPADDD       Y2, Y2, Y2
+	VPSUBD       Y4, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 160(R8)
+	VPMOVZXBD    48(SP), Y2
+	VPADDD       Y2, Y2, Y2
+	VPSUBD       Y4, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 192(R8)
+	VPMOVZXBD    56(SP), Y2
+	VPADDD       Y2, Y2, Y2
+	VPSUBD       Y4, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 224(R8)
+	ADDQ         $+256, R8
+	ADDQ         $0x08, DI
+	CMPQ         DI, 32(AX)
+	JNE          word
+	MOVQ         40(AX), DX
+	ADDQ         DX, 8(AX)
+	MOVQ         48(AX), DX
+	ADDQ         DX, (AX)
+	DECQ         56(AX)
+	JNE          pixel
 	VZEROUPPER
 	RET

@@ -39,7 +39,7 @@ func Set() kern.Set {
 		},
 	}
 	s.DotBits = dotBits
-	s.FMA = fma
+	s.FloatBlock, s.FloatLanes = 16, 8
 	s.FMAPixels = fmaPixels
 	s.Threshold = threshold
 	s.ThresholdFloat = thresholdFloat
@@ -48,21 +48,22 @@ func Set() kern.Set {
 	s.FMAEach = fmaEach
 	s.Add = add
 	s.Choose = choose
-	s.PReLU = prelu
-	s.Clip = clip
 	s.Mul = mul
 	s.Divide = divide
 	s.OrPool = orPool
 	s.MaxPool = maxPool
 	s.SumPool = sumPool
+	s.SumSigns = sumSigns
 	s.Narrow = narrow
 	s.Join = join
 	s.ThresholdBytes = thresholdBytes
+	s.Floats = floats
 	s.Spread = spread
 	s.Luma = luma
 	s.LBP = lbp
 	s.MinMax = minMax
 	s.Peak, s.PeakProducts = peakAVX2, 12*32*4
+	s.PeakFMA, s.PeakFMAs = peakFMAAVX2, 8*12*8
 	s.Cost = kern.Cost{Bits: 0.002, Bytes: 0.008, Floats: 0.03, Value: 0.1}
 	return s
 }

@@ -178,103 +178,293 @@ func dotBits4x4AVX2(job *byte)
 //go:noescape
 func dotBits1x4AVX2(job *byte)
 
-// fma64AVX2 computes, for i < n in order, and for o < 64,
+// fmaPixels1x64AVX2 computes, for every pixel p, 1 at a time, and each of 64 outputs o,
+// with x the values of its patch in order and t their taps,
 //
-//	acc[o] = fma(x[i], w[i·stride+o], acc[o])
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
 //
-// stride counts bytes.
-//
-//go:noescape
-func fma64AVX2(acc *float32, x *float32, n int, w *float32, stride int)
-
-// fma8AVX2 computes, for i < n in order, and for o < 8,
-//
-//	acc[o] = fma(x[i], w[i·stride+o], acc[o])
-//
-// stride counts bytes.
+// and the end of that, and takes the pixels off the job.
 //
 //go:noescape
-func fma8AVX2(acc *float32, x *float32, n int, w *float32, stride int)
-
-// fma1AVX2 is fma8AVX2 for one output.
-//
-//go:noescape
-func fma1AVX2(acc *float32, x *float32, n int, w *float32, stride int)
+func fmaPixels1x64AVX2(job *byte)
 
 // fmaPixels6x16AVX2 computes, for every pixel p, 6 at a time, and each of 16 outputs o,
-// with x the values of its patch in order,
+// with x the values of its patch in order and t their taps,
 //
-//	dst[p][o] = bias[o], then fma(x[i], w[i][o], dst[p][o]) for each i
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
 //
-// and takes the pixels off the job.
+// and the end of that, and takes the pixels off the job.
 //
 //go:noescape
 func fmaPixels6x16AVX2(job *byte)
 
+// fmaPixels5x16AVX2 computes, for every pixel p, 5 at a time, and each of 16 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels5x16AVX2(job *byte)
+
+// fmaPixels4x16AVX2 computes, for every pixel p, 4 at a time, and each of 16 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels4x16AVX2(job *byte)
+
+// fmaPixels3x16AVX2 computes, for every pixel p, 3 at a time, and each of 16 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels3x16AVX2(job *byte)
+
+// fmaPixels2x16AVX2 computes, for every pixel p, 2 at a time, and each of 16 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels2x16AVX2(job *byte)
+
+// fmaPixels1x16AVX2 computes, for every pixel p, 1 at a time, and each of 16 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels1x16AVX2(job *byte)
+
 // fmaPixels6x8AVX2 computes, for every pixel p, 6 at a time, and each of at most 8 outputs o,
-// with x the values of its patch in order,
+// with x the values of its patch in order and t their taps,
 //
-//	dst[p][o] = bias[o], then fma(x[i], w[i][o], dst[p][o]) for each i
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
 //
-// and takes the pixels off the job.
+// and the end of that, and takes the pixels off the job.
 //
 //go:noescape
 func fmaPixels6x8AVX2(job *byte)
 
-// fmaEachAVX2 computes acc[i] = fma(x[i], w[i], acc[i]) for i < n, n > 0.
+// fmaPixels5x8AVX2 computes, for every pixel p, 5 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
 //
 //go:noescape
-func fmaEachAVX2(acc *float32, x *float32, w *float32, n int)
+func fmaPixels5x8AVX2(job *byte)
 
-// thresholdAVX2 sets, for o < 64·words, words > 0,
+// fmaPixels4x8AVX2 computes, for every pixel p, 4 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels4x8AVX2(job *byte)
+
+// fmaPixels3x8AVX2 computes, for every pixel p, 3 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels3x8AVX2(job *byte)
+
+// fmaPixels2x8AVX2 computes, for every pixel p, 2 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels2x8AVX2(job *byte)
+
+// fmaPixels1x8AVX2 computes, for every pixel p, 1 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels1x8AVX2(job *byte)
+
+// fmaEach6x16AVX2 computes, for every pixel p, 6 at a time, and each of 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach6x16AVX2(job *byte)
+
+// fmaEach5x16AVX2 computes, for every pixel p, 5 at a time, and each of 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach5x16AVX2(job *byte)
+
+// fmaEach4x16AVX2 computes, for every pixel p, 4 at a time, and each of 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach4x16AVX2(job *byte)
+
+// fmaEach3x16AVX2 computes, for every pixel p, 3 at a time, and each of 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach3x16AVX2(job *byte)
+
+// fmaEach2x16AVX2 computes, for every pixel p, 2 at a time, and each of 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach2x16AVX2(job *byte)
+
+// fmaEach1x16AVX2 computes, for every pixel p, 1 at a time, and each of 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach1x16AVX2(job *byte)
+
+// fmaEach6x8AVX2 computes, for every pixel p, 6 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach6x8AVX2(job *byte)
+
+// fmaEach5x8AVX2 computes, for every pixel p, 5 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach5x8AVX2(job *byte)
+
+// fmaEach4x8AVX2 computes, for every pixel p, 4 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach4x8AVX2(job *byte)
+
+// fmaEach3x8AVX2 computes, for every pixel p, 3 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach3x8AVX2(job *byte)
+
+// fmaEach2x8AVX2 computes, for every pixel p, 2 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach2x8AVX2(job *byte)
+
+// fmaEach1x8AVX2 computes, for every pixel p, 1 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach1x8AVX2(job *byte)
+
+// thresholdAVX2 sets, for o < 64·words and every pixel, words > 0, pixels > 0,
 //
 //	bit o%64 of dst[o/64] = values[o] ≥ t[o]
 //
+// step and stride are the bytes from a pixel to the next one, of dst and of
+// values.
+//
 //go:noescape
-func thresholdAVX2(dst *uint64, values *int32, t *int32, words int)
+func thresholdAVX2(dst *uint64, values *int32, t *int32, words int, pixels int, step int, stride int)
 
-// thresholdFloatAVX2 sets, for o < 64·words, words > 0,
+// thresholdFloatAVX2 sets, for o < 64·words and every pixel, words > 0, pixels > 0,
 //
 //	bit o%64 of dst[o/64] = values[o] ≥ t[o]
 //
+// step and stride are the bytes from a pixel to the next one, of dst and of
+// values.
+//
 //go:noescape
-func thresholdFloatAVX2(dst *uint64, values *float32, t *float32, words int)
+func thresholdFloatAVX2(dst *uint64, values *float32, t *float32, words int, pixels int, step int, stride int)
 
-// scaleAVX2 computes, for o < n, n > 0,
-//
-//	dst[o] = fma(float32(values[o]), scale[o], shift[o])
-//
-// or 0 where that is not greater than 0 and always is 0, else all ones.
-// dst may be values.
+// scaleAVX2 writes the rows of an EndJob, whose values are float32(src[o]).
+// dst may be src.
 //
 //go:noescape
-func scaleAVX2(dst *float32, values *int32, scale *float32, shift *float32, n int, always uint32)
+func scaleAVX2(job *byte)
 
-// scaleFloatAVX2 computes, for o < n, n > 0,
-//
-//	dst[o] = fma(float32(values[o]), scale[o], shift[o])
-//
-// or 0 where that is not greater than 0 and always is 0, else all ones.
-// dst may be values.
+// scaleFloatAVX2 writes the rows of an EndJob, whose values are src[o].
+// dst may be src.
 //
 //go:noescape
-func scaleFloatAVX2(dst *float32, values *float32, scale *float32, shift *float32, n int, always uint32)
+func scaleFloatAVX2(job *byte)
 
-// addAVX2 computes dst[i] = a[i] + b[i] for i < n, n > 0,
-// or 0 where that is not greater than 0 and always is 0, else all ones.
+// addAVX2 writes the rows of an EndJob, whose values are src[o] + src2[o].
+// dst may be src.
 //
 //go:noescape
-func addAVX2(dst *float32, a *float32, b *float32, n int, always uint32)
-
-// preluAVX2 multiplies x[i] by slope[i] where it is less than 0, for i < n, n > 0.
-//
-//go:noescape
-func preluAVX2(x *float32, slope *float32, n int)
-
-// clipAVX2 makes low of x[i] where it is not greater, and then high where that is not less, for i < n, n > 0.
-//
-//go:noescape
-func clipAVX2(x *float32, n int, low float32, high float32)
+func addAVX2(job *byte)
 
 // mulAVX2 computes dst[i] = a[i]·b[i] for i < n, n > 0.
 //
@@ -314,6 +504,12 @@ func sumPoolAVX2(job *byte)
 //go:noescape
 func orPool4AVX2(job *byte, flip uint64)
 
+// sumSignsAVX2 stores, for the bits of whole words and every pixel of a job with less than 256
+// taps, the sum over the taps of +1 where the bit is set, else −1.
+//
+//go:noescape
+func sumSignsAVX2(job *byte)
+
 // narrowAVX2 computes dst[i] = uint32(src[i]) for i < n, n ≥ 8.
 //
 //go:noescape
@@ -349,6 +545,11 @@ func expandAVX2(dst *uint8, src *uint32, n int)
 //go:noescape
 func thresholdBytesAVX2(dst *uint64, src *uint8, t *uint8, words int, period int)
 
+// floatsAVX2 computes dst[i] = float32(src[i]) for i < 8·vectors, vectors > 0.
+//
+//go:noescape
+func floatsAVX2(dst *float32, src *uint8, vectors int)
+
 // spreadAVX2 computes, for p < 8·groups, groups > 0, with n ≤ 8 and mask = 1<<n − 1,
 //
 //	dst[p] = bits p·n … p·n+n−1 of src, XOR flip
@@ -377,6 +578,10 @@ func lbpAVX2(dst *uint64, above *uint8, row *uint8, below *uint8, n int)
 //
 //go:noescape
 func minMaxAVX2(src *uint8, n int, lowest *uint8, highest *uint8)
+
+// peakFMAAVX2 does 8 × 12 vectors of fused products and sums, 8 each, rounds
+// times.
+func peakFMAAVX2(rounds int)
 
 // peakAVX2 does 12 look-ups of the popcounts of 32 nibbles and their addition,
 // rounds times.

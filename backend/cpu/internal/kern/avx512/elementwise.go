@@ -2,46 +2,52 @@
 
 package avx512
 
-import "github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
+import (
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
 
 func threshold(dst []uint64, step int, sums []int32, stride int, t []int32, pixels int) {
-	if len(t) == 0 {
-		return
-	}
-	for p := range pixels {
-		thresholdAVX512(&dst[p*step], &sums[p*stride], &t[0], len(t))
+	if len(t) > 0 && pixels > 0 {
+		thresholdAVX512(&dst[0], &sums[0], &t[0], len(t), pixels, 8*step, 4*stride)
 	}
 }
 
 func thresholdFloat(dst []uint64, step int, sums []float32, stride int, t []float32, pixels int) {
-	if len(t) == 0 {
-		return
-	}
-	for p := range pixels {
-		thresholdFloatAVX512(&dst[p*step], &sums[p*stride], &t[0], len(t))
+	if len(t) > 0 && pixels > 0 {
+		thresholdFloatAVX512(&dst[0], &sums[0], &t[0], len(t), pixels, 8*step, 4*stride)
 	}
 }
 
-// allLanes returns a mask of the lanes where negative results stay as they are.
-func allLanes(relu bool) uint16 {
-	if relu {
-		return 0
+func scale(dst []float32, stride int, sums []int32, step, n, rows int, end kern.End) {
+	if n > 0 && rows > 0 {
+		job := kern.NewEndJob(dst, stride, sums, step, n, rows, end)
+		scaleAVX512(job.Address())
 	}
-	return 0xffff
 }
 
-func scale(dst []float32, sums []int32, scale, shift []float32, relu bool) {
-	if scale == nil || len(dst) == 0 {
-		generic.Scale(dst, sums, scale, shift, relu)
-		return
+func scaleFloat(dst []float32, stride int, sums []float32, step, n, rows int, end kern.End) {
+	if n > 0 && rows > 0 {
+		job := kern.NewEndJob(dst, stride, sums, step, n, rows, end)
+		scaleFloatAVX512(job.Address())
 	}
-	scaleAVX512(&dst[0], &sums[0], &scale[0], &shift[0], len(dst), allLanes(relu))
 }
 
-func scaleFloat(dst, sums, scale, shift []float32, relu bool) {
-	if scale == nil || len(dst) == 0 {
-		generic.ScaleFloat(dst, sums, scale, shift, relu)
-		return
+func add(dst, a, b []float32, act kern.Activation) {
+	if len(dst) > 0 {
+		job := kern.NewAddJob(dst, a, b, act)
+		addAVX512(job.Address())
 	}
-	scaleFloatAVX512(&dst[0], &sums[0], &scale[0], &shift[0], len(dst), allLanes(relu))
+}
+
+func choose(dst []float32, src []uint64, one, zero []float32) {
+	words := len(dst) / bits.WordBits
+	whole := words * bits.WordBits
+	if words > 0 {
+		chooseAVX512(&dst[0], &src[0], &one[0], &zero[0], words)
+	}
+	if whole < len(dst) {
+		generic.Choose(dst[whole:], src[words:], one[whole:], zero[whole:])
+	}
 }

@@ -4,13 +4,21 @@
 
 #include "textflag.h"
 
-// func thresholdAVX512(dst *uint64, values *int32, t *int32, n int)
+// func thresholdAVX512(dst *uint64, values *int32, t *int32, n int, pixels int, step int, stride int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV
-TEXT ·thresholdAVX512(SB), NOSPLIT, $0-32
+TEXT ·thresholdAVX512(SB), NOSPLIT, $0-56
 	MOVQ dst+0(FP), AX
 	MOVQ values+8(FP), CX
 	MOVQ t+16(FP), DX
+	MOVQ pixels+32(FP), SI
+
+pixel:
+	MOVQ AX, R8
+	ADDQ step+40(FP), R8
+	MOVQ CX, R9
+	ADDQ stride+48(FP), R9
 	MOVQ n+24(FP), BX
+	MOVQ t+16(FP), DX
 
 words:
 	CMPQ     BX, $0x40
@@ -26,8 +34,8 @@ words:
 	KUNPCKWD K1, K2, K1
 	KUNPCKWD K3, K4, K3
 	KUNPCKDQ K1, K3, K1
-	KMOVQ    K1, SI
-	MOVQ     SI, (AX)
+	KMOVQ    K1, DI
+	MOVQ     DI, (AX)
 	ADDQ     $0x08, AX
 	ADDQ     $0x00000100, CX
 	ADDQ     $0x00000100, DX
@@ -37,40 +45,52 @@ words:
 rest:
 	TESTQ BX, BX
 	JEQ   done
-	XORQ  SI, SI
 	XORQ  DI, DI
+	XORQ  R10, R10
 
 vectors:
-	MOVQ      $0x00000010, R8
-	CMPQ      BX, R8
-	CMOVQLT   BX, R8
-	MOVQ      $-1, R9
-	BZHIQ     R8, R9, R9
-	KMOVW     R9, K1
+	MOVQ      $0x00000010, R11
+	CMPQ      BX, R11
+	CMOVQLT   BX, R11
+	MOVQ      $-1, R12
+	BZHIQ     R11, R12, R12
+	KMOVW     R12, K1
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS.Z (DX), K1, Z1
 	VPCMPD    $0x05, Z1, Z0, K1, K1
-	KMOVW     K1, R8
-	SHLXQ     DI, R8, R8
-	ORQ       R8, SI
-	ADDQ      $0x10, DI
+	KMOVW     K1, R11
+	SHLXQ     R10, R11, R11
+	ORQ       R11, DI
+	ADDQ      $0x10, R10
 	ADDQ      $0x40, CX
 	ADDQ      $0x40, DX
 	SUBQ      $0x10, BX
 	JGT       vectors
-	MOVQ      SI, (AX)
+	MOVQ      DI, (AX)
 
 done:
+	MOVQ R8, AX
+	MOVQ R9, CX
+	DECQ SI
+	JNE  pixel
 	VZEROUPPER
 	RET
 
-// func thresholdFloatAVX512(dst *uint64, values *float32, t *float32, n int)
+// func thresholdFloatAVX512(dst *uint64, values *float32, t *float32, n int, pixels int, step int, stride int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV
-TEXT ·thresholdFloatAVX512(SB), NOSPLIT, $0-32
+TEXT ·thresholdFloatAVX512(SB), NOSPLIT, $0-56
 	MOVQ dst+0(FP), AX
 	MOVQ values+8(FP), CX
 	MOVQ t+16(FP), DX
+	MOVQ pixels+32(FP), SI
+
+pixel:
+	MOVQ AX, R8
+	ADDQ step+40(FP), R8
+	MOVQ CX, R9
+	ADDQ stride+48(FP), R9
 	MOVQ n+24(FP), BX
+	MOVQ t+16(FP), DX
 
 words:
 	CMPQ     BX, $0x40
@@ -86,8 +106,8 @@ words:
 	KUNPCKWD K1, K2, K1
 	KUNPCKWD K3, K4, K3
 	KUNPCKDQ K1, K3, K1
-	KMOVQ    K1, SI
-	MOVQ     SI, (AX)
+	KMOVQ    K1, DI
+	MOVQ     DI, (AX)
 	ADDQ     $0x08, AX
 	ADDQ     $0x00000100, CX
 	ADDQ     $0x00000100, DX
@@ -97,101 +117,490 @@ words:
 rest:
 	TESTQ BX, BX
 	JEQ   done
-	XORQ  SI, SI
 	XORQ  DI, DI
+	XORQ  R10, R10
 
 vectors:
-	MOVQ      $0x00000010, R8
-	CMPQ      BX, R8
-	CMOVQLT   BX, R8
-	MOVQ      $-1, R9
-	BZHIQ     R8, R9, R9
-	KMOVW     R9, K1
+	MOVQ      $0x00000010, R11
+	CMPQ      BX, R11
+	CMOVQLT   BX, R11
+	MOVQ      $-1, R12
+	BZHIQ     R11, R12, R12
+	KMOVW     R12, K1
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS.Z (DX), K1, Z1
 	VCMPPS    $0x0d, Z1, Z0, K1, K1
-	KMOVW     K1, R8
-	SHLXQ     DI, R8, R8
-	ORQ       R8, SI
-	ADDQ      $0x10, DI
+	KMOVW     K1, R11
+	SHLXQ     R10, R11, R11
+	ORQ       R11, DI
+	ADDQ      $0x10, R10
 	ADDQ      $0x40, CX
 	ADDQ      $0x40, DX
 	SUBQ      $0x10, BX
 	JGT       vectors
-	MOVQ      SI, (AX)
+	MOVQ      DI, (AX)
 
 done:
+	MOVQ R8, AX
+	MOVQ R9, CX
+	DECQ SI
+	JNE  pixel
 	VZEROUPPER
 	RET
 
-// func scaleAVX512(dst *float32, values *int32, scale *float32, shift *float32, n int, always uint16)
-// Requires: AVX, AVX512F, BMI2, CMOV
-TEXT ·scaleAVX512(SB), NOSPLIT, $0-42
-	MOVQ    dst+0(FP), AX
-	MOVQ    values+8(FP), CX
-	MOVQ    scale+16(FP), DX
-	MOVQ    shift+24(FP), BX
-	MOVQ    n+32(FP), SI
-	VPXORD  Z0, Z0, Z0
-	MOVWLZX always+40(FP), DI
-	KMOVW   DI, K1
+// func scaleAVX512(job *byte)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·scaleAVX512(SB), NOSPLIT, $0-8
+	MOVQ         job+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         16(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         48(AX), SI
+	MOVQ         56(AX), DI
+	MOVQ         80(AX), R8
+	MOVQ         72(AX), R9
+	VPXORD       Z0, Z0, Z0
+	VBROADCASTSS 88(AX), Z1
+	VBROADCASTSS 92(AX), Z2
 
-next:
-	MOVQ        $0x00000010, DI
-	CMPQ        SI, DI
-	CMOVQLT     SI, DI
-	MOVQ        $-1, R8
-	BZHIQ       DI, R8, R8
-	KMOVW       R8, K2
-	VCVTDQ2PS.Z (CX), K2, Z1
-	VMOVUPS.Z   (DX), K2, Z2
-	VMOVUPS.Z   (BX), K2, Z3
-	VFMADD213PS Z3, Z2, Z1
-	VCMPPS      $0x0e, Z0, Z1, K3
-	KORW        K1, K3, K3
-	VMOVAPS.Z   Z1, K3, Z1
-	VMOVUPS     Z1, K2, (AX)
-	ADDQ        $0x40, AX
-	ADDQ        $0x40, CX
-	ADDQ        $0x40, DX
-	ADDQ        $0x40, BX
-	SUBQ        $0x10, SI
-	JGT         next
+row:
+	XORQ R10, R10
+	MOVQ 64(AX), R11
+
+four:
+	CMPQ        R11, $0x40
+	JLT         fourend
+	VMOVUPS     (DX)(R10*1), Z3
+	VCVTDQ2PS   Z3, Z3
+	VMOVUPS     64(DX)(R10*1), Z4
+	VCVTDQ2PS   Z4, Z4
+	VMOVUPS     128(DX)(R10*1), Z5
+	VCVTDQ2PS   Z5, Z5
+	VMOVUPS     192(DX)(R10*1), Z6
+	VCVTDQ2PS   Z6, Z6
+	TESTQ       BX, BX
+	JEQ         fourscaled
+	VMOVUPS     (BX)(R10*1), Z7
+	VMOVUPS     (SI)(R10*1), Z8
+	VFMADD213PS Z8, Z7, Z3
+	VMOVUPS     64(BX)(R10*1), Z7
+	VMOVUPS     64(SI)(R10*1), Z8
+	VFMADD213PS Z8, Z7, Z4
+	VMOVUPS     128(BX)(R10*1), Z7
+	VMOVUPS     128(SI)(R10*1), Z8
+	VFMADD213PS Z8, Z7, Z5
+	VMOVUPS     192(BX)(R10*1), Z7
+	VMOVUPS     192(SI)(R10*1), Z8
+	VFMADD213PS Z8, Z7, Z6
+
+fourscaled:
+	TESTQ   DI, DI
+	JEQ     foursloped
+	VMOVUPS (DI)(R10*1), Z7
+	VCMPPS  $0x11, Z0, Z3, K1
+	VMULPS  Z7, Z3, K1, Z3
+	VMOVUPS 64(DI)(R10*1), Z7
+	VCMPPS  $0x11, Z0, Z4, K1
+	VMULPS  Z7, Z4, K1, Z4
+	VMOVUPS 128(DI)(R10*1), Z7
+	VCMPPS  $0x11, Z0, Z5, K1
+	VMULPS  Z7, Z5, K1, Z5
+	VMOVUPS 192(DI)(R10*1), Z7
+	VCMPPS  $0x11, Z0, Z6, K1
+	VMULPS  Z7, Z6, K1, Z6
+
+foursloped:
+	TESTQ  R8, R8
+	JEQ    fourclipped
+	VMAXPS Z1, Z3, Z3
+	VMINPS Z2, Z3, Z3
+	VMAXPS Z1, Z4, Z4
+	VMINPS Z2, Z4, Z4
+	VMAXPS Z1, Z5, Z5
+	VMINPS Z2, Z5, Z5
+	VMAXPS Z1, Z6, Z6
+	VMINPS Z2, Z6, Z6
+
+fourclipped:
+	VMOVUPS Z3, (CX)(R10*1)
+	VMOVUPS Z4, 64(CX)(R10*1)
+	VMOVUPS Z5, 128(CX)(R10*1)
+	VMOVUPS Z6, 192(CX)(R10*1)
+	ADDQ    $+256, R10
+	SUBQ    $0x40, R11
+	JMP     four
+
+fourend:
+one:
+	CMPQ        R11, $0x10
+	JLT         oneend
+	VMOVUPS     (DX)(R10*1), Z3
+	VCVTDQ2PS   Z3, Z3
+	TESTQ       BX, BX
+	JEQ         onescaled
+	VMOVUPS     (BX)(R10*1), Z4
+	VMOVUPS     (SI)(R10*1), Z5
+	VFMADD213PS Z5, Z4, Z3
+
+onescaled:
+	TESTQ   DI, DI
+	JEQ     onesloped
+	VMOVUPS (DI)(R10*1), Z4
+	VCMPPS  $0x11, Z0, Z3, K1
+	VMULPS  Z4, Z3, K1, Z3
+
+onesloped:
+	TESTQ  R8, R8
+	JEQ    oneclipped
+	VMAXPS Z1, Z3, Z3
+	VMINPS Z2, Z3, Z3
+
+oneclipped:
+	VMOVUPS Z3, (CX)(R10*1)
+	ADDQ    $+64, R10
+	SUBQ    $0x10, R11
+	JMP     one
+
+oneend:
+	TESTQ       R11, R11
+	JEQ         rowend
+	MOVQ        $-1, R12
+	BZHIQ       R11, R12, R12
+	KMOVW       R12, K1
+	VMOVUPS.Z   (DX)(R10*1), K1, Z3
+	VCVTDQ2PS   Z3, Z3
+	TESTQ       BX, BX
+	JEQ         restscaled
+	VMOVUPS.Z   (BX)(R10*1), K1, Z4
+	VMOVUPS.Z   (SI)(R10*1), K1, Z5
+	VFMADD213PS Z5, Z4, Z3
+
+restscaled:
+	TESTQ     DI, DI
+	JEQ       restsloped
+	VMOVUPS.Z (DI)(R10*1), K1, Z4
+	VCMPPS    $0x11, Z0, Z3, K2
+	VMULPS    Z4, Z3, K2, Z3
+
+restsloped:
+	TESTQ  R8, R8
+	JEQ    restclipped
+	VMAXPS Z1, Z3, Z3
+	VMINPS Z2, Z3, Z3
+
+restclipped:
+	VMOVUPS Z3, K1, (CX)(R10*1)
+
+rowend:
+	ADDQ 8(AX), CX
+	ADDQ 24(AX), DX
+	DECQ R9
+	JNE  row
 	VZEROUPPER
 	RET
 
-// func scaleFloatAVX512(dst *float32, values *float32, scale *float32, shift *float32, n int, always uint16)
-// Requires: AVX, AVX512F, BMI2, CMOV
-TEXT ·scaleFloatAVX512(SB), NOSPLIT, $0-42
-	MOVQ    dst+0(FP), AX
-	MOVQ    values+8(FP), CX
-	MOVQ    scale+16(FP), DX
-	MOVQ    shift+24(FP), BX
-	MOVQ    n+32(FP), SI
-	VPXORD  Z0, Z0, Z0
-	MOVWLZX always+40(FP), DI
-	KMOVW   DI, K1
+// func scaleFloatAVX512(job *byte)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·scaleFloatAVX512(SB), NOSPLIT, $0-8
+	MOVQ         job+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         16(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         48(AX), SI
+	MOVQ         56(AX), DI
+	MOVQ         80(AX), R8
+	MOVQ         72(AX), R9
+	VPXORD       Z0, Z0, Z0
+	VBROADCASTSS 88(AX), Z1
+	VBROADCASTSS 92(AX), Z2
+
+row:
+	XORQ R10, R10
+	MOVQ 64(AX), R11
+
+four:
+	CMPQ        R11, $0x40
+	JLT         fourend
+	VMOVUPS     (DX)(R10*1), Z3
+	VMOVUPS     64(DX)(R10*1), Z4
+	VMOVUPS     128(DX)(R10*1), Z5
+	VMOVUPS     192(DX)(R10*1), Z6
+	TESTQ       BX, BX
+	JEQ         fourscaled
+	VMOVUPS     (BX)(R10*1), Z7
+	VMOVUPS     (SI)(R10*1), Z8
+	VFMADD213PS Z8, Z7, Z3
+	VMOVUPS     64(BX)(R10*1), Z7
+	VMOVUPS     64(SI)(R10*1), Z8
+	VFMADD213PS Z8, Z7, Z4
+	VMOVUPS     128(BX)(R10*1), Z7
+	VMOVUPS     128(SI)(R10*1), Z8
+	VFMADD213PS Z8, Z7, Z5
+	VMOVUPS     192(BX)(R10*1), Z7
+	VMOVUPS     192(SI)(R10*1), Z8
+	VFMADD213PS Z8, Z7, Z6
+
+fourscaled:
+	TESTQ   DI, DI
+	JEQ     foursloped
+	VMOVUPS (DI)(R10*1), Z7
+	VCMPPS  $0x11, Z0, Z3, K1
+	VMULPS  Z7, Z3, K1, Z3
+	VMOVUPS 64(DI)(R10*1), Z7
+	VCMPPS  $0x11, Z0, Z4, K1
+	VMULPS  Z7, Z4, K1, Z4
+	VMOVUPS 128(DI)(R10*1), Z7
+	VCMPPS  $0x11, Z0, Z5, K1
+	VMULPS  Z7, Z5, K1, Z5
+	VMOVUPS 192(DI)(R10*1), Z7
+	VCMPPS  $0x11, Z0, Z6, K1
+	VMULPS  Z7, Z6, K1, Z6
+
+foursloped:
+	TESTQ  R8, R8
+	JEQ    fourclipped
+	VMAXPS Z1, Z3, Z3
+	VMINPS Z2, Z3, Z3
+	VMAXPS Z1, Z4, Z4
+	VMINPS Z2, Z4, Z4
+	VMAXPS Z1, Z5, Z5
+	VMINPS Z2, Z5, Z5
+	VMAXPS Z1, Z6, Z6
+	VMINPS Z2, Z6, Z6
+
+fourclipped:
+	VMOVUPS Z3, (CX)(R10*1)
+	VMOVUPS Z4, 64(CX)(R10*1)
+	VMOVUPS Z5, 128(CX)(R10*1)
+	VMOVUPS Z6, 192(CX)(R10*1)
+	ADDQ    $+256, R10
+	SUBQ    $0x40, R11
+	JMP     four
+
+fourend:
+one:
+	CMPQ        R11, $0x10
+	JLT         oneend
+	VMOVUPS     (DX)(R10*1), Z3
+	TESTQ       BX, BX
+	JEQ         onescaled
+	VMOVUPS     (BX)(R10*1), Z4
+	VMOVUPS     (SI)(R10*1), Z5
+	VFMADD213PS Z5, Z4, Z3
+
+onescaled:
+	TESTQ   DI, DI
+	JEQ     onesloped
+	VMOVUPS (DI)(R10*1), Z4
+	VCMPPS  $0x11, Z0, Z3, K1
+	VMULPS  Z4, Z3, K1, Z3
+
+onesloped:
+	TESTQ  R8, R8
+	JEQ    oneclipped
+	VMAXPS Z1, Z3, Z3
+	VMINPS Z2, Z3, Z3
+
+oneclipped:
+	VMOVUPS Z3, (CX)(R10*1)
+	ADDQ    $+64, R10
+	SUBQ    $0x10, R11
+	JMP     one
+
+oneend:
+	TESTQ       R11, R11
+	JEQ         rowend
+	MOVQ        $-1, R12
+	BZHIQ       R11, R12, R12
+	KMOVW       R12, K1
+	VMOVUPS.Z   (DX)(R10*1), K1, Z3
+	TESTQ       BX, BX
+	JEQ         restscaled
+	VMOVUPS.Z   (BX)(R10*1), K1, Z4
+	VMOVUPS.Z   (SI)(R10*1), K1, Z5
+	VFMADD213PS Z5, Z4, Z3
+
+restscaled:
+	TESTQ     DI, DI
+	JEQ       restsloped
+	VMOVUPS.Z (DI)(R10*1), K1, Z4
+	VCMPPS    $0x11, Z0, Z3, K2
+	VMULPS    Z4, Z3, K2, Z3
+
+restsloped:
+	TESTQ  R8, R8
+	JEQ    restclipped
+	VMAXPS Z1, Z3, Z3
+	VMINPS Z2, Z3, Z3
+
+restclipped:
+	VMOVUPS Z3, K1, (CX)(R10*1)
+
+rowend:
+	ADDQ 8(AX), CX
+	ADDQ 24(AX), DX
+	DECQ R9
+	JNE  row
+	VZEROUPPER
+	RET
+
+// func addAVX512(job *byte)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·addAVX512(SB), NOSPLIT, $0-8
+	MOVQ         job+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         16(AX), DX
+	MOVQ         32(AX), BX
+	MOVQ         56(AX), SI
+	MOVQ         80(AX), DI
+	MOVQ         72(AX), R8
+	VPXORD       Z0, Z0, Z0
+	VBROADCASTSS 88(AX), Z1
+	VBROADCASTSS 92(AX), Z2
+
+row:
+	XORQ R9, R9
+	MOVQ 64(AX), R10
+
+four:
+	CMPQ    R10, $0x40
+	JLT     fourend
+	VMOVUPS (DX)(R9*1), Z3
+	VMOVUPS (BX)(R9*1), Z4
+	VADDPS  Z4, Z3, Z3
+	VMOVUPS 64(DX)(R9*1), Z4
+	VMOVUPS 64(BX)(R9*1), Z5
+	VADDPS  Z5, Z4, Z4
+	VMOVUPS 128(DX)(R9*1), Z5
+	VMOVUPS 128(BX)(R9*1), Z6
+	VADDPS  Z6, Z5, Z5
+	VMOVUPS 192(DX)(R9*1), Z6
+	VMOVUPS 192(BX)(R9*1), Z7
+	VADDPS  Z7, Z6, Z6
+	TESTQ   SI, SI
+	JEQ     foursloped
+	VMOVUPS (SI)(R9*1), Z7
+	VCMPPS  $0x11, Z0, Z3, K1
+	VMULPS  Z7, Z3, K1, Z3
+	VMOVUPS 64(SI)(R9*1), Z7
+	VCMPPS  $0x11, Z0, Z4, K1
+	VMULPS  Z7, Z4, K1, Z4
+	VMOVUPS 128(SI)(R9*1), Z7
+	VCMPPS  $0x11, Z0, Z5, K1
+	VMULPS  Z7, Z5, K1, Z5
+	VMOVUPS 192(SI)(R9*1), Z7
+	VCMPPS  $0x11, Z0, Z6, K1
+	VMULPS  Z7, Z6, K1, Z6
+
+foursloped:
+	TESTQ  DI, DI
+	JEQ    fourclipped
+	VMAXPS Z1, Z3, Z3
+	VMINPS Z2, Z3, Z3
+	VMAXPS Z1, Z4, Z4
+	VMINPS Z2, Z4, Z4
+	VMAXPS Z1, Z5, Z5
+	VMINPS Z2, Z5, Z5
+	VMAXPS Z1, Z6, Z6
+	VMINPS Z2, Z6, Z6
+
+fourclipped:
+	VMOVUPS Z3, (CX)(R9*1)
+	VMOVUPS Z4, 64(CX)(R9*1)
+	VMOVUPS Z5, 128(CX)(R9*1)
+	VMOVUPS Z6, 192(CX)(R9*1)
+	ADDQ    $+256, R9
+	SUBQ    $0x40, R10
+	JMP     four
+
+fourend:
+one:
+	CMPQ    R10, $0x10
+	JLT     oneend
+	VMOVUPS (DX)(R9*1), Z3
+	VMOVUPS (BX)(R9*1), Z4
+	VADDPS  Z4, Z3, Z3
+	TESTQ   SI, SI
+	JEQ     onesloped
+	VMOVUPS (SI)(R9*1), Z4
+	VCMPPS  $0x11, Z0, Z3, K1
+	VMULPS  Z4, Z3, K1, Z3
+
+onesloped:
+	TESTQ  DI, DI
+	JEQ    oneclipped
+	VMAXPS Z1, Z3, Z3
+	VMINPS Z2, Z3, Z3
+
+oneclipped:
+	VMOVUPS Z3, (CX)(R9*1)
+	ADDQ    $+64, R9
+	SUBQ    $0x10, R10
+	JMP     one
+
+oneend:
+	TESTQ     R10, R10
+	JEQ       rowend
+	MOVQ      $-1, R11
+	BZHIQ     R10, R11, R11
+	KMOVW     R11, K1
+	VMOVUPS.Z (DX)(R9*1), K1, Z3
+	VMOVUPS.Z (BX)(R9*1), K1, Z4
+	VADDPS    Z4, Z3, Z3
+	TESTQ     SI, SI
+	JEQ       restsloped
+	VMOVUPS.Z (SI)(R9*1), K1, Z4
+	VCMPPS    $0x11, Z0, Z3, K2
+	VMULPS    Z4, Z3, K2, Z3
+
+restsloped:
+	TESTQ  DI, DI
+	JEQ    restclipped
+	VMAXPS Z1, Z3, Z3
+	VMINPS Z2, Z3, Z3
+
+restclipped:
+	VMOVUPS Z3, K1, (CX)(R9*1)
+
+rowend:
+	ADDQ 8(AX), CX
+	ADDQ 24(AX), DX
+	DECQ R8
+	JNE  row
+	VZEROUPPER
+	RET
+
+// func chooseAVX512(dst *float32, src *uint64, one *float32, zero *float32, words int)
+// Requires: AVX, AVX512F
+TEXT ·chooseAVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ one+16(FP), DX
+	MOVQ zero+24(FP), BX
+	MOVQ words+32(FP), SI
 
 next:
-	MOVQ        $0x00000010, DI
-	CMPQ        SI, DI
-	CMOVQLT     SI, DI
-	MOVQ        $-1, R8
-	BZHIQ       DI, R8, R8
-	KMOVW       R8, K2
-	VMOVUPS.Z   (CX), K2, Z1
-	VMOVUPS.Z   (DX), K2, Z2
-	VMOVUPS.Z   (BX), K2, Z3
-	VFMADD213PS Z3, Z2, Z1
-	VCMPPS      $0x0e, Z0, Z1, K3
-	KORW        K1, K3, K3
-	VMOVAPS.Z   Z1, K3, Z1
-	VMOVUPS     Z1, K2, (AX)
-	ADDQ        $0x40, AX
-	ADDQ        $0x40, CX
-	ADDQ        $0x40, DX
-	ADDQ        $0x40, BX
-	SUBQ        $0x10, SI
-	JGT         next
+	KMOVW   (CX), K1
+	VMOVUPS (BX), Z0
+	VMOVUPS (DX), K1, Z0
+	VMOVUPS Z0, (AX)
+	KMOVW   2(CX), K1
+	VMOVUPS 64(BX), Z0
+	VMOVUPS 64(DX), K1, Z0
+	VMOVUPS Z0, 64(AX)
+	KMOVW   4(CX), K1
+	VMOVUPS 128(BX), Z0
+	VMOVUPS 128(DX), K1, Z0
+	VMOVUPS Z0, 128(AX)
+	KMOVW   6(CX), K1
+	VMOVUPS 192(BX), Z0
+	VMOVUPS 192(DX), K1, Z0
+	VMOVUPS Z0, 192(AX)
+	ADDQ    $0x08, CX
+	ADDQ    $0x00000100, AX
+	ADDQ    $0x00000100, DX
+	ADDQ    $0x00000100, BX
+	DECQ    SI
+	JNE     next
 	VZEROUPPER
 	RET

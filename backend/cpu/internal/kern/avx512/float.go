@@ -2,38 +2,44 @@
 
 package avx512
 
-import (
-	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
-	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
+import "github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+
+// The kernels of sums, of 1, 2, … pixels at a time.
+var (
+	fmaPixels64 = []func(*uint8){fmaPixels1x64AVX512, fmaPixels2x64AVX512, fmaPixels3x64AVX512, fmaPixels4x64AVX512, fmaPixels5x64AVX512, fmaPixels6x64AVX512}
+	fmaPixels32 = []func(*uint8){fmaPixels1x32AVX512, fmaPixels2x32AVX512, fmaPixels3x32AVX512, fmaPixels4x32AVX512, fmaPixels5x32AVX512, fmaPixels6x32AVX512}
+	fmaPixels16 = []func(*uint8){fmaPixels1x16AVX512, fmaPixels2x16AVX512, fmaPixels3x16AVX512, fmaPixels4x16AVX512, fmaPixels5x16AVX512, fmaPixels6x16AVX512}
+	fmaEach64   = []func(*uint8){fmaEach1x64AVX512, fmaEach2x64AVX512, fmaEach3x64AVX512, fmaEach4x64AVX512, fmaEach5x64AVX512, fmaEach6x64AVX512}
+	fmaEach32   = []func(*uint8){fmaEach1x32AVX512, fmaEach2x32AVX512, fmaEach3x32AVX512, fmaEach4x32AVX512, fmaEach5x32AVX512, fmaEach6x32AVX512}
+	fmaEach16   = []func(*uint8){fmaEach1x16AVX512, fmaEach2x16AVX512, fmaEach3x16AVX512, fmaEach4x16AVX512, fmaEach5x16AVX512, fmaEach6x16AVX512}
 )
 
-func fma(acc, x, w []float32, stride int) {
-	if len(x) == 0 {
-		return
-	}
-	o := 0
-	for ; o+64 <= len(acc); o += 64 {
-		fma64AVX512(&acc[o], &x[0], len(x), &w[o], 4*stride)
-	}
-	for ; o < len(acc); o += 16 {
-		mask := uint16(1)<<min(len(acc)-o, 16) - 1
-		fma16AVX512(&acc[o], &x[0], len(x), &w[o], 4*stride, mask)
+func fmaPixels(dst []float32, stride int, src []float32, at *kern.FloatPatches, w *kern.FloatWeights, first, n int, end kern.End) {
+	for o := 0; o < n; {
+		kernels, outputs := fmaPixels64, 64
+		switch {
+		case n-o < 32:
+			kernels, outputs = fmaPixels16, min(n-o, 16)
+		case n-o < 64:
+			kernels, outputs = fmaPixels32, 32
+		}
+		kern.FMATiles(kernels, dst[o:], stride, src, at, w, first+o, outputs, &end)
+		end = end.From(outputs)
+		o += outputs
 	}
 }
 
-func fmaPixels(dst []float32, stride int, src []float32, at *kern.Patches, w []float32, step int, bias []float32) {
-	for o := 0; o < len(bias); {
-		var n, done int
-		if len(bias)-o >= 64 {
-			n, done = 64, at.Pixels/4*4
-			job := kern.NewFMAJob(dst[o:], stride, src, at, w[o:], step, bias[o:o+n])
-			fmaPixels4x64AVX512(job.Address())
-		} else {
-			n, done = min(len(bias)-o, 16), at.Pixels/6*6
-			job := kern.NewFMAJob(dst[o:], stride, src, at, w[o:], step, bias[o:o+n])
-			fmaPixels6x16AVX512(job.Address())
+func fmaEach(dst []float32, stride int, src []float32, at *kern.FloatPatches, w *kern.FloatWeights, end kern.End) {
+	for c := 0; c < w.Outputs; {
+		kernels, n := fmaEach64, (w.Outputs-c)&^63
+		switch left := w.Outputs - c; {
+		case left < 32:
+			kernels, n = fmaEach16, min(left, 16)
+		case left < 64:
+			kernels, n = fmaEach32, 32
 		}
-		generic.FMAPixelsFrom(dst[o:], stride, src, at, w[o:], step, bias[o:o+n], done, fma)
-		o += n
+		kern.FMATiles(kernels, dst[c:], stride, src[c:], at, w, c, n, &end)
+		end = end.From(n)
+		c += n
 	}
 }

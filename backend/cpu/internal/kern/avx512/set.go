@@ -39,13 +39,18 @@ func Set() kern.Set {
 	s.Block = 8
 	s.PackBits = func(w []uint64, outputs, k int) *kern.DotBitsWeights { return kern.PackLanes(w, outputs, k, 8) }
 	s.DotBits = dotBits
-	s.FMA = fma
+	s.FloatBlock, s.FloatLanes = 64, 16
 	s.FMAPixels = fmaPixels
+	s.FMAEach = fmaEach
 	s.Threshold = threshold
 	s.ThresholdFloat = thresholdFloat
 	s.Scale = scale
 	s.ScaleFloat = scaleFloat
+	s.Add = add
+	s.Choose = choose
+	s.SumSigns = sumSigns
 	s.Peak, s.PeakProducts = peakAVX512, 8*16*512
+	s.PeakFMA, s.PeakFMAs = peakFMAAVX512, 8*16*16
 	s.Cost = kern.Cost{Bits: 0.001, Bytes: 0.005, Floats: 0.02, Value: 0.1}
 	return s
 }

@@ -296,81 +296,419 @@ func dotBits4x8AVX512(job *byte)
 //go:noescape
 func dotBits1x8AVX512(job *byte)
 
-// fma64AVX512 computes, for i < n in order, and for o < 64,
+// fmaPixels6x64AVX512 computes, for every pixel p, 6 at a time, and each of 64 outputs o,
+// with x the values of its patch in order and t their taps,
 //
-//	acc[o] = fma(x[i], w[i·stride+o], acc[o])
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
 //
-// stride counts bytes.
+// and the end of that, and takes the pixels off the job.
 //
 //go:noescape
-func fma64AVX512(acc *float32, x *float32, n int, w *float32, stride int)
+func fmaPixels6x64AVX512(job *byte)
 
-// fma16AVX512 computes, for i < n in order, and for o in mask,
+// fmaPixels5x64AVX512 computes, for every pixel p, 5 at a time, and each of 64 outputs o,
+// with x the values of its patch in order and t their taps,
 //
-//	acc[o] = fma(x[i], w[i·stride+o], acc[o])
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
 //
-// stride counts bytes.
+// and the end of that, and takes the pixels off the job.
 //
 //go:noescape
-func fma16AVX512(acc *float32, x *float32, n int, w *float32, stride int, mask uint16)
+func fmaPixels5x64AVX512(job *byte)
 
 // fmaPixels4x64AVX512 computes, for every pixel p, 4 at a time, and each of 64 outputs o,
-// with x the values of its patch in order,
+// with x the values of its patch in order and t their taps,
 //
-//	dst[p][o] = bias[o], then fma(x[i], w[i][o], dst[p][o]) for each i
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
 //
-// and takes the pixels off the job.
+// and the end of that, and takes the pixels off the job.
 //
 //go:noescape
 func fmaPixels4x64AVX512(job *byte)
 
+// fmaPixels3x64AVX512 computes, for every pixel p, 3 at a time, and each of 64 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels3x64AVX512(job *byte)
+
+// fmaPixels2x64AVX512 computes, for every pixel p, 2 at a time, and each of 64 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels2x64AVX512(job *byte)
+
+// fmaPixels1x64AVX512 computes, for every pixel p, 1 at a time, and each of 64 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels1x64AVX512(job *byte)
+
+// fmaPixels6x32AVX512 computes, for every pixel p, 6 at a time, and each of 32 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels6x32AVX512(job *byte)
+
+// fmaPixels5x32AVX512 computes, for every pixel p, 5 at a time, and each of 32 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels5x32AVX512(job *byte)
+
+// fmaPixels4x32AVX512 computes, for every pixel p, 4 at a time, and each of 32 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels4x32AVX512(job *byte)
+
+// fmaPixels3x32AVX512 computes, for every pixel p, 3 at a time, and each of 32 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels3x32AVX512(job *byte)
+
+// fmaPixels2x32AVX512 computes, for every pixel p, 2 at a time, and each of 32 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels2x32AVX512(job *byte)
+
+// fmaPixels1x32AVX512 computes, for every pixel p, 1 at a time, and each of 32 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels1x32AVX512(job *byte)
+
 // fmaPixels6x16AVX512 computes, for every pixel p, 6 at a time, and each of at most 16 outputs o,
-// with x the values of its patch in order,
+// with x the values of its patch in order and t their taps,
 //
-//	dst[p][o] = bias[o], then fma(x[i], w[i][o], dst[p][o]) for each i
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
 //
-// and takes the pixels off the job.
+// and the end of that, and takes the pixels off the job.
 //
 //go:noescape
 func fmaPixels6x16AVX512(job *byte)
 
-// thresholdAVX512 sets, for o < n, n > 0,
+// fmaPixels5x16AVX512 computes, for every pixel p, 5 at a time, and each of at most 16 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels5x16AVX512(job *byte)
+
+// fmaPixels4x16AVX512 computes, for every pixel p, 4 at a time, and each of at most 16 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels4x16AVX512(job *byte)
+
+// fmaPixels3x16AVX512 computes, for every pixel p, 3 at a time, and each of at most 16 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels3x16AVX512(job *byte)
+
+// fmaPixels2x16AVX512 computes, for every pixel p, 2 at a time, and each of at most 16 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels2x16AVX512(job *byte)
+
+// fmaPixels1x16AVX512 computes, for every pixel p, 1 at a time, and each of at most 16 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels1x16AVX512(job *byte)
+
+// fmaEach6x64AVX512 computes, for every pixel p, 6 at a time, and each of 64 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach6x64AVX512(job *byte)
+
+// fmaEach5x64AVX512 computes, for every pixel p, 5 at a time, and each of 64 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach5x64AVX512(job *byte)
+
+// fmaEach4x64AVX512 computes, for every pixel p, 4 at a time, and each of 64 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach4x64AVX512(job *byte)
+
+// fmaEach3x64AVX512 computes, for every pixel p, 3 at a time, and each of 64 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach3x64AVX512(job *byte)
+
+// fmaEach2x64AVX512 computes, for every pixel p, 2 at a time, and each of 64 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach2x64AVX512(job *byte)
+
+// fmaEach1x64AVX512 computes, for every pixel p, 1 at a time, and each of 64 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach1x64AVX512(job *byte)
+
+// fmaEach6x32AVX512 computes, for every pixel p, 6 at a time, and each of 32 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach6x32AVX512(job *byte)
+
+// fmaEach5x32AVX512 computes, for every pixel p, 5 at a time, and each of 32 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach5x32AVX512(job *byte)
+
+// fmaEach4x32AVX512 computes, for every pixel p, 4 at a time, and each of 32 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach4x32AVX512(job *byte)
+
+// fmaEach3x32AVX512 computes, for every pixel p, 3 at a time, and each of 32 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach3x32AVX512(job *byte)
+
+// fmaEach2x32AVX512 computes, for every pixel p, 2 at a time, and each of 32 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach2x32AVX512(job *byte)
+
+// fmaEach1x32AVX512 computes, for every pixel p, 1 at a time, and each of 32 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach1x32AVX512(job *byte)
+
+// fmaEach6x16AVX512 computes, for every pixel p, 6 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach6x16AVX512(job *byte)
+
+// fmaEach5x16AVX512 computes, for every pixel p, 5 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach5x16AVX512(job *byte)
+
+// fmaEach4x16AVX512 computes, for every pixel p, 4 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach4x16AVX512(job *byte)
+
+// fmaEach3x16AVX512 computes, for every pixel p, 3 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach3x16AVX512(job *byte)
+
+// fmaEach2x16AVX512 computes, for every pixel p, 2 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach2x16AVX512(job *byte)
+
+// fmaEach1x16AVX512 computes, for every pixel p, 1 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach1x16AVX512(job *byte)
+
+// thresholdAVX512 sets, for o < n and every pixel, n > 0, pixels > 0,
 //
 //	bit o%64 of dst[o/64] = values[o] ≥ t[o]
 //
-// and the bits of the last word beyond n to 0.
+// and the bits of the last word beyond n to 0. step and stride are the bytes
+// from a pixel to the next one, of dst and of values.
 //
 //go:noescape
-func thresholdAVX512(dst *uint64, values *int32, t *int32, n int)
+func thresholdAVX512(dst *uint64, values *int32, t *int32, n int, pixels int, step int, stride int)
 
-// thresholdFloatAVX512 sets, for o < n, n > 0,
+// thresholdFloatAVX512 sets, for o < n and every pixel, n > 0, pixels > 0,
 //
 //	bit o%64 of dst[o/64] = values[o] ≥ t[o]
 //
-// and the bits of the last word beyond n to 0.
+// and the bits of the last word beyond n to 0. step and stride are the bytes
+// from a pixel to the next one, of dst and of values.
 //
 //go:noescape
-func thresholdFloatAVX512(dst *uint64, values *float32, t *float32, n int)
+func thresholdFloatAVX512(dst *uint64, values *float32, t *float32, n int, pixels int, step int, stride int)
 
-// scaleAVX512 computes, for o < n, n > 0,
-//
-//	dst[o] = fma(float32(values[o]), scale[o], shift[o])
-//
-// or 0 where that is not greater than 0 and bit o%16 of always is not set.
-// dst may be values.
+// scaleAVX512 writes the rows of an EndJob, whose values are float32(src[o]).
+// dst may be src.
 //
 //go:noescape
-func scaleAVX512(dst *float32, values *int32, scale *float32, shift *float32, n int, always uint16)
+func scaleAVX512(job *byte)
 
-// scaleFloatAVX512 computes, for o < n, n > 0,
-//
-//	dst[o] = fma(float32(values[o]), scale[o], shift[o])
-//
-// or 0 where that is not greater than 0 and bit o%16 of always is not set.
-// dst may be values.
+// scaleFloatAVX512 writes the rows of an EndJob, whose values are src[o].
+// dst may be src.
 //
 //go:noescape
-func scaleFloatAVX512(dst *float32, values *float32, scale *float32, shift *float32, n int, always uint16)
+func scaleFloatAVX512(job *byte)
+
+// addAVX512 writes the rows of an EndJob, whose values are src[o] + src2[o].
+// dst may be src.
+//
+//go:noescape
+func addAVX512(job *byte)
+
+// chooseAVX512 sets dst[i] to one[i] where bit i of src is set, else to zero[i],
+// for i < 64·words, words > 0.
+//
+//go:noescape
+func chooseAVX512(dst *float32, src *uint64, one *float32, zero *float32, words int)
+
+// sumSignsAVX512 stores, for the bits of whole words and every pixel of a job with less than 256
+// taps, the sum over the taps of +1 where the bit is set, else −1.
+//
+//go:noescape
+func sumSignsAVX512(job *byte)
+
+// peakFMAAVX512 does 8 × 16 vectors of fused products and sums, 16 each, rounds
+// times.
+func peakFMAAVX512(rounds int)
 
 // peakAVX512 does 8 × 16 vectors of xor, popcount and add, 512 products each,
 // rounds times.

@@ -1,6 +1,7 @@
 package generic
 
 import (
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
@@ -66,63 +67,48 @@ func Or(dst, src []uint64) {
 }
 
 // Scale is that of kern.Set.
-func Scale(dst []float32, sums []int32, scale, shift []float32, relu bool) {
-	for o := range dst {
-		v := float32(sums[o])
-		if scale != nil {
-			v = f32.FMA(v, scale[o], shift[o])
+func Scale(dst []float32, stride int, sums []int32, step, n, rows int, end kern.End) {
+	for r := range rows {
+		for o, v := range sums[r*step:][:n] {
+			dst[r*stride+o] = ended(float32(v), o, &end)
 		}
-		dst[o] = rectify(v, relu)
 	}
 }
 
 // ScaleFloat is that of kern.Set.
-func ScaleFloat(dst, sums []float32, scale, shift []float32, relu bool) {
-	for o := range dst {
-		v := sums[o]
-		if scale != nil {
-			v = f32.FMA(v, scale[o], shift[o])
+func ScaleFloat(dst []float32, stride int, sums []float32, step, n, rows int, end kern.End) {
+	for r := range rows {
+		for o, v := range sums[r*step:][:n] {
+			dst[r*stride+o] = ended(v, o, &end)
 		}
-		dst[o] = rectify(v, relu)
 	}
-}
-
-func rectify(v float32, relu bool) float32 {
-	if relu && !(v > 0) {
-		return 0
-	}
-	return v
 }
 
 // Add is that of kern.Set.
-func Add(dst, a, b []float32, relu bool) {
+func Add(dst, a, b []float32, act kern.Activation) {
 	a, b = a[:len(dst)], b[:len(dst)]
+	end := kern.End{Activation: act}
 	for i := range dst {
-		dst[i] = rectify(a[i]+b[i], relu)
+		dst[i] = ended(a[i]+b[i], i, &end)
 	}
 }
 
-// PReLU is that of kern.Set.
-func PReLU(x, slope []float32) {
-	slope = slope[:len(x)]
-	for i, v := range x {
-		if v < 0 {
-			x[i] = v * slope[i]
+func ended(v float32, o int, end *kern.End) float32 {
+	if end.Scale != nil {
+		v = f32.FMA(v, end.Scale[o], end.Shift[o])
+	}
+	if end.Slope != nil && v < 0 {
+		v *= end.Slope[o]
+	}
+	if end.Clip {
+		if !(v > end.Low) {
+			v = end.Low
+		}
+		if !(v < end.High) {
+			v = end.High
 		}
 	}
-}
-
-// Clip is that of kern.Set.
-func Clip(x []float32, low, high float32) {
-	for i, v := range x {
-		if !(v > low) {
-			v = low
-		}
-		if !(v < high) {
-			v = high
-		}
-		x[i] = v
-	}
+	return v
 }
 
 // Mul is that of kern.Set.

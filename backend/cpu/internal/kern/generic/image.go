@@ -60,3 +60,11 @@ func MinMax(src []uint8) (lowest, highest uint8) {
 	}
 	return lowest, highest
 }
+
+// Floats is that of kern.Set.
+func Floats(dst []float32, src []uint8) {
+	src = src[:len(dst)]
+	for i, v := range src {
+		dst[i] = float32(v)
+	}
+}

@@ -47,7 +47,7 @@ func MaxPool(dst, src []float32, p *kern.Pool) {
 func SumPool(dst, src []float32, p *kern.Pool) { SumPoolBy(dst, src, p, Add) }
 
 // SumPoolBy is SumPool by add, which is Add, for one tap after the other.
-func SumPoolBy(dst, src []float32, p *kern.Pool, add func(dst, a, b []float32, relu bool)) {
+func SumPoolBy(dst, src []float32, p *kern.Pool, add func(dst, a, b []float32, act kern.Activation)) {
 	for x := range p.Pixels {
 		d := dst[x*p.DstStep:][:p.Values]
 		for t, at := range p.Taps {
@@ -55,7 +55,37 @@ func SumPoolBy(dst, src []float32, p *kern.Pool, add func(dst, a, b []float32, r
 			if t == 0 {
 				copy(d, s)
 			} else {
-				add(d, d, s, false)
+				add(d, d, s, kern.Activation{})
+			}
+		}
+	}
+}
+
+// SumSigns is that of kern.Set.
+func SumSigns(dst []float32, src []uint64, n int, p *kern.Pool) { SumSignsFrom(dst, src, n, 0, p) }
+
+// SumSignsFrom is SumSigns of kern.Set for the channels from first on, a multiple
+// of 8. It counts bits in the bytes of a word.
+func SumSignsFrom(dst []float32, src []uint64, n, first int, p *kern.Pool) {
+	const (
+		spread = 0x0101010101010101
+		each   = 0x8040201008040201 // bit i of byte i
+		most   = 255                // that a byte counts
+	)
+	for x := range p.Pixels {
+		for c := first; c < n; c += 8 {
+			out := dst[x*n+c:][:min(8, n-c)]
+			clear(out)
+			for taps := p.Taps; len(taps) > 0; taps = taps[min(len(taps), most):] {
+				var counts uint64
+				some := taps[:min(len(taps), most)]
+				for _, t := range some {
+					b := src[x*p.Step+t+c/64] >> (c % 64) & 0xff * spread & each
+					counts += (b + 0x7f*spread) >> 7 & spread
+				}
+				for i := range out {
+					out[i] += float32(2*int(counts>>(8*i)&0xff) - len(some))
+				}
 			}
 		}
 	}

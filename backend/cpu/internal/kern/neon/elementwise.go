@@ -6,6 +6,7 @@ import (
 	"math"
 	"unsafe"
 
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
@@ -44,56 +45,58 @@ func or(dst, src []uint64) {
 	generic.Or(dst[8*blocks:], src[8*blocks:])
 }
 
-// allLanes returns all ones where negative results stay as they are.
-func allLanes(relu bool) uint32 {
-	if relu {
-		return 0
-	}
-	return math.MaxUint32
-}
+// allLanes is for kernels without ReLU.
+const allLanes = math.MaxUint32
 
-func scale(dst []float32, sums []int32, scale, shift []float32, relu bool) {
-	whole := len(dst) &^ 3
-	if scale == nil || whole == 0 {
-		generic.Scale(dst, sums, scale, shift, relu)
+func scale(dst []float32, stride int, sums []int32, step, n, rows int, end kern.End) {
+	whole := n &^ 3
+	if end.Scale == nil || whole == 0 {
+		generic.Scale(dst, stride, sums, step, n, rows, end)
 		return
 	}
-	scaleNEON(&dst[0], &sums[0], &scale[0], &shift[0], whole/4, allLanes(relu))
-	generic.Scale(dst[whole:], sums[whole:], scale[whole:], shift[whole:], relu)
+	for r := range rows {
+		scaleNEON(&dst[r*stride:][:whole][0], &sums[r*step:][:whole][0], &end.Scale[0], &end.Shift[0], whole/4, allLanes)
+		activate(dst[r*stride:][:whole], end.Activation)
+	}
+	if whole < n {
+		generic.Scale(dst[whole:], stride, sums[whole:], step, n-whole, rows, end.From(whole))
+	}
 }
 
-func scaleFloat(dst, sums []float32, scale, shift []float32, relu bool) {
-	whole := len(dst) &^ 3
-	if scale == nil || whole == 0 {
-		generic.ScaleFloat(dst, sums, scale, shift, relu)
+func scaleFloat(dst []float32, stride int, sums []float32, step, n, rows int, end kern.End) {
+	whole := n &^ 3
+	if end.Scale == nil || whole == 0 {
+		generic.ScaleFloat(dst, stride, sums, step, n, rows, end)
 		return
 	}
-	scaleFloatNEON(&dst[0], &sums[0], &scale[0], &shift[0], whole/4, allLanes(relu))
-	generic.ScaleFloat(dst[whole:], sums[whole:], scale[whole:], shift[whole:], relu)
+	for r := range rows {
+		scaleFloatNEON(&dst[r*stride:][:whole][0], &sums[r*step:][:whole][0], &end.Scale[0], &end.Shift[0], whole/4, allLanes)
+		activate(dst[r*stride:][:whole], end.Activation)
+	}
+	if whole < n {
+		generic.ScaleFloat(dst[whole:], stride, sums[whole:], step, n-whole, rows, end.From(whole))
+	}
 }
 
-func add(dst, a, b []float32, relu bool) {
+// activate ends values, a multiple of four.
+func activate(x []float32, act kern.Activation) {
+	if act.Slope != nil {
+		preluNEON(&x[0], &act.Slope[0], len(x)/4)
+	}
+	if act.Clip {
+		clipNEON(&x[0], len(x)/4, act.Low, act.High)
+	}
+}
+
+func add(dst, a, b []float32, act kern.Activation) {
 	whole := len(dst) &^ 3
 	if whole > 0 {
-		addNEON(&dst[0], &a[0], &b[0], whole/4, allLanes(relu))
+		addNEON(&dst[0], &a[0], &b[0], whole/4, allLanes)
+		activate(dst[:whole], act)
 	}
-	generic.Add(dst[whole:], a[whole:], b[whole:], relu)
-}
-
-func prelu(x, slope []float32) {
-	whole := len(x) &^ 3
-	if whole > 0 {
-		preluNEON(&x[0], &slope[0], whole/4)
+	if whole < len(dst) {
+		generic.Add(dst[whole:], a[whole:], b[whole:], kern.End{Activation: act}.From(whole).Activation)
 	}
-	generic.PReLU(x[whole:], slope[whole:])
-}
-
-func clip(x []float32, low, high float32) {
-	whole := len(x) &^ 3
-	if whole > 0 {
-		clipNEON(&x[0], whole/4, low, high)
-	}
-	generic.Clip(x[whole:], low, high)
 }
 
 func mul(dst, a, b []float32) {

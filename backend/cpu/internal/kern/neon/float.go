@@ -2,31 +2,48 @@
 
 package neon
 
-func fma(acc, x, w []float32, stride int) {
-	if len(x) == 0 {
-		return
+import "github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+
+// The kernels of sums, of 1, 2, … pixels at a time.
+var (
+	fmaPixels64 = []func(*uint8){fmaPixels1x64NEON}
+	fmaPixels16 = []func(*uint8){fmaPixels1x16NEON, fmaPixels2x16NEON, fmaPixels3x16NEON, fmaPixels4x16NEON}
+	fmaPixels4  = []func(*uint8){fmaPixels1x4NEON, fmaPixels2x4NEON, fmaPixels3x4NEON, fmaPixels4x4NEON}
+	fmaEach16   = []func(*uint8){fmaEach1x16NEON, fmaEach2x16NEON, fmaEach3x16NEON}
+	fmaEach4    = []func(*uint8){fmaEach1x4NEON, fmaEach2x4NEON, fmaEach3x4NEON}
+	fmaEach1    = []func(*uint8){fmaEach1x1NEON}
+)
+
+func fmaPixels(dst []float32, stride int, src []float32, at *kern.FloatPatches, w *kern.FloatWeights, first, n int, end kern.End) {
+	for o := 0; o < n; {
+		kernels, outputs := fmaPixels16, 16
+		switch {
+		case at.Pixels == 1 && n-o >= 64:
+			kernels, outputs = fmaPixels64, 64
+		case n-o < 16:
+			kernels, outputs = fmaPixels4, min(n-o, 4)
+		}
+		kern.FMATiles(kernels, dst[o:], stride, src, at, w, first+o, outputs, &kern.End{})
+		o += outputs
 	}
-	o := 0
-	for ; o+64 <= len(acc); o += 64 {
-		fma64NEON(&acc[o], &x[0], len(x), &w[o], 4*stride)
-	}
-	for ; o+16 <= len(acc); o += 16 {
-		fma16NEON(&acc[o], &x[0], len(x), &w[o], 4*stride)
-	}
-	for ; o+4 <= len(acc); o += 4 {
-		fma4NEON(&acc[o], &x[0], len(x), &w[o], 4*stride)
-	}
-	for ; o < len(acc); o++ {
-		fma1NEON(&acc[o], &x[0], len(x), &w[o], 4*stride)
+	if !end.None() {
+		scaleFloat(dst, stride, dst, stride, n, at.Pixels, end)
 	}
 }
 
-func fmaEach(acc, x, w []float32) {
-	whole := len(acc) &^ 3
-	if whole > 0 {
-		fmaEachNEON(&acc[0], &x[0], &w[0], whole/4)
+func fmaEach(dst []float32, stride int, src []float32, at *kern.FloatPatches, w *kern.FloatWeights, end kern.End) {
+	for c := 0; c < w.Outputs; {
+		kernels, n := fmaEach16, 16
+		switch left := w.Outputs - c; {
+		case left < 4:
+			kernels, n = fmaEach1, 1
+		case left < 16:
+			kernels, n = fmaEach4, 4
+		}
+		kern.FMATiles(kernels, dst[c:], stride, src[c:], at, w, c, n, &kern.End{})
+		c += n
 	}
-	for i := whole; i < len(acc); i++ {
-		fma1NEON(&acc[i], &x[i], 1, &w[i], 0)
+	if !end.None() {
+		scaleFloat(dst, stride, dst, stride, w.Outputs, at.Pixels, end)
 	}
 }

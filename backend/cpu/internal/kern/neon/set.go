@@ -34,7 +34,8 @@ func Set() kern.Set {
 			})
 		},
 	}
-	s.FMA = fma
+	s.FloatBlock, s.FloatLanes = 16, 4
+	s.FMAPixels = fmaPixels
 	s.Threshold = threshold
 	s.ThresholdFloat = thresholdFloat
 	s.Or = or
@@ -43,8 +44,6 @@ func Set() kern.Set {
 	s.FMAEach = fmaEach
 	s.Add = add
 	s.Choose = choose
-	s.PReLU = prelu
-	s.Clip = clip
 	s.Mul = mul
 	s.Divide = divide
 	s.OrPool = orPool
@@ -58,6 +57,7 @@ func Set() kern.Set {
 	s.LBP = lbp
 	s.MinMax = minMax
 	s.Peak, s.PeakProducts = peakNEON, 16*128
+	s.PeakFMA, s.PeakFMAs = peakFMANEON, 16*4
 	s.Cost = kern.Cost{Bits: 0.008, Bytes: 0.03, Floats: 0.1, Value: 0.3}
 	return s
 }

@@ -182,42 +182,165 @@ func dotBits2NEON(dst, dst1 *int32, a, b *uint64, rows, n, skip int, w *uint64, 
 //go:noescape
 func dotBits1NEON(dst *int32, a *uint64, rows, n, skip int, w *uint64, k int)
 
-// fma64NEON computes, for i < n in order, n > 0, and for o < 64,
+// fmaPixels1x64NEON computes, for every pixel p, 1 at a time, and each of 64 outputs o,
+// with x the values of its patch in order and t their taps,
 //
-//	acc[o] = fma(x[i], w[i·stride+o], acc[o])
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
 //
-// stride counts bytes.
+// and takes the pixels off the job.
 //
 //go:noescape
-func fma64NEON(acc, x *float32, n int, w *float32, stride int)
+func fmaPixels1x64NEON(job *uint8)
 
-// fma16NEON computes, for i < n in order, n > 0, and for o < 16,
+// fmaPixels4x16NEON computes, for every pixel p, 4 at a time, and each of 16 outputs o,
+// with x the values of its patch in order and t their taps,
 //
-//	acc[o] = fma(x[i], w[i·stride+o], acc[o])
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
 //
-// stride counts bytes.
+// and takes the pixels off the job.
 //
 //go:noescape
-func fma16NEON(acc, x *float32, n int, w *float32, stride int)
+func fmaPixels4x16NEON(job *uint8)
 
-// fma4NEON computes, for i < n in order, n > 0, and for o < 4,
+// fmaPixels3x16NEON computes, for every pixel p, 3 at a time, and each of 16 outputs o,
+// with x the values of its patch in order and t their taps,
 //
-//	acc[o] = fma(x[i], w[i·stride+o], acc[o])
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
 //
-// stride counts bytes.
+// and takes the pixels off the job.
 //
 //go:noescape
-func fma4NEON(acc, x *float32, n int, w *float32, stride int)
+func fmaPixels3x16NEON(job *uint8)
 
-// fma1NEON is fma4NEON for one output.
+// fmaPixels2x16NEON computes, for every pixel p, 2 at a time, and each of 16 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and takes the pixels off the job.
 //
 //go:noescape
-func fma1NEON(acc, x *float32, n int, w *float32, stride int)
+func fmaPixels2x16NEON(job *uint8)
 
-// fmaEachNEON computes acc[i] = fma(x[i], w[i], acc[i]) for i < 4·vectors, vectors > 0.
+// fmaPixels1x16NEON computes, for every pixel p, 1 at a time, and each of 16 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and takes the pixels off the job.
 //
 //go:noescape
-func fmaEachNEON(acc, x, w *float32, vectors int)
+func fmaPixels1x16NEON(job *uint8)
+
+// fmaPixels4x4NEON computes, for every pixel p, 4 at a time, and each of at most 4 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels4x4NEON(job *uint8)
+
+// fmaPixels3x4NEON computes, for every pixel p, 3 at a time, and each of at most 4 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels3x4NEON(job *uint8)
+
+// fmaPixels2x4NEON computes, for every pixel p, 2 at a time, and each of at most 4 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels2x4NEON(job *uint8)
+
+// fmaPixels1x4NEON computes, for every pixel p, 1 at a time, and each of at most 4 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels1x4NEON(job *uint8)
+
+// fmaEach3x16NEON computes, for every pixel p, 3 at a time, and each of 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach3x16NEON(job *uint8)
+
+// fmaEach2x16NEON computes, for every pixel p, 2 at a time, and each of 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach2x16NEON(job *uint8)
+
+// fmaEach1x16NEON computes, for every pixel p, 1 at a time, and each of 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach1x16NEON(job *uint8)
+
+// fmaEach3x4NEON computes, for every pixel p, 3 at a time, and each of at most 4 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach3x4NEON(job *uint8)
+
+// fmaEach2x4NEON computes, for every pixel p, 2 at a time, and each of at most 4 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach2x4NEON(job *uint8)
+
+// fmaEach1x4NEON computes, for every pixel p, 1 at a time, and each of at most 4 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach1x4NEON(job *uint8)
+
+// fmaEach1x1NEON computes, for every pixel p, 1 at a time, and each of 1 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach1x1NEON(job *uint8)
 
 // thresholdNEON sets, for o < 64·words, words > 0,
 //
@@ -360,6 +483,9 @@ func lbpNEON(dst *uint64, above, row, below *uint8, groups int)
 //
 //go:noescape
 func minMaxNEON(src *uint8, vectors int, low, high *uint8)
+
+// peakFMANEON does 16 vectors of fused products and sums, 4 each, rounds times.
+func peakFMANEON(rounds int)
 
 // peakNEON does 16 vectors of xor, popcount and add, 128 products each, rounds
 // times.

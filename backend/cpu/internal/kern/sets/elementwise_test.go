@@ -3,6 +3,7 @@ package sets
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -81,42 +82,71 @@ func TestOr(t *testing.T) {
 	})
 }
 
-func TestScale(t *testing.T) {
-	relu := func(v float32, on bool) float32 {
-		if on && !(v > 0) {
-			return 0
-		}
-		return v
+// ends are the ends of n values: with a scale and without, and every activation.
+func ends(rng *rand.Rand, n int) []kern.End {
+	scale, shift := awkwards(rng, n), awkwards(rng, n)
+	low, high := awkward(rng), awkward(rng)
+	for !(low <= high) {
+		low, high = awkward(rng), awkward(rng)
 	}
+	var out []kern.End
+	for _, act := range []kern.Activation{{}, kern.ReLU(), {Slope: awkwards(rng, n)}, {Clip: true, Low: low, High: high}} {
+		out = append(out, kern.End{Activation: act}, kern.End{Scale: scale, Shift: shift, Activation: act})
+	}
+	return out
+}
+
+func ended(v float32, o int, end kern.End) float32 {
+	if end.Scale != nil {
+		v = f32.FMA(v, end.Scale[o], end.Shift[o])
+	}
+	switch {
+	case end.Slope != nil && v < 0:
+		v *= end.Slope[o]
+	case end.Clip:
+		if !(v > end.Low) {
+			v = end.Low
+		}
+		if !(v < end.High) {
+			v = end.High
+		}
+	}
+	return v
+}
+
+func TestScale(t *testing.T) {
 	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
-		for _, n := range []int{0, 1, 3, 4, 31, 64, 100} {
+		for _, n := range []int{0, 1, 3, 4, 8, 17, 31, 64, 100} {
 			for range 50 {
-				for _, on := range []bool{false, true} {
-					sums := make([]int32, n)
+				for _, end := range ends(rng, n) {
+					rows, step, stride := 1+rng.IntN(3), n+rng.IntN(3), n+rng.IntN(3)
+					sums := make([]int32, rows*step)
 					for i := range sums {
 						sums[i] = int32(rng.Uint32()) >> rng.IntN(32)
 					}
-					floats := awkwards(rng, n)
-					scale, shift := awkwards(rng, n), awkwards(rng, n)
-					scaled, check := guarded[float32](t, n)
-					plain, checkPlain := guarded[float32](t, n)
-					s.Scale(scaled, sums, scale, shift, on)
-					s.Scale(plain, sums, nil, nil, on)
-					for o, v := range sums {
-						requireSame(t, relu(f32.FMA(float32(v), scale[o], shift[o]), on), scaled[o], v)
-						requireSame(t, relu(float32(v), on), plain[o], v)
+					floats := awkwards(rng, rows*step)
+					ints, check := guarded[float32](t, (rows-1)*stride+n)
+					scaled, checkFloats := guarded[float32](t, (rows-1)*stride+n)
+					wantInts, want := slices.Clone(ints), slices.Clone(scaled)
+					for r := range rows {
+						for o := range n {
+							wantInts[r*stride+o] = ended(float32(sums[r*step+o]), o, end)
+							want[r*stride+o] = ended(floats[r*step+o], o, end)
+						}
 					}
-					s.ScaleFloat(scaled, floats, scale, shift, on)
-					s.ScaleFloat(plain, floats, nil, nil, on)
-					for o, v := range floats {
-						requireSame(t, relu(f32.FMA(v, scale[o], shift[o]), on), scaled[o], v)
-						requireSame(t, relu(v, on), plain[o], v)
-					}
+					s.Scale(ints, stride, sums, step, n, rows, end)
+					s.ScaleFloat(scaled, stride, floats, step, n, rows, end)
 					check()
-					checkPlain()
-					s.ScaleFloat(floats, floats, scale, shift, on) // in place
-					for o := range floats {
-						requireSame(t, scaled[o], floats[o])
+					checkFloats()
+					for i := range want {
+						requireSame(t, wantInts[i], ints[i], end)
+						requireSame(t, want[i], scaled[i], end)
+					}
+					s.ScaleFloat(floats, step, floats, step, n, rows, end) // in place
+					for r := range rows {
+						for o := range n {
+							requireSame(t, want[r*stride+o], floats[r*step+o], end)
+						}
 					}
 				}
 			}
@@ -124,31 +154,19 @@ func TestScale(t *testing.T) {
 	})
 }
 
-func TestAddFMAEachChoose(t *testing.T) {
-	relu := func(v float32, on bool) float32 {
-		if on && !(v > 0) {
-			return 0
-		}
-		return v
-	}
+func TestAddChoose(t *testing.T) {
 	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range sizes {
 			for range 40 {
 				x, w := awkwards(rng, n), awkwards(rng, n)
 				dst, check := guarded[float32](t, n)
-				for _, on := range []bool{false, true} {
-					s.Add(dst, x, w, on)
+				for _, end := range ends(rng, n) {
+					end.Scale = nil
+					s.Add(dst, x, w, end.Activation)
 					check()
 					for i := range dst {
-						requireSame(t, relu(x[i]+w[i], on), dst[i], x[i], w[i])
+						requireSame(t, ended(x[i]+w[i], i, end), dst[i], x[i], w[i], end)
 					}
-				}
-				start := awkwards(rng, n)
-				copy(dst, start)
-				s.FMAEach(dst, x, w)
-				check()
-				for i := range dst {
-					requireSame(t, f32.FMA(x[i], w[i], start[i]), dst[i], x[i], w[i])
 				}
 				src := randomWords(rng, (n+63)/64)
 				s.Choose(dst, src, x, w)
@@ -165,36 +183,12 @@ func TestAddFMAEachChoose(t *testing.T) {
 	})
 }
 
-func TestActivationsMulDivide(t *testing.T) {
+func TestMulDivide(t *testing.T) {
 	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range sizes {
 			for range 40 {
 				x, slope := awkwards(rng, n), awkwards(rng, n)
 				dst, check := guarded[float32](t, n)
-				copy(dst, x)
-				s.PReLU(dst, slope)
-				check()
-				for i, v := range x {
-					if v < 0 {
-						v *= slope[i]
-					}
-					requireSame(t, v, dst[i], x[i], slope[i])
-				}
-				bounds := awkwards(rng, 2)
-				if low, high := bounds[0], bounds[1]; low <= high {
-					copy(dst, x)
-					s.Clip(dst, low, high)
-					check()
-					for i, v := range x {
-						if !(v > low) {
-							v = low
-						}
-						if !(v < high) {
-							v = high
-						}
-						requireSame(t, v, dst[i], x[i], low, high)
-					}
-				}
 				s.Mul(dst, x, slope)
 				check()
 				for i, v := range x {

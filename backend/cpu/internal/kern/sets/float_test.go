@@ -1,7 +1,9 @@
 package sets
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,25 +12,65 @@ import (
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
-func TestFMA(t *testing.T) {
+// floatPatches are random patches of so many pixels and runs, with the number of
+// taps and of values that they reach.
+func floatPatches(rng *rand.Rand, pixels, runs, run int) (at *kern.FloatPatches, taps, values int) {
+	at = &kern.FloatPatches{Pixels: pixels, Step: 1 + rng.IntN(run+2), RunLen: run}
+	for range runs {
+		r := kern.FloatRun{Src: rng.IntN(20), Tap: taps + rng.IntN(3)}
+		at.Runs = append(at.Runs, r)
+		taps = r.Tap + run
+		values = max(values, r.Src+run)
+	}
+	return at, taps + rng.IntN(2), values + (pixels-1)*at.Step
+}
+
+func floatWeights(rng *rand.Rand, s *kern.Set, outputs, taps int) (w *kern.FloatWeights, rows [][]float32) {
+	w = kern.NewFloatWeights(s, outputs, taps, awkwards(rng, outputs))
+	for o := range outputs {
+		rows = append(rows, awkwards(rng, taps))
+		w.Put(o, rows[o])
+	}
+	return w, rows
+}
+
+func anyEnd(rng *rand.Rand, n int) kern.End {
+	all := ends(rng, n)
+	return all[rng.IntN(len(all))]
+}
+
+func TestFMAPixels(t *testing.T) {
 	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
-		for _, outputs := range []int{1, 3, 4, 16, 33, 64} {
-			for _, taps := range []int{0, 1, 2, 7} {
-				for range 300 {
-					stride := outputs + rng.IntN(4)
-					x, w := awkwards(rng, taps), awkwards(rng, taps*stride)
-					acc, check := guarded[float32](t, outputs)
-					copy(acc, awkwards(rng, outputs))
-					want := append([]float32(nil), acc...)
-					for i := range x {
-						for o := range want {
-							want[o] = f32.FMA(x[i], w[i*stride+o], want[o])
+		for _, outputs := range []int{1, 7, 8, 9, 16, 17, 31, 47, 64, 70, 130} {
+			for _, runs := range []int{0, 1, 3} {
+				for _, pixels := range []int{1, 2, 3, 4, 5, 6, 7, 13} {
+					at, taps, values := floatPatches(rng, pixels, runs, 1+rng.IntN(9))
+					w, rows := floatWeights(rng, s, outputs, taps)
+					src := awkwards(rng, values)
+					for first := 0; first < outputs; first += 64 {
+						n := outputs - first
+						if rng.IntN(2) == 0 {
+							n = min(n, 64)
 						}
-					}
-					s.FMA(acc, x, w, stride)
-					check()
-					for o := range want {
-						requireSame(t, want[o], acc[o], x, w, o)
+						stride, end := n+rng.IntN(4), anyEnd(rng, n)
+						dst, check := guarded[float32](t, (pixels-1)*stride+n)
+						want := append([]float32(nil), dst...)
+						for p := range pixels {
+							for o := range n {
+								acc := w.Bias[first+o]
+								for _, r := range at.Runs {
+									for i := range at.RunLen {
+										acc = f32.FMA(src[p*at.Step+r.Src+i], rows[first+o][r.Tap+i], acc)
+									}
+								}
+								want[p*stride+o] = ended(acc, o, end)
+							}
+						}
+						s.FMAPixels(dst, stride, src, at, w, first, n, end)
+						check()
+						for i := range want {
+							requireSame(t, want[i], dst[i], at, outputs, first, n)
+						}
 					}
 				}
 			}
@@ -36,33 +78,30 @@ func TestFMA(t *testing.T) {
 	})
 }
 
-func TestFMAPixels(t *testing.T) {
+func TestFMAEach(t *testing.T) {
 	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
-		if s.FMAPixels == nil {
-			return
-		}
-		for _, outputs := range []int{1, 7, 8, 9, 16, 17, 31, 64, 70, 130} {
-			for _, rows := range []int{1, 3} {
-				for _, pixels := range []int{1, 3, 4, 6, 7, 13} {
-					run := 1 + rng.IntN(9)
-					at := &kern.Patches{Pixels: pixels, Step: 1 + rng.IntN(run), Rows: rows, RowStep: run + rng.IntN(5), RowLen: run}
-					stride, step := outputs+rng.IntN(4), outputs+rng.IntN(4)
-					src, w, bias := awkwards(rng, span(at)), awkwards(rng, rows*run*step), awkwards(rng, outputs)
-					dst, check := guarded[float32](t, (pixels-1)*stride+outputs)
+		for _, channels := range []int{1, 3, 4, 15, 16, 33, 64, 65, 100, 200} {
+			for _, runs := range []int{0, 1, 9} {
+				for _, pixels := range []int{1, 2, 3, 4, 5, 9} {
+					at, taps, values := floatPatches(rng, pixels, runs, 1)
+					w, rows := floatWeights(rng, s, channels, taps)
+					src := awkwards(rng, values+channels-1)
+					stride, end := channels+rng.IntN(4), anyEnd(rng, channels)
+					dst, check := guarded[float32](t, (pixels-1)*stride+channels)
 					want := append([]float32(nil), dst...)
 					for p := range pixels {
-						for o := range outputs {
-							acc := bias[o]
-							for i := range rows * run {
-								acc = f32.FMA(element(src, at, p, i), w[i*step+o], acc)
+						for c := range channels {
+							acc := w.Bias[c]
+							for _, r := range at.Runs {
+								acc = f32.FMA(src[p*at.Step+r.Src+c], rows[c][r.Tap], acc)
 							}
-							want[p*stride+o] = acc
+							want[p*stride+c] = ended(acc, c, end)
 						}
 					}
-					s.FMAPixels(dst, stride, src, at, w, step, bias)
+					s.FMAEach(dst, stride, src, at, w, end)
 					check()
 					for i := range want {
-						requireSame(t, want[i], dst[i], at, outputs)
+						requireSame(t, want[i], dst[i], at, channels)
 					}
 				}
 			}
@@ -84,18 +123,121 @@ func TestFMARoundsOnce(t *testing.T) {
 	forEach(t, func(t *testing.T, s *kern.Set, _ *rand.Rand) {
 		for _, c := range cases {
 			for _, outputs := range []int{1, 4, 17} { // whatever a kernel takes at a time
-				w, acc := make([]float32, outputs), make([]float32, outputs)
+				bias := slices.Repeat(c[2:], outputs)
+				w := kern.NewFloatWeights(s, outputs, 1, bias)
 				for o := range outputs {
-					w[o], acc[o] = c[1], c[2]
+					w.Put(o, c[1:2])
 				}
+				acc, each := make([]float32, outputs), make([]float32, outputs)
 				twice := float32(float64(c[0])*float64(c[1]) + float64(c[2]))
 				want := f32.FMA(c[0], c[1], c[2])
 				require.NotEqual(t, twice, want, "%v is no such case", c)
-				s.FMA(acc, c[:1], w, outputs)
+				at := &kern.FloatPatches{Pixels: 1, Step: 1, RunLen: 1, Runs: []kern.FloatRun{{}}}
+				s.FMAPixels(acc, outputs, c[:1], at, w, 0, outputs, kern.End{})
+				s.FMAEach(each, outputs, slices.Repeat(c[:1], outputs), at, w, kern.End{})
 				for o := range outputs {
 					requireSame(t, want, acc[o], c)
+					requireSame(t, want, each[o], c)
 				}
 			}
 		}
 	})
+}
+
+// TestFMATies has sums of which many lie in the middle between two float32
+// values after a first rounding to float64, normal and subnormal ones.
+func TestFMATies(t *testing.T) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		for _, scale := range []float32{1, 0x1p-64, 0x1p-70, 0x1p-74, 0x1p-75} {
+			for range 200 {
+				const outputs, taps, pixels = 12, 20, 3
+				few := func(n, bits int) []float32 { // values of few bits
+					v := make([]float32, n)
+					for i := range v {
+						v[i] = float32(rng.IntN(1<<bits)-1<<(bits-1)) * scale
+					}
+					return v
+				}
+				bits := 4 + rng.IntN(20)
+				bias := few(outputs, 24)
+				for i := range bias {
+					bias[i] *= scale
+				}
+				w := kern.NewFloatWeights(s, outputs, taps, bias)
+				rows := make([][]float32, outputs)
+				for o := range rows {
+					rows[o] = few(taps, 24)
+					w.Put(o, rows[o])
+				}
+				src := few(pixels*taps, bits)
+				at := &kern.FloatPatches{Pixels: pixels, Step: taps, RunLen: taps, Runs: []kern.FloatRun{{}}}
+				dst, _ := guarded[float32](t, pixels*outputs)
+				s.FMAPixels(dst, outputs, src, at, w, 0, outputs, kern.End{})
+				for p := range pixels {
+					for o := range outputs {
+						acc := bias[o]
+						for i := range taps {
+							acc = f32.FMA(src[p*taps+i], rows[o][i], acc)
+						}
+						requireSame(t, acc, dst[p*outputs+o], scale, bits, p, o)
+					}
+				}
+			}
+		}
+	})
+}
+
+// BenchmarkFMA times the sums of real weights for a row of 28 pixels, whose
+// patches are inside the image: outputs, and rows × taps of a patch, or channels
+// and taps of depthwise layers.
+func BenchmarkFMA(b *testing.B) {
+	const pixels = 28
+	for _, s := range sets {
+		for _, c := range []struct {
+			outputs, rows, run int
+			each               bool
+		}{
+			{outputs: 64, rows: 3, run: 192},
+			{outputs: 64, rows: 1, run: 256},
+			{outputs: 64, rows: 7, run: 21},
+			{outputs: 32, rows: 3, run: 9},
+			{outputs: 64, rows: 9, run: 1, each: true},
+			{outputs: 32, rows: 25, run: 1, each: true},
+		} {
+			name := fmt.Sprintf("%s/%d/%d×%d", s.ISA, c.outputs, c.rows, c.run)
+			if c.each {
+				name = fmt.Sprintf("%s/each%d/%d", s.ISA, c.outputs, c.rows)
+			}
+			b.Run(name, func(b *testing.B) {
+				rng := rand.New(rand.NewPCG(1, 2))
+				floats := func(n int) []float32 {
+					v := make([]float32, n)
+					for i := range v {
+						v[i] = float32(rng.NormFloat64())
+					}
+					return v
+				}
+				taps := c.rows * c.run
+				w := kern.NewFloatWeights(s, c.outputs, taps, floats(c.outputs))
+				for o := range c.outputs {
+					w.Put(o, floats(taps))
+				}
+				at := &kern.FloatPatches{Pixels: pixels, Step: 64, RunLen: c.run}
+				for r := range c.rows {
+					at.Runs = append(at.Runs, kern.FloatRun{Src: r * 64, Tap: r * c.run})
+				}
+				src, dst := floats((pixels+c.rows)*64+c.run), make([]float32, pixels*c.outputs)
+				for b.Loop() {
+					if c.each {
+						s.FMAEach(dst, c.outputs, src, at, w, kern.End{})
+					} else {
+						s.FMAPixels(dst, c.outputs, src, at, w, 0, c.outputs, kern.End{})
+					}
+				}
+				macs := float64(pixels * c.outputs * taps)
+				b.ReportMetric(macs*float64(b.N)/b.Elapsed().Seconds()/1e9, "GMAC/s")
+				b.ReportMetric(macs, "MAC/op")
+			})
+		}
+	}
 }

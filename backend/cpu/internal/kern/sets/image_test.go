@@ -98,3 +98,17 @@ func TestLumaLBPMinMax(t *testing.T) {
 		require.Equal(t, want, got)
 	})
 }
+
+func TestFloats(t *testing.T) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		for n := range 70 {
+			src := randomBytes(rng, n)
+			dst, check := guarded[float32](t, n)
+			s.Floats(dst, src)
+			check()
+			for i, v := range src {
+				require.Equal(t, float32(v), dst[i])
+			}
+		}
+	})
+}

@@ -63,3 +63,30 @@ func TestPools(t *testing.T) {
 		}
 	})
 }
+
+func TestSumSigns(t *testing.T) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		for _, n := range []int{1, 8, 20, 63, 64, 65, 128, 200} {
+			for _, taps := range []int{1, 4, 9, 63, 64, 65, 255, 256, 600} {
+				words := (n + 63) / 64
+				p := &kern.Pool{Values: words, Step: 1 + rng.IntN(4), Pixels: 1 + rng.IntN(4)}
+				for range taps {
+					p.Taps = append(p.Taps, rng.IntN(30))
+				}
+				src := randomWords(rng, (p.Pixels-1)*p.Step+30+words)
+				dst, check := guarded[float32](t, p.Pixels*n)
+				s.SumSigns(dst, src, n, p)
+				check()
+				for x := range p.Pixels {
+					for c := range n {
+						want := 0
+						for _, at := range p.Taps {
+							want += 2*int(src[x*p.Step+at+c/64]>>(c%64)&1) - 1
+						}
+						require.Equal(t, float32(want), dst[x*n+c], "%d channels, %d taps, pixel %d, channel %d", n, taps, x, c)
+					}
+				}
+			}
+		}
+	})
+}

@@ -61,6 +61,10 @@ func rows[T any](n int) []T { return make([]T, (n-1)*racyStep+racyN) }
 // between is what lies between the first two rows.
 func between[T any](rows []T) []probe { return probes(alone, "between rows", rows[racyN:racyStep]) }
 
+func racyEnd() kern.End {
+	return kern.End{Scale: row[float32](), Shift: row[float32](), Activation: kern.Activation{Slope: row[float32]()}}
+}
+
 // A racyCall makes a call of one kernel on memory of its own. It returns nil
 // where the Set has no such kernel.
 type racyCall struct {
@@ -86,20 +90,25 @@ var racyCalls = slices.Concat([]racyCall{
 			probes(written, "dst", dst), probes(alone, "between pixels", dst[stride-1:stride]),
 			probes(read, "patches", src), probes(read, "weights", w.Data), probes(read, "zero points", w.Fix))
 	}},
-	{"FMA", func(s *kern.Set) (func(), []probe) {
-		acc, x, w := row[float32](), make([]float32, 3), rows[float32](3)
-		return func() { s.FMA(acc, x, w, racyStep) }, slices.Concat(
-			probes(written, "acc", acc), probes(read, "x", x), probes(read, "w", w), between(w))
-	}},
 	{"FMAPixels", func(s *kern.Set) (func(), []probe) {
-		if s.FMAPixels == nil {
-			return nil, nil
-		}
-		dst, src := rows[float32](racyPixels), make([]float32, span(racyPatches))
-		w, bias := rows[float32](3), row[float32]()
-		return func() { s.FMAPixels(dst, racyStep, src, racyPatches, w, racyStep, bias) }, slices.Concat(
-			probes(written, "dst", dst), between(dst), probes(read, "patches", src),
-			probes(read, "w", w), between(w), probes(read, "bias", bias))
+		dst, src := rows[float32](racyPixels), make([]float32, 4*3+20+2)
+		end := racyEnd()
+		w := kern.NewFloatWeights(s, racyN, 4, row[float32]())
+		at := &kern.FloatPatches{Pixels: racyPixels, Step: 3, RunLen: 2, Runs: []kern.FloatRun{{}, {Src: 20, Tap: 2}}}
+		return func() { s.FMAPixels(dst, racyStep, src, at, w, 0, racyN, end) }, slices.Concat(
+			probes(written, "dst", dst), between(dst), probes(read, "patches", src), probes(read, "runs", at.Runs),
+			probes(read, "w", w.Data), probes(read, "bias", w.Bias[:racyN]),
+			probes(read, "scale", end.Scale), probes(read, "shift", end.Shift), probes(read, "slope", end.Slope))
+	}},
+	{"FMAEach", func(s *kern.Set) (func(), []probe) {
+		dst, src := rows[float32](racyPixels), make([]float32, 4*3+20+racyN)
+		end := racyEnd()
+		w := kern.NewFloatWeights(s, racyN, 2, row[float32]())
+		at := &kern.FloatPatches{Pixels: racyPixels, Step: 3, RunLen: 1, Runs: []kern.FloatRun{{}, {Src: 20, Tap: 1}}}
+		return func() { s.FMAEach(dst, racyStep, src, at, w, end) }, slices.Concat(
+			probes(written, "dst", dst), between(dst), probes(read, "patches", src), probes(read, "runs", at.Runs),
+			probes(read, "w", w.Data), probes(read, "bias", w.Bias[:racyN]),
+			probes(read, "scale", end.Scale), probes(read, "shift", end.Shift), probes(read, "slope", end.Slope))
 	}},
 	{"Threshold", func(s *kern.Set) (func(), []probe) {
 		dst, sums, t := make([]uint64, 3*racyPixels-1), rows[int32](racyPixels), row[int32]()
@@ -118,32 +127,27 @@ var racyCalls = slices.Concat([]racyCall{
 		return func() { s.Or(dst, src) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src))
 	}},
 	{"Scale", func(s *kern.Set) (func(), []probe) {
-		dst, sums, scale, shift := row[float32](), row[int32](), row[float32](), row[float32]()
-		return func() { s.Scale(dst, sums, scale, shift, true) }, slices.Concat(
-			probes(written, "dst", dst), probes(read, "sums", sums), probes(read, "scale", scale), probes(read, "shift", shift))
+		dst, sums := rows[float32](racyPixels), rows[int32](racyPixels)
+		end := racyEnd()
+		return func() { s.Scale(dst, racyStep, sums, racyStep, racyN, racyPixels, end) }, slices.Concat(
+			probes(written, "dst", dst), between(dst), probes(read, "sums", sums), between(sums),
+			probes(read, "scale", end.Scale), probes(read, "shift", end.Shift), probes(read, "slope", end.Slope))
 	}},
 	{"ScaleFloat", func(s *kern.Set) (func(), []probe) {
-		dst, sums, scale, shift := row[float32](), row[float32](), row[float32](), row[float32]()
-		return func() { s.ScaleFloat(dst, sums, scale, shift, true) }, slices.Concat(
-			probes(written, "dst", dst), probes(read, "sums", sums), probes(read, "scale", scale), probes(read, "shift", shift))
+		dst, sums := rows[float32](racyPixels), rows[float32](racyPixels)
+		end := racyEnd()
+		return func() { s.ScaleFloat(dst, racyStep, sums, racyStep, racyN, racyPixels, end) }, slices.Concat(
+			probes(written, "dst", dst), between(dst), probes(read, "sums", sums), between(sums),
+			probes(read, "scale", end.Scale), probes(read, "shift", end.Shift), probes(read, "slope", end.Slope))
 	}},
-	{"FMAEach", func(s *kern.Set) (func(), []probe) {
-		acc, x, w := row[float32](), row[float32](), row[float32]()
-		return func() { s.FMAEach(acc, x, w) }, slices.Concat(
-			probes(written, "acc", acc), probes(read, "x", x), probes(read, "w", w))
+	{"Floats", func(s *kern.Set) (func(), []probe) {
+		dst, src := row[float32](), row[uint8]()
+		return func() { s.Floats(dst, src) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src))
 	}},
 	{"Add", func(s *kern.Set) (func(), []probe) {
-		dst, a, b := row[float32](), row[float32](), row[float32]()
-		return func() { s.Add(dst, a, b, true) }, slices.Concat(
-			probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
-	}},
-	{"PReLU", func(s *kern.Set) (func(), []probe) {
-		x, slope := row[float32](), row[float32]()
-		return func() { s.PReLU(x, slope) }, slices.Concat(probes(written, "x", x), probes(read, "slope", slope))
-	}},
-	{"Clip", func(s *kern.Set) (func(), []probe) {
-		x := row[float32]()
-		return func() { s.Clip(x, 0, 1) }, probes(written, "x", x)
+		dst, a, b, slope := row[float32](), row[float32](), row[float32](), row[float32]()
+		return func() { s.Add(dst, a, b, kern.Activation{Slope: slope}) }, slices.Concat(
+			probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b), probes(read, "slope", slope))
 	}},
 	{"Mul", func(s *kern.Set) (func(), []probe) {
 		dst, a, b := row[float32](), row[float32](), row[float32]()
@@ -170,6 +174,13 @@ var racyCalls = slices.Concat([]racyCall{
 	{"SumPool", func(s *kern.Set) (func(), []probe) {
 		dst, src, p := racyPool[float32]()
 		return func() { s.SumPool(dst, src, p) }, racyPoolProbes(dst, src)
+	}},
+	{"SumSigns", func(s *kern.Set) (func(), []probe) {
+		const words = 2 // of racyN bits
+		dst, src := make([]float32, racyPixels*racyN), make([]uint64, 4*(racyPixels-1)+1+words)
+		p := &kern.Pool{Taps: []int{0, 1}, Values: words, Step: 4, Pixels: racyPixels}
+		return func() { s.SumSigns(dst, src, racyN, p) }, slices.Concat(
+			probes(written, "dst", dst), probes(read, "src", src), probes(alone, "between pixels", src[3:4]))
 	}},
 	{"Narrow", func(s *kern.Set) (func(), []probe) {
 		dst, src := row[uint32](), row[uint64]()
@@ -378,7 +389,7 @@ func (t *turn) passed() bool { return bool(*t) }
 // TestRacesOfAll is that TestRaces calls all functions of Set and Wide that run
 // after Compile.
 func TestRacesOfAll(t *testing.T) {
-	called := map[string]bool{"PackBits": true, "PackBytes": true, "Peak": true}
+	called := map[string]bool{"PackBits": true, "PackBytes": true, "Peak": true, "PeakFMA": true}
 	for _, c := range racyCalls {
 		called[c.field] = true
 	}

@@ -1,8 +1,8 @@
 //go:build amd64 && !purego
 
 // Package ssse3 has the kernels for amd64 processors with SSSE3 and POPCNT. They
-// look up the popcounts of nibbles and sum them in bytes. Sums of real weights,
-// which need a fused product and sum, are left to generic.
+// look up the popcounts of nibbles and sum them in bytes. The fused products and
+// sums of real weights, which the processor lacks, are made of float64 ones.
 package ssse3
 
 import (
@@ -36,6 +36,11 @@ func Set() kern.Set {
 		},
 	}
 	s.DotBits = dotBits
+	s.FloatBlock, s.FloatLanes = 8, 4
+	s.FMAPixels = fmaPixels
+	s.FMAEach = fmaEach
+	s.Scale = scale
+	s.ScaleFloat = scaleFloat
 	s.Threshold = threshold
 	s.ThresholdFloat = thresholdFloat
 	s.Or = or

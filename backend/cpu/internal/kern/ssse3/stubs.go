@@ -118,6 +118,92 @@ func convBytesSums16SSSE3(job *byte)
 //go:noescape
 func dotBits4SSSE3(job *byte)
 
+// fmaPixels2x8SSSE3 computes, for every pixel p, 2 at a time, and each of 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels2x8SSSE3(job *byte)
+
+// fmaEach2x8SSSE3 computes, for every pixel p, 2 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach2x8SSSE3(job *byte)
+
+// fmaPixels1x8SSSE3 computes, for every pixel p, 1 at a time, and each of 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels1x8SSSE3(job *byte)
+
+// fmaEach1x8SSSE3 computes, for every pixel p, 1 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach1x8SSSE3(job *byte)
+
+// fmaPixels2x4SSSE3 computes, for every pixel p, 2 at a time, and each of at most 4 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels2x4SSSE3(job *byte)
+
+// fmaEach2x4SSSE3 computes, for every pixel p, 2 at a time, and each of at most 4 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach2x4SSSE3(job *byte)
+
+// fmaPixels1x4SSSE3 computes, for every pixel p, 1 at a time, and each of at most 4 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels1x4SSSE3(job *byte)
+
+// fmaEach1x4SSSE3 computes, for every pixel p, 1 at a time, and each of at most 4 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaEach1x4SSSE3(job *byte)
+
+// fmaSSSE3 computes dst[i] = fma(x[i], w[i], c[i]) for i < n, n > 0 even. dst may
+// be x.
+//
+//go:noescape
+func fmaSSSE3(dst *float32, x *float32, w *float32, c *float32, n int)
+
 // thresholdSSSE3 sets, for o < 64·words, words > 0,
 //
 //	bit o%64 of dst[o/64] = values[o] ≥ t[o]

@@ -6,15 +6,15 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 )
 
 // elementwise writes what makes an output of every value.
 func elementwise() {
 	laneMasks()
 	thresholds()
-	scale()
-	add()
-	activations()
+	gen.Ends(ymm)
 	mul()
 	divide()
 	choose()
@@ -27,12 +27,22 @@ func thresholds() {
 		if float {
 			name, typ = "thresholdFloatAVX2", "float32"
 		}
-		TEXT(name, NOSPLIT, fmt.Sprintf("func(dst *uint64, values, t *%s, words int)", typ))
-		Doc(name+" sets, for o < 64·words, words > 0,", "",
-			"\tbit o%64 of dst[o/64] = values[o] ≥ t[o]")
+		TEXT(name, NOSPLIT, fmt.Sprintf("func(dst *uint64, values, t *%s, words, pixels, step, stride int)", typ))
+		Doc(name+" sets, for o < 64·words and every pixel, words > 0, pixels > 0,", "",
+			"\tbit o%64 of dst[o/64] = values[o] ≥ t[o]", "",
+			"step and stride are the bytes from a pixel to the next one, of dst and of",
+			"values.")
 		Pragma("noescape")
 		dst, values, t := Load(Param("dst"), GP64()), Load(Param("values"), GP64()), Load(Param("t"), GP64())
-		n, part := Load(Param("words"), GP64()), GP64()
+		n, part, pixels := GP64(), GP64(), Load(Param("pixels"), GP64())
+		nextDst, nextValues := GP64(), GP64()
+		Label("pixel")
+		MOVQ(dst, nextDst)
+		ADDQ(NewParamAddr("step", 40), nextDst)
+		MOVQ(values, nextValues)
+		ADDQ(NewParamAddr("stride", 48), nextValues)
+		Load(Param("words"), n)
+		Load(Param("t"), t)
 		Label("next")
 		word := GP64()
 		XORQ(word, word)
@@ -58,74 +68,13 @@ func thresholds() {
 		ADDQ(U32(256), t)
 		DECQ(n)
 		JNE(LabelRef("next"))
+		MOVQ(nextDst, dst)
+		MOVQ(nextValues, values)
+		DECQ(pixels)
+		JNE(LabelRef("pixel"))
 		VZEROUPPER()
 		RET()
 	}
-}
-
-// rectified clears what is not greater than 0, but for the lanes of always.
-func rectified(x, zero, always reg.VecVirtual) {
-	keep := YMM()
-	VCMPPS(U8(14), zero, x, keep) // >
-	VORPS(always, keep, keep)
-	VANDPS(keep, x, x)
-}
-
-func rectifier() (zero, always reg.VecVirtual) {
-	zero, always = YMM(), YMM()
-	VXORPS(zero, zero, zero)
-	x := XMM()
-	VMOVD(Load(Param("always"), GP32()), x)
-	VPBROADCASTD(x, always)
-	return zero, always
-}
-
-// scale writes the affine map of a row.
-func scale() {
-	for _, float := range []bool{false, true} {
-		name, typ := "scaleAVX2", "int32"
-		if float {
-			name, typ = "scaleFloatAVX2", "float32"
-		}
-		TEXT(name, NOSPLIT, "func(dst *float32, values *"+typ+", scale, shift *float32, n int, always uint32)")
-		Doc(name+" computes, for o < n, n > 0,", "",
-			"\tdst[o] = fma(float32(values[o]), scale[o], shift[o])", "",
-			"or 0 where that is not greater than 0 and always is 0, else all ones.",
-			"dst may be values.")
-		Pragma("noescape")
-		p := []reg.Register{
-			Load(Param("dst"), GP64()), Load(Param("values"), GP64()),
-			Load(Param("scale"), GP64()), Load(Param("shift"), GP64()),
-		}
-		n := Load(Param("n"), GP64())
-		zero, always := rectifier()
-		lanes(n, p, func(load func(int) reg.VecVirtual, store func(reg.VecVirtual, int)) {
-			x, a, b := load(1), load(2), load(3)
-			if !float {
-				VCVTDQ2PS(x, x)
-			}
-			VFMADD213PS(b, a, x)
-			rectified(x, zero, always)
-			store(x, 0)
-		})
-	}
-}
-
-// add writes the sum of two rows.
-func add() {
-	TEXT("addAVX2", NOSPLIT, "func(dst, a, b *float32, n int, always uint32)")
-	Doc("addAVX2 computes dst[i] = a[i] + b[i] for i < n, n > 0,",
-		"or 0 where that is not greater than 0 and always is 0, else all ones.")
-	Pragma("noescape")
-	p := []reg.Register{Load(Param("dst"), GP64()), Load(Param("a"), GP64()), Load(Param("b"), GP64())}
-	n := Load(Param("n"), GP64())
-	zero, always := rectifier()
-	lanes(n, p, func(load func(int) reg.VecVirtual, store func(reg.VecVirtual, int)) {
-		x, y := load(1), load(2)
-		VADDPS(y, x, x)
-		rectified(x, zero, always)
-		store(x, 0)
-	})
 }
 
 // everywhere loads a float32 argument into all lanes.
@@ -137,37 +86,6 @@ func everywhere(name string) reg.VecVirtual {
 	all := YMM()
 	VBROADCASTSS(argument.Addr, all)
 	return all
-}
-
-// activations writes PReLU and clips of a row.
-func activations() {
-	TEXT("preluAVX2", NOSPLIT, "func(x, slope *float32, n int)")
-	Doc("preluAVX2 multiplies x[i] by slope[i] where it is less than 0, for i < n, n > 0.")
-	Pragma("noescape")
-	p := []reg.Register{Load(Param("x"), GP64()), Load(Param("slope"), GP64())}
-	n := Load(Param("n"), GP64())
-	zero := YMM()
-	VXORPS(zero, zero, zero)
-	lanes(n, p, func(load func(int) reg.VecVirtual, store func(reg.VecVirtual, int)) {
-		x, y, less := load(0), load(1), YMM()
-		VMULPS(x, y, y)
-		VCMPPS(U8(17), zero, x, less) // <
-		VBLENDVPS(less, y, x, x)
-		store(x, 0)
-	})
-
-	TEXT("clipAVX2", NOSPLIT, "func(x *float32, n int, low, high float32)")
-	Doc("clipAVX2 makes low of x[i] where it is not greater, and then high where that is not less, for i < n, n > 0.")
-	Pragma("noescape")
-	p = []reg.Register{Load(Param("x"), GP64())}
-	n = Load(Param("n"), GP64())
-	low, high := everywhere("low"), everywhere("high")
-	lanes(n, p, func(load func(int) reg.VecVirtual, store func(reg.VecVirtual, int)) {
-		x := load(0)
-		VMAXPS(low, x, x)  // x where it is greater
-		VMINPS(high, x, x) // x where it is less
-		store(x, 0)
-	})
 }
 
 // mul writes the product of two rows.
@@ -210,10 +128,38 @@ func choose() {
 	Pragma("noescape")
 	src := Load(Param("src"), GP64())
 	p := []reg.Register{Load(Param("dst"), GP64()), Load(Param("one"), GP64()), Load(Param("zero"), GP64())}
-	bit := YMM()
-	VMOVDQU(bitsAt, bit)
-	part := GP32()
-	lanes(Load(Param("n"), GP64()), p, func(load func(int) reg.VecVirtual, store func(reg.VecVirtual, int)) {
+	n := Load(Param("n"), GP64())
+	// 32 values at a time: those of a byte have its bits.
+	var bits [4]reg.VecVirtual
+	for v := range bits {
+		bits[v] = YMM()
+		VMOVDQU(bitsAt, bits[v])
+		if v > 0 {
+			VPSLLD(U8(8*v), bits[v], bits[v])
+		}
+	}
+	Label("many")
+	CMPQ(n, U8(32))
+	JLT(LabelRef("few"))
+	all := YMM()
+	VPBROADCASTD(Mem{Base: src}, all)
+	for v, bit := range bits {
+		mask, x := YMM(), YMM()
+		VPAND(bit, all, mask)
+		VPCMPEQD(bit, mask, mask)
+		VMOVUPS(Mem{Base: p[2], Disp: 32 * v}, x)
+		VBLENDVPS(mask, Mem{Base: p[1], Disp: 32 * v}, x, x)
+		VMOVUPS(x, Mem{Base: p[0], Disp: 32 * v})
+	}
+	ADDQ(U8(4), src)
+	for _, r := range p {
+		ADDQ(U32(128), r)
+	}
+	SUBQ(U8(32), n)
+	JMP(LabelRef("many"))
+	Label("few")
+	bit, part := bits[0], GP32()
+	lanes(n, p, func(load func(int) reg.VecVirtual, store func(reg.VecVirtual, int)) {
 		x, mask := XMM(), YMM()
 		MOVBLZX(Mem{Base: src}, part)
 		INCQ(src)

@@ -9,6 +9,7 @@ import (
 // image writes what reads the bytes of images.
 func image() {
 	thresholdBytes()
+	floats()
 	spread()
 	luma()
 	lbp()
@@ -199,6 +200,25 @@ func minMax() {
 	})
 	VMOVDQU(low, Mem{Base: Load(Param("lowest"), GP64())})
 	VMOVDQU(high, Mem{Base: Load(Param("highest"), GP64())})
+	VZEROUPPER()
+	RET()
+}
+
+// floats writes the conversion of bytes.
+func floats() {
+	TEXT("floatsAVX2", NOSPLIT, "func(dst *float32, src *uint8, vectors int)")
+	Doc("floatsAVX2 computes dst[i] = float32(src[i]) for i < 8·vectors, vectors > 0.")
+	Pragma("noescape")
+	dst, src, n := Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("vectors"), GP64())
+	Label("next")
+	x := YMM()
+	VPMOVZXBD(Mem{Base: src}, x)
+	VCVTDQ2PS(x, x)
+	VMOVUPS(x, Mem{Base: dst})
+	ADDQ(U8(8), src)
+	ADDQ(U8(32), dst)
+	DECQ(n)
+	JNE(LabelRef("next"))
 	VZEROUPPER()
 	RET()
 }

@@ -12,6 +12,7 @@ import (
 func pool() {
 	pools()
 	orPool4()
+	sumSigns()
 }
 
 // pools write a row of pooled pixels.
@@ -54,7 +55,7 @@ func pools() {
 			label   string
 			vectors int // of 32 bytes
 		}
-		for _, s := range []size{{"a", 4}, {"b", 1}, {"c", 0}} {
+		for _, s := range []size{{"w", 8}, {"a", 4}, {"b", 1}, {"c", 0}} {
 			bytes := 32 * s.vectors
 			if bytes == 0 {
 				bytes = 8
@@ -196,4 +197,39 @@ func orPool4() {
 	JNE(LabelRef("pixel"))
 	VZEROUPPER()
 	RET()
+}
+
+// sumSigns writes the sums of ±1 values.
+func sumSigns() {
+	const bit = 0x8040201008040201
+	bitOf := table("bitsOfBytes", words(bit, bit, bit, bit))
+	byteOf := table("bytesOfBits", words(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303))
+	gen.SumSigns(ymm, func() gen.Counts {
+		bits, bytes := YMM(), YMM()
+		VMOVDQU(bitOf, bits)
+		VMOVDQU(byteOf, bytes)
+		counts := []reg.VecVirtual{YMM(), YMM()}
+		return gen.Counts{
+			Clear: func() {
+				for _, c := range counts {
+					VPXOR(c, c, c)
+				}
+			},
+			Add: func(m Mem) {
+				for h, c := range counts {
+					x := YMM()
+					VPBROADCASTD(m.Offset(4*h), x)
+					VPSHUFB(bytes, x, x)
+					VPAND(bits, x, x)
+					VPCMPEQB(bits, x, x)
+					VPSUBB(x, c, c)
+				}
+			},
+			Store: func(m Mem) {
+				for h, c := range counts {
+					VMOVDQU(c, m.Offset(32*h))
+				}
+			},
+		}
+	})
 }

@@ -6,12 +6,15 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 )
 
 // elementwise writes what makes an output of every value.
 func elementwise() {
 	thresholds()
-	scale()
+	gen.Ends(zmm)
+	choose()
 }
 
 // thresholds writes the comparison and packing of rows.
@@ -21,13 +24,14 @@ func thresholds() {
 		if float {
 			name, typ = "thresholdFloatAVX512", "float32"
 		}
-		TEXT(name, NOSPLIT, fmt.Sprintf("func(dst *uint64, values, t *%s, n int)", typ))
-		Doc(name+" sets, for o < n, n > 0,", "",
+		TEXT(name, NOSPLIT, fmt.Sprintf("func(dst *uint64, values, t *%s, n, pixels, step, stride int)", typ))
+		Doc(name+" sets, for o < n and every pixel, n > 0, pixels > 0,", "",
 			"\tbit o%64 of dst[o/64] = values[o] ≥ t[o]", "",
-			"and the bits of the last word beyond n to 0.")
+			"and the bits of the last word beyond n to 0. step and stride are the bytes",
+			"from a pixel to the next one, of dst and of values.")
 		Pragma("noescape")
 		dst, values, t := Load(Param("dst"), GP64()), Load(Param("values"), GP64()), Load(Param("t"), GP64())
-		n := Load(Param("n"), GP64())
+		n, pixels := GP64(), Load(Param("pixels"), GP64())
 		ge := func(m Mem, v reg.VecVirtual, k reg.OpmaskVirtual) {
 			if float {
 				VCMPPS(U8(13), m, v, k)
@@ -35,7 +39,14 @@ func thresholds() {
 				VPCMPD(U8(5), m, v, k)
 			}
 		}
-		word := GP64()
+		word, nextDst, nextValues := GP64(), GP64(), GP64()
+		Label("pixel")
+		MOVQ(dst, nextDst)
+		ADDQ(NewParamAddr("step", 40), nextDst)
+		MOVQ(values, nextValues)
+		ADDQ(NewParamAddr("stride", 48), nextValues)
+		Load(Param("n"), n)
+		Load(Param("t"), t)
 		Label("words")
 		CMPQ(n, U8(64))
 		JLT(LabelRef("rest"))
@@ -87,6 +98,10 @@ func thresholds() {
 		JGT(LabelRef("vectors"))
 		MOVQ(word, Mem{Base: dst})
 		Label("done")
+		MOVQ(nextDst, dst)
+		MOVQ(nextValues, values)
+		DECQ(pixels)
+		JNE(LabelRef("pixel"))
 		VZEROUPPER()
 		RET()
 	}
@@ -103,49 +118,29 @@ func firstLanes(n reg.Register) reg.GPVirtual {
 	return lanes
 }
 
-// scale writes the affine map of a row.
-func scale() {
-	for _, float := range []bool{false, true} {
-		name, typ := "scaleAVX512", "int32"
-		if float {
-			name, typ = "scaleFloatAVX512", "float32"
-		}
-		TEXT(name, NOSPLIT, fmt.Sprintf("func(dst *float32, values *%s, scale, shift *float32, n int, always uint16)", typ))
-		Doc(name+" computes, for o < n, n > 0,", "",
-			"\tdst[o] = fma(float32(values[o]), scale[o], shift[o])", "",
-			"or 0 where that is not greater than 0 and bit o%16 of always is not set.",
-			"dst may be values.")
-		Pragma("noescape")
-		dst, values := Load(Param("dst"), GP64()), Load(Param("values"), GP64())
-		scale, shift := Load(Param("scale"), GP64()), Load(Param("shift"), GP64())
-		n := Load(Param("n"), GP64())
-		zero, always := ZMM(), K()
-		VPXORD(zero, zero, zero)
-		KMOVW(Load(Param("always"), GP32()), always)
-		Label("next")
-		lanes := firstLanes(n)
-		k := K()
-		KMOVW(lanes.As32(), k)
-		x, a, b := ZMM(), ZMM(), ZMM()
-		if float {
-			VMOVUPS_Z(Mem{Base: values}, k, x)
-		} else {
-			VCVTDQ2PS_Z(Mem{Base: values}, k, x)
-		}
-		VMOVUPS_Z(Mem{Base: scale}, k, a)
-		VMOVUPS_Z(Mem{Base: shift}, k, b)
-		VFMADD213PS(b, a, x)
-		keep := K()
-		VCMPPS(U8(14), zero, x, keep) // >
-		KORW(always, keep, keep)
-		VMOVAPS_Z(x, keep, x)
-		VMOVUPS(x, k, Mem{Base: dst})
-		for _, r := range []reg.GPVirtual{dst.(reg.GPVirtual), values.(reg.GPVirtual), scale.(reg.GPVirtual), shift.(reg.GPVirtual)} {
-			ADDQ(U8(64), r)
-		}
-		SUBQ(U8(16), n)
-		JGT(LabelRef("next"))
-		VZEROUPPER()
-		RET()
+// choose writes the conversion of bits to one of two values.
+func choose() {
+	TEXT("chooseAVX512", NOSPLIT, "func(dst *float32, src *uint64, one, zero *float32, words int)")
+	Doc("chooseAVX512 sets dst[i] to one[i] where bit i of src is set, else to zero[i],",
+		"for i < 64·words, words > 0.")
+	Pragma("noescape")
+	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
+	one, zero := Load(Param("one"), GP64()), Load(Param("zero"), GP64())
+	n := Load(Param("words"), GP64())
+	Label("next")
+	for v := range 4 {
+		k, x := K(), ZMM()
+		KMOVW(Mem{Base: src, Disp: 2 * v}, k)
+		VMOVUPS(Mem{Base: zero, Disp: 64 * v}, x)
+		VMOVUPS(Mem{Base: one, Disp: 64 * v}, k, x)
+		VMOVUPS(x, Mem{Base: dst, Disp: 64 * v})
 	}
+	ADDQ(U8(8), src)
+	for _, r := range []reg.Register{dst, one, zero} {
+		ADDQ(U32(256), r)
+	}
+	DECQ(n)
+	JNE(LabelRef("next"))
+	VZEROUPPER()
+	RET()
 }

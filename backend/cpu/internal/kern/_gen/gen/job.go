@@ -38,11 +38,38 @@ const (
 	TileSkip    = 48
 	TileWeights = 56
 	DotBlock    = 64 // of weights
+	FMARuns     = 32 // places and taps, 16 bytes each
+	FMACount    = 40 // of runs
+	FMARun      = 48 // values of a run
 	FMATap      = 64 // from the weights of a tap to those of the next one
 	DotK        = 72
 	FMABias     = 72
 	TilePixels  = 80
 	FMAOutputs  = 88
+	FMABlock    = 96 // from the weights of a block to those of the next one
+	FMAScale    = 104
+	FMAShift    = 112
+	FMASlope    = 120
+	FMAClip     = 128
+	FMALow      = 136
+	FMAHigh     = 140
+)
+
+// Offsets of the fields of kern.EndJob.
+const (
+	EndDst     = 0
+	EndDstStep = 8
+	EndSrc     = 16
+	EndSrcStep = 24
+	EndSrc2    = 32
+	EndScale   = 40
+	EndShift   = 48
+	EndSlope   = 56
+	EndN       = 64 // values of a row
+	EndRows    = 72
+	EndClip    = 80
+	EndLow     = 88
+	EndHigh    = 92
 )
 
 // Offsets of the fields of kern.PoolJob.
@@ -57,9 +84,17 @@ const (
 	PoolPixels  = 56
 )
 
-// Tiles writes a loop over the pixels of a DotJob or FMAJob, so many at a time.
-// body gets pointers to their patches, store writes the results of pixel p.
+// Tiles writes a loop over the pixels of a DotJob or FMAJob, so many at a time,
+// for kernels of AVX. body gets pointers to their patches, store writes the
+// results of pixel p.
 func Tiles(job reg.Register, pixels int, body func(x []reg.GPVirtual), store func(p int, dst reg.Register)) {
+	TilesSSE(job, pixels, body, store)
+	VZEROUPPER()
+	RET()
+}
+
+// TilesSSE is Tiles without the end of the function.
+func TilesSSE(job reg.Register, pixels int, body func(x []reg.GPVirtual), store func(p int, dst reg.Register)) {
 	Label("next")
 	CMPQ(Mem{Base: job, Disp: TilePixels}, U8(pixels))
 	JLT(LabelRef("done"))
@@ -87,8 +122,6 @@ func Tiles(job reg.Register, pixels int, body func(x []reg.GPVirtual), store fun
 	SUBQ(U8(pixels), Mem{Base: job, Disp: TilePixels})
 	JMP(LabelRef("next"))
 	Label("done")
-	VZEROUPPER()
-	RET()
 }
 
 // Rows writes a loop over the runs of patches: i counts the bytes from the first

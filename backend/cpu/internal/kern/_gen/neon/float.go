@@ -1,71 +1,185 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
+)
 
 // float writes the ordered sums of float32 values.
 func (a *asm) float() {
-	a.fma()
-	a.fmaEach()
+	a.fmaPixels(1, 16, 4) // four vectors are too few for the latency
+	for _, vectors := range []int{4, 1} {
+		for pixels := 4; pixels > 0; pixels-- {
+			a.fmaPixels(pixels, vectors, 1)
+		}
+	}
+	for _, vectors := range []int{4, 1} {
+		for pixels := 3; pixels > 0; pixels-- {
+			a.fmaEach(pixels, vectors)
+		}
+	}
+	a.fmaEach(1, 0)
 }
 
-// fma writes the sums of real weights.
-func (a *asm) fma() {
-	for _, vectors := range []int{16, 4, 1} {
-		name := fmt.Sprintf("fma%dNEON", 4*vectors)
-		a.function(name, "acc, x *float32, n int, w *float32, stride int", 0, 40,
-			fmt.Sprintf("%s computes, for i < n in order, n > 0, and for o < %d,", name, 4*vectors), "",
-			"\tacc[o] = fma(x[i], w[i·stride+o], acc[o])", "",
-			"stride counts bytes.")
-		a.arguments("acc", "x", "n", "w", "stride")
-		const x, w = 16, 20
-		each := func(do func(first, n int)) {
+// Registers of the kernels: the job, its runs, and for every pixel its patch and
+// the values in hand.
+const (
+	fmaDst, fmaRuns, fmaCount, fmaRun  = 1, 2, 3, 4
+	fmaPatch, fmaValue                 = 5, 9 // four each
+	fmaLeft, fmaWeights, fmaTap, fmaT0 = 13, 14, 15, 16
+	fmaBlocks                          = 19 // four pointers
+	fmaSrc                             = 23
+)
+
+// fmaJob writes a kernel behind an FMAJob for pixels × vectors of outputs, 0
+// vectors being one output: body adds what belongs to a run.
+func (a *asm) fmaJob(kind string, pixels, vectors int, what []string, body func()) {
+	outputs := max(4*vectors, 1)
+	name := fmt.Sprintf("%s%dx%dNEON", kind, pixels, outputs)
+	text := fmt.Sprint(outputs)
+	if vectors == 1 {
+		text = "at most 4"
+	}
+	doc := []string{fmt.Sprintf("%s computes, for every pixel p, %d at a time, and each of %s outputs o,", name, pixels, text)}
+	a.function(name, "job *uint8", 0, 8, append(append(doc, what...), "", "and takes the pixels off the job.")...)
+	a.op("MOVD job+0(FP), R0")
+	a.op("MOVD %d(R0), R%d", gen.FMATap, fmaTap)
+	a.op("MOVD %d(R0), R%d", gen.TileDst, fmaDst)
+	a.op("MOVD %d(R0), R%d", gen.TileSrc, fmaSrc)
+	a.label("next")
+	a.op("MOVD %d(R0), R%d", gen.TilePixels, fmaT0)
+	a.op("SUBS $%d, R%d", pixels, fmaT0)
+	a.op("BLT done")
+	a.op("MOVD R%d, %d(R0)", fmaT0, gen.TilePixels)
+	a.op("MOVD %d(R0), R%d", gen.TileStep, fmaT0)
+	for p := range pixels {
+		a.op("MOVD R%d, R%d", fmaSrc, fmaPatch+p)
+		a.op("ADD R%d, R%d", fmaT0, fmaSrc)
+	}
+	a.op("MOVD %d(R0), R%d", gen.FMABias, fmaT0)
+	if vectors == 0 {
+		a.op("FMOVS (R%d), F0", fmaT0)
+	}
+	for v := 0; v < vectors; v += 4 {
+		a.op("VLD1.P %d(R%d), %s", 16*min(vectors, 4), fmaT0, list(v, min(vectors, 4), "S4"))
+	}
+	for v := vectors; v < pixels*vectors; v++ {
+		a.op("VMOV V%d.B16, V%d.B16", v%vectors, v)
+	}
+	a.op("MOVD %d(R0), R%d", gen.FMARuns, fmaRuns)
+	a.op("MOVD %d(R0), R%d", gen.FMACount, fmaCount)
+	a.op("CBZ R%d, store", fmaCount)
+	a.label("run")
+	a.op("LDP.P 16(R%d), (R%d, R%d)", fmaRuns, fmaT0, fmaWeights)
+	for p := range pixels {
+		a.op("ADD R%d<<2, R%d, R%d", fmaT0, fmaPatch+p, fmaValue+p)
+	}
+	a.op("MUL R%d, R%d", fmaTap, fmaWeights)
+	a.op("MOVD %d(R0), R%d", gen.TileWeights, fmaT0)
+	a.op("ADD R%d, R%d", fmaT0, fmaWeights)
+	body()
+	a.op("SUBS $1, R%d", fmaCount)
+	a.op("BNE run")
+	a.label("store")
+	a.op("MOVD %d(R0), R%d", gen.TileDstStep, fmaT0)
+	if vectors == 1 {
+		a.op("MOVD %d(R0), R%d", gen.FMAOutputs, fmaLeft)
+	}
+	for p := range pixels {
+		switch vectors {
+		case 0:
+			a.op("FMOVS F0, (R%d)", fmaDst)
+		case 1:
+			a.storeFirst(p)
+		default:
+			a.op("MOVD R%d, R%d", fmaDst, fmaValue)
 			for v := 0; v < vectors; v += 4 {
-				do(v, min(vectors-v, 4))
+				a.op("VST1.P %s, 64(R%d)", list(p*vectors+v, 4, "S4"), fmaValue)
 			}
 		}
-		a.op("MOVD R0, R5")
-		each(func(v, n int) { a.op("VLD1.P %d(R5), %s", 16*n, list(v, n, "S4")) })
-		a.label("next")
-		a.op("VLD1R.P 4(R1), %s", list(x, 1, "S4"))
-		a.op("MOVD R3, R5")
-		each(func(v, n int) {
-			set := w + v/4%2*4
-			a.op("VLD1.P %d(R5), %s", 16*n, list(set, n, "S4"))
-			for i := range n {
-				a.op("VFMLA V%d.S4, V%d.S4, V%d.S4", x, set+i, v+i)
-			}
-		})
-		a.op("ADD R4, R3")
-		a.op("SUBS $1, R2")
-		a.op("BNE next")
-		each(func(v, n int) { a.op("VST1.P %s, %d(R0)", list(v, n, "S4"), 16*n) })
-		a.op("RET")
+		a.op("ADD R%d, R%d", fmaT0, fmaDst)
 	}
-	a.function("fma1NEON", "acc, x *float32, n int, w *float32, stride int", 0, 40, "fma1NEON is fma4NEON for one output.")
-	a.arguments("acc", "x", "n", "w", "stride")
-	a.op("FMOVS (R0), F0")
-	a.label("next")
-	a.op("FMOVS.P 4(R1), F1")
-	a.op("FMOVS (R3), F2")
-	a.op("FMADDS F1, F0, F2, F0")
-	a.op("ADD R4, R3")
-	a.op("SUBS $1, R2")
-	a.op("BNE next")
-	a.op("FMOVS F0, (R0)")
+	a.op("B next")
+	a.label("done")
+	a.op("MOVD R%d, %d(R0)", fmaDst, gen.TileDst)
+	a.op("MOVD R%d, %d(R0)", fmaSrc, gen.TileSrc)
 	a.op("RET")
 }
 
-func (a *asm) fmaEach() {
-	a.function("fmaEachNEON", "acc, x, w *float32, vectors int", 0, 32,
-		"fmaEachNEON computes acc[i] = fma(x[i], w[i], acc[i]) for i < 4·vectors, vectors > 0.")
-	a.arguments("acc", "x", "w", "vectors")
-	a.label("next")
-	a.op("VLD1.P 16(R1), [V1.S4]")
-	a.op("VLD1.P 16(R2), [V2.S4]")
-	a.op("VLD1 (R0), [V0.S4]")
-	a.op("VFMLA V2.S4, V1.S4, V0.S4")
-	a.op("VST1.P [V0.S4], 16(R0)")
-	a.op("SUBS $1, R3")
-	a.op("BNE next")
-	a.op("RET")
+// storeFirst stores as many lanes of vector v as the job has outputs.
+func (a *asm) storeFirst(v int) {
+	l := func(name string) string { return fmt.Sprintf("%s%d", name, v) }
+	a.op("TBZ $2, R%d, %s", fmaLeft, l("part"))
+	a.op("VST1 %s, (R%d)", list(v, 1, "S4"), fmaDst)
+	a.op("B %s", l("stored"))
+	a.label(l("part"))
+	a.op("TBZ $1, R%d, %s", fmaLeft, l("one"))
+	a.op("FMOVD F%d, (R%d)", v, fmaDst)
+	a.op("TBZ $0, R%d, %s", fmaLeft, l("stored"))
+	a.op("VMOV V%d.S[2], R%d", v, fmaValue)
+	a.op("MOVW R%d, 8(R%d)", fmaValue, fmaDst)
+	a.op("B %s", l("stored"))
+	a.label(l("one"))
+	a.op("FMOVS F%d, (R%d)", v, fmaDst)
+	a.label(l("stored"))
+}
+
+// fmaPixels writes the sums of pixels × vectors of outputs. The vectors are in
+// one block of weights, or in four.
+func (a *asm) fmaPixels(pixels, vectors, blocks int) {
+	const x, w = 20, 24
+	a.fmaJob("fmaPixels", pixels, vectors, gen.PixelsDoc, func() {
+		a.op("MOVD %d(R0), R%d", gen.FMARun, fmaLeft)
+		if blocks > 1 {
+			a.op("MOVD %d(R0), R%d", gen.FMABlock, fmaT0)
+			a.op("MOVD R%d, R%d", fmaWeights, fmaBlocks)
+			for b := 1; b < blocks; b++ {
+				a.op("ADD R%d, R%d, R%d", fmaT0, fmaBlocks+b-1, fmaBlocks+b)
+			}
+		}
+		a.label("tap")
+		for p := range pixels {
+			a.op("VLD1R.P 4(R%d), %s", fmaValue+p, list(x+p, 1, "S4"))
+		}
+		for b := range blocks {
+			from := fmaWeights
+			if blocks > 1 {
+				from = fmaBlocks + b
+			}
+			each := vectors / blocks
+			set := w + b%2*4
+			a.op("VLD1.P (R%d)(R%d), %s", from, fmaTap, list(set, each, "S4"))
+			for p := range pixels {
+				for v := range each {
+					a.op("VFMLA V%d.S4, V%d.S4, V%d.S4", x+p, set+v, p*vectors+b*each+v)
+				}
+			}
+		}
+		a.op("SUBS $1, R%d", fmaLeft)
+		a.op("BNE tap")
+	})
+}
+
+// fmaEach writes the sums of depthwise convolutions, for pixels × vectors of
+// channels, or one channel.
+func (a *asm) fmaEach(pixels, vectors int) {
+	a.fmaJob("fmaEach", pixels, vectors, gen.EachDoc, func() {
+		if vectors == 0 {
+			a.op("FMOVS (R%d), F1", fmaValue)
+			a.op("FMOVS (R%d), F2", fmaWeights)
+			a.op("FMADDS F1, F0, F2, F0")
+			return
+		}
+		const w, x = 12, 16
+		a.op("VLD1 (R%d), %s", fmaWeights, list(w, vectors, "S4"))
+		for p := range pixels {
+			a.op("VLD1 (R%d), %s", fmaValue+p, list(x+p*vectors, vectors, "S4"))
+		}
+		for p := range pixels {
+			for v := range vectors {
+				a.op("VFMLA V%d.S4, V%d.S4, V%d.S4", x+p*vectors+v, w+v, p*vectors+v)
+			}
+		}
+	})
 }

@@ -1,0 +1,204 @@
+package cpu
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// floatSteps are steps on float32 values as networks have them. The last step of
+// each plan is the one in question.
+var floatSteps = []struct {
+	name string
+	plan func() *planner
+}{
+	{"conv7x7s2/224x224x3-64", floatConv(224, 3, bcnn.Window{KH: 7, KW: 7, StrideH: 2, StrideW: 2, Pad: pad(3)}, convOptions{out: 64})},
+	{"conv3x3s2/224x224x3-32", floatConv(224, 3, bcnn.Window{KH: 3, KW: 3, StrideH: 2, StrideW: 2, Pad: pad(1)}, convOptions{out: 32})},
+	{"conv3x3/56x56x64-64", floatConv(56, 64, three(1), convOptions{out: 64})},
+	{"conv3x3/14x14x256-256", floatConv(14, 256, three(1), convOptions{out: 256})},
+	{"conv3x3/7x7x512-512", floatConv(7, 512, three(1), convOptions{out: 512})},
+	{"conv1x1/56x56x64-64", floatConv(56, 64, one, convOptions{out: 64})},
+	{"conv1x1/28x28x128-256", floatConv(28, 128, one, convOptions{out: 256})},
+	{"conv1x1/14x14x256-512", floatConv(14, 256, one, convOptions{out: 512})},
+	{"conv1x1/7x7x512-1024", floatConv(7, 512, one, convOptions{out: 1024})},
+	{"conv1x1/28x28x100-100", floatConv(28, 100, one, convOptions{out: 100})},
+	{"dilated3x3/28x28x128-128", floatConv(28, 128, bcnn.Window{KH: 3, KW: 3, DilationH: 2, DilationW: 2, Pad: pad(2)}, convOptions{out: 128})},
+	{"grouped3x3/28x28x128-128/4", floatConv(28, 128, three(1), convOptions{out: 128, groups: 4})},
+	{"depthwise3x3/112x112x32", floatConv(112, 32, three(1), convOptions{out: 32, groups: 32})},
+	{"depthwise3x3/56x56x128", floatConv(56, 128, three(1), convOptions{out: 128, groups: 128})},
+	{"depthwise3x3s2/56x56x128", floatConv(56, 128, three(2), convOptions{out: 128, groups: 128})},
+	{"depthwise3x3/14x14x512", floatConv(14, 512, three(1), convOptions{out: 512, groups: 512})},
+	{"depthwise5x5/28x28x120", floatConv(28, 120, bcnn.Window{KH: 5, KW: 5, Pad: pad(2)}, convOptions{out: 120, groups: 120})},
+	{"dense/512-1000", func() *planner {
+		p := newPlanner(1, input(bcnn.Float32, 1, 1, 512))
+		p.conv(convOptions{dense: true, window: one, out: 1000, float: true})
+		return p
+	}},
+	{"binary3x3/56x56x64", binaryConv(bcnn.ActivationNone)},
+	{"binary3x3/56x56x64/relu", binaryConv(bcnn.ActivationReLU)},
+	{"binary3x3/56x56x64/prelu", binaryConv(bcnn.ActivationPReLU)},
+	{"binary3x3/56x56x64/clip", binaryConv(bcnn.ActivationClip)},
+	{"maxpool3x3s2/112x112x64", floatStep(112, 64, func(p *planner) {
+		w := bcnn.Window{KH: 3, KW: 3, StrideH: 2, StrideW: 2, Pad: pad(1)}
+		p.step("pool", &bcnn.MaxPoolStep{Window: w}, bcnn.Float32, w.Output(p.last().Shape, 64))
+	})},
+	{"avgpool2x2s2/56x56x64", floatStep(56, 64, func(p *planner) { p.mean(bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}) })},
+	{"avgpool3x3/28x28x128", floatStep(28, 128, func(p *planner) { p.mean(bcnn.Window{KH: 3, KW: 3, StrideH: 1, StrideW: 1, Pad: pad(1)}) })},
+	{"avgpool7x7/7x7x512", floatStep(7, 512, func(p *planner) { p.mean(bcnn.Window{KH: 7, KW: 7, StrideH: 1, StrideW: 1}) })},
+	{"avgpool2x2s2/56x56x64/bits", floatStep(56, 64, func(p *planner) {
+		p.oneBit()
+		p.mean(bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2})
+	})},
+	{"avgpool7x7/7x7x512/bits", floatStep(7, 512, func(p *planner) {
+		p.oneBit()
+		p.mean(bcnn.Window{KH: 7, KW: 7, StrideH: 1, StrideW: 1})
+	})},
+	{"affine/224x224x3/bytes", func() *planner {
+		p := newPlanner(1, input(bcnn.Uint8, 224, 224, 3))
+		p.affine(bcnn.ActivationNone)
+		return p
+	}},
+	{"affine/56x56x64", floatStep(56, 64, func(p *planner) { p.affine(bcnn.ActivationNone) })},
+	{"affine/56x56x64/bits", floatStep(56, 64, func(p *planner) { p.oneBit(); p.affine(bcnn.ActivationNone) })},
+	{"affine/14x14x256/prelu", floatStep(14, 256, func(p *planner) { p.affine(bcnn.ActivationPReLU) })},
+	{"affine/14x14x256/clip", floatStep(14, 256, func(p *planner) { p.affine(bcnn.ActivationClip) })},
+	{"add/56x56x64", floatStep(56, 64, func(p *planner) { p.add(bcnn.ActivationNone) })},
+	{"add/14x14x256", floatStep(14, 256, func(p *planner) { p.add(bcnn.ActivationNone) })},
+	{"add/14x14x256/relu", floatStep(14, 256, func(p *planner) { p.add(bcnn.ActivationReLU) })},
+	{"add/14x14x256/prelu", floatStep(14, 256, func(p *planner) { p.add(bcnn.ActivationPReLU) })},
+	{"add/14x14x256/clip", floatStep(14, 256, func(p *planner) { p.add(bcnn.ActivationClip) })},
+	{"mul/14x14x256", floatStep(14, 256, func(p *planner) { p.step("mul", &bcnn.MulStep{}, bcnn.Float32, p.last().Shape, 1) })},
+	{"sign/56x56x64", floatStep(56, 64, func(p *planner) { p.oneBit() })},
+	{"sign/14x14x256", floatStep(14, 256, func(p *planner) { p.oneBit() })},
+	{"concat/28x28x64+64", floatStep(28, 64, func(p *planner) {
+		p.step("concat", &bcnn.ConcatStep{}, bcnn.Float32, bcnn.Shape{H: 28, W: 28, C: 128}, 1)
+	})},
+	{"channels/28x28x128/shuffle", floatStep(28, 128, func(p *planner) {
+		index := make([]int32, 128)
+		for i := range index {
+			index[i] = int32(i%2*64 + i/2)
+		}
+		p.step("channels", &bcnn.ChannelsStep{Index: index}, bcnn.Float32, p.last().Shape)
+	})},
+}
+
+var one = bcnn.Window{KH: 1, KW: 1}
+
+func pad(n int) bcnn.Padding { return bcnn.Padding{Top: n, Left: n, Bottom: n, Right: n} }
+
+func three(stride int) bcnn.Window {
+	return bcnn.Window{KH: 3, KW: 3, StrideH: stride, StrideW: stride, Pad: pad(1)}
+}
+
+// floatStep has values of finite size before the step in question.
+func floatStep(size, channels int, last func(p *planner)) func() *planner {
+	return func() *planner {
+		p := newPlanner(1, input(bcnn.Float32, size, size, channels))
+		p.affine(bcnn.ActivationNone)
+		last(p)
+		return p
+	}
+}
+
+func floatConv(size, channels int, w bcnn.Window, o convOptions) func() *planner {
+	return floatStep(size, channels, func(p *planner) {
+		o.window, o.float = w, true
+		p.conv(o)
+	})
+}
+
+func binaryConv(end bcnn.ActivationKind) func() *planner {
+	return floatStep(56, 64, func(p *planner) {
+		p.oneBit()
+		p.conv(convOptions{window: three(1), out: 64, padValue: -1, float: true, end: end})
+	})
+}
+
+// oneBit makes ±1 of float32 values.
+func (p *planner) oneBit() {
+	in := p.last()
+	p.step("sign", &bcnn.SignStep{Threshold: p.threshold(in.Shape.C, 2, false)}, bcnn.Bits, in.Shape)
+}
+
+func (p *planner) affine(end bcnn.ActivationKind) {
+	c := p.last().Shape.C
+	p.step("affine", &bcnn.AffineStep{Scale: p.floats(c), Shift: p.floats(c), Activation: p.activation(end, c)}, bcnn.Float32, p.last().Shape)
+}
+
+func (p *planner) add(end bcnn.ActivationKind) {
+	p.step("add", &bcnn.AddStep{Activation: p.activation(end, p.last().Shape.C)}, bcnn.Float32, p.last().Shape, 0)
+}
+
+func (p *planner) mean(w bcnn.Window) {
+	p.step("avgpool", &bcnn.AvgPoolStep{Window: w}, bcnn.Float32, w.Output(p.last().Shape, p.last().Shape.C))
+}
+
+// BenchmarkFloat reports the least time of steps on float32 values in
+// microseconds, and the fraction of it that the longer of two floors is: the
+// products at the rate of a loop of nothing else, which is measured before and
+// after, and the bytes that are read and written, at the rate at which memory of
+// that size is read.
+func BenchmarkFloat(b *testing.B) {
+	for _, isa := range sets.Names() {
+		for _, c := range floatSteps {
+			b.Run(isa+"/"+c.name, func(b *testing.B) { benchmarkStep(b, c.plan().done(), isa) })
+		}
+	}
+}
+
+func benchmarkStep(b *testing.B, plan *bcnn.Plan, isa string) {
+	last := len(plan.Steps) - 1
+	if plan.Steps[last].Name == "values" { // of planner.done
+		last--
+	}
+	least := time.Duration(math.MaxInt64)
+	opts := backend.Options{ISA: isa, Threads: 1}
+	opts.Timed = func(step int, _ string, d time.Duration) {
+		if step == last {
+			least = min(least, d)
+		}
+	}
+	exe, err := Device().Compile(b.Context(), plan, opts)
+	require.NoError(b, err)
+	defer exe.Close()
+	p := planner{rng: newPlanner(1, plan.Input).rng, plan: *plan}
+	in, out := p.input(1), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
+	for b.Loop() {
+		if err := exe.Run(context.Background(), []bcnn.Tensor{out}, []bcnn.Tensor{in}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
+	step := plan.Steps[last]
+	bytes := int64(0)
+	for _, t := range append(step.In, step.Out) {
+		bytes += plan.Tensors[t].Bytes(1)
+	}
+	if op, ok := step.Op.(*bcnn.ConvStep); ok {
+		bytes += int64(4*len(op.F32) + 8*len(op.Bits))
+	}
+	rate, err := Device().Bandwidth(opts, bytes)
+	require.NoError(b, err)
+	floor := float64(bytes) / rate
+	set, err := sets.Lookup(isa)
+	require.NoError(b, err)
+	if n := plan.MACs(last); n > 0 {
+		loop, products := set.PeakFMA, set.PeakFMAs
+		if plan.Tensors[step.In[0]].DType == bcnn.Bits {
+			loop, products = set.Peak, set.PeakProducts
+		}
+		if loop != nil {
+			peak := best(1, func(int) float64 { return peakRound(loop, products, roundTime) })
+			floor = max(floor, float64(n)/peak)
+		}
+	}
+	b.ReportMetric(float64(least)/1e3, "least-µs")
+	b.ReportMetric(floor/least.Seconds(), "of-roof")
+}

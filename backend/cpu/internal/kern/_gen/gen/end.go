@@ -1,0 +1,115 @@
+package gen
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Ends writes the kernels that make outputs of sums, and sums of two values.
+func Ends(isa ISA) {
+	isa.ends("scale", "float32(src[o])", func(load func(r reg.Register) reg.VecVirtual, src, _ reg.Register) reg.VecVirtual {
+		x := load(src)
+		VCVTDQ2PS(x, x)
+		return x
+	})
+	isa.ends("scaleFloat", "src[o]", func(load func(r reg.Register) reg.VecVirtual, src, _ reg.Register) reg.VecVirtual {
+		return load(src)
+	})
+	isa.ends("add", "src[o] + src2[o]", func(load func(r reg.Register) reg.VecVirtual, src, src2 reg.Register) reg.VecVirtual {
+		x, y := load(src), load(src2)
+		VADDPS(y, x, x)
+		return x
+	})
+}
+
+// ends writes a kernel behind an EndJob. value makes what is to be ended.
+func (isa ISA) ends(kind, what string, value func(load func(r reg.Register) reg.VecVirtual, src, src2 reg.Register) reg.VecVirtual) {
+	name := kind + isa.Name
+	TEXT(name, NOSPLIT, "func(job *byte)")
+	Doc(name+" writes the rows of an EndJob, whose values are "+what+".", "dst may be src.")
+	Pragma("noescape")
+	job := Load(Param("job"), GP64())
+	at := func(disp int) reg.GPVirtual {
+		r := GP64()
+		MOVQ(Mem{Base: job, Disp: disp}, r)
+		return r
+	}
+	dst, src, src2 := at(EndDst), at(EndSrc), reg.GPVirtual(nil)
+	affine := kind != "add"
+	var scale, shift reg.GPVirtual
+	if affine {
+		scale, shift = at(EndScale), at(EndShift)
+	} else {
+		src2 = at(EndSrc2)
+	}
+	slope, clip, rows := at(EndSlope), at(EndClip), at(EndRows)
+	zero, low, high := isa.Vec(), isa.Vec(), isa.Vec()
+	isa.Zero(zero)
+	VBROADCASTSS(Mem{Base: job, Disp: EndLow}, low)
+	VBROADCASTSS(Mem{Base: job, Disp: EndHigh}, high)
+	o, left := GP64(), GP64()
+	Label("row")
+	XORQ(o, o)
+	MOVQ(Mem{Base: job, Disp: EndN}, left)
+	part := func(label string, vectors int, load func(Mem, reg.VecVirtual), store func(reg.VecVirtual, Mem)) {
+		x := make([]reg.VecVirtual, vectors)
+		place := func(r reg.Register, v int) Mem { return Mem{Base: r, Index: o, Scale: 1, Disp: 4 * isa.Lanes * v} }
+		get := func(r reg.Register, v int) reg.VecVirtual {
+			y := isa.Vec()
+			load(place(r, v), y)
+			return y
+		}
+		for v := range x {
+			x[v] = value(func(r reg.Register) reg.VecVirtual { return get(r, v) }, src, src2)
+		}
+		if affine {
+			TESTQ(scale, scale)
+			JEQ(LabelRef(label + "scaled"))
+			for v := range x {
+				a, b := get(scale, v), get(shift, v)
+				VFMADD213PS(b, a, x[v])
+			}
+			Label(label + "scaled")
+		}
+		TESTQ(slope, slope)
+		JEQ(LabelRef(label + "sloped"))
+		for v := range x {
+			isa.PReLU(get(slope, v), zero, x[v])
+		}
+		Label(label + "sloped")
+		TESTQ(clip, clip)
+		JEQ(LabelRef(label + "clipped"))
+		for v := range x {
+			VMAXPS(low, x[v], x[v])  // x where it is greater
+			VMINPS(high, x[v], x[v]) // x where it is less
+		}
+		Label(label + "clipped")
+		for v := range x {
+			store(x[v], place(dst, v))
+		}
+	}
+	whole := func(label string, vectors int) {
+		Label(label)
+		CMPQ(left, U8(isa.Lanes*vectors))
+		JLT(LabelRef(label + "end"))
+		part(label, vectors, func(m Mem, v reg.VecVirtual) { VMOVUPS(m, v) }, func(v reg.VecVirtual, m Mem) { VMOVUPS(v, m) })
+		ADDQ(I32(4*isa.Lanes*vectors), o)
+		SUBQ(U8(isa.Lanes*vectors), left)
+		JMP(LabelRef(label))
+		Label(label + "end")
+	}
+	whole("four", 4)
+	whole("one", 1)
+	TESTQ(left, left)
+	JEQ(LabelRef("rowend"))
+	load, store := isa.FirstLanes(left)
+	part("rest", 1, load, store)
+	Label("rowend")
+	ADDQ(Mem{Base: job, Disp: EndDstStep}, dst)
+	ADDQ(Mem{Base: job, Disp: EndSrcStep}, src)
+	DECQ(rows)
+	JNE(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
