@@ -143,11 +143,17 @@ func requireGroups(t *testing.T, d *device, c parity.Case, variant string, size 
 			}
 		}
 	}
-	in, out := c.Input(plan.Input, c.Batch), bcnn.NewTensor(bcnn.Float32, c.Batch, plan.OutputShape())
-	want, err := ref.Run(t.Context(), plan, in, nil)
+	in := c.Inputs(plan, c.Batch)
+	want, err := ref.RunAll(t.Context(), plan, in, nil)
 	require.NoError(t, err, c.Name)
-	require.NoError(t, exe.run(t.Context(), out, in), c.Name)
-	require.NoError(t, compare.Tensors(want, out), "%s, kernels %s, work-groups of %d", c.Name, variant, size)
+	var out []bcnn.Tensor
+	for _, o := range plan.Outputs() {
+		out = append(out, bcnn.NewTensor(bcnn.Float32, c.Batch, plan.Tensors[o].Shape))
+	}
+	require.NoError(t, exe.Run(t.Context(), out, in), c.Name)
+	for i := range out {
+		require.NoError(t, compare.Tensors(want[i], out[i]), "%s, kernels %s, work-groups of %d, output %d", c.Name, variant, size, i)
+	}
 	require.NoError(t, exe.Close())
 }
 

@@ -241,7 +241,7 @@ func (b *builder) values() []float32 {
 	plan, err := bcnn.Lower(context.Background(), b.sofar(), bcnn.LowerOptions{})
 	if err == nil {
 		var out []bcnn.Tensor
-		if out, err = ref.RunAll(context.Background(), plan, b.c.inputs(plan, 1), nil); err == nil {
+		if out, err = ref.RunAll(context.Background(), plan, b.c.Inputs(plan, 1), nil); err == nil {
 			return out[0].F32
 		}
 	}

@@ -57,7 +57,7 @@ func (c Case) checkPlan(ctx context.Context, dev *backend.Device, opts backend.O
 	if err := checkMemory(plan, c.Batch, opts.Limits.ArenaBytes); err != nil {
 		return nil, err
 	}
-	in := c.inputs(plan, c.Batch)
+	in := c.Inputs(plan, c.Batch)
 	var want []bcnn.Tensor // of every step
 	out, err := ref.RunAll(ctx, plan, in, func(_ int, _ string, t bcnn.Tensor) { want = append(want, t) })
 	if err != nil {

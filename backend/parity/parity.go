@@ -43,15 +43,10 @@ type Case struct {
 // Network builds the network of the case: always the same.
 func (c Case) Network() *bcnn.Network { return c.build(&builder{rng: c.rng("network"), c: c}) }
 
-// Input makes a batch of n images for the network: always the same, and the
-// images of a smaller batch are the first of a larger one.
-func (c Case) Input(in bcnn.Input, n int) bcnn.Tensor {
-	return c.fill.tensor(c.rng("input"), in, n)
-}
-
-// inputs makes a batch of n images for all inputs of a plan.
-func (c Case) inputs(plan *bcnn.Plan, n int) []bcnn.Tensor {
-	in := []bcnn.Tensor{c.Input(plan.Input, n)}
+// Inputs makes a batch of n images for the inputs of a plan of the network: always
+// the same, and the images of a smaller batch are the first of a larger one.
+func (c Case) Inputs(plan *bcnn.Plan, n int) []bcnn.Tensor {
+	in := []bcnn.Tensor{c.fill.tensor(c.rng("input"), plan.Input, n)}
 	for i, more := range plan.MoreInputs {
 		in = append(in, c.fill.tensor(c.rng(fmt.Sprint("input ", i+2)), more, n))
 	}

@@ -133,8 +133,12 @@ func TestCasesAreAlwaysTheSame(t *testing.T) {
 	for _, c := range []Case{Cases()[0], RandomCase(7), RandomCase(8)} {
 		a, b := c.Network(), c.Network()
 		require.Equal(t, a, b)
-		small, large := c.Input(a.Input, 1), c.Input(a.Input, 3)
-		require.Equal(t, small, large.Images(0, 1))
+		plan, err := bcnn.Lower(t.Context(), a, bcnn.LowerOptions{})
+		require.NoError(t, err)
+		small, large := c.Inputs(plan, 1), c.Inputs(plan, 3)
+		for i := range small {
+			require.Equal(t, small[i], large[i].Images(0, 1))
+		}
 	}
 	require.NotEqual(t, RandomCase(7).Network(), RandomCase(8).Network())
 }

@@ -175,8 +175,9 @@ func eachStep(t *testing.T, f func(name string, s Step, op bcnn.StepOp, in []*bc
 		plan, err := bcnn.Lower(t.Context(), c.Network(), bcnn.LowerOptions{})
 		require.NoError(t, err)
 		tensors := make([]bcnn.Tensor, len(plan.Tensors))
-		tensors[0] = c.Input(plan.Input, c.Batch)
-		_, err = ref.Run(t.Context(), plan, tensors[0], func(step int, _ string, made bcnn.Tensor) { tensors[plan.Steps[step].Out] = made })
+		in := c.Inputs(plan, c.Batch)
+		copy(tensors, in)
+		_, err = ref.RunAll(t.Context(), plan, in, func(step int, _ string, made bcnn.Tensor) { tensors[plan.Steps[step].Out] = made })
 		require.NoError(t, err)
 		for k, of := range plan.Steps {
 			s, err := NewStep(plan, k, c.Batch)

@@ -35,8 +35,9 @@ func TestStep(t *testing.T) {
 		plan, err := bcnn.Lower(t.Context(), c.Network(), bcnn.LowerOptions{})
 		require.NoError(t, err)
 		tensors := make([]bcnn.Tensor, len(plan.Tensors))
-		tensors[0] = c.Input(plan.Input, c.Batch)
-		_, err = ref.Run(t.Context(), plan, tensors[0], func(step int, _ string, made bcnn.Tensor) { tensors[plan.Steps[step].Out] = made })
+		in := c.Inputs(plan, c.Batch)
+		copy(tensors, in)
+		_, err = ref.RunAll(t.Context(), plan, in, func(step int, _ string, made bcnn.Tensor) { tensors[plan.Steps[step].Out] = made })
 		require.NoError(t, err)
 		for k, s := range plan.Steps {
 			in, out := plan.Tensors[s.In[0]].DType, plan.Tensors[s.Out].DType
