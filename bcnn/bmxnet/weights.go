@@ -53,12 +53,15 @@ func (f *filters) at(o, c, p int) int {
 	return o*f.channels*f.pixels + i
 }
 
-// reorder calls f for every weight in the order of a bcnn.Network: output, pixel, input
+// moveUnits is what it costs to find the place of a weight and to move it.
+const moveUnits = 3
+
+// reorder calls move for every weight in the order of a bcnn.Network: output, pixel, input
 // channel. It is charged for the work.
 func (f *filters) reorder(b *budget.Budget, move func(o, p, c, from int)) error {
 	rows := f.out * f.pixels
 	for row := range rows {
-		if err := b.Charge(int64(f.channels)); err != nil {
+		if err := b.Charge(moveUnits * int64(f.channels)); err != nil {
 			return err
 		}
 		for c := range f.channels {
