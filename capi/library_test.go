@@ -182,7 +182,7 @@ func inputs(n int, io bitcnn.IO) bitcnn.Tensor {
 	return t
 }
 
-// The outputs are those of Go, on every device.
+// The outputs are those of Go.
 func TestOutputs(t *testing.T) {
 	dir := lib(t)
 	program := compile(t, dir, "testdata/check.c", shared(dir)...)
@@ -288,22 +288,19 @@ func TestLeak(t *testing.T) {
 
 func TestExamples(t *testing.T) {
 	dir := lib(t)
-	if !has("pkg-config") && !has("cmake") {
-		testenv.Absent(t, "pkg-config", errors.New("neither pkg-config nor cmake is installed"))
-	}
-	installed := t.TempDir()
-	photo := filepath.Join(installed, "seven.pgm")
-	digit, err := os.ReadFile("testdata/digit-7.pgm")
+	photo, err := filepath.Abs("testdata/digit-7.pgm")
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(photo, digit, 0o600))
-	if has("pkg-config") {
+	t.Run("C", func(t *testing.T) {
+		if !has("pkg-config") {
+			testenv.Absent(t, "pkg-config", errors.New("it is not installed"))
+		}
 		cmd := exec.Command("pkg-config", "--cflags", "--libs", "bitcnn")
 		cmd.Env = append(os.Environ(), "PKG_CONFIG_PATH="+filepath.Join(dir, "pkgconfig"))
 		flags, err := cmd.Output()
 		require.NoError(t, err)
 		program := compile(t, dir, "examples/digit.c", append(strings.Fields(string(flags)), "-Wl,-rpath,"+dir, "-std=c99", "-pedantic")...)
 		require.Equal(t, "7\n", runProgram(t, program, photo))
-	}
+	})
 	t.Run("C++", func(t *testing.T) {
 		for _, standard := range []string{"c++11", "c++20"} {
 			program := compile(t, dir, "examples/digit.cpp", append(shared(dir), "-std="+standard, "-pedantic")...)
@@ -314,6 +311,7 @@ func TestExamples(t *testing.T) {
 		}
 	})
 	t.Run("CMake", func(t *testing.T) {
+		testenv.Long(t)
 		if !has("cmake") {
 			testenv.Absent(t, "cmake", errors.New("it is not installed"))
 		}
@@ -329,6 +327,33 @@ func TestExamples(t *testing.T) {
 			require.Equal(t, "7\n", runProgram(t, project+"/build/"+name, photo))
 		}
 	})
+}
+
+// The library for arm64 computes the same, under QEMU.
+func TestArm64(t *testing.T) {
+	testenv.Long(t)
+	if runtime.GOARCH != "amd64" {
+		t.Skip(testenv.LeftOutByShort) // all tests are of arm64
+	}
+	for name, tool := range map[string]string{"aarch64-cc": "aarch64-linux-gnu-gcc", "qemu-aarch64": "qemu-aarch64"} {
+		if !has(tool) {
+			testenv.Absent(t, name, errors.New("it is not installed"))
+		}
+	}
+	host, dir := lib(t), t.TempDir()
+	out, err := exec.Command("../scripts/lib", "arm64", dir).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	program := filepath.Join(dir, "check")
+	out, err = exec.Command("aarch64-linux-gnu-gcc", "-O1", "-I"+dir, "testdata/check.c", "-o", program, "-L"+dir, "-lbitcnn", "-lpthread").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	native := compile(t, host, "testdata/check.c", shared(host)...)
+	emulated := []string{"-L", "/usr/aarch64-linux-gnu", "-E", "LD_LIBRARY_PATH=" + dir, program}
+	for _, name := range []string{"digits", "vehiclenet"} {
+		require.Equal(t, runProgram(t, native, "run", name, "2"), runProgram(t, "qemu-aarch64", append(emulated, "run", name, "2")...))
+	}
+	for _, mode := range []string{"misuse", "forks"} {
+		runProgram(t, "qemu-aarch64", append(emulated, mode)...)
+	}
 }
 
 // BenchmarkRun compares a run from C with one from Go, of one image on one thread, in
