@@ -18,7 +18,7 @@ TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 # Without the tables of debuggers, which are a fifth of the file.
 LDFLAGS ?= -ldflags=-w
 
-.PHONY: build build-arm64 lib install demo test check lint release fuzz bench bench-peers opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
+.PHONY: build build-arm64 wheel lib install demo test check lint release fuzz bench bench-peers opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
@@ -59,6 +59,9 @@ lib: ## build the C library in build/lib: libbitcnn.so, libbitcnn.a, bitcnn.h
 
 install: lib ## copy the C library to PREFIX/lib and PREFIX/include (default /usr/local)
 	./scripts/lib install $(PREFIX)
+
+wheel: ## build the Python wheel in build/wheel (Debian: python3-venv and python3-dev)
+	./scripts/wheel $(ARCH)
 
 opencl-check: ## run the OpenCL kernels on tiny cases under Oclgrind
 	./scripts/opencl-check
