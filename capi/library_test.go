@@ -222,6 +222,7 @@ func TestDescribe(t *testing.T) {
 	require.NoError(t, err)
 	defer s.Close()
 	in, out := s.Inputs()[0], s.Outputs()[0]
+	in.Name, out.Name = "input", "output"
 
 	var want strings.Builder
 	fmt.Fprintf(&want, "device cpu\n1 inputs, 1 outputs, %d labels, %d steps, batches of 2\n", len(model.Labels), len(s.Steps()))
@@ -246,12 +247,12 @@ func TestDescribe(t *testing.T) {
 	var r report
 	require.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(first, "report ")), &r))
 	require.Equal(t, model.Labels, r.Labels)
-	require.Equal(t, model.Input.Shape, bitcnn.Shape{H: r.Input.Height, W: r.Input.Width, C: r.Input.Channels})
+	require.Equal(t, model.Input.Shape, bitcnn.Shape{H: r.Inputs[0].Height, W: r.Inputs[0].Width, C: r.Inputs[0].Channels})
 	plan, err := bcnn.Lower(t.Context(), model, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	var macs, binary int64
 	for i, l := range bcnn.Summarize(model, plan) {
-		require.Equal(t, l.Layer, r.Layers[i].Layer)
+		require.Equal(t, l.Layer, r.Layers[i].Name)
 		require.Equal(t, l.WhyFloat, r.Layers[i].WhyFloat)
 		macs += l.MACs
 		if l.Binary {

@@ -20,6 +20,9 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bincnn"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
+	"github.com/bitcnn/bitcnn/bcnn/tflite"
+	"github.com/bitcnn/bitcnn/internal/arrays"
+	"github.com/bitcnn/bitcnn/internal/summary"
 )
 
 var models = table[bitcnn.Model]{kind: 1, what: "model"}
@@ -117,6 +120,9 @@ func loadOptions(o *C.bitcnn_load_options) (opts bitcnn.LoadOptions, err error) 
 		}
 		x.Labels = append(x.Labels, text(l))
 	}
+	opts.TFLite = tflite.Options{
+		InputType: x.InputType, Mean: x.Mean, Scale: x.Scale, Name: x.Name, Labels: x.Labels, Resize: x.Resize,
+	}
 	return opts, nil
 }
 
@@ -173,17 +179,14 @@ func bitcnnGoBundledName(index C.size_t, to *C.char, size C.size_t, length *C.si
 
 // report is the object of bitcnn_report.
 type report struct {
-	Name       string        `json:"name"`
-	Input      reportInput   `json:"input"`
-	Labels     []string      `json:"labels"`
-	Layers     []reportLayer `json:"layers"`
-	MACs       int64         `json:"macs"`
-	BinaryMACs int64         `json:"binary_macs"`
-	Float      int64         `json:"float_bytes"`
-	Stored     int64         `json:"stored_bytes"`
+	Name   string        `json:"name"`
+	Inputs []reportInput `json:"inputs"`
+	Labels []string      `json:"labels"`
+	*summary.Report
 }
 
 type reportInput struct {
+	Name     string `json:"name"`
 	DType    string `json:"dtype"`
 	Height   int    `json:"height"`
 	Width    int    `json:"width"`
@@ -191,37 +194,20 @@ type reportInput struct {
 	Resize   int    `json:"resize"`
 }
 
-type reportLayer struct {
-	Layer    string `json:"layer"`
-	Kind     string `json:"kind"`
-	Binary   bool   `json:"binary"`
-	Params   int64  `json:"params"`
-	Float    int64  `json:"float_bytes"`
-	Stored   int64  `json:"stored_bytes"`
-	MACs     int64  `json:"macs"`
-	WhyFloat string `json:"why_float"`
-}
-
 func newReport(m *bitcnn.Model) (*report, error) {
 	plan, err := bcnn.Lower(ctx, m, bcnn.LowerOptions{})
 	if err != nil {
 		return nil, err
 	}
-	in := m.Input
-	r := &report{
-		Name: m.Name, Input: reportInput{in.DType.String(), in.Shape.H, in.Shape.W, in.Shape.C, in.Resize},
-		Labels: append([]string{}, m.Labels...), Layers: []reportLayer{},
+	ports, err := arrays.PortsOf(m)
+	if err != nil {
+		return nil, err
 	}
-	for _, l := range bcnn.Summarize(m, plan) {
-		r.Layers = append(r.Layers, reportLayer{
-			l.Layer, l.Kind, l.Binary, l.Params, l.BytesFloat, l.BytesStored, l.MACs, l.WhyFloat,
+	r := &report{Name: m.Name, Labels: append([]string{}, m.Labels...), Report: summary.New(m, plan)}
+	for i, in := range m.Inputs() {
+		r.Inputs = append(r.Inputs, reportInput{
+			ports.Inputs[i].Name, in.DType.String(), in.Shape.H, in.Shape.W, in.Shape.C, in.Resize,
 		})
-		r.MACs += l.MACs
-		r.Float += l.BytesFloat
-		r.Stored += l.BytesStored
-		if l.Binary {
-			r.BinaryMACs += l.MACs
-		}
 	}
 	return r, nil
 }

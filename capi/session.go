@@ -16,12 +16,14 @@ import (
 	"unsafe"
 
 	"github.com/bitcnn/bitcnn"
+	"github.com/bitcnn/bitcnn/internal/arrays"
 )
 
 // A session is a Session with what a run needs over and over.
 type session struct {
 	*bitcnn.Session
-	inputs, outputs []bitcnn.IO
+	inputs, outputs []bitcnn.IO // with the names of ports
+	ports           *arrays.Ports
 	calls           sync.Pool // *call
 }
 
@@ -48,7 +50,17 @@ func bitcnnGoOpen(model C.bitcnn_model, o *C.bitcnn_options, number *C.bitcnn_se
 		if err != nil {
 			return err
 		}
-		s := &session{Session: opened, inputs: opened.Inputs(), outputs: opened.Outputs()}
+		ports, err := arrays.PortsOf(m)
+		if err != nil {
+			return errors.Join(err, opened.Close())
+		}
+		s := &session{Session: opened, inputs: opened.Inputs(), outputs: opened.Outputs(), ports: ports}
+		for i, p := range ports.Inputs {
+			s.inputs[i].Name = p.Name
+		}
+		for i, p := range ports.Outputs {
+			s.outputs[i].Name = p.Name
+		}
 		s.calls.New = func() any {
 			return &call{make([]bitcnn.Tensor, len(s.inputs)), make([]bitcnn.Tensor, len(s.outputs))}
 		}
@@ -120,23 +132,43 @@ func putDevice(to *C.bitcnn_device, d bitcnn.Device) {
 	to.max_batch, to.memory = C.int64_t(d.MaxBatch), C.int64_t(d.Memory)
 }
 
-func (s *session) io(output C.int, index C.size_t) (bitcnn.IO, error) {
+func (s *session) io(output C.int, index C.size_t) (io bitcnn.IO, port arrays.Port, err error) {
+	list, ports, what := s.inputs, s.ports.Inputs, "input"
 	if output != 0 {
-		return at(s.outputs, index, "output")
+		list, ports, what = s.outputs, s.ports.Outputs, "output"
 	}
-	return at(s.inputs, index, "input")
+	if io, err = at(list, index, what); err == nil {
+		port = ports[index]
+	}
+	return io, port, err
 }
 
 //export bitcnnGoIO
 func bitcnnGoIO(number C.bitcnn_session, output C.int, index C.size_t, to *C.bitcnn_io, message **C.char) C.int {
 	return with(number, message, func(s *session) error {
-		io, err := s.io(output, index)
+		io, port, err := s.io(output, index)
 		if err != nil {
 			return err
 		}
 		to.dtype, to.layout = C.int32_t(io.DType), C.BITCNN_NHWC
 		to.height, to.width, to.channels = C.int32_t(io.Shape.H), C.int32_t(io.Shape.W), C.int32_t(io.Shape.C)
 		to.resize, to.bytes = C.int32_t(io.Resize), C.size_t(io.Shape.Bytes(io.DType))
+		to.source_layout = C.BITCNN_NHWC
+		dims, values := port.Dims, 1
+		for _, d := range dims {
+			values *= d
+		}
+		switch {
+		case values != io.Shape.Values() || len(dims) > len(to.source_dims):
+			// An element holds several values there, or there is no room to say it.
+			dims = []int{io.Shape.H, io.Shape.W, io.Shape.C}
+		case port.ChannelsFirst:
+			to.source_layout = C.BITCNN_NCHW
+		}
+		to.source_rank = C.int32_t(len(dims))
+		for i, d := range dims {
+			to.source_dims[i] = C.int64_t(d)
+		}
 		return nil
 	})
 }
@@ -144,7 +176,7 @@ func bitcnnGoIO(number C.bitcnn_session, output C.int, index C.size_t, to *C.bit
 //export bitcnnGoIOName
 func bitcnnGoIOName(number C.bitcnn_session, output C.int, index C.size_t, to *C.char, size C.size_t, length *C.size_t, message **C.char) C.int {
 	return with(number, message, func(s *session) error {
-		io, err := s.io(output, index)
+		io, _, err := s.io(output, index)
 		if err != nil {
 			return err
 		}

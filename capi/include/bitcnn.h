@@ -77,7 +77,8 @@ typedef enum bitcnn_dtype {
 } bitcnn_dtype;
 
 typedef enum bitcnn_layout {
-	BITCNN_NHWC = 1 /* image by image, row by row, pixel by pixel, channels side by side */
+	BITCNN_NHWC = 1, /* image by image, row by row, pixel by pixel, channels side by side */
+	BITCNN_NCHW = 2  /* image by image, channel by channel, row by row */
 } bitcnn_layout;
 
 /*
@@ -97,8 +98,8 @@ typedef struct bitcnn_load_options {
 	/* What a folder of weights of BinCNN leaves open: "thresh", "norm" or "int". */
 	const char *bincnn;
 
-	/* Of ONNX models: the name of the network; the bitcnn_dtype and the shape that it
-	 * is fed with, where the file leaves that open; (x - mean) * scale that is put
+	/* Of ONNX models and, but for the shape and Sign, of TensorFlow Lite: the name of
+	 * the network; the bitcnn_dtype and the shape that it is fed with, where the file leaves that open; (x - mean) * scale that is put
 	 * before it, one value each or one per channel. */
 	const char *name;
 	int32_t input_dtype, input_height, input_width, input_channels;
@@ -120,7 +121,7 @@ typedef struct bitcnn_load_options {
 	int64_t file_bytes, tensor_bytes;
 } bitcnn_load_options;
 
-/* Reads a model: a .bcnn file, an ONNX file, or a folder of weights of BinCNN. The
+/* Reads a model: a .bcnn, ONNX or TensorFlow Lite file, or a folder of weights of BinCNN. The
  * format is recognised by content. options may be NULL. */
 BITCNN_API bitcnn_status bitcnn_load(const char *path, const bitcnn_load_options *options, bitcnn_model *model);
 
@@ -145,9 +146,10 @@ BITCNN_API bitcnn_status bitcnn_close_model(bitcnn_model model);
 /* The name of the bundled model of an index from 0; BITCNN_NOT_FOUND behind the last. */
 BITCNN_API bitcnn_status bitcnn_bundled_name(size_t index, char *text, size_t size, size_t *length);
 
-/* The layers of a model with weights as JSON: an object with name, input, labels,
- * layers (layer, binary, params, float_bytes, stored_bytes, macs, why_float) and macs,
- * binary_macs, float_bytes, stored_bytes of all of them. */
+/* What became of the layers of a model, as JSON: an object with name, inputs, labels,
+ * layers with weights (name, kind, binary, params, float_bytes, stored_bytes, macs,
+ * why_float), macs, binary_macs, float_bytes and stored_bytes of all of them, and a
+ * warning if little is binary. */
 BITCNN_API bitcnn_status bitcnn_report(bitcnn_model model, char *text, size_t size, size_t *length);
 
 typedef enum bitcnn_kind {
@@ -211,10 +213,14 @@ BITCNN_API bitcnn_status bitcnn_session_device(bitcnn_session session, bitcnn_de
 typedef struct bitcnn_io {
 	size_t size;
 	int32_t dtype;  /* a bitcnn_dtype */
-	int32_t layout; /* a bitcnn_layout */
+	int32_t layout; /* of the memory of a run: BITCNN_NHWC */
 	int32_t height, width, channels; /* of one image; a vector of n values is 1, 1, n */
 	int32_t resize; /* see bitcnn_load_options; 0 means that the crop just fits */
 	size_t bytes;   /* of one image */
+	/* The arrays of the model that this one was imported from: their layout, and their
+	 * dimensions behind the batch. */
+	int32_t source_layout, source_rank;
+	int64_t source_dims[31];
 } bitcnn_io;
 
 BITCNN_API bitcnn_status bitcnn_input(bitcnn_session session, size_t index, bitcnn_io *io);

@@ -192,7 +192,12 @@ static void files(const char *in, const char *out) {
 	OK(bitcnn_load(in, &options, &memory));
 	char text[4096];
 	OK(bitcnn_report(memory, text, sizeof text, NULL));
-	CHECK(strstr(text, "\"name\":\"given\",\"input\":{\"dtype\":\"uint8\",\"height\":3,\"width\":4,\"channels\":2"));
+	CHECK(strstr(text, "\"name\":\"given\",\"inputs\":[{\"name\":\"x\",\"dtype\":\"uint8\",\"height\":3,\"width\":4,\"channels\":2"));
+	bitcnn_session session = open_cpu(memory, 1, 1);
+	bitcnn_io io = BITCNN_INIT(bitcnn_io);
+	OK(bitcnn_input(session, 0, &io));
+	CHECK(io.source_layout == BITCNN_NCHW && io.source_rank == 3 && io.source_dims[0] == 2 && io.source_dims[1] == 3 && io.source_dims[2] == 4);
+	OK(bitcnn_close(session));
 	OK(bitcnn_close_model(memory));
 	options.file_bytes = 7;
 	FAILS(bitcnn_load(in, &options, &memory), BITCNN_MODEL, "7");

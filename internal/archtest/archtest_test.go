@@ -92,7 +92,7 @@ var allowed = map[string][]string{
 	"summary":             {"bcnn", "reader", "internal"},
 	"measure":             {"backend", "bcnn", "reader", "internal"},
 	"cmd":                 {"front", "models", "vision", "dataset", "measure", "arrays", "summary", "backend", "backend/all", "backend/parity", "bcnn", "bits", "reader", "internal"},
-	"capi":                {"front", "bcnn", "reader"},
+	"capi":                {"front", "arrays", "summary", "bcnn", "reader"},
 	"bench":               {"measure", "backend", "backend/all", "bcnn", "bits", "reader"},
 	"train":               {"vision", "dataset", "bcnn", "bits", "reader", "internal"},
 	"internal":            {"internal", "bits"},
