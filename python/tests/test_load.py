@@ -34,14 +34,14 @@ def test_convert(tmp_path: Path) -> None:
         scale=0.5,
         resize=5,
     )
-    assert report.title.startswith("given: input 3×4×2 uint8")
+    assert report.title.startswith("given: x 3×4×2 uint8; ")
     model = bitcnn.load(destination)
     assert model.name == "given"
     assert model.inputs[0].resize == 5
     assert model.labels[23] == "label 23"
-    x = np.arange(24, dtype=np.uint8).reshape(3, 4, 2)
-    want = np.maximum((x.astype(np.float32) - [1, 2]) * 0.5, 0)
-    np.testing.assert_array_equal(model(x).reshape(x.shape), want.astype(np.float32))
+    x = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    want = np.maximum((x.astype(np.float32) - [[[1]], [[2]]]) * 0.5, 0)
+    np.testing.assert_array_equal(model(x), want.astype(np.float32))
 
 
 @pytest.mark.parametrize(

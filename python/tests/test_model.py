@@ -41,18 +41,45 @@ def test_batches(digits: bitcnn.Model, max_batch: int) -> None:
         np.testing.assert_array_equal(got, want[:n])
 
 
-# A model with a float input computes what it is: here max(x, 0), NaN and infinities as well.
-def test_floats() -> None:
-    model = bitcnn.load(relu(), name="named", max_batch=2)
+# A model with a float input computes what it is: here max(x, 0), infinities as well, and
+# arrays are laid out as in the ONNX file, channels first.
+@pytest.mark.parametrize("dims", [(2, 3, 4), (3, 3, 3), (1, 3, 4), (5, 2, 1)])
+def test_floats(dims: tuple[int, int, int]) -> None:
+    model = bitcnn.load(relu((1, *dims)), name="named", max_batch=2)
     assert model.name == "named"
-    (info,) = model.inputs
-    assert info.shape == (3, 4, 2)
-    x = np.random.default_rng(1).standard_normal((2, 3, 4, 2), np.float32)
-    x[0, 0, 0] = np.inf, -np.inf
-    np.testing.assert_array_equal(model(x).reshape(x.shape), np.maximum(x, 0))
-    x[1, 2, 3, 1] = np.nan
-    got = model(x).reshape(x.shape)
-    np.testing.assert_array_equal(np.delete(got.ravel(), -1), np.delete(np.maximum(x, 0).ravel(), -1))
+    (info,), (output,) = model.inputs, model.outputs
+    assert (info.name, info.shape) == ("x", dims)
+    assert (output.name, output.shape) == ("y", dims)
+    if min(dims) > 1:  # else an order of rows, columns and channels may be another one, too
+        assert info.layout == output.layout == "NCHW"
+    x = np.random.default_rng(1).standard_normal((5, *dims), np.float32)
+    x[0, :, 0, 0] = np.inf
+    x[1, 0] = -np.inf
+    want = np.maximum(x, 0)
+    np.testing.assert_array_equal(model(x), want)
+    np.testing.assert_array_equal(model(x[3]), want[3])
+    last = np.ascontiguousarray(np.moveaxis(x, 1, -1))  # channels last in memory
+    np.testing.assert_array_equal(model(np.moveaxis(last, -1, 1)), want)
+    np.testing.assert_array_equal(model.run({"x": x})["y"], want)
+    np.testing.assert_array_equal(model.run({"x": x[3]})["y"], want[3])
+    out = np.zeros_like(x)
+    assert model.run({"x": x}, {"y": out})["y"] is out
+    np.testing.assert_array_equal(out, want)
+    assert model.profile(x[:2], runs=1)["step"]
+    with pytest.raises(ValueError, match="a batch of 5 images, at most 2"):
+        model.profile(x)
+    with pytest.raises(ValueError, match="wrong tensor: x: tensor is float32"):
+        model(np.zeros((*dims, 1), np.float32))
+    # NaN is a value like others, of which no other image knows.
+    x[4] = np.nan
+    np.testing.assert_array_equal(model(x)[:4], want[:4])
+
+
+# A path through Python does what the one in C does.
+def test_slow_path(digits: bitcnn.Model) -> None:
+    x = images(3)
+    np.testing.assert_array_equal(digits._call(x), digits(x))
+    np.testing.assert_array_equal(digits._call(x[0]), digits(x[0]))
 
 
 def test_run(digits: bitcnn.Model) -> None:
@@ -86,7 +113,7 @@ def test_memory(digits: bitcnn.Model) -> None:
     ]:
         np.testing.assert_array_equal(digits(same), want)
     single = bitcnn.load(relu())
-    f = np.random.default_rng(2).standard_normal((3, 4, 2), np.float32)
+    f = np.random.default_rng(2).standard_normal((2, 3, 4), np.float32)
     unaligned = np.frombuffer(b"\0" + f.tobytes(), np.uint8)[1:].view(np.float32).reshape(f.shape)
     assert not unaligned.flags.aligned
     np.testing.assert_array_equal(single(unaligned), single(f))
@@ -120,7 +147,7 @@ def test_wrong_inputs(digits: bitcnn.Model) -> None:
         with pytest.raises(kind) as e:
             digits.run({"input": x})
         assert text in str(e.value)
-    swapped = np.zeros((3, 4, 2), np.float32).astype(np.dtype(np.float32).newbyteorder())
+    swapped = np.zeros((2, 3, 4), np.float32).astype(np.dtype(np.float32).newbyteorder())
     with pytest.raises(TypeError, match="want float32"):
         bitcnn.load(relu())(swapped)
     for arguments in [(), (1, 2)]:
@@ -248,7 +275,7 @@ def test_not_twice(digits: bitcnn.Model) -> None:
     with pytest.raises(TypeError, match="load it in each process"):
         pickle.dumps(digits)
     with pytest.raises(TypeError, match="a model is made once"):
-        bitcnn._core.Runner.__init__(digits, 1, 1, (("B", (1,)),), (("f", (1,)),), np.empty, np.dtype("f"))  # type: ignore[attr-defined]
+        bitcnn._core.Runner.__init__(digits, 1, 1, (("B", (1,)),), (("f", (1,)),), np.empty, np.dtype("f"), True)  # type: ignore[attr-defined]
     bare = bitcnn.Model.__new__(bitcnn.Model)
     with pytest.raises(TypeError):
         bare(images(1))

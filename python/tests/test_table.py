@@ -14,7 +14,7 @@ def test_report(digits: bitcnn.Model) -> None:
     assert report[-1]["layer"] == "dense2"
     assert [row["layer"] for row in report[1:3]] == ["conv2", "dense1"]
     lines = repr(report).splitlines()
-    assert lines[0] == "digits: input 28×28×1 uint8, 100.0 % of the multiplications are binary"
+    assert lines[0] == "digits: input 28×28×1 uint8; 100.0 % of the multiplications are binary"
     assert lines[1].split()[:3] == ["layer", "kind", "binary"]
     assert len(lines) == 7
     with pytest.raises(KeyError, match="no column 'bytes', there are layer"):

@@ -25,6 +25,7 @@ typedef struct {
 	bitcnn_session session;
 	int64_t max_batch;
 	int inputs, outputs;
+	int as_is; // arrays have the order of the memory: model(x) takes them where they are
 	spec *in, *out;
 	PyObject *empty; // numpy.empty
 	PyObject *dtype; // of the first output
@@ -101,7 +102,7 @@ static int Runner_init(Runner *self, PyObject *arguments, PyObject *names) {
 		PyErr_SetString(PyExc_TypeError, "a model is made once");
 		return -1;
 	}
-	if (!PyArg_ParseTuple(arguments, "KLO!O!OO", &session, &max_batch, &PyTuple_Type, &in, &PyTuple_Type, &out, &empty, &dtype) ||
+	if (!PyArg_ParseTuple(arguments, "KLO!O!OOp", &session, &max_batch, &PyTuple_Type, &in, &PyTuple_Type, &out, &empty, &dtype, &self->as_is) ||
 		read_specs(in, &self->in, &self->inputs) || read_specs(out, &self->out, &self->outputs)) {
 		return -1;
 	}
@@ -217,7 +218,8 @@ static PyObject *new_output(Runner *self, const spec *s, Py_ssize_t images) {
 }
 
 // Runner_call is model(x). An array that is not as it must be is given to the method
-// _adapt, which raises or returns one that is.
+// _adapt, which raises or returns one that is; _call is for models whose arrays have
+// another order than the memory of a run.
 static PyObject *Runner_call(PyObject *object, PyObject *arguments, PyObject *names) {
 	Runner *self = (Runner *)object;
 	if (!self->empty || self->inputs != 1 || self->outputs != 1 || PyTuple_Size(arguments) != 1 || names) {
@@ -225,6 +227,9 @@ static PyObject *Runner_call(PyObject *object, PyObject *arguments, PyObject *na
 		return NULL;
 	}
 	PyObject *x = PyTuple_GetItem(arguments, 0), *adapted = NULL, *result = NULL;
+	if (!self->as_is) {
+		return PyObject_CallMethod(object, "_call", "O", x);
+	}
 	Py_buffer in, out;
 	int single = 0;
 	Py_ssize_t images = -1;

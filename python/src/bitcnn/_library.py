@@ -86,6 +86,9 @@ class IOInfo(c.Structure):
         ("channels", c.c_int32),
         ("resize", c.c_int32),
         ("bytes", c.c_size_t),
+        ("source_layout", c.c_int32),
+        ("source_rank", c.c_int32),
+        ("source_dims", c.c_int64 * 31),
     ]
 
 

@@ -6,7 +6,7 @@ import ctypes
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Literal
 
@@ -38,9 +38,9 @@ class Device:
 class TensorInfo:
     """An input or an output of a model.
 
-    ``shape`` is that of an array of one image; arrays of a batch have the number of
-    images before it. ``layout`` is "NHWC" for images (height, width, channels) and "N" for
-    vectors.
+    ``shape`` is that of an array of one image, as the model has it that this one was imported
+    from; arrays of a batch have the number of images before it. ``layout`` is "NHWC" (height,
+    width, channels) or "NCHW" for images and "N" for vectors.
     """
 
     name: str
@@ -48,6 +48,28 @@ class TensorInfo:
     shape: tuple[int, ...]
     layout: str
     resize: int = 0
+    # The memory of a run is NHWC, and has this shape.
+    _memory: tuple[int, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def _as_is(self) -> bool:
+        """Whether the memory has the order of arrays."""
+        height, width, channels = self._memory
+        return self.layout != "NCHW" or height * width == 1 or channels == 1
+
+    def _to_memory(self, x: NDArray[Any]) -> NDArray[Any]:
+        if self._as_is:
+            return np.require(x, requirements=["C", "A"])  # a copy, if it is not so
+        height, width, channels = self._memory
+        batch = x.shape[: x.ndim - len(self.shape)]
+        planes = x.reshape(*batch, channels, height, width)
+        return np.require(np.moveaxis(planes, -3, -1), requirements=["C", "A"])
+
+    def _from_memory(self, x: NDArray[Any]) -> NDArray[Any]:
+        batch = x.shape[: x.ndim - 3]
+        if not self._as_is:
+            x = np.moveaxis(x, -1, -3)
+        return x.reshape(batch + self.shape)
 
 
 def _device(info: Any) -> Device:
@@ -86,17 +108,17 @@ def bundled() -> list[str]:
 def _tensor_info(function: str, session: int, index: int) -> TensorInfo:
     info = lib.sized(lib.IOInfo)
     lib.call(function, session, index, info)
-    # Where a model says how its source lays arrays out, this is the place to follow it.
-    shape: tuple[int, ...] = (info.height, info.width, info.channels)
-    layout = "NHWC"
-    if shape[:2] == (1, 1):
-        shape, layout = shape[2:], "N"
+    shape = tuple(info.source_dims[: info.source_rank])
     name = lib.text(function + "_name", session, index)
-    return TensorInfo(name, _DTYPES[info.dtype], shape, layout, info.resize)
+    memory = (info.height, info.width, info.channels)
+    # Of one channel, or one pixel, both orders are the same.
+    first = info.source_layout == 2 or (shape == (memory[2], *memory[:2]) and shape != memory)
+    layout = "N" if len(shape) == 1 else "NCHW" if first else "NHWC"
+    return TensorInfo(name, _DTYPES[info.dtype], shape, layout, info.resize, memory)
 
 
 def _spec(info: TensorInfo) -> tuple[str, tuple[int, ...]]:
-    return info.dtype.char, info.shape
+    return info.dtype.char, info.shape if info._as_is else info._memory
 
 
 def _wrong(name: str, why: str, kind: type[Exception] = ValueError) -> Exception:
@@ -108,7 +130,7 @@ def _described(dtype: object, shape: Sequence[int]) -> str:
 
 
 def _array(x: Any, info: TensorInfo) -> NDArray[Any]:
-    """Returns x as a contiguous array of the right type and shape, or says what is wrong."""
+    """Returns x as an array of the right type and shape, or says what is wrong."""
     if not isinstance(x, np.ndarray):
         if isinstance(x, str | bytes | int | float | list | tuple | dict | set) or x is None:
             raise _wrong(info.name, f"{type(x).__name__} is not an array", TypeError)
@@ -126,7 +148,8 @@ def _array(x: Any, info: TensorInfo) -> NDArray[Any]:
         )
     if x.size == 0:
         raise _wrong(info.name, "batch size 0, want at least 1")
-    return np.require(x, requirements=["C", "A"])  # a copy, if it is not so
+    array: NDArray[Any] = x
+    return array
 
 
 class Model(_core.Runner):
@@ -168,10 +191,19 @@ class Model(_core.Runner):
             tuple(map(_spec, self.outputs)),
             np.empty,
             self.outputs[0].dtype,
+            all(i._as_is for i in self.inputs + self.outputs),
         )
 
     def _adapt(self, x: Any) -> NDArray[Any]:
-        return _array(x, self.inputs[0])
+        return self.inputs[0]._to_memory(_array(x, self.inputs[0]))
+
+    def _call(self, x: Any) -> NDArray[Any]:
+        (info,), (output,) = self.inputs, self.outputs
+        given = _array(x, info)
+        batch = given.shape[: given.ndim - len(info.shape)]
+        made = np.empty(batch + _spec(output)[1], output.dtype)
+        self._run((info._to_memory(given),), (made,))
+        return made if output._as_is else output._from_memory(made)
 
     def run(
         self,
@@ -190,15 +222,20 @@ class Model(_core.Runner):
         for batch, info in zip(batches, self.inputs, strict=True):
             if batch != batches[0]:
                 raise _wrong(info.name, f"{_images(batch)}, want {_images(batches[0])}")
-        made: list[NDArray[Any]] = []
+        results: list[NDArray[Any]] = []  # as arrays
+        made: list[NDArray[Any]] = []  # the memory of the run
         for info in self.outputs:
             shape = batches[0] + info.shape
             if outputs is not None and info.name in outputs:
-                made.append(_output(outputs[info.name], info, shape, [*given, *made]))
+                results.append(_output(outputs[info.name], info, shape, [*given, *results]))
             else:
-                made.append(np.empty(shape, info.dtype))
-        self._run(tuple(given), tuple(made))
-        return {info.name: a for info, a in zip(self.outputs, made, strict=True)}
+                results.append(np.empty(shape, info.dtype))
+            made.append(results[-1] if info._as_is else np.empty(batches[0] + info._memory, info.dtype))
+        self._run(tuple(i._to_memory(a) for i, a in zip(self.inputs, given, strict=True)), tuple(made))
+        for info, result, memory in zip(self.outputs, results, made, strict=True):
+            if memory is not result:
+                result[...] = info._from_memory(memory)
+        return {info.name: a for info, a in zip(self.outputs, results, strict=True)}
 
     def _report(self) -> dict[str, Any]:
         report: dict[str, Any] = json.loads(lib.text("report", self._model))
@@ -221,8 +258,11 @@ class Model(_core.Runner):
             raise ValueError(f"{len(inputs)} inputs, the model has {len(self.inputs)}")
         if not isinstance(runs, int) or not 1 <= runs <= 1_000_000:
             raise ValueError(f"{runs} runs, want 1 to 1000000")
-        arrays = [_array(x, i) for x, i in zip(inputs, self.inputs, strict=True)]
-        images = 1 if arrays[0].ndim == len(self.inputs[0].shape) else arrays[0].shape[0]
+        given = [_array(x, i) for x, i in zip(inputs, self.inputs, strict=True)]
+        images = 1 if given[0].ndim == len(self.inputs[0].shape) else given[0].shape[0]
+        if images > self.max_batch:
+            raise ValueError(f"a batch of {images} images, at most {self.max_batch}")
+        arrays = [i._to_memory(a) for i, a in zip(self.inputs, given, strict=True)]
         tensors = (lib.Tensor * len(arrays))(
             *[lib.Tensor(a.ctypes.data, a.nbytes, 3 if a.dtype == np.float32 else 1, 0) for a in arrays]
         )
@@ -326,15 +366,15 @@ def _output(a: Any, info: TensorInfo, shape: tuple[int, ...], others: Sequence[N
 
 
 def _report_table(report: Mapping[str, Any]) -> Table:
-    columns = ["layer", "kind", "binary", "params", "float_bytes", "stored_bytes", "macs", "why_float"]
+    columns = ["kind", "binary", "params", "float_bytes", "stored_bytes", "macs", "why_float"]
     totals: dict[str, Value] = {"layer": "all"}
     totals.update({name: report[name] for name in ("float_bytes", "stored_bytes", "macs")})
-    i = report["input"]
+    inputs = ", ".join(f"{i['name']} {i['height']}×{i['width']}×{i['channels']} {i['dtype']}" for i in report["inputs"])
+    share = 100 * report["binary_macs"] / max(1, report["macs"])
     return Table(
-        f"{report['name']}: input {i['height']}×{i['width']}×{i['channels']} {i['dtype']}, "
-        f"{100 * report['binary_macs'] / max(1, report['macs']):.1f} % of the multiplications are binary",
-        columns,
-        [[layer[c] for c in columns] for layer in report["layers"]],
+        f"{report['name']}: {inputs}; {share:.1f} % of the multiplications are binary",
+        ["layer", *columns],
+        [[layer["name"], *(layer.get(c, "") for c in columns)] for layer in report["layers"]],
         totals,
     )
 
