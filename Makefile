@@ -2,6 +2,8 @@ GO       ?= go
 FUZZTIME ?= 60s
 COUNT    ?= 6
 
+PREFIX   ?= /usr/local
+
 # What make bench times first; see docs/command.md.
 BENCHFLAGS ?= --model vehiclenet --device all
 
@@ -16,7 +18,7 @@ TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 # Without the tables of debuggers, which are a fifth of the file.
 LDFLAGS ?= -ldflags=-w
 
-.PHONY: build build-arm64 demo test check lint release fuzz bench bench-peers opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
+.PHONY: build build-arm64 wheel lib install demo test check lint release fuzz bench bench-peers opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
@@ -51,6 +53,15 @@ build-arm64: ## build bin/bcnn-arm64 (Debian: gcc-aarch64-linux-gnu and libc6-de
 	CGO_ENABLED=1 GOARCH=arm64 CC=aarch64-linux-gnu-gcc PKG_CONFIG=$(CURDIR)/scripts/opencl-pkg-config \
 		CGO_CFLAGS="-O2 -g -I$(CURDIR)/backend/cuda/internal/shim/include" \
 		$(GO) build -tags cuda,opencl -ldflags=-extldflags=-Wl,--no-warn-search-mismatch -o bin/bcnn-arm64 ./cmd/bcnn
+
+lib: ## build the C library in build/lib: libbitcnn.so, libbitcnn.a, bitcnn.h
+	./scripts/lib
+
+install: lib ## copy the C library to PREFIX/lib and PREFIX/include (default /usr/local)
+	./scripts/lib install $(PREFIX)
+
+wheel: ## build the Python wheel in build/wheel (Debian: python3-venv and python3-dev)
+	./scripts/wheel $(ARCH)
 
 opencl-check: ## run the OpenCL kernels on tiny cases under Oclgrind
 	./scripts/opencl-check

@@ -64,7 +64,7 @@ func group(pkg string) string {
 			return rest
 		}
 		return "internal"
-	case "bench", "cmd", "models", "vehiclenet", "vision", "kernels", "train":
+	case "bench", "capi", "cmd", "models", "vehiclenet", "vision", "kernels", "train":
 		return first
 	}
 	return "unknown"
@@ -92,6 +92,7 @@ var allowed = map[string][]string{
 	"summary":             {"bcnn", "reader", "internal"},
 	"measure":             {"backend", "bcnn", "reader", "internal"},
 	"cmd":                 {"front", "models", "vision", "dataset", "measure", "arrays", "summary", "backend", "backend/all", "backend/parity", "bcnn", "bits", "reader", "internal"},
+	"capi":                {"front", "arrays", "summary", "bcnn", "reader"},
 	"bench":               {"measure", "backend", "backend/all", "bcnn", "bits", "reader"},
 	"train":               {"vision", "dataset", "bcnn", "bits", "reader", "internal"},
 	"internal":            {"internal", "bits"},
@@ -163,7 +164,7 @@ func wrong(e edge) string {
 	switch {
 	case from == "unknown":
 		return "package " + e.from + " has no place in the rules of this test"
-	case (to == "cmd" || to == "bench") && top(e.from) != top(e.to):
+	case (to == "cmd" || to == "capi" || to == "bench") && top(e.from) != top(e.to):
 		return "nothing imports a command"
 	case e.test():
 		return ""
@@ -381,6 +382,10 @@ func TestWrong(t *testing.T) {
 		{"train/decode/main.go", "backend/all", false},
 		{"bench/main.go", "backend/all", true},
 		{"bench/main.go", "backend/cpu", false},
+		{"capi/session.go", ".", true},
+		{"capi/model.go", "bcnn/modelfile", true},
+		{"capi/session.go", "backend", false},
+		{"vision/classifier.go", "capi", false},
 		{"elsewhere/x.go", "bcnn", false},
 	} {
 		e := edge{file: c.file, from: path.Dir(c.file), to: c.to}

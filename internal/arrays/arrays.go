@@ -21,8 +21,10 @@ type Port struct {
 	Name  string
 	Shape bcnn.Shape // of an image, NHWC
 	// Dims are the dimensions of an array behind the batch.
-	Dims          []int
-	channelsFirst bool
+	Dims []int
+	// ChannelsFirst says that the values of an array are in the order channel, row,
+	// column (NCHW), else NHWC.
+	ChannelsFirst bool
 	// How the elements hold the values, and how many of them an image has.
 	form     bcnn.SourceType
 	offset   int
@@ -37,7 +39,7 @@ func newPort(name string, shape bcnn.Shape, s *bcnn.Source) Port {
 		p.Dims = []int{shape.C}
 	}
 	if s != nil {
-		p.Dims, p.channelsFirst, p.form, p.offset = s.Dims, s.ChannelsFirst, s.Type, s.Offset
+		p.Dims, p.ChannelsFirst, p.form, p.offset = s.Dims, s.ChannelsFirst, s.Type, s.Offset
 		if s.Name != "" {
 			p.Name = s.Name
 		}
@@ -174,7 +176,7 @@ func fill[T npy.Number](p Port, dst []T, a *npy.Array, from int) error {
 	} else if err := npy.Values(dst, a, from*p.Shape.Values()); err != nil {
 		return err
 	}
-	if p.channelsFirst {
+	if p.ChannelsFirst {
 		eachImage(dst, p.Shape, func(nhwc, nchw int, dst, src []T) { dst[nhwc] = src[nchw] })
 	}
 	return nil
@@ -191,7 +193,7 @@ func (p Port) Values(dst []float32, t bcnn.Tensor) {
 	default:
 		copy(dst, t.F32)
 	}
-	if p.channelsFirst {
+	if p.ChannelsFirst {
 		eachImage(dst, p.Shape, func(nhwc, nchw int, dst, src []float32) { dst[nchw] = src[nhwc] })
 	}
 }

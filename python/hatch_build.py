@@ -1,0 +1,17 @@
+"""The tag of the wheel: that of the extension module that scripts/wheel has put there."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class Hook(BuildHookInterface):
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if version == "editable":
+            return
+        if not (Path(self.root) / "src/bitcnn/_core.abi3.so").exists() or "BITCNN_WHEEL_PLATFORM" not in os.environ:
+            raise RuntimeError("the wheel is built by 'make wheel', which compiles the extension module")
+        build_data["pure_python"] = False
+        build_data["tag"] = "cp311-abi3-" + os.environ["BITCNN_WHEEL_PLATFORM"]

@@ -1,0 +1,23 @@
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+Spec = tuple[str, tuple[int, ...]]
+
+class Runner:
+    def __init__(
+        self,
+        session: int,
+        max_batch: int,
+        inputs: tuple[Spec, ...],
+        outputs: tuple[Spec, ...],
+        empty: Callable[..., Any],
+        dtype: np.dtype[Any],
+        as_is: bool,
+    ) -> None: ...
+    def __call__(self, x: Any, /) -> NDArray[np.float32]: ...
+    def _run(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], /) -> None: ...
+
+def raise_status(status: int, /) -> NoReturn: ...

@@ -1,0 +1,115 @@
+"""Tables that print, show themselves in notebooks, and become pandas' or a plot."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import pandas as pd
+
+Value = str | int | float | bool
+
+
+class Table(Sequence[Mapping[str, Value]]):
+    """Rows with the same columns.
+
+    It is a sequence of dictionaries; ``table["column"]`` is the list of a column.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[Value]],
+        totals: Mapping[str, Value] | None = None,
+    ) -> None:
+        self.title = title
+        self.columns = tuple(columns)
+        self.totals: Mapping[str, Value] = dict(totals or {})
+        self._rows = [tuple(row) for row in rows]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, Value]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Mapping[str, Value]]: ...
+    @overload
+    def __getitem__(self, index: str) -> list[Value]: ...
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, str):
+            if index not in self.columns:
+                raise KeyError(f"no column {index!r}, there are {', '.join(self.columns)}")
+            at = self.columns.index(index)
+            return [row[at] for row in self._rows]
+        if isinstance(index, slice):
+            return [dict(zip(self.columns, row, strict=True)) for row in self._rows[index]]
+        return dict(zip(self.columns, self._rows[index], strict=True))
+
+    def __iter__(self) -> Iterator[Mapping[str, Value]]:
+        return (dict(zip(self.columns, row, strict=True)) for row in self._rows)
+
+    def _cells(self) -> list[list[str]]:
+        return [[_cell(v) for v in row] for row in self._rows]
+
+    def _foot(self) -> list[str]:
+        return [_cell(self.totals[c]) if c in self.totals else "" for c in self.columns]
+
+    def __repr__(self) -> str:
+        lines = [list(self.columns), *self._cells()]
+        if self.totals:
+            lines.append(self._foot())
+        widths = [max(len(line[i]) for line in lines) for i in range(len(self.columns))]
+        body = "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+        )
+        return f"{self.title}\n{body}"
+
+    def _repr_html_(self) -> str:
+        def row(tag: str, cells: Sequence[str]) -> str:
+            return "<tr>" + "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in cells) + "</tr>"
+
+        body = "".join(row("td", cells) for cells in self._cells())
+        foot = f"<tfoot>{row('th', self._foot())}</tfoot>" if self.totals else ""
+        return (
+            f"<table><caption>{html.escape(self.title)}</caption>"
+            f"<thead>{row('th', self.columns)}</thead><tbody>{body}</tbody>{foot}</table>"
+        )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows as a DataFrame, without the totals; needs pandas."""
+        import pandas as pd
+
+        return pd.DataFrame(self._rows, columns=list(self.columns))
+
+    def plot(self, column: str | None = None, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
+        """A bar for each row, of a column of numbers, by default the first one; needs matplotlib."""
+        import matplotlib.pyplot as plt
+
+        if column is None:
+            column = next(
+                name
+                for name, v in zip(self.columns, self._rows[0], strict=True)
+                if isinstance(v, int | float) and not isinstance(v, bool)
+            )
+        values = [v for v in self[column] if isinstance(v, int | float)]
+        if len(values) != len(self) or not values:
+            raise ValueError(f"the column {column!r} has no numbers")
+        if ax is None:
+            ax = plt.figure(figsize=(7, 1 + 0.3 * len(self))).gca()
+        ax.barh(range(len(self)), values)
+        ax.set_yticks(range(len(self)), [str(v) for v in self[self.columns[0]]])
+        ax.invert_yaxis()
+        ax.set_xlabel(column)
+        ax.set_title(self.title)
+        return ax
+
+
+def _cell(v: Value) -> str:
+    if isinstance(v, bool):
+        return "yes" if v else "no"
+    return f"{v:.2f}" if isinstance(v, float) else str(v)

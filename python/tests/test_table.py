@@ -1,0 +1,64 @@
+"""Tables of reports and profiles."""
+
+import pytest
+
+import bitcnn
+
+
+def test_report(digits: bitcnn.Model) -> None:
+    report = digits.report()
+    assert [row["layer"] for row in report] == ["conv1", "conv2", "dense1", "dense2"]
+    assert report["binary"] == [True] * 4
+    assert report.totals["macs"] == sum(report["macs"])  # type: ignore[arg-type]
+    assert len(report) == 4
+    assert report[-1]["layer"] == "dense2"
+    assert [row["layer"] for row in report[1:3]] == ["conv2", "dense1"]
+    lines = repr(report).splitlines()
+    assert lines[0] == "digits: input 28×28×1 uint8; 100.0 % of the multiplications are binary"
+    assert lines[1].split()[:3] == ["layer", "kind", "binary"]
+    assert len(lines) == 7
+    with pytest.raises(KeyError, match="no column 'bytes', there are layer"):
+        report["bytes"]
+    with pytest.raises(IndexError):
+        report[4]
+
+
+def test_profile(digits: bitcnn.Model) -> None:
+    profile = digits.profile(runs=5)
+    assert profile["step"] == digits.steps()["step"]
+    for row in profile:
+        assert 0 < row["min_us"] <= row["median_us"]  # type: ignore[operator]
+        assert row["why"]
+    assert abs(sum(profile["percent"]) - 100) < 1e-6  # type: ignore[arg-type]
+    for wrong, text in [(0, "0 runs"), (1 << 40, "runs, want")]:
+        with pytest.raises(ValueError, match=text):
+            digits.profile(runs=wrong)
+    with pytest.raises(ValueError, match="2 inputs, the model has 1"):
+        digits.profile(1, 2)  # type: ignore[arg-type]
+
+
+def test_html() -> None:
+    table = bitcnn.Table("<a>", ["x<y", "z"], [["&", 1.234], ["b", True]], {"z": 2})
+    assert table._repr_html_() == (
+        "<table><caption>&lt;a&gt;</caption><thead><tr><th>x&lt;y</th><th>z</th></tr></thead><tbody>"
+        "<tr><td>&amp;</td><td>1.23</td></tr><tr><td>b</td><td>yes</td></tr></tbody>"
+        "<tfoot><tr><th></th><th>2</th></tr></tfoot></table>"
+    )
+
+
+def test_pandas(digits: bitcnn.Model) -> None:
+    pytest.importorskip("pandas")
+    frame = digits.report().to_pandas()
+    assert list(frame["layer"]) == ["conv1", "conv2", "dense1", "dense2"]
+    assert frame["macs"].sum() == digits.report().totals["macs"]
+
+
+def test_plot(digits: bitcnn.Model) -> None:
+    pytest.importorskip("matplotlib").use("Agg")
+    profile = digits.profile(runs=2)
+    ax = profile.plot()
+    assert [bar.get_width() for bar in ax.patches] == profile["median_us"]  # type: ignore[attr-defined]
+    assert ax.get_xlabel() == "median_us"
+    assert profile.plot("percent", ax).get_xlabel() == "percent"
+    with pytest.raises(ValueError, match="the column 'why' has no numbers"):
+        profile.plot("why")
