@@ -219,7 +219,7 @@ def compare(bcnn, name, build, seed, count, size, folder):
     row = {"network": name, "operators": len(f.graph.operators), "bytes": len(data)}
     if isinstance(whole, str):
         return {**row, "error": whole.splitlines()[0].replace(str(folder), "")}
-    row["difference"], row["same"] = whole["output"]["difference"], whole["output"]["same_argmax"]
+    row["difference"], row["same"] = whole["outputs"][0]["difference"], whole["outputs"][0]["same_argmax"]
 
     tensors = f.computed()
     values = dict(zip(tensors, predict(f.with_outputs(tensors), x)))
@@ -232,9 +232,9 @@ def compare(bcnn, name, build, seed, count, size, folder):
             sys.exit(f"{name}: {f.name(operators[-1])}: {part}")
         alone += len(operators)
         if f.name(operators[-1]) == "LceBconv2d":
-            binary = max(binary, part["output"]["difference"] / f.rounding(operators[-1]))
+            binary = max(binary, part["outputs"][0]["difference"] / f.rounding(operators[-1]))
         else:
-            others = max(others, part["output"]["relative"])
+            others = max(others, part["outputs"][0]["relative"])
     return {**row, "alone": alone, "binary": binary, "others": others}
 
 
