@@ -28,6 +28,8 @@ func Compile(c *schedule.Context, op bcnn.StepOp, in, out bcnn.PlanTensor) (tile
 		return affine(c, op, in)
 	case *bcnn.SignStep:
 		return sign(c, op, in.Shape, out.Shape.C/in.Shape.C)
+	case *bcnn.QuantizeStep:
+		return quantize(c, op, in.Shape), tiles.Size{}
 	case *bcnn.AddStep:
 		return add(c, op, in.Shape), tiles.Size{}
 	case *bcnn.MulStep:
