@@ -175,8 +175,11 @@ func eachStep(t *testing.T, f func(name string, s Step, op bcnn.StepOp, in []*bc
 		plan, err := bcnn.Lower(t.Context(), c.Network(), bcnn.LowerOptions{})
 		require.NoError(t, err)
 		tensors := make([]bcnn.Tensor, len(plan.Tensors))
-		tensors[0] = c.Input(plan.Input, c.Batch)
-		_, err = ref.Run(t.Context(), plan, tensors[0], func(step int, _ string, made bcnn.Tensor) { tensors[plan.Steps[step].Out] = made })
+		inputs := plan.Inputs()
+		for k, in := range inputs {
+			tensors[k] = c.Input(bcnn.Input{DType: in.DType, Shape: in.Shape}, c.Batch)
+		}
+		_, err = ref.RunAll(t.Context(), plan, tensors[:len(inputs)], func(step int, _ string, made bcnn.Tensor) { tensors[plan.Steps[step].Out] = made })
 		require.NoError(t, err)
 		for k, of := range plan.Steps {
 			s, err := NewStep(plan, k, c.Batch)
