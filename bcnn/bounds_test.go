@@ -235,7 +235,7 @@ func TestStrings(t *testing.T) {
 	for kind, op := range map[string]bcnn.StepOp{
 		"binarize": &bcnn.BinarizeStep{}, "conv": &bcnn.ConvStep{}, "dense": &bcnn.ConvStep{Dense: true}, "maxpool": &bcnn.MaxPoolStep{},
 		"affine": &bcnn.AffineStep{}, "sign": &bcnn.SignStep{}, "add": &bcnn.AddStep{}, "flatten": &bcnn.FlattenStep{},
-		"avgpool": &bcnn.AvgPoolStep{}, "mul": &bcnn.MulStep{}, "concat": &bcnn.ConcatStep{}, "channels": &bcnn.ChannelsStep{},
+		"avgpool": &bcnn.AvgPoolStep{}, "mul": &bcnn.MulStep{}, "concat": &bcnn.ConcatStep{}, "channels": &bcnn.ChannelsStep{}, "quantize": &bcnn.QuantizeStep{},
 	} {
 		require.Equal(t, kind, bcnn.Step{Op: op}.Kind())
 	}

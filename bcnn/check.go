@@ -495,22 +495,27 @@ func (s Sign) output(in []valueType) (valueType, error) {
 
 func (q Quantize) output(in []valueType) (valueType, error) {
 	t := valueType{in[0].shape, realValue}
-	if q.Levels < 2 || q.Levels > MaxLevels || q.Low < -MaxLevels || q.Low+q.Levels-1 > MaxLevels {
-		return t, fmt.Errorf("%d levels from %d, want 2 to %d of magnitudes up to %d", q.Levels, q.Low, MaxLevels, MaxLevels)
-	}
-	n := q.Levels - 1
-	if len(q.Thresholds) != n && int64(len(q.Thresholds)) != int64(n)*int64(t.shape.C) {
-		return t, fmt.Errorf("%d thresholds for %d levels and %d channels", len(q.Thresholds), q.Levels, t.shape.C)
-	}
 	if err := finite("threshold", q.Thresholds); err != nil {
 		return t, err
 	}
-	for i := range q.Thresholds {
-		if i%n > 0 && q.Thresholds[i] < q.Thresholds[i-1] {
-			return t, fmt.Errorf("threshold[%d], %v, is below the one before it, %v", i, q.Thresholds[i], q.Thresholds[i-1])
+	return t, checkLevels(q.Low, q.Levels, q.Thresholds, t.shape.C)
+}
+
+// checkLevels tests levels and their thresholds, one list for all channels or one each.
+func checkLevels(low, levels int, thresholds []float32, channels int) error {
+	if levels < 2 || levels > MaxLevels || low < -MaxLevels || low > MaxLevels+1-levels {
+		return fmt.Errorf("%d levels from %d, want 2 to %d of magnitudes up to %d", levels, low, MaxLevels, MaxLevels)
+	}
+	n := levels - 1
+	if len(thresholds) != n && int64(len(thresholds)) != int64(n)*int64(channels) {
+		return fmt.Errorf("%d thresholds for %d levels and %d channels", len(thresholds), levels, channels)
+	}
+	for i := range thresholds {
+		if i%n > 0 && !(thresholds[i] >= thresholds[i-1]) {
+			return fmt.Errorf("threshold[%d], %v, is below the one before it, %v", i, thresholds[i], thresholds[i-1])
 		}
 	}
-	return t, nil
+	return nil
 }
 
 func (ReLU) output(in []valueType) (valueType, error) {

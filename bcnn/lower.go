@@ -38,7 +38,8 @@ type lowering struct {
 	net   *Network
 	types []valueType
 	plan  *Plan
-	uses  []int // how many layers read a layer, or outputs are it
+	uses  []int   // how many layers read a layer, or outputs are it
+	next  [][]int // which layers read it
 	fused bool
 	// outputs are the tensors that are outputs so far.
 	outputs map[int]bool
@@ -99,10 +100,12 @@ func (lo *lowering) run() error {
 		}
 		lo.plan.Tensors = append(lo.plan.Tensors, PlanTensor{Name: name, DType: in.DType, Shape: in.Shape})
 	}
-	for _, l := range lo.net.Layers {
+	lo.next = make([][]int, len(lo.net.Layers))
+	for i, l := range lo.net.Layers {
 		for _, source := range l.Inputs {
 			if source > NetworkInput {
 				lo.uses[source]++
+				lo.next[source] = append(lo.next[source], i)
 			}
 		}
 	}

@@ -56,6 +56,17 @@ const mostRepeated = 1 << 13
 func (lo *lowering) quantize(v value, i int, op Quantize) (value, error) {
 	n := op.Levels - 1
 	l, always, never := numbering(op.Low, op.Low+n)
+	if wanted, err := lo.wanted(i, l.bits); err != nil || !wanted {
+		if err != nil {
+			return v, err
+		}
+		t, err := lo.float(v)
+		if err != nil {
+			return v, err
+		}
+		t, err = lo.emit(&QuantizeStep{Low: op.Low, Levels: op.Levels, Thresholds: op.Thresholds}, []int{i}, Float32, lo.plan.Tensors[t].Shape, t)
+		return value{tensor: t, flat: v.flat}, err
+	}
 	v, err := lo.plain(v)
 	if err != nil {
 		return v, err
@@ -92,7 +103,7 @@ func (lo *lowering) quantize(v value, i int, op Quantize) (value, error) {
 		out, err = lo.convBits(v, i, cuts)
 	} else {
 		layers := append(layersApart(v.chain), i)
-		if v.tensor != 0 { // a bias or a scale of the layer whose sums they are
+		if v.tensor > len(lo.plan.MoreInputs) { // a bias or a scale of the layer whose sums they are
 			done := lo.writer(v.tensor).Layers
 			n := len(layers)
 			layers = slices.DeleteFunc(layers, func(l int) bool { return slices.Contains(done, l) })
@@ -113,13 +124,44 @@ func (lo *lowering) quantize(v value, i int, op Quantize) (value, error) {
 		return out, err
 	}
 	out.levels, out.flat = &l, v.flat
-	for t := out.tensor; t > 0; t = lo.writer(t).In[0] { // and in front of a pool
+	for t := out.tensor; ; t = lo.writer(t).In[0] { // and in front of a pool
 		lo.plan.Tensors[t].Coded = true
 		if _, pool := lo.writer(t).Op.(*MaxPoolStep); !pool {
 			break
 		}
 	}
 	return out, nil
+}
+
+// wanted reports whether a layer reads levels of so many bits as bits.
+func (lo *lowering) wanted(i, levelBits int) (bool, error) {
+	for _, reader := range lo.next[i] {
+		var w Weights
+		switch op := lo.net.Layers[reader].Op.(type) {
+		case MaxPool, Flatten:
+			if yes, err := lo.wanted(reader, levelBits); yes || err != nil {
+				return yes, err
+			}
+			continue
+		case Conv2D:
+			w = op.Weights
+		case Dense:
+			w = op.Weights
+		default:
+			continue
+		}
+		parts := 1
+		if w.Int8 != nil {
+			if err := lo.Charge(int64(len(w.Int8))); err != nil {
+				return false, err
+			}
+			parts, _ = unary(w.Int8)
+		}
+		if !w.real() && parts*levelBits <= mostPlanes {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // decideLevels turns a pending chain and thresholds into a decision for each bit of

@@ -89,13 +89,13 @@ func (c *ConvStep) taps(channels int) int64 {
 }
 
 // StepOp is one of *BinarizeStep, *ConvStep, *MaxPoolStep, *AvgPoolStep,
-// *AffineStep, *SignStep, *AddStep, *MulStep, *ConcatStep, *ChannelsStep,
-// *FlattenStep.
+// *AffineStep, *SignStep, *QuantizeStep, *AddStep, *MulStep, *ConcatStep,
+// *ChannelsStep, *FlattenStep.
 type StepOp interface{ stepKind() string }
 
 // Kind returns the name of the kind of step: "binarize", "conv", "dense",
-// "maxpool", "avgpool", "affine", "sign", "add", "mul", "concat", "channels" or
-// "flatten".
+// "maxpool", "avgpool", "affine", "sign", "quantize", "add", "mul", "concat",
+// "channels" or "flatten".
 func (s Step) Kind() string { return s.Op.stepKind() }
 
 // Threshold makes bits of the values of a channel:
@@ -228,6 +228,14 @@ type SignStep struct {
 	Threshold Threshold // F32, one per channel of the output
 }
 
+// QuantizeStep makes Float32 of Float32: Low plus the number of thresholds that the
+// value reaches, x ≥ Thresholds[k], of the Levels−1 thresholds of all channels, or of
+// the channel, [channel][Levels−1].
+type QuantizeStep struct {
+	Low, Levels int
+	Thresholds  []float32
+}
+
 // AddStep is the float32 sum of two Float32 tensors of the same shape; then
 // Activation.
 type AddStep struct {
@@ -263,6 +271,7 @@ func (c *ConvStep) stepKind() string {
 func (*MaxPoolStep) stepKind() string  { return "maxpool" }
 func (*AffineStep) stepKind() string   { return "affine" }
 func (*SignStep) stepKind() string     { return "sign" }
+func (*QuantizeStep) stepKind() string { return "quantize" }
 func (*AddStep) stepKind() string      { return "add" }
 func (*FlattenStep) stepKind() string  { return "flatten" }
 func (*AvgPoolStep) stepKind() string  { return "avgpool" }

@@ -162,6 +162,9 @@ func (p *Plan) checkStep(s Step) error {
 		if shape.C = out.Shape.C; err == nil && shape.C%in.Shape.C != 0 {
 			err = fmt.Errorf("%d bits for %d channels", shape.C, in.Shape.C)
 		}
+	case *QuantizeStep:
+		types = in.DType == Float32 && out.DType == Float32
+		shape, err = in.Shape, checkLevels(op.Low, op.Levels, op.Thresholds, in.Shape.C)
 	case *AddStep:
 		other := p.Tensors[s.In[1]]
 		types = in.DType == Float32 && other.DType == Float32 && out.DType == Float32

@@ -28,6 +28,7 @@ var entries = map[string]string{
 	"avg_pool_float": "in out divisors g",
 	"affine":         "in out scale shift slope g",
 	"sign_bits":      "in out thresholds flip g",
+	"quantize":       "in out thresholds g",
 	"add":            "a b out slope g",
 	"mul":            "a b out g",
 	"gather_float":   "in out index g",

@@ -225,7 +225,15 @@ func randomPlan(seed uint64) *planner {
 			p.sign()
 			continue
 		}
-		switch kind := rng.IntN(12); {
+		switch kind := rng.IntN(13); {
+		case kind == 12 && in.DType == bcnn.Float32:
+			q := &bcnn.QuantizeStep{Low: rng.IntN(9) - 4, Levels: 2 + rng.IntN(20)}
+			for range []int{1, in.Shape.C}[rng.IntN(2)] {
+				for k := range q.Levels - 1 {
+					q.Thresholds = append(q.Thresholds, float32(k/2)/4-1)
+				}
+			}
+			p.step("quantize", q, bcnn.Float32, in.Shape)
 		case kind == 8 && in.DType != bcnn.Uint8:
 			w := bcnn.Window{KH: 1 + rng.IntN(4), KW: 1 + rng.IntN(9), StrideH: 1 + rng.IntN(3), StrideW: 1 + rng.IntN(3)}
 			w.Pad = bcnn.Padding{Top: rng.IntN(w.KH), Left: rng.IntN(w.KW), Bottom: rng.IntN(w.KH), Right: rng.IntN(w.KW)}

@@ -118,6 +118,9 @@ var broken = []brokenDevice{
 	{"threshold one too high", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) { op.Threshold = shifted(op.Threshold, 1) })}, "conv/", "want +1, got -1"},
 	{"threshold one too low", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) { op.Threshold = shifted(op.Threshold, -1) })}, "conv/", "want -1, got +1"},
 	{"x > T for x ≥ T in sign", fake{step: change(func(op *bcnn.SignStep, _ bcnn.Tensor) { op.Threshold = *shifted(&op.Threshold, 1) })}, "sign-", "(sign): image"},
+	{"x > T for x ≥ T in levels", fake{step: change(func(op *bcnn.QuantizeStep, _ bcnn.Tensor) {
+		op.Thresholds = shifted(&bcnn.Threshold{F32: op.Thresholds}, 1).F32
+	})}, "levels/", "(quantize): image"},
 	{"bits of levels in the wrong order", fake{step: change(func(op *bcnn.SignStep, in bcnn.Tensor) {
 		if n := len(op.Threshold.F32) / in.Shape.C; n > 1 {
 			op.Threshold.F32 = slices.Clone(op.Threshold.F32)

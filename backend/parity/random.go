@@ -157,7 +157,11 @@ func (b *builder) randomBlock(out int) {
 		if b.binary() && !real {
 			op.PadValue = b.rng.IntN(3) - 1
 		}
-		b.conv(op, real)
+		if b.rng.IntN(5) == 0 && !real {
+			b.convLevels(op, weightLevels[b.rng.IntN(len(weightLevels))])
+		} else {
+			b.conv(op, real)
+		}
 		b.randomTail()
 	}
 }
@@ -176,7 +180,11 @@ func (b *builder) randomTail() {
 	if b.rng.IntN(3) == 0 {
 		b.activation(activations[b.rng.IntN(len(activations))])
 	}
-	if b.rng.IntN(4) != 0 {
+	switch b.rng.IntN(5) {
+	case 0:
+	case 1:
+		b.quantize(activationLevels[b.rng.IntN(len(activationLevels))], b.rng.IntN(2) == 0)
+	default:
 		b.add(bcnn.Sign{Zero: b.zero()})
 	}
 	pool()

@@ -90,6 +90,8 @@ func TestTheTableCoversThePlan(t *testing.T) {
 					note(op.Threshold.Flip != nil, "sign flip")
 					note(p.Tensors[s.Out].Shape.C > p.Tensors[s.In[0]].Shape.C, "sign to several")
 					note(p.Tensors[s.Out].Shape.C > p.Tensors[s.In[0]].Shape.C && op.Threshold.Flip != nil, "sign to several, flip")
+				case *bcnn.QuantizeStep:
+					note(len(op.Thresholds) >= op.Levels, "quantize each")
 				case *bcnn.AddStep:
 					note(op.Activation.Kind != bcnn.ActivationNone, "add "+op.Activation.Kind.String())
 				case *bcnn.AvgPoolStep:
@@ -108,7 +110,7 @@ func TestTheTableCoversThePlan(t *testing.T) {
 	t.Logf("%d cases, %v", len(names), seen)
 	require.Greater(t, len(names), 500)
 	features := []string{"threshold", "grey", "lbp", "minmax", "binarize flip", "border", "sign of float32", "sign flip",
-		"sign to several", "sign to several, flip",
+		"sign to several", "sign to several, flip", "quantize of float32", "quantize each",
 		"add of float32", "add relu", "add prelu", "add clip", "avgpool of bits", "avgpool of float32",
 		"avgpool of bits padding true", "avgpool of bits padding false", "avgpool of float32 padding true", "avgpool of float32 padding false",
 		"mul by a pixel true, a channel true", "mul by a pixel true, a channel false", "mul by a pixel false, a channel true", "mul by a pixel false, a channel false",

@@ -141,6 +141,17 @@ func RunAll(ctx context.Context, plan *bcnn.Plan, in []bcnn.Tensor, tap func(ste
 				out.pm[k] = plusMinus(x.f32[k/bitsEach] >= op.Threshold.F32[k%out.shape.C])
 			}
 			flip(out, op.Threshold.Flip)
+		case *bcnn.QuantizeStep:
+			n := op.Levels - 1
+			for k, v := range x.f32 {
+				level := op.Low
+				for _, t := range op.Thresholds[k%x.shape.C*n%len(op.Thresholds):][:n] {
+					if v >= t {
+						level++
+					}
+				}
+				out.f32[k] = float32(level)
+			}
 		case *bcnn.AddStep:
 			for k, y := range tensors[s.In[1]].f32 {
 				out.f32[k] = activate(x.f32[k]+y, op.Activation, k%x.shape.C)

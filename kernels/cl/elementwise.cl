@@ -170,6 +170,25 @@ __kernel void sign_bits(__global const float *restrict in, __global uint *restri
 	out[image * (OUT_H * OUT_W * OUT_WORDS) + item] = FLIP ? word ^ flip[block] : word;
 }
 
+// FIRST plus the number of thresholds that a value reaches, END - FIRST of them for all
+// channels or for each of OTHER_C.
+__kernel void quantize(__global const float *restrict in, __global float *restrict out,
+	__global const float *restrict thresholds, __constant const int *g)
+{
+	const int item = get_global_id(0);
+	const size_t image = get_global_id(1);
+	if (item >= OUT_H * OUT_W * OUT_C)
+		return;
+	const size_t i = image * (OUT_H * OUT_W * OUT_C) + item;
+	const int n = END - FIRST;
+	thresholds += OTHER_C == 1 ? 0 : item % OUT_C * n;
+	const float v = in[i];
+	int level = FIRST;
+	for (int k = 0; k < n; k++)
+		level += v >= thresholds[k];
+	out[i] = (float)level;
+}
+
 __kernel void add(__global const float *restrict a, __global const float *restrict b,
 	__global float *restrict out, __global const float *restrict slope,
 	__constant const int *g)

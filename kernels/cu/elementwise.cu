@@ -181,6 +181,24 @@ sign_bits(const Geometry g, const float *__restrict__ in, uint32_t *__restrict__
 		out[image * (g.out_h * g.out_w * g.out_words) + item] = g.flip ? word ^ flip[block] : word;
 }
 
+// first plus the number of thresholds that a value reaches, end - first of them for all
+// channels or for each of other_c.
+extern "C" __global__ void __launch_bounds__(256)
+quantize(const Geometry g, const float *__restrict__ in, float *__restrict__ out, const float *__restrict__ thresholds)
+{
+	const int item = ITEM;
+	if (item >= g.out_h * g.out_w * g.out_c)
+		return;
+	const size_t i = (size_t)blockIdx.z * (g.out_h * g.out_w * g.out_c) + item;
+	const int n = g.end - g.first;
+	thresholds += g.other_c == 1 ? 0 : item % g.out_c * n;
+	const float v = in[i];
+	int level = g.first;
+	for (int k = 0; k < n; k++)
+		level += v >= thresholds[k];
+	out[i] = (float)level;
+}
+
 extern "C" __global__ void __launch_bounds__(256)
 add(const Geometry g, const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ out,
 	const float *__restrict__ slope)

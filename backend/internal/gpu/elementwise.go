@@ -51,6 +51,10 @@ func (s Step) Elementwise(op bcnn.StepOp) ([]Elementwise, error) {
 	case *bcnn.SignStep:
 		e.G.Flip = flag(op.Threshold.Flip != nil)
 		e.Name, e.Args = "sign_bits", []any{s.X, s.Y, op.Threshold.F32, Rows(op.Threshold.Flip)}
+	case *bcnn.QuantizeStep:
+		e.G.First, e.G.End = int32(op.Low), int32(op.Low+op.Levels-1)
+		e.G.OtherC = int32(len(op.Thresholds) / (op.Levels - 1))
+		e.Name, e.Args = "quantize", []any{s.X, s.Y, op.Thresholds}
 	case *bcnn.AddStep:
 		e.G.Activation = int32(op.Activation.Kind)
 		e.Name, e.Args = "add", []any{s.X, s.More[0].At, s.Y, Slope(op.Activation)}

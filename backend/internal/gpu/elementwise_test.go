@@ -46,6 +46,8 @@ func TestElementwise(t *testing.T) {
 			"elementwise", "affine", values, []any{x, y, []float32(nil), []float32(nil), []float32(nil)}, none},
 		"sign": {&bcnn.SignStep{Threshold: bcnn.Threshold{F32: f32, Flip: flip}}, bcnn.Float32, bcnn.Bits,
 			"elementwise", "sign_bits", words, []any{x, y, f32, mask}, func(g *kernels.Geometry) { g.Flip = 1 }},
+		"quantize": {&bcnn.QuantizeStep{Low: -2, Levels: 2, Thresholds: f32}, bcnn.Float32, bcnn.Float32,
+			"elementwise", "quantize", values, []any{x, y, f32}, func(g *kernels.Geometry) { g.First, g.End, g.OtherC = -2, -1, int32(len(f32)) }},
 		"add": {&bcnn.AddStep{Activation: bcnn.Activation{Kind: bcnn.ActivationReLU}}, bcnn.Float32, bcnn.Float32,
 			"elementwise", "add", values, []any{x, other, y, []float32(nil)}, func(g *kernels.Geometry) { g.Activation = 1 }},
 		"add and PReLU": {&bcnn.AddStep{Activation: bcnn.Activation{Kind: bcnn.ActivationPReLU, Slope: slope}}, bcnn.Float32, bcnn.Float32,

@@ -39,6 +39,33 @@ func (p *plainStep) run(e Elementwise, images int) {
 			}
 			i := image*e.Items + item
 			p.values[i] = p.tensors[e.Args[0].(Tensor)].F32[i] * p.tensors[e.Args[1].(Tensor)].F32[other]
+		case "quantize":
+			i, n := image*e.Items+item, int(g.End-g.First)
+			list := e.Args[2].([]float32)
+			if g.OtherC > 1 {
+				list = list[item%int(g.OutC)*n:]
+			}
+			level := g.First
+			for _, t := range list[:n] {
+				if p.tensors[e.Args[0].(Tensor)].F32[i] >= t {
+					level++
+				}
+			}
+			p.values[i] = float32(level)
+		case "sign_bits":
+			per := e.Items / int(g.OutH*g.OutW)
+			pixel, k := image*int(g.OutH*g.OutW)+item/per, item%per
+			in := p.tensors[e.Args[0].(Tensor)].F32[pixel*int(g.InC):]
+			word := &p.words[pixel*int(g.OutWords)+k]
+			*word = 0
+			for c := k * 32; c < min(k*32+32, int(g.OutC)); c++ {
+				if in[c/int(g.OutC/g.InC)] >= e.Args[2].([]float32)[c] {
+					*word |= 1 << (c % 32)
+				}
+			}
+			if g.Flip != 0 {
+				*word ^= e.Args[3].([]uint32)[k]
+			}
 		case "gather_float":
 			channels := int(g.End - g.First)
 			pixel, c := image*int(g.OutH*g.OutW)+item/channels, item%channels
@@ -87,13 +114,13 @@ func (p *plainStep) avgPool(e Elementwise, image, pixel, c int) {
 	p.values[(image*int(g.OutH*g.OutW)+pixel)*int(g.OutC)+c] = f32.FMA(f32.FMA(-n, q, sum), reciprocal, q)
 }
 
-// TestSteps computes the means, products, joined and picked channels of the table from
+// TestSteps computes the means, products, levels, joined and picked channels of the table from
 // what kernels are given alone, and compares with the reference.
 func TestSteps(t *testing.T) {
 	seen := make(map[string]int)
 	eachStep(t, func(name string, s Step, op bcnn.StepOp, in []*bcnn.Tensor, out *bcnn.Tensor) {
 		switch op.(type) {
-		case *bcnn.AvgPoolStep, *bcnn.MulStep, *bcnn.ConcatStep, *bcnn.ChannelsStep:
+		case *bcnn.AvgPoolStep, *bcnn.MulStep, *bcnn.ConcatStep, *bcnn.ChannelsStep, *bcnn.SignStep, *bcnn.QuantizeStep:
 		default:
 			return
 		}
@@ -116,7 +143,7 @@ func TestSteps(t *testing.T) {
 		}
 		require.True(t, slices.EqualFunc(out.F32, p.values, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) || a != a && b != b }), name)
 	})
-	for _, name := range []string{"avg_pool_bits", "avg_pool_float", "mul", "gather_bits", "gather_float"} {
+	for _, name := range []string{"avg_pool_bits", "avg_pool_float", "mul", "gather_bits", "gather_float", "sign_bits", "quantize"} {
 		require.Positive(t, seen[name], name)
 	}
 }

@@ -28,6 +28,8 @@ func Compile(c *schedule.Context, op bcnn.StepOp, in, out bcnn.PlanTensor) (tile
 		return affine(c, op, in)
 	case *bcnn.SignStep:
 		return sign(c, op, in.Shape, out.Shape.C/in.Shape.C)
+	case *bcnn.QuantizeStep:
+		return quantize(c, op, in.Shape), tiles.Size{}
 	case *bcnn.AddStep:
 		return add(c, op, in.Shape), tiles.Size{}
 	case *bcnn.MulStep:
@@ -40,44 +42,6 @@ func Compile(c *schedule.Context, op bcnn.StepOp, in, out bcnn.PlanTensor) (tile
 		return flatten(c, in), tiles.Size{}
 	}
 	return nil, tiles.Size{} // the check has refused it
-}
-
-// sign compiles thresholds, so many bits for a channel.
-func sign(c *schedule.Context, op *bcnn.SignStep, shape bcnn.Shape, each int) (tiles.Step, tiles.Size) {
-	set, src, dst := c.Set, c.In, c.Out
-	channels := shape.C * each
-	words := bits.Words(channels)
-	do := func(s *tiles.Scratch, image, from, to int) {
-		first, pixels := image*shape.Pixels()+from, to-from
-		out := dst.Words[first*words:][:pixels*words]
-		if each == 1 {
-			set.ThresholdFloat(out, words, src.F32[first*shape.C:], shape.C, op.Threshold.F32, pixels)
-		} else {
-			for p := range pixels {
-				values := s.Floats[:channels]
-				for i, v := range src.F32[(first+p)*shape.C:][:shape.C] {
-					row := values[i*each:][:each]
-					for k := range row {
-						row[k] = v
-					}
-				}
-				set.ThresholdFloat(out[p*words:], words, values, channels, op.Threshold.F32, 1)
-			}
-		}
-		if op.Threshold.Flip != nil {
-			for ; len(out) > 0; out = out[words:] {
-				for i, v := range op.Threshold.Flip {
-					out[i] ^= v
-				}
-			}
-		}
-	}
-	work := 2*float64(shape.Pixels()) + c.Set.Cost.Value*float64(shape.Values()*each)
-	var need tiles.Size
-	if each > 1 {
-		need.Floats = channels
-	}
-	return c.Pixels("threshold and pack", shape.Pixels(), work, do), need
 }
 
 func add(c *schedule.Context, op *bcnn.AddStep, shape bcnn.Shape) tiles.Step {

@@ -24,6 +24,8 @@ func Step(s bcnn.Step, tensor func(int) *bcnn.Tensor) (func(), error) {
 		return func() { Affine(op, out, in) }, nil
 	case *bcnn.SignStep:
 		return func() { sign(&op.Threshold, out, in) }, nil
+	case *bcnn.QuantizeStep:
+		return func() { quantize(op, out, in) }, nil
 	case *bcnn.AddStep:
 		other := tensor(s.In[1])
 		return func() {

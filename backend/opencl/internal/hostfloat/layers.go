@@ -81,3 +81,17 @@ func channels(op *bcnn.ChannelsStep, out, in *bcnn.Tensor) {
 		}
 	}
 }
+
+// quantize counts the thresholds that values reach.
+func quantize(op *bcnn.QuantizeStep, out, in *bcnn.Tensor) {
+	n := op.Levels - 1
+	for i, v := range in.F32 {
+		level := op.Low
+		for _, t := range op.Thresholds[i%in.Shape.C*n%len(op.Thresholds):][:n] {
+			if v >= t {
+				level++
+			}
+		}
+		out.F32[i] = float32(level)
+	}
+}
