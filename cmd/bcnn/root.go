@@ -8,10 +8,10 @@ import (
 	"os"
 	"strings"
 	"syscall"
-	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
 )
 
@@ -147,16 +147,18 @@ func (e *environment) progress(what string) func(done, total int) {
 	if !isTerminal(e.stderr) {
 		return func(int, int) {}
 	}
-	var bar *progressbar.ProgressBar
+	var bars *mpb.Progress
+	var bar *mpb.Bar
 	return func(done, total int) {
 		if bar == nil {
-			bar = progressbar.NewOptions(total,
-				progressbar.OptionSetWriter(e.stderr), progressbar.OptionSetDescription(what),
-				progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(),
-				progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond))
+			bars = mpb.New(mpb.WithOutput(e.stderr))
+			bar = bars.AddBar(int64(total), mpb.BarRemoveOnComplete(),
+				mpb.PrependDecorators(decor.Name(what+" "), decor.CountersNoUnit("%d / %d")),
+				mpb.AppendDecorators(decor.AverageETA(decor.ET_STYLE_GO)))
 		}
-		// A bar that cannot be drawn is no reason to stop.
-		_ = bar.Set(done)
+		if bar.SetCurrent(int64(done)); done == total {
+			bars.Wait() // until it is cleared
+		}
 	}
 }
 
