@@ -40,6 +40,9 @@ var mayOpen = map[string]string{
 	"kernels/internal/pack/main.go":     "a tool of the build",
 	"kernels/internal/ptxcpp/main.go":   "a tool of the build",
 	"bcnn/onnx/files.go":                "the folder of a model",
+
+	"bench/armmodel/model.go":                      "its temporary folder",
+	"backend/cpu/internal/kern/sets/sets_arm64.go": "what the kernel tells of the cores",
 }
 
 // opens lists what a file calls or takes of the functions that open files.

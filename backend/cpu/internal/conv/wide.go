@@ -123,6 +123,12 @@ func newWideConv(c *schedule.Context, op *bcnn.ConvStep, w window, in, out bcnn.
 		c.Choice.Kernel = "wide bits"
 		v.rows, v.filter = wideBits(c, op, w)
 		v.table = v.bitTable(op, w.taps())
+		if v.filter.Form != "" {
+			c.Choice.Kernel += ", " + v.filter.Form
+		}
+		if v.filter.Why != "" {
+			c.Choice.Why += "; " + v.filter.Why
+		}
 	} else {
 		c.Choice.Kernel = "wide bytes"
 		dense := packTaps(c, op.Bits, op.Out, w.KH*w.KW, w.group)

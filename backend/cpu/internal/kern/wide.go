@@ -36,14 +36,18 @@ type Wide struct {
 const BlockOutputs = bits.WordBits
 
 // WideFilter is the ±1 weights of a convolution and the kernels that they are
-// laid out for. The layout is [block][row][piece][vector of outputs].
+// laid out for. The layout is [block][group of outputs][row][piece][output].
 type WideFilter struct {
 	RunBytes   int    // of a patch
 	Tail       uint64 // mask of the last piece of a run, where kernels need it
+	Form       string // of the kernels, where there are several, and why it was picked
+	Why        string
 	blocks     []filterBlock
 	data       []uint8
 	rows       int
+	pieces     int // of a run
 	pieceBytes int
+	group      int // outputs of a group, 0 for those of a block
 }
 
 // filterBlock is the weights of a block, and their kernels.
@@ -145,8 +149,24 @@ func (w *WideFilter) prepare(j *ConvJob, block, rowStep int) *filterBlock {
 // kernels stand in the order of their outputs, the last ones being for a whole
 // block. A piece of a patch and its weights for one output are as long.
 func NewWideFilter(outputs, rows, pieces, pieceBytes int, kernels []WideKernels) *WideFilter {
-	w := &WideFilter{RunBytes: pieces * pieceBytes, rows: rows, pieceBytes: pieceBytes}
-	size := 0
+	w := &WideFilter{RunBytes: pieces * pieceBytes, rows: rows, pieces: pieces, pieceBytes: pieceBytes}
+	w.data = aligned(w.divide(outputs, kernels))
+	return w
+}
+
+// NewGroupedFilter is NewWideFilter for kernels that compute a group of outputs of
+// a block after the other. The last pieces of a run may be longer than what is left
+// of the patch, which is run bytes in all. Kernels read the pieces of a group
+// ahead, also behind the last ones.
+func NewGroupedFilter(outputs, group, rows, run, pieces, pieceBytes int, kernels []WideKernels) *WideFilter {
+	w := &WideFilter{RunBytes: run, rows: rows, pieces: pieces, pieceBytes: pieceBytes, group: group}
+	size := w.divide(outputs, kernels)
+	w.data = aligned(size + group*pieceBytes)[:size]
+	return w
+}
+
+// divide makes the blocks, and returns the bytes of their weights.
+func (w *WideFilter) divide(outputs int, kernels []WideKernels) (size int) {
 	for o := 0; o < outputs; o += BlockOutputs {
 		b := filterBlock{WideKernels: kernels[0], offset: size}
 		for i := 1; b.Outputs < min(outputs-o, BlockOutputs); i++ {
@@ -155,19 +175,25 @@ func NewWideFilter(outputs, rows, pieces, pieceBytes int, kernels []WideKernels)
 		if b.PooledAlike == nil {
 			b.PooledAlike = b.Pooled
 		}
-		b.size = rows * w.RunBytes * b.Outputs
+		b.size = w.rows * w.pieces * w.pieceBytes * b.Outputs
 		w.blocks = append(w.blocks, b)
 		size += b.size
 	}
-	w.data = aligned(size)
-	return w
+	return size
 }
+
+// Pieces returns the number of pieces of a run.
+func (w *WideFilter) Pieces() int { return w.pieces }
 
 // Piece returns the weights of output o for a piece of a run.
 func (w *WideFilter) Piece(o, row, piece int) []uint8 {
 	b := &w.blocks[o/BlockOutputs]
-	at := b.offset + (row*w.RunBytes+piece*w.pieceBytes)*b.Outputs + o%BlockOutputs*w.pieceBytes
-	return w.data[at:][:w.pieceBytes]
+	group, o := w.group, o%BlockOutputs
+	if group == 0 {
+		group = b.Outputs
+	}
+	at := ((o/group*w.rows+row)*w.pieces+piece)*group + o%group
+	return w.data[b.offset+at*w.pieceBytes:][:w.pieceBytes]
 }
 
 // aligned returns n bytes from a multiple of 64 on.

@@ -642,25 +642,37 @@ wstore:
 	CMP R12, R15
 	BEQ wsame0
 	MOVD R12, R15
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 0(R12), F16
+	FMOVQ 16(R12), F17
+	FMOVQ 32(R12), F18
+	FMOVQ 48(R12), F19
 	WORD $0x0e614a16 // sqxtn v22.4h, v16.4s
-	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x0e614a57 // sqxtn v23.4h, v18.4s
+	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x4e614a77 // sqxtn2 v23.8h, v19.4s
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 64(R12), F16
+	FMOVQ 80(R12), F17
+	FMOVQ 96(R12), F18
+	FMOVQ 112(R12), F19
 	WORD $0x0e614a18 // sqxtn v24.4h, v16.4s
-	WORD $0x4e614a38 // sqxtn2 v24.8h, v17.4s
 	WORD $0x0e614a59 // sqxtn v25.4h, v18.4s
+	WORD $0x4e614a38 // sqxtn2 v24.8h, v17.4s
 	WORD $0x4e614a79 // sqxtn2 v25.8h, v19.4s
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 128(R12), F16
+	FMOVQ 144(R12), F17
+	FMOVQ 160(R12), F18
+	FMOVQ 176(R12), F19
 	WORD $0x0e614a1a // sqxtn v26.4h, v16.4s
-	WORD $0x4e614a3a // sqxtn2 v26.8h, v17.4s
 	WORD $0x0e614a5b // sqxtn v27.4h, v18.4s
+	WORD $0x4e614a3a // sqxtn2 v26.8h, v17.4s
 	WORD $0x4e614a7b // sqxtn2 v27.8h, v19.4s
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 192(R12), F16
+	FMOVQ 208(R12), F17
+	FMOVQ 224(R12), F18
+	FMOVQ 240(R12), F19
 	WORD $0x0e614a1c // sqxtn v28.4h, v16.4s
-	WORD $0x4e614a3c // sqxtn2 v28.8h, v17.4s
 	WORD $0x0e614a5d // sqxtn v29.4h, v18.4s
+	WORD $0x4e614a3c // sqxtn2 v28.8h, v17.4s
 	WORD $0x4e614a7d // sqxtn2 v29.8h, v19.4s
 wsame0:
 	FLDPQ 0(R10), (F20, F21)
@@ -707,25 +719,37 @@ wsame0:
 	CMP R12, R15
 	BEQ wsame1
 	MOVD R12, R15
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 0(R12), F16
+	FMOVQ 16(R12), F17
+	FMOVQ 32(R12), F18
+	FMOVQ 48(R12), F19
 	WORD $0x0e614a16 // sqxtn v22.4h, v16.4s
-	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x0e614a57 // sqxtn v23.4h, v18.4s
+	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x4e614a77 // sqxtn2 v23.8h, v19.4s
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 64(R12), F16
+	FMOVQ 80(R12), F17
+	FMOVQ 96(R12), F18
+	FMOVQ 112(R12), F19
 	WORD $0x0e614a18 // sqxtn v24.4h, v16.4s
-	WORD $0x4e614a38 // sqxtn2 v24.8h, v17.4s
 	WORD $0x0e614a59 // sqxtn v25.4h, v18.4s
+	WORD $0x4e614a38 // sqxtn2 v24.8h, v17.4s
 	WORD $0x4e614a79 // sqxtn2 v25.8h, v19.4s
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 128(R12), F16
+	FMOVQ 144(R12), F17
+	FMOVQ 160(R12), F18
+	FMOVQ 176(R12), F19
 	WORD $0x0e614a1a // sqxtn v26.4h, v16.4s
-	WORD $0x4e614a3a // sqxtn2 v26.8h, v17.4s
 	WORD $0x0e614a5b // sqxtn v27.4h, v18.4s
+	WORD $0x4e614a3a // sqxtn2 v26.8h, v17.4s
 	WORD $0x4e614a7b // sqxtn2 v27.8h, v19.4s
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 192(R12), F16
+	FMOVQ 208(R12), F17
+	FMOVQ 224(R12), F18
+	FMOVQ 240(R12), F19
 	WORD $0x0e614a1c // sqxtn v28.4h, v16.4s
-	WORD $0x4e614a3c // sqxtn2 v28.8h, v17.4s
 	WORD $0x0e614a5d // sqxtn v29.4h, v18.4s
+	WORD $0x4e614a3c // sqxtn2 v28.8h, v17.4s
 	WORD $0x4e614a7d // sqxtn2 v29.8h, v19.4s
 wsame1:
 	FLDPQ 128(R10), (F20, F21)
@@ -772,25 +796,37 @@ wsame1:
 	CMP R12, R15
 	BEQ wsame2
 	MOVD R12, R15
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 0(R12), F16
+	FMOVQ 16(R12), F17
+	FMOVQ 32(R12), F18
+	FMOVQ 48(R12), F19
 	WORD $0x0e614a16 // sqxtn v22.4h, v16.4s
-	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x0e614a57 // sqxtn v23.4h, v18.4s
+	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x4e614a77 // sqxtn2 v23.8h, v19.4s
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 64(R12), F16
+	FMOVQ 80(R12), F17
+	FMOVQ 96(R12), F18
+	FMOVQ 112(R12), F19
 	WORD $0x0e614a18 // sqxtn v24.4h, v16.4s
-	WORD $0x4e614a38 // sqxtn2 v24.8h, v17.4s
 	WORD $0x0e614a59 // sqxtn v25.4h, v18.4s
+	WORD $0x4e614a38 // sqxtn2 v24.8h, v17.4s
 	WORD $0x4e614a79 // sqxtn2 v25.8h, v19.4s
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 128(R12), F16
+	FMOVQ 144(R12), F17
+	FMOVQ 160(R12), F18
+	FMOVQ 176(R12), F19
 	WORD $0x0e614a1a // sqxtn v26.4h, v16.4s
-	WORD $0x4e614a3a // sqxtn2 v26.8h, v17.4s
 	WORD $0x0e614a5b // sqxtn v27.4h, v18.4s
+	WORD $0x4e614a3a // sqxtn2 v26.8h, v17.4s
 	WORD $0x4e614a7b // sqxtn2 v27.8h, v19.4s
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 192(R12), F16
+	FMOVQ 208(R12), F17
+	FMOVQ 224(R12), F18
+	FMOVQ 240(R12), F19
 	WORD $0x0e614a1c // sqxtn v28.4h, v16.4s
-	WORD $0x4e614a3c // sqxtn2 v28.8h, v17.4s
 	WORD $0x0e614a5d // sqxtn v29.4h, v18.4s
+	WORD $0x4e614a3c // sqxtn2 v28.8h, v17.4s
 	WORD $0x4e614a7d // sqxtn2 v29.8h, v19.4s
 wsame2:
 	FLDPQ 256(R10), (F20, F21)
@@ -837,25 +873,37 @@ wsame2:
 	CMP R12, R15
 	BEQ wsame3
 	MOVD R12, R15
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 0(R12), F16
+	FMOVQ 16(R12), F17
+	FMOVQ 32(R12), F18
+	FMOVQ 48(R12), F19
 	WORD $0x0e614a16 // sqxtn v22.4h, v16.4s
-	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x0e614a57 // sqxtn v23.4h, v18.4s
+	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x4e614a77 // sqxtn2 v23.8h, v19.4s
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 64(R12), F16
+	FMOVQ 80(R12), F17
+	FMOVQ 96(R12), F18
+	FMOVQ 112(R12), F19
 	WORD $0x0e614a18 // sqxtn v24.4h, v16.4s
-	WORD $0x4e614a38 // sqxtn2 v24.8h, v17.4s
 	WORD $0x0e614a59 // sqxtn v25.4h, v18.4s
+	WORD $0x4e614a38 // sqxtn2 v24.8h, v17.4s
 	WORD $0x4e614a79 // sqxtn2 v25.8h, v19.4s
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 128(R12), F16
+	FMOVQ 144(R12), F17
+	FMOVQ 160(R12), F18
+	FMOVQ 176(R12), F19
 	WORD $0x0e614a1a // sqxtn v26.4h, v16.4s
-	WORD $0x4e614a3a // sqxtn2 v26.8h, v17.4s
 	WORD $0x0e614a5b // sqxtn v27.4h, v18.4s
+	WORD $0x4e614a3a // sqxtn2 v26.8h, v17.4s
 	WORD $0x4e614a7b // sqxtn2 v27.8h, v19.4s
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 192(R12), F16
+	FMOVQ 208(R12), F17
+	FMOVQ 224(R12), F18
+	FMOVQ 240(R12), F19
 	WORD $0x0e614a1c // sqxtn v28.4h, v16.4s
-	WORD $0x4e614a3c // sqxtn2 v28.8h, v17.4s
 	WORD $0x0e614a5d // sqxtn v29.4h, v18.4s
+	WORD $0x4e614a3c // sqxtn2 v28.8h, v17.4s
 	WORD $0x4e614a7d // sqxtn2 v29.8h, v19.4s
 wsame3:
 	FLDPQ 384(R10), (F20, F21)
@@ -1105,25 +1153,37 @@ nstore:
 	CMP R12, R15
 	BEQ nsame0
 	MOVD R12, R15
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 0(R12), F16
+	FMOVQ 16(R12), F17
+	FMOVQ 32(R12), F18
+	FMOVQ 48(R12), F19
 	WORD $0x0e614a16 // sqxtn v22.4h, v16.4s
-	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x0e614a57 // sqxtn v23.4h, v18.4s
+	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x4e614a77 // sqxtn2 v23.8h, v19.4s
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 64(R12), F16
+	FMOVQ 80(R12), F17
+	FMOVQ 96(R12), F18
+	FMOVQ 112(R12), F19
 	WORD $0x0e614a18 // sqxtn v24.4h, v16.4s
-	WORD $0x4e614a38 // sqxtn2 v24.8h, v17.4s
 	WORD $0x0e614a59 // sqxtn v25.4h, v18.4s
+	WORD $0x4e614a38 // sqxtn2 v24.8h, v17.4s
 	WORD $0x4e614a79 // sqxtn2 v25.8h, v19.4s
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 128(R12), F16
+	FMOVQ 144(R12), F17
+	FMOVQ 160(R12), F18
+	FMOVQ 176(R12), F19
 	WORD $0x0e614a1a // sqxtn v26.4h, v16.4s
-	WORD $0x4e614a3a // sqxtn2 v26.8h, v17.4s
 	WORD $0x0e614a5b // sqxtn v27.4h, v18.4s
+	WORD $0x4e614a3a // sqxtn2 v26.8h, v17.4s
 	WORD $0x4e614a7b // sqxtn2 v27.8h, v19.4s
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 192(R12), F16
+	FMOVQ 208(R12), F17
+	FMOVQ 224(R12), F18
+	FMOVQ 240(R12), F19
 	WORD $0x0e614a1c // sqxtn v28.4h, v16.4s
-	WORD $0x4e614a3c // sqxtn2 v28.8h, v17.4s
 	WORD $0x0e614a5d // sqxtn v29.4h, v18.4s
+	WORD $0x4e614a3c // sqxtn2 v28.8h, v17.4s
 	WORD $0x4e614a7d // sqxtn2 v29.8h, v19.4s
 nsame0:
 	FLDPQ 0(R10), (F20, F21)
@@ -1544,15 +1604,21 @@ wstore:
 	CMP R12, R15
 	BEQ wsame0
 	MOVD R12, R15
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 0(R12), F16
+	FMOVQ 16(R12), F17
+	FMOVQ 32(R12), F18
+	FMOVQ 48(R12), F19
 	WORD $0x0e614a16 // sqxtn v22.4h, v16.4s
-	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x0e614a57 // sqxtn v23.4h, v18.4s
+	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x4e614a77 // sqxtn2 v23.8h, v19.4s
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 64(R12), F16
+	FMOVQ 80(R12), F17
+	FMOVQ 96(R12), F18
+	FMOVQ 112(R12), F19
 	WORD $0x0e614a18 // sqxtn v24.4h, v16.4s
-	WORD $0x4e614a38 // sqxtn2 v24.8h, v17.4s
 	WORD $0x0e614a59 // sqxtn v25.4h, v18.4s
+	WORD $0x4e614a38 // sqxtn2 v24.8h, v17.4s
 	WORD $0x4e614a79 // sqxtn2 v25.8h, v19.4s
 wsame0:
 	FLDPQ 0(R10), (F20, F21)
@@ -1584,15 +1650,21 @@ wsame0:
 	CMP R12, R15
 	BEQ wsame1
 	MOVD R12, R15
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 0(R12), F16
+	FMOVQ 16(R12), F17
+	FMOVQ 32(R12), F18
+	FMOVQ 48(R12), F19
 	WORD $0x0e614a16 // sqxtn v22.4h, v16.4s
-	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x0e614a57 // sqxtn v23.4h, v18.4s
+	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x4e614a77 // sqxtn2 v23.8h, v19.4s
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 64(R12), F16
+	FMOVQ 80(R12), F17
+	FMOVQ 96(R12), F18
+	FMOVQ 112(R12), F19
 	WORD $0x0e614a18 // sqxtn v24.4h, v16.4s
-	WORD $0x4e614a38 // sqxtn2 v24.8h, v17.4s
 	WORD $0x0e614a59 // sqxtn v25.4h, v18.4s
+	WORD $0x4e614a38 // sqxtn2 v24.8h, v17.4s
 	WORD $0x4e614a79 // sqxtn2 v25.8h, v19.4s
 wsame1:
 	FLDPQ 64(R10), (F20, F21)
@@ -1624,15 +1696,21 @@ wsame1:
 	CMP R12, R15
 	BEQ wsame2
 	MOVD R12, R15
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 0(R12), F16
+	FMOVQ 16(R12), F17
+	FMOVQ 32(R12), F18
+	FMOVQ 48(R12), F19
 	WORD $0x0e614a16 // sqxtn v22.4h, v16.4s
-	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x0e614a57 // sqxtn v23.4h, v18.4s
+	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x4e614a77 // sqxtn2 v23.8h, v19.4s
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 64(R12), F16
+	FMOVQ 80(R12), F17
+	FMOVQ 96(R12), F18
+	FMOVQ 112(R12), F19
 	WORD $0x0e614a18 // sqxtn v24.4h, v16.4s
-	WORD $0x4e614a38 // sqxtn2 v24.8h, v17.4s
 	WORD $0x0e614a59 // sqxtn v25.4h, v18.4s
+	WORD $0x4e614a38 // sqxtn2 v24.8h, v17.4s
 	WORD $0x4e614a79 // sqxtn2 v25.8h, v19.4s
 wsame2:
 	FLDPQ 128(R10), (F20, F21)
@@ -1664,15 +1742,21 @@ wsame2:
 	CMP R12, R15
 	BEQ wsame3
 	MOVD R12, R15
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 0(R12), F16
+	FMOVQ 16(R12), F17
+	FMOVQ 32(R12), F18
+	FMOVQ 48(R12), F19
 	WORD $0x0e614a16 // sqxtn v22.4h, v16.4s
-	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x0e614a57 // sqxtn v23.4h, v18.4s
+	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x4e614a77 // sqxtn2 v23.8h, v19.4s
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 64(R12), F16
+	FMOVQ 80(R12), F17
+	FMOVQ 96(R12), F18
+	FMOVQ 112(R12), F19
 	WORD $0x0e614a18 // sqxtn v24.4h, v16.4s
-	WORD $0x4e614a38 // sqxtn2 v24.8h, v17.4s
 	WORD $0x0e614a59 // sqxtn v25.4h, v18.4s
+	WORD $0x4e614a38 // sqxtn2 v24.8h, v17.4s
 	WORD $0x4e614a79 // sqxtn2 v25.8h, v19.4s
 wsame3:
 	FLDPQ 192(R10), (F20, F21)
@@ -1841,15 +1925,21 @@ nstore:
 	CMP R12, R15
 	BEQ nsame0
 	MOVD R12, R15
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 0(R12), F16
+	FMOVQ 16(R12), F17
+	FMOVQ 32(R12), F18
+	FMOVQ 48(R12), F19
 	WORD $0x0e614a16 // sqxtn v22.4h, v16.4s
-	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x0e614a57 // sqxtn v23.4h, v18.4s
+	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x4e614a77 // sqxtn2 v23.8h, v19.4s
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 64(R12), F16
+	FMOVQ 80(R12), F17
+	FMOVQ 96(R12), F18
+	FMOVQ 112(R12), F19
 	WORD $0x0e614a18 // sqxtn v24.4h, v16.4s
-	WORD $0x4e614a38 // sqxtn2 v24.8h, v17.4s
 	WORD $0x0e614a59 // sqxtn v25.4h, v18.4s
+	WORD $0x4e614a38 // sqxtn2 v24.8h, v17.4s
 	WORD $0x4e614a79 // sqxtn2 v25.8h, v19.4s
 nsame0:
 	FLDPQ 0(R10), (F20, F21)
@@ -2123,10 +2213,13 @@ wstore:
 	CMP R12, R15
 	BEQ wsame0
 	MOVD R12, R15
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 0(R12), F16
+	FMOVQ 16(R12), F17
+	FMOVQ 32(R12), F18
+	FMOVQ 48(R12), F19
 	WORD $0x0e614a16 // sqxtn v22.4h, v16.4s
-	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x0e614a57 // sqxtn v23.4h, v18.4s
+	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x4e614a77 // sqxtn2 v23.8h, v19.4s
 wsame0:
 	FLDPQ 0(R10), (F20, F21)
@@ -2151,10 +2244,13 @@ wsame0:
 	CMP R12, R15
 	BEQ wsame1
 	MOVD R12, R15
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 0(R12), F16
+	FMOVQ 16(R12), F17
+	FMOVQ 32(R12), F18
+	FMOVQ 48(R12), F19
 	WORD $0x0e614a16 // sqxtn v22.4h, v16.4s
-	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x0e614a57 // sqxtn v23.4h, v18.4s
+	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x4e614a77 // sqxtn2 v23.8h, v19.4s
 wsame1:
 	FLDPQ 32(R10), (F20, F21)
@@ -2179,10 +2275,13 @@ wsame1:
 	CMP R12, R15
 	BEQ wsame2
 	MOVD R12, R15
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 0(R12), F16
+	FMOVQ 16(R12), F17
+	FMOVQ 32(R12), F18
+	FMOVQ 48(R12), F19
 	WORD $0x0e614a16 // sqxtn v22.4h, v16.4s
-	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x0e614a57 // sqxtn v23.4h, v18.4s
+	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x4e614a77 // sqxtn2 v23.8h, v19.4s
 wsame2:
 	FLDPQ 64(R10), (F20, F21)
@@ -2207,10 +2306,13 @@ wsame2:
 	CMP R12, R15
 	BEQ wsame3
 	MOVD R12, R15
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 0(R12), F16
+	FMOVQ 16(R12), F17
+	FMOVQ 32(R12), F18
+	FMOVQ 48(R12), F19
 	WORD $0x0e614a16 // sqxtn v22.4h, v16.4s
-	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x0e614a57 // sqxtn v23.4h, v18.4s
+	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x4e614a77 // sqxtn2 v23.8h, v19.4s
 wsame3:
 	FLDPQ 96(R10), (F20, F21)
@@ -2339,10 +2441,13 @@ nstore:
 	CMP R12, R15
 	BEQ nsame0
 	MOVD R12, R15
-	VLD1.P 64(R12), [V16.S4, V17.S4, V18.S4, V19.S4]
+	FMOVQ 0(R12), F16
+	FMOVQ 16(R12), F17
+	FMOVQ 32(R12), F18
+	FMOVQ 48(R12), F19
 	WORD $0x0e614a16 // sqxtn v22.4h, v16.4s
-	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x0e614a57 // sqxtn v23.4h, v18.4s
+	WORD $0x4e614a36 // sqxtn2 v22.8h, v17.4s
 	WORD $0x4e614a77 // sqxtn2 v23.8h, v19.4s
 nsame0:
 	FLDPQ 0(R10), (F20, F21)

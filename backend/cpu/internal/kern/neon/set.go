@@ -12,19 +12,16 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
-// Set returns the kernels for every arm64 processor, "neon".
-func Set() kern.Set {
+// Set returns the kernels for every arm64 processor, "neon", as they are best on
+// some cores.
+func Set(cores Cores) kern.Set {
 	s := generic.Set()
 	s.ISA = "neon"
 	s.DotBits = dotBits
 	s.Wide = &kern.Wide{
 		MaxTaps: math.MaxInt16,
 		PackBits: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
-			return packBytesOfBits(w, outputs, rows, n, []kern.WideKernels{
-				{Outputs: 16, Conv: convBits16NEON, Sums: convBitsSums16NEON},
-				{Outputs: 32, Conv: convBits32NEON, Sums: convBitsSums32NEON},
-				{Outputs: 64, Conv: convBits64NEON, Sums: convBitsSums64NEON},
-			})
+			return packBits(cores, w, outputs, rows, n)
 		},
 		PackBytes: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
 			return packOnes(w, outputs, rows, n, 2, 0xff, []kern.WideKernels{
@@ -62,10 +59,19 @@ func Set() kern.Set {
 	return s
 }
 
+// Forms returns Set with one form of the kernels of bits for all convolutions:
+// "neonbytes" and "neonpieces".
+func Forms() []kern.Set {
+	lanes, pieces := Set(Cores{}), Set(Cores{})
+	lanes.ISA, lanes.Wide.PackBits = "neonbytes", packBytesOfBits
+	pieces.ISA, pieces.Wide.PackBits = "neonpieces", packPieces
+	return []kern.Set{pieces, lanes}
+}
+
 // DotSet returns the kernels for processors with the dot product of bytes,
 // "neondot".
-func DotSet() kern.Set {
-	s := Set()
+func DotSet(cores Cores) kern.Set {
+	s := Set(cores)
 	s.ISA = "neondot"
 	s.Wide.PackBytes = func(w []uint64, outputs, rows, n int) *kern.WideFilter {
 		return packOnes(w, outputs, rows, n, 4, 2, []kern.WideKernels{
@@ -75,20 +81,6 @@ func DotSet() kern.Set {
 		})
 	}
 	return s
-}
-
-// packBytesOfBits lays out bytes of 8 bits.
-func packBytesOfBits(w []uint64, outputs, rows, n int, kernels []kern.WideKernels) *kern.WideFilter {
-	words, pieces := bits.Words(n), (n+7)/8
-	out := kern.NewWideFilter(outputs, rows, pieces, 1, kernels)
-	for o := range outputs {
-		for r := range rows {
-			for i := range pieces {
-				out.Piece(o, r, i)[0] = uint8(w[(o*rows+r)*words+i/8] >> (i % 8 * 8))
-			}
-		}
-	}
-	return out
 }
 
 // packOnes lays out pieces of perPiece taps as bytes, which are one where the

@@ -58,6 +58,60 @@ func convBitsSums32NEON(job *uint8)
 //go:noescape
 func convBitsSums16NEON(job *uint8)
 
+// convPieces64NEON computes, for every pixel p and each of 64 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p] = c[o] ≤ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convPieces64NEON(job *uint8)
+
+// convPieces32NEON computes, for every pixel p and each of 32 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p] = c[o] ≤ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convPieces32NEON(job *uint8)
+
+// convPieces16NEON computes, for every pixel p and each of 16 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p] = c[o] ≤ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convPieces16NEON(job *uint8)
+
+// convPiecesSums64NEON computes, for every pixel p and each of 64 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p][o] = table[class[p]][o] − 2·c[o]
+//
+//go:noescape
+func convPiecesSums64NEON(job *uint8)
+
+// convPiecesSums32NEON computes, for every pixel p and each of 32 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p][o] = table[class[p]][o] − 2·c[o]
+//
+//go:noescape
+func convPiecesSums32NEON(job *uint8)
+
+// convPiecesSums16NEON computes, for every pixel p and each of 16 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p][o] = table[class[p]][o] − 2·c[o]
+//
+//go:noescape
+func convPiecesSums16NEON(job *uint8)
+
 // convBytes64NEON computes, for every pixel p and each of 64 outputs o, with x the
 // pairs of bytes of the patch at src + at[p],
 //

@@ -270,7 +270,7 @@ func racyConvs(kind string) []racyCall {
 			all := slices.Concat(probes(written, "dst", dst), probes(alone, "between pixels", between),
 				probes(read, "patches", src), probes(read, "at", at), probes(read, "class", class),
 				probes(read, "table", used), probes(read, "first weights", w.Piece(0, 0, 0)),
-				probes(read, "last weights", w.Piece(outputs-1, rows-1, w.RunBytes/len(w.Piece(0, 0, 0))-1)))
+				probes(read, "last weights", w.Piece(outputs-1, rows-1, w.Pieces()-1)))
 			if len(used) < len(table) {
 				all = append(all, probes(alone, "another class", table[kern.BlockOutputs:])...)
 			}

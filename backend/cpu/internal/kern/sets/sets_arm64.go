@@ -3,6 +3,8 @@
 package sets
 
 import (
+	"os"
+
 	"github.com/klauspost/cpuid/v2"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
@@ -12,8 +14,9 @@ import (
 // native returns the Sets in assembly that this processor can run, the best
 // first. Every arm64 processor that Go runs on has what neon needs.
 func native() []kern.Set {
+	cores := coresOf(os.DirFS("/"))
 	if cpuid.CPU.Supports(cpuid.ASIMDDP) {
-		return []kern.Set{neon.DotSet(), neon.Set()}
+		return append([]kern.Set{neon.DotSet(cores), neon.Set(cores)}, neon.Forms()...)
 	}
-	return []kern.Set{neon.Set()}
+	return append([]kern.Set{neon.Set(cores)}, neon.Forms()...)
 }

@@ -219,6 +219,16 @@ func TestWide(t *testing.T) {
 				}
 			}
 		}
+		// Runs of whole vectors, and others that end in a part of one.
+		for _, outputs := range []int{16, 30, 64, 80} {
+			for _, pixels := range []int{3, 4, 9} {
+				for _, taps := range []int{128, 256, 384, 128 + 64, 256 + 32, 128 + 64 + 32} {
+					for _, rows := range []int{1, 2, 3} {
+						testWide(t, s.Wide, rng, wideCase{outputs: outputs, pixels: pixels, rows: rows, taps: taps, classes: 1 + rng.IntN(3)})
+					}
+				}
+			}
+		}
 		testWide(t, s.Wide, rng, wideCase{outputs: 3, pixels: 1, rows: 1, taps: min(s.Wide.MaxTaps, 40000), classes: 1, largest: true})
 	})
 }

@@ -47,6 +47,17 @@ func (a *asm) uadalp(n, d int) {
 	a.word(0x6e206800|uint32(n<<5|d), "uadalp v%d.8h, v%d.16b", d, n)
 }
 
+// uaddlp is uadalp for lanes that were 0.
+func (a *asm) uaddlp(n, d int) {
+	a.word(0x6e202800|uint32(n<<5|d), "uaddlp v%d.8h, v%d.16b", d, n)
+}
+
+// ldrq loads the vector at the sum of two registers, whose numbers are base and
+// index.
+func (a *asm) ldrq(base, index, d int) {
+	a.word(0x3ce06800|uint32(index<<16|base<<5|d), "ldr q%d, [x%d, x%d]", d, base, index)
+}
+
 // uadalpH adds neighbouring 16-bit lanes of n to the 32-bit lanes of d.
 func (a *asm) uadalpH(n, d int) {
 	a.word(0x6e606800|uint32(n<<5|d), "uadalp v%d.4s, v%d.8h", d, n)

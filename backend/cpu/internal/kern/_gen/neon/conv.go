@@ -42,15 +42,17 @@ type conv struct {
 
 // kind is what convolutions of one kind of input differ in.
 type kind struct {
-	name    string
-	isa     string
-	outputs int // of a vector
-	product string
-	piece   string
-	result  [2]string
-	body    func(c *conv, pixels int, label string) // sums of a tile, narrow ones in the accumulators
-	store   func(c *conv, p int, label string)      // results of a pixel
-	stack   func(pixels, vectors int) int
+	name     string
+	isa      string
+	outputs  int // of a vector
+	product  string
+	piece    string
+	result   [2]string
+	inMemory bool                                    // body leaves sums of 16 bits in memory
+	pack     func(c *conv, pixels int)               // bits of all pixels, where store leaves masks of bytes
+	body     func(c *conv, pixels int, label string) // sums of a tile, narrow ones in the accumulators
+	store    func(c *conv, p int, label string)      // results of a pixel
+	stack    func(pixels, vectors int) int
 }
 
 func (c *conv) write() {
@@ -124,8 +126,14 @@ func (c *conv) tile(pixels int, label string) {
 		c.op("MOVD %d(%s), %s", gen.JobTable, rJob, rT)
 		c.op("ADD %s, %s", rT, rTable)
 		c.kind.store(c, p, fmt.Sprintf("%ssame%d", label, p))
+		if c.kind.pack != nil && !c.sums {
+			continue
+		}
 		c.op("MOVD %d(%s), %s", gen.JobDstStep, rJob, rT)
 		c.op("ADD %s, %s", rT, rDst)
+	}
+	if c.kind.pack != nil && !c.sums {
+		c.kind.pack(c, pixels)
 	}
 	c.op("ADD $%d, %s", 4*pixels, rClass)
 }

@@ -28,6 +28,9 @@ const (
 	bitsBudget = 255 / 8 / bitsGroup * bitsGroup
 	bitsGroup  = 4
 
+	bitsBound  = 22 // thresholds of 16 bits, 8 vectors
+	bitsNarrow = 16 // of 32 bits, 4 vectors
+
 	bitsW = 16 // weights, 4 vectors
 	bitsX = 20 // bytes of the input, two for every pixel
 )
@@ -124,18 +127,17 @@ func bitsBody(c *conv, pixels int, label string) {
 }
 
 // bitsWiden adds the bytes of an accumulator to its sums in memory, into bitsX
-// and bitsX+1.
+// and bitsX+1. Where they are all in memory they are only loaded.
 func bitsWiden(c *conv, acc int) {
 	c.op("FLDPQ %d(%s), (F%d, F%d)", 32*acc, rWide, bitsX, bitsX+1)
+	if c.kind.inMemory {
+		return
+	}
 	c.op("VUADDW V%d.B8, V%d.H8, V%d.H8", acc, bitsX, bitsX)
 	c.op("VUADDW2 V%d.B16, V%d.H8, V%d.H8", acc, bitsX+1, bitsX+1)
 }
 
 func bitsStore(c *conv, p int, same string) {
-	const (
-		bound  = 22 // thresholds of 16 bits, 8 vectors
-		narrow = 16 // 32 bits, 4 vectors
-	)
 	if c.sums {
 		c.op("MOVD %s, %s", rDst, rT)
 		for v := range c.vectors {
@@ -144,32 +146,38 @@ func bitsStore(c *conv, p int, same string) {
 				c.op("VUSHLL $1, V%d.H4, V%d.S4", half, 24+2*i)
 				c.op("VUSHLL2 $1, V%d.H8, V%d.S4", half, 25+2*i)
 			}
-			c.op("VLD1.P 64(%s), %s", rTable, list(narrow, 4, "S4"))
+			c.op("VLD1.P 64(%s), %s", rTable, list(bitsNarrow, 4, "S4"))
 			for i := range 4 {
-				c.op("VSUB V%d.S4, V%d.S4, V%d.S4", 24+i, narrow+i, narrow+i)
+				c.op("VSUB V%d.S4, V%d.S4, V%d.S4", 24+i, bitsNarrow+i, bitsNarrow+i)
 			}
-			c.op("VST1.P %s, 64(%s)", list(narrow, 4, "S4"), rT)
+			c.op("VST1.P %s, 64(%s)", list(bitsNarrow, 4, "S4"), rT)
 		}
 		return
 	}
-	// Neighbours often share their thresholds. Saturated to 16 bits they mean
-	// the same.
+	bitsBounds(c, same)
+	for v := range c.vectors {
+		acc := c.acc(p, v)
+		bitsWiden(c, acc)
+		c.cmgeH(bitsBound+2*v, bitsX, bitsX)
+		c.cmgeH(bitsBound+2*v+1, bitsX+1, bitsX+1)
+		c.op("VUZP1 V%d.B16, V%d.B16, V%d.B16", bitsX+1, bitsX, acc)
+	}
+	c.pack(c.acc(p, 0), c.vectors)
+}
+
+// bitsBounds loads the thresholds of a pixel. Neighbours often share theirs.
+// Saturated to 16 bits they mean the same.
+func bitsBounds(c *conv, same string) {
 	c.op("CMP %s, %s", rTable, rPrev)
 	c.op("BEQ %s", same)
 	c.op("MOVD %s, %s", rTable, rPrev)
 	for v := range c.vectors {
-		c.op("VLD1.P 64(%s), %s", rTable, list(narrow, 4, "S4"))
 		for i := range 4 {
-			c.sqxtn(i%2 == 1, narrow+i, bound+2*v+i/2)
+			c.op("FMOVQ %d(%s), F%d", 16*(4*v+i), rTable, bitsNarrow+i)
+		}
+		for _, i := range []int{0, 2, 1, 3} {
+			c.sqxtn(i%2 == 1, bitsNarrow+i, bitsBound+2*v+i/2)
 		}
 	}
 	c.label(same)
-	for v := range c.vectors {
-		acc := c.acc(p, v)
-		bitsWiden(c, acc)
-		c.cmgeH(bound+2*v, bitsX, bitsX)
-		c.cmgeH(bound+2*v+1, bitsX+1, bitsX+1)
-		c.op("VUZP1 V%d.B16, V%d.B16, V%d.B16", bitsX+1, bitsX, acc)
-	}
-	c.pack(c.acc(p, 0), c.vectors)
 }

@@ -16,6 +16,7 @@ func main() {
 		write func(a *asm)
 	}{
 		{"conv_bits", (*asm).convBits},
+		{"conv_pieces", (*asm).convPieces},
 		{"conv_bytes", (*asm).convBytes},
 		{"conv_bytes_dot", (*asm).convBytesDot},
 		{"dot_bits", (*asm).dotBits},

@@ -1,0 +1,103 @@
+//go:build arm64 && !purego
+
+package neon
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
+)
+
+// Cores is what is known of the cores of a processor.
+type Cores struct {
+	// InOrder names them if they execute instructions in the order of the
+	// program, else it is "".
+	InOrder string
+}
+
+// packBits lays out weights of rows runs of n bits for the form of the kernels
+// that is the faster one on the cores. Which it is was found with a model of their
+// cycles (docs/performance-neon.md).
+func packBits(cores Cores, w []uint64, outputs, rows, n int) *kern.WideFilter {
+	run := runBytes(n)
+	pieces := piecesOf(run)
+	pack, why := packPieces, ""
+	switch {
+	case rows*pieces == 1:
+		pack, why = packBytesOfBits, "a patch is one piece"
+	case run%pieceBytes == 0:
+		why = "runs of whole pieces"
+	case cores.InOrder != "":
+		pack, why = packBytesOfBits, cores.InOrder+" loses more on the ends of runs"
+	case pieceBytes*pieces*8 <= run*9:
+		why = fmt.Sprintf("runs of %d bytes in %d pieces", run, pieces)
+	default:
+		pack, why = packBytesOfBits, fmt.Sprintf("runs of %d bytes fill no %d pieces", run, pieces)
+	}
+	f := pack(w, outputs, rows, n)
+	f.Why = why
+	return f
+}
+
+// packBytesOfBits lays out bytes of 8 bits, for kernels that spread each over the
+// outputs.
+func packBytesOfBits(w []uint64, outputs, rows, n int) *kern.WideFilter {
+	words, pieces := bits.Words(n), (n+7)/8
+	out := kern.NewWideFilter(outputs, rows, pieces, 1, []kern.WideKernels{
+		{Outputs: 16, Conv: convBits16NEON, Sums: convBitsSums16NEON},
+		{Outputs: 32, Conv: convBits32NEON, Sums: convBitsSums32NEON},
+		{Outputs: 64, Conv: convBits64NEON, Sums: convBitsSums64NEON},
+	})
+	out.Form = "bytes"
+	for o := range outputs {
+		for r := range rows {
+			for i := range pieces {
+				out.Piece(o, r, i)[0] = uint8(w[(o*rows+r)*words+i/8] >> (i % 8 * 8))
+			}
+		}
+	}
+	return out
+}
+
+const (
+	pieceGroup = 8  // outputs that kernels compute one piece after the other
+	pieceBytes = 16 // of a piece, but for the last ones of a run, of 8 and 4
+)
+
+// packPieces lays out pieces of 128 bits, for kernels that read as much of a patch
+// at a time. What is left of a run is in one of 64 bits and one of 32.
+func packPieces(w []uint64, outputs, rows, n int) *kern.WideFilter {
+	words, run := bits.Words(n), runBytes(n)
+	out := kern.NewGroupedFilter(outputs, pieceGroup, rows, run, piecesOf(run), pieceBytes, []kern.WideKernels{
+		{Outputs: 16, Conv: convPieces16NEON, Sums: convPiecesSums16NEON},
+		{Outputs: 32, Conv: convPieces32NEON, Sums: convPiecesSums32NEON},
+		{Outputs: 64, Conv: convPieces64NEON, Sums: convPiecesSums64NEON},
+	})
+	out.Form = "pieces of 128"
+	bytes := make([]uint8, 8*words)
+	for o := range outputs {
+		for r := range rows {
+			for i, word := range w[(o*rows+r)*words:][:words] {
+				binary.LittleEndian.PutUint64(bytes[8*i:], word)
+			}
+			at := 0
+			for i := range out.Pieces() {
+				take := pieceBytes
+				for at+take > run {
+					take /= 2
+				}
+				at += copy(out.Piece(o, r, i), bytes[at:at+take])
+			}
+		}
+	}
+	return out
+}
+
+// runBytes returns the bytes of a run of n bits.
+func runBytes(n int) int { return num.RoundUp(num.CeilDiv(n, 8), 4) }
+
+// piecesOf returns the number of pieces of a run of so many bytes.
+func piecesOf(run int) int { return run/16 + run/8%2 + run/4%2 }

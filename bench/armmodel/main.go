@@ -1,0 +1,154 @@
+// Command armmodel models the cycles of binary convolutions on Arm cores, without
+// one: it runs them under qemu-aarch64 with a plugin that counts instructions and
+// writes down those of the kernel, and has llvm-mca compute how many cycles these
+// take. docs/performance-neon.md tells how far that can be believed.
+package main
+
+import (
+	_ "embed"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+)
+
+// shape is a convolution with as much padding as keeps the size at stride 1.
+type shape struct{ size, in, out, kernel, stride int }
+
+func (s shape) String() string {
+	name := fmt.Sprintf("%d²×%d→%d %d×%d", s.size, s.in, s.out, s.kernel, s.kernel)
+	if s.stride > 1 {
+		name += fmt.Sprintf(" s%d", s.stride)
+	}
+	return name
+}
+
+// side is the size of the output.
+func (s shape) side() int { return (s.size+s.kernel/2*2-s.kernel)/s.stride + 1 }
+
+func (s shape) products() float64 {
+	return float64(s.side() * s.side() * s.out * s.kernel * s.kernel * s.in)
+}
+
+// shapes are those of rivals.tsv.
+var shapes = []shape{
+	{56, 64, 64, 3, 1}, {28, 128, 128, 3, 1}, {14, 256, 256, 3, 1}, {7, 512, 512, 3, 1},
+	{14, 256, 256, 3, 2}, {56, 64, 64, 1, 1},
+}
+
+// core is a processor that llvm-mca has a model of.
+type core struct {
+	name string
+	// rest is the number of instructions per cycle of what is no kernel, which is
+	// assumed.
+	rest float64
+}
+
+var cores = []core{
+	{"cortex-a53", 0.6}, {"cortex-a55", 0.7}, {"cortex-a72", 1.5},
+	{"neoverse-n1", 2}, {"neoverse-v1", 2.5}, {"apple-m1", 3},
+}
+
+// rivals are other engines' figures: shape, engine, and products per cycle of the
+// cores, where known.
+//
+//go:embed rivals.tsv
+var rivals string
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("armmodel: ")
+	isas := flag.String("isa", "neonbytes,neon", "instruction sets, separated by commas")
+	only := flag.String("shape", "", "only shapes that contain this")
+	list := flag.String("convs", "", "convolutions instead: SIZE,IN,OUT,KERNEL,STRIDE, separated by blanks")
+	llvm := flag.String("llvm", "/usr/lib/llvm-22/bin", "folder of llvm-mca and llvm-objdump")
+	flag.Parse()
+	var custom []shape
+	for _, text := range strings.Fields(*list) {
+		var s shape
+		if _, err := fmt.Sscanf(text, "%d,%d,%d,%d,%d", &s.size, &s.in, &s.out, &s.kernel, &s.stride); err != nil {
+			log.Fatalf("--convs %s: %v", text, err)
+		}
+		custom = append(custom, s)
+	}
+	if len(custom) > 0 {
+		shapes = custom
+	}
+	if err := run(strings.Split(*isas, ","), *only, *llvm); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(isas []string, only, llvm string) error {
+	work, err := os.MkdirTemp("", "armmodel")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	m := &model{work: work, llvm: llvm, driver: filepath.Join(work, "driver"), plugin: filepath.Join(work, "libtrace.so")}
+	if err := m.build(); err != nil {
+		return err
+	}
+	version, err := command(filepath.Join(llvm, "llvm-mca"), "--version")
+	if err != nil {
+		return err
+	}
+	llvmVersion, _, _ := strings.Cut(strings.TrimSpace(string(version)), "\n")
+	fmt.Printf("products per cycle of one core, bits to bits, all of the step; %s\n\n", llvmVersion)
+	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	head := make([]string, len(cores))
+	for i, c := range cores {
+		head[i] = c.name
+	}
+	for _, s := range shapes {
+		if !strings.Contains(s.String(), only) {
+			continue
+		}
+		fmt.Fprintf(out, "%s\tkernel\tM instructions, around\t%s\n", s, strings.Join(head, "\t"))
+		for _, isa := range isas {
+			r, err := m.measure(isa, s)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", s, isa, err)
+			}
+			cells := make([]string, len(cores))
+			for i, c := range cores {
+				cycles := r.kernel/r.cores[i].ipc + r.around/c.rest
+				cells[i] = fmt.Sprintf("%.1f of %.0f, %s", s.products()/cycles, s.products()/(r.kernel*r.cores[i].busy), r.cores[i].unit)
+			}
+			fmt.Fprintf(out, "%s\t%s\t%.3f, %.3f\t%s\n", isa, r.name, r.kernel/1e6, r.around/1e6, strings.Join(cells, "\t"))
+		}
+		printRivals(out, s.String())
+		fmt.Fprintln(out)
+	}
+	fmt.Fprintln(out, "loops alone")
+	printRivals(out, "loops alone")
+	fmt.Fprintln(out, "A of B, C: A is modelled, B the bound that the busiest unit C of the kernel sets.")
+	return out.Flush()
+}
+
+// printRivals prints the rows of other engines for a shape.
+func printRivals(out io.Writer, shape string) {
+	for line := range strings.Lines(rivals) {
+		if cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t"); cells[0] == shape {
+			fmt.Fprintf(out, "%s\t\t\t%s\n", cells[1], strings.Join(cells[2:], "\t"))
+		}
+	}
+}
+
+// command runs a program and returns what it prints, or an error that has what it
+// says of one.
+func command(name string, args ...string) ([]byte, error) {
+	cmd := exec.Command(name, args...)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", filepath.Base(name), err, errs.String())
+	}
+	return out, nil
+}

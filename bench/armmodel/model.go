@@ -1,0 +1,252 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"debug/elf"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+//go:embed plugin/trace.c
+var plugin []byte
+
+// model has what it takes to model a convolution.
+type model struct {
+	work, llvm, driver, plugin string
+	symbols                    []elf.Symbol // functions, by address
+}
+
+// modelled is a convolution on the cores.
+type modelled struct {
+	name           string  // of the kernel
+	kernel, around float64 // instructions of a run
+	cores          []onCore
+}
+
+// onCore is a kernel on a core.
+type onCore struct {
+	ipc  float64 // instructions per cycle
+	busy float64 // cycles of the busiest unit for an instruction
+	unit string
+}
+
+// build makes the driver and the plugin.
+func (m *model) build() error {
+	source := filepath.Join(m.work, "trace.c")
+	if err := os.WriteFile(source, plugin, 0o644); err != nil {
+		return err
+	}
+	if _, err := command("cc", "-O2", "-shared", "-fPIC", "-o", m.plugin, source); err != nil {
+		return err
+	}
+	cmd := exec.Command("go", "build", "-o", m.driver, "github.com/bitcnn/bitcnn/bench/armmodel/driver")
+	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	f, err := elf.Open(m.driver)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	all, err := f.Symbols()
+	for _, s := range all {
+		if elf.ST_TYPE(s.Info) == elf.STT_FUNC {
+			m.symbols = append(m.symbols, s)
+		}
+	}
+	slices.SortFunc(m.symbols, func(a, b elf.Symbol) int { return cmp.Compare(a.Value, b.Value) })
+	return err
+}
+
+// run runs a convolution a number of times and returns the instructions executed
+// at every address. If trace is not "", the first most instructions of from are
+// written there.
+func (m *model) run(isa string, s shape, runs int, trace string, from elf.Symbol, most int) (map[uint64]float64, error) {
+	counts := filepath.Join(m.work, "counts")
+	options := fmt.Sprintf("%s,counts=%s", m.plugin, counts)
+	if trace != "" {
+		options += fmt.Sprintf(",trace=%s,from=%#x,to=%#x,most=%d", trace, from.Value, from.Value+from.Size, most)
+	}
+	args := []string{"-cpu", "max", "-plugin", options, m.driver, isa}
+	for _, n := range []int{s.size, s.in, s.out, s.kernel, s.stride, runs} {
+		args = append(args, strconv.Itoa(n))
+	}
+	if _, err := command("qemu-aarch64", args...); err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(counts)
+	if err != nil {
+		return nil, err
+	}
+	executed := map[uint64]float64{}
+	for line := range strings.Lines(string(data)) {
+		var at uint64
+		var n float64
+		if _, err := fmt.Sscanf(line, "%x %g", &at, &n); err != nil {
+			return nil, fmt.Errorf("counts: %w", err)
+		}
+		executed[at] = n
+	}
+	return executed, nil
+}
+
+// around names the functions that a convolution spends instructions in beside its
+// kernel: they lay out rows, and go through tiles.
+var around = regexp.MustCompile(`/cpu/internal/conv\.|/kern\.\(\*WideFilter\)|^runtime\.memmove|^runtime\.memclr`)
+
+// measure models a convolution.
+func (m *model) measure(isa string, s shape) (*modelled, error) {
+	const few, many = 4, 12
+	least, err := m.run(isa, s, few, "", elf.Symbol{}, 0)
+	if err != nil {
+		return nil, err
+	}
+	executed, err := m.run(isa, s, many, "", elf.Symbol{}, 0)
+	if err != nil {
+		return nil, err
+	}
+	r := &modelled{}
+	sums := make([]float64, len(m.symbols))
+	for at, n := range executed {
+		i, found := slices.BinarySearchFunc(m.symbols, at, func(s elf.Symbol, at uint64) int { return cmp.Compare(s.Value, at) })
+		if !found {
+			i--
+		}
+		if i >= 0 {
+			sums[i] += (n - least[at]) / (many - few)
+		}
+	}
+	var kernel elf.Symbol
+	var most float64
+	for i, f := range m.symbols {
+		switch {
+		case strings.Contains(f.Name, "/kern/neon.conv"):
+			if sums[i] > most {
+				kernel, most = f, sums[i]
+			}
+			r.kernel += sums[i]
+		case around.MatchString(f.Name):
+			r.around += sums[i]
+		}
+	}
+	if r.kernel == 0 {
+		return nil, errors.New("no kernel of convolutions was executed")
+	}
+	name := strings.TrimSuffix(kernel.Name, ".abi0")
+	r.name = name[strings.LastIndex(name, ".")+1:]
+	// Whole tiles of four pixels by 64 outputs, from the start of a call.
+	tile := r.kernel / float64(s.side()*s.side()) / float64((s.out+63)/64) * 4
+	tiles := max(2, int(24000/tile))
+	trace := filepath.Join(m.work, "trace")
+	if _, err := m.run(isa, s, 1, trace, kernel, int(tile*float64(tiles))); err != nil {
+		return nil, err
+	}
+	text, err := m.assembly(trace, kernel)
+	if err != nil {
+		return nil, err
+	}
+	r.cores = make([]onCore, len(cores))
+	errs := make([]error, len(cores))
+	var wait sync.WaitGroup
+	turn := make(chan struct{}, 2)
+	for i, c := range cores {
+		wait.Go(func() {
+			turn <- struct{}{}
+			defer func() { <-turn }()
+			r.cores[i], errs[i] = m.cycles(c, text)
+		})
+	}
+	wait.Wait()
+	return r, errors.Join(errs...)
+}
+
+var (
+	instruction = regexp.MustCompile(`^\s*([0-9a-f]+):\s+(\S.*)$`)
+	// target is that of a branch.
+	target = regexp.MustCompile(`^(b|b\.\w+|cbn?z\s+\w+,|tbn?z\s+\w+,\s*#\w+,)\s+(0x)?[0-9a-f]+ <.*>$`)
+)
+
+// assembly returns the instructions of a trace as a program without loops.
+func (m *model) assembly(trace string, kernel elf.Symbol) (string, error) {
+	out, err := command(filepath.Join(m.llvm, "llvm-objdump"), "-d", "--no-show-raw-insn", "--mattr=+dotprod",
+		fmt.Sprintf("--start-address=%#x", kernel.Value), fmt.Sprintf("--stop-address=%#x", kernel.Value+kernel.Size), m.driver)
+	if err != nil {
+		return "", err
+	}
+	text := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		if found := instruction.FindStringSubmatch(strings.TrimRight(line, "\n")); found != nil {
+			code, _, _ := strings.Cut(found[2], "//")
+			text[found[1]] = target.ReplaceAllString(strings.TrimSpace(code), "$1 .Lnext")
+		}
+	}
+	f, err := os.Open(trace)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	var b strings.Builder
+	b.WriteString(".Lnext:\n")
+	for s := bufio.NewScanner(f); s.Scan(); {
+		line, ok := text[s.Text()]
+		if !ok {
+			return "", fmt.Errorf("no instruction at %s", s.Text())
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String(), nil
+}
+
+var (
+	totals   = regexp.MustCompile(`Instructions:\s+(\d+)\s+Total Cycles:\s+(\d+)`)
+	resource = regexp.MustCompile(`(?m)^\[([\d.]+)\]\s+- (\S+)`)
+	pressure = regexp.MustCompile(`Resource pressure per iteration:\n(.*)\n(.*)`)
+)
+
+// cycles has llvm-mca tell how long a program takes on a core.
+func (m *model) cycles(c core, program string) (onCore, error) {
+	cmd := exec.Command(filepath.Join(m.llvm, "llvm-mca"), "-mtriple=aarch64-linux-gnu", "-mcpu="+c.name, "-mattr=+dotprod",
+		"-iterations=1", "-instruction-info=0", "-skip-unsupported-instructions=parse-failure")
+	cmd.Stdin = strings.NewReader(program)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		return onCore{}, fmt.Errorf("llvm-mca for %s: %w\n%s", c.name, err, errs.String())
+	}
+	found := totals.FindSubmatch(out)
+	if found == nil {
+		return onCore{}, fmt.Errorf("llvm-mca for %s: no cycles in what it says", c.name)
+	}
+	instructions, _ := strconv.ParseFloat(string(found[1]), 64)
+	cycles, _ := strconv.ParseFloat(string(found[2]), 64)
+	r := onCore{ipc: instructions / cycles}
+	names := map[string]string{}
+	for _, unit := range resource.FindAllSubmatch(out, -1) {
+		names["["+string(unit[1])+"]"] = string(unit[2])
+	}
+	if rows := pressure.FindSubmatch(out); rows != nil {
+		values := strings.Fields(string(rows[2]))
+		for i, name := range strings.Fields(string(rows[1])) {
+			if n, err := strconv.ParseFloat(values[i], 64); err == nil && n/instructions > r.busy {
+				r.busy, r.unit = n/instructions, names[name]
+			}
+		}
+	}
+	if r.busy == 0 {
+		return onCore{}, fmt.Errorf("llvm-mca for %s: no unit in what it says", c.name)
+	}
+	return r, nil
+}
