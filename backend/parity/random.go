@@ -63,9 +63,7 @@ func randomNetwork(b *builder) *bcnn.Network {
 
 // randomOutputs makes outputs of up to four layers, the last among them.
 func (b *builder) randomOutputs() {
-	for _, l := range b.rng.Perm(b.last())[:min(b.last(), 1+b.rng.IntN(3))] {
-		b.net.Outputs = append(b.net.Outputs, l)
-	}
+	b.net.Outputs = append(b.net.Outputs, b.rng.Perm(b.last())[:min(b.last(), 1+b.rng.IntN(3))]...)
 	at := b.rng.IntN(len(b.net.Outputs) + 1)
 	b.net.Outputs = slices.Insert(b.net.Outputs, at, b.last())
 }

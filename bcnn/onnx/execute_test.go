@@ -90,9 +90,6 @@ func toInts(a array) []int {
 	return out
 }
 
-// execute runs the model on a batch.
-func (m testModel) execute(in array) array { return m.tensors(in)[m.output] }
-
 // tensors returns all tensors that the model makes of a batch.
 func (m testModel) tensors(in array, more ...array) map[string]array {
 	env := map[string]array{m.input.name: in}

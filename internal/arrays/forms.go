@@ -36,7 +36,7 @@ func (p Port) Numbers(a *npy.Array, from, images int) ([]float64, error) {
 
 // Results replaces values by the numbers that arrays hold, or the signs of packed bits.
 func (p Port) Results(values []float32) {
-	lo, hi := math.Inf(-1), math.Inf(1)
+	var lo, hi float64
 	switch p.form {
 	case bcnn.SourceInt8:
 		lo, hi = math.MinInt8, math.MaxInt8
