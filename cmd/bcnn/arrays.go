@@ -54,7 +54,7 @@ func readStandardInput(ctx context.Context, stdin io.Reader) ([]byte, error) {
 	done := make(chan content, 1)
 	go func() { // reading cannot be interrupted: it is left behind
 		data, err := io.ReadAll(io.LimitReader(stdin, npy.MaxBytes+1))
-		if err == nil && len(data) > npy.MaxBytes {
+		if err == nil && int64(len(data)) > npy.MaxBytes {
 			err = fmt.Errorf("more than %d bytes, which are all that is read", int64(npy.MaxBytes))
 		}
 		done <- content{data, files.Name("standard input", err)}

@@ -163,12 +163,15 @@ func (b *Builder) stairsLayer(v *Value) (*Value, error) {
 func reached(f func(x float32) bool) float32 {
 	const most = 0x7f7fffff // the bits of the largest float32
 	at := func(i int) float32 {
-		if i -= most; i < 0 {
+		if i < 0 {
 			return -math.Float32frombits(uint32(-i))
 		}
 		return math.Float32frombits(uint32(i))
 	}
-	return at(sort.Search(2*most, func(i int) bool { return f(at(i)) }))
+	if f(0) {
+		return at(sort.Search(most, func(i int) bool { return f(at(i - most)) }) - most)
+	}
+	return at(sort.Search(most, func(i int) bool { return f(at(i)) }))
 }
 
 // ternaryLayer emits the layers of a step that has a value of its own at the threshold
