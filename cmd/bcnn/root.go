@@ -8,10 +8,9 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
 )
 
@@ -147,18 +146,28 @@ func (e *environment) progress(what string) func(done, total int) {
 	if !isTerminal(e.stderr) {
 		return func(int, int) {}
 	}
-	var bars *mpb.Progress
-	var bar *mpb.Bar
+	var begun, drawn time.Time
+	width := 0 // of what stands there
 	return func(done, total int) {
-		if bar == nil {
-			bars = mpb.New(mpb.WithOutput(e.stderr))
-			bar = bars.AddBar(int64(total), mpb.BarRemoveOnComplete(),
-				mpb.PrependDecorators(decor.Name(what+" "), decor.CountersNoUnit("%d / %d")),
-				mpb.AppendDecorators(decor.AverageETA(decor.ET_STYLE_GO)))
+		now := time.Now()
+		if begun.IsZero() {
+			begun = now
 		}
-		if bar.SetCurrent(int64(done)); done == total {
-			bars.Wait() // until it is cleared
+		if done < total && now.Sub(drawn) < 100*time.Millisecond {
+			return
 		}
+		drawn = now
+		line := ""
+		if done < total {
+			line = fmt.Sprintf("%s %d / %d", what, done, total)
+			if done > 0 {
+				left := time.Duration(float64(now.Sub(begun)) / float64(done) * float64(total-done))
+				line += fmt.Sprintf(", %v left", left.Round(time.Second))
+			}
+		}
+		// A line that cannot be drawn is no reason to stop.
+		fmt.Fprintf(e.stderr, "\r%-*s\r%s", width, "", line)
+		width = len(line)
 	}
 }
 
