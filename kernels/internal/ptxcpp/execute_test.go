@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 // opcodeCase is an opcode with its operands: types of the registers, or constants, and what
@@ -89,6 +91,7 @@ func operandRows(rng *rand.Rand) []uint64 {
 }
 
 func TestOpcodes(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	cases := opcodeCases()
 	var ptx strings.Builder

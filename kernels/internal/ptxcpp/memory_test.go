@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 // barrier is the barrier of the grid of kernels/cu/cuda_min.h, on the word at [%rd1]; a
@@ -138,6 +140,7 @@ func faults() []fault {
 }
 
 func TestFaults(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	var ptx strings.Builder
 	for i, f := range faults() {
@@ -160,6 +163,7 @@ func TestFaults(t *testing.T) {
 // TestGridBarrier: blocks meet at the barrier as a GPU has it; one that does not wait
 // gives wrong words, one that waits for another bit never ends.
 func TestGridBarrier(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	m := compile(t, exchangeBlocks("right", signBit)+exchangeBlocks("open", "setp.gt.s32 %p3, 0, 0")+
 		exchangeBlocks("wrong_bit", "and.b32 %r12, %r12, 1073741824;\n	setp.eq.s32 %p3, %r12, 0"))
@@ -196,6 +200,7 @@ func TestGridBarrier(t *testing.T) {
 
 // TestMemory moves words through all spaces and widths.
 func TestMemory(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	ptx := perLane("widths", `	ld.global.u8 %rs1, [%rd4+3];
 	cvt.u32.u16 %r40, %rs1;

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 // perLane is a kernel that reads 16 words of its lane into %r20 …, and writes %r40 … .
@@ -106,6 +108,7 @@ func (c tensorCase) result(in lanes) (out lanes) {
 }
 
 func TestWarps(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	var ptx strings.Builder
 	for i, c := range tensorCases {
