@@ -105,7 +105,7 @@ func ExampleLoadFS() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(model.Name, model.Input.Shape)
+	fmt.Println(model.Name, model.Inputs[0].Shape)
 	// Output: digits 28×28×1
 }
 

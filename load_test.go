@@ -91,15 +91,15 @@ func TestLoad(t *testing.T) {
 	for name, check := range map[string]func(m *Model){
 		"digits.onnx": func(m *Model) { require.Equal(t, digits, m) },
 		"relu.bcnn": func(m *Model) {
-			require.Equal(t, Shape{H: 3, W: 4, C: 2}, m.Input.Shape)
+			require.Equal(t, Shape{H: 3, W: 4, C: 2}, m.Inputs[0].Shape)
 			require.Equal(t, "given", m.Name)
 		},
 		"mx/net-symbol.json": func(m *Model) {
-			require.Equal(t, Shape{H: 1, W: 2, C: 3}, m.Input.Shape)
+			require.Equal(t, Shape{H: 1, W: 2, C: 3}, m.Inputs[0].Shape)
 			require.Equal(t, "net", m.Name)
 		},
 		"larq.jpeg": func(m *Model) {
-			require.Equal(t, Shape{H: 8, W: 9, C: 64}, m.Input.Shape)
+			require.Equal(t, Shape{H: 8, W: 9, C: 64}, m.Inputs[0].Shape)
 			require.Equal(t, "chain", m.Name)
 		},
 		"wgt": func(m *Model) { require.Equal(t, "bincnn-int", m.Name) },

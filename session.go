@@ -110,14 +110,10 @@ func newSession(ctx context.Context, engines *engines, opts Options) (*Session, 
 		maxBatch: max(1, opts.MaxBatch),
 		engines:  engines,
 	}
-	for i, t := range plan.Inputs() {
-		resize := plan.Input.Resize
-		if i > 0 {
-			resize = plan.MoreInputs[i-1].Resize
-		}
-		s.inputs = append(s.inputs, IO{t.Name, t.DType, t.Shape, NHWC, resize})
+	for i, t := range plan.InputTensors() {
+		s.inputs = append(s.inputs, IO{t.Name, t.DType, t.Shape, NHWC, plan.Inputs[i].Resize})
 	}
-	for _, i := range plan.Outputs() {
+	for _, i := range plan.Outputs {
 		t := plan.Tensors[i]
 		s.outputs = append(s.outputs, IO{t.Name, t.DType, t.Shape, NHWC, 0})
 	}

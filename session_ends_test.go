@@ -17,8 +17,8 @@ import (
 // endsNet adds a vector to what it makes of an image, and gives that and the sum.
 func endsNet() *Model {
 	n := binaryNet()
-	n.Input.Source = &bcnn.Source{Name: "photo", Dims: []int{6, 5}}
-	n.MoreInputs = []bcnn.Input{{Shape: Shape{H: 1, W: 1, C: 4}, DType: Float32}}
+	n.Inputs[0].Source = &bcnn.Source{Name: "photo", Dims: []int{6, 5}}
+	n.Inputs = append(n.Inputs, bcnn.Input{Shape: Shape{H: 1, W: 1, C: 4}, DType: Float32})
 	dense := len(n.Layers) - 1
 	n.Append("sum", bcnn.Add{}, dense, bcnn.NetworkInput-1)
 	n.Outputs = []int{dense + 1, dense}
@@ -35,7 +35,7 @@ func TestSeveralEnds(t *testing.T) {
 	type question struct{ in, want []Tensor }
 	var asked []question
 	for n := 1; n <= 4; n++ {
-		image, vector := NewTensor(Uint8, n, model.Input.Shape), NewTensor(Float32, n, Shape{H: 1, W: 1, C: 4})
+		image, vector := NewTensor(Uint8, n, model.Inputs[0].Shape), NewTensor(Float32, n, Shape{H: 1, W: 1, C: 4})
 		for i := range image.U8 {
 			image.U8[i] = uint8(rng.Uint32())
 		}

@@ -19,7 +19,7 @@ import (
 
 // floatNet reads float32 of 4×4×2 and gives three outputs.
 func floatNet() *Model {
-	n := &Model{Name: "float", Input: bcnn.Input{Shape: Shape{H: 4, W: 4, C: 2}, DType: Float32}}
+	n := &Model{Name: "float", Inputs: []bcnn.Input{{Shape: Shape{H: 4, W: 4, C: 2}, DType: Float32}}}
 	rng := rand.New(rand.NewPCG(1, 2))
 	var w []float32
 	for range 3 * 32 {
@@ -32,7 +32,7 @@ func floatNet() *Model {
 
 // binaryNet reads the bytes of images of 6×5 and gives four outputs.
 func binaryNet() *Model {
-	n := &Model{Name: "binary", Input: bcnn.Input{Shape: Shape{H: 6, W: 5, C: 1}, DType: Uint8}}
+	n := &Model{Name: "binary", Inputs: []bcnn.Input{{Shape: Shape{H: 6, W: 5, C: 1}, DType: Uint8}}}
 	rng := rand.New(rand.NewPCG(5, 6))
 	words := func(count int, mask uint64) bcnn.Weights {
 		w := make([]uint64, count)
@@ -58,7 +58,7 @@ func questions(t testing.TB, model *Model, batches ...int) []question {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var list []question
 	for _, n := range batches {
-		in := NewTensor(plan.Input.DType, n, plan.Input.Shape)
+		in := NewTensor(plan.Inputs[0].DType, n, plan.Inputs[0].Shape)
 		for i := range in.U8 {
 			in.U8[i] = uint8(rng.Uint32())
 		}

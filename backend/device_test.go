@@ -147,7 +147,7 @@ func TestCompileNamesTheErrorOfTheDriver(t *testing.T) {
 
 func TestCompileOfANetwork(t *testing.T) {
 	r := newRecorder(t)
-	net := &bcnn.Network{Name: "net", Input: bcnn.Input{DType: bcnn.Float32, Shape: bcnn.Shape{H: 2, W: 2, C: 1}}}
+	net := &bcnn.Network{Name: "net", Inputs: []bcnn.Input{{DType: bcnn.Float32, Shape: bcnn.Shape{H: 2, W: 2, C: 1}}}}
 	net.Append("relu", bcnn.ReLU{})
 	exe, err := Compile(t.Context(), NewDevice(r), net, Options{MaxBatch: 2})
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 
 // vote is a network that adds up the signs of three values: +1, −1 and −1 times.
 func vote() *bcnn.Network {
-	net := &bcnn.Network{Name: "vote", Input: bcnn.Input{DType: bcnn.Float32, Shape: bcnn.Shape{H: 1, W: 1, C: 3}}}
+	net := &bcnn.Network{Name: "vote", Inputs: []bcnn.Input{{DType: bcnn.Float32, Shape: bcnn.Shape{H: 1, W: 1, C: 3}}}}
 	net.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
 	net.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: []uint64{0b001}}})
 	return net

@@ -38,9 +38,9 @@ type Executable struct {
 func newExecutable(device string, plan *bcnn.Plan, maxBatch int, opts Options) *Executable {
 	e := &Executable{
 		device: device, plan: plan, maxBatch: maxBatch, timed: opts.Timed, tap: opts.Tap,
-		inputs: plan.Inputs(), turn: make(chan struct{}, 1),
+		inputs: plan.InputTensors(), turn: make(chan struct{}, 1),
 	}
-	for _, t := range plan.Outputs() {
+	for _, t := range plan.Outputs {
 		e.outputs = append(e.outputs, plan.Tensors[t])
 	}
 	e.in, e.out = make([]bcnn.Tensor, len(e.inputs)), make([]bcnn.Tensor, len(e.outputs))

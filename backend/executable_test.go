@@ -95,13 +95,13 @@ func TestRunRefusesTensors(t *testing.T) {
 // TestRunRefusesPadding: bits that a caller packs must be 0 behind the channels.
 func TestRunRefusesPadding(t *testing.T) {
 	plan := twoSteps()
-	plan.Input.DType, plan.Tensors, plan.Steps = bcnn.Bits, plan.Tensors[1:], plan.Steps[1:]
-	plan.Steps[0].In, plan.Steps[0].Out, plan.Output = []int{0}, 1, 1
+	plan.Inputs[0].DType, plan.Tensors, plan.Steps = bcnn.Bits, plan.Tensors[1:], plan.Steps[1:]
+	plan.Steps[0].In, plan.Steps[0].Out, plan.Outputs[0] = []int{0}, 1, 1
 	r := newRecorder(t)
 	exe, err := NewDevice(r).Compile(t.Context(), plan, Options{MaxBatch: 2})
 	require.NoError(t, err)
 	out, _ := tensors(2)
-	in := []bcnn.Tensor{bcnn.NewTensor(bcnn.Bits, 2, plan.Input.Shape)}
+	in := []bcnn.Tensor{bcnn.NewTensor(bcnn.Bits, 2, plan.Inputs[0].Shape)}
 	require.NoError(t, exe.Run(t.Context(), out, in))
 	in[0].Words[3] = 1 << 6
 	require.ErrorIs(t, exe.Run(t.Context(), out, in), ErrShape)

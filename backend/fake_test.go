@@ -58,7 +58,7 @@ func (e *recordedEngine) enter() (leave func()) {
 func (e *recordedEngine) check(out, in []bcnn.Tensor) {
 	require.Len(e.t, in, 1)
 	require.Len(e.t, out, 1)
-	require.NoError(e.t, in[0].Check(e.plan.Input.DType, e.plan.Input.Shape))
+	require.NoError(e.t, in[0].Check(e.plan.Inputs[0].DType, e.plan.Inputs[0].Shape))
 	require.NoError(e.t, out[0].Check(bcnn.Float32, e.plan.OutputShape()))
 	require.Equal(e.t, in[0].N, out[0].N)
 	require.LessOrEqual(e.t, in[0].N, e.config.MaxBatch)
@@ -142,8 +142,8 @@ func newRecorder(t testing.TB) *recorder {
 func twoSteps() *bcnn.Plan {
 	s := bcnn.Shape{H: 2, W: 3, C: 70}
 	return &bcnn.Plan{
-		Name:  "two",
-		Input: bcnn.Input{DType: bcnn.Uint8, Shape: s},
+		Name:   "two",
+		Inputs: []bcnn.Input{{DType: bcnn.Uint8, Shape: s}},
 		Tensors: []bcnn.PlanTensor{
 			{Name: "image", DType: bcnn.Uint8, Shape: s}, {Name: "bits", DType: bcnn.Bits, Shape: s}, {Name: "values", DType: bcnn.Float32, Shape: s},
 		},
@@ -151,7 +151,7 @@ func twoSteps() *bcnn.Plan {
 			{Name: "binarize", In: []int{0}, Out: 1, Op: &bcnn.BinarizeStep{Scheme: bcnn.SchemeThreshold, Threshold: &bcnn.Threshold{I32: make([]int32, s.C)}}},
 			{Name: "affine", In: []int{1}, Out: 2, Op: &bcnn.AffineStep{}},
 		},
-		Output: 2,
+		Outputs: []int{2},
 	}
 }
 
@@ -166,7 +166,7 @@ func compiled(t testing.TB, d driver.Device, opts Options) *Executable {
 
 func tensors(n int) (out, in []bcnn.Tensor) {
 	p := twoSteps()
-	return []bcnn.Tensor{bcnn.NewTensor(bcnn.Float32, n, p.OutputShape())}, []bcnn.Tensor{bcnn.NewTensor(bcnn.Uint8, n, p.Input.Shape)}
+	return []bcnn.Tensor{bcnn.NewTensor(bcnn.Float32, n, p.OutputShape())}, []bcnn.Tensor{bcnn.NewTensor(bcnn.Uint8, n, p.Inputs[0].Shape)}
 }
 
 // quiet is a recorder whose engines do nothing, so that what they allocate is not

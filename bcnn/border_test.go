@@ -14,7 +14,7 @@ import (
 // onBits returns a network of one convolution with random weights on ±1 values.
 func onBits(seed uint64, in bcnn.Shape, c bcnn.Conv2D) *bcnn.Network {
 	rng := rand.New(rand.NewPCG(seed, 21))
-	n := &bcnn.Network{Name: "border", Input: bcnn.Input{Shape: in, DType: bcnn.Float32}}
+	n := &bcnn.Network{Name: "border", Inputs: []bcnn.Input{{Shape: in, DType: bcnn.Float32}}}
 	n.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
 	group := in.C / max(c.Groups, 1)
 	values := make([]int8, c.Out*c.KH*c.KW*group)

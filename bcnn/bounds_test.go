@@ -35,7 +35,7 @@ func TestBoundsOfCheck(t *testing.T) {
 	conv := func(out int, w bcnn.Window) bcnn.Op { return bcnn.Conv2D{Window: w, Out: out} }
 	resized := func(resize int) *bcnn.Network {
 		n := one(bcnn.Uint8, 3, 5, 1, bcnn.ReLU{})
-		n.Input.Resize = resize
+		n.Inputs[0].Resize = resize
 		return n
 	}
 	norm := func(variance, epsilon float32) bcnn.Op {

@@ -18,7 +18,7 @@ func TestLowerKeepsTheMeaningOfLongChains(t *testing.T) {
 	for seed := range uint64(200) {
 		b := &builder{rng: rand.New(rand.NewPCG(seed, 31))}
 		in := bcnn.Input{Shape: bcnn.Shape{H: 2 + b.intn(2), W: 2, C: 1 + b.intn(4)}, DType: bcnn.Uint8}
-		b.net, b.last = &bcnn.Network{Name: "chain", Input: in}, in.Shape
+		b.net, b.last = &bcnn.Network{Name: "chain", Inputs: []bcnn.Input{in}}, in.Shape
 		switch b.intn(4) {
 		case 0:
 			b.add(bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 3, Weights: b.weights(3, b.last.C, false)})
@@ -73,7 +73,7 @@ func TestLowerFoldsTanh(t *testing.T) {
 	for seed := range uint64(100) {
 		b := &builder{rng: rand.New(rand.NewPCG(seed, 9))}
 		in := bcnn.Input{Shape: bcnn.Shape{H: 4, W: 4, C: 3}, DType: bcnn.Uint8}
-		b.net, b.last = &bcnn.Network{Name: "tanh", Input: in}, in.Shape
+		b.net, b.last = &bcnn.Network{Name: "tanh", Inputs: []bcnn.Input{in}}, in.Shape
 		b.add(bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 5, Weights: b.weights(5, 3, seed%2 == 0)})
 		b.add(bcnn.Affine{Scale: b.vector(5, 0.25, -0.25, 0.125), Bias: b.vector(1, 0, -1)})
 		b.add(bcnn.Tanh{})

@@ -75,7 +75,10 @@ func (n *Network) infer(b *budget.Budget) ([]valueType, error) {
 	}
 	var largest int64
 	values := 0
-	for i, in := range n.Inputs() {
+	if len(n.Inputs) == 0 {
+		return nil, fmt.Errorf("network %s has no inputs", text.Quote(n.Name))
+	}
+	for i, in := range n.Inputs {
 		if err := spend(int64(min(i, 1))*bytesOfLayer + in.Source.size()); err != nil {
 			return nil, err
 		}
@@ -117,8 +120,8 @@ func (n *Network) infer(b *budget.Budget) ([]valueType, error) {
 		in := make([]valueType, len(l.Inputs))
 		for j, source := range l.Inputs {
 			switch {
-			case source <= NetworkInput && NetworkInput-source <= len(n.MoreInputs):
-				in[j] = n.inputAt(NetworkInput - source).valueType()
+			case source <= NetworkInput && NetworkInput-source < len(n.Inputs):
+				in[j] = n.Inputs[NetworkInput-source].valueType()
 			case source < 0 || source >= i:
 				return fail(fmt.Errorf("input %d is layer %d, which is not an earlier one", j, source))
 			default:
@@ -199,14 +202,6 @@ func counted(least, most int) string {
 		return fmt.Sprintf("%d or more", least)
 	}
 	return fmt.Sprint(least)
-}
-
-// inputAt returns input number k.
-func (n *Network) inputAt(k int) Input {
-	if k == 0 {
-		return n.Input
-	}
-	return n.MoreInputs[k-1]
 }
 
 // inputName is what input number k is called: the first "input", then "input 2".

@@ -14,7 +14,7 @@ import (
 func small() *bcnn.Network {
 	n := &bcnn.Network{
 		Name:   "small",
-		Input:  bcnn.Input{Shape: bcnn.Shape{H: 6, W: 6, C: 3}, DType: bcnn.Uint8},
+		Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 6, W: 6, C: 3}, DType: bcnn.Uint8}},
 		Labels: []string{"a", "b"},
 	}
 	pad := bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}
@@ -48,13 +48,13 @@ func TestCheckNamesLayerAndCause(t *testing.T) {
 		want   []string
 	}{
 		{"no layers", func(n *bcnn.Network) { n.Layers = nil }, []string{"no layers"}},
-		{"input type", func(n *bcnn.Network) { n.Input.DType = bcnn.Bits }, []string{"input", "bits"}},
-		{"input empty", func(n *bcnn.Network) { n.Input.Shape.W = 0 }, []string{"input", "empty"}},
-		{"input huge", func(n *bcnn.Network) { n.Input.Shape = bcnn.Shape{H: 1 << 16, W: 1 << 10, C: 1 << 10} }, []string{"input", "values"}},
-		{"input wide", func(n *bcnn.Network) { n.Input.Shape = bcnn.Shape{H: 1, W: 1<<16 + 1, C: 1} }, []string{"input", "larger"}},
-		{"input deep", func(n *bcnn.Network) { n.Input.Shape = bcnn.Shape{H: 1, W: 1, C: 1<<22 + 1} }, []string{"input", "larger"}},
-		{"input overflow", func(n *bcnn.Network) { n.Input.Shape = bcnn.Shape{H: math.MaxInt, W: math.MaxInt, C: 2} }, []string{"input", "larger"}},
-		{"resize", func(n *bcnn.Network) { n.Input.Resize = 5 }, []string{"resize 5"}},
+		{"input type", func(n *bcnn.Network) { n.Inputs[0].DType = bcnn.Bits }, []string{"input", "bits"}},
+		{"input empty", func(n *bcnn.Network) { n.Inputs[0].Shape.W = 0 }, []string{"input", "empty"}},
+		{"input huge", func(n *bcnn.Network) { n.Inputs[0].Shape = bcnn.Shape{H: 1 << 16, W: 1 << 10, C: 1 << 10} }, []string{"input", "values"}},
+		{"input wide", func(n *bcnn.Network) { n.Inputs[0].Shape = bcnn.Shape{H: 1, W: 1<<16 + 1, C: 1} }, []string{"input", "larger"}},
+		{"input deep", func(n *bcnn.Network) { n.Inputs[0].Shape = bcnn.Shape{H: 1, W: 1, C: 1<<22 + 1} }, []string{"input", "larger"}},
+		{"input overflow", func(n *bcnn.Network) { n.Inputs[0].Shape = bcnn.Shape{H: math.MaxInt, W: math.MaxInt, C: 2} }, []string{"input", "larger"}},
+		{"resize", func(n *bcnn.Network) { n.Inputs[0].Resize = 5 }, []string{"resize 5"}},
 		{"no name", func(n *bcnn.Network) { n.Layers[2].Name = "" }, []string{"layer 2", "name"}},
 		{"same name", func(n *bcnn.Network) { n.Layers[2].Name = "conv" }, []string{`"conv"`, "another layer"}},
 		{"no op", op(2, nil), []string{`"pool"`, "no operation"}},
@@ -71,7 +71,7 @@ func TestCheckNamesLayerAndCause(t *testing.T) {
 		{"scheme", op(0, bcnn.Binarize{Scheme: "x"}), []string{"binarize", `"x"`}},
 		{"thresholds", op(0, bcnn.Binarize{Scheme: bcnn.SchemeGrey}), []string{"0 thresholds", "want 1"}},
 		{"grey channels", func(n *bcnn.Network) {
-			n.Input.Shape.C = 2
+			n.Inputs[0].Shape.C = 2
 			n.Layers[0].Op = bcnn.Binarize{Scheme: bcnn.SchemeLBP}
 		}, []string{"1 or 3 channels"}},
 		{"kernel", conv(func(c *bcnn.Conv2D) { c.KH = 0 }), []string{`"conv"`, "kernel 0×3"}},
@@ -98,15 +98,16 @@ func TestCheckNamesLayerAndCause(t *testing.T) {
 		{"dense outputs", op(5, bcnn.Dense{}), []string{"0 outputs"}},
 		{"dense weights", op(5, bcnn.Dense{Out: 2}), []string{`"dense"`, "0 weights, want 2×18"}},
 		{"absent input", func(n *bcnn.Network) { n.Layers[0].Inputs = []int{-2} }, []string{`"binarize"`, "layer -2"}},
-		{"second input", func(n *bcnn.Network) { n.MoreInputs = []bcnn.Input{{DType: bcnn.Float32}} }, []string{"input 2", "empty"}},
+		{"no inputs", func(n *bcnn.Network) { n.Inputs = nil }, []string{"has no inputs"}},
+		{"second input", func(n *bcnn.Network) { n.Inputs = append(n.Inputs, bcnn.Input{DType: bcnn.Float32}) }, []string{"input 2", "empty"}},
 		{"large inputs", func(n *bcnn.Network) {
 			large := bcnn.Input{Shape: bcnn.Shape{H: 1 << 14, W: 1 << 13, C: 1}, DType: bcnn.Float32}
-			n.MoreInputs = []bcnn.Input{large, large}
+			n.Inputs = append(n.Inputs, large, large)
 		}, []string{"the inputs have more than 268435456 values together"}},
 		{"absent output", func(n *bcnn.Network) { n.Outputs = []int{6, 7} }, []string{"output 1 is layer 7"}},
 		{"same output", func(n *bcnn.Network) { n.Outputs = []int{6, 2, 6} }, []string{"output 2 is layer 6"}},
 		{"no output of the last layer", func(n *bcnn.Network) { n.Outputs = []int{2} }, []string{`"softmax"`, "not used"}},
-		{"source of the input", func(n *bcnn.Network) { n.Input.Source = &bcnn.Source{Dims: []int{107}} }, []string{"input", "dimensions [107]", "6×6×3"}},
+		{"source of the input", func(n *bcnn.Network) { n.Inputs[0].Source = &bcnn.Source{Dims: []int{107}} }, []string{"input", "dimensions [107]", "6×6×3"}},
 		{"source with too many values", func(n *bcnn.Network) { n.Layers[4].Source = &bcnn.Source{Dims: []int{2, 3, 3, 2}} }, []string{`"sign"`, "dimensions [2 3 3 2]"}},
 		{"source with too few values", func(n *bcnn.Network) { n.Layers[4].Source = &bcnn.Source{Dims: []int{9}} }, []string{`"sign"`, "dimensions [9]"}},
 		{"source without values", func(n *bcnn.Network) { n.Layers[4].Source = &bcnn.Source{Dims: []int{0, 18}} }, []string{`"sign"`, "dimensions [0 18]"}},

@@ -37,7 +37,7 @@ func of[T any](s *script, values ...T) T { return values[s.next(len(values))] }
 
 func (s *script) shape(i int) bcnn.Shape {
 	if i < 0 {
-		return s.net.Input.Shape
+		return s.net.Inputs[0].Shape
 	}
 	return s.shapes[i]
 }
@@ -206,7 +206,7 @@ func (s *script) build() *bcnn.Network {
 	if in.Values() > 1<<16 {
 		in.H, in.W = 1, 1
 	}
-	s.net = &bcnn.Network{Name: "script", Input: bcnn.Input{Shape: in, DType: of(s, bcnn.Float32, bcnn.Uint8)}}
+	s.net = &bcnn.Network{Name: "script", Inputs: []bcnn.Input{{Shape: in, DType: of(s, bcnn.Float32, bcnn.Uint8)}}}
 	last := bcnn.NetworkInput
 	for len(s.code) > 0 && len(s.net.Layers) < 600 {
 		length := 1 + s.next(12)

@@ -51,7 +51,7 @@ func requireLinear(t testing.TB, e expense) {
 
 // fed returns a network without layers.
 func fed(d bcnn.DType, h, w, c int) *bcnn.Network {
-	return &bcnn.Network{Name: "cost", Input: bcnn.Input{Shape: bcnn.Shape{H: h, W: w, C: c}, DType: d}}
+	return &bcnn.Network{Name: "cost", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: h, W: w, C: c}, DType: d}}}
 }
 
 // plus adds a layer under a name of its own.

@@ -11,8 +11,8 @@ import (
 // A small network built in Go, and what becomes of it.
 func ExampleLower() {
 	n := &bcnn.Network{
-		Name:  "small",
-		Input: bcnn.Input{Shape: bcnn.Shape{H: 8, W: 8, C: 1}, DType: bcnn.Uint8},
+		Name:   "small",
+		Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 8, W: 8, C: 1}, DType: bcnn.Uint8}},
 	}
 	// 16 filters of 3×3 on bytes, all weights −1.
 	n.Append("conv", bcnn.Conv2D{

@@ -42,7 +42,7 @@ func TestLevels(t *testing.T) {
 // Levels of the second of several inputs.
 func TestLevelsOfInputs(t *testing.T) {
 	net := fed(bcnn.Float32, 2, 2, 1)
-	net.MoreInputs = []bcnn.Input{{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Float32}}
+	net.Inputs = append(net.Inputs, bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Float32})
 	net.Append("q", bcnn.Ternary(), bcnn.NetworkInput-1)
 	net.Append("c", bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 1, Weights: bcnn.Weights{Bits: []uint64{1}}})
 	net.Append("sum", bcnn.Add{}, 1, bcnn.NetworkInput)

@@ -172,7 +172,7 @@ func TestPlansOfHostileSize(t *testing.T) {
 	require.NotErrorIs(t, err, budget.ErrExceeded)
 
 	// On few channels all of it is possible.
-	n.Input.Shape.C = 8192
+	n.Inputs[0].Shape.C = 8192
 	_, err = bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
 	require.NoError(t, err)
 }
@@ -198,7 +198,7 @@ func TestPlansOfExplainedSize(t *testing.T) {
 	c := (always + perByte*(size+2)) / (20*8 - perByte)
 	require.Zero(t, (always+perByte*(size+2))%(20*8-perByte))
 	n = build(10 + int(size-(mustSize(t, n)-3)))
-	n.Input.Shape.C = int(c)
+	n.Inputs[0].Shape.C = int(c)
 	_, err = bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	n.Name = n.Name[1:]

@@ -31,7 +31,7 @@ func Lower(ctx context.Context, n *Network, opts LowerOptions) (*Plan, error) {
 }
 
 // OutputShape returns the shape of the plan's output.
-func (p *Plan) OutputShape() Shape { return p.Tensors[p.Output].Shape }
+func (p *Plan) OutputShape() Shape { return p.Tensors[p.Outputs[0]].Shape }
 
 type lowering struct {
 	spending
@@ -81,7 +81,7 @@ func lower(ctx context.Context, n *Network, opts LowerOptions) (*Plan, spending,
 	lo := &lowering{
 		spending: newSpending(b, b.Used(), limits), // the check has spent the size
 		net:      n, types: types, fused: !opts.Unfused, uses: make([]int, len(n.Layers)),
-		plan: &Plan{Name: n.Name, Input: n.Input, MoreInputs: n.MoreInputs, Labels: n.Labels},
+		plan: &Plan{Name: n.Name, Inputs: slices.Clone(n.Inputs), Labels: n.Labels},
 	}
 	if err := lo.run(); err != nil {
 		return nil, lo.spending, fmt.Errorf("network %s: %w", text.Quote(n.Name), err)
@@ -90,7 +90,7 @@ func lower(ctx context.Context, n *Network, opts LowerOptions) (*Plan, spending,
 }
 
 func (lo *lowering) run() error {
-	for i, in := range lo.net.Inputs() {
+	for i, in := range lo.net.Inputs {
 		if err := lo.fits("an input", in.Shape.Bytes(in.DType)); err != nil {
 			return err
 		}
@@ -135,16 +135,12 @@ func (lo *lowering) run() error {
 		}
 		values[i] = v
 	}
-	for i, l := range outputs {
+	for _, l := range outputs {
 		t, err := lo.output(values[l])
 		if err != nil {
 			return err
 		}
-		if i == 0 {
-			lo.plan.Output = t
-		} else {
-			lo.plan.MoreOutputs = append(lo.plan.MoreOutputs, t)
-		}
+		lo.plan.Outputs = append(lo.plan.Outputs, t)
 	}
 	return nil
 }
@@ -300,7 +296,7 @@ func (lo *lowering) emit(op StepOp, layers []int, d DType, s Shape, in ...int) (
 
 // writer returns the step that writes a tensor: each writes one, in their order, and
 // the inputs come first.
-func (lo *lowering) writer(t int) *Step { return &lo.plan.Steps[t-1-len(lo.plan.MoreInputs)] }
+func (lo *lowering) writer(t int) *Step { return &lo.plan.Steps[t-len(lo.plan.Inputs)] }
 
 // implement adds layers to the step that writes a tensor, and names both.
 func (lo *lowering) implement(t int, layers []int) error {
@@ -343,7 +339,7 @@ func (lo *lowering) output(v value) (int, error) {
 		return 0, err
 	}
 	// An output is never the caller's input nor another output.
-	if lo.outputs[t] || t <= len(p.MoreInputs) {
+	if lo.outputs[t] || t < len(p.Inputs) {
 		if t, err = lo.emit(&AffineStep{}, nil, Float32, p.Tensors[t].Shape, t); err != nil {
 			return 0, err
 		}

@@ -103,7 +103,7 @@ func (lo *lowering) quantize(v value, i int, op Quantize) (value, error) {
 		out, err = lo.convBits(v, i, cuts)
 	} else {
 		layers := append(layersApart(v.chain), i)
-		if v.tensor > len(lo.plan.MoreInputs) { // a bias or a scale of the layer whose sums they are
+		if v.tensor >= len(lo.plan.Inputs) { // a bias or a scale of the layer whose sums they are
 			done := lo.writer(v.tensor).Layers
 			n := len(layers)
 			layers = slices.DeleteFunc(layers, func(l int) bool { return slices.Contains(done, l) })

@@ -144,7 +144,7 @@ func (lo *lowering) float(v value) (t int, err error) {
 		if t, err = lo.emit(&AffineStep{}, nil, Float32, lo.plan.Tensors[t].Shape, t); err != nil {
 			return 0, err
 		}
-	} else if len(chain) > 0 && chain[0].kind != linkAffine && chain[0].kind != linkPool && chain[0].kind != linkTanh && t >= len(lo.plan.Inputs()) {
+	} else if len(chain) > 0 && chain[0].kind != linkAffine && chain[0].kind != linkPool && chain[0].kind != linkTanh && t >= len(lo.plan.InputTensors()) {
 		// An activation behind a sum that nothing else reads is done by the sum.
 		if add, ok := lo.writer(t).Op.(*AddStep); ok && !v.shared && add.Activation.Kind == ActivationNone {
 			if add.Activation, err = lo.activation(&chain[0], lo.plan.Tensors[t].Shape.C); err != nil {

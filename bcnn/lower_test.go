@@ -65,7 +65,7 @@ func (b *builder) like() int {
 		panic(err)
 	}
 	i := b.intn(len(shapes)+1) - 1
-	s := b.net.Input.Shape
+	s := b.net.Inputs[0].Shape
 	if i >= 0 {
 		s = shapes[i]
 	}
@@ -252,7 +252,7 @@ func (b *builder) affine() bcnn.Affine {
 func randomNetwork(seed uint64) *bcnn.Network {
 	b := &builder{rng: rand.New(rand.NewPCG(seed, 7))}
 	in := bcnn.Input{Shape: bcnn.Shape{H: 4 + b.intn(6), W: 4 + b.intn(6), C: []int{1, 3, 2, 5}[b.intn(4)]}, DType: bcnn.Uint8}
-	b.net = &bcnn.Network{Name: fmt.Sprintf("random%d", seed), Input: in}
+	b.net = &bcnn.Network{Name: fmt.Sprintf("random%d", seed), Inputs: []bcnn.Input{in}}
 	b.last = in.Shape
 	switch b.intn(5) {
 	case 0:
@@ -347,7 +347,7 @@ func randomNetwork(seed uint64) *bcnn.Network {
 		b.add(b.batchNorm())
 	}
 	if b.intn(4) == 0 { // a second input
-		b.net.MoreInputs = []bcnn.Input{{Shape: b.last, DType: bcnn.Float32}}
+		b.net.Inputs = append(b.net.Inputs, bcnn.Input{Shape: b.last, DType: bcnn.Float32})
 		b.add(bcnn.Add{}, len(b.net.Layers)-1, bcnn.NetworkInput-1)
 	}
 	last := len(b.net.Layers) - 1
@@ -372,7 +372,7 @@ func requireLowersRight(t *testing.T, net *bcnn.Network, seed uint64) {
 	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(seed, 8))
 	var in []bcnn.Tensor
-	for _, input := range net.Inputs() {
+	for _, input := range net.Inputs {
 		x := bcnn.NewTensor(input.DType, 2, input.Shape)
 		for i := range x.U8 {
 			x.U8[i] = uint8(rng.IntN(8))

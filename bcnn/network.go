@@ -15,21 +15,17 @@ import (
 // Network is a directed acyclic graph of layers, most often with one input and one
 // output, the last layer. It is plain data; Check says whether it is well formed.
 type Network struct {
-	Name  string
-	Input Input
-	// MoreInputs are the inputs behind the first. A layer refers to number i of them by
-	// NetworkInput−1−i.
-	MoreInputs []Input
-	Layers     []Layer
+	Name string
+	// Inputs are what the network is fed with, one or more. A layer refers to number i
+	// of them by NetworkInput−i.
+	Inputs []Input
+	Layers []Layer
 	// Outputs are the layers whose outputs are those of the network, in their order;
 	// none means the last layer.
 	Outputs []int
 	// Labels names the values of the first output, in order; empty if unknown.
 	Labels []string
 }
-
-// Inputs returns all inputs.
-func (n *Network) Inputs() []Input { return append([]Input{n.Input}, n.MoreInputs...) }
 
 // OutputLayers returns the layers whose outputs are those of the network.
 func (n *Network) OutputLayers() []int {
@@ -54,8 +50,8 @@ type Input struct {
 	Source *Source
 }
 
-// NetworkInput is the index by which a layer refers to the network's input; those
-// below it are further inputs.
+// NetworkInput is the index by which a layer refers to the network's first input;
+// the indices below it are those of the further inputs.
 const NetworkInput = -1
 
 // Layer is one node of the graph.

@@ -19,7 +19,7 @@ func interpret(n *bcnn.Network, shapes []bcnn.Shape, inputs [][]float64) [][]flo
 		for j, s := range l.Inputs {
 			if s <= bcnn.NetworkInput {
 				k := bcnn.NetworkInput - s
-				in[j], inShape[j] = inputs[k], n.Inputs()[k].Shape
+				in[j], inShape[j] = inputs[k], n.Inputs[k].Shape
 			} else {
 				in[j], inShape[j] = outputs[s], shapes[s]
 			}

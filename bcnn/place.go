@@ -27,10 +27,10 @@ func (p *Plan) Uses() []Use {
 // the last fetches.
 func (p *Plan) EndUses() []Use {
 	var uses []Use
-	for t := range p.Inputs() {
+	for t := range p.InputTensors() {
 		uses = append(uses, Use{t, -1, -1})
 	}
-	for _, t := range p.Outputs() {
+	for _, t := range p.Outputs {
 		uses = append(uses, Use{t, len(p.Steps), len(p.Steps)})
 	}
 	return uses

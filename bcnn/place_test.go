@@ -186,16 +186,16 @@ func requirePlaced(t *testing.T, p *bcnn.Plan) {
 	require.Equal(t, "input", p.Tensors[0].Name)
 	items := make([]lifetime, len(p.Tensors)) // as the steps say, read on their own
 	for i, tensor := range p.Tensors {
-		at := max(i-len(p.Inputs()), -1)
+		at := max(i-len(p.InputTensors()), -1)
 		items[i] = lifetime{First: at, Last: at, Bytes: tensor.Shape.Bytes(tensor.DType)}
 	}
 	for i, s := range p.Steps {
-		require.Equal(t, i+len(p.Inputs()), s.Out, "each step writes the next tensor")
+		require.Equal(t, i+len(p.InputTensors()), s.Out, "each step writes the next tensor")
 		for _, in := range s.In {
 			items[in].Last = i
 		}
 	}
-	for _, output := range p.Outputs() {
+	for _, output := range p.Outputs {
 		items[output].Last = len(p.Steps)
 	}
 	for _, n := range []int{1, 3} {
@@ -213,7 +213,7 @@ func requirePlaced(t *testing.T, p *bcnn.Plan) {
 	}
 	// Without the caller's tensors there is no place for them.
 	for i, offset := range p.Place(1, p.InnerUses()).Offsets {
-		require.Equal(t, i < len(p.Inputs()) || slices.Contains(p.Outputs(), i), offset == -1, p.Tensors[i].Name)
+		require.Equal(t, i < len(p.InputTensors()) || slices.Contains(p.Outputs, i), offset == -1, p.Tensors[i].Name)
 	}
 }
 

@@ -6,36 +6,30 @@ import "github.com/bitcnn/bitcnn/internal/num"
 // static shapes. Backends execute plans and decide nothing about arithmetic.
 // A plan is immutable and may be shared.
 type Plan struct {
-	Name  string
-	Input Input
-	// MoreInputs are the inputs behind the first. The inputs are the first tensors, in
-	// this order.
-	MoreInputs []Input
-	Labels     []string
-	Tensors    []PlanTensor
-	Steps      []Step
-	// Output is the index of the output tensor, always Float32, MoreOutputs are those
-	// of the outputs behind the first: other tensors, which steps write.
-	Output      int
-	MoreOutputs []int
+	Name string
+	// Inputs are those of the network. Input number i is tensor number i.
+	Inputs  []Input
+	Labels  []string
+	Tensors []PlanTensor
+	Steps   []Step
+	// Outputs are the indices of the output tensors, one or more: different ones,
+	// which steps write, always Float32.
+	Outputs []int
 	// Softmax says that the first output of the network ends in a Softmax layer. Such
 	// layers are not part of the plan (see Probabilities).
 	Softmax bool
 }
 
-// Inputs returns all inputs. Input number i is tensor number i.
-func (p *Plan) Inputs() []PlanTensor { return p.Tensors[:1+len(p.MoreInputs)] }
-
-// Outputs returns the tensors of all outputs.
-func (p *Plan) Outputs() []int { return append([]int{p.Output}, p.MoreOutputs...) }
+// InputTensors returns the tensors of the inputs.
+func (p *Plan) InputTensors() []PlanTensor { return p.Tensors[:len(p.Inputs)] }
 
 // Ends tells which tensors are inputs or outputs.
 func (p *Plan) Ends() []bool {
 	ends := make([]bool, len(p.Tensors))
-	for t := range p.Inputs() {
+	for t := range p.InputTensors() {
 		ends[t] = true
 	}
-	for _, t := range p.Outputs() {
+	for _, t := range p.Outputs {
 		ends[t] = true
 	}
 	return ends

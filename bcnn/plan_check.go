@@ -36,19 +36,24 @@ func (p *Plan) Check() error {
 }
 
 func (p *Plan) check() error {
-	if len(p.Tensors) == 0 {
+	switch {
+	case len(p.Tensors) == 0:
 		return errors.New("no tensors")
+	case len(p.Inputs) == 0:
+		return errors.New("no inputs")
+	case len(p.Outputs) == 0:
+		return errors.New("no outputs")
 	}
 	for i, t := range p.Tensors {
 		if err := t.check(); err != nil {
 			return fmt.Errorf("tensor %d (%s): %w", i, text.Escape(t.Name), err)
 		}
 	}
-	if len(p.MoreInputs) >= len(p.Tensors) {
-		return fmt.Errorf("%d tensors for %d inputs", len(p.Tensors), 1+len(p.MoreInputs))
+	if len(p.Inputs) > len(p.Tensors) {
+		return fmt.Errorf("%d tensors for %d inputs", len(p.Tensors), len(p.Inputs))
 	}
 	written := make([]bool, len(p.Tensors))
-	for i, want := range append([]Input{p.Input}, p.MoreInputs...) {
+	for i, want := range p.Inputs {
 		if in := p.Tensors[i]; in.DType != want.DType || in.Shape != want.Shape {
 			return fmt.Errorf("tensor %d is %v %v, but the input is %v %v", i, in.DType, in.Shape, want.DType, want.Shape)
 		}
@@ -79,13 +84,9 @@ func (p *Plan) check() error {
 	if err := unsupported.Err(); err != nil {
 		return err
 	}
-	if !has(p.Output) || p.Tensors[p.Output].DType != Float32 {
-		return fmt.Errorf("output tensor %d is not written or not float32", p.Output)
-	}
 	isOutput := make([]bool, len(p.Tensors))
-	isOutput[p.Output] = true
-	for _, t := range p.MoreOutputs {
-		if !has(t) || p.Tensors[t].DType != Float32 || isOutput[t] || t <= len(p.MoreInputs) {
+	for _, t := range p.Outputs {
+		if !has(t) || p.Tensors[t].DType != Float32 || isOutput[t] || t < len(p.Inputs) {
 			return fmt.Errorf("output tensor %d is not written, not float32, an input, or an output already", t)
 		}
 		isOutput[t] = true

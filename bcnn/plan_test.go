@@ -99,7 +99,7 @@ func TestFloatThresholdIsTheFirstValueOfTheOtherSign(t *testing.T) {
 	for i := range bn.Var {
 		bn.Var[i] = max(bn.Var[i], 0.1)
 	}
-	n := &bcnn.Network{Name: "bn", Input: bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: channels}, DType: bcnn.Float32}}
+	n := &bcnn.Network{Name: "bn", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 1, W: 1, C: channels}, DType: bcnn.Float32}}}
 	n.Append("bn", bn)
 	n.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsMinus})
 	p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})

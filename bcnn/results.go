@@ -22,7 +22,7 @@ func Results(n *Network, p *Plan) []int {
 		missing []int
 	}
 	states := make([]state, len(p.Tensors))
-	for t := range p.Inputs() {
+	for t := range p.InputTensors() {
 		states[t].last = NetworkInput
 	}
 	for i, step := range p.Steps {

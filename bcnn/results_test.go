@@ -11,7 +11,7 @@ import (
 // The tensor of a step is the output of the last layer that is fused into it, unless
 // part of a layer before it is still to come.
 func TestResults(t *testing.T) {
-	n := &bcnn.Network{Name: "n", Input: bcnn.Input{Shape: bcnn.Shape{H: 4, W: 4, C: 1}, DType: bcnn.Float32}}
+	n := &bcnn.Network{Name: "n", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 4, W: 4, C: 1}, DType: bcnn.Float32}}}
 	n.Append("relu", bcnn.ReLU{})
 	n.Append("pool", bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}})
 	n.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsMinus})

@@ -100,7 +100,7 @@ func check(ctx context.Context, dev *backend.Device, peers string, op operator) 
 
 // ours computes the operator on the device: its sums, or ±1 for a pool.
 func ours(ctx context.Context, dev *backend.Device, op operator, x, weights []int8, pad int) ([]float32, error) {
-	net := &bcnn.Network{Name: op.name, Input: bcnn.Input{Shape: op.in, DType: bcnn.Float32}}
+	net := &bcnn.Network{Name: op.name, Inputs: []bcnn.Input{{Shape: op.in, DType: bcnn.Float32}}}
 	net.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
 	switch op.kind {
 	case "conv", "dense":

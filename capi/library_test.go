@@ -247,7 +247,7 @@ func TestDescribe(t *testing.T) {
 	var r report
 	require.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(first, "report ")), &r))
 	require.Equal(t, model.Labels, r.Labels)
-	require.Equal(t, model.Input.Shape, bitcnn.Shape{H: r.Inputs[0].Height, W: r.Inputs[0].Width, C: r.Inputs[0].Channels})
+	require.Equal(t, model.Inputs[0].Shape, bitcnn.Shape{H: r.Inputs[0].Height, W: r.Inputs[0].Width, C: r.Inputs[0].Channels})
 	plan, err := bcnn.Lower(t.Context(), model, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	var macs, binary int64

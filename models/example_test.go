@@ -14,7 +14,7 @@ func ExampleLoad() {
 		log.Fatal(err)
 	}
 	fmt.Println(models.Names())
-	fmt.Println(net.Input.Shape, net.Labels)
+	fmt.Println(net.Inputs[0].Shape, net.Labels)
 	// Output:
 	// [vehiclenet vehiclenet-rgb vehiclenet-grey vehiclenet-lbp digits]
 	// 96×96×3 [bike car juggernaut minibus pickup truck]

@@ -21,8 +21,8 @@ func TestLoad(t *testing.T) {
 			inputs[name] = bcnn.Shape{H: 96, W: 96, C: 3}
 		}
 		require.Equal(t, labels[name], n.Labels)
-		require.Equal(t, inputs[name], n.Input.Shape)
-		require.Equal(t, bcnn.Uint8, n.Input.DType)
+		require.Equal(t, inputs[name], n.Inputs[0].Shape)
+		require.Equal(t, bcnn.Uint8, n.Inputs[0].DType)
 	}
 	for _, name := range []string{"planenet", "", "../models/digits", "digits.bcnn"} {
 		_, err := Load(t.Context(), name)

@@ -37,8 +37,8 @@ func Topology(scheme InputScheme, classes int, seed uint64) (*bcnn.Network, erro
 	}
 	const side, filters, units, kernel = 96, 32, 100, 5
 	n := &bcnn.Network{
-		Name:  "vehiclenet-" + string(scheme),
-		Input: bcnn.Input{Shape: bcnn.Shape{H: side, W: side, C: 3}, DType: bcnn.Uint8},
+		Name:   "vehiclenet-" + string(scheme),
+		Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: side, W: side, C: 3}, DType: bcnn.Uint8}},
 	}
 	rng := rand.New(rand.NewPCG(seed, 0))
 	channels, padValue := 3, -1

@@ -65,7 +65,7 @@ func TestEmbeddedModels(t *testing.T) {
 			require.NoError(t, err)
 			gotKinds, gotShapes := kinds(n)
 			require.Equal(t, []string{"bike", "car", "juggernaut", "minibus", "pickup", "truck"}, n.Labels)
-			require.Equal(t, bcnn.Input{Shape: bcnn.Shape{H: 96, W: 96, C: 3}, DType: bcnn.Uint8, Resize: 100}, n.Input)
+			require.Equal(t, bcnn.Input{Shape: bcnn.Shape{H: 96, W: 96, C: 3}, DType: bcnn.Uint8, Resize: 100}, n.Inputs[0])
 			same, err := Topology(schemes[name], 6, 1)
 			require.NoError(t, err)
 			wantKinds, wantShapes := kinds(same)

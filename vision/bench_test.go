@@ -54,7 +54,7 @@ func BenchmarkClassify(b *testing.B) {
 		lock.Lock()
 		defer lock.Unlock()
 		in := c.tensor(1)
-		copy(in.U8, drawn(photo.Image, net.Input))
+		copy(in.U8, drawn(photo.Image, net.Inputs[0]))
 		_, err := c.ClassifyTensor(b.Context(), in)
 		return err
 	}

@@ -22,8 +22,8 @@ import (
 func reference(t *testing.T, n *bcnn.Network, img image.Image) []float32 {
 	plan, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
 	require.NoError(t, err)
-	in := bcnn.NewTensor(bcnn.Uint8, 1, n.Input.Shape)
-	copy(in.U8, pixels(t, img, n.Input))
+	in := bcnn.NewTensor(bcnn.Uint8, 1, n.Inputs[0].Shape)
+	copy(in.U8, pixels(t, img, n.Inputs[0]))
 	out, err := ref.Run(t.Context(), plan, in, nil)
 	require.NoError(t, err)
 	return out.F32
@@ -208,7 +208,7 @@ func TestClassifierErrors(t *testing.T) {
 	require.ErrorContains(t, err, "empty")
 	_, err = c.ClassifyBatch(t.Context(), []image.Image{noise(96, 96), nil})
 	require.ErrorContains(t, err, "image 1: there is no image")
-	_, err = c.ClassifyTensor(t.Context(), bcnn.NewTensor(bcnn.Float32, 1, n.Input.Shape))
+	_, err = c.ClassifyTensor(t.Context(), bcnn.NewTensor(bcnn.Float32, 1, n.Inputs[0].Shape))
 	require.ErrorContains(t, err, "tensor is float32")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -223,7 +223,7 @@ func TestClassifierErrors(t *testing.T) {
 	_, err = NewClassifier(nil, Options{})
 	require.ErrorContains(t, err, "there is none")
 
-	vector := &bcnn.Network{Name: "vector", Input: bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: 9}, DType: bcnn.Float32}}
+	vector := &bcnn.Network{Name: "vector", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 1, W: 1, C: 9}, DType: bcnn.Float32}}}
 	vector.Append("dense", bcnn.Dense{Out: 2, Weights: bcnn.Weights{F32: make([]float32, 18)}})
 	_, err = NewClassifier(open(t, vector, bitcnn.Options{}), Options{})
 	require.ErrorContains(t, err, "not an image")
@@ -231,7 +231,7 @@ func TestClassifierErrors(t *testing.T) {
 
 // A network that reads floats, and whose outputs are those of single pixels.
 func TestClassifierOfFloats(t *testing.T) {
-	n := &bcnn.Network{Name: "pixels", Input: bcnn.Input{Shape: bcnn.Shape{H: 1, W: 2, C: 3}, DType: bcnn.Float32}}
+	n := &bcnn.Network{Name: "pixels", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 1, W: 2, C: 3}, DType: bcnn.Float32}}}
 	identity := make([]float32, 36)
 	for i := range 6 {
 		identity[7*i] = 1

@@ -69,7 +69,7 @@ func floatNet() *bcnn.Network {
 		}
 		return bcnn.Weights{F32: w}
 	}
-	net := &bcnn.Network{Name: "life", Input: bcnn.Input{DType: bcnn.Float32, Shape: bcnn.Shape{H: 6, W: 5, C: 7}}}
+	net := &bcnn.Network{Name: "life", Inputs: []bcnn.Input{{DType: bcnn.Float32, Shape: bcnn.Shape{H: 6, W: 5, C: 7}}}}
 	same := bcnn.Window{KH: 3, KW: 3, Pad: bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}}
 	net.Append("conv1", bcnn.Conv2D{Window: same, Out: 40, Weights: floats(40 * 3 * 3 * 7)})
 	first := net.Append("relu", bcnn.ReLU{})
@@ -129,7 +129,7 @@ func (l *life) compile(net *bcnn.Network, change func(o *backend.Options)) (*rea
 	return &ready{
 		Executable: exe, plan: plan,
 		out: []bcnn.Tensor{bcnn.NewTensor(bcnn.Float32, opts.MaxBatch, plan.OutputShape())},
-		in:  []bcnn.Tensor{RandomImages(5, opts.MaxBatch, plan.Input)},
+		in:  []bcnn.Tensor{RandomImages(5, opts.MaxBatch, plan.Inputs[0])},
 	}, nil
 }
 
@@ -164,7 +164,7 @@ func (l *life) describes() error {
 		return err
 	}
 	in, out := r.Inputs(), r.Outputs()
-	if len(in) != 1 || in[0].DType != r.plan.Input.DType || in[0].Shape != r.plan.Input.Shape ||
+	if len(in) != 1 || in[0].DType != r.plan.Inputs[0].DType || in[0].Shape != r.plan.Inputs[0].Shape ||
 		len(out) != 1 || out[0].DType != bcnn.Float32 || out[0].Shape != r.plan.OutputShape() {
 		return fmt.Errorf("inputs %v, outputs %v", in, out)
 	}

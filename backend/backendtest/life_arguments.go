@@ -22,7 +22,7 @@ func (l *life) wrongTensors() error {
 		return err
 	}
 	const n = lifeBatch
-	goodIn, goodOut, input, shape := r.in[0], r.out[0], r.plan.Input, r.plan.OutputShape()
+	goodIn, goodOut, input, shape := r.in[0], r.out[0], r.plan.Inputs[0], r.plan.OutputShape()
 	taller := func(s bcnn.Shape) bcnn.Shape { s.H++; return s }
 	short := func(t bcnn.Tensor) bcnn.Tensor {
 		t.U8, t.F32 = t.U8[:max(len(t.U8)-1, 0)], t.F32[:max(len(t.F32)-1, 0)]

@@ -158,7 +158,7 @@ func (l *life) runConcurrently() error {
 	ins, wants := make([]bcnn.Tensor, callers), make([]bcnn.Tensor, callers)
 	for i := range callers {
 		n := 1 + i%lifeBatch
-		ins[i], wants[i] = RandomImages(uint64(i), n, r.plan.Input), bcnn.NewTensor(bcnn.Float32, n, r.plan.OutputShape())
+		ins[i], wants[i] = RandomImages(uint64(i), n, r.plan.Inputs[0]), bcnn.NewTensor(bcnn.Float32, n, r.plan.OutputShape())
 		if err := r.Run(l.ctx, wants[i:][:1], ins[i:][:1]); err != nil {
 			return err
 		}

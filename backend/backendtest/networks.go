@@ -32,7 +32,7 @@ func VehicleNet(seed uint64, size int) *bcnn.Network {
 		}
 		return b
 	}
-	net := &bcnn.Network{Name: "vehicle", Input: bcnn.Input{DType: bcnn.Uint8, Shape: bcnn.Shape{H: size, W: size, C: 3}}}
+	net := &bcnn.Network{Name: "vehicle", Inputs: []bcnn.Input{{DType: bcnn.Uint8, Shape: bcnn.Shape{H: size, W: size, C: 3}}}}
 	same := bcnn.Window{KH: 5, KW: 5, Pad: bcnn.Padding{Top: 2, Left: 2, Bottom: 2, Right: 2}}
 	half := bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}
 	channels := 3
@@ -71,7 +71,7 @@ func RandomImages(seed uint64, n int, in bcnn.Input) bcnn.Tensor {
 // OneConv is a convolution of bits between two sign layers.
 func OneConv(size, k, in, out int) *bcnn.Network {
 	rng := rand.New(rand.NewPCG(1, 1))
-	net := &bcnn.Network{Name: "conv", Input: bcnn.Input{DType: bcnn.Uint8, Shape: bcnn.Shape{H: size, W: size, C: in}}}
+	net := &bcnn.Network{Name: "conv", Inputs: []bcnn.Input{{DType: bcnn.Uint8, Shape: bcnn.Shape{H: size, W: size, C: in}}}}
 	thresholds := make([]int32, in)
 	for i := range thresholds {
 		thresholds[i] = 128

@@ -61,7 +61,7 @@ func Published(t *testing.T, run func(ctx context.Context, plan *bcnn.Plan, in b
 			}
 			for _, img := range images {
 				want := img.sums(mode)
-				in, err := readImage(filepath.Join(dir, "images", img.File), fused.Input.Shape)
+				in, err := readImage(filepath.Join(dir, "images", img.File), fused.Inputs[0].Shape)
 				if err != nil {
 					t.Fatal(err)
 				}

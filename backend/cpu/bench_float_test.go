@@ -168,7 +168,7 @@ func benchmarkStep(b *testing.B, plan *bcnn.Plan, isa string) {
 	exe, err := Device().Compile(b.Context(), plan, opts)
 	require.NoError(b, err)
 	defer exe.Close()
-	p := planner{rng: newPlanner(1, plan.Input).rng, plan: *plan}
+	p := planner{rng: newPlanner(1, plan.Inputs[0]).rng, plan: *plan}
 	in, out := p.input(1), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
 	for b.Loop() {
 		if err := exe.Run(context.Background(), []bcnn.Tensor{out}, []bcnn.Tensor{in}); err != nil {

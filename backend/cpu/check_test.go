@@ -35,9 +35,9 @@ func TestCompileChecksPlans(t *testing.T) {
 		{"tensor shape", "tensor 1 (conv): shape", smallNet, func(p *bcnn.Plan) { p.Tensors[1].Shape.W = -1 }},
 		{"huge tensor", "tensor 1 (conv): shape", smallNet, func(p *bcnn.Plan) { p.Tensors[1].Shape = bcnn.Shape{H: 1 << 24, W: 1 << 24, C: 1 << 24} }},
 		{"tensor type", "type DType(9)", smallNet, func(p *bcnn.Plan) { p.Tensors[1].DType = 9 }},
-		{"input", "but the input is", smallNet, func(p *bcnn.Plan) { p.Input.Shape.H = 31 }},
-		{"output", "output tensor 99", smallNet, func(p *bcnn.Plan) { p.Output = 99 }},
-		{"output type", "output tensor 1", smallNet, func(p *bcnn.Plan) { p.Output = 1 }},
+		{"input", "but the input is", smallNet, func(p *bcnn.Plan) { p.Inputs[0].Shape.H = 31 }},
+		{"output", "output tensor 99", smallNet, func(p *bcnn.Plan) { p.Outputs = []int{99} }},
+		{"output type", "output tensor 1", smallNet, func(p *bcnn.Plan) { p.Outputs = []int{1} }},
 		{"inputs", "step 1 (conv): 0 inputs, want 1", smallNet, func(p *bcnn.Plan) { p.Steps[1].In = nil }},
 		{"one input of two", "1 inputs, want 2", floatNet, func(p *bcnn.Plan) { p.Steps[1].In = []int{0} }},
 		{"input not written", "it reads tensor 3", smallNet, func(p *bcnn.Plan) { p.Steps[1].In[0] = 3 }},
@@ -98,7 +98,7 @@ func FuzzDamagedPlan(f *testing.F) {
 		plan := p.done()
 		rng := rand.New(rand.NewPCG(damage, 1))
 		for range hits % 8 {
-			part := []any{&plan.Tensors, &plan.Steps, &plan.Output}[rng.IntN(3)]
+			part := []any{&plan.Tensors, &plan.Steps, &plan.Outputs[0]}[rng.IntN(3)]
 			corrupt(rng, reflect.ValueOf(part))
 		}
 		exe, err := Device().Compile(t.Context(), plan, backend.Options{Threads: 2})

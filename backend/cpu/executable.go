@@ -34,7 +34,7 @@ type executable struct {
 }
 
 func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, config driver.Config) (*executable, error) {
-	e := &executable{plan: plan, config: config, outputs: plan.Outputs(), weights: weights.Of(plan, set.ISA)}
+	e := &executable{plan: plan, config: config, outputs: plan.Outputs, weights: weights.Of(plan, set.ISA)}
 	e.tensors = make([]bcnn.Tensor, len(plan.Tensors))
 	e.full = make([]bcnn.Tensor, len(plan.Tensors))
 	placed, err := e.layout()
@@ -169,7 +169,7 @@ func (e *executable) RunSteps(ctx context.Context, out, in []bcnn.Tensor, after 
 		}
 	}
 	e.workers.Done(n)
-	if t := e.plan.Output; t < len(in) {
+	if t := e.plan.Outputs[0]; t < len(in) {
 		copy(out[0].F32, in[t].F32)
 	}
 	return nil

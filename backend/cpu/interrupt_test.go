@@ -166,7 +166,7 @@ func TestTablesCountAsMemory(t *testing.T) {
 			return p.done()
 		},
 		"border classes": func() *bcnn.Plan { // 40 times 1024 × 1024
-			n := &bcnn.Network{Input: input(bcnn.Float32, 1024, 1024, 1)}
+			n := &bcnn.Network{Inputs: []bcnn.Input{input(bcnn.Float32, 1024, 1024, 1)}}
 			w := bcnn.Window{KH: 1, KW: 3, Pad: bcnn.Padding{Left: 1, Right: 1}}
 			for i := range 40 {
 				n.Append(fmt.Sprint("sign", i), bcnn.Sign{Zero: bcnn.ZeroIsPlus})

@@ -17,7 +17,7 @@ type planner struct {
 
 func newPlanner(seed uint64, in bcnn.Input) *planner {
 	p := &planner{rng: rand.New(rand.NewPCG(seed, 99))}
-	p.plan = bcnn.Plan{Name: "drawn", Input: in}
+	p.plan = bcnn.Plan{Name: "drawn", Inputs: []bcnn.Input{in}}
 	p.plan.Tensors = []bcnn.PlanTensor{{Name: "input", DType: in.DType, Shape: in.Shape}}
 	return p
 }
@@ -28,8 +28,8 @@ func (p *planner) last() bcnn.PlanTensor { return p.plan.Tensors[len(p.plan.Tens
 func (p *planner) step(name string, op bcnn.StepOp, d bcnn.DType, s bcnn.Shape, more ...int) {
 	in := append([]int{len(p.plan.Tensors) - 1}, more...)
 	p.plan.Tensors = append(p.plan.Tensors, bcnn.PlanTensor{Name: name, DType: d, Shape: s})
-	p.plan.Output = len(p.plan.Tensors) - 1
-	p.plan.Steps = append(p.plan.Steps, bcnn.Step{Name: name, In: in, Out: p.plan.Output, Op: op})
+	p.plan.Outputs = []int{len(p.plan.Tensors) - 1}
+	p.plan.Steps = append(p.plan.Steps, bcnn.Step{Name: name, In: in, Out: p.plan.Outputs[0], Op: op})
 }
 
 // done ends the plan with float32 values.
@@ -184,7 +184,7 @@ func perPositionBorder(op *bcnn.ConvStep, in, out bcnn.Shape) *bcnn.Border {
 
 // input draws a batch.
 func (p *planner) input(n int) bcnn.Tensor {
-	t := bcnn.NewTensor(p.plan.Input.DType, n, p.plan.Input.Shape)
+	t := bcnn.NewTensor(p.plan.Inputs[0].DType, n, p.plan.Inputs[0].Shape)
 	for i := range t.U8 {
 		t.U8[i] = uint8(p.rng.IntN(256))
 	}

@@ -20,7 +20,7 @@ import (
 func BenchmarkSteps(b *testing.B) {
 	for _, net := range []*bcnn.Network{backendtest.VehicleNet(1, 96), backendtest.OneConv(48, 5, 32, 32), backendtest.OneConv(28, 3, 128, 128), backendtest.OneConv(14, 3, 256, 256)} {
 		for _, variant := range append([]string{""}, kernelNames...) {
-			b.Run(fmt.Sprintf("%s/%v/variant=%s", net.Name, net.Input.Shape, variant), func(b *testing.B) {
+			b.Run(fmt.Sprintf("%s/%v/variant=%s", net.Name, net.Inputs[0].Shape, variant), func(b *testing.B) {
 				plan, err := bcnn.Lower(b.Context(), net, bcnn.LowerOptions{})
 				require.NoError(b, err)
 				best := make([]time.Duration, len(plan.Steps))
@@ -31,7 +31,7 @@ func BenchmarkSteps(b *testing.B) {
 				}})
 				require.NoError(b, err)
 				defer exe.Close()
-				in, out := backendtest.RandomImages(1, 1, plan.Input), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
+				in, out := backendtest.RandomImages(1, 1, plan.Inputs[0]), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
 				for b.Loop() {
 					require.NoError(b, exe.run(context.Background(), out, in))
 				}
@@ -66,7 +66,7 @@ func compiled(t testing.TB, d *device, plan *bcnn.Plan, opts backend.Options, n 
 // requireRun runs n random images and compares the results with the reference.
 func requireRun(t testing.TB, exe *running, seed uint64, n int) {
 	t.Helper()
-	in := backendtest.RandomImages(seed, n, exe.plan.Input)
+	in := backendtest.RandomImages(seed, n, exe.plan.Inputs[0])
 	want, err := ref.Run(t.Context(), exe.plan, in, nil)
 	require.NoError(t, err)
 	requireOutput(t, exe, want, in)
@@ -84,7 +84,7 @@ func BenchmarkRun(b *testing.B) {
 	for _, n := range []int{1, 16, 256} {
 		b.Run(fmt.Sprintf("vehicle/batch=%d", n), func(b *testing.B) {
 			exe := requireReference(b, testDevice(b), backendtest.VehicleNet(1, 96), backend.Options{}, n)
-			in, out := backendtest.RandomImages(1, n, exe.plan.Input), bcnn.NewTensor(bcnn.Float32, n, exe.plan.OutputShape())
+			in, out := backendtest.RandomImages(1, n, exe.plan.Inputs[0]), bcnn.NewTensor(bcnn.Float32, n, exe.plan.OutputShape())
 			b.ReportAllocs()
 			for b.Loop() {
 				if err := exe.run(context.Background(), out, in); err != nil {

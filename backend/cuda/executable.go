@@ -74,10 +74,10 @@ type memory struct {
 func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, config driver.Config) (*executable, error) {
 	e := &executable{device: d, thread: d.thread, plan: plan, config: config, ctx: ctx, perImage: slowRun,
 		bag: bag{thread: d.thread}, graphs: make(map[int]shim.Graph)}
-	for t := range plan.Inputs() {
+	for t := range plan.InputTensors() {
 		e.inputs = append(e.inputs, end{tensor: t})
 	}
-	for _, t := range plan.Outputs() {
+	for _, t := range plan.Outputs {
 		e.outputs = append(e.outputs, end{tensor: t})
 	}
 	// Laying out weights takes long, and needs no driver.

@@ -50,7 +50,7 @@ func TestGEMMShapes(t *testing.T) {
 		{h: 1, w: 1, in: 1000, out: 300, k: 1, groups: 1, padValue: -1, images: 140},
 	} {
 		rng := rand.New(rand.NewPCG(uint64(c.in), uint64(c.out)))
-		net := &bcnn.Network{Name: "gemm", Input: bcnn.Input{DType: bcnn.Uint8, Shape: bcnn.Shape{H: c.h, W: c.w, C: c.in}}}
+		net := &bcnn.Network{Name: "gemm", Inputs: []bcnn.Input{{DType: bcnn.Uint8, Shape: bcnn.Shape{H: c.h, W: c.w, C: c.in}}}}
 		thresholds := make([]int32, c.in)
 		for i := range thresholds {
 			thresholds[i] = 128
@@ -90,7 +90,7 @@ func TestGEMMShapes(t *testing.T) {
 // gemmNet is a dense layer of size outputs on as many bits, whose result is bits.
 func gemmNet(size int) *bcnn.Network {
 	rng := rand.New(rand.NewPCG(1, uint64(size)))
-	net := &bcnn.Network{Name: "gemm", Input: bcnn.Input{DType: bcnn.Uint8, Shape: bcnn.Shape{H: 1, W: 1, C: size}}}
+	net := &bcnn.Network{Name: "gemm", Inputs: []bcnn.Input{{DType: bcnn.Uint8, Shape: bcnn.Shape{H: 1, W: 1, C: size}}}}
 	thresholds := make([]int32, size)
 	for i := range thresholds {
 		thresholds[i] = 128
@@ -112,7 +112,7 @@ func BenchmarkGEMM(b *testing.B) {
 	}
 	plan, err := bcnn.Lower(b.Context(), gemmNet(size), bcnn.LowerOptions{})
 	require.NoError(b, err)
-	in := backendtest.RandomImages(1, size, plan.Input)
+	in := backendtest.RandomImages(1, size, plan.Inputs[0])
 	out := bcnn.NewTensor(bcnn.Float32, size, plan.OutputShape())
 	seen := make(map[string]bool)
 	for pick := range mostTiles {

@@ -38,7 +38,7 @@ func compileSmall(t testing.TB, d *device, opts backend.Options) (*running, bcnn
 	require.NoError(t, err)
 	t.Cleanup(func() { exe.Close() })
 	n := max(opts.MaxBatch, 1)
-	return exe, bcnn.NewTensor(bcnn.Float32, n, plan.OutputShape()), backendtest.RandomImages(1, n, plan.Input)
+	return exe, bcnn.NewTensor(bcnn.Float32, n, plan.OutputShape()), backendtest.RandomImages(1, n, plan.Inputs[0])
 }
 
 // TestVariantsTakeTheirKernels makes sure that the parity of a variant is that of
@@ -103,7 +103,7 @@ func TestNothingLeaks(t *testing.T) {
 	d := testDevice(t)
 	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 8), bcnn.LowerOptions{})
 	require.NoError(t, err)
-	in, out := backendtest.RandomImages(1, 2, plan.Input), bcnn.NewTensor(bcnn.Float32, 2, plan.OutputShape())
+	in, out := backendtest.RandomImages(1, 2, plan.Inputs[0]), bcnn.NewTensor(bcnn.Float32, 2, plan.OutputShape())
 	before, driver := gpu.Live.Load(), alive(t, d)
 	for i := range 1000 {
 		exe, err := compile(t.Context(), d, plan, backend.Options{Kernels: append([]string{""}, kernelNames...)[i%5], MaxBatch: 2})
@@ -224,11 +224,11 @@ func TestBatches(t *testing.T) {
 		exe := requireReference(t, d, backendtest.VehicleNet(3, 8), backend.Options{}, most)
 		exe.direct = direct
 		want := bcnn.NewTensor(bcnn.Float32, most, exe.plan.OutputShape())
-		images := backendtest.RandomImages(7, most, exe.plan.Input)
+		images := backendtest.RandomImages(7, most, exe.plan.Inputs[0])
 		require.NoError(t, exe.run(context.Background(), want, images))
 		for n := 1; n <= most; n++ {
 			in, out := images, bcnn.NewTensor(bcnn.Float32, n, exe.plan.OutputShape())
-			in.N, in.U8 = n, images.U8[:n*exe.plan.Input.Shape.Values()]
+			in.N, in.U8 = n, images.U8[:n*exe.plan.Inputs[0].Shape.Values()]
 			require.NoError(t, exe.run(context.Background(), out, in))
 			require.Equal(t, want.F32[:len(out.F32)], out.F32, "%d images", n)
 			require.LessOrEqual(t, len(exe.graphs), maxGraphs)

@@ -83,7 +83,7 @@ func (e *executable) buildNetwork(s *candidates.Fused) (_ *built, err error) {
 	put(&n.Weights, s.Weights)
 	put(&n.Sums, make([]int32, sums))
 	put(&n.Barrier, make([]uint32, 2))
-	put(&n.Out, gpu.Tensor(e.plan.Output))
+	put(&n.Out, gpu.Tensor(e.plan.Outputs[0]))
 	if err != nil {
 		return nil, err
 	}

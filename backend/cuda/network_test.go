@@ -30,7 +30,7 @@ type netConv struct {
 // smallNet makes a network of the kind that one launch executes.
 func smallNet(size bcnn.Shape, convs []netConv, denses []int) *bcnn.Network {
 	rng := rand.New(rand.NewPCG(5, uint64(size.W)))
-	net := &bcnn.Network{Name: "small", Input: bcnn.Input{DType: bcnn.Uint8, Shape: size}}
+	net := &bcnn.Network{Name: "small", Inputs: []bcnn.Input{{DType: bcnn.Uint8, Shape: size}}}
 	norm := func(i, n int) {
 		scale, bias := make([]float32, n), make([]float32, n)
 		for k := range n {
@@ -119,7 +119,7 @@ func TestBinarizedNetworkInOneLaunch(t *testing.T) {
 					op.Thresholds = []int32{100, 120, 140}[:made]
 				}
 				net := smallNet(bcnn.Shape{H: 11, W: 9, C: made}, []netConv{{5, 40, 2, padValue, true}, {3, 32, 1, 0, false}}, []int{33, 4})
-				whole := &bcnn.Network{Name: net.Name, Input: bcnn.Input{DType: bcnn.Uint8, Shape: bcnn.Shape{H: 11, W: 9, C: c.channels}}}
+				whole := &bcnn.Network{Name: net.Name, Inputs: []bcnn.Input{{DType: bcnn.Uint8, Shape: bcnn.Shape{H: 11, W: 9, C: c.channels}}}}
 				whole.Append("binarize", op)
 				for _, l := range net.Layers {
 					whole.Append(l.Name, l.Op)

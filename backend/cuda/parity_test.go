@@ -123,7 +123,7 @@ func TestVehicleNet(t *testing.T) {
 		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 		require.NoError(t, err)
 		const images = 2
-		in := backendtest.RandomImages(7, images, plan.Input)
+		in := backendtest.RandomImages(7, images, plan.Inputs[0])
 		want, err := ref.Run(t.Context(), plan, in, nil)
 		require.NoError(t, err)
 		for _, variant := range append([]string{""}, kernelNames...) {

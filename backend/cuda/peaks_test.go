@@ -233,7 +233,7 @@ func BenchmarkDevice(b *testing.B) {
 					b.Cleanup(func() { require.NoError(b, exe.Close()) })
 					return exe
 				}
-				in, out := backendtest.RandomImages(1, w.batch, plan.Input), bcnn.NewTensor(bcnn.Float32, w.batch, plan.OutputShape())
+				in, out := backendtest.RandomImages(1, w.batch, plan.Inputs[0]), bcnn.NewTensor(bcnn.Float32, w.batch, plan.OutputShape())
 				if step >= 0 {
 					timed := compile(backend.Options{Timed: func(i int, _ string, took time.Duration) {
 						if i == step && (best == 0 || took < best) {

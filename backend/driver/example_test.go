@@ -96,7 +96,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	net := &bcnn.Network{Name: "sign", Input: bcnn.Input{DType: bcnn.Float32, Shape: bcnn.Shape{H: 1, W: 1, C: 3}}}
+	net := &bcnn.Network{Name: "sign", Inputs: []bcnn.Input{{DType: bcnn.Float32, Shape: bcnn.Shape{H: 1, W: 1, C: 3}}}}
 	net.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{F32: []float32{1, -2, 4}}})
 	exe, err := backend.Compile(context.Background(), dev, net, backend.Options{})
 	if err != nil {
@@ -104,7 +104,7 @@ func Example() {
 	}
 	defer exe.Close()
 	out := []bcnn.Tensor{bcnn.NewTensor(bcnn.Float32, 1, bcnn.Shape{H: 1, W: 1, C: 1})}
-	in := []bcnn.Tensor{{DType: bcnn.Float32, N: 1, Shape: net.Input.Shape, F32: []float32{3, 2, 1}}}
+	in := []bcnn.Tensor{{DType: bcnn.Float32, N: 1, Shape: net.Inputs[0].Shape, F32: []float32{3, 2, 1}}}
 	if err := exe.Run(context.Background(), out, in); err != nil {
 		log.Fatal(err)
 	}

@@ -65,10 +65,10 @@ func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, config drive
 		device: d, plan: plan, config: config, took: slowRun, bag: bag{context: d.context},
 		onDevice: make([]bool, len(plan.Steps)), host: make([]*hostStep, len(plan.Steps)), copies: make([]*bcnn.Tensor, len(plan.Tensors)),
 	}
-	for t := range plan.Inputs() {
+	for t := range plan.InputTensors() {
 		e.inputs = append(e.inputs, end{tensor: t})
 	}
-	for _, t := range plan.Outputs() {
+	for _, t := range plan.Outputs {
 		e.outputs = append(e.outputs, end{tensor: t})
 	}
 	defer func() {

@@ -103,7 +103,7 @@ func (e *executable) connect() {
 			}
 		}
 	}
-	for i, t := range e.plan.Outputs() {
+	for i, t := range e.plan.Outputs {
 		if onHost[t] != nil {
 			e.outputs[i].result = e.copies[t]
 		}

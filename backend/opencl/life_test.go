@@ -34,7 +34,7 @@ func compileSmall(t testing.TB, d *device, opts backend.Options) (*running, bcnn
 	require.NoError(t, err)
 	t.Cleanup(func() { exe.Close() })
 	n := max(opts.MaxBatch, 1)
-	return exe, bcnn.NewTensor(bcnn.Float32, n, plan.OutputShape()), backendtest.RandomImages(1, n, plan.Input)
+	return exe, bcnn.NewTensor(bcnn.Float32, n, plan.OutputShape()), backendtest.RandomImages(1, n, plan.Inputs[0])
 }
 
 // TestVariantsTakeTheirKernels makes sure that the parity of patches is that of
@@ -76,7 +76,7 @@ func TestNothingLeaks(t *testing.T) {
 	d := testDevice(t)
 	plan, err := bcnn.Lower(t.Context(), small(), bcnn.LowerOptions{})
 	require.NoError(t, err)
-	in, out := backendtest.RandomImages(1, 1, plan.Input), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
+	in, out := backendtest.RandomImages(1, 1, plan.Inputs[0]), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
 	cycle := func(variant string) {
 		exe, err := compile(t.Context(), d, plan, backend.Options{Kernels: variant})
 		require.NoError(t, err)
@@ -155,8 +155,8 @@ func TestWorkGroupTooLargeIsNamed(t *testing.T) {
 // TestSumsBeyondFloat: the device cannot hand over sums that float32 rounds.
 func TestSumsBeyondFloat(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	net := &bcnn.Network{Name: "wide", Input: bcnn.Input{DType: bcnn.Uint8, Shape: bcnn.Shape{H: 1, W: 1, C: maxExact/255 + 1}}}
-	net.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: backendtest.RandomBits(rng, 1, net.Input.Shape.C)}})
+	net := &bcnn.Network{Name: "wide", Inputs: []bcnn.Input{{DType: bcnn.Uint8, Shape: bcnn.Shape{H: 1, W: 1, C: maxExact/255 + 1}}}}
+	net.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: backendtest.RandomBits(rng, 1, net.Inputs[0].Shape.C)}})
 	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	d := testDevice(t)
@@ -324,7 +324,7 @@ func TestChoiceOfTwo(t *testing.T) {
 func TestDeviceReadsWhatTheHostMade(t *testing.T) {
 	d := testDevice(t)
 	d.floatsLack = "its float32 arithmetic lacks fma"
-	net := &bcnn.Network{Name: "signs", Input: bcnn.Input{DType: bcnn.Float32, Shape: bcnn.Shape{H: 3, W: 3, C: 2}}}
+	net := &bcnn.Network{Name: "signs", Inputs: []bcnn.Input{{DType: bcnn.Float32, Shape: bcnn.Shape{H: 3, W: 3, C: 2}}}}
 	net.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsMinus})
 	net.Append("end", bcnn.Dense{Out: 3, Weights: bcnn.Weights{Bits: backendtest.RandomBits(rand.New(rand.NewPCG(1, 1)), 3, 18)}})
 	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})

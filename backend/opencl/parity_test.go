@@ -147,7 +147,7 @@ func requireGroups(t *testing.T, d *device, c parity.Case, variant string, size 
 	want, err := ref.RunAll(t.Context(), plan, in, nil)
 	require.NoError(t, err, c.Name)
 	var out []bcnn.Tensor
-	for _, o := range plan.Outputs() {
+	for _, o := range plan.Outputs {
 		out = append(out, bcnn.NewTensor(bcnn.Float32, c.Batch, plan.Tensors[o].Shape))
 	}
 	require.NoError(t, exe.Run(t.Context(), out, in), c.Name)

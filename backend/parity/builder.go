@@ -74,7 +74,7 @@ type builder struct {
 }
 
 func (b *builder) input(d bcnn.DType, h, w, c int) {
-	b.net = &bcnn.Network{Name: b.c.Name, Input: bcnn.Input{Shape: bcnn.Shape{H: h, W: w, C: c}, DType: d}}
+	b.net = &bcnn.Network{Name: b.c.Name, Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: h, W: w, C: c}, DType: d}}}
 }
 
 // add appends a layer, by default behind the last one.
@@ -120,7 +120,7 @@ func (b *builder) sofar() *bcnn.Network {
 func (b *builder) shape() bcnn.Shape {
 	shapes, err := b.sofar().Shapes()
 	if err != nil || len(shapes) == 0 {
-		return b.net.Input.Shape
+		return b.net.Inputs[0].Shape
 	}
 	return shapes[len(shapes)-1]
 }

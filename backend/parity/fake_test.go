@@ -111,10 +111,10 @@ func (x *fakeEngine) honest(ctx context.Context, out, in bcnn.Tensor) error {
 			return err
 		}
 	}
-	for i, t := range x.plan.MoreOutputs {
-		copy(x.outputs[i+1].F32, tensors[t].F32)
+	copy(out.F32, tensors[x.plan.Outputs[0]].F32)
+	for i, t := range x.plan.Outputs[1:] {
+		copy(x.outputs[1+i].F32, tensors[t].F32)
 	}
-	copy(out.F32, tensors[x.plan.Output].F32)
 	return nil
 }
 
@@ -209,15 +209,15 @@ func (x *fakeEngine) single(s bcnn.Step) func(bcnn.StepOp, bcnn.Tensor) (bcnn.Te
 			out.Shape = pool.Window.Output(in.Shape, in.Shape.C)
 		}
 		plan := &bcnn.Plan{
-			Input:   bcnn.Input{DType: in.DType, Shape: in.Shape},
+			Inputs:  []bcnn.Input{{DType: in.DType, Shape: in.Shape}},
 			Tensors: []bcnn.PlanTensor{{DType: in.DType, Shape: in.Shape}, out},
 			Steps:   []bcnn.Step{{Name: s.Name, In: []int{0}, Out: 1, Op: op}},
-			Output:  1,
+			Outputs: []int{1},
 		}
 		if out.DType != bcnn.Float32 { // as that of a plan must be
 			plan.Tensors = append(plan.Tensors, bcnn.PlanTensor{DType: bcnn.Float32, Shape: out.Shape})
 			plan.Steps = append(plan.Steps, bcnn.Step{In: []int{1}, Out: 2, Op: &bcnn.AffineStep{}})
-			plan.Output = 2
+			plan.Outputs = []int{2}
 		}
 		var result bcnn.Tensor
 		_, err := ref.Run(context.Background(), plan, in, func(step int, _ string, t bcnn.Tensor) {

@@ -48,10 +48,10 @@ func memory(plan *bcnn.Plan, batch int) (int64, error) {
 		largest[t.DType] = max(largest[t.DType], t.Bytes(batch))
 	}
 	var in, out int64
-	for _, t := range plan.Inputs() {
+	for _, t := range plan.InputTensors() {
 		in += t.Bytes(batch)
 	}
-	for _, t := range plan.Outputs() {
+	for _, t := range plan.Outputs {
 		out += plan.Tensors[t].Bytes(batch)
 	}
 	// The reference's output, what Run and Tap get, and what is small.

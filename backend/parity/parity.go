@@ -46,9 +46,9 @@ func (c Case) Network() *bcnn.Network { return c.build(&builder{rng: c.rng("netw
 // Inputs makes a batch of n images for the inputs of a plan of the network: always
 // the same, and the images of a smaller batch are the first of a larger one.
 func (c Case) Inputs(plan *bcnn.Plan, n int) []bcnn.Tensor {
-	in := []bcnn.Tensor{c.fill.tensor(c.rng("input"), plan.Input, n)}
-	for i, more := range plan.MoreInputs {
-		in = append(in, c.fill.tensor(c.rng(fmt.Sprint("input ", i+2)), more, n))
+	in := make([]bcnn.Tensor, len(plan.Inputs))
+	for i, input := range plan.Inputs {
+		in[i] = c.fill.tensor(c.rng(fmt.Sprint("input ", i+1)), input, n)
 	}
 	return in
 }

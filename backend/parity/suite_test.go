@@ -205,7 +205,7 @@ func TestNetworkCases(t *testing.T) {
 	require.Len(t, failures, len(cases))
 
 	// Sums beyond 2²⁴ are refused unfused; the fused plan is still checked.
-	big := &bcnn.Network{Name: "big", Input: bcnn.Input{DType: bcnn.Uint8, Shape: bcnn.Shape{H: 300, W: 300, C: 1}}}
+	big := &bcnn.Network{Name: "big", Inputs: []bcnn.Input{{DType: bcnn.Uint8, Shape: bcnn.Shape{H: 300, W: 300, C: 1}}}}
 	b := &builder{rng: cases[0].rng("test"), net: big}
 	b.dense(2, false)
 	cases = NetworkCases(big)
@@ -244,15 +244,15 @@ func TestMemoryIsEnough(t *testing.T) {
 	padded := bcnn.Window{KH: 1, KW: 1, Pad: bcnn.Padding{Top: 255, Left: 255, Bottom: 256, Right: 256}}
 	for name, build := range map[string]func(net *bcnn.Network){
 		"large input": func(net *bcnn.Network) {
-			net.Input.Shape = size
+			net.Inputs[0].Shape = size
 			net.Append("pool", bcnn.MaxPool{Window: bcnn.Window{KH: 512, KW: 512}})
 		},
 		"large output": func(net *bcnn.Network) {
-			net.Input.Shape = bcnn.Shape{H: 1, W: 1, C: 1}
+			net.Inputs[0].Shape = bcnn.Shape{H: 1, W: 1, C: 1}
 			net.Append("conv", bcnn.Conv2D{Window: padded, Out: 2, Weights: bcnn.Weights{F32: []float32{1.5, 2.5}}})
 		},
 		"large between": func(net *bcnn.Network) {
-			net.Input.Shape = bcnn.Shape{H: 1, W: 1, C: 1}
+			net.Inputs[0].Shape = bcnn.Shape{H: 1, W: 1, C: 1}
 			net.Append("conv", bcnn.Conv2D{Window: padded, Out: 2, Weights: bcnn.Weights{F32: []float32{1.5, 2.5}}})
 			net.Append("relu", bcnn.ReLU{})
 			net.Append("more", bcnn.Conv2D{Window: plain, Out: 1, Weights: bcnn.Weights{F32: []float32{1, 2}}})
@@ -260,7 +260,7 @@ func TestMemoryIsEnough(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			net := &bcnn.Network{Name: name, Input: bcnn.Input{DType: bcnn.Float32}}
+			net := &bcnn.Network{Name: name, Inputs: []bcnn.Input{{DType: bcnn.Float32}}}
 			build(net)
 			var want, most, before int64
 			live := func() int64 {

@@ -221,7 +221,7 @@ func endCases() []Case {
 		// A layer reads inputs of two types, and the first of them comes late.
 		add(fmt.Sprintf("inputs/%d", c), func(b *builder) *bcnn.Network {
 			b.input(bcnn.Float32, 6, 5, c)
-			b.net.MoreInputs = []bcnn.Input{{Shape: bcnn.Shape{H: 6, W: 5, C: 3}, DType: bcnn.Uint8}, {Shape: bcnn.Shape{H: 1, W: 1, C: c}, DType: bcnn.Float32}}
+			b.net.Inputs = append(b.net.Inputs, bcnn.Input{Shape: bcnn.Shape{H: 6, W: 5, C: 3}, DType: bcnn.Uint8}, bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: c}, DType: bcnn.Float32})
 			b.add(bcnn.Binarize{Scheme: bcnn.SchemeLBP}, second)
 			b.conv(one(c), false)
 			b.add(bcnn.Add{}, b.last(), bcnn.NetworkInput)
@@ -236,7 +236,7 @@ func endCases() []Case {
 	// Outputs that are the same tensor, or an input.
 	add("the same", func(b *builder) *bcnn.Network {
 		b.input(bcnn.Uint8, 4, 3, 2)
-		b.net.MoreInputs = []bcnn.Input{{Shape: bcnn.Shape{H: 1, W: 1, C: 6}, DType: bcnn.Float32}}
+		b.net.Inputs = append(b.net.Inputs, bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: 6}, DType: bcnn.Float32})
 		b.conv(one(6), false)
 		sums := b.last()
 		flat := b.add(bcnn.Flatten{})
@@ -249,7 +249,7 @@ func endCases() []Case {
 	})
 	add("nothing but ends", func(b *builder) *bcnn.Network {
 		b.input(bcnn.Float32, 2, 2, 5)
-		b.net.MoreInputs = []bcnn.Input{{Shape: bcnn.Shape{H: 2, W: 2, C: 5}, DType: bcnn.Float32}}
+		b.net.Inputs = append(b.net.Inputs, bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 5}, DType: bcnn.Float32})
 		sum := b.add(bcnn.Add{}, second, bcnn.NetworkInput)
 		product := b.add(bcnn.Mul{}, bcnn.NetworkInput, second)
 		b.net.Outputs = []int{product, sum}

@@ -95,8 +95,8 @@ type place struct {
 
 func load(ctx context.Context, dir place, mode Mode) (*bcnn.Network, error) {
 	n := &bcnn.Network{
-		Name:  "bincnn-" + string(mode),
-		Input: bcnn.Input{Shape: bcnn.Shape{H: side, W: side, C: 3}, DType: bcnn.Uint8},
+		Name:   "bincnn-" + string(mode),
+		Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: side, W: side, C: 3}, DType: bcnn.Uint8}},
 	}
 	padValue := -1
 	switch mode {

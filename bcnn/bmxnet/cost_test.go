@@ -304,7 +304,7 @@ func FuzzLoad(f *testing.F) {
 			macs += int64(tensor.Shape.Values())
 		}
 		if macs < 1<<16 {
-			_, err := ref.Run(t.Context(), plan, bcnn.NewTensor(net.Input.DType, 1, net.Input.Shape), nil)
+			_, err := ref.Run(t.Context(), plan, bcnn.NewTensor(net.Inputs[0].DType, 1, net.Inputs[0].Shape), nil)
 			require.NoError(t, err)
 		}
 	})

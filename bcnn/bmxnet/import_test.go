@@ -28,7 +28,7 @@ func requireSame(t *testing.T, g *graph, c, h, w int) *bcnn.Network {
 			}
 			in.v = append(in.v, v)
 		}
-		x := bcnn.NewTensor(bcnn.Float32, 1, net.Input.Shape)
+		x := bcnn.NewTensor(bcnn.Float32, 1, net.Inputs[0].Shape)
 		for i, v := range in.v {
 			x.F32[i%(h*w)*c+i/(h*w)] = float32(v)
 		}
@@ -201,7 +201,7 @@ func TestInput(t *testing.T) {
 	})
 	require.NoError(t, err)
 	source := &bcnn.Source{Name: "data", Dims: []int{3, 2, 2}, ChannelsFirst: true}
-	require.Equal(t, bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 3}, DType: bcnn.Uint8, Resize: 4, Source: source}, net.Input)
+	require.Equal(t, bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 3}, DType: bcnn.Uint8, Resize: 4, Source: source}, net.Inputs[0])
 	require.Equal(t, &bcnn.Source{Name: "FullyConnected4_output", Dims: []int{2}, ChannelsFirst: true}, net.Layers[2].Source)
 	require.Equal(t, []string{"affine", "affine", "dense"}, kinds(net))
 	require.Equal(t, bcnn.Affine{Bias: []float32{-1, -2, -3}}, net.Layers[0].Op)
@@ -212,10 +212,10 @@ func TestInput(t *testing.T) {
 	g.nodes[0].attrs = attributes2("__shape__", "(0, 3, 2, 2)")
 	net, err = Decode(t.Context(), g.symbol(), g.file(), Options{})
 	require.NoError(t, err)
-	require.Equal(t, bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 3}, DType: bcnn.Float32, Source: source}, net.Input)
+	require.Equal(t, bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 3}, DType: bcnn.Float32, Source: source}, net.Inputs[0])
 	g.nodes[0].attrs = attributes2("__shape__", "(0, 12)")
 	net, err = Decode(t.Context(), g.symbol(), g.file(), Options{})
 	require.NoError(t, err)
-	require.Equal(t, bcnn.Shape{H: 1, W: 1, C: 12}, net.Input.Shape)
-	require.Equal(t, []int{12}, net.Input.Source.Dims)
+	require.Equal(t, bcnn.Shape{H: 1, W: 1, C: 12}, net.Inputs[0].Shape)
+	require.Equal(t, []int{12}, net.Inputs[0].Source.Dims)
 }

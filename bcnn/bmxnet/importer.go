@@ -91,7 +91,7 @@ func (im *importer) network() (*bcnn.Network, error) {
 	if len(im.obstacles) > 0 {
 		return nil, &bcnn.ObstaclesError{Obstacles: im.obstacles}
 	}
-	im.net.Name, im.net.Labels, im.net.Input.Resize = im.opts.Name, im.opts.Labels, im.opts.Resize
+	im.net.Name, im.net.Labels, im.net.Inputs[0].Resize = im.opts.Name, im.opts.Labels, im.opts.Resize
 	if err := im.net.Check(); err != nil {
 		return nil, err
 	}
@@ -261,14 +261,14 @@ func (im *importer) begin(n *node) (value, error) {
 	if shape.H > maxSide || shape.W > maxSide || shape.C > maxValues || shape.Bytes(bcnn.Float32) > im.limits.TensorBytes {
 		return hole(fmt.Errorf("%v is too large", shape), "", "")
 	}
-	im.net.Input = bcnn.Input{Shape: shape, DType: bcnn.Float32}
+	im.net.Inputs = []bcnn.Input{{Shape: shape, DType: bcnn.Float32}}
 	if im.opts.InputType != 0 {
-		im.net.Input.DType = im.opts.InputType
+		im.net.Inputs[0].DType = im.opts.InputType
 	}
 	v := value{layer: bcnn.NetworkInput, shape: shape}
 	seen := v
 	seen.vector = shape.Pixels() == 1
-	im.net.Input.Source = source(n.name, seen)
+	im.net.Inputs[0].Source = source(n.name, seen)
 	for _, list := range [][]float32{im.opts.Mean, im.opts.Scale} {
 		if len(list) > 1 && len(list) != shape.C {
 			return hole(fmt.Errorf("%d values of Mean or Scale for %d channels", len(list), shape.C), "", "")

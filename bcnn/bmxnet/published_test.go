@@ -36,7 +36,7 @@ func run(t *testing.T, net *bcnn.Network, images []byte) []float32 {
 	exe, err := dev.Compile(t.Context(), plan, backend.Options{MaxBatch: batch})
 	require.NoError(t, err)
 	defer exe.Close()
-	x := bcnn.Tensor{DType: bcnn.Uint8, N: len(images) / net.Input.Shape.Values(), Shape: net.Input.Shape, U8: images}
+	x := bcnn.Tensor{DType: bcnn.Uint8, N: len(images) / net.Inputs[0].Shape.Values(), Shape: net.Inputs[0].Shape, U8: images}
 	out := bcnn.NewTensor(bcnn.Float32, x.N, plan.OutputShape())
 	for i := 0; i < x.N; i += batch {
 		require.NoError(t, exe.Run(t.Context(), []bcnn.Tensor{out.Images(i, batch)}, []bcnn.Tensor{x.Images(i, batch)}))

@@ -15,7 +15,7 @@ import (
 func Example() {
 	net := &bcnn.Network{
 		Name:   "light",
-		Input:  bcnn.Input{Shape: bcnn.Shape{H: 4, W: 4, C: 1}, DType: bcnn.Uint8},
+		Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 4, W: 4, C: 1}, DType: bcnn.Uint8}},
 		Labels: []string{"light", "dark"},
 	}
 	net.Append("grey", bcnn.Binarize{Scheme: bcnn.SchemeGrey, Thresholds: []int32{128}})
@@ -35,7 +35,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(same.Name, same.Input.Shape, same.Input.DType, same.Labels, len(same.Layers), "layers")
+	fmt.Println(same.Name, same.Inputs[0].Shape, same.Inputs[0].DType, same.Labels, len(same.Layers), "layers")
 	// Output: light 4×4×1 uint8 [light dark] 2 layers
 }
 

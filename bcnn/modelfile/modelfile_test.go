@@ -60,7 +60,7 @@ func norm(c int) bcnn.BatchNorm {
 func networks() map[string]*bcnn.Network {
 	all := map[string]*bcnn.Network{}
 	build := func(name string, in bcnn.Input) *bcnn.Network {
-		n := &bcnn.Network{Name: name, Input: in}
+		n := &bcnn.Network{Name: name, Inputs: []bcnn.Input{in}}
 		all[name] = n
 		return n
 	}
@@ -91,15 +91,15 @@ func networks() map[string]*bcnn.Network {
 	n.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{F32: floats(24)}})
 	n.Layers[0].Source = &bcnn.Source{Dims: []int{24}}
 	n.Layers[1].Source = &bcnn.Source{Name: "scores", Dims: []int{}, Type: bcnn.SourceInt8, Offset: -3}
-	n.MoreInputs = []bcnn.Input{{
+	n.Inputs = append(n.Inputs[:1], bcnn.Input{
 		Shape: bcnn.Shape{H: 1, W: 2, C: 33}, DType: bcnn.Float32, Source: &bcnn.Source{Dims: []int{1, 2, 2}, Type: bcnn.SourceBits},
-	}}
+	})
 
 	n = build("several ends", bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: 4}, DType: bcnn.Float32})
-	n.MoreInputs = []bcnn.Input{
-		{Shape: bcnn.Shape{H: 8, W: 8, C: 1}, DType: bcnn.Uint8, Resize: 9},
-		{Shape: bcnn.Shape{H: 1, W: 1, C: 4}, DType: bcnn.Float32, Source: &bcnn.Source{Name: "y", Dims: []int{4}}},
-	}
+	n.Inputs = append(n.Inputs[:1],
+		bcnn.Input{Shape: bcnn.Shape{H: 8, W: 8, C: 1}, DType: bcnn.Uint8, Resize: 9},
+		bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: 4}, DType: bcnn.Float32, Source: &bcnn.Source{Name: "y", Dims: []int{4}}},
+	)
 	n.Append("grey", bcnn.Binarize{Scheme: bcnn.SchemeGrey, Thresholds: []int32{3}}, -2)
 	n.Append("pixels", bcnn.Dense{Out: 4, Weights: bcnn.Weights{Bits: []uint64{1, 2, 3, 4}}})
 	n.Append("first", bcnn.Add{}, 1, bcnn.NetworkInput)
@@ -157,7 +157,7 @@ func networks() map[string]*bcnn.Network {
 }
 
 func small() *bcnn.Network {
-	n := &bcnn.Network{Name: "small", Input: bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Uint8, Resize: 12}, Labels: []string{"a", "b"}}
+	n := &bcnn.Network{Name: "small", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Uint8, Resize: 12}}, Labels: []string{"a", "b"}}
 	n.Append("in", bcnn.Binarize{Scheme: bcnn.SchemeGrey, Thresholds: []int32{9}})
 	n.Append("dense", bcnn.Dense{Out: 2, Weights: bcnn.Weights{Bits: []uint64{5, 10}}, Bias: []float32{1, -1}})
 	return n
@@ -194,7 +194,7 @@ func TestEveryKindOfLayerSurvivesARoundTrip(t *testing.T) {
 }
 
 func TestDefaultsAreWrittenOut(t *testing.T) {
-	n := &bcnn.Network{Name: "n", Input: bcnn.Input{Shape: bcnn.Shape{H: 3, W: 3, C: 1}, DType: bcnn.Float32}}
+	n := &bcnn.Network{Name: "n", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 3, W: 3, C: 1}, DType: bcnn.Float32}}}
 	n.Append("conv", bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 1, Weights: bcnn.Weights{F32: []float32{1}}})
 	back, err := Read(t.Context(), encode(t, n), Options{})
 	require.NoError(t, err)
@@ -462,7 +462,7 @@ func TestVersions(t *testing.T) {
 		}
 		require.Contains(t, string(encode(t, n)), want, name)
 	}
-	dense := &bcnn.Network{Name: "one", Input: bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: 1}, DType: bcnn.Float32}}
+	dense := &bcnn.Network{Name: "one", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 1, W: 1, C: 1}, DType: bcnn.Float32}}}
 	dense.Append("layer", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Int8: []int8{2}}})
 	old := bytes.Replace(encode(t, dense), []byte(`"version":"4"`), []byte(`"version":"3"`), 1)
 	seal(old)
@@ -476,7 +476,7 @@ func TestVersions(t *testing.T) {
 		{"avgpool", bcnn.AvgPool{Window: bcnn.Window{KH: 1, KW: 1}}}, {"prelu", bcnn.PReLU{Slope: []float32{2}}}, {"clip", bcnn.Clip{Min: 1, Max: 2}}, {"tanh", bcnn.Tanh{}},
 		{"mul", bcnn.Mul{}}, {"concat", bcnn.Concat{}}, {"channels", bcnn.Channels{Index: []int32{0}}},
 	} {
-		n := &bcnn.Network{Name: "one", Input: bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Float32}}
+		n := &bcnn.Network{Name: "one", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Float32}}}
 		inputs := []int{bcnn.NetworkInput}
 		if c.kind == "mul" || c.kind == "concat" {
 			inputs = append(inputs, bcnn.NetworkInput)
@@ -507,7 +507,7 @@ func TestOpenClips(t *testing.T) {
 		{bcnn.Clip{Min: 0, Max: inf}, `{\"min\":0}`},
 		{bcnn.Clip{Min: -inf, Max: 0.1}, `{\"max\":0.1}`},
 	} {
-		n := &bcnn.Network{Name: "one", Input: bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Float32}}
+		n := &bcnn.Network{Name: "one", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Float32}}}
 		n.Append("layer", c.clip)
 		b := encode(t, n)
 		require.Contains(t, string(b), c.params)

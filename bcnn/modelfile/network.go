@@ -162,14 +162,14 @@ func encodeNetwork(n *bcnn.Network) (version int, description string, tensors []
 	version = 1
 	out := networkJSON{
 		Name:    n.Name,
-		Input:   encodeInput(n.Input, &version),
+		Input:   encodeInput(n.Inputs[0], &version),
 		Labels:  n.Labels,
 		Outputs: n.Outputs,
 	}
-	for _, in := range n.MoreInputs {
+	for _, in := range n.Inputs[1:] {
 		out.MoreInputs = append(out.MoreInputs, encodeInput(in, &version))
 	}
-	if len(n.MoreInputs)+len(n.Outputs) > 0 {
+	if len(n.Inputs)-1+len(n.Outputs) > 0 {
 		version = max(version, sourceVersion)
 	}
 	for _, l := range n.Layers {
@@ -372,8 +372,8 @@ func (d *decoder) network(r io.ReaderAt, size int64) (*bcnn.Network, error) {
 	if err := d.unmarshal([]byte(c.network), &in); err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}
-	n := &bcnn.Network{Name: in.Name, Labels: in.Labels, Layers: make([]bcnn.Layer, len(in.Layers))}
-	if n.Input, err = in.Input.decode(c.version); err != nil {
+	n := &bcnn.Network{Name: in.Name, Labels: in.Labels, Inputs: make([]bcnn.Input, 1+len(in.MoreInputs)), Layers: make([]bcnn.Layer, len(in.Layers))}
+	if n.Inputs[0], err = in.Input.decode(c.version); err != nil {
 		return nil, fmt.Errorf("network %s: input: %w", text.Quote(n.Name), err)
 	}
 	if c.version < sourceVersion && len(in.MoreInputs)+len(in.Outputs) > 0 {
@@ -381,11 +381,9 @@ func (d *decoder) network(r io.ReaderAt, size int64) (*bcnn.Network, error) {
 			text.Quote(n.Name), sourceVersion, c.version)
 	}
 	for i, more := range in.MoreInputs {
-		decoded, err := more.decode(c.version)
-		if err != nil {
+		if n.Inputs[1+i], err = more.decode(c.version); err != nil {
 			return nil, fmt.Errorf("network %s: input %d: %w", text.Quote(n.Name), i+2, err)
 		}
-		n.MoreInputs = append(n.MoreInputs, decoded)
 	}
 	n.Outputs = in.Outputs
 	for i, l := range in.Layers {

@@ -16,7 +16,7 @@ import (
 func TestSources(t *testing.T) {
 	source := &bcnn.Source{Name: "x", Dims: []int{4}}
 	onInput, onLayer := small(), small()
-	onInput.Input.Source = source
+	onInput.Inputs[0].Source = source
 	onLayer.Layers[0].Source = source
 	for name, n := range map[string]*bcnn.Network{"input": onInput, "layer": onLayer} {
 		b := encode(t, n)

@@ -32,18 +32,18 @@ func TestSeveralEnds(t *testing.T) {
 	m := twoEnds()
 	net, _, err := Decode(t.Context(), m.encode(), Options{})
 	require.NoError(t, err)
-	require.Equal(t, &bcnn.Source{Name: "image", Dims: []int{3, 4, 5}, ChannelsFirst: true}, net.Input.Source)
-	require.Len(t, net.MoreInputs, 1)
-	require.Equal(t, &bcnn.Source{Name: "gate", Dims: []int{2}}, net.MoreInputs[0].Source)
+	require.Equal(t, &bcnn.Source{Name: "image", Dims: []int{3, 4, 5}, ChannelsFirst: true}, net.Inputs[0].Source)
+	require.Len(t, net.Inputs, 2)
+	require.Equal(t, &bcnn.Source{Name: "gate", Dims: []int{2}}, net.Inputs[1].Source)
 	require.Len(t, net.Outputs, 5)
 	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 	require.NoError(t, err)
 
 	r := rand.New(rand.NewPCG(1, 2))
-	image, x := batchOf(r, m, net.Input, false)
+	image, x := batchOf(r, m, net.Inputs[0], false)
 	second := m
 	second.input = m.extra[0]
-	gate, g := batchOf(r, second, net.MoreInputs[0], false)
+	gate, g := batchOf(r, second, net.Inputs[1], false)
 	gate.dims = []int{2, 2}
 	want := m.tensors(image, gate)
 	got, err := ref.RunAll(t.Context(), plan, []bcnn.Tensor{x, g}, nil)
@@ -91,6 +91,6 @@ func TestSeveralEndsErrors(t *testing.T) {
 	m := twoEnds()
 	net, _, err := Decode(t.Context(), m.encode(), Options{InputType: bcnn.Uint8, Mean: []float32{1, 2, 3}})
 	require.NoError(t, err)
-	require.Equal(t, bcnn.Uint8, net.Input.DType)
-	require.Equal(t, bcnn.Float32, net.MoreInputs[0].DType)
+	require.Equal(t, bcnn.Uint8, net.Inputs[0].DType)
+	require.Equal(t, bcnn.Float32, net.Inputs[1].DType)
 }

@@ -124,7 +124,7 @@ func checkOutputs(t *testing.T, net *bcnn.Network, in, want *eval.Tensor) {
 	t.Helper()
 	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 	require.NoError(t, err)
-	shape := net.Input.Shape
+	shape := net.Inputs[0].Shape
 	require.Equal(t, []int{shape.C, shape.H, shape.W}, in.Dims[1:])
 	x := bcnn.NewTensor(bcnn.Float32, in.Dims[0], shape)
 	for i := range x.F32 {
@@ -134,8 +134,8 @@ func checkOutputs(t *testing.T, net *bcnn.Network, in, want *eval.Tensor) {
 	got, err := ref.Run(t.Context(), plan, x, nil)
 	require.NoError(t, err)
 	require.Len(t, got.F32, want.Len())
-	require.Equal(t, in.Dims[1:], net.Input.Source.Dims)
-	require.Equal(t, shape.C > 1, net.Input.Source.ChannelsFirst)
+	require.Equal(t, in.Dims[1:], net.Inputs[0].Source.Dims)
+	require.Equal(t, shape.C > 1, net.Inputs[0].Source.ChannelsFirst)
 	output := net.Layers[len(net.Layers)-1].Source
 	require.Equal(t, want.Dims[1:], output.Dims)
 	require.False(t, output.ChannelsFirst)

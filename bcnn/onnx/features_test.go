@@ -310,14 +310,14 @@ func TestMetadata(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "net", net.Name)
 	require.Equal(t, []string{"cat", "dog"}, net.Labels)
-	require.Equal(t, 10, net.Input.Resize)
+	require.Equal(t, 10, net.Inputs[0].Resize)
 	require.Equal(t, "test", report.Producer)
 
 	net, _, err = Load(t.Context(), path, Options{Name: "mine", Labels: []string{"a", "b"}, Resize: 12})
 	require.NoError(t, err)
 	require.Equal(t, "mine", net.Name)
 	require.Equal(t, []string{"a", "b"}, net.Labels)
-	require.Equal(t, 12, net.Input.Resize)
+	require.Equal(t, 12, net.Inputs[0].Resize)
 
 	m.metadata = nil
 	net, _, err = Load(t.Context(), write(t, m.encode()), Options{})

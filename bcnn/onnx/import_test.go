@@ -86,11 +86,11 @@ func compare(t *testing.T, r *rand.Rand, m testModel, opts Options, nhwc bool) (
 	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	for range 3 {
-		a, x := batchOf(r, m, net.Input, nhwc)
+		a, x := batchOf(r, m, net.Inputs[0], nhwc)
 		for i, v := range a.v { // what the options put before the graph
 			c := 0
 			if len(opts.Mean) > 1 {
-				c = i / net.Input.Shape.Pixels() % net.Input.Shape.C
+				c = i / net.Inputs[0].Shape.Pixels() % net.Inputs[0].Shape.C
 			}
 			if opts.Mean != nil {
 				v -= float64(opts.Mean[c])
@@ -129,8 +129,8 @@ func compare(t *testing.T, r *rand.Rand, m testModel, opts Options, nhwc bool) (
 // be. The input has its source too.
 func compareSources(t *testing.T, net *bcnn.Network, x bcnn.Tensor, tensors map[string]array) {
 	t.Helper()
-	require.NotNil(t, net.Input.Source)
-	require.Equal(t, tensors[net.Input.Source.Name].dims[1:], net.Input.Source.Dims)
+	require.NotNil(t, net.Inputs[0].Source)
+	require.Equal(t, tensors[net.Inputs[0].Source.Name].dims[1:], net.Inputs[0].Source.Dims)
 	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{Unfused: true})
 	require.NoError(t, err)
 	results := bcnn.Results(net, plan)

@@ -225,11 +225,7 @@ func (im *importer) begin(i int, l layout) error {
 		return err
 	}
 	in := bcnn.Input{Shape: l.shape, DType: dtype, Source: source}
-	if i == 0 {
-		im.build.Net.Input = in
-	} else {
-		im.build.Net.MoreInputs = append(im.build.Net.MoreInputs, in)
-	}
+	im.build.Net.Inputs = append(im.build.Net.Inputs, in)
 	v := &build.Value{Type: l.info.Type, Layer: bcnn.NetworkInput - i, Shape: l.shape, View: l.view}
 	mean, scale := opts.Mean, opts.Scale
 	if len(mean)+len(scale) > 0 {

@@ -202,7 +202,7 @@ func (s *source) decode(data []byte, opts Options) (*bcnn.Network, *Report, erro
 		im := newImporter(m, opts, s)
 		err := im.run(layouts)
 		if err == nil {
-			im.build.Net.Name, im.build.Net.Labels, im.build.Net.Input.Resize = meta.name, meta.labels, meta.resize
+			im.build.Net.Name, im.build.Net.Labels, im.build.Net.Inputs[0].Resize = meta.name, meta.labels, meta.resize
 			if err := im.build.Net.Check(); err != nil {
 				return nil, nil, err
 			}

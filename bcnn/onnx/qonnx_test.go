@@ -23,7 +23,7 @@ func TestQONNX(t *testing.T) {
 	path := testenv.SharedData(t, "onnx/qonnx_tfc_1w1a.onnx")
 	net, _, err := Load(t.Context(), path, Options{InputType: bcnn.Uint8, Scale: []float32{1. / 255}})
 	require.NoError(t, err)
-	require.Equal(t, bcnn.Shape{H: 28, W: 28, C: 1}, net.Input.Shape)
+	require.Equal(t, bcnn.Shape{H: 28, W: 28, C: 1}, net.Inputs[0].Shape)
 	var kinds []string
 	for _, l := range net.Layers {
 		kinds = append(kinds, l.Op.Kind())
@@ -56,7 +56,7 @@ func TestQONNX(t *testing.T) {
 	require.EqualValues(t, 0x803, binary.BigEndian.Uint32(images))
 	require.EqualValues(t, 0x801, binary.BigEndian.Uint32(labels))
 	images, labels = images[16:], labels[8:]
-	out, err := ref.Run(t.Context(), plan, bcnn.Tensor{DType: bcnn.Uint8, N: len(labels), Shape: net.Input.Shape, U8: bytes.Clone(images)}, nil)
+	out, err := ref.Run(t.Context(), plan, bcnn.Tensor{DType: bcnn.Uint8, N: len(labels), Shape: net.Inputs[0].Shape, U8: bytes.Clone(images)}, nil)
 	require.NoError(t, err)
 	correct := 0
 	for i, label := range labels {

@@ -32,7 +32,7 @@ func TestBorderCorrectionIsWhatABorderOfZeroBitsLacks(t *testing.T) {
 			weights[i] = int8(2*rng.IntN(2) - 1)
 		}
 		conv.Weights.Bits = pack(group, weights...)
-		net := &bcnn.Network{Name: "border", Input: bcnn.Input{Shape: in, DType: bcnn.Float32}}
+		net := &bcnn.Network{Name: "border", Inputs: []bcnn.Input{{Shape: in, DType: bcnn.Float32}}}
 		net.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
 		net.Append("conv", conv)
 		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})

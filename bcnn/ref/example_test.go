@@ -12,8 +12,8 @@ import (
 // What every device must compute, step by step.
 func ExampleRun() {
 	net := &bcnn.Network{
-		Name:  "light",
-		Input: bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Uint8},
+		Name:   "light",
+		Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Uint8}},
 	}
 	net.Append("grey", bcnn.Binarize{Scheme: bcnn.SchemeGrey, Thresholds: []int32{128}})
 	net.Append("count", bcnn.Dense{Out: 2, Weights: bcnn.Weights{Bits: []uint64{0b1111, 0b0000}}})
@@ -23,7 +23,7 @@ func ExampleRun() {
 		log.Fatal(err)
 	}
 
-	in := bcnn.NewTensor(bcnn.Uint8, 1, plan.Input.Shape)
+	in := bcnn.NewTensor(bcnn.Uint8, 1, plan.Inputs[0].Shape)
 	copy(in.U8, []byte{200, 127, 128, 255})
 	out, err := ref.Run(ctx, plan, in, nil)
 	if err != nil {

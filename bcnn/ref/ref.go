@@ -97,7 +97,7 @@ func RunAll(ctx context.Context, plan *bcnn.Plan, in []bcnn.Tensor, tap func(ste
 	if err := plan.Check(); err != nil {
 		return nil, err
 	}
-	inputs := plan.Inputs()
+	inputs := plan.InputTensors()
 	if len(in) != len(inputs) {
 		return nil, fmt.Errorf("%d inputs, want %d", len(in), len(inputs))
 	}
@@ -186,7 +186,7 @@ func RunAll(ctx context.Context, plan *bcnn.Plan, in []bcnn.Tensor, tap func(ste
 		}
 	}
 	var out []bcnn.Tensor
-	for _, t := range plan.Outputs() {
+	for _, t := range plan.Outputs {
 		out = append(out, tensors[t].pack())
 	}
 	return out, nil
@@ -201,7 +201,7 @@ func lastReaders(plan *bcnn.Plan) []int {
 			last[t] = i
 		}
 	}
-	for _, t := range plan.Outputs() {
+	for _, t := range plan.Outputs {
 		last[t] = len(plan.Steps)
 	}
 	return last
@@ -223,7 +223,7 @@ func Memory(plan *bcnn.Plan, n int) (int64, error) {
 	}
 	of := func(t int) int64 { return bytes(plan.Tensors[t].DType, plan.Tensors[t].Shape) }
 	last, live := lastReaders(plan), int64(0)
-	for t := range plan.Inputs() {
+	for t := range plan.InputTensors() {
 		live += of(t)
 	}
 	peak := live

@@ -41,14 +41,14 @@ func floatTensor(h, w, c int, values ...float32) bcnn.Tensor {
 // makes Float32 of it where it is not.
 func single(op bcnn.StepOp, in, want bcnn.Tensor) *bcnn.Plan {
 	p := &bcnn.Plan{
-		Name:  "single",
-		Input: bcnn.Input{DType: in.DType, Shape: in.Shape},
+		Name:   "single",
+		Inputs: []bcnn.Input{{DType: in.DType, Shape: in.Shape}},
 		Tensors: []bcnn.PlanTensor{
 			{Name: "in", DType: in.DType, Shape: in.Shape},
 			{Name: "out", DType: want.DType, Shape: want.Shape},
 		},
-		Steps:  []bcnn.Step{{Name: "step", In: []int{0}, Out: 1, Op: op}},
-		Output: 1,
+		Steps:   []bcnn.Step{{Name: "step", In: []int{0}, Out: 1, Op: op}},
+		Outputs: []int{1},
 	}
 	switch op := op.(type) {
 	case *bcnn.AddStep:
@@ -62,7 +62,7 @@ func single(op bcnn.StepOp, in, want bcnn.Tensor) *bcnn.Plan {
 	if want.DType != bcnn.Float32 {
 		p.Tensors = append(p.Tensors, bcnn.PlanTensor{Name: "values", DType: bcnn.Float32, Shape: want.Shape})
 		p.Steps = append(p.Steps, bcnn.Step{Name: "values", In: []int{1}, Out: 2, Op: &bcnn.AffineStep{}})
-		p.Output = 2
+		p.Outputs = []int{2}
 	}
 	return p
 }
@@ -390,7 +390,7 @@ func TestAddOfTwoTensorsAndOrderOfTaps(t *testing.T) {
 	p := single(&bcnn.AffineStep{Scale: []float32{2, 2}, Shift: []float32{1, 1}}, in, in)
 	p.Tensors = append(p.Tensors, bcnn.PlanTensor{Name: "sum", DType: bcnn.Float32, Shape: in.Shape})
 	p.Steps = append(p.Steps, bcnn.Step{Name: "add", In: []int{1, 0}, Out: 2, Op: &bcnn.AddStep{}})
-	p.Output = 2
+	p.Outputs = []int{2}
 	var names []string
 	got, err := ref.Run(t.Context(), p, in, func(_ int, name string, _ bcnn.Tensor) { names = append(names, name) })
 	require.NoError(t, err)
@@ -450,7 +450,7 @@ func TestMemory(t *testing.T) {
 	p.Tensors = append(p.Tensors, p.Tensors[1], p.Tensors[1])
 	p.Steps = append(p.Steps, bcnn.Step{Name: "add", In: []int{1, 0}, Out: 2, Op: &bcnn.AddStep{}},
 		bcnn.Step{Name: "more", In: []int{2}, Out: 3, Op: &bcnn.AffineStep{}})
-	p.Output = 3
+	p.Outputs = []int{3}
 	bits := bitTensor(3, 3, 2, make([]int8, 18)...)
 	conv := &bcnn.ConvStep{Window: window(3, 3), Out: 70, Groups: 1, Bits: make([]uint64, 70*9), Threshold: &bcnn.Threshold{I32: make([]int32, 70)}}
 	for name, c := range map[string]struct {

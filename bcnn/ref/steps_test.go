@@ -149,7 +149,7 @@ func join(op bcnn.StepOp, first bcnn.Step, in, other, want bcnn.Tensor) *bcnn.Pl
 	p.Tensors, p.Steps = p.Tensors[:2], p.Steps[:1]
 	p.Tensors = append(p.Tensors, bcnn.PlanTensor{Name: "joined", DType: want.DType, Shape: want.Shape})
 	p.Steps = append(p.Steps, bcnn.Step{Name: "join", In: []int{0, 1}, Out: 2, Op: op})
-	p.Output = 2
+	p.Outputs = []int{2}
 	return p
 }
 
@@ -185,7 +185,7 @@ func TestConcatAndMul(t *testing.T) {
 	p := join(&bcnn.ConcatStep{}, bcnn.Step{Op: &bcnn.ChannelsStep{Index: []int32{1, 0}}}, packed, packed, bitTensor(1, 2, 4, make([]int8, 8)...))
 	p.Tensors = append(p.Tensors, bcnn.PlanTensor{DType: bcnn.Float32, Shape: p.Tensors[2].Shape})
 	p.Steps = append(p.Steps, bcnn.Step{In: []int{2}, Out: 3, Op: &bcnn.AffineStep{}})
-	p.Output = 3
+	p.Outputs = []int{3}
 	got, err = ref.Run(t.Context(), p, packed, nil)
 	require.NoError(t, err)
 	requireSame(t, floatTensor(1, 2, 4, 1, -1, -1, 1, -1, -1, -1, -1), got)

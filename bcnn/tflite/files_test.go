@@ -70,7 +70,7 @@ func requireRounded(t *testing.T, net *bcnn.Network, got, want []float32) {
 	for _, l := range net.Layers {
 		switch op := l.Op.(type) {
 		case bcnn.Conv2D:
-			taps = op.KH * op.KW * net.Input.Shape.C / max(op.Groups, 1)
+			taps = op.KH * op.KW * net.Inputs[0].Shape.C / max(op.Groups, 1)
 		case bcnn.Affine:
 			for i := range want {
 				c := i % len(op.Scale)
@@ -171,7 +171,7 @@ func TestSeveralEnds(t *testing.T) {
 	require.NoError(t, err)
 	var in []bcnn.Tensor
 	for _, values := range [][]float32{{1, 2}, {10, 30}} {
-		in = append(in, bcnn.Tensor{DType: bcnn.Float32, N: 1, Shape: net.Input.Shape, F32: values})
+		in = append(in, bcnn.Tensor{DType: bcnn.Float32, N: 1, Shape: net.Inputs[0].Shape, F32: values})
 	}
 	out, err := ref.RunAll(t.Context(), plan, in, nil)
 	require.NoError(t, err)

@@ -257,7 +257,7 @@ func FuzzLoad(f *testing.F) {
 		}
 		if work < 1<<18 {
 			var in []bcnn.Tensor
-			for _, i := range net.Inputs() {
+			for _, i := range net.Inputs {
 				in = append(in, bcnn.NewTensor(i.DType, 1, i.Shape))
 			}
 			_, err := ref.RunAll(t.Context(), plan, in, nil)

@@ -34,11 +34,8 @@ func (im *importer) begin() error {
 		if r := im.env[index]; r != (operand{}) {
 			return fmt.Errorf("tensor %d is an input twice", index)
 		}
-		in := &im.net.Input
-		if i > 0 {
-			im.net.MoreInputs = append(im.net.MoreInputs, bcnn.Input{})
-			in = &im.net.MoreInputs[i-1]
-		}
+		im.net.Inputs = append(im.net.Inputs, bcnn.Input{})
+		in := &im.net.Inputs[i]
 		v, err := im.input(t, in, bcnn.NetworkInput-i)
 		if err != nil {
 			return fmt.Errorf("input %s: %w", text.Quote(t.Name), err)

@@ -20,7 +20,7 @@ func run(t *testing.T, net *bcnn.Network, report *Report, in array) []float32 {
 	t.Helper()
 	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 	require.NoError(t, err)
-	x := bcnn.Tensor{DType: net.Input.DType, N: 1, Shape: net.Input.Shape}
+	x := bcnn.Tensor{DType: net.Inputs[0].DType, N: 1, Shape: net.Inputs[0].Shape}
 	switch report.Inputs[0].Type {
 	case "FLOAT32":
 		x.F32 = values[float32](t, in, "<f4")

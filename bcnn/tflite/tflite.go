@@ -163,7 +163,7 @@ func decodeWithin(b *budget.Budget, data []byte, opts Options, limits bcnn.Limit
 	if err := im.run(); err != nil {
 		return nil, nil, fmt.Errorf("sub-graph 0: %w", err)
 	}
-	im.net.Name, im.net.Labels, im.net.Input.Resize = opts.Name, opts.Labels, opts.Resize
+	im.net.Name, im.net.Labels, im.net.Inputs[0].Resize = opts.Name, opts.Labels, opts.Resize
 	return im.net, im.report, nil
 }
 

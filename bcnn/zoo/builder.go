@@ -56,7 +56,7 @@ func (b *builder) image(side, resize int) {
 		side, resize = max(side*2/7, 16), 0 // 64 for 224
 	}
 	b.shape = bcnn.Shape{H: side, W: side, C: 3}
-	b.net.Input = bcnn.Input{Shape: b.shape, DType: bcnn.Uint8, Resize: resize}
+	b.net.Inputs = []bcnn.Input{{Shape: b.shape, DType: bcnn.Uint8, Resize: resize}}
 	b.net.Append("centre", bcnn.Affine{Bias: []float32{-128}})
 	b.bytes = true
 }
@@ -64,7 +64,7 @@ func (b *builder) image(side, resize int) {
 // bitsInput makes the input bytes of the shape, of which one threshold makes ±1.
 func (b *builder) bitsInput(s bcnn.Shape) {
 	b.shape = s
-	b.net.Input = bcnn.Input{Shape: s, DType: bcnn.Uint8}
+	b.net.Inputs = []bcnn.Input{{Shape: s, DType: bcnn.Uint8}}
 	op := bcnn.Binarize{Scheme: bcnn.SchemeThreshold, Thresholds: make([]int32, s.C)}
 	for c := range op.Thresholds {
 		op.Thresholds[c] = 128

@@ -18,7 +18,7 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(net.Input.Shape, net.Input.DType)
+	fmt.Println(net.Inputs[0].Shape, net.Inputs[0].DType)
 	for i, l := range net.Layers {
 		if _, ok := l.Op.(bcnn.Conv2D); ok {
 			fmt.Println(l.Name, shapes[i])

@@ -15,7 +15,7 @@ func (b *builder) half(id string) {
 
 func bmxLeNet(b *builder) {
 	b.shape = bcnn.Shape{H: 28, W: 28, C: 1}
-	b.net.Input = bcnn.Input{Shape: b.shape, DType: bcnn.Uint8}
+	b.net.Inputs = []bcnn.Input{{Shape: b.shape, DType: bcnn.Uint8}}
 	b.bytes = true
 	b.floatConv("conv1", bcnn.Conv2D{Window: square(5, 1, 0), Out: b.channels(64), Bias: make([]float32, b.channels(64))})
 	b.net.Append("tanh1", bcnn.Tanh{})
@@ -77,7 +77,7 @@ func cnv(b *builder) {
 	b.image(32, 0)
 	if b.reduced { // smaller ones leave nothing
 		b.shape.H, b.shape.W = 32, 32
-		b.net.Input.Shape = b.shape
+		b.net.Inputs[0].Shape = b.shape
 	}
 	for i, out := range []int{64, 64, 128, 128, 256, 256} {
 		id := fmt.Sprint(i + 1)

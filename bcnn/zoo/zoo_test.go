@@ -69,7 +69,7 @@ func TestCounts(t *testing.T) {
 func TestOnlyBitsWithin(t *testing.T) {
 	for _, name := range []string{"vgg16", "vgg19", "alexnet", "binarynet"} {
 		_, plan := lowered(t, name)
-		for _, tensor := range plan.Tensors[1:plan.Output] {
+		for _, tensor := range plan.Tensors[1:plan.Outputs[0]] {
 			require.Equal(t, bcnn.Bits, tensor.DType, "%s: %s", name, tensor.Name)
 		}
 		require.Equal(t, bcnn.Uint8, plan.Tensors[0].DType)
@@ -126,7 +126,7 @@ func TestActivations(t *testing.T) {
 		}}
 		exe, err := cpu.Device().Compile(t.Context(), plan, opts)
 		require.NoError(t, err)
-		in, out := randomInput(plan.Input), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
+		in, out := randomInput(plan.Inputs[0]), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
 		require.NoError(t, exe.Run(context.Background(), []bcnn.Tensor{out}, []bcnn.Tensor{in}))
 		other := bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
 		slices.Reverse(in.U8)
@@ -149,7 +149,7 @@ func TestParity(t *testing.T) {
 		return got.F32
 	}
 	check := func(name string, plan *bcnn.Plan, reference bool) {
-		in := randomInput(plan.Input)
+		in := randomInput(plan.Inputs[0])
 		want := run(plan, in, "generic")
 		if reference {
 			out, err := ref.Run(t.Context(), plan, in, nil)

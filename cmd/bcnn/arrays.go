@@ -170,7 +170,7 @@ func softmax(values []float32) {
 // batches calls do with all n images of arrays, up to batch of them at a time.
 func (r *arrayRunner) batches(in []*npy.Array, n, batch int, do func(x []bcnn.Tensor, from int) error) error {
 	var all []bcnn.Tensor
-	for _, input := range r.net.Inputs() {
+	for _, input := range r.net.Inputs {
 		all = append(all, bcnn.NewTensor(input.DType, batch, input.Shape))
 	}
 	x := make([]bcnn.Tensor, len(all))

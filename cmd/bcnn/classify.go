@@ -105,7 +105,7 @@ UTF-8; with --top above 1 also top, the likeliest classes.`,
 				if err != nil {
 					return prepared{err: err}
 				}
-				in := bcnn.NewTensor(net.Input.DType, 1, net.Input.Shape)
+				in := bcnn.NewTensor(net.Inputs[0].DType, 1, net.Inputs[0].Shape)
 				return prepared{in, files.Name(sources[i].file, c.Preprocessing().Fill(in, 0, img))}
 			}
 			var failed error

@@ -74,7 +74,7 @@ func TestConvertTFLite(t *testing.T) {
 	require.Equal(t, "residual", net.Name)
 	require.Equal(t, bcnn.Input{
 		Shape: bcnn.Shape{H: 13, W: 12, C: 3}, DType: bcnn.Uint8, Source: &bcnn.Source{Name: "serving_default_input_5:0", Dims: []int{13, 12, 3}},
-	}, net.Input)
+	}, net.Inputs[0])
 	require.Equal(t, strings.Split("abcde", ""), net.Labels)
 
 	var c struct{ Nodes, Folded int }
@@ -99,7 +99,7 @@ func TestConvertONNX(t *testing.T) {
 	net, err := modelfile.Load(t.Context(), out, modelfile.Options{})
 	require.NoError(t, err)
 	require.Equal(t, "tfc", net.Name)
-	require.Equal(t, bcnn.Uint8, net.Input.DType)
+	require.Equal(t, bcnn.Uint8, net.Inputs[0].DType)
 	require.Equal(t, strings.Split("0123456789", ""), net.Labels)
 
 	// The same bytes again, and no other file.

@@ -66,11 +66,11 @@ func demo(ctx context.Context, env *environment, devices []*backend.Device, runs
 	if err != nil {
 		return err
 	}
-	images, names, err := sampleImages(digits.Input)
+	images, names, err := sampleImages(digits.Inputs[0])
 	if err != nil {
 		return err
 	}
-	random := bcnn.NewTensor(bcnn.Uint8, demoImages, vehicles.Input.Shape)
+	random := bcnn.NewTensor(bcnn.Uint8, demoImages, vehicles.Inputs[0].Shape)
 	measure.RandomImages(random, measure.NewRand(measure.Seed))
 
 	// What every device must compute, bit for bit.

@@ -174,7 +174,7 @@ func inspect(ctx context.Context, net *bcnn.Network, withPlan bool) (*inspection
 	if err != nil {
 		return nil, err
 	}
-	in := net.Input
+	in := net.Inputs[0]
 	info := &inspection{
 		Name:   net.Name,
 		Labels: append([]string{}, net.Labels...),

@@ -69,7 +69,7 @@ func objects(t *testing.T, text string, keys ...string) []map[string]any {
 func lightNet() *bcnn.Network {
 	net := &bcnn.Network{
 		Name:   "light",
-		Input:  bcnn.Input{Shape: bcnn.Shape{H: 4, W: 4, C: 1}, DType: bcnn.Uint8},
+		Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 4, W: 4, C: 1}, DType: bcnn.Uint8}},
 		Labels: []string{"light", "dark"},
 	}
 	net.Append("grey", bcnn.Binarize{Scheme: bcnn.SchemeGrey, Thresholds: []int32{128}})

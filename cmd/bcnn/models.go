@@ -119,8 +119,8 @@ func optionsFor(name string, dev *backend.Device, opts backend.Options) backend.
 
 // checkImages reports whether a network can be fed with images.
 func checkImages(model string, net *bcnn.Network) error {
-	in := net.Input
-	if ins, outs := len(net.Inputs()), len(net.OutputLayers()); ins != 1 || outs != 1 {
+	in := net.Inputs[0]
+	if ins, outs := len(net.Inputs), len(net.OutputLayers()); ins != 1 || outs != 1 {
 		return files.Name(model, fmt.Errorf("the model has %d inputs and %d outputs, not one of each; 'bcnn run' takes it", ins, outs))
 	}
 	if in.DType == bcnn.Uint8 && (in.Shape.C == 1 || in.Shape.C == 3) {

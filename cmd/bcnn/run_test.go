@@ -178,7 +178,7 @@ func TestRunIntegers(t *testing.T) {
 // saveSumNet writes a network with two inputs, whose sum and product it gives.
 func saveSumNet(t *testing.T) string {
 	vector := bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: 2}, DType: bcnn.Float32}
-	net := &bcnn.Network{Name: "sum", Input: vector, MoreInputs: []bcnn.Input{vector}, Outputs: []int{1, 0}}
+	net := &bcnn.Network{Name: "sum", Inputs: []bcnn.Input{vector, vector}, Outputs: []int{1, 0}}
 	net.Append("product", bcnn.Mul{}, bcnn.NetworkInput, bcnn.NetworkInput-1)
 	net.Append("sum", bcnn.Add{}, bcnn.NetworkInput, bcnn.NetworkInput-1)
 	file := filepath.Join(t.TempDir(), "sum.bcnn")

@@ -84,7 +84,7 @@ func (l *zooLine) count(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.Input = net.Input.Shape.String()
+	l.Input = net.Inputs[0].Shape.String()
 	for _, r := range bcnn.Summarize(net, plan) {
 		l.Params += r.Params
 		l.Float += r.BytesFloat

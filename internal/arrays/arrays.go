@@ -70,10 +70,10 @@ func PortsOf(net *bcnn.Network) (*Ports, error) {
 		}
 		return fmt.Sprintf("%s %d", what, i+1)
 	}
-	for i, in := range net.Inputs() {
+	for i, in := range net.Inputs {
 		p.Inputs = append(p.Inputs, newPort(name("input", i), in.Shape, in.Source))
 	}
-	imported := net.Input.Source != nil
+	imported := net.Inputs[0].Source != nil
 	for i, l := range net.Layers {
 		if !imported || l.Source != nil && l.Source.Name != "" {
 			p.Layers[i] = newPort(l.Name, shapes[i], l.Source)

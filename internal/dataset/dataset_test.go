@@ -129,7 +129,7 @@ func (l levels) Image(i int) (image.Image, error) {
 // threeWay is a network of which the class is 0 for dark, 1 for grey and 2 for
 // light images, for either type of input.
 func threeWay(dtype bcnn.DType) *bcnn.Network {
-	n := &bcnn.Network{Name: "levels", Input: bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: 1}, DType: dtype}}
+	n := &bcnn.Network{Name: "levels", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 1, W: 1, C: 1}, DType: dtype}}}
 	if dtype == bcnn.Uint8 {
 		n.Append("to float", bcnn.Affine{Scale: []float32{1}})
 	}

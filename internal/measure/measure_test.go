@@ -16,7 +16,8 @@ import (
 func TestBatchNeedsMemory(t *testing.T) {
 	plan := func(in bcnn.Shape) *bcnn.Plan {
 		return &bcnn.Plan{
-			Tensors: []bcnn.PlanTensor{{DType: bcnn.Float32, Shape: in}, {DType: bcnn.Float32, Shape: bcnn.Shape{H: 1, W: 1, C: 1}}}, Output: 1,
+			Inputs:  []bcnn.Input{{DType: bcnn.Float32, Shape: in}},
+			Tensors: []bcnn.PlanTensor{{DType: bcnn.Float32, Shape: in}, {DType: bcnn.Float32, Shape: bcnn.Shape{H: 1, W: 1, C: 1}}}, Outputs: []int{1},
 		}
 	}
 	require.NoError(t, checkMemory(plan(bcnn.Shape{H: 1, W: 1, C: 1}), 1<<16))

@@ -51,10 +51,10 @@ func NewRunner(ctx context.Context, dev *backend.Device, plan *bcnn.Plan, opts b
 // free. The device has been asked before, but it holds neither images nor results.
 func checkMemory(plan *bcnn.Plan, n int) error {
 	var need int64
-	for _, t := range plan.Inputs() {
+	for _, t := range plan.InputTensors() {
 		need += t.Bytes(n)
 	}
-	for _, t := range plan.Outputs() {
+	for _, t := range plan.Outputs {
 		need += plan.Tensors[t].Bytes(n)
 	}
 	if free := host.Available(); free > 0 && need > free {

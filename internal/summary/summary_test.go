@@ -11,7 +11,7 @@ import (
 // build returns a network with a float and a binary layer of the given outputs behind
 // 64 values, and what is reported on it.
 func build(t *testing.T, float, binary int) *Report {
-	n := &bcnn.Network{Name: "n", Input: bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: 64}, DType: bcnn.Float32}}
+	n := &bcnn.Network{Name: "n", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 1, W: 1, C: 64}, DType: bcnn.Float32}}}
 	if float > 0 {
 		n.Append("float", bcnn.Dense{Out: float, Weights: bcnn.Weights{F32: make([]float32, 64*float)}})
 		n.Append("add", bcnn.Add{}, 0, 0)

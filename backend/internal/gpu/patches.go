@@ -24,7 +24,7 @@ func BinarizedForConv(plan *bcnn.Plan) bool {
 	_, binarizes := plan.Steps[0].Op.(*bcnn.BinarizeStep)
 	conv, convolves := plan.Steps[1].Op.(*bcnn.ConvStep)
 	return binarizes && convolves && !conv.Dense && slices.Equal(plan.Steps[1].In, []int{bits}) &&
-		!slices.Contains(plan.Outputs(), bits)
+		!slices.Contains(plan.Outputs, bits)
 }
 
 // PackImage joins the kernel that binarises an image and PackPatches of its bits, as the

@@ -56,7 +56,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	x, y := bcnn.NewTensor(plan.Input.DType, 1, plan.Input.Shape), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
+	x, y := bcnn.NewTensor(plan.Inputs[0].DType, 1, plan.Inputs[0].Shape), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range x.U8 {
 		x.U8[i] = uint8(r.IntN(256))

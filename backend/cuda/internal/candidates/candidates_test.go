@@ -177,7 +177,7 @@ func TestFused(t *testing.T) {
 		for _, u := range f.Uses {
 			used[u.Tensor] = true
 		}
-		require.True(t, used[0] && used[plan.Output], fmt.Sprint(f.Uses))
+		require.True(t, used[0] && used[plan.Outputs[0]], fmt.Sprint(f.Uses))
 		require.Nil(t, NewFused(plan, small), scheme) // too little shared memory
 	}
 	for _, name := range []string{"binarynet", "birealnet18"} {

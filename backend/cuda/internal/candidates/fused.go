@@ -36,7 +36,7 @@ func NewFused(plan *bcnn.Plan, limits Limits) *Fused {
 	s := &Fused{}
 	steps, before := plan.Steps, 0  // tensor
 	var binarize *bcnn.BinarizeStep // of the input
-	if len(steps) == 0 || len(plan.MoreInputs)+len(plan.MoreOutputs) > 0 {
+	if len(steps) == 0 || len(plan.Inputs) > 1 || len(plan.Outputs) > 1 {
 		return nil
 	}
 	if first, ok := steps[0].Op.(*bcnn.BinarizeStep); ok {
@@ -70,7 +70,7 @@ func NewFused(plan *bcnn.Plan, limits Limits) *Fused {
 		}
 		before = step.Out
 	}
-	if s.denses == 0 || before != plan.Output {
+	if s.denses == 0 || before != plan.Outputs[0] {
 		return nil
 	}
 	s.listUses(plan)
@@ -100,7 +100,7 @@ func (s *Fused) listUses(plan *bcnn.Plan) {
 		}
 		if i == len(s.Convs)-1 {
 			last = end // no barrier comes before the dense layers
-			s.Uses = append(s.Uses, bcnn.Use{Tensor: plan.Output, First: first, Last: last})
+			s.Uses = append(s.Uses, bcnn.Use{Tensor: plan.Outputs[0], First: first, Last: last})
 		}
 		s.Uses = append(s.Uses, bcnn.Use{Tensor: int(a.In), First: first, Last: last}, bcnn.Use{Tensor: int(a.Out), First: first, Last: last})
 	}

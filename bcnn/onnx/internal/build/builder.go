@@ -160,7 +160,7 @@ func (b *Builder) Flattened(v *Value, n *pb.Node) *Value {
 
 // Bytes reports whether a layer is an input of bytes.
 func (b *Builder) Bytes(layer int) bool {
-	return layer <= bcnn.NetworkInput && b.Net.Inputs()[bcnn.NetworkInput-layer].DType == bcnn.Uint8
+	return layer <= bcnn.NetworkInput && b.Net.Inputs[bcnn.NetworkInput-layer].DType == bcnn.Uint8
 }
 
 // CheckShape checks the shape of a layer's output.

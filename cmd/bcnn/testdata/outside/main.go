@@ -21,7 +21,7 @@ func main() {
 	check(err)
 	plan, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{})
 	check(err)
-	in := bcnn.NewTensor(bcnn.Uint8, 2, plan.Input.Shape)
+	in := bcnn.NewTensor(bcnn.Uint8, 2, plan.Inputs[0].Shape)
 	for i := range in.U8 {
 		in.U8[i] = byte(i * i >> 3)
 	}
