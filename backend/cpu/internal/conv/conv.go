@@ -20,11 +20,18 @@ type window struct {
 	rows, cols int // output positions that are needed
 }
 
+// long reports whether a row takes a while to prepare.
+func (w *window) long() bool { return w.cols*w.KW*w.group > 1<<15 }
+
 // interrupted reports whether the preparation of input rows is not wanted any
-// more. It asks where a row is long enough to take a while.
-func (w *window) interrupted(s *tiles.Scratch) bool {
-	const long = 1 << 15
-	return w.cols*w.KW*w.group > long && s.Ended()
+// more. It asks where rows are long.
+func (w *window) interrupted(s *tiles.Scratch) bool { return w.long() && s.Ended() }
+
+// whole reports whether the rows that windows read are those of the image, side by
+// side, from the first column to the last, and may be prepared in one go.
+func (w *window) whole() bool {
+	rows, cols := w.span(w.rows)
+	return w.Pad == (bcnn.Padding{}) && w.DilationW == 1 && rows <= w.image.H && cols == w.image.W && !w.long()
 }
 
 // span returns the number of input rows and columns that outputs consecutive

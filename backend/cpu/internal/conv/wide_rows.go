@@ -59,6 +59,7 @@ func wideBits(c *schedule.Context, op *bcnn.ConvStep, w window) (rowSource, *ker
 	if b.inPlace {
 		b.row = w.image.W * b.pitch
 	}
+	b.narrowed = w.whole() && b.narrow() && !c.Set.Wide.Nibbles
 	return b, schedule.Share(c, func() *kern.WideFilter {
 		weights := padTaps(c, op.Bits, op.Out*w.KH, w.KW, w.group, b.pitch*pieceBits)
 		return c.Set.Wide.PackBits(weights, op.Out, w.KH, w.KW*b.pitch*pieceBits)
@@ -70,12 +71,13 @@ func wideBits(c *schedule.Context, op *bcnn.ConvStep, w window) (rowSource, *ker
 // are put side by side.
 type bitRows struct {
 	window
-	set     *kern.Set
-	in      *bcnn.Tensor
-	inPlace bool // read from the tensor
-	pitch   int  // pieces of a pixel
-	phase   int  // pixels side by side
-	row     int  // pieces of a row
+	set      *kern.Set
+	in       *bcnn.Tensor
+	inPlace  bool // read from the tensor
+	narrowed bool // rows follow each other as in the tensor, pixels of one piece for each word
+	pitch    int  // pieces of a pixel
+	phase    int  // pixels side by side
+	row      int  // pieces of a row
 }
 
 func (b *bitRows) need(rows int) tiles.Size {
@@ -106,6 +108,10 @@ func (b *bitRows) load(s *tiles.Scratch, image, first, rows, group int) unsafe.P
 	height, _ := b.span(rows)
 	made := unsafe.Slice((*uint32)(unsafe.Pointer(&s.Words[0])), 2*len(s.Words))
 	row := b.image.W * bits.Words(b.image.C)
+	if b.narrowed {
+		b.set.Narrow(made[:height*b.row], b.in.Words[(image*b.image.H+y)*row:][:height*row])
+		return unsafe.Pointer(&made[0])
+	}
 	for r := range height {
 		if b.interrupted(s) {
 			break
@@ -129,6 +135,11 @@ func (b *bitRows) load(s *tiles.Scratch, image, first, rows, group int) unsafe.P
 	return unsafe.Pointer(&made[0])
 }
 
+// narrow reports whether a pixel is one piece here and one word in the tensor.
+func (b *bitRows) narrow() bool {
+	return b.pitch == 1 && bits.Words(b.image.C) == 1 && b.groups == 1
+}
+
 // pad makes a row.
 func (b *bitRows) pad(dst []uint32, src []uint64, group int) {
 	_, cols := b.span(1)
@@ -146,7 +157,7 @@ func (b *bitRows) pad(dst []uint32, src []uint64, group int) {
 		case b.pitch == 2*words:
 			copy(dst[left*b.pitch:], halves[:inside*b.pitch])
 			return
-		case b.pitch == 1 && words == 1 && b.groups == 1:
+		case b.narrow():
 			b.set.Narrow(dst[left:][:inside], src)
 			return
 		}
@@ -284,6 +295,11 @@ func (b *byteRows) load(s *tiles.Scratch, image, first, rows, _ int) unsafe.Poin
 	height, cols := b.span(rows)
 	left := min(b.Pad.Left, cols)
 	inside := min(b.image.W, cols-left)
+	if b.whole() {
+		from := (image*b.image.H + first*b.StrideH) * b.row
+		copy(s.Bytes, b.in.U8[from:][:height*b.row])
+		return unsafe.Pointer(&s.Bytes[0])
+	}
 	for r := range height {
 		if b.interrupted(s) {
 			break
