@@ -18,7 +18,7 @@ TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 # Without the tables of debuggers, which are a fifth of the file.
 LDFLAGS ?= -ldflags=-w
 
-.PHONY: build build-arm64 wheel lib install demo test check lint release fuzz bench bench-peers arm-model opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
+.PHONY: build build-arm64 arm-check arm-check-build wheel lib install demo test check lint release fuzz bench bench-peers arm-model opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
@@ -89,6 +89,12 @@ cuda-ptx: ## run the committed PTX of every architecture, with all kernels, on a
 
 cuda-check: ## run CUDA kernels under AddressSanitizer and a race detector, and find injected faults
 	./scripts/cuda-check
+
+arm-check-build: ## build build/arm-check, for an Arm board or phone without Go (TARGET=arm: 32 bits; PEERS=FOLDER: models)
+	TARGET=$(TARGET) PEERS=$(PEERS) ./scripts/arm-check-build
+
+arm-check: arm-check-build ## check and measure the CPU backend on this Arm machine
+	./scripts/arm-check
 
 gpu-check-build: ## build build/gpu-check, for a machine with an NVIDIA GPU and without Go
 	./scripts/gpu-check-build

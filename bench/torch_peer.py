@@ -30,7 +30,7 @@ except ImportError as err:
     sys.exit(f"torch_peer.py: {err}: PyTorch is not installed")
 
 # Channels and the size of the image, as in networks of the ResNet family; the
-# first at batch 1 as well, the others as on the list.
+# first at batch 1 as well.
 CONVOLUTIONS = [(64, 56, 1), (64, 56, 64), (128, 28, 64), (256, 14, 64), (256, 56, 64), (512, 7, 64), (512, 28, 64)]
 QUICK_CONVOLUTIONS = [(64, 14, 1), (128, 7, 2)]
 
