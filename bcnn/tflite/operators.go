@@ -29,9 +29,14 @@ func init() {
 		"CONV_2D":           one((*importer).conv),
 		"DEPTHWISE_CONV_2D": one((*importer).depthwise),
 		"DEQUANTIZE":        one((*importer).dequantize8),
+		"ELU":               one((*importer).function),
+		"EXP":               one((*importer).function),
 		"EXPAND_DIMS":       one((*importer).reshape),
 		"FULLY_CONNECTED":   one((*importer).dense),
+		"GELU":              one((*importer).function),
+		"HARD_SWISH":        one((*importer).function),
 		"LEAKY_RELU":        one((*importer).leakyReLU),
+		"LOGISTIC":          one((*importer).function),
 		"LceBMaxPool2d":     one((*importer).bmaxPool),
 		"LceBconv2d":        one((*importer).bconv),
 		"LceDequantize":     one((*importer).dequantize),
@@ -58,6 +63,7 @@ func init() {
 		"SQUEEZE":           one((*importer).reshape),
 		"STRIDED_SLICE":     one((*importer).slice),
 		"SUB":               one((*importer).sub),
+		"TANH":              one((*importer).function),
 		"TRANSPOSE":         one((*importer).transpose),
 	}
 }
