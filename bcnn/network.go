@@ -314,7 +314,10 @@ type Flatten struct{}
 
 // Softmax may only stand at the end, as an output. Executables return the logits before it;
 // the function Probabilities computes it on the host in float64.
-type Softmax struct{}
+type Softmax struct {
+	// Log asks for the logarithms of the probabilities: see LogProbabilities.
+	Log bool
+}
 
 func (Binarize) Kind() string   { return "binarize" }
 func (Conv2D) Kind() string     { return "conv2d" }
@@ -334,4 +337,10 @@ func (Mul) Kind() string        { return "mul" }
 func (Concat) Kind() string     { return "concat" }
 func (Channels) Kind() string   { return "channels" }
 func (Flatten) Kind() string    { return "flatten" }
-func (Softmax) Kind() string    { return "softmax" }
+
+func (s Softmax) Kind() string {
+	if s.Log {
+		return "logsoftmax"
+	}
+	return "softmax"
+}

@@ -16,6 +16,8 @@ func versionOf(kind string) int {
 		return 2
 	case bcnn.Quantize{}.Kind():
 		return integersVersion
+	case bcnn.Softmax{Log: true}.Kind():
+		return functionsVersion
 	}
 	if slices.Contains(bcnn.FunctionNames(), bcnn.FunctionName(kind)) {
 		return functionsVersion
@@ -26,7 +28,8 @@ func versionOf(kind string) int {
 // integersVersion is the first version that has levels and integer weights.
 const integersVersion = 4
 
-// functionsVersion is the first version that has more functions than tanh.
+// functionsVersion is the first version that has more functions than tanh, and the
+// logarithm of softmax.
 const functionsVersion = 5
 
 func hasIntegers(op bcnn.Op) bool {
@@ -155,6 +158,8 @@ func (r *layerReader) decode() (bcnn.Op, error) {
 		return bcnn.Flatten{}, nil
 	case bcnn.Softmax{}.Kind():
 		return bcnn.Softmax{}, nil
+	case bcnn.Softmax{Log: true}.Kind():
+		return bcnn.Softmax{Log: true}, nil
 	}
 	if name := bcnn.FunctionName(r.layer.Kind); slices.Contains(bcnn.FunctionNames(), name) {
 		return bcnn.Function{Name: name}, nil

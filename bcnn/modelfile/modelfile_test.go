@@ -136,6 +136,8 @@ func networks() map[string]*bcnn.Network {
 	for _, name := range bcnn.FunctionNames() {
 		n.Append(string(name), bcnn.Function{Name: name})
 	}
+	n.Append("flat", bcnn.Flatten{})
+	n.Append("logarithms", bcnn.Softmax{Log: true})
 
 	n = build("levels", bcnn.Input{Shape: bcnn.Shape{H: 5, W: 6, C: 4}, DType: bcnn.Float32})
 	n.Append("ternary", bcnn.Ternary())
@@ -195,7 +197,7 @@ func TestEveryKindOfLayerSurvivesARoundTrip(t *testing.T) {
 			kinds[l.Op.Kind()] = true
 		}
 	}
-	require.Len(t, kinds, 18+len(bcnn.FunctionNames()), "the kinds of layers that package bcnn has")
+	require.Len(t, kinds, 19+len(bcnn.FunctionNames()), "the kinds of layers that package bcnn has")
 }
 
 func TestDefaultsAreWrittenOut(t *testing.T) {
@@ -481,7 +483,7 @@ func TestVersions(t *testing.T) {
 	}{
 		{"quantize", bcnn.Ternary()},
 		{"avgpool", bcnn.AvgPool{Window: bcnn.Window{KH: 1, KW: 1}}}, {"prelu", bcnn.PReLU{Slope: []float32{2}}}, {"clip", bcnn.Clip{Min: 1, Max: 2}}, {"tanh", bcnn.Function{Name: bcnn.Tanh}},
-		{"sigmoid", bcnn.Function{Name: bcnn.Sigmoid}}, {"gelu_tanh", bcnn.Function{Name: bcnn.GELUTanh}},
+		{"sigmoid", bcnn.Function{Name: bcnn.Sigmoid}}, {"gelu_tanh", bcnn.Function{Name: bcnn.GELUTanh}}, {"logsoftmax", bcnn.Softmax{Log: true}},
 		{"mul", bcnn.Mul{}}, {"concat", bcnn.Concat{}}, {"channels", bcnn.Channels{Index: []int32{0}}},
 	} {
 		n := &bcnn.Network{Name: "one", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Float32}}}
@@ -497,7 +499,7 @@ func TestVersions(t *testing.T) {
 		switch c.kind {
 		case "quantize":
 			version = 4
-		case "sigmoid", "gelu_tanh":
+		case "sigmoid", "gelu_tanh", "logsoftmax":
 			version = 5
 		}
 		old := bytes.Replace(b, []byte(fmt.Sprintf(`"version":"%d"`, version)), []byte(fmt.Sprintf(`"version":"%d"`, version-1)), 1)

@@ -402,7 +402,7 @@ func (n testNode) execute(in []array, m testModel) array {
 			i++
 		})
 		return out
-	case "Softmax": // executables return the logits before it
+	case "LogSoftmax", "Softmax": // executables return the logits before it
 		return in[0]
 	case "Binarize":
 		return n.binarize(in[0])

@@ -10,7 +10,7 @@
 //
 // Operators: Abs, Add, AveragePool, BatchNormalization, Cast, Ceil, Celu, Clip, Concat of
 // channels, Constant, Conv, DequantizeLinear, Div, Dropout, Elu, Erf, Exp, Flatten, Floor, Gather of
-// channels, Gelu, Gemm, GlobalAveragePool, GlobalMaxPool, HardSigmoid, HardSwish, Identity, LeakyRelu,
+// channels, Gelu, Gemm, GlobalAveragePool, GlobalMaxPool, HardSigmoid, HardSwish, Identity, LeakyRelu, LogSoftmax,
 // MatMul, Max and Min with a number, MaxPool, Mish, Mul, Neg, Pad, Pow of 2 and 3, PRelu, QuantizeLinear,
 // ReduceMax and ReduceMean over heights and widths, ReduceMean over channels, Relu,
 // Reshape, Round, Selu, Shape, Sigmoid, Sign, Slice of channels or of every so many rows and columns,

@@ -35,6 +35,7 @@ func init() {
 		"HardSwish":          (*importer).functionNode,
 		"Identity":           (*importer).identity,
 		"LeakyRelu":          (*importer).leakyRelu,
+		"LogSoftmax":         (*importer).softmax,
 		"MatMul":             (*importer).matMul,
 		"MaxPool":            (*importer).maxPool,
 		"Mish":               (*importer).functionNode,

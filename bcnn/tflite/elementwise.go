@@ -284,7 +284,7 @@ func (im *importer) softmax(o *schema.Operator) (*value, error) {
 			return nil, err
 		}
 	}
-	return floats(im.emit(o, "", bcnn.Softmax{}, v.shape, v))
+	return floats(im.emit(o, "", bcnn.Softmax{Log: o.Name == "LOG_SOFTMAX"}, v.shape, v))
 }
 
 // isOutput reports whether an operator computes an output of the graph.

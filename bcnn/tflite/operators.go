@@ -36,6 +36,7 @@ func init() {
 		"GELU":              one((*importer).function),
 		"HARD_SWISH":        one((*importer).function),
 		"LEAKY_RELU":        one((*importer).leakyReLU),
+		"LOG_SOFTMAX":       one((*importer).softmax),
 		"LOGISTIC":          one((*importer).function),
 		"LceBMaxPool2d":     one((*importer).bmaxPool),
 		"LceBconv2d":        one((*importer).bconv),
@@ -71,7 +72,7 @@ func init() {
 var errUnsupported = errors.New("this operator is not supported")
 
 // last are operators that only turn the output into another form.
-var last = []string{"ARG_MAX", "LOG_SOFTMAX", "TOPK_V2"}
+var last = []string{"ARG_MAX", "TOPK_V2"}
 
 // operator imports an operator. What no layer can be made of is an obstacle; the error
 // is one that ends the import.
