@@ -25,16 +25,16 @@ var truths = map[string]struct {
 	low, zero, high float32
 }{
 	"tanh":     {math.Tanh, 0.62, 0, -1, 0, 1},
-	"sigmoid":  {logistic, 0.96, flush, 0, 0.5, 1},
-	"exp":      {math.Exp, 0.96, flush, 0, 1, infinity},
-	"softplus": {logOnePlusExp, 0.96, flush, 0, math.Ln2, infinity},
+	"sigmoid":  {logistic, 1, flush, 0, 0.5, 1},
+	"exp":      {math.Exp, 1, flush, 0, 1, infinity},
+	"softplus": {logOnePlusExp, 1, flush, 0, math.Ln2, infinity},
 	"elu":      {func(x float64) float64 { return max(x, 0) + math.Expm1(min(x, 0)) }, 0.65, 0, -1, 0, infinity},
 	"erf":      {math.Erf, 1.5, 0x1p-126, -1, 0, 1},
-	"silu":     {func(x float64) float64 { return x * logistic(x) }, 0.96, flush, 0, 0, infinity},
-	"gelu":     {func(x float64) float64 { return x * math.Erfc(-x/math.Sqrt2) / 2 }, 0.96, flush, 0, 0, infinity},
+	"silu":     {func(x float64) float64 { return x * logistic(x) }, 1, flush, 0, 0, infinity},
+	"gelu":     {func(x float64) float64 { return x * math.Erfc(-x/math.Sqrt2) / 2 }, 1, flush, 0, 0, infinity},
 	"gelu_tanh": {func(x float64) float64 {
 		return x * logistic(2*math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))
-	}, 0.96, flush, 0, 0, infinity},
+	}, 1, flush, 0, 0, infinity},
 	"mish":      {func(x float64) float64 { return x * math.Tanh(logOnePlusExp(x)) }, 1.5, flush, 0, 0, infinity},
 	"hardswish": {func(x float64) float64 { return x * min(max(x+3, 0), 6) / 6 }, 1.5, 0.25, 0, 0, infinity},
 }
