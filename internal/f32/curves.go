@@ -43,12 +43,12 @@ func curves(name string) [2]curve {
 		return [2]curve{{around: both(sigmoid), first: -4, end: 18, level: 1, limit: 1}, {around: both(sigmoid), first: -4, end: flushed}}
 	case "exp":
 		around := both(series.exp)
-		return [2]curve{{around: around, first: -4, end: 88.75, level: inf, limit: inf}, {around: around, first: -4, end: flushed}}
+		return [2]curve{{around: around, first: tiny, end: 88.75, level: inf, limit: inf}, {around: around, first: tiny, end: flushed}}
 	case "softplus":
 		around := both(func(x series) series {
 			return sigmoid(x).integral(max(x[0], 0) + log1p(exp(-math.Abs(x[0]))))
 		})
-		return [2]curve{{around: around, first: -4, end: 18, slope: 1, limit: inf}, {around: around, first: -4, end: flushed}}
+		return [2]curve{{around: around, first: tiny, end: 18, slope: 1, limit: inf}, {around: around, first: tiny, end: flushed}}
 	case "elu":
 		around := both(func(x series) series {
 			e := x.exp()
