@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/bitcnn/bitcnn/internal/f32"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // ActivationKind names a function of one value that a step applies at its end.
@@ -14,7 +17,7 @@ const (
 	ActivationReLU
 	ActivationPReLU
 	ActivationClip
-	ActivationTanh
+	ActivationFunction
 )
 
 func (k ActivationKind) String() string {
@@ -27,34 +30,39 @@ func (k ActivationKind) String() string {
 		return "prelu"
 	case ActivationClip:
 		return "clip"
-	case ActivationTanh:
-		return "tanh"
+	case ActivationFunction:
+		return "function"
 	}
 	return fmt.Sprintf("ActivationKind(%d)", uint8(k))
 }
 
 // Activation is what a step makes of its float32 values x at the end, by
-// comparisons and selections, but for tanh:
+// comparisons and selections, but for functions:
 //
 //	none:  x
 //	relu:  x where x > 0, else +0
 //	prelu: x·Slope[c], rounded once, where x < 0, else x
 //	clip:  t = x where x > Min, else Min; then t where t < Max, else Max
-//	tanh:  the hyperbolic tangent; only an AffineStep ends in it
+//	function: Function of x; only an AffineStep ends in one
 //
 // So a NaN becomes +0 in relu and Min in clip, and stays NaN in prelu and
-// tanh; −0 becomes +0 in relu, stays in prelu and tanh, and becomes Min in a clip whose Min is a zero of
-// either sign.
+// functions; −0 becomes +0 in relu, stays in prelu and functions whose value for 0 is 0,
+// and becomes Min in a clip whose Min is a zero of either sign.
 type Activation struct {
 	Kind     ActivationKind
 	Slope    []float32 // prelu: one per channel of the output
 	Min, Max float32   // clip; infinite where a side is open
+	Function FunctionName
 }
 
 // check tests what follows a step with so many output channels.
 func (a *Activation) check(channels int) error {
 	switch a.Kind {
-	case ActivationNone, ActivationReLU, ActivationTanh:
+	case ActivationNone, ActivationReLU:
+	case ActivationFunction:
+		if err := a.Function.check(); err != nil {
+			return err
+		}
 	case ActivationPReLU:
 		if len(a.Slope) != channels {
 			return fmt.Errorf("%d slopes for %d channels", len(a.Slope), channels)
@@ -82,10 +90,18 @@ func checkClip(low, high float32) error {
 	return nil
 }
 
+// check tests whether there is such a function.
+func (f FunctionName) check() error {
+	if f32.Named(string(f)) == nil {
+		return fmt.Errorf("unknown function %s", text.Quote(string(f)))
+	}
+	return nil
+}
+
 // checkFused is check for a step that is no AffineStep.
 func (a *Activation) checkFused(channels int) error {
-	if a.Kind == ActivationTanh {
-		return errors.New("activation tanh, which is for affine steps")
+	if a.Kind == ActivationFunction {
+		return fmt.Errorf("activation %s, which is for affine steps", text.Quote(string(a.Function)))
 	}
 	return a.check(channels)
 }

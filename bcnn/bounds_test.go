@@ -221,14 +221,14 @@ func TestWindowOutput(t *testing.T) {
 func TestStrings(t *testing.T) {
 	require.Equal(t, "uint8 bits float32 DType(9)", bcnn.Uint8.String()+" "+bcnn.Bits.String()+" "+bcnn.Float32.String()+" "+bcnn.DType(9).String())
 	require.Equal(t, "x ≥ 0, x > 0, ZeroRule(3)", bcnn.ZeroIsPlus.String()+", "+bcnn.ZeroIsMinus.String()+", "+bcnn.ZeroRule(3).String())
-	require.Equal(t, "none relu prelu clip tanh ActivationKind(9)", fmt.Sprint(bcnn.ActivationNone, " ", bcnn.ActivationReLU, " ", bcnn.ActivationPReLU, " ",
-		bcnn.ActivationClip, " ", bcnn.ActivationTanh, " ", bcnn.ActivationKind(9)))
+	require.Equal(t, "none relu prelu clip function ActivationKind(9)", fmt.Sprint(bcnn.ActivationNone, " ", bcnn.ActivationReLU, " ", bcnn.ActivationPReLU, " ",
+		bcnn.ActivationClip, " ", bcnn.ActivationFunction, " ", bcnn.ActivationKind(9)))
 	require.Equal(t, "1×2×3", bcnn.Shape{H: 1, W: 2, C: 3}.String())
 	for kind, op := range map[string]bcnn.Op{
 		"binarize": bcnn.Binarize{}, "conv2d": bcnn.Conv2D{}, "dense": bcnn.Dense{}, "batchnorm": bcnn.BatchNorm{},
 		"affine": bcnn.Affine{}, "sign": bcnn.Sign{}, "relu": bcnn.ReLU{}, "maxpool": bcnn.MaxPool{}, "add": bcnn.Add{},
-		"flatten": bcnn.Flatten{}, "softmax": bcnn.Softmax{}, "prelu": bcnn.PReLU{}, "clip": bcnn.Clip{}, "avgpool": bcnn.AvgPool{},
-		"mul": bcnn.Mul{}, "concat": bcnn.Concat{}, "channels": bcnn.Channels{}, "tanh": bcnn.Tanh{},
+		"flatten": bcnn.Flatten{}, "softmax": bcnn.Softmax{}, "logsoftmax": bcnn.Softmax{Log: true}, "prelu": bcnn.PReLU{}, "clip": bcnn.Clip{}, "avgpool": bcnn.AvgPool{},
+		"mul": bcnn.Mul{}, "concat": bcnn.Concat{}, "channels": bcnn.Channels{}, "tanh": bcnn.Function{Name: bcnn.Tanh},
 	} {
 		require.Equal(t, kind, op.Kind())
 	}

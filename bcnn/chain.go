@@ -21,6 +21,8 @@ type link struct {
 	// one per channel.
 	mean, scale, shift []float64
 	low, high          float64 // clip
+	function           FunctionName
+	values             *f32.Function // of the function
 	pool               *Window
 	out                Shape // of the pool
 }
@@ -32,7 +34,7 @@ const (
 	linkReLU
 	linkPReLU
 	linkClip
-	linkTanh
+	linkFunction
 	linkPool
 )
 
@@ -81,9 +83,13 @@ func clipLink(layer int, c Clip) link {
 	return link{layers: []int{layer}, kind: linkClip, low: float64(c.Min), high: float64(c.Max)}
 }
 
+func functionLink(layer int, f Function) link {
+	return link{layers: []int{layer}, kind: linkFunction, function: f.Name, values: f32.Named(string(f.Name))}
+}
+
 // bends reports whether the function falls and rises in some channel.
 func (l *link) bends() bool {
-	return l.kind == linkPReLU && slices.Min(l.scale) < 0
+	return l.kind == linkPReLU && slices.Min(l.scale) < 0 || l.kind == linkFunction && f32.Bends(string(l.function))
 }
 
 // activation returns the function as what a step does at its end, for so many
@@ -100,8 +106,8 @@ func (l *link) activation(channels int) Activation {
 		return Activation{Kind: ActivationPReLU, Slope: slope}
 	case linkClip:
 		return Activation{Kind: ActivationClip, Min: float32(l.low), Max: float32(l.high)}
-	case linkTanh:
-		return Activation{Kind: ActivationTanh}
+	case linkFunction:
+		return Activation{Kind: ActivationFunction, Function: l.function}
 	}
 	return Activation{}
 }
@@ -122,8 +128,8 @@ func (l *link) apply(c int, x float64) float64 {
 		}
 	case linkClip:
 		return min(max(x, l.low), l.high)
-	case linkTanh:
-		return float64(f32.Tanh(float32(x)))
+	case linkFunction:
+		return float64(l.values.Of(float32(x)))
 	}
 	return x // a maximum of one value
 }

@@ -68,15 +68,16 @@ func TestLowerKeepsTheMeaningOfLongChains(t *testing.T) {
 	}
 }
 
-// A sign behind a tanh is a threshold on what stands before it.
-func TestLowerFoldsTanh(t *testing.T) {
+// A sign behind a function that never falls is a threshold on what stands before it.
+func TestLowerFoldsFunctions(t *testing.T) {
+	names := bcnn.FunctionNames()
 	for seed := range uint64(100) {
 		b := &builder{rng: rand.New(rand.NewPCG(seed, 9))}
 		in := bcnn.Input{Shape: bcnn.Shape{H: 4, W: 4, C: 3}, DType: bcnn.Uint8}
-		b.net, b.last = &bcnn.Network{Name: "tanh", Inputs: []bcnn.Input{in}}, in.Shape
+		b.net, b.last = &bcnn.Network{Name: "function", Inputs: []bcnn.Input{in}}, in.Shape
 		b.add(bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 5, Weights: b.weights(5, 3, seed%2 == 0)})
 		b.add(bcnn.Affine{Scale: b.vector(5, 0.25, -0.25, 0.125), Bias: b.vector(1, 0, -1)})
-		b.add(bcnn.Tanh{})
+		b.add(bcnn.Function{Name: names[seed%uint64(len(names))]})
 		if seed%3 == 0 {
 			b.add(b.pool())
 		}

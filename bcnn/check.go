@@ -125,7 +125,7 @@ func (n *Network) infer(b *budget.Budget) ([]valueType, error) {
 			case source < 0 || source >= i:
 				return fail(fmt.Errorf("input %d is layer %d, which is not an earlier one", j, source))
 			default:
-				if n.Layers[source].Op.Kind() == (Softmax{}).Kind() {
+				if _, softmax := n.Layers[source].Op.(Softmax); softmax {
 					return fail(errors.New("softmax must stand at the end"))
 				}
 				in[j] = types[source]

@@ -314,8 +314,8 @@ func (c Clip) output(in []valueType) (valueType, error) {
 	return valueType{in[0].shape, realValue}, checkClip(c.Min, c.Max)
 }
 
-func (Tanh) output(in []valueType) (valueType, error) {
-	return valueType{in[0].shape, realValue}, nil
+func (f Function) output(in []valueType) (valueType, error) {
+	return valueType{in[0].shape, realValue}, f.Name.check()
 }
 
 func (Mul) output(in []valueType) (valueType, error) {

@@ -96,7 +96,7 @@ func (s *script) step(from int) int {
 	in := s.shape(from)
 	switch s.next(21) {
 	case 20:
-		return s.add(bcnn.Tanh{}, in, from)
+		return s.add(bcnn.Function{Name: of(s, bcnn.FunctionNames()...)}, in, from)
 	case 18, 19:
 		q := bcnn.Quantize{Low: of(s, -1, 0, -8, 3, -256), Levels: of(s, 3, 2, 4, 16, 256)}
 		n := (q.Levels - 1) * of(s, 1, in.C)

@@ -21,6 +21,14 @@ func (d drawing) add(name string, op bcnn.Op, inputs ...int) drawing {
 	return d
 }
 
+// ending names an activation.
+func ending(a bcnn.Activation) string {
+	if a.Kind == bcnn.ActivationFunction {
+		return string(a.Function)
+	}
+	return a.Kind.String()
+}
+
 // lines describes the steps of a plan: what is read, done and made.
 func lines(p *bcnn.Plan) []string {
 	var all []string
@@ -32,7 +40,7 @@ func lines(p *bcnn.Plan) []string {
 			for _, e := range []struct {
 				is   bool
 				what string
-			}{{op.Scale != nil, " scaled"}, {op.Activation.Kind != bcnn.ActivationNone, " " + op.Activation.Kind.String()}} {
+			}{{op.Scale != nil, " scaled"}, {op.Activation.Kind != bcnn.ActivationNone, " " + ending(op.Activation)}} {
 				if e.is {
 					line += e.what
 				}
@@ -48,11 +56,11 @@ func lines(p *bcnn.Plan) []string {
 				line += " scaled"
 			}
 			if op.Activation.Kind != bcnn.ActivationNone {
-				line += " " + op.Activation.Kind.String()
+				line += " " + ending(op.Activation)
 			}
 		case *bcnn.AddStep:
 			if op.Activation.Kind != bcnn.ActivationNone {
-				line += " " + op.Activation.Kind.String()
+				line += " " + ending(op.Activation)
 			}
 		case *bcnn.ChannelsStep:
 			line += fmt.Sprint(" ", op.Index)
@@ -100,10 +108,10 @@ func TestWhatIsFused(t *testing.T) {
 		{"epilogue", draw(bcnn.Uint8, 4, 4, 2).add("c", point(2, 3)).add("a", half).add("r", relu),
 			"[0] conv c+a+r → 4×4×3 float32 scaled relu",
 			"[0] conv c → 4×4×3 float32; [1] affine a+r → 4×4×3 float32 scaled relu"},
-		{"tanh takes a step of its own", draw(bcnn.Uint8, 4, 4, 2).add("c", point(2, 3)).add("a", half).add("t", bcnn.Tanh{}).add("r", relu),
+		{"tanh takes a step of its own", draw(bcnn.Uint8, 4, 4, 2).add("c", point(2, 3)).add("a", half).add("t", bcnn.Function{Name: bcnn.Tanh}).add("r", relu),
 			"[0] conv c+a → 4×4×3 float32 scaled; [1] affine t → 4×4×3 float32 tanh; [2] affine r → 4×4×3 float32 relu",
 			"[0] conv c → 4×4×3 float32; [1] affine a+t → 4×4×3 float32 scaled tanh; [2] affine r → 4×4×3 float32 relu"},
-		{"tanh in front of a pool and a sign", draw(bcnn.Uint8, 4, 4, 2).add("c", point(2, 3)).add("t", bcnn.Tanh{}).add("p", pool).add("s", sign).add("d", dense(12, 2)),
+		{"tanh in front of a pool and a sign", draw(bcnn.Uint8, 4, 4, 2).add("c", point(2, 3)).add("t", bcnn.Function{Name: bcnn.Tanh}).add("p", pool).add("s", sign).add("d", dense(12, 2)),
 			"[0] conv c+t+p+s → 2×2×3 bits pool 2×2; [1] dense d → 1×1×2 float32", ""},
 		{"epilogue without a scale", draw(bcnn.Uint8, 4, 4, 2).add("c", point(2, 3)).add("r", relu),
 			"[0] conv c+r → 4×4×3 float32 relu",

@@ -190,8 +190,8 @@ func (lo *lowering) layer(i int, op Op, in []value) (value, error) {
 		return lo.push(v, link{layers: []int{i}, kind: linkReLU})
 	case Clip:
 		return lo.push(v, clipLink(i, op))
-	case Tanh:
-		return lo.push(v, link{layers: []int{i}, kind: linkTanh})
+	case Function:
+		return lo.push(v, functionLink(i, op))
 	case PReLU:
 		if len(op.Slope) == 1 { // the same for all values
 			return lo.push(v, preluLink(i, op))

@@ -65,14 +65,14 @@ func (lo *lowering) vector(v value) (value, error) {
 }
 
 // prefix splits off the links that one step can do in its epilogue: affine
-// functions, then at most one activation, which is tanh only where the step can do it.
-func (lo *lowering) prefix(chain []link, channels int, tanh bool) (affine []link, a Activation, rest []link, err error) {
+// functions, then at most one activation, which is a function only where the step can do it.
+func (lo *lowering) prefix(chain []link, channels int, functions bool) (affine []link, a Activation, rest []link, err error) {
 	n := 0
 	for n < len(chain) && chain[n].kind == linkAffine {
 		n++
 	}
 	affine, rest = chain[:n], chain[n:]
-	if len(rest) > 0 && rest[0].kind != linkPool && (tanh || rest[0].kind != linkTanh) {
+	if len(rest) > 0 && rest[0].kind != linkPool && (functions || rest[0].kind != linkFunction) {
 		a, err = lo.activation(&rest[0], channels)
 		rest = rest[1:]
 	}
@@ -144,7 +144,7 @@ func (lo *lowering) float(v value) (t int, err error) {
 		if t, err = lo.emit(&AffineStep{}, nil, Float32, lo.plan.Tensors[t].Shape, t); err != nil {
 			return 0, err
 		}
-	} else if len(chain) > 0 && chain[0].kind != linkAffine && chain[0].kind != linkPool && chain[0].kind != linkTanh && t >= len(lo.plan.InputTensors()) {
+	} else if len(chain) > 0 && chain[0].kind != linkAffine && chain[0].kind != linkPool && chain[0].kind != linkFunction && t >= len(lo.plan.InputTensors()) {
 		// An activation behind a sum that nothing else reads is done by the sum.
 		if add, ok := lo.writer(t).Op.(*AddStep); ok && !v.shared && add.Activation.Kind == ActivationNone {
 			if add.Activation, err = lo.activation(&chain[0], lo.plan.Tensors[t].Shape.C); err != nil {

@@ -67,7 +67,7 @@ type Layer struct {
 
 // Op is the operation of a layer: one of the types of this package that
 // implement it (Binarize, Conv2D, Dense, BatchNorm, Affine, Sign, Quantize, ReLU,
-// PReLU, Clip, Tanh, MaxPool, AvgPool, Add, Mul, Concat, Channels, Flatten, Softmax).
+// PReLU, Clip, Function, MaxPool, AvgPool, Add, Mul, Concat, Channels, Flatten, Softmax).
 type Op interface {
 	// Kind is the name of the operation, as used in model files.
 	Kind() string
@@ -248,8 +248,34 @@ type Clip struct {
 	Min, Max float32
 }
 
-// Tanh is the hyperbolic tangent, rounded as docs/numeric-contract.md says.
-type Tanh struct{}
+// Function is an elementary function of one value, rounded as
+// docs/numeric-contract.md says.
+type Function struct {
+	Name FunctionName
+}
+
+// FunctionName says which function a Function layer, or the end of a step, is.
+type FunctionName string
+
+// All but the last five never fall.
+const (
+	Tanh      FunctionName = "tanh"
+	Sigmoid   FunctionName = "sigmoid"   // 1/(1 + e^−x)
+	Exp       FunctionName = "exp"       // e^x
+	Softplus  FunctionName = "softplus"  // log(1 + e^x)
+	ELU       FunctionName = "elu"       // x where x ≥ 0, else e^x − 1
+	Erf       FunctionName = "erf"       // the error function
+	SiLU      FunctionName = "silu"      // x·sigmoid(x)
+	GELU      FunctionName = "gelu"      // x·(1 + erf(x/√2))/2
+	GELUTanh  FunctionName = "gelu_tanh" // x·(1 + tanh(√(2/π)·(x + 0.044715·x³)))/2
+	Mish      FunctionName = "mish"      // x·tanh(softplus(x))
+	HardSwish FunctionName = "hardswish" // x·min(max(x + 3, 0), 6)/6
+)
+
+// FunctionNames returns the names of all functions.
+func FunctionNames() []FunctionName {
+	return []FunctionName{Tanh, Sigmoid, Exp, Softplus, ELU, Erf, SiLU, GELU, GELUTanh, Mish, HardSwish}
+}
 
 // MaxPool takes the maximum over windows. Padded positions never win; dilation
 // is not supported.
@@ -288,24 +314,33 @@ type Flatten struct{}
 
 // Softmax may only stand at the end, as an output. Executables return the logits before it;
 // the function Probabilities computes it on the host in float64.
-type Softmax struct{}
+type Softmax struct {
+	// Log asks for the logarithms of the probabilities: see LogProbabilities.
+	Log bool
+}
 
-func (Binarize) Kind() string  { return "binarize" }
-func (Conv2D) Kind() string    { return "conv2d" }
-func (Dense) Kind() string     { return "dense" }
-func (BatchNorm) Kind() string { return "batchnorm" }
-func (Affine) Kind() string    { return "affine" }
-func (Sign) Kind() string      { return "sign" }
-func (Quantize) Kind() string  { return "quantize" }
-func (ReLU) Kind() string      { return "relu" }
-func (PReLU) Kind() string     { return "prelu" }
-func (Clip) Kind() string      { return "clip" }
-func (Tanh) Kind() string      { return "tanh" }
-func (MaxPool) Kind() string   { return "maxpool" }
-func (AvgPool) Kind() string   { return "avgpool" }
-func (Add) Kind() string       { return "add" }
-func (Mul) Kind() string       { return "mul" }
-func (Concat) Kind() string    { return "concat" }
-func (Channels) Kind() string  { return "channels" }
-func (Flatten) Kind() string   { return "flatten" }
-func (Softmax) Kind() string   { return "softmax" }
+func (Binarize) Kind() string   { return "binarize" }
+func (Conv2D) Kind() string     { return "conv2d" }
+func (Dense) Kind() string      { return "dense" }
+func (BatchNorm) Kind() string  { return "batchnorm" }
+func (Affine) Kind() string     { return "affine" }
+func (Sign) Kind() string       { return "sign" }
+func (Quantize) Kind() string   { return "quantize" }
+func (ReLU) Kind() string       { return "relu" }
+func (PReLU) Kind() string      { return "prelu" }
+func (Clip) Kind() string       { return "clip" }
+func (f Function) Kind() string { return string(f.Name) }
+func (MaxPool) Kind() string    { return "maxpool" }
+func (AvgPool) Kind() string    { return "avgpool" }
+func (Add) Kind() string        { return "add" }
+func (Mul) Kind() string        { return "mul" }
+func (Concat) Kind() string     { return "concat" }
+func (Channels) Kind() string   { return "channels" }
+func (Flatten) Kind() string    { return "flatten" }
+
+func (s Softmax) Kind() string {
+	if s.Log {
+		return "logsoftmax"
+	}
+	return "softmax"
+}

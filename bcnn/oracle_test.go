@@ -117,8 +117,8 @@ func apply(op bcnn.Op, in [][]float64, s, out bcnn.Shape) []float64 {
 		})
 	case bcnn.Clip:
 		return each(x, s.C, func(_ int, v float64) float64 { return math.Min(math.Max(v, float64(op.Min)), float64(op.Max)) })
-	case bcnn.Tanh:
-		return each(x, s.C, func(_ int, v float64) float64 { return float64(f32.Tanh(float32(v))) })
+	case bcnn.Function:
+		return each(x, s.C, func(_ int, v float64) float64 { return float64(f32.Named(string(op.Name)).Of(float32(v))) })
 	case bcnn.Channels:
 		picked := make([]float64, 0, out.Values())
 		for pixel := range s.Pixels() {

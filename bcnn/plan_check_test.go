@@ -59,6 +59,7 @@ func TestPlanCheck(t *testing.T) {
 		return &bcnn.MaxPoolStep{Window: w}
 	}
 	pooled := tensor(bcnn.Bits, 1, 2, 3)
+	tanh := bcnn.Activation{Kind: bcnn.ActivationFunction, Function: bcnn.Tanh}
 	dense := &bcnn.ConvStep{Window: bcnn.Window{KH: 2, KW: 3, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}, Out: 1, Groups: 1, Dense: true,
 		Bits: make([]uint64, 6), Threshold: threshold}
 	for _, c := range []struct {
@@ -91,9 +92,10 @@ func TestPlanCheck(t *testing.T) {
 		{"", &bcnn.AddStep{Activation: bcnn.Activation{Kind: bcnn.ActivationPReLU, Slope: make([]float32, 3)}}, floats, floats, nil},
 		{"", &bcnn.AffineStep{Activation: bcnn.Activation{Kind: bcnn.ActivationClip, Max: inf}}, floats, floats, nil},
 
-		{"", &bcnn.AffineStep{Activation: bcnn.Activation{Kind: bcnn.ActivationTanh}}, bytes, floats, nil},
-		{"activation tanh, which is for affine steps", &bcnn.AddStep{Activation: bcnn.Activation{Kind: bcnn.ActivationTanh}}, floats, floats, nil},
-		{"activation tanh, which is for affine steps", conv(func(c *bcnn.ConvStep) { c.Threshold, c.Activation.Kind = nil, bcnn.ActivationTanh }), bytes, oneFloat, nil},
+		{"", &bcnn.AffineStep{Activation: tanh}, bytes, floats, nil},
+		{`unknown function "sine"`, &bcnn.AffineStep{Activation: bcnn.Activation{Kind: bcnn.ActivationFunction, Function: "sine"}}, bytes, floats, nil},
+		{`activation "tanh", which is for affine steps`, &bcnn.AddStep{Activation: tanh}, floats, floats, nil},
+		{`activation "tanh", which is for affine steps`, conv(func(c *bcnn.ConvStep) { c.Threshold, c.Activation = nil, tanh }), bytes, oneFloat, nil},
 		{"not supported: step 0 (one): activation ActivationKind(9)", &bcnn.AddStep{Activation: bcnn.Activation{Kind: 9}}, floats, floats, nil},
 		{"2 slopes for 3 channels", &bcnn.AddStep{Activation: bcnn.Activation{Kind: bcnn.ActivationPReLU, Slope: make([]float32, 2)}}, floats, floats, nil},
 		{"0 slopes for 3 channels", &bcnn.AffineStep{Activation: bcnn.Activation{Kind: bcnn.ActivationPReLU}}, floats, floats, nil},

@@ -285,6 +285,8 @@ func TestProbabilities(t *testing.T) {
 	p := bcnn.Probabilities([]float32{1000, 1000, -1000})
 	require.Equal(t, []float64{0.5, 0.5, 0}, p)
 	require.InDelta(t, 0.7310585786300049, bcnn.Probabilities([]float32{1, 0})[0], 1e-15)
+	require.InDelta(t, -0.3132616875182228, bcnn.LogProbabilities([]float32{1, 0})[0], 1e-15)
+	require.Equal(t, []float64{-math.Ln2, -math.Ln2, -2000 - math.Ln2}, bcnn.LogProbabilities([]float32{1000, 1000, -1000}))
 }
 
 func TestLuma(t *testing.T) {

@@ -244,6 +244,44 @@ class Hubara(nn.Module):
         return self.features(x)
 
 
+class Functions(nn.Module):
+    """Elementary functions of one value, as modules and as they are written by hand."""
+
+    def __init__(self):
+        super().__init__()
+        self.functions = [
+            nn.Sigmoid(), nn.Tanh(), nn.SiLU(), nn.GELU(), nn.GELU("tanh"), nn.ELU(0.7), nn.SELU(), nn.CELU(1.3), nn.Softplus(), nn.Softplus(beta=2),
+            nn.Hardswish(), nn.Hardsigmoid(), nn.Mish(), torch.exp, torch.abs, torch.square, torch.erf,
+            lambda x: x * torch.sigmoid(1.702 * x),
+            lambda x: torch.sigmoid(x) * x,
+            lambda x: 0.5 * x * (1 + torch.erf(x / 2**0.5)),
+            lambda x: x * torch.tanh(F.softplus(x)),
+            lambda x: x * F.relu6(x + 3) / 6,
+            lambda x: x * F.hardsigmoid(x),
+        ]
+        self.stem = stem(6)
+        self.mix = nn.Conv2d(6 * len(self.functions), 6, 1)
+        self.sign, self.conv, self.norm, self.fc = Where(), Conv(6, 4), nn.BatchNorm2d(4), nn.LazyLinear(5)
+
+    def forward(self, x):
+        x = self.stem(x)
+        x = self.mix(torch.cat([f(x) for f in self.functions], 1))
+        return self.fc(F.silu(self.norm(self.conv(self.sign(x)))).flatten(1))
+
+
+class FunctionSigns(nn.Module):
+    """Functions that never fall, in front of signs: thresholds on what stands before them."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(
+            stem(6), nn.Sigmoid(), nn.BatchNorm2d(6), Where(), Conv(6, 8, padding=1), nn.BatchNorm2d(8), nn.ELU(0.5), nn.MaxPool2d(2), Moved(8), Where(),
+            Conv(8, 8, padding=1), nn.BatchNorm2d(8), nn.Softplus(), nn.BatchNorm2d(8), Where(), Conv(8, 4), nn.BatchNorm2d(4), nn.Tanh(), nn.Flatten(), nn.LazyLinear(5))
+
+    def forward(self, x):
+        return self.layers(x)
+
+
 class Dense(nn.Module):
     def __init__(self):
         super().__init__()
@@ -430,6 +468,8 @@ CASES = {  # name: network, image size, metadata
     "lsq_w2a3": (lambda: net(nn.Sequential(nn.ReLU(), Stepped(0, 7)), Conv(6, 4, weights=lsq(-2, 1), padding=1)), 8, {"binary": 0}),
     "lsq_chain": (lambda: net(nn.Sequential(Stepped(-2, 1), nn.MaxPool2d(2), Conv(6, 6, weights=lsq(-1, 1)), nn.BatchNorm2d(6), nn.ReLU(), Stepped(0, 3)),
                               Conv(6, 4, weights=lsq(-1, 1), padding=1)), 10, {"binary": 2, "products": "8 6"}),
+    "functions": (Functions, 8, {"binary": 1}),
+    "function_signs": (FunctionSigns, 8, {"binary": 3}),
 }
 
 # What the newer exporter folds in float32: (±α − c) + c is ±α up to rounding.

@@ -67,7 +67,7 @@ var brokenLayers = []brokenDevice{
 		}
 		return was
 	}), "prelu/", "want -0 (0x80000000), got 0"},
-	{"another tanh", inAffine(bcnn.ActivationTanh, func(_ bcnn.Activation, x, _ float32, _ int) float32 {
+	{"another tanh", inAffine(bcnn.ActivationFunction, func(_ bcnn.Activation, x, _ float32, _ int) float32 {
 		return float32(math.Tanh(float64(x)))
 	}), "tanh/", "want"},
 	{"NaN passes a clip", inAffine(bcnn.ActivationClip, func(_ bcnn.Activation, x, was float32, _ int) float32 {

@@ -184,8 +184,8 @@ func activate(values []float32, channels int, a bcnn.Activation) {
 			v = min(a.Min, a.Max)
 		case a.Kind == bcnn.ActivationClip && !(v < a.Max):
 			v = a.Max
-		case a.Kind == bcnn.ActivationTanh:
-			v = f32.Tanh(v)
+		case a.Kind == bcnn.ActivationFunction:
+			v = f32.Named(string(a.Function)).Of(v)
 		}
 		values[i] = v
 	}

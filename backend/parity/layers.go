@@ -44,21 +44,51 @@ func (b *builder) activation(name string) {
 		b.add(bcnn.Clip{Min: -0.75, Max: inf})
 	case "most":
 		b.add(bcnn.Clip{Min: -inf, Max: 1.5})
-	case "tanh":
-		b.add(bcnn.Tanh{})
 	case "zero": // a bound of −0
 		b.add(bcnn.Clip{Min: float32(math.Copysign(0, -1)), Max: 1})
+	case "":
+	default:
+		b.add(bcnn.Function{Name: bcnn.FunctionName(name)})
 	}
 }
 
 // layerCases are cases of activations, average pools, products, and of channels that
 // are joined and picked.
 func layerCases() []Case {
-	cases := append(activationCases(), avgPoolCases()...)
+	cases := append(activationCases(), functionCases()...)
+	cases = append(cases, avgPoolCases()...)
 	cases = append(cases, concatCases()...)
 	cases = append(cases, channelsCases()...)
 	cases = append(cases, mulCases()...)
 	return append(cases, blockCases()...)
+}
+
+// functionCases are cases of all functions but tanh, which is among the activations: of
+// bits, bytes and floats up to where they end, and in front of a sign.
+func functionCases() []Case {
+	var cases []Case
+	for i, name := range bcnn.FunctionNames()[1:] {
+		function := bcnn.Function{Name: name}
+		for k, in := range []string{"bits", "bytes", "float"} {
+			c := []int{1, 5, 33, 64, 67}[(i+k)%5]
+			cases = append(cases, layerCase("wide+"+string(name), in, [3]int{7, 3, c}, fillRandom, func(b *builder) {
+				b.add(bcnn.Affine{Scale: b.floats(c, map[string]float64{"bits": 100, "bytes": 0.5, "float": 40}[in]), Bias: b.floats(c, 2)})
+				b.add(function)
+			}))
+		}
+		cases = append(cases, layerCase(string(name), "float", [3]int{7, 3, 5}, fillExtremes, func(b *builder) { b.add(function) }),
+			layerCase(string(name), "float", [3]int{3, 3, 65}, fillTiny, func(b *builder) { b.add(function) }),
+			layerCase("norm+"+string(name)+"+pool+sign", []string{"bytes", "bits", "float"}[i%3], [3]int{4, 4, 33}, fillTies, func(b *builder) {
+				b.batchNorm(normTies)
+				b.add(function)
+				b.add(bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}})
+				b.add(bcnn.Affine{Bias: b.floats(33, 0.5)})
+				b.add(bcnn.Sign{Zero: b.zero()})
+			}),
+			convSpec{in: "bits", c: 33, out: 13, end: "norm", act: string(name)}.testCase(),
+			convSpec{in: "bits", c: 64, out: 67, norm: normTies, act: string(name)}.testCase())
+	}
+	return cases
 }
 
 // layerCase is a case of layers on bytes, bits or floats.

@@ -176,7 +176,11 @@ func (b *builder) randomTail() {
 		b.batchNorm([]norm{normMixed, normMixed, normTies, normFalling}[b.rng.IntN(4)])
 	}
 	if b.rng.IntN(3) == 0 {
-		b.activation(activations[b.rng.IntN(len(activations))])
+		if names := bcnn.FunctionNames(); b.rng.IntN(3) == 0 {
+			b.add(bcnn.Function{Name: names[b.rng.IntN(len(names))]})
+		} else {
+			b.activation(activations[b.rng.IntN(len(activations))])
+		}
 	}
 	switch b.rng.IntN(5) {
 	case 0:

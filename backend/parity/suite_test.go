@@ -85,7 +85,7 @@ func TestTheTableCoversThePlan(t *testing.T) {
 					note(op.Pad != (bcnn.Padding{}), kind+" padded")
 				case *bcnn.AffineStep:
 					note(op.Scale == nil, kind+" copy")
-					note(op.Activation.Kind != bcnn.ActivationNone, kind+" "+op.Activation.Kind.String())
+					note(op.Activation.Kind != bcnn.ActivationNone, kind+" "+op.Activation.Kind.String()+string(op.Activation.Function))
 				case *bcnn.SignStep:
 					note(op.Threshold.Flip != nil, "sign flip")
 					note(p.Tensors[s.Out].Shape.C > p.Tensors[s.In[0]].Shape.C, "sign to several")
@@ -120,8 +120,11 @@ func TestTheTableCoversThePlan(t *testing.T) {
 		"maxpool of bits padded", "maxpool of float32 padded", "maxpool flip", "conv of uint8 zero point"}
 	for _, in := range []string{"bits", "uint8", "float32"} {
 		features = append(features, "affine of "+in, "affine of "+in+" copy",
-			"affine of "+in+" relu", "affine of "+in+" prelu", "affine of "+in+" clip", "affine of "+in+" tanh",
+			"affine of "+in+" relu", "affine of "+in+" prelu", "affine of "+in+" clip",
 			"conv of "+in+" groups", "conv of "+in+" pool", "conv of "+in+" flip", "conv of "+in+" pool, flip")
+		for _, f := range bcnn.FunctionNames() {
+			features = append(features, "affine of "+in+" function"+string(f))
+		}
 		for _, kind := range []string{"conv of ", "dense of "} {
 			features = append(features, kind+in+" to bits", kind+in+" to sums", kind+in+" scaled", kind+in+" relu", kind+in+" prelu", kind+in+" clip")
 		}

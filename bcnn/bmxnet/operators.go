@@ -106,17 +106,9 @@ func activation(im *importer, n *node) (value, error) {
 	case "relu":
 		return im.pointwise(n, "", bcnn.ReLU{}, v)
 	case "tanh":
-		return im.pointwise(n, "", bcnn.Tanh{}, v)
+		return im.pointwise(n, "", bcnn.Function{Name: bcnn.Tanh}, v)
 	}
-	// 1/(1 + exp(−x)) is (1 + tanh(x/2))/2.
-	half := []float32{0.5}
-	if v, err = im.pointwise(n, "/half", bcnn.Affine{Scale: half}, v); err != nil {
-		return v, err
-	}
-	if v, err = im.pointwise(n, "/tanh", bcnn.Tanh{}, v); err != nil {
-		return v, err
-	}
-	return im.pointwise(n, "", bcnn.Affine{Scale: half, Bias: half}, v)
+	return im.pointwise(n, "", bcnn.Function{Name: bcnn.Sigmoid}, v)
 }
 
 func leakyReLU(im *importer, n *node) (value, error) {

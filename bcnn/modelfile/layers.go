@@ -3,6 +3,7 @@ package modelfile
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/text"
@@ -11,16 +12,25 @@ import (
 // versionOf returns the first version of the format that has a kind of layer.
 func versionOf(kind string) int {
 	switch kind {
-	case bcnn.AvgPool{}.Kind(), bcnn.PReLU{}.Kind(), bcnn.Clip{}.Kind(), bcnn.Tanh{}.Kind(), bcnn.Mul{}.Kind(), bcnn.Concat{}.Kind(), bcnn.Channels{}.Kind():
+	case bcnn.AvgPool{}.Kind(), bcnn.PReLU{}.Kind(), bcnn.Clip{}.Kind(), string(bcnn.Tanh), bcnn.Mul{}.Kind(), bcnn.Concat{}.Kind(), bcnn.Channels{}.Kind():
 		return 2
 	case bcnn.Quantize{}.Kind():
 		return integersVersion
+	case bcnn.Softmax{Log: true}.Kind():
+		return functionsVersion
+	}
+	if slices.Contains(bcnn.FunctionNames(), bcnn.FunctionName(kind)) {
+		return functionsVersion
 	}
 	return 1
 }
 
 // integersVersion is the first version that has levels and integer weights.
 const integersVersion = 4
+
+// functionsVersion is the first version that has more functions than tanh, and the
+// logarithm of softmax.
+const functionsVersion = 5
 
 func hasIntegers(op bcnn.Op) bool {
 	switch op := op.(type) {
@@ -74,7 +84,7 @@ func (w *layerWriter) encode(op bcnn.Op) error {
 		w.params = clipJSON{bound(op.Min), bound(op.Max)}
 	case bcnn.Channels:
 		w.add(index, &tensor{dtype: i32, shape: []int64{int64(len(op.Index))}, i32: op.Index})
-	case bcnn.ReLU, bcnn.Tanh, bcnn.Add, bcnn.Mul, bcnn.Concat, bcnn.Flatten, bcnn.Softmax:
+	case bcnn.ReLU, bcnn.Function, bcnn.Add, bcnn.Mul, bcnn.Concat, bcnn.Flatten, bcnn.Softmax:
 	default:
 		return fmt.Errorf("%T cannot be stored", op)
 	}
@@ -138,8 +148,6 @@ func (r *layerReader) decode() (bcnn.Op, error) {
 		return bcnn.Channels{Index: t.i32}, nil
 	case bcnn.ReLU{}.Kind():
 		return bcnn.ReLU{}, nil
-	case bcnn.Tanh{}.Kind():
-		return bcnn.Tanh{}, nil
 	case bcnn.Add{}.Kind():
 		return bcnn.Add{}, nil
 	case bcnn.Mul{}.Kind():
@@ -150,6 +158,11 @@ func (r *layerReader) decode() (bcnn.Op, error) {
 		return bcnn.Flatten{}, nil
 	case bcnn.Softmax{}.Kind():
 		return bcnn.Softmax{}, nil
+	case bcnn.Softmax{Log: true}.Kind():
+		return bcnn.Softmax{Log: true}, nil
+	}
+	if name := bcnn.FunctionName(r.layer.Kind); slices.Contains(bcnn.FunctionNames(), name) {
+		return bcnn.Function{Name: name}, nil
 	}
 	return nil, fmt.Errorf("unknown kind of layer %s", text.Quote(r.layer.Kind))
 }

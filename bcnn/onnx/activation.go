@@ -101,5 +101,5 @@ func (im *importer) softmax(n *pb.Node) (build.Operand, error) {
 	if v, err = im.build.Vector(v, n); err != nil {
 		return build.Operand{}, err
 	}
-	return build.Operand{Value: im.build.Emit(n, "", bcnn.Softmax{}, v.Shape, v)}, nil
+	return build.Operand{Value: im.build.Emit(n, "", bcnn.Softmax{Log: n.OpType == "LogSoftmax"}, v.Shape, v)}, nil
 }

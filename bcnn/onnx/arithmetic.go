@@ -78,6 +78,9 @@ func (im *importer) compute(n *pb.Node, op string, a, b build.Operand) (build.Op
 func (im *importer) ofValues(n *pb.Node, op string, a, b *build.Value) (build.Operand, error) {
 	switch op {
 	case "Mul":
+		if r, ok, err := im.gate(n, a, b); ok || err != nil {
+			return r, err
+		}
 		v, err := im.build.Mul(n, a, b)
 		return build.Operand{Value: v}, err
 	case "Add", "Sub":
@@ -121,6 +124,9 @@ func (im *importer) withConstant(n *pb.Node, op string, v *build.Value, t *eval.
 	v, err := im.build.Settle(v)
 	if err != nil {
 		return build.Operand{}, err
+	}
+	if op == "Pow" && !swapped && t.Len() == 1 && len(t.Dims) <= len(v.View) && (t.At(0) == 2 || t.At(0) == 3) {
+		return im.power(n, v, t.At(0) == 3)
 	}
 	v, list, err := im.build.Broadcast(v, t, n)
 	if err != nil {

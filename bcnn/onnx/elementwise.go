@@ -39,6 +39,9 @@ func (im *importer) whereNode(n *pb.Node) (build.Operand, error) {
 		return build.Operand{}, err
 	}
 	r, ok, err := im.build.Pointwise(n, operands, im.eval.Where)
+	if err == nil && !ok && im.linearSoftplus(operands) {
+		return operands[2], nil
+	}
 	if err == nil && !ok {
 		err = errors.New("only a choice between constants by a comparison with a constant is supported")
 	}
@@ -68,6 +71,8 @@ func (im *importer) unaryNode(n *pb.Node) (build.Operand, error) {
 			return build.Operand{}, err
 		}
 		return build.Operand{Value: im.build.Emit(n, "", bcnn.PReLU{Slope: []float32{-1}}, v.Shape, v)}, nil
+	case "Erf", "Exp", "Sigmoid", "Tanh":
+		return im.function(n, v)
 	case "Neg":
 		if v, err = im.build.Settle(v); err != nil {
 			return build.Operand{}, err

@@ -32,7 +32,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{"unknown operator", []testNode{op("LSTM", "x", "y")}, nil, []string{`node "n_y" (LSTM, index 0)`, "not supported"}},
 		{"unknown domain", []testNode{op("com.example/Conv", "x w", "y")}, []testTensor{w}, []string{"com.example.Conv"}},
-		{"log softmax", []testNode{op("Flatten", "x", "a"), op("LogSoftmax", "a", "y")}, nil, []string{"(LogSoftmax, index 1)"}},
+		{"hard maximum", []testNode{op("Flatten", "x", "a"), op("Hardmax", "a", "y")}, nil, []string{"(Hardmax, index 1)"}},
 		{"softmax of an image", []testNode{op("Softmax", "x", "y", "axis", 1)}, nil, []string{"only the softmax of a vector"}},
 		{"softmax inside", []testNode{op("Flatten", "x", "a"), op("MatMul", "a v", "b"), op("Softmax", "b", "c"), op("Relu", "c", "y")},
 			[]testTensor{f("v", 48, 5)}, []string{"softmax must stand at the end"}},

@@ -181,6 +181,13 @@ var elementwise = map[string]func(x []float64) float64{
 	"BipolarQuant":     func(x []float64) float64 { return x[1] * (2*b2f(x[0] >= 0) - 1) },
 	"Floor":            func(x []float64) float64 { return math.Floor(x[0]) },
 	"Ceil":             func(x []float64) float64 { return math.Ceil(x[0]) },
+	"Tanh":             func(x []float64) float64 { return math.Tanh(x[0]) },
+	"Exp":              func(x []float64) float64 { return math.Exp(x[0]) },
+	"Erf":              func(x []float64) float64 { return math.Erf(x[0]) },
+	"Sigmoid":          func(x []float64) float64 { return sigmoid(x[0]) },
+	"Softplus":         func(x []float64) float64 { return softplus(x[0]) },
+	"HardSwish":        func(x []float64) float64 { return x[0] * min(max(x[0]+3, 0), 6) / 6 },
+	"Mish":             func(x []float64) float64 { return x[0] * math.Tanh(softplus(x[0])) },
 	"DequantizeLinear": func(x []float64) float64 { return (x[0] - x[2]) * x[1] },
 	"Where": func(x []float64) float64 {
 		if x[0] != 0 {
@@ -190,11 +197,35 @@ var elementwise = map[string]func(x []float64) float64{
 	},
 }
 
+func sigmoid(x float64) float64  { return 1 / (1 + math.Exp(-x)) }
+func softplus(x float64) float64 { return math.Log1p(math.Exp(x)) }
+
 func (n testNode) execute(in []array, m testModel) array {
 	if f := elementwise[n.op]; f != nil {
 		return broadcastArrays(in, f)
 	}
+	one := func(f func(x float64) float64) array {
+		return broadcastArrays(in[:1], func(x []float64) float64 { return f(x[0]) })
+	}
+	elu := func(x, alpha float64) float64 { return max(x, 0) + alpha*math.Expm1(min(x, 0)) }
 	switch n.op {
+	case "Elu":
+		return one(func(x float64) float64 { return elu(x, n.float("alpha", 1)) })
+	case "Selu":
+		return one(func(x float64) float64 {
+			return n.float("gamma", 1.05070102214813232421875) * elu(x, n.float("alpha", 1.67326319217681884765625))
+		})
+	case "Celu":
+		return one(func(x float64) float64 { return n.float("alpha", 1) * elu(x/n.float("alpha", 1), 1) })
+	case "Swish":
+		return one(func(x float64) float64 { return x * sigmoid(n.float("alpha", 1)*x) })
+	case "Gelu":
+		return one(func(x float64) float64 {
+			if n.attrs["approximate"] == "tanh" {
+				return x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))) / 2
+			}
+			return x * (1 + math.Erf(x/math.Sqrt2)) / 2
+		})
 	case "Constant":
 		t := n.attrs["value"].(testTensor)
 		return array{t.dims, t.values}
@@ -371,7 +402,7 @@ func (n testNode) execute(in []array, m testModel) array {
 			i++
 		})
 		return out
-	case "Softmax": // executables return the logits before it
+	case "LogSoftmax", "Softmax": // executables return the logits before it
 		return in[0]
 	case "Binarize":
 		return n.binarize(in[0])

@@ -218,6 +218,10 @@ func TestFeatures(t *testing.T) {
 			input: image(3, 4, 2),
 			nodes: []testNode{op("Flatten", "x", "a"), op("MatMul", "a v", "b"), op("Softmax", "b", "c"), op("Identity", "c", "y")},
 			inits: []testTensor{f("v", 24, 3)}, output: "y"}},
+		{name: "log softmax", model: testModel{
+			input: image(3, 4, 2),
+			nodes: []testNode{op("Flatten", "x", "a"), op("MatMul", "a v", "b"), op("LogSoftmax", "b", "y")},
+			inits: []testTensor{f("v", 24, 3)}, output: "y"}},
 		{name: "constants first", model: testModel{
 			input: image(3, 4, 2),
 			nodes: []testNode{op("Sub", "one x", "a"), op("Mul", "two a", "b"), op("Neg", "b", "c"), op("Max", "zero c", "y")},

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -118,16 +119,30 @@ func compare(t *testing.T, r *rand.Rand, m testModel, opts Options, nhwc bool) (
 			out.v[i] += 0
 			want.v[i] += 0
 		}
-		require.Equal(t, want.v, out.v)
+		m.requireSame(t, want.v, out.v, m.output)
 		require.Equal(t, &bcnn.Source{Name: m.output, Dims: want.dims[1:], ChannelsFirst: s.Pixels() > 1 && s.C > 1}, net.Layers[len(net.Layers)-1].Source)
-		compareSources(t, net, x, tensors)
+		compareSources(t, m, net, x, tensors)
 	}
 	return net, report
 }
 
+// requireSame compares values: those of functions within a few roundings of what comes
+// in and goes out.
+func (m testModel) requireSame(t *testing.T, want, got []float64, name string) {
+	t.Helper()
+	if !m.rounds {
+		require.Equal(t, want, got, name)
+		return
+	}
+	require.Len(t, got, len(want), name)
+	for i, v := range want {
+		require.InDelta(t, v, got[i], 1e-6*max(1, math.Abs(v)), name)
+	}
+}
+
 // compareSources compares the outputs of layers with the tensors that they are said to
 // be. The input has its source too.
-func compareSources(t *testing.T, net *bcnn.Network, x bcnn.Tensor, tensors map[string]array) {
+func compareSources(t *testing.T, m testModel, net *bcnn.Network, x bcnn.Tensor, tensors map[string]array) {
 	t.Helper()
 	require.NotNil(t, net.Inputs[0].Source)
 	require.Equal(t, tensors[net.Inputs[0].Source.Name].dims[1:], net.Inputs[0].Source.Dims)
@@ -165,7 +180,7 @@ func compareSources(t *testing.T, net *bcnn.Network, x bcnn.Tensor, tensors map[
 		for i := range want.v {
 			want.v[i] += 0
 		}
-		require.Equal(t, want.v, out.v, source.Name)
+		m.requireSame(t, want.v, out.v, source.Name)
 	})
 	require.NoError(t, err)
 }

@@ -8,13 +8,13 @@
 // bcnn.Network cannot represent is an error that names all such nodes (see
 // bcnn.ObstaclesError); nothing is approximated silently.
 //
-// Operators: Abs, Add, AveragePool, BatchNormalization, Cast, Ceil, Clip, Concat of
-// channels, Constant, Conv, DequantizeLinear, Div, Dropout, Flatten, Floor, Gather of
-// channels, Gemm, GlobalAveragePool, GlobalMaxPool, HardSigmoid, Identity, LeakyRelu,
-// MatMul, Max and Min with a number, MaxPool, Mul, Neg, Pad, PRelu, QuantizeLinear,
+// Operators: Abs, Add, AveragePool, BatchNormalization, Cast, Ceil, Celu, Clip, Concat of
+// channels, Constant, Conv, DequantizeLinear, Div, Dropout, Elu, Erf, Exp, Flatten, Floor, Gather of
+// channels, Gelu, Gemm, GlobalAveragePool, GlobalMaxPool, HardSigmoid, HardSwish, Identity, LeakyRelu, LogSoftmax,
+// MatMul, Max and Min with a number, MaxPool, Mish, Mul, Neg, Pad, Pow of 2 and 3, PRelu, QuantizeLinear,
 // ReduceMax and ReduceMean over heights and widths, ReduceMean over channels, Relu,
-// Reshape, Round, Shape, Sign, Slice of channels or of every so many rows and columns,
-// Softmax, Split of channels, Squeeze, Sub, Sum, Transpose, Unsqueeze, Where, the
+// Reshape, Round, Selu, Shape, Sigmoid, Sign, Slice of channels or of every so many rows and columns,
+// Softmax, Softplus, Split of channels, Squeeze, Sub, Sum, Swish, Tanh, Transpose, Unsqueeze, Where, the
 // comparisons, QONNX BipolarQuant and Quant, bitcnn Binarize; and on constants what
 // exporters compute shapes and weights with: CastLike, ConstantOfShape, Expand, Range,
 // Reduce*, Size, Tile, functions of single values,
@@ -41,7 +41,7 @@
 //	onnx            the graph: its files, inputs, operators, report
 //
 // Here, operators.go is the table of operators, and a family of them is a file of
-// its own: conv, dense, pool, average, pad, normalization, activation, elementwise,
+// its own: conv, dense, pool, average, pad, normalization, activation, function, elementwise,
 // arithmetic, quantize, linear, reshape, constants, slice, channels. An operator reads attributes (pb) and
 // operands (importer.go), computes with constants (eval) or makes layers (build).
 //

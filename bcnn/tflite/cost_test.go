@@ -102,7 +102,7 @@ func kinds() []struct {
 		{"unknown operators", 20, func(n int) *testGraph {
 			g := relus(n, "r")
 			for i := range g.operators {
-				g.operators[i].name = "ELU"
+				g.operators[i].name = "COS"
 			}
 			return g
 		}, "nodes stand in the way"},

@@ -58,6 +58,24 @@ func (im *importer) prelu(o *schema.Operator) (*value, error) {
 	return im.slope(o, v, slope)
 }
 
+// function is an operator that is one function of a value.
+func (im *importer) function(o *schema.Operator) (*value, error) {
+	v, err := im.real(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	name := map[string]bcnn.FunctionName{"ELU": bcnn.ELU, "EXP": bcnn.Exp, "GELU": bcnn.GELU, "HARD_SWISH": bcnn.HardSwish,
+		"LOGISTIC": bcnn.Sigmoid, "TANH": bcnn.Tanh}[o.Name]
+	if o.Name == "GELU" && o.Options.Uint8(0, 0) != 0 { // approximate
+		name = bcnn.GELUTanh
+	}
+	y, err := floats(im.emit(o, "", bcnn.Function{Name: name}, v.shape, v))
+	if name == bcnn.Exp || name == bcnn.Sigmoid {
+		return im.positive(y, err)
+	}
+	return y, err
+}
+
 func (im *importer) abs(o *schema.Operator) (*value, error) {
 	v, err := im.real(o, 0)
 	if err != nil {
@@ -266,7 +284,7 @@ func (im *importer) softmax(o *schema.Operator) (*value, error) {
 			return nil, err
 		}
 	}
-	return floats(im.emit(o, "", bcnn.Softmax{}, v.shape, v))
+	return floats(im.emit(o, "", bcnn.Softmax{Log: o.Name == "LOG_SOFTMAX"}, v.shape, v))
 }
 
 // isOutput reports whether an operator computes an output of the graph.

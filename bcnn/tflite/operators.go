@@ -29,9 +29,15 @@ func init() {
 		"CONV_2D":           one((*importer).conv),
 		"DEPTHWISE_CONV_2D": one((*importer).depthwise),
 		"DEQUANTIZE":        one((*importer).dequantize8),
+		"ELU":               one((*importer).function),
+		"EXP":               one((*importer).function),
 		"EXPAND_DIMS":       one((*importer).reshape),
 		"FULLY_CONNECTED":   one((*importer).dense),
+		"GELU":              one((*importer).function),
+		"HARD_SWISH":        one((*importer).function),
 		"LEAKY_RELU":        one((*importer).leakyReLU),
+		"LOG_SOFTMAX":       one((*importer).softmax),
+		"LOGISTIC":          one((*importer).function),
 		"LceBMaxPool2d":     one((*importer).bmaxPool),
 		"LceBconv2d":        one((*importer).bconv),
 		"LceDequantize":     one((*importer).dequantize),
@@ -58,6 +64,7 @@ func init() {
 		"SQUEEZE":           one((*importer).reshape),
 		"STRIDED_SLICE":     one((*importer).slice),
 		"SUB":               one((*importer).sub),
+		"TANH":              one((*importer).function),
 		"TRANSPOSE":         one((*importer).transpose),
 	}
 }
@@ -65,7 +72,7 @@ func init() {
 var errUnsupported = errors.New("this operator is not supported")
 
 // last are operators that only turn the output into another form.
-var last = []string{"ARG_MAX", "LOG_SOFTMAX", "TOPK_V2"}
+var last = []string{"ARG_MAX", "TOPK_V2"}
 
 // operator imports an operator. What no layer can be made of is an obstacle; the error
 // is one that ends the import.

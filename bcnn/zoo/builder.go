@@ -236,12 +236,8 @@ func (b *builder) shift(id string) {
 	b.net.Append("shift"+id, a)
 }
 
-// sigmoid is (1 + tanh(x/2))/2.
 func (b *builder) sigmoid(id string) {
-	half := []float32{0.5}
-	b.net.Append("half"+id, bcnn.Affine{Scale: half})
-	b.net.Append("tanh"+id, bcnn.Tanh{})
-	b.net.Append("sigmoid"+id, bcnn.Affine{Scale: half, Bias: half})
+	b.net.Append("sigmoid"+id, bcnn.Function{Name: bcnn.Sigmoid})
 }
 
 // add appends the sum of two layers of the shape of the last one.

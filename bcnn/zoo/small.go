@@ -18,7 +18,7 @@ func bmxLeNet(b *builder) {
 	b.net.Inputs = []bcnn.Input{{Shape: b.shape, DType: bcnn.Uint8}}
 	b.bytes = true
 	b.floatConv("conv1", bcnn.Conv2D{Window: square(5, 1, 0), Out: b.channels(64), Bias: make([]float32, b.channels(64))})
-	b.net.Append("tanh1", bcnn.Tanh{})
+	b.net.Append("tanh1", bcnn.Function{Name: bcnn.Tanh})
 	b.pool("pool1", square(2, 2, 0))
 	b.normSign("1")
 	b.conv("conv2", bcnn.Conv2D{Window: square(5, 1, 0), Out: b.channels(64)})
@@ -29,7 +29,7 @@ func bmxLeNet(b *builder) {
 	b.dense("fc1", b.channels(1000))
 	b.half("3")
 	b.norm("3")
-	b.net.Append("tanh3", bcnn.Tanh{})
+	b.net.Append("tanh3", bcnn.Function{Name: bcnn.Tanh})
 	b.floatDense("fc2", 10)
 }
 

@@ -147,9 +147,9 @@ func (r *arrayRunner) run(ctx context.Context, in []*npy.Array, n int, progress 
 			size := port.Shape.Values()
 			part := values[i][from*size : (from+out[i].N)*size]
 			port.Values(part, out[i])
-			if r.net.Layers[l].Op.Kind() == (bcnn.Softmax{}).Kind() {
+			if op, ok := r.net.Layers[l].Op.(bcnn.Softmax); ok {
 				for at := 0; at < len(part); at += size {
-					softmax(part[at : at+size])
+					softmax(op, part[at:at+size])
 				}
 			}
 			port.Results(part)
@@ -160,9 +160,13 @@ func (r *arrayRunner) run(ctx context.Context, in []*npy.Array, n int, progress 
 	return values, err
 }
 
-// softmax replaces logits by their probabilities.
-func softmax(values []float32) {
-	for i, p := range bcnn.Probabilities(values) {
+// softmax replaces logits by their probabilities, or the logarithms of them.
+func softmax(op bcnn.Softmax, values []float32) {
+	probabilities := bcnn.Probabilities
+	if op.Log {
+		probabilities = bcnn.LogProbabilities
+	}
+	for i, p := range probabilities(values) {
 		values[i] = float32(p)
 	}
 }

@@ -128,6 +128,14 @@ func TestRunSoftmax(t *testing.T) {
 	succeed(t, "run", "-m", model, "-i", saveArray(t, array("x", []int{2, 4, 4, 1}, lightPixels(8, 9)...)), "-o", out)
 	p := 1 / (1 + math.Exp(-4))
 	require.Equal(t, []float32{0.5, 0.5, float32(p), float32(1 - p)}, floatsOf(t, arraysOf(t, out)[""]))
+
+	net.Layers[len(net.Layers)-1].Op = bcnn.Softmax{Log: true}
+	require.NoError(t, modelfile.Save(model, net))
+	succeed(t, "run", "-m", model, "-i", saveArray(t, array("x", []int{2, 4, 4, 1}, lightPixels(8, 9)...)), "-o", out)
+	got := floatsOf(t, arraysOf(t, out)[""])
+	for i, want := range []float64{math.Log(0.5), math.Log(0.5), math.Log(p), math.Log1p(-p)} {
+		require.InDelta(t, want, got[i], 1e-6)
+	}
 }
 
 func TestRunErrors(t *testing.T) {

@@ -8,7 +8,7 @@
 #define ACTIVATION_RELU 1
 #define ACTIVATION_PRELU 2
 #define ACTIVATION_CLIP 3
-#define ACTIVATION_TANH 4
+#define ACTIVATION_FUNCTION 4
 
 // The function at the end of a step, of a value of channel c. slope has the slopes
 // of the channels, or the two bounds of a clip.

@@ -61,23 +61,22 @@ __kernel void max_pool_float(__global const float *restrict in, __global float *
 #define VALUE float
 #endif
 
-// The hyperbolic tangent: a table of polynomials of the distance from the middle of an
-// interval, each of eight numbers, from 2^-12 to 10 (see internal/f32).
-inline float table_tanh(float v, __global const float *table)
+// A function by a table of polynomials of the distance from the middle of an interval (see
+// internal/f32): for each sign and exponent the first of its rows, times 32, and how far
+// the mantissa is shifted to be the number of the row among them; then rows of the middle
+// and eight coefficients. An infinite number is near the largest finite one.
+inline float tabulated(float v, __global const float *table)
 {
-	const uint all = as_uint(v), b = all & 0x7fffffffu;
-	if (b < 0x39800000u || b > 0x7f800000u)
-		return v;
-	float t = 1.0f;
-	if (b < 0x41200000u) {
-		__global const float *row = table + ((b - 0x39800000u) >> 20) * 8;
-		const float u = as_float(b) - as_float((b & 0xfff00000u) | 0x80000u);
-		float p = row[7];
-		for (int i = 6; i > 0; i--)
-			p = p * u + row[i];
-		t = row[0] + p;
-	}
-	return as_float(as_uint(t) | (all & 0x80000000u));
+	uint b = as_uint(v);
+	const uint place = as_uint(table[b >> 23]);
+	__global const float *row = table + 512 + 9 * ((place >> 5) + ((b & 0x7fffffu) >> (place & 31)));
+	if ((b & 0x7fffffffu) == 0x7f800000u)
+		b--;
+	const float u = as_float(b) - row[0];
+	float p = row[8];
+	for (int i = 7; i > 1; i--)
+		p = p * u + row[i];
+	return row[1] + p;
 }
 
 // Float32 of bytes (SOURCE 1), bits (2) or floats (3).
@@ -100,8 +99,8 @@ __kernel void affine(__global const VALUE *restrict in, __global float *restrict
 	if (SCALED)
 		v = fma(v, scale[c], shift[c]);
 	v = activate(v, slope, c, g);
-	if (ACTIVATION == ACTIVATION_TANH)
-		v = table_tanh(v, slope);
+	if (ACTIVATION == ACTIVATION_FUNCTION)
+		v = tabulated(v, slope);
 	out[image * (OUT_H * OUT_W * OUT_C) + item] = v;
 }
 

@@ -115,24 +115,23 @@ static __device__ __forceinline__ float value_of(const Geometry &g, const uint32
 	return word >> (c % 32) & 1 ? 1.0f : -1.0f;
 }
 
-// The hyperbolic tangent: a table of polynomials of the distance from the middle of an
-// interval, each of eight numbers, from 2^-12 to 10 (see internal/f32).
-static __device__ float table_tanh(float v, const float *table)
+// A function by a table of polynomials of the distance from the middle of an interval (see
+// internal/f32): for each sign and exponent the first of its rows, times 32, and how far
+// the mantissa is shifted to be the number of the row among them; then rows of the middle
+// and eight coefficients. An infinite number is near the largest finite one.
+static __device__ float tabulated(float v, const float *table)
 {
-	const uint32_t all = __float_as_uint(v), b = all & 0x7fffffffu;
-	if (b < 0x39800000u || b > 0x7f800000u)
-		return v;
-	float t = 1.0f;
-	if (b < 0x41200000u) {
-		const float *row = table + ((b - 0x39800000u) >> 20) * 8;
-		const float u = __fadd_rn(__uint_as_float(b), -__uint_as_float((b & 0xfff00000u) | 0x80000u));
-		float p = row[7];
+	uint32_t b = __float_as_uint(v);
+	const uint32_t place = __float_as_uint(table[b >> 23]);
+	const float *row = table + 512 + 9 * ((place >> 5) + ((b & 0x7fffffu) >> (place & 31)));
+	if ((b & 0x7fffffffu) == 0x7f800000u)
+		b--;
+	const float u = __fadd_rn(__uint_as_float(b), -row[0]);
+	float p = row[8];
 #pragma unroll
-		for (int i = 6; i > 0; i--)
-			p = __fadd_rn(__fmul_rn(p, u), row[i]);
-		t = __fadd_rn(row[0], p);
-	}
-	return __uint_as_float(__float_as_uint(t) | (all & 0x80000000u));
+	for (int i = 7; i > 1; i--)
+		p = __fadd_rn(__fmul_rn(p, u), row[i]);
+	return __fadd_rn(row[1], p);
 }
 
 template <typename T>
@@ -144,8 +143,8 @@ static __device__ __forceinline__ void affine(const Geometry &g, const T *in, fl
 		return;
 	const int c = item % g.out_c;
 	float v = scaled(g, value_of(g, in, image, item, c), scale, shift, slope, c);
-	if (g.activation == ACTIVATION_TANH)
-		v = table_tanh(v, slope);
+	if (g.activation == ACTIVATION_FUNCTION)
+		v = tabulated(v, slope);
 	out[image * (g.out_h * g.out_w * g.out_c) + item] = v;
 }
 

@@ -78,14 +78,14 @@ func (s Step) Elementwise(op bcnn.StepOp) ([]Elementwise, error) {
 }
 
 // Slope are the values that kernels take for an activation: the slopes of a PReLU, one
-// per channel; the smallest and the largest value of a clip; the table of tanh; nil for
+// per channel; the smallest and the largest value of a clip; the table of a function; nil for
 // the others.
 func Slope(a bcnn.Activation) []float32 {
 	switch a.Kind {
 	case bcnn.ActivationClip:
 		return []float32{a.Min, a.Max}
-	case bcnn.ActivationTanh:
-		return f32.TanhTable()
+	case bcnn.ActivationFunction:
+		return f32.Named(string(a.Function)).Table()
 	}
 	return a.Slope
 }

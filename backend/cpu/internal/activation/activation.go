@@ -7,7 +7,7 @@ import (
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
-// Of returns the activation of a step as kernels take it. They do not know tanh: see
+// Of returns the activation of a step as kernels take it. They do not know functions: see
 // Rest.
 func Of(a bcnn.Activation) kern.Activation {
 	switch a.Kind {
@@ -27,17 +27,22 @@ func End(op *bcnn.ConvStep) kern.End {
 }
 
 // Rest is what kernels leave of an activation.
-type Rest struct{ tanh bool }
+type Rest struct{ function *f32.Function }
 
-// RestOf returns what kernels leave of an activation: tanh, or nothing.
-func RestOf(a bcnn.Activation) Rest { return Rest{a.Kind == bcnn.ActivationTanh} }
+// RestOf returns what kernels leave of an activation: a function, or nothing.
+func RestOf(a bcnn.Activation) Rest {
+	if a.Kind != bcnn.ActivationFunction {
+		return Rest{}
+	}
+	return Rest{f32.Named(string(a.Function))}
+}
 
 // Do completes n values of each of some rows, stride apart, while they are in the cache.
 func (r Rest) Do(values []float32, stride, n, rows int) {
-	if !r.tanh {
+	if r.function == nil {
 		return
 	}
 	for i := range rows {
-		f32.Tanhs(values[i*stride:][:n])
+		r.function.Replace(values[i*stride:][:n])
 	}
 }

@@ -70,8 +70,8 @@ func activate(v float32, a *bcnn.Activation, c int) float32 {
 		if !(v < a.Max) {
 			v = a.Max
 		}
-	case bcnn.ActivationTanh:
-		return f32.Tanh(v)
+	case bcnn.ActivationFunction:
+		return f32.Named(string(a.Function)).Of(v)
 	}
 	return v
 }

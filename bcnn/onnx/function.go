@@ -1,0 +1,280 @@
+package onnx
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// functions are the operators that are one function, without parameters.
+var functions = map[string]bcnn.FunctionName{
+	"Erf": bcnn.Erf, "Exp": bcnn.Exp, "HardSwish": bcnn.HardSwish, "Mish": bcnn.Mish, "Sigmoid": bcnn.Sigmoid,
+	"Softplus": bcnn.Softplus, "Tanh": bcnn.Tanh,
+}
+
+// functionNode imports an operator of functions.
+func (im *importer) functionNode(n *pb.Node) (build.Operand, error) {
+	v, err := im.settled(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	return im.function(n, v)
+}
+
+func (im *importer) function(n *pb.Node, v *build.Value) (build.Operand, error) {
+	v, err := im.build.Settle(v)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	return im.emit(n, "", bcnn.Function{Name: functions[n.OpType]}, v), nil
+}
+
+// emit appends a layer of the shape of its input.
+func (im *importer) emit(n *pb.Node, suffix string, op bcnn.Op, v *build.Value) build.Operand {
+	return build.Operand{Value: im.build.Emit(n, suffix, op, v.Shape, v)}
+}
+
+// elu imports Elu, x where x > 0, else α·(e^x − 1); Celu, in which x is divided by α
+// first; and Selu, γ times Elu.
+func (im *importer) elu(n *pb.Node) (build.Operand, error) {
+	v, err := im.settled(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	fallback, gamma := float32(1), float32(1)
+	if n.OpType == "Selu" {
+		fallback = 1.67326319217681884765625
+		if gamma, err = n.Float("gamma", 1.05070102214813232421875); err != nil {
+			return build.Operand{}, err
+		}
+	}
+	alpha, err := n.Float("alpha", fallback)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if n.OpType == "Celu" {
+		if alpha == 0 {
+			return build.Operand{}, fmt.Errorf("alpha is 0")
+		}
+		return im.scaled(n, bcnn.ELU, v, 1/alpha, alpha), nil
+	}
+	op := bcnn.Function{Name: bcnn.ELU}
+	if alpha == 1 && gamma == 1 {
+		return im.emit(n, "", op, v), nil
+	}
+	v = im.emit(n, "/elu", op, v).Value
+	if gamma != 1 {
+		v = im.emit(n, "/gamma", bcnn.Affine{Scale: []float32{gamma}}, v).Value
+	}
+	return im.emit(n, "", bcnn.PReLU{Slope: []float32{alpha}}, v), nil
+}
+
+// scaled makes after·f(before·x).
+func (im *importer) scaled(n *pb.Node, f bcnn.FunctionName, v *build.Value, before, after float32) build.Operand {
+	op := bcnn.Function{Name: f}
+	if before != 1 {
+		v = im.emit(n, "/before", bcnn.Affine{Scale: []float32{before}}, v).Value
+	}
+	if after == 1 {
+		return im.emit(n, "", op, v)
+	}
+	v = im.emit(n, "/"+string(f), op, v).Value
+	return im.emit(n, "", bcnn.Affine{Scale: []float32{after}}, v)
+}
+
+// swish imports x·sigmoid(α·x).
+func (im *importer) swish(n *pb.Node) (build.Operand, error) {
+	v, err := im.settled(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	alpha, err := n.Float("alpha", 1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if alpha == 0 || math.IsInf(float64(1/alpha), 0) {
+		return im.emit(n, "", bcnn.Affine{Scale: []float32{0.5}}, v), nil
+	}
+	return im.scaled(n, bcnn.SiLU, v, alpha, 1/alpha), nil
+}
+
+func (im *importer) gelu(n *pb.Node) (build.Operand, error) {
+	v, err := im.settled(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	form, err := n.Text("approximate", "none")
+	if err != nil {
+		return build.Operand{}, err
+	}
+	switch form {
+	case "none":
+		return im.emit(n, "", bcnn.Function{Name: bcnn.GELU}, v), nil
+	case "tanh":
+		return im.emit(n, "", bcnn.Function{Name: bcnn.GELUTanh}, v), nil
+	}
+	return build.Operand{}, fmt.Errorf("approximate is %s, want none or tanh", text.Quote(form))
+}
+
+// power multiplies a value with itself, once or twice.
+func (im *importer) power(n *pb.Node, v *build.Value, cube bool) (build.Operand, error) {
+	if !cube {
+		out, err := im.build.Mul(n, v, v)
+		return build.Operand{Value: out}, err
+	}
+	square := im.build.Emit(n, "/square", bcnn.Mul{}, v.Shape, v, v)
+	out, err := im.build.Mul(n, v, square)
+	return build.Operand{Value: out}, err
+}
+
+// scale returns the factor of a layer that does nothing but multiply by one number.
+func scale(op bcnn.Op) (factor float64, ok bool) {
+	a, ok := op.(bcnn.Affine)
+	if !ok || len(a.Scale) != 1 || len(a.Bias) > 0 {
+		return 0, false
+	}
+	return float64(a.Scale[0]), true
+}
+
+// longestGate is how many layers of one number each are looked through on a side.
+const longestGate = 4
+
+// gate recognises the product of a value and a function of it: x·sigmoid(x), which is
+// SiLU, also with a factor before the function; x·(1 + erf(x/√2)), GELU; and
+// x·tanh(softplus(x)), Mish. Factors may stand anywhere.
+func (im *importer) gate(n *pb.Node, a, b *build.Value) (r build.Operand, ok bool, err error) {
+	for range 2 {
+		a, b = b, a
+		if a.Shape != b.Shape || !a.View.Equal(b.View) || a.Settled() == nil || b.Settled() == nil {
+			continue
+		}
+		a, b := a.Settled(), b.Settled()
+		f, layer, before, after, found := im.gateOf(a.Layer, b.Layer)
+		if !found {
+			continue
+		}
+		x := a.With(n)
+		x.Layer = layer
+		return im.scaled(n, f, x, before, after), true, nil
+	}
+	return build.Operand{}, false, nil
+}
+
+// gateOf tells of which layer the product of the layers x and g is after·f(before·…).
+func (im *importer) gateOf(x, g int) (f bcnn.FunctionName, layer int, before, after float32, ok bool) {
+	layers := im.build.Net.Layers
+	input := func(i int) int { return layers[i].Inputs[0] }
+	// g is a·f(…) + b.
+	factor, shift := 1.0, 0.0
+	for range longestGate {
+		if g < 0 {
+			return "", 0, 0, 0, false
+		}
+		op, affine := layers[g].Op.(bcnn.Affine)
+		if !affine || len(op.Scale) > 1 || len(op.Bias) > 1 {
+			break
+		}
+		if len(op.Bias) == 1 {
+			shift += factor * float64(op.Bias[0])
+		}
+		if len(op.Scale) == 1 {
+			factor *= float64(op.Scale[0])
+		}
+		g = input(g)
+	}
+	if g < 0 {
+		return "", 0, 0, 0, false
+	}
+	function, isFunction := layers[g].Op.(bcnn.Function)
+	if !isFunction {
+		return "", 0, 0, 0, false
+	}
+	inner := input(g)
+	f = map[bcnn.FunctionName]bcnn.FunctionName{bcnn.Sigmoid: bcnn.SiLU, bcnn.Erf: bcnn.GELU, bcnn.Tanh: bcnn.Mish}[function.Name]
+	wantShift := 0.0
+	switch function.Name {
+	case bcnn.Sigmoid:
+	case bcnn.Erf:
+		wantShift = factor
+	case bcnn.Tanh:
+		if inner < 0 || layers[inner].Op != (bcnn.Function{Name: bcnn.Softplus}) {
+			return "", 0, 0, 0, false
+		}
+		inner = input(inner)
+	default:
+		return "", 0, 0, 0, false
+	}
+	if shift != wantShift {
+		return "", 0, 0, 0, false
+	}
+	// What the function is of, but for factors, is what x is of.
+	within := 1.0
+	for range longestGate {
+		outer, from := 1.0, x
+		for range longestGate {
+			if from == inner {
+				after := outer * factor
+				switch f {
+				case bcnn.SiLU:
+					return f, inner, float32(within), float32(after / within), within != 0
+				case bcnn.Mish:
+					return f, inner, 1, float32(after), within == 1
+				}
+				return f, inner, 1, float32(2 * after), math.Abs(within-math.Sqrt2/2) < 1e-6
+			}
+			if from < 0 {
+				break
+			}
+			by, scales := scale(layers[from].Op)
+			if !scales {
+				break
+			}
+			outer, from = outer*by, input(from)
+		}
+		if inner < 0 {
+			break
+		}
+		by, scales := scale(layers[inner].Op)
+		if !scales {
+			break
+		}
+		within, inner = within*by, input(inner)
+	}
+	return "", 0, 0, 0, false
+}
+
+// linearFrom is where the softplus of a number is the number.
+const linearFrom = 18
+
+// linearSoftplus recognises Where(β·x > t, x, softplus(β·x)/β) with a large t, which is
+// softplus(β·x)/β: PyTorch's softplus, and how its newer exporter writes it.
+func (im *importer) linearSoftplus(operands []build.Operand) bool {
+	above, x, y := operands[0].Value, operands[1].Value.Settled(), operands[2].Value.Settled()
+	if above == nil || above.Step == nil || x == nil || y == nil || x.Shape != y.Shape || !x.View.Equal(y.View) {
+		return false
+	}
+	base, t, ok := above.Step.Above()
+	if !ok || t < linearFrom {
+		return false
+	}
+	layers := im.build.Net.Layers
+	layer, before, after := y.Layer, 1.0, 1.0
+	if layer >= 0 {
+		if by, scales := scale(layers[layer].Op); scales {
+			after, layer = by, layers[layer].Inputs[0]
+		}
+	}
+	if layer < 0 || layers[layer].Op.Kind() != string(bcnn.Softplus) || layers[layer].Inputs[0] != base.Layer {
+		return false
+	}
+	if layer = base.Layer; layer >= 0 && layer != x.Layer {
+		if by, scales := scale(layers[layer].Op); scales {
+			before, layer = by, layers[layer].Inputs[0]
+		}
+	}
+	return layer == x.Layer && math.Abs(before*after-1) < 1e-6
+}

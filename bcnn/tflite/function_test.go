@@ -1,0 +1,50 @@
+package tflite
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
+)
+
+// Operators that are functions of one value, in float64.
+func TestFunctions(t *testing.T) {
+	sigmoid := func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+	for name, c := range map[string]struct {
+		op      string
+		options map[int]any
+		f       func(x float64) float64
+	}{
+		"LOGISTIC":   {"LOGISTIC", nil, sigmoid},
+		"TANH":       {"TANH", nil, math.Tanh},
+		"EXP":        {"EXP", nil, math.Exp},
+		"ELU":        {"ELU", nil, func(x float64) float64 { return max(x, 0) + math.Expm1(min(x, 0)) }},
+		"HARD_SWISH": {"HARD_SWISH", nil, func(x float64) float64 { return x * min(max(x+3, 0), 6) / 6 }},
+		"GELU":       {"GELU", map[int]any{}, func(x float64) float64 { return x * (1 + math.Erf(x/math.Sqrt2)) / 2 }},
+		"GELU, approximate": {"GELU", map[int]any{0: uint8(1)}, func(x float64) float64 {
+			return x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))) / 2
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGraph(1, 2, 3, 5)
+			g.outputs[0] = g.add(c.op, c.options, []int32{1, 2, 3, 5}, 0)
+			net, _, err := Decode(t.Context(), g.encode(), Options{Name: "function"})
+			require.NoError(t, err)
+			plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+			require.NoError(t, err)
+			x := bcnn.Tensor{N: 1, Shape: net.Inputs[0].Shape, DType: bcnn.Float32, F32: make([]float32, 30)}
+			for i := range x.F32 {
+				x.F32[i] = float32(i-15) / 3
+			}
+			y, err := ref.Run(t.Context(), plan, x, nil)
+			require.NoError(t, err)
+			for i, v := range x.F32 {
+				want := c.f(float64(v))
+				require.InDelta(t, want, y.F32[i], 2e-7*max(1, math.Abs(want)), v)
+			}
+		})
+	}
+}

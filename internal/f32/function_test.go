@@ -1,0 +1,183 @@
+package f32
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+
+func logOnePlusExp(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
+
+// truths are the functions in float64, and how many units in the last place those of
+// float32 may miss them by: of the value, or of least where its magnitude is below. Values
+// below flush may be missed by as much.
+var truths = map[string]struct {
+	f     func(x float64) float64
+	units float64
+	least float64
+	// values at −∞, 0 and ∞
+	low, zero, high float32
+}{
+	"tanh":     {math.Tanh, 0.62, 0, -1, 0, 1},
+	"sigmoid":  {logistic, 1, flush, 0, 0.5, 1},
+	"exp":      {math.Exp, 1, flush, 0, 1, infinity},
+	"softplus": {logOnePlusExp, 1, flush, 0, math.Ln2, infinity},
+	"elu":      {func(x float64) float64 { return max(x, 0) + math.Expm1(min(x, 0)) }, 0.65, 0, -1, 0, infinity},
+	"erf":      {math.Erf, 1.5, 0x1p-126, -1, 0, 1},
+	"silu":     {func(x float64) float64 { return x * logistic(x) }, 1, flush, 0, 0, infinity},
+	"gelu":     {func(x float64) float64 { return x * math.Erfc(-x/math.Sqrt2) / 2 }, 1, flush, 0, 0, infinity},
+	"gelu_tanh": {func(x float64) float64 {
+		return x * logistic(2*math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))
+	}, 1, flush, 0, 0, infinity},
+	"mish":      {func(x float64) float64 { return x * math.Tanh(logOnePlusExp(x)) }, 1.5, flush, 0, 0, infinity},
+	"hardswish": {func(x float64) float64 { return x * min(max(x+3, 0), 6) / 6 }, 1.5, 0.25, 0, 0, infinity},
+}
+
+// flush bounds the values that functions with e^x take for 0.
+const flush = 1e-34
+
+var infinity = float32(math.Inf(1))
+
+// ordered numbers the float32 values in ascending order.
+func ordered(i int64) float32 {
+	if i < 0 {
+		return -math.Float32frombits(uint32(-i))
+	}
+	return math.Float32frombits(uint32(i))
+}
+
+// TestFunctions compares with float64, and looks for a fall of those that may not.
+func TestFunctions(t *testing.T) {
+	require.Len(t, truths, len(Names()))
+	for _, name := range Names() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			truth, f := truths[name], Named(name)
+			worst, where := 0.0, float32(0)
+			check := func(x, y float32) {
+				want := truth.f(float64(x))
+				if math.Abs(want) > math.MaxFloat32 {
+					require.True(t, math.Abs(float64(y)) >= math.MaxFloat32, "%v of %v", y, x)
+					return
+				}
+				if truth.least == flush && math.Abs(want) < flush {
+					require.InDelta(t, want, y, flush)
+					return
+				}
+				near := float32(max(math.Abs(want), truth.least))
+				unit := float64(math.Nextafter32(near, infinity) - near)
+				if miss := math.Abs(float64(y)-want) / unit; miss > worst {
+					worst, where = miss, x
+				}
+			}
+			const end = int64(infinite)
+			last := f.Of(-infinity)
+			see := func(i int64, compare bool) {
+				x := ordered(i)
+				y := f.Of(x)
+				if y != y || y < last && !Bends(name) {
+					require.Fail(t, "falls", "%v: %v after %v", x, y, last)
+				}
+				last = y
+				if compare {
+					check(x, y)
+				}
+			}
+			for i := 1 - end; i < end; i += 10007 {
+				see(i, true)
+			}
+			last = f.Of(-infinity)
+			for i := 1 - end; i < end; i++ { // about the ends of all intervals
+				if at := uint64(i) % (1 << (mantissaBits - mostBits)); at > 16 && at < 1<<(mantissaBits-mostBits)-16 {
+					i += 1<<(mantissaBits-mostBits) - 32
+				}
+				see(i, i%8 == 0)
+			}
+			t.Logf("%.4f units in the last place, of %v; %d rows", worst, where, len(f.rows))
+			require.Less(t, worst, truth.units)
+
+			require.Equal(t, truth.low, f.Of(-infinity))
+			require.Equal(t, truth.zero, f.Of(0))
+			require.Equal(t, truth.high, f.Of(infinity))
+			nan := f.Of(float32(math.NaN()))
+			require.True(t, nan != nan)
+			if truth.zero == 0 {
+				negative := float32(math.Copysign(0, -1))
+				require.Equal(t, math.Float32bits(negative), math.Float32bits(f.Of(negative)))
+				require.Equal(t, uint32(0), math.Float32bits(f.Of(0)))
+			}
+			if testing.Short() || Bends(name) {
+				return
+			}
+			last = f.Of(-infinity)
+			first, to := int64(math.Float32bits(0x1p-26)), int64(math.Float32bits(128))
+			for i := -to; i <= to; i++ {
+				if i > -first && i < first {
+					i = first
+				}
+				see(i, i%64 == 0)
+			}
+			require.Less(t, worst, truth.units)
+		})
+	}
+}
+
+// The tables are the same on every machine.
+func TestTables(t *testing.T) {
+	sum := sha256.New()
+	for _, name := range Names() {
+		f := Named(name)
+		require.Less(t, len(f.rows), 1500, name)
+		require.Len(t, f.Table(), directorySize+rowSize*len(f.rows))
+		require.NoError(t, binary.Write(sum, binary.LittleEndian, f.Table()))
+	}
+	require.Equal(t, "348462fb6f797c32404da7840b52d9297aa6e2e1870a8d71b1dc90d7a4cf0387", fmt.Sprintf("%x", sum.Sum(nil)))
+	require.Nil(t, Named("sine"))
+}
+
+func TestReplace(t *testing.T) {
+	f := Named("tanh")
+	values := []float32{-1, 0.5, 20}
+	f.Replace(values)
+	require.Equal(t, []float32{f.Of(-1), f.Of(0.5), 1}, values)
+	require.Equal(t, float32(1), f.Of(9.02))
+	require.Less(t, f.Of(9), float32(1))
+	require.Equal(t, float32(math.SmallestNonzeroFloat32), f.Of(math.SmallestNonzeroFloat32))
+}
+
+// Functions of arguments that no table asks for.
+func TestSeries(t *testing.T) {
+	for x := -80.0; x < 80; x += 0.37 {
+		require.InEpsilon(t, math.Exp(x), exp(x), 1e-14)
+		if x < 0 {
+			require.InEpsilon(t, math.Expm1(x), expm1(x), 1e-14)
+		}
+	}
+	for x := 1e-9; x <= 1; x *= 1.3 {
+		require.InEpsilon(t, math.Log1p(x), log1p(x), 1e-14)
+		require.InEpsilon(t, math.Erf(4*x), erf(4*x), 1e-13)
+	}
+	for x := -14.0; x < 14; x += 0.13 {
+		require.InEpsilon(t, math.Erfc(-x/math.Sqrt2)/2, normal(x), 1e-10)
+	}
+}
+
+func BenchmarkFunction(b *testing.B) {
+	f := Named("silu")
+	values := make([]float32, 1024)
+	for i := range values {
+		values[i] = float32(i-512) / 100
+	}
+	out := make([]float32, len(values))
+	b.SetBytes(int64(4 * len(values)))
+	for b.Loop() {
+		copy(out, values)
+		f.Replace(out)
+	}
+}
