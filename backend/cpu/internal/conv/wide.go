@@ -34,6 +34,7 @@ type wideConv struct {
 	inKernel     bool // pooling of 2×2 pixels, which follow each other in the lists
 	poolTaps     []int
 	chunk        int // pixels of a call, a multiple of wideChunk
+	next         tiles.Next
 	tiling
 }
 
@@ -201,6 +202,15 @@ func (c *wideConv) index(y, x int) int {
 	return y*c.cols + x
 }
 
+// Lead is that of a tiles.Leader. A tile must have all channels of float32 outputs.
+func (c *wideConv) Lead(_, _ int, next tiles.Next) bool {
+	if c.blockTiles > 1 || c.groups > 1 || c.thresholds != nil {
+		return false
+	}
+	c.next = next
+	return true
+}
+
 func (c *wideConv) Tiles(n int) int { return n * c.rowTiles * c.blockTiles }
 
 func (c *wideConv) Run(tile int, s *tiles.Scratch) {
@@ -216,6 +226,10 @@ func (c *wideConv) Run(tile int, s *tiles.Scratch) {
 	class := c.none
 	if c.class != nil {
 		class = c.class[first*c.cols:]
+	}
+	if c.next != nil {
+		c.lead(s, image, y0, y1-y0, class)
+		return
 	}
 	for ; block*kern.BlockOutputs < end; block++ {
 		if g := block * kern.BlockOutputs / (c.channels / c.groups); g != group {
@@ -238,6 +252,26 @@ func (c *wideConv) Run(tile int, s *tiles.Scratch) {
 		}
 	}
 	s.Job = kern.ConvJob{}
+}
+
+// lead computes a tile for which all blocks of a few pixels are computed before those
+// of others, because the next step waits for them.
+func (c *wideConv) lead(s *tiles.Scratch, image, first, rows int, class []uint32) {
+	src := c.rows.load(s, image, first, rows, 0)
+	pixels := rows * c.cols
+	for p := 0; p < pixels; p += wideChunk {
+		take := min(wideChunk, pixels-p)
+		for block := range c.tiling.blocks {
+			if s.Ended() {
+				return
+			}
+			s.Job = kern.ConvJob{Src: src, Table: unsafe.Pointer(&c.table.values[block*kern.BlockOutputs]), Pixels: uintptr(take)}
+			c.floats(s, class[p:], p, (image*c.outShape.H+first)*c.outShape.W, block)
+		}
+		s.Job = kern.ConvJob{}
+		from := first*c.cols + p
+		c.next(s, image, from, from+take)
+	}
 }
 
 // compute does the job for a block of channels of the pixels from p on of a tile,
