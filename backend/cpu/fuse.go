@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
@@ -115,28 +116,49 @@ func inPlace(plan *bcnn.Plan, groups []group) []int {
 
 // fuse makes one step of those of each group, where the first can lead.
 func (e *executable) fuse(groups []group) {
-	plan, steps := e.plan, e.steps
+	plan, steps, at := e.plan, e.steps, inPlace(e.plan, groups)
 	e.steps = nil
 	for _, g := range groups {
 		led := plan.Tensors[plan.Steps[g.first].Out]
+		follow := g.first + 1
+		if follow <= g.last && e.add(steps[g.first], follow, at) {
+			e.choices[follow] = driver.Choice{Kernel: "in that of " + plan.Steps[g.first].Name, Why: "its values are in registers"}
+			follow++
+		}
 		followers := make([]tiles.Next, 0, g.last-g.first)
-		for _, s := range steps[g.first+1 : g.last+1] {
+		for _, s := range steps[follow : g.last+1] {
 			if r, ok := s.(*tiles.Range); ok && r.Size == led.Shape.Pixels() {
 				followers = append(followers, r.Do)
 			}
 		}
 		leader, ok := steps[g.first].(tiles.Leader)
-		if ok && len(followers) > 0 && len(followers) == g.last-g.first &&
+		if ok && len(followers) > 0 && len(followers) == g.last+1-follow &&
 			leader.Lead(led.Shape.Pixels(), led.Shape.C, next(followers)) {
 			e.steps = append(e.steps, leader)
 			for i := range followers {
-				c := &e.choices[g.first+1+i]
+				c := &e.choices[follow+i]
 				c.Tile, c.Why = "those of "+plan.Steps[g.first].Name, "pixels that are in the cache"
 			}
 			continue
 		}
-		e.steps = append(e.steps, steps[g.first:g.last+1]...)
+		e.steps = append(append(e.steps, steps[g.first]), steps[follow:g.last+1]...)
 	}
+}
+
+// add has the step before step i add what that adds, where it lies in its place and its
+// kernels can. It reports whether they do.
+func (e *executable) add(before tiles.Step, i int, at []int) bool {
+	s, out := e.plan.Steps[i], e.plan.Steps[i-1].Out
+	op, sum := s.Op.(*bcnn.AddStep)
+	conv, can := before.(interface{ Add(*bcnn.Tensor) bool })
+	if !sum || !can || op.Activation.Kind != bcnn.ActivationNone || at[out] != at[s.Out] {
+		return false
+	}
+	other := s.In[0]
+	if other == out {
+		other = s.In[1]
+	}
+	return conv.Add(&e.tensors[other])
 }
 
 // next has all followers work on pixels.

@@ -35,6 +35,8 @@ type wideConv struct {
 	poolTaps     []int
 	chunk        int // pixels of a call, a multiple of wideChunk
 	next         tiles.Next
+	ends         bool         // the kernels end sums
+	added        *bcnn.Tensor // to the outputs, where the kernels end them; nil for none
 	tiling
 }
 
@@ -161,7 +163,8 @@ func newWideConv(c *schedule.Context, op *bcnn.ConvStep, w window, in, out bcnn.
 			}
 		}
 	}
-	if op.Threshold == nil {
+	v.ends = op.Threshold == nil && v.filter.EndsFloats()
+	if op.Threshold == nil && !v.ends {
 		need.Sums = wideChunk * kern.BlockOutputs
 	}
 	if c.Reserve(num.Product(v.tiling.rows, v.poolH, w.cols, 8)) && (op.Border == nil || c.Reserve(num.Product(w.rows, w.cols, 4))) {
@@ -208,6 +211,16 @@ func (c *wideConv) Lead(_, _ int, next tiles.Next) bool {
 		return false
 	}
 	c.next = next
+	return true
+}
+
+// Add makes the outputs sums with another tensor, which is read at the place of each. It
+// reports whether the kernels can.
+func (c *wideConv) Add(t *bcnn.Tensor) bool {
+	if !c.ends || c.added != nil {
+		return false
+	}
+	c.added = t
 	return true
 }
 
@@ -265,7 +278,10 @@ func (c *wideConv) lead(s *tiles.Scratch, image, first, rows int, class []uint32
 			if s.Ended() {
 				return
 			}
-			s.Job = kern.ConvJob{Src: src, Table: unsafe.Pointer(&c.table.values[block*kern.BlockOutputs]), Pixels: uintptr(take)}
+			s.Job = kern.ConvJob{
+				Src: src, At: &c.at[p], Class: &class[p],
+				Table: unsafe.Pointer(&c.table.values[block*kern.BlockOutputs]), Pixels: uintptr(take),
+			}
 			c.floats(s, class[p:], p, (image*c.outShape.H+first)*c.outShape.W, block)
 		}
 		s.Job = kern.ConvJob{}
@@ -324,6 +340,16 @@ func (c *wideConv) floats(s *tiles.Scratch, class []uint32, first, pixel, block 
 	channel := block * kern.BlockOutputs
 	n := min(c.channels-channel, kern.BlockOutputs)
 	end := c.end.From(channel)
+	if c.ends {
+		at := (pixel+first)*c.channels + channel
+		s.Job.Dst, s.Job.DstStep = unsafe.Pointer(&c.out.F32[at]), uintptr(4*c.channels)
+		var added unsafe.Pointer
+		if c.added != nil {
+			added = unsafe.Pointer(&c.added.F32[at])
+		}
+		c.filter.ConvFloats(&s.Job, block, c.runStep, &end, added)
+		return
+	}
 	for p := 0; p < pixels; p += wideChunk {
 		take := min(wideChunk, pixels-p)
 		s.Job = job

@@ -27,6 +27,7 @@ const (
 	pooled                    // bits that any of four pixels has
 	pooledAlike               // the same, of pixels with the same thresholds
 	sums                      // int32
+	floats                    // float32: ended sums and what is added to them
 )
 
 // conv writes a convolution of pixels × vectors of 16 output channels: one
@@ -56,6 +57,9 @@ func conv(k kind, out result, pixels, vectors int) {
 		if k == bytesKind {
 			what = "dst[p][o] = table[class[p]][o] + c[o]"
 		}
+	case floats:
+		name += "Floats"
+		what = "dst[p][o] = end of float32(table[class[p]][o] − 2·c[o]), plus what is added"
 	}
 	name += fmt.Sprintf("%dAVX512", 16*vectors)
 	TEXT(name, NOSPLIT, "func(job *byte)")
@@ -185,6 +189,14 @@ func tile(k kind, out result, job reg.Register, pixels, vectors int, label strin
 	dst := GP64()
 	MOVQ(Mem{Base: job, Disp: gen.JobDst}, dst)
 	MOVQ(Mem{Base: job, Disp: gen.JobClass}, class)
+	if out == floats {
+		for p := range pixels {
+			doubled(table(p), acc[p*vectors:][:vectors])
+		}
+		endFloats(job, acc, vectors, label)
+		storeFloats(job, dst, acc, vectors, label)
+		pixels, acc = 0, nil // they are done
+	}
 	for p := 0; p < pixels; p++ {
 		switch out {
 		case sums:
@@ -198,20 +210,101 @@ func tile(k kind, out result, job reg.Register, pixels, vectors int, label strin
 		ADDQ(Mem{Base: job, Disp: gen.JobDstStep}, dst)
 	}
 	MOVQ(dst, Mem{Base: job, Disp: gen.JobDst})
+	pixels = len(x)
 	ADDQ(U8(4*pixels), Mem{Base: job, Disp: gen.JobAt})
 	ADDQ(U8(4*pixels), Mem{Base: job, Disp: gen.JobClass})
 	SUBQ(U8(pixels), Mem{Base: job, Disp: gen.JobPixels})
 }
 
+// doubled makes table − 2·c of counts.
+func doubled(table reg.Register, acc []reg.VecVirtual) {
+	for v, a := range acc {
+		t := ZMM()
+		VMOVDQU32(Mem{Base: table, Disp: 64 * v}, t)
+		VPADDD(a, a, a)
+		VPSUBD(a, t, a)
+	}
+}
+
+// endFloats makes float32 values of sums, and ends them as the job says.
+func endFloats(job reg.Register, acc []reg.VecVirtual, vectors int, label string) {
+	at := GP64()
+	// unless jumps over what do does where the pointer or number at disp is 0.
+	unless := func(disp int, what string, do func()) {
+		MOVQ(Mem{Base: job, Disp: disp}, at)
+		TESTQ(at, at)
+		JEQ(LabelRef(label + what))
+		do()
+		Label(label + what)
+	}
+	row := func() []reg.VecVirtual {
+		r := make([]reg.VecVirtual, vectors)
+		for v := range r {
+			r[v] = ZMM()
+			VMOVUPS(Mem{Base: at, Disp: 64 * v}, r[v])
+		}
+		return r
+	}
+	for _, a := range acc {
+		VCVTDQ2PS(a, a)
+	}
+	unless(gen.JobScale, "scaled", func() {
+		scale := row()
+		MOVQ(Mem{Base: job, Disp: gen.JobShift}, at)
+		shift := row()
+		for i, a := range acc {
+			VFMADD213PS(shift[i%vectors], scale[i%vectors], a)
+		}
+	})
+	unless(gen.JobSlope, "sloped", func() {
+		slope, zero := row(), ZMM()
+		VPXORD(zero, zero, zero)
+		for i, a := range acc {
+			zmm.PReLU(slope[i%vectors], zero, a)
+		}
+	})
+	unless(gen.JobClip, "clipped", func() {
+		low, high := ZMM(), ZMM()
+		VBROADCASTSS(Mem{Base: job, Disp: gen.JobLow}, low)
+		VBROADCASTSS(Mem{Base: job, Disp: gen.JobHigh}, high)
+		for _, a := range acc {
+			VMAXPS(low, a, a)  // a where it is greater
+			VMINPS(high, a, a) // a where it is less
+		}
+	})
+}
+
+// storeFloats writes pixels, plus what is added to them, and moves dst.
+func storeFloats(job, dst reg.Register, acc []reg.VecVirtual, vectors int, label string) {
+	added := GP64()
+	MOVQ(Mem{Base: job, Disp: gen.JobAdded}, added)
+	TESTQ(added, added)
+	JEQ(LabelRef(label + "alone"))
+	each := func(add bool) {
+		for p := 0; p < len(acc); p += vectors {
+			for v, a := range acc[p:][:vectors] {
+				if add {
+					VADDPS(Mem{Base: dst, Index: added, Scale: 1, Disp: 64 * v}, a, a)
+				}
+				VMOVUPS(a, Mem{Base: dst, Disp: 64 * v})
+			}
+			ADDQ(Mem{Base: job, Disp: gen.JobDstStep}, dst)
+		}
+	}
+	each(true)
+	JMP(LabelRef(label + "stored"))
+	Label(label + "alone")
+	each(false)
+	Label(label + "stored")
+}
+
 func storeSums(k kind, dst, table reg.Register, acc []reg.VecVirtual) {
+	if k == bitsKind {
+		doubled(table, acc)
+	}
 	for v, a := range acc {
 		if k == bytesKind {
 			VPADDD(Mem{Base: table, Disp: 64 * v}, a, a)
-		} else {
-			t := ZMM()
-			VMOVDQU32(Mem{Base: table, Disp: 64 * v}, t)
-			VPADDD(a, a, a)
-			VPSUBD(a, t, a)
 		}
 		VMOVDQU32(a, Mem{Base: dst, Disp: 64 * v})
 	}
