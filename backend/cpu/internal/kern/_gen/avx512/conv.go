@@ -193,14 +193,14 @@ func tile(k kind, out result, job reg.Register, pixels, vectors int, label strin
 		for p := range pixels {
 			doubled(table(p), acc[p*vectors:][:vectors])
 		}
-		endFloats(job, acc, vectors, label)
-		storeFloats(job, dst, acc, vectors, label)
-		pixels, acc = 0, nil // they are done
+		zmm.EndFloats(job, acc, vectors, label)
 	}
 	for p := 0; p < pixels; p++ {
 		switch out {
 		case sums:
 			storeSums(k, dst, table(p), acc[p*vectors:][:vectors])
+		case floats:
+			zmm.StoreFloats(job, dst, acc[p*vectors:][:vectors], fmt.Sprint(label, p))
 		case packed:
 			storeBits(k, job, dst, func() reg.Register { return table(p) }, acc[p*vectors:][:vectors])
 		case pooled, pooledAlike:
@@ -210,7 +210,6 @@ func tile(k kind, out result, job reg.Register, pixels, vectors int, label strin
 		ADDQ(Mem{Base: job, Disp: gen.JobDstStep}, dst)
 	}
 	MOVQ(dst, Mem{Base: job, Disp: gen.JobDst})
-	pixels = len(x)
 	ADDQ(U8(4*pixels), Mem{Base: job, Disp: gen.JobAt})
 	ADDQ(U8(4*pixels), Mem{Base: job, Disp: gen.JobClass})
 	SUBQ(U8(pixels), Mem{Base: job, Disp: gen.JobPixels})
@@ -224,78 +223,6 @@ func doubled(table reg.Register, acc []reg.VecVirtual) {
 		VPADDD(a, a, a)
 		VPSUBD(a, t, a)
 	}
-}
-
-// endFloats makes float32 values of sums, and ends them as the job says.
-func endFloats(job reg.Register, acc []reg.VecVirtual, vectors int, label string) {
-	at := GP64()
-	// unless jumps over what do does where the pointer or number at disp is 0.
-	unless := func(disp int, what string, do func()) {
-		MOVQ(Mem{Base: job, Disp: disp}, at)
-		TESTQ(at, at)
-		JEQ(LabelRef(label + what))
-		do()
-		Label(label + what)
-	}
-	row := func() []reg.VecVirtual {
-		r := make([]reg.VecVirtual, vectors)
-		for v := range r {
-			r[v] = ZMM()
-			VMOVUPS(Mem{Base: at, Disp: 64 * v}, r[v])
-		}
-		return r
-	}
-	for _, a := range acc {
-		VCVTDQ2PS(a, a)
-	}
-	unless(gen.JobScale, "scaled", func() {
-		scale := row()
-		MOVQ(Mem{Base: job, Disp: gen.JobShift}, at)
-		shift := row()
-		for i, a := range acc {
-			VFMADD213PS(shift[i%vectors], scale[i%vectors], a)
-		}
-	})
-	unless(gen.JobSlope, "sloped", func() {
-		slope, zero := row(), ZMM()
-		VPXORD(zero, zero, zero)
-		for i, a := range acc {
-			zmm.PReLU(slope[i%vectors], zero, a)
-		}
-	})
-	unless(gen.JobClip, "clipped", func() {
-		low, high := ZMM(), ZMM()
-		VBROADCASTSS(Mem{Base: job, Disp: gen.JobLow}, low)
-		VBROADCASTSS(Mem{Base: job, Disp: gen.JobHigh}, high)
-		for _, a := range acc {
-			VMAXPS(low, a, a)  // a where it is greater
-			VMINPS(high, a, a) // a where it is less
-		}
-	})
-}
-
-// storeFloats writes pixels, plus what is added to them, and moves dst.
-func storeFloats(job, dst reg.Register, acc []reg.VecVirtual, vectors int, label string) {
-	added := GP64()
-	MOVQ(Mem{Base: job, Disp: gen.JobAdded}, added)
-	TESTQ(added, added)
-	JEQ(LabelRef(label + "alone"))
-	each := func(add bool) {
-		for p := 0; p < len(acc); p += vectors {
-			for v, a := range acc[p:][:vectors] {
-				if add {
-					VADDPS(Mem{Base: dst, Index: added, Scale: 1, Disp: 64 * v}, a, a)
-				}
-				VMOVUPS(a, Mem{Base: dst, Disp: 64 * v})
-			}
-			ADDQ(Mem{Base: job, Disp: gen.JobDstStep}, dst)
-		}
-	}
-	each(true)
-	JMP(LabelRef(label + "stored"))
-	Label(label + "alone")
-	each(false)
-	Label(label + "stored")
 }
 
 func storeSums(k kind, dst, table reg.Register, acc []reg.VecVirtual) {
