@@ -18,7 +18,7 @@ TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 # Without the tables of debuggers, which are a fifth of the file.
 LDFLAGS ?= -ldflags=-w
 
-.PHONY: build build-arm64 arm-check arm-check-build wheel lib install demo test check lint release fuzz bench bench-peers arm-model opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
+.PHONY: build build-arm64 arm-check arm-check-build wheel lib install demo test check lint release fuzz bench bench-peers bench-engines arm-model opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
@@ -48,6 +48,9 @@ bench: build ## time VehicleNet on every device, then the Go benchmarks COUNT ti
 
 bench-peers: ## compare with OpenBLAS, oneDNN and a plain xnor GEMM; ISA=avx2 and PEERFLAGS set how
 	ISA=$(ISA) ./scripts/bench-peers $(PEERFLAGS)
+
+bench-engines: ## compare with OpenVINO, Larq Compute Engine and ONNX Runtime, from PyPI; ENGINEFLAGS sets how
+	./scripts/bench-engines $(ENGINEFLAGS)
 
 arm-model: ## model binary convolutions on Arm cores beside other engines (qemu-user, llvm-22); MODELFLAGS
 	./scripts/arm-model $(MODELFLAGS)

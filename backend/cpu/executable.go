@@ -22,7 +22,7 @@ type executable struct {
 	plan    *bcnn.Plan
 	config  driver.Config
 	workers *tiles.Workers
-	steps   []tiles.Step
+	steps   []tiles.Step // of the plan, or fewer, where some are fused
 	weights *weights.Plan
 	// choices says what was picked for the steps.
 	choices []driver.Choice
@@ -37,7 +37,12 @@ func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, config d
 	e := &executable{plan: plan, config: config, outputs: plan.Outputs, weights: weights.Of(plan, set.ISA)}
 	e.tensors = make([]bcnn.Tensor, len(plan.Tensors))
 	e.full = make([]bcnn.Tensor, len(plan.Tensors))
-	placed, err := e.layout()
+	fusable := groups(plan, config.Stepwise)
+	placed, err := e.layout(fusable)
+	if err != nil && !config.Stepwise { // groups may need more than their steps one by one
+		fusable = groups(plan, true)
+		placed, err = e.layout(fusable)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +69,9 @@ func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, config d
 		e.steps = append(e.steps, compiled)
 		e.choices = append(e.choices, c.Choice)
 	}
+	if !config.Stepwise {
+		e.fuse(fusable)
+	}
 	e.allocate(placed)
 	e.workers = tiles.Start(config.Threads, size)
 	return e, nil
@@ -79,15 +87,18 @@ func compile(c *schedule.Context, op bcnn.StepOp, in, out bcnn.PlanTensor) (tile
 
 // layout places the tensors in one block of memory, but for the inputs and the outputs,
 // which are the caller's.
-func (e *executable) layout() (bcnn.Placement, error) {
+func (e *executable) layout(groups []group) (bcnn.Placement, error) {
 	plan, batch := e.plan, e.config.MaxBatch
-	uses := plan.InnerUses()
+	uses, at := uses(plan, groups)
 	for _, u := range uses {
 		if t := plan.Tensors[u.Tensor]; e.config.CheckMemory(t.Bytes(batch)) != nil { // together, they might overflow
 			return bcnn.Placement{}, fmt.Errorf("tensor %d (%s): %w", u.Tensor, t.Name, e.config.CheckMemory(t.Bytes(batch)))
 		}
 	}
 	placed := plan.Place(batch, uses)
+	for t, same := range at {
+		placed.Offsets[t] = placed.Offsets[same]
+	}
 	return placed, e.config.CheckMemory(placed.Bytes)
 }
 

@@ -75,7 +75,8 @@ func newBench(env *environment) *cobra.Command {
 percentile and mean of whole runs, then the median of every step and its share.
 A run is a call of Run with the images in memory; on the CPU nothing is
 transferred, on other devices the transfers of image and result are part of the
-run. Steps are timed in separate runs, in which each one is waited for.
+run. Steps are timed in separate runs, in which each one is waited for; the CPU
+computes some of them together otherwise, so that a whole run takes less time.
 
 MAC/s counts multiply-accumulates, padded taps included; one of ±1 values is one
 bit of xor and popcount. On the CPU a loop that does nothing but the arithmetic

@@ -74,6 +74,7 @@ type sumsConv struct {
 	blocks       int
 	chunk        int  // pixels at a time
 	long         bool // a row takes longer than a tile should
+	next         tiles.Next
 }
 
 // Compile compiles an operation that has passed the check of the plan.
@@ -143,6 +144,15 @@ func Compile(c *schedule.Context, op *bcnn.ConvStep, in, out bcnn.PlanTensor) (t
 	return v, need
 }
 
+// Lead is that of a tiles.Leader. A tile must have all channels.
+func (c *sumsConv) Lead(_, _ int, next tiles.Next) bool {
+	if c.blocks > 1 || c.poolH*c.poolW > 1 {
+		return false
+	}
+	c.next = next
+	return true
+}
+
 func (c *sumsConv) Tiles(n int) int { return n * c.rowTiles * c.blocks }
 
 func (c *sumsConv) Run(tile int, s *tiles.Scratch) {
@@ -171,6 +181,10 @@ func (c *sumsConv) Run(tile int, s *tiles.Scratch) {
 				c.pool(s, pixel+y/c.poolH*c.outShape.W, c.poolW, first+y, x, pixels, channel, n)
 			} else {
 				c.write(s, pixel+y*c.outShape.W+x, first+y, x, pixels, channel, n)
+			}
+			if c.next != nil {
+				from := (first+y)*c.cols + x
+				c.next(s, image, from, from+pixels)
 			}
 		}
 	}

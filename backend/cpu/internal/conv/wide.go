@@ -34,6 +34,9 @@ type wideConv struct {
 	inKernel     bool // pooling of 2×2 pixels, which follow each other in the lists
 	poolTaps     []int
 	chunk        int // pixels of a call, a multiple of wideChunk
+	next         tiles.Next
+	ends         bool         // the kernels end sums
+	added        *bcnn.Tensor // to the outputs, where the kernels end them; nil for none
 	tiling
 }
 
@@ -160,7 +163,8 @@ func newWideConv(c *schedule.Context, op *bcnn.ConvStep, w window, in, out bcnn.
 			}
 		}
 	}
-	if op.Threshold == nil {
+	v.ends = op.Threshold == nil && v.filter.EndsFloats()
+	if op.Threshold == nil && !v.ends {
 		need.Sums = wideChunk * kern.BlockOutputs
 	}
 	if c.Reserve(num.Product(v.tiling.rows, v.poolH, w.cols, 8)) && (op.Border == nil || c.Reserve(num.Product(w.rows, w.cols, 4))) {
@@ -201,6 +205,25 @@ func (c *wideConv) index(y, x int) int {
 	return y*c.cols + x
 }
 
+// Lead is that of a tiles.Leader. A tile must have all channels of float32 outputs.
+func (c *wideConv) Lead(_, _ int, next tiles.Next) bool {
+	if c.blockTiles > 1 || c.groups > 1 || c.thresholds != nil {
+		return false
+	}
+	c.next = next
+	return true
+}
+
+// Add makes the outputs sums with another tensor, which is read at the place of each. It
+// reports whether the kernels can.
+func (c *wideConv) Add(t *bcnn.Tensor) bool {
+	if !c.ends || c.added != nil {
+		return false
+	}
+	c.added = t
+	return true
+}
+
 func (c *wideConv) Tiles(n int) int { return n * c.rowTiles * c.blockTiles }
 
 func (c *wideConv) Run(tile int, s *tiles.Scratch) {
@@ -216,6 +239,10 @@ func (c *wideConv) Run(tile int, s *tiles.Scratch) {
 	class := c.none
 	if c.class != nil {
 		class = c.class[first*c.cols:]
+	}
+	if c.next != nil {
+		c.lead(s, image, y0, y1-y0, class)
+		return
 	}
 	for ; block*kern.BlockOutputs < end; block++ {
 		if g := block * kern.BlockOutputs / (c.channels / c.groups); g != group {
@@ -238,6 +265,29 @@ func (c *wideConv) Run(tile int, s *tiles.Scratch) {
 		}
 	}
 	s.Job = kern.ConvJob{}
+}
+
+// lead computes a tile for which all blocks of a few pixels are computed before those
+// of others, because the next step waits for them.
+func (c *wideConv) lead(s *tiles.Scratch, image, first, rows int, class []uint32) {
+	src := c.rows.load(s, image, first, rows, 0)
+	pixels := rows * c.cols
+	for p := 0; p < pixels; p += wideChunk {
+		take := min(wideChunk, pixels-p)
+		for block := range c.tiling.blocks {
+			if s.Ended() {
+				return
+			}
+			s.Job = kern.ConvJob{
+				Src: src, At: &c.at[p], Class: &class[p],
+				Table: unsafe.Pointer(&c.table.values[block*kern.BlockOutputs]), Pixels: uintptr(take),
+			}
+			c.floats(s, class[p:], p, (image*c.outShape.H+first)*c.outShape.W, block)
+		}
+		s.Job = kern.ConvJob{}
+		from := first*c.cols + p
+		c.next(s, image, from, from+take)
+	}
 }
 
 // compute does the job for a block of channels of the pixels from p on of a tile,
@@ -290,6 +340,16 @@ func (c *wideConv) floats(s *tiles.Scratch, class []uint32, first, pixel, block 
 	channel := block * kern.BlockOutputs
 	n := min(c.channels-channel, kern.BlockOutputs)
 	end := c.end.From(channel)
+	if c.ends {
+		at := (pixel+first)*c.channels + channel
+		s.Job.Dst, s.Job.DstStep = unsafe.Pointer(&c.out.F32[at]), uintptr(4*c.channels)
+		var added unsafe.Pointer
+		if c.added != nil {
+			added = unsafe.Pointer(&c.added.F32[at])
+		}
+		c.filter.ConvFloats(&s.Job, block, c.runStep, &end, added)
+		return
+	}
 	for p := 0; p < pixels; p += wideChunk {
 		take := min(wideChunk, pixels-p)
 		s.Job = job

@@ -2,6 +2,10 @@
 
 package kern
 
+import "unsafe"
+
 func Annotated(set *Set) *Set { return set }
 
 func annotateConv(*ConvJob, *WideFilter, *filterBlock, int, int) {}
+
+func annotateEnd(*ConvJob, *filterBlock, *End, unsafe.Pointer) {}

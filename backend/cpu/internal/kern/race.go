@@ -228,6 +228,20 @@ func annotateConv(j *ConvJob, w *WideFilter, b *filterBlock, size, group int) {
 	reads(w.data[b.offset:][:b.size])
 }
 
+// annotateEnd is for what ConvFloats reads besides.
+func annotateEnd(j *ConvJob, b *filterBlock, end *End, added unsafe.Pointer) {
+	for _, row := range [][]float32{end.Scale, end.Shift, end.Slope} {
+		if row != nil {
+			reads(row[:b.Outputs])
+		}
+	}
+	for p := range j.Pixels {
+		if added != nil {
+			runtime.RaceReadRange(unsafe.Add(added, p*j.DstStep), 4*b.Outputs)
+		}
+	}
+}
+
 // readPatches is all from the first patch to the end of the last one.
 func readPatches[T any](src []T, at *Patches) {
 	if at.Pixels > 0 {

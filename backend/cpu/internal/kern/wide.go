@@ -1,6 +1,7 @@
 package kern
 
 import (
+	"runtime"
 	"unsafe"
 
 	"github.com/bitcnn/bitcnn/bcnn/bits"
@@ -48,6 +49,7 @@ type WideFilter struct {
 	pieces     int // of a run
 	pieceBytes int
 	group      int // outputs of a group, 0 for those of a block
+	outputs    int
 }
 
 // filterBlock is the weights of a block, and their kernels.
@@ -61,6 +63,7 @@ type filterBlock struct {
 type WideKernels struct {
 	Outputs    int // that they compute, those beyond the last being padding
 	Conv, Sums func(job *uint8)
+	Floats     func(job *uint8) // nil if there is none
 	// Pooled is nil if there is none, and PooledAlike, for pixels with the same
 	// thresholds, nil if it is the same.
 	Pooled, PooledAlike func(job *uint8)
@@ -86,6 +89,12 @@ type ConvJob struct {
 	// How far the kernel is. Not pointers, because in the end they are beyond
 	// what they pointed to.
 	dst, at, class uintptr
+
+	// Of ConvFloats.
+	scale, shift, slope unsafe.Pointer
+	clip                uintptr // 1, else 0
+	low, high           float32
+	added               uintptr // from Dst to what is added; 0 for nothing
 }
 
 // Conv computes packed words: with c the number of bits in which the patch and
@@ -134,6 +143,42 @@ func (w *WideFilter) ConvSums(j *ConvJob, block, rowStep int) {
 	b.Sums((*uint8)(unsafe.Pointer(j)))
 }
 
+// EndsFloats reports whether there are kernels for ConvFloats, which have no padding.
+func (w *WideFilter) EndsFloats() bool {
+	for i := range w.blocks {
+		if w.blocks[i].Floats == nil {
+			return false
+		}
+	}
+	return w.outputs%BlockOutputs == 0
+}
+
+// ConvFloats computes float32 values of all outputs of the block,
+//
+//	Dst[o] = end of float32(Table[o] − 2·c) + added[o]
+//
+// end being that of the block. added has the same steps as Dst; nil for nothing.
+func (w *WideFilter) ConvFloats(j *ConvJob, block, rowStep int, end *End, added unsafe.Pointer) {
+	b := w.prepare(j, block, rowStep)
+	annotateConv(j, w, b, 4*b.Outputs, 1)
+	annotateEnd(j, b, end, added)
+	j.scale, j.shift, j.slope, j.clip, j.added = nil, nil, nil, 0, 0
+	if end.Scale != nil {
+		j.scale, j.shift = unsafe.Pointer(&end.Scale[0]), unsafe.Pointer(&end.Shift[0])
+	}
+	if end.Slope != nil {
+		j.slope = unsafe.Pointer(&end.Slope[0])
+	}
+	if end.Clip {
+		j.clip, j.low, j.high = 1, end.Low, end.High
+	}
+	if added != nil {
+		j.added = uintptr(added) - uintptr(j.Dst)
+	}
+	b.Floats((*uint8)(unsafe.Pointer(j)))
+	runtime.KeepAlive(added)
+}
+
 func (w *WideFilter) prepare(j *ConvJob, block, rowStep int) *filterBlock {
 	b := &w.blocks[block]
 	j.weights = unsafe.Pointer(&w.data[b.offset])
@@ -167,6 +212,7 @@ func NewGroupedFilter(outputs, group, rows, run, pieces, pieceBytes int, kernels
 
 // divide makes the blocks, and returns the bytes of their weights.
 func (w *WideFilter) divide(outputs int, kernels []WideKernels) (size int) {
+	w.outputs = outputs
 	for o := 0; o < outputs; o += BlockOutputs {
 		b := filterBlock{WideKernels: kernels[0], offset: size}
 		for i := 1; b.Outputs < min(outputs-o, BlockOutputs); i++ {

@@ -20,6 +20,19 @@ type Step interface {
 	Tiles(n int) int
 }
 
+// Next works on the pixels from from to before to of an image.
+type Next func(s *Scratch, image, from, to int)
+
+// Leader is a step that can have others work on its output while that is in the cache.
+type Leader interface {
+	Step
+	// Lead makes it call next for the pixels of its output, of so many for an image and
+	// so many values each, as soon as it has written all channels of some of them. It
+	// does so once for every pixel. Where the division into tiles does not allow that,
+	// nothing changes and it returns false.
+	Lead(pixels, values int, next Next) bool
+}
+
 // Range is a step that computes the rows, or the pixels, of an image
 // independently. A tile is a number of them.
 type Range struct {
@@ -35,6 +48,27 @@ func (r *Range) Tiles(n int) int { return n * r.PerImage() }
 func (r *Range) Run(tile int, s *Scratch) {
 	image, from := tile/r.PerImage(), tile%r.PerImage()*r.Tile
 	r.Do(s, image, from, min(from+r.Tile, r.Size))
+}
+
+// leadValues is the number of values that a Range writes before it calls the next step: a
+// part of the first-level cache.
+const leadValues = 4096
+
+// Lead is that of a Leader. The items of an image are its pixels in order, so many each.
+func (r *Range) Lead(pixels, values int, next Next) bool {
+	if pixels%r.Size != 0 {
+		return false
+	}
+	item, do := pixels/r.Size, r.Do
+	step := max(1, leadValues/num.Product(item, values))
+	r.Do = func(s *Scratch, image, from, to int) {
+		for ; from < to; from += step {
+			end := min(from+step, to)
+			do(s, image, from, end)
+			next(s, image, from*item, end*item)
+		}
+	}
+	return true
 }
 
 // Size says how much memory of its own a worker needs.

@@ -22,7 +22,7 @@ func Set() kern.Set {
 		PackBits: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
 			kernels := []kern.WideKernels{
 				{Outputs: 32, Conv: convBits32AVX2, Sums: convBitsSums32AVX2, Pooled: convBitsPooled32AVX2},
-				{Outputs: 64, Conv: convBits64AVX2, Sums: convBitsSums64AVX2, Pooled: convBitsPooled64AVX2},
+				{Outputs: 64, Conv: convBits64AVX2, Sums: convBitsSums64AVX2, Floats: convBitsFloats64AVX2, Pooled: convBitsPooled64AVX2},
 			}
 			if (n+3)/4*rows <= 63 { // counts fit into bytes
 				kernels[0].PooledAlike, kernels[1].PooledAlike = convBitsPooledShort32AVX2, convBitsPooledShort64AVX2

@@ -40,6 +40,15 @@ func convBitsSums64AVX2(job *byte)
 //go:noescape
 func convBitsSums32AVX2(job *byte)
 
+// convBitsFloats64AVX2 computes, for every pixel p and each of 64 outputs o, with x the
+// nibbles of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p][o] = end of float32(table[class[p]][o] − 2·c[o]), plus what is added
+//
+//go:noescape
+func convBitsFloats64AVX2(job *byte)
+
 // convBitsPooled64AVX2 computes, for every pixel p and each of 64 outputs o, with x the
 // nibbles of the patch at src + at[p],
 //

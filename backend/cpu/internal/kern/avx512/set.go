@@ -24,7 +24,7 @@ func Set() kern.Set {
 				{Outputs: 16, Conv: convBits16AVX512, Sums: convBitsSums16AVX512, Pooled: convBitsPooled16AVX512, PooledAlike: convBitsPooledAlike16AVX512},
 				{Outputs: 32, Conv: convBits32AVX512, Sums: convBitsSums32AVX512, Pooled: convBitsPooled32AVX512, PooledAlike: convBitsPooledAlike32AVX512},
 				{Outputs: 48, Conv: convBits48AVX512, Sums: convBitsSums48AVX512, Pooled: convBitsPooled48AVX512, PooledAlike: convBitsPooledAlike48AVX512},
-				{Outputs: 64, Conv: convBits64AVX512, Sums: convBitsSums64AVX512, Pooled: convBitsPooled64AVX512, PooledAlike: convBitsPooledAlike64AVX512},
+				{Outputs: 64, Conv: convBits64AVX512, Sums: convBitsSums64AVX512, Floats: convBitsFloats64AVX512, Pooled: convBitsPooled64AVX512, PooledAlike: convBitsPooledAlike64AVX512},
 			})
 		},
 		PackBytes: func(w []uint64, outputs, rows, n int) *kern.WideFilter {

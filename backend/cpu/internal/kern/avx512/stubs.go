@@ -76,6 +76,15 @@ func convBitsSums32AVX512(job *byte)
 //go:noescape
 func convBitsSums16AVX512(job *byte)
 
+// convBitsFloats64AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p][o] = end of float32(table[class[p]][o] − 2·c[o]), plus what is added
+//
+//go:noescape
+func convBitsFloats64AVX512(job *byte)
+
 // convBitsPooled64AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
 // pieces of the patch at src + at[p],
 //

@@ -250,7 +250,7 @@ func racyConvs(kind string) []racyCall {
 				pack = s.Wide.PackBytes
 			}
 			w := pack(randomBits(racyRandom(), outputs*rows, taps), outputs, rows, taps)
-			if method == "ConvPooled" && !w.Pools() {
+			if method == "ConvPooled" && !w.Pools() || method == "ConvFloats" && !w.EndsFloats() {
 				return nil, nil
 			}
 			patch := rows * w.RunBytes
@@ -274,10 +274,18 @@ func racyConvs(kind string) []racyCall {
 			if len(used) < len(table) {
 				all = append(all, probes(alone, "another class", table[kern.BlockOutputs:])...)
 			}
+			if method == "ConvFloats" {
+				end := kern.End{Scale: make([]float32, outputs), Shift: make([]float32, outputs), Activation: kern.Activation{Slope: make([]float32, outputs)}}
+				added := make([]uint8, len(dst))
+				all = append(slices.Concat(all, probes(read, "scale", end.Scale), probes(read, "shift", end.Shift), probes(read, "slope", end.Slope)),
+					probes(read, "added", added)...)
+				return func() { w.ConvFloats(j, 0, w.RunBytes, &end, unsafe.Pointer(&added[0])) }, all
+			}
 			return func() { call(w, j) }, all
 		}}
 	}
 	return []racyCall{
+		conv("ConvFloats", 4*outputs, 4, nil),
 		conv("Conv", 8, 4, func(w *kern.WideFilter, j *kern.ConvJob) { w.Conv(j, 0, w.RunBytes) }),
 		conv("ConvSums", 4*outputs, 4, func(w *kern.WideFilter, j *kern.ConvJob) { w.ConvSums(j, 0, w.RunBytes) }),
 		conv("ConvPooled", 8, pixels, func(w *kern.WideFilter, j *kern.ConvJob) { w.ConvPooled(j, 0, w.RunBytes, true) }),

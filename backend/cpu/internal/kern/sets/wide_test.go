@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
@@ -152,6 +153,11 @@ func testWide(t *testing.T, wide *kern.Wide, rng *rand.Rand, c wideCase) {
 		job.Dst, job.DstStep, job.Pixels = unsafe.Pointer(&sums[0]), 4*kern.BlockOutputs, uintptr(c.pixels)
 		w.ConvSums(job, block, rowStep)
 		check()
+		all := make([]int32, c.pixels*kern.BlockOutputs)
+		for i := range all {
+			all[i] = int32(binary.LittleEndian.Uint32(sums[4*i:]))
+		}
+		checkFloats(t, rng, w, job, block, rowStep, c.pixels, all)
 		for p := range c.pixels {
 			for o := range n {
 				sum := int32(count(p, block*kern.BlockOutputs+o))
@@ -163,6 +169,51 @@ func testWide(t *testing.T, wide *kern.Wide, rng *rand.Rand, c wideCase) {
 				}
 				require.Equal(t, want, int32(binary.LittleEndian.Uint32(sums[4*(p*kern.BlockOutputs+o):])), "%+v: pixel %d output %d", c, p, o)
 			}
+		}
+	}
+}
+
+// checkFloats compares the values of a kernel that ends sums with those of other kernels.
+func checkFloats(t *testing.T, rng *rand.Rand, w *kern.WideFilter, job *kern.ConvJob, block, rowStep, pixels int, sums []int32) {
+	if !w.EndsFloats() {
+		return
+	}
+	const n = kern.BlockOutputs
+	row := func() []float32 {
+		r := make([]float32, n)
+		for i := range r {
+			r[i] = float32(rng.NormFloat64())
+		}
+		return r
+	}
+	for _, end := range []kern.End{
+		{},
+		{Scale: row(), Shift: row()},
+		{Activation: kern.ReLU()},
+		{Scale: row(), Shift: row(), Activation: kern.Activation{Slope: row()}},
+		{Scale: row(), Shift: row(), Activation: kern.Activation{Clip: true, Low: -0.5, High: 20}},
+	} {
+		want, added := make([]float32, pixels*n), make([]float32, pixels*n)
+		generic.Scale(want, n, sums, n, n, pixels, end)
+		for i := range added {
+			added[i] = float32(rng.NormFloat64())
+		}
+		for range 2 {
+			dst, check := unaligned(t, pixels*4*n, 4)
+			job.Dst, job.DstStep, job.Pixels = unsafe.Pointer(&dst[0]), 4*n, uintptr(pixels)
+			if added == nil {
+				w.ConvFloats(job, block, rowStep, &end, nil)
+			} else {
+				w.ConvFloats(job, block, rowStep, &end, unsafe.Pointer(&added[0]))
+			}
+			check()
+			for i, v := range want {
+				if added != nil {
+					v += added[i]
+				}
+				require.Equal(t, v, math.Float32frombits(binary.LittleEndian.Uint32(dst[4*i:])), "%+v: value %d", end, i)
+			}
+			added = nil
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 type kernel struct {
 	bytes           bool // else nibbles
 	sums            bool
+	floats          bool // ended sums
 	pooled          bool // of four pixels
 	pixels, vectors int
 	job             reg.Register
@@ -49,7 +50,12 @@ func (k *kernel) budget() int {
 }
 
 func conv(bytes, sums, pooled bool, pixels, vectors int) {
-	k := &kernel{bytes: bytes, sums: sums, pooled: pooled, pixels: pixels, vectors: vectors}
+	(&kernel{bytes: bytes, sums: sums, pooled: pooled, pixels: pixels, vectors: vectors}).write()
+}
+
+// write writes the kernel.
+func (k *kernel) write() {
+	bytes, sums, pooled, pixels, vectors := k.bytes, k.sums, k.pooled, k.pixels, k.vectors
 	n := vectors * k.outputs()
 	name, piece, product, result := "convBits", "nibbles", "popcount(x[i] XOR w[i][o])", "bit o of dst[p] = c[o] ≤ table[class[p]][o], XOR flip"
 	if bytes {
@@ -61,6 +67,10 @@ func conv(bytes, sums, pooled bool, pixels, vectors int) {
 		if bytes {
 			result = "dst[p][o] = table[class[p]][o] + c[o]"
 		}
+	}
+	if k.floats {
+		name += "Floats"
+		result = "dst[p][o] = end of float32(table[class[p]][o] − 2·c[o]), plus what is added"
 	}
 	if pooled {
 		name += "Pooled"
@@ -169,7 +179,7 @@ func (k *kernel) tile(pixels int, label string) {
 	dst, class, table := GP64(), GP64(), k.table
 	MOVQ(Mem{Base: k.job, Disp: gen.JobDst}, dst)
 	MOVQ(Mem{Base: k.job, Disp: gen.JobClass}, class)
-	if !k.bytes && !k.sums && pixels == 4 {
+	if !k.bytes && !k.sums && !k.floats && pixels == 4 {
 		k.storeAlike(dst, class, label)
 	}
 	switch {
@@ -186,7 +196,7 @@ func (k *kernel) tile(pixels int, label string) {
 	for p := range pixels {
 		MOVL(Mem{Base: class, Disp: 4 * p}, table.As32())
 		ADDQ(Mem{Base: k.job, Disp: gen.JobTable}, table)
-		k.store(p, dst, table)
+		k.store(p, dst, table, label)
 		ADDQ(Mem{Base: k.job, Disp: gen.JobDstStep}, dst)
 	}
 	Label(label + "stored")

@@ -17,6 +17,7 @@ func convBits() {
 		conv(false, sums, false, 4, 2)
 		conv(false, sums, false, 4, 1)
 	}
+	(&kernel{floats: true, pixels: 4, vectors: 2}).write()
 	for _, vectors := range []int{2, 1} {
 		conv(false, false, true, 4, vectors)
 		short(vectors)
@@ -24,12 +25,13 @@ func convBits() {
 }
 
 // store writes the results of a pixel.
-func (k *kernel) store(p int, dst, table reg.Register) {
+func (k *kernel) store(p int, dst, table reg.Register, label string) {
 	if k.bytes {
 		k.storeBytes(p, dst, table)
 		return
 	}
 	word, part := GP64(), k.temp
+	values := make([]reg.VecVirtual, 4*k.vectors) // of 8 outputs each
 	for v := range k.vectors {
 		sums := k.wide.Offset(64 * (p*k.vectors + v))
 		even, odd, low, high := YMM(), YMM(), YMM(), YMM()
@@ -37,7 +39,7 @@ func (k *kernel) store(p int, dst, table reg.Register) {
 		VMOVDQU(sums.Offset(32), odd)
 		VPUNPCKLWD(odd, even, low)  // outputs 0–7 and 16–23
 		VPUNPCKHWD(odd, even, high) // outputs 8–15 and 24–31
-		if k.sums {
+		if k.sums || k.floats {
 			for i, s := range []reg.VecVirtual{low, high} {
 				upper := XMM()
 				VEXTRACTI128(U8(1), s, upper)
@@ -48,7 +50,10 @@ func (k *kernel) store(p int, dst, table reg.Register) {
 					VPADDD(c, c, c)
 					VMOVDQU(Mem{Base: table, Disp: place}, t)
 					VPSUBD(c, t, t)
-					VMOVDQU(t, Mem{Base: dst, Disp: place})
+					if k.sums {
+						VMOVDQU(t, Mem{Base: dst, Disp: place})
+					}
+					values[place/32] = t
 				}
 			}
 			continue
@@ -66,7 +71,11 @@ func (k *kernel) store(p int, dst, table reg.Register) {
 			ORQ(part, word)
 		}
 	}
-	if !k.sums {
+	if k.floats {
+		label = fmt.Sprint(label, p)
+		ymm.EndFloats(k.job, values, len(values), label)
+		ymm.StoreFloats(k.job, dst, values, label)
+	} else if !k.sums {
 		XORQ(Mem{Base: k.job, Disp: gen.JobFlip}, word)
 		MOVQ(word, Mem{Base: dst})
 	}

@@ -27,6 +27,7 @@ const (
 	pooled                    // bits that any of four pixels has
 	pooledAlike               // the same, of pixels with the same thresholds
 	sums                      // int32
+	floats                    // float32: ended sums and what is added to them
 )
 
 // conv writes a convolution of pixels × vectors of 16 output channels: one
@@ -56,6 +57,9 @@ func conv(k kind, out result, pixels, vectors int) {
 		if k == bytesKind {
 			what = "dst[p][o] = table[class[p]][o] + c[o]"
 		}
+	case floats:
+		name += "Floats"
+		what = "dst[p][o] = end of float32(table[class[p]][o] − 2·c[o]), plus what is added"
 	}
 	name += fmt.Sprintf("%dAVX512", 16*vectors)
 	TEXT(name, NOSPLIT, "func(job *byte)")
@@ -185,10 +189,18 @@ func tile(k kind, out result, job reg.Register, pixels, vectors int, label strin
 	dst := GP64()
 	MOVQ(Mem{Base: job, Disp: gen.JobDst}, dst)
 	MOVQ(Mem{Base: job, Disp: gen.JobClass}, class)
+	if out == floats {
+		for p := range pixels {
+			doubled(table(p), acc[p*vectors:][:vectors])
+		}
+		zmm.EndFloats(job, acc, vectors, label)
+	}
 	for p := 0; p < pixels; p++ {
 		switch out {
 		case sums:
 			storeSums(k, dst, table(p), acc[p*vectors:][:vectors])
+		case floats:
+			zmm.StoreFloats(job, dst, acc[p*vectors:][:vectors], fmt.Sprint(label, p))
 		case packed:
 			storeBits(k, job, dst, func() reg.Register { return table(p) }, acc[p*vectors:][:vectors])
 		case pooled, pooledAlike:
@@ -203,15 +215,23 @@ func tile(k kind, out result, job reg.Register, pixels, vectors int, label strin
 	SUBQ(U8(pixels), Mem{Base: job, Disp: gen.JobPixels})
 }
 
+// doubled makes table − 2·c of counts.
+func doubled(table reg.Register, acc []reg.VecVirtual) {
+	for v, a := range acc {
+		t := ZMM()
+		VMOVDQU32(Mem{Base: table, Disp: 64 * v}, t)
+		VPADDD(a, a, a)
+		VPSUBD(a, t, a)
+	}
+}
+
 func storeSums(k kind, dst, table reg.Register, acc []reg.VecVirtual) {
+	if k == bitsKind {
+		doubled(table, acc)
+	}
 	for v, a := range acc {
 		if k == bytesKind {
 			VPADDD(Mem{Base: table, Disp: 64 * v}, a, a)
-		} else {
-			t := ZMM()
-			VMOVDQU32(Mem{Base: table, Disp: 64 * v}, t)
-			VPADDD(a, a, a)
-			VPSUBD(a, t, a)
 		}
 		VMOVDQU32(a, Mem{Base: dst, Disp: 64 * v})
 	}

@@ -8,6 +8,7 @@ func convBits() {
 		conv(bitsKind, out, 6, 2)
 		conv(bitsKind, out, 6, 1)
 	}
+	conv(bitsKind, floats, 4, 4)
 	for _, out := range []result{pooled, pooledAlike} {
 		conv(bitsKind, out, 4, 4)
 		conv(bitsKind, out, 4, 3)

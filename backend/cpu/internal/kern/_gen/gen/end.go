@@ -113,3 +113,65 @@ func (isa ISA) ends(kind, what string, value func(load func(r reg.Register) reg.
 	VZEROUPPER()
 	RET()
 }
+
+// EndFloats makes float32 values of int32 sums and ends them as a ConvJob says: pixels of
+// so many vectors each.
+func (isa ISA) EndFloats(job reg.Register, x []reg.VecVirtual, vectors int, label string) {
+	at, shift := GP64(), GP64()
+	// unless jumps over what do does where the pointer or number at disp is 0.
+	unless := func(disp int, what string, do func()) {
+		MOVQ(Mem{Base: job, Disp: disp}, at)
+		TESTQ(at, at)
+		JEQ(LabelRef(label + what))
+		do()
+		Label(label + what)
+	}
+	load := func(row reg.Register, v int) reg.VecVirtual {
+		r := isa.Vec()
+		VMOVUPS(Mem{Base: row, Disp: 4 * isa.Lanes * v}, r)
+		return r
+	}
+	for _, r := range x {
+		VCVTDQ2PS(r, r)
+	}
+	unless(JobScale, "scaled", func() {
+		MOVQ(Mem{Base: job, Disp: JobShift}, shift)
+		for v := range vectors {
+			a, b := load(at, v), load(shift, v)
+			for i := v; i < len(x); i += vectors {
+				VFMADD213PS(b, a, x[i])
+			}
+		}
+	})
+	unless(JobSlope, "sloped", func() {
+		zero := isa.Vec()
+		isa.Zero(zero)
+		for i, r := range x {
+			isa.PReLU(load(at, i%vectors), zero, r)
+		}
+	})
+	unless(JobClip, "clipped", func() {
+		low, high := isa.Vec(), isa.Vec()
+		VBROADCASTSS(Mem{Base: job, Disp: JobLow}, low)
+		VBROADCASTSS(Mem{Base: job, Disp: JobHigh}, high)
+		for _, r := range x {
+			VMAXPS(low, r, r)  // r where it is greater
+			VMINPS(high, r, r) // r where it is less
+		}
+	})
+}
+
+// StoreFloats writes the values of a pixel, plus what a ConvJob adds to them.
+func (isa ISA) StoreFloats(job, dst reg.Register, x []reg.VecVirtual, label string) {
+	added := GP64()
+	MOVQ(Mem{Base: job, Disp: JobAdded}, added)
+	TESTQ(added, added)
+	JEQ(LabelRef(label + "alone"))
+	for v, r := range x {
+		VADDPS(Mem{Base: dst, Index: added, Scale: 1, Disp: 4 * isa.Lanes * v}, r, r)
+	}
+	Label(label + "alone")
+	for v, r := range x {
+		VMOVUPS(r, Mem{Base: dst, Disp: 4 * isa.Lanes * v})
+	}
+}

@@ -25,6 +25,13 @@ const (
 	JobDst      = 104
 	JobAt       = 112
 	JobClass    = 120
+	JobScale    = 128
+	JobShift    = 136
+	JobSlope    = 144
+	JobClip     = 152
+	JobLow      = 160
+	JobHigh     = 164
+	JobAdded    = 168 // from where values are written to what is added to them
 )
 
 // Offsets of the fields of kern.DotJob and kern.FMAJob.

@@ -1,0 +1,171 @@
+package cpu
+
+import (
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
+	"github.com/bitcnn/bitcnn/backend/driver"
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// A group is a step and those behind it that work on each pixel of its output for
+// itself, such as a convolution, the sum with a shortcut and the sign that the next
+// convolution reads. They follow it pixels by pixels, while these are in the cache,
+// with the kernels that they have anyway.
+//
+// Their tensors are needed from the first step of the group to its last. Results that
+// only the next step reads lie where it writes: they never leave the cache.
+type group struct{ first, last int }
+
+// maxFollowers bounds a group, since its tensors are needed all at once.
+const maxFollowers = 4
+
+// groups divides a plan. Steps that are looked at one by one are groups of their own.
+func groups(plan *bcnn.Plan, stepwise bool) []group {
+	var all []group
+	for i := 0; i < len(plan.Steps); {
+		g := group{i, i}
+		for !stepwise && g.last+1 < len(plan.Steps) && g.last-i < maxFollowers && follows(plan, i, g.last+1) {
+			g.last++
+		}
+		all = append(all, g)
+		i = g.last + 1
+	}
+	return all
+}
+
+// follows reports whether step i can follow those from first on.
+func follows(plan *bcnn.Plan, first, i int) bool {
+	s := plan.Steps[i]
+	in, out := plan.Tensors[s.In[0]], plan.Tensors[s.Out]
+	switch s.Op.(type) {
+	case *bcnn.AddStep, *bcnn.MulStep, *bcnn.ConcatStep, *bcnn.QuantizeStep, *bcnn.ChannelsStep:
+	case *bcnn.AffineStep:
+		if in.DType == bcnn.Uint8 { // the step needs the memory of the worker
+			return false
+		}
+	case *bcnn.SignStep:
+		if in.Shape.C != out.Shape.C { // the same
+			return false
+		}
+	default:
+		return false
+	}
+	led := plan.Tensors[plan.Steps[first].Out].Shape
+	if out.Shape.H != led.H || out.Shape.W != led.W {
+		return false
+	}
+	for _, t := range s.In {
+		for _, before := range plan.Steps[first:i] {
+			if t == before.Out {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// uses lists what the groups read and write, without inputs and outputs. Of tensors
+// that lie in the same place, at[t] is the one that has it.
+func uses(plan *bcnn.Plan, groups []group) (uses []bcnn.Use, at []int) {
+	at = inPlace(plan, groups)
+	ofStep := make([]group, len(plan.Steps))
+	for _, g := range groups {
+		for i := g.first; i <= g.last; i++ {
+			ofStep[i] = g
+		}
+	}
+	for _, u := range plan.InnerUses() {
+		g := ofStep[u.First]
+		uses = append(uses, bcnn.Use{Tensor: at[u.Tensor], First: g.first, Last: g.last})
+	}
+	return uses, at
+}
+
+// inPlace returns for every tensor the one in whose place it lies: that which the next
+// step of its group writes, where nothing else reads it.
+func inPlace(plan *bcnn.Plan, groups []group) []int {
+	readers := make([]int, len(plan.Tensors))
+	for _, s := range plan.Steps {
+		for _, t := range s.In {
+			readers[t]++
+		}
+	}
+	ends := plan.Ends()
+	at := make([]int, len(plan.Tensors))
+	for t := range at {
+		at[t] = t
+	}
+	for _, g := range groups {
+		for i := g.last; i > g.first; i-- {
+			s, t := plan.Steps[i], plan.Steps[i-1].Out
+			switch s.Op.(type) {
+			case *bcnn.AddStep, *bcnn.MulStep, *bcnn.AffineStep:
+			default:
+				continue
+			}
+			from, to := plan.Tensors[t], plan.Tensors[s.Out]
+			if s.In[0] != t && (len(s.In) < 2 || s.In[1] != t) || readers[t] > 1 || ends[t] || ends[s.Out] {
+				continue
+			}
+			if from.DType == to.DType && from.Shape == to.Shape {
+				at[t] = at[s.Out]
+			}
+		}
+	}
+	return at
+}
+
+// fuse makes one step of those of each group, where the first can lead.
+func (e *executable) fuse(groups []group) {
+	plan, steps, at := e.plan, e.steps, inPlace(e.plan, groups)
+	e.steps = nil
+	for _, g := range groups {
+		led := plan.Tensors[plan.Steps[g.first].Out]
+		follow := g.first + 1
+		if follow <= g.last && e.add(steps[g.first], follow, at) {
+			e.choices[follow] = driver.Choice{Kernel: "in that of " + plan.Steps[g.first].Name, Why: "its values are in registers"}
+			follow++
+		}
+		followers := make([]tiles.Next, 0, g.last-g.first)
+		for _, s := range steps[follow : g.last+1] {
+			if r, ok := s.(*tiles.Range); ok && r.Size == led.Shape.Pixels() {
+				followers = append(followers, r.Do)
+			}
+		}
+		leader, ok := steps[g.first].(tiles.Leader)
+		if ok && len(followers) > 0 && len(followers) == g.last+1-follow &&
+			leader.Lead(led.Shape.Pixels(), led.Shape.C, next(followers)) {
+			e.steps = append(e.steps, leader)
+			for i := range followers {
+				c := &e.choices[follow+i]
+				c.Tile, c.Why = "those of "+plan.Steps[g.first].Name, "pixels that are in the cache"
+			}
+			continue
+		}
+		e.steps = append(append(e.steps, steps[g.first]), steps[follow:g.last+1]...)
+	}
+}
+
+// add has the step before step i add what that adds, where it lies in its place and its
+// kernels can. It reports whether they do.
+func (e *executable) add(before tiles.Step, i int, at []int) bool {
+	s, out := e.plan.Steps[i], e.plan.Steps[i-1].Out
+	op, sum := s.Op.(*bcnn.AddStep)
+	conv, can := before.(interface{ Add(*bcnn.Tensor) bool })
+	if !sum || !can || op.Activation.Kind != bcnn.ActivationNone || at[out] != at[s.Out] {
+		return false
+	}
+	other := s.In[0]
+	if other == out {
+		other = s.In[1]
+	}
+	return conv.Add(&e.tensors[other])
+}
+
+// next has all followers work on pixels.
+func next(followers []tiles.Next) tiles.Next {
+	return func(s *tiles.Scratch, image, from, to int) {
+		for _, follow := range followers {
+			follow(s, image, from, to)
+		}
+	}
+}

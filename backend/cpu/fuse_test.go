@@ -1,0 +1,195 @@
+package cpu
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
+	"github.com/bitcnn/bitcnn/backend/driver"
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// residual draws a plan in which every kind of step follows another, on tensors that
+// others read too, and not.
+func residual(h, w, c int) *planner {
+	p := newPlanner(uint64(h*w*c), input(bcnn.Float32, h, w, c))
+	same := bcnn.Window{KH: 3, KW: 3, Pad: bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}}
+	tensor := func() int { return len(p.plan.Tensors) - 1 }
+	shape := func() bcnn.Shape { return p.last().Shape }
+	add := func(end bcnn.ActivationKind, more int) {
+		p.step("add", &bcnn.AddStep{Activation: p.activation(end, shape().C)}, bcnn.Float32, shape(), more)
+	}
+	affine := func(end bcnn.ActivationKind) {
+		p.step("affine", &bcnn.AffineStep{Scale: p.floats(shape().C), Shift: p.floats(shape().C), Activation: p.activation(end, shape().C)},
+			bcnn.Float32, shape())
+	}
+	sign := func() {
+		p.step("sign", &bcnn.SignStep{Threshold: p.threshold(shape().C, 2, false)}, bcnn.Bits, shape())
+	}
+	p.step("gate", &bcnn.AvgPoolStep{Window: bcnn.Window{KH: h, KW: w, StrideH: 1, StrideW: 1}}, bcnn.Float32, bcnn.Shape{H: 1, W: 1, C: c})
+	gate := tensor()
+	p.step("first", &bcnn.QuantizeStep{Low: -1, Levels: 3, Thresholds: []float32{-0.5, 0.5}}, bcnn.Float32, shape())
+	p.plan.Steps[1].In, p.plan.Tensors[2].Shape = []int{0}, bcnn.Shape{H: h, W: w, C: c}
+	sign()
+	p.conv(convOptions{window: same, out: c, padValue: 1, float: true, end: bcnn.ActivationPReLU})
+	add(bcnn.ActivationClip, 0)
+	affine(bcnn.ActivationReLU)
+	sum := tensor()
+	sign()
+	p.conv(convOptions{window: same, out: c, padValue: -1, float: true, raw: true})
+	p.step("mul", &bcnn.MulStep{}, bcnn.Float32, shape(), gate)
+	affine(bcnn.ActivationTanh)
+	add(bcnn.ActivationPReLU, sum)
+	double := shape()
+	double.C *= 2
+	p.step("concat", &bcnn.ConcatStep{}, bcnn.Float32, double, sum)
+	index := make([]int32, c)
+	for i := range index {
+		index[i] = int32((5*i)%(2*c+1)) - 1
+	}
+	single := shape()
+	single.C = c
+	p.step("channels", &bcnn.ChannelsStep{Index: index}, bcnn.Float32, single)
+	add(bcnn.ActivationNone, tensor()) // twice the same
+	p.conv(convOptions{window: bcnn.Window{KH: 1, KW: 1}, out: c, float: true})
+	add(bcnn.ActivationNone, sum)
+	sign()
+	affine(bcnn.ActivationNone)
+	pool := &bcnn.MaxPoolStep{Window: bcnn.Window{KH: 3, KW: 3, StrideH: 2, StrideW: 2}}
+	p.step("pool", pool, bcnn.Float32, pool.Window.Output(shape(), c))
+	sign()
+	p.conv(convOptions{window: bcnn.Window{KH: 3, KW: 3, StrideH: 2, StrideW: 2, Pad: same.Pad}, out: 2 * c, padValue: 0, float: true})
+	affine(bcnn.ActivationClip)
+	down := tensor()
+	sign()
+	p.conv(convOptions{window: same, out: 2 * c, padValue: 1, float: true, end: bcnn.ActivationReLU})
+	add(bcnn.ActivationNone, down)
+	affine(bcnn.ActivationNone)
+	return p
+}
+
+func TestGroups(t *testing.T) {
+	plan := residual(9, 7, 64).done()
+	kinds := func(stepwise bool) string {
+		var lines []string
+		for _, g := range groups(plan, stepwise) {
+			var steps []string
+			for _, s := range plan.Steps[g.first : g.last+1] {
+				steps = append(steps, s.Kind())
+			}
+			lines = append(lines, strings.Join(steps, " "))
+		}
+		return strings.Join(lines, "\n")
+	}
+	require.Equal(t, `avgpool
+quantize sign
+conv add affine sign
+conv mul affine add concat
+channels add
+conv add sign affine
+maxpool sign
+conv affine sign
+conv add affine`, kinds(false))
+	require.Equal(t, len(plan.Steps), strings.Count(kinds(true), "\n")+1)
+}
+
+// TestInPlace looks at who lies where: results that only the next step reads where it
+// writes, and nothing where something else is read while the group is at work.
+func TestInPlace(t *testing.T) {
+	plan := residual(9, 7, 64).done()
+	all := groups(plan, false)
+	uses, at := uses(plan, all)
+	placed := plan.Place(2, uses)
+	ofStep := map[int]group{}
+	for _, g := range all {
+		for i := g.first; i <= g.last; i++ {
+			ofStep[i] = g
+		}
+	}
+	shared := 0
+	for a, s := range plan.Steps {
+		if at[s.Out] != s.Out {
+			next := plan.Steps[a+1]
+			require.Contains(t, next.In, s.Out)
+			require.Equal(t, at[next.Out], at[s.Out])
+			require.Equal(t, ofStep[a], ofStep[a+1])
+			shared++
+		}
+		// All that a group touches, the same tensor and what lies in its place apart.
+		for b, other := range plan.Steps {
+			if ofStep[a] != ofStep[b] {
+				continue
+			}
+			for _, x := range append([]int{s.Out}, s.In...) {
+				y := other.Out
+				if at[x] == at[y] || placed.Offsets[at[x]] < 0 || placed.Offsets[at[y]] < 0 {
+					continue
+				}
+				from, to := placed.Offsets[at[x]], placed.Offsets[at[y]]
+				require.True(t, from >= to+plan.Tensors[y].Bytes(2) || to >= from+plan.Tensors[x].Bytes(2), "%d and %d", x, y)
+			}
+		}
+	}
+	require.Equal(t, 8, shared)
+}
+
+// TestFused compares what fused steps compute with the reference, and counts them.
+func TestFused(t *testing.T) {
+	shapes := [][3]int{{9, 7, 64}, {5, 33, 3}, {13, 11, 130}, {3, 3, 65}, {40, 3, 16}}
+	forEach(t, func(t *testing.T, opts backend.Options) {
+		for _, s := range shapes {
+			requireReference(t, residual(s[0], s[1], s[2]), opts)
+		}
+	})
+	plan := residual(40, 33, 64).done()
+	for _, threads := range []int{1, 2} {
+		for _, isa := range sets.Names() {
+			set, err := sets.Lookup(isa)
+			require.NoError(t, err)
+			config := driver.Config{MaxBatch: 1, Threads: threads, ISA: set.ISA, ArenaBytes: 1 << 30}
+			e, err := newExecutable(t.Context(), plan, set, config)
+			require.NoError(t, err)
+			require.Len(t, e.steps, 9, set.ISA)
+			added := 0
+			for _, c := range e.Explain() {
+				if strings.HasPrefix(c.Kernel, "in that of ") {
+					added++
+				}
+			}
+			want := 0 // where no kernel ends float32 values
+			if strings.HasPrefix(set.ISA, "avx") {
+				want = 1
+			}
+			require.Equal(t, want, added, set.ISA)
+			require.NoError(t, e.Close())
+		}
+	}
+}
+
+// TestFusedMemory: where the memory does not allow fusion, steps take turns.
+func TestFusedMemory(t *testing.T) {
+	p := newPlanner(1, input(bcnn.Float32, 64, 64, 64))
+	for range 4 { // each of them twice read, so none lies in the place of another
+		p.step("channels", &bcnn.ChannelsStep{Index: make([]int32, 64)}, bcnn.Float32, p.last().Shape)
+		p.step("add", &bcnn.AddStep{}, bcnn.Float32, p.last().Shape, len(p.plan.Tensors)-1)
+	}
+	plan := p.done()
+	fused, _ := uses(plan, groups(plan, false))
+	need, less := plan.Place(1, fused).Bytes, plan.Place(1, plan.InnerUses()).Bytes
+	require.Less(t, less, need)
+	set, err := sets.Lookup(sets.Names()[0])
+	require.NoError(t, err)
+	for _, c := range []struct {
+		arena int64
+		steps int
+	}{{need + 1<<20, 2}, {need - 1, len(plan.Steps)}} {
+		e, err := newExecutable(t.Context(), plan, set, driver.Config{MaxBatch: 1, Threads: 1, ISA: set.ISA, ArenaBytes: c.arena})
+		require.NoError(t, err)
+		require.Len(t, e.steps, c.steps)
+		require.NoError(t, e.Close())
+	}
+	requireReference(t, p, backend.Options{})
+}
