@@ -37,4 +37,5 @@ def predict_udf(source: Source, **options: Any) -> Any:
 
     # The annotations of predict are text here, which pandas_udf cannot read.
     predict.__annotations__ = {"columns": Iterator[pd.Series], "return": Iterator[pd.Series]}
-    return pandas_udf(predict, returnType="array<float>")
+    udf: Any = pandas_udf  # its types know functions of series only
+    return udf(predict, returnType="array<float>")
