@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 torch = pytest.importorskip("torch")
 bt = pytest.importorskip("bitcnn.torch")
@@ -394,6 +396,15 @@ def test_compile_to_the_runtime() -> None:
     assert all(torch.equal(a, b) for a, b in zip(before.values(), net.state_dict().values(), strict=True))
     with pytest.raises(ValueError, match="example"):
         bt.compile(net, x[:0])
+
+
+def test_readme() -> None:
+    pytest.importorskip("onnxscript")
+    text = (ROOT / "python" / "README.md").read_text()
+    section = text[text.index("## PyTorch") : text.index("## Many machines")]
+    names: dict[str, Any] = {}
+    exec("\n".join(re.findall(r"```python\n(.*?)```", section, re.DOTALL)), names)
+    assert names["scores"].shape == (8, 10)
 
 
 def test_compile_several_inputs_and_outputs() -> None:
