@@ -18,7 +18,7 @@ TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 # Without the tables of debuggers, which are a fifth of the file.
 LDFLAGS ?= -ldflags=-w
 
-.PHONY: build build-arm64 arm-check arm-check-build wheel lib install demo test check lint release fuzz bench bench-peers bench-engines arm-model opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
+.PHONY: build build-arm64 check-python arm-check arm-check-build wheel lib install demo test check lint release fuzz bench bench-peers bench-engines arm-model opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
@@ -32,6 +32,9 @@ test: ## test before a commit: all packages, backends on a small table (installs
 
 check: ## everything: all tests, arm64, race detector, linters, GPU kernels under checking tools
 	./scripts/check
+
+check-python: ## test the Python package with PyTorch, Ray, PySpark and notebooks (installs 6 GB from PyPI)
+	./scripts/check-python
 
 lint: ## look for mistakes with staticcheck, ineffassign and misspell
 	./scripts/lint

@@ -221,6 +221,16 @@ bitcnn_status bitcnn_save(bitcnn_model model, const char *path) {
 	DONE(bitcnnGoSave(model, (char *)path, &text));
 }
 
+bitcnn_status bitcnn_conv_model(const bitcnn_conv *conv, bitcnn_model *model) {
+	NOT_NULL(model, "place for a model");
+	*model = 0;
+	NOT_NULL(conv, "convolution");
+	bitcnn_conv all;
+	TAKE(all, conv);
+	ENTER();
+	DONE(bitcnnGoConvModel(&all, model, &text));
+}
+
 bitcnn_status bitcnn_close_model(bitcnn_model model) {
 	ENTER();
 	DONE(bitcnnGoCloseModel(model, &text));

@@ -4,6 +4,7 @@ package main
 
 /*
 #include "bitcnn.h"
+#include "order.h"
 */
 import "C"
 
@@ -28,7 +29,11 @@ type session struct {
 }
 
 // call are the tensors of a run.
-type call struct{ in, out []bitcnn.Tensor }
+type call struct {
+	in, out []bitcnn.Tensor
+	// Memory for those that the caller has as NCHW; nil until there is one.
+	inOrder, outOrder []bitcnn.Tensor
+}
 
 var sessions = table[session]{kind: 2, what: "session"}
 
@@ -62,7 +67,10 @@ func bitcnnGoOpen(model C.bitcnn_model, o *C.bitcnn_options, number *C.bitcnn_se
 			s.outputs[i].Name = p.Name
 		}
 		s.calls.New = func() any {
-			return &call{make([]bitcnn.Tensor, len(s.inputs)), make([]bitcnn.Tensor, len(s.outputs))}
+			return &call{
+				make([]bitcnn.Tensor, len(s.inputs)), make([]bitcnn.Tensor, len(s.outputs)),
+				make([]bitcnn.Tensor, len(s.inputs)), make([]bitcnn.Tensor, len(s.outputs)),
+			}
 		}
 		added, err := sessions.add(s)
 		if err != nil {
@@ -231,12 +239,16 @@ func run(number uint64, images int64, in *C.bitcnn_tensor, ins C.size_t, out *C.
 			bitcnn.ErrShape, uint64(ins), uint64(outs), len(s.inputs), len(s.outputs))
 	}
 	c := s.calls.Get().(*call)
-	err = s.tensors(c.in, s.inputs, in, images)
+	err = s.tensors(c.in, c.inOrder, s.inputs, in, images)
 	if err == nil {
-		err = s.tensors(c.out, s.outputs, out, images)
+		err = s.tensors(c.out, c.outOrder, s.outputs, out, images)
 	}
 	if err == nil {
+		reorder(s.inputs, in, c.in, images, false)
 		err = s.Run(ctx, c.out, c.in)
+	}
+	if err == nil {
+		reorder(s.outputs, out, c.out, images, true)
 	}
 	clear(c.in)
 	clear(c.out)
@@ -244,16 +256,45 @@ func run(number uint64, images int64, in *C.bitcnn_tensor, ins C.size_t, out *C.
 	return err
 }
 
-// tensors makes tensors of memory of the caller's.
-func (s *session) tensors(to []bitcnn.Tensor, list []bitcnn.IO, memory *C.bitcnn_tensor, images int64) error {
+// isNCHW says whether the caller has a tensor in another order than a run.
+func isNCHW(m *C.bitcnn_tensor, shape bitcnn.Shape) bool {
+	return m.layout == C.BITCNN_NCHW && shape.C > 1 && shape.Pixels() > 1
+}
+
+// reorder copies what the caller has as NCHW to the tensors of a run, or back.
+func reorder(list []bitcnn.IO, memory *C.bitcnn_tensor, tensors []bitcnn.Tensor, images int64, back bool) {
+	for i := range list {
+		m, shape := &unsafe.Slice(memory, len(list))[i], list[i].Shape
+		if !isNCHW(m, shape) {
+			continue
+		}
+		pixels, channels := C.size_t(shape.Pixels()), C.size_t(shape.C)
+		var data unsafe.Pointer
+		var floats C.int
+		if t := &tensors[i]; t.DType == bitcnn.Float32 {
+			data, floats = unsafe.Pointer(&t.F32[0]), 1
+		} else {
+			data = unsafe.Pointer(&t.U8[0])
+		}
+		if back {
+			C.bitcnn_reorder(m.data, data, C.int64_t(images), pixels, channels, floats, 1)
+		} else {
+			C.bitcnn_reorder(data, m.data, C.int64_t(images), pixels, channels, floats, 0)
+		}
+	}
+}
+
+// tensors makes tensors of memory of the caller's, or of a size for it in order, which
+// grows to that of the largest batch.
+func (s *session) tensors(to, order []bitcnn.Tensor, list []bitcnn.IO, memory *C.bitcnn_tensor, images int64) error {
 	if images < 1 {
 		return fmt.Errorf("%w: batch size %d, want at least 1", bitcnn.ErrShape, images)
 	}
 	if images > int64(s.MaxBatch()) {
 		return fmt.Errorf("%w: a batch of %d images, at most %d", bitcnn.ErrShape, images, s.MaxBatch())
 	}
-	for i, m := range unsafe.Slice(memory, len(list)) {
-		io := &list[i]
+	for i := range list {
+		io, m := &list[i], &unsafe.Slice(memory, len(list))[i]
 		if bitcnn.DType(m.dtype) != io.DType || m.dtype != C.int32_t(io.DType) {
 			return fmt.Errorf("%w: %s: tensor is %s, want %v", bitcnn.ErrShape, io.Name, dtypeName(m.dtype), io.DType)
 		}
@@ -265,6 +306,8 @@ func (s *session) tensors(to []bitcnn.Tensor, list []bitcnn.IO, memory *C.bitcnn
 		switch {
 		case m.data == nil:
 			return fmt.Errorf("%w: %s: no memory, the pointer is NULL", bitcnn.ErrShape, io.Name)
+		case m.layout != 0 && m.layout != C.BITCNN_NHWC && m.layout != C.BITCNN_NCHW:
+			return invalid("%s: no layout of a tensor: %d", io.Name, int(m.layout))
 		case uint64(m.bytes) != uint64(values)*size:
 			return fmt.Errorf("%w: %s: tensor of %d×%v %v has %d bytes, want %d",
 				bitcnn.ErrShape, io.Name, images, io.Shape, io.DType, uint64(m.bytes), uint64(values)*size)
@@ -275,6 +318,13 @@ func (s *session) tensors(to []bitcnn.Tensor, list []bitcnn.IO, memory *C.bitcnn
 			return err
 		}
 		t := &to[i]
+		if isNCHW(m, io.Shape) {
+			if order[i].N < int(images) {
+				order[i] = bitcnn.NewTensor(io.DType, int(images), io.Shape)
+			}
+			*t = first(order[i], int(images))
+			continue
+		}
 		*t = bitcnn.Tensor{DType: io.DType, N: int(images), Shape: io.Shape}
 		if io.DType == bitcnn.Float32 {
 			t.F32 = unsafe.Slice((*float32)(m.data), values)
@@ -283,6 +333,17 @@ func (s *session) tensors(to []bitcnn.Tensor, list []bitcnn.IO, memory *C.bitcnn
 		}
 	}
 	return nil
+}
+
+// first are the first images of a tensor.
+func first(t bitcnn.Tensor, images int) bitcnn.Tensor {
+	t.N = images
+	if values := images * t.Shape.Values(); t.DType == bitcnn.Float32 {
+		t.F32 = t.F32[:values]
+	} else {
+		t.U8 = t.U8[:values]
+	}
+	return t
 }
 
 func dtypeName(d C.int32_t) string {
@@ -304,9 +365,10 @@ func bitcnnGoProfile(number C.bitcnn_session, images C.int64_t, in *C.bitcnn_ten
 			return invalid("times of %d steps, the network has %d", uint64(steps), want)
 		}
 		tensors := make([]bitcnn.Tensor, len(s.inputs))
-		if err := s.tensors(tensors, s.inputs, in, int64(images)); err != nil {
+		if err := s.tensors(tensors, make([]bitcnn.Tensor, len(s.inputs)), s.inputs, in, int64(images)); err != nil {
 			return err
 		}
+		reorder(s.inputs, in, tensors, int64(images), false)
 		times, err := s.Profile(ctx, int(runs), tensors...)
 		if err != nil {
 			return err

@@ -1,8 +1,6 @@
-"""Layers of binary convolutional networks for PyTorch.
+"""Input schemes of binary convolutional networks, and the layers of bitcnn.torch.
 
-Weights and activations are +1 or -1. Training keeps real-valued latent
-weights; the forward pass sees their signs, and the backward pass lets the
-gradient through (straight-through estimator).
+In these networks sign(x) is +1 only for x > 0.
 """
 
 import math
@@ -11,112 +9,32 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from bitcnn.torch import BinaryConv2d, BinaryLayer, BinaryLinear
+from bitcnn.torch import Sign as AnySign
 
-class SignFunction(torch.autograd.Function):
-    """sign(x) with the gradient of hard tanh: 1 where |x| <= 1, else 0."""
-
-    @staticmethod
-    def forward(ctx, x, zero_is_positive):
-        ctx.save_for_backward(x)
-        return signs(x, zero_is_positive)
-
-    @staticmethod
-    def backward(ctx, grad):
-        (x,) = ctx.saved_tensors
-        return grad * (x.abs() <= 1), None
+__all__ = [
+    "BinaryConv2d",
+    "BinaryLayer",
+    "BinaryLinear",
+    "GreyThreshold",
+    "LocalBinaryPattern",
+    "RGBThreshold",
+    "ScaledInput",
+    "Sign",
+]
 
 
-class WeightSignFunction(torch.autograd.Function):
-    """sign(w) for latent weights. They are kept within [-1, 1], so the
-    gradient passes unchanged."""
+class Sign(AnySign):
+    """Binary activation with the gradient of hard tanh."""
 
-    @staticmethod
-    def forward(ctx, latent):
-        return signs(latent, False)
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad
+    def __init__(self):
+        super().__init__("clipped", zero_is_positive=False)
 
 
 def signs(x, zero_is_positive=False):
     """+1 or -1 for every element, without a gradient."""
     positive = x >= 0 if zero_is_positive else x > 0
     return positive.to(x.dtype).mul_(2).sub_(1)
-
-
-class Sign(nn.Module):
-    """Binary activation. zero_is_positive chooses the rule for 0: x >= 0
-    gives +1, or (the default) only x > 0 does."""
-
-    def __init__(self, zero_is_positive=False):
-        super().__init__()
-        self.zero_is_positive = zero_is_positive
-
-    def forward(self, x):
-        if torch.onnx.is_in_onnx_export():
-            # Plain operators (Greater, Where) that any importer reads.
-            positive = x >= 0 if self.zero_is_positive else x > 0
-            one = torch.ones((), dtype=x.dtype)
-            return torch.where(positive, one, -one)
-        return SignFunction.apply(x, self.zero_is_positive)
-
-
-class BinaryLayer(nn.Module):
-    """What convolution and dense layers share: one latent weight tensor."""
-
-    def __init__(self, *shape):
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(*shape))
-        nn.init.xavier_uniform_(self.weight)
-        self.frozen = False
-
-    def binary_weight(self):
-        """The weights the forward pass uses."""
-        return self.weight if self.frozen else WeightSignFunction.apply(self.weight)
-
-    @torch.no_grad()
-    def clip(self):
-        """Keeps the latent weights in [-1, 1]: further out they would need
-        many steps to change sign. Called after every optimiser step."""
-        self.weight.clamp_(-1, 1)
-
-    @torch.no_grad()
-    def freeze(self):
-        """Replaces the latent weights by their signs, for export."""
-        self.weight.copy_(signs(self.weight))
-        self.frozen = True
-
-
-class BinaryConv2d(BinaryLayer):
-    """Convolution with +-1 weights and no bias. Padded taps have the value
-    padding_value: -1 or +1 for binary inputs, 0 for real ones."""
-
-    def __init__(self, in_channels, out_channels, kernel_size, padding=0, padding_value=-1):
-        if padding_value not in (-1, 0, 1):
-            raise ValueError("padding_value must be -1, 0 or +1")
-        super().__init__(out_channels, in_channels, kernel_size, kernel_size)
-        self.padding = padding
-        self.padding_value = padding_value
-
-    def forward(self, x):
-        weight = self.binary_weight()
-        if x.is_contiguous(memory_format=torch.channels_last):
-            weight = weight.contiguous(memory_format=torch.channels_last)
-        if self.padding == 0 or self.padding_value == 0:
-            return F.conv2d(x, weight, padding=self.padding)
-        x = F.pad(x, [self.padding] * 4, value=float(self.padding_value))
-        return F.conv2d(x, weight)
-
-
-class BinaryLinear(BinaryLayer):
-    """Dense layer with +-1 weights and no bias."""
-
-    def __init__(self, in_features, out_features):
-        super().__init__(out_features, in_features)
-
-    def forward(self, x):
-        return F.linear(x, self.binary_weight())
 
 
 # Input schemes: from bytes, given as real numbers 0..255 of shape

@@ -74,7 +74,7 @@ def main():
     example = torch.randint(0, 256, shape, dtype=torch.uint8)
     has_custom_node = getattr(net, "scheme", "") in ("grey", "lbp")
     # PyTorch's advice on networks in training mode and on the custom node.
-    for message in ("It is recommended that constant folding", ".*_graph_op", "The shape inference of bitcnn::"):
+    for message in ("It is recommended that constant folding", ".*_graph_op", "The shape inference of bitcnn::", "You are using the legacy"):
         warnings.filterwarnings("ignore", message=message)
     torch.onnx.export(
         net,
@@ -88,6 +88,8 @@ def main():
         input_names=["image"],
         output_names=["logits"],
         dynamic_axes={"image": {0: "batch"}, "logits": {0: "batch"}},
+        # The other exporter has no node of one's own that is written by a function.
+        dynamo=False,
     )
     with open(args.onnx, "ab") as file:
         file.write(metadata(entries))

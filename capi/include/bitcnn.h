@@ -135,6 +135,26 @@ BITCNN_API bitcnn_status bitcnn_bundled(const char *name, bitcnn_model *model);
  * replaced. */
 BITCNN_API bitcnn_status bitcnn_save(bitcnn_model model, const char *path);
 
+/* A binary convolution of one input of floats, whose signs are taken first. A dense layer
+ * is one with a kernel of 1 x 1 on an input of 1 x 1. */
+typedef struct bitcnn_conv {
+	size_t size;
+	int32_t height, width, channels; /* of the input */
+	int32_t outputs, kernel_height, kernel_width;
+	int32_t stride_height, stride_width, dilation_height, dilation_width; /* 0 means 1 */
+	int32_t pad_top, pad_left, pad_bottom, pad_right;
+	int32_t pad_value;    /* of padded taps: 1, -1 or 0 */
+	int32_t groups;       /* 0 means 1 */
+	int32_t sign_of_zero; /* of the input: 1 or -1 */
+	/* One bit per weight, 1 for +1, [output][row][column][word]: input channel c of a
+	 * group is bit c % 64 of word c / 64, and bits behind the last channel are 0. */
+	const uint64_t *weights;
+	size_t weight_count; /* in words */
+} bitcnn_conv;
+
+/* Makes a model of one layer. Its output are floats, the sums of the convolution. */
+BITCNN_API bitcnn_status bitcnn_conv_model(const bitcnn_conv *conv, bitcnn_model *model);
+
 BITCNN_API bitcnn_status bitcnn_close_model(bitcnn_model model);
 
 /*
@@ -236,7 +256,9 @@ typedef struct bitcnn_tensor {
 	void *data;
 	size_t bytes;  /* images times bitcnn_io.bytes */
 	int32_t dtype; /* a bitcnn_dtype */
-	int32_t reserved; /* 0 */
+	/* A bitcnn_layout, 0 for BITCNN_NHWC. The values of the other one are put into order
+	 * in memory of the session, as much as the tensor has for each run at the same time. */
+	int32_t layout;
 } bitcnn_tensor;
 
 /*

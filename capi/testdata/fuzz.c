@@ -83,6 +83,7 @@ static bitcnn_tensor tensor(source *s, bitcnn_io *io, int64_t images, void **mem
 	if (one_in(s, 12)) {
 		t.dtype = (int32_t)next(s) % 5;
 	}
+	t.layout = one_in(s, 4) ? (int32_t)(next(s) % 5) - 1 : 0;
 	// Another length that is right by chance, in memory that is too short for it.
 	if (t.bytes == io->bytes * (size_t)images && t.data == *memory && t.bytes != want) {
 		t.bytes++;
@@ -133,6 +134,28 @@ static bitcnn_status call(source *s) {
 			bitcnn_close_model(atomic_exchange(&models[place], made));
 		}
 		return status;
+	case 13: {
+		uint64_t weights[64] = {0};
+		int32_t side = (int32_t)(next(s) % 3), kernel = 1 + (int32_t)(next(s) % 2);
+		bitcnn_conv c = {.size = one_in(s, 8) ? length(s) : sizeof c, .height = 2 + side, .width = 5, .channels = 1 + (int32_t)(next(s) % 130), .outputs = 2,
+			.kernel_height = kernel, .kernel_width = 2, .pad_value = (int32_t)(next(s) % 4) - 1, .sign_of_zero = one_in(s, 8) ? 0 : 1, .weights = weights};
+		c.weight_count = (size_t)(4 * kernel * ((c.channels + 63) / 64));
+		int32_t *fields[] = {&c.height, &c.width, &c.channels, &c.outputs, &c.kernel_height, &c.stride_width, &c.dilation_height, &c.pad_left, &c.pad_bottom, &c.groups};
+		if (one_in(s, 2)) {
+			*fields[next(s) % 10] = (int32_t)length(s);
+		}
+		if (one_in(s, 8)) {
+			c.weight_count = one_in(s, 2) ? SIZE_MAX - next(s) % 3 : next(s) % 65;
+		}
+		if (one_in(s, 8)) {
+			c.weights = NULL;
+		}
+		status = bitcnn_conv_model(one_in(s, 12) ? NULL : &c, one_in(s, 12) ? NULL : &made);
+		if (made) {
+			bitcnn_close_model(atomic_exchange(&models[place], made));
+		}
+		return status;
+	}
 	case 3:
 		return bitcnn_save(number(s, models), one_in(s, 2) ? NULL : "/no such folder/x");
 	case 4:
@@ -182,7 +205,7 @@ static bitcnn_status call(source *s) {
 		text(s, &to, &size);
 		status = (one_in(s, 2) ? bitcnn_input_name : bitcnn_output_name)(number(s, sessions), length(s), to, size, &needed);
 		break;
-	case 13:
+	case 14:
 		text(s, &to, &size);
 		status = one_in(s, 2) ? bitcnn_label(number(s, sessions), length(s), to, size, NULL) : bitcnn_bundled_name(length(s), to, size, &needed);
 		break;

@@ -152,9 +152,9 @@ def test_leak_short() -> None:
     assert int(run_python(LEAK.format(calls=5_000, loads=50))) < 8 << 20
 
 
-# The Python code of README.md, in one process.
+# The Python code of README.md, in one process; that for PyTorch is in test_torch.py.
 def test_readme() -> None:
-    text = (ROOT / "python" / "README.md").read_text()
+    text, _, _ = (ROOT / "python" / "README.md").read_text().partition("## PyTorch")
     code = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
     assert "bitcnn.load" in code
     run_python(f"import os; os.chdir({str(Path(__file__).parent)!r})\n" + code)

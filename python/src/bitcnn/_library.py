@@ -38,6 +38,36 @@ class LoadOptions(c.Structure):
     ]
 
 
+class Conv(c.Structure):
+    _fields_ = [
+        ("size", c.c_size_t),
+        *[
+            (name, c.c_int32)
+            for name in (
+                "height",
+                "width",
+                "channels",
+                "outputs",
+                "kernel_height",
+                "kernel_width",
+                "stride_height",
+                "stride_width",
+                "dilation_height",
+                "dilation_width",
+                "pad_top",
+                "pad_left",
+                "pad_bottom",
+                "pad_right",
+                "pad_value",
+                "groups",
+                "sign_of_zero",
+            )
+        ],
+        ("weights", c.c_void_p),
+        ("weight_count", c.c_size_t),
+    ]
+
+
 class DeviceInfo(c.Structure):
     _fields_ = [
         ("size", c.c_size_t),
@@ -97,7 +127,7 @@ class Tensor(c.Structure):
         ("data", c.c_void_p),
         ("bytes", c.c_size_t),
         ("dtype", c.c_int32),
-        ("reserved", c.c_int32),
+        ("layout", c.c_int32),
     ]
 
 
@@ -107,6 +137,7 @@ _arguments: dict[str, list[Any]] = {
     "load": [c.c_char_p, c.POINTER(LoadOptions), c.POINTER(_number)],
     "read": [c.c_char_p, _size, c.POINTER(LoadOptions), c.POINTER(_number)],
     "bundled": [c.c_char_p, c.POINTER(_number)],
+    "conv_model": [c.POINTER(Conv), c.POINTER(_number)],
     "save": [_number, c.c_char_p],
     "close_model": [_number],
     "bundled_name": [_size, *_text],
@@ -122,6 +153,7 @@ _arguments: dict[str, list[Any]] = {
     "output_name": [_number, _size, *_text],
     "label": [_number, _size, *_text],
     "step": [_number, _size, c.c_int, *_text],
+    "run": [_number, c.c_int64, c.POINTER(Tensor), _size, c.POINTER(Tensor), _size],
     "profile": [
         _number,
         c.c_int64,

@@ -1,0 +1,122 @@
+"""Sessions of one layer each, kept as long as they are in use."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .. import _library as lib
+
+NHWC, NCHW = 1, 2
+_FLOAT32 = 3
+
+# What is kept at the most. A session of a network's layer takes about its weights twice.
+_MOST = 512
+
+_memcmp = ctypes.CDLL(None).memcmp
+_memcmp.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+_memcmp.restype = ctypes.c_int
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A layer as it is compiled."""
+
+    height: int
+    width: int
+    channels: int
+    outputs: int
+    kernel: tuple[int, int]
+    stride: tuple[int, int] = (1, 1)
+    padding: tuple[int, int] = (0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+    padding_value: int = 0
+    zero_is_positive: bool = True
+
+
+class Layer:
+    """A session of the C library for one convolution."""
+
+    def __init__(self, geometry: Geometry, weight: Tensor, batch: int, threads: int) -> None:
+        self._session = 0
+        self.weight, self.batch = weight, batch  # packed
+        g = geometry
+        conv = lib.sized(lib.Conv)
+        conv.height, conv.width, conv.channels, conv.outputs = g.height, g.width, g.channels, g.outputs
+        conv.kernel_height, conv.kernel_width = g.kernel
+        conv.stride_height, conv.stride_width = g.stride
+        conv.dilation_height, conv.dilation_width = g.dilation
+        conv.pad_top, conv.pad_left = conv.pad_bottom, conv.pad_right = g.padding
+        conv.pad_value, conv.groups = g.padding_value, g.groups
+        conv.sign_of_zero = 1 if g.zero_is_positive else -1
+        conv.weights, conv.weight_count = weight.data_ptr(), weight.numel()
+        model, session = ctypes.c_uint64(), ctypes.c_uint64()
+        lib.call("conv_model", conv, model)
+        try:
+            options = lib.sized(lib.Options)
+            options.device, options.max_batch, options.threads = b"cpu", batch, threads
+            lib.call("open", model, options, session)
+        finally:
+            lib.status("close_model", model)
+        self._session = session.value
+
+    def run(self, x: Tensor, out: Tensor, layout: int) -> None:
+        """Computes the output of a batch; both are dense, of float32, and in this layout."""
+        images = x.shape[0]
+        if images == 0 or out.numel() == 0:
+            return
+        size, out_size = x.numel() // images * 4, out.numel() // images * 4
+        at, out_at = x.data_ptr(), out.data_ptr()
+        for first in range(0, images, self.batch):
+            n = min(self.batch, images - first)
+            lib.call(
+                "run",
+                self._session,
+                n,
+                lib.Tensor(at + first * size, n * size, _FLOAT32, layout),
+                1,
+                lib.Tensor(out_at + first * out_size, n * out_size, _FLOAT32, layout),
+                1,
+            )
+
+    def __del__(self) -> None:
+        if self._session and not sys.is_finalizing():
+            lib.status("close", self._session)
+
+
+_layers: OrderedDict[object, Layer] = OrderedDict()
+_lock = threading.Lock()
+
+
+def layer(geometry: Geometry, weight: Tensor, source: int, batch: int) -> Layer:
+    """The session of a layer with these packed weights.
+
+    ``source`` tells layers of the same geometry apart: the address of their weights. It is
+    not trusted, as memory is used again and written to: the weights are compared.
+    """
+    threads = torch.get_num_threads()
+    key = (geometry, source, batch, threads)
+    with _lock:
+        found = _layers.get(key)
+        if found is not None and _equal(found.weight, weight):
+            _layers.move_to_end(key)
+            return found
+    made = Layer(geometry, weight.clone(), batch, threads)
+    with _lock:
+        _layers[key] = made
+        _layers.move_to_end(key)
+        # They are closed when the last call in progress lets go of them.
+        dropped = [_layers.popitem(last=False)[1] for _ in range(len(_layers) - _MOST)]
+    del dropped
+    return made
+
+
+def _equal(a: Tensor, b: Tensor) -> bool:
+    return bool(_memcmp(a.data_ptr(), b.data_ptr(), a.numel() * 8) == 0)  # of one geometry

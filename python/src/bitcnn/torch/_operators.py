@@ -1,0 +1,328 @@
+"""The operators bitcnn::pack, unpack, binary_conv2d and binary_linear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ._layer import NCHW, NHWC, Geometry, layer
+
+_FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+
+# Values of a tensor that a run takes at a time: a batch that stays in the cache, and one
+# of vectors, whose weights are read once for all of it.
+_IMAGES, _VECTORS = 1 << 16, 1 << 19
+
+
+def _words(channels: int) -> int:
+    return (channels + 63) // 64
+
+
+def _on_cpu(name: str, *tensors: Tensor) -> None:
+    for t in tensors:
+        if t.device.type != "cpu":
+            raise NotImplementedError(
+                f"bitcnn::{name} computes on the processor, and a tensor is on {t.device}: move it by .cpu(), "
+                "or compile the whole model for a GPU with bitcnn.torch.compile(module, example, device=...)"
+            )
+
+
+def _signs(x: Tensor, zero_is_positive: bool = True) -> Tensor:
+    positive = x >= 0 if zero_is_positive else x > 0
+    return torch.where(positive, 1.0, -1.0).to(x.dtype if x.dtype in _FLOATS else torch.float32)
+
+
+@torch.library.custom_op("bitcnn::pack", mutates_args=())
+def pack(x: Tensor, zero_is_positive: bool = True) -> Tensor:
+    """Packs the signs of [N, C, ...] into words of 64 bits [N, ..., ceil(C / 64)] of int64.
+
+    Channel c is bit c % 64 of word c / 64, 1 where x >= 0, or x > 0 if zero is not positive;
+    the bits behind the last channel are 0. It has no gradient.
+    """
+    _on_cpu("pack", x)
+    _check_pack(x)
+    positive = x.detach() >= 0 if zero_is_positive else x.detach() > 0
+    bits = positive.movedim(1, -1).contiguous().numpy()
+    packed = np.packbits(bits, axis=-1, bitorder="little")
+    words = np.zeros((*bits.shape[:-1], 8 * _words(bits.shape[-1])), np.uint8)
+    words[..., : packed.shape[-1]] = packed
+    return torch.from_numpy(words.view(np.int64))
+
+
+def _check_pack(x: Tensor) -> None:
+    if x.dim() < 2 or x.shape[1] == 0:
+        raise ValueError(f"pack: a tensor of {list(x.shape)}, want [N, C, ...] with channels")
+    if x.is_complex():
+        raise TypeError(f"pack: a tensor of {x.dtype}, whose values have no sign")
+
+
+@pack.register_fake
+def _(x: Tensor, zero_is_positive: bool = True) -> Tensor:
+    _check_pack(x)
+    return x.new_empty((x.shape[0], *x.shape[2:], _words(x.shape[1])), dtype=torch.int64)
+
+
+@torch.library.custom_op("bitcnn::unpack", mutates_args=())
+def unpack(words: Tensor, channels: int) -> Tensor:
+    """Unpacks words [N, ..., ceil(C / 64)] into +1 and -1 of float32 [N, C, ...]."""
+    _on_cpu("unpack", words)
+    _check_unpack(words, channels)
+    flat = words.contiguous().numpy().view(np.uint8)
+    bits = np.unpackbits(flat, axis=-1, count=channels, bitorder="little")
+    return (torch.from_numpy(bits).movedim(-1, 1).to(torch.float32, memory_format=torch.contiguous_format) * 2).sub_(1)
+
+
+def _check_unpack(words: Tensor, channels: int) -> None:
+    if words.dtype != torch.int64:
+        raise TypeError(f"unpack: words of {words.dtype}, want int64")
+    if channels < 1 or words.dim() < 2 or words.shape[-1] != _words(channels):
+        raise ValueError(
+            f"unpack: words of {list(words.shape)} are not [N, ..., {_words(channels)}] for {channels} channels"
+        )
+
+
+@unpack.register_fake
+def _(words: Tensor, channels: int) -> Tensor:
+    _check_unpack(words, channels)
+    return words.new_empty((words.shape[0], channels, *words.shape[1:-1]), dtype=torch.float32)
+
+
+def _is_packed(weight: Tensor) -> bool:
+    return weight.dtype == torch.int64
+
+
+def _check_input(name: str, x: Tensor, weight: Tensor) -> None:
+    if x.dtype not in _FLOATS:
+        raise TypeError(f"{name}: an input of {x.dtype}, want a floating-point type")
+    if not _is_packed(weight) and weight.dtype not in _FLOATS:
+        raise TypeError(f"{name}: weights of {weight.dtype}, want int64 as pack() gives them, or a floating-point type")
+
+
+def _output_shape(
+    x: Tensor,
+    weight: Tensor,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+    padding_value: int,
+) -> list[int]:
+    """The shape of the output, where the arguments make sense."""
+    _check_input("binary_conv2d", x, weight)
+    if x.dim() != 4 or weight.dim() != 4:
+        raise ValueError(f"binary_conv2d: {list(x.shape)} and weights {list(weight.shape)}, want four dimensions each")
+    if padding_value not in (-1, 0, 1):
+        raise ValueError(f"binary_conv2d: padding_value is {padding_value}, want -1, 0 or 1")
+    for what, pair, least in (("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1)):
+        if len(pair) != 2 or min(pair) < least:
+            raise ValueError(f"binary_conv2d: {what} is {list(pair)}, want two numbers of at least {least}")
+    outputs, channels = weight.shape[0], x.shape[1]
+    if groups < 1 or channels % groups or outputs % groups:
+        raise ValueError(f"binary_conv2d: {groups} groups of {channels} channels and {outputs} outputs")
+    want = _words(channels // groups) if _is_packed(weight) else channels // groups
+    kernel, have = (weight.shape[1:3], weight.shape[3]) if _is_packed(weight) else (weight.shape[2:], weight.shape[1])
+    if have != want:
+        kind = "packed weights" if _is_packed(weight) else "weights"
+        raise ValueError(
+            f"binary_conv2d: {kind} {list(weight.shape)} do not fit {channels} channels in {groups} groups"
+        )
+    shape = [x.shape[0], outputs]
+    for i in range(2):
+        room = x.shape[2 + i] + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1
+        if room < 0 or kernel[i] < 1:
+            what = f"{list(x.shape[2:])} with padding {list(padding)}"
+            raise ValueError(f"binary_conv2d: a kernel of {list(kernel)} does not fit {what}")
+        shape.append(room // stride[i] + 1)
+    return shape
+
+
+def _format(x: Tensor) -> torch.memory_format:
+    """The order of the output: that of the input, if it has one."""
+    if x.is_contiguous() or not x.is_contiguous(memory_format=torch.channels_last):
+        return torch.contiguous_format
+    return torch.channels_last
+
+
+def _as_float32(x: Tensor, zero_is_positive: bool) -> Tensor:
+    # Another type may have values that float32 rounds to 0.
+    return x.detach() if x.dtype == torch.float32 else _signs(x.detach(), zero_is_positive).float()
+
+
+@torch.library.custom_op("bitcnn::binary_conv2d", mutates_args=())
+def _binary_conv2d(
+    x: Tensor,
+    weight: Tensor,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+    padding_value: int,
+    zero_is_positive: bool,
+) -> Tensor:
+    _on_cpu("binary_conv2d", x, weight)
+    shape = _output_shape(x, weight, stride, padding, dilation, groups, padding_value)
+    order = _format(x)
+    out = torch.empty(shape, dtype=torch.float32, memory_format=order)
+    given = _as_float32(x, zero_is_positive).contiguous(memory_format=order)
+    words = weight.contiguous() if _is_packed(weight) else pack(weight)
+    geometry = Geometry(
+        x.shape[2], x.shape[3], x.shape[1], shape[1], (words.shape[1], words.shape[2]),
+        (stride[0], stride[1]), (padding[0], padding[1]), (dilation[0], dilation[1]),
+        groups, padding_value, zero_is_positive,
+    )  # fmt: skip
+    if out.numel():
+        values = max(given.numel(), out.numel()) // x.shape[0]
+        batch = min(max(1, _IMAGES // values), 256)
+        layer(geometry, words, weight.data_ptr(), batch).run(
+            given, out, NCHW if order == torch.contiguous_format else NHWC
+        )
+    return out.to(x.dtype)
+
+
+@_binary_conv2d.register_fake
+def _(
+    x: Tensor,
+    weight: Tensor,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+    padding_value: int,
+    zero_is_positive: bool,
+) -> Tensor:
+    shape = _output_shape(x, weight, stride, padding, dilation, groups, padding_value)
+    return torch.empty(shape, dtype=x.dtype, device=x.device, memory_format=_format(x))
+
+
+def conv2d(
+    x: Tensor,
+    weight: Tensor,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+    padding_value: int,
+) -> Tensor:
+    """A convolution in floats, whose padded taps have a value."""
+    if padding_value == 0 or not any(padding):
+        return torch.nn.functional.conv2d(x, weight, None, tuple(stride), tuple(padding), tuple(dilation), groups)
+    sides = [padding[1], padding[1], padding[0], padding[0]]
+    padded = torch.nn.functional.pad(x, sides, value=float(padding_value))
+    return torch.nn.functional.conv2d(padded, weight, None, tuple(stride), 0, tuple(dilation), groups)
+
+
+def _save_conv2d(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(inputs[0], inputs[1])
+    ctx.geometry = inputs[2:]
+
+
+def _conv2d_gradient(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    x, weight = ctx.saved_tensors
+    stride, padding, dilation, groups, padding_value, zero_is_positive = ctx.geometry
+    signs = _signs(x, zero_is_positive)
+    w = unpack(weight, x.shape[1] // groups).to(x.dtype) if _is_packed(weight) else _signs(weight).to(x.dtype)
+    sides = [padding[1], padding[1], padding[0], padding[0]]
+    padded = torch.nn.functional.pad(signs, sides, value=float(padding_value))
+    of_x, of_w, _ = torch.ops.aten.convolution_backward(
+        gradient, padded, w, None, stride, [0, 0], dilation, False, [0, 0], groups,
+        [ctx.needs_input_grad[0], ctx.needs_input_grad[1], False],
+    )  # fmt: skip
+    if of_x is not None:
+        height, width = x.shape[2:]
+        of_x = of_x[:, :, padding[0] : padding[0] + height, padding[1] : padding[1] + width] * (x.abs() <= 1)
+    if of_w is not None:
+        of_w = of_w.to(weight.dtype)
+    return of_x, of_w, None, None, None, None, None, None
+
+
+_binary_conv2d.register_autograd(_conv2d_gradient, setup_context=_save_conv2d)
+
+
+def binary_conv2d(
+    x: Tensor,
+    weight: Tensor,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+    padding_value: int = -1,
+    zero_is_positive: bool = True,
+) -> Tensor:
+    """Convolves the signs of x [N, C, H, W] with the signs of the weights, exactly.
+
+    The weights are packed, [O, KH, KW, ceil(C / groups / 64)] as ``pack`` gives them, or real
+    numbers [O, C / groups, KH, KW], which are packed at each call and whose 0 is +1. Padded
+    taps have the value -1, 0 or 1. The output [N, O, OH, OW] has the type of x, and its order:
+    channels_last, or contiguous. The gradient goes straight through the signs: to the weights
+    as it is, unless they are packed, and to x where abs(x) <= 1.
+    """
+    result: Tensor = _binary_conv2d(
+        x, weight, pair(stride), pair(padding), pair(dilation), groups, padding_value, zero_is_positive
+    )
+    return result
+
+
+def pair(n: int | Sequence[int]) -> list[int]:
+    """[n, n] for a number."""
+    return [n, n] if isinstance(n, int) else list(n)
+
+
+def _linear_shape(x: Tensor, weight: Tensor) -> list[int]:
+    _check_input("binary_linear", x, weight)
+    if x.dim() < 1 or weight.dim() != 2:
+        raise ValueError(
+            f"binary_linear: {list(x.shape)} and weights {list(weight.shape)}, want [..., I] and two dimensions"
+        )
+    features = x.shape[-1]
+    if weight.shape[1] != (_words(features) if _is_packed(weight) else features) or features == 0:
+        kind = "packed weights" if _is_packed(weight) else "weights"
+        raise ValueError(f"binary_linear: {kind} {list(weight.shape)} do not fit {features} features")
+    return [*x.shape[:-1], weight.shape[0]]
+
+
+@torch.library.custom_op("bitcnn::binary_linear", mutates_args=())
+def binary_linear(x: Tensor, weight: Tensor, zero_is_positive: bool = True) -> Tensor:
+    """Multiplies the signs of x [..., I] by the signs of the weights, exactly.
+
+    The weights are packed, [O, ceil(I / 64)], or real numbers [O, I], as for
+    ``binary_conv2d``, which tells the gradient, too. The output is [..., O].
+    """
+    _on_cpu("binary_linear", x, weight)
+    shape = _linear_shape(x, weight)
+    out = torch.empty(shape, dtype=torch.float32)
+    given = _as_float32(x, zero_is_positive).contiguous()
+    words = weight.contiguous() if _is_packed(weight) else pack(weight)
+    if out.numel():
+        geometry = Geometry(1, 1, x.shape[-1], shape[-1], (1, 1), zero_is_positive=zero_is_positive)
+        batch = min(max(1, _VECTORS // max(x.shape[-1], shape[-1])), 256)
+        layer(geometry, words, weight.data_ptr(), batch).run(given.view(-1, x.shape[-1]), out.view(-1, shape[-1]), NHWC)
+    return out.to(x.dtype)
+
+
+@binary_linear.register_fake
+def _(x: Tensor, weight: Tensor, zero_is_positive: bool = True) -> Tensor:
+    return torch.empty(_linear_shape(x, weight), dtype=x.dtype, device=x.device)
+
+
+def _save_linear(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(inputs[0], inputs[1])
+    ctx.zero_is_positive = inputs[2]
+
+
+def _linear_gradient(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    x, weight = ctx.saved_tensors
+    of_x = of_w = None
+    if ctx.needs_input_grad[0]:
+        w = unpack(weight, x.shape[-1]).to(x.dtype) if _is_packed(weight) else _signs(weight).to(x.dtype)
+        of_x = gradient @ w * (x.abs() <= 1)
+    if ctx.needs_input_grad[1]:
+        signs = _signs(x, ctx.zero_is_positive).reshape(-1, x.shape[-1])
+        of_w = (gradient.reshape(-1, gradient.shape[-1]).T @ signs).to(weight.dtype)
+    return of_x, of_w, None
+
+
+binary_linear.register_autograd(_linear_gradient, setup_context=_save_linear)
