@@ -22,7 +22,7 @@ import (
 
 const (
 	format = "bcnn"
-	newest = 4 // version
+	newest = 5 // version
 
 	maxHeader = 4 << 20
 	maxDims   = 8

@@ -91,6 +91,20 @@ type signJSON struct {
 	Zero int `json:"zero"` // what 0 becomes, +1 or −1
 }
 
+type pixelsJSON struct {
+	Block []int   `json:"block"` // height, width
+	Fill  float32 `json:"fill"`
+}
+
+type resampleJSON struct {
+	Taps []int `json:"taps"` // of a row, of a column
+}
+
+type topKJSON struct {
+	K      int  `json:"k"`
+	Values bool `json:"values"` // else their channels
+}
+
 type quantizeJSON struct {
 	Low    int `json:"low"`
 	Levels int `json:"levels"`
@@ -98,16 +112,20 @@ type quantizeJSON struct {
 
 // Roles of tensors.
 const (
-	weight     = "weight"
-	bias       = "bias"
-	scale      = "scale"
-	thresholds = "thresholds"
-	gamma      = "gamma"
-	beta       = "beta"
-	mean       = "mean"
-	variance   = "var"
-	slope      = "slope"
-	index      = "index"
+	weight        = "weight"
+	bias          = "bias"
+	scale         = "scale"
+	thresholds    = "thresholds"
+	gamma         = "gamma"
+	beta          = "beta"
+	mean          = "mean"
+	variance      = "var"
+	slope         = "slope"
+	index         = "index"
+	rows          = "rows"
+	columns       = "columns"
+	rowWeights    = "row_weights"
+	columnWeights = "column_weights"
 )
 
 // layerWriter collects what describes a layer.
@@ -133,6 +151,10 @@ func (w *layerWriter) add(role string, t *tensor) {
 
 func (w *layerWriter) addF32(role string, values []float32) {
 	w.add(role, &tensor{dtype: f32, shape: []int64{int64(len(values))}, f32: values})
+}
+
+func (w *layerWriter) addI32(role string, values []int32) {
+	w.add(role, &tensor{dtype: i32, shape: []int64{int64(len(values))}, i32: values})
 }
 
 // addWeights adds weights of the given outer dimensions; the innermost one is
