@@ -130,8 +130,8 @@ func (p Pixels) output(in []valueType) (valueType, error) {
 
 // check tests the taps along a dimension of the input and returns their number.
 func (t Taps) check(what string, size int) (int, error) {
-	if t.N < 1 || t.N > size || len(t.Index)%t.N != 0 || len(t.Weight) != len(t.Index) {
-		return 0, fmt.Errorf("%d taps of %d %ss each, with %d weights, of %d", len(t.Index), t.N, what, len(t.Weight), size)
+	if t.N < 1 || t.N > maxSide || len(t.Index)%t.N != 0 || len(t.Weight) != len(t.Index) {
+		return 0, fmt.Errorf("%d taps of %d %ss each, with %d weights", len(t.Index), t.N, what, len(t.Weight))
 	}
 	if err := finite("weight", t.Weight); err != nil {
 		return 0, err

@@ -251,6 +251,9 @@ func encodeSource(s *bcnn.Source, version *int) *sourceJSON {
 		return nil
 	}
 	*version = max(*version, sourceVersion)
+	if s.Type == bcnn.SourceInt32 || s.Type == bcnn.SourceInt64 {
+		*version = max(*version, spatialVersion)
+	}
 	return &sourceJSON{s.Name, append([]int{}, s.Dims...), s.ChannelsFirst, string(s.Type), s.Offset}
 }
 
@@ -260,6 +263,8 @@ func (j *sourceJSON) decode(version int) (*bcnn.Source, error) {
 		return nil, nil
 	case version < sourceVersion:
 		return nil, fmt.Errorf("sources came with version %d of the format, this is version %d", sourceVersion, version)
+	case version < spatialVersion && (j.Type == string(bcnn.SourceInt32) || j.Type == string(bcnn.SourceInt64)):
+		return nil, fmt.Errorf("sources of type %s came with version %d of the format, this is version %d", j.Type, spatialVersion, version)
 	case j.Dims == nil:
 		return nil, errors.New("a source without dims")
 	}
