@@ -25,9 +25,8 @@ func (b *Builder) Pixels(n *pb.Node, suffix string, v *Value, op bcnn.Pixels) (*
 	}
 	levels := v.Levels
 	if slices.Contains(op.Rows, -1) || slices.Contains(op.Cols, -1) {
-		fill := (op.Fill - v.Offset) / v.gain()
-		if v.Signs && (fill == 1 || fill == -1) {
-			op.Fill = fill
+		if v.IsSign(op.Fill) {
+			op.Fill = (op.Fill - v.Offset) / v.gain()
 		} else {
 			var err error
 			if v, err = b.Settle(v); err != nil {
@@ -52,6 +51,12 @@ func (b *Builder) Pixels(n *pb.Node, suffix string, v *Value, op bcnn.Pixels) (*
 		}
 	}
 	return out, nil
+}
+
+// IsSign reports whether the values are two, and x is one of them.
+func (v *Value) IsSign(x float32) bool {
+	s := (x - v.Offset) / v.gain()
+	return v.Signs && (s == 1 || s == -1)
 }
 
 // Padded returns a value whose pending padding has become pixels.
