@@ -15,7 +15,7 @@ import (
 var errUnsupported = errors.New("this operator is not supported")
 
 // last are operators that only turn the output into another form.
-var last = []string{"ArgMax", "Hardmax", "LogSoftmax", "TopK"}
+var last = []string{"Hardmax", "LogSoftmax"}
 
 // obstacle describes what stands in the way, in the terms of Options.
 func obstacle(o build.Obstacle) bcnn.Obstacle {

@@ -156,6 +156,9 @@ func (im *importer) convTranspose(n *pb.Node) (build.Operand, error) {
 	if err := im.build.CheckShape(bcnn.Shape{H: wanted[0], W: wanted[1], C: groups * each}); err != nil {
 		return build.Operand{}, err
 	}
+	if err := im.budget.Charge(8 * int64(wanted[0]+wanted[1])); err != nil {
+		return build.Operand{}, err
+	}
 	y := phasesOf(v.Shape.H, kernel[0], strides[0], dilations[0], cut[0], wanted[0])
 	x := phasesOf(v.Shape.W, kernel[1], strides[1], dilations[1], cut[1], wanted[1])
 	blocks := y.stride * x.stride
@@ -182,6 +185,9 @@ func (im *importer) convTranspose(n *pb.Node) (build.Operand, error) {
 	}
 	out.View = view.NCHW(shape)
 	if groups > 1 && blocks > 1 { // the groups of a pixel side by side
+		if err := im.budget.Charge(8 * int64(shape.C)); err != nil {
+			return build.Operand{}, err
+		}
 		index := make([]int, 0, shape.C)
 		for b := range blocks {
 			for o := range groups * each {
