@@ -116,7 +116,7 @@ func (im *importer) conv(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	if before.Value != 0 && (win.Pad != (bcnn.Padding{}) || !v.IsSign(before.Value)) { // which the window cannot take in
+	if before.Value != 0 && (win.Pad != (bcnn.Padding{}) || !v.IsSign(before.Value) && !(v.Signs && before.Value == v.Offset)) { // which the window cannot take in
 		if v, err = im.build.Padded(v); err != nil {
 			return build.Operand{}, err
 		}
