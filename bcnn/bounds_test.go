@@ -130,6 +130,29 @@ func TestBoundsOfCheck(t *testing.T) {
 		{"a channel behind the last", one(bcnn.Float32, 1, 1, 2, bcnn.Channels{Index: []int32{0, 2}}), "channel 1 is channel 2 of 2"},
 		{"a channel of −2", one(bcnn.Float32, 1, 1, 2, bcnn.Channels{Index: []int32{-2}}), "channel 0 is channel -2 of 2"},
 		{"no channels picked", one(bcnn.Float32, 1, 1, 2, bcnn.Channels{}), "empty"},
+		{"the last pixel", one(bcnn.Float32, 2, 3, 1, bcnn.Pixels{Rows: []int32{1, -1}, Cols: []int32{2, 0}}), ""},
+		{"a row behind the last", one(bcnn.Float32, 2, 3, 1, bcnn.Pixels{Rows: []int32{0, 2}, Cols: []int32{0}}), "row 1 is row 2 of 2"},
+		{"a column of −2", one(bcnn.Float32, 2, 3, 1, bcnn.Pixels{Rows: []int32{0}, Cols: []int32{-2}}), "column 0 is column -2 of 3"},
+		{"no rows", one(bcnn.Float32, 2, 3, 1, bcnn.Pixels{Cols: []int32{0}}), "no rows"},
+		{"no columns", one(bcnn.Float32, 2, 3, 1, bcnn.Pixels{Rows: []int32{0}}), "no columns"},
+		{"the last row of a block", one(bcnn.Float32, 2, 3, 6, bcnn.Pixels{Rows: []int32{3}, Cols: []int32{8}, BlockH: 2, BlockW: 3}), ""},
+		{"a row behind the last block", one(bcnn.Float32, 2, 3, 6, bcnn.Pixels{Rows: []int32{4}, Cols: []int32{8}, BlockH: 2, BlockW: 3}), "row 0 is row 4 of 4"},
+		{"a block of no columns", one(bcnn.Float32, 2, 3, 6, bcnn.Pixels{Rows: []int32{0}, Cols: []int32{0}, BlockH: 2}), "blocks of 2×0 pixels of 6 channels"},
+		{"blocks of other channels", one(bcnn.Float32, 2, 3, 7, bcnn.Pixels{Rows: []int32{0}, Cols: []int32{0}, BlockH: 2, BlockW: 3}), "blocks of 2×3 pixels of 7 channels"},
+		{"huge blocks", one(bcnn.Float32, 2, 3, 6, bcnn.Pixels{Rows: []int32{0}, Cols: []int32{0}, BlockH: math.MaxInt, BlockW: math.MaxInt}), "blocks of"},
+		{"filled with no number", one(bcnn.Float32, 2, 3, 1, bcnn.Pixels{Rows: []int32{0}, Cols: []int32{0}, Fill: float32(math.NaN())}), "fill[0] is NaN"},
+		{"the last tap", one(bcnn.Float32, 2, 3, 1, bcnn.Resample{Rows: bcnn.Taps{N: 2, Index: []int32{1, 0}, Weight: []float32{1, 2}}, Cols: bcnn.Taps{N: 1, Index: []int32{2}, Weight: []float32{1}}}), ""},
+		{"a tap behind the last", one(bcnn.Float32, 2, 3, 1, bcnn.Resample{Rows: bcnn.Taps{N: 2, Index: []int32{1, 2}, Weight: []float32{1, 2}}, Cols: bcnn.Taps{N: 1, Index: []int32{2}, Weight: []float32{1}}}), "row 1 is row 2 of 2"},
+		{"a tap of −1", one(bcnn.Float32, 2, 3, 1, bcnn.Resample{Rows: bcnn.Taps{N: 1, Index: []int32{1}, Weight: []float32{1}}, Cols: bcnn.Taps{N: 1, Index: []int32{-1}, Weight: []float32{1}}}), "column 0 is column -1 of 3"},
+		{"a tap without a weight", one(bcnn.Float32, 2, 3, 1, bcnn.Resample{Rows: bcnn.Taps{N: 2, Index: []int32{1, 0}, Weight: []float32{1}}}), "2 taps of 2 rows each, with 1 weights"},
+		{"half a row", one(bcnn.Float32, 2, 3, 1, bcnn.Resample{Rows: bcnn.Taps{N: 2, Index: []int32{1}, Weight: []float32{1}}}), "1 taps of 2 rows each"},
+		{"too many taps", one(bcnn.Float32, 2, 3, 1, bcnn.Resample{Rows: bcnn.Taps{N: 1<<16 + 1, Index: make([]int32, 1<<16+1), Weight: make([]float32, 1<<16+1)}}), "65537 taps of 65537 rows each"},
+		{"no taps", one(bcnn.Float32, 2, 3, 1, bcnn.Resample{}), "0 taps of 0 rows each"},
+		{"a weight that is no number", one(bcnn.Float32, 1, 1, 1, bcnn.Resample{Rows: bcnn.Taps{N: 1, Index: []int32{0}, Weight: []float32{float32(math.Inf(1))}}}), "weight[0] is +Inf"},
+		{"all values in order", one(bcnn.Float32, 2, 3, 4, bcnn.TopK{K: 4}), ""},
+		{"more than all values", one(bcnn.Float32, 2, 3, 4, bcnn.TopK{K: 5}), "the 5 largest of 4 channels"},
+		{"no largest value", one(bcnn.Float32, 2, 3, 4, bcnn.TopK{}), "the 0 largest of 4 channels"},
+		{"too many in order", one(bcnn.Float32, 1, 1, 1<<13, bcnn.TopK{K: 1<<11 + 1}), "more than 2²⁴"},
 		{"one part", one(bcnn.Float32, 1, 1, 2, bcnn.Concat{}), "concat has 1 inputs, want 2 or more"},
 		{"most channels joined", two(bcnn.Shape{H: 1, W: 1, C: 1 << 21}, bcnn.Concat{}), ""},
 		{"more channels joined", two(bcnn.Shape{H: 1, W: 1, C: 1<<21 + 1}, bcnn.Concat{}), "4194306 channels, at most 4194304"},
@@ -229,6 +252,7 @@ func TestStrings(t *testing.T) {
 		"affine": bcnn.Affine{}, "sign": bcnn.Sign{}, "relu": bcnn.ReLU{}, "maxpool": bcnn.MaxPool{}, "add": bcnn.Add{},
 		"flatten": bcnn.Flatten{}, "softmax": bcnn.Softmax{}, "logsoftmax": bcnn.Softmax{Log: true}, "prelu": bcnn.PReLU{}, "clip": bcnn.Clip{}, "avgpool": bcnn.AvgPool{},
 		"mul": bcnn.Mul{}, "concat": bcnn.Concat{}, "channels": bcnn.Channels{}, "tanh": bcnn.Function{Name: bcnn.Tanh},
+		"pixels": bcnn.Pixels{}, "resample": bcnn.Resample{}, "topk": bcnn.TopK{},
 	} {
 		require.Equal(t, kind, op.Kind())
 	}
@@ -236,6 +260,7 @@ func TestStrings(t *testing.T) {
 		"binarize": &bcnn.BinarizeStep{}, "conv": &bcnn.ConvStep{}, "dense": &bcnn.ConvStep{Dense: true}, "maxpool": &bcnn.MaxPoolStep{},
 		"affine": &bcnn.AffineStep{}, "sign": &bcnn.SignStep{}, "add": &bcnn.AddStep{}, "flatten": &bcnn.FlattenStep{},
 		"avgpool": &bcnn.AvgPoolStep{}, "mul": &bcnn.MulStep{}, "concat": &bcnn.ConcatStep{}, "channels": &bcnn.ChannelsStep{}, "quantize": &bcnn.QuantizeStep{},
+		"pixels": &bcnn.PixelsStep{}, "resample": &bcnn.ResampleStep{}, "topk": &bcnn.TopKStep{},
 	} {
 		require.Equal(t, kind, bcnn.Step{Op: op}.Kind())
 	}

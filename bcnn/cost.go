@@ -66,6 +66,14 @@ func parameters(op Op) (sum, largest int64) {
 		add(4 * len(op.Thresholds))
 	case PReLU:
 		add(4 * len(op.Slope))
+	case Pixels:
+		add(4 * len(op.Rows))
+		add(4 * len(op.Cols))
+	case Resample:
+		for _, t := range []Taps{op.Rows, op.Cols} {
+			add(4 * len(t.Index))
+			add(4 * len(t.Weight))
+		}
 	case Channels:
 		add(4 * len(op.Index))
 	}

@@ -94,7 +94,31 @@ func (s *script) window(in bcnn.Shape) (w bcnn.Window, out bcnn.Shape) {
 // step adds one layer that reads from.
 func (s *script) step(from int) int {
 	in := s.shape(from)
-	switch s.next(21) {
+	switch s.next(24) {
+	case 21:
+		op := bcnn.Pixels{Rows: make([]int32, of(s, 1, 2, in.H, 500)), Cols: make([]int32, of(s, 1, in.W, 2*in.W)), Fill: of[float32](s, 0, 1)}
+		op.Rows[0] = of[int32](s, 0, -1)
+		out := bcnn.Shape{H: len(op.Rows), W: len(op.Cols), C: in.C}
+		if in.C%2 == 0 && s.next(2) == 0 {
+			op.BlockH, op.BlockW, out.C = 2, 1, in.C/2
+		}
+		if out.W < 1<<16 && out.H < 1<<16 && out.Values() < 1<<20 && s.values(out.H+out.W) {
+			return s.add(op, out, from)
+		}
+	case 22:
+		taps := func(size, n int) bcnn.Taps {
+			return bcnn.Taps{N: min(size, 2), Index: make([]int32, n*min(size, 2)), Weight: constant(n*min(size, 2), 0.5)}
+		}
+		op := bcnn.Resample{Rows: taps(in.H, of(s, 1, 3, 100)), Cols: taps(in.W, of(s, 1, 2, 300))}
+		out := bcnn.Shape{H: len(op.Rows.Index) / op.Rows.N, W: len(op.Cols.Index) / op.Cols.N, C: in.C}
+		if out.Values() < 1<<20 && s.values(4*(out.H+out.W)) {
+			return s.add(op, out, from)
+		}
+	case 23:
+		out := in
+		if out.C = of(s, 1, min(in.C, 5)); out.C > 0 {
+			return s.add(bcnn.TopK{K: out.C, Values: s.next(2) > 0}, out, from)
+		}
 	case 20:
 		return s.add(bcnn.Function{Name: of(s, bcnn.FunctionNames()...)}, in, from)
 	case 18, 19:

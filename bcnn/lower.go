@@ -169,7 +169,7 @@ func (lo *lowering) layer(i int, op Op, in []value) (value, error) {
 		return v, err
 	}
 	switch op.(type) {
-	case Flatten, Conv2D, Dense, MaxPool: // which take levels as they are
+	case Flatten, Conv2D, Dense, MaxPool, Pixels: // which take levels as they are
 	default:
 		for j := range in {
 			var err error
@@ -245,6 +245,14 @@ func (lo *lowering) layer(i int, op Op, in []value) (value, error) {
 		return lo.join(i, &MulStep{}, in, false, Float32)
 	case Concat:
 		return lo.joinAs(i, &ConcatStep{}, in, lo.packed(in))
+	case Pixels:
+		return lo.pixels(v, i, op.normal())
+	case Resample:
+		step := ResampleStep(op)
+		return lo.join(i, &step, in, false, Float32)
+	case TopK:
+		step := TopKStep(op)
+		return lo.join(i, &step, in, false, Float32)
 	case Channels:
 		return lo.joinAs(i, &ChannelsStep{Index: op.Index}, in, lo.packed(in) && !slices.Contains(op.Index, -1))
 	}

@@ -137,8 +137,12 @@ func (lo *lowering) quantize(v value, i int, op Quantize) (value, error) {
 func (lo *lowering) wanted(i, levelBits int) (bool, error) {
 	for _, reader := range lo.next[i] {
 		var w Weights
-		switch op := lo.net.Layers[reader].Op.(type) {
-		case MaxPool, Flatten:
+		op := lo.net.Layers[reader].Op
+		if p, ok := op.(Pixels); ok && !p.normal().keepsLevels() {
+			continue
+		}
+		switch op := op.(type) {
+		case MaxPool, Flatten, Pixels:
 			if yes, err := lo.wanted(reader, levelBits); yes || err != nil {
 				return yes, err
 			}

@@ -50,6 +50,10 @@ func (b *builder) isSign(op bcnn.Op, inputs []int) bool {
 		if slices.Contains(op.Index, -1) {
 			return false
 		}
+	case bcnn.Pixels:
+		if (slices.Contains(op.Rows, -1) || slices.Contains(op.Cols, -1)) && op.Fill != 1 && op.Fill != -1 {
+			return false
+		}
 	case bcnn.MaxPool, bcnn.Flatten, bcnn.Concat:
 	default:
 		return false
@@ -112,6 +116,38 @@ func (b *builder) channels() bcnn.Channels {
 		index[b.intn(len(index))] = -1
 	}
 	return bcnn.Channels{Index: index}
+}
+
+// pixels picks any rows and columns, of blocks where the channels allow it.
+func (b *builder) pixels() bcnn.Pixels {
+	op := bcnn.Pixels{Fill: b.vector(1, 0, 1, -1, 2)[0]}
+	h, w := b.last.H, b.last.W
+	if b.last.C%2 == 0 && b.intn(2) == 0 {
+		op.BlockH, op.BlockW = 1, 2
+		w *= 2
+	}
+	least := -b.intn(2)
+	op.Rows, op.Cols = make([]int32, 1+b.intn(8)), make([]int32, 1+b.intn(8))
+	for i := range op.Rows {
+		op.Rows[i] = int32(max(least, b.intn(h+1)-1))
+	}
+	for i := range op.Cols {
+		op.Cols[i] = int32(max(least, b.intn(w+1)-1))
+	}
+	return op
+}
+
+// resample has weights whose products are exact.
+func (b *builder) resample() bcnn.Resample {
+	taps := func(size int) bcnn.Taps {
+		t := bcnn.Taps{N: 1 + b.intn(min(size, 3))}
+		for range t.N * (1 + b.intn(6)) {
+			t.Index = append(t.Index, int32(b.intn(size)))
+		}
+		t.Weight = b.vector(len(t.Index), 0, 1, -1, 0.5)
+		return t
+	}
+	return bcnn.Resample{Rows: taps(b.last.H), Cols: taps(b.last.W)}
 }
 
 // gate multiplies by signs, or by the signs of a pixel, of a channel, or of one value.
@@ -279,7 +315,11 @@ func randomNetwork(seed uint64) *bcnn.Network {
 		b.add(b.zero())
 	}
 	for range 2 + b.intn(5) {
-		switch b.intn(21) {
+		switch b.intn(24) {
+		case 21, 22:
+			b.add(b.pixels())
+		case 23:
+			b.add(b.resample())
 		case 18, 19, 20:
 			b.levels()
 		case 12:
@@ -345,6 +385,9 @@ func randomNetwork(seed uint64) *bcnn.Network {
 	b.add(bcnn.Dense{Out: 5, Weights: b.weights(5, b.last.Values(), false), Bias: b.vector(5, 0, 1)})
 	if b.intn(2) == 0 {
 		b.add(b.batchNorm())
+	}
+	if b.intn(6) == 0 {
+		b.add(bcnn.TopK{K: 1 + b.intn(b.last.C), Values: b.intn(2) == 0})
 	}
 	if b.intn(4) == 0 { // a second input
 		b.net.Inputs = append(b.net.Inputs, bcnn.Input{Shape: b.last, DType: bcnn.Float32})

@@ -1,7 +1,9 @@
 package bcnn_test
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
@@ -131,6 +133,48 @@ func apply(op bcnn.Op, in [][]float64, s, out bcnn.Shape) []float64 {
 			}
 		}
 		return picked
+	case bcnn.Pixels:
+		bh, bw := max(op.BlockH, 1), max(op.BlockW, 1)
+		made := make([]float64, 0, out.Values())
+		for _, row := range op.Rows {
+			for _, col := range op.Cols {
+				for c := range out.C {
+					v := float64(op.Fill)
+					if row >= 0 && col >= 0 {
+						v = pixel(int(row)/bh, int(col)/bw, (int(row)%bh*bw+int(col)%bw)*out.C+c)
+					}
+					made = append(made, v)
+				}
+			}
+		}
+		return made
+	case bcnn.Resample:
+		made := make([]float64, out.Values())
+		for i := range made {
+			y, xx := i/out.C/out.W*op.Rows.N, i/out.C%out.W*op.Cols.N
+			for k := range op.Rows.N * op.Cols.N {
+				row, col := y+k/op.Cols.N, xx+k%op.Cols.N
+				made[i] += pixel(int(op.Rows.Index[row]), int(op.Cols.Index[col]), i%out.C) * float64(op.Rows.Weight[row]) * float64(op.Cols.Weight[col])
+			}
+		}
+		return made
+	case bcnn.TopK:
+		made := make([]float64, 0, out.Values())
+		for p := range s.Pixels() {
+			values, order := x[p*s.C:][:s.C], make([]int, s.C)
+			for c := range order {
+				order[c] = c
+			}
+			slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[b], values[a]) })
+			for _, c := range order[:op.K] {
+				if op.Values {
+					made = append(made, values[c])
+				} else {
+					made = append(made, float64(c))
+				}
+			}
+		}
+		return made
 	case bcnn.Flatten, bcnn.Softmax:
 		return x
 	case bcnn.Add:

@@ -84,12 +84,12 @@ func (c *ConvStep) taps(channels int) int64 {
 
 // StepOp is one of *BinarizeStep, *ConvStep, *MaxPoolStep, *AvgPoolStep,
 // *AffineStep, *SignStep, *QuantizeStep, *AddStep, *MulStep, *ConcatStep,
-// *ChannelsStep, *FlattenStep.
+// *ChannelsStep, *PixelsStep, *ResampleStep, *TopKStep, *FlattenStep.
 type StepOp interface{ stepKind() string }
 
 // Kind returns the name of the kind of step: "binarize", "conv", "dense",
 // "maxpool", "avgpool", "affine", "sign", "quantize", "add", "mul", "concat",
-// "channels" or "flatten".
+// "channels", "pixels", "resample", "topk" or "flatten".
 func (s Step) Kind() string { return s.Op.stepKind() }
 
 // Threshold makes bits of the values of a channel:

@@ -198,6 +198,18 @@ func (p *Plan) checkStep(s Step) error {
 		if err = checkIndex(op.Index, in.Shape.C); err == nil && in.DType == Bits && slices.Contains(op.Index, -1) {
 			err = errors.New("a channel of zeros in bits")
 		}
+	case *PixelsStep:
+		types = in.DType == out.DType && in.DType != Uint8
+		shape, err = Pixels(*op).shape(in.Shape)
+		if err == nil && in.DType == Bits && !Pixels(*op).keepsSigns() {
+			err = fmt.Errorf("pixels of %v in bits", op.Fill)
+		}
+	case *ResampleStep:
+		types = in.DType == Float32 && out.DType == Float32
+		shape, err = Resample(*op).shape(in.Shape)
+	case *TopKStep:
+		types = in.DType == Float32 && out.DType == Float32
+		shape, err = TopK(*op).shape(in.Shape)
 	case *FlattenStep:
 		types = in.DType == out.DType && in.DType != Uint8
 		shape = Shape{H: 1, W: 1, C: in.Shape.Values()}

@@ -120,6 +120,18 @@ func TestPlanCheck(t *testing.T) {
 		{"output shape 2×3×1, want 2×3×0", &bcnn.ChannelsStep{}, floats, oneFloat, nil},
 		{"not supported: step 0 (one): channels from bits to float32", &bcnn.ChannelsStep{Index: []int32{0}}, packed, oneFloat, nil},
 
+		{"", &bcnn.PixelsStep{Rows: []int32{1, -1}, Cols: []int32{0, 2, 2}, Fill: -1, BlockH: 1, BlockW: 1}, packed, packed, nil},
+		{"pixels of 0 in bits", &bcnn.PixelsStep{Rows: []int32{1, -1}, Cols: []int32{0, 2, 2}, BlockH: 1, BlockW: 1}, packed, packed, nil},
+		{"blocks of 0×0 pixels", &bcnn.PixelsStep{Rows: []int32{1, -1}, Cols: []int32{0, 2, 2}}, floats, floats, nil},
+		{"row 1 is row 2 of 2", &bcnn.PixelsStep{Rows: []int32{1, 2}, Cols: []int32{0, 2, 2}, BlockH: 1, BlockW: 1}, floats, floats, nil},
+		{"output shape 2×3×3, want 2×2×3", &bcnn.PixelsStep{Rows: []int32{1, 1}, Cols: []int32{0, 2}, BlockH: 1, BlockW: 1}, floats, floats, nil},
+		{"not supported: step 0 (one): pixels from uint8 to uint8", &bcnn.PixelsStep{Rows: []int32{1, 1}, Cols: []int32{0, 2, 2}, BlockH: 1, BlockW: 1}, bytes, bytes, nil},
+		{"not supported: step 0 (one): resample from bits to float32", &bcnn.ResampleStep{}, packed, floats, nil},
+		{"0 taps of 0 rows each", &bcnn.ResampleStep{}, floats, floats, nil},
+		{"", &bcnn.TopKStep{K: 1}, floats, oneFloat, nil},
+		{"the 4 largest of 3 channels", &bcnn.TopKStep{K: 4}, floats, floats, nil},
+		{"not supported: step 0 (one): topk from float32 to bits", &bcnn.TopKStep{K: 3}, floats, packed, nil},
+
 		{"no tensors", &bcnn.AffineStep{}, bytes, floats, func(p *bcnn.Plan) { p.Tensors = nil }},
 		{"tensor 1 (t): shape 0×3×3", &bcnn.AffineStep{}, bytes, tensor(bcnn.Float32, 0, 3, 3), nil},
 		{"tensor 1 (t): shape 16777216×16777216×16777216", &bcnn.AffineStep{}, bytes, tensor(bcnn.Float32, 1<<24, 1<<24, 1<<24), nil},

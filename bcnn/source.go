@@ -35,6 +35,9 @@ const (
 	// away from 0, and limited to their range.
 	SourceInt8  SourceType = "int8"
 	SourceUint8 SourceType = "uint8"
+	// SourceInt32 and SourceInt64: the values, which are integers, such as those of TopK.
+	SourceInt32 SourceType = "int32"
+	SourceInt64 SourceType = "int64"
 )
 
 // SourceWordBits is the number of channels in a word of SourceBits.
@@ -67,9 +70,9 @@ func (s *Source) check(of Shape) error {
 	}
 	rest := s.Elements(of)
 	switch s.Type {
-	case SourceValues:
+	case SourceValues, SourceInt32, SourceInt64:
 		if s.Offset != 0 {
-			return fmt.Errorf("the source has an offset of %d, and no integers", s.Offset)
+			return fmt.Errorf("the source has an offset of %d, and no 8-bit integers", s.Offset)
 		}
 	case SourceBits:
 		if s.Offset != 0 || s.ChannelsFirst || len(s.Dims) == 0 || s.Dims[len(s.Dims)-1] != rest/of.Pixels() {

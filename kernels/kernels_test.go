@@ -33,6 +33,10 @@ var entries = map[string]string{
 	"mul":            "a b out g",
 	"gather_float":   "in out index g",
 	"gather_bits":    "in out index g",
+	"pixels_float":   "in out index g",
+	"pixels_bits":    "in out index g",
+	"resample":       "in out index weights g",
+	"top_k":          "in out g",
 	"flatten_bits":   "in out g",
 	"flatten_float":  "in out g",
 }

@@ -425,6 +425,109 @@ class BinaryMean(nn.Module):
         return self.end(self.conv(self.sign(self.pool(self.first(self.stem(x))))))
 
 
+class Resized(nn.Module):
+    """Resizing in every way that PyTorch has; nearest pixels of ±1 values stay ±1."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.sign = stem(6), Where()
+        self.conv, self.bn, self.conv2 = Conv(6, 4, padding=1), nn.BatchNorm2d(4), Conv(4, 3)
+
+    def forward(self, x):
+        x = self.stem(x)
+        y = self.conv(F.interpolate(self.sign(x), scale_factor=2))
+        z = self.conv2(F.interpolate(self.sign(self.bn(y)), size=(9, 7)))
+        ways = [
+            y, z, F.interpolate(x, size=(9, 5)), F.interpolate(x, scale_factor=1.5),
+            F.interpolate(x, scale_factor=2, mode="bilinear"), F.interpolate(x, size=(4, 11), mode="bilinear", align_corners=True),
+            F.interpolate(x, size=(7, 3), mode="bilinear"), F.interpolate(x, scale_factor=0.5, mode="bilinear", align_corners=True),
+            F.interpolate(x, scale_factor=2, mode="bicubic"), F.interpolate(x, size=(5, 9), mode="bicubic", align_corners=True),
+        ]
+        return torch.cat([w.flatten(1) for w in ways], 1)
+
+
+class Padded(nn.Module):
+    """Padding that is not around a convolution or not of zeros, crops, parts of an image, flips."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.sign, self.conv, self.real = stem(6), Where(), Conv(6, 4), nn.Conv2d(6, 2, 3, padding=1, padding_mode="reflect")
+        self.edge, self.value = nn.ReplicationPad2d((2, 0, 1, 3)), nn.ConstantPad2d((1, 2, 0, 1), 0.5)
+
+    def forward(self, x):
+        x = self.stem(x)
+        s = self.sign(x)
+        top, bottom = x.split(3, dim=2)
+        ways = [
+            self.real(x), self.conv(F.pad(s, (1, 1, 2, 0), mode="reflect")), self.conv(self.edge(s)), F.relu(F.pad(x, (1, 0, 0, 2))),
+            F.max_pool2d(F.pad(x, (1, 1, 1, 1), value=-9.0), 2), self.real(self.value(x)), F.pad(x, (-1, -2, 1, -1)),
+            x[:, :, 1:-1, 2:], x[:, 2:5, 1::2], top * bottom, torch.flip(x, [3]), x[:, :, 2], x[..., -1],
+        ]
+        return torch.cat([w.flatten(1) for w in ways], 1)
+
+
+class Transposed(nn.Module):
+    """Transposed convolutions: real, of ±1 values and weights, with gaps between taps, in groups."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.sign, self.bn = stem(6), Where(), nn.BatchNorm2d(4)
+        self.four = nn.Parameter(torch.randn(6, 4, 4, 4))
+        self.three, self.groups = nn.Parameter(torch.randn(6, 4, 3, 3)), nn.Parameter(torch.randn(6, 2, 2, 3))
+        self.real = nn.ModuleList([
+            nn.ConvTranspose2d(6, 3, 3, stride=2, padding=1, output_padding=1), nn.ConvTranspose2d(6, 2, 2, stride=3, dilation=2),
+            nn.ConvTranspose2d(6, 4, 3, stride=1, padding=1), nn.ConvTranspose2d(6, 6, 4, stride=2, padding=3, groups=3),
+            nn.ConvTranspose2d(6, 2, (1, 5), stride=(2, 1), padding=(0, 2), dilation=(1, 2), bias=False)])
+
+    def forward(self, x):
+        x = self.stem(x)
+        s = self.sign(x)
+        y = F.conv_transpose2d(s, pm1(self.four), stride=2, padding=1)
+        t = self.sign(self.bn(y))
+        ways = [y, F.conv_transpose2d(t, pm1(self.four[:4]), stride=1), F.conv_transpose2d(s, pm1(self.three) * 0.25, stride=2, padding=1),
+                F.conv_transpose2d(s, pm1(self.groups), stride=(1, 2), groups=3)] + [conv(x) for conv in self.real]
+        return torch.cat([w.flatten(1) for w in ways], 1)
+
+
+class Shuffled(nn.Module):
+    """Sub-pixel convolution (ESPCN): channels become pixels; and the largest channel of each pixel."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.sign, self.conv, self.last = stem(6), Where(), Conv(6, 8, padding=1), Conv(2, 3)
+
+    def forward(self, x):
+        x = self.last(self.sign(F.pixel_shuffle(self.conv(self.sign(self.stem(x))), 2)))
+        return x.argmax(1)
+
+
+class Sequence(nn.Module):
+    """One-dimensional layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv1d(3, 6, 5, padding=2, bias=False), nn.BatchNorm1d(6))
+        self.sign, self.bn, self.bn2 = Where(), nn.BatchNorm1d(4), nn.BatchNorm1d(6)
+        self.weight, self.back, self.groups = nn.Parameter(torch.randn(4, 6, 3)), nn.Parameter(torch.randn(4, 6, 2)), nn.Parameter(torch.randn(6, 3, 3))
+        self.fc = nn.Linear(6, 5)
+
+    def forward(self, x):
+        x = F.max_pool1d(self.stem(x), 2)
+        x = F.avg_pool1d(F.conv1d(self.sign(x), pm1(self.weight), stride=2, padding=1), 3, stride=1, padding=1)
+        x = F.conv_transpose1d(self.sign(self.bn(x)), pm1(self.back), stride=2)
+        x = F.conv1d(F.pad(F.interpolate(self.sign(self.bn2(x)), scale_factor=2), (1, 1), mode="replicate"), pm1(self.groups), dilation=2, groups=2)
+        return self.fc(F.adaptive_avg_pool1d(x, 1).flatten(1))
+
+
+class Best(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = net(Where(), Conv(6, 4))
+
+    def forward(self, x):
+        return torch.topk(self.net(x).softmax(1), 3)[1]
+
+
 CASES = {  # name: network, image size, metadata
     "where": (lambda: net(Where(), Conv(6, 4, padding=1)), 8, {"binary": 1}),
     "sign_detach": (lambda: net(Detached(), Conv(6, 4)), 8, {"binary": 1, "ternary": 1, "products": "2", "zero": "plus"}),
@@ -470,6 +573,12 @@ CASES = {  # name: network, image size, metadata
                               Conv(6, 4, weights=lsq(-1, 1), padding=1)), 10, {"binary": 2, "products": "8 6"}),
     "functions": (Functions, 8, {"binary": 1}),
     "function_signs": (FunctionSigns, 8, {"binary": 3}),
+    "resized": (Resized, 8, {"binary": 2}),
+    "padded": (Padded, 8, {"binary": 2}),
+    "transposed": (Transposed, 7, {"binary": 4, "products": "1 2 2 1"}),
+    "shuffled": (Shuffled, 8, {"binary": 2}),
+    "sequence": (Sequence, (24,), {"binary": 3}),
+    "best": (Best, 8, {"binary": 1}),
 }
 
 # What the newer exporter folds in float32: (±α − c) + c is ±α up to rounding.
@@ -479,11 +588,12 @@ ROUNDED = {"sign_clamp", "sign_polynomial", "residual"}
 def prepared(make, size, seed):
     torch.manual_seed(seed)
     model = make()
-    x = torch.randn(16, 3, size, size)
+    size = size if isinstance(size, tuple) else (size, size)
+    x = torch.randn(16, 3, *size)
     model.train()
     with torch.no_grad():
         for _ in range(20):  # statistics of the batch norms
-            model(torch.randn(16, 3, size, size))
+            model(torch.randn(16, 3, *size))
         for m in model.modules():
             if isinstance(m, (nn.BatchNorm1d, nn.BatchNorm2d)):
                 m.weight.copy_(torch.randn_like(m.weight) + 0.5)

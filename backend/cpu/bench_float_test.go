@@ -87,6 +87,25 @@ var floatSteps = []struct {
 		}
 		p.step("channels", &bcnn.ChannelsStep{Index: index}, bcnn.Float32, p.last().Shape)
 	})},
+	{"pixels/28x28x64/twice", floatStep(28, 64, func(p *planner) { p.twice() })},
+	{"pixels/28x28x64/twice, bits", floatStep(28, 64, func(p *planner) { p.oneBit(); p.twice() })},
+	{"resample/28x28x64/twice", floatStep(28, 64, func(p *planner) {
+		t := bcnn.Taps{N: 2}
+		for i := range int32(56) {
+			t.Index, t.Weight = append(t.Index, i/2, min(i/2+1, 27)), append(t.Weight, 0.75, 0.25)
+		}
+		p.step("resample", &bcnn.ResampleStep{Rows: t, Cols: t}, bcnn.Float32, bcnn.Shape{H: 56, W: 56, C: 64})
+	})},
+}
+
+// twice repeats every row and column.
+func (p *planner) twice() {
+	in := p.last()
+	op := &bcnn.PixelsStep{BlockH: 1, BlockW: 1}
+	for i := range int32(2 * in.Shape.H) {
+		op.Rows, op.Cols = append(op.Rows, i/2), append(op.Cols, i/2)
+	}
+	p.step("pixels", op, in.DType, bcnn.Shape{H: len(op.Rows), W: len(op.Cols), C: in.Shape.C})
 }
 
 var one = bcnn.Window{KH: 1, KW: 1}

@@ -41,7 +41,8 @@ func residual(h, w, c int) *planner {
 	sign()
 	p.conv(convOptions{window: same, out: c, padValue: -1, float: true, raw: true})
 	p.step("mul", &bcnn.MulStep{}, bcnn.Float32, shape(), gate)
-	affine(bcnn.ActivationTanh)
+	p.step("tanh", &bcnn.AffineStep{Scale: p.floats(c), Shift: p.floats(c), Activation: bcnn.Activation{Kind: bcnn.ActivationFunction, Function: bcnn.Tanh}},
+		bcnn.Float32, shape())
 	add(bcnn.ActivationPReLU, sum)
 	double := shape()
 	double.C *= 2

@@ -225,7 +225,34 @@ func randomPlan(seed uint64) *planner {
 			p.sign()
 			continue
 		}
-		switch kind := rng.IntN(13); {
+		switch kind := rng.IntN(16); {
+		case kind == 13 && in.DType != bcnn.Uint8:
+			op := &bcnn.PixelsStep{Rows: make([]int32, 1+rng.IntN(20)), Cols: make([]int32, 1+rng.IntN(20)), Fill: 1, BlockH: 1, BlockW: 1}
+			if in.Shape.C%2 == 0 && rng.IntN(2) == 0 {
+				op.BlockW = 2
+			}
+			for i := range op.Rows {
+				op.Rows[i] = rng.Int32N(int32(in.Shape.H)+1) - 1
+			}
+			for i := range op.Cols {
+				op.Cols[i] = max(rng.Int32N(int32(in.Shape.W*op.BlockW)+1)-1, int32(-rng.IntN(2)))
+			}
+			p.step("pixels", op, in.DType, bcnn.Shape{H: len(op.Rows), W: len(op.Cols), C: in.Shape.C / op.BlockW})
+		case kind == 14 && in.DType == bcnn.Float32:
+			taps := func(size int) bcnn.Taps {
+				t := bcnn.Taps{N: 1 + rng.IntN(4)}
+				for range t.N * (1 + rng.IntN(12)) {
+					t.Index = append(t.Index, rng.Int32N(int32(size)))
+				}
+				t.Weight = p.floats(len(t.Index))
+				return t
+			}
+			op := &bcnn.ResampleStep{Rows: taps(in.Shape.H), Cols: taps(in.Shape.W)}
+			p.step("resample", op, bcnn.Float32, bcnn.Shape{H: len(op.Rows.Index) / op.Rows.N, W: len(op.Cols.Index) / op.Cols.N, C: in.Shape.C})
+		case kind == 15 && in.DType == bcnn.Float32:
+			shape := in.Shape
+			shape.C = 1 + rng.IntN(min(in.Shape.C, 5))
+			p.step("topk", &bcnn.TopKStep{K: shape.C, Values: rng.IntN(2) == 0}, bcnn.Float32, shape)
 		case kind == 12 && in.DType == bcnn.Float32:
 			q := &bcnn.QuantizeStep{Low: rng.IntN(9) - 4, Levels: 2 + rng.IntN(20)}
 			for range []int{1, in.Shape.C}[rng.IntN(2)] {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // inAffine makes a hook that replaces what an affine step with an activation of a kind
@@ -160,6 +161,62 @@ var brokenLayers = []brokenDevice{
 			}
 		}
 	})}, "channels/", "want 0 (0x00000000), got 1"},
+	{"the next row picked", fake{step: change(func(op *bcnn.PixelsStep, in bcnn.Tensor) {
+		op.Rows = slices.Clone(op.Rows)
+		for i, y := range op.Rows {
+			if y >= 0 {
+				op.Rows[i] = (y + 1) % int32(in.Shape.H*op.BlockH)
+			}
+		}
+	})}, "pixels/", "(pixels): image"},
+	{"pixels filled with 0", fake{step: change(func(op *bcnn.PixelsStep, in bcnn.Tensor) {
+		if in.DType == bcnn.Float32 {
+			op.Fill = 0
+		}
+	})}, "pixels/", ", got 0"},
+	{"columns of a block before its rows", fake{step: change(func(op *bcnn.PixelsStep, in bcnn.Tensor) {
+		if op.BlockH == 2 && op.BlockW == 2 && in.DType == bcnn.Bits {
+			op.Cols = slices.Clone(op.Cols)
+			for i, x := range op.Cols {
+				op.Cols[i] = max(x, 0) ^ 1
+			}
+		}
+	})}, "pixels/", "(pixels): image"},
+	{"weights of pixels multiplied behind each other", fake{step: after(func(op *bcnn.ResampleStep, in, out bcnn.Tensor) {
+		s, o := in.Shape, out.Shape
+		for i := range out.F32 {
+			image, y, x, c := i/o.Values(), i/(o.W*o.C)%o.H, i/o.C%o.W, i%o.C
+			var sum float32
+			for ky := range op.Rows.N {
+				for kx := range op.Cols.N {
+					row, col := y*op.Rows.N+ky, x*op.Cols.N+kx
+					v := in.F32[((image*s.H+int(op.Rows.Index[row]))*s.W+int(op.Cols.Index[col]))*s.C+c]
+					sum = f32.FMA(v*op.Rows.Weight[row], op.Cols.Weight[col], sum)
+				}
+			}
+			out.F32[i] = sum
+		}
+	})}, "resample/", "(resample): image"},
+	{"the last of equal values", fake{step: after(func(op *bcnn.TopKStep, in, out bcnn.Tensor) {
+		if op.K > 1 || op.Values {
+			return
+		}
+		for i := range out.F32 {
+			values := in.F32[i*in.Shape.C:][:in.Shape.C]
+			for c, v := range values {
+				if v == values[int(out.F32[i])] {
+					out.F32[i] = float32(c)
+				}
+			}
+		}
+	})}, "topk/", "(topk): image"},
+	{"NaN is the largest value", fake{step: after(func(op *bcnn.TopKStep, in, out bcnn.Tensor) {
+		for i := range out.F32 {
+			if at := slices.IndexFunc(in.F32[i/op.K*in.Shape.C:][:in.Shape.C], func(v float32) bool { return v != v }); at >= 0 && !op.Values {
+				out.F32[i] = float32(at)
+			}
+		}
+	})}, "topk/", "(topk): image"},
 	{"the next channel picked", fake{step: change(func(op *bcnn.ChannelsStep, in bcnn.Tensor) {
 		op.Index = slices.Clone(op.Index)
 		for i, c := range op.Index {

@@ -51,6 +51,9 @@ func randomNetwork(b *builder) *bcnn.Network {
 		}
 		b.dense(1+b.rng.IntN(20), b.rng.IntN(4) == 0)
 		b.randomTail()
+		if b.rng.IntN(4) == 0 {
+			b.add(bcnn.TopK{K: 1 + b.rng.IntN(b.shape().C), Values: b.rng.IntN(2) == 0})
+		}
 	}
 	if b.rng.IntN(4) == 0 {
 		b.add(bcnn.Softmax{})
@@ -120,10 +123,12 @@ func (b *builder) randomJoin() {
 	}
 }
 
-// randomBlock appends a convolution, a pool, a residual block, or a join.
+// randomBlock appends a convolution, a pool, a residual block, a join, or moves pixels.
 func (b *builder) randomBlock(out int) {
 	s := b.shape()
-	switch b.rng.IntN(11) {
+	switch b.rng.IntN(13) {
+	case 11, 12:
+		b.randomSpatial()
 	case 8, 9:
 		b.randomJoin()
 	case 10:

@@ -101,6 +101,12 @@ func TestTheTableCoversThePlan(t *testing.T) {
 					note(true, fmt.Sprintf("mul by a pixel %v, a channel %v", by.Pixels() == 1, by.C == 1))
 				case *bcnn.ConcatStep:
 					note(len(s.In) > 2, kind+" of many")
+				case *bcnn.PixelsStep:
+					note(slices.Contains(op.Rows, -1), kind+" filled")
+					note(op.BlockH > 1 && op.BlockW > 1, kind+" in blocks")
+					note(p.Tensors[s.Out].Coded, kind+" of levels")
+				case *bcnn.TopKStep:
+					note(op.Values, kind+" values")
 				case *bcnn.ChannelsStep:
 					note(slices.Contains(op.Index, -1), kind+" zeros")
 				}
@@ -116,6 +122,8 @@ func TestTheTableCoversThePlan(t *testing.T) {
 		"mul by a pixel true, a channel true", "mul by a pixel true, a channel false", "mul by a pixel false, a channel true", "mul by a pixel false, a channel false",
 		"concat of bits", "concat of float32", "concat of bits of many", "concat of float32 of many",
 		"channels of bits", "channels of float32", "channels of float32 zeros",
+		"pixels of bits", "pixels of float32", "pixels of bits filled", "pixels of float32 filled", "pixels of bits in blocks", "pixels of float32 in blocks",
+		"pixels of bits of levels", "resample of float32", "topk of float32", "topk of float32 values",
 		"flatten of bits", "flatten of float32", "maxpool of bits", "maxpool of float32",
 		"maxpool of bits padded", "maxpool of float32 padded", "maxpool flip", "conv of uint8 zero point"}
 	for _, in := range []string{"bits", "uint8", "float32"} {

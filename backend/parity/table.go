@@ -21,6 +21,7 @@ func Cases() []Case {
 	cases = append(cases, graphCases()...)
 	cases = append(cases, endCases()...)
 	cases = append(cases, layerCases()...)
+	cases = append(cases, spatialCases()...)
 	cases = append(cases, levelCases()...)
 	cases = append(cases, changedCases()...)
 	for seed := range uint64(60) {

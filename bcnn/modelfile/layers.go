@@ -16,6 +16,8 @@ func versionOf(kind string) int {
 		return 2
 	case bcnn.Quantize{}.Kind():
 		return integersVersion
+	case bcnn.Pixels{}.Kind(), bcnn.Resample{}.Kind(), bcnn.TopK{}.Kind():
+		return spatialVersion
 	case bcnn.Softmax{Log: true}.Kind():
 		return functionsVersion
 	}
@@ -24,6 +26,9 @@ func versionOf(kind string) int {
 	}
 	return 1
 }
+
+// spatialVersion is the first version that picks and resamples pixels.
+const spatialVersion = 5
 
 // integersVersion is the first version that has levels and integer weights.
 const integersVersion = 4
@@ -47,7 +52,7 @@ func (w *layerWriter) encode(op bcnn.Op) error {
 	switch op := op.(type) {
 	case bcnn.Binarize:
 		w.params = binarizeJSON{string(op.Scheme)}
-		w.add(thresholds, &tensor{dtype: i32, shape: []int64{int64(len(op.Thresholds))}, i32: op.Thresholds})
+		w.addI32(thresholds, op.Thresholds)
 	case bcnn.Conv2D:
 		w.params = conv2DJSON{encodeWindow(op.Window), op.Out, max(op.Groups, 1), op.PadValue}
 		w.addWeights(op.Weights, op.Out, op.KH, op.KW)
@@ -83,7 +88,19 @@ func (w *layerWriter) encode(op bcnn.Op) error {
 	case bcnn.Clip:
 		w.params = clipJSON{bound(op.Min), bound(op.Max)}
 	case bcnn.Channels:
-		w.add(index, &tensor{dtype: i32, shape: []int64{int64(len(op.Index))}, i32: op.Index})
+		w.addI32(index, op.Index)
+	case bcnn.Pixels:
+		w.params = pixelsJSON{[]int{max(op.BlockH, 1), max(op.BlockW, 1)}, op.Fill}
+		w.addI32(rows, op.Rows)
+		w.addI32(columns, op.Cols)
+	case bcnn.Resample:
+		w.params = resampleJSON{[]int{op.Rows.N, op.Cols.N}}
+		w.addI32(rows, op.Rows.Index)
+		w.addF32(rowWeights, op.Rows.Weight)
+		w.addI32(columns, op.Cols.Index)
+		w.addF32(columnWeights, op.Cols.Weight)
+	case bcnn.TopK:
+		w.params = topKJSON{op.K, op.Values}
 	case bcnn.ReLU, bcnn.Function, bcnn.Add, bcnn.Mul, bcnn.Concat, bcnn.Flatten, bcnn.Softmax:
 	default:
 		return fmt.Errorf("%T cannot be stored", op)
@@ -146,6 +163,16 @@ func (r *layerReader) decode() (bcnn.Op, error) {
 			return nil, err
 		}
 		return bcnn.Channels{Index: t.i32}, nil
+	case bcnn.Pixels{}.Kind():
+		return r.pixels()
+	case bcnn.Resample{}.Kind():
+		return r.resample()
+	case bcnn.TopK{}.Kind():
+		var p topKJSON
+		if err := r.params(&p); err != nil {
+			return nil, err
+		}
+		return bcnn.TopK{K: p.K, Values: p.Values}, nil
 	case bcnn.ReLU{}.Kind():
 		return bcnn.ReLU{}, nil
 	case bcnn.Add{}.Kind():
@@ -254,6 +281,51 @@ func (r *layerReader) avgPool() (bcnn.Op, error) {
 	}
 	w, err := p.decode()
 	return bcnn.AvgPool{Window: w, CountPadding: p.CountPadding}, err
+}
+
+func (r *layerReader) pixels() (bcnn.Op, error) {
+	var p pixelsJSON
+	if err := r.params(&p); err != nil {
+		return nil, err
+	}
+	if len(p.Block) != 2 || p.Block[0] < 1 || p.Block[1] < 1 {
+		return nil, fmt.Errorf("a block of %v, want a height and a width", p.Block)
+	}
+	y, err := r.vector(rows, i32)
+	if err != nil {
+		return nil, err
+	}
+	x, err := r.vector(columns, i32)
+	if err != nil {
+		return nil, err
+	}
+	return bcnn.Pixels{Rows: y.i32, Cols: x.i32, Fill: p.Fill, BlockH: p.Block[0], BlockW: p.Block[1]}, nil
+}
+
+func (r *layerReader) resample() (bcnn.Op, error) {
+	var p resampleJSON
+	if err := r.params(&p); err != nil {
+		return nil, err
+	}
+	if len(p.Taps) != 2 {
+		return nil, fmt.Errorf("taps %v, want those of a row and of a column", p.Taps)
+	}
+	y, err := r.vector(rows, i32)
+	if err != nil {
+		return nil, err
+	}
+	x, err := r.vector(columns, i32)
+	if err != nil {
+		return nil, err
+	}
+	w, err := r.floats(rowWeights, columnWeights)
+	if err != nil {
+		return nil, err
+	}
+	return bcnn.Resample{
+		Rows: bcnn.Taps{N: p.Taps[0], Index: y.i32, Weight: w[0]},
+		Cols: bcnn.Taps{N: p.Taps[1], Index: x.i32, Weight: w[1]},
+	}, nil
 }
 
 func (r *layerReader) clip() (bcnn.Op, error) {

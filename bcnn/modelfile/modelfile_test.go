@@ -139,6 +139,17 @@ func networks() map[string]*bcnn.Network {
 	n.Append("flat", bcnn.Flatten{})
 	n.Append("logarithms", bcnn.Softmax{Log: true})
 
+	n = build("pixels", bcnn.Input{Shape: bcnn.Shape{H: 2, W: 3, C: 4}, DType: bcnn.Float32})
+	n.Append("shuffled", bcnn.Pixels{Rows: []int32{3, -1, 0}, Cols: []int32{2, 5}, Fill: 0.5, BlockH: 2, BlockW: 2})
+	n.Append("padded", bcnn.Pixels{Rows: []int32{1, 0, 1}, Cols: []int32{1, 0, 1}, BlockH: 1, BlockW: 1})
+	n.Append("resized", bcnn.Resample{
+		Rows: bcnn.Taps{N: 2, Index: []int32{0, 1, 1, 2}, Weight: []float32{0.25, 0.75, 0.5, 0.5}},
+		Cols: bcnn.Taps{N: 1, Index: []int32{1}, Weight: []float32{1}},
+	})
+	n.Append("best", bcnn.TopK{K: 1})
+	n.Append("largest", bcnn.TopK{K: 1, Values: true}, 2)
+	n.Outputs = []int{3, 4}
+
 	n = build("levels", bcnn.Input{Shape: bcnn.Shape{H: 5, W: 6, C: 4}, DType: bcnn.Float32})
 	n.Append("ternary", bcnn.Ternary())
 	n.Append("conv", bcnn.Conv2D{Window: window(1, 1, 1, 0), Out: 3, Groups: 1, Weights: bcnn.Weights{Int8: []int8{-1, 0, 1, 1, 0, -128, 127, 0, 2, 3, 4, 5, 6, 7, 8, 9, -1, -2, -3, -4, 0, 0, 0, 0}}})
@@ -197,7 +208,7 @@ func TestEveryKindOfLayerSurvivesARoundTrip(t *testing.T) {
 			kinds[l.Op.Kind()] = true
 		}
 	}
-	require.Len(t, kinds, 19+len(bcnn.FunctionNames()), "the kinds of layers that package bcnn has")
+	require.Len(t, kinds, 22+len(bcnn.FunctionNames()), "the kinds of layers that package bcnn has")
 }
 
 func TestDefaultsAreWrittenOut(t *testing.T) {
@@ -464,6 +475,8 @@ func TestVersions(t *testing.T) {
 			want = `"version":"2"`
 		case "sources", "several ends":
 			want = `"version":"3"`
+		case "pixels":
+			want = `"version":"5"`
 		case "levels", "integer weights":
 			want = `"version":"4"`
 		case "functions":
@@ -484,6 +497,8 @@ func TestVersions(t *testing.T) {
 		{"quantize", bcnn.Ternary()},
 		{"avgpool", bcnn.AvgPool{Window: bcnn.Window{KH: 1, KW: 1}}}, {"prelu", bcnn.PReLU{Slope: []float32{2}}}, {"clip", bcnn.Clip{Min: 1, Max: 2}}, {"tanh", bcnn.Function{Name: bcnn.Tanh}},
 		{"sigmoid", bcnn.Function{Name: bcnn.Sigmoid}}, {"gelu_tanh", bcnn.Function{Name: bcnn.GELUTanh}}, {"logsoftmax", bcnn.Softmax{Log: true}},
+		{"pixels", bcnn.Pixels{Rows: []int32{0}, Cols: []int32{0}}}, {"topk", bcnn.TopK{K: 1}},
+		{"resample", bcnn.Resample{Rows: bcnn.Taps{N: 1, Index: []int32{0}, Weight: []float32{1}}, Cols: bcnn.Taps{N: 1, Index: []int32{0}, Weight: []float32{1}}}},
 		{"mul", bcnn.Mul{}}, {"concat", bcnn.Concat{}}, {"channels", bcnn.Channels{Index: []int32{0}}},
 	} {
 		n := &bcnn.Network{Name: "one", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Float32}}}
@@ -499,7 +514,7 @@ func TestVersions(t *testing.T) {
 		switch c.kind {
 		case "quantize":
 			version = 4
-		case "sigmoid", "gelu_tanh", "logsoftmax":
+		case "sigmoid", "gelu_tanh", "logsoftmax", "pixels", "resample", "topk":
 			version = 5
 		}
 		old := bytes.Replace(b, []byte(fmt.Sprintf(`"version":"%d"`, version)), []byte(fmt.Sprintf(`"version":"%d"`, version-1)), 1)

@@ -91,6 +91,20 @@ type signJSON struct {
 	Zero int `json:"zero"` // what 0 becomes, +1 or −1
 }
 
+type pixelsJSON struct {
+	Block []int   `json:"block"` // height, width
+	Fill  float32 `json:"fill"`
+}
+
+type resampleJSON struct {
+	Taps []int `json:"taps"` // of a row, of a column
+}
+
+type topKJSON struct {
+	K      int  `json:"k"`
+	Values bool `json:"values"` // else their channels
+}
+
 type quantizeJSON struct {
 	Low    int `json:"low"`
 	Levels int `json:"levels"`
@@ -98,16 +112,20 @@ type quantizeJSON struct {
 
 // Roles of tensors.
 const (
-	weight     = "weight"
-	bias       = "bias"
-	scale      = "scale"
-	thresholds = "thresholds"
-	gamma      = "gamma"
-	beta       = "beta"
-	mean       = "mean"
-	variance   = "var"
-	slope      = "slope"
-	index      = "index"
+	weight        = "weight"
+	bias          = "bias"
+	scale         = "scale"
+	thresholds    = "thresholds"
+	gamma         = "gamma"
+	beta          = "beta"
+	mean          = "mean"
+	variance      = "var"
+	slope         = "slope"
+	index         = "index"
+	rows          = "rows"
+	columns       = "columns"
+	rowWeights    = "row_weights"
+	columnWeights = "column_weights"
 )
 
 // layerWriter collects what describes a layer.
@@ -133,6 +151,10 @@ func (w *layerWriter) add(role string, t *tensor) {
 
 func (w *layerWriter) addF32(role string, values []float32) {
 	w.add(role, &tensor{dtype: f32, shape: []int64{int64(len(values))}, f32: values})
+}
+
+func (w *layerWriter) addI32(role string, values []int32) {
+	w.add(role, &tensor{dtype: i32, shape: []int64{int64(len(values))}, i32: values})
 }
 
 // addWeights adds weights of the given outer dimensions; the innermost one is
@@ -229,6 +251,9 @@ func encodeSource(s *bcnn.Source, version *int) *sourceJSON {
 		return nil
 	}
 	*version = max(*version, sourceVersion)
+	if s.Type == bcnn.SourceInt32 || s.Type == bcnn.SourceInt64 {
+		*version = max(*version, spatialVersion)
+	}
 	return &sourceJSON{s.Name, append([]int{}, s.Dims...), s.ChannelsFirst, string(s.Type), s.Offset}
 }
 
@@ -238,6 +263,8 @@ func (j *sourceJSON) decode(version int) (*bcnn.Source, error) {
 		return nil, nil
 	case version < sourceVersion:
 		return nil, fmt.Errorf("sources came with version %d of the format, this is version %d", sourceVersion, version)
+	case version < spatialVersion && (j.Type == string(bcnn.SourceInt32) || j.Type == string(bcnn.SourceInt64)):
+		return nil, fmt.Errorf("sources of type %s came with version %d of the format, this is version %d", j.Type, spatialVersion, version)
 	case j.Dims == nil:
 		return nil, errors.New("a source without dims")
 	}

@@ -3,7 +3,9 @@ package onnx
 import (
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
@@ -26,18 +28,19 @@ func dimensions(v *build.Value) []int {
 	return dims
 }
 
-// sliceValue takes dims[i] positions of each dimension of a value: channels, or every
-// so many rows and columns from the first one on.
+// sliceValue takes dims[i] positions of each dimension of a value: channels, rows,
+// columns.
 func (im *importer) sliceValue(n *pb.Node, v *build.Value, starts, steps, dims []int) (build.Operand, error) {
 	v, err := im.build.SettleSigns(v)
+	if err == nil {
+		v, err = im.build.Padded(v)
+	}
 	if err != nil {
 		return build.Operand{}, err
 	}
-	if v.Pad != nil {
-		return build.Operand{}, v.Pad.Error()
-	}
 	out := v.With(n)
-	win := tiles(1, 1)
+	win, moved := tiles(1, 1), bcnn.Pixels{}
+	thinned := true // every so many rows and columns from the first one on
 	for i, whole := range dimensions(v) {
 		start, step, size := starts[i], steps[i], dims[i]
 		if start == 0 && step == 1 && size == whole {
@@ -46,20 +49,14 @@ func (im *importer) sliceValue(n *pb.Node, v *build.Value, starts, steps, dims [
 		if size == 0 {
 			return build.Operand{}, errors.New("nothing is left")
 		}
-		thinned := start == 0 && step > 0 && size == (whole-1)/step+1
-		switch x := v.AxisOf(i); {
-		case view.IsBatch(v.View[i]):
+		if view.IsBatch(v.View[i]) {
 			return build.Operand{}, errors.New("it would take some images of the batch")
-		case x == view.H && thinned:
-			win.StrideH = step
-		case x == view.W && thinned:
-			win.StrideW = step
-		case x == view.H || x == view.W:
-			return build.Operand{}, errors.New("parts of an image are not supported, only every so many rows and columns from the first one on")
-		default:
-			if err := im.budget.Charge(16 * int64(size)); err != nil {
-				return build.Operand{}, err
-			}
+		}
+		if err := im.budget.Charge(24 * int64(size)); err != nil {
+			return build.Operand{}, err
+		}
+		x := v.AxisOf(i)
+		if x != view.H && x != view.W {
 			positions := make([]int, size)
 			for k := range positions {
 				positions[k] = start + k*step
@@ -67,19 +64,37 @@ func (im *importer) sliceValue(n *pb.Node, v *build.Value, starts, steps, dims [
 			if out, err = im.build.Pick(n, "", out, i, positions); err != nil {
 				return build.Operand{}, err
 			}
+			continue
+		}
+		list := make([]int32, size)
+		for k := range list {
+			list[k] = int32(start + k*step)
+		}
+		thinned = thinned && start == 0 && step > 0 && size == (whole-1)/step+1
+		if x == view.H {
+			moved.Rows, win.StrideH = list, step
+		} else {
+			moved.Cols, win.StrideW = list, step
 		}
 	}
-	if win == tiles(1, 1) {
-		return build.Operand{Value: out}, nil
+	if thinned && win != tiles(1, 1) { // a pool of one value each, past which thresholds move
+		out, err = im.thin(n, out, win)
+	} else {
+		out, err = im.picked(n, out, moved)
 	}
-	if err := out.CheckReal(); err != nil {
-		return build.Operand{}, err
+	return build.Operand{Value: out}, err
+}
+
+// thin takes a pixel of each window, which has one.
+func (im *importer) thin(n *pb.Node, v *build.Value, win bcnn.Window) (*build.Value, error) {
+	if err := v.CheckReal(); err != nil {
+		return nil, err
 	}
-	thin, err := im.maximum(n, out, win) // of one value each
+	thin, err := im.maximum(n, v, win)
 	if err != nil {
-		return build.Operand{}, err
+		return nil, err
 	}
-	thin.View = append(view.View{}, out.View...)
+	thin.View = slices.Clone(v.View)
 	for i := range thin.View {
 		switch v.AxisOf(i) {
 		case view.H:
@@ -88,7 +103,26 @@ func (im *importer) sliceValue(n *pb.Node, v *build.Value, starts, steps, dims [
 			thin.View[i] = view.Whole(view.W, thin.Shape.W)
 		}
 	}
-	return build.Operand{Value: thin}, nil
+	return thin, nil
+}
+
+// pick takes positions of a dimension that runs over rows, columns or channels.
+func (im *importer) pick(n *pb.Node, v *build.Value, dim int, axis view.Axis, positions []int) (*build.Value, error) {
+	if axis != view.H && axis != view.W {
+		return im.build.Pick(n, "", v, dim, positions)
+	}
+	if len(positions) == 0 {
+		return nil, errors.New("nothing is left")
+	}
+	list := make([]int32, len(positions))
+	for i, p := range positions {
+		list[i] = int32(p)
+	}
+	op := bcnn.Pixels{Rows: list}
+	if axis == view.W {
+		op = bcnn.Pixels{Cols: list}
+	}
+	return im.picked(n, v, op)
 }
 
 // concatValues imports Concat of values.
@@ -148,7 +182,13 @@ func (im *importer) gatherChannels(n *pb.Node, v *build.Value) (build.Operand, e
 			return build.Operand{}, fmt.Errorf("index %d of %d", k, v.Size(axis))
 		}
 	}
-	out, err := im.build.Pick(n, "", v, axis, positions)
+	if v, err = im.build.SettleSigns(v); err == nil {
+		v, err = im.build.Padded(v)
+	}
+	if err != nil {
+		return build.Operand{}, err
+	}
+	out, err := im.pick(n, v, axis, v.AxisOf(axis), positions)
 	if err == nil && len(indices.Dims) == 0 {
 		out.View = edit(out.View, []int{axis}, false, nil)
 	}

@@ -116,8 +116,11 @@ func (im *importer) conv(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	if before.Value != 0 && before.Padding != (bcnn.Padding{}) && win.Pad != (bcnn.Padding{}) {
-		return build.Operand{}, fmt.Errorf("padding with 0 around padding with %v of %v", before.Value, before.Node)
+	if before.Value != 0 && (win.Pad != (bcnn.Padding{}) || !v.IsSign(before.Value) && !(v.Signs && before.Value == v.Offset)) { // which the window cannot take in
+		if v, err = im.build.Padded(v); err != nil {
+			return build.Operand{}, err
+		}
+		before = build.Pending{}
 	}
 	win.Pad = sumPadding(win.Pad, before.Padding)
 	bias, err := im.bias(n, 2, out)

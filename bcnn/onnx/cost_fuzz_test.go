@@ -88,7 +88,7 @@ func (g *grower) dims() string {
 func grow(program []byte) hostile {
 	g := &grower{program: program, constant: "per", vector: "list", value: "x"}
 	g.m = testModel{input: image(2, 4, 4), inits: []testTensor{
-		number("one", 1), number("zero", 0), number("minus", -1), number("eight", 8), ints("list", 1, 0, 1),
+		number("one", 1), number("zero", 0), number("minus", -1), number("eight", 8), floats("none", []int{0}), ints("list", 1, 0, 1),
 		weights("w", 2, 2, 3, 3), weights("per", 2), weights("scale", 2, 1, 1),
 	}}
 	if d := g.choose(8); d > 4 {
@@ -98,7 +98,7 @@ func grow(program []byte) hostile {
 		if len(g.program) == 0 {
 			break
 		}
-		kind, times, from := g.choose(32), 1<<g.choose(9), g.choose(3)
+		kind, times, from := g.choose(38), 1<<g.choose(9), g.choose(3)
 		constant, vector, value := g.constant, g.vector, g.value
 		for range times {
 			if from == 0 { // a chain, and not a fan
@@ -120,6 +120,21 @@ func (g *grower) instruction(kind int, twice bool, constant, vector, value strin
 		again = "per"
 	}
 	switch kind {
+	case 32:
+		mode := []string{"nearest", "linear", "cubic"}[g.choose(3)]
+		sizes := g.init(ints("", 1, 2, float64(g.dim()), float64(g.dim())))
+		g.value = g.add("Resize", value+" none none "+sizes, "mode", mode)
+	case 33:
+		pads := g.init(ints("", 0, 0, float64(g.dim()-1), 0, 0, 0, -1, float64(g.dim())))
+		g.value = g.add("Pad", value+" "+pads, "mode", []string{"edge", "wrap", "constant", "reflect"}[g.choose(4)])
+	case 34:
+		g.value = g.add("ConvTranspose", value+" w", "strides", []int{g.dim(), 1}, "dilations", []int{1, g.dim()}, "pads", []int{g.choose(2), 1, 1, g.choose(3)})
+	case 35:
+		g.value = g.add([]string{"DepthToSpace", "SpaceToDepth"}[g.choose(2)], value, "blocksize", g.dim())
+	case 36:
+		g.value = g.add("TopK", value+" "+g.init(integer(g.dim())), "axis", 1)
+	case 37:
+		g.value = g.add("Cast", g.add("ArgMax", value, "axis", 1), "to", int(pb.Float))
 	case 0:
 		g.constant = g.add("Neg", constant)
 	case 1:

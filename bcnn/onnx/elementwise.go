@@ -123,7 +123,8 @@ func (im *importer) cast(n *pb.Node, r build.Operand, typ pb.DataType) (build.Op
 	if out, ok := v.Converted(n, typ); ok {
 		return build.Operand{Value: out}, nil
 	}
-	if typ != v.Type && (typ != pb.Float || v.Type != pb.Uint8) {
+	number := v.Type == pb.Int64 || v.Type == pb.Int32 // of a channel
+	if typ != v.Type && (typ != pb.Float || v.Type != pb.Uint8) && !(number && (typ == pb.Int32 || typ == pb.Int64 || typ == pb.Float)) {
 		return build.Operand{}, fmt.Errorf("conversion of computed %v to %v is not supported", v.Type, typ)
 	}
 	out := v.With(n)

@@ -269,6 +269,12 @@ func (n testNode) execute(in []array, m testModel) array {
 		})
 	case "Conv":
 		return n.conv(in)
+	case "ConvTranspose":
+		return n.convTranspose(in)
+	case "DepthToSpace", "SpaceToDepth":
+		return n.blocks(in[0])
+	case "ArgMax", "ArgMin", "TopK":
+		return n.best(in)
 	case "MaxPool":
 		return n.maxPool(in[0])
 	case "AveragePool":

@@ -125,7 +125,7 @@ func checkOutputs(t *testing.T, net *bcnn.Network, in, want *eval.Tensor) {
 	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	shape := net.Inputs[0].Shape
-	require.Equal(t, []int{shape.C, shape.H, shape.W}, in.Dims[1:])
+	require.Equal(t, shape.Values(), in.Len()/in.Dims[0])
 	x := bcnn.NewTensor(bcnn.Float32, in.Dims[0], shape)
 	for i := range x.F32 {
 		c, pixel, image := i%shape.C, i/shape.C%shape.Pixels(), i/shape.Values()
@@ -140,9 +140,12 @@ func checkOutputs(t *testing.T, net *bcnn.Network, in, want *eval.Tensor) {
 	require.Equal(t, want.Dims[1:], output.Dims)
 	require.False(t, output.ChannelsFirst)
 	largest, difference := 0.0, 0.0
-	for i, v := range want.F32 {
-		largest = max(largest, math.Abs(float64(v)))
-		difference = max(difference, math.Abs(float64(v)-float64(got.F32[i])))
+	if want.I64 != nil {
+		require.Equal(t, bcnn.SourceInt64, output.Type)
+	}
+	for i, v := range got.F32 {
+		largest = max(largest, math.Abs(want.At(i)))
+		difference = max(difference, math.Abs(want.At(i)-float64(v)))
 	}
 	t.Logf("difference %.2g of %.3g", difference, largest)
 	require.LessOrEqual(t, difference, 1e-4*largest)

@@ -241,7 +241,9 @@ func (im *importer) output(name string, r build.Operand, others []int) (layer in
 	if err != nil {
 		return bcnn.NetworkInput, err
 	}
-	if v.Type != pb.Float {
+	types := map[pb.DataType]bcnn.SourceType{pb.Float: bcnn.SourceValues, pb.Int32: bcnn.SourceInt32, pb.Int64: bcnn.SourceInt64}
+	form, ok := types[v.Type]
+	if !ok || form != bcnn.SourceValues && im.build.Bytes(v.Layer) {
 		return v.Layer, fmt.Errorf("it is %v, want FLOAT", v.Type)
 	}
 	if !view.IsBatch(v.View[0]) {
@@ -278,6 +280,7 @@ func (im *importer) output(name string, r build.Operand, others []int) (layer in
 		for _, d := range r.Value.View[1:] {
 			s.Dims = append(s.Dims, view.Product(d))
 		}
+		s.Type = form
 		im.build.Net.Layers[v.Layer].Source = s
 	}
 	return v.Layer, nil

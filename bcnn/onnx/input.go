@@ -83,7 +83,7 @@ func layoutsOf(e *eval.Evaluator, g *pb.Graph, in pb.ValueInfo, opts Options) ([
 	case in.Type != pb.Float && in.Type != pb.Uint8:
 		return fail(fmt.Errorf("elements of %v are not supported, want FLOAT or UINT8", in.Type))
 	case !in.Ranked || len(in.Dims) < 2 || len(in.Dims) > 4:
-		return fail(fmt.Errorf("it has %d dimensions, want a batch of images (4), grey images (3) or vectors (2)", len(in.Dims)))
+		return fail(fmt.Errorf("it has %d dimensions, want a batch of images (4), grey images or sequences (3) or vectors (2)", len(in.Dims)))
 	}
 	rest := in.Dims[1:]
 	// fixed takes a dimension from the file, or else from the options; 0 and
@@ -127,7 +127,16 @@ func layoutsOf(e *eval.Evaluator, g *pb.Graph, in pb.ValueInfo, opts Options) ([
 		// A vector may be reshaped to an image first.
 		layouts = append(layouts, reshapedInput(e, g, in, s.C)...)
 	case 2:
-		add(of(rest[0], rest[1], one), func(s bcnn.Shape) view.View { return view.NHWC(s)[:3] })
+		images := func() { add(of(rest[0], rest[1], one), func(s bcnn.Shape) view.View { return view.NHWC(s)[:3] }) }
+		if !sequences(g) {
+			images()
+		}
+		add(of(one, rest[1], rest[0]), func(s bcnn.Shape) view.View {
+			return view.View{view.Batch, view.Whole(view.C, s.C), view.Whole(view.W, s.W)}
+		})
+		if sequences(g) {
+			images()
+		}
 	case 3:
 		// Images have one channel or three. Elsewhere a Transpose may tell that
 		// the file is NHWC.
@@ -153,6 +162,15 @@ func layoutsOf(e *eval.Evaluator, g *pb.Graph, in pb.ValueInfo, opts Options) ([
 		return fail(open)
 	}
 	return layouts, nil
+}
+
+// sequences reports whether the graph has convolutions or norms of sequences: of
+// batch, channels and positions.
+func sequences(g *pb.Graph) bool {
+	return slices.ContainsFunc(g.Nodes, func(n *pb.Node) bool {
+		w := g.Initializers[n.Input(1)]
+		return (n.OpType == "Conv" || n.OpType == "ConvTranspose") && w != nil && len(w.Dims) == 3
+	})
 }
 
 // reshapedInput returns the layouts of an input vector that a Reshape with

@@ -15,7 +15,7 @@ import (
 var errUnsupported = errors.New("this operator is not supported")
 
 // last are operators that only turn the output into another form.
-var last = []string{"ArgMax", "Hardmax", "TopK"}
+var last = []string{"Hardmax"}
 
 // obstacle describes what stands in the way, in the terms of Options.
 func obstacle(o build.Obstacle) bcnn.Obstacle {

@@ -8,17 +8,24 @@
 // bcnn.Network cannot represent is an error that names all such nodes (see
 // bcnn.ObstaclesError); nothing is approximated silently.
 //
-// Operators: Abs, Add, AveragePool, BatchNormalization, Cast, Ceil, Celu, Clip, Concat of
-// channels, Constant, Conv, DequantizeLinear, Div, Dropout, Elu, Erf, Exp, Flatten, Floor, Gather of
-// channels, Gelu, Gemm, GlobalAveragePool, GlobalMaxPool, HardSigmoid, HardSwish, Identity, LeakyRelu, LogSoftmax,
-// MatMul, Max and Min with a number, MaxPool, Mish, Mul, Neg, Pad, Pow of 2 and 3, PRelu, QuantizeLinear,
-// ReduceMax and ReduceMean over heights and widths, ReduceMean over channels, Relu,
-// Reshape, Round, Selu, Shape, Sigmoid, Sign, Slice of channels or of every so many rows and columns,
-// Softmax, Softplus, Split of channels, Squeeze, Sub, Sum, Swish, Tanh, Transpose, Unsqueeze, Where, the
+// Operators: Abs, Add, ArgMax and ArgMin over channels, AveragePool, BatchNormalization,
+// Cast, Ceil, Celu, Clip, Concat of channels, Constant, Conv, ConvTranspose, DepthToSpace,
+// DequantizeLinear, Div, Dropout, Elu, Erf, Exp, Flatten, Floor, Gather of channels, rows or
+// columns, Gelu, Gemm, GlobalAveragePool, GlobalMaxPool, HardSigmoid, HardSwish, Identity,
+// LeakyRelu, LogSoftmax, MatMul, Max and Min with a number, MaxPool, Mish, Mul, Neg, Pad,
+// Pow of 2 and 3, PRelu, QuantizeLinear, ReduceMax and ReduceMean over heights and widths,
+// ReduceMean over channels, Relu, Reshape, Resize and Upsample of heights and widths
+// (nearest, linear, cubic), Round, Selu, Shape, Sigmoid, Sign, Slice and Split of channels,
+// rows or columns, Softmax, Softplus, SpaceToDepth, Squeeze, Sub, Sum, Swish, Tanh, TopK
+// over channels, Transpose, Unsqueeze, Where, the
 // comparisons, QONNX BipolarQuant and Quant, bitcnn Binarize; and on constants what
 // exporters compute shapes and weights with: CastLike, ConstantOfShape, Expand, Range,
 // Reduce*, Size, Tile, functions of single values,
 // and those above. Opset 7 and later.
+//
+// Convolutions, pools and Resize may be one-dimensional, of batch, channels and positions:
+// images of one row. Numbers of channels (ArgMax, TopK) are float32 in a network, and
+// bcnn.SourceInt64 says that they were integers.
 //
 // # Cost
 //
@@ -42,7 +49,8 @@
 //
 // Here, operators.go is the table of operators, and a family of them is a file of
 // its own: conv, dense, pool, average, pad, normalization, activation, function, elementwise,
-// arithmetic, quantize, linear, reshape, constants, slice, channels. An operator reads attributes (pb) and
+// arithmetic, quantize, linear, reshape, constants, slice, channels, resize, transposed,
+// spatial. An operator reads attributes (pb) and
 // operands (importer.go), computes with constants (eval) or makes layers (build).
 //
 // The format: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3; the

@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
@@ -37,9 +38,6 @@ func (im *importer) padNode(n *pb.Node) (build.Operand, error) {
 	mode, err := n.Text("mode", "constant")
 	if err != nil {
 		return build.Operand{}, err
-	}
-	if mode != "constant" {
-		return build.Operand{}, fmt.Errorf("mode %s is not supported, want constant", text.Quote(mode))
 	}
 	pads, err := n.Ints("pads")
 	if err != nil {
@@ -78,16 +76,37 @@ func (im *importer) padNode(n *pb.Node) (build.Operand, error) {
 	if len(pads) != 2*len(axes) {
 		return build.Operand{}, fmt.Errorf("%d pads for %d dimensions", len(pads), len(axes))
 	}
+	moved := mode != "constant" || slices.Min(append(pads, 0)) < 0
+	if moved {
+		if v, err = im.build.Padded(v); err != nil {
+			return build.Operand{}, err
+		}
+	}
 	p := build.Pending{Value: fill, Node: n}
-	channels := -1 // the dimension whose channels get some of zeros
+	var rows, cols []int32 // where it does more than put pixels around the image
+	channels := -1         // the dimension whose channels get some of zeros
 	var positions []int
 	for i, a := range axes {
 		begin, end := pads[i], pads[len(axes)+i]
-		if begin < 0 || end < 0 || begin > pb.MaxSize || end > pb.MaxSize {
+		if min(begin, end) < -pb.MaxSize || max(begin, end) > pb.MaxSize {
 			return build.Operand{}, fmt.Errorf("pads %v", pads)
 		}
-		switch x := v.AxisOf(a); {
-		case begin == 0 && end == 0:
+		x := v.AxisOf(a)
+		if begin == 0 && end == 0 {
+			continue
+		}
+		if x == view.H || x == view.W {
+			if moved {
+				of := map[view.Axis]*[]int32{view.H: &rows, view.W: &cols}[x]
+				if *of, err = im.padPositions(mode, v.Size(a), int(begin), int(end)); err != nil {
+					return build.Operand{}, err
+				}
+				continue
+			}
+		} else if begin < 0 || end < 0 || mode != "constant" {
+			return build.Operand{}, fmt.Errorf("pads of %d and %d of dimension %d, which is not the height or width of an image, mode %s", begin, end, a, text.Quote(mode))
+		}
+		switch {
 		case x == view.H:
 			p.Top, p.Bottom = int(begin), int(end)
 		case x == view.W:
@@ -105,6 +124,9 @@ func (im *importer) padNode(n *pb.Node) (build.Operand, error) {
 		if v, err = im.build.Pick(n, "", v, channels, positions); err != nil {
 			return build.Operand{}, err
 		}
+	}
+	if v, err = im.picked(n, v, bcnn.Pixels{Rows: rows, Cols: cols, Fill: fill}); err != nil {
+		return build.Operand{}, err
 	}
 	out := v.With(n)
 	if p.Padding == (bcnn.Padding{}) {

@@ -24,8 +24,8 @@ func (im *importer) maxPool(n *pb.Node) (build.Operand, error) {
 	if v, err = im.build.SettleSigns(v); err != nil {
 		return build.Operand{}, err
 	}
-	if v.Pad != nil {
-		return build.Operand{}, v.Pad.Error()
+	if v, err = im.build.Padded(v); err != nil {
+		return build.Operand{}, err
 	}
 	if err := v.CheckReal(); err != nil {
 		return build.Operand{}, err

@@ -133,11 +133,14 @@ func (im *importer) transpose(n *pb.Node) (build.Operand, error) {
 	v := r.Value.With(n)
 	if v.Pad != nil && (v.Shape.H == 1 || v.Shape.W == 1) {
 		// The view of a dimension of size 1 does not tell which one it is.
-		return build.Operand{}, v.Pad.Error()
+		if v, err = im.build.Padded(v); err != nil {
+			return build.Operand{}, err
+		}
 	}
+	from := v.View
 	v.View = make(view.View, rank)
 	for i, p := range perm {
-		v.View[i] = r.Value.View[p]
+		v.View[i] = from[p]
 	}
 	if v.Step != nil || v.Clip != nil {
 		s, err := im.build.SettleSigns(r.Value)

@@ -168,6 +168,12 @@ func RunAll(ctx context.Context, plan *bcnn.Plan, in []bcnn.Tensor, tap func(ste
 			}
 		case *bcnn.ChannelsStep:
 			pick(op, out, x)
+		case *bcnn.PixelsStep:
+			pixels(op, out, x)
+		case *bcnn.ResampleStep:
+			err = resample(work, op, out, x)
+		case *bcnn.TopKStep:
+			err = topK(work, op, out, x)
 		case *bcnn.FlattenStep:
 			copy(out.pm, x.pm)
 			copy(out.f32, x.f32)

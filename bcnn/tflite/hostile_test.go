@@ -154,17 +154,22 @@ func TestHostile(t *testing.T) {
 		"part of rows": {with("SLICE", nil, same, func(g *testGraph, o *testOperator) {
 			o.inputs = append(o.inputs, g.ints(0, 1, 0, 0), g.ints(1, 3, 4, 2))
 		}), "parts of an image"},
-		"huge padding":    {with("PAD", nil, same, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(0, 0, 0, huge, 0, 0, 0, 0)) }), "padding of 2147483647"},
-		"padded batch":    {with("PAD", nil, same, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(0, 1, 0, 0, 0, 0, 0, 0)) }), "padding of the batch"},
-		"padded output":   {with("PAD", nil, []int32{1, 5, 4, 2}, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(0, 0, 0, 1, 0, 0, 0, 0)) }), "the padding of operator 0 (PAD) stands in front"},
-		"no FlexBuffer":   {bconv(32, 1, nil), "a FlexBuffer of 0 bytes"},
-		"not a map":       {bconv(32, 1, []byte{1, 4, 1}), "not a map"},
-		"without keys":    {bconv(32, 1, flexMap([]string{"channels_in"}, []int32{32})), "its options lack fused_activation_function"},
-		"channels":        {bconv(32, 1, bconvOptions(33, 1)), "it takes 33 channels, its input has 32"},
-		"-1 channels":     {bconv(32, 1, bconvOptions(-1, 1)), "its option channels_in is -1"},
-		"kind of padding": {bconv(32, 1, bconvOptions(32, 7)), "its option padding is 7, want 0 to 1"},
-		"words":           {bconv(32, 3, bconvOptions(32, 1)), "do not fit 32 channels"},
-		"many entries":    {bconv(32, 1, flexMap(strings.Split(strings.Repeat("k ", 70), " ")[:70], make([]int32, 70))), "a map of 70 entries"},
+		"huge padding":        {with("PAD", nil, same, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(0, 0, 0, huge, 0, 0, 0, 0)) }), "padding of 2147483647"},
+		"padded batch":        {with("PAD", nil, same, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(0, 1, 0, 0, 0, 0, 0, 0)) }), "padding of the batch"},
+		"padded output":       {with("PAD", nil, []int32{1, 5, 4, 2}, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(0, 0, 0, 1, 0, 0, 0, 0)) }), "the padding of operator 0 (PAD) stands in front"},
+		"reflected twice":     {with("MIRROR_PAD", nil, same, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(0, 0, 0, 4, 0, 0, 0, 0)) }), "padding of 0 and 4 around 4"},
+		"reflected channels":  {with("MIRROR_PAD", nil, same, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(0, 0, 0, 0, 0, 0, 1, 0)) }), "not the height or width"},
+		"resized to nothing":  {with("RESIZE_BILINEAR", nil, same, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(0, 4)) }), "a size of [0 4]"},
+		"resized to too much": {with("RESIZE_NEAREST_NEIGHBOR", nil, same, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(huge, huge)) }), "a size of"},
+		"blocks":              {with("DEPTH_TO_SPACE", map[int]any{0: 2}, same, nil), "blocks of 2 for 2 channels"},
+		"no FlexBuffer":       {bconv(32, 1, nil), "a FlexBuffer of 0 bytes"},
+		"not a map":           {bconv(32, 1, []byte{1, 4, 1}), "not a map"},
+		"without keys":        {bconv(32, 1, flexMap([]string{"channels_in"}, []int32{32})), "its options lack fused_activation_function"},
+		"channels":            {bconv(32, 1, bconvOptions(33, 1)), "it takes 33 channels, its input has 32"},
+		"-1 channels":         {bconv(32, 1, bconvOptions(-1, 1)), "its option channels_in is -1"},
+		"kind of padding":     {bconv(32, 1, bconvOptions(32, 7)), "its option padding is 7, want 0 to 1"},
+		"words":               {bconv(32, 3, bconvOptions(32, 1)), "do not fit 32 channels"},
+		"many entries":        {bconv(32, 1, flexMap(strings.Split(strings.Repeat("k ", 70), " ")[:70], make([]int32, 70))), "a map of 70 entries"},
 	} {
 		t.Run(name, func(t *testing.T) { refused(t, c.g.encode(), c.want) })
 	}

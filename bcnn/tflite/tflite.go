@@ -8,11 +8,13 @@
 // # Operators
 //
 // Of LCE: LceBconv2d, LceBMaxPool2d, LceDequantize, LceQuantize. Of TensorFlow Lite, on
-// float values: ABS, ADD, AVERAGE_POOL_2D, CONCATENATION, CONV_2D, DEPTHWISE_CONV_2D,
-// ELU, EXP, EXPAND_DIMS, FULLY_CONNECTED, GELU, HARD_SWISH, LEAKY_RELU, LOGISTIC, LOG_SOFTMAX at the end, MAX_POOL_2D, MAXIMUM and MINIMUM with a number,
-// MEAN and REDUCE_MAX over heights and widths, MUL, NEG, PAD, PADV2, PRELU, RELU, RELU6,
-// RELU_N1_TO_1, RESHAPE to vectors, SLICE and STRIDED_SLICE of channels or of every so many
-// rows and columns, SOFTMAX at the end, SPLIT and SPLIT_V of channels, SQUEEZE, SUB, TANH, and
+// float values: ABS, ADD, AVERAGE_POOL_2D, CONCATENATION, CONV_2D, DEPTH_TO_SPACE,
+// DEPTHWISE_CONV_2D, ELU, EXP, EXPAND_DIMS, FULLY_CONNECTED, GELU, HARD_SWISH, LEAKY_RELU,
+// LOGISTIC, LOG_SOFTMAX at the end, MAX_POOL_2D, MAXIMUM and MINIMUM with a number, MEAN and
+// REDUCE_MAX over heights and widths, MIRROR_PAD, MUL, NEG, PAD, PADV2, PRELU, RELU, RELU6,
+// RELU_N1_TO_1, RESHAPE to vectors, RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR, SLICE and
+// STRIDED_SLICE of channels or of every so many rows and columns, SOFTMAX at the end, SPLIT
+// and SPLIT_V of channels, SQUEEZE, SUB, TANH, and
 // TRANSPOSE of dimensions of 1; QUANTIZE and DEQUANTIZE at the ends; and on constants what
 // converters leave to be computed.
 //

@@ -58,6 +58,10 @@ func (p Port) Array(images int, results []float32) *npy.Array {
 		return npy.From(shape, convert[int8](results))
 	case bcnn.SourceUint8:
 		return npy.From(shape, convert[uint8](results))
+	case bcnn.SourceInt32:
+		return npy.From(shape, convert[int32](results))
+	case bcnn.SourceInt64:
+		return npy.From(shape, convert[int64](results))
 	case bcnn.SourceBits:
 		words := make([]int32, images*p.elements)
 		per := p.elements / p.Shape.Pixels()
@@ -71,7 +75,7 @@ func (p Port) Array(images int, results []float32) *npy.Array {
 	return npy.From(shape, results)
 }
 
-func convert[T int8 | uint8](results []float32) []T {
+func convert[T int8 | uint8 | int32 | int64](results []float32) []T {
 	out := make([]T, len(results))
 	for i, v := range results {
 		out[i] = T(v)

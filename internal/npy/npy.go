@@ -45,7 +45,7 @@ func (t dtype) String() string {
 }
 
 // From returns an array with as many values as the shape has.
-func From[T int8 | uint8 | int32 | float32](shape []int, values []T) *Array {
+func From[T int8 | uint8 | int32 | int64 | float32](shape []int, values []T) *Array {
 	var one T
 	a := &Array{Shape: slices.Clone(shape)}
 	switch any(one).(type) {
@@ -55,6 +55,8 @@ func From[T int8 | uint8 | int32 | float32](shape []int, values []T) *Array {
 		a.typ = dtype{'u', 1}
 	case int32:
 		a.typ = dtype{'i', 4}
+	case int64:
+		a.typ = dtype{'i', 8}
 	default:
 		a.typ = dtype{'f', 4}
 	}

@@ -254,6 +254,106 @@ __kernel void gather_bits(__global const uint *restrict in, __global uint *restr
 	*out = word;
 }
 
+// The pixel of row y and column x of the output is the one of row index[y] and column
+// index[OUT_H + x], or filled with index[OUT_H + OUT_W] where either is -1. A pixel of
+// the input holds KH rows and KW columns, one after the other.
+__kernel void pixels_float(__global const float *restrict in, __global float *restrict out,
+	__global const int *restrict index, __constant const int *g)
+{
+	const int item = get_global_id(0);
+	const size_t image = get_global_id(1);
+	if (item >= OUT_H * OUT_W * OUT_C)
+		return;
+	const int pixel = item / OUT_C;
+	const int c = item - pixel * OUT_C;
+	const int y = pixel / OUT_W, x = pixel - y * OUT_W;
+	const int row = index[y], col = index[OUT_H + x];
+	float v = as_float(index[OUT_H + OUT_W]);
+	if (row >= 0 && col >= 0) {
+		const int iy = row / max(KH, 1), ix = col / max(KW, 1); // 0 in programs for other steps, and compilers warn
+		const int block = (row - iy * KH) * KW + col - ix * KW;
+		v = in[((image * IN_H + iy) * IN_W + ix) * IN_C + block * OUT_C + c];
+	}
+	out[image * (OUT_H * OUT_W * OUT_C) + item] = v;
+}
+
+// A work-item makes a word, of two of the input where their borders differ.
+__kernel void pixels_bits(__global const uint *restrict in, __global uint *restrict out,
+	__global const int *restrict index, __constant const int *g)
+{
+	const int item = get_global_id(0);
+	const size_t image = get_global_id(1);
+	if (item >= OUT_H * OUT_W * OUT_WORDS)
+		return;
+	const int pixel = item / OUT_WORDS;
+	const int k = item - pixel * OUT_WORDS;
+	const int y = pixel / OUT_W, x = pixel - y * OUT_W;
+	const int row = index[y], col = index[OUT_H + x];
+	uint word = as_float(index[OUT_H + OUT_W]) > 0.0f ? 0xffffffffu : 0;
+	if (k * 32 >= OUT_C)
+		word = 0;
+	else if (row >= 0 && col >= 0) {
+		const int iy = row / max(KH, 1), ix = col / max(KW, 1); // as above
+		const int first = ((row - iy * KH) * KW + col - ix * KW) * OUT_C + k * 32;
+		in += ((image * IN_H + iy) * IN_W + ix) * IN_WORDS + first / 32;
+		word = in[0] >> (first % 32);
+		if (first % 32 != 0 && first / 32 + 1 < IN_WORDS)
+			word |= in[1] << (32 - first % 32);
+	}
+	if (k * 32 < OUT_C)
+		word &= WORD_MASK(k, OUT_C);
+	out[image * (OUT_H * OUT_W * OUT_WORDS) + item] = word;
+}
+
+// Adds up KH x KW weighted pixels: rows index[y * KH + ky], columns behind all rows.
+__kernel void resample(__global const float *restrict in, __global float *restrict out,
+	__global const int *restrict index, __global const float *restrict weights, __constant const int *g)
+{
+	const int item = get_global_id(0);
+	const size_t image = get_global_id(1);
+	if (item >= OUT_H * OUT_W * OUT_C)
+		return;
+	const int pixel = item / OUT_C;
+	const int c = item - pixel * OUT_C;
+	const int y = pixel / OUT_W, x = pixel - y * OUT_W;
+	in += image * (IN_H * IN_W * IN_C) + c;
+	float sum = 0.0f;
+	for (int ky = y * KH; ky < (y + 1) * KH; ky++)
+		for (int kx = OUT_H * KH + x * KW; kx < OUT_H * KH + (x + 1) * KW; kx++)
+			sum = fma(in[(index[ky] * IN_W + index[kx]) * IN_C], weights[ky] * weights[kx], sum);
+	out[image * (OUT_H * OUT_W * OUT_C) + item] = sum;
+}
+
+// A work-item finds the OUT_C largest values of a pixel: the next one is the largest of
+// those that come behind the one before. A NaN counts as the smallest.
+__kernel void top_k(__global const float *restrict in, __global float *restrict out,
+	__constant const int *g)
+{
+	const int item = get_global_id(0);
+	const size_t image = get_global_id(1);
+	if (item >= OUT_H * OUT_W)
+		return;
+	in += (image * (OUT_H * OUT_W) + item) * IN_C;
+	out += (image * (OUT_H * OUT_W) + item) * OUT_C;
+	int last = -1;
+	float before = INFINITY;
+	for (int k = 0; k < OUT_C; k++) {
+		int best = -1;
+		float most = 0.0f;
+		for (int c = 0; c < IN_C; c++) {
+			float v = in[c];
+			v = v == v ? v : -INFINITY;
+			if ((v < before || (v == before && c > last)) && (best < 0 || v > most)) {
+				best = c;
+				most = v;
+			}
+		}
+		last = best;
+		before = most;
+		out[k] = FLIP ? in[best] : (float)best;
+	}
+}
+
 // Closes the gaps that padding bits leave between pixels. OUT_H and OUT_W are 1.
 __kernel void flatten_bits(__global const uint *restrict in, __global uint *restrict out,
 	__constant const int *g)

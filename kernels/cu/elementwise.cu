@@ -267,6 +267,108 @@ gather_bits(const Geometry g, const uint32_t *__restrict__ in, uint32_t *__restr
 	}
 }
 
+// The pixel of row y and column x of the output is the one of row index[y] and column
+// index[out_h + x], or filled with index[out_h + out_w] where either is -1. A pixel of
+// the input holds kh rows and kw columns, one after the other.
+extern "C" __global__ void __launch_bounds__(256)
+pixels_float(const Geometry g, const float *__restrict__ in, float *__restrict__ out, const int *__restrict__ index)
+{
+	const int item = ITEM;
+	const size_t image = blockIdx.z;
+	if (item >= g.out_h * g.out_w * g.out_c)
+		return;
+	const int pixel = item / g.out_c;
+	const int c = item - pixel * g.out_c;
+	const int y = pixel / g.out_w, x = pixel - y * g.out_w;
+	const int row = index[y], col = index[g.out_h + x];
+	float v = __uint_as_float((uint32_t)index[g.out_h + g.out_w]);
+	if (row >= 0 && col >= 0) {
+		const int iy = row / g.kh, ix = col / g.kw;
+		const int block = (row - iy * g.kh) * g.kw + col - ix * g.kw;
+		v = in[((image * g.in_h + iy) * g.in_w + ix) * g.in_c + block * g.out_c + c];
+	}
+	out[image * (g.out_h * g.out_w * g.out_c) + item] = v;
+}
+
+// A thread makes a word, of two of the input where their borders differ.
+extern "C" __global__ void __launch_bounds__(256)
+pixels_bits(const Geometry g, const uint32_t *__restrict__ in, uint32_t *__restrict__ out, const int *__restrict__ index)
+{
+	const int item = ITEM;
+	const size_t image = blockIdx.z;
+	if (item >= g.out_h * g.out_w * g.out_words)
+		return;
+	const int pixel = item / g.out_words;
+	const int k = item - pixel * g.out_words;
+	const int y = pixel / g.out_w, x = pixel - y * g.out_w;
+	const int row = index[y], col = index[g.out_h + x];
+	const int left = g.out_c - k * 32; // channels
+	uint32_t word = __uint_as_float((uint32_t)index[g.out_h + g.out_w]) > 0.0f ? 0xffffffffu : 0;
+	if (left > 0 && row >= 0 && col >= 0) {
+		const int iy = row / g.kh, ix = col / g.kw;
+		const int first = ((row - iy * g.kh) * g.kw + col - ix * g.kw) * g.out_c + k * 32;
+		in += ((image * g.in_h + iy) * g.in_w + ix) * g.in_words + first / 32;
+		word = in[0] >> (first % 32);
+		if (first % 32 != 0 && first / 32 + 1 < g.in_words)
+			word |= in[1] << (32 - first % 32);
+	}
+	if (left < 32)
+		word = left <= 0 ? 0 : word & ((1u << left) - 1);
+	out[image * (g.out_h * g.out_w * g.out_words) + item] = word;
+}
+
+// Adds up kh x kw weighted pixels: rows index[y * kh + ky], columns behind all rows.
+extern "C" __global__ void __launch_bounds__(256)
+resample(const Geometry g, const float *__restrict__ in, float *__restrict__ out,
+	const int *__restrict__ index, const float *__restrict__ weights)
+{
+	const int item = ITEM;
+	const size_t image = blockIdx.z;
+	if (item >= g.out_h * g.out_w * g.out_c)
+		return;
+	const int pixel = item / g.out_c;
+	const int c = item - pixel * g.out_c;
+	const int y = pixel / g.out_w, x = pixel - y * g.out_w;
+	in += image * (g.in_h * g.in_w * g.in_c) + c;
+	const int rows = g.out_h * g.kh;
+	float sum = 0.0f;
+	for (int ky = y * g.kh; ky < (y + 1) * g.kh; ky++)
+		for (int kx = rows + x * g.kw; kx < rows + (x + 1) * g.kw; kx++)
+			sum = __fmaf_rn(in[(index[ky] * g.in_w + index[kx]) * g.in_c], __fmul_rn(weights[ky], weights[kx]), sum);
+	out[image * (g.out_h * g.out_w * g.out_c) + item] = sum;
+}
+
+// A thread finds the out_c largest values of a pixel: the next one is the largest of
+// those that come behind the one before. A NaN counts as the smallest.
+extern "C" __global__ void __launch_bounds__(256)
+top_k(const Geometry g, const float *__restrict__ in, float *__restrict__ out)
+{
+	const int item = ITEM;
+	const size_t image = blockIdx.z;
+	if (item >= g.out_h * g.out_w)
+		return;
+	in += (image * (g.out_h * g.out_w) + item) * g.in_c;
+	out += (image * (g.out_h * g.out_w) + item) * g.out_c;
+	const float least = __uint_as_float(0xff800000u);
+	int last = -1;
+	float before = -least;
+	for (int k = 0; k < g.out_c; k++) {
+		int best = -1;
+		float most = 0.0f;
+		for (int c = 0; c < g.in_c; c++) {
+			float v = in[c];
+			v = v == v ? v : least;
+			if ((v < before || (v == before && c > last)) && (best < 0 || v > most)) {
+				best = c;
+				most = v;
+			}
+		}
+		last = best;
+		before = most;
+		out[k] = g.flip ? in[best] : (float)best;
+	}
+}
+
 // Closes the gaps that padding bits leave between pixels: a warp makes a word,
 // each lane brings one bit. out_h and out_w are 1.
 extern "C" __global__ void __launch_bounds__(256)

@@ -2,6 +2,8 @@ package gpu
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/f32"
@@ -66,6 +68,18 @@ func (s Step) Elementwise(op bcnn.StepOp) ([]Elementwise, error) {
 		return s.concat(e), nil
 	case *bcnn.ChannelsStep:
 		return []Elementwise{s.gather(e, Operand{s.In, s.X}, 0, op.Index)}, nil
+	case *bcnn.PixelsStep:
+		e.G.Kh, e.G.Kw = int32(op.BlockH), int32(op.BlockW)
+		e.Name, e.Args = "pixels_float", []any{s.X, s.Y, slices.Concat(op.Rows, op.Cols, []int32{int32(math.Float32bits(op.Fill))})}
+		if s.In.DType == bcnn.Bits {
+			e.Name = "pixels_bits"
+		}
+	case *bcnn.ResampleStep:
+		e.G.Kh, e.G.Kw = int32(op.Rows.N), int32(op.Cols.N)
+		e.Name, e.Args = "resample", []any{s.X, s.Y, slices.Concat(op.Rows.Index, op.Cols.Index), slices.Concat(op.Rows.Weight, op.Cols.Weight)}
+	case *bcnn.TopKStep:
+		e.G.Flip = flag(op.Values)
+		e.Name, e.Args, e.Items = "top_k", []any{s.X, s.Y}, s.Out.Shape.Pixels()
 	case *bcnn.FlattenStep:
 		e.Name, e.Args = "flatten_float", []any{s.X, s.Y}
 		if s.In.DType == bcnn.Bits {

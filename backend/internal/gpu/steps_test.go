@@ -39,6 +39,8 @@ func (p *plainStep) run(e Elementwise, images int) {
 			}
 			i := image*e.Items + item
 			p.values[i] = p.tensors[e.Args[0].(Tensor)].F32[i] * p.tensors[e.Args[1].(Tensor)].F32[other]
+		case "pixels_float", "pixels_bits":
+			p.pixels(e, image, item)
 		case "quantize":
 			i, n := image*e.Items+item, int(g.End-g.First)
 			list := e.Args[2].([]float32)
@@ -91,6 +93,32 @@ func (p *plainStep) run(e Elementwise, images int) {
 	}
 }
 
+// pixels makes a value, or a word.
+func (p *plainStep) pixels(e Elementwise, image, item int) {
+	g, in, index := e.G, p.tensors[e.Args[0].(Tensor)], e.Args[2].([]int32)
+	per := e.Items / int(g.OutH*g.OutW)
+	pixel, k := item/per, item%per
+	row, col := index[pixel/int(g.OutW)], index[int(g.OutH)+pixel%int(g.OutW)]
+	fill := math.Float32frombits(uint32(index[g.OutH+g.OutW]))
+	inside := row >= 0 && col >= 0
+	from := image*int(g.InH*g.InW) + int(row/g.Kh*g.InW+col/g.Kw)
+	block := int(row%g.Kh*g.Kw+col%g.Kw) * int(g.OutC)
+	if e.Name == "pixels_float" {
+		if inside {
+			fill = in.F32[from*int(g.InC)+block+k]
+		}
+		p.values[image*e.Items+item] = fill
+		return
+	}
+	word := &p.words[image*e.Items+item]
+	*word = 0
+	for c := k * 32; c < min(k*32+32, int(g.OutC)); c++ {
+		if !inside && fill > 0 || inside && bitOf(Rows(in.Words[from*int(g.InWords)/2:][:g.InWords/2]), block+c) {
+			*word |= 1 << (c % 32)
+		}
+	}
+}
+
 func (p *plainStep) avgPool(e Elementwise, image, pixel, c int) {
 	g, in := e.G, p.tensors[e.Args[0].(Tensor)]
 	y, x := int32(pixel)/g.OutW*g.StrideH-g.PadT, int32(pixel)%g.OutW*g.StrideW-g.PadL
@@ -120,7 +148,7 @@ func TestSteps(t *testing.T) {
 	seen := make(map[string]int)
 	eachStep(t, func(name string, s Step, op bcnn.StepOp, in []*bcnn.Tensor, out *bcnn.Tensor) {
 		switch op.(type) {
-		case *bcnn.AvgPoolStep, *bcnn.MulStep, *bcnn.ConcatStep, *bcnn.ChannelsStep, *bcnn.SignStep, *bcnn.QuantizeStep:
+		case *bcnn.AvgPoolStep, *bcnn.MulStep, *bcnn.ConcatStep, *bcnn.ChannelsStep, *bcnn.PixelsStep, *bcnn.SignStep, *bcnn.QuantizeStep:
 		default:
 			return
 		}
@@ -143,7 +171,7 @@ func TestSteps(t *testing.T) {
 		}
 		require.True(t, slices.EqualFunc(out.F32, p.values, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) || a != a && b != b }), name)
 	})
-	for _, name := range []string{"avg_pool_bits", "avg_pool_float", "mul", "gather_bits", "gather_float", "sign_bits", "quantize"} {
+	for _, name := range []string{"avg_pool_bits", "avg_pool_float", "mul", "gather_bits", "gather_float", "pixels_bits", "pixels_float", "sign_bits", "quantize"} {
 		require.Positive(t, seen[name], name)
 	}
 }

@@ -1,5 +1,5 @@
 // Package pixelwise compiles the steps that are no convolutions: those whose outputs
-// are made of one pixel of each input, or of a window that is pooled.
+// are made of one pixel of each input, of a window that is pooled, or of pixels anywhere.
 package pixelwise
 
 import (
@@ -38,6 +38,12 @@ func Compile(c *schedule.Context, op bcnn.StepOp, in, out bcnn.PlanTensor) (tile
 		return concat(c, out), tiles.Size{}
 	case *bcnn.ChannelsStep:
 		return channels(c, op, in), tiles.Size{}
+	case *bcnn.PixelsStep:
+		return pixels(c, op, in, out), tiles.Size{}
+	case *bcnn.ResampleStep:
+		return resample(c, op, in.Shape, out.Shape)
+	case *bcnn.TopKStep:
+		return topK(c, op, in.Shape), tiles.Size{}
 	case *bcnn.FlattenStep:
 		return flatten(c, in), tiles.Size{}
 	}

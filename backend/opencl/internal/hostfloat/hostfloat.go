@@ -46,6 +46,12 @@ func Step(s bcnn.Step, tensor func(int) *bcnn.Tensor) (func(), error) {
 			parts[i] = tensor(t)
 		}
 		return func() { concat(out, parts) }, nil
+	case *bcnn.PixelsStep:
+		return func() { pixels(op, out, in) }, nil
+	case *bcnn.ResampleStep:
+		return func() { resample(op, out, in) }, nil
+	case *bcnn.TopKStep:
+		return func() { topK(op, out, in) }, nil
 	case *bcnn.ChannelsStep:
 		return func() { channels(op, out, in) }, nil
 	}

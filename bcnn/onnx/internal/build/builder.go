@@ -189,12 +189,12 @@ func (b *Builder) Floats(n int) ([]float32, error) {
 // Movable returns a value whose dimensions may be regrouped.
 func (b *Builder) Movable(v *Value) (*Value, error) {
 	v, err := b.SettleSigns(v)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		v, err = b.Padded(v)
 	}
 	switch {
-	case v.Pad != nil:
-		return nil, v.Pad.Error()
+	case err != nil:
+		return nil, err
 	case !view.IsBatch(v.View[0]):
 		return nil, errors.New("the first dimension of its input is not the batch")
 	}

@@ -23,8 +23,8 @@ func (b *Builder) channelled(v *Value, dim int, n *pb.Node) (*Value, error) {
 	if err := v.CheckReal(); err != nil {
 		return nil, err
 	}
-	if v.Pad != nil {
-		return nil, v.Pad.Error()
+	if v, err = b.Padded(v); err != nil {
+		return nil, err
 	}
 	if !view.IsBatch(v.View[dim]) && view.Product(v.View[dim]) == v.Shape.Values() {
 		v = b.Flattened(v, n)

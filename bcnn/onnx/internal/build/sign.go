@@ -190,11 +190,12 @@ func (b *Builder) SettleSigns(v *Value) (*Value, error) {
 // Settle returns a value with nothing pending.
 func (b *Builder) Settle(v *Value) (*Value, error) {
 	v, err := b.SettleSigns(v)
+	if err == nil {
+		v, err = b.Padded(v)
+	}
 	switch {
 	case err != nil:
 		return nil, err
-	case v.Pad != nil:
-		return nil, v.Pad.Error()
 	case v.Gain == 0 && v.Offset == 0:
 		return v, nil
 	case v.plain != nil:

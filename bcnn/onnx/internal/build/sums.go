@@ -165,6 +165,21 @@ func (b *Builder) integers(layer, depth int) (s sums, ok bool, err error) {
 			return s, false, err
 		}
 		return s.averaged(op), true, nil
+	case bcnn.Pixels:
+		s, ok, err = b.integers(l.Inputs[0], depth-1)
+		if err == nil {
+			err = b.budget.Charge(int64(len(op.Rows) + len(op.Cols)))
+		}
+		if err != nil || !slices.Contains(op.Rows, -1) && !slices.Contains(op.Cols, -1) {
+			return s, ok, err
+		}
+		switch {
+		case op.Fill != 0:
+			return s, false, nil
+		case !ok:
+			return onlyZero, true, nil
+		}
+		return s.or(sums{unit: s.unit, even: true}), true, nil
 	case bcnn.Channels:
 		s, ok, err = b.integers(l.Inputs[0], depth-1)
 		if err == nil {

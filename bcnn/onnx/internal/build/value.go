@@ -51,6 +51,7 @@ type Value struct {
 
 	// What SettleSigns and Settle made of the value.
 	signed, plain *Value
+	padded        *Value // what Padded made of it
 }
 
 // Pending is padding that the next window takes in.
@@ -69,7 +70,7 @@ type Clip struct {
 // With returns a copy of the value as made by node n, for changes.
 func (v *Value) With(n *pb.Node) *Value {
 	w := *v
-	w.Node, w.signed, w.plain = n, nil, nil
+	w.Node, w.signed, w.plain, w.padded = n, nil, nil, nil
 	return &w
 }
 
@@ -142,9 +143,4 @@ func (b *Builder) Offsets(d []view.Atom, stride func(view.Atom) int) ([]int, err
 		return nil, err
 	}
 	return view.Offsets(d, stride), nil
-}
-
-// Error says that the padding cannot stay pending.
-func (p *Pending) Error() error {
-	return fmt.Errorf("%v must stand right before a Conv", p.Node)
 }

@@ -1,0 +1,169 @@
+package pixelwise
+
+import (
+	"math"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/f32"
+)
+
+// pixels compiles a step that makes an image of the pixels of another. Rows that follow
+// one of the same pixels are copies of it.
+func pixels(c *schedule.Context, op *bcnn.PixelsStep, in, out bcnn.PlanTensor) tiles.Step {
+	work := c.Set.Cost.Value * float64(out.Shape.Elements(out.DType))
+	if in.DType == bcnn.Float32 {
+		p := picker[float32]{op: op, runs: channelRuns(op.Cols), in: in.Shape, w: out.Shape.W, size: out.Shape.C}
+		p.fill = slices.Repeat([]float32{op.Fill}, out.Shape.C)
+		p.pick = func(to, from []float32, block int) { copy(to, from[block*p.size:]) }
+		src, dst := c.In, c.Out
+		return c.Rows("pick pixels", out.Shape.H, work, func(_ *tiles.Scratch, image, y0, y1 int) {
+			p.rows(dst.F32[image*out.Shape.Values():], src.F32[image*in.Shape.Values():], y0, y1)
+		})
+	}
+	channels := out.Shape.C
+	p := picker[uint64]{op: op, runs: channelRuns(op.Cols), in: in.Shape, w: out.Shape.W, size: bits.Words(channels)}
+	p.in.C = bits.Words(in.Shape.C)
+	p.fill = make([]uint64, p.size)
+	if op.Fill > 0 {
+		for i := range p.fill {
+			p.fill[i] = ^uint64(0)
+		}
+		p.fill[p.size-1] = bits.TailMask(channels)
+	}
+	p.pick = func(to, from []uint64, block int) {
+		clear(to)
+		bits.Copy(to, 0, from, block*channels, channels)
+	}
+	src, dst := c.In, c.Out
+	return c.Rows("pick pixels", out.Shape.H, work, func(_ *tiles.Scratch, image, y0, y1 int) {
+		p.rows(dst.Words[image*out.Shape.H*p.w*p.size:], src.Words[image*p.in.Values():], y0, y1)
+	})
+}
+
+// picker picks pixels of an image of floats or of words; in.C counts those of a pixel.
+type picker[T float32 | uint64] struct {
+	op   *bcnn.PixelsStep
+	runs []channelRun // of columns
+	in   bcnn.Shape
+	w    int // of the output
+	size int // of a pixel of the output
+	fill []T // a pixel
+	// pick copies one of the pixels that a pixel of the input holds.
+	pick func(to, from []T, block int)
+}
+
+func (p *picker[T]) rows(dst, src []T, y0, y1 int) {
+	row := p.w * p.size
+	for y := y0; y < y1; y++ {
+		to, from := dst[y*row:][:row], int(p.op.Rows[y])
+		switch {
+		case y > y0 && from == int(p.op.Rows[y-1]):
+			copy(to, dst[(y-1)*row:][:row])
+		case from < 0:
+			for ; len(to) > 0; to = to[p.size:] {
+				copy(to, p.fill)
+			}
+		default:
+			p.row(to, src[from/p.op.BlockH*p.in.W*p.in.C:][:p.in.W*p.in.C], from%p.op.BlockH)
+		}
+	}
+}
+
+// row makes a row of one of the input, of which each pixel has several rows.
+func (p *picker[T]) row(to, from []T, blockRow int) {
+	whole := p.op.BlockH*p.op.BlockW == 1
+	for _, r := range p.runs {
+		part := to[r.to*p.size:][:r.n*p.size]
+		switch {
+		case r.from < 0:
+			for ; len(part) > 0; part = part[p.size:] {
+				copy(part, p.fill)
+			}
+		case whole:
+			copy(part, from[r.from*p.size:])
+		default:
+			for i := range r.n {
+				col := r.from + i
+				pixel := from[col/p.op.BlockW*p.in.C:][:p.in.C]
+				p.pick(part[i*p.size:][:p.size], pixel, blockRow*p.op.BlockW+col%p.op.BlockW)
+			}
+		}
+	}
+}
+
+// resampled is how many channels are added up at a time: so many weights are repeated.
+const resampled = 256
+
+// resample compiles sums of weighted pixels.
+func resample(c *schedule.Context, op *bcnn.ResampleStep, in, out bcnn.Shape) (tiles.Step, tiles.Size) {
+	const few = 4 // channels for which a call takes longer than the sums
+	set, src, dst := c.Set, c.In, c.Out
+	rows, cols, width := op.Rows, op.Cols, min(in.C, resampled)
+	do := func(s *tiles.Scratch, image, y0, y1 int) {
+		from := src.F32[image*in.Values():][:in.Values()]
+		to := dst.F32[(image*out.H+y0)*out.W*out.C:]
+		for y := y0; y < y1; y++ {
+			for x := range out.W {
+				sums := to[:out.C]
+				to = to[out.C:]
+				clear(sums)
+				for ky := y * rows.N; ky < (y+1)*rows.N; ky++ {
+					for kx := x * cols.N; kx < (x+1)*cols.N; kx++ {
+						weight := rows.Weight[ky] * cols.Weight[kx]
+						pixel := from[(int(rows.Index[ky])*in.W+int(cols.Index[kx]))*in.C:][:in.C]
+						if in.C <= few {
+							for i, v := range pixel {
+								sums[i] = f32.FMA(v, weight, sums[i])
+							}
+							continue
+						}
+						weights := s.Floats[:width]
+						for i := range weights {
+							weights[i] = weight
+						}
+						for i := 0; i < in.C; i += width {
+							n := min(width, in.C-i)
+							part := sums[i:][:n]
+							set.ScaleFloat(part, n, pixel[i:][:n], n, n, 1, kern.End{Scale: weights[:n], Shift: part})
+						}
+					}
+				}
+			}
+		}
+	}
+	work := 2 * c.Set.Cost.Value * float64(out.Values()) * float64(rows.N) * float64(cols.N)
+	return c.Rows("weighted pixels", out.H, work, do), tiles.Size{Floats: width}
+}
+
+// topK compiles the search for the largest values of each pixel. The next one is the
+// largest of those that come behind the one before.
+func topK(c *schedule.Context, op *bcnn.TopKStep, in bcnn.Shape) tiles.Step {
+	src, dst, k := c.In, c.Out, op.K
+	do := func(_ *tiles.Scratch, image, from, to int) {
+		for p := image*in.Pixels() + from; p < image*in.Pixels()+to; p++ {
+			values, out := src.F32[p*in.C:][:in.C], dst.F32[p*k:][:k]
+			last, before := -1, float32(math.Inf(1))
+			for i := range out {
+				best, most := -1, float32(0)
+				for c, v := range values {
+					if v != v {
+						v = float32(math.Inf(-1))
+					}
+					if (v < before || v == before && c > last) && (best < 0 || v > most) {
+						best, most = c, v
+					}
+				}
+				last, before = best, most
+				if out[i] = float32(best); op.Values {
+					out[i] = values[best]
+				}
+			}
+		}
+	}
+	return c.Pixels("largest values", in.Pixels(), float64(in.Values())*float64(k), do)
+}

@@ -1,0 +1,296 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// resizing is how an image is resized, along one axis at a time.
+type resizing struct {
+	mode, coordinates, nearest string
+	cubic                      float64 // cubic_coeff_a
+	exclude                    bool    // taps outside the image
+}
+
+// resize imports Resize and its predecessor Upsample.
+func (im *importer) resize(n *pb.Node) (build.Operand, error) {
+	v, err := im.value(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if v, err = im.build.SettleSigns(v); err != nil {
+		return build.Operand{}, err
+	}
+	if v, err = im.build.Padded(v); err != nil {
+		return build.Operand{}, err
+	}
+	if err := v.CheckReal(); err != nil {
+		return build.Operand{}, err
+	}
+	if err := v.CheckImage(); err != nil {
+		return build.Operand{}, err
+	}
+	how, err := im.resizing(n)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	sizes, scales, err := im.resized(n, v)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if err := im.build.CheckShape(bcnn.Shape{H: sizes[0], W: sizes[1], C: v.Shape.C}); err != nil {
+		return build.Operand{}, err
+	}
+	if err := im.budget.Charge(64 * int64(sizes[0]+sizes[1])); err != nil {
+		return build.Operand{}, err
+	}
+	if how.mode == "nearest" {
+		out, err := im.build.Pixels(n, "", v, bcnn.Pixels{
+			Rows: how.positions(v.Shape.H, sizes[0], scales[0]), Cols: how.positions(v.Shape.W, sizes[1], scales[1]),
+		})
+		return build.Operand{Value: out}, err
+	}
+	if v, err = im.build.Settle(v); err != nil {
+		return build.Operand{}, err
+	}
+	out, err := im.build.Resample(n, v, bcnn.Resample{
+		Rows: how.taps(v.Shape.H, sizes[0], scales[0]), Cols: how.taps(v.Shape.W, sizes[1], scales[1]),
+	})
+	return build.Operand{Value: out}, err
+}
+
+// resizing reads the attributes.
+func (im *importer) resizing(n *pb.Node) (r resizing, err error) {
+	transform, nearest := "half_pixel", "round_prefer_floor"
+	if n.OpType == "Upsample" || im.model.Opset < 11 {
+		transform, nearest = "asymmetric", "floor"
+	}
+	for _, a := range []struct {
+		to             *string
+		name, fallback string
+		allowed        []string
+	}{
+		{&r.mode, "mode", "nearest", []string{"nearest", "linear", "bilinear", "cubic"}},
+		{&r.coordinates, "coordinate_transformation_mode", transform,
+			[]string{"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn"}},
+		{&r.nearest, "nearest_mode", nearest, []string{"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}},
+	} {
+		if *a.to, err = n.Text(a.name, a.fallback); err != nil {
+			return r, err
+		}
+		known := false
+		for _, name := range a.allowed {
+			known = known || *a.to == name
+		}
+		if !known {
+			return r, fmt.Errorf("%s %s is not supported", a.name, text.Quote(*a.to))
+		}
+	}
+	antialias, err := n.Int("antialias", 0)
+	if err != nil {
+		return r, err
+	}
+	if antialias != 0 && r.mode != "nearest" {
+		return r, errors.New("antialias is not supported")
+	}
+	a, err := n.Float("cubic_coeff_a", -0.75)
+	if err != nil {
+		return r, err
+	}
+	r.cubic = float64(a)
+	exclude, err := n.Int("exclude_outside", 0)
+	r.exclude = exclude != 0
+	return r, err
+}
+
+// resized returns height and width of the result, and by how much they grow.
+func (im *importer) resized(n *pb.Node, v *build.Value) (sizes [2]int, scales [2]float32, err error) {
+	policy, err := n.Text("keep_aspect_ratio_policy", "stretch")
+	if err != nil {
+		return sizes, scales, err
+	}
+	if policy != "stretch" {
+		return sizes, scales, fmt.Errorf("keep_aspect_ratio_policy %s is not supported", text.Quote(policy))
+	}
+	axes, ok, err := im.axes(n, len(n.Inputs), len(v.View))
+	if err != nil {
+		return sizes, scales, err
+	}
+	in := [2]int{v.Shape.H, v.Shape.W}
+	sizes, scales = in, [2]float32{1, 1}
+	given, wanted, err := im.scales(n)
+	if err != nil {
+		return sizes, scales, err
+	}
+	if !ok {
+		axes = []int{0, 1, 2, 3}
+		if max(len(given), len(wanted)) == 3 { // of a sequence
+			axes = []int{0, 1, 3}
+		}
+	}
+	if max(len(given), len(wanted)) != len(axes) {
+		return sizes, scales, fmt.Errorf("%d scales or sizes for %d dimensions", max(len(given), len(wanted)), len(axes))
+	}
+	for i, a := range axes {
+		k := a - 2 // of sizes
+		if k < 0 {
+			if given != nil && given[i] != 1 || given == nil && !view.IsBatch(v.View[a]) && wanted[i] != int64(v.Shape.C) {
+				return sizes, scales, errors.New("it resizes more than height and width")
+			}
+			continue
+		}
+		if given != nil {
+			scales[k] = given[i]
+			size := math.Floor(float64(float32(in[k]) * given[i]))
+			if !(given[i] > 0) || !(size >= 1) || size > pb.MaxSize {
+				return sizes, scales, fmt.Errorf("scale %v of a size of %d", given[i], in[k])
+			}
+			sizes[k] = int(size)
+			continue
+		}
+		if wanted[i] < 1 || wanted[i] > pb.MaxSize {
+			return sizes, scales, fmt.Errorf("sizes %v", wanted)
+		}
+		sizes[k] = int(wanted[i])
+		scales[k] = float32(sizes[k]) / float32(in[k])
+	}
+	return sizes, scales, nil
+}
+
+// scales reads the scales, or else the sizes.
+func (im *importer) scales(n *pb.Node) (scales []float32, sizes []int64, err error) {
+	if a, err := n.Attr("scales", pb.AttrFloats); err != nil || a != nil { // Upsample before opset 9
+		if err != nil {
+			return nil, nil, err
+		}
+		return a.Fs, nil, nil
+	}
+	at := 2 // behind the region of interest
+	if n.OpType == "Upsample" || im.model.Opset < 11 {
+		at = 1
+	}
+	t, err := im.constant(n, at)
+	if err != nil {
+		return nil, nil, err
+	}
+	if t != nil && t.Len() > 0 {
+		if t.Type != pb.Float {
+			return nil, nil, fmt.Errorf("scales of %v, want FLOAT", t.Type)
+		}
+		return t.F32, nil, nil
+	}
+	if t, err = im.required(n, 3); err != nil {
+		return nil, nil, err
+	}
+	if t.Type != pb.Int64 {
+		return nil, nil, fmt.Errorf("sizes of %v, want INT64", t.Type)
+	}
+	for i, batch := range t.Batch {
+		if batch && i > 0 {
+			return nil, nil, errors.New("its size depends on the number of images")
+		}
+	}
+	return nil, t.I64, nil
+}
+
+// at returns where pixel i of the result lies in the image. It is computed as ONNX
+// Runtime does, in float32, which decides between neighbours that are equally near.
+func (r resizing) at(i, from, to int, scale float32) float32 {
+	x := float32(i)
+	switch r.coordinates {
+	case "asymmetric":
+		return x / scale
+	case "align_corners":
+		if to == 1 {
+			return 0
+		}
+		return float32(x*float32(from-1)) / float32(to-1)
+	case "tf_half_pixel_for_nn":
+		return (x + 0.5) / scale
+	case "pytorch_half_pixel":
+		if to == 1 {
+			return 0
+		}
+	case "half_pixel_symmetric":
+		adjustment := float32(to) / float32(scale*float32(from))
+		centre := float32(from) / 2
+		return float32(centre*(1-adjustment)) + float32((x+0.5)/scale) - 0.5
+	}
+	return float32((x+0.5)/scale) - 0.5
+}
+
+// positions lists the nearest pixels.
+func (r resizing) positions(from, to int, scale float32) []int32 {
+	list := make([]int32, to)
+	for i := range list {
+		x := float64(r.at(i, from, to, scale))
+		switch r.nearest {
+		case "floor":
+			x = math.Floor(x)
+		case "ceil":
+			x = math.Ceil(x)
+		case "round_prefer_floor":
+			x = math.Ceil(x - 0.5)
+		case "round_prefer_ceil":
+			x = math.Floor(x + 0.5)
+		}
+		list[i] = int32(max(0, min(x, float64(from-1))))
+	}
+	return list
+}
+
+// taps lists the weighted pixels of linear and cubic interpolation.
+func (r resizing) taps(from, to int, scale float32) bcnn.Taps {
+	t := bcnn.Taps{N: min(2, from)}
+	if r.mode == "cubic" {
+		t.N = 4
+	}
+	t.Index, t.Weight = make([]int32, t.N*to), make([]float32, t.N*to)
+	for i := range to {
+		index, weights := t.Index[i*t.N:][:t.N], t.Weight[i*t.N:][:t.N]
+		x := float64(r.at(i, from, to, scale))
+		if r.mode == "cubic" {
+			r.cubicTaps(index, weights, x, from)
+			continue
+		}
+		x = max(0, min(x, float64(from-1)))
+		first := min(int(x), max(from-2, 0))
+		for k := range index {
+			index[k] = int32(first + k)
+			weights[k] = float32(1 - math.Abs(x-float64(first+k)))
+		}
+	}
+	return t
+}
+
+// cubicTaps are those of Keys, "Cubic Convolution Interpolation for Digital Image
+// Processing" (1981).
+func (r resizing) cubicTaps(index []int32, weights []float32, x float64, size int) {
+	first := int(math.Floor(x)) - 1
+	all := make([]float64, len(index))
+	sum := 0.0
+	for k := range index {
+		d, a := math.Abs(x-float64(first+k)), r.cubic
+		if all[k] = ((a*d-5*a)*d+8*a)*d - 4*a; d <= 1 {
+			all[k] = ((a+2)*d-(a+3))*d*d + 1
+		}
+		if at := first + k; r.exclude && (at < 0 || at >= size) {
+			all[k] = 0
+		}
+		index[k] = int32(max(0, min(first+k, size-1)))
+		sum += all[k]
+	}
+	for k, w := range all {
+		if r.exclude {
+			w /= sum
+		}
+		weights[k] = float32(w)
+	}
+}

@@ -1,0 +1,334 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// handler imports a node.
+type handler = func(*importer, *pb.Node) (build.Operand, error)
+
+// alongRows lets the handler of an operator on images import that on sequences, of
+// batch, channels and positions: they are images of one row.
+func alongRows(images handler) handler {
+	return func(im *importer, n *pb.Node) (build.Operand, error) {
+		v := im.env[n.Input(0)].Value
+		if v == nil || len(v.View) != 3 || !view.IsBatch(v.View[0]) || v.Shape.H != 1 || !slices.Equal(v.View[2], view.Whole(view.W, v.Shape.W)) {
+			return images(im, n)
+		}
+		const row = 2 // the new dimension
+		v, err := im.build.SettleSigns(v)
+		if err != nil {
+			return build.Operand{}, err
+		}
+		m := *n
+		m.Inputs, m.Attrs = slices.Clone(n.Inputs), slices.Clone(n.Attrs)
+		image := v.With(v.Node)
+		image.View = edit(v.View, []int{row}, true, nil)
+		m.Inputs[0] = n.Input(0) + " as images"
+		im.env[m.Inputs[0]] = build.Operand{Value: image}
+		if n.OpType == "Conv" || n.OpType == "ConvTranspose" {
+			w, err := im.constant(n, 1)
+			if err != nil {
+				return build.Operand{}, err
+			}
+			if w != nil && len(w.Dims) == 3 {
+				wide := *w
+				wide.Dims = slices.Insert(slices.Clone(w.Dims), row, 1)
+				m.Inputs[1] = n.Input(1) + " of images"
+				im.env[m.Inputs[1]] = build.Operand{Constant: &wide}
+			}
+		}
+		for i, a := range m.Attrs {
+			var add []int64
+			switch a.Name {
+			case "kernel_shape", "strides", "dilations", "output_shape":
+				add = []int64{1}
+			case "output_padding", "pads":
+				add = []int64{0}
+			default:
+				continue
+			}
+			wide := *a // pads of the row are 0, its sizes 1
+			wide.Is = slices.Concat(add, a.Is)
+			if a.Name == "pads" && len(a.Is) == 2 {
+				wide.Is = []int64{0, a.Is[0], 0, a.Is[1]}
+			}
+			m.Attrs[i] = &wide
+		}
+		r, err := images(im, &m)
+		if err != nil {
+			return r, err
+		}
+		out := r.Value.With(n)
+		out.View = edit(out.View, []int{row}, false, nil)
+		return build.Operand{Value: out}, nil
+	}
+}
+
+// padPositions lists the rows or columns of an image that are those of a padded, or
+// cropped, one; −1 for those that are filled.
+func (im *importer) padPositions(mode string, size, begin, end int) ([]int32, error) {
+	n := begin + size + end
+	if n < 1 {
+		return nil, fmt.Errorf("pads of %d and %d leave nothing of %d", begin, end, size)
+	}
+	if err := im.budget.Charge(8 * int64(n)); err != nil {
+		return nil, err
+	}
+	list := make([]int32, n)
+	for i := range list {
+		at := i - begin
+		switch mode {
+		case "constant":
+			if at >= size {
+				at = -1
+			}
+			at = max(at, -1)
+		case "edge":
+			at = max(0, min(at, size-1))
+		case "wrap":
+			at = (at%size + size) % size
+		case "reflect":
+			if at >= size {
+				at = 2*(size-1) - at
+			} else {
+				at = max(at, -at)
+			}
+			if at < 0 || at >= size {
+				return nil, fmt.Errorf("pads of %d and %d reflect a size of %d more than once", begin, end, size)
+			}
+		default:
+			return nil, fmt.Errorf("mode %s is not supported, want constant, edge, reflect or wrap", text.Quote(mode))
+		}
+		list[i] = int32(at)
+	}
+	return list, nil
+}
+
+// whole lists all positions of a dimension.
+func whole(size int) []int32 {
+	list := make([]int32, size)
+	for i := range list {
+		list[i] = int32(i)
+	}
+	return list
+}
+
+// depthToSpace imports DepthToSpace.
+func (im *importer) depthToSpace(n *pb.Node) (build.Operand, error) {
+	v, err := im.settledImage(n)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	b, err := n.Int("blocksize", 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	mode, err := n.Text("mode", "DCR")
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if b < 1 || b > pb.MaxSize || int64(v.Shape.C)%(b*b) != 0 || mode != "DCR" && mode != "CRD" {
+		return build.Operand{}, fmt.Errorf("blocks of %d, mode %s, for %d channels", b, text.Quote(mode), v.Shape.C)
+	}
+	block := int(b)
+	if err := im.budget.Charge(16 * int64(v.Shape.C+block*(v.Shape.H+v.Shape.W))); err != nil {
+		return build.Operand{}, err
+	}
+	if mode == "CRD" { // the pixels of a channel side by side
+		order, of := make([]int, v.Shape.C), v.Shape.C/(block*block)
+		for c := range order {
+			order[c] = c%of*block*block + c/of
+		}
+		if v, err = im.build.Pick(n, "/order", v, 1, order); err != nil {
+			return build.Operand{}, err
+		}
+	}
+	out, err := im.build.Pixels(n, "", v, bcnn.Pixels{Rows: whole(block * v.Shape.H), Cols: whole(block * v.Shape.W), BlockH: block, BlockW: block})
+	return build.Operand{Value: out}, err
+}
+
+// spaceToDepth imports SpaceToDepth: every so many rows and columns are channels.
+func (im *importer) spaceToDepth(n *pb.Node) (build.Operand, error) {
+	v, err := im.settledImage(n)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	b, err := n.Int("blocksize", 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	block := int(max(-1, min(b, pb.MaxSize)))
+	if block < 1 || v.Shape.H%block != 0 || v.Shape.W%block != 0 {
+		return build.Operand{}, fmt.Errorf("blocks of %d pixels for %v", b, v.Shape)
+	}
+	every := func(first, size int) []int32 {
+		var list []int32
+		for i := first; i < size; i += block {
+			list = append(list, int32(i))
+		}
+		return list
+	}
+	var parts []*build.Value
+	for y := range block {
+		for x := range block {
+			part, err := im.build.Pixels(n, "/pixels", v, bcnn.Pixels{Rows: every(y, v.Shape.H), Cols: every(x, v.Shape.W)})
+			if err != nil {
+				return build.Operand{}, err
+			}
+			parts = append(parts, part)
+		}
+	}
+	out, err := im.build.Concat(n, parts, 1)
+	return build.Operand{Value: out}, err
+}
+
+// settledImage returns the first input of a node, a batch of images whose channels are
+// in order; ±1 values keep their gain.
+func (im *importer) settledImage(n *pb.Node) (*build.Value, error) {
+	v, err := im.value(n, 0)
+	if err == nil {
+		v, err = im.build.SettleSigns(v)
+	}
+	if err == nil {
+		v, err = im.build.Padded(v)
+	}
+	if err == nil {
+		err = v.CheckReal()
+	}
+	if err == nil {
+		err = v.CheckImage()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return im.build.Ordered(n, v)
+}
+
+// largest returns the first input of a node that looks for values along an axis, negated
+// where it looks for the smallest ones.
+func (im *importer) largest(n *pb.Node, fallback int64, smallest bool) (*build.Value, int, error) {
+	v, err := im.value(n, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	a, err := n.Int("axis", fallback)
+	if err != nil {
+		return nil, 0, err
+	}
+	axis, err := axisIndex(a, len(v.View))
+	if err != nil {
+		return nil, 0, err
+	}
+	if smallest {
+		if v, err = im.build.Settle(v); err == nil {
+			err = v.CheckReal()
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		v = im.build.Emit(n, "/negated", bcnn.Affine{Scale: []float32{-1}}, v.Shape, v)
+	}
+	return v, axis, nil
+}
+
+// argMax imports ArgMax and ArgMin over channels.
+func (im *importer) argMax(n *pb.Node) (build.Operand, error) {
+	v, axis, err := im.largest(n, 0, n.OpType == "ArgMin")
+	if err != nil {
+		return build.Operand{}, err
+	}
+	last, err := n.Int("select_last_index", 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if last != 0 {
+		return build.Operand{}, errors.New("select_last_index is not supported")
+	}
+	keep, err := n.Int("keepdims", 1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	out, err := im.build.TopK(n, "", v, axis, bcnn.TopK{K: 1})
+	if err == nil && keep == 0 {
+		out.View = edit(out.View, []int{axis}, false, nil)
+	}
+	return build.Operand{Value: out}, err
+}
+
+// topK imports TopK over channels: values and numbers of channels, largest first.
+func (im *importer) topK(n *pb.Node) (build.Operand, error) {
+	largest, err := n.Int("largest", 1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	v, axis, err := im.largest(n, -1, largest == 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	k, err := n.Int("k", -1) // before opset 10
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if !n.Has("k") {
+		t, err := im.required(n, 1)
+		if err != nil {
+			return build.Operand{}, err
+		}
+		if t.Type != pb.Int64 || t.Len() != 1 {
+			return build.Operand{}, fmt.Errorf("K is a constant of %v %v", t.Type, t.Dims)
+		}
+		k = t.I64[0]
+	}
+	op := bcnn.TopK{K: int(max(-1, min(k, pb.MaxSize)))}
+	var values build.Operand
+	if len(n.Outputs) > 1 && n.Outputs[1] != "" {
+		out, err := im.build.TopK(n, "/indices", v, axis, op)
+		if err != nil {
+			return build.Operand{}, err
+		}
+		im.env[n.Outputs[1]] = build.Operand{Value: out}
+	}
+	if name := n.Outputs[0]; name == "" || !im.read(name) {
+		return im.env[n.Outputs[1]], nil
+	}
+	op.Values = true
+	if values.Value, err = im.build.TopK(n, "", v, axis, op); err == nil && largest == 0 {
+		values.Value = im.build.Emit(n, "/values", bcnn.Affine{Scale: []float32{-1}}, values.Value.Shape, values.Value)
+	}
+	return values, err
+}
+
+// read reports whether a node or the graph's outputs read a tensor.
+func (im *importer) read(name string) bool {
+	if im.budget.Charge(int64(len(im.model.Graph.Nodes))) != nil {
+		return true // which the caller of the handler sees
+	}
+	return slices.ContainsFunc(im.model.Graph.Outputs, func(o pb.ValueInfo) bool { return o.Name == name }) ||
+		slices.ContainsFunc(im.model.Graph.Nodes, func(n *pb.Node) bool { return im.needed[n.Index] && slices.Contains(n.Inputs, name) })
+}
+
+// picked picks rows and columns of a value; nil for all.
+func (im *importer) picked(n *pb.Node, v *build.Value, op bcnn.Pixels) (*build.Value, error) {
+	if op.Rows == nil && op.Cols == nil {
+		return v, nil
+	}
+	if err := im.budget.Charge(4 * int64(v.Shape.H+v.Shape.W)); err != nil {
+		return nil, err
+	}
+	if op.Rows == nil {
+		op.Rows = whole(v.Shape.H)
+	}
+	if op.Cols == nil {
+		op.Cols = whole(v.Shape.W)
+	}
+	return im.build.Pixels(n, "", v, op)
+}

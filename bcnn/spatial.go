@@ -1,0 +1,191 @@
+package bcnn
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/internal/num"
+)
+
+// Pixels makes an image of the pixels of another: the pixel in row y and column x is
+// the one in row Rows[y] and column Cols[x] of the input, or has Fill in all channels
+// where one of the two is −1. Crops, flips, resizing to the nearest pixel, rows and
+// columns between those of the image, and padding by a constant, by reflection or by
+// the pixel at the edge are such.
+//
+// Where BlockH·BlockW is more than 1, they are rows and columns of an image that the
+// input's channels are spread over (depth to space): with C channels of the output,
+// channel (i·BlockW + j)·C + c of the pixel in row y and column x is channel c of the
+// one in row y·BlockH + i and column x·BlockW + j. Blocks of 0 mean 1.
+type Pixels struct {
+	Rows, Cols     []int32
+	Fill           float32
+	BlockH, BlockW int
+}
+
+// Resample makes sums of weighted pixels, of some rows and columns each: bilinear and
+// bicubic resizing, means over areas of unequal size.
+type Resample struct {
+	Rows, Cols Taps
+}
+
+// Taps are the rows or columns that those of the output are made of: N for each,
+// [output][N].
+type Taps struct {
+	N      int
+	Index  []int32 // of the input
+	Weight []float32
+}
+
+// TopK finds the K largest values among the channels of every pixel, the largest
+// first; of equal ones the one of the first channel. A NaN counts as −∞. The output
+// has K channels: which they are, or the values themselves. With K = 1 it is ArgMax.
+type TopK struct {
+	K      int
+	Values bool
+}
+
+// maxTopK bounds K times the number of channels.
+const maxTopK = 1 << 24
+
+func (Pixels) Kind() string   { return "pixels" }
+func (Resample) Kind() string { return "resample" }
+func (TopK) Kind() string     { return "topk" }
+
+// PixelsStep makes an image of the pixels of a Bits or Float32 tensor, as the layer
+// Pixels says. Blocks are at least 1. A Fill that is used is −1 or +1 where the
+// tensors are Bits.
+type PixelsStep Pixels
+
+// ResampleStep makes Float32 of Float32. The value of a channel in row y and column x
+// is acc = +0, then acc = fma(v, weight, acc) for the taps (ky, kx) in this order,
+// where v is that of row Rows.Index[y·Rows.N + ky] and column Cols.Index[x·Cols.N + kx],
+// and weight the product of the weights of both, one rounding each.
+type ResampleStep Resample
+
+// TopKStep makes Float32 of Float32, as the layer TopK says: numbers of channels as
+// they are, or values.
+type TopKStep TopK
+
+func (*PixelsStep) stepKind() string   { return "pixels" }
+func (*ResampleStep) stepKind() string { return "resample" }
+func (*TopKStep) stepKind() string     { return "topk" }
+
+// normal returns the layer with its defaults filled in.
+func (p Pixels) normal() Pixels {
+	if p.BlockH == 0 && p.BlockW == 0 {
+		p.BlockH, p.BlockW = 1, 1
+	}
+	return p
+}
+
+// filled reports whether a position is outside the input.
+func (p Pixels) filled() bool {
+	return slices.Contains(p.Rows, -1) || slices.Contains(p.Cols, -1)
+}
+
+// keepsSigns reports whether ±1 stays ±1.
+func (p Pixels) keepsSigns() bool { return !p.filled() || p.Fill == 1 || p.Fill == -1 }
+
+// keepsLevels reports whether values of several bits each stay what they are.
+func (p Pixels) keepsLevels() bool { return !p.filled() && p.BlockH*p.BlockW == 1 }
+
+// shape checks against the shape of the input and returns that of the output.
+func (p Pixels) shape(in Shape) (Shape, error) {
+	if err := finite("fill", []float32{p.Fill}); err != nil {
+		return Shape{}, err
+	}
+	if p.BlockH < 1 || p.BlockW < 1 || in.C%num.Product(p.BlockH, p.BlockW) != 0 {
+		return Shape{}, fmt.Errorf("blocks of %d×%d pixels of %d channels", p.BlockH, p.BlockW, in.C)
+	}
+	out := Shape{H: len(p.Rows), W: len(p.Cols), C: in.C / (p.BlockH * p.BlockW)}
+	if err := checkPositions("row", p.Rows, -1, num.Product(in.H, p.BlockH)); err != nil {
+		return Shape{}, err
+	}
+	return out, checkPositions("column", p.Cols, -1, num.Product(in.W, p.BlockW))
+}
+
+// checkPositions tests rows or columns, which are from least on, of so many.
+func checkPositions(what string, list []int32, least int32, size int) error {
+	if len(list) == 0 {
+		return fmt.Errorf("no %ss", what)
+	}
+	for i, from := range list {
+		if from < least || int(from) >= size {
+			return fmt.Errorf("%s %d is %s %d of %d", what, i, what, from, size)
+		}
+	}
+	return nil
+}
+
+func (p Pixels) output(in []valueType) (valueType, error) {
+	t := in[0]
+	shape, err := p.normal().shape(t.shape)
+	if t.shape = shape; t.kind == byteValue || !p.keepsSigns() {
+		t.kind = realValue
+	}
+	return t, err
+}
+
+// check tests the taps along a dimension of the input and returns their number.
+func (t Taps) check(what string, size int) (int, error) {
+	if t.N < 1 || t.N > maxSide || len(t.Index)%t.N != 0 || len(t.Weight) != len(t.Index) {
+		return 0, fmt.Errorf("%d taps of %d %ss each, with %d weights", len(t.Index), t.N, what, len(t.Weight))
+	}
+	if err := finite("weight", t.Weight); err != nil {
+		return 0, err
+	}
+	return len(t.Index) / t.N, checkPositions(what, t.Index, 0, size)
+}
+
+// shape checks against the shape of the input and returns that of the output.
+func (r Resample) shape(in Shape) (Shape, error) {
+	h, err := r.Rows.check("row", in.H)
+	if err != nil {
+		return Shape{}, err
+	}
+	w, err := r.Cols.check("column", in.W)
+	return Shape{H: h, W: w, C: in.C}, err
+}
+
+func (r Resample) output(in []valueType) (valueType, error) {
+	shape, err := r.shape(in[0].shape)
+	return valueType{shape, realValue}, err
+}
+
+// shape checks against the shape of the input and returns that of the output.
+func (t TopK) shape(in Shape) (Shape, error) {
+	if t.K < 1 || t.K > in.C {
+		return Shape{}, fmt.Errorf("the %d largest of %d channels", t.K, in.C)
+	}
+	if int64(t.K)*int64(in.C) > maxTopK {
+		return Shape{}, errors.New("the product of K and the number of channels is more than 2²⁴")
+	}
+	in.C = t.K
+	return in, nil
+}
+
+func (t TopK) output(in []valueType) (valueType, error) {
+	shape, err := t.shape(in[0].shape)
+	return valueType{shape, realValue}, err
+}
+
+// pixels emits the step of a layer that picks pixels; levels stay what they are where
+// every pixel is one of the input.
+func (lo *lowering) pixels(v value, i int, op Pixels) (value, error) {
+	step := PixelsStep(op)
+	if v.levels != nil && op.keepsLevels() {
+		shape := lo.types[i].shape
+		shape.C *= v.levels.bits
+		t, err := lo.emit(&step, []int{i}, Bits, shape, v.tensor)
+		lo.plan.Tensors[t].Coded = true
+		return value{tensor: t, levels: v.levels}, err
+	}
+	v, err := lo.plain(v)
+	if err != nil {
+		return v, err
+	}
+	in := []value{v}
+	return lo.joinAs(i, &step, in, lo.packed(in) && op.keepsSigns())
+}

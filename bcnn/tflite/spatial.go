@@ -1,0 +1,186 @@
+package tflite
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+)
+
+// Operators that move or resample pixels.
+
+// resize is RESIZE_NEAREST_NEIGHBOR or RESIZE_BILINEAR.
+func (im *importer) resize(o *schema.Operator) (*value, error) {
+	v, err := im.real(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	size, err := im.integers(o, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(size) != 2 || min(size[0], size[1]) < 1 || max(size[0], size[1]) > maxSide {
+		return nil, fmt.Errorf("a size of %v", size)
+	}
+	bilinear := o.Name == "RESIZE_BILINEAR"
+	first := 0 // option
+	if bilinear {
+		first = 2
+	}
+	corners, half := o.Options.Uint8(first, 0) != 0, o.Options.Uint8(first+1, 0) != 0
+	if err := im.budget.Charge(32 * (size[0] + size[1])); err != nil {
+		return nil, err
+	}
+	shape := bcnn.Shape{H: int(size[0]), W: int(size[1]), C: v.shape.C}
+	var op bcnn.Op
+	if bilinear {
+		op = bcnn.Resample{Rows: linear(v.shape.H, shape.H, corners, half), Cols: linear(v.shape.W, shape.W, corners, half)}
+	} else {
+		op = bcnn.Pixels{Rows: nearest(v.shape.H, shape.H, corners, half), Cols: nearest(v.shape.W, shape.W, corners, half)}
+	}
+	y, err := im.emit(o, "", op, shape, v)
+	if err != nil {
+		return nil, err
+	}
+	y.signs, y.positive = v.signs && !bilinear, v.positive
+	return floats(y, nil)
+}
+
+// scaling returns how far apart in the image the pixels of the result are. Like all that
+// follows it is computed in float32, as TensorFlow Lite does: that decides between
+// neighbours.
+func scaling(from, to int, corners bool) float32 {
+	if corners && to > 1 {
+		return float32(from-1) / float32(to-1)
+	}
+	return float32(from) / float32(to)
+}
+
+// nearest lists the nearest rows or columns.
+func nearest(from, to int, corners, half bool) []int32 {
+	list, scale := make([]int32, to), scaling(from, to, corners)
+	for i := range list {
+		x := float32(i)
+		if half {
+			x += 0.5
+		}
+		at := math.Floor(float64(x * scale))
+		if corners {
+			at = math.Round(float64(x * scale))
+		}
+		list[i] = int32(max(0, min(at, float64(from-1))))
+	}
+	return list
+}
+
+// linear lists the two rows or columns that each is between.
+func linear(from, to int, corners, half bool) bcnn.Taps {
+	t, scale := bcnn.Taps{N: 2}, scaling(from, to, corners)
+	for i := range to {
+		x := float32(i) * scale
+		if half {
+			x = float32((float32(i)+0.5)*scale) - 0.5
+		}
+		low := max(int32(math.Floor(float64(x))), 0)
+		high := min(int32(math.Ceil(float64(x))), int32(from-1))
+		part := x - float32(low)
+		t.Index, t.Weight = append(t.Index, low, high), append(t.Weight, 1-part, part)
+	}
+	return t
+}
+
+// mirrorPad is MIRROR_PAD of height and width.
+func (im *importer) mirrorPad(o *schema.Operator) (*value, error) {
+	v, err := im.real(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	list, err := im.integers(o, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) != 2*v.rank {
+		return nil, fmt.Errorf("%d sizes for %d dimensions", len(list), v.rank)
+	}
+	edge := int(o.Options.Uint8(0, 0)) // 1: the pixel at the edge is repeated, too
+	moved := map[int][]int32{}
+	for i := 0; i < len(list); i += 2 {
+		d, err := dim(int64(i/2), v.rank)
+		if err != nil {
+			return nil, err
+		}
+		size := map[int]int{dimH: v.shape.H, dimW: v.shape.W}[d]
+		before, after := list[i], list[i+1]
+		switch most := int64(size - 1 + edge); {
+		case size == 0 && (before != 0 || after != 0):
+			return nil, fmt.Errorf("padding of dimension %d, which is not the height or width of an image, by reflection", i/2)
+		case size == 0:
+			continue
+		case edge > 1 || min(before, after) < 0 || max(before, after) > most:
+			return nil, fmt.Errorf("padding of %d and %d around %d by reflection", before, after, size)
+		}
+		if err := im.budget.Charge(16 * int64(3*size)); err != nil {
+			return nil, err
+		}
+		for k := -int(before); k < size+int(after); k++ {
+			at := k
+			switch {
+			case k < 0:
+				at = -k - edge
+			case k >= size:
+				at = 2*(size-1) - k + edge
+			}
+			moved[d] = append(moved[d], int32(at))
+		}
+	}
+	shape := bcnn.Shape{H: 1, W: 1, C: v.shape.C}
+	op := bcnn.Pixels{Rows: moved[dimH], Cols: moved[dimW]}
+	for _, side := range []struct {
+		list *[]int32
+		size *int
+	}{{&op.Rows, &shape.H}, {&op.Cols, &shape.W}} {
+		if *side.list == nil { // the file has no such dimension
+			*side.list = []int32{0}
+		}
+		*side.size = len(*side.list)
+	}
+	y, err := im.emit(o, "", op, shape, v)
+	if err != nil {
+		return nil, err
+	}
+	y.signs, y.positive = v.signs, v.positive
+	return floats(y, nil)
+}
+
+// depthToSpace is DEPTH_TO_SPACE.
+func (im *importer) depthToSpace(o *schema.Operator) (*value, error) {
+	v, err := im.real(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	b := int(o.Options.Int32(0, 0))
+	if b < 1 || b > maxSide || v.shape.C%b != 0 || v.shape.C/b%b != 0 {
+		return nil, fmt.Errorf("blocks of %d for %d channels", b, v.shape.C)
+	}
+	shape := bcnn.Shape{H: v.shape.H * b, W: v.shape.W * b, C: v.shape.C / b / b}
+	if max(shape.H, shape.W) > maxSide {
+		return nil, fmt.Errorf("a feature map of %v", shape)
+	}
+	if err := im.budget.Charge(8 * int64(shape.H+shape.W)); err != nil {
+		return nil, err
+	}
+	all := func(n int) []int32 {
+		list := make([]int32, n)
+		for i := range list {
+			list[i] = int32(i)
+		}
+		return list
+	}
+	y, err := im.emit(o, "", bcnn.Pixels{Rows: all(shape.H), Cols: all(shape.W), BlockH: b, BlockW: b}, shape, v)
+	if err != nil {
+		return nil, err
+	}
+	y.signs, y.positive = v.signs, v.positive
+	return floats(y, nil)
+}
