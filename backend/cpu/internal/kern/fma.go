@@ -15,6 +15,9 @@ type FloatPatches struct {
 	Step   int
 	RunLen int
 	Runs   []FloatRun // in the order of the sums
+	// Slide is the number of consecutive runs that are Step apart: rows of a window
+	// that moves by one tap from a pixel to the next. 0 where it does not.
+	Slide int
 
 	job FMAJob // here, because what function values get is on the heap
 }
@@ -125,6 +128,19 @@ func FMATiles(kernels []func(job *uint8), dst []float32, stride int, src []float
 		j.pixels = uintptr(small * (tile - 1))
 		kernels[tile-2]((*uint8)(unsafe.Pointer(j)))
 	}
+}
+
+// Slides returns the kernels that take whole vectors of rows of at.Slide runs, of
+// kernels for 3 and for 5 runs; nil for none.
+func (at *FloatPatches) Slides(of3, of5 []func(job *uint8)) []func(job *uint8) {
+	switch {
+	case at.Pixels < 3 || len(at.Runs) == 0: // too few for the latency
+	case at.Slide == 3:
+		return of3
+	case at.Slide == 5:
+		return of5
+	}
+	return nil
 }
 
 // tiles divides pixels into tiles of at most most pixels: so many of n, then

@@ -428,6 +428,150 @@ func fmaEach2x8AVX2(job *byte)
 //go:noescape
 func fmaEach1x8AVX2(job *byte)
 
+// fmaSlide3_8x8AVX2 computes, for every pixel p, 8 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_8x8AVX2(job *byte)
+
+// fmaSlide3_7x8AVX2 computes, for every pixel p, 7 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_7x8AVX2(job *byte)
+
+// fmaSlide3_6x8AVX2 computes, for every pixel p, 6 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_6x8AVX2(job *byte)
+
+// fmaSlide3_5x8AVX2 computes, for every pixel p, 5 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_5x8AVX2(job *byte)
+
+// fmaSlide3_4x8AVX2 computes, for every pixel p, 4 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_4x8AVX2(job *byte)
+
+// fmaSlide3_3x8AVX2 computes, for every pixel p, 3 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_3x8AVX2(job *byte)
+
+// fmaSlide5_8x8AVX2 computes, for every pixel p, 8 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_8x8AVX2(job *byte)
+
+// fmaSlide5_7x8AVX2 computes, for every pixel p, 7 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_7x8AVX2(job *byte)
+
+// fmaSlide5_6x8AVX2 computes, for every pixel p, 6 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_6x8AVX2(job *byte)
+
+// fmaSlide5_5x8AVX2 computes, for every pixel p, 5 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_5x8AVX2(job *byte)
+
+// fmaSlide5_4x8AVX2 computes, for every pixel p, 4 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_4x8AVX2(job *byte)
+
+// fmaSlide5_3x8AVX2 computes, for every pixel p, 3 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_3x8AVX2(job *byte)
+
 // thresholdAVX2 sets, for o < 64·words and every pixel, words > 0, pixels > 0,
 //
 //	bit o%64 of dst[o/64] = values[o] ≥ t[o]

@@ -656,6 +656,246 @@ func fmaEach2x16AVX512(job *byte)
 //go:noescape
 func fmaEach1x16AVX512(job *byte)
 
+// fmaSlide3_12x16AVX512 computes, for every pixel p, 12 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_12x16AVX512(job *byte)
+
+// fmaSlide3_11x16AVX512 computes, for every pixel p, 11 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_11x16AVX512(job *byte)
+
+// fmaSlide3_10x16AVX512 computes, for every pixel p, 10 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_10x16AVX512(job *byte)
+
+// fmaSlide3_9x16AVX512 computes, for every pixel p, 9 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_9x16AVX512(job *byte)
+
+// fmaSlide3_8x16AVX512 computes, for every pixel p, 8 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_8x16AVX512(job *byte)
+
+// fmaSlide3_7x16AVX512 computes, for every pixel p, 7 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_7x16AVX512(job *byte)
+
+// fmaSlide3_6x16AVX512 computes, for every pixel p, 6 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_6x16AVX512(job *byte)
+
+// fmaSlide3_5x16AVX512 computes, for every pixel p, 5 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_5x16AVX512(job *byte)
+
+// fmaSlide3_4x16AVX512 computes, for every pixel p, 4 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_4x16AVX512(job *byte)
+
+// fmaSlide3_3x16AVX512 computes, for every pixel p, 3 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_3x16AVX512(job *byte)
+
+// fmaSlide5_12x16AVX512 computes, for every pixel p, 12 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_12x16AVX512(job *byte)
+
+// fmaSlide5_11x16AVX512 computes, for every pixel p, 11 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_11x16AVX512(job *byte)
+
+// fmaSlide5_10x16AVX512 computes, for every pixel p, 10 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_10x16AVX512(job *byte)
+
+// fmaSlide5_9x16AVX512 computes, for every pixel p, 9 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_9x16AVX512(job *byte)
+
+// fmaSlide5_8x16AVX512 computes, for every pixel p, 8 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_8x16AVX512(job *byte)
+
+// fmaSlide5_7x16AVX512 computes, for every pixel p, 7 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_7x16AVX512(job *byte)
+
+// fmaSlide5_6x16AVX512 computes, for every pixel p, 6 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_6x16AVX512(job *byte)
+
+// fmaSlide5_5x16AVX512 computes, for every pixel p, 5 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_5x16AVX512(job *byte)
+
+// fmaSlide5_4x16AVX512 computes, for every pixel p, 4 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_4x16AVX512(job *byte)
+
+// fmaSlide5_3x16AVX512 computes, for every pixel p, 3 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_3x16AVX512(job *byte)
+
 // thresholdAVX512 sets, for o < n and every pixel, n > 0, pixels > 0,
 //
 //	bit o%64 of dst[o/64] = values[o] ≥ t[o]

@@ -22,6 +22,11 @@ func float() {
 			gen.FMAEach(ymm, pixels, vectors)
 		}
 	}
+	for _, taps := range []int{3, 5} {
+		for pixels := 8; pixels > 2; pixels-- {
+			gen.FMASlide(ymm, pixels, taps, 64)
+		}
+	}
 }
 
 // ymm is what gen needs to know.

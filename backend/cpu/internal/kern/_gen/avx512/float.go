@@ -20,6 +20,11 @@ func float() {
 			gen.FMAEach(zmm, pixels, vectors)
 		}
 	}
+	for _, taps := range []int{3, 5} {
+		for pixels := 12; pixels > 2; pixels-- {
+			gen.FMASlide(zmm, pixels, taps, 256)
+		}
+	}
 }
 
 // zmm is what gen needs to know.
