@@ -14,146 +14,125 @@ DATA laneMasks<>+48(SB)/8, $0x0000000000000000
 DATA laneMasks<>+56(SB)/8, $0x0000000000000000
 GLOBL laneMasks<>(SB), RODATA|NOPTR, $64
 
+DATA inOrder<>+0(SB)/8, $0x0000000400000000
+DATA inOrder<>+8(SB)/8, $0x0000000500000001
+DATA inOrder<>+16(SB)/8, $0x0000000600000002
+DATA inOrder<>+24(SB)/8, $0x0000000700000003
+GLOBL inOrder<>(SB), RODATA|NOPTR, $32
+
 // func thresholdAVX2(dst *uint64, values *int32, t *int32, words int, pixels int, step int, stride int)
 // Requires: AVX, AVX2
 TEXT ·thresholdAVX2(SB), NOSPLIT, $0-56
-	MOVQ dst+0(FP), AX
-	MOVQ values+8(FP), CX
-	MOVQ t+16(FP), DX
-	MOVQ pixels+32(FP), DI
-
-pixel:
-	MOVQ AX, R8
-	ADDQ step+40(FP), R8
-	MOVQ CX, R9
-	ADDQ stride+48(FP), R9
-	MOVQ words+24(FP), BX
-	MOVQ t+16(FP), DX
+	MOVQ    dst+0(FP), AX
+	MOVQ    values+8(FP), CX
+	MOVQ    t+16(FP), DX
+	MOVQ    words+24(FP), BX
+	MOVQ    step+40(FP), SI
+	MOVQ    stride+48(FP), DI
+	VMOVDQU inOrder<>+0(SB), Y0
 
 next:
-	XORQ      R10, R10
-	VMOVDQU   (DX), Y0
-	VPCMPGTD  (CX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x00, SI
-	ORQ       SI, R10
-	VMOVDQU   32(DX), Y0
-	VPCMPGTD  32(CX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x08, SI
-	ORQ       SI, R10
-	VMOVDQU   64(DX), Y0
-	VPCMPGTD  64(CX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x10, SI
-	ORQ       SI, R10
-	VMOVDQU   96(DX), Y0
-	VPCMPGTD  96(CX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x18, SI
-	ORQ       SI, R10
-	VMOVDQU   128(DX), Y0
-	VPCMPGTD  128(CX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x20, SI
-	ORQ       SI, R10
-	VMOVDQU   160(DX), Y0
-	VPCMPGTD  160(CX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x28, SI
-	ORQ       SI, R10
-	VMOVDQU   192(DX), Y0
-	VPCMPGTD  192(CX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x30, SI
-	ORQ       SI, R10
-	VMOVDQU   224(DX), Y0
-	VPCMPGTD  224(CX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x38, SI
-	ORQ       SI, R10
-	NOTQ      R10
-	MOVQ      R10, (AX)
+	VMOVUPS (DX), Y1
+	VMOVUPS 32(DX), Y2
+	VMOVUPS 64(DX), Y3
+	VMOVUPS 96(DX), Y4
+	VMOVUPS 128(DX), Y5
+	VMOVUPS 160(DX), Y6
+	VMOVUPS 192(DX), Y7
+	VMOVUPS 224(DX), Y8
+	MOVQ    pixels+32(FP), R8
+	MOVQ    AX, R9
+	MOVQ    CX, R10
+
+pixel:
+	VPCMPGTD  (R10), Y1, Y9
+	VPCMPGTD  32(R10), Y2, Y10
+	VPCMPGTD  64(R10), Y3, Y11
+	VPCMPGTD  96(R10), Y4, Y12
+	VPACKSSDW Y10, Y9, Y9
+	VPACKSSDW Y12, Y11, Y11
+	VPACKSSWB Y11, Y9, Y9
+	VPERMD    Y9, Y0, Y9
+	VPMOVMSKB Y9, R11
+	NOTL      R11
+	MOVL      R11, (R9)
+	VPCMPGTD  128(R10), Y5, Y9
+	VPCMPGTD  160(R10), Y6, Y10
+	VPCMPGTD  192(R10), Y7, Y11
+	VPCMPGTD  224(R10), Y8, Y12
+	VPACKSSDW Y10, Y9, Y9
+	VPACKSSDW Y12, Y11, Y11
+	VPACKSSWB Y11, Y9, Y9
+	VPERMD    Y9, Y0, Y9
+	VPMOVMSKB Y9, R11
+	NOTL      R11
+	MOVL      R11, 4(R9)
+	ADDQ      SI, R9
+	ADDQ      DI, R10
+	DECQ      R8
+	JNE       pixel
 	ADDQ      $0x08, AX
 	ADDQ      $0x00000100, CX
 	ADDQ      $0x00000100, DX
 	DECQ      BX
 	JNE       next
-	MOVQ      R8, AX
-	MOVQ      R9, CX
-	DECQ      DI
-	JNE       pixel
 	VZEROUPPER
 	RET
 
 // func thresholdFloatAVX2(dst *uint64, values *float32, t *float32, words int, pixels int, step int, stride int)
-// Requires: AVX
+// Requires: AVX, AVX2
 TEXT ·thresholdFloatAVX2(SB), NOSPLIT, $0-56
-	MOVQ dst+0(FP), AX
-	MOVQ values+8(FP), CX
-	MOVQ t+16(FP), DX
-	MOVQ pixels+32(FP), DI
-
-pixel:
-	MOVQ AX, R8
-	ADDQ step+40(FP), R8
-	MOVQ CX, R9
-	ADDQ stride+48(FP), R9
-	MOVQ words+24(FP), BX
-	MOVQ t+16(FP), DX
+	MOVQ    dst+0(FP), AX
+	MOVQ    values+8(FP), CX
+	MOVQ    t+16(FP), DX
+	MOVQ    words+24(FP), BX
+	MOVQ    step+40(FP), SI
+	MOVQ    stride+48(FP), DI
+	VMOVDQU inOrder<>+0(SB), Y0
 
 next:
-	XORQ      R10, R10
-	VMOVUPS   (CX), Y0
-	VCMPPS    $0x0d, (DX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x00, SI
-	ORQ       SI, R10
-	VMOVUPS   32(CX), Y0
-	VCMPPS    $0x0d, 32(DX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x08, SI
-	ORQ       SI, R10
-	VMOVUPS   64(CX), Y0
-	VCMPPS    $0x0d, 64(DX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x10, SI
-	ORQ       SI, R10
-	VMOVUPS   96(CX), Y0
-	VCMPPS    $0x0d, 96(DX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x18, SI
-	ORQ       SI, R10
-	VMOVUPS   128(CX), Y0
-	VCMPPS    $0x0d, 128(DX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x20, SI
-	ORQ       SI, R10
-	VMOVUPS   160(CX), Y0
-	VCMPPS    $0x0d, 160(DX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x28, SI
-	ORQ       SI, R10
-	VMOVUPS   192(CX), Y0
-	VCMPPS    $0x0d, 192(DX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x30, SI
-	ORQ       SI, R10
-	VMOVUPS   224(CX), Y0
-	VCMPPS    $0x0d, 224(DX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x38, SI
-	ORQ       SI, R10
-	MOVQ      R10, (AX)
+	VMOVUPS (DX), Y1
+	VMOVUPS 32(DX), Y2
+	VMOVUPS 64(DX), Y3
+	VMOVUPS 96(DX), Y4
+	VMOVUPS 128(DX), Y5
+	VMOVUPS 160(DX), Y6
+	VMOVUPS 192(DX), Y7
+	VMOVUPS 224(DX), Y8
+	MOVQ    pixels+32(FP), R8
+	MOVQ    AX, R9
+	MOVQ    CX, R10
+
+pixel:
+	VCMPPS    $0x02, (R10), Y1, Y9
+	VCMPPS    $0x02, 32(R10), Y2, Y10
+	VCMPPS    $0x02, 64(R10), Y3, Y11
+	VCMPPS    $0x02, 96(R10), Y4, Y12
+	VPACKSSDW Y10, Y9, Y9
+	VPACKSSDW Y12, Y11, Y11
+	VPACKSSWB Y11, Y9, Y9
+	VPERMD    Y9, Y0, Y9
+	VPMOVMSKB Y9, R11
+	MOVL      R11, (R9)
+	VCMPPS    $0x02, 128(R10), Y5, Y9
+	VCMPPS    $0x02, 160(R10), Y6, Y10
+	VCMPPS    $0x02, 192(R10), Y7, Y11
+	VCMPPS    $0x02, 224(R10), Y8, Y12
+	VPACKSSDW Y10, Y9, Y9
+	VPACKSSDW Y12, Y11, Y11
+	VPACKSSWB Y11, Y9, Y9
+	VPERMD    Y9, Y0, Y9
+	VPMOVMSKB Y9, R11
+	MOVL      R11, 4(R9)
+	ADDQ      SI, R9
+	ADDQ      DI, R10
+	DECQ      R8
+	JNE       pixel
 	ADDQ      $0x08, AX
 	ADDQ      $0x00000100, CX
 	ADDQ      $0x00000100, DX
 	DECQ      BX
 	JNE       next
-	MOVQ      R8, AX
-	MOVQ      R9, CX
-	DECQ      DI
-	JNE       pixel
 	VZEROUPPER
 	RET
 

@@ -5,146 +5,162 @@
 #include "textflag.h"
 
 // func thresholdAVX512(dst *uint64, values *int32, t *int32, n int, pixels int, step int, stride int)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV
+// Requires: AVX, AVX512F, BMI2, CMOV
 TEXT ·thresholdAVX512(SB), NOSPLIT, $0-56
 	MOVQ dst+0(FP), AX
 	MOVQ values+8(FP), CX
 	MOVQ t+16(FP), DX
-	MOVQ pixels+32(FP), SI
-
-pixel:
-	MOVQ AX, R8
-	ADDQ step+40(FP), R8
-	MOVQ CX, R9
-	ADDQ stride+48(FP), R9
 	MOVQ n+24(FP), BX
-	MOVQ t+16(FP), DX
+	MOVQ step+40(FP), SI
+	MOVQ stride+48(FP), DI
 
 words:
-	CMPQ     BX, $0x40
-	JLT      rest
-	VMOVUPS  (CX), Z0
-	VPCMPD   $0x05, (DX), Z0, K1
-	VMOVUPS  64(CX), Z0
-	VPCMPD   $0x05, 64(DX), Z0, K2
-	VMOVUPS  128(CX), Z0
-	VPCMPD   $0x05, 128(DX), Z0, K3
-	VMOVUPS  192(CX), Z0
-	VPCMPD   $0x05, 192(DX), Z0, K4
-	KUNPCKWD K1, K2, K1
-	KUNPCKWD K3, K4, K3
-	KUNPCKDQ K1, K3, K1
-	KMOVQ    K1, DI
-	MOVQ     DI, (AX)
-	ADDQ     $0x08, AX
-	ADDQ     $0x00000100, CX
-	ADDQ     $0x00000100, DX
-	SUBQ     $0x40, BX
-	JMP      words
+	CMPQ    BX, $0x40
+	JLT     rest
+	VMOVUPS (DX), Z0
+	VMOVUPS 64(DX), Z1
+	VMOVUPS 128(DX), Z2
+	VMOVUPS 192(DX), Z3
+	MOVQ    pixels+32(FP), R8
+	MOVQ    AX, R9
+	MOVQ    CX, R10
+
+pixel:
+	VPCMPD $0x02, (R10), Z0, K1
+	KMOVW  K1, (R9)
+	VPCMPD $0x02, 64(R10), Z1, K1
+	KMOVW  K1, 2(R9)
+	VPCMPD $0x02, 128(R10), Z2, K1
+	KMOVW  K1, 4(R9)
+	VPCMPD $0x02, 192(R10), Z3, K1
+	KMOVW  K1, 6(R9)
+	ADDQ   SI, R9
+	ADDQ   DI, R10
+	DECQ   R8
+	JNE    pixel
+	ADDQ   $0x08, AX
+	ADDQ   $0x00000100, CX
+	ADDQ   $0x00000100, DX
+	SUBQ   $0x40, BX
+	JMP    words
 
 rest:
 	TESTQ BX, BX
 	JEQ   done
-	XORQ  DI, DI
-	XORQ  R10, R10
+	MOVQ  pixels+32(FP), R8
+	MOVQ  AX, R9
+	MOVQ  CX, R10
+
+restpixel:
+	XORQ AX, AX
+	XORQ CX, CX
+	XORQ R11, R11
+	MOVQ BX, R12
 
 vectors:
-	MOVQ      $0x00000010, R11
-	CMPQ      BX, R11
-	CMOVQLT   BX, R11
-	MOVQ      $-1, R12
-	BZHIQ     R11, R12, R12
-	KMOVW     R12, K1
-	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z (DX), K1, Z1
+	MOVQ      $0x00000010, R13
+	CMPQ      R12, R13
+	CMOVQLT   R12, R13
+	MOVQ      $-1, R14
+	BZHIQ     R13, R14, R14
+	KMOVW     R14, K1
+	VMOVUPS.Z (R10)(R11*1), K1, Z0
+	VMOVUPS.Z (DX)(R11*1), K1, Z1
 	VPCMPD    $0x05, Z1, Z0, K1, K1
-	KMOVW     K1, R11
-	SHLXQ     R10, R11, R11
-	ORQ       R11, DI
-	ADDQ      $0x10, R10
-	ADDQ      $0x40, CX
-	ADDQ      $0x40, DX
-	SUBQ      $0x10, BX
+	KMOVW     K1, R13
+	SHLXQ     CX, R13, R13
+	ORQ       R13, AX
+	ADDQ      $0x10, CX
+	ADDQ      $0x40, R11
+	SUBQ      $0x10, R12
 	JGT       vectors
-	MOVQ      DI, (AX)
+	MOVQ      AX, (R9)
+	ADDQ      SI, R9
+	ADDQ      DI, R10
+	DECQ      R8
+	JNE       restpixel
 
 done:
-	MOVQ R8, AX
-	MOVQ R9, CX
-	DECQ SI
-	JNE  pixel
 	VZEROUPPER
 	RET
 
 // func thresholdFloatAVX512(dst *uint64, values *float32, t *float32, n int, pixels int, step int, stride int)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV
+// Requires: AVX, AVX512F, BMI2, CMOV
 TEXT ·thresholdFloatAVX512(SB), NOSPLIT, $0-56
 	MOVQ dst+0(FP), AX
 	MOVQ values+8(FP), CX
 	MOVQ t+16(FP), DX
-	MOVQ pixels+32(FP), SI
-
-pixel:
-	MOVQ AX, R8
-	ADDQ step+40(FP), R8
-	MOVQ CX, R9
-	ADDQ stride+48(FP), R9
 	MOVQ n+24(FP), BX
-	MOVQ t+16(FP), DX
+	MOVQ step+40(FP), SI
+	MOVQ stride+48(FP), DI
 
 words:
-	CMPQ     BX, $0x40
-	JLT      rest
-	VMOVUPS  (CX), Z0
-	VCMPPS   $0x0d, (DX), Z0, K1
-	VMOVUPS  64(CX), Z0
-	VCMPPS   $0x0d, 64(DX), Z0, K2
-	VMOVUPS  128(CX), Z0
-	VCMPPS   $0x0d, 128(DX), Z0, K3
-	VMOVUPS  192(CX), Z0
-	VCMPPS   $0x0d, 192(DX), Z0, K4
-	KUNPCKWD K1, K2, K1
-	KUNPCKWD K3, K4, K3
-	KUNPCKDQ K1, K3, K1
-	KMOVQ    K1, DI
-	MOVQ     DI, (AX)
-	ADDQ     $0x08, AX
-	ADDQ     $0x00000100, CX
-	ADDQ     $0x00000100, DX
-	SUBQ     $0x40, BX
-	JMP      words
+	CMPQ    BX, $0x40
+	JLT     rest
+	VMOVUPS (DX), Z0
+	VMOVUPS 64(DX), Z1
+	VMOVUPS 128(DX), Z2
+	VMOVUPS 192(DX), Z3
+	MOVQ    pixels+32(FP), R8
+	MOVQ    AX, R9
+	MOVQ    CX, R10
+
+pixel:
+	VCMPPS $0x02, (R10), Z0, K1
+	KMOVW  K1, (R9)
+	VCMPPS $0x02, 64(R10), Z1, K1
+	KMOVW  K1, 2(R9)
+	VCMPPS $0x02, 128(R10), Z2, K1
+	KMOVW  K1, 4(R9)
+	VCMPPS $0x02, 192(R10), Z3, K1
+	KMOVW  K1, 6(R9)
+	ADDQ   SI, R9
+	ADDQ   DI, R10
+	DECQ   R8
+	JNE    pixel
+	ADDQ   $0x08, AX
+	ADDQ   $0x00000100, CX
+	ADDQ   $0x00000100, DX
+	SUBQ   $0x40, BX
+	JMP    words
 
 rest:
 	TESTQ BX, BX
 	JEQ   done
-	XORQ  DI, DI
-	XORQ  R10, R10
+	MOVQ  pixels+32(FP), R8
+	MOVQ  AX, R9
+	MOVQ  CX, R10
+
+restpixel:
+	XORQ AX, AX
+	XORQ CX, CX
+	XORQ R11, R11
+	MOVQ BX, R12
 
 vectors:
-	MOVQ      $0x00000010, R11
-	CMPQ      BX, R11
-	CMOVQLT   BX, R11
-	MOVQ      $-1, R12
-	BZHIQ     R11, R12, R12
-	KMOVW     R12, K1
-	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z (DX), K1, Z1
+	MOVQ      $0x00000010, R13
+	CMPQ      R12, R13
+	CMOVQLT   R12, R13
+	MOVQ      $-1, R14
+	BZHIQ     R13, R14, R14
+	KMOVW     R14, K1
+	VMOVUPS.Z (R10)(R11*1), K1, Z0
+	VMOVUPS.Z (DX)(R11*1), K1, Z1
 	VCMPPS    $0x0d, Z1, Z0, K1, K1
-	KMOVW     K1, R11
-	SHLXQ     R10, R11, R11
-	ORQ       R11, DI
-	ADDQ      $0x10, R10
-	ADDQ      $0x40, CX
-	ADDQ      $0x40, DX
-	SUBQ      $0x10, BX
+	KMOVW     K1, R13
+	SHLXQ     CX, R13, R13
+	ORQ       R13, AX
+	ADDQ      $0x10, CX
+	ADDQ      $0x40, R11
+	SUBQ      $0x10, R12
 	JGT       vectors
-	MOVQ      DI, (AX)
+	MOVQ      AX, (R9)
+	ADDQ      SI, R9
+	ADDQ      DI, R10
+	DECQ      R8
+	JNE       restpixel
 
 done:
-	MOVQ R8, AX
-	MOVQ R9, CX
-	DECQ SI
-	JNE  pixel
 	VZEROUPPER
 	RET
 

@@ -22,6 +22,8 @@ func elementwise() {
 
 // thresholds writes the comparison and packing of whole words.
 func thresholds() {
+	// Packing puts the vectors of a lane of 16 bytes side by side.
+	inOrder := table("inOrder", words(0|4<<32, 1|5<<32, 2|6<<32, 3|7<<32))
 	for _, float := range []bool{false, true} {
 		name, typ := "thresholdAVX2", "int32"
 		if float {
@@ -34,44 +36,53 @@ func thresholds() {
 			"values.")
 		Pragma("noescape")
 		dst, values, t := Load(Param("dst"), GP64()), Load(Param("values"), GP64()), Load(Param("t"), GP64())
-		n, part, pixels := GP64(), GP64(), Load(Param("pixels"), GP64())
-		nextDst, nextValues := GP64(), GP64()
-		Label("pixel")
-		MOVQ(dst, nextDst)
-		ADDQ(NewParamAddr("step", 40), nextDst)
-		MOVQ(values, nextValues)
-		ADDQ(NewParamAddr("stride", 48), nextValues)
-		Load(Param("words"), n)
-		Load(Param("t"), t)
+		n := Load(Param("words"), GP64())
+		step, stride := Load(Param("step"), GP64()), Load(Param("stride"), GP64())
+		left, out, in := GP64(), GP64(), GP64()
+		order := YMM()
+		VMOVDQU(inOrder, order)
+		// A word of all pixels after the other: its thresholds stay in registers.
 		Label("next")
-		word := GP64()
-		XORQ(word, word)
-		for v := range 8 {
-			x := YMM()
-			if float {
-				VMOVUPS(Mem{Base: values, Disp: 32 * v}, x)
-				VCMPPS(U8(13), Mem{Base: t, Disp: 32 * v}, x, x)
-			} else {
-				VMOVDQU(Mem{Base: t, Disp: 32 * v}, x)
-				VPCMPGTD(Mem{Base: values, Disp: 32 * v}, x, x)
+		var bounds [8]reg.VecVirtual
+		for v := range bounds {
+			bounds[v] = YMM()
+			VMOVUPS(Mem{Base: t, Disp: 32 * v}, bounds[v])
+		}
+		Load(Param("pixels"), left)
+		MOVQ(dst, out)
+		MOVQ(values, in)
+		Label("pixel")
+		for half := range 2 {
+			var x [4]reg.VecVirtual
+			for v := range x {
+				x[v] = YMM()
+				m := Mem{Base: in, Disp: 128*half + 32*v}
+				if float {
+					VCMPPS(U8(2), m, bounds[4*half+v], x[v])
+				} else {
+					VPCMPGTD(m, bounds[4*half+v], x[v])
+				}
 			}
-			VMOVMSKPS(x, part.As32())
-			SHLQ(U8(8*v), part)
-			ORQ(part, word)
+			VPACKSSDW(x[1], x[0], x[0])
+			VPACKSSDW(x[3], x[2], x[2])
+			VPACKSSWB(x[2], x[0], x[0])
+			VPERMD(x[0], order, x[0])
+			part := GP32()
+			VPMOVMSKB(x[0], part)
+			if !float {
+				NOTL(part)
+			}
+			MOVL(part, Mem{Base: out, Disp: 4 * half})
 		}
-		if !float {
-			NOTQ(word)
-		}
-		MOVQ(word, Mem{Base: dst})
+		ADDQ(step, out)
+		ADDQ(stride, in)
+		DECQ(left)
+		JNE(LabelRef("pixel"))
 		ADDQ(U8(8), dst)
 		ADDQ(U32(256), values)
 		ADDQ(U32(256), t)
 		DECQ(n)
 		JNE(LabelRef("next"))
-		MOVQ(nextDst, dst)
-		MOVQ(nextValues, values)
-		DECQ(pixels)
-		JNE(LabelRef("pixel"))
 		VZEROUPPER()
 		RET()
 	}
