@@ -39,7 +39,7 @@ const (
 	_ = -(unsafe.Offsetof(FMAJob{}.step) ^ 24)
 	_ = -(unsafe.Offsetof(FMAJob{}.runs) ^ 32)
 	_ = -(unsafe.Offsetof(FMAJob{}.count) ^ 40)
-	_ = -(unsafe.Offsetof(FMAJob{}.run) ^ 48)
+	_ = -(unsafe.Offsetof(FMAJob{}.length) ^ 48)
 	_ = -(unsafe.Offsetof(FMAJob{}.weights) ^ 56)
 	_ = -(unsafe.Offsetof(FMAJob{}.tap) ^ 64)
 	_ = -(unsafe.Offsetof(FMAJob{}.bias) ^ 72)

@@ -1,6 +1,7 @@
 package pixelwise
 
 import (
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -43,6 +44,7 @@ func scale(dst, values []float32, factor float32) {
 
 // concat compiles a step that joins tensors along their channels.
 func concat(c *schedule.Context, out bcnn.PlanTensor) tiles.Step {
+	set := c.Set
 	parts, dst, pixels := append([]*bcnn.Tensor{c.In}, c.Others...), c.Out, out.Shape.Pixels()
 	values := out.Shape.Elements(out.DType) / pixels // of a pixel
 	do := func(_ *tiles.Scratch, image, from, to int) {
@@ -54,9 +56,7 @@ func concat(c *schedule.Context, out bcnn.PlanTensor) tiles.Step {
 		for _, part := range parts {
 			n := part.Shape.C
 			if out.DType == bcnn.Float32 {
-				for p := first; p < last; p++ {
-					copy(dst.F32[p*values+at:][:n], part.F32[p*n:])
-				}
+				set.ScaleFloat(dst.F32[first*values+at:], values, part.F32[first*n:], n, n, last-first, kern.End{})
 			} else {
 				words := bits.Words(n)
 				for p := first; p < last; p++ {

@@ -579,6 +579,95 @@ rowend:
 	VZEROUPPER
 	RET
 
+// func scaleBytesAVX2(job *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·scaleBytesAVX2(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    16(AX), DX
+	MOVQ    56(AX), BX
+	MOVQ    80(AX), SI
+	MOVQ    64(AX), DI
+	MOVQ    40(AX), R8
+	MOVQ    48(AX), R9
+	VMOVUPS (R8), Y0
+	VMOVUPS (R9), Y1
+	VMOVUPS 32(R8), Y2
+	VMOVUPS 32(R9), Y3
+	VMOVUPS 64(R8), Y4
+	VMOVUPS 64(R9), Y5
+
+next:
+	VPMOVZXBD   (DX), Y6
+	VCVTDQ2PS   Y6, Y6
+	VFMADD213PS Y1, Y0, Y6
+	TESTQ       BX, BX
+	JEQ         sloped0
+	VXORPS      Y8, Y8, Y8
+	VMOVUPS     (BX), Y7
+	VMULPS      Y6, Y7, Y7
+	VCMPPS      $0x11, Y8, Y6, Y8
+	VBLENDVPS   Y8, Y7, Y6, Y6
+
+sloped0:
+	TESTQ        SI, SI
+	JEQ          clipped0
+	VBROADCASTSS 88(AX), Y7
+	VMAXPS       Y7, Y6, Y6
+	VBROADCASTSS 92(AX), Y7
+	VMINPS       Y7, Y6, Y6
+
+clipped0:
+	VMOVUPS     Y6, (CX)
+	VPMOVZXBD   8(DX), Y6
+	VCVTDQ2PS   Y6, Y6
+	VFMADD213PS Y3, Y2, Y6
+	TESTQ       BX, BX
+	JEQ         sloped1
+	VXORPS      Y8, Y8, Y8
+	VMOVUPS     32(BX), Y7
+	VMULPS      Y6, Y7, Y7
+	VCMPPS      $0x11, Y8, Y6, Y8
+	VBLENDVPS   Y8, Y7, Y6, Y6
+
+sloped1:
+	TESTQ        SI, SI
+	JEQ          clipped1
+	VBROADCASTSS 88(AX), Y7
+	VMAXPS       Y7, Y6, Y6
+	VBROADCASTSS 92(AX), Y7
+	VMINPS       Y7, Y6, Y6
+
+clipped1:
+	VMOVUPS     Y6, 32(CX)
+	VPMOVZXBD   16(DX), Y6
+	VCVTDQ2PS   Y6, Y6
+	VFMADD213PS Y5, Y4, Y6
+	TESTQ       BX, BX
+	JEQ         sloped2
+	VXORPS      Y8, Y8, Y8
+	VMOVUPS     64(BX), Y7
+	VMULPS      Y6, Y7, Y7
+	VCMPPS      $0x11, Y8, Y6, Y8
+	VBLENDVPS   Y8, Y7, Y6, Y6
+
+sloped2:
+	TESTQ        SI, SI
+	JEQ          clipped2
+	VBROADCASTSS 88(AX), Y7
+	VMAXPS       Y7, Y6, Y6
+	VBROADCASTSS 92(AX), Y7
+	VMINPS       Y7, Y6, Y6
+
+clipped2:
+	VMOVUPS Y6, 64(CX)
+	ADDQ    $0x18, DX
+	ADDQ    $0x00000060, CX
+	DECQ    DI
+	JNE     next
+	VZEROUPPER
+	RET
+
 // func mulAVX2(dst *float32, a *float32, b *float32, n int)
 // Requires: AVX
 TEXT ·mulAVX2(SB), NOSPLIT, $0-32
@@ -653,60 +742,94 @@ done:
 	VZEROUPPER
 	RET
 
-DATA byteBits<>+0(SB)/8, $0x0000000200000001
-DATA byteBits<>+8(SB)/8, $0x0000000800000004
-DATA byteBits<>+16(SB)/8, $0x0000002000000010
-DATA byteBits<>+24(SB)/8, $0x0000008000000040
-GLOBL byteBits<>(SB), RODATA|NOPTR, $32
+DATA toSign<>+0(SB)/8, $0x0000001e0000001f
+DATA toSign<>+8(SB)/8, $0x0000001c0000001d
+DATA toSign<>+16(SB)/8, $0x0000001a0000001b
+DATA toSign<>+24(SB)/8, $0x0000001800000019
+GLOBL toSign<>(SB), RODATA|NOPTR, $32
 
-// func chooseAVX2(dst *float32, src *uint8, one *float32, zero *float32, n int)
+// func chooseAVX2(dst *float32, src *uint8, one *float32, zero *float32, n int, period int)
 // Requires: AVX, AVX2
-TEXT ·chooseAVX2(SB), NOSPLIT, $0-40
-	MOVQ    src+8(FP), AX
-	MOVQ    dst+0(FP), CX
-	MOVQ    one+16(FP), DX
-	MOVQ    zero+24(FP), BX
-	MOVQ    n+32(FP), SI
-	VMOVDQU byteBits<>+0(SB), Y0
-	VMOVDQU byteBits<>+0(SB), Y1
-	VPSLLD  $0x08, Y1, Y1
-	VMOVDQU byteBits<>+0(SB), Y2
-	VPSLLD  $0x10, Y2, Y2
-	VMOVDQU byteBits<>+0(SB), Y3
-	VPSLLD  $0x18, Y3, Y3
+TEXT ·chooseAVX2(SB), NOSPLIT, $0-48
+	MOVQ     src+8(FP), AX
+	MOVQ     dst+0(FP), CX
+	MOVQ     one+16(FP), DX
+	MOVQ     zero+24(FP), BX
+	MOVQ     n+32(FP), SI
+	MOVQ     period+40(FP), DI
+	VMOVDQU  toSign<>+0(SB), Y0
+	VPCMPEQD Y1, Y1, Y1
+	VPSRLD   $0x1f, Y1, Y1
+	VPSLLD   $0x03, Y1, Y1
+	VPSUBD   Y1, Y0, Y1
+	VPCMPEQD Y2, Y2, Y2
+	VPSRLD   $0x1f, Y2, Y2
+	VPSLLD   $0x03, Y2, Y2
+	VPSUBD   Y2, Y1, Y2
+	VPCMPEQD Y3, Y3, Y3
+	VPSRLD   $0x1f, Y3, Y3
+	VPSLLD   $0x03, Y3, Y3
+	VPSUBD   Y3, Y2, Y3
 
 many:
-	CMPQ         SI, $0x20
-	JLT          few
+	CMPQ  SI, $0x40
+	JLT   few
+	TESTQ DI, DI
+	JNE   inside
+	MOVQ  one+16(FP), DX
+	MOVQ  zero+24(FP), BX
+	MOVQ  period+40(FP), DI
+
+inside:
 	VPBROADCASTD (AX), Y4
-	VPAND        Y0, Y4, Y5
-	VPCMPEQD     Y0, Y5, Y5
+	VPSLLVD      Y0, Y4, Y5
 	VMOVUPS      (BX), Y6
 	VBLENDVPS    Y5, (DX), Y6, Y6
 	VMOVUPS      Y6, (CX)
-	VPAND        Y1, Y4, Y5
-	VPCMPEQD     Y1, Y5, Y5
+	VPSLLVD      Y1, Y4, Y5
 	VMOVUPS      32(BX), Y6
 	VBLENDVPS    Y5, 32(DX), Y6, Y6
 	VMOVUPS      Y6, 32(CX)
-	VPAND        Y2, Y4, Y5
-	VPCMPEQD     Y2, Y5, Y5
+	VPSLLVD      Y2, Y4, Y5
 	VMOVUPS      64(BX), Y6
 	VBLENDVPS    Y5, 64(DX), Y6, Y6
 	VMOVUPS      Y6, 64(CX)
-	VPAND        Y3, Y4, Y4
-	VPCMPEQD     Y3, Y4, Y4
+	VPSLLVD      Y3, Y4, Y4
 	VMOVUPS      96(BX), Y5
 	VBLENDVPS    Y4, 96(DX), Y5, Y5
 	VMOVUPS      Y5, 96(CX)
-	ADDQ         $0x04, AX
-	ADDQ         $0x00000080, CX
-	ADDQ         $0x00000080, DX
-	ADDQ         $0x00000080, BX
-	SUBQ         $0x20, SI
+	VPBROADCASTD 4(AX), Y4
+	VPSLLVD      Y0, Y4, Y5
+	VMOVUPS      128(BX), Y6
+	VBLENDVPS    Y5, 128(DX), Y6, Y6
+	VMOVUPS      Y6, 128(CX)
+	VPSLLVD      Y1, Y4, Y5
+	VMOVUPS      160(BX), Y6
+	VBLENDVPS    Y5, 160(DX), Y6, Y6
+	VMOVUPS      Y6, 160(CX)
+	VPSLLVD      Y2, Y4, Y5
+	VMOVUPS      192(BX), Y6
+	VBLENDVPS    Y5, 192(DX), Y6, Y6
+	VMOVUPS      Y6, 192(CX)
+	VPSLLVD      Y3, Y4, Y4
+	VMOVUPS      224(BX), Y5
+	VBLENDVPS    Y4, 224(DX), Y5, Y5
+	VMOVUPS      Y5, 224(CX)
+	ADDQ         $0x08, AX
+	ADDQ         $0x00000100, CX
+	ADDQ         $0x00000100, DX
+	ADDQ         $0x00000100, BX
+	SUBQ         $0x40, DI
+	SUBQ         $0x40, SI
 	JMP          many
 
 few:
+	TESTQ DI, DI
+	JNE   last
+	MOVQ  one+16(FP), DX
+	MOVQ  zero+24(FP), BX
+
+last:
 whole:
 	CMPQ         SI, $0x08
 	JLT          rest
@@ -714,8 +837,7 @@ whole:
 	INCQ         AX
 	VMOVD        DI, X1
 	VPBROADCASTD X1, Y1
-	VPAND        Y0, Y1, Y1
-	VPCMPEQD     Y0, Y1, Y1
+	VPSLLVD      Y0, Y1, Y1
 	VMOVUPS      (DX), Y2
 	VMOVUPS      (BX), Y3
 	VBLENDVPS    Y1, Y2, Y3, Y3
@@ -737,8 +859,7 @@ rest:
 	INCQ         AX
 	VMOVD        DI, X2
 	VPBROADCASTD X2, Y2
-	VPAND        Y0, Y2, Y2
-	VPCMPEQD     Y0, Y2, Y2
+	VPSLLVD      Y0, Y2, Y2
 	VMASKMOVPS   (DX), Y1, Y0
 	VMASKMOVPS   (BX), Y1, Y3
 	VBLENDVPS    Y2, Y0, Y3, Y3

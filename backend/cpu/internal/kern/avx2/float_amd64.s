@@ -3682,8 +3682,8 @@ clipped:
 	VMOVUPS Y6, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Y7, (R8)
-	ADDQ    $0x20, DI
 	ADDQ    $0x20, SI
+	ADDQ    $0x20, DI
 	TESTQ   $0x0000003f, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -3889,8 +3889,8 @@ clipped:
 	VMOVUPS Y5, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Y6, (R8)
-	ADDQ    $0x20, DI
 	ADDQ    $0x20, SI
+	ADDQ    $0x20, DI
 	TESTQ   $0x0000003f, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -4079,8 +4079,8 @@ clipped:
 	VMOVUPS Y4, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Y5, (R8)
-	ADDQ    $0x20, DI
 	ADDQ    $0x20, SI
+	ADDQ    $0x20, DI
 	TESTQ   $0x0000003f, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -4252,8 +4252,8 @@ clipped:
 	VMOVUPS Y3, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Y4, (R8)
-	ADDQ    $0x20, DI
 	ADDQ    $0x20, SI
+	ADDQ    $0x20, DI
 	TESTQ   $0x0000003f, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -4408,8 +4408,8 @@ clipped:
 	VMOVUPS Y2, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Y3, (R8)
-	ADDQ    $0x20, DI
 	ADDQ    $0x20, SI
+	ADDQ    $0x20, DI
 	TESTQ   $0x0000003f, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -4547,8 +4547,8 @@ clipped:
 	VMOVUPS Y1, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Y2, (R8)
-	ADDQ    $0x20, DI
 	ADDQ    $0x20, SI
+	ADDQ    $0x20, DI
 	TESTQ   $0x0000003f, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -4785,8 +4785,8 @@ clipped:
 	VMOVUPS Y6, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Y7, (R8)
-	ADDQ    $0x20, DI
 	ADDQ    $0x20, SI
+	ADDQ    $0x20, DI
 	TESTQ   $0x0000003f, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -5016,8 +5016,8 @@ clipped:
 	VMOVUPS Y5, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Y6, (R8)
-	ADDQ    $0x20, DI
 	ADDQ    $0x20, SI
+	ADDQ    $0x20, DI
 	TESTQ   $0x0000003f, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -5228,8 +5228,8 @@ clipped:
 	VMOVUPS Y4, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Y5, (R8)
-	ADDQ    $0x20, DI
 	ADDQ    $0x20, SI
+	ADDQ    $0x20, DI
 	TESTQ   $0x0000003f, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -5421,8 +5421,8 @@ clipped:
 	VMOVUPS Y3, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Y4, (R8)
-	ADDQ    $0x20, DI
 	ADDQ    $0x20, SI
+	ADDQ    $0x20, DI
 	TESTQ   $0x0000003f, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -5595,8 +5595,8 @@ clipped:
 	VMOVUPS Y2, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Y3, (R8)
-	ADDQ    $0x20, DI
 	ADDQ    $0x20, SI
+	ADDQ    $0x20, DI
 	TESTQ   $0x0000003f, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -5750,8 +5750,8 @@ clipped:
 	VMOVUPS Y1, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Y2, (R8)
-	ADDQ    $0x20, DI
 	ADDQ    $0x20, SI
+	ADDQ    $0x20, DI
 	TESTQ   $0x0000003f, SI
 	JNE     block
 	ADDQ    96(AX), DI

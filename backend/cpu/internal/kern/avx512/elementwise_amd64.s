@@ -586,37 +586,131 @@ rowend:
 	VZEROUPPER
 	RET
 
-// func chooseAVX512(dst *float32, src *uint64, one *float32, zero *float32, words int)
+// func scaleBytesAVX512(job *byte)
 // Requires: AVX, AVX512F
-TEXT ·chooseAVX512(SB), NOSPLIT, $0-40
+TEXT ·scaleBytesAVX512(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    16(AX), DX
+	MOVQ    56(AX), BX
+	MOVQ    80(AX), SI
+	MOVQ    64(AX), DI
+	MOVQ    40(AX), R8
+	MOVQ    48(AX), R9
+	VMOVUPS (R8), Z0
+	VMOVUPS (R9), Z1
+	VMOVUPS 64(R8), Z2
+	VMOVUPS 64(R9), Z3
+	VMOVUPS 128(R8), Z4
+	VMOVUPS 128(R9), Z5
+
+next:
+	VPMOVZXBD   (DX), Z6
+	VCVTDQ2PS   Z6, Z6
+	VFMADD213PS Z1, Z0, Z6
+	TESTQ       BX, BX
+	JEQ         sloped0
+	VPXORD      Z8, Z8, Z8
+	VMOVUPS     (BX), Z7
+	VCMPPS      $0x11, Z8, Z6, K1
+	VMULPS      Z7, Z6, K1, Z6
+
+sloped0:
+	TESTQ        SI, SI
+	JEQ          clipped0
+	VBROADCASTSS 88(AX), Z7
+	VMAXPS       Z7, Z6, Z6
+	VBROADCASTSS 92(AX), Z7
+	VMINPS       Z7, Z6, Z6
+
+clipped0:
+	VMOVUPS     Z6, (CX)
+	VPMOVZXBD   16(DX), Z6
+	VCVTDQ2PS   Z6, Z6
+	VFMADD213PS Z3, Z2, Z6
+	TESTQ       BX, BX
+	JEQ         sloped1
+	VPXORD      Z9, Z9, Z9
+	VMOVUPS     64(BX), Z7
+	VCMPPS      $0x11, Z9, Z6, K1
+	VMULPS      Z7, Z6, K1, Z6
+
+sloped1:
+	TESTQ        SI, SI
+	JEQ          clipped1
+	VBROADCASTSS 88(AX), Z7
+	VMAXPS       Z7, Z6, Z6
+	VBROADCASTSS 92(AX), Z7
+	VMINPS       Z7, Z6, Z6
+
+clipped1:
+	VMOVUPS     Z6, 64(CX)
+	VPMOVZXBD   32(DX), Z6
+	VCVTDQ2PS   Z6, Z6
+	VFMADD213PS Z5, Z4, Z6
+	TESTQ       BX, BX
+	JEQ         sloped2
+	VPXORD      Z10, Z10, Z10
+	VMOVUPS     128(BX), Z7
+	VCMPPS      $0x11, Z10, Z6, K1
+	VMULPS      Z7, Z6, K1, Z6
+
+sloped2:
+	TESTQ        SI, SI
+	JEQ          clipped2
+	VBROADCASTSS 88(AX), Z7
+	VMAXPS       Z7, Z6, Z6
+	VBROADCASTSS 92(AX), Z7
+	VMINPS       Z7, Z6, Z6
+
+clipped2:
+	VMOVUPS Z6, 128(CX)
+	ADDQ    $0x30, DX
+	ADDQ    $0x000000c0, CX
+	DECQ    DI
+	JNE     next
+	VZEROUPPER
+	RET
+
+// func chooseAVX512(dst *float32, src *uint64, one *float32, zero *float32, words int, period int)
+// Requires: AVX, AVX512F
+TEXT ·chooseAVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
-	MOVQ one+16(FP), DX
-	MOVQ zero+24(FP), BX
-	MOVQ words+32(FP), SI
+	MOVQ words+32(FP), DX
+
+period:
+	MOVQ one+16(FP), BX
+	MOVQ zero+24(FP), SI
+	MOVQ period+40(FP), DI
 
 next:
 	KMOVW   (CX), K1
-	VMOVUPS (BX), Z0
-	VMOVUPS (DX), K1, Z0
+	VMOVUPS (SI), Z0
+	VMOVUPS (BX), K1, Z0
 	VMOVUPS Z0, (AX)
 	KMOVW   2(CX), K1
-	VMOVUPS 64(BX), Z0
-	VMOVUPS 64(DX), K1, Z0
+	VMOVUPS 64(SI), Z0
+	VMOVUPS 64(BX), K1, Z0
 	VMOVUPS Z0, 64(AX)
 	KMOVW   4(CX), K1
-	VMOVUPS 128(BX), Z0
-	VMOVUPS 128(DX), K1, Z0
+	VMOVUPS 128(SI), Z0
+	VMOVUPS 128(BX), K1, Z0
 	VMOVUPS Z0, 128(AX)
 	KMOVW   6(CX), K1
-	VMOVUPS 192(BX), Z0
-	VMOVUPS 192(DX), K1, Z0
+	VMOVUPS 192(SI), Z0
+	VMOVUPS 192(BX), K1, Z0
 	VMOVUPS Z0, 192(AX)
 	ADDQ    $0x08, CX
 	ADDQ    $0x00000100, AX
-	ADDQ    $0x00000100, DX
 	ADDQ    $0x00000100, BX
-	DECQ    SI
+	ADDQ    $0x00000100, SI
+	DECQ    DX
+	JEQ     done
+	DECQ    DI
 	JNE     next
+	JMP     period
+
+done:
 	VZEROUPPER
 	RET

@@ -6030,8 +6030,8 @@ clipped:
 	VMOVUPS Z10, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Z11, (R8)
-	ADDQ    $0x40, DI
 	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
 	TESTQ   $0x000000ff, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -6294,8 +6294,8 @@ clipped:
 	VMOVUPS Z9, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Z10, (R8)
-	ADDQ    $0x40, DI
 	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
 	TESTQ   $0x000000ff, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -6542,8 +6542,8 @@ clipped:
 	VMOVUPS Z8, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Z9, (R8)
-	ADDQ    $0x40, DI
 	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
 	TESTQ   $0x000000ff, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -6774,8 +6774,8 @@ clipped:
 	VMOVUPS Z7, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Z8, (R8)
-	ADDQ    $0x40, DI
 	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
 	TESTQ   $0x000000ff, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -6990,8 +6990,8 @@ clipped:
 	VMOVUPS Z6, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Z7, (R8)
-	ADDQ    $0x40, DI
 	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
 	TESTQ   $0x000000ff, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -7190,8 +7190,8 @@ clipped:
 	VMOVUPS Z5, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Z6, (R8)
-	ADDQ    $0x40, DI
 	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
 	TESTQ   $0x000000ff, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -7374,8 +7374,8 @@ clipped:
 	VMOVUPS Z4, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Z5, (R8)
-	ADDQ    $0x40, DI
 	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
 	TESTQ   $0x000000ff, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -7542,8 +7542,8 @@ clipped:
 	VMOVUPS Z3, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Z4, (R8)
-	ADDQ    $0x40, DI
 	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
 	TESTQ   $0x000000ff, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -7694,8 +7694,8 @@ clipped:
 	VMOVUPS Z2, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Z3, (R8)
-	ADDQ    $0x40, DI
 	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
 	TESTQ   $0x000000ff, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -7830,8 +7830,8 @@ clipped:
 	VMOVUPS Z1, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Z2, (R8)
-	ADDQ    $0x40, DI
 	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
 	TESTQ   $0x000000ff, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -8124,8 +8124,8 @@ clipped:
 	VMOVUPS Z10, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Z11, (R8)
-	ADDQ    $0x40, DI
 	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
 	TESTQ   $0x000000ff, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -8420,8 +8420,8 @@ clipped:
 	VMOVUPS Z9, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Z10, (R8)
-	ADDQ    $0x40, DI
 	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
 	TESTQ   $0x000000ff, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -8698,8 +8698,8 @@ clipped:
 	VMOVUPS Z8, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Z9, (R8)
-	ADDQ    $0x40, DI
 	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
 	TESTQ   $0x000000ff, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -8958,8 +8958,8 @@ clipped:
 	VMOVUPS Z7, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Z8, (R8)
-	ADDQ    $0x40, DI
 	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
 	TESTQ   $0x000000ff, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -9200,8 +9200,8 @@ clipped:
 	VMOVUPS Z6, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Z7, (R8)
-	ADDQ    $0x40, DI
 	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
 	TESTQ   $0x000000ff, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -9424,8 +9424,8 @@ clipped:
 	VMOVUPS Z5, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Z6, (R8)
-	ADDQ    $0x40, DI
 	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
 	TESTQ   $0x000000ff, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -9630,8 +9630,8 @@ clipped:
 	VMOVUPS Z4, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Z5, (R8)
-	ADDQ    $0x40, DI
 	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
 	TESTQ   $0x000000ff, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -9818,8 +9818,8 @@ clipped:
 	VMOVUPS Z3, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Z4, (R8)
-	ADDQ    $0x40, DI
 	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
 	TESTQ   $0x000000ff, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -9988,8 +9988,8 @@ clipped:
 	VMOVUPS Z2, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Z3, (R8)
-	ADDQ    $0x40, DI
 	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
 	TESTQ   $0x000000ff, SI
 	JNE     block
 	ADDQ    96(AX), DI
@@ -10140,8 +10140,8 @@ clipped:
 	VMOVUPS Z1, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Z2, (R8)
-	ADDQ    $0x40, DI
 	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
 	TESTQ   $0x000000ff, SI
 	JNE     block
 	ADDQ    96(AX), DI

@@ -65,6 +65,12 @@ func scale(dst []float32, stride int, sums []int32, step, n, rows int, end kern.
 
 func scaleFloat(dst []float32, stride int, sums []float32, step, n, rows int, end kern.End) {
 	whole := n &^ 3
+	if end.None() {
+		for r := range rows {
+			copy(dst[r*stride:][:n], sums[r*step:])
+		}
+		return
+	}
 	if end.Scale == nil || whole == 0 {
 		generic.ScaleFloat(dst, stride, sums, step, n, rows, end)
 		return
@@ -118,9 +124,10 @@ func divide(x []float32, n, y float32) {
 func choose(dst []float32, src []uint64, one, zero []float32) {
 	whole := len(dst) / bits.WordBits * bits.WordBits
 	if whole > 0 {
-		chooseNEON(&dst[0], (*uint8)(unsafe.Pointer(&src[0])), &one[0], &zero[0], whole/8)
+		chooseNEON(&dst[0], (*uint8)(unsafe.Pointer(&src[0])), &one[0], &zero[0], whole/8, (len(one)+7)/8)
 	}
 	if whole < len(dst) {
-		generic.Choose(dst[whole:], src[whole/bits.WordBits:], one[whole:], zero[whole:])
+		from := whole % len(one)
+		generic.Choose(dst[whole:], src[whole/bits.WordBits:], one[from:], zero[from:])
 	}
 }

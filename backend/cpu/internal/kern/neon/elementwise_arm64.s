@@ -270,13 +270,14 @@ next:
 	BNE next
 	RET
 
-// func chooseNEON(dst *float32, src *uint8, one, zero *float32, groups int)
-TEXT ·chooseNEON(SB), NOSPLIT, $0-40
+// func chooseNEON(dst *float32, src *uint8, one, zero *float32, groups, period int)
+TEXT ·chooseNEON(SB), NOSPLIT, $0-48
 	MOVD dst+0(FP), R0
 	MOVD src+8(FP), R1
 	MOVD one+16(FP), R2
 	MOVD zero+24(FP), R3
 	MOVD groups+32(FP), R4
+	MOVD period+40(FP), R5
 	MOVD $0x200000001, R26
 	VMOV R26, V30.D[0]
 	MOVD $0x800000004, R26
@@ -285,15 +286,23 @@ TEXT ·chooseNEON(SB), NOSPLIT, $0-40
 	VMOV R26, V31.D[0]
 	MOVD $0x8000000040, R26
 	VMOV R26, V31.D[1]
+period:
+	MOVD R2, R6
+	MOVD R3, R7
+	MOVD R5, R8
 next:
 	VLD1R.P 1(R1), [V0.B16]
-	VLD1.P 32(R2), [V4.S4, V5.S4]
-	VLD1.P 32(R3), [V6.S4, V7.S4]
+	VLD1.P 32(R6), [V4.S4, V5.S4]
+	VLD1.P 32(R7), [V6.S4, V7.S4]
 	VCMTST V30.S4, V0.S4, V1.S4
 	VBSL V6.B16, V4.B16, V1.B16
 	VCMTST V31.S4, V0.S4, V2.S4
 	VBSL V7.B16, V5.B16, V2.B16
 	VST1.P [V1.S4, V2.S4], 32(R0)
 	SUBS $1, R4
+	BEQ done
+	SUBS $1, R8
 	BNE next
+	B period
+done:
 	RET

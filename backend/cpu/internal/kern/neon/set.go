@@ -45,7 +45,7 @@ func Set(cores Cores) kern.Set {
 	s.Divide = divide
 	s.OrPool = orPool
 	s.MaxPool = maxPool
-	s.SumPool = sumPool
+	s.Mean = mean
 	s.Narrow = narrow
 	s.Join = join
 	s.ThresholdBytes = thresholdBytes

@@ -466,11 +466,11 @@ func mulNEON(dst, a, b *float32, vectors int)
 //go:noescape
 func divideNEON(x *float32, vectors int, taps, y float32)
 
-// chooseNEON sets dst[i] to one[i] where bit i of src is set, else to zero[i], for
-// i < 8·groups, groups > 0.
+// chooseNEON sets dst[i] to one[i mod 8·period] where bit i of src is set, else to
+// zero[i mod 8·period], for i < 8·groups, groups > 0.
 //
 //go:noescape
-func chooseNEON(dst *float32, src *uint8, one, zero *float32, groups int)
+func chooseNEON(dst *float32, src *uint8, one, zero *float32, groups, period int)
 
 // orPoolNEON writes the OR of the taps of a PoolJob, XOR flip.
 //
@@ -482,10 +482,89 @@ func orPoolNEON(job *uint8, flip uint64)
 //go:noescape
 func maxPoolNEON(job *uint8)
 
-// sumPoolNEON writes the sums of the taps of a PoolJob, in their order.
+// mean3x16NEON computes, for every pixel p, 3 at a time, and each of 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
 //
 //go:noescape
-func sumPoolNEON(job *uint8)
+func mean3x16NEON(job *uint8)
+
+// mean2x16NEON computes, for every pixel p, 2 at a time, and each of 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean2x16NEON(job *uint8)
+
+// mean1x16NEON computes, for every pixel p, 1 at a time, and each of 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean1x16NEON(job *uint8)
+
+// mean3x4NEON computes, for every pixel p, 3 at a time, and each of at most 4 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean3x4NEON(job *uint8)
+
+// mean2x4NEON computes, for every pixel p, 2 at a time, and each of at most 4 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean2x4NEON(job *uint8)
+
+// mean1x4NEON computes, for every pixel p, 1 at a time, and each of at most 4 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean1x4NEON(job *uint8)
+
+// mean1x1NEON computes, for every pixel p, 1 at a time, and each of 1 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean1x1NEON(job *uint8)
 
 // orPool4NEON is orPoolNEON for four taps of one word.
 //

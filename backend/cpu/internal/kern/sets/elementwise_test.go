@@ -154,6 +154,30 @@ func TestScale(t *testing.T) {
 	})
 }
 
+func TestScaleBytes(t *testing.T) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		for _, n := range []int{0, 1, 23, 24, 25, 47, 48, 49, 96, 130, 200} {
+			for _, end := range ends(rng, 2*kern.BytePeriod) {
+				if end.Scale == nil {
+					continue
+				}
+				for _, values := range [][]float32{end.Scale, end.Shift, end.Slope} {
+					if values != nil {
+						copy(values[kern.BytePeriod:], values)
+					}
+				}
+				src := randomBytes(rng, n)
+				dst, check := guarded[float32](t, n)
+				s.ScaleBytes(dst, src, end)
+				check()
+				for i, v := range src {
+					requireSame(t, ended(float32(v), i%kern.BytePeriod, end), dst[i], i, v, end)
+				}
+			}
+		}
+	})
+}
+
 func TestAddChoose(t *testing.T) {
 	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range sizes {
@@ -169,14 +193,17 @@ func TestAddChoose(t *testing.T) {
 					}
 				}
 				src := randomWords(rng, (n+63)/64)
-				s.Choose(dst, src, x, w)
-				check()
-				for i := range dst {
-					want := w[i]
-					if src[i/64]>>(i%64)&1 == 1 {
-						want = x[i]
+				for _, period := range []int{n, 64, 128} {
+					x, w := x[:min(period, n)], w[:min(period, n)]
+					s.Choose(dst, src, x, w)
+					check()
+					for i := range dst {
+						want := w[i%period]
+						if src[i/64]>>(i%64)&1 == 1 {
+							want = x[i%period]
+						}
+						requireSame(t, want, dst[i], i, period)
 					}
-					requireSame(t, want, dst[i], i)
 				}
 			}
 		}

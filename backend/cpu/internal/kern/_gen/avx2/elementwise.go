@@ -15,6 +15,7 @@ func elementwise() {
 	laneMasks()
 	thresholds()
 	gen.Ends(ymm)
+	gen.EndBytes(ymm, 3)
 	mul()
 	divide()
 	choose()
@@ -132,52 +133,69 @@ func divide() {
 
 // choose writes the conversion of bits to one of two values.
 func choose() {
-	bitsAt := table("byteBits", words(1|2<<32, 4|8<<32, 16|32<<32, 64|128<<32))
-	TEXT("chooseAVX2", NOSPLIT, "func(dst *float32, src *uint8, one, zero *float32, n int)")
-	Doc("chooseAVX2 sets dst[i] to one[i] where bit i of src is set, else to zero[i],",
-		"for i < n, n > 0.")
+	toSign := table("toSign", words(31|30<<32, 29|28<<32, 27|26<<32, 25|24<<32))
+	TEXT("chooseAVX2", NOSPLIT, "func(dst *float32, src *uint8, one, zero *float32, n, period int)")
+	Doc("chooseAVX2 sets dst[i] to one[i mod period] where bit i of src is set, else to",
+		"zero[i mod period], for i < n, n > 0. period is a multiple of 64, or n at least.")
 	Pragma("noescape")
 	src := Load(Param("src"), GP64())
 	p := []reg.Register{Load(Param("dst"), GP64()), Load(Param("one"), GP64()), Load(Param("zero"), GP64())}
-	n := Load(Param("n"), GP64())
-	// 32 values at a time: those of a byte have its bits.
-	var bits [4]reg.VecVirtual
-	for v := range bits {
-		bits[v] = YMM()
-		VMOVDQU(bitsAt, bits[v])
-		if v > 0 {
-			VPSLLD(U8(8*v), bits[v], bits[v])
+	n, left := Load(Param("n"), GP64()), Load(Param("period"), GP64())
+	// 64 values at a time: the bit of each is shifted to where its sign would be.
+	var shifts [4]reg.VecVirtual
+	for v := range shifts {
+		shifts[v] = YMM()
+		if v == 0 {
+			VMOVDQU(toSign, shifts[v])
+		} else {
+			eight := YMM()
+			VPCMPEQD(eight, eight, eight)
+			VPSRLD(U8(31), eight, eight)
+			VPSLLD(U8(3), eight, eight)
+			VPSUBD(eight, shifts[v-1], shifts[v])
 		}
 	}
 	Label("many")
-	CMPQ(n, U8(32))
+	CMPQ(n, U8(64))
 	JLT(LabelRef("few"))
-	all := YMM()
-	VPBROADCASTD(Mem{Base: src}, all)
-	for v, bit := range bits {
-		mask, x := YMM(), YMM()
-		VPAND(bit, all, mask)
-		VPCMPEQD(bit, mask, mask)
-		VMOVUPS(Mem{Base: p[2], Disp: 32 * v}, x)
-		VBLENDVPS(mask, Mem{Base: p[1], Disp: 32 * v}, x, x)
-		VMOVUPS(x, Mem{Base: p[0], Disp: 32 * v})
+	TESTQ(left, left)
+	JNE(LabelRef("inside"))
+	Load(Param("one"), p[1])
+	Load(Param("zero"), p[2])
+	Load(Param("period"), left)
+	Label("inside")
+	for half := range 2 {
+		all := YMM()
+		VPBROADCASTD(Mem{Base: src, Disp: 4 * half}, all)
+		for v, shift := range shifts {
+			mask, x, at := YMM(), YMM(), 128*half+32*v
+			VPSLLVD(shift, all, mask)
+			VMOVUPS(Mem{Base: p[2], Disp: at}, x)
+			VBLENDVPS(mask, Mem{Base: p[1], Disp: at}, x, x)
+			VMOVUPS(x, Mem{Base: p[0], Disp: at})
+		}
 	}
-	ADDQ(U8(4), src)
+	ADDQ(U8(8), src)
 	for _, r := range p {
-		ADDQ(U32(128), r)
+		ADDQ(U32(256), r)
 	}
-	SUBQ(U8(32), n)
+	SUBQ(U8(64), left)
+	SUBQ(U8(64), n)
 	JMP(LabelRef("many"))
 	Label("few")
-	bit, part := bits[0], GP32()
+	TESTQ(left, left)
+	JNE(LabelRef("last"))
+	Load(Param("one"), p[1])
+	Load(Param("zero"), p[2])
+	Label("last")
+	part := GP32()
 	lanes(n, p, func(load func(int) reg.VecVirtual, store func(reg.VecVirtual, int)) {
 		x, mask := XMM(), YMM()
 		MOVBLZX(Mem{Base: src}, part)
 		INCQ(src)
 		VMOVD(part, x)
 		VPBROADCASTD(x, mask)
-		VPAND(bit, mask, mask)
-		VPCMPEQD(bit, mask, mask)
+		VPSLLVD(shifts[0], mask, mask)
 		one, zero := load(1), load(2)
 		VBLENDVPS(mask, one, zero, zero)
 		store(zero, 0)

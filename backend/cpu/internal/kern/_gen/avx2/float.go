@@ -29,6 +29,20 @@ func float() {
 	}
 }
 
+// means writes the means of windows.
+func means() {
+	laneMasks()
+	gen.Means(ymm, 1, 8) // two vectors are too few for the latency
+	for _, vectors := range []int{2, 1} {
+		for pixels := 6; pixels > 0; pixels-- {
+			gen.Means(ymm, pixels, vectors)
+		}
+	}
+	for pixels := 8; pixels > 2; pixels-- {
+		gen.MeanSlide(ymm, pixels, 3)
+	}
+}
+
 // ymm is what gen needs to know.
 var ymm = gen.ISA{
 	Name: "AVX2", Lanes: 8, Vec: YMM,

@@ -14,6 +14,7 @@ import (
 func elementwise() {
 	thresholds()
 	gen.Ends(zmm)
+	gen.EndBytes(zmm, 3)
 	choose()
 }
 
@@ -126,13 +127,16 @@ func firstLanes(n reg.Register) reg.GPVirtual {
 
 // choose writes the conversion of bits to one of two values.
 func choose() {
-	TEXT("chooseAVX512", NOSPLIT, "func(dst *float32, src *uint64, one, zero *float32, words int)")
-	Doc("chooseAVX512 sets dst[i] to one[i] where bit i of src is set, else to zero[i],",
-		"for i < 64·words, words > 0.")
+	TEXT("chooseAVX512", NOSPLIT, "func(dst *float32, src *uint64, one, zero *float32, words, period int)")
+	Doc("chooseAVX512 sets dst[i] to one[i mod 64·period] where bit i of src is set, else to",
+		"zero[i mod 64·period], for i < 64·words, words > 0.")
 	Pragma("noescape")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
-	one, zero := Load(Param("one"), GP64()), Load(Param("zero"), GP64())
-	n := Load(Param("words"), GP64())
+	n, one, zero, left := Load(Param("words"), GP64()), GP64(), GP64(), GP64()
+	Label("period")
+	Load(Param("one"), one)
+	Load(Param("zero"), zero)
+	Load(Param("period"), left)
 	Label("next")
 	for v := range 4 {
 		k, x := K(), ZMM()
@@ -146,7 +150,11 @@ func choose() {
 		ADDQ(U32(256), r)
 	}
 	DECQ(n)
+	JEQ(LabelRef("done"))
+	DECQ(left)
 	JNE(LabelRef("next"))
+	JMP(LabelRef("period"))
+	Label("done")
 	VZEROUPPER()
 	RET()
 }

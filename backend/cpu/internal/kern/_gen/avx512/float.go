@@ -27,6 +27,18 @@ func float() {
 	}
 }
 
+// means writes the means of windows.
+func means() {
+	for _, vectors := range []int{4, 1} {
+		for pixels := 6; pixels > 0; pixels-- {
+			gen.Means(zmm, pixels, vectors)
+		}
+	}
+	for pixels := 12; pixels > 2; pixels-- {
+		gen.MeanSlide(zmm, pixels, 3)
+	}
+}
+
 // zmm is what gen needs to know.
 var zmm = gen.ISA{
 	Name: "AVX512", Lanes: 16, Vec: ZMM,

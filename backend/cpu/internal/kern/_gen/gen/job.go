@@ -53,6 +53,9 @@ const (
 	FMAClip     = 128
 	FMALow      = 136
 	FMAHigh     = 140
+	// Of means.
+	MeanTaps       = 136
+	MeanReciprocal = 140
 )
 
 // Offsets of the fields of kern.EndJob.

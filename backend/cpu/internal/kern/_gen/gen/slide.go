@@ -13,8 +13,16 @@ import (
 // of all taps that it belongs to, each for another pixel. The outputs are whole
 // vectors of one block of weights, or whole blocks of so many bytes.
 func FMASlide(isa ISA, pixels, taps, block int) {
-	job := FMAFunction(fmt.Sprintf("fmaSlide%d_", taps), pixels, 1, isa.Lanes, isa.Name,
-		append(append([]string(nil), EachDoc...), "", fmt.Sprintf("for rows of %d runs that are a step apart,", taps))...)
+	isa.slide("fma", pixels, taps, block, EachDoc)
+}
+
+// MeanSlide writes the means of such rows.
+func MeanSlide(isa ISA, pixels, taps int) { isa.slide("mean", pixels, taps, 0, MeanDoc) }
+
+func (isa ISA) slide(kind string, pixels, taps, block int, doc []string) {
+	mean := kind == "mean"
+	job := FMAFunction(fmt.Sprintf("%sSlide%d_", kind, taps), pixels, 1, isa.Lanes, isa.Name,
+		append(append([]string(nil), doc...), "", fmt.Sprintf("for rows of %d runs that are a step apart,", taps))...)
 	vector := 4 * isa.Lanes
 	step, src := GP64(), GP64()
 	MOVQ(Mem{Base: job, Disp: TileStep}, step)
@@ -27,9 +35,16 @@ func FMASlide(isa ISA, pixels, taps, block int) {
 	JLT(LabelRef("done"))
 	channel, weights := GP64(), GP64()
 	XORQ(channel, channel)
-	MOVQ(Mem{Base: job, Disp: TileWeights}, weights)
+	if !mean {
+		MOVQ(Mem{Base: job, Disp: TileWeights}, weights)
+	}
 	Label("channels")
-	acc := isa.fmaBias(job, pixels, 1, channel)
+	var acc []reg.VecVirtual
+	if mean {
+		acc = isa.zeros(pixels)
+	} else {
+		acc = isa.fmaBias(job, pixels, 1, channel)
+	}
 	runs, count := GP64(), GP64()
 	MOVQ(Mem{Base: job, Disp: FMARuns}, runs)
 	MOVQ(Mem{Base: job, Disp: FMACount}, count)
@@ -40,6 +55,9 @@ func FMASlide(isa ISA, pixels, taps, block int) {
 	ADDQ(src, x)
 	w := make([]reg.VecVirtual, taps)
 	for k := range w {
+		if mean {
+			break
+		}
 		at := GP64()
 		MOVQ(Mem{Base: runs, Disp: 16*k + 8}, at)
 		IMULQ(Mem{Base: job, Disp: FMATap}, at)
@@ -54,14 +72,22 @@ func FMASlide(isa ISA, pixels, taps, block int) {
 		}
 		for k := range taps {
 			if p := column - k; p >= 0 && p < pixels {
-				VFMADD231PS(w[k], v, acc[p])
+				if mean {
+					VADDPS(v, acc[p], acc[p])
+				} else {
+					VFMADD231PS(w[k], v, acc[p])
+				}
 			}
 		}
 	}
 	ADDQ(I32(16*taps), runs)
 	SUBQ(U8(taps), count)
 	JNE(LabelRef("row"))
-	isa.fmaEnd(job, pixels, 1, acc, func(m Mem, v reg.VecVirtual) { VMOVUPS(m, v) }, channel)
+	if mean {
+		isa.divide(job, acc)
+	} else {
+		isa.fmaEnd(job, pixels, 1, acc, func(m Mem, v reg.VecVirtual) { VMOVUPS(m, v) }, channel)
+	}
 	dst := GP64()
 	MOVQ(Mem{Base: job, Disp: TileDst}, dst)
 	ADDQ(channel, dst)
@@ -71,13 +97,15 @@ func FMASlide(isa ISA, pixels, taps, block int) {
 			ADDQ(Mem{Base: job, Disp: TileDstStep}, dst)
 		}
 	}
-	ADDQ(U8(vector), weights)
 	ADDQ(U8(vector), channel)
-	TESTQ(U32(block-1), channel)
-	JNE(LabelRef("block"))
-	ADDQ(Mem{Base: job, Disp: FMABlock}, weights)
-	SUBQ(I32(block), weights)
-	Label("block")
+	if !mean {
+		ADDQ(U8(vector), weights)
+		TESTQ(U32(block-1), channel)
+		JNE(LabelRef("block"))
+		ADDQ(Mem{Base: job, Disp: FMABlock}, weights)
+		SUBQ(I32(block), weights)
+		Label("block")
+	}
 	CMPQ(channel, end)
 	JNE(LabelRef("channels"))
 	MOVQ(Mem{Base: job, Disp: TileDst}, dst)

@@ -190,21 +190,29 @@ func (a *asm) divide() {
 }
 
 func (a *asm) choose() {
-	a.function("chooseNEON", "dst *float32, src *uint8, one, zero *float32, groups int", 0, 40,
-		"chooseNEON sets dst[i] to one[i] where bit i of src is set, else to zero[i], for",
-		"i < 8·groups, groups > 0.")
-	a.arguments("dst", "src", "one", "zero", "groups")
+	a.function("chooseNEON", "dst *float32, src *uint8, one, zero *float32, groups, period int", 0, 48,
+		"chooseNEON sets dst[i] to one[i mod 8·period] where bit i of src is set, else to",
+		"zero[i mod 8·period], for i < 8·groups, groups > 0.")
+	a.arguments("dst", "src", "one", "zero", "groups", "period")
 	a.constants(30, 1|2<<32, 4|8<<32, 16|32<<32, 64|128<<32)
+	a.label("period")
+	a.op("MOVD R2, R6")
+	a.op("MOVD R3, R7")
+	a.op("MOVD R5, R8")
 	a.label("next")
 	a.op("VLD1R.P 1(R1), [V0.B16]")
-	a.op("VLD1.P 32(R2), %s", list(4, 2, "S4"))
-	a.op("VLD1.P 32(R3), %s", list(6, 2, "S4"))
+	a.op("VLD1.P 32(R6), %s", list(4, 2, "S4"))
+	a.op("VLD1.P 32(R7), %s", list(6, 2, "S4"))
 	for i := range 2 {
 		a.op("VCMTST V%d.S4, V0.S4, V%d.S4", 30+i, 1+i)
 		a.op("VBSL V%d.B16, V%d.B16, V%d.B16", 6+i, 4+i, 1+i)
 	}
 	a.op("VST1.P %s, 32(R0)", list(1, 2, "S4"))
 	a.op("SUBS $1, R4")
+	a.op("BEQ done")
+	a.op("SUBS $1, R8")
 	a.op("BNE next")
+	a.op("B period")
+	a.label("done")
 	a.op("RET")
 }

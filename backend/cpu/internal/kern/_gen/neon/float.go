@@ -35,7 +35,7 @@ const (
 // fmaJob writes a kernel behind an FMAJob for pixels × vectors of outputs, 0
 // vectors being one output: body adds what belongs to a run.
 func (a *asm) fmaJob(kind string, pixels, vectors int, what []string, body func()) {
-	outputs := max(4*vectors, 1)
+	outputs, mean := max(4*vectors, 1), kind == "mean"
 	name := fmt.Sprintf("%s%dx%dNEON", kind, pixels, outputs)
 	text := fmt.Sprint(outputs)
 	if vectors == 1 {
@@ -57,15 +57,12 @@ func (a *asm) fmaJob(kind string, pixels, vectors int, what []string, body func(
 		a.op("MOVD R%d, R%d", fmaSrc, fmaPatch+p)
 		a.op("ADD R%d, R%d", fmaT0, fmaSrc)
 	}
-	a.op("MOVD %d(R0), R%d", gen.FMABias, fmaT0)
-	if vectors == 0 {
-		a.op("FMOVS (R%d), F0", fmaT0)
-	}
-	for v := 0; v < vectors; v += 4 {
-		a.op("VLD1.P %d(R%d), %s", 16*min(vectors, 4), fmaT0, list(v, min(vectors, 4), "S4"))
-	}
-	for v := vectors; v < pixels*vectors; v++ {
-		a.op("VMOV V%d.B16, V%d.B16", v%vectors, v)
+	if mean {
+		for v := range max(pixels*vectors, 1) {
+			a.op("VEOR V%d.B16, V%d.B16, V%d.B16", v, v, v)
+		}
+	} else {
+		a.fmaBias(pixels, vectors)
 	}
 	a.op("MOVD %d(R0), R%d", gen.FMARuns, fmaRuns)
 	a.op("MOVD %d(R0), R%d", gen.FMACount, fmaCount)
@@ -75,13 +72,18 @@ func (a *asm) fmaJob(kind string, pixels, vectors int, what []string, body func(
 	for p := range pixels {
 		a.op("ADD R%d<<2, R%d, R%d", fmaT0, fmaPatch+p, fmaValue+p)
 	}
-	a.op("MUL R%d, R%d", fmaTap, fmaWeights)
-	a.op("MOVD %d(R0), R%d", gen.TileWeights, fmaT0)
-	a.op("ADD R%d, R%d", fmaT0, fmaWeights)
+	if !mean {
+		a.op("MUL R%d, R%d", fmaTap, fmaWeights)
+		a.op("MOVD %d(R0), R%d", gen.TileWeights, fmaT0)
+		a.op("ADD R%d, R%d", fmaT0, fmaWeights)
+	}
 	body()
 	a.op("SUBS $1, R%d", fmaCount)
 	a.op("BNE run")
 	a.label("store")
+	if mean {
+		a.meanEnd(max(pixels*vectors, 1))
+	}
 	a.op("MOVD %d(R0), R%d", gen.TileDstStep, fmaT0)
 	if vectors == 1 {
 		a.op("MOVD %d(R0), R%d", gen.FMAOutputs, fmaLeft)
@@ -105,6 +107,63 @@ func (a *asm) fmaJob(kind string, pixels, vectors int, what []string, body func(
 	a.op("MOVD R%d, %d(R0)", fmaDst, gen.TileDst)
 	a.op("MOVD R%d, %d(R0)", fmaSrc, gen.TileSrc)
 	a.op("RET")
+}
+
+// fmaBias starts sums from the biases.
+func (a *asm) fmaBias(pixels, vectors int) {
+	a.op("MOVD %d(R0), R%d", gen.FMABias, fmaT0)
+	if vectors == 0 {
+		a.op("FMOVS (R%d), F0", fmaT0)
+	}
+	for v := 0; v < vectors; v += 4 {
+		a.op("VLD1.P %d(R%d), %s", 16*min(vectors, 4), fmaT0, list(v, min(vectors, 4), "S4"))
+	}
+	for v := vectors; v < pixels*vectors; v++ {
+		a.op("VMOV V%d.B16, V%d.B16", v%vectors, v)
+	}
+}
+
+// meanEnd divides sums by the number of taps.
+func (a *asm) meanEnd(sums int) {
+	const taps, y, q = 28, 29, 30
+	a.op("MOVWU %d(R0), R%d", gen.MeanTaps, fmaT0)
+	a.op("VDUP R%d, V%d.S4", fmaT0, taps)
+	a.op("MOVWU %d(R0), R%d", gen.MeanReciprocal, fmaT0)
+	a.op("VDUP R%d, V%d.S4", fmaT0, y)
+	for v := range sums {
+		a.fmul(v, y, q)
+		a.op("VFMLS V%d.S4, V%d.S4, V%d.S4", taps, q, v)
+		a.op("VFMLA V%d.S4, V%d.S4, V%d.S4", y, v, q)
+		a.op("VMOV V%d.B16, V%d.B16", q, v)
+	}
+}
+
+// means writes the means of windows, for pixels × vectors of channels, or one
+// channel.
+func (a *asm) means() {
+	for _, vectors := range []int{4, 1} {
+		for pixels := 3; pixels > 0; pixels-- {
+			a.mean(pixels, vectors)
+		}
+	}
+	a.mean(1, 0)
+}
+
+func (a *asm) mean(pixels, vectors int) {
+	a.fmaJob("mean", pixels, vectors, gen.MeanDoc, func() {
+		const x = 12
+		if vectors == 0 {
+			a.op("FMOVS (R%d), F%d", fmaValue, x)
+			a.fadd(0, x, 0)
+			return
+		}
+		for p := range pixels {
+			a.op("VLD1 (R%d), %s", fmaValue+p, list(x+p*vectors, vectors, "S4"))
+		}
+		for v := range pixels * vectors {
+			a.fadd(v, x+v, v)
+		}
+	})
 }
 
 // storeFirst stores as many lanes of vector v as the job has outputs.
