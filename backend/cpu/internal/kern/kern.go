@@ -156,6 +156,14 @@ type Set struct {
 	// least.
 	Choose func(dst []float32, src []uint64, one, zero []float32)
 
+	// PickLanes is what NewPicks lays channels out for.
+	PickLanes int
+
+	// Pick computes, for every pixel p and channel c of the output,
+	//
+	//	dst[p·len(Index) + c] = src[p·Channels + Index[c]], or 0 where Index[c] is −1
+	Pick func(dst, src []float32, picks *Picks, pixels int)
+
 	// OrPool and MaxPool compute, for every pixel p of the pool and i < Values,
 	//
 	//	dst[p·DstStep + i] = OR or max over t of src[p·Step + Taps[t] + i]

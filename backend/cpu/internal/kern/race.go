@@ -119,6 +119,11 @@ func annotateElementwise(s, set *Set) {
 		writes(x)
 		set.Divide(x, n, y)
 	}
+	s.Pick = func(dst, src []float32, picks *Picks, pixels int) {
+		writes(dst[:pixels*len(picks.Index)])
+		reads(src[:pixels*picks.Channels])
+		set.Pick(dst, src, picks, pixels)
+	}
 	s.Choose = func(dst []float32, src []uint64, one, zero []float32) {
 		writes(dst)
 		reads(src[:bits.Words(len(dst))])

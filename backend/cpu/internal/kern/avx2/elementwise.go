@@ -80,3 +80,25 @@ func choose(dst []float32, src []uint64, one, zero []float32) {
 		chooseAVX2(&dst[0], (*uint8)(unsafe.Pointer(&src[0])), &one[0], &zero[0], len(dst), len(one))
 	}
 }
+
+func pick(dst, src []float32, p *kern.Picks, pixels int) {
+	const lanes = 8
+	if pixels == 0 {
+		return
+	}
+	for i := range p.Vectors {
+		v := &p.Vectors[i]
+		job := p.Job(v, lanes, dst, src, pixels)
+		switch address := job.Address(); v.Each {
+		case 1:
+			pick1AVX2(address)
+		case 2:
+			pick2AVX2(address)
+		case 3:
+			pick3AVX2(address)
+		default:
+			pick4AVX2(address)
+		}
+	}
+	generic.PickFrom(dst, src, p, pixels, p.Done(lanes))
+}

@@ -868,3 +868,169 @@ rest:
 done:
 	VZEROUPPER
 	RET
+
+// func pick1AVX2(job *byte)
+// Requires: AVX, AVX2
+TEXT ·pick1AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 32(AX), BX
+	MOVQ 48(AX), SI
+	MOVQ 16(AX), DI
+	MOVQ 24(AX), R8
+
+vector:
+	MOVQ    (BX), R12
+	VMOVDQU 16(BX), Y0
+	VMOVDQU 80(BX), Y1
+	MOVQ    CX, R9
+	MOVQ    DX, R10
+	MOVQ    40(AX), R11
+
+pixel:
+	VPERMPS (R10)(R12*1), Y0, Y2
+	VPAND   Y1, Y2, Y2
+	VMOVUPS Y2, (R9)
+	ADDQ    DI, R9
+	ADDQ    R8, R10
+	DECQ    R11
+	JNE     pixel
+	ADDQ    $+32, CX
+	ADDQ    $+128, BX
+	DECQ    SI
+	JNE     vector
+	VZEROUPPER
+	RET
+
+// func pick2AVX2(job *byte)
+// Requires: AVX, AVX2
+TEXT ·pick2AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 32(AX), BX
+	MOVQ 48(AX), SI
+	MOVQ 16(AX), DI
+	MOVQ 24(AX), R8
+
+vector:
+	MOVQ    (BX), R12
+	VMOVDQU 16(BX), Y0
+	VMOVDQU 80(BX), Y1
+	MOVQ    128(BX), R13
+	VMOVDQU 144(BX), Y2
+	VMOVDQU 208(BX), Y3
+	MOVQ    CX, R9
+	MOVQ    DX, R10
+	MOVQ    40(AX), R11
+
+pixel:
+	VPERMPS   (R10)(R12*1), Y0, Y4
+	VPAND     Y1, Y4, Y4
+	VPERMPS   (R10)(R13*1), Y2, Y5
+	VBLENDVPS Y3, Y5, Y4, Y4
+	VMOVUPS   Y4, (R9)
+	ADDQ      DI, R9
+	ADDQ      R8, R10
+	DECQ      R11
+	JNE       pixel
+	ADDQ      $+32, CX
+	ADDQ      $+256, BX
+	DECQ      SI
+	JNE       vector
+	VZEROUPPER
+	RET
+
+// func pick3AVX2(job *byte)
+// Requires: AVX, AVX2
+TEXT ·pick3AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 32(AX), BX
+	MOVQ 48(AX), SI
+	MOVQ 16(AX), DI
+	MOVQ 24(AX), R8
+
+vector:
+	MOVQ    (BX), R12
+	VMOVDQU 16(BX), Y0
+	VMOVDQU 80(BX), Y1
+	MOVQ    128(BX), R13
+	VMOVDQU 144(BX), Y2
+	VMOVDQU 208(BX), Y3
+	MOVQ    256(BX), R14
+	VMOVDQU 272(BX), Y4
+	VMOVDQU 336(BX), Y5
+	MOVQ    CX, R9
+	MOVQ    DX, R10
+	MOVQ    40(AX), R11
+
+pixel:
+	VPERMPS   (R10)(R12*1), Y0, Y6
+	VPAND     Y1, Y6, Y6
+	VPERMPS   (R10)(R13*1), Y2, Y7
+	VBLENDVPS Y3, Y7, Y6, Y6
+	VPERMPS   (R10)(R14*1), Y4, Y7
+	VBLENDVPS Y5, Y7, Y6, Y6
+	VMOVUPS   Y6, (R9)
+	ADDQ      DI, R9
+	ADDQ      R8, R10
+	DECQ      R11
+	JNE       pixel
+	ADDQ      $+32, CX
+	ADDQ      $+384, BX
+	DECQ      SI
+	JNE       vector
+	VZEROUPPER
+	RET
+
+// func pick4AVX2(job *byte)
+// Requires: AVX, AVX2
+TEXT ·pick4AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 32(AX), BX
+	MOVQ 48(AX), SI
+	MOVQ 16(AX), DI
+	MOVQ 24(AX), R8
+
+vector:
+	MOVQ    (BX), R12
+	VMOVDQU 16(BX), Y0
+	VMOVDQU 80(BX), Y1
+	MOVQ    128(BX), R13
+	VMOVDQU 144(BX), Y2
+	VMOVDQU 208(BX), Y3
+	MOVQ    256(BX), R14
+	VMOVDQU 272(BX), Y4
+	VMOVDQU 336(BX), Y5
+	MOVQ    384(BX), R15
+	VMOVDQU 400(BX), Y6
+	VMOVDQU 464(BX), Y7
+	MOVQ    CX, R9
+	MOVQ    DX, R10
+	MOVQ    40(AX), R11
+
+pixel:
+	VPERMPS   (R10)(R12*1), Y0, Y8
+	VPAND     Y1, Y8, Y8
+	VPERMPS   (R10)(R13*1), Y2, Y9
+	VBLENDVPS Y3, Y9, Y8, Y8
+	VPERMPS   (R10)(R14*1), Y4, Y9
+	VBLENDVPS Y5, Y9, Y8, Y8
+	VPERMPS   (R10)(R15*1), Y6, Y9
+	VBLENDVPS Y7, Y9, Y8, Y8
+	VMOVUPS   Y8, (R9)
+	ADDQ      DI, R9
+	ADDQ      R8, R10
+	DECQ      R11
+	JNE       pixel
+	ADDQ      $+32, CX
+	ADDQ      $+512, BX
+	DECQ      SI
+	JNE       vector
+	VZEROUPPER
+	RET

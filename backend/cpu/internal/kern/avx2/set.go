@@ -49,6 +49,8 @@ func Set() kern.Set {
 	s.ScaleBytes = scaleBytes
 	s.Add = add
 	s.Choose = choose
+	s.PickLanes = 8
+	s.Pick = pick
 	s.Mul = mul
 	s.Divide = divide
 	s.OrPool = orPool

@@ -634,6 +634,26 @@ func divideAVX2(x *float32, n int, taps float32, y float32)
 //go:noescape
 func chooseAVX2(dst *float32, src *uint8, one *float32, zero *float32, n int, period int)
 
+// pick1AVX2 writes the vectors of the output of every pixel of a PickJob, of 1 pieces each.
+//
+//go:noescape
+func pick1AVX2(job *byte)
+
+// pick2AVX2 writes the vectors of the output of every pixel of a PickJob, of 2 pieces each.
+//
+//go:noescape
+func pick2AVX2(job *byte)
+
+// pick3AVX2 writes the vectors of the output of every pixel of a PickJob, of 3 pieces each.
+//
+//go:noescape
+func pick3AVX2(job *byte)
+
+// pick4AVX2 writes the vectors of the output of every pixel of a PickJob, of 4 pieces each.
+//
+//go:noescape
+func pick4AVX2(job *byte)
+
 // mean1x64AVX2 computes, for every pixel p, 1 at a time, and each of 64 outputs o,
 // with x[r] the values from that of run r on, of which there is one,
 //

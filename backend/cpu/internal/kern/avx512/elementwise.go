@@ -62,3 +62,25 @@ func choose(dst []float32, src []uint64, one, zero []float32) {
 		generic.Choose(dst[whole:], src[words:], one[from:], zero[from:])
 	}
 }
+
+func pick(dst, src []float32, p *kern.Picks, pixels int) {
+	const lanes = 16
+	if pixels == 0 {
+		return
+	}
+	for i := range p.Vectors {
+		v := &p.Vectors[i]
+		job := p.Job(v, lanes, dst, src, pixels)
+		switch address := job.Address(); v.Each {
+		case 1:
+			pick1AVX512(address)
+		case 2:
+			pick2AVX512(address)
+		case 3:
+			pick3AVX512(address)
+		default:
+			pick4AVX512(address)
+		}
+	}
+	generic.PickFrom(dst, src, p, pixels, p.Done(lanes))
+}

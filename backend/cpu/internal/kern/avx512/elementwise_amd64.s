@@ -714,3 +714,169 @@ next:
 done:
 	VZEROUPPER
 	RET
+
+// func pick1AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·pick1AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 32(AX), BX
+	MOVQ 48(AX), SI
+	MOVQ 16(AX), DI
+	MOVQ 24(AX), R8
+
+vector:
+	MOVQ      (BX), R12
+	VMOVDQU32 16(BX), Z0
+	MOVL      8(BX), R9
+	KMOVW     R9, K1
+	MOVQ      CX, R9
+	MOVQ      DX, R10
+	MOVQ      40(AX), R11
+
+pixel:
+	VPERMPS.Z (R10)(R12*1), Z0, K1, Z1
+	VMOVUPS   Z1, (R9)
+	ADDQ      DI, R9
+	ADDQ      R8, R10
+	DECQ      R11
+	JNE       pixel
+	ADDQ      $+64, CX
+	ADDQ      $+128, BX
+	DECQ      SI
+	JNE       vector
+	VZEROUPPER
+	RET
+
+// func pick2AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·pick2AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 32(AX), BX
+	MOVQ 48(AX), SI
+	MOVQ 16(AX), DI
+	MOVQ 24(AX), R8
+
+vector:
+	MOVQ      (BX), R12
+	VMOVDQU32 16(BX), Z0
+	MOVL      8(BX), R9
+	KMOVW     R9, K1
+	MOVQ      128(BX), R13
+	VMOVDQU32 144(BX), Z1
+	MOVL      136(BX), R9
+	KMOVW     R9, K2
+	MOVQ      CX, R9
+	MOVQ      DX, R10
+	MOVQ      40(AX), R11
+
+pixel:
+	VPERMPS.Z (R10)(R12*1), Z0, K1, Z2
+	VPERMPS   (R10)(R13*1), Z1, K2, Z2
+	VMOVUPS   Z2, (R9)
+	ADDQ      DI, R9
+	ADDQ      R8, R10
+	DECQ      R11
+	JNE       pixel
+	ADDQ      $+64, CX
+	ADDQ      $+256, BX
+	DECQ      SI
+	JNE       vector
+	VZEROUPPER
+	RET
+
+// func pick3AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·pick3AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 32(AX), BX
+	MOVQ 48(AX), SI
+	MOVQ 16(AX), DI
+	MOVQ 24(AX), R8
+
+vector:
+	MOVQ      (BX), R12
+	VMOVDQU32 16(BX), Z0
+	MOVL      8(BX), R9
+	KMOVW     R9, K1
+	MOVQ      128(BX), R13
+	VMOVDQU32 144(BX), Z1
+	MOVL      136(BX), R9
+	KMOVW     R9, K2
+	MOVQ      256(BX), R14
+	VMOVDQU32 272(BX), Z2
+	MOVL      264(BX), R9
+	KMOVW     R9, K3
+	MOVQ      CX, R9
+	MOVQ      DX, R10
+	MOVQ      40(AX), R11
+
+pixel:
+	VPERMPS.Z (R10)(R12*1), Z0, K1, Z3
+	VPERMPS   (R10)(R13*1), Z1, K2, Z3
+	VPERMPS   (R10)(R14*1), Z2, K3, Z3
+	VMOVUPS   Z3, (R9)
+	ADDQ      DI, R9
+	ADDQ      R8, R10
+	DECQ      R11
+	JNE       pixel
+	ADDQ      $+64, CX
+	ADDQ      $+384, BX
+	DECQ      SI
+	JNE       vector
+	VZEROUPPER
+	RET
+
+// func pick4AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·pick4AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 32(AX), BX
+	MOVQ 48(AX), SI
+	MOVQ 16(AX), DI
+	MOVQ 24(AX), R8
+
+vector:
+	MOVQ      (BX), R12
+	VMOVDQU32 16(BX), Z0
+	MOVL      8(BX), R9
+	KMOVW     R9, K1
+	MOVQ      128(BX), R13
+	VMOVDQU32 144(BX), Z1
+	MOVL      136(BX), R9
+	KMOVW     R9, K2
+	MOVQ      256(BX), R14
+	VMOVDQU32 272(BX), Z2
+	MOVL      264(BX), R9
+	KMOVW     R9, K3
+	MOVQ      384(BX), R15
+	VMOVDQU32 400(BX), Z3
+	MOVL      392(BX), R9
+	KMOVW     R9, K4
+	MOVQ      CX, R9
+	MOVQ      DX, R10
+	MOVQ      40(AX), R11
+
+pixel:
+	VPERMPS.Z (R10)(R12*1), Z0, K1, Z4
+	VPERMPS   (R10)(R13*1), Z1, K2, Z4
+	VPERMPS   (R10)(R14*1), Z2, K3, Z4
+	VPERMPS   (R10)(R15*1), Z3, K4, Z4
+	VMOVUPS   Z4, (R9)
+	ADDQ      DI, R9
+	ADDQ      R8, R10
+	DECQ      R11
+	JNE       pixel
+	ADDQ      $+64, CX
+	ADDQ      $+512, BX
+	DECQ      SI
+	JNE       vector
+	VZEROUPPER
+	RET

@@ -49,6 +49,8 @@ func Set() kern.Set {
 	s.ScaleBytes = scaleBytes
 	s.Add = add
 	s.Choose = choose
+	s.PickLanes = 16
+	s.Pick = pick
 	s.Mean = mean
 	s.SumSigns = sumSigns
 	s.Peak, s.PeakProducts = peakAVX512, 8*16*512

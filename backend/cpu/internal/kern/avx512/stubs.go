@@ -946,6 +946,26 @@ func scaleBytesAVX512(job *byte)
 //go:noescape
 func chooseAVX512(dst *float32, src *uint64, one *float32, zero *float32, words int, period int)
 
+// pick1AVX512 writes the vectors of the output of every pixel of a PickJob, of 1 pieces each.
+//
+//go:noescape
+func pick1AVX512(job *byte)
+
+// pick2AVX512 writes the vectors of the output of every pixel of a PickJob, of 2 pieces each.
+//
+//go:noescape
+func pick2AVX512(job *byte)
+
+// pick3AVX512 writes the vectors of the output of every pixel of a PickJob, of 3 pieces each.
+//
+//go:noescape
+func pick3AVX512(job *byte)
+
+// pick4AVX512 writes the vectors of the output of every pixel of a PickJob, of 4 pieces each.
+//
+//go:noescape
+func pick4AVX512(job *byte)
+
 // mean6x64AVX512 computes, for every pixel p, 6 at a time, and each of 64 outputs o,
 // with x[r] the values from that of run r on, of which there is one,
 //

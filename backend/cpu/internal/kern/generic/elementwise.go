@@ -147,3 +147,22 @@ func Choose(dst []float32, src []uint64, one, zero []float32) {
 		}
 	}
 }
+
+func pick(dst, src []float32, p *kern.Picks, pixels int) { PickFrom(dst, src, p, pixels, 0) }
+
+// PickFrom is Pick of kern.Set for the channels of the output from first on.
+func PickFrom(dst, src []float32, p *kern.Picks, pixels, first int) {
+	n, index := len(p.Index), p.Index[first:]
+	if len(index) == 0 {
+		return
+	}
+	for k := range pixels {
+		out, row := dst[k*n+first:][:len(index)], src[k*p.Channels:][:p.Channels]
+		for c, from := range index {
+			out[c] = 0
+			if from >= 0 {
+				out[c] = row[from]
+			}
+		}
+	}
+}

@@ -26,6 +26,7 @@ func Set() kern.Set {
 		ScaleBytes:     ScaleBytes,
 		Add:            Add,
 		Choose:         Choose,
+		Pick:           pick,
 		Mul:            Mul,
 		Divide:         Divide,
 		OrPool:         OrPool,

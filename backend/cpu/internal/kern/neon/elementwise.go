@@ -131,3 +131,25 @@ func choose(dst []float32, src []uint64, one, zero []float32) {
 		generic.Choose(dst[whole:], src[whole/bits.WordBits:], one[from:], zero[from:])
 	}
 }
+
+func pick(dst, src []float32, p *kern.Picks, pixels int) {
+	const lanes = 4
+	if pixels == 0 {
+		return
+	}
+	for i := range p.Vectors {
+		v := &p.Vectors[i]
+		job := p.Job(v, lanes, dst, src, pixels)
+		switch address := job.Address(); v.Each {
+		case 1:
+			pick1NEON(address)
+		case 2:
+			pick2NEON(address)
+		case 3:
+			pick3NEON(address)
+		default:
+			pick4NEON(address)
+		}
+	}
+	generic.PickFrom(dst, src, p, pixels, p.Done(lanes))
+}

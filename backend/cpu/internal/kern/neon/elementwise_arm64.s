@@ -306,3 +306,153 @@ next:
 	B period
 done:
 	RET
+
+// func pick1NEON(job *uint8)
+TEXT ·pick1NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 32(R0), R3
+	MOVD 16(R0), R4
+	MOVD 24(R0), R5
+	MOVD 48(R0), R6
+vector:
+	MOVD 0(R3), R8
+	ADD $112, R3, R12
+	VLD1 (R12), [V16.B16]
+	MOVD R1, R13
+	MOVD R2, R14
+	MOVD 40(R0), R15
+pixel:
+	WORD $0x3ce869c1 // ldr q1, [x14, x8]
+	VTBL V16.B16, [V1.B16], V0.B16
+	VST1 [V0.B16], (R13)
+	ADD R4, R13
+	ADD R5, R14
+	SUBS $1, R15
+	BNE pixel
+	ADD $16, R1
+	ADD $128, R3
+	SUBS $1, R6
+	BNE vector
+	RET
+
+// func pick2NEON(job *uint8)
+TEXT ·pick2NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 32(R0), R3
+	MOVD 16(R0), R4
+	MOVD 24(R0), R5
+	MOVD 48(R0), R6
+vector:
+	MOVD 0(R3), R8
+	ADD $112, R3, R12
+	VLD1 (R12), [V16.B16]
+	MOVD 128(R3), R9
+	ADD $240, R3, R12
+	VLD1 (R12), [V17.B16]
+	MOVD R1, R13
+	MOVD R2, R14
+	MOVD 40(R0), R15
+pixel:
+	WORD $0x3ce869c1 // ldr q1, [x14, x8]
+	WORD $0x3ce969c2 // ldr q2, [x14, x9]
+	VTBL V16.B16, [V1.B16], V0.B16
+	VTBX V17.B16, [V2.B16], V0.B16
+	VST1 [V0.B16], (R13)
+	ADD R4, R13
+	ADD R5, R14
+	SUBS $1, R15
+	BNE pixel
+	ADD $16, R1
+	ADD $256, R3
+	SUBS $1, R6
+	BNE vector
+	RET
+
+// func pick3NEON(job *uint8)
+TEXT ·pick3NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 32(R0), R3
+	MOVD 16(R0), R4
+	MOVD 24(R0), R5
+	MOVD 48(R0), R6
+vector:
+	MOVD 0(R3), R8
+	ADD $112, R3, R12
+	VLD1 (R12), [V16.B16]
+	MOVD 128(R3), R9
+	ADD $240, R3, R12
+	VLD1 (R12), [V17.B16]
+	MOVD 256(R3), R10
+	ADD $368, R3, R12
+	VLD1 (R12), [V18.B16]
+	MOVD R1, R13
+	MOVD R2, R14
+	MOVD 40(R0), R15
+pixel:
+	WORD $0x3ce869c1 // ldr q1, [x14, x8]
+	WORD $0x3ce969c2 // ldr q2, [x14, x9]
+	WORD $0x3cea69c3 // ldr q3, [x14, x10]
+	VTBL V16.B16, [V1.B16], V0.B16
+	VTBX V17.B16, [V2.B16], V0.B16
+	VTBX V18.B16, [V3.B16], V0.B16
+	VST1 [V0.B16], (R13)
+	ADD R4, R13
+	ADD R5, R14
+	SUBS $1, R15
+	BNE pixel
+	ADD $16, R1
+	ADD $384, R3
+	SUBS $1, R6
+	BNE vector
+	RET
+
+// func pick4NEON(job *uint8)
+TEXT ·pick4NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 32(R0), R3
+	MOVD 16(R0), R4
+	MOVD 24(R0), R5
+	MOVD 48(R0), R6
+vector:
+	MOVD 0(R3), R8
+	ADD $112, R3, R12
+	VLD1 (R12), [V16.B16]
+	MOVD 128(R3), R9
+	ADD $240, R3, R12
+	VLD1 (R12), [V17.B16]
+	MOVD 256(R3), R10
+	ADD $368, R3, R12
+	VLD1 (R12), [V18.B16]
+	MOVD 384(R3), R11
+	ADD $496, R3, R12
+	VLD1 (R12), [V19.B16]
+	MOVD R1, R13
+	MOVD R2, R14
+	MOVD 40(R0), R15
+pixel:
+	WORD $0x3ce869c1 // ldr q1, [x14, x8]
+	WORD $0x3ce969c2 // ldr q2, [x14, x9]
+	WORD $0x3cea69c3 // ldr q3, [x14, x10]
+	WORD $0x3ceb69c4 // ldr q4, [x14, x11]
+	VTBL V16.B16, [V1.B16], V0.B16
+	VTBX V17.B16, [V2.B16], V0.B16
+	VTBX V18.B16, [V3.B16], V0.B16
+	VTBX V19.B16, [V4.B16], V0.B16
+	VST1 [V0.B16], (R13)
+	ADD R4, R13
+	ADD R5, R14
+	SUBS $1, R15
+	BNE pixel
+	ADD $16, R1
+	ADD $512, R3
+	SUBS $1, R6
+	BNE vector
+	RET

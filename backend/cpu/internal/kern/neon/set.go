@@ -41,6 +41,8 @@ func Set(cores Cores) kern.Set {
 	s.FMAEach = fmaEach
 	s.Add = add
 	s.Choose = choose
+	s.PickLanes = 4
+	s.Pick = pick
 	s.Mul = mul
 	s.Divide = divide
 	s.OrPool = orPool

@@ -472,6 +472,26 @@ func divideNEON(x *float32, vectors int, taps, y float32)
 //go:noescape
 func chooseNEON(dst *float32, src *uint8, one, zero *float32, groups, period int)
 
+// pick1NEON writes the vectors of the output of every pixel of a PickJob, of 1 pieces each.
+//
+//go:noescape
+func pick1NEON(job *uint8)
+
+// pick2NEON writes the vectors of the output of every pixel of a PickJob, of 2 pieces each.
+//
+//go:noescape
+func pick2NEON(job *uint8)
+
+// pick3NEON writes the vectors of the output of every pixel of a PickJob, of 3 pieces each.
+//
+//go:noescape
+func pick3NEON(job *uint8)
+
+// pick4NEON writes the vectors of the output of every pixel of a PickJob, of 4 pieces each.
+//
+//go:noescape
+func pick4NEON(job *uint8)
+
 // orPoolNEON writes the OR of the taps of a PoolJob, XOR flip.
 //
 //go:noescape

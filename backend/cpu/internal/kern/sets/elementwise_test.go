@@ -210,6 +210,44 @@ func TestAddChoose(t *testing.T) {
 	})
 }
 
+func TestPick(t *testing.T) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		for _, channels := range []int{1, 3, 4, 7, 8, 16, 20, 48, 130} {
+			for _, n := range []int{1, 4, 8, 15, 16, 33, 96} {
+				for _, groups := range []int{0, 1, 2, 3, 4, 5, 8} { // of a shuffle; 0 for any channel, 1 for their order
+					index := make([]int32, n)
+					for i := range index {
+						k := i % channels
+						if each := channels / max(groups, 1); groups > 0 && each > 0 && k < groups*each {
+							k = k%groups*each + k/groups
+						}
+						if index[i] = int32(k); groups == 0 {
+							index[i] = int32(rng.IntN(channels))
+						}
+						if rng.IntN(8) == 0 || n == 33 && i < 20 { // vectors of zeros too
+							index[i] = -1
+						}
+					}
+					pixels := rng.IntN(5)
+					src := awkwards(rng, pixels*channels)
+					dst, check := guarded[float32](t, pixels*n)
+					s.Pick(dst, src, kern.NewPicks(s.PickLanes, channels, index), pixels)
+					check()
+					for p := range pixels {
+						for c, from := range index {
+							var want float32
+							if from >= 0 {
+								want = src[p*channels+int(from)]
+							}
+							requireSame(t, want, dst[p*n+c], channels, index, p, c)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
 func TestMulDivide(t *testing.T) {
 	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range sizes {

@@ -171,6 +171,11 @@ var racyCalls = slices.Concat([]racyCall{
 			probes(written, "dst", dst), probes(read, "src", src[:bits.Words(racyN)]),
 			probes(alone, "behind src", src[bits.Words(racyN):]), probes(read, "one", one), probes(read, "zero", zero))
 	}},
+	{"Pick", func(s *kern.Set) (func(), []probe) {
+		picks := kern.NewPicks(s.PickLanes, 20, make([]int32, 18))
+		dst, src := make([]float32, racyPixels*18), make([]float32, racyPixels*20)
+		return func() { s.Pick(dst, src, picks, racyPixels) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src))
+	}},
 	{"OrPool", func(s *kern.Set) (func(), []probe) {
 		dst, src, p := racyPool[uint64]()
 		return func() { s.OrPool(dst, src, p) }, racyPoolProbes(dst, src)

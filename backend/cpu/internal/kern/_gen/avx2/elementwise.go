@@ -19,6 +19,26 @@ func elementwise() {
 	mul()
 	divide()
 	choose()
+	picks()
+}
+
+// picks writes the choice of channels.
+func picks() {
+	gen.Picks(ymm, func(at func(int) Mem, first bool) func(Mem, reg.VecVirtual) {
+		index, mask := YMM(), YMM()
+		VMOVDQU(at(gen.PieceIndex), index)
+		VMOVDQU(at(gen.PieceLanes), mask)
+		return func(m Mem, v reg.VecVirtual) {
+			if first {
+				VPERMPS(m, index, v)
+				VPAND(mask, v, v)
+				return
+			}
+			x := YMM()
+			VPERMPS(m, index, x)
+			VBLENDVPS(mask, x, v, v)
+		}
+	})
 }
 
 // thresholds writes the comparison and packing of whole words.

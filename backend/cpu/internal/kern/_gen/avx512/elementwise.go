@@ -16,6 +16,24 @@ func elementwise() {
 	gen.Ends(zmm)
 	gen.EndBytes(zmm, 3)
 	choose()
+	picks()
+}
+
+// picks writes the choice of channels.
+func picks() {
+	gen.Picks(zmm, func(at func(int) Mem, first bool) func(Mem, reg.VecVirtual) {
+		index, mask, k := ZMM(), GP32(), K()
+		VMOVDQU32(at(gen.PieceIndex), index)
+		MOVL(at(gen.PieceMask), mask)
+		KMOVW(mask, k)
+		return func(m Mem, v reg.VecVirtual) {
+			if first {
+				VPERMPS_Z(m, index, k, v)
+			} else {
+				VPERMPS(m, index, k, v)
+			}
+		}
+	})
 }
 
 // thresholds writes the comparison and packing of rows.

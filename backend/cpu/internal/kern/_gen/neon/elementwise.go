@@ -1,5 +1,11 @@
 package main
 
+import (
+	"fmt"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
+)
+
 // elementwise writes what makes an output of every value.
 func (a *asm) elementwise() {
 	a.thresholds()
@@ -10,6 +16,51 @@ func (a *asm) elementwise() {
 	a.mul()
 	a.divide()
 	a.choose()
+	a.picks()
+}
+
+// picks writes the choice of channels: an index beyond the table makes 0 of a byte
+// in the first piece, and leaves it as it is in the others.
+func (a *asm) picks() {
+	for pieces := range gen.MaxPieces {
+		pieces++
+		name := fmt.Sprintf("pick%dNEON", pieces)
+		a.function(name, "job *uint8", 0, 8, fmt.Sprintf("%s writes the vectors of the output of every pixel of a PickJob, of %d pieces each.", name, pieces))
+		a.op("MOVD job+0(FP), R0")
+		for i, at := range []int{gen.PickDst, gen.PickSrc, gen.PickPieces, gen.PickDstStep, gen.PickSrcStep, gen.PickVectors} {
+			a.op("MOVD %d(R0), R%d", at, 1+i)
+		}
+		a.label("vector")
+		for i := range pieces {
+			a.op("MOVD %d(R3), R%d", gen.PieceSize*i+gen.PieceOffset, 8+i)
+			a.op("ADD $%d, R3, R12", gen.PieceSize*i+gen.PieceBytes)
+			a.op("VLD1 (R12), [V%d.B16]", 16+i)
+		}
+		a.op("MOVD R1, R13")
+		a.op("MOVD R2, R14")
+		a.op("MOVD %d(R0), R15", gen.PickPixels)
+		a.label("pixel")
+		for i := range pieces {
+			a.ldrq(14, 8+i, 1+i)
+		}
+		for i := range pieces {
+			op := "VTBX"
+			if i == 0 {
+				op = "VTBL"
+			}
+			a.op("%s V%d.B16, [V%d.B16], V0.B16", op, 16+i, 1+i)
+		}
+		a.op("VST1 [V0.B16], (R13)")
+		a.op("ADD R4, R13")
+		a.op("ADD R5, R14")
+		a.op("SUBS $1, R15")
+		a.op("BNE pixel")
+		a.op("ADD $16, R1")
+		a.op("ADD $%d, R3", gen.PieceSize*pieces)
+		a.op("SUBS $1, R6")
+		a.op("BNE vector")
+		a.op("RET")
+	}
 }
 
 // thresholds writes the comparison and packing of whole words.
