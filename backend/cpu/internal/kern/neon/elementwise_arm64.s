@@ -182,6 +182,55 @@ next:
 	BNE next
 	RET
 
+// func scaleBytesNEON(dst *float32, src *uint8, scale, shift *float32, periods int)
+TEXT ·scaleBytesNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD scale+16(FP), R2
+	MOVD shift+24(FP), R3
+	MOVD periods+32(FP), R4
+	VLD1.P 32(R2), [V0.S4, V1.S4]
+	VLD1.P 32(R3), [V6.S4, V7.S4]
+	VLD1.P 32(R2), [V2.S4, V3.S4]
+	VLD1.P 32(R3), [V8.S4, V9.S4]
+	VLD1.P 32(R2), [V4.S4, V5.S4]
+	VLD1.P 32(R3), [V10.S4, V11.S4]
+next:
+	VLD1.P 24(R1), [V12.B8, V13.B8, V14.B8]
+	VUXTL V12.B8, V12.H8
+	VUXTL V12.H4, V16.S4
+	VUXTL2 V12.H8, V17.S4
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	VMOV V6.B16, V20.B16
+	VFMLA V0.S4, V16.S4, V20.S4
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	VMOV V7.B16, V21.B16
+	VFMLA V1.S4, V17.S4, V21.S4
+	VST1.P [V20.S4, V21.S4], 32(R0)
+	VUXTL V13.B8, V13.H8
+	VUXTL V13.H4, V16.S4
+	VUXTL2 V13.H8, V17.S4
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	VMOV V8.B16, V20.B16
+	VFMLA V2.S4, V16.S4, V20.S4
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	VMOV V9.B16, V21.B16
+	VFMLA V3.S4, V17.S4, V21.S4
+	VST1.P [V20.S4, V21.S4], 32(R0)
+	VUXTL V14.B8, V14.H8
+	VUXTL V14.H4, V16.S4
+	VUXTL2 V14.H8, V17.S4
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	VMOV V10.B16, V20.B16
+	VFMLA V4.S4, V16.S4, V20.S4
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	VMOV V11.B16, V21.B16
+	VFMLA V5.S4, V17.S4, V21.S4
+	VST1.P [V20.S4, V21.S4], 32(R0)
+	SUBS $1, R4
+	BNE next
+	RET
+
 // func addNEON(dst, a, b *float32, vectors int, always uint32)
 TEXT ·addNEON(SB), NOSPLIT, $0-36
 	MOVD dst+0(FP), R0

@@ -39,6 +39,7 @@ func Set(cores Cores) kern.Set {
 	s.Scale = scale
 	s.ScaleFloat = scaleFloat
 	s.FMAEach = fmaEach
+	s.ScaleBytes = scaleBytes
 	s.Add = add
 	s.Choose = choose
 	s.PickLanes = 4

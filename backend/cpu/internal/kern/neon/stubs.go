@@ -396,6 +396,126 @@ func fmaEach1x4NEON(job *uint8)
 //go:noescape
 func fmaEach1x1NEON(job *uint8)
 
+// fmaSlide3_8x8NEON computes, for every pixel p, 8 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_8x8NEON(job *uint8)
+
+// fmaSlide3_7x8NEON computes, for every pixel p, 7 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_7x8NEON(job *uint8)
+
+// fmaSlide3_6x8NEON computes, for every pixel p, 6 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_6x8NEON(job *uint8)
+
+// fmaSlide3_5x8NEON computes, for every pixel p, 5 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_5x8NEON(job *uint8)
+
+// fmaSlide3_4x8NEON computes, for every pixel p, 4 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_4x8NEON(job *uint8)
+
+// fmaSlide3_3x8NEON computes, for every pixel p, 3 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_3x8NEON(job *uint8)
+
+// fmaSlide5_8x8NEON computes, for every pixel p, 8 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_8x8NEON(job *uint8)
+
+// fmaSlide5_7x8NEON computes, for every pixel p, 7 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_7x8NEON(job *uint8)
+
+// fmaSlide5_6x8NEON computes, for every pixel p, 6 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_6x8NEON(job *uint8)
+
+// fmaSlide5_5x8NEON computes, for every pixel p, 5 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_5x8NEON(job *uint8)
+
+// fmaSlide5_4x8NEON computes, for every pixel p, 4 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_4x8NEON(job *uint8)
+
+// fmaSlide5_3x8NEON computes, for every pixel p, 3 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_3x8NEON(job *uint8)
+
 // thresholdNEON sets, for o < 64·words, words > 0,
 //
 //	bit o%64 of dst[o/64] = values[o] ≥ t[o]
@@ -434,6 +554,13 @@ func scaleNEON(dst *float32, values *int32, scale, shift *float32, vectors int, 
 //
 //go:noescape
 func scaleFloatNEON(dst *float32, values *float32, scale, shift *float32, vectors int, always uint32)
+
+// scaleBytesNEON computes, for i < 24·periods, periods > 0,
+//
+//	dst[i] = fma(float32(src[i]), scale[i mod 24], shift[i mod 24])
+//
+//go:noescape
+func scaleBytesNEON(dst *float32, src *uint8, scale, shift *float32, periods int)
 
 // addNEON computes dst[i] = a[i] + b[i] for i < 4·vectors, vectors > 0, or 0 where
 // that is not greater than 0 and always is 0 and not all ones.

@@ -215,13 +215,14 @@ func BenchmarkFMA(b *testing.B) {
 		for _, c := range []struct {
 			outputs, rows, run int
 			each               bool
+			slide              int
 		}{
 			{outputs: 64, rows: 3, run: 192},
 			{outputs: 64, rows: 1, run: 256},
 			{outputs: 64, rows: 7, run: 21},
 			{outputs: 32, rows: 3, run: 9},
-			{outputs: 64, rows: 9, run: 1, each: true},
-			{outputs: 32, rows: 25, run: 1, each: true},
+			{outputs: 64, rows: 9, run: 1, each: true, slide: 3},
+			{outputs: 32, rows: 25, run: 1, each: true, slide: 5},
 		} {
 			name := fmt.Sprintf("%s/%d/%d×%d", s.ISA, c.outputs, c.rows, c.run)
 			if c.each {
@@ -241,7 +242,7 @@ func BenchmarkFMA(b *testing.B) {
 				for o := range c.outputs {
 					w.Put(o, floats(taps))
 				}
-				at := &kern.FloatPatches{Pixels: pixels, Step: 64, RunLen: c.run}
+				at := &kern.FloatPatches{Pixels: pixels, Step: 64, RunLen: c.run, Slide: c.slide}
 				for r := range c.rows {
 					at.Runs = append(at.Runs, kern.FloatRun{Src: r * 64, Tap: r * c.run})
 				}

@@ -11,6 +11,7 @@ func (a *asm) elementwise() {
 	a.thresholds()
 	a.or()
 	a.scale()
+	a.scaleBytes()
 	a.add()
 	a.activations()
 	a.mul()
@@ -146,6 +147,36 @@ func (a *asm) scale() {
 		a.op("BNE next")
 		a.op("RET")
 	}
+}
+
+// scaleBytes writes the affine step behind bytes; scale and shift of a period are in
+// registers.
+func (a *asm) scaleBytes() {
+	a.function("scaleBytesNEON", "dst *float32, src *uint8, scale, shift *float32, periods int", 0, 40,
+		"scaleBytesNEON computes, for i < 24·periods, periods > 0,", "",
+		"\tdst[i] = fma(float32(src[i]), scale[i mod 24], shift[i mod 24])")
+	a.arguments("dst", "src", "scale", "shift", "periods")
+	const scale, shift, bytes, x, sum = 0, 6, 12, 16, 20
+	for i := 0; i < 6; i += 2 {
+		a.op("VLD1.P 32(R2), %s", list(scale+i, 2, "S4"))
+		a.op("VLD1.P 32(R3), %s", list(shift+i, 2, "S4"))
+	}
+	a.label("next")
+	a.op("VLD1.P 24(R1), %s", list(bytes, 3, "B8"))
+	for i := range 3 {
+		a.op("VUXTL V%d.B8, V%d.H8", bytes+i, bytes+i)
+		a.op("VUXTL V%d.H4, V%d.S4", bytes+i, x)
+		a.op("VUXTL2 V%d.H8, V%d.S4", bytes+i, x+1)
+		for h := range 2 {
+			a.scvtf(x+h, x+h)
+			a.op("VMOV V%d.B16, V%d.B16", shift+2*i+h, sum+h)
+			a.op("VFMLA V%d.S4, V%d.S4, V%d.S4", scale+2*i+h, x+h, sum+h)
+		}
+		a.op("VST1.P %s, 32(R0)", list(sum, 2, "S4"))
+	}
+	a.op("SUBS $1, R4")
+	a.op("BNE next")
+	a.op("RET")
 }
 
 func (a *asm) add() {

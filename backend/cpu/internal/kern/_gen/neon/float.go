@@ -20,6 +20,11 @@ func (a *asm) float() {
 		}
 	}
 	a.fmaEach(1, 0)
+	for _, taps := range []int{3, 5} {
+		for pixels := 8; pixels > 2; pixels-- {
+			a.fmaSlide(pixels, taps)
+		}
+	}
 }
 
 // Registers of the kernels: the job, its runs, and for every pixel its patch and
@@ -241,4 +246,71 @@ func (a *asm) fmaEach(pixels, vectors int) {
 			}
 		}
 	})
+}
+
+// fmaSlide writes the sums of depthwise convolutions with rows of so many taps that are
+// as far apart as the pixels, for pixels × 8 channels: what has been loaded is
+// multiplied by the weights of all taps that it belongs to.
+func (a *asm) fmaSlide(pixels, taps int) {
+	const (
+		dst, runs, count, x, step, src, pixelsLeft = 1, 2, 3, 4, 5, 6, 7
+		tap, weights, dstStep, t0                  = 8, 9, 10, 11
+		w, values                                  = 16, 26 // vectors; two pairs of values
+	)
+	name := fmt.Sprintf("fmaSlide%d_%dx8NEON", taps, pixels)
+	doc := []string{fmt.Sprintf("%s computes, for every pixel p, %d at a time, and each of 8 outputs o,", name, pixels)}
+	a.function(name, "job *uint8", 0, 8, append(append(doc, gen.EachDoc...), "",
+		fmt.Sprintf("for rows of %d runs that are a step apart, and takes the pixels off the job.", taps))...)
+	a.op("MOVD job+0(FP), R0")
+	for _, f := range [][2]int{
+		{gen.TileDst, dst}, {gen.TileStep, step}, {gen.TileSrc, src}, {gen.TilePixels, pixelsLeft},
+		{gen.FMATap, tap}, {gen.TileWeights, weights}, {gen.TileDstStep, dstStep},
+	} {
+		a.op("MOVD %d(R0), R%d", f[0], f[1])
+	}
+	a.label("next")
+	a.op("CMP $%d, R%d", pixels, pixelsLeft)
+	a.op("BLT done")
+	a.op("SUB $%d, R%d", pixels, pixelsLeft)
+	a.op("MOVD %d(R0), R%d", gen.FMABias, t0)
+	a.op("VLD1 (R%d), %s", t0, list(0, 2, "S4"))
+	for v := 2; v < 2*pixels; v++ {
+		a.op("VMOV V%d.B16, V%d.B16", v%2, v)
+	}
+	a.op("MOVD %d(R0), R%d", gen.FMARuns, runs)
+	a.op("MOVD %d(R0), R%d", gen.FMACount, count)
+	a.label("row")
+	a.op("MOVD (R%d), R%d", runs, x)
+	a.op("ADD R%d<<2, R%d, R%d", x, src, x)
+	for k := range taps {
+		a.op("MOVD %d(R%d), R%d", 16*k+8, runs, t0)
+		a.op("MADD R%d, R%d, R%d, R%d", t0, weights, tap, t0)
+		a.op("VLD1 (R%d), %s", t0, list(w+2*k, 2, "S4"))
+	}
+	for column := range pixels + taps - 1 {
+		value := values + column%2*2
+		a.op("VLD1.P (R%d)(R%d), %s", x, step, list(value, 2, "S4"))
+		for k := range taps {
+			for v := range 2 {
+				if p := column - k; p >= 0 && p < pixels {
+					a.op("VFMLA V%d.S4, V%d.S4, V%d.S4", value+v, w+2*k+v, 2*p+v)
+				}
+			}
+		}
+	}
+	a.op("ADD $%d, R%d", 16*taps, runs)
+	a.op("SUBS $%d, R%d", taps, count)
+	a.op("BNE row")
+	for p := range pixels {
+		a.op("VST1 %s, (R%d)", list(2*p, 2, "S4"), dst)
+		a.op("ADD R%d, R%d", dstStep, dst)
+	}
+	a.op("MOVD $%d, R%d", pixels, t0)
+	a.op("MADD R%d, R%d, R%d, R%d", t0, src, step, src)
+	a.op("B next")
+	a.label("done")
+	a.op("MOVD R%d, %d(R0)", dst, gen.TileDst)
+	a.op("MOVD R%d, %d(R0)", src, gen.TileSrc)
+	a.op("MOVD R%d, %d(R0)", pixelsLeft, gen.TilePixels)
+	a.op("RET")
 }
