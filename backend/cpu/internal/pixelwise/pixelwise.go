@@ -120,6 +120,9 @@ func affine(c *schedule.Context, op *bcnn.AffineStep, in bcnn.PlanTensor) (tiles
 	}
 	if in.DType == bcnn.Uint8 && kern.BytePeriod%shape.C == 0 {
 		pixels := 2 * kern.BytePeriod / shape.C
+		if end.Scale == nil { // a byte times 1, plus 0, is the same
+			end.Scale, end.Shift = slices.Repeat([]float32{1}, shape.C), make([]float32, shape.C)
+		}
 		end.Scale, end.Shift, end.Slope = repeated(end.Scale, pixels), repeated(end.Shift, pixels), repeated(end.Slope, pixels)
 		do := func(_ *tiles.Scratch, image, from, to int) {
 			from, to = (image*shape.Pixels()+from)*shape.C, (image*shape.Pixels()+to)*shape.C
