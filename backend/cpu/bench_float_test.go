@@ -161,8 +161,8 @@ func (p *planner) mean(w bcnn.Window) {
 
 // BenchmarkFloat reports the least time of steps on float32 values in
 // microseconds, and the fraction of it that the longer of two floors is: the
-// products at the rate of a loop of nothing else, which is measured before and
-// after, and the bytes that are read and written, at the rate at which memory of
+// products, or the operations of a mean, at the rate of a loop of nothing else but
+// fused products and sums, and the bytes that are read and written, at the rate at which memory of
 // that size is read.
 func BenchmarkFloat(b *testing.B) {
 	for _, isa := range sets.Names() {
@@ -208,7 +208,11 @@ func benchmarkStep(b *testing.B, plan *bcnn.Plan, isa string) {
 	floor := float64(bytes) / rate
 	set, err := sets.Lookup(isa)
 	require.NoError(b, err)
-	if n := plan.MACs(last); n > 0 {
+	n := plan.MACs(last)
+	if op, ok := step.Op.(*bcnn.AvgPoolStep); ok && plan.Tensors[step.In[0]].DType == bcnn.Float32 {
+		n = int64((op.KH*op.KW + 3) * plan.Tensors[step.Out].Shape.Values()) // additions, and three operations to divide
+	}
+	if n > 0 {
 		loop, products := set.PeakFMA, set.PeakFMAs
 		if plan.Tensors[step.In[0]].DType == bcnn.Bits {
 			loop, products = set.Peak, set.PeakProducts

@@ -9,6 +9,9 @@ import (
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
+// minStrip is the least number of columns of a strip, the most that a kernel takes.
+const minStrip = 12
+
 // floatSource computes float32 sums in the order of the numeric contract, over
 // the taps inside the image only: adding a product of 0 would turn −0 into +0.
 type floatSource struct {
@@ -23,6 +26,10 @@ type floatSource struct {
 	end     kern.End             // of sums that are outputs
 	rest    activation.Rest
 	out     *bcnn.Tensor // where they go; nil where sums are not outputs
+
+	// strip is the number of columns that are computed from the first to the last
+	// row, where a channel is made of one; 0 for rows one after the other.
+	strip int
 
 	// Pixels from from to before to of a row have all columns of their windows
 	// inside the image.
@@ -45,6 +52,11 @@ func newFloatSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int
 	if op.Threshold == nil {
 		f.out, f.end, f.rest = c.Out, activation.End(op), activation.RestOf(op.Activation)
 		f.stride = op.Out
+		if f.each {
+			// The inputs of a strip, and its outputs of a row.
+			pixels := c.L1/4/op.Out - w.KH*((w.KW-1)*w.DilationW+1-w.StrideW)
+			f.strip = max(pixels/(w.KH*w.StrideW+1), minStrip)
+		}
 	}
 	taps := w.taps()
 	// Weights may fill registers in part only.
@@ -87,6 +99,9 @@ func (f *floatSource) sums(s *tiles.Scratch, y, x, pixels, channel, outs int) {
 	inside := f.rowsInside(s)
 	if f.out != nil && y == 0 && x == 0 {
 		f.columns(s, inside, channel, outs)
+		if f.strip > 0 {
+			f.strips(s, inside)
+		}
 	}
 	for first, end := x, x+pixels; x < end; {
 		// Pixels with the same taps inside the image.
@@ -98,7 +113,7 @@ func (f *floatSource) sums(s *tiles.Scratch, y, x, pixels, channel, outs int) {
 		case f.out == nil:
 			f.patches(s, y, x, n, f.StrideW*f.image.C)
 			f.compute(s, s.Floats[(x-first)*f.stride:], f.stride, channel, outs)
-		case !border || y < inside.from || y >= inside.to: // not one of columns
+		case !border && f.strip == 0 || y < inside.from || y >= inside.to: // not one of columns or strips
 			f.patches(s, y, x, n, f.StrideW*f.image.C)
 			f.compute(s, f.output(s, y, x, channel), f.stride, channel, outs)
 		}
@@ -134,6 +149,23 @@ func (f *floatSource) columns(s *tiles.Scratch, rows span, channel, outs int) {
 		}
 		f.patches(s, rows.from, x, rows.to-rows.from, f.StrideH*f.image.W*f.image.C)
 		f.compute(s, f.output(s, rows.from, x, channel), f.cols*f.stride, channel, outs)
+	}
+}
+
+// strips computes the pixels that have all taps inside the image, so many columns at
+// a time, from the first to the last row: of the rows of a window all but one are in
+// the cache then.
+func (f *floatSource) strips(s *tiles.Scratch, rows span) {
+	if rows.from == rows.to || f.from >= f.to {
+		return
+	}
+	n := num.CeilDiv(f.to-f.from, num.CeilDiv(f.to-f.from, f.strip))
+	for x := f.from; x < f.to; x += n {
+		f.patches(s, rows.from, x, min(n, f.to-x), f.StrideW*f.image.C)
+		for y := rows.from; y < rows.to; y++ {
+			f.compute(s, f.output(s, y, x, 0), f.stride, 0, f.groups)
+			s.Patch += f.StrideH * f.image.W * f.image.C
+		}
 	}
 }
 
@@ -185,6 +217,10 @@ func (f *floatSource) patches(s *tiles.Scratch, y, x, pixels, step int) {
 	}
 	if f.rowRuns {
 		at.RunLen *= kx1 - kx0
+	}
+	at.Slide = 0
+	if step == f.DilationW*f.image.C {
+		at.Slide = kx1 - kx0
 	}
 	s.Patch = ((s.Image*f.image.H+top+ky0*f.DilationH)*f.image.W + left + kx0*f.DilationW) * f.image.C
 }

@@ -56,9 +56,9 @@ type EndJob struct {
 
 // NewEndJob returns the job of n values of each row, of which there is at least
 // one.
-func NewEndJob[T int32 | float32](dst []float32, stride int, src []T, step, n, rows int, end End) EndJob {
+func NewEndJob[T int32 | float32 | uint8](dst []float32, stride int, src []T, step, n, rows int, end End) EndJob {
 	j := EndJob{
-		dst: unsafe.Pointer(&dst[0]), dstStep: uintptr(4 * stride), src: unsafe.Pointer(&src[0]), srcStep: uintptr(4 * step),
+		dst: unsafe.Pointer(&dst[0]), dstStep: uintptr(4 * stride), src: unsafe.Pointer(&src[0]), srcStep: uintptr(step) * unsafe.Sizeof(src[0]),
 		n: uintptr(n), rows: uintptr(rows), low: end.Low, high: end.High,
 	}
 	if end.Scale != nil {

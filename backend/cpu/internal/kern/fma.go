@@ -15,6 +15,9 @@ type FloatPatches struct {
 	Step   int
 	RunLen int
 	Runs   []FloatRun // in the order of the sums
+	// Slide is the number of consecutive runs that are Step apart: rows of a window
+	// that moves by one tap from a pixel to the next. 0 where it does not.
+	Slide int
 
 	job FMAJob // here, because what function values get is on the heap
 }
@@ -81,7 +84,7 @@ type FMAJob struct {
 	step    uintptr // bytes
 	runs    *FloatRun
 	count   uintptr // of runs
-	run     uintptr // values of a run
+	length  uintptr // of a run, in values
 	weights unsafe.Pointer
 	tap     uintptr // bytes from the weights of a tap to those of the next one
 	bias    unsafe.Pointer
@@ -91,7 +94,7 @@ type FMAJob struct {
 
 	scale, shift, slope unsafe.Pointer // of the first output; nil for none
 	clip                uintptr        // 1, else 0
-	low, high           float32
+	low, high           float32        // of a mean the number of taps, and its reciprocal
 
 	target, source *float32 // keep what dst and src point to
 }
@@ -101,12 +104,11 @@ type FMAJob struct {
 // at a time. end is that of the outputs.
 func FMATiles(kernels []func(job *uint8), dst []float32, stride int, src []float32, at *FloatPatches, w *FloatWeights, first, n int, end *End) {
 	weights, width, lane := w.Block(first)
-	tile, large, small := tiles(at.Pixels, len(kernels))
 	j := &at.job
 	*j = FMAJob{
 		dst: uintptr(unsafe.Pointer(unsafe.SliceData(dst))), dstStep: uintptr(4 * stride),
 		src: uintptr(unsafe.Pointer(unsafe.SliceData(src))), step: uintptr(4 * at.Step),
-		runs: unsafe.SliceData(at.Runs), count: uintptr(len(at.Runs)), run: uintptr(at.RunLen),
+		runs: unsafe.SliceData(at.Runs), count: uintptr(len(at.Runs)), length: uintptr(at.RunLen),
 		weights: unsafe.Pointer(&weights[lane]), tap: uintptr(4 * width), bias: unsafe.Pointer(&w.Bias[first]),
 		outputs: uintptr(n), block: uintptr(4 * w.block * w.Taps), target: unsafe.SliceData(dst), source: unsafe.SliceData(src),
 	}
@@ -119,12 +121,43 @@ func FMATiles(kernels []func(job *uint8), dst []float32, stride int, src []float
 	if end.Clip {
 		j.clip, j.low, j.high = 1, end.Low, end.High
 	}
+	j.run(kernels, at.Pixels)
+}
+
+// MeanTiles calls kernels for the means of n channels, like FMATiles.
+func MeanTiles(kernels []func(job *uint8), dst []float32, stride int, src []float32, at *FloatPatches, n int, taps, y float32) {
+	j := &at.job
+	*j = FMAJob{
+		dst: uintptr(unsafe.Pointer(unsafe.SliceData(dst))), dstStep: uintptr(4 * stride),
+		src: uintptr(unsafe.Pointer(unsafe.SliceData(src))), step: uintptr(4 * at.Step),
+		runs: unsafe.SliceData(at.Runs), count: uintptr(len(at.Runs)),
+		outputs: uintptr(n), low: taps, high: y, target: unsafe.SliceData(dst), source: unsafe.SliceData(src),
+	}
+	j.run(kernels, at.Pixels)
+}
+
+// run calls kernels for pixels.
+func (j *FMAJob) run(kernels []func(job *uint8), pixels int) {
+	tile, large, small := tiles(pixels, len(kernels))
 	j.pixels = uintptr(large * tile)
 	kernels[tile-1]((*uint8)(unsafe.Pointer(j)))
 	if small > 0 { // from where it stopped
 		j.pixels = uintptr(small * (tile - 1))
 		kernels[tile-2]((*uint8)(unsafe.Pointer(j)))
 	}
+}
+
+// Slides returns the kernels that take whole vectors of rows of at.Slide runs, of
+// kernels for 3 and for 5 runs; nil for none.
+func (at *FloatPatches) Slides(of3, of5 []func(job *uint8)) []func(job *uint8) {
+	switch {
+	case at.Pixels < 3 || len(at.Runs) == 0: // too few for the latency
+	case at.Slide == 3:
+		return of3
+	case at.Slide == 5:
+		return of5
+	}
+	return nil
 }
 
 // tiles divides pixels into tiles of at most most pixels: so many of n, then

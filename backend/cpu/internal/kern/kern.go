@@ -56,6 +56,10 @@ func (p *Pool) span() (read, written int) {
 	return (p.Pixels-1)*p.Step + last + p.Values, (p.Pixels-1)*p.DstStep + p.Values
 }
 
+// BytePeriod is the number of bytes after which the end of ScaleBytes repeats: pixels
+// of 1, 2, 3, 4, 6, 8, 12 or 24 channels.
+const BytePeriod = 24
+
 // Cost estimates what the kernels of a Set take, in nanoseconds. Within a
 // factor of two is good enough.
 type Cost struct {
@@ -131,6 +135,11 @@ type Set struct {
 	Scale      func(dst []float32, stride int, sums []int32, step, n, rows int, end End)
 	ScaleFloat func(dst []float32, stride int, sums []float32, step, n, rows int, end End)
 
+	// ScaleBytes ends bytes: dst[i] = end of float32(src[i]) as that of output
+	// i mod BytePeriod, for all of dst. The end has a scale, and twice BytePeriod
+	// outputs, of which the second half are like the first.
+	ScaleBytes func(dst []float32, src []uint8, end End)
+
 	// Mul computes dst[i] = a[i]·b[i] for all of dst.
 	Mul func(dst, a, b []float32)
 
@@ -142,8 +151,18 @@ type Set struct {
 	// Add computes dst[i] = a[i] + b[i] for all of dst, and then the activation.
 	Add func(dst, a, b []float32, act Activation)
 
-	// Choose sets dst[i] to one[i] where bit i of src is set, else to zero[i].
+	// Choose sets dst[i] to one[i mod n] where bit i of src is set, else to
+	// zero[i mod n], with n the length of both: a multiple of 64, or that of dst at
+	// least.
 	Choose func(dst []float32, src []uint64, one, zero []float32)
+
+	// PickLanes is what NewPicks lays channels out for.
+	PickLanes int
+
+	// Pick computes, for every pixel p and channel c of the output,
+	//
+	//	dst[p·len(Index) + c] = src[p·Channels + Index[c]], or 0 where Index[c] is −1
+	Pick func(dst, src []float32, picks *Picks, pixels int)
 
 	// OrPool and MaxPool compute, for every pixel p of the pool and i < Values,
 	//
@@ -155,9 +174,11 @@ type Set struct {
 	OrPool  func(dst, src []uint64, p *Pool)
 	MaxPool func(dst, src []float32, p *Pool)
 
-	// SumPool computes, for every pixel p of the pool and i < Values, the float32
-	// sum of src[p·Step + Taps[t] + i] over t, starting from that of Taps[0].
-	SumPool func(dst, src []float32, p *Pool)
+	// Mean computes, for every pixel p and channel c < n, with x[r] the values from
+	// that of run r on, the float32 sum of +0 and x[r][c] over r, in their order, and
+	// its quotient by the number of taps, whose rounded reciprocal is y, like Divide,
+	// as dst[p·n + c]. There is a pixel at least, and a run.
+	Mean func(dst, src []float32, at *FloatPatches, n int, taps, y float32)
 
 	// SumSigns computes, for every pixel p of the pool and channel c < n, the sum
 	// over t of +1 where bit c of the words from src[p·Step + Taps[t]] on is set,

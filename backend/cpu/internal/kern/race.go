@@ -96,6 +96,12 @@ func annotateElementwise(s, set *Set) {
 		readEnd(&end, n)
 		set.ScaleFloat(dst, stride, sums, step, n, rows, end)
 	}
+	s.ScaleBytes = func(dst []float32, src []uint8, end End) {
+		writes(dst)
+		reads(src[:len(dst)])
+		readEnd(&end, 2*BytePeriod)
+		set.ScaleBytes(dst, src, end)
+	}
 	s.Add = func(dst, a, b []float32, act Activation) {
 		writes(dst)
 		reads(a[:len(dst)])
@@ -113,11 +119,16 @@ func annotateElementwise(s, set *Set) {
 		writes(x)
 		set.Divide(x, n, y)
 	}
+	s.Pick = func(dst, src []float32, picks *Picks, pixels int) {
+		writes(dst[:pixels*len(picks.Index)])
+		reads(src[:pixels*picks.Channels])
+		set.Pick(dst, src, picks, pixels)
+	}
 	s.Choose = func(dst []float32, src []uint64, one, zero []float32) {
 		writes(dst)
 		reads(src[:bits.Words(len(dst))])
-		reads(one[:len(dst)])
-		reads(zero[:len(dst)])
+		reads(one[:min(len(one), len(dst))])
+		reads(zero[:min(len(zero), len(dst))])
 		set.Choose(dst, src, one, zero)
 	}
 }
@@ -131,9 +142,10 @@ func annotatePools(s, set *Set) {
 		annotatePool(dst, src, p)
 		set.MaxPool(dst, src, p)
 	}
-	s.SumPool = func(dst, src []float32, p *Pool) {
-		annotatePool(dst, src, p)
-		set.SumPool(dst, src, p)
+	s.Mean = func(dst, src []float32, at *FloatPatches, n int, taps, y float32) {
+		writes(dst[:at.Pixels*n])
+		readFloatPatches(src, at, n)
+		set.Mean(dst, src, at, n, taps, y)
 	}
 }
 

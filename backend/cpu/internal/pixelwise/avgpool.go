@@ -1,10 +1,12 @@
 package pixelwise
 
 import (
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 func newAvgPool(c *schedule.Context, op *bcnn.AvgPoolStep, in, out bcnn.PlanTensor) (tiles.Step, tiles.Size) {
@@ -20,20 +22,32 @@ func newAvgPool(c *schedule.Context, op *bcnn.AvgPoolStep, in, out bcnn.PlanTens
 		kernel, do = "mean of bits", a.bits
 	}
 	a.runs(c)
+	for i := range a.cols {
+		if in.DType == bcnn.Bits || !c.Reserve(num.Product(len(a.cols[i].taps), 16)) {
+			break // the plan is too large
+		}
+		var runs []kern.FloatRun
+		for _, t := range a.cols[i].taps {
+			runs = append(runs, kern.FloatRun{Src: t})
+		}
+		a.means = append(a.means, runs)
+	}
 	return c.Rows(kernel, out.Shape.H, pixel*float64(out.Shape.Pixels()), do), tiles.Size{}
 }
 
 type avgPool struct {
 	rowPool
-	count int // of the taps; 0 for those inside the image
+	count int               // of the taps; 0 for those inside the image
+	means [][]kern.FloatRun // the taps of each run of pixels
 }
 
-// divide makes means of the sums of so many taps.
-func (a *avgPool) divide(sums []float32, taps int) {
+// divisor returns what the sum of so many taps inside the image is divided by, and its
+// reciprocal.
+func (a *avgPool) divisor(inside int) (taps, y float32) {
 	if a.count > 0 {
-		taps = a.count
+		inside = a.count
 	}
-	a.set.Divide(sums, float32(taps), 1/float32(taps))
+	return float32(inside), 1 / float32(inside)
 }
 
 func (a *avgPool) floats(s *tiles.Scratch, image, y0, y1 int) {
@@ -41,12 +55,18 @@ func (a *avgPool) floats(s *tiles.Scratch, image, y0, y1 int) {
 		first, rows := a.taps(y)
 		dst := a.out.F32[(image*a.outShape.H+y)*a.outShape.W*a.values:]
 		src := a.in.F32[(image*a.inShape.H+first)*a.inShape.W*a.values:]
-		a.each(s, rows, func(x, left int) {
-			sums := dst[x*a.values:][:s.Pool.Pixels*a.values]
-			a.set.SumPool(sums, src[left*a.values:], &s.Pool)
-			a.divide(sums, len(s.Pool.Taps))
+		a.each(s, rows, func(run, x, left int) {
+			n := len(s.Pool.Taps)
+			s.Patches.Pixels, s.Patches.Step, s.Patches.Runs = s.Pool.Pixels, s.Pool.Step, a.means[run][:n]
+			s.Patches.Slide = 0
+			if a.StrideW == 1 {
+				s.Patches.Slide = a.cols[run].rowTaps
+			}
+			taps, y := a.divisor(n)
+			a.set.Mean(dst[x*a.values:], src[left*a.values:], &s.Patches, a.values, taps, y)
 		})
 	}
+	s.Patches.Runs = nil
 }
 
 // bits adds up ±1.
@@ -55,10 +75,11 @@ func (a *avgPool) bits(s *tiles.Scratch, image, y0, y1 int) {
 		first, rows := a.taps(y)
 		dst := a.out.F32[(image*a.outShape.H+y)*a.outShape.W*a.inShape.C:]
 		src := a.in.Words[(image*a.inShape.H+first)*a.inShape.W*a.values:]
-		a.each(s, rows, func(x, left int) {
+		a.each(s, rows, func(_, x, left int) {
 			sums := dst[x*a.inShape.C:][:s.Pool.Pixels*a.inShape.C]
 			a.set.SumSigns(sums, src[left*a.values:], a.inShape.C, &s.Pool)
-			a.divide(sums, len(s.Pool.Taps))
+			taps, y := a.divisor(len(s.Pool.Taps))
+			a.set.Divide(sums, taps, y)
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package pixelwise
 
 import (
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -43,6 +44,7 @@ func scale(dst, values []float32, factor float32) {
 
 // concat compiles a step that joins tensors along their channels.
 func concat(c *schedule.Context, out bcnn.PlanTensor) tiles.Step {
+	set := c.Set
 	parts, dst, pixels := append([]*bcnn.Tensor{c.In}, c.Others...), c.Out, out.Shape.Pixels()
 	values := out.Shape.Elements(out.DType) / pixels // of a pixel
 	do := func(_ *tiles.Scratch, image, from, to int) {
@@ -54,9 +56,7 @@ func concat(c *schedule.Context, out bcnn.PlanTensor) tiles.Step {
 		for _, part := range parts {
 			n := part.Shape.C
 			if out.DType == bcnn.Float32 {
-				for p := first; p < last; p++ {
-					copy(dst.F32[p*values+at:][:n], part.F32[p*n:])
-				}
+				set.ScaleFloat(dst.F32[first*values+at:], values, part.F32[first*n:], n, n, last-first, kern.End{})
 			} else {
 				words := bits.Words(n)
 				for p := first; p < last; p++ {
@@ -88,17 +88,29 @@ func channelRuns(index []int32) []channelRun {
 	return runs
 }
 
+// pickValues bounds the values of pixels that are picked from at a time: they are
+// read once for each vector of the output, and stay in the first-level cache.
+const pickValues = 4096
+
 // channels compiles a step that picks channels.
 func channels(c *schedule.Context, op *bcnn.ChannelsStep, in bcnn.PlanTensor) tiles.Step {
-	src, dst, pixels := c.In, c.Out, in.Shape.Pixels()
-	runs, n := channelRuns(op.Index), len(op.Index)
-	words, outWords := bits.Words(in.Shape.C), bits.Words(n)
+	src, dst, pixels, n := c.In, c.Out, in.Shape.Pixels(), len(op.Index)
+	work := c.Set.Cost.Value * float64(n)
+	if in.DType == bcnn.Float32 {
+		set, channels := c.Set, in.Shape.C
+		picks := kern.NewPicks(set.PickLanes, channels, op.Index)
+		c.Reserve(picks.Bytes())
+		chunk := max(1, pickValues/(channels+n))
+		do := func(_ *tiles.Scratch, image, from, to int) {
+			for p, last := image*pixels+from, image*pixels+to; p < last; p += chunk {
+				set.Pick(dst.F32[p*n:], src.F32[p*channels:], picks, min(chunk, last-p))
+			}
+		}
+		return c.Pixels("pick channels", pixels, work, do)
+	}
+	runs, words, outWords := channelRuns(op.Index), bits.Words(in.Shape.C), bits.Words(n)
 	do := func(_ *tiles.Scratch, image, from, to int) {
 		for p := image*pixels + from; p < image*pixels+to; p++ {
-			if in.DType == bcnn.Float32 {
-				pick(dst.F32[p*n:][:n], src.F32[p*in.Shape.C:][:in.Shape.C], op.Index, runs)
-				continue
-			}
 			out, row := dst.Words[p*outWords:][:outWords], src.Words[p*words:][:words]
 			clear(out)
 			for _, r := range runs {
@@ -106,26 +118,5 @@ func channels(c *schedule.Context, op *bcnn.ChannelsStep, in bcnn.PlanTensor) ti
 			}
 		}
 	}
-	return c.Pixels("pick channels", pixels, c.Set.Cost.Value*float64(n), do)
-}
-
-// pick copies runs of channels, or one channel after the other where they are short.
-func pick(dst, src []float32, index []int32, runs []channelRun) {
-	const short = 4 // channels that are copied one by one as fast
-	if len(runs)*short > len(index) {
-		for c, from := range index {
-			dst[c] = 0
-			if from >= 0 {
-				dst[c] = src[from]
-			}
-		}
-		return
-	}
-	for _, r := range runs {
-		if r.from < 0 {
-			clear(dst[r.to:][:r.n])
-		} else {
-			copy(dst[r.to:][:r.n], src[r.from:])
-		}
-	}
+	return c.Pixels("pick channels", pixels, work, do)
 }

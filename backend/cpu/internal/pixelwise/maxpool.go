@@ -86,9 +86,9 @@ func (m *rowPool) runs(c *schedule.Context) {
 }
 
 // each calls do for the runs of an output row whose windows have so many rows
-// inside the image: output pixels from x on, and the first column of the first
-// window. What is to be done with them is in s.Pool.
-func (m *rowPool) each(s *tiles.Scratch, rows int, do func(x, left int)) {
+// inside the image: which of them it is, output pixels from x on, and the first column
+// of the first window. What is to be done with them is in s.Pool.
+func (m *rowPool) each(s *tiles.Scratch, rows int, do func(run, x, left int)) {
 	for i := range m.cols {
 		r := &m.cols[i]
 		for p := 0; p < r.pixels; p += m.chunk {
@@ -99,7 +99,7 @@ func (m *rowPool) each(s *tiles.Scratch, rows int, do func(x, left int)) {
 				Taps: r.taps[:rows*r.rowTaps], Values: m.values,
 				Step: m.StrideW * m.values, DstStep: m.values, Pixels: min(m.chunk, r.pixels-p),
 			}
-			do(r.x+p, r.left+p*m.StrideW)
+			do(i, r.x+p, r.left+p*m.StrideW)
 		}
 	}
 	s.Pool = kern.Pool{}
@@ -117,7 +117,7 @@ func (m *maxPool) bits(s *tiles.Scratch, image, y0, y1 int) {
 		first, rows := m.taps(y)
 		dst := m.out.Words[(image*m.outShape.H+y)*m.outShape.W*m.values:][:m.outShape.W*m.values]
 		src := m.in.Words[(image*m.inShape.H+first)*m.inShape.W*m.values:]
-		m.each(s, rows, func(x, left int) { m.set.OrPool(dst[x*m.values:], src[left*m.values:], &s.Pool) })
+		m.each(s, rows, func(_, x, left int) { m.set.OrPool(dst[x*m.values:], src[left*m.values:], &s.Pool) })
 		if m.flip != nil {
 			for ; len(dst) > 0; dst = dst[m.values:] {
 				for i, v := range m.flip {
@@ -135,6 +135,6 @@ func (m *maxPool) floats(s *tiles.Scratch, image, y0, y1 int) {
 		first, rows := m.taps(y)
 		dst := m.out.F32[(image*m.outShape.H+y)*m.outShape.W*m.values:]
 		src := m.in.F32[(image*m.inShape.H+first)*m.inShape.W*m.values:]
-		m.each(s, rows, func(x, left int) { m.set.MaxPool(dst[x*m.values:], src[left*m.values:], &s.Pool) })
+		m.each(s, rows, func(_, x, left int) { m.set.MaxPool(dst[x*m.values:], src[left*m.values:], &s.Pool) })
 	}
 }

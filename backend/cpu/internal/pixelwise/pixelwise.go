@@ -53,7 +53,7 @@ func Compile(c *schedule.Context, op bcnn.StepOp, in, out bcnn.PlanTensor) (tile
 func add(c *schedule.Context, op *bcnn.AddStep, shape bcnn.Shape) tiles.Step {
 	set, a, b, dst := c.Set, c.In, c.Others[0], c.Out
 	// Slopes are repeated over a few pixels of few channels.
-	pixels := max(1, min(affineValues/shape.C, shape.Pixels()))
+	pixels := max(1, min(addValues/shape.C, shape.Pixels()))
 	act := activation.Of(op.Activation)
 	rest := activation.RestOf(op.Activation)
 	act.Slope = repeated(act.Slope, pixels)
@@ -110,9 +110,10 @@ func affine(c *schedule.Context, op *bcnn.AffineStep, in bcnn.PlanTensor) (tiles
 		}
 		one, zero := value(1), value(-1)
 		pixels := 1
-		if shape.C%bits.WordBits == 0 { // the bits of several pixels are dense
-			pixels = max(1, min(affineValues/shape.C, shape.Pixels()))
-			one, zero = repeated(one, pixels), repeated(zero, pixels)
+		if shape.C%bits.WordBits == 0 { // the bits of pixels are dense
+			pixels = shape.Pixels()
+			n := max(1, min(affineValues/shape.C, pixels))
+			one, zero = repeated(one, n), repeated(zero, n)
 		}
 		do := func(_ *tiles.Scratch, image, from, to int) {
 			end := image*shape.Pixels() + to
@@ -123,30 +124,52 @@ func affine(c *schedule.Context, op *bcnn.AffineStep, in bcnn.PlanTensor) (tiles
 		}
 		return c.Pixels("choose one of two values", shape.Pixels(), work, do), tiles.Size{}
 	}
-	// Few channels are too little for a call: scale and shift are repeated.
+	if in.DType == bcnn.Uint8 && kern.BytePeriod%shape.C == 0 {
+		pixels := 2 * kern.BytePeriod / shape.C
+		if end.Scale == nil { // a byte times 1, plus 0, is the same
+			end.Scale, end.Shift = slices.Repeat([]float32{1}, shape.C), make([]float32, shape.C)
+		}
+		end.Scale, end.Shift, end.Slope = repeated(end.Scale, pixels), repeated(end.Shift, pixels), repeated(end.Slope, pixels)
+		do := func(_ *tiles.Scratch, image, from, to int) {
+			from, to = (image*shape.Pixels()+from)*shape.C, (image*shape.Pixels()+to)*shape.C
+			set.ScaleBytes(dst.F32[from:to], src.U8[from:to], end)
+			rest.Do(dst.F32[from:to], 0, to-from, 1)
+		}
+		return c.Pixels("scale", shape.Pixels(), work, do), tiles.Size{}
+	}
+	// Few channels are too little for a row: scale and shift are repeated.
 	pixels := max(1, min(affineValues/shape.C, shape.W))
+	row := pixels * shape.C
 	end.Scale, end.Shift, end.Slope = repeated(end.Scale, pixels), repeated(end.Shift, pixels), repeated(end.Slope, pixels)
+	if in.DType == bcnn.Float32 {
+		do := func(_ *tiles.Scratch, image, from, to int) {
+			from, to = (image*shape.Pixels()+from)*shape.C, (image*shape.Pixels()+to)*shape.C
+			rows, left := (to-from)/row, (to-from)%row
+			out, values := dst.F32[from:to], src.F32[from:to]
+			set.ScaleFloat(out, row, values, row, row, rows, end)
+			set.ScaleFloat(out[rows*row:], left, values[rows*row:], left, left, 1, end)
+			rest.Do(out, 0, len(out), 1)
+		}
+		return c.Pixels("scale", shape.Pixels(), work, do), tiles.Size{}
+	}
 	do := func(s *tiles.Scratch, image, from, to int) {
 		last := image*shape.Pixels() + to
 		for p := image*shape.Pixels() + from; p < last; p += pixels {
 			n := min(pixels, last-p) * shape.C
-			var values []float32
-			if in.DType == bcnn.Float32 {
-				values = src.F32[p*shape.C:][:n]
-			} else {
-				values = s.Floats[:n]
-				set.Floats(values, src.U8[p*shape.C:][:n])
-			}
-			set.ScaleFloat(dst.F32[p*shape.C:], n, values, n, n, 1, end)
+			set.Floats(s.Floats[:n], src.U8[p*shape.C:][:n])
+			set.ScaleFloat(dst.F32[p*shape.C:], n, s.Floats, n, n, 1, end)
 			rest.Do(dst.F32[p*shape.C:], n, n, 1)
 		}
 	}
-	return c.Pixels("scale", shape.Pixels(), work, do), tiles.Size{Floats: pixels * shape.C}
+	return c.Pixels("scale", shape.Pixels(), work, do), tiles.Size{Floats: row}
 }
 
 // affineValues is the number of values that are scaled at a time, if a pixel has
 // no more.
-const affineValues = 2048
+const affineValues = 512
+
+// addValues is that of the values of a call that adds.
+const addValues = 2048
 
 // repeated returns a row of values n times; nil stays nil.
 func repeated(values []float32, n int) []float32 {

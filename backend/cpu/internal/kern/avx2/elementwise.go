@@ -46,6 +46,16 @@ func scaleFloat(dst []float32, stride int, sums []float32, step, n, rows int, en
 	}
 }
 
+func scaleBytes(dst []float32, src []uint8, end kern.End) {
+	const period = 24
+	whole := len(dst) / period * period
+	if whole > 0 {
+		job := kern.NewEndJob(dst, 0, src, 0, whole/period, 1, end)
+		scaleBytesAVX2(job.Address())
+	}
+	generic.ScaleBytes(dst[whole:], src[whole:], end)
+}
+
 func add(dst, a, b []float32, act kern.Activation) {
 	if len(dst) > 0 {
 		job := kern.NewAddJob(dst, a, b, act)
@@ -67,6 +77,28 @@ func divide(x []float32, n, y float32) {
 
 func choose(dst []float32, src []uint64, one, zero []float32) {
 	if len(dst) > 0 {
-		chooseAVX2(&dst[0], (*uint8)(unsafe.Pointer(&src[0])), &one[0], &zero[0], len(dst))
+		chooseAVX2(&dst[0], (*uint8)(unsafe.Pointer(&src[0])), &one[0], &zero[0], len(dst), len(one))
 	}
+}
+
+func pick(dst, src []float32, p *kern.Picks, pixels int) {
+	const lanes = 8
+	if pixels == 0 {
+		return
+	}
+	for i := range p.Vectors {
+		v := &p.Vectors[i]
+		job := p.Job(v, lanes, dst, src, pixels)
+		switch address := job.Address(); v.Each {
+		case 1:
+			pick1AVX2(address)
+		case 2:
+			pick2AVX2(address)
+		case 3:
+			pick3AVX2(address)
+		default:
+			pick4AVX2(address)
+		}
+	}
+	generic.PickFrom(dst, src, p, pixels, p.Done(lanes))
 }

@@ -14,146 +14,125 @@ DATA laneMasks<>+48(SB)/8, $0x0000000000000000
 DATA laneMasks<>+56(SB)/8, $0x0000000000000000
 GLOBL laneMasks<>(SB), RODATA|NOPTR, $64
 
+DATA inOrder<>+0(SB)/8, $0x0000000400000000
+DATA inOrder<>+8(SB)/8, $0x0000000500000001
+DATA inOrder<>+16(SB)/8, $0x0000000600000002
+DATA inOrder<>+24(SB)/8, $0x0000000700000003
+GLOBL inOrder<>(SB), RODATA|NOPTR, $32
+
 // func thresholdAVX2(dst *uint64, values *int32, t *int32, words int, pixels int, step int, stride int)
 // Requires: AVX, AVX2
 TEXT ·thresholdAVX2(SB), NOSPLIT, $0-56
-	MOVQ dst+0(FP), AX
-	MOVQ values+8(FP), CX
-	MOVQ t+16(FP), DX
-	MOVQ pixels+32(FP), DI
-
-pixel:
-	MOVQ AX, R8
-	ADDQ step+40(FP), R8
-	MOVQ CX, R9
-	ADDQ stride+48(FP), R9
-	MOVQ words+24(FP), BX
-	MOVQ t+16(FP), DX
+	MOVQ    dst+0(FP), AX
+	MOVQ    values+8(FP), CX
+	MOVQ    t+16(FP), DX
+	MOVQ    words+24(FP), BX
+	MOVQ    step+40(FP), SI
+	MOVQ    stride+48(FP), DI
+	VMOVDQU inOrder<>+0(SB), Y0
 
 next:
-	XORQ      R10, R10
-	VMOVDQU   (DX), Y0
-	VPCMPGTD  (CX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x00, SI
-	ORQ       SI, R10
-	VMOVDQU   32(DX), Y0
-	VPCMPGTD  32(CX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x08, SI
-	ORQ       SI, R10
-	VMOVDQU   64(DX), Y0
-	VPCMPGTD  64(CX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x10, SI
-	ORQ       SI, R10
-	VMOVDQU   96(DX), Y0
-	VPCMPGTD  96(CX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x18, SI
-	ORQ       SI, R10
-	VMOVDQU   128(DX), Y0
-	VPCMPGTD  128(CX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x20, SI
-	ORQ       SI, R10
-	VMOVDQU   160(DX), Y0
-	VPCMPGTD  160(CX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x28, SI
-	ORQ       SI, R10
-	VMOVDQU   192(DX), Y0
-	VPCMPGTD  192(CX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x30, SI
-	ORQ       SI, R10
-	VMOVDQU   224(DX), Y0
-	VPCMPGTD  224(CX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x38, SI
-	ORQ       SI, R10
-	NOTQ      R10
-	MOVQ      R10, (AX)
+	VMOVUPS (DX), Y1
+	VMOVUPS 32(DX), Y2
+	VMOVUPS 64(DX), Y3
+	VMOVUPS 96(DX), Y4
+	VMOVUPS 128(DX), Y5
+	VMOVUPS 160(DX), Y6
+	VMOVUPS 192(DX), Y7
+	VMOVUPS 224(DX), Y8
+	MOVQ    pixels+32(FP), R8
+	MOVQ    AX, R9
+	MOVQ    CX, R10
+
+pixel:
+	VPCMPGTD  (R10), Y1, Y9
+	VPCMPGTD  32(R10), Y2, Y10
+	VPCMPGTD  64(R10), Y3, Y11
+	VPCMPGTD  96(R10), Y4, Y12
+	VPACKSSDW Y10, Y9, Y9
+	VPACKSSDW Y12, Y11, Y11
+	VPACKSSWB Y11, Y9, Y9
+	VPERMD    Y9, Y0, Y9
+	VPMOVMSKB Y9, R11
+	NOTL      R11
+	MOVL      R11, (R9)
+	VPCMPGTD  128(R10), Y5, Y9
+	VPCMPGTD  160(R10), Y6, Y10
+	VPCMPGTD  192(R10), Y7, Y11
+	VPCMPGTD  224(R10), Y8, Y12
+	VPACKSSDW Y10, Y9, Y9
+	VPACKSSDW Y12, Y11, Y11
+	VPACKSSWB Y11, Y9, Y9
+	VPERMD    Y9, Y0, Y9
+	VPMOVMSKB Y9, R11
+	NOTL      R11
+	MOVL      R11, 4(R9)
+	ADDQ      SI, R9
+	ADDQ      DI, R10
+	DECQ      R8
+	JNE       pixel
 	ADDQ      $0x08, AX
 	ADDQ      $0x00000100, CX
 	ADDQ      $0x00000100, DX
 	DECQ      BX
 	JNE       next
-	MOVQ      R8, AX
-	MOVQ      R9, CX
-	DECQ      DI
-	JNE       pixel
 	VZEROUPPER
 	RET
 
 // func thresholdFloatAVX2(dst *uint64, values *float32, t *float32, words int, pixels int, step int, stride int)
-// Requires: AVX
+// Requires: AVX, AVX2
 TEXT ·thresholdFloatAVX2(SB), NOSPLIT, $0-56
-	MOVQ dst+0(FP), AX
-	MOVQ values+8(FP), CX
-	MOVQ t+16(FP), DX
-	MOVQ pixels+32(FP), DI
-
-pixel:
-	MOVQ AX, R8
-	ADDQ step+40(FP), R8
-	MOVQ CX, R9
-	ADDQ stride+48(FP), R9
-	MOVQ words+24(FP), BX
-	MOVQ t+16(FP), DX
+	MOVQ    dst+0(FP), AX
+	MOVQ    values+8(FP), CX
+	MOVQ    t+16(FP), DX
+	MOVQ    words+24(FP), BX
+	MOVQ    step+40(FP), SI
+	MOVQ    stride+48(FP), DI
+	VMOVDQU inOrder<>+0(SB), Y0
 
 next:
-	XORQ      R10, R10
-	VMOVUPS   (CX), Y0
-	VCMPPS    $0x0d, (DX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x00, SI
-	ORQ       SI, R10
-	VMOVUPS   32(CX), Y0
-	VCMPPS    $0x0d, 32(DX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x08, SI
-	ORQ       SI, R10
-	VMOVUPS   64(CX), Y0
-	VCMPPS    $0x0d, 64(DX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x10, SI
-	ORQ       SI, R10
-	VMOVUPS   96(CX), Y0
-	VCMPPS    $0x0d, 96(DX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x18, SI
-	ORQ       SI, R10
-	VMOVUPS   128(CX), Y0
-	VCMPPS    $0x0d, 128(DX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x20, SI
-	ORQ       SI, R10
-	VMOVUPS   160(CX), Y0
-	VCMPPS    $0x0d, 160(DX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x28, SI
-	ORQ       SI, R10
-	VMOVUPS   192(CX), Y0
-	VCMPPS    $0x0d, 192(DX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x30, SI
-	ORQ       SI, R10
-	VMOVUPS   224(CX), Y0
-	VCMPPS    $0x0d, 224(DX), Y0, Y0
-	VMOVMSKPS Y0, SI
-	SHLQ      $0x38, SI
-	ORQ       SI, R10
-	MOVQ      R10, (AX)
+	VMOVUPS (DX), Y1
+	VMOVUPS 32(DX), Y2
+	VMOVUPS 64(DX), Y3
+	VMOVUPS 96(DX), Y4
+	VMOVUPS 128(DX), Y5
+	VMOVUPS 160(DX), Y6
+	VMOVUPS 192(DX), Y7
+	VMOVUPS 224(DX), Y8
+	MOVQ    pixels+32(FP), R8
+	MOVQ    AX, R9
+	MOVQ    CX, R10
+
+pixel:
+	VCMPPS    $0x02, (R10), Y1, Y9
+	VCMPPS    $0x02, 32(R10), Y2, Y10
+	VCMPPS    $0x02, 64(R10), Y3, Y11
+	VCMPPS    $0x02, 96(R10), Y4, Y12
+	VPACKSSDW Y10, Y9, Y9
+	VPACKSSDW Y12, Y11, Y11
+	VPACKSSWB Y11, Y9, Y9
+	VPERMD    Y9, Y0, Y9
+	VPMOVMSKB Y9, R11
+	MOVL      R11, (R9)
+	VCMPPS    $0x02, 128(R10), Y5, Y9
+	VCMPPS    $0x02, 160(R10), Y6, Y10
+	VCMPPS    $0x02, 192(R10), Y7, Y11
+	VCMPPS    $0x02, 224(R10), Y8, Y12
+	VPACKSSDW Y10, Y9, Y9
+	VPACKSSDW Y12, Y11, Y11
+	VPACKSSWB Y11, Y9, Y9
+	VPERMD    Y9, Y0, Y9
+	VPMOVMSKB Y9, R11
+	MOVL      R11, 4(R9)
+	ADDQ      SI, R9
+	ADDQ      DI, R10
+	DECQ      R8
+	JNE       pixel
 	ADDQ      $0x08, AX
 	ADDQ      $0x00000100, CX
 	ADDQ      $0x00000100, DX
 	DECQ      BX
 	JNE       next
-	MOVQ      R8, AX
-	MOVQ      R9, CX
-	DECQ      DI
-	JNE       pixel
 	VZEROUPPER
 	RET
 
@@ -600,6 +579,95 @@ rowend:
 	VZEROUPPER
 	RET
 
+// func scaleBytesAVX2(job *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·scaleBytesAVX2(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    16(AX), DX
+	MOVQ    56(AX), BX
+	MOVQ    80(AX), SI
+	MOVQ    64(AX), DI
+	MOVQ    40(AX), R8
+	MOVQ    48(AX), R9
+	VMOVUPS (R8), Y0
+	VMOVUPS (R9), Y1
+	VMOVUPS 32(R8), Y2
+	VMOVUPS 32(R9), Y3
+	VMOVUPS 64(R8), Y4
+	VMOVUPS 64(R9), Y5
+
+next:
+	VPMOVZXBD   (DX), Y6
+	VCVTDQ2PS   Y6, Y6
+	VFMADD213PS Y1, Y0, Y6
+	TESTQ       BX, BX
+	JEQ         sloped0
+	VXORPS      Y8, Y8, Y8
+	VMOVUPS     (BX), Y7
+	VMULPS      Y6, Y7, Y7
+	VCMPPS      $0x11, Y8, Y6, Y8
+	VBLENDVPS   Y8, Y7, Y6, Y6
+
+sloped0:
+	TESTQ        SI, SI
+	JEQ          clipped0
+	VBROADCASTSS 88(AX), Y7
+	VMAXPS       Y7, Y6, Y6
+	VBROADCASTSS 92(AX), Y7
+	VMINPS       Y7, Y6, Y6
+
+clipped0:
+	VMOVUPS     Y6, (CX)
+	VPMOVZXBD   8(DX), Y6
+	VCVTDQ2PS   Y6, Y6
+	VFMADD213PS Y3, Y2, Y6
+	TESTQ       BX, BX
+	JEQ         sloped1
+	VXORPS      Y8, Y8, Y8
+	VMOVUPS     32(BX), Y7
+	VMULPS      Y6, Y7, Y7
+	VCMPPS      $0x11, Y8, Y6, Y8
+	VBLENDVPS   Y8, Y7, Y6, Y6
+
+sloped1:
+	TESTQ        SI, SI
+	JEQ          clipped1
+	VBROADCASTSS 88(AX), Y7
+	VMAXPS       Y7, Y6, Y6
+	VBROADCASTSS 92(AX), Y7
+	VMINPS       Y7, Y6, Y6
+
+clipped1:
+	VMOVUPS     Y6, 32(CX)
+	VPMOVZXBD   16(DX), Y6
+	VCVTDQ2PS   Y6, Y6
+	VFMADD213PS Y5, Y4, Y6
+	TESTQ       BX, BX
+	JEQ         sloped2
+	VXORPS      Y8, Y8, Y8
+	VMOVUPS     64(BX), Y7
+	VMULPS      Y6, Y7, Y7
+	VCMPPS      $0x11, Y8, Y6, Y8
+	VBLENDVPS   Y8, Y7, Y6, Y6
+
+sloped2:
+	TESTQ        SI, SI
+	JEQ          clipped2
+	VBROADCASTSS 88(AX), Y7
+	VMAXPS       Y7, Y6, Y6
+	VBROADCASTSS 92(AX), Y7
+	VMINPS       Y7, Y6, Y6
+
+clipped2:
+	VMOVUPS Y6, 64(CX)
+	ADDQ    $0x18, DX
+	ADDQ    $0x00000060, CX
+	DECQ    DI
+	JNE     next
+	VZEROUPPER
+	RET
+
 // func mulAVX2(dst *float32, a *float32, b *float32, n int)
 // Requires: AVX
 TEXT ·mulAVX2(SB), NOSPLIT, $0-32
@@ -674,60 +742,94 @@ done:
 	VZEROUPPER
 	RET
 
-DATA byteBits<>+0(SB)/8, $0x0000000200000001
-DATA byteBits<>+8(SB)/8, $0x0000000800000004
-DATA byteBits<>+16(SB)/8, $0x0000002000000010
-DATA byteBits<>+24(SB)/8, $0x0000008000000040
-GLOBL byteBits<>(SB), RODATA|NOPTR, $32
+DATA toSign<>+0(SB)/8, $0x0000001e0000001f
+DATA toSign<>+8(SB)/8, $0x0000001c0000001d
+DATA toSign<>+16(SB)/8, $0x0000001a0000001b
+DATA toSign<>+24(SB)/8, $0x0000001800000019
+GLOBL toSign<>(SB), RODATA|NOPTR, $32
 
-// func chooseAVX2(dst *float32, src *uint8, one *float32, zero *float32, n int)
+// func chooseAVX2(dst *float32, src *uint8, one *float32, zero *float32, n int, period int)
 // Requires: AVX, AVX2
-TEXT ·chooseAVX2(SB), NOSPLIT, $0-40
-	MOVQ    src+8(FP), AX
-	MOVQ    dst+0(FP), CX
-	MOVQ    one+16(FP), DX
-	MOVQ    zero+24(FP), BX
-	MOVQ    n+32(FP), SI
-	VMOVDQU byteBits<>+0(SB), Y0
-	VMOVDQU byteBits<>+0(SB), Y1
-	VPSLLD  $0x08, Y1, Y1
-	VMOVDQU byteBits<>+0(SB), Y2
-	VPSLLD  $0x10, Y2, Y2
-	VMOVDQU byteBits<>+0(SB), Y3
-	VPSLLD  $0x18, Y3, Y3
+TEXT ·chooseAVX2(SB), NOSPLIT, $0-48
+	MOVQ     src+8(FP), AX
+	MOVQ     dst+0(FP), CX
+	MOVQ     one+16(FP), DX
+	MOVQ     zero+24(FP), BX
+	MOVQ     n+32(FP), SI
+	MOVQ     period+40(FP), DI
+	VMOVDQU  toSign<>+0(SB), Y0
+	VPCMPEQD Y1, Y1, Y1
+	VPSRLD   $0x1f, Y1, Y1
+	VPSLLD   $0x03, Y1, Y1
+	VPSUBD   Y1, Y0, Y1
+	VPCMPEQD Y2, Y2, Y2
+	VPSRLD   $0x1f, Y2, Y2
+	VPSLLD   $0x03, Y2, Y2
+	VPSUBD   Y2, Y1, Y2
+	VPCMPEQD Y3, Y3, Y3
+	VPSRLD   $0x1f, Y3, Y3
+	VPSLLD   $0x03, Y3, Y3
+	VPSUBD   Y3, Y2, Y3
 
 many:
-	CMPQ         SI, $0x20
-	JLT          few
+	CMPQ  SI, $0x40
+	JLT   few
+	TESTQ DI, DI
+	JNE   inside
+	MOVQ  one+16(FP), DX
+	MOVQ  zero+24(FP), BX
+	MOVQ  period+40(FP), DI
+
+inside:
 	VPBROADCASTD (AX), Y4
-	VPAND        Y0, Y4, Y5
-	VPCMPEQD     Y0, Y5, Y5
+	VPSLLVD      Y0, Y4, Y5
 	VMOVUPS      (BX), Y6
 	VBLENDVPS    Y5, (DX), Y6, Y6
 	VMOVUPS      Y6, (CX)
-	VPAND        Y1, Y4, Y5
-	VPCMPEQD     Y1, Y5, Y5
+	VPSLLVD      Y1, Y4, Y5
 	VMOVUPS      32(BX), Y6
 	VBLENDVPS    Y5, 32(DX), Y6, Y6
 	VMOVUPS      Y6, 32(CX)
-	VPAND        Y2, Y4, Y5
-	VPCMPEQD     Y2, Y5, Y5
+	VPSLLVD      Y2, Y4, Y5
 	VMOVUPS      64(BX), Y6
 	VBLENDVPS    Y5, 64(DX), Y6, Y6
 	VMOVUPS      Y6, 64(CX)
-	VPAND        Y3, Y4, Y4
-	VPCMPEQD     Y3, Y4, Y4
+	VPSLLVD      Y3, Y4, Y4
 	VMOVUPS      96(BX), Y5
 	VBLENDVPS    Y4, 96(DX), Y5, Y5
 	VMOVUPS      Y5, 96(CX)
-	ADDQ         $0x04, AX
-	ADDQ         $0x00000080, CX
-	ADDQ         $0x00000080, DX
-	ADDQ         $0x00000080, BX
-	SUBQ         $0x20, SI
+	VPBROADCASTD 4(AX), Y4
+	VPSLLVD      Y0, Y4, Y5
+	VMOVUPS      128(BX), Y6
+	VBLENDVPS    Y5, 128(DX), Y6, Y6
+	VMOVUPS      Y6, 128(CX)
+	VPSLLVD      Y1, Y4, Y5
+	VMOVUPS      160(BX), Y6
+	VBLENDVPS    Y5, 160(DX), Y6, Y6
+	VMOVUPS      Y6, 160(CX)
+	VPSLLVD      Y2, Y4, Y5
+	VMOVUPS      192(BX), Y6
+	VBLENDVPS    Y5, 192(DX), Y6, Y6
+	VMOVUPS      Y6, 192(CX)
+	VPSLLVD      Y3, Y4, Y4
+	VMOVUPS      224(BX), Y5
+	VBLENDVPS    Y4, 224(DX), Y5, Y5
+	VMOVUPS      Y5, 224(CX)
+	ADDQ         $0x08, AX
+	ADDQ         $0x00000100, CX
+	ADDQ         $0x00000100, DX
+	ADDQ         $0x00000100, BX
+	SUBQ         $0x40, DI
+	SUBQ         $0x40, SI
 	JMP          many
 
 few:
+	TESTQ DI, DI
+	JNE   last
+	MOVQ  one+16(FP), DX
+	MOVQ  zero+24(FP), BX
+
+last:
 whole:
 	CMPQ         SI, $0x08
 	JLT          rest
@@ -735,8 +837,7 @@ whole:
 	INCQ         AX
 	VMOVD        DI, X1
 	VPBROADCASTD X1, Y1
-	VPAND        Y0, Y1, Y1
-	VPCMPEQD     Y0, Y1, Y1
+	VPSLLVD      Y0, Y1, Y1
 	VMOVUPS      (DX), Y2
 	VMOVUPS      (BX), Y3
 	VBLENDVPS    Y1, Y2, Y3, Y3
@@ -758,13 +859,178 @@ rest:
 	INCQ         AX
 	VMOVD        DI, X2
 	VPBROADCASTD X2, Y2
-	VPAND        Y0, Y2, Y2
-	VPCMPEQD     Y0, Y2, Y2
+	VPSLLVD      Y0, Y2, Y2
 	VMASKMOVPS   (DX), Y1, Y0
 	VMASKMOVPS   (BX), Y1, Y3
 	VBLENDVPS    Y2, Y0, Y3, Y3
 	VMASKMOVPS   Y3, Y1, (CX)
 
 done:
+	VZEROUPPER
+	RET
+
+// func pick1AVX2(job *byte)
+// Requires: AVX, AVX2
+TEXT ·pick1AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 32(AX), BX
+	MOVQ 48(AX), SI
+	MOVQ 16(AX), DI
+	MOVQ 24(AX), R8
+
+vector:
+	MOVQ    (BX), R12
+	VMOVDQU 16(BX), Y0
+	VMOVDQU 80(BX), Y1
+	MOVQ    CX, R9
+	MOVQ    DX, R10
+	MOVQ    40(AX), R11
+
+pixel:
+	VPERMPS (R10)(R12*1), Y0, Y2
+	VPAND   Y1, Y2, Y2
+	VMOVUPS Y2, (R9)
+	ADDQ    DI, R9
+	ADDQ    R8, R10
+	DECQ    R11
+	JNE     pixel
+	ADDQ    $+32, CX
+	ADDQ    $+128, BX
+	DECQ    SI
+	JNE     vector
+	VZEROUPPER
+	RET
+
+// func pick2AVX2(job *byte)
+// Requires: AVX, AVX2
+TEXT ·pick2AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 32(AX), BX
+	MOVQ 48(AX), SI
+	MOVQ 16(AX), DI
+	MOVQ 24(AX), R8
+
+vector:
+	MOVQ    (BX), R12
+	VMOVDQU 16(BX), Y0
+	VMOVDQU 80(BX), Y1
+	MOVQ    128(BX), R13
+	VMOVDQU 144(BX), Y2
+	VMOVDQU 208(BX), Y3
+	MOVQ    CX, R9
+	MOVQ    DX, R10
+	MOVQ    40(AX), R11
+
+pixel:
+	VPERMPS   (R10)(R12*1), Y0, Y4
+	VPAND     Y1, Y4, Y4
+	VPERMPS   (R10)(R13*1), Y2, Y5
+	VBLENDVPS Y3, Y5, Y4, Y4
+	VMOVUPS   Y4, (R9)
+	ADDQ      DI, R9
+	ADDQ      R8, R10
+	DECQ      R11
+	JNE       pixel
+	ADDQ      $+32, CX
+	ADDQ      $+256, BX
+	DECQ      SI
+	JNE       vector
+	VZEROUPPER
+	RET
+
+// func pick3AVX2(job *byte)
+// Requires: AVX, AVX2
+TEXT ·pick3AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 32(AX), BX
+	MOVQ 48(AX), SI
+	MOVQ 16(AX), DI
+	MOVQ 24(AX), R8
+
+vector:
+	MOVQ    (BX), R12
+	VMOVDQU 16(BX), Y0
+	VMOVDQU 80(BX), Y1
+	MOVQ    128(BX), R13
+	VMOVDQU 144(BX), Y2
+	VMOVDQU 208(BX), Y3
+	MOVQ    256(BX), R14
+	VMOVDQU 272(BX), Y4
+	VMOVDQU 336(BX), Y5
+	MOVQ    CX, R9
+	MOVQ    DX, R10
+	MOVQ    40(AX), R11
+
+pixel:
+	VPERMPS   (R10)(R12*1), Y0, Y6
+	VPAND     Y1, Y6, Y6
+	VPERMPS   (R10)(R13*1), Y2, Y7
+	VBLENDVPS Y3, Y7, Y6, Y6
+	VPERMPS   (R10)(R14*1), Y4, Y7
+	VBLENDVPS Y5, Y7, Y6, Y6
+	VMOVUPS   Y6, (R9)
+	ADDQ      DI, R9
+	ADDQ      R8, R10
+	DECQ      R11
+	JNE       pixel
+	ADDQ      $+32, CX
+	ADDQ      $+384, BX
+	DECQ      SI
+	JNE       vector
+	VZEROUPPER
+	RET
+
+// func pick4AVX2(job *byte)
+// Requires: AVX, AVX2
+TEXT ·pick4AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 32(AX), BX
+	MOVQ 48(AX), SI
+	MOVQ 16(AX), DI
+	MOVQ 24(AX), R8
+
+vector:
+	MOVQ    (BX), R12
+	VMOVDQU 16(BX), Y0
+	VMOVDQU 80(BX), Y1
+	MOVQ    128(BX), R13
+	VMOVDQU 144(BX), Y2
+	VMOVDQU 208(BX), Y3
+	MOVQ    256(BX), R14
+	VMOVDQU 272(BX), Y4
+	VMOVDQU 336(BX), Y5
+	MOVQ    384(BX), R15
+	VMOVDQU 400(BX), Y6
+	VMOVDQU 464(BX), Y7
+	MOVQ    CX, R9
+	MOVQ    DX, R10
+	MOVQ    40(AX), R11
+
+pixel:
+	VPERMPS   (R10)(R12*1), Y0, Y8
+	VPAND     Y1, Y8, Y8
+	VPERMPS   (R10)(R13*1), Y2, Y9
+	VBLENDVPS Y3, Y9, Y8, Y8
+	VPERMPS   (R10)(R14*1), Y4, Y9
+	VBLENDVPS Y5, Y9, Y8, Y8
+	VPERMPS   (R10)(R15*1), Y6, Y9
+	VBLENDVPS Y7, Y9, Y8, Y8
+	VMOVUPS   Y8, (R9)
+	ADDQ      DI, R9
+	ADDQ      R8, R10
+	DECQ      R11
+	JNE       pixel
+	ADDQ      $+32, CX
+	ADDQ      $+512, BX
+	DECQ      SI
+	JNE       vector
 	VZEROUPPER
 	RET

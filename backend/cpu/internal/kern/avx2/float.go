@@ -11,6 +11,9 @@ var (
 	fmaPixels8  = []func(*uint8){fmaPixels1x8AVX2, fmaPixels2x8AVX2, fmaPixels3x8AVX2, fmaPixels4x8AVX2, fmaPixels5x8AVX2, fmaPixels6x8AVX2}
 	fmaEach16   = []func(*uint8){fmaEach1x16AVX2, fmaEach2x16AVX2, fmaEach3x16AVX2, fmaEach4x16AVX2, fmaEach5x16AVX2, fmaEach6x16AVX2}
 	fmaEach8    = []func(*uint8){fmaEach1x8AVX2, fmaEach2x8AVX2, fmaEach3x8AVX2, fmaEach4x8AVX2, fmaEach5x8AVX2, fmaEach6x8AVX2}
+	// Of rows of 3 and of 5 runs, a step apart.
+	fmaSlide3 = []func(*uint8){nil, nil, fmaSlide3_3x8AVX2, fmaSlide3_4x8AVX2, fmaSlide3_5x8AVX2, fmaSlide3_6x8AVX2, fmaSlide3_7x8AVX2, fmaSlide3_8x8AVX2}
+	fmaSlide5 = []func(*uint8){nil, nil, fmaSlide5_3x8AVX2, fmaSlide5_4x8AVX2, fmaSlide5_5x8AVX2, fmaSlide5_6x8AVX2, fmaSlide5_7x8AVX2, fmaSlide5_8x8AVX2}
 )
 
 func fmaPixels(dst []float32, stride int, src []float32, at *kern.FloatPatches, w *kern.FloatWeights, first, n int, end kern.End) {
@@ -29,10 +32,14 @@ func fmaPixels(dst []float32, stride int, src []float32, at *kern.FloatPatches, 
 }
 
 func fmaEach(dst []float32, stride int, src []float32, at *kern.FloatPatches, w *kern.FloatWeights, end kern.End) {
+	slides := at.Slides(fmaSlide3, fmaSlide5)
 	for c := 0; c < w.Outputs; {
 		kernels, n := fmaEach16, (w.Outputs-c)&^15
 		if n == 0 {
 			kernels, n = fmaEach8, min(w.Outputs-c, 8)
+		}
+		if slides != nil && n >= 8 {
+			kernels = slides
 		}
 		kern.FMATiles(kernels, dst[c:], stride, src[c:], at, w, c, n, &end)
 		end = end.From(n)

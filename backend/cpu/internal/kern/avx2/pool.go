@@ -10,51 +10,57 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
-// poolRow calls a kernel; it returns false where the pool is nothing for it.
-func poolRow[T uint64 | float32](dst, src []T, p *kern.Pool, kind poolKind) bool {
+func orPool(dst, src []uint64, p *kern.Pool) {
 	var taps [kern.MaxPoolTaps]int
+	four := len(p.Taps) == 4
 	job, ok := kern.NewPoolJob(dst, src, p, &taps)
-	if !ok {
-		return false
-	}
-	switch address := job.Address(); {
-	case kind == maxima:
-		maxPoolAVX2(address)
-	case kind == sums:
-		sumPoolAVX2(address)
-	case len(p.Taps) == 4:
-		orPool4AVX2(address, p.Flip)
+	switch {
+	case !ok || p.Flip != 0 && !four:
+		generic.OrPool(dst, src, p)
+	case four:
+		orPool4AVX2(job.Address(), p.Flip)
 	default:
-		orPoolAVX2(address)
+		orPoolAVX2(job.Address())
 	}
 	runtime.KeepAlive(dst)
 	runtime.KeepAlive(src)
-	return true
-}
-
-type poolKind int
-
-const (
-	ors poolKind = iota
-	maxima
-	sums
-)
-
-func orPool(dst, src []uint64, p *kern.Pool) {
-	if p.Flip != 0 && len(p.Taps) != 4 || !poolRow(dst, src, p, ors) {
-		generic.OrPool(dst, src, p)
-	}
 }
 
 func maxPool(dst, src []float32, p *kern.Pool) {
-	if !poolRow(dst, src, p, maxima) {
+	var taps [kern.MaxPoolTaps]int
+	job, ok := kern.NewPoolJob(dst, src, p, &taps)
+	if !ok {
 		generic.MaxPool(dst, src, p)
+		return
 	}
+	maxPoolAVX2(job.Address())
+	runtime.KeepAlive(dst)
+	runtime.KeepAlive(src)
 }
 
-func sumPool(dst, src []float32, p *kern.Pool) {
-	if !poolRow(dst, src, p, sums) {
-		generic.SumPoolBy(dst, src, p, add)
+// The kernels of means, of 1, 2, … pixels at a time.
+var (
+	mean64 = []func(*uint8){mean1x64AVX2}
+	mean16 = []func(*uint8){mean1x16AVX2, mean2x16AVX2, mean3x16AVX2, mean4x16AVX2, mean5x16AVX2, mean6x16AVX2}
+	mean8  = []func(*uint8){mean1x8AVX2, mean2x8AVX2, mean3x8AVX2, mean4x8AVX2, mean5x8AVX2, mean6x8AVX2}
+	// Of rows of 3 runs, a step apart.
+	meanSlide3 = []func(*uint8){nil, nil, meanSlide3_3x8AVX2, meanSlide3_4x8AVX2, meanSlide3_5x8AVX2, meanSlide3_6x8AVX2, meanSlide3_7x8AVX2, meanSlide3_8x8AVX2}
+)
+
+func mean(dst, src []float32, at *kern.FloatPatches, n int, taps, y float32) {
+	slides := at.Slides(meanSlide3, nil)
+	for c := 0; c < n; {
+		kernels, some := mean16, (n-c)&^15
+		switch {
+		case slides != nil && n-c >= 8:
+			kernels, some = slides, (n-c)&^7
+		case at.Pixels == 1 && n-c >= 64:
+			kernels, some = mean64, (n-c)&^63
+		case some == 0:
+			kernels, some = mean8, min(n-c, 8)
+		}
+		kern.MeanTiles(kernels, dst[c:], n, src[c:], at, some, taps, y)
+		c += some
 	}
 }
 

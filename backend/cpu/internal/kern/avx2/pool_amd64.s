@@ -4,6 +4,1810 @@
 
 #include "textflag.h"
 
+DATA laneMasks<>+0(SB)/8, $0xffffffffffffffff
+DATA laneMasks<>+8(SB)/8, $0xffffffffffffffff
+DATA laneMasks<>+16(SB)/8, $0xffffffffffffffff
+DATA laneMasks<>+24(SB)/8, $0xffffffffffffffff
+DATA laneMasks<>+32(SB)/8, $0x0000000000000000
+DATA laneMasks<>+40(SB)/8, $0x0000000000000000
+DATA laneMasks<>+48(SB)/8, $0x0000000000000000
+DATA laneMasks<>+56(SB)/8, $0x0000000000000000
+GLOBL laneMasks<>(SB), RODATA|NOPTR, $64
+
+// func mean1x64AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·mean1x64AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ 80(AX), $0x01
+	JLT  done
+	MOVQ 16(AX), CX
+	XORQ DX, DX
+
+channels:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   32(AX), BX
+	MOVQ   40(AX), SI
+
+run:
+	MOVQ         (BX), DI
+	LEAQ         (DX)(DI*4), DI
+	VADDPS       (CX)(DI*1), Y0, Y0
+	VADDPS       32(CX)(DI*1), Y1, Y1
+	VADDPS       64(CX)(DI*1), Y2, Y2
+	VADDPS       96(CX)(DI*1), Y3, Y3
+	VADDPS       128(CX)(DI*1), Y4, Y4
+	VADDPS       160(CX)(DI*1), Y5, Y5
+	VADDPS       192(CX)(DI*1), Y6, Y6
+	VADDPS       224(CX)(DI*1), Y7, Y7
+	ADDQ         $0x10, BX
+	DECQ         SI
+	JNE          run
+	VBROADCASTSS 136(AX), Y8
+	VBROADCASTSS 140(AX), Y9
+	VMULPS       Y9, Y0, Y10
+	VFNMADD231PS Y8, Y10, Y0
+	VFMADD213PS  Y10, Y9, Y0
+	VMULPS       Y9, Y1, Y10
+	VFNMADD231PS Y8, Y10, Y1
+	VFMADD213PS  Y10, Y9, Y1
+	VMULPS       Y9, Y2, Y10
+	VFNMADD231PS Y8, Y10, Y2
+	VFMADD213PS  Y10, Y9, Y2
+	VMULPS       Y9, Y3, Y10
+	VFNMADD231PS Y8, Y10, Y3
+	VFMADD213PS  Y10, Y9, Y3
+	VMULPS       Y9, Y4, Y10
+	VFNMADD231PS Y8, Y10, Y4
+	VFMADD213PS  Y10, Y9, Y4
+	VMULPS       Y9, Y5, Y10
+	VFNMADD231PS Y8, Y10, Y5
+	VFMADD213PS  Y10, Y9, Y5
+	VMULPS       Y9, Y6, Y10
+	VFNMADD231PS Y8, Y10, Y6
+	VFMADD213PS  Y10, Y9, Y6
+	VMULPS       Y9, Y7, Y10
+	VFNMADD231PS Y8, Y10, Y7
+	VFMADD213PS  Y10, Y9, Y7
+	MOVQ         (AX), BX
+	ADDQ         DX, BX
+	VMOVUPS      Y0, (BX)
+	VMOVUPS      Y1, 32(BX)
+	VMOVUPS      Y2, 64(BX)
+	VMOVUPS      Y3, 96(BX)
+	VMOVUPS      Y4, 128(BX)
+	VMOVUPS      Y5, 160(BX)
+	VMOVUPS      Y6, 192(BX)
+	VMOVUPS      Y7, 224(BX)
+	ADDQ         $+256, DX
+	MOVQ         DX, BX
+	SHRQ         $0x02, BX
+	CMPQ         BX, 88(AX)
+	JNE          channels
+	MOVQ         (AX), DX
+	ADDQ         8(AX), DX
+	MOVQ         DX, (AX)
+	ADDQ         24(AX), CX
+	MOVQ         CX, 16(AX)
+	SUBQ         $0x01, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func mean6x16AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·mean6x16AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ 80(AX), $0x06
+	JLT  done
+	MOVQ 16(AX), CX
+	MOVQ CX, DX
+	ADDQ 24(AX), DX
+	MOVQ DX, BX
+	ADDQ 24(AX), BX
+	MOVQ BX, SI
+	ADDQ 24(AX), SI
+	MOVQ SI, DI
+	ADDQ 24(AX), DI
+	MOVQ DI, R8
+	ADDQ 24(AX), R8
+	XORQ R9, R9
+
+channels:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	MOVQ   32(AX), R10
+	MOVQ   40(AX), R11
+
+run:
+	MOVQ         (R10), R12
+	LEAQ         (R9)(R12*4), R12
+	VADDPS       (CX)(R12*1), Y0, Y0
+	VADDPS       (DX)(R12*1), Y2, Y2
+	VADDPS       (BX)(R12*1), Y4, Y4
+	VADDPS       (SI)(R12*1), Y6, Y6
+	VADDPS       (DI)(R12*1), Y8, Y8
+	VADDPS       (R8)(R12*1), Y10, Y10
+	VADDPS       32(CX)(R12*1), Y1, Y1
+	VADDPS       32(DX)(R12*1), Y3, Y3
+	VADDPS       32(BX)(R12*1), Y5, Y5
+	VADDPS       32(SI)(R12*1), Y7, Y7
+	VADDPS       32(DI)(R12*1), Y9, Y9
+	VADDPS       32(R8)(R12*1), Y11, Y11
+	ADDQ         $0x10, R10
+	DECQ         R11
+	JNE          run
+	VBROADCASTSS 136(AX), Y12
+	VBROADCASTSS 140(AX), Y13
+	VMULPS       Y13, Y0, Y14
+	VFNMADD231PS Y12, Y14, Y0
+	VFMADD213PS  Y14, Y13, Y0
+	VMULPS       Y13, Y1, Y14
+	VFNMADD231PS Y12, Y14, Y1
+	VFMADD213PS  Y14, Y13, Y1
+	VMULPS       Y13, Y2, Y14
+	VFNMADD231PS Y12, Y14, Y2
+	VFMADD213PS  Y14, Y13, Y2
+	VMULPS       Y13, Y3, Y14
+	VFNMADD231PS Y12, Y14, Y3
+	VFMADD213PS  Y14, Y13, Y3
+	VMULPS       Y13, Y4, Y14
+	VFNMADD231PS Y12, Y14, Y4
+	VFMADD213PS  Y14, Y13, Y4
+	VMULPS       Y13, Y5, Y14
+	VFNMADD231PS Y12, Y14, Y5
+	VFMADD213PS  Y14, Y13, Y5
+	VMULPS       Y13, Y6, Y14
+	VFNMADD231PS Y12, Y14, Y6
+	VFMADD213PS  Y14, Y13, Y6
+	VMULPS       Y13, Y7, Y14
+	VFNMADD231PS Y12, Y14, Y7
+	VFMADD213PS  Y14, Y13, Y7
+	VMULPS       Y13, Y8, Y14
+	VFNMADD231PS Y12, Y14, Y8
+	VFMADD213PS  Y14, Y13, Y8
+	VMULPS       Y13, Y9, Y14
+	VFNMADD231PS Y12, Y14, Y9
+	VFMADD213PS  Y14, Y13, Y9
+	VMULPS       Y13, Y10, Y14
+	VFNMADD231PS Y12, Y14, Y10
+	VFMADD213PS  Y14, Y13, Y10
+	VMULPS       Y13, Y11, Y14
+	VFNMADD231PS Y12, Y14, Y11
+	VFMADD213PS  Y14, Y13, Y11
+	MOVQ         (AX), R10
+	ADDQ         R9, R10
+	VMOVUPS      Y0, (R10)
+	VMOVUPS      Y1, 32(R10)
+	ADDQ         8(AX), R10
+	VMOVUPS      Y2, (R10)
+	VMOVUPS      Y3, 32(R10)
+	ADDQ         8(AX), R10
+	VMOVUPS      Y4, (R10)
+	VMOVUPS      Y5, 32(R10)
+	ADDQ         8(AX), R10
+	VMOVUPS      Y6, (R10)
+	VMOVUPS      Y7, 32(R10)
+	ADDQ         8(AX), R10
+	VMOVUPS      Y8, (R10)
+	VMOVUPS      Y9, 32(R10)
+	ADDQ         8(AX), R10
+	VMOVUPS      Y10, (R10)
+	VMOVUPS      Y11, 32(R10)
+	ADDQ         $+64, R9
+	MOVQ         R9, R10
+	SHRQ         $0x02, R10
+	CMPQ         R10, 88(AX)
+	JNE          channels
+	MOVQ         (AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), R8
+	MOVQ         R8, 16(AX)
+	SUBQ         $0x06, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func mean5x16AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·mean5x16AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ 80(AX), $0x05
+	JLT  done
+	MOVQ 16(AX), CX
+	MOVQ CX, DX
+	ADDQ 24(AX), DX
+	MOVQ DX, BX
+	ADDQ 24(AX), BX
+	MOVQ BX, SI
+	ADDQ 24(AX), SI
+	MOVQ SI, DI
+	ADDQ 24(AX), DI
+	XORQ R8, R8
+
+channels:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	MOVQ   32(AX), R9
+	MOVQ   40(AX), R10
+
+run:
+	MOVQ         (R9), R11
+	LEAQ         (R8)(R11*4), R11
+	VADDPS       (CX)(R11*1), Y0, Y0
+	VADDPS       (DX)(R11*1), Y2, Y2
+	VADDPS       (BX)(R11*1), Y4, Y4
+	VADDPS       (SI)(R11*1), Y6, Y6
+	VADDPS       (DI)(R11*1), Y8, Y8
+	VADDPS       32(CX)(R11*1), Y1, Y1
+	VADDPS       32(DX)(R11*1), Y3, Y3
+	VADDPS       32(BX)(R11*1), Y5, Y5
+	VADDPS       32(SI)(R11*1), Y7, Y7
+	VADDPS       32(DI)(R11*1), Y9, Y9
+	ADDQ         $0x10, R9
+	DECQ         R10
+	JNE          run
+	VBROADCASTSS 136(AX), Y10
+	VBROADCASTSS 140(AX), Y11
+	VMULPS       Y11, Y0, Y12
+	VFNMADD231PS Y10, Y12, Y0
+	VFMADD213PS  Y12, Y11, Y0
+	VMULPS       Y11, Y1, Y12
+	VFNMADD231PS Y10, Y12, Y1
+	VFMADD213PS  Y12, Y11, Y1
+	VMULPS       Y11, Y2, Y12
+	VFNMADD231PS Y10, Y12, Y2
+	VFMADD213PS  Y12, Y11, Y2
+	VMULPS       Y11, Y3, Y12
+	VFNMADD231PS Y10, Y12, Y3
+	VFMADD213PS  Y12, Y11, Y3
+	VMULPS       Y11, Y4, Y12
+	VFNMADD231PS Y10, Y12, Y4
+	VFMADD213PS  Y12, Y11, Y4
+	VMULPS       Y11, Y5, Y12
+	VFNMADD231PS Y10, Y12, Y5
+	VFMADD213PS  Y12, Y11, Y5
+	VMULPS       Y11, Y6, Y12
+	VFNMADD231PS Y10, Y12, Y6
+	VFMADD213PS  Y12, Y11, Y6
+	VMULPS       Y11, Y7, Y12
+	VFNMADD231PS Y10, Y12, Y7
+	VFMADD213PS  Y12, Y11, Y7
+	VMULPS       Y11, Y8, Y12
+	VFNMADD231PS Y10, Y12, Y8
+	VFMADD213PS  Y12, Y11, Y8
+	VMULPS       Y11, Y9, Y12
+	VFNMADD231PS Y10, Y12, Y9
+	VFMADD213PS  Y12, Y11, Y9
+	MOVQ         (AX), R9
+	ADDQ         R8, R9
+	VMOVUPS      Y0, (R9)
+	VMOVUPS      Y1, 32(R9)
+	ADDQ         8(AX), R9
+	VMOVUPS      Y2, (R9)
+	VMOVUPS      Y3, 32(R9)
+	ADDQ         8(AX), R9
+	VMOVUPS      Y4, (R9)
+	VMOVUPS      Y5, 32(R9)
+	ADDQ         8(AX), R9
+	VMOVUPS      Y6, (R9)
+	VMOVUPS      Y7, 32(R9)
+	ADDQ         8(AX), R9
+	VMOVUPS      Y8, (R9)
+	VMOVUPS      Y9, 32(R9)
+	ADDQ         $+64, R8
+	MOVQ         R8, R9
+	SHRQ         $0x02, R9
+	CMPQ         R9, 88(AX)
+	JNE          channels
+	MOVQ         (AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), DI
+	MOVQ         DI, 16(AX)
+	SUBQ         $0x05, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func mean4x16AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·mean4x16AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ 80(AX), $0x04
+	JLT  done
+	MOVQ 16(AX), CX
+	MOVQ CX, DX
+	ADDQ 24(AX), DX
+	MOVQ DX, BX
+	ADDQ 24(AX), BX
+	MOVQ BX, SI
+	ADDQ 24(AX), SI
+	XORQ DI, DI
+
+channels:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   32(AX), R8
+	MOVQ   40(AX), R9
+
+run:
+	MOVQ         (R8), R10
+	LEAQ         (DI)(R10*4), R10
+	VADDPS       (CX)(R10*1), Y0, Y0
+	VADDPS       (DX)(R10*1), Y2, Y2
+	VADDPS       (BX)(R10*1), Y4, Y4
+	VADDPS       (SI)(R10*1), Y6, Y6
+	VADDPS       32(CX)(R10*1), Y1, Y1
+	VADDPS       32(DX)(R10*1), Y3, Y3
+	VADDPS       32(BX)(R10*1), Y5, Y5
+	VADDPS       32(SI)(R10*1), Y7, Y7
+	ADDQ         $0x10, R8
+	DECQ         R9
+	JNE          run
+	VBROADCASTSS 136(AX), Y8
+	VBROADCASTSS 140(AX), Y9
+	VMULPS       Y9, Y0, Y10
+	VFNMADD231PS Y8, Y10, Y0
+	VFMADD213PS  Y10, Y9, Y0
+	VMULPS       Y9, Y1, Y10
+	VFNMADD231PS Y8, Y10, Y1
+	VFMADD213PS  Y10, Y9, Y1
+	VMULPS       Y9, Y2, Y10
+	VFNMADD231PS Y8, Y10, Y2
+	VFMADD213PS  Y10, Y9, Y2
+	VMULPS       Y9, Y3, Y10
+	VFNMADD231PS Y8, Y10, Y3
+	VFMADD213PS  Y10, Y9, Y3
+	VMULPS       Y9, Y4, Y10
+	VFNMADD231PS Y8, Y10, Y4
+	VFMADD213PS  Y10, Y9, Y4
+	VMULPS       Y9, Y5, Y10
+	VFNMADD231PS Y8, Y10, Y5
+	VFMADD213PS  Y10, Y9, Y5
+	VMULPS       Y9, Y6, Y10
+	VFNMADD231PS Y8, Y10, Y6
+	VFMADD213PS  Y10, Y9, Y6
+	VMULPS       Y9, Y7, Y10
+	VFNMADD231PS Y8, Y10, Y7
+	VFMADD213PS  Y10, Y9, Y7
+	MOVQ         (AX), R8
+	ADDQ         DI, R8
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      Y1, 32(R8)
+	ADDQ         8(AX), R8
+	VMOVUPS      Y2, (R8)
+	VMOVUPS      Y3, 32(R8)
+	ADDQ         8(AX), R8
+	VMOVUPS      Y4, (R8)
+	VMOVUPS      Y5, 32(R8)
+	ADDQ         8(AX), R8
+	VMOVUPS      Y6, (R8)
+	VMOVUPS      Y7, 32(R8)
+	ADDQ         $+64, DI
+	MOVQ         DI, R8
+	SHRQ         $0x02, R8
+	CMPQ         R8, 88(AX)
+	JNE          channels
+	MOVQ         (AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), SI
+	MOVQ         SI, 16(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func mean3x16AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·mean3x16AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ 80(AX), $0x03
+	JLT  done
+	MOVQ 16(AX), CX
+	MOVQ CX, DX
+	ADDQ 24(AX), DX
+	MOVQ DX, BX
+	ADDQ 24(AX), BX
+	XORQ SI, SI
+
+channels:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+
+run:
+	MOVQ         (DI), R9
+	LEAQ         (SI)(R9*4), R9
+	VADDPS       (CX)(R9*1), Y0, Y0
+	VADDPS       (DX)(R9*1), Y2, Y2
+	VADDPS       (BX)(R9*1), Y4, Y4
+	VADDPS       32(CX)(R9*1), Y1, Y1
+	VADDPS       32(DX)(R9*1), Y3, Y3
+	VADDPS       32(BX)(R9*1), Y5, Y5
+	ADDQ         $0x10, DI
+	DECQ         R8
+	JNE          run
+	VBROADCASTSS 136(AX), Y6
+	VBROADCASTSS 140(AX), Y7
+	VMULPS       Y7, Y0, Y8
+	VFNMADD231PS Y6, Y8, Y0
+	VFMADD213PS  Y8, Y7, Y0
+	VMULPS       Y7, Y1, Y8
+	VFNMADD231PS Y6, Y8, Y1
+	VFMADD213PS  Y8, Y7, Y1
+	VMULPS       Y7, Y2, Y8
+	VFNMADD231PS Y6, Y8, Y2
+	VFMADD213PS  Y8, Y7, Y2
+	VMULPS       Y7, Y3, Y8
+	VFNMADD231PS Y6, Y8, Y3
+	VFMADD213PS  Y8, Y7, Y3
+	VMULPS       Y7, Y4, Y8
+	VFNMADD231PS Y6, Y8, Y4
+	VFMADD213PS  Y8, Y7, Y4
+	VMULPS       Y7, Y5, Y8
+	VFNMADD231PS Y6, Y8, Y5
+	VFMADD213PS  Y8, Y7, Y5
+	MOVQ         (AX), DI
+	ADDQ         SI, DI
+	VMOVUPS      Y0, (DI)
+	VMOVUPS      Y1, 32(DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y2, (DI)
+	VMOVUPS      Y3, 32(DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y4, (DI)
+	VMOVUPS      Y5, 32(DI)
+	ADDQ         $+64, SI
+	MOVQ         SI, DI
+	SHRQ         $0x02, DI
+	CMPQ         DI, 88(AX)
+	JNE          channels
+	MOVQ         (AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), BX
+	MOVQ         BX, 16(AX)
+	SUBQ         $0x03, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func mean2x16AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·mean2x16AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ 80(AX), $0x02
+	JLT  done
+	MOVQ 16(AX), CX
+	MOVQ CX, DX
+	ADDQ 24(AX), DX
+	XORQ BX, BX
+
+channels:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   32(AX), SI
+	MOVQ   40(AX), DI
+
+run:
+	MOVQ         (SI), R8
+	LEAQ         (BX)(R8*4), R8
+	VADDPS       (CX)(R8*1), Y0, Y0
+	VADDPS       (DX)(R8*1), Y2, Y2
+	VADDPS       32(CX)(R8*1), Y1, Y1
+	VADDPS       32(DX)(R8*1), Y3, Y3
+	ADDQ         $0x10, SI
+	DECQ         DI
+	JNE          run
+	VBROADCASTSS 136(AX), Y4
+	VBROADCASTSS 140(AX), Y5
+	VMULPS       Y5, Y0, Y6
+	VFNMADD231PS Y4, Y6, Y0
+	VFMADD213PS  Y6, Y5, Y0
+	VMULPS       Y5, Y1, Y6
+	VFNMADD231PS Y4, Y6, Y1
+	VFMADD213PS  Y6, Y5, Y1
+	VMULPS       Y5, Y2, Y6
+	VFNMADD231PS Y4, Y6, Y2
+	VFMADD213PS  Y6, Y5, Y2
+	VMULPS       Y5, Y3, Y6
+	VFNMADD231PS Y4, Y6, Y3
+	VFMADD213PS  Y6, Y5, Y3
+	MOVQ         (AX), SI
+	ADDQ         BX, SI
+	VMOVUPS      Y0, (SI)
+	VMOVUPS      Y1, 32(SI)
+	ADDQ         8(AX), SI
+	VMOVUPS      Y2, (SI)
+	VMOVUPS      Y3, 32(SI)
+	ADDQ         $+64, BX
+	MOVQ         BX, SI
+	SHRQ         $0x02, SI
+	CMPQ         SI, 88(AX)
+	JNE          channels
+	MOVQ         (AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), DX
+	MOVQ         DX, 16(AX)
+	SUBQ         $0x02, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func mean1x16AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·mean1x16AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ 80(AX), $0x01
+	JLT  done
+	MOVQ 16(AX), CX
+	XORQ DX, DX
+
+channels:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	MOVQ   32(AX), BX
+	MOVQ   40(AX), SI
+
+run:
+	MOVQ         (BX), DI
+	LEAQ         (DX)(DI*4), DI
+	VADDPS       (CX)(DI*1), Y0, Y0
+	VADDPS       32(CX)(DI*1), Y1, Y1
+	ADDQ         $0x10, BX
+	DECQ         SI
+	JNE          run
+	VBROADCASTSS 136(AX), Y2
+	VBROADCASTSS 140(AX), Y3
+	VMULPS       Y3, Y0, Y4
+	VFNMADD231PS Y2, Y4, Y0
+	VFMADD213PS  Y4, Y3, Y0
+	VMULPS       Y3, Y1, Y4
+	VFNMADD231PS Y2, Y4, Y1
+	VFMADD213PS  Y4, Y3, Y1
+	MOVQ         (AX), BX
+	ADDQ         DX, BX
+	VMOVUPS      Y0, (BX)
+	VMOVUPS      Y1, 32(BX)
+	ADDQ         $+64, DX
+	MOVQ         DX, BX
+	SHRQ         $0x02, BX
+	CMPQ         BX, 88(AX)
+	JNE          channels
+	MOVQ         (AX), DX
+	ADDQ         8(AX), DX
+	MOVQ         DX, (AX)
+	ADDQ         24(AX), CX
+	MOVQ         CX, 16(AX)
+	SUBQ         $0x01, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func mean6x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·mean6x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	MOVQ    88(AX), CX
+	LEAQ    laneMasks<>+32(SB), DX
+	SHLQ    $0x02, CX
+	SUBQ    CX, DX
+	VMOVUPS (DX), Y0
+
+next:
+	CMPQ   80(AX), $0x06
+	JLT    done
+	MOVQ   16(AX), CX
+	MOVQ   CX, DX
+	ADDQ   24(AX), DX
+	MOVQ   DX, BX
+	ADDQ   24(AX), BX
+	MOVQ   BX, SI
+	ADDQ   24(AX), SI
+	MOVQ   SI, DI
+	ADDQ   24(AX), DI
+	MOVQ   DI, R8
+	ADDQ   24(AX), R8
+	XORQ   R9, R9
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	MOVQ   32(AX), R10
+	MOVQ   40(AX), R11
+
+run:
+	MOVQ         (R10), R12
+	LEAQ         (R9)(R12*4), R12
+	VMASKMOVPS   (CX)(R12*1), Y0, Y7
+	VADDPS       Y7, Y1, Y1
+	VMASKMOVPS   (DX)(R12*1), Y0, Y7
+	VADDPS       Y7, Y2, Y2
+	VMASKMOVPS   (BX)(R12*1), Y0, Y7
+	VADDPS       Y7, Y3, Y3
+	VMASKMOVPS   (SI)(R12*1), Y0, Y7
+	VADDPS       Y7, Y4, Y4
+	VMASKMOVPS   (DI)(R12*1), Y0, Y7
+	VADDPS       Y7, Y5, Y5
+	VMASKMOVPS   (R8)(R12*1), Y0, Y7
+	VADDPS       Y7, Y6, Y6
+	ADDQ         $0x10, R10
+	DECQ         R11
+	JNE          run
+	VBROADCASTSS 136(AX), Y7
+	VBROADCASTSS 140(AX), Y8
+	VMULPS       Y8, Y1, Y9
+	VFNMADD231PS Y7, Y9, Y1
+	VFMADD213PS  Y9, Y8, Y1
+	VMULPS       Y8, Y2, Y9
+	VFNMADD231PS Y7, Y9, Y2
+	VFMADD213PS  Y9, Y8, Y2
+	VMULPS       Y8, Y3, Y9
+	VFNMADD231PS Y7, Y9, Y3
+	VFMADD213PS  Y9, Y8, Y3
+	VMULPS       Y8, Y4, Y9
+	VFNMADD231PS Y7, Y9, Y4
+	VFMADD213PS  Y9, Y8, Y4
+	VMULPS       Y8, Y5, Y9
+	VFNMADD231PS Y7, Y9, Y5
+	VFMADD213PS  Y9, Y8, Y5
+	VMULPS       Y8, Y6, Y9
+	VFNMADD231PS Y7, Y9, Y6
+	VFMADD213PS  Y9, Y8, Y6
+	MOVQ         (AX), CX
+	ADDQ         R9, CX
+	VMASKMOVPS   Y1, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y2, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y3, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y4, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y5, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y6, Y0, (CX)
+	MOVQ         (AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), R8
+	MOVQ         R8, 16(AX)
+	SUBQ         $0x06, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func mean5x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·mean5x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	MOVQ    88(AX), CX
+	LEAQ    laneMasks<>+32(SB), DX
+	SHLQ    $0x02, CX
+	SUBQ    CX, DX
+	VMOVUPS (DX), Y0
+
+next:
+	CMPQ   80(AX), $0x05
+	JLT    done
+	MOVQ   16(AX), CX
+	MOVQ   CX, DX
+	ADDQ   24(AX), DX
+	MOVQ   DX, BX
+	ADDQ   24(AX), BX
+	MOVQ   BX, SI
+	ADDQ   24(AX), SI
+	MOVQ   SI, DI
+	ADDQ   24(AX), DI
+	XORQ   R8, R8
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   32(AX), R9
+	MOVQ   40(AX), R10
+
+run:
+	MOVQ         (R9), R11
+	LEAQ         (R8)(R11*4), R11
+	VMASKMOVPS   (CX)(R11*1), Y0, Y6
+	VADDPS       Y6, Y1, Y1
+	VMASKMOVPS   (DX)(R11*1), Y0, Y6
+	VADDPS       Y6, Y2, Y2
+	VMASKMOVPS   (BX)(R11*1), Y0, Y6
+	VADDPS       Y6, Y3, Y3
+	VMASKMOVPS   (SI)(R11*1), Y0, Y6
+	VADDPS       Y6, Y4, Y4
+	VMASKMOVPS   (DI)(R11*1), Y0, Y6
+	VADDPS       Y6, Y5, Y5
+	ADDQ         $0x10, R9
+	DECQ         R10
+	JNE          run
+	VBROADCASTSS 136(AX), Y6
+	VBROADCASTSS 140(AX), Y7
+	VMULPS       Y7, Y1, Y8
+	VFNMADD231PS Y6, Y8, Y1
+	VFMADD213PS  Y8, Y7, Y1
+	VMULPS       Y7, Y2, Y8
+	VFNMADD231PS Y6, Y8, Y2
+	VFMADD213PS  Y8, Y7, Y2
+	VMULPS       Y7, Y3, Y8
+	VFNMADD231PS Y6, Y8, Y3
+	VFMADD213PS  Y8, Y7, Y3
+	VMULPS       Y7, Y4, Y8
+	VFNMADD231PS Y6, Y8, Y4
+	VFMADD213PS  Y8, Y7, Y4
+	VMULPS       Y7, Y5, Y8
+	VFNMADD231PS Y6, Y8, Y5
+	VFMADD213PS  Y8, Y7, Y5
+	MOVQ         (AX), CX
+	ADDQ         R8, CX
+	VMASKMOVPS   Y1, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y2, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y3, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y4, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y5, Y0, (CX)
+	MOVQ         (AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), DI
+	MOVQ         DI, 16(AX)
+	SUBQ         $0x05, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func mean4x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·mean4x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	MOVQ    88(AX), CX
+	LEAQ    laneMasks<>+32(SB), DX
+	SHLQ    $0x02, CX
+	SUBQ    CX, DX
+	VMOVUPS (DX), Y0
+
+next:
+	CMPQ   80(AX), $0x04
+	JLT    done
+	MOVQ   16(AX), CX
+	MOVQ   CX, DX
+	ADDQ   24(AX), DX
+	MOVQ   DX, BX
+	ADDQ   24(AX), BX
+	MOVQ   BX, SI
+	ADDQ   24(AX), SI
+	XORQ   DI, DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	MOVQ   32(AX), R8
+	MOVQ   40(AX), R9
+
+run:
+	MOVQ         (R8), R10
+	LEAQ         (DI)(R10*4), R10
+	VMASKMOVPS   (CX)(R10*1), Y0, Y5
+	VADDPS       Y5, Y1, Y1
+	VMASKMOVPS   (DX)(R10*1), Y0, Y5
+	VADDPS       Y5, Y2, Y2
+	VMASKMOVPS   (BX)(R10*1), Y0, Y5
+	VADDPS       Y5, Y3, Y3
+	VMASKMOVPS   (SI)(R10*1), Y0, Y5
+	VADDPS       Y5, Y4, Y4
+	ADDQ         $0x10, R8
+	DECQ         R9
+	JNE          run
+	VBROADCASTSS 136(AX), Y5
+	VBROADCASTSS 140(AX), Y6
+	VMULPS       Y6, Y1, Y7
+	VFNMADD231PS Y5, Y7, Y1
+	VFMADD213PS  Y7, Y6, Y1
+	VMULPS       Y6, Y2, Y7
+	VFNMADD231PS Y5, Y7, Y2
+	VFMADD213PS  Y7, Y6, Y2
+	VMULPS       Y6, Y3, Y7
+	VFNMADD231PS Y5, Y7, Y3
+	VFMADD213PS  Y7, Y6, Y3
+	VMULPS       Y6, Y4, Y7
+	VFNMADD231PS Y5, Y7, Y4
+	VFMADD213PS  Y7, Y6, Y4
+	MOVQ         (AX), CX
+	ADDQ         DI, CX
+	VMASKMOVPS   Y1, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y2, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y3, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y4, Y0, (CX)
+	MOVQ         (AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), SI
+	MOVQ         SI, 16(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func mean3x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·mean3x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	MOVQ    88(AX), CX
+	LEAQ    laneMasks<>+32(SB), DX
+	SHLQ    $0x02, CX
+	SUBQ    CX, DX
+	VMOVUPS (DX), Y0
+
+next:
+	CMPQ   80(AX), $0x03
+	JLT    done
+	MOVQ   16(AX), CX
+	MOVQ   CX, DX
+	ADDQ   24(AX), DX
+	MOVQ   DX, BX
+	ADDQ   24(AX), BX
+	XORQ   SI, SI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+
+run:
+	MOVQ         (DI), R9
+	LEAQ         (SI)(R9*4), R9
+	VMASKMOVPS   (CX)(R9*1), Y0, Y4
+	VADDPS       Y4, Y1, Y1
+	VMASKMOVPS   (DX)(R9*1), Y0, Y4
+	VADDPS       Y4, Y2, Y2
+	VMASKMOVPS   (BX)(R9*1), Y0, Y4
+	VADDPS       Y4, Y3, Y3
+	ADDQ         $0x10, DI
+	DECQ         R8
+	JNE          run
+	VBROADCASTSS 136(AX), Y4
+	VBROADCASTSS 140(AX), Y5
+	VMULPS       Y5, Y1, Y6
+	VFNMADD231PS Y4, Y6, Y1
+	VFMADD213PS  Y6, Y5, Y1
+	VMULPS       Y5, Y2, Y6
+	VFNMADD231PS Y4, Y6, Y2
+	VFMADD213PS  Y6, Y5, Y2
+	VMULPS       Y5, Y3, Y6
+	VFNMADD231PS Y4, Y6, Y3
+	VFMADD213PS  Y6, Y5, Y3
+	MOVQ         (AX), CX
+	ADDQ         SI, CX
+	VMASKMOVPS   Y1, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y2, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y3, Y0, (CX)
+	MOVQ         (AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), BX
+	MOVQ         BX, 16(AX)
+	SUBQ         $0x03, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func mean2x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·mean2x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	MOVQ    88(AX), CX
+	LEAQ    laneMasks<>+32(SB), DX
+	SHLQ    $0x02, CX
+	SUBQ    CX, DX
+	VMOVUPS (DX), Y0
+
+next:
+	CMPQ   80(AX), $0x02
+	JLT    done
+	MOVQ   16(AX), CX
+	MOVQ   CX, DX
+	ADDQ   24(AX), DX
+	XORQ   BX, BX
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	MOVQ   32(AX), SI
+	MOVQ   40(AX), DI
+
+run:
+	MOVQ         (SI), R8
+	LEAQ         (BX)(R8*4), R8
+	VMASKMOVPS   (CX)(R8*1), Y0, Y3
+	VADDPS       Y3, Y1, Y1
+	VMASKMOVPS   (DX)(R8*1), Y0, Y3
+	VADDPS       Y3, Y2, Y2
+	ADDQ         $0x10, SI
+	DECQ         DI
+	JNE          run
+	VBROADCASTSS 136(AX), Y3
+	VBROADCASTSS 140(AX), Y4
+	VMULPS       Y4, Y1, Y5
+	VFNMADD231PS Y3, Y5, Y1
+	VFMADD213PS  Y5, Y4, Y1
+	VMULPS       Y4, Y2, Y5
+	VFNMADD231PS Y3, Y5, Y2
+	VFMADD213PS  Y5, Y4, Y2
+	MOVQ         (AX), CX
+	ADDQ         BX, CX
+	VMASKMOVPS   Y1, Y0, (CX)
+	ADDQ         8(AX), CX
+	VMASKMOVPS   Y2, Y0, (CX)
+	MOVQ         (AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), DX
+	MOVQ         DX, 16(AX)
+	SUBQ         $0x02, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func mean1x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·mean1x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	MOVQ    88(AX), CX
+	LEAQ    laneMasks<>+32(SB), DX
+	SHLQ    $0x02, CX
+	SUBQ    CX, DX
+	VMOVUPS (DX), Y0
+
+next:
+	CMPQ   80(AX), $0x01
+	JLT    done
+	MOVQ   16(AX), CX
+	XORQ   DX, DX
+	VXORPS Y1, Y1, Y1
+	MOVQ   32(AX), BX
+	MOVQ   40(AX), SI
+
+run:
+	MOVQ         (BX), DI
+	LEAQ         (DX)(DI*4), DI
+	VMASKMOVPS   (CX)(DI*1), Y0, Y2
+	VADDPS       Y2, Y1, Y1
+	ADDQ         $0x10, BX
+	DECQ         SI
+	JNE          run
+	VBROADCASTSS 136(AX), Y2
+	VBROADCASTSS 140(AX), Y3
+	VMULPS       Y3, Y1, Y4
+	VFNMADD231PS Y2, Y4, Y1
+	VFMADD213PS  Y4, Y3, Y1
+	MOVQ         (AX), BX
+	ADDQ         DX, BX
+	VMASKMOVPS   Y1, Y0, (BX)
+	MOVQ         (AX), DX
+	ADDQ         8(AX), DX
+	MOVQ         DX, (AX)
+	ADDQ         24(AX), CX
+	MOVQ         CX, 16(AX)
+	SUBQ         $0x01, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func meanSlide3_8x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·meanSlide3_8x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ 24(AX), CX
+	MOVQ 16(AX), DX
+	MOVQ 88(AX), BX
+	SHLQ $0x02, BX
+
+next:
+	CMPQ 80(AX), $0x08
+	JLT  done
+	XORQ SI, SI
+
+channels:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+
+row:
+	MOVQ         (DI), R9
+	LEAQ         (SI)(R9*4), R9
+	ADDQ         DX, R9
+	VMOVUPS      (R9), Y8
+	ADDQ         CX, R9
+	VADDPS       Y8, Y0, Y0
+	VMOVUPS      (R9), Y8
+	ADDQ         CX, R9
+	VADDPS       Y8, Y1, Y1
+	VADDPS       Y8, Y0, Y0
+	VMOVUPS      (R9), Y8
+	ADDQ         CX, R9
+	VADDPS       Y8, Y2, Y2
+	VADDPS       Y8, Y1, Y1
+	VADDPS       Y8, Y0, Y0
+	VMOVUPS      (R9), Y8
+	ADDQ         CX, R9
+	VADDPS       Y8, Y3, Y3
+	VADDPS       Y8, Y2, Y2
+	VADDPS       Y8, Y1, Y1
+	VMOVUPS      (R9), Y8
+	ADDQ         CX, R9
+	VADDPS       Y8, Y4, Y4
+	VADDPS       Y8, Y3, Y3
+	VADDPS       Y8, Y2, Y2
+	VMOVUPS      (R9), Y8
+	ADDQ         CX, R9
+	VADDPS       Y8, Y5, Y5
+	VADDPS       Y8, Y4, Y4
+	VADDPS       Y8, Y3, Y3
+	VMOVUPS      (R9), Y8
+	ADDQ         CX, R9
+	VADDPS       Y8, Y6, Y6
+	VADDPS       Y8, Y5, Y5
+	VADDPS       Y8, Y4, Y4
+	VMOVUPS      (R9), Y8
+	ADDQ         CX, R9
+	VADDPS       Y8, Y7, Y7
+	VADDPS       Y8, Y6, Y6
+	VADDPS       Y8, Y5, Y5
+	VMOVUPS      (R9), Y8
+	ADDQ         CX, R9
+	VADDPS       Y8, Y7, Y7
+	VADDPS       Y8, Y6, Y6
+	VMOVUPS      (R9), Y8
+	VADDPS       Y8, Y7, Y7
+	ADDQ         $+48, DI
+	SUBQ         $0x03, R8
+	JNE          row
+	VBROADCASTSS 136(AX), Y8
+	VBROADCASTSS 140(AX), Y9
+	VMULPS       Y9, Y0, Y10
+	VFNMADD231PS Y8, Y10, Y0
+	VFMADD213PS  Y10, Y9, Y0
+	VMULPS       Y9, Y1, Y10
+	VFNMADD231PS Y8, Y10, Y1
+	VFMADD213PS  Y10, Y9, Y1
+	VMULPS       Y9, Y2, Y10
+	VFNMADD231PS Y8, Y10, Y2
+	VFMADD213PS  Y10, Y9, Y2
+	VMULPS       Y9, Y3, Y10
+	VFNMADD231PS Y8, Y10, Y3
+	VFMADD213PS  Y10, Y9, Y3
+	VMULPS       Y9, Y4, Y10
+	VFNMADD231PS Y8, Y10, Y4
+	VFMADD213PS  Y10, Y9, Y4
+	VMULPS       Y9, Y5, Y10
+	VFNMADD231PS Y8, Y10, Y5
+	VFMADD213PS  Y10, Y9, Y5
+	VMULPS       Y9, Y6, Y10
+	VFNMADD231PS Y8, Y10, Y6
+	VFMADD213PS  Y10, Y9, Y6
+	VMULPS       Y9, Y7, Y10
+	VFNMADD231PS Y8, Y10, Y7
+	VFMADD213PS  Y10, Y9, Y7
+	MOVQ         (AX), DI
+	ADDQ         SI, DI
+	VMOVUPS      Y0, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y1, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y2, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y3, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y4, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y5, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y6, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y7, (DI)
+	ADDQ         $0x20, SI
+	CMPQ         SI, BX
+	JNE          channels
+	MOVQ         (AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	MOVQ         DI, (AX)
+	MOVQ         DX, 16(AX)
+	SUBQ         $0x08, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func meanSlide3_7x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·meanSlide3_7x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ 24(AX), CX
+	MOVQ 16(AX), DX
+	MOVQ 88(AX), BX
+	SHLQ $0x02, BX
+
+next:
+	CMPQ 80(AX), $0x07
+	JLT  done
+	XORQ SI, SI
+
+channels:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+
+row:
+	MOVQ         (DI), R9
+	LEAQ         (SI)(R9*4), R9
+	ADDQ         DX, R9
+	VMOVUPS      (R9), Y7
+	ADDQ         CX, R9
+	VADDPS       Y7, Y0, Y0
+	VMOVUPS      (R9), Y7
+	ADDQ         CX, R9
+	VADDPS       Y7, Y1, Y1
+	VADDPS       Y7, Y0, Y0
+	VMOVUPS      (R9), Y7
+	ADDQ         CX, R9
+	VADDPS       Y7, Y2, Y2
+	VADDPS       Y7, Y1, Y1
+	VADDPS       Y7, Y0, Y0
+	VMOVUPS      (R9), Y7
+	ADDQ         CX, R9
+	VADDPS       Y7, Y3, Y3
+	VADDPS       Y7, Y2, Y2
+	VADDPS       Y7, Y1, Y1
+	VMOVUPS      (R9), Y7
+	ADDQ         CX, R9
+	VADDPS       Y7, Y4, Y4
+	VADDPS       Y7, Y3, Y3
+	VADDPS       Y7, Y2, Y2
+	VMOVUPS      (R9), Y7
+	ADDQ         CX, R9
+	VADDPS       Y7, Y5, Y5
+	VADDPS       Y7, Y4, Y4
+	VADDPS       Y7, Y3, Y3
+	VMOVUPS      (R9), Y7
+	ADDQ         CX, R9
+	VADDPS       Y7, Y6, Y6
+	VADDPS       Y7, Y5, Y5
+	VADDPS       Y7, Y4, Y4
+	VMOVUPS      (R9), Y7
+	ADDQ         CX, R9
+	VADDPS       Y7, Y6, Y6
+	VADDPS       Y7, Y5, Y5
+	VMOVUPS      (R9), Y7
+	VADDPS       Y7, Y6, Y6
+	ADDQ         $+48, DI
+	SUBQ         $0x03, R8
+	JNE          row
+	VBROADCASTSS 136(AX), Y7
+	VBROADCASTSS 140(AX), Y8
+	VMULPS       Y8, Y0, Y9
+	VFNMADD231PS Y7, Y9, Y0
+	VFMADD213PS  Y9, Y8, Y0
+	VMULPS       Y8, Y1, Y9
+	VFNMADD231PS Y7, Y9, Y1
+	VFMADD213PS  Y9, Y8, Y1
+	VMULPS       Y8, Y2, Y9
+	VFNMADD231PS Y7, Y9, Y2
+	VFMADD213PS  Y9, Y8, Y2
+	VMULPS       Y8, Y3, Y9
+	VFNMADD231PS Y7, Y9, Y3
+	VFMADD213PS  Y9, Y8, Y3
+	VMULPS       Y8, Y4, Y9
+	VFNMADD231PS Y7, Y9, Y4
+	VFMADD213PS  Y9, Y8, Y4
+	VMULPS       Y8, Y5, Y9
+	VFNMADD231PS Y7, Y9, Y5
+	VFMADD213PS  Y9, Y8, Y5
+	VMULPS       Y8, Y6, Y9
+	VFNMADD231PS Y7, Y9, Y6
+	VFMADD213PS  Y9, Y8, Y6
+	MOVQ         (AX), DI
+	ADDQ         SI, DI
+	VMOVUPS      Y0, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y1, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y2, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y3, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y4, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y5, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y6, (DI)
+	ADDQ         $0x20, SI
+	CMPQ         SI, BX
+	JNE          channels
+	MOVQ         (AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	MOVQ         DI, (AX)
+	MOVQ         DX, 16(AX)
+	SUBQ         $0x07, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func meanSlide3_6x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·meanSlide3_6x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ 24(AX), CX
+	MOVQ 16(AX), DX
+	MOVQ 88(AX), BX
+	SHLQ $0x02, BX
+
+next:
+	CMPQ 80(AX), $0x06
+	JLT  done
+	XORQ SI, SI
+
+channels:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+
+row:
+	MOVQ         (DI), R9
+	LEAQ         (SI)(R9*4), R9
+	ADDQ         DX, R9
+	VMOVUPS      (R9), Y6
+	ADDQ         CX, R9
+	VADDPS       Y6, Y0, Y0
+	VMOVUPS      (R9), Y6
+	ADDQ         CX, R9
+	VADDPS       Y6, Y1, Y1
+	VADDPS       Y6, Y0, Y0
+	VMOVUPS      (R9), Y6
+	ADDQ         CX, R9
+	VADDPS       Y6, Y2, Y2
+	VADDPS       Y6, Y1, Y1
+	VADDPS       Y6, Y0, Y0
+	VMOVUPS      (R9), Y6
+	ADDQ         CX, R9
+	VADDPS       Y6, Y3, Y3
+	VADDPS       Y6, Y2, Y2
+	VADDPS       Y6, Y1, Y1
+	VMOVUPS      (R9), Y6
+	ADDQ         CX, R9
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y6, Y3, Y3
+	VADDPS       Y6, Y2, Y2
+	VMOVUPS      (R9), Y6
+	ADDQ         CX, R9
+	VADDPS       Y6, Y5, Y5
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y6, Y3, Y3
+	VMOVUPS      (R9), Y6
+	ADDQ         CX, R9
+	VADDPS       Y6, Y5, Y5
+	VADDPS       Y6, Y4, Y4
+	VMOVUPS      (R9), Y6
+	VADDPS       Y6, Y5, Y5
+	ADDQ         $+48, DI
+	SUBQ         $0x03, R8
+	JNE          row
+	VBROADCASTSS 136(AX), Y6
+	VBROADCASTSS 140(AX), Y7
+	VMULPS       Y7, Y0, Y8
+	VFNMADD231PS Y6, Y8, Y0
+	VFMADD213PS  Y8, Y7, Y0
+	VMULPS       Y7, Y1, Y8
+	VFNMADD231PS Y6, Y8, Y1
+	VFMADD213PS  Y8, Y7, Y1
+	VMULPS       Y7, Y2, Y8
+	VFNMADD231PS Y6, Y8, Y2
+	VFMADD213PS  Y8, Y7, Y2
+	VMULPS       Y7, Y3, Y8
+	VFNMADD231PS Y6, Y8, Y3
+	VFMADD213PS  Y8, Y7, Y3
+	VMULPS       Y7, Y4, Y8
+	VFNMADD231PS Y6, Y8, Y4
+	VFMADD213PS  Y8, Y7, Y4
+	VMULPS       Y7, Y5, Y8
+	VFNMADD231PS Y6, Y8, Y5
+	VFMADD213PS  Y8, Y7, Y5
+	MOVQ         (AX), DI
+	ADDQ         SI, DI
+	VMOVUPS      Y0, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y1, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y2, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y3, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y4, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y5, (DI)
+	ADDQ         $0x20, SI
+	CMPQ         SI, BX
+	JNE          channels
+	MOVQ         (AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	MOVQ         DI, (AX)
+	MOVQ         DX, 16(AX)
+	SUBQ         $0x06, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func meanSlide3_5x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·meanSlide3_5x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ 24(AX), CX
+	MOVQ 16(AX), DX
+	MOVQ 88(AX), BX
+	SHLQ $0x02, BX
+
+next:
+	CMPQ 80(AX), $0x05
+	JLT  done
+	XORQ SI, SI
+
+channels:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+
+row:
+	MOVQ         (DI), R9
+	LEAQ         (SI)(R9*4), R9
+	ADDQ         DX, R9
+	VMOVUPS      (R9), Y5
+	ADDQ         CX, R9
+	VADDPS       Y5, Y0, Y0
+	VMOVUPS      (R9), Y5
+	ADDQ         CX, R9
+	VADDPS       Y5, Y1, Y1
+	VADDPS       Y5, Y0, Y0
+	VMOVUPS      (R9), Y5
+	ADDQ         CX, R9
+	VADDPS       Y5, Y2, Y2
+	VADDPS       Y5, Y1, Y1
+	VADDPS       Y5, Y0, Y0
+	VMOVUPS      (R9), Y5
+	ADDQ         CX, R9
+	VADDPS       Y5, Y3, Y3
+	VADDPS       Y5, Y2, Y2
+	VADDPS       Y5, Y1, Y1
+	VMOVUPS      (R9), Y5
+	ADDQ         CX, R9
+	VADDPS       Y5, Y4, Y4
+	VADDPS       Y5, Y3, Y3
+	VADDPS       Y5, Y2, Y2
+	VMOVUPS      (R9), Y5
+	ADDQ         CX, R9
+	VADDPS       Y5, Y4, Y4
+	VADDPS       Y5, Y3, Y3
+	VMOVUPS      (R9), Y5
+	VADDPS       Y5, Y4, Y4
+	ADDQ         $+48, DI
+	SUBQ         $0x03, R8
+	JNE          row
+	VBROADCASTSS 136(AX), Y5
+	VBROADCASTSS 140(AX), Y6
+	VMULPS       Y6, Y0, Y7
+	VFNMADD231PS Y5, Y7, Y0
+	VFMADD213PS  Y7, Y6, Y0
+	VMULPS       Y6, Y1, Y7
+	VFNMADD231PS Y5, Y7, Y1
+	VFMADD213PS  Y7, Y6, Y1
+	VMULPS       Y6, Y2, Y7
+	VFNMADD231PS Y5, Y7, Y2
+	VFMADD213PS  Y7, Y6, Y2
+	VMULPS       Y6, Y3, Y7
+	VFNMADD231PS Y5, Y7, Y3
+	VFMADD213PS  Y7, Y6, Y3
+	VMULPS       Y6, Y4, Y7
+	VFNMADD231PS Y5, Y7, Y4
+	VFMADD213PS  Y7, Y6, Y4
+	MOVQ         (AX), DI
+	ADDQ         SI, DI
+	VMOVUPS      Y0, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y1, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y2, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y3, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y4, (DI)
+	ADDQ         $0x20, SI
+	CMPQ         SI, BX
+	JNE          channels
+	MOVQ         (AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	MOVQ         DI, (AX)
+	MOVQ         DX, 16(AX)
+	SUBQ         $0x05, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func meanSlide3_4x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·meanSlide3_4x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ 24(AX), CX
+	MOVQ 16(AX), DX
+	MOVQ 88(AX), BX
+	SHLQ $0x02, BX
+
+next:
+	CMPQ 80(AX), $0x04
+	JLT  done
+	XORQ SI, SI
+
+channels:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+
+row:
+	MOVQ         (DI), R9
+	LEAQ         (SI)(R9*4), R9
+	ADDQ         DX, R9
+	VMOVUPS      (R9), Y4
+	ADDQ         CX, R9
+	VADDPS       Y4, Y0, Y0
+	VMOVUPS      (R9), Y4
+	ADDQ         CX, R9
+	VADDPS       Y4, Y1, Y1
+	VADDPS       Y4, Y0, Y0
+	VMOVUPS      (R9), Y4
+	ADDQ         CX, R9
+	VADDPS       Y4, Y2, Y2
+	VADDPS       Y4, Y1, Y1
+	VADDPS       Y4, Y0, Y0
+	VMOVUPS      (R9), Y4
+	ADDQ         CX, R9
+	VADDPS       Y4, Y3, Y3
+	VADDPS       Y4, Y2, Y2
+	VADDPS       Y4, Y1, Y1
+	VMOVUPS      (R9), Y4
+	ADDQ         CX, R9
+	VADDPS       Y4, Y3, Y3
+	VADDPS       Y4, Y2, Y2
+	VMOVUPS      (R9), Y4
+	VADDPS       Y4, Y3, Y3
+	ADDQ         $+48, DI
+	SUBQ         $0x03, R8
+	JNE          row
+	VBROADCASTSS 136(AX), Y4
+	VBROADCASTSS 140(AX), Y5
+	VMULPS       Y5, Y0, Y6
+	VFNMADD231PS Y4, Y6, Y0
+	VFMADD213PS  Y6, Y5, Y0
+	VMULPS       Y5, Y1, Y6
+	VFNMADD231PS Y4, Y6, Y1
+	VFMADD213PS  Y6, Y5, Y1
+	VMULPS       Y5, Y2, Y6
+	VFNMADD231PS Y4, Y6, Y2
+	VFMADD213PS  Y6, Y5, Y2
+	VMULPS       Y5, Y3, Y6
+	VFNMADD231PS Y4, Y6, Y3
+	VFMADD213PS  Y6, Y5, Y3
+	MOVQ         (AX), DI
+	ADDQ         SI, DI
+	VMOVUPS      Y0, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y1, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y2, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y3, (DI)
+	ADDQ         $0x20, SI
+	CMPQ         SI, BX
+	JNE          channels
+	MOVQ         (AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	MOVQ         DI, (AX)
+	MOVQ         DX, 16(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func meanSlide3_3x8AVX2(job *byte)
+// Requires: AVX, FMA3
+TEXT ·meanSlide3_3x8AVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ 24(AX), CX
+	MOVQ 16(AX), DX
+	MOVQ 88(AX), BX
+	SHLQ $0x02, BX
+
+next:
+	CMPQ 80(AX), $0x03
+	JLT  done
+	XORQ SI, SI
+
+channels:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+
+row:
+	MOVQ         (DI), R9
+	LEAQ         (SI)(R9*4), R9
+	ADDQ         DX, R9
+	VMOVUPS      (R9), Y3
+	ADDQ         CX, R9
+	VADDPS       Y3, Y0, Y0
+	VMOVUPS      (R9), Y3
+	ADDQ         CX, R9
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y3, Y0, Y0
+	VMOVUPS      (R9), Y3
+	ADDQ         CX, R9
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y3, Y0, Y0
+	VMOVUPS      (R9), Y3
+	ADDQ         CX, R9
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y3, Y1, Y1
+	VMOVUPS      (R9), Y3
+	VADDPS       Y3, Y2, Y2
+	ADDQ         $+48, DI
+	SUBQ         $0x03, R8
+	JNE          row
+	VBROADCASTSS 136(AX), Y3
+	VBROADCASTSS 140(AX), Y4
+	VMULPS       Y4, Y0, Y5
+	VFNMADD231PS Y3, Y5, Y0
+	VFMADD213PS  Y5, Y4, Y0
+	VMULPS       Y4, Y1, Y5
+	VFNMADD231PS Y3, Y5, Y1
+	VFMADD213PS  Y5, Y4, Y1
+	VMULPS       Y4, Y2, Y5
+	VFNMADD231PS Y3, Y5, Y2
+	VFMADD213PS  Y5, Y4, Y2
+	MOVQ         (AX), DI
+	ADDQ         SI, DI
+	VMOVUPS      Y0, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y1, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Y2, (DI)
+	ADDQ         $0x20, SI
+	CMPQ         SI, BX
+	JNE          channels
+	MOVQ         (AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	MOVQ         DI, (AX)
+	MOVQ         DX, 16(AX)
+	SUBQ         $0x03, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
 // func orPoolAVX2(job *byte)
 // Requires: AVX, AVX2
 TEXT ·orPoolAVX2(SB), NOSPLIT, $0-8
@@ -291,152 +2095,6 @@ ctap:
 	ADDQ   SI, R8
 	VMOVSS (DX)(R8*1), X1
 	VMAXSS X0, X1, X0
-	INCQ   DI
-
-cfirst:
-	CMPQ   DI, 24(AX)
-	JNE    ctap
-	VMOVSS X0, (CX)(SI*1)
-	MOVQ   R9, SI
-	JMP    c
-
-cdone:
-	MOVQ 40(AX), CX
-	ADDQ CX, 8(AX)
-	MOVQ 48(AX), CX
-	ADDQ CX, (AX)
-	DECQ 56(AX)
-	JNE  pixel
-	VZEROUPPER
-	RET
-
-// func sumPoolAVX2(job *byte)
-// Requires: AVX
-TEXT ·sumPoolAVX2(SB), NOSPLIT, $0-8
-	MOVQ job+0(FP), AX
-	MOVQ 16(AX), BX
-
-pixel:
-	MOVQ (AX), CX
-	MOVQ 8(AX), DX
-	XORQ SI, SI
-
-w:
-	LEAQ    256(SI), R9
-	CMPQ    R9, 32(AX)
-	JGT     wdone
-	MOVQ    (BX), R8
-	ADDQ    SI, R8
-	MOVQ    $0x00000001, DI
-	VMOVDQU (DX)(R8*1), Y0
-	VMOVDQU 32(DX)(R8*1), Y1
-	VMOVDQU 64(DX)(R8*1), Y2
-	VMOVDQU 96(DX)(R8*1), Y3
-	VMOVDQU 128(DX)(R8*1), Y4
-	VMOVDQU 160(DX)(R8*1), Y5
-	VMOVDQU 192(DX)(R8*1), Y6
-	VMOVDQU 224(DX)(R8*1), Y7
-	JMP     wfirst
-
-wtap:
-	MOVQ   (BX)(DI*8), R8
-	ADDQ   SI, R8
-	VADDPS (DX)(R8*1), Y0, Y0
-	VADDPS 32(DX)(R8*1), Y1, Y1
-	VADDPS 64(DX)(R8*1), Y2, Y2
-	VADDPS 96(DX)(R8*1), Y3, Y3
-	VADDPS 128(DX)(R8*1), Y4, Y4
-	VADDPS 160(DX)(R8*1), Y5, Y5
-	VADDPS 192(DX)(R8*1), Y6, Y6
-	VADDPS 224(DX)(R8*1), Y7, Y7
-	INCQ   DI
-
-wfirst:
-	CMPQ    DI, 24(AX)
-	JNE     wtap
-	VMOVDQU Y0, (CX)(SI*1)
-	VMOVDQU Y1, 32(CX)(SI*1)
-	VMOVDQU Y2, 64(CX)(SI*1)
-	VMOVDQU Y3, 96(CX)(SI*1)
-	VMOVDQU Y4, 128(CX)(SI*1)
-	VMOVDQU Y5, 160(CX)(SI*1)
-	VMOVDQU Y6, 192(CX)(SI*1)
-	VMOVDQU Y7, 224(CX)(SI*1)
-	MOVQ    R9, SI
-	JMP     w
-
-wdone:
-a:
-	LEAQ    128(SI), R9
-	CMPQ    R9, 32(AX)
-	JGT     adone
-	MOVQ    (BX), R8
-	ADDQ    SI, R8
-	MOVQ    $0x00000001, DI
-	VMOVDQU (DX)(R8*1), Y0
-	VMOVDQU 32(DX)(R8*1), Y1
-	VMOVDQU 64(DX)(R8*1), Y2
-	VMOVDQU 96(DX)(R8*1), Y3
-	JMP     afirst
-
-atap:
-	MOVQ   (BX)(DI*8), R8
-	ADDQ   SI, R8
-	VADDPS (DX)(R8*1), Y0, Y0
-	VADDPS 32(DX)(R8*1), Y1, Y1
-	VADDPS 64(DX)(R8*1), Y2, Y2
-	VADDPS 96(DX)(R8*1), Y3, Y3
-	INCQ   DI
-
-afirst:
-	CMPQ    DI, 24(AX)
-	JNE     atap
-	VMOVDQU Y0, (CX)(SI*1)
-	VMOVDQU Y1, 32(CX)(SI*1)
-	VMOVDQU Y2, 64(CX)(SI*1)
-	VMOVDQU Y3, 96(CX)(SI*1)
-	MOVQ    R9, SI
-	JMP     a
-
-adone:
-b:
-	LEAQ    32(SI), R9
-	CMPQ    R9, 32(AX)
-	JGT     bdone
-	MOVQ    (BX), R8
-	ADDQ    SI, R8
-	MOVQ    $0x00000001, DI
-	VMOVDQU (DX)(R8*1), Y0
-	JMP     bfirst
-
-btap:
-	MOVQ   (BX)(DI*8), R8
-	ADDQ   SI, R8
-	VADDPS (DX)(R8*1), Y0, Y0
-	INCQ   DI
-
-bfirst:
-	CMPQ    DI, 24(AX)
-	JNE     btap
-	VMOVDQU Y0, (CX)(SI*1)
-	MOVQ    R9, SI
-	JMP     b
-
-bdone:
-c:
-	LEAQ   4(SI), R9
-	CMPQ   R9, 32(AX)
-	JGT    cdone
-	MOVQ   (BX), R8
-	ADDQ   SI, R8
-	MOVQ   $0x00000001, DI
-	VMOVSS (DX)(R8*1), X0
-	JMP    cfirst
-
-ctap:
-	MOVQ   (BX)(DI*8), R8
-	ADDQ   SI, R8
-	VADDSS (DX)(R8*1), X0, X0
 	INCQ   DI
 
 cfirst:

@@ -46,13 +46,16 @@ func Set() kern.Set {
 	s.Scale = scale
 	s.ScaleFloat = scaleFloat
 	s.FMAEach = fmaEach
+	s.ScaleBytes = scaleBytes
 	s.Add = add
 	s.Choose = choose
+	s.PickLanes = 8
+	s.Pick = pick
 	s.Mul = mul
 	s.Divide = divide
 	s.OrPool = orPool
 	s.MaxPool = maxPool
-	s.SumPool = sumPool
+	s.Mean = mean
 	s.SumSigns = sumSigns
 	s.Narrow = narrow
 	s.Join = join

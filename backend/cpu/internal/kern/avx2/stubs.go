@@ -437,6 +437,150 @@ func fmaEach2x8AVX2(job *byte)
 //go:noescape
 func fmaEach1x8AVX2(job *byte)
 
+// fmaSlide3_8x8AVX2 computes, for every pixel p, 8 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_8x8AVX2(job *byte)
+
+// fmaSlide3_7x8AVX2 computes, for every pixel p, 7 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_7x8AVX2(job *byte)
+
+// fmaSlide3_6x8AVX2 computes, for every pixel p, 6 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_6x8AVX2(job *byte)
+
+// fmaSlide3_5x8AVX2 computes, for every pixel p, 5 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_5x8AVX2(job *byte)
+
+// fmaSlide3_4x8AVX2 computes, for every pixel p, 4 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_4x8AVX2(job *byte)
+
+// fmaSlide3_3x8AVX2 computes, for every pixel p, 3 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_3x8AVX2(job *byte)
+
+// fmaSlide5_8x8AVX2 computes, for every pixel p, 8 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_8x8AVX2(job *byte)
+
+// fmaSlide5_7x8AVX2 computes, for every pixel p, 7 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_7x8AVX2(job *byte)
+
+// fmaSlide5_6x8AVX2 computes, for every pixel p, 6 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_6x8AVX2(job *byte)
+
+// fmaSlide5_5x8AVX2 computes, for every pixel p, 5 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_5x8AVX2(job *byte)
+
+// fmaSlide5_4x8AVX2 computes, for every pixel p, 4 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_4x8AVX2(job *byte)
+
+// fmaSlide5_3x8AVX2 computes, for every pixel p, 3 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_3x8AVX2(job *byte)
+
 // thresholdAVX2 sets, for o < 64·words and every pixel, words > 0, pixels > 0,
 //
 //	bit o%64 of dst[o/64] = values[o] ≥ t[o]
@@ -475,6 +619,12 @@ func scaleFloatAVX2(job *byte)
 //go:noescape
 func addAVX2(job *byte)
 
+// scaleBytesAVX2 writes the end of the bytes of an EndJob, whose scale, shift and slope repeat,
+// for n whole periods.
+//
+//go:noescape
+func scaleBytesAVX2(job *byte)
+
 // mulAVX2 computes dst[i] = a[i]·b[i] for i < n, n > 0.
 //
 //go:noescape
@@ -487,11 +637,271 @@ func mulAVX2(dst *float32, a *float32, b *float32, n int)
 //go:noescape
 func divideAVX2(x *float32, n int, taps float32, y float32)
 
-// chooseAVX2 sets dst[i] to one[i] where bit i of src is set, else to zero[i],
-// for i < n, n > 0.
+// chooseAVX2 sets dst[i] to one[i mod period] where bit i of src is set, else to
+// zero[i mod period], for i < n, n > 0. period is a multiple of 64, or n at least.
 //
 //go:noescape
-func chooseAVX2(dst *float32, src *uint8, one *float32, zero *float32, n int)
+func chooseAVX2(dst *float32, src *uint8, one *float32, zero *float32, n int, period int)
+
+// pick1AVX2 writes the vectors of the output of every pixel of a PickJob, of 1 pieces each.
+//
+//go:noescape
+func pick1AVX2(job *byte)
+
+// pick2AVX2 writes the vectors of the output of every pixel of a PickJob, of 2 pieces each.
+//
+//go:noescape
+func pick2AVX2(job *byte)
+
+// pick3AVX2 writes the vectors of the output of every pixel of a PickJob, of 3 pieces each.
+//
+//go:noescape
+func pick3AVX2(job *byte)
+
+// pick4AVX2 writes the vectors of the output of every pixel of a PickJob, of 4 pieces each.
+//
+//go:noescape
+func pick4AVX2(job *byte)
+
+// mean1x64AVX2 computes, for every pixel p, 1 at a time, and each of 64 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean1x64AVX2(job *byte)
+
+// mean6x16AVX2 computes, for every pixel p, 6 at a time, and each of 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean6x16AVX2(job *byte)
+
+// mean5x16AVX2 computes, for every pixel p, 5 at a time, and each of 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean5x16AVX2(job *byte)
+
+// mean4x16AVX2 computes, for every pixel p, 4 at a time, and each of 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean4x16AVX2(job *byte)
+
+// mean3x16AVX2 computes, for every pixel p, 3 at a time, and each of 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean3x16AVX2(job *byte)
+
+// mean2x16AVX2 computes, for every pixel p, 2 at a time, and each of 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean2x16AVX2(job *byte)
+
+// mean1x16AVX2 computes, for every pixel p, 1 at a time, and each of 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean1x16AVX2(job *byte)
+
+// mean6x8AVX2 computes, for every pixel p, 6 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean6x8AVX2(job *byte)
+
+// mean5x8AVX2 computes, for every pixel p, 5 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean5x8AVX2(job *byte)
+
+// mean4x8AVX2 computes, for every pixel p, 4 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean4x8AVX2(job *byte)
+
+// mean3x8AVX2 computes, for every pixel p, 3 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean3x8AVX2(job *byte)
+
+// mean2x8AVX2 computes, for every pixel p, 2 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean2x8AVX2(job *byte)
+
+// mean1x8AVX2 computes, for every pixel p, 1 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean1x8AVX2(job *byte)
+
+// meanSlide3_8x8AVX2 computes, for every pixel p, 8 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// for rows of 3 runs that are a step apart,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func meanSlide3_8x8AVX2(job *byte)
+
+// meanSlide3_7x8AVX2 computes, for every pixel p, 7 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// for rows of 3 runs that are a step apart,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func meanSlide3_7x8AVX2(job *byte)
+
+// meanSlide3_6x8AVX2 computes, for every pixel p, 6 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// for rows of 3 runs that are a step apart,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func meanSlide3_6x8AVX2(job *byte)
+
+// meanSlide3_5x8AVX2 computes, for every pixel p, 5 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// for rows of 3 runs that are a step apart,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func meanSlide3_5x8AVX2(job *byte)
+
+// meanSlide3_4x8AVX2 computes, for every pixel p, 4 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// for rows of 3 runs that are a step apart,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func meanSlide3_4x8AVX2(job *byte)
+
+// meanSlide3_3x8AVX2 computes, for every pixel p, 3 at a time, and each of at most 8 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// for rows of 3 runs that are a step apart,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func meanSlide3_3x8AVX2(job *byte)
 
 // orPoolAVX2 stores the OR of the taps of every pixel of the job.
 //
@@ -502,11 +912,6 @@ func orPoolAVX2(job *byte)
 //
 //go:noescape
 func maxPoolAVX2(job *byte)
-
-// sumPoolAVX2 stores the sum, in their order, of the taps of every pixel of the job.
-//
-//go:noescape
-func sumPoolAVX2(job *byte)
 
 // orPool4AVX2 is orPoolAVX2 for four taps, XOR flip in every word.
 //

@@ -34,6 +34,16 @@ func scaleFloat(dst []float32, stride int, sums []float32, step, n, rows int, en
 	}
 }
 
+func scaleBytes(dst []float32, src []uint8, end kern.End) {
+	const period = 48
+	whole := len(dst) / period * period
+	if whole > 0 {
+		job := kern.NewEndJob(dst, 0, src, 0, whole/period, 1, end)
+		scaleBytesAVX512(job.Address())
+	}
+	generic.ScaleBytes(dst[whole:], src[whole:], end)
+}
+
 func add(dst, a, b []float32, act kern.Activation) {
 	if len(dst) > 0 {
 		job := kern.NewAddJob(dst, a, b, act)
@@ -45,9 +55,32 @@ func choose(dst []float32, src []uint64, one, zero []float32) {
 	words := len(dst) / bits.WordBits
 	whole := words * bits.WordBits
 	if words > 0 {
-		chooseAVX512(&dst[0], &src[0], &one[0], &zero[0], words)
+		chooseAVX512(&dst[0], &src[0], &one[0], &zero[0], words, (len(one)+bits.WordBits-1)/bits.WordBits)
 	}
 	if whole < len(dst) {
-		generic.Choose(dst[whole:], src[words:], one[whole:], zero[whole:])
+		from := whole % len(one)
+		generic.Choose(dst[whole:], src[words:], one[from:], zero[from:])
 	}
+}
+
+func pick(dst, src []float32, p *kern.Picks, pixels int) {
+	const lanes = 16
+	if pixels == 0 {
+		return
+	}
+	for i := range p.Vectors {
+		v := &p.Vectors[i]
+		job := p.Job(v, lanes, dst, src, pixels)
+		switch address := job.Address(); v.Each {
+		case 1:
+			pick1AVX512(address)
+		case 2:
+			pick2AVX512(address)
+		case 3:
+			pick3AVX512(address)
+		default:
+			pick4AVX512(address)
+		}
+	}
+	generic.PickFrom(dst, src, p, pixels, p.Done(lanes))
 }

@@ -5,146 +5,162 @@
 #include "textflag.h"
 
 // func thresholdAVX512(dst *uint64, values *int32, t *int32, n int, pixels int, step int, stride int)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV
+// Requires: AVX, AVX512F, BMI2, CMOV
 TEXT ·thresholdAVX512(SB), NOSPLIT, $0-56
 	MOVQ dst+0(FP), AX
 	MOVQ values+8(FP), CX
 	MOVQ t+16(FP), DX
-	MOVQ pixels+32(FP), SI
-
-pixel:
-	MOVQ AX, R8
-	ADDQ step+40(FP), R8
-	MOVQ CX, R9
-	ADDQ stride+48(FP), R9
 	MOVQ n+24(FP), BX
-	MOVQ t+16(FP), DX
+	MOVQ step+40(FP), SI
+	MOVQ stride+48(FP), DI
 
 words:
-	CMPQ     BX, $0x40
-	JLT      rest
-	VMOVUPS  (CX), Z0
-	VPCMPD   $0x05, (DX), Z0, K1
-	VMOVUPS  64(CX), Z0
-	VPCMPD   $0x05, 64(DX), Z0, K2
-	VMOVUPS  128(CX), Z0
-	VPCMPD   $0x05, 128(DX), Z0, K3
-	VMOVUPS  192(CX), Z0
-	VPCMPD   $0x05, 192(DX), Z0, K4
-	KUNPCKWD K1, K2, K1
-	KUNPCKWD K3, K4, K3
-	KUNPCKDQ K1, K3, K1
-	KMOVQ    K1, DI
-	MOVQ     DI, (AX)
-	ADDQ     $0x08, AX
-	ADDQ     $0x00000100, CX
-	ADDQ     $0x00000100, DX
-	SUBQ     $0x40, BX
-	JMP      words
+	CMPQ    BX, $0x40
+	JLT     rest
+	VMOVUPS (DX), Z0
+	VMOVUPS 64(DX), Z1
+	VMOVUPS 128(DX), Z2
+	VMOVUPS 192(DX), Z3
+	MOVQ    pixels+32(FP), R8
+	MOVQ    AX, R9
+	MOVQ    CX, R10
+
+pixel:
+	VPCMPD $0x02, (R10), Z0, K1
+	KMOVW  K1, (R9)
+	VPCMPD $0x02, 64(R10), Z1, K1
+	KMOVW  K1, 2(R9)
+	VPCMPD $0x02, 128(R10), Z2, K1
+	KMOVW  K1, 4(R9)
+	VPCMPD $0x02, 192(R10), Z3, K1
+	KMOVW  K1, 6(R9)
+	ADDQ   SI, R9
+	ADDQ   DI, R10
+	DECQ   R8
+	JNE    pixel
+	ADDQ   $0x08, AX
+	ADDQ   $0x00000100, CX
+	ADDQ   $0x00000100, DX
+	SUBQ   $0x40, BX
+	JMP    words
 
 rest:
 	TESTQ BX, BX
 	JEQ   done
-	XORQ  DI, DI
-	XORQ  R10, R10
+	MOVQ  pixels+32(FP), R8
+	MOVQ  AX, R9
+	MOVQ  CX, R10
+
+restpixel:
+	XORQ AX, AX
+	XORQ CX, CX
+	XORQ R11, R11
+	MOVQ BX, R12
 
 vectors:
-	MOVQ      $0x00000010, R11
-	CMPQ      BX, R11
-	CMOVQLT   BX, R11
-	MOVQ      $-1, R12
-	BZHIQ     R11, R12, R12
-	KMOVW     R12, K1
-	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z (DX), K1, Z1
+	MOVQ      $0x00000010, R13
+	CMPQ      R12, R13
+	CMOVQLT   R12, R13
+	MOVQ      $-1, R14
+	BZHIQ     R13, R14, R14
+	KMOVW     R14, K1
+	VMOVUPS.Z (R10)(R11*1), K1, Z0
+	VMOVUPS.Z (DX)(R11*1), K1, Z1
 	VPCMPD    $0x05, Z1, Z0, K1, K1
-	KMOVW     K1, R11
-	SHLXQ     R10, R11, R11
-	ORQ       R11, DI
-	ADDQ      $0x10, R10
-	ADDQ      $0x40, CX
-	ADDQ      $0x40, DX
-	SUBQ      $0x10, BX
+	KMOVW     K1, R13
+	SHLXQ     CX, R13, R13
+	ORQ       R13, AX
+	ADDQ      $0x10, CX
+	ADDQ      $0x40, R11
+	SUBQ      $0x10, R12
 	JGT       vectors
-	MOVQ      DI, (AX)
+	MOVQ      AX, (R9)
+	ADDQ      SI, R9
+	ADDQ      DI, R10
+	DECQ      R8
+	JNE       restpixel
 
 done:
-	MOVQ R8, AX
-	MOVQ R9, CX
-	DECQ SI
-	JNE  pixel
 	VZEROUPPER
 	RET
 
 // func thresholdFloatAVX512(dst *uint64, values *float32, t *float32, n int, pixels int, step int, stride int)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV
+// Requires: AVX, AVX512F, BMI2, CMOV
 TEXT ·thresholdFloatAVX512(SB), NOSPLIT, $0-56
 	MOVQ dst+0(FP), AX
 	MOVQ values+8(FP), CX
 	MOVQ t+16(FP), DX
-	MOVQ pixels+32(FP), SI
-
-pixel:
-	MOVQ AX, R8
-	ADDQ step+40(FP), R8
-	MOVQ CX, R9
-	ADDQ stride+48(FP), R9
 	MOVQ n+24(FP), BX
-	MOVQ t+16(FP), DX
+	MOVQ step+40(FP), SI
+	MOVQ stride+48(FP), DI
 
 words:
-	CMPQ     BX, $0x40
-	JLT      rest
-	VMOVUPS  (CX), Z0
-	VCMPPS   $0x0d, (DX), Z0, K1
-	VMOVUPS  64(CX), Z0
-	VCMPPS   $0x0d, 64(DX), Z0, K2
-	VMOVUPS  128(CX), Z0
-	VCMPPS   $0x0d, 128(DX), Z0, K3
-	VMOVUPS  192(CX), Z0
-	VCMPPS   $0x0d, 192(DX), Z0, K4
-	KUNPCKWD K1, K2, K1
-	KUNPCKWD K3, K4, K3
-	KUNPCKDQ K1, K3, K1
-	KMOVQ    K1, DI
-	MOVQ     DI, (AX)
-	ADDQ     $0x08, AX
-	ADDQ     $0x00000100, CX
-	ADDQ     $0x00000100, DX
-	SUBQ     $0x40, BX
-	JMP      words
+	CMPQ    BX, $0x40
+	JLT     rest
+	VMOVUPS (DX), Z0
+	VMOVUPS 64(DX), Z1
+	VMOVUPS 128(DX), Z2
+	VMOVUPS 192(DX), Z3
+	MOVQ    pixels+32(FP), R8
+	MOVQ    AX, R9
+	MOVQ    CX, R10
+
+pixel:
+	VCMPPS $0x02, (R10), Z0, K1
+	KMOVW  K1, (R9)
+	VCMPPS $0x02, 64(R10), Z1, K1
+	KMOVW  K1, 2(R9)
+	VCMPPS $0x02, 128(R10), Z2, K1
+	KMOVW  K1, 4(R9)
+	VCMPPS $0x02, 192(R10), Z3, K1
+	KMOVW  K1, 6(R9)
+	ADDQ   SI, R9
+	ADDQ   DI, R10
+	DECQ   R8
+	JNE    pixel
+	ADDQ   $0x08, AX
+	ADDQ   $0x00000100, CX
+	ADDQ   $0x00000100, DX
+	SUBQ   $0x40, BX
+	JMP    words
 
 rest:
 	TESTQ BX, BX
 	JEQ   done
-	XORQ  DI, DI
-	XORQ  R10, R10
+	MOVQ  pixels+32(FP), R8
+	MOVQ  AX, R9
+	MOVQ  CX, R10
+
+restpixel:
+	XORQ AX, AX
+	XORQ CX, CX
+	XORQ R11, R11
+	MOVQ BX, R12
 
 vectors:
-	MOVQ      $0x00000010, R11
-	CMPQ      BX, R11
-	CMOVQLT   BX, R11
-	MOVQ      $-1, R12
-	BZHIQ     R11, R12, R12
-	KMOVW     R12, K1
-	VMOVUPS.Z (CX), K1, Z0
-	VMOVUPS.Z (DX), K1, Z1
+	MOVQ      $0x00000010, R13
+	CMPQ      R12, R13
+	CMOVQLT   R12, R13
+	MOVQ      $-1, R14
+	BZHIQ     R13, R14, R14
+	KMOVW     R14, K1
+	VMOVUPS.Z (R10)(R11*1), K1, Z0
+	VMOVUPS.Z (DX)(R11*1), K1, Z1
 	VCMPPS    $0x0d, Z1, Z0, K1, K1
-	KMOVW     K1, R11
-	SHLXQ     R10, R11, R11
-	ORQ       R11, DI
-	ADDQ      $0x10, R10
-	ADDQ      $0x40, CX
-	ADDQ      $0x40, DX
-	SUBQ      $0x10, BX
+	KMOVW     K1, R13
+	SHLXQ     CX, R13, R13
+	ORQ       R13, AX
+	ADDQ      $0x10, CX
+	ADDQ      $0x40, R11
+	SUBQ      $0x10, R12
 	JGT       vectors
-	MOVQ      DI, (AX)
+	MOVQ      AX, (R9)
+	ADDQ      SI, R9
+	ADDQ      DI, R10
+	DECQ      R8
+	JNE       restpixel
 
 done:
-	MOVQ R8, AX
-	MOVQ R9, CX
-	DECQ SI
-	JNE  pixel
 	VZEROUPPER
 	RET
 
@@ -570,37 +586,297 @@ rowend:
 	VZEROUPPER
 	RET
 
-// func chooseAVX512(dst *float32, src *uint64, one *float32, zero *float32, words int)
+// func scaleBytesAVX512(job *byte)
 // Requires: AVX, AVX512F
-TEXT ·chooseAVX512(SB), NOSPLIT, $0-40
+TEXT ·scaleBytesAVX512(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    16(AX), DX
+	MOVQ    56(AX), BX
+	MOVQ    80(AX), SI
+	MOVQ    64(AX), DI
+	MOVQ    40(AX), R8
+	MOVQ    48(AX), R9
+	VMOVUPS (R8), Z0
+	VMOVUPS (R9), Z1
+	VMOVUPS 64(R8), Z2
+	VMOVUPS 64(R9), Z3
+	VMOVUPS 128(R8), Z4
+	VMOVUPS 128(R9), Z5
+
+next:
+	VPMOVZXBD   (DX), Z6
+	VCVTDQ2PS   Z6, Z6
+	VFMADD213PS Z1, Z0, Z6
+	TESTQ       BX, BX
+	JEQ         sloped0
+	VPXORD      Z8, Z8, Z8
+	VMOVUPS     (BX), Z7
+	VCMPPS      $0x11, Z8, Z6, K1
+	VMULPS      Z7, Z6, K1, Z6
+
+sloped0:
+	TESTQ        SI, SI
+	JEQ          clipped0
+	VBROADCASTSS 88(AX), Z7
+	VMAXPS       Z7, Z6, Z6
+	VBROADCASTSS 92(AX), Z7
+	VMINPS       Z7, Z6, Z6
+
+clipped0:
+	VMOVUPS     Z6, (CX)
+	VPMOVZXBD   16(DX), Z6
+	VCVTDQ2PS   Z6, Z6
+	VFMADD213PS Z3, Z2, Z6
+	TESTQ       BX, BX
+	JEQ         sloped1
+	VPXORD      Z9, Z9, Z9
+	VMOVUPS     64(BX), Z7
+	VCMPPS      $0x11, Z9, Z6, K1
+	VMULPS      Z7, Z6, K1, Z6
+
+sloped1:
+	TESTQ        SI, SI
+	JEQ          clipped1
+	VBROADCASTSS 88(AX), Z7
+	VMAXPS       Z7, Z6, Z6
+	VBROADCASTSS 92(AX), Z7
+	VMINPS       Z7, Z6, Z6
+
+clipped1:
+	VMOVUPS     Z6, 64(CX)
+	VPMOVZXBD   32(DX), Z6
+	VCVTDQ2PS   Z6, Z6
+	VFMADD213PS Z5, Z4, Z6
+	TESTQ       BX, BX
+	JEQ         sloped2
+	VPXORD      Z10, Z10, Z10
+	VMOVUPS     128(BX), Z7
+	VCMPPS      $0x11, Z10, Z6, K1
+	VMULPS      Z7, Z6, K1, Z6
+
+sloped2:
+	TESTQ        SI, SI
+	JEQ          clipped2
+	VBROADCASTSS 88(AX), Z7
+	VMAXPS       Z7, Z6, Z6
+	VBROADCASTSS 92(AX), Z7
+	VMINPS       Z7, Z6, Z6
+
+clipped2:
+	VMOVUPS Z6, 128(CX)
+	ADDQ    $0x30, DX
+	ADDQ    $0x000000c0, CX
+	DECQ    DI
+	JNE     next
+	VZEROUPPER
+	RET
+
+// func chooseAVX512(dst *float32, src *uint64, one *float32, zero *float32, words int, period int)
+// Requires: AVX, AVX512F
+TEXT ·chooseAVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
-	MOVQ one+16(FP), DX
-	MOVQ zero+24(FP), BX
-	MOVQ words+32(FP), SI
+	MOVQ words+32(FP), DX
+
+period:
+	MOVQ one+16(FP), BX
+	MOVQ zero+24(FP), SI
+	MOVQ period+40(FP), DI
 
 next:
 	KMOVW   (CX), K1
-	VMOVUPS (BX), Z0
-	VMOVUPS (DX), K1, Z0
+	VMOVUPS (SI), Z0
+	VMOVUPS (BX), K1, Z0
 	VMOVUPS Z0, (AX)
 	KMOVW   2(CX), K1
-	VMOVUPS 64(BX), Z0
-	VMOVUPS 64(DX), K1, Z0
+	VMOVUPS 64(SI), Z0
+	VMOVUPS 64(BX), K1, Z0
 	VMOVUPS Z0, 64(AX)
 	KMOVW   4(CX), K1
-	VMOVUPS 128(BX), Z0
-	VMOVUPS 128(DX), K1, Z0
+	VMOVUPS 128(SI), Z0
+	VMOVUPS 128(BX), K1, Z0
 	VMOVUPS Z0, 128(AX)
 	KMOVW   6(CX), K1
-	VMOVUPS 192(BX), Z0
-	VMOVUPS 192(DX), K1, Z0
+	VMOVUPS 192(SI), Z0
+	VMOVUPS 192(BX), K1, Z0
 	VMOVUPS Z0, 192(AX)
 	ADDQ    $0x08, CX
 	ADDQ    $0x00000100, AX
-	ADDQ    $0x00000100, DX
 	ADDQ    $0x00000100, BX
-	DECQ    SI
+	ADDQ    $0x00000100, SI
+	DECQ    DX
+	JEQ     done
+	DECQ    DI
 	JNE     next
+	JMP     period
+
+done:
+	VZEROUPPER
+	RET
+
+// func pick1AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·pick1AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 32(AX), BX
+	MOVQ 48(AX), SI
+	MOVQ 16(AX), DI
+	MOVQ 24(AX), R8
+
+vector:
+	MOVQ      (BX), R12
+	VMOVDQU32 16(BX), Z0
+	MOVL      8(BX), R9
+	KMOVW     R9, K1
+	MOVQ      CX, R9
+	MOVQ      DX, R10
+	MOVQ      40(AX), R11
+
+pixel:
+	VPERMPS.Z (R10)(R12*1), Z0, K1, Z1
+	VMOVUPS   Z1, (R9)
+	ADDQ      DI, R9
+	ADDQ      R8, R10
+	DECQ      R11
+	JNE       pixel
+	ADDQ      $+64, CX
+	ADDQ      $+128, BX
+	DECQ      SI
+	JNE       vector
+	VZEROUPPER
+	RET
+
+// func pick2AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·pick2AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 32(AX), BX
+	MOVQ 48(AX), SI
+	MOVQ 16(AX), DI
+	MOVQ 24(AX), R8
+
+vector:
+	MOVQ      (BX), R12
+	VMOVDQU32 16(BX), Z0
+	MOVL      8(BX), R9
+	KMOVW     R9, K1
+	MOVQ      128(BX), R13
+	VMOVDQU32 144(BX), Z1
+	MOVL      136(BX), R9
+	KMOVW     R9, K2
+	MOVQ      CX, R9
+	MOVQ      DX, R10
+	MOVQ      40(AX), R11
+
+pixel:
+	VPERMPS.Z (R10)(R12*1), Z0, K1, Z2
+	VPERMPS   (R10)(R13*1), Z1, K2, Z2
+	VMOVUPS   Z2, (R9)
+	ADDQ      DI, R9
+	ADDQ      R8, R10
+	DECQ      R11
+	JNE       pixel
+	ADDQ      $+64, CX
+	ADDQ      $+256, BX
+	DECQ      SI
+	JNE       vector
+	VZEROUPPER
+	RET
+
+// func pick3AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·pick3AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 32(AX), BX
+	MOVQ 48(AX), SI
+	MOVQ 16(AX), DI
+	MOVQ 24(AX), R8
+
+vector:
+	MOVQ      (BX), R12
+	VMOVDQU32 16(BX), Z0
+	MOVL      8(BX), R9
+	KMOVW     R9, K1
+	MOVQ      128(BX), R13
+	VMOVDQU32 144(BX), Z1
+	MOVL      136(BX), R9
+	KMOVW     R9, K2
+	MOVQ      256(BX), R14
+	VMOVDQU32 272(BX), Z2
+	MOVL      264(BX), R9
+	KMOVW     R9, K3
+	MOVQ      CX, R9
+	MOVQ      DX, R10
+	MOVQ      40(AX), R11
+
+pixel:
+	VPERMPS.Z (R10)(R12*1), Z0, K1, Z3
+	VPERMPS   (R10)(R13*1), Z1, K2, Z3
+	VPERMPS   (R10)(R14*1), Z2, K3, Z3
+	VMOVUPS   Z3, (R9)
+	ADDQ      DI, R9
+	ADDQ      R8, R10
+	DECQ      R11
+	JNE       pixel
+	ADDQ      $+64, CX
+	ADDQ      $+384, BX
+	DECQ      SI
+	JNE       vector
+	VZEROUPPER
+	RET
+
+// func pick4AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·pick4AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 32(AX), BX
+	MOVQ 48(AX), SI
+	MOVQ 16(AX), DI
+	MOVQ 24(AX), R8
+
+vector:
+	MOVQ      (BX), R12
+	VMOVDQU32 16(BX), Z0
+	MOVL      8(BX), R9
+	KMOVW     R9, K1
+	MOVQ      128(BX), R13
+	VMOVDQU32 144(BX), Z1
+	MOVL      136(BX), R9
+	KMOVW     R9, K2
+	MOVQ      256(BX), R14
+	VMOVDQU32 272(BX), Z2
+	MOVL      264(BX), R9
+	KMOVW     R9, K3
+	MOVQ      384(BX), R15
+	VMOVDQU32 400(BX), Z3
+	MOVL      392(BX), R9
+	KMOVW     R9, K4
+	MOVQ      CX, R9
+	MOVQ      DX, R10
+	MOVQ      40(AX), R11
+
+pixel:
+	VPERMPS.Z (R10)(R12*1), Z0, K1, Z4
+	VPERMPS   (R10)(R13*1), Z1, K2, Z4
+	VPERMPS   (R10)(R14*1), Z2, K3, Z4
+	VPERMPS   (R10)(R15*1), Z3, K4, Z4
+	VMOVUPS   Z4, (R9)
+	ADDQ      DI, R9
+	ADDQ      R8, R10
+	DECQ      R11
+	JNE       pixel
+	ADDQ      $+64, CX
+	ADDQ      $+512, BX
+	DECQ      SI
+	JNE       vector
 	VZEROUPPER
 	RET

@@ -12,6 +12,9 @@ var (
 	fmaEach64   = []func(*uint8){fmaEach1x64AVX512, fmaEach2x64AVX512, fmaEach3x64AVX512, fmaEach4x64AVX512, fmaEach5x64AVX512, fmaEach6x64AVX512}
 	fmaEach32   = []func(*uint8){fmaEach1x32AVX512, fmaEach2x32AVX512, fmaEach3x32AVX512, fmaEach4x32AVX512, fmaEach5x32AVX512, fmaEach6x32AVX512}
 	fmaEach16   = []func(*uint8){fmaEach1x16AVX512, fmaEach2x16AVX512, fmaEach3x16AVX512, fmaEach4x16AVX512, fmaEach5x16AVX512, fmaEach6x16AVX512}
+	// Of rows of 3 and of 5 runs, a step apart.
+	fmaSlide3 = []func(*uint8){nil, nil, fmaSlide3_3x16AVX512, fmaSlide3_4x16AVX512, fmaSlide3_5x16AVX512, fmaSlide3_6x16AVX512, fmaSlide3_7x16AVX512, fmaSlide3_8x16AVX512, fmaSlide3_9x16AVX512, fmaSlide3_10x16AVX512, fmaSlide3_11x16AVX512, fmaSlide3_12x16AVX512}
+	fmaSlide5 = []func(*uint8){nil, nil, fmaSlide5_3x16AVX512, fmaSlide5_4x16AVX512, fmaSlide5_5x16AVX512, fmaSlide5_6x16AVX512, fmaSlide5_7x16AVX512, fmaSlide5_8x16AVX512, fmaSlide5_9x16AVX512, fmaSlide5_10x16AVX512, fmaSlide5_11x16AVX512, fmaSlide5_12x16AVX512}
 )
 
 func fmaPixels(dst []float32, stride int, src []float32, at *kern.FloatPatches, w *kern.FloatWeights, first, n int, end kern.End) {
@@ -30,9 +33,15 @@ func fmaPixels(dst []float32, stride int, src []float32, at *kern.FloatPatches, 
 }
 
 func fmaEach(dst []float32, stride int, src []float32, at *kern.FloatPatches, w *kern.FloatWeights, end kern.End) {
+	slides := at.Slides(fmaSlide3, fmaSlide5)
 	for c := 0; c < w.Outputs; {
 		kernels, n := fmaEach64, (w.Outputs-c)&^63
 		switch left := w.Outputs - c; {
+		case slides != nil && left >= 16:
+			kernels = slides
+			if n == 0 {
+				n = left &^ 15
+			}
 		case left < 32:
 			kernels, n = fmaEach16, min(left, 16)
 		case left < 64:

@@ -10,6 +10,29 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
+// The kernels of means, of 1, 2, … pixels at a time.
+var (
+	mean64 = []func(*uint8){mean1x64AVX512, mean2x64AVX512, mean3x64AVX512, mean4x64AVX512, mean5x64AVX512, mean6x64AVX512}
+	mean16 = []func(*uint8){mean1x16AVX512, mean2x16AVX512, mean3x16AVX512, mean4x16AVX512, mean5x16AVX512, mean6x16AVX512}
+	// Of rows of 3 runs, a step apart.
+	meanSlide3 = []func(*uint8){nil, nil, meanSlide3_3x16AVX512, meanSlide3_4x16AVX512, meanSlide3_5x16AVX512, meanSlide3_6x16AVX512, meanSlide3_7x16AVX512, meanSlide3_8x16AVX512, meanSlide3_9x16AVX512, meanSlide3_10x16AVX512, meanSlide3_11x16AVX512, meanSlide3_12x16AVX512}
+)
+
+func mean(dst, src []float32, at *kern.FloatPatches, n int, taps, y float32) {
+	slides := at.Slides(meanSlide3, nil)
+	for c := 0; c < n; {
+		kernels, some := mean64, (n-c)&^63
+		switch {
+		case slides != nil && n-c >= 16:
+			kernels, some = slides, (n-c)&^15
+		case some == 0:
+			kernels, some = mean16, min(n-c, 16)
+		}
+		kern.MeanTiles(kernels, dst[c:], n, src[c:], at, some, taps, y)
+		c += some
+	}
+}
+
 func sumSigns(dst []float32, src []uint64, n int, p *kern.Pool) {
 	var taps [kern.MaxPoolTaps]int
 	words := n / bits.WordBits

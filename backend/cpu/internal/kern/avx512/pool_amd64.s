@@ -4,6 +4,2678 @@
 
 #include "textflag.h"
 
+// func mean6x64AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·mean6x64AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ 80(AX), $0x06
+	JLT  done
+	MOVQ 16(AX), CX
+	MOVQ CX, DX
+	ADDQ 24(AX), DX
+	MOVQ DX, BX
+	ADDQ 24(AX), BX
+	MOVQ BX, SI
+	ADDQ 24(AX), SI
+	MOVQ SI, DI
+	ADDQ 24(AX), DI
+	MOVQ DI, R8
+	ADDQ 24(AX), R8
+	XORQ R9, R9
+
+channels:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	MOVQ   32(AX), R10
+	MOVQ   40(AX), R11
+
+run:
+	MOVQ         (R10), R12
+	LEAQ         (R9)(R12*4), R12
+	VADDPS       (CX)(R12*1), Z0, Z0
+	VADDPS       (DX)(R12*1), Z4, Z4
+	VADDPS       (BX)(R12*1), Z8, Z8
+	VADDPS       (SI)(R12*1), Z12, Z12
+	VADDPS       (DI)(R12*1), Z16, Z16
+	VADDPS       (R8)(R12*1), Z20, Z20
+	VADDPS       64(CX)(R12*1), Z1, Z1
+	VADDPS       64(DX)(R12*1), Z5, Z5
+	VADDPS       64(BX)(R12*1), Z9, Z9
+	VADDPS       64(SI)(R12*1), Z13, Z13
+	VADDPS       64(DI)(R12*1), Z17, Z17
+	VADDPS       64(R8)(R12*1), Z21, Z21
+	VADDPS       128(CX)(R12*1), Z2, Z2
+	VADDPS       128(DX)(R12*1), Z6, Z6
+	VADDPS       128(BX)(R12*1), Z10, Z10
+	VADDPS       128(SI)(R12*1), Z14, Z14
+	VADDPS       128(DI)(R12*1), Z18, Z18
+	VADDPS       128(R8)(R12*1), Z22, Z22
+	VADDPS       192(CX)(R12*1), Z3, Z3
+	VADDPS       192(DX)(R12*1), Z7, Z7
+	VADDPS       192(BX)(R12*1), Z11, Z11
+	VADDPS       192(SI)(R12*1), Z15, Z15
+	VADDPS       192(DI)(R12*1), Z19, Z19
+	VADDPS       192(R8)(R12*1), Z23, Z23
+	ADDQ         $0x10, R10
+	DECQ         R11
+	JNE          run
+	VBROADCASTSS 136(AX), Z24
+	VBROADCASTSS 140(AX), Z25
+	VMULPS       Z25, Z0, Z26
+	VFNMADD231PS Z24, Z26, Z0
+	VFMADD213PS  Z26, Z25, Z0
+	VMULPS       Z25, Z1, Z26
+	VFNMADD231PS Z24, Z26, Z1
+	VFMADD213PS  Z26, Z25, Z1
+	VMULPS       Z25, Z2, Z26
+	VFNMADD231PS Z24, Z26, Z2
+	VFMADD213PS  Z26, Z25, Z2
+	VMULPS       Z25, Z3, Z26
+	VFNMADD231PS Z24, Z26, Z3
+	VFMADD213PS  Z26, Z25, Z3
+	VMULPS       Z25, Z4, Z26
+	VFNMADD231PS Z24, Z26, Z4
+	VFMADD213PS  Z26, Z25, Z4
+	VMULPS       Z25, Z5, Z26
+	VFNMADD231PS Z24, Z26, Z5
+	VFMADD213PS  Z26, Z25, Z5
+	VMULPS       Z25, Z6, Z26
+	VFNMADD231PS Z24, Z26, Z6
+	VFMADD213PS  Z26, Z25, Z6
+	VMULPS       Z25, Z7, Z26
+	VFNMADD231PS Z24, Z26, Z7
+	VFMADD213PS  Z26, Z25, Z7
+	VMULPS       Z25, Z8, Z26
+	VFNMADD231PS Z24, Z26, Z8
+	VFMADD213PS  Z26, Z25, Z8
+	VMULPS       Z25, Z9, Z26
+	VFNMADD231PS Z24, Z26, Z9
+	VFMADD213PS  Z26, Z25, Z9
+	VMULPS       Z25, Z10, Z26
+	VFNMADD231PS Z24, Z26, Z10
+	VFMADD213PS  Z26, Z25, Z10
+	VMULPS       Z25, Z11, Z26
+	VFNMADD231PS Z24, Z26, Z11
+	VFMADD213PS  Z26, Z25, Z11
+	VMULPS       Z25, Z12, Z26
+	VFNMADD231PS Z24, Z26, Z12
+	VFMADD213PS  Z26, Z25, Z12
+	VMULPS       Z25, Z13, Z26
+	VFNMADD231PS Z24, Z26, Z13
+	VFMADD213PS  Z26, Z25, Z13
+	VMULPS       Z25, Z14, Z26
+	VFNMADD231PS Z24, Z26, Z14
+	VFMADD213PS  Z26, Z25, Z14
+	VMULPS       Z25, Z15, Z26
+	VFNMADD231PS Z24, Z26, Z15
+	VFMADD213PS  Z26, Z25, Z15
+	VMULPS       Z25, Z16, Z26
+	VFNMADD231PS Z24, Z26, Z16
+	VFMADD213PS  Z26, Z25, Z16
+	VMULPS       Z25, Z17, Z26
+	VFNMADD231PS Z24, Z26, Z17
+	VFMADD213PS  Z26, Z25, Z17
+	VMULPS       Z25, Z18, Z26
+	VFNMADD231PS Z24, Z26, Z18
+	VFMADD213PS  Z26, Z25, Z18
+	VMULPS       Z25, Z19, Z26
+	VFNMADD231PS Z24, Z26, Z19
+	VFMADD213PS  Z26, Z25, Z19
+	VMULPS       Z25, Z20, Z26
+	VFNMADD231PS Z24, Z26, Z20
+	VFMADD213PS  Z26, Z25, Z20
+	VMULPS       Z25, Z21, Z26
+	VFNMADD231PS Z24, Z26, Z21
+	VFMADD213PS  Z26, Z25, Z21
+	VMULPS       Z25, Z22, Z26
+	VFNMADD231PS Z24, Z26, Z22
+	VFMADD213PS  Z26, Z25, Z22
+	VMULPS       Z25, Z23, Z26
+	VFNMADD231PS Z24, Z26, Z23
+	VFMADD213PS  Z26, Z25, Z23
+	MOVQ         (AX), R10
+	ADDQ         R9, R10
+	VMOVUPS      Z0, (R10)
+	VMOVUPS      Z1, 64(R10)
+	VMOVUPS      Z2, 128(R10)
+	VMOVUPS      Z3, 192(R10)
+	ADDQ         8(AX), R10
+	VMOVUPS      Z4, (R10)
+	VMOVUPS      Z5, 64(R10)
+	VMOVUPS      Z6, 128(R10)
+	VMOVUPS      Z7, 192(R10)
+	ADDQ         8(AX), R10
+	VMOVUPS      Z8, (R10)
+	VMOVUPS      Z9, 64(R10)
+	VMOVUPS      Z10, 128(R10)
+	VMOVUPS      Z11, 192(R10)
+	ADDQ         8(AX), R10
+	VMOVUPS      Z12, (R10)
+	VMOVUPS      Z13, 64(R10)
+	VMOVUPS      Z14, 128(R10)
+	VMOVUPS      Z15, 192(R10)
+	ADDQ         8(AX), R10
+	VMOVUPS      Z16, (R10)
+	VMOVUPS      Z17, 64(R10)
+	VMOVUPS      Z18, 128(R10)
+	VMOVUPS      Z19, 192(R10)
+	ADDQ         8(AX), R10
+	VMOVUPS      Z20, (R10)
+	VMOVUPS      Z21, 64(R10)
+	VMOVUPS      Z22, 128(R10)
+	VMOVUPS      Z23, 192(R10)
+	ADDQ         $+256, R9
+	MOVQ         R9, R10
+	SHRQ         $0x02, R10
+	CMPQ         R10, 88(AX)
+	JNE          channels
+	MOVQ         (AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), R8
+	MOVQ         R8, 16(AX)
+	SUBQ         $0x06, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func mean5x64AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·mean5x64AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ 80(AX), $0x05
+	JLT  done
+	MOVQ 16(AX), CX
+	MOVQ CX, DX
+	ADDQ 24(AX), DX
+	MOVQ DX, BX
+	ADDQ 24(AX), BX
+	MOVQ BX, SI
+	ADDQ 24(AX), SI
+	MOVQ SI, DI
+	ADDQ 24(AX), DI
+	XORQ R8, R8
+
+channels:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	MOVQ   32(AX), R9
+	MOVQ   40(AX), R10
+
+run:
+	MOVQ         (R9), R11
+	LEAQ         (R8)(R11*4), R11
+	VADDPS       (CX)(R11*1), Z0, Z0
+	VADDPS       (DX)(R11*1), Z4, Z4
+	VADDPS       (BX)(R11*1), Z8, Z8
+	VADDPS       (SI)(R11*1), Z12, Z12
+	VADDPS       (DI)(R11*1), Z16, Z16
+	VADDPS       64(CX)(R11*1), Z1, Z1
+	VADDPS       64(DX)(R11*1), Z5, Z5
+	VADDPS       64(BX)(R11*1), Z9, Z9
+	VADDPS       64(SI)(R11*1), Z13, Z13
+	VADDPS       64(DI)(R11*1), Z17, Z17
+	VADDPS       128(CX)(R11*1), Z2, Z2
+	VADDPS       128(DX)(R11*1), Z6, Z6
+	VADDPS       128(BX)(R11*1), Z10, Z10
+	VADDPS       128(SI)(R11*1), Z14, Z14
+	VADDPS       128(DI)(R11*1), Z18, Z18
+	VADDPS       192(CX)(R11*1), Z3, Z3
+	VADDPS       192(DX)(R11*1), Z7, Z7
+	VADDPS       192(BX)(R11*1), Z11, Z11
+	VADDPS       192(SI)(R11*1), Z15, Z15
+	VADDPS       192(DI)(R11*1), Z19, Z19
+	ADDQ         $0x10, R9
+	DECQ         R10
+	JNE          run
+	VBROADCASTSS 136(AX), Z20
+	VBROADCASTSS 140(AX), Z21
+	VMULPS       Z21, Z0, Z22
+	VFNMADD231PS Z20, Z22, Z0
+	VFMADD213PS  Z22, Z21, Z0
+	VMULPS       Z21, Z1, Z22
+	VFNMADD231PS Z20, Z22, Z1
+	VFMADD213PS  Z22, Z21, Z1
+	VMULPS       Z21, Z2, Z22
+	VFNMADD231PS Z20, Z22, Z2
+	VFMADD213PS  Z22, Z21, Z2
+	VMULPS       Z21, Z3, Z22
+	VFNMADD231PS Z20, Z22, Z3
+	VFMADD213PS  Z22, Z21, Z3
+	VMULPS       Z21, Z4, Z22
+	VFNMADD231PS Z20, Z22, Z4
+	VFMADD213PS  Z22, Z21, Z4
+	VMULPS       Z21, Z5, Z22
+	VFNMADD231PS Z20, Z22, Z5
+	VFMADD213PS  Z22, Z21, Z5
+	VMULPS       Z21, Z6, Z22
+	VFNMADD231PS Z20, Z22, Z6
+	VFMADD213PS  Z22, Z21, Z6
+	VMULPS       Z21, Z7, Z22
+	VFNMADD231PS Z20, Z22, Z7
+	VFMADD213PS  Z22, Z21, Z7
+	VMULPS       Z21, Z8, Z22
+	VFNMADD231PS Z20, Z22, Z8
+	VFMADD213PS  Z22, Z21, Z8
+	VMULPS       Z21, Z9, Z22
+	VFNMADD231PS Z20, Z22, Z9
+	VFMADD213PS  Z22, Z21, Z9
+	VMULPS       Z21, Z10, Z22
+	VFNMADD231PS Z20, Z22, Z10
+	VFMADD213PS  Z22, Z21, Z10
+	VMULPS       Z21, Z11, Z22
+	VFNMADD231PS Z20, Z22, Z11
+	VFMADD213PS  Z22, Z21, Z11
+	VMULPS       Z21, Z12, Z22
+	VFNMADD231PS Z20, Z22, Z12
+	VFMADD213PS  Z22, Z21, Z12
+	VMULPS       Z21, Z13, Z22
+	VFNMADD231PS Z20, Z22, Z13
+	VFMADD213PS  Z22, Z21, Z13
+	VMULPS       Z21, Z14, Z22
+	VFNMADD231PS Z20, Z22, Z14
+	VFMADD213PS  Z22, Z21, Z14
+	VMULPS       Z21, Z15, Z22
+	VFNMADD231PS Z20, Z22, Z15
+	VFMADD213PS  Z22, Z21, Z15
+	VMULPS       Z21, Z16, Z22
+	VFNMADD231PS Z20, Z22, Z16
+	VFMADD213PS  Z22, Z21, Z16
+	VMULPS       Z21, Z17, Z22
+	VFNMADD231PS Z20, Z22, Z17
+	VFMADD213PS  Z22, Z21, Z17
+	VMULPS       Z21, Z18, Z22
+	VFNMADD231PS Z20, Z22, Z18
+	VFMADD213PS  Z22, Z21, Z18
+	VMULPS       Z21, Z19, Z22
+	VFNMADD231PS Z20, Z22, Z19
+	VFMADD213PS  Z22, Z21, Z19
+	MOVQ         (AX), R9
+	ADDQ         R8, R9
+	VMOVUPS      Z0, (R9)
+	VMOVUPS      Z1, 64(R9)
+	VMOVUPS      Z2, 128(R9)
+	VMOVUPS      Z3, 192(R9)
+	ADDQ         8(AX), R9
+	VMOVUPS      Z4, (R9)
+	VMOVUPS      Z5, 64(R9)
+	VMOVUPS      Z6, 128(R9)
+	VMOVUPS      Z7, 192(R9)
+	ADDQ         8(AX), R9
+	VMOVUPS      Z8, (R9)
+	VMOVUPS      Z9, 64(R9)
+	VMOVUPS      Z10, 128(R9)
+	VMOVUPS      Z11, 192(R9)
+	ADDQ         8(AX), R9
+	VMOVUPS      Z12, (R9)
+	VMOVUPS      Z13, 64(R9)
+	VMOVUPS      Z14, 128(R9)
+	VMOVUPS      Z15, 192(R9)
+	ADDQ         8(AX), R9
+	VMOVUPS      Z16, (R9)
+	VMOVUPS      Z17, 64(R9)
+	VMOVUPS      Z18, 128(R9)
+	VMOVUPS      Z19, 192(R9)
+	ADDQ         $+256, R8
+	MOVQ         R8, R9
+	SHRQ         $0x02, R9
+	CMPQ         R9, 88(AX)
+	JNE          channels
+	MOVQ         (AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), DI
+	MOVQ         DI, 16(AX)
+	SUBQ         $0x05, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func mean4x64AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·mean4x64AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ 80(AX), $0x04
+	JLT  done
+	MOVQ 16(AX), CX
+	MOVQ CX, DX
+	ADDQ 24(AX), DX
+	MOVQ DX, BX
+	ADDQ 24(AX), BX
+	MOVQ BX, SI
+	ADDQ 24(AX), SI
+	XORQ DI, DI
+
+channels:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   32(AX), R8
+	MOVQ   40(AX), R9
+
+run:
+	MOVQ         (R8), R10
+	LEAQ         (DI)(R10*4), R10
+	VADDPS       (CX)(R10*1), Z0, Z0
+	VADDPS       (DX)(R10*1), Z4, Z4
+	VADDPS       (BX)(R10*1), Z8, Z8
+	VADDPS       (SI)(R10*1), Z12, Z12
+	VADDPS       64(CX)(R10*1), Z1, Z1
+	VADDPS       64(DX)(R10*1), Z5, Z5
+	VADDPS       64(BX)(R10*1), Z9, Z9
+	VADDPS       64(SI)(R10*1), Z13, Z13
+	VADDPS       128(CX)(R10*1), Z2, Z2
+	VADDPS       128(DX)(R10*1), Z6, Z6
+	VADDPS       128(BX)(R10*1), Z10, Z10
+	VADDPS       128(SI)(R10*1), Z14, Z14
+	VADDPS       192(CX)(R10*1), Z3, Z3
+	VADDPS       192(DX)(R10*1), Z7, Z7
+	VADDPS       192(BX)(R10*1), Z11, Z11
+	VADDPS       192(SI)(R10*1), Z15, Z15
+	ADDQ         $0x10, R8
+	DECQ         R9
+	JNE          run
+	VBROADCASTSS 136(AX), Z16
+	VBROADCASTSS 140(AX), Z17
+	VMULPS       Z17, Z0, Z18
+	VFNMADD231PS Z16, Z18, Z0
+	VFMADD213PS  Z18, Z17, Z0
+	VMULPS       Z17, Z1, Z18
+	VFNMADD231PS Z16, Z18, Z1
+	VFMADD213PS  Z18, Z17, Z1
+	VMULPS       Z17, Z2, Z18
+	VFNMADD231PS Z16, Z18, Z2
+	VFMADD213PS  Z18, Z17, Z2
+	VMULPS       Z17, Z3, Z18
+	VFNMADD231PS Z16, Z18, Z3
+	VFMADD213PS  Z18, Z17, Z3
+	VMULPS       Z17, Z4, Z18
+	VFNMADD231PS Z16, Z18, Z4
+	VFMADD213PS  Z18, Z17, Z4
+	VMULPS       Z17, Z5, Z18
+	VFNMADD231PS Z16, Z18, Z5
+	VFMADD213PS  Z18, Z17, Z5
+	VMULPS       Z17, Z6, Z18
+	VFNMADD231PS Z16, Z18, Z6
+	VFMADD213PS  Z18, Z17, Z6
+	VMULPS       Z17, Z7, Z18
+	VFNMADD231PS Z16, Z18, Z7
+	VFMADD213PS  Z18, Z17, Z7
+	VMULPS       Z17, Z8, Z18
+	VFNMADD231PS Z16, Z18, Z8
+	VFMADD213PS  Z18, Z17, Z8
+	VMULPS       Z17, Z9, Z18
+	VFNMADD231PS Z16, Z18, Z9
+	VFMADD213PS  Z18, Z17, Z9
+	VMULPS       Z17, Z10, Z18
+	VFNMADD231PS Z16, Z18, Z10
+	VFMADD213PS  Z18, Z17, Z10
+	VMULPS       Z17, Z11, Z18
+	VFNMADD231PS Z16, Z18, Z11
+	VFMADD213PS  Z18, Z17, Z11
+	VMULPS       Z17, Z12, Z18
+	VFNMADD231PS Z16, Z18, Z12
+	VFMADD213PS  Z18, Z17, Z12
+	VMULPS       Z17, Z13, Z18
+	VFNMADD231PS Z16, Z18, Z13
+	VFMADD213PS  Z18, Z17, Z13
+	VMULPS       Z17, Z14, Z18
+	VFNMADD231PS Z16, Z18, Z14
+	VFMADD213PS  Z18, Z17, Z14
+	VMULPS       Z17, Z15, Z18
+	VFNMADD231PS Z16, Z18, Z15
+	VFMADD213PS  Z18, Z17, Z15
+	MOVQ         (AX), R8
+	ADDQ         DI, R8
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      Z1, 64(R8)
+	VMOVUPS      Z2, 128(R8)
+	VMOVUPS      Z3, 192(R8)
+	ADDQ         8(AX), R8
+	VMOVUPS      Z4, (R8)
+	VMOVUPS      Z5, 64(R8)
+	VMOVUPS      Z6, 128(R8)
+	VMOVUPS      Z7, 192(R8)
+	ADDQ         8(AX), R8
+	VMOVUPS      Z8, (R8)
+	VMOVUPS      Z9, 64(R8)
+	VMOVUPS      Z10, 128(R8)
+	VMOVUPS      Z11, 192(R8)
+	ADDQ         8(AX), R8
+	VMOVUPS      Z12, (R8)
+	VMOVUPS      Z13, 64(R8)
+	VMOVUPS      Z14, 128(R8)
+	VMOVUPS      Z15, 192(R8)
+	ADDQ         $+256, DI
+	MOVQ         DI, R8
+	SHRQ         $0x02, R8
+	CMPQ         R8, 88(AX)
+	JNE          channels
+	MOVQ         (AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), SI
+	MOVQ         SI, 16(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func mean3x64AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·mean3x64AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ 80(AX), $0x03
+	JLT  done
+	MOVQ 16(AX), CX
+	MOVQ CX, DX
+	ADDQ 24(AX), DX
+	MOVQ DX, BX
+	ADDQ 24(AX), BX
+	XORQ SI, SI
+
+channels:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+
+run:
+	MOVQ         (DI), R9
+	LEAQ         (SI)(R9*4), R9
+	VADDPS       (CX)(R9*1), Z0, Z0
+	VADDPS       (DX)(R9*1), Z4, Z4
+	VADDPS       (BX)(R9*1), Z8, Z8
+	VADDPS       64(CX)(R9*1), Z1, Z1
+	VADDPS       64(DX)(R9*1), Z5, Z5
+	VADDPS       64(BX)(R9*1), Z9, Z9
+	VADDPS       128(CX)(R9*1), Z2, Z2
+	VADDPS       128(DX)(R9*1), Z6, Z6
+	VADDPS       128(BX)(R9*1), Z10, Z10
+	VADDPS       192(CX)(R9*1), Z3, Z3
+	VADDPS       192(DX)(R9*1), Z7, Z7
+	VADDPS       192(BX)(R9*1), Z11, Z11
+	ADDQ         $0x10, DI
+	DECQ         R8
+	JNE          run
+	VBROADCASTSS 136(AX), Z12
+	VBROADCASTSS 140(AX), Z13
+	VMULPS       Z13, Z0, Z14
+	VFNMADD231PS Z12, Z14, Z0
+	VFMADD213PS  Z14, Z13, Z0
+	VMULPS       Z13, Z1, Z14
+	VFNMADD231PS Z12, Z14, Z1
+	VFMADD213PS  Z14, Z13, Z1
+	VMULPS       Z13, Z2, Z14
+	VFNMADD231PS Z12, Z14, Z2
+	VFMADD213PS  Z14, Z13, Z2
+	VMULPS       Z13, Z3, Z14
+	VFNMADD231PS Z12, Z14, Z3
+	VFMADD213PS  Z14, Z13, Z3
+	VMULPS       Z13, Z4, Z14
+	VFNMADD231PS Z12, Z14, Z4
+	VFMADD213PS  Z14, Z13, Z4
+	VMULPS       Z13, Z5, Z14
+	VFNMADD231PS Z12, Z14, Z5
+	VFMADD213PS  Z14, Z13, Z5
+	VMULPS       Z13, Z6, Z14
+	VFNMADD231PS Z12, Z14, Z6
+	VFMADD213PS  Z14, Z13, Z6
+	VMULPS       Z13, Z7, Z14
+	VFNMADD231PS Z12, Z14, Z7
+	VFMADD213PS  Z14, Z13, Z7
+	VMULPS       Z13, Z8, Z14
+	VFNMADD231PS Z12, Z14, Z8
+	VFMADD213PS  Z14, Z13, Z8
+	VMULPS       Z13, Z9, Z14
+	VFNMADD231PS Z12, Z14, Z9
+	VFMADD213PS  Z14, Z13, Z9
+	VMULPS       Z13, Z10, Z14
+	VFNMADD231PS Z12, Z14, Z10
+	VFMADD213PS  Z14, Z13, Z10
+	VMULPS       Z13, Z11, Z14
+	VFNMADD231PS Z12, Z14, Z11
+	VFMADD213PS  Z14, Z13, Z11
+	MOVQ         (AX), DI
+	ADDQ         SI, DI
+	VMOVUPS      Z0, (DI)
+	VMOVUPS      Z1, 64(DI)
+	VMOVUPS      Z2, 128(DI)
+	VMOVUPS      Z3, 192(DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z4, (DI)
+	VMOVUPS      Z5, 64(DI)
+	VMOVUPS      Z6, 128(DI)
+	VMOVUPS      Z7, 192(DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z8, (DI)
+	VMOVUPS      Z9, 64(DI)
+	VMOVUPS      Z10, 128(DI)
+	VMOVUPS      Z11, 192(DI)
+	ADDQ         $+256, SI
+	MOVQ         SI, DI
+	SHRQ         $0x02, DI
+	CMPQ         DI, 88(AX)
+	JNE          channels
+	MOVQ         (AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), BX
+	MOVQ         BX, 16(AX)
+	SUBQ         $0x03, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func mean2x64AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·mean2x64AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ 80(AX), $0x02
+	JLT  done
+	MOVQ 16(AX), CX
+	MOVQ CX, DX
+	ADDQ 24(AX), DX
+	XORQ BX, BX
+
+channels:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   32(AX), SI
+	MOVQ   40(AX), DI
+
+run:
+	MOVQ         (SI), R8
+	LEAQ         (BX)(R8*4), R8
+	VADDPS       (CX)(R8*1), Z0, Z0
+	VADDPS       (DX)(R8*1), Z4, Z4
+	VADDPS       64(CX)(R8*1), Z1, Z1
+	VADDPS       64(DX)(R8*1), Z5, Z5
+	VADDPS       128(CX)(R8*1), Z2, Z2
+	VADDPS       128(DX)(R8*1), Z6, Z6
+	VADDPS       192(CX)(R8*1), Z3, Z3
+	VADDPS       192(DX)(R8*1), Z7, Z7
+	ADDQ         $0x10, SI
+	DECQ         DI
+	JNE          run
+	VBROADCASTSS 136(AX), Z8
+	VBROADCASTSS 140(AX), Z9
+	VMULPS       Z9, Z0, Z10
+	VFNMADD231PS Z8, Z10, Z0
+	VFMADD213PS  Z10, Z9, Z0
+	VMULPS       Z9, Z1, Z10
+	VFNMADD231PS Z8, Z10, Z1
+	VFMADD213PS  Z10, Z9, Z1
+	VMULPS       Z9, Z2, Z10
+	VFNMADD231PS Z8, Z10, Z2
+	VFMADD213PS  Z10, Z9, Z2
+	VMULPS       Z9, Z3, Z10
+	VFNMADD231PS Z8, Z10, Z3
+	VFMADD213PS  Z10, Z9, Z3
+	VMULPS       Z9, Z4, Z10
+	VFNMADD231PS Z8, Z10, Z4
+	VFMADD213PS  Z10, Z9, Z4
+	VMULPS       Z9, Z5, Z10
+	VFNMADD231PS Z8, Z10, Z5
+	VFMADD213PS  Z10, Z9, Z5
+	VMULPS       Z9, Z6, Z10
+	VFNMADD231PS Z8, Z10, Z6
+	VFMADD213PS  Z10, Z9, Z6
+	VMULPS       Z9, Z7, Z10
+	VFNMADD231PS Z8, Z10, Z7
+	VFMADD213PS  Z10, Z9, Z7
+	MOVQ         (AX), SI
+	ADDQ         BX, SI
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      Z1, 64(SI)
+	VMOVUPS      Z2, 128(SI)
+	VMOVUPS      Z3, 192(SI)
+	ADDQ         8(AX), SI
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, 64(SI)
+	VMOVUPS      Z6, 128(SI)
+	VMOVUPS      Z7, 192(SI)
+	ADDQ         $+256, BX
+	MOVQ         BX, SI
+	SHRQ         $0x02, SI
+	CMPQ         SI, 88(AX)
+	JNE          channels
+	MOVQ         (AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), DX
+	MOVQ         DX, 16(AX)
+	SUBQ         $0x02, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func mean1x64AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·mean1x64AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+next:
+	CMPQ 80(AX), $0x01
+	JLT  done
+	MOVQ 16(AX), CX
+	XORQ DX, DX
+
+channels:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   32(AX), BX
+	MOVQ   40(AX), SI
+
+run:
+	MOVQ         (BX), DI
+	LEAQ         (DX)(DI*4), DI
+	VADDPS       (CX)(DI*1), Z0, Z0
+	VADDPS       64(CX)(DI*1), Z1, Z1
+	VADDPS       128(CX)(DI*1), Z2, Z2
+	VADDPS       192(CX)(DI*1), Z3, Z3
+	ADDQ         $0x10, BX
+	DECQ         SI
+	JNE          run
+	VBROADCASTSS 136(AX), Z4
+	VBROADCASTSS 140(AX), Z5
+	VMULPS       Z5, Z0, Z6
+	VFNMADD231PS Z4, Z6, Z0
+	VFMADD213PS  Z6, Z5, Z0
+	VMULPS       Z5, Z1, Z6
+	VFNMADD231PS Z4, Z6, Z1
+	VFMADD213PS  Z6, Z5, Z1
+	VMULPS       Z5, Z2, Z6
+	VFNMADD231PS Z4, Z6, Z2
+	VFMADD213PS  Z6, Z5, Z2
+	VMULPS       Z5, Z3, Z6
+	VFNMADD231PS Z4, Z6, Z3
+	VFMADD213PS  Z6, Z5, Z3
+	MOVQ         (AX), BX
+	ADDQ         DX, BX
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, 64(BX)
+	VMOVUPS      Z2, 128(BX)
+	VMOVUPS      Z3, 192(BX)
+	ADDQ         $+256, DX
+	MOVQ         DX, BX
+	SHRQ         $0x02, BX
+	CMPQ         BX, 88(AX)
+	JNE          channels
+	MOVQ         (AX), DX
+	ADDQ         8(AX), DX
+	MOVQ         DX, (AX)
+	ADDQ         24(AX), CX
+	MOVQ         CX, 16(AX)
+	SUBQ         $0x01, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func mean6x16AVX512(job *byte)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·mean6x16AVX512(SB), NOSPLIT, $0-8
+	MOVQ  job+0(FP), AX
+	MOVQ  88(AX), CX
+	MOVQ  $-1, DX
+	BZHIQ CX, DX, DX
+	KMOVW DX, K1
+
+next:
+	CMPQ   80(AX), $0x06
+	JLT    done
+	MOVQ   16(AX), CX
+	MOVQ   CX, DX
+	ADDQ   24(AX), DX
+	MOVQ   DX, BX
+	ADDQ   24(AX), BX
+	MOVQ   BX, SI
+	ADDQ   24(AX), SI
+	MOVQ   SI, DI
+	ADDQ   24(AX), DI
+	MOVQ   DI, R8
+	ADDQ   24(AX), R8
+	XORQ   R9, R9
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	MOVQ   32(AX), R10
+	MOVQ   40(AX), R11
+
+run:
+	MOVQ         (R10), R12
+	LEAQ         (R9)(R12*4), R12
+	VMOVUPS.Z    (CX)(R12*1), K1, Z6
+	VADDPS       Z6, Z0, Z0
+	VMOVUPS.Z    (DX)(R12*1), K1, Z6
+	VADDPS       Z6, Z1, Z1
+	VMOVUPS.Z    (BX)(R12*1), K1, Z6
+	VADDPS       Z6, Z2, Z2
+	VMOVUPS.Z    (SI)(R12*1), K1, Z6
+	VADDPS       Z6, Z3, Z3
+	VMOVUPS.Z    (DI)(R12*1), K1, Z6
+	VADDPS       Z6, Z4, Z4
+	VMOVUPS.Z    (R8)(R12*1), K1, Z6
+	VADDPS       Z6, Z5, Z5
+	ADDQ         $0x10, R10
+	DECQ         R11
+	JNE          run
+	VBROADCASTSS 136(AX), Z6
+	VBROADCASTSS 140(AX), Z7
+	VMULPS       Z7, Z0, Z8
+	VFNMADD231PS Z6, Z8, Z0
+	VFMADD213PS  Z8, Z7, Z0
+	VMULPS       Z7, Z1, Z8
+	VFNMADD231PS Z6, Z8, Z1
+	VFMADD213PS  Z8, Z7, Z1
+	VMULPS       Z7, Z2, Z8
+	VFNMADD231PS Z6, Z8, Z2
+	VFMADD213PS  Z8, Z7, Z2
+	VMULPS       Z7, Z3, Z8
+	VFNMADD231PS Z6, Z8, Z3
+	VFMADD213PS  Z8, Z7, Z3
+	VMULPS       Z7, Z4, Z8
+	VFNMADD231PS Z6, Z8, Z4
+	VFMADD213PS  Z8, Z7, Z4
+	VMULPS       Z7, Z5, Z8
+	VFNMADD231PS Z6, Z8, Z5
+	VFMADD213PS  Z8, Z7, Z5
+	MOVQ         (AX), CX
+	ADDQ         R9, CX
+	VMOVUPS      Z0, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z1, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z2, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z3, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z4, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z5, K1, (CX)
+	MOVQ         (AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), R8
+	MOVQ         R8, 16(AX)
+	SUBQ         $0x06, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func mean5x16AVX512(job *byte)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·mean5x16AVX512(SB), NOSPLIT, $0-8
+	MOVQ  job+0(FP), AX
+	MOVQ  88(AX), CX
+	MOVQ  $-1, DX
+	BZHIQ CX, DX, DX
+	KMOVW DX, K1
+
+next:
+	CMPQ   80(AX), $0x05
+	JLT    done
+	MOVQ   16(AX), CX
+	MOVQ   CX, DX
+	ADDQ   24(AX), DX
+	MOVQ   DX, BX
+	ADDQ   24(AX), BX
+	MOVQ   BX, SI
+	ADDQ   24(AX), SI
+	MOVQ   SI, DI
+	ADDQ   24(AX), DI
+	XORQ   R8, R8
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	MOVQ   32(AX), R9
+	MOVQ   40(AX), R10
+
+run:
+	MOVQ         (R9), R11
+	LEAQ         (R8)(R11*4), R11
+	VMOVUPS.Z    (CX)(R11*1), K1, Z5
+	VADDPS       Z5, Z0, Z0
+	VMOVUPS.Z    (DX)(R11*1), K1, Z5
+	VADDPS       Z5, Z1, Z1
+	VMOVUPS.Z    (BX)(R11*1), K1, Z5
+	VADDPS       Z5, Z2, Z2
+	VMOVUPS.Z    (SI)(R11*1), K1, Z5
+	VADDPS       Z5, Z3, Z3
+	VMOVUPS.Z    (DI)(R11*1), K1, Z5
+	VADDPS       Z5, Z4, Z4
+	ADDQ         $0x10, R9
+	DECQ         R10
+	JNE          run
+	VBROADCASTSS 136(AX), Z5
+	VBROADCASTSS 140(AX), Z6
+	VMULPS       Z6, Z0, Z7
+	VFNMADD231PS Z5, Z7, Z0
+	VFMADD213PS  Z7, Z6, Z0
+	VMULPS       Z6, Z1, Z7
+	VFNMADD231PS Z5, Z7, Z1
+	VFMADD213PS  Z7, Z6, Z1
+	VMULPS       Z6, Z2, Z7
+	VFNMADD231PS Z5, Z7, Z2
+	VFMADD213PS  Z7, Z6, Z2
+	VMULPS       Z6, Z3, Z7
+	VFNMADD231PS Z5, Z7, Z3
+	VFMADD213PS  Z7, Z6, Z3
+	VMULPS       Z6, Z4, Z7
+	VFNMADD231PS Z5, Z7, Z4
+	VFMADD213PS  Z7, Z6, Z4
+	MOVQ         (AX), CX
+	ADDQ         R8, CX
+	VMOVUPS      Z0, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z1, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z2, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z3, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z4, K1, (CX)
+	MOVQ         (AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), DI
+	MOVQ         DI, 16(AX)
+	SUBQ         $0x05, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func mean4x16AVX512(job *byte)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·mean4x16AVX512(SB), NOSPLIT, $0-8
+	MOVQ  job+0(FP), AX
+	MOVQ  88(AX), CX
+	MOVQ  $-1, DX
+	BZHIQ CX, DX, DX
+	KMOVW DX, K1
+
+next:
+	CMPQ   80(AX), $0x04
+	JLT    done
+	MOVQ   16(AX), CX
+	MOVQ   CX, DX
+	ADDQ   24(AX), DX
+	MOVQ   DX, BX
+	ADDQ   24(AX), BX
+	MOVQ   BX, SI
+	ADDQ   24(AX), SI
+	XORQ   DI, DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   32(AX), R8
+	MOVQ   40(AX), R9
+
+run:
+	MOVQ         (R8), R10
+	LEAQ         (DI)(R10*4), R10
+	VMOVUPS.Z    (CX)(R10*1), K1, Z4
+	VADDPS       Z4, Z0, Z0
+	VMOVUPS.Z    (DX)(R10*1), K1, Z4
+	VADDPS       Z4, Z1, Z1
+	VMOVUPS.Z    (BX)(R10*1), K1, Z4
+	VADDPS       Z4, Z2, Z2
+	VMOVUPS.Z    (SI)(R10*1), K1, Z4
+	VADDPS       Z4, Z3, Z3
+	ADDQ         $0x10, R8
+	DECQ         R9
+	JNE          run
+	VBROADCASTSS 136(AX), Z4
+	VBROADCASTSS 140(AX), Z5
+	VMULPS       Z5, Z0, Z6
+	VFNMADD231PS Z4, Z6, Z0
+	VFMADD213PS  Z6, Z5, Z0
+	VMULPS       Z5, Z1, Z6
+	VFNMADD231PS Z4, Z6, Z1
+	VFMADD213PS  Z6, Z5, Z1
+	VMULPS       Z5, Z2, Z6
+	VFNMADD231PS Z4, Z6, Z2
+	VFMADD213PS  Z6, Z5, Z2
+	VMULPS       Z5, Z3, Z6
+	VFNMADD231PS Z4, Z6, Z3
+	VFMADD213PS  Z6, Z5, Z3
+	MOVQ         (AX), CX
+	ADDQ         DI, CX
+	VMOVUPS      Z0, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z1, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z2, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z3, K1, (CX)
+	MOVQ         (AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), SI
+	MOVQ         SI, 16(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func mean3x16AVX512(job *byte)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·mean3x16AVX512(SB), NOSPLIT, $0-8
+	MOVQ  job+0(FP), AX
+	MOVQ  88(AX), CX
+	MOVQ  $-1, DX
+	BZHIQ CX, DX, DX
+	KMOVW DX, K1
+
+next:
+	CMPQ   80(AX), $0x03
+	JLT    done
+	MOVQ   16(AX), CX
+	MOVQ   CX, DX
+	ADDQ   24(AX), DX
+	MOVQ   DX, BX
+	ADDQ   24(AX), BX
+	XORQ   SI, SI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+
+run:
+	MOVQ         (DI), R9
+	LEAQ         (SI)(R9*4), R9
+	VMOVUPS.Z    (CX)(R9*1), K1, Z3
+	VADDPS       Z3, Z0, Z0
+	VMOVUPS.Z    (DX)(R9*1), K1, Z3
+	VADDPS       Z3, Z1, Z1
+	VMOVUPS.Z    (BX)(R9*1), K1, Z3
+	VADDPS       Z3, Z2, Z2
+	ADDQ         $0x10, DI
+	DECQ         R8
+	JNE          run
+	VBROADCASTSS 136(AX), Z3
+	VBROADCASTSS 140(AX), Z4
+	VMULPS       Z4, Z0, Z5
+	VFNMADD231PS Z3, Z5, Z0
+	VFMADD213PS  Z5, Z4, Z0
+	VMULPS       Z4, Z1, Z5
+	VFNMADD231PS Z3, Z5, Z1
+	VFMADD213PS  Z5, Z4, Z1
+	VMULPS       Z4, Z2, Z5
+	VFNMADD231PS Z3, Z5, Z2
+	VFMADD213PS  Z5, Z4, Z2
+	MOVQ         (AX), CX
+	ADDQ         SI, CX
+	VMOVUPS      Z0, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z1, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z2, K1, (CX)
+	MOVQ         (AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), BX
+	MOVQ         BX, 16(AX)
+	SUBQ         $0x03, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func mean2x16AVX512(job *byte)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·mean2x16AVX512(SB), NOSPLIT, $0-8
+	MOVQ  job+0(FP), AX
+	MOVQ  88(AX), CX
+	MOVQ  $-1, DX
+	BZHIQ CX, DX, DX
+	KMOVW DX, K1
+
+next:
+	CMPQ   80(AX), $0x02
+	JLT    done
+	MOVQ   16(AX), CX
+	MOVQ   CX, DX
+	ADDQ   24(AX), DX
+	XORQ   BX, BX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	MOVQ   32(AX), SI
+	MOVQ   40(AX), DI
+
+run:
+	MOVQ         (SI), R8
+	LEAQ         (BX)(R8*4), R8
+	VMOVUPS.Z    (CX)(R8*1), K1, Z2
+	VADDPS       Z2, Z0, Z0
+	VMOVUPS.Z    (DX)(R8*1), K1, Z2
+	VADDPS       Z2, Z1, Z1
+	ADDQ         $0x10, SI
+	DECQ         DI
+	JNE          run
+	VBROADCASTSS 136(AX), Z2
+	VBROADCASTSS 140(AX), Z3
+	VMULPS       Z3, Z0, Z4
+	VFNMADD231PS Z2, Z4, Z0
+	VFMADD213PS  Z4, Z3, Z0
+	VMULPS       Z3, Z1, Z4
+	VFNMADD231PS Z2, Z4, Z1
+	VFMADD213PS  Z4, Z3, Z1
+	MOVQ         (AX), CX
+	ADDQ         BX, CX
+	VMOVUPS      Z0, K1, (CX)
+	ADDQ         8(AX), CX
+	VMOVUPS      Z1, K1, (CX)
+	MOVQ         (AX), CX
+	ADDQ         8(AX), CX
+	ADDQ         8(AX), CX
+	MOVQ         CX, (AX)
+	ADDQ         24(AX), DX
+	MOVQ         DX, 16(AX)
+	SUBQ         $0x02, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func mean1x16AVX512(job *byte)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·mean1x16AVX512(SB), NOSPLIT, $0-8
+	MOVQ  job+0(FP), AX
+	MOVQ  88(AX), CX
+	MOVQ  $-1, DX
+	BZHIQ CX, DX, DX
+	KMOVW DX, K1
+
+next:
+	CMPQ   80(AX), $0x01
+	JLT    done
+	MOVQ   16(AX), CX
+	XORQ   DX, DX
+	VPXORD Z0, Z0, Z0
+	MOVQ   32(AX), BX
+	MOVQ   40(AX), SI
+
+run:
+	MOVQ         (BX), DI
+	LEAQ         (DX)(DI*4), DI
+	VMOVUPS.Z    (CX)(DI*1), K1, Z1
+	VADDPS       Z1, Z0, Z0
+	ADDQ         $0x10, BX
+	DECQ         SI
+	JNE          run
+	VBROADCASTSS 136(AX), Z1
+	VBROADCASTSS 140(AX), Z2
+	VMULPS       Z2, Z0, Z3
+	VFNMADD231PS Z1, Z3, Z0
+	VFMADD213PS  Z3, Z2, Z0
+	MOVQ         (AX), BX
+	ADDQ         DX, BX
+	VMOVUPS      Z0, K1, (BX)
+	MOVQ         (AX), DX
+	ADDQ         8(AX), DX
+	MOVQ         DX, (AX)
+	ADDQ         24(AX), CX
+	MOVQ         CX, 16(AX)
+	SUBQ         $0x01, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func meanSlide3_12x16AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·meanSlide3_12x16AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ 24(AX), CX
+	MOVQ 16(AX), DX
+	MOVQ 88(AX), BX
+	SHLQ $0x02, BX
+
+next:
+	CMPQ 80(AX), $0x0c
+	JLT  done
+	XORQ SI, SI
+
+channels:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+
+row:
+	MOVQ         (DI), R9
+	LEAQ         (SI)(R9*4), R9
+	ADDQ         DX, R9
+	VMOVUPS      (R9), Z12
+	ADDQ         CX, R9
+	VADDPS       Z12, Z0, Z0
+	VMOVUPS      (R9), Z12
+	ADDQ         CX, R9
+	VADDPS       Z12, Z1, Z1
+	VADDPS       Z12, Z0, Z0
+	VMOVUPS      (R9), Z12
+	ADDQ         CX, R9
+	VADDPS       Z12, Z2, Z2
+	VADDPS       Z12, Z1, Z1
+	VADDPS       Z12, Z0, Z0
+	VMOVUPS      (R9), Z12
+	ADDQ         CX, R9
+	VADDPS       Z12, Z3, Z3
+	VADDPS       Z12, Z2, Z2
+	VADDPS       Z12, Z1, Z1
+	VMOVUPS      (R9), Z12
+	ADDQ         CX, R9
+	VADDPS       Z12, Z4, Z4
+	VADDPS       Z12, Z3, Z3
+	VADDPS       Z12, Z2, Z2
+	VMOVUPS      (R9), Z12
+	ADDQ         CX, R9
+	VADDPS       Z12, Z5, Z5
+	VADDPS       Z12, Z4, Z4
+	VADDPS       Z12, Z3, Z3
+	VMOVUPS      (R9), Z12
+	ADDQ         CX, R9
+	VADDPS       Z12, Z6, Z6
+	VADDPS       Z12, Z5, Z5
+	VADDPS       Z12, Z4, Z4
+	VMOVUPS      (R9), Z12
+	ADDQ         CX, R9
+	VADDPS       Z12, Z7, Z7
+	VADDPS       Z12, Z6, Z6
+	VADDPS       Z12, Z5, Z5
+	VMOVUPS      (R9), Z12
+	ADDQ         CX, R9
+	VADDPS       Z12, Z8, Z8
+	VADDPS       Z12, Z7, Z7
+	VADDPS       Z12, Z6, Z6
+	VMOVUPS      (R9), Z12
+	ADDQ         CX, R9
+	VADDPS       Z12, Z9, Z9
+	VADDPS       Z12, Z8, Z8
+	VADDPS       Z12, Z7, Z7
+	VMOVUPS      (R9), Z12
+	ADDQ         CX, R9
+	VADDPS       Z12, Z10, Z10
+	VADDPS       Z12, Z9, Z9
+	VADDPS       Z12, Z8, Z8
+	VMOVUPS      (R9), Z12
+	ADDQ         CX, R9
+	VADDPS       Z12, Z11, Z11
+	VADDPS       Z12, Z10, Z10
+	VADDPS       Z12, Z9, Z9
+	VMOVUPS      (R9), Z12
+	ADDQ         CX, R9
+	VADDPS       Z12, Z11, Z11
+	VADDPS       Z12, Z10, Z10
+	VMOVUPS      (R9), Z12
+	VADDPS       Z12, Z11, Z11
+	ADDQ         $+48, DI
+	SUBQ         $0x03, R8
+	JNE          row
+	VBROADCASTSS 136(AX), Z12
+	VBROADCASTSS 140(AX), Z13
+	VMULPS       Z13, Z0, Z14
+	VFNMADD231PS Z12, Z14, Z0
+	VFMADD213PS  Z14, Z13, Z0
+	VMULPS       Z13, Z1, Z14
+	VFNMADD231PS Z12, Z14, Z1
+	VFMADD213PS  Z14, Z13, Z1
+	VMULPS       Z13, Z2, Z14
+	VFNMADD231PS Z12, Z14, Z2
+	VFMADD213PS  Z14, Z13, Z2
+	VMULPS       Z13, Z3, Z14
+	VFNMADD231PS Z12, Z14, Z3
+	VFMADD213PS  Z14, Z13, Z3
+	VMULPS       Z13, Z4, Z14
+	VFNMADD231PS Z12, Z14, Z4
+	VFMADD213PS  Z14, Z13, Z4
+	VMULPS       Z13, Z5, Z14
+	VFNMADD231PS Z12, Z14, Z5
+	VFMADD213PS  Z14, Z13, Z5
+	VMULPS       Z13, Z6, Z14
+	VFNMADD231PS Z12, Z14, Z6
+	VFMADD213PS  Z14, Z13, Z6
+	VMULPS       Z13, Z7, Z14
+	VFNMADD231PS Z12, Z14, Z7
+	VFMADD213PS  Z14, Z13, Z7
+	VMULPS       Z13, Z8, Z14
+	VFNMADD231PS Z12, Z14, Z8
+	VFMADD213PS  Z14, Z13, Z8
+	VMULPS       Z13, Z9, Z14
+	VFNMADD231PS Z12, Z14, Z9
+	VFMADD213PS  Z14, Z13, Z9
+	VMULPS       Z13, Z10, Z14
+	VFNMADD231PS Z12, Z14, Z10
+	VFMADD213PS  Z14, Z13, Z10
+	VMULPS       Z13, Z11, Z14
+	VFNMADD231PS Z12, Z14, Z11
+	VFMADD213PS  Z14, Z13, Z11
+	MOVQ         (AX), DI
+	ADDQ         SI, DI
+	VMOVUPS      Z0, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z1, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z2, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z3, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z4, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z5, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z6, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z7, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z8, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z9, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z10, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z11, (DI)
+	ADDQ         $0x40, SI
+	CMPQ         SI, BX
+	JNE          channels
+	MOVQ         (AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	MOVQ         DI, (AX)
+	MOVQ         DX, 16(AX)
+	SUBQ         $0x0c, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func meanSlide3_11x16AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·meanSlide3_11x16AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ 24(AX), CX
+	MOVQ 16(AX), DX
+	MOVQ 88(AX), BX
+	SHLQ $0x02, BX
+
+next:
+	CMPQ 80(AX), $0x0b
+	JLT  done
+	XORQ SI, SI
+
+channels:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+
+row:
+	MOVQ         (DI), R9
+	LEAQ         (SI)(R9*4), R9
+	ADDQ         DX, R9
+	VMOVUPS      (R9), Z11
+	ADDQ         CX, R9
+	VADDPS       Z11, Z0, Z0
+	VMOVUPS      (R9), Z11
+	ADDQ         CX, R9
+	VADDPS       Z11, Z1, Z1
+	VADDPS       Z11, Z0, Z0
+	VMOVUPS      (R9), Z11
+	ADDQ         CX, R9
+	VADDPS       Z11, Z2, Z2
+	VADDPS       Z11, Z1, Z1
+	VADDPS       Z11, Z0, Z0
+	VMOVUPS      (R9), Z11
+	ADDQ         CX, R9
+	VADDPS       Z11, Z3, Z3
+	VADDPS       Z11, Z2, Z2
+	VADDPS       Z11, Z1, Z1
+	VMOVUPS      (R9), Z11
+	ADDQ         CX, R9
+	VADDPS       Z11, Z4, Z4
+	VADDPS       Z11, Z3, Z3
+	VADDPS       Z11, Z2, Z2
+	VMOVUPS      (R9), Z11
+	ADDQ         CX, R9
+	VADDPS       Z11, Z5, Z5
+	VADDPS       Z11, Z4, Z4
+	VADDPS       Z11, Z3, Z3
+	VMOVUPS      (R9), Z11
+	ADDQ         CX, R9
+	VADDPS       Z11, Z6, Z6
+	VADDPS       Z11, Z5, Z5
+	VADDPS       Z11, Z4, Z4
+	VMOVUPS      (R9), Z11
+	ADDQ         CX, R9
+	VADDPS       Z11, Z7, Z7
+	VADDPS       Z11, Z6, Z6
+	VADDPS       Z11, Z5, Z5
+	VMOVUPS      (R9), Z11
+	ADDQ         CX, R9
+	VADDPS       Z11, Z8, Z8
+	VADDPS       Z11, Z7, Z7
+	VADDPS       Z11, Z6, Z6
+	VMOVUPS      (R9), Z11
+	ADDQ         CX, R9
+	VADDPS       Z11, Z9, Z9
+	VADDPS       Z11, Z8, Z8
+	VADDPS       Z11, Z7, Z7
+	VMOVUPS      (R9), Z11
+	ADDQ         CX, R9
+	VADDPS       Z11, Z10, Z10
+	VADDPS       Z11, Z9, Z9
+	VADDPS       Z11, Z8, Z8
+	VMOVUPS      (R9), Z11
+	ADDQ         CX, R9
+	VADDPS       Z11, Z10, Z10
+	VADDPS       Z11, Z9, Z9
+	VMOVUPS      (R9), Z11
+	VADDPS       Z11, Z10, Z10
+	ADDQ         $+48, DI
+	SUBQ         $0x03, R8
+	JNE          row
+	VBROADCASTSS 136(AX), Z11
+	VBROADCASTSS 140(AX), Z12
+	VMULPS       Z12, Z0, Z13
+	VFNMADD231PS Z11, Z13, Z0
+	VFMADD213PS  Z13, Z12, Z0
+	VMULPS       Z12, Z1, Z13
+	VFNMADD231PS Z11, Z13, Z1
+	VFMADD213PS  Z13, Z12, Z1
+	VMULPS       Z12, Z2, Z13
+	VFNMADD231PS Z11, Z13, Z2
+	VFMADD213PS  Z13, Z12, Z2
+	VMULPS       Z12, Z3, Z13
+	VFNMADD231PS Z11, Z13, Z3
+	VFMADD213PS  Z13, Z12, Z3
+	VMULPS       Z12, Z4, Z13
+	VFNMADD231PS Z11, Z13, Z4
+	VFMADD213PS  Z13, Z12, Z4
+	VMULPS       Z12, Z5, Z13
+	VFNMADD231PS Z11, Z13, Z5
+	VFMADD213PS  Z13, Z12, Z5
+	VMULPS       Z12, Z6, Z13
+	VFNMADD231PS Z11, Z13, Z6
+	VFMADD213PS  Z13, Z12, Z6
+	VMULPS       Z12, Z7, Z13
+	VFNMADD231PS Z11, Z13, Z7
+	VFMADD213PS  Z13, Z12, Z7
+	VMULPS       Z12, Z8, Z13
+	VFNMADD231PS Z11, Z13, Z8
+	VFMADD213PS  Z13, Z12, Z8
+	VMULPS       Z12, Z9, Z13
+	VFNMADD231PS Z11, Z13, Z9
+	VFMADD213PS  Z13, Z12, Z9
+	VMULPS       Z12, Z10, Z13
+	VFNMADD231PS Z11, Z13, Z10
+	VFMADD213PS  Z13, Z12, Z10
+	MOVQ         (AX), DI
+	ADDQ         SI, DI
+	VMOVUPS      Z0, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z1, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z2, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z3, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z4, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z5, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z6, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z7, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z8, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z9, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z10, (DI)
+	ADDQ         $0x40, SI
+	CMPQ         SI, BX
+	JNE          channels
+	MOVQ         (AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	MOVQ         DI, (AX)
+	MOVQ         DX, 16(AX)
+	SUBQ         $0x0b, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func meanSlide3_10x16AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·meanSlide3_10x16AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ 24(AX), CX
+	MOVQ 16(AX), DX
+	MOVQ 88(AX), BX
+	SHLQ $0x02, BX
+
+next:
+	CMPQ 80(AX), $0x0a
+	JLT  done
+	XORQ SI, SI
+
+channels:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+
+row:
+	MOVQ         (DI), R9
+	LEAQ         (SI)(R9*4), R9
+	ADDQ         DX, R9
+	VMOVUPS      (R9), Z10
+	ADDQ         CX, R9
+	VADDPS       Z10, Z0, Z0
+	VMOVUPS      (R9), Z10
+	ADDQ         CX, R9
+	VADDPS       Z10, Z1, Z1
+	VADDPS       Z10, Z0, Z0
+	VMOVUPS      (R9), Z10
+	ADDQ         CX, R9
+	VADDPS       Z10, Z2, Z2
+	VADDPS       Z10, Z1, Z1
+	VADDPS       Z10, Z0, Z0
+	VMOVUPS      (R9), Z10
+	ADDQ         CX, R9
+	VADDPS       Z10, Z3, Z3
+	VADDPS       Z10, Z2, Z2
+	VADDPS       Z10, Z1, Z1
+	VMOVUPS      (R9), Z10
+	ADDQ         CX, R9
+	VADDPS       Z10, Z4, Z4
+	VADDPS       Z10, Z3, Z3
+	VADDPS       Z10, Z2, Z2
+	VMOVUPS      (R9), Z10
+	ADDQ         CX, R9
+	VADDPS       Z10, Z5, Z5
+	VADDPS       Z10, Z4, Z4
+	VADDPS       Z10, Z3, Z3
+	VMOVUPS      (R9), Z10
+	ADDQ         CX, R9
+	VADDPS       Z10, Z6, Z6
+	VADDPS       Z10, Z5, Z5
+	VADDPS       Z10, Z4, Z4
+	VMOVUPS      (R9), Z10
+	ADDQ         CX, R9
+	VADDPS       Z10, Z7, Z7
+	VADDPS       Z10, Z6, Z6
+	VADDPS       Z10, Z5, Z5
+	VMOVUPS      (R9), Z10
+	ADDQ         CX, R9
+	VADDPS       Z10, Z8, Z8
+	VADDPS       Z10, Z7, Z7
+	VADDPS       Z10, Z6, Z6
+	VMOVUPS      (R9), Z10
+	ADDQ         CX, R9
+	VADDPS       Z10, Z9, Z9
+	VADDPS       Z10, Z8, Z8
+	VADDPS       Z10, Z7, Z7
+	VMOVUPS      (R9), Z10
+	ADDQ         CX, R9
+	VADDPS       Z10, Z9, Z9
+	VADDPS       Z10, Z8, Z8
+	VMOVUPS      (R9), Z10
+	VADDPS       Z10, Z9, Z9
+	ADDQ         $+48, DI
+	SUBQ         $0x03, R8
+	JNE          row
+	VBROADCASTSS 136(AX), Z10
+	VBROADCASTSS 140(AX), Z11
+	VMULPS       Z11, Z0, Z12
+	VFNMADD231PS Z10, Z12, Z0
+	VFMADD213PS  Z12, Z11, Z0
+	VMULPS       Z11, Z1, Z12
+	VFNMADD231PS Z10, Z12, Z1
+	VFMADD213PS  Z12, Z11, Z1
+	VMULPS       Z11, Z2, Z12
+	VFNMADD231PS Z10, Z12, Z2
+	VFMADD213PS  Z12, Z11, Z2
+	VMULPS       Z11, Z3, Z12
+	VFNMADD231PS Z10, Z12, Z3
+	VFMADD213PS  Z12, Z11, Z3
+	VMULPS       Z11, Z4, Z12
+	VFNMADD231PS Z10, Z12, Z4
+	VFMADD213PS  Z12, Z11, Z4
+	VMULPS       Z11, Z5, Z12
+	VFNMADD231PS Z10, Z12, Z5
+	VFMADD213PS  Z12, Z11, Z5
+	VMULPS       Z11, Z6, Z12
+	VFNMADD231PS Z10, Z12, Z6
+	VFMADD213PS  Z12, Z11, Z6
+	VMULPS       Z11, Z7, Z12
+	VFNMADD231PS Z10, Z12, Z7
+	VFMADD213PS  Z12, Z11, Z7
+	VMULPS       Z11, Z8, Z12
+	VFNMADD231PS Z10, Z12, Z8
+	VFMADD213PS  Z12, Z11, Z8
+	VMULPS       Z11, Z9, Z12
+	VFNMADD231PS Z10, Z12, Z9
+	VFMADD213PS  Z12, Z11, Z9
+	MOVQ         (AX), DI
+	ADDQ         SI, DI
+	VMOVUPS      Z0, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z1, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z2, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z3, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z4, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z5, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z6, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z7, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z8, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z9, (DI)
+	ADDQ         $0x40, SI
+	CMPQ         SI, BX
+	JNE          channels
+	MOVQ         (AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	MOVQ         DI, (AX)
+	MOVQ         DX, 16(AX)
+	SUBQ         $0x0a, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func meanSlide3_9x16AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·meanSlide3_9x16AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ 24(AX), CX
+	MOVQ 16(AX), DX
+	MOVQ 88(AX), BX
+	SHLQ $0x02, BX
+
+next:
+	CMPQ 80(AX), $0x09
+	JLT  done
+	XORQ SI, SI
+
+channels:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+
+row:
+	MOVQ         (DI), R9
+	LEAQ         (SI)(R9*4), R9
+	ADDQ         DX, R9
+	VMOVUPS      (R9), Z9
+	ADDQ         CX, R9
+	VADDPS       Z9, Z0, Z0
+	VMOVUPS      (R9), Z9
+	ADDQ         CX, R9
+	VADDPS       Z9, Z1, Z1
+	VADDPS       Z9, Z0, Z0
+	VMOVUPS      (R9), Z9
+	ADDQ         CX, R9
+	VADDPS       Z9, Z2, Z2
+	VADDPS       Z9, Z1, Z1
+	VADDPS       Z9, Z0, Z0
+	VMOVUPS      (R9), Z9
+	ADDQ         CX, R9
+	VADDPS       Z9, Z3, Z3
+	VADDPS       Z9, Z2, Z2
+	VADDPS       Z9, Z1, Z1
+	VMOVUPS      (R9), Z9
+	ADDQ         CX, R9
+	VADDPS       Z9, Z4, Z4
+	VADDPS       Z9, Z3, Z3
+	VADDPS       Z9, Z2, Z2
+	VMOVUPS      (R9), Z9
+	ADDQ         CX, R9
+	VADDPS       Z9, Z5, Z5
+	VADDPS       Z9, Z4, Z4
+	VADDPS       Z9, Z3, Z3
+	VMOVUPS      (R9), Z9
+	ADDQ         CX, R9
+	VADDPS       Z9, Z6, Z6
+	VADDPS       Z9, Z5, Z5
+	VADDPS       Z9, Z4, Z4
+	VMOVUPS      (R9), Z9
+	ADDQ         CX, R9
+	VADDPS       Z9, Z7, Z7
+	VADDPS       Z9, Z6, Z6
+	VADDPS       Z9, Z5, Z5
+	VMOVUPS      (R9), Z9
+	ADDQ         CX, R9
+	VADDPS       Z9, Z8, Z8
+	VADDPS       Z9, Z7, Z7
+	VADDPS       Z9, Z6, Z6
+	VMOVUPS      (R9), Z9
+	ADDQ         CX, R9
+	VADDPS       Z9, Z8, Z8
+	VADDPS       Z9, Z7, Z7
+	VMOVUPS      (R9), Z9
+	VADDPS       Z9, Z8, Z8
+	ADDQ         $+48, DI
+	SUBQ         $0x03, R8
+	JNE          row
+	VBROADCASTSS 136(AX), Z9
+	VBROADCASTSS 140(AX), Z10
+	VMULPS       Z10, Z0, Z11
+	VFNMADD231PS Z9, Z11, Z0
+	VFMADD213PS  Z11, Z10, Z0
+	VMULPS       Z10, Z1, Z11
+	VFNMADD231PS Z9, Z11, Z1
+	VFMADD213PS  Z11, Z10, Z1
+	VMULPS       Z10, Z2, Z11
+	VFNMADD231PS Z9, Z11, Z2
+	VFMADD213PS  Z11, Z10, Z2
+	VMULPS       Z10, Z3, Z11
+	VFNMADD231PS Z9, Z11, Z3
+	VFMADD213PS  Z11, Z10, Z3
+	VMULPS       Z10, Z4, Z11
+	VFNMADD231PS Z9, Z11, Z4
+	VFMADD213PS  Z11, Z10, Z4
+	VMULPS       Z10, Z5, Z11
+	VFNMADD231PS Z9, Z11, Z5
+	VFMADD213PS  Z11, Z10, Z5
+	VMULPS       Z10, Z6, Z11
+	VFNMADD231PS Z9, Z11, Z6
+	VFMADD213PS  Z11, Z10, Z6
+	VMULPS       Z10, Z7, Z11
+	VFNMADD231PS Z9, Z11, Z7
+	VFMADD213PS  Z11, Z10, Z7
+	VMULPS       Z10, Z8, Z11
+	VFNMADD231PS Z9, Z11, Z8
+	VFMADD213PS  Z11, Z10, Z8
+	MOVQ         (AX), DI
+	ADDQ         SI, DI
+	VMOVUPS      Z0, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z1, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z2, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z3, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z4, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z5, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z6, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z7, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z8, (DI)
+	ADDQ         $0x40, SI
+	CMPQ         SI, BX
+	JNE          channels
+	MOVQ         (AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	MOVQ         DI, (AX)
+	MOVQ         DX, 16(AX)
+	SUBQ         $0x09, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func meanSlide3_8x16AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·meanSlide3_8x16AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ 24(AX), CX
+	MOVQ 16(AX), DX
+	MOVQ 88(AX), BX
+	SHLQ $0x02, BX
+
+next:
+	CMPQ 80(AX), $0x08
+	JLT  done
+	XORQ SI, SI
+
+channels:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+
+row:
+	MOVQ         (DI), R9
+	LEAQ         (SI)(R9*4), R9
+	ADDQ         DX, R9
+	VMOVUPS      (R9), Z8
+	ADDQ         CX, R9
+	VADDPS       Z8, Z0, Z0
+	VMOVUPS      (R9), Z8
+	ADDQ         CX, R9
+	VADDPS       Z8, Z1, Z1
+	VADDPS       Z8, Z0, Z0
+	VMOVUPS      (R9), Z8
+	ADDQ         CX, R9
+	VADDPS       Z8, Z2, Z2
+	VADDPS       Z8, Z1, Z1
+	VADDPS       Z8, Z0, Z0
+	VMOVUPS      (R9), Z8
+	ADDQ         CX, R9
+	VADDPS       Z8, Z3, Z3
+	VADDPS       Z8, Z2, Z2
+	VADDPS       Z8, Z1, Z1
+	VMOVUPS      (R9), Z8
+	ADDQ         CX, R9
+	VADDPS       Z8, Z4, Z4
+	VADDPS       Z8, Z3, Z3
+	VADDPS       Z8, Z2, Z2
+	VMOVUPS      (R9), Z8
+	ADDQ         CX, R9
+	VADDPS       Z8, Z5, Z5
+	VADDPS       Z8, Z4, Z4
+	VADDPS       Z8, Z3, Z3
+	VMOVUPS      (R9), Z8
+	ADDQ         CX, R9
+	VADDPS       Z8, Z6, Z6
+	VADDPS       Z8, Z5, Z5
+	VADDPS       Z8, Z4, Z4
+	VMOVUPS      (R9), Z8
+	ADDQ         CX, R9
+	VADDPS       Z8, Z7, Z7
+	VADDPS       Z8, Z6, Z6
+	VADDPS       Z8, Z5, Z5
+	VMOVUPS      (R9), Z8
+	ADDQ         CX, R9
+	VADDPS       Z8, Z7, Z7
+	VADDPS       Z8, Z6, Z6
+	VMOVUPS      (R9), Z8
+	VADDPS       Z8, Z7, Z7
+	ADDQ         $+48, DI
+	SUBQ         $0x03, R8
+	JNE          row
+	VBROADCASTSS 136(AX), Z8
+	VBROADCASTSS 140(AX), Z9
+	VMULPS       Z9, Z0, Z10
+	VFNMADD231PS Z8, Z10, Z0
+	VFMADD213PS  Z10, Z9, Z0
+	VMULPS       Z9, Z1, Z10
+	VFNMADD231PS Z8, Z10, Z1
+	VFMADD213PS  Z10, Z9, Z1
+	VMULPS       Z9, Z2, Z10
+	VFNMADD231PS Z8, Z10, Z2
+	VFMADD213PS  Z10, Z9, Z2
+	VMULPS       Z9, Z3, Z10
+	VFNMADD231PS Z8, Z10, Z3
+	VFMADD213PS  Z10, Z9, Z3
+	VMULPS       Z9, Z4, Z10
+	VFNMADD231PS Z8, Z10, Z4
+	VFMADD213PS  Z10, Z9, Z4
+	VMULPS       Z9, Z5, Z10
+	VFNMADD231PS Z8, Z10, Z5
+	VFMADD213PS  Z10, Z9, Z5
+	VMULPS       Z9, Z6, Z10
+	VFNMADD231PS Z8, Z10, Z6
+	VFMADD213PS  Z10, Z9, Z6
+	VMULPS       Z9, Z7, Z10
+	VFNMADD231PS Z8, Z10, Z7
+	VFMADD213PS  Z10, Z9, Z7
+	MOVQ         (AX), DI
+	ADDQ         SI, DI
+	VMOVUPS      Z0, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z1, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z2, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z3, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z4, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z5, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z6, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z7, (DI)
+	ADDQ         $0x40, SI
+	CMPQ         SI, BX
+	JNE          channels
+	MOVQ         (AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	MOVQ         DI, (AX)
+	MOVQ         DX, 16(AX)
+	SUBQ         $0x08, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func meanSlide3_7x16AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·meanSlide3_7x16AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ 24(AX), CX
+	MOVQ 16(AX), DX
+	MOVQ 88(AX), BX
+	SHLQ $0x02, BX
+
+next:
+	CMPQ 80(AX), $0x07
+	JLT  done
+	XORQ SI, SI
+
+channels:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+
+row:
+	MOVQ         (DI), R9
+	LEAQ         (SI)(R9*4), R9
+	ADDQ         DX, R9
+	VMOVUPS      (R9), Z7
+	ADDQ         CX, R9
+	VADDPS       Z7, Z0, Z0
+	VMOVUPS      (R9), Z7
+	ADDQ         CX, R9
+	VADDPS       Z7, Z1, Z1
+	VADDPS       Z7, Z0, Z0
+	VMOVUPS      (R9), Z7
+	ADDQ         CX, R9
+	VADDPS       Z7, Z2, Z2
+	VADDPS       Z7, Z1, Z1
+	VADDPS       Z7, Z0, Z0
+	VMOVUPS      (R9), Z7
+	ADDQ         CX, R9
+	VADDPS       Z7, Z3, Z3
+	VADDPS       Z7, Z2, Z2
+	VADDPS       Z7, Z1, Z1
+	VMOVUPS      (R9), Z7
+	ADDQ         CX, R9
+	VADDPS       Z7, Z4, Z4
+	VADDPS       Z7, Z3, Z3
+	VADDPS       Z7, Z2, Z2
+	VMOVUPS      (R9), Z7
+	ADDQ         CX, R9
+	VADDPS       Z7, Z5, Z5
+	VADDPS       Z7, Z4, Z4
+	VADDPS       Z7, Z3, Z3
+	VMOVUPS      (R9), Z7
+	ADDQ         CX, R9
+	VADDPS       Z7, Z6, Z6
+	VADDPS       Z7, Z5, Z5
+	VADDPS       Z7, Z4, Z4
+	VMOVUPS      (R9), Z7
+	ADDQ         CX, R9
+	VADDPS       Z7, Z6, Z6
+	VADDPS       Z7, Z5, Z5
+	VMOVUPS      (R9), Z7
+	VADDPS       Z7, Z6, Z6
+	ADDQ         $+48, DI
+	SUBQ         $0x03, R8
+	JNE          row
+	VBROADCASTSS 136(AX), Z7
+	VBROADCASTSS 140(AX), Z8
+	VMULPS       Z8, Z0, Z9
+	VFNMADD231PS Z7, Z9, Z0
+	VFMADD213PS  Z9, Z8, Z0
+	VMULPS       Z8, Z1, Z9
+	VFNMADD231PS Z7, Z9, Z1
+	VFMADD213PS  Z9, Z8, Z1
+	VMULPS       Z8, Z2, Z9
+	VFNMADD231PS Z7, Z9, Z2
+	VFMADD213PS  Z9, Z8, Z2
+	VMULPS       Z8, Z3, Z9
+	VFNMADD231PS Z7, Z9, Z3
+	VFMADD213PS  Z9, Z8, Z3
+	VMULPS       Z8, Z4, Z9
+	VFNMADD231PS Z7, Z9, Z4
+	VFMADD213PS  Z9, Z8, Z4
+	VMULPS       Z8, Z5, Z9
+	VFNMADD231PS Z7, Z9, Z5
+	VFMADD213PS  Z9, Z8, Z5
+	VMULPS       Z8, Z6, Z9
+	VFNMADD231PS Z7, Z9, Z6
+	VFMADD213PS  Z9, Z8, Z6
+	MOVQ         (AX), DI
+	ADDQ         SI, DI
+	VMOVUPS      Z0, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z1, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z2, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z3, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z4, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z5, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z6, (DI)
+	ADDQ         $0x40, SI
+	CMPQ         SI, BX
+	JNE          channels
+	MOVQ         (AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	MOVQ         DI, (AX)
+	MOVQ         DX, 16(AX)
+	SUBQ         $0x07, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func meanSlide3_6x16AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·meanSlide3_6x16AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ 24(AX), CX
+	MOVQ 16(AX), DX
+	MOVQ 88(AX), BX
+	SHLQ $0x02, BX
+
+next:
+	CMPQ 80(AX), $0x06
+	JLT  done
+	XORQ SI, SI
+
+channels:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+
+row:
+	MOVQ         (DI), R9
+	LEAQ         (SI)(R9*4), R9
+	ADDQ         DX, R9
+	VMOVUPS      (R9), Z6
+	ADDQ         CX, R9
+	VADDPS       Z6, Z0, Z0
+	VMOVUPS      (R9), Z6
+	ADDQ         CX, R9
+	VADDPS       Z6, Z1, Z1
+	VADDPS       Z6, Z0, Z0
+	VMOVUPS      (R9), Z6
+	ADDQ         CX, R9
+	VADDPS       Z6, Z2, Z2
+	VADDPS       Z6, Z1, Z1
+	VADDPS       Z6, Z0, Z0
+	VMOVUPS      (R9), Z6
+	ADDQ         CX, R9
+	VADDPS       Z6, Z3, Z3
+	VADDPS       Z6, Z2, Z2
+	VADDPS       Z6, Z1, Z1
+	VMOVUPS      (R9), Z6
+	ADDQ         CX, R9
+	VADDPS       Z6, Z4, Z4
+	VADDPS       Z6, Z3, Z3
+	VADDPS       Z6, Z2, Z2
+	VMOVUPS      (R9), Z6
+	ADDQ         CX, R9
+	VADDPS       Z6, Z5, Z5
+	VADDPS       Z6, Z4, Z4
+	VADDPS       Z6, Z3, Z3
+	VMOVUPS      (R9), Z6
+	ADDQ         CX, R9
+	VADDPS       Z6, Z5, Z5
+	VADDPS       Z6, Z4, Z4
+	VMOVUPS      (R9), Z6
+	VADDPS       Z6, Z5, Z5
+	ADDQ         $+48, DI
+	SUBQ         $0x03, R8
+	JNE          row
+	VBROADCASTSS 136(AX), Z6
+	VBROADCASTSS 140(AX), Z7
+	VMULPS       Z7, Z0, Z8
+	VFNMADD231PS Z6, Z8, Z0
+	VFMADD213PS  Z8, Z7, Z0
+	VMULPS       Z7, Z1, Z8
+	VFNMADD231PS Z6, Z8, Z1
+	VFMADD213PS  Z8, Z7, Z1
+	VMULPS       Z7, Z2, Z8
+	VFNMADD231PS Z6, Z8, Z2
+	VFMADD213PS  Z8, Z7, Z2
+	VMULPS       Z7, Z3, Z8
+	VFNMADD231PS Z6, Z8, Z3
+	VFMADD213PS  Z8, Z7, Z3
+	VMULPS       Z7, Z4, Z8
+	VFNMADD231PS Z6, Z8, Z4
+	VFMADD213PS  Z8, Z7, Z4
+	VMULPS       Z7, Z5, Z8
+	VFNMADD231PS Z6, Z8, Z5
+	VFMADD213PS  Z8, Z7, Z5
+	MOVQ         (AX), DI
+	ADDQ         SI, DI
+	VMOVUPS      Z0, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z1, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z2, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z3, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z4, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z5, (DI)
+	ADDQ         $0x40, SI
+	CMPQ         SI, BX
+	JNE          channels
+	MOVQ         (AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	MOVQ         DI, (AX)
+	MOVQ         DX, 16(AX)
+	SUBQ         $0x06, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func meanSlide3_5x16AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·meanSlide3_5x16AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ 24(AX), CX
+	MOVQ 16(AX), DX
+	MOVQ 88(AX), BX
+	SHLQ $0x02, BX
+
+next:
+	CMPQ 80(AX), $0x05
+	JLT  done
+	XORQ SI, SI
+
+channels:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+
+row:
+	MOVQ         (DI), R9
+	LEAQ         (SI)(R9*4), R9
+	ADDQ         DX, R9
+	VMOVUPS      (R9), Z5
+	ADDQ         CX, R9
+	VADDPS       Z5, Z0, Z0
+	VMOVUPS      (R9), Z5
+	ADDQ         CX, R9
+	VADDPS       Z5, Z1, Z1
+	VADDPS       Z5, Z0, Z0
+	VMOVUPS      (R9), Z5
+	ADDQ         CX, R9
+	VADDPS       Z5, Z2, Z2
+	VADDPS       Z5, Z1, Z1
+	VADDPS       Z5, Z0, Z0
+	VMOVUPS      (R9), Z5
+	ADDQ         CX, R9
+	VADDPS       Z5, Z3, Z3
+	VADDPS       Z5, Z2, Z2
+	VADDPS       Z5, Z1, Z1
+	VMOVUPS      (R9), Z5
+	ADDQ         CX, R9
+	VADDPS       Z5, Z4, Z4
+	VADDPS       Z5, Z3, Z3
+	VADDPS       Z5, Z2, Z2
+	VMOVUPS      (R9), Z5
+	ADDQ         CX, R9
+	VADDPS       Z5, Z4, Z4
+	VADDPS       Z5, Z3, Z3
+	VMOVUPS      (R9), Z5
+	VADDPS       Z5, Z4, Z4
+	ADDQ         $+48, DI
+	SUBQ         $0x03, R8
+	JNE          row
+	VBROADCASTSS 136(AX), Z5
+	VBROADCASTSS 140(AX), Z6
+	VMULPS       Z6, Z0, Z7
+	VFNMADD231PS Z5, Z7, Z0
+	VFMADD213PS  Z7, Z6, Z0
+	VMULPS       Z6, Z1, Z7
+	VFNMADD231PS Z5, Z7, Z1
+	VFMADD213PS  Z7, Z6, Z1
+	VMULPS       Z6, Z2, Z7
+	VFNMADD231PS Z5, Z7, Z2
+	VFMADD213PS  Z7, Z6, Z2
+	VMULPS       Z6, Z3, Z7
+	VFNMADD231PS Z5, Z7, Z3
+	VFMADD213PS  Z7, Z6, Z3
+	VMULPS       Z6, Z4, Z7
+	VFNMADD231PS Z5, Z7, Z4
+	VFMADD213PS  Z7, Z6, Z4
+	MOVQ         (AX), DI
+	ADDQ         SI, DI
+	VMOVUPS      Z0, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z1, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z2, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z3, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z4, (DI)
+	ADDQ         $0x40, SI
+	CMPQ         SI, BX
+	JNE          channels
+	MOVQ         (AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	MOVQ         DI, (AX)
+	MOVQ         DX, 16(AX)
+	SUBQ         $0x05, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func meanSlide3_4x16AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·meanSlide3_4x16AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ 24(AX), CX
+	MOVQ 16(AX), DX
+	MOVQ 88(AX), BX
+	SHLQ $0x02, BX
+
+next:
+	CMPQ 80(AX), $0x04
+	JLT  done
+	XORQ SI, SI
+
+channels:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+
+row:
+	MOVQ         (DI), R9
+	LEAQ         (SI)(R9*4), R9
+	ADDQ         DX, R9
+	VMOVUPS      (R9), Z4
+	ADDQ         CX, R9
+	VADDPS       Z4, Z0, Z0
+	VMOVUPS      (R9), Z4
+	ADDQ         CX, R9
+	VADDPS       Z4, Z1, Z1
+	VADDPS       Z4, Z0, Z0
+	VMOVUPS      (R9), Z4
+	ADDQ         CX, R9
+	VADDPS       Z4, Z2, Z2
+	VADDPS       Z4, Z1, Z1
+	VADDPS       Z4, Z0, Z0
+	VMOVUPS      (R9), Z4
+	ADDQ         CX, R9
+	VADDPS       Z4, Z3, Z3
+	VADDPS       Z4, Z2, Z2
+	VADDPS       Z4, Z1, Z1
+	VMOVUPS      (R9), Z4
+	ADDQ         CX, R9
+	VADDPS       Z4, Z3, Z3
+	VADDPS       Z4, Z2, Z2
+	VMOVUPS      (R9), Z4
+	VADDPS       Z4, Z3, Z3
+	ADDQ         $+48, DI
+	SUBQ         $0x03, R8
+	JNE          row
+	VBROADCASTSS 136(AX), Z4
+	VBROADCASTSS 140(AX), Z5
+	VMULPS       Z5, Z0, Z6
+	VFNMADD231PS Z4, Z6, Z0
+	VFMADD213PS  Z6, Z5, Z0
+	VMULPS       Z5, Z1, Z6
+	VFNMADD231PS Z4, Z6, Z1
+	VFMADD213PS  Z6, Z5, Z1
+	VMULPS       Z5, Z2, Z6
+	VFNMADD231PS Z4, Z6, Z2
+	VFMADD213PS  Z6, Z5, Z2
+	VMULPS       Z5, Z3, Z6
+	VFNMADD231PS Z4, Z6, Z3
+	VFMADD213PS  Z6, Z5, Z3
+	MOVQ         (AX), DI
+	ADDQ         SI, DI
+	VMOVUPS      Z0, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z1, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z2, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z3, (DI)
+	ADDQ         $0x40, SI
+	CMPQ         SI, BX
+	JNE          channels
+	MOVQ         (AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	MOVQ         DI, (AX)
+	MOVQ         DX, 16(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
+// func meanSlide3_3x16AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·meanSlide3_3x16AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ 24(AX), CX
+	MOVQ 16(AX), DX
+	MOVQ 88(AX), BX
+	SHLQ $0x02, BX
+
+next:
+	CMPQ 80(AX), $0x03
+	JLT  done
+	XORQ SI, SI
+
+channels:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+
+row:
+	MOVQ         (DI), R9
+	LEAQ         (SI)(R9*4), R9
+	ADDQ         DX, R9
+	VMOVUPS      (R9), Z3
+	ADDQ         CX, R9
+	VADDPS       Z3, Z0, Z0
+	VMOVUPS      (R9), Z3
+	ADDQ         CX, R9
+	VADDPS       Z3, Z1, Z1
+	VADDPS       Z3, Z0, Z0
+	VMOVUPS      (R9), Z3
+	ADDQ         CX, R9
+	VADDPS       Z3, Z2, Z2
+	VADDPS       Z3, Z1, Z1
+	VADDPS       Z3, Z0, Z0
+	VMOVUPS      (R9), Z3
+	ADDQ         CX, R9
+	VADDPS       Z3, Z2, Z2
+	VADDPS       Z3, Z1, Z1
+	VMOVUPS      (R9), Z3
+	VADDPS       Z3, Z2, Z2
+	ADDQ         $+48, DI
+	SUBQ         $0x03, R8
+	JNE          row
+	VBROADCASTSS 136(AX), Z3
+	VBROADCASTSS 140(AX), Z4
+	VMULPS       Z4, Z0, Z5
+	VFNMADD231PS Z3, Z5, Z0
+	VFMADD213PS  Z5, Z4, Z0
+	VMULPS       Z4, Z1, Z5
+	VFNMADD231PS Z3, Z5, Z1
+	VFMADD213PS  Z5, Z4, Z1
+	VMULPS       Z4, Z2, Z5
+	VFNMADD231PS Z3, Z5, Z2
+	VFMADD213PS  Z5, Z4, Z2
+	MOVQ         (AX), DI
+	ADDQ         SI, DI
+	VMOVUPS      Z0, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z1, (DI)
+	ADDQ         8(AX), DI
+	VMOVUPS      Z2, (DI)
+	ADDQ         $0x40, SI
+	CMPQ         SI, BX
+	JNE          channels
+	MOVQ         (AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	ADDQ         CX, DX
+	ADDQ         8(AX), DI
+	MOVQ         DI, (AX)
+	MOVQ         DX, 16(AX)
+	SUBQ         $0x03, 80(AX)
+	JMP          next
+
+done:
+	VZEROUPPER
+	RET
+
 // func sumSignsAVX512(job *byte)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·sumSignsAVX512(SB), NOSPLIT, $64-8

@@ -46,8 +46,12 @@ func Set() kern.Set {
 	s.ThresholdFloat = thresholdFloat
 	s.Scale = scale
 	s.ScaleFloat = scaleFloat
+	s.ScaleBytes = scaleBytes
 	s.Add = add
 	s.Choose = choose
+	s.PickLanes = 16
+	s.Pick = pick
+	s.Mean = mean
 	s.SumSigns = sumSigns
 	s.Peak, s.PeakProducts = peakAVX512, 8*16*512
 	s.PeakFMA, s.PeakFMAs = peakFMAAVX512, 8*16*16

@@ -665,6 +665,246 @@ func fmaEach2x16AVX512(job *byte)
 //go:noescape
 func fmaEach1x16AVX512(job *byte)
 
+// fmaSlide3_12x16AVX512 computes, for every pixel p, 12 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_12x16AVX512(job *byte)
+
+// fmaSlide3_11x16AVX512 computes, for every pixel p, 11 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_11x16AVX512(job *byte)
+
+// fmaSlide3_10x16AVX512 computes, for every pixel p, 10 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_10x16AVX512(job *byte)
+
+// fmaSlide3_9x16AVX512 computes, for every pixel p, 9 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_9x16AVX512(job *byte)
+
+// fmaSlide3_8x16AVX512 computes, for every pixel p, 8 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_8x16AVX512(job *byte)
+
+// fmaSlide3_7x16AVX512 computes, for every pixel p, 7 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_7x16AVX512(job *byte)
+
+// fmaSlide3_6x16AVX512 computes, for every pixel p, 6 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_6x16AVX512(job *byte)
+
+// fmaSlide3_5x16AVX512 computes, for every pixel p, 5 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_5x16AVX512(job *byte)
+
+// fmaSlide3_4x16AVX512 computes, for every pixel p, 4 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_4x16AVX512(job *byte)
+
+// fmaSlide3_3x16AVX512 computes, for every pixel p, 3 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_3x16AVX512(job *byte)
+
+// fmaSlide5_12x16AVX512 computes, for every pixel p, 12 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_12x16AVX512(job *byte)
+
+// fmaSlide5_11x16AVX512 computes, for every pixel p, 11 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_11x16AVX512(job *byte)
+
+// fmaSlide5_10x16AVX512 computes, for every pixel p, 10 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_10x16AVX512(job *byte)
+
+// fmaSlide5_9x16AVX512 computes, for every pixel p, 9 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_9x16AVX512(job *byte)
+
+// fmaSlide5_8x16AVX512 computes, for every pixel p, 8 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_8x16AVX512(job *byte)
+
+// fmaSlide5_7x16AVX512 computes, for every pixel p, 7 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_7x16AVX512(job *byte)
+
+// fmaSlide5_6x16AVX512 computes, for every pixel p, 6 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_6x16AVX512(job *byte)
+
+// fmaSlide5_5x16AVX512 computes, for every pixel p, 5 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_5x16AVX512(job *byte)
+
+// fmaSlide5_4x16AVX512 computes, for every pixel p, 4 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_4x16AVX512(job *byte)
+
+// fmaSlide5_3x16AVX512 computes, for every pixel p, 3 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_3x16AVX512(job *byte)
+
 // thresholdAVX512 sets, for o < n and every pixel, n > 0, pixels > 0,
 //
 //	bit o%64 of dst[o/64] = values[o] ≥ t[o]
@@ -703,11 +943,321 @@ func scaleFloatAVX512(job *byte)
 //go:noescape
 func addAVX512(job *byte)
 
-// chooseAVX512 sets dst[i] to one[i] where bit i of src is set, else to zero[i],
-// for i < 64·words, words > 0.
+// scaleBytesAVX512 writes the end of the bytes of an EndJob, whose scale, shift and slope repeat,
+// for n whole periods.
 //
 //go:noescape
-func chooseAVX512(dst *float32, src *uint64, one *float32, zero *float32, words int)
+func scaleBytesAVX512(job *byte)
+
+// chooseAVX512 sets dst[i] to one[i mod 64·period] where bit i of src is set, else to
+// zero[i mod 64·period], for i < 64·words, words > 0.
+//
+//go:noescape
+func chooseAVX512(dst *float32, src *uint64, one *float32, zero *float32, words int, period int)
+
+// pick1AVX512 writes the vectors of the output of every pixel of a PickJob, of 1 pieces each.
+//
+//go:noescape
+func pick1AVX512(job *byte)
+
+// pick2AVX512 writes the vectors of the output of every pixel of a PickJob, of 2 pieces each.
+//
+//go:noescape
+func pick2AVX512(job *byte)
+
+// pick3AVX512 writes the vectors of the output of every pixel of a PickJob, of 3 pieces each.
+//
+//go:noescape
+func pick3AVX512(job *byte)
+
+// pick4AVX512 writes the vectors of the output of every pixel of a PickJob, of 4 pieces each.
+//
+//go:noescape
+func pick4AVX512(job *byte)
+
+// mean6x64AVX512 computes, for every pixel p, 6 at a time, and each of 64 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean6x64AVX512(job *byte)
+
+// mean5x64AVX512 computes, for every pixel p, 5 at a time, and each of 64 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean5x64AVX512(job *byte)
+
+// mean4x64AVX512 computes, for every pixel p, 4 at a time, and each of 64 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean4x64AVX512(job *byte)
+
+// mean3x64AVX512 computes, for every pixel p, 3 at a time, and each of 64 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean3x64AVX512(job *byte)
+
+// mean2x64AVX512 computes, for every pixel p, 2 at a time, and each of 64 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean2x64AVX512(job *byte)
+
+// mean1x64AVX512 computes, for every pixel p, 1 at a time, and each of 64 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean1x64AVX512(job *byte)
+
+// mean6x16AVX512 computes, for every pixel p, 6 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean6x16AVX512(job *byte)
+
+// mean5x16AVX512 computes, for every pixel p, 5 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean5x16AVX512(job *byte)
+
+// mean4x16AVX512 computes, for every pixel p, 4 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean4x16AVX512(job *byte)
+
+// mean3x16AVX512 computes, for every pixel p, 3 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean3x16AVX512(job *byte)
+
+// mean2x16AVX512 computes, for every pixel p, 2 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean2x16AVX512(job *byte)
+
+// mean1x16AVX512 computes, for every pixel p, 1 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean1x16AVX512(job *byte)
+
+// meanSlide3_12x16AVX512 computes, for every pixel p, 12 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// for rows of 3 runs that are a step apart,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func meanSlide3_12x16AVX512(job *byte)
+
+// meanSlide3_11x16AVX512 computes, for every pixel p, 11 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// for rows of 3 runs that are a step apart,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func meanSlide3_11x16AVX512(job *byte)
+
+// meanSlide3_10x16AVX512 computes, for every pixel p, 10 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// for rows of 3 runs that are a step apart,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func meanSlide3_10x16AVX512(job *byte)
+
+// meanSlide3_9x16AVX512 computes, for every pixel p, 9 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// for rows of 3 runs that are a step apart,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func meanSlide3_9x16AVX512(job *byte)
+
+// meanSlide3_8x16AVX512 computes, for every pixel p, 8 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// for rows of 3 runs that are a step apart,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func meanSlide3_8x16AVX512(job *byte)
+
+// meanSlide3_7x16AVX512 computes, for every pixel p, 7 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// for rows of 3 runs that are a step apart,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func meanSlide3_7x16AVX512(job *byte)
+
+// meanSlide3_6x16AVX512 computes, for every pixel p, 6 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// for rows of 3 runs that are a step apart,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func meanSlide3_6x16AVX512(job *byte)
+
+// meanSlide3_5x16AVX512 computes, for every pixel p, 5 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// for rows of 3 runs that are a step apart,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func meanSlide3_5x16AVX512(job *byte)
+
+// meanSlide3_4x16AVX512 computes, for every pixel p, 4 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// for rows of 3 runs that are a step apart,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func meanSlide3_4x16AVX512(job *byte)
+
+// meanSlide3_3x16AVX512 computes, for every pixel p, 3 at a time, and each of at most 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// for rows of 3 runs that are a step apart,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func meanSlide3_3x16AVX512(job *byte)
 
 // sumSignsAVX512 stores, for the bits of whole words and every pixel of a job with less than 256
 // taps, the sum over the taps of +1 where the bit is set, else −1.

@@ -84,6 +84,13 @@ func ScaleFloat(dst []float32, stride int, sums []float32, step, n, rows int, en
 	}
 }
 
+// ScaleBytes is that of kern.Set.
+func ScaleBytes(dst []float32, src []uint8, end kern.End) {
+	for i, v := range src[:len(dst)] {
+		dst[i] = ended(float32(v), i%kern.BytePeriod, &end)
+	}
+}
+
 // Add is that of kern.Set.
 func Add(dst, a, b []float32, act kern.Activation) {
 	a, b = a[:len(dst)], b[:len(dst)]
@@ -129,11 +136,33 @@ func Divide(x []float32, n, y float32) {
 
 // Choose is that of kern.Set.
 func Choose(dst []float32, src []uint64, one, zero []float32) {
-	for i := range dst {
-		v := zero[i]
-		if src[i/bits.WordBits]>>(i%bits.WordBits)&1 != 0 {
-			v = one[i]
+	for from := 0; from < len(dst); from += len(one) {
+		part := dst[from:min(from+len(one), len(dst))]
+		for i := range part {
+			v := zero[i]
+			if k := from + i; src[k/bits.WordBits]>>(k%bits.WordBits)&1 != 0 {
+				v = one[i]
+			}
+			part[i] = v
 		}
-		dst[i] = v
+	}
+}
+
+func pick(dst, src []float32, p *kern.Picks, pixels int) { PickFrom(dst, src, p, pixels, 0) }
+
+// PickFrom is Pick of kern.Set for the channels of the output from first on.
+func PickFrom(dst, src []float32, p *kern.Picks, pixels, first int) {
+	n, index := len(p.Index), p.Index[first:]
+	if len(index) == 0 {
+		return
+	}
+	for k := range pixels {
+		out, row := dst[k*n+first:][:len(index)], src[k*p.Channels:][:p.Channels]
+		for c, from := range index {
+			out[c] = 0
+			if from >= 0 {
+				out[c] = row[from]
+			}
+		}
 	}
 }

@@ -43,21 +43,17 @@ func MaxPool(dst, src []float32, p *kern.Pool) {
 	}
 }
 
-// SumPool is that of kern.Set.
-func SumPool(dst, src []float32, p *kern.Pool) { SumPoolBy(dst, src, p, Add) }
-
-// SumPoolBy is SumPool by add, which is Add, for one tap after the other.
-func SumPoolBy(dst, src []float32, p *kern.Pool, add func(dst, a, b []float32, act kern.Activation)) {
-	for x := range p.Pixels {
-		d := dst[x*p.DstStep:][:p.Values]
-		for t, at := range p.Taps {
-			s := src[x*p.Step+at:][:p.Values]
-			if t == 0 {
-				copy(d, s)
-			} else {
-				add(d, d, s, kern.Activation{})
+// Mean is that of kern.Set.
+func Mean(dst, src []float32, at *kern.FloatPatches, n int, taps, y float32) {
+	for p := range at.Pixels {
+		sums := dst[p*n:][:n]
+		clear(sums)
+		for _, r := range at.Runs {
+			for i, v := range src[p*at.Step+r.Src:][:len(sums)] {
+				sums[i] += v
 			}
 		}
+		Divide(sums, taps, y)
 	}
 }
 

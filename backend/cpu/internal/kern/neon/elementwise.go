@@ -65,15 +65,23 @@ func scale(dst []float32, stride int, sums []int32, step, n, rows int, end kern.
 
 func scaleFloat(dst []float32, stride int, sums []float32, step, n, rows int, end kern.End) {
 	whole := n &^ 3
-	if end.Scale == nil || whole == 0 {
-		generic.ScaleFloat(dst, stride, sums, step, n, rows, end)
-		return
-	}
 	for r := range rows {
-		scaleFloatNEON(&dst[r*stride:][:whole][0], &sums[r*step:][:whole][0], &end.Scale[0], &end.Shift[0], whole/4, allLanes)
-		activate(dst[r*stride:][:whole], end.Activation)
+		out, values := dst[r*stride:][:n], sums[r*step:][:n]
+		switch {
+		case whole == 0 && !end.None():
+		case end.Scale == nil:
+			copy(out, values) // nothing where they are the same
+		default:
+			scaleFloatNEON(&out[0], &values[0], &end.Scale[0], &end.Shift[0], whole/4, allLanes)
+		}
+		if whole > 0 {
+			activate(out[:whole], end.Activation)
+		}
 	}
-	if whole < n {
+	if whole < n && !end.None() {
+		if end.Scale == nil && whole > 0 {
+			sums, step = dst, stride // they have been copied
+		}
 		generic.ScaleFloat(dst[whole:], stride, sums[whole:], step, n-whole, rows, end.From(whole))
 	}
 }
@@ -86,6 +94,18 @@ func activate(x []float32, act kern.Activation) {
 	if act.Clip {
 		clipNEON(&x[0], len(x)/4, act.Low, act.High)
 	}
+}
+
+func scaleBytes(dst []float32, src []uint8, end kern.End) {
+	whole := len(dst) / kern.BytePeriod * kern.BytePeriod
+	if end.Slope != nil {
+		whole = 0
+	}
+	if whole > 0 {
+		scaleBytesNEON(&dst[0], &src[0], &end.Scale[0], &end.Shift[0], whole/kern.BytePeriod)
+		activate(dst[:whole], end.Activation)
+	}
+	generic.ScaleBytes(dst[whole:], src[whole:], end)
 }
 
 func add(dst, a, b []float32, act kern.Activation) {
@@ -118,9 +138,32 @@ func divide(x []float32, n, y float32) {
 func choose(dst []float32, src []uint64, one, zero []float32) {
 	whole := len(dst) / bits.WordBits * bits.WordBits
 	if whole > 0 {
-		chooseNEON(&dst[0], (*uint8)(unsafe.Pointer(&src[0])), &one[0], &zero[0], whole/8)
+		chooseNEON(&dst[0], (*uint8)(unsafe.Pointer(&src[0])), &one[0], &zero[0], whole/8, (len(one)+7)/8)
 	}
 	if whole < len(dst) {
-		generic.Choose(dst[whole:], src[whole/bits.WordBits:], one[whole:], zero[whole:])
+		from := whole % len(one)
+		generic.Choose(dst[whole:], src[whole/bits.WordBits:], one[from:], zero[from:])
 	}
+}
+
+func pick(dst, src []float32, p *kern.Picks, pixels int) {
+	const lanes = 4
+	if pixels == 0 {
+		return
+	}
+	for i := range p.Vectors {
+		v := &p.Vectors[i]
+		job := p.Job(v, lanes, dst, src, pixels)
+		switch address := job.Address(); v.Each {
+		case 1:
+			pick1NEON(address)
+		case 2:
+			pick2NEON(address)
+		case 3:
+			pick3NEON(address)
+		default:
+			pick4NEON(address)
+		}
+	}
+	generic.PickFrom(dst, src, p, pixels, p.Done(lanes))
 }

@@ -182,6 +182,55 @@ next:
 	BNE next
 	RET
 
+// func scaleBytesNEON(dst *float32, src *uint8, scale, shift *float32, periods int)
+TEXT ·scaleBytesNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD scale+16(FP), R2
+	MOVD shift+24(FP), R3
+	MOVD periods+32(FP), R4
+	VLD1.P 32(R2), [V0.S4, V1.S4]
+	VLD1.P 32(R3), [V6.S4, V7.S4]
+	VLD1.P 32(R2), [V2.S4, V3.S4]
+	VLD1.P 32(R3), [V8.S4, V9.S4]
+	VLD1.P 32(R2), [V4.S4, V5.S4]
+	VLD1.P 32(R3), [V10.S4, V11.S4]
+next:
+	VLD1.P 24(R1), [V12.B8, V13.B8, V14.B8]
+	VUXTL V12.B8, V12.H8
+	VUXTL V12.H4, V16.S4
+	VUXTL2 V12.H8, V17.S4
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	VMOV V6.B16, V20.B16
+	VFMLA V0.S4, V16.S4, V20.S4
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	VMOV V7.B16, V21.B16
+	VFMLA V1.S4, V17.S4, V21.S4
+	VST1.P [V20.S4, V21.S4], 32(R0)
+	VUXTL V13.B8, V13.H8
+	VUXTL V13.H4, V16.S4
+	VUXTL2 V13.H8, V17.S4
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	VMOV V8.B16, V20.B16
+	VFMLA V2.S4, V16.S4, V20.S4
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	VMOV V9.B16, V21.B16
+	VFMLA V3.S4, V17.S4, V21.S4
+	VST1.P [V20.S4, V21.S4], 32(R0)
+	VUXTL V14.B8, V14.H8
+	VUXTL V14.H4, V16.S4
+	VUXTL2 V14.H8, V17.S4
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	VMOV V10.B16, V20.B16
+	VFMLA V4.S4, V16.S4, V20.S4
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	VMOV V11.B16, V21.B16
+	VFMLA V5.S4, V17.S4, V21.S4
+	VST1.P [V20.S4, V21.S4], 32(R0)
+	SUBS $1, R4
+	BNE next
+	RET
+
 // func addNEON(dst, a, b *float32, vectors int, always uint32)
 TEXT ·addNEON(SB), NOSPLIT, $0-36
 	MOVD dst+0(FP), R0
@@ -270,13 +319,14 @@ next:
 	BNE next
 	RET
 
-// func chooseNEON(dst *float32, src *uint8, one, zero *float32, groups int)
-TEXT ·chooseNEON(SB), NOSPLIT, $0-40
+// func chooseNEON(dst *float32, src *uint8, one, zero *float32, groups, period int)
+TEXT ·chooseNEON(SB), NOSPLIT, $0-48
 	MOVD dst+0(FP), R0
 	MOVD src+8(FP), R1
 	MOVD one+16(FP), R2
 	MOVD zero+24(FP), R3
 	MOVD groups+32(FP), R4
+	MOVD period+40(FP), R5
 	MOVD $0x200000001, R26
 	VMOV R26, V30.D[0]
 	MOVD $0x800000004, R26
@@ -285,15 +335,173 @@ TEXT ·chooseNEON(SB), NOSPLIT, $0-40
 	VMOV R26, V31.D[0]
 	MOVD $0x8000000040, R26
 	VMOV R26, V31.D[1]
+period:
+	MOVD R2, R6
+	MOVD R3, R7
+	MOVD R5, R8
 next:
 	VLD1R.P 1(R1), [V0.B16]
-	VLD1.P 32(R2), [V4.S4, V5.S4]
-	VLD1.P 32(R3), [V6.S4, V7.S4]
+	VLD1.P 32(R6), [V4.S4, V5.S4]
+	VLD1.P 32(R7), [V6.S4, V7.S4]
 	VCMTST V30.S4, V0.S4, V1.S4
 	VBSL V6.B16, V4.B16, V1.B16
 	VCMTST V31.S4, V0.S4, V2.S4
 	VBSL V7.B16, V5.B16, V2.B16
 	VST1.P [V1.S4, V2.S4], 32(R0)
 	SUBS $1, R4
+	BEQ done
+	SUBS $1, R8
 	BNE next
+	B period
+done:
+	RET
+
+// func pick1NEON(job *uint8)
+TEXT ·pick1NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 32(R0), R3
+	MOVD 16(R0), R4
+	MOVD 24(R0), R5
+	MOVD 48(R0), R6
+vector:
+	MOVD 0(R3), R8
+	ADD $112, R3, R12
+	VLD1 (R12), [V16.B16]
+	MOVD R1, R13
+	MOVD R2, R14
+	MOVD 40(R0), R15
+pixel:
+	WORD $0x3ce869c1 // ldr q1, [x14, x8]
+	VTBL V16.B16, [V1.B16], V0.B16
+	VST1 [V0.B16], (R13)
+	ADD R4, R13
+	ADD R5, R14
+	SUBS $1, R15
+	BNE pixel
+	ADD $16, R1
+	ADD $128, R3
+	SUBS $1, R6
+	BNE vector
+	RET
+
+// func pick2NEON(job *uint8)
+TEXT ·pick2NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 32(R0), R3
+	MOVD 16(R0), R4
+	MOVD 24(R0), R5
+	MOVD 48(R0), R6
+vector:
+	MOVD 0(R3), R8
+	ADD $112, R3, R12
+	VLD1 (R12), [V16.B16]
+	MOVD 128(R3), R9
+	ADD $240, R3, R12
+	VLD1 (R12), [V17.B16]
+	MOVD R1, R13
+	MOVD R2, R14
+	MOVD 40(R0), R15
+pixel:
+	WORD $0x3ce869c1 // ldr q1, [x14, x8]
+	WORD $0x3ce969c2 // ldr q2, [x14, x9]
+	VTBL V16.B16, [V1.B16], V0.B16
+	VTBX V17.B16, [V2.B16], V0.B16
+	VST1 [V0.B16], (R13)
+	ADD R4, R13
+	ADD R5, R14
+	SUBS $1, R15
+	BNE pixel
+	ADD $16, R1
+	ADD $256, R3
+	SUBS $1, R6
+	BNE vector
+	RET
+
+// func pick3NEON(job *uint8)
+TEXT ·pick3NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 32(R0), R3
+	MOVD 16(R0), R4
+	MOVD 24(R0), R5
+	MOVD 48(R0), R6
+vector:
+	MOVD 0(R3), R8
+	ADD $112, R3, R12
+	VLD1 (R12), [V16.B16]
+	MOVD 128(R3), R9
+	ADD $240, R3, R12
+	VLD1 (R12), [V17.B16]
+	MOVD 256(R3), R10
+	ADD $368, R3, R12
+	VLD1 (R12), [V18.B16]
+	MOVD R1, R13
+	MOVD R2, R14
+	MOVD 40(R0), R15
+pixel:
+	WORD $0x3ce869c1 // ldr q1, [x14, x8]
+	WORD $0x3ce969c2 // ldr q2, [x14, x9]
+	WORD $0x3cea69c3 // ldr q3, [x14, x10]
+	VTBL V16.B16, [V1.B16], V0.B16
+	VTBX V17.B16, [V2.B16], V0.B16
+	VTBX V18.B16, [V3.B16], V0.B16
+	VST1 [V0.B16], (R13)
+	ADD R4, R13
+	ADD R5, R14
+	SUBS $1, R15
+	BNE pixel
+	ADD $16, R1
+	ADD $384, R3
+	SUBS $1, R6
+	BNE vector
+	RET
+
+// func pick4NEON(job *uint8)
+TEXT ·pick4NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 32(R0), R3
+	MOVD 16(R0), R4
+	MOVD 24(R0), R5
+	MOVD 48(R0), R6
+vector:
+	MOVD 0(R3), R8
+	ADD $112, R3, R12
+	VLD1 (R12), [V16.B16]
+	MOVD 128(R3), R9
+	ADD $240, R3, R12
+	VLD1 (R12), [V17.B16]
+	MOVD 256(R3), R10
+	ADD $368, R3, R12
+	VLD1 (R12), [V18.B16]
+	MOVD 384(R3), R11
+	ADD $496, R3, R12
+	VLD1 (R12), [V19.B16]
+	MOVD R1, R13
+	MOVD R2, R14
+	MOVD 40(R0), R15
+pixel:
+	WORD $0x3ce869c1 // ldr q1, [x14, x8]
+	WORD $0x3ce969c2 // ldr q2, [x14, x9]
+	WORD $0x3cea69c3 // ldr q3, [x14, x10]
+	WORD $0x3ceb69c4 // ldr q4, [x14, x11]
+	VTBL V16.B16, [V1.B16], V0.B16
+	VTBX V17.B16, [V2.B16], V0.B16
+	VTBX V18.B16, [V3.B16], V0.B16
+	VTBX V19.B16, [V4.B16], V0.B16
+	VST1 [V0.B16], (R13)
+	ADD R4, R13
+	ADD R5, R14
+	SUBS $1, R15
+	BNE pixel
+	ADD $16, R1
+	ADD $512, R3
+	SUBS $1, R6
+	BNE vector
 	RET

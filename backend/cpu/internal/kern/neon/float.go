@@ -12,6 +12,9 @@ var (
 	fmaEach16   = []func(*uint8){fmaEach1x16NEON, fmaEach2x16NEON, fmaEach3x16NEON}
 	fmaEach4    = []func(*uint8){fmaEach1x4NEON, fmaEach2x4NEON, fmaEach3x4NEON}
 	fmaEach1    = []func(*uint8){fmaEach1x1NEON}
+	// Of rows of 3 and of 5 runs, a step apart.
+	fmaSlide3 = []func(*uint8){nil, nil, fmaSlide3_3x8NEON, fmaSlide3_4x8NEON, fmaSlide3_5x8NEON, fmaSlide3_6x8NEON, fmaSlide3_7x8NEON, fmaSlide3_8x8NEON}
+	fmaSlide5 = []func(*uint8){nil, nil, fmaSlide5_3x8NEON, fmaSlide5_4x8NEON, fmaSlide5_5x8NEON, fmaSlide5_6x8NEON, fmaSlide5_7x8NEON, fmaSlide5_8x8NEON}
 )
 
 func fmaPixels(dst []float32, stride int, src []float32, at *kern.FloatPatches, w *kern.FloatWeights, first, n int, end kern.End) {
@@ -32,9 +35,12 @@ func fmaPixels(dst []float32, stride int, src []float32, at *kern.FloatPatches, 
 }
 
 func fmaEach(dst []float32, stride int, src []float32, at *kern.FloatPatches, w *kern.FloatWeights, end kern.End) {
+	slides := at.Slides(fmaSlide3, fmaSlide5)
 	for c := 0; c < w.Outputs; {
 		kernels, n := fmaEach16, 16
 		switch left := w.Outputs - c; {
+		case slides != nil && left >= 8:
+			kernels, n = slides, 8
 		case left < 4:
 			kernels, n = fmaEach1, 1
 		case left < 16:

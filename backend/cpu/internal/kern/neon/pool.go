@@ -37,14 +37,23 @@ func maxPool(dst, src []float32, p *kern.Pool) {
 	runtime.KeepAlive(src)
 }
 
-func sumPool(dst, src []float32, p *kern.Pool) {
-	var taps [kern.MaxPoolTaps]int
-	job, ok := kern.NewPoolJob(dst, src, p, &taps)
-	if !ok {
-		generic.SumPoolBy(dst, src, p, add)
-		return
+// The kernels of means, of 1, 2, … pixels at a time.
+var (
+	mean16 = []func(*uint8){mean1x16NEON, mean2x16NEON, mean3x16NEON}
+	mean4  = []func(*uint8){mean1x4NEON, mean2x4NEON, mean3x4NEON}
+	mean1  = []func(*uint8){mean1x1NEON}
+)
+
+func mean(dst, src []float32, at *kern.FloatPatches, n int, taps, y float32) {
+	for c := 0; c < n; {
+		kernels, some := mean16, 16
+		switch left := n - c; {
+		case left < 4:
+			kernels, some = mean1, 1
+		case left < 16:
+			kernels, some = mean4, 4
+		}
+		kern.MeanTiles(kernels, dst[c:], n, src[c:], at, some, taps, y)
+		c += some
 	}
-	sumPoolNEON(job.Address())
-	runtime.KeepAlive(dst)
-	runtime.KeepAlive(src)
 }

@@ -198,94 +198,566 @@ ende:
 	BNE pixel
 	RET
 
-// func sumPoolNEON(job *uint8)
-TEXT ·sumPoolNEON(SB), NOSPLIT, $0-8
+// func mean3x16NEON(job *uint8)
+TEXT ·mean3x16NEON(SB), NOSPLIT, $0-8
 	MOVD job+0(FP), R0
+	MOVD 64(R0), R15
 	MOVD 0(R0), R1
-	MOVD 8(R0), R2
-	MOVD 16(R0), R3
-	MOVD 24(R0), R4
-	MOVD 32(R0), R5
-	MOVD 40(R0), R6
-	MOVD 48(R0), R7
-	MOVD 56(R0), R8
-pixel:
-	MOVD R5, R9
-	MOVD R1, R10
-	MOVD R2, R11
-partz:
-	CMP $64, R9
-	BLT endz
-	MOVD R3, R12
-	SUBS $1, R4, R13
-	MOVD.P 8(R12), R14
-	ADD R11, R14
-	VLD1 (R14), [V0.B16, V1.B16, V2.B16, V3.B16]
-	CBZ R13, storez
-tapz:
-	MOVD.P 8(R12), R14
-	ADD R11, R14
-	VLD1 (R14), [V4.B16, V5.B16, V6.B16, V7.B16]
-	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
-	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
-	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
-	SUBS $1, R13
-	BNE tapz
-storez:
-	VST1.P [V0.B16, V1.B16, V2.B16, V3.B16], 64(R10)
-	ADD $64, R11
-	SUB $64, R9
-	B partz
-endz:
-partq:
-	CMP $16, R9
-	BLT endq
-	MOVD R3, R12
-	SUBS $1, R4, R13
-	MOVD.P 8(R12), R14
-	ADD R11, R14
-	VLD1 (R14), [V0.B16]
-	CBZ R13, storeq
-tapq:
-	MOVD.P 8(R12), R14
-	ADD R11, R14
-	VLD1 (R14), [V4.B16]
-	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	SUBS $1, R13
-	BNE tapq
-storeq:
-	VST1.P [V0.B16], 16(R10)
-	ADD $16, R11
-	SUB $16, R9
-	B partq
-endq:
-parte:
-	CMP $4, R9
-	BLT ende
-	MOVD R3, R12
-	SUBS $1, R4, R13
-	MOVD.P 8(R12), R14
-	ADD R11, R14
-	FMOVS (R14), F0
-	CBZ R13, storee
-tape:
-	MOVD.P 8(R12), R14
-	ADD R11, R14
-	FMOVS (R14), F4
-	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	SUBS $1, R13
-	BNE tape
-storee:
-	FMOVS.P F0, 4(R10)
-	ADD $4, R11
-	SUB $4, R9
-	B parte
-ende:
-	ADD R6, R2
-	ADD R7, R1
-	SUBS $1, R8
-	BNE pixel
+	MOVD 16(R0), R23
+next:
+	MOVD 80(R0), R16
+	SUBS $3, R16
+	BLT done
+	MOVD R16, 80(R0)
+	MOVD 24(R0), R16
+	MOVD R23, R5
+	ADD R16, R23
+	MOVD R23, R6
+	ADD R16, R23
+	MOVD R23, R7
+	ADD R16, R23
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	MOVD 32(R0), R2
+	MOVD 40(R0), R3
+	CBZ R3, store
+run:
+	LDP.P 16(R2), (R16, R14)
+	ADD R16<<2, R5, R9
+	ADD R16<<2, R6, R10
+	ADD R16<<2, R7, R11
+	VLD1 (R9), [V12.S4, V13.S4, V14.S4, V15.S4]
+	VLD1 (R10), [V16.S4, V17.S4, V18.S4, V19.S4]
+	VLD1 (R11), [V20.S4, V21.S4, V22.S4, V23.S4]
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
+	WORD $0x4e2ed442 // fadd v2.4s, v2.4s, v14.4s
+	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
+	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
+	WORD $0x4e31d4a5 // fadd v5.4s, v5.4s, v17.4s
+	WORD $0x4e32d4c6 // fadd v6.4s, v6.4s, v18.4s
+	WORD $0x4e33d4e7 // fadd v7.4s, v7.4s, v19.4s
+	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
+	WORD $0x4e35d529 // fadd v9.4s, v9.4s, v21.4s
+	WORD $0x4e36d54a // fadd v10.4s, v10.4s, v22.4s
+	WORD $0x4e37d56b // fadd v11.4s, v11.4s, v23.4s
+	SUBS $1, R3
+	BNE run
+store:
+	MOVWU 136(R0), R16
+	VDUP R16, V28.S4
+	MOVWU 140(R0), R16
+	VDUP R16, V29.S4
+	WORD $0x6e3ddc1e // fmul v30.4s, v0.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V0.S4
+	VFMLA V29.S4, V0.S4, V30.S4
+	VMOV V30.B16, V0.B16
+	WORD $0x6e3ddc3e // fmul v30.4s, v1.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V1.S4
+	VFMLA V29.S4, V1.S4, V30.S4
+	VMOV V30.B16, V1.B16
+	WORD $0x6e3ddc5e // fmul v30.4s, v2.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V2.S4
+	VFMLA V29.S4, V2.S4, V30.S4
+	VMOV V30.B16, V2.B16
+	WORD $0x6e3ddc7e // fmul v30.4s, v3.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V3.S4
+	VFMLA V29.S4, V3.S4, V30.S4
+	VMOV V30.B16, V3.B16
+	WORD $0x6e3ddc9e // fmul v30.4s, v4.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V4.S4
+	VFMLA V29.S4, V4.S4, V30.S4
+	VMOV V30.B16, V4.B16
+	WORD $0x6e3ddcbe // fmul v30.4s, v5.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V5.S4
+	VFMLA V29.S4, V5.S4, V30.S4
+	VMOV V30.B16, V5.B16
+	WORD $0x6e3ddcde // fmul v30.4s, v6.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V6.S4
+	VFMLA V29.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	WORD $0x6e3ddcfe // fmul v30.4s, v7.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V7.S4
+	VFMLA V29.S4, V7.S4, V30.S4
+	VMOV V30.B16, V7.B16
+	WORD $0x6e3ddd1e // fmul v30.4s, v8.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V8.S4
+	VFMLA V29.S4, V8.S4, V30.S4
+	VMOV V30.B16, V8.B16
+	WORD $0x6e3ddd3e // fmul v30.4s, v9.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V9.S4
+	VFMLA V29.S4, V9.S4, V30.S4
+	VMOV V30.B16, V9.B16
+	WORD $0x6e3ddd5e // fmul v30.4s, v10.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V10.S4
+	VFMLA V29.S4, V10.S4, V30.S4
+	VMOV V30.B16, V10.B16
+	WORD $0x6e3ddd7e // fmul v30.4s, v11.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V11.S4
+	VFMLA V29.S4, V11.S4, V30.S4
+	VMOV V30.B16, V11.B16
+	MOVD 8(R0), R16
+	MOVD R1, R9
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R9)
+	ADD R16, R1
+	MOVD R1, R9
+	VST1.P [V4.S4, V5.S4, V6.S4, V7.S4], 64(R9)
+	ADD R16, R1
+	MOVD R1, R9
+	VST1.P [V8.S4, V9.S4, V10.S4, V11.S4], 64(R9)
+	ADD R16, R1
+	B next
+done:
+	MOVD R1, 0(R0)
+	MOVD R23, 16(R0)
+	RET
+
+// func mean2x16NEON(job *uint8)
+TEXT ·mean2x16NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 64(R0), R15
+	MOVD 0(R0), R1
+	MOVD 16(R0), R23
+next:
+	MOVD 80(R0), R16
+	SUBS $2, R16
+	BLT done
+	MOVD R16, 80(R0)
+	MOVD 24(R0), R16
+	MOVD R23, R5
+	ADD R16, R23
+	MOVD R23, R6
+	ADD R16, R23
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	MOVD 32(R0), R2
+	MOVD 40(R0), R3
+	CBZ R3, store
+run:
+	LDP.P 16(R2), (R16, R14)
+	ADD R16<<2, R5, R9
+	ADD R16<<2, R6, R10
+	VLD1 (R9), [V12.S4, V13.S4, V14.S4, V15.S4]
+	VLD1 (R10), [V16.S4, V17.S4, V18.S4, V19.S4]
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
+	WORD $0x4e2ed442 // fadd v2.4s, v2.4s, v14.4s
+	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
+	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
+	WORD $0x4e31d4a5 // fadd v5.4s, v5.4s, v17.4s
+	WORD $0x4e32d4c6 // fadd v6.4s, v6.4s, v18.4s
+	WORD $0x4e33d4e7 // fadd v7.4s, v7.4s, v19.4s
+	SUBS $1, R3
+	BNE run
+store:
+	MOVWU 136(R0), R16
+	VDUP R16, V28.S4
+	MOVWU 140(R0), R16
+	VDUP R16, V29.S4
+	WORD $0x6e3ddc1e // fmul v30.4s, v0.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V0.S4
+	VFMLA V29.S4, V0.S4, V30.S4
+	VMOV V30.B16, V0.B16
+	WORD $0x6e3ddc3e // fmul v30.4s, v1.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V1.S4
+	VFMLA V29.S4, V1.S4, V30.S4
+	VMOV V30.B16, V1.B16
+	WORD $0x6e3ddc5e // fmul v30.4s, v2.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V2.S4
+	VFMLA V29.S4, V2.S4, V30.S4
+	VMOV V30.B16, V2.B16
+	WORD $0x6e3ddc7e // fmul v30.4s, v3.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V3.S4
+	VFMLA V29.S4, V3.S4, V30.S4
+	VMOV V30.B16, V3.B16
+	WORD $0x6e3ddc9e // fmul v30.4s, v4.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V4.S4
+	VFMLA V29.S4, V4.S4, V30.S4
+	VMOV V30.B16, V4.B16
+	WORD $0x6e3ddcbe // fmul v30.4s, v5.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V5.S4
+	VFMLA V29.S4, V5.S4, V30.S4
+	VMOV V30.B16, V5.B16
+	WORD $0x6e3ddcde // fmul v30.4s, v6.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V6.S4
+	VFMLA V29.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	WORD $0x6e3ddcfe // fmul v30.4s, v7.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V7.S4
+	VFMLA V29.S4, V7.S4, V30.S4
+	VMOV V30.B16, V7.B16
+	MOVD 8(R0), R16
+	MOVD R1, R9
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R9)
+	ADD R16, R1
+	MOVD R1, R9
+	VST1.P [V4.S4, V5.S4, V6.S4, V7.S4], 64(R9)
+	ADD R16, R1
+	B next
+done:
+	MOVD R1, 0(R0)
+	MOVD R23, 16(R0)
+	RET
+
+// func mean1x16NEON(job *uint8)
+TEXT ·mean1x16NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 64(R0), R15
+	MOVD 0(R0), R1
+	MOVD 16(R0), R23
+next:
+	MOVD 80(R0), R16
+	SUBS $1, R16
+	BLT done
+	MOVD R16, 80(R0)
+	MOVD 24(R0), R16
+	MOVD R23, R5
+	ADD R16, R23
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	MOVD 32(R0), R2
+	MOVD 40(R0), R3
+	CBZ R3, store
+run:
+	LDP.P 16(R2), (R16, R14)
+	ADD R16<<2, R5, R9
+	VLD1 (R9), [V12.S4, V13.S4, V14.S4, V15.S4]
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
+	WORD $0x4e2ed442 // fadd v2.4s, v2.4s, v14.4s
+	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
+	SUBS $1, R3
+	BNE run
+store:
+	MOVWU 136(R0), R16
+	VDUP R16, V28.S4
+	MOVWU 140(R0), R16
+	VDUP R16, V29.S4
+	WORD $0x6e3ddc1e // fmul v30.4s, v0.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V0.S4
+	VFMLA V29.S4, V0.S4, V30.S4
+	VMOV V30.B16, V0.B16
+	WORD $0x6e3ddc3e // fmul v30.4s, v1.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V1.S4
+	VFMLA V29.S4, V1.S4, V30.S4
+	VMOV V30.B16, V1.B16
+	WORD $0x6e3ddc5e // fmul v30.4s, v2.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V2.S4
+	VFMLA V29.S4, V2.S4, V30.S4
+	VMOV V30.B16, V2.B16
+	WORD $0x6e3ddc7e // fmul v30.4s, v3.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V3.S4
+	VFMLA V29.S4, V3.S4, V30.S4
+	VMOV V30.B16, V3.B16
+	MOVD 8(R0), R16
+	MOVD R1, R9
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R9)
+	ADD R16, R1
+	B next
+done:
+	MOVD R1, 0(R0)
+	MOVD R23, 16(R0)
+	RET
+
+// func mean3x4NEON(job *uint8)
+TEXT ·mean3x4NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 64(R0), R15
+	MOVD 0(R0), R1
+	MOVD 16(R0), R23
+next:
+	MOVD 80(R0), R16
+	SUBS $3, R16
+	BLT done
+	MOVD R16, 80(R0)
+	MOVD 24(R0), R16
+	MOVD R23, R5
+	ADD R16, R23
+	MOVD R23, R6
+	ADD R16, R23
+	MOVD R23, R7
+	ADD R16, R23
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	MOVD 32(R0), R2
+	MOVD 40(R0), R3
+	CBZ R3, store
+run:
+	LDP.P 16(R2), (R16, R14)
+	ADD R16<<2, R5, R9
+	ADD R16<<2, R6, R10
+	ADD R16<<2, R7, R11
+	VLD1 (R9), [V12.S4]
+	VLD1 (R10), [V13.S4]
+	VLD1 (R11), [V14.S4]
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
+	WORD $0x4e2ed442 // fadd v2.4s, v2.4s, v14.4s
+	SUBS $1, R3
+	BNE run
+store:
+	MOVWU 136(R0), R16
+	VDUP R16, V28.S4
+	MOVWU 140(R0), R16
+	VDUP R16, V29.S4
+	WORD $0x6e3ddc1e // fmul v30.4s, v0.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V0.S4
+	VFMLA V29.S4, V0.S4, V30.S4
+	VMOV V30.B16, V0.B16
+	WORD $0x6e3ddc3e // fmul v30.4s, v1.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V1.S4
+	VFMLA V29.S4, V1.S4, V30.S4
+	VMOV V30.B16, V1.B16
+	WORD $0x6e3ddc5e // fmul v30.4s, v2.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V2.S4
+	VFMLA V29.S4, V2.S4, V30.S4
+	VMOV V30.B16, V2.B16
+	MOVD 8(R0), R16
+	MOVD 88(R0), R13
+	TBZ $2, R13, part0
+	VST1 [V0.S4], (R1)
+	B stored0
+part0:
+	TBZ $1, R13, one0
+	FMOVD F0, (R1)
+	TBZ $0, R13, stored0
+	VMOV V0.S[2], R9
+	MOVW R9, 8(R1)
+	B stored0
+one0:
+	FMOVS F0, (R1)
+stored0:
+	ADD R16, R1
+	TBZ $2, R13, part1
+	VST1 [V1.S4], (R1)
+	B stored1
+part1:
+	TBZ $1, R13, one1
+	FMOVD F1, (R1)
+	TBZ $0, R13, stored1
+	VMOV V1.S[2], R9
+	MOVW R9, 8(R1)
+	B stored1
+one1:
+	FMOVS F1, (R1)
+stored1:
+	ADD R16, R1
+	TBZ $2, R13, part2
+	VST1 [V2.S4], (R1)
+	B stored2
+part2:
+	TBZ $1, R13, one2
+	FMOVD F2, (R1)
+	TBZ $0, R13, stored2
+	VMOV V2.S[2], R9
+	MOVW R9, 8(R1)
+	B stored2
+one2:
+	FMOVS F2, (R1)
+stored2:
+	ADD R16, R1
+	B next
+done:
+	MOVD R1, 0(R0)
+	MOVD R23, 16(R0)
+	RET
+
+// func mean2x4NEON(job *uint8)
+TEXT ·mean2x4NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 64(R0), R15
+	MOVD 0(R0), R1
+	MOVD 16(R0), R23
+next:
+	MOVD 80(R0), R16
+	SUBS $2, R16
+	BLT done
+	MOVD R16, 80(R0)
+	MOVD 24(R0), R16
+	MOVD R23, R5
+	ADD R16, R23
+	MOVD R23, R6
+	ADD R16, R23
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	MOVD 32(R0), R2
+	MOVD 40(R0), R3
+	CBZ R3, store
+run:
+	LDP.P 16(R2), (R16, R14)
+	ADD R16<<2, R5, R9
+	ADD R16<<2, R6, R10
+	VLD1 (R9), [V12.S4]
+	VLD1 (R10), [V13.S4]
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
+	SUBS $1, R3
+	BNE run
+store:
+	MOVWU 136(R0), R16
+	VDUP R16, V28.S4
+	MOVWU 140(R0), R16
+	VDUP R16, V29.S4
+	WORD $0x6e3ddc1e // fmul v30.4s, v0.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V0.S4
+	VFMLA V29.S4, V0.S4, V30.S4
+	VMOV V30.B16, V0.B16
+	WORD $0x6e3ddc3e // fmul v30.4s, v1.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V1.S4
+	VFMLA V29.S4, V1.S4, V30.S4
+	VMOV V30.B16, V1.B16
+	MOVD 8(R0), R16
+	MOVD 88(R0), R13
+	TBZ $2, R13, part0
+	VST1 [V0.S4], (R1)
+	B stored0
+part0:
+	TBZ $1, R13, one0
+	FMOVD F0, (R1)
+	TBZ $0, R13, stored0
+	VMOV V0.S[2], R9
+	MOVW R9, 8(R1)
+	B stored0
+one0:
+	FMOVS F0, (R1)
+stored0:
+	ADD R16, R1
+	TBZ $2, R13, part1
+	VST1 [V1.S4], (R1)
+	B stored1
+part1:
+	TBZ $1, R13, one1
+	FMOVD F1, (R1)
+	TBZ $0, R13, stored1
+	VMOV V1.S[2], R9
+	MOVW R9, 8(R1)
+	B stored1
+one1:
+	FMOVS F1, (R1)
+stored1:
+	ADD R16, R1
+	B next
+done:
+	MOVD R1, 0(R0)
+	MOVD R23, 16(R0)
+	RET
+
+// func mean1x4NEON(job *uint8)
+TEXT ·mean1x4NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 64(R0), R15
+	MOVD 0(R0), R1
+	MOVD 16(R0), R23
+next:
+	MOVD 80(R0), R16
+	SUBS $1, R16
+	BLT done
+	MOVD R16, 80(R0)
+	MOVD 24(R0), R16
+	MOVD R23, R5
+	ADD R16, R23
+	VEOR V0.B16, V0.B16, V0.B16
+	MOVD 32(R0), R2
+	MOVD 40(R0), R3
+	CBZ R3, store
+run:
+	LDP.P 16(R2), (R16, R14)
+	ADD R16<<2, R5, R9
+	VLD1 (R9), [V12.S4]
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	SUBS $1, R3
+	BNE run
+store:
+	MOVWU 136(R0), R16
+	VDUP R16, V28.S4
+	MOVWU 140(R0), R16
+	VDUP R16, V29.S4
+	WORD $0x6e3ddc1e // fmul v30.4s, v0.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V0.S4
+	VFMLA V29.S4, V0.S4, V30.S4
+	VMOV V30.B16, V0.B16
+	MOVD 8(R0), R16
+	MOVD 88(R0), R13
+	TBZ $2, R13, part0
+	VST1 [V0.S4], (R1)
+	B stored0
+part0:
+	TBZ $1, R13, one0
+	FMOVD F0, (R1)
+	TBZ $0, R13, stored0
+	VMOV V0.S[2], R9
+	MOVW R9, 8(R1)
+	B stored0
+one0:
+	FMOVS F0, (R1)
+stored0:
+	ADD R16, R1
+	B next
+done:
+	MOVD R1, 0(R0)
+	MOVD R23, 16(R0)
+	RET
+
+// func mean1x1NEON(job *uint8)
+TEXT ·mean1x1NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 64(R0), R15
+	MOVD 0(R0), R1
+	MOVD 16(R0), R23
+next:
+	MOVD 80(R0), R16
+	SUBS $1, R16
+	BLT done
+	MOVD R16, 80(R0)
+	MOVD 24(R0), R16
+	MOVD R23, R5
+	ADD R16, R23
+	VEOR V0.B16, V0.B16, V0.B16
+	MOVD 32(R0), R2
+	MOVD 40(R0), R3
+	CBZ R3, store
+run:
+	LDP.P 16(R2), (R16, R14)
+	ADD R16<<2, R5, R9
+	FMOVS (R9), F12
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	SUBS $1, R3
+	BNE run
+store:
+	MOVWU 136(R0), R16
+	VDUP R16, V28.S4
+	MOVWU 140(R0), R16
+	VDUP R16, V29.S4
+	WORD $0x6e3ddc1e // fmul v30.4s, v0.4s, v29.4s
+	VFMLS V28.S4, V30.S4, V0.S4
+	VFMLA V29.S4, V0.S4, V30.S4
+	VMOV V30.B16, V0.B16
+	MOVD 8(R0), R16
+	FMOVS F0, (R1)
+	ADD R16, R1
+	B next
+done:
+	MOVD R1, 0(R0)
+	MOVD R23, 16(R0)
 	RET
 
 // func orPool4NEON(job *uint8, flip uint64)

@@ -39,13 +39,16 @@ func Set(cores Cores) kern.Set {
 	s.Scale = scale
 	s.ScaleFloat = scaleFloat
 	s.FMAEach = fmaEach
+	s.ScaleBytes = scaleBytes
 	s.Add = add
 	s.Choose = choose
+	s.PickLanes = 4
+	s.Pick = pick
 	s.Mul = mul
 	s.Divide = divide
 	s.OrPool = orPool
 	s.MaxPool = maxPool
-	s.SumPool = sumPool
+	s.Mean = mean
 	s.Narrow = narrow
 	s.Join = join
 	s.ThresholdBytes = thresholdBytes

@@ -396,6 +396,126 @@ func fmaEach1x4NEON(job *uint8)
 //go:noescape
 func fmaEach1x1NEON(job *uint8)
 
+// fmaSlide3_8x8NEON computes, for every pixel p, 8 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_8x8NEON(job *uint8)
+
+// fmaSlide3_7x8NEON computes, for every pixel p, 7 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_7x8NEON(job *uint8)
+
+// fmaSlide3_6x8NEON computes, for every pixel p, 6 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_6x8NEON(job *uint8)
+
+// fmaSlide3_5x8NEON computes, for every pixel p, 5 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_5x8NEON(job *uint8)
+
+// fmaSlide3_4x8NEON computes, for every pixel p, 4 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_4x8NEON(job *uint8)
+
+// fmaSlide3_3x8NEON computes, for every pixel p, 3 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are a step apart, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3_3x8NEON(job *uint8)
+
+// fmaSlide5_8x8NEON computes, for every pixel p, 8 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_8x8NEON(job *uint8)
+
+// fmaSlide5_7x8NEON computes, for every pixel p, 7 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_7x8NEON(job *uint8)
+
+// fmaSlide5_6x8NEON computes, for every pixel p, 6 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_6x8NEON(job *uint8)
+
+// fmaSlide5_5x8NEON computes, for every pixel p, 5 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_5x8NEON(job *uint8)
+
+// fmaSlide5_4x8NEON computes, for every pixel p, 4 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_4x8NEON(job *uint8)
+
+// fmaSlide5_3x8NEON computes, for every pixel p, 3 at a time, and each of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5_3x8NEON(job *uint8)
+
 // thresholdNEON sets, for o < 64·words, words > 0,
 //
 //	bit o%64 of dst[o/64] = values[o] ≥ t[o]
@@ -435,6 +555,13 @@ func scaleNEON(dst *float32, values *int32, scale, shift *float32, vectors int, 
 //go:noescape
 func scaleFloatNEON(dst *float32, values *float32, scale, shift *float32, vectors int, always uint32)
 
+// scaleBytesNEON computes, for i < 24·periods, periods > 0,
+//
+//	dst[i] = fma(float32(src[i]), scale[i mod 24], shift[i mod 24])
+//
+//go:noescape
+func scaleBytesNEON(dst *float32, src *uint8, scale, shift *float32, periods int)
+
 // addNEON computes dst[i] = a[i] + b[i] for i < 4·vectors, vectors > 0, or 0 where
 // that is not greater than 0 and always is 0 and not all ones.
 //
@@ -466,11 +593,31 @@ func mulNEON(dst, a, b *float32, vectors int)
 //go:noescape
 func divideNEON(x *float32, vectors int, taps, y float32)
 
-// chooseNEON sets dst[i] to one[i] where bit i of src is set, else to zero[i], for
-// i < 8·groups, groups > 0.
+// chooseNEON sets dst[i] to one[i mod 8·period] where bit i of src is set, else to
+// zero[i mod 8·period], for i < 8·groups, groups > 0.
 //
 //go:noescape
-func chooseNEON(dst *float32, src *uint8, one, zero *float32, groups int)
+func chooseNEON(dst *float32, src *uint8, one, zero *float32, groups, period int)
+
+// pick1NEON writes the vectors of the output of every pixel of a PickJob, of 1 pieces each.
+//
+//go:noescape
+func pick1NEON(job *uint8)
+
+// pick2NEON writes the vectors of the output of every pixel of a PickJob, of 2 pieces each.
+//
+//go:noescape
+func pick2NEON(job *uint8)
+
+// pick3NEON writes the vectors of the output of every pixel of a PickJob, of 3 pieces each.
+//
+//go:noescape
+func pick3NEON(job *uint8)
+
+// pick4NEON writes the vectors of the output of every pixel of a PickJob, of 4 pieces each.
+//
+//go:noescape
+func pick4NEON(job *uint8)
 
 // orPoolNEON writes the OR of the taps of a PoolJob, XOR flip.
 //
@@ -482,10 +629,89 @@ func orPoolNEON(job *uint8, flip uint64)
 //go:noescape
 func maxPoolNEON(job *uint8)
 
-// sumPoolNEON writes the sums of the taps of a PoolJob, in their order.
+// mean3x16NEON computes, for every pixel p, 3 at a time, and each of 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
 //
 //go:noescape
-func sumPoolNEON(job *uint8)
+func mean3x16NEON(job *uint8)
+
+// mean2x16NEON computes, for every pixel p, 2 at a time, and each of 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean2x16NEON(job *uint8)
+
+// mean1x16NEON computes, for every pixel p, 1 at a time, and each of 16 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean1x16NEON(job *uint8)
+
+// mean3x4NEON computes, for every pixel p, 3 at a time, and each of at most 4 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean3x4NEON(job *uint8)
+
+// mean2x4NEON computes, for every pixel p, 2 at a time, and each of at most 4 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean2x4NEON(job *uint8)
+
+// mean1x4NEON computes, for every pixel p, 1 at a time, and each of at most 4 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean1x4NEON(job *uint8)
+
+// mean1x1NEON computes, for every pixel p, 1 at a time, and each of 1 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean1x1NEON(job *uint8)
 
 // orPool4NEON is orPoolNEON for four taps of one word.
 //

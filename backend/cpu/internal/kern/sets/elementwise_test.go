@@ -154,6 +154,30 @@ func TestScale(t *testing.T) {
 	})
 }
 
+func TestScaleBytes(t *testing.T) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		for _, n := range []int{0, 1, 23, 24, 25, 47, 48, 49, 96, 130, 200} {
+			for _, end := range ends(rng, 2*kern.BytePeriod) {
+				if end.Scale == nil {
+					continue
+				}
+				for _, values := range [][]float32{end.Scale, end.Shift, end.Slope} {
+					if values != nil {
+						copy(values[kern.BytePeriod:], values)
+					}
+				}
+				src := randomBytes(rng, n)
+				dst, check := guarded[float32](t, n)
+				s.ScaleBytes(dst, src, end)
+				check()
+				for i, v := range src {
+					requireSame(t, ended(float32(v), i%kern.BytePeriod, end), dst[i], i, v, end)
+				}
+			}
+		}
+	})
+}
+
 func TestAddChoose(t *testing.T) {
 	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range sizes {
@@ -169,14 +193,55 @@ func TestAddChoose(t *testing.T) {
 					}
 				}
 				src := randomWords(rng, (n+63)/64)
-				s.Choose(dst, src, x, w)
-				check()
-				for i := range dst {
-					want := w[i]
-					if src[i/64]>>(i%64)&1 == 1 {
-						want = x[i]
+				for _, period := range []int{n, 64, 128} {
+					x, w := x[:min(period, n)], w[:min(period, n)]
+					s.Choose(dst, src, x, w)
+					check()
+					for i := range dst {
+						want := w[i%period]
+						if src[i/64]>>(i%64)&1 == 1 {
+							want = x[i%period]
+						}
+						requireSame(t, want, dst[i], i, period)
 					}
-					requireSame(t, want, dst[i], i)
+				}
+			}
+		}
+	})
+}
+
+func TestPick(t *testing.T) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		for _, channels := range []int{1, 3, 4, 7, 8, 16, 20, 48, 130} {
+			for _, n := range []int{1, 4, 8, 15, 16, 33, 96} {
+				for _, groups := range []int{0, 1, 2, 3, 4, 5, 8} { // of a shuffle; 0 for any channel, 1 for their order
+					index := make([]int32, n)
+					for i := range index {
+						k := i % channels
+						if each := channels / max(groups, 1); groups > 0 && each > 0 && k < groups*each {
+							k = k%groups*each + k/groups
+						}
+						if index[i] = int32(k); groups == 0 {
+							index[i] = int32(rng.IntN(channels))
+						}
+						if rng.IntN(8) == 0 || n == 33 && i < 20 { // vectors of zeros too
+							index[i] = -1
+						}
+					}
+					pixels := rng.IntN(5)
+					src := awkwards(rng, pixels*channels)
+					dst, check := guarded[float32](t, pixels*n)
+					s.Pick(dst, src, kern.NewPicks(s.PickLanes, channels, index), pixels)
+					check()
+					for p := range pixels {
+						for c, from := range index {
+							var want float32
+							if from >= 0 {
+								want = src[p*channels+int(from)]
+							}
+							requireSame(t, want, dst[p*n+c], channels, index, p, c)
+						}
+					}
 				}
 			}
 		}

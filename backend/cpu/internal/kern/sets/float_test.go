@@ -25,6 +25,22 @@ func floatPatches(rng *rand.Rand, pixels, runs, run int) (at *kern.FloatPatches,
 	return at, taps + rng.IntN(2), values + (pixels-1)*at.Step
 }
 
+// slidingPatches are those of rows of a window, of so many taps each, which moves by a
+// tap from a pixel to the next.
+func slidingPatches(rng *rand.Rand, pixels, rows, slide int) (at *kern.FloatPatches, taps, values int) {
+	at = &kern.FloatPatches{Pixels: pixels, Step: 1 + rng.IntN(9), RunLen: 1, Slide: slide}
+	for range rows {
+		src := rng.IntN(30)
+		for k := range slide {
+			taps += rng.IntN(2)
+			at.Runs = append(at.Runs, kern.FloatRun{Src: src + k*at.Step, Tap: taps})
+			taps++
+		}
+		values = max(values, src+(slide-1)*at.Step+1)
+	}
+	return at, taps, values + (pixels-1)*at.Step
+}
+
 func floatWeights(rng *rand.Rand, s *kern.Set, outputs, taps int) (w *kern.FloatWeights, rows [][]float32) {
 	w = kern.NewFloatWeights(s, outputs, taps, awkwards(rng, outputs))
 	for o := range outputs {
@@ -81,9 +97,12 @@ func TestFMAPixels(t *testing.T) {
 func TestFMAEach(t *testing.T) {
 	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, channels := range []int{1, 3, 4, 15, 16, 33, 64, 65, 100, 200} {
-			for _, runs := range []int{0, 1, 9} {
-				for _, pixels := range []int{1, 2, 3, 4, 5, 9} {
-					at, taps, values := floatPatches(rng, pixels, runs, 1)
+			for _, slide := range []int{0, 3, 5, 1, 2, 4} {
+				for _, pixels := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 25} {
+					at, taps, values := floatPatches(rng, pixels, []int{0, 1, 9}[rng.IntN(3)], 1)
+					if slide > 0 {
+						at, taps, values = slidingPatches(rng, pixels, rng.IntN(4), slide)
+					}
 					w, rows := floatWeights(rng, s, channels, taps)
 					src := awkwards(rng, values+channels-1)
 					stride, end := channels+rng.IntN(4), anyEnd(rng, channels)
@@ -196,13 +215,14 @@ func BenchmarkFMA(b *testing.B) {
 		for _, c := range []struct {
 			outputs, rows, run int
 			each               bool
+			slide              int
 		}{
 			{outputs: 64, rows: 3, run: 192},
 			{outputs: 64, rows: 1, run: 256},
 			{outputs: 64, rows: 7, run: 21},
 			{outputs: 32, rows: 3, run: 9},
-			{outputs: 64, rows: 9, run: 1, each: true},
-			{outputs: 32, rows: 25, run: 1, each: true},
+			{outputs: 64, rows: 9, run: 1, each: true, slide: 3},
+			{outputs: 32, rows: 25, run: 1, each: true, slide: 5},
 		} {
 			name := fmt.Sprintf("%s/%d/%d×%d", s.ISA, c.outputs, c.rows, c.run)
 			if c.each {
@@ -222,7 +242,7 @@ func BenchmarkFMA(b *testing.B) {
 				for o := range c.outputs {
 					w.Put(o, floats(taps))
 				}
-				at := &kern.FloatPatches{Pixels: pixels, Step: 64, RunLen: c.run}
+				at := &kern.FloatPatches{Pixels: pixels, Step: 64, RunLen: c.run, Slide: c.slide}
 				for r := range c.rows {
 					at.Runs = append(at.Runs, kern.FloatRun{Src: r * 64, Tap: r * c.run})
 				}

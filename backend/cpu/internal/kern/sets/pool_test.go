@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 func TestPools(t *testing.T) {
@@ -28,36 +29,57 @@ func TestPools(t *testing.T) {
 				want := slices.Clone(dst)
 				dstFloat, checkFloat := guarded[float32](t, written)
 				wantFloat := slices.Clone(dstFloat)
-				sums, checkSums := guarded[float32](t, written)
-				wantSums := slices.Clone(sums)
 				for x := range p.Pixels {
 					for i := range values {
 						var v uint64
 						best := floats[x*p.Step+p.Taps[0]+i]
-						sum := best
-						for k, at := range p.Taps {
-							if k > 0 {
-								sum += floats[x*p.Step+at+i]
-							}
+						for _, at := range p.Taps {
 							v |= src[x*p.Step+at+i]
 							if f := floats[x*p.Step+at+i]; f > best {
 								best = f
 							}
 						}
 						want[x*p.DstStep+i], wantFloat[x*p.DstStep+i] = v^p.Flip, best
-						wantSums[x*p.DstStep+i] = sum
 					}
 				}
 				s.OrPool(dst, src, p)
 				s.MaxPool(dstFloat, floats, p)
-				s.SumPool(sums, floats, p)
 				check()
 				checkFloat()
-				checkSums()
 				require.Equal(t, want, dst, "%+v", p)
 				for i := range wantFloat {
 					requireSame(t, wantFloat[i], dstFloat[i], p)
-					requireSame(t, wantSums[i], sums[i], p)
+				}
+			}
+		}
+	})
+}
+
+func TestMean(t *testing.T) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		for _, n := range []int{1, 3, 4, 5, 8, 15, 16, 17, 33, 64, 70, 130} {
+			for _, runs := range []int{1, 2, 4, 9, 49} {
+				for _, pixels := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 15, 25} {
+					at, _, values := floatPatches(rng, pixels, runs, 1)
+					if rng.IntN(2) == 0 {
+						at, _, values = slidingPatches(rng, pixels, 1+rng.IntN(4), 2+rng.IntN(2))
+					}
+					src := awkwards(rng, values+n-1)
+					taps := float32(1 + rng.IntN(60))
+					dst, check := guarded[float32](t, pixels*n)
+					s.Mean(dst, src, at, n, taps, 1/taps)
+					check()
+					for p := range pixels {
+						for c := range n {
+							var sum float32
+							for _, r := range at.Runs {
+								sum += src[p*at.Step+r.Src+c]
+							}
+							q := sum * (1 / taps)
+							want := f32.FMA(f32.FMA(-taps, q, sum), 1/taps, q)
+							requireSame(t, want, dst[p*n+c], n, runs, p, c)
+						}
+					}
 				}
 			}
 		}

@@ -144,6 +144,14 @@ var racyCalls = slices.Concat([]racyCall{
 		dst, src := row[float32](), row[uint8]()
 		return func() { s.Floats(dst, src) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src))
 	}},
+	{"ScaleBytes", func(s *kern.Set) (func(), []probe) {
+		dst, src := row[float32](), row[uint8]()
+		values := func() []float32 { return make([]float32, 2*kern.BytePeriod) }
+		end := kern.End{Scale: values(), Shift: values(), Activation: kern.Activation{Slope: values()}}
+		return func() { s.ScaleBytes(dst, src, end) }, slices.Concat(
+			probes(written, "dst", dst), probes(read, "src", src), probes(read, "scale", end.Scale), probes(read, "shift", end.Shift),
+			probes(read, "slope", end.Slope))
+	}},
 	{"Add", func(s *kern.Set) (func(), []probe) {
 		dst, a, b, slope := row[float32](), row[float32](), row[float32](), row[float32]()
 		return func() { s.Add(dst, a, b, kern.Activation{Slope: slope}) }, slices.Concat(
@@ -163,6 +171,11 @@ var racyCalls = slices.Concat([]racyCall{
 			probes(written, "dst", dst), probes(read, "src", src[:bits.Words(racyN)]),
 			probes(alone, "behind src", src[bits.Words(racyN):]), probes(read, "one", one), probes(read, "zero", zero))
 	}},
+	{"Pick", func(s *kern.Set) (func(), []probe) {
+		picks := kern.NewPicks(s.PickLanes, 20, make([]int32, 18))
+		dst, src := make([]float32, racyPixels*18), make([]float32, racyPixels*20)
+		return func() { s.Pick(dst, src, picks, racyPixels) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src))
+	}},
 	{"OrPool", func(s *kern.Set) (func(), []probe) {
 		dst, src, p := racyPool[uint64]()
 		return func() { s.OrPool(dst, src, p) }, racyPoolProbes(dst, src)
@@ -171,9 +184,12 @@ var racyCalls = slices.Concat([]racyCall{
 		dst, src, p := racyPool[float32]()
 		return func() { s.MaxPool(dst, src, p) }, racyPoolProbes(dst, src)
 	}},
-	{"SumPool", func(s *kern.Set) (func(), []probe) {
-		dst, src, p := racyPool[float32]()
-		return func() { s.SumPool(dst, src, p) }, racyPoolProbes(dst, src)
+	{"Mean", func(s *kern.Set) (func(), []probe) {
+		const n = 3
+		dst, src := make([]float32, racyPixels*n), make([]float32, 5*(racyPixels-1)+8+n)
+		at := &kern.FloatPatches{Pixels: racyPixels, Step: 5, RunLen: 1, Runs: []kern.FloatRun{{Src: 6}, {Src: 8}, {Src: 1}}}
+		return func() { s.Mean(dst, src, at, n, 3, 1./3) }, slices.Concat(
+			probes(written, "dst", dst), probes(read, "src", src[1:]), probes(alone, "before the first run", src[:1]), probes(read, "runs", at.Runs))
 	}},
 	{"SumSigns", func(s *kern.Set) (func(), []probe) {
 		const words = 2 // of racyN bits

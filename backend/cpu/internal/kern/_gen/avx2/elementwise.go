@@ -15,13 +15,36 @@ func elementwise() {
 	laneMasks()
 	thresholds()
 	gen.Ends(ymm)
+	gen.EndBytes(ymm, 3)
 	mul()
 	divide()
 	choose()
+	picks()
+}
+
+// picks writes the choice of channels.
+func picks() {
+	gen.Picks(ymm, func(at func(int) Mem, first bool) func(Mem, reg.VecVirtual) {
+		index, mask := YMM(), YMM()
+		VMOVDQU(at(gen.PieceIndex), index)
+		VMOVDQU(at(gen.PieceLanes), mask)
+		return func(m Mem, v reg.VecVirtual) {
+			if first {
+				VPERMPS(m, index, v)
+				VPAND(mask, v, v)
+				return
+			}
+			x := YMM()
+			VPERMPS(m, index, x)
+			VBLENDVPS(mask, x, v, v)
+		}
+	})
 }
 
 // thresholds writes the comparison and packing of whole words.
 func thresholds() {
+	// Packing puts the vectors of a lane of 16 bytes side by side.
+	inOrder := table("inOrder", words(0|4<<32, 1|5<<32, 2|6<<32, 3|7<<32))
 	for _, float := range []bool{false, true} {
 		name, typ := "thresholdAVX2", "int32"
 		if float {
@@ -34,44 +57,53 @@ func thresholds() {
 			"values.")
 		Pragma("noescape")
 		dst, values, t := Load(Param("dst"), GP64()), Load(Param("values"), GP64()), Load(Param("t"), GP64())
-		n, part, pixels := GP64(), GP64(), Load(Param("pixels"), GP64())
-		nextDst, nextValues := GP64(), GP64()
-		Label("pixel")
-		MOVQ(dst, nextDst)
-		ADDQ(NewParamAddr("step", 40), nextDst)
-		MOVQ(values, nextValues)
-		ADDQ(NewParamAddr("stride", 48), nextValues)
-		Load(Param("words"), n)
-		Load(Param("t"), t)
+		n := Load(Param("words"), GP64())
+		step, stride := Load(Param("step"), GP64()), Load(Param("stride"), GP64())
+		left, out, in := GP64(), GP64(), GP64()
+		order := YMM()
+		VMOVDQU(inOrder, order)
+		// A word of all pixels after the other: its thresholds stay in registers.
 		Label("next")
-		word := GP64()
-		XORQ(word, word)
-		for v := range 8 {
-			x := YMM()
-			if float {
-				VMOVUPS(Mem{Base: values, Disp: 32 * v}, x)
-				VCMPPS(U8(13), Mem{Base: t, Disp: 32 * v}, x, x)
-			} else {
-				VMOVDQU(Mem{Base: t, Disp: 32 * v}, x)
-				VPCMPGTD(Mem{Base: values, Disp: 32 * v}, x, x)
+		var bounds [8]reg.VecVirtual
+		for v := range bounds {
+			bounds[v] = YMM()
+			VMOVUPS(Mem{Base: t, Disp: 32 * v}, bounds[v])
+		}
+		Load(Param("pixels"), left)
+		MOVQ(dst, out)
+		MOVQ(values, in)
+		Label("pixel")
+		for half := range 2 {
+			var x [4]reg.VecVirtual
+			for v := range x {
+				x[v] = YMM()
+				m := Mem{Base: in, Disp: 128*half + 32*v}
+				if float {
+					VCMPPS(U8(2), m, bounds[4*half+v], x[v])
+				} else {
+					VPCMPGTD(m, bounds[4*half+v], x[v])
+				}
 			}
-			VMOVMSKPS(x, part.As32())
-			SHLQ(U8(8*v), part)
-			ORQ(part, word)
+			VPACKSSDW(x[1], x[0], x[0])
+			VPACKSSDW(x[3], x[2], x[2])
+			VPACKSSWB(x[2], x[0], x[0])
+			VPERMD(x[0], order, x[0])
+			part := GP32()
+			VPMOVMSKB(x[0], part)
+			if !float {
+				NOTL(part)
+			}
+			MOVL(part, Mem{Base: out, Disp: 4 * half})
 		}
-		if !float {
-			NOTQ(word)
-		}
-		MOVQ(word, Mem{Base: dst})
+		ADDQ(step, out)
+		ADDQ(stride, in)
+		DECQ(left)
+		JNE(LabelRef("pixel"))
 		ADDQ(U8(8), dst)
 		ADDQ(U32(256), values)
 		ADDQ(U32(256), t)
 		DECQ(n)
 		JNE(LabelRef("next"))
-		MOVQ(nextDst, dst)
-		MOVQ(nextValues, values)
-		DECQ(pixels)
-		JNE(LabelRef("pixel"))
 		VZEROUPPER()
 		RET()
 	}
@@ -121,52 +153,69 @@ func divide() {
 
 // choose writes the conversion of bits to one of two values.
 func choose() {
-	bitsAt := table("byteBits", words(1|2<<32, 4|8<<32, 16|32<<32, 64|128<<32))
-	TEXT("chooseAVX2", NOSPLIT, "func(dst *float32, src *uint8, one, zero *float32, n int)")
-	Doc("chooseAVX2 sets dst[i] to one[i] where bit i of src is set, else to zero[i],",
-		"for i < n, n > 0.")
+	toSign := table("toSign", words(31|30<<32, 29|28<<32, 27|26<<32, 25|24<<32))
+	TEXT("chooseAVX2", NOSPLIT, "func(dst *float32, src *uint8, one, zero *float32, n, period int)")
+	Doc("chooseAVX2 sets dst[i] to one[i mod period] where bit i of src is set, else to",
+		"zero[i mod period], for i < n, n > 0. period is a multiple of 64, or n at least.")
 	Pragma("noescape")
 	src := Load(Param("src"), GP64())
 	p := []reg.Register{Load(Param("dst"), GP64()), Load(Param("one"), GP64()), Load(Param("zero"), GP64())}
-	n := Load(Param("n"), GP64())
-	// 32 values at a time: those of a byte have its bits.
-	var bits [4]reg.VecVirtual
-	for v := range bits {
-		bits[v] = YMM()
-		VMOVDQU(bitsAt, bits[v])
-		if v > 0 {
-			VPSLLD(U8(8*v), bits[v], bits[v])
+	n, left := Load(Param("n"), GP64()), Load(Param("period"), GP64())
+	// 64 values at a time: the bit of each is shifted to where its sign would be.
+	var shifts [4]reg.VecVirtual
+	for v := range shifts {
+		shifts[v] = YMM()
+		if v == 0 {
+			VMOVDQU(toSign, shifts[v])
+		} else {
+			eight := YMM()
+			VPCMPEQD(eight, eight, eight)
+			VPSRLD(U8(31), eight, eight)
+			VPSLLD(U8(3), eight, eight)
+			VPSUBD(eight, shifts[v-1], shifts[v])
 		}
 	}
 	Label("many")
-	CMPQ(n, U8(32))
+	CMPQ(n, U8(64))
 	JLT(LabelRef("few"))
-	all := YMM()
-	VPBROADCASTD(Mem{Base: src}, all)
-	for v, bit := range bits {
-		mask, x := YMM(), YMM()
-		VPAND(bit, all, mask)
-		VPCMPEQD(bit, mask, mask)
-		VMOVUPS(Mem{Base: p[2], Disp: 32 * v}, x)
-		VBLENDVPS(mask, Mem{Base: p[1], Disp: 32 * v}, x, x)
-		VMOVUPS(x, Mem{Base: p[0], Disp: 32 * v})
+	TESTQ(left, left)
+	JNE(LabelRef("inside"))
+	Load(Param("one"), p[1])
+	Load(Param("zero"), p[2])
+	Load(Param("period"), left)
+	Label("inside")
+	for half := range 2 {
+		all := YMM()
+		VPBROADCASTD(Mem{Base: src, Disp: 4 * half}, all)
+		for v, shift := range shifts {
+			mask, x, at := YMM(), YMM(), 128*half+32*v
+			VPSLLVD(shift, all, mask)
+			VMOVUPS(Mem{Base: p[2], Disp: at}, x)
+			VBLENDVPS(mask, Mem{Base: p[1], Disp: at}, x, x)
+			VMOVUPS(x, Mem{Base: p[0], Disp: at})
+		}
 	}
-	ADDQ(U8(4), src)
+	ADDQ(U8(8), src)
 	for _, r := range p {
-		ADDQ(U32(128), r)
+		ADDQ(U32(256), r)
 	}
-	SUBQ(U8(32), n)
+	SUBQ(U8(64), left)
+	SUBQ(U8(64), n)
 	JMP(LabelRef("many"))
 	Label("few")
-	bit, part := bits[0], GP32()
+	TESTQ(left, left)
+	JNE(LabelRef("last"))
+	Load(Param("one"), p[1])
+	Load(Param("zero"), p[2])
+	Label("last")
+	part := GP32()
 	lanes(n, p, func(load func(int) reg.VecVirtual, store func(reg.VecVirtual, int)) {
 		x, mask := XMM(), YMM()
 		MOVBLZX(Mem{Base: src}, part)
 		INCQ(src)
 		VMOVD(part, x)
 		VPBROADCASTD(x, mask)
-		VPAND(bit, mask, mask)
-		VPCMPEQD(bit, mask, mask)
+		VPSLLVD(shifts[0], mask, mask)
 		one, zero := load(1), load(2)
 		VBLENDVPS(mask, one, zero, zero)
 		store(zero, 0)

@@ -22,6 +22,25 @@ func float() {
 			gen.FMAEach(ymm, pixels, vectors)
 		}
 	}
+	for _, taps := range []int{3, 5} {
+		for pixels := 8; pixels > 2; pixels-- {
+			gen.FMASlide(ymm, pixels, taps, 64)
+		}
+	}
+}
+
+// means writes the means of windows.
+func means() {
+	laneMasks()
+	gen.Means(ymm, 1, 8) // two vectors are too few for the latency
+	for _, vectors := range []int{2, 1} {
+		for pixels := 6; pixels > 0; pixels-- {
+			gen.Means(ymm, pixels, vectors)
+		}
+	}
+	for pixels := 8; pixels > 2; pixels-- {
+		gen.MeanSlide(ymm, pixels, 3)
+	}
 }
 
 // ymm is what gen needs to know.

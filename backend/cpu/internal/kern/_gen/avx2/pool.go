@@ -10,6 +10,7 @@ import (
 
 // pool writes pooling.
 func pool() {
+	means()
 	pools()
 	orPool4()
 	sumSigns()
@@ -18,7 +19,7 @@ func pool() {
 // pools write a row of pooled pixels.
 func pools() {
 	for _, kind := range []struct{ name, what string }{
-		{"orPoolAVX2", "the OR"}, {"maxPoolAVX2", "the maximum (the first of equal float32 values)"}, {"sumPoolAVX2", "the sum, in their order,"},
+		{"orPoolAVX2", "the OR"}, {"maxPoolAVX2", "the maximum (the first of equal float32 values)"},
 	} {
 		name, what, float := kind.name, kind.what, kind.name != "orPoolAVX2"
 		TEXT(name, NOSPLIT, "func(job *byte)")
@@ -36,10 +37,6 @@ func pools() {
 			switch {
 			case !float:
 				VPOR(m, x, x)
-			case name == "sumPoolAVX2" && vector:
-				VADDPS(m, x, x)
-			case name == "sumPoolAVX2":
-				VADDSS(m, x, x)
 			case vector:
 				y := YMM()
 				VMOVUPS(m, y)

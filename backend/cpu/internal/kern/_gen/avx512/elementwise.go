@@ -14,7 +14,26 @@ import (
 func elementwise() {
 	thresholds()
 	gen.Ends(zmm)
+	gen.EndBytes(zmm, 3)
 	choose()
+	picks()
+}
+
+// picks writes the choice of channels.
+func picks() {
+	gen.Picks(zmm, func(at func(int) Mem, first bool) func(Mem, reg.VecVirtual) {
+		index, mask, k := ZMM(), GP32(), K()
+		VMOVDQU32(at(gen.PieceIndex), index)
+		MOVL(at(gen.PieceMask), mask)
+		KMOVW(mask, k)
+		return func(m Mem, v reg.VecVirtual) {
+			if first {
+				VPERMPS_Z(m, index, k, v)
+			} else {
+				VPERMPS(m, index, k, v)
+			}
+		}
+	})
 }
 
 // thresholds writes the comparison and packing of rows.
@@ -30,38 +49,44 @@ func thresholds() {
 			"and the bits of the last word beyond n to 0. step and stride are the bytes",
 			"from a pixel to the next one, of dst and of values.")
 		Pragma("noescape")
-		dst, values, t := Load(Param("dst"), GP64()), Load(Param("values"), GP64()), Load(Param("t"), GP64())
-		n, pixels := GP64(), Load(Param("pixels"), GP64())
-		ge := func(m Mem, v reg.VecVirtual, k reg.OpmaskVirtual) {
+		le := func(m Mem, v reg.VecVirtual, k reg.OpmaskVirtual) {
 			if float {
-				VCMPPS(U8(13), m, v, k)
+				VCMPPS(U8(2), m, v, k)
 			} else {
-				VPCMPD(U8(5), m, v, k)
+				VPCMPD(U8(2), m, v, k)
 			}
 		}
-		word, nextDst, nextValues := GP64(), GP64(), GP64()
-		Label("pixel")
-		MOVQ(dst, nextDst)
-		ADDQ(NewParamAddr("step", 40), nextDst)
-		MOVQ(values, nextValues)
-		ADDQ(NewParamAddr("stride", 48), nextValues)
-		Load(Param("n"), n)
-		Load(Param("t"), t)
+		dst, values, t := Load(Param("dst"), GP64()), Load(Param("values"), GP64()), Load(Param("t"), GP64())
+		n, step, stride := Load(Param("n"), GP64()), Load(Param("step"), GP64()), Load(Param("stride"), GP64())
+		// A word of all pixels after the other: its thresholds stay in registers.
+		left, out, in := GP64(), GP64(), GP64()
+		begin := func() {
+			Load(Param("pixels"), left)
+			MOVQ(dst, out)
+			MOVQ(values, in)
+		}
+		next := func(label string) {
+			ADDQ(step, out)
+			ADDQ(stride, in)
+			DECQ(left)
+			JNE(LabelRef(label))
+		}
 		Label("words")
 		CMPQ(n, U8(64))
 		JLT(LabelRef("rest"))
-		var masks [4]reg.OpmaskVirtual
-		for v := range masks {
-			masks[v] = K()
-			x := ZMM()
-			VMOVUPS(Mem{Base: values, Disp: 64 * v}, x)
-			ge(Mem{Base: t, Disp: 64 * v}, x, masks[v])
+		var bounds [4]reg.VecVirtual
+		for v := range bounds {
+			bounds[v] = ZMM()
+			VMOVUPS(Mem{Base: t, Disp: 64 * v}, bounds[v])
 		}
-		KUNPCKWD(masks[0], masks[1], masks[0])
-		KUNPCKWD(masks[2], masks[3], masks[2])
-		KUNPCKDQ(masks[0], masks[2], masks[0])
-		KMOVQ(masks[0], word)
-		MOVQ(word, Mem{Base: dst})
+		begin()
+		Label("pixel")
+		for v, bound := range bounds {
+			k := K()
+			le(Mem{Base: in, Disp: 64 * v}, bound, k)
+			KMOVW(k, Mem{Base: out, Disp: 2 * v})
+		}
+		next("pixel")
 		ADDQ(U8(8), dst)
 		ADDQ(U32(256), values)
 		ADDQ(U32(256), t)
@@ -70,17 +95,21 @@ func thresholds() {
 		Label("rest")
 		TESTQ(n, n)
 		JEQ(LabelRef("done"))
-		shift := GP64()
+		begin()
+		Label("restpixel")
+		word, shift, at, some := GP64(), GP64(), GP64(), GP64()
 		XORQ(word, word)
 		XORQ(shift, shift)
+		XORQ(at, at)
+		MOVQ(n, some)
 		Label("vectors")
 		// The lanes that are left: 16, or the last few.
-		lanes := firstLanes(n)
+		lanes := firstLanes(some)
 		valid := K()
 		KMOVW(lanes.As32(), valid)
 		x, y := ZMM(), ZMM()
-		VMOVUPS_Z(Mem{Base: values}, valid, x)
-		VMOVUPS_Z(Mem{Base: t}, valid, y)
+		VMOVUPS_Z(Mem{Base: in, Index: at, Scale: 1}, valid, x)
+		VMOVUPS_Z(Mem{Base: t, Index: at, Scale: 1}, valid, y)
 		result := K()
 		if float {
 			VCMPPS(U8(13), y, x, valid, result)
@@ -92,16 +121,12 @@ func thresholds() {
 		SHLXQ(shift, part, part)
 		ORQ(part, word)
 		ADDQ(U8(16), shift)
-		ADDQ(U8(64), values)
-		ADDQ(U8(64), t)
-		SUBQ(U8(16), n)
+		ADDQ(U8(64), at)
+		SUBQ(U8(16), some)
 		JGT(LabelRef("vectors"))
-		MOVQ(word, Mem{Base: dst})
+		MOVQ(word, Mem{Base: out})
+		next("restpixel")
 		Label("done")
-		MOVQ(nextDst, dst)
-		MOVQ(nextValues, values)
-		DECQ(pixels)
-		JNE(LabelRef("pixel"))
 		VZEROUPPER()
 		RET()
 	}
@@ -120,13 +145,16 @@ func firstLanes(n reg.Register) reg.GPVirtual {
 
 // choose writes the conversion of bits to one of two values.
 func choose() {
-	TEXT("chooseAVX512", NOSPLIT, "func(dst *float32, src *uint64, one, zero *float32, words int)")
-	Doc("chooseAVX512 sets dst[i] to one[i] where bit i of src is set, else to zero[i],",
-		"for i < 64·words, words > 0.")
+	TEXT("chooseAVX512", NOSPLIT, "func(dst *float32, src *uint64, one, zero *float32, words, period int)")
+	Doc("chooseAVX512 sets dst[i] to one[i mod 64·period] where bit i of src is set, else to",
+		"zero[i mod 64·period], for i < 64·words, words > 0.")
 	Pragma("noescape")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
-	one, zero := Load(Param("one"), GP64()), Load(Param("zero"), GP64())
-	n := Load(Param("words"), GP64())
+	n, one, zero, left := Load(Param("words"), GP64()), GP64(), GP64(), GP64()
+	Label("period")
+	Load(Param("one"), one)
+	Load(Param("zero"), zero)
+	Load(Param("period"), left)
 	Label("next")
 	for v := range 4 {
 		k, x := K(), ZMM()
@@ -140,7 +168,11 @@ func choose() {
 		ADDQ(U32(256), r)
 	}
 	DECQ(n)
+	JEQ(LabelRef("done"))
+	DECQ(left)
 	JNE(LabelRef("next"))
+	JMP(LabelRef("period"))
+	Label("done")
 	VZEROUPPER()
 	RET()
 }

@@ -20,6 +20,23 @@ func float() {
 			gen.FMAEach(zmm, pixels, vectors)
 		}
 	}
+	for _, taps := range []int{3, 5} {
+		for pixels := 12; pixels > 2; pixels-- {
+			gen.FMASlide(zmm, pixels, taps, 256)
+		}
+	}
+}
+
+// means writes the means of windows.
+func means() {
+	for _, vectors := range []int{4, 1} {
+		for pixels := 6; pixels > 0; pixels-- {
+			gen.Means(zmm, pixels, vectors)
+		}
+	}
+	for pixels := 12; pixels > 2; pixels-- {
+		gen.MeanSlide(zmm, pixels, 3)
+	}
 }
 
 // zmm is what gen needs to know.

@@ -7,8 +7,9 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 )
 
-// pool writes the sums of ±1 values.
+// pool writes means, and the sums of ±1 values.
 func pool() {
+	means()
 	gen.SumSigns(zmm, func() gen.Counts {
 		one, count, byteOne := ZMM(), ZMM(), GP32()
 		MOVL(U32(0x01010101), byteOne)

@@ -1,6 +1,8 @@
 package gen
 
 import (
+	"fmt"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -174,4 +176,57 @@ func (isa ISA) StoreFloats(job, dst reg.Register, x []reg.VecVirtual, label stri
 	for v, r := range x {
 		VMOVUPS(r, Mem{Base: dst, Disp: 4 * isa.Lanes * v})
 	}
+}
+
+// EndBytes writes the kernel that ends bytes. Scale and shift of a period, which is so
+// many vectors, are in registers.
+func EndBytes(isa ISA, period int) {
+	name := "scaleBytes" + isa.Name
+	TEXT(name, NOSPLIT, "func(job *byte)")
+	Doc(name+" writes the end of the bytes of an EndJob, whose scale, shift and slope repeat,", "for n whole periods.")
+	Pragma("noescape")
+	job := Load(Param("job"), GP64())
+	at := func(disp int) reg.GPVirtual {
+		r := GP64()
+		MOVQ(Mem{Base: job, Disp: disp}, r)
+		return r
+	}
+	dst, src, slope, clip, n := at(EndDst), at(EndSrc), at(EndSlope), at(EndClip), at(EndN)
+	lane := func(r reg.Register, v int) Mem { return Mem{Base: r, Disp: 4 * isa.Lanes * v} }
+	scales, shifts := make([]reg.VecVirtual, period), make([]reg.VecVirtual, period)
+	scale, shift := at(EndScale), at(EndShift)
+	for v := range period {
+		scales[v], shifts[v] = isa.Vec(), isa.Vec()
+		VMOVUPS(lane(scale, v), scales[v])
+		VMOVUPS(lane(shift, v), shifts[v])
+	}
+	Label("next")
+	for v := range period {
+		x := isa.Vec()
+		VPMOVZXBD(Mem{Base: src, Disp: isa.Lanes * v}, x)
+		VCVTDQ2PS(x, x)
+		VFMADD213PS(shifts[v], scales[v], x)
+		TESTQ(slope, slope)
+		JEQ(LabelRef(fmt.Sprintf("sloped%d", v)))
+		y, zero := isa.Vec(), isa.Vec()
+		isa.Zero(zero)
+		VMOVUPS(lane(slope, v), y)
+		isa.PReLU(y, zero, x)
+		Label(fmt.Sprintf("sloped%d", v))
+		TESTQ(clip, clip)
+		JEQ(LabelRef(fmt.Sprintf("clipped%d", v)))
+		bound := isa.Vec()
+		VBROADCASTSS(Mem{Base: job, Disp: EndLow}, bound)
+		VMAXPS(bound, x, x) // x where it is greater
+		VBROADCASTSS(Mem{Base: job, Disp: EndHigh}, bound)
+		VMINPS(bound, x, x) // x where it is less
+		Label(fmt.Sprintf("clipped%d", v))
+		VMOVUPS(x, lane(dst, v))
+	}
+	ADDQ(U8(isa.Lanes*period), src)
+	ADDQ(U32(4*isa.Lanes*period), dst)
+	DECQ(n)
+	JNE(LabelRef("next"))
+	VZEROUPPER()
+	RET()
 }

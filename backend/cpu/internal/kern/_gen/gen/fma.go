@@ -2,6 +2,7 @@ package gen
 
 import (
 	"fmt"
+	"strings"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -20,7 +21,7 @@ type ISA struct {
 	FirstLanes func(n reg.Register) (load func(m Mem, v reg.VecVirtual), store func(v reg.VecVirtual, m Mem))
 }
 
-// What the kernels behind FMAPixels and FMAEach compute.
+// What the kernels behind FMAPixels, FMAEach and Mean compute.
 var (
 	PixelsDoc = []string{
 		"with x the values of its patch in order and t their taps,", "",
@@ -29,6 +30,11 @@ var (
 	EachDoc = []string{
 		"with x[r] the values from that of run r on,", "",
 		"\tdst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r",
+	}
+	MeanDoc = []string{
+		"with x[r] the values from that of run r on, of which there is one,", "",
+		"\tdst[p][o] = 0, then dst[p][o] + x[r][o] for each r,", "",
+		"divided by the number of taps,",
 	}
 )
 
@@ -42,7 +48,11 @@ func FMAFunction(kind string, pixels, vectors, lanes int, isa string, what ...st
 		outputs = "at most " + outputs
 	}
 	doc := []string{fmt.Sprintf("%s computes, for every pixel p, %d at a time, and each of %s outputs o,", name, pixels, outputs)}
-	Doc(append(append(doc, what...), "", "and the end of that, and takes the pixels off the job.")...)
+	end := "and the end of that, and takes the pixels off the job."
+	if strings.HasPrefix(kind, "mean") {
+		end = "and takes the pixels off the job."
+	}
+	Doc(append(append(doc, what...), "", end)...)
 	Pragma("noescape")
 	return Load(Param("job"), GP64())
 }
@@ -223,32 +233,72 @@ func FMAPixels(isa ISA, pixels, vectors, blocks int) {
 // FMAEach writes the ordered sums of depthwise convolutions, for pixels × vectors
 // of channels, which are a block of weights or a part of one. A tile takes all
 // channels, a multiple of so many, because they follow each other in memory.
-func FMAEach(isa ISA, pixels, vectors int) {
-	job, load, store := isa.fmaJob("fmaEach", pixels, vectors, EachDoc...)
+func FMAEach(isa ISA, pixels, vectors int) { isa.each("fmaEach", pixels, vectors, EachDoc) }
+
+// Means writes the means of windows like FMAEach, but without weights.
+func Means(isa ISA, pixels, vectors int) { isa.each("mean", pixels, vectors, MeanDoc) }
+
+func (isa ISA) each(kind string, pixels, vectors int, doc []string) {
+	job, load, store := isa.fmaJob(kind, pixels, vectors, doc...)
+	mean := kind == "mean"
 	Tiles(job, pixels, func(x []reg.GPVirtual) {
 		channel, weights := GP64(), GP64()
 		XORQ(channel, channel)
-		MOVQ(Mem{Base: job, Disp: TileWeights}, weights)
+		if !mean {
+			MOVQ(Mem{Base: job, Disp: TileWeights}, weights)
+		}
 		Label("channels")
-		acc := isa.fmaBias(job, pixels, vectors, channel)
-		FMARunLoop(job, weights, func(i, w reg.GPVirtual) {
+		var acc []reg.VecVirtual
+		sum := func(i reg.GPVirtual, add func(v int, m Mem, acc reg.VecVirtual)) {
 			LEAQ(Mem{Base: channel, Index: i, Scale: 4}, i)
 			for v := range vectors {
-				weights := isa.Vec()
-				VMOVUPS(Mem{Base: w, Disp: 4 * isa.Lanes * v}, weights)
 				for p := range pixels {
-					m := Mem{Base: x[p], Index: i, Scale: 1, Disp: 4 * isa.Lanes * v}
+					add(v, Mem{Base: x[p], Index: i, Scale: 1, Disp: 4 * isa.Lanes * v}, acc[p*vectors+v])
+				}
+			}
+		}
+		if mean {
+			acc = isa.zeros(pixels * vectors)
+			runs, count := GP64(), GP64()
+			MOVQ(Mem{Base: job, Disp: FMARuns}, runs)
+			MOVQ(Mem{Base: job, Disp: FMACount}, count)
+			Label("run")
+			i := GP64()
+			MOVQ(Mem{Base: runs}, i)
+			sum(i, func(_ int, m Mem, acc reg.VecVirtual) {
+				if vectors > 1 {
+					VADDPS(m, acc, acc)
+					return
+				}
+				values := isa.Vec()
+				load(m, values)
+				VADDPS(values, acc, acc)
+			})
+			ADDQ(U8(16), runs)
+			DECQ(count)
+			JNE(LabelRef("run"))
+			isa.divide(job, acc)
+		} else {
+			acc = isa.fmaBias(job, pixels, vectors, channel)
+			FMARunLoop(job, weights, func(i, w reg.GPVirtual) {
+				var weight reg.VecVirtual
+				last := -1
+				sum(i, func(v int, m Mem, acc reg.VecVirtual) {
+					if v != last {
+						weight, last = isa.Vec(), v
+						VMOVUPS(Mem{Base: w, Disp: 4 * isa.Lanes * v}, weight)
+					}
 					if vectors > 1 {
-						VFMADD231PS(m, weights, acc[p*vectors+v])
-						continue
+						VFMADD231PS(m, weight, acc)
+						return
 					}
 					values := isa.Vec()
 					load(m, values)
-					VFMADD231PS(values, weights, acc[p])
-				}
-			}
-		})
-		isa.fmaEnd(job, pixels, vectors, acc, load, channel)
+					VFMADD231PS(values, weight, acc)
+				})
+			})
+			isa.fmaEnd(job, pixels, vectors, acc, load, channel)
+		}
 		dst := GP64()
 		MOVQ(Mem{Base: job, Disp: TileDst}, dst)
 		ADDQ(channel, dst)
@@ -261,7 +311,9 @@ func FMAEach(isa ISA, pixels, vectors int) {
 			}
 		}
 		if vectors > 1 {
-			ADDQ(Mem{Base: job, Disp: FMABlock}, weights)
+			if !mean {
+				ADDQ(Mem{Base: job, Disp: FMABlock}, weights)
+			}
 			ADDQ(I32(4*isa.Lanes*vectors), channel)
 			left := GP64()
 			MOVQ(channel, left)
@@ -270,4 +322,26 @@ func FMAEach(isa ISA, pixels, vectors int) {
 			JNE(LabelRef("channels"))
 		}
 	}, func(int, reg.Register) {})
+}
+
+func (isa ISA) zeros(n int) []reg.VecVirtual {
+	acc := make([]reg.VecVirtual, n)
+	for i := range acc {
+		acc[i] = isa.Vec()
+		isa.Zero(acc[i])
+	}
+	return acc
+}
+
+// divide writes the division of sums by the number of taps.
+func (isa ISA) divide(job reg.Register, sums []reg.VecVirtual) {
+	taps, y := isa.Vec(), isa.Vec()
+	VBROADCASTSS(Mem{Base: job, Disp: MeanTaps}, taps)
+	VBROADCASTSS(Mem{Base: job, Disp: MeanReciprocal}, y)
+	for _, sum := range sums {
+		q := isa.Vec()
+		VMULPS(y, sum, q)
+		VFNMADD231PS(taps, q, sum)
+		VFMADD213PS(q, y, sum)
+	}
 }

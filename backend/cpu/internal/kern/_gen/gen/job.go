@@ -60,6 +60,9 @@ const (
 	FMAClip     = 128
 	FMALow      = 136
 	FMAHigh     = 140
+	// Of means.
+	MeanTaps       = 136
+	MeanReciprocal = 140
 )
 
 // Offsets of the fields of kern.EndJob.
@@ -78,6 +81,27 @@ const (
 	EndLow     = 88
 	EndHigh    = 92
 )
+
+// Offsets of the fields of kern.PickJob and kern.PickPiece.
+const (
+	PickDst     = 0
+	PickSrc     = 8
+	PickDstStep = 16
+	PickSrcStep = 24
+	PickPieces  = 32
+	PickPixels  = 40
+	PickVectors = 48
+
+	PieceOffset = 0
+	PieceMask   = 8
+	PieceIndex  = 16
+	PieceLanes  = 80
+	PieceBytes  = 112
+	PieceSize   = 128
+)
+
+// MaxPieces is the number of pieces that kernels behind a PickJob take.
+const MaxPieces = 4
 
 // Offsets of the fields of kern.PoolJob.
 const (

@@ -1,15 +1,67 @@
 package main
 
+import (
+	"fmt"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
+)
+
 // elementwise writes what makes an output of every value.
 func (a *asm) elementwise() {
 	a.thresholds()
 	a.or()
 	a.scale()
+	a.scaleBytes()
 	a.add()
 	a.activations()
 	a.mul()
 	a.divide()
 	a.choose()
+	a.picks()
+}
+
+// picks writes the choice of channels: an index beyond the table makes 0 of a byte
+// in the first piece, and leaves it as it is in the others.
+func (a *asm) picks() {
+	for pieces := range gen.MaxPieces {
+		pieces++
+		name := fmt.Sprintf("pick%dNEON", pieces)
+		a.function(name, "job *uint8", 0, 8, fmt.Sprintf("%s writes the vectors of the output of every pixel of a PickJob, of %d pieces each.", name, pieces))
+		a.op("MOVD job+0(FP), R0")
+		for i, at := range []int{gen.PickDst, gen.PickSrc, gen.PickPieces, gen.PickDstStep, gen.PickSrcStep, gen.PickVectors} {
+			a.op("MOVD %d(R0), R%d", at, 1+i)
+		}
+		a.label("vector")
+		for i := range pieces {
+			a.op("MOVD %d(R3), R%d", gen.PieceSize*i+gen.PieceOffset, 8+i)
+			a.op("ADD $%d, R3, R12", gen.PieceSize*i+gen.PieceBytes)
+			a.op("VLD1 (R12), [V%d.B16]", 16+i)
+		}
+		a.op("MOVD R1, R13")
+		a.op("MOVD R2, R14")
+		a.op("MOVD %d(R0), R15", gen.PickPixels)
+		a.label("pixel")
+		for i := range pieces {
+			a.ldrq(14, 8+i, 1+i)
+		}
+		for i := range pieces {
+			op := "VTBX"
+			if i == 0 {
+				op = "VTBL"
+			}
+			a.op("%s V%d.B16, [V%d.B16], V0.B16", op, 16+i, 1+i)
+		}
+		a.op("VST1 [V0.B16], (R13)")
+		a.op("ADD R4, R13")
+		a.op("ADD R5, R14")
+		a.op("SUBS $1, R15")
+		a.op("BNE pixel")
+		a.op("ADD $16, R1")
+		a.op("ADD $%d, R3", gen.PieceSize*pieces)
+		a.op("SUBS $1, R6")
+		a.op("BNE vector")
+		a.op("RET")
+	}
 }
 
 // thresholds writes the comparison and packing of whole words.
@@ -95,6 +147,36 @@ func (a *asm) scale() {
 		a.op("BNE next")
 		a.op("RET")
 	}
+}
+
+// scaleBytes writes the affine step behind bytes; scale and shift of a period are in
+// registers.
+func (a *asm) scaleBytes() {
+	a.function("scaleBytesNEON", "dst *float32, src *uint8, scale, shift *float32, periods int", 0, 40,
+		"scaleBytesNEON computes, for i < 24·periods, periods > 0,", "",
+		"\tdst[i] = fma(float32(src[i]), scale[i mod 24], shift[i mod 24])")
+	a.arguments("dst", "src", "scale", "shift", "periods")
+	const scale, shift, bytes, x, sum = 0, 6, 12, 16, 20
+	for i := 0; i < 6; i += 2 {
+		a.op("VLD1.P 32(R2), %s", list(scale+i, 2, "S4"))
+		a.op("VLD1.P 32(R3), %s", list(shift+i, 2, "S4"))
+	}
+	a.label("next")
+	a.op("VLD1.P 24(R1), %s", list(bytes, 3, "B8"))
+	for i := range 3 {
+		a.op("VUXTL V%d.B8, V%d.H8", bytes+i, bytes+i)
+		a.op("VUXTL V%d.H4, V%d.S4", bytes+i, x)
+		a.op("VUXTL2 V%d.H8, V%d.S4", bytes+i, x+1)
+		for h := range 2 {
+			a.scvtf(x+h, x+h)
+			a.op("VMOV V%d.B16, V%d.B16", shift+2*i+h, sum+h)
+			a.op("VFMLA V%d.S4, V%d.S4, V%d.S4", scale+2*i+h, x+h, sum+h)
+		}
+		a.op("VST1.P %s, 32(R0)", list(sum, 2, "S4"))
+	}
+	a.op("SUBS $1, R4")
+	a.op("BNE next")
+	a.op("RET")
 }
 
 func (a *asm) add() {
@@ -190,21 +272,29 @@ func (a *asm) divide() {
 }
 
 func (a *asm) choose() {
-	a.function("chooseNEON", "dst *float32, src *uint8, one, zero *float32, groups int", 0, 40,
-		"chooseNEON sets dst[i] to one[i] where bit i of src is set, else to zero[i], for",
-		"i < 8·groups, groups > 0.")
-	a.arguments("dst", "src", "one", "zero", "groups")
+	a.function("chooseNEON", "dst *float32, src *uint8, one, zero *float32, groups, period int", 0, 48,
+		"chooseNEON sets dst[i] to one[i mod 8·period] where bit i of src is set, else to",
+		"zero[i mod 8·period], for i < 8·groups, groups > 0.")
+	a.arguments("dst", "src", "one", "zero", "groups", "period")
 	a.constants(30, 1|2<<32, 4|8<<32, 16|32<<32, 64|128<<32)
+	a.label("period")
+	a.op("MOVD R2, R6")
+	a.op("MOVD R3, R7")
+	a.op("MOVD R5, R8")
 	a.label("next")
 	a.op("VLD1R.P 1(R1), [V0.B16]")
-	a.op("VLD1.P 32(R2), %s", list(4, 2, "S4"))
-	a.op("VLD1.P 32(R3), %s", list(6, 2, "S4"))
+	a.op("VLD1.P 32(R6), %s", list(4, 2, "S4"))
+	a.op("VLD1.P 32(R7), %s", list(6, 2, "S4"))
 	for i := range 2 {
 		a.op("VCMTST V%d.S4, V0.S4, V%d.S4", 30+i, 1+i)
 		a.op("VBSL V%d.B16, V%d.B16, V%d.B16", 6+i, 4+i, 1+i)
 	}
 	a.op("VST1.P %s, 32(R0)", list(1, 2, "S4"))
 	a.op("SUBS $1, R4")
+	a.op("BEQ done")
+	a.op("SUBS $1, R8")
 	a.op("BNE next")
+	a.op("B period")
+	a.label("done")
 	a.op("RET")
 }

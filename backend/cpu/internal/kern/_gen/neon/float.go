@@ -20,6 +20,11 @@ func (a *asm) float() {
 		}
 	}
 	a.fmaEach(1, 0)
+	for _, taps := range []int{3, 5} {
+		for pixels := 8; pixels > 2; pixels-- {
+			a.fmaSlide(pixels, taps)
+		}
+	}
 }
 
 // Registers of the kernels: the job, its runs, and for every pixel its patch and
@@ -35,7 +40,7 @@ const (
 // fmaJob writes a kernel behind an FMAJob for pixels × vectors of outputs, 0
 // vectors being one output: body adds what belongs to a run.
 func (a *asm) fmaJob(kind string, pixels, vectors int, what []string, body func()) {
-	outputs := max(4*vectors, 1)
+	outputs, mean := max(4*vectors, 1), kind == "mean"
 	name := fmt.Sprintf("%s%dx%dNEON", kind, pixels, outputs)
 	text := fmt.Sprint(outputs)
 	if vectors == 1 {
@@ -57,15 +62,12 @@ func (a *asm) fmaJob(kind string, pixels, vectors int, what []string, body func(
 		a.op("MOVD R%d, R%d", fmaSrc, fmaPatch+p)
 		a.op("ADD R%d, R%d", fmaT0, fmaSrc)
 	}
-	a.op("MOVD %d(R0), R%d", gen.FMABias, fmaT0)
-	if vectors == 0 {
-		a.op("FMOVS (R%d), F0", fmaT0)
-	}
-	for v := 0; v < vectors; v += 4 {
-		a.op("VLD1.P %d(R%d), %s", 16*min(vectors, 4), fmaT0, list(v, min(vectors, 4), "S4"))
-	}
-	for v := vectors; v < pixels*vectors; v++ {
-		a.op("VMOV V%d.B16, V%d.B16", v%vectors, v)
+	if mean {
+		for v := range max(pixels*vectors, 1) {
+			a.op("VEOR V%d.B16, V%d.B16, V%d.B16", v, v, v)
+		}
+	} else {
+		a.fmaBias(pixels, vectors)
 	}
 	a.op("MOVD %d(R0), R%d", gen.FMARuns, fmaRuns)
 	a.op("MOVD %d(R0), R%d", gen.FMACount, fmaCount)
@@ -75,13 +77,18 @@ func (a *asm) fmaJob(kind string, pixels, vectors int, what []string, body func(
 	for p := range pixels {
 		a.op("ADD R%d<<2, R%d, R%d", fmaT0, fmaPatch+p, fmaValue+p)
 	}
-	a.op("MUL R%d, R%d", fmaTap, fmaWeights)
-	a.op("MOVD %d(R0), R%d", gen.TileWeights, fmaT0)
-	a.op("ADD R%d, R%d", fmaT0, fmaWeights)
+	if !mean {
+		a.op("MUL R%d, R%d", fmaTap, fmaWeights)
+		a.op("MOVD %d(R0), R%d", gen.TileWeights, fmaT0)
+		a.op("ADD R%d, R%d", fmaT0, fmaWeights)
+	}
 	body()
 	a.op("SUBS $1, R%d", fmaCount)
 	a.op("BNE run")
 	a.label("store")
+	if mean {
+		a.meanEnd(max(pixels*vectors, 1))
+	}
 	a.op("MOVD %d(R0), R%d", gen.TileDstStep, fmaT0)
 	if vectors == 1 {
 		a.op("MOVD %d(R0), R%d", gen.FMAOutputs, fmaLeft)
@@ -105,6 +112,63 @@ func (a *asm) fmaJob(kind string, pixels, vectors int, what []string, body func(
 	a.op("MOVD R%d, %d(R0)", fmaDst, gen.TileDst)
 	a.op("MOVD R%d, %d(R0)", fmaSrc, gen.TileSrc)
 	a.op("RET")
+}
+
+// fmaBias starts sums from the biases.
+func (a *asm) fmaBias(pixels, vectors int) {
+	a.op("MOVD %d(R0), R%d", gen.FMABias, fmaT0)
+	if vectors == 0 {
+		a.op("FMOVS (R%d), F0", fmaT0)
+	}
+	for v := 0; v < vectors; v += 4 {
+		a.op("VLD1.P %d(R%d), %s", 16*min(vectors, 4), fmaT0, list(v, min(vectors, 4), "S4"))
+	}
+	for v := vectors; v < pixels*vectors; v++ {
+		a.op("VMOV V%d.B16, V%d.B16", v%vectors, v)
+	}
+}
+
+// meanEnd divides sums by the number of taps.
+func (a *asm) meanEnd(sums int) {
+	const taps, y, q = 28, 29, 30
+	a.op("MOVWU %d(R0), R%d", gen.MeanTaps, fmaT0)
+	a.op("VDUP R%d, V%d.S4", fmaT0, taps)
+	a.op("MOVWU %d(R0), R%d", gen.MeanReciprocal, fmaT0)
+	a.op("VDUP R%d, V%d.S4", fmaT0, y)
+	for v := range sums {
+		a.fmul(v, y, q)
+		a.op("VFMLS V%d.S4, V%d.S4, V%d.S4", taps, q, v)
+		a.op("VFMLA V%d.S4, V%d.S4, V%d.S4", y, v, q)
+		a.op("VMOV V%d.B16, V%d.B16", q, v)
+	}
+}
+
+// means writes the means of windows, for pixels × vectors of channels, or one
+// channel.
+func (a *asm) means() {
+	for _, vectors := range []int{4, 1} {
+		for pixels := 3; pixels > 0; pixels-- {
+			a.mean(pixels, vectors)
+		}
+	}
+	a.mean(1, 0)
+}
+
+func (a *asm) mean(pixels, vectors int) {
+	a.fmaJob("mean", pixels, vectors, gen.MeanDoc, func() {
+		const x = 12
+		if vectors == 0 {
+			a.op("FMOVS (R%d), F%d", fmaValue, x)
+			a.fadd(0, x, 0)
+			return
+		}
+		for p := range pixels {
+			a.op("VLD1 (R%d), %s", fmaValue+p, list(x+p*vectors, vectors, "S4"))
+		}
+		for v := range pixels * vectors {
+			a.fadd(v, x+v, v)
+		}
+	})
 }
 
 // storeFirst stores as many lanes of vector v as the job has outputs.
@@ -182,4 +246,71 @@ func (a *asm) fmaEach(pixels, vectors int) {
 			}
 		}
 	})
+}
+
+// fmaSlide writes the sums of depthwise convolutions with rows of so many taps that are
+// as far apart as the pixels, for pixels × 8 channels: what has been loaded is
+// multiplied by the weights of all taps that it belongs to.
+func (a *asm) fmaSlide(pixels, taps int) {
+	const (
+		dst, runs, count, x, step, src, pixelsLeft = 1, 2, 3, 4, 5, 6, 7
+		tap, weights, dstStep, t0                  = 8, 9, 10, 11
+		w, values                                  = 16, 26 // vectors; two pairs of values
+	)
+	name := fmt.Sprintf("fmaSlide%d_%dx8NEON", taps, pixels)
+	doc := []string{fmt.Sprintf("%s computes, for every pixel p, %d at a time, and each of 8 outputs o,", name, pixels)}
+	a.function(name, "job *uint8", 0, 8, append(append(doc, gen.EachDoc...), "",
+		fmt.Sprintf("for rows of %d runs that are a step apart, and takes the pixels off the job.", taps))...)
+	a.op("MOVD job+0(FP), R0")
+	for _, f := range [][2]int{
+		{gen.TileDst, dst}, {gen.TileStep, step}, {gen.TileSrc, src}, {gen.TilePixels, pixelsLeft},
+		{gen.FMATap, tap}, {gen.TileWeights, weights}, {gen.TileDstStep, dstStep},
+	} {
+		a.op("MOVD %d(R0), R%d", f[0], f[1])
+	}
+	a.label("next")
+	a.op("CMP $%d, R%d", pixels, pixelsLeft)
+	a.op("BLT done")
+	a.op("SUB $%d, R%d", pixels, pixelsLeft)
+	a.op("MOVD %d(R0), R%d", gen.FMABias, t0)
+	a.op("VLD1 (R%d), %s", t0, list(0, 2, "S4"))
+	for v := 2; v < 2*pixels; v++ {
+		a.op("VMOV V%d.B16, V%d.B16", v%2, v)
+	}
+	a.op("MOVD %d(R0), R%d", gen.FMARuns, runs)
+	a.op("MOVD %d(R0), R%d", gen.FMACount, count)
+	a.label("row")
+	a.op("MOVD (R%d), R%d", runs, x)
+	a.op("ADD R%d<<2, R%d, R%d", x, src, x)
+	for k := range taps {
+		a.op("MOVD %d(R%d), R%d", 16*k+8, runs, t0)
+		a.op("MADD R%d, R%d, R%d, R%d", t0, weights, tap, t0)
+		a.op("VLD1 (R%d), %s", t0, list(w+2*k, 2, "S4"))
+	}
+	for column := range pixels + taps - 1 {
+		value := values + column%2*2
+		a.op("VLD1.P (R%d)(R%d), %s", x, step, list(value, 2, "S4"))
+		for k := range taps {
+			for v := range 2 {
+				if p := column - k; p >= 0 && p < pixels {
+					a.op("VFMLA V%d.S4, V%d.S4, V%d.S4", value+v, w+2*k+v, 2*p+v)
+				}
+			}
+		}
+	}
+	a.op("ADD $%d, R%d", 16*taps, runs)
+	a.op("SUBS $%d, R%d", taps, count)
+	a.op("BNE row")
+	for p := range pixels {
+		a.op("VST1 %s, (R%d)", list(2*p, 2, "S4"), dst)
+		a.op("ADD R%d, R%d", dstStep, dst)
+	}
+	a.op("MOVD $%d, R%d", pixels, t0)
+	a.op("MADD R%d, R%d, R%d, R%d", t0, src, step, src)
+	a.op("B next")
+	a.label("done")
+	a.op("MOVD R%d, %d(R0)", dst, gen.TileDst)
+	a.op("MOVD R%d, %d(R0)", src, gen.TileSrc)
+	a.op("MOVD R%d, %d(R0)", pixelsLeft, gen.TilePixels)
+	a.op("RET")
 }

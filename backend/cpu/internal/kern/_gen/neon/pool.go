@@ -6,7 +6,7 @@ import "github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 func (a *asm) pools() {
 	a.pool("or")
 	a.pool("max")
-	a.pool("sum")
+	a.means()
 	a.pool4()
 }
 
@@ -17,8 +17,6 @@ func (a *asm) pool(kind string) {
 	switch kind {
 	case "max":
 		a.function("maxPoolNEON", "job *uint8", 0, 8, "maxPoolNEON writes the maxima of the taps of a PoolJob.")
-	case "sum":
-		a.function("sumPoolNEON", "job *uint8", 0, 8, "sumPoolNEON writes the sums of the taps of a PoolJob, in their order.")
 	default:
 		a.function("orPoolNEON", "job *uint8, flip uint64", 0, 16, "orPoolNEON writes the OR of the taps of a PoolJob, XOR flip.")
 		a.op("MOVD flip+8(FP), R0")
@@ -69,8 +67,6 @@ func (a *asm) pool(kind string) {
 			case "max":
 				a.fcmgt(4+i, i, 8+i)
 				a.op("VBIT V%d.B16, V%d.B16, V%d.B16", 8+i, 4+i, i)
-			case "sum":
-				a.fadd(i, 4+i, i)
 			default:
 				a.op("VORR V%d.B16, V%d.B16, V%d.B16", 4+i, i, i)
 			}
