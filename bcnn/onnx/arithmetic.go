@@ -57,6 +57,13 @@ func (im *importer) operate(n *pb.Node, op string, a, b build.Operand) (build.Op
 
 // compute is operate for the operands as they are.
 func (im *importer) compute(n *pb.Node, op string, a, b build.Operand) (build.Operand, error) {
+	if (op == "Add" || op == "Sub") && a.Value != nil && b.Constant != nil && b.Constant.Len() == 1 {
+		if step, ok, err := im.build.OneStep(a.Value); err != nil {
+			return build.Operand{}, err
+		} else if ok {
+			a.Value = step
+		}
+	}
 	if r, ok, err := im.build.Pointwise(n, []build.Operand{a, b}, im.eval.Binary(op)); ok || err != nil {
 		return r, err
 	}

@@ -127,17 +127,23 @@ func (n testNode) reduce(in []array) array {
 		}
 	}
 	out := newArray(dims...)
-	if n.op == "ReduceMax" {
+	if n.op == "ReduceMax" || n.op == "ReduceMin" {
 		for i := range out.v {
-			out.v[i] = math.Inf(-1)
+			out.v[i] = math.Inf(1)
+			if n.op == "ReduceMax" {
+				out.v[i] = math.Inf(-1)
+			}
 		}
 	}
 	i := 0
 	each(in[0].dims, func(index []int) {
 		p := out.place(index)
-		if n.op == "ReduceMax" {
+		switch n.op {
+		case "ReduceMax":
 			out.v[p] = max(out.v[p], in[0].v[i])
-		} else {
+		case "ReduceMin":
+			out.v[p] = min(out.v[p], in[0].v[i])
+		default:
 			out.v[p] += in[0].v[i]
 		}
 		i++
@@ -226,6 +232,10 @@ func TestChannelLayers(t *testing.T) {
 		{"mean over channels, one dimension less", []testNode{op("ReduceMean", "a", "b", "axes", []int{1}, "keepdims", 0), op("Unsqueeze", "b", "c", "axes", []int{1}), op("Mul", "a c", "y")}, map[string]int{"conv2d": 1, "affine": 1, "mul": 1}, nil},
 		{"mean over three channels, sign", []testNode{op("Conv", "a w4", "b"), op("ReduceMean", "b", "c", "axes", []int{1}), op("GreaterOrEqual", "c half", "d"), op("Where", "d plus minus", "e"), op("Conv", "e k1", "y")},
 			map[string]int{"conv2d": 3, "batchnorm": 1, "affine": 1, "sign": 1}, nil},
+		{"sum", []testNode{op("ReduceSum", "a i23", "y")}, map[string]int{"conv2d": 1}, nil},
+		{"sum of rows, of columns", []testNode{op("ReduceSum", "a i3", "b", "keepdims", 0), op("ReduceSum", "b i2", "y", "keepdims", 0)}, map[string]int{"conv2d": 2}, nil},
+		{"sum over channels", []testNode{op("ReduceSum", "a i1", "b"), op("Mul", "a b", "y")}, map[string]int{"conv2d": 1, "mul": 1}, nil},
+		{"minimum", []testNode{op("ReduceMin", "a", "y", "axes", []int{2, 3})}, map[string]int{"affine": 2, "maxpool": 1}, nil},
 		{"mean as a vector", []testNode{op("ReduceMean", "a i23", "y", "keepdims", 0)}, map[string]int{"avgpool": 1}, nil},
 		{"maximum of rows, of columns", []testNode{op("ReduceMax", "a", "b", "axes", []int{-1}, "keepdims", 0), op("ReduceMax", "b", "y", "axes", []int{2}, "keepdims", 0)}, map[string]int{"maxpool": 2}, nil},
 		{"mean of a list of pixels", []testNode{op("Reshape", "a flat", "b"), op("ReduceMean", "b", "y", "axes", []int{2}, "keepdims", 0)}, map[string]int{"avgpool": 1}, nil},

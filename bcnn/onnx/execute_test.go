@@ -334,7 +334,7 @@ func (n testNode) execute(in []array, m testModel) array {
 		return n.slice(in)
 	case "Concat":
 		return n.concat(in)
-	case "ReduceMean", "ReduceMax":
+	case "ReduceMean", "ReduceMax", "ReduceMin", "ReduceSum":
 		return n.reduce(in)
 	case "GlobalMaxPool":
 		return testNode{op: "ReduceMax", attrs: map[string]any{"axes": []int{2, 3}}}.reduce(in)
