@@ -10,17 +10,17 @@
 //
 // Operators: Abs, Add, ArgMax and ArgMin over channels, AveragePool, BatchNormalization,
 // Cast, Ceil, Clip, Concat of channels, Constant, Conv, ConvTranspose, DepthToSpace,
-// DequantizeLinear, Div, Dropout, Flatten, Floor, Gather of channels, rows or columns, Gemm,
-// GlobalAveragePool, GlobalMaxPool, HardSigmoid, Identity, LeakyRelu, MatMul, Max and Min
-// with a number, MaxPool, Mul, Neg, Pad, PRelu, QuantizeLinear, ReduceMax and ReduceMean
-// over heights and widths, ReduceMean over channels, Relu, Reshape, Resize and Upsample of
-// heights and widths (nearest, linear, cubic), Round, Shape, Sign, Slice and Split of
-// channels, rows or columns, Softmax, SpaceToDepth, Squeeze, Sub, Sum, TopK over channels,
-// Transpose, Unsqueeze, Where, the
+// DequantizeLinear, Div, Dropout, Expand, Flatten, Floor, Gather of channels, rows or
+// columns, GatherND of a list of them, Gemm, GlobalAveragePool, GlobalMaxPool, HardSigmoid,
+// Identity, LeakyRelu, MatMul, Max and Min with a number, MaxPool, Mul, Neg, Pad, Pow of
+// whole exponents, PRelu, QuantizeLinear, ReduceMax, ReduceMean, ReduceMin and ReduceSum over
+// heights and widths, ReduceMean and ReduceSum over channels, Relu, Reshape, Resize and
+// Upsample of heights and widths (nearest, linear, cubic), Round, Shape, Sign, Slice and
+// Split of channels, rows or columns, Softmax, SpaceToDepth, Squeeze, Sub, Sum, Tile, TopK
+// over channels, Transpose, Unsqueeze, Where, the
 // comparisons, QONNX BipolarQuant and Quant, bitcnn Binarize; and on constants what
-// exporters compute shapes and weights with: CastLike, ConstantOfShape, Expand, Range,
-// Reduce*, Size, Tile, functions of single values,
-// and those above. Opset 7 and later.
+// exporters compute shapes and weights with: CastLike, ConstantOfShape, Range, Reduce*,
+// Size, functions of single values, and those above. Opset 7 and later.
 //
 // Convolutions, pools and Resize may be one-dimensional, of batch, channels and positions:
 // images of one row. Numbers of channels (ArgMax, TopK) are float32 in a network, and

@@ -29,6 +29,7 @@ func init() {
 		"Expand":             (*importer).expand,
 		"Flatten":            (*importer).flatten,
 		"Gather":             (*importer).gather,
+		"GatherND":           (*importer).gatherND,
 		"Gemm":               (*importer).gemm,
 		"GlobalAveragePool":  alongRows((*importer).globalAveragePool),
 		"GlobalMaxPool":      alongRows((*importer).globalMaxPool),
