@@ -41,6 +41,7 @@ NETWORKS = {
 }
 OPERATORS = {v: k for k, v in vars(schema.BuiltinOperator).items() if not k.startswith("_")}
 FLOAT = schema.TensorType.FLOAT32
+SHAPES = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS"}  # which compute nothing
 
 
 def images(r, n, size):
@@ -118,7 +119,7 @@ class File:
 
     def computed(self):
         """The float tensors that operators compute."""
-        return [t for o in self.graph.operators for t in o.outputs
+        return [t for o in self.graph.operators if self.name(o) not in SHAPES for t in o.outputs
                 if self.graph.tensors[t].type == FLOAT and not self.constant[t]]
 
     def rounding(self, o):
@@ -147,7 +148,8 @@ class File:
             for t in o.inputs:
                 if t < 0 or t in inputs or self.constant[t] and t not in self.maker:
                     continue
-                if self.graph.tensors[t].type == FLOAT and not self.constant[t]:
+                shaped = t in self.maker and self.name(self.maker[t]) in SHAPES
+                if self.graph.tensors[t].type == FLOAT and not self.constant[t] and not shaped:
                     inputs.append(t)
                 else:
                     queue.append(t)
@@ -224,18 +226,18 @@ def compare(bcnn, name, build, seed, count, size, folder):
     tensors = f.computed()
     values = dict(zip(tensors, predict(f.with_outputs(tensors), x)))
     values[f.graph.inputs[0]] = x
-    binary, others, alone = 0.0, 0.0, 0
+    binary, others, alone = 0.0, 0.0, []
     for t in tensors:
         operators, inputs = f.part(t)
         part = check(bcnn, folder, f.cut(operators, inputs, t), {label(f.graph, i): values[i] for i in [*inputs, t]})
         if isinstance(part, str):
             sys.exit(f"{name}: {f.name(operators[-1])}: {part}")
-        alone += len(operators)
+        alone += [o for o in operators if o not in alone]
         if f.name(operators[-1]) == "LceBconv2d":
             binary = max(binary, part["outputs"][0]["difference"] / f.rounding(operators[-1]))
         else:
             others = max(others, part["outputs"][0]["relative"])
-    return {**row, "alone": alone, "binary": binary, "others": others}
+    return {**row, "alone": len(alone), "binary": binary, "others": others}
 
 
 def main():

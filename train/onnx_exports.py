@@ -82,6 +82,11 @@ class Rounded(nn.Module):
         return 2 * torch.round(torch.clamp((x + 1) / 2, 0, 1)) - 1
 
 
+class ClampRound(nn.Module):
+    def forward(self, x):
+        return torch.clamp(x, -1, 1).add(1).div(2).round().mul(2).sub(1)
+
+
 class Scaled(nn.Module):
     def __init__(self):
         super().__init__()
@@ -528,6 +533,55 @@ class Best(nn.Module):
         return torch.topk(self.net(x).softmax(1), 3)[1]
 
 
+class PartialPool(nn.Module):
+    """The shortcut of ResNet-D: an average pool whose last windows reach beyond the image."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.sign, self.conv, self.bn = stem(4), Where(), Conv(4, 8, stride=2, padding=1), nn.BatchNorm2d(8)
+        self.down, self.fc = nn.Sequential(nn.AvgPool2d(2, 2, ceil_mode=True), nn.Conv2d(4, 8, 1)), nn.Linear(8, 5)
+
+    def forward(self, x):
+        x = self.stem(x)
+        return self.fc((self.bn(self.conv(self.sign(x))) + self.down(x)).mean((-2, -1)))
+
+
+class Broadcast(nn.Module):
+    """Sums with what has one pixel, one row or one channel, and sums over pixels and channels."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.sign, self.conv = stem(6), Where(), Conv(6, 8, padding=1)
+        self.bn, self.conv2, self.fc = nn.BatchNorm2d(8), Conv(8, 5, k=1), nn.Linear(10, 5)
+
+    def forward(self, x):
+        x = self.bn(self.conv(self.sign(self.stem(x))))
+        x = x - x.mean((2, 3), keepdim=True) + x.amax(3, keepdim=True) * 0.5 + x.sum(1, keepdim=True)
+        x = self.conv2(self.sign(x)) * x.mean((2, 3), keepdim=True)[:, :5].expand(-1, -1, x.size(2), x.size(3))
+        return self.fc(torch.cat([x.sum((2, 3)), x.amin((2, 3))], 1))
+
+
+class Constants(nn.Module):
+    """Coordinates as channels, a learned position for every pixel, channels of zeros, and the
+    product of the channels of every pixel."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.sign, self.conv = stem(5), Where(), Conv(7, 6, padding=1)
+        y, x = torch.meshgrid(torch.linspace(-1, 1, 6), torch.linspace(-1, 1, 6), indexing="ij")
+        self.register_buffer("coordinates", torch.stack([y, x])[None])
+        self.position, self.mix = nn.Parameter(torch.randn(1, 6, 6, 6)), nn.Linear(6, 4, bias=False)
+        self.conv2, self.fc = Conv(8, 6), nn.Linear(6, 5)
+
+    def forward(self, x):
+        x = self.stem(x)
+        x = torch.cat([x, self.coordinates.expand(x.size(0), -1, -1, -1)], 1)
+        x = self.conv(self.sign(x)) + self.position
+        y = self.mix(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        y = torch.cat([y, torch.zeros(x.size(0), 4, x.size(2), x.size(3))], 1)[:, [7, 0, 1, 2, 3, 3, 4, 5]]
+        return self.fc(self.conv2(self.sign(y - 0.1)).pow(2).mean((2, 3)))
+
+
 CASES = {  # name: network, image size, metadata
     "where": (lambda: net(Where(), Conv(6, 4, padding=1)), 8, {"binary": 1}),
     "sign_detach": (lambda: net(Detached(), Conv(6, 4)), 8, {"binary": 1, "ternary": 1, "products": "2", "zero": "plus"}),
@@ -579,6 +633,10 @@ CASES = {  # name: network, image size, metadata
     "shuffled": (Shuffled, 8, {"binary": 2}),
     "sequence": (Sequence, (24,), {"binary": 3}),
     "best": (Best, 8, {"binary": 1}),
+    "clamp_round": (lambda: net(ClampRound(), Conv(6, 4)), 8, {"binary": 1}),
+    "broadcast": (Broadcast, 8, {"binary": 2}),
+    "constants": (Constants, 8, {"binary": 2}),
+    "partial_pool": (PartialPool, 9, {"binary": 1}),
 }
 
 # What the newer exporter folds in float32: (±α − c) + c is ±α up to rounding.

@@ -6,10 +6,12 @@
 //
 // What BMXNet computes is kept exactly: its binary layers make +1 of 0, pad with +1,
 // since they binarise the zeros of the padding, and give (K + sum)/2 for a sum of K
-// products.
+// products. Of k bits, activations are round((2^k − 1)·x)/(2^k − 1) for x limited to 0 to 1,
+// and weights 2·q(tanh(w)/(2·max|tanh|) + ½) − 1 with that rounding q; their products are
+// summed as integers.
 //
-// Operators: QConvolution, QFullyConnected and QActivation of 1 bit, or with only the
-// weights of 1 bit; Activation (relu, sigmoid, tanh), BatchNorm, BlockGrad, Concat,
+// Operators: QConvolution and QFullyConnected with activations of 1 to 8 bits or real ones,
+// and weights of 1 to 7 bits, QActivation of 1 to 8 bits; Activation (relu, sigmoid, tanh), BatchNorm, BlockGrad, Concat,
 // Convolution, Dropout, Flatten, FullyConnected, LeakyReLU (leaky, prelu, rrelu),
 // Pooling (avg, max), SoftmaxOutput and its relatives, clip, products and sums of
 // tensors and with numbers, and names that other versions have for them. What a
@@ -213,7 +215,7 @@ func begin(ctx context.Context, symbol, params int64, opts Options) (*importer, 
 	b := budget.New(ctx, base)
 	b.Grow(perByte * (symbol + params))
 	return &importer{
-		opts: opts, limits: limits, budget: b, net: &bcnn.Network{}, names: map[string]bool{}, signs: map[int]value{},
+		opts: opts, limits: limits, budget: b, net: &bcnn.Network{}, names: map[string]bool{}, signs: map[int]value{}, quantised: map[quantised]value{},
 	}, b.Charge(symbol + params)
 }
 

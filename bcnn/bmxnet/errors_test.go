@@ -23,7 +23,7 @@ func TestObstacles(t *testing.T) {
 	g.weighted("Convolution", attributes2("kernel", "(3,)", "num_filter", 4), 4, 4, 4, 3) // 3
 	g.op("Activation", attributes2("act_type", "softrelu"))                               // 4
 	g.op("ROIPooling", nil)                                                               // 5
-	g.weighted("QFullyConnected", attributes2("num_hidden", 2, "act_bit", 2), 0, 2, 4)    // 7
+	g.weighted("QFullyConnected", attributes2("num_hidden", 2, "act_bit", 9), 0, 2, 4)    // 7
 	g.op("Pooling", attributes2("pool_type", "sum", "kernel", "(2, 2)"))                  // 8
 	_, err := Decode(t.Context(), g.symbol(), g.file(), shape)
 	var obstacles *bcnn.ObstaclesError
@@ -32,7 +32,7 @@ func TestObstacles(t *testing.T) {
 		`node "Convolution3" (Convolution, index 3): kernel is "(3,)", want two numbers: one-dimensional and three-dimensional layers are not supported`,
 		`node "Activation4" (Activation, index 4): act_type "softrelu" is not supported, want relu, sigmoid or tanh`,
 		`node "ROIPooling5" (ROIPooling, index 5): this operator is not supported; a network has no layer for it: save the network without it`,
-		`node "QFullyConnected7" (QFullyConnected, index 7): activations of 2 bits are not supported, want act_bit 1 or 32`,
+		`node "QFullyConnected7" (QFullyConnected, index 7): activations of 9 bits are not supported, want act_bit 1 to 8, or 32`,
 		`node "Pooling8" (Pooling, index 8): pool_type "sum" is not supported, want max or avg`,
 	}, strings.Split(strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n  ", "\n"), "5 nodes stand in the way\n"), "\n"))
 
@@ -60,21 +60,21 @@ func TestErrors(t *testing.T) {
 		return func(g *graph) { g.op(name, attributes2(attrs...)) }
 	}
 	for want, make := range map[string]func(*graph){
-		"binary activations with real weights":   conv("weight_bit", 32),
-		"weights of 4 bits are not supported":    conv("weight_bit", 4, "act_bit", 32),
-		"scaling_factor is not supported":        conv("scaling_factor", "True"),
-		`scaling_mode is "both", want none`:      conv("scaling_mode", "both"),
-		`layout is "NHWC", want NCHW`:            conv("layout", "NHWC"),
-		`stride is "(0, 1)", want numbers from`:  conv("stride", "(0, 1)"),
-		`pad is "(1, x)", want numbers from 0`:   conv("pad", "(1, x)"),
-		`num_group is "0", want a number from 1`: conv("num_group", 0),
-		"3 groups do not divide 4 filters":       conv("num_group", 3),
-		`no_bias is "maybe", want True or False`: conv("no_bias", "maybe"),
-		"it has 2 inputs, want more than 2":      conv("no_bias", "False"),
-		"weights of [4 4 3 3], want [4 4 3 5]":   conv("kernel", "(3, 5)"),
-		"the window is larger than its padded":   conv("dilate", "(9, 9)"),
-		"kernel or num_filter is missing":        op("Convolution", "kernel", "(1, 1)"),
-		"num_hidden is missing":                  op("FullyConnected"),
+		"activations of few bits with real weights": conv("weight_bit", 32),
+		"weights of 8 bits are not supported":       conv("weight_bit", 8, "act_bit", 32),
+		"scaling_factor is not supported":           conv("scaling_factor", "True"),
+		`scaling_mode is "both", want none`:         conv("scaling_mode", "both"),
+		`layout is "NHWC", want NCHW`:               conv("layout", "NHWC"),
+		`stride is "(0, 1)", want numbers from`:     conv("stride", "(0, 1)"),
+		`pad is "(1, x)", want numbers from 0`:      conv("pad", "(1, x)"),
+		`num_group is "0", want a number from 1`:    conv("num_group", 0),
+		"3 groups do not divide 4 filters":          conv("num_group", 3),
+		`no_bias is "maybe", want True or False`:    conv("no_bias", "maybe"),
+		"it has 2 inputs, want more than 2":         conv("no_bias", "False"),
+		"weights of [4 4 3 3], want [4 4 3 5]":      conv("kernel", "(3, 5)"),
+		"the window is larger than its padded":      conv("dilate", "(9, 9)"),
+		"kernel or num_filter is missing":           op("Convolution", "kernel", "(1, 1)"),
+		"num_hidden is missing":                     op("FullyConnected"),
 		"flatten is False": func(g *graph) {
 			g.weighted("FullyConnected", attributes2("num_hidden", 2, "flatten", "False"), 2, 2, 120)
 		},
@@ -88,7 +88,7 @@ func TestErrors(t *testing.T) {
 		`shape "(1, 2, 3)" is not supported`:  op("Reshape", "shape", "(1, 2, 3)"),
 		`dim is "2", want 1`:                  op("Concat", "dim", 2),
 		`act_type "elu" is not supported`:     op("LeakyReLU", "act_type", "elu"),
-		"activations of 3 bits":               op("QActivation", "act_bit", 3),
+		"activations of 9 bits":               op("QActivation", "act_bit", 9),
 		"a softmax of 5×6×4 is not supported": op("SoftmaxOutput"),
 		"the graph computes nothing":          op("Dropout"),
 		"3 values, want 4":                    func(g *graph) { g.norm(3) },

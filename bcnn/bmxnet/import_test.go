@@ -219,3 +219,41 @@ func TestInput(t *testing.T) {
 	require.Equal(t, bcnn.Shape{H: 1, W: 1, C: 12}, net.Inputs[0].Shape)
 	require.Equal(t, []int{12}, net.Inputs[0].Source.Dims)
 }
+
+// Activations and weights of several bits.
+func TestBits(t *testing.T) {
+	for _, bits := range [][3]int{{2, 1, 2}, {4, 1, 4}, {8, 1, 0}, {2, 2, 4}, {3, 3, 0}, {1, 2, 2}, {1, 4, 4}, {32, 2, 0}, {32, 7, 0}, {4, 4, 0}} {
+		act, weight := bits[0], bits[1]
+		t.Run(fmt.Sprint("act ", act, " weight ", weight), func(t *testing.T) {
+			g := newGraph()
+			g.weighted("Convolution", attributes2("kernel", "(1, 1)", "num_filter", 4), 4, 4, 4, 1, 1)
+			if act < 32 {
+				g.op("QActivation", attributes2("act_bit", act))
+			}
+			g.weighted("QConvolution", attributes2("kernel", "(3, 2)", "num_filter", 6, "pad", "(1, 1)", "stride", "(1, 2)", "act_bit", act, "weight_bit", weight), 0, 6, 4, 3, 2)
+			g.norm(6)
+			g.weighted("QConvolution", attributes2("kernel", "(2, 2)", "num_filter", 5, "no_bias", "False", "act_bit", act, "weight_bit", weight, "num_group", 1), 5, 5, 6, 2, 2)
+			g.norm(5)
+			g.op("Flatten", nil)
+			g.op("QActivation", attributes2("act_bit", act, "backward_only", "True"))
+			g.weighted("QFullyConnected", attributes2("num_hidden", 3, "act_bit", act, "weight_bit", weight), 0, 3, 5*4*3)
+			net := requireSame(t, g, 4, 5, 6)
+			plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+			require.NoError(t, err)
+			for _, l := range bcnn.Summarize(net, plan)[1:] {
+				require.True(t, bits[2] == 0 || l.Binary, l.WhyFloat)
+			}
+		})
+	}
+}
+
+// The level of a value next to a threshold is that of BMXNet's rounding.
+func TestThresholdsOfLevels(t *testing.T) {
+	for k := 2; k <= mostActBits; k++ {
+		for n := 1; n <= top(k); n++ {
+			x := leastOf(n, k)
+			require.Equal(t, n, int(math.Round(float64(float32(top(k))*x))))
+			require.Equal(t, n-1, int(math.Round(float64(float32(top(k))*math.Nextafter32(x, 0)))))
+		}
+	}
+}

@@ -23,7 +23,8 @@ type importer struct {
 	names     map[string]bool // of layers
 	values    []value         // of nodes
 	signs     map[int]value   // of layers, where some layer reads its input as ±1
-	input     int             // the node of the input, −1 until one is read
+	quantised map[quantised]value
+	input     int // the node of the input, −1 until one is read
 	obstacles []bcnn.Obstacle
 	softmax   bool // the last layer is one
 }

@@ -13,10 +13,11 @@ const maxOut = 1 << 22
 
 // precision is what the attributes of a layer of BMXNet say of it.
 type precision struct {
-	binary  bool // both its input and its weights are ±1
-	weights bool // its weights are
-	packed  bool
-	scaled  bool // by the mean magnitude of its weights
+	act, weight int  // bits
+	binary      bool // both its input and its weights are ±1
+	weights     bool // its weights are
+	packed      bool
+	scaled      bool // by the mean magnitude of its weights
 }
 
 // full is the number of bits of a float.
@@ -25,6 +26,7 @@ const full = 32
 func (a *attributes) precision() (precision, error) {
 	act, weight := a.integer("act_bit", 1, 1, full), a.integer("weight_bit", 1, 1, full)
 	p := precision{
+		act: act, weight: weight,
 		binary: act == 1 && weight == 1, weights: weight == 1,
 		packed: a.flag("binarized_weights_only", false),
 	}
@@ -40,16 +42,10 @@ func (a *attributes) precision() (precision, error) {
 		return p, a.err
 	case a.flag("scaling_factor", false):
 		return p, errors.New("scaling_factor is not supported")
-	case act != 1 && act != full:
-		return p, fmt.Errorf("activations of %d bits are not supported, want act_bit 1 or %d", act, full)
-	case weight != 1 && weight != full:
-		return p, fmt.Errorf("weights of %d bits are not supported, want weight_bit 1 or %d", weight, full)
-	case weight == full && act == 1:
-		return p, errors.New("binary activations with real weights are not supported")
 	case p.packed && p.scaled:
 		return p, errors.New("scaling_mode is forward, but the magnitudes of packed weights are not known")
 	}
-	return p, a.err
+	return p, p.checkBits()
 }
 
 // convolution imports Convolution and QConvolution.
@@ -92,7 +88,7 @@ func convolution(im *importer, n *node) (value, error) {
 	op := bcnn.Conv2D{Window: w, Out: out, Groups: groups}
 	return im.weighted(n, f, p, biased, false, v, func(weights bcnn.Weights, bias []float32) (bcnn.Op, bcnn.Shape) {
 		op.Weights, op.Bias = weights, bias
-		if p.binary && w.Pad != (bcnn.Padding{}) {
+		if p.act == 1 && w.Pad != (bcnn.Padding{}) {
 			op.PadValue = 1
 		}
 		return op, w.Output(v.shape, out)
@@ -151,6 +147,9 @@ func (im *importer) weighted(n *node, f *filters, p precision, biased, dense boo
 			return value{}, err
 		}
 	}
+	if !p.binary && (p.act < full && p.act > 0 || p.weight > 1 && p.weight < full) {
+		return im.quantisedLayer(n, f, p, bias, dense, v, make)
+	}
 	var weights bcnn.Weights
 	mean := float32(1)
 	if p.weights {
@@ -186,6 +185,29 @@ func (im *importer) weighted(n *node, f *filters, p precision, biased, dense boo
 		out, err = im.pointwise(n, "/scale", bcnn.Affine{Scale: []float32{mean}}, out)
 	}
 	return out, err
+}
+
+// quantisedLayer appends a layer with values or weights of several bits, whose sums are
+// exact integers, and what makes values of them.
+func (im *importer) quantisedLayer(n *node, f *filters, p precision, bias []float32, dense bool, v value,
+	make func(bcnn.Weights, []float32) (bcnn.Op, bcnn.Shape)) (value, error) {
+	if f.channels*f.pixels > maxExact/top(max(1, p.act%full))/top(p.weight) {
+		return value{}, fmt.Errorf("sums of %d products of %d and %d bits", f.channels*f.pixels, p.act, p.weight)
+	}
+	weights, scale, v, err := im.lowBit(n, f, p, dense, v)
+	if err != nil {
+		return value{}, err
+	}
+	out := value{vector: dense}
+	op, shape := make(weights, nil)
+	out.shape = shape
+	if out, err = im.emit(n, "", op, out, v); err != nil {
+		return out, err
+	}
+	if out, err = im.pointwise(n, "/scale", bcnn.Affine{Scale: []float32{scale}}, out); err != nil || bias == nil {
+		return out, err
+	}
+	return im.pointwise(n, "/bias", bcnn.Affine{Bias: bias}, out)
 }
 
 // batchNorm imports BatchNorm as it is at inference.

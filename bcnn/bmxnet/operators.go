@@ -69,7 +69,7 @@ var operators = map[string]func(*importer, *node) (value, error){
 	"softmax":                  softmax,
 }
 
-// qActivation imports the sign of BMXNet. With backward_only it does nothing, since the
+// qActivation imports the sign of BMXNet, or its rounding to several bits. With backward_only it does nothing, since the
 // layer behind it takes the sign itself.
 func qActivation(im *importer, n *node) (value, error) {
 	a := n.attributes()
@@ -77,12 +77,15 @@ func qActivation(im *importer, n *node) (value, error) {
 	switch {
 	case a.err != nil:
 		return value{}, a.err
-	case !backward && act != 1:
-		return value{}, fmt.Errorf("activations of %d bits are not supported, want act_bit 1", act)
+	case !backward && act > mostActBits:
+		return value{}, fmt.Errorf("activations of %d bits are not supported, want act_bit 1 to %d", act, mostActBits)
 	}
 	v, err := im.operand(n, 0)
 	if err != nil || backward {
 		return v, err
+	}
+	if act > 1 {
+		return im.quantize(n, v, act)
 	}
 	return im.sign(&im.nodes[n.inputs[0][0]], v)
 }

@@ -259,13 +259,44 @@ func (g *graph) compute(t *testing.T, in image) image {
 		a := &node{attrs: n.attrs}
 		read := a.attributes()
 		weights := func(k int) []float64 { return g.array(n.inputs[k]).values }
-		binary := n.op[0] == 'Q' && read.integer("act_bit", 1, 1, 32) == 1
+		act, bit := read.integer("act_bit", 1, 1, 32), read.integer("weight_bit", 1, 1, 32)
+		binary := n.op[0] == 'Q' && act == 1 && bit == 1
+		// As q_helper.h of BMXNet has them.
+		quantise := func(v float64, k int) float64 {
+			levels := math.Pow(2, float64(k)) - 1
+			return math.Floor(levels*v+0.5) / levels
+		}
+		activation := func(v float64, k int) float64 {
+			switch k {
+			case 1:
+				return plus(v)
+			case 32:
+				return v
+			}
+			return quantise(min(max(v, 0), 1), k)
+		}
+		quantised := func(list []float64) []float64 {
+			most := 0.0
+			for _, w := range list {
+				most = max(most, math.Abs(math.Tanh(w)))
+			}
+			var out []float64
+			for _, w := range list {
+				if bit == 1 {
+					out = append(out, plus(w))
+				} else {
+					out = append(out, 2*quantise(math.Tanh(w)/(2*most)+0.5, bit)-1)
+				}
+			}
+			return out
+		}
 		switch n.op {
 		case "Convolution", "QConvolution":
 			w := read.window()
 			out, groups := read.integer("num_filter", 0, 1, 1000), read.integer("num_group", 1, 1, 1000)
 			in, perGroup := x.c/groups, out/groups
 			y := image{c: out, h: (x.h+2*w.Pad.Top-w.DilationH*(w.KH-1)-1)/w.StrideH + 1, w: (x.w+2*w.Pad.Left-w.DilationW*(w.KW-1)-1)/w.StrideW + 1}
+			filter := quantised(weights(1))
 			mean := 0.0
 			for _, v := range weights(1) {
 				mean += math.Abs(v) / float64(len(weights(1)))
@@ -277,11 +308,8 @@ func (g *graph) compute(t *testing.T, in image) image {
 						c, ky, kx := k/(w.KH*w.KW), k/w.KW%w.KH, k%w.KW
 						v, _ := x.at(o/perGroup*in+c, p/y.w*w.StrideH-w.Pad.Top+ky*w.DilationH, p%y.w*w.StrideW-w.Pad.Left+kx*w.DilationW)
 						weight := weights(1)[o*in*w.KH*w.KW+k]
-						if binary {
-							v = plus(v)
-						}
 						if n.op[0] == 'Q' {
-							weight = plus(weight)
+							v, weight = activation(v, act), filter[o*in*w.KH*w.KW+k]
 						}
 						sum += v * weight
 					}
@@ -300,16 +328,17 @@ func (g *graph) compute(t *testing.T, in image) image {
 			values[i] = y
 		case "FullyConnected", "QFullyConnected":
 			y := image{c: read.integer("num_hidden", 0, 1, 1000), h: 1, w: 1}
+			filter := quantised(weights(1))
 			for o := range y.c {
 				sum := 0.0
 				for k, v := range x.v {
 					weight := weights(1)[o*len(x.v)+k]
 					if n.op[0] == 'Q' {
-						v, weight = plus(v), plus(weight)
+						v, weight = activation(v, act), filter[o*len(x.v)+k]
 					}
 					sum += v * weight
 				}
-				if n.op[0] == 'Q' {
+				if binary {
 					sum = (sum + float64(len(x.v))) / 2
 				}
 				if len(n.inputs) > 2 {
@@ -331,7 +360,7 @@ func (g *graph) compute(t *testing.T, in image) image {
 		case "QActivation":
 			values[i] = x
 			if !read.flag("backward_only", false) {
-				values[i] = x.each(func(_ int, v float64) float64 { return plus(v) })
+				values[i] = x.each(func(_ int, v float64) float64 { return activation(v, act) })
 			}
 		case "Activation":
 			f := map[string]func(float64) float64{

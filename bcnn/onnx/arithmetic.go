@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -57,6 +58,13 @@ func (im *importer) operate(n *pb.Node, op string, a, b build.Operand) (build.Op
 
 // compute is operate for the operands as they are.
 func (im *importer) compute(n *pb.Node, op string, a, b build.Operand) (build.Operand, error) {
+	if (op == "Add" || op == "Sub") && a.Value != nil && b.Constant != nil && b.Constant.Len() == 1 {
+		if step, ok, err := im.build.OneStep(a.Value); err != nil {
+			return build.Operand{}, err
+		} else if ok {
+			a.Value = step
+		}
+	}
 	if r, ok, err := im.build.Pointwise(n, []build.Operand{a, b}, im.eval.Binary(op)); ok || err != nil {
 		return r, err
 	}
@@ -91,8 +99,16 @@ func (im *importer) ofValues(n *pb.Node, op string, a, b *build.Value) (build.Op
 	if err != nil {
 		return build.Operand{}, err
 	}
-	if a.Shape != b.Shape || !a.View.Equal(b.View) {
-		return build.Operand{}, errors.New("two computed tensors must have the same dimensions, in the same order in memory")
+	if a.Shape != b.Shape || !a.View.Equal(b.View) { // one of them may be repeated
+		both := []*build.Value{a, b}
+		small, large := 0, 1
+		if a.Shape.Values() > b.Shape.Values() {
+			small, large = 1, 0
+		}
+		if both[small], err = im.build.Repeated(n, both[small], both[large]); err != nil {
+			return build.Operand{}, fmt.Errorf("two computed tensors must have the same dimensions, in the same order in memory, or 1 in one of them: %w", err)
+		}
+		a, b = both[0], both[1]
 	}
 	if op == "Sub" {
 		b = im.build.Emit(n, "/negative", bcnn.Affine{Scale: []float32{-1}}, b.Shape, b)
@@ -125,10 +141,13 @@ func (im *importer) withConstant(n *pb.Node, op string, v *build.Value, t *eval.
 	if err != nil {
 		return build.Operand{}, err
 	}
-	if op == "Pow" && !swapped && t.Len() == 1 && len(t.Dims) <= len(v.View) && (t.At(0) == 2 || t.At(0) == 3) {
-		return im.power(n, v, t.At(0) == 3)
+	if op == "Pow" && !swapped {
+		return im.power(n, v, t)
 	}
 	v, list, err := im.build.Broadcast(v, t, n)
+	if errors.Is(err, build.ErrPixels) {
+		return im.withPixels(n, op, v, t, swapped)
+	}
 	if err != nil {
 		return build.Operand{}, err
 	}
@@ -168,6 +187,41 @@ func (im *importer) withConstant(n *pb.Node, op string, v *build.Value, t *eval.
 		return build.Operand{}, errors.New("this operator is not supported with a computed operand here")
 	}
 	return build.Operand{Value: im.build.Emit(n, "", layer, v.Shape, v)}, nil
+}
+
+// withPixels is an operator between a value and a constant that varies over its pixels.
+func (im *importer) withPixels(n *pb.Node, op string, v *build.Value, t *eval.Tensor, swapped bool) (build.Operand, error) {
+	if op == "Div" {
+		if swapped {
+			return build.Operand{}, errors.New("this operator is not supported with a computed operand here")
+		}
+		inverse, err := im.computed(eval.Scalar(t.Type, 1), []string{"Div"}, t)
+		if err != nil {
+			return build.Operand{}, err
+		}
+		op, t = "Mul", inverse
+	}
+	c, err := im.build.Constant(n, t, v, -1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if swapped {
+		v, c = c, v
+	}
+	return im.ofValues(n, op, v, c)
+}
+
+// power imports small whole powers, which are products.
+func (im *importer) power(n *pb.Node, v *build.Value, t *eval.Tensor) (build.Operand, error) {
+	const most = 4
+	if t.Len() != 1 || t.At(0) != math.Trunc(t.At(0)) || t.At(0) < 1 || t.At(0) > most {
+		return build.Operand{}, fmt.Errorf("a power of a computed tensor is supported for one whole exponent from 1 to %d", most)
+	}
+	y := v.With(n)
+	for k := 1; k < int(t.At(0)); k++ {
+		y = im.build.Emit(n, "", bcnn.Mul{}, v.Shape, y, v)
+	}
+	return build.Operand{Value: y}, nil
 }
 
 // quotient returns the division by constants: by powers of two a scale, by

@@ -29,7 +29,7 @@ func (im *importer) averagePool(n *pb.Node) (build.Operand, error) {
 	if pad != nil {
 		shape.H, shape.W = shape.H+pad.Top+pad.Bottom, shape.W+pad.Left+pad.Right
 	}
-	win, partial, err := poolWindow(n, shape)
+	win, around, err := poolWindow(n, shape)
 	if err != nil {
 		return build.Operand{}, err
 	}
@@ -44,7 +44,10 @@ func (im *importer) averagePool(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	if count != 0 && partial {
+	if around == (bcnn.Padding{}) {
+		count = 0 // there is nothing to count
+	}
+	if count != 0 && win.Pad != around {
 		return build.Operand{}, errors.New("ceil_mode with count_include_pad is not supported where a window reaches beyond the padding: what lies there does not count")
 	}
 	return im.average(n, v, bcnn.AvgPool{Window: win, CountPadding: count != 0 && win.Pad != (bcnn.Padding{})})

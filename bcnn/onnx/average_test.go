@@ -21,13 +21,16 @@ func (n testNode) averagePool(x array, k []int) array {
 		for ky := range k[0] {
 			for kx := range k[1] {
 				y, xx := index[2]*s[0]-top+ky, index[3]*s[1]-left+kx
-				if sum += x.padded(index[0], index[1], y, xx, 0); y >= 0 && xx >= 0 && y < x.dims[2] && xx < x.dims[3] {
+				bottom, right := x.dims[2], x.dims[3] // of what counts
+				if n.int("count_include_pad", 0) != 0 {
+					pads := n.list("pads", 0, 0, 0, 0)
+					bottom, right, y, xx = top+bottom+pads[2], left+right+pads[3], y+top, xx+left
+				}
+				if y >= 0 && xx >= 0 && y < bottom && xx < right {
 					inside++
 				}
+				sum += x.padded(index[0], index[1], index[2]*s[0]-top+ky, index[3]*s[1]-left+kx, 0)
 			}
-		}
-		if n.int("count_include_pad", 0) != 0 {
-			inside = k[0] * k[1]
 		}
 		out.v[i] = float64(float32(sum / float64(inside))) // of an exact sum
 		i++
@@ -46,6 +49,7 @@ func TestAveragePools(t *testing.T) {
 		{"kernel_shape", []int{3, 3}, "strides", []int{2, 2}, "pads", []int{1, 1, 1, 1}, "count_include_pad", 1},
 		{"kernel_shape", []int{3, 3}, "pads", []int{0, 1, 2, 0}, "count_include_pad", 1},
 		{"kernel_shape", []int{2, 2}, "strides", []int{2, 2}, "ceil_mode", 1},
+		{"kernel_shape", []int{2, 2}, "strides", []int{2, 2}, "ceil_mode", 1, "count_include_pad", 1, "pads", []int{0, 0, 0, 0}}, // as PyTorch writes it
 		{"kernel_shape", []int{2, 2}, "strides", []int{2, 2}, "auto_pad", "SAME_UPPER"},
 		{"kernel_shape", []int{1, 1}, "ceil_mode", 1, "count_include_pad", 1}, // no window is partial
 		nil, // GlobalAveragePool

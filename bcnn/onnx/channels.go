@@ -7,6 +7,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
@@ -130,20 +131,36 @@ func (im *importer) concatValues(n *pb.Node) (build.Operand, error) {
 	if err := im.budget.Charge(8 * int64(len(n.Inputs))); err != nil {
 		return build.Operand{}, err
 	}
+	operands := make([]build.Operand, len(n.Inputs))
 	values := make([]*build.Value, len(n.Inputs))
+	var like *build.Value // of whose height and width the constants are
 	for i := range values {
 		var err error
-		if values[i], err = im.value(n, i); err != nil {
+		if operands[i], err = im.operand(n, i); err != nil {
 			return build.Operand{}, err
+		}
+		if values[i] = operands[i].Value; like == nil {
+			like = values[i]
 		}
 	}
 	a, err := n.Int("axis", 1)
 	if err != nil {
 		return build.Operand{}, err
 	}
-	axis, err := axisIndex(a, len(values[0].View))
+	axis, err := axisIndex(a, len(like.View))
 	if err != nil {
 		return build.Operand{}, err
+	}
+	for i, r := range operands {
+		if r.Constant == nil {
+			continue
+		}
+		if like, err = im.build.Whole(n, like, axis); err != nil {
+			return build.Operand{}, err
+		}
+		if values[i], err = im.build.Constant(n, r.Constant, like, axis); err != nil {
+			return build.Operand{}, err
+		}
 	}
 	out, err := im.build.Concat(n, values, axis)
 	return build.Operand{Value: out}, err
@@ -158,10 +175,6 @@ func (im *importer) gatherChannels(n *pb.Node, v *build.Value) (build.Operand, e
 	if len(indices.Dims) > 1 {
 		return build.Operand{}, fmt.Errorf("indices of dimensions %v, want a list", indices.Dims)
 	}
-	list, err := indices.Integers()
-	if err != nil {
-		return build.Operand{}, err
-	}
 	a, err := n.Int("axis", 0)
 	if err != nil {
 		return build.Operand{}, err
@@ -170,17 +183,9 @@ func (im *importer) gatherChannels(n *pb.Node, v *build.Value) (build.Operand, e
 	if err != nil {
 		return build.Operand{}, err
 	}
-	if view.IsBatch(v.View[axis]) {
-		return build.Operand{}, errors.New("it would take some images of the batch")
-	}
-	if err := im.budget.Charge(16 * int64(len(list))); err != nil {
+	positions, err := im.positions(v, indices, axis)
+	if err != nil {
 		return build.Operand{}, err
-	}
-	positions := make([]int, len(list))
-	for i, k := range list {
-		if positions[i], err = axisIndex(k, v.Size(axis)); err != nil {
-			return build.Operand{}, fmt.Errorf("index %d of %d", k, v.Size(axis))
-		}
 	}
 	if v, err = im.build.SettleSigns(v); err == nil {
 		v, err = im.build.Padded(v)
@@ -193,4 +198,49 @@ func (im *importer) gatherChannels(n *pb.Node, v *build.Value) (build.Operand, e
 		out.View = edit(out.View, []int{axis}, false, nil)
 	}
 	return build.Operand{Value: out}, err
+}
+
+// gatherND imports GatherND of a list of positions of the first dimension, as PyTorch
+// writes x[:, list], between two Transposes.
+func (im *importer) gatherND(n *pb.Node) (build.Operand, error) {
+	v, err := im.settled(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	indices, err := im.required(n, 1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if batch, err := n.Int("batch_dims", 0); err != nil {
+		return build.Operand{}, err
+	} else if d := indices.Dims; batch != 0 || len(d) != 2 || d[1] != 1 {
+		return build.Operand{}, fmt.Errorf("indices of dimensions %v, want a list of positions of the first dimension", d)
+	}
+	positions, err := im.positions(v, indices.Redim(indices.Dims[:1]), 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	out, err := im.pick(n, v, 0, v.AxisOf(0), positions)
+	return build.Operand{Value: out}, err
+}
+
+// positions returns indices of a dimension of a value, which is not the batch.
+func (im *importer) positions(v *build.Value, indices *eval.Tensor, axis int) ([]int, error) {
+	list, err := indices.Integers()
+	if err != nil {
+		return nil, err
+	}
+	if view.IsBatch(v.View[axis]) {
+		return nil, errors.New("it would take some images of the batch")
+	}
+	if err := im.budget.Charge(16 * int64(len(list))); err != nil {
+		return nil, err
+	}
+	positions := make([]int, len(list))
+	for i, k := range list {
+		if positions[i], err = axisIndex(k, v.Size(axis)); err != nil {
+			return nil, fmt.Errorf("index %d of %d", k, v.Size(axis))
+		}
+	}
+	return positions, nil
 }

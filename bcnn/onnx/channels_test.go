@@ -96,6 +96,7 @@ func (n testNode) concat(in []array) array {
 	dims[axis] = 0
 	for _, a := range in {
 		dims[axis] += a.dims[axis]
+		dims[0] = max(dims[0], a.dims[0]) // constants have a batch of 1
 	}
 	out := newArray(dims...)
 	i := 0
@@ -127,17 +128,23 @@ func (n testNode) reduce(in []array) array {
 		}
 	}
 	out := newArray(dims...)
-	if n.op == "ReduceMax" {
+	if n.op == "ReduceMax" || n.op == "ReduceMin" {
 		for i := range out.v {
-			out.v[i] = math.Inf(-1)
+			out.v[i] = math.Inf(1)
+			if n.op == "ReduceMax" {
+				out.v[i] = math.Inf(-1)
+			}
 		}
 	}
 	i := 0
 	each(in[0].dims, func(index []int) {
 		p := out.place(index)
-		if n.op == "ReduceMax" {
+		switch n.op {
+		case "ReduceMax":
 			out.v[p] = max(out.v[p], in[0].v[i])
-		} else {
+		case "ReduceMin":
+			out.v[p] = min(out.v[p], in[0].v[i])
+		default:
 			out.v[p] += in[0].v[i]
 		}
 		i++
@@ -173,7 +180,9 @@ func TestChannelLayers(t *testing.T) {
 		ints("i23", 2, 3), ints("i00", 0, 0), ints("i22", 2, 2), ints("i99", 9, 9), ints("order", 2, -1, 0, 0), ints("parts", 1, 3),
 		ints("wide", 0, 1, 0, 0, 0, 2, 0, 0), ints("both", 0, 1, 1, 1, 0, 0, 0, 1), ints("around", 0, 0, 1, 2, 0, 0, 1, 0),
 		ints("groups", 0, 2, 2, 6, 6), ints("whole", 0, 4, 6, 6), ints("windows", 0, 4, 3, 2, 3, 2), ints("flat", 0, 4, 36),
-		randomTensor(r, "slope", []int{4, 1, 1}, 0.5, -1, 2), randomTensor(r, "w1", []int{4, 4, 1, 1}, -1, 0.5, 1), randomTensor(r, "g", []int{4, 2, 1, 1}, -1, 1),
+		ints("i1211", 1, 2, 1, 1), randomTensor(r, "image", []int{1, 4, 6, 6}, -1, 0, 0.5, 2), randomTensor(r, "plane", []int{1, 1, 6, 6}, -1, 0.5, 2),
+		randomTensor(r, "columns", []int{6}, -1, 0.5, 2), randomTensor(r, "halves", []int{6, 6}, -1, 0.5, 2), floats("three", []int{1, 3, 6, 6}, append(append(slices.Repeat([]float64{0.5}, 36), slices.Repeat([]float64{-1}, 36)...), slices.Repeat([]float64{2}, 36)...)...),
+		randomTensor(r, "d4", []int{4, 3}, -1, 1), randomTensor(r, "slope", []int{4, 1, 1}, 0.5, -1, 2), randomTensor(r, "w1", []int{4, 4, 1, 1}, -1, 0.5, 1), randomTensor(r, "g", []int{4, 2, 1, 1}, -1, 1),
 		randomTensor(r, "w4", []int{3, 4, 1, 1}, -1, 1), randomTensor(r, "w7", []int{3, 7, 1, 1}, -1, 1), randomTensor(r, "w5", []int{3, 5, 2, 2}, -1, 1), randomTensor(r, "k", []int{1, 4, 1, 1}, -1, 1),
 		floats("k1", []int{2, 1, 1, 1}, 1, -1), randomTensor(r, "w8", []int{3, 8, 1, 1}, -1, 1), randomTensor(r, "d8", []int{8, 3}, -1, 1), randomTensor(r, "d288", []int{288, 3}, -1, 1),
 	}
@@ -226,6 +235,24 @@ func TestChannelLayers(t *testing.T) {
 		{"mean over channels, one dimension less", []testNode{op("ReduceMean", "a", "b", "axes", []int{1}, "keepdims", 0), op("Unsqueeze", "b", "c", "axes", []int{1}), op("Mul", "a c", "y")}, map[string]int{"conv2d": 1, "affine": 1, "mul": 1}, nil},
 		{"mean over three channels, sign", []testNode{op("Conv", "a w4", "b"), op("ReduceMean", "b", "c", "axes", []int{1}), op("GreaterOrEqual", "c half", "d"), op("Where", "d plus minus", "e"), op("Conv", "e k1", "y")},
 			map[string]int{"conv2d": 3, "batchnorm": 1, "affine": 1, "sign": 1}, nil},
+		{"sum", []testNode{op("ReduceSum", "a i23", "y")}, map[string]int{"conv2d": 1}, nil},
+		{"sum of rows, of columns", []testNode{op("ReduceSum", "a i3", "b", "keepdims", 0), op("ReduceSum", "b i2", "y", "keepdims", 0)}, map[string]int{"conv2d": 2}, nil},
+		{"sum over channels", []testNode{op("ReduceSum", "a i1", "b"), op("Mul", "a b", "y")}, map[string]int{"conv2d": 1, "mul": 1}, nil},
+		{"minimum", []testNode{op("ReduceMin", "a", "y", "axes", []int{2, 3})}, map[string]int{"affine": 2, "maxpool": 1}, nil},
+		{"one pixel, repeated", []testNode{op("ReduceMax", "a", "b", "axes", []int{2, 3}), op("Add", "b a", "y")}, map[string]int{"maxpool": 1, "pixels": 1, "add": 1}, nil},
+		{"a row, repeated", []testNode{op("ReduceMax", "a", "b", "axes", []int{2}), op("Sub", "a b", "y")}, map[string]int{"maxpool": 1, "pixels": 1, "affine": 1, "add": 1}, nil},
+		{"a channel, repeated", []testNode{op("Conv", "a k", "b"), op("Add", "a b", "y")}, map[string]int{"conv2d": 1, "channels": 1, "add": 1}, nil},
+		{"a number, repeated", []testNode{op("Conv", "a k", "b"), op("GlobalMaxPool", "b", "c"), op("Add", "a c", "y")}, map[string]int{"conv2d": 1, "maxpool": 1, "channels": 1, "pixels": 1, "add": 1}, nil},
+		{"expanded", []testNode{op("ReduceMax", "a", "b", "axes", []int{2, 3}), op("Shape", "a", "c"), op("Expand", "b c", "y")}, map[string]int{"maxpool": 1, "pixels": 2}, nil},
+		{"tiled", []testNode{op("Tile", "a i1211", "y")}, map[string]int{"channels": 1}, nil},
+		{"a constant of an image", []testNode{op("Add", "a image", "y")}, map[string]int{"pixels": 2, "channels": 1, "affine": 1, "add": 1}, nil},
+		{"a constant of pixels", []testNode{op("Mul", "plane a", "y")}, map[string]int{"pixels": 2, "channels": 1, "affine": 1, "mul": 1}, nil},
+		{"a constant of columns", []testNode{op("Sub", "columns a", "y")}, map[string]int{"pixels": 2, "channels": 1, "affine": 2, "add": 1}, nil},
+		{"division by pixels", []testNode{op("Div", "a halves", "y")}, map[string]int{"pixels": 2, "channels": 1, "affine": 1, "mul": 1}, nil},
+		{"channels of a constant", []testNode{op("Concat", "three a", "b", "axis", 1), op("Conv", "b w7", "y")}, map[string]int{"channels": 1, "affine": 1, "concat": 1, "conv2d": 1}, nil},
+		{"an image of a constant", []testNode{op("Concat", "a image", "b", "axis", 1), op("Conv", "b w8", "y")}, map[string]int{"pixels": 2, "channels": 1, "affine": 1, "concat": 1, "conv2d": 1}, nil},
+		{"power", []testNode{op("Pow", "a two", "y")}, map[string]int{"mul": 1}, nil},
+		{"product of the channels", []testNode{op("Transpose", "a", "b", perm(0, 2, 3, 1)...), op("MatMul", "b d4", "c"), op("Transpose", "c", "y", perm(0, 3, 1, 2)...)}, map[string]int{"conv2d": 1}, nil},
 		{"mean as a vector", []testNode{op("ReduceMean", "a i23", "y", "keepdims", 0)}, map[string]int{"avgpool": 1}, nil},
 		{"maximum of rows, of columns", []testNode{op("ReduceMax", "a", "b", "axes", []int{-1}, "keepdims", 0), op("ReduceMax", "b", "y", "axes", []int{2}, "keepdims", 0)}, map[string]int{"maxpool": 2}, nil},
 		{"mean of a list of pixels", []testNode{op("Reshape", "a flat", "b"), op("ReduceMean", "b", "y", "axes", []int{2}, "keepdims", 0)}, map[string]int{"avgpool": 1}, nil},

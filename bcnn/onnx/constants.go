@@ -44,8 +44,8 @@ func (im *importer) constantNode(n *pb.Node) (build.Operand, error) {
 	return build.Operand{Constant: t}, err
 }
 
-// shapeInput returns the dimensions in an input. Where they depend on the batch
-// size every one becomes 1: what is filled with one value broadcasts as well.
+// shapeInput returns the dimensions in an input. One that depends on the batch size
+// becomes 1: what is filled with one value broadcasts as well.
 func (im *importer) shapeInput(n *pb.Node, i int) ([]int, error) {
 	t, err := im.required(n, i)
 	if err != nil {
@@ -60,7 +60,7 @@ func (im *importer) shapeInput(n *pb.Node, i int) ([]int, error) {
 			return nil, fmt.Errorf("shape %v", t.I64)
 		}
 		dims[i] = int(d)
-		if t.HasBatch() {
+		if t.Batch != nil && t.Batch[i] {
 			dims[i] = 1
 		}
 	}
@@ -91,7 +91,7 @@ func (im *importer) constantOfShape(n *pb.Node) (build.Operand, error) {
 }
 
 func (im *importer) expand(n *pb.Node) (build.Operand, error) {
-	t, err := im.required(n, 0)
+	r, err := im.operand(n, 0)
 	if err != nil {
 		return build.Operand{}, err
 	}
@@ -99,16 +99,22 @@ func (im *importer) expand(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
+	if r.Value != nil {
+		return im.expandValue(n, r.Value, dims)
+	}
+	t := r.Constant
 	out, err := im.eval.Expand(t, dims)
 	return build.Operand{Constant: out}, err
 }
 
 // concat joins constants, or the channels of values.
 func (im *importer) concat(n *pb.Node) (build.Operand, error) {
-	if r, err := im.operand(n, 0); err != nil {
-		return build.Operand{}, err
-	} else if r.Value != nil {
-		return im.concatValues(n)
+	for i := range n.Inputs {
+		if r, err := im.operand(n, i); err != nil {
+			return build.Operand{}, err
+		} else if r.Value != nil {
+			return im.concatValues(n)
+		}
 	}
 	var parts []*eval.Tensor
 	for i := range n.Inputs {

@@ -48,7 +48,7 @@ func rewriteKinds() []kind {
 				}
 				return []testNode{op("Sub", from+" c", to)}
 			}, two, weights("c", 1, 2, 2, 1))
-		}), "height or width"},
+		}), ""},
 		{"sums of long constants that are equal", 20, models(func(n int) testModel {
 			return fan(n, func(_ int, to string) []testNode {
 				return []testNode{op("Neg", "c", to+"n"), op("Neg", to+"n", to+"c"), op("Add", "c "+to+"n", to+"a"), op("Sub", to+"a "+to+"c", to)}

@@ -75,6 +75,9 @@ func (im *importer) dense(n *pb.Node, v *build.Value, transB bool, alpha, beta f
 		k, out = out, k
 	}
 	last := v.View[len(v.View)-1]
+	if k == v.Shape.C && k != v.Shape.Values() && view.Only(last, view.C) && view.Product(last) == k && c == nil && out > 0 {
+		return im.pixelDense(n, v, w, out)
+	}
 	if len(v.View) < 2 || view.Product(last) != k || k != v.Shape.Values() || out == 0 {
 		return build.Operand{}, fmt.Errorf("weights %v for a last dimension of %d out of %d values: only vectors can be multiplied",
 			w.Dims, view.Product(last), v.Shape.Values())
@@ -128,5 +131,40 @@ func (im *importer) dense(n *pb.Node, v *build.Value, transB bool, alpha, beta f
 	}
 	y.View = append(view.View{}, v.View...)
 	y.View[len(y.View)-1] = view.Whole(view.C, out)
+	return build.Operand{Value: y}, nil
+}
+
+// pixelDense emits a product of the channels of every pixel, the last dimension of v,
+// with weights [channel][out]: a 1×1 convolution.
+func (im *importer) pixelDense(n *pb.Node, v *build.Value, w *eval.Tensor, out int) (build.Operand, error) {
+	k, last := v.Shape.C, len(v.View)-1
+	order, err := im.build.Offsets(v.View[last], view.ChannelStride)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	rows, err := im.build.Floats(w.Len())
+	if err != nil {
+		return build.Operand{}, err
+	}
+	err = im.budget.Loop(len(rows), func(lo, hi int) {
+		for from := lo; from < hi; from++ {
+			rows[from%out*k+order[from/out]] = w.F32[from]
+		}
+	})
+	if err != nil {
+		return build.Operand{}, err
+	}
+	shape := bcnn.Shape{H: v.Shape.H, W: v.Shape.W, C: out}
+	if err := im.build.CheckShape(shape); err != nil {
+		return build.Operand{}, err
+	}
+	y, err := im.build.Weighted(n, v, rows, out, k, nil, shape, false, func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op {
+		return bcnn.Conv2D{Window: tiles(1, 1), Out: out, Groups: 1, PadValue: padValue, Weights: w, Bias: bias}
+	})
+	if err != nil {
+		return build.Operand{}, err
+	}
+	y.View = append(view.View{}, v.View...)
+	y.View[last] = view.Whole(view.C, out)
 	return build.Operand{Value: y}, nil
 }

@@ -365,7 +365,17 @@ func (n testNode) execute(in []array, m testModel) array {
 		return n.slice(in)
 	case "Concat":
 		return n.concat(in)
-	case "ReduceMean", "ReduceMax":
+	case "Tile":
+		out := in[0]
+		for d, k := range toInts(in[1]) {
+			var positions []int
+			for i := range k * out.dims[d] {
+				positions = append(positions, i%out.dims[d])
+			}
+			out = out.take(d, positions)
+		}
+		return out
+	case "ReduceMean", "ReduceMax", "ReduceMin", "ReduceSum":
 		return n.reduce(in)
 	case "GlobalMaxPool":
 		return testNode{op: "ReduceMax", attrs: map[string]any{"axes": []int{2, 3}}}.reduce(in)

@@ -120,17 +120,6 @@ func (im *importer) gelu(n *pb.Node) (build.Operand, error) {
 	return build.Operand{}, fmt.Errorf("approximate is %s, want none or tanh", text.Quote(form))
 }
 
-// power multiplies a value with itself, once or twice.
-func (im *importer) power(n *pb.Node, v *build.Value, cube bool) (build.Operand, error) {
-	if !cube {
-		out, err := im.build.Mul(n, v, v)
-		return build.Operand{Value: out}, err
-	}
-	square := im.build.Emit(n, "/square", bcnn.Mul{}, v.Shape, v, v)
-	out, err := im.build.Mul(n, v, square)
-	return build.Operand{Value: out}, err
-}
-
 // scale returns the factor of a layer that does nothing but multiply by one number.
 func scale(op bcnn.Op) (factor float64, ok bool) {
 	a, ok := op.(bcnn.Affine)

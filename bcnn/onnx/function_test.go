@@ -101,7 +101,7 @@ func TestFunctionErrors(t *testing.T) {
 		"Celu of alpha 0":     {[]testNode{op("Celu", "x", "y", "alpha", 0.0)}, "alpha is 0"},
 		"softplus up to 10":   {[]testNode{op("Greater", "x ten", "a"), op("Softplus", "x", "s"), op("Where", "a x s", "y")}, "only a choice between constants"},
 		"softplus of another": {[]testNode{op("Greater", "x twenty", "a"), op("Neg", "x", "b"), op("Softplus", "b", "s"), op("Where", "a x s", "y")}, "only a choice between constants"},
-		"other powers":        {[]testNode{op("Pow", "x ten", "y")}, "not supported"},
+		"other powers":        {[]testNode{op("Pow", "x ten", "y")}, "one whole exponent from 1 to 4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := testModel{input: image(3, 5, 4), output: "y", nodes: c.nodes, inits: []testTensor{number("ten", 10), number("twenty", 20)}}

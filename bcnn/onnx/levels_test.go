@@ -46,6 +46,7 @@ func TestLevels(t *testing.T) {
 		{"Quant, a scale per channel", []testNode{quant("x per zero two", "q", "signed", 0, "narrow", 0)}, 0, 0, 3},
 		{"Quant, 8 bits", []testNode{quant("x quarter zero eight", "q", "signed", 0, "narrow", 0)}, 0, 0, 255},
 		{"Clip, Round", []testNode{op("Clip", "x minus one", "a"), op("Round", "a", "q")}, 2, -1, 1},
+		{"Clip, Add, Mul, Round", []testNode{op("Clip", "x minus one", "a"), op("Add", "a one", "b"), op("Mul", "b half", "c"), op("Round", "c", "q")}, 1, 0, 1},
 		{"Clip, Mul, Round, Div", []testNode{op("Clip", "x zero one", "a"), op("Mul", "a two", "b"), op("Round", "b", "c"), op("Div", "c two", "q")}, 2, 0, 2},
 		{"straight through", []testNode{op("Clip", "x zero one", "a"), op("Mul", "a two", "b"), op("Round", "b", "c"), op("Div", "c two", "d"),
 			op("Sub", "d a", "e"), op("Add", "a e", "q")}, 2, 0, 2},

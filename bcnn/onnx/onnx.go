@@ -10,18 +10,18 @@
 //
 // Operators: Abs, Add, ArgMax and ArgMin over channels, AveragePool, BatchNormalization,
 // Cast, Ceil, Celu, Clip, Concat of channels, Constant, Conv, ConvTranspose, DepthToSpace,
-// DequantizeLinear, Div, Dropout, Elu, Erf, Exp, Flatten, Floor, Gather of channels, rows or
-// columns, Gelu, Gemm, GlobalAveragePool, GlobalMaxPool, HardSigmoid, HardSwish, Identity,
-// LeakyRelu, LogSoftmax, MatMul, Max and Min with a number, MaxPool, Mish, Mul, Neg, Pad,
-// Pow of 2 and 3, PRelu, QuantizeLinear, ReduceMax and ReduceMean over heights and widths,
-// ReduceMean over channels, Relu, Reshape, Resize and Upsample of heights and widths
-// (nearest, linear, cubic), Round, Selu, Shape, Sigmoid, Sign, Slice and Split of channels,
-// rows or columns, Softmax, Softplus, SpaceToDepth, Squeeze, Sub, Sum, Swish, Tanh, TopK
+// DequantizeLinear, Div, Dropout, Elu, Erf, Exp, Expand, Flatten, Floor, Gather of channels,
+// rows or columns, GatherND of a list of them, Gelu, Gemm, GlobalAveragePool, GlobalMaxPool,
+// HardSigmoid, HardSwish, Identity, LeakyRelu, LogSoftmax, MatMul, Max and Min with a number,
+// MaxPool, Mish, Mul, Neg, Pad, Pow of whole exponents, PRelu, QuantizeLinear, ReduceMax,
+// ReduceMean, ReduceMin and ReduceSum over heights and widths, ReduceMean and ReduceSum over
+// channels, Relu, Reshape, Resize and Upsample of heights and widths (nearest, linear, cubic),
+// Round, Selu, Shape, Sigmoid, Sign, Slice and Split of channels, rows or columns, Softmax,
+// Softplus, SpaceToDepth, Squeeze, Sub, Sum, Swish, Tanh, Tile, TopK
 // over channels, Transpose, Unsqueeze, Where, the
 // comparisons, QONNX BipolarQuant and Quant, bitcnn Binarize; and on constants what
-// exporters compute shapes and weights with: CastLike, ConstantOfShape, Expand, Range,
-// Reduce*, Size, Tile, functions of single values,
-// and those above. Opset 7 and later.
+// exporters compute shapes and weights with: CastLike, ConstantOfShape, Range, Reduce*,
+// Size, functions of single values, and those above. Opset 7 and later.
 //
 // Convolutions, pools and Resize may be one-dimensional, of batch, channels and positions:
 // images of one row. Numbers of channels (ArgMax, TopK) are float32 in a network, and

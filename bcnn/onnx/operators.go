@@ -31,6 +31,7 @@ func init() {
 		"Expand":             (*importer).expand,
 		"Flatten":            (*importer).flatten,
 		"Gather":             (*importer).gather,
+		"GatherND":           (*importer).gatherND,
 		"Gelu":               (*importer).gelu,
 		"Gemm":               (*importer).gemm,
 		"GlobalAveragePool":  alongRows((*importer).globalAveragePool),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
@@ -75,24 +76,41 @@ func tiles(h, w int) bcnn.Window {
 	return bcnn.Window{KH: h, KW: w, StrideH: h, StrideW: w, DilationH: 1, DilationW: 1}
 }
 
-// channelMean is the mean over all channels, over which dimension dim runs: a
-// convolution with ones, divided by their number.
-func (im *importer) channelMean(n *pb.Node, v *build.Value, dim int, keep bool) (build.Operand, error) {
-	ones, err := im.build.Floats(v.Shape.C)
+// ones returns so many weights of 1.
+func (im *importer) ones(n int) (bcnn.Weights, error) {
+	ones, err := im.build.Floats(n)
+	if err != nil {
+		return bcnn.Weights{}, err
+	}
+	err = im.budget.Loop(n, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			ones[i] = 1
+		}
+	})
+	return bcnn.Weights{F32: ones}, err
+}
+
+// overChannels is the sum or the mean over all channels, over which dimension dim runs:
+// a convolution with ones, for a mean divided by their number.
+func (im *importer) overChannels(n *pb.Node, v *build.Value, dim int, keep bool) (build.Operand, error) {
+	ones, err := im.ones(v.Shape.C)
 	if err != nil {
 		return build.Operand{}, err
 	}
-	for i := range ones {
-		ones[i] = 1
+	mean := n.OpType == "ReduceMean"
+	suffix := ""
+	if mean {
+		suffix = "/sum"
 	}
-	win := tiles(1, 1)
 	shape := bcnn.Shape{H: v.Shape.H, W: v.Shape.W, C: 1}
-	y := im.build.Emit(n, "/sum", bcnn.Conv2D{Window: win, Out: 1, Groups: 1, Weights: bcnn.Weights{F32: ones}}, shape, v)
-	divided, err := im.quotient(y, []float32{float32(v.Shape.C)})
-	if err != nil {
-		return build.Operand{}, err
+	y := im.build.Emit(n, suffix, bcnn.Conv2D{Window: tiles(1, 1), Out: 1, Groups: 1, Weights: ones}, shape, v)
+	if mean {
+		divided, err := im.quotient(y, []float32{float32(v.Shape.C)})
+		if err != nil {
+			return build.Operand{}, err
+		}
+		y = im.build.Emit(n, "", divided, shape, y)
 	}
-	y = im.build.Emit(n, "", divided, shape, y)
 	y.View = slices.Clone(v.View)
 	if y.View[dim] = nil; !keep {
 		y.View = edit(y.View, []int{dim}, false, nil)
@@ -100,10 +118,45 @@ func (im *importer) channelMean(n *pb.Node, v *build.Value, dim int, keep bool) 
 	return build.Operand{Value: y}, nil
 }
 
-// reduceValue imports ReduceMean and ReduceMax over heights and widths: of images, or
-// of the windows that a Reshape has made of them. A mean may be over channels, too.
+// sum emits sums over windows: a convolution of each channel with ones.
+func (im *importer) sum(n *pb.Node, v *build.Value, win bcnn.Window) (*build.Value, error) {
+	shape := pooled(v.Shape, win)
+	if err := im.build.CheckShape(shape); err != nil {
+		return nil, err
+	}
+	size, err := eval.Count([]int{v.Shape.C, win.KH, win.KW})
+	if err != nil {
+		return nil, err
+	}
+	ones, err := im.ones(size)
+	if err != nil {
+		return nil, err
+	}
+	return im.build.Emit(n, "", bcnn.Conv2D{Window: win, Out: v.Shape.C, Groups: v.Shape.C, Weights: ones}, shape, v), nil
+}
+
+// minimum emits the minimum over windows, the maximum of what is negated.
+func (im *importer) minimum(n *pb.Node, v *build.Value, win bcnn.Window) (*build.Value, error) {
+	negate := bcnn.Affine{Scale: []float32{-1}}
+	v = im.build.Emit(n, "/negative", negate, v.Shape, v)
+	y, err := im.maximum(n, v, win)
+	if err != nil {
+		return nil, err
+	}
+	return im.build.Emit(n, "/minimum", negate, y.Shape, y), nil
+}
+
+// reduceValue imports ReduceMean, ReduceSum, ReduceMax and ReduceMin over heights and
+// widths: of images, or of the windows that a Reshape has made of them. A mean and a sum
+// may be over channels, too.
 func (im *importer) reduceValue(n *pb.Node, v *build.Value) (build.Operand, error) {
-	if n.OpType != "ReduceMean" && n.OpType != "ReduceMax" {
+	over := map[string]func(*pb.Node, *build.Value, bcnn.Window) (*build.Value, error){
+		"ReduceMax": im.maximum, "ReduceMin": im.minimum, "ReduceSum": im.sum,
+		"ReduceMean": func(n *pb.Node, v *build.Value, win bcnn.Window) (*build.Value, error) {
+			return im.mean(n, v, bcnn.AvgPool{Window: win})
+		},
+	}[n.OpType]
+	if over == nil {
 		return build.Operand{}, fmt.Errorf("%w on anything but constants", errUnsupported)
 	}
 	if err := v.CheckReal(); err != nil {
@@ -125,14 +178,15 @@ func (im *importer) reduceValue(n *pb.Node, v *build.Value) (build.Operand, erro
 		return build.Operand{}, errors.New("without axes it would join the batch")
 	}
 	slices.Sort(axes)
-	if d := v.View[axes[0]]; len(axes) == 1 && n.OpType == "ReduceMean" && len(d) > 0 && view.Only(d, view.C) && view.Product(d) == v.Shape.C {
-		return im.channelMean(n, v, axes[0], keep != 0)
+	linear := n.OpType == "ReduceMean" || n.OpType == "ReduceSum"
+	if d := v.View[axes[0]]; len(axes) == 1 && linear && len(d) > 0 && view.Only(d, view.C) && view.Product(d) == v.Shape.C {
+		return im.overChannels(n, v, axes[0], keep != 0)
 	}
 	size := map[view.Axis]int{view.H: 1, view.W: 1}
 	for _, a := range axes {
 		for _, atom := range v.View[a] {
 			if size[atom.Axis] == 0 {
-				return build.Operand{}, fmt.Errorf("%s over dimension %d, which is not a height, a width or, alone, the channels of a mean, is not supported", n.OpType, a)
+				return build.Operand{}, fmt.Errorf("%s over dimension %d, which is not a height, a width or, alone, the channels of a mean or a sum, is not supported", n.OpType, a)
 			}
 			size[atom.Axis] *= atom.Size
 		}
@@ -155,12 +209,7 @@ func (im *importer) reduceValue(n *pb.Node, v *build.Value) (build.Operand, erro
 		}
 	}
 	win := tiles(size[view.H], size[view.W])
-	var y *build.Value
-	if n.OpType == "ReduceMax" {
-		y, err = im.maximum(n, v, win)
-	} else {
-		y, err = im.mean(n, v, bcnn.AvgPool{Window: win})
-	}
+	y, err := over(n, v, win)
 	if err != nil {
 		return build.Operand{}, err
 	}
@@ -180,30 +229,29 @@ func pooled(in bcnn.Shape, win bcnn.Window) bcnn.Shape {
 	}
 }
 
-// poolWindow returns the window of a pool over an image. partial says that the last
-// ones reach beyond the padding.
-func poolWindow(n *pb.Node, in bcnn.Shape) (win bcnn.Window, partial bool, err error) {
+// poolWindow returns the window of a pool over an image. Its last positions may reach
+// beyond the padding that the node asks for, which is around.
+func poolWindow(n *pb.Node, in bcnn.Shape) (win bcnn.Window, around bcnn.Padding, err error) {
 	kernel, err := n.Sizes("kernel_shape", 2, 0)
 	if err != nil {
-		return win, false, err
+		return win, around, err
 	}
 	if win, err = window(n, kernel, in.H, in.W); err != nil {
-		return win, false, err
+		return win, around, err
 	}
 	if win.DilationH != 1 || win.DilationW != 1 {
-		return win, false, errors.New("pooling with dilation is not supported")
+		return win, around, errors.New("pooling with dilation is not supported")
 	}
 	ceil, err := n.Int("ceil_mode", 0)
 	if err != nil {
-		return win, false, err
+		return win, around, err
 	}
+	around = win.Pad
 	if ceil != 0 {
-		before := win.Pad
 		win.Pad.Bottom += ceilPad(in.H, win.Pad.Top, win.Pad.Bottom, win.KH, win.StrideH)
 		win.Pad.Right += ceilPad(in.W, win.Pad.Left, win.Pad.Right, win.KW, win.StrideW)
-		partial = win.Pad != before
 	}
-	return win, partial, nil
+	return win, around, nil
 }
 
 // ceilPad returns the padding to add at the end so that a last, partial window

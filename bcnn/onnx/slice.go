@@ -6,10 +6,12 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
-// Operators that take tensors apart, and repeat constants.
+// Operators that take tensors apart, and repeat them.
 
 // slice takes bounds in attributes or inputs.
 func (im *importer) slice(n *pb.Node) (build.Operand, error) {
@@ -185,7 +187,7 @@ func (im *importer) split(n *pb.Node) (build.Operand, error) {
 }
 
 func (im *importer) tile(n *pb.Node) (build.Operand, error) {
-	t, err := im.required(n, 0)
+	r, err := im.operand(n, 0)
 	if err != nil {
 		return build.Operand{}, err
 	}
@@ -193,9 +195,128 @@ func (im *importer) tile(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
+	if r.Value != nil {
+		return im.tileValue(n, r.Value, repeats)
+	}
+	t := r.Constant
 	if len(repeats) != len(t.Dims) {
 		return build.Operand{}, fmt.Errorf("%d repeats for %d dimensions", len(repeats), len(t.Dims))
 	}
 	out, err := im.eval.Tile(t, repeats)
 	return build.Operand{Constant: out}, err
+}
+
+// expandValue repeats a value along dimensions of 1, to sizes of which 1 leaves a
+// dimension as it is.
+func (im *importer) expandValue(n *pb.Node, v *build.Value, sizes []int) (build.Operand, error) {
+	v, err := im.settledValue(v)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	for len(sizes) > 0 && len(sizes) > len(v.View) && sizes[0] == 1 {
+		sizes = sizes[1:]
+	}
+	if len(sizes) > len(v.View) {
+		return build.Operand{}, fmt.Errorf("%d dimensions for %d", len(sizes), len(v.View))
+	}
+	lead := len(v.View) - len(sizes)
+	for k, size := range sizes {
+		i := lead + k
+		if size == 1 || view.IsBatch(v.View[i]) || view.Product(v.View[i]) == size {
+			continue
+		}
+		if len(v.View[i]) != 0 || size < 1 {
+			return build.Operand{}, fmt.Errorf("dimension %d has %d positions, not %d", i, view.Product(v.View[i]), size)
+		}
+		if v, err = im.stretched(n, v, i, size); err != nil {
+			return build.Operand{}, err
+		}
+	}
+	return build.Operand{Value: v.With(n)}, nil
+}
+
+// tileValue repeats the channels of a value, or dimensions of 1.
+func (im *importer) tileValue(n *pb.Node, v *build.Value, repeats []int) (build.Operand, error) {
+	v, err := im.settledValue(v)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if len(repeats) != len(v.View) {
+		return build.Operand{}, fmt.Errorf("%d repeats for %d dimensions", len(repeats), len(v.View))
+	}
+	for i, k := range repeats {
+		switch {
+		case k == 1:
+		case k < 1 || view.IsBatch(v.View[i]):
+			return build.Operand{}, fmt.Errorf("repeats %v", repeats)
+		case len(v.View[i]) == 0:
+			v, err = im.stretched(n, v, i, k)
+		default:
+			size := v.Size(i)
+			v, err = im.copied(n, v, i, size, k, func(p int) int { return p % size })
+		}
+		if err != nil {
+			return build.Operand{}, err
+		}
+	}
+	return build.Operand{Value: v.With(n)}, nil
+}
+
+// settledValue is settled for a value.
+func (im *importer) settledValue(v *build.Value) (*build.Value, error) {
+	if err := v.CheckReal(); err != nil {
+		return nil, err
+	}
+	return im.build.Settle(v)
+}
+
+// copied picks size·times channels, over which dimension dim runs.
+func (im *importer) copied(n *pb.Node, v *build.Value, dim, size, times int, of func(p int) int) (*build.Value, error) {
+	count, err := eval.Count([]int{size, times})
+	if err != nil {
+		return nil, err
+	}
+	if err := im.budget.Charge(16 * int64(count)); err != nil {
+		return nil, err
+	}
+	positions := make([]int, count)
+	for p := range positions {
+		positions[p] = of(p)
+	}
+	return im.build.Pick(n, "", v, dim, positions)
+}
+
+// stretched repeats a value along a dimension of 1: of an image, or one that has been
+// put beside that of the channels.
+func (im *importer) stretched(n *pb.Node, v *build.Value, dim, size int) (*build.Value, error) {
+	if v.CheckImage() == nil {
+		like := v.With(n)
+		like.View = append(view.View{}, v.View...)
+		switch dim {
+		case 1:
+			like.Shape.C, like.View[dim] = size, view.Whole(view.C, size)
+		case 2:
+			like.Shape.H, like.View[dim] = size, view.Whole(view.H, size)
+		case 3:
+			like.Shape.W, like.View[dim] = size, view.Whole(view.W, size)
+		}
+		if err := im.build.CheckShape(like.Shape); err != nil {
+			return nil, err
+		}
+		return im.build.Repeated(n, v, like)
+	}
+	for i, d := range v.View {
+		if len(d) == 0 || !view.Only(d, view.C) || view.Product(d) != v.Shape.C {
+			continue
+		}
+		channels := v.Shape.C
+		out, err := im.copied(n, v, i, channels, size, func(p int) int { return p / size })
+		if err != nil {
+			return nil, err
+		}
+		out.View[i] = []view.Atom{{Axis: view.C, Stride: size, Size: channels}}
+		out.View[dim] = []view.Atom{{Axis: view.C, Stride: 1, Size: size}}
+		return out, nil
+	}
+	return nil, fmt.Errorf("dimension %d cannot be repeated (%v in memory)", dim, v.Shape)
 }

@@ -13,13 +13,14 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
+	"github.com/bitcnn/bitcnn/internal/npy"
 )
 
 // testFile is a file of LCE with an input and what LCE's interpreter makes of it.
 type testFile struct {
 	name    string
 	data    []byte
-	in, out array
+	in, out *npy.Array
 }
 
 // lceFiles reads the archive that train/lce_files.py writes.
@@ -40,7 +41,7 @@ func lceFiles(t testing.TB) []testFile {
 	for _, f := range z.File {
 		if name, ok := strings.CutSuffix(f.Name, ".tflite"); ok {
 			list = append(list, testFile{
-				name, content[f.Name], readArray(t, content[name+".in.npy"]), readArray(t, content[name+".out.npy"]),
+				name, content[f.Name], readArray(t, openArrays(t, content[name+".in.npy"]), ""), readArray(t, openArrays(t, content[name+".out.npy"]), ""),
 			})
 		}
 	}
@@ -89,12 +90,12 @@ func TestFilesOfLCE(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			net, report, err := Decode(t.Context(), f.data, Options{Name: f.name})
 			require.NoError(t, err)
-			require.Equal(t, f.in.dims, report.Inputs[0].Dims)
-			require.Equal(t, f.out.dims, report.Outputs[0].Dims)
+			require.Equal(t, f.in.Shape, report.Inputs[0].Dims)
+			require.Equal(t, f.out.Shape, report.Outputs[0].Dims)
 			y := run(t, net, report, f.in)
 			switch report.Outputs[0].Type {
 			case "FLOAT32":
-				want := values[float32](t, f.out, "<f4")
+				want := values[float32](t, f.out, "float32")
 				if net.Layers[len(net.Layers)-1].Op.Kind() == (bcnn.Softmax{}).Kind() {
 					for i, p := range bcnn.Probabilities(y) {
 						y[i] = float32(p)
@@ -106,11 +107,11 @@ func TestFilesOfLCE(t *testing.T) {
 					require.LessOrEqual(t, distance(t, y, want), 1e-6)
 				}
 			case "INT32":
-				require.Equal(t, values[int32](t, f.out, "<i4"), report.Outputs[0].Words(y))
+				require.Equal(t, values[int32](t, f.out, "int32"), report.Outputs[0].Words(y))
 			case "INT8":
-				require.Equal(t, values[int8](t, f.out, "|i1"), report.Outputs[0].Int8(y))
+				require.Equal(t, values[int8](t, f.out, "int8"), report.Outputs[0].Int8(y))
 			case "UINT8":
-				for i, q := range values[uint8](t, f.out, "|u1") {
+				for i, q := range values[uint8](t, f.out, "uint8") {
 					require.Equal(t, float32(q), y[i])
 				}
 			default:

@@ -3,6 +3,7 @@ package tflite
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,25 +12,26 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
+	"github.com/bitcnn/bitcnn/internal/npy"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 // run executes a network on one image given as the file's input: numbers, packed words
 // or 8-bit integers.
-func run(t *testing.T, net *bcnn.Network, report *Report, in array) []float32 {
+func run(t *testing.T, net *bcnn.Network, report *Report, in *npy.Array) []float32 {
 	t.Helper()
 	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	x := bcnn.Tensor{DType: net.Inputs[0].DType, N: 1, Shape: net.Inputs[0].Shape}
 	switch report.Inputs[0].Type {
 	case "FLOAT32":
-		x.F32 = values[float32](t, in, "<f4")
+		x.F32 = values[float32](t, in, "float32")
 	case "INT32":
-		x.F32 = report.Inputs[0].Signs(values[int32](t, in, "<i4"))
+		x.F32 = report.Inputs[0].Signs(values[int32](t, in, "int32"))
 	case "INT8":
-		x.U8 = report.Inputs[0].Bytes(values[int8](t, in, "|i1"))
+		x.U8 = report.Inputs[0].Bytes(values[int8](t, in, "int8"))
 	case "UINT8":
-		x.U8 = values[uint8](t, in, "|u1")
+		x.U8 = values[uint8](t, in, "uint8")
 	}
 	y, err := ref.Run(t.Context(), plan, x, nil)
 	require.NoError(t, err)
@@ -50,16 +52,18 @@ func TestOneLayerFiles(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, base, net.Name)
 			require.Equal(t, "INT32", report.Inputs[0].Type)
-			answers := readArrays(t, filepath.Join(dir, "answers", base+".npz"))
+			stored, err := os.ReadFile(filepath.Join(dir, "answers", base+".npz"))
+			require.NoError(t, err)
+			answers := openArrays(t, stored)
 			for i := range 3 {
-				in, want := answers[fmt.Sprintf("in0_%d", i)], answers[fmt.Sprintf("out0_%d", i)]
-				require.Equal(t, in.dims, report.Inputs[0].Dims)
-				require.Equal(t, want.dims, report.Outputs[0].Dims)
+				in, want := readArray(t, answers, fmt.Sprintf("in0_%d", i)), readArray(t, answers, fmt.Sprintf("out0_%d", i))
+				require.Equal(t, in.Shape, report.Inputs[0].Dims)
+				require.Equal(t, want.Shape, report.Outputs[0].Dims)
 				y := run(t, net, report, in)
 				if report.Outputs[0].Type == "INT8" {
-					require.Equal(t, values[int8](t, want, "|i1"), report.Outputs[0].Int8(y))
+					require.Equal(t, values[int8](t, want, "int8"), report.Outputs[0].Int8(y))
 				} else {
-					require.Equal(t, values[int32](t, want, "<i4"), report.Outputs[0].Words(y))
+					require.Equal(t, values[int32](t, want, "int32"), report.Outputs[0].Words(y))
 				}
 			}
 			plan, err := bcnn.Lower(context.Background(), net, bcnn.LowerOptions{})

@@ -1,72 +1,39 @@
 package tflite
 
 import (
-	"archive/zip"
 	"bytes"
-	"encoding/binary"
-	"io"
-	"regexp"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/internal/npy"
 )
 
-// array is an array of NumPy in C order, little-endian.
-type array struct {
-	dtype string // such as "<f4"
-	dims  []int
-	data  []byte
-}
-
-var npyHeader = regexp.MustCompile(`'descr': '([^']*)', 'fortran_order': False, 'shape': \(([^)]*)\)`)
-
-// readArrays reads the arrays of an .npz file.
-func readArrays(t *testing.T, file string) map[string]array {
+// openArrays opens an .npz file, or an .npy file, whose one array has no name.
+func openArrays(t testing.TB, data []byte) *npy.File {
 	t.Helper()
-	z, err := zip.OpenReader(file)
+	f, err := npy.Open(bytes.NewReader(data), int64(len(data)))
 	require.NoError(t, err)
-	defer z.Close()
-	out := map[string]array{}
-	for _, f := range z.File {
-		r, err := f.Open()
-		require.NoError(t, err)
-		data, err := io.ReadAll(r)
-		require.NoError(t, err)
-		require.NoError(t, r.Close())
-		out[strings.TrimSuffix(f.Name, ".npy")] = readArray(t, data)
-	}
-	return out
+	return f
 }
 
-// readArray reads an .npy file.
-func readArray(t testing.TB, data []byte) array {
+// readArray reads an array of a file.
+func readArray(t testing.TB, f *npy.File, name string) *npy.Array {
 	t.Helper()
-	require.True(t, bytes.HasPrefix(data, []byte("\x93NUMPY\x01\x00")))
-	n := 10 + int(binary.LittleEndian.Uint16(data[8:]))
-	m := npyHeader.FindStringSubmatch(string(data[:n]))
-	require.NotNil(t, m, "%s", data[:n])
-	a := array{dtype: m[1], data: data[n:]}
-	for d := range strings.SplitSeq(m[2], ",") {
-		if d = strings.TrimSpace(d); d != "" {
-			size, err := strconv.Atoi(d)
-			require.NoError(t, err)
-			a.dims = append(a.dims, size)
-		}
-	}
+	a, err := f.Read(name)
+	require.NoError(t, err)
 	return a
 }
 
-// values decodes an array whose elements have the type T.
-func values[T any](t *testing.T, a array, dtype string) []T {
+// values decodes an array whose elements have a type of NumPy that T is.
+func values[T int8 | uint8 | int32 | float32](t testing.TB, a *npy.Array, typ string) []T {
 	t.Helper()
-	require.Equal(t, dtype, a.dtype)
-	n := 1
-	for _, d := range a.dims {
-		n *= d
+	require.Equal(t, typ, a.Type())
+	numbers := make([]float64, a.Len())
+	require.NoError(t, npy.Values(numbers, a, 0))
+	out := make([]T, len(numbers))
+	for i, v := range numbers {
+		out[i] = T(v)
 	}
-	out := make([]T, n)
-	require.NoError(t, binary.Read(bytes.NewReader(a.data), binary.LittleEndian, out))
 	return out
 }

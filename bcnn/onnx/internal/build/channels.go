@@ -9,6 +9,9 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
+// ErrPixels says that a constant has more than one number for a channel.
+var ErrPixels = errors.New("a constant that varies over the height or width of an image is not supported")
+
 // Broadcast is perChannel for a value that may become a vector for it.
 func (b *Builder) Broadcast(v *Value, t *eval.Tensor, n *pb.Node) (*Value, []float32, error) {
 	list, ok, err := b.perChannel(v, t)
@@ -21,7 +24,7 @@ func (b *Builder) Broadcast(v *Value, t *eval.Tensor, n *pb.Node) (*Value, []flo
 		v = flat
 	}
 	if err == nil && !ok {
-		err = errors.New("a constant that varies over the height or width of an image is not supported")
+		err = ErrPixels
 	}
 	return v, list, err
 }

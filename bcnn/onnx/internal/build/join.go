@@ -35,6 +35,15 @@ func (b *Builder) channelled(v *Value, dim int, n *pb.Node) (*Value, error) {
 	return v, nil
 }
 
+// Whole is channelled for constants that are to have the form of a value.
+func (b *Builder) Whole(n *pb.Node, v *Value, dim int) (*Value, error) {
+	v, err := b.Settle(v)
+	if err != nil {
+		return nil, err
+	}
+	return b.channelled(v, dim, n)
+}
+
 // Pick returns a value whose dimension dim, which must run over all channels, has the
 // given positions of it, and zeros where one is −1.
 func (b *Builder) Pick(n *pb.Node, suffix string, v *Value, dim int, positions []int) (*Value, error) {

@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
@@ -105,6 +106,21 @@ func (v *Value) Shifted(n *pb.Node, by float64) *Value {
 	out := v.With(n)
 	out.Stairs = &s
 	return out
+}
+
+// OneStep is stairs of two whole numbers as a step, whose values may be anything: 2q − 1
+// is ±1 where q is 0 or 1. ok is false for other values.
+func (b *Builder) OneStep(v *Value) (out *Value, ok bool, err error) {
+	s := v.Stairs
+	if s == nil || s.hi-s.lo != 1 || s.channels != 1 || v.Type != pb.Float {
+		return nil, false, nil
+	}
+	t := reached(func(x float32) bool { return s.level(0, x) > s.lo })
+	value := func(k float64) *eval.Tensor {
+		return eval.Scalar(pb.Float, float64(v.gain()*float32(k+s.shift)+v.Offset))
+	}
+	r, err := b.Threshold(v.Node, s.base, eval.Scalar(pb.Float, float64(t)), value(s.lo), value(s.hi), value(s.hi))
+	return r.Value, err == nil, err
 }
 
 // Converted is stairs as another type that holds all of their whole numbers; ok is

@@ -1,0 +1,144 @@
+package bmxnet
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/budget"
+)
+
+// Values and weights of several bits, as BMXNet rounds them: of x from 0 to 1,
+// round((2^k − 1)·x)/(2^k − 1) in float32, halves away from 0.
+
+// mostActBits and mostWeightBits are how many bits of a value are levels of a
+// bcnn.Network, and of a weight small integers.
+const (
+	mostActBits    = 8
+	mostWeightBits = 7
+)
+
+// top is the highest level of k bits.
+func top(k int) int { return 1<<k - 1 }
+
+// rounded is the level of x among those of k bits.
+func rounded(x float32, k int) int {
+	return int(math.Round(float64(float32(float32(top(k)) * x))))
+}
+
+// leastOf returns the least float32 from 0 to 1 of which the level is n or more.
+func leastOf(n, k int) float32 {
+	x := float32((float64(n) - 0.5) / float64(top(k))) // or next to it
+	for rounded(x, k) < n {
+		x = math.Nextafter32(x, 2)
+	}
+	for below := math.Nextafter32(x, 0); rounded(below, k) >= n; below = math.Nextafter32(x, 0) {
+		x = below
+	}
+	return x
+}
+
+// levels returns a value limited to 0 to 1 as whole numbers of k bits, 2^k − 1 for 1.
+// Layers that read the same value share them.
+func (im *importer) levels(n *node, v value, k int) (value, error) {
+	key := quantised{v.layer, k}
+	if q, ok := im.quantised[key]; ok {
+		q.vector = v.vector
+		return q, nil
+	}
+	if err := im.budget.Charge(16 * int64(top(k))); err != nil {
+		return v, err
+	}
+	q := v
+	q.binary = false
+	op := bcnn.Quantize{Levels: top(k) + 1, Thresholds: make([]float32, top(k))}
+	for i := range op.Thresholds {
+		op.Thresholds[i] = leastOf(i+1, k)
+	}
+	q, err := im.emit(n, "/levels", op, q, v)
+	im.quantised[key] = q
+	return q, err
+}
+
+// quantised is the key of levels: a layer, and how many bits.
+type quantised struct{ layer, bits int }
+
+// quantize returns a value as QActivation rounds it to k bits.
+func (im *importer) quantize(n *node, v value, k int) (value, error) {
+	q, err := im.levels(n, v, k)
+	if err != nil {
+		return q, err
+	}
+	return im.pointwise(n, "", bcnn.Affine{Scale: []float32{float32(1 / float64(top(k)))}}, q)
+}
+
+// integers returns weights of k bits as odd integers from 1 − 2^k to 2^k − 1, which
+// stand for the values from −1 to 1: 2·round((2^k − 1)·(tanh(w)/(2·max|tanh|) + ½)) −
+// (2^k − 1).
+func (f *filters) integers(b *budget.Budget, k int) ([]int8, error) {
+	values, err := f.floats(b)
+	if err != nil {
+		return nil, err
+	}
+	const work = 16 // for a tanh
+	if err := b.Charge(work * int64(len(values))); err != nil {
+		return nil, err
+	}
+	most := float32(0)
+	for i, w := range values {
+		values[i] = float32(math.Tanh(float64(w)))
+		most = max(most, values[i], -values[i])
+	}
+	if !(most > 0) {
+		return nil, errors.New("its weights are all 0, or no numbers")
+	}
+	list := make([]int8, 0, len(values))
+	err = f.reorder(b, func(_, _, _, from int) {
+		list = append(list, int8(2*rounded(float32(values[from]/(2*most))+0.5, k)-top(k)))
+	})
+	return list, err
+}
+
+// lowBit returns the weights of a layer of several bits, the factor that makes sums of
+// them those of BMXNet, and its input.
+func (im *importer) lowBit(n *node, f *filters, p precision, dense bool, v value) (bcnn.Weights, float32, value, error) {
+	var w bcnn.Weights
+	var err error
+	steps := 1.0
+	switch {
+	case p.weight == 1:
+		w, _, err = f.binary(im.budget, dense)
+	default:
+		w.Int8, err = f.integers(im.budget, p.weight)
+		steps = float64(top(p.weight))
+	}
+	if err != nil {
+		return w, 0, v, err
+	}
+	from := &im.nodes[n.inputs[0][0]]
+	switch {
+	case p.act == full:
+	case p.act == 1:
+		v, err = im.sign(from, v)
+	default:
+		v, err = im.levels(from, v, p.act)
+		steps *= float64(top(p.act))
+	}
+	return w, float32(1 / steps), v, err
+}
+
+// checkBits refuses what has no layer.
+func (p precision) checkBits() error {
+	switch {
+	case p.act < full && p.act > mostActBits:
+		return fmt.Errorf("activations of %d bits are not supported, want act_bit 1 to %d, or %d", p.act, mostActBits, full)
+	case p.weight < full && p.weight > mostWeightBits:
+		return fmt.Errorf("weights of %d bits are not supported, want weight_bit 1 to %d, or %d", p.weight, mostWeightBits, full)
+	case p.weight == full && p.act < full:
+		return errors.New("activations of few bits with real weights are not supported")
+	case p.packed && !p.binary && !(p.weight == 1 && p.act == full):
+		return errors.New("packed weights of several bits, or for activations of several, are not supported")
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package build
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+)
+
+// Values that are repeated along dimensions of 1, and constants as values.
+
+// indices allocates n indices of a layer.
+func (b *Builder) indices(n int) ([]int32, error) {
+	if err := b.budget.Charge(8 * int64(n)); err != nil { // and for the loop that sets them
+		return nil, err
+	}
+	return make([]int32, n), nil
+}
+
+// span returns the positions from start on, each step after the one before.
+func (b *Builder) span(start, step, n int) ([]int32, error) {
+	list, err := b.indices(n)
+	for i := range list {
+		list[i] = int32(start + i*step)
+	}
+	return list, err
+}
+
+// Repeated returns a value of the shape and the view of another, of which it has some
+// dimensions, and 1 for the others.
+func (b *Builder) Repeated(n *pb.Node, v, like *Value) (*Value, error) {
+	fits := len(v.View) == len(like.View)
+	for i := 0; fits && i < len(v.View); i++ {
+		fits = len(v.View[i]) == 0 || slices.Equal(v.View[i], like.View[i])
+	}
+	s, to := v.Shape, like.Shape
+	if !fits || s.C != to.C && s.C != 1 || s.H != to.H && s.H != 1 || s.W != to.W && s.W != 1 {
+		return nil, fmt.Errorf("%v cannot be repeated to %v (in memory)", s, to)
+	}
+	if s.C != to.C {
+		index, err := b.indices(to.C)
+		if err != nil {
+			return nil, err
+		}
+		v = b.Emit(n, "/channels", bcnn.Channels{Index: index}, bcnn.Shape{H: s.H, W: s.W, C: to.C}, v)
+	}
+	if s.H != to.H || s.W != to.W {
+		step := [2]int{1, 1}
+		if s.H == 1 {
+			step[0] = 0
+		}
+		if s.W == 1 {
+			step[1] = 0
+		}
+		rows, err := b.span(0, step[0], to.H)
+		if err != nil {
+			return nil, err
+		}
+		cols, err := b.span(0, step[1], to.W)
+		if err != nil {
+			return nil, err
+		}
+		if v, err = b.Pixels(n, "/pixels", v, bcnn.Pixels{Rows: rows, Cols: cols}); err != nil {
+			return nil, err
+		}
+	}
+	out := v.With(n)
+	out.View = like.View
+	return out, nil
+}
+
+// Constant returns a constant as a value of the height, the width and the view of
+// another, and with its channels, or where dim is no dimension of the batch or of pixels
+// with so many as the constant has there.
+func (b *Builder) Constant(n *pb.Node, t *eval.Tensor, like *Value, dim int) (*Value, error) {
+	shape, seen := like.Shape, slices.Clone(like.View)
+	lead := len(seen) - len(t.Dims)
+	if lead < 0 || t.Type != pb.Float {
+		return nil, fmt.Errorf("a constant of %v %v for %v", t.Type, t.Dims, like.Shape)
+	}
+	if dim >= 0 {
+		if dim < lead {
+			return nil, fmt.Errorf("a constant of dimensions %v", t.Dims)
+		}
+		shape.C = t.Dims[dim-lead]
+		seen[dim] = view.Whole(view.C, shape.C)
+	}
+	if shape.C < 1 {
+		return nil, errors.New("an empty constant")
+	}
+	if err := b.CheckShape(shape); err != nil {
+		return nil, err
+	}
+	across := make([]bool, len(t.Dims)) // along which it may not vary: the batch, and pixels
+	for i, size := range t.Dims {
+		d := seen[lead+i]
+		across[i] = view.IsBatch(d) || !view.Only(d, view.C)
+		if !view.IsBatch(d) && size != 1 && size != view.Product(d) {
+			return nil, fmt.Errorf("a constant of dimensions %v does not fit", t.Dims)
+		}
+	}
+	given := t.Dims
+	t, err := b.eval.Collapse(t, across)
+	if err != nil {
+		return nil, err
+	}
+	pixels := false
+	for i, size := range t.Dims {
+		if size != 1 && view.IsBatch(seen[lead+i]) {
+			return nil, fmt.Errorf("a constant of dimensions %v, which differs by image", given)
+		}
+		pixels = pixels || size != 1 && across[i]
+	}
+	values := shape.C
+	if pixels {
+		values = shape.Values()
+	}
+	const work = 16 // for the place of one number
+	if err := b.budget.Charge(work * int64(values) * int64(len(t.Dims)+1)); err != nil {
+		return nil, err
+	}
+	list, err := b.Floats(values)
+	if err != nil {
+		return nil, err
+	}
+	zeros := true
+	for i := range list {
+		at := map[view.Axis]int{view.H: i / shape.C / shape.W, view.W: i / shape.C % shape.W, view.C: i % shape.C}
+		from := 0
+		for k, size := range t.Dims {
+			pos := 0
+			if size != 1 {
+				for _, a := range seen[lead+k] {
+					pos = pos*a.Size + at[a.Axis]/a.Stride%a.Size
+				}
+			}
+			from = from*size + pos
+		}
+		x := t.At(from)
+		if x-x != 0 {
+			return nil, fmt.Errorf("the constant holds %v", x)
+		}
+		list[i] = float32(x)
+		zeros = zeros && x == 0
+	}
+	// Zeros of what there is, so that nothing of it is left.
+	from := like
+	if pixels && like.Shape.Pixels() > 1 {
+		if from, err = b.Pixels(n, "/pixel", like, bcnn.Pixels{Rows: []int32{0}, Cols: []int32{0}}); err != nil {
+			return nil, err
+		}
+	}
+	none, err := b.indices(values)
+	if err != nil {
+		return nil, err
+	}
+	for i := range none {
+		none[i] = -1
+	}
+	out := b.Emit(n, "/zeros", bcnn.Channels{Index: none}, bcnn.Shape{H: from.Shape.H, W: from.Shape.W, C: values}, from)
+	if !zeros {
+		out = b.Emit(n, "/constant", bcnn.Affine{Bias: list}, out.Shape, out)
+	}
+	if pixels && shape.Pixels() > 1 {
+		rows, err := b.span(0, 1, shape.H)
+		if err != nil {
+			return nil, err
+		}
+		cols, err := b.span(0, 1, shape.W)
+		if err != nil {
+			return nil, err
+		}
+		if out, err = b.Pixels(n, "/image", out, bcnn.Pixels{Rows: rows, Cols: cols, BlockH: shape.H, BlockW: shape.W}); err != nil {
+			return nil, err
+		}
+	}
+	out.View = seen
+	return out, nil
+}
