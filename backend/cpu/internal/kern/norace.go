@@ -5,3 +5,5 @@ package kern
 func Annotated(set *Set) *Set { return set }
 
 func annotateConv(*ConvJob, *WideFilter, *filterBlock, int, int) {}
+
+func annotatePlanes(*ConvJob, *WideFilter, *filterBlock, int, int) {}

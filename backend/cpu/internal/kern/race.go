@@ -79,6 +79,11 @@ func annotateElementwise(s, set *Set) {
 		reads(t)
 		set.ThresholdFloat(dst, step, sums, stride, t, pixels)
 	}
+	s.AddTwice = func(dst, src []int32) {
+		writes(dst[:len(src)])
+		reads(src)
+		set.AddTwice(dst, src)
+	}
 	s.Or = func(dst, src []uint64) {
 		writes(dst[:len(src)])
 		reads(src)
@@ -226,6 +231,23 @@ func annotateConv(j *ConvJob, w *WideFilter, b *filterBlock, size, group int) {
 	patch := j.rows*j.run + (j.rows-1)*j.skip
 	runtime.RaceReadRange(unsafe.Add(j.Src, first), int(uintptr(last-first)+patch))
 	reads(w.data[b.offset:][:b.size])
+}
+
+// annotatePlanes is annotateConv for planes.
+func annotatePlanes(j *ConvJob, w *WideFilter, b *filterBlock, in, out int) {
+	if out == 0 {
+		annotateConv(j, w, b, 4*b.Outputs, in)
+		return
+	}
+	annotateConv(j, w, b, 8, in)
+	for p, class := range unsafe.Slice(j.Class, j.Pixels) {
+		for k := range 1<<out - 1 {
+			runtime.RaceReadRange(unsafe.Add(j.Table, uintptr(class)+uintptr(k)*j.Next), 4*b.Outputs)
+		}
+		for k := range out {
+			runtime.RaceWriteRange(unsafe.Add(j.Dst, uintptr(p/in)*j.DstStep+uintptr(k)*j.DstPlane), 8)
+		}
+	}
 }
 
 // readPatches is all from the first patch to the end of the last one.

@@ -25,6 +25,8 @@ const (
 	JobDst      = 104
 	JobAt       = 112
 	JobClass    = 120
+	JobNext     = 128
+	JobDstPlane = 136
 )
 
 // Offsets of the fields of kern.DotJob and kern.FMAJob.
