@@ -9,9 +9,9 @@ import (
 
 // border computes the border classes of a convolution on bits from an image of
 // shape in to one of shape out, before any pooling. It returns nil where a border
-// of 0 bits (−1) is already right: padding of −1, or no padded tap.
+// of 0 bits is already right: padding of what they stand for, or no padded tap.
 func (lo *lowering) border(c *ConvStep, in, out Shape) (*Border, error) {
-	if c.PadValue == -1 || c.Pad == (Padding{}) {
+	if c.PadValue == c.zeroBits() || c.Pad == (Padding{}) {
 		return nil, nil
 	}
 	if err := lo.hold(8 * (int64(out.H) + int64(out.W))); err != nil {
@@ -27,8 +27,7 @@ func (lo *lowering) border(c *ConvStep, in, out Shape) (*Border, error) {
 		return nil, err
 	}
 	b.Correction = make([]int32, b.Rows*b.Cols*c.Out)
-	// A 0 bit adds −w; 0 instead of it is +w, and +1 is +2w.
-	factor := int32(c.PadValue + 1)
+	factor := int32(c.PadValue - c.zeroBits())
 	group := in.C / c.Groups
 	words := bits.Words(group)
 	sums := newWindowSums(c.KH, c.KW)
@@ -54,6 +53,9 @@ func (lo *lowering) border(c *ConvStep, in, out Shape) (*Border, error) {
 	}
 	return b, nil
 }
+
+// zeroBits is what 0 bits in all planes stand for: −1 without planes.
+func (c *ConvStep) zeroBits() int { return 1 - 1<<max(c.InPlanes, 1) }
 
 // windowSums gives the sum of any rectangle of a window's taps from four sums
 // of those that begin at the first tap (a summed-area table), so that a border

@@ -19,13 +19,13 @@ func TestLevels(t *testing.T) {
 		want []string
 	}{
 		"ternary": {draw(bcnn.Float32, 3, 3, 2).add("q", ternary).add("c", bcnn.Conv2D{Window: window, Out: 4, Weights: signs}),
-			[]string{"[0] sign q → 3×3×4 bits", "[1] conv c → 3×3×4 float32 scaled"}},
+			[]string{"[0] sign q → 6×3×2 bits", "[1] conv c → 3×3×4 float32 scaled"}},
 		"ternary weights": {draw(bcnn.Float32, 3, 3, 2).add("s", bcnn.Sign{Zero: bcnn.ZeroIsPlus}).
 			add("c", bcnn.Conv2D{Window: window, Out: 4, Weights: bcnn.Weights{Int8: []int8{1, 0, -1, 1, 1, 1, 0, 0}}}),
 			[]string{"[0] sign s → 3×3×2 bits", "[1 1] concat concat → 3×3×4 bits", "[2] conv c → 3×3×4 float32 scaled"}},
 		"behind short sums": {draw(bcnn.Float32, 3, 3, 2).add("s", bcnn.Sign{Zero: bcnn.ZeroIsPlus}).add("c", bcnn.Conv2D{Window: window, Out: 4, Weights: signs}).
 			add("p", bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}}).add("q", ternary).add("d", bcnn.Dense{Out: 4, Weights: signs}),
-			[]string{"[0] sign s → 3×3×2 bits", "[1] conv c+p+q → 1×1×8 bits pool 2×2", "[2] dense d → 1×1×4 float32 scaled"}},
+			[]string{"[0] sign s → 3×3×2 bits", "[1] conv c+p+q → 2×1×4 bits pool 2×2", "[2] dense d → 1×1×4 float32 scaled"}},
 		"too many bits": {draw(bcnn.Float32, 3, 3, 2).add("q", four).add("c", bcnn.Conv2D{Window: window, Out: 4, Weights: byEight}),
 			[]string{"[0] quantize q → 3×3×2 float32", "[1] conv c → 3×3×4 float32"}},
 		"read as numbers": {draw(bcnn.Float32, 3, 3, 2).add("q", ternary).add("r", bcnn.ReLU{}),

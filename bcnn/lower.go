@@ -330,7 +330,7 @@ func (lo *lowering) shape(v value) Shape {
 	}
 	shape := lo.plan.Tensors[v.tensor].Shape
 	if v.levels != nil {
-		shape.C /= v.levels.bits
+		shape.H /= v.levels.planes
 	}
 	return shape
 }

@@ -25,7 +25,7 @@ func (lo *lowering) dense(v value, i int, op Dense) (value, error) {
 		}
 		v = value{tensor: t}
 	}
-	s := lo.plan.Tensors[v.tensor].Shape
+	s := lo.shape(v)
 	conv := &ConvStep{
 		Window: Window{KH: s.H, KW: s.W, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1},
 		Out:    op.Out, Groups: 1, Dense: true,
@@ -144,7 +144,7 @@ func (lo *lowering) exact(v value) error {
 // can have.
 func (lo *lowering) bound(v value) int64 {
 	in := lo.plan.Tensors[v.convIn]
-	k := v.conv.taps(in.Shape.C)
+	k := v.conv.taps(in.Shape.C) * int64(v.conv.largest())
 	if in.DType == Uint8 {
 		z := int64(v.conv.ZeroPoint)
 		k *= max(z, 255-z)
@@ -157,7 +157,7 @@ func (lo *lowering) emitConv(v value, layers []int, d DType, s Shape) (int, erro
 	in := lo.plan.Tensors[v.convIn]
 	if in.DType == Bits {
 		var err error
-		if v.conv.Border, err = lo.border(v.conv, in.Shape, v.out); err != nil {
+		if v.conv.Border, err = lo.border(v.conv, v.conv.Image(in.Shape), v.out); err != nil {
 			return 0, err
 		}
 	}

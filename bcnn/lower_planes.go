@@ -2,61 +2,44 @@ package bcnn
 
 import (
 	"math"
+	mathbits "math/bits"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
-// Values of several levels flow as bits, in unary: a value that reaches n of the
-// thresholds of its channel has n bits of 1, all of the same weight. So
+// Values of several levels flow as bit planes (see ConvStep), of the number of
+// thresholds that they reach. So
 //
-//   - every bit is a threshold of the layers in front, like the bit of a sign;
-//   - a maximum is an OR, bit by bit;
-//   - the product with weights that are a sum of ±1 is one binary product over more
-//     channels: the weights repeated for the bits, the bits for the weights.
-//
-// The bits of a channel lie side by side, so that groups of channels, flattened
-// images and windows are what they were.
+//   - a convolution with ±1 weights is one binary product for every plane, times its
+//     power of 2;
+//   - weights that are a sum of ±1 are weights over more channels, which are repeated for
+//     the parts of a weight.
 
-// levels says what a tensor of bits stands for: with s the bits of a channel as ±1,
+// levels says what planes stand for: with S = Σ 2^j·(±1 of bit j),
 //
-//	x = (Σ s + bits·from) / 2
+//	x = (S + offset) / 2
 //
-// from is 0 where the levels lie around 0, as many on both sides, +1 where they begin
-// at 0, and −1 where they end there. So there is one value for s that, in all bits,
-// stands for a padded tap, which is 0: −from, and as it is neither of both for 0, the
-// tap is left out.
-type levels struct {
-	bits int // of a channel
-	from int
-}
+// A padded tap, which is 0, has S = −offset.
+type levels struct{ planes, offset int }
 
-// numbering returns how levels from low to high are written in unary, with how many
-// bits before those of their thresholds that are always 1, and behind, never.
-func numbering(low, high int) (l levels, always, never int) {
-	switch {
-	case low >= 0:
-		return levels{high, 1}, low, 0
-	case high <= 0:
-		return levels{-low, -1}, 0, -high
+// planesOf returns the planes for so many levels from low on.
+func planesOf(low, count int) levels {
+	planes := mathbits.Len(uint(count - 1))
+	if planes == 1 && (low < -1 || low > 0) { // whose padding is neither of both, nor between
+		planes = 2
 	}
-	most := max(-low, high)
-	return levels{bits: 2 * most}, most + low, most - high
+	return levels{planes: planes, offset: 2*low + 1<<planes - 1}
 }
 
-// mostPlanes is how many binary products may stand for one: beyond it, float32 is
+// mostProducts is how many binary products may stand for one: beyond it, float32 is
 // about as fast.
-const mostPlanes = 16
+const mostProducts = 16
 
-// mostRepeated is how many products of bits are worth being computed again for each
-// further bit of the result, before the sums go through memory instead.
-const mostRepeated = 1 << 13
-
-// quantize makes the bits of levels.
+// quantize makes planes of levels.
 func (lo *lowering) quantize(v value, i int, op Quantize) (value, error) {
-	n := op.Levels - 1
-	l, always, never := numbering(op.Low, op.Low+n)
-	if wanted, err := lo.wanted(i, l.bits); err != nil || !wanted {
+	l := planesOf(op.Low, op.Levels)
+	if wanted, err := lo.wanted(i, l.planes); err != nil || !wanted {
 		if err != nil {
 			return v, err
 		}
@@ -71,35 +54,24 @@ func (lo *lowering) quantize(v value, i int, op Quantize) (value, error) {
 	if err != nil {
 		return v, err
 	}
-	again := l.bits == 1
-	if v.conv != nil && v.conv.F32 == nil {
-		again = int64(l.bits-1)*v.conv.taps(lo.plan.Tensors[v.convIn].Shape.C) <= mostRepeated
-	}
-	if v.conv == nil || !lo.fused || !again {
+	if !lo.fused || v.conv == nil || v.conv.F32 != nil || lo.plan.Tensors[v.convIn].DType != Bits {
 		if v, err = lo.numbers(v); err != nil {
 			return v, err
 		}
 	}
-	if !uniform(v.chain) && n*(1+len(v.chain))*searchSteps > workPerByte*bytesPerChannel(v.chain) {
+	if !uniform(v.chain) && (op.Levels-1)*(1+len(v.chain))*searchSteps > workPerByte*bytesPerChannel(v.chain) {
 		t, err := lo.float(v) // or every layer would take longer than its size explains
 		if err != nil {
 			return v, err
 		}
 		v = value{tensor: t, flat: v.flat}
 	}
-	cuts, err := lo.decideLevels(v, op, l, always, never)
+	cuts, err := lo.decideLevels(v, op, l.planes)
 	if err != nil {
 		return v, err
 	}
-	if p := poolAt(v.chain); p < len(v.chain) {
-		v.chain = slices.Clone(v.chain)
-		v.chain[p].out.C *= l.bits
-	}
 	var out value
 	if v.conv != nil {
-		if err := lo.repeatFilters(&v, l.bits); err != nil {
-			return v, err
-		}
 		out, err = lo.convBits(v, i, cuts)
 	} else {
 		layers := append(layersApart(v.chain), i)
@@ -114,10 +86,10 @@ func (lo *lowering) quantize(v value, i int, op Quantize) (value, error) {
 		threshold := cuts.threshold
 		threshold.Flip = cuts.before.words()
 		shape := lo.shape(v)
-		shape.C *= l.bits
-		out.tensor, err = lo.emit(&SignStep{Threshold: threshold}, layers, Bits, shape, v.tensor)
+		shape.H *= l.planes
+		out.tensor, err = lo.emit(&SignStep{Threshold: threshold, Planes: l.planes}, layers, Bits, shape, v.tensor)
 		if p := poolAt(v.chain); err == nil && p < len(v.chain) {
-			out.tensor, err = lo.emitPool(v.chain[p], cuts.after.words(), out.tensor)
+			out.tensor, err = lo.emitPool(v.chain[p], l.planes, cuts.after.words(), out.tensor)
 		}
 	}
 	if err != nil {
@@ -133,8 +105,11 @@ func (lo *lowering) quantize(v value, i int, op Quantize) (value, error) {
 	return out, nil
 }
 
-// wanted reports whether a layer reads levels of so many bits as bits.
-func (lo *lowering) wanted(i, levelBits int) (bool, error) {
+// wanted reports whether a layer reads levels of so many planes as bits.
+func (lo *lowering) wanted(i, planes int) (bool, error) {
+	if planes > MaxPlanes {
+		return false, nil
+	}
 	for _, reader := range lo.next[i] {
 		var w Weights
 		op := lo.net.Layers[reader].Op
@@ -143,7 +118,7 @@ func (lo *lowering) wanted(i, levelBits int) (bool, error) {
 		}
 		switch op := op.(type) {
 		case MaxPool, Flatten, Pixels:
-			if yes, err := lo.wanted(reader, levelBits); yes || err != nil {
+			if yes, err := lo.wanted(reader, planes); yes || err != nil {
 				return yes, err
 			}
 			continue
@@ -161,35 +136,38 @@ func (lo *lowering) wanted(i, levelBits int) (bool, error) {
 			}
 			parts, _ = unary(w.Int8)
 		}
-		if !w.real() && parts*levelBits <= mostPlanes {
+		if !w.real() && parts*planes <= mostProducts {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// decideLevels turns a pending chain and thresholds into a decision for each bit of
-// each channel, of which so many are always 1 and so many never.
-func (lo *lowering) decideLevels(v value, op Quantize, l levels, always, never int) (decisions, error) {
+// decideLevels turns a pending chain and thresholds into the decisions for every channel,
+// for numbers of so many planes. What is missing to 2^planes − 1 thresholds is never
+// reached. Where the chain falls, numbers are counted from above and flipped: those in
+// ascending order are those of the levels from the highest on, and what is missing is
+// always reached.
+func (lo *lowering) decideLevels(v value, op Quantize, planes int) (decisions, error) {
 	n, channels := op.Levels-1, lo.shape(v).C
-	values := channels * l.bits
-	if err := lo.hold(4*int64(values) + 16*int64(bits.Words(values))); err != nil {
+	all := 1<<planes - 1
+	if err := lo.hold(4*int64(all)*int64(channels) + 16*int64(bits.Words(channels))); err != nil {
 		return decisions{}, err
 	}
-	out := decisions{before: newFlips(values), after: newFlips(values)}
+	out := decisions{planes: planes, before: newFlips(channels), after: newFlips(channels)}
 	d := lo.domain(v)
 	lowest, highest := cut{i32: math.MinInt32, f32: float32(math.Inf(-1))}, cut{i32: math.MaxInt32, f32: float32(math.Inf(1))}
-	set := func(at int, to cut) {
+	set := func(k, c int, to cut) {
 		if d.float {
-			out.threshold.F32[at] = to.f32
+			out.threshold.F32[k*channels+c] = to.f32
 		} else {
-			out.threshold.I32[at] = to.i32
+			out.threshold.I32[k*channels+c] = to.i32
 		}
 	}
 	if d.float {
-		out.threshold.F32 = make([]float32, values)
+		out.threshold.F32 = make([]float32, all*channels)
 	} else {
-		out.threshold.I32 = make([]int32, values)
+		out.threshold.I32 = make([]int32, all*channels)
 	}
 	shared := len(op.Thresholds) == n
 	once := shared && uniform(v.chain)
@@ -206,48 +184,35 @@ func (lo *lowering) decideLevels(v value, op Quantize, l levels, always, never i
 			for k, t := range thresholds {
 				decided[k] = decide(v.chain, func(y float64) bool { return y >= float64(t) }, c, d, v.conv != nil)
 			}
-		}
-		at := c * l.bits
-		for k := range always {
-			set(at+k, lowest)
-		}
-		at += always
-		for k, dec := range decided {
-			set(at+k, dec.cut)
-			out.before.set(at+k, dec.before)
-			out.after.set(at+k, dec.after)
-		}
-		for k := range never {
-			set(at+n+k, highest)
-		}
-		if decided[0].negate { // all are, or none
-			for k := range l.bits {
-				out.negate = append(out.negate, c*l.bits+k)
+			if decided[0].before != decided[0].after {
+				slices.Reverse(decided)
 			}
+		}
+		// All decisions of a channel have the same direction.
+		first := decided[0]
+		if first.before != first.after {
+			for k := range all - n {
+				set(k, c, lowest)
+			}
+			for k, dec := range decided {
+				set(all-n+k, c, dec.cut)
+			}
+		} else {
+			for k := range all {
+				if k < n {
+					set(k, c, decided[k].cut)
+				} else {
+					set(k, c, highest)
+				}
+			}
+		}
+		out.before.set(c, first.before)
+		out.after.set(c, first.after)
+		if first.negate {
+			out.negate = append(out.negate, c)
 		}
 	}
 	return out, nil
-}
-
-// repeatFilters computes every output channel of a pending convolution n times.
-func (lo *lowering) repeatFilters(v *value, n int) error {
-	if n == 1 {
-		return nil
-	}
-	conv := v.conv
-	if err := lo.hold(8 * int64(n) * int64(len(conv.Bits))); err != nil {
-		return err
-	}
-	words := len(conv.Bits) / conv.Out
-	repeated := make([]uint64, 0, n*len(conv.Bits))
-	for o := range conv.Out {
-		for range n {
-			repeated = append(repeated, conv.Bits[o*words:][:words]...)
-		}
-	}
-	conv.Bits, conv.Out, conv.Copies = repeated, n*conv.Out, n
-	v.out.C *= n
-	return nil
 }
 
 // bytesPerChannel is what the layers of a chain hold for each channel.
@@ -282,28 +247,21 @@ func (lo *lowering) numbers(v value) (value, error) {
 	return v, err
 }
 
-// plain returns a value without levels: sums over the bits of every channel that are
+// plain returns a value without levels: sums over the planes of every channel that are
 // still to be made.
 func (lo *lowering) plain(v value) (value, error) {
 	if v.levels == nil {
 		return v, nil
 	}
 	l, shape := *v.levels, lo.shape(v)
-	words := bits.Words(l.bits)
-	if err := lo.hold(8 * int64(shape.C) * int64(words)); err != nil {
+	if err := lo.hold(8 * int64(shape.C)); err != nil {
 		return v, err
 	}
 	conv := &ConvStep{
-		Window: Window{KH: 1, KW: 1}.normal(), Out: shape.C, Groups: shape.C, PadValue: -1, Planes: l.bits,
-		Bits: make([]uint64, shape.C*words),
+		Window: Window{KH: 1, KW: 1}.normal(), Out: shape.C, Groups: shape.C, PadValue: -l.offset,
+		InPlanes: l.planes, Bits: slices.Repeat([]uint64{1}, shape.C),
 	}
-	for k := range conv.Bits {
-		conv.Bits[k] = math.MaxUint64
-		if k%words == words-1 {
-			conv.Bits[k] = bits.TailMask(l.bits)
-		}
-	}
-	half := link{kind: linkAffine, mean: []float64{0}, scale: []float64{0.5}, shift: []float64{float64(l.bits*l.from) / 2}}
+	half := link{kind: linkAffine, mean: []float64{0}, scale: []float64{0.5}, shift: []float64{float64(l.offset) / 2}}
 	return value{conv: conv, convIn: v.tensor, out: shape, chain: append([]link{half}, v.chain...), mixed: v.mixed, flat: v.flat}, nil
 }
 
@@ -311,7 +269,7 @@ func (lo *lowering) plain(v value) (value, error) {
 // for levels, or with integer weights, or both.
 func (lo *lowering) planes(v value, i int, conv *ConvStep, w Weights, rowLen int, bias []float32) (value, error) {
 	out := value{conv: conv, out: lo.types[i].shape, layers: []int{i}}
-	in := levels{bits: 1}
+	in := levels{planes: 1}
 	unit := 1.0
 	if v.levels != nil {
 		in, unit = *v.levels, 0.5
@@ -321,25 +279,25 @@ func (lo *lowering) planes(v value, i int, conv *ConvStep, w Weights, rowLen int
 		return out, err
 	}
 	weights, weightUnit := unary(integers)
-	if in.bits*weights > mostPlanes {
+	if in.planes*weights > mostProducts {
 		conv.WhyFloat = "its products would take more bits than float32"
 		return lo.realConv(v, out, w, rowLen, bias)
 	}
-	conv.Planes = in.bits * weights
+	conv.InPlanes, conv.Parts = in.planes, weights
 	if v.levels != nil {
-		conv.PadValue = -in.from
+		conv.PadValue = -in.offset
 	}
 	if out.convIn, err = lo.repeat(v.tensor, weights, conv.Groups); err != nil {
 		return out, err
 	}
-	n := lo.plan.Tensors[v.tensor].Shape.C / conv.Groups // bits of a tap
-	if conv.Bits, err = lo.unaryRows(integers, n/in.bits, in.bits, weights, weightUnit); err != nil {
+	n := lo.plan.Tensors[v.tensor].Shape.C / conv.Groups // channels of a tap
+	if conv.Bits, err = lo.unaryRows(integers, n, weights, weightUnit); err != nil {
 		return out, err
 	}
-	if scale := unit * weightUnit; scale != 1 || in.from != 0 {
+	if scale := unit * weightUnit; scale != 1 || in.offset != 0 {
 		l := link{layers: []int{i}, kind: linkAffine, mean: []float64{0}, scale: []float64{scale}, shift: []float64{0}}
-		if in.from != 0 {
-			if l.shift, err = lo.filterSums(integers, conv.Out, float64(in.bits*in.from)/2); err != nil {
+		if in.offset != 0 {
+			if l.shift, err = lo.filterSums(integers, conv.Out, float64(in.offset)/2); err != nil {
 				return out, err
 			}
 		}
@@ -382,30 +340,23 @@ func unary(weights []int8) (n int, unit float64) {
 	return n, 1
 }
 
-// unaryRows packs rows of n weights, [weight bit][channel][input bit], so that a sum of
-// products of bits is one of products of values.
-func (lo *lowering) unaryRows(weights []int8, n, inputBits, weightBits int, unit float64) ([]uint64, error) {
-	words := bits.Words(n * inputBits * weightBits)
+// unaryRows packs rows of n weights, [part of a weight][channel].
+func (lo *lowering) unaryRows(weights []int8, n, parts int, unit float64) ([]uint64, error) {
+	words := bits.Words(n * parts)
 	rows := len(weights) / n
 	if err := lo.hold(8 * int64(rows) * int64(words)); err != nil {
 		return nil, err
 	}
 	out := make([]uint64, rows*words)
-	run := bits.TailMask(inputBits)
 	for r := range rows {
-		if err := lo.Charge(int64(n * weightBits)); err != nil {
+		if err := lo.Charge(int64(n * parts)); err != nil {
 			return nil, err
 		}
 		row := out[r*words:][:words]
 		for c, w := range weights[r*n:][:n] {
-			ones := (int(float64(w)/unit) + weightBits) / 2
-			for j := range ones {
-				at := (j*n + c) * inputBits
-				k, shift := at/bits.WordBits, at%bits.WordBits
-				row[k] |= run << shift
-				if shift+inputBits > bits.WordBits {
-					row[k+1] |= run >> (bits.WordBits - shift)
-				}
+			for j := range (int(float64(w)/unit) + parts) / 2 {
+				at := j*n + c
+				row[at/bits.WordBits] |= 1 << (at % bits.WordBits)
 			}
 		}
 	}

@@ -44,6 +44,12 @@ func (lo *lowering) vector(v value) (value, error) {
 		return v, nil
 	}
 	flat := lo.shape(v).Pixels() == 1
+	if v.levels != nil && !flat { // whose planes lie in rows
+		var err error
+		if v, err = lo.plain(v); err != nil {
+			return v, err
+		}
+	}
 	if p := poolAt(v.chain); flat && p == len(v.chain) {
 		v.flat = false
 		return v, nil
@@ -60,8 +66,7 @@ func (lo *lowering) vector(v value) (value, error) {
 		return value{tensor: t, levels: v.levels}, nil
 	}
 	t, err := lo.emit(&FlattenStep{}, nil, from.DType, Shape{1, 1, from.Shape.Values()}, t)
-	lo.plan.Tensors[t].Coded = v.levels != nil
-	return value{tensor: t, levels: v.levels}, err
+	return value{tensor: t}, err
 }
 
 // prefix splits off the links that one step can do in its epilogue: affine
@@ -159,7 +164,7 @@ func (lo *lowering) float(v value) (t int, err error) {
 	for len(chain) > 0 {
 		shape := lo.plan.Tensors[t].Shape
 		if chain[0].kind == linkPool {
-			if t, err = lo.emitPool(chain[0], nil, t); err != nil {
+			if t, err = lo.emitPool(chain[0], 1, nil, t); err != nil {
 				return 0, err
 			}
 			chain = chain[1:]
@@ -181,9 +186,11 @@ func (lo *lowering) float(v value) (t int, err error) {
 	return t, nil
 }
 
-// emitPool emits the max-pool of a link.
-func (lo *lowering) emitPool(l link, flip []uint64, t int) (int, error) {
-	return lo.emit(&MaxPoolStep{Window: *l.pool, Flip: flip}, l.layers, lo.plan.Tensors[t].DType, l.out, t)
+// emitPool emits the max-pool of a link, of so many planes.
+func (lo *lowering) emitPool(l link, planes int, flip []uint64, t int) (int, error) {
+	shape := l.out
+	shape.H *= planes
+	return lo.emit(&MaxPoolStep{Window: *l.pool, Planes: planes, Flip: flip}, l.layers, lo.plan.Tensors[t].DType, shape, t)
 }
 
 // disjoint reports whether windows tile the image, so that an OR over them can
@@ -195,8 +202,9 @@ func disjoint(w Window) bool {
 func (lo *lowering) maxPool(v value, i int, w Window) (value, error) {
 	l := link{layers: []int{i}, kind: linkPool, pool: &w, out: lo.types[i].shape}
 	if lo.settled(v) && lo.plan.Tensors[v.tensor].DType == Bits {
+		planes := 1
 		if v.levels != nil {
-			l.out.C *= v.levels.bits
+			planes = v.levels.planes
 		}
 		// Sign, then pool: OR in the convolution that made the bits, if it has
 		// no other reader and no pool yet.
@@ -205,9 +213,10 @@ func (lo *lowering) maxPool(v value, i int, w Window) (value, error) {
 		if lo.fused && ok && conv.Pool == nil && disjoint(w) && !v.shared {
 			conv.Pool = &w
 			t.Shape = l.out
+			t.Shape.H *= planes
 			return v, lo.implement(v.tensor, l.layers)
 		}
-		t2, err := lo.emitPool(l, nil, v.tensor)
+		t2, err := lo.emitPool(l, planes, nil, v.tensor)
 		lo.plan.Tensors[t2].Coded = v.levels != nil
 		return value{tensor: t2, levels: v.levels}, err
 	}
@@ -256,7 +265,7 @@ func (lo *lowering) sign(v value, i int, rule ZeroRule) (value, error) {
 	out := value{flat: v.flat}
 	out.tensor, err = lo.emit(op, append(layersApart(v.chain), i), Bits, shape, v.tensor)
 	if err == nil && p < len(v.chain) {
-		out.tensor, err = lo.emitPool(v.chain[p], cuts.after.words(), out.tensor)
+		out.tensor, err = lo.emitPool(v.chain[p], 1, cuts.after.words(), out.tensor)
 	}
 	return out, err
 }
@@ -285,18 +294,22 @@ func (lo *lowering) convBits(v value, i int, cuts decisions) (value, error) {
 	if err := lo.negate(v, cuts.negate); err != nil {
 		return v, err
 	}
-	threshold := cuts.threshold
-	v.conv.Threshold = &threshold
+	threshold, planes := cuts.threshold, max(cuts.planes, 1)
+	v.conv.Threshold, v.conv.OutPlanes = &threshold, planes
 	out := value{flat: v.flat}
 	var err error
 	p := poolAt(v.chain)
 	if p < len(v.chain) && disjoint(*v.chain[p].pool) {
 		v.conv.Pool, threshold.Flip = v.chain[p].pool, cuts.after.words()
-		out.tensor, err = lo.emitConv(v, append(layersOf(v.chain), i), Bits, v.chain[p].out)
+		shape := v.chain[p].out
+		shape.H *= planes
+		out.tensor, err = lo.emitConv(v, append(layersOf(v.chain), i), Bits, shape)
 		return out, err
 	}
-	if out.tensor, err = lo.emitConv(v, append(layersApart(v.chain), i), Bits, v.out); err == nil && p < len(v.chain) {
-		out.tensor, err = lo.emitPool(v.chain[p], cuts.after.words(), out.tensor)
+	shape := v.out
+	shape.H *= planes
+	if out.tensor, err = lo.emitConv(v, append(layersApart(v.chain), i), Bits, shape); err == nil && p < len(v.chain) {
+		out.tensor, err = lo.emitPool(v.chain[p], planes, cuts.after.words(), out.tensor)
 	}
 	return out, err
 }
@@ -304,6 +317,7 @@ func (lo *lowering) convBits(v value, i int, cuts decisions) (value, error) {
 // decisions are those of all channels.
 type decisions struct {
 	threshold     Threshold
+	planes        int   // of the numbers that thresholds are counted in; 0 means 1
 	negate        []int // channels
 	before, after flips
 }

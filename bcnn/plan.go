@@ -40,8 +40,8 @@ type PlanTensor struct {
 	Name  string
 	DType DType
 	Shape Shape
-	// Coded says that no layer's output is in it, but what stands for one: levels in
-	// unary, or sums without their factor. It changes nothing in what is computed.
+	// Coded says that no layer's output is in it, but what stands for one: levels as
+	// planes, or sums without their factor. It changes nothing in what is computed.
 	Coded bool
 }
 
@@ -70,12 +70,19 @@ func (p *Plan) MACs(i int) int64 {
 		return 0
 	}
 	in := p.Tensors[p.Steps[i].In[0]].Shape
-	return int64(conv.Window.Output(in, conv.Out).Values()) * conv.taps(in.C)
+	image := conv.Image(in)
+	return int64(conv.Window.Output(image, conv.Out).Values()) * conv.taps(in.C) * int64(in.H/image.H)
 }
 
-// planes is Planes with its default, and copies is Copies.
-func (c *ConvStep) planes() int { return max(c.Planes, 1) }
-func (c *ConvStep) copies() int { return max(c.Copies, 1) }
+// products is how many products of bits stand for one of the layer's.
+func (c *ConvStep) products() int { return max(c.InPlanes, 1) * max(c.Parts, 1) }
+
+// Image returns the shape of the image that the step convolves, whose input has the
+// given shape: planes lie in rows of their own.
+func (c *ConvStep) Image(in Shape) Shape {
+	in.H /= max(c.InPlanes, 1)
+	return in
+}
 
 // taps returns the number of products of a sum, over an image of so many channels.
 func (c *ConvStep) taps(channels int) int64 {
@@ -113,19 +120,30 @@ type BinarizeStep struct {
 	Threshold *Threshold // I32; nil for SchemeLBP and SchemeMinMax
 }
 
+// Several bits of a value are planes: the tensor of bits has Planes times the rows of
+// the image, and row y·Planes + j of it has bit j of the values of row y. With the bits
+// as 0 and 1, the number is q = Σ 2^j·bit j; as ±1, what the planes stand for is
+//
+//	Σ 2^j·(±1 of bit j) = 2q − (2^Planes − 1)
+//
+// A plane is an image, and the same as a tensor of bits without planes.
+
 // ConvStep is a convolution or a dense layer (a window as large as the input),
 // with everything that follows it fused.
 //
 // The accumulator of an output is, by input type,
 //
-//	Bits:    Σ x·w over the taps, int32; a padded tap has x = PadValue
+//	Bits:    Σ x·w over the taps, int32; a padded tap has x = PadValue; where
+//	         InPlanes is set, x is what the planes stand for
 //	Uint8:   Σ (x − ZeroPoint)·w over the taps inside the image, int32, w = ±1
 //	Float32: acc = Bias[o], then acc = fma(x, w, acc) in the order (ky, kx,
 //	         channel) over the taps inside the image, float32, one rounding each
 //
 // The result is, by output type,
 //
-//	Bits:    Threshold, then OR over the windows of Pool if it is set, then Flip
+//	Bits:    Threshold, then OR over the windows of Pool if it is set, then Flip;
+//	         where OutPlanes is set, the number of thresholds that the accumulator
+//	         reaches, then the maximum over the windows, then Flip of every plane
 //	Float32: fma(float32(acc), Scale[o], Shift[o]), or float32(acc) where Scale
 //	         is nil; then Activation
 //
@@ -137,7 +155,7 @@ type ConvStep struct {
 	// Dense says that the window covers the whole input: one output pixel, no
 	// padding, one group.
 	Dense     bool
-	PadValue  int   // Bits input
+	PadValue  int   // Bits input: −1, 0 or +1; of planes, see MaxPadValue
 	ZeroPoint uint8 // Uint8 input
 	// Bits holds the weights for Bits and Uint8 input,
 	// [Out][KH][KW][bits.Words(C/Groups)].
@@ -148,20 +166,22 @@ type ConvStep struct {
 
 	Scale, Shift []float32  // Float32 output, one per output channel
 	Activation   Activation // Float32 output
-	Threshold    *Threshold // Bits output
+	// Threshold is set for Bits output. For planes of a Bits input it has 2^OutPlanes − 1
+	// thresholds for a channel, [threshold][channel], in ascending order.
+	Threshold *Threshold
 	// Pool is an OR over non-overlapping windows (stride = size, no padding)
 	// of the thresholded bits; nil for none. Rows and columns that fill no
 	// window are dropped.
 	Pool *Window
 	// Border is set for Bits input where padded taps do not all read as −1.
 	Border *Border
-	// Planes is how many channels of the input stand for one of the layer's, which
-	// has levels or weights of more than one bit; 0 means 1. It changes nothing in
-	// what is computed.
-	Planes int
-	// Copies is how many output channels stand for one of the layer's, which becomes
-	// levels; 0 means 1. It changes nothing either.
-	Copies int
+	// InPlanes and OutPlanes are the planes of Bits input and of Bits output of a Bits
+	// input; 0 means 1.
+	InPlanes, OutPlanes int
+	// Parts is how many channels of the input stand for one of the layer's, whose
+	// weights are sums of so many ±1; 0 means 1. It changes nothing in what is
+	// computed.
+	Parts int
 	// WhyFloat says why a layer with weights is computed in float32; empty
 	// otherwise.
 	WhyFloat string
@@ -181,11 +201,19 @@ type Border struct {
 	Correction []int32
 }
 
-// MaxPoolStep takes the maximum over windows: OR for Bits, max for Float32.
-// Padded positions never win.
+// MaxPlanes is the largest number of planes, and MaxPadValue the largest magnitude of
+// the padding value of planes.
+const (
+	MaxPlanes   = 4
+	MaxPadValue = 4 * MaxLevels
+)
+
+// MaxPoolStep takes the maximum over windows: OR for Bits, max for Float32, the largest
+// number for planes of Bits. Padded positions never win.
 type MaxPoolStep struct {
 	Window
-	Flip []uint64 // as Threshold.Flip; Bits only
+	Planes int      // of Bits; 0 means 1
+	Flip   []uint64 // as Threshold.Flip, of every plane; Bits only
 }
 
 // AvgPoolStep makes Float32 of Bits or Float32: the mean over windows, without
@@ -214,12 +242,15 @@ type AffineStep struct {
 	Activation   Activation
 }
 
-// SignStep makes Bits of Float32, n for each channel: channel c·n + i of the output,
-// which has n times the channels of the input, is
+// SignStep makes Bits of Float32:
 //
-//	(x[c] ≥ F32[c·n + i]) XOR Flip[c·n + i]
+//	(x[c] ≥ F32[c]) XOR Flip[c]
+//
+// or planes of the number of thresholds that x[c] reaches, of 2^Planes − 1 thresholds for
+// a channel, [threshold][channel], in ascending order. Flip is XORed to every plane.
 type SignStep struct {
-	Threshold Threshold // F32, one per channel of the output
+	Threshold Threshold // F32
+	Planes    int       // 0 means 1
 }
 
 // QuantizeStep makes Float32 of Float32: Low plus the number of thresholds that the

@@ -159,9 +159,10 @@ func (p *Plan) checkStep(s Step) error {
 		}
 	case *SignStep:
 		types = in.DType == Float32 && out.DType == Bits
-		shape, err = in.Shape, op.Threshold.check(false, out.Shape.C)
-		if shape.C = out.Shape.C; err == nil && shape.C%in.Shape.C != 0 {
-			err = fmt.Errorf("%d bits for %d channels", shape.C, in.Shape.C)
+		shape = in.Shape
+		if err = checkPlanes(op.Planes, 0); err == nil {
+			shape.H *= max(op.Planes, 1)
+			err = op.Threshold.checkPlanes(false, shape.C, op.Planes)
 		}
 	case *QuantizeStep:
 		types = in.DType == Float32 && out.DType == Float32
@@ -253,6 +254,11 @@ func (op *BinarizeStep) check(channels int) (int, error) {
 
 // check tests thresholds of integers or of floats.
 func (t *Threshold) check(integer bool, channels int) error {
+	return t.checkPlanes(integer, channels, 1)
+}
+
+// checkPlanes tests the thresholds of so many planes.
+func (t *Threshold) checkPlanes(integer bool, channels, planes int) error {
 	if t == nil {
 		return errors.New("no threshold")
 	}
@@ -260,10 +266,24 @@ func (t *Threshold) check(integer bool, channels int) error {
 	if integer {
 		have = len(t.I32)
 	}
-	if have != channels {
-		return fmt.Errorf("%d thresholds for %d channels", have, channels)
+	n := 1<<max(planes, 1) - 1
+	if have != num.Product(n, channels) {
+		return fmt.Errorf("%d thresholds for %d channels, want %d each", have, channels, n)
+	}
+	for i := range have - channels {
+		if integer && t.I32[i] > t.I32[channels+i] || !integer && !(t.F32[i] <= t.F32[channels+i]) {
+			return fmt.Errorf("threshold %d of channel %d is above the next one", i/channels, i%channels)
+		}
 	}
 	return checkFlip(t.Flip, channels)
+}
+
+// checkPlanes tests a number of planes, in so many rows.
+func checkPlanes(planes, rows int) error {
+	if planes < 0 || planes > MaxPlanes || rows%max(planes, 1) != 0 {
+		return fmt.Errorf("%d planes in %d rows, at most %d are supported", planes, rows, MaxPlanes)
+	}
+	return nil
 }
 
 func checkFlip(flip []uint64, channels int) error {
@@ -288,20 +308,27 @@ func checkScale(scale, shift []float32, channels int) error {
 
 // check returns the shape of the output.
 func (op *ConvStep) check(in, out PlanTensor) (Shape, error) {
+	if err := checkPlanes(op.InPlanes, in.Shape.H); err != nil {
+		return Shape{}, err
+	}
+	if err := checkPlanes(op.OutPlanes, 0); err != nil {
+		return Shape{}, err
+	}
+	if op.InPlanes > 1 && in.DType != Bits || op.OutPlanes > 1 && (in.DType != Bits || out.DType != Bits) {
+		return Shape{}, fmt.Errorf("planes from %v to %v", in.DType, out.DType)
+	}
+	in.Shape = op.Image(in.Shape)
 	if err := op.Window.check(in.Shape, maxDim); err != nil {
 		return Shape{}, err
 	}
 	if op.Out < 1 || op.Out > maxDim || op.Groups < 1 || in.Shape.C%op.Groups != 0 || op.Out%op.Groups != 0 {
 		return Shape{}, fmt.Errorf("%d groups of %d input and %d output channels", op.Groups, in.Shape.C, op.Out)
 	}
-	if op.Planes < 0 || op.Groups < 1 || in.Shape.C/op.Groups%op.planes() != 0 {
-		return Shape{}, fmt.Errorf("%d planes of %d channels in %d groups", op.Planes, in.Shape.C, op.Groups)
+	if op.Parts < 0 || in.Shape.C/op.Groups%max(op.Parts, 1) != 0 {
+		return Shape{}, fmt.Errorf("%d parts of weights for %d channels in %d groups", op.Parts, in.Shape.C, op.Groups)
 	}
-	if op.Copies < 0 || op.Out%op.copies() != 0 {
-		return Shape{}, fmt.Errorf("%d output channels in %d copies", op.Out, op.Copies)
-	}
-	if op.PadValue < -1 || op.PadValue > 1 {
-		return Shape{}, fmt.Errorf("padding value %d, want −1, 0 or +1", op.PadValue)
+	if most := op.maxPadValue(); op.PadValue < -most || op.PadValue > most {
+		return Shape{}, fmt.Errorf("padding value %d, want −%d to %d", op.PadValue, most, most)
 	}
 	shape := op.Window.Output(in.Shape, op.Out)
 	if op.Dense && (shape.Pixels() != 1 || op.KH != in.Shape.H || op.KW != in.Shape.W || op.Pad != (Padding{}) || op.Groups != 1) {
@@ -334,7 +361,23 @@ func (op *ConvStep) check(in, out PlanTensor) (Shape, error) {
 		shape.H /= op.Pool.KH
 		shape.W /= op.Pool.KW
 	}
-	return shape, op.Threshold.check(in.DType != Float32, op.Out)
+	err := op.Threshold.checkPlanes(in.DType != Float32, op.Out, op.OutPlanes)
+	shape.H *= max(op.OutPlanes, 1)
+	return shape, err
+}
+
+// maxPadValue is the largest magnitude of the padding value.
+func (op *ConvStep) maxPadValue() int {
+	if op.InPlanes > 1 {
+		return MaxPadValue
+	}
+	return 1
+}
+
+// largest is the largest magnitude of an input of bits, padding included, and the least
+// that backends begin a border with.
+func (op *ConvStep) largest() int {
+	return max(1<<max(op.InPlanes, 1)-1, op.PadValue, -op.PadValue)
 }
 
 func (op *ConvStep) checkWeights(in PlanTensor) error {
@@ -352,7 +395,7 @@ func (op *ConvStep) checkWeights(in PlanTensor) error {
 		return fmt.Errorf("weights: %w", err)
 	}
 	// The sums, and what they are computed from, must fit into int32.
-	largest := 2
+	largest := 2 * op.largest()
 	if in.DType == Uint8 {
 		largest = 2 * 255
 	}
@@ -365,7 +408,7 @@ func (op *ConvStep) checkWeights(in PlanTensor) error {
 func (op *ConvStep) checkBorder(in, out Shape) error {
 	b := op.Border
 	if b == nil {
-		if op.PadValue == -1 || !op.Window.ReadsPadding(in, out) {
+		if op.PadValue == op.zeroBits() || !op.Window.ReadsPadding(in, out) {
 			return nil
 		}
 		return fmt.Errorf("no border for padding with %d", op.PadValue)
@@ -385,10 +428,11 @@ func (op *ConvStep) checkBorder(in, out Shape) error {
 			return fmt.Errorf("border column class %d of %d", c, b.Cols)
 		}
 	}
-	taps := 2 * num.Product(op.KH, op.KW, in.C/op.Groups)
+	taps := num.Product(op.KH, op.KW, in.C/op.Groups)
+	most := 2 * op.largest() * taps
 	for _, v := range b.Correction {
-		if int(v) < -taps || int(v) > taps {
-			return fmt.Errorf("border correction %d of a sum of %d taps", v, taps/2)
+		if int(v) < -most || int(v) > most {
+			return fmt.Errorf("border correction %d of a sum of %d taps", v, taps)
 		}
 	}
 	return nil
@@ -396,14 +440,21 @@ func (op *ConvStep) checkBorder(in, out Shape) error {
 
 // check returns the shape of the output.
 func (op *MaxPoolStep) check(in PlanTensor) (Shape, error) {
+	if err := checkPlanes(op.Planes, in.Shape.H); err != nil {
+		return Shape{}, err
+	}
+	k := max(op.Planes, 1)
+	in.Shape.H /= k
 	w, err := op.Window.checkPlanned(in.Shape)
 	if err != nil {
 		return Shape{}, err
 	}
-	if op.Flip != nil && in.DType != Bits {
-		return Shape{}, errors.New("a flip mask for float32")
+	if (op.Flip != nil || k > 1) && in.DType != Bits {
+		return Shape{}, errors.New("a flip mask for float32, or planes")
 	}
-	return w.Output(in.Shape, in.Shape.C), checkFlip(op.Flip, in.Shape.C)
+	shape := w.Output(in.Shape, in.Shape.C)
+	shape.H *= k
+	return shape, checkFlip(op.Flip, in.Shape.C)
 }
 
 // check returns the shape of the output.

@@ -176,8 +176,15 @@ func (t TopK) output(in []valueType) (valueType, error) {
 func (lo *lowering) pixels(v value, i int, op Pixels) (value, error) {
 	step := PixelsStep(op)
 	if v.levels != nil && op.keepsLevels() {
+		planes := v.levels.planes
 		shape := lo.types[i].shape
-		shape.C *= v.levels.bits
+		shape.H *= planes
+		step.Rows = make([]int32, 0, len(op.Rows)*planes)
+		for _, y := range op.Rows {
+			for j := range planes {
+				step.Rows = append(step.Rows, y*int32(planes)+int32(j))
+			}
+		}
 		t, err := lo.emit(&step, []int{i}, Bits, shape, v.tensor)
 		lo.plan.Tensors[t].Coded = true
 		return value{tensor: t, levels: v.levels}, err

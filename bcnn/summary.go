@@ -42,14 +42,13 @@ func Summarize(n *Network, p *Plan) []LayerReport {
 				continue
 			}
 			in := p.Tensors[step.In[0]].Shape
-			out := conv.Out / conv.copies()
 			r := LayerReport{
 				Layer: n.Layers[l].Name, Kind: n.Layers[l].Op.Kind(),
-				Output:   conv.Window.Output(in, out),
-				Params:   conv.taps(in.C)/int64(conv.planes())*int64(out) + int64(len(bias)),
+				Output:   conv.Window.Output(conv.Image(in), conv.Out),
+				Params:   conv.taps(in.C)/int64(max(conv.Parts, 1))*int64(conv.Out) + int64(len(bias)),
 				Binary:   conv.WhyFloat == "",
-				Planes:   conv.planes(),
-				MACs:     p.MACs(i) / int64(conv.planes()*conv.copies()),
+				Planes:   conv.products(),
+				MACs:     p.MACs(i) / int64(conv.products()),
 				WhyFloat: conv.WhyFloat,
 			}
 			r.BytesFloat = 4 * r.Params

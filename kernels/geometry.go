@@ -30,4 +30,5 @@ type Geometry struct {
 	PoolLog2                                                   int32
 	First, End                                                 int32
 	OtherPixels, OtherC                                        int32
+	InPlanes, OutPlanes                                        int32
 }

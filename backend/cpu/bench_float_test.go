@@ -53,11 +53,11 @@ var floatSteps = []struct {
 	{"avgpool3x3/28x28x128", floatStep(28, 128, func(p *planner) { p.mean(bcnn.Window{KH: 3, KW: 3, StrideH: 1, StrideW: 1, Pad: pad(1)}) })},
 	{"avgpool7x7/7x7x512", floatStep(7, 512, func(p *planner) { p.mean(bcnn.Window{KH: 7, KW: 7, StrideH: 1, StrideW: 1}) })},
 	{"avgpool2x2s2/56x56x64/bits", floatStep(56, 64, func(p *planner) {
-		p.oneBit()
+		p.numbers(1)
 		p.mean(bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2})
 	})},
 	{"avgpool7x7/7x7x512/bits", floatStep(7, 512, func(p *planner) {
-		p.oneBit()
+		p.numbers(1)
 		p.mean(bcnn.Window{KH: 7, KW: 7, StrideH: 1, StrideW: 1})
 	})},
 	{"affine/224x224x3/bytes", func() *planner {
@@ -66,7 +66,7 @@ var floatSteps = []struct {
 		return p
 	}},
 	{"affine/56x56x64", floatStep(56, 64, func(p *planner) { p.affine(bcnn.ActivationNone) })},
-	{"affine/56x56x64/bits", floatStep(56, 64, func(p *planner) { p.oneBit(); p.affine(bcnn.ActivationNone) })},
+	{"affine/56x56x64/bits", floatStep(56, 64, func(p *planner) { p.numbers(1); p.affine(bcnn.ActivationNone) })},
 	{"affine/14x14x256/prelu", floatStep(14, 256, func(p *planner) { p.affine(bcnn.ActivationPReLU) })},
 	{"affine/14x14x256/clip", floatStep(14, 256, func(p *planner) { p.affine(bcnn.ActivationClip) })},
 	{"add/56x56x64", floatStep(56, 64, func(p *planner) { p.add(bcnn.ActivationNone) })},
@@ -75,8 +75,8 @@ var floatSteps = []struct {
 	{"add/14x14x256/prelu", floatStep(14, 256, func(p *planner) { p.add(bcnn.ActivationPReLU) })},
 	{"add/14x14x256/clip", floatStep(14, 256, func(p *planner) { p.add(bcnn.ActivationClip) })},
 	{"mul/14x14x256", floatStep(14, 256, func(p *planner) { p.step("mul", &bcnn.MulStep{}, bcnn.Float32, p.last().Shape, 1) })},
-	{"sign/56x56x64", floatStep(56, 64, func(p *planner) { p.oneBit() })},
-	{"sign/14x14x256", floatStep(14, 256, func(p *planner) { p.oneBit() })},
+	{"sign/56x56x64", floatStep(56, 64, func(p *planner) { p.numbers(1) })},
+	{"sign/14x14x256", floatStep(14, 256, func(p *planner) { p.numbers(1) })},
 	{"concat/28x28x64+64", floatStep(28, 64, func(p *planner) {
 		p.step("concat", &bcnn.ConcatStep{}, bcnn.Float32, bcnn.Shape{H: 28, W: 28, C: 128}, 1)
 	})},
@@ -88,7 +88,7 @@ var floatSteps = []struct {
 		p.step("channels", &bcnn.ChannelsStep{Index: index}, bcnn.Float32, p.last().Shape)
 	})},
 	{"pixels/28x28x64/twice", floatStep(28, 64, func(p *planner) { p.twice() })},
-	{"pixels/28x28x64/twice, bits", floatStep(28, 64, func(p *planner) { p.oneBit(); p.twice() })},
+	{"pixels/28x28x64/twice, bits", floatStep(28, 64, func(p *planner) { p.numbers(1); p.twice() })},
 	{"resample/28x28x64/twice", floatStep(28, 64, func(p *planner) {
 		t := bcnn.Taps{N: 2}
 		for i := range int32(56) {
@@ -135,15 +135,9 @@ func floatConv(size, channels int, w bcnn.Window, o convOptions) func() *planner
 
 func binaryConv(end bcnn.ActivationKind) func() *planner {
 	return floatStep(56, 64, func(p *planner) {
-		p.oneBit()
+		p.numbers(1)
 		p.conv(convOptions{window: three(1), out: 64, padValue: -1, float: true, end: end})
 	})
-}
-
-// oneBit makes ±1 of float32 values.
-func (p *planner) oneBit() {
-	in := p.last()
-	p.step("sign", &bcnn.SignStep{Threshold: p.threshold(in.Shape.C, 2, false)}, bcnn.Bits, in.Shape)
 }
 
 func (p *planner) affine(end bcnn.ActivationKind) {

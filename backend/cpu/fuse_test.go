@@ -27,7 +27,7 @@ func residual(h, w, c int) *planner {
 			bcnn.Float32, shape())
 	}
 	sign := func() {
-		p.step("sign", &bcnn.SignStep{Threshold: p.threshold(shape().C, 2, false)}, bcnn.Bits, shape())
+		p.step("sign", &bcnn.SignStep{Threshold: p.threshold(shape().C, 1, 2, false)}, bcnn.Bits, shape())
 	}
 	p.step("gate", &bcnn.AvgPoolStep{Window: bcnn.Window{KH: h, KW: w, StrideH: 1, StrideW: 1}}, bcnn.Float32, bcnn.Shape{H: 1, W: 1, C: c})
 	gate := tensor()

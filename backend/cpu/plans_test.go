@@ -63,9 +63,10 @@ func (p *planner) bits(rows, n int) []uint64 {
 
 // threshold draws thresholds near 0, where ties are common, and some extreme
 // ones.
-func (p *planner) threshold(channels, spread int, integer bool) bcnn.Threshold {
+func (p *planner) threshold(channels, planes, spread int, integer bool) bcnn.Threshold {
 	t := bcnn.Threshold{}
-	for range channels {
+	n := 1<<max(planes, 1) - 1
+	for range n * channels {
 		v := p.rng.IntN(2*spread+1) - spread
 		switch extreme := p.rng.IntN(20); {
 		case integer && extreme == 0:
@@ -77,6 +78,19 @@ func (p *planner) threshold(channels, spread int, integer bool) bcnn.Threshold {
 			t.I32 = append(t.I32, int32(v))
 		} else {
 			t.F32 = append(t.F32, float32(v)*0.25)
+		}
+	}
+	for c := range channels { // in ascending order
+		for k := range n {
+			for i := range k {
+				if integer {
+					a, b := &t.I32[i*channels+c], &t.I32[k*channels+c]
+					*a, *b = min(*a, *b), max(*a, *b)
+				} else {
+					a, b := &t.F32[i*channels+c], &t.F32[k*channels+c]
+					*a, *b = min(*a, *b), max(*a, *b)
+				}
+			}
 		}
 	}
 	if p.rng.IntN(2) == 0 {
@@ -109,6 +123,8 @@ type convOptions struct {
 	float    bool // Float32 output
 	end      bcnn.ActivationKind
 	raw      bool // no scale
+	// Bit planes of the input and of the output; 0 means 1.
+	inPlanes, outPlanes int
 }
 
 func (p *planner) conv(o convOptions) {
@@ -116,9 +132,12 @@ func (p *planner) conv(o convOptions) {
 	op := &bcnn.ConvStep{Window: o.window, Out: o.out, Groups: max(o.groups, 1), Dense: o.dense, PadValue: o.padValue}
 	op.StrideH, op.StrideW = max(op.StrideH, 1), max(op.StrideW, 1)
 	op.DilationH, op.DilationW = max(op.DilationH, 1), max(op.DilationW, 1)
+	op.InPlanes, op.OutPlanes = o.inPlanes, o.outPlanes
+	largest := 1<<max(o.inPlanes, 1) - 1 // of the input
+	in.Shape = op.Image(in.Shape)
 	group := in.Shape.C / op.Groups
 	taps := op.KH * op.KW * group
-	spread := int(math.Sqrt(float64(taps)))
+	spread := largest * int(math.Sqrt(float64(taps)))
 	switch in.DType {
 	case bcnn.Float32:
 		op.F32, op.Bias = p.floats(op.Out*taps), p.floats(op.Out)
@@ -130,7 +149,7 @@ func (p *planner) conv(o convOptions) {
 		op.Bits = p.bits(op.Out*op.KH*op.KW, group)
 	}
 	shape := op.Window.Output(in.Shape, op.Out)
-	if in.DType == bcnn.Bits && o.padValue != -1 {
+	if in.DType == bcnn.Bits && op.PadValue != -largest {
 		op.Border = perPositionBorder(op, in.Shape, shape)
 	}
 	if o.float {
@@ -141,12 +160,22 @@ func (p *planner) conv(o convOptions) {
 		p.step("conv", op, bcnn.Float32, shape)
 		return
 	}
-	t := p.threshold(op.Out, spread, in.DType != bcnn.Float32)
+	t := p.threshold(op.Out, op.OutPlanes, spread, in.DType != bcnn.Float32)
 	op.Threshold, op.Pool = &t, o.pool
 	if o.pool != nil {
 		shape.H, shape.W = shape.H/o.pool.KH, shape.W/o.pool.KW
 	}
+	shape.H *= max(op.OutPlanes, 1)
 	p.step("conv", op, bcnn.Bits, shape)
+}
+
+// planes draws a number of planes that so many rows can be.
+func (p *planner) planes(rows int) int {
+	planes := 1 + p.rng.IntN(4)*p.rng.IntN(2)
+	for rows%planes != 0 {
+		planes--
+	}
+	return planes
 }
 
 // perPositionBorder computes corrections by definition, with a class for every
@@ -173,7 +202,7 @@ func perPositionBorder(op *bcnn.ConvStep, in, out bcnn.Shape) *bcnn.Border {
 					iy := y*op.StrideH - op.Pad.Top + k/op.KW*op.DilationH
 					ix := x*op.StrideW - op.Pad.Left + k%op.KW*op.DilationW
 					if iy < 0 || iy >= in.H || ix < 0 || ix >= in.W {
-						b.Correction[(y*out.W+x)*op.Out+o] += int32(op.PadValue+1) * sum
+						b.Correction[(y*out.W+x)*op.Out+o] += int32(op.PadValue-1+1<<max(op.InPlanes, 1)) * sum
 					}
 				}
 			}
@@ -207,10 +236,15 @@ func (p *planner) sign() {
 		}
 		p.step("binarize", &bcnn.BinarizeStep{Scheme: bcnn.SchemeThreshold, Threshold: &t}, bcnn.Bits, in.Shape)
 	case bcnn.Float32:
-		shape := in.Shape
-		shape.C *= 1 + p.rng.IntN(4)*p.rng.IntN(2)
-		p.step("sign", &bcnn.SignStep{Threshold: p.threshold(shape.C, 2, false)}, bcnn.Bits, shape)
+		p.numbers(1)
 	}
+}
+
+// numbers appends bit planes of float32 values.
+func (p *planner) numbers(planes int) {
+	shape := p.last().Shape
+	shape.H *= planes
+	p.step("sign", &bcnn.SignStep{Threshold: p.threshold(shape.C, planes, 2, false), Planes: planes}, bcnn.Bits, shape)
 }
 
 // randomPlan draws a network of a few steps of any kind.
@@ -222,7 +256,11 @@ func randomPlan(seed uint64) *planner {
 	for range 1 + rng.IntN(4) {
 		in := p.last()
 		if in.DType == bcnn.Float32 && rng.IntN(3) == 0 || in.DType == bcnn.Uint8 && rng.IntN(4) == 0 {
-			p.sign()
+			if in.DType == bcnn.Float32 {
+				p.numbers(p.planes(12))
+			} else {
+				p.sign()
+			}
 			continue
 		}
 		switch kind := rng.IntN(16); {
@@ -293,11 +331,17 @@ func randomPlan(seed uint64) *planner {
 		case kind == 0 && in.DType != bcnn.Uint8:
 			w := bcnn.Window{KH: 1 + rng.IntN(3), KW: 1 + rng.IntN(3), StrideH: 1 + rng.IntN(3), StrideW: 1 + rng.IntN(3)}
 			w.Pad = bcnn.Padding{Top: rng.IntN(w.KH), Left: rng.IntN(w.KW), Bottom: rng.IntN(w.KH), Right: rng.IntN(w.KW)}
-			shape := w.Output(in.Shape, in.Shape.C)
+			op := &bcnn.MaxPoolStep{Window: w, Planes: 1}
+			if in.DType == bcnn.Bits {
+				op.Planes = p.planes(in.Shape.H)
+			}
+			image := in.Shape
+			image.H /= op.Planes
+			shape := w.Output(image, in.Shape.C)
 			if shape.H < 1 || shape.W < 1 {
 				continue
 			}
-			op := &bcnn.MaxPoolStep{Window: w}
+			shape.H *= op.Planes
 			if in.DType == bcnn.Bits && rng.IntN(2) == 0 {
 				op.Flip = p.bits(1, in.Shape.C)
 			}
@@ -313,8 +357,14 @@ func randomPlan(seed uint64) *planner {
 		case kind == 3 && in.DType == bcnn.Float32:
 			p.step("add", &bcnn.AddStep{Activation: p.activation(p.anyActivation(), in.Shape.C)}, bcnn.Float32, in.Shape, len(p.plan.Tensors)-1)
 		case kind == 4 && in.Shape.Values() < 4000:
-			p.conv(convOptions{dense: true, window: bcnn.Window{KH: in.Shape.H, KW: in.Shape.W},
-				out: 1 + rng.IntN(200), float: rng.IntN(2) == 0, raw: rng.IntN(2) == 0})
+			o := convOptions{dense: true, out: 1 + rng.IntN(200), float: rng.IntN(2) == 0, raw: rng.IntN(2) == 0}
+			if in.DType == bcnn.Bits {
+				if o.inPlanes = p.planes(in.Shape.H); !o.float {
+					o.outPlanes = p.planes(12)
+				}
+			}
+			o.window = bcnn.Window{KH: in.Shape.H / max(o.inPlanes, 1), KW: in.Shape.W}
+			p.conv(o)
 		default:
 			p.randomConv(rng)
 		}
@@ -326,6 +376,12 @@ func (p *planner) randomConv(rng *rand.Rand) {
 	in := p.last()
 	o := convOptions{float: rng.IntN(3) == 0, raw: rng.IntN(2) == 0, end: p.anyActivation(), groups: 1}
 	o.out = 1 + rng.IntN(70)
+	if in.DType == bcnn.Bits {
+		if o.inPlanes = p.planes(in.Shape.H); !o.float {
+			o.outPlanes = p.planes(12)
+		}
+		in.Shape.H /= o.inPlanes
+	}
 	if rng.IntN(4) == 0 {
 		for o.groups = 1 + rng.IntN(min(8, in.Shape.C)); in.Shape.C%o.groups != 0; o.groups-- {
 		}
@@ -337,7 +393,9 @@ func (p *planner) randomConv(rng *rand.Rand) {
 		DilationH: 1 + rng.IntN(2), DilationW: 1 + rng.IntN(2),
 	}
 	if in.DType == bcnn.Bits {
-		o.padValue = rng.IntN(3) - 1
+		if o.padValue = rng.IntN(3) - 1; o.inPlanes > 1 {
+			o.padValue = rng.IntN(33) - 16
+		}
 	}
 	if rng.IntN(3) > 0 {
 		o.window.Pad = bcnn.Padding{Top: rng.IntN(5), Left: rng.IntN(5), Bottom: rng.IntN(5), Right: rng.IntN(5)}

@@ -44,6 +44,8 @@ func (e *executable) divide(s bcnn.Step) (op bcnn.StepOp, compute func(), err er
 		largest := conv.KH * conv.KW * (in.Shape.C / conv.Groups)
 		if in.DType == bcnn.Uint8 {
 			largest *= 255
+		} else {
+			largest *= max(1<<max(conv.InPlanes, 1)-1, conv.PadValue, -conv.PadValue)
 		}
 		if largest > maxExact {
 			return nil, nil, bcnn.Unsupported(fmt.Sprintf("sums up to %d, and %s", largest, e.device.floatsLack))

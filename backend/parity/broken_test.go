@@ -121,14 +121,19 @@ var broken = []brokenDevice{
 	{"x > T for x ≥ T in levels", fake{step: change(func(op *bcnn.QuantizeStep, _ bcnn.Tensor) {
 		op.Thresholds = shifted(&bcnn.Threshold{F32: op.Thresholds}, 1).F32
 	})}, "levels/", "(quantize): image"},
-	{"bits of levels in the wrong order", fake{step: change(func(op *bcnn.SignStep, in bcnn.Tensor) {
-		if n := len(op.Threshold.F32) / in.Shape.C; n > 1 {
+	{"one level too few", fake{step: change(func(op *bcnn.SignStep, in bcnn.Tensor) {
+		if op.Planes > 1 {
 			op.Threshold.F32 = slices.Clone(op.Threshold.F32)
-			for i := 0; i < len(op.Threshold.F32); i += n {
-				slices.Reverse(op.Threshold.F32[i:][:n])
+			for i := len(op.Threshold.F32) - in.Shape.C; i < len(op.Threshold.F32); i++ {
+				op.Threshold.F32[i] = float32(math.Inf(1))
 			}
 		}
 	})}, "levels/", "(sign): image"},
+	{"thresholds of planes two off", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) {
+		if op.InPlanes > 1 && op.Threshold != nil && op.Threshold.I32 != nil {
+			op.Threshold = shifted(op.Threshold, 2)
+		}
+	})}, "levels/", "image"},
 	{"binarize threshold one off", fake{step: change(func(op *bcnn.BinarizeStep, _ bcnn.Tensor) { op.Threshold = shifted(op.Threshold, 1) })}, "binarize/", "(binarize): image"},
 	{"grey threshold one off", fake{step: change(func(op *bcnn.BinarizeStep, _ bcnn.Tensor) {
 		if op.Scheme == bcnn.SchemeGrey {

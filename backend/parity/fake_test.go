@@ -199,14 +199,19 @@ func (x *fakeEngine) single(s bcnn.Step) func(bcnn.StepOp, bcnn.Tensor) (bcnn.Te
 		if conv, ok := op.(*bcnn.ConvStep); ok { // whose pool a hook may have removed
 			out.Shape = conv2DShape(conv, in.Shape)
 			if in.DType == bcnn.Bits && conv.PadValue != -1 && conv.Border == nil { // a hook has changed the padding
-				c, s := *conv, conv.Window.Output(in.Shape, conv.Out)
+				image := in.Shape
+				image.H /= max(conv.InPlanes, 1)
+				c, s := *conv, conv.Window.Output(image, conv.Out)
 				// A plan must have it; the reference does not look at it.
 				c.Border = &bcnn.Border{Row: make([]int, s.H), Col: make([]int, s.W), Rows: 1, Cols: 1, Correction: make([]int32, c.Out)}
 				op = &c
 			}
 		}
 		if pool, ok := op.(*bcnn.MaxPoolStep); ok {
-			out.Shape = pool.Window.Output(in.Shape, in.Shape.C)
+			planes, image := max(pool.Planes, 1), in.Shape
+			image.H /= planes
+			out.Shape = pool.Window.Output(image, in.Shape.C)
+			out.Shape.H *= planes
 		}
 		plan := &bcnn.Plan{
 			Inputs:  []bcnn.Input{{DType: in.DType, Shape: in.Shape}},
@@ -230,9 +235,11 @@ func (x *fakeEngine) single(s bcnn.Step) func(bcnn.StepOp, bcnn.Tensor) (bcnn.Te
 }
 
 func conv2DShape(c *bcnn.ConvStep, in bcnn.Shape) bcnn.Shape {
+	in.H /= max(c.InPlanes, 1)
 	s := c.Window.Output(in, c.Out)
 	if c.Pool != nil {
 		s.H, s.W = s.H/c.Pool.KH, s.W/c.Pool.KW
 	}
+	s.H *= max(c.OutPlanes, 1)
 	return s
 }

@@ -153,6 +153,46 @@ func levelCases() []Case {
 			b.add(bcnn.Sign{Zero: bcnn.ZeroIsMinus})
 		})
 	}
+	// From one convolution to the next, with pools between.
+	pools := []struct {
+		name string
+		bcnn.Window
+	}{
+		{"none", bcnn.Window{}},
+		{"2×2", bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}},
+		{"3×2", bcnn.Window{KH: 3, KW: 2, StrideH: 3, StrideW: 2}},
+		{"overlapping", bcnn.Window{KH: 3, KW: 3, StrideH: 2, StrideW: 2, Pad: around}},
+	}
+	for i, a := range activationLevels {
+		for j, pool := range pools {
+			for k, w := range []integers{{}, weightLevels[0], weightLevels[1]} {
+				c := []int{64, 65, 100, 128}[(i+j+k)%4]
+				norms := []norm{normMixed, normTies, normFalling}
+				add(fmt.Sprintf("planes/%s/%s/pool=%s", a.name, []string{"binary", "ternary", "s2"}[k], pool.name), []fill{fillRandom, fillTies}[(i+j)%2], 9, 8, c, func(b *builder) {
+					b.quantize(a, k == 1)
+					stride := 1 + j%2*(k%2)
+					b.convLevels(bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3, StrideH: stride, StrideW: stride, Pad: around}, Out: 65 + 63*(k%2)}, w)
+					b.batchNorm(norms[(i+j+k)%3])
+					before := (i+j+k)%2 == 0 // the thresholds
+					if before && pool.KH > 0 {
+						b.add(bcnn.MaxPool{Window: pool.Window})
+					}
+					b.quantize(a, true)
+					if !before && pool.KH > 0 {
+						b.add(bcnn.MaxPool{Window: pool.Window})
+					}
+					b.convLevels(bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 64}, w)
+					b.batchNorm(norms[(i+j+k+1)%3])
+					if k == 0 {
+						b.add(bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+					} else {
+						b.quantize(a, false)
+					}
+					b.convLevels(bcnn.Conv2D{Window: bcnn.Window{KH: 2, KW: 2, Pad: around}, Out: 33}, integers{})
+				})
+			}
+		}
+	}
 	for i, a := range activationLevels {
 		for _, in := range []string{"bytes", "bits"} {
 			cases = append(cases, layerCase("levels/from/"+a.name, in, [3]int{4, 3, 5 + 60*(i%2)}, fillRandom, func(b *builder) { b.quantize(a, i%2 == 0) }))

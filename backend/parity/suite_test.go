@@ -80,16 +80,20 @@ func TestTheTableCoversThePlan(t *testing.T) {
 					note(op.Groups > 1, kind+" groups")
 					note(op.Border != nil, "border")
 					note(op.ZeroPoint != 0, kind+" zero point")
+					note(op.InPlanes > 1 && op.OutPlanes > 1, "conv of planes to planes")
+					note(op.InPlanes > 1 && op.OutPlanes < 2 && op.Threshold != nil, "conv of planes to bits")
+					note(op.InPlanes > 1 && op.Threshold == nil, "conv of planes to sums")
+					note(op.OutPlanes > 1 && op.Pool != nil, "conv to planes, pool")
 				case *bcnn.MaxPoolStep:
 					note(op.Flip != nil, "maxpool flip")
+					note(op.Planes > 1, "maxpool of planes")
 					note(op.Pad != (bcnn.Padding{}), kind+" padded")
 				case *bcnn.AffineStep:
 					note(op.Scale == nil, kind+" copy")
 					note(op.Activation.Kind != bcnn.ActivationNone, kind+" "+op.Activation.Kind.String()+string(op.Activation.Function))
 				case *bcnn.SignStep:
 					note(op.Threshold.Flip != nil, "sign flip")
-					note(p.Tensors[s.Out].Shape.C > p.Tensors[s.In[0]].Shape.C, "sign to several")
-					note(p.Tensors[s.Out].Shape.C > p.Tensors[s.In[0]].Shape.C && op.Threshold.Flip != nil, "sign to several, flip")
+					note(op.Planes > 1, "sign to planes")
 				case *bcnn.QuantizeStep:
 					note(len(op.Thresholds) >= op.Levels, "quantize each")
 				case *bcnn.AddStep:
@@ -116,7 +120,7 @@ func TestTheTableCoversThePlan(t *testing.T) {
 	t.Logf("%d cases, %v", len(names), seen)
 	require.Greater(t, len(names), 500)
 	features := []string{"threshold", "grey", "lbp", "minmax", "binarize flip", "border", "sign of float32", "sign flip",
-		"sign to several", "sign to several, flip", "quantize of float32", "quantize each",
+		"sign to planes", "conv of planes to planes", "conv of planes to bits", "conv of planes to sums", "conv to planes, pool", "maxpool of planes", "quantize of float32", "quantize each",
 		"add of float32", "add relu", "add prelu", "add clip", "avgpool of bits", "avgpool of float32",
 		"avgpool of bits padding true", "avgpool of bits padding false", "avgpool of float32 padding true", "avgpool of float32 padding false",
 		"mul by a pixel true, a channel true", "mul by a pixel true, a channel false", "mul by a pixel false, a channel true", "mul by a pixel false, a channel false",

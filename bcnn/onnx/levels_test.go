@@ -32,17 +32,17 @@ func TestLevels(t *testing.T) {
 	tests := []struct {
 		name     string
 		nodes    []testNode // from x to q
-		bits     int        // of a channel; 0 where they do not become levels
+		planes   int        // 0 where they do not become levels
 		low, top int
 	}{
-		{"Quant, 2 bits", []testNode{quant("x one zero two", "q", "signed", 0, "narrow", 0)}, 3, 0, 3},
-		{"Quant, 2 bits, scaled", []testNode{quant("x half zero two", "q", "signed", 0, "narrow", 0)}, 3, 0, 3},
+		{"Quant, 2 bits", []testNode{quant("x one zero two", "q", "signed", 0, "narrow", 0)}, 2, 0, 3},
+		{"Quant, 2 bits, scaled", []testNode{quant("x half zero two", "q", "signed", 0, "narrow", 0)}, 2, 0, 3},
 		{"Quant, 2 bits, narrow", []testNode{quant("x one zero two", "q", "signed", 0, "narrow", 1)}, 2, 0, 2},
 		{"Quant, 1 bit, unsigned", []testNode{quant("x one zero one", "q", "signed", 0, "narrow", 0)}, 1, 0, 1},
-		{"Quant, 2 bits, signed", []testNode{quant("x one zero two", "q", "signed", 1, "narrow", 0)}, 4, -2, 1},
+		{"Quant, 2 bits, signed", []testNode{quant("x one zero two", "q", "signed", 1, "narrow", 0)}, 2, -2, 1},
 		{"Quant, ternary", []testNode{quant("x half zero two", "q", "signed", 1, "narrow", 1)}, 2, -1, 1},
-		{"Quant, 3 bits, signed", []testNode{quant("x quarter zero three", "q", "signed", 1, "narrow", 0)}, 8, -4, 3},
-		{"Quant behind a ReLU", []testNode{op("Relu", "x", "a"), quant("a half zero three", "q", "signed", 1, "narrow", 0)}, 3, 0, 3},
+		{"Quant, 3 bits, signed", []testNode{quant("x quarter zero three", "q", "signed", 1, "narrow", 0)}, 3, -4, 3},
+		{"Quant behind a ReLU", []testNode{op("Relu", "x", "a"), quant("a half zero three", "q", "signed", 1, "narrow", 0)}, 2, 0, 3},
 		{"Quant, a scale per channel", []testNode{quant("x per zero two", "q", "signed", 0, "narrow", 0)}, 0, 0, 3},
 		{"Quant, 8 bits", []testNode{quant("x quarter zero eight", "q", "signed", 0, "narrow", 0)}, 0, 0, 255},
 		{"Clip, Round", []testNode{op("Clip", "x minus one", "a"), op("Round", "a", "q")}, 2, -1, 1},
@@ -50,14 +50,14 @@ func TestLevels(t *testing.T) {
 		{"Clip, Mul, Round, Div", []testNode{op("Clip", "x zero one", "a"), op("Mul", "a two", "b"), op("Round", "b", "c"), op("Div", "c two", "q")}, 2, 0, 2},
 		{"straight through", []testNode{op("Clip", "x zero one", "a"), op("Mul", "a two", "b"), op("Round", "b", "c"), op("Div", "c two", "d"),
 			op("Sub", "d a", "e"), op("Add", "a e", "q")}, 2, 0, 2},
-		{"Round, Clip", []testNode{op("Round", "x", "a"), op("Clip", "a minustwo one", "q")}, 4, -2, 1},
-		{"Div, Round, Clip, Mul", []testNode{op("Div", "x half", "a"), op("Round", "a", "b"), op("Clip", "b zero three", "c"), op("Mul", "half c", "q")}, 3, 0, 3},
+		{"Round, Clip", []testNode{op("Round", "x", "a"), op("Clip", "a minustwo one", "q")}, 2, -2, 1},
+		{"Div, Round, Clip, Mul", []testNode{op("Div", "x half", "a"), op("Round", "a", "b"), op("Clip", "b zero three", "c"), op("Mul", "half c", "q")}, 2, 0, 3},
 		{"Round, Relu, Min", []testNode{op("Round", "x", "a"), op("Relu", "a", "b"), op("Min", "b two", "q")}, 2, 0, 2},
-		{"Floor", []testNode{op("Clip", "x minus two", "a"), op("Floor", "a", "q")}, 4, -1, 2},
-		{"Ceil", []testNode{op("Clip", "x minus two", "a"), op("Ceil", "a", "q")}, 4, -1, 2},
-		{"QuantizeLinear", []testNode{op("QuantizeLinear", "x half u0", "a"), op("Clip", "a u0 u3", "b"), op("DequantizeLinear", "b half u0", "q")}, 3, 0, 3},
-		{"QuantizeLinear, a zero point", []testNode{op("QuantizeLinear", "x half u1", "a"), op("Clip", "a u0 u3", "b"), op("DequantizeLinear", "b half u1", "q")}, 4, -1, 2},
-		{"QuantizeLinear, int8", []testNode{op("QuantizeLinear", "x one i0", "a", signed...), op("Clip", "a i2 i1", "b"), op("DequantizeLinear", "b one i0", "q")}, 4, -2, 1},
+		{"Floor", []testNode{op("Clip", "x minus two", "a"), op("Floor", "a", "q")}, 2, -1, 2},
+		{"Ceil", []testNode{op("Clip", "x minus two", "a"), op("Ceil", "a", "q")}, 2, -1, 2},
+		{"QuantizeLinear", []testNode{op("QuantizeLinear", "x half u0", "a"), op("Clip", "a u0 u3", "b"), op("DequantizeLinear", "b half u0", "q")}, 2, 0, 3},
+		{"QuantizeLinear, a zero point", []testNode{op("QuantizeLinear", "x half u1", "a"), op("Clip", "a u0 u3", "b"), op("DequantizeLinear", "b half u1", "q")}, 2, -1, 2},
+		{"QuantizeLinear, int8", []testNode{op("QuantizeLinear", "x one i0", "a", signed...), op("Clip", "a i2 i1", "b"), op("DequantizeLinear", "b one i0", "q")}, 2, -2, 1},
 		{"QuantizeLinear, all bytes", []testNode{op("QuantizeLinear", "x quarter u128", "a"), op("DequantizeLinear", "a quarter u128", "q")}, 0, -128, 127},
 		{"Cast to integers", []testNode{op("Clip", "x zero two", "a"), op("Round", "a", "b"), op("Cast", "b", "c", "to", int(pb.Int8)), op("Cast", "c", "q", "to", int(pb.Float))}, 2, 0, 2},
 		{"Sign", []testNode{op("Sign", "x", "q")}, 2, -1, 1},
@@ -86,7 +86,7 @@ func TestLevels(t *testing.T) {
 				require.Equal(t, []int{test.low, test.top}, []int{levels[0].Low, levels[0].Low + levels[0].Levels - 1})
 				layers := summarize(t, net)
 				require.Len(t, layers, 1)
-				planes := test.bits * products[name]
+				planes := test.planes * products[name]
 				require.Equal(t, planes > 0 && planes <= 16, layers[0].Binary, "%d products, %s", planes, layers[0].WhyFloat)
 				if layers[0].Binary {
 					require.Equal(t, planes, layers[0].Planes)

@@ -131,15 +131,16 @@ func RunAll(ctx context.Context, plan *bcnn.Plan, in []bcnn.Tensor, tap func(ste
 		case *bcnn.ConvStep:
 			err = conv(work, op, out, x)
 		case *bcnn.MaxPoolStep:
-			err = maxPool(work, op.Window, out, x)
+			if op.Planes > 1 {
+				err = maxPlanes(work, op, out, x)
+			} else {
+				err = maxPool(work, op.Window, out, x)
+			}
 			flip(out, op.Flip)
 		case *bcnn.AffineStep:
 			affine(op, out, x)
 		case *bcnn.SignStep:
-			bitsEach := out.shape.C / x.shape.C
-			for k := range out.pm {
-				out.pm[k] = plusMinus(x.f32[k/bitsEach] >= op.Threshold.F32[k%out.shape.C])
-			}
+			sign(op, out, x)
 			flip(out, op.Threshold.Flip)
 		case *bcnn.QuantizeStep:
 			n := op.Levels - 1
@@ -238,8 +239,14 @@ func Memory(plan *bcnn.Plan, n int) (int64, error) {
 		made := int64(n) * plan.Tensors[s.Out].Shape.Bytes(plan.Tensors[s.Out].DType) // for tap, or as the result
 		if op, ok := s.Op.(*bcnn.ConvStep); ok {
 			in := plan.Tensors[s.In[0]]
-			sums := bytes(plan.Tensors[s.Out].DType, op.Window.Output(in.Shape, op.Out))
+			sums := bytes(plan.Tensors[s.Out].DType, op.Window.Output(op.Image(in.Shape), op.Out))
+			if op.OutPlanes > 1 {
+				sums += 4 * sums // their numbers
+			}
 			made = max(made, sums+int64(op.Out)*int64(op.KH)*int64(op.KW)*int64(in.Shape.C/op.Groups))
+		}
+		if op, ok := s.Op.(*bcnn.MaxPoolStep); ok && op.Planes > 1 {
+			made = max(made, 4*of(s.In[0]))
 		}
 		peak = max(peak, live+made)
 		for j, t := range s.In {

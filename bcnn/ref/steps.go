@@ -50,7 +50,11 @@ func luma(t *tensor, n, y, x int) uint8 {
 }
 
 func conv(work *budget.Budget, op *bcnn.ConvStep, out, x *tensor) error {
-	sums := newTensor(out.dtype, x.n, op.Window.Output(x.shape, op.Out)) // before pooling
+	sums := newTensor(out.dtype, x.n, op.Window.Output(op.Image(x.shape), op.Out)) // before pooling
+	var numbers []int32                                                            // those of planes
+	if op.OutPlanes > 1 {
+		numbers = make([]int32, len(sums.pm))
+	}
 	weights := make([]int8, op.Out*op.KH*op.KW*(x.shape.C/op.Groups))
 	if x.dtype != bcnn.Float32 {
 		bits.Unpack(weights, op.Bits, x.shape.C/op.Groups)
@@ -74,6 +78,14 @@ func conv(work *budget.Budget, op *bcnn.ConvStep, out, x *tensor) error {
 						continue
 					}
 					sum := integerSum(op, weights, x, n, y, px, o)
+					if numbers != nil {
+						for k := o; k < len(op.Threshold.I32); k += op.Out {
+							if sum >= op.Threshold.I32[k] {
+								numbers[i]++
+							}
+						}
+						continue
+					}
 					if out.dtype == bcnn.Bits {
 						sums.pm[i] = plusMinus(sum >= op.Threshold.I32[o])
 					} else {
@@ -83,7 +95,15 @@ func conv(work *budget.Budget, op *bcnn.ConvStep, out, x *tensor) error {
 			}
 		}
 	}
-	if op.Pool == nil {
+	if numbers != nil {
+		pool := bcnn.Window{KH: 1, KW: 1, StrideH: 1, StrideW: 1}
+		if op.Pool != nil {
+			pool = bcnn.Window{KH: op.Pool.KH, KW: op.Pool.KW, StrideH: op.Pool.KH, StrideW: op.Pool.KW}
+		}
+		if err := maxNumbers(work, pool, op.OutPlanes, out, numbers, sums); err != nil {
+			return err
+		}
+	} else if op.Pool == nil {
 		copy(out.pm, sums.pm)
 		copy(out.f32, sums.f32)
 	} else {
@@ -108,16 +128,19 @@ func integerSum(op *bcnn.ConvStep, weights []int8, x *tensor, n, y, px, o int) i
 		for kx := range op.KW {
 			iy := y*op.StrideH - op.Pad.Top + ky*op.DilationH
 			ix := px*op.StrideW - op.Pad.Left + kx*op.DilationW
+			planes := max(op.InPlanes, 1)
 			taps := weights[((o*op.KH+ky)*op.KW+kx)*group:][:group]
 			switch {
-			case !x.inside(iy, ix) && x.dtype == bcnn.Bits:
+			case !x.inside(iy*planes, ix) && x.dtype == bcnn.Bits:
 				for _, w := range taps {
 					sum += int32(op.PadValue) * int32(w)
 				}
-			case !x.inside(iy, ix): // the zero point, which counts for 0
+			case !x.inside(iy*planes, ix): // the zero point, which counts for 0
 			case x.dtype == bcnn.Bits:
 				for c, w := range taps {
-					sum += int32(x.pm[x.index(n, iy, ix, first+c)]) * int32(w)
+					for j := range planes {
+						sum += int32(x.pm[x.index(n, iy*planes+j, ix, first+c)]) * int32(w) << j
+					}
 				}
 			default:
 				for c, w := range taps {
@@ -158,6 +181,21 @@ func scaled(op *bcnn.ConvStep, sum float32, o int) float32 {
 	return activate(sum, op.Activation, o)
 }
 
+func sign(op *bcnn.SignStep, out, x *tensor) {
+	row, planes := x.shape.W*x.shape.C, max(op.Planes, 1)
+	for i, v := range x.f32 {
+		reached := 0
+		for k := i % x.shape.C; k < len(op.Threshold.F32); k += x.shape.C {
+			if v >= op.Threshold.F32[k] {
+				reached++
+			}
+		}
+		for j := range planes {
+			out.pm[(i/row*planes+j)*row+i%row] = plusMinus(reached>>j&1 > 0)
+		}
+	}
+}
+
 // maxPool takes the maximum over windows. Of equal values the first in the
 // order (ky, kx) stays; only the sign of a zero can tell.
 func maxPool(work *budget.Budget, w bcnn.Window, out, x *tensor) error {
@@ -190,6 +228,57 @@ func maxPool(work *budget.Budget, w bcnn.Window, out, x *tensor) error {
 		}
 	}
 	return nil
+}
+
+// maxNumbers takes the maximum of numbers over windows of the image that x would be,
+// and writes its bits to planes.
+func maxNumbers(work *budget.Budget, w bcnn.Window, planes int, out *tensor, numbers []int32, x *tensor) error {
+	for n := range out.n {
+		for y := range out.shape.H / planes {
+			for px := range out.shape.W {
+				for c := range out.shape.C {
+					if err := work.Charge(int64(w.KH * w.KW)); err != nil {
+						return err
+					}
+					var most int32
+					for ky := range w.KH {
+						for kx := range w.KW {
+							iy, ix := y*w.StrideH-w.Pad.Top+ky, px*w.StrideW-w.Pad.Left+kx
+							if x.inside(iy, ix) {
+								most = max(most, numbers[x.index(n, iy, ix, c)])
+							}
+						}
+					}
+					for j := range planes {
+						out.pm[out.index(n, y*planes+j, px, c)] = plusMinus(most>>j&1 > 0)
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// maxPlanes is maxPool for planes.
+func maxPlanes(work *budget.Budget, op *bcnn.MaxPoolStep, out, x *tensor) error {
+	shape := x.shape
+	shape.H /= op.Planes
+	image := &tensor{n: x.n, shape: shape}
+	numbers := make([]int32, x.n*shape.Values())
+	for n := range x.n {
+		for y := range shape.H {
+			for px := range shape.W {
+				for c := range shape.C {
+					for j := range op.Planes {
+						if x.pm[x.index(n, y*op.Planes+j, px, c)] > 0 {
+							numbers[image.index(n, y, px, c)] += 1 << j
+						}
+					}
+				}
+			}
+		}
+	}
+	return maxNumbers(work, op.Window, op.Planes, out, numbers, image)
 }
 
 func affine(op *bcnn.AffineStep, out, x *tensor) {

@@ -23,6 +23,8 @@ type builder struct {
 	bytes bool
 	// padding is the value of the padding of binary convolutions.
 	padding int
+	// lowBits says that activations are −1, 0 and 1, ternary that weights are.
+	lowBits, ternary bool
 	// reduced says that images are smaller, and channels fewer.
 	reduced bool
 }
@@ -73,6 +75,13 @@ func (b *builder) bitsInput(s bcnn.Shape) {
 }
 
 func (b *builder) weights(rows, n int) bcnn.Weights {
+	if b.ternary {
+		w := bcnn.Weights{Int8: make([]int8, rows*n)}
+		for i := range w.Int8 {
+			w.Int8[i] = int8(b.rng.IntN(3) - 1)
+		}
+		return w
+	}
 	words := bits.Words(n)
 	w := make([]uint64, rows*words)
 	for i := range w {
@@ -87,8 +96,14 @@ func (b *builder) weights(rows, n int) bcnn.Weights {
 // summed notes that sums over n taps follow.
 func (b *builder) summed(n int) {
 	b.mean, b.variance = 0, float64(n)
-	if b.bytes {
+	switch {
+	case b.bytes:
 		b.variance *= byteVariance
+	case b.lowBits:
+		b.variance /= 2 // about as many are 0
+	}
+	if b.ternary {
+		b.variance *= 2.0 / 3
 	}
 	b.bytes = false
 }
@@ -140,7 +155,17 @@ func (b *builder) norm(id string) {
 
 func (b *builder) normSign(id string) {
 	b.norm(id)
+	if b.lowBits {
+		b.round("round" + id)
+		return
+	}
 	b.net.Append("sign"+id, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+}
+
+// round appends the nearest of −1, 0 and 1; of two, 0.
+func (b *builder) round(name string) {
+	above := math.Nextafter32(0.5, 1)
+	b.net.Append(name, bcnn.Quantize{Low: -1, Levels: 3, Thresholds: []float32{-0.5, above}})
 }
 
 // classifier appends dense layers, numbered from first, of the given sizes. The

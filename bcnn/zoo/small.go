@@ -90,7 +90,23 @@ func cnv(b *builder) {
 	b.classifier(7, 512, 512, 10)
 }
 
+// lowBits returns the builder of a network with activations −1, 0 and 1, and such weights
+// where they are ternary.
+func lowBits(build func(b *builder), ternary bool) func(b *builder) {
+	return func(b *builder) {
+		b.lowBits, b.ternary = true, ternary
+		build(b)
+	}
+}
+
 func lfc(b *builder) {
-	b.bitsInput(bcnn.Shape{H: 28, W: 28, C: 1})
+	if image := (bcnn.Shape{H: 28, W: 28, C: 1}); b.lowBits {
+		b.shape = image
+		b.net.Inputs = []bcnn.Input{{Shape: image, DType: bcnn.Uint8}}
+		b.net.Append("scale", bcnn.Affine{Scale: []float32{2.0 / 255}, Bias: []float32{-1}})
+		b.round("input")
+	} else {
+		b.bitsInput(image)
+	}
 	b.classifier(1, 1024, 1024, 1024, 10)
 }

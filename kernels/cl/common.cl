@@ -25,6 +25,8 @@ inline float activate(float v, __global const float *slope, int c, __constant co
 	return v;
 }
 
+#define MAX_PLANES 4 // bits of a value
+
 // The channels of a 32-bit word that are not padding.
 #define WORD_MASK(word, channels) \
 	((channels) - 32 * (word) >= 32 ? 0xffffffffu : (1u << ((channels) - 32 * (word))) - 1u)

@@ -162,11 +162,17 @@ __kernel void sign_bits(__global const float *restrict in, __global uint *restri
 	const int pixel = item / OUT_WORDS;
 	const int block = item - pixel * OUT_WORDS;
 	in += (image * (OUT_H * OUT_W) + pixel) * IN_C;
-	const int repeat = OUT_C / IN_C; // bits of a channel of the input
-	uint word = 0;
-	for (int l = 0, c = block * 32; l < 32 && c < OUT_C; l++, c++)
-		word |= (uint)(in[repeat == 1 ? c : c / repeat] >= thresholds[c]) << l;
-	out[image * (OUT_H * OUT_W * OUT_WORDS) + item] = FLIP ? word ^ flip[block] : word;
+	const int y = pixel / OUT_W, x = pixel - y * OUT_W;
+	for (int j = 0; j < OUT_PLANES; j++) {
+		uint word = 0;
+		for (int l = 0, c = block * 32; l < 32 && c < OUT_C; l++, c++) {
+			int reached = 0;
+			for (int k = 0; k < (1 << OUT_PLANES) - 1; k++)
+				reached += in[c] >= thresholds[k * OUT_C + c];
+			word |= (uint)(reached >> j & 1) << l;
+		}
+		out[(((image * OUT_H + y) * OUT_PLANES + j) * OUT_W + x) * OUT_WORDS + block] = FLIP ? word ^ flip[block] : word;
+	}
 }
 
 // FIRST plus the number of thresholds that a value reaches, END - FIRST of them for all

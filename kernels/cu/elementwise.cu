@@ -173,11 +173,18 @@ sign_bits(const Geometry g, const float *__restrict__ in, uint32_t *__restrict__
 	const int pixel = item / g.out_words;
 	const int block = item - pixel * g.out_words;
 	const int c = block * LANES + lane;
-	const int from = g.in_c == g.out_c ? c : c / (g.out_c / g.in_c);
-	const bool plus = c < g.out_c && in[(image * (g.out_h * g.out_w) + pixel) * g.in_c + from] >= thresholds[c];
-	const uint32_t word = __ballot_sync(FULL_WARP, plus);
-	if (lane == 0)
-		out[image * (g.out_h * g.out_w * g.out_words) + item] = g.flip ? word ^ flip[block] : word;
+	int reached = 0;
+	if (c < g.out_c) {
+		const float v = in[(image * (g.out_h * g.out_w) + pixel) * g.in_c + c];
+		for (int k = 0; k < (1 << g.out_planes) - 1; k++)
+			reached += v >= thresholds[k * g.out_c + c];
+	}
+	const int y = pixel / g.out_w, x = pixel - y * g.out_w;
+	for (int j = 0; j < g.out_planes; j++) {
+		const uint32_t word = __ballot_sync(FULL_WARP, reached >> j & 1);
+		if (lane == j)
+			out[(((image * g.out_h + y) * g.out_planes + j) * g.out_w + x) * g.out_words + block] = g.flip ? word ^ flip[block] : word;
+	}
 }
 
 // first plus the number of thresholds that a value reaches, end - first of them for all

@@ -12,6 +12,8 @@ enum Activation {
 	ACTIVATION_FUNCTION,
 };
 
+#define MAX_PLANES 4 // bits of a value
+
 struct Geometry {
 	// Shapes of the tensors; words are 32-bit words of a pixel, 2·ceil(C/64).
 	int32_t in_h, in_w, in_c, in_words;
@@ -42,6 +44,7 @@ struct Geometry {
 	int32_t pool_log2;       // of the pixels of a pooling window
 	int32_t first, end;      // channels of the output that a gather makes
 	int32_t other_pixels, other_c; // of the second operand of a product
+	int32_t in_planes, out_planes; // bits of a value; heights count rows of values
 };
 
 #endif

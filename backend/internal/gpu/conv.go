@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"math"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/num"
@@ -31,6 +32,8 @@ func (s Step) Conv(op *bcnn.ConvStep, lanes int) Conv {
 		c.Words = MixedWords(c.In, op.Groups)
 	}
 	g, conv := &c.G, s.Out.Shape
+	g.setPlanes(op.InPlanes, op.OutPlanes)
+	conv.H = int(g.OutH)
 	g.setWindow(op.Window)
 	g.PoolH, g.PoolW = 1, 1
 	if op.Pool != nil {
@@ -53,13 +56,20 @@ func (s Step) Conv(op *bcnn.ConvStep, lanes int) Conv {
 // Stride is the number of outputs that constants are filled up to.
 func (c *Conv) Stride() int { return int(c.G.Blocks) * c.Lanes }
 
-// ThresholdsI32 are the thresholds of integer sums of n outputs; those that there are
+// HasPlanes reports whether input or output have bit planes, and so other kernels.
+func HasPlanes(op *bcnn.ConvStep) bool { return op.InPlanes > 1 || op.OutPlanes > 1 }
+
+// ThresholdsI32 are the thresholds of integer sums of n outputs, [threshold][output]; those that there are
 // not are never reached. nil where the output is floats.
 func (c *Conv) ThresholdsI32(n int) []int32 {
 	if c.op.Threshold == nil {
 		return nil
 	}
-	return PadTo(c.op.Threshold.I32, n, math.MaxInt32)
+	var all []int32
+	for t := range slices.Chunk(c.op.Threshold.I32, c.op.Out) {
+		all = append(all, PadTo(t, n, math.MaxInt32)...)
+	}
+	return all
 }
 
 // ThresholdsF32 are the thresholds of float sums, as ThresholdsI32.

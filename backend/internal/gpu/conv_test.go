@@ -55,7 +55,7 @@ func (p *plainConv) each(y, x int, f func(tap, pixel int)) {
 		iy := int32(y)*g.StrideH - g.PadT + int32(tap)/g.Kw*g.DilationH
 		ix := int32(x)*g.StrideW - g.PadL + int32(tap)%g.Kw*g.DilationW
 		if iy >= 0 && iy < g.InH && ix >= 0 && ix < g.InW {
-			f(tap, int(iy*g.InW+ix))
+			f(tap, int(iy*g.InPlanes*g.InW+ix)) // of the first plane
 		} else if p.words != nil {
 			f(tap, -1) // a border of 0 bits
 		}
@@ -65,7 +65,7 @@ func (p *plainConv) each(y, x int, f func(tap, pixel int)) {
 // at returns the sum of an output of a pixel of an image, before pooling; as a float if
 // it is one.
 func (p *plainConv) at(image, y, x, o int) (sum int32, float float32) {
-	g, pixels := p.G, int(p.G.InH*p.G.InW)
+	g, pixels := p.G, int(p.G.InH*p.G.InPlanes*p.G.InW)
 	block, lane, first := o/p.Lanes, o%p.Lanes, o/int(g.GroupOut)*int(g.GroupIn)
 	weight := func(tap, k, of int) int { return ((block*p.Taps+tap)*of+k)*p.Lanes + lane }
 	if p.floats != nil {
@@ -89,18 +89,19 @@ func (p *plainConv) at(image, y, x, o int) (sum int32, float float32) {
 	}
 	count := 0
 	p.each(y, x, func(tap, pixel int) {
-		for k := range int(g.Words) {
+		for i := range int(g.Words * g.InPlanes) {
+			j, k := i/int(g.Words), i%int(g.Words)
 			var v uint32
 			if at := first/32 + k; pixel >= 0 && at < int(g.InWords) {
-				v = Half(p.in.Words[(image*pixels+pixel)*int(g.InWords)/2:], at)
+				v = Half(p.in.Words[(image*pixels+pixel+j*int(g.InW))*int(g.InWords)/2:], at)
 			}
 			if p.masks != nil {
 				v &= p.masks[(block*int(g.Words)+k)*p.Lanes+lane]
 			}
-			count += mathbits.OnesCount32(v ^ p.words[weight(tap, k, int(g.Words))])
+			count += mathbits.OnesCount32(v^p.words[weight(tap, k, int(g.Words))]) << j
 		}
 	})
-	sum = g.Taps - 2*int32(count)
+	sum = g.Taps*(1<<g.InPlanes-1) - 2*int32(count)
 	if g.Border == 1 {
 		sum += p.correction[int(p.rows[y]*g.Cols+p.cols[x])*p.Stride()+o]
 	}
@@ -111,10 +112,17 @@ func (p *plainConv) at(image, y, x, o int) (sum int32, float float32) {
 func (p *plainConv) run(n int) (words []uint32, values []float32) {
 	g, tail := p.G, p.Tail()
 	scale, shift, slope, mask := tail[0].([]float32), tail[1].([]float32), tail[2].([]float32), tail[3].([]uint32)
+	planes, plane := int(g.OutPlanes), int(g.OutW*g.OutWords)
+	if g.ToBits == 1 {
+		words = make([]uint32, n*int(g.OutH)*planes*plane)
+	}
 	for item := range n * int(g.OutH*g.OutW) {
 		image, pixel := item/int(g.OutH*g.OutW), item%int(g.OutH*g.OutW)
 		y, x := pixel/int(g.OutW), pixel%int(g.OutW)
-		row := make([]uint32, g.OutWords)
+		var rows []uint32 // from the word of the first plane
+		if g.ToBits == 1 {
+			rows = words[(image*int(g.OutH)+y)*planes*plane+x*int(g.OutWords):]
+		}
 		for o := range int(g.OutC) {
 			if g.ToBits == 0 {
 				_, v := p.at(image, y, x, o)
@@ -124,20 +132,25 @@ func (p *plainConv) run(n int) (words []uint32, values []float32) {
 				values = append(values, activated(g, v, slope, o))
 				continue
 			}
+			number := 0
 			for i := range g.PoolH * g.PoolW {
 				sum, v := p.at(image, y*int(g.PoolH)+int(i/g.PoolW), x*int(g.PoolW)+int(i%g.PoolW), o)
-				if p.levels != nil && v >= p.levels[o] || p.levels == nil && sum >= p.thresholds[o] {
-					row[o/32] |= 1 << (o % 32)
+				reached := 0
+				for k := range 1<<planes - 1 {
+					if at := k*p.Stride() + o; p.levels != nil && v >= p.levels[at] || p.levels == nil && sum >= p.thresholds[at] {
+						reached++
+					}
 				}
+				number = max(number, reached)
+			}
+			for j := range planes {
+				rows[j*plane+o/32] |= uint32(number>>j&1) << (o % 32)
 			}
 		}
-		if g.Flip == 1 {
-			for i := range row {
-				row[i] ^= mask[i]
+		for j := range planes {
+			for i := range mask {
+				rows[j*plane+i] ^= mask[i]
 			}
-		}
-		if g.ToBits == 1 {
-			words = append(words, row...)
 		}
 	}
 	return words, values
@@ -215,7 +228,7 @@ func TestConv(t *testing.T) {
 			for what, is := range map[string]bool{
 				"mixed": p.MixedLanes, "pooled": conv.Pool != nil, "border": conv.Border != nil, "dilated": conv.DilationH > 1,
 				"strided": conv.StrideW > 1, "grouped": conv.Groups > 1, "flipped": p.G.Flip == 1, conv.Activation.Kind.String(): true, "dense": conv.Dense,
-				"zero point": conv.ZeroPoint > 0,
+				"zero point": conv.ZeroPoint > 0, "planes": conv.InPlanes > 1, "to planes": conv.OutPlanes > 1,
 			} {
 				if is {
 					seen[what]++
@@ -223,7 +236,7 @@ func TestConv(t *testing.T) {
 			}
 		}
 	})
-	for _, what := range []string{"bits", "uint8", "float32", "mixed", "pooled", "border", "dilated", "strided", "grouped", "flipped", "relu", "prelu", "clip", "dense", "zero point"} {
+	for _, what := range []string{"bits", "uint8", "float32", "mixed", "pooled", "border", "dilated", "strided", "grouped", "flipped", "relu", "prelu", "clip", "dense", "zero point", "planes", "to planes"} {
 		require.Positive(t, seen[what], "%s among %v", what, seen)
 	}
 }

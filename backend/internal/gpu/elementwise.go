@@ -18,6 +18,9 @@ const RangeParts = 32
 // range.
 const ImageRanges = "image_ranges"
 
+// Planes is the file of the kernels of bit planes.
+const Planes = "planes"
+
 // Elementwise is a kernel whose every item makes a value of the output, or 32 channels
 // of a pixel where the output is bits.
 type Elementwise struct {
@@ -40,6 +43,11 @@ func (s Step) Elementwise(op bcnn.StepOp) ([]Elementwise, error) {
 		if s.In.DType == bcnn.Bits {
 			e.G.Flip = flag(op.Flip != nil)
 			e.Name, e.Args = "max_pool_bits", append(e.Args, Rows(op.Flip))
+			if op.Planes > 1 {
+				e.File, e.Name = Planes, "max_pool_planes"
+				e.G.setPlanes(op.Planes, op.Planes)
+				e.Items /= op.Planes
+			}
 		}
 	case *bcnn.AvgPoolStep:
 		e.G.setWindow(op.Window)
@@ -52,6 +60,8 @@ func (s Step) Elementwise(op bcnn.StepOp) ([]Elementwise, error) {
 		e.Name, e.Args = "affine", []any{s.X, s.Y, op.Scale, op.Shift, Slope(op.Activation)}
 	case *bcnn.SignStep:
 		e.G.Flip = flag(op.Threshold.Flip != nil)
+		e.G.setPlanes(1, op.Planes)
+		e.Items /= int(e.G.OutPlanes)
 		e.Name, e.Args = "sign_bits", []any{s.X, s.Y, op.Threshold.F32, Rows(op.Threshold.Flip)}
 	case *bcnn.QuantizeStep:
 		e.G.First, e.G.End = int32(op.Low), int32(op.Low+op.Levels-1)

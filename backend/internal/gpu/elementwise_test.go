@@ -14,7 +14,7 @@ func TestElementwise(t *testing.T) {
 	shape := bcnn.Shape{H: 3, W: 5, C: 40}
 	of := func(d bcnn.DType) bcnn.PlanTensor { return bcnn.PlanTensor{DType: d, Shape: shape} }
 	const values, words = 3 * 5 * 40, 3 * 5 * 2
-	base := kernels.Geometry{InH: 3, InW: 5, InC: 40, InWords: 2, OutH: 3, OutW: 5, OutC: 40, OutWords: 2}
+	base := kernels.Geometry{InH: 3, InW: 5, InC: 40, InWords: 2, OutH: 3, OutW: 5, OutC: 40, OutWords: 2, InPlanes: 1, OutPlanes: 1}
 	scale, shift := make([]float32, 40), make([]float32, 40)
 	flip, mask := []uint64{1<<33 | 2}, []uint32{2, 2}
 	x, y, other := Tensor(4), Tensor(7), Tensor(5)

@@ -80,8 +80,15 @@ func (s Step) geometry() Geometry {
 	return Geometry{Geometry: kernels.Geometry{
 		InH: int32(in.H), InW: int32(in.W), InC: int32(in.C), InWords: int32(words32(in.C)),
 		OutH: int32(out.H), OutW: int32(out.W), OutC: int32(out.C), OutWords: int32(words32(out.C)),
-		ToBits: flag(s.Out.DType == bcnn.Bits),
+		ToBits: flag(s.Out.DType == bcnn.Bits), InPlanes: 1, OutPlanes: 1,
 	}}
+}
+
+// setPlanes makes the heights those of the images that planes belong to.
+func (g *Geometry) setPlanes(in, out int) {
+	g.InPlanes, g.OutPlanes = int32(max(in, 1)), int32(max(out, 1))
+	g.InH /= g.InPlanes
+	g.OutH /= g.OutPlanes
 }
 
 func (g *Geometry) setWindow(w bcnn.Window) {

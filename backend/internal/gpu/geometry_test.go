@@ -71,7 +71,7 @@ func TestGeometry(t *testing.T) {
 		InH: 11, InW: 9, InC: 96, InWords: 4, OutH: 2, OutW: 1, OutC: 66, OutWords: 4,
 		Kh: 3, Kw: 2, StrideH: 2, StrideW: 3, DilationH: 1, DilationW: 2, PadT: 1, PadL: 2,
 		PoolH: 2, PoolW: 3, ConvH: 4, ConvW: 3, GroupIn: 32, GroupOut: 22, Words: 1, Blocks: 4, Taps: 3 * 2 * 32, ZeroPoint: 9,
-		Activation: 1, Flip: 1, ToBits: 1,
+		Activation: 1, Flip: 1, ToBits: 1, InPlanes: 1, OutPlanes: 1,
 	}}
 	c := s.Conv(op, 32)
 	require.Equal(t, want, c.G)

@@ -58,15 +58,22 @@ func (p *plainStep) run(e Elementwise, images int) {
 			per := e.Items / int(g.OutH*g.OutW)
 			pixel, k := image*int(g.OutH*g.OutW)+item/per, item%per
 			in := p.tensors[e.Args[0].(Tensor)].F32[pixel*int(g.InC):]
-			word := &p.words[pixel*int(g.OutWords)+k]
-			*word = 0
-			for c := k * 32; c < min(k*32+32, int(g.OutC)); c++ {
-				if in[c/int(g.OutC/g.InC)] >= e.Args[2].([]float32)[c] {
-					*word |= 1 << (c % 32)
+			thresholds, row := e.Args[2].([]float32), pixel/int(g.OutW)
+			for j := range int(g.OutPlanes) {
+				word := &p.words[((row*int(g.OutPlanes)+j)*int(g.OutW)+pixel%int(g.OutW))*int(g.OutWords)+k]
+				*word = 0
+				for c := k * 32; c < min(k*32+32, int(g.OutC)); c++ {
+					reached := 0
+					for i := c; i < len(thresholds); i += int(g.OutC) {
+						if in[c] >= thresholds[i] {
+							reached++
+						}
+					}
+					*word |= uint32(reached>>j&1) << (c % 32)
 				}
-			}
-			if g.Flip != 0 {
-				*word ^= e.Args[3].([]uint32)[k]
+				if g.Flip != 0 {
+					*word ^= e.Args[3].([]uint32)[k]
+				}
 			}
 		case "gather_float":
 			channels := int(g.End - g.First)

@@ -44,6 +44,8 @@ const (
 	// slicedKernel counts the taps of 64 channels at once, one bit of all counts
 	// in a word.
 	slicedKernel
+	// wideSums has the sums of wide kernels go through memory.
+	wideSums
 	// sumsKernel computes sums into memory and makes outputs of them after.
 	sumsKernel
 )
@@ -53,15 +55,17 @@ func pickKernel(c *schedule.Context, op *bcnn.ConvStep, w window, in bcnn.DType)
 	switch {
 	case in == bcnn.Float32:
 		return sumsKernel, "float32 sums, in the order of the taps"
-	case in == bcnn.Bits && w.group == 1 && op.Groups > 1 && op.Out == op.Groups && w.taps() < 1<<maxPlanes:
+	case in == bcnn.Bits && w.planes == 1 && op.OutPlanes < 2 && w.group == 1 && op.Groups > 1 && op.Out == op.Groups && w.taps() < 1<<maxPlanes:
 		return slicedKernel, "depthwise: 64 channels in a word"
 	case c.Set.Wide == nil:
 		return sumsKernel, "the instruction set has no wide registers"
 	case in == bcnn.Bits && w.taps() > c.Set.Wide.MaxTaps:
 		return sumsKernel, fmt.Sprintf("more than %d taps overflow the sums of wide kernels", c.Set.Wide.MaxTaps)
+	case op.Groups == 1 && max(w.planes, op.OutPlanes) > max(c.Set.Wide.MaxPlanes, 1):
+		return wideSums, "sums of planes are added up in memory"
 	case op.Groups == 1:
 		return wideKernel, "all channels read the same inputs"
-	case in == bcnn.Bits && w.group%pieceBits == 0 && op.Out/op.Groups%kern.BlockOutputs == 0:
+	case in == bcnn.Bits && w.planes == 1 && op.OutPlanes < 2 && w.group%pieceBits == 0 && op.Out/op.Groups%kern.BlockOutputs == 0:
 		return wideKernel, fmt.Sprintf("groups of whole blocks of %d channels", kern.BlockOutputs)
 	}
 	return sumsKernel, fmt.Sprintf("groups of %d to %d channels fill no block", w.group, op.Out/op.Groups)
@@ -90,7 +94,7 @@ func pickLayout(c *schedule.Context, w window) (rowLayout, string) {
 		return joinedLayout, fmt.Sprintf("%d taps of %s share pieces of %d bits", w.KH*w.KW, bitCount(w.group), pieceBits)
 	case w.groups == 1 && w.DilationW == 1 && 3*w.KW*padded > 4*packed:
 		return cutLayout, fmt.Sprintf("%d pieces of %d bits for a row of a window, not %d", packed, pieceBits, w.KW*padded)
-	case !w.padded() && w.DilationW == 1 && 2*bits.Words(w.group) == padded && !c.Set.Wide.Nibbles && w.groups == 1:
+	case !w.pads && w.DilationW == 1 && 2*bits.Words(w.group) == padded && !c.Set.Wide.Nibbles && w.groups == 1:
 		return rowsInPlace, "no padding"
 	case w.DilationW > 1:
 		return paddedRows, fmt.Sprintf("every %d-th column side by side", w.DilationW)

@@ -17,15 +17,12 @@ func wide(nibbles bool) *kern.Set {
 }
 
 func geometry(k, channels, groups, pad, dilation int) window {
-	return window{
-		Window: bcnn.Window{
-			KH: k, KW: k, StrideH: 1, StrideW: 1, DilationH: dilation, DilationW: dilation,
-			Pad: bcnn.Padding{Top: pad, Left: pad, Bottom: pad, Right: pad},
-		},
-		image:  bcnn.Shape{H: 20, W: 20, C: channels},
-		groups: groups, group: channels / groups,
-		rows: 20 + 2*pad - dilation*(k-1), cols: 20 + 2*pad - dilation*(k-1),
-	}
+	op := &bcnn.ConvStep{Groups: groups, Window: bcnn.Window{
+		KH: k, KW: k, StrideH: 1, StrideW: 1, DilationH: dilation, DilationW: dilation,
+		Pad: bcnn.Padding{Top: pad, Left: pad, Bottom: pad, Right: pad},
+	}}
+	side := 20 + 2*pad - dilation*(k-1)
+	return newWindow(op, bcnn.Shape{H: 20, W: 20, C: channels}, side, side)
 }
 
 func TestPickKernel(t *testing.T) {
@@ -54,6 +51,25 @@ func TestPickKernel(t *testing.T) {
 		got, why := pickKernel(&schedule.Context{Set: c.set}, op, geometry(c.k, c.channels, c.groups, 1, 1), c.in)
 		require.Equal(t, c.want, got, "%+v: %s", c, why)
 		require.NotEmpty(t, why)
+	}
+	// Bit planes: in the kernel where it has as many, else added up in memory.
+	some := wide(false)
+	some.Wide.MaxPlanes = 2
+	for _, c := range []struct {
+		set             *kern.Set
+		in, out, groups int
+		want            kernel
+	}{
+		{some, 2, 2, 1, wideKernel}, {some, 1, 2, 1, wideKernel}, {some, 3, 1, 1, wideSums}, {some, 2, 4, 1, wideSums},
+		{wide(false), 2, 1, 1, wideSums}, {some, 2, 1, 2, sumsKernel}, {&narrow, 2, 2, 1, sumsKernel}, {some, 2, 1, 64, sumsKernel},
+	} {
+		op := &bcnn.ConvStep{
+			Window: bcnn.Window{KH: 3, KW: 3, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1},
+			Out:    64, Groups: c.groups, InPlanes: c.in, OutPlanes: c.out,
+		}
+		w := newWindow(op, bcnn.Shape{H: 12 * c.in, W: 12, C: 64}, 10, 10)
+		got, why := pickKernel(&schedule.Context{Set: c.set}, op, w, bcnn.Bits)
+		require.Equal(t, c.want, got, "%+v: %s", c, why)
 	}
 }
 

@@ -4,6 +4,7 @@ package conv
 import (
 	"fmt"
 
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -17,11 +18,34 @@ type window struct {
 	image      bcnn.Shape // input
 	groups     int
 	group      int // input channels of a group
-	rows, cols int // output positions that are needed
+	rows, cols int // output positions that are needed, rows of each plane
+	// planes of the input are rows of the image, which are taken as outputs of their
+	// own: row y·planes + j is that of plane j. Padding and dilation count such rows.
+	planes int
+	pads   bool // any needed output has a padded tap
 }
 
 // long reports whether a row takes a while to prepare.
 func (w *window) long() bool { return w.cols*w.KW*w.group > 1<<15 }
+
+// newWindow returns the geometry of a convolution of outputs of the given size.
+func newWindow(op *bcnn.ConvStep, in bcnn.Shape, rows, cols int) window {
+	w := window{Window: op.Window, image: in, groups: op.Groups, group: in.C / op.Groups, cols: cols, planes: max(op.InPlanes, 1)}
+	w.pads = op.Window.ReadsPadding(op.Image(in), bcnn.Shape{H: rows, W: cols})
+	w.rows = rows * w.planes
+	if w.KH == 1 {
+		w.DilationH = 1
+	}
+	if w.KW == 1 {
+		w.DilationW = 1
+	}
+	w.DilationH *= w.planes
+	w.Pad.Top *= w.planes
+	return w
+}
+
+// row returns the input row of the first tap of an output row, padding included.
+func (w *window) row(y int) int { return (y/w.planes*w.StrideH)*w.planes + y%w.planes }
 
 // interrupted reports whether the preparation of input rows is not wanted any
 // more. It asks where rows are long.
@@ -37,12 +61,7 @@ func (w *window) whole() bool {
 // span returns the number of input rows and columns that outputs consecutive
 // rows and all columns need.
 func (w *window) span(outputs int) (rows, cols int) {
-	return (outputs-1)*w.StrideH + (w.KH-1)*w.DilationH + 1, (w.cols-1)*w.StrideW + (w.KW-1)*w.DilationW + 1
-}
-
-// padded reports whether any needed output has a padded tap.
-func (w *window) padded() bool {
-	return w.Window.ReadsPadding(w.image, bcnn.Shape{H: w.rows, W: w.cols})
+	return w.row(outputs-1) + (w.KH-1)*w.DilationH + 1, (w.cols-1)*w.StrideW + (w.KW-1)*w.DilationW + 1
 }
 
 // taps returns the taps of a patch.
@@ -52,11 +71,12 @@ func (w *window) taps() int { return w.KH * w.KW * w.group }
 type source interface {
 	// size is the memory that tiles of the given number of rows need.
 	size(rows, pixels int) tiles.Size
-	// prepare gets ready for rows output rows of an image, from row first on.
+	// prepare gets ready for rows output rows of an image, from row first on, those
+	// of planes apart.
 	prepare(s *tiles.Scratch, image, first, rows int)
 	// sums computes the sums of n output channels from channel on, of pixels
-	// from (y, x) on, y counted from the first prepared row, into s.Sums or
-	// s.Floats.
+	// from (y, x) on, y counted from the first prepared row, those of planes
+	// apart, into s.Sums or s.Floats.
 	sums(s *tiles.Scratch, y, x, pixels, channel, n int)
 }
 
@@ -75,6 +95,7 @@ type sumsConv struct {
 	chunk        int  // pixels at a time
 	long         bool // a row takes longer than a tile should
 	next         tiles.Next
+	half         int  // where the sums of planes before are kept
 }
 
 // Compile compiles an operation that has passed the check of the plan.
@@ -87,14 +108,10 @@ func Compile(c *schedule.Context, op *bcnn.ConvStep, in, out bcnn.PlanTensor) (t
 	if op.Pool != nil {
 		v.poolH, v.poolW = op.Pool.KH, op.Pool.KW
 	}
-	w := window{Window: op.Window, image: in.Shape, groups: op.Groups, group: in.Shape.C / op.Groups}
-	w.rows, w.cols = out.Shape.H*v.poolH, out.Shape.W*v.poolW
-	if w.KH == 1 {
-		w.DilationH = 1
-	}
-	if w.KW == 1 {
-		w.DilationW = 1
-	}
+	outPlanes := max(op.OutPlanes, 1)
+	out.Shape.H /= outPlanes
+	v.outShape = out.Shape
+	w := newWindow(op, in.Shape, out.Shape.H*v.poolH, out.Shape.W*v.poolW)
 	v.window = w
 	kernel, why := pickKernel(c, op, w, in.DType)
 	c.Choice.Why = why
@@ -108,18 +125,30 @@ func Compile(c *schedule.Context, op *bcnn.ConvStep, in, out bcnn.PlanTensor) (t
 		c.Choice.Why = "too large for the tables of a wide kernel"
 	}
 
-	pixel := convTime(c, op, in.DType, w.taps())
-	v.tileRows, v.block = sumTiles(c, op, w, out.Shape.H, pixel*float64(w.rows*w.cols))
+	pixel := convTime(c, op, in.DType, w.taps()) * float64(w.planes)
+	v.tileRows, v.block = sumTiles(c, op, w, out.Shape.H, pixel*float64(w.rows/w.planes*w.cols))
 	v.long = pixel*float64(v.poolH*w.cols) > schedule.MaxTile
 	v.blocks = num.CeilDiv(op.Out, v.block)
+	var wide *wideSource
+	if kernel == wideSums {
+		if wide = newWideSource(c, op, w, num.RoundUp(min(v.block, op.Out), kern.BlockOutputs)); wide == nil {
+			c.Choice.Why = "too large for the tables of a wide kernel"
+		}
+	}
 	stride := (op.Groups-1)*(op.Out/op.Groups) + num.RoundUp(min(v.block, op.Out/op.Groups), c.Set.Block)
+	if wide != nil {
+		stride = wide.stride
+	}
 	v.chunk = min(max(sumBytes/4/stride, 4)&^3, 64, num.RoundUp(w.cols, 4))
 
-	switch in.DType {
-	case bcnn.Bits:
+	switch {
+	case wide != nil:
+		v.source = wide
+		c.Choice.Kernel += ", sums of planes"
+	case in.DType == bcnn.Bits:
 		v.source = newBitSource(c, op, w, stride)
 		c.Choice.Kernel = "sums of packed words"
-	case bcnn.Uint8:
+	case in.DType == bcnn.Uint8:
 		v.source = newByteSource(c, op, w, stride)
 		c.Choice.Kernel = "sums of bytes"
 	default:
@@ -128,7 +157,7 @@ func Compile(c *schedule.Context, op *bcnn.ConvStep, in, out bcnn.PlanTensor) (t
 	}
 	var need tiles.Size
 	for {
-		need = v.size(v.tileRows*v.poolH, v.chunk)
+		need = v.size(v.tileRows*v.poolH*w.planes, v.chunk)
 		if v.tileRows == 1 || max(need.Words*8, need.Bytes) <= c.L1 {
 			break
 		}
@@ -141,12 +170,19 @@ func Compile(c *schedule.Context, op *bcnn.ConvStep, in, out bcnn.PlanTensor) (t
 	if op.Pool != nil {
 		need.Row = v.chunk * bits.Words(v.block)
 	}
+	if outPlanes > 1 {
+		need.Row = 2 * v.chunk * bits.Words(v.block) * outPlanes
+	}
+	if w.planes > 1 {
+		v.half = need.Sums
+		need.Sums *= 2
+	}
 	return v, need
 }
 
 // Lead is that of a tiles.Leader. A tile must have all channels.
 func (c *sumsConv) Lead(_, _ int, next tiles.Next) bool {
-	if c.blocks > 1 || c.poolH*c.poolW > 1 {
+	if c.blocks > 1 || c.poolH*c.poolW > 1 || c.outPlanes > 1 {
 		return false
 	}
 	c.next = next
@@ -163,12 +199,13 @@ func (c *sumsConv) Run(tile int, s *tiles.Scratch) {
 	y1 := min(y0+c.tileRows, c.outShape.H)
 	first := y0 * c.poolH
 	rows := (y1 - y0) * c.poolH
+	planes := c.outPlanes
 	pooled := c.poolH*c.poolW > 1
-	pixel := (image*c.outShape.H + y0) * c.outShape.W // first output pixel
+	pixel := (image*c.outShape.H + y0) * planes * c.outShape.W // first output pixel
 
-	c.prepare(s, image, first, rows)
+	c.prepare(s, image, first*c.planes, rows*c.planes)
 	if pooled {
-		c.clear(pixel, (y1-y0)*c.outShape.W, channel, n)
+		c.clear(pixel, (y1-y0)*planes*c.outShape.W, channel, n)
 	}
 	for y := range rows {
 		for x := 0; x < c.cols; x += c.chunk {
@@ -176,8 +213,10 @@ func (c *sumsConv) Run(tile int, s *tiles.Scratch) {
 				return
 			}
 			pixels := min(c.chunk, c.cols-x)
-			c.sums(s, y, x, pixels, channel, n)
-			if pooled {
+			c.sumPlanes(s, y, x, pixels, channel, n)
+			if planes > 1 {
+				c.numbers(s, 0, pixel+y/c.poolH*planes*c.outShape.W, pooled, c.poolW, first+y, x, pixels, channel, n)
+			} else if pooled {
 				c.pool(s, pixel+y/c.poolH*c.outShape.W, c.poolW, first+y, x, pixels, channel, n)
 			} else {
 				c.write(s, pixel+y*c.outShape.W+x, first+y, x, pixels, channel, n)
@@ -189,6 +228,24 @@ func (c *sumsConv) Run(tile int, s *tiles.Scratch) {
 		}
 	}
 	if pooled && c.flip != nil {
-		c.flipPixels(pixel, (y1-y0)*c.outShape.W, channel, n)
+		c.flipPixels(pixel, (y1-y0)*planes*c.outShape.W, channel, n)
+	}
+}
+
+// sumPlanes computes the sums of pixels of an output row over all planes.
+func (c *sumsConv) sumPlanes(s *tiles.Scratch, y, x, pixels, channel, n int) {
+	before := s.Sums[c.half:]
+	for j := c.planes - 1; j >= 0; j-- {
+		c.sums(s, y*c.planes+j, x, pixels, channel, n)
+		if c.planes == 1 {
+			return
+		}
+		sums := s.Sums[:pixels*c.stride]
+		if j < c.planes-1 {
+			c.set.AddTwice(sums, before[:len(sums)])
+		}
+		if j > 0 {
+			copy(before, sums)
+		}
 	}
 }

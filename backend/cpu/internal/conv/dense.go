@@ -19,30 +19,37 @@ type dense struct {
 	in      *bcnn.Tensor
 	weights *kern.DotBitsWeights
 	pixels  int // of an image
+	width   int
 	group   int // channels
 	at      kern.Patches
 	direct  bool // rows are read in place, not packed densely
+	planes  int  // of the input
 	chunk   int  // images
 	block   int  // outputs
 	blocks  int
 }
 
 func newDense(c *schedule.Context, op *bcnn.ConvStep, in bcnn.PlanTensor) (tiles.Step, tiles.Size) {
-	d := &dense{in: c.In, pixels: in.Shape.Pixels(), group: in.Shape.C}
-	taps := in.Shape.Values()
+	d := &dense{in: c.In, planes: max(op.InPlanes, 1), group: in.Shape.C}
+	image := op.Image(in.Shape)
+	d.pixels, d.width = image.Pixels(), image.W
+	taps := image.Values()
 	d.chunk, d.block = denseTiles(c, op, taps)
 	d.blocks = num.CeilDiv(op.Out, d.block)
 	stride := num.RoundUp(min(d.block, op.Out), c.Set.Block)
-	d.direct = d.group%bits.WordBits == 0 || d.pixels == 1
+	d.direct = (d.group%bits.WordBits == 0 || d.pixels == 1) && (d.planes == 1 || image.H == 1)
 	words := bits.Words(taps)
 	d.at = kern.Patches{Step: words, Rows: 1, RowLen: words}
 	d.weights = schedule.Share(c, func() *kern.DotBitsWeights {
 		return c.Set.PackBits(packTaps(c, op.Bits, op.Out, d.pixels, d.group), op.Out, taps)
 	})
 	d.epilogue = newEpilogue(c, op, in.DType, stride)
-	need := tiles.Size{Sums: num.Product(d.chunk, stride)}
+	need := tiles.Size{Sums: num.Product(d.chunk, d.planes, stride)}
 	if !d.direct {
-		need.Words = num.Product(d.chunk, words)
+		need.Words = num.Product(d.chunk, d.planes, words)
+	}
+	if d.outPlanes > 1 {
+		need.Row = num.Product(d.outPlanes+1, bits.Words(d.block))
 	}
 	return d, need
 }
@@ -55,20 +62,57 @@ func (d *dense) Run(tile int, s *tiles.Scratch) {
 	first := tile / d.blocks * d.chunk
 	at := &s.At
 	*at = d.at
-	at.Pixels = min(d.chunk, d.in.N-first)
+	images := min(d.chunk, d.in.N-first)
+	at.Pixels = images * d.planes // those of an image follow each other
 	rows := d.in.Words
 	if d.direct {
-		rows = rows[first*at.Step:]
+		rows = rows[first*d.planes*at.Step:]
 	} else {
 		rows = s.Words[:at.Pixels*at.Step]
 		clear(rows)
 		image := d.pixels * bits.Words(d.group)
-		for i := range at.Pixels {
-			d.pack(rows[i*at.Step:][:at.Step], d.in.Words[(first+i)*image:][:image])
+		for i := range images {
+			src := d.in.Words[(first+i)*d.planes*image:][:d.planes*image]
+			if d.planes == 1 {
+				d.pack(rows[i*at.Step:][:at.Step], src)
+				continue
+			}
+			d.packPlanes(rows[i*d.planes*at.Step:][:d.planes*at.Step], src)
 		}
 	}
 	d.set.DotBits(s.Sums, d.stride, rows, at, d.weights, channel, n)
-	d.write(s, first, 0, 0, at.Pixels, channel, n)
+	for i := 0; d.planes > 1 && i < images; i++ {
+		of := func(j int) []int32 { return s.Sums[(i*d.planes+j)*d.stride:][:d.stride] }
+		for j := d.planes - 2; j >= 0; j-- {
+			d.set.AddTwice(of(j), of(j+1))
+		}
+		copy(s.Sums[i*d.stride:][:d.stride], of(0))
+	}
+	if d.outPlanes == 1 {
+		d.write(s, first, 0, 0, images, channel, n)
+		return
+	}
+	for i := range images {
+		d.numbers(s, i, (first+i)*d.outPlanes, false, 1, 0, 0, 1, channel, n)
+	}
+}
+
+// packPlanes packs each plane of an image densely, one after the other.
+func (d *dense) packPlanes(dst, src []uint64) {
+	row := d.width * bits.Words(d.group)
+	if d.group%bits.WordBits == 0 {
+		for y := range d.pixels / d.width {
+			for j := range d.planes {
+				copy(dst[j*d.at.Step+y*row:][:row], src[(y*d.planes+j)*row:])
+			}
+		}
+		return
+	}
+	for y := range d.pixels / d.width {
+		for j := range d.planes {
+			bits.Join(dst[j*d.at.Step:][:d.at.Step], y*d.width*d.group, src[(y*d.planes+j)*row:], d.width, d.group)
+		}
+	}
 }
 
 // pack packs the pixels of an image densely.

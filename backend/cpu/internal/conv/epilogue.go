@@ -17,9 +17,11 @@ type epilogue struct {
 	set      *kern.Set
 	out      *bcnn.Tensor
 	channels int
-	words    int  // of an output pixel, for Bits
-	stride   int  // of the sums of a pixel
-	float    bool // sums are float32
+	words    int // of an output pixel, for Bits
+	// outPlanes are the planes of the output.
+	outPlanes int
+	stride    int  // of the sums of a pixel
+	float     bool // sums are float32
 
 	// Bits output. The thresholds of a border class include its correction.
 	thresholds      [][]int32 // [class][channel]
@@ -37,7 +39,7 @@ type epilogue struct {
 
 func newEpilogue(c *schedule.Context, op *bcnn.ConvStep, in bcnn.DType, stride int) epilogue {
 	e := epilogue{
-		set: c.Set, out: c.Out, channels: op.Out, words: bits.Words(op.Out), stride: stride,
+		set: c.Set, out: c.Out, outPlanes: max(op.OutPlanes, 1), channels: op.Out, words: bits.Words(op.Out), stride: stride,
 		float: in == bcnn.Float32, end: activation.End(op), rest: activation.RestOf(op.Activation),
 	}
 	var corrections [][]int32
@@ -65,7 +67,7 @@ func newEpilogue(c *schedule.Context, op *bcnn.ConvStep, in bcnn.DType, stride i
 	return e
 }
 
-// shifted returns thresholds for sums that lack a correction. Sums are far
+// shifted returns thresholds, [threshold][channel], for sums that lack a correction. Sums are far
 // from the ends of the range, so that clamping does not matter, and thresholds
 // at the ends, which mean always and never, stay there.
 func shifted(thresholds, correction []int32) []int32 {
@@ -73,7 +75,7 @@ func shifted(thresholds, correction []int32) []int32 {
 	for o, t := range thresholds {
 		out[o] = t
 		if t != math.MinInt32 && t != math.MaxInt32 {
-			out[o] = int32(min(max(int64(t)-int64(correction[o]), math.MinInt32), math.MaxInt32))
+			out[o] = int32(min(max(int64(t)-int64(correction[o%len(correction)]), math.MinInt32), math.MaxInt32))
 		}
 	}
 	return out
@@ -176,6 +178,53 @@ func (e *epilogue) flipPixels(pixel, pixels, channel, n int) {
 		dst := e.out.Words[(pixel+p)*e.words+channel/bits.WordBits:][:len(flip)]
 		for i, v := range flip {
 			dst[i] ^= v
+		}
+	}
+}
+
+// numbers counts the thresholds that the sums of pixels of an output row, the first of
+// them number from of the sums, reach, from (y, x) on, before pooling. The planes of the row, pooled or not, start with the pixel
+// that has the index pixel.
+func (e *epilogue) numbers(s *tiles.Scratch, from, pixel int, pooled bool, poolW, y, x, pixels, channel, n int) {
+	words := bits.Words(n)
+	width := e.out.Shape.W
+	size := pixels * words
+	reached, planes := s.Row[:size], s.Row[size:][:size*e.outPlanes]
+	clear(planes)
+	for p := 0; p < pixels; {
+		class, run := e.classRun(y, x+p, pixels-p)
+		for k := range 1<<e.outPlanes - 1 {
+			t := e.thresholds[class][k*e.channels+channel:][:n]
+			e.set.Threshold(reached, words, s.Sums[(from+p)*e.stride:], e.stride, t, run)
+			// Bit j is set where an odd number of every 2^j-th threshold is reached.
+			for j := 0; (k+1)>>j<<j == k+1 && j < e.outPlanes; j++ {
+				plane := planes[j*size+p*words:]
+				for i, v := range reached[:run*words] {
+					plane[i] ^= v
+				}
+			}
+		}
+		p += run
+	}
+	out := e.out.Words[pixel*e.words+channel/bits.WordBits:]
+	var flip []uint64
+	if e.flip != nil && !pooled {
+		flip = e.flip[channel/bits.WordBits:][:words]
+	}
+	for p := range pixels {
+		if pooled {
+			to := out[(x+p)/poolW*e.words:]
+			for i := range words {
+				bits.MaxPlanes(to[i:], width*e.words, planes[p*words+i:], size, e.outPlanes)
+			}
+			continue
+		}
+		for j := range e.outPlanes {
+			to := out[(j*width+x+p)*e.words:][:words]
+			copy(to, planes[j*size+p*words:])
+			for i, v := range flip {
+				to[i] ^= v
+			}
 		}
 	}
 }

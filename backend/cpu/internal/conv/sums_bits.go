@@ -32,7 +32,7 @@ func newBitSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int) 
 	b := &bitSource{window: w, set: c.Set, in: c.In, stride: stride, outs: op.Out / op.Groups}
 	single := w.KH*w.KW == 1
 	b.direct = w.groups == 1 && (single || w.DilationW == 1 && w.group%bits.WordBits == 0)
-	b.bordered = !b.direct || w.padded()
+	b.bordered = !b.direct || w.pads
 	pixel := bits.Words(w.image.C)
 	_, cols := w.span(1)
 	switch {
@@ -118,7 +118,7 @@ func (b *bitSource) size(rows, pixels int) tiles.Size {
 
 func (b *bitSource) prepare(s *tiles.Scratch, image, first, rows int) {
 	if !b.bordered {
-		s.Base = image*b.image.H + first*b.StrideH
+		s.Base = image*b.image.H + b.row(first)
 		return
 	}
 	pixel := bits.Words(b.image.C)
@@ -129,7 +129,7 @@ func (b *bitSource) prepare(s *tiles.Scratch, image, first, rows int) {
 		if b.interrupted(s) {
 			break
 		}
-		y := first*b.StrideH - b.Pad.Top + r
+		y := b.row(first) - b.Pad.Top + r
 		dst := s.Words[r*b.groups*b.rowWords:][:b.groups*b.rowWords]
 		if y < 0 || y >= b.image.H {
 			clear(dst)
@@ -158,7 +158,7 @@ func (b *bitSource) sums(s *tiles.Scratch, y, x, pixels, channel, n int) {
 	at.Pixels = pixels
 	if b.direct {
 		src := s.Words
-		row := y * b.StrideH
+		row := b.row(y)
 		if !b.bordered {
 			src, row = b.in.Words, s.Base+row
 		}
@@ -185,7 +185,7 @@ func (b *bitSource) gather(patches, rows []uint64, y, x, pixels, g int) {
 		left := (x + p) * b.StrideW * b.group
 		at := 0
 		for ky := range b.KH {
-			row := rows[((y*b.StrideH+ky*b.DilationH)*b.groups+g)*b.rowWords:][:b.rowWords]
+			row := rows[((b.row(y)+ky*b.DilationH)*b.groups+g)*b.rowWords:][:b.rowWords]
 			if b.DilationW == 1 {
 				bits.Copy(dst, at, row, left, b.KW*b.group)
 				at += b.KW * b.group

@@ -29,7 +29,7 @@ type byteSource struct {
 func newByteSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int) *byteSource {
 	b := &byteSource{window: w, set: c.Set, in: c.In, zeroPoint: op.ZeroPoint, stride: stride, outs: op.Out / op.Groups}
 	b.direct = w.groups == 1 && w.DilationW == 1
-	b.bordered = w.padded()
+	b.bordered = w.pads
 	b.rowBytes = w.image.W * w.image.C
 	if b.bordered {
 		_, cols := w.span(1)

@@ -1,6 +1,7 @@
 package conv
 
 import (
+	"fmt"
 	"math"
 	"unsafe"
 
@@ -41,43 +42,49 @@ type wideConv struct {
 }
 
 // wideTable is what the sums of outputs are compared with or added to, for
-// every border class: [class][channel], in whole blocks.
+// every border class: [class][threshold][channel], in whole blocks.
 type wideTable struct {
 	values []int32
 	step   int // bytes of a class
+	next   int // bytes of a threshold
 }
 
-func newWideTable(channels, classes int) wideTable {
-	step := num.RoundUp(channels, kern.BlockOutputs)
-	return wideTable{values: make([]int32, num.Product(step, classes)), step: 4 * step}
+func newWideTable(channels, classes, thresholds int) wideTable {
+	next := num.RoundUp(channels, kern.BlockOutputs)
+	return wideTable{values: make([]int32, num.Product(next, classes, thresholds)), step: 4 * next * thresholds, next: 4 * next}
 }
 
 // bitTable makes the table for sums K − 2·c + correction of taps products:
-// thresholds for c, or K + correction.
+// thresholds for c, or K + correction. Where products are of planes, taps are those of
+// all, times powers of 2.
 func (e *epilogue) bitTable(op *bcnn.ConvStep, taps int) wideTable {
 	classes := 1
 	if op.Border != nil {
 		classes = op.Border.Rows * op.Border.Cols
 	}
-	t := newWideTable(op.Out, classes)
-	for k := range classes {
-		row := t.values[k*t.step/4:][:t.step/4]
+	thresholds := 1<<e.outPlanes - 1
+	t := newWideTable(op.Out, classes, thresholds)
+	for i := range classes * thresholds {
+		row := t.values[i*t.next/4:][:t.next/4]
 		for o := range row {
 			row[o] = -1 // never
 		}
 		for o := range op.Out {
 			sum := taps
 			if op.Border != nil {
-				sum += int(op.Border.Correction[k*op.Out+o])
+				sum += int(op.Border.Correction[i/thresholds*op.Out+o])
 			}
-			switch {
-			case op.Threshold == nil:
+			if op.Threshold == nil {
 				row[o] = int32(sum)
-			case op.Threshold.I32[o] == math.MinInt32:
+				continue
+			}
+			switch least := op.Threshold.I32[i%thresholds*op.Out+o]; least {
+			case math.MinInt32:
 				row[o] = math.MaxInt32
-			case op.Threshold.I32[o] != math.MaxInt32:
+			case math.MaxInt32:
+			default:
 				// The shift rounds down, and −1 is less than any count.
-				row[o] = int32(min(max((int64(sum)-int64(op.Threshold.I32[o]))>>1, -1), math.MaxInt32))
+				row[o] = int32(min(max((int64(sum)-int64(least))>>1, -1), math.MaxInt32))
 			}
 		}
 	}
@@ -86,7 +93,7 @@ func (e *epilogue) bitTable(op *bcnn.ConvStep, taps int) wideTable {
 
 // byteTable makes the table for sums c of bytes, without the zero point.
 func byteTable(op *bcnn.ConvStep, taps, rowWords int, dense []uint64) wideTable {
-	t := newWideTable(op.Out, 1)
+	t := newWideTable(op.Out, 1, 1)
 	for o := range t.values {
 		t.values[o] = math.MaxInt32 // never: sums are less
 	}
@@ -109,7 +116,7 @@ func byteTable(op *bcnn.ConvStep, taps, rowWords int, dense []uint64) wideTable 
 
 // wideConv returns nil where the tables of the kernels would be too large.
 func newWideConv(c *schedule.Context, op *bcnn.ConvStep, w window, in, out bcnn.PlanTensor) (*wideConv, tiles.Size) {
-	v := &wideConv{window: w, outShape: out.Shape, poolH: 1, poolW: 1}
+	v := &wideConv{window: w, outShape: out.Shape, poolH: 1, poolW: 1} // without planes
 	v.epilogue = newEpilogue(c, op, in.DType, kern.BlockOutputs)
 	if op.Pool != nil {
 		v.poolH, v.poolW = op.Pool.KH, op.Pool.KW
@@ -118,14 +125,14 @@ func newWideConv(c *schedule.Context, op *bcnn.ConvStep, w window, in, out bcnn.
 	if op.Border != nil {
 		classes = op.Border.Rows * op.Border.Cols
 	}
-	tableSize := num.Product(classes, num.RoundUp(op.Out, kern.BlockOutputs))
-	if num.Product(v.poolH, w.cols) > maxTable || tableSize > maxTable || op.Border != nil && num.Product(w.rows, w.cols) > maxTable {
+	tableSize := num.Product(classes, 1<<v.outPlanes-1, num.RoundUp(op.Out, kern.BlockOutputs))
+	if num.Product(v.poolH, w.planes, w.cols) > maxTable || tableSize > maxTable || op.Border != nil && num.Product(w.rows, w.cols) > maxTable {
 		return nil, tiles.Size{}
 	}
 	if in.DType == bcnn.Bits {
 		c.Choice.Kernel = "wide bits"
 		v.rows, v.filter = wideBits(c, op, w)
-		v.table = v.bitTable(op, w.taps())
+		v.table = v.bitTable(op, w.taps()*(1<<w.planes-1))
 		if v.filter.Form != "" {
 			c.Choice.Kernel += ", " + v.filter.Form
 		}
@@ -139,20 +146,23 @@ func newWideConv(c *schedule.Context, op *bcnn.ConvStep, w window, in, out bcnn.
 		v.rows, v.filter = wideBytes(c, op, w)
 	}
 
-	pixel := convTime(c, op, in.DType, w.taps())
-	work := pixel * float64(w.rows) * float64(w.cols)
+	pixel := convTime(c, op, in.DType, w.taps()*w.planes)
+	work := pixel * float64(w.rows/w.planes) * float64(w.cols)
 	const lanes = 16 // no kernel has fewer
 	block := pixel * float64(num.RoundUp(min(op.Out, kern.BlockOutputs), lanes)) / float64(op.Out)
 	v.chunk = max(1, int(schedule.MaxTile/wideChunk/block)) * wideChunk
-	pixels := func(rows int) int { return num.Product(rows, v.poolH, w.cols) }
+	pixels := func(rows int) int { return num.Product(rows, v.poolH, w.planes, w.cols) }
 	var need tiles.Size
 	v.tiling, need = wideTiles(c, out.Shape.H, op.Out, work,
-		func(rows int) tiles.Size { return v.rows.need(rows * v.poolH) },
+		func(rows int) tiles.Size { return v.rows.need(rows * v.poolH * w.planes) },
 		func(rows int) bool { return pixels(rows) <= maxTable })
 	if max(need.Words, need.Bytes) >= 1<<28 {
 		return nil, tiles.Size{} // beyond the offsets
 	}
-	v.inKernel = v.poolH == 2 && v.poolW == 2 && v.filter.Pools()
+	v.inKernel = v.poolH == 2 && v.poolW == 2 && v.filter.Pools() && !v.numeric()
+	if v.numeric() {
+		c.Choice.Kernel += fmt.Sprintf(", %d to %d planes", w.planes, v.outPlanes)
+	}
 	if v.inKernel {
 		c.Choice.Kernel += ", pooled"
 	} else if op.Pool != nil {
@@ -163,11 +173,14 @@ func newWideConv(c *schedule.Context, op *bcnn.ConvStep, w window, in, out bcnn.
 			}
 		}
 	}
-	v.ends = op.Threshold == nil && v.filter.EndsFloats()
+	if v.outPlanes > 1 && op.Pool != nil {
+		need.Row = w.cols * v.outPlanes
+	}
+	v.ends = op.Threshold == nil && !v.numeric() && v.filter.EndsFloats()
 	if op.Threshold == nil && !v.ends {
 		need.Sums = wideChunk * kern.BlockOutputs
 	}
-	if c.Reserve(num.Product(v.tiling.rows, v.poolH, w.cols, 8)) && (op.Border == nil || c.Reserve(num.Product(w.rows, w.cols, 4))) {
+	if c.Reserve(num.Product(pixels(v.tiling.rows), 8)) && (op.Border == nil || c.Reserve(num.Product(w.rows, w.cols, 4))) {
 		v.fillOffsets(op.Border)
 	}
 	return v, need
@@ -178,7 +191,7 @@ const wideChunk = 64
 
 func (c *wideConv) fillOffsets(border *bcnn.Border) {
 	c.runStep = c.rows.run()
-	tile := c.tiling.rows * c.poolH
+	tile := c.tiling.rows * c.poolH * c.planes
 	c.at = make([]uint32, tile*c.cols)
 	for y := range tile {
 		for x := range c.cols {
@@ -192,13 +205,20 @@ func (c *wideConv) fillOffsets(border *bcnn.Border) {
 	c.class = make([]uint32, c.window.rows*c.cols)
 	for y := range c.window.rows {
 		for x := range c.cols {
-			c.class[c.index(y, x)] = uint32((border.Row[y]*border.Cols + border.Col[x]) * c.table.step)
+			c.class[c.index(y, x)] = uint32((border.Row[y/c.planes]*border.Cols + border.Col[x]) * c.table.step)
 		}
 	}
 }
 
-// index returns the place of a pixel in the lists.
+// numeric reports whether input or output have bit planes.
+func (c *wideConv) numeric() bool { return c.planes > 1 || c.outPlanes > 1 }
+
+// index returns the place of a pixel in the lists, in which the planes of a pixel follow
+// each other.
 func (c *wideConv) index(y, x int) int {
+	if c.planes > 1 {
+		return (y/c.planes*c.cols+x)*c.planes + y%c.planes
+	}
 	if c.inKernel {
 		return y/2*2*c.cols + x/2*4 + y%2*2 + x%2
 	}
@@ -207,7 +227,7 @@ func (c *wideConv) index(y, x int) int {
 
 // Lead is that of a tiles.Leader. A tile must have all channels of float32 outputs.
 func (c *wideConv) Lead(_, _ int, next tiles.Next) bool {
-	if c.blockTiles > 1 || c.groups > 1 || c.thresholds != nil {
+	if c.blockTiles > 1 || c.groups > 1 || c.thresholds != nil || c.numeric() {
 		return false
 	}
 	c.next = next
@@ -238,7 +258,7 @@ func (c *wideConv) Run(tile int, s *tiles.Scratch) {
 	group := -1
 	class := c.none
 	if c.class != nil {
-		class = c.class[first*c.cols:]
+		class = c.class[first*c.planes*c.cols:]
 	}
 	if c.next != nil {
 		c.lead(s, image, y0, y1-y0, class)
@@ -247,18 +267,22 @@ func (c *wideConv) Run(tile int, s *tiles.Scratch) {
 	for ; block*kern.BlockOutputs < end; block++ {
 		if g := block * kern.BlockOutputs / (c.channels / c.groups); g != group {
 			group = g
-			src = c.rows.load(s, image, first, rows, group)
+			src = c.rows.load(s, image, first*c.planes, rows*c.planes, group)
+		}
+		if c.outPlanes > 1 {
+			c.numbers(s, src, class, image, y0, rows, block)
+			continue
 		}
 		for p := 0; p < rows*c.cols; p += c.chunk {
 			if p > 0 && s.Ended() {
 				break
 			}
 			s.Job = kern.ConvJob{
-				Src: src, At: &c.at[p], Class: &class[p],
+				Src: src, At: &c.at[p*c.planes], Class: &class[p*c.planes],
 				Table:  unsafe.Pointer(&c.table.values[block*kern.BlockOutputs]),
-				Pixels: uintptr(min(c.chunk, rows*c.cols-p)),
+				Pixels: uintptr(min(c.chunk, rows*c.cols-p) * c.planes),
 			}
-			c.compute(s, class[p:], pixel, p, block)
+			c.compute(s, class[p*c.planes:], pixel, p, block)
 		}
 		if c.pools() {
 			c.pooled(s, pixel, y1-y0, block)
@@ -299,7 +323,7 @@ func (c *wideConv) compute(s *tiles.Scratch, class []uint32, pixel, p, block int
 		return
 	case c.pools():
 		s.Job.Dst, s.Job.DstStep = unsafe.Pointer(&s.Row[p]), 8
-		c.filter.Conv(&s.Job, block, c.runStep)
+		c.bits(s, block)
 		return
 	}
 	if c.flip != nil {
@@ -311,7 +335,62 @@ func (c *wideConv) compute(s *tiles.Scratch, class []uint32, pixel, p, block int
 		c.filter.ConvPooled(&s.Job, block, c.runStep, c.class == nil)
 	} else {
 		s.Job.Dst = unsafe.Pointer(&c.out.Words[(pixel+p)*c.words+block])
+		c.bits(s, block)
+	}
+}
+
+// bits does the job for thresholds of one bit.
+func (c *wideConv) bits(s *tiles.Scratch, block int) {
+	if c.planes > 1 {
+		c.filter.ConvPlanes(&s.Job, c.planes, 1, block, c.runStep)
+	} else {
 		c.filter.Conv(&s.Job, block, c.runStep)
+	}
+}
+
+// numbers computes a block of planes of rows before pooling, for output rows from y0 on.
+func (c *wideConv) numbers(s *tiles.Scratch, src unsafe.Pointer, class []uint32, image, y0, rows, block int) {
+	width := c.outShape.W
+	var flip uint64
+	if c.flip != nil {
+		flip = c.flip[block]
+	}
+	pooled := c.poolH*c.poolW > 1
+	for y := range rows {
+		out := c.out.Words[(image*c.outShape.H+y0+y/c.poolH)*c.outPlanes*width*c.words+block:]
+		for x := 0; x < c.cols; x += c.chunk {
+			if x+y > 0 && s.Ended() {
+				return
+			}
+			p := (y*c.cols + x) * c.planes
+			s.Job = kern.ConvJob{
+				Src: src, At: &c.at[p], Class: &class[p],
+				Table:  unsafe.Pointer(&c.table.values[block*kern.BlockOutputs]),
+				Next:   uintptr(c.table.next),
+				Pixels: uintptr(min(c.chunk, c.cols-x) * c.planes),
+			}
+			if pooled {
+				s.Job.Dst, s.Job.DstStep, s.Job.DstPlane = unsafe.Pointer(&s.Row[x]), 8, uintptr(8*c.cols)
+			} else {
+				s.Job.Dst, s.Job.DstStep, s.Job.DstPlane = unsafe.Pointer(&out[x*c.words]), uintptr(8*c.words), uintptr(8*width*c.words)
+				s.Job.Flip = flip
+			}
+			c.filter.ConvPlanes(&s.Job, c.planes, c.outPlanes, block, c.runStep)
+		}
+		if !pooled {
+			continue
+		}
+		if y%c.poolH == 0 {
+			for x := range c.outPlanes * width {
+				out[x*c.words] = 0
+			}
+		}
+		bits.MaxPlanesOfRow(out, c.words, width*c.words, s.Row[:c.outPlanes*c.cols], c.poolW, c.outPlanes)
+		if y%c.poolH == c.poolH-1 {
+			for x := range c.outPlanes * width {
+				out[x*c.words] ^= flip
+			}
+		}
 	}
 }
 
@@ -336,7 +415,7 @@ func (c *wideConv) pooled(s *tiles.Scratch, pixel, rows, block int) {
 // floats computes a block of float32 outputs of the pixels of the job, the first of
 // which is number first of the tile.
 func (c *wideConv) floats(s *tiles.Scratch, class []uint32, first, pixel, block int) {
-	job, pixels := s.Job, int(s.Job.Pixels)
+	job, pixels := s.Job, int(s.Job.Pixels)/c.planes
 	channel := block * kern.BlockOutputs
 	n := min(c.channels-channel, kern.BlockOutputs)
 	end := c.end.From(channel)
@@ -353,9 +432,13 @@ func (c *wideConv) floats(s *tiles.Scratch, class []uint32, first, pixel, block 
 	for p := 0; p < pixels; p += wideChunk {
 		take := min(wideChunk, pixels-p)
 		s.Job = job
-		s.Job.At, s.Job.Class, s.Job.Pixels = &c.at[first+p], &class[p], uintptr(take)
+		s.Job.At, s.Job.Class, s.Job.Pixels = &c.at[(first+p)*c.planes], &class[p*c.planes], uintptr(take*c.planes)
 		s.Job.Dst, s.Job.DstStep = unsafe.Pointer(&s.Sums[0]), 4*kern.BlockOutputs
-		c.filter.ConvSums(&s.Job, block, c.runStep)
+		if c.planes > 1 {
+			c.filter.ConvPlanes(&s.Job, c.planes, 0, block, c.runStep)
+		} else {
+			c.filter.ConvSums(&s.Job, block, c.runStep)
+		}
 		dst := c.out.F32[(pixel+first+p)*c.channels+channel:]
 		c.set.Scale(dst, c.channels, s.Sums, kern.BlockOutputs, n, take, end)
 	}

@@ -98,11 +98,11 @@ func (b *joinedRows) need(rows int) tiles.Size {
 }
 
 func (b *joinedRows) offset(y, x int) int {
-	row := b.StrideH * b.parts * b.width
+	at := b.row(y) * b.parts * b.width
 	if b.join > 1 {
-		row = b.width
+		at = y * b.width
 	}
-	return (y*row + x*b.StrideW) * pieceBytes(b.set.Wide)
+	return (at + x*b.StrideW) * pieceBytes(b.set.Wide)
 }
 
 func (b *joinedRows) run() int {
@@ -128,7 +128,7 @@ func (b *joinedRows) load(s *tiles.Scratch, image, first, rows, _ int) unsafe.Po
 			break
 		}
 		dst := made[r*row:][:row]
-		y := first*b.StrideH - b.Pad.Top + r
+		y := b.window.row(first) - b.Pad.Top + r
 		if y < 0 || y >= b.image.H {
 			clear(dst)
 			continue
@@ -161,7 +161,7 @@ func (b *joinedRows) joinRows(dst, src []uint32, rows int) []uint32 {
 			continue
 		}
 		for y := range rows {
-			b.set.Join(to[y*b.width:][:b.width], from[y*b.StrideH*b.width:], taps, b.DilationH*b.width, shift)
+			b.set.Join(to[y*b.width:][:b.width], from[b.window.row(y)*b.width:], taps, b.DilationH*b.width, shift)
 		}
 	}
 	return dst[:((b.pieces-1)*b.tile+rows)*b.width]

@@ -95,13 +95,13 @@ func (b *bitRows) need(rows int) tiles.Size {
 func (b *bitRows) position(x int) int { return (x%b.DilationW*b.phase + x/b.DilationW) * b.pitch }
 
 func (b *bitRows) offset(y, x int) int {
-	return (y*b.StrideH*b.row + b.position(x*b.StrideW)) * pieceBytes(b.set.Wide)
+	return (b.window.row(y)*b.row + b.position(x*b.StrideW)) * pieceBytes(b.set.Wide)
 }
 
 func (b *bitRows) run() int { return b.DilationH * b.row * pieceBytes(b.set.Wide) }
 
 func (b *bitRows) load(s *tiles.Scratch, image, first, rows, group int) unsafe.Pointer {
-	y := first*b.StrideH - b.Pad.Top
+	y := b.window.row(first) - b.Pad.Top
 	if b.inPlace {
 		return unsafe.Pointer(&b.in.Words[(image*b.image.H+y)*b.row/2])
 	}
@@ -199,7 +199,7 @@ func (b *cutRows) need(rows int) tiles.Size {
 }
 
 func (b *cutRows) offset(y, x int) int {
-	return (y*b.StrideH*b.row + x*b.pitch) * pieceBytes(b.set.Wide)
+	return (b.window.row(y)*b.row + x*b.pitch) * pieceBytes(b.set.Wide)
 }
 
 func (b *cutRows) run() int { return b.DilationH * b.row * pieceBytes(b.set.Wide) }
@@ -216,7 +216,7 @@ func (b *cutRows) load(s *tiles.Scratch, image, first, rows, _ int) unsafe.Point
 		if !b.set.Wide.Nibbles {
 			dst = made[r*b.row:][:b.row]
 		}
-		if y := first*b.StrideH - b.Pad.Top + r; y < 0 || y >= b.image.H {
+		if y := b.window.row(first) - b.Pad.Top + r; y < 0 || y >= b.image.H {
 			clear(dst)
 		} else {
 			b.cut(dst, s.Words[:b.dense], b.in.Words[(image*b.image.H+y)*row:][:row])

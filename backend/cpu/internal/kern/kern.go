@@ -125,6 +125,9 @@ type Set struct {
 	// ThresholdFloat is Threshold for float32 sums.
 	ThresholdFloat func(dst []uint64, step int, sums []float32, stride int, t []float32, pixels int)
 
+	// AddTwice computes dst[i] += 2·src[i] for all of src.
+	AddTwice func(dst, src []int32)
+
 	// Or computes dst[i] |= src[i] for all of src.
 	Or func(dst, src []uint64)
 

@@ -9,3 +9,5 @@ func Annotated(set *Set) *Set { return set }
 func annotateConv(*ConvJob, *WideFilter, *filterBlock, int, int) {}
 
 func annotateEnd(*ConvJob, *filterBlock, *End, unsafe.Pointer) {}
+
+func annotatePlanes(*ConvJob, *WideFilter, *filterBlock, int, int) {}

@@ -20,6 +20,8 @@ const (
 	_ = -(unsafe.Offsetof(ConvJob{}.dst) ^ 104)
 	_ = -(unsafe.Offsetof(ConvJob{}.at) ^ 112)
 	_ = -(unsafe.Offsetof(ConvJob{}.class) ^ 120)
+	_ = -(unsafe.Offsetof(ConvJob{}.Next) ^ 176)
+	_ = -(unsafe.Offsetof(ConvJob{}.DstPlane) ^ 184)
 
 	_ = -unsafe.Offsetof(DotJob{}.dst)
 	_ = -(unsafe.Offsetof(DotJob{}.dstStep) ^ 8)

@@ -79,6 +79,11 @@ func annotateElementwise(s, set *Set) {
 		reads(t)
 		set.ThresholdFloat(dst, step, sums, stride, t, pixels)
 	}
+	s.AddTwice = func(dst, src []int32) {
+		writes(dst[:len(src)])
+		reads(src)
+		set.AddTwice(dst, src)
+	}
 	s.Or = func(dst, src []uint64) {
 		writes(dst[:len(src)])
 		reads(src)
@@ -250,6 +255,23 @@ func annotateEnd(j *ConvJob, b *filterBlock, end *End, added unsafe.Pointer) {
 	for p := range j.Pixels {
 		if added != nil {
 			runtime.RaceReadRange(unsafe.Add(added, p*j.DstStep), 4*b.Outputs)
+		}
+	}
+}
+
+// annotatePlanes is annotateConv for planes.
+func annotatePlanes(j *ConvJob, w *WideFilter, b *filterBlock, in, out int) {
+	if out == 0 {
+		annotateConv(j, w, b, 4*b.Outputs, in)
+		return
+	}
+	annotateConv(j, w, b, 8, in)
+	for p, class := range unsafe.Slice(j.Class, j.Pixels) {
+		for k := range 1<<out - 1 {
+			runtime.RaceReadRange(unsafe.Add(j.Table, uintptr(class)+uintptr(k)*j.Next), 4*b.Outputs)
+		}
+		for k := range out {
+			runtime.RaceWriteRange(unsafe.Add(j.Dst, uintptr(p/in)*j.DstStep+uintptr(k)*j.DstPlane), 8)
 		}
 	}
 }

@@ -17,6 +17,9 @@ type Wide struct {
 	// Nibbles says that patches of bits hold one nibble in the high half of
 	// every byte (see Expand), not 32 bits in every piece.
 	Nibbles bool
+	// MaxPlanes is the largest number of planes of the input and of the output that
+	// ConvPlanes takes, 1 for none.
+	MaxPlanes int
 	// MaxTaps is the largest number of taps that the kernels of bits sum.
 	MaxTaps int
 
@@ -67,6 +70,9 @@ type WideKernels struct {
 	// Pooled is nil if there is none, and PooledAlike, for pixels with the same
 	// thresholds, nil if it is the same.
 	Pooled, PooledAlike func(job *uint8)
+	// Planes are the kernels for so many planes of the input and of the output, 0 for
+	// sums.
+	Planes map[[2]int]func(job *uint8)
 }
 
 // ConvJob is one call of a kernel: it convolves a number of pixels with one block.
@@ -95,6 +101,10 @@ type ConvJob struct {
 	clip                uintptr // 1, else 0
 	low, high           float32
 	added               uintptr // from Dst to what is added; 0 for nothing
+
+	// Of bit planes: bytes from a threshold of the outputs to the next one, and from
+	// the word of a plane to that of the next one.
+	Next, DstPlane uintptr
 }
 
 // Conv computes packed words: with c the number of bits in which the patch and
@@ -177,6 +187,20 @@ func (w *WideFilter) ConvFloats(j *ConvJob, block, rowStep int, end *End, added 
 	}
 	b.Floats((*uint8)(unsafe.Pointer(j)))
 	runtime.KeepAlive(added)
+}
+
+// ConvPlanes computes packed words of bit planes: the patches of the planes of a pixel
+// follow each other in the lists of the job, Pixels of them, and c is the sum of their
+// counts times 2^j. The word of plane j is j·DstPlane behind Dst, and has bit j of the
+// number of k < 2^out − 1 for which, of Table,
+//
+//	Table[k·Next + o] ≥ c, XOR Flip
+//
+// Without planes of the output, it computes int32 sums Table[o] − 2·c as ConvSums does.
+func (w *WideFilter) ConvPlanes(j *ConvJob, in, out, block, rowStep int) {
+	b := w.prepare(j, block, rowStep)
+	annotatePlanes(j, w, b, in, out)
+	b.Planes[[2]int{in, out}]((*uint8)(unsafe.Pointer(j)))
 }
 
 func (w *WideFilter) prepare(j *ConvJob, block, rowStep int) *filterBlock {

@@ -10,6 +10,9 @@ import (
 )
 
 func newMaxPool(c *schedule.Context, op *bcnn.MaxPoolStep, in, out bcnn.PlanTensor) tiles.Step {
+	if op.Planes > 1 {
+		return newPlanePool(c, op, in, out)
+	}
 	m := &maxPool{rowPool: newRowPool(c, op.Window, in, out), flip: op.Flip}
 	kernel, do := "maximum of rows", m.floats
 	if in.DType == bcnn.Bits {

@@ -27,7 +27,7 @@ func Compile(c *schedule.Context, op bcnn.StepOp, in, out bcnn.PlanTensor) (tile
 	case *bcnn.AffineStep:
 		return affine(c, op, in)
 	case *bcnn.SignStep:
-		return sign(c, op, in.Shape, out.Shape.C/in.Shape.C)
+		return sign(c, op, in.Shape)
 	case *bcnn.QuantizeStep:
 		return quantize(c, op, in.Shape), tiles.Size{}
 	case *bcnn.AddStep:

@@ -77,6 +77,8 @@ func Of(step gpu.Step, op bcnn.StepOp, limits Limits, arch int) ([]Candidate, er
 	switch {
 	case !ok:
 		return c.elementwise(op)
+	case gpu.HasPlanes(conv):
+		return c.convPlanes(conv), nil
 	case conv.Dense && c.In.DType == bcnn.Bits:
 		return c.dense(conv), nil
 	case c.In.DType == bcnn.Bits:

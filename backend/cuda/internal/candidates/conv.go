@@ -48,6 +48,26 @@ func (c *planner) convBits(op *bcnn.ConvStep) []Candidate {
 	return append(append(all, c.gemm(op)...), c.patches(op)...)
 }
 
+// convPlanes is a convolution or a dense layer on bit planes.
+func (c *planner) convPlanes(op *bcnn.ConvStep) []Candidate {
+	w := c.Conv(op, Lanes)
+	tail := w.Epilogue()
+	c.Out.Shape.H = int(w.G.OutH)
+	made := func(name string, pixels int, weights, masks []uint32) Candidate {
+		return c.direct(gpu.Kernel{File: gpu.Planes, Name: name, G: w.G, Args: append([]any{c.X, c.Y, weights, masks}, tail...)}, pixels)
+	}
+	if w.MixedLanes {
+		weights, masks := w.Mixed(op.Bits)
+		return []Candidate{made("conv_planes_mixed", 1, weights, masks)}
+	}
+	weights := w.Bits(op.Bits, 1)
+	all := []Candidate{made("conv_planes_p4", 4, weights, nil), made("conv_planes_p1", 1, weights, nil)}
+	if c.Out.Shape.Pixels() == 1 {
+		return all[1:]
+	}
+	return all
+}
+
 func (c *planner) convBytes(op *bcnn.ConvStep) []Candidate {
 	w := c.Conv(op, Lanes)
 	thresholds := w.ThresholdsI32(w.Stride())

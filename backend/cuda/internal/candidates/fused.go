@@ -44,7 +44,7 @@ func NewFused(plan *bcnn.Plan, limits Limits) *Fused {
 	}
 	for i, step := range steps {
 		op, ok := step.Op.(*bcnn.ConvStep)
-		if !ok || len(step.In) != 1 || step.In[0] != before {
+		if !ok || gpu.HasPlanes(op) || len(step.In) != 1 || step.In[0] != before {
 			return nil
 		}
 		c := gpu.Step{In: plan.Tensors[step.In[0]], Out: plan.Tensors[step.Out], X: gpu.Tensor(step.In[0]), Y: gpu.Tensor(step.Out)}

@@ -84,7 +84,7 @@ func Of(step gpu.Step, op bcnn.StepOp, limits Limits, forced string) ([]Candidat
 func (c *planner) patchesOf(op bcnn.StepOp) []Spec {
 	conv, ok := op.(*bcnn.ConvStep)
 	switch {
-	case !ok || c.In.DType != bcnn.Bits:
+	case !ok || c.In.DType != bcnn.Bits || gpu.HasPlanes(conv):
 		return nil
 	case conv.Dense:
 		return c.denseReduce(conv)
@@ -98,6 +98,10 @@ func (c *planner) direct(op bcnn.StepOp) ([]Spec, error) {
 	switch {
 	case !ok:
 		return c.elementwise(op)
+	case gpu.HasPlanes(conv):
+		s := c.convBits(conv)
+		s[0].File, s[0].Name = gpu.Planes, "conv_planes"
+		return s, nil
 	case conv.Dense && c.In.DType == bcnn.Bits:
 		return c.denseSegments(conv), nil
 	case c.In.DType == bcnn.Bits:

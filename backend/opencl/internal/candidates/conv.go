@@ -18,7 +18,7 @@ func (c *planner) conv(op *bcnn.ConvStep) (Spec, gpu.Conv) {
 	}
 	w := c.Conv(op, lanes)
 	form := Form{Lanes: lanes, Bits: toBits, Bytes: c.In.DType == bcnn.Uint8, Mixed: w.MixedLanes}
-	return Spec{Kernel: gpu.Kernel{G: w.G}, Form: form, Items: c.Out.Shape.Pixels() * int(w.G.Blocks)}, w
+	return Spec{Kernel: gpu.Kernel{G: w.G}, Form: form, Items: int(w.G.OutH) * c.Out.Shape.W * int(w.G.Blocks)}, w
 }
 
 func (c *planner) convBits(op *bcnn.ConvStep) []Spec {

@@ -23,7 +23,7 @@ func Step(s bcnn.Step, tensor func(int) *bcnn.Tensor) (func(), error) {
 	case *bcnn.AffineStep:
 		return func() { Affine(op, out, in) }, nil
 	case *bcnn.SignStep:
-		return func() { sign(&op.Threshold, out, in) }, nil
+		return func() { sign(op, out, in) }, nil
 	case *bcnn.QuantizeStep:
 		return func() { quantize(op, out, in) }, nil
 	case *bcnn.AddStep:
@@ -161,21 +161,27 @@ func flip(row, mask []uint64) {
 	}
 }
 
-func sign(t *bcnn.Threshold, out, in *bcnn.Tensor) {
-	c, each := in.Shape.C, out.Shape.C/in.Shape.C
-	words := bits.Words(out.Shape.C)
+func sign(op *bcnn.SignStep, out, in *bcnn.Tensor) {
+	c, planes := in.Shape.C, max(op.Planes, 1)
+	words := bits.Words(c)
+	plane := in.Shape.W * words
 	clear(out.Words)
 	for pixel := range in.N * in.Shape.Pixels() {
-		row := out.Words[pixel*words:][:words]
+		rows := out.Words[pixel/in.Shape.W*planes*plane+pixel%in.Shape.W*words:]
 		for i, v := range in.F32[pixel*c:][:c] {
-			for k, threshold := range t.F32[i*each:][:each] {
-				if v >= threshold {
-					at := i*each + k
-					row[at/64] |= 1 << (at % 64)
+			reached := uint64(0)
+			for k := i; k < len(op.Threshold.F32); k += c {
+				if v >= op.Threshold.F32[k] {
+					reached++
 				}
 			}
+			for j := range planes {
+				rows[j*plane+i/64] |= reached >> j & 1 << (i % 64)
+			}
 		}
-		flip(row, t.Flip)
+		for j := range planes {
+			flip(rows[j*plane:][:words], op.Threshold.Flip)
+		}
 	}
 }
 

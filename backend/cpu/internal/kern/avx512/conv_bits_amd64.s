@@ -2271,6 +2271,4055 @@ done:
 	VZEROUPPER
 	RET
 
+// func convBitsPlanes1To264AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPlanes1To264AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x04
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+wrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+wpiece:
+	VMOVDQU32    (DI), Z16
+	VMOVDQU32    64(DI), Z17
+	VMOVDQU32    128(DI), Z18
+	VMOVDQU32    192(DI), Z19
+	VPBROADCASTD (DX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z0, Z0
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z1, Z1
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z2, Z2
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z3, Z3
+	VPBROADCASTD (BX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z4, Z4
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z5, Z5
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z6, Z6
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z7, Z7
+	VPBROADCASTD (SI)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z8, Z8
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z9, Z9
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z10, Z10
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z11, Z11
+	VPBROADCASTD (CX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z12, Z12
+	VPXORD       Z20, Z17, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z13, Z13
+	VPXORD       Z20, Z18, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z14, Z14
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z15, Z15
+	ADDQ         $0x00000100, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          wpiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z0, K1
+	VPCMPD       $0x02, 64(DX), Z1, K2
+	VPCMPD       $0x02, 128(DX), Z2, K3
+	VPCMPD       $0x02, 192(DX), Z3, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z0, K1
+	VPCMPD       $0x02, 64(DX), Z1, K2
+	VPCMPD       $0x02, 128(DX), Z2, K3
+	VPCMPD       $0x02, 192(DX), Z3, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, R8
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z0, K1
+	VPCMPD       $0x02, 64(DX), Z1, K2
+	VPCMPD       $0x02, 128(DX), Z2, K3
+	VPCMPD       $0x02, 192(DX), Z3, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), R8
+	MOVQ         R8, (DX)
+	ADDQ         8(AX), CX
+	MOVL         4(DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z4, K1
+	VPCMPD       $0x02, 64(DX), Z5, K2
+	VPCMPD       $0x02, 128(DX), Z6, K3
+	VPCMPD       $0x02, 192(DX), Z7, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z4, K1
+	VPCMPD       $0x02, 64(DX), Z5, K2
+	VPCMPD       $0x02, 128(DX), Z6, K3
+	VPCMPD       $0x02, 192(DX), Z7, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, R8
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z4, K1
+	VPCMPD       $0x02, 64(DX), Z5, K2
+	VPCMPD       $0x02, 128(DX), Z6, K3
+	VPCMPD       $0x02, 192(DX), Z7, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), R8
+	MOVQ         R8, (DX)
+	ADDQ         8(AX), CX
+	MOVL         8(DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z8, K1
+	VPCMPD       $0x02, 64(DX), Z9, K2
+	VPCMPD       $0x02, 128(DX), Z10, K3
+	VPCMPD       $0x02, 192(DX), Z11, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z8, K1
+	VPCMPD       $0x02, 64(DX), Z9, K2
+	VPCMPD       $0x02, 128(DX), Z10, K3
+	VPCMPD       $0x02, 192(DX), Z11, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, R8
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z8, K1
+	VPCMPD       $0x02, 64(DX), Z9, K2
+	VPCMPD       $0x02, 128(DX), Z10, K3
+	VPCMPD       $0x02, 192(DX), Z11, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), R8
+	MOVQ         R8, (DX)
+	ADDQ         8(AX), CX
+	MOVL         12(DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z12, K1
+	VPCMPD       $0x02, 64(DX), Z13, K2
+	VPCMPD       $0x02, 128(DX), Z14, K3
+	VPCMPD       $0x02, 192(DX), Z15, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z12, K1
+	VPCMPD       $0x02, 64(DX), Z13, K2
+	VPCMPD       $0x02, 128(DX), Z14, K3
+	VPCMPD       $0x02, 192(DX), Z15, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, DI
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z12, K1
+	VPCMPD       $0x02, 64(DX), Z13, K2
+	VPCMPD       $0x02, 128(DX), Z14, K3
+	VPCMPD       $0x02, 192(DX), Z15, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), DI
+	MOVQ         DI, (DX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	VPXORD Z24, Z24, Z24
+	VPXORD Z25, Z25, Z25
+	MOVQ   48(AX), DX
+	XORQ   BX, BX
+	MOVQ   56(AX), SI
+
+nrow:
+	MOVQ 64(AX), DI
+	ADDQ BX, DI
+
+npiece:
+	VMOVDQU32    (DX), Z0
+	VMOVDQU32    64(DX), Z1
+	VMOVDQU32    128(DX), Z2
+	VMOVDQU32    192(DX), Z3
+	VPBROADCASTD (CX)(BX*1), Z4
+	VPXORD       Z4, Z0, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z22, Z22
+	VPXORD       Z4, Z1, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z23, Z23
+	VPXORD       Z4, Z2, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z24, Z24
+	VPXORD       Z4, Z3, Z4
+	VPOPCNTD     Z4, Z4
+	VPADDD       Z4, Z25, Z25
+	ADDQ         $0x00000100, DX
+	ADDQ         $0x04, BX
+	CMPQ         BX, DI
+	JNE          npiece
+	ADDQ         72(AX), BX
+	DECQ         SI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z22, K1
+	VPCMPD       $0x02, 64(DX), Z23, K2
+	VPCMPD       $0x02, 128(DX), Z24, K3
+	VPCMPD       $0x02, 192(DX), Z25, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z22, K1
+	VPCMPD       $0x02, 64(DX), Z23, K2
+	VPCMPD       $0x02, 128(DX), Z24, K3
+	VPCMPD       $0x02, 192(DX), Z25, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, DI
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z22, K1
+	VPCMPD       $0x02, 64(DX), Z23, K2
+	VPCMPD       $0x02, 128(DX), Z24, K3
+	VPCMPD       $0x02, 192(DX), Z25, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), DI
+	MOVQ         DI, (DX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x04, 112(AX)
+	ADDQ         $0x04, 120(AX)
+	SUBQ         $0x01, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsPlanes1To248AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPlanes1To248AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x04
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+wrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+wpiece:
+	VMOVDQU32    (DI), Z12
+	VMOVDQU32    64(DI), Z13
+	VMOVDQU32    128(DI), Z14
+	VPBROADCASTD (DX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z0, Z0
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z1, Z1
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z2, Z2
+	VPBROADCASTD (BX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z3, Z3
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z4, Z4
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z5, Z5
+	VPBROADCASTD (SI)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z6, Z6
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z7, Z7
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z8, Z8
+	VPBROADCASTD (CX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z12
+	VPOPCNTD     Z12, Z12
+	VPADDD       Z12, Z9, Z9
+	VPXORD       Z15, Z13, Z12
+	VPOPCNTD     Z12, Z12
+	VPADDD       Z12, Z10, Z10
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z11, Z11
+	ADDQ         $0x000000c0, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          wpiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z0, K1
+	VPCMPD       $0x02, 64(DX), Z1, K2
+	VPCMPD       $0x02, 128(DX), Z2, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z0, K1
+	VPCMPD       $0x02, 64(DX), Z1, K2
+	VPCMPD       $0x02, 128(DX), Z2, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, R8
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z0, K1
+	VPCMPD       $0x02, 64(DX), Z1, K2
+	VPCMPD       $0x02, 128(DX), Z2, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), R8
+	MOVQ         R8, (DX)
+	ADDQ         8(AX), CX
+	MOVL         4(DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z3, K1
+	VPCMPD       $0x02, 64(DX), Z4, K2
+	VPCMPD       $0x02, 128(DX), Z5, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z3, K1
+	VPCMPD       $0x02, 64(DX), Z4, K2
+	VPCMPD       $0x02, 128(DX), Z5, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, R8
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z3, K1
+	VPCMPD       $0x02, 64(DX), Z4, K2
+	VPCMPD       $0x02, 128(DX), Z5, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), R8
+	MOVQ         R8, (DX)
+	ADDQ         8(AX), CX
+	MOVL         8(DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z6, K1
+	VPCMPD       $0x02, 64(DX), Z7, K2
+	VPCMPD       $0x02, 128(DX), Z8, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z6, K1
+	VPCMPD       $0x02, 64(DX), Z7, K2
+	VPCMPD       $0x02, 128(DX), Z8, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, R8
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z6, K1
+	VPCMPD       $0x02, 64(DX), Z7, K2
+	VPCMPD       $0x02, 128(DX), Z8, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), R8
+	MOVQ         R8, (DX)
+	ADDQ         8(AX), CX
+	MOVL         12(DI), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z9, K1
+	VPCMPD       $0x02, 64(DX), Z10, K2
+	VPCMPD       $0x02, 128(DX), Z11, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z9, K1
+	VPCMPD       $0x02, 64(DX), Z10, K2
+	VPCMPD       $0x02, 128(DX), Z11, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, DI
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z9, K1
+	VPCMPD       $0x02, 64(DX), Z10, K2
+	VPCMPD       $0x02, 128(DX), Z11, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), DI
+	MOVQ         DI, (DX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	MOVQ   48(AX), DX
+	XORQ   BX, BX
+	MOVQ   56(AX), SI
+
+nrow:
+	MOVQ 64(AX), DI
+	ADDQ BX, DI
+
+npiece:
+	VMOVDQU32    (DX), Z0
+	VMOVDQU32    64(DX), Z1
+	VMOVDQU32    128(DX), Z2
+	VPBROADCASTD (CX)(BX*1), Z3
+	VPXORD       Z3, Z0, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z17, Z17
+	VPXORD       Z3, Z1, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z18, Z18
+	VPXORD       Z3, Z2, Z3
+	VPOPCNTD     Z3, Z3
+	VPADDD       Z3, Z19, Z19
+	ADDQ         $0x000000c0, DX
+	ADDQ         $0x04, BX
+	CMPQ         BX, DI
+	JNE          npiece
+	ADDQ         72(AX), BX
+	DECQ         SI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z17, K1
+	VPCMPD       $0x02, 64(DX), Z18, K2
+	VPCMPD       $0x02, 128(DX), Z19, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z17, K1
+	VPCMPD       $0x02, 64(DX), Z18, K2
+	VPCMPD       $0x02, 128(DX), Z19, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, DI
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z17, K1
+	VPCMPD       $0x02, 64(DX), Z18, K2
+	VPCMPD       $0x02, 128(DX), Z19, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), DI
+	MOVQ         DI, (DX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x04, 112(AX)
+	ADDQ         $0x04, 120(AX)
+	SUBQ         $0x01, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsPlanes1To232AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPlanes1To232AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x06
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R9
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   48(AX), R9
+	XORQ   R10, R10
+	MOVQ   56(AX), R11
+
+wrow:
+	MOVQ 64(AX), R12
+	ADDQ R10, R12
+
+wpiece:
+	VMOVDQU32    (R9), Z12
+	VMOVDQU32    64(R9), Z13
+	VPBROADCASTD (DX)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z0, Z0
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z1, Z1
+	VPBROADCASTD (BX)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z2, Z2
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z3, Z3
+	VPBROADCASTD (SI)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z4, Z4
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z5, Z5
+	VPBROADCASTD (DI)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z6, Z6
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z7, Z7
+	VPBROADCASTD (R8)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z8, Z8
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z9, Z9
+	VPBROADCASTD (CX)(R10*1), Z14
+	VPXORD       Z14, Z12, Z12
+	VPOPCNTD     Z12, Z12
+	VPADDD       Z12, Z10, Z10
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z11, Z11
+	ADDQ         $0x00000080, R9
+	ADDQ         $0x04, R10
+	CMPQ         R10, R12
+	JNE          wpiece
+	ADDQ         72(AX), R10
+	DECQ         R11
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), R9
+	MOVL         (R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z0, K1
+	VPCMPD       $0x02, 64(DX), Z1, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z0, K1
+	VPCMPD       $0x02, 64(DX), Z1, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, DI
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z0, K1
+	VPCMPD       $0x02, 64(DX), Z1, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), DI
+	MOVQ         DI, (DX)
+	ADDQ         8(AX), CX
+	MOVL         4(R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z2, K1
+	VPCMPD       $0x02, 64(DX), Z3, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z2, K1
+	VPCMPD       $0x02, 64(DX), Z3, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, DI
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z2, K1
+	VPCMPD       $0x02, 64(DX), Z3, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), DI
+	MOVQ         DI, (DX)
+	ADDQ         8(AX), CX
+	MOVL         8(R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z4, K1
+	VPCMPD       $0x02, 64(DX), Z5, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z4, K1
+	VPCMPD       $0x02, 64(DX), Z5, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, DI
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z4, K1
+	VPCMPD       $0x02, 64(DX), Z5, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), DI
+	MOVQ         DI, (DX)
+	ADDQ         8(AX), CX
+	MOVL         12(R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z6, K1
+	VPCMPD       $0x02, 64(DX), Z7, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z6, K1
+	VPCMPD       $0x02, 64(DX), Z7, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, DI
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z6, K1
+	VPCMPD       $0x02, 64(DX), Z7, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), DI
+	MOVQ         DI, (DX)
+	ADDQ         8(AX), CX
+	MOVL         16(R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z8, K1
+	VPCMPD       $0x02, 64(DX), Z9, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z8, K1
+	VPCMPD       $0x02, 64(DX), Z9, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, DI
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z8, K1
+	VPCMPD       $0x02, 64(DX), Z9, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), DI
+	MOVQ         DI, (DX)
+	ADDQ         8(AX), CX
+	MOVL         20(R9), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z10, K1
+	VPCMPD       $0x02, 64(DX), Z11, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z10, K1
+	VPCMPD       $0x02, 64(DX), Z11, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, DI
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z10, K1
+	VPCMPD       $0x02, 64(DX), Z11, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), DI
+	MOVQ         DI, (DX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x18, 112(AX)
+	ADDQ         $0x18, 120(AX)
+	SUBQ         $0x06, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	MOVQ   48(AX), DX
+	XORQ   BX, BX
+	MOVQ   56(AX), SI
+
+nrow:
+	MOVQ 64(AX), DI
+	ADDQ BX, DI
+
+npiece:
+	VMOVDQU32    (DX), Z0
+	VMOVDQU32    64(DX), Z1
+	VPBROADCASTD (CX)(BX*1), Z2
+	VPXORD       Z2, Z0, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z16, Z16
+	VPXORD       Z2, Z1, Z2
+	VPOPCNTD     Z2, Z2
+	VPADDD       Z2, Z17, Z17
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x04, BX
+	CMPQ         BX, DI
+	JNE          npiece
+	ADDQ         72(AX), BX
+	DECQ         SI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
+	ADDQ         40(AX), DX
+	VPCMPD       $0x02, (DX), Z16, K1
+	VPCMPD       $0x02, 64(DX), Z17, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z16, K1
+	VPCMPD       $0x02, 64(DX), Z17, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, DI
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z16, K1
+	VPCMPD       $0x02, 64(DX), Z17, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), DI
+	MOVQ         DI, (DX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x04, 112(AX)
+	ADDQ         $0x04, 120(AX)
+	SUBQ         $0x01, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsPlanes1To216AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPlanes1To216AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x06
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R9
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	MOVQ   48(AX), R9
+	XORQ   R10, R10
+	MOVQ   56(AX), R11
+
+wrow:
+	MOVQ 64(AX), R12
+	ADDQ R10, R12
+
+wpiece:
+	VMOVDQU32   (R9), Z6
+	VPXORD.BCST (DX)(R10*1), Z6, Z7
+	VPOPCNTD    Z7, Z7
+	VPADDD      Z7, Z0, Z0
+	VPXORD.BCST (BX)(R10*1), Z6, Z7
+	VPOPCNTD    Z7, Z7
+	VPADDD      Z7, Z1, Z1
+	VPXORD.BCST (SI)(R10*1), Z6, Z7
+	VPOPCNTD    Z7, Z7
+	VPADDD      Z7, Z2, Z2
+	VPXORD.BCST (DI)(R10*1), Z6, Z7
+	VPOPCNTD    Z7, Z7
+	VPADDD      Z7, Z3, Z3
+	VPXORD.BCST (R8)(R10*1), Z6, Z7
+	VPOPCNTD    Z7, Z7
+	VPADDD      Z7, Z4, Z4
+	VPXORD.BCST (CX)(R10*1), Z6, Z6
+	VPOPCNTD    Z6, Z6
+	VPADDD      Z6, Z5, Z5
+	ADDQ        $0x00000040, R9
+	ADDQ        $0x04, R10
+	CMPQ        R10, R12
+	JNE         wpiece
+	ADDQ        72(AX), R10
+	DECQ        R11
+	JNE         wrow
+	MOVQ        104(AX), CX
+	MOVQ        120(AX), R9
+	MOVL        (R9), DX
+	ADDQ        40(AX), DX
+	VPCMPD      $0x02, (DX), Z0, K1
+	KMOVW       K1, BX
+	ADDQ        176(AX), DX
+	VPCMPD      $0x02, (DX), Z0, K1
+	KMOVW       K1, SI
+	MOVQ        SI, DI
+	XORQ        SI, BX
+	ADDQ        176(AX), DX
+	VPCMPD      $0x02, (DX), Z0, K1
+	KMOVW       K1, DX
+	XORQ        DX, BX
+	MOVQ        CX, DX
+	XORQ        88(AX), BX
+	MOVQ        BX, (DX)
+	ADDQ        184(AX), DX
+	XORQ        88(AX), DI
+	MOVQ        DI, (DX)
+	ADDQ        8(AX), CX
+	MOVL        4(R9), DX
+	ADDQ        40(AX), DX
+	VPCMPD      $0x02, (DX), Z1, K1
+	KMOVW       K1, BX
+	ADDQ        176(AX), DX
+	VPCMPD      $0x02, (DX), Z1, K1
+	KMOVW       K1, SI
+	MOVQ        SI, DI
+	XORQ        SI, BX
+	ADDQ        176(AX), DX
+	VPCMPD      $0x02, (DX), Z1, K1
+	KMOVW       K1, DX
+	XORQ        DX, BX
+	MOVQ        CX, DX
+	XORQ        88(AX), BX
+	MOVQ        BX, (DX)
+	ADDQ        184(AX), DX
+	XORQ        88(AX), DI
+	MOVQ        DI, (DX)
+	ADDQ        8(AX), CX
+	MOVL        8(R9), DX
+	ADDQ        40(AX), DX
+	VPCMPD      $0x02, (DX), Z2, K1
+	KMOVW       K1, BX
+	ADDQ        176(AX), DX
+	VPCMPD      $0x02, (DX), Z2, K1
+	KMOVW       K1, SI
+	MOVQ        SI, DI
+	XORQ        SI, BX
+	ADDQ        176(AX), DX
+	VPCMPD      $0x02, (DX), Z2, K1
+	KMOVW       K1, DX
+	XORQ        DX, BX
+	MOVQ        CX, DX
+	XORQ        88(AX), BX
+	MOVQ        BX, (DX)
+	ADDQ        184(AX), DX
+	XORQ        88(AX), DI
+	MOVQ        DI, (DX)
+	ADDQ        8(AX), CX
+	MOVL        12(R9), DX
+	ADDQ        40(AX), DX
+	VPCMPD      $0x02, (DX), Z3, K1
+	KMOVW       K1, BX
+	ADDQ        176(AX), DX
+	VPCMPD      $0x02, (DX), Z3, K1
+	KMOVW       K1, SI
+	MOVQ        SI, DI
+	XORQ        SI, BX
+	ADDQ        176(AX), DX
+	VPCMPD      $0x02, (DX), Z3, K1
+	KMOVW       K1, DX
+	XORQ        DX, BX
+	MOVQ        CX, DX
+	XORQ        88(AX), BX
+	MOVQ        BX, (DX)
+	ADDQ        184(AX), DX
+	XORQ        88(AX), DI
+	MOVQ        DI, (DX)
+	ADDQ        8(AX), CX
+	MOVL        16(R9), DX
+	ADDQ        40(AX), DX
+	VPCMPD      $0x02, (DX), Z4, K1
+	KMOVW       K1, BX
+	ADDQ        176(AX), DX
+	VPCMPD      $0x02, (DX), Z4, K1
+	KMOVW       K1, SI
+	MOVQ        SI, DI
+	XORQ        SI, BX
+	ADDQ        176(AX), DX
+	VPCMPD      $0x02, (DX), Z4, K1
+	KMOVW       K1, DX
+	XORQ        DX, BX
+	MOVQ        CX, DX
+	XORQ        88(AX), BX
+	MOVQ        BX, (DX)
+	ADDQ        184(AX), DX
+	XORQ        88(AX), DI
+	MOVQ        DI, (DX)
+	ADDQ        8(AX), CX
+	MOVL        20(R9), DX
+	ADDQ        40(AX), DX
+	VPCMPD      $0x02, (DX), Z5, K1
+	KMOVW       K1, BX
+	ADDQ        176(AX), DX
+	VPCMPD      $0x02, (DX), Z5, K1
+	KMOVW       K1, SI
+	MOVQ        SI, DI
+	XORQ        SI, BX
+	ADDQ        176(AX), DX
+	VPCMPD      $0x02, (DX), Z5, K1
+	KMOVW       K1, DX
+	XORQ        DX, BX
+	MOVQ        CX, DX
+	XORQ        88(AX), BX
+	MOVQ        BX, (DX)
+	ADDQ        184(AX), DX
+	XORQ        88(AX), DI
+	MOVQ        DI, (DX)
+	ADDQ        8(AX), CX
+	MOVQ        CX, 104(AX)
+	ADDQ        $0x18, 112(AX)
+	ADDQ        $0x18, 120(AX)
+	SUBQ        $0x06, 80(AX)
+	JMP         wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
+	VPXORD Z8, Z8, Z8
+	MOVQ   48(AX), DX
+	XORQ   BX, BX
+	MOVQ   56(AX), SI
+
+nrow:
+	MOVQ 64(AX), DI
+	ADDQ BX, DI
+
+npiece:
+	VMOVDQU32   (DX), Z0
+	VPXORD.BCST (CX)(BX*1), Z0, Z0
+	VPOPCNTD    Z0, Z0
+	VPADDD      Z0, Z8, Z8
+	ADDQ        $0x00000040, DX
+	ADDQ        $0x04, BX
+	CMPQ        BX, DI
+	JNE         npiece
+	ADDQ        72(AX), BX
+	DECQ        SI
+	JNE         nrow
+	MOVQ        104(AX), CX
+	MOVQ        120(AX), DX
+	MOVL        (DX), DX
+	ADDQ        40(AX), DX
+	VPCMPD      $0x02, (DX), Z8, K1
+	KMOVW       K1, BX
+	ADDQ        176(AX), DX
+	VPCMPD      $0x02, (DX), Z8, K1
+	KMOVW       K1, SI
+	MOVQ        SI, DI
+	XORQ        SI, BX
+	ADDQ        176(AX), DX
+	VPCMPD      $0x02, (DX), Z8, K1
+	KMOVW       K1, DX
+	XORQ        DX, BX
+	MOVQ        CX, DX
+	XORQ        88(AX), BX
+	MOVQ        BX, (DX)
+	ADDQ        184(AX), DX
+	XORQ        88(AX), DI
+	MOVQ        DI, (DX)
+	ADDQ        8(AX), CX
+	MOVQ        CX, 104(AX)
+	ADDQ        $0x04, 112(AX)
+	ADDQ        $0x04, 120(AX)
+	SUBQ        $0x01, 80(AX)
+	JMP         narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsPlanes2To164AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPlanes2To164AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x04
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+wrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+wpiece:
+	VMOVDQU32    (DI), Z16
+	VMOVDQU32    64(DI), Z17
+	VMOVDQU32    128(DI), Z18
+	VMOVDQU32    192(DI), Z19
+	VPBROADCASTD (DX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z0, Z0
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z1, Z1
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z2, Z2
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z3, Z3
+	VPBROADCASTD (BX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z4, Z4
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z5, Z5
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z6, Z6
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z7, Z7
+	VPBROADCASTD (SI)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z8, Z8
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z9, Z9
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z10, Z10
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z11, Z11
+	VPBROADCASTD (CX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z12, Z12
+	VPXORD       Z20, Z17, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z13, Z13
+	VPXORD       Z20, Z18, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z14, Z14
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z15, Z15
+	ADDQ         $0x00000100, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          wpiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z4, Z4, Z4
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z5, Z5
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z6, Z6
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z7, Z7
+	VPADDD       Z7, Z3, Z3
+	VPCMPD       $0x02, (DX), Z0, K1
+	VPCMPD       $0x02, 64(DX), Z1, K2
+	VPCMPD       $0x02, 128(DX), Z2, K3
+	VPCMPD       $0x02, 192(DX), Z3, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	MOVQ         CX, BX
+	XORQ         88(AX), DX
+	MOVQ         DX, (BX)
+	ADDQ         8(AX), CX
+	MOVL         8(DI), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z12, Z12, Z12
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z13, Z13
+	VPADDD       Z13, Z9, Z9
+	VPADDD       Z14, Z14, Z14
+	VPADDD       Z14, Z10, Z10
+	VPADDD       Z15, Z15, Z15
+	VPADDD       Z15, Z11, Z11
+	VPCMPD       $0x02, (DX), Z8, K1
+	VPCMPD       $0x02, 64(DX), Z9, K2
+	VPCMPD       $0x02, 128(DX), Z10, K3
+	VPCMPD       $0x02, 192(DX), Z11, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	MOVQ         CX, BX
+	XORQ         88(AX), DX
+	MOVQ         DX, (BX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), BX
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	VPXORD Z24, Z24, Z24
+	VPXORD Z25, Z25, Z25
+	VPXORD Z26, Z26, Z26
+	VPXORD Z27, Z27, Z27
+	VPXORD Z28, Z28, Z28
+	VPXORD Z29, Z29, Z29
+	MOVQ   48(AX), BX
+	XORQ   SI, SI
+	MOVQ   56(AX), DI
+
+nrow:
+	MOVQ 64(AX), R8
+	ADDQ SI, R8
+
+npiece:
+	VMOVDQU32    (BX), Z0
+	VMOVDQU32    64(BX), Z1
+	VMOVDQU32    128(BX), Z2
+	VMOVDQU32    192(BX), Z3
+	VPBROADCASTD (DX)(SI*1), Z4
+	VPXORD       Z4, Z0, Z5
+	VPOPCNTD     Z5, Z5
+	VPADDD       Z5, Z22, Z22
+	VPXORD       Z4, Z1, Z5
+	VPOPCNTD     Z5, Z5
+	VPADDD       Z5, Z23, Z23
+	VPXORD       Z4, Z2, Z5
+	VPOPCNTD     Z5, Z5
+	VPADDD       Z5, Z24, Z24
+	VPXORD       Z4, Z3, Z4
+	VPOPCNTD     Z4, Z4
+	VPADDD       Z4, Z25, Z25
+	VPBROADCASTD (CX)(SI*1), Z4
+	VPXORD       Z4, Z0, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z26, Z26
+	VPXORD       Z4, Z1, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z27, Z27
+	VPXORD       Z4, Z2, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z28, Z28
+	VPXORD       Z4, Z3, Z4
+	VPOPCNTD     Z4, Z4
+	VPADDD       Z4, Z29, Z29
+	ADDQ         $0x00000100, BX
+	ADDQ         $0x04, SI
+	CMPQ         SI, R8
+	JNE          npiece
+	ADDQ         72(AX), SI
+	DECQ         DI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), BX
+	MOVL         (BX), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z26, Z26, Z26
+	VPADDD       Z26, Z22, Z22
+	VPADDD       Z27, Z27, Z27
+	VPADDD       Z27, Z23, Z23
+	VPADDD       Z28, Z28, Z28
+	VPADDD       Z28, Z24, Z24
+	VPADDD       Z29, Z29, Z29
+	VPADDD       Z29, Z25, Z25
+	VPCMPD       $0x02, (DX), Z22, K1
+	VPCMPD       $0x02, 64(DX), Z23, K2
+	VPCMPD       $0x02, 128(DX), Z24, K3
+	VPCMPD       $0x02, 192(DX), Z25, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	MOVQ         CX, BX
+	XORQ         88(AX), DX
+	MOVQ         DX, (BX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x08, 112(AX)
+	ADDQ         $0x08, 120(AX)
+	SUBQ         $0x02, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsPlanes2To148AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPlanes2To148AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x04
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+wrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+wpiece:
+	VMOVDQU32    (DI), Z12
+	VMOVDQU32    64(DI), Z13
+	VMOVDQU32    128(DI), Z14
+	VPBROADCASTD (DX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z0, Z0
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z1, Z1
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z2, Z2
+	VPBROADCASTD (BX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z3, Z3
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z4, Z4
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z5, Z5
+	VPBROADCASTD (SI)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z6, Z6
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z7, Z7
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z8, Z8
+	VPBROADCASTD (CX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z12
+	VPOPCNTD     Z12, Z12
+	VPADDD       Z12, Z9, Z9
+	VPXORD       Z15, Z13, Z12
+	VPOPCNTD     Z12, Z12
+	VPADDD       Z12, Z10, Z10
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z11, Z11
+	ADDQ         $0x000000c0, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          wpiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z3, Z3, Z3
+	VPADDD       Z3, Z0, Z0
+	VPADDD       Z4, Z4, Z4
+	VPADDD       Z4, Z1, Z1
+	VPADDD       Z5, Z5, Z5
+	VPADDD       Z5, Z2, Z2
+	VPCMPD       $0x02, (DX), Z0, K1
+	VPCMPD       $0x02, 64(DX), Z1, K2
+	VPCMPD       $0x02, 128(DX), Z2, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	MOVQ         CX, BX
+	XORQ         88(AX), DX
+	MOVQ         DX, (BX)
+	ADDQ         8(AX), CX
+	MOVL         8(DI), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z9, Z9, Z9
+	VPADDD       Z9, Z6, Z6
+	VPADDD       Z10, Z10, Z10
+	VPADDD       Z10, Z7, Z7
+	VPADDD       Z11, Z11, Z11
+	VPADDD       Z11, Z8, Z8
+	VPCMPD       $0x02, (DX), Z6, K1
+	VPCMPD       $0x02, 64(DX), Z7, K2
+	VPCMPD       $0x02, 128(DX), Z8, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	MOVQ         CX, BX
+	XORQ         88(AX), DX
+	MOVQ         DX, (BX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), BX
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	MOVQ   48(AX), BX
+	XORQ   SI, SI
+	MOVQ   56(AX), DI
+
+nrow:
+	MOVQ 64(AX), R8
+	ADDQ SI, R8
+
+npiece:
+	VMOVDQU32    (BX), Z0
+	VMOVDQU32    64(BX), Z1
+	VMOVDQU32    128(BX), Z2
+	VPBROADCASTD (DX)(SI*1), Z3
+	VPXORD       Z3, Z0, Z4
+	VPOPCNTD     Z4, Z4
+	VPADDD       Z4, Z17, Z17
+	VPXORD       Z3, Z1, Z4
+	VPOPCNTD     Z4, Z4
+	VPADDD       Z4, Z18, Z18
+	VPXORD       Z3, Z2, Z3
+	VPOPCNTD     Z3, Z3
+	VPADDD       Z3, Z19, Z19
+	VPBROADCASTD (CX)(SI*1), Z3
+	VPXORD       Z3, Z0, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z20, Z20
+	VPXORD       Z3, Z1, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z21, Z21
+	VPXORD       Z3, Z2, Z3
+	VPOPCNTD     Z3, Z3
+	VPADDD       Z3, Z22, Z22
+	ADDQ         $0x000000c0, BX
+	ADDQ         $0x04, SI
+	CMPQ         SI, R8
+	JNE          npiece
+	ADDQ         72(AX), SI
+	DECQ         DI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), BX
+	MOVL         (BX), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z20, Z20, Z20
+	VPADDD       Z20, Z17, Z17
+	VPADDD       Z21, Z21, Z21
+	VPADDD       Z21, Z18, Z18
+	VPADDD       Z22, Z22, Z22
+	VPADDD       Z22, Z19, Z19
+	VPCMPD       $0x02, (DX), Z17, K1
+	VPCMPD       $0x02, 64(DX), Z18, K2
+	VPCMPD       $0x02, 128(DX), Z19, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	MOVQ         CX, BX
+	XORQ         88(AX), DX
+	MOVQ         DX, (BX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x08, 112(AX)
+	ADDQ         $0x08, 120(AX)
+	SUBQ         $0x02, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsPlanes2To132AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPlanes2To132AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x06
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R9
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   48(AX), R9
+	XORQ   R10, R10
+	MOVQ   56(AX), R11
+
+wrow:
+	MOVQ 64(AX), R12
+	ADDQ R10, R12
+
+wpiece:
+	VMOVDQU32    (R9), Z12
+	VMOVDQU32    64(R9), Z13
+	VPBROADCASTD (DX)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z0, Z0
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z1, Z1
+	VPBROADCASTD (BX)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z2, Z2
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z3, Z3
+	VPBROADCASTD (SI)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z4, Z4
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z5, Z5
+	VPBROADCASTD (DI)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z6, Z6
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z7, Z7
+	VPBROADCASTD (R8)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z8, Z8
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z9, Z9
+	VPBROADCASTD (CX)(R10*1), Z14
+	VPXORD       Z14, Z12, Z12
+	VPOPCNTD     Z12, Z12
+	VPADDD       Z12, Z10, Z10
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z11, Z11
+	ADDQ         $0x00000080, R9
+	ADDQ         $0x04, R10
+	CMPQ         R10, R12
+	JNE          wpiece
+	ADDQ         72(AX), R10
+	DECQ         R11
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), R9
+	MOVL         (R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z2, Z2, Z2
+	VPADDD       Z2, Z0, Z0
+	VPADDD       Z3, Z3, Z3
+	VPADDD       Z3, Z1, Z1
+	VPCMPD       $0x02, (DX), Z0, K1
+	VPCMPD       $0x02, 64(DX), Z1, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	MOVQ         CX, BX
+	XORQ         88(AX), DX
+	MOVQ         DX, (BX)
+	ADDQ         8(AX), CX
+	MOVL         8(R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z6, Z6, Z6
+	VPADDD       Z6, Z4, Z4
+	VPADDD       Z7, Z7, Z7
+	VPADDD       Z7, Z5, Z5
+	VPCMPD       $0x02, (DX), Z4, K1
+	VPCMPD       $0x02, 64(DX), Z5, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	MOVQ         CX, BX
+	XORQ         88(AX), DX
+	MOVQ         DX, (BX)
+	ADDQ         8(AX), CX
+	MOVL         16(R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z10, Z10, Z10
+	VPADDD       Z10, Z8, Z8
+	VPADDD       Z11, Z11, Z11
+	VPADDD       Z11, Z9, Z9
+	VPCMPD       $0x02, (DX), Z8, K1
+	VPCMPD       $0x02, 64(DX), Z9, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	MOVQ         CX, BX
+	XORQ         88(AX), DX
+	MOVQ         DX, (BX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x18, 112(AX)
+	ADDQ         $0x18, 120(AX)
+	SUBQ         $0x06, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), BX
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	MOVQ   48(AX), BX
+	XORQ   SI, SI
+	MOVQ   56(AX), DI
+
+nrow:
+	MOVQ 64(AX), R8
+	ADDQ SI, R8
+
+npiece:
+	VMOVDQU32    (BX), Z0
+	VMOVDQU32    64(BX), Z1
+	VPBROADCASTD (DX)(SI*1), Z2
+	VPXORD       Z2, Z0, Z3
+	VPOPCNTD     Z3, Z3
+	VPADDD       Z3, Z16, Z16
+	VPXORD       Z2, Z1, Z2
+	VPOPCNTD     Z2, Z2
+	VPADDD       Z2, Z17, Z17
+	VPBROADCASTD (CX)(SI*1), Z2
+	VPXORD       Z2, Z0, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z18, Z18
+	VPXORD       Z2, Z1, Z2
+	VPOPCNTD     Z2, Z2
+	VPADDD       Z2, Z19, Z19
+	ADDQ         $0x00000080, BX
+	ADDQ         $0x04, SI
+	CMPQ         SI, R8
+	JNE          npiece
+	ADDQ         72(AX), SI
+	DECQ         DI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), BX
+	MOVL         (BX), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z18, Z18, Z18
+	VPADDD       Z18, Z16, Z16
+	VPADDD       Z19, Z19, Z19
+	VPADDD       Z19, Z17, Z17
+	VPCMPD       $0x02, (DX), Z16, K1
+	VPCMPD       $0x02, 64(DX), Z17, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	MOVQ         CX, BX
+	XORQ         88(AX), DX
+	MOVQ         DX, (BX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x08, 112(AX)
+	ADDQ         $0x08, 120(AX)
+	SUBQ         $0x02, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsPlanes2To116AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPlanes2To116AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x06
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R9
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	MOVQ   48(AX), R9
+	XORQ   R10, R10
+	MOVQ   56(AX), R11
+
+wrow:
+	MOVQ 64(AX), R12
+	ADDQ R10, R12
+
+wpiece:
+	VMOVDQU32   (R9), Z6
+	VPXORD.BCST (DX)(R10*1), Z6, Z7
+	VPOPCNTD    Z7, Z7
+	VPADDD      Z7, Z0, Z0
+	VPXORD.BCST (BX)(R10*1), Z6, Z7
+	VPOPCNTD    Z7, Z7
+	VPADDD      Z7, Z1, Z1
+	VPXORD.BCST (SI)(R10*1), Z6, Z7
+	VPOPCNTD    Z7, Z7
+	VPADDD      Z7, Z2, Z2
+	VPXORD.BCST (DI)(R10*1), Z6, Z7
+	VPOPCNTD    Z7, Z7
+	VPADDD      Z7, Z3, Z3
+	VPXORD.BCST (R8)(R10*1), Z6, Z7
+	VPOPCNTD    Z7, Z7
+	VPADDD      Z7, Z4, Z4
+	VPXORD.BCST (CX)(R10*1), Z6, Z6
+	VPOPCNTD    Z6, Z6
+	VPADDD      Z6, Z5, Z5
+	ADDQ        $0x00000040, R9
+	ADDQ        $0x04, R10
+	CMPQ        R10, R12
+	JNE         wpiece
+	ADDQ        72(AX), R10
+	DECQ        R11
+	JNE         wrow
+	MOVQ        104(AX), CX
+	MOVQ        120(AX), R9
+	MOVL        (R9), DX
+	ADDQ        40(AX), DX
+	VPADDD      Z1, Z1, Z1
+	VPADDD      Z1, Z0, Z0
+	VPCMPD      $0x02, (DX), Z0, K1
+	KMOVW       K1, DX
+	MOVQ        CX, BX
+	XORQ        88(AX), DX
+	MOVQ        DX, (BX)
+	ADDQ        8(AX), CX
+	MOVL        8(R9), DX
+	ADDQ        40(AX), DX
+	VPADDD      Z3, Z3, Z3
+	VPADDD      Z3, Z2, Z2
+	VPCMPD      $0x02, (DX), Z2, K1
+	KMOVW       K1, DX
+	MOVQ        CX, BX
+	XORQ        88(AX), DX
+	MOVQ        DX, (BX)
+	ADDQ        8(AX), CX
+	MOVL        16(R9), DX
+	ADDQ        40(AX), DX
+	VPADDD      Z5, Z5, Z5
+	VPADDD      Z5, Z4, Z4
+	VPCMPD      $0x02, (DX), Z4, K1
+	KMOVW       K1, DX
+	MOVQ        CX, BX
+	XORQ        88(AX), DX
+	MOVQ        DX, (BX)
+	ADDQ        8(AX), CX
+	MOVQ        CX, 104(AX)
+	ADDQ        $0x18, 112(AX)
+	ADDQ        $0x18, 120(AX)
+	SUBQ        $0x06, 80(AX)
+	JMP         wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), BX
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	MOVQ   48(AX), BX
+	XORQ   SI, SI
+	MOVQ   56(AX), DI
+
+nrow:
+	MOVQ 64(AX), R8
+	ADDQ SI, R8
+
+npiece:
+	VMOVDQU32   (BX), Z0
+	VPXORD.BCST (DX)(SI*1), Z0, Z1
+	VPOPCNTD    Z1, Z1
+	VPADDD      Z1, Z8, Z8
+	VPXORD.BCST (CX)(SI*1), Z0, Z0
+	VPOPCNTD    Z0, Z0
+	VPADDD      Z0, Z9, Z9
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x04, SI
+	CMPQ        SI, R8
+	JNE         npiece
+	ADDQ        72(AX), SI
+	DECQ        DI
+	JNE         nrow
+	MOVQ        104(AX), CX
+	MOVQ        120(AX), BX
+	MOVL        (BX), DX
+	ADDQ        40(AX), DX
+	VPADDD      Z9, Z9, Z9
+	VPADDD      Z9, Z8, Z8
+	VPCMPD      $0x02, (DX), Z8, K1
+	KMOVW       K1, DX
+	MOVQ        CX, BX
+	XORQ        88(AX), DX
+	MOVQ        DX, (BX)
+	ADDQ        8(AX), CX
+	MOVQ        CX, 104(AX)
+	ADDQ        $0x08, 112(AX)
+	ADDQ        $0x08, 120(AX)
+	SUBQ        $0x02, 80(AX)
+	JMP         narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsPlanes2To264AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPlanes2To264AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x04
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+wrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+wpiece:
+	VMOVDQU32    (DI), Z16
+	VMOVDQU32    64(DI), Z17
+	VMOVDQU32    128(DI), Z18
+	VMOVDQU32    192(DI), Z19
+	VPBROADCASTD (DX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z0, Z0
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z1, Z1
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z2, Z2
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z3, Z3
+	VPBROADCASTD (BX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z4, Z4
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z5, Z5
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z6, Z6
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z7, Z7
+	VPBROADCASTD (SI)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z8, Z8
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z9, Z9
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z10, Z10
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z11, Z11
+	VPBROADCASTD (CX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z12, Z12
+	VPXORD       Z20, Z17, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z13, Z13
+	VPXORD       Z20, Z18, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z14, Z14
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z15, Z15
+	ADDQ         $0x00000100, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          wpiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z4, Z4, Z4
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z5, Z5
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z6, Z6
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z7, Z7
+	VPADDD       Z7, Z3, Z3
+	VPCMPD       $0x02, (DX), Z0, K1
+	VPCMPD       $0x02, 64(DX), Z1, K2
+	VPCMPD       $0x02, 128(DX), Z2, K3
+	VPCMPD       $0x02, 192(DX), Z3, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z0, K1
+	VPCMPD       $0x02, 64(DX), Z1, K2
+	VPCMPD       $0x02, 128(DX), Z2, K3
+	VPCMPD       $0x02, 192(DX), Z3, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, R8
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z0, K1
+	VPCMPD       $0x02, 64(DX), Z1, K2
+	VPCMPD       $0x02, 128(DX), Z2, K3
+	VPCMPD       $0x02, 192(DX), Z3, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), R8
+	MOVQ         R8, (DX)
+	ADDQ         8(AX), CX
+	MOVL         8(DI), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z12, Z12, Z12
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z13, Z13
+	VPADDD       Z13, Z9, Z9
+	VPADDD       Z14, Z14, Z14
+	VPADDD       Z14, Z10, Z10
+	VPADDD       Z15, Z15, Z15
+	VPADDD       Z15, Z11, Z11
+	VPCMPD       $0x02, (DX), Z8, K1
+	VPCMPD       $0x02, 64(DX), Z9, K2
+	VPCMPD       $0x02, 128(DX), Z10, K3
+	VPCMPD       $0x02, 192(DX), Z11, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z8, K1
+	VPCMPD       $0x02, 64(DX), Z9, K2
+	VPCMPD       $0x02, 128(DX), Z10, K3
+	VPCMPD       $0x02, 192(DX), Z11, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, DI
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z8, K1
+	VPCMPD       $0x02, 64(DX), Z9, K2
+	VPCMPD       $0x02, 128(DX), Z10, K3
+	VPCMPD       $0x02, 192(DX), Z11, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), DI
+	MOVQ         DI, (DX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), BX
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	VPXORD Z24, Z24, Z24
+	VPXORD Z25, Z25, Z25
+	VPXORD Z26, Z26, Z26
+	VPXORD Z27, Z27, Z27
+	VPXORD Z28, Z28, Z28
+	VPXORD Z29, Z29, Z29
+	MOVQ   48(AX), BX
+	XORQ   SI, SI
+	MOVQ   56(AX), DI
+
+nrow:
+	MOVQ 64(AX), R8
+	ADDQ SI, R8
+
+npiece:
+	VMOVDQU32    (BX), Z0
+	VMOVDQU32    64(BX), Z1
+	VMOVDQU32    128(BX), Z2
+	VMOVDQU32    192(BX), Z3
+	VPBROADCASTD (DX)(SI*1), Z4
+	VPXORD       Z4, Z0, Z5
+	VPOPCNTD     Z5, Z5
+	VPADDD       Z5, Z22, Z22
+	VPXORD       Z4, Z1, Z5
+	VPOPCNTD     Z5, Z5
+	VPADDD       Z5, Z23, Z23
+	VPXORD       Z4, Z2, Z5
+	VPOPCNTD     Z5, Z5
+	VPADDD       Z5, Z24, Z24
+	VPXORD       Z4, Z3, Z4
+	VPOPCNTD     Z4, Z4
+	VPADDD       Z4, Z25, Z25
+	VPBROADCASTD (CX)(SI*1), Z4
+	VPXORD       Z4, Z0, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z26, Z26
+	VPXORD       Z4, Z1, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z27, Z27
+	VPXORD       Z4, Z2, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z28, Z28
+	VPXORD       Z4, Z3, Z4
+	VPOPCNTD     Z4, Z4
+	VPADDD       Z4, Z29, Z29
+	ADDQ         $0x00000100, BX
+	ADDQ         $0x04, SI
+	CMPQ         SI, R8
+	JNE          npiece
+	ADDQ         72(AX), SI
+	DECQ         DI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), BX
+	MOVL         (BX), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z26, Z26, Z26
+	VPADDD       Z26, Z22, Z22
+	VPADDD       Z27, Z27, Z27
+	VPADDD       Z27, Z23, Z23
+	VPADDD       Z28, Z28, Z28
+	VPADDD       Z28, Z24, Z24
+	VPADDD       Z29, Z29, Z29
+	VPADDD       Z29, Z25, Z25
+	VPCMPD       $0x02, (DX), Z22, K1
+	VPCMPD       $0x02, 64(DX), Z23, K2
+	VPCMPD       $0x02, 128(DX), Z24, K3
+	VPCMPD       $0x02, 192(DX), Z25, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z22, K1
+	VPCMPD       $0x02, 64(DX), Z23, K2
+	VPCMPD       $0x02, 128(DX), Z24, K3
+	VPCMPD       $0x02, 192(DX), Z25, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, DI
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z22, K1
+	VPCMPD       $0x02, 64(DX), Z23, K2
+	VPCMPD       $0x02, 128(DX), Z24, K3
+	VPCMPD       $0x02, 192(DX), Z25, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), DI
+	MOVQ         DI, (DX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x08, 112(AX)
+	ADDQ         $0x08, 120(AX)
+	SUBQ         $0x02, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsPlanes2To248AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPlanes2To248AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x04
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+wrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+wpiece:
+	VMOVDQU32    (DI), Z12
+	VMOVDQU32    64(DI), Z13
+	VMOVDQU32    128(DI), Z14
+	VPBROADCASTD (DX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z0, Z0
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z1, Z1
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z2, Z2
+	VPBROADCASTD (BX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z3, Z3
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z4, Z4
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z5, Z5
+	VPBROADCASTD (SI)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z6, Z6
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z7, Z7
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z8, Z8
+	VPBROADCASTD (CX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z12
+	VPOPCNTD     Z12, Z12
+	VPADDD       Z12, Z9, Z9
+	VPXORD       Z15, Z13, Z12
+	VPOPCNTD     Z12, Z12
+	VPADDD       Z12, Z10, Z10
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z11, Z11
+	ADDQ         $0x000000c0, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          wpiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z3, Z3, Z3
+	VPADDD       Z3, Z0, Z0
+	VPADDD       Z4, Z4, Z4
+	VPADDD       Z4, Z1, Z1
+	VPADDD       Z5, Z5, Z5
+	VPADDD       Z5, Z2, Z2
+	VPCMPD       $0x02, (DX), Z0, K1
+	VPCMPD       $0x02, 64(DX), Z1, K2
+	VPCMPD       $0x02, 128(DX), Z2, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z0, K1
+	VPCMPD       $0x02, 64(DX), Z1, K2
+	VPCMPD       $0x02, 128(DX), Z2, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, R8
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z0, K1
+	VPCMPD       $0x02, 64(DX), Z1, K2
+	VPCMPD       $0x02, 128(DX), Z2, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), R8
+	MOVQ         R8, (DX)
+	ADDQ         8(AX), CX
+	MOVL         8(DI), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z9, Z9, Z9
+	VPADDD       Z9, Z6, Z6
+	VPADDD       Z10, Z10, Z10
+	VPADDD       Z10, Z7, Z7
+	VPADDD       Z11, Z11, Z11
+	VPADDD       Z11, Z8, Z8
+	VPCMPD       $0x02, (DX), Z6, K1
+	VPCMPD       $0x02, 64(DX), Z7, K2
+	VPCMPD       $0x02, 128(DX), Z8, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z6, K1
+	VPCMPD       $0x02, 64(DX), Z7, K2
+	VPCMPD       $0x02, 128(DX), Z8, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, DI
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z6, K1
+	VPCMPD       $0x02, 64(DX), Z7, K2
+	VPCMPD       $0x02, 128(DX), Z8, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), DI
+	MOVQ         DI, (DX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), BX
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	MOVQ   48(AX), BX
+	XORQ   SI, SI
+	MOVQ   56(AX), DI
+
+nrow:
+	MOVQ 64(AX), R8
+	ADDQ SI, R8
+
+npiece:
+	VMOVDQU32    (BX), Z0
+	VMOVDQU32    64(BX), Z1
+	VMOVDQU32    128(BX), Z2
+	VPBROADCASTD (DX)(SI*1), Z3
+	VPXORD       Z3, Z0, Z4
+	VPOPCNTD     Z4, Z4
+	VPADDD       Z4, Z17, Z17
+	VPXORD       Z3, Z1, Z4
+	VPOPCNTD     Z4, Z4
+	VPADDD       Z4, Z18, Z18
+	VPXORD       Z3, Z2, Z3
+	VPOPCNTD     Z3, Z3
+	VPADDD       Z3, Z19, Z19
+	VPBROADCASTD (CX)(SI*1), Z3
+	VPXORD       Z3, Z0, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z20, Z20
+	VPXORD       Z3, Z1, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z21, Z21
+	VPXORD       Z3, Z2, Z3
+	VPOPCNTD     Z3, Z3
+	VPADDD       Z3, Z22, Z22
+	ADDQ         $0x000000c0, BX
+	ADDQ         $0x04, SI
+	CMPQ         SI, R8
+	JNE          npiece
+	ADDQ         72(AX), SI
+	DECQ         DI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), BX
+	MOVL         (BX), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z20, Z20, Z20
+	VPADDD       Z20, Z17, Z17
+	VPADDD       Z21, Z21, Z21
+	VPADDD       Z21, Z18, Z18
+	VPADDD       Z22, Z22, Z22
+	VPADDD       Z22, Z19, Z19
+	VPCMPD       $0x02, (DX), Z17, K1
+	VPCMPD       $0x02, 64(DX), Z18, K2
+	VPCMPD       $0x02, 128(DX), Z19, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z17, K1
+	VPCMPD       $0x02, 64(DX), Z18, K2
+	VPCMPD       $0x02, 128(DX), Z19, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, DI
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z17, K1
+	VPCMPD       $0x02, 64(DX), Z18, K2
+	VPCMPD       $0x02, 128(DX), Z19, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), DI
+	MOVQ         DI, (DX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x08, 112(AX)
+	ADDQ         $0x08, 120(AX)
+	SUBQ         $0x02, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsPlanes2To232AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPlanes2To232AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x06
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R9
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   48(AX), R9
+	XORQ   R10, R10
+	MOVQ   56(AX), R11
+
+wrow:
+	MOVQ 64(AX), R12
+	ADDQ R10, R12
+
+wpiece:
+	VMOVDQU32    (R9), Z12
+	VMOVDQU32    64(R9), Z13
+	VPBROADCASTD (DX)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z0, Z0
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z1, Z1
+	VPBROADCASTD (BX)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z2, Z2
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z3, Z3
+	VPBROADCASTD (SI)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z4, Z4
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z5, Z5
+	VPBROADCASTD (DI)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z6, Z6
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z7, Z7
+	VPBROADCASTD (R8)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z8, Z8
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z9, Z9
+	VPBROADCASTD (CX)(R10*1), Z14
+	VPXORD       Z14, Z12, Z12
+	VPOPCNTD     Z12, Z12
+	VPADDD       Z12, Z10, Z10
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z11, Z11
+	ADDQ         $0x00000080, R9
+	ADDQ         $0x04, R10
+	CMPQ         R10, R12
+	JNE          wpiece
+	ADDQ         72(AX), R10
+	DECQ         R11
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), R9
+	MOVL         (R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z2, Z2, Z2
+	VPADDD       Z2, Z0, Z0
+	VPADDD       Z3, Z3, Z3
+	VPADDD       Z3, Z1, Z1
+	VPCMPD       $0x02, (DX), Z0, K1
+	VPCMPD       $0x02, 64(DX), Z1, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z0, K1
+	VPCMPD       $0x02, 64(DX), Z1, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, DI
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z0, K1
+	VPCMPD       $0x02, 64(DX), Z1, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), DI
+	MOVQ         DI, (DX)
+	ADDQ         8(AX), CX
+	MOVL         8(R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z6, Z6, Z6
+	VPADDD       Z6, Z4, Z4
+	VPADDD       Z7, Z7, Z7
+	VPADDD       Z7, Z5, Z5
+	VPCMPD       $0x02, (DX), Z4, K1
+	VPCMPD       $0x02, 64(DX), Z5, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z4, K1
+	VPCMPD       $0x02, 64(DX), Z5, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, DI
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z4, K1
+	VPCMPD       $0x02, 64(DX), Z5, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), DI
+	MOVQ         DI, (DX)
+	ADDQ         8(AX), CX
+	MOVL         16(R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z10, Z10, Z10
+	VPADDD       Z10, Z8, Z8
+	VPADDD       Z11, Z11, Z11
+	VPADDD       Z11, Z9, Z9
+	VPCMPD       $0x02, (DX), Z8, K1
+	VPCMPD       $0x02, 64(DX), Z9, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z8, K1
+	VPCMPD       $0x02, 64(DX), Z9, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, DI
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z8, K1
+	VPCMPD       $0x02, 64(DX), Z9, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), DI
+	MOVQ         DI, (DX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x18, 112(AX)
+	ADDQ         $0x18, 120(AX)
+	SUBQ         $0x06, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), BX
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	MOVQ   48(AX), BX
+	XORQ   SI, SI
+	MOVQ   56(AX), DI
+
+nrow:
+	MOVQ 64(AX), R8
+	ADDQ SI, R8
+
+npiece:
+	VMOVDQU32    (BX), Z0
+	VMOVDQU32    64(BX), Z1
+	VPBROADCASTD (DX)(SI*1), Z2
+	VPXORD       Z2, Z0, Z3
+	VPOPCNTD     Z3, Z3
+	VPADDD       Z3, Z16, Z16
+	VPXORD       Z2, Z1, Z2
+	VPOPCNTD     Z2, Z2
+	VPADDD       Z2, Z17, Z17
+	VPBROADCASTD (CX)(SI*1), Z2
+	VPXORD       Z2, Z0, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z18, Z18
+	VPXORD       Z2, Z1, Z2
+	VPOPCNTD     Z2, Z2
+	VPADDD       Z2, Z19, Z19
+	ADDQ         $0x00000080, BX
+	ADDQ         $0x04, SI
+	CMPQ         SI, R8
+	JNE          npiece
+	ADDQ         72(AX), SI
+	DECQ         DI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), BX
+	MOVL         (BX), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z18, Z18, Z18
+	VPADDD       Z18, Z16, Z16
+	VPADDD       Z19, Z19, Z19
+	VPADDD       Z19, Z17, Z17
+	VPCMPD       $0x02, (DX), Z16, K1
+	VPCMPD       $0x02, 64(DX), Z17, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z16, K1
+	VPCMPD       $0x02, 64(DX), Z17, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, SI
+	MOVQ         SI, DI
+	XORQ         SI, BX
+	ADDQ         176(AX), DX
+	VPCMPD       $0x02, (DX), Z16, K1
+	VPCMPD       $0x02, 64(DX), Z17, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, DX
+	XORQ         DX, BX
+	MOVQ         CX, DX
+	XORQ         88(AX), BX
+	MOVQ         BX, (DX)
+	ADDQ         184(AX), DX
+	XORQ         88(AX), DI
+	MOVQ         DI, (DX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x08, 112(AX)
+	ADDQ         $0x08, 120(AX)
+	SUBQ         $0x02, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsPlanes2To216AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPlanes2To216AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x06
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R9
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	MOVQ   48(AX), R9
+	XORQ   R10, R10
+	MOVQ   56(AX), R11
+
+wrow:
+	MOVQ 64(AX), R12
+	ADDQ R10, R12
+
+wpiece:
+	VMOVDQU32   (R9), Z6
+	VPXORD.BCST (DX)(R10*1), Z6, Z7
+	VPOPCNTD    Z7, Z7
+	VPADDD      Z7, Z0, Z0
+	VPXORD.BCST (BX)(R10*1), Z6, Z7
+	VPOPCNTD    Z7, Z7
+	VPADDD      Z7, Z1, Z1
+	VPXORD.BCST (SI)(R10*1), Z6, Z7
+	VPOPCNTD    Z7, Z7
+	VPADDD      Z7, Z2, Z2
+	VPXORD.BCST (DI)(R10*1), Z6, Z7
+	VPOPCNTD    Z7, Z7
+	VPADDD      Z7, Z3, Z3
+	VPXORD.BCST (R8)(R10*1), Z6, Z7
+	VPOPCNTD    Z7, Z7
+	VPADDD      Z7, Z4, Z4
+	VPXORD.BCST (CX)(R10*1), Z6, Z6
+	VPOPCNTD    Z6, Z6
+	VPADDD      Z6, Z5, Z5
+	ADDQ        $0x00000040, R9
+	ADDQ        $0x04, R10
+	CMPQ        R10, R12
+	JNE         wpiece
+	ADDQ        72(AX), R10
+	DECQ        R11
+	JNE         wrow
+	MOVQ        104(AX), CX
+	MOVQ        120(AX), R9
+	MOVL        (R9), DX
+	ADDQ        40(AX), DX
+	VPADDD      Z1, Z1, Z1
+	VPADDD      Z1, Z0, Z0
+	VPCMPD      $0x02, (DX), Z0, K1
+	KMOVW       K1, BX
+	ADDQ        176(AX), DX
+	VPCMPD      $0x02, (DX), Z0, K1
+	KMOVW       K1, SI
+	MOVQ        SI, DI
+	XORQ        SI, BX
+	ADDQ        176(AX), DX
+	VPCMPD      $0x02, (DX), Z0, K1
+	KMOVW       K1, DX
+	XORQ        DX, BX
+	MOVQ        CX, DX
+	XORQ        88(AX), BX
+	MOVQ        BX, (DX)
+	ADDQ        184(AX), DX
+	XORQ        88(AX), DI
+	MOVQ        DI, (DX)
+	ADDQ        8(AX), CX
+	MOVL        8(R9), DX
+	ADDQ        40(AX), DX
+	VPADDD      Z3, Z3, Z3
+	VPADDD      Z3, Z2, Z2
+	VPCMPD      $0x02, (DX), Z2, K1
+	KMOVW       K1, BX
+	ADDQ        176(AX), DX
+	VPCMPD      $0x02, (DX), Z2, K1
+	KMOVW       K1, SI
+	MOVQ        SI, DI
+	XORQ        SI, BX
+	ADDQ        176(AX), DX
+	VPCMPD      $0x02, (DX), Z2, K1
+	KMOVW       K1, DX
+	XORQ        DX, BX
+	MOVQ        CX, DX
+	XORQ        88(AX), BX
+	MOVQ        BX, (DX)
+	ADDQ        184(AX), DX
+	XORQ        88(AX), DI
+	MOVQ        DI, (DX)
+	ADDQ        8(AX), CX
+	MOVL        16(R9), DX
+	ADDQ        40(AX), DX
+	VPADDD      Z5, Z5, Z5
+	VPADDD      Z5, Z4, Z4
+	VPCMPD      $0x02, (DX), Z4, K1
+	KMOVW       K1, BX
+	ADDQ        176(AX), DX
+	VPCMPD      $0x02, (DX), Z4, K1
+	KMOVW       K1, SI
+	MOVQ        SI, DI
+	XORQ        SI, BX
+	ADDQ        176(AX), DX
+	VPCMPD      $0x02, (DX), Z4, K1
+	KMOVW       K1, DX
+	XORQ        DX, BX
+	MOVQ        CX, DX
+	XORQ        88(AX), BX
+	MOVQ        BX, (DX)
+	ADDQ        184(AX), DX
+	XORQ        88(AX), DI
+	MOVQ        DI, (DX)
+	ADDQ        8(AX), CX
+	MOVQ        CX, 104(AX)
+	ADDQ        $0x18, 112(AX)
+	ADDQ        $0x18, 120(AX)
+	SUBQ        $0x06, 80(AX)
+	JMP         wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), BX
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	MOVQ   48(AX), BX
+	XORQ   SI, SI
+	MOVQ   56(AX), DI
+
+nrow:
+	MOVQ 64(AX), R8
+	ADDQ SI, R8
+
+npiece:
+	VMOVDQU32   (BX), Z0
+	VPXORD.BCST (DX)(SI*1), Z0, Z1
+	VPOPCNTD    Z1, Z1
+	VPADDD      Z1, Z8, Z8
+	VPXORD.BCST (CX)(SI*1), Z0, Z0
+	VPOPCNTD    Z0, Z0
+	VPADDD      Z0, Z9, Z9
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x04, SI
+	CMPQ        SI, R8
+	JNE         npiece
+	ADDQ        72(AX), SI
+	DECQ        DI
+	JNE         nrow
+	MOVQ        104(AX), CX
+	MOVQ        120(AX), BX
+	MOVL        (BX), DX
+	ADDQ        40(AX), DX
+	VPADDD      Z9, Z9, Z9
+	VPADDD      Z9, Z8, Z8
+	VPCMPD      $0x02, (DX), Z8, K1
+	KMOVW       K1, BX
+	ADDQ        176(AX), DX
+	VPCMPD      $0x02, (DX), Z8, K1
+	KMOVW       K1, SI
+	MOVQ        SI, DI
+	XORQ        SI, BX
+	ADDQ        176(AX), DX
+	VPCMPD      $0x02, (DX), Z8, K1
+	KMOVW       K1, DX
+	XORQ        DX, BX
+	MOVQ        CX, DX
+	XORQ        88(AX), BX
+	MOVQ        BX, (DX)
+	ADDQ        184(AX), DX
+	XORQ        88(AX), DI
+	MOVQ        DI, (DX)
+	ADDQ        8(AX), CX
+	MOVQ        CX, 104(AX)
+	ADDQ        $0x08, 112(AX)
+	ADDQ        $0x08, 120(AX)
+	SUBQ        $0x02, 80(AX)
+	JMP         narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsPlanes2Sums64AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPlanes2Sums64AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x04
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+wrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+wpiece:
+	VMOVDQU32    (DI), Z16
+	VMOVDQU32    64(DI), Z17
+	VMOVDQU32    128(DI), Z18
+	VMOVDQU32    192(DI), Z19
+	VPBROADCASTD (DX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z0, Z0
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z1, Z1
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z2, Z2
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z3, Z3
+	VPBROADCASTD (BX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z4, Z4
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z5, Z5
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z6, Z6
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z7, Z7
+	VPBROADCASTD (SI)(R8*1), Z20
+	VPXORD       Z20, Z16, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z8, Z8
+	VPXORD       Z20, Z17, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z9, Z9
+	VPXORD       Z20, Z18, Z21
+	VPOPCNTD     Z21, Z21
+	VPADDD       Z21, Z10, Z10
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z11, Z11
+	VPBROADCASTD (CX)(R8*1), Z20
+	VPXORD       Z20, Z16, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z12, Z12
+	VPXORD       Z20, Z17, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z13, Z13
+	VPXORD       Z20, Z18, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z14, Z14
+	VPXORD       Z20, Z19, Z20
+	VPOPCNTD     Z20, Z20
+	VPADDD       Z20, Z15, Z15
+	ADDQ         $0x00000100, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          wpiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z4, Z4, Z4
+	VPADDD       Z4, Z0, Z0
+	VPADDD       Z5, Z5, Z5
+	VPADDD       Z5, Z1, Z1
+	VPADDD       Z6, Z6, Z6
+	VPADDD       Z6, Z2, Z2
+	VPADDD       Z7, Z7, Z7
+	VPADDD       Z7, Z3, Z3
+	VMOVDQU32    (DX), Z16
+	VPADDD       Z0, Z0, Z0
+	VPSUBD       Z0, Z16, Z0
+	VMOVDQU32    64(DX), Z16
+	VPADDD       Z1, Z1, Z1
+	VPSUBD       Z1, Z16, Z1
+	VMOVDQU32    128(DX), Z16
+	VPADDD       Z2, Z2, Z2
+	VPSUBD       Z2, Z16, Z2
+	VMOVDQU32    192(DX), Z16
+	VPADDD       Z3, Z3, Z3
+	VPSUBD       Z3, Z16, Z3
+	VMOVDQU32    Z0, (CX)
+	VMOVDQU32    Z1, 64(CX)
+	VMOVDQU32    Z2, 128(CX)
+	VMOVDQU32    Z3, 192(CX)
+	ADDQ         8(AX), CX
+	MOVL         8(DI), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z12, Z12, Z12
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z13, Z13, Z13
+	VPADDD       Z13, Z9, Z9
+	VPADDD       Z14, Z14, Z14
+	VPADDD       Z14, Z10, Z10
+	VPADDD       Z15, Z15, Z15
+	VPADDD       Z15, Z11, Z11
+	VMOVDQU32    (DX), Z16
+	VPADDD       Z8, Z8, Z8
+	VPSUBD       Z8, Z16, Z8
+	VMOVDQU32    64(DX), Z16
+	VPADDD       Z9, Z9, Z9
+	VPSUBD       Z9, Z16, Z9
+	VMOVDQU32    128(DX), Z16
+	VPADDD       Z10, Z10, Z10
+	VPSUBD       Z10, Z16, Z10
+	VMOVDQU32    192(DX), Z16
+	VPADDD       Z11, Z11, Z11
+	VPSUBD       Z11, Z16, Z11
+	VMOVDQU32    Z8, (CX)
+	VMOVDQU32    Z9, 64(CX)
+	VMOVDQU32    Z10, 128(CX)
+	VMOVDQU32    Z11, 192(CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), BX
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	VPXORD Z24, Z24, Z24
+	VPXORD Z25, Z25, Z25
+	VPXORD Z26, Z26, Z26
+	VPXORD Z27, Z27, Z27
+	VPXORD Z28, Z28, Z28
+	VPXORD Z29, Z29, Z29
+	MOVQ   48(AX), BX
+	XORQ   SI, SI
+	MOVQ   56(AX), DI
+
+nrow:
+	MOVQ 64(AX), R8
+	ADDQ SI, R8
+
+npiece:
+	VMOVDQU32    (BX), Z0
+	VMOVDQU32    64(BX), Z1
+	VMOVDQU32    128(BX), Z2
+	VMOVDQU32    192(BX), Z3
+	VPBROADCASTD (DX)(SI*1), Z4
+	VPXORD       Z4, Z0, Z5
+	VPOPCNTD     Z5, Z5
+	VPADDD       Z5, Z22, Z22
+	VPXORD       Z4, Z1, Z5
+	VPOPCNTD     Z5, Z5
+	VPADDD       Z5, Z23, Z23
+	VPXORD       Z4, Z2, Z5
+	VPOPCNTD     Z5, Z5
+	VPADDD       Z5, Z24, Z24
+	VPXORD       Z4, Z3, Z4
+	VPOPCNTD     Z4, Z4
+	VPADDD       Z4, Z25, Z25
+	VPBROADCASTD (CX)(SI*1), Z4
+	VPXORD       Z4, Z0, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z26, Z26
+	VPXORD       Z4, Z1, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z27, Z27
+	VPXORD       Z4, Z2, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z28, Z28
+	VPXORD       Z4, Z3, Z4
+	VPOPCNTD     Z4, Z4
+	VPADDD       Z4, Z29, Z29
+	ADDQ         $0x00000100, BX
+	ADDQ         $0x04, SI
+	CMPQ         SI, R8
+	JNE          npiece
+	ADDQ         72(AX), SI
+	DECQ         DI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), BX
+	MOVL         (BX), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z26, Z26, Z26
+	VPADDD       Z26, Z22, Z22
+	VPADDD       Z27, Z27, Z27
+	VPADDD       Z27, Z23, Z23
+	VPADDD       Z28, Z28, Z28
+	VPADDD       Z28, Z24, Z24
+	VPADDD       Z29, Z29, Z29
+	VPADDD       Z29, Z25, Z25
+	VMOVDQU32    (DX), Z0
+	VPADDD       Z22, Z22, Z22
+	VPSUBD       Z22, Z0, Z22
+	VMOVDQU32    64(DX), Z0
+	VPADDD       Z23, Z23, Z23
+	VPSUBD       Z23, Z0, Z23
+	VMOVDQU32    128(DX), Z0
+	VPADDD       Z24, Z24, Z24
+	VPSUBD       Z24, Z0, Z24
+	VMOVDQU32    192(DX), Z0
+	VPADDD       Z25, Z25, Z25
+	VPSUBD       Z25, Z0, Z25
+	VMOVDQU32    Z22, (CX)
+	VMOVDQU32    Z23, 64(CX)
+	VMOVDQU32    Z24, 128(CX)
+	VMOVDQU32    Z25, 192(CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x08, 112(AX)
+	ADDQ         $0x08, 120(AX)
+	SUBQ         $0x02, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsPlanes2Sums48AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPlanes2Sums48AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x04
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   48(AX), DI
+	XORQ   R8, R8
+	MOVQ   56(AX), R9
+
+wrow:
+	MOVQ 64(AX), R10
+	ADDQ R8, R10
+
+wpiece:
+	VMOVDQU32    (DI), Z12
+	VMOVDQU32    64(DI), Z13
+	VMOVDQU32    128(DI), Z14
+	VPBROADCASTD (DX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z0, Z0
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z1, Z1
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z2, Z2
+	VPBROADCASTD (BX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z3, Z3
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z4, Z4
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z5, Z5
+	VPBROADCASTD (SI)(R8*1), Z15
+	VPXORD       Z15, Z12, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z6, Z6
+	VPXORD       Z15, Z13, Z16
+	VPOPCNTD     Z16, Z16
+	VPADDD       Z16, Z7, Z7
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z8, Z8
+	VPBROADCASTD (CX)(R8*1), Z15
+	VPXORD       Z15, Z12, Z12
+	VPOPCNTD     Z12, Z12
+	VPADDD       Z12, Z9, Z9
+	VPXORD       Z15, Z13, Z12
+	VPOPCNTD     Z12, Z12
+	VPADDD       Z12, Z10, Z10
+	VPXORD       Z15, Z14, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z11, Z11
+	ADDQ         $0x000000c0, DI
+	ADDQ         $0x04, R8
+	CMPQ         R8, R10
+	JNE          wpiece
+	ADDQ         72(AX), R8
+	DECQ         R9
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DI
+	MOVL         (DI), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z3, Z3, Z3
+	VPADDD       Z3, Z0, Z0
+	VPADDD       Z4, Z4, Z4
+	VPADDD       Z4, Z1, Z1
+	VPADDD       Z5, Z5, Z5
+	VPADDD       Z5, Z2, Z2
+	VMOVDQU32    (DX), Z12
+	VPADDD       Z0, Z0, Z0
+	VPSUBD       Z0, Z12, Z0
+	VMOVDQU32    64(DX), Z12
+	VPADDD       Z1, Z1, Z1
+	VPSUBD       Z1, Z12, Z1
+	VMOVDQU32    128(DX), Z12
+	VPADDD       Z2, Z2, Z2
+	VPSUBD       Z2, Z12, Z2
+	VMOVDQU32    Z0, (CX)
+	VMOVDQU32    Z1, 64(CX)
+	VMOVDQU32    Z2, 128(CX)
+	ADDQ         8(AX), CX
+	MOVL         8(DI), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z9, Z9, Z9
+	VPADDD       Z9, Z6, Z6
+	VPADDD       Z10, Z10, Z10
+	VPADDD       Z10, Z7, Z7
+	VPADDD       Z11, Z11, Z11
+	VPADDD       Z11, Z8, Z8
+	VMOVDQU32    (DX), Z12
+	VPADDD       Z6, Z6, Z6
+	VPSUBD       Z6, Z12, Z6
+	VMOVDQU32    64(DX), Z12
+	VPADDD       Z7, Z7, Z7
+	VPSUBD       Z7, Z12, Z7
+	VMOVDQU32    128(DX), Z12
+	VPADDD       Z8, Z8, Z8
+	VPSUBD       Z8, Z12, Z8
+	VMOVDQU32    Z6, (CX)
+	VMOVDQU32    Z7, 64(CX)
+	VMOVDQU32    Z8, 128(CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x10, 112(AX)
+	ADDQ         $0x10, 120(AX)
+	SUBQ         $0x04, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), BX
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	MOVQ   48(AX), BX
+	XORQ   SI, SI
+	MOVQ   56(AX), DI
+
+nrow:
+	MOVQ 64(AX), R8
+	ADDQ SI, R8
+
+npiece:
+	VMOVDQU32    (BX), Z0
+	VMOVDQU32    64(BX), Z1
+	VMOVDQU32    128(BX), Z2
+	VPBROADCASTD (DX)(SI*1), Z3
+	VPXORD       Z3, Z0, Z4
+	VPOPCNTD     Z4, Z4
+	VPADDD       Z4, Z17, Z17
+	VPXORD       Z3, Z1, Z4
+	VPOPCNTD     Z4, Z4
+	VPADDD       Z4, Z18, Z18
+	VPXORD       Z3, Z2, Z3
+	VPOPCNTD     Z3, Z3
+	VPADDD       Z3, Z19, Z19
+	VPBROADCASTD (CX)(SI*1), Z3
+	VPXORD       Z3, Z0, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z20, Z20
+	VPXORD       Z3, Z1, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z21, Z21
+	VPXORD       Z3, Z2, Z3
+	VPOPCNTD     Z3, Z3
+	VPADDD       Z3, Z22, Z22
+	ADDQ         $0x000000c0, BX
+	ADDQ         $0x04, SI
+	CMPQ         SI, R8
+	JNE          npiece
+	ADDQ         72(AX), SI
+	DECQ         DI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), BX
+	MOVL         (BX), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z20, Z20, Z20
+	VPADDD       Z20, Z17, Z17
+	VPADDD       Z21, Z21, Z21
+	VPADDD       Z21, Z18, Z18
+	VPADDD       Z22, Z22, Z22
+	VPADDD       Z22, Z19, Z19
+	VMOVDQU32    (DX), Z0
+	VPADDD       Z17, Z17, Z17
+	VPSUBD       Z17, Z0, Z17
+	VMOVDQU32    64(DX), Z0
+	VPADDD       Z18, Z18, Z18
+	VPSUBD       Z18, Z0, Z18
+	VMOVDQU32    128(DX), Z0
+	VPADDD       Z19, Z19, Z19
+	VPSUBD       Z19, Z0, Z19
+	VMOVDQU32    Z17, (CX)
+	VMOVDQU32    Z18, 64(CX)
+	VMOVDQU32    Z19, 128(CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x08, 112(AX)
+	ADDQ         $0x08, 120(AX)
+	SUBQ         $0x02, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsPlanes2Sums32AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPlanes2Sums32AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x06
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R9
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   48(AX), R9
+	XORQ   R10, R10
+	MOVQ   56(AX), R11
+
+wrow:
+	MOVQ 64(AX), R12
+	ADDQ R10, R12
+
+wpiece:
+	VMOVDQU32    (R9), Z12
+	VMOVDQU32    64(R9), Z13
+	VPBROADCASTD (DX)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z0, Z0
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z1, Z1
+	VPBROADCASTD (BX)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z2, Z2
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z3, Z3
+	VPBROADCASTD (SI)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z4, Z4
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z5, Z5
+	VPBROADCASTD (DI)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z6, Z6
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z7, Z7
+	VPBROADCASTD (R8)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z8, Z8
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z9, Z9
+	VPBROADCASTD (CX)(R10*1), Z14
+	VPXORD       Z14, Z12, Z12
+	VPOPCNTD     Z12, Z12
+	VPADDD       Z12, Z10, Z10
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z11, Z11
+	ADDQ         $0x00000080, R9
+	ADDQ         $0x04, R10
+	CMPQ         R10, R12
+	JNE          wpiece
+	ADDQ         72(AX), R10
+	DECQ         R11
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), R9
+	MOVL         (R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z2, Z2, Z2
+	VPADDD       Z2, Z0, Z0
+	VPADDD       Z3, Z3, Z3
+	VPADDD       Z3, Z1, Z1
+	VMOVDQU32    (DX), Z12
+	VPADDD       Z0, Z0, Z0
+	VPSUBD       Z0, Z12, Z0
+	VMOVDQU32    64(DX), Z12
+	VPADDD       Z1, Z1, Z1
+	VPSUBD       Z1, Z12, Z1
+	VMOVDQU32    Z0, (CX)
+	VMOVDQU32    Z1, 64(CX)
+	ADDQ         8(AX), CX
+	MOVL         8(R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z6, Z6, Z6
+	VPADDD       Z6, Z4, Z4
+	VPADDD       Z7, Z7, Z7
+	VPADDD       Z7, Z5, Z5
+	VMOVDQU32    (DX), Z12
+	VPADDD       Z4, Z4, Z4
+	VPSUBD       Z4, Z12, Z4
+	VMOVDQU32    64(DX), Z12
+	VPADDD       Z5, Z5, Z5
+	VPSUBD       Z5, Z12, Z5
+	VMOVDQU32    Z4, (CX)
+	VMOVDQU32    Z5, 64(CX)
+	ADDQ         8(AX), CX
+	MOVL         16(R9), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z10, Z10, Z10
+	VPADDD       Z10, Z8, Z8
+	VPADDD       Z11, Z11, Z11
+	VPADDD       Z11, Z9, Z9
+	VMOVDQU32    (DX), Z12
+	VPADDD       Z8, Z8, Z8
+	VPSUBD       Z8, Z12, Z8
+	VMOVDQU32    64(DX), Z12
+	VPADDD       Z9, Z9, Z9
+	VPSUBD       Z9, Z12, Z9
+	VMOVDQU32    Z8, (CX)
+	VMOVDQU32    Z9, 64(CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x18, 112(AX)
+	ADDQ         $0x18, 120(AX)
+	SUBQ         $0x06, 80(AX)
+	JMP          wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), BX
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	MOVQ   48(AX), BX
+	XORQ   SI, SI
+	MOVQ   56(AX), DI
+
+nrow:
+	MOVQ 64(AX), R8
+	ADDQ SI, R8
+
+npiece:
+	VMOVDQU32    (BX), Z0
+	VMOVDQU32    64(BX), Z1
+	VPBROADCASTD (DX)(SI*1), Z2
+	VPXORD       Z2, Z0, Z3
+	VPOPCNTD     Z3, Z3
+	VPADDD       Z3, Z16, Z16
+	VPXORD       Z2, Z1, Z2
+	VPOPCNTD     Z2, Z2
+	VPADDD       Z2, Z17, Z17
+	VPBROADCASTD (CX)(SI*1), Z2
+	VPXORD       Z2, Z0, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z18, Z18
+	VPXORD       Z2, Z1, Z2
+	VPOPCNTD     Z2, Z2
+	VPADDD       Z2, Z19, Z19
+	ADDQ         $0x00000080, BX
+	ADDQ         $0x04, SI
+	CMPQ         SI, R8
+	JNE          npiece
+	ADDQ         72(AX), SI
+	DECQ         DI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), BX
+	MOVL         (BX), DX
+	ADDQ         40(AX), DX
+	VPADDD       Z18, Z18, Z18
+	VPADDD       Z18, Z16, Z16
+	VPADDD       Z19, Z19, Z19
+	VPADDD       Z19, Z17, Z17
+	VMOVDQU32    (DX), Z0
+	VPADDD       Z16, Z16, Z16
+	VPSUBD       Z16, Z0, Z16
+	VMOVDQU32    64(DX), Z0
+	VPADDD       Z17, Z17, Z17
+	VPSUBD       Z17, Z0, Z17
+	VMOVDQU32    Z16, (CX)
+	VMOVDQU32    Z17, 64(CX)
+	ADDQ         8(AX), CX
+	MOVQ         CX, 104(AX)
+	ADDQ         $0x08, 112(AX)
+	ADDQ         $0x08, 120(AX)
+	SUBQ         $0x02, 80(AX)
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsPlanes2Sums16AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsPlanes2Sums16AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x06
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R9
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	MOVQ   48(AX), R9
+	XORQ   R10, R10
+	MOVQ   56(AX), R11
+
+wrow:
+	MOVQ 64(AX), R12
+	ADDQ R10, R12
+
+wpiece:
+	VMOVDQU32   (R9), Z6
+	VPXORD.BCST (DX)(R10*1), Z6, Z7
+	VPOPCNTD    Z7, Z7
+	VPADDD      Z7, Z0, Z0
+	VPXORD.BCST (BX)(R10*1), Z6, Z7
+	VPOPCNTD    Z7, Z7
+	VPADDD      Z7, Z1, Z1
+	VPXORD.BCST (SI)(R10*1), Z6, Z7
+	VPOPCNTD    Z7, Z7
+	VPADDD      Z7, Z2, Z2
+	VPXORD.BCST (DI)(R10*1), Z6, Z7
+	VPOPCNTD    Z7, Z7
+	VPADDD      Z7, Z3, Z3
+	VPXORD.BCST (R8)(R10*1), Z6, Z7
+	VPOPCNTD    Z7, Z7
+	VPADDD      Z7, Z4, Z4
+	VPXORD.BCST (CX)(R10*1), Z6, Z6
+	VPOPCNTD    Z6, Z6
+	VPADDD      Z6, Z5, Z5
+	ADDQ        $0x00000040, R9
+	ADDQ        $0x04, R10
+	CMPQ        R10, R12
+	JNE         wpiece
+	ADDQ        72(AX), R10
+	DECQ        R11
+	JNE         wrow
+	MOVQ        104(AX), CX
+	MOVQ        120(AX), R9
+	MOVL        (R9), DX
+	ADDQ        40(AX), DX
+	VPADDD      Z1, Z1, Z1
+	VPADDD      Z1, Z0, Z0
+	VMOVDQU32   (DX), Z6
+	VPADDD      Z0, Z0, Z0
+	VPSUBD      Z0, Z6, Z0
+	VMOVDQU32   Z0, (CX)
+	ADDQ        8(AX), CX
+	MOVL        8(R9), DX
+	ADDQ        40(AX), DX
+	VPADDD      Z3, Z3, Z3
+	VPADDD      Z3, Z2, Z2
+	VMOVDQU32   (DX), Z6
+	VPADDD      Z2, Z2, Z2
+	VPSUBD      Z2, Z6, Z2
+	VMOVDQU32   Z2, (CX)
+	ADDQ        8(AX), CX
+	MOVL        16(R9), DX
+	ADDQ        40(AX), DX
+	VPADDD      Z5, Z5, Z5
+	VPADDD      Z5, Z4, Z4
+	VMOVDQU32   (DX), Z6
+	VPADDD      Z4, Z4, Z4
+	VPSUBD      Z4, Z6, Z4
+	VMOVDQU32   Z4, (CX)
+	ADDQ        8(AX), CX
+	MOVQ        CX, 104(AX)
+	ADDQ        $0x18, 112(AX)
+	ADDQ        $0x18, 120(AX)
+	SUBQ        $0x06, 80(AX)
+	JMP         wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), BX
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	MOVQ   48(AX), BX
+	XORQ   SI, SI
+	MOVQ   56(AX), DI
+
+nrow:
+	MOVQ 64(AX), R8
+	ADDQ SI, R8
+
+npiece:
+	VMOVDQU32   (BX), Z0
+	VPXORD.BCST (DX)(SI*1), Z0, Z1
+	VPOPCNTD    Z1, Z1
+	VPADDD      Z1, Z8, Z8
+	VPXORD.BCST (CX)(SI*1), Z0, Z0
+	VPOPCNTD    Z0, Z0
+	VPADDD      Z0, Z9, Z9
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x04, SI
+	CMPQ        SI, R8
+	JNE         npiece
+	ADDQ        72(AX), SI
+	DECQ        DI
+	JNE         nrow
+	MOVQ        104(AX), CX
+	MOVQ        120(AX), BX
+	MOVL        (BX), DX
+	ADDQ        40(AX), DX
+	VPADDD      Z9, Z9, Z9
+	VPADDD      Z9, Z8, Z8
+	VMOVDQU32   (DX), Z0
+	VPADDD      Z8, Z8, Z8
+	VPSUBD      Z8, Z0, Z8
+	VMOVDQU32   Z8, (CX)
+	ADDQ        8(AX), CX
+	MOVQ        CX, 104(AX)
+	ADDQ        $0x08, 112(AX)
+	ADDQ        $0x08, 120(AX)
+	SUBQ        $0x02, 80(AX)
+	JMP         narrow
+
+done:
+	VZEROUPPER
+	RET
+
 // func convBitsPooled64AVX512(job *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
 TEXT ·convBitsPooled64AVX512(SB), NOSPLIT, $0-8

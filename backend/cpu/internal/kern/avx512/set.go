@@ -18,13 +18,18 @@ func Set() kern.Set {
 	s := avx2.Set()
 	s.ISA = "avx512vpopcnt"
 	s.Wide = &kern.Wide{
-		MaxTaps: math.MaxInt32,
+		MaxPlanes: 2,
+		MaxTaps:   math.MaxInt32,
 		PackBits: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
 			return packBits32(w, outputs, rows, n, []kern.WideKernels{
-				{Outputs: 16, Conv: convBits16AVX512, Sums: convBitsSums16AVX512, Pooled: convBitsPooled16AVX512, PooledAlike: convBitsPooledAlike16AVX512},
-				{Outputs: 32, Conv: convBits32AVX512, Sums: convBitsSums32AVX512, Pooled: convBitsPooled32AVX512, PooledAlike: convBitsPooledAlike32AVX512},
-				{Outputs: 48, Conv: convBits48AVX512, Sums: convBitsSums48AVX512, Pooled: convBitsPooled48AVX512, PooledAlike: convBitsPooledAlike48AVX512},
-				{Outputs: 64, Conv: convBits64AVX512, Sums: convBitsSums64AVX512, Floats: convBitsFloats64AVX512, Pooled: convBitsPooled64AVX512, PooledAlike: convBitsPooledAlike64AVX512},
+				{Outputs: 16, Conv: convBits16AVX512, Sums: convBitsSums16AVX512, Pooled: convBitsPooled16AVX512, PooledAlike: convBitsPooledAlike16AVX512,
+					Planes: map[[2]int]func(*uint8){{1, 2}: convBitsPlanes1To216AVX512, {2, 1}: convBitsPlanes2To116AVX512, {2, 2}: convBitsPlanes2To216AVX512, {2, 0}: convBitsPlanes2Sums16AVX512}},
+				{Outputs: 32, Conv: convBits32AVX512, Sums: convBitsSums32AVX512, Pooled: convBitsPooled32AVX512, PooledAlike: convBitsPooledAlike32AVX512,
+					Planes: map[[2]int]func(*uint8){{1, 2}: convBitsPlanes1To232AVX512, {2, 1}: convBitsPlanes2To132AVX512, {2, 2}: convBitsPlanes2To232AVX512, {2, 0}: convBitsPlanes2Sums32AVX512}},
+				{Outputs: 48, Conv: convBits48AVX512, Sums: convBitsSums48AVX512, Pooled: convBitsPooled48AVX512, PooledAlike: convBitsPooledAlike48AVX512,
+					Planes: map[[2]int]func(*uint8){{1, 2}: convBitsPlanes1To248AVX512, {2, 1}: convBitsPlanes2To148AVX512, {2, 2}: convBitsPlanes2To248AVX512, {2, 0}: convBitsPlanes2Sums48AVX512}},
+				{Outputs: 64, Conv: convBits64AVX512, Sums: convBitsSums64AVX512, Floats: convBitsFloats64AVX512, Pooled: convBitsPooled64AVX512, PooledAlike: convBitsPooledAlike64AVX512,
+					Planes: map[[2]int]func(*uint8){{1, 2}: convBitsPlanes1To264AVX512, {2, 1}: convBitsPlanes2To164AVX512, {2, 2}: convBitsPlanes2To264AVX512, {2, 0}: convBitsPlanes2Sums64AVX512}},
 			})
 		},
 		PackBytes: func(w []uint64, outputs, rows, n int) *kern.WideFilter {

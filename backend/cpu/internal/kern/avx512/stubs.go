@@ -85,6 +85,150 @@ func convBitsSums16AVX512(job *byte)
 //go:noescape
 func convBitsFloats64AVX512(job *byte)
 
+// convBitsPlanes1To264AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p/1] = the planes of the number of thresholds that are not less than c[p][o] + 2·c[p+1][o] …
+//
+//go:noescape
+func convBitsPlanes1To264AVX512(job *byte)
+
+// convBitsPlanes1To248AVX512 computes, for every pixel p and each of 48 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p/1] = the planes of the number of thresholds that are not less than c[p][o] + 2·c[p+1][o] …
+//
+//go:noescape
+func convBitsPlanes1To248AVX512(job *byte)
+
+// convBitsPlanes1To232AVX512 computes, for every pixel p and each of 32 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p/1] = the planes of the number of thresholds that are not less than c[p][o] + 2·c[p+1][o] …
+//
+//go:noescape
+func convBitsPlanes1To232AVX512(job *byte)
+
+// convBitsPlanes1To216AVX512 computes, for every pixel p and each of 16 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p/1] = the planes of the number of thresholds that are not less than c[p][o] + 2·c[p+1][o] …
+//
+//go:noescape
+func convBitsPlanes1To216AVX512(job *byte)
+
+// convBitsPlanes2To164AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p/2] = the planes of the number of thresholds that are not less than c[p][o] + 2·c[p+1][o] …
+//
+//go:noescape
+func convBitsPlanes2To164AVX512(job *byte)
+
+// convBitsPlanes2To148AVX512 computes, for every pixel p and each of 48 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p/2] = the planes of the number of thresholds that are not less than c[p][o] + 2·c[p+1][o] …
+//
+//go:noescape
+func convBitsPlanes2To148AVX512(job *byte)
+
+// convBitsPlanes2To132AVX512 computes, for every pixel p and each of 32 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p/2] = the planes of the number of thresholds that are not less than c[p][o] + 2·c[p+1][o] …
+//
+//go:noescape
+func convBitsPlanes2To132AVX512(job *byte)
+
+// convBitsPlanes2To116AVX512 computes, for every pixel p and each of 16 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p/2] = the planes of the number of thresholds that are not less than c[p][o] + 2·c[p+1][o] …
+//
+//go:noescape
+func convBitsPlanes2To116AVX512(job *byte)
+
+// convBitsPlanes2To264AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p/2] = the planes of the number of thresholds that are not less than c[p][o] + 2·c[p+1][o] …
+//
+//go:noescape
+func convBitsPlanes2To264AVX512(job *byte)
+
+// convBitsPlanes2To248AVX512 computes, for every pixel p and each of 48 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p/2] = the planes of the number of thresholds that are not less than c[p][o] + 2·c[p+1][o] …
+//
+//go:noescape
+func convBitsPlanes2To248AVX512(job *byte)
+
+// convBitsPlanes2To232AVX512 computes, for every pixel p and each of 32 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p/2] = the planes of the number of thresholds that are not less than c[p][o] + 2·c[p+1][o] …
+//
+//go:noescape
+func convBitsPlanes2To232AVX512(job *byte)
+
+// convBitsPlanes2To216AVX512 computes, for every pixel p and each of 16 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p/2] = the planes of the number of thresholds that are not less than c[p][o] + 2·c[p+1][o] …
+//
+//go:noescape
+func convBitsPlanes2To216AVX512(job *byte)
+
+// convBitsPlanes2Sums64AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p/2][o] = table[class[p]][o] − 2·(c[p][o] + 2·c[p+1][o] …)
+//
+//go:noescape
+func convBitsPlanes2Sums64AVX512(job *byte)
+
+// convBitsPlanes2Sums48AVX512 computes, for every pixel p and each of 48 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p/2][o] = table[class[p]][o] − 2·(c[p][o] + 2·c[p+1][o] …)
+//
+//go:noescape
+func convBitsPlanes2Sums48AVX512(job *byte)
+
+// convBitsPlanes2Sums32AVX512 computes, for every pixel p and each of 32 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p/2][o] = table[class[p]][o] − 2·(c[p][o] + 2·c[p+1][o] …)
+//
+//go:noescape
+func convBitsPlanes2Sums32AVX512(job *byte)
+
+// convBitsPlanes2Sums16AVX512 computes, for every pixel p and each of 16 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p/2][o] = table[class[p]][o] − 2·(c[p][o] + 2·c[p+1][o] …)
+//
+//go:noescape
+func convBitsPlanes2Sums16AVX512(job *byte)
+
 // convBitsPooled64AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
 // pieces of the patch at src + at[p],
 //

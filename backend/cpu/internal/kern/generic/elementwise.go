@@ -58,6 +58,14 @@ func ThresholdFloat(dst []uint64, step int, sums []float32, stride int, t []floa
 	}
 }
 
+// AddTwice is that of kern.Set.
+func AddTwice(dst, src []int32) {
+	dst = dst[:len(src)]
+	for i, v := range src {
+		dst[i] += 2 * v
+	}
+}
+
 // Or is that of kern.Set.
 func Or(dst, src []uint64) {
 	dst = dst[:len(src)]

@@ -20,6 +20,7 @@ func Set() kern.Set {
 		FMAEach:        fmaEach,
 		Threshold:      Threshold,
 		ThresholdFloat: ThresholdFloat,
+		AddTwice:       AddTwice,
 		Or:             Or,
 		Scale:          Scale,
 		ScaleFloat:     ScaleFloat,

@@ -78,6 +78,16 @@ func TestOr(t *testing.T) {
 			s.Or(dst, src)
 			check()
 			require.Equal(t, want, append([]uint64{}, dst...))
+
+			sums, check := guarded[int32](t, n)
+			add, total := make([]int32, n), make([]int32, n)
+			for i := range sums {
+				sums[i], add[i] = int32(rng.Uint32()), int32(rng.Uint32())
+				total[i] = sums[i] + 2*add[i]
+			}
+			s.AddTwice(sums, add)
+			check()
+			require.Equal(t, total, append([]int32{}, sums...))
 		}
 	})
 }

@@ -122,6 +122,10 @@ var racyCalls = slices.Concat([]racyCall{
 			probes(written, "dst", dst), probes(alone, "between pixels", dst[2:3]),
 			probes(read, "sums", sums), between(sums), probes(read, "t", t))
 	}},
+	{"AddTwice", func(s *kern.Set) (func(), []probe) {
+		dst, src := row[int32](), row[int32]()
+		return func() { s.AddTwice(dst, src) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src))
+	}},
 	{"Or", func(s *kern.Set) (func(), []probe) {
 		dst, src := row[uint64](), row[uint64]()
 		return func() { s.Or(dst, src) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src))

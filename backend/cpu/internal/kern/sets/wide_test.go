@@ -149,6 +149,10 @@ func testWide(t *testing.T, wide *kern.Wide, rng *rand.Rand, c wideCase) {
 			}
 		}
 
+		if !c.bytes {
+			testPlanes(t, wide, w, rng, c, job, block, rowStep, count)
+		}
+
 		sums, check := unaligned(t, c.pixels*4*kern.BlockOutputs, 4)
 		job.Dst, job.DstStep, job.Pixels = unsafe.Pointer(&sums[0]), 4*kern.BlockOutputs, uintptr(c.pixels)
 		w.ConvSums(job, block, rowStep)
@@ -214,6 +218,76 @@ func checkFloats(t *testing.T, rng *rand.Rand, w *kern.WideFilter, job *kern.Con
 				require.Equal(t, v, math.Float32frombits(binary.LittleEndian.Uint32(dst[4*i:])), "%+v: value %d", end, i)
 			}
 			added = nil
+		}
+	}
+}
+
+// testPlanes takes pixels for the planes of fewer.
+func testPlanes(t *testing.T, wide *kern.Wide, w *kern.WideFilter, rng *rand.Rand, c wideCase, job *kern.ConvJob, block, rowStep int, count func(p, o int) int) {
+	n := min(c.outputs-block*kern.BlockOutputs, kern.BlockOutputs)
+	for in := 1; in <= wide.MaxPlanes; in++ {
+		pixels := c.pixels / in
+		if pixels == 0 {
+			continue
+		}
+		sum := func(p, o int) int {
+			sum := 0
+			for j := range in {
+				sum += count(p*in+j, block*kern.BlockOutputs+o) << j
+			}
+			return sum
+		}
+		for out := 0; out <= wide.MaxPlanes; out++ {
+			if in == 1 && out < 2 {
+				continue
+			}
+			thresholds := max(1<<out-1, 1)
+			table, class := make([]int32, c.classes*thresholds*kern.BlockOutputs), make([]uint32, pixels*in)
+			for i := range table {
+				table[i] = int32(sum(rng.IntN(pixels), rng.IntN(n)) + rng.IntN(3) - 1)
+				if rng.IntN(10) == 0 {
+					table[i] = []int32{-1, math.MaxInt32}[rng.IntN(2)]
+				}
+			}
+			for p := range pixels {
+				of := uint32(4 * thresholds * kern.BlockOutputs * rng.IntN(c.classes))
+				for j := range in {
+					class[p*in+j] = of
+				}
+			}
+			size := 8
+			if out == 0 {
+				size = 4 * kern.BlockOutputs
+			}
+			planes := max(out, 1)
+			dst, check := unaligned(t, pixels*planes*size, 8)
+			of := *job
+			of.Dst, of.DstStep, of.DstPlane = unsafe.Pointer(&dst[0]), uintptr(size), uintptr(pixels*size)
+			of.Class, of.Table, of.Next, of.Pixels = &class[0], unsafe.Pointer(&table[0]), 4*kern.BlockOutputs, uintptr(pixels*in)
+			w.ConvPlanes(&of, in, out, block, rowStep)
+			check()
+			for p := range pixels {
+				for o := range n {
+					of, sum := table[int(class[p*in])/4+o:], int32(sum(p, o))
+					if out == 0 {
+						require.Equal(t, of[0]-2*sum, int32(binary.LittleEndian.Uint32(dst[p*size+4*o:])), "%+v: %d planes, pixel %d output %d", c, in, p, o)
+						continue
+					}
+					// The thresholds are in no order here, which changes what numbers are.
+					want := make([]bool, out)
+					for k := 1; k <= thresholds; k++ {
+						for j := range out {
+							if k>>j<<j == k {
+								want[j] = want[j] != (of[(k-1)*kern.BlockOutputs] >= sum)
+							}
+						}
+					}
+					for j := range out {
+						got := binary.LittleEndian.Uint64(dst[(j*pixels+p)*size:]) ^ job.Flip
+						require.Equal(t, want[j], got>>o&1 == 1, "%+v: %d to %d planes, pixel %d output %d", c, in, out, p, o)
+					}
+				}
+			}
 		}
 	}
 }

@@ -28,11 +28,17 @@ const (
 	pooledAlike               // the same, of pixels with the same thresholds
 	sums                      // int32
 	floats                    // float32: ended sums and what is added to them
+	planes                    // bits of numbers of thresholds
+	planeSums                 // int32, of planes
 )
 
 // conv writes a convolution of pixels × vectors of 16 output channels: one
 // 32-bit piece of every patch meets one vector of weights at a time.
-func conv(k kind, out result, pixels, vectors int) {
+func conv(k kind, out result, pixels, vectors int) { convPlanes(k, out, pixels, vectors, 1, 1) }
+
+// convPlanes is conv for planes of the input and the output. The pixels are those of
+// planes.
+func convPlanes(k kind, out result, pixels, vectors, in, outPlanes int) {
 	name := [...]string{"convBits", "convBytes"}[k]
 	relation := "≤"
 	if k == bytesKind {
@@ -60,6 +66,14 @@ func conv(k kind, out result, pixels, vectors int) {
 	case floats:
 		name += "Floats"
 		what = "dst[p][o] = end of float32(table[class[p]][o] − 2·c[o]), plus what is added"
+	case planes:
+		name += fmt.Sprintf("Planes%dTo%d", in, outPlanes)
+		what = fmt.Sprintf("dst[p/%d] = the planes of the number of thresholds that are not less than c[p][o] + 2·c[p+1][o] …", in)
+		narrow = in
+	case planeSums:
+		name += fmt.Sprintf("Planes%dSums", in)
+		what = fmt.Sprintf("dst[p/%d][o] = table[class[p]][o] − 2·(c[p][o] + 2·c[p+1][o] …)", in)
+		narrow = in
 	}
 	name += fmt.Sprintf("%dAVX512", 16*vectors)
 	TEXT(name, NOSPLIT, "func(job *byte)")
@@ -78,13 +92,13 @@ func conv(k kind, out result, pixels, vectors int) {
 	Label("wide")
 	CMPQ(Mem{Base: job, Disp: gen.JobPixels}, U8(pixels))
 	JLT(LabelRef("narrow"))
-	tile(k, out, job, pixels, vectors, "w")
+	tile(k, out, job, pixels, vectors, in, outPlanes, "w")
 	JMP(LabelRef("wide"))
 	Label("narrow")
 	if narrow < pixels {
 		CMPQ(Mem{Base: job, Disp: gen.JobPixels}, U8(0))
 		JEQ(LabelRef("done"))
-		tile(k, out, job, narrow, vectors, "n")
+		tile(k, out, job, narrow, vectors, in, outPlanes, "n")
 		JMP(LabelRef("narrow"))
 	}
 	Label("done")
@@ -93,7 +107,7 @@ func conv(k kind, out result, pixels, vectors int) {
 }
 
 // tile computes some pixels and takes them off the job.
-func tile(k kind, out result, job reg.Register, pixels, vectors int, label string) {
+func tile(k kind, out result, job reg.Register, pixels, vectors, in, outPlanes int, label string) {
 	at := GP64()
 	MOVQ(Mem{Base: job, Disp: gen.JobAt}, at)
 	x := make([]reg.GPVirtual, pixels)
@@ -206,6 +220,12 @@ func tile(k kind, out result, job reg.Register, pixels, vectors int, label strin
 		case pooled, pooledAlike:
 			storePooled(k, job, dst, out, func() reg.Register { return table(p) }, acc[p*vectors:][:4*vectors])
 			p += 3
+		case planes:
+			storePlanes(job, dst, table(p), addPlanes(acc[p*vectors:][:in*vectors], vectors), outPlanes)
+			p += in - 1
+		case planeSums:
+			storeSums(k, dst, table(p), addPlanes(acc[p*vectors:][:in*vectors], vectors))
+			p += in - 1
 		}
 		ADDQ(Mem{Base: job, Disp: gen.JobDstStep}, dst)
 	}
@@ -268,6 +288,58 @@ func compare(k kind, out result, table func() reg.Register, acc []reg.VecVirtual
 	return masks
 }
 
+// addPlanes adds up the counts of the planes of a pixel, each of so many vectors, times
+// powers of 2.
+func addPlanes(acc []reg.VecVirtual, vectors int) []reg.VecVirtual {
+	for at := len(acc) - vectors; at > 0; at -= vectors {
+		for v := range vectors {
+			high, low := acc[at+v], acc[at-vectors+v]
+			VPADDD(high, high, high)
+			VPADDD(high, low, low)
+		}
+	}
+	return acc[:vectors]
+}
+
+// storePlanes writes a word for every plane of the output: that of plane j has a bit
+// where an odd number of every 2^j-th threshold is reached.
+func storePlanes(job, dst, table reg.Register, acc []reg.VecVirtual, out int) {
+	const notMore = 2
+	words := make([]reg.GPVirtual, out)
+	for k := 1; k < 1<<out; k++ {
+		masks := make([]reg.OpmaskVirtual, len(acc))
+		for v, a := range acc {
+			masks[v] = K()
+			VPCMPD(U8(notMore), Mem{Base: table, Disp: 64 * v}, a, masks[v])
+		}
+		reached := joinMasks(masks)
+		for j := out - 1; j >= 0; j-- {
+			switch {
+			case k>>j<<j != k:
+			case k == 1<<j && j > 0:
+				words[j] = GP64()
+				MOVQ(reached, words[j])
+			case k == 1:
+				words[j] = reached
+			default:
+				XORQ(reached, words[j])
+			}
+		}
+		if k < 1<<out-1 {
+			ADDQ(Mem{Base: job, Disp: gen.JobNext}, table)
+		}
+	}
+	to := GP64()
+	MOVQ(dst, to)
+	for j, word := range words {
+		XORQ(Mem{Base: job, Disp: gen.JobFlip}, word)
+		MOVQ(word, Mem{Base: to})
+		if j < out-1 {
+			ADDQ(Mem{Base: job, Disp: gen.JobDstPlane}, to)
+		}
+	}
+}
+
 // storePooled writes a word of four pixels: any of them has a bit if the
 // greatest difference or sum gives it, or the least count. Bytes have one
 // threshold for all.
@@ -289,8 +361,14 @@ func storePooled(k kind, job, dst reg.Register, out result, table func() reg.Reg
 	storeMasks(job, dst, compare(k, out, table, extreme))
 }
 
-// storeMasks joins masks of 16 outputs to a word.
+// storeMasks writes masks of 16 outputs as a word.
 func storeMasks(job, dst reg.Register, masks []reg.OpmaskVirtual) {
+	word := joinMasks(masks)
+	XORQ(Mem{Base: job, Disp: gen.JobFlip}, word)
+	MOVQ(word, Mem{Base: dst})
+}
+
+func joinMasks(masks []reg.OpmaskVirtual) reg.GPVirtual {
 	word := GP64()
 	if len(masks) > 1 {
 		KUNPCKWD(masks[0], masks[1], masks[0])
@@ -307,6 +385,5 @@ func storeMasks(job, dst reg.Register, masks []reg.OpmaskVirtual) {
 	} else {
 		KMOVQ(masks[0], word)
 	}
-	XORQ(Mem{Base: job, Disp: gen.JobFlip}, word)
-	MOVQ(word, Mem{Base: dst})
+	return word
 }

@@ -9,6 +9,16 @@ func convBits() {
 		conv(bitsKind, out, 6, 1)
 	}
 	conv(bitsKind, floats, 4, 4)
+	for _, p := range [][2]int{{1, 2}, {2, 1}, {2, 2}, {2, 0}} {
+		out := planes
+		if p[1] == 0 {
+			out = planeSums
+		}
+		convPlanes(bitsKind, out, 4, 4, p[0], p[1])
+		convPlanes(bitsKind, out, 4, 3, p[0], p[1])
+		convPlanes(bitsKind, out, 6, 2, p[0], p[1])
+		convPlanes(bitsKind, out, 6, 1, p[0], p[1])
+	}
 	for _, out := range []result{pooled, pooledAlike} {
 		conv(bitsKind, out, 4, 4)
 		conv(bitsKind, out, 4, 3)

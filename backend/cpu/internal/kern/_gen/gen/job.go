@@ -32,6 +32,8 @@ const (
 	JobLow      = 160
 	JobHigh     = 164
 	JobAdded    = 168 // from where values are written to what is added to them
+	JobNext     = 176
+	JobDstPlane = 184
 )
 
 // Offsets of the fields of kern.DotJob and kern.FMAJob.
