@@ -91,7 +91,7 @@ func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, config drive
 	}
 	var small *candidates.Fused
 	if e.considersNetwork() {
-		small = candidates.NewFused(plan, d.limits)
+		small = candidates.NewFused(plan, d.limits, d.arch)
 	}
 	e.runAll, e.runStep, e.readStep = newRequest(e.executeAll), newRequest(e.executeStep), newRequest(e.fetchStep)
 	e.copyIn, e.copyOut, e.wait = newRequest(e.enqueueCopyIn), newRequest(e.fetchOutput), newRequest(e.synchronize)
