@@ -22,6 +22,12 @@ var (
 	small = Limits{Capability: 53, Processors: 1, Threads: 128, Shared: 2 << 10, SharedDefault: 1 << 10, GridY: 2}
 )
 
+func blackwell() Limits {
+	limits := large
+	limits.Capability, limits.Shared = 120, 99<<10
+	return limits
+}
+
 // entries are the kernels of the PTX for an architecture by file, with the numbers of
 // their parameters.
 func entries(t *testing.T, arch int) func(file string) map[string]int {
@@ -61,7 +67,7 @@ func TestEveryStep(t *testing.T) {
 	devices := []struct {
 		limits Limits
 		arch   int
-	}{{large, 90}, {large, 75}, {small, 53}}
+	}{{large, 90}, {large, 75}, {small, 53}, {blackwell(), 90}}
 	there := make(map[int]func(string) map[string]int)
 	for _, on := range devices {
 		there[on.arch] = entries(t, on.arch)
@@ -119,6 +125,9 @@ func TestOf(t *testing.T) {
 		"tensorcore: conv_and_16x32, tensorcore: conv_and_64x32, tensorcore: conv_and_128x128, tensorcore: conv_and_64x64, tensorcore: conv_and_128x256, tensorcore: conv_popc_128x64, patches: patches", names(all[2]))
 	require.Equal(t, "direct: dense_warp_i1, patches: dense_block, tensorcore: conv_and_16x32, tensorcore: conv_and_64x32, tensorcore: conv_and_128x128, tensorcore: conv_and_64x64, tensorcore: conv_and_128x256, tensorcore: conv_popc_128x64",
 		names(all[3]))
+	all, _ = of(t, net, 1, blackwell(), 90) // which has no tensor instructions for bits
+	require.NotContains(t, names(all[2]), "conv_and")
+	require.Contains(t, names(all[2]), "tensorcore: conv_imma_16x32")
 	all, _ = of(t, net, 4, small, 53)
 	require.Equal(t, "direct: conv_bits_p4, direct: conv_bits_p1", names(all[2]))
 	require.Equal(t, "direct: dense_warp_i1, direct: dense_warp_i4", names(all[3]))
