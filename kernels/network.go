@@ -56,6 +56,7 @@ const (
 const (
 	NetworkReplicas   = 4
 	NetworkBitsWords  = 64
-	NetworkThreads    = 256
-	NetworkPatchWords = 96 // of a warp
+	NetworkThreads    = 384 // of a block at the most
+	NetworkOldThreads = 256 // before 7.5
+	NetworkPatchWords = 96  // of a warp
 )

@@ -23,7 +23,7 @@ func TestNetwork(t *testing.T) {
 		numbers[m[1]] = m[2]
 	}
 	for name, value := range map[string]int{"NETWORK_REPLICAS": NetworkReplicas, "NETWORK_BITS_WORDS": NetworkBitsWords,
-		"NETWORK_THREADS": NetworkThreads, "NETWORK_PATCH_WORDS": NetworkPatchWords} {
+		"NETWORK_THREADS": NetworkThreads, "NETWORK_OLD_THREADS": NetworkOldThreads, "NETWORK_PATCH_WORDS": NetworkPatchWords} {
 		require.Equal(t, strconv.Itoa(value), numbers[name], name)
 	}
 	kinds := regexp.MustCompile(`NETWORK_(?:BYTES|BITS)_\d\w*`).FindAllString(source, -1)

@@ -5,6 +5,7 @@ package cuda
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gorgonia.org/cu"
 
@@ -55,6 +56,15 @@ func (e *executable) allocate(all [][]candidates.Candidate, uses []bcnn.Use) err
 		return err
 	}
 	e.memory.tensors = make([]cu.DevicePtr, len(plan.Tensors))
+	for _, list := range [][]end{e.inputs, e.outputs} {
+		for i := range list {
+			var err error
+			if list[i].staging, err = e.bag.pinned(e.bytes(list[i].tensor, n)); err != nil {
+				return err
+			}
+		}
+	}
+	e.mapEnds()
 	if err := e.placeTensors(uses); err != nil {
 		return err
 	}
@@ -67,15 +77,46 @@ func (e *executable) allocate(all [][]candidates.Candidate, uses []bcnn.Use) err
 			return err
 		}
 	}
-	for _, list := range [][]end{e.inputs, e.outputs} {
-		for i := range list {
-			var err error
-			if list[i].staging, err = e.bag.pinned(e.bytes(list[i].tensor, n)); err != nil {
-				return err
-			}
+	return nil
+}
+
+// smallOutput is the size, in bytes, up to which kernels store an output in memory of the
+// host in less time than a copy takes.
+const smallOutput = 4 << 10
+
+// mapEnds decides which inputs and outputs need no copies: kernels take the page-locked
+// memory where the device is part of the processor and reads it through its caches, and
+// store small outputs there on any device.
+func (e *executable) mapEnds() {
+	if !e.device.unified {
+		return
+	}
+	shared := e.device.integrated && e.device.limits.Capability >= 72
+	reads, ends := make(map[int]bool), make(map[int]int) // tensors of the plan
+	for _, s := range e.plan.Steps {
+		for _, t := range s.In {
+			reads[t] = true
 		}
 	}
-	return nil
+	for _, of := range slices.Concat(e.inputs, e.outputs) {
+		ends[of.tensor]++
+	}
+	take := func(of *end) {
+		if ends[of.tensor] == 1 {
+			of.mapped, e.memory.tensors[of.tensor] = true, cu.DevicePtr(uintptr(of.staging))
+		}
+	}
+	for i := range e.inputs {
+		if shared {
+			take(&e.inputs[i])
+		}
+	}
+	for i := range e.outputs {
+		of := &e.outputs[i]
+		if shared || !reads[of.tensor] && e.bytes(of.tensor, e.config.MaxBatch) <= smallOutput {
+			take(of)
+		}
+	}
 }
 
 // uses lists the arguments of everything that may come to be launched, and the inputs
@@ -99,11 +140,14 @@ func (e *executable) uses(all [][]candidates.Candidate, small *candidates.Fused)
 	return uses
 }
 
-// placeTensors gives every tensor memory of its own from its first use to its last,
+// placeTensors gives every tensor that is not mapped memory of its own from its first use to its last,
 // whichever kernels will be chosen.
 func (e *executable) placeTensors(uses []bcnn.Use) error {
 	if e.device.apart {
 		for i := range e.plan.Tensors {
+			if e.memory.tensors[i] != 0 {
+				continue
+			}
 			bytes := e.bytes(i, e.config.MaxBatch)
 			err := e.reserve(int64(bytes))
 			if err != nil {
@@ -115,9 +159,13 @@ func (e *executable) placeTensors(uses []bcnn.Use) error {
 		}
 		return nil
 	}
+	uses = slices.DeleteFunc(uses, func(u bcnn.Use) bool { return e.memory.tensors[u.Tensor] != 0 })
 	placed := e.plan.Place(e.config.MaxBatch, uses)
 	if err := e.reserve(placed.Bytes); err != nil {
 		return err
+	}
+	if placed.Bytes == 0 {
+		return nil
 	}
 	block, err := e.bag.memory(int(placed.Bytes))
 	if err != nil {

@@ -29,6 +29,8 @@ type device struct {
 	arch   int // of the PTX that it takes
 	// integrated says that the device is part of the processor.
 	integrated bool
+	// unified says that page-locked memory has the same address on the device.
+	unified bool
 	// tuneFrom is the work of a step, in multiply-accumulates of an image, from which
 	// on its kernels are measured.
 	tuneFrom int64
@@ -74,7 +76,7 @@ func newDevice(i int) (*device, error) {
 		SharedDefault: attribute(cu.MaxSharedMemoryPerBlock),
 		GridY:         min(attribute(cu.MaxGridDimY), attribute(cu.MaxGridDimZ)),
 	}
-	d.integrated = attribute(cu.Integrated) != 0
+	d.integrated, d.unified = attribute(cu.Integrated) != 0, attribute(cu.UnifiedAddressing) != 0
 	clock := attribute(cu.ClockRate)
 	if err != nil {
 		return nil, err

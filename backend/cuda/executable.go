@@ -60,6 +60,7 @@ type executable struct {
 type end struct {
 	tensor  int            // of the plan
 	staging unsafe.Pointer // page-locked
+	mapped  bool           // kernels access it, so nothing is copied
 }
 
 // slowRun is how long a Run takes that waits for each step. That costs far less.
@@ -91,7 +92,7 @@ func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, config drive
 	}
 	var small *candidates.Fused
 	if e.considersNetwork() {
-		small = candidates.NewFused(plan, d.limits)
+		small = candidates.NewFused(plan, d.limits, d.arch)
 	}
 	e.runAll, e.runStep, e.readStep = newRequest(e.executeAll), newRequest(e.executeStep), newRequest(e.fetchStep)
 	e.copyIn, e.copyOut, e.wait = newRequest(e.enqueueCopyIn), newRequest(e.fetchOutput), newRequest(e.synchronize)
@@ -272,6 +273,9 @@ func (e *executable) enqueueAll(wait bool) error {
 
 func (e *executable) enqueueCopyIn() error {
 	for _, to := range e.inputs {
+		if to.mapped {
+			continue
+		}
 		if err := shim.CopyIn(e.memory.tensors[to.tensor], to.staging, e.bytes(to.tensor, e.images), e.stream); err != nil {
 			return err
 		}
@@ -281,6 +285,9 @@ func (e *executable) enqueueCopyIn() error {
 
 func (e *executable) enqueueCopyOut() error {
 	for _, from := range e.outputs {
+		if from.mapped {
+			continue
+		}
 		if err := shim.CopyOut(from.staging, e.memory.tensors[from.tensor], e.bytes(from.tensor, e.images), e.stream); err != nil {
 			return err
 		}

@@ -58,7 +58,7 @@ func TestVariantsTakeTheirKernels(t *testing.T) {
 	}
 	require.Regexp(t, "^conv_bytes_k5_pool2 conv_bits_k5_pool2( dense_warp_i1){3}$", names(gpu.Direct))
 	require.Regexp(t, "^conv_bytes_k5_pool2 pack_patches xor_gemm finish( dense_block){3}$", names(gpu.Patches))
-	require.Regexp(t, "^conv_bytes_k5_pool2( conv_(and|xor|popc)_[0-9]+x[0-9]+){4}$", names(gpu.TensorCore))
+	require.Regexp(t, "^conv_bytes_(mma_p16|k5)_pool2( conv_(and|imma|xor|popc)_[0-9]+x[0-9]+){4}$", names(gpu.TensorCore))
 }
 
 func TestExplain(t *testing.T) {

@@ -41,7 +41,7 @@ func (e *executable) buildNetwork(s *candidates.Fused) (_ *built, err error) {
 			return nil, fmt.Errorf("kernel %s: %w", kernel, err)
 		}
 	}
-	resident, err := f.MaxActiveBlocksPerMultiProcessor(kernels.NetworkThreads, int64(s.Shared))
+	resident, err := f.MaxActiveBlocksPerMultiProcessor(s.Threads, int64(s.Shared))
 	if err != nil {
 		return nil, shim.Check("cuOccupancyMaxActiveBlocksPerMultiprocessor", err)
 	}
@@ -93,7 +93,7 @@ func (e *executable) buildNetwork(s *candidates.Fused) (_ *built, err error) {
 	}
 	b.bag.launch(l)
 	// One block to a multiprocessor: more make the barriers slower.
-	b.launches = []launch{{l, candidates.Spec{Kernel: gpu.Kernel{File: file, Name: kernel}, Block: kernels.NetworkThreads,
+	b.launches = []launch{{l, candidates.Spec{Kernel: gpu.Kernel{File: file, Name: kernel}, Block: s.Threads,
 		Blocks: e.device.limits.Processors, Shared: s.Shared, Cooperative: true}}}
 	return b, nil
 }

@@ -196,3 +196,30 @@ func TestNetworkFallsBack(t *testing.T) {
 		})
 	}
 }
+
+// TestMappedEnds: kernels store small outputs that nothing reads in memory of the host, and
+// read inputs from there where the device is part of the processor.
+func TestMappedEnds(t *testing.T) {
+	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 8), bcnn.LowerOptions{})
+	require.NoError(t, err)
+	for _, c := range []struct {
+		unified, integrated bool
+		capability, batch   int
+		in, out             bool
+	}{
+		{unified: true, capability: 90, batch: 1, out: true},
+		{unified: true, capability: 90, batch: 171}, // 4,104 bytes
+		{capability: 90, batch: 1},
+		{unified: true, integrated: true, capability: 87, batch: 171, in: true, out: true},
+		{unified: true, integrated: true, capability: 53, batch: 1, out: true},
+	} {
+		for _, place := range placements {
+			d := place.device(t)
+			d.unified, d.integrated, d.limits.Capability = c.unified, c.integrated, c.capability
+			exe := compiled(t, d, plan, backend.Options{}, c.batch)
+			requireRun(t, exe, 7, 1)
+			require.Equal(t, c.in, exe.inputs[0].mapped, "%+v", c)
+			require.Equal(t, c.out, exe.outputs[0].mapped, "%+v", c)
+		}
+	}
+}

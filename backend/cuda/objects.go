@@ -39,9 +39,9 @@ func (b *bag) driverCall(call string, f func() error) func() error {
 	}
 }
 
-// memory makes uninitialised memory on the device.
+// memory makes uninitialised memory on the device, in whole words: kernels read bytes so.
 func (b *bag) memory(bytes int) (cu.DevicePtr, error) {
-	p, err := cu.MemAlloc(int64(max(bytes, 4)))
+	p, err := cu.MemAlloc(int64(max((bytes+3)&^3, 4)))
 	if err != nil {
 		return 0, fmt.Errorf("%d bytes on the device: %w", bytes, shim.Check("cuMemAlloc", err))
 	}
@@ -68,9 +68,9 @@ func upload[T int32 | uint32 | float32](b *bag, data []T) (cu.DevicePtr, error) 
 	return p, shim.Check("cuCtxSynchronize", cu.Synchronize())
 }
 
-// pinned makes page-locked memory of the host.
+// pinned makes page-locked memory of the host, in whole words as well.
 func (b *bag) pinned(bytes int) (unsafe.Pointer, error) {
-	p, err := shim.HostAlloc(max(bytes, 4))
+	p, err := shim.HostAlloc(max((bytes+3)&^3, 4))
 	if err != nil {
 		return nil, fmt.Errorf("%d bytes of page-locked memory: %w", bytes, err)
 	}

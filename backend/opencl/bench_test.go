@@ -12,7 +12,6 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
-	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
@@ -20,7 +19,7 @@ import (
 // BenchmarkSteps prints the shortest device time of every step in both variants.
 func BenchmarkSteps(b *testing.B) {
 	for _, net := range []*bcnn.Network{backendtest.VehicleNet(1, 96), backendtest.OneConv(48, 5, 32, 32), backendtest.OneConv(28, 3, 128, 128), backendtest.OneConv(14, 3, 256, 256)} {
-		for _, variant := range []string{gpu.Patches, gpu.Direct, ""} {
+		for _, variant := range append([]string{""}, kernelNames...) {
 			b.Run(fmt.Sprintf("%s/%v/variant=%s", net.Name, net.Inputs[0].Shape, variant), func(b *testing.B) {
 				plan, err := bcnn.Lower(b.Context(), net, bcnn.LowerOptions{})
 				require.NoError(b, err)

@@ -60,6 +60,7 @@ func newDevice(p *cl.Platform, d *cl.Device) (dev *device, err error) {
 			LocalBytes:  int(d.LocalMemSize()),
 			Buffer:      d.MaxMemAllocSize(),
 			LocalMemory: d.LocalMemType() == cl.LocalMemTypeLocal,
+			GPU:         d.Type()&cl.DeviceTypeGPU != 0,
 		},
 		specialiseFrom: 1 << 21,
 		programs:       make(map[string]*program),
@@ -144,7 +145,7 @@ func (d *device) Info() driver.Info { return d.info }
 
 // kernelNames are the variants of kernels. Direct ones are the only ones of some
 // steps.
-var kernelNames = []string{gpu.Patches, gpu.Direct}
+var kernelNames = []string{gpu.Patches, gpu.Direct, gpu.Vectors}
 
 func (d *device) Compile(ctx context.Context, plan *bcnn.Plan, c driver.Config) (driver.Engine, error) {
 	if err := d.open(); err != nil {

@@ -19,6 +19,7 @@ type launch struct {
 	kernel  shim.Kernel
 	object  *cl.Kernel // of kernel
 	items   int
+	blocks  int // of a third dimension
 	local   int // 0 where any size will do
 	largest int // work-group
 	sizes   shim.Sizes
@@ -30,7 +31,7 @@ type launch struct {
 const defaultGroup = 64
 
 // setLocal sets the size of the work-groups.
-func (l *launch) setLocal(local int) { l.sizes = shim.MakeSizes(l.items, local, 1) }
+func (l *launch) setLocal(local int) { l.sizes = shim.MakeSizes(l.items, local, 1, l.blocks) }
 
 // built is a step in one variant.
 type built struct {
@@ -65,7 +66,7 @@ func (d *device) buildStep(ctx context.Context, c candidates.Candidate, speciali
 		}
 	}()
 	for _, s := range c.Specs {
-		p, err := d.program(ctx, s.File, s.Options(specialised))
+		p, err := d.program(ctx, s.File, d.form()+s.Options(specialised))
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +90,7 @@ func (d *device) buildStep(ctx context.Context, c candidates.Candidate, speciali
 			return nil, fmt.Errorf("kernel %s: %w", s.Name, err)
 		}
 		largest = min(largest, d.limits.Group)
-		l := &launch{kernel: shim.KernelOf(k), object: k, items: s.Items, local: s.Local, largest: largest, name: s.Name}
+		l := &launch{kernel: shim.KernelOf(k), object: k, items: s.Items, blocks: max(s.Blocks, 1), local: s.Local, largest: largest, name: s.Name}
 		if s.Local > largest {
 			return nil, fmt.Errorf("%w: kernel %s needs work-groups of %d, and %d is the largest", errGroup, s.Name, s.Local, largest)
 		}
@@ -99,6 +100,14 @@ func (d *device) buildStep(ctx context.Context, c candidates.Candidate, speciali
 		b.launches = append(b.launches, l)
 	}
 	return b, nil
+}
+
+// form is the compiler's option for what programs do in other ways on a GPU.
+func (d *device) form() string {
+	if d.limits.GPU {
+		return "-DON_GPU=1 "
+	}
+	return "-DON_GPU=0 "
 }
 
 // argument is what setArgs takes for an argument of a candidate.

@@ -86,7 +86,7 @@ func TestNothingLeaks(t *testing.T) {
 	}
 	before := gpu.Live.Load()
 	for i := range 1000 {
-		cycle([]string{gpu.Patches, gpu.Direct}[i%2])
+		cycle(kernelNames[i%len(kernelNames)])
 		require.Equal(t, before, gpu.Live.Load(), "after %d cycles", i+1)
 	}
 	for _, p := range d.programs {
@@ -290,7 +290,7 @@ func TestTuningIsKept(t *testing.T) {
 			healed := d.loadTuning(path)
 			require.Len(t, healed.Steps, len(first.tuning.Steps))
 			for _, c := range healed.Steps {
-				require.Contains(t, []string{gpu.Patches, gpu.Direct}, c.Variant)
+				require.Contains(t, kernelNames, c.Variant)
 				for _, g := range c.Groups {
 					require.LessOrEqual(t, g, d.limits.Group)
 				}
@@ -315,7 +315,7 @@ func TestChoiceOfTwo(t *testing.T) {
 	exe := requireReference(t, d, backendtest.OneConv(12, 3, 32, 32), backend.Options{}, 2)
 	require.NotEmpty(t, d.tuning.Steps)
 	for _, c := range d.tuning.Steps {
-		require.Contains(t, []string{gpu.Patches, gpu.Direct}, c.Variant)
+		require.Contains(t, kernelNames, c.Variant)
 	}
 	require.NoError(t, exe.Close())
 }

@@ -54,7 +54,7 @@ func testDevice(t testing.TB) *device {
 // TestParity runs the whole table with both variants. Its steps are small, so
 // they take the general programs; TestParitySpecialised takes the others.
 func TestParity(t *testing.T) {
-	for _, variant := range []string{gpu.Patches, gpu.Direct} {
+	for _, variant := range kernelNames {
 		t.Run(variant, func(t *testing.T) {
 			backendtest.RunSlow(t, backend.NewDevice(testDevice(t)), backend.Options{Kernels: variant})
 		})
@@ -65,7 +65,7 @@ func TestParity(t *testing.T) {
 // specialised for each step, since building them takes long.
 func TestParitySpecialised(t *testing.T) {
 	testenv.Long(t)
-	for _, variant := range []string{gpu.Patches, gpu.Direct} {
+	for _, variant := range kernelNames {
 		t.Run(variant, func(t *testing.T) {
 			d := testDevice(t)
 			d.specialiseFrom = 0
@@ -87,13 +87,33 @@ func TestParitySpecialised(t *testing.T) {
 	}
 }
 
+// TestParityOfGPUs takes some of the table with programs as GPUs get them, and measures
+// what they choose from.
+func TestParityOfGPUs(t *testing.T) {
+	testenv.Long(t)
+	d := testDevice(t)
+	d.limits.GPU, d.specialiseFrom = true, 1
+	var some []parity.Case
+	for i, c := range parity.Cases() {
+		if i%193 == 0 {
+			some = append(some, c)
+		}
+	}
+	failures, err := parity.Check(t.Context(), backend.NewDevice(d), backend.Options{}, some, nil)
+	require.NoError(t, err)
+	for _, f := range failures {
+		t.Error(f)
+	}
+	require.NotEmpty(t, d.tuning.Steps)
+}
+
 // TestVehicleNet runs the network of the paper at its size, with the programs
 // that users get.
 func TestVehicleNet(t *testing.T) {
 	for i, scheme := range vehiclenet.InputSchemes {
 		variants := []string{""}
 		if scheme == "none" {
-			variants = []string{"", gpu.Patches, gpu.Direct}
+			variants = append([]string{""}, kernelNames...)
 		}
 		for _, variant := range variants {
 			if testing.Short() && variant != "" {
@@ -160,7 +180,7 @@ func requireGroups(t *testing.T, d *device, c parity.Case, variant string, size 
 // TestPublished runs the published weights of the paper.
 func TestPublished(t *testing.T) {
 	testenv.Long(t)
-	for _, variant := range []string{gpu.Patches, gpu.Direct} {
+	for _, variant := range kernelNames {
 		t.Run(variant, func(t *testing.T) {
 			backendtest.PublishedOn(t, backend.NewDevice(testDevice(t)), backend.Options{Kernels: variant})
 		})
@@ -219,7 +239,7 @@ func TestTiny(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	d := testDevice(t)
-	for _, variant := range []string{gpu.Patches, gpu.Direct} {
+	for _, variant := range kernelNames {
 		failures, err := parity.Check(t.Context(), backend.NewDevice(d), backend.Options{Kernels: variant}, tinyCases(t), nil)
 		if err != nil {
 			t.Fatal(err)

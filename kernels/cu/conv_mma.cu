@@ -1,14 +1,18 @@
 // Convolutions and dense layers on bits as one implicit GEMM with tiles in shared
 // memory: output pixels are the rows, output channels the columns, and the bits of
-// all taps of a window the inner dimension K. Three ways to multiply:
+// all taps of a window the inner dimension K. Four ways to multiply:
 //
 //   conv_and  tensor cores, popcount(a AND w), m16n8k256: compute capability 8.0
 //             and later. Hopper has no other form: .xor.popc becomes two
 //             instructions and a call there.
+//   conv_imma tensor cores, products of bytes, m16n8k32: for 10.0 and later, which
+//             have none of bits: there a conv_and is 103 instructions. Bits become
+//             bytes of 0 and 1 in registers; those of a word that are 8 apart go
+//             together, of both operands, so that takes a shift and a mask.
 //   conv_xor  tensor cores, popcount(a XOR w), m8n8k128: 7.5.
 //   conv_popc integer units, with carry-save adders: everywhere.
 //
-// With bit 1 for +1 and c = popcount(a AND w),
+// With bit 1 for +1 and, in conv_and and conv_imma, c = popcount(a AND w),
 //
 //   Σ ±1·±1 = K − 2·popcount(a) − 2·popcount(w) + 4·c.
 //
@@ -40,7 +44,7 @@
 #include "common.cuh"
 #include "mma.cuh"
 
-enum Form { FORM_AND, FORM_XOR, FORM_POPC };
+enum Form { FORM_AND, FORM_BYTES, FORM_XOR, FORM_POPC };
 
 // Planes that are copied between two barriers.
 #define STAGE_PLANES 2
@@ -63,6 +67,7 @@ struct Tile {
 		WM = BM / WARPS_M, WN = BN / WARPS_N, // of a warp
 		SLOTS = WM / 8,                       // rows of a lane
 		COLS = WN / 8,                        // pairs of columns of a lane
+		COUNTS_ROWS = F == FORM_AND || F == FORM_BYTES, // and needs popcount(a)
 		UNROLL = F == FORM_POPC ? 1 : STAGE_PLANES,  // large enough already
 		STAGE_WORDS = STAGE_PLANES * (BM + BN) * PLANE_WORDS,
 	};
@@ -149,6 +154,10 @@ struct Tile {
 #pragma unroll
 		for (int s = 0; s < SLOTS; s += 2)
 			ldmatrix_x4(x[s / 2], &a[(8 * s + lane % 16) * PLANE_WORDS + ((lane / 16 * 4) ^ (lane & 4))]);
+		if (F == FORM_BYTES) {
+			multiply_bytes(acc, ones, x, b, turn);
+			return;
+		}
 #pragma unroll
 		for (int j = 0; j < COLS; j++) {
 			const uint2 w = pair(&b[(8 * j + lane / 4) * PLANE_WORDS + 2 * (lane % 4)]);
@@ -164,6 +173,41 @@ struct Tile {
 	}
 
 #if HAS_MMA_AND || HAS_MMA_XOR
+	// Every eighth bit of a word, from one on, as bytes.
+	DEVICE uint32_t spread(uint32_t word, int bit) { return word >> bit & 0x01010101u; }
+
+	// 16 rows and 8 columns, from one bit of each byte at a time.
+	DEVICE void multiply_bytes(Sums &acc, RowSums &ones, const uint32_t (&x)[SLOTS / 2][4], const uint32_t *b, bool turn)
+	{
+#if HAS_MMA_AND
+		const int lane = threadIdx.x % 32;
+		uint2 w[COLS];
+#pragma unroll
+		for (int j = 0; j < COLS; j++)
+			w[j] = pair(&b[(8 * j + lane / 4) * PLANE_WORDS + 2 * (lane % 4)]);
+#pragma unroll
+		for (int bit = 0; bit < 8; bit++) {
+			uint32_t bytes[SLOTS / 2][4];
+#pragma unroll
+			for (int i = 0; i < SLOTS / 2 * 4; i++)
+				bytes[i / 4][i % 4] = spread(x[i / 4][i % 4], bit);
+#pragma unroll
+			for (int j = 0; j < COLS; j++) {
+				const uint32_t column[2] = {spread(w[j].x, bit), spread(w[j].y, bit)};
+#pragma unroll
+				for (int s = 0; s < SLOTS / 2; s++)
+					mma_s8u8_m16n8k32(acc[s][j], bytes[s], column);
+			}
+			if (turn) {
+				const uint32_t all[2] = {0x01010101u, 0x01010101u};
+#pragma unroll
+				for (int s = 0; s < SLOTS / 2; s++)
+					mma_s8u8_m16n8k32(ones[s], bytes[s], all);
+			}
+		}
+#endif
+	}
+
 	// 16 rows and 8 columns.
 	DEVICE void multiply_tile(int32_t (&acc)[4], const uint32_t (&a)[4], uint2 w)
 	{
@@ -342,7 +386,7 @@ struct Tile {
 		const int warp = threadIdx.x / 32, wm = warp / WARPS_N, wn = warp % WARPS_N;
 		const int lane = threadIdx.x % 32, at = lane / 4, t = lane % 4;
 		int row_sum[SLOTS];
-		if (F == FORM_AND && WARPS_N > 1) {
+		if (COUNTS_ROWS && WARPS_N > 1) {
 			__syncthreads(); // the stages are no longer needed
 			if (t == 0)
 #pragma unroll
@@ -353,11 +397,11 @@ struct Tile {
 #pragma unroll
 		for (int s = 0; s < SLOTS; s++) {
 			row_sum[s] = 0;
-			if (F == FORM_AND && WARPS_N > 1)
+			if (COUNTS_ROWS && WARPS_N > 1)
 #pragma unroll
 				for (int n = 0; n < WARPS_N; n++)
 					row_sum[s] -= 2 * counts[n * BM + wm * WM + 8 * s + at];
-			else if (F == FORM_AND)
+			else if (COUNTS_ROWS)
 				row_sum[s] = -2 * ones[s / 2][s % 2 * 2];
 		}
 		if (g.to_bits)
@@ -373,7 +417,7 @@ struct Tile {
 #pragma unroll
 		for (int k = 0; k < 8; k++) {
 			const int sum = acc[s / 2][4 * n + k / 2][s % 2 * 2 + k % 2];
-			v[k] = F == FORM_AND ? 4 * sum + row_sum[s] : -2 * sum;
+			v[k] = COUNTS_ROWS ? 4 * sum + row_sum[s] : -2 * sum;
 		}
 		if (border != 0) {
 			int c[8];
@@ -486,6 +530,12 @@ CONV(and, FORM_AND, 64, 32, 2, 1, 3)
 CONV(and, FORM_AND, 64, 64, 2, 2, 3)
 CONV(and, FORM_AND, 128, 128, 2, 2, 3)
 CONV(and, FORM_AND, 128, 256, 2, 4, 3)
+#endif
+#if __CUDA_ARCH__ >= 900 // the newest PTX is what later devices take
+CONV(imma, FORM_BYTES, 16, 32, 1, 1, 4)
+CONV(imma, FORM_BYTES, 64, 32, 2, 1, 3)
+CONV(imma, FORM_BYTES, 64, 64, 2, 2, 3)
+CONV(imma, FORM_BYTES, 128, 128, 2, 2, 3)
 #endif
 #if HAS_MMA_XOR
 CONV(xor, FORM_XOR, 16, 32, 1, 1, 2)

@@ -228,12 +228,18 @@ DEVICE int dp4a_us(unsigned a, int b, int c)
 //              d[i]: row g+8(i/2), column 2t+i%2
 //   m16n8k256: a[i]: row g+8(i%2), bits 32t+128(i/2)…; b[i]: column g, bits
 //              32t+128i…; d as for m16n8k128
+// mma_s8u8_* multiply signed bytes by unsigned ones in the same places, four to a word.
 // All lanes of the warp must take part. Hopper has no xor of its own: there
 // mma_xor_m16n8k256 takes several instructions.
 #if __CUDA_ARCH__ >= 750
 DEVICE void mma_xor_m8n8k128(int32_t (&d)[2], uint32_t a, uint32_t b)
 {
 	asm volatile("mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.xor.popc {%0,%1}, {%2}, {%3}, {%0,%1};"
+		: "+r"(d[0]), "+r"(d[1]) : "r"(a), "r"(b));
+}
+DEVICE void mma_s8u8_m8n8k16(int32_t (&d)[2], uint32_t a, uint32_t b)
+{
+	asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.u8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
 		: "+r"(d[0]), "+r"(d[1]) : "r"(a), "r"(b));
 }
 #endif
@@ -262,6 +268,13 @@ DEVICE void mma_xor_m16n8k256(int32_t (&d)[4], const uint32_t (&a)[4], const uin
 DEVICE void mma_s8_m16n8k32(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
 {
 	asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+		"{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+		: "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+DEVICE void mma_s8u8_m16n8k32(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
+{
+	asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32 "
 		"{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
 		: "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
 		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));

@@ -1,5 +1,5 @@
-// Copies to shared memory that run while others compute, where there are such, and
-// which forms of binary tensor cores there are.
+// Copies to shared memory that run while others compute, where there are such, which
+// forms of tensor cores there are, and products of image bytes in them.
 #ifndef BCNN_MMA_CUH
 #define BCNN_MMA_CUH
 
@@ -10,6 +10,9 @@
 #define HAS_ASYNC_COPIES 1
 #elif __CUDA_ARCH__ >= 750
 #define HAS_MMA_XOR 1
+#endif
+#if __CUDA_ARCH__ >= 750
+#define HAS_MMA_BYTES 1
 #endif
 
 // copy_words<n> copies n words, 1, 2 or 4, aligned to their size, from global to
@@ -43,6 +46,56 @@ template <int n> DEVICE void copies_done()
 #if HAS_ASYNC_COPIES
 	cp_async_wait<n>();
 #endif
+}
+
+#if HAS_MMA_BYTES
+// Sums of image bytes with weights of ±1: a warp makes those of 32 output channels and 8
+// pixels, of 8 words of their windows at a time. With g = lane / 4 and t = lane % 4, a
+// lane brings words t and t + 4 of pixel g, and has channels 4g + q of pixels 2t + e in
+// of[q / 2][q % 2 * 2 + e]. The host orders the weights as fragments for that, see
+// Fragments of backend/internal/gpu: lanes load them as [half][lane][4].
+struct ByteSums {
+	int32_t of[2][4];
+
+	DEVICE void add(ByteSums &s, const uint4 (&w)[2], uint32_t x0, uint32_t x1)
+	{
+#pragma unroll
+		for (int m = 0; m < 2; m++) {
+			int32_t(&d)[4] = s.of[m];
+			const uint32_t a[4] = {w[m].x, w[m].y, w[m].z, w[m].w};
+#if __CUDA_ARCH__ >= 800
+			const uint32_t b[2] = {x0, x1};
+			mma_s8u8_m16n8k32(d, a, b);
+#else
+			int32_t upper[2] = {d[0], d[1]}, lower[2] = {d[2], d[3]};
+			mma_s8u8_m8n8k16(upper, a[0], x0);
+			mma_s8u8_m8n8k16(lower, a[1], x0);
+			mma_s8u8_m8n8k16(upper, a[2], x1);
+			mma_s8u8_m8n8k16(lower, a[3], x1);
+			d[0] = upper[0], d[1] = upper[1], d[2] = lower[0], d[3] = lower[1];
+#endif
+		}
+	}
+};
+
+// The packed words of pixels, of votes[q] for channels 4g + q: bit 4g + t says of lane
+// 4g + t that the channel is set. Of t there is one in each word.
+DEVICE uint32_t word_of_votes(const uint32_t (&votes)[4], int t)
+{
+	uint32_t word = 0;
+#pragma unroll
+	for (int q = 0; q < 4; q++)
+		word |= (votes[q] >> t & 0x11111111u) << q;
+	return word;
+}
+#endif
+
+// Up to four bytes from byte `at` of in on, in a word whose other bytes are any. in is
+// aligned to words, and may be read as whole ones.
+DEVICE uint32_t load_bytes(const uint8_t *in, int at, int bytes)
+{
+	const uint32_t *words = (const uint32_t *)in;
+	return __funnelshift_r(words[at >> 2], words[(at + bytes - 1) >> 2], 8 * at);
 }
 
 #endif

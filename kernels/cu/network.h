@@ -9,7 +9,8 @@
 #define NETWORK_DENSES 4
 #define NETWORK_REPLICAS 4     // of the sums of the first dense layer
 #define NETWORK_BITS_WORDS 64  // of the result of a dense layer, at the most
-#define NETWORK_THREADS 256    // of a block
+#define NETWORK_THREADS 384    // of a block at the most
+#define NETWORK_OLD_THREADS 256 // before 7.5, where bytes are summed in more registers
 #define NETWORK_PATCH_WORDS 96 // of a warp's shared memory
 
 // Kinds of convolutions: input, size of the window, words of a pixel.
@@ -24,7 +25,8 @@ enum NetworkKind {
 };
 
 // Bytes or bits to bits, with pooling over 2×2 or without. Weights are
-// [block][ky][kx][word][lane]: words of bits, or four signed bytes. Thresholds of
+// [block][ky][kx][word][lane]: words of bits, or four signed bytes; the latter from 7.5
+// on as fragments for tensor cores (see ByteSums of mma.cuh). Thresholds of
 // bytes are for the sum Σ x·w with pixels outside the image at the zero point. An
 // image that is binarised first is one of bytes, too: b = 0 or 1 in place of −1 or
 // +1, and thresholds for 2·Σ b·w; in_c are the channels of the image then.

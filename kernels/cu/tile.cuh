@@ -126,8 +126,9 @@ struct Tile {
 };
 
 // words is how many words of a pixel a tap has, pitch how many lie in shared
-// memory. The offsets take a multiple of 16 bytes.
-template <int VEC>
+// memory. The offsets take a multiple of 16 bytes. ROUND is what steps are a multiple of:
+// those beyond the window are at its start.
+template <int VEC, int ROUND = 1>
 static __device__ __forceinline__ Tile make_tile(const Geometry &g, uint32_t *shared, int pitch)
 {
 	Tile t;
@@ -136,12 +137,14 @@ static __device__ __forceinline__ Tile make_tile(const Geometry &g, uint32_t *sh
 	t.y0 = ty * g.tile_y;
 	t.x0 = (blockIdx.x - ty * g.tiles_x) * g.tile_x;
 	const int vectors = g.words / VEC;
-	t.steps = g.kh * g.kw * vectors;
+	const int steps = g.kh * g.kw * vectors;
+	t.steps = (steps + ROUND - 1) / ROUND * ROUND;
 	t.offsets = shared;
 	t.input = shared + (t.steps + 3) / 4 * 4;
 	for (int i = threadIdx.x; i < t.steps; i += blockDim.x) {
 		const int tap = i / vectors, ky = tap / g.kw;
-		t.offsets[i] = (ky * g.dilation_h * g.tile_w + (tap - ky * g.kw) * g.dilation_w) * pitch + (i - tap * vectors) * VEC;
+		t.offsets[i] = i >= steps ? 0
+			: (ky * g.dilation_h * g.tile_w + (tap - ky * g.kw) * g.dilation_w) * pitch + (i - tap * vectors) * VEC;
 	}
 	return t;
 }

@@ -12,6 +12,7 @@ import (
 const (
 	Patches    = "patches" // the paper's, which extract patches in local memory
 	Direct     = "direct"  // every step has kernels of this variant
+	Vectors    = "vectors" // vectors of weights and of sums, in OpenCL
 	TensorCore = "tensorcore"
 	Fused      = "fused" // one launch for a whole small network
 )

@@ -130,6 +130,27 @@ func (s Sizes) Bytes(weights []uint64) (out []uint32, sums []int32) {
 	return out, sums
 }
 
+// Fragments orders the result of Bytes, so many words to an output, for tensor cores: in
+// steps of 8 words, filled up with 0, as [block][step][half][lane][4]. Words i of halves
+// h of lane l are those of output 4·(l/4) + 2h + i%2 of the block, and l%4 + 4·(i/2) of
+// the step.
+func Fragments(of []uint32, words int) []uint32 {
+	const lanes = 32
+	steps := (words + 7) / 8
+	out := make([]uint32, 0, len(of)/words*steps*8)
+	for ; len(of) > 0; of = of[words*lanes:] {
+		for at := range steps * 2 * lanes * 4 {
+			i, lane, half, step := at%4, at/4%lanes, at/(4*lanes)%2, at/(8*lanes)
+			w := uint32(0)
+			if k := 8*step + lane%4 + i/2*4; k < words {
+				w = of[k*lanes+lane/4*4+half*2+i%2]
+			}
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
 // Columns transposes the rows of so many outputs to [word][output], with stride words to
 // a row of the result.
 func Columns(weights []uint64, outputs, stride int) []uint32 {

@@ -155,6 +155,34 @@ func TestSignsAndBytes(t *testing.T) {
 	}
 }
 
+// TestFragments: where the tensor cores' row r of 16 and word k of 8 are by the PTX ISA, is
+// the output that row stands for.
+func TestFragments(t *testing.T) {
+	for _, c := range []struct{ blocks, words int }{{1, 1}, {1, 8}, {2, 9}, {3, 25}} {
+		of := make([]uint32, c.blocks*c.words*32)
+		for i := range of {
+			of[i] = uint32(i + 1)
+		}
+		got, steps := Fragments(of, c.words), (c.words+7)/8
+		require.Len(t, got, c.blocks*steps*8*32)
+		for block := range c.blocks {
+			for word := range 8 * steps {
+				for half := range 2 {
+					for row := range 16 {
+						output, k := 4*(row%8)+2*half+row/8, word%8
+						lane, i := 4*(row%8)+k%4, row/8+2*(k/4)
+						want := uint32(0)
+						if word < c.words {
+							want = of[(block*c.words+word)*32+output]
+						}
+						require.Equal(t, want, got[(((block*steps+word/8)*2+half)*32+lane)*4+i])
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestColumns(t *testing.T) {
 	weights := []uint64{0x0000000200000001, 0x0000000400000003, 0x0000000600000005, 0x0000000800000007}
 	require.Equal(t, []uint32{1, 5, 2, 6, 3, 7, 4, 8}, Columns(weights, 2, 2))

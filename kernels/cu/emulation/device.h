@@ -279,6 +279,10 @@ DEVICE void mma_xor_m8n8k128(int32_t (&d)[2], uint32_t a, uint32_t b, HERE)
 {
 	mma<2, 1>(d, {{a}, {b}}, [](uint32_t x, uint32_t y) { return __popc(x ^ y); }, "mma_xor_m8n8k128", file, line);
 }
+DEVICE void mma_s8u8_m8n8k16(int32_t (&d)[2], uint32_t a, uint32_t b, HERE)
+{
+	mma<2, 1>(d, {{a}, {b}}, [](uint32_t x, uint32_t y) { return dp4a_us(y, (int)x, 0); }, "mma_s8u8_m8n8k16", file, line);
+}
 DEVICE void ldmatrix_x4(uint32_t (&d)[4], const void *row, HERE)
 {
 	if ((uintptr_t)row % 16)
@@ -310,6 +314,11 @@ DEVICE void mma_s8_m16n8k32(int32_t (&d)[4], const uint32_t (&a)[4], const uint3
 {
 	mma<4, 2>(d, {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}}, [](uint32_t x, uint32_t y) { return __dp4a((int)x, (int)y, 0); },
 		"mma_s8_m16n8k32", file, line);
+}
+DEVICE void mma_s8u8_m16n8k32(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], HERE)
+{
+	mma<4, 2>(d, {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}}, [](uint32_t x, uint32_t y) { return dp4a_us(y, (int)x, 0); },
+		"mma_s8u8_m16n8k32", file, line);
 }
 
 // The bytes arrive as late as they may: when they are waited for.

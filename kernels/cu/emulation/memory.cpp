@@ -114,24 +114,50 @@ Result allocate_host(void **p, size_t n)
 		return invalid_value;
 	if (fault_due("alloc"))
 		return out_of_memory;
-	*p = aligned_alloc(page, (n + page - 1) / page * page);
-	if (!*p)
+#if defined(EMULATION_ADDRESS)
+	if (posix_memalign(p, 256, n))
 		return out_of_memory;
+#else
+	// A page that cannot be touched lies behind it: kernels may use it, too.
+	const size_t size = (n + round_up - 1) / round_up * round_up, mapped = (size + page - 1) / page * page + page;
+	void *m = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (m == MAP_FAILED)
+		return out_of_memory;
+	mprotect(static_cast<char *>(m) + mapped - page, page, PROT_NONE);
+	*p = static_cast<char *>(m) + mapped - page - size;
+#endif
 	memset(*p, garbage, n);
+	races::allocated(reinterpret_cast<uint64_t>(*p), n);
 	host[*p] = n;
 	return success;
 }
 
 Result release_host(void *p)
 {
-	if (!host.erase(p))
+	const auto it = host.find(p);
+	if (it == host.end())
 		return invalid_value;
+	races::freed(reinterpret_cast<uint64_t>(p));
+#if defined(EMULATION_ADDRESS)
 	free(p);
+#else
+	const auto first = reinterpret_cast<uintptr_t>(p) / page * page;
+	munmap(reinterpret_cast<void *>(first), (it->second + reinterpret_cast<uintptr_t>(p) - first + page - 1) / page * page + page);
+#endif
+	host.erase(it);
 	return success;
 }
 
 bool on_device(uint64_t p, size_t n)
 {
+	// Page-locked memory has the same address on the device.
+	const auto it = host.upper_bound(reinterpret_cast<const void *>(p));
+	if (it != host.begin()) {
+		const auto &h = *std::prev(it);
+		const uint64_t at = p - reinterpret_cast<uint64_t>(h.first);
+		if (at < h.second)
+			return n <= h.second - at;
+	}
 	const auto *a = find(p);
 	return a && n <= a->second.size - (p - a->first);
 }

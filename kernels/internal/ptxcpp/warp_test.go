@@ -72,6 +72,15 @@ var tensorCases = []tensorCase{
 		}
 		return sum
 	}},
+	{"m16n8k32.row.col.s32.s8.u8.s32", 4, 4, 2, 16, 8, signedByUnsigned},
+	{"m8n8k16.row.col.s32.s8.u8.s32", 2, 1, 1, 8, 4, signedByUnsigned},
+}
+
+func signedByUnsigned(x, y uint32) (sum int32) {
+	for i := range 4 {
+		sum += int32(int8(x>>(8*i))) * int32(uint8(y>>(8*i)))
+	}
+	return sum
 }
 
 func list(first, n int) string {

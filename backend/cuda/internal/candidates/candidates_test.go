@@ -22,6 +22,12 @@ var (
 	small = Limits{Capability: 53, Processors: 1, Threads: 128, Shared: 2 << 10, SharedDefault: 1 << 10, GridY: 2}
 )
 
+func blackwell() Limits {
+	limits := large
+	limits.Capability, limits.Shared = 120, 99<<10
+	return limits
+}
+
 // entries are the kernels of the PTX for an architecture by file, with the numbers of
 // their parameters.
 func entries(t *testing.T, arch int) func(file string) map[string]int {
@@ -61,7 +67,7 @@ func TestEveryStep(t *testing.T) {
 	devices := []struct {
 		limits Limits
 		arch   int
-	}{{large, 90}, {large, 75}, {small, 53}}
+	}{{large, 90}, {large, 75}, {small, 53}, {blackwell(), 90}}
 	there := make(map[int]func(string) map[string]int)
 	for _, on := range devices {
 		there[on.arch] = entries(t, on.arch)
@@ -119,6 +125,9 @@ func TestOf(t *testing.T) {
 		"tensorcore: conv_and_16x32, tensorcore: conv_and_64x32, tensorcore: conv_and_128x128, tensorcore: conv_and_64x64, tensorcore: conv_and_128x256, tensorcore: conv_popc_128x64, patches: patches", names(all[2]))
 	require.Equal(t, "direct: dense_warp_i1, patches: dense_block, tensorcore: conv_and_16x32, tensorcore: conv_and_64x32, tensorcore: conv_and_128x128, tensorcore: conv_and_64x64, tensorcore: conv_and_128x256, tensorcore: conv_popc_128x64",
 		names(all[3]))
+	all, _ = of(t, net, 1, blackwell(), 90) // which has no tensor instructions for bits
+	require.NotContains(t, names(all[2]), "conv_and")
+	require.Contains(t, names(all[2]), "tensorcore: conv_imma_16x32")
 	all, _ = of(t, net, 4, small, 53)
 	require.Equal(t, "direct: conv_bits_p4, direct: conv_bits_p1", names(all[2]))
 	require.Equal(t, "direct: dense_warp_i1, direct: dense_warp_i4", names(all[3]))
@@ -162,7 +171,7 @@ func TestFused(t *testing.T) {
 		require.NoError(t, err)
 		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 		require.NoError(t, err)
-		f := NewFused(plan, large)
+		f := NewFused(plan, large, 90)
 		require.NotNil(t, f, scheme)
 		require.EqualValues(t, 2, f.Net.Convs, scheme)
 		require.EqualValues(t, 3, f.Net.Denses, scheme)
@@ -178,13 +187,59 @@ func TestFused(t *testing.T) {
 			used[u.Tensor] = true
 		}
 		require.True(t, used[0] && used[plan.Outputs[0]], fmt.Sprint(f.Uses))
-		require.Nil(t, NewFused(plan, small), scheme) // too little shared memory
+		require.Nil(t, NewFused(plan, small, 53), scheme) // too little shared memory
 	}
 	for _, name := range []string{"binarynet", "birealnet18"} {
 		net, err := zoo.New(name, 1)
 		require.NoError(t, err)
 		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 		require.NoError(t, err)
-		require.Nil(t, NewFused(plan, large), name)
+		require.Nil(t, NewFused(plan, large, 90), name)
+	}
+}
+
+// TestFusedThreads: warps go over the tiles as few times as they can, with the fewest
+// threads of a block that do.
+func TestFusedThreads(t *testing.T) {
+	net, err := vehiclenet.Topology("none", 6, 1)
+	require.NoError(t, err)
+	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	// 1,152 tiles of bytes, then 576 of bits.
+	for _, c := range []struct{ processors, arch, threads int }{
+		{132, 90, 288}, // 1,188 warps
+		{128, 80, 288}, // 1,152 warps
+		{144, 90, 256}, // 1,152 warps
+		{132, 61, 256}, // no more there
+		{8, 80, 384},   // 12 + 6 times
+		{64, 75, 288},  // 2 + 1 times
+	} {
+		limits := large
+		limits.Processors = c.processors
+		f := NewFused(plan, limits, c.arch)
+		require.NotNil(t, f)
+		require.Equal(t, c.threads, f.Threads, c)
+	}
+}
+
+// TestByteProducts: a convolution of bytes has kernels for tensor cores where the PTX has
+// them, with the weights in their order.
+func TestByteProducts(t *testing.T) {
+	net, err := vehiclenet.Topology("none", 6, 1)
+	require.NoError(t, err)
+	for arch, want := range map[int][]string{
+		75: {"conv_bytes_mma_p16_pool2 8×16", "conv_bytes_mma_p16_pool2 4×16", "conv_bytes_mma_p8_pool2 8×8", "conv_bytes_mma_p8_pool2 4×8"},
+		61: nil,
+	} {
+		all, _ := of(t, net, 8, large, arch)
+		var got []string
+		for _, c := range all[0] {
+			if c.Variant != gpu.TensorCore {
+				continue
+			}
+			got = append(got, c.Name)
+			require.Len(t, c.Specs[0].Args[2], 32*32, c.Name) // 25 words of 32 outputs, filled up to 32
+		}
+		require.ElementsMatch(t, want, got)
 	}
 }

@@ -2,6 +2,7 @@ package candidates
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
@@ -81,6 +82,7 @@ func (c *planner) convBytes(op *bcnn.ConvStep) []Candidate {
 		}
 		k := gpu.Kernel{File: "conv_bytes", G: w.G, Args: append([]any{c.X, c.Y, weights, bias, thresholds}, w.Tail()...)}
 		k.G.Words = int32(words)
+		all = c.byteProducts(k, weights)
 		for _, t := range c.tiles(k.G, w.Taps*words, words) {
 			k.Name = "conv_bytes_" + t.suffix()
 			all = append(all, c.tiled(k, t))
@@ -91,6 +93,30 @@ func (c *planner) convBytes(op *bcnn.ConvStep) []Candidate {
 	signs, _ := w.Signs(op.Bits, 1, -1)
 	args := append([]any{c.X, c.Y, signs, make([]int32, w.Stride()), thresholds}, w.Tail()...)
 	return append(all, c.direct(gpu.Kernel{File: "conv_values", Name: "conv_values_bytes", G: w.G, Args: args}, 1))
+}
+
+// hasByteProducts reports whether the PTX for an architecture multiplies bytes in tensor
+// cores.
+func hasByteProducts(arch int) bool { return arch >= 75 }
+
+// byteProducts lists the kernels of variant gpu.TensorCore for a convolution of bytes; k
+// is the kernel, of whose name the end is missing, and weights those of Sizes.Bytes.
+func (c *planner) byteProducts(k gpu.Kernel, weights []uint32) []Candidate {
+	if !hasByteProducts(c.arch) {
+		return nil
+	}
+	words := int(k.G.Kh * k.G.Kw * k.G.Words)
+	k.Args = slices.Clone(k.Args)
+	k.Args[2] = gpu.Fragments(weights, words)
+	var all []Candidate
+	for _, t := range c.divisions(k.G, num.CeilDiv(words, planeWords)*planeWords, int(k.G.Words), []tile{
+		{pixels: 16, h: 8, w: 16}, {pixels: 16, h: 4, w: 16}, {pixels: 8, h: 8, w: 8}, {pixels: 8, h: 4, w: 8}}) {
+		k.Name = "conv_bytes_mma_" + t.suffix()
+		made := c.tiled(k, t)
+		made.Variant = gpu.TensorCore
+		all = append(all, made)
+	}
+	return all
 }
 
 func (c *planner) convFloat(op *bcnn.ConvStep) []Candidate {

@@ -17,9 +17,11 @@ type Fused struct {
 	Convs     []FusedConv
 	Constants []uint32
 	Weights   []uint32   // of the first dense layer
+	Threads   int        // of a block
 	Shared    int        // bytes of a block
 	Uses      []bcnn.Use // of the tensors, between barriers of the grid
 	denses    int
+	arch      int
 }
 
 // FusedConv are the arrays of a convolution.
@@ -30,10 +32,10 @@ type FusedConv struct {
 	Correction, Levels     []int32
 }
 
-// NewFused returns nil if the kernel cannot execute the plan, whose sizes have been
-// checked.
-func NewFused(plan *bcnn.Plan, limits Limits) *Fused {
-	s := &Fused{}
+// NewFused returns nil if the kernel, as PTX for an architecture, cannot execute the plan,
+// whose sizes have been checked.
+func NewFused(plan *bcnn.Plan, limits Limits, arch int) *Fused {
+	s := &Fused{arch: arch}
 	steps, before := plan.Steps, 0  // tensor
 	var binarize *bcnn.BinarizeStep // of the input
 	if len(steps) == 0 || len(plan.Inputs) > 1 || len(plan.Outputs) > 1 {
@@ -80,12 +82,35 @@ func NewFused(plan *bcnn.Plan, limits Limits) *Fused {
 	n := &s.Net
 	n.Convs, n.Denses, n.ConstantWords = int32(len(s.Convs)), int32(s.denses), int32(len(s.Constants))
 	n.SumStride = n.Dense[0].OutStride
-	const warps = kernels.NetworkThreads / Lanes
-	s.Shared = 4 * (len(s.Constants) + warps*kernels.NetworkPatchWords + 2*kernels.NetworkBitsWords + int(n.SumStride))
+	s.chooseThreads(limits)
+	s.Shared = 4 * (len(s.Constants) + s.Threads/Lanes*kernels.NetworkPatchWords + 2*kernels.NetworkBitsWords + int(n.SumStride))
 	if s.Shared+64 > limits.Shared { // and a flag
 		return nil
 	}
 	return s
+}
+
+// chooseThreads takes the number with which warps go over their tiles the fewest times,
+// and the smallest of several.
+func (s *Fused) chooseThreads(limits Limits) {
+	least, most := math.MaxInt, kernels.NetworkThreads
+	if !hasByteProducts(s.arch) {
+		most = kernels.NetworkOldThreads
+	}
+	for threads := kernels.NetworkOldThreads; threads <= most; threads += Lanes {
+		rounds := 0
+		for _, c := range s.Net.Conv[:len(s.Convs)] {
+			w := 2 // pixels of a tile, which has two rows
+			if c.Kind == kernels.NetworkBytes3 || c.Kind == kernels.NetworkBytes5 {
+				w = 4
+			}
+			tiles := num.CeilDiv(int(c.G.ConvH), 2) * num.CeilDiv(int(c.G.ConvW), w) * num.CeilDiv(int(c.G.OutC), Lanes)
+			rounds += num.CeilDiv(tiles, limits.Processors*threads/Lanes)
+		}
+		if rounds < least {
+			least, s.Threads = rounds, threads
+		}
+	}
 }
 
 // listUses tells when the launch uses which tensors: from one barrier of the grid to
@@ -150,6 +175,9 @@ func (s *Fused) addConv(c gpu.Step, op *bcnn.ConvStep) bool {
 func (s *Fused) addBytes(a *FusedConv, w gpu.Conv, op *bcnn.ConvStep, zero int64) {
 	var sums []int32
 	a.Weights, sums = w.Bytes(op.Bits)
+	if hasByteProducts(s.arch) {
+		a.Weights = gpu.Fragments(a.Weights, w.Taps*num.CeilDiv(w.In, 4))
+	}
 	for o, sum := range sums {
 		a.Thresholds[o] = saturate(int64(a.Thresholds[o]) + zero*int64(sum))
 	}

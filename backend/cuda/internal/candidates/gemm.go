@@ -38,6 +38,9 @@ var (
 		newGemmTile(128, 256, 2, 4, 3), newGemmTile(128, 128, 2, 2, 3), newGemmTile(64, 64, 2, 2, 3),
 		newGemmTile(64, 32, 2, 1, 3), newGemmTile(16, 32, 1, 1, 4),
 	}}
+	gemmBytes = gemmForm{"imma", true, []gemmTile{
+		newGemmTile(128, 128, 2, 2, 3), newGemmTile(64, 64, 2, 2, 3), newGemmTile(64, 32, 2, 1, 3), newGemmTile(16, 32, 1, 1, 4),
+	}}
 	gemmXor = gemmForm{"xor", false, []gemmTile{
 		newGemmTile(128, 128, 2, 2, 2), newGemmTile(64, 64, 2, 2, 2), newGemmTile(64, 32, 2, 1, 2), newGemmTile(16, 32, 1, 1, 2),
 	}}
@@ -47,9 +50,12 @@ var (
 	}}
 )
 
-// gemmForms are the forms that the PTX for an architecture has.
-func gemmForms(arch int) []gemmForm {
+// gemmForms are the forms that the PTX for an architecture has and that a device of a
+// capability executes well: tensor cores from 10.0 on multiply no bits.
+func gemmForms(arch, capability int) []gemmForm {
 	switch {
+	case arch >= 90 && capability >= 100:
+		return []gemmForm{gemmBytes, gemmLargePopc}
 	case arch >= 80:
 		return []gemmForm{gemmAnd, gemmLargePopc}
 	case arch >= 75:
@@ -115,7 +121,7 @@ func (c *planner) gemm(op *bcnn.ConvStep) []Candidate {
 		scale, shift, slope = gpu.PadTo(scale, stride, 1), gpu.PadTo(shift, stride, 0), gpu.PadTo(slope, stride, 0)
 	}
 	var all []Candidate
-	for _, form := range gemmForms(c.arch) {
+	for _, form := range gemmForms(c.arch, c.limits.Capability) {
 		base := make([]int32, stride)
 		thresholds := w.ThresholdsI32(stride)
 		for o := range op.Out {

@@ -17,6 +17,9 @@ type Limits struct {
 	Buffer     int64 // bytes of one buffer
 	// LocalMemory says that local memory is not just global memory.
 	LocalMemory bool
+	// GPU says that loads are to be few and private arrays in registers; compilers for
+	// processors make vectors of scalar loops that are faster than what is written as such.
+	GPU bool
 }
 
 // Spec says how a kernel is to be launched.
@@ -24,7 +27,9 @@ type Spec struct {
 	gpu.Kernel
 	Form  Form
 	Items int // work-items for an image, rounded up to whole work-groups
-	Local int // size of a work-group; 0 for any
+	// Blocks is how often all of them are launched, in a third dimension; 0 means 1.
+	Blocks int
+	Local  int // size of a work-group; 0 for any
 }
 
 // Local is an argument: bytes of local memory.
@@ -69,11 +74,22 @@ func Of(step gpu.Step, op bcnn.StepOp, limits Limits, forced string) ([]Candidat
 	if patches != nil && forced == gpu.Patches {
 		return []Candidate{{gpu.Patches, patches}}, nil
 	}
+	var vectors []Spec
+	if conv, ok := op.(*bcnn.ConvStep); ok && !conv.Dense && c.In.DType == bcnn.Bits && !gpu.HasPlanes(conv) &&
+		(forced == gpu.Vectors || forced == "" && c.limits.GPU) {
+		vectors = c.convVectors(conv)
+	}
+	if vectors != nil && forced == gpu.Vectors {
+		return []Candidate{{gpu.Vectors, vectors}}, nil
+	}
 	direct, err := c.direct(op)
 	if err != nil {
 		return nil, err
 	}
 	all := []Candidate{{gpu.Direct, direct}}
+	if vectors != nil {
+		all = append(all, Candidate{gpu.Vectors, vectors})
+	}
 	if patches != nil {
 		all = append(all, Candidate{gpu.Patches, patches})
 	}

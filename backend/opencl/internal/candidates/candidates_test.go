@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	local  = Limits{Group: 256, LocalBytes: 32 << 10, Buffer: 1 << 30, LocalMemory: true}
+	local  = Limits{Group: 256, LocalBytes: 32 << 10, Buffer: 1 << 30, LocalMemory: true, GPU: true}
 	little = Limits{Group: 16, LocalBytes: 512, Buffer: 1 << 30, LocalMemory: true}
 	shared = Limits{Group: 4096, LocalBytes: 1 << 20, Buffer: 1 << 40}
 )
@@ -65,10 +65,10 @@ func TestEveryStep(t *testing.T) {
 		}
 		net := c.Network()
 		for _, limits := range []Limits{local, little, shared} {
-			for _, forced := range []string{"", gpu.Patches, gpu.Direct} {
+			for _, forced := range []string{"", gpu.Patches, gpu.Direct, gpu.Vectors} {
 				for _, candidates := range of(t, net, c.Batch, limits, forced) {
 					require.NotEmpty(t, candidates, c.Name)
-					require.True(t, forced == gpu.Patches || candidates[0].Variant == gpu.Direct, c.Name)
+					require.True(t, forced == gpu.Patches || forced == gpu.Vectors || candidates[0].Variant == gpu.Direct, c.Name)
 					require.True(t, forced == "" || len(candidates) == 1, c.Name)
 					for _, candidate := range candidates {
 						for _, s := range candidate.Specs {
@@ -108,16 +108,18 @@ func TestOf(t *testing.T) {
 	net, err := vehiclenet.Topology("rgb", 6, 1)
 	require.NoError(t, err)
 	const directConv, patches = "direct: conv_bits", "patches: pack_patches xor_gemm finish"
+	const vectors = "vectors: conv_bits_vectors"
 	const directDense, reduce = "direct: dense_segments finish", "patches: dense_reduce finish"
 	for _, c := range []struct {
 		limits Limits
 		forced string
 		want   []string // of the binarisation, a convolution and a dense layer
 	}{
-		{local, "", []string{"direct: binarize", directConv + ", " + patches, directDense + ", " + reduce}},
+		{local, "", []string{"direct: binarize", directConv + ", " + vectors + ", " + patches, directDense + ", " + reduce}},
 		{local, gpu.Patches, []string{"direct: binarize", patches, reduce}},
 		{local, gpu.Direct, []string{"direct: binarize", directConv, directDense}},
 		{shared, "", []string{"direct: binarize", directConv, directDense}},
+		{shared, gpu.Vectors, []string{"direct: binarize", vectors, directDense}},
 		{shared, gpu.Patches, []string{"direct: binarize", patches, reduce}},
 		{little, gpu.Patches, []string{"direct: binarize", patches, directDense}}, // no group of 64
 		{Limits{Group: 8, LocalBytes: 512, Buffer: 1 << 30}, gpu.Patches, []string{"direct: binarize", directConv, directDense}},
@@ -135,7 +137,7 @@ func TestOptions(t *testing.T) {
 	s.G.InH, s.G.SegmentWords = 5, 9
 	specialised, general := s.Options(true), s.Options(false)
 	for _, options := range []string{specialised, general} {
-		require.True(t, strings.HasPrefix(options, "-DLANES=4 -DTO_BITS=0 -DMIXED=0 -DBYTES=1 -DSOURCE=2 -DGEMM_TILE=1 "), options)
+		require.True(t, strings.HasPrefix(options, "-DLANES=4 -DTO_BITS=0 -DMIXED=0 -DBYTES=1 -DPOOLED=0 -DSOURCE=2 -DGEMM_TILE=1 "), options)
 		for _, name := range gpu.Names() {
 			require.Equal(t, 1, strings.Count(options, " -D"+name+"="), name)
 		}

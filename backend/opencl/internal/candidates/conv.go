@@ -35,6 +35,29 @@ func (c *planner) convBits(op *bcnn.ConvStep) []Spec {
 	return []Spec{s}
 }
 
+// convVectors is a convolution of 8 output channels and 4 pixels at a time; nil where
+// groups do not fill such blocks, and for pooling windows other than 2×2.
+func (c *planner) convVectors(op *bcnn.ConvStep) []Spec {
+	const lanes, pixels = 8, 4
+	w := c.Conv(op, lanes)
+	pooled := w.G.PoolH*w.G.PoolW != 1
+	if w.MixedLanes || pooled && (w.G.PoolH != 2 || w.G.PoolW != 2) {
+		return nil
+	}
+	toBits := c.Out.DType == bcnn.Bits
+	if toBits { // a byte each, those of padding, too
+		w.G.Blocks *= 32 / lanes
+	}
+	form := Form{Lanes: lanes, Bits: toBits, Pooled: pooled}
+	s := Spec{Form: form, Items: c.Out.Shape.Pixels(), Blocks: int(w.G.Blocks)}
+	if !pooled {
+		s.Items = c.Out.Shape.H * num.CeilDiv(c.Out.Shape.W, pixels)
+	}
+	args := append([]any{c.X, c.Y, w.Bits(op.Bits, 1)}, w.Epilogue()...)
+	s.Kernel = gpu.Kernel{File: "conv_bits_vectors", Name: "conv_bits_vectors", G: w.G, Args: args}
+	return []Spec{s}
+}
+
 func (c *planner) convValues(op *bcnn.ConvStep) []Spec {
 	s, w := c.conv(op)
 	s.File, s.Name = "conv_values", "conv_values"

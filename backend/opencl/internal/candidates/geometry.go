@@ -13,6 +13,7 @@ type Form struct {
 	Bits     bool // the output is bits
 	Mixed    bool // the lanes of a work-item belong to different groups
 	Bytes    bool // the input is bytes
+	Pooled   bool // a work-item of variant vectors has the pixels of a pooling window
 	Source   int  // of affine: 1 bytes, 2 bits, 3 floats
 	GemmTile int
 }
@@ -24,8 +25,8 @@ func (f Form) options() string {
 		}
 		return 0
 	}
-	return fmt.Sprintf("-DLANES=%d -DTO_BITS=%d -DMIXED=%d -DBYTES=%d -DSOURCE=%d -DGEMM_TILE=%d",
-		max(f.Lanes, 1), flag(f.Bits), flag(f.Mixed), flag(f.Bytes), f.Source, max(f.GemmTile, 1))
+	return fmt.Sprintf("-DLANES=%d -DTO_BITS=%d -DMIXED=%d -DBYTES=%d -DPOOLED=%d -DSOURCE=%d -DGEMM_TILE=%d",
+		max(f.Lanes, 1), flag(f.Bits), flag(f.Mixed), flag(f.Bytes), flag(f.Pooled), f.Source, max(f.GemmTile, 1))
 }
 
 // Options define the names of the form and of the geometry for the compiler: the

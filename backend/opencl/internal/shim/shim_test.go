@@ -81,9 +81,9 @@ func TestErrorsHaveNames(t *testing.T) {
 }
 
 func TestSizes(t *testing.T) {
-	s := MakeSizes(65, 64, 3)
-	require.Equal(t, Sizes{128, 3, 64, 1}, s)
+	s := MakeSizes(65, 64, 3, 7)
+	require.Equal(t, Sizes{128, 3, 7, 64, 1, 1}, s)
 	s.SetImages(5)
-	require.Equal(t, Sizes{128, 5, 64, 1}, s)
+	require.Equal(t, Sizes{128, 5, 7, 64, 1, 1}, s)
 	require.Equal(t, 64, s.Local())
 }
