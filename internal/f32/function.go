@@ -59,6 +59,14 @@ func Named(name string) *Function {
 	return nil
 }
 
+// TabulateAll makes the tables of all functions, each of which is else made when it is
+// first asked for: for tests that count what something allocates.
+func TabulateAll() {
+	for _, f := range functions {
+		f()
+	}
+}
+
 // place packs the first row of the numbers of a sign and exponent, and how far their
 // mantissas are shifted so that the row among these remains.
 func place(first, shift int) uint32 { return uint32(first<<5 | shift) }

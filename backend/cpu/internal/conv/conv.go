@@ -95,7 +95,7 @@ type sumsConv struct {
 	chunk        int  // pixels at a time
 	long         bool // a row takes longer than a tile should
 	next         tiles.Next
-	half         int  // where the sums of planes before are kept
+	half         int // where the sums of planes before are kept
 }
 
 // Compile compiles an operation that has passed the check of the plan.
