@@ -11,6 +11,13 @@ enum { CHANNELS = 4 };
 
 typedef float quad __attribute__((vector_size(16)));
 
+#if defined(__clang__) || __GNUC__ >= 12
+#define SHUFFLE(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#else
+typedef int32_t places __attribute__((vector_size(16)));
+#define SHUFFLE(a, b, i, j, k, l) __builtin_shuffle(a, b, (places){i, j, k, l})
+#endif
+
 // Blocks of pixels by 4 channels. Channels are often a power of two apart, so that those
 // of a pixel fall on the same lines of the cache: whole lines are taken, and some in a row
 // where all channels of the pixels still fit in the cache of first level.
@@ -23,12 +30,12 @@ static size_t block(size_t channels) {
 #define STORE(p, q) ({ quad q_ = (q); memcpy((p), &q_, sizeof q_); })
 #define TRANSPOSE(a, b, c, d) \
 	do { \
-		quad t0 = __builtin_shufflevector(a, b, 0, 4, 1, 5), t1 = __builtin_shufflevector(a, b, 2, 6, 3, 7); \
-		quad t2 = __builtin_shufflevector(c, d, 0, 4, 1, 5), t3 = __builtin_shufflevector(c, d, 2, 6, 3, 7); \
-		a = __builtin_shufflevector(t0, t2, 0, 1, 4, 5); \
-		b = __builtin_shufflevector(t0, t2, 2, 3, 6, 7); \
-		c = __builtin_shufflevector(t1, t3, 0, 1, 4, 5); \
-		d = __builtin_shufflevector(t1, t3, 2, 3, 6, 7); \
+		quad t0 = SHUFFLE(a, b, 0, 4, 1, 5), t1 = SHUFFLE(a, b, 2, 6, 3, 7); \
+		quad t2 = SHUFFLE(c, d, 0, 4, 1, 5), t3 = SHUFFLE(c, d, 2, 6, 3, 7); \
+		a = SHUFFLE(t0, t2, 0, 1, 4, 5); \
+		b = SHUFFLE(t0, t2, 2, 3, 6, 7); \
+		c = SHUFFLE(t1, t3, 0, 1, 4, 5); \
+		d = SHUFFLE(t1, t3, 2, 3, 6, 7); \
 	} while (0)
 
 static void floats_to_nhwc(float *to, const float *from, size_t pixels, size_t channels) {
