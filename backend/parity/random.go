@@ -55,6 +55,9 @@ func randomNetwork(b *builder) *bcnn.Network {
 			b.add(bcnn.TopK{K: 1 + b.rng.IntN(b.shape().C), Values: b.rng.IntN(2) == 0})
 		}
 	}
+	if len(b.net.Layers) == 0 { // none of the blocks fitted
+		b.add(bcnn.ReLU{})
+	}
 	if b.rng.IntN(4) == 0 {
 		b.add(bcnn.Softmax{})
 	}

@@ -274,7 +274,7 @@ func (g *grower) instruction(kind int, twice bool, constant, vector, value strin
 		case 5, 6:
 			g.value = g.add("Sign", value)
 		case 7:
-			g.value = g.add("Mish", value)
+			g.value = g.add("Softsign", value)
 		}
 	}
 }
