@@ -1,6 +1,6 @@
 // Convolutions of packed activations with packed weights, as conv_bits.cl: a
 // work-item computes 8 output channels of 4 pixels, which are neighbours in a row or
-// those of a pooling window (POOLED). For 32 products it loads two vectors of four
+// those of a pooling window (POOLED). For 32 products it loads a vector of eight
 // weights and four words of input, where conv_bits.cl loads a weight for each; the 32
 // sums are vectors, which no compiler keeps in memory. A work-group has one block of
 // channels, so that its weights are the same for all work-items.
@@ -78,7 +78,7 @@ __kernel void conv_bits_vectors(__global const uint *restrict in, __global RESUL
 			for (int kx = 0; kx < KW; kx++) {
 				const int iy = y * STRIDE_H - PAD_T + ky * DILATION_H, ix = x * STRIDE_W - PAD_L + kx * DILATION_W;
 				for (int k = 0; k < WORDS; k++, w += 8) {
-					const uint8 v = (uint8)(vload4(0, w), vload4(1, w));
+					const uint8 v = vload8(0, w);
 					sum0 += as_int8(popcount(v ^ WORD(0)));
 					sum1 += as_int8(popcount(v ^ WORD(1)));
 					sum2 += as_int8(popcount(v ^ WORD(2)));
