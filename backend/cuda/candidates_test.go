@@ -70,11 +70,27 @@ func candidatesOf(d *device, c parity.Case, variant string) ([][]candidates.Cand
 }
 
 // forced is a case whose steps are to take the candidate of a number, or their last, of a
-// variant.
+// variant, of those for a compute capability.
 type forced struct {
 	parity.Case
-	pick    int
-	variant string
+	pick       int
+	variant    string
+	capability int
+}
+
+// capabilities are those that differ in the kernels that they take of the device's PTX.
+func capabilities(d *device) []int {
+	if d.arch >= 90 {
+		return []int{90, 100}
+	}
+	return []int{d.limits.Capability}
+}
+
+// as has the device take another compute capability until the end is called.
+func (d *device) as(capability int) (end func()) {
+	before := d.limits.Capability
+	d.limits.Capability = capability
+	return func() { d.limits.Capability = before }
 }
 
 // everyKernel lists cases that together launch every kernel that steps may be given.
@@ -83,6 +99,24 @@ func everyKernel(d *device) ([]forced, error) {
 	if err != nil {
 		return nil, err
 	}
+	var all []forced
+	for _, capability := range capabilities(d) {
+		cases, err := kernelsOf(d, capability, left)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, cases...)
+	}
+	if len(left) > 0 {
+		return nil, fmt.Errorf("kernels for sm_%d that no case of the table launches: %s", d.arch, strings.Join(slices.Sorted(maps.Keys(left)), ", "))
+	}
+	return all, nil
+}
+
+// kernelsOf lists cases that launch the kernels that are left, as far as a compute
+// capability takes them, and removes these.
+func kernelsOf(d *device, capability int, left map[string]bool) ([]forced, error) {
+	defer d.as(capability)()
 	var all []forced
 	for _, c := range parity.Cases() {
 		for _, variant := range []string{"", gpu.Patches} {
@@ -98,15 +132,15 @@ func everyKernel(d *device) ([]forced, error) {
 					}
 				}
 				if len(left) < before {
-					all = append(all, forced{c, pick, variant})
+					all = append(all, forced{c, pick, variant, capability})
 				}
 			}
 		}
 		if len(left) == 0 {
-			return all, nil
+			break
 		}
 	}
-	return nil, fmt.Errorf("kernels for sm_%d that no case of the table launches: %s", d.arch, strings.Join(slices.Sorted(maps.Keys(left)), ", "))
+	return all, nil
 }
 
 // check runs the case on the device.
@@ -114,6 +148,7 @@ func (f forced) check(ctx context.Context, d *device) error {
 	before := d.pick
 	d.pick = f.pick
 	defer func() { d.pick = before }()
+	defer d.as(f.capability)()
 	failures, err := parity.Check(ctx, backend.NewDevice(d), backend.Options{Kernels: f.variant}, []parity.Case{f.Case}, nil)
 	if err == nil && len(failures) > 0 {
 		err = fmt.Errorf("candidate %d: %w", f.pick, failures[0])
