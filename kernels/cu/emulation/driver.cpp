@@ -188,7 +188,8 @@ Result put(Stream *s, Operation op)
 Result copy_in(uint64_t to, const void *from, size_t n)
 {
 	memcpy(reinterpret_cast<void *>(to), from, n);
-	races::written(to, n);
+	// Bytes are read as whole words, so what is behind the last of them may be read, too.
+	races::written(to, ((to + n + 3) & ~3ull) - to);
 	return success;
 }
 
