@@ -11,6 +11,13 @@ import (
 	"github.com/bitcnn/bitcnn/internal/host"
 )
 
+// Check returns the error of Compile for options that a device of which info is
+// known cannot honour.
+func (o Options) Check(info Info) error {
+	_, err := o.config(info)
+	return err
+}
+
 // config returns what the driver of a device gets: the options that it can honour,
 // with their defaults in place.
 func (o Options) config(info Info) (driver.Config, error) {

@@ -147,7 +147,7 @@ func openNamed(name string) (*Device, error) {
 			return nil, err
 		}
 		if index >= len(devices) {
-			return nil, fmt.Errorf("%w: backend %s has %d devices; there is %s", ErrUnavailable, backendName, len(devices), inventory())
+			return nil, fmt.Errorf("%w: backend %s has no device %d; there is %s", ErrUnavailable, backendName, index, inventory())
 		}
 		return devices[index], nil
 	}

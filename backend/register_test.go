@@ -146,7 +146,7 @@ func TestOpenByName(t *testing.T) {
 		require.Equal(t, want, d.Info().ID)
 	}
 	for name, want := range map[string]string{
-		"cpu:1":    "backend cpu has 1 devices",
+		"cpu:1":    "backend cpu has no device 1",
 		"cuda:2":   "cuda:1 (a emulated)",
 		"opencl":   "libOpenCL is missing",
 		"opencl:0": "libOpenCL is missing",

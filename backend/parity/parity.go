@@ -110,10 +110,13 @@ func (f Failure) Unwrap() error { return f.Err }
 // Failure per case. Of opts, Threads, ISA, Kernels and Limits count; the suite sets
 // the rest. Whole networks run with every variant of kernels that the device has,
 // unless opts forces one. progress, if not nil, is called after every case. The error is that
-// of ctx, or wraps ErrMemory.
+// of ctx, wraps ErrMemory, or is that of options which the device cannot honour.
 func Check(ctx context.Context, dev *backend.Device, opts backend.Options, cases []Case, progress func(done, total int)) ([]Failure, error) {
 	if dev == nil {
 		return nil, errors.New("no device")
+	}
+	if err := opts.Check(dev.Info()); err != nil {
+		return nil, fmt.Errorf("%s: %w", dev.Info().ID, err)
 	}
 	var failures []Failure
 	for i, c := range cases {

@@ -248,6 +248,9 @@ func TestReferenceNeedsMemory(t *testing.T) {
 	require.Empty(t, failures)
 	_, err = Check(t.Context(), nil, backend.Options{}, cases, nil)
 	require.ErrorContains(t, err, "no device")
+	failures, err = Check(t.Context(), fake{}.device(), backend.Options{ISA: "none"}, cases, nil)
+	require.Empty(t, failures)
+	require.EqualError(t, err, `fake: instruction set "none": the device offers no choice`)
 	_, err = memory(nil, 1)
 	require.ErrorContains(t, err, "no plan")
 }
