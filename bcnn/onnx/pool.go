@@ -147,8 +147,7 @@ func (im *importer) minimum(n *pb.Node, v *build.Value, win bcnn.Window) (*build
 }
 
 // reduceValue imports ReduceMean, ReduceSum, ReduceMax and ReduceMin over heights and
-// widths: of images, or of the windows that a Reshape has made of them. A mean and a sum
-// may be over channels, too.
+// widths: of images, or of the windows that a Reshape has made of them; or over channels.
 func (im *importer) reduceValue(n *pb.Node, v *build.Value) (build.Operand, error) {
 	over := map[string]func(*pb.Node, *build.Value, bcnn.Window) (*build.Value, error){
 		"ReduceMax": im.maximum, "ReduceMin": im.minimum, "ReduceSum": im.sum,
@@ -178,15 +177,17 @@ func (im *importer) reduceValue(n *pb.Node, v *build.Value) (build.Operand, erro
 		return build.Operand{}, errors.New("without axes it would join the batch")
 	}
 	slices.Sort(axes)
-	linear := n.OpType == "ReduceMean" || n.OpType == "ReduceSum"
-	if d := v.View[axes[0]]; len(axes) == 1 && linear && len(d) > 0 && view.Only(d, view.C) && view.Product(d) == v.Shape.C {
+	if d := v.View[axes[0]]; len(axes) == 1 && len(d) > 0 && view.Only(d, view.C) && view.Product(d) == v.Shape.C {
+		if n.OpType == "ReduceMax" || n.OpType == "ReduceMin" {
+			return im.extreme(n, v, axes[0], keep != 0)
+		}
 		return im.overChannels(n, v, axes[0], keep != 0)
 	}
 	size := map[view.Axis]int{view.H: 1, view.W: 1}
 	for _, a := range axes {
 		for _, atom := range v.View[a] {
 			if size[atom.Axis] == 0 {
-				return build.Operand{}, fmt.Errorf("%s over dimension %d, which is not a height, a width or, alone, the channels of a mean or a sum, is not supported", n.OpType, a)
+				return build.Operand{}, fmt.Errorf("%s over dimension %d, which is not a height, a width or, alone, the channels, is not supported", n.OpType, a)
 			}
 			size[atom.Axis] *= atom.Size
 		}
@@ -216,6 +217,26 @@ func (im *importer) reduceValue(n *pb.Node, v *build.Value) (build.Operand, erro
 	y.View = out
 	if keep == 0 {
 		y.View = edit(out, axes, false, nil)
+	}
+	return build.Operand{Value: y}, nil
+}
+
+// extreme is the largest or the smallest value of the channels.
+func (im *importer) extreme(n *pb.Node, v *build.Value, axis int, keep bool) (build.Operand, error) {
+	negate := bcnn.Affine{Scale: []float32{-1}}
+	smallest := n.OpType == "ReduceMin"
+	if smallest {
+		v = im.build.Emit(n, "/negative", negate, v.Shape, v)
+	}
+	y, err := im.build.TopK(n, "", v, axis, bcnn.TopK{K: 1, Values: true})
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if smallest {
+		y = im.build.Emit(n, "/minimum", negate, y.Shape, y)
+	}
+	if !keep {
+		y.View = edit(y.View, []int{axis}, false, nil)
 	}
 	return build.Operand{Value: y}, nil
 }
