@@ -43,6 +43,9 @@ func TestChoices(t *testing.T) {
 		{"2/(1 + exp(−x))", []testNode{op("Neg", "x", "a"), op("Exp", "a", "b"), op("Add", "b one", "c"), op("Div", "two c", "y")}, map[string]int{"sigmoid": 1}},
 		{"largest of the channels", []testNode{op("ReduceMax", "x", "y", "axes", []int{1})}, map[string]int{"topk": 1}},
 		{"smallest of the channels", []testNode{op("ReduceMin", "x", "y", "axes", []int{1})}, map[string]int{"topk": 1}},
+		{"mean of an image and its channels", []testNode{op("ReduceMean", "x", "y", "axes", []int{1, 2, 3}, "keepdims", 1)}, map[string]int{"avgpool": 1, "conv2d": 2}},
+		{"smallest of an image and its channels", []testNode{op("ReduceMin", "x", "y", "axes", []int{1, 2, 3}, "keepdims", 0)}, map[string]int{"maxpool": 1, "topk": 1}},
+		{"sum of rows and channels", []testNode{op("ReduceSum", "x", "y", "axes", []int{1, 2})}, map[string]int{"conv2d": 3}},
 		{"softmax of pixels", []testNode{op("Softmax", "x", "y", "axis", 1)}, map[string]int{"softmax": 1, "flatten": 0}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
