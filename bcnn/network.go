@@ -313,8 +313,9 @@ type Channels struct {
 // Flatten makes a vector of all values, in NHWC order.
 type Flatten struct{}
 
-// Softmax may only stand at the end, as an output. Executables return the logits before it;
-// the function Probabilities computes it on the host in float64.
+// Softmax is that of the channels of each pixel. It may only stand at the end, as an output.
+// Executables return the logits before it; the function Probabilities computes it on the
+// host in float64.
 type Softmax struct {
 	// Log asks for the logarithms of the probabilities: see LogProbabilities.
 	Log bool

@@ -582,6 +582,49 @@ class Constants(nn.Module):
         return self.fc(self.conv2(self.sign(y - 0.1)).pow(2).mean((2, 3)))
 
 
+class TwoValues(nn.Module):
+    """AdaBin's activations: two values around any middle."""
+
+    def forward(self, x):
+        return torch.sign(torch.clamp((x - 0.05) / 0.8, -1, 1)) * 0.8 + 0.05
+
+
+class TwoSlopes(nn.Module):
+    """PokeBNN's DPReLU: slopes of their own above and below a threshold per channel."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.at, self.by = nn.Parameter(torch.randn(1, channels, 1, 1)), nn.Parameter(torch.randn(1, channels, 1, 1))
+        self.up, self.down = nn.Parameter(torch.rand(1, channels, 1, 1)), nn.Parameter(torch.rand(1, channels, 1, 1))
+
+    def forward(self, x):
+        x = x - self.at
+        return torch.where(x > 0, self.up * x, self.down * x) - self.by
+
+
+class Pact(nn.Module):
+    """A clip of absolute values, and its 16 levels."""
+
+    def forward(self, x):
+        y = 0.5 * (x.abs() - (x - 3.7).abs() + 3.7)
+        return torch.round(y * (15 / 3.7)) / (15 / 3.7)
+
+
+class Attention(nn.Module):
+    """CBAM's gate of pixels, and a gate by the mean of an image."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.sign, self.conv = stem(), Where(), Conv(6, 6, padding=1)
+        self.gate, self.fc = nn.Conv2d(2, 1, 3, padding=1, bias=False), nn.Linear(6, 5)
+
+    def forward(self, x):
+        x = self.stem(x)
+        x = self.conv(self.sign(x)) * x.abs().mean((1, 2, 3), keepdim=True)
+        x = x * torch.sigmoid(self.gate(torch.cat([x.mean(1, keepdim=True), x.max(1, keepdim=True)[0]], 1)))
+        return self.fc((x / (1 + torch.exp(-x))).mean((2, 3)))
+
+
 CASES = {  # name: network, image size, metadata
     "where": (lambda: net(Where(), Conv(6, 4, padding=1)), 8, {"binary": 1}),
     "sign_detach": (lambda: net(Detached(), Conv(6, 4)), 8, {"binary": 1, "ternary": 1, "products": "2", "zero": "plus"}),
@@ -637,6 +680,10 @@ CASES = {  # name: network, image size, metadata
     "broadcast": (Broadcast, 8, {"binary": 2}),
     "constants": (Constants, 8, {"binary": 2}),
     "partial_pool": (PartialPool, 9, {"binary": 1}),
+    "two_values": (lambda: net(TwoValues(), Conv(6, 4, weights=alpha_mean)), 8, {"binary": 1, "ternary": 1, "products": "2"}),
+    "two_slopes": (lambda: net(Where(), Conv(6, 4, padding=1), [TwoSlopes(6)]), 8, {"binary": 1}),
+    "pact_w1a4": (lambda: net(Pact(), Conv(6, 4, weights=alpha_mean, padding=1)), 8, {"binary": 1, "products": "4"}),
+    "attention": (Attention, 8, {"binary": 1}),
 }
 
 # What the newer exporter folds in float32: (±α − c) + c is ±α up to rounding.

@@ -94,12 +94,15 @@ func (im *importer) softmax(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	if view.Product(v.View[axis]) != v.Shape.Values() {
-		return build.Operand{}, fmt.Errorf("it runs over %d of %d values: only the softmax of a vector is supported",
-			view.Product(v.View[axis]), v.Shape.Values())
+	op := bcnn.Softmax{Log: n.OpType == "LogSoftmax"}
+	d := v.View[axis]
+	if view.Product(d) == v.Shape.Values() {
+		if v, err = im.build.Vector(v, n); err != nil {
+			return build.Operand{}, err
+		}
+	} else if !view.Only(d, view.C) || view.Product(d) != v.Shape.C {
+		return build.Operand{}, fmt.Errorf("it runs over %d of %d values: only the softmax of a vector or of all channels is supported",
+			view.Product(d), v.Shape.Values())
 	}
-	if v, err = im.build.Vector(v, n); err != nil {
-		return build.Operand{}, err
-	}
-	return build.Operand{Value: im.build.Emit(n, "", bcnn.Softmax{Log: n.OpType == "LogSoftmax"}, v.Shape, v)}, nil
+	return im.emit(n, "", op, v), nil
 }

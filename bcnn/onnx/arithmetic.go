@@ -91,7 +91,17 @@ func (im *importer) ofValues(n *pb.Node, op string, a, b *build.Value) (build.Op
 		}
 		v, err := im.build.Mul(n, a, b)
 		return build.Operand{Value: v}, err
-	case "Add", "Sub":
+	case "Sub":
+		if r, ok, err := im.clipped(n, a, b); ok || err != nil {
+			return r, err
+		}
+	case "Div":
+		if x, ok := im.sigmoidOf(n, b); ok {
+			gate := im.emit(n, "/sigmoid", bcnn.Function{Name: bcnn.Sigmoid}, x)
+			return im.ofValues(n, "Mul", a, gate.Value)
+		}
+		return build.Operand{}, errors.New("a quotient of two computed tensors is supported where it is x/(1 + exp(−y)): a network has no layer for it")
+	case "Add":
 	default:
 		return build.Operand{}, errors.New("of two computed tensors only the sum, difference or product is supported")
 	}
@@ -140,6 +150,12 @@ func (im *importer) withConstant(n *pb.Node, op string, v *build.Value, t *eval.
 	v, err := im.build.Settle(v)
 	if err != nil {
 		return build.Operand{}, err
+	}
+	if op == "Div" && swapped {
+		if x, ok := im.sigmoidOf(n, v); ok {
+			r := im.emit(n, "/sigmoid", bcnn.Function{Name: bcnn.Sigmoid}, x)
+			return im.withConstant(n, "Mul", r.Value, t, true)
+		}
 	}
 	if op == "Pow" && !swapped {
 		return im.power(n, v, t)

@@ -27,25 +27,17 @@ func (im *importer) compare(n *pb.Node) (build.Operand, error) {
 		g := f
 		f = func(x, y float64) float64 { return g(y, x) }
 	}
-	if v == nil || t == nil || n.OpType == "And" || n.OpType == "Or" || n.OpType == "Xor" {
-		return build.Operand{}, errors.New("two computed tensors cannot be compared")
+	if n.OpType == "And" || n.OpType == "Or" || n.OpType == "Xor" {
+		return build.Operand{}, errors.New("comparisons of two computed tensors cannot be joined")
+	}
+	if v == nil || t == nil { // the difference of two float32 values is 0 only where they are equal
+		r, err := im.operate(n, "Sub", operands[0], operands[1])
+		if err != nil {
+			return build.Operand{}, err
+		}
+		v, t, f = r.Value, eval.Scalar(pb.Float, 0), eval.BinaryOps[n.OpType]
 	}
 	return im.build.Threshold(n, v, t, eval.Scalar(pb.Bool, f(-1, 0)), eval.Scalar(pb.Bool, f(0, 0)), eval.Scalar(pb.Bool, f(1, 0)))
-}
-
-func (im *importer) whereNode(n *pb.Node) (build.Operand, error) {
-	operands, err := im.operands(n, 3)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	r, ok, err := im.build.Pointwise(n, operands, im.eval.Where)
-	if err == nil && !ok && im.linearSoftplus(operands) {
-		return operands[2], nil
-	}
-	if err == nil && !ok {
-		err = errors.New("only a choice between constants by a comparison with a constant is supported")
-	}
-	return r, err
 }
 
 // unaryNode imports Sign, Round, Not, Neg, Abs, Relu and others.

@@ -51,6 +51,23 @@ func TestFeatures(t *testing.T) {
 				w("w", 4, 3, 3, 3), f("bias", 4), w("v", 2, 4, 3, 3), ints("shape", -1, 24),
 				ints("pads", 0, 1, 1, 0, 0, 1, 1, 0), f("d1", 24, 5), f("d2", 5),
 			), output: "n"}, binary: 1},
+		{name: "sequence with channels last, padded", nhwc: true, model: testModel{
+			input: testInput{"x", pb.Float, []any{"batch", 9, 3}},
+			nodes: []testNode{
+				op("Unsqueeze", "x first", "a"), op("Transpose", "a", "b", perm(0, 3, 1, 2)...), op("Conv", "b u", "c"), op("Squeeze", "c second", "d"),
+				op("Transpose", "d", "e", perm(0, 2, 1)...), op("GreaterOrEqual", "e zero", "f"), op("Where", "f one minus", "g"), op("Pad", "g sides zero", "h"),
+				op("Unsqueeze", "h first", "i"), op("Transpose", "i", "j", perm(0, 3, 1, 2)...), op("Conv", "j v2", "k"), op("Squeeze", "k second", "y"),
+			},
+			inits: append(constants, f("u", 4, 3, 1, 2), w("v2", 5, 4, 1, 3), ints("first", 1), ints("second", 2), ints("sides", 0, 2, 0, 0, 0, 0)), output: "y"}, binary: 1},
+		{name: "output with channels last", nhwc: true, model: testModel{
+			input: testInput{"x", pb.Float, []any{"batch", 6, 5, 3}},
+			nodes: []testNode{op("Transpose", "x", "a", perm(0, 3, 1, 2)...), op("Conv", "a w", "b"), op("Softmax", "b", "c", "axis", 1), op("Transpose", "c", "y", perm(0, 2, 3, 1)...)},
+			inits: []testTensor{w("w", 4, 3, 3, 3)}, output: "y"}},
+		{name: "quantisation between transpositions", model: testModel{
+			input: image(3, 4, 5), rounds: true,
+			nodes: []testNode{op("Clip", "x zero two", "a"), op("Transpose", "a", "b", perm(0, 2, 3, 1)...), op("Round", "b", "c"), op("Mul", "c half", "d"),
+				op("Transpose", "d", "e", perm(0, 3, 1, 2)...), op("Conv", "e w", "y")},
+			inits: append(constants, w("w", 4, 3, 3, 3)), output: "y"}, binary: 1},
 		{name: "vector to NCHW", model: testModel{
 			input: testInput{"x", pb.Float, []any{"batch", 25}},
 			nodes: []testNode{op("Reshape", "x shape", "a"), op("Conv", "a w", "y")},

@@ -68,12 +68,14 @@ func TestFunctions(t *testing.T) {
 		{"softplus, linear from 20 on", []testNode{op("Greater", "x twenty", "a"), op("Softplus", "x", "s"), op("Where", "a x s", "y")}, functions{bcnn.Softplus}},
 		{"softplus of 2x, linear from 20 on", []testNode{op("Mul", "x two", "b"), op("Greater", "b twenty", "a"), op("Softplus", "b", "s"), op("Div", "s two", "c"),
 			op("Where", "a x c", "y")}, functions{bcnn.Softplus}},
+		{"softplus, linear from 10 on", []testNode{op("Greater", "x ten", "a"), op("Softplus", "x", "s"), op("Where", "a x s", "y")}, functions{bcnn.Softplus}},
+		{"softplus of another", []testNode{op("Greater", "x twenty", "a"), op("Neg", "x", "b"), op("Softplus", "b", "s"), op("Where", "a x s", "y")}, functions{bcnn.Softplus}},
 		{"squares", []testNode{op("Pow", "x two", "y")}, nil},
 		{"cubes", []testNode{op("Pow", "x three", "y")}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := testModel{input: image(3, 5, 4), output: "y", rounds: true, inits: []testTensor{randomTensor(r, "w", []int{4, 3, 2, 2}, -1, -0.5, 0.25, 1),
-				number("factor", 1.75), number("half", 0.5), number("one", 1), number("two", 2), number("three", 3), number("twenty", 20),
+				number("factor", 1.75), number("half", 0.5), number("one", 1), number("two", 2), number("three", 3), number("ten", 10), number("twenty", 20),
 				number("root", float64(float32(math.Sqrt2))), number("inverse", float64(float32(1/math.Sqrt2)))}}
 			m.nodes = append(m.nodes, op("Conv", "x w", "z"))
 			for _, n := range c.nodes {
@@ -97,11 +99,9 @@ func TestFunctionErrors(t *testing.T) {
 		nodes []testNode
 		want  string
 	}{
-		"form of GELU":        {[]testNode{op("Gelu", "x", "y", "approximate", "sine")}, `approximate is "sine", want none or tanh`},
-		"Celu of alpha 0":     {[]testNode{op("Celu", "x", "y", "alpha", 0.0)}, "alpha is 0"},
-		"softplus up to 10":   {[]testNode{op("Greater", "x ten", "a"), op("Softplus", "x", "s"), op("Where", "a x s", "y")}, "only a choice between constants"},
-		"softplus of another": {[]testNode{op("Greater", "x twenty", "a"), op("Neg", "x", "b"), op("Softplus", "b", "s"), op("Where", "a x s", "y")}, "only a choice between constants"},
-		"other powers":        {[]testNode{op("Pow", "x ten", "y")}, "one whole exponent from 1 to 4"},
+		"form of GELU":    {[]testNode{op("Gelu", "x", "y", "approximate", "sine")}, `approximate is "sine", want none or tanh`},
+		"Celu of alpha 0": {[]testNode{op("Celu", "x", "y", "alpha", 0.0)}, "alpha is 0"},
+		"other powers":    {[]testNode{op("Pow", "x ten", "y")}, "one whole exponent from 1 to 4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := testModel{input: image(3, 5, 4), output: "y", nodes: c.nodes, inits: []testTensor{number("ten", 10), number("twenty", 20)}}

@@ -73,7 +73,9 @@ func batchOf(r *rand.Rand, m testModel, in bcnn.Input, nhwc bool) (array, bcnn.T
 	case 2:
 		a.dims = []int{n, s.Values()}
 	case 3:
-		a.dims = []int{n, s.H, s.W}
+		if a.dims = []int{n, s.H, s.W}; nhwc { // a sequence
+			a.dims = []int{n, s.W, s.C}
+		}
 	}
 	return a, x
 }
@@ -110,8 +112,12 @@ func compare(t *testing.T, r *rand.Rand, m testModel, opts Options, nhwc bool) (
 		for i, v := range got.F32 {
 			out.v[i] = float64(v)
 		}
-		if len(want.dims) == 4 && size(want.dims[2:]...) > 1 {
+		source := net.Layers[len(net.Layers)-1].Source
+		require.NotNil(t, source)
+		if source.ChannelsFirst || s.C == 1 || s.Pixels() == 1 {
 			out = transpose(out, []int{0, 3, 1, 2})
+		}
+		if len(want.dims) == 4 {
 			require.Equal(t, want.dims, out.dims)
 		}
 		// −0 and 0 are the same number.
@@ -120,7 +126,7 @@ func compare(t *testing.T, r *rand.Rand, m testModel, opts Options, nhwc bool) (
 			want.v[i] += 0
 		}
 		m.requireSame(t, want.v, out.v, m.output)
-		require.Equal(t, &bcnn.Source{Name: m.output, Dims: want.dims[1:], ChannelsFirst: s.Pixels() > 1 && s.C > 1}, net.Layers[len(net.Layers)-1].Source)
+		require.Equal(t, &bcnn.Source{Name: m.output, Dims: want.dims[1:], ChannelsFirst: source.ChannelsFirst}, source)
 		compareSources(t, m, net, x, tensors)
 	}
 	return net, report

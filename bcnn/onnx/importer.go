@@ -249,14 +249,16 @@ func (im *importer) output(name string, r build.Operand, others []int) (layer in
 	if !view.IsBatch(v.View[0]) {
 		return v.Layer, errors.New("its first dimension is not the batch")
 	}
-	// Feature maps stay NHWC; anything else becomes a vector.
+	// Feature maps stay NHWC, however their dimensions are grouped; anything else becomes a
+	// vector.
 	if v.CheckImage() == nil {
 		if v, err = im.build.Ordered(v.Node, v); err != nil {
 			return r.Value.Layer, err
 		}
 	}
 	seen := v.View
-	if !seen.Equal(view.NCHW(v.Shape)) {
+	values := v.Shape.Values()
+	if len(seen) < 3 || !seen.InOrder(values, view.FlatStride(v.Shape)) && !seen.InOrder(values, view.PlanarStride(v.Shape)) {
 		if v, err = im.build.Vector(v, v.Node); err != nil {
 			return r.Value.Layer, err
 		}

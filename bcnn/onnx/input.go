@@ -114,6 +114,7 @@ func layoutsOf(e *eval.Evaluator, g *pb.Graph, in pb.ValueInfo, opts Options) ([
 		return bcnn.Shape{H: fixed(h, s.H), W: fixed(w, s.W), C: fixed(c, s.C)}
 	}
 	one := pb.Dim{Size: 1}
+	transposes := slices.ContainsFunc(g.Nodes, func(n *pb.Node) bool { return n.OpType == "Transpose" })
 	var layouts []layout
 	add := func(s bcnn.Shape, view func(bcnn.Shape) view.View) {
 		if s.H > 0 && s.W > 0 && s.C > 0 {
@@ -137,6 +138,11 @@ func layoutsOf(e *eval.Evaluator, g *pb.Graph, in pb.ValueInfo, opts Options) ([
 		if sequences(g) {
 			images()
 		}
+		if transposes { // TensorFlow's sequences have the channels last
+			add(of(one, rest[0], rest[1]), func(s bcnn.Shape) view.View {
+				return view.View{view.Batch, view.Whole(view.W, s.W), view.Whole(view.C, s.C)}
+			})
+		}
 	case 3:
 		// Images have one channel or three. Elsewhere a Transpose may tell that
 		// the file is NHWC.
@@ -146,7 +152,6 @@ func layoutsOf(e *eval.Evaluator, g *pb.Graph, in pb.ValueInfo, opts Options) ([
 			add(of(rest[0], rest[1], rest[2]), view.NHWC)
 		}
 		add(of(rest[1], rest[2], rest[0]), view.NCHW)
-		transposes := slices.ContainsFunc(g.Nodes, func(n *pb.Node) bool { return n.OpType == "Transpose" })
 		if transposes && !last {
 			add(of(rest[0], rest[1], rest[2]), view.NHWC)
 		}

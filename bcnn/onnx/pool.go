@@ -92,10 +92,13 @@ func (im *importer) ones(n int) (bcnn.Weights, error) {
 
 // overChannels is the sum or the mean over all channels, over which dimension dim runs:
 // a convolution with ones, for a mean divided by their number.
-func (im *importer) overChannels(n *pb.Node, v *build.Value, dim int, keep bool) (build.Operand, error) {
+func (im *importer) overChannels(n *pb.Node, v *build.Value, dim int) (*build.Value, error) {
+	if n.OpType == "ReduceMax" || n.OpType == "ReduceMin" {
+		return im.extreme(n, v, dim)
+	}
 	ones, err := im.ones(v.Shape.C)
 	if err != nil {
-		return build.Operand{}, err
+		return nil, err
 	}
 	mean := n.OpType == "ReduceMean"
 	suffix := ""
@@ -107,15 +110,33 @@ func (im *importer) overChannels(n *pb.Node, v *build.Value, dim int, keep bool)
 	if mean {
 		divided, err := im.quotient(y, []float32{float32(v.Shape.C)})
 		if err != nil {
-			return build.Operand{}, err
+			return nil, err
 		}
 		y = im.build.Emit(n, "", divided, shape, y)
 	}
 	y.View = slices.Clone(v.View)
-	if y.View[dim] = nil; !keep {
-		y.View = edit(y.View, []int{dim}, false, nil)
+	y.View[dim] = nil
+	return y, nil
+}
+
+// extreme is the largest or the smallest value of the channels, over which dimension dim
+// runs.
+func (im *importer) extreme(n *pb.Node, v *build.Value, dim int) (*build.Value, error) {
+	negate := bcnn.Affine{Scale: []float32{-1}}
+	smallest := n.OpType == "ReduceMin"
+	if smallest {
+		v = im.build.Emit(n, "/negative", negate, v.Shape, v)
 	}
-	return build.Operand{Value: y}, nil
+	y, err := im.build.TopK(n, "", v, dim, bcnn.TopK{K: 1, Values: true})
+	if err != nil {
+		return nil, err
+	}
+	if smallest {
+		y = im.build.Emit(n, "/minimum", negate, y.Shape, y)
+	}
+	y.View = slices.Clone(v.View)
+	y.View[dim] = nil
+	return y, nil
 }
 
 // sum emits sums over windows: a convolution of each channel with ones.
@@ -147,8 +168,7 @@ func (im *importer) minimum(n *pb.Node, v *build.Value, win bcnn.Window) (*build
 }
 
 // reduceValue imports ReduceMean, ReduceSum, ReduceMax and ReduceMin over heights and
-// widths: of images, or of the windows that a Reshape has made of them. A mean and a sum
-// may be over channels, too.
+// widths: of images, or of the windows that a Reshape has made of them; or over channels.
 func (im *importer) reduceValue(n *pb.Node, v *build.Value) (build.Operand, error) {
 	over := map[string]func(*pb.Node, *build.Value, bcnn.Window) (*build.Value, error){
 		"ReduceMax": im.maximum, "ReduceMin": im.minimum, "ReduceSum": im.sum,
@@ -178,15 +198,20 @@ func (im *importer) reduceValue(n *pb.Node, v *build.Value) (build.Operand, erro
 		return build.Operand{}, errors.New("without axes it would join the batch")
 	}
 	slices.Sort(axes)
-	linear := n.OpType == "ReduceMean" || n.OpType == "ReduceSum"
-	if d := v.View[axes[0]]; len(axes) == 1 && linear && len(d) > 0 && view.Only(d, view.C) && view.Product(d) == v.Shape.C {
-		return im.overChannels(n, v, axes[0], keep != 0)
+	all := axes
+	channels := slices.IndexFunc(axes, func(a int) bool {
+		d := v.View[a]
+		return len(d) > 0 && view.Only(d, view.C) && view.Product(d) == v.Shape.C
+	})
+	if channels >= 0 {
+		channels = axes[channels]
+		axes = slices.DeleteFunc(slices.Clone(axes), func(a int) bool { return a == channels })
 	}
 	size := map[view.Axis]int{view.H: 1, view.W: 1}
 	for _, a := range axes {
 		for _, atom := range v.View[a] {
 			if size[atom.Axis] == 0 {
-				return build.Operand{}, fmt.Errorf("%s over dimension %d, which is not a height, a width or, alone, the channels of a mean or a sum, is not supported", n.OpType, a)
+				return build.Operand{}, fmt.Errorf("%s over dimension %d, which is not a height, a width or the channels, is not supported", n.OpType, a)
 			}
 			size[atom.Axis] *= atom.Size
 		}
@@ -208,14 +233,20 @@ func (im *importer) reduceValue(n *pb.Node, v *build.Value) (build.Operand, erro
 			out[i] = append(out[i], atom)
 		}
 	}
-	win := tiles(size[view.H], size[view.W])
-	y, err := over(n, v, win)
-	if err != nil {
-		return build.Operand{}, err
+	y := v
+	if win := tiles(size[view.H], size[view.W]); channels < 0 || win.KH > 1 || win.KW > 1 {
+		if y, err = over(n, v, win); err != nil {
+			return build.Operand{}, err
+		}
+		y.View = out
 	}
-	y.View = out
+	if channels >= 0 {
+		if y, err = im.overChannels(n, y, channels); err != nil {
+			return build.Operand{}, err
+		}
+	}
 	if keep == 0 {
-		y.View = edit(out, axes, false, nil)
+		y.View = edit(y.View, all, false, nil)
 	}
 	return build.Operand{Value: y}, nil
 }

@@ -131,8 +131,7 @@ func (im *importer) transpose(n *pb.Node) (build.Operand, error) {
 		return build.Operand{Constant: t}, err
 	}
 	v := r.Value.With(n)
-	if v.Pad != nil && (v.Shape.H == 1 || v.Shape.W == 1) {
-		// The view of a dimension of size 1 does not tell which one it is.
+	if v.Pad != nil && !v.PadsLong() {
 		if v, err = im.build.Padded(v); err != nil {
 			return build.Operand{}, err
 		}
@@ -142,7 +141,7 @@ func (im *importer) transpose(n *pb.Node) (build.Operand, error) {
 	for i, p := range perm {
 		v.View[i] = from[p]
 	}
-	if v.Step != nil || v.Clip != nil {
+	if v.Step != nil || v.Clip != nil || v.Stairs != nil {
 		s, err := im.build.SettleSigns(r.Value)
 		if err != nil {
 			return build.Operand{}, err
@@ -310,10 +309,13 @@ func (im *importer) squeeze(n *pb.Node, insert bool) (build.Operand, error) {
 		return build.Operand{}, err
 	}
 	v := r.Value
-	if v != nil {
-		if v, err = im.build.Movable(v); err != nil {
-			return build.Operand{}, err
-		}
+	if v != nil && v.Pad != nil && v.PadsLong() {
+		v, err = im.build.SettleSigns(v)
+	} else if v != nil {
+		v, err = im.build.Movable(v)
+	}
+	if err != nil {
+		return build.Operand{}, err
 	}
 	rank := 0
 	ones := []int{} // dimensions of size 1

@@ -273,9 +273,6 @@ func (im *importer) softmax(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v.shape.Pixels() != 1 {
-		return nil, fmt.Errorf("a softmax for each of %d pixels is not supported", v.shape.Pixels())
-	}
 	if !im.isOutput(o) {
 		return nil, errors.New("a softmax that is not the output is not supported")
 	}

@@ -129,7 +129,6 @@ func TestHostile(t *testing.T) {
 		}), "weights[1] is +Inf"},
 		"dense weights": {with("FULLY_CONNECTED", nil, []int32{1, 1}, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.floats([]int32{1, 3}, 1, 2, 3)) }), "weights [1 3] do not fit 32 values"},
 		"slopes":        {with("PRELU", nil, same, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.floats([]int32{3}, 1, 2, 3)) }), "a constant of [3] for 4×4×2"},
-		"softmax":       {with("SOFTMAX", map[int]any{0: float32(1)}, same, nil), "a softmax for each of 16 pixels"},
 		"axis":          {with("MEAN", nil, same, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(9)) }), "there is no dimension 9 among 4"},
 		"mean of all":   {with("MEAN", nil, []int32{1}, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(1, 2, 3)) }), "a reduction over dimensions [1 2 3]"},
 		"many axes":     {with("MEAN", nil, same, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(make([]int32, 65)...)) }), "65 integers, at most 64"},

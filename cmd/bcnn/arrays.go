@@ -142,33 +142,16 @@ func (r *arrayRunner) run(ctx context.Context, in []*npy.Array, n int, progress 
 		if err != nil {
 			return err
 		}
-		for i, l := range r.net.OutputLayers() {
-			port := r.ports.Outputs[i]
+		for i, port := range r.ports.Outputs {
 			size := port.Shape.Values()
 			part := values[i][from*size : (from+out[i].N)*size]
 			port.Values(part, out[i])
-			if op, ok := r.net.Layers[l].Op.(bcnn.Softmax); ok {
-				for at := 0; at < len(part); at += size {
-					softmax(op, part[at:at+size])
-				}
-			}
 			port.Results(part)
 		}
 		progress(from+x[0].N, n)
 		return nil
 	})
 	return values, err
-}
-
-// softmax replaces logits by their probabilities, or the logarithms of them.
-func softmax(op bcnn.Softmax, values []float32) {
-	probabilities := bcnn.Probabilities
-	if op.Log {
-		probabilities = bcnn.LogProbabilities
-	}
-	for i, p := range probabilities(values) {
-		values[i] = float32(p)
-	}
 }
 
 // batches calls do with all n images of arrays, up to batch of them at a time.

@@ -29,6 +29,8 @@ type Port struct {
 	form     bcnn.SourceType
 	offset   int
 	elements int
+	// softmax makes what an array has of the channels of a pixel; nil where they are that.
+	softmax func(logits []float32) []float64
 }
 
 // newPort describes a tensor with this source. Without one arrays are NHWC, vectors
@@ -80,7 +82,14 @@ func PortsOf(net *bcnn.Network) (*Ports, error) {
 		}
 	}
 	for i, l := range net.OutputLayers() {
-		p.Outputs = append(p.Outputs, newPort(name("output", i), shapes[l], net.Layers[l].Source))
+		port := newPort(name("output", i), shapes[l], net.Layers[l].Source)
+		if op, ok := net.Layers[l].Op.(bcnn.Softmax); ok {
+			port.softmax = bcnn.Probabilities
+			if op.Log {
+				port.softmax = bcnn.LogProbabilities
+			}
+		}
+		p.Outputs = append(p.Outputs, port)
 		delete(p.Layers, l)
 	}
 	return p, nil
@@ -182,7 +191,8 @@ func fill[T npy.Number](p Port, dst []T, a *npy.Array, from int) error {
 	return nil
 }
 
-// Values writes the values of a tensor in the order of arrays.
+// Values writes the values of a tensor in the order of arrays, behind a softmax where the
+// network ends in one.
 func (p Port) Values(dst []float32, t bcnn.Tensor) {
 	switch t.DType {
 	case bcnn.Bits:
@@ -192,6 +202,13 @@ func (p Port) Values(dst []float32, t bcnn.Tensor) {
 		}
 	default:
 		copy(dst, t.F32)
+	}
+	if p.softmax != nil {
+		for channels := range slices.Chunk(dst, p.Shape.C) {
+			for i, v := range p.softmax(channels) {
+				channels[i] = float32(v)
+			}
+		}
 	}
 	if p.ChannelsFirst {
 		eachImage(dst, p.Shape, func(nhwc, nchw int, dst, src []float32) { dst[nchw] = src[nhwc] })

@@ -221,9 +221,9 @@ func (b *Builder) ternaryLayer(v, in *Value, lists [4][]float32, channels int, z
 			if lo > hi {
 				direction[c], offset[c], lo, hi = -1, float32(t), hi, lo
 			}
-			scale[c], shift[c] = float32((hi-lo)/2), float32((hi+lo)/2)
-			if scale[c]+shift[c] != float32(hi) || shift[c]-scale[c] != float32(lo) {
-				return nil, fmt.Errorf("its values %v and %v have no exact middle", lo, hi)
+			var err error
+			if scale[c], shift[c], err = b.halves(lo, mid, hi); err != nil {
+				return nil, err
 			}
 			switch mid {
 			case hi:

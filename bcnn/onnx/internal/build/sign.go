@@ -52,6 +52,25 @@ func (s *Step) Above() (base *Value, t float64, ok bool) {
 	return s.base, s.t.At(0), s.lo.At(0) == 0 && s.at.At(0) == 0 && s.hi.At(0) == 1
 }
 
+// Side returns the value and the number that it is compared with, where the step is true
+// above one number for all channels (above) or below it, and the other way on the other
+// side. What it is at the number does not count.
+func (s *Step) Side() (base *Value, t float64, above, ok bool) {
+	for _, part := range []*eval.Tensor{s.t, s.lo, s.hi} {
+		if part.Len() != 1 {
+			return nil, 0, false, false
+		}
+	}
+	above = s.hi.At(0) != 0
+	return s.base, s.t.At(0), above, above != (s.lo.At(0) != 0)
+}
+
+// Limits reports whether the value is base, or base with limits.
+func (v *Value) Limits(base *Value) bool {
+	return v.Layer == base.Layer && v.Type == base.Type && v.Step == nil && v.Stairs == nil && v.Pad == nil && !v.Hole &&
+		v.Gain == base.Gain && v.Offset == base.Offset && v.View.Equal(base.View)
+}
+
 // Pointwise evaluates an operator whose operands are constants, or constants
 // and steps of the same value. ok is false where there is another operand.
 func (b *Builder) Pointwise(n *pb.Node, operands []Operand, f eval.PointFunc) (r Operand, ok bool, err error) {
@@ -302,9 +321,8 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 				return nil, errors.New("its channels differ in the rule for 0")
 			}
 			rule = r
-			scale[c], shift[c] = float32((hi-lo)/2), float32((hi+lo)/2)
-			if scale[c]+shift[c] != float32(hi) || shift[c]-scale[c] != float32(lo) {
-				return nil, fmt.Errorf("its values %v and %v have no exact middle", lo, hi)
+			if scale[c], shift[c], err = b.halves(lo, mid, hi); err != nil {
+				return nil, err
 			}
 		}
 		plainInput = plainInput && direction[c] == 1 && t == 0
@@ -342,6 +360,38 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 		out = b.Emit(v.Node, "/values", bcnn.Affine{Scale: scale, Bias: shift}, out.Shape, out)
 	}
 	return out, nil
+}
+
+// searchUnits is what a search for a float32 costs.
+const searchUnits = 256
+
+// halves returns a scale and a shift with which ±1 become hi and lo, and 0 becomes mid if
+// that is between them: an exporter has rounded all three to float32.
+func (b *Builder) halves(lo, mid, hi float64) (scale, shift float32, err error) {
+	if lo > hi {
+		scale, shift, err = b.halves(hi, mid, lo)
+		return -scale, shift, err
+	}
+	low, high := float32(lo), float32(hi)
+	fits := func(scale, shift float32) bool { return shift+scale == high && shift-scale == low }
+	shifts := []float32{float32(mid), float32((hi + lo) / 2)}
+	if mid <= lo || mid >= hi {
+		shifts = shifts[1:]
+	}
+	for _, shift := range shifts {
+		if scale := float32((hi - lo) / 2); fits(scale, shift) {
+			return scale, shift, nil
+		}
+		if err := b.budget.Charge(searchUnits); err != nil {
+			return 0, 0, err
+		}
+		// The smallest scale with which both sums are rounded so.
+		scale := max(reached(func(x float32) bool { return shift+x >= high }), reached(func(x float32) bool { return shift-x <= low }))
+		if fits(scale, shift) {
+			return scale, shift, nil
+		}
+	}
+	return 0, 0, fmt.Errorf("its values %v and %v have no exact middle", lo, hi)
 }
 
 // zeroRule reports whether the value at the threshold is the one above it.

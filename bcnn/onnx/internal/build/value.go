@@ -74,6 +74,12 @@ func (v *Value) With(n *pb.Node) *Value {
 	return &w
 }
 
+// PadsLong reports whether padding is only around axes that the view tells apart from
+// dimensions of size 1.
+func (v *Value) PadsLong() bool {
+	return (v.Shape.H > 1 || v.Pad.Top+v.Pad.Bottom == 0) && (v.Shape.W > 1 || v.Pad.Left+v.Pad.Right == 0)
+}
+
 // CheckReal checks that the value is of a type that layers compute with.
 func (v *Value) CheckReal() error {
 	if v.Type != pb.Float {

@@ -83,7 +83,7 @@ func (b *Builder) weighted(n *pb.Node, v *Value, of weights, bias []float32, sha
 	}
 	binary := packed != nil || of.integers != nil
 	if v.Levels {
-		binary = binary && around == 0 && v.Offset == 0
+		binary = binary && around == 0 && (v.Offset == 0 || !padded)
 	} else {
 		binary = binary && v.Signs && (around == 0 || around == 1 || around == -1)
 	}

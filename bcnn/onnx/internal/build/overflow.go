@@ -1,0 +1,47 @@
+package build
+
+import (
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// mostExp is where e^x is beyond float32.
+const mostExp = 88
+
+// Overflows reports whether a value may be infinite for usual inputs: because of an
+// exponential of something without bounds.
+func (b *Builder) Overflows(v *Value) bool {
+	if v.Clip != nil && v.Clip.Hi < math.MaxFloat32 || v.Step != nil || v.Stairs != nil {
+		return false
+	}
+	return b.overflows(v.Layer, intervalDepth)
+}
+
+func (b *Builder) overflows(layer, depth int) bool {
+	l, ok := b.made(layer)
+	if !ok || depth == 0 || b.budget.Charge(layerUnits) != nil {
+		return false
+	}
+	switch op := l.Op.(type) {
+	case bcnn.Function:
+		if op.Name != bcnn.Exp {
+			return false
+		}
+		_, hi := b.interval(l.Inputs[0], intervalDepth)
+		return hi > mostExp
+	case bcnn.Clip:
+		if op.Max < math.MaxFloat32 {
+			return false
+		}
+	case bcnn.Affine, bcnn.BatchNorm, bcnn.PReLU, bcnn.ReLU, bcnn.Add, bcnn.Mul, bcnn.Channels, bcnn.Concat:
+	default:
+		return false
+	}
+	for _, in := range l.Inputs {
+		if b.overflows(in, depth-1) {
+			return true
+		}
+	}
+	return false
+}
