@@ -49,7 +49,16 @@ def memory(x: Any, info: TensorInfo, written: bool) -> Memory:
     if not is_on_device(x):
         raise wrong(f"{type(x).__name__} is not an array on a CUDA device", TypeError)
     given: Mapping[str, Any] = x.__cuda_array_interface__
-    dtype, shape = np.dtype(given["typestr"]), tuple(given["shape"])
+    try:
+        dtype, shape = np.dtype(given["typestr"]), tuple(map(int, given["shape"]))
+        address, read_only = int(given["data"][0]), bool(given["data"][1])
+        steps = [dtype.itemsize * math.prod(shape[i + 1 :]) for i in range(len(shape))]
+        if given.get("strides") is not None:
+            steps = [int(step) for step in given["strides"]]
+        if len(steps) != len(shape) or not 0 <= address < 1 << 64:
+            raise ValueError(f"strides {steps} of {shape}, address {address:#x}")
+    except (KeyError, IndexError, TypeError, ValueError) as e:
+        raise wrong(f"{type(x).__name__} describes itself wrongly: {e!r}", TypeError) from e
     have = f"{dtype} {'×'.join(map(str, shape)) or 'without dimensions'}"
     want = f"{info.dtype} {'×'.join(map(str, info.shape))}"
     if dtype != info.dtype:
@@ -59,10 +68,8 @@ def memory(x: Any, info: TensorInfo, written: bool) -> Memory:
     batch = shape[: len(shape) - len(info.shape)]
     if batch == (0,):
         raise wrong("batch size 0, want at least 1")
-    address, read_only = given["data"]
     if written and read_only:
         raise wrong("the array is read-only")
-    steps = given.get("strides") or [dtype.itemsize * math.prod(shape[i + 1 :]) for i in range(len(shape))]
     ordered = strides(info, len(batch))
     if any(n > 1 and step != right for n, step, right in zip(shape, steps, ordered, strict=True)):
         raise wrong(

@@ -268,6 +268,10 @@ class Model(_core.Runner):
         """
         _names("input", inputs, self.inputs, complete=True)
         _names("output", outputs, self.outputs, complete=True)
+        if not isinstance(stream, int):
+            raise TypeError(f"stream is {stream!r}, want the handle of a stream as a number")
+        if not 0 <= stream < 1 << 64:
+            raise ValueError(f"stream is {stream}, which is not the handle of a stream")
         given = all_of(self.inputs, inputs, False, ())
         made = all_of(self.outputs, outputs, True, given)
         images = given[0].batch[0] if given[0].batch else 1
