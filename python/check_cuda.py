@@ -42,7 +42,7 @@ def main() -> None:
         for stream in (torch.cuda.default_stream(device), torch.cuda.Stream(device)) if cuda else (None,):
             for turn in range(3):  # the first compiles
 
-                def check(name: str, call, expected: Tensor, *arguments: Tensor, stream=stream, turn=turn) -> None:  # noqa: ANN001
+                def check(name: str, call, expected: Tensor, *arguments: Tensor, stream=stream, turn=turn) -> None:
                     with torch.cuda.stream(stream):
                         if cuda:
                             torch.cuda.synchronize()
@@ -60,13 +60,23 @@ def main() -> None:
                 for kind in (torch.contiguous_format, torch.channels_last):
                     b = a.contiguous(memory_format=kind)
                     padded = F.pad(signs(b).cpu(), [1, 1, 1, 1], value=-1)
-                    check("binary_conv2d", lambda t, words=words: bt.binary_conv2d(t, words, padding=1), F.conv2d(padded, signs(w).cpu()), b)
+                    check(
+                        "binary_conv2d",
+                        lambda t, words=words: bt.binary_conv2d(t, words, padding=1),
+                        F.conv2d(padded, signs(w).cpu()),
+                        b,
+                    )
                 flat, v = a.flatten(1), torch.randn(7, 70 * 72, device=device)
                 many = bt.pack(v)
                 check("binary_linear", lambda t, many=many: bt.binary_linear(t, many), signs(flat) @ signs(v).T, flat)
                 check("pack", bt.pack, bt.pack(a.cpu()), a)
                 check("unpack", lambda t: bt.unpack(t, 70), signs(w), words)
-                check("module", net[2], F.conv2d(F.pad(signs(net[:2](x)), [1] * 4, value=-1), signs(net[2].weight)), net[:2](x))
+                check(
+                    "module",
+                    net[2],
+                    F.conv2d(F.pad(signs(net[:2](x)), [1] * 4, value=-1), signs(net[2].weight)),
+                    net[:2](x),
+                )
                 check("model", (lambda t: model(t)) if cuda else (lambda t: model(t.numpy())), want, x)
     print(f"bitcnn.torch on {device}: {'; '.join(failed) if failed else 'ok'}")
     sys.exit(bool(failed))
