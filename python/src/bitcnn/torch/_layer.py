@@ -116,7 +116,8 @@ def layer(geometry: Geometry, weight: Tensor, source: int, batch: int) -> Layer:
         if found is not None and _equal(found, weight):
             _layers.move_to_end(key)
             return found
-    made = Layer(geometry, weight.clone() if weight.device.type == "cpu" else weight, batch, threads)
+    known = weight.device.type != "cpu" and not weight.is_inference()
+    made = Layer(geometry, weight if known else weight.clone(), batch, threads)
     with _lock:
         _layers[key] = made
         _layers.move_to_end(key)
@@ -130,6 +131,8 @@ def _equal(found: Layer, weight: Tensor) -> bool:
     a = found.weight  # of the same geometry
     if weight.device.type == "cpu":
         return bool(_memcmp(a.data_ptr(), weight.data_ptr(), a.numel() * 8) == 0)
+    if found.version is None or weight.is_inference():  # which has no version
+        return torch.equal(a, weight)
     # To compare them would be to wait for the device. The layer has kept the tensor, so there
     # can be no other at its address, and its version tells whether it has been written to.
-    return found.version is not None and not weight.is_inference() and found.version == weight._version
+    return found.version == weight._version
