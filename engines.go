@@ -112,24 +112,37 @@ func (p *engines) compile(ctx context.Context, level int) (*engine, error) {
 
 // run waits until an engine is free and runs on it.
 func (p *engines) run(ctx context.Context, out, in []Tensor) error {
+	e, err := p.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.end(e)
+	return e.Run(ctx, out, in)
+}
+
+// begin waits until an engine is free; end gives it back.
+func (p *engines) begin(ctx context.Context) (*engine, error) {
 	select {
 	case p.slots <- struct{}{}:
 	default:
 		select {
 		case p.slots <- struct{}{}:
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil, ctx.Err()
 		case <-p.done:
-			return ErrClosed
+			return nil, ErrClosed
 		}
 	}
-	defer func() { <-p.slots }()
 	e, err := p.acquire(ctx)
 	if err != nil {
-		return err
+		<-p.slots
 	}
-	defer p.release(e)
-	return e.Run(ctx, out, in)
+	return e, err
+}
+
+func (p *engines) end(e *engine) {
+	p.release(e)
+	<-p.slots
 }
 
 // acquire takes an engine. There are never more callers than slots, so that one is

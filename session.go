@@ -175,6 +175,26 @@ func (s *Session) Run(ctx context.Context, out, in []Tensor) error {
 	return s.engines.run(ctx, out, in)
 }
 
+// Enqueue is Run for tensors in memory of the device: it puts a run of 1 to MaxBatch
+// images on a stream and returns. CUDA devices alone have this; the error of others
+// matches errors.ErrUnsupported. stream is a CUstream of the primary context, 0 for the
+// default stream, and in and out are addresses in memory of the device, of tensors without
+// gaps, in the order of Inputs and Outputs. Only the stream waits: for what is on it
+// before, and for earlier runs of the session on others. Memory and stream must be there
+// until the run has been done; Close waits for it. ctx bounds the time until an engine is
+// free. BatchDelay has no effect.
+func (s *Session) Enqueue(ctx context.Context, stream uintptr, images int, out, in []uintptr) error {
+	if ctx == nil {
+		return errors.New("no context")
+	}
+	e, err := s.engines.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.engines.end(e)
+	return e.Enqueue(ctx, stream, images, out, in)
+}
+
 // Predict is Run into new tensors.
 func (s *Session) Predict(ctx context.Context, in ...Tensor) ([]Tensor, error) {
 	n := 0

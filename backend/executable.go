@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -105,6 +106,61 @@ func (e *Executable) Run(ctx context.Context, out, in []bcnn.Tensor) error {
 }
 
 func (e *Executable) run(ctx context.Context, out, in []bcnn.Tensor) error {
+	if err := e.begin(ctx); err != nil {
+		return err
+	}
+	defer e.done()
+	if err := e.check(out, in); err != nil {
+		return err
+	}
+	copy(e.out, out)
+	copy(e.in, in)
+	if e.after == nil {
+		return e.engine.Run(ctx, e.out, e.in)
+	}
+	e.ctx = ctx
+	return e.engine.RunSteps(ctx, e.out, e.in, e.after)
+}
+
+// Enqueue is Run for tensors that lie in memory of the device: it puts a run of images
+// on a stream and returns, without waiting for what is there before it, or for the run.
+// Of a CUDA device, stream is a CUstream of the device's primary context, 0 for the
+// default stream, and in and out are addresses in memory of that device, of tensors
+// without gaps, in the order of Inputs and Outputs. Memory and stream must be there until
+// the run has been done, and outputs must overlap no other tensor. Runs of one executable
+// take place one after the other, whichever streams they are on.
+//
+// ctx bounds the time until it is the caller's turn. The error matches
+// errors.ErrUnsupported on devices without streams, and where Options.Timed or Tap is
+// set. All errors are *Error.
+func (e *Executable) Enqueue(ctx context.Context, stream uintptr, images int, out, in []uintptr) error {
+	if err := e.enqueue(ctx, stream, images, out, in); err != nil {
+		return e.fail("enqueue", err)
+	}
+	return nil
+}
+
+func (e *Executable) enqueue(ctx context.Context, stream uintptr, images int, out, in []uintptr) error {
+	if err := e.begin(ctx); err != nil {
+		return err
+	}
+	defer e.done()
+	engine, ok := e.engine.(driver.Enqueuer)
+	switch {
+	case !ok:
+		return fmt.Errorf("the device takes no tensors in memory of its own: %w", errors.ErrUnsupported)
+	case e.after != nil:
+		return fmt.Errorf("Timed and Tap wait for each step: %w", errors.ErrUnsupported)
+	case len(in) != len(e.inputs) || len(out) != len(e.outputs):
+		return fmt.Errorf("%w: %d in and %d out, want %d and %d", ErrShape, len(in), len(out), len(e.inputs), len(e.outputs))
+	case images < 1 || images > e.maxBatch:
+		return fmt.Errorf("%w: a batch of %d images, want 1 to %d", ErrShape, images, e.maxBatch)
+	}
+	return engine.Enqueue(stream, images, out, in)
+}
+
+// begin waits for the caller's turn, which done ends if there was no error.
+func (e *Executable) begin(ctx context.Context) error {
 	if ctx == nil {
 		return errNoContext
 	}
@@ -120,23 +176,14 @@ func (e *Executable) run(ctx context.Context, out, in []bcnn.Tensor) error {
 			return ctx.Err()
 		}
 	}
-	defer e.done()
+	err := ctx.Err()
 	if e.closed {
-		return ErrClosed
+		err = ErrClosed
 	}
-	if err := ctx.Err(); err != nil {
-		return err
+	if err != nil {
+		e.done()
 	}
-	if err := e.check(out, in); err != nil {
-		return err
-	}
-	copy(e.out, out)
-	copy(e.in, in)
-	if e.after == nil {
-		return e.engine.Run(ctx, e.out, e.in)
-	}
-	e.ctx = ctx
-	return e.engine.RunSteps(ctx, e.out, e.in, e.after)
+	return err
 }
 
 // done ends what began with an element sent to e.turn.

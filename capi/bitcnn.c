@@ -372,6 +372,18 @@ bitcnn_status bitcnn_run(bitcnn_session session, int64_t images,
 	DONE(bitcnnGoRun(session, images, (bitcnn_tensor *)inputs, input_count, (bitcnn_tensor *)outputs, output_count, &text));
 }
 
+bitcnn_status bitcnn_enqueue(bitcnn_session session, void *stream, int64_t images,
+	const bitcnn_tensor *inputs, size_t input_count, const bitcnn_tensor *outputs, size_t output_count) {
+	if (input_count) {
+		NOT_NULL(inputs, "inputs");
+	}
+	if (output_count) {
+		NOT_NULL(outputs, "outputs");
+	}
+	ENTER();
+	DONE(bitcnnGoEnqueue(session, (uintptr_t)stream, images, (bitcnn_tensor *)inputs, input_count, (bitcnn_tensor *)outputs, output_count, &text));
+}
+
 bitcnn_status bitcnn_profile(bitcnn_session session, int64_t images, const bitcnn_tensor *inputs, size_t input_count,
 	int32_t runs, int64_t *median, int64_t *shortest, size_t step_count) {
 	if (input_count) {

@@ -287,36 +287,15 @@ func reorder(list []bitcnn.IO, memory *C.bitcnn_tensor, tensors []bitcnn.Tensor,
 // tensors makes tensors of memory of the caller's, or of a size for it in order, which
 // grows to that of the largest batch.
 func (s *session) tensors(to, order []bitcnn.Tensor, list []bitcnn.IO, memory *C.bitcnn_tensor, images int64) error {
-	if images < 1 {
-		return fmt.Errorf("%w: batch size %d, want at least 1", bitcnn.ErrShape, images)
-	}
-	if images > int64(s.MaxBatch()) {
-		return fmt.Errorf("%w: a batch of %d images, at most %d", bitcnn.ErrShape, images, s.MaxBatch())
+	if err := s.checkBatch(images); err != nil {
+		return err
 	}
 	for i := range list {
 		io, m := &list[i], &unsafe.Slice(memory, len(list))[i]
-		if bitcnn.DType(m.dtype) != io.DType || m.dtype != C.int32_t(io.DType) {
-			return fmt.Errorf("%w: %s: tensor is %s, want %v", bitcnn.ErrShape, io.Name, dtypeName(m.dtype), io.DType)
-		}
-		values := int(images) * io.Shape.Values()
-		size := uint64(1)
-		if io.DType == bitcnn.Float32 {
-			size = 4
-		}
-		switch {
-		case m.data == nil:
-			return fmt.Errorf("%w: %s: no memory, the pointer is NULL", bitcnn.ErrShape, io.Name)
-		case m.layout != 0 && m.layout != C.BITCNN_NHWC && m.layout != C.BITCNN_NCHW:
-			return invalid("%s: no layout of a tensor: %d", io.Name, int(m.layout))
-		case uint64(m.bytes) != uint64(values)*size:
-			return fmt.Errorf("%w: %s: tensor of %d×%v %v has %d bytes, want %d",
-				bitcnn.ErrShape, io.Name, images, io.Shape, io.DType, uint64(m.bytes), uint64(values)*size)
-		case uint64(uintptr(m.data))%size != 0:
-			return fmt.Errorf("%w: %s: memory at %#x, which is not aligned to %d bytes", bitcnn.ErrShape, io.Name, uintptr(m.data), size)
-		}
-		if err := fits(m.data, uint64(m.bytes)); err != nil {
+		if err := checkMemory(io, m, images); err != nil {
 			return err
 		}
+		values := int(images) * io.Shape.Values()
 		t := &to[i]
 		if isNCHW(m, io.Shape) {
 			if order[i].N < int(images) {
@@ -333,6 +312,40 @@ func (s *session) tensors(to, order []bitcnn.Tensor, list []bitcnn.IO, memory *C
 		}
 	}
 	return nil
+}
+
+func (s *session) checkBatch(images int64) error {
+	if images < 1 {
+		return fmt.Errorf("%w: batch size %d, want at least 1", bitcnn.ErrShape, images)
+	}
+	if images > int64(s.MaxBatch()) {
+		return fmt.Errorf("%w: a batch of %d images, at most %d", bitcnn.ErrShape, images, s.MaxBatch())
+	}
+	return nil
+}
+
+// checkMemory looks at what the caller says of a tensor, before anything is read.
+func checkMemory(io *bitcnn.IO, m *C.bitcnn_tensor, images int64) error {
+	if bitcnn.DType(m.dtype) != io.DType || m.dtype != C.int32_t(io.DType) {
+		return fmt.Errorf("%w: %s: tensor is %s, want %v", bitcnn.ErrShape, io.Name, dtypeName(m.dtype), io.DType)
+	}
+	values := uint64(images) * uint64(io.Shape.Values())
+	size := uint64(1)
+	if io.DType == bitcnn.Float32 {
+		size = 4
+	}
+	switch {
+	case m.data == nil:
+		return fmt.Errorf("%w: %s: no memory, the pointer is NULL", bitcnn.ErrShape, io.Name)
+	case m.layout != 0 && m.layout != C.BITCNN_NHWC && m.layout != C.BITCNN_NCHW:
+		return invalid("%s: no layout of a tensor: %d", io.Name, int(m.layout))
+	case uint64(m.bytes) != values*size:
+		return fmt.Errorf("%w: %s: tensor of %d×%v %v has %d bytes, want %d",
+			bitcnn.ErrShape, io.Name, images, io.Shape, io.DType, uint64(m.bytes), values*size)
+	case uint64(uintptr(m.data))%size != 0:
+		return fmt.Errorf("%w: %s: memory at %#x, which is not aligned to %d bytes", bitcnn.ErrShape, io.Name, uintptr(m.data), size)
+	}
+	return fits(m.data, uint64(m.bytes))
 }
 
 // first are the first images of a tensor.

@@ -2,12 +2,15 @@
 
 The shapes are those of BinaryNet for CIFAR-10 (Courbariaux et al. 2016), whose first layer,
 of real pixels, is left out. Inputs are floats in the order NCHW, and so are outputs; weights
-have been packed before. Times are the shortest of the turns, in µs for each image.
+have been packed before. Times are the shortest of the turns, in µs for each image. Where the
+package openvino is there, its BinaryConvolution takes the same inputs, signs included.
 """
 
 import argparse
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -28,6 +31,35 @@ def seconds(f: Callable[[], object], times: int) -> float:
     return best
 
 
+def openvino(x: torch.Tensor, outputs: int) -> Callable[[], object] | None:
+    """A convolution by OpenVINO, after its outputs have been compared."""
+    try:
+        import openvino as ov
+    except ImportError:
+        return None
+    sys.path.insert(0, str(Path(__file__).parents[1] / "bench" / "engines"))
+    import openvino_bin
+
+    batch, channels, side, _ = x.shape
+    layer = openvino_bin.Builder(side, channels).sign(0).binary(outputs, 3, 1, 1)
+    model = ov.Model([layer.x], [layer.input], "layer")
+    model.reshape([batch, channels, side, side])
+    settings = {
+        "INFERENCE_NUM_THREADS": 1,
+        "NUM_STREAMS": 1,
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_PRECISION_HINT": "f32",
+    }
+    request = ov.Core().compile_model(model, "CPU", settings).create_infer_request()
+    request.set_input_tensor(ov.Tensor(x.numpy(), shared_memory=True))
+    request.infer()
+    ((thresholds, weights),) = layer.signs
+    moved = x - torch.from_numpy(thresholds).float().view(1, -1, 1, 1)
+    want = binary_conv2d(moved, torch.from_numpy(weights).float(), padding=1, padding_value=1, zero_is_positive=False)
+    assert torch.equal(torch.from_numpy(request.get_output_tensor().data), want), "OpenVINO and binary_conv2d differ"
+    return request.infer
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=10)
@@ -37,17 +69,21 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
     torch.manual_seed(0)
-    print("| layer | batch | PyTorch | binary | times |\n|---|---|---|---|---|")
+    print("| layer | batch | PyTorch | OpenVINO | binary | PyTorch / binary | OpenVINO / binary |")
+    print("|---|---|---|---|---|---|---|")
     for batch in args.batch:
-        layers: list[tuple[str, Callable[[], object], Callable[[], object]]] = []
+        layers: list[tuple[str, list[Callable[[], object] | None]]] = []
         for c, o, side in CONVS:
             x, w = torch.randn(batch, c, side, side), torch.randn(o, c, 3, 3)
             words = pack(w)
             layers.append(
                 (
                     f"conv 3×3, {c} to {o}, {side}×{side}",
-                    lambda x=x, w=w: F.conv2d(x, w, padding=1),  # type: ignore[misc]
-                    lambda x=x, words=words: binary_conv2d(x, words, padding=1),  # type: ignore[misc]
+                    [
+                        lambda x=x, w=w: F.conv2d(x, w, padding=1),  # type: ignore[misc]
+                        openvino(x, o),
+                        lambda x=x, words=words: binary_conv2d(x, words, padding=1),  # type: ignore[misc]
+                    ],
                 )
             )
         for i, o in DENSE:
@@ -56,19 +92,20 @@ def main() -> None:
             layers.append(
                 (
                     f"dense, {i} to {o}",
-                    lambda x=x, w=w: F.linear(x, w),  # type: ignore[misc]
-                    lambda x=x, words=words: binary_linear(x, words),  # type: ignore[misc]
+                    [
+                        lambda x=x, w=w: F.linear(x, w),  # type: ignore[misc]
+                        None,
+                        lambda x=x, words=words: binary_linear(x, words),  # type: ignore[misc]
+                    ],
                 )
             )
-        total = [0.0, 0.0]
-        for name, plain, binary in layers:
-            best = [float("inf")] * 2
+        for name, calls in layers:
+            best = [float("inf")] * len(calls)
             for _ in range(args.turns):
-                best = [min(best[0], seconds(plain, args.row)), min(best[1], seconds(binary, args.row))]
+                best = [min(b, seconds(call, args.row)) if call else b for b, call in zip(best, calls, strict=True)]
             us = [1e6 * t / batch for t in best]
-            total = [total[0] + us[0], total[1] + us[1]]
-            print(f"| {name} | {batch} | {us[0]:.1f} | {us[1]:.1f} | {us[0] / us[1]:.1f} |", flush=True)
-        print(f"| all | {batch} | {total[0]:.1f} | {total[1]:.1f} | {total[0] / total[1]:.1f} |")
+            cells = [f"{t:.1f}" for t in (*us, us[0] / us[2], us[1] / us[2])]
+            print(f"| {name} | {batch} | {' | '.join(cells).replace('inf', '–')} |", flush=True)
 
 
 if __name__ == "__main__":

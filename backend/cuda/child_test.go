@@ -76,6 +76,7 @@ var children = map[string]func() error{
 	"lost":    func() error { return loseDevice("launch:1") },
 	"removed": func() error { return loseDevice("removed:1") },
 	"parity":  childParity,
+	"enqueue": loseEnqueued,
 }
 
 // child runs the test binary again, with more environment variables.

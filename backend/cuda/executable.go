@@ -36,7 +36,8 @@ type executable struct {
 
 	inputs, outputs []end
 	start, stop     cu.Event // around what is timed
-	reserved        int64    // bytes that have been asked for, of Config.ArenaBytes
+	caller          caller
+	reserved        int64 // bytes that have been asked for, of Config.ArenaBytes
 
 	// What Compile and Run ask of the thread.
 	ctx    context.Context
@@ -48,6 +49,8 @@ type executable struct {
 	runAll, runStep, readStep, copyIn, copyOut,
 	wait *request
 	graphs map[int]shim.Graph // by images
+	// The same for Enqueue, without the copies from and to the host.
+	deviceGraphs map[int]shim.Graph
 	// direct says that the driver does not record the launches in a graph, so kernels are
 	// launched one by one.
 	direct bool
@@ -74,7 +77,7 @@ type memory struct {
 
 func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, config driver.Config) (*executable, error) {
 	e := &executable{device: d, thread: d.thread, plan: plan, config: config, ctx: ctx, perImage: slowRun,
-		bag: bag{thread: d.thread}, graphs: make(map[int]shim.Graph)}
+		bag: bag{thread: d.thread}, graphs: make(map[int]shim.Graph), deviceGraphs: make(map[int]shim.Graph)}
 	for t := range plan.InputTensors() {
 		e.inputs = append(e.inputs, end{tensor: t})
 	}
@@ -96,6 +99,7 @@ func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, config drive
 	}
 	e.runAll, e.runStep, e.readStep = newRequest(e.executeAll), newRequest(e.executeStep), newRequest(e.fetchStep)
 	e.copyIn, e.copyOut, e.wait = newRequest(e.enqueueCopyIn), newRequest(e.fetchOutput), newRequest(e.synchronize)
+	e.caller.enqueue, e.caller.wait = newRequest(e.enqueueForCaller), newRequest(e.waitForCaller)
 	if err := e.thread.do(newRequest(func() error { return e.construct(all, small, bits) })); err != nil {
 		_ = e.release()
 		return nil, err
@@ -152,8 +156,10 @@ func (e *executable) construct(all [][]candidates.Candidate, small *candidates.F
 			return err
 		}
 	}
-	for _, event := range []*cu.Event{&e.start, &e.stop} {
-		if *event, err = e.bag.event(); err != nil {
+	for event, flags := range map[*cu.Event]cu.EventFlags{
+		&e.start: cu.DefaultEvent, &e.stop: cu.DefaultEvent, &e.caller.done: cu.DisableTiming,
+	} {
+		if *event, err = e.bag.event(flags); err != nil {
 			return err
 		}
 	}
@@ -186,6 +192,9 @@ func (e *executable) RunSteps(ctx context.Context, out, in []bcnn.Tensor, after 
 // run executes the steps one by one if after is not nil.
 func (e *executable) run(ctx context.Context, out, in []bcnn.Tensor, after func(step int, took time.Duration) error) error {
 	if err := e.thread.gone(); err != nil {
+		return err
+	}
+	if err := e.finishCaller(); err != nil {
 		return err
 	}
 	n := in[0].N
@@ -248,14 +257,18 @@ func (e *executable) enqueueAll(wait bool) error {
 	if err := e.enqueueCopyIn(); err != nil {
 		return err
 	}
+	if err := e.enqueueSteps(e.stream, wait); err != nil {
+		return err
+	}
+	return e.enqueueCopyOut()
+}
+
+func (e *executable) enqueueSteps(stream cu.Stream, wait bool) error {
 	if e.network != nil {
-		if err := e.network.enqueue(e.stream, e.images); err != nil {
-			return err
-		}
-		return e.enqueueCopyOut()
+		return e.network.enqueue(stream, e.images)
 	}
 	for i, s := range e.steps {
-		err := s.enqueue(e.stream, e.images)
+		err := s.enqueue(stream, e.images)
 		if err == nil && wait {
 			err = e.synchronize()
 		}
@@ -268,7 +281,7 @@ func (e *executable) enqueueAll(wait bool) error {
 			}
 		}
 	}
-	return e.enqueueCopyOut()
+	return nil
 }
 
 func (e *executable) enqueueCopyIn() error {
@@ -308,21 +321,25 @@ const maxGraphs = 16
 // graph returns the graph for a batch size, recording it if it is the first. Where the
 // driver does not record it, direct is set.
 func (e *executable) graph(images int) (shim.Graph, error) {
-	if g, ok := e.graphs[images]; ok || e.direct {
+	return e.graphOf(e.graphs, images, func() error { return e.enqueueAll(false) })
+}
+
+func (e *executable) graphOf(kept map[int]shim.Graph, images int, enqueue func() error) (shim.Graph, error) {
+	if g, ok := kept[images]; ok || e.direct {
 		return g, nil
 	}
 	before := e.images
 	e.images = images
-	g, recorded, err := e.record(func() error { return e.enqueueAll(false) })
+	g, recorded, err := e.record(enqueue)
 	e.images = before
 	if err != nil || !recorded {
 		e.direct = err == nil
 		return g, err
 	}
-	if len(e.graphs) >= maxGraphs {
-		for old, dropped := range e.graphs {
+	if len(kept) >= maxGraphs {
+		for old, dropped := range kept {
 			if old != 1 && old != e.config.MaxBatch {
-				delete(e.graphs, old)
+				delete(kept, old)
 				if err := dropped.Destroy(); err != nil {
 					return g, errors.Join(err, g.Destroy())
 				}
@@ -330,7 +347,7 @@ func (e *executable) graph(images int) (shim.Graph, error) {
 			}
 		}
 	}
-	e.graphs[images] = g
+	kept[images] = g
 	return g, nil
 }
 
@@ -359,10 +376,12 @@ func (e *executable) record(enqueue func() error) (g shim.Graph, recorded bool, 
 // dropGraphs destroys all graphs.
 func (e *executable) dropGraphs() error {
 	var err error
-	for _, g := range e.graphs {
-		err = errors.Join(err, g.Destroy())
+	for _, kept := range []map[int]shim.Graph{e.graphs, e.deviceGraphs} {
+		for _, g := range kept {
+			err = errors.Join(err, g.Destroy())
+		}
+		clear(kept)
 	}
-	clear(e.graphs)
 	return err
 }
 
@@ -428,7 +447,12 @@ func (e *executable) release() error {
 	r := newRequest(func() error {
 		var err error
 		if e.thread.lost.Load() == nil {
-			err = e.dropGraphs()
+			if err = e.waitForCaller(); err != nil {
+				e.thread.note(err)
+			}
+		}
+		if e.thread.lost.Load() == nil {
+			err = errors.Join(err, e.dropGraphs())
 		}
 		for _, s := range e.steps {
 			err = errors.Join(err, s.bag.release())
@@ -440,7 +464,7 @@ func (e *executable) release() error {
 			}
 		}
 		err = errors.Join(err, e.bag.release())
-		e.steps, e.graphs = nil, nil
+		e.steps, e.graphs, e.deviceGraphs = nil, nil, nil
 		return err
 	})
 	r.always = true

@@ -88,8 +88,8 @@ func (b *bag) stream() (cu.Stream, error) {
 	return s, nil
 }
 
-func (b *bag) event() (cu.Event, error) {
-	e, err := cu.MakeEvent(cu.DefaultEvent)
+func (b *bag) event(flags cu.EventFlags) (cu.Event, error) {
+	e, err := cu.MakeEvent(flags)
 	if err != nil {
 		return e, shim.Check("cuEventCreate", err)
 	}

@@ -136,11 +136,11 @@ func (d *device) measureLoop(name string, least time.Duration, loop readLoop, in
 	if err != nil {
 		return 0, err
 	}
-	start, err := own.event()
+	start, err := own.event(cu.DefaultEvent)
 	if err != nil {
 		return 0, err
 	}
-	stop, err := own.event()
+	stop, err := own.event(cu.DefaultEvent)
 	if err != nil {
 		return 0, err
 	}

@@ -51,11 +51,11 @@ func peak(b *testing.B, d *device, kernel string, rounds int32, blocks int, coop
 		if err != nil {
 			return err
 		}
-		start, err := bag.event()
+		start, err := bag.event(cu.DefaultEvent)
 		if err != nil {
 			return err
 		}
-		stop, err := bag.event()
+		stop, err := bag.event(cu.DefaultEvent)
 		if err != nil {
 			return err
 		}

@@ -107,6 +107,16 @@ type Engine interface {
 	Close() error
 }
 
+// Enqueuer is implemented by engines that take tensors in memory of the device.
+type Enqueuer interface {
+	// Enqueue puts a run of 1 to Config.MaxBatch images on a stream of the caller's, by
+	// its handle, and returns without waiting for it. out and in are the addresses of
+	// tensors, in order, of the types and shapes of the plan. The engine is not one with
+	// Config.Stepwise. A later Run, or Enqueue on another stream, comes after, and Close
+	// waits for it.
+	Enqueue(stream uintptr, images int, out, in []uintptr) error
+}
+
 var (
 	// ErrUnavailable: the backend or the device is not there.
 	ErrUnavailable = errors.New("not available")

@@ -269,6 +269,18 @@ typedef struct bitcnn_tensor {
 BITCNN_API bitcnn_status bitcnn_run(bitcnn_session session, int64_t images,
 	const bitcnn_tensor *inputs, size_t input_count, const bitcnn_tensor *outputs, size_t output_count);
 
+/*
+ * bitcnn_run for a session on a CUDA device, and tensors in its memory, NHWC: puts the run
+ * on a stream and returns. The stream is a CUstream, or a cudaStream_t, of the primary
+ * context of the device, which that of the CUDA runtime is; NULL is its default stream. It
+ * waits for what is on it before, and for earlier runs of the session on other streams, and
+ * nothing else waits. Tensors and stream must be there until the run has been done.
+ * Addresses that are not in memory of the device are BITCNN_SHAPE; another device than a
+ * CUDA one is BITCNN_UNSUPPORTED.
+ */
+BITCNN_API bitcnn_status bitcnn_enqueue(bitcnn_session session, void *stream, int64_t images,
+	const bitcnn_tensor *inputs, size_t input_count, const bitcnn_tensor *outputs, size_t output_count);
+
 /* What a step of the network is, and what the device has chosen for it. */
 typedef enum bitcnn_step_text {
 	BITCNN_STEP_NAME = 0,   /* the names of its layers */

@@ -253,6 +253,11 @@ static void misuse(void) {
 	FAILS(bitcnn_run(session, INT64_MIN, &b.in, 1, &b.out, 1), BITCNN_SHAPE, "want at least 1");
 	FAILS(bitcnn_run(session, 3, &b.in, 1, &b.out, 1), BITCNN_SHAPE, "a batch of 3 images, at most 2");
 	FAILS(bitcnn_run(session, 1, &b.in, 1, &b.out, 1), BITCNN_SHAPE, "bytes, want ");
+	FAILS(bitcnn_enqueue(session, NULL, 2, &b.in, 1, &b.out, 1), BITCNN_UNSUPPORTED, "takes no tensors in memory of its own");
+	FAILS(bitcnn_enqueue(session, NULL, 2, NULL, 1, &b.out, 1), BITCNN_INVALID, "no inputs");
+	FAILS(bitcnn_enqueue(session, NULL, 2, &b.in, 1, &b.out, 2), BITCNN_SHAPE, "the model has 1 and 1");
+	FAILS(bitcnn_enqueue(session, NULL, 1, &b.in, 1, &b.out, 1), BITCNN_SHAPE, "bytes, want ");
+	FAILS(bitcnn_enqueue(session, NULL, 0, &b.in, 1, &b.out, 1), BITCNN_SHAPE, "batch size 0, want at least 1");
 	b.in.data = NULL;
 	FAILS(run(session, &b), BITCNN_SHAPE, "the pointer is NULL");
 	b.in = good;

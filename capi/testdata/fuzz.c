@@ -222,6 +222,9 @@ static bitcnn_status call(source *s) {
 			int64_t times[64];
 			status = bitcnn_profile(session, images, one_in(s, 8) ? NULL : &i, one_in(s, 8) ? length(s) : 1, (int32_t)(next(s) % 3),
 				one_in(s, 2) ? NULL : times, times, one_in(s, 4) ? length(s) : 4);
+		} else if (one_in(s, 10)) {
+			status = bitcnn_enqueue(session, NULL, images, one_in(s, 8) ? NULL : &i, one_in(s, 8) ? length(s) : 1,
+				one_in(s, 8) ? NULL : &o, one_in(s, 8) ? length(s) : 1);
 		} else {
 			status = bitcnn_run(session, images, one_in(s, 20) ? NULL : &i, one_in(s, 20) ? length(s) : 1, one_in(s, 20) ? NULL : &o, one_in(s, 20) ? length(s) : 1);
 			if (status == BITCNN_OK) {

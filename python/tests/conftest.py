@@ -1,11 +1,14 @@
 """What the tests share."""
 
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from cuda import Driver
 from numpy.typing import NDArray
 
 import bitcnn
@@ -25,6 +28,19 @@ def seven() -> NDArray[np.uint8]:
     """An image of a seven."""
     data = (SAMPLES / "digit-7.pgm").read_bytes()
     return np.frombuffer(data[-28 * 28 :], np.uint8).reshape(28, 28, 1)
+
+
+@pytest.fixture
+def driver() -> Iterator[Driver]:
+    """The driver of a CUDA device."""
+    if not any(d.id == "cuda:0" for d in bitcnn.devices()):
+        if "cuda" in os.environ.get("BCNN_TEST_REQUIRE", "").split(","):
+            pytest.fail("there is no CUDA device")
+        pytest.skip("there is no CUDA device, nor the emulated one (scripts/cuda-emulator)")
+    d = Driver()
+    yield d
+    for f in reversed(d.cleanup):
+        f()
 
 
 def field(number: int, *content: bytes) -> bytes:

@@ -66,7 +66,11 @@ def test_convert(tmp_path: Path) -> None:
         ({"mean": [1.0, 2.0, 3.0]}, ValueError, "3"),
         ({"labels": [1]}, TypeError, "labels is 1"),
         ({"max_file_bytes": 7}, ValueError, "7"),
-        ({"bogus": 1}, TypeError, "bogus"),
+        ({"bogus": 1}, TypeError, "no option 'bogus'; of the format of a model there are bincnn, name,"),
+        ({"batch_delay": "1"}, TypeError, "batch_delay is '1', want seconds"),
+        ({"batch_delay": float("nan")}, ValueError, "batch_delay is nan, want 0 to"),
+        ({"batch_delay": float("inf")}, ValueError, "batch_delay is inf, want 0 to"),
+        ({"batch_delay": -1}, ValueError, "batch_delay is -1, want 0 to"),
     ],
 )
 def test_wrong_options(options: dict[str, object], kind: type[Exception], text: str) -> None:

@@ -201,8 +201,13 @@ def test_another_device_is_told() -> None:
     # There is no other device here; the meta device stands for one, behind the fake kernels.
     from bitcnn.torch import _operators
 
-    with pytest.raises(NotImplementedError, match=r"on meta: move it by \.cpu"):
-        _operators._on_cpu("pack", torch.zeros(2, 2, device="meta"))
+    other = torch.zeros(2, 2, device="meta")
+    with pytest.raises(NotImplementedError, match="on the processor and on CUDA devices, and a tensor is on meta"):
+        _operators._check_devices("pack", other)
+    with pytest.raises(ValueError, match="a tensor is on meta, and another on cpu"):
+        _operators._check_devices("pack", torch.zeros(2, 2), other)
+    with pytest.raises(NotImplementedError, match="on meta weights must be packed"):
+        _operators._check_packed("binary_linear", other)
 
 
 OPCHECKS: list[tuple[str, Callable[[], tuple[Any, ...]]]] = [

@@ -45,10 +45,17 @@ struct Context {
 	std::set<Stream *> streams;
 };
 
+// What an event was recorded for last. Who waits for it means this one, though the event
+// may be recorded again, or destroyed, before.
+struct Record {
+	Context *context;
+	Stream *stream;
+	double time = -1; // ms; negative until it is reached
+};
+
 struct Event {
 	unsigned flags;
-	double time = -1; // ms; negative until it is reached
-	Stream *pending = nullptr;
+	std::shared_ptr<Record> record;
 };
 
 struct Graph {
@@ -131,6 +138,15 @@ Result drain(Stream &s)
 	while (!s.queue.empty())
 		if (const Result r = step(s))
 			return r;
+	return success;
+}
+
+// Does the work of a stream until a record is reached.
+Result reach(const std::shared_ptr<Record> &r)
+{
+	while (r && r->time < 0 && (all_streams.count(r->stream) || r->stream == &r->context->null) && !r->stream->queue.empty())
+		if (const Result failed = step(*r->stream))
+			return failed;
 	return success;
 }
 
@@ -754,6 +770,30 @@ API(cuMemcpyDtoDAsync_v2, uint64_t to, uint64_t from, size_t n, void *stream)
 	return put(s, [=] { return copy_in(to, reinterpret_cast<void *>(from), n); });
 }
 
+// Page-locked memory has the same address on the device.
+API(cuMemcpyAsync, uint64_t to, uint64_t from, size_t n, void *stream)
+{
+	ENTER_CONTEXT;
+	STREAM(stream);
+	if (!on_device(from, n) || !on_device(to, n))
+		return invalid_value;
+	return put(s, [=] { return copy_in(to, reinterpret_cast<void *>(from), n); });
+}
+
+API(cuPointerGetAttribute, void *v, int attribute, uint64_t p)
+{
+	ENTER_CONTEXT;
+	const bool host = locked(reinterpret_cast<void *>(p));
+	if (!host && !on_device(p, 1))
+		return invalid_value;
+	switch (attribute) {
+	case 2: *static_cast<unsigned *>(v) = host ? 1 : 2; break; // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+	case 9: *static_cast<int *>(v) = 0; break;                 // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+	default: return invalid_value;
+	}
+	return success;
+}
+
 template <class T> static Operation fill(uint64_t to, T v, size_t n)
 {
 	return [=] {
@@ -803,6 +843,19 @@ API(cuStreamCreate, void **handle, unsigned flags)
 
 API(cuStreamCreateWithPriority, void **handle, unsigned flags, int) { return cuStreamCreate(handle, flags); }
 
+// Of streams of other contexts, too.
+API(cuStreamGetCtx, void *handle, void **to)
+{
+	ENTER_CONTEXT;
+	Stream *s = stream_of(c, handle);
+	if (!s && all_streams.count(static_cast<Stream *>(handle)))
+		s = static_cast<Stream *>(handle);
+	if (!s)
+		return invalid_handle;
+	*to = s->context;
+	return success;
+}
+
 API(cuStreamDestroy_v2, void *handle)
 {
 	ENTER;
@@ -814,8 +867,8 @@ API(cuStreamDestroy_v2, void *handle)
 	c->streams.erase(s);
 	all_streams.erase(s);
 	for (Event *e : events)
-		if (e->pending == s)
-			e->pending = nullptr;
+		if (e->record && e->record->stream == s)
+			e->record.reset();
 	delete s;
 	return r;
 }
@@ -853,18 +906,16 @@ API(cuStreamWaitEvent, void *stream, void *event, unsigned)
 	auto *e = static_cast<Event *>(event);
 	if (!events.count(e))
 		return invalid_handle;
-	return put(s, [=] {
-		while (e->pending && e->pending != s && !e->pending->queue.empty() && e->time < 0)
-			if (const Result r = step(*e->pending))
-				return r;
+	const auto record = e->record;
+	if (!record || record->stream == s)
 		return success;
-	});
+	return put(s, [=] { return reach(record); });
 }
 
 API(cuEventCreate, void **handle, unsigned flags)
 {
 	ENTER_CONTEXT;
-	auto *e = new Event{flags};
+	auto *e = new Event{flags, nullptr};
 	events.insert(e);
 	*handle = e;
 	return success;
@@ -876,8 +927,6 @@ API(cuEventDestroy_v2, void *handle)
 	auto *e = static_cast<Event *>(handle);
 	if (!events.count(e))
 		return invalid_handle;
-	if (e->pending && !e->pending->context->error)
-		drain(*e->pending);
 	events.erase(e);
 	delete e;
 	return success;
@@ -890,10 +939,9 @@ API(cuEventRecord, void *handle, void *stream)
 	auto *e = static_cast<Event *>(handle);
 	if (!events.count(e))
 		return invalid_handle;
-	e->pending = s;
-	e->time = -1;
+	const auto record = e->record = std::make_shared<Record>(Record{c, s});
 	return put(s, [=] {
-		e->time = now();
+		record->time = now();
 		return success;
 	});
 }
@@ -905,10 +953,7 @@ API(cuEventSynchronize, void *handle)
 	auto *e = static_cast<Event *>(handle);
 	if (!events.count(e))
 		return invalid_handle;
-	while (e->pending && e->time < 0 && !e->pending->queue.empty())
-		if (const Result r = step(*e->pending))
-			return r;
-	return success;
+	return reach(e->record);
 }
 
 API(cuEventQuery, void *handle)
@@ -917,8 +962,8 @@ API(cuEventQuery, void *handle)
 	auto *e = static_cast<Event *>(handle);
 	if (!events.count(e))
 		return invalid_handle;
-	if (e->pending && e->time < 0 && !e->pending->queue.empty()) {
-		const Result r = step(*e->pending);
+	if (e->record && e->record->time < 0 && !e->record->stream->queue.empty()) {
+		const Result r = step(*e->record->stream);
 		return r ? r : not_ready;
 	}
 	return success;
@@ -928,11 +973,11 @@ API(cuEventElapsedTime, float *ms, void *from, void *to)
 {
 	ENTER_CONTEXT;
 	const auto *a = static_cast<Event *>(from), *b = static_cast<Event *>(to);
-	if (!a->pending || !b->pending || (a->flags | b->flags) & 2) // without times
+	if (!a->record || !b->record || (a->flags | b->flags) & 2) // without times
 		return invalid_handle;
-	if (a->time < 0 || b->time < 0)
+	if (a->record->time < 0 || b->record->time < 0)
 		return not_ready;
-	*ms = (float)(b->time - a->time);
+	*ms = (float)(b->record->time - a->record->time);
 	return success;
 }
 

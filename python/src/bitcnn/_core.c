@@ -244,6 +244,9 @@ static PyObject *Runner_call(PyObject *object, PyObject *arguments, PyObject *na
 		} else {
 			PyErr_Clear();
 		}
+		if (attempt == 0 && PyObject_HasAttrString(x, "__cuda_array_interface__")) {
+			return PyObject_CallMethod(object, "_call", "O", x);
+		}
 		if (attempt == 1) {
 			PyErr_SetString(PyExc_SystemError, "an array that was adapted does not fit");
 			goto done;

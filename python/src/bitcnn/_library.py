@@ -154,6 +154,7 @@ _arguments: dict[str, list[Any]] = {
     "label": [_number, _size, *_text],
     "step": [_number, _size, c.c_int, *_text],
     "run": [_number, c.c_int64, c.POINTER(Tensor), _size, c.POINTER(Tensor), _size],
+    "enqueue": [_number, c.c_void_p, c.c_int64, c.POINTER(Tensor), _size, c.POINTER(Tensor), _size],
     "profile": [
         _number,
         c.c_int64,

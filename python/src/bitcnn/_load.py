@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 import os
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -52,9 +53,9 @@ def load(
     options.max_batch = _whole("max_batch", max_batch, 1)
     options.threads = _whole("threads", threads)
     options.parallel = _whole("parallel", parallel)
-    options.batch_delay_ns = _whole("batch_delay", round(batch_delay * 1e9))
+    options.batch_delay_ns = _nanoseconds(batch_delay)
     options.arena_bytes = _whole("memory", memory)
-    model = _load(source, **format_options)
+    model = _checked_load(source, format_options)
     try:
         return Model(model, options)
     except BaseException:
@@ -78,7 +79,7 @@ def convert(source: Source, destination: str | os.PathLike[str], **format_option
     weight_tolerance: weights that differ from ±a by at most this fraction are taken as ±a.
     max_layers, max_file_bytes, max_tensor_bytes: limits for files from strangers.
     """
-    model = _load(source, **format_options)
+    model = _checked_load(source, format_options)
     try:
         import json
 
@@ -87,6 +88,14 @@ def convert(source: Source, destination: str | os.PathLike[str], **format_option
         return _report_table(report)
     finally:
         lib.status("close_model", model)
+
+
+def _checked_load(source: Source, format_options: dict[str, Any]) -> int:
+    known = [name for name in inspect.signature(_load).parameters if name != "source"]
+    for name in format_options:
+        if name not in known:
+            raise TypeError(f"no option {name!r}; of the format of a model there are {', '.join(known)}")
+    return _load(source, **format_options)
 
 
 def _load(
@@ -149,11 +158,19 @@ def _load(
 def _whole(name: str, value: int, least: int = 0) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} is {value!r}, want a whole number")
-    if not least <= value < 1 << 31 and not (value < 1 << 62 and name.endswith(("bytes", "memory", "delay"))):
+    if not least <= value < 1 << 31 and not (value < 1 << 62 and name.endswith(("bytes", "memory"))):
         raise ValueError(f"{name} is {value}, want {least} to {(1 << 31) - 1}")
     if value < least:
         raise ValueError(f"{name} is {value}, want at least {least}")
     return int(value)
+
+
+def _nanoseconds(seconds: float) -> int:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float | np.integer | np.floating):
+        raise TypeError(f"batch_delay is {seconds!r}, want seconds")
+    if not 0 <= seconds < 1 << 30:
+        raise ValueError(f"batch_delay is {seconds}, want 0 to {(1 << 30) - 1} seconds")
+    return round(seconds * 1e9)
 
 
 def _text(name: str, value: str | None) -> bytes | None:

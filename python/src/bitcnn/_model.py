@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import json
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -15,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from . import _library as lib
+from ._cuda import Memory, all_of, is_on_device
 from ._table import Table, Value
 
 _DTYPES: dict[int, np.dtype[Any]] = {1: np.dtype(np.uint8), 3: np.dtype(np.float32)}
@@ -197,8 +200,10 @@ class Model(_core.Runner):
     def _adapt(self, x: Any) -> NDArray[Any]:
         return self.inputs[0]._to_memory(_array(x, self.inputs[0]))
 
-    def _call(self, x: Any) -> NDArray[Any]:
+    def _call(self, x: Any) -> Any:
         (info,), (output,) = self.inputs, self.outputs
+        if is_on_device(x):
+            return self._run_on_device({info.name: x}, None)[output.name]
         given = _array(x, info)
         batch = given.shape[: given.ndim - len(info.shape)]
         made = np.empty(batch + _spec(output)[1], output.dtype)
@@ -213,10 +218,13 @@ class Model(_core.Runner):
         """Computes outputs by name from inputs by name.
 
         Arrays in ``outputs`` are written and returned; they must be contiguous, writable and
-        apart from all others. Outputs that are not given are new arrays.
+        apart from all others. Outputs that are not given are new arrays. Where an input is a
+        tensor of PyTorch on a CUDA device, all are.
         """
         _names("input", inputs, self.inputs, complete=True)
         _names("output", outputs or {}, self.outputs, complete=False)
+        if any(map(is_on_device, inputs.values())):
+            return self._run_on_device(inputs, outputs)
         given = [_array(inputs[i.name], i) for i in self.inputs]
         batches = [a.shape[:1] if a.ndim > len(i.shape) else () for a, i in zip(given, self.inputs, strict=True)]
         for batch, info in zip(batches, self.inputs, strict=True):
@@ -236,6 +244,49 @@ class Model(_core.Runner):
             if memory is not result:
                 result[...] = info._from_memory(memory)
         return {info.name: a for info, a in zip(self.outputs, results, strict=True)}
+
+    def _run_on_device(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None) -> dict[str, Any]:
+        torch = sys.modules.get("torch")
+        for name, x in inputs.items():
+            if torch is None or not isinstance(x, torch.Tensor):
+                raise _wrong(
+                    name, f"{type(x).__name__} is not an array of the processor or a tensor; see enqueue()", TypeError
+                )
+        results: dict[str, Any] = importlib.import_module("bitcnn.torch._device").run(self, inputs, outputs or {})
+        return results
+
+    def enqueue(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any], stream: int = 0) -> None:
+        """Puts a run on a stream of a CUDA device, and returns without waiting for it.
+
+        Arrays are in memory of the device of the model, and all are given. They have
+        ``__cuda_array_interface__``, as those of CuPy, Numba and PyTorch, and their memory is
+        NHWC, also where their shape is NCHW. ``stream`` is a ``CUstream`` or ``cudaStream_t`` of
+        the device's primary context, 0 for its default stream. The run waits for what is on
+        the stream before, and for earlier runs of the model on other streams. Arrays and stream
+        must be there until it has been done. Batches of more than ``max_batch`` images are
+        several runs.
+        """
+        _names("input", inputs, self.inputs, complete=True)
+        _names("output", outputs, self.outputs, complete=True)
+        if not isinstance(stream, int):
+            raise TypeError(f"stream is {stream!r}, want the handle of a stream as a number")
+        if not 0 <= stream < 1 << 64:
+            raise ValueError(f"stream is {stream}, which is not the handle of a stream")
+        given = all_of(self.inputs, inputs, False, ())
+        made = all_of(self.outputs, outputs, True, given)
+        images = given[0].batch[0] if given[0].batch else 1
+        for first in range(0, images, self.max_batch):
+            n = min(self.max_batch, images - first)
+
+            def part(infos: Sequence[TensorInfo], memory: Sequence[Memory], first: int = first, n: int = n) -> Any:
+                tensors = (lib.Tensor * len(infos))()
+                for t, info, m in zip(tensors, infos, memory, strict=True):
+                    size = m.bytes // images
+                    t.data, t.bytes, t.dtype = m.address + first * size, n * size, 3 if info.dtype == np.float32 else 1
+                return tensors
+
+            ins, outs = part(self.inputs, given), part(self.outputs, made)
+            lib.call("enqueue", self._session, stream, n, ins, len(ins), outs, len(outs))
 
     def _report(self) -> dict[str, Any]:
         report: dict[str, Any] = json.loads(lib.text("report", self._model))

@@ -8,7 +8,7 @@
 torch.Size([1, 64, 8, 8])
 
 The operators are registered as torch.ops.bitcnn.pack, unpack, binary_conv2d and
-binary_linear; they compute on the processor.
+binary_linear; they compute on the processor, or on the CUDA device of their tensors.
 """
 
 from ._compile import compile, to_onnx

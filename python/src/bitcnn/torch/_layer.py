@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from .. import _library as lib
+from ._device import name, stream
 
 NHWC, NCHW = 1, 2
 _FLOAT32 = 3
@@ -47,6 +48,9 @@ class Layer:
     def __init__(self, geometry: Geometry, weight: Tensor, batch: int, threads: int) -> None:
         self._session = 0
         self.weight, self.batch = weight, batch  # packed
+        self.version = None if weight.is_inference() else weight._version
+        on_cpu = weight.device.type == "cpu"
+        weight = weight.cpu()
         g = geometry
         conv = lib.sized(lib.Conv)
         conv.height, conv.width, conv.channels, conv.outputs = g.height, g.width, g.channels, g.outputs
@@ -61,24 +65,27 @@ class Layer:
         lib.call("conv_model", conv, model)
         try:
             options = lib.sized(lib.Options)
-            options.device, options.max_batch, options.threads = b"cpu", batch, threads
+            options.device, options.max_batch = b"cpu" if on_cpu else name(self.weight.device).encode(), batch
+            options.threads = threads if on_cpu else 0
             lib.call("open", model, options, session)
         finally:
             lib.status("close_model", model)
         self._session = session.value
 
     def run(self, x: Tensor, out: Tensor, layout: int) -> None:
-        """Computes the output of a batch; both are dense, of float32, and in this layout."""
+        """Computes the output of a batch; both are dense, of float32, and in this layout, which
+        is NHWC on a GPU. There it puts the run on the current stream.
+        """
         images = x.shape[0]
         if images == 0 or out.numel() == 0:
             return
         size, out_size = x.numel() // images * 4, out.numel() // images * 4
         at, out_at = x.data_ptr(), out.data_ptr()
+        call = ("run", self._session) if x.device.type == "cpu" else ("enqueue", self._session, stream(x.device))
         for first in range(0, images, self.batch):
             n = min(self.batch, images - first)
             lib.call(
-                "run",
-                self._session,
+                *call,
                 n,
                 lib.Tensor(at + first * size, n * size, _FLOAT32, layout),
                 1,
@@ -99,16 +106,18 @@ def layer(geometry: Geometry, weight: Tensor, source: int, batch: int) -> Layer:
     """The session of a layer with these packed weights.
 
     ``source`` tells layers of the same geometry apart: the address of their weights. It is
-    not trusted, as memory is used again and written to: the weights are compared.
+    not trusted, as memory is used again and written to: the weights are compared, or on a
+    GPU their version.
     """
     threads = torch.get_num_threads()
-    key = (geometry, source, batch, threads)
+    key = (geometry, source, batch, threads, weight.device)
     with _lock:
         found = _layers.get(key)
-        if found is not None and _equal(found.weight, weight):
+        if found is not None and _equal(found, weight):
             _layers.move_to_end(key)
             return found
-    made = Layer(geometry, weight.clone(), batch, threads)
+    known = weight.device.type != "cpu" and not weight.is_inference()
+    made = Layer(geometry, weight if known else weight.clone(), batch, threads)
     with _lock:
         _layers[key] = made
         _layers.move_to_end(key)
@@ -118,5 +127,12 @@ def layer(geometry: Geometry, weight: Tensor, source: int, batch: int) -> Layer:
     return made
 
 
-def _equal(a: Tensor, b: Tensor) -> bool:
-    return bool(_memcmp(a.data_ptr(), b.data_ptr(), a.numel() * 8) == 0)  # of one geometry
+def _equal(found: Layer, weight: Tensor) -> bool:
+    a = found.weight  # of the same geometry
+    if weight.device.type == "cpu":
+        return bool(_memcmp(a.data_ptr(), weight.data_ptr(), a.numel() * 8) == 0)
+    if found.version is None or weight.is_inference():  # which has no version
+        return torch.equal(a, weight)
+    # To compare them would be to wait for the device. The layer has kept the tensor, so there
+    # can be no other at its address, and its version tells whether it has been written to.
+    return found.version == weight._version

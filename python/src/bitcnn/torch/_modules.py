@@ -8,6 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from ._device import can_infer
 from ._operators import _signs, binary_conv2d, binary_linear, conv2d, pack, pair
 
 Estimator = Literal["ste", "clipped", "polynomial"]
@@ -151,7 +152,12 @@ class BinaryLayer(nn.Module):
 
     def _pack(self) -> None:
         """Packs the weights if they have changed."""
-        if self.sign is None or self.weight.device.type != "cpu":
+        if self.sign is None:
+            return
+        if not can_infer(self.weight.device):
+            if self.packed.numel():  # it has come along from another device
+                self.packed = self.packed.new_empty(0)
+            self._packed_of = None
             return
         now = (self.weight.data_ptr(), self.weight._version)
         if self._packed_of != now:
@@ -160,13 +166,13 @@ class BinaryLayer(nn.Module):
 
     def _infers(self, x: Tensor) -> bool:
         """Whether the packed weights are used."""
-        if self.training or self.sign is None or _is_exporting() or x.device.type != "cpu":
+        if self.training or self.sign is None or _is_exporting() or x.device != self.weight.device:
             return False
         if torch.is_grad_enabled() and (x.requires_grad or self.weight.requires_grad):
             return False
         if not torch.compiler.is_compiling():
             self._pack()
-        return self.packed.numel() > 0
+        return self.packed.numel() > 0 and self.packed.device == x.device
 
     def _signed(self, x: Tensor) -> Tensor:
         return x if self.sign is None else self.sign(x)

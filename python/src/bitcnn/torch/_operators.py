@@ -22,13 +22,20 @@ def _words(channels: int) -> int:
     return (channels + 63) // 64
 
 
-def _on_cpu(name: str, *tensors: Tensor) -> None:
+def _check_devices(name: str, *tensors: Tensor) -> None:
     for t in tensors:
-        if t.device.type != "cpu":
+        if t.device != tensors[0].device:
+            raise ValueError(f"bitcnn::{name}: a tensor is on {t.device}, and another on {tensors[0].device}")
+        if t.device.type not in ("cpu", "cuda"):
             raise NotImplementedError(
-                f"bitcnn::{name} computes on the processor, and a tensor is on {t.device}: move it by .cpu(), "
-                "or compile the whole model for a GPU with bitcnn.torch.compile(module, example, device=...)"
+                f"bitcnn::{name} computes on the processor and on CUDA devices, and a tensor is on {t.device}"
             )
+
+
+def _check_packed(name: str, weight: Tensor) -> None:
+    # Elsewhere they would be packed and compiled at each call.
+    if weight.device.type != "cpu" and not _is_packed(weight):
+        raise NotImplementedError(f"bitcnn::{name}: on {weight.device} weights must be packed: see bitcnn.torch.pack")
 
 
 def _signs(x: Tensor, zero_is_positive: bool = True) -> Tensor:
@@ -43,14 +50,30 @@ def pack(x: Tensor, zero_is_positive: bool = True) -> Tensor:
     Channel c is bit c % 64 of word c / 64, 1 where x >= 0, or x > 0 if zero is not positive;
     the bits behind the last channel are 0. It has no gradient.
     """
-    _on_cpu("pack", x)
+    _check_devices("pack", x)
     _check_pack(x)
     positive = x.detach() >= 0 if zero_is_positive else x.detach() > 0
+    if x.device.type != "cpu":
+        return _pack_bits(positive.movedim(1, -1))
     bits = positive.movedim(1, -1).contiguous().numpy()
     packed = np.packbits(bits, axis=-1, bitorder="little")
     words = np.zeros((*bits.shape[:-1], 8 * _words(bits.shape[-1])), np.uint8)
     words[..., : packed.shape[-1]] = packed
     return torch.from_numpy(words.view(np.int64))
+
+
+def _pack_bits(bits: Tensor) -> Tensor:
+    """pack() by operators that every device has."""
+    channels = bits.shape[-1]
+    padded = torch.nn.functional.pad(bits.to(torch.int64), [0, 64 * _words(channels) - channels])
+    places = torch.arange(64, device=bits.device)
+    return (padded.view(*bits.shape[:-1], _words(channels), 64) << places).sum(-1)
+
+
+def _unpack_bits(words: Tensor, channels: int) -> Tensor:
+    """unpack() by operators that every device has, with the channels last."""
+    places = torch.arange(64, device=words.device)
+    return (words.unsqueeze(-1) >> places & 1).flatten(-2)[..., :channels]
 
 
 def _check_pack(x: Tensor) -> None:
@@ -69,11 +92,14 @@ def _(x: Tensor, zero_is_positive: bool = True) -> Tensor:
 @torch.library.custom_op("bitcnn::unpack", mutates_args=())
 def unpack(words: Tensor, channels: int) -> Tensor:
     """Unpacks words [N, ..., ceil(C / 64)] into +1 and -1 of float32 [N, C, ...]."""
-    _on_cpu("unpack", words)
+    _check_devices("unpack", words)
     _check_unpack(words, channels)
-    flat = words.contiguous().numpy().view(np.uint8)
-    bits = np.unpackbits(flat, axis=-1, count=channels, bitorder="little")
-    return (torch.from_numpy(bits).movedim(-1, 1).to(torch.float32, memory_format=torch.contiguous_format) * 2).sub_(1)
+    if words.device.type != "cpu":
+        bits = _unpack_bits(words, channels)
+    else:
+        flat = words.contiguous().numpy().view(np.uint8)
+        bits = torch.from_numpy(np.unpackbits(flat, axis=-1, count=channels, bitorder="little"))
+    return (bits.movedim(-1, 1).to(torch.float32, memory_format=torch.contiguous_format) * 2).sub_(1)
 
 
 def _check_unpack(words: Tensor, channels: int) -> None:
@@ -163,10 +189,12 @@ def _binary_conv2d(
     padding_value: int,
     zero_is_positive: bool,
 ) -> Tensor:
-    _on_cpu("binary_conv2d", x, weight)
+    _check_devices("binary_conv2d", x, weight)
     shape = _output_shape(x, weight, stride, padding, dilation, groups, padding_value)
-    order = _format(x)
-    out = torch.empty(shape, dtype=torch.float32, memory_format=order)
+    _check_packed("binary_conv2d", weight)
+    on_cpu = x.device.type == "cpu"
+    order = _format(x) if on_cpu else torch.channels_last
+    out = torch.empty(shape, dtype=torch.float32, memory_format=order, device=x.device)
     given = _as_float32(x, zero_is_positive).contiguous(memory_format=order)
     words = weight.contiguous() if _is_packed(weight) else pack(weight)
     geometry = Geometry(
@@ -176,11 +204,16 @@ def _binary_conv2d(
     )  # fmt: skip
     if out.numel():
         values = max(given.numel(), out.numel()) // x.shape[0]
-        batch = min(max(1, _IMAGES // values), 256)
+        batch = min(max(1, _IMAGES // values) if on_cpu else _batch_on_gpu(x.shape[0]), 256)
         layer(geometry, words, weight.data_ptr(), batch).run(
             given, out, NCHW if order == torch.contiguous_format else NHWC
         )
-    return out.to(x.dtype)
+    return out.to(x.dtype) if on_cpu else out.to(x.dtype, memory_format=_format(x))
+
+
+def _batch_on_gpu(images: int) -> int:
+    """How many images a session for a GPU takes: all, with few sizes of sessions."""
+    return 1 << (images - 1).bit_length()
 
 
 @_binary_conv2d.register_fake
@@ -291,14 +324,16 @@ def binary_linear(x: Tensor, weight: Tensor, zero_is_positive: bool = True) -> T
     The weights are packed, [O, ceil(I / 64)], or real numbers [O, I], as for
     ``binary_conv2d``, which tells the gradient, too. The output is [..., O].
     """
-    _on_cpu("binary_linear", x, weight)
+    _check_devices("binary_linear", x, weight)
     shape = _linear_shape(x, weight)
-    out = torch.empty(shape, dtype=torch.float32)
+    _check_packed("binary_linear", weight)
+    out = torch.empty(shape, dtype=torch.float32, device=x.device)
     given = _as_float32(x, zero_is_positive).contiguous()
     words = weight.contiguous() if _is_packed(weight) else pack(weight)
     if out.numel():
         geometry = Geometry(1, 1, x.shape[-1], shape[-1], (1, 1), zero_is_positive=zero_is_positive)
-        batch = min(max(1, _VECTORS // max(x.shape[-1], shape[-1])), 256)
+        vectors = _VECTORS // max(x.shape[-1], shape[-1])
+        batch = min(max(1, vectors) if x.device.type == "cpu" else _batch_on_gpu(x.numel() // x.shape[-1]), 256)
         layer(geometry, words, weight.data_ptr(), batch).run(given.view(-1, x.shape[-1]), out.view(-1, shape[-1]), NHWC)
     return out.to(x.dtype)
 

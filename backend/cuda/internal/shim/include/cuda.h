@@ -289,6 +289,7 @@ typedef enum {
 	CU_POINTER_ATTRIBUTE_SYNC_MEMOPS = 6,
 	CU_POINTER_ATTRIBUTE_BUFFER_ID = 7,
 	CU_POINTER_ATTRIBUTE_IS_MANAGED = 8,
+	CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
 } CUpointer_attribute;
 
 typedef enum {
@@ -379,6 +380,12 @@ typedef enum {
 typedef enum {
 	CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
 } CUstreamCaptureMode;
+
+typedef enum {
+	CU_STREAM_CAPTURE_STATUS_NONE = 0,
+	CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
+	CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2,
+} CUstreamCaptureStatus;
 
 typedef enum {
 	CU_STREAM_DEFAULT = 0,
@@ -703,8 +710,10 @@ CUresult cuStreamCreate(CUstream *, unsigned int);
 CUresult cuStreamCreateWithPriority(CUstream *, unsigned int, int);
 CUresult cuStreamDestroy(CUstream);
 CUresult cuStreamEndCapture(CUstream, CUgraph *);
+CUresult cuStreamGetCtx(CUstream, CUcontext *);
 CUresult cuStreamGetFlags(CUstream, unsigned int *);
 CUresult cuStreamGetPriority(CUstream, int *);
+CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus *);
 CUresult cuStreamQuery(CUstream);
 CUresult cuStreamSynchronize(CUstream);
 CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned int);
