@@ -88,11 +88,6 @@ func (a *asm) fcmge(n, m, d int) {
 	a.word(0x6e20e400|uint32(m<<16|n<<5|d), "fcmge v%d.4s, v%d.4s, v%d.4s", d, n, m)
 }
 
-// fcmgt0 sets lanes of d to all ones where n > 0.
-func (a *asm) fcmgt0(n, d int) {
-	a.word(0x4ea0c800|uint32(n<<5|d), "fcmgt v%d.4s, v%d.4s, #0.0", d, n)
-}
-
 // scvtf converts int32 lanes to float32.
 func (a *asm) scvtf(n, d int) {
 	a.word(0x4e21d800|uint32(n<<5|d), "scvtf v%d.4s, v%d.4s", d, n)
@@ -136,6 +131,11 @@ func (a *asm) fadd(n, m, d int) {
 // fmul multiplies float32 lanes.
 func (a *asm) fmul(n, m, d int) {
 	a.word(0x6e20dc00|uint32(m<<16|n<<5|d), "fmul v%d.4s, v%d.4s, v%d.4s", d, n, m)
+}
+
+// fmlaLane adds the products of n with one lane of m to d.
+func (a *asm) fmlaLane(m, lane, n, d int) {
+	a.word(0x4f801000|uint32(lane&1<<21|lane>>1<<11|m<<16|n<<5|d), "fmla v%d.4s, v%d.4s, v%d.s[%d]", d, n, m, lane)
 }
 
 // fcmlt0 sets lanes of d to all ones where n < 0.
