@@ -112,6 +112,29 @@ func convPiecesSums32NEON(job *uint8)
 //go:noescape
 func convPiecesSums16NEON(job *uint8)
 
+// streamingBytesSME2 returns the bytes of a vector of the streaming mode.
+func streamingBytesSME2() int
+
+// convOuter64SME2 computes, for every pixel p and each of 64 outputs o, with x the
+// words of 32 bits of the patch at src + at[p], of which there are at most
+// 288,
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p] = c[o] ≤ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convOuter64SME2(job *uint8)
+
+// convOuterSums64SME2 computes, for every pixel p and each of 64 outputs o, with x the
+// words of 32 bits of the patch at src + at[p], of which there are at most
+// 288,
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p][o] = table[class[p]][o] − 2·c[o]
+//
+//go:noescape
+func convOuterSums64SME2(job *uint8)
+
 // convBytes64NEON computes, for every pixel p and each of 64 outputs o, with x the
 // pairs of bytes of the patch at src + at[p],
 //

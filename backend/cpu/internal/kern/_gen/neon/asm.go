@@ -12,8 +12,11 @@ type asm struct {
 	code, stubs bytes.Buffer
 }
 
-// function starts a function that takes the arguments params. size is the
-// memory it needs on the stack.
+// noSplit is how much of the stack there always is.
+const noSplit = 640
+
+// function starts a function that takes the arguments params, or returns an int if
+// there are none. size is the memory it needs on the stack.
 func (a *asm) function(name, params string, size, args int, doc ...string) {
 	a.stubs.WriteByte('\n')
 	for _, line := range doc {
@@ -25,8 +28,15 @@ func (a *asm) function(name, params string, size, args int, doc ...string) {
 	if strings.Contains(params, "*") {
 		fmt.Fprint(&a.stubs, "//\n//go:noescape\n")
 	}
-	fmt.Fprintf(&a.stubs, "func %s(%s)\n", name, params)
-	fmt.Fprintf(&a.code, "\n// func %s(%s)\nTEXT ·%s(SB), NOSPLIT, $%d-%d\n", name, params, name, size, args)
+	result, flag := "", "NOSPLIT"
+	if params == "" {
+		result = " int"
+	}
+	if size > noSplit {
+		flag = "0"
+	}
+	fmt.Fprintf(&a.stubs, "func %s(%s)%s\n", name, params, result)
+	fmt.Fprintf(&a.code, "\n// func %s(%s)%s\nTEXT ·%s(SB), %s, $%d-%d\n", name, params, result, name, flag, size, args)
 }
 
 // op writes an instruction that Go's assembler knows.
