@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 )
@@ -26,6 +27,15 @@ func (s shape) String() string {
 		name += fmt.Sprintf(" s%d", s.stride)
 	}
 	return name
+}
+
+// args are those of the driver.
+func (s shape) args() []string {
+	var args []string
+	for _, n := range []int{s.size, s.in, s.out, s.kernel, s.stride} {
+		args = append(args, strconv.Itoa(n))
+	}
+	return args
 }
 
 // side is the size of the output.
@@ -66,6 +76,7 @@ func main() {
 	isas := flag.String("isa", "neonbytes,neon", "instruction sets, separated by commas")
 	only := flag.String("shape", "", "only shapes that contain this")
 	list := flag.String("convs", "", "convolutions instead: SIZE,IN,OUT,KERNEL,STRIDE, separated by blanks")
+	networks := flag.String("networks", "", "whole networks of the zoo instead, separated by commas")
 	llvm := flag.String("llvm", "/usr/lib/llvm-22/bin", "folder of llvm-mca and llvm-objdump")
 	flag.Parse()
 	var custom []shape
@@ -79,12 +90,12 @@ func main() {
 	if len(custom) > 0 {
 		shapes = custom
 	}
-	if err := run(strings.Split(*isas, ","), *only, *llvm); err != nil {
+	if err := run(strings.Split(*isas, ","), *only, *networks, *llvm); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(isas []string, only, llvm string) error {
+func run(isas []string, only, networks, llvm string) error {
 	work, err := os.MkdirTemp("", "armmodel")
 	if err != nil {
 		return err
@@ -99,6 +110,17 @@ func run(isas []string, only, llvm string) error {
 		return err
 	}
 	llvmVersion, _, _ := strings.Cut(strings.TrimSpace(string(version)), "\n")
+	if networks != "" {
+		fmt.Printf("milliseconds of whole networks, one core; %s\n", llvmVersion)
+		for _, name := range strings.Split(networks, ",") {
+			for _, isa := range isas {
+				if err := m.network(os.Stdout, isa, name); err != nil {
+					return fmt.Errorf("%s, %s: %w", name, isa, err)
+				}
+			}
+		}
+		return nil
+	}
 	fmt.Printf("products per cycle of one core, bits to bits, all of the step; %s\n\n", llvmVersion)
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	head := make([]string, len(cores))

@@ -25,6 +25,7 @@ var plugin []byte
 type model struct {
 	work, llvm, driver, plugin string
 	symbols                    []elf.Symbol // functions, by address
+	printed                    string       // by the driver, in the last run
 }
 
 // modelled is a convolution on the cores.
@@ -70,22 +71,21 @@ func (m *model) build() error {
 	return err
 }
 
-// run runs a convolution a number of times and returns the instructions executed
+// run runs a convolution or a network a number of times and returns the instructions executed
 // at every address. If trace is not "", the first most instructions of from are
 // written there.
-func (m *model) run(isa string, s shape, runs int, trace string, from elf.Symbol, most int) (map[uint64]float64, error) {
+func (m *model) run(isa string, what []string, runs int, trace string, from elf.Symbol, most int) (map[uint64]float64, error) {
 	counts := filepath.Join(m.work, "counts")
 	options := fmt.Sprintf("%s,counts=%s", m.plugin, counts)
 	if trace != "" {
 		options += fmt.Sprintf(",trace=%s,from=%#x,to=%#x,most=%d", trace, from.Value, from.Value+from.Size, most)
 	}
-	args := []string{"-cpu", "max", "-plugin", options, m.driver, isa}
-	for _, n := range []int{s.size, s.in, s.out, s.kernel, s.stride, runs} {
-		args = append(args, strconv.Itoa(n))
-	}
-	if _, err := command("qemu-aarch64", args...); err != nil {
+	args := append([]string{"-cpu", "max", "-plugin", options, m.driver, isa}, what...)
+	printed, err := command("qemu-aarch64", append(args, strconv.Itoa(runs))...)
+	if err != nil {
 		return nil, err
 	}
+	m.printed = string(printed)
 	data, err := os.ReadFile(counts)
 	if err != nil {
 		return nil, err
@@ -108,26 +108,12 @@ var around = regexp.MustCompile(`/cpu/internal/conv\.|/kern\.\(\*WideFilter\)|^r
 
 // measure models a convolution.
 func (m *model) measure(isa string, s shape) (*modelled, error) {
-	const few, many = 4, 12
-	least, err := m.run(isa, s, few, "", elf.Symbol{}, 0)
-	if err != nil {
-		return nil, err
-	}
-	executed, err := m.run(isa, s, many, "", elf.Symbol{}, 0)
+	what := s.args()
+	sums, err := m.count(isa, what, 4, 12)
 	if err != nil {
 		return nil, err
 	}
 	r := &modelled{}
-	sums := make([]float64, len(m.symbols))
-	for at, n := range executed {
-		i, found := slices.BinarySearchFunc(m.symbols, at, func(s elf.Symbol, at uint64) int { return cmp.Compare(s.Value, at) })
-		if !found {
-			i--
-		}
-		if i >= 0 {
-			sums[i] += (n - least[at]) / (many - few)
-		}
-	}
 	var kernel elf.Symbol
 	var most float64
 	for i, f := range m.symbols {
@@ -150,14 +136,43 @@ func (m *model) measure(isa string, s shape) (*modelled, error) {
 	tile := r.kernel / float64(s.side()*s.side()) / float64((s.out+63)/64) * 4
 	tiles := max(2, int(24000/tile))
 	trace := filepath.Join(m.work, "trace")
-	if _, err := m.run(isa, s, 1, trace, kernel, int(tile*float64(tiles))); err != nil {
+	if _, err := m.run(isa, what, 1, trace, kernel, int(tile*float64(tiles))); err != nil {
 		return nil, err
 	}
 	text, err := m.assembly(trace, kernel)
 	if err != nil {
 		return nil, err
 	}
-	r.cores = make([]onCore, len(cores))
+	r.cores, err = m.onCores(cores, text)
+	return r, err
+}
+
+// count returns the instructions of a run in each function, from two numbers of runs.
+func (m *model) count(isa string, what []string, few, many int) ([]float64, error) {
+	least, err := m.run(isa, what, few, "", elf.Symbol{}, 0)
+	if err != nil {
+		return nil, err
+	}
+	executed, err := m.run(isa, what, many, "", elf.Symbol{}, 0)
+	if err != nil {
+		return nil, err
+	}
+	sums := make([]float64, len(m.symbols))
+	for at, n := range executed {
+		i, found := slices.BinarySearchFunc(m.symbols, at, func(s elf.Symbol, at uint64) int { return cmp.Compare(s.Value, at) })
+		if !found {
+			i--
+		}
+		if i >= 0 {
+			sums[i] += (n - least[at]) / float64(many-few)
+		}
+	}
+	return sums, nil
+}
+
+// onCores models a program on each core.
+func (m *model) onCores(cores []core, text string) ([]onCore, error) {
+	modelled := make([]onCore, len(cores))
 	errs := make([]error, len(cores))
 	var wait sync.WaitGroup
 	turn := make(chan struct{}, 2)
@@ -165,11 +180,11 @@ func (m *model) measure(isa string, s shape) (*modelled, error) {
 		wait.Go(func() {
 			turn <- struct{}{}
 			defer func() { <-turn }()
-			r.cores[i], errs[i] = m.cycles(c, text)
+			modelled[i], errs[i] = m.cycles(c, text)
 		})
 	}
 	wait.Wait()
-	return r, errors.Join(errs...)
+	return modelled, errors.Join(errs...)
 }
 
 var (

@@ -1,5 +1,5 @@
-// Command driver runs one binary convolution a number of times, for armmodel to
-// count what it executes.
+// Command driver runs one binary convolution, or a network of the zoo, a number of
+// times, for armmodel to count what it executes.
 package main
 
 import (
@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime/debug"
+	"strconv"
 
 	"github.com/bitcnn/bitcnn/backend"
 	_ "github.com/bitcnn/bitcnn/backend/all"
@@ -23,17 +24,19 @@ func main() {
 	}
 }
 
-// run takes an instruction set, the size of the input, its channels, those of the
-// output, the size of the window, its stride, and the number of runs. It prints
-// the kernel that the convolution got, and why.
-func run() error {
-	var size, in, out, kernel, stride, runs int
-	if len(os.Args) != 8 {
-		return fmt.Errorf("want ISA SIZE IN OUT KERNEL STRIDE RUNS")
+// network returns what the arguments tell of: a network's name, or the size of the
+// input, its channels, those of the output, the size of the window, and its stride.
+func network(args []string) (*bcnn.Network, error) {
+	if len(args) == 1 {
+		return zoo.New(args[0], 1)
 	}
-	for i, n := range []*int{&size, &in, &out, &kernel, &stride, &runs} {
-		if _, err := fmt.Sscan(os.Args[2+i], n); err != nil {
-			return fmt.Errorf("argument %d: %w", 2+i, err)
+	var size, in, out, kernel, stride int
+	if len(args) != 5 {
+		return nil, fmt.Errorf("want ISA SIZE IN OUT KERNEL STRIDE RUNS, or ISA NETWORK RUNS")
+	}
+	for i, n := range []*int{&size, &in, &out, &kernel, &stride} {
+		if _, err := fmt.Sscan(args[i], n); err != nil {
+			return nil, fmt.Errorf("argument %d: %w", 2+i, err)
 		}
 	}
 	pad := kernel / 2
@@ -44,7 +47,26 @@ func run() error {
 		},
 		Out: out, Groups: 1,
 	}}
-	plan, err := bcnn.Lower(context.Background(), o.Network(1), bcnn.LowerOptions{})
+	return o.Network(1), nil
+}
+
+// run takes an instruction set, a network, and the number of runs. It prints the kernel
+// that every step got, and why, and the bytes of weights, and those of tensors read and
+// written.
+func run() error {
+	if len(os.Args) < 4 {
+		return fmt.Errorf("want an instruction set, a network and the number of runs")
+	}
+	last := len(os.Args) - 1
+	runs, err := strconv.Atoi(os.Args[last])
+	if err != nil {
+		return err
+	}
+	net, err := network(os.Args[2:last])
+	if err != nil {
+		return err
+	}
+	plan, err := bcnn.Lower(context.Background(), net, bcnn.LowerOptions{})
 	if err != nil {
 		return err
 	}
@@ -74,5 +96,15 @@ func run() error {
 			fmt.Printf("%d\t%s\t%s\t%s\n", i, c.Kernel, c.Tile, c.Why)
 		}
 	}
+	var weights, tensors int64
+	for _, s := range plan.Steps {
+		for _, t := range append([]int{s.Out}, s.In...) {
+			tensors += plan.Tensors[t].Bytes(1)
+		}
+		if conv, ok := s.Op.(*bcnn.ConvStep); ok {
+			weights += int64(8*len(conv.Bits) + 4*len(conv.F32))
+		}
+	}
+	fmt.Printf("bytes\t%d\t%d\n", weights, tensors)
 	return nil
 }

@@ -4,3 +4,4 @@ package kern
 //go:generate sh -c "cd _gen && go run ./avx2"
 //go:generate sh -c "cd _gen && go run ./ssse3"
 //go:generate sh -c "cd _gen && go run ./neon"
+//go:generate sh -c "cd _gen && go run ./neonv7"

@@ -3,7 +3,7 @@
 # there is one more or one less.
 set -e
 cd "$(dirname "$0")/.."
-rm -f ./*/*_amd64.s ./*/*_arm64.s ./*/stubs.go
+rm -f ./*/*_amd64.s ./*/*_arm64.s ./*/*_arm.s ./*/stubs.go
 go generate .
 git diff --exit-code -- '*.s' '*/stubs.go'
 new=$(git ls-files --others --exclude-standard -- '*.s' '*/stubs.go')

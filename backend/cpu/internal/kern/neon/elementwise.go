@@ -3,7 +3,6 @@
 package neon
 
 import (
-	"math"
 	"unsafe"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
@@ -12,27 +11,27 @@ import (
 )
 
 func threshold(dst []uint64, step int, sums []int32, stride int, t []int32, pixels int) {
-	words := len(t) / bits.WordBits
-	whole := words * bits.WordBits
-	if words > 0 {
-		for p := range pixels {
-			thresholdNEON(&dst[p*step], &sums[p*stride], &t[0], words)
-		}
+	if pixels == 0 {
+		return
 	}
-	if pixels > 0 && whole < len(t) {
+	words := len(t) / bits.WordBits
+	for i := range words {
+		thresholdNEON(&dst[i], &sums[i*bits.WordBits], &t[i*bits.WordBits], pixels, step, stride)
+	}
+	if whole := words * bits.WordBits; whole < len(t) {
 		generic.Threshold(dst[words:], step, sums[whole:], stride, t[whole:], pixels)
 	}
 }
 
 func thresholdFloat(dst []uint64, step int, sums []float32, stride int, t []float32, pixels int) {
-	words := len(t) / bits.WordBits
-	whole := words * bits.WordBits
-	if words > 0 {
-		for p := range pixels {
-			thresholdFloatNEON(&dst[p*step], &sums[p*stride], &t[0], words)
-		}
+	if pixels == 0 {
+		return
 	}
-	if pixels > 0 && whole < len(t) {
+	words := len(t) / bits.WordBits
+	for i := range words {
+		thresholdFloatNEON(&dst[i], &sums[i*bits.WordBits], &t[i*bits.WordBits], pixels, step, stride)
+	}
+	if whole := words * bits.WordBits; whole < len(t) {
 		generic.ThresholdFloat(dst[words:], step, sums[whole:], stride, t[whole:], pixels)
 	}
 }
@@ -45,18 +44,31 @@ func or(dst, src []uint64) {
 	generic.Or(dst[8*blocks:], src[8*blocks:])
 }
 
-// allLanes is for kernels without ReLU.
-const allLanes = math.MaxUint32
+// ones and zeros are the scale and shift of sums that have none, which leave them as
+// they are.
+var zeros, ones = [64]float32{}, func() (v [64]float32) {
+	for i := range v {
+		v[i] = 1
+	}
+	return v
+}()
 
 func scale(dst []float32, stride int, sums []int32, step, n, rows int, end kern.End) {
 	whole := n &^ 3
-	if end.Scale == nil || whole == 0 {
+	if whole == 0 {
 		generic.Scale(dst, stride, sums, step, n, rows, end)
 		return
 	}
 	for r := range rows {
-		scaleNEON(&dst[r*stride:][:whole][0], &sums[r*step:][:whole][0], &end.Scale[0], &end.Shift[0], whole/4, allLanes)
-		activate(dst[r*stride:][:whole], end.Activation)
+		out, values := dst[r*stride:][:whole], sums[r*step:][:whole]
+		if end.Scale != nil {
+			scaleNEON(&out[0], &values[0], &end.Scale[0], &end.Shift[0], whole/4)
+		} else {
+			for i := 0; i < whole; i += len(ones) {
+				scaleNEON(&out[i], &values[i], &ones[0], &zeros[0], min(whole-i, len(ones))/4)
+			}
+		}
+		activate(out, end.Activation)
 	}
 	if whole < n {
 		generic.Scale(dst[whole:], stride, sums[whole:], step, n-whole, rows, end.From(whole))
@@ -72,7 +84,7 @@ func scaleFloat(dst []float32, stride int, sums []float32, step, n, rows int, en
 		case end.Scale == nil:
 			copy(out, values) // nothing where they are the same
 		default:
-			scaleFloatNEON(&out[0], &values[0], &end.Scale[0], &end.Shift[0], whole/4, allLanes)
+			scaleFloatNEON(&out[0], &values[0], &end.Scale[0], &end.Shift[0], whole/4)
 		}
 		if whole > 0 {
 			activate(out[:whole], end.Activation)
@@ -111,7 +123,7 @@ func scaleBytes(dst []float32, src []uint8, end kern.End) {
 func add(dst, a, b []float32, act kern.Activation) {
 	whole := len(dst) &^ 3
 	if whole > 0 {
-		addNEON(&dst[0], &a[0], &b[0], whole/4, allLanes)
+		addNEON(&dst[0], &a[0], &b[0], whole/4)
 		activate(dst[:whole], act)
 	}
 	if whole < len(dst) {

@@ -4,118 +4,132 @@
 
 #include "textflag.h"
 
-// func thresholdNEON(dst *uint64, values, t *int32, words int)
-TEXT ·thresholdNEON(SB), NOSPLIT, $0-32
+// func thresholdNEON(dst *uint64, values, t *int32, pixels, step, stride int)
+TEXT ·thresholdNEON(SB), NOSPLIT, $0-48
 	MOVD dst+0(FP), R0
 	MOVD values+8(FP), R1
 	MOVD t+16(FP), R2
-	MOVD words+24(FP), R3
-	MOVD $0x8040201008040201, R5
-	VDUP R5, V31.D2
+	MOVD pixels+24(FP), R3
+	MOVD step+32(FP), R4
+	MOVD stride+40(FP), R5
+	LSL $3, R4
+	LSL $2, R5
+	SUB $256, R5
+	MOVD $0x8040201008040201, R6
+	VDUP R6, V8.D2
+	VLD1.P 64(R2), [V16.S4, V17.S4, V18.S4, V19.S4]
+	VLD1.P 64(R2), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VLD1.P 64(R2), [V24.S4, V25.S4, V26.S4, V27.S4]
+	VLD1.P 64(R2), [V28.S4, V29.S4, V30.S4, V31.S4]
 next:
-	VLD1.P 64(R1), [V16.S4, V17.S4, V18.S4, V19.S4]
-	VLD1.P 64(R2), [V20.S4, V21.S4, V22.S4, V23.S4]
-	WORD $0x4eb43e10 // cmge v16.4s, v16.4s, v20.4s
-	WORD $0x4eb53e31 // cmge v17.4s, v17.4s, v21.4s
-	WORD $0x4eb63e52 // cmge v18.4s, v18.4s, v22.4s
-	WORD $0x4eb73e73 // cmge v19.4s, v19.4s, v23.4s
-	VUZP1 V17.H8, V16.H8, V16.H8
-	VUZP1 V19.H8, V18.H8, V18.H8
-	VUZP1 V18.B16, V16.B16, V0.B16
-	VAND V31.B16, V0.B16, V0.B16
-	VLD1.P 64(R1), [V16.S4, V17.S4, V18.S4, V19.S4]
-	VLD1.P 64(R2), [V20.S4, V21.S4, V22.S4, V23.S4]
-	WORD $0x4eb43e10 // cmge v16.4s, v16.4s, v20.4s
-	WORD $0x4eb53e31 // cmge v17.4s, v17.4s, v21.4s
-	WORD $0x4eb63e52 // cmge v18.4s, v18.4s, v22.4s
-	WORD $0x4eb73e73 // cmge v19.4s, v19.4s, v23.4s
-	VUZP1 V17.H8, V16.H8, V16.H8
-	VUZP1 V19.H8, V18.H8, V18.H8
-	VUZP1 V18.B16, V16.B16, V1.B16
-	VAND V31.B16, V1.B16, V1.B16
-	VLD1.P 64(R1), [V16.S4, V17.S4, V18.S4, V19.S4]
-	VLD1.P 64(R2), [V20.S4, V21.S4, V22.S4, V23.S4]
-	WORD $0x4eb43e10 // cmge v16.4s, v16.4s, v20.4s
-	WORD $0x4eb53e31 // cmge v17.4s, v17.4s, v21.4s
-	WORD $0x4eb63e52 // cmge v18.4s, v18.4s, v22.4s
-	WORD $0x4eb73e73 // cmge v19.4s, v19.4s, v23.4s
-	VUZP1 V17.H8, V16.H8, V16.H8
-	VUZP1 V19.H8, V18.H8, V18.H8
-	VUZP1 V18.B16, V16.B16, V2.B16
-	VAND V31.B16, V2.B16, V2.B16
-	VLD1.P 64(R1), [V16.S4, V17.S4, V18.S4, V19.S4]
-	VLD1.P 64(R2), [V20.S4, V21.S4, V22.S4, V23.S4]
-	WORD $0x4eb43e10 // cmge v16.4s, v16.4s, v20.4s
-	WORD $0x4eb53e31 // cmge v17.4s, v17.4s, v21.4s
-	WORD $0x4eb63e52 // cmge v18.4s, v18.4s, v22.4s
-	WORD $0x4eb73e73 // cmge v19.4s, v19.4s, v23.4s
-	VUZP1 V17.H8, V16.H8, V16.H8
-	VUZP1 V19.H8, V18.H8, V18.H8
-	VUZP1 V18.B16, V16.B16, V3.B16
-	VAND V31.B16, V3.B16, V3.B16
-	VADDP V1.B16, V0.B16, V0.B16
-	VADDP V3.B16, V2.B16, V2.B16
-	VADDP V2.B16, V0.B16, V0.B16
-	VADDP V0.B16, V0.B16, V0.B16
-	FMOVD.P F0, 8(R0)
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x4eb03c00 // cmge v0.4s, v0.4s, v16.4s
+	WORD $0x4eb13c21 // cmge v1.4s, v1.4s, v17.4s
+	WORD $0x4eb23c42 // cmge v2.4s, v2.4s, v18.4s
+	WORD $0x4eb33c63 // cmge v3.4s, v3.4s, v19.4s
+	VUZP1 V1.H8, V0.H8, V0.H8
+	VUZP1 V3.H8, V2.H8, V2.H8
+	VUZP1 V2.B16, V0.B16, V4.B16
+	VAND V8.B16, V4.B16, V4.B16
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x4eb43c00 // cmge v0.4s, v0.4s, v20.4s
+	WORD $0x4eb53c21 // cmge v1.4s, v1.4s, v21.4s
+	WORD $0x4eb63c42 // cmge v2.4s, v2.4s, v22.4s
+	WORD $0x4eb73c63 // cmge v3.4s, v3.4s, v23.4s
+	VUZP1 V1.H8, V0.H8, V0.H8
+	VUZP1 V3.H8, V2.H8, V2.H8
+	VUZP1 V2.B16, V0.B16, V5.B16
+	VAND V8.B16, V5.B16, V5.B16
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x4eb83c00 // cmge v0.4s, v0.4s, v24.4s
+	WORD $0x4eb93c21 // cmge v1.4s, v1.4s, v25.4s
+	WORD $0x4eba3c42 // cmge v2.4s, v2.4s, v26.4s
+	WORD $0x4ebb3c63 // cmge v3.4s, v3.4s, v27.4s
+	VUZP1 V1.H8, V0.H8, V0.H8
+	VUZP1 V3.H8, V2.H8, V2.H8
+	VUZP1 V2.B16, V0.B16, V6.B16
+	VAND V8.B16, V6.B16, V6.B16
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x4ebc3c00 // cmge v0.4s, v0.4s, v28.4s
+	WORD $0x4ebd3c21 // cmge v1.4s, v1.4s, v29.4s
+	WORD $0x4ebe3c42 // cmge v2.4s, v2.4s, v30.4s
+	WORD $0x4ebf3c63 // cmge v3.4s, v3.4s, v31.4s
+	VUZP1 V1.H8, V0.H8, V0.H8
+	VUZP1 V3.H8, V2.H8, V2.H8
+	VUZP1 V2.B16, V0.B16, V7.B16
+	VAND V8.B16, V7.B16, V7.B16
+	VADDP V5.B16, V4.B16, V4.B16
+	VADDP V7.B16, V6.B16, V6.B16
+	VADDP V6.B16, V4.B16, V4.B16
+	VADDP V4.B16, V4.B16, V4.B16
+	FMOVD F4, (R0)
+	ADD R4, R0
+	ADD R5, R1
 	SUBS $1, R3
 	BNE next
 	RET
 
-// func thresholdFloatNEON(dst *uint64, values, t *float32, words int)
-TEXT ·thresholdFloatNEON(SB), NOSPLIT, $0-32
+// func thresholdFloatNEON(dst *uint64, values, t *float32, pixels, step, stride int)
+TEXT ·thresholdFloatNEON(SB), NOSPLIT, $0-48
 	MOVD dst+0(FP), R0
 	MOVD values+8(FP), R1
 	MOVD t+16(FP), R2
-	MOVD words+24(FP), R3
-	MOVD $0x8040201008040201, R5
-	VDUP R5, V31.D2
+	MOVD pixels+24(FP), R3
+	MOVD step+32(FP), R4
+	MOVD stride+40(FP), R5
+	LSL $3, R4
+	LSL $2, R5
+	SUB $256, R5
+	MOVD $0x8040201008040201, R6
+	VDUP R6, V8.D2
+	VLD1.P 64(R2), [V16.S4, V17.S4, V18.S4, V19.S4]
+	VLD1.P 64(R2), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VLD1.P 64(R2), [V24.S4, V25.S4, V26.S4, V27.S4]
+	VLD1.P 64(R2), [V28.S4, V29.S4, V30.S4, V31.S4]
 next:
-	VLD1.P 64(R1), [V16.S4, V17.S4, V18.S4, V19.S4]
-	VLD1.P 64(R2), [V20.S4, V21.S4, V22.S4, V23.S4]
-	WORD $0x6e34e610 // fcmge v16.4s, v16.4s, v20.4s
-	WORD $0x6e35e631 // fcmge v17.4s, v17.4s, v21.4s
-	WORD $0x6e36e652 // fcmge v18.4s, v18.4s, v22.4s
-	WORD $0x6e37e673 // fcmge v19.4s, v19.4s, v23.4s
-	VUZP1 V17.H8, V16.H8, V16.H8
-	VUZP1 V19.H8, V18.H8, V18.H8
-	VUZP1 V18.B16, V16.B16, V0.B16
-	VAND V31.B16, V0.B16, V0.B16
-	VLD1.P 64(R1), [V16.S4, V17.S4, V18.S4, V19.S4]
-	VLD1.P 64(R2), [V20.S4, V21.S4, V22.S4, V23.S4]
-	WORD $0x6e34e610 // fcmge v16.4s, v16.4s, v20.4s
-	WORD $0x6e35e631 // fcmge v17.4s, v17.4s, v21.4s
-	WORD $0x6e36e652 // fcmge v18.4s, v18.4s, v22.4s
-	WORD $0x6e37e673 // fcmge v19.4s, v19.4s, v23.4s
-	VUZP1 V17.H8, V16.H8, V16.H8
-	VUZP1 V19.H8, V18.H8, V18.H8
-	VUZP1 V18.B16, V16.B16, V1.B16
-	VAND V31.B16, V1.B16, V1.B16
-	VLD1.P 64(R1), [V16.S4, V17.S4, V18.S4, V19.S4]
-	VLD1.P 64(R2), [V20.S4, V21.S4, V22.S4, V23.S4]
-	WORD $0x6e34e610 // fcmge v16.4s, v16.4s, v20.4s
-	WORD $0x6e35e631 // fcmge v17.4s, v17.4s, v21.4s
-	WORD $0x6e36e652 // fcmge v18.4s, v18.4s, v22.4s
-	WORD $0x6e37e673 // fcmge v19.4s, v19.4s, v23.4s
-	VUZP1 V17.H8, V16.H8, V16.H8
-	VUZP1 V19.H8, V18.H8, V18.H8
-	VUZP1 V18.B16, V16.B16, V2.B16
-	VAND V31.B16, V2.B16, V2.B16
-	VLD1.P 64(R1), [V16.S4, V17.S4, V18.S4, V19.S4]
-	VLD1.P 64(R2), [V20.S4, V21.S4, V22.S4, V23.S4]
-	WORD $0x6e34e610 // fcmge v16.4s, v16.4s, v20.4s
-	WORD $0x6e35e631 // fcmge v17.4s, v17.4s, v21.4s
-	WORD $0x6e36e652 // fcmge v18.4s, v18.4s, v22.4s
-	WORD $0x6e37e673 // fcmge v19.4s, v19.4s, v23.4s
-	VUZP1 V17.H8, V16.H8, V16.H8
-	VUZP1 V19.H8, V18.H8, V18.H8
-	VUZP1 V18.B16, V16.B16, V3.B16
-	VAND V31.B16, V3.B16, V3.B16
-	VADDP V1.B16, V0.B16, V0.B16
-	VADDP V3.B16, V2.B16, V2.B16
-	VADDP V2.B16, V0.B16, V0.B16
-	VADDP V0.B16, V0.B16, V0.B16
-	FMOVD.P F0, 8(R0)
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x6e30e400 // fcmge v0.4s, v0.4s, v16.4s
+	WORD $0x6e31e421 // fcmge v1.4s, v1.4s, v17.4s
+	WORD $0x6e32e442 // fcmge v2.4s, v2.4s, v18.4s
+	WORD $0x6e33e463 // fcmge v3.4s, v3.4s, v19.4s
+	VUZP1 V1.H8, V0.H8, V0.H8
+	VUZP1 V3.H8, V2.H8, V2.H8
+	VUZP1 V2.B16, V0.B16, V4.B16
+	VAND V8.B16, V4.B16, V4.B16
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x6e34e400 // fcmge v0.4s, v0.4s, v20.4s
+	WORD $0x6e35e421 // fcmge v1.4s, v1.4s, v21.4s
+	WORD $0x6e36e442 // fcmge v2.4s, v2.4s, v22.4s
+	WORD $0x6e37e463 // fcmge v3.4s, v3.4s, v23.4s
+	VUZP1 V1.H8, V0.H8, V0.H8
+	VUZP1 V3.H8, V2.H8, V2.H8
+	VUZP1 V2.B16, V0.B16, V5.B16
+	VAND V8.B16, V5.B16, V5.B16
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x6e38e400 // fcmge v0.4s, v0.4s, v24.4s
+	WORD $0x6e39e421 // fcmge v1.4s, v1.4s, v25.4s
+	WORD $0x6e3ae442 // fcmge v2.4s, v2.4s, v26.4s
+	WORD $0x6e3be463 // fcmge v3.4s, v3.4s, v27.4s
+	VUZP1 V1.H8, V0.H8, V0.H8
+	VUZP1 V3.H8, V2.H8, V2.H8
+	VUZP1 V2.B16, V0.B16, V6.B16
+	VAND V8.B16, V6.B16, V6.B16
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x6e3ce400 // fcmge v0.4s, v0.4s, v28.4s
+	WORD $0x6e3de421 // fcmge v1.4s, v1.4s, v29.4s
+	WORD $0x6e3ee442 // fcmge v2.4s, v2.4s, v30.4s
+	WORD $0x6e3fe463 // fcmge v3.4s, v3.4s, v31.4s
+	VUZP1 V1.H8, V0.H8, V0.H8
+	VUZP1 V3.H8, V2.H8, V2.H8
+	VUZP1 V2.B16, V0.B16, V7.B16
+	VAND V8.B16, V7.B16, V7.B16
+	VADDP V5.B16, V4.B16, V4.B16
+	VADDP V7.B16, V6.B16, V6.B16
+	VADDP V6.B16, V4.B16, V4.B16
+	VADDP V4.B16, V4.B16, V4.B16
+	FMOVD F4, (R0)
+	ADD R4, R0
+	ADD R5, R1
 	SUBS $1, R3
 	BNE next
 	RET
@@ -137,49 +151,77 @@ next:
 	BNE next
 	RET
 
-// func scaleNEON(dst *float32, values *int32, scale, shift *float32, vectors int, always uint32)
-TEXT ·scaleNEON(SB), NOSPLIT, $0-44
+// func scaleNEON(dst *float32, values *int32, scale, shift *float32, vectors int)
+TEXT ·scaleNEON(SB), NOSPLIT, $0-40
 	MOVD dst+0(FP), R0
 	MOVD values+8(FP), R1
 	MOVD scale+16(FP), R2
 	MOVD shift+24(FP), R3
 	MOVD vectors+32(FP), R4
-	MOVWU always+40(FP), R5
-	VDUP R5, V5.S4
-next:
-	VLD1.P 16(R1), [V0.S4]
-	VLD1.P 16(R2), [V1.S4]
-	VLD1.P 16(R3), [V2.S4]
+	SUBS $4, R4
+	BLO few
+fours:
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R2), [V4.S4, V5.S4, V6.S4, V7.S4]
+	VLD1.P 64(R3), [V16.S4, V17.S4, V18.S4, V19.S4]
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	VFMLA V1.S4, V0.S4, V2.S4
-	WORD $0x4ea0c843 // fcmgt v3.4s, v2.4s, #0.0
-	VORR V5.B16, V3.B16, V3.B16
-	VAND V3.B16, V2.B16, V2.B16
-	VST1.P [V2.S4], 16(R0)
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V4.S4, V0.S4, V16.S4
+	VFMLA V5.S4, V1.S4, V17.S4
+	VFMLA V6.S4, V2.S4, V18.S4
+	VFMLA V7.S4, V3.S4, V19.S4
+	VST1.P [V16.S4, V17.S4, V18.S4, V19.S4], 64(R0)
+	SUBS $4, R4
+	BHS fours
+few:
+	ADDS $4, R4
+	BEQ done
+one:
+	VLD1.P 16(R1), [V0.S4]
+	VLD1.P 16(R2), [V4.S4]
+	VLD1.P 16(R3), [V16.S4]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	VFMLA V4.S4, V0.S4, V16.S4
+	VST1.P [V16.S4], 16(R0)
 	SUBS $1, R4
-	BNE next
+	BNE one
+done:
 	RET
 
-// func scaleFloatNEON(dst *float32, values *float32, scale, shift *float32, vectors int, always uint32)
-TEXT ·scaleFloatNEON(SB), NOSPLIT, $0-44
+// func scaleFloatNEON(dst *float32, values *float32, scale, shift *float32, vectors int)
+TEXT ·scaleFloatNEON(SB), NOSPLIT, $0-40
 	MOVD dst+0(FP), R0
 	MOVD values+8(FP), R1
 	MOVD scale+16(FP), R2
 	MOVD shift+24(FP), R3
 	MOVD vectors+32(FP), R4
-	MOVWU always+40(FP), R5
-	VDUP R5, V5.S4
-next:
+	SUBS $4, R4
+	BLO few
+fours:
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R2), [V4.S4, V5.S4, V6.S4, V7.S4]
+	VLD1.P 64(R3), [V16.S4, V17.S4, V18.S4, V19.S4]
+	VFMLA V4.S4, V0.S4, V16.S4
+	VFMLA V5.S4, V1.S4, V17.S4
+	VFMLA V6.S4, V2.S4, V18.S4
+	VFMLA V7.S4, V3.S4, V19.S4
+	VST1.P [V16.S4, V17.S4, V18.S4, V19.S4], 64(R0)
+	SUBS $4, R4
+	BHS fours
+few:
+	ADDS $4, R4
+	BEQ done
+one:
 	VLD1.P 16(R1), [V0.S4]
-	VLD1.P 16(R2), [V1.S4]
-	VLD1.P 16(R3), [V2.S4]
-	VFMLA V1.S4, V0.S4, V2.S4
-	WORD $0x4ea0c843 // fcmgt v3.4s, v2.4s, #0.0
-	VORR V5.B16, V3.B16, V3.B16
-	VAND V3.B16, V2.B16, V2.B16
-	VST1.P [V2.S4], 16(R0)
+	VLD1.P 16(R2), [V4.S4]
+	VLD1.P 16(R3), [V16.S4]
+	VFMLA V4.S4, V0.S4, V16.S4
+	VST1.P [V16.S4], 16(R0)
 	SUBS $1, R4
-	BNE next
+	BNE one
+done:
 	RET
 
 // func scaleBytesNEON(dst *float32, src *uint8, scale, shift *float32, periods int)
@@ -231,24 +273,35 @@ next:
 	BNE next
 	RET
 
-// func addNEON(dst, a, b *float32, vectors int, always uint32)
-TEXT ·addNEON(SB), NOSPLIT, $0-36
+// func addNEON(dst, a, b *float32, vectors int)
+TEXT ·addNEON(SB), NOSPLIT, $0-32
 	MOVD dst+0(FP), R0
 	MOVD a+8(FP), R1
 	MOVD b+16(FP), R2
 	MOVD vectors+24(FP), R3
-	MOVWU always+32(FP), R4
-	VDUP R4, V5.S4
-next:
-	VLD1.P 16(R1), [V1.S4]
-	VLD1.P 16(R2), [V2.S4]
-	WORD $0x4e22d420 // fadd v0.4s, v1.4s, v2.4s
-	WORD $0x4ea0c803 // fcmgt v3.4s, v0.4s, #0.0
-	VORR V5.B16, V3.B16, V3.B16
-	VAND V3.B16, V0.B16, V0.B16
-	VST1.P [V0.S4], 16(R0)
+	SUBS $4, R3
+	BLO few
+fours:
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R2), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x4e24d410 // fadd v16.4s, v0.4s, v4.4s
+	WORD $0x4e25d431 // fadd v17.4s, v1.4s, v5.4s
+	WORD $0x4e26d452 // fadd v18.4s, v2.4s, v6.4s
+	WORD $0x4e27d473 // fadd v19.4s, v3.4s, v7.4s
+	VST1.P [V16.S4, V17.S4, V18.S4, V19.S4], 64(R0)
+	SUBS $4, R3
+	BHS fours
+few:
+	ADDS $4, R3
+	BEQ done
+one:
+	VLD1.P 16(R1), [V0.S4]
+	VLD1.P 16(R2), [V4.S4]
+	WORD $0x4e24d410 // fadd v16.4s, v0.4s, v4.4s
+	VST1.P [V16.S4], 16(R0)
 	SUBS $1, R3
-	BNE next
+	BNE one
+done:
 	RET
 
 // func preluNEON(x, slope *float32, vectors int)
@@ -256,15 +309,39 @@ TEXT ·preluNEON(SB), NOSPLIT, $0-24
 	MOVD x+0(FP), R0
 	MOVD slope+8(FP), R1
 	MOVD vectors+16(FP), R2
-next:
+	SUBS $4, R2
+	BLO few
+fours:
+	VLD1 (R0), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R1), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x6e24dc04 // fmul v4.4s, v0.4s, v4.4s
+	WORD $0x6e25dc25 // fmul v5.4s, v1.4s, v5.4s
+	WORD $0x6e26dc46 // fmul v6.4s, v2.4s, v6.4s
+	WORD $0x6e27dc67 // fmul v7.4s, v3.4s, v7.4s
+	WORD $0x4ea0e810 // fcmlt v16.4s, v0.4s, #0.0
+	WORD $0x4ea0e831 // fcmlt v17.4s, v1.4s, #0.0
+	WORD $0x4ea0e852 // fcmlt v18.4s, v2.4s, #0.0
+	WORD $0x4ea0e873 // fcmlt v19.4s, v3.4s, #0.0
+	VBIT V16.B16, V4.B16, V0.B16
+	VBIT V17.B16, V5.B16, V1.B16
+	VBIT V18.B16, V6.B16, V2.B16
+	VBIT V19.B16, V7.B16, V3.B16
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R0)
+	SUBS $4, R2
+	BHS fours
+few:
+	ADDS $4, R2
+	BEQ done
+one:
 	VLD1 (R0), [V0.S4]
-	VLD1.P 16(R1), [V1.S4]
-	WORD $0x6e21dc01 // fmul v1.4s, v0.4s, v1.4s
-	WORD $0x4ea0e802 // fcmlt v2.4s, v0.4s, #0.0
-	VBSL V0.B16, V1.B16, V2.B16
-	VST1.P [V2.S4], 16(R0)
+	VLD1.P 16(R1), [V4.S4]
+	WORD $0x6e24dc04 // fmul v4.4s, v0.4s, v4.4s
+	WORD $0x4ea0e810 // fcmlt v16.4s, v0.4s, #0.0
+	VBIT V16.B16, V4.B16, V0.B16
+	VST1.P [V0.S4], 16(R0)
 	SUBS $1, R2
-	BNE next
+	BNE one
+done:
 	RET
 
 // func clipNEON(x *float32, vectors int, low, high float32)
@@ -272,18 +349,45 @@ TEXT ·clipNEON(SB), NOSPLIT, $0-24
 	MOVD x+0(FP), R0
 	MOVD vectors+8(FP), R1
 	MOVWU low+16(FP), R5
-	VDUP R5, V4.S4
+	VDUP R5, V30.S4
 	MOVWU high+20(FP), R5
-	VDUP R5, V5.S4
-next:
+	VDUP R5, V31.S4
+	SUBS $4, R1
+	BLO few
+fours:
+	VLD1 (R0), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x6ebee404 // fcmgt v4.4s, v0.4s, v30.4s
+	WORD $0x6ebee425 // fcmgt v5.4s, v1.4s, v30.4s
+	WORD $0x6ebee446 // fcmgt v6.4s, v2.4s, v30.4s
+	WORD $0x6ebee467 // fcmgt v7.4s, v3.4s, v30.4s
+	VBIF V4.B16, V30.B16, V0.B16
+	VBIF V5.B16, V30.B16, V1.B16
+	VBIF V6.B16, V30.B16, V2.B16
+	VBIF V7.B16, V30.B16, V3.B16
+	WORD $0x6ea0e7e4 // fcmgt v4.4s, v31.4s, v0.4s
+	WORD $0x6ea1e7e5 // fcmgt v5.4s, v31.4s, v1.4s
+	WORD $0x6ea2e7e6 // fcmgt v6.4s, v31.4s, v2.4s
+	WORD $0x6ea3e7e7 // fcmgt v7.4s, v31.4s, v3.4s
+	VBIF V4.B16, V31.B16, V0.B16
+	VBIF V5.B16, V31.B16, V1.B16
+	VBIF V6.B16, V31.B16, V2.B16
+	VBIF V7.B16, V31.B16, V3.B16
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R0)
+	SUBS $4, R1
+	BHS fours
+few:
+	ADDS $4, R1
+	BEQ done
+one:
 	VLD1 (R0), [V0.S4]
-	WORD $0x6ea4e401 // fcmgt v1.4s, v0.4s, v4.4s
-	VBSL V4.B16, V0.B16, V1.B16
-	WORD $0x6ea1e4a2 // fcmgt v2.4s, v5.4s, v1.4s
-	VBSL V5.B16, V1.B16, V2.B16
-	VST1.P [V2.S4], 16(R0)
+	WORD $0x6ebee404 // fcmgt v4.4s, v0.4s, v30.4s
+	VBIF V4.B16, V30.B16, V0.B16
+	WORD $0x6ea0e7e4 // fcmgt v4.4s, v31.4s, v0.4s
+	VBIF V4.B16, V31.B16, V0.B16
+	VST1.P [V0.S4], 16(R0)
 	SUBS $1, R1
-	BNE next
+	BNE one
+done:
 	RET
 
 // func mulNEON(dst, a, b *float32, vectors int)
@@ -292,13 +396,29 @@ TEXT ·mulNEON(SB), NOSPLIT, $0-32
 	MOVD a+8(FP), R1
 	MOVD b+16(FP), R2
 	MOVD vectors+24(FP), R3
-next:
-	VLD1.P 16(R1), [V1.S4]
-	VLD1.P 16(R2), [V2.S4]
-	WORD $0x6e22dc20 // fmul v0.4s, v1.4s, v2.4s
-	VST1.P [V0.S4], 16(R0)
+	SUBS $4, R3
+	BLO few
+fours:
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R2), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x6e24dc10 // fmul v16.4s, v0.4s, v4.4s
+	WORD $0x6e25dc31 // fmul v17.4s, v1.4s, v5.4s
+	WORD $0x6e26dc52 // fmul v18.4s, v2.4s, v6.4s
+	WORD $0x6e27dc73 // fmul v19.4s, v3.4s, v7.4s
+	VST1.P [V16.S4, V17.S4, V18.S4, V19.S4], 64(R0)
+	SUBS $4, R3
+	BHS fours
+few:
+	ADDS $4, R3
+	BEQ done
+one:
+	VLD1.P 16(R1), [V0.S4]
+	VLD1.P 16(R2), [V4.S4]
+	WORD $0x6e24dc10 // fmul v16.4s, v0.4s, v4.4s
+	VST1.P [V16.S4], 16(R0)
 	SUBS $1, R3
-	BNE next
+	BNE one
+done:
 	RET
 
 // func divideNEON(x *float32, vectors int, taps, y float32)
@@ -306,17 +426,40 @@ TEXT ·divideNEON(SB), NOSPLIT, $0-24
 	MOVD x+0(FP), R0
 	MOVD vectors+8(FP), R1
 	MOVWU taps+16(FP), R5
-	VDUP R5, V4.S4
+	VDUP R5, V30.S4
 	MOVWU y+20(FP), R5
-	VDUP R5, V5.S4
-next:
+	VDUP R5, V31.S4
+	SUBS $4, R1
+	BLO few
+fours:
+	VLD1 (R0), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x6e3fdc04 // fmul v4.4s, v0.4s, v31.4s
+	WORD $0x6e3fdc25 // fmul v5.4s, v1.4s, v31.4s
+	WORD $0x6e3fdc46 // fmul v6.4s, v2.4s, v31.4s
+	WORD $0x6e3fdc67 // fmul v7.4s, v3.4s, v31.4s
+	VFMLS V30.S4, V4.S4, V0.S4
+	VFMLS V30.S4, V5.S4, V1.S4
+	VFMLS V30.S4, V6.S4, V2.S4
+	VFMLS V30.S4, V7.S4, V3.S4
+	VFMLA V31.S4, V0.S4, V4.S4
+	VFMLA V31.S4, V1.S4, V5.S4
+	VFMLA V31.S4, V2.S4, V6.S4
+	VFMLA V31.S4, V3.S4, V7.S4
+	VST1.P [V4.S4, V5.S4, V6.S4, V7.S4], 64(R0)
+	SUBS $4, R1
+	BHS fours
+few:
+	ADDS $4, R1
+	BEQ done
+one:
 	VLD1 (R0), [V0.S4]
-	WORD $0x6e25dc01 // fmul v1.4s, v0.4s, v5.4s
-	VFMLS V4.S4, V1.S4, V0.S4
-	VFMLA V5.S4, V0.S4, V1.S4
-	VST1.P [V1.S4], 16(R0)
+	WORD $0x6e3fdc04 // fmul v4.4s, v0.4s, v31.4s
+	VFMLS V30.S4, V4.S4, V0.S4
+	VFMLA V31.S4, V0.S4, V4.S4
+	VST1.P [V4.S4], 16(R0)
 	SUBS $1, R1
-	BNE next
+	BNE one
+done:
 	RET
 
 // func chooseNEON(dst *float32, src *uint8, one, zero *float32, groups, period int)

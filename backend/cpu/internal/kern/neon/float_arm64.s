@@ -38,6 +38,95 @@ run:
 	ADD R16, R19, R20
 	ADD R16, R20, R21
 	ADD R16, R21, R22
+	SUBS $4, R13
+	BLT few
+fours:
+	VLD1.P 16(R9), [V20.S4]
+	VLD1.P (R19)(R15), [V24.S4, V25.S4, V26.S4, V27.S4]
+	WORD $0x4f941300 // fmla v0.4s, v24.4s, v20.s[0]
+	VLD1.P (R20)(R15), [V28.S4, V29.S4, V30.S4, V31.S4]
+	WORD $0x4f941321 // fmla v1.4s, v25.4s, v20.s[0]
+	WORD $0x4f941342 // fmla v2.4s, v26.4s, v20.s[0]
+	WORD $0x4f941363 // fmla v3.4s, v27.4s, v20.s[0]
+	WORD $0x4f941384 // fmla v4.4s, v28.4s, v20.s[0]
+	VLD1.P (R21)(R15), [V24.S4, V25.S4, V26.S4, V27.S4]
+	WORD $0x4f9413a5 // fmla v5.4s, v29.4s, v20.s[0]
+	WORD $0x4f9413c6 // fmla v6.4s, v30.4s, v20.s[0]
+	WORD $0x4f9413e7 // fmla v7.4s, v31.4s, v20.s[0]
+	WORD $0x4f941308 // fmla v8.4s, v24.4s, v20.s[0]
+	VLD1.P (R22)(R15), [V28.S4, V29.S4, V30.S4, V31.S4]
+	WORD $0x4f941329 // fmla v9.4s, v25.4s, v20.s[0]
+	WORD $0x4f94134a // fmla v10.4s, v26.4s, v20.s[0]
+	WORD $0x4f94136b // fmla v11.4s, v27.4s, v20.s[0]
+	WORD $0x4f94138c // fmla v12.4s, v28.4s, v20.s[0]
+	VLD1.P (R19)(R15), [V24.S4, V25.S4, V26.S4, V27.S4]
+	WORD $0x4f9413ad // fmla v13.4s, v29.4s, v20.s[0]
+	WORD $0x4f9413ce // fmla v14.4s, v30.4s, v20.s[0]
+	WORD $0x4f9413ef // fmla v15.4s, v31.4s, v20.s[0]
+	WORD $0x4fb41300 // fmla v0.4s, v24.4s, v20.s[1]
+	VLD1.P (R20)(R15), [V28.S4, V29.S4, V30.S4, V31.S4]
+	WORD $0x4fb41321 // fmla v1.4s, v25.4s, v20.s[1]
+	WORD $0x4fb41342 // fmla v2.4s, v26.4s, v20.s[1]
+	WORD $0x4fb41363 // fmla v3.4s, v27.4s, v20.s[1]
+	WORD $0x4fb41384 // fmla v4.4s, v28.4s, v20.s[1]
+	VLD1.P (R21)(R15), [V24.S4, V25.S4, V26.S4, V27.S4]
+	WORD $0x4fb413a5 // fmla v5.4s, v29.4s, v20.s[1]
+	WORD $0x4fb413c6 // fmla v6.4s, v30.4s, v20.s[1]
+	WORD $0x4fb413e7 // fmla v7.4s, v31.4s, v20.s[1]
+	WORD $0x4fb41308 // fmla v8.4s, v24.4s, v20.s[1]
+	VLD1.P (R22)(R15), [V28.S4, V29.S4, V30.S4, V31.S4]
+	WORD $0x4fb41329 // fmla v9.4s, v25.4s, v20.s[1]
+	WORD $0x4fb4134a // fmla v10.4s, v26.4s, v20.s[1]
+	WORD $0x4fb4136b // fmla v11.4s, v27.4s, v20.s[1]
+	WORD $0x4fb4138c // fmla v12.4s, v28.4s, v20.s[1]
+	VLD1.P (R19)(R15), [V24.S4, V25.S4, V26.S4, V27.S4]
+	WORD $0x4fb413ad // fmla v13.4s, v29.4s, v20.s[1]
+	WORD $0x4fb413ce // fmla v14.4s, v30.4s, v20.s[1]
+	WORD $0x4fb413ef // fmla v15.4s, v31.4s, v20.s[1]
+	WORD $0x4f941b00 // fmla v0.4s, v24.4s, v20.s[2]
+	VLD1.P (R20)(R15), [V28.S4, V29.S4, V30.S4, V31.S4]
+	WORD $0x4f941b21 // fmla v1.4s, v25.4s, v20.s[2]
+	WORD $0x4f941b42 // fmla v2.4s, v26.4s, v20.s[2]
+	WORD $0x4f941b63 // fmla v3.4s, v27.4s, v20.s[2]
+	WORD $0x4f941b84 // fmla v4.4s, v28.4s, v20.s[2]
+	VLD1.P (R21)(R15), [V24.S4, V25.S4, V26.S4, V27.S4]
+	WORD $0x4f941ba5 // fmla v5.4s, v29.4s, v20.s[2]
+	WORD $0x4f941bc6 // fmla v6.4s, v30.4s, v20.s[2]
+	WORD $0x4f941be7 // fmla v7.4s, v31.4s, v20.s[2]
+	WORD $0x4f941b08 // fmla v8.4s, v24.4s, v20.s[2]
+	VLD1.P (R22)(R15), [V28.S4, V29.S4, V30.S4, V31.S4]
+	WORD $0x4f941b29 // fmla v9.4s, v25.4s, v20.s[2]
+	WORD $0x4f941b4a // fmla v10.4s, v26.4s, v20.s[2]
+	WORD $0x4f941b6b // fmla v11.4s, v27.4s, v20.s[2]
+	WORD $0x4f941b8c // fmla v12.4s, v28.4s, v20.s[2]
+	VLD1.P (R19)(R15), [V24.S4, V25.S4, V26.S4, V27.S4]
+	WORD $0x4f941bad // fmla v13.4s, v29.4s, v20.s[2]
+	WORD $0x4f941bce // fmla v14.4s, v30.4s, v20.s[2]
+	WORD $0x4f941bef // fmla v15.4s, v31.4s, v20.s[2]
+	WORD $0x4fb41b00 // fmla v0.4s, v24.4s, v20.s[3]
+	VLD1.P (R20)(R15), [V28.S4, V29.S4, V30.S4, V31.S4]
+	WORD $0x4fb41b21 // fmla v1.4s, v25.4s, v20.s[3]
+	WORD $0x4fb41b42 // fmla v2.4s, v26.4s, v20.s[3]
+	WORD $0x4fb41b63 // fmla v3.4s, v27.4s, v20.s[3]
+	WORD $0x4fb41b84 // fmla v4.4s, v28.4s, v20.s[3]
+	VLD1.P (R21)(R15), [V24.S4, V25.S4, V26.S4, V27.S4]
+	WORD $0x4fb41ba5 // fmla v5.4s, v29.4s, v20.s[3]
+	WORD $0x4fb41bc6 // fmla v6.4s, v30.4s, v20.s[3]
+	WORD $0x4fb41be7 // fmla v7.4s, v31.4s, v20.s[3]
+	WORD $0x4fb41b08 // fmla v8.4s, v24.4s, v20.s[3]
+	VLD1.P (R22)(R15), [V28.S4, V29.S4, V30.S4, V31.S4]
+	WORD $0x4fb41b29 // fmla v9.4s, v25.4s, v20.s[3]
+	WORD $0x4fb41b4a // fmla v10.4s, v26.4s, v20.s[3]
+	WORD $0x4fb41b6b // fmla v11.4s, v27.4s, v20.s[3]
+	WORD $0x4fb41b8c // fmla v12.4s, v28.4s, v20.s[3]
+	WORD $0x4fb41bad // fmla v13.4s, v29.4s, v20.s[3]
+	WORD $0x4fb41bce // fmla v14.4s, v30.4s, v20.s[3]
+	WORD $0x4fb41bef // fmla v15.4s, v31.4s, v20.s[3]
+	SUBS $4, R13
+	BGE fours
+few:
+	ADDS $4, R13
+	BEQ summed
 tap:
 	VLD1R.P 4(R9), [V20.S4]
 	VLD1.P (R19)(R15), [V24.S4, V25.S4, V26.S4, V27.S4]
@@ -62,6 +151,7 @@ tap:
 	VFMLA V20.S4, V31.S4, V15.S4
 	SUBS $1, R13
 	BNE tap
+summed:
 	SUBS $1, R3
 	BNE run
 store:
@@ -125,6 +215,86 @@ run:
 	MOVD 56(R0), R16
 	ADD R16, R14
 	MOVD 48(R0), R13
+	SUBS $4, R13
+	BLT few
+fours:
+	VLD1.P 16(R9), [V20.S4]
+	VLD1.P 16(R10), [V21.S4]
+	VLD1.P 16(R11), [V22.S4]
+	VLD1.P 16(R12), [V23.S4]
+	VLD1.P (R14)(R15), [V24.S4, V25.S4, V26.S4, V27.S4]
+	WORD $0x4f941300 // fmla v0.4s, v24.4s, v20.s[0]
+	VLD1.P (R14)(R15), [V28.S4, V29.S4, V30.S4, V31.S4]
+	WORD $0x4f941321 // fmla v1.4s, v25.4s, v20.s[0]
+	WORD $0x4f941342 // fmla v2.4s, v26.4s, v20.s[0]
+	WORD $0x4f941363 // fmla v3.4s, v27.4s, v20.s[0]
+	WORD $0x4f951304 // fmla v4.4s, v24.4s, v21.s[0]
+	WORD $0x4f951325 // fmla v5.4s, v25.4s, v21.s[0]
+	WORD $0x4f951346 // fmla v6.4s, v26.4s, v21.s[0]
+	WORD $0x4f951367 // fmla v7.4s, v27.4s, v21.s[0]
+	WORD $0x4f961308 // fmla v8.4s, v24.4s, v22.s[0]
+	WORD $0x4f961329 // fmla v9.4s, v25.4s, v22.s[0]
+	WORD $0x4f96134a // fmla v10.4s, v26.4s, v22.s[0]
+	WORD $0x4f96136b // fmla v11.4s, v27.4s, v22.s[0]
+	WORD $0x4f97130c // fmla v12.4s, v24.4s, v23.s[0]
+	WORD $0x4f97132d // fmla v13.4s, v25.4s, v23.s[0]
+	WORD $0x4f97134e // fmla v14.4s, v26.4s, v23.s[0]
+	WORD $0x4f97136f // fmla v15.4s, v27.4s, v23.s[0]
+	WORD $0x4fb41380 // fmla v0.4s, v28.4s, v20.s[1]
+	VLD1.P (R14)(R15), [V24.S4, V25.S4, V26.S4, V27.S4]
+	WORD $0x4fb413a1 // fmla v1.4s, v29.4s, v20.s[1]
+	WORD $0x4fb413c2 // fmla v2.4s, v30.4s, v20.s[1]
+	WORD $0x4fb413e3 // fmla v3.4s, v31.4s, v20.s[1]
+	WORD $0x4fb51384 // fmla v4.4s, v28.4s, v21.s[1]
+	WORD $0x4fb513a5 // fmla v5.4s, v29.4s, v21.s[1]
+	WORD $0x4fb513c6 // fmla v6.4s, v30.4s, v21.s[1]
+	WORD $0x4fb513e7 // fmla v7.4s, v31.4s, v21.s[1]
+	WORD $0x4fb61388 // fmla v8.4s, v28.4s, v22.s[1]
+	WORD $0x4fb613a9 // fmla v9.4s, v29.4s, v22.s[1]
+	WORD $0x4fb613ca // fmla v10.4s, v30.4s, v22.s[1]
+	WORD $0x4fb613eb // fmla v11.4s, v31.4s, v22.s[1]
+	WORD $0x4fb7138c // fmla v12.4s, v28.4s, v23.s[1]
+	WORD $0x4fb713ad // fmla v13.4s, v29.4s, v23.s[1]
+	WORD $0x4fb713ce // fmla v14.4s, v30.4s, v23.s[1]
+	WORD $0x4fb713ef // fmla v15.4s, v31.4s, v23.s[1]
+	WORD $0x4f941b00 // fmla v0.4s, v24.4s, v20.s[2]
+	VLD1.P (R14)(R15), [V28.S4, V29.S4, V30.S4, V31.S4]
+	WORD $0x4f941b21 // fmla v1.4s, v25.4s, v20.s[2]
+	WORD $0x4f941b42 // fmla v2.4s, v26.4s, v20.s[2]
+	WORD $0x4f941b63 // fmla v3.4s, v27.4s, v20.s[2]
+	WORD $0x4f951b04 // fmla v4.4s, v24.4s, v21.s[2]
+	WORD $0x4f951b25 // fmla v5.4s, v25.4s, v21.s[2]
+	WORD $0x4f951b46 // fmla v6.4s, v26.4s, v21.s[2]
+	WORD $0x4f951b67 // fmla v7.4s, v27.4s, v21.s[2]
+	WORD $0x4f961b08 // fmla v8.4s, v24.4s, v22.s[2]
+	WORD $0x4f961b29 // fmla v9.4s, v25.4s, v22.s[2]
+	WORD $0x4f961b4a // fmla v10.4s, v26.4s, v22.s[2]
+	WORD $0x4f961b6b // fmla v11.4s, v27.4s, v22.s[2]
+	WORD $0x4f971b0c // fmla v12.4s, v24.4s, v23.s[2]
+	WORD $0x4f971b2d // fmla v13.4s, v25.4s, v23.s[2]
+	WORD $0x4f971b4e // fmla v14.4s, v26.4s, v23.s[2]
+	WORD $0x4f971b6f // fmla v15.4s, v27.4s, v23.s[2]
+	WORD $0x4fb41b80 // fmla v0.4s, v28.4s, v20.s[3]
+	WORD $0x4fb41ba1 // fmla v1.4s, v29.4s, v20.s[3]
+	WORD $0x4fb41bc2 // fmla v2.4s, v30.4s, v20.s[3]
+	WORD $0x4fb41be3 // fmla v3.4s, v31.4s, v20.s[3]
+	WORD $0x4fb51b84 // fmla v4.4s, v28.4s, v21.s[3]
+	WORD $0x4fb51ba5 // fmla v5.4s, v29.4s, v21.s[3]
+	WORD $0x4fb51bc6 // fmla v6.4s, v30.4s, v21.s[3]
+	WORD $0x4fb51be7 // fmla v7.4s, v31.4s, v21.s[3]
+	WORD $0x4fb61b88 // fmla v8.4s, v28.4s, v22.s[3]
+	WORD $0x4fb61ba9 // fmla v9.4s, v29.4s, v22.s[3]
+	WORD $0x4fb61bca // fmla v10.4s, v30.4s, v22.s[3]
+	WORD $0x4fb61beb // fmla v11.4s, v31.4s, v22.s[3]
+	WORD $0x4fb71b8c // fmla v12.4s, v28.4s, v23.s[3]
+	WORD $0x4fb71bad // fmla v13.4s, v29.4s, v23.s[3]
+	WORD $0x4fb71bce // fmla v14.4s, v30.4s, v23.s[3]
+	WORD $0x4fb71bef // fmla v15.4s, v31.4s, v23.s[3]
+	SUBS $4, R13
+	BGE fours
+few:
+	ADDS $4, R13
+	BEQ summed
 tap:
 	VLD1R.P 4(R9), [V20.S4]
 	VLD1R.P 4(R10), [V21.S4]
@@ -149,6 +319,7 @@ tap:
 	VFMLA V23.S4, V27.S4, V15.S4
 	SUBS $1, R13
 	BNE tap
+summed:
 	SUBS $1, R3
 	BNE run
 store:
@@ -211,6 +382,69 @@ run:
 	MOVD 56(R0), R16
 	ADD R16, R14
 	MOVD 48(R0), R13
+	SUBS $4, R13
+	BLT few
+fours:
+	VLD1.P 16(R9), [V20.S4]
+	VLD1.P 16(R10), [V21.S4]
+	VLD1.P 16(R11), [V22.S4]
+	VLD1.P (R14)(R15), [V24.S4, V25.S4, V26.S4, V27.S4]
+	WORD $0x4f941300 // fmla v0.4s, v24.4s, v20.s[0]
+	VLD1.P (R14)(R15), [V28.S4, V29.S4, V30.S4, V31.S4]
+	WORD $0x4f941321 // fmla v1.4s, v25.4s, v20.s[0]
+	WORD $0x4f941342 // fmla v2.4s, v26.4s, v20.s[0]
+	WORD $0x4f941363 // fmla v3.4s, v27.4s, v20.s[0]
+	WORD $0x4f951304 // fmla v4.4s, v24.4s, v21.s[0]
+	WORD $0x4f951325 // fmla v5.4s, v25.4s, v21.s[0]
+	WORD $0x4f951346 // fmla v6.4s, v26.4s, v21.s[0]
+	WORD $0x4f951367 // fmla v7.4s, v27.4s, v21.s[0]
+	WORD $0x4f961308 // fmla v8.4s, v24.4s, v22.s[0]
+	WORD $0x4f961329 // fmla v9.4s, v25.4s, v22.s[0]
+	WORD $0x4f96134a // fmla v10.4s, v26.4s, v22.s[0]
+	WORD $0x4f96136b // fmla v11.4s, v27.4s, v22.s[0]
+	WORD $0x4fb41380 // fmla v0.4s, v28.4s, v20.s[1]
+	VLD1.P (R14)(R15), [V24.S4, V25.S4, V26.S4, V27.S4]
+	WORD $0x4fb413a1 // fmla v1.4s, v29.4s, v20.s[1]
+	WORD $0x4fb413c2 // fmla v2.4s, v30.4s, v20.s[1]
+	WORD $0x4fb413e3 // fmla v3.4s, v31.4s, v20.s[1]
+	WORD $0x4fb51384 // fmla v4.4s, v28.4s, v21.s[1]
+	WORD $0x4fb513a5 // fmla v5.4s, v29.4s, v21.s[1]
+	WORD $0x4fb513c6 // fmla v6.4s, v30.4s, v21.s[1]
+	WORD $0x4fb513e7 // fmla v7.4s, v31.4s, v21.s[1]
+	WORD $0x4fb61388 // fmla v8.4s, v28.4s, v22.s[1]
+	WORD $0x4fb613a9 // fmla v9.4s, v29.4s, v22.s[1]
+	WORD $0x4fb613ca // fmla v10.4s, v30.4s, v22.s[1]
+	WORD $0x4fb613eb // fmla v11.4s, v31.4s, v22.s[1]
+	WORD $0x4f941b00 // fmla v0.4s, v24.4s, v20.s[2]
+	VLD1.P (R14)(R15), [V28.S4, V29.S4, V30.S4, V31.S4]
+	WORD $0x4f941b21 // fmla v1.4s, v25.4s, v20.s[2]
+	WORD $0x4f941b42 // fmla v2.4s, v26.4s, v20.s[2]
+	WORD $0x4f941b63 // fmla v3.4s, v27.4s, v20.s[2]
+	WORD $0x4f951b04 // fmla v4.4s, v24.4s, v21.s[2]
+	WORD $0x4f951b25 // fmla v5.4s, v25.4s, v21.s[2]
+	WORD $0x4f951b46 // fmla v6.4s, v26.4s, v21.s[2]
+	WORD $0x4f951b67 // fmla v7.4s, v27.4s, v21.s[2]
+	WORD $0x4f961b08 // fmla v8.4s, v24.4s, v22.s[2]
+	WORD $0x4f961b29 // fmla v9.4s, v25.4s, v22.s[2]
+	WORD $0x4f961b4a // fmla v10.4s, v26.4s, v22.s[2]
+	WORD $0x4f961b6b // fmla v11.4s, v27.4s, v22.s[2]
+	WORD $0x4fb41b80 // fmla v0.4s, v28.4s, v20.s[3]
+	WORD $0x4fb41ba1 // fmla v1.4s, v29.4s, v20.s[3]
+	WORD $0x4fb41bc2 // fmla v2.4s, v30.4s, v20.s[3]
+	WORD $0x4fb41be3 // fmla v3.4s, v31.4s, v20.s[3]
+	WORD $0x4fb51b84 // fmla v4.4s, v28.4s, v21.s[3]
+	WORD $0x4fb51ba5 // fmla v5.4s, v29.4s, v21.s[3]
+	WORD $0x4fb51bc6 // fmla v6.4s, v30.4s, v21.s[3]
+	WORD $0x4fb51be7 // fmla v7.4s, v31.4s, v21.s[3]
+	WORD $0x4fb61b88 // fmla v8.4s, v28.4s, v22.s[3]
+	WORD $0x4fb61ba9 // fmla v9.4s, v29.4s, v22.s[3]
+	WORD $0x4fb61bca // fmla v10.4s, v30.4s, v22.s[3]
+	WORD $0x4fb61beb // fmla v11.4s, v31.4s, v22.s[3]
+	SUBS $4, R13
+	BGE fours
+few:
+	ADDS $4, R13
+	BEQ summed
 tap:
 	VLD1R.P 4(R9), [V20.S4]
 	VLD1R.P 4(R10), [V21.S4]
@@ -230,6 +464,7 @@ tap:
 	VFMLA V22.S4, V27.S4, V11.S4
 	SUBS $1, R13
 	BNE tap
+summed:
 	SUBS $1, R3
 	BNE run
 store:
@@ -282,6 +517,52 @@ run:
 	MOVD 56(R0), R16
 	ADD R16, R14
 	MOVD 48(R0), R13
+	SUBS $4, R13
+	BLT few
+fours:
+	VLD1.P 16(R9), [V20.S4]
+	VLD1.P 16(R10), [V21.S4]
+	VLD1.P (R14)(R15), [V24.S4, V25.S4, V26.S4, V27.S4]
+	WORD $0x4f941300 // fmla v0.4s, v24.4s, v20.s[0]
+	VLD1.P (R14)(R15), [V28.S4, V29.S4, V30.S4, V31.S4]
+	WORD $0x4f941321 // fmla v1.4s, v25.4s, v20.s[0]
+	WORD $0x4f941342 // fmla v2.4s, v26.4s, v20.s[0]
+	WORD $0x4f941363 // fmla v3.4s, v27.4s, v20.s[0]
+	WORD $0x4f951304 // fmla v4.4s, v24.4s, v21.s[0]
+	WORD $0x4f951325 // fmla v5.4s, v25.4s, v21.s[0]
+	WORD $0x4f951346 // fmla v6.4s, v26.4s, v21.s[0]
+	WORD $0x4f951367 // fmla v7.4s, v27.4s, v21.s[0]
+	WORD $0x4fb41380 // fmla v0.4s, v28.4s, v20.s[1]
+	VLD1.P (R14)(R15), [V24.S4, V25.S4, V26.S4, V27.S4]
+	WORD $0x4fb413a1 // fmla v1.4s, v29.4s, v20.s[1]
+	WORD $0x4fb413c2 // fmla v2.4s, v30.4s, v20.s[1]
+	WORD $0x4fb413e3 // fmla v3.4s, v31.4s, v20.s[1]
+	WORD $0x4fb51384 // fmla v4.4s, v28.4s, v21.s[1]
+	WORD $0x4fb513a5 // fmla v5.4s, v29.4s, v21.s[1]
+	WORD $0x4fb513c6 // fmla v6.4s, v30.4s, v21.s[1]
+	WORD $0x4fb513e7 // fmla v7.4s, v31.4s, v21.s[1]
+	WORD $0x4f941b00 // fmla v0.4s, v24.4s, v20.s[2]
+	VLD1.P (R14)(R15), [V28.S4, V29.S4, V30.S4, V31.S4]
+	WORD $0x4f941b21 // fmla v1.4s, v25.4s, v20.s[2]
+	WORD $0x4f941b42 // fmla v2.4s, v26.4s, v20.s[2]
+	WORD $0x4f941b63 // fmla v3.4s, v27.4s, v20.s[2]
+	WORD $0x4f951b04 // fmla v4.4s, v24.4s, v21.s[2]
+	WORD $0x4f951b25 // fmla v5.4s, v25.4s, v21.s[2]
+	WORD $0x4f951b46 // fmla v6.4s, v26.4s, v21.s[2]
+	WORD $0x4f951b67 // fmla v7.4s, v27.4s, v21.s[2]
+	WORD $0x4fb41b80 // fmla v0.4s, v28.4s, v20.s[3]
+	WORD $0x4fb41ba1 // fmla v1.4s, v29.4s, v20.s[3]
+	WORD $0x4fb41bc2 // fmla v2.4s, v30.4s, v20.s[3]
+	WORD $0x4fb41be3 // fmla v3.4s, v31.4s, v20.s[3]
+	WORD $0x4fb51b84 // fmla v4.4s, v28.4s, v21.s[3]
+	WORD $0x4fb51ba5 // fmla v5.4s, v29.4s, v21.s[3]
+	WORD $0x4fb51bc6 // fmla v6.4s, v30.4s, v21.s[3]
+	WORD $0x4fb51be7 // fmla v7.4s, v31.4s, v21.s[3]
+	SUBS $4, R13
+	BGE fours
+few:
+	ADDS $4, R13
+	BEQ summed
 tap:
 	VLD1R.P 4(R9), [V20.S4]
 	VLD1R.P 4(R10), [V21.S4]
@@ -296,6 +577,7 @@ tap:
 	VFMLA V21.S4, V27.S4, V7.S4
 	SUBS $1, R13
 	BNE tap
+summed:
 	SUBS $1, R3
 	BNE run
 store:
@@ -338,6 +620,35 @@ run:
 	MOVD 56(R0), R16
 	ADD R16, R14
 	MOVD 48(R0), R13
+	SUBS $4, R13
+	BLT few
+fours:
+	VLD1.P 16(R9), [V20.S4]
+	VLD1.P (R14)(R15), [V24.S4, V25.S4, V26.S4, V27.S4]
+	WORD $0x4f941300 // fmla v0.4s, v24.4s, v20.s[0]
+	VLD1.P (R14)(R15), [V28.S4, V29.S4, V30.S4, V31.S4]
+	WORD $0x4f941321 // fmla v1.4s, v25.4s, v20.s[0]
+	WORD $0x4f941342 // fmla v2.4s, v26.4s, v20.s[0]
+	WORD $0x4f941363 // fmla v3.4s, v27.4s, v20.s[0]
+	WORD $0x4fb41380 // fmla v0.4s, v28.4s, v20.s[1]
+	VLD1.P (R14)(R15), [V24.S4, V25.S4, V26.S4, V27.S4]
+	WORD $0x4fb413a1 // fmla v1.4s, v29.4s, v20.s[1]
+	WORD $0x4fb413c2 // fmla v2.4s, v30.4s, v20.s[1]
+	WORD $0x4fb413e3 // fmla v3.4s, v31.4s, v20.s[1]
+	WORD $0x4f941b00 // fmla v0.4s, v24.4s, v20.s[2]
+	VLD1.P (R14)(R15), [V28.S4, V29.S4, V30.S4, V31.S4]
+	WORD $0x4f941b21 // fmla v1.4s, v25.4s, v20.s[2]
+	WORD $0x4f941b42 // fmla v2.4s, v26.4s, v20.s[2]
+	WORD $0x4f941b63 // fmla v3.4s, v27.4s, v20.s[2]
+	WORD $0x4fb41b80 // fmla v0.4s, v28.4s, v20.s[3]
+	WORD $0x4fb41ba1 // fmla v1.4s, v29.4s, v20.s[3]
+	WORD $0x4fb41bc2 // fmla v2.4s, v30.4s, v20.s[3]
+	WORD $0x4fb41be3 // fmla v3.4s, v31.4s, v20.s[3]
+	SUBS $4, R13
+	BGE fours
+few:
+	ADDS $4, R13
+	BEQ summed
 tap:
 	VLD1R.P 4(R9), [V20.S4]
 	VLD1.P (R14)(R15), [V24.S4, V25.S4, V26.S4, V27.S4]
@@ -347,6 +658,7 @@ tap:
 	VFMLA V20.S4, V27.S4, V3.S4
 	SUBS $1, R13
 	BNE tap
+summed:
 	SUBS $1, R3
 	BNE run
 store:
@@ -398,6 +710,38 @@ run:
 	MOVD 56(R0), R16
 	ADD R16, R14
 	MOVD 48(R0), R13
+	SUBS $4, R13
+	BLT few
+fours:
+	VLD1.P 16(R9), [V20.S4]
+	VLD1.P 16(R10), [V21.S4]
+	VLD1.P 16(R11), [V22.S4]
+	VLD1.P 16(R12), [V23.S4]
+	VLD1.P (R14)(R15), [V24.S4]
+	WORD $0x4f941300 // fmla v0.4s, v24.4s, v20.s[0]
+	VLD1.P (R14)(R15), [V28.S4]
+	WORD $0x4f951301 // fmla v1.4s, v24.4s, v21.s[0]
+	WORD $0x4f961302 // fmla v2.4s, v24.4s, v22.s[0]
+	WORD $0x4f971303 // fmla v3.4s, v24.4s, v23.s[0]
+	WORD $0x4fb41380 // fmla v0.4s, v28.4s, v20.s[1]
+	VLD1.P (R14)(R15), [V24.S4]
+	WORD $0x4fb51381 // fmla v1.4s, v28.4s, v21.s[1]
+	WORD $0x4fb61382 // fmla v2.4s, v28.4s, v22.s[1]
+	WORD $0x4fb71383 // fmla v3.4s, v28.4s, v23.s[1]
+	WORD $0x4f941b00 // fmla v0.4s, v24.4s, v20.s[2]
+	VLD1.P (R14)(R15), [V28.S4]
+	WORD $0x4f951b01 // fmla v1.4s, v24.4s, v21.s[2]
+	WORD $0x4f961b02 // fmla v2.4s, v24.4s, v22.s[2]
+	WORD $0x4f971b03 // fmla v3.4s, v24.4s, v23.s[2]
+	WORD $0x4fb41b80 // fmla v0.4s, v28.4s, v20.s[3]
+	WORD $0x4fb51b81 // fmla v1.4s, v28.4s, v21.s[3]
+	WORD $0x4fb61b82 // fmla v2.4s, v28.4s, v22.s[3]
+	WORD $0x4fb71b83 // fmla v3.4s, v28.4s, v23.s[3]
+	SUBS $4, R13
+	BGE fours
+few:
+	ADDS $4, R13
+	BEQ summed
 tap:
 	VLD1R.P 4(R9), [V20.S4]
 	VLD1R.P 4(R10), [V21.S4]
@@ -410,6 +754,7 @@ tap:
 	VFMLA V23.S4, V24.S4, V3.S4
 	SUBS $1, R13
 	BNE tap
+summed:
 	SUBS $1, R3
 	BNE run
 store:
@@ -511,6 +856,33 @@ run:
 	MOVD 56(R0), R16
 	ADD R16, R14
 	MOVD 48(R0), R13
+	SUBS $4, R13
+	BLT few
+fours:
+	VLD1.P 16(R9), [V20.S4]
+	VLD1.P 16(R10), [V21.S4]
+	VLD1.P 16(R11), [V22.S4]
+	VLD1.P (R14)(R15), [V24.S4]
+	WORD $0x4f941300 // fmla v0.4s, v24.4s, v20.s[0]
+	VLD1.P (R14)(R15), [V28.S4]
+	WORD $0x4f951301 // fmla v1.4s, v24.4s, v21.s[0]
+	WORD $0x4f961302 // fmla v2.4s, v24.4s, v22.s[0]
+	WORD $0x4fb41380 // fmla v0.4s, v28.4s, v20.s[1]
+	VLD1.P (R14)(R15), [V24.S4]
+	WORD $0x4fb51381 // fmla v1.4s, v28.4s, v21.s[1]
+	WORD $0x4fb61382 // fmla v2.4s, v28.4s, v22.s[1]
+	WORD $0x4f941b00 // fmla v0.4s, v24.4s, v20.s[2]
+	VLD1.P (R14)(R15), [V28.S4]
+	WORD $0x4f951b01 // fmla v1.4s, v24.4s, v21.s[2]
+	WORD $0x4f961b02 // fmla v2.4s, v24.4s, v22.s[2]
+	WORD $0x4fb41b80 // fmla v0.4s, v28.4s, v20.s[3]
+	WORD $0x4fb51b81 // fmla v1.4s, v28.4s, v21.s[3]
+	WORD $0x4fb61b82 // fmla v2.4s, v28.4s, v22.s[3]
+	SUBS $4, R13
+	BGE fours
+few:
+	ADDS $4, R13
+	BEQ summed
 tap:
 	VLD1R.P 4(R9), [V20.S4]
 	VLD1R.P 4(R10), [V21.S4]
@@ -521,6 +893,7 @@ tap:
 	VFMLA V22.S4, V24.S4, V2.S4
 	SUBS $1, R13
 	BNE tap
+summed:
 	SUBS $1, R3
 	BNE run
 store:
@@ -604,6 +977,28 @@ run:
 	MOVD 56(R0), R16
 	ADD R16, R14
 	MOVD 48(R0), R13
+	SUBS $4, R13
+	BLT few
+fours:
+	VLD1.P 16(R9), [V20.S4]
+	VLD1.P 16(R10), [V21.S4]
+	VLD1.P (R14)(R15), [V24.S4]
+	WORD $0x4f941300 // fmla v0.4s, v24.4s, v20.s[0]
+	VLD1.P (R14)(R15), [V28.S4]
+	WORD $0x4f951301 // fmla v1.4s, v24.4s, v21.s[0]
+	WORD $0x4fb41380 // fmla v0.4s, v28.4s, v20.s[1]
+	VLD1.P (R14)(R15), [V24.S4]
+	WORD $0x4fb51381 // fmla v1.4s, v28.4s, v21.s[1]
+	WORD $0x4f941b00 // fmla v0.4s, v24.4s, v20.s[2]
+	VLD1.P (R14)(R15), [V28.S4]
+	WORD $0x4f951b01 // fmla v1.4s, v24.4s, v21.s[2]
+	WORD $0x4fb41b80 // fmla v0.4s, v28.4s, v20.s[3]
+	WORD $0x4fb51b81 // fmla v1.4s, v28.4s, v21.s[3]
+	SUBS $4, R13
+	BGE fours
+few:
+	ADDS $4, R13
+	BEQ summed
 tap:
 	VLD1R.P 4(R9), [V20.S4]
 	VLD1R.P 4(R10), [V21.S4]
@@ -612,6 +1007,7 @@ tap:
 	VFMLA V21.S4, V24.S4, V1.S4
 	SUBS $1, R13
 	BNE tap
+summed:
 	SUBS $1, R3
 	BNE run
 store:
@@ -677,12 +1073,30 @@ run:
 	MOVD 56(R0), R16
 	ADD R16, R14
 	MOVD 48(R0), R13
+	SUBS $4, R13
+	BLT few
+fours:
+	VLD1.P 16(R9), [V20.S4]
+	VLD1.P (R14)(R15), [V24.S4]
+	WORD $0x4f941300 // fmla v0.4s, v24.4s, v20.s[0]
+	VLD1.P (R14)(R15), [V28.S4]
+	WORD $0x4fb41380 // fmla v0.4s, v28.4s, v20.s[1]
+	VLD1.P (R14)(R15), [V24.S4]
+	WORD $0x4f941b00 // fmla v0.4s, v24.4s, v20.s[2]
+	VLD1.P (R14)(R15), [V28.S4]
+	WORD $0x4fb41b80 // fmla v0.4s, v28.4s, v20.s[3]
+	SUBS $4, R13
+	BGE fours
+few:
+	ADDS $4, R13
+	BEQ summed
 tap:
 	VLD1R.P 4(R9), [V20.S4]
 	VLD1.P (R14)(R15), [V24.S4]
 	VFMLA V20.S4, V24.S4, V0.S4
 	SUBS $1, R13
 	BNE tap
+summed:
 	SUBS $1, R3
 	BNE run
 store:

@@ -112,6 +112,29 @@ func convPiecesSums32NEON(job *uint8)
 //go:noescape
 func convPiecesSums16NEON(job *uint8)
 
+// streamingBytesSME2 returns the bytes of a vector of the streaming mode.
+func streamingBytesSME2() int
+
+// convOuter64SME2 computes, for every pixel p and each of 64 outputs o, with x the
+// words of 32 bits of the patch at src + at[p], of which there are at most
+// 288,
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p] = c[o] ≤ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convOuter64SME2(job *uint8)
+
+// convOuterSums64SME2 computes, for every pixel p and each of 64 outputs o, with x the
+// words of 32 bits of the patch at src + at[p], of which there are at most
+// 288,
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p][o] = table[class[p]][o] − 2·c[o]
+//
+//go:noescape
+func convOuterSums64SME2(job *uint8)
+
 // convBytes64NEON computes, for every pixel p and each of 64 outputs o, with x the
 // pairs of bytes of the patch at src + at[p],
 //
@@ -516,19 +539,19 @@ func fmaSlide5_4x8NEON(job *uint8)
 //go:noescape
 func fmaSlide5_3x8NEON(job *uint8)
 
-// thresholdNEON sets, for o < 64·words, words > 0,
+// thresholdNEON sets, for p < pixels, pixels > 0, and o < 64,
 //
-//	bit o%64 of dst[o/64] = values[o] ≥ t[o]
+//	bit o of dst[p·step] = values[p·stride + o] ≥ t[o]
 //
 //go:noescape
-func thresholdNEON(dst *uint64, values, t *int32, words int)
+func thresholdNEON(dst *uint64, values, t *int32, pixels, step, stride int)
 
-// thresholdFloatNEON sets, for o < 64·words, words > 0,
+// thresholdFloatNEON sets, for p < pixels, pixels > 0, and o < 64,
 //
-//	bit o%64 of dst[o/64] = values[o] ≥ t[o]
+//	bit o of dst[p·step] = values[p·stride + o] ≥ t[o]
 //
 //go:noescape
-func thresholdFloatNEON(dst *uint64, values, t *float32, words int)
+func thresholdFloatNEON(dst *uint64, values, t *float32, pixels, step, stride int)
 
 // orNEON computes dst[i] |= src[i] for i < 8·blocks, blocks > 0.
 //
@@ -539,21 +562,19 @@ func orNEON(dst, src *uint64, blocks int)
 //
 //	dst[o] = fma(float32(values[o]), scale[o], shift[o])
 //
-// or 0 where that is not greater than 0 and always is 0 and not all ones. dst
-// may be values.
+// dst may be values.
 //
 //go:noescape
-func scaleNEON(dst *float32, values *int32, scale, shift *float32, vectors int, always uint32)
+func scaleNEON(dst *float32, values *int32, scale, shift *float32, vectors int)
 
 // scaleFloatNEON computes, for o < 4·vectors, vectors > 0,
 //
 //	dst[o] = fma(float32(values[o]), scale[o], shift[o])
 //
-// or 0 where that is not greater than 0 and always is 0 and not all ones. dst
-// may be values.
+// dst may be values.
 //
 //go:noescape
-func scaleFloatNEON(dst *float32, values *float32, scale, shift *float32, vectors int, always uint32)
+func scaleFloatNEON(dst *float32, values *float32, scale, shift *float32, vectors int)
 
 // scaleBytesNEON computes, for i < 24·periods, periods > 0,
 //
@@ -562,11 +583,10 @@ func scaleFloatNEON(dst *float32, values *float32, scale, shift *float32, vector
 //go:noescape
 func scaleBytesNEON(dst *float32, src *uint8, scale, shift *float32, periods int)
 
-// addNEON computes dst[i] = a[i] + b[i] for i < 4·vectors, vectors > 0, or 0 where
-// that is not greater than 0 and always is 0 and not all ones.
+// addNEON computes dst[i] = a[i] + b[i] for i < 4·vectors, vectors > 0.
 //
 //go:noescape
-func addNEON(dst, a, b *float32, vectors int, always uint32)
+func addNEON(dst, a, b *float32, vectors int)
 
 // preluNEON multiplies x[i] by slope[i] where it is less than 0, for i < 4·vectors,
 // vectors > 0.
@@ -580,7 +600,7 @@ func preluNEON(x, slope *float32, vectors int)
 //go:noescape
 func clipNEON(x *float32, vectors int, low, high float32)
 
-// mulNEON computes dst[i] = a[i]·b[i] for i < 4·vectors, vectors > 0.
+// mulNEON computes dst[i] = a[i] · b[i] for i < 4·vectors, vectors > 0.
 //
 //go:noescape
 func mulNEON(dst, a, b *float32, vectors int)

@@ -12,11 +12,21 @@ import (
 )
 
 // native returns the Sets in assembly that this processor can run, the best
-// first. Every arm64 processor that Go runs on has what neon needs.
+// first. Every arm64 processor that Go runs on has what neon needs. Behind neon are
+// those that are to be asked for.
 func native() []kern.Set {
-	cores := coresOf(os.DirFS("/"))
+	root := os.DirFS("/")
+	cores := coresOf(root)
+	var all []kern.Set
 	if cpuid.CPU.Supports(cpuid.ASIMDDP) {
-		return append([]kern.Set{neon.DotSet(cores), neon.Set(cores)}, neon.Forms()...)
+		all = append(all, neon.DotSet(cores))
 	}
-	return append([]kern.Set{neon.Set(cores)}, neon.Forms()...)
+	all = append(all, neon.Set(cores))
+	all = append(all, neon.Forms()...)
+	// SME2, which is HWCAP2_SME2 of AT_HWCAP2, is not picked by itself, since no processor
+	// has run it.
+	if cpuid.CPU.Supports(cpuid.ASIMDDP) && capability(root, 26, 37) && neon.Outer() {
+		all = append(all, neon.OuterSet(cores))
+	}
+	return all
 }

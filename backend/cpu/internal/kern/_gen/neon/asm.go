@@ -12,8 +12,11 @@ type asm struct {
 	code, stubs bytes.Buffer
 }
 
-// function starts a function that takes the arguments params. size is the
-// memory it needs on the stack.
+// noSplit is how much of the stack there always is.
+const noSplit = 640
+
+// function starts a function that takes the arguments params, or returns an int if
+// there are none. size is the memory it needs on the stack.
 func (a *asm) function(name, params string, size, args int, doc ...string) {
 	a.stubs.WriteByte('\n')
 	for _, line := range doc {
@@ -25,8 +28,15 @@ func (a *asm) function(name, params string, size, args int, doc ...string) {
 	if strings.Contains(params, "*") {
 		fmt.Fprint(&a.stubs, "//\n//go:noescape\n")
 	}
-	fmt.Fprintf(&a.stubs, "func %s(%s)\n", name, params)
-	fmt.Fprintf(&a.code, "\n// func %s(%s)\nTEXT ·%s(SB), NOSPLIT, $%d-%d\n", name, params, name, size, args)
+	result, flag := "", "NOSPLIT"
+	if params == "" {
+		result = " int"
+	}
+	if size > noSplit {
+		flag = "0"
+	}
+	fmt.Fprintf(&a.stubs, "func %s(%s)%s\n", name, params, result)
+	fmt.Fprintf(&a.code, "\n// func %s(%s)%s\nTEXT ·%s(SB), %s, $%d-%d\n", name, params, result, name, flag, size, args)
 }
 
 // op writes an instruction that Go's assembler knows.
@@ -88,11 +98,6 @@ func (a *asm) fcmge(n, m, d int) {
 	a.word(0x6e20e400|uint32(m<<16|n<<5|d), "fcmge v%d.4s, v%d.4s, v%d.4s", d, n, m)
 }
 
-// fcmgt0 sets lanes of d to all ones where n > 0.
-func (a *asm) fcmgt0(n, d int) {
-	a.word(0x4ea0c800|uint32(n<<5|d), "fcmgt v%d.4s, v%d.4s, #0.0", d, n)
-}
-
 // scvtf converts int32 lanes to float32.
 func (a *asm) scvtf(n, d int) {
 	a.word(0x4e21d800|uint32(n<<5|d), "scvtf v%d.4s, v%d.4s", d, n)
@@ -136,6 +141,11 @@ func (a *asm) fadd(n, m, d int) {
 // fmul multiplies float32 lanes.
 func (a *asm) fmul(n, m, d int) {
 	a.word(0x6e20dc00|uint32(m<<16|n<<5|d), "fmul v%d.4s, v%d.4s, v%d.4s", d, n, m)
+}
+
+// fmlaLane adds the products of n with one lane of m to d.
+func (a *asm) fmlaLane(m, lane, n, d int) {
+	a.word(0x4f801000|uint32(lane&1<<21|lane>>1<<11|m<<16|n<<5|d), "fmla v%d.4s, v%d.4s, v%d.s[%d]", d, n, m, lane)
 }
 
 // fcmlt0 sets lanes of d to all ones where n < 0.

@@ -12,13 +12,40 @@ if ! command -v aarch64-linux-gnu-as >/dev/null; then
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cat ./*.s >"$work/all"
-sed -n 's|^\tWORD \$0x\([0-9a-f]*\) // .*|\1|p' "$work/all" >"$work/have"
-sed -n 's|^\tWORD \$0x[0-9a-f]* // \(.*\)|\1|p' "$work/all" >"$work/words.s"
-[ -s "$work/have" ]
-[ "$(grep -c WORD "$work/all")" = "$(grep -c . "$work/have")" ]
-aarch64-linux-gnu-as -march=armv8.2-a+dotprod -o "$work/words.o" "$work/words.s"
-aarch64-linux-gnu-objcopy -O binary -j .text "$work/words.o" "$work/words.bin"
-od -An -v -tx4 -w4 "$work/words.bin" | tr -d ' ' >"$work/want"
-diff "$work/have" "$work/want"
-echo "neon/*.s: $(grep -c . "$work/have") words as aarch64-linux-gnu-as has them"
+words() { # words NAME FILES...: the words of files, and the program that they stand for
+	name=$1
+	shift
+	cat "$@" >"$work/all"
+	sed -n 's|^\tWORD \$0x\([0-9a-f]*\) // .*|\1|p' "$work/all" >"$work/$name.have"
+	sed -n 's|^\tWORD \$0x[0-9a-f]* // \(.*\)|\1|p' "$work/all" >"$work/$name.s"
+	[ -s "$work/$name.have" ]
+	[ "$(grep -c WORD "$work/all")" = "$(grep -c . "$work/$name.have")" ]
+}
+compare() { # compare NAME ASSEMBLER
+	[ -e "$work/$1.bin" ] || aarch64-linux-gnu-objcopy -O binary -j .text "$work/$1.o" "$work/$1.bin"
+	od -An -v -tx4 -w4 "$work/$1.bin" | tr -d ' ' >"$work/$1.want"
+	diff "$work/$1.have" "$work/$1.want"
+	echo "$1: $(grep -c . "$work/$1.have") words as $2 has them"
+}
+outer=./conv_outer_arm64.s
+words neon $(ls ./*.s | grep -vxF "$outer")
+aarch64-linux-gnu-as -march=armv8.2-a+dotprod -o "$work/neon.o" "$work/neon.s"
+compare neon aarch64-linux-gnu-as
+# SME2 is in binutils since 2.41, in LLVM since 16.
+words outer "$outer"
+mc=$(ls /usr/lib/llvm-*/bin/llvm-mc 2>/dev/null | sort -V | tail -1)
+if aarch64-linux-gnu-as -march=armv9-a+sme2 -o "$work/outer.o" "$work/outer.s" 2>/dev/null; then
+	compare outer aarch64-linux-gnu-as
+elif [ -n "$mc" ] && "$mc" -triple=aarch64 -mattr=+sme2 -filetype=obj -o "$work/outer.o" "$work/outer.s" 2>/dev/null; then
+	compare outer "$mc"
+else
+	echo "the words in neon/${outer#./} are not checked: neither aarch64-linux-gnu-as nor llvm-mc knows SME2" >&2
+fi
+# 32-bit Arm: neonv7.
+words neonv7 ../neonv7/*.s
+if [ -n "$mc" ] && "$mc" -triple=armv7 -mattr=+neon -filetype=obj -o "$work/neonv7.o" "$work/neonv7.s"; then
+	"${mc%mc}objcopy" -O binary -j .text "$work/neonv7.o" "$work/neonv7.bin"
+	compare neonv7 "$mc"
+else
+	echo "the words in neonv7/*.s are not checked: llvm-mc is missing (Debian: llvm)" >&2
+fi

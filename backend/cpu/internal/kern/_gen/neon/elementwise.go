@@ -64,41 +64,78 @@ func (a *asm) picks() {
 	}
 }
 
-// thresholds writes the comparison and packing of whole words.
+// thresholds writes the comparison and packing of whole words. The thresholds of a word
+// stay in registers for all pixels.
 func (a *asm) thresholds() {
 	for _, float := range []bool{false, true} {
 		name, typ, ge := "thresholdNEON", "int32", a.cmgeS
 		if float {
 			name, typ, ge = "thresholdFloatNEON", "float32", a.fcmge
 		}
-		a.function(name, "dst *uint64, values, t *"+typ+", words int", 0, 32,
-			name+" sets, for o < 64·words, words > 0,", "",
-			"\tbit o%64 of dst[o/64] = values[o] ≥ t[o]")
-		a.arguments("dst", "values", "t", "words")
-		const pattern = 31
-		a.op("MOVD $0x8040201008040201, R5")
-		a.op("VDUP R5, V%d.D2", pattern)
+		a.function(name, "dst *uint64, values, t *"+typ+", pixels, step, stride int", 0, 48,
+			name+" sets, for p < pixels, pixels > 0, and o < 64,", "",
+			"\tbit o of dst[p·step] = values[p·stride + o] ≥ t[o]")
+		a.arguments("dst", "values", "t", "pixels", "step", "stride")
+		const value, mask, pattern, bound = 0, 4, 8, 16
+		a.op("LSL $3, R4")
+		a.op("LSL $2, R5")
+		a.op("SUB $256, R5")
+		a.op("MOVD $0x8040201008040201, R6")
+		a.op("VDUP R6, V%d.D2", pattern)
+		for v := range 4 {
+			a.op("VLD1.P 64(R2), %s", list(bound+4*v, 4, "S4"))
+		}
 		a.label("next")
 		for v := range 4 { // 16 outputs each
-			a.op("VLD1.P 64(R1), %s", list(16, 4, "S4"))
-			a.op("VLD1.P 64(R2), %s", list(20, 4, "S4"))
+			a.op("VLD1.P 64(R1), %s", list(value, 4, "S4"))
 			for i := range 4 {
-				ge(16+i, 20+i, 16+i)
+				ge(value+i, bound+4*v+i, value+i)
 			}
-			a.op("VUZP1 V17.H8, V16.H8, V16.H8")
-			a.op("VUZP1 V19.H8, V18.H8, V18.H8")
-			a.op("VUZP1 V18.B16, V16.B16, V%d.B16", v)
-			a.op("VAND V%d.B16, V%d.B16, V%d.B16", pattern, v, v)
+			a.op("VUZP1 V%d.H8, V%d.H8, V%d.H8", value+1, value, value)
+			a.op("VUZP1 V%d.H8, V%d.H8, V%d.H8", value+3, value+2, value+2)
+			a.op("VUZP1 V%d.B16, V%d.B16, V%d.B16", value+2, value, mask+v)
+			a.op("VAND V%d.B16, V%d.B16, V%d.B16", pattern, mask+v, mask+v)
 		}
-		a.op("VADDP V1.B16, V0.B16, V0.B16")
-		a.op("VADDP V3.B16, V2.B16, V2.B16")
-		a.op("VADDP V2.B16, V0.B16, V0.B16")
-		a.op("VADDP V0.B16, V0.B16, V0.B16")
-		a.op("FMOVD.P F0, 8(R0)")
+		a.op("VADDP V%d.B16, V%d.B16, V%d.B16", mask+1, mask, mask)
+		a.op("VADDP V%d.B16, V%d.B16, V%d.B16", mask+3, mask+2, mask+2)
+		a.op("VADDP V%d.B16, V%d.B16, V%d.B16", mask+2, mask, mask)
+		a.op("VADDP V%d.B16, V%d.B16, V%d.B16", mask, mask, mask)
+		a.op("FMOVD F%d, (R0)", mask)
+		a.op("ADD R4, R0")
+		a.op("ADD R5, R1")
 		a.op("SUBS $1, R3")
 		a.op("BNE next")
 		a.op("RET")
 	}
+}
+
+// byFours writes a loop over so many vectors, four at a time and then one, and the
+// return: body does n of them.
+func (a *asm) byFours(vectors string, body func(n int)) {
+	a.op("SUBS $4, %s", vectors)
+	a.op("BLO few")
+	a.label("fours")
+	body(4)
+	a.op("SUBS $4, %s", vectors)
+	a.op("BHS fours")
+	a.label("few")
+	a.op("ADDS $4, %s", vectors)
+	a.op("BEQ done")
+	a.label("one")
+	body(1)
+	a.op("SUBS $1, %s", vectors)
+	a.op("BNE one")
+	a.label("done")
+	a.op("RET")
+}
+
+// load and store move n vectors of float32 from or to where a register points.
+func (a *asm) load(from string, first, n int) {
+	a.op("VLD1.P %d(%s), %s", 16*n, from, list(first, n, "S4"))
+}
+
+func (a *asm) store(to string, first, n int) {
+	a.op("VST1.P %s, %d(%s)", list(first, n, "S4"), 16*n, to)
 }
 
 func (a *asm) or() {
@@ -123,29 +160,26 @@ func (a *asm) scale() {
 		if float {
 			name, typ = "scaleFloatNEON", "float32"
 		}
-		a.function(name, "dst *float32, values *"+typ+", scale, shift *float32, vectors int, always uint32", 0, 44,
+		a.function(name, "dst *float32, values *"+typ+", scale, shift *float32, vectors int", 0, 40,
 			name+" computes, for o < 4·vectors, vectors > 0,", "",
 			"\tdst[o] = fma(float32(values[o]), scale[o], shift[o])", "",
-			"or 0 where that is not greater than 0 and always is 0 and not all ones. dst",
-			"may be values.")
+			"dst may be values.")
 		a.arguments("dst", "values", "scale", "shift", "vectors")
-		a.op("MOVWU always+40(FP), R5")
-		a.op("VDUP R5, V5.S4")
-		a.label("next")
-		a.op("VLD1.P 16(R1), [V0.S4]")
-		a.op("VLD1.P 16(R2), [V1.S4]")
-		a.op("VLD1.P 16(R3), [V2.S4]")
-		if !float {
-			a.scvtf(0, 0)
-		}
-		a.op("VFMLA V1.S4, V0.S4, V2.S4")
-		a.fcmgt0(2, 3)
-		a.op("VORR V5.B16, V3.B16, V3.B16")
-		a.op("VAND V3.B16, V2.B16, V2.B16")
-		a.op("VST1.P [V2.S4], 16(R0)")
-		a.op("SUBS $1, R4")
-		a.op("BNE next")
-		a.op("RET")
+		a.byFours("R4", func(n int) {
+			const value, scale, sum = 0, 4, 16
+			a.load("R1", value, n)
+			a.load("R2", scale, n)
+			a.load("R3", sum, n)
+			for i := range n {
+				if !float {
+					a.scvtf(value+i, value+i)
+				}
+			}
+			for i := range n {
+				a.op("VFMLA V%d.S4, V%d.S4, V%d.S4", scale+i, value+i, sum+i)
+			}
+			a.store("R0", sum, n)
+		})
 	}
 }
 
@@ -180,23 +214,26 @@ func (a *asm) scaleBytes() {
 }
 
 func (a *asm) add() {
-	a.function("addNEON", "dst, a, b *float32, vectors int, always uint32", 0, 36,
-		"addNEON computes dst[i] = a[i] + b[i] for i < 4·vectors, vectors > 0, or 0 where",
-		"that is not greater than 0 and always is 0 and not all ones.")
+	a.pairwise("add", "+", a.fadd)
+}
+
+func (a *asm) mul() {
+	a.pairwise("mul", "·", a.fmul)
+}
+
+// pairwise writes a sum or product of two rows.
+func (a *asm) pairwise(name, sign string, op func(n, m, d int)) {
+	a.function(name+"NEON", "dst, a, b *float32, vectors int", 0, 32,
+		name+"NEON computes dst[i] = a[i] "+sign+" b[i] for i < 4·vectors, vectors > 0.")
 	a.arguments("dst", "a", "b", "vectors")
-	a.op("MOVWU always+32(FP), R4")
-	a.op("VDUP R4, V5.S4")
-	a.label("next")
-	a.op("VLD1.P 16(R1), [V1.S4]")
-	a.op("VLD1.P 16(R2), [V2.S4]")
-	a.fadd(1, 2, 0)
-	a.fcmgt0(0, 3)
-	a.op("VORR V5.B16, V3.B16, V3.B16")
-	a.op("VAND V3.B16, V0.B16, V0.B16")
-	a.op("VST1.P [V0.S4], 16(R0)")
-	a.op("SUBS $1, R3")
-	a.op("BNE next")
-	a.op("RET")
+	a.byFours("R3", func(n int) {
+		a.load("R1", 0, n)
+		a.load("R2", 4, n)
+		for i := range n {
+			op(i, 4+i, 16+i)
+		}
+		a.store("R0", 16, n)
+	})
 }
 
 // everywhere loads float32 arguments into all lanes of registers.
@@ -212,45 +249,44 @@ func (a *asm) activations() {
 	a.function("preluNEON", "x, slope *float32, vectors int", 0, 24,
 		"preluNEON multiplies x[i] by slope[i] where it is less than 0, for i < 4·vectors,", "vectors > 0.")
 	a.arguments("x", "slope", "vectors")
-	a.label("next")
-	a.op("VLD1 (R0), [V0.S4]")
-	a.op("VLD1.P 16(R1), [V1.S4]")
-	a.fmul(0, 1, 1)
-	a.fcmlt0(0, 2)
-	a.op("VBSL V0.B16, V1.B16, V2.B16")
-	a.op("VST1.P [V2.S4], 16(R0)")
-	a.op("SUBS $1, R2")
-	a.op("BNE next")
-	a.op("RET")
+	a.byFours("R2", func(n int) {
+		const x, slope, mask = 0, 4, 16
+		a.op("VLD1 (R0), %s", list(x, n, "S4"))
+		a.load("R1", slope, n)
+		for i := range n {
+			a.fmul(x+i, slope+i, slope+i)
+		}
+		for i := range n {
+			a.fcmlt0(x+i, mask+i)
+		}
+		for i := range n {
+			a.op("VBIT V%d.B16, V%d.B16, V%d.B16", mask+i, slope+i, x+i)
+		}
+		a.store("R0", x, n)
+	})
 
 	a.function("clipNEON", "x *float32, vectors int, low, high float32", 0, 24,
 		"clipNEON makes low of x[i] where it is not greater, and then high where that is", "not less, for i < 4·vectors, vectors > 0.")
 	a.arguments("x", "vectors")
-	a.everywhere(4, 16, "low", "high")
-	a.label("next")
-	a.op("VLD1 (R0), [V0.S4]")
-	a.fcmgt(0, 4, 1)
-	a.op("VBSL V4.B16, V0.B16, V1.B16")
-	a.fcmgt(5, 1, 2)
-	a.op("VBSL V5.B16, V1.B16, V2.B16")
-	a.op("VST1.P [V2.S4], 16(R0)")
-	a.op("SUBS $1, R1")
-	a.op("BNE next")
-	a.op("RET")
-}
-
-func (a *asm) mul() {
-	a.function("mulNEON", "dst, a, b *float32, vectors int", 0, 32,
-		"mulNEON computes dst[i] = a[i]·b[i] for i < 4·vectors, vectors > 0.")
-	a.arguments("dst", "a", "b", "vectors")
-	a.label("next")
-	a.op("VLD1.P 16(R1), [V1.S4]")
-	a.op("VLD1.P 16(R2), [V2.S4]")
-	a.fmul(1, 2, 0)
-	a.op("VST1.P [V0.S4], 16(R0)")
-	a.op("SUBS $1, R3")
-	a.op("BNE next")
-	a.op("RET")
+	const low, high = 30, 31
+	a.everywhere(low, 16, "low", "high")
+	a.byFours("R1", func(n int) {
+		const x, mask = 0, 4
+		a.op("VLD1 (R0), %s", list(x, n, "S4"))
+		for i := range n {
+			a.fcmgt(x+i, low, mask+i)
+		}
+		for i := range n {
+			a.op("VBIF V%d.B16, V%d.B16, V%d.B16", mask+i, low, x+i)
+		}
+		for i := range n {
+			a.fcmgt(high, x+i, mask+i)
+		}
+		for i := range n {
+			a.op("VBIF V%d.B16, V%d.B16, V%d.B16", mask+i, high, x+i)
+		}
+		a.store("R0", x, n)
+	})
 }
 
 // divide writes the division of a row by a number of taps.
@@ -259,16 +295,22 @@ func (a *asm) divide() {
 		"divideNEON divides x[i] by taps, whose rounded reciprocal is y, for", "i < 4·vectors, vectors > 0:", "",
 		"\tq = x[i]·y, r = fma(−taps, q, x[i]), x[i] = fma(r, y, q)")
 	a.arguments("x", "vectors")
-	a.everywhere(4, 16, "taps", "y")
-	a.label("next")
-	a.op("VLD1 (R0), [V0.S4]")
-	a.fmul(0, 5, 1)
-	a.op("VFMLS V4.S4, V1.S4, V0.S4")
-	a.op("VFMLA V5.S4, V0.S4, V1.S4")
-	a.op("VST1.P [V1.S4], 16(R0)")
-	a.op("SUBS $1, R1")
-	a.op("BNE next")
-	a.op("RET")
+	const taps, y = 30, 31
+	a.everywhere(taps, 16, "taps", "y")
+	a.byFours("R1", func(n int) {
+		const x, q = 0, 4
+		a.op("VLD1 (R0), %s", list(x, n, "S4"))
+		for i := range n {
+			a.fmul(x+i, y, q+i)
+		}
+		for i := range n {
+			a.op("VFMLS V%d.S4, V%d.S4, V%d.S4", taps, q+i, x+i)
+		}
+		for i := range n {
+			a.op("VFMLA V%d.S4, V%d.S4, V%d.S4", y, x+i, q+i)
+		}
+		a.store("R0", q, n)
+	})
 }
 
 func (a *asm) choose() {

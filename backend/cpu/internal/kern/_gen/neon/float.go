@@ -202,18 +202,46 @@ func (a *asm) fmaPixels(pixels, vectors, blocks int) {
 				a.op("ADD R%d, R%d, R%d", fmaT0, fmaBlocks+b-1, fmaBlocks+b)
 			}
 		}
+		weights := func(b, set int) {
+			from := fmaWeights
+			if blocks > 1 {
+				from = fmaBlocks + b
+			}
+			a.op("VLD1.P (R%d)(R%d), %s", from, fmaTap, list(set, vectors/blocks, "S4"))
+		}
+		each := vectors / blocks
+		// Four taps at a time: a load that spreads a value over a vector would take a slot
+		// of a unit that multiplies.
+		a.op("SUBS $4, R%d", fmaLeft)
+		a.op("BLT few")
+		a.label("fours")
+		for p := range pixels {
+			a.op("VLD1.P 16(R%d), %s", fmaValue+p, list(x+p, 1, "S4"))
+		}
+		weights(0, w)
+		for i := range 4 * blocks {
+			set := w + i%2*4
+			for p := range pixels {
+				for v := range each {
+					a.fmlaLane(x+p, i/blocks, set+v, p*vectors+i%blocks*each+v)
+					if p+v == 0 && i+1 < 4*blocks { // early, for cores that wait for loads
+						weights((i+1)%blocks, w+w+4-set)
+					}
+				}
+			}
+		}
+		a.op("SUBS $4, R%d", fmaLeft)
+		a.op("BGE fours")
+		a.label("few")
+		a.op("ADDS $4, R%d", fmaLeft)
+		a.op("BEQ summed")
 		a.label("tap")
 		for p := range pixels {
 			a.op("VLD1R.P 4(R%d), %s", fmaValue+p, list(x+p, 1, "S4"))
 		}
 		for b := range blocks {
-			from := fmaWeights
-			if blocks > 1 {
-				from = fmaBlocks + b
-			}
-			each := vectors / blocks
 			set := w + b%2*4
-			a.op("VLD1.P (R%d)(R%d), %s", from, fmaTap, list(set, each, "S4"))
+			weights(b, set)
 			for p := range pixels {
 				for v := range each {
 					a.op("VFMLA V%d.S4, V%d.S4, V%d.S4", x+p, set+v, p*vectors+b*each+v)
@@ -222,6 +250,7 @@ func (a *asm) fmaPixels(pixels, vectors, blocks int) {
 		}
 		a.op("SUBS $1, R%d", fmaLeft)
 		a.op("BNE tap")
+		a.label("summed")
 	})
 }
 

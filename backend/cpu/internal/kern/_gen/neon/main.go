@@ -1,4 +1,4 @@
-// Command neon writes the kernels of the instruction sets neon and neondot.
+// Command neon writes the kernels of the instruction sets neon, neondot and sme2.
 package main
 
 import (
@@ -17,6 +17,7 @@ func main() {
 	}{
 		{"conv_bits", (*asm).convBits},
 		{"conv_pieces", (*asm).convPieces},
+		{"conv_outer", (*asm).convOuter},
 		{"conv_bytes", (*asm).convBytes},
 		{"conv_bytes_dot", (*asm).convBytesDot},
 		{"dot_bits", (*asm).dotBits},

@@ -1,0 +1,67 @@
+package sets
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+)
+
+// TestSignals interrupts kernels by the signal that the runtime has for it: what they
+// have in registers, and modes that they are in, must be there again.
+func TestSignals(t *testing.T) {
+	const pixels, outputs, rows, taps = 200, 64, 3, 512
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		if s.Wide == nil {
+			require.Contains(t, []string{"generic", "neonv7"}, s.ISA)
+			return
+		}
+		w := s.Wide.PackBits(randomBits(rng, outputs*rows, taps), outputs, rows, taps)
+		src := make([]uint8, (pixels+rows)*w.RunBytes)
+		for i := range src {
+			src[i] = uint8(rng.IntN(256))
+			if s.Wide.Nibbles {
+				src[i] &= 0xf0
+			}
+		}
+		at, class, table := make([]uint32, pixels), make([]uint32, pixels), make([]int32, kern.BlockOutputs)
+		for p := range at {
+			at[p] = uint32(p * w.RunBytes)
+		}
+		run := func() []int32 {
+			sums := make([]int32, pixels*kern.BlockOutputs)
+			w.ConvSums(&kern.ConvJob{
+				Dst: unsafe.Pointer(&sums[0]), DstStep: 4 * kern.BlockOutputs, Src: unsafe.Pointer(&src[0]),
+				At: &at[0], Class: &class[0], Table: unsafe.Pointer(&table[0]), Pixels: pixels,
+			}, 0, w.RunBytes)
+			return sums
+		}
+		want := run()
+		stop, stopped := make(chan struct{}), make(chan int)
+		go func() {
+			signals := 0
+			for {
+				select {
+				case <-stop:
+					stopped <- signals
+					return
+				default:
+					if syscall.Kill(syscall.Getpid(), syscall.SIGURG) == nil {
+						signals++
+					}
+					runtime.Gosched()
+				}
+			}
+		}()
+		for range 30 {
+			require.Equal(t, want, run())
+		}
+		close(stop)
+		require.Positive(t, <-stopped)
+	})
+}
