@@ -26,6 +26,8 @@ type device struct {
 	info   driver.Info
 	driver string // all that tells one driver from another
 	limits candidates.Limits
+	// unified says that the device and the host have the same memory.
+	unified bool
 	// floatsLack says why steps with float32 arithmetic run on the host; empty
 	// where the device can do them.
 	floatsLack string
@@ -62,6 +64,7 @@ func newDevice(p *cl.Platform, d *cl.Device) (dev *device, err error) {
 			LocalMemory: d.LocalMemType() == cl.LocalMemTypeLocal,
 			GPU:         d.Type()&cl.DeviceTypeGPU != 0,
 		},
+		unified:        d.HostUnifiedMemory(),
 		specialiseFrom: 1 << 21,
 		programs:       make(map[string]*program),
 	}
@@ -82,6 +85,9 @@ func newDevice(p *cl.Platform, d *cl.Device) (dev *device, err error) {
 		Kernels:  kernelNames,
 		Detail: fmt.Sprintf("%s, %s, driver %s, %d compute units, work-groups up to %d, %s, buffers up to %d MiB",
 			platform, version, software, d.MaxComputeUnits(), dev.limits.Group, local, dev.limits.Buffer>>20),
+	}
+	if dev.unified {
+		dev.info.Detail += ", memory shared with the host"
 	}
 	if dev.floatsLack != "" {
 		dev.info.Detail += ", float steps on the processor since " + dev.floatsLack

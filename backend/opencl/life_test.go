@@ -187,20 +187,24 @@ func TestOutOfMemory(t *testing.T) {
 func TestDeviceThatDisappears(t *testing.T) {
 	d := testDevice(t)
 	before := gpu.Live.Load()
-	exe, out, in := compileSmall(t, d, backend.Options{})
-	plan := exe.plan
-	find := shim.Lose()
-	defer func() { find() }()
-	for range 2 {
-		require.ErrorContains(t, exe.run(context.Background(), out, in), "CL_DEVICE_NOT_AVAILABLE")
+	for _, unified := range []bool{false, true} {
+		d.unified, d.specialiseFrom = unified, 1<<21
+		exe, out, in := compileSmall(t, d, backend.Options{})
+		plan := exe.plan
+		find := shim.Lose()
+		defer func() { find() }()
+		for range 2 {
+			require.ErrorContains(t, exe.run(context.Background(), out, in), "CL_DEVICE_NOT_AVAILABLE")
+		}
+		require.ErrorContains(t, exe.Close(), "CL_DEVICE_NOT_AVAILABLE")
+		require.Equal(t, before, gpu.Live.Load())
+		require.ErrorIs(t, exe.run(context.Background(), out, in), backend.ErrClosed)
+		d.specialiseFrom = 1 // so that Compile measures
+		_, err := compile(t.Context(), d, plan, backend.Options{})
+		require.ErrorContains(t, err, map[bool]string{false: "map 768 bytes", true: "CL_DEVICE_NOT_AVAILABLE"}[unified])
+		require.Equal(t, before, gpu.Live.Load())
+		find()
 	}
-	require.ErrorContains(t, exe.Close(), "CL_DEVICE_NOT_AVAILABLE")
-	require.Equal(t, before, gpu.Live.Load())
-	require.ErrorIs(t, exe.run(context.Background(), out, in), backend.ErrClosed)
-	d.specialiseFrom = 1 // so that Compile measures
-	_, err := compile(t.Context(), d, plan, backend.Options{})
-	require.ErrorContains(t, err, "CL_DEVICE_NOT_AVAILABLE")
-	require.Equal(t, before, gpu.Live.Load())
 }
 
 func TestBuildFailureShowsTheLog(t *testing.T) {

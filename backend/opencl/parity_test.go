@@ -47,7 +47,7 @@ func testDevice(t testing.TB) *device {
 	if err := d.open(); err != nil {
 		t.Fatal(err)
 	}
-	return &device{id: d.id, info: d.info, driver: d.driver, limits: d.limits, specialiseFrom: d.specialiseFrom,
+	return &device{id: d.id, info: d.info, driver: d.driver, limits: d.limits, unified: d.unified, specialiseFrom: d.specialiseFrom,
 		floatsLack: d.floatsLack, context: d.context, programs: make(map[string]*program), tuning: d.loadTuning("")}
 }
 
@@ -105,6 +105,33 @@ func TestParityOfGPUs(t *testing.T) {
 		t.Error(f)
 	}
 	require.NotEmpty(t, d.tuning.Steps)
+}
+
+// TestMemoryOfTwoKinds: inputs and outputs are mapped where the device has the host's
+// memory, and copied where not.
+func TestMemoryOfTwoKinds(t *testing.T) {
+	var some []parity.Case
+	for i, c := range parity.Cases() {
+		if i%13 == 0 {
+			some = append(some, c)
+		}
+	}
+	for _, unified := range []bool{false, true} {
+		d := testDevice(t)
+		d.unified = unified
+		exe, _, _ := compileSmall(t, d, backend.Options{})
+		for _, end := range append(exe.inputs, exe.outputs...) {
+			require.Equal(t, unified, end.staging == nil)
+		}
+		failures, err := parity.Check(t.Context(), backend.NewDevice(d), backend.Options{}, some, nil)
+		require.NoError(t, err)
+		for _, f := range failures {
+			t.Error(f)
+		}
+		before := gpu.Live.Load()
+		backendtest.Life(t, backend.NewDevice(d), backend.Options{})
+		require.Equal(t, before, gpu.Live.Load())
+	}
 }
 
 // TestVehicleNet runs the network of the paper at its size, with the programs
@@ -239,7 +266,8 @@ func TestTiny(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	d := testDevice(t)
-	for _, variant := range kernelNames {
+	for i, variant := range kernelNames {
+		d.unified = i%2 == 1
 		failures, err := parity.Check(t.Context(), backend.NewDevice(d), backend.Options{Kernels: variant}, tinyCases(t), nil)
 		if err != nil {
 			t.Fatal(err)

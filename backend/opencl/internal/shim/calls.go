@@ -28,6 +28,15 @@ package shim
 // 	return clEnqueueReadBuffer(queue, buffer, wait, 0, bytes, to, 0, 0, 0);
 // }
 //
+// struct mapped { void *at; cl_int code; };
+//
+// static struct mapped map_buffer(cl_command_queue queue, cl_mem buffer, cl_map_flags flags, size_t bytes)
+// {
+// 	struct mapped m;
+// 	m.at = clEnqueueMapBuffer(queue, buffer, CL_TRUE, flags, 0, bytes, 0, 0, 0, &m.code);
+// 	return m;
+// }
+//
 // static cl_ulong single_fp_config(cl_device_id device)
 // {
 // 	cl_ulong config = 0;
@@ -106,6 +115,23 @@ func (q Queue) Write(b Buffer, bytes int, from unsafe.Pointer, wait bool) error 
 // to must not be memory of Go.
 func (q Queue) Read(b Buffer, bytes int, to unsafe.Pointer, wait bool) error {
 	return check("clEnqueueReadBuffer", C.read_buffer(q.h, b.h, C.size_t(bytes), to, boolean(wait)))
+}
+
+// Map waits for all that is enqueued and maps the first bytes of a buffer into the host's
+// memory: for reading, or, if overwrite is set, for writing all of them. No kernel may use
+// the buffer until Unmap.
+func (q Queue) Map(b Buffer, bytes int, overwrite bool) (unsafe.Pointer, error) {
+	flags := C.cl_map_flags(C.CL_MAP_READ)
+	if overwrite {
+		flags = C.CL_MAP_WRITE_INVALIDATE_REGION
+	}
+	m := C.map_buffer(q.h, b.h, flags, C.size_t(bytes))
+	return m.at, check("clEnqueueMapBuffer", m.code)
+}
+
+// Unmap enqueues the end of what Map began.
+func (q Queue) Unmap(b Buffer, at unsafe.Pointer) error {
+	return check("clEnqueueUnmapMemObject", C.clEnqueueUnmapMemObject(q.h, b.h, at, 0, nil, nil))
 }
 
 // Finish waits for all that is enqueued.
