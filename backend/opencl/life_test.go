@@ -207,6 +207,45 @@ func TestDeviceThatDisappears(t *testing.T) {
 	}
 }
 
+// TestRefusedCandidate: what the driver's compiler does not take is left out of the
+// choice, and not remembered; forced, it is an error with the compiler's log.
+func TestRefusedCandidate(t *testing.T) {
+	d := testDevice(t)
+	if d.limits.Dot == candidates.ArmDot {
+		t.Skip("the device has the function")
+	}
+	d.limits.Dot, d.limits.GPU, d.specialiseFrom = candidates.ArmDot, true, 1
+	before := gpu.Live.Load()
+	exe, out, in := compileSmall(t, d, backend.Options{})
+	require.Equal(t, "direct: conv_values", exe.Explain()[0].Kernel)
+	require.Equal(t, gpu.WhyMeasured, exe.Explain()[0].Why)
+	require.NoError(t, exe.run(context.Background(), out, in))
+	require.Len(t, d.tuning.Steps, 4) // of five
+	require.NoError(t, exe.Close())
+	_, err := compile(t.Context(), d, exe.plan, backend.Options{Kernels: gpu.Vectors})
+	require.ErrorContains(t, err, "arm_dot")
+	require.Equal(t, before, gpu.Live.Load())
+	for _, p := range d.programs {
+		require.Zero(t, p.users)
+	}
+}
+
+func TestDotProductOfExtensions(t *testing.T) {
+	for _, c := range []struct {
+		extensions string
+		packed     bool
+		want       candidates.DotProduct
+	}{
+		{"cl_khr_fp64", true, candidates.NoDot},
+		{"cl_khr_integer_dot_product cl_khr_fp64", true, candidates.KHRDot},
+		{"cl_khr_integer_dot_product", false, candidates.NoDot},
+		{"cl_khr_integer_dot_product cl_arm_integer_dot_product_int8", true, candidates.ArmDot},
+		{"cl_arm_integer_dot_product_accumulate_int16", false, candidates.NoDot},
+	} {
+		require.Equal(t, c.want, dotProduct(strings.Fields(c.extensions), func() bool { return c.packed }), c.extensions)
+	}
+}
+
 func TestBuildFailureShowsTheLog(t *testing.T) {
 	d := testDevice(t)
 	_, err := d.build("__kernel void broken(__global int *x) { x[0] = undeclared_name; }", "-DSOMETHING=1")

@@ -44,6 +44,13 @@ package shim
 // 	return config;
 // }
 //
+// static cl_ulong dot_products(cl_device_id device)
+// {
+// 	cl_ulong capabilities = 0;
+// 	clGetDeviceInfo(device, CL_DEVICE_INTEGER_DOT_PRODUCT_CAPABILITIES_KHR, sizeof capabilities, &capabilities, 0);
+// 	return capabilities;
+// }
+//
 // static cl_int event_time(cl_event event, cl_ulong *times)
 // {
 // 	cl_int code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof *times, &times[0], 0);
@@ -53,6 +60,7 @@ import "C"
 
 import (
 	"fmt"
+	"strings"
 	"unsafe"
 
 	"github.com/jgillich/go-opencl/cl"
@@ -173,12 +181,39 @@ func SingleFPConfig(d *cl.Device) uint64 {
 	return uint64(C.single_fp_config(C.cl_device_id(handle(d))))
 }
 
+// Extensions lists the extensions of a device; none if it does not say. go-opencl reads no
+// more than 1,024 bytes of the list.
+func Extensions(d *cl.Device) []string {
+	var n C.size_t
+	id := C.cl_device_id(handle(d))
+	if C.clGetDeviceInfo(id, C.CL_DEVICE_EXTENSIONS, 0, nil, &n) != C.CL_SUCCESS || n == 0 {
+		return nil
+	}
+	list := make([]byte, n)
+	if C.clGetDeviceInfo(id, C.CL_DEVICE_EXTENSIONS, n, unsafe.Pointer(&list[0]), nil) != C.CL_SUCCESS {
+		return nil
+	}
+	return strings.Fields(strings.TrimRight(string(list), "\x00"))
+}
+
+// HasPackedDot reports whether a device that has cl_khr_integer_dot_product multiplies four
+// bytes of a word each.
+func HasPackedDot(d *cl.Device) bool {
+	return C.dot_products(C.cl_device_id(handle(d)))&C.CL_DEVICE_INTEGER_DOT_PRODUCT_INPUT_4x8BIT_PACKED_KHR != 0
+}
+
 func boolean(b bool) C.cl_bool {
 	if b {
 		return C.CL_TRUE
 	}
 	return C.CL_FALSE
 }
+
+// Codes of errors that are of one kernel alone.
+const (
+	OutOfResources   = C.CL_OUT_OF_RESOURCES
+	InvalidGroupSize = C.CL_INVALID_WORK_GROUP_SIZE
+)
 
 // Error is an error code of OpenCL.
 type Error struct {
