@@ -13,6 +13,7 @@ a burst of runs, divided by their number, and "host_us" one run and a
 synchronisation. Of both the median of many repetitions is taken, after a warm-up.
 
     bench/torch_peer.py [--device cuda] [--json FILE] [--quick]
+    bench/torch_peer.py --onnx FILE
 """
 
 import argparse
@@ -201,12 +202,21 @@ def measure(args):
     return {"about": about, "results": results}
 
 
+def export(path):
+    """Writes the full-precision VehicleNet for one image as ONNX, for other engines."""
+    torch.onnx.export(VehicleNet().eval(), (torch.zeros(1, 3, 96, 96),), path)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--device", default="cuda", help="cuda, cuda:1 or cpu (default %(default)s)")
     parser.add_argument("--json", help="write the results to this file")
     parser.add_argument("--quick", action="store_true", help="small sizes and few repetitions: a test of this program")
+    parser.add_argument("--onnx", help="write VehicleNet to this file, and measure nothing")
     args = parser.parse_args()
+    if args.onnx:
+        export(args.onnx)
+        return
     results = measure(args)
     if args.json:
         with open(args.json, "w") as f:

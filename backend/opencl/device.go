@@ -5,6 +5,7 @@ package opencl
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -26,9 +27,13 @@ type device struct {
 	info   driver.Info
 	driver string // all that tells one driver from another
 	limits candidates.Limits
+	// unified says that the device and the host have the same memory.
+	unified bool
 	// floatsLack says why steps with float32 arithmetic run on the host; empty
 	// where the device can do them.
 	floatsLack string
+	// defines are further options of the compiler, which tests set.
+	defines string
 	// specialiseFrom is the work of a step, in multiply-accumulates of an image, from
 	// which on it gets programs of its own.
 	specialiseFrom int64
@@ -62,6 +67,7 @@ func newDevice(p *cl.Platform, d *cl.Device) (dev *device, err error) {
 			LocalMemory: d.LocalMemType() == cl.LocalMemTypeLocal,
 			GPU:         d.Type()&cl.DeviceTypeGPU != 0,
 		},
+		unified:        d.HostUnifiedMemory(),
 		specialiseFrom: 1 << 21,
 		programs:       make(map[string]*program),
 	}
@@ -70,6 +76,7 @@ func newDevice(p *cl.Platform, d *cl.Device) (dev *device, err error) {
 		config |= shim.FPFMA
 	}
 	dev.floatsLack = unfitFloats(config, d.Profile())
+	dev.limits.Dot = dotProduct(shim.Extensions(d), func() bool { return shim.HasPackedDot(d) })
 	local := "local memory in global memory"
 	if dev.limits.LocalMemory {
 		local = fmt.Sprintf("%d KiB of local memory", dev.limits.LocalBytes>>10)
@@ -82,6 +89,12 @@ func newDevice(p *cl.Platform, d *cl.Device) (dev *device, err error) {
 		Kernels:  kernelNames,
 		Detail: fmt.Sprintf("%s, %s, driver %s, %d compute units, work-groups up to %d, %s, buffers up to %d MiB",
 			platform, version, software, d.MaxComputeUnits(), dev.limits.Group, local, dev.limits.Buffer>>20),
+	}
+	if dev.limits.Dot != candidates.NoDot {
+		dev.info.Detail += ", integer dot product"
+	}
+	if dev.unified {
+		dev.info.Detail += ", memory shared with the host"
 	}
 	if dev.floatsLack != "" {
 		dev.info.Detail += ", float steps on the processor since " + dev.floatsLack
@@ -127,6 +140,18 @@ func unfitFloats(config uint64, profile string) string {
 		return ""
 	}
 	return "its float32 arithmetic lacks " + strings.Join(lacks, ", ")
+}
+
+// dotProduct returns the function for dot products that a device with the given
+// extensions has; packed asks it for the form that the kernels use. Arm's needs no newer language than ours.
+func dotProduct(extensions []string, packed func() bool) candidates.DotProduct {
+	switch {
+	case slices.Contains(extensions, "cl_arm_integer_dot_product_int8"):
+		return candidates.ArmDot
+	case slices.Contains(extensions, "cl_khr_integer_dot_product") && packed():
+		return candidates.KHRDot
+	}
+	return candidates.NoDot
 }
 
 func kind(d *cl.Device, platform string) driver.Kind {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"time"
-	"unsafe"
 
 	"github.com/jgillich/go-opencl/cl"
 
@@ -35,11 +34,10 @@ type executable struct {
 	bits *built
 	// onDevice says which steps have kernels, host which have a part for the
 	// host; the device's part comes first.
-	onDevice []bool
-	host     []*hostStep
-	copies   []*bcnn.Tensor  // tensors of the plan in the host's memory, where it needs them
-	tensors  []*cl.MemObject // of the plan; they share buffers
-	// inputs and outputs have pinned memory that bytes go through.
+	onDevice        []bool
+	host            []*hostStep
+	copies          []*bcnn.Tensor  // tensors of the plan in the host's memory, where it needs them
+	tensors         []*cl.MemObject // of the plan; they share buffers
 	inputs, outputs []end
 	// reserved are the bytes that have been asked for, of Config.ArenaBytes;
 	// refused is the error of whoever asked for too many.
@@ -48,13 +46,6 @@ type executable struct {
 	// took is the time of an image in the last Run, at first something long: steps
 	// that take long are waited for one by one, so that they can be interrupted.
 	took time.Duration
-}
-
-// end is an input or an output.
-type end struct {
-	tensor  int // of the plan
-	staging unsafe.Pointer
-	result  *bcnn.Tensor // an output, if the host makes it
 }
 
 // slowRun is how long a Run takes that waits for each step. That costs far less.
@@ -119,7 +110,9 @@ func (e *executable) allocate(queue *cl.CommandQueue) error {
 	all := int64(0)
 	for _, at := range append(e.inputs, e.outputs...) {
 		uses = append(uses, bcnn.Use{Tensor: at.tensor, First: -1, Last: len(plan.Steps)})
-		all += int64(e.bytes(at.tensor, e.config.MaxBatch)) // staging
+		if !e.device.unified {
+			all += int64(e.bytes(at.tensor, e.config.MaxBatch)) // staging
+		}
 	}
 	shares, sizes := plan.Share(e.config.MaxBatch, uses)
 	for _, size := range sizes {
@@ -128,10 +121,19 @@ func (e *executable) allocate(queue *cl.CommandQueue) error {
 	if err := e.reserve(all); err != nil {
 		return err
 	}
+	flags := make([]cl.MemFlag, len(sizes))
+	for i := range flags {
+		flags[i] = cl.MemReadWrite
+	}
+	if e.device.unified {
+		for _, at := range append(e.inputs, e.outputs...) {
+			flags[shares[at.tensor]] |= cl.MemAllocHostPtr
+		}
+	}
 	buffers := make([]*cl.MemObject, len(sizes))
 	for i, size := range sizes {
 		var err error
-		if buffers[i], err = e.bag.buffer(cl.MemReadWrite, int(size)); err != nil {
+		if buffers[i], err = e.bag.buffer(flags[i], int(size)); err != nil {
 			return err
 		}
 	}
@@ -140,6 +142,9 @@ func (e *executable) allocate(queue *cl.CommandQueue) error {
 		if b >= 0 {
 			e.tensors[t] = buffers[b]
 		}
+	}
+	if e.device.unified {
+		return nil
 	}
 	for _, list := range [][]end{e.inputs, e.outputs} {
 		for i := range list {
@@ -262,9 +267,7 @@ func (e *executable) RunSteps(ctx context.Context, out, in []bcnn.Tensor, after 
 func (e *executable) runSteps(ctx context.Context, slow bool, out, in []bcnn.Tensor, after func(step int, took time.Duration) error) error {
 	n := in[0].N
 	for i, to := range e.inputs {
-		bytes := e.bytes(to.tensor, n)
-		copy(unsafe.Slice((*byte)(to.staging), bytes), unsafe.Slice((*byte)(data(&in[i])), bytes))
-		if err := e.queue.Write(shim.BufferOf(e.tensors[to.tensor]), bytes, to.staging, false); err != nil {
+		if err := e.send(to, &in[i], n); err != nil {
 			return err
 		}
 	}
@@ -308,17 +311,15 @@ func (e *executable) runSteps(ctx context.Context, slow bool, out, in []bcnn.Ten
 			copy(out[i].F32, from.result.F32)
 			continue
 		}
-		bytes := e.bytes(from.tensor, n)
-		if err := e.queue.Read(shim.BufferOf(e.tensors[from.tensor]), bytes, from.staging, true); err != nil {
+		if err := e.receive(&out[i], from, n); err != nil {
 			return err
 		}
-		copy(unsafe.Slice((*byte)(data(&out[i])), bytes), unsafe.Slice((*byte)(from.staging), bytes))
 		waited = true
 	}
 	if waited {
 		return nil
 	}
-	return e.queue.Finish() // the staging memory of the inputs is free again
+	return e.queue.Finish() // the memory of the inputs is free again
 }
 
 func (e *executable) Read(step int, t bcnn.Tensor) error {

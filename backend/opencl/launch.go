@@ -105,9 +105,9 @@ func (d *device) buildStep(ctx context.Context, c candidates.Candidate, speciali
 // form is the compiler's option for what programs do in other ways on a GPU.
 func (d *device) form() string {
 	if d.limits.GPU {
-		return "-DON_GPU=1 "
+		return d.defines + " -DON_GPU=1 "
 	}
-	return "-DON_GPU=0 "
+	return d.defines + " -DON_GPU=0 "
 }
 
 // argument is what setArgs takes for an argument of a candidate.

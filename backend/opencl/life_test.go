@@ -187,20 +187,63 @@ func TestOutOfMemory(t *testing.T) {
 func TestDeviceThatDisappears(t *testing.T) {
 	d := testDevice(t)
 	before := gpu.Live.Load()
-	exe, out, in := compileSmall(t, d, backend.Options{})
-	plan := exe.plan
-	find := shim.Lose()
-	defer func() { find() }()
-	for range 2 {
-		require.ErrorContains(t, exe.run(context.Background(), out, in), "CL_DEVICE_NOT_AVAILABLE")
+	for _, unified := range []bool{false, true} {
+		d.unified, d.specialiseFrom = unified, 1<<21
+		exe, out, in := compileSmall(t, d, backend.Options{})
+		plan := exe.plan
+		find := shim.Lose()
+		defer func() { find() }()
+		for range 2 {
+			require.ErrorContains(t, exe.run(context.Background(), out, in), "CL_DEVICE_NOT_AVAILABLE")
+		}
+		require.ErrorContains(t, exe.Close(), "CL_DEVICE_NOT_AVAILABLE")
+		require.Equal(t, before, gpu.Live.Load())
+		require.ErrorIs(t, exe.run(context.Background(), out, in), backend.ErrClosed)
+		d.specialiseFrom = 1 // so that Compile measures
+		_, err := compile(t.Context(), d, plan, backend.Options{})
+		require.ErrorContains(t, err, map[bool]string{false: "map 768 bytes", true: "CL_DEVICE_NOT_AVAILABLE"}[unified])
+		require.Equal(t, before, gpu.Live.Load())
+		find()
 	}
-	require.ErrorContains(t, exe.Close(), "CL_DEVICE_NOT_AVAILABLE")
+}
+
+// TestRefusedCandidate: what the driver's compiler does not take is left out of the
+// choice, and not remembered; forced, it is an error with the compiler's log.
+func TestRefusedCandidate(t *testing.T) {
+	d := testDevice(t)
+	if d.limits.Dot == candidates.ArmDot {
+		t.Skip("the device has the function")
+	}
+	d.limits.Dot, d.limits.GPU, d.specialiseFrom = candidates.ArmDot, true, 1
+	before := gpu.Live.Load()
+	exe, out, in := compileSmall(t, d, backend.Options{})
+	require.Equal(t, "direct: conv_values", exe.Explain()[0].Kernel)
+	require.Equal(t, gpu.WhyMeasured, exe.Explain()[0].Why)
+	require.NoError(t, exe.run(context.Background(), out, in))
+	require.Len(t, d.tuning.Steps, 4) // of five
+	require.NoError(t, exe.Close())
+	_, err := compile(t.Context(), d, exe.plan, backend.Options{Kernels: gpu.Vectors})
+	require.ErrorContains(t, err, "arm_dot")
 	require.Equal(t, before, gpu.Live.Load())
-	require.ErrorIs(t, exe.run(context.Background(), out, in), backend.ErrClosed)
-	d.specialiseFrom = 1 // so that Compile measures
-	_, err := compile(t.Context(), d, plan, backend.Options{})
-	require.ErrorContains(t, err, "CL_DEVICE_NOT_AVAILABLE")
-	require.Equal(t, before, gpu.Live.Load())
+	for _, p := range d.programs {
+		require.Zero(t, p.users)
+	}
+}
+
+func TestDotProductOfExtensions(t *testing.T) {
+	for _, c := range []struct {
+		extensions string
+		packed     bool
+		want       candidates.DotProduct
+	}{
+		{"cl_khr_fp64", true, candidates.NoDot},
+		{"cl_khr_integer_dot_product cl_khr_fp64", true, candidates.KHRDot},
+		{"cl_khr_integer_dot_product", false, candidates.NoDot},
+		{"cl_khr_integer_dot_product cl_arm_integer_dot_product_int8", true, candidates.ArmDot},
+		{"cl_arm_integer_dot_product_accumulate_int16", false, candidates.NoDot},
+	} {
+		require.Equal(t, c.want, dotProduct(strings.Fields(c.extensions), func() bool { return c.packed }), c.extensions)
+	}
 }
 
 func TestBuildFailureShowsTheLog(t *testing.T) {

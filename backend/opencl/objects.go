@@ -158,17 +158,19 @@ func (d *device) program(ctx context.Context, file, options string) (*program, e
 	return p, nil
 }
 
+var errBuild = errors.New("the driver's compiler says")
+
 // build compiles a program. The error holds the compiler's log.
 func (d *device) build(source, options string) (*program, error) {
 	p, err := d.context.CreateProgramWithSource([]string{source})
 	if err != nil {
 		return nil, err
 	}
-	if err := p.BuildProgram([]*cl.Device{d.id}, "-cl-std=CL1.2 "+options); err != nil {
+	if err := p.BuildProgram([]*cl.Device{d.id}, options); err != nil {
 		p.Release()
 		var log cl.BuildError
 		if errors.As(err, &log) {
-			err = fmt.Errorf("the driver's compiler says:\n%s", strings.TrimRight(string(log), "\x00\n"))
+			err = fmt.Errorf("%w:\n%s", errBuild, strings.TrimRight(string(log), "\x00\n"))
 		}
 		return nil, fmt.Errorf("%w (options %s)", err, options)
 	}

@@ -3,11 +3,14 @@
 package opencl
 
 import (
+	"context"
 	"fmt"
+	"io/fs"
 	mathbits "math/bits"
 	"os"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,12 +18,15 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/compare"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
+	"github.com/bitcnn/bitcnn/backend/opencl/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/testenv"
+	"github.com/bitcnn/bitcnn/kernels"
 	"github.com/bitcnn/bitcnn/vehiclenet"
 )
 
@@ -47,7 +53,7 @@ func testDevice(t testing.TB) *device {
 	if err := d.open(); err != nil {
 		t.Fatal(err)
 	}
-	return &device{id: d.id, info: d.info, driver: d.driver, limits: d.limits, specialiseFrom: d.specialiseFrom,
+	return &device{id: d.id, info: d.info, driver: d.driver, limits: d.limits, unified: d.unified, defines: d.defines, specialiseFrom: d.specialiseFrom,
 		floatsLack: d.floatsLack, context: d.context, programs: make(map[string]*program), tuning: d.loadTuning("")}
 }
 
@@ -105,6 +111,62 @@ func TestParityOfGPUs(t *testing.T) {
 		t.Error(f)
 	}
 	require.NotEmpty(t, d.tuning.Steps)
+}
+
+// TestDotProducts takes convolutions of bytes with each function for dot products. A
+// device that lacks it gets what it computes.
+func TestDotProducts(t *testing.T) {
+	var bytes []parity.Case
+	for i, c := range parity.Cases() {
+		if strings.HasPrefix(c.Name, "conv/bytes/") && i%7 == 0 {
+			bytes = append(bytes, c)
+		}
+	}
+	require.Greater(t, len(bytes), 10)
+	for dot, defines := range map[candidates.DotProduct]string{
+		candidates.ArmDot: "-Darm_dot=products",
+		candidates.KHRDot: "-Ddot_4x8packed_ss_int(a,b)=products(as_char4(a),as_char4(b))",
+	} {
+		d := testDevice(t)
+		if d.limits.Dot != dot {
+			d.limits.Dot, d.defines = dot, defines
+		}
+		opts := backend.Options{Kernels: gpu.Vectors}
+		failures, err := parity.Check(t.Context(), backend.NewDevice(d), opts, bytes, nil)
+		require.NoError(t, err)
+		for _, f := range failures {
+			t.Error(f)
+		}
+		exe := requireReference(t, d, backendtest.VehicleNet(1, 24), opts, 3)
+		require.Equal(t, "vectors: conv_vectors", exe.Explain()[0].Kernel)
+	}
+}
+
+// TestMemoryOfTwoKinds: inputs and outputs are mapped where the device has the host's
+// memory, and copied where not.
+func TestMemoryOfTwoKinds(t *testing.T) {
+	var some []parity.Case
+	for i, c := range parity.Cases() {
+		if i%13 == 0 {
+			some = append(some, c)
+		}
+	}
+	for _, unified := range []bool{false, true} {
+		d := testDevice(t)
+		d.unified = unified
+		exe, _, _ := compileSmall(t, d, backend.Options{})
+		for _, end := range append(exe.inputs, exe.outputs...) {
+			require.Equal(t, unified, end.staging == nil)
+		}
+		failures, err := parity.Check(t.Context(), backend.NewDevice(d), backend.Options{}, some, nil)
+		require.NoError(t, err)
+		for _, f := range failures {
+			t.Error(f)
+		}
+		before := gpu.Live.Load()
+		backendtest.Life(t, backend.NewDevice(d), backend.Options{})
+		require.Equal(t, before, gpu.Live.Load())
+	}
 }
 
 // TestVehicleNet runs the network of the paper at its size, with the programs
@@ -211,6 +273,8 @@ func tinyCases(t *testing.T) []parity.Case {
 		"dense/bits/5x6x33/out13/norm/hardtanh", "conv/bits/5x6x33/k3x3/out13/sum/hardtanh", "conv/float/5x6x5/k3x3/out1/sum/prelu",
 		"affine+prelu/", "add+prelu/float/7x3x5/extremes", "avgpool/2x3s3x2p0x1/bits/7x8x1", "avgpool/3x3s2x2p1x1/float/7x8x3",
 		"concat/33+31+1/bits", "concat/1+1/float", "channels/reversed/bits/3x5x33", "channels/padded/float/3x5x1", "mul/channels/float/5x4x3", "mul/pixels/float/5x4x3",
+		"conv/bytes/5x6x3/k3x3/pad2.0.1.3=0/out34/z1/norm", "sigmoid/float/7x3x5", "pixels/padded, spread/bits/5x4x3", "pixels/padded, spread/float/5x4x", "pixels/blocks 1x3/0/bits/3x4x3",
+		"resample/3x6/", "topk/5/false/float/2x3x10", "levels/planes/u2/s2/pool=2×2/float/9x8x64", "levels/from/u2/bytes/4x3x65", "levels/u2/ternary/k1/float/6x5x5",
 	} {
 		for _, c := range parity.Cases() {
 			if strings.HasPrefix(c.Name, prefix) {
@@ -227,10 +291,28 @@ func tinyCases(t *testing.T) []parity.Case {
 			}
 		}
 	}
-	if len(cases) != 30 {
-		t.Fatalf("%d cases, want 30", len(cases))
+	if len(cases) != 40 {
+		t.Fatalf("%d cases, want 40", len(cases))
 	}
 	return cases
+}
+
+// noting notes which kernels its executables launch.
+type noting struct {
+	*device
+	launched map[string]bool
+}
+
+func (n noting) Compile(ctx context.Context, plan *bcnn.Plan, c driver.Config) (driver.Engine, error) {
+	engine, err := n.device.Compile(ctx, plan, c)
+	if exe, ok := engine.(*executable); ok {
+		for _, s := range exe.steps {
+			for _, l := range s.launches {
+				n.launched[l.name] = true
+			}
+		}
+	}
+	return engine, err
 }
 
 // TestTiny is what scripts/opencl-check runs under Oclgrind, whose search for
@@ -239,8 +321,16 @@ func TestTiny(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	d := testDevice(t)
-	for _, variant := range kernelNames {
-		failures, err := parity.Check(t.Context(), backend.NewDevice(d), backend.Options{Kernels: variant}, tinyCases(t), nil)
+	launched := map[string]bool{"pack_image": true} // for OneConv
+	for i, variant := range kernelNames {
+		d.unified = i%2 == 1
+		cases := tinyCases(t)
+		if variant != gpu.Direct { // other steps have no other kernels
+			cases = slices.DeleteFunc(cases, func(c parity.Case) bool {
+				return !regexp.MustCompile("^(changed/.*|)(conv|dense)/").MatchString(c.Name)
+			})
+		}
+		failures, err := parity.Check(t.Context(), backend.NewDevice(noting{d, launched}), backend.Options{Kernels: variant}, cases, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,6 +339,15 @@ func TestTiny(t *testing.T) {
 		}
 		requireReference(t, d, backendtest.VehicleNet(3, 8), backend.Options{Kernels: variant}, 1)
 		requireReference(t, d, backendtest.OneConv(18, 3, 2, 2), backend.Options{Kernels: variant}, 1) // more than a tile
+	}
+	files, err := fs.Glob(kernels.CL, "cl/*.cl")
+	require.NoError(t, err)
+	for _, file := range files {
+		source, err := kernels.CL.ReadFile(file)
+		require.NoError(t, err)
+		for _, m := range regexp.MustCompile(`(?s)__kernel .*?void (\w+)\(`).FindAllSubmatch(source, -1) {
+			require.True(t, launched[string(m[1])], "no case takes %s of %s", m[1], file)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ package opencl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/bitcnn/bitcnn/backend/driver"
@@ -62,7 +63,8 @@ func (b *built) groups() []int {
 	return sizes
 }
 
-// measure builds all candidates, keeps the fastest and remembers it.
+// measure builds all candidates that the driver does not refuse and keeps the fastest. It
+// is remembered if it was compared with all.
 func (d *device) measure(ctx context.Context, all []candidates.Candidate, m memory, key string, batch int) (best *built, err error) {
 	defer func() {
 		if err != nil && best != nil {
@@ -71,14 +73,16 @@ func (d *device) measure(ctx context.Context, all []candidates.Candidate, m memo
 		}
 	}()
 	var race gpu.Race
+	var refusal error
 	for _, c := range all {
-		b, err := d.buildStep(ctx, c, true, m)
-		if err != nil {
-			return best, err
+		b, took, err := d.tryOut(ctx, c, m, batch)
+		if refused(err) {
+			if refusal == nil {
+				refusal = err
+			}
+			continue
 		}
-		took, err := d.tune(ctx, b, batch)
 		if err != nil {
-			b.release(d)
 			return best, err
 		}
 		slower := b
@@ -89,11 +93,38 @@ func (d *device) measure(ctx context.Context, all []candidates.Candidate, m memo
 			slower.release(d)
 		}
 	}
+	if best == nil {
+		return nil, refusal
+	}
 	best.why = gpu.WhyMeasured
-	entry := race.Entry()
-	entry.Step, entry.Variant, entry.Groups = all[0].Specs[0].G.About(batch), best.variant, best.groups()
-	d.tuning.Put(key, entry)
+	if refusal == nil {
+		entry := race.Entry()
+		entry.Step, entry.Variant, entry.Groups = all[0].Specs[0].G.About(batch), best.variant, best.groups()
+		d.tuning.Put(key, entry)
+	}
 	return best, nil
+}
+
+// tryOut builds a candidate and measures it.
+func (d *device) tryOut(ctx context.Context, c candidates.Candidate, m memory, batch int) (*built, gpu.Times, error) {
+	b, err := d.buildStep(ctx, c, true, m)
+	if err != nil {
+		return nil, gpu.Times{}, err
+	}
+	took, err := d.tune(ctx, b, batch)
+	if err != nil {
+		b.release(d)
+		return nil, gpu.Times{}, err
+	}
+	return b, took, nil
+}
+
+// refused reports whether an error of a candidate says nothing about others: the compiler
+// takes exception to its source, or it is too large for the device.
+func refused(err error) bool {
+	var code *shim.Error
+	return errors.Is(err, errBuild) || errors.Is(err, errGroup) ||
+		errors.As(err, &code) && (code.Code == shim.OutOfResources || code.Code == shim.InvalidGroupSize)
 }
 
 // Sizes of work-groups to choose from are powers of two.

@@ -27,6 +27,25 @@ inline float activate(float v, __global const float *slope, int c, __constant co
 
 #define MAX_PLANES 4 // bits of a value
 
+// The block of output channels of a work-item and its pixel. If UNIFORM, a work-group has
+// one block, by a third dimension of the launch: its weights are the same for all
+// work-items, and the compiler knows. Elsewhere the pixels of all blocks follow each other,
+// so that few of them fill work-groups, too.
+#define BLOCK_AND_PIXEL \
+	const int item = get_global_id(0); \
+	if (item >= OUT_H * OUT_W * (UNIFORM ? 1 : BLOCKS)) \
+		return; \
+	const int block = UNIFORM ? (int)get_group_id(2) : item / (OUT_H * OUT_W); \
+	const int pixel = UNIFORM ? item : item - block * (OUT_H * OUT_W);
+
+// On a GPU sums are in registers only where every loop over them is unrolled. PoCL makes
+// vectors of the work-items, which that would prevent.
+#if ON_GPU
+#define UNROLL_ON_GPU __attribute__((opencl_unroll_hint(LANES)))
+#else
+#define UNROLL_ON_GPU
+#endif
+
 // The channels of a 32-bit word that are not padding.
 #define WORD_MASK(word, channels) \
 	((channels) - 32 * (word) >= 32 ? 0xffffffffu : (1u << ((channels) - 32 * (word))) - 1u)

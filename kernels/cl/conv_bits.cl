@@ -5,14 +5,6 @@
 // Outside the image all bits are 0; correction makes that right for other
 // padding values.
 
-// On a GPU sums are in registers only where every loop over them is unrolled. PoCL makes
-// vectors of the work-items, which that would prevent.
-#if ON_GPU
-#define UNROLL __attribute__((opencl_unroll_hint(LANES)))
-#else
-#define UNROLL
-#endif
-
 #if TO_BITS
 #define RESULT uint
 #else
@@ -28,12 +20,8 @@ __kernel void conv_bits(__global const uint *restrict in, __global RESULT *restr
 	__global const int *restrict cols, __global const int *restrict correction,
 	__constant const int *g)
 {
-	const int item = get_global_id(0);
+	BLOCK_AND_PIXEL
 	const size_t image = get_global_id(1);
-	if (item >= OUT_H * OUT_W * BLOCKS)
-		return;
-	const int block = item / (OUT_H * OUT_W);
-	const int pixel = item - block * (OUT_H * OUT_W);
 #if TO_BITS
 	out += (image * (OUT_H * OUT_W) + pixel) * OUT_WORDS + block;
 	if (block * 32 >= OUT_C) { // the upper half of a 64-bit word
@@ -52,7 +40,7 @@ __kernel void conv_bits(__global const uint *restrict in, __global RESULT *restr
 			const int y = oy * POOL_H + py, x = ox * POOL_W + px;
 			__global const uint *w = weights + (size_t)block * (KH * KW * WORDS * LANES);
 			int sum[LANES];
-			UNROLL
+			UNROLL_ON_GPU
 			for (int l = 0; l < LANES; l++)
 				sum[l] = 0;
 			for (int ky = 0; ky < KH; ky++) {
@@ -65,7 +53,7 @@ __kernel void conv_bits(__global const uint *restrict in, __global RESULT *restr
 #if MIXED
 						// The lanes belong to groups that do not fill words:
 						// each looks at its own words through a mask.
-						UNROLL
+						UNROLL_ON_GPU
 						for (int l = 0; l < LANES; l++) {
 							const int o = min(block * LANES + l, OUT_C - 1);
 							const int at = min(o / GROUP_OUT * GROUP_IN / 32 + k, IN_WORDS - 1);
@@ -74,7 +62,7 @@ __kernel void conv_bits(__global const uint *restrict in, __global RESULT *restr
 						}
 #else
 						const uint v = inside ? p[k] : 0;
-						UNROLL
+						UNROLL_ON_GPU
 						for (int l = 0; l < LANES; l++)
 							sum[l] += popcount(v ^ w[l]);
 #endif
@@ -83,7 +71,7 @@ __kernel void conv_bits(__global const uint *restrict in, __global RESULT *restr
 				}
 			}
 			const int border = BORDER ? (rows[y] * COLS + cols[x]) * (BLOCKS * LANES) + block * LANES : 0;
-			UNROLL
+			UNROLL_ON_GPU
 			for (int l = 0; l < LANES; l++) {
 				const int o = block * LANES + l;
 				const int acc = TAPS - 2 * sum[l] + (BORDER ? correction[border + l] : 0);

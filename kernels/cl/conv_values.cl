@@ -30,12 +30,8 @@ __kernel void conv_values(__global const VALUE *restrict in, __global RESULT *re
 	__global const float *restrict shift, __global const float *restrict slope,
 	__global const uint *restrict flip, __constant const int *g)
 {
-	const int item = get_global_id(0);
+	BLOCK_AND_PIXEL
 	const size_t image = get_global_id(1);
-	if (item >= OUT_H * OUT_W * BLOCKS)
-		return;
-	const int block = item / (OUT_H * OUT_W);
-	const int pixel = item - block * (OUT_H * OUT_W);
 #if TO_BITS
 	out += (image * (OUT_H * OUT_W) + pixel) * OUT_WORDS + block;
 	if (block * 32 >= OUT_C) { // the upper half of a 64-bit word

@@ -20,12 +20,8 @@ __kernel void conv_planes(__global const uint *restrict in, __global RESULT *res
 	__global const int *restrict cols, __global const int *restrict correction,
 	__constant const int *g)
 {
-	const int item = get_global_id(0);
+	BLOCK_AND_PIXEL
 	const size_t image = get_global_id(1);
-	if (item >= OUT_H * OUT_W * BLOCKS)
-		return;
-	const int block = item / (OUT_H * OUT_W);
-	const int pixel = item - block * (OUT_H * OUT_W);
 	const int oy = pixel / OUT_W, ox = pixel - oy * OUT_W;
 	const int plane = IN_W * IN_WORDS; // words of a row
 #if TO_BITS
@@ -46,6 +42,7 @@ __kernel void conv_planes(__global const uint *restrict in, __global RESULT *res
 			const int y = oy * POOL_H + py, x = ox * POOL_W + px;
 			__global const uint *w = weights + (size_t)block * (KH * KW * WORDS * LANES);
 			int sum[LANES];
+			UNROLL_ON_GPU
 			for (int l = 0; l < LANES; l++)
 				sum[l] = 0;
 			for (int ky = 0; ky < KH; ky++) {
@@ -58,6 +55,7 @@ __kernel void conv_planes(__global const uint *restrict in, __global RESULT *res
 						for (int j = 0; j < IN_PLANES; j++) {
 #if MIXED
 							// As in conv_bits.
+							UNROLL_ON_GPU
 							for (int l = 0; l < LANES; l++) {
 								const int o = min(block * LANES + l, OUT_C - 1);
 								const int at = min(o / GROUP_OUT * GROUP_IN / 32 + k, IN_WORDS - 1);
@@ -66,6 +64,7 @@ __kernel void conv_planes(__global const uint *restrict in, __global RESULT *res
 							}
 #else
 							const uint v = inside ? p[j * plane + k] : 0;
+							UNROLL_ON_GPU
 							for (int l = 0; l < LANES; l++)
 								sum[l] += (int)popcount(v ^ w[l]) << j;
 #endif
@@ -75,6 +74,7 @@ __kernel void conv_planes(__global const uint *restrict in, __global RESULT *res
 				}
 			}
 			const int border = BORDER ? (rows[y] * COLS + cols[x]) * (BLOCKS * LANES) + block * LANES : 0;
+			UNROLL_ON_GPU
 			for (int l = 0; l < LANES; l++) {
 				const int acc = TAPS * ((1 << IN_PLANES) - 1) - 2 * sum[l] + (BORDER ? correction[border + l] : 0);
 				most[l] = py + px == 0 ? acc : max(most[l], acc);
@@ -83,6 +83,7 @@ __kernel void conv_planes(__global const uint *restrict in, __global RESULT *res
 #if TO_BITS
 	for (int j = 0; j < OUT_PLANES; j++) {
 		uint word = 0;
+		UNROLL_ON_GPU
 		for (int l = 0; l < LANES; l++) {
 			int reached = 0;
 			for (int k = 0; k < (1 << OUT_PLANES) - 1; k++)
@@ -93,6 +94,7 @@ __kernel void conv_planes(__global const uint *restrict in, __global RESULT *res
 		out[j * (OUT_W * OUT_WORDS)] = FLIP ? word ^ flip[block] : word;
 	}
 #else
+	UNROLL_ON_GPU
 	for (int l = 0; l < LANES; l++) {
 		const int o = block * LANES + l;
 		if (o < OUT_C) {

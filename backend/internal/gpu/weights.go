@@ -130,6 +130,19 @@ func (s Sizes) Bytes(weights []uint64) (out []uint32, sums []int32) {
 	return out, sums
 }
 
+// Runs is Bytes, with so many taps that follow each other taken as one: without gaps
+// between them, [block][tap/run][byte/4][lane]. run divides Taps.
+func (s Sizes) Runs(weights []uint64, run int) (out []uint32, sums []int32) {
+	stride := run * bits.Words(s.In)
+	s.Taps, s.In = s.Taps/run, s.In*run
+	joined := bits.Words(s.In)
+	rows := make([]uint64, s.Out*s.Taps*joined)
+	for i := range s.Out * s.Taps {
+		bits.Join(rows[i*joined:], 0, weights[i*stride:], run, s.In/run)
+	}
+	return s.Bytes(rows)
+}
+
 // Fragments orders the result of Bytes, so many words to an output, for tensor cores: in
 // steps of 8 words, filled up with 0, as [block][step][half][lane][4]. Words i of halves
 // h of lane l are those of output 4·(l/4) + 2h + i%2 of the block, and l%4 + 4·(i/2) of

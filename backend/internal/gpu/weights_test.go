@@ -155,6 +155,36 @@ func TestSignsAndBytes(t *testing.T) {
 	}
 }
 
+// TestRuns: the taps of a run follow each other without gaps.
+func TestRuns(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 1))
+	for _, s := range sizes {
+		s = s.complete()
+		weights := packed(rng, s.Out*s.Taps, s.In)
+		_, sums := s.Bytes(weights)
+		for run := 1; run <= s.Taps; run++ {
+			if s.Taps%run != 0 {
+				continue
+			}
+			got, gotSums := s.Runs(weights, run)
+			words := (run*s.In + 3) / 4
+			require.Len(t, got, s.Blocks*s.Taps/run*words*s.Lanes)
+			require.Equal(t, sums, gotSums)
+			for o := range s.Out {
+				for i := range s.Taps / run * words * 4 {
+					first, at := i/(words*4), i%(words*4)
+					byte := int8(got[((o/s.Lanes*s.Taps/run+first)*words+at/4)*s.Lanes+o%s.Lanes] >> (at % 4 * 8))
+					want := int8(0)
+					if at < run*s.In {
+						want = int8(2*s.at(weights, o, first*run+at/s.In, at%s.In)) - 1
+					}
+					require.Equal(t, want, byte)
+				}
+			}
+		}
+	}
+}
+
 // TestFragments: where the tensor cores' row r of 16 and word k of 8 are by the PTX ISA, is
 // the output that row stands for.
 func TestFragments(t *testing.T) {

@@ -17,6 +17,8 @@ type Limits struct {
 	Buffer     int64 // bytes of one buffer
 	// LocalMemory says that local memory is not just global memory.
 	LocalMemory bool
+	// Dot is the function for dot products of bytes.
+	Dot DotProduct
 	// GPU says that loads are to be few and private arrays in registers; compilers for
 	// processors make vectors of scalar loops that are faster than what is written as such.
 	GPU bool
@@ -75,8 +77,7 @@ func Of(step gpu.Step, op bcnn.StepOp, limits Limits, forced string) ([]Candidat
 		return []Candidate{{gpu.Patches, patches}}, nil
 	}
 	var vectors []Spec
-	if conv, ok := op.(*bcnn.ConvStep); ok && !conv.Dense && c.In.DType == bcnn.Bits && !gpu.HasPlanes(conv) &&
-		(forced == gpu.Vectors || forced == "" && c.limits.GPU) {
+	if conv, ok := op.(*bcnn.ConvStep); ok && (forced == gpu.Vectors || forced == "" && limits.GPU) {
 		vectors = c.convVectors(conv)
 	}
 	if vectors != nil && forced == gpu.Vectors {

@@ -108,7 +108,7 @@ func TestOf(t *testing.T) {
 	net, err := vehiclenet.Topology("rgb", 6, 1)
 	require.NoError(t, err)
 	const directConv, patches = "direct: conv_bits", "patches: pack_patches xor_gemm finish"
-	const vectors = "vectors: conv_bits_vectors"
+	const vectors = "vectors: conv_vectors"
 	const directDense, reduce = "direct: dense_segments finish", "patches: dense_reduce finish"
 	for _, c := range []struct {
 		limits Limits
@@ -132,16 +132,52 @@ func TestOf(t *testing.T) {
 	require.Error(t, err)
 }
 
+// TestVectorsOfBytes: where taps of a row lie next to each other they are one run, and a
+// work-group has one block of channels where there are pixels enough.
+func TestVectorsOfBytes(t *testing.T) {
+	net, err := vehiclenet.Topology("none", 6, 1)
+	require.NoError(t, err)
+	limits := local
+	limits.Dot = ArmDot
+	all := of(t, net, 1, limits, "")
+	require.Equal(t, "direct: conv_values, vectors: conv_vectors", names(all[0]))
+	direct, vectors := all[0][0].Specs[0], all[0][1].Specs[0]
+	require.Equal(t, ArmDot, vectors.Form.Dot)
+	require.Equal(t, NoDot, direct.Form.Dot)
+	require.Equal(t, int32(4), vectors.G.Words) // 5 pixels of 3 bytes
+	require.Len(t, vectors.Args[2], 5*4*32)
+	require.Equal(t, 48*48, vectors.Items)
+	require.True(t, direct.Form.Uniform)
+	// Work-items have words of 32 channels, and one is padding.
+	require.Equal(t, []int{48 * 48, 2}, []int{direct.Items, direct.Blocks})
+	dense := all[4][0].Specs[1] // writes floats, of one pixel
+	require.False(t, dense.Form.Uniform)
+	require.Zero(t, dense.Blocks)
+	for i, l := range net.Layers {
+		if conv, ok := l.Op.(bcnn.Conv2D); ok {
+			conv.DilationH, conv.DilationW, conv.Pad = 2, 2, bcnn.Padding{Top: 4, Bottom: 4, Left: 4, Right: 4}
+			net.Layers[i].Op = conv
+			break
+		}
+	}
+	dilated := of(t, net, 1, limits, gpu.Vectors)[0][0].Specs[0]
+	require.Equal(t, int32(1), dilated.G.Words)
+	require.Len(t, dilated.Args[2], 25*32)
+}
+
 func TestOptions(t *testing.T) {
 	s := Spec{Form: Form{Lanes: 4, Bytes: true, Source: 2}}
 	s.G.InH, s.G.SegmentWords = 5, 9
 	specialised, general := s.Options(true), s.Options(false)
 	for _, options := range []string{specialised, general} {
-		require.True(t, strings.HasPrefix(options, "-DLANES=4 -DTO_BITS=0 -DMIXED=0 -DBYTES=1 -DPOOLED=0 -DSOURCE=2 -DGEMM_TILE=1 "), options)
+		require.True(t, strings.HasPrefix(options, "-cl-std=CL1.2 -DLANES=4 -DTO_BITS=0 -DMIXED=0 -DBYTES=1 -DPOOLED=0 -DUNIFORM=0 -DDOT_PRODUCT=0 -DSOURCE=2 -DGEMM_TILE=1 "), options)
 		for _, name := range gpu.Names() {
 			require.Equal(t, 1, strings.Count(options, " -D"+name+"="), name)
 		}
 	}
+	s.Form.Dot = KHRDot
+	require.True(t, strings.HasPrefix(s.Options(false), "-cl-std=CL3.0 "))
+	s.Form.Dot = NoDot
 	require.Contains(t, specialised, " -DIN_H=5 ")
 	require.Contains(t, specialised+" ", " -DSEGMENT_WORDS=9 ")
 	for i, v := range s.G.Values() {

@@ -21,8 +21,22 @@ func (c *planner) conv(op *bcnn.ConvStep) (Spec, gpu.Conv) {
 	return Spec{Kernel: gpu.Kernel{G: w.G}, Form: form, Items: int(w.G.OutH) * c.Out.Shape.W * int(w.G.Blocks)}, w
 }
 
-func (c *planner) convBits(op *bcnn.ConvStep) []Spec {
+// uniformPixels is from how many pixels on work-groups have one block of channels: with
+// fewer, most of a group would have nothing to do.
+const uniformPixels = 16
+
+// directConv starts the spec of a kernel in which a work-item has a block of channels of a
+// pixel.
+func (c *planner) directConv(op *bcnn.ConvStep) (Spec, gpu.Conv) {
 	s, w := c.conv(op)
+	if pixels := s.Items / int(w.G.Blocks); pixels >= uniformPixels {
+		s.Form.Uniform, s.Items, s.Blocks = true, pixels, int(w.G.Blocks)
+	}
+	return s, w
+}
+
+func (c *planner) convBits(op *bcnn.ConvStep) []Spec {
+	s, w := c.directConv(op)
 	s.File, s.Name = "conv_bits", "conv_bits"
 	var weights, masks []uint32
 	if w.MixedLanes {
@@ -35,10 +49,15 @@ func (c *planner) convBits(op *bcnn.ConvStep) []Spec {
 	return []Spec{s}
 }
 
-// convVectors is a convolution of 8 output channels and 4 pixels at a time; nil where
-// groups do not fill such blocks, and for pooling windows other than 2×2.
+// convVectors is a convolution of bits or bytes, 8 output channels and 4 pixels at a time;
+// nil where groups do not fill such blocks, for bytes in groups, and for pooling windows
+// other than 2×2.
 func (c *planner) convVectors(op *bcnn.ConvStep) []Spec {
 	const lanes, pixels = 8, 4
+	bytes := c.In.DType == bcnn.Uint8
+	if op.Dense || c.In.DType == bcnn.Float32 || gpu.HasPlanes(op) || bytes && op.Groups > 1 {
+		return nil
+	}
 	w := c.Conv(op, lanes)
 	pooled := w.G.PoolH*w.G.PoolW != 1
 	if w.MixedLanes || pooled && (w.G.PoolH != 2 || w.G.PoolW != 2) {
@@ -48,18 +67,41 @@ func (c *planner) convVectors(op *bcnn.ConvStep) []Spec {
 	if toBits { // a byte each, those of padding, too
 		w.G.Blocks *= 32 / lanes
 	}
-	form := Form{Lanes: lanes, Bits: toBits, Pooled: pooled}
-	s := Spec{Form: form, Items: c.Out.Shape.Pixels(), Blocks: int(w.G.Blocks)}
+	s := Spec{Form: Form{Lanes: lanes, Bits: toBits, Bytes: bytes, Pooled: pooled}, Items: c.Out.Shape.Pixels(), Blocks: int(w.G.Blocks)}
 	if !pooled {
 		s.Items = c.Out.Shape.H * num.CeilDiv(c.Out.Shape.W, pixels)
 	}
-	args := append([]any{c.X, c.Y, w.Bits(op.Bits, 1)}, w.Epilogue()...)
-	s.Kernel = gpu.Kernel{File: "conv_bits_vectors", Name: "conv_bits_vectors", G: w.G, Args: args}
+	s.File, s.Name = "conv_vectors", "conv_vectors"
+	args := []any{c.X, c.Y}
+	if bytes {
+		weights, correction := c.runs(op, &w)
+		args = append(append(args, weights, w.ThresholdsI32(w.Stride())), w.Tail()...)
+		args = append(args, []int32(nil), []int32(nil), correction)
+		s.Form.Dot = c.limits.Dot
+	} else {
+		args = append(append(args, w.Bits(op.Bits, 1)), w.Epilogue()...)
+	}
+	s.G, s.Args = w.G, args
 	return []Spec{s}
 }
 
+// runs returns weights as bytes, of the taps of a row of the window without gaps where
+// those of the image have none, and what the sums of a channel lack if 0 is at 128.
+func (c *planner) runs(op *bcnn.ConvStep, w *gpu.Conv) (weights []uint32, correction []int32) {
+	run := 1
+	if op.DilationW == 1 {
+		run = op.KW
+	}
+	w.G.Words = int32(num.CeilDiv(run*w.In, 4))
+	weights, sums := w.Runs(op.Bits, run)
+	for i := range sums {
+		sums[i] *= 128 - int32(op.ZeroPoint)
+	}
+	return weights, gpu.PadTo(sums, w.Stride(), 0)
+}
+
 func (c *planner) convValues(op *bcnn.ConvStep) []Spec {
-	s, w := c.conv(op)
+	s, w := c.directConv(op)
 	s.File, s.Name = "conv_values", "conv_values"
 	if s.Form.Bytes {
 		// 0 for +1, all bits set for −1.

@@ -14,9 +14,20 @@ type Form struct {
 	Mixed    bool // the lanes of a work-item belong to different groups
 	Bytes    bool // the input is bytes
 	Pooled   bool // a work-item of variant vectors has the pixels of a pooling window
-	Source   int  // of affine: 1 bytes, 2 bits, 3 floats
+	Uniform  bool // a work-group has one block of output channels
+	Dot      DotProduct
+	Source   int // of affine: 1 bytes, 2 bits, 3 floats
 	GemmTile int
 }
+
+// DotProduct is a function of OpenCL C for the dot product of four bytes.
+type DotProduct int
+
+const (
+	NoDot  DotProduct = iota // it is written out
+	ArmDot                   // of cl_arm_integer_dot_product_int8
+	KHRDot                   // of cl_khr_integer_dot_product
+)
 
 func (f Form) options() string {
 	flag := func(b bool) int {
@@ -25,8 +36,12 @@ func (f Form) options() string {
 		}
 		return 0
 	}
-	return fmt.Sprintf("-DLANES=%d -DTO_BITS=%d -DMIXED=%d -DBYTES=%d -DPOOLED=%d -DSOURCE=%d -DGEMM_TILE=%d",
-		max(f.Lanes, 1), flag(f.Bits), flag(f.Mixed), flag(f.Bytes), flag(f.Pooled), f.Source, max(f.GemmTile, 1))
+	language := "1.2"
+	if f.Dot == KHRDot { // compilers offer it to programs of newer versions alone
+		language = "3.0"
+	}
+	return fmt.Sprintf("-cl-std=CL%s -DLANES=%d -DTO_BITS=%d -DMIXED=%d -DBYTES=%d -DPOOLED=%d -DUNIFORM=%d -DDOT_PRODUCT=%d -DSOURCE=%d -DGEMM_TILE=%d",
+		language, max(f.Lanes, 1), flag(f.Bits), flag(f.Mixed), flag(f.Bytes), flag(f.Pooled), flag(f.Uniform), f.Dot, f.Source, max(f.GemmTile, 1))
 }
 
 // Options define the names of the form and of the geometry for the compiler: the

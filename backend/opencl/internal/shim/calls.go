@@ -28,11 +28,27 @@ package shim
 // 	return clEnqueueReadBuffer(queue, buffer, wait, 0, bytes, to, 0, 0, 0);
 // }
 //
+// struct mapped { void *at; cl_int code; };
+//
+// static struct mapped map_buffer(cl_command_queue queue, cl_mem buffer, cl_map_flags flags, size_t bytes)
+// {
+// 	struct mapped m;
+// 	m.at = clEnqueueMapBuffer(queue, buffer, CL_TRUE, flags, 0, bytes, 0, 0, 0, &m.code);
+// 	return m;
+// }
+//
 // static cl_ulong single_fp_config(cl_device_id device)
 // {
 // 	cl_ulong config = 0;
 // 	clGetDeviceInfo(device, CL_DEVICE_SINGLE_FP_CONFIG, sizeof config, &config, 0);
 // 	return config;
+// }
+//
+// static cl_ulong dot_products(cl_device_id device)
+// {
+// 	cl_ulong capabilities = 0;
+// 	clGetDeviceInfo(device, CL_DEVICE_INTEGER_DOT_PRODUCT_CAPABILITIES_KHR, sizeof capabilities, &capabilities, 0);
+// 	return capabilities;
 // }
 //
 // static cl_int event_time(cl_event event, cl_ulong *times)
@@ -44,6 +60,7 @@ import "C"
 
 import (
 	"fmt"
+	"strings"
 	"unsafe"
 
 	"github.com/jgillich/go-opencl/cl"
@@ -108,6 +125,23 @@ func (q Queue) Read(b Buffer, bytes int, to unsafe.Pointer, wait bool) error {
 	return check("clEnqueueReadBuffer", C.read_buffer(q.h, b.h, C.size_t(bytes), to, boolean(wait)))
 }
 
+// Map waits for all that is enqueued and maps the first bytes of a buffer into the host's
+// memory: for reading, or, if overwrite is set, for writing all of them. No kernel may use
+// the buffer until Unmap.
+func (q Queue) Map(b Buffer, bytes int, overwrite bool) (unsafe.Pointer, error) {
+	flags := C.cl_map_flags(C.CL_MAP_READ)
+	if overwrite {
+		flags = C.CL_MAP_WRITE_INVALIDATE_REGION
+	}
+	m := C.map_buffer(q.h, b.h, flags, C.size_t(bytes))
+	return m.at, check("clEnqueueMapBuffer", m.code)
+}
+
+// Unmap enqueues the end of what Map began.
+func (q Queue) Unmap(b Buffer, at unsafe.Pointer) error {
+	return check("clEnqueueUnmapMemObject", C.clEnqueueUnmapMemObject(q.h, b.h, at, 0, nil, nil))
+}
+
 // Finish waits for all that is enqueued.
 func (q Queue) Finish() error { return check("clFinish", C.clFinish(q.h)) }
 
@@ -147,12 +181,39 @@ func SingleFPConfig(d *cl.Device) uint64 {
 	return uint64(C.single_fp_config(C.cl_device_id(handle(d))))
 }
 
+// Extensions lists the extensions of a device; none if it does not say. go-opencl reads no
+// more than 1,024 bytes of the list.
+func Extensions(d *cl.Device) []string {
+	var n C.size_t
+	id := C.cl_device_id(handle(d))
+	if C.clGetDeviceInfo(id, C.CL_DEVICE_EXTENSIONS, 0, nil, &n) != C.CL_SUCCESS || n == 0 {
+		return nil
+	}
+	list := make([]byte, n)
+	if C.clGetDeviceInfo(id, C.CL_DEVICE_EXTENSIONS, n, unsafe.Pointer(&list[0]), nil) != C.CL_SUCCESS {
+		return nil
+	}
+	return strings.Fields(strings.TrimRight(string(list), "\x00"))
+}
+
+// HasPackedDot reports whether a device that has cl_khr_integer_dot_product multiplies four
+// bytes of a word each.
+func HasPackedDot(d *cl.Device) bool {
+	return C.dot_products(C.cl_device_id(handle(d)))&C.CL_DEVICE_INTEGER_DOT_PRODUCT_INPUT_4x8BIT_PACKED_KHR != 0
+}
+
 func boolean(b bool) C.cl_bool {
 	if b {
 		return C.CL_TRUE
 	}
 	return C.CL_FALSE
 }
+
+// Codes of errors that are of one kernel alone.
+const (
+	OutOfResources   = C.CL_OUT_OF_RESOURCES
+	InvalidGroupSize = C.CL_INVALID_WORK_GROUP_SIZE
+)
 
 // Error is an error code of OpenCL.
 type Error struct {

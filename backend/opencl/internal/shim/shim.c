@@ -42,17 +42,27 @@ const char *bitcnn_cl_load(void)
 	return 0;
 }
 
-static long lost(void) { return -2; } // CL_DEVICE_NOT_AVAILABLE
+static long lost(void) { return CL_DEVICE_NOT_AVAILABLE; }
+
+static void *lost_map(cl_command_queue queue, cl_mem buffer, cl_bool wait, cl_map_flags flags, size_t offset, size_t bytes,
+	cl_uint events, const cl_event *list, cl_event *event, cl_int *code)
+{
+	*code = CL_DEVICE_NOT_AVAILABLE;
+	return 0;
+}
 
 void bitcnn_cl_lose(int yes)
 {
-	static void *kernel, *write, *read, *finish;
+	static void *kernel, *write, *read, *map, *unmap, *finish;
 	if (yes) {
 		kernel = bitcnn_slot_clEnqueueNDRangeKernel, write = bitcnn_slot_clEnqueueWriteBuffer;
 		read = bitcnn_slot_clEnqueueReadBuffer, finish = bitcnn_slot_clFinish;
+		map = bitcnn_slot_clEnqueueMapBuffer, unmap = bitcnn_slot_clEnqueueUnmapMemObject;
 	}
 	bitcnn_slot_clEnqueueNDRangeKernel = yes ? (void *)lost : kernel;
 	bitcnn_slot_clEnqueueWriteBuffer = yes ? (void *)lost : write;
 	bitcnn_slot_clEnqueueReadBuffer = yes ? (void *)lost : read;
+	bitcnn_slot_clEnqueueMapBuffer = yes ? (void *)lost_map : map;
+	bitcnn_slot_clEnqueueUnmapMemObject = yes ? (void *)lost : unmap;
 	bitcnn_slot_clFinish = yes ? (void *)lost : finish;
 }

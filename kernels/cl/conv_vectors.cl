@@ -1,9 +1,10 @@
-// Convolutions of packed activations with packed weights, as conv_bits.cl: a
-// work-item computes 8 output channels of 4 pixels, which are neighbours in a row or
-// those of a pooling window (POOLED). For 32 products it loads a vector of eight
-// weights and four words of input, where conv_bits.cl loads a weight for each; the 32
-// sums are vectors, which no compiler keeps in memory. A work-group has one block of
-// channels, so that its weights are the same for all work-items.
+// Convolutions with packed weights, of packed activations as conv_bits.cl or of image
+// bytes (BYTES) as conv_values.cl: a work-item computes 8 output channels of 4 pixels,
+// which are neighbours in a row or those of a pooling window (POOLED). For 32 products of
+// words it loads a vector of eight words of weights and four words of input, where
+// conv_bits.cl loads a weight for each; the 32 sums are vectors, which no compiler keeps
+// in memory. A work-group has one block of channels, so that its weights are the same for
+// all work-items.
 
 #if TO_BITS
 #define RESULT uchar
@@ -20,6 +21,61 @@
 #define ACROSS(p) (p)
 #endif
 
+#if BYTES
+#define VALUE uchar
+// A word is four signed bytes: of the input what is 128 above zero, of the weights ±1, and
+// 0 behind the last channel of a run.
+#define SIGNED 0x80808080u
+#define DOT_ARM 1
+#define DOT_KHR 2
+#if DOT_PRODUCT == DOT_ARM
+#pragma OPENCL EXTENSION cl_arm_integer_dot_product_int8 : enable
+#define DOT(a, b) arm_dot(as_char4(a), as_char4(b))
+#elif DOT_PRODUCT == DOT_KHR
+#define DOT(a, b) dot_4x8packed_ss_int(a, b)
+#else
+#define DOT(a, b) products(as_char4(a), as_char4(b))
+#endif
+
+// What the built-in functions compute.
+inline int products(char4 a, char4 b)
+{
+	const int4 p = convert_int4(a) * convert_int4(b);
+	return p.x + p.y + p.z + p.w;
+}
+
+// The taps of a row of the window that lie next to each other: their bytes do, too.
+#define RUN (DILATION_W == 1 ? KW : 1)
+
+// Word k of the run of pixel p.
+#define WORD(p) word_at(in, iy + DOWN(p) * STRIDE_H, (ix + ACROSS(p) * STRIDE_W) * IN_C + 4 * k, g)
+
+// Four bytes of row y, from the given one on; outside, the bytes that stand for 0.
+inline uint word_at(__global const uchar *in, int y, int first, __constant const int *g)
+{
+	const int row = IN_W * IN_C;
+	if (y < 0 || y >= IN_H)
+		return (ZERO_POINT * 0x01010101u) ^ SIGNED;
+	in += y * row;
+	if (first >= 0 && first + 4 <= row)
+		return as_uint(vload4(0, in + first)) ^ SIGNED;
+	uint word = 0;
+	for (int i = 0; i < 4; i++) {
+		const int at = first + i;
+		word |= (uint)(at >= 0 && at < row ? in[at] : ZERO_POINT) << (8 * i);
+	}
+	return word ^ SIGNED;
+}
+
+inline int8 summed(int8 sum, uint8 w, uint v)
+{
+	return sum + (int8)(DOT(w.s0, v), DOT(w.s1, v), DOT(w.s2, v), DOT(w.s3, v),
+		DOT(w.s4, v), DOT(w.s5, v), DOT(w.s6, v), DOT(w.s7, v));
+}
+#else
+#define VALUE uint
+#define RUN 1
+
 // The word k of the input of pixel p, 0 outside.
 #define WORD(p) word_at(in, iy + DOWN(p) * STRIDE_H, ix + ACROSS(p) * STRIDE_W, k, g)
 
@@ -28,14 +84,25 @@ inline uint word_at(__global const uint *in, int y, int x, int k, __constant con
 	return y >= 0 && y < IN_H && x >= 0 && x < IN_W ? in[(y * IN_W + x) * IN_WORDS + k] : 0;
 }
 
-// The sums of a pixel of 8 channels from o on, with the correction of its place.
+inline int8 summed(int8 sum, uint8 w, uint v)
+{
+	return sum + as_int8(popcount(v ^ w));
+}
+#endif
+
+// What thresholds compare, of the sums of a pixel of 8 channels from o on: of bits with
+// the correction of its place; of bytes with that of the channels for zero at 128.
 inline int8 corrected(int8 sum, int y, int x, int o, __global const int *rows, __global const int *cols,
 	__global const int *correction, __constant const int *g)
 {
+#if BYTES
+	return sum + vload8(0, correction + o);
+#else
 	int8 acc = TAPS - 2 * sum;
 	if (BORDER)
 		acc += vload8(0, correction + (rows[min(y, CONV_H - 1)] * COLS + cols[min(x, CONV_W - 1)]) * (BLOCKS * 8) + o);
 	return acc;
+#endif
 }
 
 #if TO_BITS
@@ -53,8 +120,8 @@ inline uchar byte_of(int8 bits)
 }
 #endif
 
-// weights: [block][ky][kx][word][8].
-__kernel void conv_bits_vectors(__global const uint *restrict in, __global RESULT *restrict out,
+// weights: [block][ky][run][word][8].
+__kernel void conv_vectors(__global const VALUE *restrict in, __global RESULT *restrict out,
 	__global const uint *restrict weights, __global const int *restrict thresholds,
 	__global const float *restrict scale, __global const float *restrict shift,
 	__global const float *restrict slope, __global const uint *restrict flip,
@@ -72,17 +139,21 @@ __kernel void conv_bits_vectors(__global const uint *restrict in, __global RESUL
 	const size_t pixel = image * (OUT_H * OUT_W) + oy * OUT_W + ox;
 	int8 sum0 = 0, sum1 = 0, sum2 = 0, sum3 = 0;
 	if (o < OUT_C) {
+#if BYTES
+		in += image * (IN_H * IN_W * IN_C);
+#else
 		in += image * (IN_H * IN_W * IN_WORDS) + o / GROUP_OUT * WORDS;
-		__global const uint *w = weights + (size_t)block * (KH * KW * WORDS * 8);
+#endif
+		__global const uint *w = weights + (size_t)block * (KH * (KW / RUN) * WORDS * 8);
 		for (int ky = 0; ky < KH; ky++)
-			for (int kx = 0; kx < KW; kx++) {
+			for (int kx = 0; kx < KW; kx += RUN) {
 				const int iy = y * STRIDE_H - PAD_T + ky * DILATION_H, ix = x * STRIDE_W - PAD_L + kx * DILATION_W;
 				for (int k = 0; k < WORDS; k++, w += 8) {
 					const uint8 v = vload8(0, w);
-					sum0 += as_int8(popcount(v ^ WORD(0)));
-					sum1 += as_int8(popcount(v ^ WORD(1)));
-					sum2 += as_int8(popcount(v ^ WORD(2)));
-					sum3 += as_int8(popcount(v ^ WORD(3)));
+					sum0 = summed(sum0, v, WORD(0));
+					sum1 = summed(sum1, v, WORD(1));
+					sum2 = summed(sum2, v, WORD(2));
+					sum3 = summed(sum3, v, WORD(3));
 				}
 			}
 	}
