@@ -146,6 +146,18 @@ type Set struct {
 	// Mul computes dst[i] = a[i]·b[i] for all of dst.
 	Mul func(dst, a, b []float32)
 
+	// Function computes dst[i] = f(src[i]) for all of dst, which may be src.
+	Function func(dst, src []float32, f *Function)
+
+	// Blend computes, for every pixel p and channel c < n, with x the values of src from
+	// that of a row and a column on,
+	//
+	//	dst[p·n + c] = +0, then fma(x[c], row.Weight·col.Weight, ·)
+	//
+	// for each row and, with it, each column of the pixel, of which cols has as many for
+	// all pixels. There is a row at least, and a column.
+	Blend func(dst, src []float32, rows, cols []BlendTap, n, pixels int)
+
 	// Divide divides all of x by n, whose rounded reciprocal is y:
 	//
 	//	q = x[i]·y, r = fma(−n, q, x[i]), x[i] = fma(r, y, q)

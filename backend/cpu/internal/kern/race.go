@@ -120,6 +120,24 @@ func annotateElementwise(s, set *Set) {
 		reads(b[:len(dst)])
 		set.Mul(dst, a, b)
 	}
+	s.Function = func(dst, src []float32, f *Function) {
+		writes(dst)
+		reads(src[:len(dst)])
+		set.Function(dst, src, f)
+	}
+	s.Blend = func(dst, src []float32, rows, cols []BlendTap, n, pixels int) {
+		writes(dst[:n*pixels])
+		reads(rows)
+		reads(cols)
+		for i, col := range cols {
+			for _, row := range rows {
+				if at, _ := row.Value(col); i == 0 || col != cols[i-1] {
+					reads(src[at:][:n])
+				}
+			}
+		}
+		set.Blend(dst, src, rows, cols, n, pixels)
+	}
 	s.Divide = func(x []float32, n, y float32) {
 		writes(x)
 		set.Divide(x, n, y)

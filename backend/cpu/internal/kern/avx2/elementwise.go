@@ -102,3 +102,9 @@ func pick(dst, src []float32, p *kern.Picks, pixels int) {
 	}
 	generic.PickFrom(dst, src, p, pixels, p.Done(lanes))
 }
+
+func function(dst, src []float32, f *kern.Function) {
+	if len(dst) > 0 {
+		functionAVX2(&dst[0], &src[0], len(dst), (*uint8)(unsafe.Pointer(f)))
+	}
+}

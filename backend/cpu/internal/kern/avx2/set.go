@@ -51,6 +51,8 @@ func Set() kern.Set {
 	s.Choose = choose
 	s.PickLanes = 8
 	s.Pick = pick
+	s.Function = function
+	s.Blend = blend
 	s.Mul = mul
 	s.Divide = divide
 	s.OrPool = orPool

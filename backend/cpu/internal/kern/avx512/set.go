@@ -56,6 +56,8 @@ func Set() kern.Set {
 	s.Choose = choose
 	s.PickLanes = 16
 	s.Pick = pick
+	s.Function = function
+	s.Blend = blend
 	s.Mean = mean
 	s.SumSigns = sumSigns
 	s.Peak, s.PeakProducts = peakAVX512, 8*16*512

@@ -28,6 +28,8 @@ func Set() kern.Set {
 		Add:            Add,
 		Choose:         Choose,
 		Pick:           pick,
+		Function:       function,
+		Blend:          Blend,
 		Mul:            Mul,
 		Divide:         Divide,
 		OrPool:         OrPool,

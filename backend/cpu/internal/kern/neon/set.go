@@ -44,6 +44,7 @@ func Set(cores Cores) kern.Set {
 	s.Choose = choose
 	s.PickLanes = 4
 	s.Pick = pick
+	s.Blend = blend
 	s.Mul = mul
 	s.Divide = divide
 	s.OrPool = orPool

@@ -516,6 +516,11 @@ func fmaSlide5_4x8NEON(job *uint8)
 //go:noescape
 func fmaSlide5_3x8NEON(job *uint8)
 
+// blendNEON writes the pixels of a BlendJob.
+//
+//go:noescape
+func blendNEON(job *uint8)
+
 // thresholdNEON sets, for o < 64·words, words > 0,
 //
 //	bit o%64 of dst[o/64] = values[o] ≥ t[o]

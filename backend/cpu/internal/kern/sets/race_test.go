@@ -165,6 +165,21 @@ var racyCalls = slices.Concat([]racyCall{
 		dst, a, b := row[float32](), row[float32](), row[float32]()
 		return func() { s.Mul(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
 	}},
+	{"Function", func(s *kern.Set) (func(), []probe) {
+		dst, src := row[float32](), row[float32]()
+		return func() { s.Function(dst, src, kern.FunctionNamed("tanh")) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src))
+	}},
+	{"Blend", func(s *kern.Set) (func(), []probe) {
+		dst, src := make([]float32, racyPixels*racyN), make([]float32, 2*racyPixels*racyN)
+		index, weights := make([]int32, racyPixels), make([]float32, racyPixels)
+		for i := range index {
+			index[i] = int32(i)
+		}
+		rows, cols := kern.NewBlendTaps([]int32{1}, []float32{1}, racyPixels*racyN), kern.NewBlendTaps(index, weights, racyN)
+		return func() { s.Blend(dst, src, rows, cols, racyN, racyPixels) }, slices.Concat(
+			probes(written, "dst", dst), probes(read, "src", src[racyPixels*racyN:]), probes(alone, "another row", src[:racyPixels*racyN]),
+			probes(read, "rows", rows), probes(read, "columns", cols))
+	}},
 	{"Divide", func(s *kern.Set) (func(), []probe) {
 		x := row[float32]()
 		return func() { s.Divide(x, 3, 1./3) }, probes(written, "x", x)
