@@ -35,7 +35,7 @@ func Compile(c *schedule.Context, op bcnn.StepOp, in, out bcnn.PlanTensor) (tile
 	case *bcnn.MulStep:
 		return mul(c, in.Shape), tiles.Size{}
 	case *bcnn.ConcatStep:
-		return concat(c, out), tiles.Size{}
+		return concat(c, in, out), tiles.Size{}
 	case *bcnn.ChannelsStep:
 		return channels(c, op, in), tiles.Size{}
 	case *bcnn.PixelsStep:
