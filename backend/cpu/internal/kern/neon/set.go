@@ -45,6 +45,7 @@ func Set(cores Cores) kern.Set {
 	s.PickLanes = 4
 	s.Pick = pick
 	s.Blend = blend
+	s.Function = function
 	s.Mul = mul
 	s.Divide = divide
 	s.OrPool = orPool

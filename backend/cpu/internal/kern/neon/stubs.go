@@ -624,6 +624,12 @@ func pick3NEON(job *uint8)
 //go:noescape
 func pick4NEON(job *uint8)
 
+// functionNEON computes dst[i] = f(src[i]) for i < n, a multiple of 4, n > 0, with f a
+// Function. dst may be src.
+//
+//go:noescape
+func functionNEON(dst, src *float32, n int, f *uint8)
+
 // orPoolNEON writes the OR of the taps of a PoolJob, XOR flip.
 //
 //go:noescape
