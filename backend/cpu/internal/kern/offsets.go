@@ -112,4 +112,6 @@ const (
 	_ = -(unsafe.Offsetof(PoolJob{}.step) ^ 40)
 	_ = -(unsafe.Offsetof(PoolJob{}.dstStep) ^ 48)
 	_ = -(unsafe.Offsetof(PoolJob{}.pixels) ^ 56)
+	_ = -(unsafe.Offsetof(PoolJob{}.divisor) ^ 64)
+	_ = -(unsafe.Offsetof(PoolJob{}.reciprocal) ^ 68)
 )

@@ -138,10 +138,6 @@ func annotateElementwise(s, set *Set) {
 		}
 		set.Blend(dst, src, rows, cols, n, pixels)
 	}
-	s.Divide = func(x []float32, n, y float32) {
-		writes(x)
-		set.Divide(x, n, y)
-	}
 	s.Pick = func(dst, src []float32, picks *Picks, pixels int) {
 		writes(dst[:pixels*len(picks.Index)])
 		reads(src[:pixels*picks.Channels])
@@ -173,12 +169,12 @@ func annotatePools(s, set *Set) {
 }
 
 func annotateSigns(s, set *Set) {
-	s.SumSigns = func(dst []float32, src []uint64, n int, p *Pool) {
+	s.MeanSigns = func(dst []float32, src []uint64, n int, p *Pool, divisor, y float32) {
 		writes(dst[:p.Pixels*n])
 		for _, t := range p.Taps {
 			readRows(src[t:], p.Pixels, p.Step, p.Values)
 		}
-		set.SumSigns(dst, src, n, p)
+		set.MeanSigns(dst, src, n, p, divisor, y)
 	}
 }
 

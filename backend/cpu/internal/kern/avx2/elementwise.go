@@ -69,7 +69,8 @@ func mul(dst, a, b []float32) {
 	}
 }
 
-func divide(x []float32, n, y float32) {
+// Divide divides all of x by n, whose rounded reciprocal is y.
+func Divide(x []float32, n, y float32) {
 	if len(x) > 0 {
 		divideAVX2(&x[0], len(x), n, y)
 	}

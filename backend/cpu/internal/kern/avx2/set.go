@@ -54,11 +54,10 @@ func Set() kern.Set {
 	s.Function = function
 	s.Blend = blend
 	s.Mul = mul
-	s.Divide = divide
 	s.OrPool = orPool
 	s.MaxPool = maxPool
 	s.Mean = mean
-	s.SumSigns = sumSigns
+	s.MeanSigns = meanSigns
 	s.Narrow = narrow
 	s.Join = join
 	s.ThresholdBytes = thresholdBytes

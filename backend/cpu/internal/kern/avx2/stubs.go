@@ -928,11 +928,11 @@ func maxPoolAVX2(job *byte)
 //go:noescape
 func orPool4AVX2(job *byte, flip uint64)
 
-// sumSignsAVX2 stores, for the bits of whole words and every pixel of a job with less than 256
-// taps, the sum over the taps of +1 where the bit is set, else −1.
+// meanSignsAVX2 stores, for the bits of whole words and every pixel of a job with less than 256
+// taps, the mean over the taps of +1 where the bit is set, else −1.
 //
 //go:noescape
-func sumSignsAVX2(job *byte)
+func meanSignsAVX2(job *byte)
 
 // narrowAVX2 computes dst[i] = uint32(src[i]) for i < n, n ≥ 8.
 //

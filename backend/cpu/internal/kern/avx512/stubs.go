@@ -1413,11 +1413,11 @@ func meanSlide3_4x16AVX512(job *byte)
 //go:noescape
 func meanSlide3_3x16AVX512(job *byte)
 
-// sumSignsAVX512 stores, for the bits of whole words and every pixel of a job with less than 256
-// taps, the sum over the taps of +1 where the bit is set, else −1.
+// meanSignsAVX512 stores, for the bits of whole words and every pixel of a job with less than 256
+// taps, the mean over the taps of +1 where the bit is set, else −1.
 //
 //go:noescape
-func sumSignsAVX512(job *byte)
+func meanSignsAVX512(job *byte)
 
 // peakFMAAVX512 does 8 × 16 vectors of fused products and sums, 16 each, rounds
 // times.

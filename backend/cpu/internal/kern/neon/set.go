@@ -47,7 +47,7 @@ func Set(cores Cores) kern.Set {
 	s.Blend = blend
 	s.Function = function
 	s.Mul = mul
-	s.Divide = divide
+	s.MeanSigns = meanSigns
 	s.OrPool = orPool
 	s.MaxPool = maxPool
 	s.Mean = mean

@@ -141,6 +141,9 @@ const (
 	PoolStep    = 40
 	PoolDstStep = 48
 	PoolPixels  = 56
+	// Of means of ±1.
+	PoolDivisor    = 64
+	PoolReciprocal = 68
 )
 
 // Tiles writes a loop over the pixels of a DotJob or FMAJob, so many at a time,
