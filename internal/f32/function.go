@@ -99,10 +99,3 @@ func (f *Function) Of(x float32) float32 {
 	p = float32(p*u) + row[2]
 	return row[1] + p
 }
-
-// Replace replaces values by those of the function.
-func (f *Function) Replace(values []float32) {
-	for i, x := range values {
-		values[i] = f.Of(x)
-	}
-}
