@@ -69,6 +69,9 @@ var floatSteps = []struct {
 	{"affine/56x56x64/bits", floatStep(56, 64, func(p *planner) { p.numbers(1); p.affine(bcnn.ActivationNone) })},
 	{"affine/14x14x256/prelu", floatStep(14, 256, func(p *planner) { p.affine(bcnn.ActivationPReLU) })},
 	{"affine/14x14x256/clip", floatStep(14, 256, func(p *planner) { p.affine(bcnn.ActivationClip) })},
+	{"sigmoid/56x56x64", floatStep(56, 64, func(p *planner) { p.function(bcnn.Sigmoid) })},
+	{"gelu/56x56x64", floatStep(56, 64, func(p *planner) { p.function(bcnn.GELU) })},
+	{"hardswish/14x14x256", floatStep(14, 256, func(p *planner) { p.function(bcnn.HardSwish) })},
 	{"add/56x56x64", floatStep(56, 64, func(p *planner) { p.add(bcnn.ActivationNone) })},
 	{"add/14x14x256", floatStep(14, 256, func(p *planner) { p.add(bcnn.ActivationNone) })},
 	{"add/14x14x256/relu", floatStep(14, 256, func(p *planner) { p.add(bcnn.ActivationReLU) })},
@@ -89,13 +92,25 @@ var floatSteps = []struct {
 	})},
 	{"pixels/28x28x64/twice", floatStep(28, 64, func(p *planner) { p.twice() })},
 	{"pixels/28x28x64/twice, bits", floatStep(28, 64, func(p *planner) { p.numbers(1); p.twice() })},
-	{"resample/28x28x64/twice", floatStep(28, 64, func(p *planner) {
-		t := bcnn.Taps{N: 2}
-		for i := range int32(56) {
-			t.Index, t.Weight = append(t.Index, i/2, min(i/2+1, 27)), append(t.Weight, 0.75, 0.25)
+	{"resample/28x28x64/twice, bilinear", floatStep(28, 64, func(p *planner) { p.resample(56, 0.75, 0.25) })},
+	{"resample/28x28x64/twice, bicubic", floatStep(28, 64, func(p *planner) { p.resample(56, -0.1, 0.9, 0.3, -0.1) })},
+	{"resample/112x112x3/twice, bilinear", floatStep(112, 3, func(p *planner) { p.resample(224, 0.75, 0.25) })},
+}
+
+// resample makes a square image of weighted rows and columns.
+func (p *planner) resample(size int, weights ...float32) {
+	in := p.last().Shape
+	t := bcnn.Taps{N: len(weights)}
+	for i := range size {
+		for k, w := range weights {
+			t.Index, t.Weight = append(t.Index, int32(min(i*in.H/size+k, in.H-1))), append(t.Weight, w)
 		}
-		p.step("resample", &bcnn.ResampleStep{Rows: t, Cols: t}, bcnn.Float32, bcnn.Shape{H: 56, W: 56, C: 64})
-	})},
+	}
+	p.step("resample", &bcnn.ResampleStep{Rows: t, Cols: t}, bcnn.Float32, bcnn.Shape{H: size, W: size, C: in.C})
+}
+
+func (p *planner) function(f bcnn.FunctionName) {
+	p.step("function", &bcnn.AffineStep{Activation: bcnn.Activation{Kind: bcnn.ActivationFunction, Function: f}}, bcnn.Float32, p.last().Shape)
 }
 
 // twice repeats every row and column.
@@ -155,7 +170,7 @@ func (p *planner) mean(w bcnn.Window) {
 
 // BenchmarkFloat reports the least time of steps on float32 values in
 // microseconds, and the fraction of it that the longer of two floors is: the
-// products, or the operations of a mean, at the rate of a loop of nothing else but
+// products, or the operations of a mean or a function, at the rate of a loop of nothing else but
 // fused products and sums, and the bytes that are read and written, at the rate at which memory of
 // that size is read.
 func BenchmarkFloat(b *testing.B) {
@@ -203,8 +218,18 @@ func benchmarkStep(b *testing.B, plan *bcnn.Plan, isa string) {
 	set, err := sets.Lookup(isa)
 	require.NoError(b, err)
 	n := plan.MACs(last)
-	if op, ok := step.Op.(*bcnn.AvgPoolStep); ok && plan.Tensors[step.In[0]].DType == bcnn.Float32 {
-		n = int64((op.KH*op.KW + 3) * plan.Tensors[step.Out].Shape.Values()) // additions, and three operations to divide
+	values := int64(plan.Tensors[step.Out].Shape.Values())
+	switch op := step.Op.(type) {
+	case *bcnn.AvgPoolStep:
+		if plan.Tensors[step.In[0]].DType == bcnn.Float32 {
+			n = int64(op.KH*op.KW+3) * values // additions, and three operations to divide
+		}
+	case *bcnn.AffineStep:
+		if op.Activation.Kind == bcnn.ActivationFunction {
+			n = 14 * values // products and sums, none of them fused
+		}
+	case *bcnn.ResampleStep:
+		n = int64(op.Rows.N*op.Cols.N) * values
 	}
 	if n > 0 {
 		loop, products := set.PeakFMA, set.PeakFMAs

@@ -30,6 +30,7 @@ type executable struct {
 	// The steps point to them. Inputs and outputs are empty between runs.
 	tensors []bcnn.Tensor
 	full    []bcnn.Tensor // the same for MaxBatch images
+	whole   []int         // see joined
 	outputs []int         // of the plan
 }
 
@@ -38,9 +39,13 @@ func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, config d
 	e.tensors = make([]bcnn.Tensor, len(plan.Tensors))
 	e.full = make([]bcnn.Tensor, len(plan.Tensors))
 	fusable := groups(plan, config.Stepwise)
+	e.whole = separate(plan)
+	if !config.Stepwise {
+		e.whole = joined(plan)
+	}
 	placed, err := e.layout(fusable)
 	if err != nil && !config.Stepwise { // groups may need more than their steps one by one
-		fusable = groups(plan, true)
+		fusable, e.whole = groups(plan, true), separate(plan)
 		placed, err = e.layout(fusable)
 	}
 	if err != nil {
@@ -53,6 +58,7 @@ func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, config d
 			Ctx: ctx, Weights: e.weights, Step: i, Room: int(config.ArenaBytes) - memory,
 			Set: set, Batch: config.MaxBatch, Threads: config.Threads, L1: schedule.L1(),
 			In: &e.tensors[s.In[0]], Out: &e.tensors[s.Out],
+			InPitch: plan.Tensors[e.whole[s.In[0]]].Shape.C, OutPitch: plan.Tensors[e.whole[s.Out]].Shape.C,
 		}
 		for _, t := range s.In[1:] {
 			c.Others = append(c.Others, &e.tensors[t])
@@ -89,7 +95,7 @@ func compile(c *schedule.Context, op bcnn.StepOp, in, out bcnn.PlanTensor) (tile
 // which are the caller's.
 func (e *executable) layout(groups []group) (bcnn.Placement, error) {
 	plan, batch := e.plan, e.config.MaxBatch
-	uses, at := uses(plan, groups)
+	uses, at := uses(plan, groups, e.whole)
 	for _, u := range uses {
 		if t := plan.Tensors[u.Tensor]; e.config.CheckMemory(t.Bytes(batch)) != nil { // together, they might overflow
 			return bcnn.Placement{}, fmt.Errorf("tensor %d (%s): %w", u.Tensor, t.Name, e.config.CheckMemory(t.Bytes(batch)))
@@ -134,9 +140,10 @@ func alignedBytes(n int) []byte {
 // bind gives the tensors the size of the batch, and the caller's slices to inputs and
 // outputs.
 func (e *executable) bind(out, in []bcnn.Tensor) {
-	for i, t := range e.full {
-		if t.Words != nil || t.F32 != nil {
+	for i, w := range e.whole {
+		if t := e.full[w]; t.Words != nil || t.F32 != nil {
 			e.tensors[i] = t.Images(0, in[0].N)
+			e.tensors[i].Shape = e.full[i].Shape
 		}
 	}
 	copy(e.tensors, in)

@@ -64,9 +64,12 @@ func follows(plan *bcnn.Plan, first, i int) bool {
 }
 
 // uses lists what the groups read and write, without inputs and outputs. Of tensors
-// that lie in the same place, at[t] is the one that has it.
-func uses(plan *bcnn.Plan, groups []group) (uses []bcnn.Use, at []int) {
+// that lie in the same place, at[t] is the one that has it; whole is that of joined.
+func uses(plan *bcnn.Plan, groups []group, whole []int) (uses []bcnn.Use, at []int) {
 	at = inPlace(plan, groups)
+	for t, w := range whole {
+		at[t] = at[w]
+	}
 	ofStep := make([]group, len(plan.Steps))
 	for _, g := range groups {
 		for i := g.first; i <= g.last; i++ {

@@ -102,7 +102,7 @@ conv add affine`, kinds(false))
 func TestInPlace(t *testing.T) {
 	plan := residual(9, 7, 64).done()
 	all := groups(plan, false)
-	uses, at := uses(plan, all)
+	uses, at := uses(plan, all, joined(plan))
 	placed := plan.Place(2, uses)
 	ofStep := map[int]group{}
 	for _, g := range all {
@@ -178,7 +178,7 @@ func TestFusedMemory(t *testing.T) {
 		p.step("add", &bcnn.AddStep{}, bcnn.Float32, p.last().Shape, len(p.plan.Tensors)-1)
 	}
 	plan := p.done()
-	fused, _ := uses(plan, groups(plan, false))
+	fused, _ := uses(plan, groups(plan, false), joined(plan))
 	need, less := plan.Place(1, fused).Bytes, plan.Place(1, plan.InnerUses()).Bytes
 	require.Less(t, less, need)
 	set, err := sets.Lookup(sets.Names()[0])

@@ -144,6 +144,8 @@ const (
 func tabulate(curves [2]curve) *Function {
 	f := &Function{}
 	for sign, c := range curves {
+		to := math.Float32bits(float32(math.Abs(c.end)))
+		f.inner[sign] = [2]uint32{min(math.Float32bits(float32(math.Ldexp(1, c.first))), to), to}
 		for exponent := range directorySize / 2 {
 			f.directory[sign*directorySize/2+exponent] = f.octave(&c, float64(1-2*sign), exponent)
 		}

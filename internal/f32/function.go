@@ -17,6 +17,7 @@ import (
 type Function struct {
 	rows      [][rowSize]float32    // m, hi, lo, c1, …, c6
 	directory [directorySize]uint32 // see place
+	inner     [2][2]uint32          // see Inner
 	words     []float32
 }
 
@@ -75,6 +76,11 @@ func place(first, shift int) uint32 { return uint32(first<<5 | shift) }
 // integers, and the rows behind them.
 func (f *Function) Table() []float32 { return f.words }
 
+// Inner returns the bounds, from and to, as bits, between which the intervals of the
+// positive and of the negative numbers of such a magnitude have a middle of their own.
+// Elsewhere m is 0.
+func (f *Function) Inner() [2][2]uint32 { return f.inner }
+
 // Of returns the value for x.
 func (f *Function) Of(x float32) float32 {
 	b := math.Float32bits(x)
@@ -92,11 +98,4 @@ func (f *Function) Of(x float32) float32 {
 	p = float32(p*u) + row[3]
 	p = float32(p*u) + row[2]
 	return row[1] + p
-}
-
-// Replace replaces values by those of the function.
-func (f *Function) Replace(values []float32) {
-	for i, x := range values {
-		values[i] = f.Of(x)
-	}
 }

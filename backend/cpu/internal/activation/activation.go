@@ -4,7 +4,6 @@ package activation
 import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // Of returns the activation of a step as kernels take it. They do not know functions: see
@@ -26,16 +25,22 @@ func End(op *bcnn.ConvStep) kern.End {
 	return kern.End{Scale: op.Scale, Shift: op.Shift, Activation: Of(op.Activation)}
 }
 
-// Rest is what kernels leave of an activation.
-type Rest struct{ function *f32.Function }
+// Rest is what the kernels that end values leave of an activation.
+type Rest struct {
+	set      *kern.Set
+	function *kern.Function
+}
 
-// RestOf returns what kernels leave of an activation: a function, or nothing.
-func RestOf(a bcnn.Activation) Rest {
+// RestOf returns what they leave: a function, or nothing.
+func RestOf(set *kern.Set, a bcnn.Activation) Rest {
 	if a.Kind != bcnn.ActivationFunction {
 		return Rest{}
 	}
-	return Rest{f32.Named(string(a.Function))}
+	return Rest{set, kern.FunctionNamed(string(a.Function))}
 }
+
+// None reports whether nothing is left.
+func (r Rest) None() bool { return r.function == nil }
 
 // Do completes n values of each of some rows, stride apart, while they are in the cache.
 func (r Rest) Do(values []float32, stride, n, rows int) {
@@ -43,6 +48,10 @@ func (r Rest) Do(values []float32, stride, n, rows int) {
 		return
 	}
 	for i := range rows {
-		r.function.Replace(values[i*stride:][:n])
+		row := values[i*stride:][:n]
+		r.set.Function(row, row, r.function)
 	}
 }
+
+// From is Do for all of dst, of the values in src.
+func (r Rest) From(dst, src []float32) { r.set.Function(dst, src, r.function) }

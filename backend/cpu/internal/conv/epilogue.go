@@ -40,7 +40,7 @@ type epilogue struct {
 func newEpilogue(c *schedule.Context, op *bcnn.ConvStep, in bcnn.DType, stride int) epilogue {
 	e := epilogue{
 		set: c.Set, out: c.Out, outPlanes: max(op.OutPlanes, 1), channels: op.Out, words: bits.Words(op.Out), stride: stride,
-		float: in == bcnn.Float32, end: activation.End(op), rest: activation.RestOf(op.Activation),
+		float: in == bcnn.Float32, end: activation.End(op), rest: activation.RestOf(c.Set, op.Activation),
 	}
 	var corrections [][]int32
 	if b := op.Border; b != nil && in == bcnn.Bits {

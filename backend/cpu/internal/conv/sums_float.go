@@ -50,7 +50,7 @@ func newFloatSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int
 		groups, outs = 1, op.Out
 	}
 	if op.Threshold == nil {
-		f.out, f.end, f.rest = c.Out, activation.End(op), activation.RestOf(op.Activation)
+		f.out, f.end, f.rest = c.Out, activation.End(op), activation.RestOf(c.Set, op.Activation)
 		f.stride = op.Out
 		if f.each {
 			// The inputs of a strip, and its outputs of a row.

@@ -146,10 +146,17 @@ type Set struct {
 	// Mul computes dst[i] = a[i]·b[i] for all of dst.
 	Mul func(dst, a, b []float32)
 
-	// Divide divides all of x by n, whose rounded reciprocal is y:
+	// Function computes dst[i] = f(src[i]) for all of dst, which may be src.
+	Function func(dst, src []float32, f *Function)
+
+	// Blend computes, for every pixel p and channel c < n, with x the values of src from
+	// that of a row and a column on,
 	//
-	//	q = x[i]·y, r = fma(−n, q, x[i]), x[i] = fma(r, y, q)
-	Divide func(x []float32, n, y float32)
+	//	dst[p·n + c] = +0, then fma(x[c], row.Weight·col.Weight, ·)
+	//
+	// for each row and, with it, each column of the pixel, of which cols has as many for
+	// all pixels. There is a row at least, and a column.
+	Blend func(dst, src []float32, rows, cols []BlendTap, n, pixels int)
 
 	// Add computes dst[i] = a[i] + b[i] for all of dst, and then the activation.
 	Add func(dst, a, b []float32, act Activation)
@@ -179,15 +186,19 @@ type Set struct {
 
 	// Mean computes, for every pixel p and channel c < n, with x[r] the values from
 	// that of run r on, the float32 sum of +0 and x[r][c] over r, in their order, and
-	// its quotient by the number of taps, whose rounded reciprocal is y, like Divide,
-	// as dst[p·n + c]. There is a pixel at least, and a run.
+	// its quotient by the number of taps, whose rounded reciprocal is y, as
+	// dst[p·n + c]: of a sum x
+	//
+	//	q = x·y, r = fma(−taps, q, x), mean = fma(r, y, q)
+	//
+	// There is a pixel at least, and a run.
 	Mean func(dst, src []float32, at *FloatPatches, n int, taps, y float32)
 
-	// SumSigns computes, for every pixel p of the pool and channel c < n, the sum
+	// MeanSigns computes, for every pixel p of the pool and channel c < n, the sum
 	// over t of +1 where bit c of the words from src[p·Step + Taps[t]] on is set,
-	// else −1, as dst[p·n + c]. Values is the number of words of n bits, and there
-	// are less than 2²² taps.
-	SumSigns func(dst []float32, src []uint64, n int, p *Pool)
+	// else −1, and its quotient by divisor, like Mean, as dst[p·n + c]. Values is the
+	// number of words of n bits, and there are less than 2²² taps.
+	MeanSigns func(dst []float32, src []uint64, n int, p *Pool, divisor, y float32)
 
 	// Narrow computes dst[i] = uint32(src[i]) for all of dst.
 	Narrow func(dst []uint32, src []uint64)

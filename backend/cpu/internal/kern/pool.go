@@ -12,6 +12,8 @@ type PoolJob struct {
 	step     uintptr
 	dstStep  uintptr
 	pixels   uintptr
+
+	divisor, reciprocal float32 // of means of ±1
 }
 
 // MaxPoolTaps is the number of taps that fit into the frame of a call.
@@ -35,8 +37,8 @@ func NewPoolJob[T uint64 | float32](dst, src []T, p *Pool, taps *[MaxPoolTaps]in
 	}, true
 }
 
-// NewSignsJob is NewPoolJob for the first words of SumSigns.
-func NewSignsJob(dst []float32, src []uint64, n, words int, p *Pool, taps *[MaxPoolTaps]int) (PoolJob, bool) {
+// NewSignsJob is NewPoolJob for the first words of MeanSigns.
+func NewSignsJob(dst []float32, src []uint64, n, words int, p *Pool, divisor, y float32, taps *[MaxPoolTaps]int) (PoolJob, bool) {
 	if len(p.Taps) == 0 || len(p.Taps) > MaxPoolTaps || p.Pixels == 0 || words == 0 {
 		return PoolJob{}, false
 	}
@@ -46,6 +48,7 @@ func NewSignsJob(dst []float32, src []uint64, n, words int, p *Pool, taps *[MaxP
 	return PoolJob{
 		dst: uintptr(unsafe.Pointer(&dst[0])), src: uintptr(unsafe.Pointer(&src[0])), taps: &taps[0], count: uintptr(len(p.Taps)),
 		bytes: uintptr(8 * words), step: uintptr(8 * p.Step), dstStep: uintptr(4 * n), pixels: uintptr(p.Pixels),
+		divisor: divisor, reciprocal: y,
 	}, true
 }
 

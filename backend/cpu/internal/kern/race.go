@@ -120,9 +120,23 @@ func annotateElementwise(s, set *Set) {
 		reads(b[:len(dst)])
 		set.Mul(dst, a, b)
 	}
-	s.Divide = func(x []float32, n, y float32) {
-		writes(x)
-		set.Divide(x, n, y)
+	s.Function = func(dst, src []float32, f *Function) {
+		writes(dst)
+		reads(src[:len(dst)])
+		set.Function(dst, src, f)
+	}
+	s.Blend = func(dst, src []float32, rows, cols []BlendTap, n, pixels int) {
+		writes(dst[:n*pixels])
+		reads(rows)
+		reads(cols)
+		for i, col := range cols {
+			for _, row := range rows {
+				if at, _ := row.Value(col); i == 0 || col != cols[i-1] {
+					reads(src[at:][:n])
+				}
+			}
+		}
+		set.Blend(dst, src, rows, cols, n, pixels)
 	}
 	s.Pick = func(dst, src []float32, picks *Picks, pixels int) {
 		writes(dst[:pixels*len(picks.Index)])
@@ -155,12 +169,12 @@ func annotatePools(s, set *Set) {
 }
 
 func annotateSigns(s, set *Set) {
-	s.SumSigns = func(dst []float32, src []uint64, n int, p *Pool) {
+	s.MeanSigns = func(dst []float32, src []uint64, n int, p *Pool, divisor, y float32) {
 		writes(dst[:p.Pixels*n])
 		for _, t := range p.Taps {
 			readRows(src[t:], p.Pixels, p.Step, p.Values)
 		}
-		set.SumSigns(dst, src, n, p)
+		set.MeanSigns(dst, src, n, p, divisor, y)
 	}
 }
 

@@ -77,9 +77,8 @@ func (a *avgPool) bits(s *tiles.Scratch, image, y0, y1 int) {
 		src := a.in.Words[(image*a.inShape.H+first)*a.inShape.W*a.values:]
 		a.each(s, rows, func(_, x, left int) {
 			sums := dst[x*a.inShape.C:][:s.Pool.Pixels*a.inShape.C]
-			a.set.SumSigns(sums, src[left*a.values:], a.inShape.C, &s.Pool)
 			taps, y := a.divisor(len(s.Pool.Taps))
-			a.set.Divide(sums, taps, y)
+			a.set.MeanSigns(sums, src[left*a.values:], a.inShape.C, &s.Pool, taps, y)
 		})
 	}
 }

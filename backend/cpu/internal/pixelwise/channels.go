@@ -42,17 +42,24 @@ func scale(dst, values []float32, factor float32) {
 	}
 }
 
-// concat compiles a step that joins tensors along their channels.
-func concat(c *schedule.Context, out bcnn.PlanTensor) tiles.Step {
+// concat compiles a step that joins tensors along their channels. The first one may lie
+// in the output already.
+func concat(c *schedule.Context, in, out bcnn.PlanTensor) tiles.Step {
 	set := c.Set
 	parts, dst, pixels := append([]*bcnn.Tensor{c.In}, c.Others...), c.Out, out.Shape.Pixels()
-	values := out.Shape.Elements(out.DType) / pixels // of a pixel
+	values, begin := bits.Words(out.Shape.C), 0 // of a pixel
+	if out.DType == bcnn.Float32 {
+		values = c.OutPitch
+		if c.InPitch > in.Shape.C {
+			parts, begin = parts[1:], in.Shape.C
+		}
+	}
 	do := func(_ *tiles.Scratch, image, from, to int) {
 		first, last := image*pixels+from, image*pixels+to
 		if out.DType == bcnn.Bits {
 			clear(dst.Words[first*values : last*values])
 		}
-		at := 0 // first channel of a part
+		at := begin // first channel of a part
 		for _, part := range parts {
 			n := part.Shape.C
 			if out.DType == bcnn.Float32 {
@@ -66,7 +73,7 @@ func concat(c *schedule.Context, out bcnn.PlanTensor) tiles.Step {
 			at += n
 		}
 	}
-	return c.Pixels("copy channels", pixels, c.Set.Cost.Value*float64(out.Shape.Elements(out.DType)), do)
+	return c.Pixels("copy channels", pixels, c.Set.Cost.Value*float64(out.Shape.Elements(out.DType)-begin*pixels), do)
 }
 
 // channelRun is a run of output channels that are neighbours in the input too.

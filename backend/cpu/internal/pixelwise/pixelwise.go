@@ -35,13 +35,13 @@ func Compile(c *schedule.Context, op bcnn.StepOp, in, out bcnn.PlanTensor) (tile
 	case *bcnn.MulStep:
 		return mul(c, in.Shape), tiles.Size{}
 	case *bcnn.ConcatStep:
-		return concat(c, out), tiles.Size{}
+		return concat(c, in, out), tiles.Size{}
 	case *bcnn.ChannelsStep:
 		return channels(c, op, in), tiles.Size{}
 	case *bcnn.PixelsStep:
 		return pixels(c, op, in, out), tiles.Size{}
 	case *bcnn.ResampleStep:
-		return resample(c, op, in.Shape, out.Shape)
+		return resample(c, op, in.Shape, out.Shape), tiles.Size{}
 	case *bcnn.TopKStep:
 		return topK(c, op, in.Shape), tiles.Size{}
 	case *bcnn.FlattenStep:
@@ -55,9 +55,9 @@ func add(c *schedule.Context, op *bcnn.AddStep, shape bcnn.Shape) tiles.Step {
 	// Slopes are repeated over a few pixels of few channels.
 	pixels := max(1, min(addValues/shape.C, shape.Pixels()))
 	act := activation.Of(op.Activation)
-	rest := activation.RestOf(op.Activation)
+	rest := activation.RestOf(c.Set, op.Activation)
 	act.Slope = repeated(act.Slope, pixels)
-	if act.Slope == nil { // the same for all values
+	if act.Slope == nil && rest.None() { // the same for all values, in one pass
 		pixels = shape.Pixels()
 	}
 	do := func(_ *tiles.Scratch, image, from, to int) {
@@ -98,7 +98,7 @@ func flatten(c *schedule.Context, in bcnn.PlanTensor) tiles.Step {
 func affine(c *schedule.Context, op *bcnn.AffineStep, in bcnn.PlanTensor) (tiles.Step, tiles.Size) {
 	set, src, dst, shape := c.Set, c.In, c.Out, in.Shape
 	end := kern.End{Scale: op.Scale, Shift: op.Shift, Activation: activation.Of(op.Activation)}
-	rest := activation.RestOf(op.Activation)
+	rest := activation.RestOf(c.Set, op.Activation)
 	words := bits.Words(shape.C)
 	work := c.Set.Cost.Value * float64(shape.Values())
 	if in.DType == bcnn.Bits {
@@ -142,13 +142,26 @@ func affine(c *schedule.Context, op *bcnn.AffineStep, in bcnn.PlanTensor) (tiles
 	row := pixels * shape.C
 	end.Scale, end.Shift, end.Slope = repeated(end.Scale, pixels), repeated(end.Shift, pixels), repeated(end.Slope, pixels)
 	if in.DType == bcnn.Float32 {
+		most := shape.Pixels() // rows at a time
+		if !rest.None() {
+			most = max(1, addValues/row)
+		}
 		do := func(_ *tiles.Scratch, image, from, to int) {
 			from, to = (image*shape.Pixels()+from)*shape.C, (image*shape.Pixels()+to)*shape.C
-			rows, left := (to-from)/row, (to-from)%row
 			out, values := dst.F32[from:to], src.F32[from:to]
-			set.ScaleFloat(out, row, values, row, row, rows, end)
-			set.ScaleFloat(out[rows*row:], left, values[rows*row:], left, left, 1, end)
-			rest.Do(out, 0, len(out), 1)
+			if end.None() && !rest.None() {
+				rest.From(out, values)
+				return
+			}
+			for len(out) > 0 {
+				n, rows := len(out), 1
+				if n >= row {
+					n, rows = row, min(most, n/row)
+				}
+				set.ScaleFloat(out, n, values, n, n, rows, end)
+				rest.Do(out, 0, n*rows, 1)
+				out, values = out[n*rows:], values[n*rows:]
+			}
 		}
 		return c.Pixels("scale", shape.Pixels(), work, do), tiles.Size{}
 	}
@@ -168,7 +181,7 @@ func affine(c *schedule.Context, op *bcnn.AffineStep, in bcnn.PlanTensor) (tiles
 // no more.
 const affineValues = 512
 
-// addValues is that of the values of a call that adds.
+// addValues is that of the values of a call that adds, or that a function follows.
 const addValues = 2048
 
 // repeated returns a row of values n times; nil stays nil.

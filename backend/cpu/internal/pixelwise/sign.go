@@ -14,7 +14,7 @@ const signWords = 512
 // sign compiles thresholds.
 func sign(c *schedule.Context, op *bcnn.SignStep, shape bcnn.Shape) (tiles.Step, tiles.Size) {
 	set, src, dst := c.Set, c.In, c.Out
-	words := bits.Words(shape.C)
+	words, pitch := bits.Words(shape.C), c.InPitch
 	planes := max(op.Planes, 1)
 	flip := op.Threshold.Flip
 	flipped := func(out []uint64) {
@@ -29,7 +29,7 @@ func sign(c *schedule.Context, op *bcnn.SignStep, shape bcnn.Shape) (tiles.Step,
 		do := func(_ *tiles.Scratch, image, from, to int) {
 			first, pixels := image*shape.Pixels()+from, to-from
 			out := dst.Words[first*words:][:pixels*words]
-			set.ThresholdFloat(out, words, src.F32[first*shape.C:], shape.C, op.Threshold.F32, pixels)
+			set.ThresholdFloat(out, words, src.F32[first*pitch:], pitch, op.Threshold.F32, pixels)
 			flipped(out)
 		}
 		return c.Pixels("threshold and pack", shape.Pixels(), work, do), tiles.Size{}

@@ -9,7 +9,6 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
-	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // pixels compiles a step that makes an image of the pixels of another. Rows that follow
@@ -96,48 +95,21 @@ func (p *picker[T]) row(to, from []T, blockRow int) {
 	}
 }
 
-// resampled is how many channels are added up at a time: so many weights are repeated.
-const resampled = 256
-
 // resample compiles sums of weighted pixels.
-func resample(c *schedule.Context, op *bcnn.ResampleStep, in, out bcnn.Shape) (tiles.Step, tiles.Size) {
-	const few = 4 // channels for which a call takes longer than the sums
+func resample(c *schedule.Context, op *bcnn.ResampleStep, in, out bcnn.Shape) tiles.Step {
 	set, src, dst := c.Set, c.In, c.Out
-	rows, cols, width := op.Rows, op.Cols, min(in.C, resampled)
-	do := func(s *tiles.Scratch, image, y0, y1 int) {
+	rows := kern.NewBlendTaps(op.Rows.Index, op.Rows.Weight, in.W*in.C)
+	cols := kern.NewBlendTaps(op.Cols.Index, op.Cols.Weight, in.C)
+	c.Reserve(kern.BlendTapBytes * (len(rows) + len(cols)))
+	do := func(_ *tiles.Scratch, image, y0, y1 int) {
 		from := src.F32[image*in.Values():][:in.Values()]
-		to := dst.F32[(image*out.H+y0)*out.W*out.C:]
 		for y := y0; y < y1; y++ {
-			for x := range out.W {
-				sums := to[:out.C]
-				to = to[out.C:]
-				clear(sums)
-				for ky := y * rows.N; ky < (y+1)*rows.N; ky++ {
-					for kx := x * cols.N; kx < (x+1)*cols.N; kx++ {
-						weight := rows.Weight[ky] * cols.Weight[kx]
-						pixel := from[(int(rows.Index[ky])*in.W+int(cols.Index[kx]))*in.C:][:in.C]
-						if in.C <= few {
-							for i, v := range pixel {
-								sums[i] = f32.FMA(v, weight, sums[i])
-							}
-							continue
-						}
-						weights := s.Floats[:width]
-						for i := range weights {
-							weights[i] = weight
-						}
-						for i := 0; i < in.C; i += width {
-							n := min(width, in.C-i)
-							part := sums[i:][:n]
-							set.ScaleFloat(part, n, pixel[i:][:n], n, n, 1, kern.End{Scale: weights[:n], Shift: part})
-						}
-					}
-				}
-			}
+			to := dst.F32[(image*out.H+y)*out.W*out.C:][:out.W*out.C]
+			set.Blend(to, from, rows[y*op.Rows.N:][:op.Rows.N], cols, out.C, out.W)
 		}
 	}
-	work := 2 * c.Set.Cost.Value * float64(out.Values()) * float64(rows.N) * float64(cols.N)
-	return c.Rows("weighted pixels", out.H, work, do), tiles.Size{Floats: width}
+	work := 2 * c.Set.Cost.Value * float64(out.Values()) * float64(op.Rows.N) * float64(op.Cols.N)
+	return c.Rows("weighted pixels", out.H, work, do)
 }
 
 // topK compiles the search for the largest values of each pixel. The next one is the

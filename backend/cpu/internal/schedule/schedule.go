@@ -53,7 +53,11 @@ type Context struct {
 	L1             int // bytes of the cache
 	In, Out        *bcnn.Tensor
 	Others         []*bcnn.Tensor // the inputs behind the first
-	Choice         driver.Choice  // what was picked
+	// InPitch and OutPitch are the values from a pixel of float32 to the next, of the first
+	// input and of the output: more than a pixel has where a tensor lies in that of a
+	// concatenation. Only signs read those, and concatenations.
+	InPitch, OutPitch int
+	Choice            driver.Choice // what was picked
 }
 
 // Reserve reports whether there is room for a table of so many bytes, which a

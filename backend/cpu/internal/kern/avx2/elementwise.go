@@ -69,7 +69,8 @@ func mul(dst, a, b []float32) {
 	}
 }
 
-func divide(x []float32, n, y float32) {
+// Divide divides all of x by n, whose rounded reciprocal is y.
+func Divide(x []float32, n, y float32) {
 	if len(x) > 0 {
 		divideAVX2(&x[0], len(x), n, y)
 	}
@@ -101,4 +102,10 @@ func pick(dst, src []float32, p *kern.Picks, pixels int) {
 		}
 	}
 	generic.PickFrom(dst, src, p, pixels, p.Done(lanes))
+}
+
+func function(dst, src []float32, f *kern.Function) {
+	if len(dst) > 0 {
+		functionAVX2(&dst[0], &src[0], len(dst), (*uint8)(unsafe.Pointer(f)))
+	}
 }

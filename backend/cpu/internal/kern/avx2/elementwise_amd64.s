@@ -1034,3 +1034,277 @@ pixel:
 	JNE       vector
 	VZEROUPPER
 	RET
+
+DATA magnitudes<>+0(SB)/8, $0x7fffffff7fffffff
+DATA magnitudes<>+8(SB)/8, $0x7fffffff7fffffff
+DATA magnitudes<>+16(SB)/8, $0x7fffffff7fffffff
+DATA magnitudes<>+24(SB)/8, $0x7fffffff7fffffff
+GLOBL magnitudes<>(SB), RODATA|NOPTR, $32
+
+DATA mantissas<>+0(SB)/8, $0x007fffff007fffff
+DATA mantissas<>+8(SB)/8, $0x007fffff007fffff
+DATA mantissas<>+16(SB)/8, $0x007fffff007fffff
+DATA mantissas<>+24(SB)/8, $0x007fffff007fffff
+GLOBL mantissas<>(SB), RODATA|NOPTR, $32
+
+DATA infinity<>+0(SB)/8, $0x7f8000007f800000
+DATA infinity<>+8(SB)/8, $0x7f8000007f800000
+DATA infinity<>+16(SB)/8, $0x7f8000007f800000
+DATA infinity<>+24(SB)/8, $0x7f8000007f800000
+GLOBL infinity<>(SB), RODATA|NOPTR, $32
+
+DATA one<>+0(SB)/8, $0x0000000100000001
+DATA one<>+8(SB)/8, $0x0000000100000001
+DATA one<>+16(SB)/8, $0x0000000100000001
+DATA one<>+24(SB)/8, $0x0000000100000001
+GLOBL one<>(SB), RODATA|NOPTR, $32
+
+DATA shifts<>+0(SB)/8, $0x0000001f0000001f
+DATA shifts<>+8(SB)/8, $0x0000001f0000001f
+DATA shifts<>+16(SB)/8, $0x0000001f0000001f
+DATA shifts<>+24(SB)/8, $0x0000001f0000001f
+GLOBL shifts<>(SB), RODATA|NOPTR, $32
+
+// func functionAVX2(dst *float32, src *float32, n int, f *byte)
+// Requires: AVX, AVX2, CMOV
+TEXT ·functionAVX2(SB), NOSPLIT, $512-32
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+	MOVQ f+24(FP), BX
+	MOVQ (BX), SI
+
+block:
+	MOVQ    $0x00000080, R9
+	CMPQ    DX, R9
+	CMOVQLT DX, R9
+	XORQ    DI, DI
+	MOVQ    R9, R8
+
+locate:
+	CMPQ         R8, $0x08
+	JLT          locaterest
+	VMOVUPS      (CX)(DI*1), Y0
+	VPSRLD       $0x17, Y0, Y1
+	VPCMPEQD     Y3, Y3, Y3
+	VPGATHERDD   Y3, 288(BX)(Y1*4), Y2
+	VPAND        shifts<>+0(SB), Y2, Y1
+	VPSUBD       Y1, Y2, Y2
+	VPAND        mantissas<>+0(SB), Y0, Y3
+	VPSRLVD      Y1, Y3, Y3
+	VPSLLD       $0x05, Y3, Y3
+	VPADDD       Y2, Y3, Y3
+	VPSUBD       one<>+0(SB), Y1, Y1
+	VPSRLVD      Y1, Y0, Y5
+	VPOR         one<>+0(SB), Y5, Y5
+	VPSLLVD      Y1, Y5, Y5
+	VPBROADCASTD 8(BX), Y6
+	VPBROADCASTD 12(BX), Y1
+	VBLENDVPS    Y0, Y1, Y6, Y6
+	VPBROADCASTD 16(BX), Y7
+	VPBROADCASTD 20(BX), Y1
+	VBLENDVPS    Y0, Y1, Y7, Y7
+	VPAND        magnitudes<>+0(SB), Y0, Y1
+	VPCMPGTD     Y1, Y6, Y6
+	VPCMPGTD     Y1, Y7, Y7
+	VPANDN       Y7, Y6, Y6
+	VPAND        Y6, Y5, Y5
+	VPCMPEQD     infinity<>+0(SB), Y1, Y1
+	VPADDD       Y1, Y0, Y0
+	VSUBPS       Y5, Y0, Y0
+	VMOVUPS      Y3, (SP)(DI*1)
+	VMOVUPS      Y0, (AX)(DI*1)
+	ADDQ         $0x20, DI
+	SUBQ         $0x08, R8
+	JMP          locate
+
+locaterest:
+	TESTQ        R8, R8
+	JEQ          locatedone
+	LEAQ         laneMasks<>+32(SB), R10
+	SHLQ         $0x02, R8
+	SUBQ         R8, R10
+	VMOVUPS      (R10), Y0
+	VMASKMOVPS   (CX)(DI*1), Y0, Y1
+	VPSRLD       $0x17, Y1, Y3
+	VPCMPEQD     Y5, Y5, Y5
+	VPGATHERDD   Y5, 288(BX)(Y3*4), Y4
+	VPAND        shifts<>+0(SB), Y4, Y3
+	VPSUBD       Y3, Y4, Y4
+	VPAND        mantissas<>+0(SB), Y1, Y5
+	VPSRLVD      Y3, Y5, Y5
+	VPSLLD       $0x05, Y5, Y5
+	VPADDD       Y4, Y5, Y5
+	VPSUBD       one<>+0(SB), Y3, Y3
+	VPSRLVD      Y3, Y1, Y6
+	VPOR         one<>+0(SB), Y6, Y6
+	VPSLLVD      Y3, Y6, Y6
+	VPBROADCASTD 8(BX), Y7
+	VPBROADCASTD 12(BX), Y3
+	VBLENDVPS    Y1, Y3, Y7, Y7
+	VPBROADCASTD 16(BX), Y8
+	VPBROADCASTD 20(BX), Y3
+	VBLENDVPS    Y1, Y3, Y8, Y8
+	VPAND        magnitudes<>+0(SB), Y1, Y3
+	VPCMPGTD     Y3, Y7, Y7
+	VPCMPGTD     Y3, Y8, Y8
+	VPANDN       Y8, Y7, Y7
+	VPAND        Y7, Y6, Y6
+	VPCMPEQD     infinity<>+0(SB), Y3, Y3
+	VPADDD       Y3, Y1, Y1
+	VSUBPS       Y6, Y1, Y1
+	VMOVUPS      Y5, (SP)(DI*1)
+	VMASKMOVPS   Y1, Y0, (AX)(DI*1)
+
+locatedone:
+	XORQ DI, DI
+	MOVQ R9, R8
+
+values:
+	CMPQ           R8, $0x08
+	JLT            valuesrest
+	MOVL           (SP)(DI*1), R10
+	VBROADCASTF128 16(SI)(R10*1), Y0
+	MOVL           16(SP)(DI*1), R10
+	VINSERTF128    $0x01, 16(SI)(R10*1), Y0, Y0
+	MOVL           4(SP)(DI*1), R10
+	VBROADCASTF128 16(SI)(R10*1), Y1
+	MOVL           20(SP)(DI*1), R10
+	VINSERTF128    $0x01, 16(SI)(R10*1), Y1, Y1
+	MOVL           8(SP)(DI*1), R10
+	VBROADCASTF128 16(SI)(R10*1), Y3
+	MOVL           24(SP)(DI*1), R10
+	VINSERTF128    $0x01, 16(SI)(R10*1), Y3, Y3
+	MOVL           12(SP)(DI*1), R10
+	VBROADCASTF128 16(SI)(R10*1), Y5
+	MOVL           28(SP)(DI*1), R10
+	VINSERTF128    $0x01, 16(SI)(R10*1), Y5, Y5
+	VUNPCKLPS      Y1, Y0, Y6
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y5, Y3, Y1
+	VUNPCKHPS      Y5, Y3, Y5
+	VUNPCKLPD      Y1, Y6, Y3
+	VUNPCKHPD      Y1, Y6, Y1
+	VUNPCKLPD      Y5, Y0, Y6
+	VUNPCKHPD      Y5, Y0, Y0
+	MOVL           (SP)(DI*1), R10
+	VBROADCASTF128 (SI)(R10*1), Y5
+	MOVL           16(SP)(DI*1), R10
+	VINSERTF128    $0x01, (SI)(R10*1), Y5, Y5
+	MOVL           4(SP)(DI*1), R10
+	VBROADCASTF128 (SI)(R10*1), Y7
+	MOVL           20(SP)(DI*1), R10
+	VINSERTF128    $0x01, (SI)(R10*1), Y7, Y7
+	MOVL           8(SP)(DI*1), R10
+	VBROADCASTF128 (SI)(R10*1), Y8
+	MOVL           24(SP)(DI*1), R10
+	VINSERTF128    $0x01, (SI)(R10*1), Y8, Y8
+	MOVL           12(SP)(DI*1), R10
+	VBROADCASTF128 (SI)(R10*1), Y9
+	MOVL           28(SP)(DI*1), R10
+	VINSERTF128    $0x01, (SI)(R10*1), Y9, Y9
+	VUNPCKLPS      Y7, Y5, Y10
+	VUNPCKHPS      Y7, Y5, Y5
+	VUNPCKLPS      Y9, Y8, Y7
+	VUNPCKHPS      Y9, Y8, Y9
+	VUNPCKLPD      Y7, Y10, Y8
+	VUNPCKHPD      Y7, Y10, Y7
+	VUNPCKLPD      Y9, Y5, Y10
+	VUNPCKHPD      Y9, Y5, Y5
+	VMOVUPS        (AX)(DI*1), Y9
+	VMULPS         Y9, Y0, Y0
+	VADDPS         Y6, Y0, Y0
+	VMULPS         Y9, Y0, Y0
+	VADDPS         Y1, Y0, Y0
+	VMULPS         Y9, Y0, Y0
+	VADDPS         Y3, Y0, Y0
+	VMULPS         Y9, Y0, Y0
+	VADDPS         Y5, Y0, Y0
+	VMULPS         Y9, Y0, Y0
+	VADDPS         Y10, Y0, Y0
+	VMULPS         Y9, Y0, Y0
+	VADDPS         Y7, Y0, Y0
+	VADDPS         Y8, Y0, Y0
+	VMOVUPS        Y0, (AX)(DI*1)
+	ADDQ           $0x20, DI
+	SUBQ           $0x08, R8
+	JMP            values
+
+valuesrest:
+	TESTQ          R8, R8
+	JEQ            valuesdone
+	LEAQ           laneMasks<>+32(SB), R10
+	SHLQ           $0x02, R8
+	SUBQ           R8, R10
+	VMOVUPS        (R10), Y0
+	MOVL           (SP)(DI*1), R8
+	VBROADCASTF128 16(SI)(R8*1), Y1
+	MOVL           16(SP)(DI*1), R8
+	VINSERTF128    $0x01, 16(SI)(R8*1), Y1, Y1
+	MOVL           4(SP)(DI*1), R8
+	VBROADCASTF128 16(SI)(R8*1), Y3
+	MOVL           20(SP)(DI*1), R8
+	VINSERTF128    $0x01, 16(SI)(R8*1), Y3, Y3
+	MOVL           8(SP)(DI*1), R8
+	VBROADCASTF128 16(SI)(R8*1), Y5
+	MOVL           24(SP)(DI*1), R8
+	VINSERTF128    $0x01, 16(SI)(R8*1), Y5, Y5
+	MOVL           12(SP)(DI*1), R8
+	VBROADCASTF128 16(SI)(R8*1), Y6
+	MOVL           28(SP)(DI*1), R8
+	VINSERTF128    $0x01, 16(SI)(R8*1), Y6, Y6
+	VUNPCKLPS      Y3, Y1, Y7
+	VUNPCKHPS      Y3, Y1, Y1
+	VUNPCKLPS      Y6, Y5, Y3
+	VUNPCKHPS      Y6, Y5, Y6
+	VUNPCKLPD      Y3, Y7, Y5
+	VUNPCKHPD      Y3, Y7, Y3
+	VUNPCKLPD      Y6, Y1, Y7
+	VUNPCKHPD      Y6, Y1, Y1
+	MOVL           (SP)(DI*1), R8
+	VBROADCASTF128 (SI)(R8*1), Y6
+	MOVL           16(SP)(DI*1), R8
+	VINSERTF128    $0x01, (SI)(R8*1), Y6, Y6
+	MOVL           4(SP)(DI*1), R8
+	VBROADCASTF128 (SI)(R8*1), Y8
+	MOVL           20(SP)(DI*1), R8
+	VINSERTF128    $0x01, (SI)(R8*1), Y8, Y8
+	MOVL           8(SP)(DI*1), R8
+	VBROADCASTF128 (SI)(R8*1), Y9
+	MOVL           24(SP)(DI*1), R8
+	VINSERTF128    $0x01, (SI)(R8*1), Y9, Y9
+	MOVL           12(SP)(DI*1), R8
+	VBROADCASTF128 (SI)(R8*1), Y10
+	MOVL           28(SP)(DI*1), R8
+	VINSERTF128    $0x01, (SI)(R8*1), Y10, Y10
+	VUNPCKLPS      Y8, Y6, Y11
+	VUNPCKHPS      Y8, Y6, Y6
+	VUNPCKLPS      Y10, Y9, Y8
+	VUNPCKHPS      Y10, Y9, Y10
+	VUNPCKLPD      Y8, Y11, Y9
+	VUNPCKHPD      Y8, Y11, Y8
+	VUNPCKLPD      Y10, Y6, Y11
+	VUNPCKHPD      Y10, Y6, Y6
+	VMASKMOVPS     (AX)(DI*1), Y0, Y10
+	VMULPS         Y10, Y1, Y1
+	VADDPS         Y7, Y1, Y1
+	VMULPS         Y10, Y1, Y1
+	VADDPS         Y3, Y1, Y1
+	VMULPS         Y10, Y1, Y1
+	VADDPS         Y5, Y1, Y1
+	VMULPS         Y10, Y1, Y1
+	VADDPS         Y6, Y1, Y1
+	VMULPS         Y10, Y1, Y1
+	VADDPS         Y11, Y1, Y1
+	VMULPS         Y10, Y1, Y1
+	VADDPS         Y8, Y1, Y1
+	VADDPS         Y9, Y1, Y1
+	VMASKMOVPS     Y1, Y0, (AX)(DI*1)
+
+valuesdone:
+	LEAQ (AX)(R9*4), AX
+	LEAQ (CX)(R9*4), CX
+	SUBQ R9, DX
+	JNE  block
+	VZEROUPPER
+	RET

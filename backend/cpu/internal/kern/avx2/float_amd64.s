@@ -5775,3 +5775,183 @@ block:
 done:
 	VZEROUPPER
 	RET
+
+// func blendAVX2(job *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·blendAVX2(SB), NOSPLIT, $0-8
+	MOVQ    job+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    16(AX), BX
+	MOVQ    24(AX), SI
+	MOVQ    32(AX), DI
+	SHLQ    $0x04, SI
+	ADDQ    BX, SI
+	MOVQ    DI, R8
+	ADDQ    40(AX), R8
+	MOVQ    56(AX), R12
+	ANDQ    $0x1f, R12
+	SHRQ    $0x02, R12
+	LEAQ    laneMasks<>+32(SB), R9
+	SHLQ    $0x02, R12
+	SUBQ    R12, R9
+	VMOVUPS (R9), Y0
+
+pixel:
+	MOVQ 56(AX), R12
+
+of8:
+	CMPQ   R12, $+256
+	JLT    of8done
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	MOVQ   BX, R9
+
+of8row:
+	MOVQ   (R9), R11
+	ADDQ   DX, R11
+	VMOVSS 8(R9), X9
+	MOVQ   DI, R10
+
+of8col:
+	MOVQ         (R10), R13
+	VMULSS       8(R10), X9, X10
+	VBROADCASTSS X10, Y10
+	VFMADD231PS  (R11)(R13*1), Y10, Y1
+	VFMADD231PS  32(R11)(R13*1), Y10, Y2
+	VFMADD231PS  64(R11)(R13*1), Y10, Y3
+	VFMADD231PS  96(R11)(R13*1), Y10, Y4
+	VFMADD231PS  128(R11)(R13*1), Y10, Y5
+	VFMADD231PS  160(R11)(R13*1), Y10, Y6
+	VFMADD231PS  192(R11)(R13*1), Y10, Y7
+	VFMADD231PS  224(R11)(R13*1), Y10, Y8
+	ADDQ         $0x10, R10
+	CMPQ         R10, R8
+	JNE          of8col
+	ADDQ         $0x10, R9
+	CMPQ         R9, SI
+	JNE          of8row
+	VMOVUPS      Y1, (CX)
+	VMOVUPS      Y2, 32(CX)
+	VMOVUPS      Y3, 64(CX)
+	VMOVUPS      Y4, 96(CX)
+	VMOVUPS      Y5, 128(CX)
+	VMOVUPS      Y6, 160(CX)
+	VMOVUPS      Y7, 192(CX)
+	VMOVUPS      Y8, 224(CX)
+	ADDQ         $+256, DX
+	ADDQ         $+256, CX
+	SUBQ         $+256, R12
+	JMP          of8
+
+of8done:
+of4:
+	CMPQ   R12, $+128
+	JLT    of4done
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	MOVQ   BX, R9
+
+of4row:
+	MOVQ   (R9), R11
+	ADDQ   DX, R11
+	VMOVSS 8(R9), X5
+	MOVQ   DI, R10
+
+of4col:
+	MOVQ         (R10), R13
+	VMULSS       8(R10), X5, X6
+	VBROADCASTSS X6, Y6
+	VFMADD231PS  (R11)(R13*1), Y6, Y1
+	VFMADD231PS  32(R11)(R13*1), Y6, Y2
+	VFMADD231PS  64(R11)(R13*1), Y6, Y3
+	VFMADD231PS  96(R11)(R13*1), Y6, Y4
+	ADDQ         $0x10, R10
+	CMPQ         R10, R8
+	JNE          of4col
+	ADDQ         $0x10, R9
+	CMPQ         R9, SI
+	JNE          of4row
+	VMOVUPS      Y1, (CX)
+	VMOVUPS      Y2, 32(CX)
+	VMOVUPS      Y3, 64(CX)
+	VMOVUPS      Y4, 96(CX)
+	ADDQ         $+128, DX
+	ADDQ         $+128, CX
+	SUBQ         $+128, R12
+	JMP          of4
+
+of4done:
+of1:
+	CMPQ   R12, $+32
+	JLT    of1done
+	VXORPS Y1, Y1, Y1
+	MOVQ   BX, R9
+
+of1row:
+	MOVQ   (R9), R11
+	ADDQ   DX, R11
+	VMOVSS 8(R9), X2
+	MOVQ   DI, R10
+
+of1col:
+	MOVQ         (R10), R13
+	VMULSS       8(R10), X2, X3
+	VBROADCASTSS X3, Y3
+	VFMADD231PS  (R11)(R13*1), Y3, Y1
+	ADDQ         $0x10, R10
+	CMPQ         R10, R8
+	JNE          of1col
+	ADDQ         $0x10, R9
+	CMPQ         R9, SI
+	JNE          of1row
+	VMOVUPS      Y1, (CX)
+	ADDQ         $+32, DX
+	ADDQ         $+32, CX
+	SUBQ         $+32, R12
+	JMP          of1
+
+of1done:
+	TESTQ  R12, R12
+	JEQ    next
+	VXORPS Y1, Y1, Y1
+	MOVQ   BX, R9
+
+restrow:
+	MOVQ   (R9), R11
+	ADDQ   DX, R11
+	VMOVSS 8(R9), X2
+	MOVQ   DI, R10
+
+restcol:
+	MOVQ         (R10), R13
+	VMULSS       8(R10), X2, X3
+	VBROADCASTSS X3, Y3
+	VMASKMOVPS   (R11)(R13*1), Y0, Y4
+	VFMADD231PS  Y4, Y3, Y1
+	ADDQ         $0x10, R10
+	CMPQ         R10, R8
+	JNE          restcol
+	ADDQ         $0x10, R9
+	CMPQ         R9, SI
+	JNE          restrow
+	VMASKMOVPS   Y1, Y0, (CX)
+	ADDQ         R12, DX
+	ADDQ         R12, CX
+
+next:
+	SUBQ 56(AX), DX
+	MOVQ R8, DI
+	ADDQ 40(AX), R8
+	DECQ 48(AX)
+	JNE  pixel
+	VZEROUPPER
+	RET

@@ -64,16 +64,20 @@ func mean(dst, src []float32, at *kern.FloatPatches, n int, taps, y float32) {
 	}
 }
 
-func sumSigns(dst []float32, src []uint64, n int, p *kern.Pool) {
+func meanSigns(dst []float32, src []uint64, n int, p *kern.Pool, divisor, y float32) {
 	var taps [kern.MaxPoolTaps]int
 	words := n / bits.WordBits
-	job, ok := kern.NewSignsJob(dst, src, n, words, p, &taps)
+	job, ok := kern.NewSignsJob(dst, src, n, words, p, divisor, y, &taps)
 	if ok {
-		sumSignsAVX2(job.Address())
+		meanSignsAVX2(job.Address())
 		runtime.KeepAlive(dst)
 		runtime.KeepAlive(src)
 	} else {
 		words = 0
 	}
-	generic.SumSignsFrom(dst, src, n, words*bits.WordBits, p)
+	first := words * bits.WordBits
+	generic.SumSignsFrom(dst, src, n, first, p)
+	for x := 0; first < n && x < p.Pixels; x++ {
+		Divide(dst[x*n+first:][:n-first], divisor, y)
+	}
 }

@@ -51,12 +51,13 @@ func Set() kern.Set {
 	s.Choose = choose
 	s.PickLanes = 8
 	s.Pick = pick
+	s.Function = function
+	s.Blend = blend
 	s.Mul = mul
-	s.Divide = divide
 	s.OrPool = orPool
 	s.MaxPool = maxPool
 	s.Mean = mean
-	s.SumSigns = sumSigns
+	s.MeanSigns = meanSigns
 	s.Narrow = narrow
 	s.Join = join
 	s.ThresholdBytes = thresholdBytes

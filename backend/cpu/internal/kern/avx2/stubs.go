@@ -581,6 +581,11 @@ func fmaSlide5_4x8AVX2(job *byte)
 //go:noescape
 func fmaSlide5_3x8AVX2(job *byte)
 
+// blendAVX2 writes the pixels of a BlendJob.
+//
+//go:noescape
+func blendAVX2(job *byte)
+
 // thresholdAVX2 sets, for o < 64·words and every pixel, words > 0, pixels > 0,
 //
 //	bit o%64 of dst[o/64] = values[o] ≥ t[o]
@@ -662,6 +667,11 @@ func pick3AVX2(job *byte)
 //
 //go:noescape
 func pick4AVX2(job *byte)
+
+// functionAVX2 computes dst[i] = f(src[i]) for i < n, n > 0, with f a Function. dst may be src.
+//
+//go:noescape
+func functionAVX2(dst *float32, src *float32, n int, f *byte)
 
 // mean1x64AVX2 computes, for every pixel p, 1 at a time, and each of 64 outputs o,
 // with x[r] the values from that of run r on, of which there is one,
@@ -918,11 +928,11 @@ func maxPoolAVX2(job *byte)
 //go:noescape
 func orPool4AVX2(job *byte, flip uint64)
 
-// sumSignsAVX2 stores, for the bits of whole words and every pixel of a job with less than 256
-// taps, the sum over the taps of +1 where the bit is set, else −1.
+// meanSignsAVX2 stores, for the bits of whole words and every pixel of a job with less than 256
+// taps, the mean over the taps of +1 where the bit is set, else −1.
 //
 //go:noescape
-func sumSignsAVX2(job *byte)
+func meanSignsAVX2(job *byte)
 
 // narrowAVX2 computes dst[i] = uint32(src[i]) for i < n, n ≥ 8.
 //

@@ -3,6 +3,8 @@
 package avx512
 
 import (
+	"unsafe"
+
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
@@ -83,4 +85,10 @@ func pick(dst, src []float32, p *kern.Picks, pixels int) {
 		}
 	}
 	generic.PickFrom(dst, src, p, pixels, p.Done(lanes))
+}
+
+func function(dst, src []float32, f *kern.Function) {
+	if len(dst) > 0 {
+		functionAVX512(&dst[0], &src[0], len(dst), (*uint8)(unsafe.Pointer(f)))
+	}
 }

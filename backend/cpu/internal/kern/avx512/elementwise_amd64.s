@@ -880,3 +880,305 @@ pixel:
 	JNE       vector
 	VZEROUPPER
 	RET
+
+DATA magnitudes<>+0(SB)/4, $0x7fffffff
+GLOBL magnitudes<>(SB), RODATA|NOPTR, $4
+
+DATA mantissas<>+0(SB)/4, $0x007fffff
+GLOBL mantissas<>(SB), RODATA|NOPTR, $4
+
+DATA infinity<>+0(SB)/4, $0x7f800000
+GLOBL infinity<>(SB), RODATA|NOPTR, $4
+
+DATA one<>+0(SB)/4, $0x00000001
+GLOBL one<>(SB), RODATA|NOPTR, $4
+
+DATA infinite<>+0(SB)/4, $0x000000ff
+GLOBL infinite<>(SB), RODATA|NOPTR, $4
+
+DATA shifts<>+0(SB)/4, $0x0000001f
+GLOBL shifts<>(SB), RODATA|NOPTR, $4
+
+DATA firsts<>+0(SB)/4, $0x0000ffe0
+GLOBL firsts<>(SB), RODATA|NOPTR, $4
+
+DATA last<>+0(SB)/4, $0x0000003e
+GLOBL last<>(SB), RODATA|NOPTR, $4
+
+DATA ofInfinity<>+0(SB)/4, $0x0000003f
+GLOBL ofInfinity<>(SB), RODATA|NOPTR, $4
+
+// func functionAVX512(dst *float32, src *float32, n int, f *byte)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2, CMOV
+TEXT ·functionAVX512(SB), NOSPLIT, $512-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         f+24(FP), BX
+	MOVQ         (BX), SI
+	VMOVDQU32    32(BX), Z0
+	VMOVDQU32    96(BX), Z1
+	VPBROADCASTD 8(BX), Z2
+	VPBROADCASTD 16(BX), Z3
+	VPSUBD       Z2, Z3, Z3
+	VMOVDQU32    160(BX), Z4
+	VMOVDQU32    224(BX), Z5
+	VPBROADCASTD 12(BX), Z6
+	VPBROADCASTD 20(BX), Z7
+	VPSUBD       Z6, Z7, Z7
+	VPXORD       Z8, Z8, Z8
+
+block:
+	MOVQ    $0x00000080, R9
+	CMPQ    DX, R9
+	CMOVQLT DX, R9
+	XORQ    DI, DI
+	MOVQ    R9, R8
+
+locate:
+	CMPQ          R8, $0x10
+	JLT           locaterest
+	VMOVUPS       (CX)(DI*1), Z9
+	VPMOVD2M      Z9, K1
+	VPANDD.BCST   magnitudes<>+0(SB), Z9, Z10
+	VPSRLD        $0x17, Z10, Z11
+	VPCMPEQD.BCST infinite<>+0(SB), Z11, K2
+	VPSUBD.BCST   24(BX), Z11, Z11
+	VPMAXSD       Z8, Z11, Z11
+	VPMINSD.BCST  last<>+0(SB), Z11, Z11
+	VPBROADCASTD  ofInfinity<>+0(SB), K2, Z11
+	VMOVDQA32     Z11, Z12
+	VPERMI2W      Z1, Z0, Z11
+	VPERMI2W      Z5, Z4, Z12
+	VMOVDQA32     Z12, K1, Z11
+	VPANDD.BCST   shifts<>+0(SB), Z11, Z12
+	VPANDD.BCST   firsts<>+0(SB), Z11, Z11
+	VPANDD.BCST   mantissas<>+0(SB), Z9, Z17
+	VPSRLVD       Z12, Z17, Z17
+	VPSLLD        $0x05, Z17, Z17
+	VPADDD        Z11, Z17, Z17
+	VPSUBD.BCST   one<>+0(SB), Z12, Z12
+	VPSRLVD       Z12, Z9, Z11
+	VPORD.BCST    one<>+0(SB), Z11, Z11
+	VPSLLVD       Z12, Z11, Z11
+	VPBLENDMD     Z6, Z2, K1, Z13
+	VPBLENDMD     Z7, Z3, K1, Z14
+	VPCMPEQD.BCST infinity<>+0(SB), Z10, K2
+	VPSUBD        Z13, Z10, Z10
+	VPCMPUD       $0x01, Z14, Z10, K1
+	VMOVDQA32.Z   Z11, K1, Z11
+	VPSUBD.BCST   one<>+0(SB), Z9, K2, Z9
+	VSUBPS        Z11, Z9, Z9
+	VMOVUPS       Z17, (SP)(DI*1)
+	VMOVUPS       Z9, (AX)(DI*1)
+	ADDQ          $0x40, DI
+	SUBQ          $0x10, R8
+	JMP           locate
+
+locaterest:
+	TESTQ         R8, R8
+	JEQ           locatedone
+	MOVQ          $-1, R10
+	BZHIQ         R8, R10, R10
+	KMOVW         R10, K1
+	VMOVUPS.Z     (CX)(DI*1), K1, Z9
+	VPMOVD2M      Z9, K2
+	VPANDD.BCST   magnitudes<>+0(SB), Z9, Z10
+	VPSRLD        $0x17, Z10, Z11
+	VPCMPEQD.BCST infinite<>+0(SB), Z11, K3
+	VPSUBD.BCST   24(BX), Z11, Z11
+	VPMAXSD       Z8, Z11, Z11
+	VPMINSD.BCST  last<>+0(SB), Z11, Z11
+	VPBROADCASTD  ofInfinity<>+0(SB), K3, Z11
+	VMOVDQA32     Z11, Z12
+	VPERMI2W      Z1, Z0, Z11
+	VPERMI2W      Z5, Z4, Z12
+	VMOVDQA32     Z12, K2, Z11
+	VPANDD.BCST   shifts<>+0(SB), Z11, Z12
+	VPANDD.BCST   firsts<>+0(SB), Z11, Z11
+	VPANDD.BCST   mantissas<>+0(SB), Z9, Z17
+	VPSRLVD       Z12, Z17, Z17
+	VPSLLD        $0x05, Z17, Z17
+	VPADDD        Z11, Z17, Z17
+	VPSUBD.BCST   one<>+0(SB), Z12, Z12
+	VPSRLVD       Z12, Z9, Z11
+	VPORD.BCST    one<>+0(SB), Z11, Z11
+	VPSLLVD       Z12, Z11, Z11
+	VPBLENDMD     Z6, Z2, K2, Z15
+	VPBLENDMD     Z7, Z3, K2, Z16
+	VPCMPEQD.BCST infinity<>+0(SB), Z10, K3
+	VPSUBD        Z15, Z10, Z10
+	VPCMPUD       $0x01, Z16, Z10, K2
+	VMOVDQA32.Z   Z11, K2, Z11
+	VPSUBD.BCST   one<>+0(SB), Z9, K3, Z9
+	VSUBPS        Z11, Z9, Z9
+	VMOVUPS       Z17, (SP)(DI*1)
+	VMOVUPS       Z9, K1, (AX)(DI*1)
+
+locatedone:
+	XORQ DI, DI
+	MOVQ R9, R8
+
+values:
+	CMPQ            R8, $0x10
+	JLT             valuesrest
+	MOVL            (SP)(DI*1), R10
+	VBROADCASTF32X8 (SI)(R10*1), Z9
+	MOVL            16(SP)(DI*1), R10
+	VINSERTF32X8    $0x01, (SI)(R10*1), Z9, Z9
+	MOVL            4(SP)(DI*1), R10
+	VBROADCASTF32X8 (SI)(R10*1), Z10
+	MOVL            20(SP)(DI*1), R10
+	VINSERTF32X8    $0x01, (SI)(R10*1), Z10, Z10
+	MOVL            8(SP)(DI*1), R10
+	VBROADCASTF32X8 (SI)(R10*1), Z11
+	MOVL            24(SP)(DI*1), R10
+	VINSERTF32X8    $0x01, (SI)(R10*1), Z11, Z11
+	MOVL            12(SP)(DI*1), R10
+	VBROADCASTF32X8 (SI)(R10*1), Z12
+	MOVL            28(SP)(DI*1), R10
+	VINSERTF32X8    $0x01, (SI)(R10*1), Z12, Z12
+	VUNPCKLPS       Z10, Z9, Z17
+	VUNPCKHPS       Z10, Z9, Z9
+	VUNPCKLPS       Z12, Z11, Z10
+	VUNPCKHPS       Z12, Z11, Z12
+	VUNPCKLPD       Z10, Z17, Z11
+	VUNPCKHPD       Z10, Z17, Z10
+	VUNPCKLPD       Z12, Z9, Z17
+	VUNPCKHPD       Z12, Z9, Z9
+	MOVL            32(SP)(DI*1), R10
+	VBROADCASTF32X8 (SI)(R10*1), Z12
+	MOVL            48(SP)(DI*1), R10
+	VINSERTF32X8    $0x01, (SI)(R10*1), Z12, Z12
+	MOVL            36(SP)(DI*1), R10
+	VBROADCASTF32X8 (SI)(R10*1), Z18
+	MOVL            52(SP)(DI*1), R10
+	VINSERTF32X8    $0x01, (SI)(R10*1), Z18, Z18
+	MOVL            40(SP)(DI*1), R10
+	VBROADCASTF32X8 (SI)(R10*1), Z19
+	MOVL            56(SP)(DI*1), R10
+	VINSERTF32X8    $0x01, (SI)(R10*1), Z19, Z19
+	MOVL            44(SP)(DI*1), R10
+	VBROADCASTF32X8 (SI)(R10*1), Z20
+	MOVL            60(SP)(DI*1), R10
+	VINSERTF32X8    $0x01, (SI)(R10*1), Z20, Z20
+	VUNPCKLPS       Z18, Z12, Z21
+	VUNPCKHPS       Z18, Z12, Z12
+	VUNPCKLPS       Z20, Z19, Z18
+	VUNPCKHPS       Z20, Z19, Z20
+	VUNPCKLPD       Z18, Z21, Z19
+	VUNPCKHPD       Z18, Z21, Z18
+	VUNPCKLPD       Z20, Z12, Z21
+	VUNPCKHPD       Z20, Z12, Z12
+	VSHUFF32X4      $0x88, Z19, Z11, Z20
+	VSHUFF32X4      $0xdd, Z19, Z11, Z11
+	VSHUFF32X4      $0x88, Z18, Z10, Z19
+	VSHUFF32X4      $0xdd, Z18, Z10, Z10
+	VSHUFF32X4      $0x88, Z21, Z17, Z18
+	VSHUFF32X4      $0xdd, Z21, Z17, Z17
+	VSHUFF32X4      $0x88, Z12, Z9, Z21
+	VSHUFF32X4      $0xdd, Z12, Z9, Z9
+	VMOVUPS         (AX)(DI*1), Z12
+	VMULPS          Z12, Z9, Z9
+	VADDPS          Z17, Z9, Z9
+	VMULPS          Z12, Z9, Z9
+	VADDPS          Z10, Z9, Z9
+	VMULPS          Z12, Z9, Z9
+	VADDPS          Z11, Z9, Z9
+	VMULPS          Z12, Z9, Z9
+	VADDPS          Z21, Z9, Z9
+	VMULPS          Z12, Z9, Z9
+	VADDPS          Z18, Z9, Z9
+	VMULPS          Z12, Z9, Z9
+	VADDPS          Z19, Z9, Z9
+	VADDPS          Z20, Z9, Z9
+	VMOVUPS         Z9, (AX)(DI*1)
+	ADDQ            $0x40, DI
+	SUBQ            $0x10, R8
+	JMP             values
+
+valuesrest:
+	TESTQ           R8, R8
+	JEQ             valuesdone
+	MOVQ            $-1, R10
+	BZHIQ           R8, R10, R10
+	KMOVW           R10, K1
+	MOVL            (SP)(DI*1), R8
+	VBROADCASTF32X8 (SI)(R8*1), Z9
+	MOVL            16(SP)(DI*1), R8
+	VINSERTF32X8    $0x01, (SI)(R8*1), Z9, Z9
+	MOVL            4(SP)(DI*1), R8
+	VBROADCASTF32X8 (SI)(R8*1), Z10
+	MOVL            20(SP)(DI*1), R8
+	VINSERTF32X8    $0x01, (SI)(R8*1), Z10, Z10
+	MOVL            8(SP)(DI*1), R8
+	VBROADCASTF32X8 (SI)(R8*1), Z11
+	MOVL            24(SP)(DI*1), R8
+	VINSERTF32X8    $0x01, (SI)(R8*1), Z11, Z11
+	MOVL            12(SP)(DI*1), R8
+	VBROADCASTF32X8 (SI)(R8*1), Z12
+	MOVL            28(SP)(DI*1), R8
+	VINSERTF32X8    $0x01, (SI)(R8*1), Z12, Z12
+	VUNPCKLPS       Z10, Z9, Z17
+	VUNPCKHPS       Z10, Z9, Z9
+	VUNPCKLPS       Z12, Z11, Z10
+	VUNPCKHPS       Z12, Z11, Z12
+	VUNPCKLPD       Z10, Z17, Z11
+	VUNPCKHPD       Z10, Z17, Z10
+	VUNPCKLPD       Z12, Z9, Z17
+	VUNPCKHPD       Z12, Z9, Z9
+	MOVL            32(SP)(DI*1), R8
+	VBROADCASTF32X8 (SI)(R8*1), Z12
+	MOVL            48(SP)(DI*1), R8
+	VINSERTF32X8    $0x01, (SI)(R8*1), Z12, Z12
+	MOVL            36(SP)(DI*1), R8
+	VBROADCASTF32X8 (SI)(R8*1), Z18
+	MOVL            52(SP)(DI*1), R8
+	VINSERTF32X8    $0x01, (SI)(R8*1), Z18, Z18
+	MOVL            40(SP)(DI*1), R8
+	VBROADCASTF32X8 (SI)(R8*1), Z19
+	MOVL            56(SP)(DI*1), R8
+	VINSERTF32X8    $0x01, (SI)(R8*1), Z19, Z19
+	MOVL            44(SP)(DI*1), R8
+	VBROADCASTF32X8 (SI)(R8*1), Z20
+	MOVL            60(SP)(DI*1), R8
+	VINSERTF32X8    $0x01, (SI)(R8*1), Z20, Z20
+	VUNPCKLPS       Z18, Z12, Z21
+	VUNPCKHPS       Z18, Z12, Z12
+	VUNPCKLPS       Z20, Z19, Z18
+	VUNPCKHPS       Z20, Z19, Z20
+	VUNPCKLPD       Z18, Z21, Z19
+	VUNPCKHPD       Z18, Z21, Z18
+	VUNPCKLPD       Z20, Z12, Z21
+	VUNPCKHPD       Z20, Z12, Z12
+	VSHUFF32X4      $0x88, Z19, Z11, Z20
+	VSHUFF32X4      $0xdd, Z19, Z11, Z11
+	VSHUFF32X4      $0x88, Z18, Z10, Z19
+	VSHUFF32X4      $0xdd, Z18, Z10, Z10
+	VSHUFF32X4      $0x88, Z21, Z17, Z18
+	VSHUFF32X4      $0xdd, Z21, Z17, Z17
+	VSHUFF32X4      $0x88, Z12, Z9, Z21
+	VSHUFF32X4      $0xdd, Z12, Z9, Z9
+	VMOVUPS.Z       (AX)(DI*1), K1, Z12
+	VMULPS          Z12, Z9, Z9
+	VADDPS          Z17, Z9, Z9
+	VMULPS          Z12, Z9, Z9
+	VADDPS          Z10, Z9, Z9
+	VMULPS          Z12, Z9, Z9
+	VADDPS          Z11, Z9, Z9
+	VMULPS          Z12, Z9, Z9
+	VADDPS          Z21, Z9, Z9
+	VMULPS          Z12, Z9, Z9
+	VADDPS          Z18, Z9, Z9
+	VMULPS          Z12, Z9, Z9
+	VADDPS          Z19, Z9, Z9
+	VADDPS          Z20, Z9, Z9
+	VMOVUPS         Z9, K1, (AX)(DI*1)
+
+valuesdone:
+	LEAQ (AX)(R9*4), AX
+	LEAQ (CX)(R9*4), CX
+	SUBQ R9, DX
+	JNE  block
+	VZEROUPPER
+	RET

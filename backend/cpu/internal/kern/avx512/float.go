@@ -52,3 +52,10 @@ func fmaEach(dst []float32, stride int, src []float32, at *kern.FloatPatches, w 
 		c += n
 	}
 }
+
+func blend(dst, src []float32, rows, cols []kern.BlendTap, n, pixels int) {
+	if n > 0 && pixels > 0 {
+		job := kern.NewBlendJob(dst, src, rows, cols, n, pixels)
+		blendAVX512(job.Address())
+	}
+}

@@ -10165,3 +10165,182 @@ block:
 done:
 	VZEROUPPER
 	RET
+
+// func blendAVX512(job *byte)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·blendAVX512(SB), NOSPLIT, $0-8
+	MOVQ  job+0(FP), AX
+	MOVQ  (AX), CX
+	MOVQ  8(AX), DX
+	MOVQ  16(AX), BX
+	MOVQ  24(AX), SI
+	MOVQ  32(AX), DI
+	SHLQ  $0x04, SI
+	ADDQ  BX, SI
+	MOVQ  DI, R8
+	ADDQ  40(AX), R8
+	MOVQ  56(AX), R12
+	ANDQ  $0x3f, R12
+	SHRQ  $0x02, R12
+	MOVQ  $-1, R9
+	BZHIQ R12, R9, R9
+	KMOVW R9, K1
+
+pixel:
+	MOVQ 56(AX), R12
+
+of8:
+	CMPQ   R12, $+512
+	JLT    of8done
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   BX, R9
+
+of8row:
+	MOVQ   (R9), R11
+	ADDQ   DX, R11
+	VMOVSS 8(R9), X8
+	MOVQ   DI, R10
+
+of8col:
+	MOVQ         (R10), R13
+	VMULSS       8(R10), X8, X9
+	VBROADCASTSS X9, Z9
+	VFMADD231PS  (R11)(R13*1), Z9, Z0
+	VFMADD231PS  64(R11)(R13*1), Z9, Z1
+	VFMADD231PS  128(R11)(R13*1), Z9, Z2
+	VFMADD231PS  192(R11)(R13*1), Z9, Z3
+	VFMADD231PS  256(R11)(R13*1), Z9, Z4
+	VFMADD231PS  320(R11)(R13*1), Z9, Z5
+	VFMADD231PS  384(R11)(R13*1), Z9, Z6
+	VFMADD231PS  448(R11)(R13*1), Z9, Z7
+	ADDQ         $0x10, R10
+	CMPQ         R10, R8
+	JNE          of8col
+	ADDQ         $0x10, R9
+	CMPQ         R9, SI
+	JNE          of8row
+	VMOVUPS      Z0, (CX)
+	VMOVUPS      Z1, 64(CX)
+	VMOVUPS      Z2, 128(CX)
+	VMOVUPS      Z3, 192(CX)
+	VMOVUPS      Z4, 256(CX)
+	VMOVUPS      Z5, 320(CX)
+	VMOVUPS      Z6, 384(CX)
+	VMOVUPS      Z7, 448(CX)
+	ADDQ         $+512, DX
+	ADDQ         $+512, CX
+	SUBQ         $+512, R12
+	JMP          of8
+
+of8done:
+of4:
+	CMPQ   R12, $+256
+	JLT    of4done
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	MOVQ   BX, R9
+
+of4row:
+	MOVQ   (R9), R11
+	ADDQ   DX, R11
+	VMOVSS 8(R9), X8
+	MOVQ   DI, R10
+
+of4col:
+	MOVQ         (R10), R13
+	VMULSS       8(R10), X8, X9
+	VBROADCASTSS X9, Z9
+	VFMADD231PS  (R11)(R13*1), Z9, Z10
+	VFMADD231PS  64(R11)(R13*1), Z9, Z11
+	VFMADD231PS  128(R11)(R13*1), Z9, Z12
+	VFMADD231PS  192(R11)(R13*1), Z9, Z13
+	ADDQ         $0x10, R10
+	CMPQ         R10, R8
+	JNE          of4col
+	ADDQ         $0x10, R9
+	CMPQ         R9, SI
+	JNE          of4row
+	VMOVUPS      Z10, (CX)
+	VMOVUPS      Z11, 64(CX)
+	VMOVUPS      Z12, 128(CX)
+	VMOVUPS      Z13, 192(CX)
+	ADDQ         $+256, DX
+	ADDQ         $+256, CX
+	SUBQ         $+256, R12
+	JMP          of4
+
+of4done:
+of1:
+	CMPQ   R12, $+64
+	JLT    of1done
+	VPXORD Z14, Z14, Z14
+	MOVQ   BX, R9
+
+of1row:
+	MOVQ   (R9), R11
+	ADDQ   DX, R11
+	VMOVSS 8(R9), X8
+	MOVQ   DI, R10
+
+of1col:
+	MOVQ         (R10), R13
+	VMULSS       8(R10), X8, X9
+	VBROADCASTSS X9, Z9
+	VFMADD231PS  (R11)(R13*1), Z9, Z14
+	ADDQ         $0x10, R10
+	CMPQ         R10, R8
+	JNE          of1col
+	ADDQ         $0x10, R9
+	CMPQ         R9, SI
+	JNE          of1row
+	VMOVUPS      Z14, (CX)
+	ADDQ         $+64, DX
+	ADDQ         $+64, CX
+	SUBQ         $+64, R12
+	JMP          of1
+
+of1done:
+	TESTQ  R12, R12
+	JEQ    next
+	VPXORD Z15, Z15, Z15
+	MOVQ   BX, R9
+
+restrow:
+	MOVQ   (R9), R11
+	ADDQ   DX, R11
+	VMOVSS 8(R9), X8
+	MOVQ   DI, R10
+
+restcol:
+	MOVQ         (R10), R13
+	VMULSS       8(R10), X8, X9
+	VBROADCASTSS X9, Z9
+	VMOVUPS.Z    (R11)(R13*1), K1, Z16
+	VFMADD231PS  Z16, Z9, Z15
+	ADDQ         $0x10, R10
+	CMPQ         R10, R8
+	JNE          restcol
+	ADDQ         $0x10, R9
+	CMPQ         R9, SI
+	JNE          restrow
+	VMOVUPS      Z15, K1, (CX)
+	ADDQ         R12, DX
+	ADDQ         R12, CX
+
+next:
+	SUBQ 56(AX), DX
+	MOVQ R8, DI
+	ADDQ 40(AX), R8
+	DECQ 48(AX)
+	JNE  pixel
+	VZEROUPPER
+	RET

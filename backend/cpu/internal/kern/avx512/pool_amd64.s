@@ -2676,14 +2676,16 @@ done:
 	VZEROUPPER
 	RET
 
-// func sumSignsAVX512(job *byte)
+// func meanSignsAVX512(job *byte)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·sumSignsAVX512(SB), NOSPLIT, $64-8
+TEXT ·meanSignsAVX512(SB), NOSPLIT, $0-8
 	MOVQ         job+0(FP), AX
 	MOVL         $0x01010101, CX
 	VPBROADCASTD CX, Z0
 	MOVQ         16(AX), CX
 	VPBROADCASTD 24(AX), Z2
+	VBROADCASTSS 64(AX), Z3
+	VBROADCASTSS 68(AX), Z4
 
 pixel:
 	MOVQ (AX), DX
@@ -2696,43 +2698,57 @@ word:
 	XORQ   DX, DX
 
 tap:
-	MOVQ      (CX)(DX*8), SI
-	ADDQ      DI, SI
-	KMOVQ     (BX)(SI*1), K1
-	VPADDB    Z0, Z1, K1, Z1
-	INCQ      DX
-	CMPQ      DX, 24(AX)
-	JNE       tap
-	VMOVDQU32 Z1, (SP)
-	VPMOVZXBD (SP), Z3
-	VPADDD    Z3, Z3, Z3
-	VPSUBD    Z2, Z3, Z3
-	VCVTDQ2PS Z3, Z3
-	VMOVUPS   Z3, (R8)
-	VPMOVZXBD 16(SP), Z3
-	VPADDD    Z3, Z3, Z3
-	VPSUBD    Z2, Z3, Z3
-	VCVTDQ2PS Z3, Z3
-	VMOVUPS   Z3, 64(R8)
-	VPMOVZXBD 32(SP), Z3
-	VPADDD    Z3, Z3, Z3
-	VPSUBD    Z2, Z3, Z3
-	VCVTDQ2PS Z3, Z3
-	VMOVUPS   Z3, 128(R8)
-	VPMOVZXBD 48(SP), Z3
-	VPADDD    Z3, Z3, Z3
-	VPSUBD    Z2, Z3, Z3
-	VCVTDQ2PS Z3, Z3
-	VMOVUPS   Z3, 192(R8)
-	ADDQ      $+256, R8
-	ADDQ      $0x08, DI
-	CMPQ      DI, 32(AX)
-	JNE       word
-	MOVQ      40(AX), DX
-	ADDQ      DX, 8(AX)
-	MOVQ      48(AX), DX
-	ADDQ      DX, (AX)
-	DECQ      56(AX)
-	JNE       pixel
+	MOVQ          (CX)(DX*8), SI
+	ADDQ          DI, SI
+	KMOVQ         (BX)(SI*1), K1
+	VPADDB        Z0, Z1, K1, Z1
+	INCQ          DX
+	CMPQ          DX, 24(AX)
+	JNE           tap
+	VPMOVZXBD     X1, Z5
+	VPADDD        Z5, Z5, Z5
+	VPSUBD        Z2, Z5, Z5
+	VCVTDQ2PS     Z5, Z5
+	VMULPS        Z4, Z5, Z6
+	VFNMADD231PS  Z3, Z6, Z5
+	VFMADD213PS   Z6, Z4, Z5
+	VMOVUPS       Z5, (R8)
+	VEXTRACTI32X4 $0x01, Z1, X5
+	VPMOVZXBD     X5, Z5
+	VPADDD        Z5, Z5, Z5
+	VPSUBD        Z2, Z5, Z5
+	VCVTDQ2PS     Z5, Z5
+	VMULPS        Z4, Z5, Z6
+	VFNMADD231PS  Z3, Z6, Z5
+	VFMADD213PS   Z6, Z4, Z5
+	VMOVUPS       Z5, 64(R8)
+	VEXTRACTI32X4 $0x02, Z1, X5
+	VPMOVZXBD     X5, Z5
+	VPADDD        Z5, Z5, Z5
+	VPSUBD        Z2, Z5, Z5
+	VCVTDQ2PS     Z5, Z5
+	VMULPS        Z4, Z5, Z6
+	VFNMADD231PS  Z3, Z6, Z5
+	VFMADD213PS   Z6, Z4, Z5
+	VMOVUPS       Z5, 128(R8)
+	VEXTRACTI32X4 $0x03, Z1, X5
+	VPMOVZXBD     X5, Z5
+	VPADDD        Z5, Z5, Z5
+	VPSUBD        Z2, Z5, Z5
+	VCVTDQ2PS     Z5, Z5
+	VMULPS        Z4, Z5, Z6
+	VFNMADD231PS  Z3, Z6, Z5
+	VFMADD213PS   Z6, Z4, Z5
+	VMOVUPS       Z5, 192(R8)
+	ADDQ          $+256, R8
+	ADDQ          $0x08, DI
+	CMPQ          DI, 32(AX)
+	JNE           word
+	MOVQ          40(AX), DX
+	ADDQ          DX, 8(AX)
+	MOVQ          48(AX), DX
+	ADDQ          DX, (AX)
+	DECQ          56(AX)
+	JNE           pixel
 	VZEROUPPER
 	RET

@@ -56,8 +56,10 @@ func Set() kern.Set {
 	s.Choose = choose
 	s.PickLanes = 16
 	s.Pick = pick
+	s.Function = function
+	s.Blend = blend
 	s.Mean = mean
-	s.SumSigns = sumSigns
+	s.MeanSigns = meanSigns
 	s.Peak, s.PeakProducts = peakAVX512, 8*16*512
 	s.PeakFMA, s.PeakFMAs = peakFMAAVX512, 8*16*16
 	s.Cost = kern.Cost{Bits: 0.001, Bytes: 0.005, Floats: 0.02, Value: 0.1}

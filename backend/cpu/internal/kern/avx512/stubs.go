@@ -1049,6 +1049,11 @@ func fmaSlide5_4x16AVX512(job *byte)
 //go:noescape
 func fmaSlide5_3x16AVX512(job *byte)
 
+// blendAVX512 writes the pixels of a BlendJob.
+//
+//go:noescape
+func blendAVX512(job *byte)
+
 // thresholdAVX512 sets, for o < n and every pixel, n > 0, pixels > 0,
 //
 //	bit o%64 of dst[o/64] = values[o] ≥ t[o]
@@ -1118,6 +1123,11 @@ func pick3AVX512(job *byte)
 //
 //go:noescape
 func pick4AVX512(job *byte)
+
+// functionAVX512 computes dst[i] = f(src[i]) for i < n, n > 0, with f a Function. dst may be src.
+//
+//go:noescape
+func functionAVX512(dst *float32, src *float32, n int, f *byte)
 
 // mean6x64AVX512 computes, for every pixel p, 6 at a time, and each of 64 outputs o,
 // with x[r] the values from that of run r on, of which there is one,
@@ -1403,11 +1413,11 @@ func meanSlide3_4x16AVX512(job *byte)
 //go:noescape
 func meanSlide3_3x16AVX512(job *byte)
 
-// sumSignsAVX512 stores, for the bits of whole words and every pixel of a job with less than 256
-// taps, the sum over the taps of +1 where the bit is set, else −1.
+// meanSignsAVX512 stores, for the bits of whole words and every pixel of a job with less than 256
+// taps, the mean over the taps of +1 where the bit is set, else −1.
 //
 //go:noescape
-func sumSignsAVX512(job *byte)
+func meanSignsAVX512(job *byte)
 
 // peakFMAAVX512 does 8 × 16 vectors of fused products and sums, 16 each, rounds
 // times.

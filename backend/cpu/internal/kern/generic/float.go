@@ -74,3 +74,20 @@ func FMAEachFrom(dst []float32, stride int, src []float32, at *kern.FloatPatches
 		}
 	}
 }
+
+// Blend is that of kern.Set.
+func Blend(dst, src []float32, rows, cols []kern.BlendTap, n, pixels int) {
+	each := len(cols) / max(pixels, 1)
+	for p := range pixels {
+		sums := dst[p*n:][:n]
+		clear(sums)
+		for _, row := range rows {
+			for _, col := range cols[p*each:][:each] {
+				at, weight := row.Value(col)
+				for i, v := range src[at:][:n] {
+					sums[i] = fma(v, weight, sums[i])
+				}
+			}
+		}
+	}
+}

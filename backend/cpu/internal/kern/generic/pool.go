@@ -57,10 +57,12 @@ func Mean(dst, src []float32, at *kern.FloatPatches, n int, taps, y float32) {
 	}
 }
 
-// SumSigns is that of kern.Set.
-func SumSigns(dst []float32, src []uint64, n int, p *kern.Pool) { SumSignsFrom(dst, src, n, 0, p) }
+func meanSigns(dst []float32, src []uint64, n int, p *kern.Pool, divisor, y float32) {
+	SumSignsFrom(dst, src, n, 0, p)
+	Divide(dst[:n*p.Pixels], divisor, y)
+}
 
-// SumSignsFrom is SumSigns of kern.Set for the channels from first on, a multiple
+// SumSignsFrom makes the sums of MeanSigns of kern.Set for the channels from first on, a multiple
 // of 8. It counts bits in the bytes of a word.
 func SumSignsFrom(dst []float32, src []uint64, n, first int, p *kern.Pool) {
 	const (

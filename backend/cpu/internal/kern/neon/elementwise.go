@@ -179,3 +179,13 @@ func pick(dst, src []float32, p *kern.Picks, pixels int) {
 	}
 	generic.PickFrom(dst, src, p, pixels, p.Done(lanes))
 }
+
+func function(dst, src []float32, f *kern.Function) {
+	whole := len(dst) &^ 3
+	if whole > 0 {
+		functionNEON(&dst[0], &src[0], whole, (*uint8)(unsafe.Pointer(f)))
+	}
+	for i := whole; i < len(dst); i++ {
+		dst[i] = f.Of.Of(src[i])
+	}
+}

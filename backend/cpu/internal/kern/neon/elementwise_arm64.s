@@ -648,3 +648,129 @@ pixel:
 	SUBS $1, R6
 	BNE vector
 	RET
+
+// func functionNEON(dst, src *float32, n int, f *uint8)
+TEXT ·functionNEON(SB), NOSPLIT, $0-32
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD n+16(FP), R2
+	MOVD f+24(FP), R3
+	MOVD 0(R3), R4
+	ADD $288, R3, R5
+	MOVD $0x7fffffff7fffffff, R26
+	VMOV R26, V16.D[0]
+	MOVD $0x7fffffff7fffffff, R26
+	VMOV R26, V16.D[1]
+	MOVD $0x7fffff007fffff, R26
+	VMOV R26, V17.D[0]
+	MOVD $0x7fffff007fffff, R26
+	VMOV R26, V17.D[1]
+	MOVD $0x7f8000007f800000, R26
+	VMOV R26, V18.D[0]
+	MOVD $0x7f8000007f800000, R26
+	VMOV R26, V18.D[1]
+	MOVD $0x100000001, R26
+	VMOV R26, V19.D[0]
+	MOVD $0x100000001, R26
+	VMOV R26, V19.D[1]
+	MOVD $0x1f0000001f, R26
+	VMOV R26, V20.D[0]
+	MOVD $0x1f0000001f, R26
+	VMOV R26, V20.D[1]
+	MOVD $0x0, R26
+	VMOV R26, V21.D[0]
+	MOVD $0x0, R26
+	VMOV R26, V21.D[1]
+	MOVWU 8(R3), R6
+	VDUP R6, V22.S4
+	MOVWU 16(R3), R6
+	VDUP R6, V24.S4
+	MOVWU 12(R3), R6
+	VDUP R6, V23.S4
+	MOVWU 20(R3), R6
+	VDUP R6, V25.S4
+next:
+	VLD1.P 16(R1), [V0.S4]
+	VUSHR $23, V0.S4, V1.S4
+	VMOV V1.S[0], R6
+	VMOV V1.S[1], R7
+	VMOV V1.S[2], R8
+	VMOV V1.S[3], R9
+	MOVWU (R5)(R6<<2), R6
+	VMOV R6, V1.S[0]
+	MOVWU (R5)(R7<<2), R7
+	VMOV R7, V1.S[1]
+	MOVWU (R5)(R8<<2), R8
+	VMOV R8, V1.S[2]
+	MOVWU (R5)(R9<<2), R9
+	VMOV R9, V1.S[3]
+	VAND V20.B16, V1.B16, V2.B16
+	VSUB V2.S4, V1.S4, V1.S4
+	VSUB V2.S4, V21.S4, V3.S4
+	VAND V17.B16, V0.B16, V4.B16
+	WORD $0x6ea34484 // ushl v4.4s, v4.4s, v3.4s
+	VSHL $5, V4.S4, V4.S4
+	VADD V1.S4, V4.S4, V4.S4
+	VMOV V4.S[0], R6
+	ADD R4, R6
+	VMOV V4.S[1], R7
+	ADD R4, R7
+	VMOV V4.S[2], R8
+	ADD R4, R8
+	VMOV V4.S[3], R9
+	ADD R4, R9
+	VSUB V19.S4, V2.S4, V2.S4
+	VSUB V2.S4, V21.S4, V3.S4
+	WORD $0x6ea34405 // ushl v5.4s, v0.4s, v3.4s
+	VORR V19.B16, V5.B16, V5.B16
+	WORD $0x6ea244a5 // ushl v5.4s, v5.4s, v2.4s
+	VAND V16.B16, V0.B16, V6.B16
+	WORD $0x4f210407 // sshr v7.4s, v0.4s, #31
+	VMOV V7.B16, V8.B16
+	VBSL V22.B16, V23.B16, V8.B16
+	VMOV V7.B16, V9.B16
+	VBSL V24.B16, V25.B16, V9.B16
+	WORD $0x4ea83cc8 // cmge v8.4s, v6.4s, v8.4s
+	WORD $0x4ea63529 // cmgt v9.4s, v9.4s, v6.4s
+	VAND V9.B16, V8.B16, V8.B16
+	VAND V5.B16, V8.B16, V5.B16
+	VCMEQ V18.S4, V6.S4, V6.S4
+	VADD V6.S4, V0.S4, V0.S4
+	WORD $0x4ea5d400 // fsub v0.4s, v0.4s, v5.4s
+	VLD1 (R6), [V1.S4, V2.S4]
+	VLD1 (R7), [V3.S4, V4.S4]
+	VLD1 (R8), [V5.S4, V6.S4]
+	VLD1 (R9), [V7.S4, V8.S4]
+	VTRN1 V3.S4, V1.S4, V9.S4
+	VTRN2 V3.S4, V1.S4, V10.S4
+	VTRN1 V7.S4, V5.S4, V11.S4
+	VTRN2 V7.S4, V5.S4, V12.S4
+	VZIP1 V11.D2, V9.D2, V1.D2
+	VZIP2 V11.D2, V9.D2, V5.D2
+	VZIP1 V12.D2, V10.D2, V3.D2
+	VZIP2 V12.D2, V10.D2, V7.D2
+	VTRN1 V4.S4, V2.S4, V9.S4
+	VTRN2 V4.S4, V2.S4, V10.S4
+	VTRN1 V8.S4, V6.S4, V11.S4
+	VTRN2 V8.S4, V6.S4, V12.S4
+	VZIP1 V11.D2, V9.D2, V2.D2
+	VZIP2 V11.D2, V9.D2, V6.D2
+	VZIP1 V12.D2, V10.D2, V4.D2
+	VZIP2 V12.D2, V10.D2, V8.D2
+	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
+	WORD $0x4e26d508 // fadd v8.4s, v8.4s, v6.4s
+	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
+	WORD $0x4e24d508 // fadd v8.4s, v8.4s, v4.4s
+	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
+	WORD $0x4e22d508 // fadd v8.4s, v8.4s, v2.4s
+	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
+	WORD $0x4e27d508 // fadd v8.4s, v8.4s, v7.4s
+	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
+	WORD $0x4e25d508 // fadd v8.4s, v8.4s, v5.4s
+	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
+	WORD $0x4e23d508 // fadd v8.4s, v8.4s, v3.4s
+	WORD $0x4e21d508 // fadd v8.4s, v8.4s, v1.4s
+	VST1.P [V8.S4], 16(R0)
+	SUBS $4, R2
+	BNE next
+	RET

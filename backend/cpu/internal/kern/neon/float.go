@@ -53,3 +53,10 @@ func fmaEach(dst []float32, stride int, src []float32, at *kern.FloatPatches, w 
 		scaleFloat(dst, stride, dst, stride, w.Outputs, at.Pixels, end)
 	}
 }
+
+func blend(dst, src []float32, rows, cols []kern.BlendTap, n, pixels int) {
+	if n > 0 && pixels > 0 {
+		job := kern.NewBlendJob(dst, src, rows, cols, n, pixels)
+		blendNEON(job.Address())
+	}
+}

@@ -57,3 +57,8 @@ func mean(dst, src []float32, at *kern.FloatPatches, n int, taps, y float32) {
 		c += some
 	}
 }
+
+func meanSigns(dst []float32, src []uint64, n int, p *kern.Pool, divisor, y float32) {
+	generic.SumSignsFrom(dst, src, n, 0, p)
+	divide(dst[:n*p.Pixels], divisor, y)
+}

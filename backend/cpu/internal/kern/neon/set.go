@@ -44,8 +44,10 @@ func Set(cores Cores) kern.Set {
 	s.Choose = choose
 	s.PickLanes = 4
 	s.Pick = pick
+	s.Blend = blend
+	s.Function = function
 	s.Mul = mul
-	s.Divide = divide
+	s.MeanSigns = meanSigns
 	s.OrPool = orPool
 	s.MaxPool = maxPool
 	s.Mean = mean

@@ -539,6 +539,11 @@ func fmaSlide5_4x8NEON(job *uint8)
 //go:noescape
 func fmaSlide5_3x8NEON(job *uint8)
 
+// blendNEON writes the pixels of a BlendJob.
+//
+//go:noescape
+func blendNEON(job *uint8)
+
 // thresholdNEON sets, for p < pixels, pixels > 0, and o < 64,
 //
 //	bit o of dst[p·step] = values[p·stride + o] ≥ t[o]
@@ -638,6 +643,12 @@ func pick3NEON(job *uint8)
 //
 //go:noescape
 func pick4NEON(job *uint8)
+
+// functionNEON computes dst[i] = f(src[i]) for i < n, a multiple of 4, n > 0, with f a
+// Function. dst may be src.
+//
+//go:noescape
+func functionNEON(dst, src *float32, n int, f *uint8)
 
 // orPoolNEON writes the OR of the taps of a PoolJob, XOR flip.
 //

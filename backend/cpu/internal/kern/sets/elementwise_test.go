@@ -258,7 +258,7 @@ func TestPick(t *testing.T) {
 	})
 }
 
-func TestMulDivide(t *testing.T) {
+func TestMul(t *testing.T) {
 	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range sizes {
 			for range 40 {
@@ -269,14 +269,78 @@ func TestMulDivide(t *testing.T) {
 				for i, v := range x {
 					requireSame(t, v*slope[i], dst[i], v, slope[i])
 				}
-				taps := float32(1 + rng.IntN(1<<(1+rng.IntN(22))))
-				y := 1 / taps
-				copy(dst, x)
-				s.Divide(dst, taps, y)
+			}
+		}
+	})
+}
+
+// TestFunction tries the numbers about the ends of intervals of every function.
+func TestFunction(t *testing.T) {
+	var about []float32
+	for high := range uint32(1 << 12) { // sign, exponent and 3 bits of the mantissa
+		for _, low := range []uint32{0, 1, 0x3fff, 0x4000, 0xfffff} {
+			about = append(about, math.Float32frombits(high<<20|low))
+		}
+	}
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		for _, name := range f32.Names() {
+			f := kern.FunctionNamed(name)
+			for _, n := range append(sizes, len(about)) {
+				src := awkwards(rng, n)
+				for i := range src {
+					if rng.IntN(2) == 0 { // where it bends
+						src[i] = float32(rng.NormFloat64() * 8)
+					}
+				}
+				if n == len(about) {
+					src = about
+				}
+				dst, check := guarded[float32](t, n)
+				s.Function(dst, src, f)
 				check()
-				for i, v := range x {
-					q := v * y
-					requireSame(t, f32.FMA(f32.FMA(-taps, q, v), y, q), dst[i], v, taps)
+				for i, x := range src {
+					requireSame(t, f.Of.Of(x), dst[i], name, x)
+				}
+				copy(dst, src)
+				s.Function(dst, dst, f) // in place
+				for i, x := range src {
+					requireSame(t, f.Of.Of(x), dst[i], name, x)
+				}
+			}
+		}
+	})
+}
+
+func TestBlend(t *testing.T) {
+	taps := func(rng *rand.Rand, n, size, step int) []kern.BlendTap {
+		index := make([]int32, n)
+		for i := range index {
+			index[i] = int32(rng.IntN(size))
+		}
+		return kern.NewBlendTaps(index, awkwards(rng, n), step)
+	}
+	const height, width = 3, 4
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		for _, n := range []int{1, 3, 4, 7, 8, 15, 16, 17, 40, 64, 100, 128, 261} {
+			for _, each := range []int{1, 2, 4} {
+				for _, pixels := range []int{0, 1, 2, 5} {
+					src := awkwards(rng, height*width*n)
+					rows, cols := taps(rng, each, height, width*n), taps(rng, pixels*each, width, n)
+					dst, check := guarded[float32](t, pixels*n)
+					s.Blend(dst, src, rows, cols, n, pixels)
+					check()
+					for p := range pixels {
+						for c := range n {
+							sum := float32(0)
+							for _, row := range rows {
+								for _, col := range cols[p*each:][:each] {
+									at, weight := row.Value(col)
+									sum = f32.FMA(src[at+c], weight, sum)
+								}
+							}
+							requireSame(t, sum, dst[p*n+c], n, each, p, c)
+						}
+					}
 				}
 			}
 		}

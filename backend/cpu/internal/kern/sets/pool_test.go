@@ -86,7 +86,7 @@ func TestMean(t *testing.T) {
 	})
 }
 
-func TestSumSigns(t *testing.T) {
+func TestMeanSigns(t *testing.T) {
 	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range []int{1, 8, 20, 63, 64, 65, 128, 200} {
 			for _, taps := range []int{1, 4, 9, 63, 64, 65, 255, 256, 600} {
@@ -97,15 +97,19 @@ func TestSumSigns(t *testing.T) {
 				}
 				src := randomWords(rng, (p.Pixels-1)*p.Step+30+words)
 				dst, check := guarded[float32](t, p.Pixels*n)
-				s.SumSigns(dst, src, n, p)
+				divisor := float32(taps + rng.IntN(3)) // more where the padding counts
+				y := 1 / divisor
+				s.MeanSigns(dst, src, n, p, divisor, y)
 				check()
 				for x := range p.Pixels {
 					for c := range n {
-						want := 0
+						sum := 0
 						for _, at := range p.Taps {
-							want += 2*int(src[x*p.Step+at+c/64]>>(c%64)&1) - 1
+							sum += 2*int(src[x*p.Step+at+c/64]>>(c%64)&1) - 1
 						}
-						require.Equal(t, float32(want), dst[x*n+c], "%d channels, %d taps, pixel %d, channel %d", n, taps, x, c)
+						q := float32(sum) * y
+						want := f32.FMA(f32.FMA(-divisor, q, float32(sum)), y, q)
+						require.Equal(t, want, dst[x*n+c], "%d channels, %d taps, pixel %d, channel %d", n, taps, x, c)
 					}
 				}
 			}

@@ -165,9 +165,20 @@ var racyCalls = slices.Concat([]racyCall{
 		dst, a, b := row[float32](), row[float32](), row[float32]()
 		return func() { s.Mul(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
 	}},
-	{"Divide", func(s *kern.Set) (func(), []probe) {
-		x := row[float32]()
-		return func() { s.Divide(x, 3, 1./3) }, probes(written, "x", x)
+	{"Function", func(s *kern.Set) (func(), []probe) {
+		dst, src := row[float32](), row[float32]()
+		return func() { s.Function(dst, src, kern.FunctionNamed("tanh")) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src))
+	}},
+	{"Blend", func(s *kern.Set) (func(), []probe) {
+		dst, src := make([]float32, racyPixels*racyN), make([]float32, 2*racyPixels*racyN)
+		index, weights := make([]int32, racyPixels), make([]float32, racyPixels)
+		for i := range index {
+			index[i] = int32(i)
+		}
+		rows, cols := kern.NewBlendTaps([]int32{1}, []float32{1}, racyPixels*racyN), kern.NewBlendTaps(index, weights, racyN)
+		return func() { s.Blend(dst, src, rows, cols, racyN, racyPixels) }, slices.Concat(
+			probes(written, "dst", dst), probes(read, "src", src[racyPixels*racyN:]), probes(alone, "another row", src[:racyPixels*racyN]),
+			probes(read, "rows", rows), probes(read, "columns", cols))
 	}},
 	{"Choose", func(s *kern.Set) (func(), []probe) {
 		dst, src, one, zero := row[float32](), make([]uint64, bits.Words(racyN)+1), row[float32](), row[float32]()
@@ -195,11 +206,11 @@ var racyCalls = slices.Concat([]racyCall{
 		return func() { s.Mean(dst, src, at, n, 3, 1./3) }, slices.Concat(
 			probes(written, "dst", dst), probes(read, "src", src[1:]), probes(alone, "before the first run", src[:1]), probes(read, "runs", at.Runs))
 	}},
-	{"SumSigns", func(s *kern.Set) (func(), []probe) {
+	{"MeanSigns", func(s *kern.Set) (func(), []probe) {
 		const words = 2 // of racyN bits
 		dst, src := make([]float32, racyPixels*racyN), make([]uint64, 4*(racyPixels-1)+1+words)
 		p := &kern.Pool{Taps: []int{0, 1}, Values: words, Step: 4, Pixels: racyPixels}
-		return func() { s.SumSigns(dst, src, racyN, p) }, slices.Concat(
+		return func() { s.MeanSigns(dst, src, racyN, p, 2, 0.5) }, slices.Concat(
 			probes(written, "dst", dst), probes(read, "src", src), probes(alone, "between pixels", src[3:4]))
 	}},
 	{"Narrow", func(s *kern.Set) (func(), []probe) {

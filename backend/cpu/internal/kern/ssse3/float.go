@@ -70,3 +70,29 @@ func scale(dst []float32, stride int, sums []int32, step, n, rows int, end kern.
 	generic.Scale(dst, stride, sums, step, n, rows, kern.End{})
 	scaleFloat(dst, stride, dst, stride, n, rows, end)
 }
+
+func blend(dst, src []float32, rows, cols []kern.BlendTap, n, pixels int) {
+	const few, some = 4, 64 // channels
+	if n <= few {           // a call takes longer
+		generic.Blend(dst, src, rows, cols, n, pixels)
+		return
+	}
+	var weights [some]float32
+	each := len(cols) / max(pixels, 1)
+	for p := range pixels {
+		sums := dst[p*n:][:n]
+		clear(sums)
+		for _, row := range rows {
+			for _, col := range cols[p*each:][:each] {
+				at, weight := row.Value(col)
+				for i := range min(n, some) {
+					weights[i] = weight
+				}
+				for i := 0; i < n; i += some {
+					part := sums[i:min(i+some, n)]
+					scaleFloat(part, 0, src[at+i:], 0, len(part), 1, kern.End{Scale: weights[:], Shift: part})
+				}
+			}
+		}
+	}
+}

@@ -39,6 +39,7 @@ func Set() kern.Set {
 	s.FloatBlock, s.FloatLanes = 8, 4
 	s.FMAPixels = fmaPixels
 	s.FMAEach = fmaEach
+	s.Blend = blend
 	s.Scale = scale
 	s.ScaleFloat = scaleFloat
 	s.Threshold = threshold

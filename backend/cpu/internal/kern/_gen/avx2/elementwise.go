@@ -20,6 +20,7 @@ func elementwise() {
 	divide()
 	choose()
 	picks()
+	function()
 }
 
 // picks writes the choice of channels.

@@ -27,6 +27,7 @@ func float() {
 			gen.FMASlide(ymm, pixels, taps, 64)
 		}
 	}
+	gen.Blend(ymm)
 }
 
 // means writes the means of windows.

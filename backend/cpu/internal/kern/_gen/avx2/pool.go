@@ -13,7 +13,7 @@ func pool() {
 	means()
 	pools()
 	orPool4()
-	sumSigns()
+	meanSigns()
 }
 
 // pools write a row of pooled pixels.
@@ -196,12 +196,12 @@ func orPool4() {
 	RET()
 }
 
-// sumSigns writes the sums of ±1 values.
-func sumSigns() {
+// meanSigns writes the means of ±1 values.
+func meanSigns() {
 	const bit = 0x8040201008040201
 	bitOf := table("bitsOfBytes", words(bit, bit, bit, bit))
 	byteOf := table("bytesOfBits", words(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303))
-	gen.SumSigns(ymm, func() gen.Counts {
+	gen.MeanSigns(ymm, func() gen.Counts {
 		bits, bytes := YMM(), YMM()
 		VMOVDQU(bitOf, bits)
 		VMOVDQU(byteOf, bytes)
@@ -222,10 +222,19 @@ func sumSigns() {
 					VPSUBB(x, c, c)
 				}
 			},
-			Store: func(m Mem) {
-				for h, c := range counts {
-					VMOVDQU(c, m.Offset(32*h))
+			Lanes: func(v int, to reg.VecVirtual) {
+				part := counts[v/4].(reg.Vec).AsX()
+				if v%4/2 > 0 {
+					high := XMM()
+					VEXTRACTI128(U8(1), counts[v/4], high)
+					part = high
 				}
+				if v%2 > 0 {
+					odd := XMM()
+					VPSRLDQ(U8(8), part, odd)
+					part = odd
+				}
+				VPMOVZXBD(part, to)
 			},
 		}
 	})

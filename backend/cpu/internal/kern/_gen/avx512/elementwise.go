@@ -17,6 +17,7 @@ func elementwise() {
 	gen.EndBytes(zmm, 3)
 	choose()
 	picks()
+	function()
 }
 
 // picks writes the choice of channels.

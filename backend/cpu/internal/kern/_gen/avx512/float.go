@@ -25,6 +25,7 @@ func float() {
 			gen.FMASlide(zmm, pixels, taps, 256)
 		}
 	}
+	gen.Blend(zmm)
 }
 
 // means writes the means of windows.

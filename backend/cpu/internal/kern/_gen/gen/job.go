@@ -102,6 +102,32 @@ const (
 	PieceSize   = 128
 )
 
+// Offsets of the fields of kern.Function.
+const (
+	FunctionRows      = 0
+	FunctionFrom      = 8
+	FunctionTo        = 16
+	FunctionBelow     = 24
+	FunctionPlaces    = 32
+	FunctionDirectory = 288
+)
+
+// Offsets of the fields of kern.BlendJob and kern.BlendTap.
+const (
+	BlendDst      = 0
+	BlendSrc      = 8
+	BlendRows     = 16
+	BlendRowCount = 24
+	BlendCols     = 32
+	BlendColBytes = 40 // of the columns of a pixel
+	BlendPixels   = 48
+	BlendBytes    = 56 // of a pixel
+
+	BlendTapOffset = 0
+	BlendTapWeight = 8
+	BlendTapSize   = 16
+)
+
 // MaxPieces is the number of pieces that kernels behind a PickJob take.
 const MaxPieces = 4
 
@@ -115,6 +141,9 @@ const (
 	PoolStep    = 40
 	PoolDstStep = 48
 	PoolPixels  = 56
+	// Of means of ±1.
+	PoolDivisor    = 64
+	PoolReciprocal = 68
 )
 
 // Tiles writes a loop over the pixels of a DotJob or FMAJob, so many at a time,

@@ -10,22 +10,24 @@ import (
 type Counts struct {
 	Clear func()
 	Add   func(word Mem)
-	Store func(to Mem)
+	Lanes func(v int, to reg.VecVirtual) // vector v of the counts, as int32
 }
 
-// SumSigns writes the sums of ±1 values. begin loads constants.
-func SumSigns(isa ISA, begin func() Counts) {
-	name := "sumSigns" + isa.Name
+// MeanSigns writes the means of ±1 values. begin loads constants.
+func MeanSigns(isa ISA, begin func() Counts) {
+	name := "meanSigns" + isa.Name
 	TEXT(name, NOSPLIT, "func(job *byte)")
-	Doc(name+" stores, for the bits of whole words and every pixel of a job with less than 256", "taps, the sum over the taps of +1 where the bit is set, else −1.")
+	Doc(name+" stores, for the bits of whole words and every pixel of a job with less than 256", "taps, the mean over the taps of +1 where the bit is set, else −1.")
 	Pragma("noescape")
 	job := Load(Param("job"), GP64())
-	counts := AllocLocal(64)
 	c := begin()
 	taps, dst, src := GP64(), GP64(), GP64()
 	MOVQ(Mem{Base: job, Disp: PoolTaps}, taps)
 	all := isa.Vec()
 	VPBROADCASTD(Mem{Base: job, Disp: PoolCount}, all)
+	divisor, reciprocal := isa.Vec(), isa.Vec()
+	VBROADCASTSS(Mem{Base: job, Disp: PoolDivisor}, divisor)
+	VBROADCASTSS(Mem{Base: job, Disp: PoolReciprocal}, reciprocal)
 	t, at, word, out := GP64(), GP64(), GP64(), GP64()
 	Label("pixel")
 	MOVQ(Mem{Base: job, Disp: PoolDst}, dst)
@@ -42,13 +44,15 @@ func SumSigns(isa ISA, begin func() Counts) {
 	INCQ(t)
 	CMPQ(t, Mem{Base: job, Disp: PoolCount})
 	JNE(LabelRef("tap"))
-	c.Store(counts)
 	for v := range 64 / isa.Lanes {
-		var x reg.VecVirtual = isa.Vec()
-		VPMOVZXBD(counts.Offset(v*isa.Lanes), x)
+		x, q := isa.Vec(), isa.Vec()
+		c.Lanes(v, x)
 		VPADDD(x, x, x)
 		VPSUBD(all, x, x) // 2·count − taps
 		VCVTDQ2PS(x, x)
+		VMULPS(reciprocal, x, q)
+		VFNMADD231PS(divisor, q, x)
+		VFMADD213PS(q, reciprocal, x)
 		VMOVUPS(x, Mem{Base: out, Disp: 4 * v * isa.Lanes})
 	}
 	ADDQ(I32(256), out)

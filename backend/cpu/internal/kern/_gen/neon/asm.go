@@ -93,6 +93,16 @@ func (a *asm) cmgeS(n, m, d int) {
 	a.word(0x4ea03c00|uint32(m<<16|n<<5|d), "cmge v%d.4s, v%d.4s, v%d.4s", d, n, m)
 }
 
+// cmgtS is cmgeS for n > m.
+func (a *asm) cmgtS(n, m, d int) {
+	a.word(0x4ea03400|uint32(m<<16|n<<5|d), "cmgt v%d.4s, v%d.4s, v%d.4s", d, n, m)
+}
+
+// sshr31 sets 32-bit lanes of d to all ones where the sign of n is set.
+func (a *asm) sshr31(n, d int) {
+	a.word(0x4f210400|uint32(n<<5|d), "sshr v%d.4s, v%d.4s, #31", d, n)
+}
+
 // fcmge is cmgeS for float32.
 func (a *asm) fcmge(n, m, d int) {
 	a.word(0x6e20e400|uint32(m<<16|n<<5|d), "fcmge v%d.4s, v%d.4s, v%d.4s", d, n, m)
@@ -136,6 +146,11 @@ func (a *asm) fcmgt(n, m, d int) {
 // fadd adds float32 lanes.
 func (a *asm) fadd(n, m, d int) {
 	a.word(0x4e20d400|uint32(m<<16|n<<5|d), "fadd v%d.4s, v%d.4s, v%d.4s", d, n, m)
+}
+
+// fsub subtracts float32 lanes of m from those of n.
+func (a *asm) fsub(n, m, d int) {
+	a.word(0x4ea0d400|uint32(m<<16|n<<5|d), "fsub v%d.4s, v%d.4s, v%d.4s", d, n, m)
 }
 
 // fmul multiplies float32 lanes.

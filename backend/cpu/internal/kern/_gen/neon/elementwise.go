@@ -18,6 +18,7 @@ func (a *asm) elementwise() {
 	a.divide()
 	a.choose()
 	a.picks()
+	a.functions()
 }
 
 // picks writes the choice of channels: an index beyond the table makes 0 of a byte

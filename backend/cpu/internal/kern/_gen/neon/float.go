@@ -25,6 +25,7 @@ func (a *asm) float() {
 			a.fmaSlide(pixels, taps)
 		}
 	}
+	a.blend()
 }
 
 // Registers of the kernels: the job, its runs, and for every pixel its patch and
@@ -341,5 +342,83 @@ func (a *asm) fmaSlide(pixels, taps int) {
 	a.op("MOVD R%d, %d(R0)", dst, gen.TileDst)
 	a.op("MOVD R%d, %d(R0)", src, gen.TileSrc)
 	a.op("MOVD R%d, %d(R0)", pixelsLeft, gen.TilePixels)
+	a.op("RET")
+}
+
+// blend writes the kernel of weighted sums of pixels.
+func (a *asm) blend() {
+	const (
+		dst, src, rows, rowCount, cols, colBytes, pixels, left = 1, 2, 3, 4, 5, 6, 7, 8
+		row, rowLeft, base, col, colEnd, at                    = 9, 10, 11, 12, 13, 14
+		x, rowWeight, weight                                   = 16, 28, 29 // vectors
+	)
+	a.function("blendNEON", "job *uint8", 0, 8, "blendNEON writes the pixels of a BlendJob.")
+	a.op("MOVD job+0(FP), R0")
+	for _, f := range [][2]int{
+		{gen.BlendDst, dst}, {gen.BlendSrc, src}, {gen.BlendRows, rows}, {gen.BlendRowCount, rowCount},
+		{gen.BlendCols, cols}, {gen.BlendColBytes, colBytes}, {gen.BlendPixels, pixels},
+	} {
+		a.op("MOVD %d(R0), R%d", f[0], f[1])
+	}
+	a.label("pixel")
+	a.op("MOVD %d(R0), R%d", gen.BlendBytes, left)
+	a.op("ADD R%d, R%d, R%d", colBytes, cols, colEnd)
+	for _, vectors := range []int{8, 4, 1, 0} { // 0: one value
+		l := func(name string) string { return fmt.Sprintf("%s%d", name, vectors) }
+		bytes := max(16*vectors, 4)
+		a.label(l("some"))
+		a.op("CMP $%d, R%d", bytes, left)
+		a.op("BLT %s", l("done"))
+		for v := range max(vectors, 1) {
+			a.op("VEOR V%d.B16, V%d.B16, V%d.B16", v, v, v)
+		}
+		a.op("MOVD R%d, R%d", rows, row)
+		a.op("MOVD R%d, R%d", rowCount, rowLeft)
+		a.label(l("row"))
+		a.op("MOVD %d(R%d), R%d", gen.BlendTapOffset, row, base)
+		a.op("FMOVS %d(R%d), F%d", gen.BlendTapWeight, row, rowWeight)
+		a.op("ADD $%d, R%d", gen.BlendTapSize, row)
+		a.op("ADD R%d, R%d", src, base)
+		a.op("MOVD R%d, R%d", cols, col)
+		a.label(l("col"))
+		a.op("MOVD %d(R%d), R%d", gen.BlendTapOffset, col, at)
+		a.op("FMOVS %d(R%d), F%d", gen.BlendTapWeight, col, weight)
+		a.op("ADD $%d, R%d", gen.BlendTapSize, col)
+		a.op("FMULS F%d, F%d, F%d", rowWeight, weight, weight)
+		a.op("ADD R%d, R%d", base, at)
+		if vectors == 0 {
+			a.op("FMOVS (R%d), F%d", at, x)
+			a.op("FMADDS F%d, F0, F%d, F0", x, weight)
+		} else {
+			a.op("VDUP V%d.S[0], V%d.S4", weight, weight)
+			for v := 0; v < vectors; v += 4 {
+				each := min(vectors, 4)
+				a.op("VLD1.P %d(R%d), %s", 16*each, at, list(x+v, each, "S4"))
+			}
+			for v := range vectors {
+				a.op("VFMLA V%d.S4, V%d.S4, V%d.S4", weight, x+v, v)
+			}
+		}
+		a.op("CMP R%d, R%d", colEnd, col)
+		a.op("BNE %s", l("col"))
+		a.op("SUBS $1, R%d", rowLeft)
+		a.op("BNE %s", l("row"))
+		if vectors == 0 {
+			a.op("FMOVS.P F0, 4(R%d)", dst)
+		}
+		for v := 0; v < vectors; v += 4 {
+			each := min(vectors, 4)
+			a.op("VST1.P %s, %d(R%d)", list(v, each, "S4"), 16*each, dst)
+		}
+		a.op("ADD $%d, R%d", bytes, src)
+		a.op("SUB $%d, R%d", bytes, left)
+		a.op("B %s", l("some"))
+		a.label(l("done"))
+	}
+	a.op("MOVD %d(R0), R%d", gen.BlendBytes, left)
+	a.op("SUB R%d, R%d", left, src)
+	a.op("MOVD R%d, R%d", colEnd, cols)
+	a.op("SUBS $1, R%d", pixels)
+	a.op("BNE pixel")
 	a.op("RET")
 }

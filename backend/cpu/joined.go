@@ -1,0 +1,53 @@
+package cpu
+
+import (
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// joined returns for every tensor the one whose first channels it is, or itself. Where
+// tensors are joined to the one before again and again, as in a DenseNet, each of them lies
+// in the last, whose pixels are farther apart: only what is new is copied. Those who read
+// it are signs, which can read such pixels, and the step that joins the next to it.
+func joined(plan *bcnn.Plan) []int {
+	whole := separate(plan)
+	ends, first := plan.Ends(), make([]int, len(plan.Tensors))
+	for t := range first {
+		first[t] = -1
+	}
+	for i, s := range plan.Steps { // how often they are what more is joined to, or −1
+		if _, ok := s.Op.(*bcnn.ConcatStep); ok && plan.Tensors[s.Out].DType == bcnn.Float32 && !ends[s.Out] {
+			first[s.Out] = 0
+		}
+		for k, t := range s.In {
+			op, sign := s.Op.(*bcnn.SignStep)
+			_, concat := plan.Steps[i].Op.(*bcnn.ConcatStep)
+			switch {
+			case first[t] < 0 || sign && op.Planes <= 1:
+			case concat && k == 0 && first[t] == 0 && !slices.Contains(s.In[1:], t):
+				first[t] = 1
+			default:
+				first[t] = -1
+			}
+		}
+	}
+	for i := len(plan.Steps) - 1; i >= 0; i-- {
+		s := plan.Steps[i]
+		if t := s.In[0]; first[t] == 1 && !ends[s.Out] {
+			if _, ok := s.Op.(*bcnn.ConcatStep); ok {
+				whole[t] = whole[s.Out]
+			}
+		}
+	}
+	return whole
+}
+
+// separate is joined where every tensor lies for itself.
+func separate(plan *bcnn.Plan) []int {
+	whole := make([]int, len(plan.Tensors))
+	for t := range whole {
+		whole[t] = t
+	}
+	return whole
+}

@@ -1,0 +1,68 @@
+package cpu
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// dense draws a plan that joins new channels to all before, as a DenseNet does, and some
+// where what they are joined to cannot lie in the result.
+func dense(h, w, c int) *planner {
+	p := newPlanner(uint64(h*w*c), input(bcnn.Float32, h, w, c))
+	same := bcnn.Window{KH: 3, KW: 3, Pad: pad(1)}
+	last := func() int { return len(p.plan.Tensors) - 1 }
+	all := 0
+	// of has the last step read something else.
+	of := func(in ...int) { p.plan.Steps[len(p.plan.Steps)-1].In = in }
+	join := func(more int) {
+		shape := p.plan.Tensors[all].Shape
+		shape.C += p.plan.Tensors[more].Shape.C
+		p.step("join", &bcnn.ConcatStep{}, bcnn.Float32, shape)
+		of(all, more)
+		all = last()
+	}
+	block := func() {
+		shape := p.plan.Tensors[all].Shape
+		p.step("sign", &bcnn.SignStep{Threshold: p.threshold(shape.C, 1, 2, false)}, bcnn.Bits, shape)
+		of(all)
+		p.conv(convOptions{window: same, out: c, padValue: 0, float: true})
+		join(last())
+	}
+	p.affine(bcnn.ActivationNone)
+	all = last()
+	for range 4 {
+		block()
+	}
+	join(all) // twice the same
+	block()
+	join(last() - 1)
+	p.affine(bcnn.ActivationPReLU) // reads it too
+	other := last()
+	all = last() - 1
+	block()
+	block()
+	join(other)
+	p.affine(bcnn.ActivationNone)
+	return p
+}
+
+// TestJoined looks at what lies in what, and compares with the reference.
+func TestJoined(t *testing.T) {
+	plan := dense(5, 7, 1).done()
+	got := map[int]int{} // channels
+	for t, whole := range joined(plan) {
+		if whole != t {
+			got[plan.Tensors[t].Shape.C] = plan.Tensors[whole].Shape.C
+		}
+	}
+	require.Equal(t, map[int]int{2: 5, 3: 5, 4: 5, 10: 12, 11: 12, 13: 26, 14: 26}, got)
+	forEach(t, func(t *testing.T, opts backend.Options) {
+		for _, s := range [][3]int{{5, 7, 1}, {9, 4, 20}, {12, 11, 64}} {
+			requireReference(t, dense(s[0], s[1], s[2]), opts)
+		}
+	})
+}
