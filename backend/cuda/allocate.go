@@ -76,6 +76,11 @@ func (e *executable) allocate(all [][]candidates.Candidate, uses []bcnn.Use) err
 		if e.memory.scratch[i], err = e.bag.memory(size); err != nil {
 			return err
 		}
+		if i == gpu.ZeroMemory {
+			if err := clearMemory(e.memory.scratch[i], size); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
