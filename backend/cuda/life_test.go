@@ -365,6 +365,29 @@ func TestInfo(t *testing.T) {
 	}
 }
 
+// TestPeaksOf: what is compared with is what kernels of the device can do.
+func TestPeaksOf(t *testing.T) {
+	for _, c := range []struct {
+		arch, capability int
+		want             string // with tensor cores
+	}{
+		{53, 53, ""}, {61, 70, ""}, {75, 75, " peak_mma_xor"}, {75, 90, " peak_mma_xor"}, {80, 89, " peak_mma_and"},
+		{90, 90, " peak_mma_and"}, {90, 100, " peak_mma_s8"}, {90, 121, " peak_mma_s8"},
+	} {
+		for _, tensorCores := range []bool{false, true} {
+			var got strings.Builder
+			for _, k := range peaksOf(c.arch, c.capability, tensorCores) {
+				got.WriteString(" " + k.name)
+			}
+			want := " peak_popc peak_popc_csa"
+			if tensorCores {
+				want += c.want
+			}
+			require.Equal(t, want, got.String(), c)
+		}
+	}
+}
+
 func TestPeak(t *testing.T) {
 	d := testDevice(t)
 	before := gpu.Live.Load()
@@ -373,10 +396,14 @@ func TestPeak(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, peak)
 	}
-	for _, variant := range []string{"", gpu.Direct} {
-		peak, err := d.peak(driver.Config{Kernels: variant}, 0)
-		require.NoError(t, err)
-		require.Positive(t, peak)
+	for _, capability := range capabilities(d) {
+		end := d.as(capability)
+		for _, variant := range []string{"", gpu.Direct} {
+			peak, err := d.peak(driver.Config{Kernels: variant}, 0)
+			require.NoError(t, err)
+			require.Positive(t, peak)
+		}
+		end()
 	}
 	if d.info.Kind == backend.Emulated {
 		rate, err := d.Bandwidth(driver.Config{}, 1000)
