@@ -25,7 +25,7 @@ type Geometry struct {
 	TileH, TileW                                               int32
 	TilesX                                                     int32
 	Images                                                     int32
-	Planes                                                     int32
+	Planes, PartPlanes                                         int32
 	Vector                                                     int32
 	PoolLog2                                                   int32
 	First, End                                                 int32

@@ -68,12 +68,36 @@ func (e *executable) allocate(all [][]candidates.Candidate, uses []bcnn.Use) err
 	if err := e.placeTensors(uses); err != nil {
 		return err
 	}
+	if err := e.clearInputs(); err != nil {
+		return err
+	}
 	for i, size := range sizes {
 		if size == 0 {
 			continue
 		}
 		var err error
 		if e.memory.scratch[i], err = e.bag.memory(size); err != nil {
+			return err
+		}
+		if i == gpu.ZeroMemory {
+			if err := clearMemory(e.memory.scratch[i], size); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// clearInputs fills the inputs with zeros once. Kernels read their bytes as whole words: of
+// the last one some may be beyond the image, or of an image that a small batch does not
+// have. Those have no weight, but initcheck of compute-sanitizer tells of reads of what
+// was never written.
+func (e *executable) clearInputs() error {
+	for _, in := range e.inputs {
+		if in.mapped {
+			continue
+		}
+		if err := clearMemory(e.memory.tensors[in.tensor], e.bytes(in.tensor, e.config.MaxBatch)); err != nil {
 			return err
 		}
 	}

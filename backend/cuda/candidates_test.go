@@ -25,7 +25,7 @@ import (
 )
 
 // mostCandidates is at least the number of candidates of a step of the table.
-const mostCandidates = 20
+const mostCandidates = 30
 
 // stepKernels are the kernels that steps may be given on an architecture.
 func stepKernels(arch int) (map[string]bool, error) {

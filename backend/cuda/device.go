@@ -120,7 +120,7 @@ func (d *device) Info() driver.Info { return d.info }
 
 // kernelNames are the variants of kernels. Direct ones are the only ones of some
 // steps.
-var kernelNames = []string{gpu.Patches, gpu.Direct, gpu.TensorCore, gpu.Fused}
+var kernelNames = []string{gpu.Patches, gpu.Direct, gpu.TensorCore, gpu.SplitK, gpu.Fused}
 
 func (d *device) Compile(ctx context.Context, plan *bcnn.Plan, c driver.Config) (driver.Engine, error) {
 	if err := d.open(); err != nil {

@@ -24,7 +24,7 @@ func (b *built) explain() driver.Choice {
 	var names []string
 	var threads []int
 	for _, l := range b.launches {
-		names, threads = append(names, l.spec.Name), append(threads, l.spec.Block)
+		names, threads = append(names, l.spec.Label()), append(threads, l.spec.Block)
 	}
 	return gpu.Explain(b.variant, names, "blocks of %s threads", threads, b.why)
 }

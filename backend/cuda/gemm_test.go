@@ -12,8 +12,10 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
@@ -25,9 +27,36 @@ const mostTiles = 6
 func TestGEMM(t *testing.T) {
 	testenv.Long(t)
 	for pick := range mostTiles {
-		t.Run(fmt.Sprint(pick), func(t *testing.T) {
-			requireParityPlaced(t, pick, backend.Options{Kernels: gpu.TensorCore}, everyNth(24, pick))
-		})
+		for i, variant := range []string{gpu.TensorCore, gpu.SplitK} {
+			t.Run(fmt.Sprint(variant, pick), func(t *testing.T) {
+				requireParityPlaced(t, pick, backend.Options{Kernels: variant}, everyNth(48, 2*pick+i))
+			})
+		}
+	}
+}
+
+// TestSplitKAgain: parts leave what they share as they found it, for batches of every
+// size.
+func TestSplitKAgain(t *testing.T) {
+	d := apartDevice(t)
+	plan, err := bcnn.Lower(t.Context(), backendtest.OneConv(6, 3, 256, 70), bcnn.LowerOptions{})
+	require.NoError(t, err)
+	e := &executable{device: d, plan: plan, config: driver.Config{MaxBatch: 3, Kernels: gpu.SplitK}, ctx: t.Context()}
+	all, err := e.candidates()
+	require.NoError(t, err)
+	require.Greater(t, len(all[1]), 1)
+	for pick := range all[1] {
+		d.pick = pick
+		exe := compiled(t, d, plan, backend.Options{Kernels: gpu.SplitK}, 3)
+		require.Greater(t, exe.steps[1].launches[0].spec.Parts, 1)
+		require.Equal(t, "splitk: "+exe.steps[1].launches[0].spec.Label(), exe.Explain()[1].Kernel)
+		for seed, images := range []int{3, 1, 2, 3, 1} {
+			in := backendtest.RandomImages(uint64(seed), images, plan.Inputs[0])
+			want, err := ref.Run(t.Context(), plan, in, nil)
+			require.NoError(t, err)
+			requireOutput(t, exe, want, in)
+		}
+		require.NoError(t, exe.Close())
 	}
 }
 
@@ -74,13 +103,16 @@ func TestGEMMShapes(t *testing.T) {
 		if c.pool == [2]int{} {
 			nets = append(nets, &float)
 		}
-		for pick := range mostTiles {
+		for pick := range 2 * mostTiles {
 			d := apartDevice(t)
-			d.pick = pick
+			d.pick = pick / 2
+			variant := []string{gpu.TensorCore, gpu.SplitK}[pick%2]
 			for i, n := range nets {
-				t.Run(fmt.Sprintf("%dx%dx%d/k%d/out%d/%d/%d", c.h, c.w, c.in, c.k, c.out, pick, i), func(t *testing.T) {
-					exe := requireReference(t, d, n, backend.Options{Kernels: gpu.TensorCore}, c.images)
-					require.Equal(t, "conv_mma", exe.steps[1].launches[0].spec.File)
+				t.Run(fmt.Sprintf("%dx%dx%d/k%d/out%d/%s%d/%d", c.h, c.w, c.in, c.k, c.out, variant, d.pick, i), func(t *testing.T) {
+					exe := requireReference(t, d, n, backend.Options{Kernels: variant}, c.images)
+					if variant == gpu.TensorCore {
+						require.Equal(t, "conv_mma", exe.steps[1].launches[0].spec.File)
+					}
 				})
 			}
 		}

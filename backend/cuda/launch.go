@@ -100,7 +100,7 @@ func (b *built) enqueue(s cu.Stream, n int) error {
 		(*kernels.Geometry)(l.Geometry()).Images = int32(n)
 		grid := [3]int{l.spec.Grid[0], l.spec.Grid[1], num.CeilDiv(n, max(l.spec.Images, 1))}
 		if l.spec.ItemsOfBlock > 0 {
-			grid[0], grid[2] = num.CeilDiv(n*l.spec.Items, l.spec.ItemsOfBlock), 1
+			grid[0], grid[2] = num.CeilDiv(n*l.spec.Items, l.spec.ItemsOfBlock), max(l.spec.Parts, 1)
 		}
 		if l.spec.Blocks > 0 {
 			grid = [3]int{l.spec.Blocks, 1, 1}

@@ -51,7 +51,7 @@ func TestVariantsTakeTheirKernels(t *testing.T) {
 		var all []string
 		for _, s := range exe.steps {
 			for _, l := range s.launches {
-				all = append(all, l.spec.Name)
+				all = append(all, l.spec.Label())
 			}
 		}
 		return strings.Join(all, " ")
@@ -59,6 +59,8 @@ func TestVariantsTakeTheirKernels(t *testing.T) {
 	require.Regexp(t, "^conv_bytes_k5_pool2 conv_bits_k5_pool2( dense_warp_i1){3}$", names(gpu.Direct))
 	require.Regexp(t, "^conv_bytes_k5_pool2 pack_patches xor_gemm finish( dense_block){3}$", names(gpu.Patches))
 	require.Regexp(t, "^conv_bytes_(mma_p16|k5)_pool2( conv_(and|imma|xor|popc)_[0-9]+x[0-9]+){4}$", names(gpu.TensorCore))
+	// The rows of the dense layers are too short to be split.
+	require.Regexp(t, "^conv_bytes_k5_pool2 conv_(and|imma|xor|popc)_64x64 in 2 parts( dense_warp_i1){3}$", names(gpu.SplitK))
 }
 
 func TestExplain(t *testing.T) {
@@ -106,7 +108,7 @@ func TestNothingLeaks(t *testing.T) {
 	in, out := backendtest.RandomImages(1, 2, plan.Inputs[0]), bcnn.NewTensor(bcnn.Float32, 2, plan.OutputShape())
 	before, driver := gpu.Live.Load(), alive(t, d)
 	for i := range 1000 {
-		exe, err := compile(t.Context(), d, plan, backend.Options{Kernels: append([]string{""}, kernelNames...)[i%5], MaxBatch: 2})
+		exe, err := compile(t.Context(), d, plan, backend.Options{Kernels: append([]string{""}, kernelNames...)[i%(1+len(kernelNames))], MaxBatch: 2})
 		require.NoError(t, err)
 		require.Greater(t, gpu.Live.Load(), before+10)
 		require.NoError(t, exe.run(context.Background(), out, in))
@@ -363,6 +365,29 @@ func TestInfo(t *testing.T) {
 	}
 }
 
+// TestPeaksOf: what is compared with is what kernels of the device can do.
+func TestPeaksOf(t *testing.T) {
+	for _, c := range []struct {
+		arch, capability int
+		want             string // with tensor cores
+	}{
+		{53, 53, ""}, {61, 70, ""}, {75, 75, " peak_mma_xor"}, {75, 90, " peak_mma_xor"}, {80, 89, " peak_mma_and"},
+		{90, 90, " peak_mma_and"}, {90, 100, " peak_mma_s8"}, {90, 121, " peak_mma_s8"},
+	} {
+		for _, tensorCores := range []bool{false, true} {
+			var got strings.Builder
+			for _, k := range peaksOf(c.arch, c.capability, tensorCores) {
+				got.WriteString(" " + k.name)
+			}
+			want := " peak_popc peak_popc_csa"
+			if tensorCores {
+				want += c.want
+			}
+			require.Equal(t, want, got.String(), c)
+		}
+	}
+}
+
 func TestPeak(t *testing.T) {
 	d := testDevice(t)
 	before := gpu.Live.Load()
@@ -371,10 +396,14 @@ func TestPeak(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, peak)
 	}
-	for _, variant := range []string{"", gpu.Direct} {
-		peak, err := d.peak(driver.Config{Kernels: variant}, 0)
-		require.NoError(t, err)
-		require.Positive(t, peak)
+	for _, capability := range capabilities(d) {
+		end := d.as(capability)
+		for _, variant := range []string{"", gpu.Direct} {
+			peak, err := d.peak(driver.Config{Kernels: variant}, 0)
+			require.NoError(t, err)
+			require.Positive(t, peak)
+		}
+		end()
 	}
 	if d.info.Kind == backend.Emulated {
 		rate, err := d.Bandwidth(driver.Config{}, 1000)

@@ -63,9 +63,19 @@ func upload[T int32 | uint32 | float32](b *bag, data []T) (cu.DevicePtr, error) 
 	if err := shim.Check("cuMemcpyHtoD", cu.MemcpyHtoD(p, unsafe.Pointer(&data[0]), int64(bytes))); err != nil {
 		return p, err
 	}
-	// The driver may return while the bytes are under way, on a stream that those of ours
-	// do not wait for.
-	return p, shim.Check("cuCtxSynchronize", cu.Synchronize())
+	return p, arrive()
+}
+
+// arrive waits for what was uploaded: the driver may return while it is under way, on a
+// stream that those of ours do not wait for.
+func arrive() error { return shim.Check("cuCtxSynchronize", cu.Synchronize()) }
+
+// clearMemory fills memory with zeros, which are there when it returns.
+func clearMemory(p cu.DevicePtr, bytes int) error {
+	if err := shim.Check("cuMemsetD8", cu.MemsetD8(p, 0, int64((bytes+3)&^3))); err != nil {
+		return err
+	}
+	return arrive()
 }
 
 // pinned makes page-locked memory of the host, in whole words as well.

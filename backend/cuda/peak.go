@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -23,15 +24,29 @@ var _ driver.PeakMeter = (*device)(nil)
 type peakKernel struct {
 	name            string
 	from, to        int // of the PTX for which architectures it is taken
+	since, until    int // on which compute capabilities
 	productsOfRound int // per warp
 	tensorCores     bool
 }
 
 var peakKernels = []peakKernel{
-	{"peak_popc", 0, 1000, 32 * 32 * 32, false},
-	{"peak_popc_csa", 0, 1000, 32 * 32 * 32, false},
-	{"peak_mma_xor", 75, 79, 8 * 16 * 8 * 256, true},
-	{"peak_mma_and", 80, 1000, 8 * 16 * 8 * 256, true},
+	{"peak_popc", 0, newest, 0, newest, 32 * 32 * 32, false},
+	{"peak_popc_csa", 0, newest, 0, newest, 32 * 32 * 32, false},
+	{"peak_mma_xor", 75, 79, 0, newest, 8 * 16 * 8 * 256, true},
+	{"peak_mma_and", 80, newest, 0, 99, 8 * 16 * 8 * 256, true},
+	// Where tensor cores multiply no bits, those of conv_imma are bytes; what makes bytes
+	// of bits is not counted.
+	{"peak_mma_s8", 80, newest, 100, newest, 8 * 16 * 8 * 32, true},
+}
+
+const newest = 1000
+
+// peaksOf are the loops for a device with PTX for an architecture, with tensor cores or
+// without.
+func peaksOf(arch, capability int, tensorCores bool) []peakKernel {
+	return slices.DeleteFunc(slices.Clone(peakKernels), func(k peakKernel) bool {
+		return arch < k.from || arch > k.to || capability < k.since || capability > k.until || k.tensorCores && !tensorCores
+	})
 }
 
 // Peak measures the products of ±1 values per second that the device reaches on
@@ -50,10 +65,8 @@ func (d *device) peak(c driver.Config, least time.Duration) (best float64, err e
 		return 0, err
 	}
 	err = d.thread.do(newRequest(func() error {
-		for _, k := range peakKernels {
-			if d.arch < k.from || d.arch > k.to || k.tensorCores && (c.Kernels == gpu.Patches || c.Kernels == gpu.Direct) {
-				continue
-			}
+		tensorCores := c.Kernels != gpu.Patches && c.Kernels != gpu.Direct
+		for _, k := range peaksOf(d.arch, d.limits.Capability, tensorCores) {
 			rate, err := d.measurePeak(k, least)
 			if err != nil {
 				return fmt.Errorf("kernel %s: %w", k.name, err)

@@ -16,9 +16,9 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
-// TestSoak launches a network in one launch over and over, with two images in turn, and
-// compares every result: barriers of the grid and sums by atomics leave the device as they
-// found it. BCNN_TEST_LAUNCHES says how often, 8 times if it is not set.
+// TestSoak launches a network in one launch, and one whose sums are in parts, over and
+// over, with two images in turn, and compares every result: barriers of the grid and sums
+// by atomics leave the device as they found it. BCNN_TEST_LAUNCHES says how often, 8 times if it is not set.
 func TestSoak(t *testing.T) {
 	launches := 8
 	if s := os.Getenv("BCNN_TEST_LAUNCHES"); s != "" {
@@ -26,10 +26,16 @@ func TestSoak(t *testing.T) {
 		launches, err = strconv.Atoi(s)
 		require.NoError(t, err)
 	}
+	for _, variant := range []string{gpu.Fused, gpu.SplitK} {
+		t.Run(variant, func(t *testing.T) { soak(t, variant, launches) })
+	}
+}
+
+func soak(t *testing.T, variant string, launches int) {
 	d := testDevice(t)
 	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 8), bcnn.LowerOptions{})
 	require.NoError(t, err)
-	exe := compiled(t, d, plan, backend.Options{Kernels: gpu.Fused}, 1)
+	exe := compiled(t, d, plan, backend.Options{Kernels: variant}, 1)
 	requireRun(t, exe, 1, 1)
 	var in, want [2]bcnn.Tensor
 	for i := range in {

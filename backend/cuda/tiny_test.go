@@ -4,11 +4,25 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
+	"github.com/bitcnn/bitcnn/backend/parity"
 )
+
+// named are so many cases whose names begin in a way, from the whole table.
+func named(prefix string, n int) (some []parity.Case) {
+	all := slices.DeleteFunc(parity.Cases(), func(c parity.Case) bool { return !strings.HasPrefix(c.Name, prefix) })
+	for i := range min(n, len(all)) {
+		some = append(some, all[i*len(all)/min(n, len(all))])
+	}
+	return some
+}
 
 // TestTiny is a small table for tools that slow the kernels down a hundred times:
 // every kind of kernels on some cases of every kind of step.
@@ -26,6 +40,22 @@ func TestTiny(t *testing.T) {
 			requireParity(t, apartDevice(t), backend.Options{Kernels: variant}, everyNth(of, 5*i))
 		})
 	}
+	// Kernels of few cases, and those that only other capabilities take.
+	for kind, n := range map[string]int{"wide+gelu/float/": 3, "gelu/float/": 3, "levels/planes/": 3, "pixels/": 3, "pixels/blocks ": 9, "resample/": 3} {
+		t.Run(strings.TrimRight(kind, "/ "), func(t *testing.T) {
+			some := named(kind, n)
+			require.NotEmpty(t, some)
+			requireParity(t, apartDevice(t), backend.Options{}, some)
+		})
+	}
+	t.Run("capability", func(t *testing.T) {
+		d := apartDevice(t)
+		for i, capability := range capabilities(d) {
+			end := d.as(capability)
+			requireParity(t, d, backend.Options{Kernels: gpu.TensorCore}, everyNth(of, 1+i))
+			end()
+		}
+	})
 	t.Run("image", func(t *testing.T) {
 		requireParity(t, apartDevice(t), backend.Options{Kernels: gpu.Patches}, wholeNetworks(5, 2))
 	})

@@ -35,6 +35,15 @@
 // Pixels are ordered so that the pixels of a pooling window are rows 8 apart, which
 // one lane holds, and, for windows larger than that, neighbouring lanes.
 //
+// Split-K: where the tiles are few, the third dimension of the grid cuts K into parts
+// of g.part_planes planes. Each block adds what it has counted to that of the others of
+// its tile, in memory that is zero between launches; the block that is last by a ticket
+// takes the total, leaves zeros, and makes the outputs. Counts are integers, so any
+// order is exact. They lie beside each other as 16 bits, four to an atomic operation: a
+// tile of 64 × 64 is 8 KiB, 256 bytes per warp and operation. Parts that store their
+// counts instead would need no zeros, but the last block would read those of all others,
+// at what one multiprocessor reads; here it reads a tile, however many parts there are.
+//
 // Counts, for tiles of 128 × 128 and a warp tile of 64 × 64: a plane takes 128
 // BMMA of m16n8k256 (237 clocks at 0.54 per clock and multiprocessor), 4 ldmatrix and
 // 8 loads of 64 bits per warp (128 wavefronts), and 8 KiB of copies. The integer form
@@ -69,6 +78,7 @@ struct Tile {
 		COLS = WN / 8,                        // pairs of columns of a lane
 		COUNTS_ROWS = F == FORM_AND || F == FORM_BYTES, // and needs popcount(a)
 		UNROLL = F == FORM_POPC ? 1 : STAGE_PLANES,  // large enough already
+		SPLITS = BM <= 64, // larger tiles are for grids that fill the device
 		STAGE_WORDS = STAGE_PLANES * (BM + BN) * PLANE_WORDS,
 	};
 
@@ -107,12 +117,12 @@ struct Tile {
 	}
 
 	DEVICE void load_stage(const Geometry &g, uint32_t *stage, const uint32_t *in, const uint32_t *weights, const StageTaps &taps,
-		const Row *rows, int first, int first_column)
+		const Row *rows, int first, int end, int first_column)
 	{
 #pragma unroll
 		for (int p = 0; p < STAGE_PLANES; p++) {
 			const int plane = first + p;
-			if (plane >= g.planes)
+			if (plane >= end)
 				break;
 			uint32_t *a = stage + p * BM * PLANE_WORDS;
 			if (g.vector == 4)
@@ -334,6 +344,7 @@ struct Tile {
 		const float *scale, *shift, *slope;
 		const uint32_t *flip;
 		const int32_t *correction;
+		unsigned long long *counts; // of split-K, zero between launches
 	};
 
 	DEVICE void run(const Geometry &g, const uint32_t *in, const uint32_t *weights, const int32_t *taps,
@@ -353,24 +364,26 @@ struct Tile {
 		RowSums ones = {};
 		// STAGES − 1 stages are on their way while one is multiplied. The loop
 		// starts that much earlier, so that the code to load is there once.
-		const int count = (g.planes + STAGE_PLANES - 1) / STAGE_PLANES;
+		const int start = SPLITS ? blockIdx.z * g.part_planes : 0;
+		const int end = SPLITS ? min(start + g.part_planes, g.planes) : g.planes;
+		const int count = (end - start + STAGE_PLANES - 1) / STAGE_PLANES;
 		for (int i = 1 - STAGES; i < count; i++) {
 			const int next = i + STAGES - 1;
-			const StageTaps at = stage_taps(g, taps, next * STAGE_PLANES); // early: they come from afar
+			const StageTaps at = stage_taps(g, taps, start + next * STAGE_PLANES); // early: they come from afar
 			if (i >= 0) {
 				copies_done<STAGES - 2>();
 				__syncthreads();
 			}
 			if (next < count)
-				load_stage(g, shared + next % STAGES * STAGE_WORDS, in, weights, at, rows, next * STAGE_PLANES, first_column);
+				load_stage(g, shared + next % STAGES * STAGE_WORDS, in, weights, at, rows, start + next * STAGE_PLANES, end, first_column);
 			copies_close();
 			if (i < 0)
 				continue;
 			const uint32_t *stage = shared + i % STAGES * STAGE_WORDS;
 #pragma unroll UNROLL
 			for (int p = 0; p < STAGE_PLANES; p++) {
-				const int plane = i * STAGE_PLANES + p;
-				if (plane < g.planes)
+				const int plane = start + i * STAGE_PLANES + p;
+				if (plane < end)
 					multiply(acc, ones, stage + (p * BM + wm * WM) * PLANE_WORDS, stage + (STAGE_PLANES * BM + p * BN + wn * WN) * PLANE_WORDS,
 						plane % WARPS_N == wn);
 			}
@@ -378,14 +391,13 @@ struct Tile {
 		finish(g, acc, ones, to, rows, (int *)shared, first_column, (group + 1) * g.group_out);
 	}
 
-	// Adds up what the warps of the same rows counted, and makes the outputs of
-	// columns first_column to end.
-	DEVICE void finish(const Geometry &g, const Sums &acc, const RowSums &ones, const Outputs &to, const Row *rows, int *counts,
+	// Makes of the products the numbers of bits in which pixels and weights differ, but for
+	// the ones of the weights, and of those the outputs of columns first_column to end.
+	DEVICE void finish(const Geometry &g, Sums &acc, const RowSums &ones, const Outputs &to, const Row *rows, int *counts,
 		int first_column, int end)
 	{
 		const int warp = threadIdx.x / 32, wm = warp / WARPS_N, wn = warp % WARPS_N;
 		const int lane = threadIdx.x % 32, at = lane / 4, t = lane % 4;
-		int row_sum[SLOTS];
 		if (COUNTS_ROWS && WARPS_N > 1) {
 			__syncthreads(); // the stages are no longer needed
 			if (t == 0)
@@ -394,31 +406,79 @@ struct Tile {
 					counts[wn * BM + wm * WM + 8 * s + at] = ones[s / 2][s % 2 * 2];
 			__syncthreads();
 		}
+		if (COUNTS_ROWS)
 #pragma unroll
-		for (int s = 0; s < SLOTS; s++) {
-			row_sum[s] = 0;
-			if (COUNTS_ROWS && WARPS_N > 1)
+			for (int s = 0; s < SLOTS; s++) {
+				int row_sum = WARPS_N > 1 ? 0 : ones[s / 2][s % 2 * 2];
+				if (WARPS_N > 1)
 #pragma unroll
-				for (int n = 0; n < WARPS_N; n++)
-					row_sum[s] -= 2 * counts[n * BM + wm * WM + 8 * s + at];
-			else if (COUNTS_ROWS)
-				row_sum[s] = -2 * ones[s / 2][s % 2 * 2];
-		}
+					for (int n = 0; n < WARPS_N; n++)
+						row_sum += counts[n * BM + wm * WM + 8 * s + at];
+#pragma unroll
+				for (int j = 0; j < COLS; j++)
+#pragma unroll
+					for (int e = 0; e < 2; e++)
+						acc[s / 2][j][s % 2 * 2 + e] = row_sum - 2 * acc[s / 2][j][s % 2 * 2 + e];
+			}
+		if (SPLITS && gridDim.z > 1 && !gather(g, acc, to.counts, counts))
+			return;
 		if (g.to_bits)
-			finish_bits(g, acc, row_sum, to, rows, first_column + wn * WN, end);
+			finish_bits(g, acc, to, rows, first_column + wn * WN, end);
 		else
-			finish_floats(g, acc, row_sum, to, rows, first_column + wn * WN, end);
+			finish_floats(g, acc, to, rows, first_column + wn * WN, end);
+	}
+
+	// Adds the counts of this part of K to those of the others of the tile. The last part
+	// gets the total; it returns true there. shared is memory of the block.
+	DEVICE bool gather(const Geometry &g, Sums &acc, unsigned long long *counts, int *shared)
+	{
+		enum { OF_TILE = BM * BN / 4 };
+		const int tile = blockIdx.y * gridDim.x + blockIdx.x;
+		unsigned long long *const own = counts + (size_t)tile * OF_TILE + threadIdx.x;
+		// Counts may be negative by at most the bits of the part. With as much added none
+		// borrows from its neighbour; the host sees to it that the total fits.
+		const uint32_t more = g.part_planes * (PLANE_WORDS * 32);
+#pragma unroll
+		for (int i = 0; i < SLOTS / 2; i++)
+#pragma unroll
+			for (int j = 0; j < COLS; j++) {
+				const int32_t(&v)[4] = acc[i][j];
+				const uint32_t low = (v[0] + more) + ((v[1] + more) << 16), high = (v[2] + more) + ((v[3] + more) << 16);
+				atomicAdd(&own[(i * COLS + j) * THREADS], (unsigned long long)high << 32 | low);
+			}
+		__threadfence();
+		__syncthreads();
+		if (threadIdx.x == 0) {
+			unsigned *ticket = (unsigned *)(counts + (size_t)gridDim.x * gridDim.y * OF_TILE) + tile;
+			const bool last = atomicAdd(ticket, 1) == gridDim.z - 1;
+			if (last)
+				atomicExch(ticket, 0);
+			__threadfence();
+			shared[0] = last;
+		}
+		__syncthreads();
+		if (!shared[0])
+			return false;
+		const int32_t all = more * gridDim.z;
+#pragma unroll
+		for (int i = 0; i < SLOTS / 2; i++)
+#pragma unroll
+			for (int j = 0; j < COLS; j++) {
+				const unsigned long long four = atomicExch(&own[(i * COLS + j) * THREADS], 0ull);
+				const uint32_t low = (uint32_t)four, high = (uint32_t)(four >> 32);
+				acc[i][j][0] = (int)(low & 0xffff) - all, acc[i][j][1] = (int)(low >> 16) - all;
+				acc[i][j][2] = (int)(high & 0xffff) - all, acc[i][j][3] = (int)(high >> 16) - all;
+			}
+		return true;
 	}
 
 	// The sums of row 8s + lane / 4 and the 8 channels of a lane in block n of 32, but
 	// for the constant that base and thresholds hold.
-	DEVICE void values(int v[8], const Sums &acc, const int row_sum[SLOTS], int s, int n, const int32_t *correction, int border, int o)
+	DEVICE void values(int v[8], const Sums &acc, int s, int n, const int32_t *correction, int border, int o)
 	{
 #pragma unroll
-		for (int k = 0; k < 8; k++) {
-			const int sum = acc[s / 2][4 * n + k / 2][s % 2 * 2 + k % 2];
-			v[k] = COUNTS_ROWS ? 4 * sum + row_sum[s] : -2 * sum;
-		}
+		for (int k = 0; k < 8; k++)
+			v[k] = -2 * acc[s / 2][4 * n + k / 2][s % 2 * 2 + k % 2];
 		if (border != 0) {
 			int c[8];
 			load8(c, correction + border + o);
@@ -428,7 +488,7 @@ struct Tile {
 		}
 	}
 
-	DEVICE void finish_bits(const Geometry &g, const Sums &acc, const int row_sum[SLOTS], const Outputs &to, const Row *rows, int first, int end)
+	DEVICE void finish_bits(const Geometry &g, const Sums &acc, const Outputs &to, const Row *rows, int first, int end)
 	{
 		const int lane = threadIdx.x % 32, at = lane / 4, t = lane % 4, wm = threadIdx.x / 32 / WARPS_N;
 		const int slot_log2 = min(g.pool_log2, log2_of(SLOTS)), lane_log2 = g.pool_log2 - slot_log2;
@@ -446,7 +506,7 @@ struct Tile {
 			for (int s = 0; s < SLOTS; s++) {
 				const int r = wm * WM + 8 * s + at;
 				int v[8];
-				values(v, acc, row_sum, s, n, to.correction, rows[r].border, o);
+				values(v, acc, s, n, to.correction, rows[r].border, o);
 #pragma unroll
 				for (int k = 0; k < 8; k++)
 					byte |= (uint32_t)(v[k] >= limit[k]) << k;
@@ -468,7 +528,7 @@ struct Tile {
 	}
 
 	// scale and shift are 1 and 0 where there are none: that changes no value.
-	DEVICE void finish_floats(const Geometry &g, const Sums &acc, const int row_sum[SLOTS], const Outputs &to, const Row *rows, int first, int end)
+	DEVICE void finish_floats(const Geometry &g, const Sums &acc, const Outputs &to, const Row *rows, int first, int end)
 	{
 		const int lane = threadIdx.x % 32, at = lane / 4, t = lane % 4, wm = threadIdx.x / 32 / WARPS_N;
 		const bool whole = g.out_c % 4 == 0; // 16-byte stores are aligned
@@ -486,7 +546,7 @@ struct Tile {
 			for (int s = 0; s < SLOTS; s++) {
 				const int r = wm * WM + 8 * s + at;
 				int v[8];
-				values(v, acc, row_sum, s, n, to.correction, rows[r].border, o);
+				values(v, acc, s, n, to.correction, rows[r].border, o);
 				float f[8];
 #pragma unroll
 				for (int k = 0; k < 8; k++)
@@ -516,11 +576,12 @@ struct Tile {
 		const uint32_t *__restrict__ weights, const int32_t *__restrict__ taps, const int32_t *__restrict__ base, \
 		const int32_t *__restrict__ thresholds, const float *__restrict__ scale, const float *__restrict__ shift, \
 		const float *__restrict__ slope, const uint32_t *__restrict__ flip, \
-		const int32_t *__restrict__ rows, const int32_t *__restrict__ cols, const int32_t *__restrict__ correction) \
+		const int32_t *__restrict__ rows, const int32_t *__restrict__ cols, const int32_t *__restrict__ correction, \
+		unsigned long long *__restrict__ counts) \
 	{ \
 		DYNAMIC_SHARED(uint4, shared); \
 		typedef Tile<F, BM, BN, WARPS_M, WARPS_N, STAGES> tile; \
-		const tile::Outputs to = {out, base, thresholds, scale, shift, slope, flip, correction}; \
+		const tile::Outputs to = {out, base, thresholds, scale, shift, slope, flip, correction, counts}; \
 		tile::run(g, in, weights, taps, rows, cols, to, (uint32_t *)shared); \
 	}
 

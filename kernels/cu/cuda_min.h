@@ -145,6 +145,10 @@ REDUCE(__reduce_or_sync, unsigned, "or.b32")
 // Atomics: relaxed, on any address, returning the old value.
 DEVICE int atomicAdd(int *p, int v) { return __nvvm_atom_add_gen_i(p, v); }
 DEVICE unsigned atomicAdd(unsigned *p, unsigned v) { return (unsigned)__nvvm_atom_add_gen_i((int *)p, (int)v); }
+DEVICE unsigned long long atomicAdd(unsigned long long *p, unsigned long long v)
+{
+	return (unsigned long long)__nvvm_atom_add_gen_ll((long long *)p, (long long)v);
+}
 DEVICE int atomicMin(int *p, int v) { return __nvvm_atom_min_gen_i(p, v); }
 DEVICE unsigned atomicMin(unsigned *p, unsigned v) { return __nvvm_atom_min_gen_ui(p, v); }
 DEVICE int atomicMax(int *p, int v) { return __nvvm_atom_max_gen_i(p, v); }
@@ -153,6 +157,10 @@ DEVICE unsigned atomicAnd(unsigned *p, unsigned v) { return (unsigned)__nvvm_ato
 DEVICE unsigned atomicOr(unsigned *p, unsigned v) { return (unsigned)__nvvm_atom_or_gen_i((int *)p, (int)v); }
 DEVICE unsigned atomicXor(unsigned *p, unsigned v) { return (unsigned)__nvvm_atom_xor_gen_i((int *)p, (int)v); }
 DEVICE unsigned atomicExch(unsigned *p, unsigned v) { return (unsigned)__nvvm_atom_xchg_gen_i((int *)p, (int)v); }
+DEVICE unsigned long long atomicExch(unsigned long long *p, unsigned long long v)
+{
+	return (unsigned long long)__nvvm_atom_xchg_gen_ll((long long *)p, (long long)v);
+}
 DEVICE unsigned atomicCAS(unsigned *p, unsigned compare, unsigned v)
 {
 	return (unsigned)__nvvm_atom_cas_gen_i((int *)p, (int)compare, (int)v);

@@ -40,6 +40,7 @@ struct Geometry {
 	int32_t tiles_x;         // tiles in a row of them
 	int32_t images;          // of the batch
 	int32_t planes;          // 256-bit planes of all taps of a window
+	int32_t part_planes;     // those that a block sums up
 	int32_t vector;          // words loaded at once: 1, 2 or 4
 	int32_t pool_log2;       // of the pixels of a pooling window
 	int32_t first, end;      // channels of the output that a gather makes

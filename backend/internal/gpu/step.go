@@ -14,7 +14,8 @@ const (
 	Direct     = "direct"  // every step has kernels of this variant
 	Vectors    = "vectors" // vectors of weights and of sums, in OpenCL
 	TensorCore = "tensorcore"
-	Fused      = "fused" // one launch for a whole small network
+	SplitK     = "splitk" // those of TensorCore, of which several blocks share a sum
+	Fused      = "fused"  // one launch for a whole small network
 )
 
 // Step is a step of a plan, for a batch.
@@ -48,13 +49,14 @@ type Tensor int
 
 // Scratch is an argument: memory that steps share, one after the other.
 type Scratch struct {
-	Which int // PatchMemory or SumMemory
+	Which int // PatchMemory and so on
 	Bytes int // of the whole batch
 }
 
 const (
 	PatchMemory = iota
 	SumMemory   // also the ranges of minmax
+	ZeroMemory  // zero at first, and again after every step
 	Scratches   // their number
 )
 

@@ -188,6 +188,10 @@ template <class T, class F> UNSEEN static inline T atomic(T *p, F f)
 }
 DEVICE int atomicAdd(int *p, int v) { return atomic(p, [=](int o) { return (int)((unsigned)o + (unsigned)v); }); }
 DEVICE unsigned atomicAdd(unsigned *p, unsigned v) { return atomic(p, [=](unsigned o) { return o + v; }); }
+DEVICE unsigned long long atomicAdd(unsigned long long *p, unsigned long long v)
+{
+	return atomic(p, [=](unsigned long long o) { return o + v; });
+}
 DEVICE int atomicMin(int *p, int v) { return atomic(p, [=](int o) { return o < v ? o : v; }); }
 DEVICE unsigned atomicMin(unsigned *p, unsigned v) { return atomic(p, [=](unsigned o) { return o < v ? o : v; }); }
 DEVICE int atomicMax(int *p, int v) { return atomic(p, [=](int o) { return o > v ? o : v; }); }
@@ -196,6 +200,10 @@ DEVICE unsigned atomicAnd(unsigned *p, unsigned v) { return atomic(p, [=](unsign
 DEVICE unsigned atomicOr(unsigned *p, unsigned v) { return atomic(p, [=](unsigned o) { return o | v; }); }
 DEVICE unsigned atomicXor(unsigned *p, unsigned v) { return atomic(p, [=](unsigned o) { return o ^ v; }); }
 DEVICE unsigned atomicExch(unsigned *p, unsigned v) { return atomic(p, [=](unsigned) { return v; }); }
+DEVICE unsigned long long atomicExch(unsigned long long *p, unsigned long long v)
+{
+	return atomic(p, [=](unsigned long long) { return v; });
+}
 DEVICE unsigned atomicCAS(unsigned *p, unsigned compare, unsigned v)
 {
 	return atomic(p, [=](unsigned o) { return o == compare ? v : o; });

@@ -204,8 +204,7 @@ Result put(Stream *s, Operation op)
 Result copy_in(uint64_t to, const void *from, size_t n)
 {
 	memcpy(reinterpret_cast<void *>(to), from, n);
-	// Bytes are read as whole words, so what is behind the last of them may be read, too.
-	races::written(to, ((to + n + 3) & ~3ull) - to);
+	races::written(to, n);
 	return success;
 }
 

@@ -59,9 +59,11 @@ func init() {
 	add("ld.volatile.global.{u32,b32}", form{args: 2, cpp: ld})
 	add("ld.acquire.gpu.global.{u32,b32}", form{args: 2, target: 70, version: 60, cpp: ld})
 	add("atom{,.global,.shared}.{add.u32,add.s32,exch.b32,and.b32,or.b32,xor.b32}", form{args: 3, cpp: atom})
+	add("atom{,.global}.{add.u64,exch.b64}", form{args: 3, cpp: atom})
 	add("atom{,.global,.shared}.{min,max}.{u32,s32}", form{args: 3, cpp: atom})
 	add("atom{,.global,.shared}.cas.b32", form{args: 4, cpp: atom})
 	add("red{,.global,.shared}.{add.u32,add.s32,and.b32,or.b32,xor.b32}", form{args: 2, cpp: atom})
+	add("red{,.global}.add.u64", form{args: 2, cpp: atom})
 	add("red{,.global,.shared}.{min,max}.{u32,s32}", form{args: 2, cpp: atom})
 
 	add("cp.async.ca.shared.global", form{args: 4, target: 80, version: 70, cpp: cpAsync})
@@ -193,19 +195,19 @@ func atom(t *translator, m []string, a []operand) string {
 	space, _ := t.access(m, operand{})
 	result := ""
 	if m[0] == "atom" {
-		result = t.dest(a[0], s) + " = (uint32_t)"
+		result = fmt.Sprintf("%s = (%s)", t.dest(a[0], s), s.unsigned())
 		a = a[1:]
 	}
 	f := map[string]string{
-		"add": "(V)((uint32_t)o + (uint32_t)v)", "exch": "v", "and": "(V)(o & v)", "or": "(V)(o | v)", "xor": "(V)(o ^ v)",
+		"add": fmt.Sprintf("(V)((%[1]s)o + (%[1]s)v)", s.unsigned()), "exch": "v", "and": "(V)(o & v)", "or": "(V)(o | v)", "xor": "(V)(o ^ v)",
 		"min": "o < v ? o : v", "max": "o > v ? o : v", "cas": "o == v ? w : o",
 	}[operation]
-	w := "0u"
+	w := "0"
 	if operation == "cas" {
 		w = t.source(a[2], s)
 	}
 	return fmt.Sprintf("{ using V = %s; const V v = (V)%s, w = (V)%s; (void)w; %sptx::atomic<V>(%s, [=](V o) { return %s; }); }",
-		s.cpp(), t.source(a[1], s), w, result, t.memory(a[0], space, 4), f)
+		s.cpp(), t.source(a[1], s), w, result, t.memory(a[0], space, s.bits/8), f)
 }
 
 func cpAsync(t *translator, m []string, a []operand) string {

@@ -89,6 +89,7 @@ func faults() []fault {
 	add("store16", "is not a multiple of 16", offset(8), "	st.global.v4.u32 [%rd3], {%r4, %r5, %r6, %r7};")
 	add("constant16", "is not a multiple of 16", offset(8), "	ld.global.nc.v4.u32 {%r4, %r5, %r6, %r7}, [%rd3];")
 	add("atomic", "is not a multiple of 4", offset(2), "	atom.global.add.u32 %r4, [%rd3], 1;")
+	add("atomic64", "is not a multiple of 8", offset(4), "	atom.global.add.u64 %rd4, [%rd3], 1;")
 	add("reduction", "is not a multiple of 4", offset(2), "	red.global.add.u32 [%rd3], 1;")
 	add("acquire", "is not a multiple of 4", offset(2), "	ld.acquire.gpu.global.u32 %r4, [%rd3];")
 	add("copy_from", "is not a multiple of 16", offset(8), "	mov.u64 %rd4, own;", "	cvt.u32.u64 %r4, %rd4;", "	mov.u32 %r5, 16;",
@@ -270,7 +271,19 @@ func TestMemory(t *testing.T) {
 	and.b32 %r4, %r20, 1;
 	st.global.u32 [%rd5], %r4;
 	atom.cas.b32 %r51, [%rd5], 1, 99;
-	ld.global.u32 %r52, [%rd5];`)
+	ld.global.u32 %r52, [%rd5];
+	cvt.u64.u32 %rd6, %r21;
+	shl.b64 %rd6, %rd6, 32;
+	cvt.u64.u32 %rd7, %r20;
+	or.b64 %rd6, %rd6, %rd7;
+	st.global.u64 [%rd5], %rd6;
+	atom.global.add.u64 %rd7, [%rd5], %rd6;
+	red.global.add.u64 [%rd5], %rd6;
+	atom.exch.b64 %rd6, [%rd5], %rd7;
+	add.s64 %rd7, %rd7, %rd6;
+	cvt.u32.u64 %r53, %rd7;
+	shr.u64 %rd7, %rd7, 32;
+	cvt.u32.u64 %r54, %rd7;`)
 	m := compile(t, ptx+perLane("atomics", atomics.String()))
 	in := laneRows(rand.New(rand.NewPCG(5, 6)))
 	words := func(kernel string) func(lane, i int) uint32 {
@@ -314,5 +327,7 @@ func TestMemory(t *testing.T) {
 		bit := in[l][0] & 1
 		require.Equal(t, bit, got(l, 11))
 		require.Equal(t, bit*99, got(l, 12))
+		w := uint64(in[l][1])<<32 | uint64(in[l][0])
+		require.Equal(t, 4*w, uint64(got(l, 14))<<32|uint64(got(l, 13)), "64 bits, lane %d", l)
 	}
 }

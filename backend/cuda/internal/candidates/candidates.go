@@ -33,10 +33,19 @@ type Spec struct {
 	// If ItemsOfBlock is not 0, the first dimension counts blocks of that many items
 	// of the whole batch, of which an image has so many, and the third is 1.
 	Items, ItemsOfBlock int
+	Parts               int // of a sum, which the third dimension counts then. 0 means 1
 	Block               int // threads
 	Shared              int // dynamic shared memory of a block, in bytes
 	Blocks              int // if not 0, the whole grid
 	Cooperative         bool
+}
+
+// Label is the name of the kernel, and of how many blocks a sum is, if of several.
+func (s Spec) Label() string {
+	if s.Parts > 1 {
+		return fmt.Sprintf("%s in %d parts", s.Name, s.Parts)
+	}
+	return s.Name
 }
 
 // Candidate is one way to execute a step.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -122,8 +123,10 @@ func TestOf(t *testing.T) {
 	require.Equal(t, "direct: conv_bits_k5_pool2 8×16, direct: conv_bits_k5_pool2 8×8, direct: conv_bits_k5_pool2 4×8, "+
 		"direct: conv_bits_v1_p8_pool2 8×16, direct: conv_bits_v1_p8_pool2 8×8, direct: conv_bits_v1_p4_pool2 8×8, direct: conv_bits_v1_p4_pool2 4×8, "+
 		"direct: conv_bits_p4, direct: conv_bits_p1, "+
-		"tensorcore: conv_and_16x32, tensorcore: conv_and_64x32, tensorcore: conv_and_128x128, tensorcore: conv_and_64x64, tensorcore: conv_and_128x256, tensorcore: conv_popc_128x64, patches: patches", names(all[2]))
-	require.Equal(t, "direct: dense_warp_i1, patches: dense_block, tensorcore: conv_and_16x32, tensorcore: conv_and_64x32, tensorcore: conv_and_128x128, tensorcore: conv_and_64x64, tensorcore: conv_and_128x256, tensorcore: conv_popc_128x64",
+		"tensorcore: conv_and_16x32, tensorcore: conv_and_64x32, tensorcore: conv_and_128x128, tensorcore: conv_and_64x64, tensorcore: conv_and_128x256, tensorcore: conv_popc_128x64, "+
+		"splitk: conv_and_64x64 in 2 parts, splitk: conv_and_64x32 in 2 parts, splitk: conv_and_16x32 in 2 parts, patches: patches", names(all[2]))
+	require.Equal(t, "direct: dense_warp_i1, patches: dense_block, tensorcore: conv_and_16x32, tensorcore: conv_and_64x32, tensorcore: conv_and_128x128, tensorcore: conv_and_64x64, tensorcore: conv_and_128x256, tensorcore: conv_popc_128x64, "+
+		"splitk: conv_and_64x64 in 36 parts, splitk: conv_and_64x32 in 36 parts, splitk: conv_and_64x32 in 18 parts, splitk: conv_and_16x32 in 36 parts, splitk: conv_and_16x32 in 18 parts",
 		names(all[3]))
 	all, _ = of(t, net, 1, blackwell(), 90) // which has no tensor instructions for bits
 	require.NotContains(t, names(all[2]), "conv_and")
@@ -219,6 +222,41 @@ func TestFusedThreads(t *testing.T) {
 		f := NewFused(plan, limits, c.arch)
 		require.NotNil(t, f)
 		require.Equal(t, c.threads, f.Threads, c)
+	}
+}
+
+// TestSplitK: sums are split where tiles are few, in as many parts as fill the device, none
+// of them empty, and whose counts fit into 16 bits.
+func TestSplitK(t *testing.T) {
+	for _, c := range []struct {
+		size, k, in, out, batch int
+		want                    map[string][]int // parts by tile
+	}{
+		// 18 planes; 32 tiles of 64×64, 64 of 64×32, 208 of 16×32.
+		{14, 3, 512, 512, 1, map[string][]int{"64x64": {9, 5}, "64x32": {5, 3, 9}, "16x32": {2, 3}}},
+		{14, 3, 512, 512, 16, nil},
+		{28, 1, 512, 32, 1, map[string][]int{}}, // one stage
+		{2, 5, 1024, 64, 1, map[string][]int{"64x64": {50}, "64x32": {50}, "16x32": {50}}},
+		{2, 5, 2048, 64, 1, nil}, // 51,200 bits
+	} {
+		all, _ := of(t, backendtest.OneConv(c.size, c.k, c.in, c.out), c.batch, large, 90)
+		got := make(map[string][]int)
+		for _, candidate := range all[1] {
+			s := candidate.Specs[0]
+			require.Equal(t, candidate.Variant == gpu.SplitK, s.Parts > 1, candidate.Name)
+			if s.Parts > 1 {
+				_, tile, _ := strings.Cut(s.Name, "_and_")
+				got[tile] = append(got[tile], s.Parts)
+				require.Less(t, (s.Parts-1)*int(s.G.PartPlanes), int(s.G.Planes), "an empty part")
+				require.GreaterOrEqual(t, s.Parts*int(s.G.PartPlanes), int(s.G.Planes))
+				require.LessOrEqual(t, 2*s.Parts*int(s.G.PartPlanes)*256, 65535)
+			}
+		}
+		if len(c.want) == 0 {
+			require.Empty(t, got, c)
+		} else {
+			require.Equal(t, c.want, got, c)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	mathbits "math/bits"
+	"slices"
 	"sort"
 
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
@@ -110,6 +111,7 @@ func (c *planner) gemm(op *bcnn.ConvStep) []Candidate {
 		}
 	}
 	g.Planes = int32(num.CeilDiv(len(row), planeWords))
+	g.PartPlanes = g.Planes
 	taps := c.gemmTaps(op, g, row)
 	stride := w.Stride()
 	weights, ones := planeWeights(w.Sizes, op.Bits, row, stride)
@@ -120,7 +122,7 @@ func (c *planner) gemm(op *bcnn.ConvStep) []Candidate {
 		}
 		scale, shift, slope = gpu.PadTo(scale, stride, 1), gpu.PadTo(shift, stride, 0), gpu.PadTo(slope, stride, 0)
 	}
-	var all []Candidate
+	var all, splits []Candidate
 	for _, form := range gemmForms(c.arch, c.limits.Capability) {
 		base := make([]int32, stride)
 		thresholds := w.ThresholdsI32(stride)
@@ -133,22 +135,62 @@ func (c *planner) gemm(op *bcnn.ConvStep) []Candidate {
 				thresholds[o] = saturate(int64(thresholds[o]) - int64(base[o]))
 			}
 		}
-		args := []any{c.X, c.Y, weights, taps, base, thresholds, scale, shift, slope, w.Mask(), rows, cols, correction}
+		args := []any{c.X, c.Y, weights, taps, base, thresholds, scale, shift, slope, w.Mask(), rows, cols, correction, nil}
 		for _, t := range form.tiles {
 			tiles := op.Groups * num.CeilDiv(w.PerGroup, t.cols)
 			if pool > t.rowsOfWarp || t.sharedBytes > c.limits.Shared || tiles > c.limits.GridY {
 				continue
 			}
 			name := fmt.Sprintf("conv_%s_%dx%d", form.name, t.rows, t.cols)
-			all = append(all, Candidate{Variant: gpu.TensorCore, Name: name, Specs: []Spec{{
+			spec := Spec{
 				Kernel: gpu.Kernel{File: "conv_mma", Name: name, G: g, Args: args}, Grid: [2]int{0, tiles},
 				Items: pixels, ItemsOfBlock: t.rows / pool, Block: t.threads, Shared: t.sharedBytes,
-			}}})
+			}
+			all = append(all, Candidate{Variant: gpu.TensorCore, Name: name, Specs: []Spec{spec}})
+			splits = append(splits, c.splitK(spec, t)...)
 		}
 	}
 	// Large tiles read less, but should be as many as there are multiprocessors, and
 	// not be empty for the most part.
 	c.sortTiles(all, pixels, w.PerGroup)
+	return append(all, splits...)
+}
+
+const (
+	stagePlanes = 2 // planes that are copied at a time
+	planeBits   = 32 * planeWords
+	// largestSplit is the number of rows of the largest tiles that parts of a sum are
+	// added up for.
+	largestSplit = 64
+)
+
+// splitK lists launches of a kernel in which several blocks share the sums of a tile, for
+// layers whose tiles are fewer than two for each multiprocessor: with one, two and four
+// blocks for each, the second first.
+func (c *planner) splitK(s Spec, t gemmTile) []Candidate {
+	blocks := num.CeilDiv(c.Batch*s.Items, s.ItemsOfBlock) * s.Grid[1]
+	if t.rows > largestSplit || blocks >= 2*c.limits.Processors {
+		return nil
+	}
+	const wordsOfTile, ticket = 2, 4 // bytes of a count, and of a ticket
+	memory := gpu.Scratch{Which: gpu.ZeroMemory, Bytes: blocks * (t.rows*t.cols*wordsOfTile + ticket)}
+	s.Args = slices.Clone(s.Args)
+	s.Args[len(s.Args)-1] = memory
+	stages := num.CeilDiv(int(s.G.Planes), stagePlanes)
+	var all []Candidate
+	for _, ofProcessor := range []int{2, 1, 4} {
+		parts := min(num.CeilDiv(ofProcessor*c.limits.Processors, blocks), stages)
+		s.G.PartPlanes = int32(num.CeilDiv(stages, parts) * stagePlanes)
+		s.Parts = num.CeilDiv(int(s.G.Planes), int(s.G.PartPlanes)) // none is empty
+		// Counts have 16 bits, and as much is added to each as there are bits of the parts.
+		if s.Parts < 2 || 2*s.Parts*int(s.G.PartPlanes)*planeBits > math.MaxUint16 {
+			continue
+		}
+		made := Candidate{Variant: gpu.SplitK, Name: s.Label(), Specs: []Spec{s}}
+		if !slices.ContainsFunc(all, func(other Candidate) bool { return other.Name == made.Name }) {
+			all = append(all, made)
+		}
+	}
 	return all
 }
 
