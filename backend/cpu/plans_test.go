@@ -309,7 +309,7 @@ func randomPlan(seed uint64) *planner {
 				p.step("avgpool", &bcnn.AvgPoolStep{Window: w, CountPadding: rng.IntN(2) == 0}, bcnn.Float32, shape)
 			}
 		case kind == 9 && in.DType == bcnn.Float32:
-			p.step("mul", &bcnn.MulStep{}, bcnn.Float32, in.Shape, len(p.plan.Tensors)-1)
+			p.step("pair", &bcnn.PairStep{Kind: bcnn.PairKind(p.rng.IntN(3))}, bcnn.Float32, in.Shape, len(p.plan.Tensors)-1)
 		case kind == 10 && in.DType != bcnn.Uint8 && in.Shape.C < 200:
 			last, shape := len(p.plan.Tensors)-1, in.Shape
 			more := slices.Repeat([]int{last}, 1+rng.IntN(3))

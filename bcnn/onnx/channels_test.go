@@ -184,6 +184,7 @@ func TestChannelLayers(t *testing.T) {
 		randomTensor(r, "columns", []int{6}, -1, 0.5, 2), randomTensor(r, "halves", []int{6, 6}, -1, 0.5, 2), floats("three", []int{1, 3, 6, 6}, append(append(slices.Repeat([]float64{0.5}, 36), slices.Repeat([]float64{-1}, 36)...), slices.Repeat([]float64{2}, 36)...)...),
 		randomTensor(r, "d4", []int{4, 3}, -1, 1), randomTensor(r, "slope", []int{4, 1, 1}, 0.5, -1, 2), randomTensor(r, "w1", []int{4, 4, 1, 1}, -1, 0.5, 1), randomTensor(r, "g", []int{4, 2, 1, 1}, -1, 1),
 		randomTensor(r, "w4", []int{3, 4, 1, 1}, -1, 1), randomTensor(r, "w7", []int{3, 7, 1, 1}, -1, 1), randomTensor(r, "w5", []int{3, 5, 2, 2}, -1, 1), randomTensor(r, "k", []int{1, 4, 1, 1}, -1, 1),
+		floats("same", []int{1, 4, 6, 6}, slices.Repeat([]float64{0.5}, 144)...),
 		floats("k1", []int{2, 1, 1, 1}, 1, -1), randomTensor(r, "w8", []int{3, 8, 1, 1}, -1, 1), randomTensor(r, "d8", []int{8, 3}, -1, 1), randomTensor(r, "d288", []int{288, 3}, -1, 1),
 	}
 	tests := []struct {
@@ -212,6 +213,15 @@ func TestChannelLayers(t *testing.T) {
 		{"gate", []testNode{op("ReduceMax", "a", "b", "axes", []int{2, 3}), op("Mul", "b a", "y")}, map[string]int{"maxpool": 1, "mul": 1}, nil},
 		{"gate of pixels", []testNode{op("Conv", "a k", "b"), op("Mul", "a b", "y")}, map[string]int{"conv2d": 1, "mul": 1}, nil},
 		{"gate of one number", []testNode{op("Conv", "a k", "b"), op("GlobalMaxPool", "b", "c"), op("Mul", "a c", "y")}, map[string]int{"conv2d": 1, "maxpool": 1, "mul": 1}, nil},
+		{"product with a row", []testNode{op("ReduceMax", "a", "b", "axes", []int{2}), op("Mul", "a b", "y")}, map[string]int{"maxpool": 1, "pixels": 1, "mul": 1}, nil},
+		{"the larger of two", []testNode{op("Neg", "a", "b"), op("Max", "b a", "y")}, map[string]int{"affine": 1, "max": 1}, nil},
+		{"the smaller of three", []testNode{op("Mul", "a two", "b"), op("Neg", "a", "c"), op("Min", "b c a", "y")}, map[string]int{"affine": 2, "min": 2}, nil},
+		{"at least the mean", []testNode{op("ReduceMean", "a", "b", "axes", []int{2, 3}), op("Max", "b a", "y")}, map[string]int{"avgpool": 1, "max": 1}, nil},
+		{"at most a channel", []testNode{op("Conv", "a k", "b"), op("Min", "a b", "y")}, map[string]int{"conv2d": 1, "min": 1}, nil},
+		{"at most the largest of a column", []testNode{op("Neg", "a", "b"), op("ReduceMax", "b", "c", "axes", []int{2}), op("Min", "a c", "y")}, map[string]int{"affine": 1, "maxpool": 1, "pixels": 1, "min": 1}, nil},
+		{"limits of channels", []testNode{op("Max", "slope a", "y")}, map[string]int{"pixels": 1, "channels": 1, "affine": 1, "max": 1}, nil},
+		{"limits of pixels, and a number", []testNode{op("Min", "image a half", "y")}, map[string]int{"pixels": 2, "channels": 1, "affine": 1, "min": 1, "clip": 1}, nil},
+		{"limits that were expanded", []testNode{op("Max", "a same", "b"), op("Min", "six b", "y")}, map[string]int{"clip": 1}, nil},
 		{"slice", []testNode{op("Slice", "a i1 i3 i1", "y")}, map[string]int{"channels": 1}, nil},
 		{"slice of the whole", []testNode{op("Slice", "a i0 far i0", "b"), op("Slice", "b i0 far i1", "c"), op("Relu", "c", "y")}, map[string]int{"relu": 1}, nil},
 		{"every second channel", []testNode{op("Slice", "a i1 far i1 i2", "y")}, map[string]int{"channels": 1}, nil},

@@ -120,6 +120,18 @@ func annotateElementwise(s, set *Set) {
 		reads(b[:len(dst)])
 		set.Mul(dst, a, b)
 	}
+	s.Min = func(dst, a, b []float32) {
+		writes(dst)
+		reads(a[:len(dst)])
+		reads(b[:len(dst)])
+		set.Min(dst, a, b)
+	}
+	s.Max = func(dst, a, b []float32) {
+		writes(dst)
+		reads(a[:len(dst)])
+		reads(b[:len(dst)])
+		set.Max(dst, a, b)
+	}
 	s.Divide = func(x []float32, n, y float32) {
 		writes(x)
 		set.Divide(x, n, y)

@@ -188,9 +188,11 @@ func (b *Builder) Same(n *pb.Node, x, y *Value) (*Value, *Value, error) {
 	return x, y, err
 }
 
-// Mul multiplies two values, of which one may have dimensions of 1 along which it is
-// repeated.
-func (b *Builder) Mul(n *pb.Node, x, y *Value) (*Value, error) {
+var pairNames = map[string]string{"mul": "product", "min": "minimum", "max": "maximum"}
+
+// Pair combines two values by a layer whose second input may have dimensions of 1 along
+// which it is repeated. It may be either of them.
+func (b *Builder) Pair(n *pb.Node, op bcnn.Op, x, y *Value) (*Value, error) {
 	x, y, err := b.Same(n, x, y)
 	if err != nil {
 		return nil, err
@@ -204,8 +206,11 @@ func (b *Builder) Mul(n *pb.Node, x, y *Value) (*Value, error) {
 	}
 	pixels := y.Shape.H == x.Shape.H && y.Shape.W == x.Shape.W || y.Shape.Pixels() == 1
 	if !fits || !pixels || y.Shape.C != x.Shape.C && y.Shape.C != 1 {
-		return nil, fmt.Errorf("the product of %v and %v (in memory) is not supported: "+
-			"the second must have the dimensions of the first, or 1 for its channels, its height and width, or all", x.Shape, y.Shape)
+		shape := y.Shape
+		if y, err = b.Repeated(n, y, x); err != nil {
+			return nil, fmt.Errorf("the %s of %v and %v (in memory) is not supported: "+
+				"the second must have the dimensions of the first, or 1 for some of them", pairNames[op.Kind()], x.Shape, shape)
+		}
 	}
-	return b.Emit(n, "", bcnn.Mul{}, x.Shape, x, y), nil
+	return b.Emit(n, "", op, x.Shape, x, y), nil
 }

@@ -52,6 +52,8 @@ func Set() kern.Set {
 	s.PickLanes = 8
 	s.Pick = pick
 	s.Mul = mul
+	s.Min = minimum
+	s.Max = maximum
 	s.Divide = divide
 	s.OrPool = orPool
 	s.MaxPool = maxPool

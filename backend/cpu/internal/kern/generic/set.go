@@ -29,6 +29,8 @@ func Set() kern.Set {
 		Choose:         Choose,
 		Pick:           pick,
 		Mul:            Mul,
+		Min:            Min,
+		Max:            Max,
 		Divide:         Divide,
 		OrPool:         OrPool,
 		MaxPool:        MaxPool,

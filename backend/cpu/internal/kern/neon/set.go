@@ -45,6 +45,8 @@ func Set(cores Cores) kern.Set {
 	s.PickLanes = 4
 	s.Pick = pick
 	s.Mul = mul
+	s.Min = minimum
+	s.Max = maximum
 	s.Divide = divide
 	s.OrPool = orPool
 	s.MaxPool = maxPool

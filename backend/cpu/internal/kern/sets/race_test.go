@@ -165,6 +165,14 @@ var racyCalls = slices.Concat([]racyCall{
 		dst, a, b := row[float32](), row[float32](), row[float32]()
 		return func() { s.Mul(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
 	}},
+	{"Min", func(s *kern.Set) (func(), []probe) {
+		dst, a, b := row[float32](), row[float32](), row[float32]()
+		return func() { s.Min(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
+	}},
+	{"Max", func(s *kern.Set) (func(), []probe) {
+		dst, a, b := row[float32](), row[float32](), row[float32]()
+		return func() { s.Max(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
+	}},
 	{"Divide", func(s *kern.Set) (func(), []probe) {
 		x := row[float32]()
 		return func() { s.Divide(x, 3, 1./3) }, probes(written, "x", x)
