@@ -83,7 +83,7 @@ func TestErrors(t *testing.T) {
 		{"output of bools", []testNode{op("Less", "x zero", "y")}, []testTensor{zero}, []string{`output "y"`, "BOOL"}},
 		{"quotient of values", []testNode{op("Div", "x x", "y")}, nil, []string{"(Div, index 0)", "sum, difference, product, minimum or maximum"}},
 		{"product of other dimensions", []testNode{op("ReduceMax", "x", "a", "axes", []int{2}), op("ReduceMax", "x", "b", "axes", []int{3}), op("Max", "b a", "y")}, nil, []string{"(Max, index 2)", "maximum of 4×1×3 and 1×4×3"}},
-		{"concat of rows", []testNode{op("Concat", "x x", "y", "axis", 2)}, nil, []string{"(Concat, index 0)", "dimension 2", "channels"}},
+		{"concat of rows", []testNode{op("MaxPool", "x", "a", "kernel_shape", []int{1, 2}), op("Concat", "x a", "y", "axis", 2)}, nil, []string{"(Concat, index 1)", "4×4×3 and 4×3×3", "joined"}},
 		{"concat of other sizes", []testNode{op("MaxPool", "x", "a", "kernel_shape", []int{2, 2}), op("Concat", "x a", "y", "axis", 1)}, nil, []string{"same height and width"}},
 		{"concat with a constant", []testNode{op("Concat", "x v", "y", "axis", 1)}, []testTensor{f("v", 1, 3, 4, 5)}, []string{"(Concat, index 0)", "does not fit"}},
 		{"slice of the batch", []testNode{op("Slice", "x p q i", "y")}, []testTensor{ints("p", 0), ints("q", 1), ints("i", 0)}, []string{"images of the batch"}},
