@@ -62,8 +62,7 @@ const maxTables = 16
 // look is a run of steps, each of which alone reads the one before, that starts at the
 // bytes of an input.
 type look struct {
-	at    int // of the first step, among those that stay
-	steps []Step
+	steps []int
 	each  bool // channels differ
 }
 
@@ -79,45 +78,64 @@ func (lo *lowering) tables() error {
 	}
 	runs := make(map[int]*look) // by the tensor that a run ends in
 	var all []*look
-	var kept []Step
-	for _, s := range p.Steps {
+	for i, s := range p.Steps {
 		in := s.In[0]
-		channels := p.Tensors[in].Shape.C
+		run := runs[in]
 		if _, affine := s.Op.(*AffineStep); affine && p.Tensors[in].DType == Uint8 {
-			each, err := lo.differs(s.Op)
-			if err != nil {
-				return err
-			}
-			if !each || channels <= maxTables {
-				runs[s.Out] = &look{len(kept), []Step{s}, each}
-				all = append(all, runs[s.Out])
-			}
-		} else if run := runs[in]; run != nil && perValue(s.Op) && readers[in] == 1 && !ends[in] {
-			each, err := lo.differs(s.Op)
-			if err != nil {
-				return err
-			}
-			if each = each || run.each; !each || channels <= maxTables {
-				run.steps, run.each = append(run.steps, s), each
-				delete(runs, in)
-				if p.Tensors[s.Out].DType == Float32 {
-					runs[s.Out] = run
-				}
-				continue
+			run = &look{}
+			all = append(all, run)
+		} else if run == nil || !perValue(s.Op) || readers[in] != 1 || ends[in] {
+			continue
+		}
+		each, err := lo.differs(s.Op)
+		if err != nil {
+			return err
+		}
+		if each = each || run.each; each && p.Tensors[in].Shape.C > maxTables {
+			continue
+		}
+		run.steps, run.each = append(run.steps, i), each
+		delete(runs, in)
+		if p.Tensors[s.Out].DType == Float32 {
+			runs[s.Out] = run
+		}
+	}
+	gone := make([]bool, len(p.Steps))
+	changed := false
+	for _, run := range all {
+		done, err := lo.lookUp(run)
+		if err != nil {
+			return err
+		}
+		if done {
+			changed = true
+			for _, i := range run.steps[1:] {
+				gone[i] = true
 			}
 		}
-		kept = append(kept, s)
 	}
-	if len(all) == 0 {
+	if !changed {
 		return nil
 	}
-	for _, run := range all {
-		if err := lo.lookUp(run, &kept[run.at]); err != nil {
-			return err
+	var kept []Step
+	for i, s := range p.Steps {
+		if !gone[i] {
+			kept = append(kept, s)
 		}
 	}
 	lo.renumber(kept)
 	return nil
+}
+
+// costly reports whether a step takes longer than a look-up of each value.
+func costly(op StepOp) bool {
+	switch op := op.(type) {
+	case *AffineStep:
+		return op.Activation.Kind == ActivationFunction
+	case *SignStep:
+		return op.Planes > 1
+	}
+	return true
 }
 
 // perValue reports whether a step treats values one by one.
@@ -158,21 +176,25 @@ func (lo *lowering) differs(op StepOp) (bool, error) {
 	return false, nil
 }
 
-// lookUp makes one step of a run, where it is more than a step that has a kernel of its
-// own.
-func (lo *lowering) lookUp(run *look, s *Step) error {
-	first := run.steps[0].Op.(*AffineStep)
-	if len(run.steps) == 1 && first.Activation.Kind != ActivationFunction {
-		return nil
+// lookUp makes the first step of a run stand for all of it, where that is faster, and
+// reports whether it is.
+func (lo *lowering) lookUp(run *look) (bool, error) {
+	p := lo.plan
+	if len(run.steps) == 0 {
+		return false, nil
 	}
-	last := run.steps[len(run.steps)-1]
-	in, out := lo.plan.Tensors[s.In[0]], &lo.plan.Tensors[last.Out]
-	tables := 1
+	s, last := &p.Steps[run.steps[0]], p.Steps[run.steps[len(run.steps)-1]]
+	sign, toBits := last.Op.(*SignStep)
+	worth := slices.ContainsFunc(run.steps, func(i int) bool { return costly(p.Steps[i].Op) })
+	if !worth && !toBits {
+		return false, nil
+	}
+	channels, tables := p.Tensors[s.In[0]].Shape.C, 1
 	if run.each {
-		tables = in.Shape.C
+		tables = channels
 	}
 	if err := lo.hold(4 * TableSize * int64(tables)); err != nil {
-		return err
+		return false, err
 	}
 	table := &TableStep{Values: make([]float32, TableSize*tables)}
 	for i := range table.Values {
@@ -181,21 +203,24 @@ func (lo *lowering) lookUp(run *look, s *Step) error {
 	var layers []int
 	for _, step := range run.steps {
 		if err := lo.Charge(int64(len(table.Values))); err != nil {
-			return err
+			return false, err
 		}
 		for i, v := range table.Values {
-			table.Values[i] = valueOf(step.Op, v, i/TableSize, in.Shape.C)
+			table.Values[i] = valueOf(p.Steps[step].Op, v, i/TableSize, channels)
 		}
-		layers = append(layers, step.Layers...)
+		layers = append(layers, p.Steps[step].Layers...)
 	}
-	s.Op, s.Out = table, last.Out
-	if sign, ok := last.Op.(*SignStep); ok {
+	var op StepOp = table
+	if toBits {
 		table.Planes = sign.Planes
-		if threshold := table.threshold(in.Shape.C); threshold != nil {
-			s.Op = &BinarizeStep{Scheme: SchemeThreshold, Threshold: threshold}
+		if threshold := table.threshold(channels); threshold != nil {
+			op = &BinarizeStep{Scheme: SchemeThreshold, Threshold: threshold}
+		} else if !worth {
+			return false, nil
 		}
 	}
-	return lo.name(s, out, layers)
+	s.Op, s.Out = op, last.Out
+	return true, lo.name(s, &p.Tensors[s.Out], layers)
 }
 
 // valueOf is what a step makes of a value of a channel; of Bits, the number of its planes.

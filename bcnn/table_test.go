@@ -57,6 +57,10 @@ func TestTables(t *testing.T) {
 		want []string
 	}{
 		"a scale": {draw(bcnn.Uint8, 16, 16, 3).add("a", scale), []string{"[0] affine a → 16×16×3 float32 scaled"}},
+		"scales, which are as fast": {draw(bcnn.Uint8, 16, 16, 3).add("a", scale).add("r", bcnn.ReLU{}).add("b", shift),
+			[]string{"[0] affine a+r → 16×16×3 float32 scaled relu", "[1] affine b → 16×16×3 float32 scaled"}},
+		"a magnitude and a sign": {draw(bcnn.Uint8, 16, 16, 2).add("a", scale).add("b", shift).add("m", bcnn.PReLU{Slope: []float32{-1}}).add("c", shift).add("s", sign).add("d", point(2, 2)),
+			[]string{"[0] affine a+b+m → 16×16×2 float32 scaled prelu", "[1] sign c+s → 16×16×2 bits", "[2] conv d → 16×16×2 float32"}},
 		"a function": {draw(bcnn.Uint8, 16, 16, 3).add("a", scale).add("f", bcnn.Function{Name: bcnn.Tanh}),
 			[]string{"[0] table a+f → 16×16×3 float32"}},
 		"functions": {draw(bcnn.Uint8, 16, 16, 3).add("a", each(3)).add("f", gelu).add("b", shift).add("g", gelu).add("r", bcnn.ReLU{}),
