@@ -55,6 +55,30 @@ type Activation struct {
 	Function FunctionName
 }
 
+// Of returns what the activation makes of a value of channel c.
+func (a *Activation) Of(v float32, c int) float32 {
+	switch a.Kind {
+	case ActivationReLU:
+		if !(v > 0) {
+			return 0
+		}
+	case ActivationPReLU:
+		if v < 0 {
+			return v * a.Slope[c]
+		}
+	case ActivationClip:
+		if !(v > a.Min) {
+			v = a.Min
+		}
+		if !(v < a.Max) {
+			v = a.Max
+		}
+	case ActivationFunction:
+		return f32.Named(string(a.Function)).Of(v)
+	}
+	return v
+}
+
 // check tests what follows a step with so many output channels.
 func (a *Activation) check(channels int) error {
 	switch a.Kind {

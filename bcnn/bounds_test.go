@@ -251,7 +251,7 @@ func TestStrings(t *testing.T) {
 		"binarize": bcnn.Binarize{}, "conv2d": bcnn.Conv2D{}, "dense": bcnn.Dense{}, "batchnorm": bcnn.BatchNorm{},
 		"affine": bcnn.Affine{}, "sign": bcnn.Sign{}, "relu": bcnn.ReLU{}, "maxpool": bcnn.MaxPool{}, "add": bcnn.Add{},
 		"flatten": bcnn.Flatten{}, "softmax": bcnn.Softmax{}, "logsoftmax": bcnn.Softmax{Log: true}, "prelu": bcnn.PReLU{}, "clip": bcnn.Clip{}, "avgpool": bcnn.AvgPool{},
-		"mul": bcnn.Mul{}, "concat": bcnn.Concat{}, "channels": bcnn.Channels{}, "tanh": bcnn.Function{Name: bcnn.Tanh},
+		"mul": bcnn.Mul{}, "min": bcnn.Min{}, "max": bcnn.Max{}, "concat": bcnn.Concat{}, "channels": bcnn.Channels{}, "tanh": bcnn.Function{Name: bcnn.Tanh},
 		"pixels": bcnn.Pixels{}, "resample": bcnn.Resample{}, "topk": bcnn.TopK{},
 	} {
 		require.Equal(t, kind, op.Kind())
@@ -259,7 +259,7 @@ func TestStrings(t *testing.T) {
 	for kind, op := range map[string]bcnn.StepOp{
 		"binarize": &bcnn.BinarizeStep{}, "conv": &bcnn.ConvStep{}, "dense": &bcnn.ConvStep{Dense: true}, "maxpool": &bcnn.MaxPoolStep{},
 		"affine": &bcnn.AffineStep{}, "sign": &bcnn.SignStep{}, "add": &bcnn.AddStep{}, "flatten": &bcnn.FlattenStep{},
-		"avgpool": &bcnn.AvgPoolStep{}, "mul": &bcnn.MulStep{}, "concat": &bcnn.ConcatStep{}, "channels": &bcnn.ChannelsStep{}, "quantize": &bcnn.QuantizeStep{},
+		"avgpool": &bcnn.AvgPoolStep{}, "mul": &bcnn.PairStep{}, "min": &bcnn.PairStep{Kind: bcnn.PairMin}, "max": &bcnn.PairStep{Kind: bcnn.PairMax}, "concat": &bcnn.ConcatStep{}, "channels": &bcnn.ChannelsStep{}, "quantize": &bcnn.QuantizeStep{}, "table": &bcnn.TableStep{},
 		"pixels": &bcnn.PixelsStep{}, "resample": &bcnn.ResampleStep{}, "topk": &bcnn.TopKStep{},
 	} {
 		require.Equal(t, kind, bcnn.Step{Op: op}.Kind())
@@ -299,8 +299,8 @@ func TestSummarize(t *testing.T) {
 	}, bcnn.Summarize(n, p))
 }
 
-// The second factor is as large as the first, or repeated over pixels or channels.
-func TestFactorsOfProducts(t *testing.T) {
+// The second of two layers is as large as the first, or repeated over pixels or channels.
+func TestShapesOfPairs(t *testing.T) {
 	for _, c := range []struct {
 		a, b bcnn.Shape
 		ok   bool
@@ -315,15 +315,17 @@ func TestFactorsOfProducts(t *testing.T) {
 		{bcnn.Shape{H: 1, W: 1, C: 4}, bcnn.Shape{H: 2, W: 3, C: 4}, false},
 		{bcnn.Shape{H: 2, W: 3, C: 1}, bcnn.Shape{H: 2, W: 3, C: 4}, false},
 	} {
-		n := fed(bcnn.Float32, 6, 6, 1)
-		shaped := func(s bcnn.Shape) int {
-			return plus(n, kernel(1, s.C, bcnn.Window{KH: 7 - s.H, KW: 7 - s.W}), bcnn.NetworkInput)
-		}
-		plus(n, bcnn.Mul{}, shaped(c.a), shaped(c.b))
-		if err := n.Check(); c.ok {
-			require.NoError(t, err)
-		} else {
-			require.ErrorContains(t, err, c.a.String()+" values times "+c.b.String())
+		for _, op := range []bcnn.Op{bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}} {
+			n := fed(bcnn.Float32, 6, 6, 1)
+			shaped := func(s bcnn.Shape) int {
+				return plus(n, kernel(1, s.C, bcnn.Window{KH: 7 - s.H, KW: 7 - s.W}), bcnn.NetworkInput)
+			}
+			plus(n, op, shaped(c.a), shaped(c.b))
+			if err := n.Check(); c.ok {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.a.String()+" values with "+c.b.String())
+			}
 		}
 	}
 }

@@ -189,7 +189,7 @@ func (n *Network) infer(b *budget.Budget) ([]valueType, error) {
 // operands returns how many inputs an operation has, at least and at most.
 func operands(op Op) (least, most int) {
 	switch op.(type) {
-	case Add, Mul:
+	case Add, Mul, Min, Max:
 		return 2, 2
 	case Concat:
 		return 2, maxChannels

@@ -56,12 +56,12 @@ func (w Window) checkTaps() error {
 	return nil
 }
 
-// checkFactor tests whether a product with so many factors is defined: they are
-// as many as the values, or repeated over channels or pixels or both.
-func checkFactor(values, factors Shape) error {
-	pixels := factors.H == values.H && factors.W == values.W
-	if !pixels && (factors.H != 1 || factors.W != 1) || factors.C != values.C && factors.C != 1 {
-		return fmt.Errorf("%v values times %v", values, factors)
+// checkPair tests whether values can be combined with others: they are as many, or
+// repeated over channels or pixels or both.
+func checkPair(values, others Shape) error {
+	pixels := others.H == values.H && others.W == values.W
+	if !pixels && (others.H != 1 || others.W != 1) || others.C != values.C && others.C != 1 {
+		return fmt.Errorf("%v values with %v", values, others)
 	}
 	return nil
 }
@@ -318,8 +318,12 @@ func (f Function) output(in []valueType) (valueType, error) {
 	return valueType{in[0].shape, realValue}, f.Name.check()
 }
 
-func (Mul) output(in []valueType) (valueType, error) {
-	return valueType{in[0].shape, realValue}, checkFactor(in[0].shape, in[1].shape)
+func (Mul) output(in []valueType) (valueType, error) { return pairOutput(in) }
+func (Min) output(in []valueType) (valueType, error) { return pairOutput(in) }
+func (Max) output(in []valueType) (valueType, error) { return pairOutput(in) }
+
+func pairOutput(in []valueType) (valueType, error) {
+	return valueType{in[0].shape, realValue}, checkPair(in[0].shape, in[1].shape)
 }
 
 func (Concat) output(in []valueType) (valueType, error) {

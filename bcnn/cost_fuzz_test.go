@@ -157,7 +157,7 @@ func (s *script) step(from int) int {
 			return s.add(bcnn.Channels{Index: index}, out, from)
 		}
 	case 16:
-		return s.add(bcnn.Mul{}, in, from, from)
+		return s.add(of[bcnn.Op](s, bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}), in, from, from)
 	case 17:
 		parts := of(s, 2, 3, 30)
 		out := in

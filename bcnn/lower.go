@@ -142,7 +142,10 @@ func (lo *lowering) run() error {
 		}
 		lo.plan.Outputs = append(lo.plan.Outputs, t)
 	}
-	return nil
+	if !lo.fused {
+		return nil
+	}
+	return lo.tables()
 }
 
 // share makes a value ready to be read by several layers: nothing of it may be
@@ -242,7 +245,11 @@ func (lo *lowering) layer(i int, op Op, in []value) (value, error) {
 	case Add:
 		return lo.join(i, &AddStep{}, in, false, Float32)
 	case Mul:
-		return lo.join(i, &MulStep{}, in, false, Float32)
+		return lo.join(i, &PairStep{PairMul}, in, false, Float32)
+	case Min:
+		return lo.join(i, &PairStep{PairMin}, in, false, Float32)
+	case Max:
+		return lo.join(i, &PairStep{PairMax}, in, false, Float32)
 	case Concat:
 		return lo.joinAs(i, &ConcatStep{}, in, lo.packed(in))
 	case Pixels:
@@ -309,7 +316,12 @@ func (lo *lowering) writer(t int) *Step { return &lo.plan.Steps[t-len(lo.plan.In
 // implement adds layers to the step that writes a tensor, and names both.
 func (lo *lowering) implement(t int, layers []int) error {
 	step := lo.writer(t)
-	step.Layers = slices.Compact(append(step.Layers, layers...))
+	return lo.name(step, &lo.plan.Tensors[t], append(step.Layers, layers...))
+}
+
+// name says which layers a step implements, and names it and the tensor that it writes.
+func (lo *lowering) name(step *Step, t *PlanTensor, layers []int) error {
+	step.Layers = slices.Compact(layers)
 	if len(step.Layers) == 0 { // a copy that no layer asks for
 		step.Name = step.Op.stepKind()
 	} else {
@@ -319,7 +331,7 @@ func (lo *lowering) implement(t int, layers []int) error {
 		}
 		step.Name = strings.Join(names, "+")
 	}
-	lo.plan.Tensors[t].Name = step.Name
+	t.Name = step.Name
 	return lo.Charge(int64(len(step.Name)) + bytesOfLayer*int64(1+len(step.Layers)))
 }
 

@@ -150,7 +150,7 @@ func (b *builder) resample() bcnn.Resample {
 	return bcnn.Resample{Rows: taps(b.last.H), Cols: taps(b.last.W)}
 }
 
-// gate multiplies by signs, or by the signs of a pixel, of a channel, or of one value.
+// gate combines with signs, or by the signs of a pixel, of a channel, or of one value.
 func (b *builder) gate() {
 	from := len(b.net.Layers) - 1
 	s := b.last
@@ -161,7 +161,7 @@ func (b *builder) gate() {
 	if b.intn(2) == 0 {
 		b.add(bcnn.Channels{Index: []int32{int32(b.intn(s.C))}})
 	}
-	b.add(bcnn.Mul{}, from, len(b.net.Layers)-1)
+	b.add([]bcnn.Op{bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}}[b.intn(3)], from, len(b.net.Layers)-1)
 }
 
 func (b *builder) vector(n int, values ...float32) []float32 {

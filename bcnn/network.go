@@ -67,7 +67,7 @@ type Layer struct {
 
 // Op is the operation of a layer: one of the types of this package that
 // implement it (Binarize, Conv2D, Dense, BatchNorm, Affine, Sign, Quantize, ReLU,
-// PReLU, Clip, Function, MaxPool, AvgPool, Add, Mul, Concat, Channels,
+// PReLU, Clip, Function, MaxPool, AvgPool, Add, Mul, Min, Max, Concat, Channels,
 // Pixels, Resample, TopK, Flatten, Softmax).
 type Op interface {
 	// Kind is the name of the operation, as used in model files.
@@ -299,6 +299,14 @@ type Add struct{}
 // H×W×C, or is repeated over its pixels (1×1×C), its channels (H×W×1), or both.
 type Mul struct{}
 
+// Min and Max are the smaller and the larger of the values of two layers, whose shapes
+// are as those of Mul. A NaN in either is the result; of values that are equal, such
+// as +0 and −0, the second one is.
+type (
+	Min struct{}
+	Max struct{}
+)
+
 // Concat joins two or more layers of the same height and width along their
 // channels.
 type Concat struct{}
@@ -336,6 +344,8 @@ func (MaxPool) Kind() string    { return "maxpool" }
 func (AvgPool) Kind() string    { return "avgpool" }
 func (Add) Kind() string        { return "add" }
 func (Mul) Kind() string        { return "mul" }
+func (Min) Kind() string        { return "min" }
+func (Max) Kind() string        { return "max" }
 func (Concat) Kind() string     { return "concat" }
 func (Channels) Kind() string   { return "channels" }
 func (Flatten) Kind() string    { return "flatten" }

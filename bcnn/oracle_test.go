@@ -30,7 +30,11 @@ func interpret(n *bcnn.Network, shapes []bcnn.Shape, inputs [][]float64) [][]flo
 		case bcnn.Concat:
 			outputs[i] = concatenate(in, inShape)
 		case bcnn.Mul:
-			outputs[i] = multiply(in, inShape)
+			outputs[i] = paired(in, inShape, func(x, y float64) float64 { return x * y })
+		case bcnn.Min:
+			outputs[i] = paired(in, inShape, math.Min)
+		case bcnn.Max:
+			outputs[i] = paired(in, inShape, math.Max)
 		default:
 			outputs[i] = apply(op, in, inShape[0], shapes[i])
 		}
@@ -48,14 +52,14 @@ func concatenate(in [][]float64, shapes []bcnn.Shape) (out []float64) {
 	return out
 }
 
-// multiply repeats the factors over pixels and channels.
-func multiply(in [][]float64, shapes []bcnn.Shape) (out []float64) {
+// paired repeats the second values over pixels and channels.
+func paired(in [][]float64, shapes []bcnn.Shape, of func(x, y float64) float64) (out []float64) {
 	by := shapes[1]
 	for y := range shapes[0].H {
 		for x := range shapes[0].W {
 			for c := range shapes[0].C {
-				factor := in[1][(min(y, by.H-1)*by.W+min(x, by.W-1))*by.C+min(c, by.C-1)]
-				out = append(out, in[0][(y*shapes[0].W+x)*shapes[0].C+c]*factor)
+				other := in[1][(min(y, by.H-1)*by.W+min(x, by.W-1))*by.C+min(c, by.C-1)]
+				out = append(out, of(in[0][(y*shapes[0].W+x)*shapes[0].C+c], other))
 			}
 		}
 	}

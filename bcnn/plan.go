@@ -90,13 +90,13 @@ func (c *ConvStep) taps(channels int) int64 {
 }
 
 // StepOp is one of *BinarizeStep, *ConvStep, *MaxPoolStep, *AvgPoolStep,
-// *AffineStep, *SignStep, *QuantizeStep, *AddStep, *MulStep, *ConcatStep,
+// *AffineStep, *TableStep, *SignStep, *QuantizeStep, *AddStep, *PairStep, *ConcatStep,
 // *ChannelsStep, *PixelsStep, *ResampleStep, *TopKStep, *FlattenStep.
 type StepOp interface{ stepKind() string }
 
 // Kind returns the name of the kind of step: "binarize", "conv", "dense",
-// "maxpool", "avgpool", "affine", "sign", "quantize", "add", "mul", "concat",
-// "channels", "pixels", "resample", "topk" or "flatten".
+// "maxpool", "avgpool", "affine", "table", "sign", "quantize", "add", "mul", "min", "max",
+// "concat", "channels", "pixels", "resample", "topk" or "flatten".
 func (s Step) Kind() string { return s.Op.stepKind() }
 
 // Threshold makes bits of the values of a channel:
@@ -267,10 +267,20 @@ type AddStep struct {
 	Activation Activation
 }
 
-// MulStep is the float32 product of two Float32 tensors. The second one, of shape
-// H×W×C like the first and the output, 1×1×C, H×W×1 or 1×1×1, is repeated where it
-// is smaller.
-type MulStep struct{}
+// PairStep makes a float32 value of one each of two Float32 tensors. The second one, of
+// shape H×W×C like the first and the output, 1×1×C, H×W×1 or 1×1×1, is repeated where
+// it is smaller.
+type PairStep struct{ Kind PairKind }
+
+// PairKind says what a PairStep makes of x and y.
+type PairKind uint8
+
+// A comparison with a NaN is false.
+const (
+	PairMul PairKind = iota // x·y
+	PairMin                 // x where x < y or x is a NaN, else y
+	PairMax                 // x where x > y or x is a NaN, else y
+)
 
 // ConcatStep joins two or more tensors of the same type, Bits or Float32, and the
 // same height and width along their channels.
@@ -300,6 +310,14 @@ func (*QuantizeStep) stepKind() string { return "quantize" }
 func (*AddStep) stepKind() string      { return "add" }
 func (*FlattenStep) stepKind() string  { return "flatten" }
 func (*AvgPoolStep) stepKind() string  { return "avgpool" }
-func (*MulStep) stepKind() string      { return "mul" }
+func (p *PairStep) stepKind() string {
+	switch p.Kind {
+	case PairMin:
+		return Min{}.Kind()
+	case PairMax:
+		return Max{}.Kind()
+	}
+	return Mul{}.Kind()
+}
 func (*ConcatStep) stepKind() string   { return "concat" }
 func (*ChannelsStep) stepKind() string { return "channels" }

@@ -102,7 +102,7 @@ func checkInputs(s Step) error {
 			return fmt.Errorf("%d inputs, want 2 or more", len(s.In))
 		}
 		return nil
-	case *AddStep, *MulStep:
+	case *AddStep, *PairStep:
 		if len(s.In) != 2 {
 			return fmt.Errorf("%d inputs, want 2", len(s.In))
 		}
@@ -157,6 +157,9 @@ func (p *Plan) checkStep(s Step) error {
 		if err = checkScale(op.Scale, op.Shift, in.Shape.C); err == nil {
 			err = op.Activation.check(in.Shape.C)
 		}
+	case *TableStep:
+		types = in.DType == Uint8 && (out.DType == Float32 || out.DType == Bits)
+		shape, err = op.check(in.Shape, out.DType)
 	case *SignStep:
 		types = in.DType == Float32 && out.DType == Bits
 		shape = in.Shape
@@ -174,10 +177,13 @@ func (p *Plan) checkStep(s Step) error {
 		if other.Shape != shape {
 			err = fmt.Errorf("it adds %v and %v", in.Shape, other.Shape)
 		}
-	case *MulStep:
+	case *PairStep:
+		if op.Kind > PairMax {
+			return Unsupported(fmt.Sprintf("PairKind(%d)", op.Kind))
+		}
 		other := p.Tensors[s.In[1]]
 		types = in.DType == Float32 && other.DType == Float32 && out.DType == Float32
-		shape, err = in.Shape, checkFactor(in.Shape, other.Shape)
+		shape, err = in.Shape, checkPair(in.Shape, other.Shape)
 	case *AvgPoolStep:
 		types = in.DType != Uint8 && out.DType == Float32
 		shape, err = op.check(in.Shape)

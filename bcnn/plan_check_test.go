@@ -3,6 +3,7 @@ package bcnn_test
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,7 +26,7 @@ func single(op bcnn.StepOp, in, out bcnn.PlanTensor) *bcnn.Plan {
 		Steps: []bcnn.Step{{Name: "one", In: []int{0}, Out: 1, Op: op}, {Name: "values", In: []int{1}, Out: 2, Op: &bcnn.AffineStep{}}},
 	}
 	switch op.(type) {
-	case *bcnn.AddStep, *bcnn.MulStep, *bcnn.ConcatStep:
+	case *bcnn.AddStep, *bcnn.PairStep, *bcnn.ConcatStep:
 		p.Steps[0].In = []int{0, 0}
 	}
 	return p
@@ -84,7 +85,7 @@ func TestPlanCheck(t *testing.T) {
 
 		{"", &bcnn.AvgPoolStep{Window: pool(func(*bcnn.Window) {}).Window}, packed, tensor(bcnn.Float32, 1, 2, 3), nil},
 		{"", &bcnn.AvgPoolStep{Window: pool(func(w *bcnn.Window) { w.Pad.Top = 1 }).Window, CountPadding: true}, floats, tensor(bcnn.Float32, 2, 2, 3), nil},
-		{"", &bcnn.MulStep{}, floats, floats, nil},
+		{"", &bcnn.PairStep{}, floats, floats, nil},
 		{"", &bcnn.ConcatStep{}, floats, tensor(bcnn.Float32, 2, 3, 6), nil},
 		{"", &bcnn.ConcatStep{}, packed, tensor(bcnn.Bits, 2, 3, 9), func(p *bcnn.Plan) { p.Steps[0].In = []int{0, 0, 0} }},
 		{"", &bcnn.ChannelsStep{Index: []int32{2}}, packed, one, nil},
@@ -108,8 +109,20 @@ func TestPlanCheck(t *testing.T) {
 		{"in the padding", &bcnn.AvgPoolStep{Window: pool(func(w *bcnn.Window) { w.Pad.Top = 2 }).Window}, packed, tensor(bcnn.Float32, 3, 2, 3), nil},
 		{"a mean of 4194305 taps", &bcnn.AvgPoolStep{Window: pool(func(w *bcnn.Window) { w.KH, w.KW = 1, 1<<22+1 }).Window}, tensor(bcnn.Bits, 1, 1<<22+1, 1), tensor(bcnn.Float32, 1, 1, 1), nil},
 		{"output shape 1×3×3, want 1×2×3", &bcnn.AvgPoolStep{Window: pool(func(*bcnn.Window) {}).Window}, packed, tensor(bcnn.Float32, 1, 3, 3), nil},
-		{"not supported: step 0 (one): mul from bits to float32", &bcnn.MulStep{}, packed, floats, nil},
-		{"1 inputs, want 2", &bcnn.MulStep{}, floats, floats, func(p *bcnn.Plan) { p.Steps[0].In = []int{0} }},
+		{"not supported: step 0 (one): mul from bits to float32", &bcnn.PairStep{}, packed, floats, nil},
+		{"", &bcnn.TableStep{Values: make([]float32, 256)}, bytes, floats, nil},
+		{"", &bcnn.TableStep{Values: make([]float32, 3*256), Planes: 1}, bytes, packed, nil},
+		{"512 values of bytes of 3 channels", &bcnn.TableStep{Values: make([]float32, 512)}, bytes, floats, nil},
+		{"1 planes of float32", &bcnn.TableStep{Values: make([]float32, 256), Planes: 1}, bytes, floats, nil},
+		{"5 planes", &bcnn.TableStep{Values: make([]float32, 256), Planes: 5}, bytes, packed, nil},
+		{"value 0, 2, is no number of 1 planes", &bcnn.TableStep{Values: constant(256, 2)}, bytes, packed, nil},
+		{"value 0, 0.5, is no number of 1 planes", &bcnn.TableStep{Values: constant(256, 0.5)}, bytes, packed, nil},
+		{"value 0, -1, is no number of 1 planes", &bcnn.TableStep{Values: constant(256, -1)}, bytes, packed, nil},
+		{"value 0, NaN, is no number of 1 planes", &bcnn.TableStep{Values: constant(256, float32(math.NaN()))}, bytes, packed, nil},
+		{"output shape 2×3×3, want 4×3×3", &bcnn.TableStep{Values: slices.Repeat([]float32{3}, 256), Planes: 2}, bytes, packed, nil},
+		{"not supported: step 0 (one): table from float32 to float32", &bcnn.TableStep{Values: make([]float32, 256)}, floats, floats, nil},
+		{"not supported: step 0 (one): PairKind(3)", &bcnn.PairStep{Kind: 3}, floats, floats, nil},
+		{"1 inputs, want 2", &bcnn.PairStep{}, floats, floats, func(p *bcnn.Plan) { p.Steps[0].In = []int{0} }},
 		{"1 inputs, want 2 or more", &bcnn.ConcatStep{}, floats, floats, func(p *bcnn.Plan) { p.Steps[0].In = []int{0} }},
 		{"output shape 2×3×3, want 2×3×6", &bcnn.ConcatStep{}, floats, floats, nil},
 		{"not supported: step 0 (one): concat from uint8 to uint8", &bcnn.ConcatStep{}, bytes, tensor(bcnn.Uint8, 2, 3, 6), nil},

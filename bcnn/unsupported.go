@@ -55,7 +55,7 @@ func (e *UnsupportedError) Add(p *Plan, step int, err error) error {
 	kind := ""
 	if s.hasOp() {
 		switch s.Op.(type) { // others may have been made by embedding StepOp, which is nil then
-		case *BinarizeStep, *ConvStep, *MaxPoolStep, *AvgPoolStep, *AffineStep, *SignStep, *QuantizeStep, *AddStep, *MulStep, *ConcatStep, *ChannelsStep,
+		case *BinarizeStep, *ConvStep, *MaxPoolStep, *AvgPoolStep, *AffineStep, *TableStep, *SignStep, *QuantizeStep, *AddStep, *PairStep, *ConcatStep, *ChannelsStep,
 			*PixelsStep, *ResampleStep, *TopKStep, *FlattenStep:
 			kind = s.Kind()
 		}

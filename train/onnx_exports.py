@@ -451,6 +451,36 @@ class Resized(nn.Module):
         return torch.cat([w.flatten(1) for w in ways], 1)
 
 
+class Antialiased(nn.Module):
+    """Resizing that takes all pixels into account where images get smaller."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.sign, self.conv = stem(6), Where(), Conv(6, 4, padding=1)
+
+    def forward(self, x):
+        x = self.conv(self.sign(self.stem(x)))
+        sizes = [((3, 2), "bilinear"), ((3, 4), "bicubic"), ((9, 3), "bilinear"), ((1, 11), "bicubic")]
+        ways = [F.interpolate(x, size=size, mode=mode, antialias=True) for size, mode in sizes]
+        return torch.cat([w.flatten(1) for w in ways], 1)
+
+
+class Pairs(nn.Module):
+    """The smaller and the larger of two tensors, of a tensor and a constant of pixels or channels, and of one that is repeated."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.sign, self.conv, self.conv2 = stem(6), Where(), Conv(6, 6, padding=1), Conv(6, 4)
+        self.least, self.most = nn.Parameter(torch.randn(1, 6, 1, 1)), nn.Parameter(torch.randn(6, 6, 6))
+
+    def forward(self, x):
+        x = self.stem(x)
+        y = torch.maximum(self.conv(self.sign(x)), x)  # maxout
+        y = torch.minimum(torch.maximum(y, self.least), y.amax((2, 3), keepdim=True) * 0.5)
+        y = torch.minimum(torch.maximum(y, y.mean(1, keepdim=True)), self.most)
+        return self.conv2(self.sign(y - 0.3)).amax((2, 3))
+
+
 class Padded(nn.Module):
     """Padding that is not around a convolution or not of zeros, crops, parts of an image, flips."""
 
@@ -679,6 +709,8 @@ CASES = {  # name: network, image size, metadata
     "clamp_round": (lambda: net(ClampRound(), Conv(6, 4)), 8, {"binary": 1}),
     "broadcast": (Broadcast, 8, {"binary": 2}),
     "constants": (Constants, 8, {"binary": 2}),
+    "antialiased": (Antialiased, 8, {"binary": 1}),
+    "pairs": (Pairs, 8, {"binary": 2}),
     "partial_pool": (PartialPool, 9, {"binary": 1}),
     "two_values": (lambda: net(TwoValues(), Conv(6, 4, weights=alpha_mean)), 8, {"binary": 1, "ternary": 1, "products": "2"}),
     "two_slopes": (lambda: net(Where(), Conv(6, 4, padding=1), [TwoSlopes(6)]), 8, {"binary": 1}),
@@ -688,6 +720,9 @@ CASES = {  # name: network, image size, metadata
 
 # What the newer exporter folds in float32: (±α − c) + c is ±α up to rounding.
 ROUNDED = {"sign_clamp", "sign_polynomial", "residual"}
+
+# What the older exporter cannot write.
+NEW = {"antialiased"}
 
 
 def prepared(make, size, seed):
@@ -740,6 +775,8 @@ def main():
         with torch.no_grad():
             y = network(x)
         for dynamo in (False, True):
+            if name in NEW and not dynamo:
+                continue
             model = export(network, x, dynamo)
             strip(model)
             model.graph.initializer.append(numpy_helper.from_array(x.numpy(), "test input"))

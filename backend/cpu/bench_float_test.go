@@ -77,7 +77,15 @@ var floatSteps = []struct {
 	{"add/14x14x256/relu", floatStep(14, 256, func(p *planner) { p.add(bcnn.ActivationReLU) })},
 	{"add/14x14x256/prelu", floatStep(14, 256, func(p *planner) { p.add(bcnn.ActivationPReLU) })},
 	{"add/14x14x256/clip", floatStep(14, 256, func(p *planner) { p.add(bcnn.ActivationClip) })},
-	{"mul/14x14x256", floatStep(14, 256, func(p *planner) { p.step("mul", &bcnn.MulStep{}, bcnn.Float32, p.last().Shape, 1) })},
+	{"table/224x224x3", func() *planner {
+		p := newPlanner(1, input(bcnn.Uint8, 224, 224, 3))
+		p.step("table", &bcnn.TableStep{Values: p.floats(3 * bcnn.TableSize)}, bcnn.Float32, p.last().Shape)
+		return p
+	}},
+	{"max/14x14x256", floatStep(14, 256, func(p *planner) {
+		p.step("max", &bcnn.PairStep{Kind: bcnn.PairMax}, bcnn.Float32, p.last().Shape, 1)
+	})},
+	{"mul/14x14x256", floatStep(14, 256, func(p *planner) { p.step("mul", &bcnn.PairStep{}, bcnn.Float32, p.last().Shape, 1) })},
 	{"sign/56x56x64", floatStep(56, 64, func(p *planner) { p.numbers(1) })},
 	{"sign/14x14x256", floatStep(14, 256, func(p *planner) { p.numbers(1) })},
 	{"concat/28x28x64+64", floatStep(28, 64, func(p *planner) {

@@ -251,7 +251,8 @@ func TestLargeSteps(t *testing.T) {
 		p.step("add", &bcnn.AddStep{Activation: p.activation(bcnn.ActivationPReLU, 20)}, bcnn.Float32, s, 0)
 		p.step("mean", &bcnn.AvgPoolStep{Window: bcnn.Window{KH: 3, KW: 3, StrideH: 1, StrideW: 1,
 			Pad: bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}}}, bcnn.Float32, s)
-		p.step("mul", &bcnn.MulStep{}, bcnn.Float32, s, 1)
+		p.step("mul", &bcnn.PairStep{}, bcnn.Float32, s, 1)
+		p.step("min", &bcnn.PairStep{Kind: bcnn.PairMin}, bcnn.Float32, s, 1)
 		both := s
 		both.C = 40
 		p.step("concat", &bcnn.ConcatStep{}, bcnn.Float32, both, 2)
@@ -267,7 +268,7 @@ func TestLargeSteps(t *testing.T) {
 		}
 		p.step("bits", &bcnn.ChannelsStep{Index: index}, bcnn.Bits, both)
 		both.C = 210
-		p.step("join", &bcnn.ConcatStep{}, bcnn.Bits, both, 7, 8)
+		p.step("join", &bcnn.ConcatStep{}, bcnn.Bits, both, 8, 9)
 		p.step("half", &bcnn.AvgPoolStep{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}}, bcnn.Float32, bcnn.Shape{H: 32, W: 30, C: 210})
 		return p
 	}

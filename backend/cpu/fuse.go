@@ -37,7 +37,7 @@ func follows(plan *bcnn.Plan, first, i int) bool {
 	s := plan.Steps[i]
 	in, out := plan.Tensors[s.In[0]], plan.Tensors[s.Out]
 	switch s.Op.(type) {
-	case *bcnn.AddStep, *bcnn.MulStep, *bcnn.ConcatStep, *bcnn.QuantizeStep, *bcnn.ChannelsStep:
+	case *bcnn.AddStep, *bcnn.PairStep, *bcnn.ConcatStep, *bcnn.QuantizeStep, *bcnn.ChannelsStep:
 	case *bcnn.AffineStep:
 		if in.DType == bcnn.Uint8 { // the step needs the memory of the worker
 			return false
@@ -101,7 +101,7 @@ func inPlace(plan *bcnn.Plan, groups []group) []int {
 		for i := g.last; i > g.first; i-- {
 			s, t := plan.Steps[i], plan.Steps[i-1].Out
 			switch s.Op.(type) {
-			case *bcnn.AddStep, *bcnn.MulStep, *bcnn.AffineStep:
+			case *bcnn.AddStep, *bcnn.PairStep, *bcnn.AffineStep:
 			default:
 				continue
 			}

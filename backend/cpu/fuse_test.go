@@ -40,7 +40,8 @@ func residual(h, w, c int) *planner {
 	sum := tensor()
 	sign()
 	p.conv(convOptions{window: same, out: c, padValue: -1, float: true, raw: true})
-	p.step("mul", &bcnn.MulStep{}, bcnn.Float32, shape(), gate)
+	p.step("mul", &bcnn.PairStep{}, bcnn.Float32, shape(), gate)
+	p.step("max", &bcnn.PairStep{Kind: bcnn.PairMax}, bcnn.Float32, shape(), sum)
 	p.step("tanh", &bcnn.AffineStep{Scale: p.floats(c), Shift: p.floats(c), Activation: bcnn.Activation{Kind: bcnn.ActivationFunction, Function: bcnn.Tanh}},
 		bcnn.Float32, shape())
 	add(bcnn.ActivationPReLU, sum)
@@ -88,8 +89,8 @@ func TestGroups(t *testing.T) {
 	require.Equal(t, `avgpool
 quantize sign
 conv add affine sign
-conv mul affine add concat
-channels add
+conv mul max affine add
+concat channels add
 conv add sign affine
 maxpool sign
 conv affine sign

@@ -291,6 +291,17 @@ func randomPlan(seed uint64) *planner {
 			shape := in.Shape
 			shape.C = 1 + rng.IntN(min(in.Shape.C, 5))
 			p.step("topk", &bcnn.TopKStep{K: shape.C, Values: rng.IntN(2) == 0}, bcnn.Float32, shape)
+		case kind == 12 && in.DType == bcnn.Uint8:
+			op := &bcnn.TableStep{Values: p.floats(bcnn.TableSize * []int{1, in.Shape.C}[rng.IntN(2)])}
+			to, shape := bcnn.Float32, in.Shape
+			if rng.IntN(2) == 0 {
+				to, op.Planes = bcnn.Bits, 1+rng.IntN(bcnn.MaxPlanes)
+				shape.H *= op.Planes
+				for i := range op.Values {
+					op.Values[i] = float32(rng.IntN(1 << op.Planes))
+				}
+			}
+			p.step("table", op, to, shape)
 		case kind == 12 && in.DType == bcnn.Float32:
 			q := &bcnn.QuantizeStep{Low: rng.IntN(9) - 4, Levels: 2 + rng.IntN(20)}
 			for range []int{1, in.Shape.C}[rng.IntN(2)] {
@@ -309,7 +320,7 @@ func randomPlan(seed uint64) *planner {
 				p.step("avgpool", &bcnn.AvgPoolStep{Window: w, CountPadding: rng.IntN(2) == 0}, bcnn.Float32, shape)
 			}
 		case kind == 9 && in.DType == bcnn.Float32:
-			p.step("mul", &bcnn.MulStep{}, bcnn.Float32, in.Shape, len(p.plan.Tensors)-1)
+			p.step("pair", &bcnn.PairStep{Kind: bcnn.PairKind(p.rng.IntN(3))}, bcnn.Float32, in.Shape, len(p.plan.Tensors)-1)
 		case kind == 10 && in.DType != bcnn.Uint8 && in.Shape.C < 200:
 			last, shape := len(p.plan.Tensors)-1, in.Shape
 			more := slices.Repeat([]int{last}, 1+rng.IntN(3))

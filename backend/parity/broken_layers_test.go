@@ -48,6 +48,17 @@ func meansBy(mean func(taps []float32, n int) float32) fake {
 	})}
 }
 
+// pairsBy replaces what one kind of step makes of two values.
+func pairsBy(kind bcnn.PairKind, of func(x, y float32) float32) fake {
+	return fake{joined: func(op bcnn.StepOp, out, a, b bcnn.Tensor) {
+		if op, ok := op.(*bcnn.PairStep); ok && op.Kind == kind {
+			for i, x := range a.F32 {
+				out.F32[i] = of(x, factor(a.Shape, b, i))
+			}
+		}
+	}}
+}
+
 func sumOf(taps []float32) (sum float32) {
 	for _, v := range taps {
 		sum += v
@@ -124,19 +135,40 @@ var brokenLayers = []brokenDevice{
 		}
 	})}, "avgpool/", "(avgpool): image"},
 	{"one factor for all values", fake{joined: func(op bcnn.StepOp, out, a, b bcnn.Tensor) {
-		if _, ok := op.(*bcnn.MulStep); ok {
+		if op, ok := op.(*bcnn.PairStep); ok && op.Kind == bcnn.PairMul {
 			for i, v := range a.F32 {
 				out.F32[i] = v * b.F32[0]
 			}
 		}
 	}}, "mul/", "(mul): image"},
 	{"factors of the first image", fake{joined: func(op bcnn.StepOp, out, a, b bcnn.Tensor) {
-		if _, ok := op.(*bcnn.MulStep); ok {
+		if op, ok := op.(*bcnn.PairStep); ok && op.Kind == bcnn.PairMul {
 			for i, v := range a.F32 {
 				out.F32[i] = v * factor(a.Shape, b, i%a.Shape.Values())
 			}
 		}
 	}}, "mul/", "(mul): image 1"},
+	{"a number is larger than a NaN", pairsBy(bcnn.PairMax, func(x, y float32) float32 {
+		if x > y || y != y {
+			return x
+		}
+		return y
+	}), "max/", "got"},
+	{"a number is smaller than the first NaN", pairsBy(bcnn.PairMin, func(x, y float32) float32 {
+		if x < y {
+			return x
+		}
+		return y
+	}), "min/", "want NaN"},
+	{"+0 is larger than −0", pairsBy(bcnn.PairMax, func(x, y float32) float32 {
+		return float32(math.Max(float64(x), float64(y)))
+	}), "max/", "want -0 (0x80000000), got 0"},
+	{"the first of equal values", pairsBy(bcnn.PairMin, func(x, y float32) float32 {
+		if x <= y || x != x {
+			return x
+		}
+		return y
+	}), "min/", "0"},
 	{"the first channel of the second part lost", fake{joined: func(op bcnn.StepOp, out, a, b bcnn.Tensor) {
 		if _, ok := op.(*bcnn.ConcatStep); !ok {
 			return
@@ -169,6 +201,17 @@ var brokenLayers = []brokenDevice{
 			}
 		}
 	})}, "pixels/", "(pixels): image"},
+	{"the table of the first channel", fake{step: change(func(op *bcnn.TableStep, _ bcnn.Tensor) {
+		op.Values = op.Of(0)
+	})}, "table/", "(table): image"},
+	{"tables of signed bytes", fake{step: change(func(op *bcnn.TableStep, _ bcnn.Tensor) {
+		op.Values = slices.Clone(op.Values)
+		for from := 0; from < len(op.Values); from += bcnn.TableSize {
+			for i := range op.Values[from:][:bcnn.TableSize] {
+				op.Values[from+i] = op.Values[from+i&127]
+			}
+		}
+	})}, "table/", "(table): image"},
 	{"pixels filled with 0", fake{step: change(func(op *bcnn.PixelsStep, in bcnn.Tensor) {
 		if in.DType == bcnn.Float32 {
 			op.Fill = 0

@@ -133,9 +133,16 @@ func (x *fakeEngine) join(s bcnn.Step, tensors []bcnn.Tensor) bcnn.Tensor {
 			t.F32[i] = a.F32[i] + b.F32[i]
 		}
 		activate(t.F32, a.Shape.C, op.Activation)
-	case *bcnn.MulStep:
+	case *bcnn.PairStep:
 		for i := range t.F32 {
-			t.F32[i] = a.F32[i] * factor(a.Shape, b, i)
+			x, y := a.F32[i], factor(a.Shape, b, i)
+			switch {
+			case op.Kind == bcnn.PairMul:
+				y *= x
+			case x != x, op.Kind == bcnn.PairMin && x < y, op.Kind == bcnn.PairMax && x > y:
+				y = x
+			}
+			t.F32[i] = y
 		}
 	case *bcnn.ConcatStep:
 		first := 0

@@ -59,7 +59,8 @@ func layerCases() []Case {
 	cases = append(cases, avgPoolCases()...)
 	cases = append(cases, concatCases()...)
 	cases = append(cases, channelsCases()...)
-	cases = append(cases, mulCases()...)
+	cases = append(cases, pairCases()...)
+	cases = append(cases, tableCases()...)
 	return append(cases, blockCases()...)
 }
 
@@ -288,7 +289,55 @@ func channelsCases() []Case {
 	return cases
 }
 
-func mulCases() []Case {
+// tableCases are chains on bytes: with a table for each channel or for all, of floats,
+// bits and planes.
+func tableCases() []Case {
+	var cases []Case
+	bends := func(b *builder, each bool) {
+		scale, n := []float32{0.04}, 1
+		if n = b.shape().C; each {
+			scale = b.floats(n, 0.05)
+		}
+		b.add(bcnn.Affine{Scale: scale, Bias: []float32{-4}})
+		b.add(bcnn.Function{Name: bcnn.GELU})
+		b.add(bcnn.Affine{Scale: []float32{-3}, Bias: []float32{-0.25}})
+	}
+	for i, c := range []int{1, 3, 16, 33, 70} {
+		s, each := [3]int{4 + i, 5, c}, c <= 16
+		cases = append(cases,
+			layerCase("table/float", "bytes", s, fillRandom, func(b *builder) {
+				bends(b, each)
+				b.activation("leaky")
+			}),
+			layerCase("table/bits", "bytes", s, fillRandom, func(b *builder) {
+				bends(b, each)
+				b.add(bcnn.Sign{Zero: b.zero()})
+				b.conv(bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 2}, Out: 9}, false)
+			}),
+			layerCase("table/planes", "bytes", s, fillRandom, func(b *builder) {
+				bends(b, each)
+				b.quantize(activationLevels[i], each)
+				b.conv(bcnn.Conv2D{Window: bcnn.Window{KH: 2, KW: 2}, Out: 9}, false)
+			}))
+	}
+	return cases
+}
+
+// pairCase combines values with as many, or with those of a pixel, of a channel, or one.
+func pairCase(op bcnn.Op, shape string, in [3]int, f fill) Case {
+	return layerCase(op.Kind()+"/"+shape, "float", in, f, func(b *builder) {
+		b.add(bcnn.Channels{Index: reversed(in[2])})
+		if shape == "channels" || shape == "one" {
+			b.add(bcnn.MaxPool{Window: bcnn.Window{KH: in[0], KW: in[1]}})
+		}
+		if shape == "pixels" || shape == "one" {
+			b.add(bcnn.Channels{Index: []int32{int32(in[2] / 2)}})
+		}
+		b.add(op, bcnn.NetworkInput, b.last())
+	})
+}
+
+func pairCases() []Case {
 	var cases []Case
 	for _, s := range [][2]int{{1, 1}, {5, 4}} {
 		for i, c := range []int{1, 3, 33, 64, 130} {
@@ -297,17 +346,15 @@ func mulCases() []Case {
 					if f == fillExtremes && i%2 == 0 {
 						continue
 					}
-					cases = append(cases, layerCase("mul/"+shape, "float", [3]int{s[0], s[1], c}, f, func(b *builder) {
-						b.add(bcnn.Channels{Index: reversed(c)})
-						if shape == "channels" || shape == "one" {
-							b.add(bcnn.MaxPool{Window: bcnn.Window{KH: s[0], KW: s[1]}})
-						}
-						if shape == "pixels" || shape == "one" {
-							b.add(bcnn.Channels{Index: []int32{int32(c / 2)}})
-						}
-						b.add(bcnn.Mul{}, bcnn.NetworkInput, b.last())
-					}))
+					cases = append(cases, pairCase(bcnn.Mul{}, shape, [3]int{s[0], s[1], c}, f))
 				}
+			}
+		}
+	}
+	for _, op := range []bcnn.Op{bcnn.Min{}, bcnn.Max{}} {
+		for _, shape := range []string{"equal", "channels", "pixels", "one"} {
+			for _, c := range []int{3, 130} {
+				cases = append(cases, pairCase(op, shape, [3]int{5, 4, c}, fillExtremes))
 			}
 		}
 	}

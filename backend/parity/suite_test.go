@@ -91,6 +91,10 @@ func TestTheTableCoversThePlan(t *testing.T) {
 				case *bcnn.AffineStep:
 					note(op.Scale == nil, kind+" copy")
 					note(op.Activation.Kind != bcnn.ActivationNone, kind+" "+op.Activation.Kind.String()+string(op.Activation.Function))
+				case *bcnn.TableStep:
+					note(op.Planes > 1, "table to planes")
+					note(p.Tensors[s.Out].DType == bcnn.Bits, "table to bits")
+					note(len(op.Values) > bcnn.TableSize, "table each")
 				case *bcnn.SignStep:
 					note(op.Threshold.Flip != nil, "sign flip")
 					note(op.Planes > 1, "sign to planes")
@@ -100,9 +104,9 @@ func TestTheTableCoversThePlan(t *testing.T) {
 					note(op.Activation.Kind != bcnn.ActivationNone, "add "+op.Activation.Kind.String())
 				case *bcnn.AvgPoolStep:
 					note(op.Pad != (bcnn.Padding{}), fmt.Sprintf("%s padding %v", kind, op.CountPadding))
-				case *bcnn.MulStep:
+				case *bcnn.PairStep:
 					by := p.Tensors[s.In[1]].Shape
-					note(true, fmt.Sprintf("mul by a pixel %v, a channel %v", by.Pixels() == 1, by.C == 1))
+					note(true, fmt.Sprintf("%s by a pixel %v, a channel %v", kind, by.Pixels() == 1, by.C == 1))
 				case *bcnn.ConcatStep:
 					note(len(s.In) > 2, kind+" of many")
 				case *bcnn.PixelsStep:
@@ -123,7 +127,10 @@ func TestTheTableCoversThePlan(t *testing.T) {
 		"sign to planes", "conv of planes to planes", "conv of planes to bits", "conv of planes to sums", "conv to planes, pool", "maxpool of planes", "quantize of float32", "quantize each",
 		"add of float32", "add relu", "add prelu", "add clip", "avgpool of bits", "avgpool of float32",
 		"avgpool of bits padding true", "avgpool of bits padding false", "avgpool of float32 padding true", "avgpool of float32 padding false",
-		"mul by a pixel true, a channel true", "mul by a pixel true, a channel false", "mul by a pixel false, a channel true", "mul by a pixel false, a channel false",
+		"mul of float32 by a pixel true, a channel true", "mul of float32 by a pixel true, a channel false", "mul of float32 by a pixel false, a channel true", "mul of float32 by a pixel false, a channel false",
+		"table of uint8", "table to planes", "table to bits", "table each",
+		"min of float32 by a pixel true, a channel true", "min of float32 by a pixel true, a channel false", "min of float32 by a pixel false, a channel true", "min of float32 by a pixel false, a channel false",
+		"max of float32 by a pixel true, a channel true", "max of float32 by a pixel true, a channel false", "max of float32 by a pixel false, a channel true", "max of float32 by a pixel false, a channel false",
 		"concat of bits", "concat of float32", "concat of bits of many", "concat of float32 of many",
 		"channels of bits", "channels of float32", "channels of float32 zeros",
 		"pixels of bits", "pixels of float32", "pixels of bits filled", "pixels of float32 filled", "pixels of bits in blocks", "pixels of float32 in blocks",

@@ -16,7 +16,7 @@ func versionOf(kind string) int {
 		return 2
 	case bcnn.Quantize{}.Kind():
 		return integersVersion
-	case bcnn.Pixels{}.Kind(), bcnn.Resample{}.Kind(), bcnn.TopK{}.Kind():
+	case bcnn.Pixels{}.Kind(), bcnn.Resample{}.Kind(), bcnn.TopK{}.Kind(), bcnn.Min{}.Kind(), bcnn.Max{}.Kind():
 		return spatialVersion
 	case bcnn.Softmax{Log: true}.Kind():
 		return functionsVersion
@@ -27,7 +27,8 @@ func versionOf(kind string) int {
 	return 1
 }
 
-// spatialVersion is the first version that picks and resamples pixels.
+// spatialVersion is the first version that picks and resamples pixels, and has minima and
+// maxima.
 const spatialVersion = 5
 
 // integersVersion is the first version that has levels and integer weights.
@@ -101,7 +102,7 @@ func (w *layerWriter) encode(op bcnn.Op) error {
 		w.addF32(columnWeights, op.Cols.Weight)
 	case bcnn.TopK:
 		w.params = topKJSON{op.K, op.Values}
-	case bcnn.ReLU, bcnn.Function, bcnn.Add, bcnn.Mul, bcnn.Concat, bcnn.Flatten, bcnn.Softmax:
+	case bcnn.ReLU, bcnn.Function, bcnn.Add, bcnn.Mul, bcnn.Min, bcnn.Max, bcnn.Concat, bcnn.Flatten, bcnn.Softmax:
 	default:
 		return fmt.Errorf("%T cannot be stored", op)
 	}
@@ -179,6 +180,10 @@ func (r *layerReader) decode() (bcnn.Op, error) {
 		return bcnn.Add{}, nil
 	case bcnn.Mul{}.Kind():
 		return bcnn.Mul{}, nil
+	case bcnn.Min{}.Kind():
+		return bcnn.Min{}, nil
+	case bcnn.Max{}.Kind():
+		return bcnn.Max{}, nil
 	case bcnn.Concat{}.Kind():
 		return bcnn.Concat{}, nil
 	case bcnn.Flatten{}.Kind():

@@ -132,6 +132,10 @@ func networks() map[string]*bcnn.Network {
 	n.Append("both", bcnn.Concat{}, len(n.Layers)-1, slopes, all4)
 	n.Append("picked", bcnn.Channels{Index: []int32{11, -1, 3, 3}})
 
+	n = build("new in version 5", bcnn.Input{Shape: bcnn.Shape{H: 3, W: 2, C: 4}, DType: bcnn.Float32})
+	n.Append("smaller", bcnn.Min{}, bcnn.NetworkInput, n.Append("channel", bcnn.Channels{Index: []int32{1}}))
+	n.Append("larger", bcnn.Max{}, 1, bcnn.NetworkInput)
+
 	n = build("functions", bcnn.Input{Shape: bcnn.Shape{H: 1, W: 2, C: 4}, DType: bcnn.Float32})
 	for _, name := range bcnn.FunctionNames() {
 		n.Append(string(name), bcnn.Function{Name: name})
@@ -208,7 +212,7 @@ func TestEveryKindOfLayerSurvivesARoundTrip(t *testing.T) {
 			kinds[l.Op.Kind()] = true
 		}
 	}
-	require.Len(t, kinds, 22+len(bcnn.FunctionNames()), "the kinds of layers that package bcnn has")
+	require.Len(t, kinds, 24+len(bcnn.FunctionNames()), "the kinds of layers that package bcnn has")
 }
 
 func TestDefaultsAreWrittenOut(t *testing.T) {
@@ -475,7 +479,7 @@ func TestVersions(t *testing.T) {
 			want = `"version":"2"`
 		case "sources", "several ends":
 			want = `"version":"3"`
-		case "pixels":
+		case "pixels", "new in version 5":
 			want = `"version":"5"`
 		case "levels", "integer weights":
 			want = `"version":"4"`
@@ -499,11 +503,11 @@ func TestVersions(t *testing.T) {
 		{"sigmoid", bcnn.Function{Name: bcnn.Sigmoid}}, {"gelu_tanh", bcnn.Function{Name: bcnn.GELUTanh}}, {"logsoftmax", bcnn.Softmax{Log: true}},
 		{"pixels", bcnn.Pixels{Rows: []int32{0}, Cols: []int32{0}}}, {"topk", bcnn.TopK{K: 1}},
 		{"resample", bcnn.Resample{Rows: bcnn.Taps{N: 1, Index: []int32{0}, Weight: []float32{1}}, Cols: bcnn.Taps{N: 1, Index: []int32{0}, Weight: []float32{1}}}},
-		{"mul", bcnn.Mul{}}, {"concat", bcnn.Concat{}}, {"channels", bcnn.Channels{Index: []int32{0}}},
+		{"mul", bcnn.Mul{}}, {"min", bcnn.Min{}}, {"max", bcnn.Max{}}, {"concat", bcnn.Concat{}}, {"channels", bcnn.Channels{Index: []int32{0}}},
 	} {
 		n := &bcnn.Network{Name: "one", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Float32}}}
 		inputs := []int{bcnn.NetworkInput}
-		if c.kind == "mul" || c.kind == "concat" {
+		if c.kind == "mul" || c.kind == "min" || c.kind == "max" || c.kind == "concat" {
 			inputs = append(inputs, bcnn.NetworkInput)
 		}
 		n.Append("layer", c.op, inputs...)
@@ -514,7 +518,7 @@ func TestVersions(t *testing.T) {
 		switch c.kind {
 		case "quantize":
 			version = 4
-		case "sigmoid", "gelu_tanh", "logsoftmax", "pixels", "resample", "topk":
+		case "sigmoid", "gelu_tanh", "logsoftmax", "pixels", "resample", "topk", "min", "max":
 			version = 5
 		}
 		old := bytes.Replace(b, []byte(fmt.Sprintf(`"version":"%d"`, version)), []byte(fmt.Sprintf(`"version":"%d"`, version-1)), 1)

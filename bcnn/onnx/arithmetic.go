@@ -82,14 +82,21 @@ func (im *importer) compute(n *pb.Node, op string, a, b build.Operand) (build.Op
 	return im.withConstant(n, op, b.Value, a.Constant, true)
 }
 
-// ofValues is the sum, the difference or the product of two values.
+// ofValues is the sum, the difference, the product, the minimum or the maximum of two
+// values.
 func (im *importer) ofValues(n *pb.Node, op string, a, b *build.Value) (build.Operand, error) {
 	switch op {
 	case "Mul":
 		if r, ok, err := im.gate(n, a, b); ok || err != nil {
 			return r, err
 		}
-		v, err := im.build.Mul(n, a, b)
+		v, err := im.build.Pair(n, bcnn.Mul{}, a, b)
+		return build.Operand{Value: v}, err
+	case "Min":
+		v, err := im.build.Pair(n, bcnn.Min{}, a, b)
+		return build.Operand{Value: v}, err
+	case "Max":
+		v, err := im.build.Pair(n, bcnn.Max{}, a, b)
 		return build.Operand{Value: v}, err
 	case "Sub":
 		if r, ok, err := im.clipped(n, a, b); ok || err != nil {
@@ -103,7 +110,7 @@ func (im *importer) ofValues(n *pb.Node, op string, a, b *build.Value) (build.Op
 		return build.Operand{}, errors.New("a quotient of two computed tensors is supported where it is x/(1 + exp(−y)): a network has no layer for it")
 	case "Add":
 	default:
-		return build.Operand{}, errors.New("of two computed tensors only the sum, difference or product is supported")
+		return build.Operand{}, errors.New("of two computed tensors only the sum, difference, product, minimum or maximum is supported")
 	}
 	a, b, err := im.build.Same(n, a, b)
 	if err != nil {
@@ -129,13 +136,12 @@ func (im *importer) ofValues(n *pb.Node, op string, a, b *build.Value) (build.Op
 // withConstant is an operator between a value and a constant, which stands
 // first if swapped is set.
 func (im *importer) withConstant(n *pb.Node, op string, v *build.Value, t *eval.Tensor, swapped bool) (build.Operand, error) {
-	if op == "Max" || op == "Min" {
-		if t.Len() != 1 {
-			return build.Operand{}, errors.New("limits per channel are not supported")
-		}
-		if op == "Max" {
-			return im.build.Clip(n, v, t.At(0), math.Inf(1))
-		}
+	switch {
+	case (op == "Max" || op == "Min") && t.Len() != 1:
+		return im.limits(n, op, v, t)
+	case op == "Max":
+		return im.build.Clip(n, v, t.At(0), math.Inf(1))
+	case op == "Min":
 		return im.build.Clip(n, v, math.Inf(-1), t.At(0))
 	}
 	if t.Len() == 1 && (op == "Mul" || op == "Div" && !swapped) && len(t.Dims) <= len(v.View) {
@@ -203,6 +209,33 @@ func (im *importer) withConstant(n *pb.Node, op string, v *build.Value, t *eval.
 		return build.Operand{}, errors.New("this operator is not supported with a computed operand here")
 	}
 	return build.Operand{Value: im.build.Emit(n, "", layer, v.Shape, v)}, nil
+}
+
+// limits is the maximum or the minimum of a value and a constant of several numbers.
+func (im *importer) limits(n *pb.Node, op string, v *build.Value, t *eval.Tensor) (build.Operand, error) {
+	v, err := im.build.Settle(v)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	v, list, err := im.build.Broadcast(v, t, n)
+	if errors.Is(err, build.ErrPixels) {
+		return im.withPixels(n, op, v, t, false)
+	}
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if len(list) == 1 { // expanded
+		return im.withConstant(n, op, v, eval.Scalar(pb.Float, float64(list[0])), false)
+	}
+	like, err := im.build.Single(n, v)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	c, err := im.build.Constant(n, t, like, -1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	return im.ofValues(n, op, v, c)
 }
 
 // withPixels is an operator between a value and a constant that varies over its pixels.

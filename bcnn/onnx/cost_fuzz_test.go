@@ -127,7 +127,7 @@ func (g *grower) instruction(kind int, twice bool, constant, vector, value strin
 	case 32:
 		mode := []string{"nearest", "linear", "cubic"}[g.choose(3)]
 		sizes := g.init(ints("", 1, 2, float64(g.dim()), float64(g.dim())))
-		g.value = g.add("Resize", value+" none none "+sizes, "mode", mode)
+		g.value = g.add("Resize", value+" none none "+sizes, "mode", mode, "antialias", g.choose(2))
 	case 33:
 		pads := g.init(ints("", 0, 0, float64(g.dim()-1), 0, 0, 0, -1, float64(g.dim())))
 		g.value = g.add("Pad", value+" "+pads, "mode", []string{"edge", "wrap", "constant", "reflect"}[g.choose(4)])
@@ -254,7 +254,7 @@ func (g *grower) instruction(kind int, twice bool, constant, vector, value strin
 		case 2:
 			g.value = g.add("Gather", value+" "+vector, "axis", 1)
 		case 8:
-			g.value = g.add("Mul", value+" "+g.value)
+			g.value = g.add([]string{"Mul", "Max", "Min"}[g.choose(3)], value+" "+g.value)
 		case 9:
 			g.value = g.add("Split", value, "axis", 1)
 		case 10:

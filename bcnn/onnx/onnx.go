@@ -9,11 +9,11 @@
 // bcnn.ObstaclesError); nothing is approximated silently.
 //
 // Operators: Abs, Add, ArgMax and ArgMin over channels, AveragePool, BatchNormalization,
-// Cast, Ceil, Celu, Clip, Concat of channels, Constant, Conv, ConvTranspose, DepthToSpace,
-// DequantizeLinear, Div, Dropout, Elu, Erf, Exp, Expand, Flatten, Floor, Gather of channels,
+// Cast, Ceil, Celu, Clip, Concat of channels, rows or columns, Constant, Conv,
+// ConvTranspose, DepthToSpace, DequantizeLinear, Div, Dropout, Elu, Erf, Exp, Expand, Flatten, Floor, Gather of channels,
 // rows or columns, GatherND of a list of them, Gelu, Gemm, GlobalAveragePool, GlobalMaxPool,
-// HardSigmoid, HardSwish, Identity, LeakyRelu, LogSoftmax, MatMul, Max and Min with a number,
-// MaxPool, Mish, Mul, Neg, Pad, Pow of whole exponents, PRelu, QuantizeLinear, ReduceMax,
+// HardSigmoid, HardSwish, Identity, LeakyRelu, LogSoftmax, MatMul, Max, MaxPool, Min,
+// Mish, Mul, Neg, Pad, Pow of whole exponents, PRelu, QuantizeLinear, ReduceMax,
 // ReduceMean, ReduceMin and ReduceSum over heights and widths, ReduceMean and ReduceSum over
 // channels, Relu, Reshape, Resize and Upsample of heights and widths (nearest, linear, cubic),
 // Round, Selu, Shape, Sigmoid, Sign, Slice and Split of channels, rows or columns, Softmax,

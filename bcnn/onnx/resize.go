@@ -17,6 +17,7 @@ type resizing struct {
 	mode, coordinates, nearest string
 	cubic                      float64 // cubic_coeff_a
 	exclude                    bool    // taps outside the image
+	antialias                  bool    // the filter grows with what is left out
 }
 
 // resize imports Resize and its predecessor Upsample.
@@ -60,8 +61,15 @@ func (im *importer) resize(n *pb.Node) (build.Operand, error) {
 	if v, err = im.build.Settle(v); err != nil {
 		return build.Operand{}, err
 	}
+	taps := how.taps
+	if how.antialias {
+		if err := im.budget.Charge(64 * int64(v.Shape.H+v.Shape.W)); err != nil { // each is a tap of some
+			return build.Operand{}, err
+		}
+		taps = how.filtered
+	}
 	out, err := im.build.Resample(n, v, bcnn.Resample{
-		Rows: how.taps(v.Shape.H, sizes[0], scales[0]), Cols: how.taps(v.Shape.W, sizes[1], scales[1]),
+		Rows: taps(v.Shape.H, sizes[0], scales[0]), Cols: taps(v.Shape.W, sizes[1], scales[1]),
 	})
 	return build.Operand{Value: out}, err
 }
@@ -97,8 +105,8 @@ func (im *importer) resizing(n *pb.Node) (r resizing, err error) {
 	if err != nil {
 		return r, err
 	}
-	if antialias != 0 && r.mode != "nearest" {
-		return r, errors.New("antialias is not supported")
+	if r.antialias = antialias != 0; r.antialias && r.mode != "nearest" && r.coordinates != "half_pixel" && r.coordinates != "pytorch_half_pixel" {
+		return r, fmt.Errorf("antialias with coordinate_transformation_mode %s is not supported", r.coordinates)
 	}
 	a, err := n.Float("cubic_coeff_a", -0.75)
 	if err != nil {
@@ -270,6 +278,55 @@ func (r resizing) taps(from, to int, scale float32) bcnn.Taps {
 	return t
 }
 
+// filtered lists the weighted pixels of an interpolation whose filter is stretched where
+// the image gets smaller, so that all pixels count. Those outside do not; the weights add
+// up to 1. So do PyTorch, ONNX Runtime and Pillow.
+func (r resizing) filtered(from, to int, scale float32) bcnn.Taps {
+	width, f := 1.0, func(d float64) float64 { return 1 - d }
+	if r.mode == "cubic" {
+		width, f = 2, r.keys
+	}
+	shrink := min(float64(scale), 1)
+	reach := width / shrink
+	window := func(i int) (middle float64, first, end int) {
+		middle = float64(r.at(i, from, to, scale)) + 0.5
+		first, end = int(math.Floor(middle-reach+0.5)), int(math.Floor(middle+reach+0.5))
+		first = max(0, min(first, from-1))
+		return middle, first, max(first+1, min(end, from))
+	}
+	var t bcnn.Taps
+	for i := range to {
+		_, first, end := window(i)
+		t.N = max(t.N, end-first)
+	}
+	t.Index, t.Weight = make([]int32, t.N*to), make([]float32, t.N*to)
+	all := make([]float64, t.N)
+	for i := range to {
+		middle, first, end := window(i)
+		sum := 0.0
+		for k := range all {
+			all[k] = 0
+			if d := math.Abs(float64(first+k)+0.5-middle) * shrink; first+k < end && d < width {
+				all[k] = f(d)
+			}
+			sum += all[k]
+			t.Index[i*t.N+k] = int32(min(first+k, end-1))
+		}
+		for k, w := range all {
+			t.Weight[i*t.N+k] = float32(w / sum)
+		}
+	}
+	return t
+}
+
+// keys is the filter of cubic interpolation at a distance below 2.
+func (r resizing) keys(d float64) float64 {
+	if a := r.cubic; d > 1 {
+		return ((a*d-5*a)*d+8*a)*d - 4*a
+	}
+	return ((r.cubic+2)*d-(r.cubic+3))*d*d + 1
+}
+
 // cubicTaps are those of Keys, "Cubic Convolution Interpolation for Digital Image
 // Processing" (1981).
 func (r resizing) cubicTaps(index []int32, weights []float32, x float64, size int) {
@@ -277,10 +334,7 @@ func (r resizing) cubicTaps(index []int32, weights []float32, x float64, size in
 	all := make([]float64, len(index))
 	sum := 0.0
 	for k := range index {
-		d, a := math.Abs(x-float64(first+k)), r.cubic
-		if all[k] = ((a*d-5*a)*d+8*a)*d - 4*a; d <= 1 {
-			all[k] = ((a+2)*d-(a+3))*d*d + 1
-		}
+		all[k] = r.keys(math.Abs(x - float64(first+k)))
 		if at := first + k; r.exclude && (at < 0 || at >= size) {
 			all[k] = 0
 		}

@@ -139,6 +139,8 @@ func RunAll(ctx context.Context, plan *bcnn.Plan, in []bcnn.Tensor, tap func(ste
 			flip(out, op.Flip)
 		case *bcnn.AffineStep:
 			affine(op, out, x)
+		case *bcnn.TableStep:
+			table(op, out, x)
 		case *bcnn.SignStep:
 			sign(op, out, x)
 			flip(out, op.Threshold.Flip)
@@ -157,8 +159,8 @@ func RunAll(ctx context.Context, plan *bcnn.Plan, in []bcnn.Tensor, tap func(ste
 			for k, y := range tensors[s.In[1]].f32 {
 				out.f32[k] = activate(x.f32[k]+y, op.Activation, k%x.shape.C)
 			}
-		case *bcnn.MulStep:
-			mul(out, x, tensors[s.In[1]])
+		case *bcnn.PairStep:
+			pair(op.Kind, out, x, tensors[s.In[1]])
 		case *bcnn.AvgPoolStep:
 			err = avgPool(work, op, out, x)
 		case *bcnn.ConcatStep:

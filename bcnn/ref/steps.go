@@ -181,8 +181,28 @@ func scaled(op *bcnn.ConvStep, sum float32, o int) float32 {
 	return activate(sum, op.Activation, o)
 }
 
+// table looks up bytes.
+func table(op *bcnn.TableStep, out, x *tensor) {
+	for i, v := range x.u8 {
+		value := op.Values[(i%x.shape.C*bcnn.TableSize+int(v))%len(op.Values)]
+		if out.dtype == bcnn.Float32 {
+			out.f32[i] = value
+			continue
+		}
+		inPlanes(out, x, i, int(value), op.Planes)
+	}
+}
+
+// inPlanes sets the planes of the number of value i.
+func inPlanes(out, x *tensor, i, number, planes int) {
+	row := x.shape.W * x.shape.C
+	planes = max(planes, 1)
+	for j := range planes {
+		out.pm[(i/row*planes+j)*row+i%row] = plusMinus(number>>j&1 > 0)
+	}
+}
+
 func sign(op *bcnn.SignStep, out, x *tensor) {
-	row, planes := x.shape.W*x.shape.C, max(op.Planes, 1)
 	for i, v := range x.f32 {
 		reached := 0
 		for k := i % x.shape.C; k < len(op.Threshold.F32); k += x.shape.C {
@@ -190,9 +210,7 @@ func sign(op *bcnn.SignStep, out, x *tensor) {
 				reached++
 			}
 		}
-		for j := range planes {
-			out.pm[(i/row*planes+j)*row+i%row] = plusMinus(reached>>j&1 > 0)
-		}
+		inPlanes(out, x, i, reached, op.Planes)
 	}
 }
 
@@ -342,14 +360,27 @@ func divide(a float32, n int) float32 {
 	return f32.FMA(r, y, q)
 }
 
-// mul multiplies by values that are repeated where factors is smaller than x.
-func mul(out, x, factors *tensor) {
+// pair combines values with others, which are repeated where they are fewer.
+func pair(kind bcnn.PairKind, out, x, others *tensor) {
 	for n := range x.n {
 		for y := range x.shape.H {
 			for px := range x.shape.W {
 				for c := range x.shape.C {
-					f := factors.index(n, y%factors.shape.H, px%factors.shape.W, c%factors.shape.C)
-					out.f32[out.index(n, y, px, c)] = x.f32[x.index(n, y, px, c)] * factors.f32[f]
+					a := x.f32[x.index(n, y, px, c)]
+					b := others.f32[others.index(n, y%others.shape.H, px%others.shape.W, c%others.shape.C)]
+					to := &out.f32[out.index(n, y, px, c)]
+					switch kind {
+					case bcnn.PairMul:
+						*to = a * b
+					case bcnn.PairMin:
+						if *to = b; a < b || a != a {
+							*to = a
+						}
+					case bcnn.PairMax:
+						if *to = b; a > b || a != a {
+							*to = a
+						}
+					}
 				}
 			}
 		}

@@ -164,10 +164,12 @@ func TestConcatAndMul(t *testing.T) {
 		other, want bcnn.Tensor
 	}{
 		{"concat", &bcnn.ConcatStep{}, picked, floatTensor(1, 2, 1, 2, -5), floatTensor(1, 2, 3, 1, 2, 2, 3, -5, -5)},
-		{"equal shapes", &bcnn.MulStep{}, &bcnn.AffineStep{}, in, floatTensor(1, 2, 2, 1, 4, 9, 25)},
-		{"per channel", &bcnn.MulStep{}, mean, floatTensor(1, 1, 2, 2, -1.5), floatTensor(1, 2, 2, 2, -3, 6, 7.5)},
-		{"per pixel", &bcnn.MulStep{}, picked, floatTensor(1, 2, 1, 2, -5), floatTensor(1, 2, 2, 2, 4, -15, 25)},
-		{"one for all", &bcnn.MulStep{}, one, floatTensor(1, 1, 1, 6), floatTensor(1, 2, 2, 6, 12, 18, -30)},
+		{"equal shapes", &bcnn.PairStep{}, &bcnn.AffineStep{}, in, floatTensor(1, 2, 2, 1, 4, 9, 25)},
+		{"per channel", &bcnn.PairStep{}, mean, floatTensor(1, 1, 2, 2, -1.5), floatTensor(1, 2, 2, 2, -3, 6, 7.5)},
+		{"the smaller", &bcnn.PairStep{Kind: bcnn.PairMin}, mean, floatTensor(1, 1, 2, 2, -1.5), floatTensor(1, 2, 2, 1, -1.5, 2, -5)},
+		{"the larger", &bcnn.PairStep{Kind: bcnn.PairMax}, mean, floatTensor(1, 1, 2, 2, -1.5), floatTensor(1, 2, 2, 2, 2, 3, -1.5)},
+		{"per pixel", &bcnn.PairStep{}, picked, floatTensor(1, 2, 1, 2, -5), floatTensor(1, 2, 2, 2, 4, -15, 25)},
+		{"one for all", &bcnn.PairStep{}, one, floatTensor(1, 1, 1, 6), floatTensor(1, 2, 2, 6, 12, 18, -30)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := ref.Run(t.Context(), join(c.op, bcnn.Step{Op: c.first}, in, c.other, c.want), in, nil)
@@ -177,7 +179,7 @@ func TestConcatAndMul(t *testing.T) {
 	}
 	// Two images, whose factors are not the same; and bits.
 	two := floatTensor(1, 2, 2, 1, 2, 3, -5, 2, 2, 4, 8)
-	got, err := ref.Run(t.Context(), join(&bcnn.MulStep{}, bcnn.Step{Op: one}, in, floatTensor(1, 1, 1, 6), in), two, nil)
+	got, err := ref.Run(t.Context(), join(&bcnn.PairStep{}, bcnn.Step{Op: one}, in, floatTensor(1, 1, 1, 6), in), two, nil)
 	require.NoError(t, err)
 	requireSame(t, floatTensor(1, 2, 2, 6, 12, 18, -30, 16, 16, 32, 64), got)
 

@@ -134,7 +134,7 @@ func (g *grower) instruction(kind int) {
 	case 1:
 		g.set([]string{"ADD", "MUL", "SUB", "MAXIMUM", "PRELU"}[g.choose(5)], nil, g.dims, g.value, g.constant)
 	case 2:
-		g.set([]string{"ADD", "MUL", "SUB"}[g.choose(3)], nil, g.dims, g.value, g.value)
+		g.set([]string{"ADD", "MUL", "SUB", "MAXIMUM"}[g.choose(4)], nil, g.dims, g.value, g.value)
 	case 3:
 		n := int32(1 + g.choose(64))
 		g.set("CONCATENATION", map[int]any{0: -1}, g.channels(n*last), slices.Repeat([]int32{g.value}, int(n))...)

@@ -92,21 +92,32 @@ func (im *importer) neg(o *schema.Operator) (*value, error) {
 	return floats(im.affine(o, "", v, []float32{-1}, nil))
 }
 
-// extreme is MAXIMUM or MINIMUM with a number.
+// extreme is MAXIMUM or MINIMUM.
 func (im *importer) extreme(o *schema.Operator) (*value, error) {
 	v, k, err := im.withConstant(o)
 	if err != nil {
 		return nil, err
 	}
 	if k < 0 {
-		return nil, fmt.Errorf("%s of two computed tensors is not supported", o.Name)
+		w, err := im.real(o, 1)
+		if err != nil {
+			return nil, err
+		}
+		if w.shape.Values() > v.shape.Values() {
+			v, w = w, v
+		}
+		return im.extremeOf(o, v, w)
 	}
 	bound, err := im.perChannel(o, k, v)
 	if err != nil {
 		return nil, err
 	}
 	if len(bound) != 1 {
-		return nil, errors.New("bounds that differ by channel are not supported")
+		w, err := im.channelled(o, v, bound)
+		if err != nil {
+			return nil, err
+		}
+		return im.extremeOf(o, v, w)
 	}
 	clip := bcnn.Clip{Min: bound[0], Max: float32(math.Inf(1))}
 	if o.Name == "MINIMUM" {
@@ -118,6 +129,40 @@ func (im *importer) extreme(o *schema.Operator) (*value, error) {
 	}
 	y.positive = clip.Min >= 0
 	return y, nil
+}
+
+// extremeOf is MAXIMUM or MINIMUM of two values.
+func (im *importer) extremeOf(o *schema.Operator, v, w *value) (*value, error) {
+	op, positive := bcnn.Op(bcnn.Max{}), v.positive || w.positive
+	if o.Name == "MINIMUM" {
+		op, positive = bcnn.Min{}, v.positive && w.positive
+	}
+	y, err := floats(im.emit(o, "", op, v.shape, v, w))
+	if err != nil {
+		return nil, err
+	}
+	y.positive = positive
+	return y, nil
+}
+
+// channelled returns constants of the channels of a value as a value of one pixel.
+func (im *importer) channelled(o *schema.Operator, like *value, list []float32) (*value, error) {
+	if like.shape.Pixels() > 1 {
+		shape := bcnn.Shape{H: 1, W: 1, C: like.shape.C}
+		var err error
+		if like, err = im.emit(o, "/pixel", bcnn.Pixels{Rows: []int32{0}, Cols: []int32{0}}, shape, like); err != nil {
+			return nil, err
+		}
+	}
+	if err := im.budget.Charge(4 * int64(len(list))); err != nil {
+		return nil, err
+	}
+	none := slices.Repeat([]int32{-1}, len(list)) // zeros of what there is, so that nothing of it is left
+	zeros, err := im.emit(o, "/zeros", bcnn.Channels{Index: none}, like.shape, like)
+	if err != nil {
+		return nil, err
+	}
+	return im.affine(o, "/constant", zeros, nil, list)
 }
 
 // withConstant returns the computed operand of an operator on two, and the number of

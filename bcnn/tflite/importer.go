@@ -52,6 +52,8 @@ type value struct {
 	typ   schema.Type
 	signs bool     // all are +1 or −1; of type INT32 if they are packed
 	pad   *padding // still to be put around
+	// numbers says that the values are whole numbers of type INT32 or INT64.
+	numbers bool
 	// positive says that no value is less than 0.
 	positive bool
 	// Of 8-bit values q: the layer's numbers are q − offset, and q stands for
@@ -192,8 +194,12 @@ func (im *importer) operand(o *schema.Operator, i int) (operand, error) {
 // value returns an input that must be computed.
 func (im *importer) value(o *schema.Operator, i int) (*value, error) {
 	r, err := im.operand(o, i)
-	if err == nil && r.value == nil {
+	switch {
+	case err != nil:
+	case r.value == nil:
 		err = fmt.Errorf("input %d is constant", i)
+	case r.value.numbers:
+		err = errors.New("numbers of channels are only supported as an output")
 	}
 	return r.value, err
 }

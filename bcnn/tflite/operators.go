@@ -7,6 +7,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // handlers are the operators. Each returns its outputs.
@@ -24,6 +25,8 @@ func init() {
 	handlers = map[string]func(*importer, *schema.Operator) ([]operand, error){
 		"ABS":                     one((*importer).abs),
 		"ADD":                     one((*importer).add),
+		"ARG_MAX":                 one((*importer).argMax),
+		"ARG_MIN":                 one((*importer).argMax),
 		"AVERAGE_POOL_2D":         one((*importer).averagePool),
 		"CONCATENATION":           one((*importer).concat),
 		"CONV_2D":                 one((*importer).conv),
@@ -76,7 +79,7 @@ func init() {
 var errUnsupported = errors.New("this operator is not supported")
 
 // last are operators that only turn the output into another form.
-var last = []string{"ARG_MAX", "TOPK_V2"}
+var last = []string{"TOPK_V2"}
 
 // operator imports an operator. What no layer can be made of is an obstacle; the error
 // is one that ends the import.
@@ -160,6 +163,19 @@ func (im *importer) agree(index int, v *value) error {
 		v.rank = 4
 		return nil
 	}
+	if v.numbers { // of one dimension less: the file's arrays hold the same in the same order
+		n, most := t.Dims[0], v.shape.Pixels()*im.batch
+		for _, d := range t.Dims[1:] {
+			if n = num.Product(n, d); n > most {
+				break
+			}
+		}
+		if n != most {
+			return fmt.Errorf("the file says that its output is %v, of %d images of %v", t.Dims, im.batch, v.shape)
+		}
+		v.rank = len(t.Dims)
+		return nil
+	}
 	s, err := im.shape(t.Dims)
 	if err != nil {
 		return err
@@ -203,8 +219,12 @@ func describeEnd(t *schema.Tensor, v *value) *bcnn.Source {
 	}
 	source := newSource(t)
 	switch t.Type {
+	case schema.Int64:
+		source.Type = bcnn.SourceInt64
 	case schema.Int32:
-		source.Type = bcnn.SourceBits
+		if source.Type = bcnn.SourceBits; v.numbers {
+			source.Type = bcnn.SourceInt32
+		}
 	case schema.Int8:
 		source.Type, source.Offset = bcnn.SourceInt8, v.offset
 	case schema.Uint8:

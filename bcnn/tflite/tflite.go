@@ -8,9 +8,10 @@
 // # Operators
 //
 // Of LCE: LceBconv2d, LceBMaxPool2d, LceDequantize, LceQuantize. Of TensorFlow Lite, on
-// float values: ABS, ADD, AVERAGE_POOL_2D, CONCATENATION, CONV_2D, DEPTH_TO_SPACE,
+// float values: ABS, ADD, ARG_MAX and ARG_MIN over channels,
+// AVERAGE_POOL_2D, CONCATENATION, CONV_2D, DEPTH_TO_SPACE,
 // DEPTHWISE_CONV_2D, ELU, EXP, EXPAND_DIMS, FULLY_CONNECTED, GELU, HARD_SWISH, LEAKY_RELU,
-// LOGISTIC, LOG_SOFTMAX at the end, MAX_POOL_2D, MAXIMUM and MINIMUM with a number, MEAN and
+// LOGISTIC, LOG_SOFTMAX at the end, MAX_POOL_2D, MAXIMUM, MINIMUM, MEAN and
 // REDUCE_MAX over heights and widths, MIRROR_PAD, MUL, NEG, PAD, PADV2, PRELU, RELU, RELU6,
 // RELU_N1_TO_1, RESHAPE to vectors, RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR, SLICE and
 // STRIDED_SLICE of channels or of every so many rows and columns, SOFTMAX at the end, SPLIT
@@ -28,7 +29,8 @@
 // integers in FLOAT32. Report.Inputs and Report.Outputs tell which, and convert them.
 //
 // Zero padding and padding with +1 are those of the file. A NaN becomes −1 where LCE's
-// bits make +1 of it.
+// bits make +1 of it. MAXIMUM and MINIMUM of two tensors pass a NaN of either on, where
+// TensorFlow Lite loses that of the first.
 //
 // An 8-bit or bit-packed output of a binary convolution is the same as LCE's, bit for bit.
 // Numbers differ from those of LCE's interpreter by rounding: a sum and its factor are one

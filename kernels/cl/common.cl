@@ -56,6 +56,11 @@ inline float activate(float v, __global const float *slope, int c, __constant co
 #define SCHEME_LBP 2
 #define SCHEME_MINMAX 3
 
+// SCHEME, what becomes of two values.
+#define PAIR_MUL 0
+#define PAIR_MIN 1
+#define PAIR_MAX 2
+
 // The luma of the pixel of the image that is nearest to (y, x).
 inline int luma(__global const uchar *in, __constant const int *g, int y, int x)
 {

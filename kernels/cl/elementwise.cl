@@ -175,6 +175,38 @@ __kernel void sign_bits(__global const float *restrict in, __global uint *restri
 	}
 }
 
+// Float32 of bytes, by a table of 256 for all channels or for each of OTHER_C.
+__kernel void table_float(__global const uchar *restrict in, __global float *restrict out,
+	__global const float *restrict table, __constant const int *g)
+{
+	const int item = get_global_id(0);
+	const size_t image = get_global_id(1);
+	if (item >= OUT_H * OUT_W * OUT_C)
+		return;
+	const size_t i = image * (OUT_H * OUT_W * OUT_C) + item;
+	out[i] = table[(OTHER_C == 1 ? 0 : item % OUT_C * 256) + in[i]];
+}
+
+// The same of numbers, of which plane j has bit j. A work-item makes a word of each.
+__kernel void table_bits(__global const uchar *restrict in, __global uint *restrict out,
+	__global const float *restrict table, __constant const int *g)
+{
+	const int item = get_global_id(0);
+	const size_t image = get_global_id(1);
+	if (item >= OUT_H * OUT_W * OUT_WORDS)
+		return;
+	const int pixel = item / OUT_WORDS;
+	const int block = item - pixel * OUT_WORDS;
+	in += (image * (OUT_H * OUT_W) + pixel) * OUT_C;
+	const int y = pixel / OUT_W, x = pixel - y * OUT_W;
+	for (int j = 0; j < OUT_PLANES; j++) {
+		uint word = 0;
+		for (int l = 0, c = block * 32; l < 32 && c < OUT_C; l++, c++)
+			word |= (uint)((int)table[(OTHER_C == 1 ? 0 : c * 256) + in[c]] >> j & 1) << l;
+		out[(((image * OUT_H + y) * OUT_PLANES + j) * OUT_W + x) * OUT_WORDS + block] = word;
+	}
+}
+
 // FIRST plus the number of thresholds that a value reaches, END - FIRST of them for all
 // channels or for each of OTHER_C.
 __kernel void quantize(__global const float *restrict in, __global float *restrict out,
@@ -208,8 +240,9 @@ __kernel void add(__global const float *restrict a, __global const float *restri
 	out[i] = activate(a[i] + b[i], slope, c, g);
 }
 
-// b has values for all pixels or for one, and for all channels or for one.
-__kernel void mul(__global const float *restrict a, __global const float *restrict b,
+// b has values for all pixels or for one, and for all channels or for one. A NaN wins,
+// and b where both are equal.
+__kernel void pair(__global const float *restrict a, __global const float *restrict b,
 	__global float *restrict out, __constant const int *g)
 {
 	const int item = get_global_id(0);
@@ -220,7 +253,11 @@ __kernel void mul(__global const float *restrict a, __global const float *restri
 	const int c = item - pixel * OUT_C;
 	b += image * (OTHER_PIXELS * OTHER_C) + (OTHER_PIXELS == 1 ? 0 : pixel * OTHER_C);
 	const size_t i = image * (OUT_H * OUT_W * OUT_C) + item;
-	out[i] = a[i] * b[OTHER_C == 1 ? 0 : c];
+	const float x = a[i], y = b[OTHER_C == 1 ? 0 : c];
+	if (SCHEME == PAIR_MUL)
+		out[i] = x * y;
+	else
+		out[i] = (SCHEME == PAIR_MIN ? x < y : x > y) || x != x ? x : y;
 }
 
 // Makes channels FIRST to END of the output: channel c is channel index[c - FIRST]

@@ -160,6 +160,40 @@ AFFINE(affine_bytes, uint8_t)
 AFFINE(affine_bits, uint32_t)
 AFFINE(affine_float, float)
 
+// Float32 of bytes, by a table of 256 for all channels or for each of other_c.
+extern "C" __global__ void __launch_bounds__(256)
+table_float(const Geometry g, const uint8_t *__restrict__ in, float *__restrict__ out, const float *__restrict__ table)
+{
+	const int item = ITEM;
+	if (item >= g.out_h * g.out_w * g.out_c)
+		return;
+	const size_t i = (size_t)blockIdx.z * (g.out_h * g.out_w * g.out_c) + item;
+	out[i] = table[(g.other_c == 1 ? 0 : item % g.out_c * 256) + in[i]];
+}
+
+// The same of numbers, of which plane j has bit j. A warp makes a word of each plane: a
+// lane looks at one channel.
+extern "C" __global__ void __launch_bounds__(256)
+table_bits(const Geometry g, const uint8_t *__restrict__ in, uint32_t *__restrict__ out, const float *__restrict__ table)
+{
+	const int item = ITEM / LANES, lane = threadIdx.x % LANES;
+	const size_t image = blockIdx.z;
+	if (item >= g.out_h * g.out_w * g.out_words)
+		return;
+	const int pixel = item / g.out_words;
+	const int block = item - pixel * g.out_words;
+	const int c = block * LANES + lane;
+	int number = 0;
+	if (c < g.out_c)
+		number = (int)table[(g.other_c == 1 ? 0 : c * 256) + in[(image * (g.out_h * g.out_w) + pixel) * g.out_c + c]];
+	const int y = pixel / g.out_w, x = pixel - y * g.out_w;
+	for (int j = 0; j < g.out_planes; j++) {
+		const uint32_t word = __ballot_sync(FULL_WARP, number >> j & 1);
+		if (lane == j)
+			out[(((image * g.out_h + y) * g.out_planes + j) * g.out_w + x) * g.out_words + block] = word;
+	}
+}
+
 // A warp makes a word: each lane looks at one channel of the output. Those of a channel
 // of the input lie side by side.
 extern "C" __global__ void __launch_bounds__(256)
@@ -216,9 +250,17 @@ add(const Geometry g, const float *__restrict__ a, const float *__restrict__ b, 
 	out[i] = activate(g.activation, __fadd_rn(a[i], b[i]), slope, item % g.out_c);
 }
 
-// b has the values of all pixels or of one, and of all channels or of one.
+// What becomes of two values, as bcnn.PairKind: g.scheme.
+enum Pair {
+	PAIR_MUL,
+	PAIR_MIN,
+	PAIR_MAX,
+};
+
+// b has the values of all pixels or of one, and of all channels or of one. A NaN wins,
+// and b where both are equal.
 extern "C" __global__ void __launch_bounds__(256)
-mul(const Geometry g, const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ out)
+pair(const Geometry g, const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ out)
 {
 	const int item = ITEM;
 	const size_t image = blockIdx.z;
@@ -227,9 +269,13 @@ mul(const Geometry g, const float *__restrict__ a, const float *__restrict__ b, 
 	const int pixel = item / g.out_c;
 	const int c = item - pixel * g.out_c;
 	const int of_pixel = g.other_pixels == 1 ? 0 : pixel * g.other_c;
-	const float factor = b[image * (g.other_pixels * g.other_c) + of_pixel + (g.other_c == 1 ? 0 : c)];
+	const float y = b[image * (g.other_pixels * g.other_c) + of_pixel + (g.other_c == 1 ? 0 : c)];
 	const size_t i = image * (g.out_h * g.out_w * g.out_c) + item;
-	out[i] = __fmul_rn(a[i], factor);
+	const float x = a[i];
+	if (g.scheme == PAIR_MUL)
+		out[i] = __fmul_rn(x, y);
+	else
+		out[i] = (g.scheme == PAIR_MIN ? x < y : x > y) || x != x ? x : y;
 }
 
 // Makes channels first to end of the output: channel c is channel index[c - first] of

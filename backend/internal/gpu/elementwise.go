@@ -58,6 +58,14 @@ func (s Step) Elementwise(op bcnn.StepOp) ([]Elementwise, error) {
 	case *bcnn.AffineStep:
 		e.G.Scaled, e.G.Activation = flag(op.Scale != nil), int32(op.Activation.Kind)
 		e.Name, e.Args = "affine", []any{s.X, s.Y, op.Scale, op.Shift, Slope(op.Activation)}
+	case *bcnn.TableStep:
+		e.G.OtherC = int32(len(op.Values) / bcnn.TableSize)
+		e.Name, e.Args = "table_float", []any{s.X, s.Y, op.Values}
+		if s.Out.DType == bcnn.Bits {
+			e.Name = "table_bits"
+			e.G.setPlanes(1, op.Planes)
+			e.Items /= int(e.G.OutPlanes)
+		}
 	case *bcnn.SignStep:
 		e.G.Flip = flag(op.Threshold.Flip != nil)
 		e.G.setPlanes(1, op.Planes)
@@ -70,10 +78,11 @@ func (s Step) Elementwise(op bcnn.StepOp) ([]Elementwise, error) {
 	case *bcnn.AddStep:
 		e.G.Activation = int32(op.Activation.Kind)
 		e.Name, e.Args = "add", []any{s.X, s.More[0].At, s.Y, Slope(op.Activation)}
-	case *bcnn.MulStep:
-		factor := s.More[0]
-		e.G.OtherPixels, e.G.OtherC = int32(factor.Shape.Pixels()), int32(factor.Shape.C)
-		e.Name, e.Args = "mul", []any{s.X, factor.At, s.Y}
+	case *bcnn.PairStep:
+		other := s.More[0]
+		e.G.OtherPixels, e.G.OtherC = int32(other.Shape.Pixels()), int32(other.Shape.C)
+		e.G.Scheme = int32(op.Kind)
+		e.Name, e.Args = "pair", []any{s.X, other.At, s.Y}
 	case *bcnn.ConcatStep:
 		return s.concat(e), nil
 	case *bcnn.ChannelsStep:

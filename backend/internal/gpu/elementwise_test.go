@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,7 +24,7 @@ func TestElementwise(t *testing.T) {
 	windowed := func(g *kernels.Geometry) {
 		g.Kh, g.Kw, g.StrideH, g.StrideW, g.DilationH, g.DilationW, g.PadT, g.PadL = 2, 3, 1, 2, 1, 1, 1, 2
 	}
-	i32, f32 := make([]int32, 40), make([]float32, 40)
+	i32, f32, table := make([]int32, 40), make([]float32, 40), make([]float32, 256)
 	ranges := Scratch{SumMemory, 6 * RangeParts * 8}
 	type change = func(g *kernels.Geometry)
 	none := func(*kernels.Geometry) {}
@@ -54,8 +55,14 @@ func TestElementwise(t *testing.T) {
 			"elementwise", "add", values, []any{x, other, y, slope}, func(g *kernels.Geometry) { g.Activation = 2 }},
 		"clip": {&bcnn.AffineStep{Activation: bcnn.Activation{Kind: bcnn.ActivationClip, Min: -1, Max: 6}}, bcnn.Float32, bcnn.Float32,
 			"elementwise", "affine", values, []any{x, y, []float32(nil), []float32(nil), []float32{-1, 6}}, func(g *kernels.Geometry) { g.Activation = 3 }},
-		"product": {&bcnn.MulStep{}, bcnn.Float32, bcnn.Float32,
-			"elementwise", "mul", values, []any{x, other, y}, func(g *kernels.Geometry) { g.OtherPixels, g.OtherC = 15, 40 }},
+		"product": {&bcnn.PairStep{}, bcnn.Float32, bcnn.Float32,
+			"elementwise", "pair", values, []any{x, other, y}, func(g *kernels.Geometry) { g.OtherPixels, g.OtherC = 15, 40 }},
+		"maximum": {&bcnn.PairStep{Kind: bcnn.PairMax}, bcnn.Float32, bcnn.Float32,
+			"elementwise", "pair", values, []any{x, other, y}, func(g *kernels.Geometry) { g.OtherPixels, g.OtherC, g.Scheme = 15, 40, 2 }},
+		"table": {&bcnn.TableStep{Values: table}, bcnn.Uint8, bcnn.Float32,
+			"elementwise", "table_float", values, []any{x, y, table}, func(g *kernels.Geometry) { g.OtherC = 1 }},
+		"tables of bits": {&bcnn.TableStep{Values: slices.Repeat(table, 40)}, bcnn.Uint8, bcnn.Bits,
+			"elementwise", "table_bits", words, []any{x, y, slices.Repeat(table, 40)}, func(g *kernels.Geometry) { g.OtherC = 40 }},
 		"flatten bits":   {&bcnn.FlattenStep{}, bcnn.Bits, bcnn.Bits, "elementwise", "flatten_bits", words, []any{x, y}, none},
 		"flatten floats": {&bcnn.FlattenStep{}, bcnn.Float32, bcnn.Float32, "elementwise", "flatten_float", values, []any{x, y}, none},
 		"threshold": {&bcnn.BinarizeStep{Scheme: bcnn.SchemeThreshold, Threshold: &bcnn.Threshold{I32: i32, Flip: flip}}, bcnn.Uint8, bcnn.Bits,

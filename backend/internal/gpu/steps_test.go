@@ -28,7 +28,7 @@ func (p *plainStep) run(e Elementwise, images int) {
 		switch e.Name {
 		case "avg_pool_bits", "avg_pool_float":
 			p.avgPool(e, image, item/int(g.OutC), item%int(g.OutC))
-		case "mul":
+		case "pair":
 			pixel, c := item/int(g.OutC), item%int(g.OutC)
 			other := image * int(g.OtherPixels*g.OtherC)
 			if g.OtherPixels > 1 {
@@ -38,7 +38,14 @@ func (p *plainStep) run(e Elementwise, images int) {
 				other += c
 			}
 			i := image*e.Items + item
-			p.values[i] = p.tensors[e.Args[0].(Tensor)].F32[i] * p.tensors[e.Args[1].(Tensor)].F32[other]
+			x, y := p.tensors[e.Args[0].(Tensor)].F32[i], p.tensors[e.Args[1].(Tensor)].F32[other]
+			switch kind := bcnn.PairKind(g.Scheme); {
+			case kind == bcnn.PairMul:
+				y *= x
+			case x != x, kind == bcnn.PairMin && x < y, kind == bcnn.PairMax && x > y:
+				y = x
+			}
+			p.values[i] = y
 		case "pixels_float", "pixels_bits":
 			p.pixels(e, image, item)
 		case "quantize":
@@ -54,6 +61,8 @@ func (p *plainStep) run(e Elementwise, images int) {
 				}
 			}
 			p.values[i] = float32(level)
+		case "table_float", "table_bits":
+			p.table(e, image, item)
 		case "sign_bits":
 			per := e.Items / int(g.OutH*g.OutW)
 			pixel, k := image*int(g.OutH*g.OutW)+item/per, item%per
@@ -149,13 +158,37 @@ func (p *plainStep) avgPool(e Elementwise, image, pixel, c int) {
 	p.values[(image*int(g.OutH*g.OutW)+pixel)*int(g.OutC)+c] = f32.FMA(f32.FMA(-n, q, sum), reciprocal, q)
 }
 
+// table looks up a byte, or those of a word of each plane.
+func (p *plainStep) table(e Elementwise, image, item int) {
+	g, in, table := e.G, p.tensors[e.Args[0].(Tensor)].U8, e.Args[2].([]float32)
+	number := func(i int) float32 {
+		if g.OtherC == 1 {
+			return table[in[i]]
+		}
+		return table[256*(i%int(g.OutC))+int(in[i])]
+	}
+	if e.Name == "table_float" {
+		p.values[image*e.Items+item] = number(image*e.Items + item)
+		return
+	}
+	per := e.Items / int(g.OutH*g.OutW)
+	pixel, k := image*int(g.OutH*g.OutW)+item/per, item%per
+	for j := range int(g.OutPlanes) {
+		word := &p.words[((pixel/int(g.OutW)*int(g.OutPlanes)+j)*int(g.OutW)+pixel%int(g.OutW))*int(g.OutWords)+k]
+		*word = 0
+		for c := k * 32; c < min(k*32+32, int(g.OutC)); c++ {
+			*word |= uint32(int(number(pixel*int(g.OutC)+c))>>j&1) << (c % 32)
+		}
+	}
+}
+
 // TestSteps computes the means, products, levels, joined and picked channels of the table from
 // what kernels are given alone, and compares with the reference.
 func TestSteps(t *testing.T) {
 	seen := make(map[string]int)
 	eachStep(t, func(name string, s Step, op bcnn.StepOp, in []*bcnn.Tensor, out *bcnn.Tensor) {
 		switch op.(type) {
-		case *bcnn.AvgPoolStep, *bcnn.MulStep, *bcnn.ConcatStep, *bcnn.ChannelsStep, *bcnn.PixelsStep, *bcnn.SignStep, *bcnn.QuantizeStep:
+		case *bcnn.AvgPoolStep, *bcnn.TableStep, *bcnn.PairStep, *bcnn.ConcatStep, *bcnn.ChannelsStep, *bcnn.PixelsStep, *bcnn.SignStep, *bcnn.QuantizeStep:
 		default:
 			return
 		}
@@ -178,7 +211,7 @@ func TestSteps(t *testing.T) {
 		}
 		require.True(t, slices.EqualFunc(out.F32, p.values, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) || a != a && b != b }), name)
 	})
-	for _, name := range []string{"avg_pool_bits", "avg_pool_float", "mul", "gather_bits", "gather_float", "pixels_bits", "pixels_float", "sign_bits", "quantize"} {
+	for _, name := range []string{"avg_pool_bits", "avg_pool_float", "pair", "table_float", "table_bits", "gather_bits", "gather_float", "pixels_bits", "pixels_float", "sign_bits", "quantize"} {
 		require.Positive(t, seen[name], name)
 	}
 }

@@ -145,6 +145,9 @@ type Set struct {
 
 	// Mul computes dst[i] = a[i]·b[i] for all of dst.
 	Mul func(dst, a, b []float32)
+	// Min sets dst[i] to a[i] where a[i] < b[i] or a[i] is a NaN, else to b[i], and Max to
+	// a[i] where a[i] > b[i] or a[i] is a NaN, else to b[i], for all of dst.
+	Min, Max func(dst, a, b []float32)
 
 	// Function computes dst[i] = f(src[i]) for all of dst, which may be src.
 	Function func(dst, src []float32, f *Function)

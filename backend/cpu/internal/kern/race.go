@@ -120,6 +120,18 @@ func annotateElementwise(s, set *Set) {
 		reads(b[:len(dst)])
 		set.Mul(dst, a, b)
 	}
+	s.Min = func(dst, a, b []float32) {
+		writes(dst)
+		reads(a[:len(dst)])
+		reads(b[:len(dst)])
+		set.Min(dst, a, b)
+	}
+	s.Max = func(dst, a, b []float32) {
+		writes(dst)
+		reads(a[:len(dst)])
+		reads(b[:len(dst)])
+		set.Max(dst, a, b)
+	}
 	s.Function = func(dst, src []float32, f *Function) {
 		writes(dst)
 		reads(src[:len(dst)])

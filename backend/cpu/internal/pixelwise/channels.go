@@ -8,37 +8,59 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
-// mul compiles a product with factors that may be repeated.
-func mul(c *schedule.Context, shape bcnn.Shape) tiles.Step {
-	set, x, factors, dst := c.Set, c.In, c.Others[0], c.Out
+// pair compiles a step of two values each, of which the second one may be repeated.
+func pair(c *schedule.Context, kind bcnn.PairKind, shape bcnn.Shape) tiles.Step {
+	x, others, dst := c.In, c.Others[0], c.Out
 	pixels, channels := shape.Pixels(), shape.C
+	name, each := "multiply", c.Set.Mul
+	switch kind {
+	case bcnn.PairMin:
+		name, each = "minimum", c.Set.Min
+	case bcnn.PairMax:
+		name, each = "maximum", c.Set.Max
+	}
 	do := func(_ *tiles.Scratch, image, from, to int) {
 		out := dst.F32[(image*pixels+from)*channels : (image*pixels+to)*channels]
 		values := x.F32[(image*pixels+from)*channels:][:len(out)]
-		f := factors.F32[image*factors.Shape.Values():][:factors.Shape.Values()]
-		switch factors.Shape {
+		f := others.F32[image*others.Shape.Values():][:others.Shape.Values()]
+		switch others.Shape {
 		case shape:
-			set.Mul(out, values, f[from*channels:])
+			each(out, values, f[from*channels:])
 		case bcnn.Shape{H: 1, W: 1, C: channels}:
 			for ; len(out) > 0; out, values = out[channels:], values[channels:] {
-				set.Mul(out[:channels], values, f)
+				each(out[:channels], values, f)
 			}
 		case bcnn.Shape{H: 1, W: 1, C: 1}:
-			scale(out, values, f[0])
+			withOne(kind, out, values, f[0])
 		default: // one for each pixel
 			for p := from; p < to; p++ {
-				scale(out[(p-from)*channels:][:channels], values[(p-from)*channels:], f[p])
+				withOne(kind, out[(p-from)*channels:][:channels], values[(p-from)*channels:], f[p])
 			}
 		}
 	}
-	return c.Pixels("multiply", pixels, c.Set.Cost.Value*float64(shape.Values()), do)
+	return c.Pixels(name, pixels, c.Set.Cost.Value*float64(shape.Values()), do)
 }
 
-// scale multiplies values by a factor.
-func scale(dst, values []float32, factor float32) {
+// withOne combines values with the same one.
+func withOne(kind bcnn.PairKind, dst, values []float32, y float32) {
 	values = values[:len(dst)]
-	for i, v := range values {
-		dst[i] = v * factor
+	switch kind {
+	case bcnn.PairMul:
+		for i, x := range values {
+			dst[i] = x * y
+		}
+	case bcnn.PairMin:
+		for i, x := range values {
+			if dst[i] = y; x < y || x != x {
+				dst[i] = x
+			}
+		}
+	case bcnn.PairMax:
+		for i, x := range values {
+			if dst[i] = y; x > y || x != x {
+				dst[i] = x
+			}
+		}
 	}
 }
 

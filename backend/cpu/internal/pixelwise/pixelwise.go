@@ -26,14 +26,16 @@ func Compile(c *schedule.Context, op bcnn.StepOp, in, out bcnn.PlanTensor) (tile
 		return newAvgPool(c, op, in, out)
 	case *bcnn.AffineStep:
 		return affine(c, op, in)
+	case *bcnn.TableStep:
+		return table(c, op, in.Shape, out.DType), tiles.Size{}
 	case *bcnn.SignStep:
 		return sign(c, op, in.Shape)
 	case *bcnn.QuantizeStep:
 		return quantize(c, op, in.Shape), tiles.Size{}
 	case *bcnn.AddStep:
 		return add(c, op, in.Shape), tiles.Size{}
-	case *bcnn.MulStep:
-		return mul(c, in.Shape), tiles.Size{}
+	case *bcnn.PairStep:
+		return pair(c, op.Kind, in.Shape), tiles.Size{}
 	case *bcnn.ConcatStep:
 		return concat(c, in, out), tiles.Size{}
 	case *bcnn.ChannelsStep:

@@ -137,7 +137,7 @@ func (c *planner) elementwise(op bcnn.StepOp) ([]Candidate, error) {
 		case "affine":
 			k.Name += map[bcnn.DType]string{bcnn.Uint8: "_bytes", bcnn.Bits: "_bits", bcnn.Float32: "_float"}[c.In.DType]
 			made.Name = k.Name
-		case "sign_bits", "flatten_bits", "gather_bits":
+		case "sign_bits", "table_bits", "flatten_bits", "gather_bits":
 			threads = Lanes
 		}
 		s := perItem(k.Kernel, k.Items, threads)

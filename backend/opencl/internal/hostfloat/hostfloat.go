@@ -22,6 +22,12 @@ func Step(s bcnn.Step, tensor func(int) *bcnn.Tensor) (func(), error) {
 		return func() { maxPool(op.Window, out, in) }, nil
 	case *bcnn.AffineStep:
 		return func() { Affine(op, out, in) }, nil
+	case *bcnn.TableStep: // of bits, the device makes it
+		return func() {
+			for i, v := range in.U8 {
+				out.F32[i] = op.Of(i % in.Shape.C)[v]
+			}
+		}, nil
 	case *bcnn.SignStep:
 		return func() { sign(op, out, in) }, nil
 	case *bcnn.QuantizeStep:
@@ -30,16 +36,16 @@ func Step(s bcnn.Step, tensor func(int) *bcnn.Tensor) (func(), error) {
 		other := tensor(s.In[1])
 		return func() {
 			for i, v := range in.F32 {
-				out.F32[i] = activate(v+other.F32[i], &op.Activation, i%in.Shape.C)
+				out.F32[i] = op.Activation.Of(v+other.F32[i], i%in.Shape.C)
 			}
 		}, nil
 	case *bcnn.FlattenStep:
 		return func() { copy(out.F32, in.F32) }, nil
 	case *bcnn.AvgPoolStep:
 		return func() { avgPool(op, out, in) }, nil
-	case *bcnn.MulStep:
-		factors := tensor(s.In[1])
-		return func() { mul(out, in, factors) }, nil
+	case *bcnn.PairStep:
+		others := tensor(s.In[1])
+		return func() { pair(op.Kind, out, in, others) }, nil
 	case *bcnn.ConcatStep:
 		parts := make([]*bcnn.Tensor, len(s.In))
 		for i, t := range s.In {
@@ -58,30 +64,6 @@ func Step(s bcnn.Step, tensor func(int) *bcnn.Tensor) (func(), error) {
 	return nil, bcnn.Unsupported(fmt.Sprintf("operation %T on the host", s.Op))
 }
 
-// activate applies an activation to a value of channel c.
-func activate(v float32, a *bcnn.Activation, c int) float32 {
-	switch a.Kind {
-	case bcnn.ActivationReLU:
-		if !(v > 0) {
-			return 0
-		}
-	case bcnn.ActivationPReLU:
-		if v < 0 {
-			return v * a.Slope[c]
-		}
-	case bcnn.ActivationClip:
-		if !(v > a.Min) {
-			v = a.Min
-		}
-		if !(v < a.Max) {
-			v = a.Max
-		}
-	case bcnn.ActivationFunction:
-		return f32.Named(string(a.Function)).Of(v)
-	}
-	return v
-}
-
 // floatConv is a convolution of floats; sums has a place for every output channel.
 func floatConv(op *bcnn.ConvStep, out, in *bcnn.Tensor, sums []float32) {
 	poolH, poolW := 1, 1
@@ -97,7 +79,7 @@ func floatConv(op *bcnn.ConvStep, out, in *bcnn.Tensor, sums []float32) {
 				if op.Scale != nil {
 					v = f32.FMA(v, op.Scale[o], op.Shift[o])
 				}
-				to[o] = activate(v, &op.Activation, o)
+				to[o] = op.Activation.Of(v, o)
 			}
 			continue
 		}
@@ -204,7 +186,7 @@ func Affine(op *bcnn.AffineStep, out, in *bcnn.Tensor) {
 			if op.Scale != nil {
 				v = f32.FMA(v, op.Scale[c], op.Shift[c])
 			}
-			out.F32[i] = activate(v, &op.Activation, c)
+			out.F32[i] = op.Activation.Of(v, c)
 		}
 	}
 }

@@ -45,9 +45,9 @@ func avgPool(op *bcnn.AvgPoolStep, out, in *bcnn.Tensor) {
 	}
 }
 
-// mul repeats factors over pixels and channels where there is one.
-func mul(out, in, factors *bcnn.Tensor) {
-	s, by := in.Shape, factors.Shape
+// pair repeats the others over pixels and channels where there is one.
+func pair(kind bcnn.PairKind, out, in, others *bcnn.Tensor) {
+	s, by := in.Shape, others.Shape
 	for i, v := range in.F32 {
 		image, pixel, c := i/s.Values(), i/s.C%s.Pixels(), i%s.C
 		if by.Pixels() == 1 {
@@ -56,7 +56,18 @@ func mul(out, in, factors *bcnn.Tensor) {
 		if by.C == 1 {
 			c = 0
 		}
-		out.F32[i] = v * factors.F32[(image*by.Pixels()+pixel)*by.C+c]
+		switch w := others.F32[(image*by.Pixels()+pixel)*by.C+c]; kind {
+		case bcnn.PairMul:
+			out.F32[i] = v * w
+		case bcnn.PairMin:
+			if out.F32[i] = w; v < w || v != v {
+				out.F32[i] = v
+			}
+		case bcnn.PairMax:
+			if out.F32[i] = w; v > w || v != v {
+				out.F32[i] = v
+			}
+		}
 	}
 }
 

@@ -73,6 +73,26 @@ func (b *Builder) Repeated(n *pb.Node, v, like *Value) (*Value, error) {
 	return out, nil
 }
 
+// Single returns the first pixel of a value: what is repeated over an image, or the vector
+// that the value is.
+func (b *Builder) Single(n *pb.Node, v *Value) (*Value, error) {
+	if v.Shape.Pixels() == 1 {
+		return v, nil
+	}
+	out, err := b.Pixels(n, "/pixel", v, bcnn.Pixels{Rows: []int32{0}, Cols: []int32{0}})
+	if err != nil {
+		return nil, err
+	}
+	out = out.With(n)
+	out.View = slices.Clone(v.View)
+	for i, d := range out.View {
+		if !view.IsBatch(d) && !view.Only(d, view.C) {
+			out.View[i] = nil
+		}
+	}
+	return out, nil
+}
+
 // Constant returns a constant as a value of the height, the width and the view of
 // another, and with its channels, or where dim is no dimension of the batch or of pixels
 // with so many as the constant has there.

@@ -69,6 +69,18 @@ func mul(dst, a, b []float32) {
 	}
 }
 
+func minimum(dst, a, b []float32) {
+	if len(dst) > 0 {
+		minAVX2(&dst[0], &a[0], &b[0], len(dst))
+	}
+}
+
+func maximum(dst, a, b []float32) {
+	if len(dst) > 0 {
+		maxAVX2(&dst[0], &a[0], &b[0], len(dst))
+	}
+}
+
 // Divide divides all of x by n, whose rounded reciprocal is y.
 func Divide(x []float32, n, y float32) {
 	if len(x) > 0 {

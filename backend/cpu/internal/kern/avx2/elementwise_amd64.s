@@ -705,6 +705,88 @@ done:
 	VZEROUPPER
 	RET
 
+// func minAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX
+TEXT ·minAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ a+8(FP), CX
+	MOVQ b+16(FP), DX
+	MOVQ n+24(FP), BX
+
+whole:
+	CMPQ      BX, $0x08
+	JLT       rest
+	VMOVUPS   (CX), Y0
+	VMOVUPS   (DX), Y1
+	VMINPS    Y1, Y0, Y1
+	VCMPPS    $0x03, Y0, Y0, Y2
+	VBLENDVPS Y2, Y0, Y1, Y1
+	VMOVUPS   Y1, (AX)
+	ADDQ      $0x20, AX
+	ADDQ      $0x20, CX
+	ADDQ      $0x20, DX
+	SUBQ      $0x08, BX
+	JMP       whole
+
+rest:
+	TESTQ      BX, BX
+	JEQ        done
+	LEAQ       laneMasks<>+32(SB), SI
+	SHLQ       $0x02, BX
+	SUBQ       BX, SI
+	VMOVUPS    (SI), Y0
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (DX), Y0, Y2
+	VMINPS     Y2, Y1, Y2
+	VCMPPS     $0x03, Y1, Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX
+TEXT ·maxAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ a+8(FP), CX
+	MOVQ b+16(FP), DX
+	MOVQ n+24(FP), BX
+
+whole:
+	CMPQ      BX, $0x08
+	JLT       rest
+	VMOVUPS   (CX), Y0
+	VMOVUPS   (DX), Y1
+	VMAXPS    Y1, Y0, Y1
+	VCMPPS    $0x03, Y0, Y0, Y2
+	VBLENDVPS Y2, Y0, Y1, Y1
+	VMOVUPS   Y1, (AX)
+	ADDQ      $0x20, AX
+	ADDQ      $0x20, CX
+	ADDQ      $0x20, DX
+	SUBQ      $0x08, BX
+	JMP       whole
+
+rest:
+	TESTQ      BX, BX
+	JEQ        done
+	LEAQ       laneMasks<>+32(SB), SI
+	SHLQ       $0x02, BX
+	SUBQ       BX, SI
+	VMOVUPS    (SI), Y0
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (DX), Y0, Y2
+	VMAXPS     Y2, Y1, Y2
+	VCMPPS     $0x03, Y1, Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
 // func divideAVX2(x *float32, n int, taps float32, y float32)
 // Requires: AVX, FMA3
 TEXT ·divideAVX2(SB), NOSPLIT, $0-24

@@ -54,6 +54,8 @@ func Set() kern.Set {
 	s.Function = function
 	s.Blend = blend
 	s.Mul = mul
+	s.Min = minimum
+	s.Max = maximum
 	s.OrPool = orPool
 	s.MaxPool = maxPool
 	s.Mean = mean

@@ -635,6 +635,18 @@ func scaleBytesAVX2(job *byte)
 //go:noescape
 func mulAVX2(dst *float32, a *float32, b *float32, n int)
 
+// minAVX2 sets dst[i] to a[i] where a[i] < b[i] or a[i] is a NaN, else to b[i], for
+// i < n, n > 0.
+//
+//go:noescape
+func minAVX2(dst *float32, a *float32, b *float32, n int)
+
+// maxAVX2 sets dst[i] to a[i] where a[i] > b[i] or a[i] is a NaN, else to b[i], for
+// i < n, n > 0.
+//
+//go:noescape
+func maxAVX2(dst *float32, a *float32, b *float32, n int)
+
 // divideAVX2 divides x[i] by taps, whose rounded reciprocal is y, for i < n, n > 0:
 //
 //	q = x[i]·y, r = fma(−taps, q, x[i]), x[i] = fma(r, y, q)

@@ -126,6 +126,26 @@ func ended(v float32, o int, end *kern.End) float32 {
 	return v
 }
 
+// Min is that of kern.Set.
+func Min(dst, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i, x := range a {
+		if dst[i] = b[i]; x < dst[i] || x != x {
+			dst[i] = x
+		}
+	}
+}
+
+// Max is that of kern.Set.
+func Max(dst, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i, x := range a {
+		if dst[i] = b[i]; x > dst[i] || x != x {
+			dst[i] = x
+		}
+	}
+}
+
 // Mul is that of kern.Set.
 func Mul(dst, a, b []float32) {
 	a, b = a[:len(dst)], b[:len(dst)]

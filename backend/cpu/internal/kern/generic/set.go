@@ -31,6 +31,8 @@ func Set() kern.Set {
 		Function:       function,
 		Blend:          Blend,
 		Mul:            Mul,
+		Min:            Min,
+		Max:            Max,
 		OrPool:         OrPool,
 		MaxPool:        MaxPool,
 		Mean:           Mean,

@@ -139,6 +139,22 @@ func mul(dst, a, b []float32) {
 	generic.Mul(dst[whole:], a[whole:], b[whole:])
 }
 
+func minimum(dst, a, b []float32) {
+	whole := len(dst) &^ 3
+	if whole > 0 {
+		minNEON(&dst[0], &a[0], &b[0], whole/4)
+	}
+	generic.Min(dst[whole:], a[whole:], b[whole:])
+}
+
+func maximum(dst, a, b []float32) {
+	whole := len(dst) &^ 3
+	if whole > 0 {
+		maxNEON(&dst[0], &a[0], &b[0], whole/4)
+	}
+	generic.Max(dst[whole:], a[whole:], b[whole:])
+}
+
 func divide(x []float32, n, y float32) {
 	whole := len(x) &^ 3
 	if whole > 0 {

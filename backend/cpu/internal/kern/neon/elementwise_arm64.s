@@ -421,6 +421,42 @@ one:
 done:
 	RET
 
+// func minNEON(dst, a, b *float32, vectors int)
+TEXT ·minNEON(SB), NOSPLIT, $0-32
+	MOVD dst+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD vectors+24(FP), R3
+next:
+	VLD1.P 16(R1), [V1.S4]
+	VLD1.P 16(R2), [V2.S4]
+	WORD $0x6ea1e443 // fcmgt v3.4s, v2.4s, v1.4s
+	WORD $0x4e21e420 // fcmeq v0.4s, v1.4s, v1.4s
+	VBSL V2.B16, V1.B16, V3.B16
+	VBSL V1.B16, V3.B16, V0.B16
+	VST1.P [V0.S4], 16(R0)
+	SUBS $1, R3
+	BNE next
+	RET
+
+// func maxNEON(dst, a, b *float32, vectors int)
+TEXT ·maxNEON(SB), NOSPLIT, $0-32
+	MOVD dst+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD vectors+24(FP), R3
+next:
+	VLD1.P 16(R1), [V1.S4]
+	VLD1.P 16(R2), [V2.S4]
+	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
+	WORD $0x4e21e420 // fcmeq v0.4s, v1.4s, v1.4s
+	VBSL V2.B16, V1.B16, V3.B16
+	VBSL V1.B16, V3.B16, V0.B16
+	VST1.P [V0.S4], 16(R0)
+	SUBS $1, R3
+	BNE next
+	RET
+
 // func divideNEON(x *float32, vectors int, taps, y float32)
 TEXT ·divideNEON(SB), NOSPLIT, $0-24
 	MOVD x+0(FP), R0

@@ -47,6 +47,8 @@ func Set(cores Cores) kern.Set {
 	s.Blend = blend
 	s.Function = function
 	s.Mul = mul
+	s.Min = minimum
+	s.Max = maximum
 	s.MeanSigns = meanSigns
 	s.OrPool = orPool
 	s.MaxPool = maxPool

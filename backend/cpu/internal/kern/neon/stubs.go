@@ -610,6 +610,18 @@ func clipNEON(x *float32, vectors int, low, high float32)
 //go:noescape
 func mulNEON(dst, a, b *float32, vectors int)
 
+// minNEON sets dst[i] to a[i] where a[i] < b[i] or a[i] is a NaN, else to b[i], for
+// i < 4·vectors, vectors > 0.
+//
+//go:noescape
+func minNEON(dst, a, b *float32, vectors int)
+
+// maxNEON sets dst[i] to a[i] where a[i] > b[i] or a[i] is a NaN, else to b[i], for
+// i < 4·vectors, vectors > 0.
+//
+//go:noescape
+func maxNEON(dst, a, b *float32, vectors int)
+
 // divideNEON divides x[i] by taps, whose rounded reciprocal is y, for
 // i < 4·vectors, vectors > 0:
 //

@@ -258,6 +258,51 @@ func TestPick(t *testing.T) {
 	})
 }
 
+// TestMinMax has numbers, zeros of both signs, infinities and NaNs beside each other.
+func TestMinMax(t *testing.T) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		for _, n := range sizes {
+			for range 40 {
+				a, b := awkwards(rng, n), awkwards(rng, n)
+				for i := range b {
+					switch rng.IntN(4) {
+					case 0:
+						b[i] = a[i]
+					case 1:
+						b[i] = -a[i]
+					}
+				}
+				less, more := make([]float32, n), make([]float32, n)
+				for i, x := range a {
+					less[i], more[i] = b[i], b[i]
+					if x < b[i] || x != x {
+						less[i] = x
+					}
+					if x > b[i] || x != x {
+						more[i] = x
+					}
+				}
+				for _, c := range []struct {
+					f    func(dst, a, b []float32)
+					want []float32
+				}{{s.Min, less}, {s.Max, more}} {
+					dst, check := guarded[float32](t, n)
+					c.f(dst, a, b)
+					check()
+					for i := range dst {
+						requireSame(t, c.want[i], dst[i], a[i], b[i])
+					}
+					copy(dst, a) // in its place
+					c.f(dst, dst, b)
+					for i := range dst {
+						requireSame(t, c.want[i], dst[i], a[i], b[i])
+					}
+				}
+			}
+		}
+	})
+}
+
 func TestMul(t *testing.T) {
 	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range sizes {

@@ -165,6 +165,14 @@ var racyCalls = slices.Concat([]racyCall{
 		dst, a, b := row[float32](), row[float32](), row[float32]()
 		return func() { s.Mul(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
 	}},
+	{"Min", func(s *kern.Set) (func(), []probe) {
+		dst, a, b := row[float32](), row[float32](), row[float32]()
+		return func() { s.Min(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
+	}},
+	{"Max", func(s *kern.Set) (func(), []probe) {
+		dst, a, b := row[float32](), row[float32](), row[float32]()
+		return func() { s.Max(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
+	}},
 	{"Function", func(s *kern.Set) (func(), []probe) {
 		dst, src := row[float32](), row[float32]()
 		return func() { s.Function(dst, src, kern.FunctionNamed("tanh")) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src))

@@ -143,6 +143,11 @@ func (a *asm) fcmgt(n, m, d int) {
 	a.word(0x6ea0e400|uint32(m<<16|n<<5|d), "fcmgt v%d.4s, v%d.4s, v%d.4s", d, n, m)
 }
 
+// fcmeq is fcmgt for n = m.
+func (a *asm) fcmeq(n, m, d int) {
+	a.word(0x4e20e400|uint32(m<<16|n<<5|d), "fcmeq v%d.4s, v%d.4s, v%d.4s", d, n, m)
+}
+
 // fadd adds float32 lanes.
 func (a *asm) fadd(n, m, d int) {
 	a.word(0x4e20d400|uint32(m<<16|n<<5|d), "fadd v%d.4s, v%d.4s, v%d.4s", d, n, m)

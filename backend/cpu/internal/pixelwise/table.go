@@ -1,0 +1,68 @@
+package pixelwise
+
+import (
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+)
+
+// table compiles the look-up of bytes.
+func table(c *schedule.Context, op *bcnn.TableStep, shape bcnn.Shape, out bcnn.DType) tiles.Step {
+	src, dst, channels := c.In, c.Out, shape.C
+	work := c.Set.Cost.Value * float64(shape.Values())
+	if out == bcnn.Bits {
+		return tableBits(c, op, shape)
+	}
+	tables := len(op.Values) / bcnn.TableSize
+	do := func(_ *tiles.Scratch, image, from, to int) {
+		first, end := (image*shape.Pixels()+from)*channels, (image*shape.Pixels()+to)*channels
+		for t := range tables {
+			values := (*[bcnn.TableSize]float32)(op.Of(t))
+			in, out := src.U8[first+t:end], dst.F32[first+t:end]
+			for i := 0; i < len(in) && i < len(out); i += tables {
+				out[i] = values[in[i]]
+			}
+		}
+	}
+	return c.Pixels("look up", shape.Pixels(), work, do)
+}
+
+// tableBits makes numbers, of which plane j has bit j.
+func tableBits(c *schedule.Context, op *bcnn.TableStep, shape bcnn.Shape) tiles.Step {
+	src, dst, channels, planes := c.In, c.Out, shape.C, max(op.Planes, 1)
+	tables := len(op.Values) / bcnn.TableSize
+	numbers := make([][bcnn.TableSize]uint8, tables)
+	for t := range numbers {
+		for x, v := range op.Of(t) {
+			numbers[t][x] = uint8(v)
+		}
+	}
+	row := shape.W * bits.Words(channels)
+	do := func(_ *tiles.Scratch, image, from, to int) {
+		for y := image*shape.H + from; y < image*shape.H+to; y++ {
+			in, out := src.U8[y*shape.W*channels:][:shape.W*channels], dst.Words[y*planes*row:][:planes*row]
+			at := 0 // word of a plane
+			for ; len(in) > 0; in = in[channels:] {
+				for first := 0; first < channels; first += bits.WordBits {
+					var words [bcnn.MaxPlanes]uint64
+					for i, x := range in[first:min(first+bits.WordBits, channels)] {
+						t := 0
+						if tables > 1 {
+							t = first + i
+						}
+						number := uint64(numbers[t][x])
+						for j := range planes {
+							words[j] |= number >> j & 1 << i
+						}
+					}
+					for j := range planes {
+						out[j*row+at] = words[j]
+					}
+					at++
+				}
+			}
+		}
+	}
+	return c.Rows("look up and pack", shape.H, 2*c.Set.Cost.Value*float64(shape.Values()*planes), do)
+}
