@@ -34,9 +34,11 @@ TYPES = {"float32": schema.TensorType.FLOAT32, "int8": schema.TensorType.INT8, "
          "uint8": schema.TensorType.UINT8}
 
 
-def operator(name, inputs, out, out_type, options=None, in_quant=None, out_quant=None):
-    """A file of one operator, a custom one unless the schema has its name. The first input is that of the graph; the others
-    are constants, or None for one that is left out. out is the shape of the output."""
+def operator(name, inputs, out, out_type, options=None, in_quant=None, out_quant=None, quants=None, computed=1):
+    """A file of one operator, a custom one unless the schema has its name. The first inputs, so many as are computed, are
+    those of the graph; the others are constants, or None for one that is left out. out is the shape of the output.
+    quants are the scales, zero points and dimension of further inputs; options of a built-in operator are a pair, the name
+    of their table and its fields."""
     m = schema.ModelT()
     m.version, m.description = 3, "one operator"
     code = schema.OperatorCodeT()
@@ -56,20 +58,32 @@ def operator(name, inputs, out, out_type, options=None, in_quant=None, out_quant
             t.buffer = len(m.buffers) - 1
         if quant is not None:
             t.quantization = schema.QuantizationParametersT()
-            t.quantization.scale, t.quantization.zeroPoint = [quant[0]], [quant[1]]
+            t.quantization.scale, t.quantization.zeroPoint = np.atleast_1d(quant[0]).tolist(), np.atleast_1d(quant[1]).tolist()
+            t.quantization.quantizedDimension = quant[2] if len(quant) > 2 else 0
         g.tensors.append(t)
         return len(g.tensors) - 1
 
-    x = inputs[0]
-    indices = [tensor("x", x.shape, x.dtype.name, quant=in_quant)]
-    for i, c in enumerate(inputs[1:]):
-        indices.append(-1 if c is None else tensor(f"constant{i}", c.shape, c.dtype.name, c))
+    quants = [in_quant, *(quants or [None] * (len(inputs) - 1))]
+    indices = []
+    for i, (c, quant) in enumerate(zip(inputs, quants)):
+        if c is None:
+            indices.append(-1)
+        elif i < computed:
+            indices.append(tensor(f"x{i or ''}", c.shape, c.dtype.name, quant=quant))
+        else:
+            indices.append(tensor(f"constant{i - 1}", c.shape, c.dtype.name, c, quant))
     o = schema.OperatorT()
     o.opcodeIndex, o.inputs = 0, indices
     o.outputs = [tensor("y", out, out_type, quant=out_quant)]
     if code.builtinCode == schema.BuiltinOperator.CUSTOM:
         o.customOptions = list(flexbuffers.Dumps(options or {}))
-    g.inputs, g.outputs, g.operators = [0], o.outputs, [o]
+    elif options:
+        table, fields = options
+        o.builtinOptionsType = getattr(schema.BuiltinOptions, table)
+        o.builtinOptions = getattr(schema, table + "T")()
+        for field, value in fields.items():
+            setattr(o.builtinOptions, field, value)
+    g.inputs, g.outputs, g.operators = list(range(computed)), o.outputs, [o]
     m.subgraphs = [g]
     b = flatbuffers.Builder(1024)
     b.Finish(m.Pack(b), b"TFL3")

@@ -193,6 +193,22 @@ func levelCases() []Case {
 			}
 		}
 	}
+	// Integers of 8 bits, which flow as float32.
+	s8 := integers{"s8", -128, 256}
+	add("s8/values", fillRandom, 3, 4, 65, func(b *builder) { b.quantize(s8, true) })
+	add("s8/network", fillRandom, 9, 8, 3, func(b *builder) {
+		b.quantize(s8, false)
+		b.convLevels(bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3, Pad: around}, Out: 33}, s8)
+		b.quantize(s8, true)
+		b.add(bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}})
+		b.add(bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+		b.convLevels(bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3, Pad: around}, Out: 16}, integers{})
+		b.quantize(s8, true)
+		b.add(bcnn.AvgPool{Window: bcnn.Window{KH: 4, KW: 4}})
+		b.quantize(s8, false)
+		b.add(bcnn.Flatten{})
+		b.add(bcnn.Dense{Out: 10, Weights: b.integers(s8, 10, b.shape().Values())})
+	})
 	for i, a := range activationLevels {
 		for _, in := range []string{"bytes", "bits"} {
 			cases = append(cases, layerCase("levels/from/"+a.name, in, [3]int{4, 3, 5 + 60*(i%2)}, fillRandom, func(b *builder) { b.quantize(a, i%2 == 0) }))

@@ -279,11 +279,8 @@ func (im *importer) bconv8(o *schema.Operator, v *value, conv bcnn.Conv2D, shape
 	if err != nil {
 		return nil, err
 	}
-	if y, err = im.emit(o, "", bcnn.Quantize{Low: math.MinInt8, Levels: steps8 + 1, Thresholds: thresholds}, shape, y); err != nil {
-		return nil, err
-	}
-	y.typ, y.scale, y.zero = schema.Int8, out.scale, out.zero
-	return y, nil
+	out.typ = schema.Int8
+	return im.integers8(o, y, thresholds, out)
 }
 
 // steps8 is the number of thresholds of 8-bit integers.

@@ -10,11 +10,11 @@ import (
 
 // conv is CONV_2D: filters [out][kh][kw][channels of a group].
 func (im *importer) conv(o *schema.Operator) (*value, error) {
-	v, err := im.padded(o, 0)
+	v, err := im.weighable(o)
 	if err != nil {
 		return nil, err
 	}
-	filter, rows, err := im.filter(o)
+	filter, err := im.filter(o)
 	if err != nil {
 		return nil, err
 	}
@@ -26,26 +26,45 @@ func (im *importer) conv(o *schema.Operator) (*value, error) {
 	g := windowed(o)
 	g.kh, g.kw = d[1], d[2]
 	g.dw, g.dh = int(o.Options.Int32(4, 1)), int(o.Options.Int32(5, 1))
+	act := int(o.Options.Uint8(3, 0))
+	if v.typ == schema.Int8 {
+		return im.conv8(o, v, filter, g, act)
+	}
+	rows, err := filter.weights(im.budget)
+	if err != nil {
+		return nil, err
+	}
 	y, err := im.convolution(o, v, g, rows, d[0], d[3], groups)
 	if err != nil {
 		return nil, err
 	}
-	return im.activation(o, y, int(o.Options.Uint8(3, 0)))
+	return im.activation(o, y, act)
 }
 
 // depthwise is DEPTHWISE_CONV_2D: filters [1][kh][kw][out].
 func (im *importer) depthwise(o *schema.Operator) (*value, error) {
-	v, err := im.padded(o, 0)
+	v, err := im.weighable(o)
 	if err != nil {
 		return nil, err
 	}
-	filter, taps, err := im.filter(o)
+	filter, err := im.filter(o)
 	if err != nil {
 		return nil, err
 	}
 	d := filter.dims
 	if d[0] != 1 || d[3]%v.shape.C != 0 {
 		return nil, fmt.Errorf("filters %v do not fit %d channels", d, v.shape.C)
+	}
+	g := windowed(o)
+	g.kh, g.kw = d[1], d[2]
+	g.dw, g.dh = int(o.Options.Int32(5, 1)), int(o.Options.Int32(6, 1))
+	act := int(o.Options.Uint8(4, 0))
+	if v.typ == schema.Int8 {
+		return im.depthwise8(o, v, filter, g, act)
+	}
+	taps, err := filter.weights(im.budget)
+	if err != nil {
+		return nil, err
 	}
 	rows, err := im.numbers(len(taps))
 	if err != nil {
@@ -60,27 +79,30 @@ func (im *importer) depthwise(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := windowed(o)
-	g.kh, g.kw = d[1], d[2]
-	g.dw, g.dh = int(o.Options.Int32(5, 1)), int(o.Options.Int32(6, 1))
 	y, err := im.convolution(o, v, g, rows, d[3], 1, v.shape.C)
 	if err != nil {
 		return nil, err
 	}
-	return im.activation(o, y, int(o.Options.Uint8(4, 0)))
+	return im.activation(o, y, act)
 }
 
 // filter returns the filters of a convolution, which have four dimensions.
-func (im *importer) filter(o *schema.Operator) (*constant, []float32, error) {
+func (im *importer) filter(o *schema.Operator) (*constant, error) {
 	c, err := im.required(o, 1)
-	if err != nil {
-		return nil, nil, err
+	if err == nil && len(c.dims) != 4 {
+		err = fmt.Errorf("its filters have %d dimensions, want 4", len(c.dims))
 	}
-	if len(c.dims) != 4 {
-		return nil, nil, fmt.Errorf("its filters have %d dimensions, want 4", len(c.dims))
+	return c, err
+}
+
+// weighable returns the input of a layer with weights: numbers or 8-bit values, around
+// which padding may be pending.
+func (im *importer) weighable(o *schema.Operator) (*value, error) {
+	v, err := im.value(o, 0)
+	if err == nil && v.typ != schema.Int8 {
+		err = v.checkReal()
 	}
-	rows, err := c.weights(im.budget)
-	return c, rows, err
+	return v, err
 }
 
 // bias returns the biases of a layer, nil if it has none.
@@ -109,7 +131,10 @@ func (im *importer) convolution(o *schema.Operator, v *value, g geometry, rows [
 
 // dense is FULLY_CONNECTED: weights [out][in].
 func (im *importer) dense(o *schema.Operator) (*value, error) {
-	v, err := im.real(o, 0)
+	v, err := im.weighable(o)
+	if err == nil {
+		err = v.checkSettled()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -124,10 +149,6 @@ func (im *importer) dense(o *schema.Operator) (*value, error) {
 		return nil, fmt.Errorf("the format %d of its weights is not supported", format)
 	}
 	out, size := c.dims[0], c.dims[1]
-	rows, err := c.weights(im.budget)
-	if err != nil {
-		return nil, err
-	}
 	shape := bcnn.Shape{H: 1, W: 1, C: out}
 	layer := func(w bcnn.Weights, bias []float32) bcnn.Op { return bcnn.Dense{Out: out, Weights: w, Bias: bias} }
 	keep := o.Options.Uint8(2, 0) != 0
@@ -140,11 +161,19 @@ func (im *importer) dense(o *schema.Operator) (*value, error) {
 	case v.shape.Values() != size:
 		return nil, fmt.Errorf("weights %v do not fit %d values", c.dims, v.shape.Values())
 	}
+	act := int(o.Options.Uint8(0, 0))
+	if v.typ == schema.Int8 {
+		return im.dense8(o, v, c, shape, act, layer)
+	}
+	rows, err := c.weights(im.budget)
+	if err != nil {
+		return nil, err
+	}
 	y, err := im.weighted(o, v, rows, out, size, shape, layer)
 	if err != nil {
 		return nil, err
 	}
-	return im.activation(o, y, int(o.Options.Uint8(0, 0)))
+	return im.activation(o, y, act)
 }
 
 // weighted emits a layer with weights [out][…][rowLen] and the biases of the operator.

@@ -20,9 +20,12 @@ func floats(v *value, err error) (*value, error) {
 
 // relu is RELU, RELU6 or RELU_N1_TO_1.
 func (im *importer) relu(o *schema.Operator) (*value, error) {
-	v, err := im.real(o, 0)
+	v, err := im.moved(o, 0)
 	if err != nil {
 		return nil, err
+	}
+	if v.typ == schema.Int8 {
+		return im.relu8(o, v)
 	}
 	switch o.Name {
 	case "RELU":
@@ -232,6 +235,9 @@ func (im *importer) sub(o *schema.Operator) (*value, error) { return im.sum(o, -
 
 // sum is ADD, or SUB if the sign is −1.
 func (im *importer) sum(o *schema.Operator, sign float32) (*value, error) {
+	if v, w := im.both8(o); v != nil {
+		return im.add8(o, v, w, int64(sign), int(o.Options.Uint8(0, 0)))
+	}
 	v, k, err := im.withConstant(o)
 	if err != nil {
 		return nil, err
@@ -283,6 +289,9 @@ func (im *importer) sum(o *schema.Operator, sign float32) (*value, error) {
 }
 
 func (im *importer) mul(o *schema.Operator) (*value, error) {
+	if v, w := im.both8(o); v != nil {
+		return im.mul8(o, v, w, int(o.Options.Uint8(0, 0)))
+	}
 	v, k, err := im.withConstant(o)
 	if err != nil {
 		return nil, err
@@ -314,14 +323,21 @@ func (im *importer) mul(o *schema.Operator) (*value, error) {
 
 // softmax is SOFTMAX over channels, which only stands at the end.
 func (im *importer) softmax(o *schema.Operator) (*value, error) {
-	v, err := im.real(o, 0)
+	v, err := im.weighable(o)
+	if err == nil {
+		err = v.checkSettled()
+	}
 	if err != nil {
 		return nil, err
 	}
-	if !im.isOutput(o) {
+	if !im.isOutput(o) && !(v.typ == schema.Int8 && im.onlyDequantized(o)) {
 		return nil, errors.New("a softmax that is not the output is not supported")
 	}
-	if beta := o.Options.Float32(0, 0); beta != 1 {
+	beta := o.Options.Float32(0, 0)
+	if v.typ == schema.Int8 {
+		return im.softmax8(o, v, beta)
+	}
+	if beta != 1 {
 		if v, err = im.affine(o, "/beta", v, []float32{beta}, nil); err != nil {
 			return nil, err
 		}
@@ -332,4 +348,24 @@ func (im *importer) softmax(o *schema.Operator) (*value, error) {
 // isOutput reports whether an operator computes an output of the graph.
 func (im *importer) isOutput(o *schema.Operator) bool {
 	return len(o.Outputs) == 1 && slices.Contains(im.model.Graph.Outputs, o.Outputs[0])
+}
+
+// onlyDequantized reports whether DEQUANTIZE alone reads what an operator computes, and
+// gives an output of the graph.
+func (im *importer) onlyDequantized(o *schema.Operator) bool {
+	found := false
+	if im.budget.Charge(tensorUnits*int64(len(im.model.Graph.Operators))) != nil {
+		return false // the error is the budget's
+	}
+	for i := o.Index + 1; i < len(im.model.Graph.Operators); i++ {
+		reader := &im.model.Graph.Operators[i]
+		if !slices.Contains(reader.Inputs, o.Outputs[0]) {
+			continue
+		}
+		if reader.Name != "DEQUANTIZE" || !im.isOutput(reader) {
+			return false
+		}
+		found = true
+	}
+	return found
 }

@@ -61,6 +61,8 @@ type value struct {
 	offset int
 	scale  float32
 	zero   int
+	// probabilities says that they are probabilities instead, as numbers.
+	probabilities bool
 }
 
 // padding is a border of zeros, of which LceQuantize makes +1.
@@ -222,7 +224,7 @@ func (im *importer) real(o *schema.Operator, i int) (*value, error) {
 	return v, err
 }
 
-var errQuantized = errors.New("8-bit values between layers are not supported: convert the model without quantising them")
+var errQuantized = errors.New("8-bit values are not supported here: convert the model without quantising them")
 
 func (v *value) checkReal() error {
 	switch v.typ {

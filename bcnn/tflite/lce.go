@@ -36,8 +36,7 @@ func (im *importer) sign8(o *schema.Operator, v *value) (*value, error) {
 	if err := v.checkSettled(); err != nil {
 		return nil, err
 	}
-	zero := float32(v.zero - v.offset) // in the numbers of the layer
-	v, err := im.affine(o, "/zero", v, nil, []float32{-zero})
+	v, err := im.centred(o, v)
 	if err != nil {
 		return nil, err
 	}
@@ -156,12 +155,12 @@ func (im *importer) dequantize8(o *schema.Operator) (*value, error) {
 		return nil, err
 	case v.typ != schema.Int8 && v.typ != schema.Uint8:
 		return nil, fmt.Errorf("values of %v are not supported", v.typ)
+	case v.probabilities:
+		return &value{layer: v.layer, shape: v.shape, typ: schema.Float32}, nil
 	}
-	out := v
-	if v.offset != v.zero { // separate, so that the zero stays an integer
-		if out, err = im.affine(o, "/zero", v, nil, []float32{float32(v.offset - v.zero)}); err != nil {
-			return nil, err
-		}
+	out, err := im.centred(o, v) // separate, so that the zero stays an integer
+	if err != nil {
+		return nil, err
 	}
 	if out, err = im.affine(o, "", out, []float32{v.scale}, nil); err != nil {
 		return nil, err
@@ -189,8 +188,17 @@ func leastOf(n int, scale float32) float32 {
 // quantize8 is QUANTIZE of numbers: round(x/scale) + zero point, as LCE's interpreter
 // rounds, as a level for each integer, at the least float32 from which on it is reached.
 func (im *importer) quantize8(o *schema.Operator) (*value, error) {
-	v, err := im.real(o, 0)
+	v, err := im.value(o, 0)
 	if err != nil {
+		return nil, err
+	}
+	if err := v.checkSettled(); err != nil {
+		return nil, err
+	}
+	if v.typ == schema.Int8 {
+		return im.requantize(o, v)
+	}
+	if err := v.checkReal(); err != nil {
 		return nil, err
 	}
 	t, err := im.model.Tensor(o.Outputs[0])
@@ -215,6 +223,10 @@ func (im *importer) quantize8(o *schema.Operator) (*value, error) {
 	}
 	for i := range thresholds {
 		thresholds[i] = leastOf(least+1+i-q.zero, q.scale)
+	}
+	if t.Type == schema.Int8 {
+		q.typ = t.Type
+		return im.integers8(o, v, thresholds, q)
 	}
 	out, err := im.emit(o, "", bcnn.Quantize{Low: least, Levels: steps8 + 1, Thresholds: thresholds}, v.shape, v)
 	if err != nil {

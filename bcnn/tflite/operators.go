@@ -159,6 +159,9 @@ func (im *importer) agree(index int, v *value) error {
 	if t.Type != v.typ {
 		return fmt.Errorf("its output is %v, want %v", t.Type, v.typ)
 	}
+	if v.typ == schema.Int8 && (len(t.Scale) != 1 || t.Scale[0] != v.scale || t.Zero[0] != int64(v.zero)) {
+		return fmt.Errorf("the file says that its output has scales %v and zero points %v, it has %v and %d", t.Scale, t.Zero, v.scale, v.zero)
+	}
 	if len(t.Dims) == 0 { // not said
 		v.rank = 4
 		return nil
@@ -218,6 +221,9 @@ func describeEnd(t *schema.Tensor, v *value) *bcnn.Source {
 		return nil
 	}
 	source := newSource(t)
+	if v.probabilities {
+		return source
+	}
 	switch t.Type {
 	case schema.Int64:
 		source.Type = bcnn.SourceInt64

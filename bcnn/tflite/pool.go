@@ -39,7 +39,10 @@ func (im *importer) maxPool(o *schema.Operator) (*value, error) {
 	y.typ, y.signs, y.positive = v.typ, v.signs && v.pad == nil, v.positive
 	y.offset, y.scale, y.zero = v.offset, v.scale, v.zero
 	act := int(o.Options.Uint8(5, 0))
-	if act != actNone && v.typ != schema.Float32 {
+	switch {
+	case v.typ == schema.Int8:
+		return im.activated8(o, y, act)
+	case act != actNone && v.typ != schema.Float32:
 		return nil, errQuantized
 	}
 	return im.activated(o, y, act)
@@ -57,7 +60,7 @@ func (im *importer) activated(o *schema.Operator, v *value, kind int) (*value, e
 // averagePool is AVERAGE_POOL_2D. Padding does not count, but for zeros that a PAD puts
 // around.
 func (im *importer) averagePool(o *schema.Operator) (*value, error) {
-	v, err := im.padded(o, 0)
+	v, err := im.weighable(o)
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +70,9 @@ func (im *importer) averagePool(o *schema.Operator) (*value, error) {
 	}
 	if v.pad != nil && window.Pad != v.pad.Padding {
 		return nil, errors.New("padding of a pool on padding of its input")
+	}
+	if v.typ == schema.Int8 {
+		return im.averagePool8(o, v, window, shape)
 	}
 	y, err := im.emit(o, "", bcnn.AvgPool{Window: window, CountPadding: v.pad != nil}, shape, v)
 	if err != nil {
@@ -78,7 +84,7 @@ func (im *importer) averagePool(o *schema.Operator) (*value, error) {
 
 // reduce is MEAN or REDUCE_MAX over heights and widths.
 func (im *importer) reduce(o *schema.Operator) (*value, error) {
-	v, err := im.real(o, 0)
+	v, err := im.moved(o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +112,9 @@ func (im *importer) reduce(o *schema.Operator) (*value, error) {
 	}
 	window.StrideH, window.StrideW = window.KH, window.KW
 	var op bcnn.Op = bcnn.MaxPool{Window: window}
+	if o.Name == "MEAN" && v.typ == schema.Int8 {
+		return im.mean8(o, v, window, shape, axes)
+	}
 	if o.Name == "MEAN" {
 		op = bcnn.AvgPool{Window: window}
 	}
@@ -113,7 +122,8 @@ func (im *importer) reduce(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	y.typ, y.positive = schema.Float32, v.positive
+	y.like(v)
+	y.positive = v.positive
 	return y, nil
 }
 

@@ -10,6 +10,9 @@ type Report struct {
 	Operators   int    // in the file
 	// Folded is how many of them became no layer of their own.
 	Folded int
+	// Deviations say where the network's integers may be others than those of the
+	// interpreter, and by how much at most.
+	Deviations []string
 	// Inputs and Outputs are those of the file, in its order.
 	Inputs, Outputs []Tensor
 }
@@ -32,6 +35,10 @@ type Tensor struct {
 
 func newTensor(t *schema.Tensor, v *value) Tensor {
 	out := Tensor{Name: t.Name, Type: t.Type.String(), Dims: t.Dims, channels: v.shape.C, offset: v.offset}
+	if v.probabilities {
+		out.Type = schema.Float32.String()
+		return out
+	}
 	if len(t.Scale) == 1 && (t.Type == schema.Int8 || t.Type == schema.Uint8) {
 		out.Scale, out.ZeroPoint = t.Scale[0], int(t.Zero[0])
 	}

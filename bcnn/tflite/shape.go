@@ -66,7 +66,7 @@ func (im *importer) reshaped(o *schema.Operator, v *value, s bcnn.Shape) (*value
 
 // transpose is TRANSPOSE that moves no value: of dimensions of 1.
 func (im *importer) transpose(o *schema.Operator) (*value, error) {
-	v, err := im.real(o, 0)
+	v, err := im.moved(o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -130,6 +130,10 @@ func (im *importer) concat(o *schema.Operator) (*value, error) {
 			return nil, err
 		case v.typ != first.typ:
 			return nil, fmt.Errorf("inputs of %v and %v", first.typ, v.typ)
+		case v.typ == schema.Int8 && (v.scale != first.scale || v.zero != first.zero):
+			err = errors.New("8-bit inputs of several scales or zero points")
+		case v.typ == schema.Int8:
+			v, err = im.centred(o, v)
 		case v.typ != schema.Int32:
 			err = v.checkReal()
 		case shape.C%wordBits != 0:
@@ -146,8 +150,8 @@ func (im *importer) concat(o *schema.Operator) (*value, error) {
 		list[i] = v
 	}
 	act := int(o.Options.Uint8(1, 0))
-	if first.typ == schema.Int32 && act != actNone {
-		return nil, errors.New("an activation of packed bits")
+	if first.typ != schema.Float32 && act != actNone {
+		return nil, fmt.Errorf("an activation of %v is not supported", first.typ)
 	}
 	if len(list) == 1 {
 		y := *first
@@ -157,7 +161,8 @@ func (im *importer) concat(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	y.typ, y.signs = first.typ, signs
+	y.like(list[0])
+	y.signs = signs
 	return im.activated(o, y, act)
 }
 
@@ -176,7 +181,8 @@ func (im *importer) pick(o *schema.Operator, suffix string, v *value, from, step
 	if err != nil {
 		return nil, err
 	}
-	y.typ, y.signs, y.positive = schema.Float32, v.signs, v.positive
+	y.like(v)
+	y.signs, y.positive = v.signs, v.positive
 	return y, nil
 }
 
@@ -186,7 +192,7 @@ func (im *importer) split(o *schema.Operator) ([]operand, error) {
 	if o.Name == "SPLIT_V" {
 		data, axis = 0, 2
 	}
-	v, err := im.real(o, data)
+	v, err := im.moved(o, data)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +244,7 @@ func (im *importer) split(o *schema.Operator) ([]operand, error) {
 
 // slice is SLICE or STRIDED_SLICE: of channels, or of every so many rows and columns.
 func (im *importer) slice(o *schema.Operator) (*value, error) {
-	v, err := im.real(o, 0)
+	v, err := im.moved(o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -318,17 +324,20 @@ func (im *importer) slice(o *schema.Operator) (*value, error) {
 		out.positive, out.signs = positive, signs
 	}
 	same := *out
-	return floats(&same, nil)
+	return as(v, &same, nil)
 }
 
 // padNode is PAD or PADV2 with zeros: around images, which waits for the convolution or
 // pool behind it, or of channels.
 func (im *importer) padNode(o *schema.Operator) (*value, error) {
-	v, err := im.real(o, 0)
+	v, err := im.moved(o, 0)
 	if err != nil {
 		return nil, err
 	}
 	if o.Name == "PADV2" {
+		if v.typ == schema.Int8 {
+			return nil, errQuantized
+		}
 		fill, err := im.floats(o, 2)
 		if err != nil {
 			return nil, err
@@ -383,5 +392,5 @@ func (im *importer) padNode(o *schema.Operator) (*value, error) {
 			Top: pads[dimH][0], Bottom: pads[dimH][1], Left: pads[dimW][0], Right: pads[dimW][1],
 		}, o}
 	}
-	return floats(&out, nil)
+	return as(v, &out, nil)
 }

@@ -12,7 +12,7 @@ import (
 
 // resize is RESIZE_NEAREST_NEIGHBOR or RESIZE_BILINEAR.
 func (im *importer) resize(o *schema.Operator) (*value, error) {
-	v, err := im.real(o, 0)
+	v, err := im.moved(o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -24,6 +24,9 @@ func (im *importer) resize(o *schema.Operator) (*value, error) {
 		return nil, fmt.Errorf("a size of %v", size)
 	}
 	bilinear := o.Name == "RESIZE_BILINEAR"
+	if bilinear && v.typ == schema.Int8 {
+		return nil, errQuantized
+	}
 	first := 0 // option
 	if bilinear {
 		first = 2
@@ -44,7 +47,7 @@ func (im *importer) resize(o *schema.Operator) (*value, error) {
 		return nil, err
 	}
 	y.signs, y.positive = v.signs && !bilinear, v.positive
-	return floats(y, nil)
+	return as(v, y, nil)
 }
 
 // scaling returns how far apart in the image the pixels of the result are. Like all that
@@ -92,7 +95,7 @@ func linear(from, to int, corners, half bool) bcnn.Taps {
 
 // mirrorPad is MIRROR_PAD of height and width.
 func (im *importer) mirrorPad(o *schema.Operator) (*value, error) {
-	v, err := im.real(o, 0)
+	v, err := im.moved(o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -150,12 +153,12 @@ func (im *importer) mirrorPad(o *schema.Operator) (*value, error) {
 		return nil, err
 	}
 	y.signs, y.positive = v.signs, v.positive
-	return floats(y, nil)
+	return as(v, y, nil)
 }
 
 // depthToSpace is DEPTH_TO_SPACE.
 func (im *importer) depthToSpace(o *schema.Operator) (*value, error) {
-	v, err := im.real(o, 0)
+	v, err := im.moved(o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -182,5 +185,5 @@ func (im *importer) depthToSpace(o *schema.Operator) (*value, error) {
 		return nil, err
 	}
 	y.signs, y.positive = v.signs, v.positive
-	return floats(y, nil)
+	return as(v, y, nil)
 }

@@ -16,8 +16,12 @@
 // RELU_N1_TO_1, RESHAPE to vectors, RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR, SLICE and
 // STRIDED_SLICE of channels or of every so many rows and columns, SOFTMAX at the end, SPLIT
 // and SPLIT_V of channels, SQUEEZE, SUB, TANH, and
-// TRANSPOSE of dimensions of 1; QUANTIZE and DEQUANTIZE at the ends; and on constants what
-// converters leave to be computed.
+// TRANSPOSE of dimensions of 1; QUANTIZE and DEQUANTIZE; and on constants what converters
+// leave to be computed.
+//
+// On INT8 values between layers: ADD, SUB and MUL of two tensors, AVERAGE_POOL_2D,
+// CONCATENATION, CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, MAX_POOL_2D, MEAN, QUANTIZE to another
+// scale, RELU, RELU6, RELU_N1_TO_1, SOFTMAX at the end, and those that move values.
 //
 // # Values
 //
@@ -32,7 +36,10 @@
 // bits make +1 of it. MAXIMUM and MINIMUM of two tensors pass a NaN of either on, where
 // TensorFlow Lite loses that of the first.
 //
-// An 8-bit or bit-packed output of a binary convolution is the same as LCE's, bit for bit.
+// An 8-bit or bit-packed output of a binary convolution is the same as LCE's, bit for bit,
+// and so are the integers of operators on INT8 values, as the interpreter computes them on
+// x86, but for what Report.Deviations names. A layer with weights whose sums may be 2^24
+// or more is refused. SOFTMAX of INT8 gives probabilities as FLOAT32.
 // Numbers differ from those of LCE's interpreter by rounding: a sum and its factor are one
 // fma here, sums of products are added in another order, and means are multiplied with a
 // reciprocal. Where such a number is next to 0, its sign may be another.

@@ -25,6 +25,7 @@ type conversion struct {
 	Zeros        []changedZero  `json:"zeros,omitempty"`
 	Ternary      []changedZero  `json:"ternary,omitempty"`
 	NearlyBinary []nearlyBinary `json:"nearly_binary,omitempty"`
+	Deviations   []string       `json:"deviations,omitempty"`
 }
 
 type changedZero struct {
@@ -97,6 +98,9 @@ func (c *conversion) print(out *output) {
 			out.printf("%s: its weights differ from ±α, or multiples of it, by only %.2g of α; --weight-tolerance %.0e takes them as such\n",
 				n.Layer, n.Deviation, math.Pow(10, math.Ceil(math.Log10(n.Deviation))))
 		}
+	}
+	for _, d := range c.Deviations {
+		out.printf("deviates from the file: %s\n", d)
 	}
 	out.printf("%s -> %s, %d bytes\n", c.Input, c.Output, c.Bytes)
 	printWarning(out, c.Report)

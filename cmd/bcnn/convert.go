@@ -141,6 +141,7 @@ folded, and of an ONNX model cancelled, zeros, nearly_binary.`,
 			c := newConversion(in, f.output, net, plan, nodes)
 			if operators != nil {
 				c.kind, c.Nodes, c.Folded = "TensorFlow Lite operators", operators.Operators, operators.Folded
+				c.Deviations = operators.Deviations
 			}
 			if c.Warning != "" && f.requireBinary {
 				return files.Name(in, errors.New(c.Warning))

@@ -1,8 +1,6 @@
 package pixelwise
 
 import (
-	"sort"
-
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -15,17 +13,25 @@ const fewThresholds = 16
 func quantize(c *schedule.Context, op *bcnn.QuantizeStep, shape bcnn.Shape) tiles.Step {
 	src, dst := c.In, c.Out
 	n, low := op.Levels-1, op.Low
+	var ladders []ladder // for all channels or for each
+	if n > fewThresholds {
+		for list := op.Thresholds; len(list) > 0; list = list[n:] {
+			ladders = append(ladders, newLadder(list[:n]))
+		}
+	}
 	shared := len(op.Thresholds) == n
 	do := func(_ *tiles.Scratch, image, from, to int) {
 		first := (image*shape.Pixels() + from) * shape.C
 		out := dst.F32[first : (image*shape.Pixels()+to)*shape.C]
-		list := op.Thresholds[:n]
-		for i, v := range src.F32[first:][:len(out)] {
-			if !shared {
-				list = op.Thresholds[i%shape.C*n:][:n]
-			}
-			level := low
-			if n <= fewThresholds {
+		in := src.F32[first:][:len(out)]
+		switch {
+		case ladders == nil:
+			list := op.Thresholds[:n]
+			for i, v := range in {
+				if !shared {
+					list = op.Thresholds[i%shape.C*n:][:n]
+				}
+				level := low
 				for _, t := range list {
 					reached := 0
 					if v >= t {
@@ -33,12 +39,71 @@ func quantize(c *schedule.Context, op *bcnn.QuantizeStep, shape bcnn.Shape) tile
 					}
 					level += reached
 				}
-			} else {
-				level += sort.Search(n, func(k int) bool { return !(v >= list[k]) })
+				out[i] = float32(level)
 			}
-			out[i] = float32(level)
+		case shared:
+			for i, v := range in {
+				out[i] = float32(low + ladders[0].reached(v))
+			}
+		default:
+			for ; len(in) > 0; in, out = in[shape.C:], out[shape.C:] {
+				for c, v := range in[:shape.C] {
+					out[c] = float32(low + ladders[c].reached(v))
+				}
+			}
 		}
 	}
 	work := float64(shape.Values()) * float64(min(n, fewThresholds)) / 2
 	return c.Pixels("count thresholds", shape.Pixels(), work, do)
+}
+
+// ladder is a list of thresholds that do not fall, in which many are found by where they
+// would stand if they rose evenly, as those of integers that a factor makes of sums do.
+type ladder struct {
+	list        []float32
+	first, last float32
+	// bottom thresholds are the first one, and those from top on the last one; low and high
+	// are the ones between, at their ends.
+	bottom, top int
+	low, high   float32
+	scale       float32 // thresholds for a difference of 1, between them
+}
+
+func newLadder(list []float32) ladder {
+	n := len(list)
+	l := ladder{list: list, first: list[0], last: list[n-1], top: n - 1}
+	for l.bottom < n && list[l.bottom] == l.first {
+		l.bottom++
+	}
+	for l.top > 0 && list[l.top-1] == l.last {
+		l.top--
+	}
+	if l.bottom < l.top {
+		l.low, l.high = list[l.bottom], list[l.top-1]
+		l.scale = float32(l.top-1-l.bottom) / (l.high - l.low)
+	}
+	return l
+}
+
+// reached is how many thresholds v reaches.
+func (l *ladder) reached(v float32) int {
+	switch {
+	case !(v >= l.first): // or NaN
+		return 0
+	case v >= l.last:
+		return len(l.list)
+	case l.bottom >= l.top || v < l.low:
+		return l.bottom
+	case v >= l.high:
+		return l.top
+	}
+	// From low on, and below high.
+	k := min(max(l.bottom+1+int((v-l.low)*l.scale), l.bottom+1), l.top-1)
+	for v < l.list[k-1] {
+		k--
+	}
+	for v >= l.list[k] {
+		k++
+	}
+	return k
 }

@@ -1,0 +1,146 @@
+package tflite
+
+import (
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
+	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+	"github.com/bitcnn/bitcnn/internal/npy"
+)
+
+// int8Case is a file with 8-bit tensors, inputs, and what LCE's interpreter makes of them.
+type int8Case struct {
+	name string
+	data []byte
+	in   []*npy.Array
+	out  *npy.Array
+}
+
+// int8Cases reads the archive that train/lce_int8.py writes.
+func int8Cases(t testing.TB) []int8Case {
+	t.Helper()
+	z, err := zip.OpenReader("testdata/int8.zip")
+	require.NoError(t, err)
+	defer z.Close()
+	var list []int8Case
+	for _, f := range z.File {
+		r, err := f.Open()
+		require.NoError(t, err)
+		content, err := io.ReadAll(r)
+		require.NoError(t, err)
+		require.NoError(t, r.Close())
+		name, kind, _ := strings.Cut(f.Name, ".")
+		if kind == "tflite" {
+			list = append(list, int8Case{name: name, data: content})
+			continue
+		}
+		c := &list[len(list)-1]
+		require.Equal(t, c.name, name)
+		if a := readArray(t, openArrays(t, content), ""); kind == "out.npy" {
+			c.out = a
+		} else {
+			c.in = append(c.in, a)
+		}
+	}
+	return list
+}
+
+// runAll executes a network on the inputs of a file.
+func runAll(t *testing.T, net *bcnn.Network, report *Report, in []*npy.Array) []float32 {
+	t.Helper()
+	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	var x []bcnn.Tensor
+	for i, a := range in {
+		x = append(x, bcnn.Tensor{DType: net.Inputs[i].DType, N: 1, Shape: net.Inputs[i].Shape})
+		if report.Inputs[i].Type == "INT8" {
+			x[i].U8 = report.Inputs[i].Bytes(values[int8](t, a, "int8"))
+		} else {
+			x[i].F32 = values[float32](t, a, "float32")
+		}
+	}
+	y, err := ref.RunAll(t.Context(), plan, x, nil)
+	require.NoError(t, err)
+	return y[0].F32
+}
+
+// Integers are those of LCE's interpreter, bit for bit, and a file for which they may
+// not be says so.
+func TestInt8(t *testing.T) {
+	deviations := map[string]string{
+		"op_softmax": "at most 1/256", "net_quick_int8": "at most 1/256", "net_quick_float32": "at most 1/256",
+	}
+	for _, c := range int8Cases(t) {
+		t.Run(c.name, func(t *testing.T) {
+			net, report, err := Decode(t.Context(), c.data, Options{Name: c.name})
+			require.NoError(t, err)
+			if want := deviations[c.name]; want != "" {
+				require.Len(t, report.Deviations, 1, "%q", report.Deviations)
+				require.Contains(t, report.Deviations[0], want)
+			} else {
+				require.Empty(t, report.Deviations)
+			}
+			y := runAll(t, net, report, c.in)
+			if net.Layers[len(net.Layers)-1].Op.Kind() == (bcnn.Softmax{}).Kind() {
+				require.Equal(t, "FLOAT32", report.Outputs[0].Type)
+				for i, p := range bcnn.Probabilities(y) {
+					want := float64(0)
+					if c.out.Type() == "int8" {
+						want = (float64(values[int8](t, c.out, "int8")[i]) + 128) / 256
+					} else {
+						want = float64(values[float32](t, c.out, "float32")[i])
+					}
+					require.InDelta(t, want, p, 1.0/256)
+				}
+				return
+			}
+			if report.Outputs[0].Type == "FLOAT32" {
+				require.LessOrEqual(t, distance(t, y, values[float32](t, c.out, "float32")), 1e-6)
+				return
+			}
+			require.Equal(t, fmt.Sprint(values[int8](t, c.out, "int8")), fmt.Sprint(report.Outputs[0].Int8(y)))
+		})
+	}
+}
+
+// int8Graph is a graph of one operator on INT8 values with two inputs, the second one
+// constant where it has data.
+func int8Graph(name string, in, out []int32, scale float32, second testTensor) *testGraph {
+	g := newGraph(in...)
+	second.name, second.typ = "second", schema.Int8
+	i := g.tensor(second)
+	if second.data == nil {
+		g.inputs = append(g.inputs, i)
+	}
+	g.tensors[0].typ, g.tensors[0].scale, g.tensors[0].zero = schema.Int8, []float32{0.02}, []int64{-128}
+	g.tensors[1] = testTensor{name: "y", typ: schema.Int8, dims: out, scale: []float32{scale}, zero: []int64{3}}
+	g.operators = []testOperator{{name: name, inputs: []int32{0, i}, outputs: []int32{1}}}
+	return g
+}
+
+// Sums that float32 does not hold are refused.
+func TestInt8Sums(t *testing.T) {
+	weights := testTensor{dims: []int32{1, 1200}, data: bytes.Repeat([]byte{127}, 1200), scale: []float32{0.01}, zero: []int64{0}}
+	g := int8Graph("FULLY_CONNECTED", []int32{1, 1200}, []int32{1, 1}, 1, weights)
+	refused(t, g.encode(), "sums of 8-bit products may reach 38862000 in channel 0")
+	weights.zero = []int64{1}
+	g = int8Graph("FULLY_CONNECTED", []int32{1, 1200}, []int32{1, 1}, 1, weights)
+	refused(t, g.encode(), "weights of scale 0.01 and zero point 1")
+}
+
+// A sum whose last value the interpreter's kernels round otherwise is named.
+func TestInt8Deviations(t *testing.T) {
+	second := testTensor{dims: []int32{1, 17}, scale: []float32{0.03}, zero: []int64{7}}
+	_, report, err := Decode(t.Context(), int8Graph("ADD", []int32{1, 17}, []int32{1, 17}, 0.04, second).encode(), Options{})
+	require.NoError(t, err)
+	require.NotEmpty(t, report.Deviations)
+	require.Contains(t, report.Deviations[0], "operator 0 (ADD): the last 1 of 17 values by at most 1, for ")
+}

@@ -1,0 +1,375 @@
+package tflite
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+)
+
+// Operators on 8-bit values without weights.
+
+// blockSize is how many values vectors make at once; what is left at the end of a tensor
+// rounds otherwise.
+const blockSize = 16
+
+// centred returns a value whose numbers are q − zero.
+func (im *importer) centred(o *schema.Operator, v *value) (*value, error) {
+	if v.offset == v.zero {
+		return v, nil
+	}
+	y, err := im.affine(o, "/zero", v, nil, []float32{float32(v.offset - v.zero)})
+	if err != nil {
+		return nil, err
+	}
+	out := *v
+	out.layer, out.offset = y.layer, v.zero
+	return &out, nil
+}
+
+// like gives a value the type of another one, of whose numbers it is made.
+func (v *value) like(from *value) {
+	v.typ, v.offset, v.scale, v.zero = from.typ, from.offset, from.scale, from.zero
+}
+
+// integers8 makes 8-bit integers like those of q: −128 and one more for each threshold
+// that is reached.
+func (im *importer) integers8(o *schema.Operator, y *value, thresholds []float32, q *value) (*value, error) {
+	offset := q.zero
+	if im.isOutput(o) {
+		offset = 0 // the integers themselves
+	}
+	out, err := im.emit(o, "", bcnn.Quantize{Low: math.MinInt8 - offset, Levels: steps8 + 1, Thresholds: thresholds}, y.shape, y)
+	if err != nil {
+		return nil, err
+	}
+	out.like(q)
+	out.offset = offset
+	return out, nil
+}
+
+// moved returns an input whose values an operator moves: numbers, or integers that are 0
+// for 0.
+func (im *importer) moved(o *schema.Operator, i int) (*value, error) {
+	v, err := im.value(o, i)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.checkSettled(); err != nil {
+		return nil, err
+	}
+	if v.typ == schema.Int8 {
+		return im.centred(o, v)
+	}
+	return v, v.checkReal()
+}
+
+// as marks a value as one whose numbers are those of another.
+func as(from, v *value, err error) (*value, error) {
+	if err == nil {
+		v.like(from)
+	}
+	return v, err
+}
+
+// table8 emits a function of 8-bit integers x = q − zero that never falls; of is nil where it is the
+// same for all channels.
+func (im *importer) table8(o *schema.Operator, v, q *value, channels int, f func(c int, x int64) int64) (*value, error) {
+	thresholds, err := im.numbers(channels * steps8)
+	if err != nil {
+		return nil, err
+	}
+	lo, hi := int64(math.MinInt8-v.zero), int64(math.MaxInt8-v.zero)
+	for c := range channels {
+		err := im.steps8Of(thresholds[c*steps8:][:steps8], lo, hi, func(x int64) int64 { return f(c, x) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	y, err := im.centred(o, v)
+	if err != nil {
+		return nil, err
+	}
+	return im.integers8(o, y, thresholds, q)
+}
+
+// requantize is QUANTIZE of 8-bit values to others.
+func (im *importer) requantize(o *schema.Operator, v *value) (*value, error) {
+	q, err := im.output8(o.Outputs[0])
+	if err != nil {
+		return nil, err
+	}
+	f, err := newFactor(float64(v.scale) / float64(q.scale))
+	if err != nil {
+		return nil, err
+	}
+	const most = math.MaxUint8
+	if err := f.fits(most); err != nil {
+		return nil, err
+	}
+	limits := clamp{math.MinInt8, math.MaxInt8}
+	level := func(x int64, r rounding) int64 { return limits.of(f.of(x, r) + int64(q.zero)) }
+	n := v.shape.Values()
+	channels, whole := 1, n/blockSize*blockSize
+	if whole != n && v.shape.Pixels() == 1 {
+		channels = n
+	} else if whole != n {
+		for x := int64(-most); x <= most; x++ {
+			if level(x, halvesUp) != level(x, halvesAway) {
+				im.deviates(o, "the last %d of %d values by at most 1, where they are halves", n-whole, n)
+				break
+			}
+		}
+	}
+	return im.table8(o, v, q, channels, func(c int, x int64) int64 {
+		return level(x, rounding(channels > 1 && c >= whole || n < blockSize))
+	})
+}
+
+// deviates notes that an operator's integers may be others than those of the interpreter.
+func (im *importer) deviates(o *schema.Operator, format string, args ...any) {
+	name := fmt.Sprintf("operator %d (%s): ", o.Index, o.Name)
+	im.report.Deviations = append(im.report.Deviations, name+fmt.Sprintf(format, args...))
+}
+
+// relu8 is RELU, RELU6 or RELU_N1_TO_1 of 8-bit values.
+func (im *importer) relu8(o *schema.Operator, v *value) (*value, error) {
+	q, err := im.output8(o.Outputs[0])
+	if err != nil {
+		return nil, err
+	}
+	limits, err := q.activationRange(map[string]int{"RELU": actReLU, "RELU6": actReLU6, "RELU_N1_TO_1": actReLU1}[o.Name])
+	if err != nil {
+		return nil, err
+	}
+	f, err := newFactor(float64(v.scale / q.scale))
+	if err != nil {
+		return nil, err
+	}
+	if err := f.fits(math.MaxUint8); err != nil {
+		return nil, err
+	}
+	return im.table8(o, v, q, 1, func(_ int, x int64) int64 { return limits.of(f.of(x, halvesAway) + int64(q.zero)) })
+}
+
+// activated8 is the activation of a pool, whose input and output are of one scale.
+func (im *importer) activated8(o *schema.Operator, v *value, kind int) (*value, error) {
+	limits, err := v.activationRange(kind)
+	if err != nil || kind == actNone {
+		return v, err
+	}
+	if limits.lo > limits.hi {
+		return nil, fmt.Errorf("the fused activation leaves no integer of zero point %d and scale %v", v.zero, v.scale)
+	}
+	y, err := im.emit(o, "/activation", bcnn.Clip{Min: float32(limits.lo) - float32(v.offset), Max: float32(limits.hi) - float32(v.offset)}, v.shape, v)
+	return as(v, y, err)
+}
+
+// maxMean is how many values a mean of 8-bit values may be of, so that the float32 next to
+// a quotient tells which integer it comes from.
+const maxMean = 1 << 12
+
+// averagePool8 is AVERAGE_POOL_2D of 8-bit values: the mean of the integers q, rounded,
+// halves away from 0.
+func (im *importer) averagePool8(o *schema.Operator, v *value, window bcnn.Window, shape bcnn.Shape) (*value, error) {
+	q, err := im.output8(o.Outputs[0])
+	if err != nil {
+		return nil, err
+	}
+	if window.KH*window.KW > maxMean {
+		return nil, fmt.Errorf("means of %d×%d values of 8 bits, at most %d values are supported", window.KH, window.KW, maxMean)
+	}
+	if q.scale != v.scale || q.zero != v.zero {
+		return nil, errors.New("its output has another scale or zero point than its input")
+	}
+	limits, err := q.activationRange(int(o.Options.Uint8(5, 0)))
+	if err != nil {
+		return nil, err
+	}
+	thresholds, err := im.numbers(steps8)
+	if err != nil {
+		return nil, err
+	}
+	for k := range thresholds {
+		level := math.MinInt8 + 1 + k
+		t := float32(level-v.zero) - 0.5
+		if level <= 0 { // reached beyond the half
+			t = math.Nextafter32(t, math.MaxFloat32)
+		}
+		switch {
+		case int64(level) <= limits.lo:
+			t = -maxSum
+		case int64(level) > limits.hi:
+			t = maxSum
+		}
+		thresholds[k] = t
+	}
+	pad := v.pad
+	if v, err = im.centred(o, v); err != nil {
+		return nil, err
+	}
+	y, err := im.emit(o, "/mean", bcnn.AvgPool{Window: window, CountPadding: pad != nil}, shape, v)
+	if err != nil {
+		return nil, err
+	}
+	return im.integers8(o, y, thresholds, q)
+}
+
+// mean8 is MEAN of 8-bit values over windows of all of a height, a width or both.
+func (im *importer) mean8(o *schema.Operator, v *value, window bcnn.Window, shape bcnn.Shape, axes []int) (*value, error) {
+	q, err := im.output8(o.Outputs[0])
+	if err != nil {
+		return nil, err
+	}
+	n := int64(window.KH) * int64(window.KW)
+	if n > maxMean {
+		return nil, fmt.Errorf("means of %d values of 8 bits, at most %d are supported", n, maxMean)
+	}
+	t, err := im.model.Tensor(o.Outputs[0])
+	if err != nil {
+		return nil, err
+	}
+	// Two kernels do this; of images to images of one pixel it is the faster one.
+	direct := v.rank == 4 && len(t.Dims) == 4 && len(axes) == 2 && slices.Contains(axes, dimH) && slices.Contains(axes, dimW)
+	limits := clamp{math.MinInt8, math.MaxInt8}
+	var level func(c int, sum int64) int64
+	if direct {
+		f, err := newFactor(float64(v.scale / float32(float32(n)*q.scale)))
+		if err != nil {
+			return nil, err
+		}
+		zero := float32(float32(v.zero)*v.scale) / q.scale
+		shift := int64(q.zero) - int64(math.Trunc(float64(zero+float32(math.Copysign(0.5, float64(zero))))))
+		if err := f.fits(n * 128); err != nil {
+			return nil, err
+		}
+		whole := shape.C / blockSize * blockSize
+		level = func(c int, sum int64) int64 {
+			return limits.of(f.of(sum+n*int64(v.zero), rounding(c >= whole)) + shift)
+		}
+	} else {
+		f, err := newFactor(float64(v.scale) / float64(q.scale))
+		if err != nil {
+			return nil, err
+		}
+		bits := 0
+		for n>>(bits+1) > 0 && bits < 32 && bits < 31+f.exponent {
+			bits++
+		}
+		f.fraction, f.exponent = f.fraction<<bits/n, f.exponent-bits
+		if err := f.fits(n * math.MaxUint8); err != nil {
+			return nil, err
+		}
+		level = func(_ int, sum int64) int64 { return limits.of(f.of(sum, halvesAway) + int64(q.zero)) }
+	}
+	channels := 1
+	if direct {
+		channels = shape.C
+	}
+	thresholds, err := im.numbers(channels * steps8)
+	if err != nil {
+		return nil, err
+	}
+	lo, hi := n*int64(math.MinInt8-v.zero), n*int64(math.MaxInt8-v.zero)
+	for c := range channels {
+		list := thresholds[c*steps8:][:steps8]
+		if err := im.steps8Of(list, lo, hi, func(x int64) int64 { return level(c, x) }); err != nil {
+			return nil, err
+		}
+		for k := range list { // of the means
+			list[k] = float32(float64(list[k]) / float64(n))
+		}
+	}
+	if v, err = im.centred(o, v); err != nil {
+		return nil, err
+	}
+	y, err := im.emit(o, "/mean", bcnn.AvgPool{Window: window}, shape, v)
+	if err != nil {
+		return nil, err
+	}
+	return im.integers8(o, y, thresholds, q)
+}
+
+// softmax8 is SOFTMAX of 8-bit values at the end: of the numbers that they stand for.
+func (im *importer) softmax8(o *schema.Operator, v *value, beta float32) (*value, error) {
+	v, err := im.centred(o, v)
+	if err != nil {
+		return nil, err
+	}
+	if v, err = im.affine(o, "/beta", v, []float32{v.scale * beta}, nil); err != nil {
+		return nil, err
+	}
+	im.deviates(o, "gives probabilities as FLOAT32, where the file rounds them to 1/256: they differ by at most 1/256")
+	y, err := im.emit(o, "", bcnn.Softmax{}, v.shape, v)
+	if err != nil {
+		return nil, err
+	}
+	q, err := im.output8(o.Outputs[0])
+	if err != nil {
+		return nil, err
+	}
+	y.like(q)
+	y.probabilities = true
+	return y, nil
+}
+
+// both8 returns the operands of an operator on two values of 8 bits, nil if they are not.
+func (im *importer) both8(o *schema.Operator) (v, w *value) {
+	if len(o.Inputs) != 2 {
+		return nil, nil
+	}
+	var list [2]*value
+	for i := range list {
+		r, err := im.operand(o, i)
+		if err != nil || r.value == nil || r.value.typ != schema.Int8 || r.value.pad != nil {
+			return nil, nil
+		}
+		list[i] = r.value
+	}
+	return list[0], list[1]
+}
+
+// mul8 is MUL of 8-bit values: thresholds of the product of integers.
+func (im *importer) mul8(o *schema.Operator, v, w *value, act int) (*value, error) {
+	q, err := im.output8(o.Outputs[0])
+	if err != nil {
+		return nil, err
+	}
+	limits, err := q.activationRange(act)
+	if err != nil {
+		return nil, err
+	}
+	f, err := newFactor(float64(float32(v.scale*w.scale) / q.scale))
+	if err != nil {
+		return nil, err
+	}
+	const most = math.MaxUint8 * math.MaxUint8
+	if err := f.fits(most); err != nil {
+		return nil, err
+	}
+	thresholds, err := im.numbers(steps8)
+	if err != nil {
+		return nil, err
+	}
+	err = im.steps8Of(thresholds, -most, most, func(x int64) int64 { return limits.of(f.of(x, halvesAway) + int64(q.zero)) })
+	if err != nil {
+		return nil, err
+	}
+	if w.shape.Values() > v.shape.Values() {
+		v, w = w, v
+	}
+	if v, err = im.centred(o, v); err != nil {
+		return nil, err
+	}
+	if w, err = im.centred(o, w); err != nil {
+		return nil, err
+	}
+	y, err := im.emit(o, "/product", bcnn.Mul{}, v.shape, v, w)
+	if err != nil {
+		return nil, err
+	}
+	return im.integers8(o, y, thresholds, q)
+}

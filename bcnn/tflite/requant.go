@@ -1,0 +1,161 @@
+package tflite
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sort"
+
+	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+)
+
+// The arithmetic by which TensorFlow Lite's kernels for x86, which LCE's interpreter runs,
+// make 8-bit integers of integer sums: a multiplication by a fixed-point factor, in two
+// steps that both round.
+
+// rounding says what the second step makes of halves.
+type rounding bool
+
+const (
+	halvesUp   rounding = false // towards +∞
+	halvesAway rounding = true  // away from 0
+)
+
+// factor is fraction·2^(exponent − 31), with a fraction from 2^30 to 2^31, or 0.
+type factor struct {
+	fraction int64
+	exponent int
+}
+
+// maxSum is how large an integer may be so that it is a float32, and with it all below.
+const maxSum = 1 << 24
+
+func newFactor(scale float64) (factor, error) {
+	if !(scale >= 0) || math.IsInf(scale, 0) {
+		return factor{}, fmt.Errorf("a factor of %v", scale)
+	}
+	part, exponent := math.Frexp(scale)
+	fraction := int64(math.Round(part * (1 << 31)))
+	if fraction == 1<<31 {
+		fraction, exponent = fraction/2, exponent+1
+	}
+	if exponent < -31 {
+		return factor{}, nil
+	}
+	if exponent > 30 {
+		return factor{}, fmt.Errorf("a factor of %v", scale)
+	}
+	return factor{fraction, exponent}, nil
+}
+
+// fits reports an integer that the factor would carry out of 32 bits.
+func (f factor) fits(x int64) error {
+	if shifted := max(x, -x) << max(f.exponent, 0); shifted > math.MaxInt32 {
+		return fmt.Errorf("sums of up to %d, times 2^%d, exceed 32 bits", max(x, -x), max(f.exponent, 0))
+	}
+	return nil
+}
+
+// high is x times the fraction, rounded.
+func (f factor) high(x int64) int64 { return (x*f.fraction + 1<<30) >> 31 }
+
+// of is x times the factor, rounded.
+func (f factor) of(x int64, r rounding) int64 {
+	return shifted(f.high(x<<max(f.exponent, 0)), max(-f.exponent, 0), r)
+}
+
+// shifted is x/2^n, rounded.
+func shifted(x int64, n int, r rounding) int64 {
+	if n == 0 {
+		return x
+	}
+	half := int64(1) << (n - 1)
+	if r == halvesAway && x < 0 {
+		half--
+	}
+	return (x + half) >> n
+}
+
+// clamp is the range that a fused activation leaves of 8-bit integers.
+type clamp struct{ lo, hi int64 }
+
+// activationRange returns the range of integers like those of v behind a fused activation.
+func (v *value) activationRange(kind int) (clamp, error) {
+	c := clamp{math.MinInt8, math.MaxInt8}
+	at := func(x float32) int64 {
+		return int64(v.zero) + int64(math.Round(min(max(float64(x/v.scale), -1<<20), 1<<20)))
+	}
+	switch kind {
+	case actNone:
+	case actReLU:
+		c.lo = max(c.lo, at(0))
+	case actReLU1:
+		c.lo, c.hi = max(c.lo, at(-1)), min(c.hi, at(1))
+	case actReLU6:
+		c.lo, c.hi = max(c.lo, at(0)), min(c.hi, at(6))
+	default:
+		return c, fmt.Errorf("the fused activation %d is not supported", kind)
+	}
+	return c, nil
+}
+
+func (c clamp) of(x int64) int64 { return min(max(x, c.lo), c.hi) }
+
+// searchUnits is what is charged for each threshold that is searched.
+const searchUnits = 32
+
+// steps8Of sets thresholds to the least integers from lo to hi from which on q is −127,
+// −126, … or more; q never falls. What is never reached is hi + 1.
+func (im *importer) steps8Of(thresholds []float32, lo, hi int64, q func(x int64) int64) error {
+	if err := im.budget.Charge(searchUnits * steps8); err != nil {
+		return err
+	}
+	at, step := lo, int64(0)
+	for k := range thresholds {
+		level := int64(math.MinInt8 + 1 + k)
+		// Steps are about as wide as the last one.
+		const near = 3
+		from, to := at, hi+1
+		if guess := at + step - near; guess > from && q(guess) < level {
+			from = guess
+		}
+		if guess := at + step + near; guess < to && q(guess) >= level {
+			to = guess
+		}
+		next := from + int64(sort.Search(int(to-from), func(i int) bool { return q(from+int64(i)) >= level }))
+		at, step = next, next-at
+		thresholds[k] = float32(next)
+	}
+	return nil
+}
+
+// output8 returns what the 8-bit output of an operator stands for.
+func (im *importer) output8(index int) (*value, error) {
+	t, err := im.model.Tensor(index)
+	if err != nil {
+		return nil, err
+	}
+	if t.Type != schema.Int8 {
+		return nil, fmt.Errorf("an output of %v of INT8 is not supported", t.Type)
+	}
+	q := &value{typ: schema.Int8}
+	return q, q.quantized(t)
+}
+
+// scales returns the scales of weights of INT8, one or one for each of so many outputs
+// along a dimension, all of which have the zero point 0.
+func (c *constant) scales(out, axis int) ([]float32, error) {
+	t := c.tensor
+	if t == nil || t.Type != schema.Int8 {
+		return nil, errors.New("its weights are not INT8, as its input is")
+	}
+	if n := len(t.Scale); n != 1 && (n != out || t.Axis != axis) {
+		return nil, fmt.Errorf("%d scales of dimension %d for %d outputs", n, t.Axis, out)
+	}
+	for i, s := range t.Scale {
+		if t.Zero[i] != 0 || !(s >= 0) || math.IsInf(float64(s), 0) {
+			return nil, fmt.Errorf("weights of scale %v and zero point %d", s, t.Zero[i])
+		}
+	}
+	return t.Scale, nil
+}
