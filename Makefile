@@ -16,7 +16,7 @@ endif
 TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 
 # Without the tables of debuggers, which are a fifth of the file.
-LDFLAGS ?= -ldflags=-w
+LDFLAGS ?= -ldflags="-s -w"
 
 .PHONY: build build-arm64 check-python arm-check arm-check-build wheel lib install demo test check lint release fuzz bench bench-peers bench-engines arm-model opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
 .DEFAULT_GOAL := build

@@ -294,8 +294,8 @@ func channelsCases() []Case {
 func tableCases() []Case {
 	var cases []Case
 	bends := func(b *builder, each bool) {
-		scale, n := []float32{0.04}, 1
-		if n = b.shape().C; each {
+		scale, n := []float32{0.04}, b.shape().C
+		if each {
 			scale = b.floats(n, 0.05)
 		}
 		b.add(bcnn.Affine{Scale: scale, Bias: []float32{-4}})
