@@ -135,7 +135,7 @@ func TestInPlace(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 8, shared)
+	require.Equal(t, 9, shared)
 }
 
 // TestFused compares what fused steps compute with the reference, and counts them.

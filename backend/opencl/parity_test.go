@@ -275,6 +275,7 @@ func tinyCases(t *testing.T) []parity.Case {
 		"concat/33+31+1/bits", "concat/1+1/float", "channels/reversed/bits/3x5x33", "channels/padded/float/3x5x1", "mul/channels/float/5x4x3", "mul/pixels/float/5x4x3",
 		"conv/bytes/5x6x3/k3x3/pad2.0.1.3=0/out34/z1/norm", "sigmoid/float/7x3x5", "pixels/padded, spread/bits/5x4x3", "pixels/padded, spread/float/5x4x", "pixels/blocks 1x3/0/bits/3x4x3",
 		"resample/3x6/", "topk/5/false/float/2x3x10", "levels/planes/u2/s2/pool=2×2/float/9x8x64", "levels/from/u2/bytes/4x3x65", "levels/u2/ternary/k1/float/6x5x5",
+		"table/float/bytes/5x5x3", "table/planes/bytes/5x5x3", "min/channels/float/5x4x3",
 	} {
 		for _, c := range parity.Cases() {
 			if strings.HasPrefix(c.Name, prefix) {
@@ -291,8 +292,8 @@ func tinyCases(t *testing.T) []parity.Case {
 			}
 		}
 	}
-	if len(cases) != 40 {
-		t.Fatalf("%d cases, want 40", len(cases))
+	if len(cases) != 43 {
+		t.Fatalf("%d cases, want 43", len(cases))
 	}
 	return cases
 }

@@ -14,7 +14,3 @@ ZOO = [
     "BiRealNet", "BinaryResNetE18", "QuickNetSmall", "QuickNet", "QuickNetLarge",
     "BinaryDenseNet28", "RealToBinaryNet", "MeliusNet22",
 ]
-
-# Those whose files bcnn does not read, because of the sigmoid of their gates, and what it
-# runs instead: the same layers, the sigmoid made of a tanh.
-INSTEAD = {"RealToBinaryNet": "realtobinary"}
