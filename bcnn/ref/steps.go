@@ -137,14 +137,16 @@ func integerSum(op *bcnn.ConvStep, weights []int8, x *tensor, n, y, px, o int) i
 				}
 			case !x.inside(iy*planes, ix): // the zero point, which counts for 0
 			case x.dtype == bcnn.Bits:
-				for c, w := range taps {
-					for j := range planes {
-						sum += int32(x.pm[x.index(n, iy*planes+j, ix, first+c)]) * int32(w) << j
+				for j := range planes {
+					products := int32(0)
+					for c, v := range x.pm[x.index(n, iy*planes+j, ix, first):][:group] {
+						products += int32(v) * int32(taps[c])
 					}
+					sum += products << j
 				}
 			default:
-				for c, w := range taps {
-					sum += (int32(x.u8[x.index(n, iy, ix, first+c)]) - int32(op.ZeroPoint)) * int32(w)
+				for c, v := range x.u8[x.index(n, iy, ix, first):][:group] {
+					sum += (int32(v) - int32(op.ZeroPoint)) * int32(taps[c])
 				}
 			}
 		}
@@ -164,9 +166,9 @@ func floatSum(op *bcnn.ConvStep, x *tensor, n, y, px, o int) float32 {
 			if !x.inside(iy, ix) {
 				continue
 			}
-			for c := range group {
-				w := op.F32[((o*op.KH+ky)*op.KW+kx)*group+c]
-				sum = f32.FMA(x.f32[x.index(n, iy, ix, first+c)], w, sum)
+			taps := op.F32[((o*op.KH+ky)*op.KW+kx)*group:][:group]
+			for c, v := range x.f32[x.index(n, iy, ix, first):][:group] {
+				sum = f32.FMA(v, taps[c], sum)
 			}
 		}
 	}

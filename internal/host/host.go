@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 )
 
 // Threads returns the number of CPUs that the process may use at the same time:
@@ -26,8 +28,22 @@ func Memory() int64 { return memory(os.DirFS("/")) }
 // Available returns the bytes of memory that are free for the process now: the
 // least of what the machine can give without swapping, what the limits of its
 // control groups leave, and its limit of address space. What the system can take
-// back, such as files that it keeps in memory, counts as free. 0 means unknown.
-func Available() int64 { return available(os.DirFS("/")) }
+// back, such as files that it keeps in memory, counts as free. 0 means unknown. The
+// answer is at most 0.1 s old, as to find it takes a dozen files.
+func Available() int64 {
+	latest.Lock()
+	defer latest.Unlock()
+	if now := time.Now(); latest.at.IsZero() || now.Sub(latest.at) > time.Second/10 {
+		latest.at, latest.available = now, available(os.DirFS("/"))
+	}
+	return latest.available
+}
+
+var latest struct {
+	sync.Mutex
+	at        time.Time
+	available int64
+}
 
 func threads(root fs.FS) int {
 	n := min(runtime.NumCPU(), runtime.GOMAXPROCS(0))
