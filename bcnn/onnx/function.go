@@ -246,8 +246,8 @@ func (im *importer) linearSoftplus(operands []build.Operand) bool {
 	if above == nil || above.Step == nil || x == nil || y == nil || x.Shape != y.Shape || !x.View.Equal(y.View) {
 		return false
 	}
-	base, t, ok := above.Step.Above()
-	if !ok || t < linearFrom {
+	base, t, larger, ok := above.Step.Side()
+	if !ok || !larger || t < linearFrom {
 		return false
 	}
 	layers := im.build.Net.Layers
@@ -266,4 +266,31 @@ func (im *importer) linearSoftplus(operands []build.Operand) bool {
 		}
 	}
 	return layer == x.Layer && math.Abs(before*after-1) < 1e-6
+}
+
+// sigmoidOf tells of what a layer is 1 + e^(−x): the layer is the denominator of a
+// sigmoid that is written out.
+func (im *importer) sigmoidOf(n *pb.Node, v *build.Value) (x *build.Value, ok bool) {
+	v = v.Settled()
+	if v == nil || v.Layer < 0 {
+		return nil, false
+	}
+	layers := im.build.Net.Layers
+	one, affine := layers[v.Layer].Op.(bcnn.Affine)
+	if !affine || len(one.Scale) > 0 || len(one.Bias) != 1 || one.Bias[0] != 1 {
+		return nil, false
+	}
+	e := layers[v.Layer].Inputs[0]
+	if e < 0 || layers[e].Op != bcnn.Op(bcnn.Function{Name: bcnn.Exp}) {
+		return nil, false
+	}
+	x = v.With(n)
+	x.Layer = layers[e].Inputs[0]
+	if x.Layer >= 0 {
+		if by, scales := scale(layers[x.Layer].Op); scales && by == -1 {
+			x.Layer = layers[x.Layer].Inputs[0]
+			return x, true
+		}
+	}
+	return im.emit(n, "/negative", bcnn.Affine{Scale: []float32{-1}}, x).Value, true
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
-	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
@@ -147,66 +146,4 @@ func (im *importer) choose(n *pb.Node, operands []build.Operand) (build.Operand,
 		}
 	}
 	return sum, nil
-}
-
-// sigmoidOf tells of what a layer is 1 + e^(−x): the layer is the denominator of a
-// sigmoid that is written out.
-func (im *importer) sigmoidOf(n *pb.Node, v *build.Value) (x *build.Value, ok bool) {
-	v = v.Settled()
-	if v == nil || v.Layer < 0 {
-		return nil, false
-	}
-	layers := im.build.Net.Layers
-	one, affine := layers[v.Layer].Op.(bcnn.Affine)
-	if !affine || len(one.Scale) > 0 || len(one.Bias) != 1 || one.Bias[0] != 1 {
-		return nil, false
-	}
-	e := layers[v.Layer].Inputs[0]
-	if e < 0 || layers[e].Op != bcnn.Op(bcnn.Function{Name: bcnn.Exp}) {
-		return nil, false
-	}
-	x = v.With(n)
-	x.Layer = layers[e].Inputs[0]
-	if x.Layer >= 0 {
-		if by, scales := scale(layers[x.Layer].Op); scales && by == -1 {
-			x.Layer = layers[x.Layer].Inputs[0]
-			return x, true
-		}
-	}
-	return im.emit(n, "/negative", bcnn.Affine{Scale: []float32{-1}}, x).Value, true
-}
-
-// clipped recognises |x| − |x − a| with a > 0, which is 2·Clip(x, 0, a) − a: PACT writes
-// its clip as (|x| − |x − a| + a)/2.
-func (im *importer) clipped(n *pb.Node, v, w *build.Value) (r build.Operand, ok bool, err error) {
-	if v, w = v.Settled(), w.Settled(); v == nil || w == nil || v.Shape != w.Shape || !v.View.Equal(w.View) {
-		return r, false, nil
-	}
-	layers := im.build.Net.Layers
-	within := func(v *build.Value) (layer int, ok bool) {
-		if v.Layer < 0 {
-			return 0, false
-		}
-		op, ok := layers[v.Layer].Op.(bcnn.PReLU)
-		return layers[v.Layer].Inputs[0], ok && len(op.Slope) == 1 && op.Slope[0] == -1
-	}
-	x, ok := within(v)
-	moved, ok2 := within(w)
-	if !ok || !ok2 || moved < 0 || layers[moved].Inputs[0] != x {
-		return r, false, nil
-	}
-	by, ok := layers[moved].Op.(bcnn.Affine)
-	if !ok || len(by.Scale) > 0 || len(by.Bias) != 1 || !(by.Bias[0] < 0) {
-		return r, false, nil
-	}
-	a := -by.Bias[0]
-	base := v.With(n)
-	base.Layer = x
-	if r, err = im.build.Clip(n, base, 0, float64(a)); err != nil {
-		return r, true, err
-	}
-	if r, err = im.withConstant(n, "Mul", r.Value, eval.Scalar(pb.Float, 2), false); err == nil {
-		r, err = im.withConstant(n, "Sub", r.Value, eval.Scalar(pb.Float, float64(a)), false)
-	}
-	return r, true, err
 }

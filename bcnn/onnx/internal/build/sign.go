@@ -41,17 +41,6 @@ func (s *Step) comparable(r *Step) bool {
 	return s.base.Layer == r.base.Layer && s.base.View.Equal(r.base.View) && s.t.Equal(r.t)
 }
 
-// Above returns the value and the number that it is compared with, where the step is true
-// above one number for all channels, and only there.
-func (s *Step) Above() (base *Value, t float64, ok bool) {
-	for _, part := range []*eval.Tensor{s.t, s.lo, s.at, s.hi} {
-		if part.Len() != 1 {
-			return nil, 0, false
-		}
-	}
-	return s.base, s.t.At(0), s.lo.At(0) == 0 && s.at.At(0) == 0 && s.hi.At(0) == 1
-}
-
 // Side returns the value and the number that it is compared with, where the step is true
 // above one number for all channels (above) or below it, and the other way on the other
 // side. What it is at the number does not count.
