@@ -10,6 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
 // Operators that pick and join the channels of values.
@@ -53,23 +54,20 @@ func (im *importer) sliceValue(n *pb.Node, v *build.Value, starts, steps, dims [
 		if view.IsBatch(v.View[i]) {
 			return build.Operand{}, errors.New("it would take some images of the batch")
 		}
-		if err := im.budget.Charge(24 * int64(size)); err != nil {
-			return build.Operand{}, err
-		}
 		x := v.AxisOf(i)
 		if x != view.H && x != view.W {
-			positions := make([]int, size)
-			for k := range positions {
-				positions[k] = start + k*step
+			positions, err := budget.List(im.budget, size, func(k int) int { return start + k*step })
+			if err != nil {
+				return build.Operand{}, err
 			}
 			if out, err = im.build.Pick(n, "", out, i, positions); err != nil {
 				return build.Operand{}, err
 			}
 			continue
 		}
-		list := make([]int32, size)
-		for k := range list {
-			list[k] = int32(start + k*step)
+		list, err := budget.List(im.budget, size, func(k int) int32 { return int32(start + k*step) })
+		if err != nil {
+			return build.Operand{}, err
 		}
 		thinned = thinned && start == 0 && step > 0 && size == (whole-1)/step+1
 		if x == view.H {
@@ -233,14 +231,16 @@ func (im *importer) positions(v *build.Value, indices *eval.Tensor, axis int) ([
 	if view.IsBatch(v.View[axis]) {
 		return nil, errors.New("it would take some images of the batch")
 	}
-	if err := im.budget.Charge(16 * int64(len(list))); err != nil {
-		return nil, err
-	}
-	positions := make([]int, len(list))
-	for i, k := range list {
-		if positions[i], err = axisIndex(k, v.Size(axis)); err != nil {
-			return nil, fmt.Errorf("index %d of %d", k, v.Size(axis))
+	var wrong error
+	positions, err := budget.List(im.budget, len(list), func(i int) int {
+		p, err := axisIndex(list[i], v.Size(axis))
+		if err != nil && wrong == nil {
+			wrong = fmt.Errorf("index %d of %d", list[i], v.Size(axis))
 		}
+		return p
+	})
+	if err == nil {
+		err = wrong
 	}
-	return positions, nil
+	return positions, err
 }

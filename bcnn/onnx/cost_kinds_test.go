@@ -257,6 +257,15 @@ func kinds() []kind {
 			m.input.dims = []any{1, 1 << 10, 1, 1}
 			return with(m, op("Reshape", "x s", "a"), op("Transpose", "a", "b", perm(0, 2, 1, 3)...), op("Reshape", "b r", "c"))
 		}), ""},
+		{"signs of three values of many channels", 7, models(func(n int) testModel {
+			integer := func(name string, v int) testTensor {
+				return testTensor{name: name, typ: pb.Int64, dims: []int{}, values: []float64{float64(v)}}
+			}
+			m := testModel{input: image(2, 1, 1), output: "y", inits: []testTensor{integer("from", 1), integer("to", n<<10 + 1), integer("step", 1)}}
+			m.input.dims = []any{1, n << 10}
+			m.nodes = []testNode{op("Range", "from to step", "list"), op("Cast", "list", "scale", "to", int(pb.Float)), op("Sign", "x", "a"), op("Mul", "a scale", "b"), op("Relu", "b", "y")}
+			return m
+		}), ""},
 		{"long windows", 10, models(func(n int) testModel {
 			m := testModel{input: image(1, 1, 1), inits: []testTensor{weights("w", 1, 1, n, 100)}, output: "y"}
 			m.nodes = []testNode{op("Conv", "x w", "y", "pads", []int{n, 100, n, 100})}

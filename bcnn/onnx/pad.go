@@ -8,22 +8,18 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // padded returns the positions of n channels between some of zeros.
 func (im *importer) padded(begin, n, end int) ([]int, error) {
-	if err := im.budget.Charge(16 * (int64(begin) + int64(n) + int64(end))); err != nil {
-		return nil, err
-	}
-	positions := make([]int, begin+n+end)
-	for i := range positions {
-		if positions[i] = i - begin; i >= begin+n {
-			positions[i] = -1
+	return budget.List(im.budget, begin+n+end, func(i int) int {
+		if i >= begin+n {
+			return -1
 		}
-		positions[i] = max(positions[i], -1)
-	}
-	return positions, nil
+		return max(i-begin, -1)
+	})
 }
 
 // padNode imports Pad; the window behind takes in what is around an image.

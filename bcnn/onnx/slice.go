@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
 // Operators that take tensors apart, and repeat them.
@@ -276,12 +277,9 @@ func (im *importer) copied(n *pb.Node, v *build.Value, dim, size, times int, of 
 	if err != nil {
 		return nil, err
 	}
-	if err := im.budget.Charge(16 * int64(count)); err != nil {
+	positions, err := budget.List(im.budget, count, of)
+	if err != nil {
 		return nil, err
-	}
-	positions := make([]int, count)
-	for p := range positions {
-		positions[p] = of(p)
 	}
 	return im.build.Pick(n, "", v, dim, positions)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
@@ -80,37 +81,29 @@ func (im *importer) padPositions(mode string, size, begin, end int) ([]int32, er
 	if n < 1 {
 		return nil, fmt.Errorf("pads of %d and %d leave nothing of %d", begin, end, size)
 	}
-	if err := im.budget.Charge(8 * int64(n)); err != nil {
-		return nil, err
+	at := map[string]func(p int) int{
+		"constant": func(p int) int {
+			if p >= size {
+				return -1
+			}
+			return max(p, -1)
+		},
+		"edge": func(p int) int { return max(0, min(p, size-1)) },
+		"wrap": func(p int) int { return (p%size + size) % size },
+		"reflect": func(p int) int {
+			if p >= size {
+				return 2*(size-1) - p
+			}
+			return max(p, -p)
+		},
+	}[mode]
+	switch {
+	case at == nil:
+		return nil, fmt.Errorf("mode %s is not supported, want constant, edge, reflect or wrap", text.Quote(mode))
+	case mode == "reflect" && max(begin, end) >= size:
+		return nil, fmt.Errorf("pads of %d and %d reflect a size of %d more than once", begin, end, size)
 	}
-	list := make([]int32, n)
-	for i := range list {
-		at := i - begin
-		switch mode {
-		case "constant":
-			if at >= size {
-				at = -1
-			}
-			at = max(at, -1)
-		case "edge":
-			at = max(0, min(at, size-1))
-		case "wrap":
-			at = (at%size + size) % size
-		case "reflect":
-			if at >= size {
-				at = 2*(size-1) - at
-			} else {
-				at = max(at, -at)
-			}
-			if at < 0 || at >= size {
-				return nil, fmt.Errorf("pads of %d and %d reflect a size of %d more than once", begin, end, size)
-			}
-		default:
-			return nil, fmt.Errorf("mode %s is not supported, want constant, edge, reflect or wrap", text.Quote(mode))
-		}
-		list[i] = int32(at)
-	}
-	return list, nil
+	return budget.List(im.budget, n, func(i int) int32 { return int32(at(i - begin)) })
 }
 
 // whole lists all positions of a dimension.
@@ -144,9 +137,10 @@ func (im *importer) depthToSpace(n *pb.Node) (build.Operand, error) {
 		return build.Operand{}, err
 	}
 	if mode == "CRD" { // the pixels of a channel side by side
-		order, of := make([]int, v.Shape.C), v.Shape.C/(block*block)
-		for c := range order {
-			order[c] = c%of*block*block + c/of
+		of := v.Shape.C / (block * block)
+		order, err := budget.List(im.budget, v.Shape.C, func(c int) int { return c%of*block*block + c/of })
+		if err != nil {
+			return build.Operand{}, err
 		}
 		if v, err = im.build.Pick(n, "/order", v, 1, order); err != nil {
 			return build.Operand{}, err
@@ -171,16 +165,20 @@ func (im *importer) spaceToDepth(n *pb.Node) (build.Operand, error) {
 		return build.Operand{}, fmt.Errorf("blocks of %d pixels for %v", b, v.Shape)
 	}
 	every := func(first, size int) []int32 {
-		var list []int32
-		for i := first; i < size; i += block {
-			list = append(list, int32(i))
+		list, over := budget.List(im.budget, size/block, func(i int) int32 { return int32(first + i*block) })
+		if err == nil {
+			err = over
 		}
 		return list
 	}
 	var parts []*build.Value
 	for y := range block {
 		for x := range block {
-			part, err := im.build.Pixels(n, "/pixels", v, bcnn.Pixels{Rows: every(y, v.Shape.H), Cols: every(x, v.Shape.W)})
+			op := bcnn.Pixels{Rows: every(y, v.Shape.H), Cols: every(x, v.Shape.W)}
+			if err != nil {
+				return build.Operand{}, err
+			}
+			part, err := im.build.Pixels(n, "/pixels", v, op)
 			if err != nil {
 				return build.Operand{}, err
 			}

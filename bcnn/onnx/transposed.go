@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/num"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
@@ -185,14 +186,12 @@ func (im *importer) convTranspose(n *pb.Node) (build.Operand, error) {
 	}
 	out.View = view.NCHW(shape)
 	if groups > 1 && blocks > 1 { // the groups of a pixel side by side
-		if err := im.budget.Charge(8 * int64(shape.C)); err != nil {
+		index, err := budget.List(im.budget, shape.C, func(i int) int {
+			b, o := i/(groups*each), i%(groups*each)
+			return (o/each*blocks+b)*each + o%each
+		})
+		if err != nil {
 			return build.Operand{}, err
-		}
-		index := make([]int, 0, shape.C)
-		for b := range blocks {
-			for o := range groups * each {
-				index = append(index, (o/each*blocks+b)*each+o%each)
-			}
 		}
 		if out, err = im.build.Pick(n, "/order", out, 1, index); err != nil {
 			return build.Operand{}, err
@@ -219,9 +218,6 @@ func (im *importer) transposedWeights(w *eval.Tensor, groups int, y, x *phases, 
 	if _, err := eval.Count([]int{groups * each, blocks, taps, channels}); err != nil {
 		return nil, nil, err
 	}
-	if err := im.budget.Charge(4 * int64(size)); err != nil {
-		return nil, nil, err
-	}
 	if rows, err = im.build.Floats(size); err != nil {
 		return nil, nil, err
 	}
@@ -237,6 +233,9 @@ func (im *importer) transposedWeights(w *eval.Tensor, groups int, y, x *phases, 
 			biases[o] = bias[group*each+m]
 		}
 		for t := range taps {
+			if err := im.budget.Charge(4 * int64(channels)); err != nil {
+				return nil, nil, err
+			}
 			ky, kx := y.tap(block/x.stride, t/x.window), x.tap(block%x.stride, t%x.window)
 			if ky < 0 || kx < 0 {
 				continue

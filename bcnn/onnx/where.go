@@ -112,13 +112,19 @@ func (im *importer) choose(n *pb.Node, operands []build.Operand) (build.Operand,
 			continue
 		}
 		if o.Constant != nil {
-			if err := im.budget.Charge(int64(o.Constant.Len())); err != nil {
-				return build.Operand{}, err
-			}
-			for k := range o.Constant.Len() {
-				if x := o.Constant.At(k); math.IsInf(x, 0) || math.IsNaN(x) {
-					return build.Operand{}, fmt.Errorf("a choice of %v is not supported", x)
+			var wrong error
+			err := im.budget.Loop(o.Constant.Len(), func(lo, hi int) {
+				for k := lo; k < hi; k++ {
+					if x := o.Constant.At(k); math.IsInf(x, 0) || math.IsNaN(x) {
+						wrong = fmt.Errorf("a choice of %v is not supported", x)
+					}
 				}
+			})
+			if err == nil {
+				err = wrong
+			}
+			if err != nil {
+				return build.Operand{}, err
 			}
 		} else if im.build.Overflows(o.Value) {
 			return build.Operand{}, errors.New("a value that is chosen may be infinite: it is an exponential of an input without bounds; a Clip in front of that")

@@ -16,3 +16,17 @@ func (b *Budget) Loop(n int, f func(lo, hi int)) error {
 	}
 	return nil
 }
+
+// List makes a list of n values, f(i) at place i, and charges what it takes.
+func List[T int | int32](b *Budget, n int, f func(i int) T) ([]T, error) {
+	if err := b.Charge(8 * int64(n)); err != nil {
+		return nil, err
+	}
+	list := make([]T, n)
+	err := b.Loop(n, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			list[i] = f(i)
+		}
+	})
+	return list, err
+}

@@ -38,3 +38,18 @@ func TestLoopEnds(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.LessOrEqual(t, done, lookEvery+block)
 }
+
+func TestList(t *testing.T) {
+	for _, n := range []int{0, 1, block + 1} {
+		b := New(t.Context(), math.MaxInt64)
+		list, err := List(b, n, func(i int) int32 { return int32(2 * i) })
+		require.NoError(t, err)
+		require.Len(t, list, n)
+		require.Equal(t, 9*int64(n), b.Used())
+		if n > 0 {
+			require.Equal(t, int32(2*(n-1)), list[n-1])
+		}
+		_, err = List(New(t.Context(), 9*int64(n)-1), n, func(i int) int { return i })
+		require.Equal(t, n > 0, err != nil)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
 // Layers that pick, join and multiply.
@@ -104,12 +105,9 @@ func (b *Builder) Ordered(n *pb.Node, v *Value) (*Value, error) {
 		if len(d) < 2 || !view.Only(d, view.C) || view.Product(d) != v.Shape.C {
 			continue
 		}
-		if err := b.budget.Charge(8 * int64(v.Shape.C)); err != nil {
+		all, err := budget.List(b.budget, v.Shape.C, func(c int) int { return c })
+		if err != nil {
 			return nil, err
-		}
-		all := make([]int, v.Shape.C)
-		for c := range all {
-			all[c] = c
 		}
 		return b.Pick(n, "/order", v, i, all)
 	}

@@ -50,10 +50,10 @@ func (b *Builder) Round(n *pb.Node, v *Value, typ pb.DataType, channels int, lev
 	least, most := b.interval(base.Layer, intervalDepth)
 	lo, hi = max(lo, least), min(hi, most)
 	s := &Stairs{base: base, level: level, channels: channels, lo: math.Inf(1), hi: math.Inf(-1)}
-	if err := b.budget.Charge(4 * int64(channels)); err != nil {
-		return Operand{}, err
-	}
 	for c := range channels {
+		if err := b.budget.Charge(4); err != nil {
+			return Operand{}, err
+		}
 		s.lo = min(s.lo, level(c, float32(max(lo, -math.MaxFloat32))))
 		s.hi = max(s.hi, level(c, float32(min(hi, math.MaxFloat32))))
 	}
@@ -160,11 +160,11 @@ func (b *Builder) stairsLayer(v *Value) (*Value, error) {
 		out.Gain, out.Offset = v.Gain, v.Offset
 		return out, nil
 	}
-	if err := b.budget.Charge(64 * int64(levels) * int64(s.channels)); err != nil {
-		return nil, err
-	}
 	q := bcnn.Quantize{Low: int(low), Levels: levels}
 	for c := range s.channels {
+		if err := b.budget.Charge(64 * int64(levels)); err != nil {
+			return nil, err
+		}
 		for k := 1; k < levels; k++ {
 			q.Thresholds = append(q.Thresholds, reached(func(x float32) bool { return s.level(c, x) >= s.lo+float64(k) }))
 		}
@@ -200,7 +200,7 @@ func (b *Builder) ternaryLayer(v, in *Value, lists [4][]float32, channels int, z
 		}
 		return float64(lists[k][c])
 	}
-	if err := b.budget.Charge(2 * signUnits * int64(channels)); err != nil {
+	if err := b.budget.Charge(signUnits * int64(channels)); err != nil {
 		return nil, err
 	}
 	direction, offset := make([]float32, channels), make([]float32, channels)
@@ -209,6 +209,9 @@ func (b *Builder) ternaryLayer(v, in *Value, lists [4][]float32, channels int, z
 	rules := make([]float32, 0, 2*channels) // thresholds
 	plain, same, uniform := true, true, true
 	for c := range channels {
+		if err := b.budget.Charge(signUnits); err != nil {
+			return nil, err
+		}
 		t, lo, mid, hi := at(0, c), at(1, c), at(2, c), at(3, c)
 		rule := []float32{0, tiny}
 		switch {
@@ -281,12 +284,15 @@ const (
 // float32 as an exporter does, up to the tolerance of the options. integers is nil where
 // there are others, alpha where all α are 1. deviation is as binaryWeights has it.
 func (b *Builder) integerWeights(rows []float32, out int) (integers []int8, alpha []float32, deviation float64, err error) {
-	if err := b.budget.Charge(int64(2*mostInteger*len(rows) + 8*out)); err != nil {
+	if err := b.budget.Charge(int64(len(rows) + 8*out)); err != nil {
 		return nil, nil, 0, err
 	}
 	size := len(rows) / out
 	integers, alpha = make([]int8, len(rows)), make([]float32, out)
 	for o := range out {
+		if err := b.budget.Charge(2 * mostInteger * int64(size)); err != nil {
+			return nil, nil, 0, err
+		}
 		filter := rows[o*size:][:size]
 		a, off := unitOf(filter, max(nearlyInteger, b.options.WeightTolerance))
 		if a == 0 {

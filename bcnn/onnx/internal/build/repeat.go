@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
 // Values that are repeated along dimensions of 1, and constants as values.
@@ -23,11 +24,7 @@ func (b *Builder) indices(n int) ([]int32, error) {
 
 // span returns the positions from start on, each step after the one before.
 func (b *Builder) span(start, step, n int) ([]int32, error) {
-	list, err := b.indices(n)
-	for i := range list {
-		list[i] = int32(start + i*step)
-	}
-	return list, err
+	return budget.List(b.budget, n, func(i int) int32 { return int32(start + i*step) })
 }
 
 // Repeated returns a value of the shape and the view of another, of which it has some
@@ -139,16 +136,16 @@ func (b *Builder) Constant(n *pb.Node, t *eval.Tensor, like *Value, dim int) (*V
 	if pixels {
 		values = shape.Values()
 	}
-	const work = 16 // for the place of one number
-	if err := b.budget.Charge(work * int64(values) * int64(len(t.Dims)+1)); err != nil {
-		return nil, err
-	}
 	list, err := b.Floats(values)
 	if err != nil {
 		return nil, err
 	}
 	zeros := true
 	for i := range list {
+		const work = 16 // for the place of one number
+		if err := b.budget.Charge(work * int64(len(t.Dims)+1)); err != nil {
+			return nil, err
+		}
 		at := map[view.Axis]int{view.H: i / shape.C / shape.W, view.W: i / shape.C % shape.W, view.C: i % shape.C}
 		from := 0
 		for k, size := range t.Dims {

@@ -164,10 +164,10 @@ walk:
 	if leaky > mostLeaky {
 		return often, nil
 	}
-	if err := b.budget.Charge(8 * int64(channels) * int64(1+len(links)) << leaky); err != nil {
-		return often, err
-	}
 	for c := range channels {
+		if err := b.budget.Charge(8 * int64(1+len(links)) << leaky); err != nil {
+			return often, err
+		}
 		t := number(thresholds, c, 0)
 		for i := range links { // what a ReLU cuts off is 0
 			for _, x := range links[i].bounds(c) {
