@@ -233,8 +233,11 @@ func (im *importer) positions(v *build.Value, indices *eval.Tensor, axis int) ([
 	}
 	var wrong error
 	positions, err := budget.List(im.budget, len(list), func(i int) int {
+		if wrong != nil {
+			return 0
+		}
 		p, err := axisIndex(list[i], v.Size(axis))
-		if err != nil && wrong == nil {
+		if err != nil {
 			wrong = fmt.Errorf("index %d of %d", list[i], v.Size(axis))
 		}
 		return p
