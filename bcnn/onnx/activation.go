@@ -44,14 +44,14 @@ func (im *importer) clipNode(n *pb.Node) (build.Operand, error) {
 		return build.Operand{}, err
 	}
 	clamp := func(args []*eval.Tensor) (*eval.Tensor, error) {
-		if !typ.Real() {
-			return nil, fmt.Errorf("Clip of %v is not supported", typ)
+		t, err := args[0], error(nil)
+		if !math.IsInf(lo, 0) {
+			t, err = im.eval.Binary("Max")([]*eval.Tensor{t, eval.Scalar(typ, lo)})
 		}
-		t, err := im.eval.Binary("Max")([]*eval.Tensor{args[0], eval.Scalar(typ, lo)})
-		if err != nil {
-			return nil, err
+		if err == nil && !math.IsInf(hi, 0) {
+			t, err = im.eval.Binary("Min")([]*eval.Tensor{t, eval.Scalar(typ, hi)})
 		}
-		return im.eval.Binary("Min")([]*eval.Tensor{t, eval.Scalar(typ, hi)})
+		return t, err
 	}
 	if r, ok, err := im.build.Pointwise(n, []build.Operand{r}, clamp); ok || err != nil {
 		return r, err

@@ -217,7 +217,11 @@ func (g *grower) instruction(kind int, twice bool, constant, vector, value strin
 	case 26:
 		g.value = g.add("Clip", value+" minus one")
 	case 27:
-		switch g.choose(10) {
+		switch g.choose(12) {
+		case 10:
+			g.value = g.add("qonnx.custom_op.general/MultiThreshold", value+" "+constant, "out_scale", 2.0, "out_bias", -float64(g.choose(2)))
+		case 11:
+			g.value = g.add("qonnx.custom_op.general/Trunc", value+" one zero eight one "+constant)
 		case 5:
 			g.value = g.add("onnx.brevitas/Quant", value+" "+constant+" zero eight", "signed", g.choose(2))
 		case 6:

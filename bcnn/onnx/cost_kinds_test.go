@@ -176,6 +176,12 @@ func kinds() []kind {
 			}, minus, plus)
 			return with(m, limit...)
 		}), exceeds},
+		{"thresholds of MultiThreshold", 30, models(func(n int) testModel {
+			m := chain(n, func(_ int, from, to string) []testNode {
+				return []testNode{op("qonnx.custom_op.general/MultiThreshold", from+" t", to)}
+			}, weights("t", 2, 100))
+			return m
+		}), ""},
 		{"scales of Quant", 2, models(func(n int) testModel {
 			m := fan(n, func(_ int, to string) []testNode {
 				return []testNode{op("onnx.brevitas/Quant", "plus limit zero plus", to, "signed", 1, "narrow", 0)}
@@ -261,7 +267,7 @@ func kinds() []kind {
 			integer := func(name string, v int) testTensor {
 				return testTensor{name: name, typ: pb.Int64, dims: []int{}, values: []float64{float64(v)}}
 			}
-			m := testModel{input: image(2, 1, 1), output: "y", inits: []testTensor{integer("from", 1), integer("to", n<<10 + 1), integer("step", 1)}}
+			m := testModel{input: image(2, 1, 1), output: "y", inits: []testTensor{integer("from", 1), integer("to", n<<10+1), integer("step", 1)}}
 			m.input.dims = []any{1, n << 10}
 			m.nodes = []testNode{op("Range", "from to step", "list"), op("Cast", "list", "scale", "to", int(pb.Float)), op("Sign", "x", "a"), op("Mul", "a scale", "b"), op("Relu", "b", "y")}
 			return m

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
@@ -251,7 +252,7 @@ func (n testNode) execute(in []array, m testModel) array {
 	case "HardSigmoid":
 		a, b := n.float("alpha", 0.2), n.float("beta", 0.5)
 		return broadcastArrays(in, func(x []float64) float64 { return max(0, min(a*x[0]+b, 1)) })
-	case "Quant":
+	case "Quant", "IntQuant":
 		if n.int("signed", 1) == 1 && in[3].v[0] == 1 {
 			return broadcastArrays(in[:2], func(x []float64) float64 { return x[1] * (2*b2f(x[0] >= 0) - 1) })
 		}
@@ -262,7 +263,16 @@ func (n testNode) execute(in []array, m testModel) array {
 		} else {
 			hi -= float64(n.int("narrow", 1))
 		}
-		return broadcastArrays(in[:2], func(x []float64) float64 { return x[1] * math.RoundToEven(max(lo, min(x[0]/x[1], hi))) })
+		return broadcastArrays(in[:3], func(x []float64) float64 {
+			return x[1] * (n.rounded(max(lo, min(x[0]/x[1]+x[2], hi))) - x[2])
+		})
+	case "Trunc": // of version 2
+		hi := math.Pow(2, in[5].v[0]) - 1
+		return broadcastArrays([]array{in[0], in[1], in[4]}, func(x []float64) float64 {
+			return x[2] * n.rounded(max(0, min(math.RoundToEven(x[0]/x[1])/(x[2]/x[1]), hi)))
+		})
+	case "MultiThreshold":
+		return n.thresholds(in[0], in[1])
 	case "QuantizeLinear":
 		return broadcastArrays(in, func(x []float64) float64 {
 			return max(n.float("lo", 0), min(math.RoundToEven(x[0]/x[1])+x[2], n.float("hi", 255)))
@@ -554,6 +564,47 @@ func (n testNode) binarize(x array) array {
 			on = luma(b, y+neighbour[0], xx+neighbour[1]) > luma(b, y, xx)
 		}
 		out.v[i] = 2*b2f(on) - 1
+		i++
+	})
+	return out
+}
+
+func (n testNode) rounded(x float64) float64 {
+	mode := "ROUND"
+	if m, ok := n.attrs["rounding_mode"].(string); ok {
+		mode = strings.ToUpper(m)
+	}
+	y := math.Abs(x)
+	switch mode {
+	case "CEIL":
+		return math.Ceil(x)
+	case "FLOOR":
+		return math.Floor(x)
+	case "UP":
+		y = math.Ceil(y)
+	case "DOWN":
+		y = math.Floor(y)
+	case "HALF_UP":
+		y = math.Floor(y + 0.5)
+	case "HALF_DOWN":
+		y = math.Ceil(y - 0.5)
+	default:
+		y = math.RoundToEven(y)
+	}
+	return math.Copysign(y, x)
+}
+
+// thresholds counts, for each value of [image][channel][y][x], those of its channel that
+// it reaches.
+func (n testNode) thresholds(in, t array) array {
+	out := newArray(in.dims...)
+	i := 0
+	each(in.dims, func(index []int) {
+		count := 0
+		for k := range t.dims[1] {
+			count += int(b2f(in.v[i] >= t.at(min(index[1], t.dims[0]-1), k)))
+		}
+		out.v[i] = n.float("out_scale", 1)*float64(count) + n.float("out_bias", 0)
 		i++
 	})
 	return out

@@ -208,7 +208,7 @@ type signForm struct {
 
 func signForms() []signForm {
 	one, minus, zero := number("one", 1), number("minus", -1), number("zero", 0)
-	consts := []testTensor{one, minus, zero, number("two", 2), number("half", 0.5), number("tenth", 0.125)}
+	consts := []testTensor{one, minus, zero, number("two", 2), number("half", 0.5), number("tenth", 0.125), floats("first", []int{1, 1}, 0)}
 	form := func(name string, at0 float64, nodes ...testNode) signForm {
 		return signForm{name, nodes, consts, at0}
 	}
@@ -246,6 +246,7 @@ func signForms() []signForm {
 		form("expanded where", -1, op("Shape", "x", "shape"), op("Expand", "one shape", "p"), op("Greater", "x zero", "c"), op("Where", "c p minus", "y")),
 		form("BipolarQuant", 1, op("qonnx.custom_op.general/BipolarQuant", "x one", "y")),
 		form("Quant, 1 bit", 1, op("qonnx.custom_op.general/Quant", "x one zero one", "y", "signed", 1, "narrow", 0, "rounding_mode", "ROUND")),
+		form("MultiThreshold", 1, op("qonnx.custom_op.general/MultiThreshold", "x first", "y", "out_scale", 2.0, "out_bias", -1.0)),
 	}
 }
 

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -24,6 +25,7 @@ func TestLevels(t *testing.T) {
 		number("three", 3), number("four", 4), number("minustwo", -2), number("third", 1./3),
 		floats("per", []int{1, 3, 1, 1}, 0.5, 1, 2), bytes("u0", pb.Uint8, 0), bytes("u1", pb.Uint8, 1), bytes("u3", pb.Uint8, 3), bytes("u128", pb.Uint8, 128),
 		bytes("i0", pb.Int8, 0), bytes("i1", pb.Int8, 1), bytes("i2", pb.Int8, -2), bytes("i7", pb.Int8, 7)}
+	constants = append(constants, floats("thresholds", []int{3, 3}, -1, 0, 1, -0.5, 0.5, 0.5, 0, 1, 1.5), floats("falling", []int{1, 2}, 1, -0.25))
 	signed := []any{"lo", -128.0, "hi", 127.0}
 	weights := map[string][]float64{
 		"±1": {-1, 1}, "ternary": {-1, 0, 1}, "scaled": {-0.5, 0, 0.5}, "2 bits": {-2, -1, 0, 1}, "odd": {-1.5, -0.5, 0.5, 1.5}, "zero": {0},
@@ -45,6 +47,17 @@ func TestLevels(t *testing.T) {
 		{"Quant behind a ReLU", []testNode{op("Relu", "x", "a"), quant("a half zero three", "q", "signed", 1, "narrow", 0)}, 2, 0, 3},
 		{"Quant, a scale per channel", []testNode{quant("x per zero two", "q", "signed", 0, "narrow", 0)}, 0, 0, 3},
 		{"Quant, 8 bits", []testNode{quant("x quarter zero eight", "q", "signed", 0, "narrow", 0)}, 0, 0, 255},
+		{"Quant, a zero point", []testNode{quant("x half one two", "q", "signed", 0, "narrow", 0)}, 2, -1, 2},
+		{"Quant, rounded down", []testNode{quant("x half zero two", "q", "signed", 1, "narrow", 0, "rounding_mode", "floor")}, 2, -2, 1},
+		{"Quant, rounded up", []testNode{quant("x half zero two", "q", "signed", 1, "narrow", 0, "rounding_mode", "CEIL")}, 2, -2, 1},
+		{"Quant, rounded from 0", []testNode{quant("x half zero two", "q", "signed", 1, "narrow", 0, "rounding_mode", "UP")}, 2, -2, 1},
+		{"Quant, rounded to 0", []testNode{quant("x half zero two", "q", "signed", 1, "narrow", 0, "rounding_mode", "DOWN")}, 2, -2, 1},
+		{"Quant, halves from 0", []testNode{quant("x half zero two", "q", "signed", 1, "narrow", 0, "rounding_mode", "HALF_UP")}, 2, -2, 1},
+		{"Quant, halves to 0", []testNode{quant("x half zero two", "q", "signed", 1, "narrow", 0, "rounding_mode", "HALF_DOWN")}, 2, -2, 1},
+		{"IntQuant", []testNode{op("qonnx.custom_op.general/IntQuant", "x half zero two", "q", "signed", 0, "narrow", 0, "rounding_mode", "HALF_EVEN")}, 2, 0, 3},
+		{"Trunc", []testNode{op("qonnx.custom_op.general/Trunc", "x quarter zero four half two", "q", "signed", 0, "narrow", 0, "rounding_mode", "FLOOR")}, 2, 0, 3},
+		{"MultiThreshold", []testNode{op("qonnx.custom_op.general/MultiThreshold", "x thresholds", "q", "out_dtype", "UINT2")}, 2, 0, 3},
+		{"MultiThreshold, scaled", []testNode{op("qonnx.custom_op.general/MultiThreshold", "x falling", "q", "out_scale", 0.5, "data_layout", "NCHW")}, 2, 0, 2},
 		{"Clip, Round", []testNode{op("Clip", "x minus one", "a"), op("Round", "a", "q")}, 2, -1, 1},
 		{"Clip, Add, Mul, Round", []testNode{op("Clip", "x minus one", "a"), op("Add", "a one", "b"), op("Mul", "b half", "c"), op("Round", "c", "q")}, 1, 0, 1},
 		{"Clip, Mul, Round, Div", []testNode{op("Clip", "x zero one", "a"), op("Mul", "a two", "b"), op("Round", "b", "c"), op("Div", "c two", "q")}, 2, 0, 2},
@@ -137,4 +150,58 @@ func TestIntegerWeights(t *testing.T) {
 	net, _ := compare(t, r, m, Options{}, false)
 	require.Equal(t, 2, summarize(t, net)[0].Planes)
 	require.True(t, summarize(t, net)[0].Binary)
+}
+
+// TestMultiThreshold gives each channel a threshold of its own, in both layouts, and
+// refuses what is no list of thresholds.
+func TestMultiThreshold(t *testing.T) {
+	r := rand.New(rand.NewPCG(13, 14))
+	const name = "qonnx.custom_op.general/MultiThreshold"
+	first := floats("first", []int{3, 1}, 0.5, -0.25, 0)
+	conv := op("Conv", "q w", "y", "pads", []int{1, 0, 0, 1})
+	inits := []testTensor{first, randomTensor(r, "w", []int{4, 3, 2, 2}, -1, 1), floats("per", []int{2, 2}, 0, 1, 0, 1), floats("flat", []int{3}, 1, 2, 3),
+		floats("number", []int{1, 2}, 0, math.NaN())}
+	bipolar := []any{"out_scale", 2.0, "out_bias", -1.0}
+	m := testModel{input: image(3, 6, 5), inits: inits, output: "y", nodes: []testNode{op(name, "x first", "q", bipolar...), conv}}
+	net, _ := compare(t, r, m, Options{}, false)
+	require.True(t, summarize(t, net)[0].Binary)
+
+	last := m
+	last.nodes = []testNode{op("Transpose", "x", "a", perm(0, 2, 3, 1)...), op(name, "a first", "b", append(bipolar, "data_layout", "NHWC")...), op("Transpose", "b", "q", perm(0, 3, 1, 2)...), conv}
+	other, _, err := Load(t.Context(), write(t, last.encode()), Options{})
+	require.NoError(t, err)
+	for i := range other.Layers {
+		require.Equal(t, net.Layers[i].Op, other.Layers[i].Op)
+	}
+
+	for want, node := range map[string]testNode{
+		"does not fit":                       op(name, "x per", "q"),
+		"want FLOAT values of each channel":  op(name, "x flat", "q"),
+		"a threshold is not a number":        op(name, "x number", "q"),
+		`data layout "NHW" of 4 dimensions`:  op(name, "x first", "q", "data_layout", "NHW"),
+		`data layout "NHWX" of 4 dimensions`: op(name, "x first", "q", "data_layout", "NHWX"),
+	} {
+		m.nodes = []testNode{node, conv}
+		_, _, err := Load(t.Context(), write(t, m.encode()), Options{})
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// TestQuantizedWeights reads weights that are rounded, limited and scaled again in the
+// graph.
+func TestQuantizedWeights(t *testing.T) {
+	r := rand.New(rand.NewPCG(15, 16))
+	bytes := func(name string, v float64) testTensor {
+		return testTensor{name: name, typ: pb.Int8, dims: []int{}, values: []float64{v}}
+	}
+	m := testModel{
+		input: image(3, 6, 5), output: "y",
+		inits: []testTensor{randomTensor(r, "w", []int{4, 3, 2, 2}, -3, -0.5, -0.3, 0, 0.2, 0.6, 2), number("scale", 0.25), number("one", 1), number("minus", -1), bytes("zero", 0), bytes("lo", -1), bytes("hi", 1)},
+		nodes: []testNode{op("QuantizeLinear", "w scale zero", "a", "lo", -128.0, "hi", 127.0), op("Clip", "a lo hi", "b"), op("DequantizeLinear", "b scale zero", "v"),
+			op("Clip", "x minus one", "c"), op("Round", "c", "q"), op("Conv", "q v", "y")},
+	}
+	net, _ := compare(t, r, m, Options{}, false)
+	layers := summarize(t, net)
+	require.True(t, layers[0].Binary)
+	require.Equal(t, 4, layers[0].Planes)
 }

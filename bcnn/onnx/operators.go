@@ -83,9 +83,11 @@ func init() {
 	}
 	delete(onnx, "BipolarQuant")
 	qonnx := map[string]func(*importer, *pb.Node) (build.Operand, error){
-		"BipolarQuant": (*importer).bipolarQuant,
-		"IntQuant":     (*importer).quantNode,
-		"Quant":        (*importer).quantNode,
+		"BipolarQuant":   (*importer).bipolarQuant,
+		"IntQuant":       (*importer).quantNode,
+		"MultiThreshold": (*importer).multiThreshold,
+		"Quant":          (*importer).quantNode,
+		"Trunc":          (*importer).truncNode,
 	}
 	handlers[""], handlers["ai.onnx"] = onnx, onnx
 	for _, domain := range []string{"qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"} {

@@ -85,7 +85,7 @@ func (b *Builder) Err() error { return b.err }
 
 // layerUnits is what a layer costs besides its weights. Its channels and pixels,
 // which the file may claim to be many, are counted where it is lowered.
-const layerUnits = 512
+const layerUnits = 1024
 
 // Emit appends a layer made of a node (nil for the input) and returns its
 // output, seen as the first operand is. It does not fail: see Err.

@@ -1,0 +1,295 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// The operators of QONNX, which Brevitas and FINN write.
+
+// bipolarQuant imports the QONNX operator.
+func (im *importer) bipolarQuant(n *pb.Node) (build.Operand, error) {
+	operands, err := im.operands(n, 2)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	return im.bipolar(n, operands[0], operands[1].Constant)
+}
+
+func (im *importer) bipolar(n *pb.Node, x build.Operand, scale *eval.Tensor) (build.Operand, error) {
+	if scale == nil {
+		return build.Operand{}, errors.New("the scale must be constant")
+	}
+	if r, ok, err := im.build.Pointwise(n, []build.Operand{x, {Constant: scale}}, im.eval.Binary("BipolarQuant")); ok || err != nil {
+		return r, err
+	}
+	minus, err := im.eval.Unary("Neg")([]*eval.Tensor{scale})
+	if err != nil {
+		return build.Operand{}, err
+	}
+	return im.build.Threshold(n, x.Value, eval.Scalar(x.Value.Type, 0), minus, scale, scale)
+}
+
+// quantNode imports the QONNX operator Quant. One signed bit is bipolar.
+func (im *importer) quantNode(n *pb.Node) (build.Operand, error) {
+	operands, err := im.operands(n, 4)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	var c [4]*eval.Tensor
+	for i, o := range operands {
+		c[i] = o.Constant
+		if i > 0 && (c[i] == nil || c[i].Type != pb.Float) {
+			return build.Operand{}, fmt.Errorf("input %d must be a FLOAT constant", i)
+		}
+	}
+	signed, err := n.Int("signed", 1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	narrow, err := n.Int("narrow", 1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	rounding, err := roundingMode(n, "ROUND")
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if r, ok, err := im.build.Pointwise(n, operands, im.eval.Quant(signed != 0, narrow != 0, rounding)); ok || err != nil {
+		return r, err
+	}
+	positive := true
+	err = im.budget.Loop(c[1].Len(), func(lo, hi int) {
+		for _, scale := range c[1].F32[lo:hi] {
+			positive = positive && scale > 0
+		}
+	})
+	switch {
+	case err != nil:
+		return build.Operand{}, err
+	case !positive:
+		return build.Operand{}, errors.New("a scale is not more than 0")
+	}
+	zero, err := zeroPoint(c[2])
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if signed != 0 && c[3].Len() == 1 && c[3].At(0) == 1 {
+		if zero != 0 {
+			return build.Operand{}, errors.New("a zero point of ±1 is not supported")
+		}
+		return im.bipolar(n, operands[0], c[1])
+	}
+	least, most, err := eval.QuantLimits(c[3], signed != 0, narrow != 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	return im.quantValue(n, operands[0].Value, c[1], c[1], func(x float32) float64 {
+		return rounding(max(least, min(float64(x+zero), most))) - float64(zero)
+	})
+}
+
+// roundingMode is the attribute of QONNX.
+func roundingMode(n *pb.Node, fallback string) (func(float64) float64, error) {
+	mode, err := n.Text("rounding_mode", fallback)
+	if err != nil {
+		return nil, err
+	}
+	away := func(round func(float64) float64) func(float64) float64 { // from 0
+		return func(x float64) float64 { return math.Copysign(round(math.Abs(x)), x) }
+	}
+	f := map[string]func(float64) float64{
+		"ROUND": math.RoundToEven, "HALF_EVEN": math.RoundToEven, "CEIL": math.Ceil, "FLOOR": math.Floor,
+		"UP": away(math.Ceil), "DOWN": math.Trunc,
+		"HALF_UP":   away(func(x float64) float64 { return math.Floor(x + 0.5) }),
+		"HALF_DOWN": away(func(x float64) float64 { return math.Ceil(x - 0.5) }),
+	}[strings.ToUpper(mode)]
+	if f == nil {
+		return nil, fmt.Errorf("rounding mode %s is not supported", text.Quote(mode))
+	}
+	return f, nil
+}
+
+// zeroPoint is the whole number that a quantisation adds.
+func zeroPoint(t *eval.Tensor) (float32, error) {
+	if t.Len() != 1 {
+		return 0, errors.New("a zero point of each channel is not supported")
+	}
+	z := t.At(0)
+	if z != math.Trunc(z) || math.Abs(z) > bcnn.MaxLevels {
+		return 0, fmt.Errorf("a zero point of %v, which is no whole number up to %d", z, bcnn.MaxLevels)
+	}
+	return float32(z), nil
+}
+
+// quantValue divides a value by a scale, rounds it, and multiplies it by another one.
+func (im *importer) quantValue(n *pb.Node, v *build.Value, scale, by *eval.Tensor, round func(x float32) float64) (build.Operand, error) {
+	scales := scale.F32
+	if scale.Len() > 1 {
+		settled, err := im.build.Settle(v)
+		if err != nil {
+			return build.Operand{}, err
+		}
+		if v, scales, err = im.build.Broadcast(settled, scale, n); err != nil {
+			return build.Operand{}, err
+		}
+	}
+	r, err := im.build.Round(n, v, v.Type, len(scales), func(c int, x float32) float64 { return round(x / scales[c]) })
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if len(scales) == 1 {
+		if out, ok := r.Value.Scaled(n, by.At(0)); ok {
+			return build.Operand{Value: out}, nil
+		}
+	}
+	if v, err = im.build.Settle(r.Value); err != nil {
+		return build.Operand{}, err
+	}
+	if by != scale {
+		scales = by.F32
+	}
+	return build.Operand{Value: im.build.Emit(n, "/values", bcnn.Affine{Scale: scales}, v.Shape, v)}, nil
+}
+
+// truncNode imports Trunc: whole numbers of a scale divided by a power of two, within
+// the limits of so many bits. Version 1 of the operator has no scale of its result, and
+// no limits.
+func (im *importer) truncNode(n *pb.Node) (build.Operand, error) {
+	v, err := im.value(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	var c []*eval.Tensor
+	for i := 1; i < len(n.Inputs); i++ {
+		t, err := im.required(n, i)
+		if err != nil {
+			return build.Operand{}, err
+		}
+		if t.Type != pb.Float || t.Len() != 1 {
+			return build.Operand{}, fmt.Errorf("input %d must be one FLOAT value", i)
+		}
+		c = append(c, t)
+	}
+	if len(c) != 4 && len(c) != 5 {
+		return build.Operand{}, fmt.Errorf("%d inputs", len(n.Inputs))
+	}
+	signed, err := n.Int("signed", 1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	narrow, err := n.Int("narrow", 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	rounding, err := roundingMode(n, "FLOOR")
+	if err != nil {
+		return build.Operand{}, err
+	}
+	scale, by := c[0], c[0]
+	shift, least, most := c[2].At(0)-c[3].At(0), math.Inf(-1), math.Inf(1)
+	if len(c) == 5 {
+		by = c[3]
+		shift = math.Log2(by.At(0) / scale.At(0))
+		if least, most, err = eval.QuantLimits(c[4], signed != 0, narrow != 0); err != nil {
+			return build.Operand{}, err
+		}
+	}
+	switch {
+	case !(scale.At(0) > 0) || !(by.At(0) > 0):
+		return build.Operand{}, errors.New("a scale is not more than 0")
+	case c[1].At(0) != 0:
+		return build.Operand{}, errors.New("a zero point is not supported")
+	case !(math.Abs(shift) <= 32):
+		return build.Operand{}, fmt.Errorf("a division by 2 to the power of %v", shift)
+	}
+	power := math.Exp2(math.RoundToEven(shift))
+	return im.quantValue(n, v, scale, by, func(x float32) float64 {
+		return rounding(max(least, min(math.RoundToEven(float64(x))/power, most)))
+	})
+}
+
+// multiThreshold imports MultiThreshold: how many of its thresholds, [channel][n] or
+// [1][n], a value reaches, times a scale, plus a bias.
+func (im *importer) multiThreshold(n *pb.Node) (build.Operand, error) {
+	v, err := im.value(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	t, err := im.required(n, 1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	scale, err := n.Float("out_scale", 1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	bias, err := n.Float("out_bias", 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	layout, err := n.Text("data_layout", "")
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if t.Type != pb.Float || len(t.Dims) != 2 || t.Len() == 0 {
+		return build.Operand{}, fmt.Errorf("thresholds of %v %v, want FLOAT values of each channel", t.Type, t.Dims)
+	}
+	channels, each := t.Dims[0], t.Dims[1]
+	dims := slices.Repeat([]int{1}, len(v.View)) // of a constant with a value for each channel
+	at := 1
+	if layout != "" {
+		at = strings.IndexByte(layout, 'C')
+	}
+	if at < 0 || at >= len(dims) || len(layout) > 0 && len(layout) != len(dims) {
+		return build.Operand{}, fmt.Errorf("data layout %s of %d dimensions", text.Quote(layout), len(dims))
+	}
+	dims[at] = channels
+	if each == 1 { // two values
+		first := &eval.Tensor{Type: pb.Float, Dims: dims, F32: t.F32}
+		low, high := eval.Scalar(pb.Float, float64(bias)), eval.Scalar(pb.Float, float64(scale+bias))
+		return im.build.Threshold(n, v, first, low, high, high)
+	}
+	// Ascending, as a search wants them: 64 units for each, sorted and looked for.
+	if err := im.budget.Charge(64 * int64(t.Len())); err != nil {
+		return build.Operand{}, err
+	}
+	sorted := slices.Clone(t.F32)
+	row, err := im.eval.NewTensor(pb.Float, dims)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	for c := range channels {
+		list := sorted[c*each:][:each]
+		slices.Sort(list)
+		if list[0] != list[0] {
+			return build.Operand{}, errors.New("a threshold is not a number")
+		}
+		row.F32[c] = float32(c)
+	}
+	v, rows, err := im.build.Broadcast(v, row, n)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	r, err := im.build.Round(n, v, pb.Float, len(rows), func(c int, x float32) float64 {
+		list := sorted[int(rows[c])*each:][:each]
+		return float64(sort.Search(each, func(i int) bool { return !(x >= list[i]) }))
+	})
+	if err == nil && scale != 1 {
+		r, err = im.compute(n, "Mul", r, build.Operand{Constant: eval.Scalar(pb.Float, float64(scale))})
+	}
+	if err == nil && bias != 0 {
+		r, err = im.compute(n, "Add", r, build.Operand{Constant: eval.Scalar(pb.Float, float64(bias))})
+	}
+	return r, err
+}
