@@ -61,6 +61,9 @@ func (lo *lowering) weighted(v value, i int, conv *ConvStep, w Weights, rowLen i
 		}
 	default:
 		conv.WhyFloat = "its input is real: no sign in front of it"
+		if lo.ofLevels(i) {
+			conv.WhyFloat = tooManyProducts
+		}
 	}
 	if conv.WhyFloat == "" {
 		if lo.plan.Tensors[out.convIn].DType != Bits {
@@ -80,6 +83,25 @@ func (lo *lowering) weighted(v value, i int, conv *ConvStep, w Weights, rowLen i
 		return lo.begin(out)
 	}
 	return lo.realConv(v, out, w, rowLen, bias)
+}
+
+// ofLevels reports whether a layer reads levels, with at most a few layers in between.
+func (lo *lowering) ofLevels(i int) bool {
+	for range 4 {
+		in := lo.net.Layers[i].Inputs
+		if len(in) != 1 || in[0] < 0 {
+			return false
+		}
+		i = in[0]
+		switch lo.net.Layers[i].Op.(type) {
+		case Quantize:
+			return true
+		case MaxPool, Flatten, Pixels:
+		default:
+			return false
+		}
+	}
+	return false
 }
 
 // realConv completes a convolution of out on the values of v as float32.

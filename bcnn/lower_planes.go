@@ -36,6 +36,8 @@ func planesOf(low, count int) levels {
 // about as fast.
 const mostProducts = 16
 
+const tooManyProducts = "its input and its weights have so many levels that float32 is as fast as products of bits"
+
 // quantize makes planes of levels.
 func (lo *lowering) quantize(v value, i int, op Quantize) (value, error) {
 	l := planesOf(op.Low, op.Levels)
@@ -280,7 +282,7 @@ func (lo *lowering) planes(v value, i int, conv *ConvStep, w Weights, rowLen int
 	}
 	weights, weightUnit := unary(integers)
 	if in.planes*weights > mostProducts {
-		conv.WhyFloat = "its products would take more bits than float32"
+		conv.WhyFloat = tooManyProducts
 		return lo.realConv(v, out, w, rowLen, bias)
 	}
 	conv.InPlanes, conv.Parts = in.planes, weights
