@@ -217,7 +217,11 @@ func (g *grower) instruction(kind int, twice bool, constant, vector, value strin
 	case 26:
 		g.value = g.add("Clip", value+" minus one")
 	case 27:
-		switch g.choose(12) {
+		switch g.choose(14) {
+		case 12:
+			g.value = g.add("qonnx.custom_op.channels_last/Conv", value+" "+constant)
+		case 13:
+			g.value = g.add("DequantizeLinear", g.add("QuantizeLinear", value+" "+constant)+" "+constant)
 		case 10:
 			g.value = g.add("qonnx.custom_op.general/MultiThreshold", value+" "+constant, "out_scale", 2.0, "out_bias", -float64(g.choose(2)))
 		case 11:

@@ -202,6 +202,9 @@ func sigmoid(x float64) float64  { return 1 / (1 + math.Exp(-x)) }
 func softplus(x float64) float64 { return math.Log1p(math.Exp(x)) }
 
 func (n testNode) execute(in []array, m testModel) array {
+	if (n.op == "QuantizeLinear" || n.op == "DequantizeLinear") && len(in[1].dims) == 1 {
+		in[1].dims = []int{in[1].dims[0], 1, 1} // of each channel
+	}
 	if f := elementwise[n.op]; f != nil {
 		return broadcastArrays(in, f)
 	}

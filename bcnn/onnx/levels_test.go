@@ -3,6 +3,7 @@ package onnx
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,7 +26,7 @@ func TestLevels(t *testing.T) {
 		number("three", 3), number("four", 4), number("minustwo", -2), number("third", 1./3),
 		floats("per", []int{1, 3, 1, 1}, 0.5, 1, 2), bytes("u0", pb.Uint8, 0), bytes("u1", pb.Uint8, 1), bytes("u3", pb.Uint8, 3), bytes("u128", pb.Uint8, 128),
 		bytes("i0", pb.Int8, 0), bytes("i1", pb.Int8, 1), bytes("i2", pb.Int8, -2), bytes("i7", pb.Int8, 7)}
-	constants = append(constants, floats("thresholds", []int{3, 3}, -1, 0, 1, -0.5, 0.5, 0.5, 0, 1, 1.5), floats("falling", []int{1, 2}, 1, -0.25))
+	constants = append(constants, floats("thresholds", []int{3, 3}, -1, 0, 1, -0.5, 0.5, 0.5, 0, 1, 1.5), floats("falling", []int{1, 2}, 1, -0.25), floats("list", []int{3}, 0.5, 1, 2))
 	signed := []any{"lo", -128.0, "hi", 127.0}
 	weights := map[string][]float64{
 		"±1": {-1, 1}, "ternary": {-1, 0, 1}, "scaled": {-0.5, 0, 0.5}, "2 bits": {-2, -1, 0, 1}, "odd": {-1.5, -0.5, 0.5, 1.5}, "zero": {0},
@@ -70,6 +71,7 @@ func TestLevels(t *testing.T) {
 		{"Ceil", []testNode{op("Clip", "x minus two", "a"), op("Ceil", "a", "q")}, 2, -1, 2},
 		{"QuantizeLinear", []testNode{op("QuantizeLinear", "x half u0", "a"), op("Clip", "a u0 u3", "b"), op("DequantizeLinear", "b half u0", "q")}, 2, 0, 3},
 		{"QuantizeLinear, a zero point", []testNode{op("QuantizeLinear", "x half u1", "a"), op("Clip", "a u0 u3", "b"), op("DequantizeLinear", "b half u1", "q")}, 2, -1, 2},
+		{"QuantizeLinear, a scale per channel", []testNode{op("QuantizeLinear", "x list u0", "a"), op("Clip", "a u0 u3", "b"), op("DequantizeLinear", "b list u0", "q")}, 0, 0, 3},
 		{"QuantizeLinear, int8", []testNode{op("QuantizeLinear", "x one i0", "a", signed...), op("Clip", "a i2 i1", "b"), op("DequantizeLinear", "b one i0", "q")}, 2, -2, 1},
 		{"QuantizeLinear, all bytes", []testNode{op("QuantizeLinear", "x quarter u128", "a"), op("DequantizeLinear", "a quarter u128", "q")}, 0, -128, 127},
 		{"Cast to integers", []testNode{op("Clip", "x zero two", "a"), op("Round", "a", "b"), op("Cast", "b", "c", "to", int(pb.Int8)), op("Cast", "c", "q", "to", int(pb.Float))}, 2, 0, 2},
@@ -204,4 +206,43 @@ func TestQuantizedWeights(t *testing.T) {
 	layers := summarize(t, net)
 	require.True(t, layers[0].Binary)
 	require.Equal(t, 4, layers[0].Planes)
+}
+
+// TestChannelsLast imports the operators of QONNX on images with the channels last.
+func TestChannelsLast(t *testing.T) {
+	r := rand.New(rand.NewPCG(17, 18))
+	const domain = "qonnx.custom_op.channels_last/"
+	inits := []testTensor{number("zero", 0), number("one", 1), number("minus", -1), floats("per", []int{3}, 0.5, -1, 2), floats("var", []int{3}, 1, 2, 3)}
+	window := []any{"kernel_shape", []int{2, 2}, "strides", []int{1, 1}}
+	for _, dims := range [][]int{{3, 6, 5}, {3, 7}} {
+		spatial := len(dims) - 1
+		k := window
+		first, last := []int{0, 2, 1}, []int{0, 2, 1}
+		if spatial == 2 {
+			first, last = []int{0, 3, 1, 2}, []int{0, 2, 3, 1}
+		} else {
+			k = []any{"kernel_shape", []int{2}, "strides", []int{1}}
+		}
+		input := testInput{"x", pb.Float, []any{"batch"}}
+		for _, d := range dims {
+			input.dims = append(input.dims, d)
+		}
+		weights := randomTensor(r, "w", append([]int{4, 3}, slices.Repeat([]int{2}, spatial)...), -1, 1)
+		plain := testModel{input: input, output: "y", inits: append(inits, weights), nodes: []testNode{
+			op("BatchNormalization", "x per minus3 per var", "a"), op("MaxPool", "a", "b", k...), op("Greater", "b zero", "c"), op("Where", "c one minus", "s"), op("Conv", "s w", "y")}}
+		plain.inits = append(plain.inits, floats("minus3", []int{3}, -1, 0, 1))
+		net, _, err := Load(t.Context(), write(t, plain.encode()), Options{})
+		require.NoError(t, err)
+
+		m := plain
+		m.nodes = []testNode{
+			op("Transpose", "x", "l", perm(last...)...), op(domain+"BatchNormalization", "l per minus3 per var", "a"), op(domain+"MaxPool", "a", "b", k...),
+			op("Greater", "b zero", "c"), op("Where", "c one minus", "s"), op("Transpose", "w", "v", perm(last...)...), op(domain+"Conv", "s v", "d"), op("Transpose", "d", "y", perm(first...)...)}
+		other, _, err := Load(t.Context(), write(t, m.encode()), Options{})
+		require.NoError(t, err)
+		require.Len(t, other.Layers, len(net.Layers))
+		for i := range other.Layers {
+			require.Equal(t, net.Layers[i].Op, other.Layers[i].Op)
+		}
+	}
 }

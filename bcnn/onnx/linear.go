@@ -33,13 +33,10 @@ func (im *importer) linear(n *pb.Node) (l linear, err error) {
 	} else if block != 0 {
 		return l, errors.New("a scale for each block is not supported")
 	}
-	if l.x.Constant == nil {
-		if l.scale.Len() != 1 || l.zero != nil && l.zero.Len() != 1 {
-			return l, errors.New("a scale for each channel of a computed tensor is not supported")
-		}
-		return l, nil
+	dims := slices.Repeat([]int{1}, rankOf(l.x)) // of scales beside x
+	if l.x.Constant != nil {
+		dims = l.x.Constant.Dims
 	}
-	dims := l.x.Constant.Dims
 	along := func(t *eval.Tensor) (*eval.Tensor, error) {
 		if t == nil {
 			return nil, nil
@@ -55,12 +52,27 @@ func (im *importer) linear(n *pb.Node) (l linear, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(t.Dims) != 1 || t.Dims[0] != dims[axis] {
+		if len(t.Dims) != 1 || l.x.Constant != nil && t.Dims[0] != dims[axis] {
 			return nil, fmt.Errorf("scales of dimensions %v for %v", t.Dims, dims)
 		}
 		shape := slices.Repeat([]int{1}, len(dims))
 		shape[axis] = t.Dims[0]
 		return t.Redim(shape), nil
+	}
+	if l.zero != nil && l.zero.Len() > 1 && l.x.Constant == nil {
+		same := true
+		err := im.budget.Loop(l.zero.Len(), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				same = same && l.zero.At(i) == l.zero.At(0)
+			}
+		})
+		switch {
+		case err != nil:
+			return l, err
+		case !same:
+			return l, errors.New("a zero point of each channel of a computed tensor is not supported")
+		}
+		l.zero = eval.Scalar(l.zero.Type, l.zero.At(0))
 	}
 	if l.scale, err = along(l.scale); err == nil {
 		l.zero, err = along(l.zero)
@@ -99,6 +111,12 @@ func (im *importer) dequantizeLinear(n *pb.Node) (build.Operand, error) {
 			out = v.Shifted(n, -l.zero.At(0))
 		}
 		out.Type = pb.Float
+		if l.scale.Len() > 1 {
+			if out, err = im.build.Settle(out); err != nil {
+				return build.Operand{}, err
+			}
+			return im.withConstant(n, "Mul", out, l.scale, false)
+		}
 		scaled, ok := out.Scaled(n, l.scale.At(0))
 		if !ok {
 			return build.Operand{}, fmt.Errorf("a scale of %v", l.scale.At(0))
@@ -137,15 +155,16 @@ func (im *importer) quantizeLinear(n *pb.Node) (build.Operand, error) {
 		return build.Operand{}, fmt.Errorf("a result of %v is not supported", typ)
 	}
 	if v := l.x.Value; v != nil {
-		scale, zero := float32(l.scale.At(0)), 0.0
+		v, scales, err := im.divisors(n, v, l.scale)
+		if err != nil {
+			return build.Operand{}, err
+		}
+		zero := 0.0
 		if l.zero != nil {
 			zero = l.zero.At(0)
 		}
-		if !(scale > 0) {
-			return build.Operand{}, fmt.Errorf("a scale of %v", scale)
-		}
-		return im.build.Round(n, v, typ, 1, func(_ int, x float32) float64 {
-			return max(lo, min(math.RoundToEven(float64(x/scale))+zero, hi))
+		return im.build.Round(n, v, typ, len(scales), func(c int, x float32) float64 {
+			return max(lo, min(math.RoundToEven(float64(x/scales[c]))+zero, hi))
 		})
 	}
 	y, err := im.computed(l.x.Constant, []string{"Div"}, l.scale)

@@ -19,7 +19,8 @@
 // Round, Selu, Shape, Sigmoid, Sign, Slice and Split of channels, rows or columns, Softmax,
 // Softplus, SpaceToDepth, Squeeze, Sub, Sum, Swish, Tanh, Tile, TopK
 // over channels, Transpose, Unsqueeze, Where, the
-// comparisons, QONNX BipolarQuant, IntQuant, MultiThreshold, Quant and Trunc, bitcnn Binarize; and on constants what
+// comparisons, QONNX BipolarQuant, IntQuant, MultiThreshold, Quant and Trunc (and its domain
+// channels_last), bitcnn Binarize; and on constants what
 // exporters compute shapes and weights with: CastLike, ConstantOfShape, Range, Reduce*,
 // Size, functions of single values, and those above. Opset 7 and later.
 //

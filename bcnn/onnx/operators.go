@@ -93,6 +93,11 @@ func init() {
 	for _, domain := range []string{"qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"} {
 		handlers[domain] = qonnx
 	}
+	last := map[string]func(*importer, *pb.Node) (build.Operand, error){}
+	for _, op := range []string{"BatchNormalization", "Conv", "MaxPool"} {
+		last[op] = channelsLast(onnx[op])
+	}
+	handlers["qonnx.custom_op.channels_last"] = last
 	handlers["bitcnn"] = map[string]func(*importer, *pb.Node) (build.Operand, error){"Binarize": (*importer).binarize}
 }
 

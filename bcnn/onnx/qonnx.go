@@ -68,18 +68,6 @@ func (im *importer) quantNode(n *pb.Node) (build.Operand, error) {
 	if r, ok, err := im.build.Pointwise(n, operands, im.eval.Quant(signed != 0, narrow != 0, rounding)); ok || err != nil {
 		return r, err
 	}
-	positive := true
-	err = im.budget.Loop(c[1].Len(), func(lo, hi int) {
-		for _, scale := range c[1].F32[lo:hi] {
-			positive = positive && scale > 0
-		}
-	})
-	switch {
-	case err != nil:
-		return build.Operand{}, err
-	case !positive:
-		return build.Operand{}, errors.New("a scale is not more than 0")
-	}
 	zero, err := zeroPoint(c[2])
 	if err != nil {
 		return build.Operand{}, err
@@ -132,17 +120,38 @@ func zeroPoint(t *eval.Tensor) (float32, error) {
 	return float32(z), nil
 }
 
-// quantValue divides a value by a scale, rounds it, and multiplies it by another one.
-func (im *importer) quantValue(n *pb.Node, v *build.Value, scale, by *eval.Tensor, round func(x float32) float64) (build.Operand, error) {
+// divisors returns the scales of a value, one or one for each of its channels in memory.
+func (im *importer) divisors(n *pb.Node, v *build.Value, scale *eval.Tensor) (*build.Value, []float32, error) {
+	if scale.Type != pb.Float || scale.Len() == 0 {
+		return nil, nil, fmt.Errorf("scales of %v %v, want FLOAT", scale.Type, scale.Dims)
+	}
 	scales := scale.F32
 	if scale.Len() > 1 {
-		settled, err := im.build.Settle(v)
-		if err != nil {
-			return build.Operand{}, err
+		var err error
+		if v, err = im.build.Settle(v); err != nil {
+			return nil, nil, err
 		}
-		if v, scales, err = im.build.Broadcast(settled, scale, n); err != nil {
-			return build.Operand{}, err
+		if v, scales, err = im.build.Broadcast(v, scale, n); err != nil {
+			return nil, nil, err
 		}
+	}
+	positive := true
+	err := im.budget.Loop(len(scales), func(lo, hi int) {
+		for _, s := range scales[lo:hi] {
+			positive = positive && s > 0
+		}
+	})
+	if err == nil && !positive {
+		err = errors.New("a scale is not more than 0")
+	}
+	return v, scales, err
+}
+
+// quantValue divides a value by a scale, rounds it, and multiplies it by another one.
+func (im *importer) quantValue(n *pb.Node, v *build.Value, scale, by *eval.Tensor, round func(x float32) float64) (build.Operand, error) {
+	v, scales, err := im.divisors(n, v, scale)
+	if err != nil {
+		return build.Operand{}, err
 	}
 	r, err := im.build.Round(n, v, v.Type, len(scales), func(c int, x float32) float64 { return round(x / scales[c]) })
 	if err != nil {

@@ -99,12 +99,7 @@ func (im *importer) transpose(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	rank := 0
-	if r.Constant != nil {
-		rank = len(r.Constant.Dims)
-	} else {
-		rank = len(r.Value.View)
-	}
+	rank := rankOf(r)
 	perm := make([]int, rank)
 	for i := range perm {
 		perm[i] = rank - 1 - i
@@ -126,18 +121,24 @@ func (im *importer) transpose(n *pb.Node) (build.Operand, error) {
 			perm[i] = int(v)
 		}
 	}
+	return im.permute(n, r, perm)
+}
+
+// permute makes dimension perm[i] of an operand dimension i.
+func (im *importer) permute(n *pb.Node, r build.Operand, perm []int) (build.Operand, error) {
 	if r.Constant != nil {
 		t, err := im.eval.Transpose(r.Constant, perm)
 		return build.Operand{Constant: t}, err
 	}
 	v := r.Value.With(n)
 	if v.Pad != nil && !v.PadsLong() {
+		var err error
 		if v, err = im.build.Padded(v); err != nil {
 			return build.Operand{}, err
 		}
 	}
 	from := v.View
-	v.View = make(view.View, rank)
+	v.View = make(view.View, len(perm))
 	for i, p := range perm {
 		v.View[i] = from[p]
 	}

@@ -1,0 +1,62 @@
+package onnx
+
+import (
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+)
+
+// channelsLast lets the handler of an operator on images import that of QONNX's domain
+// channels_last: the channels of the first input and of the result are the last
+// dimension, and those of a convolution's weights.
+func channelsLast(images handler) handler {
+	return func(im *importer, n *pb.Node) (build.Operand, error) {
+		m := *n
+		m.Inputs = slices.Clone(n.Inputs)
+		for i := range min(len(n.Inputs), 2) {
+			if i == 1 && n.OpType != "Conv" {
+				break
+			}
+			r, err := im.operand(n, i)
+			if err != nil {
+				return build.Operand{}, err
+			}
+			if r, err = im.permute(n, r, lastFirst(rankOf(r))); err != nil {
+				return build.Operand{}, err
+			}
+			m.Inputs[i] = n.Input(i) + " with the channels first"
+			im.env[m.Inputs[i]] = r
+		}
+		r, err := images(im, &m)
+		if err != nil {
+			return r, err
+		}
+		perm := make([]int, rankOf(r)) // back again
+		for i, p := range lastFirst(len(perm)) {
+			perm[p] = i
+		}
+		return im.permute(n, r, perm)
+	}
+}
+
+func rankOf(r build.Operand) int {
+	if r.Constant != nil {
+		return len(r.Constant.Dims)
+	}
+	return len(r.Value.View)
+}
+
+// lastFirst makes the last dimension the second one.
+func lastFirst(rank int) []int {
+	perm := make([]int, rank)
+	for i := range perm {
+		switch {
+		case i == 1:
+			perm[i] = rank - 1
+		case i > 1:
+			perm[i] = i - 1
+		}
+	}
+	return perm
+}
