@@ -32,6 +32,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{"unknown operator", []testNode{op("LSTM", "x", "y")}, nil, []string{`node "n_y" (LSTM, index 0)`, "not supported"}},
 		{"unknown domain", []testNode{op("com.example/Conv", "x w", "y")}, []testTensor{w}, []string{"com.example.Conv"}},
+		{"operators of integers", []testNode{op("QLinearConv", "x", "y")}, nil, []string{"(QLinearConv, index 0)", "QuantFormat.QDQ"}},
 		{"hard maximum", []testNode{op("Flatten", "x", "a"), op("Hardmax", "a", "y")}, nil, []string{"(Hardmax, index 1)"}},
 		{"softmax of rows", []testNode{op("Softmax", "x", "y", "axis", 2)}, nil, []string{"only the softmax of a vector or of all channels"}},
 		{"softmax inside", []testNode{op("Flatten", "x", "a"), op("MatMul", "a v", "b"), op("Softmax", "b", "c"), op("Relu", "c", "y")},

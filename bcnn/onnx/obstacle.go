@@ -3,6 +3,7 @@ package onnx
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
@@ -16,6 +17,11 @@ var errUnsupported = errors.New("this operator is not supported")
 
 // last are operators that only turn the output into another form.
 var last = []string{"Hardmax"}
+
+// integers reports whether an operator computes with integers and their scales.
+func integers(op string) bool {
+	return strings.HasPrefix(op, "QLinear") || op == "ConvInteger" || op == "MatMulInteger" || op == "DynamicQuantizeLinear"
+}
 
 // obstacle describes what stands in the way, in the terms of Options.
 func obstacle(o build.Obstacle) bcnn.Obstacle {
@@ -35,6 +41,8 @@ func obstacle(o build.Obstacle) bcnn.Obstacle {
 		}
 	case errors.Is(o.Err, errUnsupported) && slices.Contains(last, out.Op):
 		out.Advice = "export the model without it, and compute it from the output"
+	case errors.Is(o.Err, errUnsupported) && o.Node != nil && integers(o.Node.OpType):
+		out.Advice = "write the quantised model as QuantizeLinear and DequantizeLinear around float operators (onnxruntime: QuantFormat.QDQ)"
 	case errors.Is(o.Err, errUnsupported):
 		out.Advice = "a network has no layer for it: export the model without it"
 	}
