@@ -52,7 +52,7 @@ type Options struct {
 	// of the paper, which extract patches into shared memory, "direct" those on
 	// packed activations, "vectors" those of OpenCL on vectors of channels, "tensorcore"
 	// those on tensor cores, "splitk" those of which several blocks share a sum, and
-	// "fused" one launch for a whole small network. Empty means the fastest.
+	// "fused" one launch for a whole network. Empty means the fastest.
 	Kernels string
 	// Timed, if set, is called after every step with the time it took on the
 	// device. Steps are then waited for one by one.

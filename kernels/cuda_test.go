@@ -16,10 +16,11 @@ import (
 )
 
 var (
-	define    = regexp.MustCompile(`(?m)^\s*#define (\w+)(?:\(([^)]*)\))?[ \t]+(.*)$`)
-	cudaEntry = regexp.MustCompile(`extern "C" __global__ void\s+(?:__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)\s+)?(\w+)\s*\(([^)]*)\)`)
-	ptxEntry  = regexp.MustCompile(`\.visible \.entry (\w+)\(`)
-	parameter = regexp.MustCompile(`\.param [^\n]*_param_\d+`)
+	define         = regexp.MustCompile(`(?m)^\s*#define (\w+)(?:\(([^)]*)\))?[ \t]+(.*)$`)
+	cudaEntry      = regexp.MustCompile(`extern "C" __global__ void\s+(?:__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)\s+)?(\w+)\s*\(([^)]*)\)`)
+	ptxEntry       = regexp.MustCompile(`\.visible \.entry (\w+)\(`)
+	includedSource = regexp.MustCompile(`(?m)^#include "(.*\.cu)"$`)
+	parameter      = regexp.MustCompile(`\.param [^\n]*_param_\d+`)
 )
 
 // expand replaces the macros of a source whose names it finds, again and again;
@@ -81,12 +82,14 @@ func cudaEntries(t *testing.T) map[string]map[string]string {
 	all := make(map[string]map[string]string)
 	files, err := filepath.Glob("cu/*.cu")
 	require.NoError(t, err)
+	common, err := os.ReadFile("cu/common.cuh") // macros that declare entries
+	require.NoError(t, err)
 	for _, path := range files {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		name := strings.TrimSuffix(filepath.Base(path), ".cu")
 		all[name] = make(map[string]string)
-		for _, m := range cudaEntry.FindAllStringSubmatch(expand(comment.ReplaceAllString(string(text), "")), -1) {
+		for _, m := range cudaEntry.FindAllStringSubmatch(expand(comment.ReplaceAllString(string(common)+string(text), "")), -1) {
 			var names []string
 			for _, p := range strings.Split(m[2], ",") {
 				if word := lastWord.FindStringSubmatch(p); word != nil {
@@ -138,7 +141,13 @@ func TestPTX(t *testing.T) {
 	for name, of := range cudaEntries(t) {
 		source, err := os.ReadFile("cu/" + name + ".cu")
 		require.NoError(t, err)
-		sum := sha256.Sum256([]byte(string(source) + headers))
+		included := ""
+		for _, m := range includedSource.FindAllStringSubmatch(string(source), -1) {
+			text, err := os.ReadFile("cu/" + m[1])
+			require.NoError(t, err)
+			included += string(text)
+		}
+		sum := sha256.Sum256([]byte(string(source) + included + headers))
 		seen := make(map[string]bool)
 		for _, arch := range []int{53, 61, 75, 80, 90} {
 			path := fmt.Sprint(name, " for sm_", arch)

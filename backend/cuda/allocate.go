@@ -145,7 +145,7 @@ func (e *executable) mapEnds() {
 
 // uses lists the arguments of everything that may come to be launched, and the inputs
 // and outputs.
-func (e *executable) uses(all [][]candidates.Candidate, small *candidates.Fused) []bcnn.Use {
+func (e *executable) uses(all [][]candidates.Candidate, whole one) []bcnn.Use {
 	uses := e.plan.EndUses()
 	for i, of := range all {
 		for _, c := range of {
@@ -158,10 +158,7 @@ func (e *executable) uses(all [][]candidates.Candidate, small *candidates.Fused)
 			}
 		}
 	}
-	if small != nil {
-		uses = append(uses, small.Uses...)
-	}
-	return uses
+	return append(uses, whole.uses()...)
 }
 
 // placeTensors gives every tensor that is not mapped memory of its own from its first use to its last,

@@ -40,7 +40,7 @@ func stepKernels(arch int) (map[string]bool, error) {
 	all := make(map[string]bool)
 	for _, f := range files {
 		name, _, _ := strings.Cut(f.Name(), ".")
-		if name == "peaks" || name == "network" {
+		if name == "peaks" || name == "network" || name == "steps" {
 			continue
 		}
 		text, err := kernels.ReadPTX(name, arch)

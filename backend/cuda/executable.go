@@ -93,14 +93,11 @@ func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, config drive
 	if config.Kernels == gpu.Patches {
 		bits = candidates.Join(plan, all)
 	}
-	var small *candidates.Fused
-	if e.considersNetwork() {
-		small = candidates.NewFused(plan, d.limits, d.arch)
-	}
+	whole := e.considerOne(all)
 	e.runAll, e.runStep, e.readStep = newRequest(e.executeAll), newRequest(e.executeStep), newRequest(e.fetchStep)
 	e.copyIn, e.copyOut, e.wait = newRequest(e.enqueueCopyIn), newRequest(e.fetchOutput), newRequest(e.synchronize)
 	e.caller.enqueue, e.caller.wait = newRequest(e.enqueueForCaller), newRequest(e.waitForCaller)
-	if err := e.thread.do(newRequest(func() error { return e.construct(all, small, bits) })); err != nil {
+	if err := e.thread.do(newRequest(func() error { return e.construct(all, whole, bits) })); err != nil {
 		_ = e.release()
 		return nil, err
 	}
@@ -134,9 +131,9 @@ func (e *executable) candidates() ([][]candidates.Candidate, error) {
 }
 
 // construct makes everything on the device; it runs on its thread. all are the kernels
-// that may come to execute each step, small the launch that may execute all of them, and
+// that may come to execute each step, whole the launch that may execute all of them, and
 // bits what makes the output of the first step, if its kernels do not.
-func (e *executable) construct(all [][]candidates.Candidate, small *candidates.Fused, bits *candidates.Candidate) error {
+func (e *executable) construct(all [][]candidates.Candidate, whole one, bits *candidates.Candidate) error {
 	err := e.ctx.Err() // while others had the thread
 	if err != nil {
 		return err
@@ -144,7 +141,7 @@ func (e *executable) construct(all [][]candidates.Candidate, small *candidates.F
 	if e.stream, err = e.bag.stream(); err != nil {
 		return err
 	}
-	uses := e.uses(all, small)
+	uses := e.uses(all, whole)
 	if bits != nil {
 		uses = append(uses, bcnn.Use{Tensor: e.plan.Steps[0].Out})
 	}
@@ -170,7 +167,7 @@ func (e *executable) construct(all [][]candidates.Candidate, small *candidates.F
 		}
 		e.steps = append(e.steps, chosen)
 	}
-	if err := e.chooseNetwork(small); err != nil {
+	if err := e.chooseNetwork(whole); err != nil {
 		return err
 	}
 	if !e.config.Stepwise {

@@ -13,6 +13,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
+	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/kernels"
 )
 
@@ -20,16 +21,107 @@ import (
 // being forced: the last block does the dense layers of all images.
 const maxNetworkBatch = 4
 
-// considersNetwork reports whether one launch for the whole network may be chosen.
-func (e *executable) considersNetwork() bool {
-	if !e.device.limits.Cooperative || e.config.Stepwise {
-		return false
-	}
-	return e.config.Kernels == gpu.Fused ||
-		e.config.Kernels == "" && e.device.pick < 0 && e.config.MaxBatch <= maxNetworkBatch && e.device.info.Kind != driver.Emulated
+// maxNetworkWork is the largest number of multiply-accumulates of a batch for which one
+// launch of a table of steps is considered without being forced: larger networks gain more
+// by kernels with tiles than by fewer launches.
+const maxNetworkWork = 1 << 32
+
+// one is a launch that may execute the whole plan, in one of two ways.
+type one struct {
+	small *candidates.Fused
+	steps *candidates.Steps
 }
 
-// buildNetwork prepares the launch; nothing if a grid of such blocks does not fit.
+// considerOne returns the launch for the whole network that may be chosen. all are the
+// candidates of its steps.
+func (e *executable) considerOne(all [][]candidates.Candidate) (o one) {
+	if !e.device.limits.Cooperative || e.config.Stepwise {
+		return o
+	}
+	forced := e.config.Kernels == gpu.Fused
+	if !forced && (e.config.Kernels != "" || e.device.pick >= 0 || e.config.MaxBatch > maxNetworkBatch || e.device.info.Kind == driver.Emulated) {
+		return o
+	}
+	if o.small = candidates.NewFused(e.plan, e.device.limits, e.device.arch); o.small != nil {
+		return o
+	}
+	work := int64(0)
+	for i := range e.plan.Steps {
+		work += e.plan.MACs(i) * int64(e.config.MaxBatch)
+	}
+	if forced || work <= maxNetworkWork {
+		o.steps = candidates.NewSteps(e.plan, all, e.device.limits, e.config.MaxBatch)
+	}
+	return o
+}
+
+// uses lists the tensors that the launch needs, and from when to when.
+func (o one) uses() []bcnn.Use {
+	switch {
+	case o.small != nil:
+		return o.small.Uses
+	case o.steps != nil:
+		return o.steps.Uses
+	}
+	return nil
+}
+
+// buildOne prepares the launch; nothing if there is none, or a grid of such blocks does
+// not fit.
+func (e *executable) buildOne(o one) (*built, error) {
+	switch {
+	case o.small != nil:
+		return e.buildNetwork(o.small)
+	case o.steps != nil:
+		return e.buildSteps(o.steps)
+	}
+	return nil, nil
+}
+
+// buildSteps is buildOne for a table of steps.
+func (e *executable) buildSteps(s *candidates.Steps) (_ *built, err error) {
+	const file, kernel = "steps", "steps"
+	f, err := e.function(file, kernel)
+	if err != nil {
+		return nil, err
+	}
+	resident, err := f.MaxActiveBlocksPerMultiProcessor(kernels.StepsThreads, 0)
+	if err != nil {
+		return nil, shim.Check("cuOccupancyMaxActiveBlocksPerMultiprocessor", err)
+	}
+	if resident < 1 {
+		return nil, nil
+	}
+	constants := &bag{thread: e.thread} // of the steps
+	defer func() {
+		if err != nil {
+			_ = constants.release()
+		}
+	}()
+	table := make([]kernels.Step, len(s.Table)+kernels.StepsGroup)
+	for i, t := range s.Table {
+		for k, a := range s.Args[i] {
+			p, err := e.argument(constants, a)
+			if err != nil {
+				return nil, fmt.Errorf("kernel %s, step %d of the table: %w", kernel, i, err)
+			}
+			t.Args[k] = uint64(p)
+		}
+		table[i] = t
+	}
+	words := unsafe.Slice((*uint32)(unsafe.Pointer(&table[0])), len(table)*int(unsafe.Sizeof(table[0]))/4)
+	g := gpu.Geometry{Geometry: kernels.Geometry{Parts: int32(len(s.Table))}}
+	b, err := e.build(candidates.Candidate{Variant: gpu.Fused, Name: kernel, Specs: []candidates.Spec{{
+		Kernel: gpu.Kernel{File: file, Name: kernel, G: g, Args: []any{words, make([]uint32, 1)}},
+		Block:  kernels.StepsThreads, Blocks: s.Blocks, Cooperative: true,
+	}}})
+	if err == nil {
+		b.bag.Add(constants.release)
+	}
+	return b, err
+}
+
+// buildNetwork is buildOne for a small network.
 func (e *executable) buildNetwork(s *candidates.Fused) (_ *built, err error) {
 	const file, kernel = "network", "network"
 	f, err := e.function(file, kernel)
@@ -100,11 +192,8 @@ func (e *executable) buildNetwork(s *candidates.Fused) (_ *built, err error) {
 
 // chooseNetwork makes the launch of the whole network, if there is one, the driver does
 // not refuse it, and it is forced or the faster.
-func (e *executable) chooseNetwork(s *candidates.Fused) error {
-	if s == nil {
-		return nil
-	}
-	b, err := e.buildNetwork(s)
+func (e *executable) chooseNetwork(o one) error {
+	b, err := e.buildOne(o)
 	if b == nil || err != nil {
 		if shim.Refused(err) {
 			err = nil

@@ -89,7 +89,7 @@ func TestNetworkInOneLaunch(t *testing.T) {
 			t.Run(fmt.Sprint(i, "/", p.name), func(t *testing.T) {
 				for _, n := range []int{1, 3} {
 					exe := requireReference(t, p.device(t), smallNet(c.size, c.convs, c.denses), backend.Options{Kernels: gpu.Fused}, n)
-					require.NotNil(t, exe.network)
+					require.Equal(t, "network", wholeKernel(exe))
 					for _, images := range []int{n, 1} {
 						requireRun(t, exe, uint64(images+10*n), images)
 					}
@@ -126,7 +126,7 @@ func TestBinarizedNetworkInOneLaunch(t *testing.T) {
 				}
 				for _, p := range placements {
 					exe := requireReference(t, p.device(t), whole, backend.Options{Kernels: gpu.Fused}, 2)
-					require.Equal(t, c.scheme != bcnn.SchemeMinMax, exe.network != nil)
+					require.Equal(t, map[bool]string{false: "network", true: "steps"}[c.scheme == bcnn.SchemeMinMax], wholeKernel(exe))
 				}
 			})
 		}
@@ -148,7 +148,7 @@ func TestActivationInOneLaunch(t *testing.T) {
 			}
 			net.Append(name, op)
 			exe := requireReference(t, testDevice(t), net, backend.Options{Kernels: gpu.Fused}, 3)
-			require.NotNil(t, exe.network, name)
+			require.Equal(t, "network", wholeKernel(exe), name)
 		}
 	}
 }
@@ -173,13 +173,19 @@ func TestWholeNetworks(t *testing.T) {
 		d.fastest = variant
 		for _, c := range wholeNetworks(1, 0) {
 			exe := requireReference(t, d, c.Network(), backend.Options{}, c.Batch)
-			require.Equal(t, variant == gpu.Fused && !strings.Contains(c.Name, "/minmax/"), exe.network != nil, c.Name)
+			want := ""
+			if variant == gpu.Fused {
+				want = map[bool]string{false: "network", true: "steps"}[strings.Contains(c.Name, "/minmax/")]
+			}
+			require.Equal(t, want, wholeKernel(exe), c.Name)
 		}
 	}
 }
 
-// TestNetworkFallsBack makes sure that plans beyond the kernel take the steps.
-func TestNetworkFallsBack(t *testing.T) {
+// TestStepsInOneLaunch makes sure that plans beyond the kernel of small networks are
+// executed by a table of steps.
+func TestStepsInOneLaunch(t *testing.T) {
+	needCooperative(t)
 	small := bcnn.Shape{H: 8, W: 8, C: 3}
 	for name, net := range map[string]*bcnn.Network{
 		"window of 7":      smallNet(small, []netConv{{7, 32, 3, 0, true}}, []int{4}),
@@ -192,7 +198,7 @@ func TestNetworkFallsBack(t *testing.T) {
 		"much more memory": smallNet(small, []netConv{{3, 8, 1, 0, false}}, []int{2000, 2000, 5}),
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
-			require.Nil(t, requireReference(t, testDevice(t), net, backend.Options{Kernels: gpu.Fused}, 2).network)
+			requireSteps(t, net, 2)
 		})
 	}
 }

@@ -18,16 +18,15 @@ static __device__ __forceinline__ int warp_max(int v)
 
 // The smallest and largest byte of parts (at most 32) of every image:
 // ranges[image][part][2]. A block of whole warps looks at a part.
-extern "C" __global__ void __launch_bounds__(256)
-image_ranges(const Geometry g, const uint8_t *__restrict__ in, int *__restrict__ ranges)
+static __device__ __forceinline__ void find_ranges(const Place at, const Geometry g, const uint8_t *__restrict__ in, int *__restrict__ ranges)
 {
 	__shared__ int lows[LANES], highs[LANES];
 	const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
 	const int size = g.in_h * g.in_w * g.in_c;
-	const size_t image = blockIdx.z;
+	const size_t image = at.image;
 	in += image * size;
 	int lo = in[0], hi = in[0];
-	for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < size; i += g.parts * blockDim.x) {
+	for (int i = at.block * blockDim.x + threadIdx.x; i < size; i += g.parts * blockDim.x) {
 		lo = min(lo, (int)in[i]);
 		hi = max(hi, (int)in[i]);
 	}
@@ -43,18 +42,26 @@ image_ranges(const Geometry g, const uint8_t *__restrict__ in, int *__restrict__
 			lo = min(lo, lows[i]);
 			hi = max(hi, highs[i]);
 		}
-		ranges[(image * g.parts + blockIdx.x) * 2] = lo;
-		ranges[(image * g.parts + blockIdx.x) * 2 + 1] = hi;
+		ranges[(image * g.parts + at.block) * 2] = lo;
+		ranges[(image * g.parts + at.block) * 2 + 1] = hi;
 	}
 }
 
-// One thread makes 32 channels of a pixel.
+#if !defined(WITHOUT_ENTRIES)
 extern "C" __global__ void __launch_bounds__(256)
-binarize(const Geometry g, const uint8_t *__restrict__ in, uint32_t *__restrict__ out,
-	const int *__restrict__ thresholds, const int *__restrict__ ranges, const uint32_t *__restrict__ flip)
+image_ranges(const Geometry g, const uint8_t *__restrict__ in, int *__restrict__ ranges)
 {
-	const int item = blockIdx.x * blockDim.x + threadIdx.x;
-	const size_t image = blockIdx.z;
+	find_ranges(THIS_PLACE, g, in, ranges);
+}
+#endif
+
+// One thread makes 32 channels of a pixel.
+KERNEL(binarize, (256), (const Geometry g, const uint8_t *__restrict__ in, uint32_t *__restrict__ out,
+	const int *__restrict__ thresholds, const int *__restrict__ ranges, const uint32_t *__restrict__ flip),
+	(g, in, out, thresholds, ranges, flip))
+{
+	const int item = at.block * blockDim.x + threadIdx.x;
+	const size_t image = at.image;
 	int lo = 0, hi = 0;
 	if (g.scheme == SCHEME_MINMAX) { // by whole warps, so before any thread leaves
 		const int part = min((int)threadIdx.x % LANES, g.parts - 1);

@@ -5,7 +5,8 @@
 // An entry point is `extern "C" __global__ void NAME(const Geometry g, pointers)`.
 // Families that differ in template arguments define their parameters once, as a
 // macro that ends in _PARAMS, and each entry through a macro whose first argument
-// is its name.
+// is its name. What steps.cu executes, too, is the body of a function that is told
+// where it works.
 #ifndef BCNN_COMMON_CUH
 #define BCNN_COMMON_CUH
 
@@ -14,6 +15,35 @@
 
 #define LANES 32
 #define FULL_WARP 0xffffffffu
+
+// What a block does for an image: of a launch, or of a step of several.
+struct Place {
+	int block;
+	size_t image;
+};
+#define THIS_PLACE (Place{(int)blockIdx.x, blockIdx.z})
+
+// KERNEL(name, bounds, parameters, arguments) { body } makes a kernel, and the function
+// name_body{place}arguments, of which body knows at as a Place. WITHOUT_ENTRIES leaves the kernel out.
+#if defined(WITHOUT_ENTRIES)
+#define KERNEL(name, bounds, parameters, arguments) \
+	struct name##_body { \
+		const Place at; \
+		__device__ __forceinline__ void operator() parameters const; \
+	}; \
+	__device__ __forceinline__ void name##_body::operator() parameters const
+#else
+#define KERNEL(name, bounds, parameters, arguments) \
+	struct name##_body { \
+		const Place at; \
+		__device__ __forceinline__ void operator() parameters const; \
+	}; \
+	extern "C" __global__ void __launch_bounds__ bounds name parameters \
+	{ \
+		name##_body{THIS_PLACE} arguments; \
+	} \
+	__device__ __forceinline__ void name##_body::operator() parameters const
+#endif
 
 // The channels of a 32-bit word that are not padding.
 static __device__ __forceinline__ uint32_t word_mask(int word, int channels)
@@ -70,6 +100,16 @@ static __device__ __forceinline__ float scaled(const Geometry &g, float v, const
 		v = __fmaf_rn(v, scale[o], shift[o]);
 	return activate(g.activation, v, slope, o);
 }
+
+// What becomes of the float32 output of a sum: it is stored. Whole warps put the values
+// of a pixel of the batch, a lane that of channel o if there is such.
+struct Store {
+	__device__ __forceinline__ void put(const Geometry &g, void *out, size_t pixel, int o, float v) const
+	{
+		if (o < g.out_c)
+			((float *)out)[pixel * g.out_c + o] = v;
+	}
+};
 
 // The sum of v over the lanes of a whole warp, in every lane.
 static __device__ __forceinline__ int warp_sum(int v)

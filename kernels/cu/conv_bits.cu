@@ -18,13 +18,13 @@
 	const int *__restrict__ correction
 
 // MIXED: the lanes belong to groups that do not fill words, so each looks at its
-// own words through a mask.
-template <bool MIXED, int PIXELS>
-static __device__ __forceinline__ void conv_bits_direct(CONV_BITS_PARAMS)
+// own words through a mask. FLOATS says what becomes of floats, as Store does.
+template <bool MIXED, int PIXELS, typename FLOATS>
+static __device__ __forceinline__ void conv_bits_direct(const Place at, const FLOATS &floats, CONV_BITS_PARAMS)
 {
 	const int lane = threadIdx.x % LANES;
-	const int item = (blockIdx.x * blockDim.x + threadIdx.x) / LANES;
-	const size_t image = blockIdx.z;
+	const int item = (at.block * blockDim.x + threadIdx.x) / LANES;
+	const size_t image = at.image;
 	const int pixels = g.out_h * g.out_w;
 	const int runs = (pixels + PIXELS - 1) / PIXELS;
 	if (item >= runs * g.blocks)
@@ -39,9 +39,9 @@ static __device__ __forceinline__ void conv_bits_direct(CONV_BITS_PARAMS)
 	}
 	const int o = block * LANES + lane;
 	in += image * (g.in_h * g.in_w * g.in_words);
-	int at = 0;
+	int near = 0; // word of the group
 	if (MIXED)
-		at = min(o, g.out_c - 1) / g.group_out * g.group_in / 32;
+		near = min(o, g.out_c - 1) / g.group_out * g.group_in / 32;
 	else
 		in += block * LANES / g.group_out * g.words;
 	int oy[PIXELS], ox[PIXELS], result[PIXELS];
@@ -72,7 +72,7 @@ static __device__ __forceinline__ void conv_bits_direct(CONV_BITS_PARAMS)
 					for (int k = 0; k < g.words; k++) {
 						const uint32_t weight = *w;
 						w += LANES;
-						const int word = MIXED ? min(at + k, g.in_words - 1) : k;
+						const int word = MIXED ? min(near + k, g.in_words - 1) : k;
 						const uint32_t mask = MIXED ? masks[(block * g.words + k) * LANES + lane] : 0xffffffffu;
 						for (int p = 0; p < PIXELS; p++) {
 							const uint32_t v = from[p] >= 0 ? in[from[p] + word] : 0;
@@ -90,9 +90,10 @@ static __device__ __forceinline__ void conv_bits_direct(CONV_BITS_PARAMS)
 			}
 		}
 	if (!g.to_bits) { // which is pooled nowhere
+#pragma unroll
 		for (int p = 0; p < PIXELS; p++)
-			if (o < g.out_c && first + p < pixels)
-				((float *)out)[(image * pixels + first + p) * g.out_c + o] = scaled(g, (float)result[p], scale, shift, slope, o);
+			if (first + p < pixels)
+				floats.put(g, out, image * pixels + first + p, o, o < g.out_c ? scaled(g, (float)result[p], scale, shift, slope, o) : 0.0f);
 		return;
 	}
 	uint32_t mine = 0;
@@ -107,12 +108,14 @@ static __device__ __forceinline__ void conv_bits_direct(CONV_BITS_PARAMS)
 	}
 }
 
+#if !defined(WITHOUT_ENTRIES)
 // The second bound asks for few blocks at a time: for more ptxas would spill.
 #define CONV_BITS(name, MIXED, PIXELS) \
 	extern "C" __global__ void __launch_bounds__(256, PIXELS == 1 ? 4 : 2) name(CONV_BITS_PARAMS) \
 	{ \
-		conv_bits_direct<MIXED, PIXELS>(g, in, out, weights, masks, thresholds, scale, shift, slope, flip, rows, cols, correction); \
+		conv_bits_direct<MIXED, PIXELS>(THIS_PLACE, Store{}, g, in, out, weights, masks, thresholds, scale, shift, slope, flip, rows, cols, correction); \
 	}
 CONV_BITS(conv_bits_p1, false, 1)
 CONV_BITS(conv_bits_p4, false, 4)
 CONV_BITS(conv_bits_mixed, true, 1)
+#endif

@@ -22,12 +22,13 @@ static __device__ __forceinline__ float step(const Geometry &, float v, float w,
 	const SUM *__restrict__ thresholds, const float *__restrict__ scale, \
 	const float *__restrict__ shift, const float *__restrict__ slope, const uint32_t *__restrict__ flip
 
-template <int PIXELS, typename VALUE, typename SUM>
-static __device__ __forceinline__ void conv_values(CONV_VALUES_PARAMS(VALUE, SUM))
+// FLOATS says what becomes of floats, as Store does.
+template <int PIXELS, typename VALUE, typename SUM, typename FLOATS>
+static __device__ __forceinline__ void conv_values(const Place at, const FLOATS &floats, CONV_VALUES_PARAMS(VALUE, SUM))
 {
 	const int lane = threadIdx.x % LANES;
-	const int item = (blockIdx.x * blockDim.x + threadIdx.x) / LANES;
-	const size_t image = blockIdx.z;
+	const int item = (at.block * blockDim.x + threadIdx.x) / LANES;
+	const size_t image = at.image;
 	const int pixels = g.out_h * g.out_w;
 	const int runs = (pixels + PIXELS - 1) / PIXELS;
 	if (item >= runs * g.blocks)
@@ -73,11 +74,12 @@ static __device__ __forceinline__ void conv_values(CONV_VALUES_PARAMS(VALUE, SUM
 								acc[p] = step(g, in[from[p] + c], weight, acc[p]);
 					}
 				}
+#pragma unroll
 			for (int p = 0; p < PIXELS; p++)
 				if (g.to_bits)
 					plus[p] = plus[p] || acc[p] >= thresholds[o];
-				else if (o < g.out_c && first + p < pixels)
-					((float *)out)[(image * pixels + first + p) * g.out_c + o] = scaled(g, (float)acc[p], scale, shift, slope, o);
+				else if (first + p < pixels)
+					floats.put(g, out, image * pixels + first + p, o, o < g.out_c ? scaled(g, (float)acc[p], scale, shift, slope, o) : 0.0f);
 		}
 	if (!g.to_bits)
 		return;
@@ -93,12 +95,14 @@ static __device__ __forceinline__ void conv_values(CONV_VALUES_PARAMS(VALUE, SUM
 	}
 }
 
+#if !defined(WITHOUT_ENTRIES)
 // As in conv_bits.cu: few blocks at a time, so that nothing is spilled.
 #define CONV_VALUES(name, PIXELS, VALUE, SUM) \
 	extern "C" __global__ void __launch_bounds__(256, PIXELS == 1 ? 4 : 1) name(CONV_VALUES_PARAMS(VALUE, SUM)) \
 	{ \
-		conv_values<PIXELS, VALUE, SUM>(g, in, out, weights, bias, thresholds, scale, shift, slope, flip); \
+		conv_values<PIXELS, VALUE, SUM>(THIS_PLACE, Store{}, g, in, out, weights, bias, thresholds, scale, shift, slope, flip); \
 	}
 CONV_VALUES(conv_values_bytes, 1, uint8_t, int)
 CONV_VALUES(conv_values_float_p1, 1, float, float)
 CONV_VALUES(conv_values_float_p4, 4, float, float)
+#endif

@@ -15,14 +15,14 @@
 
 // finish_dense stores the sums of the block's outputs for an image. All threads
 // call it, the first of each output with its sum.
-static __device__ __forceinline__ void finish_dense(const Geometry &g, void *out, const int *thresholds,
-	const float *scale, const float *shift, const float *slope, const uint32_t *flip, size_t image, int (&sums)[OUTPUTS])
+static __device__ __forceinline__ void finish_dense(const Place at, const Geometry &g, void *out, const int *thresholds,
+	const float *scale, const float *shift, const float *slope, const uint32_t *flip, int (&sums)[OUTPUTS])
 {
 	__syncthreads();
-	const int i = threadIdx.x, o = blockIdx.x * OUTPUTS + i;
+	const int i = threadIdx.x, o = at.block * OUTPUTS + i;
 	if (!g.to_bits) {
 		if (i < OUTPUTS && o < g.out_c)
-			((float *)out)[image * g.out_c + o] = scaled(g, (float)(g.taps - 2 * sums[i]), scale, shift, slope, o);
+			((float *)out)[at.image * g.out_c + o] = scaled(g, (float)(g.taps - 2 * sums[i]), scale, shift, slope, o);
 	} else if (i == 0) {
 		uint32_t byte = 0;
 		for (int k = 0; k < OUTPUTS; k++)
@@ -30,20 +30,20 @@ static __device__ __forceinline__ void finish_dense(const Geometry &g, void *out
 				byte |= (uint32_t)(g.taps - 2 * sums[k] >= thresholds[o + k]) << k;
 		if (g.flip)
 			byte ^= flip[o / 32] >> (o % 32);
-		((uint8_t *)out)[image * (4 * g.out_words) + blockIdx.x] = (uint8_t)byte;
+		((uint8_t *)out)[at.image * (4 * g.out_words) + at.block] = (uint8_t)byte;
 	}
 	__syncthreads();
 }
 
-// A warp per output, for IMAGES images at once, which share the weights. grid.z
+// A warp per output, for IMAGES images at once, which share the weights: the place
 // counts those.
 template <int IMAGES>
-static __device__ __forceinline__ void dense_warp(DENSE_PARAMS)
+static __device__ __forceinline__ void dense_warp(const Place at, DENSE_PARAMS)
 {
 	__shared__ int sums[IMAGES][OUTPUTS];
 	const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
-	const int o = blockIdx.x * OUTPUTS + warp, pairs = g.row_words / 2;
-	const int first = blockIdx.z * IMAGES;
+	const int o = at.block * OUTPUTS + warp, pairs = g.row_words / 2;
+	const int first = (int)at.image * IMAGES;
 	int sum[IMAGES];
 	const uint2 *x[IMAGES];
 #pragma unroll
@@ -70,13 +70,14 @@ static __device__ __forceinline__ void dense_warp(DENSE_PARAMS)
 			sums[i][warp] = total;
 	}
 	for (int i = 0; i < IMAGES && first + i < g.images; i++)
-		finish_dense(g, out, thresholds, scale, shift, slope, flip, first + i, sums[i]);
+		finish_dense(Place{at.block, (size_t)(first + i)}, g, out, thresholds, scale, shift, slope, flip, sums[i]);
 }
 
+#if !defined(WITHOUT_ENTRIES)
 #define DENSE(name, IMAGES) \
 	extern "C" __global__ void __launch_bounds__(LANES * OUTPUTS, 4) name(DENSE_PARAMS) \
 	{ \
-		dense_warp<IMAGES>(g, in, out, weights, thresholds, scale, shift, slope, flip); \
+		dense_warp<IMAGES>(THIS_PLACE, g, in, out, weights, thresholds, scale, shift, slope, flip); \
 	}
 DENSE(dense_warp_i1, 1)
 DENSE(dense_warp_i4, 4)
@@ -106,5 +107,6 @@ dense_block(DENSE_PARAMS)
 	}
 	if (segment == 0)
 		sums[i] = partial[i][0];
-	finish_dense(g, out, thresholds, scale, shift, slope, flip, image, sums);
+	finish_dense(THIS_PLACE, g, out, thresholds, scale, shift, slope, flip, sums);
 }
+#endif

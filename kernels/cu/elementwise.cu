@@ -1,17 +1,17 @@
 // Pooling, and steps that treat every value by itself. One thread makes one value,
-// or one word of 32 channels; grid.z is the image.
+// or one word of 32 channels.
 
 #include "common.cuh"
 
-#define ITEM (blockIdx.x * blockDim.x + threadIdx.x)
+#define ITEM (at.block * blockDim.x + threadIdx.x)
 
 // The OR over the window.
-extern "C" __global__ void __launch_bounds__(256)
-max_pool_bits(const Geometry g, const uint32_t *__restrict__ in, uint32_t *__restrict__ out,
-	const uint32_t *__restrict__ flip)
+KERNEL(max_pool_bits, (256), (const Geometry g, const uint32_t *__restrict__ in, uint32_t *__restrict__ out,
+	const uint32_t *__restrict__ flip),
+	(g, in, out, flip))
 {
 	const int item = ITEM;
-	const size_t image = blockIdx.z;
+	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w * g.out_words)
 		return;
 	const int pixel = item / g.out_words;
@@ -28,11 +28,11 @@ max_pool_bits(const Geometry g, const uint32_t *__restrict__ in, uint32_t *__res
 
 // Of equal values the first in the order (ky, kx) stays, and so does what cannot
 // be compared with what follows.
-extern "C" __global__ void __launch_bounds__(256)
-max_pool_float(const Geometry g, const float *__restrict__ in, float *__restrict__ out)
+KERNEL(max_pool_float, (256), (const Geometry g, const float *__restrict__ in, float *__restrict__ out),
+	(g, in, out))
 {
 	const int item = ITEM;
-	const size_t image = blockIdx.z;
+	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w * g.out_c)
 		return;
 	const int pixel = item / g.out_c;
@@ -61,11 +61,11 @@ static __device__ __forceinline__ float divided(float a, const float *divisors)
 }
 
 // divisors: two for each pixel of the output.
-extern "C" __global__ void __launch_bounds__(256)
-avg_pool_bits(const Geometry g, const uint32_t *__restrict__ in, float *__restrict__ out, const float *__restrict__ divisors)
+KERNEL(avg_pool_bits, (256), (const Geometry g, const uint32_t *__restrict__ in, float *__restrict__ out, const float *__restrict__ divisors),
+	(g, in, out, divisors))
 {
 	const int item = ITEM;
-	const size_t image = blockIdx.z;
+	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w * g.out_c)
 		return;
 	const int pixel = item / g.out_c;
@@ -80,11 +80,11 @@ avg_pool_bits(const Geometry g, const uint32_t *__restrict__ in, float *__restri
 	out[image * (g.out_h * g.out_w * g.out_c) + item] = divided((float)sum, divisors + 2 * pixel);
 }
 
-extern "C" __global__ void __launch_bounds__(256)
-avg_pool_float(const Geometry g, const float *__restrict__ in, float *__restrict__ out, const float *__restrict__ divisors)
+KERNEL(avg_pool_float, (256), (const Geometry g, const float *__restrict__ in, float *__restrict__ out, const float *__restrict__ divisors),
+	(g, in, out, divisors))
 {
 	const int item = ITEM;
-	const size_t image = blockIdx.z;
+	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w * g.out_c)
 		return;
 	const int pixel = item / g.out_c;
@@ -135,10 +135,10 @@ static __device__ float tabulated(float v, const float *table)
 }
 
 template <typename T>
-static __device__ __forceinline__ void affine(const Geometry &g, const T *in, float *out, const float *scale, const float *shift, const float *slope)
+static __device__ __forceinline__ void affine(const Place at, const Geometry &g, const T *in, float *out, const float *scale, const float *shift, const float *slope)
 {
 	const int item = ITEM;
-	const size_t image = blockIdx.z;
+	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w * g.out_c)
 		return;
 	const int c = item % g.out_c;
@@ -150,34 +150,33 @@ static __device__ __forceinline__ void affine(const Geometry &g, const T *in, fl
 
 // Float32 of bytes, bits or floats.
 #define AFFINE(name, T) \
-	extern "C" __global__ void __launch_bounds__(256) \
-	name(const Geometry g, const T *__restrict__ in, float *__restrict__ out, \
-		const float *__restrict__ scale, const float *__restrict__ shift, const float *__restrict__ slope) \
+	KERNEL(name, (256), (const Geometry g, const T *__restrict__ in, float *__restrict__ out, \
+		const float *__restrict__ scale, const float *__restrict__ shift, const float *__restrict__ slope), (g, in, out, scale, shift, slope)) \
 	{ \
-		affine(g, in, out, scale, shift, slope); \
+		affine(at, g, in, out, scale, shift, slope); \
 	}
 AFFINE(affine_bytes, uint8_t)
 AFFINE(affine_bits, uint32_t)
 AFFINE(affine_float, float)
 
 // Float32 of bytes, by a table of 256 for all channels or for each of other_c.
-extern "C" __global__ void __launch_bounds__(256)
-table_float(const Geometry g, const uint8_t *__restrict__ in, float *__restrict__ out, const float *__restrict__ table)
+KERNEL(table_float, (256), (const Geometry g, const uint8_t *__restrict__ in, float *__restrict__ out, const float *__restrict__ table),
+	(g, in, out, table))
 {
 	const int item = ITEM;
 	if (item >= g.out_h * g.out_w * g.out_c)
 		return;
-	const size_t i = (size_t)blockIdx.z * (g.out_h * g.out_w * g.out_c) + item;
+	const size_t i = at.image * (g.out_h * g.out_w * g.out_c) + item;
 	out[i] = table[(g.other_c == 1 ? 0 : item % g.out_c * 256) + in[i]];
 }
 
 // The same of numbers, of which plane j has bit j. A warp makes a word of each plane: a
 // lane looks at one channel.
-extern "C" __global__ void __launch_bounds__(256)
-table_bits(const Geometry g, const uint8_t *__restrict__ in, uint32_t *__restrict__ out, const float *__restrict__ table)
+KERNEL(table_bits, (256), (const Geometry g, const uint8_t *__restrict__ in, uint32_t *__restrict__ out, const float *__restrict__ table),
+	(g, in, out, table))
 {
 	const int item = ITEM / LANES, lane = threadIdx.x % LANES;
-	const size_t image = blockIdx.z;
+	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w * g.out_words)
 		return;
 	const int pixel = item / g.out_words;
@@ -196,12 +195,12 @@ table_bits(const Geometry g, const uint8_t *__restrict__ in, uint32_t *__restric
 
 // A warp makes a word: each lane looks at one channel of the output. Those of a channel
 // of the input lie side by side.
-extern "C" __global__ void __launch_bounds__(256)
-sign_bits(const Geometry g, const float *__restrict__ in, uint32_t *__restrict__ out,
-	const float *__restrict__ thresholds, const uint32_t *__restrict__ flip)
+KERNEL(sign_bits, (256), (const Geometry g, const float *__restrict__ in, uint32_t *__restrict__ out,
+	const float *__restrict__ thresholds, const uint32_t *__restrict__ flip),
+	(g, in, out, thresholds, flip))
 {
 	const int item = ITEM / LANES, lane = threadIdx.x % LANES;
-	const size_t image = blockIdx.z;
+	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w * g.out_words)
 		return;
 	const int pixel = item / g.out_words;
@@ -223,13 +222,13 @@ sign_bits(const Geometry g, const float *__restrict__ in, uint32_t *__restrict__
 
 // first plus the number of thresholds that a value reaches, end - first of them for all
 // channels or for each of other_c.
-extern "C" __global__ void __launch_bounds__(256)
-quantize(const Geometry g, const float *__restrict__ in, float *__restrict__ out, const float *__restrict__ thresholds)
+KERNEL(quantize, (256), (const Geometry g, const float *__restrict__ in, float *__restrict__ out, const float *__restrict__ thresholds),
+	(g, in, out, thresholds))
 {
 	const int item = ITEM;
 	if (item >= g.out_h * g.out_w * g.out_c)
 		return;
-	const size_t i = (size_t)blockIdx.z * (g.out_h * g.out_w * g.out_c) + item;
+	const size_t i = at.image * (g.out_h * g.out_w * g.out_c) + item;
 	const int n = g.end - g.first;
 	thresholds += g.other_c == 1 ? 0 : item % g.out_c * n;
 	const float v = in[i];
@@ -239,14 +238,14 @@ quantize(const Geometry g, const float *__restrict__ in, float *__restrict__ out
 	out[i] = (float)level;
 }
 
-extern "C" __global__ void __launch_bounds__(256)
-add(const Geometry g, const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ out,
-	const float *__restrict__ slope)
+KERNEL(add, (256), (const Geometry g, const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ out,
+	const float *__restrict__ slope),
+	(g, a, b, out, slope))
 {
 	const int item = ITEM;
 	if (item >= g.out_h * g.out_w * g.out_c)
 		return;
-	const size_t i = (size_t)blockIdx.z * (g.out_h * g.out_w * g.out_c) + item;
+	const size_t i = at.image * (g.out_h * g.out_w * g.out_c) + item;
 	out[i] = activate(g.activation, __fadd_rn(a[i], b[i]), slope, item % g.out_c);
 }
 
@@ -259,11 +258,11 @@ enum Pair {
 
 // b has the values of all pixels or of one, and of all channels or of one. A NaN wins,
 // and b where both are equal.
-extern "C" __global__ void __launch_bounds__(256)
-pair(const Geometry g, const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ out)
+KERNEL(pair, (256), (const Geometry g, const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ out),
+	(g, a, b, out))
 {
 	const int item = ITEM;
-	const size_t image = blockIdx.z;
+	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w * g.out_c)
 		return;
 	const int pixel = item / g.out_c;
@@ -280,11 +279,11 @@ pair(const Geometry g, const float *__restrict__ a, const float *__restrict__ b,
 
 // Makes channels first to end of the output: channel c is channel index[c - first] of
 // the input, or +0 where that is −1.
-extern "C" __global__ void __launch_bounds__(256)
-gather_float(const Geometry g, const float *__restrict__ in, float *__restrict__ out, const int *__restrict__ index)
+KERNEL(gather_float, (256), (const Geometry g, const float *__restrict__ in, float *__restrict__ out, const int *__restrict__ index),
+	(g, in, out, index))
 {
 	const int item = ITEM;
-	const size_t image = blockIdx.z;
+	const size_t image = at.image;
 	const int channels = g.end - g.first;
 	if (item >= g.out_h * g.out_w * channels)
 		return;
@@ -297,11 +296,11 @@ gather_float(const Geometry g, const float *__restrict__ in, float *__restrict__
 
 // A warp makes a word, each lane brings one bit. The launch before has written the
 // channels before first, those in the first word of this one, too.
-extern "C" __global__ void __launch_bounds__(256)
-gather_bits(const Geometry g, const uint32_t *__restrict__ in, uint32_t *__restrict__ out, const int *__restrict__ index)
+KERNEL(gather_bits, (256), (const Geometry g, const uint32_t *__restrict__ in, uint32_t *__restrict__ out, const int *__restrict__ index),
+	(g, in, out, index))
 {
 	const int item = ITEM / LANES, lane = threadIdx.x % LANES;
-	const size_t image = blockIdx.z;
+	const size_t image = at.image;
 	const int from = g.first / LANES, to = g.end == g.out_c ? g.out_words : (g.end + LANES - 1) / LANES;
 	if (item >= g.out_h * g.out_w * (to - from))
 		return;
@@ -323,11 +322,11 @@ gather_bits(const Geometry g, const uint32_t *__restrict__ in, uint32_t *__restr
 // The pixel of row y and column x of the output is the one of row index[y] and column
 // index[out_h + x], or filled with index[out_h + out_w] where either is -1. A pixel of
 // the input holds kh rows and kw columns, one after the other.
-extern "C" __global__ void __launch_bounds__(256)
-pixels_float(const Geometry g, const float *__restrict__ in, float *__restrict__ out, const int *__restrict__ index)
+KERNEL(pixels_float, (256), (const Geometry g, const float *__restrict__ in, float *__restrict__ out, const int *__restrict__ index),
+	(g, in, out, index))
 {
 	const int item = ITEM;
-	const size_t image = blockIdx.z;
+	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w * g.out_c)
 		return;
 	const int pixel = item / g.out_c;
@@ -344,11 +343,11 @@ pixels_float(const Geometry g, const float *__restrict__ in, float *__restrict__
 }
 
 // A thread makes a word, of two of the input where their borders differ.
-extern "C" __global__ void __launch_bounds__(256)
-pixels_bits(const Geometry g, const uint32_t *__restrict__ in, uint32_t *__restrict__ out, const int *__restrict__ index)
+KERNEL(pixels_bits, (256), (const Geometry g, const uint32_t *__restrict__ in, uint32_t *__restrict__ out, const int *__restrict__ index),
+	(g, in, out, index))
 {
 	const int item = ITEM;
-	const size_t image = blockIdx.z;
+	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w * g.out_words)
 		return;
 	const int pixel = item / g.out_words;
@@ -371,12 +370,12 @@ pixels_bits(const Geometry g, const uint32_t *__restrict__ in, uint32_t *__restr
 }
 
 // Adds up kh x kw weighted pixels: rows index[y * kh + ky], columns behind all rows.
-extern "C" __global__ void __launch_bounds__(256)
-resample(const Geometry g, const float *__restrict__ in, float *__restrict__ out,
-	const int *__restrict__ index, const float *__restrict__ weights)
+KERNEL(resample, (256), (const Geometry g, const float *__restrict__ in, float *__restrict__ out,
+	const int *__restrict__ index, const float *__restrict__ weights),
+	(g, in, out, index, weights))
 {
 	const int item = ITEM;
-	const size_t image = blockIdx.z;
+	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w * g.out_c)
 		return;
 	const int pixel = item / g.out_c;
@@ -393,11 +392,11 @@ resample(const Geometry g, const float *__restrict__ in, float *__restrict__ out
 
 // A thread finds the out_c largest values of a pixel: the next one is the largest of
 // those that come behind the one before. A NaN counts as the smallest.
-extern "C" __global__ void __launch_bounds__(256)
-top_k(const Geometry g, const float *__restrict__ in, float *__restrict__ out)
+KERNEL(top_k, (256), (const Geometry g, const float *__restrict__ in, float *__restrict__ out),
+	(g, in, out))
 {
 	const int item = ITEM;
-	const size_t image = blockIdx.z;
+	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w)
 		return;
 	in += (image * (g.out_h * g.out_w) + item) * g.in_c;
@@ -424,11 +423,11 @@ top_k(const Geometry g, const float *__restrict__ in, float *__restrict__ out)
 
 // Closes the gaps that padding bits leave between pixels: a warp makes a word,
 // each lane brings one bit. out_h and out_w are 1.
-extern "C" __global__ void __launch_bounds__(256)
-flatten_bits(const Geometry g, const uint32_t *__restrict__ in, uint32_t *__restrict__ out)
+KERNEL(flatten_bits, (256), (const Geometry g, const uint32_t *__restrict__ in, uint32_t *__restrict__ out),
+	(g, in, out))
 {
 	const int item = ITEM / LANES, lane = threadIdx.x % LANES;
-	const size_t image = blockIdx.z;
+	const size_t image = at.image;
 	if (item >= g.out_words)
 		return;
 	const int i = item * LANES + lane;
@@ -443,11 +442,11 @@ flatten_bits(const Geometry g, const uint32_t *__restrict__ in, uint32_t *__rest
 		out[image * g.out_words + item] = word;
 }
 
-extern "C" __global__ void __launch_bounds__(256)
-flatten_float(const Geometry g, const float *__restrict__ in, float *__restrict__ out)
+KERNEL(flatten_float, (256), (const Geometry g, const float *__restrict__ in, float *__restrict__ out),
+	(g, in, out))
 {
 	const int item = ITEM;
-	const size_t image = blockIdx.z;
+	const size_t image = at.image;
 	if (item < g.out_c)
 		out[image * g.out_c + item] = in[image * g.out_c + item];
 }

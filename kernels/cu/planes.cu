@@ -19,11 +19,11 @@
 
 // MIXED is that of conv_bits.cu.
 template <bool MIXED, int PIXELS>
-static __device__ __forceinline__ void conv_planes(CONV_PLANES_PARAMS)
+static __device__ __forceinline__ void conv_planes(const Place at, CONV_PLANES_PARAMS)
 {
 	const int lane = threadIdx.x % LANES;
-	const int item = (blockIdx.x * blockDim.x + threadIdx.x) / LANES;
-	const size_t image = blockIdx.z;
+	const int item = (at.block * blockDim.x + threadIdx.x) / LANES;
+	const size_t image = at.image;
 	const int pixels = g.out_h * g.out_w;
 	const int runs = (pixels + PIXELS - 1) / PIXELS;
 	if (item >= runs * g.blocks)
@@ -34,9 +34,9 @@ static __device__ __forceinline__ void conv_planes(CONV_PLANES_PARAMS)
 	const int plane = g.in_w * g.in_words; // words of a row
 	in += image * (g.in_h * g.in_planes * plane);
 	const bool padding = g.to_bits && block * LANES >= g.out_c; // the upper half of a 64-bit word
-	int at = 0;
+	int near = 0; // word of the group
 	if (MIXED)
-		at = min(o, g.out_c - 1) / g.group_out * g.group_in / 32;
+		near = min(o, g.out_c - 1) / g.group_out * g.group_in / 32;
 	else
 		in += block * LANES / g.group_out * g.words;
 	int oy[PIXELS], ox[PIXELS], most[PIXELS];
@@ -65,7 +65,7 @@ static __device__ __forceinline__ void conv_planes(CONV_PLANES_PARAMS)
 					for (int k = 0; k < g.words; k++) {
 						const uint32_t weight = *w;
 						w += LANES;
-						const int word = MIXED ? min(at + k, g.in_words - 1) : k;
+						const int word = MIXED ? min(near + k, g.in_words - 1) : k;
 						const uint32_t mask = MIXED ? masks[(block * g.words + k) * LANES + lane] : 0xffffffffu;
 						for (int j = 0; j < g.in_planes; j++)
 							for (int p = 0; p < PIXELS; p++) {
@@ -102,22 +102,24 @@ static __device__ __forceinline__ void conv_planes(CONV_PLANES_PARAMS)
 	}
 }
 
+#if !defined(WITHOUT_ENTRIES)
 #define CONV_PLANES(name, MIXED, PIXELS) \
 	extern "C" __global__ void __launch_bounds__(256, PIXELS == 1 ? 4 : 2) name(CONV_PLANES_PARAMS) \
 	{ \
-		conv_planes<MIXED, PIXELS>(g, in, out, weights, masks, thresholds, scale, shift, slope, flip, rows, cols, correction); \
+		conv_planes<MIXED, PIXELS>(THIS_PLACE, g, in, out, weights, masks, thresholds, scale, shift, slope, flip, rows, cols, correction); \
 	}
 CONV_PLANES(conv_planes_p1, false, 1)
 CONV_PLANES(conv_planes_p4, false, 4)
 CONV_PLANES(conv_planes_mixed, true, 1)
+#endif
 
 // A thread makes a word of all planes: 32 numbers, the largest of the window.
-extern "C" __global__ void __launch_bounds__(256)
-max_pool_planes(const Geometry g, const uint32_t *__restrict__ in, uint32_t *__restrict__ out,
-	const uint32_t *__restrict__ flip)
+KERNEL(max_pool_planes, (256), (const Geometry g, const uint32_t *__restrict__ in, uint32_t *__restrict__ out,
+	const uint32_t *__restrict__ flip),
+	(g, in, out, flip))
 {
-	const int item = blockIdx.x * blockDim.x + threadIdx.x;
-	const size_t image = blockIdx.z;
+	const int item = at.block * blockDim.x + threadIdx.x;
+	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w * g.out_words)
 		return;
 	const int pixel = item / g.out_words;

@@ -15,7 +15,7 @@ const (
 	Vectors    = "vectors" // vectors of weights and of sums, in OpenCL
 	TensorCore = "tensorcore"
 	SplitK     = "splitk" // those of TensorCore, of which several blocks share a sum
-	Fused      = "fused"  // one launch for a whole small network
+	Fused      = "fused"  // one launch for a whole network
 )
 
 // Step is a step of a plan, for a batch.

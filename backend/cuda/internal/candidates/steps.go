@@ -1,0 +1,134 @@
+package candidates
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/bitcnn/bitcnn/backend/internal/gpu"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/kernels"
+)
+
+// Steps is variant gpu.Fused of plans that are none for Fused: a table of the kernels of
+// their steps, which the kernel steps walks in one cooperative launch.
+type Steps struct {
+	Table  []kernels.Step // without addresses
+	Args   [][]any        // of the kernels
+	Blocks int            // of the grid
+	Uses   []bcnn.Use     // of the tensors, between barriers of the grid
+}
+
+// NewSteps makes the table for a batch of so many images at the most, of the candidates of
+// each step; nil if the kernel has none of those of a step.
+func NewSteps(plan *bcnn.Plan, all [][]Candidate, limits Limits, batch int) *Steps {
+	chosen := make([]*Candidate, len(all))
+	for i := range all {
+		if chosen[i] = stepCandidate(all[i], limits, batch); chosen[i] == nil {
+			return nil
+		}
+	}
+	s := &Steps{Blocks: 1}
+	for first := 0; first < len(plan.Steps); {
+		tail := tailOf(plan, chosen, first)
+		end := first + 1 + len(tail)
+		for i := first; i < end; i++ {
+			for _, spec := range chosen[i].Specs {
+				t := kernels.Step{G: spec.G.Geometry, Kind: stepKind(spec.Name), Blocks: int32(spec.Grid[0]), Stored: 1}
+				if len(tail) > 0 && !readElsewhere(plan, plan.Steps[i].Out, first, end) {
+					t.Stored = 0
+				}
+				if i == first {
+					t.Tail = int32(len(tail))
+					s.Blocks = max(s.Blocks, spec.Grid[0]*batch)
+				} else if tail[i-first-1] {
+					t.Second = 1
+				}
+				s.Table, s.Args = append(s.Table, t), append(s.Args, spec.Args)
+				for _, a := range spec.Args {
+					if tensor, ok := a.(gpu.Tensor); ok {
+						s.Uses = append(s.Uses, bcnn.Use{Tensor: int(tensor), First: first, Last: end - 1})
+					}
+				}
+			}
+		}
+		first = end
+	}
+	s.Blocks = min(s.Blocks, limits.Processors)
+	return s
+}
+
+// stepKind is the number of a kernel, −1 for those that a table does not have.
+func stepKind(kernel string) int32 { return int32(slices.Index(kernels.StepKinds, kernel)) }
+
+// stepCandidate chooses among the candidates that a table may have: those of several pixels
+// for each warp only where there are more than two rounds of blocks without. nil if there
+// is none.
+func stepCandidate(all []Candidate, limits Limits, batch int) *Candidate {
+	var chosen *Candidate
+	for i := range all {
+		c := &all[i]
+		if c.Variant != gpu.Direct || slices.ContainsFunc(c.Specs, func(s Spec) bool { return stepKind(s.Name) < 0 }) {
+			continue
+		}
+		if chosen == nil || c.Specs[0].Grid[0]*batch <= 2*limits.Processors {
+			chosen = c
+		}
+	}
+	return chosen
+}
+
+// tailOf tells which of the steps after one are made of its values in registers: for each
+// whether the value is the second operand of a sum. It takes sums with tensors that were
+// made before, affine functions and signs.
+func tailOf(plan *bcnn.Plan, chosen []*Candidate, first int) (tail []bool) {
+	value := plan.Steps[first].Out
+	if name := chosen[first].Specs[0].Name; plan.Tensors[value].DType != bcnn.Float32 ||
+		!strings.HasPrefix(name, "conv_bits_") && !strings.HasPrefix(name, "conv_values_") {
+		return nil
+	}
+	for i := first + 1; i < len(plan.Steps) && len(tail) < kernels.StepsGroup-1; i++ {
+		s, second := plan.Steps[i], false
+		if plan.Tensors[s.Out].Shape != plan.Tensors[value].Shape {
+			break // planes of a sign, say
+		}
+		switch s.Op.(type) {
+		case *bcnn.AddStep:
+			other := s.In[1]
+			if second = other == value; second {
+				other = s.In[0]
+			}
+			made := func(s bcnn.Step) bool { return s.Out == other }
+			if !slices.Contains(s.In, value) || slices.ContainsFunc(plan.Steps[first:i], made) {
+				return tail
+			}
+			value = s.Out
+		case *bcnn.AffineStep:
+			if s.In[0] != value {
+				return tail
+			}
+			value = s.Out
+		case *bcnn.SignStep:
+			if s.In[0] != value {
+				return tail
+			}
+		default:
+			return tail
+		}
+		tail = append(tail, second)
+	}
+	return tail
+}
+
+// readElsewhere reports whether a tensor is an output, or an input of steps outside of
+// those from first to end.
+func readElsewhere(plan *bcnn.Plan, tensor, first, end int) bool {
+	if slices.Contains(plan.Outputs, tensor) {
+		return true
+	}
+	for i, s := range plan.Steps {
+		if (i < first || i >= end) && slices.Contains(s.In, tensor) {
+			return true
+		}
+	}
+	return false
+}
