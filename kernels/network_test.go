@@ -95,6 +95,19 @@ func requireMirror(t *testing.T, source string, numbers map[string]string, mirro
 	require.Equal(t, want, got, mirror.Name())
 }
 
+// TestOneLaunchReadsWhatItWrote: the cache of read-only loads does not see what other
+// blocks of the same launch have written.
+func TestOneLaunchReadsWhatItWrote(t *testing.T) {
+	for _, file := range []string{"network", "steps"} {
+		for _, arch := range []int{61, 75, 80, 90} {
+			text, err := ReadPTX(file, arch)
+			require.NoError(t, err)
+			require.Contains(t, string(text), "ld.global.")
+			require.NotContains(t, string(text), "ld.global.nc", "%s for sm_%d", file, arch)
+		}
+	}
+}
+
 // TestParameterSizes compares the sizes of structs with those of the compiler.
 func TestParameterSizes(t *testing.T) {
 	for entry, size := range map[string]uintptr{"network": unsafe.Sizeof(Network{}), "xor_gemm": unsafe.Sizeof(Geometry{})} {

@@ -53,7 +53,8 @@ func TestTails(t *testing.T) {
 }
 
 // residualNet has blocks of sign, convolution, norm and sum, shortcuts that come first and
-// second in a sum, slopes, and one block at half the size with a convolution around it.
+// second in a sum, slopes, one block at half the size with a convolution around it, and a
+// dense layer.
 func residualNet(c int) *bcnn.Network {
 	rng := rand.New(rand.NewPCG(9, uint64(c)))
 	net := &bcnn.Network{Name: "residual", Inputs: []bcnn.Input{{DType: bcnn.Uint8, Shape: bcnn.Shape{H: 9, W: 7, C: 3}}}}
@@ -95,8 +96,13 @@ func residualNet(c int) *bcnn.Network {
 	last = add(bcnn.Add{}, norm(2*c), around)
 	moved := norm(2 * c)
 	conv(1, 1, 2*c, 2*c, sign(moved))
-	add(bcnn.Add{}, norm(2*c), moved)
-	add(bcnn.AvgPool{Window: bcnn.Window{KH: 5, KW: 4}})
+	sign(add(bcnn.Add{}, norm(2*c), moved))
+	// A dense layer reads the words of padding, too.
+	add(bcnn.Conv2D{Window: bcnn.Window{KH: 5, KW: 4}, Out: c, Weights: bcnn.Weights{Bits: backendtest.RandomBits(rng, c*5*4, 2*c)}})
+	last = norm(c)
+	sign(last)
+	add(bcnn.Dense{Out: c, Weights: bcnn.Weights{Bits: backendtest.RandomBits(rng, c, c)}})
+	add(bcnn.Add{}, norm(c), last)
 	return net
 }
 
