@@ -188,6 +188,9 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: bt.binary_conv2d(torch.zeros(1, 3, 4, 4, dtype=torch.uint8), torch.zeros(2, 3, 3, 3)), TypeError, "uint8"),
     (lambda: bt.binary_linear(torch.zeros(1, 3), torch.zeros(2, 3, dtype=torch.int32)), TypeError, "int32"),
     (lambda: bt.binary_linear(torch.zeros(1, 3), torch.zeros(2, 4)), ValueError, "do not fit 3 features"),
+    (lambda: bt.binary_conv2d(np.zeros((1, 3, 4, 4)), torch.zeros(2, 3, 3, 3)), TypeError, "ndarray is not a tensor"),
+    (lambda: bt.binary_linear(torch.zeros(1, 3), None), TypeError, "NoneType is not a tensor"),
+    (lambda: bt.to_onnx("net", torch.zeros(1, 3)), TypeError, "str is not a module"),
     (lambda: bt.pack(torch.zeros(4)), ValueError, "pack"),
     (lambda: bt.pack(torch.zeros(4, 0)), ValueError, "pack"),
     (lambda: bt.unpack(torch.zeros(4, 1), 3), TypeError, "int64"),
@@ -411,6 +414,16 @@ def test_float_and_packed_are_equal() -> None:
     for other in (copy.deepcopy(net), again):
         with torch.inference_mode():
             assert torch.equal(other(x), floats)
+
+
+@pytest.mark.parametrize("channels", [7, 9])
+def test_other_channels_in_as_many_words(channels: int) -> None:
+    conv, dense = bt.BinaryConv2d(8, 4, 3, sign=bt.Sign()).eval(), bt.BinaryLinear(8, 4, sign=bt.Sign()).eval()
+    with torch.no_grad():
+        with pytest.raises(ValueError, match=f"^BinaryConv2d: an input of {channels} channels, want 8$"):
+            conv(torch.zeros(1, channels, 5, 5))
+        with pytest.raises(ValueError, match=f"^BinaryLinear: an input of {channels} features, want 8$"):
+            dense(torch.zeros(1, channels))
 
 
 def test_packed_weights_follow() -> None:

@@ -24,6 +24,12 @@ def _words(channels: int) -> int:
     return (channels + 63) // 64
 
 
+def _check_tensors(name: str, *tensors: object) -> None:
+    for t in tensors:
+        if not isinstance(t, Tensor) and not hasattr(t, "__torch_function__"):
+            raise TypeError(f"{name}: {type(t).__name__} is not a tensor")
+
+
 def _check_devices(name: str, *tensors: Tensor) -> None:
     for t in tensors:
         if t.device != tensors[0].device:
@@ -327,6 +333,7 @@ def binary_conv2d(
     if is_direct(x, weight) and type(zero_is_positive) is bool:
         sides = (_indices(stride), _indices(padding), _indices(dilation))
         return _convolve(x, weight, *sides, index(groups), index(padding_value), zero_is_positive)
+    _check_tensors("binary_conv2d", x, weight)
     result: Tensor = _binary_conv2d(
         x, weight, pair(stride), pair(padding), pair(dilation), groups, padding_value, zero_is_positive
     )
@@ -422,5 +429,6 @@ def binary_linear(x: Tensor, weight: Tensor, zero_is_positive: bool = True) -> T
     """
     if is_direct(x, weight) and type(zero_is_positive) is bool:
         return _multiply(x, weight, zero_is_positive)
+    _check_tensors("binary_linear", x, weight)
     result: Tensor = _binary_linear(x, weight, zero_is_positive)
     return result
