@@ -104,7 +104,7 @@ def main() -> None:
             for _ in range(args.turns):
                 best = [min(b, seconds(call, args.row)) if call else b for b, call in zip(best, calls, strict=True)]
             us = [1e6 * t / batch for t in best]
-            cells = [f"{t:.1f}" for t in (*us, us[0] / us[2], us[1] / us[2])]
+            cells = [*(f"{t:.1f}" for t in (*us, us[0] / us[2])), f"{us[1] / us[2]:.2f}"]
             print(f"| {name} | {batch} | {' | '.join(cells).replace('inf', '–')} |", flush=True)
 
 

@@ -1,5 +1,6 @@
 """Loading and converting, and what is said when it fails."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import bitcnn
 def test_sources(tmp_path: Path) -> None:
     assert "digits" in bitcnn.bundled()
     assert bitcnn.version()
+    assert re.fullmatch(r"\d+\.\d+\.\d+(\.\w+)?", bitcnn.__version__)
     digits = bitcnn.load("digits", device="cpu")
     file = tmp_path / "digits"
     digits.save(file)
@@ -85,6 +87,8 @@ def test_wrong_sources(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as e:
         bitcnn.load(missing)
     assert str(missing) in str(e.value)
+    with pytest.raises(FileNotFoundError, match=r"^digit: .*; the bundled models are vehiclenet, .*digits$"):
+        bitcnn.load("digit")
     with pytest.raises(FileNotFoundError):
         bitcnn.convert(relu(), tmp_path / "none" / "x.bcnn")
     with pytest.raises(OSError, match="not a directory"):

@@ -122,6 +122,19 @@ def test_weights_that_change_are_seen() -> None:
         assert torch.equal(bt.binary_conv2d(x, words).double(), reference(x, w, 1, 0, 1, 1, -1, True))
 
 
+def test_weights_of_one_address() -> None:
+    """Real and packed weights that share memory and have the same shape are told apart."""
+    memory = torch.zeros(4 * 4, dtype=torch.int64)
+    real, packed = memory.view(torch.float32)[: 4 * 3].view(4, 1, 3, 1), memory[: 4 * 3].view(4, 1, 3, 1)
+    x = values(1, 1, 5, 5)
+    for _ in range(2):
+        assert torch.equal(
+            bt.binary_conv2d(x, real).double(), reference(x, torch.ones(4, 1, 3, 1), 1, 0, 1, 1, -1, True)
+        )
+        want = reference(x, -torch.ones(4, 1, 1, 3), 1, 0, 1, 1, -1, True)
+        assert torch.equal(bt.binary_conv2d(x, packed).double(), want)
+
+
 def test_many_layers_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     from bitcnn.torch import _layer
 
@@ -175,6 +188,9 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: bt.binary_conv2d(torch.zeros(1, 3, 4, 4, dtype=torch.uint8), torch.zeros(2, 3, 3, 3)), TypeError, "uint8"),
     (lambda: bt.binary_linear(torch.zeros(1, 3), torch.zeros(2, 3, dtype=torch.int32)), TypeError, "int32"),
     (lambda: bt.binary_linear(torch.zeros(1, 3), torch.zeros(2, 4)), ValueError, "do not fit 3 features"),
+    (lambda: bt.binary_conv2d(np.zeros((1, 3, 4, 4)), torch.zeros(2, 3, 3, 3)), TypeError, "ndarray is not a tensor"),
+    (lambda: bt.binary_linear(torch.zeros(1, 3), None), TypeError, "NoneType is not a tensor"),
+    (lambda: bt.to_onnx("net", torch.zeros(1, 3)), TypeError, "str is not a module"),
     (lambda: bt.pack(torch.zeros(4)), ValueError, "pack"),
     (lambda: bt.pack(torch.zeros(4, 0)), ValueError, "pack"),
     (lambda: bt.unpack(torch.zeros(4, 1), 3), TypeError, "int64"),
@@ -208,6 +224,75 @@ def test_another_device_is_told() -> None:
         _operators._check_devices("pack", torch.zeros(2, 2), other)
     with pytest.raises(NotImplementedError, match="on meta weights must be packed"):
         _operators._check_packed("binary_linear", other)
+
+
+class Onlooker(torch.utils._python_dispatch.TorchDispatchMode):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+class Functions(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+class Subclass(Tensor):
+    pass
+
+
+def under(context: Any) -> Callable[[Callable[..., Any], Any], Any]:
+    def call(f: Callable[..., Any], x: Any) -> Any:
+        with context():
+            return f(x)
+
+    return call
+
+
+# How an operator is called on x, and whether PyTorch has to know of it.
+SEEN: dict[str, tuple[bool, Callable[[Callable[..., Any], Any], Any]]] = {
+    "plain": (False, lambda f, x: f(x)),
+    "parameter": (False, lambda f, x: f(nn.Parameter(x, requires_grad=False))),
+    "no gradient": (False, lambda f, x: under(torch.no_grad)(f, x.clone().requires_grad_())),
+    "inference": (False, lambda f, x: under(torch.inference_mode)(lambda x: f(x.clone()), x)),
+    "gradient": (True, lambda f, x: f(x.clone().requires_grad_())),
+    "dispatch mode": (True, under(Onlooker)),
+    "function mode": (True, under(Functions)),
+    "subclass": (True, lambda f, x: f(x.as_subclass(Subclass))),
+    "profiler": (True, under(torch.autograd.profiler.profile)),
+    "negative view": (True, lambda f, x: f(torch._neg_view(-x))),
+    "trace": (True, lambda f, x: torch.jit.trace(f, x, check_trace=False)(x)),
+    "vmap": (True, lambda f, x: torch.vmap(f)(x[None])[0]),
+}
+
+
+@pytest.mark.parametrize("name", SEEN)
+@pytest.mark.parametrize("linear", [False, True])
+def test_the_dispatcher_is_asked_where_it_matters(monkeypatch: pytest.MonkeyPatch, name: str, linear: bool) -> None:
+    from bitcnn.torch import _operators
+
+    operator = "_binary_linear" if linear else "_binary_conv2d"
+    original, asked = getattr(_operators, operator), []
+    monkeypatch.setattr(_operators, operator, lambda *arguments: asked.append(1) or original(*arguments))
+    x, w = torch.randn(2, 70, 5, 5), torch.randn(3, 70, 3, 3)
+    f, want = (lambda x: bt.binary_conv2d(x, words, padding=1)), reference(x, w, 1, 1, 1, 1, -1, True)
+    if linear:
+        x, w = torch.randn(4, 70), torch.randn(3, 70)
+        f, want = (lambda x: bt.binary_linear(x, words)), (signs(x) @ signs(w).T).double()
+    words = bt.pack(w)
+    seen, call = SEEN[name]
+    for _ in range(2):  # the second finds the layer
+        asked.clear()
+        assert torch.equal(call(f, x).double(), want)
+        assert bool(asked) == seen
+
+
+def test_numbers_are_whole() -> None:
+    x, words = torch.randn(1, 8, 4, 4), bt.pack(torch.randn(2, 8, 3, 3))
+    for _ in range(2):  # equal numbers of another type do not find the layer
+        for wrong in ({"stride": (1.0, 1.0)}, {"groups": 1.0}, {"padding_value": -1.0}):
+            with pytest.raises(TypeError):
+                bt.binary_conv2d(x, words, **wrong)
+        bt.binary_conv2d(x, words)
 
 
 OPCHECKS: list[tuple[str, Callable[[], tuple[Any, ...]]]] = [
@@ -329,6 +414,16 @@ def test_float_and_packed_are_equal() -> None:
     for other in (copy.deepcopy(net), again):
         with torch.inference_mode():
             assert torch.equal(other(x), floats)
+
+
+@pytest.mark.parametrize("channels", [7, 9])
+def test_other_channels_in_as_many_words(channels: int) -> None:
+    conv, dense = bt.BinaryConv2d(8, 4, 3, sign=bt.Sign()).eval(), bt.BinaryLinear(8, 4, sign=bt.Sign()).eval()
+    with torch.no_grad():
+        with pytest.raises(ValueError, match=f"^BinaryConv2d: an input of {channels} channels, want 8$"):
+            conv(torch.zeros(1, channels, 5, 5))
+        with pytest.raises(ValueError, match=f"^BinaryLinear: an input of {channels} features, want 8$"):
+            dense(torch.zeros(1, channels))
 
 
 def test_packed_weights_follow() -> None:

@@ -67,18 +67,22 @@ def test_layers(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     weight, given = Tensor(driver, bt.pack(w)), Tensor(driver, x)
     made = Tensor(driver, torch.zeros(3, 9, 6, 5))
     geometry = _layer.Geometry(6, 5, 70, 9, (3, 3), padding=(1, 1), padding_value=-1)
-    layer: Any = _layer.layer(geometry, weight, weight.data_ptr(), 2)  # type: ignore[arg-type]
-    layer.run(given, made, _layer.NHWC)
+
+    def find() -> Any:
+        return _layer.layer("key", geometry, (9, 6, 5), weight, 2)  # type: ignore[arg-type]
+
+    layer = find()
+    layer.run(given, made, 3, _layer.NHWC)
     if bitcnn.devices()[1].kind == "emulated":
         assert not made.x.any()  # nothing has waited
     driver.wait(current)
     assert torch.equal(made.x, bt.binary_conv2d(x, bt.pack(w), padding=1))
-    assert _layer.layer(geometry, weight, weight.data_ptr(), 2) is layer  # type: ignore[arg-type]
+    assert find() is layer
     weight._version += 1
     weight.x.copy_(bt.pack(-w))
-    changed: Any = _layer.layer(geometry, weight, weight.data_ptr(), 2)  # type: ignore[arg-type]
+    changed = find()
     assert changed is not layer
-    changed.run(given, made, _layer.NHWC)
+    changed.run(given, made, 3, _layer.NHWC)
     driver.wait(current)
     assert torch.equal(made.x, bt.binary_conv2d(x, bt.pack(-w), padding=1))
     _layer._layers.clear()

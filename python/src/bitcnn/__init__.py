@@ -13,6 +13,8 @@ from ._table import Table
 
 __all__ = ["Device", "Model", "Table", "TensorInfo", "bundled", "convert", "devices", "load", "version"]
 
+__version__ = "0.1.0.dev0"  # of the package
+
 
 def version() -> str:
     """The version of the runtime."""

@@ -331,6 +331,40 @@ static PyObject *Runner__run(PyObject *object, PyObject *arguments) {
 	return result;
 }
 
+// run_layer is run_layer(session, most, images, layout, x, x_bytes, out, out_bytes, weights,
+// kept, weights_bytes), for addresses of float32 and bytes of one image: it runs a session
+// of one layer, at the most so many images at a time, if the weights are those that were
+// kept of it. The result says whether they were.
+static PyObject *run_layer(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
+	unsigned long long a[11];
+	(void)module;
+	if (count != (Py_ssize_t)(sizeof a / sizeof *a)) {
+		PyErr_SetString(PyExc_TypeError, "run_layer takes 11 numbers");
+		return NULL;
+	}
+	for (Py_ssize_t i = 0; i < count; i++) {
+		a[i] = PyLong_AsUnsignedLongLong(arguments[i]);
+		if (a[i] == (unsigned long long)-1 && PyErr_Occurred()) {
+			return NULL;
+		}
+	}
+	unsigned long long most = a[1], images = a[2], x_bytes = a[5], out_bytes = a[7];
+	int32_t layout = (int32_t)a[3];
+	char *x = (char *)(uintptr_t)a[4], *out = (char *)(uintptr_t)a[6];
+	bitcnn_status status = BITCNN_OK;
+	int same;
+	Py_BEGIN_ALLOW_THREADS
+	same = memcmp((void *)(uintptr_t)a[8], (void *)(uintptr_t)a[9], a[10]) == 0;
+	for (unsigned long long from = 0; same && !status && from < images; from += most) {
+		unsigned long long n = images - from < most ? images - from : most;
+		bitcnn_tensor in = {x + from * x_bytes, n * x_bytes, BITCNN_FLOAT32, layout};
+		bitcnn_tensor to = {out + from * out_bytes, n * out_bytes, BITCNN_FLOAT32, layout};
+		status = bitcnn_run(a[0], (int64_t)n, &in, 1, &to, 1);
+	}
+	Py_END_ALLOW_THREADS
+	return status ? fail(status) : PyBool_FromLong(same);
+}
+
 static PyObject *raise_status(PyObject *module, PyObject *arguments) {
 	int status;
 	(void)module;
@@ -376,6 +410,7 @@ static PyModuleDef_Slot slots[] = {
 };
 
 static PyMethodDef functions[] = {
+	{"run_layer", (PyCFunction)(void (*)(void))run_layer, METH_FASTCALL, "Runs a layer if its weights have not changed."},
 	{"raise_status", raise_status, METH_VARARGS, "Raises the last error of this thread."},
 	{NULL, NULL, 0, NULL},
 };

@@ -20,4 +20,18 @@ class Runner:
     def __call__(self, x: Any, /) -> NDArray[np.float32]: ...
     def _run(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], /) -> None: ...
 
+def run_layer(
+    session: int,
+    most: int,
+    images: int,
+    layout: int,
+    x: int,
+    x_bytes: int,
+    out: int,
+    out_bytes: int,
+    weights: int,
+    kept: int,
+    weights_bytes: int,
+    /,
+) -> bool: ...
 def raise_status(status: int, /) -> NoReturn: ...

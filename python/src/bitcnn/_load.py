@@ -151,7 +151,12 @@ def _load(
     elif isinstance(source, str) and source in bundled():
         lib.call("bundled", source.encode(), number)
     else:
-        lib.call("load", _path(source), options, number)
+        try:
+            lib.call("load", _path(source), options, number)
+        except FileNotFoundError as e:
+            if not isinstance(source, str) or "." in source or os.sep in source:
+                raise
+            raise FileNotFoundError(f"{e}; the bundled models are {', '.join(bundled())}") from None
     return number.value
 
 

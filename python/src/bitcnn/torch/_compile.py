@@ -18,6 +18,8 @@ from ._modules import BinaryLayer
 
 def to_onnx(module: nn.Module, example: Tensor | Sequence[Tensor]) -> bytes:
     """The bytes of an ONNX file of a trained module; see ``compile``."""
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"{type(module).__name__} is not a module")
     examples = (example,) if isinstance(example, Tensor) else tuple(example)
     for x in examples:
         if not isinstance(x, Tensor) or x.dim() < 1 or x.shape[0] < 1:

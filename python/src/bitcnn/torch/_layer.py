@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 import threading
 from collections import OrderedDict
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .. import _core
 from .. import _library as lib
 from ._device import name, stream
 
@@ -19,10 +21,6 @@ _FLOAT32 = 3
 
 # What is kept at the most. A session of a network's layer takes about its weights twice.
 _MOST = 512
-
-_memcmp = ctypes.CDLL(None).memcmp
-_memcmp.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
-_memcmp.restype = ctypes.c_int
 
 
 @dataclass(frozen=True)
@@ -45,11 +43,15 @@ class Geometry:
 class Layer:
     """A session of the C library for one convolution."""
 
-    def __init__(self, geometry: Geometry, weight: Tensor, batch: int, threads: int) -> None:
+    def __init__(self, geometry: Geometry, output: tuple[int, ...], weight: Tensor, batch: int, threads: int) -> None:
         self._session = 0
-        self.weight, self.batch = weight, batch  # packed
+        self.weight, self.batch, self.output = weight, batch, output  # packed; the shape of one output
         self.version = None if weight.is_inference() else weight._version
         on_cpu = weight.device.type == "cpu"
+        self._kept = weight.data_ptr() if on_cpu else 0
+        self._weight_bytes = weight.numel() * 8
+        self._bytes = 4 * geometry.height * geometry.width * geometry.channels
+        self._output_bytes = 4 * math.prod(output)
         weight = weight.cpu()
         g = geometry
         conv = lib.sized(lib.Conv)
@@ -72,26 +74,34 @@ class Layer:
             lib.status("close_model", model)
         self._session = session.value
 
-    def run(self, x: Tensor, out: Tensor, layout: int) -> None:
+    def run(self, x: Tensor, out: Tensor, images: int, layout: int) -> None:
         """Computes the output of a batch; both are dense, of float32, and in this layout, which
         is NHWC on a GPU. There it puts the run on the current stream.
         """
-        images = x.shape[0]
-        if images == 0 or out.numel() == 0:
+        if x.device.type == "cpu":
+            self.run_if(self._kept, x, out, images, layout)
             return
-        size, out_size = x.numel() // images * 4, out.numel() // images * 4
+        size, out_size = self._bytes, self._output_bytes
         at, out_at = x.data_ptr(), out.data_ptr()
-        call = ("run", self._session) if x.device.type == "cpu" else ("enqueue", self._session, stream(x.device))
         for first in range(0, images, self.batch):
             n = min(self.batch, images - first)
             lib.call(
-                *call,
+                "enqueue",
+                self._session,
+                stream(x.device),
                 n,
                 lib.Tensor(at + first * size, n * size, _FLOAT32, layout),
                 1,
                 lib.Tensor(out_at + first * out_size, n * out_size, _FLOAT32, layout),
                 1,
             )
+
+    def run_if(self, weight: int, x: Tensor, out: Tensor, images: int, layout: int) -> bool:
+        """Runs on the processor, if the packed weights at an address are those of the layer."""
+        return _core.run_layer(
+            self._session, self.batch, images, layout, x.data_ptr(), self._bytes, out.data_ptr(), self._output_bytes,
+            weight, self._kept, self._weight_bytes,
+        )  # fmt: skip
 
     def __del__(self) -> None:
         if self._session and not sys.is_finalizing():
@@ -102,22 +112,27 @@ _layers: OrderedDict[object, Layer] = OrderedDict()
 _lock = threading.Lock()
 
 
-def layer(geometry: Geometry, weight: Tensor, source: int, batch: int) -> Layer:
-    """The session of a layer with these packed weights.
-
-    ``source`` tells layers of the same geometry apart: the address of their weights. It is
-    not trusted, as memory is used again and written to: the weights are compared, or on a
-    GPU their version.
-    """
-    threads = torch.get_num_threads()
-    key = (geometry, source, batch, threads, weight.device)
+def known(key: object) -> Layer | None:
+    """The session that was made under this key last. Its weights may have changed."""
     with _lock:
         found = _layers.get(key)
-        if found is not None and _equal(found, weight):
+        if found is not None:
             _layers.move_to_end(key)
-            return found
-    known = weight.device.type != "cpu" and not weight.is_inference()
-    made = Layer(geometry, weight if known else weight.clone(), batch, threads)
+        return found
+
+
+def layer(key: object, geometry: Geometry, output: tuple[int, ...], weight: Tensor, batch: int) -> Layer:
+    """The session of a layer with these packed weights.
+
+    ``key`` holds all that tells layers apart but the weights, the shape of these, packed, and
+    where they come from. That is not trusted, as memory is used again and written to: the
+    weights are compared, or on a GPU their version.
+    """
+    found = known(key)
+    if found is not None and _equal(found, weight):
+        return found
+    is_versioned = weight.device.type != "cpu" and not weight.is_inference()
+    made = Layer(geometry, output, weight if is_versioned else weight.clone(), batch, torch.get_num_threads())
     with _lock:
         _layers[key] = made
         _layers.move_to_end(key)
@@ -129,9 +144,7 @@ def layer(geometry: Geometry, weight: Tensor, source: int, batch: int) -> Layer:
 
 def _equal(found: Layer, weight: Tensor) -> bool:
     a = found.weight  # of the same geometry
-    if weight.device.type == "cpu":
-        return bool(_memcmp(a.data_ptr(), weight.data_ptr(), a.numel() * 8) == 0)
-    if found.version is None or weight.is_inference():  # which has no version
+    if weight.device.type == "cpu" or found.version is None or weight.is_inference():  # which has no version
         return torch.equal(a, weight)
     # To compare them would be to wait for the device. The layer has kept the tensor, so there
     # can be no other at its address, and its version tells whether it has been written to.

@@ -174,6 +174,11 @@ class BinaryLayer(nn.Module):
             self._pack()
         return self.packed.numel() > 0 and self.packed.device == x.device
 
+    def _check_channels(self, what: str, have: int, want: int) -> None:
+        # Packed weights do not tell: there may be bits behind the last channel.
+        if have != want:
+            raise ValueError(f"{type(self).__name__}: an input of {have} {what}, want {want}")
+
     def _signed(self, x: Tensor) -> Tensor:
         return x if self.sign is None else self.sign(x)
 
@@ -210,6 +215,8 @@ class BinaryConv2d(BinaryLayer):
         geometry = (self.stride, self.padding, self.dilation, self.groups, self.padding_value)
         if self._infers(x):
             assert self.sign is not None
+            if x.dim() == 4:
+                self._check_channels("channels", x.shape[1], self.weight.shape[1] * self.groups)
             return binary_conv2d(x, self.packed, *geometry, self.sign.zero_is_positive)
         weight = self.binary_weight()
         if not x.is_contiguous() and x.is_contiguous(memory_format=torch.channels_last):
@@ -233,6 +240,8 @@ class BinaryLinear(BinaryLayer):
     def forward(self, x: Tensor) -> Tensor:
         if self._infers(x):
             assert self.sign is not None
+            if x.dim():
+                self._check_channels("features", x.shape[-1], self.weight.shape[1])
             result: Tensor = binary_linear(x, self.packed, self.sign.zero_is_positive)
             return result
         return nn.functional.linear(self._signed(x), self.binary_weight())

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ._layer import NCHW, NHWC, Geometry, layer
+from ._direct import is_direct
+from ._layer import NCHW, NHWC, Geometry, known, layer
 
 _FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
@@ -20,6 +22,12 @@ _IMAGES, _VECTORS = 1 << 16, 1 << 19
 
 def _words(channels: int) -> int:
     return (channels + 63) // 64
+
+
+def _check_tensors(name: str, *tensors: object) -> None:
+    for t in tensors:
+        if not isinstance(t, Tensor) and not hasattr(t, "__torch_function__"):
+            raise TypeError(f"{name}: {type(t).__name__} is not a tensor")
 
 
 def _check_devices(name: str, *tensors: Tensor) -> None:
@@ -178,6 +186,54 @@ def _as_float32(x: Tensor, zero_is_positive: bool) -> Tensor:
     return x.detach() if x.dtype == torch.float32 else _signs(x.detach(), zero_is_positive).float()
 
 
+def _convolve(
+    x: Tensor,
+    weight: Tensor,
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+    padding_value: int,
+    zero_is_positive: bool,
+) -> Tensor:
+    """The operator on the processor, or on a GPU."""
+    images = x.shape[0] if x.dim() else 0
+    told = (
+        x.shape[1:], stride, padding, dilation, groups, padding_value, zero_is_positive,
+        weight.data_ptr(), torch.get_num_threads(),
+    )  # fmt: skip
+    # Of a layer that there is, nothing needs to be looked at again but types and weights.
+    if x.dtype == torch.float32 and _is_packed(weight) and x.is_cpu and x.is_contiguous() and weight.is_contiguous():
+        found = known((weight.shape, told))
+        if found is not None:
+            out = x.new_empty((images, *found.output))
+            if found.run_if(weight.data_ptr(), x, out, images, NCHW):
+                return out
+    _check_devices("binary_conv2d", x, weight)
+    shape = _output_shape(x, weight, stride, padding, dilation, groups, padding_value)
+    _check_packed("binary_conv2d", weight)
+    on_cpu = x.device.type == "cpu"
+    order = _format(x) if on_cpu else torch.channels_last
+    out = torch.empty(shape, dtype=torch.float32, memory_format=order, device=x.device)
+    given = _as_float32(x, zero_is_positive).contiguous(memory_format=order)
+    words = weight.contiguous() if _is_packed(weight) else pack(weight)
+    if out.numel():
+        geometry = Geometry(
+            x.shape[2], x.shape[3], x.shape[1], shape[1], (words.shape[1], words.shape[2]),
+            (stride[0], stride[1]), (padding[0], padding[1]), (dilation[0], dilation[1]),
+            groups, padding_value, zero_is_positive,
+        )  # fmt: skip
+        batch = min(max(1, _IMAGES // (max(given.numel(), out.numel()) // images)), 256)
+        key: tuple[object, ...] = (words.shape, told)
+        if not on_cpu:
+            batch = _batch_on_gpu(images)
+            key = (*key, weight.device, batch)
+        layer(key, geometry, tuple(shape[1:]), words, batch).run(
+            given, out, images, NCHW if order == torch.contiguous_format else NHWC
+        )
+    return out.to(x.dtype) if on_cpu else out.to(x.dtype, memory_format=_format(x))
+
+
 @torch.library.custom_op("bitcnn::binary_conv2d", mutates_args=())
 def _binary_conv2d(
     x: Tensor,
@@ -189,31 +245,12 @@ def _binary_conv2d(
     padding_value: int,
     zero_is_positive: bool,
 ) -> Tensor:
-    _check_devices("binary_conv2d", x, weight)
-    shape = _output_shape(x, weight, stride, padding, dilation, groups, padding_value)
-    _check_packed("binary_conv2d", weight)
-    on_cpu = x.device.type == "cpu"
-    order = _format(x) if on_cpu else torch.channels_last
-    out = torch.empty(shape, dtype=torch.float32, memory_format=order, device=x.device)
-    given = _as_float32(x, zero_is_positive).contiguous(memory_format=order)
-    words = weight.contiguous() if _is_packed(weight) else pack(weight)
-    geometry = Geometry(
-        x.shape[2], x.shape[3], x.shape[1], shape[1], (words.shape[1], words.shape[2]),
-        (stride[0], stride[1]), (padding[0], padding[1]), (dilation[0], dilation[1]),
-        groups, padding_value, zero_is_positive,
-    )  # fmt: skip
-    if out.numel():
-        values = max(given.numel(), out.numel()) // x.shape[0]
-        batch = min(max(1, _IMAGES // values) if on_cpu else _batch_on_gpu(x.shape[0]), 256)
-        layer(geometry, words, weight.data_ptr(), batch).run(
-            given, out, NCHW if order == torch.contiguous_format else NHWC
-        )
-    return out.to(x.dtype) if on_cpu else out.to(x.dtype, memory_format=_format(x))
+    return _convolve(x, weight, tuple(stride), tuple(padding), tuple(dilation), groups, padding_value, zero_is_positive)
 
 
 def _batch_on_gpu(images: int) -> int:
     """How many images a session for a GPU takes: all, with few sizes of sessions."""
-    return 1 << (images - 1).bit_length()
+    return min(1 << (images - 1).bit_length(), 256)
 
 
 @_binary_conv2d.register_fake
@@ -293,6 +330,10 @@ def binary_conv2d(
     channels_last, or contiguous. The gradient goes straight through the signs: to the weights
     as it is, unless they are packed, and to x where abs(x) <= 1.
     """
+    if is_direct(x, weight) and type(zero_is_positive) is bool:
+        sides = (_indices(stride), _indices(padding), _indices(dilation))
+        return _convolve(x, weight, *sides, index(groups), index(padding_value), zero_is_positive)
+    _check_tensors("binary_conv2d", x, weight)
     result: Tensor = _binary_conv2d(
         x, weight, pair(stride), pair(padding), pair(dilation), groups, padding_value, zero_is_positive
     )
@@ -302,6 +343,10 @@ def binary_conv2d(
 def pair(n: int | Sequence[int]) -> list[int]:
     """[n, n] for a number."""
     return [n, n] if isinstance(n, int) else list(n)
+
+
+def _indices(n: int | Sequence[int]) -> tuple[int, ...]:
+    return (n, n) if isinstance(n, int) else tuple(map(index, n))
 
 
 def _linear_shape(x: Tensor, weight: Tensor) -> list[int]:
@@ -317,13 +362,18 @@ def _linear_shape(x: Tensor, weight: Tensor) -> list[int]:
     return [*x.shape[:-1], weight.shape[0]]
 
 
-@torch.library.custom_op("bitcnn::binary_linear", mutates_args=())
-def binary_linear(x: Tensor, weight: Tensor, zero_is_positive: bool = True) -> Tensor:
-    """Multiplies the signs of x [..., I] by the signs of the weights, exactly.
-
-    The weights are packed, [O, ceil(I / 64)], or real numbers [O, I], as for
-    ``binary_conv2d``, which tells the gradient, too. The output is [..., O].
-    """
+def _multiply(x: Tensor, weight: Tensor, zero_is_positive: bool) -> Tensor:
+    """The operator on the processor, or on a GPU."""
+    dims = x.shape
+    features = dims[-1] if dims else 0
+    vectors = x.numel() // features if features else 0
+    told = (features, zero_is_positive, weight.data_ptr(), torch.get_num_threads())
+    if x.dtype == torch.float32 and _is_packed(weight) and x.is_cpu and x.is_contiguous() and weight.is_contiguous():
+        found = known((weight.shape, told))
+        if found is not None:
+            out = x.new_empty((*dims[:-1], *found.output))
+            if found.run_if(weight.data_ptr(), x, out, vectors, NHWC):
+                return out
     _check_devices("binary_linear", x, weight)
     shape = _linear_shape(x, weight)
     _check_packed("binary_linear", weight)
@@ -331,14 +381,22 @@ def binary_linear(x: Tensor, weight: Tensor, zero_is_positive: bool = True) -> T
     given = _as_float32(x, zero_is_positive).contiguous()
     words = weight.contiguous() if _is_packed(weight) else pack(weight)
     if out.numel():
-        geometry = Geometry(1, 1, x.shape[-1], shape[-1], (1, 1), zero_is_positive=zero_is_positive)
-        vectors = _VECTORS // max(x.shape[-1], shape[-1])
-        batch = min(max(1, vectors) if x.device.type == "cpu" else _batch_on_gpu(x.numel() // x.shape[-1]), 256)
-        layer(geometry, words, weight.data_ptr(), batch).run(given.view(-1, x.shape[-1]), out.view(-1, shape[-1]), NHWC)
+        geometry = Geometry(1, 1, features, shape[-1], (1, 1), zero_is_positive=zero_is_positive)
+        batch = min(max(1, _VECTORS // max(features, shape[-1])), 256)
+        key: tuple[object, ...] = (words.shape, told)
+        if x.device.type != "cpu":
+            batch = _batch_on_gpu(vectors)
+            key = (*key, weight.device, batch)
+        layer(key, geometry, (shape[-1],), words, batch).run(given, out, vectors, NHWC)
     return out.to(x.dtype)
 
 
-@binary_linear.register_fake
+@torch.library.custom_op("bitcnn::binary_linear", mutates_args=())
+def _binary_linear(x: Tensor, weight: Tensor, zero_is_positive: bool = True) -> Tensor:
+    return _multiply(x, weight, zero_is_positive)
+
+
+@_binary_linear.register_fake
 def _(x: Tensor, weight: Tensor, zero_is_positive: bool = True) -> Tensor:
     return torch.empty(_linear_shape(x, weight), dtype=x.dtype, device=x.device)
 
@@ -360,4 +418,17 @@ def _linear_gradient(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     return of_x, of_w, None
 
 
-binary_linear.register_autograd(_linear_gradient, setup_context=_save_linear)
+_binary_linear.register_autograd(_linear_gradient, setup_context=_save_linear)
+
+
+def binary_linear(x: Tensor, weight: Tensor, zero_is_positive: bool = True) -> Tensor:
+    """Multiplies the signs of x [..., I] by the signs of the weights, exactly.
+
+    The weights are packed, [O, ceil(I / 64)], or real numbers [O, I], as for
+    ``binary_conv2d``, which tells the gradient, too. The output is [..., O].
+    """
+    if is_direct(x, weight) and type(zero_is_positive) is bool:
+        return _multiply(x, weight, zero_is_positive)
+    _check_tensors("binary_linear", x, weight)
+    result: Tensor = _binary_linear(x, weight, zero_is_positive)
+    return result
