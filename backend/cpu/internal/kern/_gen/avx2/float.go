@@ -27,6 +27,9 @@ func float() {
 			gen.FMASlide(ymm, pixels, taps, 64)
 		}
 	}
+	for columns := 4; columns > 0; columns-- {
+		gen.FMAColumns(ymm, columns, 1, 3, false)
+	}
 	gen.Blend(ymm)
 }
 
