@@ -6440,26 +6440,30 @@ TEXT ·blendAVX2(SB), NOSPLIT, $0-8
 	MOVQ    job+0(FP), AX
 	MOVQ    (AX), CX
 	MOVQ    8(AX), DX
-	MOVQ    16(AX), BX
-	MOVQ    24(AX), SI
-	MOVQ    32(AX), DI
-	SHLQ    $0x04, SI
-	ADDQ    BX, SI
-	MOVQ    DI, R8
-	ADDQ    40(AX), R8
-	MOVQ    56(AX), R12
-	ANDQ    $0x1f, R12
-	SHRQ    $0x02, R12
-	LEAQ    laneMasks<>+32(SB), R9
-	SHLQ    $0x02, R12
-	SUBQ    R12, R9
-	VMOVUPS (R9), Y0
+	MOVQ    32(AX), BX
+	MOVQ    16(AX), R9
+	MOVQ    24(AX), R10
+	SHLQ    $0x04, R10
+	ADDQ    R9, R10
+	MOVQ    BX, R11
+	ADDQ    40(AX), R11
+	MOVQ    56(AX), SI
+	ANDQ    $0x1f, SI
+	SHRQ    $0x02, SI
+	LEAQ    laneMasks<>+32(SB), DI
+	SHLQ    $0x02, SI
+	SUBQ    SI, DI
+	VMOVUPS (DI), Y0
+	CMPQ    24(AX), $0x02
+	JNE     pixel
+	CMPQ    40(AX), $0x20
+	JEQ     two
 
 pixel:
-	MOVQ 56(AX), R12
+	MOVQ 56(AX), SI
 
 of8:
-	CMPQ   R12, $+256
+	CMPQ   SI, $+256
 	JLT    of8done
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -6469,31 +6473,31 @@ of8:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
-	MOVQ   BX, R9
+	MOVQ   R9, DI
 
 of8row:
-	MOVQ   (R9), R11
-	ADDQ   DX, R11
-	VMOVSS 8(R9), X9
-	MOVQ   DI, R10
+	MOVQ   (DI), R8
+	ADDQ   DX, R8
+	VMOVSS 8(DI), X9
+	MOVQ   BX, R12
 
 of8col:
-	MOVQ         (R10), R13
-	VMULSS       8(R10), X9, X10
+	MOVQ         (R12), R13
+	VMULSS       8(R12), X9, X10
 	VBROADCASTSS X10, Y10
-	VFMADD231PS  (R11)(R13*1), Y10, Y1
-	VFMADD231PS  32(R11)(R13*1), Y10, Y2
-	VFMADD231PS  64(R11)(R13*1), Y10, Y3
-	VFMADD231PS  96(R11)(R13*1), Y10, Y4
-	VFMADD231PS  128(R11)(R13*1), Y10, Y5
-	VFMADD231PS  160(R11)(R13*1), Y10, Y6
-	VFMADD231PS  192(R11)(R13*1), Y10, Y7
-	VFMADD231PS  224(R11)(R13*1), Y10, Y8
-	ADDQ         $0x10, R10
-	CMPQ         R10, R8
+	VFMADD231PS  (R8)(R13*1), Y10, Y1
+	VFMADD231PS  32(R8)(R13*1), Y10, Y2
+	VFMADD231PS  64(R8)(R13*1), Y10, Y3
+	VFMADD231PS  96(R8)(R13*1), Y10, Y4
+	VFMADD231PS  128(R8)(R13*1), Y10, Y5
+	VFMADD231PS  160(R8)(R13*1), Y10, Y6
+	VFMADD231PS  192(R8)(R13*1), Y10, Y7
+	VFMADD231PS  224(R8)(R13*1), Y10, Y8
+	ADDQ         $0x10, R12
+	CMPQ         R12, R11
 	JNE          of8col
-	ADDQ         $0x10, R9
-	CMPQ         R9, SI
+	ADDQ         $0x10, DI
+	CMPQ         DI, R10
 	JNE          of8row
 	VMOVUPS      Y1, (CX)
 	VMOVUPS      Y2, 32(CX)
@@ -6505,38 +6509,38 @@ of8col:
 	VMOVUPS      Y8, 224(CX)
 	ADDQ         $+256, DX
 	ADDQ         $+256, CX
-	SUBQ         $+256, R12
+	SUBQ         $+256, SI
 	JMP          of8
 
 of8done:
 of4:
-	CMPQ   R12, $+128
+	CMPQ   SI, $+128
 	JLT    of4done
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
-	MOVQ   BX, R9
+	MOVQ   R9, DI
 
 of4row:
-	MOVQ   (R9), R11
-	ADDQ   DX, R11
-	VMOVSS 8(R9), X5
-	MOVQ   DI, R10
+	MOVQ   (DI), R8
+	ADDQ   DX, R8
+	VMOVSS 8(DI), X5
+	MOVQ   BX, R12
 
 of4col:
-	MOVQ         (R10), R13
-	VMULSS       8(R10), X5, X6
+	MOVQ         (R12), R13
+	VMULSS       8(R12), X5, X6
 	VBROADCASTSS X6, Y6
-	VFMADD231PS  (R11)(R13*1), Y6, Y1
-	VFMADD231PS  32(R11)(R13*1), Y6, Y2
-	VFMADD231PS  64(R11)(R13*1), Y6, Y3
-	VFMADD231PS  96(R11)(R13*1), Y6, Y4
-	ADDQ         $0x10, R10
-	CMPQ         R10, R8
+	VFMADD231PS  (R8)(R13*1), Y6, Y1
+	VFMADD231PS  32(R8)(R13*1), Y6, Y2
+	VFMADD231PS  64(R8)(R13*1), Y6, Y3
+	VFMADD231PS  96(R8)(R13*1), Y6, Y4
+	ADDQ         $0x10, R12
+	CMPQ         R12, R11
 	JNE          of4col
-	ADDQ         $0x10, R9
-	CMPQ         R9, SI
+	ADDQ         $0x10, DI
+	CMPQ         DI, R10
 	JNE          of4row
 	VMOVUPS      Y1, (CX)
 	VMOVUPS      Y2, 32(CX)
@@ -6544,72 +6548,284 @@ of4col:
 	VMOVUPS      Y4, 96(CX)
 	ADDQ         $+128, DX
 	ADDQ         $+128, CX
-	SUBQ         $+128, R12
+	SUBQ         $+128, SI
 	JMP          of4
 
 of4done:
 of1:
-	CMPQ   R12, $+32
+	CMPQ   SI, $+32
 	JLT    of1done
 	VXORPS Y1, Y1, Y1
-	MOVQ   BX, R9
+	MOVQ   R9, DI
 
 of1row:
-	MOVQ   (R9), R11
-	ADDQ   DX, R11
-	VMOVSS 8(R9), X2
-	MOVQ   DI, R10
+	MOVQ   (DI), R8
+	ADDQ   DX, R8
+	VMOVSS 8(DI), X2
+	MOVQ   BX, R12
 
 of1col:
-	MOVQ         (R10), R13
-	VMULSS       8(R10), X2, X3
+	MOVQ         (R12), R13
+	VMULSS       8(R12), X2, X3
 	VBROADCASTSS X3, Y3
-	VFMADD231PS  (R11)(R13*1), Y3, Y1
-	ADDQ         $0x10, R10
-	CMPQ         R10, R8
+	VFMADD231PS  (R8)(R13*1), Y3, Y1
+	ADDQ         $0x10, R12
+	CMPQ         R12, R11
 	JNE          of1col
-	ADDQ         $0x10, R9
-	CMPQ         R9, SI
+	ADDQ         $0x10, DI
+	CMPQ         DI, R10
 	JNE          of1row
 	VMOVUPS      Y1, (CX)
 	ADDQ         $+32, DX
 	ADDQ         $+32, CX
-	SUBQ         $+32, R12
+	SUBQ         $+32, SI
 	JMP          of1
 
 of1done:
-	TESTQ  R12, R12
+	TESTQ  SI, SI
 	JEQ    next
+	CMPQ   SI, $0x10
+	JGT    several
+	VXORPS X1, X1, X1
+	MOVQ   R9, DI
+
+fewrow:
+	MOVQ   (DI), R8
+	ADDQ   DX, R8
+	VMOVSS 8(DI), X2
+	MOVQ   BX, R12
+
+fewcol:
+	MOVQ         (R12), R13
+	VMULSS       8(R12), X2, X3
+	VBROADCASTSS X3, Y3
+	VMASKMOVPS   (R8)(R13*1), X0, X4
+	VFMADD231PS  X4, X3, X1
+	ADDQ         $0x10, R12
+	CMPQ         R12, R11
+	JNE          fewcol
+	ADDQ         $0x10, DI
+	CMPQ         DI, R10
+	JNE          fewrow
+	VMASKMOVPS   X1, X0, (CX)
+	JMP          written
+
+several:
 	VXORPS Y1, Y1, Y1
-	MOVQ   BX, R9
+	MOVQ   R9, DI
 
 restrow:
-	MOVQ   (R9), R11
-	ADDQ   DX, R11
-	VMOVSS 8(R9), X2
-	MOVQ   DI, R10
+	MOVQ   (DI), R8
+	ADDQ   DX, R8
+	VMOVSS 8(DI), X2
+	MOVQ   BX, R12
 
 restcol:
-	MOVQ         (R10), R13
-	VMULSS       8(R10), X2, X3
+	MOVQ         (R12), R13
+	VMULSS       8(R12), X2, X3
 	VBROADCASTSS X3, Y3
-	VMASKMOVPS   (R11)(R13*1), Y0, Y4
+	VMASKMOVPS   (R8)(R13*1), Y0, Y4
 	VFMADD231PS  Y4, Y3, Y1
-	ADDQ         $0x10, R10
-	CMPQ         R10, R8
+	ADDQ         $0x10, R12
+	CMPQ         R12, R11
 	JNE          restcol
-	ADDQ         $0x10, R9
-	CMPQ         R9, SI
+	ADDQ         $0x10, DI
+	CMPQ         DI, R10
 	JNE          restrow
 	VMASKMOVPS   Y1, Y0, (CX)
-	ADDQ         R12, DX
-	ADDQ         R12, CX
+
+written:
+	ADDQ SI, DX
+	ADDQ SI, CX
 
 next:
 	SUBQ 56(AX), DX
-	MOVQ R8, DI
-	ADDQ 40(AX), R8
+	MOVQ R11, BX
+	ADDQ 40(AX), R11
 	DECQ 48(AX)
 	JNE  pixel
+	VZEROUPPER
+	RET
+
+two:
+	MOVQ         (R9), DI
+	VBROADCASTSS 8(R9), Y1
+	MOVQ         16(R9), R10
+	VBROADCASTSS 24(R9), Y4
+
+twopixel:
+	MOVQ         (BX), R9
+	VBROADCASTSS 8(BX), Y5
+	VMULPS       Y1, Y5, Y2
+	VMULPS       Y4, Y5, Y5
+	MOVQ         16(BX), R12
+	VBROADCASTSS 24(BX), Y6
+	VMULPS       Y1, Y6, Y3
+	VMULPS       Y4, Y6, Y6
+	MOVQ         56(AX), SI
+
+twoof8:
+	CMPQ        SI, $+256
+	JLT         twoof8done
+	VXORPS      Y7, Y7, Y7
+	VXORPS      Y8, Y8, Y8
+	VXORPS      Y9, Y9, Y9
+	VXORPS      Y10, Y10, Y10
+	VXORPS      Y11, Y11, Y11
+	VXORPS      Y12, Y12, Y12
+	VXORPS      Y13, Y13, Y13
+	VXORPS      Y14, Y14, Y14
+	MOVQ        DX, R8
+	ADDQ        DI, R8
+	VFMADD231PS (R8)(R9*1), Y2, Y7
+	VFMADD231PS 32(R8)(R9*1), Y2, Y8
+	VFMADD231PS 64(R8)(R9*1), Y2, Y9
+	VFMADD231PS 96(R8)(R9*1), Y2, Y10
+	VFMADD231PS 128(R8)(R9*1), Y2, Y11
+	VFMADD231PS 160(R8)(R9*1), Y2, Y12
+	VFMADD231PS 192(R8)(R9*1), Y2, Y13
+	VFMADD231PS 224(R8)(R9*1), Y2, Y14
+	VFMADD231PS (R8)(R12*1), Y3, Y7
+	VFMADD231PS 32(R8)(R12*1), Y3, Y8
+	VFMADD231PS 64(R8)(R12*1), Y3, Y9
+	VFMADD231PS 96(R8)(R12*1), Y3, Y10
+	VFMADD231PS 128(R8)(R12*1), Y3, Y11
+	VFMADD231PS 160(R8)(R12*1), Y3, Y12
+	VFMADD231PS 192(R8)(R12*1), Y3, Y13
+	VFMADD231PS 224(R8)(R12*1), Y3, Y14
+	MOVQ        DX, R8
+	ADDQ        R10, R8
+	VFMADD231PS (R8)(R9*1), Y5, Y7
+	VFMADD231PS 32(R8)(R9*1), Y5, Y8
+	VFMADD231PS 64(R8)(R9*1), Y5, Y9
+	VFMADD231PS 96(R8)(R9*1), Y5, Y10
+	VFMADD231PS 128(R8)(R9*1), Y5, Y11
+	VFMADD231PS 160(R8)(R9*1), Y5, Y12
+	VFMADD231PS 192(R8)(R9*1), Y5, Y13
+	VFMADD231PS 224(R8)(R9*1), Y5, Y14
+	VFMADD231PS (R8)(R12*1), Y6, Y7
+	VFMADD231PS 32(R8)(R12*1), Y6, Y8
+	VFMADD231PS 64(R8)(R12*1), Y6, Y9
+	VFMADD231PS 96(R8)(R12*1), Y6, Y10
+	VFMADD231PS 128(R8)(R12*1), Y6, Y11
+	VFMADD231PS 160(R8)(R12*1), Y6, Y12
+	VFMADD231PS 192(R8)(R12*1), Y6, Y13
+	VFMADD231PS 224(R8)(R12*1), Y6, Y14
+	VMOVUPS     Y7, (CX)
+	VMOVUPS     Y8, 32(CX)
+	VMOVUPS     Y9, 64(CX)
+	VMOVUPS     Y10, 96(CX)
+	VMOVUPS     Y11, 128(CX)
+	VMOVUPS     Y12, 160(CX)
+	VMOVUPS     Y13, 192(CX)
+	VMOVUPS     Y14, 224(CX)
+	ADDQ        $+256, DX
+	ADDQ        $+256, CX
+	SUBQ        $+256, SI
+	JMP         twoof8
+
+twoof8done:
+twoof4:
+	CMPQ        SI, $+128
+	JLT         twoof4done
+	VXORPS      Y7, Y7, Y7
+	VXORPS      Y8, Y8, Y8
+	VXORPS      Y9, Y9, Y9
+	VXORPS      Y10, Y10, Y10
+	MOVQ        DX, R8
+	ADDQ        DI, R8
+	VFMADD231PS (R8)(R9*1), Y2, Y7
+	VFMADD231PS 32(R8)(R9*1), Y2, Y8
+	VFMADD231PS 64(R8)(R9*1), Y2, Y9
+	VFMADD231PS 96(R8)(R9*1), Y2, Y10
+	VFMADD231PS (R8)(R12*1), Y3, Y7
+	VFMADD231PS 32(R8)(R12*1), Y3, Y8
+	VFMADD231PS 64(R8)(R12*1), Y3, Y9
+	VFMADD231PS 96(R8)(R12*1), Y3, Y10
+	MOVQ        DX, R8
+	ADDQ        R10, R8
+	VFMADD231PS (R8)(R9*1), Y5, Y7
+	VFMADD231PS 32(R8)(R9*1), Y5, Y8
+	VFMADD231PS 64(R8)(R9*1), Y5, Y9
+	VFMADD231PS 96(R8)(R9*1), Y5, Y10
+	VFMADD231PS (R8)(R12*1), Y6, Y7
+	VFMADD231PS 32(R8)(R12*1), Y6, Y8
+	VFMADD231PS 64(R8)(R12*1), Y6, Y9
+	VFMADD231PS 96(R8)(R12*1), Y6, Y10
+	VMOVUPS     Y7, (CX)
+	VMOVUPS     Y8, 32(CX)
+	VMOVUPS     Y9, 64(CX)
+	VMOVUPS     Y10, 96(CX)
+	ADDQ        $+128, DX
+	ADDQ        $+128, CX
+	SUBQ        $+128, SI
+	JMP         twoof4
+
+twoof4done:
+twoof1:
+	CMPQ        SI, $+32
+	JLT         twoof1done
+	VXORPS      Y7, Y7, Y7
+	MOVQ        DX, R8
+	ADDQ        DI, R8
+	VFMADD231PS (R8)(R9*1), Y2, Y7
+	VFMADD231PS (R8)(R12*1), Y3, Y7
+	MOVQ        DX, R8
+	ADDQ        R10, R8
+	VFMADD231PS (R8)(R9*1), Y5, Y7
+	VFMADD231PS (R8)(R12*1), Y6, Y7
+	VMOVUPS     Y7, (CX)
+	ADDQ        $+32, DX
+	ADDQ        $+32, CX
+	SUBQ        $+32, SI
+	JMP         twoof1
+
+twoof1done:
+	TESTQ       SI, SI
+	JEQ         twonext
+	CMPQ        SI, $0x10
+	JGT         twoseveral
+	VXORPS      X7, X7, X7
+	MOVQ        DX, R8
+	ADDQ        DI, R8
+	VMASKMOVPS  (R8)(R9*1), X0, X8
+	VFMADD231PS X8, X2, X7
+	VMASKMOVPS  (R8)(R12*1), X0, X2
+	VFMADD231PS X2, X3, X7
+	MOVQ        DX, R8
+	ADDQ        R10, R8
+	VMASKMOVPS  (R8)(R9*1), X0, X2
+	VFMADD231PS X2, X5, X7
+	VMASKMOVPS  (R8)(R12*1), X0, X2
+	VFMADD231PS X2, X6, X7
+	VMASKMOVPS  X7, X0, (CX)
+	JMP         twowritten
+
+twoseveral:
+	VXORPS      Y7, Y7, Y7
+	MOVQ        DX, R8
+	ADDQ        DI, R8
+	VMASKMOVPS  (R8)(R9*1), Y0, Y8
+	VFMADD231PS Y8, Y2, Y7
+	VMASKMOVPS  (R8)(R12*1), Y0, Y2
+	VFMADD231PS Y2, Y3, Y7
+	MOVQ        DX, R8
+	ADDQ        R10, R8
+	VMASKMOVPS  (R8)(R9*1), Y0, Y2
+	VFMADD231PS Y2, Y5, Y7
+	VMASKMOVPS  (R8)(R12*1), Y0, Y2
+	VFMADD231PS Y2, Y6, Y7
+	VMASKMOVPS  Y7, Y0, (CX)
+
+twowritten:
+	ADDQ SI, DX
+	ADDQ SI, CX
+
+twonext:
+	SUBQ 56(AX), DX
+	MOVQ R11, BX
+	ADDQ 40(AX), R11
+	DECQ 48(AX)
+	JNE  twopixel
 	VZEROUPPER
 	RET

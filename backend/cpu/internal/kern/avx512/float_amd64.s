@@ -13493,30 +13493,34 @@ done:
 	RET
 
 // func blendAVX512(job *byte)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, AVX512VL, BMI2, FMA3
 TEXT ·blendAVX512(SB), NOSPLIT, $0-8
 	MOVQ  job+0(FP), AX
 	MOVQ  (AX), CX
 	MOVQ  8(AX), DX
-	MOVQ  16(AX), BX
-	MOVQ  24(AX), SI
-	MOVQ  32(AX), DI
-	SHLQ  $0x04, SI
-	ADDQ  BX, SI
-	MOVQ  DI, R8
-	ADDQ  40(AX), R8
-	MOVQ  56(AX), R12
-	ANDQ  $0x3f, R12
-	SHRQ  $0x02, R12
-	MOVQ  $-1, R9
-	BZHIQ R12, R9, R9
-	KMOVW R9, K1
+	MOVQ  32(AX), BX
+	MOVQ  16(AX), R9
+	MOVQ  24(AX), R10
+	SHLQ  $0x04, R10
+	ADDQ  R9, R10
+	MOVQ  BX, R11
+	ADDQ  40(AX), R11
+	MOVQ  56(AX), SI
+	ANDQ  $0x3f, SI
+	SHRQ  $0x02, SI
+	MOVQ  $-1, DI
+	BZHIQ SI, DI, DI
+	KMOVW DI, K1
+	CMPQ  24(AX), $0x02
+	JNE   pixel
+	CMPQ  40(AX), $0x20
+	JEQ   two
 
 pixel:
-	MOVQ 56(AX), R12
+	MOVQ 56(AX), SI
 
 of8:
-	CMPQ   R12, $+512
+	CMPQ   SI, $+512
 	JLT    of8done
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -13526,31 +13530,31 @@ of8:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	MOVQ   BX, R9
+	MOVQ   R9, DI
 
 of8row:
-	MOVQ   (R9), R11
-	ADDQ   DX, R11
-	VMOVSS 8(R9), X8
-	MOVQ   DI, R10
+	MOVQ   (DI), R8
+	ADDQ   DX, R8
+	VMOVSS 8(DI), X8
+	MOVQ   BX, R12
 
 of8col:
-	MOVQ         (R10), R13
-	VMULSS       8(R10), X8, X9
+	MOVQ         (R12), R13
+	VMULSS       8(R12), X8, X9
 	VBROADCASTSS X9, Z9
-	VFMADD231PS  (R11)(R13*1), Z9, Z0
-	VFMADD231PS  64(R11)(R13*1), Z9, Z1
-	VFMADD231PS  128(R11)(R13*1), Z9, Z2
-	VFMADD231PS  192(R11)(R13*1), Z9, Z3
-	VFMADD231PS  256(R11)(R13*1), Z9, Z4
-	VFMADD231PS  320(R11)(R13*1), Z9, Z5
-	VFMADD231PS  384(R11)(R13*1), Z9, Z6
-	VFMADD231PS  448(R11)(R13*1), Z9, Z7
-	ADDQ         $0x10, R10
-	CMPQ         R10, R8
+	VFMADD231PS  (R8)(R13*1), Z9, Z0
+	VFMADD231PS  64(R8)(R13*1), Z9, Z1
+	VFMADD231PS  128(R8)(R13*1), Z9, Z2
+	VFMADD231PS  192(R8)(R13*1), Z9, Z3
+	VFMADD231PS  256(R8)(R13*1), Z9, Z4
+	VFMADD231PS  320(R8)(R13*1), Z9, Z5
+	VFMADD231PS  384(R8)(R13*1), Z9, Z6
+	VFMADD231PS  448(R8)(R13*1), Z9, Z7
+	ADDQ         $0x10, R12
+	CMPQ         R12, R11
 	JNE          of8col
-	ADDQ         $0x10, R9
-	CMPQ         R9, SI
+	ADDQ         $0x10, DI
+	CMPQ         DI, R10
 	JNE          of8row
 	VMOVUPS      Z0, (CX)
 	VMOVUPS      Z1, 64(CX)
@@ -13562,38 +13566,38 @@ of8col:
 	VMOVUPS      Z7, 448(CX)
 	ADDQ         $+512, DX
 	ADDQ         $+512, CX
-	SUBQ         $+512, R12
+	SUBQ         $+512, SI
 	JMP          of8
 
 of8done:
 of4:
-	CMPQ   R12, $+256
+	CMPQ   SI, $+256
 	JLT    of4done
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	VPXORD Z12, Z12, Z12
 	VPXORD Z13, Z13, Z13
-	MOVQ   BX, R9
+	MOVQ   R9, DI
 
 of4row:
-	MOVQ   (R9), R11
-	ADDQ   DX, R11
-	VMOVSS 8(R9), X8
-	MOVQ   DI, R10
+	MOVQ   (DI), R8
+	ADDQ   DX, R8
+	VMOVSS 8(DI), X8
+	MOVQ   BX, R12
 
 of4col:
-	MOVQ         (R10), R13
-	VMULSS       8(R10), X8, X9
+	MOVQ         (R12), R13
+	VMULSS       8(R12), X8, X9
 	VBROADCASTSS X9, Z9
-	VFMADD231PS  (R11)(R13*1), Z9, Z10
-	VFMADD231PS  64(R11)(R13*1), Z9, Z11
-	VFMADD231PS  128(R11)(R13*1), Z9, Z12
-	VFMADD231PS  192(R11)(R13*1), Z9, Z13
-	ADDQ         $0x10, R10
-	CMPQ         R10, R8
+	VFMADD231PS  (R8)(R13*1), Z9, Z10
+	VFMADD231PS  64(R8)(R13*1), Z9, Z11
+	VFMADD231PS  128(R8)(R13*1), Z9, Z12
+	VFMADD231PS  192(R8)(R13*1), Z9, Z13
+	ADDQ         $0x10, R12
+	CMPQ         R12, R11
 	JNE          of4col
-	ADDQ         $0x10, R9
-	CMPQ         R9, SI
+	ADDQ         $0x10, DI
+	CMPQ         DI, R10
 	JNE          of4row
 	VMOVUPS      Z10, (CX)
 	VMOVUPS      Z11, 64(CX)
@@ -13601,72 +13605,284 @@ of4col:
 	VMOVUPS      Z13, 192(CX)
 	ADDQ         $+256, DX
 	ADDQ         $+256, CX
-	SUBQ         $+256, R12
+	SUBQ         $+256, SI
 	JMP          of4
 
 of4done:
 of1:
-	CMPQ   R12, $+64
+	CMPQ   SI, $+64
 	JLT    of1done
 	VPXORD Z14, Z14, Z14
-	MOVQ   BX, R9
+	MOVQ   R9, DI
 
 of1row:
-	MOVQ   (R9), R11
-	ADDQ   DX, R11
-	VMOVSS 8(R9), X8
-	MOVQ   DI, R10
+	MOVQ   (DI), R8
+	ADDQ   DX, R8
+	VMOVSS 8(DI), X8
+	MOVQ   BX, R12
 
 of1col:
-	MOVQ         (R10), R13
-	VMULSS       8(R10), X8, X9
+	MOVQ         (R12), R13
+	VMULSS       8(R12), X8, X9
 	VBROADCASTSS X9, Z9
-	VFMADD231PS  (R11)(R13*1), Z9, Z14
-	ADDQ         $0x10, R10
-	CMPQ         R10, R8
+	VFMADD231PS  (R8)(R13*1), Z9, Z14
+	ADDQ         $0x10, R12
+	CMPQ         R12, R11
 	JNE          of1col
-	ADDQ         $0x10, R9
-	CMPQ         R9, SI
+	ADDQ         $0x10, DI
+	CMPQ         DI, R10
 	JNE          of1row
 	VMOVUPS      Z14, (CX)
 	ADDQ         $+64, DX
 	ADDQ         $+64, CX
-	SUBQ         $+64, R12
+	SUBQ         $+64, SI
 	JMP          of1
 
 of1done:
-	TESTQ  R12, R12
+	TESTQ  SI, SI
 	JEQ    next
+	CMPQ   SI, $0x10
+	JGT    several
+	VXORPS X8, X8, X8
+	MOVQ   R9, DI
+
+fewrow:
+	MOVQ   (DI), R8
+	ADDQ   DX, R8
+	VMOVSS 8(DI), X9
+	MOVQ   BX, R12
+
+fewcol:
+	MOVQ         (R12), R13
+	VMULSS       8(R12), X9, X16
+	VBROADCASTSS X16, Z16
+	VMOVUPS.Z    (R8)(R13*1), K1, X17
+	VFMADD231PS  X17, X16, X8
+	ADDQ         $0x10, R12
+	CMPQ         R12, R11
+	JNE          fewcol
+	ADDQ         $0x10, DI
+	CMPQ         DI, R10
+	JNE          fewrow
+	VMOVUPS      X8, K1, (CX)
+	JMP          written
+
+several:
 	VPXORD Z15, Z15, Z15
-	MOVQ   BX, R9
+	MOVQ   R9, DI
 
 restrow:
-	MOVQ   (R9), R11
-	ADDQ   DX, R11
-	VMOVSS 8(R9), X8
-	MOVQ   DI, R10
+	MOVQ   (DI), R8
+	ADDQ   DX, R8
+	VMOVSS 8(DI), X8
+	MOVQ   BX, R12
 
 restcol:
-	MOVQ         (R10), R13
-	VMULSS       8(R10), X8, X9
+	MOVQ         (R12), R13
+	VMULSS       8(R12), X8, X9
 	VBROADCASTSS X9, Z9
-	VMOVUPS.Z    (R11)(R13*1), K1, Z16
+	VMOVUPS.Z    (R8)(R13*1), K1, Z16
 	VFMADD231PS  Z16, Z9, Z15
-	ADDQ         $0x10, R10
-	CMPQ         R10, R8
+	ADDQ         $0x10, R12
+	CMPQ         R12, R11
 	JNE          restcol
-	ADDQ         $0x10, R9
-	CMPQ         R9, SI
+	ADDQ         $0x10, DI
+	CMPQ         DI, R10
 	JNE          restrow
 	VMOVUPS      Z15, K1, (CX)
-	ADDQ         R12, DX
-	ADDQ         R12, CX
+
+written:
+	ADDQ SI, DX
+	ADDQ SI, CX
 
 next:
 	SUBQ 56(AX), DX
-	MOVQ R8, DI
-	ADDQ 40(AX), R8
+	MOVQ R11, BX
+	ADDQ 40(AX), R11
 	DECQ 48(AX)
 	JNE  pixel
+	VZEROUPPER
+	RET
+
+two:
+	MOVQ         (R9), DI
+	VBROADCASTSS 8(R9), Z0
+	MOVQ         16(R9), R10
+	VBROADCASTSS 24(R9), Z3
+
+twopixel:
+	MOVQ         (BX), R9
+	VBROADCASTSS 8(BX), Z4
+	VMULPS       Z0, Z4, Z1
+	VMULPS       Z3, Z4, Z4
+	MOVQ         16(BX), R12
+	VBROADCASTSS 24(BX), Z5
+	VMULPS       Z0, Z5, Z2
+	VMULPS       Z3, Z5, Z5
+	MOVQ         56(AX), SI
+
+twoof8:
+	CMPQ        SI, $+512
+	JLT         twoof8done
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VPXORD      Z8, Z8, Z8
+	VPXORD      Z9, Z9, Z9
+	VPXORD      Z10, Z10, Z10
+	VPXORD      Z11, Z11, Z11
+	VPXORD      Z12, Z12, Z12
+	VPXORD      Z13, Z13, Z13
+	MOVQ        DX, R8
+	ADDQ        DI, R8
+	VFMADD231PS (R8)(R9*1), Z1, Z6
+	VFMADD231PS 64(R8)(R9*1), Z1, Z7
+	VFMADD231PS 128(R8)(R9*1), Z1, Z8
+	VFMADD231PS 192(R8)(R9*1), Z1, Z9
+	VFMADD231PS 256(R8)(R9*1), Z1, Z10
+	VFMADD231PS 320(R8)(R9*1), Z1, Z11
+	VFMADD231PS 384(R8)(R9*1), Z1, Z12
+	VFMADD231PS 448(R8)(R9*1), Z1, Z13
+	VFMADD231PS (R8)(R12*1), Z2, Z6
+	VFMADD231PS 64(R8)(R12*1), Z2, Z7
+	VFMADD231PS 128(R8)(R12*1), Z2, Z8
+	VFMADD231PS 192(R8)(R12*1), Z2, Z9
+	VFMADD231PS 256(R8)(R12*1), Z2, Z10
+	VFMADD231PS 320(R8)(R12*1), Z2, Z11
+	VFMADD231PS 384(R8)(R12*1), Z2, Z12
+	VFMADD231PS 448(R8)(R12*1), Z2, Z13
+	MOVQ        DX, R8
+	ADDQ        R10, R8
+	VFMADD231PS (R8)(R9*1), Z4, Z6
+	VFMADD231PS 64(R8)(R9*1), Z4, Z7
+	VFMADD231PS 128(R8)(R9*1), Z4, Z8
+	VFMADD231PS 192(R8)(R9*1), Z4, Z9
+	VFMADD231PS 256(R8)(R9*1), Z4, Z10
+	VFMADD231PS 320(R8)(R9*1), Z4, Z11
+	VFMADD231PS 384(R8)(R9*1), Z4, Z12
+	VFMADD231PS 448(R8)(R9*1), Z4, Z13
+	VFMADD231PS (R8)(R12*1), Z5, Z6
+	VFMADD231PS 64(R8)(R12*1), Z5, Z7
+	VFMADD231PS 128(R8)(R12*1), Z5, Z8
+	VFMADD231PS 192(R8)(R12*1), Z5, Z9
+	VFMADD231PS 256(R8)(R12*1), Z5, Z10
+	VFMADD231PS 320(R8)(R12*1), Z5, Z11
+	VFMADD231PS 384(R8)(R12*1), Z5, Z12
+	VFMADD231PS 448(R8)(R12*1), Z5, Z13
+	VMOVUPS     Z6, (CX)
+	VMOVUPS     Z7, 64(CX)
+	VMOVUPS     Z8, 128(CX)
+	VMOVUPS     Z9, 192(CX)
+	VMOVUPS     Z10, 256(CX)
+	VMOVUPS     Z11, 320(CX)
+	VMOVUPS     Z12, 384(CX)
+	VMOVUPS     Z13, 448(CX)
+	ADDQ        $+512, DX
+	ADDQ        $+512, CX
+	SUBQ        $+512, SI
+	JMP         twoof8
+
+twoof8done:
+twoof4:
+	CMPQ        SI, $+256
+	JLT         twoof4done
+	VPXORD      Z14, Z14, Z14
+	VPXORD      Z15, Z15, Z15
+	VPXORD      Z16, Z16, Z16
+	VPXORD      Z17, Z17, Z17
+	MOVQ        DX, R8
+	ADDQ        DI, R8
+	VFMADD231PS (R8)(R9*1), Z1, Z14
+	VFMADD231PS 64(R8)(R9*1), Z1, Z15
+	VFMADD231PS 128(R8)(R9*1), Z1, Z16
+	VFMADD231PS 192(R8)(R9*1), Z1, Z17
+	VFMADD231PS (R8)(R12*1), Z2, Z14
+	VFMADD231PS 64(R8)(R12*1), Z2, Z15
+	VFMADD231PS 128(R8)(R12*1), Z2, Z16
+	VFMADD231PS 192(R8)(R12*1), Z2, Z17
+	MOVQ        DX, R8
+	ADDQ        R10, R8
+	VFMADD231PS (R8)(R9*1), Z4, Z14
+	VFMADD231PS 64(R8)(R9*1), Z4, Z15
+	VFMADD231PS 128(R8)(R9*1), Z4, Z16
+	VFMADD231PS 192(R8)(R9*1), Z4, Z17
+	VFMADD231PS (R8)(R12*1), Z5, Z14
+	VFMADD231PS 64(R8)(R12*1), Z5, Z15
+	VFMADD231PS 128(R8)(R12*1), Z5, Z16
+	VFMADD231PS 192(R8)(R12*1), Z5, Z17
+	VMOVUPS     Z14, (CX)
+	VMOVUPS     Z15, 64(CX)
+	VMOVUPS     Z16, 128(CX)
+	VMOVUPS     Z17, 192(CX)
+	ADDQ        $+256, DX
+	ADDQ        $+256, CX
+	SUBQ        $+256, SI
+	JMP         twoof4
+
+twoof4done:
+twoof1:
+	CMPQ        SI, $+64
+	JLT         twoof1done
+	VPXORD      Z18, Z18, Z18
+	MOVQ        DX, R8
+	ADDQ        DI, R8
+	VFMADD231PS (R8)(R9*1), Z1, Z18
+	VFMADD231PS (R8)(R12*1), Z2, Z18
+	MOVQ        DX, R8
+	ADDQ        R10, R8
+	VFMADD231PS (R8)(R9*1), Z4, Z18
+	VFMADD231PS (R8)(R12*1), Z5, Z18
+	VMOVUPS     Z18, (CX)
+	ADDQ        $+64, DX
+	ADDQ        $+64, CX
+	SUBQ        $+64, SI
+	JMP         twoof1
+
+twoof1done:
+	TESTQ       SI, SI
+	JEQ         twonext
+	CMPQ        SI, $0x10
+	JGT         twoseveral
+	VXORPS      X19, X19, X19
+	MOVQ        DX, R8
+	ADDQ        DI, R8
+	VMOVUPS.Z   (R8)(R9*1), K1, X20
+	VFMADD231PS X20, X1, X19
+	VMOVUPS.Z   (R8)(R12*1), K1, X1
+	VFMADD231PS X1, X2, X19
+	MOVQ        DX, R8
+	ADDQ        R10, R8
+	VMOVUPS.Z   (R8)(R9*1), K1, X1
+	VFMADD231PS X1, X4, X19
+	VMOVUPS.Z   (R8)(R12*1), K1, X1
+	VFMADD231PS X1, X5, X19
+	VMOVUPS     X19, K1, (CX)
+	JMP         twowritten
+
+twoseveral:
+	VPXORD      Z21, Z21, Z21
+	MOVQ        DX, R8
+	ADDQ        DI, R8
+	VMOVUPS.Z   (R8)(R9*1), K1, Z19
+	VFMADD231PS Z19, Z1, Z21
+	VMOVUPS.Z   (R8)(R12*1), K1, Z1
+	VFMADD231PS Z1, Z2, Z21
+	MOVQ        DX, R8
+	ADDQ        R10, R8
+	VMOVUPS.Z   (R8)(R9*1), K1, Z1
+	VFMADD231PS Z1, Z4, Z21
+	VMOVUPS.Z   (R8)(R12*1), K1, Z1
+	VFMADD231PS Z1, Z5, Z21
+	VMOVUPS     Z21, K1, (CX)
+
+twowritten:
+	ADDQ SI, DX
+	ADDQ SI, CX
+
+twonext:
+	SUBQ 56(AX), DX
+	MOVQ R11, BX
+	ADDQ 40(AX), R11
+	DECQ 48(AX)
+	JNE  twopixel
 	VZEROUPPER
 	RET
