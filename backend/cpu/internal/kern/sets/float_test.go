@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -317,6 +318,43 @@ func BenchmarkFMA(b *testing.B) {
 				macs := float64(pixels * c.outputs * taps)
 				b.ReportMetric(macs*float64(b.N)/b.Elapsed().Seconds()/1e9, "GMAC/s")
 				b.ReportMetric(macs, "MAC/op")
+			})
+		}
+	}
+}
+
+// BenchmarkColumns reports the least time of depthwise layers of 3×3 and 5×5 taps on an
+// image that the first-level cache holds, and the fraction of it that their products take
+// at the rate of a loop of nothing else.
+func BenchmarkColumns(b *testing.B) {
+	const size, channels = 10, 48
+	for _, s := range sets {
+		for _, taps := range []int{3, 5} {
+			if s.PeakFMA == nil || !s.Columns(taps, channels) {
+				continue
+			}
+			b.Run(fmt.Sprintf("%s/%d×%d", s.ISA, taps, taps), func(b *testing.B) {
+				w := kern.NewColumnWeights(s, channels, taps*taps, make([]float32, channels))
+				side := taps / 2
+				at := &kern.FloatColumns{
+					Taps: taps, Pixels: size, Rows: size, Above: side, Below: side, Left: side, Right: side,
+					Step: channels, RowStep: size * channels, DstStep: channels, DstRow: size * channels,
+				}
+				dst, src := make([]float32, size*size*channels), make([]float32, size*size*channels)
+				least, peak := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
+				const rounds, loops = 10, 1000
+				for b.Loop() {
+					start := time.Now()
+					for range rounds {
+						s.FMAColumns(dst, src, at, w, kern.End{})
+					}
+					middle := time.Now()
+					s.PeakFMA(loops)
+					least, peak = min(least, middle.Sub(start)), min(peak, time.Since(middle))
+				}
+				products := float64(rounds * size * size * channels * taps * taps)
+				b.ReportMetric(float64(least)/1e3/rounds, "least-µs")
+				b.ReportMetric(products/float64(loops*s.PeakFMAs)*peak.Seconds()/least.Seconds(), "of-roof")
 			})
 		}
 	}
