@@ -152,8 +152,18 @@ func Compile(c *schedule.Context, op *bcnn.ConvStep, in, out bcnn.PlanTensor) (t
 		v.source = newByteSource(c, op, w, stride)
 		c.Choice.Kernel = "sums of bytes"
 	default:
-		v.source = newFloatSource(c, op, w, stride)
+		f := newFloatSource(c, op, w, stride)
+		v.source = f
 		c.Choice.Kernel = "float32 sums"
+		if f.columns != nil {
+			c.Choice.Kernel += ", column by column"
+			// The first and the last rows of a tile cost what the others do, though their
+			// sums are those of other tiles, too.
+			each := num.CeilDiv(out.Shape.H, c.Threads)
+			if v.tileRows < min(2*w.KH, each) && pixel*float64(each*w.cols) <= schedule.MaxTile {
+				v.tileRows = each
+			}
+		}
 	}
 	var need tiles.Size
 	for {

@@ -19,6 +19,7 @@ type floatSource struct {
 	set     *kern.Set
 	in      *bcnn.Tensor
 	weights []*kern.FloatWeights // of each group, or of all channels for each
+	columns *kern.ColumnWeights  // instead of weights, where a tile is computed column by column
 	each    bool                 // every channel has a filter of its own
 	rowRuns bool                 // a row of a window is one run
 	outs    int                  // output channels of a group
@@ -59,6 +60,21 @@ func newFloatSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int
 		}
 	}
 	taps := w.taps()
+	if f.downColumns(op) {
+		if c.Reserve(num.Product(4, kern.ColumnWeightsLen(c.Set, outs, taps)-len(op.F32))) {
+			f.columns = schedule.Share(c, func() *kern.ColumnWeights {
+				weights := kern.NewColumnWeights(c.Set, outs, taps, op.Bias)
+				for o := range outs {
+					if c.Ended() {
+						return nil
+					}
+					weights.Put(o, op.F32[o*taps:][:taps])
+				}
+				return weights
+			})
+		}
+		return f
+	}
 	// Weights may fill registers in part only.
 	if !c.Reserve(num.Product(4, num.Product(groups, kern.FloatWeightsLen(c.Set, outs, taps))-len(op.F32))) {
 		return f // the plan is too large
@@ -80,6 +96,15 @@ func newFloatSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int
 	return f
 }
 
+// downColumns reports whether the set has a kernel that goes down columns of such
+// windows: it keeps the sums of all rows that a row of the input belongs to.
+func (f *floatSource) downColumns(op *bcnn.ConvStep) bool {
+	half := f.KH / 2
+	return f.each && f.out != nil && op.Out >= f.set.FloatLanes && f.KH == f.KW && f.set.Columns(f.KH, f.stride) &&
+		f.StrideH == 1 && f.StrideW == 1 && f.DilationH == 1 && f.DilationW == 1 && f.Pad.Top <= half && f.Pad.Left <= half &&
+		f.rows <= f.image.H+f.Pad.Top-half && f.cols <= f.image.W+f.Pad.Left-half
+}
+
 func (f *floatSource) size(_, pixels int) tiles.Size {
 	runs := f.KH
 	if !f.rowRuns {
@@ -96,9 +121,15 @@ func (f *floatSource) prepare(s *tiles.Scratch, image, first, rows int) {
 }
 
 func (f *floatSource) sums(s *tiles.Scratch, y, x, pixels, channel, outs int) {
+	if f.columns != nil {
+		if y == 0 && x == 0 {
+			f.tile(s)
+		}
+		return
+	}
 	inside := f.rowsInside(s)
 	if f.out != nil && y == 0 && x == 0 {
-		f.columns(s, inside, channel, outs)
+		f.sides(s, inside, channel, outs)
 		if f.strip > 0 {
 			f.strips(s, inside)
 		}
@@ -134,9 +165,24 @@ func (f *floatSource) rowsInside(s *tiles.Scratch) span {
 	return span{from, max(min(last/f.StrideH+1-s.Base, s.Rows), from)}
 }
 
-// columns computes the pixels at the left and the right border, those of all rows
+// tile computes the rows of a tile, column by column.
+func (f *floatSource) tile(s *tiles.Scratch) {
+	at := &s.Columns
+	top, row := s.Base-f.Pad.Top, f.image.W*f.image.C
+	bottom := top + s.Rows + f.KH - 1
+	*at = kern.FloatColumns{
+		Taps: f.KH, Pixels: f.cols, Rows: min(bottom, f.image.H) - max(top, 0), Step: f.image.C, RowStep: row,
+		DstStep: f.stride, DstRow: f.cols * f.stride,
+		Above: max(-top, 0), Below: max(bottom-f.image.H, 0), Left: f.Pad.Left, Right: max(f.cols-f.Pad.Left+f.KW-1-f.image.W, 0),
+	}
+	dst := f.output(s, 0, 0, 0)
+	f.set.FMAColumns(dst, f.in.F32[(s.Image*f.image.H+max(top, 0))*row:], at, f.columns, f.end)
+	f.rest.Do(dst, f.stride, f.groups, s.Rows*f.cols)
+}
+
+// sides computes the pixels at the left and the right border, those of all rows
 // one after the other.
-func (f *floatSource) columns(s *tiles.Scratch, rows span, channel, outs int) {
+func (f *floatSource) sides(s *tiles.Scratch, rows span, channel, outs int) {
 	if rows.from == rows.to {
 		return
 	}

@@ -112,6 +112,12 @@ func FMATiles(kernels []func(job *uint8), dst []float32, stride int, src []float
 		weights: unsafe.Pointer(&weights[lane]), tap: uintptr(4 * width), bias: unsafe.Pointer(&w.Bias[first]),
 		outputs: uintptr(n), block: uintptr(4 * w.block * w.Taps), target: unsafe.SliceData(dst), source: unsafe.SliceData(src),
 	}
+	j.finish(end)
+	j.run(kernels, at.Pixels)
+}
+
+// finish sets the end of the outputs.
+func (j *FMAJob) finish(end *End) {
 	if end.Scale != nil {
 		j.scale, j.shift = unsafe.Pointer(&end.Scale[0]), unsafe.Pointer(&end.Shift[0])
 	}
@@ -121,7 +127,6 @@ func FMATiles(kernels []func(job *uint8), dst []float32, stride int, src []float
 	if end.Clip {
 		j.clip, j.low, j.high = 1, end.Low, end.High
 	}
-	j.run(kernels, at.Pixels)
 }
 
 // MeanTiles calls kernels for the means of n channels, like FMATiles.

@@ -117,6 +117,18 @@ type Set struct {
 	// and ends it. There is a pixel at least.
 	FMAEach func(dst []float32, stride int, src []float32, at *FloatPatches, w *FloatWeights, end End)
 
+	// FMAColumns computes, for every pixel and channel c of w, like FMAEach, with x the
+	// values of its window that are inside of the image, in the order of the rows and
+	// of the columns,
+	//
+	//	dst[y·DstRow + x·DstStep + c] = bias[c], then fma(x[t][c], w[t][c], ·) for each tap t
+	//
+	// and ends it. There are a pixel and a row of the input at least, and FloatLanes
+	// channels. Columns reports whether it is there for windows of so many taps, and so
+	// many values from a pixel of the output to the next.
+	FMAColumns func(dst, src []float32, at *FloatColumns, w *ColumnWeights, end End)
+	Columns    func(taps, stride int) bool
+
 	// Threshold packs pixels rows of len(t) sums, stride apart, to rows of
 	// bits.Words(len(t)) words, step apart: bit o of row p is
 	// sums[p·stride + o] ≥ t[o]. Padding bits become 0.

@@ -57,6 +57,15 @@ const (
 	_ = -unsafe.Offsetof(FloatRun{}.Src)
 	_ = -(unsafe.Offsetof(FloatRun{}.Tap) ^ 8)
 
+	_ = -(unsafe.Offsetof(ColumnsJob{}.dstRow) ^ 160)
+	_ = -(unsafe.Offsetof(ColumnsJob{}.srcRow) ^ 168)
+	_ = -(unsafe.Offsetof(ColumnsJob{}.last) ^ 176)
+	_ = -(unsafe.Offsetof(ColumnsJob{}.rows) ^ 184)
+	_ = -(unsafe.Offsetof(ColumnsJob{}.skip) ^ 192)
+	_ = -(unsafe.Offsetof(ColumnsJob{}.steps) ^ 200)
+	_ = -(unsafe.Offsetof(ColumnsJob{}.left) ^ 208)
+	_ = -(unsafe.Offsetof(ColumnsJob{}.right) ^ 216)
+
 	_ = -unsafe.Offsetof(EndJob{}.dst)
 	_ = -(unsafe.Offsetof(EndJob{}.dstStep) ^ 8)
 	_ = -(unsafe.Offsetof(EndJob{}.src) ^ 16)

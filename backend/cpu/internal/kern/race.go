@@ -64,6 +64,21 @@ func annotateSums(s, set *Set) {
 		readFloatWeights(at, w, 0, w.Outputs)
 		set.FMAEach(dst, stride, src, at, w, end)
 	}
+	if set.FMAColumns == nil {
+		return
+	}
+	s.FMAColumns = func(dst, src []float32, at *FloatColumns, w *ColumnWeights, end End) {
+		readEnd(&end, w.Channels)
+		for y := range at.Height() {
+			writeRows(dst[y*at.DstRow:], at.Pixels, at.DstStep, w.Channels)
+		}
+		for y := range at.Rows {
+			readRows(src[y*at.RowStep:], at.Width(), at.Step, w.Channels)
+		}
+		reads(w.Data)
+		reads(w.Bias[:w.Channels])
+		set.FMAColumns(dst, src, at, w, end)
+	}
 }
 
 func annotateElementwise(s, set *Set) {

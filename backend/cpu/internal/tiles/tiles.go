@@ -107,6 +107,7 @@ type Scratch struct {
 	// allocated on the heap.
 	At      kern.Patches
 	Patches kern.FloatPatches
+	Columns kern.FloatColumns
 	Job     kern.ConvJob
 	Pool    kern.Pool
 }

@@ -14,6 +14,8 @@ var (
 	// Of rows of 3 and of 5 runs, a step apart.
 	fmaSlide3 = []func(*uint8){nil, nil, fmaSlide3_3x8AVX2, fmaSlide3_4x8AVX2, fmaSlide3_5x8AVX2, fmaSlide3_6x8AVX2, fmaSlide3_7x8AVX2, fmaSlide3_8x8AVX2}
 	fmaSlide5 = []func(*uint8){nil, nil, fmaSlide5_3x8AVX2, fmaSlide5_4x8AVX2, fmaSlide5_5x8AVX2, fmaSlide5_6x8AVX2, fmaSlide5_7x8AVX2, fmaSlide5_8x8AVX2}
+	// Of windows, of 1, 2, … columns.
+	fmaColumns3 = kern.ColumnKernels{Kernels: []func(*uint8){fmaColumns3_1x8AVX2, fmaColumns3_2x8AVX2, fmaColumns3_3x8AVX2, fmaColumns3_4x8AVX2}}
 )
 
 func fmaPixels(dst []float32, stride int, src []float32, at *kern.FloatPatches, w *kern.FloatWeights, first, n int, end kern.End) {
@@ -45,6 +47,15 @@ func fmaEach(dst []float32, stride int, src []float32, at *kern.FloatPatches, w 
 		end = end.From(n)
 		c += n
 	}
+}
+
+// columns reports for which windows, and values from a pixel to the next, fmaColumns is
+// there: two vectors are a line of the cache only, so that it has no kernels for those
+// that are far.
+func columns(taps, stride int) bool { return taps == 3 && !kern.Far(stride) }
+
+func fmaColumns(dst, src []float32, at *kern.FloatColumns, w *kern.ColumnWeights, end kern.End) {
+	fmaColumns3.Run(dst, src, at, w, &end)
 }
 
 func blend(dst, src []float32, rows, cols []kern.BlendTap, n, pixels int) {

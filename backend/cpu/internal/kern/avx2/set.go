@@ -46,6 +46,7 @@ func Set() kern.Set {
 	s.Scale = scale
 	s.ScaleFloat = scaleFloat
 	s.FMAEach = fmaEach
+	s.FMAColumns, s.Columns = fmaColumns, columns
 	s.ScaleBytes = scaleBytes
 	s.Add = add
 	s.Choose = choose

@@ -581,6 +581,30 @@ func fmaSlide5_4x8AVX2(job *byte)
 //go:noescape
 func fmaSlide5_3x8AVX2(job *byte)
 
+// fmaColumns3_4x8AVX2 computes 4 columns of pixels, 8 channels at a time, of a depthwise convolution of
+// 3×3 taps, and the end of that.
+//
+//go:noescape
+func fmaColumns3_4x8AVX2(job *byte)
+
+// fmaColumns3_3x8AVX2 computes 3 columns of pixels, 8 channels at a time, of a depthwise convolution of
+// 3×3 taps, and the end of that.
+//
+//go:noescape
+func fmaColumns3_3x8AVX2(job *byte)
+
+// fmaColumns3_2x8AVX2 computes 2 columns of pixels, 8 channels at a time, of a depthwise convolution of
+// 3×3 taps, and the end of that.
+//
+//go:noescape
+func fmaColumns3_2x8AVX2(job *byte)
+
+// fmaColumns3_1x8AVX2 computes 1 columns of pixels, 8 channels at a time, of a depthwise convolution of
+// 3×3 taps, and the end of that.
+//
+//go:noescape
+func fmaColumns3_1x8AVX2(job *byte)
+
 // blendAVX2 writes the pixels of a BlendJob.
 //
 //go:noescape

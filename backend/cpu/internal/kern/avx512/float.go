@@ -15,6 +15,12 @@ var (
 	// Of rows of 3 and of 5 runs, a step apart.
 	fmaSlide3 = []func(*uint8){nil, nil, fmaSlide3_3x16AVX512, fmaSlide3_4x16AVX512, fmaSlide3_5x16AVX512, fmaSlide3_6x16AVX512, fmaSlide3_7x16AVX512, fmaSlide3_8x16AVX512, fmaSlide3_9x16AVX512, fmaSlide3_10x16AVX512, fmaSlide3_11x16AVX512, fmaSlide3_12x16AVX512}
 	fmaSlide5 = []func(*uint8){nil, nil, fmaSlide5_3x16AVX512, fmaSlide5_4x16AVX512, fmaSlide5_5x16AVX512, fmaSlide5_6x16AVX512, fmaSlide5_7x16AVX512, fmaSlide5_8x16AVX512, fmaSlide5_9x16AVX512, fmaSlide5_10x16AVX512, fmaSlide5_11x16AVX512, fmaSlide5_12x16AVX512}
+	// Of windows, of 1, 2, … columns.
+	fmaColumns3 = kern.ColumnKernels{
+		Kernels: []func(*uint8){fmaColumns3_1x16AVX512, fmaColumns3_2x16AVX512, fmaColumns3_3x16AVX512, fmaColumns3_4x16AVX512, fmaColumns3_5x16AVX512, fmaColumns3_6x16AVX512, fmaColumns3_7x16AVX512},
+		Wide:    []func(*uint8){fmaColumns3_1x64AVX512, fmaColumns3_2x64AVX512}, WideChannels: 64,
+	}
+	fmaColumns5 = kern.ColumnKernels{Kernels: []func(*uint8){fmaColumns5_1x16AVX512, fmaColumns5_2x16AVX512, fmaColumns5_3x16AVX512, fmaColumns5_4x16AVX512, fmaColumns5_5x16AVX512}}
 )
 
 func fmaPixels(dst []float32, stride int, src []float32, at *kern.FloatPatches, w *kern.FloatWeights, first, n int, end kern.End) {
@@ -51,6 +57,17 @@ func fmaEach(dst []float32, stride int, src []float32, at *kern.FloatPatches, w 
 		end = end.From(n)
 		c += n
 	}
+}
+
+// columns reports for which windows, and values from a pixel to the next, fmaColumns is there.
+func columns(taps, stride int) bool { return taps == 3 || taps == 5 && !kern.Far(stride) }
+
+func fmaColumns(dst, src []float32, at *kern.FloatColumns, w *kern.ColumnWeights, end kern.End) {
+	kernels := &fmaColumns3
+	if at.Taps == 5 {
+		kernels = &fmaColumns5
+	}
+	kernels.Run(dst, src, at, w, &end)
 }
 
 func blend(dst, src []float32, rows, cols []kern.BlendTap, n, pixels int) {

@@ -47,6 +47,7 @@ func Set() kern.Set {
 	s.FloatBlock, s.FloatLanes = 64, 16
 	s.FMAPixels = fmaPixels
 	s.FMAEach = fmaEach
+	s.FMAColumns, s.Columns = fmaColumns, columns
 	s.Threshold = threshold
 	s.ThresholdFloat = thresholdFloat
 	s.Scale = scale

@@ -1049,6 +1049,90 @@ func fmaSlide5_4x16AVX512(job *byte)
 //go:noescape
 func fmaSlide5_3x16AVX512(job *byte)
 
+// fmaColumns3_7x16AVX512 computes 7 columns of pixels, 16 channels at a time, of a depthwise convolution of
+// 3×3 taps, and the end of that.
+//
+//go:noescape
+func fmaColumns3_7x16AVX512(job *byte)
+
+// fmaColumns3_6x16AVX512 computes 6 columns of pixels, 16 channels at a time, of a depthwise convolution of
+// 3×3 taps, and the end of that.
+//
+//go:noescape
+func fmaColumns3_6x16AVX512(job *byte)
+
+// fmaColumns3_5x16AVX512 computes 5 columns of pixels, 16 channels at a time, of a depthwise convolution of
+// 3×3 taps, and the end of that.
+//
+//go:noescape
+func fmaColumns3_5x16AVX512(job *byte)
+
+// fmaColumns3_4x16AVX512 computes 4 columns of pixels, 16 channels at a time, of a depthwise convolution of
+// 3×3 taps, and the end of that.
+//
+//go:noescape
+func fmaColumns3_4x16AVX512(job *byte)
+
+// fmaColumns3_3x16AVX512 computes 3 columns of pixels, 16 channels at a time, of a depthwise convolution of
+// 3×3 taps, and the end of that.
+//
+//go:noescape
+func fmaColumns3_3x16AVX512(job *byte)
+
+// fmaColumns3_2x16AVX512 computes 2 columns of pixels, 16 channels at a time, of a depthwise convolution of
+// 3×3 taps, and the end of that.
+//
+//go:noescape
+func fmaColumns3_2x16AVX512(job *byte)
+
+// fmaColumns3_1x16AVX512 computes 1 columns of pixels, 16 channels at a time, of a depthwise convolution of
+// 3×3 taps, and the end of that.
+//
+//go:noescape
+func fmaColumns3_1x16AVX512(job *byte)
+
+// fmaColumns3_2x64AVX512 computes 2 columns of pixels, 64 channels at a time, of a depthwise convolution of
+// 3×3 taps, and the end of that.
+//
+//go:noescape
+func fmaColumns3_2x64AVX512(job *byte)
+
+// fmaColumns3_1x64AVX512 computes 1 columns of pixels, 64 channels at a time, of a depthwise convolution of
+// 3×3 taps, and the end of that.
+//
+//go:noescape
+func fmaColumns3_1x64AVX512(job *byte)
+
+// fmaColumns5_5x16AVX512 computes 5 columns of pixels, 16 channels at a time, of a depthwise convolution of
+// 5×5 taps, and the end of that.
+//
+//go:noescape
+func fmaColumns5_5x16AVX512(job *byte)
+
+// fmaColumns5_4x16AVX512 computes 4 columns of pixels, 16 channels at a time, of a depthwise convolution of
+// 5×5 taps, and the end of that.
+//
+//go:noescape
+func fmaColumns5_4x16AVX512(job *byte)
+
+// fmaColumns5_3x16AVX512 computes 3 columns of pixels, 16 channels at a time, of a depthwise convolution of
+// 5×5 taps, and the end of that.
+//
+//go:noescape
+func fmaColumns5_3x16AVX512(job *byte)
+
+// fmaColumns5_2x16AVX512 computes 2 columns of pixels, 16 channels at a time, of a depthwise convolution of
+// 5×5 taps, and the end of that.
+//
+//go:noescape
+func fmaColumns5_2x16AVX512(job *byte)
+
+// fmaColumns5_1x16AVX512 computes 1 columns of pixels, 16 channels at a time, of a depthwise convolution of
+// 5×5 taps, and the end of that.
+//
+//go:noescape
+func fmaColumns5_1x16AVX512(job *byte)
+
 // blendAVX512 writes the pixels of a BlendJob.
 //
 //go:noescape

@@ -18,6 +18,7 @@ func Set() kern.Set {
 		FloatLanes:     1,
 		FMAPixels:      fmaPixels,
 		FMAEach:        fmaEach,
+		Columns:        func(int, int) bool { return false },
 		Threshold:      Threshold,
 		ThresholdFloat: ThresholdFloat,
 		AddTwice:       AddTwice,

@@ -2,14 +2,17 @@ package sets
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/internal/f32"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // floatPatches are random patches of so many pixels and runs, with the number of
@@ -121,6 +124,64 @@ func TestFMAEach(t *testing.T) {
 					check()
 					for i := range want {
 						requireSame(t, want[i], dst[i], at, channels)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestFMAColumns has images of all sizes that matter to tiles, whose windows reach over
+// each side or not.
+func TestFMAColumns(t *testing.T) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		for _, taps := range []int{3, 5} {
+			for i := range 300 {
+				side := func() int { return rng.IntN(taps/2 + 1) }
+				at := &kern.FloatColumns{Taps: taps, Above: side(), Below: side(), Left: side(), Right: side()}
+				at.Pixels = max(at.Left+at.Right-taps+2, 1) + rng.IntN(17)
+				at.Rows = max(taps-at.Above-at.Below, 1) + rng.IntN(6)
+				channels := s.FloatLanes + rng.IntN(2*s.FloatLanes+2)
+				at.DstStep = channels + rng.IntN(3)
+				if i%20 == 0 {
+					channels = num.RoundUp(channels, 64)
+					at.DstStep = 512 // far
+				}
+				if !s.Columns(taps, at.DstStep) {
+					continue
+				}
+				at.Step = channels + rng.IntN(3)
+				at.RowStep = at.Width()*at.Step + rng.IntN(3)
+				at.DstRow = at.Pixels*at.DstStep + rng.IntN(3)
+				w := kern.NewColumnWeights(s, channels, taps*taps, awkwards(rng, channels))
+				var rows [][]float32
+				for c := range channels {
+					rows = append(rows, awkwards(rng, taps*taps))
+					w.Put(c, rows[c])
+				}
+				src := awkwards(rng, (at.Rows-1)*at.RowStep+(at.Width()-1)*at.Step+channels)
+				end := anyEnd(rng, channels)
+				dst, check := guarded[float32](t, (at.Height()-1)*at.DstRow+(at.Pixels-1)*at.DstStep+channels)
+				want := append([]float32(nil), dst...)
+				for y := range at.Height() {
+					for x := range at.Pixels {
+						for c := range channels {
+							acc := w.Bias[c]
+							for k := range taps * taps {
+								row, col := y-at.Above+k/taps, x-at.Left+k%taps
+								if row >= 0 && row < at.Rows && col >= 0 && col < at.Width() {
+									acc = f32.FMA(src[row*at.RowStep+col*at.Step+c], rows[c][k], acc)
+								}
+							}
+							want[y*at.DstRow+x*at.DstStep+c] = ended(acc, c, end)
+						}
+					}
+				}
+				s.FMAColumns(dst, src, at, w, end)
+				check()
+				for i := range want {
+					if math.Float32bits(want[i]) != math.Float32bits(dst[i]) {
+						requireSame(t, want[i], dst[i], at, channels, i)
 					}
 				}
 			}
@@ -257,6 +318,43 @@ func BenchmarkFMA(b *testing.B) {
 				macs := float64(pixels * c.outputs * taps)
 				b.ReportMetric(macs*float64(b.N)/b.Elapsed().Seconds()/1e9, "GMAC/s")
 				b.ReportMetric(macs, "MAC/op")
+			})
+		}
+	}
+}
+
+// BenchmarkColumns reports the least time of depthwise layers of 3×3 and 5×5 taps on an
+// image that the first-level cache holds, and the fraction of it that their products take
+// at the rate of a loop of nothing else.
+func BenchmarkColumns(b *testing.B) {
+	const size, channels = 10, 48
+	for _, s := range sets {
+		for _, taps := range []int{3, 5} {
+			if s.PeakFMA == nil || !s.Columns(taps, channels) {
+				continue
+			}
+			b.Run(fmt.Sprintf("%s/%d×%d", s.ISA, taps, taps), func(b *testing.B) {
+				w := kern.NewColumnWeights(s, channels, taps*taps, make([]float32, channels))
+				side := taps / 2
+				at := &kern.FloatColumns{
+					Taps: taps, Pixels: size, Rows: size, Above: side, Below: side, Left: side, Right: side,
+					Step: channels, RowStep: size * channels, DstStep: channels, DstRow: size * channels,
+				}
+				dst, src := make([]float32, size*size*channels), make([]float32, size*size*channels)
+				least, peak := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
+				const rounds, loops = 10, 1000
+				for b.Loop() {
+					start := time.Now()
+					for range rounds {
+						s.FMAColumns(dst, src, at, w, kern.End{})
+					}
+					middle := time.Now()
+					s.PeakFMA(loops)
+					least, peak = min(least, middle.Sub(start)), min(peak, time.Since(middle))
+				}
+				products := float64(rounds * size * size * channels * taps * taps)
+				b.ReportMetric(float64(least)/1e3/rounds, "least-µs")
+				b.ReportMetric(products/float64(loops*s.PeakFMAs)*peak.Seconds()/least.Seconds(), "of-roof")
 			})
 		}
 	}

@@ -110,6 +110,23 @@ var racyCalls = slices.Concat([]racyCall{
 			probes(read, "w", w.Data), probes(read, "bias", w.Bias[:racyN]),
 			probes(read, "scale", end.Scale), probes(read, "shift", end.Shift), probes(read, "slope", end.Slope))
 	}},
+	{"FMAColumns", func(s *kern.Set) (func(), []probe) {
+		if s.FMAColumns == nil {
+			return nil, nil
+		}
+		const pixels, height = 3, 2
+		at := &kern.FloatColumns{
+			Taps: 3, Pixels: pixels, Rows: height + 2, Step: racyStep, RowStep: (pixels + 2) * racyStep,
+			DstStep: racyStep, DstRow: pixels * racyStep,
+		}
+		dst, src := rows[float32](height*pixels), rows[float32]((height+2)*(pixels+2))
+		end := racyEnd()
+		w := kern.NewColumnWeights(s, racyN, 9, row[float32]())
+		return func() { s.FMAColumns(dst, src, at, w, end) }, slices.Concat(
+			probes(written, "dst", dst), between(dst), probes(read, "src", src), between(src),
+			probes(read, "w", w.Data), probes(read, "bias", w.Bias),
+			probes(read, "scale", end.Scale), probes(read, "shift", end.Shift), probes(read, "slope", end.Slope))
+	}},
 	{"Threshold", func(s *kern.Set) (func(), []probe) {
 		dst, sums, t := make([]uint64, 3*racyPixels-1), rows[int32](racyPixels), row[int32]()
 		return func() { s.Threshold(dst, 3, sums, racyStep, t, racyPixels) }, slices.Concat(
@@ -436,7 +453,7 @@ func (t *turn) passed() bool { return bool(*t) }
 // TestRacesOfAll is that TestRaces calls all functions of Set and Wide that run
 // after Compile.
 func TestRacesOfAll(t *testing.T) {
-	called := map[string]bool{"PackBits": true, "PackBytes": true, "Peak": true, "PeakFMA": true}
+	called := map[string]bool{"PackBits": true, "PackBytes": true, "Peak": true, "PeakFMA": true, "Columns": true}
 	for _, c := range racyCalls {
 		called[c.field] = true
 	}

@@ -27,6 +27,9 @@ func float() {
 			gen.FMASlide(ymm, pixels, taps, 64)
 		}
 	}
+	for columns := 4; columns > 0; columns-- {
+		gen.FMAColumns(ymm, columns, 1, 3, false)
+	}
 	gen.Blend(ymm)
 }
 
@@ -56,7 +59,13 @@ var ymm = gen.ISA{
 	},
 	FirstLanes: func(n reg.Register) (func(Mem, reg.VecVirtual), func(reg.VecVirtual, Mem)) {
 		mask := laneMask(n)
-		return func(m Mem, v reg.VecVirtual) { VMASKMOVPS(m, mask, v) },
-			func(v reg.VecVirtual, m Mem) { VMASKMOVPS(v, mask, m) }
+		of := func(v reg.VecVirtual) Op { // the part for half a vector, of half of one
+			if v.Size() < mask.Size() {
+				return mask.AsX()
+			}
+			return mask
+		}
+		return func(m Mem, v reg.VecVirtual) { VMASKMOVPS(m, of(v), v) },
+			func(v reg.VecVirtual, m Mem) { VMASKMOVPS(v, of(v), m) }
 	},
 }

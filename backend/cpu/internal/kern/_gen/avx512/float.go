@@ -25,6 +25,15 @@ func float() {
 			gen.FMASlide(zmm, pixels, taps, 256)
 		}
 	}
+	for columns := 7; columns > 0; columns-- {
+		gen.FMAColumns(zmm, columns, 1, 3, true)
+	}
+	for columns := 2; columns > 0; columns-- {
+		gen.FMAColumns(zmm, columns, 4, 3, true)
+	}
+	for columns := 5; columns > 0; columns-- {
+		gen.FMAColumns(zmm, columns, 1, 5, true)
+	}
 	gen.Blend(zmm)
 }
 

@@ -67,6 +67,18 @@ const (
 	MeanReciprocal = 140
 )
 
+// Offsets of the fields of kern.ColumnsJob behind those of kern.FMAJob.
+const (
+	ColumnsDstRow = 160
+	ColumnsSrcRow = 168
+	ColumnsLast   = 176 // of the first channel of the last vector, in bytes
+	ColumnsRows   = 184
+	ColumnsSkip   = 192
+	ColumnsSteps  = 200
+	ColumnsLeft   = 208
+	ColumnsRight  = 216
+)
+
 // Offsets of the fields of kern.EndJob.
 const (
 	EndDst     = 0
