@@ -6,6 +6,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
 // conv is CONV_2D: filters [out][kh][kw][channels of a group].
@@ -66,16 +67,7 @@ func (im *importer) depthwise(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := im.numbers(len(taps))
-	if err != nil {
-		return nil, err
-	}
-	size := d[1] * d[2]
-	err = im.budget.Loop(len(rows), func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			rows[i] = taps[i%size*d[3]+i/size]
-		}
-	})
+	rows, err := channelsFirst(im.budget, taps, d[3])
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +76,20 @@ func (im *importer) depthwise(o *schema.Operator) (*value, error) {
 		return nil, err
 	}
 	return im.activation(o, y, act)
+}
+
+// channelsFirst returns taps [taps][channels] as [channels][taps].
+func channelsFirst[T any](b *budget.Budget, taps []T, channels int) ([]T, error) {
+	if err := b.Charge(8 * int64(len(taps))); err != nil {
+		return nil, err
+	}
+	rows, size := make([]T, len(taps)), len(taps)/channels
+	err := b.Loop(len(rows), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			rows[i] = taps[i%size*channels+i/size]
+		}
+	})
+	return rows, err
 }
 
 // filter returns the filters of a convolution, which have four dimensions.

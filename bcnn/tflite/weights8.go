@@ -56,16 +56,7 @@ func (im *importer) depthwise8(o *schema.Operator, v *value, c *constant, g geom
 	if err != nil {
 		return nil, err
 	}
-	rows, err := im.bytes(c) // of the same size
-	if err != nil {
-		return nil, err
-	}
-	size := d[1] * d[2]
-	err = im.budget.Loop(len(rows), func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			rows[i] = taps[i%size*d[3]+i/size]
-		}
-	})
+	rows, err := channelsFirst(im.budget, taps, d[3])
 	if err != nil {
 		return nil, err
 	}
