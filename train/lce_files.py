@@ -42,7 +42,8 @@ def operator(name, inputs, out, out_type, options=None, in_quant=None, out_quant
     m = schema.ModelT()
     m.version, m.description = 3, "one operator"
     code = schema.OperatorCodeT()
-    code.deprecatedBuiltinCode = code.builtinCode = getattr(schema.BuiltinOperator, name, schema.BuiltinOperator.CUSTOM)
+    code.builtinCode = getattr(schema.BuiltinOperator, name, schema.BuiltinOperator.CUSTOM)
+    code.deprecatedBuiltinCode = min(code.builtinCode, 127)
     code.customCode, code.version = name, 1
     m.operatorCodes, m.buffers = [code], [schema.BufferT()]
     g = schema.SubGraphT()

@@ -100,6 +100,38 @@ def others(r):
     return done
 
 
+def functions(r):
+    """(name, file, inputs) of functions of one 8-bit value, of all 256 values that it can have."""
+    done = []
+    every = np.arange(-128, 128).astype(np.int8)
+
+    def add(name, k, inputs, shape, options, a, b, quants=None):
+        done.append((f"op_{name.lower()}_{k}", operator(name, inputs, shape, "int8", options, a, b, quants), inputs[:1]))
+
+    x = every.reshape(1, 4, 64, 1)
+    for k, (scale, zero) in enumerate(((0.02, -100), (0.047, 11), (0.11, 127))):
+        a = (np.float32(scale), zero)
+        add("LOGISTIC", k, [x], x.shape, None, a, (1 / 256, -128))
+        add("TANH", k, [x], x.shape, None, a, (1 / 128, 0))
+        add("HARD_SWISH", k, [x], x.shape, None, a, (np.float32(scale * (0.7, 1.0, 0.9)[k]), (-50, -120, 3)[k]))
+        add("ELU", k, [x], x.shape, None, a, (np.float32(scale * 0.6), -20))
+        add("GELU", k, [x], x.shape, ("GeluOptions", dict(approximate=k == 1)), a, (np.float32(scale * 0.7), -50))
+        add("EXP", k, [x], x.shape, None, a, (np.float32(np.exp(scale * (127 - zero) * 0.8) / 255), -128))
+        add("LEAKY_RELU", k, [x], x.shape, ("LeakyReluOptions", dict(alpha=(0.1, 1.3, -0.4)[k])), a, (np.float32(scale * 0.8), -3))
+    # A row for each channel, of which vectors make 16 at once and leave the others.
+    channels = 19
+    x = np.repeat(every.reshape(1, 16, 16, 1), channels, 3)
+    for k, shape in enumerate(((channels,), (1, 1, 1, 1), (1, 16, 16, channels))):
+        c = np.broadcast_to(integers(r, *shape[-1:]), shape).copy()
+        a, b = scaled(r), scaled(r)
+        add("PRELU", k, [x, c], x.shape, None, a, (np.float32(a[0] * 0.9), 7), [(np.float32(0.02), int(r.integers(-128, 128)))])
+        for name in ("ADD", "SUB", "MUL"):
+            whole = a[0] * b[0] * 60 if name == "MUL" else (a[0] + b[0]) * r.uniform(0.4, 0.8)
+            options = (name.capitalize() + "Options", dict(fusedActivationFunction=k % 2))
+            add(name, k + 3, [x, c], x.shape, options, a, (np.float32(whole), int(r.integers(-50, 50))), [b])
+    return done
+
+
 def quantised(low, high):
     return layers.Lambda(lambda x: tf.quantization.fake_quant_with_min_max_vars(x, low, high, 8))
 
@@ -155,6 +187,8 @@ def main():
     args = p.parse_args()
     r = np.random.default_rng(args.seed)
     cases = weighted(r) + others(r)
+    separate = np.random.default_rng(args.seed + 1)
+    cases += functions(separate)
     tf.random.set_seed(args.seed)
     for name, model in networks().items():
         randomise(model, r)

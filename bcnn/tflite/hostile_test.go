@@ -98,7 +98,7 @@ func TestHostile(t *testing.T) {
 			g.tensors[1].typ = schema.Int8
 			g.tensors[1].scale, g.tensors[1].zero = []float32{1e-40}, []int64{0}
 		}), "its scale is 1e-40"},
-		"8-bit values inside": {with("TANH", nil, same, func(g *testGraph, _ *testOperator) {
+		"8-bit values inside": {with("NEG", nil, same, func(g *testGraph, _ *testOperator) {
 			g.tensors[0].typ = schema.Int8
 			g.tensors[0].scale, g.tensors[0].zero = []float32{1}, []int64{0}
 		}), "8-bit values are not supported here"},
