@@ -4,7 +4,7 @@ with answers.
 
 The archive holds for each case NAME.tflite, its inputs NAME.in0.npy, …, and what Larq
 Compute Engine's interpreter makes of them, NAME.out.npy. Cases named op_* are single
-operators; those named net_* are Keras networks with fake-quantisation nodes that LCE's
+operators, some on floats; those named net_* are Keras networks with fake-quantisation nodes that LCE's
 converter has converted.
 
 Needs what lce_files.py needs.
@@ -132,6 +132,52 @@ def functions(r):
     return done
 
 
+def joined(r):
+    """(name, file, inputs) of joins of rows and columns, and of transposed convolutions, of 8-bit values and of floats."""
+    done = []
+    a = scaled(r)
+    for kind in ("int8", "float32"):
+        def values(*shape):
+            return integers(r, *shape) if kind == "int8" else r.standard_normal(shape).astype(np.float32)
+
+        for axis in (1, 2, -3):
+            shapes = [[1, 4, 3, 5] for _ in range(3)]
+            for s, n in zip(shapes, (2, 5, 1)):
+                s[axis] = n
+            total = list(shapes[0])
+            total[axis] = 8
+            xs = [values(*s) for s in shapes]
+            quant = a if kind == "int8" else None
+            done.append((f"op_join_{axis % 4}_{'last' if axis < 0 else 'first'}_{kind}", operator(
+                "CONCATENATION", xs, total, kind, ("ConcatenationOptions", dict(axis=axis)), quant, quant,
+                [quant] * 2, computed=3), xs))
+        for i, (c, out, kh, kw, sh, sw, pad, more, act, bias, single) in enumerate((
+                (3, 19, 3, 3, 2, 2, 0, 0, 0, True, False), (5, 4, 2, 3, 2, 1, 1, 0, 1, True, True), (4, 6, 3, 3, 1, 1, 0, 0, 0, False, False),
+                (2, 3, 1, 2, 3, 2, 1, 1, 3, True, False), (3, 2, 5, 4, 2, 3, 0, 0, 0, True, True), (7, 33, 3, 3, 2, 2, 0, 1, 0, True, False))):
+            h, w = 4, 5
+            if pad == 0:
+                shape = [1, h * sh - more, w * sw - more, out]
+            else:
+                shape = [1, (h - 1) * sh + kh + more, (w - 1) * sw + kw, out]
+            x = values(1, h, w, c)
+            fields = ("TransposeConvOptions", dict(padding=pad, strideH=sh, strideW=sw, fusedActivationFunction=act))
+            inputs, quant = [np.array(shape, np.int32)], a if i < 5 else (np.float32(0.5), a[1])
+            if kind == "int8":
+                weights, b = integers(r, out, kh, kw, c), r.integers(-3000, 3000, out).astype(np.int32)
+                ws = r.uniform(0.001, 0.02, 1 if single else out).astype(np.float32)
+                inputs += [weights, x] + [b] * bias
+                if i == 5:  # sums over 32, of which one in 32 is a half
+                    ws[:] = 0.25
+                out_quant = (np.float32(quant[0] * ws.mean() * np.sqrt(kh * kw * c) * 60 if i < 5 else 4), int(r.integers(-20, 20)))
+                quants = [None, (ws, [0] * len(ws), 0), quant] + [(quant[0] * ws, [0] * len(ws))] * bias
+            else:
+                inputs += [values(out, kh, kw, c), x] + [values(out)] * bias
+                out_quant, quants = None, [None] * (3 + bias)
+            done.append((f"op_transpose_conv_{i}_{kind}", operator(
+                "TRANSPOSE_CONV", inputs, shape, kind, fields, quants[0], out_quant, quants[1:], first=2), [x]))
+    return done
+
+
 def quantised(low, high):
     return layers.Lambda(lambda x: tf.quantization.fake_quant_with_min_max_vars(x, low, high, 8))
 
@@ -188,7 +234,7 @@ def main():
     r = np.random.default_rng(args.seed)
     cases = weighted(r) + others(r)
     separate = np.random.default_rng(args.seed + 1)
-    cases += functions(separate)
+    cases += functions(separate) + joined(separate)
     tf.random.set_seed(args.seed)
     for name, model in networks().items():
         randomise(model, r)

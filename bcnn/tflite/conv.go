@@ -11,7 +11,7 @@ import (
 
 // conv is CONV_2D: filters [out][kh][kw][channels of a group].
 func (im *importer) conv(o *schema.Operator) (*value, error) {
-	v, err := im.weighable(o)
+	v, err := im.weighable(o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (im *importer) conv(o *schema.Operator) (*value, error) {
 
 // depthwise is DEPTHWISE_CONV_2D: filters [1][kh][kw][out].
 func (im *importer) depthwise(o *schema.Operator) (*value, error) {
-	v, err := im.weighable(o)
+	v, err := im.weighable(o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -101,22 +101,22 @@ func (im *importer) filter(o *schema.Operator) (*constant, error) {
 	return c, err
 }
 
-// weighable returns the input of a layer with weights: numbers or 8-bit values, around
+// weighable returns an input of a layer with weights: numbers or 8-bit values, around
 // which padding may be pending.
-func (im *importer) weighable(o *schema.Operator) (*value, error) {
-	v, err := im.value(o, 0)
+func (im *importer) weighable(o *schema.Operator, i int) (*value, error) {
+	v, err := im.value(o, i)
 	if err == nil && v.typ != schema.Int8 {
 		err = v.checkReal()
 	}
 	return v, err
 }
 
-// bias returns the biases of a layer, nil if it has none.
-func (im *importer) bias(o *schema.Operator, out int) ([]float32, error) {
-	if !has(o, 2) {
+// bias returns the biases of a layer, which are input i, nil if it has none.
+func (im *importer) bias(o *schema.Operator, i, out int) ([]float32, error) {
+	if !has(o, i) {
 		return nil, nil
 	}
-	bias, err := im.floats(o, 2)
+	bias, err := im.floats(o, i)
 	if err == nil && len(bias) != out {
 		err = fmt.Errorf("%d biases for %d channels", len(bias), out)
 	}
@@ -130,14 +130,18 @@ func (im *importer) convolution(o *schema.Operator, v *value, g geometry, rows [
 		return nil, err
 	}
 	shape.C = out
-	return im.weighted(o, v, rows, out, rowLen, shape, func(w bcnn.Weights, bias []float32) bcnn.Op {
+	bias, err := im.bias(o, 2, out)
+	if err != nil {
+		return nil, err
+	}
+	return im.weighted(o, v, rows, bias, out, rowLen, shape, func(w bcnn.Weights, bias []float32) bcnn.Op {
 		return bcnn.Conv2D{Window: window, Out: out, Groups: groups, Weights: w, Bias: bias}
 	})
 }
 
 // dense is FULLY_CONNECTED: weights [out][in].
 func (im *importer) dense(o *schema.Operator) (*value, error) {
-	v, err := im.weighable(o)
+	v, err := im.weighable(o, 0)
 	if err == nil {
 		err = v.checkSettled()
 	}
@@ -175,22 +179,22 @@ func (im *importer) dense(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	y, err := im.weighted(o, v, rows, out, size, shape, layer)
+	bias, err := im.bias(o, 2, out)
+	if err != nil {
+		return nil, err
+	}
+	y, err := im.weighted(o, v, rows, bias, out, size, shape, layer)
 	if err != nil {
 		return nil, err
 	}
 	return im.activation(o, y, act)
 }
 
-// weighted emits a layer with weights [out][…][rowLen] and the biases of the operator.
+// weighted emits a layer with weights [out][…][rowLen].
 // Weights ±α of a filter, for one α, become ±1 and an Affine layer behind where the
 // input is ±1; elsewhere only weights ±1 do, which makes them small and changes nothing.
-func (im *importer) weighted(o *schema.Operator, v *value, rows []float32, out, rowLen int, shape bcnn.Shape,
+func (im *importer) weighted(o *schema.Operator, v *value, rows, bias []float32, out, rowLen int, shape bcnn.Shape,
 	build func(w bcnn.Weights, bias []float32) bcnn.Op) (*value, error) {
-	bias, err := im.bias(o, out)
-	if err != nil {
-		return nil, err
-	}
 	alpha, one, err := im.factors(rows, out)
 	if err != nil {
 		return nil, err

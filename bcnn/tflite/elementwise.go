@@ -343,7 +343,7 @@ func (im *importer) mul(o *schema.Operator) (*value, error) {
 
 // softmax is SOFTMAX over channels, which only stands at the end.
 func (im *importer) softmax(o *schema.Operator) (*value, error) {
-	v, err := im.weighable(o)
+	v, err := im.weighable(o, 0)
 	if err == nil {
 		err = v.checkSettled()
 	}
