@@ -148,6 +148,15 @@ func TestSpatialLayers(t *testing.T) {
 		{"padded pool", []testNode{op("Pad", "a around minus", "b"), op("MaxPool", "b", "y", "kernel_shape", []int{2, 2})}, map[string]int{"pixels": 1, "maxpool": 1}},
 		{"part of an image", []testNode{op("Slice", "a i1 i5 i2", "b"), op("Slice", "b i2 far i3 i2", "c"), op("Conv", "c w4", "y")}, map[string]int{"pixels": 2, "conv2d": 1}},
 		{"split rows", []testNode{op("Split", "a", "b c", "axis", 2), op("Add", "b c", "y")}, map[string]int{"pixels": 2, "add": 1}},
+		{"pools of a turned image", []testNode{op("Transpose", "a", "b", perm(0, 1, 3, 2)...), op("MaxPool", "b", "c", "kernel_shape", []int{3, 2}, "strides", []int{1, 2}, "pads", []int{1, 0, 0, 1}),
+			op("AveragePool", "c", "d", "kernel_shape", []int{1, 2}, "strides", []int{2, 1}), op("Transpose", "d", "e", perm(0, 1, 3, 2)...), op("Conv", "e w4", "y")},
+			map[string]int{"maxpool": 1, "avgpool": 1, "conv2d": 1}},
+		{"pools of a turned image, the same size", []testNode{op("Transpose", "a", "b", perm(0, 1, 3, 2)...), op("MaxPool", "b", "c", "kernel_shape", []int{4, 3}, "auto_pad", "SAME_UPPER"),
+			op("AveragePool", "c", "d", "kernel_shape", []int{2, 4}, "strides", []int{3, 1}, "pads", []int{0, 1, 1, 2}, "count_include_pad", 1), op("Transpose", "d", "e", perm(0, 1, 3, 2)...), op("Conv", "e w4", "y")},
+			map[string]int{"maxpool": 1, "avgpool": 1, "conv2d": 1}},
+		{"pool of a column", []testNode{op("ReduceMax", "a", "b", "axes", []int{2}, "keepdims", 0), op("Unsqueeze", "b", "c", "axes", []int{3}), op("MaxPool", "c", "d", "kernel_shape", []int{2, 1}, "strides", []int{2, 1}),
+			op("Squeeze", "d", "e", "axes", []int{3}), op("Unsqueeze", "e", "f", "axes", []int{2}), op("Conv", "f w4", "y")},
+			map[string]int{"maxpool": 2, "conv2d": 1}},
 		{"rows in another order", []testNode{op("Gather", "a rows", "y", "axis", 2)}, map[string]int{"pixels": 1}},
 	}
 	for _, test := range tests {
