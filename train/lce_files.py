@@ -34,15 +34,16 @@ TYPES = {"float32": schema.TensorType.FLOAT32, "int8": schema.TensorType.INT8, "
          "uint8": schema.TensorType.UINT8}
 
 
-def operator(name, inputs, out, out_type, options=None, in_quant=None, out_quant=None, quants=None, computed=1):
-    """A file of one operator, a custom one unless the schema has its name. The first inputs, so many as are computed, are
-    those of the graph; the others are constants, or None for one that is left out. out is the shape of the output.
+def operator(name, inputs, out, out_type, options=None, in_quant=None, out_quant=None, quants=None, computed=1, first=0):
+    """A file of one operator, a custom one unless the schema has its name. So many inputs as are computed, from the first
+    on, are those of the graph; the others are constants, or None for one that is left out. out is the shape of the output.
     quants are the scales, zero points and dimension of further inputs; options of a built-in operator are a pair, the name
     of their table and its fields."""
     m = schema.ModelT()
     m.version, m.description = 3, "one operator"
     code = schema.OperatorCodeT()
-    code.deprecatedBuiltinCode = code.builtinCode = getattr(schema.BuiltinOperator, name, schema.BuiltinOperator.CUSTOM)
+    code.builtinCode = getattr(schema.BuiltinOperator, name, schema.BuiltinOperator.CUSTOM)
+    code.deprecatedBuiltinCode = min(code.builtinCode, 127)
     code.customCode, code.version = name, 1
     m.operatorCodes, m.buffers = [code], [schema.BufferT()]
     g = schema.SubGraphT()
@@ -68,7 +69,7 @@ def operator(name, inputs, out, out_type, options=None, in_quant=None, out_quant
     for i, (c, quant) in enumerate(zip(inputs, quants)):
         if c is None:
             indices.append(-1)
-        elif i < computed:
+        elif first <= i < first + computed:
             indices.append(tensor(f"x{i or ''}", c.shape, c.dtype.name, quant=quant))
         else:
             indices.append(tensor(f"constant{i - 1}", c.shape, c.dtype.name, c, quant))
@@ -83,7 +84,7 @@ def operator(name, inputs, out, out_type, options=None, in_quant=None, out_quant
         o.builtinOptions = getattr(schema, table + "T")()
         for field, value in fields.items():
             setattr(o.builtinOptions, field, value)
-    g.inputs, g.outputs, g.operators = list(range(computed)), o.outputs, [o]
+    g.inputs, g.outputs, g.operators = indices[first:first + computed], o.outputs, [o]
     m.subgraphs = [g]
     b = flatbuffers.Builder(1024)
     b.Finish(m.Pack(b), b"TFL3")

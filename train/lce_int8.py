@@ -4,7 +4,7 @@ with answers.
 
 The archive holds for each case NAME.tflite, its inputs NAME.in0.npy, …, and what Larq
 Compute Engine's interpreter makes of them, NAME.out.npy. Cases named op_* are single
-operators; those named net_* are Keras networks with fake-quantisation nodes that LCE's
+operators, some on floats; those named net_* are Keras networks with fake-quantisation nodes that LCE's
 converter has converted.
 
 Needs what lce_files.py needs.
@@ -100,6 +100,84 @@ def others(r):
     return done
 
 
+def functions(r):
+    """(name, file, inputs) of functions of one 8-bit value, of all 256 values that it can have."""
+    done = []
+    every = np.arange(-128, 128).astype(np.int8)
+
+    def add(name, k, inputs, shape, options, a, b, quants=None):
+        done.append((f"op_{name.lower()}_{k}", operator(name, inputs, shape, "int8", options, a, b, quants), inputs[:1]))
+
+    x = every.reshape(1, 4, 64, 1)
+    for k, (scale, zero) in enumerate(((0.02, -100), (0.047, 11), (0.11, 127))):
+        a = (np.float32(scale), zero)
+        add("LOGISTIC", k, [x], x.shape, None, a, (1 / 256, -128))
+        add("TANH", k, [x], x.shape, None, a, (1 / 128, 0))
+        add("HARD_SWISH", k, [x], x.shape, None, a, (np.float32(scale * (0.7, 1.0, 0.9)[k]), (-50, -120, 3)[k]))
+        add("ELU", k, [x], x.shape, None, a, (np.float32(scale * 0.6), -20))
+        add("GELU", k, [x], x.shape, ("GeluOptions", dict(approximate=k == 1)), a, (np.float32(scale * 0.7), -50))
+        add("EXP", k, [x], x.shape, None, a, (np.float32(np.exp(scale * (127 - zero) * 0.8) / 255), -128))
+        add("LEAKY_RELU", k, [x], x.shape, ("LeakyReluOptions", dict(alpha=(0.1, 1.3, -0.4)[k])), a, (np.float32(scale * 0.8), -3))
+    # A row for each channel, of which vectors make 16 at once and leave the others.
+    channels = 19
+    x = np.repeat(every.reshape(1, 16, 16, 1), channels, 3)
+    for k, shape in enumerate(((channels,), (1, 1, 1, 1), (1, 16, 16, channels))):
+        c = np.broadcast_to(integers(r, *shape[-1:]), shape).copy()
+        a, b = scaled(r), scaled(r)
+        add("PRELU", k, [x, c], x.shape, None, a, (np.float32(a[0] * 0.9), 7), [(np.float32(0.02), int(r.integers(-128, 128)))])
+        for name in ("ADD", "SUB", "MUL"):
+            whole = a[0] * b[0] * 60 if name == "MUL" else (a[0] + b[0]) * r.uniform(0.4, 0.8)
+            options = (name.capitalize() + "Options", dict(fusedActivationFunction=k % 2))
+            add(name, k + 3, [x, c], x.shape, options, a, (np.float32(whole), int(r.integers(-50, 50))), [b])
+    return done
+
+
+def joined(r):
+    """(name, file, inputs) of joins of rows and columns, and of transposed convolutions, of 8-bit values and of floats."""
+    done = []
+    a = scaled(r)
+    for kind in ("int8", "float32"):
+        def values(*shape):
+            return integers(r, *shape) if kind == "int8" else r.standard_normal(shape).astype(np.float32)
+
+        for axis in (1, 2, -3):
+            shapes = [[1, 4, 3, 5] for _ in range(3)]
+            for s, n in zip(shapes, (2, 5, 1)):
+                s[axis] = n
+            total = list(shapes[0])
+            total[axis] = 8
+            xs = [values(*s) for s in shapes]
+            quant = a if kind == "int8" else None
+            done.append((f"op_join_{axis % 4}_{'last' if axis < 0 else 'first'}_{kind}", operator(
+                "CONCATENATION", xs, total, kind, ("ConcatenationOptions", dict(axis=axis)), quant, quant,
+                [quant] * 2, computed=3), xs))
+        for i, (c, out, kh, kw, sh, sw, pad, more, act, bias, single) in enumerate((
+                (3, 19, 3, 3, 2, 2, 0, 0, 0, True, False), (5, 4, 2, 3, 2, 1, 1, 0, 1, True, True), (4, 6, 3, 3, 1, 1, 0, 0, 0, False, False),
+                (2, 3, 1, 2, 3, 2, 1, 1, 3, True, False), (3, 2, 5, 4, 2, 3, 0, 0, 0, True, True), (7, 33, 3, 3, 2, 2, 0, 1, 0, True, False))):
+            h, w = 4, 5
+            if pad == 0:
+                shape = [1, h * sh - more, w * sw - more, out]
+            else:
+                shape = [1, (h - 1) * sh + kh + more, (w - 1) * sw + kw, out]
+            x = values(1, h, w, c)
+            fields = ("TransposeConvOptions", dict(padding=pad, strideH=sh, strideW=sw, fusedActivationFunction=act))
+            inputs, quant = [np.array(shape, np.int32)], a if i < 5 else (np.float32(0.5), a[1])
+            if kind == "int8":
+                weights, b = integers(r, out, kh, kw, c), r.integers(-3000, 3000, out).astype(np.int32)
+                ws = r.uniform(0.001, 0.02, 1 if single else out).astype(np.float32)
+                inputs += [weights, x] + [b] * bias
+                if i == 5:  # sums over 32, of which one in 32 is a half
+                    ws[:] = 0.25
+                out_quant = (np.float32(quant[0] * ws.mean() * np.sqrt(kh * kw * c) * 60 if i < 5 else 4), int(r.integers(-20, 20)))
+                quants = [None, (ws, [0] * len(ws), 0), quant] + [(quant[0] * ws, [0] * len(ws))] * bias
+            else:
+                inputs += [values(out, kh, kw, c), x] + [values(out)] * bias
+                out_quant, quants = None, [None] * (3 + bias)
+            done.append((f"op_transpose_conv_{i}_{kind}", operator(
+                "TRANSPOSE_CONV", inputs, shape, kind, fields, quants[0], out_quant, quants[1:], first=2), [x]))
+    return done
+
+
 def quantised(low, high):
     return layers.Lambda(lambda x: tf.quantization.fake_quant_with_min_max_vars(x, low, high, 8))
 
@@ -155,6 +233,8 @@ def main():
     args = p.parse_args()
     r = np.random.default_rng(args.seed)
     cases = weighted(r) + others(r)
+    separate = np.random.default_rng(args.seed + 1)
+    cases += functions(separate) + joined(separate)
     tf.random.set_seed(args.seed)
     for name, model in networks().items():
         randomise(model, r)

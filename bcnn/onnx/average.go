@@ -7,7 +7,6 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
-	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
 // averagePool imports AveragePool.
@@ -22,14 +21,21 @@ func (im *importer) averagePool(n *pb.Node) (build.Operand, error) {
 		v = v.With(v.Node)
 		v.Pad = nil
 	}
-	if v, err = im.realImage(v); err != nil {
+	if err := v.CheckReal(); err != nil {
+		return build.Operand{}, err
+	}
+	if v, err = im.build.Settle(v); err != nil {
+		return build.Operand{}, err
+	}
+	turned, err := v.CheckPooled()
+	if err != nil {
 		return build.Operand{}, err
 	}
 	shape := v.Shape
 	if pad != nil {
 		shape.H, shape.W = shape.H+pad.Top+pad.Bottom, shape.W+pad.Left+pad.Right
 	}
-	win, around, err := poolWindow(n, shape)
+	win, around, err := poolWindow(n, shape, turned)
 	if err != nil {
 		return build.Operand{}, err
 	}
@@ -38,7 +44,7 @@ func (im *importer) averagePool(n *pb.Node) (build.Operand, error) {
 			return build.Operand{}, fmt.Errorf("padding around that of %v is not supported", pad.Node)
 		}
 		win.Pad = pad.Padding
-		return im.average(n, v, bcnn.AvgPool{Window: win, CountPadding: true})
+		return im.average(n, v, bcnn.AvgPool{Window: win, CountPadding: true}, turned)
 	}
 	count, err := n.Int("count_include_pad", 0)
 	if err != nil {
@@ -50,7 +56,7 @@ func (im *importer) averagePool(n *pb.Node) (build.Operand, error) {
 	if count != 0 && win.Pad != around {
 		return build.Operand{}, errors.New("ceil_mode with count_include_pad is not supported where a window reaches beyond the padding: what lies there does not count")
 	}
-	return im.average(n, v, bcnn.AvgPool{Window: win, CountPadding: count != 0 && win.Pad != (bcnn.Padding{})})
+	return im.average(n, v, bcnn.AvgPool{Window: win, CountPadding: count != 0 && win.Pad != (bcnn.Padding{})}, turned)
 }
 
 // globalAveragePool imports GlobalAveragePool.
@@ -59,16 +65,16 @@ func (im *importer) globalAveragePool(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	return im.average(n, v, bcnn.AvgPool{Window: tiles(v.Shape.H, v.Shape.W)})
+	return im.average(n, v, bcnn.AvgPool{Window: tiles(v.Shape.H, v.Shape.W)}, false)
 }
 
-// average emits a mean over windows of an image in NCHW.
-func (im *importer) average(n *pb.Node, v *build.Value, op bcnn.AvgPool) (build.Operand, error) {
+// average emits a mean over windows of an image.
+func (im *importer) average(n *pb.Node, v *build.Value, op bcnn.AvgPool, turned bool) (build.Operand, error) {
 	out, err := im.mean(n, v, op)
 	if err != nil {
 		return build.Operand{}, err
 	}
-	out.View = view.View{view.Batch, v.View[1], view.Whole(view.H, out.Shape.H), view.Whole(view.W, out.Shape.W)}
+	out.View = pooledView(v, out.Shape, turned)
 	return build.Operand{Value: out}, nil
 }
 

@@ -272,6 +272,11 @@ func kinds() []kind {
 			m.nodes = []testNode{op("Range", "from to step", "list"), op("Cast", "list", "scale", "to", int(pb.Float)), op("Sign", "x", "a"), op("Mul", "a scale", "b"), op("Relu", "b", "y")}
 			return m
 		}), ""},
+		{"a convolution across channels", 100, models(func(n int) testModel {
+			m := testModel{opset: 11, input: image(n, 1, 1), output: "y", inits: []testTensor{weights("w", 1, 1, 3), weights("bias", 1)}}
+			m.nodes = []testNode{op("Squeeze", "x", "a", "axes", []int{3}), op("Transpose", "a", "b", "perm", []int{0, 2, 1}), op("Conv", "b w bias", "y", "pads", []int{1, 1})}
+			return m
+		}), ""},
 		{"long windows", 10, models(func(n int) testModel {
 			m := testModel{input: image(1, 1, 1), inits: []testTensor{weights("w", 1, 1, n, 100)}, output: "y"}
 			m.nodes = []testNode{op("Conv", "x w", "y", "pads", []int{n, 100, n, 100})}

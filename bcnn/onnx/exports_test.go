@@ -65,10 +65,6 @@ func TestExports(t *testing.T) {
 			default:
 				t.Fatal(zero)
 			}
-			if tolerance := string(m.Metadata["test tolerance"]); tolerance != "" {
-				opts.WeightTolerance, err = strconv.ParseFloat(tolerance, 64)
-				require.NoError(t, err)
-			}
 			rule := opts.SignOfZero
 			opts.SignOfZero = 0
 			net, report, err := Decode(t.Context(), data, opts)
@@ -84,7 +80,10 @@ func TestExports(t *testing.T) {
 			}
 			require.Len(t, report.Ternary, number("ternary", 0))
 			require.Empty(t, report.Zeros)
-			require.Equal(t, opts.WeightTolerance > 0, len(report.NearlyBinary) > 0)
+			require.Equal(t, string(m.Metadata["test tolerance"]) != "", len(report.NearlyBinary) > 0)
+			for _, n := range report.NearlyBinary {
+				require.Equal(t, n.Deviation <= DefaultWeightTolerance, n.Taken, n)
+			}
 			binary := 0
 			var products []string
 			for _, l := range summarize(t, net) {

@@ -310,3 +310,45 @@ func TestSignRules(t *testing.T) {
 		require.Equal(t, other, net)
 	}
 }
+
+// Weights are ±α up to the rounding of float32 and no further, and what they deviate by
+// is reported.
+func TestWeightTolerance(t *testing.T) {
+	const ulp = 0x1p-23
+	model := func(off, alpha float64) testModel {
+		return testModel{
+			opset: 17, input: image(2, 1, 1), output: "y",
+			nodes: []testNode{op("Sign", "x", "s"), op("Conv", "s w", "y")},
+			inits: []testTensor{floats("w", []int{2, 2, 1, 1}, alpha, -alpha*(1+off), -1, 1)},
+		}
+	}
+	for _, c := range []struct {
+		name       string
+		model      testModel
+		tolerance  float64
+		taken      bool
+		deviations []float64 // reported
+	}{
+		{"equal", model(0, 1), -1, true, nil},
+		{"equal, with the default", model(0, 0.3), 0, true, nil},
+		{"rounded once", model(ulp, 1), 0, true, []float64{ulp}},
+		{"rounded, of another factor", model(4*ulp, 0.5), 0, true, []float64{2 * ulp}},
+		{"rounded, where equal ones are asked for", model(ulp, 1), -1, false, []float64{ulp}},
+		{"almost too far", model(15*ulp, 0.5), 0, true, []float64{8 * ulp}},
+		{"too far", model(17*ulp, 0.5), 0, false, []float64{9 * ulp}},
+		{"2e-6 from ±1", model(17*ulp, 1), 0, false, []float64{9 * ulp}},
+		{"4e-6 from ±1, asked for", model(32*ulp, 1), 1e-5, true, []float64{16 * ulp}},
+		{"far", model(0.1, 1), 0, false, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			net, report, err := Decode(t.Context(), c.model.encode(), Options{SignOfZero: bcnn.ZeroIsPlus, WeightTolerance: c.tolerance})
+			require.NoError(t, err)
+			require.Equal(t, c.taken, summarize(t, net)[0].Binary)
+			require.Len(t, report.NearlyBinary, len(c.deviations))
+			for i, want := range c.deviations {
+				require.Equal(t, c.taken, report.NearlyBinary[i].Taken)
+				require.InDelta(t, want, report.NearlyBinary[i].Deviation, ulp/2)
+			}
+		})
+	}
+}

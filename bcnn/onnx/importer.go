@@ -48,8 +48,12 @@ func newImporter(m *pb.Model, opts Options, s *source) *importer {
 		env:    map[string]build.Operand{},
 		folded: make([]bool, len(m.Graph.Nodes)),
 	}
+	tolerance := max(opts.WeightTolerance, 0)
+	if opts.WeightTolerance == 0 {
+		tolerance = DefaultWeightTolerance
+	}
 	im.build = build.New(im.eval, s.limits.Layers, build.Options{
-		SignOfZero: opts.SignOfZero, OverrideZeros: opts.OverrideZeros, WeightTolerance: opts.WeightTolerance,
+		SignOfZero: opts.SignOfZero, OverrideZeros: opts.OverrideZeros, WeightTolerance: tolerance,
 	})
 	return im
 }

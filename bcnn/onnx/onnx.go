@@ -75,6 +75,10 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
+// DefaultWeightTolerance is what the rounding of float32 leaves of weights ±α in a file:
+// sums that an exporter has computed, such as w + (sign(w) − w), miss ±1 by some 1e-7.
+const DefaultWeightTolerance = 1e-6
+
 // Options are the options of an import. The zero value is good for most files. What is
 // said of the input is about the first, where the graph has several.
 type Options struct {
@@ -99,9 +103,10 @@ type Options struct {
 	// another network.
 	OverrideZeros bool
 	// WeightTolerance takes weights as ±α, for one α per filter, or as small multiples
-	// of it, that differ from that by at most this fraction of α. 0 means that they must be equal: sums that an
-	// exporter has already rounded, such as w + (sign(w) − w), miss ±1 by some 1e-7.
-	// What is taken is in the report, and so are layers that miss it narrowly.
+	// of it, that differ from that by at most this fraction of α: 0 means
+	// DefaultWeightTolerance, and with a negative number they must be equal. What is
+	// taken is in the report, with the largest deviation, and so are layers that miss it
+	// narrowly.
 	WeightTolerance float64
 	// Name, Labels and Resize override the entries "name", "labels" (a JSON
 	// array of strings) and "resize" (pixels) of the file's metadata_props.

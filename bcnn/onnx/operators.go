@@ -22,7 +22,7 @@ func init() {
 		"Concat":             (*importer).concat,
 		"Constant":           (*importer).constantNode,
 		"ConstantOfShape":    (*importer).constantOfShape,
-		"Conv":               alongRows((*importer).conv),
+		"Conv":               acrossChannels(alongRows((*importer).conv)),
 		"ConvTranspose":      alongRows((*importer).convTranspose),
 		"DepthToSpace":       (*importer).depthToSpace,
 		"DequantizeLinear":   (*importer).dequantizeLinear,

@@ -31,31 +31,39 @@ func (im *importer) maxPool(n *pb.Node) (build.Operand, error) {
 	if err := v.CheckReal(); err != nil {
 		return build.Operand{}, err
 	}
-	if err := v.CheckImage(); err != nil {
+	turned, err := v.CheckPooled()
+	if err != nil {
 		return build.Operand{}, err
 	}
-	win, _, err := poolWindow(n, v.Shape)
+	win, _, err := poolWindow(n, v.Shape, turned)
 	if err != nil {
 		return build.Operand{}, err
 	}
 	out, err := im.maximum(n, v, win)
-	if err == nil {
-		out.Clip = clip // with which the maximum commutes
+	if err != nil {
+		return build.Operand{}, err
 	}
-	return build.Operand{Value: out}, err
+	out.Clip = clip // with which the maximum commutes
+	out.View = pooledView(v, out.Shape, turned)
+	return build.Operand{Value: out}, nil
 }
 
-// maximum emits a max-pool. The caller sets the view where its input is no image in
-// NCHW.
+// pooledView is the view on what a pool makes of an image.
+func pooledView(v *build.Value, s bcnn.Shape, turned bool) view.View {
+	h, w := view.Whole(view.H, s.H), view.Whole(view.W, s.W)
+	if turned {
+		h, w = w, h
+	}
+	return view.View{view.Batch, v.View[1], h, w}
+}
+
+// maximum emits a max-pool; the caller sets the view.
 func (im *importer) maximum(n *pb.Node, v *build.Value, win bcnn.Window) (*build.Value, error) {
 	shape := pooled(v.Shape, win)
 	if err := im.build.CheckShape(shape); err != nil {
 		return nil, err
 	}
 	out := im.build.Emit(n, "", bcnn.MaxPool{Window: win}, shape, v)
-	if v.CheckImage() == nil {
-		out.View = view.View{view.Batch, v.View[1], view.Whole(view.H, shape.H), view.Whole(view.W, shape.W)}
-	}
 	// The maximum commutes with a gain, which is positive.
 	out.Signs, out.Levels, out.Gain, out.Offset = v.Signs, v.Levels, v.Gain, v.Offset
 	return out, nil
@@ -68,7 +76,11 @@ func (im *importer) globalMaxPool(n *pb.Node) (build.Operand, error) {
 		return build.Operand{}, err
 	}
 	out, err := im.maximum(n, v, tiles(v.Shape.H, v.Shape.W))
-	return build.Operand{Value: out}, err
+	if err != nil {
+		return build.Operand{}, err
+	}
+	out.View = pooledView(v, out.Shape, false)
+	return build.Operand{Value: out}, nil
 }
 
 // tiles returns windows that lie side by side.
@@ -260,9 +272,12 @@ func pooled(in bcnn.Shape, win bcnn.Window) bcnn.Shape {
 	}
 }
 
-// poolWindow returns the window of a pool over an image. Its last positions may reach
-// beyond the padding that the node asks for, which is around.
-func poolWindow(n *pb.Node, in bcnn.Shape) (win bcnn.Window, around bcnn.Padding, err error) {
+// poolWindow returns the window of a pool over an image, which may be turned in memory.
+// Its last positions may reach beyond the padding that the node asks for, which is around.
+func poolWindow(n *pb.Node, in bcnn.Shape, turned bool) (win bcnn.Window, around bcnn.Padding, err error) {
+	if turned {
+		in.H, in.W = in.W, in.H
+	}
 	kernel, err := n.Sizes("kernel_shape", 2, 0)
 	if err != nil {
 		return win, around, err
@@ -281,6 +296,12 @@ func poolWindow(n *pb.Node, in bcnn.Shape) (win bcnn.Window, around bcnn.Padding
 	if ceil != 0 {
 		win.Pad.Bottom += ceilPad(in.H, win.Pad.Top, win.Pad.Bottom, win.KH, win.StrideH)
 		win.Pad.Right += ceilPad(in.W, win.Pad.Left, win.Pad.Right, win.KW, win.StrideW)
+	}
+	if turned {
+		win.KH, win.KW, win.StrideH, win.StrideW = win.KW, win.KH, win.StrideW, win.StrideH
+		for _, p := range []*bcnn.Padding{&win.Pad, &around} {
+			p.Top, p.Left, p.Bottom, p.Right = p.Left, p.Top, p.Right, p.Bottom
+		}
 	}
 	return win, around, nil
 }

@@ -29,8 +29,7 @@ func alongRows(images handler) handler {
 		if err != nil {
 			return build.Operand{}, err
 		}
-		m := *n
-		m.Inputs, m.Attrs = slices.Clone(n.Inputs), slices.Clone(n.Attrs)
+		m := widened(n)
 		image := v.With(v.Node)
 		image.View = edit(v.View, []int{row}, true, nil)
 		m.Inputs[0] = n.Input(0) + " as images"
@@ -47,24 +46,7 @@ func alongRows(images handler) handler {
 				im.env[m.Inputs[1]] = build.Operand{Constant: &wide}
 			}
 		}
-		for i, a := range m.Attrs {
-			var add []int64
-			switch a.Name {
-			case "kernel_shape", "strides", "dilations", "output_shape":
-				add = []int64{1}
-			case "output_padding", "pads":
-				add = []int64{0}
-			default:
-				continue
-			}
-			wide := *a // pads of the row are 0, its sizes 1
-			wide.Is = slices.Concat(add, a.Is)
-			if a.Name == "pads" && len(a.Is) == 2 {
-				wide.Is = []int64{0, a.Is[0], 0, a.Is[1]}
-			}
-			m.Attrs[i] = &wide
-		}
-		r, err := images(im, &m)
+		r, err := images(im, m)
 		if err != nil {
 			return r, err
 		}
@@ -72,6 +54,30 @@ func alongRows(images handler) handler {
 		out.View = edit(out.View, []int{row}, false, nil)
 		return build.Operand{Value: out}, nil
 	}
+}
+
+// widened returns a node on sequences with the attributes of one on images of one row.
+func widened(n *pb.Node) *pb.Node {
+	m := *n
+	m.Inputs, m.Attrs = slices.Clone(n.Inputs), slices.Clone(n.Attrs)
+	for i, a := range m.Attrs {
+		var add []int64
+		switch a.Name {
+		case "kernel_shape", "strides", "dilations", "output_shape":
+			add = []int64{1}
+		case "output_padding", "pads":
+			add = []int64{0}
+		default:
+			continue
+		}
+		wide := *a // pads of the row are 0, its sizes 1
+		wide.Is = slices.Concat(add, a.Is)
+		if a.Name == "pads" && len(a.Is) == 2 {
+			wide.Is = []int64{0, a.Is[0], 0, a.Is[1]}
+		}
+		m.Attrs[i] = &wide
+	}
+	return &m
 }
 
 // padPositions lists the rows or columns of an image that are those of a padded, or

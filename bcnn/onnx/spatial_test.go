@@ -11,6 +11,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
 // Operators that move pixels, for the interpreter.
@@ -148,6 +149,15 @@ func TestSpatialLayers(t *testing.T) {
 		{"padded pool", []testNode{op("Pad", "a around minus", "b"), op("MaxPool", "b", "y", "kernel_shape", []int{2, 2})}, map[string]int{"pixels": 1, "maxpool": 1}},
 		{"part of an image", []testNode{op("Slice", "a i1 i5 i2", "b"), op("Slice", "b i2 far i3 i2", "c"), op("Conv", "c w4", "y")}, map[string]int{"pixels": 2, "conv2d": 1}},
 		{"split rows", []testNode{op("Split", "a", "b c", "axis", 2), op("Add", "b c", "y")}, map[string]int{"pixels": 2, "add": 1}},
+		{"pools of a turned image", []testNode{op("Transpose", "a", "b", perm(0, 1, 3, 2)...), op("MaxPool", "b", "c", "kernel_shape", []int{3, 2}, "strides", []int{1, 2}, "pads", []int{1, 0, 0, 1}),
+			op("AveragePool", "c", "d", "kernel_shape", []int{1, 2}, "strides", []int{2, 1}), op("Transpose", "d", "e", perm(0, 1, 3, 2)...), op("Conv", "e w4", "y")},
+			map[string]int{"maxpool": 1, "avgpool": 1, "conv2d": 1}},
+		{"pools of a turned image, the same size", []testNode{op("Transpose", "a", "b", perm(0, 1, 3, 2)...), op("MaxPool", "b", "c", "kernel_shape", []int{4, 3}, "auto_pad", "SAME_UPPER"),
+			op("AveragePool", "c", "d", "kernel_shape", []int{2, 4}, "strides", []int{3, 1}, "pads", []int{0, 1, 1, 2}, "count_include_pad", 1), op("Transpose", "d", "e", perm(0, 1, 3, 2)...), op("Conv", "e w4", "y")},
+			map[string]int{"maxpool": 1, "avgpool": 1, "conv2d": 1}},
+		{"pool of a column", []testNode{op("ReduceMax", "a", "b", "axes", []int{2}, "keepdims", 0), op("Unsqueeze", "b", "c", "axes", []int{3}), op("MaxPool", "c", "d", "kernel_shape", []int{2, 1}, "strides", []int{2, 1}),
+			op("Squeeze", "d", "e", "axes", []int{3}), op("Unsqueeze", "e", "f", "axes", []int{2}), op("Conv", "f w4", "y")},
+			map[string]int{"maxpool": 2, "conv2d": 1}},
 		{"rows in another order", []testNode{op("Gather", "a rows", "y", "axis", 2)}, map[string]int{"pixels": 1}},
 	}
 	for _, test := range tests {
@@ -252,4 +262,51 @@ func TestSequences(t *testing.T) {
 	require.Equal(t, bcnn.Shape{H: 1, W: 10, C: 3}, net.Inputs[0].Shape)
 	require.Equal(t, &bcnn.Source{Name: "x", Dims: []int{3, 10}, ChannelsFirst: true}, net.Inputs[0].Source)
 	require.Equal(t, map[string]int{"sign": 2, "conv2d": 2, "pixels": 1, "maxpool": 1}, layersOf(net))
+}
+
+// TestAcrossChannels imports convolutions along the channels of one pixel, as efficient
+// channel attention has them.
+func TestAcrossChannels(t *testing.T) {
+	const channels = 7
+	taps := []float64{2, -3, 0.5}
+	for _, c := range []struct {
+		stride, dilation, left, right int
+		bias                          float64
+	}{{1, 1, 1, 1, 0}, {2, 1, 0, 1, 0.25}, {1, 2, 3, 2, -1}, {3, 3, 0, 0, 0}} {
+		node := op("Conv", "c k", "d", "pads", []int{c.left, c.right}, "strides", []int{c.stride}, "dilations", []int{c.dilation})
+		if c.bias != 0 {
+			node.in = append(node.in, "bias")
+		}
+		m := testModel{opset: 11, input: image(channels, 2, 3), output: "y",
+			nodes: []testNode{op("GlobalMaxPool", "x", "a"), op("Squeeze", "a", "b", "axes", []int{3}), op("Transpose", "b", "c", perm(0, 2, 1)...), node,
+				op("Transpose", "d", "e", perm(0, 2, 1)...), op("Flatten", "e", "y")},
+			inits: []testTensor{floats("k", []int{1, 1, 3}, taps...), floats("bias", []int{1}, c.bias)},
+		}
+		net, _, err := Decode(t.Context(), m.encode(), Options{})
+		require.NoError(t, err)
+		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		require.NoError(t, err)
+		x := bcnn.NewTensor(bcnn.Float32, 1, net.Inputs[0].Shape)
+		for i := range channels {
+			x.F32[i] = float32(10 + i*i)
+		}
+		y, err := ref.Run(t.Context(), plan, x, nil)
+		require.NoError(t, err)
+		var want []float32
+		for o := -c.left; o+2*c.dilation < channels+c.right; o += c.stride {
+			sum := c.bias
+			for k, tap := range taps {
+				if i := o + k*c.dilation; i >= 0 && i < channels {
+					sum += tap * float64(10+i*i)
+				}
+			}
+			want = append(want, float32(sum))
+		}
+		require.Equal(t, want, y.F32)
+		layers := map[string]int{"maxpool": 1, "pixels": 1, "conv2d": 1}
+		if len(want) > 1 {
+			layers["flatten"] = 1
+		}
+		require.Equal(t, layers, layersOf(net))
+	}
 }

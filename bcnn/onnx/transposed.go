@@ -2,7 +2,6 @@ package onnx
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
@@ -12,45 +11,8 @@ import (
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/num"
 	"github.com/bitcnn/bitcnn/internal/text"
+	"github.com/bitcnn/bitcnn/internal/transposed"
 )
-
-// A transposed convolution of stride s makes s rows and columns of each of the image.
-// With the padding cut off at the end, row y of the result is y = s·q + r, and the taps
-// that reach it lie s apart: for each r it is a convolution of stride 1 with some of the
-// taps. All of them together are one, whose output channels are the pixels of a block of
-// s×s: so weights of ±1 stay what they are, and so do the ±1 of the input.
-
-// phases are the taps of one dimension.
-type phases struct {
-	stride, dilation, kernel int
-	window                   int // taps of a phase
-	first                    int // q of the first row of the convolution
-	before, after            int // padding of the convolution
-	positions                []int32
-}
-
-// phasesOf divides the taps for an image of a size of which so many rows are wanted,
-// from row cut of the whole result on.
-func phasesOf(size, kernel, stride, dilation, cut, wanted int) phases {
-	p := phases{stride: stride, dilation: dilation, kernel: kernel, window: (kernel-1)*dilation/stride + 1}
-	p.before = max(0, p.window-1-cut/stride)
-	p.first = p.window - 1 - p.before
-	p.after = max(0, num.CeilDiv(cut+wanted, stride)-size)
-	p.positions = make([]int32, wanted)
-	for i := range p.positions {
-		p.positions[i] = int32(cut + i - p.first*stride)
-	}
-	return p
-}
-
-// tap returns which tap of the kernel is number t of a phase, −1 for none.
-func (p *phases) tap(phase, t int) int {
-	at := (p.window-1-t)*p.stride + phase
-	if k := at / p.dilation; at%p.dilation == 0 && k < p.kernel {
-		return k
-	}
-	return -1
-}
 
 // transposedWindow reads the geometry of ConvTranspose: what is cut off at the beginning
 // of height and width, and what is left.
@@ -157,24 +119,24 @@ func (im *importer) convTranspose(n *pb.Node) (build.Operand, error) {
 	if err := im.build.CheckShape(bcnn.Shape{H: wanted[0], W: wanted[1], C: groups * each}); err != nil {
 		return build.Operand{}, err
 	}
-	if err := im.budget.Charge(8 * int64(wanted[0]+wanted[1])); err != nil {
+	y, err := transposed.New(im.budget, v.Shape.H, kernel[0], strides[0], dilations[0], cut[0], wanted[0])
+	if err != nil {
 		return build.Operand{}, err
 	}
-	y := phasesOf(v.Shape.H, kernel[0], strides[0], dilations[0], cut[0], wanted[0])
-	x := phasesOf(v.Shape.W, kernel[1], strides[1], dilations[1], cut[1], wanted[1])
-	blocks := y.stride * x.stride
+	x, err := transposed.New(im.budget, v.Shape.W, kernel[1], strides[1], dilations[1], cut[1], wanted[1])
+	if err != nil {
+		return build.Operand{}, err
+	}
+	blocks := y.Stride * x.Stride
 	win := bcnn.Window{
-		KH: y.window, KW: x.window, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1,
-		Pad: bcnn.Padding{Top: y.before, Left: x.before, Bottom: y.after, Right: x.after},
+		KH: y.Window, KW: x.Window, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1,
+		Pad: bcnn.Padding{Top: y.Before, Left: x.Before, Bottom: y.After, Right: x.After},
 	}
-	shape := bcnn.Shape{
-		H: outputSize(v.Shape.H, y.before+y.after, y.window, 1, 1), W: outputSize(v.Shape.W, x.before+x.after, x.window, 1, 1),
-		C: num.Product(groups, blocks, each),
-	}
+	shape := bcnn.Shape{H: y.Output(v.Shape.H), W: x.Output(v.Shape.W), C: num.Product(groups, blocks, each)}
 	if err := im.build.CheckShape(shape); err != nil {
 		return build.Operand{}, err
 	}
-	rows, biases, err := im.transposedWeights(w, groups, &y, &x, bias)
+	rows, biases, err := im.transposedWeights(w, groups, y, x, bias)
 	if err != nil {
 		return build.Operand{}, err
 	}
@@ -197,54 +159,38 @@ func (im *importer) convTranspose(n *pb.Node) (build.Operand, error) {
 			return build.Operand{}, err
 		}
 	}
-	if blocks == 1 && first(y.positions, shape.H) && first(x.positions, shape.W) {
+	if y.InOrder(v.Shape.H) && x.InOrder(v.Shape.W) {
 		return build.Operand{Value: out}, nil
 	}
-	out, err = im.build.Pixels(n, "/pixels", out, bcnn.Pixels{Rows: y.positions, Cols: x.positions, BlockH: y.stride, BlockW: x.stride})
+	out, err = im.build.Pixels(n, "/pixels", out, bcnn.Pixels{Rows: y.Positions, Cols: x.Positions, BlockH: y.Stride, BlockW: x.Stride})
 	return build.Operand{Value: out}, err
 }
 
-// first reports whether positions are all of so many, in order.
-func first(positions []int32, n int) bool {
-	return len(positions) == n && positions[0] == 0 && slices.IsSorted(positions)
-}
-
-// transposedWeights puts weights [channel][out][ky][kx] in the order
-// [group][phase][out][tap][channel of the group]; taps that a phase does not have are 0.
-func (im *importer) transposedWeights(w *eval.Tensor, groups int, y, x *phases, bias []float32) (rows, biases []float32, err error) {
+// transposedWeights puts weights [channel][out][ky][kx] in the order of transposed.Fill,
+// and repeats the biases for every pixel of a block.
+func (im *importer) transposedWeights(w *eval.Tensor, groups int, y, x *transposed.Phases, bias []float32) (rows, biases []float32, err error) {
 	channels, each := w.Dims[0]/groups, w.Dims[1]
-	taps, blocks := num.Product(y.window, x.window), num.Product(y.stride, x.stride)
-	size := num.Product(groups, blocks, each, taps, channels)
+	taps, blocks := num.Product(y.Window, x.Window), num.Product(y.Stride, x.Stride)
 	if _, err := eval.Count([]int{groups * each, blocks, taps, channels}); err != nil {
 		return nil, nil, err
 	}
-	if rows, err = im.build.Floats(size); err != nil {
+	if rows, err = im.build.Floats(num.Product(groups, blocks, each, taps, channels)); err != nil {
 		return nil, nil, err
 	}
-	if bias != nil {
-		if biases, err = im.build.Floats(groups * blocks * each); err != nil {
-			return nil, nil, err
-		}
+	area := y.Kernel * x.Kernel
+	err = transposed.Fill(im.budget, rows, groups, each, channels, y, x, func(group, m, ky, kx, c int) float32 {
+		return w.F32[((group*channels+c)*each+m)*area+ky*x.Kernel+kx]
+	})
+	if err != nil || bias == nil {
+		return rows, nil, err
 	}
-	area := y.kernel * x.kernel
-	for o := range groups * blocks * each {
-		group, block, m := o/(blocks*each), o/each%blocks, o%each
-		if bias != nil {
-			biases[o] = bias[group*each+m]
-		}
-		for t := range taps {
-			if err := im.budget.Charge(4 * int64(channels)); err != nil {
-				return nil, nil, err
-			}
-			ky, kx := y.tap(block/x.stride, t/x.window), x.tap(block%x.stride, t%x.window)
-			if ky < 0 || kx < 0 {
-				continue
-			}
-			to := rows[(o*taps+t)*channels:][:channels]
-			for c := range to {
-				to[c] = w.F32[((group*channels+c)*each+m)*area+ky*x.kernel+kx]
-			}
-		}
+	if biases, err = im.build.Floats(groups * blocks * each); err != nil {
+		return nil, nil, err
 	}
-	return rows, biases, nil
+	err = im.budget.Loop(len(biases), func(lo, hi int) {
+		for o := lo; o < hi; o++ {
+			biases[o] = bias[o/(blocks*each)*each+o%each]
+		}
+	})
+	return rows, biases, err
 }

@@ -6,11 +6,12 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
 // conv is CONV_2D: filters [out][kh][kw][channels of a group].
 func (im *importer) conv(o *schema.Operator) (*value, error) {
-	v, err := im.weighable(o)
+	v, err := im.weighable(o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +44,7 @@ func (im *importer) conv(o *schema.Operator) (*value, error) {
 
 // depthwise is DEPTHWISE_CONV_2D: filters [1][kh][kw][out].
 func (im *importer) depthwise(o *schema.Operator) (*value, error) {
-	v, err := im.weighable(o)
+	v, err := im.weighable(o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -66,16 +67,7 @@ func (im *importer) depthwise(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := im.numbers(len(taps))
-	if err != nil {
-		return nil, err
-	}
-	size := d[1] * d[2]
-	err = im.budget.Loop(len(rows), func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			rows[i] = taps[i%size*d[3]+i/size]
-		}
-	})
+	rows, err := channelsFirst(im.budget, taps, d[3])
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +76,20 @@ func (im *importer) depthwise(o *schema.Operator) (*value, error) {
 		return nil, err
 	}
 	return im.activation(o, y, act)
+}
+
+// channelsFirst returns taps [taps][channels] as [channels][taps].
+func channelsFirst[T any](b *budget.Budget, taps []T, channels int) ([]T, error) {
+	if err := b.Charge(8 * int64(len(taps))); err != nil {
+		return nil, err
+	}
+	rows, size := make([]T, len(taps)), len(taps)/channels
+	err := b.Loop(len(rows), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			rows[i] = taps[i%size*channels+i/size]
+		}
+	})
+	return rows, err
 }
 
 // filter returns the filters of a convolution, which have four dimensions.
@@ -95,22 +101,22 @@ func (im *importer) filter(o *schema.Operator) (*constant, error) {
 	return c, err
 }
 
-// weighable returns the input of a layer with weights: numbers or 8-bit values, around
+// weighable returns an input of a layer with weights: numbers or 8-bit values, around
 // which padding may be pending.
-func (im *importer) weighable(o *schema.Operator) (*value, error) {
-	v, err := im.value(o, 0)
+func (im *importer) weighable(o *schema.Operator, i int) (*value, error) {
+	v, err := im.value(o, i)
 	if err == nil && v.typ != schema.Int8 {
 		err = v.checkReal()
 	}
 	return v, err
 }
 
-// bias returns the biases of a layer, nil if it has none.
-func (im *importer) bias(o *schema.Operator, out int) ([]float32, error) {
-	if !has(o, 2) {
+// bias returns the biases of a layer, which are input i, nil if it has none.
+func (im *importer) bias(o *schema.Operator, i, out int) ([]float32, error) {
+	if !has(o, i) {
 		return nil, nil
 	}
-	bias, err := im.floats(o, 2)
+	bias, err := im.floats(o, i)
 	if err == nil && len(bias) != out {
 		err = fmt.Errorf("%d biases for %d channels", len(bias), out)
 	}
@@ -124,14 +130,18 @@ func (im *importer) convolution(o *schema.Operator, v *value, g geometry, rows [
 		return nil, err
 	}
 	shape.C = out
-	return im.weighted(o, v, rows, out, rowLen, shape, func(w bcnn.Weights, bias []float32) bcnn.Op {
+	bias, err := im.bias(o, 2, out)
+	if err != nil {
+		return nil, err
+	}
+	return im.weighted(o, v, rows, bias, out, rowLen, shape, func(w bcnn.Weights, bias []float32) bcnn.Op {
 		return bcnn.Conv2D{Window: window, Out: out, Groups: groups, Weights: w, Bias: bias}
 	})
 }
 
 // dense is FULLY_CONNECTED: weights [out][in].
 func (im *importer) dense(o *schema.Operator) (*value, error) {
-	v, err := im.weighable(o)
+	v, err := im.weighable(o, 0)
 	if err == nil {
 		err = v.checkSettled()
 	}
@@ -169,22 +179,22 @@ func (im *importer) dense(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	y, err := im.weighted(o, v, rows, out, size, shape, layer)
+	bias, err := im.bias(o, 2, out)
+	if err != nil {
+		return nil, err
+	}
+	y, err := im.weighted(o, v, rows, bias, out, size, shape, layer)
 	if err != nil {
 		return nil, err
 	}
 	return im.activation(o, y, act)
 }
 
-// weighted emits a layer with weights [out][…][rowLen] and the biases of the operator.
+// weighted emits a layer with weights [out][…][rowLen].
 // Weights ±α of a filter, for one α, become ±1 and an Affine layer behind where the
 // input is ±1; elsewhere only weights ±1 do, which makes them small and changes nothing.
-func (im *importer) weighted(o *schema.Operator, v *value, rows []float32, out, rowLen int, shape bcnn.Shape,
+func (im *importer) weighted(o *schema.Operator, v *value, rows, bias []float32, out, rowLen int, shape bcnn.Shape,
 	build func(w bcnn.Weights, bias []float32) bcnn.Op) (*value, error) {
-	bias, err := im.bias(o, out)
-	if err != nil {
-		return nil, err
-	}
 	alpha, one, err := im.factors(rows, out)
 	if err != nil {
 		return nil, err

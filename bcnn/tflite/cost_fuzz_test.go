@@ -77,6 +77,15 @@ func (g *grower) fold(name string, options map[int]any, size []int32, inputs ...
 	g.size = size
 }
 
+// small reports whether the value may grow.
+func (g *grower) small() bool {
+	n := int64(1)
+	for _, d := range g.dims {
+		n *= int64(d)
+	}
+	return n < 1<<20
+}
+
 // channels returns the dimensions of the value with other channels.
 func (g *grower) channels(c int32) []int32 {
 	d := slices.Clone(g.dims)
@@ -137,6 +146,10 @@ func (g *grower) instruction(kind int) {
 		g.set([]string{"ADD", "MUL", "SUB", "MAXIMUM"}[g.choose(4)], nil, g.dims, g.value, g.value)
 	case 3:
 		n := int32(1 + g.choose(64))
+		if d := g.dims; n%8 == 0 && g.small() { // rows
+			g.set("CONCATENATION", map[int]any{0: 1}, []int32{1, n * d[1], d[2], d[3]}, slices.Repeat([]int32{g.value}, int(n))...)
+			return
+		}
 		g.set("CONCATENATION", map[int]any{0: -1}, g.channels(n*last), slices.Repeat([]int32{g.value}, int(n))...)
 	case 4: // bits, and back
 		words := g.g.tensor(testTensor{name: "w", typ: schema.Int32, dims: g.channels((last + 31) / 32)})
@@ -161,6 +174,13 @@ func (g *grower) instruction(kind int) {
 		g.set("CONV_2D", convOptions(1, 1), g.channels(out), g.value, w, -1)
 	case 12:
 		if last > 1<<12 {
+			return
+		}
+		if d := g.dims; last <= 1<<8 && g.small() && g.choose(2) == 0 {
+			stride := int32(1 + g.choose(8))
+			w := g.floats(1, last, 3, 3, last)
+			d = []int32{1, d[1] * stride, d[2] * stride, last}
+			g.set("TRANSPOSE_CONV", map[int]any{0: uint8(0), 1: int(stride), 2: int(stride)}, d, g.g.ints(d...), w, g.value)
 			return
 		}
 		w := g.floats(1, 1, 3, 3, last)

@@ -1,6 +1,7 @@
 package tflite
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os/exec"
@@ -144,6 +145,27 @@ func kinds() []struct {
 			return g
 		}, "a constant of [2000 1] for 2×2×1"},
 		{"8-bit sums", 1, func(n int) *testGraph { return eightBits(n) }, ""},
+		{"functions of 8-bit values", 1, func(n int) *testGraph {
+			const channels = 200
+			g := newGraph(1, 1, 1, channels)
+			number := func(data []byte) int32 {
+				return g.tensor(testTensor{
+					name: "q", typ: schema.Int8, dims: []int32{1, 1, 1, channels}, data: data, scale: []float32{0.02}, zero: []int64{3},
+				})
+			}
+			g.inputs[0] = number(nil)
+			at := g.inputs[0]
+			for i := range 8 * n {
+				o := testOperator{name: []string{"ADD", "PRELU", "MUL", "HARD_SWISH"}[i%4], inputs: []int32{at}, outputs: []int32{number(nil)}}
+				if i%4 < 3 {
+					o.inputs = append(o.inputs, number(bytes.Repeat([]byte{byte(i), byte(3 * i)}, channels/2)))
+				}
+				g.operators = append(g.operators, o)
+				at = o.outputs[0]
+			}
+			g.outputs[0] = at
+			return g
+		}, exceeds},
 		{"parts of channels", 10, func(n int) *testGraph {
 			g := newGraph(1, 2, 2, int32(n))
 			var parts []int32

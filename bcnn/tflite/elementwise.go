@@ -42,17 +42,23 @@ func (im *importer) slope(o *schema.Operator, v *value, slope []float32) (*value
 }
 
 func (im *importer) leakyReLU(o *schema.Operator) (*value, error) {
-	v, err := im.real(o, 0)
+	v, err := im.moved(o, 0)
 	if err != nil {
 		return nil, err
+	}
+	if v.typ == schema.Int8 {
+		return im.leakyReLU8(o, v)
 	}
 	return im.slope(o, v, []float32{o.Options.Float32(0, 0)})
 }
 
 func (im *importer) prelu(o *schema.Operator) (*value, error) {
-	v, err := im.real(o, 0)
+	v, err := im.moved(o, 0)
 	if err != nil {
 		return nil, err
+	}
+	if v.typ == schema.Int8 {
+		return im.prelu8(o, v)
 	}
 	slope, err := im.perChannel(o, 1, v)
 	if err != nil {
@@ -63,9 +69,12 @@ func (im *importer) prelu(o *schema.Operator) (*value, error) {
 
 // function is an operator that is one function of a value.
 func (im *importer) function(o *schema.Operator) (*value, error) {
-	v, err := im.real(o, 0)
+	v, err := im.moved(o, 0)
 	if err != nil {
 		return nil, err
+	}
+	if v.typ == schema.Int8 {
+		return im.function8(o, v)
 	}
 	name := map[string]bcnn.FunctionName{"ELU": bcnn.ELU, "EXP": bcnn.Exp, "GELU": bcnn.GELU, "HARD_SWISH": bcnn.HardSwish,
 		"LOGISTIC": bcnn.Sigmoid, "TANH": bcnn.Tanh}[o.Name]
@@ -199,18 +208,23 @@ func (im *importer) perChannel(o *schema.Operator, i int, v *value) ([]float32, 
 	if err != nil {
 		return nil, err
 	}
+	return perChannel(im, c.dims, list, v)
+}
+
+// perChannel is that of a list of constants with these dimensions.
+func perChannel[T comparable](im *importer, dims []int, list []T, v *value) ([]T, error) {
 	// Dimensions are lined up at the last ones.
 	image := [...]int{im.batch, v.shape.H, v.shape.W, v.shape.C}
-	d := c.dims
+	d := dims
 	for len(d) > 0 && d[0] == 1 {
 		d = d[1:]
 	}
 	if len(d) > v.rank {
-		return nil, fmt.Errorf("a constant of %v for %v", c.dims, v.shape)
+		return nil, fmt.Errorf("a constant of %v for %v", dims, v.shape)
 	}
 	for k := range d {
 		if n := d[len(d)-1-k]; n != 1 && n != image[len(image)-1-k] {
-			return nil, fmt.Errorf("a constant of %v for %v", c.dims, v.shape)
+			return nil, fmt.Errorf("a constant of %v for %v", dims, v.shape)
 		}
 	}
 	if len(d) <= 1 {
@@ -219,13 +233,13 @@ func (im *importer) perChannel(o *schema.Operator, i int, v *value) ([]float32, 
 	// It may have been expanded without varying.
 	n := d[len(d)-1]
 	varies := false
-	err = im.budget.Loop(len(list), func(lo, hi int) {
+	err := im.budget.Loop(len(list), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			varies = varies || list[i] != list[i%n]
 		}
 	})
 	if err == nil && varies {
-		err = fmt.Errorf("a constant of %v, which differs by pixel, is not supported", c.dims)
+		err = fmt.Errorf("a constant of %v, which differs by pixel, is not supported", dims)
 	}
 	return list[:n], err
 }
@@ -237,6 +251,9 @@ func (im *importer) sub(o *schema.Operator) (*value, error) { return im.sum(o, -
 func (im *importer) sum(o *schema.Operator, sign float32) (*value, error) {
 	if v, w := im.both8(o); v != nil {
 		return im.add8(o, v, w, int64(sign), int(o.Options.Uint8(0, 0)))
+	}
+	if v, k := im.withConstant8(o); v != nil {
+		return im.addConstant8(o, v, k, int64(sign), int(o.Options.Uint8(0, 0)))
 	}
 	v, k, err := im.withConstant(o)
 	if err != nil {
@@ -292,6 +309,9 @@ func (im *importer) mul(o *schema.Operator) (*value, error) {
 	if v, w := im.both8(o); v != nil {
 		return im.mul8(o, v, w, int(o.Options.Uint8(0, 0)))
 	}
+	if v, k := im.withConstant8(o); v != nil {
+		return im.mulConstant8(o, v, k, int(o.Options.Uint8(0, 0)))
+	}
 	v, k, err := im.withConstant(o)
 	if err != nil {
 		return nil, err
@@ -323,7 +343,7 @@ func (im *importer) mul(o *schema.Operator) (*value, error) {
 
 // softmax is SOFTMAX over channels, which only stands at the end.
 func (im *importer) softmax(o *schema.Operator) (*value, error) {
-	v, err := im.weighable(o)
+	v, err := im.weighable(o, 0)
 	if err == nil {
 		err = v.checkSettled()
 	}

@@ -36,6 +36,17 @@ func convOptions(stride, dilation int) map[int]any {
 	return map[int]any{0: uint8(1), 1: stride, 2: stride, 3: uint8(0), 4: dilation, 5: dilation}
 }
 
+// transposedOf is TRANSPOSE_CONV of an image of 4×4×2 with SAME padding.
+func transposedOf(stride int, out, filter []int32) *testGraph {
+	return with("TRANSPOSE_CONV", map[int]any{0: uint8(0), 1: stride, 2: stride}, out, func(g *testGraph, o *testOperator) {
+		n := 1
+		for _, d := range filter {
+			n *= int(d)
+		}
+		o.inputs = []int32{g.ints(out...), g.floats(filter, make([]float32, n)...), 0}
+	})
+}
+
 // Files that contradict themselves, or that ask for what is not supported, are errors
 // that name the sub-graph and the operator.
 func TestHostile(t *testing.T) {
@@ -98,11 +109,21 @@ func TestHostile(t *testing.T) {
 			g.tensors[1].typ = schema.Int8
 			g.tensors[1].scale, g.tensors[1].zero = []float32{1e-40}, []int64{0}
 		}), "its scale is 1e-40"},
-		"8-bit values inside": {with("TANH", nil, same, func(g *testGraph, _ *testOperator) {
+		"8-bit values inside": {with("NEG", nil, same, func(g *testGraph, _ *testOperator) {
 			g.tensors[0].typ = schema.Int8
 			g.tensors[0].scale, g.tensors[0].zero = []float32{1}, []int64{0}
 		}), "8-bit values are not supported here"},
-		"dynamic size":         {with("RELU", nil, same, func(g *testGraph, _ *testOperator) { g.tensors[0].signature = []int32{-1, -1, 4, 2} }), "dimension 1 is dynamic"},
+		"dynamic size":                     {with("RELU", nil, same, func(g *testGraph, _ *testOperator) { g.tensors[0].signature = []int32{-1, -1, 4, 2} }), "dimension 1 is dynamic"},
+		"transposed to another size":       {transposedOf(2, []int32{1, 9, 8, 2}, []int32{2, 3, 3, 2}), "4 rows or columns cannot become 9"},
+		"transposed by stride 0":           {transposedOf(0, []int32{1, 8, 8, 2}, []int32{2, 3, 3, 2}), "stride 0×0: want values from 1"},
+		"transposed by a huge stride":      {transposedOf(1<<16, []int32{1, 1 << 16, 1 << 16, 2}, []int32{2, 1, 1, 2}), "4 rows or columns cannot become 65536"},
+		"transposed to an image too large": {transposedOf(1<<14, []int32{1, 1 << 16, 1 << 16, 2}, []int32{2, 1, 1, 2}), "too large"},
+		"transposed other channels":        {transposedOf(2, []int32{1, 8, 8, 2}, []int32{2, 3, 3, 3}), "for an output of [1 8 8 2]"},
+		"joined images of several widths": {with("CONCATENATION", map[int]any{0: 1}, []int32{1, 8, 4, 2}, func(g *testGraph, o *testOperator) {
+			second := g.tensor(testTensor{name: "second", dims: []int32{1, 4, 3, 2}})
+			g.inputs, o.inputs = append(g.inputs, second), append(o.inputs, second)
+		}), "inputs of 4×4×2 and 4×3×2"},
+		"joined batches":       {with("CONCATENATION", map[int]any{0: 0}, []int32{2, 4, 4, 2}, func(_ *testGraph, o *testOperator) { o.inputs = []int32{0, 0} }), "a concatenation of batches"},
 		"short constant":       {with("ADD", nil, same, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.floats([]int32{3}, 1)) }), "4 bytes of data for 3 values of FLOAT32"},
 		"constant by pixel":    {with("ADD", nil, same, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.floats([]int32{4, 1}, 1, 2, 3, 4)) }), "differs by pixel"},
 		"constant of integers": {with("MUL", nil, same, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(1)) }), "constants of INT32 are not supported here"},
@@ -136,7 +157,6 @@ func TestHostile(t *testing.T) {
 		"other values":  {with("RESHAPE", nil, []int32{1, 33}, nil), "1×1×33 has other values than 4×4×2"},
 		"transposed":    {with("TRANSPOSE", nil, same, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(0, 2, 1, 3)) }), "a transposition of [1 4 4 2] by [0 2 1 3]"},
 		"permutation":   {with("TRANSPOSE", nil, same, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(0, 1, 1, 3)) }), "dimensions [0 1 1 3]"},
-		"of rows":       {with("CONCATENATION", map[int]any{0: 1}, []int32{1, 8, 4, 2}, func(_ *testGraph, o *testOperator) { o.inputs = []int32{0, 0} }), "a concatenation of what is not channels"},
 		"parts": {with("SPLIT", nil, same, func(g *testGraph, o *testOperator) {
 			o.inputs, o.outputs = []int32{g.ints(3), 0}, []int32{1, g.tensor(testTensor{dims: same}), g.tensor(testTensor{dims: same})}
 		}), "parts of [0 0 0] of 2 channels"},

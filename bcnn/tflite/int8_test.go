@@ -144,3 +144,50 @@ func TestInt8Deviations(t *testing.T) {
 	require.NotEmpty(t, report.Deviations)
 	require.Contains(t, report.Deviations[0], "operator 0 (ADD): the last 1 of 17 values by at most 1, for ")
 }
+
+// Constants that have no exact integers are refused.
+func TestInt8Constants(t *testing.T) {
+	in := []int32{1, 1, 2, 3}
+	for _, c := range []struct {
+		name, op string
+		change   func(g *testGraph, second *testTensor)
+		want     string
+	}{
+		{"of two scales", "ADD", func(_ *testGraph, s *testTensor) { s.scale, s.zero = []float32{1, 2, 3}, []int64{0, 0, 0} }, "it has 3 scales, want 1"},
+		{"without a scale", "MUL", func(_ *testGraph, s *testTensor) { s.scale, s.zero = nil, nil }, "it has 0 scales, want 1"},
+		{"of floats", "SUB", func(g *testGraph, s *testTensor) {
+			g.tensors[2] = testTensor{name: "second", typ: schema.Float32, dims: []int32{3}, data: make([]byte, 12)}
+		}, "its constant is not INT8, as its input is"},
+		{"that differs by pixel", "ADD", func(g *testGraph, s *testTensor) { s.dims, s.data = []int32{1, 1, 2, 3}, []byte{1, 2, 3, 1, 2, 4} }, "which differs by pixel"},
+		{"of another size", "PRELU", func(g *testGraph, s *testTensor) { s.dims, s.data = []int32{2}, []byte{1, 2} }, "a constant of [2] for"},
+		{"of a scale that leaves 32 bits", "MUL", func(_ *testGraph, s *testTensor) { s.scale = []float32{1e9} }, "exceed 32 bits"},
+		{"of a scale that leaves 32 bits, in slopes", "PRELU", func(_ *testGraph, s *testTensor) { s.scale = []float32{1e9} }, "exceed 32 bits"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := int8Graph(c.op, in, in, 0.03, testTensor{dims: []int32{3}, data: []byte{1, 2, 3}, scale: []float32{0.01}, zero: []int64{4}})
+			_, report, err := Decode(t.Context(), g.encode(), Options{})
+			require.NoError(t, err)
+			require.Empty(t, report.Deviations)
+			c.change(g, &g.tensors[2])
+			refused(t, g.encode(), c.want)
+		})
+	}
+}
+
+// Functions of scales too far apart are refused, and tables
+// that come from floats name the integers that lie in the middle of two.
+func TestInt8Functions(t *testing.T) {
+	one := func(name string, inScale, outScale float32, zero int64) []byte {
+		g := newGraph(1, 1, 1, 1)
+		g.tensors[0].typ, g.tensors[0].scale, g.tensors[0].zero = schema.Int8, []float32{inScale}, []int64{zero}
+		g.tensors[1] = testTensor{name: "y", typ: schema.Int8, dims: []int32{1, 1, 1, 1}, scale: []float32{outScale}, zero: []int64{0}}
+		g.operators = []testOperator{{name: name, inputs: []int32{0}, outputs: []int32{1}}}
+		return g.encode()
+	}
+	_, report, err := Decode(t.Context(), one("ELU", 0.5, 1, 0), Options{})
+	require.NoError(t, err)
+	require.Len(t, report.Deviations, 1)
+	require.Contains(t, report.Deviations[0], "(ELU): by at most 1, for at most 64 of the 256 integers")
+	refused(t, one("HARD_SWISH", 0.5, 1e-6, 0), "scales of 0.5 and 1e-06")
+	refused(t, one("HARD_SWISH", 1e-3, 1, 0), "scales of 0.001 and 1")
+}

@@ -75,27 +75,6 @@ func as(from, v *value, err error) (*value, error) {
 	return v, err
 }
 
-// table8 emits a function of 8-bit integers x = q − zero that never falls; of is nil where it is the
-// same for all channels.
-func (im *importer) table8(o *schema.Operator, v, q *value, channels int, f func(c int, x int64) int64) (*value, error) {
-	thresholds, err := im.numbers(channels * steps8)
-	if err != nil {
-		return nil, err
-	}
-	lo, hi := int64(math.MinInt8-v.zero), int64(math.MaxInt8-v.zero)
-	for c := range channels {
-		err := im.steps8Of(thresholds[c*steps8:][:steps8], lo, hi, func(x int64) int64 { return f(c, x) })
-		if err != nil {
-			return nil, err
-		}
-	}
-	y, err := im.centred(o, v)
-	if err != nil {
-		return nil, err
-	}
-	return im.integers8(o, y, thresholds, q)
-}
-
 // requantize is QUANTIZE of 8-bit values to others.
 func (im *importer) requantize(o *schema.Operator, v *value) (*value, error) {
 	q, err := im.output8(o.Outputs[0])
@@ -332,30 +311,40 @@ func (im *importer) both8(o *schema.Operator) (v, w *value) {
 	return list[0], list[1]
 }
 
-// mul8 is MUL of 8-bit values: thresholds of the product of integers.
-func (im *importer) mul8(o *schema.Operator, v, w *value, act int) (*value, error) {
-	q, err := im.output8(o.Outputs[0])
-	if err != nil {
-		return nil, err
+// product8 returns what the output of MUL of 8-bit values is like, and its integers as a
+// function of products.
+func (im *importer) product8(o *schema.Operator, v, w *value, act int) (q *value, level func(x int64) int64, err error) {
+	if q, err = im.output8(o.Outputs[0]); err != nil {
+		return nil, nil, err
 	}
 	limits, err := q.activationRange(act)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	f, err := newFactor(float64(float32(v.scale*w.scale) / q.scale))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	const most = math.MaxUint8 * math.MaxUint8
-	if err := f.fits(most); err != nil {
+	if err := f.fits(maxProduct8); err != nil {
+		return nil, nil, err
+	}
+	return q, func(x int64) int64 { return limits.of(f.of(x, halvesAway) + int64(q.zero)) }, nil
+}
+
+// maxProduct8 is the largest product of differences of 8-bit integers.
+const maxProduct8 = math.MaxUint8 * math.MaxUint8
+
+// mul8 is MUL of 8-bit values: thresholds of the product of integers.
+func (im *importer) mul8(o *schema.Operator, v, w *value, act int) (*value, error) {
+	q, level, err := im.product8(o, v, w, act)
+	if err != nil {
 		return nil, err
 	}
 	thresholds, err := im.numbers(steps8)
 	if err != nil {
 		return nil, err
 	}
-	err = im.steps8Of(thresholds, -most, most, func(x int64) int64 { return limits.of(f.of(x, halvesAway) + int64(q.zero)) })
-	if err != nil {
+	if err := im.steps8Of(thresholds, -maxProduct8, maxProduct8, level); err != nil {
 		return nil, err
 	}
 	if w.shape.Values() > v.shape.Values() {

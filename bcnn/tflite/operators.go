@@ -73,6 +73,7 @@ func init() {
 		"SUB":                     one((*importer).sub),
 		"TANH":                    one((*importer).function),
 		"TRANSPOSE":               one((*importer).transpose),
+		"TRANSPOSE_CONV":          one((*importer).transposeConv),
 	}
 }
 

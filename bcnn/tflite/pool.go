@@ -60,7 +60,7 @@ func (im *importer) activated(o *schema.Operator, v *value, kind int) (*value, e
 // averagePool is AVERAGE_POOL_2D. Padding does not count, but for zeros that a PAD puts
 // around.
 func (im *importer) averagePool(o *schema.Operator) (*value, error) {
-	v, err := im.weighable(o)
+	v, err := im.weighable(o, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
 // integers returns the numbers of a constant input, at most maxIntegers.
@@ -100,7 +101,7 @@ func (im *importer) transpose(o *schema.Operator) (*value, error) {
 	return im.reshaped(o, v, s)
 }
 
-// concat is CONCATENATION of channels.
+// concat is CONCATENATION of channels, rows or columns.
 func (im *importer) concat(o *schema.Operator) (*value, error) {
 	first, err := im.value(o, 0)
 	if err != nil {
@@ -110,8 +111,8 @@ func (im *importer) concat(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d != dimC {
-		return nil, errors.New("a concatenation of what is not channels is not supported")
+	if d == dimBatch {
+		return nil, errors.New("a concatenation of batches is not supported")
 	}
 	if err := im.budget.Charge(tensorUnits * int64(len(o.Inputs))); err != nil {
 		return nil, err
@@ -136,14 +137,16 @@ func (im *importer) concat(o *schema.Operator) (*value, error) {
 			v, err = im.centred(o, v)
 		case v.typ != schema.Int32:
 			err = v.checkReal()
-		case shape.C%wordBits != 0:
+		case d == dimC && shape.C%wordBits != 0:
 			err = errors.New("packed bits of channels that do not fill their words")
 		}
 		if err != nil {
 			return nil, err
 		}
-		if v.shape.H != shape.H || v.shape.W != shape.W {
-			return nil, fmt.Errorf("inputs of %v and %v", first.shape, v.shape)
+		for _, other := range []int{dimH, dimW, dimC} {
+			if other != d && v.size(other) != first.size(other) {
+				return nil, fmt.Errorf("inputs of %v and %v", first.shape, v.shape)
+			}
 		}
 		shape.C += v.shape.C
 		signs = signs && v.signs
@@ -157,13 +160,72 @@ func (im *importer) concat(o *schema.Operator) (*value, error) {
 		y := *first
 		return im.activated(o, &y, act)
 	}
-	y, err := im.emit(o, "", bcnn.Concat{}, shape, list...)
+	var y *value
+	if d == dimC {
+		y, err = im.emit(o, "", bcnn.Concat{}, shape, list...)
+	} else {
+		y, err = im.stack(o, list, d)
+	}
 	if err != nil {
 		return nil, err
 	}
 	y.like(list[0])
 	y.signs = signs
 	return im.activated(o, y, act)
+}
+
+// stack joins images along their rows or columns: as channels, which then are spread over
+// blocks of pixels, of which those are picked that there were.
+func (im *importer) stack(o *schema.Operator, parts []*value, d int) (*value, error) {
+	most, total := 0, 0
+	for _, v := range parts {
+		most, total = max(most, v.size(d)), total+v.size(d)
+	}
+	shape := parts[0].shape
+	// picked are rows or columns in dimension d, and all in the other one.
+	picked := func(v *value, suffix string, n, block int, at func(i int) int) (*value, error) {
+		list, err := budget.List(im.budget, n, func(i int) int32 { return int32(at(i)) })
+		if err != nil {
+			return nil, err
+		}
+		all, err := budget.List(im.budget, parts[0].size(dimH+dimW-d), func(i int) int32 { return int32(i) })
+		if err != nil {
+			return nil, err
+		}
+		op, shape := bcnn.Pixels{Rows: list, Cols: all, BlockH: block, BlockW: 1}, shape
+		if shape.H = n; d == dimW {
+			op = bcnn.Pixels{Rows: all, Cols: list, BlockH: 1, BlockW: block}
+			shape.H, shape.W = len(all), n
+		}
+		return im.emit(o, suffix, op, shape, v)
+	}
+	even := slices.Clone(parts)
+	for i, v := range parts {
+		if size := v.size(d); size < most {
+			var err error // the last one again, so that signs stay such
+			if even[i], err = picked(v, "/part", most, 1, func(k int) int { return min(k, size-1) }); err != nil {
+				return nil, err
+			}
+		}
+	}
+	joined := shape
+	if joined.C *= len(parts); d == dimH {
+		joined.H = most
+	} else {
+		joined.W = most
+	}
+	y, err := im.emit(o, "/parts", bcnn.Concat{}, joined, even...)
+	if err != nil {
+		return nil, err
+	}
+	part, at := 0, 0 // of position i, where that part begins
+	return picked(y, "", total, len(parts), func(i int) int {
+		for i-at >= parts[part].size(d) {
+			at += parts[part].size(d)
+			part++
+		}
+		return (i-at)*len(parts) + part
+	})
 }
 
 // pick emits the channels from from to from + n − 1 of a value.

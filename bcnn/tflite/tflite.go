@@ -15,13 +15,15 @@
 // REDUCE_MAX over heights and widths, MIRROR_PAD, MUL, NEG, PAD, PADV2, PRELU, RELU, RELU6,
 // RELU_N1_TO_1, RESHAPE to vectors, RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR, SLICE and
 // STRIDED_SLICE of channels or of every so many rows and columns, SOFTMAX at the end, SPLIT
-// and SPLIT_V of channels, SQUEEZE, SUB, TANH, and
-// TRANSPOSE of dimensions of 1; QUANTIZE and DEQUANTIZE; and on constants what converters
+// and SPLIT_V of channels, SQUEEZE, SUB, TANH,
+// TRANSPOSE of dimensions of 1, TRANSPOSE_CONV; QUANTIZE and DEQUANTIZE; and on constants what converters
 // leave to be computed.
 //
-// On INT8 values between layers: ADD, SUB and MUL of two tensors, AVERAGE_POOL_2D,
-// CONCATENATION, CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, MAX_POOL_2D, MEAN, QUANTIZE to another
-// scale, RELU, RELU6, RELU_N1_TO_1, SOFTMAX at the end, and those that move values.
+// On INT8 values between layers: ADD, SUB and MUL of two tensors or with a constant of
+// channels, AVERAGE_POOL_2D, CONCATENATION, CONV_2D, DEPTHWISE_CONV_2D, ELU, EXP,
+// FULLY_CONNECTED, GELU, HARD_SWISH, LEAKY_RELU, LOGISTIC, MAX_POOL_2D, MEAN, PRELU, QUANTIZE
+// to another scale, RELU, RELU6, RELU_N1_TO_1, SOFTMAX at the end, TANH, TRANSPOSE_CONV, and those
+// that move values.
 //
 // # Values
 //

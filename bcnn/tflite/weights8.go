@@ -25,6 +25,8 @@ type weights8 struct {
 	// rounds says how outputs round.
 	rounds func(c int) rounding
 	act    int
+	bias   int // the input with the biases
+	blocks int // outputs of one channel, channel by channel; 0 means 1
 	build  func(w bcnn.Weights) bcnn.Op
 }
 
@@ -41,7 +43,7 @@ func (im *importer) conv8(o *schema.Operator, v *value, c *constant, g geometry,
 		return nil, err
 	}
 	return im.convolution8(o, v, g, groups, weights8{
-		rows: rows, out: d[0], scales: scales, act: act, rounds: func(int) rounding { return halvesUp },
+		rows: rows, out: d[0], scales: scales, act: act, bias: 2, rounds: func(int) rounding { return halvesUp },
 	})
 }
 
@@ -56,22 +58,13 @@ func (im *importer) depthwise8(o *schema.Operator, v *value, c *constant, g geom
 	if err != nil {
 		return nil, err
 	}
-	rows, err := im.bytes(c) // of the same size
-	if err != nil {
-		return nil, err
-	}
-	size := d[1] * d[2]
-	err = im.budget.Loop(len(rows), func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			rows[i] = taps[i%size*d[3]+i/size]
-		}
-	})
+	rows, err := channelsFirst(im.budget, taps, d[3])
 	if err != nil {
 		return nil, err
 	}
 	const block = 8 // of channels that vectors make; those behind round otherwise
 	return im.convolution8(o, v, g, v.shape.C, weights8{
-		rows: rows, out: d[3], scales: scales, act: act,
+		rows: rows, out: d[3], scales: scales, act: act, bias: 2,
 		rounds: func(c int) rounding { return rounding(c >= d[3]/block*block) },
 	})
 }
@@ -100,7 +93,7 @@ func (im *importer) dense8(o *schema.Operator, v *value, c *constant, shape bcnn
 		return nil, err
 	}
 	return im.weighted8(o, v, shape, weights8{
-		rows: rows, out: c.dims[0], scales: scales, single: len(scales) == 1, act: act,
+		rows: rows, out: c.dims[0], scales: scales, single: len(scales) == 1, act: act, bias: 2,
 		rounds: func(int) rounding { return halvesUp },
 		build:  func(w bcnn.Weights) bcnn.Op { return build(w, nil) },
 	})
@@ -121,12 +114,13 @@ func (im *importer) bytes(c *constant) ([]int8, error) {
 	return out, err
 }
 
-// bias8 returns the biases of a layer on 8-bit values, which count in its sums.
-func (im *importer) bias8(o *schema.Operator, out int) (func(c int) int64, error) {
-	if !has(o, 2) {
+// bias8 returns the biases of a layer on 8-bit values, which count in its sums: input i,
+// which repeats where the layer has more outputs.
+func (im *importer) bias8(o *schema.Operator, i, out int) (func(c int) int64, error) {
+	if !has(o, i) {
 		return func(int) int64 { return 0 }, nil
 	}
-	c, err := im.required(o, 2)
+	c, err := im.required(o, i)
 	if err != nil {
 		return nil, err
 	}
@@ -134,10 +128,10 @@ func (im *importer) bias8(o *schema.Operator, out int) (func(c int) int64, error
 	if err != nil {
 		return nil, fmt.Errorf("its biases: %w", err)
 	}
-	if list.Len() != out {
-		return nil, fmt.Errorf("%d biases for %d channels", list.Len(), out)
+	if n := list.Len(); n != out {
+		return nil, fmt.Errorf("%d biases for %d channels", n, out)
 	}
-	return func(c int) int64 { return int64(flat.Int32s(list).At(c)) }, nil
+	return func(c int) int64 { return int64(flat.Int32s(list).At(c % out)) }, nil
 }
 
 // weighted8 emits a layer with weights of INT8 and what makes 8-bit integers of its sums.
@@ -146,7 +140,7 @@ func (im *importer) weighted8(o *schema.Operator, v *value, shape bcnn.Shape, w 
 	if err != nil {
 		return nil, err
 	}
-	bias, err := im.bias8(o, w.out)
+	bias, err := im.bias8(o, w.bias, w.out/max(w.blocks, 1))
 	if err != nil {
 		return nil, err
 	}

@@ -175,7 +175,8 @@ folded, and of an ONNX model cancelled, zeros, nearly_binary.`,
 	wholeFlag(cmd, &f.onnx.Resize, "resize", 0, maxSide, "shorter side of photos before the centre is cropped")
 	flags.StringVar(&f.signOfZero, "sign-zero", "", "make an ONNX Sign node binary, 0 becoming plus or minus (ONNX says 0, which takes two products of bits)")
 	flags.BoolVar(&f.onnx.OverrideZeros, "override-zeros", false, "apply --sign-zero also where the input of Sign often is 0, which makes another network")
-	fractionFlag(cmd, &f.onnx.WeightTolerance, "weight-tolerance", "take weights as ±α of a filter that differ from it by at most this fraction of α")
+	f.onnx.WeightTolerance = onnx.DefaultWeightTolerance
+	fractionFlag(cmd, &f.onnx.WeightTolerance, "weight-tolerance", "take weights as ±α of a filter that differ from it by at most this fraction of α; 0: only equal ones")
 	flags.BoolVar(&f.requireBinary, "require-binary", false, "fail if less than half of the multiplications become binary")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object")
 	for name, values := range map[string][]string{
@@ -225,6 +226,9 @@ func (f *convertFlags) parse() error {
 		f.onnx.SignOfZero = bcnn.ZeroIsMinus
 	default:
 		return usagef("--sign-zero %q: want plus or minus", f.signOfZero)
+	}
+	if f.onnx.WeightTolerance == 0 {
+		f.onnx.WeightTolerance = -1
 	}
 	if f.onnx.OverrideZeros && f.signOfZero == "" {
 		return usagef("--override-zeros goes with --sign-zero")

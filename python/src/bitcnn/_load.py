@@ -76,7 +76,8 @@ def convert(source: Source, destination: str | os.PathLike[str], **format_option
     mean, scale: (x - mean) * scale is put before an ONNX model; one value, or one per channel.
     sign_of_zero: "plus" or "minus", what an ONNX Sign makes of 0; override_zeros applies it
         also where the input often is 0, which makes another network.
-    weight_tolerance: weights that differ from ±a by at most this fraction are taken as ±a.
+    weight_tolerance: weights that differ from ±a by at most this fraction are taken as ±a;
+        1e-6 is what rounding to float32 leaves, with 0 they must be equal.
     max_layers, max_file_bytes, max_tensor_bytes: limits for files from strangers.
     """
     model = _checked_load(source, format_options)
@@ -109,7 +110,7 @@ def _load(
     scale: float | Sequence[float] | None = None,
     sign_of_zero: Literal["plus", "minus"] | None = None,
     override_zeros: bool = False,
-    weight_tolerance: float = 0,
+    weight_tolerance: float = 1e-6,
     labels: Sequence[str] | None = None,
     resize: int = 0,
     max_layers: int = 0,
@@ -134,7 +135,7 @@ def _load(
         raise ValueError(f'sign_of_zero is {sign_of_zero!r}, want "plus", "minus" or None')
     options.sign_of_zero = _SIGNS[sign_of_zero]
     options.override_zeros = bool(override_zeros)
-    options.weight_tolerance = weight_tolerance
+    options.weight_tolerance = weight_tolerance or -1  # to the library, 0 is the default
     if labels is not None:
         texts = [_text("labels", label) for label in labels]
         options.labels = (ctypes.c_char_p * len(texts))(*texts)

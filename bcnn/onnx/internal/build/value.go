@@ -134,6 +134,22 @@ func (v *Value) CheckImage() error {
 	return nil
 }
 
+// CheckPooled reports a value that is no batch of images. turned says that the height of
+// its images runs along the columns in memory, and the width along the rows.
+func (v *Value) CheckPooled() (turned bool, err error) {
+	if err := v.CheckImage(); err == nil {
+		return false, nil
+	}
+	w := v.With(v.Node)
+	if len(v.View) == 4 {
+		w.View = view.View{v.View[0], v.View[1], v.View[3], v.View[2]}
+	}
+	if w.CheckImage() == nil {
+		return true, nil
+	}
+	return false, v.CheckImage()
+}
+
 // Channels returns the order of a dimension that runs over all channels, nil
 // if it is that of the memory.
 func (b *Builder) Channels(v *Value, d []view.Atom) ([]int, error) {

@@ -202,7 +202,9 @@ func (b *Builder) binaryWeights(rows []float32, out, rowLen int) (packed []uint6
 		if math.Abs(middle-1) <= off {
 			middle = 1
 		}
-		alpha[o], deviation = float32(middle), max(deviation, off)
+		alpha[o] = float32(middle)
+		a := float64(alpha[o])
+		deviation = max(deviation, (a-float64(least))/a, (float64(most)-a)/a)
 	}
 	if deviation > b.options.WeightTolerance {
 		return nil, nil, deviation, nil

@@ -1,0 +1,425 @@
+package tflite
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+)
+
+// Functions of one 8-bit value, which are tables of 256 integers: thresholds where they
+// never fall, or never rise, and where they do both a sum of two such functions.
+
+// table8 emits functions of 8-bit integers, one for each of so many channels or one for
+// all: f is the 8-bit integer that becomes of q − zero = x.
+func (im *importer) table8(o *schema.Operator, v, q *value, channels int, f func(c int, x int64) int64) (*value, error) {
+	if err := im.budget.Charge(tableUnits * int64(channels)); err != nil {
+		return nil, err
+	}
+	rows := make([]bytes8, channels)
+	rises, falls, both := false, false, false
+	signs := make([]float32, channels)
+	for c := range rows {
+		if err := im.budget.Charge(0); err != nil {
+			return nil, err
+		}
+		up, down := false, false
+		for i := range rows[c] {
+			y := int8(f(c, v.integer8(i)))
+			if i > 0 {
+				up, down = up || y > rows[c][i-1], down || y < rows[c][i-1]
+			}
+			rows[c][i] = y
+		}
+		rises, falls, both = rises || up, falls || down, both || up && down
+		if signs[c] = 1; down {
+			signs[c] = -1
+		}
+	}
+	if both {
+		return im.hills8(o, v, q, rows)
+	}
+	thresholds, err := im.numbers(channels * steps8)
+	if err != nil {
+		return nil, err
+	}
+	for c, row := range rows {
+		k, list := 0, thresholds[c*steps8:][:steps8]
+		for i := range row {
+			at := i
+			if signs[c] < 0 { // what falls with x rises with −x
+				at = len(row) - 1 - i
+			}
+			for ; k < int(row[at])-math.MinInt8; k++ {
+				list[k] = signs[c] * float32(v.integer8(at))
+			}
+		}
+		for ; k < steps8; k++ {
+			list[k] = never8
+		}
+	}
+	y, err := im.centred(o, v)
+	if err != nil {
+		return nil, err
+	}
+	if falls {
+		if y, err = im.affine(o, "/minus", y, signs, nil); err != nil {
+			return nil, err
+		}
+	}
+	return im.integers8(o, y, thresholds, q)
+}
+
+const (
+	// tableUnits is what is charged for a table of all 8-bit values.
+	tableUnits = 6 * (steps8 + 1)
+	// never8 is beyond all differences of 8-bit integers.
+	never8 = 2 * (steps8 + 1)
+)
+
+// bytes8 is what a function makes of each of the 8-bit integers.
+type bytes8 [steps8 + 1]int8
+
+// integer8 is q − zero of 8-bit integer number i.
+func (v *value) integer8(i int) int64 { return int64(i + math.MinInt8 - v.zero) }
+
+// hills8 emits functions that rise and fall: the sum of all rises up to x, less that of
+// all falls.
+func (im *importer) hills8(o *schema.Operator, v, q *value, rows []bytes8) (*value, error) {
+	var lists [2][]float32 // thresholds of rises and of falls
+	var err error
+	for k := range lists {
+		if lists[k], err = im.numbers(len(rows) * steps8); err != nil {
+			return nil, err
+		}
+	}
+	first, err := im.numbers(len(rows))
+	if err != nil {
+		return nil, err
+	}
+	offset := q.zero
+	if im.isOutput(o) {
+		offset = 0 // as integers8 has it
+	}
+	for c, row := range rows {
+		first[c] = float32(int(row[0]) - offset)
+		var steps [2]int
+		for i := 1; i < len(row); i++ {
+			k, step := 0, int(row[i])-int(row[i-1])
+			if step < 0 {
+				k, step = 1, -step
+			}
+			if steps[k]+step > steps8 {
+				return nil, errors.New("a function that rises and falls by more than 255 in all")
+			}
+			for range step {
+				lists[k][c*steps8+steps[k]] = float32(v.integer8(i))
+				steps[k]++
+			}
+		}
+		for k, n := range steps {
+			for i := n; i < steps8; i++ {
+				lists[k][c*steps8+i] = never8
+			}
+		}
+	}
+	if v, err = im.centred(o, v); err != nil {
+		return nil, err
+	}
+	var parts [2]*value
+	for k, name := range []string{"/rises", "/falls"} {
+		if parts[k], err = im.emit(o, name, bcnn.Quantize{Levels: steps8 + 1, Thresholds: lists[k]}, v.shape, v); err != nil {
+			return nil, err
+		}
+	}
+	if parts[1], err = im.affine(o, "/minus", parts[1], []float32{-1}, first); err != nil {
+		return nil, err
+	}
+	y, err := im.emit(o, "", bcnn.Add{}, v.shape, parts[0], parts[1])
+	if err != nil {
+		return nil, err
+	}
+	y.like(q)
+	y.offset = offset
+	return y, nil
+}
+
+// function8 is an operator that is one function of an 8-bit value: the interpreter
+// computes a table of it in float32.
+func (im *importer) function8(o *schema.Operator, v *value) (*value, error) {
+	q, err := im.output8(o.Outputs[0])
+	if err != nil {
+		return nil, err
+	}
+	if o.Name == "HARD_SWISH" {
+		return im.hardSwish8(o, v, q)
+	}
+	f := functionOf(o)
+	limits := clamp{math.MinInt8, math.MaxInt8}
+	at := func(x int64) float64 {
+		real := max(min(v.scale*float32(x), math.MaxFloat32), -math.MaxFloat32)
+		return float64(float32(f(float64(real))) * (1 / q.scale))
+	}
+	uncertain := 0
+	for i := range steps8 + 1 {
+		x := v.integer8(i)
+		y := math.Abs(at(x))
+		// What is added up may be larger than the result.
+		size := y
+		switch o.Name {
+		case "ELU":
+			size = max(y, 1/float64(q.scale))
+		case "GELU":
+			size = max(y, math.Abs(float64(v.scale)*float64(x)/float64(q.scale)))
+		}
+		const roundings = 0x1p-21 // of the interpreter, relative to it
+		if y < 2*steps8 && math.Abs(y-math.Floor(y)-0.5) <= roundings*size {
+			uncertain++
+		}
+	}
+	if uncertain > 0 {
+		im.deviates(o, "by at most 1, for at most %d of the %d integers: these are in the middle between two", uncertain, steps8+1)
+	}
+	return im.table8(o, v, q, 1, func(_ int, x int64) int64 {
+		y := math.Round(min(max(at(x), -4*steps8), 4*steps8))
+		return limits.of(int64(y) + int64(q.zero))
+	})
+}
+
+// functionOf returns what the operators of one value compute.
+func functionOf(o *schema.Operator) func(x float64) float64 {
+	switch o.Name {
+	case "ELU":
+		return func(x float64) float64 { return max(x, 0) + math.Expm1(min(x, 0)) }
+	case "EXP":
+		return math.Exp
+	case "GELU":
+		if o.Options.Uint8(0, 0) != 0 {
+			return func(x float64) float64 {
+				return x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))) / 2
+			}
+		}
+		return func(x float64) float64 { return x * math.Erfc(-x/math.Sqrt2) / 2 }
+	case "LOGISTIC":
+		return func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+	}
+	return math.Tanh
+}
+
+// hardSwish8 is HARD_SWISH of 8-bit values: integers of 16 bits.
+func (im *importer) hardSwish8(o *schema.Operator, v, q *value) (*value, error) {
+	fine := (1.0 / (1 << 7)) * v.scale // of x·2^7
+	output, err := newFactor(float64(fine / q.scale))
+	if err != nil {
+		return nil, err
+	}
+	gate, err := newFactor(float64(fine / (3.0 / 32768.0)))
+	if err != nil {
+		return nil, err
+	}
+	if output.exponent > 0 || output.exponent < -15 {
+		return nil, fmt.Errorf("scales of %v and %v", v.scale, q.scale)
+	}
+	short := func(f factor) int64 { // the fraction with 15 bits
+		return min((f.fraction+1<<15)>>16, math.MaxInt16)
+	}
+	saturated := func(x int64) int64 { return min(max(x, math.MinInt16), math.MaxInt16) }
+	high := func(a, b int64) int64 { // a·b/2^15, rounded
+		p := a * b
+		if p < 0 {
+			return (p + 1 - 1<<14) / (1 << 15)
+		}
+		return (p + 1<<14) / (1 << 15)
+	}
+	limits := clamp{math.MinInt8, math.MaxInt8}
+	return im.table8(o, v, q, 1, func(_ int, x int64) int64 {
+		x <<= 7
+		g := x
+		if gate.exponent > 0 {
+			g = saturated(g << (gate.exponent - 1))
+		}
+		if g = high(g, short(gate)); gate.exponent > 0 {
+			g = saturated(g << 1)
+		} else {
+			g = shifted(g, -gate.exponent, halvesAway)
+		}
+		g = (g + 1<<15) >> 1
+		y := g * high(x, short(output)) / (1 << 15)
+		return limits.of(shifted(y, -output.exponent, halvesAway) + int64(q.zero))
+	})
+}
+
+// slopes8 is LEAKY_RELU or PRELU of 8-bit values: x where it is not negative, else x times
+// the slope of its channel, an integer multiple of unit.
+func (im *importer) slopes8(o *schema.Operator, v *value, slopes []int64, unit float32) (*value, error) {
+	q, err := im.output8(o.Outputs[0])
+	if err != nil {
+		return nil, err
+	}
+	same, err := newFactor(float64(v.scale / q.scale))
+	if err != nil {
+		return nil, err
+	}
+	below, err := newFactor(float64(float32(v.scale*unit) / q.scale))
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(same.fits(math.MaxUint8), below.fits(math.MaxUint8*math.MaxUint8)); err != nil {
+		return nil, err
+	}
+	limits := clamp{math.MinInt8, math.MaxInt8}
+	return im.table8(o, v, q, len(slopes), func(c int, x int64) int64 {
+		if x >= 0 {
+			return limits.of(same.of(x, halvesAway) + int64(q.zero))
+		}
+		return limits.of(below.of(x*slopes[c], halvesAway) + int64(q.zero))
+	})
+}
+
+// leakyReLU8 is LEAKY_RELU of 8-bit values.
+func (im *importer) leakyReLU8(o *schema.Operator, v *value) (*value, error) {
+	slope := o.Options.Float32(0, 0)
+	if slope < 0 {
+		return im.slopes8(o, v, []int64{-1}, -slope)
+	}
+	return im.slopes8(o, v, []int64{1}, slope)
+}
+
+// constant8 is a constant operand of 8-bit values.
+type constant8 struct {
+	value         // its scale and zero point
+	list  []int64 // q − zero, of one or of each channel
+	size  int     // of all that the file holds
+}
+
+// constant8 returns a constant input of an operator on 8-bit values like v.
+func (im *importer) constant8(o *schema.Operator, i int, v *value) (*constant8, error) {
+	k, err := im.required(o, i)
+	if err != nil {
+		return nil, err
+	}
+	if k.tensor == nil || k.tensor.Type != schema.Int8 {
+		return nil, errors.New("its constant is not INT8, as its input is")
+	}
+	c := &constant8{size: len(k.tensor.Data)}
+	if err := c.quantized(k.tensor); err != nil {
+		return nil, err
+	}
+	list, err := perChannel(im, k.dims, k.tensor.Data, v)
+	if err != nil {
+		return nil, err
+	}
+	if err := im.budget.Charge(8 * int64(len(list))); err != nil {
+		return nil, err
+	}
+	c.list = make([]int64, len(list))
+	for i, b := range list {
+		c.list[i] = int64(int8(b)) - int64(c.zero)
+	}
+	return c, nil
+}
+
+// prelu8 is PRELU of 8-bit values.
+func (im *importer) prelu8(o *schema.Operator, v *value) (*value, error) {
+	c, err := im.constant8(o, 1, v)
+	if err != nil {
+		return nil, err
+	}
+	return im.slopes8(o, v, c.list, c.scale)
+}
+
+// withConstant8 returns the computed operand of an operator on two of 8-bit values, and
+// the number of the constant one; nil if there is no such pair.
+func (im *importer) withConstant8(o *schema.Operator) (*value, int) {
+	if len(o.Inputs) != 2 {
+		return nil, 0
+	}
+	for k := range 2 {
+		c, err := im.operand(o, k)
+		if err != nil || c.constant == nil {
+			continue
+		}
+		r, err := im.operand(o, 1-k)
+		if err == nil && r.value != nil && r.value.typ == schema.Int8 && r.value.pad == nil {
+			return r.value, k
+		}
+	}
+	return nil, 0
+}
+
+// addConstant8 is ADD or SUB, with the sign −1, of 8-bit values and input k, a constant.
+func (im *importer) addConstant8(o *schema.Operator, v *value, k int, sign int64, act int) (*value, error) {
+	q, err := im.output8(o.Outputs[0])
+	if err != nil {
+		return nil, err
+	}
+	limits, err := q.activationRange(act)
+	if err != nil {
+		return nil, err
+	}
+	c, err := im.constant8(o, k, v)
+	if err != nil {
+		return nil, err
+	}
+	first, second := v, &c.value
+	if k == 0 {
+		first, second = second, first
+	}
+	var sums [2]*sum8 // of single values, and of blocks
+	for i := range sums {
+		if sums[i], err = newSum8(first, second, q, sign, limits, i == 1); err != nil {
+			return nil, err
+		}
+	}
+	level := func(s *sum8, channel int, x int64) int64 {
+		i, j := int(x)+v.zero-math.MinInt8, int(c.list[channel%len(c.list)])+c.zero-math.MinInt8
+		if k == 0 {
+			i, j = j, i
+		}
+		return s.level(i, j)
+	}
+	// The interpreter makes blocks of the channels, or of all values where the constant
+	// has as many; of values and one number none.
+	channels, whole := len(c.list), 0
+	switch n := v.shape.Values(); {
+	case sign < 0 || channels == 1 && c.size < n:
+	case c.size < n || v.shape.Pixels() == 1:
+		whole = channels / blockSize * blockSize
+	case n >= blockSize:
+		whole = channels
+		if rest := n % blockSize; rest > 0 {
+			different := 0
+			for channel := range channels {
+				for i := range steps8 + 1 {
+					if x := v.integer8(i); level(sums[0], channel, x) != level(sums[1], channel, x) {
+						different++
+					}
+				}
+			}
+			if different > 0 {
+				im.deviates(o, "the last %d of %d values by at most 1, where they are next to a half", rest, n)
+			}
+		}
+	}
+	return im.table8(o, v, q, channels, func(channel int, x int64) int64 {
+		if channel < whole {
+			return level(sums[1], channel, x)
+		}
+		return level(sums[0], channel, x)
+	})
+}
+
+// mulConstant8 is MUL of 8-bit values and input k, a constant.
+func (im *importer) mulConstant8(o *schema.Operator, v *value, k, act int) (*value, error) {
+	c, err := im.constant8(o, k, v)
+	if err != nil {
+		return nil, err
+	}
+	q, level, err := im.product8(o, v, &c.value, act)
+	if err != nil {
+		return nil, err
+	}
+	return im.table8(o, v, q, len(c.list), func(channel int, x int64) int64 { return level(x * c.list[channel]) })
+}
