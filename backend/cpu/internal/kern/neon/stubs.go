@@ -617,23 +617,23 @@ func thresholdFloatNEON(dst *uint64, values, t *float32, pixels, step, stride in
 //go:noescape
 func orNEON(dst, src *uint64, blocks int)
 
-// scaleNEON computes, for o < 4·vectors, vectors > 0,
+// scaleNEON computes the rows of an EndJob, of n values each, a multiple of four, n > 0,
 //
-//	dst[o] = fma(float32(values[o]), scale[o], shift[o])
+//	dst[o] = end of float32(src[o])
 //
-// dst may be values.
+// dst may be src.
 //
 //go:noescape
-func scaleNEON(dst *float32, values *int32, scale, shift *float32, vectors int)
+func scaleNEON(job *uint8)
 
-// scaleFloatNEON computes, for o < 4·vectors, vectors > 0,
+// scaleFloatNEON computes the rows of an EndJob, of n values each, a multiple of four, n > 0,
 //
-//	dst[o] = fma(float32(values[o]), scale[o], shift[o])
+//	dst[o] = end of float32(src[o])
 //
-// dst may be values.
+// dst may be src.
 //
 //go:noescape
-func scaleFloatNEON(dst *float32, values *float32, scale, shift *float32, vectors int)
+func scaleFloatNEON(job *uint8)
 
 // scaleBytesNEON computes, for i < 24·periods, periods > 0,
 //
