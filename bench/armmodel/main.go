@@ -57,11 +57,13 @@ type core struct {
 	// rest is the number of instructions per cycle of what is no kernel, which is
 	// assumed.
 	rest float64
+	// midr is its identification register, by which kernels are picked.
+	midr uint64
 }
 
 var cores = []core{
-	{"cortex-a53", 0.6}, {"cortex-a55", 0.7}, {"cortex-a72", 1.5},
-	{"neoverse-n1", 2}, {"neoverse-v1", 2.5}, {"apple-m1", 3},
+	{"cortex-a53", 0.6, 0x410fd034}, {"cortex-a55", 0.7, 0x411fd050}, {"cortex-a72", 1.5, 0x410fd083},
+	{"neoverse-n1", 2, 0x413fd0c1}, {"neoverse-v1", 2.5, 0x411fd401}, {"apple-m1", 3, 0x611f0230},
 }
 
 // rivals are other engines' figures: shape, engine, and products per cycle of the
@@ -131,18 +133,25 @@ func run(isas []string, only, networks, llvm string) error {
 		if !strings.Contains(s.String(), only) {
 			continue
 		}
-		fmt.Fprintf(out, "%s\tkernel\tM instructions, around\t%s\n", s, strings.Join(head, "\t"))
+		fmt.Fprintf(out, "%s\tkernels\tM instructions, around\t%s\n", s, strings.Join(head, "\t"))
 		for _, isa := range isas {
 			r, err := m.measure(isa, s)
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", s, isa, err)
 			}
 			cells := make([]string, len(cores))
+			var names, counts []string
 			for i, c := range cores {
-				cycles := r.kernel/r.cores[i].ipc + r.around/c.rest
-				cells[i] = fmt.Sprintf("%.1f of %.0f, %s", s.products()/cycles, s.products()/(r.kernel*r.cores[i].busy), r.cores[i].unit)
+				k := r[i]
+				cycles := k.kernel/k.ipc + k.around/c.rest
+				cells[i] = fmt.Sprintf("%.1f of %.0f, %s", s.products()/cycles, s.products()/(k.kernel*k.busy), k.unit)
+				name := strings.TrimPrefix(strings.TrimSuffix(k.name, "NEON"), "conv")
+				if i == 0 || *k.modelled != *r[i-1].modelled {
+					names = append(names, name)
+					counts = append(counts, fmt.Sprintf("%.3f, %.3f", k.kernel/1e6, k.around/1e6))
+				}
 			}
-			fmt.Fprintf(out, "%s\t%s\t%.3f, %.3f\t%s\n", isa, r.name, r.kernel/1e6, r.around/1e6, strings.Join(cells, "\t"))
+			fmt.Fprintf(out, "%s\t%s\t%s\t%s\n", isa, strings.Join(names, "; "), strings.Join(counts, "; "), strings.Join(cells, "\t"))
 		}
 		printRivals(out, s.String())
 		fmt.Fprintln(out)

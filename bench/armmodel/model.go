@@ -26,17 +26,18 @@ type model struct {
 	work, llvm, driver, plugin string
 	symbols                    []elf.Symbol // functions, by address
 	printed                    string       // by the driver, in the last run
+	root                       string       // of the files that tell of the cores
 }
 
-// modelled is a convolution on the cores.
+// modelled is a convolution with the kernel that is picked for some cores.
 type modelled struct {
 	name           string  // of the kernel
 	kernel, around float64 // instructions of a run
-	cores          []onCore
 }
 
 // onCore is a kernel on a core.
 type onCore struct {
+	*modelled
 	ipc  float64 // instructions per cycle
 	busy float64 // cycles of the busiest unit for an instruction
 	unit string
@@ -71,6 +72,17 @@ func (m *model) build() error {
 	return err
 }
 
+// as has the kernels picked for a core.
+func (m *model) as(c core) error {
+	const file = "sys/devices/system/cpu/cpu0/regs/identification/midr_el1"
+	m.root = filepath.Join(m.work, c.name)
+	name := filepath.Join(m.root, file)
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(name, fmt.Appendf(nil, "%#016x\n", c.midr), 0o644)
+}
+
 // run runs a convolution or a network a number of times and returns the instructions executed
 // at every address. If trace is not "", the first most instructions of from are
 // written there.
@@ -80,7 +92,7 @@ func (m *model) run(isa string, what []string, runs int, trace string, from elf.
 	if trace != "" {
 		options += fmt.Sprintf(",trace=%s,from=%#x,to=%#x,most=%d", trace, from.Value, from.Value+from.Size, most)
 	}
-	args := append([]string{"-cpu", "max", "-plugin", options, m.driver, isa}, what...)
+	args := append([]string{"-L", m.root, "-cpu", "max", "-plugin", options, m.driver, isa}, what...)
 	printed, err := command("qemu-aarch64", append(args, strconv.Itoa(runs))...)
 	if err != nil {
 		return nil, err
@@ -106,12 +118,51 @@ func (m *model) run(isa string, what []string, runs int, trace string, from elf.
 // kernel: they lay out rows, and go through tiles.
 var around = regexp.MustCompile(`/cpu/internal/conv\.|/kern\.\(\*WideFilter\)|^runtime\.memmove|^runtime\.memclr`)
 
-// measure models a convolution.
-func (m *model) measure(isa string, s shape) (*modelled, error) {
+// measure models a convolution on every core, with the kernels that are picked for it.
+func (m *model) measure(isa string, s shape) ([]onCore, error) {
+	what := s.args()
+	alike := map[string][]int{} // cores by what the driver prints
+	for i, c := range cores {
+		if err := m.as(c); err != nil {
+			return nil, err
+		}
+		if _, err := m.run(isa, what, 1, "", elf.Symbol{}, 0); err != nil {
+			return nil, err
+		}
+		alike[m.printed] = append(alike[m.printed], i)
+	}
+	all := make([]onCore, len(cores))
+	for _, of := range alike {
+		if err := m.as(cores[of[0]]); err != nil {
+			return nil, err
+		}
+		r, text, err := m.picked(isa, s)
+		if err != nil {
+			return nil, err
+		}
+		some := make([]core, len(of))
+		for i, at := range of {
+			some[i] = cores[at]
+		}
+		on, err := m.onCores(some, text)
+		if err != nil {
+			return nil, err
+		}
+		for i, at := range of {
+			on[i].modelled = r
+			all[at] = on[i]
+		}
+	}
+	return all, nil
+}
+
+// picked counts the instructions of a convolution, and returns those of its kernel as a
+// program.
+func (m *model) picked(isa string, s shape) (*modelled, string, error) {
 	what := s.args()
 	sums, err := m.count(isa, what, 4, 12)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	r := &modelled{}
 	var kernel elf.Symbol
@@ -128,7 +179,7 @@ func (m *model) measure(isa string, s shape) (*modelled, error) {
 		}
 	}
 	if r.kernel == 0 {
-		return nil, errors.New("no kernel of convolutions was executed")
+		return nil, "", errors.New("no kernel of convolutions was executed")
 	}
 	name := strings.TrimSuffix(kernel.Name, ".abi0")
 	r.name = name[strings.LastIndex(name, ".")+1:]
@@ -137,14 +188,10 @@ func (m *model) measure(isa string, s shape) (*modelled, error) {
 	tiles := max(2, int(24000/tile))
 	trace := filepath.Join(m.work, "trace")
 	if _, err := m.run(isa, what, 1, trace, kernel, int(tile*float64(tiles))); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	text, err := m.assembly(trace, kernel)
-	if err != nil {
-		return nil, err
-	}
-	r.cores, err = m.onCores(cores, text)
-	return r, err
+	return r, text, err
 }
 
 // count returns the instructions of a run in each function, from two numbers of runs.

@@ -43,13 +43,14 @@ const BlockOutputs = bits.WordBits
 // laid out for. The layout is [block][group of outputs][row][piece][output].
 type WideFilter struct {
 	RunBytes   int    // of a patch
+	Rows       int    // runs of a patch
 	Tail       uint64 // mask of the last piece of a run, where kernels need it
 	Form       string // of the kernels, where there are several, and why it was picked
 	Why        string
 	blocks     []filterBlock
 	data       []uint8
-	rows       int
-	pieces     int // of a run
+	rows       int // as the weights lie
+	pieces     int // of a row
 	pieceBytes int
 	group      int // outputs of a group, 0 for those of a block
 	outputs    int
@@ -206,7 +207,7 @@ func (w *WideFilter) ConvPlanes(j *ConvJob, in, out, block, rowStep int) {
 func (w *WideFilter) prepare(j *ConvJob, block, rowStep int) *filterBlock {
 	b := &w.blocks[block]
 	j.weights = unsafe.Pointer(&w.data[b.offset])
-	j.rows, j.tail = uintptr(w.rows), w.Tail
+	j.rows, j.tail = uintptr(w.Rows), w.Tail
 	j.run = uintptr(w.RunBytes)
 	j.skip = uintptr(rowStep - w.RunBytes)
 	j.dst, j.at, j.class = uintptr(j.Dst), uintptr(unsafe.Pointer(j.At)), uintptr(unsafe.Pointer(j.Class))
@@ -218,7 +219,7 @@ func (w *WideFilter) prepare(j *ConvJob, block, rowStep int) *filterBlock {
 // kernels stand in the order of their outputs, the last ones being for a whole
 // block. A piece of a patch and its weights for one output are as long.
 func NewWideFilter(outputs, rows, pieces, pieceBytes int, kernels []WideKernels) *WideFilter {
-	w := &WideFilter{RunBytes: pieces * pieceBytes, rows: rows, pieces: pieces, pieceBytes: pieceBytes}
+	w := &WideFilter{RunBytes: pieces * pieceBytes, Rows: rows, rows: rows, pieces: pieces, pieceBytes: pieceBytes}
 	w.data = aligned(w.divide(outputs, kernels))
 	return w
 }
@@ -228,7 +229,7 @@ func NewWideFilter(outputs, rows, pieces, pieceBytes int, kernels []WideKernels)
 // of the patch, which is run bytes in all. Kernels read the pieces of a group
 // ahead, also behind the last ones.
 func NewGroupedFilter(outputs, group, rows, run, pieces, pieceBytes int, kernels []WideKernels) *WideFilter {
-	w := &WideFilter{RunBytes: run, rows: rows, pieces: pieces, pieceBytes: pieceBytes, group: group}
+	w := &WideFilter{RunBytes: run, Rows: rows, rows: rows, pieces: pieces, pieceBytes: pieceBytes, group: group}
 	size := w.divide(outputs, kernels)
 	w.data = aligned(size + group*pieceBytes)[:size]
 	return w

@@ -16,6 +16,9 @@ type Cores struct {
 	// InOrder names them if they execute instructions in the order of the
 	// program, else it is "".
 	InOrder string
+	// SlowInsert names them if BIT takes them as long as two other operations, else
+	// it is "".
+	SlowInsert string
 }
 
 // packBits lays out weights of rows runs of n bits for the form of the kernels
@@ -24,22 +27,45 @@ type Cores struct {
 func packBits(cores Cores, w []uint64, outputs, rows, n int) *kern.WideFilter {
 	run := runBytes(n)
 	pieces := piecesOf(run)
-	pack, why := packPieces, ""
+	f, other := packBytesOfBits, bytesOperations(rows, n)
+	why := ""
 	switch {
 	case rows*pieces == 1:
-		pack, why = packBytesOfBits, "a patch is one piece"
+		why = "a patch is one piece"
 	case run%pieceBytes == 0:
-		why = "runs of whole pieces"
+		f, why = packPieces, "runs of whole pieces"
 	case cores.InOrder != "":
-		pack, why = packBytesOfBits, cores.InOrder+" loses more on the ends of runs"
-	case pieceBytes*pieces*8 <= run*9:
-		why = fmt.Sprintf("runs of %d bytes in %d pieces", run, pieces)
+		why = cores.InOrder + " loses more on the ends of runs"
+	case piecesOperations(rows, n) <= other:
+		f, why = packPieces, fmt.Sprintf("runs of %d bytes in %d pieces", run, pieces)
 	default:
-		pack, why = packBytesOfBits, fmt.Sprintf("runs of %d bytes fill no %d pieces", run, pieces)
+		why = fmt.Sprintf("runs of %d bytes fill no %d pieces", run, pieces)
 	}
-	f := pack(w, outputs, rows, n)
-	f.Why = why
-	return f
+	if cores == (Cores{}) && carriesFit(rows, n) {
+		other = min(other, piecesOperations(rows, n))
+		if carries := carriesOperations(rows, n); carries < 0.95*other {
+			f, why = packCarries, fmt.Sprintf("%.1f vector operations for an output, %.1f without", carries, other)
+		}
+	}
+	filter := f(w, outputs, rows, n)
+	filter.Why = why
+	return filter
+}
+
+// bytesOperations, piecesOperations and carriesOperations are what the forms take for an
+// output of a patch, in operations on vectors, without what is the same in all.
+
+func bytesOperations(rows, n int) float64 {
+	const around = 1.125 // bytes that are spread, sums of 16 bits
+	return 3. / 16 * around * float64(rows*runBytes(n))
+}
+
+func piecesOperations(rows, n int) float64 { return float64(3 * rows * piecesOf(runBytes(n))) }
+
+func carriesOperations(rows, n int) float64 {
+	pieces := carriesPieces(rows, n)
+	// Five for two pieces, then the bits of the last parity; a first piece alone is one.
+	return float64(5*(pieces/2)+pieces%2) + 2.25
 }
 
 // packBytesOfBits lays out bytes of 8 bits, for kernels that spread each over the

@@ -9,23 +9,34 @@ import (
 )
 
 func TestPackBits(t *testing.T) {
-	const bytes, pieces = "bytes", "pieces of 128"
-	inOrder := Cores{InOrder: "Cortex-A53"}
+	const bytes, pieces, carries = "bytes", "pieces of 128", "carries of 128"
+	inOrder, slow := Cores{InOrder: "Cortex-A53"}, Cores{SlowInsert: "Cortex-A72"}
 	for _, c := range []struct {
 		cores   Cores
 		rows, n int
 		want    string
 	}{
-		{Cores{}, 3, 3 * 512, pieces},
-		{Cores{}, 3, 3 * 128, pieces},
-		{Cores{}, 3, 3 * 192, pieces}, // 72 bytes in 5 pieces
-		{Cores{}, 3, 3 * 160, bytes},  // 60 bytes in 5
-		{Cores{}, 3, 3 * 64, bytes},
-		{Cores{}, 5, 5 * 32, bytes},
+		{Cores{}, 3, 3 * 512, carries},
+		{Cores{}, 3, 3 * 128, carries},
+		{Cores{}, 3, 3 * 192, carries},
+		{Cores{}, 3, 3 * 160, carries},
+		{Cores{}, 3, 3 * 64, carries},
+		{Cores{}, 3, 3 * 32, bytes},
+		{Cores{}, 5, 5 * 32, carries},
+		{Cores{}, 5, 5 * 512, pieces}, // no memory for the parities
+		{Cores{}, 1, 640, carries},
+		{Cores{}, 1, 512, pieces},
 		{Cores{}, 1, 256, pieces},
 		{Cores{}, 1, 128, bytes},
 		{Cores{}, 1, 64, bytes},
 		{Cores{}, 2, 121, pieces},
+		{slow, 3, 3 * 512, pieces},
+		{slow, 3, 3 * 128, pieces},
+		{slow, 3, 3 * 192, pieces}, // 72 bytes in 5 pieces
+		{slow, 3, 3 * 160, bytes},  // 60 bytes in 5
+		{slow, 3, 3 * 64, bytes},
+		{slow, 5, 5 * 32, bytes},
+		{slow, 1, 256, pieces},
 		{inOrder, 3, 3 * 128, pieces},
 		{inOrder, 3, 3 * 192, bytes},
 		{inOrder, 3, 3 * 64, bytes},

@@ -44,31 +44,11 @@ func or(dst, src []uint64) {
 	generic.Or(dst[8*blocks:], src[8*blocks:])
 }
 
-// ones and zeros are the scale and shift of sums that have none, which leave them as
-// they are.
-var zeros, ones = [64]float32{}, func() (v [64]float32) {
-	for i := range v {
-		v[i] = 1
-	}
-	return v
-}()
-
 func scale(dst []float32, stride int, sums []int32, step, n, rows int, end kern.End) {
 	whole := n &^ 3
-	if whole == 0 {
-		generic.Scale(dst, stride, sums, step, n, rows, end)
-		return
-	}
-	for r := range rows {
-		out, values := dst[r*stride:][:whole], sums[r*step:][:whole]
-		if end.Scale != nil {
-			scaleNEON(&out[0], &values[0], &end.Scale[0], &end.Shift[0], whole/4)
-		} else {
-			for i := 0; i < whole; i += len(ones) {
-				scaleNEON(&out[i], &values[i], &ones[0], &zeros[0], min(whole-i, len(ones))/4)
-			}
-		}
-		activate(out, end.Activation)
+	if whole > 0 && rows > 0 {
+		job := kern.NewEndJob(dst, stride, sums, step, whole, rows, end)
+		scaleNEON(job.Address())
 	}
 	if whole < n {
 		generic.Scale(dst[whole:], stride, sums[whole:], step, n-whole, rows, end.From(whole))
@@ -76,24 +56,18 @@ func scale(dst []float32, stride int, sums []int32, step, n, rows int, end kern.
 }
 
 func scaleFloat(dst []float32, stride int, sums []float32, step, n, rows int, end kern.End) {
-	whole := n &^ 3
-	for r := range rows {
-		out, values := dst[r*stride:][:n], sums[r*step:][:n]
-		switch {
-		case whole == 0 && !end.None():
-		case end.Scale == nil:
-			copy(out, values) // nothing where they are the same
-		default:
-			scaleFloatNEON(&out[0], &values[0], &end.Scale[0], &end.Shift[0], whole/4)
+	if end.None() {
+		for r := range rows {
+			copy(dst[r*stride:][:n], sums[r*step:][:n]) // nothing where they are the same
 		}
-		if whole > 0 {
-			activate(out[:whole], end.Activation)
-		}
+		return
 	}
-	if whole < n && !end.None() {
-		if end.Scale == nil && whole > 0 {
-			sums, step = dst, stride // they have been copied
-		}
+	whole := n &^ 3
+	if whole > 0 && rows > 0 {
+		job := kern.NewEndJob(dst, stride, sums, step, whole, rows, end)
+		scaleFloatNEON(job.Address())
+	}
+	if whole < n {
 		generic.ScaleFloat(dst[whole:], stride, sums[whole:], step, n-whole, rows, end.From(whole))
 	}
 }

@@ -67,12 +67,20 @@ func Set(cores Cores) kern.Set {
 }
 
 // Forms returns Set with one form of the kernels of bits for all convolutions:
-// "neonbytes" and "neonpieces".
+// "neonbytes", "neonpieces" and "neoncarries", which takes pieces where a patch is too
+// short or too long for carries.
 func Forms() []kern.Set {
-	lanes, pieces := Set(Cores{}), Set(Cores{})
+	lanes, pieces, carries := Set(Cores{}), Set(Cores{}), Set(Cores{})
 	lanes.ISA, lanes.Wide.PackBits = "neonbytes", packBytesOfBits
 	pieces.ISA, pieces.Wide.PackBits = "neonpieces", packPieces
-	return []kern.Set{pieces, lanes}
+	carries.ISA = "neoncarries"
+	carries.Wide.PackBits = func(w []uint64, outputs, rows, n int) *kern.WideFilter {
+		if !carriesFit(rows, n) {
+			return packPieces(w, outputs, rows, n)
+		}
+		return packCarries(w, outputs, rows, n)
+	}
+	return []kern.Set{carries, pieces, lanes}
 }
 
 // DotSet returns the kernels for processors with the dot product of bytes,

@@ -112,6 +112,60 @@ func convPiecesSums32NEON(job *uint8)
 //go:noescape
 func convPiecesSums16NEON(job *uint8)
 
+// convCarries64NEON computes, for every pixel p and each of 64 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p] = c[o] ≤ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convCarries64NEON(job *uint8)
+
+// convCarries32NEON computes, for every pixel p and each of 32 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p] = c[o] ≤ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convCarries32NEON(job *uint8)
+
+// convCarries16NEON computes, for every pixel p and each of 16 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p] = c[o] ≤ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convCarries16NEON(job *uint8)
+
+// convCarriesSums64NEON computes, for every pixel p and each of 64 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p][o] = table[class[p]][o] − 2·c[o]
+//
+//go:noescape
+func convCarriesSums64NEON(job *uint8)
+
+// convCarriesSums32NEON computes, for every pixel p and each of 32 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p][o] = table[class[p]][o] − 2·c[o]
+//
+//go:noescape
+func convCarriesSums32NEON(job *uint8)
+
+// convCarriesSums16NEON computes, for every pixel p and each of 16 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p][o] = table[class[p]][o] − 2·c[o]
+//
+//go:noescape
+func convCarriesSums16NEON(job *uint8)
+
 // streamingBytesSME2 returns the bytes of a vector of the streaming mode.
 func streamingBytesSME2() int
 
@@ -563,23 +617,23 @@ func thresholdFloatNEON(dst *uint64, values, t *float32, pixels, step, stride in
 //go:noescape
 func orNEON(dst, src *uint64, blocks int)
 
-// scaleNEON computes, for o < 4·vectors, vectors > 0,
+// scaleNEON computes the rows of an EndJob, of n values each, a multiple of four, n > 0,
 //
-//	dst[o] = fma(float32(values[o]), scale[o], shift[o])
+//	dst[o] = end of float32(src[o])
 //
-// dst may be values.
+// dst may be src.
 //
 //go:noescape
-func scaleNEON(dst *float32, values *int32, scale, shift *float32, vectors int)
+func scaleNEON(job *uint8)
 
-// scaleFloatNEON computes, for o < 4·vectors, vectors > 0,
+// scaleFloatNEON computes the rows of an EndJob, of n values each, a multiple of four, n > 0,
 //
-//	dst[o] = fma(float32(values[o]), scale[o], shift[o])
+//	dst[o] = end of float32(src[o])
 //
-// dst may be values.
+// dst may be src.
 //
 //go:noescape
-func scaleFloatNEON(dst *float32, values *float32, scale, shift *float32, vectors int)
+func scaleFloatNEON(job *uint8)
 
 // scaleBytesNEON computes, for i < 24·periods, periods > 0,
 //

@@ -14,21 +14,22 @@ import (
 // root: the identification register of every core, or the lines of cpuinfo made
 // of it. Of a processor with cores of both kinds the fast ones count, and cores
 // that are not known, or a system that tells nothing, as Apple's, are taken for
-// ones that change the order of instructions.
+// ones that change the order of instructions and are slow at none.
 func coresOf(root fs.FS) neon.Cores {
-	ids := identified(root)
-	if len(ids) == 0 {
-		return neon.Cores{}
-	}
-	var inOrder neon.Cores
-	for _, id := range ids {
-		name := inOrderCores[id]
-		if name == "" {
+	var cores neon.Cores
+	for _, id := range identified(root) {
+		if name := inOrderCores[id]; name != "" {
+			cores.InOrder = name
+		} else if name := slowInsertCores[id]; name != "" {
+			cores.SlowInsert = name
+		} else {
 			return neon.Cores{}
 		}
-		inOrder = neon.Cores{InOrder: name}
 	}
-	return inOrder
+	if cores.SlowInsert != "" {
+		cores.InOrder = ""
+	}
+	return cores
 }
 
 // core is an implementer and a part.
@@ -45,6 +46,21 @@ var inOrderCores = map[core]string{
 	{0x51, 0x801}: "Kryo 2xx Silver",
 	{0x51, 0x803}: "Kryo 3xx Silver",
 	{0x51, 0x805}: "Kryo 4xx Silver",
+}
+
+// slowInsertCores are those that take two operations for BIT of 128 bits, as Arm's guide
+// tells of Cortex-A57 and A72. Of Cortex-A73 and A75 nothing is known; LLVM takes them
+// for an A57.
+var slowInsertCores = map[core]string{
+	{0x41, 0xd07}: "Cortex-A57",
+	{0x41, 0xd08}: "Cortex-A72",
+	{0x41, 0xd09}: "Cortex-A73",
+	{0x41, 0xd0a}: "Cortex-A75",
+	{0x51, 0x201}: "Kryo",
+	{0x51, 0x205}: "Kryo",
+	{0x51, 0x211}: "Kryo",
+	{0x51, 0x800}: "Kryo 2xx Gold",
+	{0x51, 0x802}: "Kryo 3xx Gold",
 }
 
 // identified lists the cores of the processor.

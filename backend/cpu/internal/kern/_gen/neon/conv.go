@@ -25,6 +25,7 @@ const (
 	rClass  = "R21"
 	rMain   = "R22"
 	rShort  = "R23"
+	rSecond = "R26" // from the place of a pixel to that of the next one, 0 if there is none
 )
 
 const (
@@ -49,6 +50,7 @@ type kind struct {
 	piece    string
 	result   [2]string
 	inMemory bool                                    // body leaves sums of 16 bits in memory
+	pairs    bool                                    // two pixels at a time, a last single one twice
 	pack     func(c *conv, pixels int)               // bits of all pixels, where store leaves masks of bytes
 	body     func(c *conv, pixels int, label string) // sums of a tile, narrow ones in the accumulators
 	store    func(c *conv, p int, label string)      // results of a pixel
@@ -84,6 +86,14 @@ func (c *conv) write() {
 	c.op("MOVD %d(%s), %s", gen.JobClass, rJob, rClass)
 	c.label("wide")
 	c.op("MOVD %d(%s), %s", gen.JobPixels, rJob, rT)
+	if f.pairs {
+		c.op("CBZ %s, done", rT)
+		c.tile(c.pixels, "w")
+		c.op("B wide")
+		c.label("done")
+		c.op("RET")
+		return
+	}
 	c.op("CMP $%d, %s", c.pixels, rT)
 	c.op("BLO narrow")
 	c.tile(c.pixels, "w")
@@ -102,11 +112,18 @@ func (c *conv) write() {
 // tile computes some pixels, rT being the number of those left, and takes them
 // off the job.
 func (c *conv) tile(pixels int, label string) {
-	c.op("SUB $%d, %s", pixels, rT)
+	if c.kind.pairs {
+		c.op("SUBS $1, %s", rT)
+		c.op("CSET NE, %s", rSecond)
+		c.op("SUB %s, %s", rSecond, rT)
+		c.op("LSL $2, %s", rSecond)
+	} else {
+		c.op("SUB $%d, %s", pixels, rT)
+	}
 	c.op("MOVD %s, %d(%s)", rT, gen.JobPixels, rJob)
 	c.op("MOVD %d(%s), %s", gen.JobSrc, rJob, rT)
 	for p := range pixels {
-		c.op("MOVWU %d(%s), %s", 4*p, rAt, patch(p))
+		c.ofPixel(p, rAt, patch(p))
 		c.op("ADD %s, %s", rT, patch(p))
 	}
 	c.op("ADD $%d, %s", 4*pixels, rAt)
@@ -122,20 +139,38 @@ func (c *conv) tile(pixels int, label string) {
 		c.op("MOVD $0, %s", rPrev)
 	}
 	for p := range pixels {
-		c.op("MOVWU %d(%s), %s", 4*p, rClass, rTable)
+		c.ofPixel(p, rClass, rTable)
 		c.op("MOVD %d(%s), %s", gen.JobTable, rJob, rT)
 		c.op("ADD %s, %s", rT, rTable)
 		c.kind.store(c, p, fmt.Sprintf("%ssame%d", label, p))
 		if c.kind.pack != nil && !c.sums {
 			continue
 		}
-		c.op("MOVD %d(%s), %s", gen.JobDstStep, rJob, rT)
+		c.dstStep()
 		c.op("ADD %s, %s", rT, rDst)
 	}
 	if c.kind.pack != nil && !c.sums {
 		c.kind.pack(c, pixels)
 	}
 	c.op("ADD $%d, %s", 4*pixels, rClass)
+}
+
+// ofPixel loads what a list has for a pixel.
+func (c *conv) ofPixel(p int, list, to string) {
+	if c.kind.pairs && p == 1 {
+		c.op("MOVWU (%s)(%s), %s", list, rSecond, to)
+		return
+	}
+	c.op("MOVWU %d(%s), %s", 4*p, list, to)
+}
+
+// dstStep loads into rT how far it is to the results of the next pixel.
+func (c *conv) dstStep() {
+	c.op("MOVD %d(%s), %s", gen.JobDstStep, rJob, rT)
+	if c.kind.pairs {
+		c.op("CMP $0, %s", rSecond)
+		c.op("CSEL EQ, ZR, %s, %s", rT, rT)
+	}
 }
 
 func patch(p int) string { return fmt.Sprintf("R%d", 1+p) }

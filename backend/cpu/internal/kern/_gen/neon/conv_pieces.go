@@ -323,7 +323,7 @@ func piecesPack(c *conv, pixels int) {
 		c.op("VMOV V%d.%s[%d], %s", p*bytes/16, lane, p*bytes%16/bytes, patch(p))
 	}
 	c.op("MOVD %d(%s), %s", gen.JobFlip, rJob, rMain)
-	c.op("MOVD %d(%s), %s", gen.JobDstStep, rJob, rT)
+	c.dstStep()
 	for p := range pixels {
 		c.op("EOR %s, %s", rMain, patch(p))
 	}

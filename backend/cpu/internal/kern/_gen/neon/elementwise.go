@@ -10,7 +10,7 @@ import (
 func (a *asm) elementwise() {
 	a.thresholds()
 	a.or()
-	a.scale()
+	a.ends()
 	a.scaleBytes()
 	a.add()
 	a.activations()
@@ -115,6 +115,12 @@ func (a *asm) thresholds() {
 // byFours writes a loop over so many vectors, four at a time and then one, and the
 // return: body does n of them.
 func (a *asm) byFours(vectors string, body func(n int)) {
+	a.fours(vectors, body)
+	a.op("RET")
+}
+
+// fours is byFours without the return.
+func (a *asm) fours(vectors string, body func(n int)) {
 	a.op("SUBS $4, %s", vectors)
 	a.op("BLO few")
 	a.label("fours")
@@ -129,7 +135,6 @@ func (a *asm) byFours(vectors string, body func(n int)) {
 	a.op("SUBS $1, %s", vectors)
 	a.op("BNE one")
 	a.label("done")
-	a.op("RET")
 }
 
 // load and store move n vectors of float32 from or to where a register points.
@@ -156,33 +161,82 @@ func (a *asm) or() {
 	a.op("RET")
 }
 
-// scale writes the affine step behind sums.
-func (a *asm) scale() {
+// ends writes what makes outputs of sums, for rows of an EndJob: an affine step, PReLU
+// and a clip, each of which may be missing.
+func (a *asm) ends() {
 	for _, float := range []bool{false, true} {
-		name, typ := "scaleNEON", "int32"
+		name := "scaleNEON"
 		if float {
-			name, typ = "scaleFloatNEON", "float32"
+			name = "scaleFloatNEON"
 		}
-		a.function(name, "dst *float32, values *"+typ+", scale, shift *float32, vectors int", 0, 40,
-			name+" computes, for o < 4·vectors, vectors > 0,", "",
-			"\tdst[o] = fma(float32(values[o]), scale[o], shift[o])", "",
-			"dst may be values.")
-		a.arguments("dst", "values", "scale", "shift", "vectors")
-		a.byFours("R4", func(n int) {
-			const value, scale, sum = 0, 4, 16
-			a.load("R1", value, n)
-			a.load("R2", scale, n)
-			a.load("R3", sum, n)
-			for i := range n {
-				if !float {
-					a.scvtf(value+i, value+i)
+		a.function(name, "job *uint8", 0, 8,
+			name+" computes the rows of an EndJob, of n values each, a multiple of four, n > 0,", "",
+			"\tdst[o] = end of float32(src[o])", "",
+			"dst may be src.")
+		const (
+			dst, src, scale, shift, slope = "R8", "R9", "R10", "R11", "R12"
+			left                          = "R13"
+			value, factor, x, mask        = 0, 4, 16, 20
+			low, high                     = 30, 31
+		)
+		a.op("MOVD job+0(FP), R0")
+		for i, at := range []int{gen.EndDst, gen.EndSrc, gen.EndScale, gen.EndShift, gen.EndSlope, gen.EndN, gen.EndRows} {
+			a.op("MOVD %d(R0), R%d", at, 1+i)
+		}
+		a.op("LSR $2, R6")
+		a.op("MOVD %d(R0), R14", gen.EndClip)
+		a.op("MOVD %d(R0), R15", gen.EndDstStep)
+		a.op("MOVD %d(R0), R19", gen.EndSrcStep)
+		for i, at := range []int{gen.EndLow, gen.EndHigh} {
+			a.op("MOVWU %d(R0), R20", at)
+			a.op("VDUP R20, V%d.S4", low+i)
+		}
+		body := func(n int) {
+			label := func(what string) string { return fmt.Sprintf("%s%d", what, n) }
+			each := func(f func(i int)) {
+				for i := range n {
+					f(i)
 				}
 			}
-			for i := range n {
-				a.op("VFMLA V%d.S4, V%d.S4, V%d.S4", scale+i, value+i, sum+i)
+			to := func(v int) {
+				a.load(src, v, n)
+				if !float {
+					each(func(i int) { a.scvtf(v+i, v+i) })
+				}
 			}
-			a.store("R0", sum, n)
-		})
+			a.op("CBZ R3, %s", label("unscaled"))
+			to(value)
+			a.load(scale, factor, n)
+			a.load(shift, x, n)
+			each(func(i int) { a.op("VFMLA V%d.S4, V%d.S4, V%d.S4", factor+i, value+i, x+i) })
+			a.op("B %s", label("scaled"))
+			a.label(label("unscaled"))
+			to(x)
+			a.label(label("scaled"))
+			a.op("CBZ R5, %s", label("straight"))
+			a.load(slope, factor, n)
+			each(func(i int) { a.fmul(x+i, factor+i, factor+i) })
+			each(func(i int) { a.fcmlt0(x+i, mask+i) })
+			each(func(i int) { a.op("VBIT V%d.B16, V%d.B16, V%d.B16", mask+i, factor+i, x+i) })
+			a.label(label("straight"))
+			a.op("CBZ R14, %s", label("unclipped"))
+			each(func(i int) { a.fcmgt(x+i, low, mask+i) })
+			each(func(i int) { a.op("VBIF V%d.B16, V%d.B16, V%d.B16", mask+i, low, x+i) })
+			each(func(i int) { a.fcmgt(high, x+i, mask+i) })
+			each(func(i int) { a.op("VBIF V%d.B16, V%d.B16, V%d.B16", mask+i, high, x+i) })
+			a.label(label("unclipped"))
+			a.store(dst, x, n)
+		}
+		a.label("row")
+		for i, to := range []string{dst, src, scale, shift, slope, left} {
+			a.op("MOVD R%d, %s", 1+i, to)
+		}
+		a.fours(left, body)
+		a.op("ADD R15, R1")
+		a.op("ADD R19, R2")
+		a.op("SUBS $1, R7")
+		a.op("BNE row")
+		a.op("RET")
 	}
 }
 

@@ -17,6 +17,7 @@ func main() {
 	}{
 		{"conv_bits", (*asm).convBits},
 		{"conv_pieces", (*asm).convPieces},
+		{"conv_carries", (*asm).convCarries},
 		{"conv_outer", (*asm).convOuter},
 		{"conv_bytes", (*asm).convBytes},
 		{"conv_bytes_dot", (*asm).convBytesDot},
