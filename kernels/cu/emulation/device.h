@@ -340,4 +340,29 @@ template <int bytes> static inline void cp_async(void *shared, const void *globa
 DEVICE void cp_async_commit() { emulation::close_group(); }
 template <int n> static inline void cp_async_wait() { emulation::wait_for_groups(n); }
 
+// Addresses of shared memory, as descriptions of matrices hold them.
+DEVICE unsigned shared_address(const void *p)
+{
+	return (unsigned)(static_cast<const char *>(p) - emulation::dynamic_shared() + emulation::shared_base);
+}
+DEVICE uint64_t matrix_descriptor(const void *begin, unsigned halves, unsigned groups)
+{
+	return (uint64_t)(shared_address(begin) >> 4 & 0x3fff) | (uint64_t)(halves >> 4) << 16 | (uint64_t)(groups >> 4) << 32;
+}
+DEVICE uint64_t matrix_move(unsigned rows, unsigned halves) { return (uint64_t)halves << 16 | rows; }
+DEVICE void fence_proxy_async() { emulation::fence_proxy_async(); }
+DEVICE void wgmma_fence(HERE) { emulation::wgmma_fence(file, line); }
+DEVICE void wgmma_commit(HERE) { emulation::wgmma_commit(file, line); }
+#define WGMMA_REGISTERS(d) (uint32_t *)&d[0], (uint32_t *)&d[1], (uint32_t *)&d[2], (uint32_t *)&d[3]
+template <bool FIRST> static inline void wgmma_and_m64n128k256(int32_t (&d)[16][4], uint64_t a, uint64_t b, HERE)
+{
+	emulation::wgmma_and({WGMMA_REGISTERS(d[0]), WGMMA_REGISTERS(d[1]), WGMMA_REGISTERS(d[2]), WGMMA_REGISTERS(d[3]),
+		WGMMA_REGISTERS(d[4]), WGMMA_REGISTERS(d[5]), WGMMA_REGISTERS(d[6]), WGMMA_REGISTERS(d[7]),
+		WGMMA_REGISTERS(d[8]), WGMMA_REGISTERS(d[9]), WGMMA_REGISTERS(d[10]), WGMMA_REGISTERS(d[11]),
+		WGMMA_REGISTERS(d[12]), WGMMA_REGISTERS(d[13]), WGMMA_REGISTERS(d[14]), WGMMA_REGISTERS(d[15])}, a, b, !FIRST, file, line);
+}
+#undef WGMMA_REGISTERS
+template <int n> static inline void wgmma_wait(int32_t (&)[16][4], HERE) { emulation::wgmma_wait(n, file, line); }
+DEVICE void warpgroup_barrier(HERE) { emulation::wait_for_warpgroup(1 + emulation::current->linear / 128, 128, file, line); }
+
 #endif

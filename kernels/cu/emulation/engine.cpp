@@ -157,6 +157,7 @@ void fiber()
 		Thread &t = *current;
 		if (!t.copies.empty())
 			wait_for_groups(0);
+		check_products(t);
 		t.state = Thread::exited;
 		active->exited++;
 		t.warp->exited |= 1u << t.lane;
@@ -241,7 +242,8 @@ void report_stuck(const Block &b)
 		std::string p = "ended";
 		if (t.state != Thread::exited) {
 			const char *what = t.state == Thread::at_barrier ? "at __syncthreads" :
-				t.state == Thread::at_grid_barrier ? "at grid_sync" : "at a warp operation";
+				t.state == Thread::at_grid_barrier ? "at grid_sync" :
+				t.state == Thread::at_warpgroup_barrier ? "at a barrier of the warpgroup" : "at a warp operation";
 			const char *file = strrchr(t.file, '/');
 			p = std::string(what) + " (" + (file ? file + 1 : t.file) + ":" + std::to_string(t.line) + ")";
 		}
@@ -274,6 +276,7 @@ void start(Block &b, const Launch &l, uint64_t linear)
 	}
 	for (Warp &w : b.warps) {
 		w.present = w.exited = 0;
+		w.products = 0;
 		w.spare.insert(w.spare.end(), w.open.begin(), w.open.end()); // of a launch that failed
 		w.open.clear();
 	}
@@ -289,7 +292,13 @@ void start(Block &b, const Launch &l, uint64_t linear)
 		t.file = nullptr;
 		t.copies.clear();
 		t.groups = 0;
+		t.products.clear();
+		t.product_groups = 0;
+		t.fenced = false;
+		t.unfenced.clear();
 	}
+	b.at_warpgroup_barrier.assign((n + 127) / 128, 0);
+	b.unfenced.assign((l.kernel->own_shared + l.dynamic_shared + 15) / 16, 0);
 	std::iota(b.order.begin(), b.order.end(), 0u);
 	if (order == reverse)
 		std::reverse(b.order.begin(), b.order.end());
@@ -317,6 +326,10 @@ void run(Block &b)
 				polling |= polled;
 				polled = false;
 			}
+		}
+		if (b.exited == n && !same_products(b)) {
+			report("the warps of a warpgroup started different products");
+			fault = Fault::failed;
 		}
 		if (b.exited == n || polling)
 			return;
@@ -593,6 +606,29 @@ void wait_for_block(const char *file, int line)
 	to_scheduler();
 }
 
+void wait_for_warpgroup(unsigned barrier, unsigned threads, const char *file, int line)
+{
+	Thread &t = *current;
+	const unsigned group = t.linear / 128, size = 128;
+	if (barrier != group + 1 || threads != size || (group + 1) * size > active->threads.size())
+		fail(Fault::failed, "%s:%d: barrier %u of %u threads, by one of warpgroup %u", file, line, barrier, threads, group);
+	t.file = file;
+	t.line = line;
+	t.state = Thread::at_warpgroup_barrier;
+	if (++active->at_warpgroup_barrier[group] < size) {
+		to_scheduler();
+		return;
+	}
+	active->at_warpgroup_barrier[group] = 0;
+	for (unsigned i = group * size; i < (group + 1) * size; i++) {
+		const Thread &other = active->threads[i];
+		if (other.line != line || other.file != file)
+			fail(Fault::failed, "%s:%d: divergent barrier: others of the warpgroup are at line %d", file, line, other.line);
+		active->threads[i].state = Thread::ready;
+	}
+	races::warpgroup_barrier(*active, group);
+}
+
 void wait_for_grid(unsigned *barrier, const char *file, int line)
 {
 	if (!running->cooperative)
@@ -659,6 +695,18 @@ void start_copy(void *to, const void *from, unsigned bytes, unsigned read)
 
 void close_group() { current->groups++; }
 
+// Products must not read what a copy left before the thread that made it has fenced it.
+static void note_copy(Thread &t, const Copy &c)
+{
+	const size_t at = (static_cast<char *>(c.to) - t.block->dynamic) / 16;
+	if (!t.block->dynamic || c.to < t.block->dynamic || at >= t.block->unfenced.size())
+		return;
+	const auto mark = (uint16_t)(t.linear + 1);
+	if (t.block->unfenced[at] != mark)
+		t.unfenced.push_back((uint32_t)at);
+	t.block->unfenced[at] = mark;
+}
+
 void wait_for_groups(unsigned newest)
 {
 	Thread &t = *current;
@@ -671,6 +719,7 @@ void wait_for_groups(unsigned newest)
 				memcpy(c.to, c.from, c.read);
 			}
 			memset(static_cast<char *>(c.to) + c.read, 0, c.bytes - c.read);
+			note_copy(t, c);
 		} else {
 			t.copies[kept++] = c;
 		}

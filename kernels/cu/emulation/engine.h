@@ -35,6 +35,7 @@ struct Exchange {
 
 struct Warp {
 	unsigned present = 0, exited = 0; // lanes
+	uint64_t products = 0; // that it started, a sum over them
 	std::vector<Exchange *> open, spare;
 };
 
@@ -46,12 +47,26 @@ struct Copy {
 	unsigned bytes, read, group;
 };
 
+// A product of wgmma that was started, or several into the same registers: their results
+// come when they are waited for.
+struct Product {
+	std::vector<uint32_t *> registers;
+	std::vector<uint32_t> results;
+	unsigned group; // of the last
+	struct Operands {
+		uint64_t a, b, sum; // descriptions, and a sum over the bytes when it was started
+		const char *file;
+		int line;
+	};
+	std::vector<Operands> operands;
+};
+
 struct Block;
 
 struct Thread {
 	dim3 index;
 	unsigned linear, lane;
-	enum State { fresh, ready, at_barrier, at_grid_barrier, in_exchange, exited } state;
+	enum State { fresh, ready, at_barrier, at_grid_barrier, at_warpgroup_barrier, in_exchange, exited } state;
 	Block *block;
 	Warp *warp;
 	void *stack_pointer; // while it waits
@@ -60,6 +75,10 @@ struct Thread {
 	int line;
 	std::vector<Copy> copies;
 	unsigned groups; // of copies, closed
+	std::vector<Product> products;
+	unsigned product_groups; // closed
+	bool fenced;             // by wgmma_fence, since products were last waited for
+	std::vector<uint32_t> unfenced; // 16 bytes of shared memory each that it copied to, since fence_proxy_async
 };
 
 struct Block {
@@ -69,6 +88,8 @@ struct Block {
 	std::vector<Warp> warps;
 	std::vector<unsigned> order;
 	unsigned waiting, waiting_for_grid, exited;
+	std::vector<unsigned> at_warpgroup_barrier; // threads, by warpgroup
+	std::vector<uint16_t> unfenced; // who, plus 1, copied to 16 bytes of dynamic shared memory, since its fence_proxy_async
 	std::vector<unsigned char> shared; // its static shared memory while others run
 	char *dynamic;
 };
@@ -101,6 +122,9 @@ extern dim3 block_size, grid_size;
 
 void wait_for_block(const char *file, int line);
 void wait_for_grid(unsigned *barrier, const char *file, int line);
+// wait_for_warpgroup waits at a barrier of so many threads: that of a warpgroup has 128, and
+// its number plus 1, as barrier 0 is the block's.
+void wait_for_warpgroup(unsigned barrier, unsigned threads, const char *file, int line);
 
 // exchange leaves size bytes in the lane's place and waits for all lanes of the mask.
 // The caller reads and then calls finish.
@@ -110,6 +134,22 @@ void finish(Exchange *e);
 void start_copy(void *to, const void *from, unsigned bytes, unsigned read);
 void close_group();
 void wait_for_groups(unsigned newest);
+
+// Products of wgmma (warpgroup.cpp). The registers are those of the calling thread; the
+// matrices have rows of 256 bits. The descriptions are those of the PTX ISA, and must have no
+// swizzling.
+void fence_proxy_async();
+void wgmma_fence(const char *file, int line);
+void wgmma_and(std::initializer_list<uint32_t *> d, uint64_t a, uint64_t b, bool add, const char *file, int line);
+void wgmma_commit(const char *file, int line);
+void wgmma_wait(unsigned newest, const char *file, int line);
+// check_products fails where a thread ends that has not waited for products.
+void check_products(const Thread &t);
+// same_products reports whether the warps of each warpgroup started the same products.
+bool same_products(const Block &b);
+
+// Where addresses of shared memory begin, so that one that was never set is none.
+const uint64_t shared_base = 1024;
 
 // The shared memory of the block: the dynamic one, after what the kernel has of its own.
 char *dynamic_shared();

@@ -81,12 +81,14 @@ Result load(const char *ptx, Module &m, std::string &message)
 			driver_version() % 1000 / 10);
 		return unsupported_ptx_version;
 	}
-	if (target > capability) {
-		message = text("PTX for sm_%ld on a device of sm_%d", target, capability);
+	char only_this[2] = ""; // 'a': newer devices do not take it
+	sscanf(strstr(ptx, ".target sm_"), ".target sm_%*d%1[a]", only_this);
+	if (target > capability || (*only_this && target != capability)) {
+		message = text("PTX for sm_%ld%s on a device of sm_%d", target, only_this, capability);
 		return no_binary_for_gpu;
 	}
 	char source[64], hash[65];
-	if (!translated() && sscanf(ptx, "// %63[^.].cu sm_%*d sha256:%64s", source, hash) == 2) {
+	if (!translated() && sscanf(ptx, "// %63[^.].cu sm_%*[0-9a] sha256:%64s", source, hash) == 2) {
 		const std::string compiled = source_hash(source);
 		if (compiled != hash) {
 			message = text(compiled.empty() ? "the emulated driver has no %s.cu: run make emulated" :

@@ -23,9 +23,9 @@ using emulation::Fault;
 
 // Addresses.
 
-// Where shared memory and parameters begin, so that an address that was never set is
-// none, nor one of another space.
-const uint64_t shared_base = 1024, param_base = 1 << 20;
+// Where parameters begin, so that an address of another space is none.
+const uint64_t param_base = 1 << 20;
+using emulation::shared_base;
 
 struct Space {
 	char *begin;

@@ -25,11 +25,12 @@ namespace races {
 namespace {
 
 // An access: by which thread, and when. Block barriers count epochs, grid barriers
-// phases, and every exchange in a warp counts the clocks of its lanes.
+// phases, those of a warpgroup its rounds, and every exchange in a warp counts the clocks
+// of its lanes.
 struct Access {
 	uint64_t serial = 0; // of the launch; of the block, for shared memory
 	uint64_t block = 0;
-	uint32_t epoch = 0, phase = 0, clock = 0;
+	uint32_t epoch = 0, phase = 0, round = 0, clock = 0;
 	uint16_t thread = 0;
 	bool atomic = false;
 	uintptr_t place = 0; // in the code
@@ -87,6 +88,7 @@ void add(Knowledge &to, const Knowledge &from)
 struct BlockState {
 	uint64_t serial;
 	uint32_t epoch;
+	std::vector<uint32_t> rounds; // of warpgroups
 	std::vector<uint32_t> clocks; // [thread][lane of its warp]
 	Knowledge known;              // by all its threads
 	std::map<uint16_t, Knowledge> learned, fenced; // by a thread since the last barrier; at its last fence
@@ -168,6 +170,8 @@ bool ordered(const Access &a, BlockState &s, const Thread &t)
 	if (a.block == t.block->linear) {
 		if (a.thread == t.linear || a.epoch < s.epoch)
 			return true;
+		if (a.thread / 128 == t.linear / 128 && a.round < s.rounds[t.linear / 128])
+			return true;
 		return a.thread / 32 == t.linear / 32 && a.clock <= s.clock(t.linear, a.thread % 32);
 	}
 	if (a.phase < phase || (!s.known.empty() && covers(s.known, a)))
@@ -225,6 +229,7 @@ void access(const void *p, size_t n, bool write, bool atomic, uintptr_t place)
 		a.block = t.block->linear;
 		a.epoch = s->epoch;
 		a.phase = phase;
+		a.round = s->rounds[t.linear / 128];
 		a.clock = s->clock(t.linear, t.lane);
 		a.thread = t.linear;
 		a.atomic = atomic;
@@ -295,6 +300,7 @@ void start(const Block &b)
 		s = std::make_unique<BlockState>();
 	s->serial = ++serials;
 	s->epoch = 0;
+	s->rounds.assign((b.threads.size() + 127) / 128, 0);
 	s->clocks.assign(b.threads.size() * 32, 0);
 	for (unsigned i = 0; i < b.threads.size(); i++)
 		s->clock(i, i % 32) = 1;
@@ -327,6 +333,8 @@ void warp_barrier(const Thread &first, unsigned lanes)
 			s.clock(first.linear + l, l)++;
 		}
 }
+
+void warpgroup_barrier(const Block &b, unsigned group) { state(b).rounds[group]++; }
 
 void grid_barrier() { phase++; }
 

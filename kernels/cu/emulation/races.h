@@ -12,6 +12,7 @@ void start_launch(const Launch &l);
 void start(const Block &b);
 void block_barrier(const Block &b);
 void warp_barrier(const Thread &first, unsigned lanes);
+void warpgroup_barrier(const Block &b, unsigned group);
 void grid_barrier();
 // found reports whether this launch had a race or another wrong access.
 bool found();
@@ -24,6 +25,7 @@ inline void start_launch(const Launch &) {}
 inline void start(const Block &) {}
 inline void block_barrier(const Block &) {}
 inline void warp_barrier(const Thread &, unsigned) {}
+inline void warpgroup_barrier(const Block &, unsigned) {}
 inline void grid_barrier() {}
 inline bool found() { return false; }
 inline void allocated(uintptr_t, size_t) {}

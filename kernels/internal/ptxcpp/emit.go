@@ -114,6 +114,8 @@ func (t *translator) statement(m *module, in *instruction) (string, error) {
 		t.fail("%d operands instead of %d", len(in.args), f.args)
 	case f.target > m.target:
 		t.fail("it needs sm_%d", f.target)
+	case f.only && !(m.only && f.target == m.target):
+		t.fail("it needs sm_%da", f.target)
 	case f.version > m.version:
 		t.fail("it needs PTX %d.%d", f.version/10, f.version%10)
 	}

@@ -10,6 +10,7 @@ import (
 type form struct {
 	args            int
 	target, version int
+	only            bool // no newer target has it
 	// cpp returns the statement; m are the words between the points of the opcode.
 	cpp func(t *translator, m []string, a []operand) string
 }
@@ -90,6 +91,7 @@ func init() {
 	add("redux.sync.{add,min,max}.{u32,s32}", form{args: 3, target: 80, version: 70, cpp: redux})
 	add("redux.sync.{and,or,xor}.b32", form{args: 3, target: 80, version: 70, cpp: redux})
 	add("ldmatrix.sync.aligned.m8n8.x4.shared.b16", form{args: 2, target: 75, version: 65, cpp: ldmatrix})
+	addWarpgroups()
 	for opcode, f := range map[string]form{
 		"m8n8k128.row.col.s32.b1.b1.s32.xor.popc":  {target: 75, version: 70, cpp: mma("mma_xor_m8n8k128", 2, 1, 1)},
 		"m16n8k256.row.col.s32.b1.b1.s32.and.popc": {target: 80, version: 71, cpp: mma("mma_and_m16n8k256", 4, 4, 2)},

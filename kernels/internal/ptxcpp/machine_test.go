@@ -24,6 +24,11 @@ type machine struct{ program, ptx string }
 // compile builds a machine for kernels, which follow head.
 func compile(t *testing.T, kernels string) machine {
 	t.Helper()
+	return compileHead(t, head, kernels)
+}
+
+func compileHead(t *testing.T, head, kernels string) machine {
+	t.Helper()
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
 		testenv.Absent(t, "cuda-emulator", errors.New("the emulated machine is for Linux on amd64 and arm64"))
 	}
@@ -49,7 +54,7 @@ func compile(t *testing.T, kernels string) machine {
 	}
 	sources, err := filepath.Glob(filepath.Join(dir, "*.cpp"))
 	require.NoError(t, err)
-	for _, name := range []string{"engine", "registry", "selftest/ptx_run"} {
+	for _, name := range []string{"engine", "warpgroup", "registry", "selftest/ptx_run"} {
 		sources = append(sources, filepath.Join(cu, "emulation", name+".cpp"))
 	}
 	args := append([]string{"-std=c++17", "-O1", "-fno-exceptions", "-ffp-contract=off", "-fno-strict-aliasing", "-w",

@@ -9,8 +9,9 @@ import (
 
 // module is a file of PTX.
 type module struct {
-	version int // 78 for 7.8
-	target  int // 90 for sm_90
+	version int  // 78 for 7.8
+	target  int  // 90 for sm_90
+	only    bool // sm_90a, not newer ones
 	dynamic map[string]bool
 	entries []*entry
 }
@@ -213,8 +214,9 @@ func parse(text string) (*module, error) {
 		}
 	}
 	p.expect(".target")
-	// sm_90a and others have instructions that no other architecture has.
 	if target, ok := strings.CutPrefix(p.next(), "sm_"); ok {
+		// What ends in "a" has instructions that newer architectures have not.
+		target, m.only = strings.CutSuffix(target, "a")
 		if n, err := strconv.Atoi(target); err == nil && n > 0 && n < 1000 {
 			m.target = n
 		}
