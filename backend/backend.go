@@ -51,8 +51,9 @@ type Options struct {
 	// tests and benchmarks, wherever there is one for a step: "patches" takes those
 	// of the paper, which extract patches into shared memory, "direct" those on
 	// packed activations, "vectors" those of OpenCL on vectors of channels, "tensorcore"
-	// those on tensor cores, "splitk" those of which several blocks share a sum, and
-	// "fused" one launch for a whole network. Empty means the fastest.
+	// those on tensor cores, "splitk" those of which several blocks share a sum, "fused"
+	// one launch for a whole network, and "wgmma" those on the tensor cores of Hopper's
+	// warpgroups. Empty means the fastest.
 	Kernels string
 	// Timed, if set, is called after every step with the time it took on the
 	// device. Steps are then waited for one by one.

@@ -41,7 +41,8 @@ var CLHash = sync.OnceValue(func() string {
 var ptxArchive []byte
 
 // PTX returns the CUDA kernels, compiled from cu/*.cu: NAME.smXX.ptx for devices of
-// compute capability X.X and later, where it differs from that of an older one.
+// compute capability X.X and later, where it differs from that of an older one, and
+// NAME.smXXa.ptx for those of X.X alone.
 // They are text that compresses to a fifth, so programs carry them compressed.
 var PTX = sync.OnceValues(func() (fs.FS, error) {
 	return zip.NewReader(bytes.NewReader(ptxArchive), int64(len(ptxArchive)))
@@ -54,7 +55,8 @@ var PTXHash = sync.OnceValue(func() string {
 })
 
 // ReadPTX returns the kernels compiled from cu/NAME.cu for devices of compute
-// capability arch (90 for 9.0): of the newest file that is not for newer ones.
+// capability arch (90 for 9.0): of the file for these alone, or of the newest one that is not
+// for newer ones.
 func ReadPTX(name string, arch int) ([]byte, error) {
 	files, err := PTX()
 	if err != nil {
@@ -67,6 +69,9 @@ func ReadPTX(name string, arch int) ([]byte, error) {
 	newest, file := -1, ""
 	for _, e := range entries {
 		of := 0
+		if e.Name() == fmt.Sprintf("%s.sm%da.ptx", name, arch) {
+			return fs.ReadFile(files, e.Name())
+		}
 		if _, err := fmt.Sscanf(e.Name(), name+".sm%d.ptx", &of); err == nil && of <= arch && of > newest {
 			newest, file = of, e.Name()
 		}

@@ -27,8 +27,8 @@ import (
 // mostCandidates is at least the number of candidates of a step of the table.
 const mostCandidates = 30
 
-// stepKernels are the kernels that steps may be given on an architecture.
-func stepKernels(arch int) (map[string]bool, error) {
+// stepKernels are the kernels that steps may be given on a device.
+func stepKernels(d *device) (map[string]bool, error) {
 	ptx, err := kernels.PTX()
 	if err != nil {
 		return nil, err
@@ -39,11 +39,11 @@ func stepKernels(arch int) (map[string]bool, error) {
 	}
 	all := make(map[string]bool)
 	for _, f := range files {
-		name, _, _ := strings.Cut(f.Name(), ".")
-		if name == "peaks" || name == "network" || name == "steps" {
+		name, rest, _ := strings.Cut(f.Name(), ".")
+		if name == "peaks" || name == "network" || name == "steps" || strings.HasSuffix(rest, "a.ptx") && !d.limits.Warpgroups {
 			continue
 		}
-		text, err := kernels.ReadPTX(name, arch)
+		text, err := kernels.ReadPTX(name, d.arch)
 		if err != nil {
 			return nil, err
 		}
@@ -88,14 +88,15 @@ func capabilities(d *device) []int {
 
 // as has the device take another compute capability until the end is called.
 func (d *device) as(capability int) (end func()) {
-	before := d.limits.Capability
+	before := d.limits
+	d.limits.Warpgroups = before.Warpgroups && capability == before.Capability
 	d.limits.Capability = capability
-	return func() { d.limits.Capability = before }
+	return func() { d.limits = before }
 }
 
 // everyKernel lists cases that together launch every kernel that steps may be given.
 func everyKernel(d *device) ([]forced, error) {
-	left, err := stepKernels(d.arch)
+	left, err := stepKernels(d)
 	if err != nil {
 		return nil, err
 	}

@@ -93,6 +93,7 @@ func newDevice(i int) (*device, error) {
 	if d.arch, err = ptx.Choose(d.limits.Capability, version); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	d.limits.Warpgroups = ptx.Warpgroups(d.limits.Capability, version)
 	d.driver = fmt.Sprintf("%s|sm_%d|%d|%d|%d|%d", name, d.limits.Capability, version, d.limits.Processors, clock, d.arch)
 	d.info = driver.Info{
 		Name:     name,
@@ -120,7 +121,7 @@ func (d *device) Info() driver.Info { return d.info }
 
 // kernelNames are the variants of kernels. Direct ones are the only ones of some
 // steps.
-var kernelNames = []string{gpu.Patches, gpu.Direct, gpu.TensorCore, gpu.SplitK, gpu.Fused}
+var kernelNames = []string{gpu.Patches, gpu.Direct, gpu.TensorCore, gpu.SplitK, gpu.Fused, gpu.Warpgroup}
 
 func (d *device) Compile(ctx context.Context, plan *bcnn.Plan, c driver.Config) (driver.Engine, error) {
 	if err := d.open(); err != nil {

@@ -60,15 +60,51 @@ func TestSplitKAgain(t *testing.T) {
 	}
 }
 
+// convShape is a convolution of bits; 0 groups and a dilation of 0 are 1.
+type convShape struct {
+	h, w, in, out, k, groups, dilation, padValue int
+	pool                                         [2]int
+	images                                       int
+}
+
+// networks have the convolution, once with bits as its outputs, and, where it is not pooled,
+// once with floats.
+func (c convShape) networks() []*bcnn.Network {
+	rng := rand.New(rand.NewPCG(uint64(c.in), uint64(c.out)))
+	net := &bcnn.Network{Name: "gemm", Inputs: []bcnn.Input{{DType: bcnn.Uint8, Shape: bcnn.Shape{H: c.h, W: c.w, C: c.in}}}}
+	thresholds := make([]int32, c.in)
+	for i := range thresholds {
+		thresholds[i] = 128
+	}
+	net.Append("binarize", bcnn.Binarize{Scheme: bcnn.SchemeThreshold, Thresholds: thresholds})
+	dilation := max(c.dilation, 1)
+	r := c.k / 2 * dilation
+	net.Append("conv", bcnn.Conv2D{Window: bcnn.Window{KH: c.k, KW: c.k, DilationH: dilation, DilationW: dilation,
+		Pad: bcnn.Padding{Top: r, Left: r, Bottom: r, Right: r}},
+		Out: c.out, Groups: max(c.groups, 1), PadValue: c.padValue, Weights: bcnn.Weights{Bits: backendtest.RandomBits(rng, c.out*c.k*c.k, c.in/max(c.groups, 1))}})
+	if c.pool != [2]int{} {
+		net.Append("pool", bcnn.MaxPool{Window: bcnn.Window{KH: c.pool[0], KW: c.pool[1], StrideH: c.pool[0], StrideW: c.pool[1]}})
+	}
+	scale, bias := make([]float32, c.out), make([]float32, c.out)
+	for i := range c.out {
+		scale[i], bias[i] = float32(rng.NormFloat64()), float32(rng.IntN(21)-10)
+	}
+	net.Append("norm", bcnn.Affine{Scale: scale, Bias: bias})
+	float := *net
+	net.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+	net.Append("bits", bcnn.Affine{Scale: []float32{1}})
+	nets := []*bcnn.Network{net}
+	if c.pool == [2]int{} {
+		nets = append(nets, &float)
+	}
+	return nets
+}
+
 // TestGEMMShapes runs the tiles of the kernels for tensor cores where they are full, cut off, pooled
 // over windows of one lane and of several, and where the sum is long.
 func TestGEMMShapes(t *testing.T) {
 	testenv.Long(t)
-	for _, c := range []struct {
-		h, w, in, out, k, groups, padValue int
-		pool                               [2]int
-		images                             int
-	}{
+	for _, c := range []convShape{
 		{h: 9, w: 9, in: 256, out: 130, k: 3, groups: 1, padValue: 0, images: 2},
 		{h: 8, w: 16, in: 64, out: 256, k: 3, groups: 1, padValue: 1, pool: [2]int{2, 2}, images: 1},
 		{h: 8, w: 8, in: 32, out: 96, k: 5, groups: 1, padValue: 0, pool: [2]int{4, 4}, images: 3},
@@ -78,31 +114,7 @@ func TestGEMMShapes(t *testing.T) {
 		{h: 5, w: 6, in: 384, out: 96, k: 1, groups: 3, padValue: -1, images: 5},
 		{h: 1, w: 1, in: 1000, out: 300, k: 1, groups: 1, padValue: -1, images: 140},
 	} {
-		rng := rand.New(rand.NewPCG(uint64(c.in), uint64(c.out)))
-		net := &bcnn.Network{Name: "gemm", Inputs: []bcnn.Input{{DType: bcnn.Uint8, Shape: bcnn.Shape{H: c.h, W: c.w, C: c.in}}}}
-		thresholds := make([]int32, c.in)
-		for i := range thresholds {
-			thresholds[i] = 128
-		}
-		net.Append("binarize", bcnn.Binarize{Scheme: bcnn.SchemeThreshold, Thresholds: thresholds})
-		r := c.k / 2
-		net.Append("conv", bcnn.Conv2D{Window: bcnn.Window{KH: c.k, KW: c.k, Pad: bcnn.Padding{Top: r, Left: r, Bottom: r, Right: r}},
-			Out: c.out, Groups: c.groups, PadValue: c.padValue, Weights: bcnn.Weights{Bits: backendtest.RandomBits(rng, c.out*c.k*c.k, c.in/c.groups)}})
-		if c.pool != [2]int{} {
-			net.Append("pool", bcnn.MaxPool{Window: bcnn.Window{KH: c.pool[0], KW: c.pool[1], StrideH: c.pool[0], StrideW: c.pool[1]}})
-		}
-		scale, bias := make([]float32, c.out), make([]float32, c.out)
-		for i := range c.out {
-			scale[i], bias[i] = float32(rng.NormFloat64()), float32(rng.IntN(21)-10)
-		}
-		net.Append("norm", bcnn.Affine{Scale: scale, Bias: bias})
-		float := *net
-		net.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
-		net.Append("bits", bcnn.Affine{Scale: []float32{1}})
-		nets := []*bcnn.Network{net}
-		if c.pool == [2]int{} {
-			nets = append(nets, &float)
-		}
+		nets := c.networks()
 		for pick := range 2 * mostTiles {
 			d := apartDevice(t)
 			d.pick = pick / 2
@@ -115,6 +127,30 @@ func TestGEMMShapes(t *testing.T) {
 					}
 				})
 			}
+		}
+	}
+}
+
+// TestWarpgroupShapes runs the products of warpgroups on tiles that are full and cut off,
+// over several for each warpgroup.
+func TestWarpgroupShapes(t *testing.T) {
+	testenv.Long(t)
+	for _, c := range []convShape{
+		{h: 19, w: 21, in: 128, out: 130, k: 3, images: 3},
+		{h: 18, w: 11, in: 256, out: 100, k: 3, padValue: 1, pool: [2]int{2, 2}, images: 5},
+		{h: 12, w: 12, in: 384, out: 33, k: 1, padValue: -1, images: 9},
+		{h: 11, w: 9, in: 128, out: 64, k: 3, dilation: 2, images: 2},
+		{h: 9, w: 16, in: 250, out: 128, k: 5, images: 1},
+	} {
+		d := apartDevice(t)
+		if !d.limits.Warpgroups {
+			t.Skip("compute capability 9.0 alone has them")
+		}
+		for i, n := range c.networks() {
+			t.Run(fmt.Sprintf("%dx%dx%d/k%d/out%d/%d", c.h, c.w, c.in, c.k, c.out, i), func(t *testing.T) {
+				exe := requireReference(t, d, n, backend.Options{Kernels: gpu.Warpgroup}, c.images)
+				require.Equal(t, "conv_wgmma", exe.steps[1].launches[0].spec.File)
+			})
 		}
 	}
 }

@@ -51,7 +51,7 @@ func TestRefusedCandidate(t *testing.T) {
 		d.tuning = d.loadTuning("")
 	}
 	// Where the driver refuses all, the error is that of the first.
-	all, err := stepKernels(d.arch)
+	all, err := stepKernels(d)
 	require.NoError(t, err)
 	refuse = ""
 	for name := range all {

@@ -33,7 +33,7 @@ func threadsFlag(cmd *cobra.Command, p *int, usage string) {
 const allThreads = "0 means all that the process may use"
 
 func kernelsFlag(cmd *cobra.Command, p *string, usage string) {
-	cmd.Flags().StringVar(p, "kernels", "", usage+": patches (the paper's), direct, on OpenCL vectors, on CUDA tensorcore, splitk (several blocks share a sum) or fused (one launch for a whole network); default the fastest")
+	cmd.Flags().StringVar(p, "kernels", "", usage+": patches (the paper's), direct, on OpenCL vectors, on CUDA tensorcore, splitk (several blocks share a sum), fused (one launch for a whole network) or wgmma (Hopper's warpgroups); default the fastest")
 }
 
 type whole struct {

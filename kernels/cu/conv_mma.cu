@@ -52,6 +52,7 @@
 
 #include "common.cuh"
 #include "mma.cuh"
+#include "outputs.cuh"
 
 enum Form { FORM_AND, FORM_BYTES, FORM_XOR, FORM_POPC };
 
@@ -147,7 +148,8 @@ struct Tile {
 
 	// Sums of a lane: [s / 2][j][s % 2 * 2 + e] is that of row 8s + lane / 4 and column
 	// 8j + 2(lane % 4) + e, as tensor cores have it.
-	typedef int32_t Sums[SLOTS / 2][COLS][4];
+	typedef LaneOutputs<SLOTS, COLS> Lane;
+	typedef typename Lane::Sums Sums;
 	typedef int32_t RowSums[SLOTS / 2][4];
 
 	// Adds the products over a plane, and to ones the popcounts of the rows if it is
@@ -283,20 +285,6 @@ struct Tile {
 		v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
 	}
 
-	DEVICE void load8(int v[8], const int *p)
-	{
-		const int4 low = *(const int4 *)p, high = *(const int4 *)(p + 4);
-		v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w;
-		v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
-	}
-
-	DEVICE void load8(float v[8], const float *p)
-	{
-		const float4 low = *(const float4 *)p, high = *(const float4 *)(p + 4);
-		v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w;
-		v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
-	}
-
 	// Row r of the tile is element e of the pooling window of output pixel q of the
 	// warp. Windows fill the rows of a lane first.
 	DEVICE void window_of(int r, int windows_log2, int &q, int &e)
@@ -307,8 +295,6 @@ struct Tile {
 		e = ((slot & ((1 << slot_log2) - 1)) << lane_log2) + (at & ((1 << lane_log2) - 1));
 	}
 
-	static __device__ __forceinline__ constexpr int log2_of(int n) { return n <= 1 ? 0 : 1 + log2_of(n / 2); }
-
 	// The output pixel of the batch that row r of the tile belongs to, −1 for none.
 	DEVICE int pixel_of(const Geometry &g, int r)
 	{
@@ -317,6 +303,15 @@ struct Tile {
 		q += blockIdx.x * (BM >> g.pool_log2);
 		return q < g.images * g.out_h * g.out_w ? q : -1;
 	}
+
+	// The pixels of a lane, for finish: those of every eighth row from the first on.
+	struct Pixels {
+		const Geometry &g;
+		const Row *rows;
+		int first;
+		__device__ int border(int s) const { return rows[first + 8 * s].border; }
+		__device__ int pixel(int s) const { return pixel_of(g, first + 8 * s); }
+	};
 
 	DEVICE Row row_of(const Geometry &g, int r, int group, const int32_t *rows, const int32_t *cols)
 	{
@@ -337,18 +332,8 @@ struct Tile {
 		return row;
 	}
 
-	// The parameters that finish needs.
-	struct Outputs {
-		void *out;
-		const int32_t *base, *thresholds;
-		const float *scale, *shift, *slope;
-		const uint32_t *flip;
-		const int32_t *correction;
-		unsigned long long *counts; // of split-K, zero between launches
-	};
-
 	DEVICE void run(const Geometry &g, const uint32_t *in, const uint32_t *weights, const int32_t *taps,
-		const int32_t *border_rows, const int32_t *border_cols, const Outputs &to, uint32_t *shared)
+		const int32_t *border_rows, const int32_t *border_cols, const Outputs &to, unsigned long long *parts, uint32_t *shared)
 	{
 		Row *rows = (Row *)(shared + STAGES * STAGE_WORDS);
 		// Tiles of columns do not cross groups.
@@ -388,13 +373,13 @@ struct Tile {
 						plane % WARPS_N == wn);
 			}
 		}
-		finish(g, acc, ones, to, rows, (int *)shared, first_column, (group + 1) * g.group_out);
+		finish(g, acc, ones, to, parts, rows, (int *)shared, first_column, (group + 1) * g.group_out);
 	}
 
 	// Makes of the products the numbers of bits in which pixels and weights differ, but for
 	// the ones of the weights, and of those the outputs of columns first_column to end.
-	DEVICE void finish(const Geometry &g, Sums &acc, const RowSums &ones, const Outputs &to, const Row *rows, int *counts,
-		int first_column, int end)
+	DEVICE void finish(const Geometry &g, Sums &acc, const RowSums &ones, const Outputs &to, unsigned long long *parts,
+		const Row *rows, int *counts, int first_column, int end)
 	{
 		const int warp = threadIdx.x / 32, wm = warp / WARPS_N, wn = warp % WARPS_N;
 		const int lane = threadIdx.x % 32, at = lane / 4, t = lane % 4;
@@ -420,12 +405,9 @@ struct Tile {
 					for (int e = 0; e < 2; e++)
 						acc[s / 2][j][s % 2 * 2 + e] = row_sum - 2 * acc[s / 2][j][s % 2 * 2 + e];
 			}
-		if (SPLITS && gridDim.z > 1 && !gather(g, acc, to.counts, counts))
+		if (SPLITS && gridDim.z > 1 && !gather(g, acc, parts, counts))
 			return;
-		if (g.to_bits)
-			finish_bits(g, acc, to, rows, first_column + wn * WN, end);
-		else
-			finish_floats(g, acc, to, rows, first_column + wn * WN, end);
+		Lane::finish(g, acc, to, Pixels{g, rows, wm * WM + at}, first_column + wn * WN, end);
 	}
 
 	// Adds the counts of this part of K to those of the others of the tile. The last part
@@ -472,102 +454,6 @@ struct Tile {
 		return true;
 	}
 
-	// The sums of row 8s + lane / 4 and the 8 channels of a lane in block n of 32, but
-	// for the constant that base and thresholds hold.
-	DEVICE void values(int v[8], const Sums &acc, int s, int n, const int32_t *correction, int border, int o)
-	{
-#pragma unroll
-		for (int k = 0; k < 8; k++)
-			v[k] = -2 * acc[s / 2][4 * n + k / 2][s % 2 * 2 + k % 2];
-		if (border != 0) {
-			int c[8];
-			load8(c, correction + border + o);
-#pragma unroll
-			for (int k = 0; k < 8; k++)
-				v[k] += c[k];
-		}
-	}
-
-	DEVICE void finish_bits(const Geometry &g, const Sums &acc, const Outputs &to, const Row *rows, int first, int end)
-	{
-		const int lane = threadIdx.x % 32, at = lane / 4, t = lane % 4, wm = threadIdx.x / 32 / WARPS_N;
-		const int slot_log2 = min(g.pool_log2, log2_of(SLOTS)), lane_log2 = g.pool_log2 - slot_log2;
-		const int slot_mask = (1 << slot_log2) - 1, lane_mask = (1 << lane_log2) - 1;
-#pragma unroll
-		for (int n = 0; n < COLS / 4; n++) {
-			const int channel = first + 32 * n, word = channel / 32, o = channel + 8 * t;
-			if (channel >= end)
-				break;
-			int limit[8];
-			load8(limit, to.thresholds + o);
-			const uint32_t flip = g.flip ? to.flip[word] >> (8 * t) : 0;
-			uint32_t byte = 0;
-#pragma unroll
-			for (int s = 0; s < SLOTS; s++) {
-				const int r = wm * WM + 8 * s + at;
-				int v[8];
-				values(v, acc, s, n, to.correction, rows[r].border, o);
-#pragma unroll
-				for (int k = 0; k < 8; k++)
-					byte |= (uint32_t)(v[k] >= limit[k]) << k;
-				if ((s & slot_mask) != slot_mask)
-					continue;
-				for (int lanes = 1; lanes <= lane_mask; lanes *= 2)
-					byte |= __shfl_xor_sync(FULL_WARP, byte, 4 * lanes);
-				const int q = pixel_of(g, r);
-				if (q >= 0 && (at & lane_mask) == 0) {
-					uint8_t *pixel = (uint8_t *)to.out + (size_t)q * g.out_words * 4;
-					pixel[word * 4 + t] = (uint8_t)(byte ^ flip);
-					// The upper half of the last 64-bit word may have no channels.
-					if (word + 2 == g.out_words && 32 * (word + 1) >= g.out_c)
-						pixel[word * 4 + 4 + t] = 0;
-				}
-				byte = 0;
-			}
-		}
-	}
-
-	// scale and shift are 1 and 0 where there are none: that changes no value.
-	DEVICE void finish_floats(const Geometry &g, const Sums &acc, const Outputs &to, const Row *rows, int first, int end)
-	{
-		const int lane = threadIdx.x % 32, at = lane / 4, t = lane % 4, wm = threadIdx.x / 32 / WARPS_N;
-		const bool whole = g.out_c % 4 == 0; // 16-byte stores are aligned
-#pragma unroll
-		for (int n = 0; n < COLS / 4; n++) {
-			const int channel = first + 32 * n, o = channel + 8 * t;
-			if (channel >= end)
-				break;
-			int base[8];
-			float scale[8], shift[8];
-			load8(base, to.base + o);
-			load8(scale, to.scale + o);
-			load8(shift, to.shift + o);
-#pragma unroll
-			for (int s = 0; s < SLOTS; s++) {
-				const int r = wm * WM + 8 * s + at;
-				int v[8];
-				values(v, acc, s, n, to.correction, rows[r].border, o);
-				float f[8];
-#pragma unroll
-				for (int k = 0; k < 8; k++)
-					f[k] = __fmaf_rn((float)(v[k] + base[k]), scale[k], shift[k]);
-				activate_all<1>(g.activation, f, to.slope, o);
-				const int q = pixel_of(g, r);
-				if (q < 0)
-					continue;
-				float *pixel = (float *)to.out + (size_t)q * g.out_c + o;
-				if (whole && o + 8 <= end) {
-					((float4 *)pixel)[0] = make_float4(f[0], f[1], f[2], f[3]);
-					((float4 *)pixel)[1] = make_float4(f[4], f[5], f[6], f[7]);
-				} else {
-#pragma unroll
-					for (int k = 0; k < 8; k++)
-						if (o + k < end)
-							pixel[k] = f[k];
-				}
-			}
-		}
-	}
 };
 
 #define CONV(form, F, BM, BN, WARPS_M, WARPS_N, STAGES) \
@@ -581,8 +467,8 @@ struct Tile {
 	{ \
 		DYNAMIC_SHARED(uint4, shared); \
 		typedef Tile<F, BM, BN, WARPS_M, WARPS_N, STAGES> tile; \
-		const tile::Outputs to = {out, base, thresholds, scale, shift, slope, flip, correction, counts}; \
-		tile::run(g, in, weights, taps, rows, cols, to, (uint32_t *)shared); \
+		const Outputs to = {out, base, thresholds, scale, shift, slope, flip, correction}; \
+		tile::run(g, in, weights, taps, rows, cols, to, counts, (uint32_t *)shared); \
 	}
 
 #if HAS_MMA_AND

@@ -5,7 +5,8 @@
 //   CUDA_EMULATED    the kernels as C++ on a processor (emulation/device.h)
 //
 // Names that CUDA has mean what CUDA's programming guide says. Our own are dp4a_us,
-// mma_*, ldmatrix_x4, cp_async*, grid_sync and DYNAMIC_SHARED.
+// mma_*, ldmatrix_x4, cp_async*, wgmma_*, matrix_*, fence_proxy_async,
+// warpgroup_barrier, grid_sync and DYNAMIC_SHARED.
 #ifndef BITCNN_CUDA_MIN_H
 #define BITCNN_CUDA_MIN_H
 
@@ -325,6 +326,63 @@ template <int bytes> DEVICE void cp_async(void *shared, const void *global, bool
 }
 DEVICE void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int n> DEVICE void cp_async_wait() { asm volatile("cp.async.wait_group %0;" :: "n"(n) : "memory"); }
+#endif
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+// wgmma: what a warpgroup, four warps of which the first is a multiple of four, multiplies
+// while it does something else. Matrices of bits lie in shared memory as rows of 16 bytes: 8 of
+// them one behind the other, the next 8 `groups` bytes after these, and the second half
+// of a row of 256 bits `halves` bytes after the first. b has its columns in place of rows.
+DEVICE uint64_t matrix_descriptor(const void *begin, unsigned halves, unsigned groups)
+{
+	return (uint64_t)(shared_address(begin) >> 4 & 0x3fff) | (uint64_t)(halves >> 4) << 16 | (uint64_t)(groups >> 4) << 32;
+}
+
+// What is added to a matrix that begins so many times 16 bytes later, with so many times 16
+// bytes more between its halves.
+DEVICE uint64_t matrix_move(unsigned rows, unsigned halves) { return (uint64_t)halves << 16 | rows; }
+
+// wgmma_and_m64n128k256 starts d += a·b, or d = a·b if FIRST, "·" as for mma_and. Of warp w of
+// the warpgroup a lane holds in d[j][i] row 16w+g+8(i/2), column 8j+2t+i%2. wgmma_fence
+// comes first, and nothing touches d until wgmma_wait<n> has waited for its group, which
+// wgmma_commit closed, and for all but the newest n. What the matrices hold was stored
+// before fence_proxy_async and a barrier.
+DEVICE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+DEVICE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+DEVICE void fence_proxy_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+#define WGMMA(d, of) \
+	of(d[0]), of(d[1]), of(d[2]), of(d[3]), of(d[4]), of(d[5]), of(d[6]), of(d[7]), \
+	of(d[8]), of(d[9]), of(d[10]), of(d[11]), of(d[12]), of(d[13]), of(d[14]), of(d[15])
+#define WGMMA_RESULT(d) "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+#define WGMMA_SUM(d) "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+#define WGMMA_TEXT(add) \
+	"wgmma.mma_async.sync.aligned.m64n128k256.s32.b1.b1.and.popc " \
+	"{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15," \
+	"%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31," \
+	"%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47," \
+	"%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, %64, %65, " \
+	add ";"
+template <bool FIRST> DEVICE void wgmma_and_m64n128k256(int32_t (&d)[16][4], uint64_t a, uint64_t b)
+{
+	if (FIRST)
+		asm volatile(WGMMA_TEXT("0") : WGMMA(d, WGMMA_RESULT) : "l"(a), "l"(b) : "memory");
+	else
+		asm volatile(WGMMA_TEXT("1") : WGMMA(d, WGMMA_SUM) : "l"(a), "l"(b) : "memory");
+}
+
+// Beside the wait, tells the compiler that d changes here.
+template <int n> DEVICE void wgmma_wait(int32_t (&d)[16][4])
+{
+	asm volatile("wgmma.wait_group.sync.aligned %64;" : WGMMA(d, WGMMA_SUM) : "n"(n) : "memory");
+}
+#undef WGMMA
+#undef WGMMA_RESULT
+#undef WGMMA_SUM
+#undef WGMMA_TEXT
+
+// Waits for the threads of the warpgroup. Barrier 0 is that of the block.
+DEVICE void warpgroup_barrier() { asm volatile("barrier.sync.aligned %0, 128;" :: "r"(1 + threadIdx.x / 128) : "memory"); }
 #endif
 
 // grid_sync waits until all threads of all blocks are there, and makes what they

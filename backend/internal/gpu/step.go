@@ -15,6 +15,7 @@ const (
 	Vectors    = "vectors" // vectors of weights and of sums, in OpenCL
 	TensorCore = "tensorcore"
 	SplitK     = "splitk" // those of TensorCore, of which several blocks share a sum
+	Warpgroup  = "wgmma"  // products of warpgroups, of compute capability 9.0
 	Fused      = "fused"  // one launch for a whole network
 )
 

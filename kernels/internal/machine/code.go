@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"debug/elf"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -35,6 +36,9 @@ func parseLog(text []byte) (map[string]*code, error) {
 	kernels := make(map[string]*code)
 	entry, function := "", ""
 	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, "wgmma.mma_async instructions are serialized") {
+			return nil, errors.New(strings.TrimSpace(line))
+		}
 		if m := compiling.FindStringSubmatch(line); m != nil {
 			entry = m[1]
 			kernels[entry] = &code{}
@@ -178,6 +182,9 @@ func (c *code) summarize(ops []string, loops []loop) {
 		tensor, popc, arithmetic := 0, 0, 0
 		for _, op := range ops[l.first : l.last+1] {
 			switch {
+			case op == "BGMMA": // of four warps, for many other instructions
+				tensor++
+				arithmetic += 64
 			case op == "BMMA" || op == "IMMA" || op == "HMMA" || tensorCall.MatchString(op):
 				tensor++
 			case op == "POPC":

@@ -60,6 +60,7 @@ func TestMeasured(t *testing.T) {
 		"b": {Registers: 255, Instructions: 2},
 	}, kernels)
 	for _, bad := range []string{
+		"ptxas info    : (C7519) Potential Performance Loss: wgmma.mma_async instructions are serialized due to it",
 		"ptxas info    : Used 3 registers", "Compiling entry function 'a' for 'sm_90'",
 	} {
 		_, err := parseLog([]byte(bad))
@@ -111,16 +112,20 @@ func TestAssembled(t *testing.T) {
 	dir := t.TempDir()
 	_, err := assembled(dir)
 	require.ErrorContains(t, err, "no PTX")
-	for _, name := range []string{"a.sm53.ptx", "a.sm80.ptx", "b.sm90.ptx"} {
+	for _, name := range []string{"a.sm53.ptx", "a.sm80.ptx", "b.sm90.ptx", "d.sm90a.ptx"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o644))
 	}
 	work, err := assembled(dir)
 	require.NoError(t, err)
 	count := make(map[string]int)
 	for _, j := range work {
+		if j.alone {
+			require.Equal(t, job{"d", filepath.Join(dir, "d.sm90a.ptx"), 90, true}, j)
+			require.Equal(t, "sm_90a", j.target())
+		}
 		count[filepath.Base(j.file)]++
 	}
-	require.Equal(t, map[string]int{"a.sm53.ptx": 6, "a.sm80.ptx": 10, "b.sm90.ptx": 6}, count)
+	require.Equal(t, map[string]int{"a.sm53.ptx": 6, "a.sm80.ptx": 10, "b.sm90.ptx": 6, "d.sm90a.ptx": 1}, count)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "c.ptx"), nil, 0o644))
 	_, err = assembled(dir)
 	require.ErrorContains(t, err, "c.ptx")

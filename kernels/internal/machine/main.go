@@ -86,6 +86,15 @@ type job struct {
 	source string // of kernels/cu, without its extension
 	file   string
 	arch   int
+	alone  bool // the file is for sm_90a, for instance
+}
+
+// target is what the assembler calls the architecture.
+func (j job) target() string {
+	if j.alone {
+		return fmt.Sprintf("sm_%da", j.arch)
+	}
+	return fmt.Sprintf("sm_%d", j.arch)
 }
 
 // assembled lists what is to be assembled: of every source the newest file that an
@@ -95,10 +104,15 @@ func assembled(dir string) ([]job, error) {
 	if err != nil {
 		return nil, err
 	}
+	var alone []job
 	files := make(map[string]map[int]string) // by source and architecture
 	for _, path := range paths {
 		source, rest, _ := strings.Cut(filepath.Base(path), ".")
 		var arch int
+		if _, err := fmt.Sscanf(rest, "sm%da.ptx", &arch); err == nil { // for that one alone
+			alone = append(alone, job{source, path, arch, true})
+			continue
+		}
 		if _, err := fmt.Sscanf(rest, "sm%d.ptx", &arch); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
@@ -107,7 +121,7 @@ func assembled(dir string) ([]job, error) {
 		}
 		files[source][arch] = path
 	}
-	var work []job
+	work := alone
 	for source, of := range files {
 		for _, arch := range architectures {
 			newest := 0
@@ -117,7 +131,7 @@ func assembled(dir string) ([]job, error) {
 				}
 			}
 			if newest > 0 {
-				work = append(work, job{source, of[newest], arch})
+				work = append(work, job{source, of[newest], arch, false})
 			}
 		}
 	}
@@ -144,7 +158,7 @@ func (t tools) measureAll(work []job) ([]row, error) {
 		group.Go(func() {
 			some, err := t.measure(dir, j)
 			if err != nil {
-				err = fmt.Errorf("%s for sm_%d: %w", j.file, j.arch, err)
+				err = fmt.Errorf("%s for %s: %w", j.file, j.target(), err)
 			}
 			mu.Lock()
 			rows, failed = append(rows, some...), errors.Join(failed, err)
@@ -164,7 +178,7 @@ func (t tools) measure(dir string, j job) ([]row, error) {
 		assembler = t.newer
 	}
 	cubin := filepath.Join(dir, fmt.Sprintf("%s.%d.cubin", j.source, j.arch))
-	log, err := output(assembler, "-v", fmt.Sprintf("-arch=sm_%d", j.arch), j.file, "-o", cubin)
+	log, err := output(assembler, "-v", "-arch="+j.target(), j.file, "-o", cubin)
 	if err != nil {
 		return nil, err
 	}

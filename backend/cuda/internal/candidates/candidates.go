@@ -23,6 +23,7 @@ type Limits struct {
 	SharedDefault int // what a kernel gets of it without asking
 	GridY         int // blocks of the second and third dimension
 	Cooperative   bool
+	Warpgroups    bool // multiply, and the driver knows
 }
 
 // Spec says how a kernel is to be launched.

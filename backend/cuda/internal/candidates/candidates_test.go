@@ -29,6 +29,12 @@ func blackwell() Limits {
 	return limits
 }
 
+func hopper() Limits {
+	limits := large
+	limits.Warpgroups = true
+	return limits
+}
+
 // entries are the kernels of the PTX for an architecture by file, with the numbers of
 // their parameters.
 func entries(t *testing.T, arch int) func(file string) map[string]int {
@@ -68,7 +74,7 @@ func TestEveryStep(t *testing.T) {
 	devices := []struct {
 		limits Limits
 		arch   int
-	}{{large, 90}, {large, 75}, {small, 53}, {blackwell(), 90}}
+	}{{large, 90}, {large, 75}, {small, 53}, {blackwell(), 90}, {hopper(), 90}}
 	there := make(map[int]func(string) map[string]int)
 	for _, on := range devices {
 		there[on.arch] = entries(t, on.arch)

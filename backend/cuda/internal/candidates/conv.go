@@ -46,7 +46,7 @@ func (c *planner) convBits(op *bcnn.ConvStep) []Candidate {
 		name := fmt.Sprintf("conv_bits_p%d", pixels)
 		all = append(all, c.direct(gpu.Kernel{File: "conv_bits", Name: name, G: w.G, Args: args(weights, nil)}, pixels))
 	}
-	return append(append(all, c.gemm(op)...), c.patches(op)...)
+	return slices.Concat(all, c.gemm(op), c.warpgroups(op), c.patches(op))
 }
 
 // convPlanes is a convolution or a dense layer on bit planes.

@@ -115,26 +115,10 @@ func (c *planner) gemm(op *bcnn.ConvStep) []Candidate {
 	taps := c.gemmTaps(op, g, row)
 	stride := w.Stride()
 	weights, ones := planeWeights(w.Sizes, op.Bits, row, stride)
-	scale, shift, slope := op.Scale, op.Shift, w.Slope()
-	if g.ToBits == 0 {
-		if scale == nil {
-			scale, shift = gpu.PadTo(scale, stride, 1), nil
-		}
-		scale, shift, slope = gpu.PadTo(scale, stride, 1), gpu.PadTo(shift, stride, 0), gpu.PadTo(slope, stride, 0)
-	}
+	scale, shift, slope := floatConstants(op, &w)
 	var all, splits []Candidate
 	for _, form := range gemmForms(c.arch, c.limits.Capability) {
-		base := make([]int32, stride)
-		thresholds := w.ThresholdsI32(stride)
-		for o := range op.Out {
-			base[o] = g.Taps
-			if form.and {
-				base[o] -= 2 * int32(ones[o])
-			}
-			if thresholds != nil {
-				thresholds[o] = saturate(int64(thresholds[o]) - int64(base[o]))
-			}
-		}
+		base, thresholds := countConstants(g, w.ThresholdsI32(stride), ones, stride, form.and)
 		args := []any{c.X, c.Y, weights, taps, base, thresholds, scale, shift, slope, w.Mask(), rows, cols, correction, nil}
 		for _, t := range form.tiles {
 			tiles := op.Groups * num.CeilDiv(w.PerGroup, t.cols)
@@ -154,6 +138,36 @@ func (c *planner) gemm(op *bcnn.ConvStep) []Candidate {
 	// not be empty for the most part.
 	c.sortTiles(all, pixels, w.PerGroup)
 	return append(all, splits...)
+}
+
+// countConstants makes of the ones of every output's weights what conv_mma.cu adds to its
+// counts, and of thresholds those of the counts. and is as in gemmForm.
+func countConstants(g gpu.Geometry, thresholds []int32, ones []int, stride int, and bool) (base, ofCounts []int32) {
+	base = make([]int32, stride)
+	for o := range ones {
+		base[o] = g.Taps
+		if and {
+			base[o] -= 2 * int32(ones[o])
+		}
+		if thresholds != nil {
+			thresholds[o] = saturate(int64(thresholds[o]) - int64(base[o]))
+		}
+	}
+	return base, thresholds
+}
+
+// floatConstants are scale, shift and slope of a convolution; where its outputs are floats,
+// for all columns, and 1 and 0 where it has none.
+func floatConstants(op *bcnn.ConvStep, w *gpu.Conv) (scale, shift, slope []float32) {
+	scale, shift, slope = op.Scale, op.Shift, w.Slope()
+	if w.G.ToBits == 1 {
+		return scale, shift, slope
+	}
+	stride := w.Stride()
+	if scale == nil {
+		scale, shift = gpu.PadTo(scale, stride, 1), nil
+	}
+	return gpu.PadTo(scale, stride, 1), gpu.PadTo(shift, stride, 0), gpu.PadTo(slope, stride, 0)
 }
 
 const (
@@ -234,6 +248,12 @@ func (c *planner) gemmTaps(op *bcnn.ConvStep, g gpu.Geometry, row []rowWord) []i
 	return taps
 }
 
+// columnOf is the column of an output channel, see conv_mma.cu.
+func columnOf(o int) int {
+	of := o % Lanes
+	return o/Lanes*Lanes + of%8/2*8 + of/8*2 + of%2
+}
+
 // planeWeights orders packed weights as [plane][column][word]; stride columns hold
 // channels, and columns hold words, in the order that conv_mma.cu wants. ones counts the
 // bits of each output.
@@ -242,8 +262,7 @@ func planeWeights(s gpu.Sizes, weights []uint64, row []rowWord, stride int) (out
 	out = make([]uint32, num.CeilDiv(len(row), planeWords)*stride*planeWords)
 	ones = make([]int, s.Out)
 	for o := range s.Out {
-		of := o % Lanes
-		column := o/Lanes*Lanes + of%8/2*8 + of/8*2 + of%2
+		column := columnOf(o)
 		for i, r := range row {
 			if r.word >= 2*words {
 				continue

@@ -33,7 +33,7 @@ func (v variant) driver() int {
 }
 
 var (
-	fileName = regexp.MustCompile(`^(\w+)\.sm(\d+)\.ptx$`)
+	fileName = regexp.MustCompile(`^(\w+)\.sm(\d+)(a?)\.ptx$`)
 	language = regexp.MustCompile(`(?m)^\.version (\d)\.(\d)`)
 )
 
@@ -52,6 +52,9 @@ var variants = sync.OnceValues(func() ([]variant, error) {
 		m := fileName.FindStringSubmatch(e.Name())
 		if m == nil {
 			return nil, fmt.Errorf("%s is no name of a PTX file", e.Name())
+		}
+		if m[3] != "" { // of that architecture alone, beside the others
+			continue
 		}
 		version, err := languageOf(files, e.Name())
 		if err != nil {
@@ -97,6 +100,12 @@ func Choose(capability, driver int) (arch int, err error) {
 	}
 	v, err := choose(all, capability, driver)
 	return v.arch, err
+}
+
+// Warpgroups reports whether a device and its driver take the kernels for sm_90a, which
+// multiply by warpgroups: only compute capability 9.0 has such instructions.
+func Warpgroups(capability, driver int) bool {
+	return capability == 90 && driver >= variant{90, 80}.driver()
 }
 
 // choose returns the newest kernels for a compute capability (75 for 7.5)

@@ -47,4 +47,9 @@ func TestChoose(t *testing.T) {
 	_, err = Choose(52, 12020)
 	require.ErrorContains(t, err, "is needed")
 	require.Equal(t, "12.2", Version(12020))
+
+	require.True(t, Warpgroups(90, 12000))
+	require.False(t, Warpgroups(90, 11080))
+	require.False(t, Warpgroups(89, 12020))
+	require.False(t, Warpgroups(100, 12080))
 }

@@ -1,0 +1,230 @@
+// Convolutions of bits at stride 1 by the products of Hopper's warpgroups (wgmma), for
+// compute capability 9.0 alone: popcount(a AND w) of 64 pixels and 128 channels, 256 bits
+// at a time, straight from shared memory. conv_mma.cu says how sums of ±1 come of it.
+//
+// Per clock a multiprocessor would multiply 64·128·256 bits in 64 clocks (ptxas has one
+// instruction for it), twice what mma.sync does. Tiles that are copied for every tap, as
+// conv_mma.cu has them, cannot keep up: 128 × 256 outputs take 12 KiB for each 256 bits of
+// a sum, in 256 clocks, where the second-level cache gives a multiprocessor about 25 bytes
+// per clock. So nothing is copied twice here:
+//
+//   weights  all of those of 128 channels stay in shared memory, 4 KiB for each 256 bits,
+//            and blocks, one to a multiprocessor, go over the tiles of the whole batch;
+//   pixels   a warpgroup has tiles of 8×8 pixels, and copies those under the next one while
+//            it multiplies. They lie as [128 bits][row][column], 16 bytes each. A matrix is
+//            described by where it begins and how far apart groups of 8 rows are, which
+//            are 16 bytes apart themselves. 8 neighbouring pixels are just that, at any
+//            tap: it only moves where the matrix begins.
+//
+// A step of 256 bits is two of those chunks, of one tap or of two: how far they are apart
+// is part of the description, too. Chunks are ordered by channels, then taps, so that it
+// is never negative. What an odd last step has as its second half are weights of zeros.
+//
+// The warpgroups of a block share nothing but the weights. While one makes outputs,
+// others multiply. popcount(a) comes from integer units, which have little else to do:
+// counted for every pixel under the tile, then added up over the window.
+
+#include "mma.cuh"
+#include "outputs.cuh"
+
+#define SIDE 8        // of the tile of a warpgroup, in pixels before pooling
+#define COLUMNS 128   // output channels of a block
+#define WARPGROUP 128 // its threads
+#define CHUNK_WORDS 4 // 128 bits
+
+typedef LaneOutputs<2, COLUMNS / 8> Lane; // a warp has 16 of the 64 rows
+
+// Shared memory: the weights, then for each step where its pixels are, and for each tap, then
+// what each warpgroup has of its own: pixels twice, and their numbers of ones.
+struct Memory {
+	uint4 *shared;
+	int tile, chunks; // pixels under a tile, and their chunks
+	int steps_at, taps_at, pixels_at, ones_at; // in 16 bytes
+	DEVICE int up(int words) { return (words + 3) / 4; }
+	__device__ Memory(const Geometry &g, uint4 *shared) : shared(shared)
+	{
+		tile = g.tile_h * g.tile_w, chunks = g.in_words / CHUNK_WORDS;
+		steps_at = g.planes * 2 * COLUMNS;
+		taps_at = steps_at + up(2 * g.planes);
+		pixels_at = taps_at + up(g.kh * g.kw) + threadIdx.x / WARPGROUP * (2 * chunks * tile + up(tile));
+		ones_at = pixels_at + 2 * chunks * tile;
+	}
+	__device__ uint4 *weights() const { return shared; } // [step][half][column]
+	// From the first chunk of the tile to those of the step.
+	__device__ uint64_t *steps() const { return (uint64_t *)(shared + steps_at); }
+	__device__ int *taps() const { return (int *)(shared + taps_at); } // from the first pixel of the window
+	__device__ uint4 *pixels(int parity) const { return shared + pixels_at + parity * chunks * tile; } // [chunk][row][column]
+	__device__ int *ones() const { return (int *)(shared + ones_at); } // [row][column]
+	// From the first chunk of the tile to a chunk of the sum.
+	__device__ int chunk(int number, int of_window) const { return number / of_window * tile + taps()[number % of_window]; }
+};
+
+// The tile of a number, of those of all images.
+struct TilePlace {
+	int image, y, x; // first pixel before pooling
+	__device__ TilePlace(const Geometry &g, int number)
+	{
+		const int of_image = (g.conv_h + SIDE - 1) / SIDE * g.tiles_x;
+		image = number / of_image;
+		const int tile = number - image * of_image;
+		y = tile / g.tiles_x;
+		x = (tile - y * g.tiles_x) * SIDE;
+		y *= SIDE;
+	}
+};
+
+// Copies the pixels under a tile; those outside of the image are zeros.
+DEVICE void load_pixels(const Geometry &g, const Memory &m, uint4 *to, const uint32_t *in, const TilePlace &at)
+{
+#pragma unroll 1
+	for (int i = threadIdx.x % WARPGROUP; i < m.tile * m.chunks; i += WARPGROUP) {
+		const int pixel = i / m.chunks, chunk = i - pixel * m.chunks, row = pixel / g.tile_w;
+		const int y = at.y - g.pad_t + row, x = at.x - g.pad_l + pixel - row * g.tile_w;
+		const bool inside = at.image < g.images && (uint32_t)y < (uint32_t)g.in_h && (uint32_t)x < (uint32_t)g.in_w;
+		const int from = ((at.image * g.in_h + y) * g.in_w + x) * g.in_words + chunk * CHUNK_WORDS;
+		cp_async<16>(&to[chunk * m.tile + pixel], in + (inside ? from : 0), inside);
+	}
+}
+
+// Counts the ones of the pixels under a tile.
+DEVICE void count_ones(const Memory &m, const uint4 *pixels)
+{
+#pragma unroll 1
+	for (int i = threadIdx.x % WARPGROUP; i < m.tile; i += WARPGROUP) {
+		int count = 0;
+#pragma unroll 1
+		for (int c = 0; c < m.chunks; c++) {
+			const uint4 v = pixels[c * m.tile + i];
+			count += __popc(v.x) + __popc(v.y) + __popc(v.z) + __popc(v.w);
+		}
+		m.ones()[i] = count;
+	}
+}
+
+// The ones under the window of each of a lane's two rows, which are pixels one below the
+// other. The four lanes of a row share the taps.
+DEVICE void add_ones(const Geometry &g, const Memory &m, int (&sum)[2])
+{
+	const int lane = threadIdx.x % 32, first = threadIdx.x % WARPGROUP / 32 * 2 * g.tile_w + lane / 4;
+	sum[0] = sum[1] = 0;
+#pragma unroll 1
+	for (int i = lane % 4; i < g.kh * g.kw; i += 4) {
+		const int at = first + m.taps()[i];
+		sum[0] += m.ones()[at];
+		sum[1] += m.ones()[at + g.tile_w];
+	}
+#pragma unroll
+	for (int s = 0; s < 2; s++) {
+		sum[s] += __shfl_xor_sync(FULL_WARP, sum[s], 1);
+		sum[s] += __shfl_xor_sync(FULL_WARP, sum[s], 2);
+	}
+}
+
+// The pixels of a lane, for finish.
+struct Pixels {
+	int borders[2], pixels[2];
+	__device__ Pixels(const Geometry &g, const TilePlace &at, const int32_t *rows, const int32_t *cols)
+	{
+		const int x = at.x + threadIdx.x % 32 / 4;
+#pragma unroll
+		for (int s = 0; s < 2; s++) {
+			const int y = at.y + threadIdx.x % WARPGROUP / 32 * 2 + s;
+			borders[s] = g.border ? (rows[min(y, g.conv_h - 1)] * g.cols + cols[min(x, g.conv_w - 1)]) * (g.blocks * LANES) : 0;
+			const int oy = y >> g.pool_log2 / 2, ox = x >> g.pool_log2 / 2;
+			pixels[s] = at.image < g.images && oy < g.out_h && ox < g.out_w ? (at.image * g.out_h + oy) * g.out_w + ox : -1;
+		}
+	}
+	__device__ int border(int s) const { return borders[s]; }
+	__device__ int pixel(int s) const { return pixels[s]; }
+};
+
+// Copies that this thread has waited for are there for products, once all threads that copied
+// have called this and met at a barrier.
+DEVICE void pixels_done()
+{
+	cp_async_wait<0>();
+	fence_proxy_async();
+}
+
+// The kernel, of so many warpgroups, for outputs of bits or of floats.
+template <int GROUPS, bool BITS>
+DEVICE void convolve(const Geometry &g, const uint32_t *in, const uint32_t *weights, const int32_t *rows, const int32_t *cols,
+	const Outputs &to, uint4 *shared)
+{
+	const Memory m(g, shared);
+	const int tiles = (g.conv_h + SIDE - 1) / SIDE * g.tiles_x * g.images;
+	int next = blockIdx.x * GROUPS + threadIdx.x / WARPGROUP;
+
+	const uint32_t *const own = weights + (size_t)blockIdx.y * g.planes * 2 * COLUMNS * CHUNK_WORDS;
+	for (int i = threadIdx.x; i < g.planes * 2 * COLUMNS; i += GROUPS * WARPGROUP)
+		cp_async<16>(&m.weights()[i], own + i * CHUNK_WORDS);
+	load_pixels(g, m, m.pixels(0), in, TilePlace(g, next));
+	cp_async_commit();
+	const int window = g.kh * g.kw, chunks = window * m.chunks;
+	for (int i = threadIdx.x; i < window; i += GROUPS * WARPGROUP)
+		m.taps()[i] = i / g.kw * g.dilation_h * g.tile_w + i % g.kw * g.dilation_w;
+	__syncthreads();
+	for (int i = threadIdx.x; i < g.planes; i += GROUPS * WARPGROUP) {
+		const int first = m.chunk(2 * i, window), second = 2 * i + 1 < chunks ? m.chunk(2 * i + 1, window) : first;
+		m.steps()[i] = matrix_move(first, second - first);
+	}
+	pixels_done();
+	__syncthreads();
+
+	// Of all warpgroups the same number. Tiles beyond the last image have no outputs.
+	for (int first = blockIdx.x * GROUPS, parity = 0; first < tiles; first += gridDim.x * GROUPS, parity ^= 1) {
+		const TilePlace at(g, next);
+		const uint4 *const pixels = m.pixels(parity);
+		next += gridDim.x * GROUPS;
+		load_pixels(g, m, m.pixels(parity ^ 1), in, TilePlace(g, next));
+		cp_async_commit();
+
+		Lane::Sums acc;
+		const uint64_t a = matrix_descriptor(pixels, 0, 16 * g.tile_w), w = matrix_descriptor(m.weights(), 16 * COLUMNS, 16 * 8);
+		// ptxas lets products wait for each other in loops of which it does not see that all
+		// threads go through them as often.
+		const int steps = __shfl_sync(FULL_WARP, g.planes, 0);
+		wgmma_fence();
+		wgmma_and_m64n128k256<true>(acc[0], a + m.steps()[0], w);
+#pragma unroll 1
+		for (int i = 1; i < steps; i++)
+			wgmma_and_m64n128k256<false>(acc[0], a + m.steps()[i], w + matrix_move(i * 2 * COLUMNS, 0));
+		wgmma_commit();
+
+		int ones[2];
+		count_ones(m, pixels);
+		warpgroup_barrier();
+		add_ones(g, m, ones);
+		wgmma_wait<0>(acc[0]);
+#pragma unroll
+		for (int j = 0; j < COLUMNS / 8; j++)
+#pragma unroll
+			for (int k = 0; k < 4; k++)
+				acc[0][j][k] = ones[k / 2] - 2 * acc[0][j][k];
+		const Pixels pixels_of(g, at, rows, cols);
+		if (BITS)
+			Lane::finish_bits(g, acc, to, pixels_of, blockIdx.y * COLUMNS, g.out_c);
+		else
+			Lane::finish_floats(g, acc, to, pixels_of, blockIdx.y * COLUMNS, g.out_c);
+		// The next pixels are there, and these are no longer needed.
+		pixels_done();
+		warpgroup_barrier();
+	}
+}
+
+#define CONV(name, groups, bits) \
+	extern "C" __global__ void __launch_bounds__(groups * WARPGROUP, 1) \
+	name(const Geometry g, const uint32_t *__restrict__ in, void *__restrict__ out, \
+		const uint32_t *__restrict__ weights, const int32_t *__restrict__ base, \
+		const int32_t *__restrict__ thresholds, const float *__restrict__ scale, const float *__restrict__ shift, \
+		const float *__restrict__ slope, const uint32_t *__restrict__ flip, \
+		const int32_t *__restrict__ rows, const int32_t *__restrict__ cols, const int32_t *__restrict__ correction) \
+	{ \
+		DYNAMIC_SHARED(uint4, shared); \
+		const Outputs to = {out, base, thresholds, scale, shift, slope, flip, correction}; \
+		convolve<groups, bits>(g, in, weights, rows, cols, to, shared); \
+	}
+
+// As many warpgroups as registers suffice for.
+CONV(conv_wgmma_bits, 4, true)
+CONV(conv_wgmma_floats, 3, false)
