@@ -5,7 +5,8 @@
 //   CUDA_EMULATED    the kernels as C++ on a processor (emulation/device.h)
 //
 // Names that CUDA has mean what CUDA's programming guide says. Our own are dp4a_us,
-// mma_*, ldmatrix_x4, cp_async*, grid_sync and DYNAMIC_SHARED.
+// mma_*, ldmatrix_x4, cp_async*, griddepcontrol_*, unknown_pointer, grid_sync and
+// DYNAMIC_SHARED.
 #ifndef BITCNN_CUDA_MIN_H
 #define BITCNN_CUDA_MIN_H
 
@@ -325,6 +326,28 @@ template <int bytes> DEVICE void cp_async(void *shared, const void *global, bool
 }
 DEVICE void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int n> DEVICE void cp_async_wait() { asm volatile("cp.async.wait_group %0;" :: "n"(n) : "memory"); }
+#endif
+
+#if __CUDA_ARCH__ >= 900
+// griddepcontrol_wait returns when the kernels that this one was launched to depend on
+// have ended, and what they wrote is visible. griddepcontrol_launch_dependents lets those
+// begin that depend on this one, once all its blocks have called it or ended.
+DEVICE void griddepcontrol_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+DEVICE void griddepcontrol_launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+
+// unknown_pointer returns the same pointer to global memory, which for the compiler may be
+// any, so that it moves no load through it to an earlier place.
+template <typename T> DEVICE T *unknown_pointer(T *p)
+{
+#if defined(__NVCC__)
+	asm volatile("" : "+l"(p) :: "memory");
+	return p;
+#else
+	__attribute__((address_space(1))) T *global; // so that loads are of global memory
+	asm volatile("cvta.to.global.u64 %0, %1;" : "=l"(global) : "l"(p) : "memory");
+	return (T *)global;
+#endif
+}
 #endif
 
 // grid_sync waits until all threads of all blocks are there, and makes what they
