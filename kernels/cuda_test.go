@@ -180,6 +180,40 @@ func TestPTX(t *testing.T) {
 	require.Error(t, err)
 }
 
+// TestEarlyKernels: on devices that begin a kernel before the one ahead has ended, a
+// kernel that waits for that does so before it writes, and before it reads what is not
+// constant; and no thread ends without. Those that do not wait are not begun early.
+func TestEarlyKernels(t *testing.T) {
+	waits := regexp.MustCompile(`\tgriddepcontrol\.wait;`)
+	touches := regexp.MustCompile(`\t(st|st\.global|ld|ld\.global|atom|red|cp\.async)[.\w]* |\tret;`)
+	harmless := regexp.MustCompile(`\tld\.(global\.nc|param|shared)|\tst\.shared`)
+	found := 0
+	for name, text := range embeddedPTX(t) {
+		file, arch, _ := strings.Cut(strings.TrimSuffix(name, ".ptx"), ".sm")
+		if !strings.HasPrefix(arch, "90") {
+			require.NotContains(t, text, "griddepcontrol", name)
+			continue
+		}
+		for _, m := range ptxEntry.FindAllStringSubmatchIndex(text, -1) {
+			entry := text[m[2]:m[3]]
+			body, _, _ := strings.Cut(text[m[1]:], "\n}\n")
+			at := waits.FindStringIndex(body)
+			if at == nil {
+				require.Contains(t, []string{"network", "steps", "peaks", "conv_wgmma"}, file, "%s does not wait", entry)
+				continue
+			}
+			found++
+			for _, touch := range touches.FindAllString(body[:at[0]], -1) {
+				if strings.HasPrefix(entry, "dense_warp") && strings.HasPrefix(touch, "\tld.global.v2.u32 ") {
+					continue // weights
+				}
+				require.Regexp(t, harmless, touch, "%s in %s, before it waits", entry, name)
+			}
+		}
+	}
+	require.Greater(t, found, 80)
+}
+
 // embeddedPTX returns the embedded files by name.
 func embeddedPTX(t *testing.T) map[string]string {
 	files, err := PTX()

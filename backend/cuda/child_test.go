@@ -73,6 +73,18 @@ var children = map[string]func() error{
 		fmt.Printf("%d kernels used, %d compiled\n", len(used), compiled)
 		return err
 	},
+	"early": func() error {
+		devices, err := enumerate()
+		if len(devices) == 0 {
+			return err
+		}
+		exe, err := compileTiny(devices[0])
+		if err != nil {
+			return err
+		}
+		fmt.Println("early:", exe.early)
+		return runTiny(exe)
+	},
 	"lost":    func() error { return loseDevice("launch:1") },
 	"removed": func() error { return loseDevice("removed:1") },
 	"parity":  childParity,

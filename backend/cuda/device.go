@@ -31,6 +31,9 @@ type device struct {
 	integrated bool
 	// unified says that page-locked memory has the same address on the device.
 	unified bool
+	// early says that the device can begin a kernel before the one ahead of it has ended
+	// (programmatic dependent launch), and that the driver records this in graphs.
+	early bool
 	// tuneFrom is the work of a step, in multiply-accumulates of an image, from which
 	// on its kernels are measured.
 	tuneFrom int64
@@ -94,6 +97,7 @@ func newDevice(i int) (*device, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	d.limits.Warpgroups = ptx.Warpgroups(d.limits.Capability, version)
+	d.early = d.arch >= 90 && version >= 12030
 	d.driver = fmt.Sprintf("%s|sm_%d|%d|%d|%d|%d", name, d.limits.Capability, version, d.limits.Processors, clock, d.arch)
 	d.info = driver.Info{
 		Name:     name,

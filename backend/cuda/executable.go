@@ -54,6 +54,8 @@ type executable struct {
 	// direct says that the driver does not record the launches in a graph, so kernels are
 	// launched one by one.
 	direct bool
+	// early says that the device may begin kernels before those ahead of them have ended.
+	early bool
 	// perImage is the time of an image in the last Run, at first something long: steps
 	// that take long are waited for one by one, so that they can be interrupted.
 	perImage time.Duration
@@ -167,6 +169,9 @@ func (e *executable) construct(all [][]candidates.Candidate, whole one, bits *ca
 		}
 		e.steps = append(e.steps, chosen)
 	}
+	if err := e.chooseEarly(); err != nil {
+		return err
+	}
 	if err := e.chooseNetwork(whole); err != nil {
 		return err
 	}
@@ -265,7 +270,7 @@ func (e *executable) enqueueSteps(stream cu.Stream, wait bool) error {
 		return e.network.enqueue(stream, e.images)
 	}
 	for i, s := range e.steps {
-		err := s.enqueue(stream, e.images)
+		err := s.enqueueAfter(stream, e.images, e.early && !wait, i > 0)
 		if err == nil && wait {
 			err = e.synchronize()
 		}

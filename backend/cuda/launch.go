@@ -18,7 +18,8 @@ import (
 // launch is a kernel with its arguments and sizes.
 type launch struct {
 	shim.Launch
-	spec candidates.Spec
+	spec  candidates.Spec
+	waits bool // for the kernel ahead
 }
 
 // built is a candidate on the device.
@@ -62,7 +63,7 @@ func (e *executable) build(c candidates.Candidate) (_ *built, err error) {
 		}
 		b.bag.launch(l)
 		s.Args = nil // the constants are on the device
-		b.launches = append(b.launches, launch{l, s})
+		b.launches = append(b.launches, launch{l, s, e.thread.waits[s.Name]})
 	}
 	return b, nil
 }
@@ -95,8 +96,12 @@ func (e *executable) argument(b *bag, a any) (cu.DevicePtr, error) {
 }
 
 // enqueue launches all kernels for n images.
-func (b *built) enqueue(s cu.Stream, n int) error {
-	for _, l := range b.launches {
+func (b *built) enqueue(s cu.Stream, n int) error { return b.enqueueAfter(s, n, false, false) }
+
+// enqueueAfter is enqueue where the device may begin kernels before the one ahead has
+// ended, if early is set; behind says that what is ahead of the first is a kernel.
+func (b *built) enqueueAfter(s cu.Stream, n int, early, behind bool) error {
+	for i, l := range b.launches {
 		(*kernels.Geometry)(l.Geometry()).Images = int32(n)
 		grid := [3]int{l.spec.Grid[0], l.spec.Grid[1], num.CeilDiv(n, max(l.spec.Images, 1))}
 		if l.spec.ItemsOfBlock > 0 {
@@ -106,6 +111,7 @@ func (b *built) enqueue(s cu.Stream, n int) error {
 			grid = [3]int{l.spec.Blocks, 1, 1}
 		}
 		l.SetSizes(grid, [3]int{l.spec.Block, 1, 1}, l.spec.Shared, l.spec.Cooperative)
+		l.SetDependent(early && l.waits && (behind || i > 0))
 		if err := l.Enqueue(s); err != nil {
 			return fmt.Errorf("kernel %s, grid of %d×%d×%d blocks of %d threads: %w",
 				l.spec.Name, grid[0], grid[1], grid[2], l.spec.Block, err)

@@ -185,7 +185,7 @@ func (e *executable) buildNetwork(s *candidates.Fused) (_ *built, err error) {
 	}
 	b.bag.launch(l)
 	// One block to a multiprocessor: more make the barriers slower.
-	b.launches = []launch{{l, candidates.Spec{Kernel: gpu.Kernel{File: file, Name: kernel}, Block: s.Threads,
+	b.launches = []launch{{Launch: l, spec: candidates.Spec{Kernel: gpu.Kernel{File: file, Name: kernel}, Block: s.Threads,
 		Blocks: e.device.limits.Processors, Shared: s.Shared, Cooperative: true}}}
 	return b, nil
 }

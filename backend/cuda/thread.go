@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"runtime"
@@ -22,6 +23,9 @@ type thread struct {
 
 	// Of the thread alone.
 	modules map[string]cu.Module // by kernel
+	// waits are the kernels whose threads wait for the kernel ahead, where a device may
+	// begin them before that has ended.
+	waits map[string]bool
 }
 
 // request is work for the thread. It may be used again and again, by one goroutine
@@ -38,7 +42,7 @@ func newRequest(work func() error) *request { return &request{work: work, done: 
 // when it waits: there the driver may choose to sleep, and to wake up takes long beside a
 // small network.
 func startThread(d cu.Device, integrated bool) (*thread, error) {
-	t := &thread{requests: make(chan *request), modules: make(map[string]cu.Module)}
+	t := &thread{requests: make(chan *request), modules: make(map[string]cu.Module), waits: make(map[string]bool)}
 	started := make(chan error)
 	go func() {
 		// Never unlocked: if this goroutine ends, so does its thread.
@@ -117,6 +121,7 @@ func (t *thread) function(file, kernel string, arch int) (cu.Function, error) {
 			return cu.Function{}, fmt.Errorf("kernel %s of %s.cu for sm_%d: %w", kernel, file, arch, err)
 		}
 		t.modules[kernel] = module
+		t.waits[kernel] = bytes.Contains(text, []byte("\tgriddepcontrol.wait;"))
 	}
 	f, err := module.Function(kernel)
 	return f, shim.Check("cuModuleGetFunction "+kernel, err)

@@ -153,6 +153,8 @@ func levelCases() []Case {
 			b.add(bcnn.Sign{Zero: bcnn.ZeroIsMinus})
 		})
 	}
+	// As many as 8-bit tensors have.
+	add("s8/values", fillTies, 3, 4, 9, func(b *builder) { b.quantize(integers{"s8", -128, 256}, true) })
 	// From one convolution to the next, with pools between.
 	pools := []struct {
 		name string

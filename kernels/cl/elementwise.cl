@@ -220,10 +220,12 @@ __kernel void quantize(__global const float *restrict in, __global float *restri
 	const int n = END - FIRST;
 	thresholds += OTHER_C == 1 ? 0 : item % OUT_C * n;
 	const float v = in[i];
-	int level = FIRST;
-	for (int k = 0; k < n; k++)
-		level += v >= thresholds[k];
-	out[i] = (float)level;
+	int reached = 0;
+	for (int rest = n; rest > 0; rest /= 2) { // reached to reached + rest of them are
+		const int mid = (rest + 1) / 2;
+		reached += v >= thresholds[reached + mid - 1] ? mid : 0;
+	}
+	out[i] = (float)(FIRST + reached);
 }
 
 __kernel void add(__global const float *restrict a, __global const float *restrict b,

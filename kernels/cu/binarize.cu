@@ -20,6 +20,7 @@ static __device__ __forceinline__ int warp_max(int v)
 // ranges[image][part][2]. A block of whole warps looks at a part.
 static __device__ __forceinline__ void find_ranges(const Place at, const Geometry g, const uint8_t *__restrict__ in, int *__restrict__ ranges)
 {
+	after_previous(in);
 	__shared__ int lows[LANES], highs[LANES];
 	const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
 	const int size = g.in_h * g.in_w * g.in_c;
@@ -60,6 +61,7 @@ KERNEL(binarize, (256), (const Geometry g, const uint8_t *__restrict__ in, uint3
 	const int *__restrict__ thresholds, const int *__restrict__ ranges, const uint32_t *__restrict__ flip),
 	(g, in, out, thresholds, ranges, flip))
 {
+	after_previous(in, ranges);
 	const int item = at.block * blockDim.x + threadIdx.x;
 	const size_t image = at.image;
 	int lo = 0, hi = 0;

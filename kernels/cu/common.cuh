@@ -45,6 +45,28 @@ struct Place {
 	__device__ __forceinline__ void name##_body::operator() parameters const
 #endif
 
+#if __CUDA_ARCH__ >= 900 && !defined(WITHOUT_ENTRIES)
+#define BEGINS_EARLY 1
+#endif
+
+// From 9.0 on a kernel may begin while the one before it on the stream still runs. Every
+// thread calls after_previous before it touches what other kernels write or read, which
+// is all but constants, and before it ends: so a kernel has ended only after all before it.
+// Given are the pointers through which it reads tensors and scratch memory. Compilers
+// take what a kernel only reads for constant and might load it earlier; of pointers that
+// come out of the wait they know nothing.
+//
+// The next kernel may be brought to the multiprocessors from then on: all blocks of this
+// one are there, and it waits where it calls this.
+template <typename... P> DEVICE void after_previous([[maybe_unused]] P &...pointers)
+{
+#if BEGINS_EARLY
+	griddepcontrol_wait();
+	griddepcontrol_launch_dependents();
+	((pointers = unknown_pointer(pointers)), ...);
+#endif
+}
+
 // The channels of a 32-bit word that are not padding.
 static __device__ __forceinline__ uint32_t word_mask(int word, int channels)
 {

@@ -22,6 +22,7 @@
 template <bool MIXED, int PIXELS, typename FLOATS>
 static __device__ __forceinline__ void conv_bits_direct(const Place at, const FLOATS &floats, CONV_BITS_PARAMS)
 {
+	after_previous(in);
 	const int lane = threadIdx.x % LANES;
 	const int item = (at.block * blockDim.x + threadIdx.x) / LANES;
 	const size_t image = at.image;

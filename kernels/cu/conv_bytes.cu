@@ -43,6 +43,7 @@ static __device__ __forceinline__ void load_tile(const Geometry &g, const Tile &
 	extern "C" __global__ void __launch_bounds__(256) name(CONV_BYTES_PARAMS) \
 	{ \
 		DYNAMIC_SHARED(uint32_t, shared); \
+		after_previous(in); \
 		if (padding_block(g, out, POOL)) \
 			return; \
 		const int pitch = g.words; \
@@ -156,6 +157,7 @@ static __device__ __forceinline__ void sum_groups(const Geometry &g, const Tile 
 	extern "C" __global__ void __launch_bounds__(256) name(CONV_BYTES_PARAMS) \
 	{ \
 		DYNAMIC_SHARED(uint32_t, shared); \
+		after_previous(in); \
 		if (padding_block(g, out, POOL)) \
 			return; \
 		const Tile t = make_tile<1, 8>(g, shared, g.words); \

@@ -342,6 +342,7 @@ struct Tile {
 		const int first_column = group * g.group_out + (blockIdx.y - group * tiles) * BN;
 		for (int r = threadIdx.x; r < BM; r += THREADS)
 			rows[r] = row_of(g, r, group, border_rows, border_cols);
+		after_previous(in);
 		__syncthreads();
 
 		const int warp = threadIdx.x / 32, wm = warp / WARPS_N, wn = warp % WARPS_N;

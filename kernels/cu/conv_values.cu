@@ -26,6 +26,7 @@ static __device__ __forceinline__ float step(const Geometry &, float v, float w,
 template <int PIXELS, typename VALUE, typename SUM, typename FLOATS>
 static __device__ __forceinline__ void conv_values(const Place at, const FLOATS &floats, CONV_VALUES_PARAMS(VALUE, SUM))
 {
+	after_previous(in);
 	const int lane = threadIdx.x % LANES;
 	const int item = (at.block * blockDim.x + threadIdx.x) / LANES;
 	const size_t image = at.image;

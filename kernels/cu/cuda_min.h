@@ -6,7 +6,7 @@
 //
 // Names that CUDA has mean what CUDA's programming guide says. Our own are dp4a_us,
 // mma_*, ldmatrix_x4, cp_async*, wgmma_*, matrix_*, fence_proxy_async,
-// warpgroup_barrier, grid_sync and DYNAMIC_SHARED.
+// warpgroup_barrier, griddepcontrol_*, unknown_pointer, grid_sync and DYNAMIC_SHARED.
 #ifndef BITCNN_CUDA_MIN_H
 #define BITCNN_CUDA_MIN_H
 
@@ -383,6 +383,28 @@ template <int n> DEVICE void wgmma_wait(int32_t (&d)[16][4])
 
 // Waits for the threads of the warpgroup. Barrier 0 is that of the block.
 DEVICE void warpgroup_barrier() { asm volatile("barrier.sync.aligned %0, 128;" :: "r"(1 + threadIdx.x / 128) : "memory"); }
+#endif
+
+#if __CUDA_ARCH__ >= 900
+// griddepcontrol_wait returns when the kernels that this one was launched to depend on
+// have ended, and what they wrote is visible. griddepcontrol_launch_dependents lets those
+// begin that depend on this one, once all its blocks have called it or ended.
+DEVICE void griddepcontrol_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+DEVICE void griddepcontrol_launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+
+// unknown_pointer returns the same pointer to global memory, which for the compiler may be
+// any, so that it moves no load through it to an earlier place.
+template <typename T> DEVICE T *unknown_pointer(T *p)
+{
+#if defined(__NVCC__)
+	asm volatile("" : "+l"(p) :: "memory");
+	return p;
+#else
+	__attribute__((address_space(1))) T *global; // so that loads are of global memory
+	asm volatile("cvta.to.global.u64 %0, %1;" : "=l"(global) : "l"(p) : "memory");
+	return (T *)global;
+#endif
+}
 #endif
 
 // grid_sync waits until all threads of all blocks are there, and makes what they

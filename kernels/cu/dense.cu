@@ -42,25 +42,48 @@ static __device__ __forceinline__ void dense_warp(const Place at, DENSE_PARAMS)
 {
 	__shared__ int sums[IMAGES][OUTPUTS];
 	const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
-	const int o = at.block * OUTPUTS + warp, pairs = g.row_words / 2;
+	const int o = at.block * OUTPUTS + warp, pairs = o < g.out_c ? g.row_words / 2 : 0;
 	const int first = (int)at.image * IMAGES;
+	const uint2 *w = (const uint2 *)weights + (size_t)o * (g.row_words / 2);
+#if BEGINS_EARLY
+	// Weights come from no other kernel, and take longest at one image. Loads of what is
+	// known to be constant would be moved behind the wait.
+	enum { EARLY = IMAGES == 1 ? 8 : 4 };
+	uint2 early[EARLY];
+	w = unknown_pointer(w);
+#pragma unroll
+	for (int i = 0; i < EARLY; i++)
+		early[i] = lane + i * LANES < pairs ? w[lane + i * LANES] : make_uint2(0, 0);
+#else
+	enum { EARLY = 0 };
+#endif
+	after_previous(in);
 	int sum[IMAGES];
 	const uint2 *x[IMAGES];
 #pragma unroll
 	for (int i = 0; i < IMAGES; i++) {
 		sum[i] = 0;
-		x[i] = (const uint2 *)in + (size_t)min(first + i, g.images - 1) * pairs;
+		x[i] = (const uint2 *)in + (size_t)min(first + i, g.images - 1) * (g.row_words / 2);
 	}
-	if (o < g.out_c) {
-		const uint2 *w = (const uint2 *)weights + (size_t)o * pairs;
-#pragma unroll 4
-		for (int k = lane; k < pairs; k += LANES) {
-			const uint2 v = w[k];
+#if BEGINS_EARLY
 #pragma unroll
-			for (int i = 0; i < IMAGES; i++) {
-				const uint2 a = x[i][k];
-				sum[i] += __popc(a.x ^ v.x) + __popc(a.y ^ v.y);
-			}
+	for (int i = 0; i < IMAGES; i++) {
+		uint2 a[EARLY];
+#pragma unroll
+		for (int j = 0; j < EARLY; j++)
+			a[j] = lane + j * LANES < pairs ? x[i][lane + j * LANES] : make_uint2(0, 0);
+#pragma unroll
+		for (int j = 0; j < EARLY; j++)
+			sum[i] += __popc(a[j].x ^ early[j].x) + __popc(a[j].y ^ early[j].y);
+	}
+#endif
+#pragma unroll 4
+	for (int k = lane + EARLY * LANES; k < pairs; k += LANES) {
+		const uint2 v = w[k];
+#pragma unroll
+		for (int i = 0; i < IMAGES; i++) {
+			const uint2 a = x[i][k];
+			sum[i] += __popc(a.x ^ v.x) + __popc(a.y ^ v.y);
 		}
 	}
 #pragma unroll
@@ -91,6 +114,7 @@ dense_block(DENSE_PARAMS)
 {
 	__shared__ int partial[OUTPUTS][SEGMENTS];
 	__shared__ int sums[OUTPUTS];
+	after_previous(in);
 	const int segment = threadIdx.x % SEGMENTS, i = threadIdx.x / SEGMENTS;
 	const int o = blockIdx.x * OUTPUTS + i;
 	const size_t image = blockIdx.z;

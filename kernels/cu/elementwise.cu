@@ -10,6 +10,7 @@ KERNEL(max_pool_bits, (256), (const Geometry g, const uint32_t *__restrict__ in,
 	const uint32_t *__restrict__ flip),
 	(g, in, out, flip))
 {
+	after_previous(in);
 	const int item = ITEM;
 	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w * g.out_words)
@@ -31,6 +32,7 @@ KERNEL(max_pool_bits, (256), (const Geometry g, const uint32_t *__restrict__ in,
 KERNEL(max_pool_float, (256), (const Geometry g, const float *__restrict__ in, float *__restrict__ out),
 	(g, in, out))
 {
+	after_previous(in);
 	const int item = ITEM;
 	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w * g.out_c)
@@ -64,6 +66,7 @@ static __device__ __forceinline__ float divided(float a, const float *divisors)
 KERNEL(avg_pool_bits, (256), (const Geometry g, const uint32_t *__restrict__ in, float *__restrict__ out, const float *__restrict__ divisors),
 	(g, in, out, divisors))
 {
+	after_previous(in);
 	const int item = ITEM;
 	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w * g.out_c)
@@ -83,6 +86,7 @@ KERNEL(avg_pool_bits, (256), (const Geometry g, const uint32_t *__restrict__ in,
 KERNEL(avg_pool_float, (256), (const Geometry g, const float *__restrict__ in, float *__restrict__ out, const float *__restrict__ divisors),
 	(g, in, out, divisors))
 {
+	after_previous(in);
 	const int item = ITEM;
 	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w * g.out_c)
@@ -137,6 +141,7 @@ static __device__ float tabulated(float v, const float *table)
 template <typename T>
 static __device__ __forceinline__ void affine(const Place at, const Geometry &g, const T *in, float *out, const float *scale, const float *shift, const float *slope)
 {
+	after_previous(in);
 	const int item = ITEM;
 	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w * g.out_c)
@@ -163,6 +168,7 @@ AFFINE(affine_float, float)
 KERNEL(table_float, (256), (const Geometry g, const uint8_t *__restrict__ in, float *__restrict__ out, const float *__restrict__ table),
 	(g, in, out, table))
 {
+	after_previous(in);
 	const int item = ITEM;
 	if (item >= g.out_h * g.out_w * g.out_c)
 		return;
@@ -175,6 +181,7 @@ KERNEL(table_float, (256), (const Geometry g, const uint8_t *__restrict__ in, fl
 KERNEL(table_bits, (256), (const Geometry g, const uint8_t *__restrict__ in, uint32_t *__restrict__ out, const float *__restrict__ table),
 	(g, in, out, table))
 {
+	after_previous(in);
 	const int item = ITEM / LANES, lane = threadIdx.x % LANES;
 	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w * g.out_words)
@@ -199,6 +206,7 @@ KERNEL(sign_bits, (256), (const Geometry g, const float *__restrict__ in, uint32
 	const float *__restrict__ thresholds, const uint32_t *__restrict__ flip),
 	(g, in, out, thresholds, flip))
 {
+	after_previous(in);
 	const int item = ITEM / LANES, lane = threadIdx.x % LANES;
 	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w * g.out_words)
@@ -220,11 +228,12 @@ KERNEL(sign_bits, (256), (const Geometry g, const float *__restrict__ in, uint32
 	}
 }
 
-// first plus the number of thresholds that a value reaches, end - first of them for all
-// channels or for each of other_c.
+// first plus the number of thresholds that a value reaches, end - first of them in
+// ascending order, for all channels or for each of other_c. Of 255 it looks at 8.
 KERNEL(quantize, (256), (const Geometry g, const float *__restrict__ in, float *__restrict__ out, const float *__restrict__ thresholds),
 	(g, in, out, thresholds))
 {
+	after_previous(in);
 	const int item = ITEM;
 	if (item >= g.out_h * g.out_w * g.out_c)
 		return;
@@ -232,16 +241,19 @@ KERNEL(quantize, (256), (const Geometry g, const float *__restrict__ in, float *
 	const int n = g.end - g.first;
 	thresholds += g.other_c == 1 ? 0 : item % g.out_c * n;
 	const float v = in[i];
-	int level = g.first;
-	for (int k = 0; k < n; k++)
-		level += v >= thresholds[k];
-	out[i] = (float)level;
+	int reached = 0;
+	for (int rest = n; rest > 0; rest /= 2) { // reached to reached + rest of them are
+		const int half = (rest + 1) / 2;
+		reached += v >= thresholds[reached + half - 1] ? half : 0;
+	}
+	out[i] = (float)(g.first + reached);
 }
 
 KERNEL(add, (256), (const Geometry g, const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ out,
 	const float *__restrict__ slope),
 	(g, a, b, out, slope))
 {
+	after_previous(a, b);
 	const int item = ITEM;
 	if (item >= g.out_h * g.out_w * g.out_c)
 		return;
@@ -261,6 +273,7 @@ enum Pair {
 KERNEL(pair, (256), (const Geometry g, const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ out),
 	(g, a, b, out))
 {
+	after_previous(a, b);
 	const int item = ITEM;
 	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w * g.out_c)
@@ -282,6 +295,7 @@ KERNEL(pair, (256), (const Geometry g, const float *__restrict__ a, const float 
 KERNEL(gather_float, (256), (const Geometry g, const float *__restrict__ in, float *__restrict__ out, const int *__restrict__ index),
 	(g, in, out, index))
 {
+	after_previous(in);
 	const int item = ITEM;
 	const size_t image = at.image;
 	const int channels = g.end - g.first;
@@ -299,6 +313,7 @@ KERNEL(gather_float, (256), (const Geometry g, const float *__restrict__ in, flo
 KERNEL(gather_bits, (256), (const Geometry g, const uint32_t *__restrict__ in, uint32_t *__restrict__ out, const int *__restrict__ index),
 	(g, in, out, index))
 {
+	after_previous(in, out);
 	const int item = ITEM / LANES, lane = threadIdx.x % LANES;
 	const size_t image = at.image;
 	const int from = g.first / LANES, to = g.end == g.out_c ? g.out_words : (g.end + LANES - 1) / LANES;
@@ -325,6 +340,7 @@ KERNEL(gather_bits, (256), (const Geometry g, const uint32_t *__restrict__ in, u
 KERNEL(pixels_float, (256), (const Geometry g, const float *__restrict__ in, float *__restrict__ out, const int *__restrict__ index),
 	(g, in, out, index))
 {
+	after_previous(in);
 	const int item = ITEM;
 	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w * g.out_c)
@@ -346,6 +362,7 @@ KERNEL(pixels_float, (256), (const Geometry g, const float *__restrict__ in, flo
 KERNEL(pixels_bits, (256), (const Geometry g, const uint32_t *__restrict__ in, uint32_t *__restrict__ out, const int *__restrict__ index),
 	(g, in, out, index))
 {
+	after_previous(in);
 	const int item = ITEM;
 	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w * g.out_words)
@@ -374,6 +391,7 @@ KERNEL(resample, (256), (const Geometry g, const float *__restrict__ in, float *
 	const int *__restrict__ index, const float *__restrict__ weights),
 	(g, in, out, index, weights))
 {
+	after_previous(in);
 	const int item = ITEM;
 	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w * g.out_c)
@@ -395,6 +413,7 @@ KERNEL(resample, (256), (const Geometry g, const float *__restrict__ in, float *
 KERNEL(top_k, (256), (const Geometry g, const float *__restrict__ in, float *__restrict__ out),
 	(g, in, out))
 {
+	after_previous(in);
 	const int item = ITEM;
 	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w)
@@ -426,6 +445,7 @@ KERNEL(top_k, (256), (const Geometry g, const float *__restrict__ in, float *__r
 KERNEL(flatten_bits, (256), (const Geometry g, const uint32_t *__restrict__ in, uint32_t *__restrict__ out),
 	(g, in, out))
 {
+	after_previous(in);
 	const int item = ITEM / LANES, lane = threadIdx.x % LANES;
 	const size_t image = at.image;
 	if (item >= g.out_words)
@@ -445,6 +465,7 @@ KERNEL(flatten_bits, (256), (const Geometry g, const uint32_t *__restrict__ in, 
 KERNEL(flatten_float, (256), (const Geometry g, const float *__restrict__ in, float *__restrict__ out),
 	(g, in, out))
 {
+	after_previous(in);
 	const int item = ITEM;
 	const size_t image = at.image;
 	if (item < g.out_c)

@@ -85,6 +85,7 @@ DEVICE void pack(const Geometry &g, const Word &word_of, uint32_t *tile, uint32_
 extern "C" __global__ void __launch_bounds__(256)
 pack_patches(const Geometry g, const uint32_t *__restrict__ in, uint32_t *__restrict__ patches)
 {
+	after_previous(in);
 	DYNAMIC_SHARED(uint32_t, tile);
 	const uint32_t *image = in + (size_t)blockIdx.z * (g.in_h * g.in_w * g.in_words);
 	pack(g, [&](int y, int x, int k) { return image[(y * g.in_w + x) * g.in_words + k]; }, tile, patches);
@@ -97,6 +98,7 @@ extern "C" __global__ void __launch_bounds__(256)
 pack_image(const Geometry g, const uint8_t *__restrict__ in, uint32_t *__restrict__ patches,
 	const int *__restrict__ thresholds, const int *__restrict__ ranges, const uint32_t *__restrict__ flip)
 {
+	after_previous(in, ranges);
 	DYNAMIC_SHARED(uint32_t, tile);
 	const size_t number = blockIdx.z;
 	const uint8_t *image = in + number * (g.in_h * g.in_w * g.in_c);
@@ -126,6 +128,7 @@ pack_image(const Geometry g, const uint8_t *__restrict__ in, uint32_t *__restric
 extern "C" __global__ void __launch_bounds__(GEMM_TILE * GEMM_TILE)
 xor_gemm(const Geometry g, const uint32_t *__restrict__ patches, const uint32_t *__restrict__ weights, int *__restrict__ sums)
 {
+	after_previous(patches);
 	__shared__ uint32_t a[GEMM_TILE][GEMM_TILE + 1], b[GEMM_TILE][GEMM_TILE + 1];
 	const int lx = threadIdx.x % GEMM_TILE, ly = threadIdx.x / GEMM_TILE;
 	const int pixels = g.images * g.conv_h * g.conv_w;
@@ -161,6 +164,7 @@ finish(const Geometry g, const int *__restrict__ sums, void *__restrict__ out, c
 	const float *__restrict__ scale, const float *__restrict__ shift, const float *__restrict__ slope,
 	const uint32_t *__restrict__ flip, const int *__restrict__ rows, const int *__restrict__ cols, const int *__restrict__ correction)
 {
+	after_previous(sums);
 	const int item = (blockIdx.x * blockDim.x + threadIdx.x) / LANES, lane = threadIdx.x % LANES;
 	const size_t image = blockIdx.z;
 	if (item >= g.out_h * g.out_w * g.blocks)

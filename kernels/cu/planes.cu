@@ -21,6 +21,7 @@
 template <bool MIXED, int PIXELS>
 static __device__ __forceinline__ void conv_planes(const Place at, CONV_PLANES_PARAMS)
 {
+	after_previous(in);
 	const int lane = threadIdx.x % LANES;
 	const int item = (at.block * blockDim.x + threadIdx.x) / LANES;
 	const size_t image = at.image;
@@ -118,6 +119,7 @@ KERNEL(max_pool_planes, (256), (const Geometry g, const uint32_t *__restrict__ i
 	const uint32_t *__restrict__ flip),
 	(g, in, out, flip))
 {
+	after_previous(in);
 	const int item = at.block * blockDim.x + threadIdx.x;
 	const size_t image = at.image;
 	if (item >= g.out_h * g.out_w * g.out_words)

@@ -55,6 +55,9 @@ DEVICE void __syncwarp(unsigned mask = ~0u, HERE)
 DEVICE void __threadfence() { emulation::fence(); }
 DEVICE void __threadfence_block() {}
 DEVICE void grid_sync(unsigned *barrier, HERE) { emulation::wait_for_grid(barrier, file, line); }
+DEVICE void griddepcontrol_wait(HERE) { emulation::wait_for_previous(file, line); }
+DEVICE void griddepcontrol_launch_dependents() {} // the next kernel begins as early as it can
+template <typename T> DEVICE T *unknown_pointer(T *p) { return p; }
 
 DEVICE int __popc(unsigned v) { return __builtin_popcount(v); }
 DEVICE int __popcll(unsigned long long v) { return __builtin_popcountll(v); }

@@ -22,7 +22,23 @@ using namespace emulation;
 
 namespace {
 
-using Operation = std::function<Result()>;
+// A launch, with parameters that lie one behind the other, each on a multiple of 16 bytes,
+// as kernels translated from PTX have them.
+struct KernelLaunch {
+	std::vector<uint64_t> values;
+	std::vector<void *> pointers;
+	Launch launch;
+	double takes; // ms
+	~KernelLaunch() { forget(launch); }
+};
+
+// What is put on a stream: a launch, or something else.
+struct Operation {
+	std::function<Result()> run;
+	std::shared_ptr<KernelLaunch> kernel;
+	template <class F, class = std::enable_if_t<std::is_invocable_v<F>>> Operation(F run) : run(std::move(run)) {}
+	Operation(std::shared_ptr<KernelLaunch> kernel) : kernel(std::move(kernel)) {}
+};
 using Work = std::deque<Operation>;
 
 struct Context;
@@ -117,13 +133,27 @@ bool forbidden_by_capture()
 	return false;
 }
 
+// Runs a kernel; next is what comes after it on the stream.
+Result execute(KernelLaunch &k, const Operation *next)
+{
+	if (fault_due("launch"))
+		return launch_failed;
+	launched += k.takes;
+	Launch *const dependent = next && next->kernel && next->kernel->launch.dependent ? &next->kernel->launch : nullptr;
+	switch (emulation::launch(k.launch, dependent)) {
+	case Fault::none: return success;
+	case Fault::illegal_address: return illegal_address;
+	default: return launch_failed;
+	}
+}
+
 Result step(Stream &s)
 {
 	if (s.queue.empty())
 		return success;
 	const Operation op = std::move(s.queue.front());
 	s.queue.pop_front();
-	const Result r = op();
+	const Result r = op.kernel ? execute(*op.kernel, s.queue.empty() ? nullptr : &s.queue.front()) : op.run();
 	if (r != success) {
 		s.context->error = r;
 		s.context->null.queue.clear();
@@ -565,7 +595,8 @@ API(cuOccupancyMaxActiveBlocksPerMultiprocessor, int *n, void *f, int threads, s
 
 // Launches.
 
-static Result put_launch(Stream *s, const Function *f, dim3 grid, dim3 block, size_t dynamic, void **parameters, bool cooperative)
+static Result put_launch(Stream *s, const Function *f, dim3 grid, dim3 block, size_t dynamic, void **parameters, bool cooperative,
+	bool dependent = false)
 {
 	const uint64_t threads = block.count();
 	if (!f || !grid.count() || !threads || grid.x > INT_MAX || grid.y > 65535 || grid.z > 65535 || block.x > 1024 ||
@@ -588,13 +619,11 @@ static Result put_launch(Stream *s, const Function *f, dim3 grid, dim3 block, si
 		return launch_out_of_resources;
 	if (!parameters && !f->kernel->sizes.empty())
 		return invalid_value;
-	// The parameters are read now. They lie one behind the other, each on a multiple of
-	// 16 bytes, as kernels translated from PTX have them.
-	struct Parameters {
-		std::vector<uint64_t> values;
-		std::vector<void *> pointers;
-	};
-	auto p = std::make_shared<Parameters>();
+	if (dependent && (compute_capability() < 90 || driver_version() < 12030 || fault_due("dependent"))) {
+		s->spoiled = s->capturing;
+		return not_supported;
+	}
+	auto p = std::make_shared<KernelLaunch>(); // the parameters are read now
 	const auto words = [](size_t size) { return (size + 15) / 16 * 2; };
 	size_t n = 0;
 	for (size_t size : f->kernel->sizes)
@@ -607,18 +636,11 @@ static Result put_launch(Stream *s, const Function *f, dim3 grid, dim3 block, si
 		p->pointers.push_back(to);
 		to += words(size);
 	}
-	const Kernel *k = f->kernel;
-	const char *const kind = s->capturing ? "node" : cooperative ? "cooperative" : "launch";
-	return put(s, [=] {
-		if (fault_due("launch"))
-			return launch_failed;
-		launched += clock_of(kind);
-		switch (emulation::launch({k, p->pointers.data(), grid, block, dynamic, cooperative})) {
-		case Fault::none: return success;
-		case Fault::illegal_address: return illegal_address;
-		default: return launch_failed;
-		}
-	});
+	p->takes = clock_of(s->capturing ? "node" : cooperative ? "cooperative" : "launch");
+	if (dependent && clock_of("dependent") > 0)
+		p->takes = clock_of("dependent");
+	p->launch = {f->kernel, p->pointers.data(), grid, block, dynamic, cooperative, dependent};
+	return put(s, p);
 }
 
 API(cuLaunchKernel, void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
@@ -637,6 +659,37 @@ API(cuLaunchCooperativeKernel, void *f, unsigned gx, unsigned gy, unsigned gz, u
 	ENTER_CONTEXT;
 	STREAM(stream);
 	return put_launch(s, static_cast<Function *>(f), dim3(gx, gy, gz), dim3(bx, by, bz), shared, parameters, true);
+}
+
+// CUlaunchConfig and CUlaunchAttribute.
+struct Attribute {
+	int id, padding;
+	union {
+		char bytes[64];
+		int allowed;
+	} value;
+};
+struct Config {
+	unsigned gx, gy, gz, bx, by, bz, shared;
+	void *stream;
+	const Attribute *attributes;
+	unsigned count;
+};
+
+API(cuLaunchKernelEx, const Config *l, void *f, void **parameters, void **extra)
+{
+	ENTER_CONTEXT;
+	STREAM(l->stream);
+	bool dependent = false;
+	for (unsigned i = 0; i < l->count; i++) {
+		if (l->attributes[i].id != 6) // programmatic stream serialization
+			return not_supported;
+		dependent = l->attributes[i].value.allowed;
+	}
+	if (extra)
+		return not_supported;
+	return put_launch(s, static_cast<Function *>(f), dim3(l->gx, l->gy, l->gz), dim3(l->bx, l->by, l->bz), l->shared, parameters,
+		false, dependent);
 }
 
 // Memory.

@@ -25,7 +25,7 @@ enum Result {
 // Settings from the environment, read again at every use so that tests can change
 // them; see docs/gpu-cuda.md.
 int compute_capability();  // 90 for 9.0
-int driver_version();      // 12020 for CUDA 12.2
+int driver_version();      // 12040 for CUDA 12.4
 bool absent();
 bool stub(); // the library of a toolkit that stands for a driver when programs are linked
 bool integrated();
@@ -37,7 +37,7 @@ bool fault_due(const char *event);
 // refused reports whether the environment asks for launches of the kernel to be refused.
 bool refused(const std::string &kernel);
 // Where the environment sets a clock, launches alone take time: clock_of tells how many
-// milliseconds one of a kind ("launch", "cooperative", "node") takes.
+// milliseconds one of a kind ("launch", "cooperative", "node", "dependent") takes.
 bool clock_set();
 double clock_of(const char *event);
 

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <random>
 
@@ -30,6 +31,7 @@ dim3 block_size, grid_size;
 namespace {
 
 const Launch *running;
+bool ahead; // of the launch before the one that runs, whose blocks begin
 bool polled; // the thread that ran last asked for others to run
 bool moved;  // a thread did something else
 Fault fault;
@@ -158,6 +160,8 @@ void fiber()
 		if (!t.copies.empty())
 			wait_for_groups(0);
 		check_products(t);
+		if (running->dependent && !t.waited) // then the next launch would not wait for the one before
+			fail(Fault::failed, "ends, and has not waited for the kernel before");
 		t.state = Thread::exited;
 		active->exited++;
 		t.warp->exited |= 1u << t.lane;
@@ -268,7 +272,7 @@ void start(Block &b, const Launch &l, uint64_t linear)
 	const unsigned n = l.block.count();
 	b.linear = linear;
 	b.index = dim3(linear % l.grid.x, linear / l.grid.x % l.grid.y, linear / l.grid.x / l.grid.y);
-	b.waiting = b.waiting_for_grid = b.exited = 0;
+	b.waiting = b.waiting_for_grid = b.waiting_for_previous = b.exited = 0;
 	if (b.threads.size() != n) {
 		b.threads.resize(n);
 		b.warps.resize((n + 31) / 32);
@@ -286,6 +290,7 @@ void start(Block &b, const Launch &l, uint64_t linear)
 		t.linear = i;
 		t.lane = i % 32;
 		t.state = Thread::fresh;
+		t.waited = false;
 		t.block = &b;
 		t.warp = &b.warps[i / 32];
 		t.warp->present |= 1u << t.lane;
@@ -305,8 +310,9 @@ void start(Block &b, const Launch &l, uint64_t linear)
 	races::start(b);
 }
 
-// Runs the block until it ends, all its threads wait for the grid, or one has polled
-// and the others cannot go on without it.
+// Runs the block until it ends, all its threads wait for the grid, some for the launch
+// before while the others cannot go on, or one has polled and the others cannot go on
+// without it.
 void run(Block &b)
 {
 	active = &b;
@@ -331,7 +337,7 @@ void run(Block &b)
 			report("the warps of a warpgroup started different products");
 			fault = Fault::failed;
 		}
-		if (b.exited == n || polling)
+		if (b.exited == n || polling || (b.waiting_for_previous > 0 && !progress))
 			return;
 		if (b.waiting == n && together(b)) {
 			b.waiting = 0;
@@ -444,24 +450,97 @@ void idle(unsigned &rounds, const Block &b)
 	fault = Fault::failed;
 }
 
-void run_blocks(const Launch &l)
+size_t static_bytes(const Launch &l) { return l.kernel->shared_end - l.kernel->shared_begin; }
+size_t dynamic_bytes(const Launch &l) { return l.kernel->own_shared + l.dynamic_shared; }
+
+// Runs a block that has the static shared memory of its file.
+void run_to_end(Block &b)
+{
+	for (unsigned rounds = 0; b.exited < b.threads.size();) {
+		run(b);
+		if (fault == Fault::none && b.exited < b.threads.size())
+			idle(rounds, b);
+		if (fault != Fault::none)
+			return;
+	}
+}
+
+unsigned generation; // of stacks: after a fault all are free
+
+} // namespace
+
+// Blocks of a dependent launch that have begun.
+struct Early {
+	std::vector<uint64_t> order; // of all blocks: these are the first
+	std::vector<Block> blocks;
+	std::vector<std::unique_ptr<Dynamic>> dynamics;
+	unsigned stacks_of = generation;
+	~Early()
+	{
+		for (Block &b : blocks) {
+			for (Thread &t : b.threads)
+				if (t.stack && t.state != Thread::exited && t.state != Thread::fresh && stacks_of == generation)
+					free_stacks.push_back(t.stack);
+			for (Warp &w : b.warps) {
+				for (Exchange *e : w.spare)
+					delete e;
+				for (Exchange *e : w.open)
+					delete e;
+			}
+		}
+	}
+};
+
+namespace {
+
+// Two blocks begin, which show what a kernel does without waiting.
+[[maybe_unused]] void begin(Launch &l)
+{
+	forget(l);
+	Early *const e = l.early = new Early;
+	e->order = block_order(l.grid.count());
+	e->blocks.resize(std::min<size_t>(e->order.size(), 2));
+	ahead = true;
+	for (size_t i = 0; i < e->blocks.size() && fault == Fault::none; i++) {
+		Block &b = e->blocks[i];
+		start(b, l, e->order[i]);
+		e->dynamics.push_back(std::make_unique<Dynamic>(dynamic_bytes(l)));
+		b.dynamic = e->dynamics.back()->begin;
+		fill(l.kernel->shared_begin, static_bytes(l), 0xa5);
+		fill(b.dynamic, dynamic_bytes(l), 0xa5);
+		run(b);
+		b.shared.resize(static_bytes(l));
+		copy(reinterpret_cast<char *>(b.shared.data()), l.kernel->shared_begin, static_bytes(l));
+	}
+	ahead = false;
+}
+
+void run_blocks(Launch &l)
 {
 	static Block b; // keeps its vectors
-	const size_t dynamic_size = l.kernel->own_shared + l.dynamic_shared;
-	Dynamic dynamic(dynamic_size);
+	const std::unique_ptr<Early> early(l.early);
+	l.early = nullptr;
+	for (size_t i = 0; early && i < early->blocks.size(); i++) {
+		Block &begun = early->blocks[i];
+		copy(l.kernel->shared_begin, reinterpret_cast<char *>(begun.shared.data()), static_bytes(l));
+		for (Thread &t : begun.threads)
+			if (t.state == Thread::at_previous)
+				t.state = Thread::ready;
+		begun.waiting_for_previous = 0;
+		run_to_end(begun);
+		if (fault != Fault::none)
+			return;
+	}
+	Dynamic dynamic(dynamic_bytes(l));
 	b.dynamic = dynamic.begin;
-	const size_t shared = l.kernel->shared_end - l.kernel->shared_begin;
-	for (uint64_t i : block_order(l.grid.count())) {
-		start(b, l, i);
-		fill(l.kernel->shared_begin, shared, 0xa5);
-		fill(dynamic.begin, dynamic_size, 0xa5);
-		for (unsigned rounds = 0; b.exited < b.threads.size();) {
-			run(b);
-			if (fault == Fault::none && b.exited < b.threads.size())
-				idle(rounds, b);
-			if (fault != Fault::none)
-				return;
-		}
+	const std::vector<uint64_t> order = early ? early->order : block_order(l.grid.count());
+	for (size_t i = early ? early->blocks.size() : 0; i < order.size(); i++) {
+		start(b, l, order[i]);
+		fill(l.kernel->shared_begin, static_bytes(l), 0xa5);
+		fill(dynamic.begin, dynamic_bytes(l), 0xa5);
+		run_to_end(b);
+		if (fault != Fault::none)
+			return;
 	}
 }
 
@@ -642,6 +721,19 @@ void wait_for_grid(unsigned *barrier, const char *file, int line)
 	to_scheduler();
 }
 
+void wait_for_previous(const char *file, int line)
+{
+	Thread &t = *current;
+	t.waited = true;
+	if (!ahead)
+		return;
+	t.state = Thread::at_previous;
+	t.file = file;
+	t.line = line;
+	active->waiting_for_previous++;
+	to_scheduler();
+}
+
 Exchange *exchange(unsigned mask, const void *value, size_t size, const char *operation, const char *file, int line)
 {
 	Thread &t = *current;
@@ -743,25 +835,46 @@ void poll(const char *file, int line)
 	to_scheduler();
 }
 
-Fault launch(const Launch &l)
+void forget(Launch &l)
 {
-	catch_faults();
-	set_order();
+	delete l.early;
+	l.early = nullptr;
+}
+
+static void enter(const Launch &l)
+{
 	running = &l;
 	block_size = l.block;
 	grid_size = l.grid;
+}
+
+Fault launch(Launch &l, [[maybe_unused]] Launch *next)
+{
+	catch_faults();
+	set_order();
 	fault = Fault::none;
 	polled = moved = false;
 	kernel_thread = gettid();
 	in_kernel = true;
-	races::start_launch(l);
-	if (l.cooperative)
-		run_cooperative(l);
-	else
-		run_blocks(l);
+#if !defined(EMULATION_RACES) // whose clocks are those of one launch
+	if (next) {
+		enter(*next);
+		begin(*next);
+	}
+#endif
+	enter(l);
+	if (fault == Fault::none) {
+		races::start_launch(l);
+		if (l.cooperative)
+			run_cooperative(l);
+		else
+			run_blocks(l);
+	}
 	in_kernel = false;
-	if (fault != Fault::none) // threads that will never end leave their stacks
+	if (fault != Fault::none) { // threads that will never end leave their stacks
+		generation++;
 		free_stacks = stacks;
+	}
 	const Fault f = races::found() && fault == Fault::none ? Fault::failed : fault;
 	running = nullptr;
 	return f;

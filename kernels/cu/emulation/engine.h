@@ -66,7 +66,8 @@ struct Block;
 struct Thread {
 	dim3 index;
 	unsigned linear, lane;
-	enum State { fresh, ready, at_barrier, at_grid_barrier, at_warpgroup_barrier, in_exchange, exited } state;
+	enum State { fresh, ready, at_barrier, at_grid_barrier, at_warpgroup_barrier, at_previous, in_exchange, exited } state;
+	bool waited; // for the launch before
 	Block *block;
 	Warp *warp;
 	void *stack_pointer; // while it waits
@@ -87,7 +88,7 @@ struct Block {
 	std::vector<Thread> threads;
 	std::vector<Warp> warps;
 	std::vector<unsigned> order;
-	unsigned waiting, waiting_for_grid, exited;
+	unsigned waiting, waiting_for_grid, waiting_for_previous, exited;
 	std::vector<unsigned> at_warpgroup_barrier; // threads, by warpgroup
 	std::vector<uint16_t> unfenced; // who, plus 1, copied to 16 bytes of dynamic shared memory, since its fence_proxy_async
 	std::vector<unsigned char> shared; // its static shared memory while others run
@@ -103,18 +104,27 @@ struct Kernel {
 	size_t own_shared = 0; // or, translated from PTX, the bytes of it before the dynamic ones
 };
 
+struct Early;
+
 struct Launch {
 	const Kernel *kernel;
 	void *const *parameters;
 	dim3 grid, block;
 	size_t dynamic_shared;
 	bool cooperative;
+	// It may begin before the one ahead of it on the stream has ended.
+	bool dependent;
+	Early *early = nullptr; // blocks that have begun
 };
 
 enum class Fault { none, failed, illegal_address };
 
-// launch runs a kernel. A fault leaves a message on standard error.
-Fault launch(const Launch &l);
+// launch runs a kernel. A fault leaves a message on standard error. next is the dependent
+// launch that comes after it, if there is one: some of its blocks run before anything
+// else, as far as they do without waiting, which is earlier than on any GPU.
+Fault launch(Launch &l, Launch *next);
+// forget drops blocks of a launch that have begun.
+void forget(Launch &l);
 
 // dim3s of the running thread.
 extern Thread *current;
@@ -125,6 +135,7 @@ void wait_for_grid(unsigned *barrier, const char *file, int line);
 // wait_for_warpgroup waits at a barrier of so many threads: that of a warpgroup has 128, and
 // its number plus 1, as barrier 0 is the block's.
 void wait_for_warpgroup(unsigned barrier, unsigned threads, const char *file, int line);
+void wait_for_previous(const char *file, int line);
 
 // exchange leaves size bytes in the lane's place and waits for all lanes of the mask.
 // The caller reads and then calls finish.

@@ -93,7 +93,7 @@ bool integrated() { return fault_at("integrated") > 0; }
 int driver_version()
 {
 	const long version = fault_at("driver");
-	return version > 1 ? (int)version : 12020;
+	return version > 1 ? (int)version : 12040;
 }
 
 uint64_t total_memory()

@@ -130,7 +130,7 @@ func TestOpcodes(t *testing.T) {
 	// What computes is tested here, what moves, waits or exchanges in other tests.
 	for op := range forms {
 		switch first, _, _ := strings.Cut(op, "."); first {
-		case "ld", "st", "atom", "red", "cp", "bra", "ret", "bar", "membar", "vote", "shfl", "redux", "ldmatrix", "mma", "cvta", "barrier", "fence", "wgmma":
+		case "ld", "st", "atom", "red", "cp", "bra", "ret", "bar", "membar", "griddepcontrol", "vote", "shfl", "redux", "ldmatrix", "mma", "cvta", "barrier", "fence", "wgmma":
 		default:
 			require.True(t, tested[op], "%s is not tested", op)
 		}

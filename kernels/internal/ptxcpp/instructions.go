@@ -83,6 +83,11 @@ func init() {
 		return fmt.Sprintf("emulation::wait_for_block(%s);", t.at())
 	}})
 	add("membar.{cta,gl,sys}", form{cpp: func(*translator, []string, []operand) string { return "emulation::fence();" }})
+	add("griddepcontrol.wait", form{target: 90, version: 78, cpp: func(t *translator, _ []string, _ []operand) string {
+		return fmt.Sprintf("emulation::wait_for_previous(%s);", t.at())
+	}})
+	// The next kernel begins as early as it can, whether it is let or not.
+	add("griddepcontrol.launch_dependents", form{target: 90, version: 78, cpp: func(*translator, []string, []operand) string { return ";" }})
 	add("bar.warp.sync", form{args: 1, version: 60, cpp: func(t *translator, _ []string, a []operand) string {
 		return fmt.Sprintf("ptx::warp_sync(%s, %s);", t.source(a[0], u32), t.at())
 	}})

@@ -81,6 +81,7 @@ func TestRefused(t *testing.T) {
 		{"vector of another length", statements("ld.global.v4.u32 {%r4, %r5}, [%rd1];"), "an operand has not the elements of .v4"},
 		{"copy of 16 bytes in parts", statements("cp.async.cg.shared.global [%r1], [%rd1], 8, %r2;"), "8 bytes cannot be copied"},
 		{"old target", strings.Replace(statements("cp.async.commit_group;"), "sm_90", "sm_75", 1), "it needs sm_80"},
+		{"target that begins nothing early", strings.Replace(statements("griddepcontrol.wait;"), "sm_90", "sm_80", 1), "it needs sm_90"},
 		{"old PTX", strings.Replace(statements("bar.warp.sync -1;"), "7.8", "5.0", 1), "it needs PTX 6.0"},
 		{"architecture of its own", strings.Replace(statements(), "sm_90", "sm_a", 1), "the version or the target is not known"},
 		{"small addresses", strings.Replace(statements(), "size 64", "size 32", 1), `line 3: "32" instead of "64"`},

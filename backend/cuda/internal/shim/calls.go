@@ -7,7 +7,7 @@ package shim
 // struct launch {
 // 	CUfunction function;
 // 	unsigned grid[3], block[3], shared;
-// 	int cooperative;
+// 	int cooperative, dependent;
 // 	void *parameters[32]; // into values
 // 	unsigned long long values[256];
 // };
@@ -17,6 +17,12 @@ package shim
 // 	unsigned *g = l->grid, *b = l->block;
 // 	if (l->cooperative)
 // 		return cuLaunchCooperativeKernel(l->function, g[0], g[1], g[2], b[0], b[1], b[2], l->shared, stream, l->parameters);
+// 	if (l->dependent) {
+// 		CUlaunchAttribute early = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+// 			.value.programmaticStreamSerializationAllowed = 1};
+// 		CUlaunchConfig config = {g[0], g[1], g[2], b[0], b[1], b[2], l->shared, stream, &early, 1};
+// 		return cuLaunchKernelEx(&config, l->function, l->parameters, 0);
+// 	}
 // 	return cuLaunchKernel(l->function, g[0], g[1], g[2], b[0], b[1], b[2], l->shared, stream, l->parameters, 0);
 // }
 //
@@ -138,6 +144,15 @@ func (l Launch) SetSizes(grid, block [3]int, shared int, cooperative bool) {
 	l.c.shared, l.c.cooperative = C.uint(shared), 0
 	if cooperative {
 		l.c.cooperative = 1
+	}
+}
+
+// SetDependent says whether the device may begin the kernel before the one ahead of it on
+// the stream has ended, for which it must wait itself (griddepcontrol.wait).
+func (l Launch) SetDependent(dependent bool) {
+	l.c.dependent = 0
+	if dependent {
+		l.c.dependent = 1
 	}
 }
 

@@ -42,7 +42,8 @@ int main(int argc, char **argv)
 	// Where the driver places them: on multiples of 16 bytes.
 	alignas(16) char *values[4] = {buffer(input), nullptr, buffer(std::string(size, 0)), nullptr};
 	void *parameters[2] = {&values[0], &values[2]};
-	const Fault f = launch({k, parameters, dim3(atoi(argv[3])), dim3(atoi(argv[4])), (size_t)atoi(argv[5]), atoi(argv[6]) != 0});
+	Launch l = {k, parameters, dim3(atoi(argv[3])), dim3(atoi(argv[4])), (size_t)atoi(argv[5]), atoi(argv[6]) != 0, false};
+	const Fault f = launch(l, nullptr);
 	if (f != Fault::none)
 		return 1;
 	return fwrite(values[2], 1, size, stdout) == size ? 0 : 2;

@@ -36,7 +36,8 @@ static Fault run(void (*f)(T), T argument, dim3 grid, dim3 block, size_t dynamic
 	void *parameters[] = {&argument};
 	Kernel k{"selftest", [](void *const *p) { function(*static_cast<T *>(p[0])); }, {sizeof(T)},
 		__start_bitcnn_shared_selftest, __stop_bitcnn_shared_selftest};
-	return launch({&k, parameters, grid, block, dynamic, cooperative});
+	Launch l = {&k, parameters, grid, block, dynamic, cooperative, false};
+	return launch(l, nullptr);
 }
 
 // Memory that the race detector knows as the device's, on pages of its own; zeros.
