@@ -37,11 +37,11 @@ static __device__ __forceinline__ void load_tile(const Geometry &g, const Tile &
 	extern "C" __global__ void __launch_bounds__(256) name(CONV_BITS_PARAMS) \
 	{ \
 		DYNAMIC_SHARED(uint32_t, shared); \
-		const int pitch = g.words == 1 ? 1 : g.in_words; \
-		const Tile t = make_tile<VEC>(g, shared, pitch); \
 		after_previous(in); \
 		if (padding_block(g, out, POOL)) \
 			return; \
+		const int pitch = g.words == 1 ? 1 : g.in_words; \
+		const Tile t = make_tile<VEC>(g, shared, pitch); \
 		load_tile(g, t, pitch, in); \
 		const Epilogue e = {out, 0, thresholds, scale, shift, slope, flip, rows, cols, correction}; \
 		sum(g, t, pitch, weights, e); \
