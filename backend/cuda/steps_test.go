@@ -93,7 +93,7 @@ func residualNet(c int) *bcnn.Network {
 	conv(1, 2, c, 2*c, bits)
 	around := norm(2 * c)
 	conv(3, 2, c, 2*c, bits)
-	last = add(bcnn.Add{}, norm(2*c), around)
+	add(bcnn.Add{}, norm(2*c), around)
 	moved := norm(2 * c)
 	conv(1, 1, 2*c, 2*c, sign(moved))
 	sign(add(bcnn.Add{}, norm(2*c), moved))
