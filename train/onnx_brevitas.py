@@ -10,7 +10,6 @@ Needs brevitas 0.13, torch, onnx and onnxscript.
 """
 
 import argparse
-import gzip
 import pathlib
 import tempfile
 
@@ -23,8 +22,7 @@ from brevitas.quant.binary import SignedBinaryActPerTensorConst, SignedBinaryWei
 from brevitas.quant.scaled_int import Int8WeightPerChannelFloat, Int32Bias
 from brevitas.quant.shifted_scaled_int import ShiftedUint8ActPerTensorFloat, ShiftedUint8WeightPerTensorFloat
 from brevitas.quant.ternary import SignedTernaryWeightPerTensorConst
-from onnx import numpy_helper
-from onnx_exports import prepared, strip
+from onnx_exports import prepared, write
 
 
 def sign(**kwargs):
@@ -101,14 +99,7 @@ def main():
                     print(name, form, e)  # no ±1, and no biases
                     continue
                 model = onnx.load(path)
-            strip(model)
-            model.graph.initializer.append(numpy_helper.from_array(x.numpy(), "test input"))
-            model.graph.initializer.append(numpy_helper.from_array(y.numpy(), "test output"))
-            for key, value in meta.items():
-                model.metadata_props.add(key="test " + key, value=str(value))
-            path = args.out / f"brevitas_{name}.{form}.onnx.gz"
-            path.write_bytes(gzip.compress(model.SerializeToString(), mtime=0))
-            print(path, path.stat().st_size, sorted({n.op_type for n in model.graph.node}))
+            write(model, x, y, meta, args.out / f"brevitas_{name}.{form}.onnx.gz")
 
 
 if __name__ == "__main__":

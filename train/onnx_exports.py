@@ -762,6 +762,17 @@ def strip(model):
     model.graph.ClearField("doc_string")
 
 
+def write(model, x, y, meta, path):
+    """Write a model with what a test needs of it: input, output and what its author meant."""
+    strip(model)
+    model.graph.initializer.append(numpy_helper.from_array(x.numpy(), "test input"))
+    model.graph.initializer.append(numpy_helper.from_array(y.numpy(), "test output"))
+    for key, value in meta.items():
+        model.metadata_props.add(key="test " + key, value=str(value))
+    path.write_bytes(gzip.compress(model.SerializeToString(), mtime=0))
+    print(path, path.stat().st_size, sorted({n.op_type for n in model.graph.node}))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="networks; all without any")
@@ -778,15 +789,8 @@ def main():
             if name in NEW and not dynamo:
                 continue
             model = export(network, x, dynamo)
-            strip(model)
-            model.graph.initializer.append(numpy_helper.from_array(x.numpy(), "test input"))
-            model.graph.initializer.append(numpy_helper.from_array(y.numpy(), "test output"))
             tolerance = {"tolerance": 1e-6} if dynamo and name in ROUNDED else {}
-            for key, value in (meta | tolerance).items():
-                model.metadata_props.add(key="test " + key, value=str(value))
-            path = args.out / f"{name}.{'dynamo' if dynamo else 'old'}.onnx.gz"
-            path.write_bytes(gzip.compress(model.SerializeToString(), mtime=0))
-            print(path, path.stat().st_size, sorted({n.op_type for n in model.graph.node}))
+            write(model, x, y, meta | tolerance, args.out / f"{name}.{'dynamo' if dynamo else 'old'}.onnx.gz")
 
 
 if __name__ == "__main__":
