@@ -32,7 +32,8 @@ type Executable struct {
 	// For Timed and Tap.
 	ctx    context.Context
 	after  func(step int, took time.Duration) error
-	words  []uint64 // the memory of what Tap gets
+	bytes  []uint8 // the memory of what Tap gets
+	words  []uint64
 	floats []float32
 }
 
@@ -56,23 +57,26 @@ func (e *Executable) makeTaps(c driver.Config) (int64, error) {
 	if e.tap == nil {
 		return 0, nil
 	}
-	var words, floats int64 // bytes
+	var size, words, floats int64 // in bytes
 	for _, s := range e.plan.Steps {
 		switch t := e.plan.Tensors[s.Out]; t.DType {
 		case bcnn.Bits:
 			words = max(words, t.Bytes(e.maxBatch))
-		case bcnn.Float32: // no step makes bytes
+		case bcnn.Uint8:
+			size = max(size, t.Bytes(e.maxBatch))
+		case bcnn.Float32:
 			floats = max(floats, t.Bytes(e.maxBatch))
 		}
 	}
-	if err := c.CheckMemory(max(words, floats)); err != nil { // their sum might overflow
+	if err := c.CheckMemory(max(size, words, floats)); err != nil { // their sum might overflow
 		return 0, err
 	}
-	if err := c.CheckMemory(words + floats); err != nil {
+	all := size + words + floats
+	if err := c.CheckMemory(all); err != nil {
 		return 0, err
 	}
-	e.words, e.floats = make([]uint64, words/8), make([]float32, floats/4)
-	return words + floats, nil
+	e.bytes, e.words, e.floats = make([]uint8, size), make([]uint64, words/8), make([]float32, floats/4)
+	return all, nil
 }
 
 // Inputs returns the names, types and shapes of the tensors that Run takes, in their
@@ -251,9 +255,12 @@ func (e *Executable) afterStep(step int, took time.Duration) error {
 // tapOf is what Tap gets of a tensor, its values yet to be read.
 func (e *Executable) tapOf(of bcnn.PlanTensor, n int) bcnn.Tensor {
 	t := bcnn.Tensor{DType: of.DType, N: n, Shape: of.Shape}
-	if size := n * of.Shape.Elements(of.DType); of.DType == bcnn.Bits {
+	switch size := n * of.Shape.Elements(of.DType); of.DType {
+	case bcnn.Uint8:
+		t.U8 = e.bytes[:size:size]
+	case bcnn.Bits:
 		t.Words = e.words[:size:size]
-	} else {
+	case bcnn.Float32:
 		t.F32 = e.floats[:size:size]
 	}
 	return t
@@ -272,7 +279,7 @@ func (e *Executable) Close() error {
 		return nil
 	}
 	e.closed = true
-	e.words, e.floats = nil, nil
+	e.bytes, e.words, e.floats = nil, nil, nil
 	if err := e.engine.Close(); err != nil {
 		return e.fail("close", err)
 	}

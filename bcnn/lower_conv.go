@@ -48,7 +48,12 @@ func (lo *lowering) weighted(v value, i int, conv *ConvStep, w Weights, rowLen i
 			return lo.planes(v, i, conv, w, rowLen, bias)
 		}
 		out.convIn = v.tensor
-	case dtype == Uint8 && w.Binary():
+	case dtype == Uint8 && v.levels != nil:
+		if lo.fewTaps(i, conv.Groups) {
+			return lo.bytes(v, i, conv, w, rowLen, bias)
+		}
+		conv.WhyFloat = tooManyProducts
+	case dtype == Uint8 && (w.Binary() || lo.fewTaps(i, conv.Groups)):
 		var slope float64
 		if conv.ZeroPoint, slope, conv.WhyFloat, err = lo.zeroPoint(v); err != nil {
 			return out, err
@@ -69,8 +74,8 @@ func (lo *lowering) weighted(v value, i int, conv *ConvStep, w Weights, rowLen i
 		if lo.plan.Tensors[out.convIn].DType != Bits {
 			conv.PadValue = 0
 		}
-		conv.Bits = w.Bits
-		if conv.Dense {
+		conv.Bits, conv.Int8 = w.Bits, w.Int8
+		if conv.Dense && w.Binary() {
 			if conv.Bits, err = lo.splitRows(w.Bits, rowLen, lo.plan.Tensors[out.convIn].Shape.C); err != nil {
 				return out, err
 			}
@@ -111,6 +116,11 @@ func (lo *lowering) realConv(v, out value, w Weights, rowLen int, bias []float32
 	if out.convIn, err = lo.float(v); err != nil {
 		return out, err
 	}
+	if conv.PadValue != 0 && conv.Pad != (Padding{}) {
+		if out.convIn, err = lo.bordered(out.convIn, conv); err != nil {
+			return out, err
+		}
+	}
 	conv.PadValue = 0
 	conv.Bits, conv.F32, conv.Bias = nil, w.F32, bias
 	if !w.real() {
@@ -138,6 +148,33 @@ func (lo *lowering) realConv(v, out value, w Weights, rowLen int, bias []float32
 	return lo.begin(out)
 }
 
+// bordered returns a Float32 tensor with the padding of a convolution around it, which
+// then has none: float32 kernels know no padding but 0.
+func (lo *lowering) bordered(t int, conv *ConvStep) (int, error) {
+	positions := func(before, n, after int) ([]int32, error) {
+		if err := lo.hold(4 * int64(before+n+after)); err != nil {
+			return nil, err
+		}
+		list := slices.Repeat([]int32{-1}, before+n+after)
+		for i := range n {
+			list[before+i] = int32(i)
+		}
+		return list, nil
+	}
+	shape, pad := lo.plan.Tensors[t].Shape, conv.Pad
+	step := &PixelsStep{Fill: float32(conv.PadValue), BlockH: 1, BlockW: 1}
+	var err error
+	if step.Rows, err = positions(pad.Top, shape.H, pad.Bottom); err != nil {
+		return 0, err
+	}
+	if step.Cols, err = positions(pad.Left, shape.W, pad.Right); err != nil {
+		return 0, err
+	}
+	shape.H, shape.W = len(step.Rows), len(step.Cols)
+	conv.Pad = Padding{}
+	return lo.emit(step, nil, Float32, shape, t)
+}
+
 // begin makes a value of a convolution that has just been set up.
 func (lo *lowering) begin(v value) (value, error) {
 	if lo.fused {
@@ -153,10 +190,11 @@ func (lo *lowering) begin(v value) (value, error) {
 	return value{tensor: t, chain: v.chain, mixed: v.mixed}, err
 }
 
-// exact tests whether float32 holds the integer sums of a pending convolution.
+// exact tests whether float32 holds the integer sums of a pending convolution. Those of
+// 8-bit weights are rounded where it does not.
 func (lo *lowering) exact(v value) error {
 	const limit = 1 << 24
-	if b := lo.bound(v); v.conv.F32 == nil && b > limit {
+	if b := lo.bound(v); v.conv.F32 == nil && v.conv.Int8 == nil && b > limit {
 		return fmt.Errorf("sums of up to %d exceed %d", b, limit)
 	}
 	return nil
@@ -170,6 +208,9 @@ func (lo *lowering) bound(v value) int64 {
 	if in.DType == Uint8 {
 		z := int64(v.conv.ZeroPoint)
 		k *= max(z, 255-z)
+	}
+	if v.conv.Int8 != nil {
+		k *= -math.MinInt8
 	}
 	return k
 }

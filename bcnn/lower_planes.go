@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // Values of several levels flow as bit planes (see ConvStep), of the number of
@@ -21,7 +22,15 @@ import (
 //	x = (S + offset) / 2
 //
 // A padded tap, which is 0, has S = −offset.
-type levels struct{ planes, offset int }
+//
+// Where there are too many for planes, the numbers are bytes (planes is 1), and
+//
+//	x = number − zero
+type levels struct {
+	planes, offset int
+	bytes          bool
+	zero           uint8
+}
 
 // planesOf returns the planes for so many levels from low on.
 func planesOf(low, count int) levels {
@@ -32,27 +41,40 @@ func planesOf(low, count int) levels {
 	return levels{planes: planes, offset: 2*low + 1<<planes - 1}
 }
 
-// mostProducts is how many binary products may stand for one: beyond it, float32 is
-// about as fast.
-const mostProducts = 16
+const (
+	// fewProducts is how many binary products of levels may stand for one: beyond it,
+	// products of bytes are faster.
+	fewProducts = 6
+	// mostProducts is how many may where values are planes anyway: beyond it, float32 is
+	// about as fast.
+	mostProducts = 16
+)
 
-const tooManyProducts = "its input and its weights have so many levels that float32 is as fast as products of bits"
+const tooManyProducts = "its input and its weights have more levels than sums of bytes take"
 
 // quantize makes planes of levels.
 func (lo *lowering) quantize(v value, i int, op Quantize) (value, error) {
 	l := planesOf(op.Low, op.Levels)
-	if wanted, err := lo.wanted(i, l.planes); err != nil || !wanted {
-		if err != nil {
-			return v, err
-		}
+	form, err := lo.wanted(i, op, l.planes)
+	if err != nil {
+		return v, err
+	}
+	if form != asPlanes {
 		t, err := lo.float(v)
 		if err != nil {
 			return v, err
 		}
-		t, err = lo.emit(&QuantizeStep{Low: op.Low, Levels: op.Levels, Thresholds: op.Thresholds}, []int{i}, Float32, lo.plan.Tensors[t].Shape, t)
-		return value{tensor: t, flat: v.flat}, err
+		out, dtype := value{flat: v.flat}, Float32
+		if form == asBytes {
+			out.levels, dtype = &levels{planes: 1, bytes: true, zero: uint8(-op.Low)}, Uint8
+		}
+		out.tensor, err = lo.emit(&QuantizeStep{Low: op.Low, Levels: op.Levels, Thresholds: op.Thresholds}, []int{i}, dtype, lo.plan.Tensors[t].Shape, t)
+		if err == nil {
+			lo.plan.Tensors[out.tensor].Coded = form == asBytes
+		}
+		return out, err
 	}
-	v, err := lo.plain(v)
+	v, err = lo.plain(v)
 	if err != nil {
 		return v, err
 	}
@@ -76,15 +98,7 @@ func (lo *lowering) quantize(v value, i int, op Quantize) (value, error) {
 	if v.conv != nil {
 		out, err = lo.convBits(v, i, cuts)
 	} else {
-		layers := append(layersApart(v.chain), i)
-		if v.tensor >= len(lo.plan.Inputs) { // a bias or a scale of the layer whose sums they are
-			done := lo.writer(v.tensor).Layers
-			n := len(layers)
-			layers = slices.DeleteFunc(layers, func(l int) bool { return slices.Contains(done, l) })
-			if len(layers) < n {
-				lo.plan.Tensors[v.tensor].Coded = true
-			}
-		}
+		layers := lo.undone(append(layersApart(v.chain), i), v.tensor)
 		threshold := cuts.threshold
 		threshold.Flip = cuts.before.words()
 		shape := lo.shape(v)
@@ -107,42 +121,108 @@ func (lo *lowering) quantize(v value, i int, op Quantize) (value, error) {
 	return out, nil
 }
 
-// wanted reports whether a layer reads levels of so many planes as bits.
-func (lo *lowering) wanted(i, planes int) (bool, error) {
-	if planes > MaxPlanes {
-		return false, nil
+// undone returns the layers that the step in front of them has not done: a bias or a
+// scale of the layer whose sums it makes is a part of that one.
+func (lo *lowering) undone(layers []int, t int) []int {
+	if t < len(lo.plan.Inputs) {
+		return layers
 	}
+	done := lo.writer(t).Layers
+	n := len(layers)
+	layers = slices.DeleteFunc(layers, func(l int) bool { return slices.Contains(done, l) })
+	if len(layers) < n {
+		lo.plan.Tensors[t].Coded = true
+	}
+	return layers
+}
+
+// form is how levels lie in a tensor.
+type form int
+
+const (
+	asFloats form = iota
+	asBytes
+	asPlanes
+)
+
+// wanted returns what the layers that read levels take them as: as planes if one of them
+// does, otherwise as bytes if one does.
+func (lo *lowering) wanted(i int, op Quantize, planes int) (form, error) {
+	best := asFloats
 	for _, reader := range lo.next[i] {
 		var w Weights
-		op := lo.net.Layers[reader].Op
-		if p, ok := op.(Pixels); ok && !p.normal().keepsLevels() {
-			continue
-		}
-		switch op := op.(type) {
+		wanted := asFloats
+		groups := 1
+		layer := lo.net.Layers[reader].Op
+		switch layer := layer.(type) {
 		case MaxPool, Flatten, Pixels:
-			if yes, err := lo.wanted(reader, planes); yes || err != nil {
-				return yes, err
+			p, pixels := layer.(Pixels)
+			if pixels && !p.normal().keepsLevels() {
+				continue
 			}
+			var err error
+			if wanted, err = lo.wanted(reader, op, planes); err != nil {
+				return 0, err
+			}
+			if pixels && wanted == asBytes {
+				continue
+			}
+			best = max(best, wanted)
 			continue
 		case Conv2D:
-			w = op.Weights
+			w, groups = layer.Weights, max(layer.Groups, 1)
 		case Dense:
-			w = op.Weights
+			w = layer.Weights
 		default:
+			continue
+		}
+		if w.real() {
 			continue
 		}
 		parts := 1
 		if w.Int8 != nil {
 			if err := lo.Charge(int64(len(w.Int8))); err != nil {
-				return false, err
+				return 0, err
 			}
 			parts, _ = unary(w.Int8)
 		}
-		if !w.real() && parts*planes <= mostProducts {
-			return true, nil
+		switch {
+		case planes <= MaxPlanes && parts*planes <= fewProducts:
+			wanted = asPlanes
+		case op.byteZero() && lo.fewTaps(reader, groups):
+			wanted = asBytes
 		}
+		best = max(best, wanted)
 	}
-	return false, nil
+	return best, nil
+}
+
+// byteZero reports whether 0 is among the levels that bytes are the numbers of.
+func (op Quantize) byteZero() bool {
+	return op.Low <= 0 && op.Low+op.Levels > 0 && op.Low >= -math.MaxUint8
+}
+
+// fewTaps reports whether a layer sums bytes in one group, and few enough for them.
+func (lo *lowering) fewTaps(i, groups int) bool {
+	if groups > 1 {
+		return false
+	}
+	switch op := lo.net.Layers[i].Op.(type) {
+	case Conv2D:
+		w := op.Window.normal()
+		return num.Product(w.KH, w.KW, lo.input(i).C) <= maxTapsInt8
+	default:
+		return lo.input(i).Values() <= maxTapsInt8
+	}
+}
+
+// input returns the shape of the first input of a layer.
+func (lo *lowering) input(i int) Shape {
+	in := lo.net.Layers[i].Inputs[0]
+	if in <= NetworkInput {
+		return lo.net.Inputs[NetworkInput-in].Shape
+	}
+	return lo.types[in].shape
 }
 
 // decideLevels turns a pending chain and thresholds into the decisions for every channel,
@@ -256,6 +336,19 @@ func (lo *lowering) plain(v value) (value, error) {
 		return v, nil
 	}
 	l, shape := *v.levels, lo.shape(v)
+	if l.bytes {
+		step := &AffineStep{}
+		if l.zero != 0 {
+			if err := lo.hold(8 * int64(shape.C)); err != nil {
+				return v, err
+			}
+			step.Scale, step.Shift = slices.Repeat([]float32{1}, shape.C), slices.Repeat([]float32{-float32(l.zero)}, shape.C)
+		}
+		var err error
+		v.levels = nil
+		v.tensor, err = lo.emit(step, nil, Float32, shape, v.tensor)
+		return v, err
+	}
 	if err := lo.hold(8 * int64(shape.C)); err != nil {
 		return v, err
 	}
@@ -304,6 +397,25 @@ func (lo *lowering) planes(v value, i int, conv *ConvStep, w Weights, rowLen int
 			}
 		}
 		if out, err = lo.push(out, l); err != nil {
+			return out, err
+		}
+	}
+	if len(bias) > 0 {
+		if out, err = lo.push(out, affineLink(i, Affine{Bias: bias})); err != nil {
+			return out, err
+		}
+	}
+	return lo.begin(out)
+}
+
+// bytes completes conv on the numbers of levels, which are bytes.
+func (lo *lowering) bytes(v value, i int, conv *ConvStep, w Weights, rowLen int, bias []float32) (value, error) {
+	conv.PadValue, conv.ZeroPoint = 0, v.levels.zero
+	conv.Bits, conv.Int8 = w.Bits, w.Int8
+	out := value{conv: conv, convIn: v.tensor, out: lo.types[i].shape, layers: []int{i}}
+	var err error
+	if conv.Dense && w.Binary() {
+		if conv.Bits, err = lo.splitRows(w.Bits, rowLen, lo.shape(v).C); err != nil {
 			return out, err
 		}
 	}

@@ -189,7 +189,7 @@ func (lo *lowering) float(v value) (t int, err error) {
 // emitPool emits the max-pool of a link, of so many planes.
 func (lo *lowering) emitPool(l link, planes int, flip []uint64, t int) (int, error) {
 	shape := l.out
-	shape.H *= planes
+	shape.H *= max(planes, 1)
 	return lo.emit(&MaxPoolStep{Window: *l.pool, Planes: planes, Flip: flip}, l.layers, lo.plan.Tensors[t].DType, shape, t)
 }
 
@@ -201,6 +201,13 @@ func disjoint(w Window) bool {
 
 func (lo *lowering) maxPool(v value, i int, w Window) (value, error) {
 	l := link{layers: []int{i}, kind: linkPool, pool: &w, out: lo.types[i].shape}
+	if v.levels != nil && v.levels.bytes {
+		t, err := lo.emitPool(l, 0, nil, v.tensor)
+		if err == nil {
+			lo.plan.Tensors[t].Coded = true
+		}
+		return value{tensor: t, levels: v.levels}, err
+	}
 	if lo.settled(v) && lo.plan.Tensors[v.tensor].DType == Bits {
 		planes := 1
 		if v.levels != nil {
@@ -233,7 +240,13 @@ func (lo *lowering) maxPool(v value, i int, w Window) (value, error) {
 
 // sign makes bits of a value.
 func (lo *lowering) sign(v value, i int, rule ZeroRule) (value, error) {
-	dtype := Float32
+	dtype, sums := Float32, v.conv != nil && v.conv.Int8 != nil
+	if sums {
+		var err error
+		if v, err = lo.numbers(v); err != nil {
+			return v, err
+		}
+	}
 	if v.conv == nil {
 		dtype = lo.plan.Tensors[v.tensor].DType
 	}
@@ -263,7 +276,11 @@ func (lo *lowering) sign(v value, i int, rule ZeroRule) (value, error) {
 	}
 	p := poolAt(v.chain)
 	out := value{flat: v.flat}
-	out.tensor, err = lo.emit(op, append(layersApart(v.chain), i), Bits, shape, v.tensor)
+	layers := append(layersApart(v.chain), i)
+	if sums {
+		layers = lo.undone(layers, v.tensor)
+	}
+	out.tensor, err = lo.emit(op, layers, Bits, shape, v.tensor)
 	if err == nil && p < len(v.chain) {
 		out.tensor, err = lo.emitPool(v.chain[p], 1, cuts.after.words(), out.tensor)
 	}

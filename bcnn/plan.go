@@ -41,7 +41,7 @@ type PlanTensor struct {
 	DType DType
 	Shape Shape
 	// Coded says that no layer's output is in it, but what stands for one: levels as
-	// planes, or sums without their factor. It changes nothing in what is computed.
+	// planes or as their numbers, or sums without their factor. It changes nothing in what is computed.
 	Coded bool
 }
 
@@ -135,7 +135,8 @@ type BinarizeStep struct {
 //
 //	Bits:    Σ x·w over the taps, int32; a padded tap has x = PadValue; where
 //	         InPlanes is set, x is what the planes stand for
-//	Uint8:   Σ (x − ZeroPoint)·w over the taps inside the image, int32, w = ±1
+//	Uint8:   Σ (x − ZeroPoint)·w over the taps inside the image, int32, w = ±1 or,
+//	         where Int8 is set, a whole number; then the output is Float32
 //	Float32: acc = Bias[o], then acc = fma(x, w, acc) in the order (ky, kx,
 //	         channel) over the taps inside the image, float32, one rounding each
 //
@@ -160,6 +161,9 @@ type ConvStep struct {
 	// Bits holds the weights for Bits and Uint8 input,
 	// [Out][KH][KW][bits.Words(C/Groups)].
 	Bits []uint64
+	// Int8 holds the weights for Uint8 input instead of Bits where they are not ±1,
+	// [Out][KH][KW][C/Groups].
+	Int8 []int8
 	// F32 holds the weights for Float32 input, [Out][KH][KW][C/Groups].
 	F32  []float32
 	Bias []float32 // Float32 input: one per output
@@ -208,8 +212,8 @@ const (
 	MaxPadValue = 4 * MaxLevels
 )
 
-// MaxPoolStep takes the maximum over windows: OR for Bits, max for Float32, the largest
-// number for planes of Bits. Padded positions never win.
+// MaxPoolStep takes the maximum over windows: OR for Bits, max for Float32 and Uint8, the
+// largest number for planes of Bits. Padded positions never win.
 type MaxPoolStep struct {
 	Window
 	Planes int      // of Bits; 0 means 1
@@ -255,7 +259,7 @@ type SignStep struct {
 
 // QuantizeStep makes Float32 of Float32: Low plus the number of thresholds that the
 // value reaches, x ≥ Thresholds[k], of the Levels−1 thresholds of all channels, or of
-// the channel, [channel][Levels−1].
+// the channel, [channel][Levels−1]. Where the output is Uint8 it is the number alone.
 type QuantizeStep struct {
 	Low, Levels int
 	Thresholds  []float32

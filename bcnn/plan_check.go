@@ -149,7 +149,7 @@ func (p *Plan) checkStep(s Step) error {
 		types = out.DType != Uint8
 		shape, err = op.check(in, out)
 	case *MaxPoolStep:
-		types = in.DType == out.DType && in.DType != Uint8
+		types = in.DType == out.DType
 		shape, err = op.check(in)
 	case *AffineStep:
 		types = out.DType == Float32
@@ -168,7 +168,7 @@ func (p *Plan) checkStep(s Step) error {
 			err = op.Threshold.checkPlanes(false, shape.C, op.Planes)
 		}
 	case *QuantizeStep:
-		types = in.DType == Float32 && out.DType == Float32
+		types = in.DType == Float32 && (out.DType == Float32 || out.DType == Uint8)
 		shape, err = in.Shape, checkLevels(op.Low, op.Levels, op.Thresholds, in.Shape.C)
 	case *AddStep:
 		other := p.Tensors[s.In[1]]
@@ -340,7 +340,7 @@ func (op *ConvStep) check(in, out PlanTensor) (Shape, error) {
 	if op.Dense && (shape.Pixels() != 1 || op.KH != in.Shape.H || op.KW != in.Shape.W || op.Pad != (Padding{}) || op.Groups != 1) {
 		return Shape{}, errors.New("a dense layer whose window is not the whole input")
 	}
-	if err := op.checkWeights(in); err != nil {
+	if err := op.checkWeights(in, out); err != nil {
 		return Shape{}, err
 	}
 	if in.DType == Bits {
@@ -386,11 +386,28 @@ func (op *ConvStep) largest() int {
 	return max(1<<max(op.InPlanes, 1)-1, op.PadValue, -op.PadValue)
 }
 
-func (op *ConvStep) checkWeights(in PlanTensor) error {
+// maxTapsInt8 is the largest number of taps of weights of 8 bits: the sums of bytes, with
+// and without the zero point, fit into int32.
+const maxTapsInt8 = math.MaxInt32 / (255 * 128)
+
+func (op *ConvStep) checkWeights(in, out PlanTensor) error {
 	group := in.Shape.C / op.Groups
 	if in.DType == Float32 {
 		if want := num.Product(op.Out, op.KH, op.KW, group); len(op.F32) != want || len(op.Bias) != op.Out {
 			return fmt.Errorf("%d weights and %d biases, want %d and %d", len(op.F32), len(op.Bias), want, op.Out)
+		}
+		return nil
+	}
+	taps := num.Product(op.KH, op.KW, group)
+	if op.Int8 != nil {
+		if in.DType != Uint8 || out.DType != Float32 {
+			return fmt.Errorf("weights of 8 bits from %v to %v", in.DType, out.DType)
+		}
+		if want := num.Product(op.Out, taps); len(op.Int8) != want || op.Bits != nil {
+			return fmt.Errorf("%d weights of 8 bits, want %d, and %d words of bits", len(op.Int8), want, len(op.Bits))
+		}
+		if taps > maxTapsInt8 {
+			return fmt.Errorf("sums of %d taps do not fit into 32 bits", taps)
 		}
 		return nil
 	}
@@ -405,7 +422,7 @@ func (op *ConvStep) checkWeights(in PlanTensor) error {
 	if in.DType == Uint8 {
 		largest = 2 * 255
 	}
-	if taps := num.Product(op.KH, op.KW, group); taps > math.MaxInt32/largest {
+	if taps > math.MaxInt32/largest {
 		return fmt.Errorf("sums of %d taps do not fit into 32 bits", taps)
 	}
 	return nil
@@ -456,7 +473,7 @@ func (op *MaxPoolStep) check(in PlanTensor) (Shape, error) {
 		return Shape{}, err
 	}
 	if (op.Flip != nil || k > 1) && in.DType != Bits {
-		return Shape{}, errors.New("a flip mask for float32, or planes")
+		return Shape{}, errors.New("a flip mask or planes, but no bits")
 	}
 	shape := w.Output(in.Shape, in.Shape.C)
 	shape.H *= k

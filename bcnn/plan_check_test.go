@@ -227,9 +227,9 @@ func TestPlanCheck(t *testing.T) {
 		{"wholly in the padding", pool(func(w *bcnn.Window) { w.Pad.Right = 2 }), packed, tensor(bcnn.Bits, 1, 4, 3), nil},
 		{"a pool with dilation", pool(func(w *bcnn.Window) { w.DilationH = 2 }), packed, pooled, nil},
 		{"a pool with dilation", pool(func(w *bcnn.Window) { w.DilationW = -1 }), packed, pooled, nil},
-		{"a flip mask for float32", &bcnn.MaxPoolStep{Window: window, Flip: []uint64{1}}, floats, floats, nil},
+		{"a flip mask or planes, but no bits", &bcnn.MaxPoolStep{Window: window, Flip: []uint64{1}}, floats, floats, nil},
 		{"flip mask of 2 words", &bcnn.MaxPoolStep{Window: window, Flip: make([]uint64, 2)}, packed, packed, nil},
-		{"not supported: step 0 (one): maxpool from uint8 to uint8", &bcnn.MaxPoolStep{Window: window}, bytes, bytes, nil},
+		{"not supported: step 0 (one): maxpool from uint8 to float32", &bcnn.MaxPoolStep{Window: window}, bytes, floats, nil},
 		{"not supported: step 0 (one): add from uint8 to float32", &bcnn.AddStep{}, bytes, floats, nil},
 		{"it adds 2×3×3 and 2×3×1", &bcnn.AddStep{}, floats, floats, func(p *bcnn.Plan) {
 			p.Tensors[2].Shape.C = 1

@@ -175,7 +175,7 @@ func (t TopK) output(in []valueType) (valueType, error) {
 // every pixel is one of the input.
 func (lo *lowering) pixels(v value, i int, op Pixels) (value, error) {
 	step := PixelsStep(op)
-	if v.levels != nil && op.keepsLevels() {
+	if v.levels != nil && !v.levels.bytes && op.keepsLevels() {
 		planes := v.levels.planes
 		shape := lo.types[i].shape
 		shape.H *= planes

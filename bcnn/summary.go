@@ -6,8 +6,11 @@ type LayerReport struct {
 	Kind   string // "conv2d" or "dense"
 	Output Shape
 	Params int64 // weights and biases
-	// Binary says that its sums are exact integers, made of products of bits.
+	// Binary says that its sums are exact integers, made of products of bits, or of values
+	// and weights of at most four bits.
 	Binary bool
+	// Int8 says that its sums are exact integers, made of products of bytes.
+	Int8 bool
 	// Planes is how many products of bits stand for each of its products: 1 where
 	// inputs and weights are ±1, more for levels and integer weights.
 	Planes int
@@ -17,7 +20,7 @@ type LayerReport struct {
 	// MACs is the number of multiply-accumulates for one image, padded taps
 	// included.
 	MACs int64
-	// WhyFloat says why the layer is computed in float32; empty if Binary.
+	// WhyFloat says why the layer is computed in float32; empty if Binary or Int8.
 	WhyFloat string
 }
 
@@ -47,9 +50,13 @@ func Summarize(n *Network, p *Plan) []LayerReport {
 				Output:   conv.Window.Output(conv.Image(in), conv.Out),
 				Params:   conv.taps(in.C)/int64(max(conv.Parts, 1))*int64(conv.Out) + int64(len(bias)),
 				Binary:   conv.WhyFloat == "",
+				Int8:     conv.WhyFloat == "" && p.Tensors[step.In[0]].DType == Uint8,
 				Planes:   conv.products(),
 				MACs:     p.MACs(i) / int64(conv.products()),
 				WhyFloat: conv.WhyFloat,
+			}
+			if conv.Int8 != nil {
+				r.Binary = p.levels(step.In[0]) <= 1<<MaxPlanes && conv.fewBits()
 			}
 			r.BytesFloat = 4 * r.Params
 			r.BytesStored = 8*int64(len(w.Bits)) + int64(len(w.Int8)) + 4*int64(len(w.F32)) + 4*int64(len(bias))
@@ -57,4 +64,27 @@ func Summarize(n *Network, p *Plan) []LayerReport {
 		}
 	}
 	return reports
+}
+
+// levels returns how many values the bytes of a tensor have.
+func (p *Plan) levels(t int) int {
+	for t >= len(p.Inputs) {
+		s := p.Steps[t-len(p.Inputs)]
+		if q, ok := s.Op.(*QuantizeStep); ok {
+			return q.Levels
+		}
+		t = s.In[0]
+	}
+	return MaxLevels
+}
+
+// fewBits reports whether weights of 8 bits have no more than planes have.
+func (c *ConvStep) fewBits() bool {
+	const most = 1 << (MaxPlanes - 1)
+	for _, w := range c.Int8 {
+		if w < -most || w > most {
+			return false
+		}
+	}
+	return true
 }

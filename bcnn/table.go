@@ -81,10 +81,10 @@ func (lo *lowering) tables() error {
 	for i, s := range p.Steps {
 		in := s.In[0]
 		run := runs[in]
-		if _, affine := s.Op.(*AffineStep); affine && p.Tensors[in].DType == Uint8 {
+		if _, affine := s.Op.(*AffineStep); affine && in < len(p.Inputs) && p.Tensors[in].DType == Uint8 {
 			run = &look{}
 			all = append(all, run)
-		} else if run == nil || !perValue(s.Op) || readers[in] != 1 || ends[in] {
+		} else if run == nil || !perValue(s.Op) || p.Tensors[s.Out].DType == Uint8 || readers[in] != 1 || ends[in] {
 			continue
 		}
 		each, err := lo.differs(s.Op)

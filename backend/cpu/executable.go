@@ -153,7 +153,9 @@ func (e *executable) allocate(placed bcnn.Placement) {
 		switch t.DType {
 		case bcnn.Bits:
 			e.full[i].Words = unsafe.Slice((*uint64)(place), n)
-		case bcnn.Float32: // no step makes Uint8
+		case bcnn.Uint8:
+			e.full[i].U8 = unsafe.Slice((*uint8)(place), n)
+		case bcnn.Float32:
 			e.full[i].F32 = unsafe.Slice((*float32)(place), n)
 		}
 	}
@@ -173,7 +175,7 @@ func alignedBytes(n int) []byte {
 // outputs.
 func (e *executable) bind(out, in []bcnn.Tensor) {
 	for i, w := range e.whole {
-		if t := e.full[w]; t.Words != nil || t.F32 != nil {
+		if t := e.full[w]; t.U8 != nil || t.Words != nil || t.F32 != nil {
 			e.tensors[i] = t.Images(0, in[0].N)
 			e.tensors[i].Shape = e.full[i].Shape
 		}
@@ -227,6 +229,7 @@ func (e *executable) RunSteps(ctx context.Context, out, in []bcnn.Tensor, after 
 
 func (e *executable) Read(step int, t bcnn.Tensor) error {
 	from := e.tensors[e.plan.Steps[step].Out]
+	copy(t.U8, from.U8)
 	copy(t.Words, from.Words)
 	copy(t.F32, from.F32)
 	return nil

@@ -222,7 +222,7 @@ func TestInput(t *testing.T) {
 
 // Activations and weights of several bits.
 func TestBits(t *testing.T) {
-	for _, bits := range [][3]int{{2, 1, 2}, {4, 1, 4}, {8, 1, 0}, {2, 2, 4}, {3, 3, 0}, {1, 2, 2}, {1, 4, 4}, {32, 2, 0}, {32, 7, 0}, {4, 4, 0}} {
+	for _, bits := range [][3]int{{2, 1, 2}, {4, 1, 4}, {8, 1, 0}, {2, 2, 4}, {3, 3, 0}, {1, 2, 2}, {1, 4, 4}, {1, 7, 0}, {32, 2, 0}, {32, 7, 0}, {4, 4, 0}} {
 		act, weight := bits[0], bits[1]
 		t.Run(fmt.Sprint("act ", act, " weight ", weight), func(t *testing.T) {
 			g := newGraph()

@@ -147,13 +147,17 @@ func RunAll(ctx context.Context, plan *bcnn.Plan, in []bcnn.Tensor, tap func(ste
 		case *bcnn.QuantizeStep:
 			n := op.Levels - 1
 			for k, v := range x.f32 {
-				level := op.Low
+				number := 0
 				for _, t := range op.Thresholds[k%x.shape.C*n%len(op.Thresholds):][:n] {
 					if v >= t {
-						level++
+						number++
 					}
 				}
-				out.f32[k] = float32(level)
+				if out.dtype == bcnn.Uint8 {
+					out.u8[k] = uint8(number)
+				} else {
+					out.f32[k] = float32(op.Low + number)
+				}
 			}
 		case *bcnn.AddStep:
 			for k, y := range tensors[s.In[1]].f32 {

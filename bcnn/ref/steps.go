@@ -55,8 +55,9 @@ func conv(work *budget.Budget, op *bcnn.ConvStep, out, x *tensor) error {
 	if op.OutPlanes > 1 {
 		numbers = make([]int32, len(sums.pm))
 	}
-	weights := make([]int8, op.Out*op.KH*op.KW*(x.shape.C/op.Groups))
-	if x.dtype != bcnn.Float32 {
+	weights := op.Int8
+	if x.dtype != bcnn.Float32 && weights == nil {
+		weights = make([]int8, op.Out*op.KH*op.KW*(x.shape.C/op.Groups))
 		bits.Unpack(weights, op.Bits, x.shape.C/op.Groups)
 	}
 	taps := int64(op.KH * op.KW * (x.shape.C / op.Groups))
@@ -237,6 +238,8 @@ func maxPool(work *budget.Budget, w bcnn.Window, out, x *tensor) error {
 							switch {
 							case x.dtype == bcnn.Bits && (first || x.pm[k] > out.pm[i]):
 								out.pm[i] = x.pm[k]
+							case x.dtype == bcnn.Uint8 && (first || x.u8[k] > out.u8[i]):
+								out.u8[i] = x.u8[k]
 							case x.dtype == bcnn.Float32 && (first || x.f32[k] > out.f32[i]):
 								out.f32[i] = x.f32[k]
 							}

@@ -31,6 +31,7 @@ type Layer struct {
 	Name        string  `json:"name"`
 	Kind        string  `json:"kind"`
 	Binary      bool    `json:"binary"`
+	Int8        bool    `json:"int8,omitempty"`     // products of bytes
 	Products    int     `json:"products,omitempty"` // of bits for each multiplication, where more than one
 	Params      int64   `json:"params"`
 	MACs        int64   `json:"macs"`
@@ -56,7 +57,7 @@ func New(net *bcnn.Network, plan *bcnn.Plan) *Report {
 			products = l.Planes
 		}
 		r.Layers = append(r.Layers, Layer{
-			Name: l.Layer, Kind: l.Kind, Products: products, Binary: l.Binary, Params: l.Params, MACs: l.MACs,
+			Name: l.Layer, Kind: l.Kind, Products: products, Binary: l.Binary, Int8: l.Int8, Params: l.Params, MACs: l.MACs,
 			Float: l.BytesFloat, Stored: l.BytesStored, Compression: ratio(l.BytesFloat, l.BytesStored), WhyFloat: l.WhyFloat,
 		})
 		r.MACs += l.MACs
@@ -93,6 +94,10 @@ func (l Layer) Precision() string {
 	switch {
 	case l.Products > 1:
 		return fmt.Sprintf("low-bit (%d products)", l.Products)
+	case l.Int8 && l.Binary:
+		return "low-bit (bytes)"
+	case l.Int8:
+		return "8-bit"
 	case l.Binary:
 		return "binary"
 	}

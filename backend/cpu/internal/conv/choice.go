@@ -57,6 +57,8 @@ func pickKernel(c *schedule.Context, op *bcnn.ConvStep, w window, in bcnn.DType)
 		return sumsKernel, "float32 sums, in the order of the taps"
 	case in == bcnn.Bits && w.planes == 1 && op.OutPlanes < 2 && w.group == 1 && op.Groups > 1 && op.Out == op.Groups && w.taps() < 1<<maxPlanes:
 		return slicedKernel, "depthwise: 64 channels in a word"
+	case op.Int8 != nil && (c.Set.Wide == nil || c.Set.Wide.PackInt8 == nil):
+		return sumsKernel, "no wide kernels of 8-bit weights"
 	case c.Set.Wide == nil:
 		return sumsKernel, "the instruction set has no wide registers"
 	case in == bcnn.Bits && w.taps() > c.Set.Wide.MaxTaps:

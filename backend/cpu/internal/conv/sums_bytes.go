@@ -8,7 +8,7 @@ import (
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
-// byteSource computes sums of bytes and ±1 weights. A border of the zero point
+// byteSource computes sums of bytes and weights of ±1 or 8 bits. A border of the zero point
 // adds nothing to them.
 type byteSource struct {
 	window
@@ -16,6 +16,7 @@ type byteSource struct {
 	in        *bcnn.Tensor
 	zeroPoint uint8
 	weights   []*kern.DotBytesWeights // of the groups
+	int8      []*kern.DotInt8Weights  // instead of them
 	outs      int                     // output channels of a group
 	stride    int                     // of the sums of a pixel
 	at        kern.Patches
@@ -39,6 +40,17 @@ func newByteSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int)
 		b.at = kern.Patches{Step: w.StrideW * w.image.C, Rows: w.KH, RowStep: w.DilationH * b.rowBytes, RowLen: w.KW * w.image.C}
 	} else {
 		b.at = kern.Patches{Step: w.taps(), Rows: 1, RowLen: w.taps()}
+	}
+	if op.Int8 != nil {
+		b.int8 = schedule.Share(c, func() []*kern.DotInt8Weights {
+			var all []*kern.DotInt8Weights
+			for g := 0; g < w.groups && !c.Ended(); g++ {
+				size := b.outs * w.taps()
+				all = append(all, c.Set.PackInt8(op.Int8[g*size:][:size], b.outs, w.taps(), op.ZeroPoint))
+			}
+			return all
+		})
+		return b
 	}
 	b.weights = schedule.Share(c, func() []*kern.DotBytesWeights {
 		return packGroups(c, op, w, func(dense []uint64) *kern.DotBytesWeights {
@@ -103,18 +115,26 @@ func (b *byteSource) sums(s *tiles.Scratch, y, x, pixels, channel, n int) {
 	*at = b.at
 	at.Pixels = pixels
 	if b.direct {
-		b.set.DotBytes(s.Sums, b.stride, rows[x*at.Step:], at, b.weights[0], channel, n)
+		b.dot(s.Sums, rows[x*at.Step:], at, 0, channel, n)
 		return
 	}
 	patches := s.Bytes[b.patch:][:pixels*at.Step]
-	for g, w := range b.weights {
+	for g := range b.groups {
 		b.gather(patches, rows, x, pixels, g)
 		first, outs := channel, n
 		if b.groups > 1 {
 			first, outs = 0, b.outs
 		}
 		// What a group writes beyond its channels, the next one overwrites.
-		b.set.DotBytes(s.Sums[g*b.outs:], b.stride, patches, at, w, first, outs)
+		b.dot(s.Sums[g*b.outs:], patches, at, g, first, outs)
+	}
+}
+
+func (b *byteSource) dot(dst []int32, src []uint8, at *kern.Patches, group, first, n int) {
+	if b.int8 != nil {
+		b.set.DotInt8(dst, b.stride, src, at, b.int8[group], first, n)
+	} else {
+		b.set.DotBytes(dst, b.stride, src, at, b.weights[group], first, n)
 	}
 }
 

@@ -114,6 +114,17 @@ func byteTable(op *bcnn.ConvStep, taps, rowWords int, dense []uint64) wideTable 
 	return t
 }
 
+// int8Table is byteTable for weights of 8 bits.
+func int8Table(op *bcnn.ConvStep, taps int) wideTable {
+	t := newWideTable(op.Out, 1, 1)
+	for o := range op.Out {
+		for _, w := range op.Int8[o*taps:][:taps] {
+			t.values[o] -= int32(op.ZeroPoint) * int32(w)
+		}
+	}
+	return t
+}
+
 // wideConv returns nil where the tables of the kernels would be too large.
 func newWideConv(c *schedule.Context, op *bcnn.ConvStep, w window, in, out bcnn.PlanTensor) (*wideConv, tiles.Size) {
 	v := &wideConv{window: w, outShape: out.Shape, poolH: 1, poolW: 1} // without planes
@@ -141,8 +152,13 @@ func newWideConv(c *schedule.Context, op *bcnn.ConvStep, w window, in, out bcnn.
 		}
 	} else {
 		c.Choice.Kernel = "wide bytes"
-		dense := packTaps(c, op.Bits, op.Out, w.KH*w.KW, w.group)
-		v.table = byteTable(op, w.taps(), bits.Words(w.taps()), dense)
+		if op.Int8 != nil {
+			c.Choice.Kernel += ", 8-bit weights"
+			v.table = int8Table(op, w.taps())
+		} else {
+			dense := packTaps(c, op.Bits, op.Out, w.KH*w.KW, w.group)
+			v.table = byteTable(op, w.taps(), bits.Words(w.taps()), dense)
+		}
 		v.rows, v.filter = wideBytes(c, op, w)
 	}
 

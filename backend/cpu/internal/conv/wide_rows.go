@@ -264,6 +264,9 @@ type byteRows struct {
 
 func wideBytes(c *schedule.Context, op *bcnn.ConvStep, w window) (rowSource, *kern.WideFilter) {
 	weights := schedule.Share(c, func() *kern.WideFilter {
+		if op.Int8 != nil {
+			return c.Set.Wide.PackInt8(op.Int8, op.Out, w.KH, w.KW*w.group)
+		}
 		return c.Set.Wide.PackBytes(packTaps(c, op.Bits, op.Out*w.KH, w.KW, w.group), op.Out, w.KH, w.KW*w.group)
 	})
 	b := &byteRows{window: w, in: c.In, zeroPoint: op.ZeroPoint, runs: w.DilationW > 1, length: weights.RunBytes}

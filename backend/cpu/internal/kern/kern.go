@@ -37,6 +37,15 @@ type DotBytesWeights struct {
 	Fix     []int32 // zero point · Σw per output
 }
 
+// DotInt8Weights are weights of 8 bits for patches of bytes, laid out by a Set for its
+// DotInt8.
+type DotInt8Weights struct {
+	Outputs int
+	K       int
+	Data    []int8
+	Fix     []int32 // zero point · Σw per output
+}
+
 // Pool says which values of a row are pooled. Steps and taps count elements.
 type Pool struct {
 	Taps          []int
@@ -95,6 +104,11 @@ type Set struct {
 	//
 	// for n outputs, rounded up to a multiple of Block.
 	DotBytes func(dst []int32, stride int, src []uint8, at *Patches, w *DotBytesWeights, first, n int)
+
+	// PackInt8 lays out weights: outputs rows of k. DotInt8 computes with them what
+	// DotBytes does.
+	PackInt8 func(w []int8, outputs, k int, zeroPoint uint8) *DotInt8Weights
+	DotInt8  func(dst []int32, stride int, src []uint8, at *Patches, w *DotInt8Weights, first, n int)
 
 	// FloatBlock and FloatLanes are what NewFloatWeights lays weights out by: the
 	// outputs of a block and of a register. FloatBlock divides 64.
@@ -198,6 +212,8 @@ type Set struct {
 	// Of equal float32 values the first one is taken.
 	OrPool  func(dst, src []uint64, p *Pool)
 	MaxPool func(dst, src []float32, p *Pool)
+	// MaxPoolBytes is MaxPool of bytes.
+	MaxPoolBytes func(dst, src []uint8, p *Pool)
 
 	// Mean computes, for every pixel p and channel c < n, with x[r] the values from
 	// that of run r on, the float32 sum of +0 and x[r][c] over r, in their order, and

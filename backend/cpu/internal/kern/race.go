@@ -50,6 +50,13 @@ func annotateSums(s, set *Set) {
 		reads(w.Fix)
 		set.DotBytes(dst, stride, src, at, w, first, n)
 	}
+	s.DotInt8 = func(dst []int32, stride int, src []uint8, at *Patches, w *DotInt8Weights, first, n int) {
+		writeRows(dst, at.Pixels, stride, num.RoundUp(n, set.Block))
+		readPatches(src, at)
+		reads(w.Data)
+		reads(w.Fix)
+		set.DotInt8(dst, stride, src, at, w, first, n)
+	}
 	s.FMAPixels = func(dst []float32, stride int, src []float32, at *FloatPatches, w *FloatWeights, first, n int, end End) {
 		readEnd(&end, n)
 		writeRows(dst, at.Pixels, stride, n)
@@ -187,6 +194,10 @@ func annotatePools(s, set *Set) {
 	s.MaxPool = func(dst, src []float32, p *Pool) {
 		annotatePool(dst, src, p)
 		set.MaxPool(dst, src, p)
+	}
+	s.MaxPoolBytes = func(dst, src []uint8, p *Pool) {
+		annotatePool(dst, src, p)
+		set.MaxPoolBytes(dst, src, p)
 	}
 	s.Mean = func(dst, src []float32, at *FloatPatches, n int, taps, y float32) {
 		writes(dst[:at.Pixels*n])

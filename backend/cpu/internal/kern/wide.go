@@ -26,6 +26,8 @@ type Wide struct {
 	// PackBits and PackBytes lay out weights of patches of bits and of bytes:
 	// outputs × rows runs of n taps, each starting at a word boundary.
 	PackBits, PackBytes func(w []uint64, outputs, rows, n int) *WideFilter
+	// PackInt8 lays out weights of 8 bits of patches of bytes: outputs × rows runs of n taps. nil if there are no kernels for them.
+	PackInt8 func(w []int8, outputs, rows, n int) *WideFilter
 
 	// Expand stores the nibbles of src, the lowest first, in the high halves of
 	// bytes,
@@ -284,6 +286,19 @@ func PackSigns(w []uint64, outputs, rows, n, perPiece int, kernels []WideKernels
 			run := w[(o*rows+r)*words:][:words]
 			for i := range n {
 				out.Piece(o, r, i/perPiece)[i%perPiece] = uint8(bits.At(run, i))
+			}
+		}
+	}
+	return out
+}
+
+// PackPieces lays out pieces of perPiece taps, and 0 where a piece is longer than the run.
+func PackPieces(w []int8, outputs, rows, n, perPiece int, kernels []WideKernels) *WideFilter {
+	out := NewWideFilter(outputs, rows, (n+perPiece-1)/perPiece, perPiece, kernels)
+	for o := range outputs {
+		for r := range rows {
+			for i, v := range w[(o*rows+r)*n:][:n] {
+				out.Piece(o, r, i/perPiece)[i%perPiece] = uint8(v)
 			}
 		}
 	}

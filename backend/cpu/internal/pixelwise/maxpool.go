@@ -19,6 +19,9 @@ func newMaxPool(c *schedule.Context, op *bcnn.MaxPoolStep, in, out bcnn.PlanTens
 		m.values = bits.Words(in.Shape.C)
 		kernel, do = "OR of rows", m.bits
 	}
+	if in.DType == bcnn.Uint8 {
+		do = m.bytes
+	}
 	m.runs(c)
 	pixel := 2 + c.Set.Cost.Value*float64(min(m.KH, m.inShape.H))*float64(min(m.KW, m.inShape.W))*float64(m.values)
 	m.chunk = max(1, int(schedule.MaxTile/pixel))
@@ -139,5 +142,14 @@ func (m *maxPool) floats(s *tiles.Scratch, image, y0, y1 int) {
 		dst := m.out.F32[(image*m.outShape.H+y)*m.outShape.W*m.values:]
 		src := m.in.F32[(image*m.inShape.H+first)*m.inShape.W*m.values:]
 		m.each(s, rows, func(_, x, left int) { m.set.MaxPool(dst[x*m.values:], src[left*m.values:], &s.Pool) })
+	}
+}
+
+func (m *maxPool) bytes(s *tiles.Scratch, image, y0, y1 int) {
+	for y := y0; y < y1; y++ {
+		first, rows := m.taps(y)
+		dst := m.out.U8[(image*m.outShape.H+y)*m.outShape.W*m.values:]
+		src := m.in.U8[(image*m.inShape.H+first)*m.inShape.W*m.values:]
+		m.each(s, rows, func(_, x, left int) { m.set.MaxPoolBytes(dst[x*m.values:], src[left*m.values:], &s.Pool) })
 	}
 }

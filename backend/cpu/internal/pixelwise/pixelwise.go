@@ -31,7 +31,7 @@ func Compile(c *schedule.Context, op bcnn.StepOp, in, out bcnn.PlanTensor) (tile
 	case *bcnn.SignStep:
 		return sign(c, op, in.Shape)
 	case *bcnn.QuantizeStep:
-		return quantize(c, op, in.Shape), tiles.Size{}
+		return quantize(c, op, in.Shape, out.DType), tiles.Size{}
 	case *bcnn.AddStep:
 		return add(c, op, in.Shape), tiles.Size{}
 	case *bcnn.PairStep:

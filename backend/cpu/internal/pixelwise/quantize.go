@@ -9,52 +9,61 @@ import (
 // fewThresholds are compared one after the other.
 const fewThresholds = 16
 
-// quantize compiles a step that makes whole numbers of floats.
-func quantize(c *schedule.Context, op *bcnn.QuantizeStep, shape bcnn.Shape) tiles.Step {
+// quantize compiles a step that makes whole numbers of floats, or bytes that are the
+// numbers of the levels.
+func quantize(c *schedule.Context, op *bcnn.QuantizeStep, shape bcnn.Shape, dtype bcnn.DType) tiles.Step {
 	src, dst := c.In, c.Out
-	n, low := op.Levels-1, op.Low
+	n := op.Levels - 1
 	var ladders []ladder // for all channels or for each
 	if n > fewThresholds {
 		for list := op.Thresholds; len(list) > 0; list = list[n:] {
 			ladders = append(ladders, newLadder(list[:n]))
 		}
 	}
-	shared := len(op.Thresholds) == n
 	do := func(_ *tiles.Scratch, image, from, to int) {
-		first := (image*shape.Pixels() + from) * shape.C
-		out := dst.F32[first : (image*shape.Pixels()+to)*shape.C]
-		in := src.F32[first:][:len(out)]
-		switch {
-		case ladders == nil:
-			list := op.Thresholds[:n]
-			for i, v := range in {
-				if !shared {
-					list = op.Thresholds[i%shape.C*n:][:n]
-				}
-				level := low
-				for _, t := range list {
-					reached := 0
-					if v >= t {
-						reached = 1
-					}
-					level += reached
-				}
-				out[i] = float32(level)
-			}
-		case shared:
-			for i, v := range in {
-				out[i] = float32(low + ladders[0].reached(v))
-			}
-		default:
-			for ; len(in) > 0; in, out = in[shape.C:], out[shape.C:] {
-				for c, v := range in[:shape.C] {
-					out[c] = float32(low + ladders[c].reached(v))
-				}
-			}
+		from, to = (image*shape.Pixels()+from)*shape.C, (image*shape.Pixels()+to)*shape.C
+		if in := src.F32[from:to]; dtype == bcnn.Uint8 {
+			levels(dst.U8[from:to], in, op, ladders, shape.C, 0)
+		} else {
+			levels(dst.F32[from:to], in, op, ladders, shape.C, op.Low)
 		}
 	}
 	work := float64(shape.Values()) * float64(min(n, fewThresholds)) / 2
 	return c.Pixels("count thresholds", shape.Pixels(), work, do)
+}
+
+// levels writes low plus the number of thresholds that each value of pixels reaches.
+func levels[T uint8 | float32](out []T, in []float32, op *bcnn.QuantizeStep, ladders []ladder, channels, low int) {
+	n := op.Levels - 1
+	shared := len(op.Thresholds) == n
+	switch {
+	case ladders == nil:
+		list := op.Thresholds[:n]
+		for i, v := range in {
+			if !shared {
+				list = op.Thresholds[i%channels*n:][:n]
+			}
+			level := low
+			for _, t := range list {
+				reached := 0
+				if v >= t {
+					reached = 1
+				}
+				level += reached
+			}
+			out[i] = T(level)
+		}
+	case shared:
+		for i, v := range in {
+			out[i] = T(low + ladders[0].reached(v))
+		}
+	default:
+		for ; len(in) > 0; in, out = in[channels:], out[channels:] {
+			for c, v := range in[:channels] {
+				out[c] = T(low + ladders[c].reached(v))
+			}
+		}
+	}
 }
 
 // ladder is a list of thresholds that do not fall, in which many are found by where they

@@ -40,6 +40,14 @@ func Set() kern.Set {
 				{Outputs: 64, Conv: convBytes64AVX512, Sums: convBytesSums64AVX512, Pooled: convBytesPooled64AVX512},
 			})
 		},
+		PackInt8: func(w []int8, outputs, rows, n int) *kern.WideFilter {
+			return kern.PackPieces(w, outputs, rows, n, 4, []kern.WideKernels{
+				{Outputs: 16, Sums: convBytesSums16AVX512},
+				{Outputs: 32, Sums: convBytesSums32AVX512},
+				{Outputs: 48, Sums: convBytesSums48AVX512},
+				{Outputs: 64, Sums: convBytesSums64AVX512},
+			})
+		},
 	}
 	s.Block = 8
 	s.PackBits = func(w []uint64, outputs, k int) *kern.DotBitsWeights { return kern.PackLanes(w, outputs, k, 8) }

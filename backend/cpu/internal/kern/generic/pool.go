@@ -43,6 +43,23 @@ func MaxPool(dst, src []float32, p *kern.Pool) {
 	}
 }
 
+// MaxPoolBytes is that of kern.Set.
+func MaxPoolBytes(dst, src []uint8, p *kern.Pool) {
+	for x := range p.Pixels {
+		d := dst[x*p.DstStep:][:p.Values]
+		for t, at := range p.Taps {
+			s := src[x*p.Step+at:][:p.Values]
+			if t == 0 {
+				copy(d, s)
+				continue
+			}
+			for i, v := range s {
+				d[i] = max(d[i], v)
+			}
+		}
+	}
+}
+
 // Mean is that of kern.Set.
 func Mean(dst, src []float32, at *kern.FloatPatches, n int, taps, y float32) {
 	for p := range at.Pixels {
