@@ -1,6 +1,7 @@
 package bcnn
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -48,12 +49,11 @@ func (lo *lowering) weighted(v value, i int, conv *ConvStep, w Weights, rowLen i
 			return lo.planes(v, i, conv, w, rowLen, bias)
 		}
 		out.convIn = v.tensor
+	case dtype == Uint8 && (v.levels != nil || !w.Binary()) && lo.noBytes(i, conv.Groups) != "":
+		conv.WhyFloat = lo.noBytes(i, conv.Groups)
 	case dtype == Uint8 && v.levels != nil:
-		if lo.fewTaps(i, conv.Groups) {
-			return lo.bytes(v, i, conv, w, rowLen, bias)
-		}
-		conv.WhyFloat = tooManyProducts
-	case dtype == Uint8 && (w.Binary() || lo.fewTaps(i, conv.Groups)):
+		return lo.bytes(v, i, conv, w, rowLen, bias)
+	case dtype == Uint8:
 		var slope float64
 		if conv.ZeroPoint, slope, conv.WhyFloat, err = lo.zeroPoint(v); err != nil {
 			return out, err
@@ -67,7 +67,7 @@ func (lo *lowering) weighted(v value, i int, conv *ConvStep, w Weights, rowLen i
 	default:
 		conv.WhyFloat = "its input is real: no sign in front of it"
 		if lo.ofLevels(i) {
-			conv.WhyFloat = tooManyProducts
+			conv.WhyFloat = cmp.Or(lo.noBytes(i, conv.Groups), levelsAsFloats)
 		}
 	}
 	if conv.WhyFloat == "" {
@@ -171,6 +171,9 @@ func (lo *lowering) bordered(t int, conv *ConvStep) (int, error) {
 		return 0, err
 	}
 	shape.H, shape.W = len(step.Rows), len(step.Cols)
+	if err := shape.check(); err != nil {
+		return 0, fmt.Errorf("with its padding: %w", err)
+	}
 	conv.Pad = Padding{}
 	return lo.emit(step, nil, Float32, shape, t)
 }

@@ -50,7 +50,13 @@ const (
 	mostProducts = 16
 )
 
-const tooManyProducts = "its input and its weights have more levels than sums of bytes take"
+// Why a layer on levels, or with integer weights, is computed in float32.
+const (
+	tooManyProducts = "its weights have more levels than products of bits are worth, and its input is bits"
+	bytesInGroups   = "it sums bytes in groups"
+	tooManyBytes    = "its sums of bytes might not fit into 32 bits"
+	levelsAsFloats  = "0 is not among the levels of its input, or their pixels are moved"
+)
 
 // quantize makes planes of levels.
 func (lo *lowering) quantize(v value, i int, op Quantize) (value, error) {
@@ -189,7 +195,7 @@ func (lo *lowering) wanted(i int, op Quantize, planes int) (form, error) {
 		switch {
 		case planes <= MaxPlanes && parts*planes <= fewProducts:
 			wanted = asPlanes
-		case op.byteZero() && lo.fewTaps(reader, groups):
+		case op.byteZero() && lo.noBytes(reader, groups) == "":
 			wanted = asBytes
 		}
 		best = max(best, wanted)
@@ -202,18 +208,20 @@ func (op Quantize) byteZero() bool {
 	return op.Low <= 0 && op.Low+op.Levels > 0 && op.Low >= -math.MaxUint8
 }
 
-// fewTaps reports whether a layer sums bytes in one group, and few enough for them.
-func (lo *lowering) fewTaps(i, groups int) bool {
+// noBytes says why a layer cannot sum bytes; empty if it can.
+func (lo *lowering) noBytes(i, groups int) string {
 	if groups > 1 {
-		return false
+		return bytesInGroups
 	}
-	switch op := lo.net.Layers[i].Op.(type) {
-	case Conv2D:
+	taps := lo.input(i).Values()
+	if op, conv := lo.net.Layers[i].Op.(Conv2D); conv {
 		w := op.Window.normal()
-		return num.Product(w.KH, w.KW, lo.input(i).C) <= maxTapsInt8
-	default:
-		return lo.input(i).Values() <= maxTapsInt8
+		taps = num.Product(w.KH, w.KW, lo.input(i).C)
 	}
+	if taps > maxTapsInt8 {
+		return tooManyBytes
+	}
+	return ""
 }
 
 // input returns the shape of the first input of a layer.

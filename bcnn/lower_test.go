@@ -234,6 +234,52 @@ func (b *builder) levels() {
 	}
 }
 
+// bytes is a layer on more levels than planes hold, or with more of weights than products
+// of bits are worth, and what makes small values of its sums.
+func (b *builder) bytes() {
+	if !b.sign || b.intn(3) > 0 {
+		q := bcnn.Quantize{Low: -b.intn(40), Levels: 17 + b.intn(240)}
+		if b.intn(8) == 0 {
+			q.Low = 1 // of which 0 is none
+		}
+		n := (q.Levels - 1) * []int{1, b.last.C}[b.intn(2)]
+		for i := range n {
+			t := float32(b.intn(5)) / 2
+			if i%(q.Levels-1) > 0 {
+				t = q.Thresholds[i-1] + float32(b.intn(3))/4
+			} else if b.intn(2) == 0 {
+				t = -float32(q.Levels) / 4
+			}
+			q.Thresholds = append(q.Thresholds, t)
+		}
+		b.add(q)
+	}
+	from := len(b.net.Layers) - 1
+	for range b.intn(3) {
+		b.add(b.pool())
+	}
+	op := b.conv(false)
+	if kinds := [][]int8{{-128, 0, 127}, {-20, 9, 3}, {31, -31}}; op.Weights.Int8 != nil || b.intn(2) == 0 {
+		kind := kinds[b.intn(len(kinds))]
+		op.Weights = bcnn.Weights{Int8: make([]int8, op.Out*op.KH*op.KW*(b.last.C/op.Groups))}
+		for i := range op.Weights.Int8 {
+			op.Weights.Int8[i] = kind[b.intn(len(kind))]
+		}
+	}
+	i := b.add(op)
+	if b.intn(3) == 0 {
+		b.add(b.batchNorm())
+	}
+	if b.intn(2) == 0 {
+		b.add(b.zero())
+	} else {
+		b.add(b.quantize())
+	}
+	if shapes, err := b.net.Shapes(); err == nil && b.intn(4) == 0 && shapes[from] == shapes[i] { // which others read, too
+		b.add(bcnn.Add{}, from, len(b.net.Layers)-1)
+	}
+}
+
 func (b *builder) window() bcnn.Window {
 	w := bcnn.Window{KH: 1 + b.intn(3), KW: 1 + b.intn(3), StrideH: 1 + b.intn(2), StrideW: b.intn(3), DilationH: b.intn(3), DilationW: 1 + b.intn(2)}
 	w.Pad = bcnn.Padding{Top: b.intn(3), Left: b.intn(3), Bottom: b.intn(3), Right: b.intn(3)}
@@ -315,7 +361,9 @@ func randomNetwork(seed uint64) *bcnn.Network {
 		b.add(b.zero())
 	}
 	for range 2 + b.intn(5) {
-		switch b.intn(24) {
+		switch b.intn(26) {
+		case 24, 25:
+			b.bytes()
 		case 21, 22:
 			b.add(b.pixels())
 		case 23:

@@ -336,6 +336,9 @@ func (op *ConvStep) check(in, out PlanTensor) (Shape, error) {
 	if most := op.maxPadValue(); op.PadValue < -most || op.PadValue > most {
 		return Shape{}, fmt.Errorf("padding value %d, want −%d to %d", op.PadValue, most, most)
 	}
+	if op.PadValue != 0 && in.DType != Bits {
+		return Shape{}, fmt.Errorf("padding value %d of %v", op.PadValue, in.DType)
+	}
 	shape := op.Window.Output(in.Shape, op.Out)
 	if op.Dense && (shape.Pixels() != 1 || op.KH != in.Shape.H || op.KW != in.Shape.W || op.Pad != (Padding{}) || op.Groups != 1) {
 		return Shape{}, errors.New("a dense layer whose window is not the whole input")
@@ -392,6 +395,9 @@ const maxTapsInt8 = math.MaxInt32 / (255 * 128)
 
 func (op *ConvStep) checkWeights(in, out PlanTensor) error {
 	group := in.Shape.C / op.Groups
+	if op.Int8 != nil && (in.DType != Uint8 || out.DType != Float32) {
+		return fmt.Errorf("weights of 8 bits from %v to %v", in.DType, out.DType)
+	}
 	if in.DType == Float32 {
 		if want := num.Product(op.Out, op.KH, op.KW, group); len(op.F32) != want || len(op.Bias) != op.Out {
 			return fmt.Errorf("%d weights and %d biases, want %d and %d", len(op.F32), len(op.Bias), want, op.Out)
@@ -400,9 +406,6 @@ func (op *ConvStep) checkWeights(in, out PlanTensor) error {
 	}
 	taps := num.Product(op.KH, op.KW, group)
 	if op.Int8 != nil {
-		if in.DType != Uint8 || out.DType != Float32 {
-			return fmt.Errorf("weights of 8 bits from %v to %v", in.DType, out.DType)
-		}
 		if want := num.Product(op.Out, taps); len(op.Int8) != want || op.Bits != nil {
 			return fmt.Errorf("%d weights of 8 bits, want %d, and %d words of bits", len(op.Int8), want, len(op.Bits))
 		}

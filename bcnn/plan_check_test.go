@@ -53,6 +53,11 @@ func TestPlanCheck(t *testing.T) {
 			change(c)
 		})
 	}
+	int8Conv := func(change func(c *bcnn.ConvStep)) *bcnn.ConvStep {
+		c := &bcnn.ConvStep{Window: window, Out: 1, Groups: 1, Int8: []int8{-128, 0, 127}}
+		change(c)
+		return c
+	}
 	tall := tensor(bcnn.Bits, 4, 3, 1)
 	pool := func(change func(w *bcnn.Window)) *bcnn.MaxPoolStep {
 		w := bcnn.Window{KH: 2, KW: 2, StrideH: 1, StrideW: 1}
@@ -212,6 +217,26 @@ func TestPlanCheck(t *testing.T) {
 		{"a dense layer whose window is not the whole input", conv(func(c *bcnn.ConvStep) { c.Dense = true }), packed, one, nil},
 		{"sums of 16777216 taps do not fit into 32 bits", conv(func(c *bcnn.ConvStep) { c.Bits = make([]uint64, 1<<18) }), tensor(bcnn.Uint8, 1, 1, 1<<24), tensor(bcnn.Bits, 1, 1, 1), nil},
 		{"not supported: step 0 (one): conv from uint8 to uint8", conv(func(*bcnn.ConvStep) {}), bytes, tensor(bcnn.Uint8, 2, 3, 1), nil},
+
+		{"", int8Conv(func(*bcnn.ConvStep) {}), bytes, oneFloat, nil},
+		{"", int8Conv(func(c *bcnn.ConvStep) { c.ZeroPoint, c.Activation.Kind = 255, bcnn.ActivationReLU }), bytes, oneFloat, nil},
+		{"", int8Conv(func(c *bcnn.ConvStep) { c.Int8 = make([]int8, 65793) }), tensor(bcnn.Uint8, 1, 1, 65793), tensor(bcnn.Float32, 1, 1, 1), nil},
+		{"sums of 65794 taps do not fit into 32 bits", int8Conv(func(c *bcnn.ConvStep) { c.Int8 = make([]int8, 65794) }), tensor(bcnn.Uint8, 1, 1, 65794), tensor(bcnn.Float32, 1, 1, 1), nil},
+		{"2 weights of 8 bits, want 3, and 0 words of bits", int8Conv(func(c *bcnn.ConvStep) { c.Int8 = c.Int8[1:] }), bytes, oneFloat, nil},
+		{"4 weights of 8 bits, want 3, and 0 words of bits", int8Conv(func(c *bcnn.ConvStep) { c.Int8 = make([]int8, 4) }), bytes, oneFloat, nil},
+		{"0 weights of 8 bits, want 3, and 0 words of bits", int8Conv(func(c *bcnn.ConvStep) { c.Int8 = []int8{} }), bytes, oneFloat, nil},
+		{"3 weights of 8 bits, want 3, and 1 words of bits", int8Conv(func(c *bcnn.ConvStep) { c.Bits = []uint64{7} }), bytes, oneFloat, nil},
+		{"weights of 8 bits from uint8 to bits", int8Conv(func(c *bcnn.ConvStep) { c.Threshold = threshold }), bytes, one, nil},
+		{"weights of 8 bits from bits to float32", int8Conv(func(*bcnn.ConvStep) {}), packed, oneFloat, nil},
+		{"weights of 8 bits from float32 to float32", int8Conv(func(c *bcnn.ConvStep) { c.F32, c.Bias = make([]float32, 3), make([]float32, 1) }), floats, oneFloat, nil},
+		{"padding value 1", int8Conv(func(c *bcnn.ConvStep) { c.PadValue = 1 }), bytes, oneFloat, nil},
+		{"planes", int8Conv(func(c *bcnn.ConvStep) { c.InPlanes = 2 }), bytes, oneFloat, nil},
+		{"", &bcnn.QuantizeStep{Levels: 256, Thresholds: make([]float32, 255)}, floats, bytes, nil},
+		{"", &bcnn.MaxPoolStep{Window: pool(func(*bcnn.Window) {}).Window}, bytes, tensor(bcnn.Uint8, 1, 2, 3), nil},
+		{"a flip mask or planes, but no bits", &bcnn.MaxPoolStep{Window: window, Planes: 2}, bytes, bytes, nil},
+		{"2 thresholds for 4 levels and 3 channels", &bcnn.QuantizeStep{Levels: 4, Thresholds: make([]float32, 2)}, floats, bytes, nil},
+		{"not supported: step 0 (one): quantize from uint8 to uint8", &bcnn.QuantizeStep{Levels: 2, Thresholds: make([]float32, 1)}, bytes, bytes, nil},
+		{"not supported: step 0 (one): quantize from float32 to bits", &bcnn.QuantizeStep{Levels: 2, Thresholds: make([]float32, 1)}, floats, packed, nil},
 
 		{"no border for padding with 0", padded(func(c *bcnn.ConvStep) { c.Border = nil }), packed, tall, nil},
 		{"border of 3×3 positions", padded(func(c *bcnn.ConvStep) { c.Border.Row = c.Border.Row[1:] }), packed, tall, nil},

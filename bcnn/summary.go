@@ -1,15 +1,18 @@
 package bcnn
 
+import "slices"
+
 // LayerReport tells what became of a layer with weights.
 type LayerReport struct {
 	Layer  string
 	Kind   string // "conv2d" or "dense"
 	Output Shape
 	Params int64 // weights and biases
-	// Binary says that its sums are exact integers, made of products of bits, or of values
-	// and weights of at most four bits.
+	// Binary says that its sums are exact integers and its weights ±1, or its values of at
+	// most sixteen levels and its weights integers from −8 to 8.
 	Binary bool
-	// Int8 says that its sums are exact integers, made of products of bytes.
+	// Int8 says that its sums are exact integers, made of products of bytes: of levels or
+	// with 8-bit weights.
 	Int8 bool
 	// Planes is how many products of bits stand for each of its products: 1 where
 	// inputs and weights are ±1, more for levels and integer weights.
@@ -50,7 +53,7 @@ func Summarize(n *Network, p *Plan) []LayerReport {
 				Output:   conv.Window.Output(conv.Image(in), conv.Out),
 				Params:   conv.taps(in.C)/int64(max(conv.Parts, 1))*int64(conv.Out) + int64(len(bias)),
 				Binary:   conv.WhyFloat == "",
-				Int8:     conv.WhyFloat == "" && p.Tensors[step.In[0]].DType == Uint8,
+				Int8:     conv.Int8 != nil || step.In[0] >= len(p.Inputs) && p.Tensors[step.In[0]].DType == Uint8,
 				Planes:   conv.products(),
 				MACs:     p.MACs(i) / int64(conv.products()),
 				WhyFloat: conv.WhyFloat,
@@ -78,13 +81,9 @@ func (p *Plan) levels(t int) int {
 	return MaxLevels
 }
 
-// fewBits reports whether weights of 8 bits have no more than planes have.
+// fewBits reports whether weights of 8 bits are numbers that as many bits as planes hold,
+// of either sign.
 func (c *ConvStep) fewBits() bool {
 	const most = 1 << (MaxPlanes - 1)
-	for _, w := range c.Int8 {
-		if w < -most || w > most {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.Int8, func(w int8) bool { return w < -most || w > most })
 }

@@ -61,7 +61,7 @@ CASES = {
     "sign": (lambda: net(sign(), binary(6, 7, padding=1), nn.BatchNorm2d(7), nn.MaxPool2d(2), sign(), binary(7, 8), size=2), {"binary": 2}),
     "hard_tanh": (lambda: net(qnn.QuantHardTanh(act_quant=SignedBinaryActPerTensorConst, min_val=-0.5, max_val=0.5), binary(6, 8)), {"binary": 1}),
     "w2a2": (lambda: net(qnn.QuantReLU(bit_width=2), conv(6, 7, 2), nn.BatchNorm2d(7), qnn.QuantReLU(bit_width=2), conv(7, 8, 2), size=4), {"binary": 2}),
-    "signed": (lambda: net(qnn.QuantIdentity(bit_width=3), conv(6, 8, 3, weight_quant=Int8WeightPerChannelFloat)), {"binary": 0}),
+    "signed": (lambda: net(qnn.QuantIdentity(bit_width=3), conv(6, 8, 3, weight_quant=Int8WeightPerChannelFloat)), {"binary": 1}),
     "ternary": (lambda: net(qnn.QuantReLU(bit_width=2, return_quant_tensor=True), nn.MaxPool2d(2),
                             qnn.QuantConv2d(6, 8, 3, weight_quant=SignedTernaryWeightPerTensorConst, bias=False), size=2), {"binary": 1}),
     "zero_point": (lambda: net(qnn.QuantIdentity(act_quant=ShiftedUint8ActPerTensorFloat, bit_width=2),

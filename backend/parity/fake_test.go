@@ -81,6 +81,7 @@ func (x *fakeEngine) RunSteps(ctx context.Context, out, in []bcnn.Tensor, after 
 }
 
 func (x *fakeEngine) Read(_ int, t bcnn.Tensor) error {
+	copy(t.U8, x.last.U8)
 	copy(t.Words, x.last.Words)
 	copy(t.F32, x.last.F32)
 	return nil

@@ -35,7 +35,7 @@ func TestLevels(t *testing.T) {
 	tests := []struct {
 		name     string
 		nodes    []testNode // from x to q
-		planes   int        // 0 where they do not become levels
+		planes   int        // 0 where they do not become levels, 8 where they have more than planes
 		low, top int
 	}{
 		{"Quant, 2 bits", []testNode{quant("x one zero two", "q", "signed", 0, "narrow", 0)}, 2, 0, 3},
@@ -47,7 +47,7 @@ func TestLevels(t *testing.T) {
 		{"Quant, 3 bits, signed", []testNode{quant("x quarter zero three", "q", "signed", 1, "narrow", 0)}, 3, -4, 3},
 		{"Quant behind a ReLU", []testNode{op("Relu", "x", "a"), quant("a half zero three", "q", "signed", 1, "narrow", 0)}, 2, 0, 3},
 		{"Quant, a scale per channel", []testNode{quant("x per zero two", "q", "signed", 0, "narrow", 0)}, 0, 0, 3},
-		{"Quant, 8 bits", []testNode{quant("x quarter zero eight", "q", "signed", 0, "narrow", 0)}, 0, 0, 255},
+		{"Quant, 8 bits", []testNode{quant("x quarter zero eight", "q", "signed", 0, "narrow", 0)}, 8, 0, 255},
 		{"Quant, a zero point", []testNode{quant("x half one two", "q", "signed", 0, "narrow", 0)}, 2, -1, 2},
 		{"Quant, rounded down", []testNode{quant("x half zero two", "q", "signed", 1, "narrow", 0, "rounding_mode", "floor")}, 2, -2, 1},
 		{"Quant, rounded up", []testNode{quant("x half zero two", "q", "signed", 1, "narrow", 0, "rounding_mode", "CEIL")}, 2, -2, 1},
@@ -73,7 +73,7 @@ func TestLevels(t *testing.T) {
 		{"QuantizeLinear, a zero point", []testNode{op("QuantizeLinear", "x half u1", "a"), op("Clip", "a u0 u3", "b"), op("DequantizeLinear", "b half u1", "q")}, 2, -1, 2},
 		{"QuantizeLinear, a scale per channel", []testNode{op("QuantizeLinear", "x list u0", "a"), op("Clip", "a u0 u3", "b"), op("DequantizeLinear", "b list u0", "q")}, 0, 0, 3},
 		{"QuantizeLinear, int8", []testNode{op("QuantizeLinear", "x one i0", "a", signed...), op("Clip", "a i2 i1", "b"), op("DequantizeLinear", "b one i0", "q")}, 2, -2, 1},
-		{"QuantizeLinear, all bytes", []testNode{op("QuantizeLinear", "x quarter u128", "a"), op("DequantizeLinear", "a quarter u128", "q")}, 0, -128, 127},
+		{"QuantizeLinear, all bytes", []testNode{op("QuantizeLinear", "x quarter u128", "a"), op("DequantizeLinear", "a quarter u128", "q")}, 8, -128, 127},
 		{"Cast to integers", []testNode{op("Clip", "x zero two", "a"), op("Round", "a", "b"), op("Cast", "b", "c", "to", int(pb.Int8)), op("Cast", "c", "q", "to", int(pb.Float))}, 2, 0, 2},
 		{"Sign", []testNode{op("Sign", "x", "q")}, 2, -1, 1},
 		{"Sign, falling", []testNode{op("Neg", "x", "a"), op("Sign", "a", "b"), op("Mul", "b minus", "q")}, 2, -1, 1},
@@ -102,9 +102,13 @@ func TestLevels(t *testing.T) {
 				layers := summarize(t, net)
 				require.Len(t, layers, 1)
 				planes := test.planes * products[name]
-				require.Equal(t, planes > 0 && planes <= 16, layers[0].Binary, "%d products, %s", planes, layers[0].WhyFloat)
-				if layers[0].Binary {
-					require.Equal(t, planes, layers[0].Planes)
+				few := planes <= 6 // as many products of bits are faster than those of bytes
+				require.Equal(t, planes > 0 && !few, layers[0].Int8, "%d products", planes)
+				require.Equal(t, test.planes > 0 && (test.planes <= 4 || name == "±1"), layers[0].Binary, layers[0].WhyFloat)
+				if few {
+					require.Equal(t, max(planes, 1), layers[0].Planes)
+				} else {
+					require.Equal(t, 1, layers[0].Planes)
 				}
 			})
 		}

@@ -126,14 +126,18 @@ func int8Graph(name string, in, out []int32, scale float32, second testTensor) *
 	return g
 }
 
-// Sums that float32 does not hold are refused.
+// Sums that neither float32 nor int32 holds are refused, and changes of the output at
+// sums that float32 does not hold.
 func TestInt8Sums(t *testing.T) {
-	weights := testTensor{dims: []int32{1, 1200}, data: bytes.Repeat([]byte{127}, 1200), scale: []float32{0.01}, zero: []int64{0}}
-	g := int8Graph("FULLY_CONNECTED", []int32{1, 1200}, []int32{1, 1}, 1, weights)
-	refused(t, g.encode(), "sums of 8-bit products may reach 38862000 in channel 0")
-	weights.zero = []int64{1}
-	g = int8Graph("FULLY_CONNECTED", []int32{1, 1200}, []int32{1, 1}, 1, weights)
-	refused(t, g.encode(), "weights of scale 0.01 and zero point 1")
+	dense := func(n int, scale float32, zero int64) []byte {
+		weights := testTensor{dims: []int32{1, int32(n)}, data: bytes.Repeat([]byte{127}, n), scale: []float32{0.01}, zero: []int64{zero}}
+		return int8Graph("FULLY_CONNECTED", []int32{1, int32(n)}, []int32{1, 1}, scale, weights).encode()
+	}
+	refused(t, dense(70000, 1, 0), "sums of 8-bit products may reach 2266950000 in channel 0")
+	refused(t, dense(1200, 40, 0), "the output of channel 0 changes between sums of 0 and 38862000, of which float32 holds all integers only up to 16777216")
+	refused(t, dense(1200, 1, 1), "weights of scale 0.01 and zero point 1")
+	_, _, err := Decode(t.Context(), dense(1200, 25, 0), Options{})
+	require.NoError(t, err)
 }
 
 // A sum whose last value the interpreter's kernels round otherwise is named.

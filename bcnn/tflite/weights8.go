@@ -12,7 +12,9 @@ import (
 
 // Layers with weights on 8-bit values. A layer's numbers are q − zero, so that sums of
 // products are integers, which float32 holds exactly up to maxSum in any order; of them
-// thresholds make the integers of the output.
+// thresholds make the integers of the output. Beyond it sums of bytes are exact integers
+// that are rounded to float32 at the end, which leaves them on their side of every
+// threshold up to maxSum.
 
 // weights8 describes a layer with weights of INT8.
 type weights8 struct {
@@ -153,14 +155,20 @@ func (im *importer) weighted8(o *schema.Operator, v *value, shape bcnn.Shape, w 
 		return nil, err
 	}
 	size := len(w.rows) / w.out
+	op := w.build(bcnn.Weights{Int8: w.rows})
+	conv, _ := op.(bcnn.Conv2D)
+	large := false
 	for c := range w.out {
 		lo, hi, err := im.range8(v, w.rows[c*size:][:size])
 		if err != nil {
 			return nil, err
 		}
 		if most := max(-lo, hi); most >= maxSum {
-			return nil, fmt.Errorf("sums of 8-bit products may reach %d in channel %d, of which float32 holds all integers only below %d: "+
-				"convert this layer without quantising it", most, c, maxSum)
+			if size > maxTaps8 || conv.Groups > 1 {
+				return nil, fmt.Errorf("sums of 8-bit products may reach %d in channel %d, of which float32 holds all integers only below %d: "+
+					"convert this layer without quantising it", most, c, maxSum)
+			}
+			large = true
 		}
 		scale := float64(v.scale) * float64(w.scales[c%len(w.scales)])
 		if w.single {
@@ -174,21 +182,66 @@ func (im *importer) weighted8(o *schema.Operator, v *value, shape bcnn.Shape, w 
 		if err := errors.Join(f.fits(lo+shift), f.fits(hi+shift)); err != nil {
 			return nil, err
 		}
-		err = im.steps8Of(thresholds[c*steps8:][:steps8], lo, hi, func(x int64) int64 {
-			return limits.of(f.of(x+shift, rounds) + int64(q.zero))
-		})
-		if err != nil {
+		level := func(x int64) int64 { return limits.of(f.of(x+shift, rounds) + int64(q.zero)) }
+		if level(min(hi, maxSum)) < level(hi) || level(max(lo, -maxSum)) > level(lo) {
+			return nil, fmt.Errorf("the output of channel %d changes between sums of %d and %d, of which float32 holds all integers only up to %d: "+
+				"convert this layer without quantising it", c, lo, hi, maxSum)
+		}
+		list := thresholds[c*steps8:][:steps8]
+		if err := im.steps8Of(list, max(lo, -maxSum), min(hi, maxSum), level); err != nil {
 			return nil, err
+		}
+		for k := range list { // what sums beyond always and never reach
+			switch at := int64(math.MinInt8 + 1 + k); {
+			case at <= level(lo):
+				list[k] = min(list[k], float32(lo))
+			case at > level(hi):
+				list[k] = max(list[k], -2*math.MinInt32)
+			}
 		}
 	}
 	if v, err = im.centred(o, v); err != nil {
 		return nil, err
 	}
-	y, err := im.emit(o, "/sum", w.build(bcnn.Weights{Int8: w.rows}), shape, v)
+	if large {
+		if v, err = im.asLevels(o, v); err != nil {
+			return nil, err
+		}
+	}
+	y, err := im.emit(o, "/sum", op, shape, v)
 	if err != nil {
 		return nil, err
 	}
 	return im.integers8(o, y, thresholds, q)
+}
+
+// maxTaps8 is the largest number of taps of which the sums of bytes fit into int32.
+const maxTaps8 = math.MaxInt32 / (math.MaxUint8 * -math.MinInt8)
+
+// asLevels returns a value that is levels or the bytes of an input, of which sums are
+// exact beyond what float32 holds.
+func (im *importer) asLevels(o *schema.Operator, v *value) (*value, error) {
+	if v.layer < 0 {
+		return v, nil
+	}
+	layer := im.net.Layers[v.layer]
+	switch layer.Op.(type) {
+	case bcnn.Quantize:
+		return v, nil
+	case bcnn.Affine: // centred
+		if layer.Inputs[0] < 0 {
+			return v, nil
+		}
+	}
+	thresholds, err := im.numbers(steps8)
+	if err != nil {
+		return nil, err
+	}
+	for k := range thresholds {
+		thresholds[k] = float32(math.MinInt8 + 1 + k - v.zero)
+	}
+	y, err := im.emit(o, "/levels", bcnn.Quantize{Low: math.MinInt8 - v.zero, Levels: steps8 + 1, Thresholds: thresholds}, v.shape, v)
+	return as(v, y, err)
 }
 
 // range8 returns the bounds of all sums of a filter over 8-bit values, partial sums included.
