@@ -1,6 +1,7 @@
 package bcnn_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -62,4 +63,65 @@ func TestLevelsOfInputs(t *testing.T) {
 	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	require.NoError(t, plan.Check())
+}
+
+// A padding of ±1 stays where a layer with integer weights is computed in float32.
+func TestPaddingOfFloats(t *testing.T) {
+	weights := bcnn.Weights{Int8: make([]int8, 3*3*2*2)}
+	for i := range weights.Int8 {
+		weights.Int8[i] = int8(i*37 - 128)
+	}
+	for _, value := range []int{-1, 0, 1} {
+		net := draw(bcnn.Uint8, 5, 4, 2).add("a", bcnn.Affine{Bias: []float32{-3}}).add("s", bcnn.Sign{Zero: bcnn.ZeroIsPlus}).
+			add("c", bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3, StrideW: 2, DilationH: 2, Pad: bcnn.Padding{Top: 2, Left: 1, Bottom: 1, Right: 3}}, Out: 2, PadValue: value, Weights: weights})
+		requireLowersRight(t, net.Network, 3)
+		plan, err := bcnn.Lower(t.Context(), net.Network, bcnn.LowerOptions{})
+		require.NoError(t, err)
+		require.Equal(t, value != 0, slices.ContainsFunc(plan.Steps, func(s bcnn.Step) bool { return s.Kind() == "pixels" }), lines(plan))
+		summary := bcnn.Summarize(net.Network, plan)
+		require.Equal(t, "its weights have more levels than products of bits are worth, and its input is bits", summary[0].WhyFloat)
+	}
+}
+
+// Why layers on levels are computed in float32, and how the others are reported.
+func TestSumsOfBytes(t *testing.T) {
+	all := func(n int) bcnn.Quantize {
+		return bcnn.Quantize{Low: -128, Levels: n, Thresholds: constant(n-1, 1)}
+	}
+	few := bcnn.Quantize{Low: -8, Levels: 16, Thresholds: constant(15, 1)}
+	conv := func(groups int, weights ...int8) bcnn.Conv2D {
+		return bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 2, Groups: groups, Weights: bcnn.Weights{Int8: weights}}
+	}
+	signs := bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 2, Weights: bcnn.Weights{Bits: []uint64{1, 2}}}
+	large := bcnn.Dense{Out: 1, Weights: bcnn.Weights{Int8: make([]int8, 65794)}}
+	for name, c := range map[string]struct {
+		net          drawing
+		binary, int8 bool
+		why          string
+	}{
+		"8 bits":           {draw(bcnn.Float32, 2, 2, 2).add("q", all(256)).add("c", conv(1, 1, 2, 3, 4)), false, true, ""},
+		"4 bits":           {draw(bcnn.Float32, 2, 2, 2).add("q", few).add("c", conv(1, -8, 8, 3, 4)), true, true, ""},
+		"weights of 5":     {draw(bcnn.Float32, 2, 2, 2).add("q", few).add("c", conv(1, -9, 7, 3, 4)), false, true, ""},
+		"17 levels":        {draw(bcnn.Float32, 2, 2, 2).add("q", bcnn.Quantize{Low: -8, Levels: 17, Thresholds: constant(16, 1)}).add("c", conv(1, -8, 7, 3, 4)), false, true, ""},
+		"through a pool":   {draw(bcnn.Float32, 2, 2, 2).add("q", few).add("p", bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}}).add("c", conv(1, -8, 7, 3, 4)), true, true, ""},
+		"±1":               {draw(bcnn.Float32, 2, 2, 2).add("q", all(256)).add("c", signs), true, true, ""},
+		"±1 of an image":   {draw(bcnn.Uint8, 2, 2, 2).add("c", signs), true, false, ""},
+		"an image":         {draw(bcnn.Uint8, 2, 2, 2).add("c", conv(1, 1, 0, 1, 1)), true, true, ""},
+		"8 bits of images": {draw(bcnn.Uint8, 2, 2, 2).add("c", conv(1, 1, 0, 9, 1)), false, true, ""},
+		"groups":           {draw(bcnn.Float32, 2, 2, 2).add("q", all(256)).add("c", conv(2, 2, 3)), false, false, "it sums bytes in groups"},
+		"groups of images": {draw(bcnn.Uint8, 2, 2, 2).add("c", conv(2, 2, 3)), false, false, "it sums bytes in groups"},
+		"many taps":        {draw(bcnn.Float32, 2, 32897, 1).add("q", all(256)).add("d", large), false, false, "its sums of bytes might not fit into 32 bits"},
+		"many pixels":      {draw(bcnn.Uint8, 2, 32897, 1).add("d", large), false, false, "its sums of bytes might not fit into 32 bits"},
+		"without a 0": {draw(bcnn.Float32, 2, 2, 2).add("q", bcnn.Quantize{Low: 1, Levels: 17, Thresholds: constant(16, 1)}).add("c", conv(1, 1, 2, 3, 4)),
+			false, false, "0 is not among the levels of its input, or their pixels are moved"},
+		"moved": {draw(bcnn.Float32, 2, 2, 2).add("q", all(256)).add("p", bcnn.Pixels{Rows: []int32{1}, Cols: []int32{0}}).add("c", conv(1, 1, 2, 3, 4)),
+			false, false, "0 is not among the levels of its input, or their pixels are moved"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan, err := bcnn.Lower(t.Context(), c.net.Network, bcnn.LowerOptions{})
+			require.NoError(t, err)
+			r := bcnn.Summarize(c.net.Network, plan)[0]
+			require.Equal(t, []any{c.binary, c.int8, c.why}, []any{r.Binary, r.Int8, r.WhyFloat}, lines(plan))
+		})
+	}
 }

@@ -8,8 +8,8 @@ type LayerReport struct {
 	Kind   string // "conv2d" or "dense"
 	Output Shape
 	Params int64 // weights and biases
-	// Binary says that its sums are exact integers and its weights ±1, or its values of at
-	// most sixteen levels and its weights integers from −8 to 8.
+	// Binary says that its sums are exact integers and its weights ±1, or integers from −8
+	// to 8 of values of at most sixteen levels, or of an image.
 	Binary bool
 	// Int8 says that its sums are exact integers, made of products of bytes: of levels or
 	// with 8-bit weights.
@@ -59,7 +59,7 @@ func Summarize(n *Network, p *Plan) []LayerReport {
 				WhyFloat: conv.WhyFloat,
 			}
 			if conv.Int8 != nil {
-				r.Binary = p.levels(step.In[0]) <= 1<<MaxPlanes && conv.fewBits()
+				r.Binary = conv.fewBits() && p.fewLevels(step.In[0])
 			}
 			r.BytesFloat = 4 * r.Params
 			r.BytesStored = 8*int64(len(w.Bits)) + int64(len(w.Int8)) + 4*int64(len(w.F32)) + 4*int64(len(bias))
@@ -69,16 +69,17 @@ func Summarize(n *Network, p *Plan) []LayerReport {
 	return reports
 }
 
-// levels returns how many values the bytes of a tensor have.
-func (p *Plan) levels(t int) int {
+// fewLevels reports whether the bytes of a tensor are an image, or have no more values
+// than planes hold.
+func (p *Plan) fewLevels(t int) bool {
 	for t >= len(p.Inputs) {
 		s := p.Steps[t-len(p.Inputs)]
 		if q, ok := s.Op.(*QuantizeStep); ok {
-			return q.Levels
+			return q.Levels <= 1<<MaxPlanes
 		}
 		t = s.In[0]
 	}
-	return MaxLevels
+	return true
 }
 
 // fewBits reports whether weights of 8 bits are numbers that as many bits as planes hold,

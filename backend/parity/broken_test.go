@@ -400,7 +400,7 @@ func TestBrokenDevicesFail(t *testing.T) {
 			cases = append(cases, c)
 		}
 	}
-	for _, b := range append(broken, brokenLayers...) {
+	for _, b := range slices.Concat(broken, brokenLayers, brokenBytes) {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
 			for _, c := range cases {

@@ -195,7 +195,7 @@ func levelCases() []Case {
 			}
 		}
 	}
-	// Integers of 8 bits, which flow as float32.
+	// Integers of 8 bits.
 	s8 := integers{"s8", -128, 256}
 	add("s8/values", fillRandom, 3, 4, 65, func(b *builder) { b.quantize(s8, true) })
 	add("s8/network", fillRandom, 9, 8, 3, func(b *builder) {

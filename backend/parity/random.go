@@ -94,6 +94,20 @@ func (b *builder) binary() bool {
 	return false
 }
 
+// whole reports whether the last layer makes whole numbers of at most 8 bits.
+func (b *builder) whole() bool {
+	for i := b.last(); i >= 0; i = b.net.Layers[i].Inputs[0] {
+		switch b.net.Layers[i].Op.(type) {
+		case bcnn.Quantize:
+			return true
+		case bcnn.MaxPool, bcnn.Flatten:
+		default:
+			return b.binary()
+		}
+	}
+	return b.net.Inputs[0].DType == bcnn.Uint8
+}
+
 // randomJoin appends something that reads two layers, or picks channels.
 func (b *builder) randomJoin() {
 	s, from := b.shape(), b.last()
@@ -163,8 +177,12 @@ func (b *builder) randomBlock(out int) {
 		if b.binary() && !real {
 			op.PadValue = b.rng.IntN(3) - 1
 		}
-		if b.rng.IntN(5) == 0 && !real {
-			b.convLevels(op, weightLevels[b.rng.IntN(len(weightLevels))])
+		if b.rng.IntN(4) == 0 && !real {
+			w := weightLevels[b.rng.IntN(len(weightLevels))]
+			if b.whole() && b.rng.IntN(2) == 0 {
+				w = integers{"s8", -128, 256}
+			}
+			b.convLevels(op, w)
 		} else {
 			b.conv(op, real)
 		}
@@ -193,7 +211,12 @@ func (b *builder) randomTail() {
 	switch b.rng.IntN(5) {
 	case 0:
 	case 1:
-		b.quantize(activationLevels[b.rng.IntN(len(activationLevels))], b.rng.IntN(2) == 0)
+		if each := b.rng.IntN(2) == 0; b.rng.IntN(3) == 0 {
+			zero := b.rng.IntN(256)
+			b.levels8(zero, 256, float32(zero), each)
+		} else {
+			b.quantize(activationLevels[b.rng.IntN(len(activationLevels))], each)
+		}
 	default:
 		b.add(bcnn.Sign{Zero: b.zero()})
 	}

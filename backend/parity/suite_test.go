@@ -80,6 +80,14 @@ func TestTheTableCoversThePlan(t *testing.T) {
 					note(op.Groups > 1, kind+" groups")
 					note(op.Border != nil, "border")
 					note(op.ZeroPoint != 0, kind+" zero point")
+					if inner := s.In[0] >= len(p.Inputs); in == "uint8" {
+						of := fmt.Sprintf("%s, 8-bit weights %v, levels %v", kind, op.Int8 != nil, inner)
+						note(true, of)
+						note(op.ZeroPoint != 0, of+", zero point")
+						note(op.Pad != (bcnn.Padding{}), of+", padded")
+						note(op.Threshold != nil, of+", to bits")
+						note(op.Scale != nil, of+", scaled")
+					}
 					note(op.InPlanes > 1 && op.OutPlanes > 1, "conv of planes to planes")
 					note(op.InPlanes > 1 && op.OutPlanes < 2 && op.Threshold != nil, "conv of planes to bits")
 					note(op.InPlanes > 1 && op.Threshold == nil, "conv of planes to sums")
@@ -99,7 +107,9 @@ func TestTheTableCoversThePlan(t *testing.T) {
 					note(op.Threshold.Flip != nil, "sign flip")
 					note(op.Planes > 1, "sign to planes")
 				case *bcnn.QuantizeStep:
-					note(len(op.Thresholds) >= op.Levels, "quantize each")
+					to := "quantize to " + p.Tensors[s.Out].DType.String()
+					note(true, to)
+					note(len(op.Thresholds) >= op.Levels, to+" each")
 				case *bcnn.AddStep:
 					note(op.Activation.Kind != bcnn.ActivationNone, "add "+op.Activation.Kind.String())
 				case *bcnn.AvgPoolStep:
@@ -124,7 +134,8 @@ func TestTheTableCoversThePlan(t *testing.T) {
 	t.Logf("%d cases, %v", len(names), seen)
 	require.Greater(t, len(names), 500)
 	features := []string{"threshold", "grey", "lbp", "minmax", "binarize flip", "border", "sign of float32", "sign flip",
-		"sign to planes", "conv of planes to planes", "conv of planes to bits", "conv of planes to sums", "conv to planes, pool", "maxpool of planes", "quantize of float32", "quantize each",
+		"sign to planes", "conv of planes to planes", "conv of planes to bits", "conv of planes to sums", "conv to planes, pool", "maxpool of planes",
+		"quantize to float32", "quantize to float32 each", "quantize to uint8", "quantize to uint8 each", "maxpool of uint8", "maxpool of uint8 padded",
 		"add of float32", "add relu", "add prelu", "add clip", "avgpool of bits", "avgpool of float32",
 		"avgpool of bits padding true", "avgpool of bits padding false", "avgpool of float32 padding true", "avgpool of float32 padding false",
 		"mul of float32 by a pixel true, a channel true", "mul of float32 by a pixel true, a channel false", "mul of float32 by a pixel false, a channel true", "mul of float32 by a pixel false, a channel false",
@@ -137,6 +148,13 @@ func TestTheTableCoversThePlan(t *testing.T) {
 		"pixels of bits of levels", "resample of float32", "topk of float32", "topk of float32 values",
 		"flatten of bits", "flatten of float32", "maxpool of bits", "maxpool of float32",
 		"maxpool of bits padded", "maxpool of float32 padded", "maxpool flip", "conv of uint8 zero point"}
+	for _, of := range []string{"8-bit weights true, levels true", "8-bit weights true, levels false", "8-bit weights false, levels true"} {
+		for _, end := range []string{"", ", zero point", ", padded", ", scaled"} {
+			features = append(features, "conv of uint8, "+of+end)
+		}
+		features = append(features, "dense of uint8, "+of)
+	}
+	features = append(features, "conv of uint8, 8-bit weights false, levels true, to bits")
 	for _, in := range []string{"bits", "uint8", "float32"} {
 		features = append(features, "affine of "+in, "affine of "+in+" copy",
 			"affine of "+in+" relu", "affine of "+in+" prelu", "affine of "+in+" clip",

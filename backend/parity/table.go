@@ -23,6 +23,7 @@ func Cases() []Case {
 	cases = append(cases, layerCases()...)
 	cases = append(cases, spatialCases()...)
 	cases = append(cases, levelCases()...)
+	cases = append(cases, byteCases()...)
 	cases = append(cases, changedCases()...)
 	for seed := range uint64(60) {
 		cases = append(cases, RandomCase(seed))
