@@ -132,6 +132,55 @@ def functions(r):
     return done
 
 
+def large(r):
+    """(name, file, inputs) of layers whose sums float32 does not hold, with outputs that change near 0 and far from it."""
+    done = []
+    for k, scale in enumerate((500.0, 60000.0, 100000.0)):
+        x = r.integers(60, 128, (1, 1500)).astype(np.int8)
+        w = r.integers(90, 128, (9, 1500)).astype(np.int8)
+        w *= np.array([1, -1, 1, -1, 1, 1, 1, -1, 1], np.int8)[:, None]
+        w[4:] *= r.choice(np.array([-1, 1], np.int8), (5, 1500))
+        w[6, :700], w[7, :600] = np.abs(w[6, :700]), np.abs(w[7, :600])
+        a, ws = (np.float32(0.02), -128), r.uniform(0.009, 0.011, 9).astype(np.float32)
+        b = r.integers(-3000, 3000, 9).astype(np.int32)
+        quants = [(ws, [0] * 9, 0), (a[0] * ws, [0] * 9)]
+        done.append((f"op_large_{k}", operator(
+            "FULLY_CONNECTED", [x, w, b], (1, 9), "int8", ("FullyConnectedOptions", dict(fusedActivationFunction=0)), a, (np.float32(a[0] * 0.01 * scale), 5), quants), [x]))
+    x, w = r.integers(40, 128, (1, 4, 5, 300)).astype(np.int8), r.integers(-127, 128, (7, 3, 3, 300)).astype(np.int8)
+    w[:3] = np.abs(w[:3])
+    w[1] *= -1
+    a, ws = (np.float32(0.02), -100), r.uniform(0.009, 0.011, 7).astype(np.float32)
+    done.append(("op_large_conv", operator(
+        "CONV_2D", [x, w, np.zeros(7, np.int32)], (1, 4, 5, 7), "int8", ("Conv2DOptions", dict(padding=0, strideW=1, strideH=1, dilationWFactor=1, dilationHFactor=1)),
+        a, (np.float32(a[0] * 0.01 * 90000), -3), [(ws, [0] * 7, 0), (a[0] * ws, [0] * 7)]), [x]))
+    return done
+
+
+def more(r):
+    """(name, file, inputs) of further operators without weights."""
+    done = []
+    a = scaled(r)
+    for k, name in enumerate(("MAXIMUM", "MINIMUM")):
+        for i, shape in enumerate(((1, 4, 5, 3), (1, 1, 1, 3))):
+            x, y = integers(r, 1, 4, 5, 3), integers(r, *shape)
+            done.append((f"op_{name.lower()}_{i}", operator(name, [x, y], x.shape, "int8", ("MaximumMinimumOptions", {}), a, a, [a], computed=2), [x, y]))
+        c = integers(r, *((3,), (1,))[k])
+        done.append((f"op_{name.lower()}_constant", operator(name, [x, c], x.shape, "int8", ("MaximumMinimumOptions", {}), a, a, [a]), [x]))
+    every = np.arange(-128, 128).astype(np.int8).reshape(1, 4, 64, 1)
+    for k, (b, c) in enumerate((((0.02, -100), (0.03, -128)), ((0.047, 11), (0.047, 11)), ((0.11, 127), (0.09, -20)))):
+        b, c = (np.float32(b[0]), b[1]), (np.float32(c[0]), c[1])
+        done.append((f"op_abs_{k}", operator("ABS", [every], every.shape, "int8", ("AbsOptions", {}), b, c), [every]))
+    for k, (h, w, corners, half) in enumerate(((8, 10, False, True), (8, 10, False, False), (7, 9, True, False), (2, 3, False, False), (12, 5, False, True))):
+        x = integers(r, 1, 4, 5, 3)
+        done.append((f"op_resize_bilinear_{k}", operator(
+            "RESIZE_BILINEAR", [x, np.array([h, w], np.int32)], (1, h, w, 3), "int8", ("ResizeBilinearOptions", dict(alignCorners=corners, halfPixelCenters=half)), a, a), [x]))
+    x = integers(r, 1, 10)
+    done.append(("op_log_softmax", operator("LOG_SOFTMAX", [x], x.shape, "int8", ("LogSoftmaxOptions", {}), a, (16 / 256, 127)), [x]))
+    x = r.standard_normal((1, 10)).astype(np.float32)
+    done.append(("op_log_softmax_float32", operator("LOG_SOFTMAX", [x], x.shape, "float32", ("LogSoftmaxOptions", {})), [x]))
+    return done
+
+
 def joined(r):
     """(name, file, inputs) of joins of rows and columns, and of transposed convolutions, of 8-bit values and of floats."""
     done = []
@@ -235,6 +284,7 @@ def main():
     cases = weighted(r) + others(r)
     separate = np.random.default_rng(args.seed + 1)
     cases += functions(separate) + joined(separate)
+    cases += large(np.random.default_rng(21)) + more(np.random.default_rng(22))
     tf.random.set_seed(args.seed)
     for name, model in networks().items():
         randomise(model, r)

@@ -174,6 +174,7 @@ func byteCases() []Case {
 			ends[(i+1)%len(ends)].add(b)
 		})
 	}
+	add("image/dense", "bytes", fillRandom, 3, 3, 5, func(b *builder) { b.add(bcnn.Dense{Out: 5, Weights: s8(b, 5, 45)}) })
 	// In front of integer weights of ±1 values, computed in float32, padding stays what it is.
 	for _, value := range padValues {
 		add(fmt.Sprintf("floats/pad=%d", value), "float", fillRandom, 5, 4, 17, func(b *builder) {

@@ -89,9 +89,12 @@ func (im *importer) function(o *schema.Operator) (*value, error) {
 }
 
 func (im *importer) abs(o *schema.Operator) (*value, error) {
-	v, err := im.real(o, 0)
+	v, err := im.moved(o, 0)
 	if err != nil {
 		return nil, err
+	}
+	if v.typ == schema.Int8 {
+		return im.abs8(o, v)
 	}
 	return im.positive(im.slope(o, v, []float32{-1}))
 }
@@ -106,6 +109,12 @@ func (im *importer) neg(o *schema.Operator) (*value, error) {
 
 // extreme is MAXIMUM or MINIMUM.
 func (im *importer) extreme(o *schema.Operator) (*value, error) {
+	if v, w := im.both8(o); v != nil {
+		return im.extreme8(o, v, w)
+	}
+	if v, k := im.withConstant8(o); v != nil {
+		return im.extremeConstant8(o, v, k)
+	}
 	v, k, err := im.withConstant(o)
 	if err != nil {
 		return nil, err
@@ -353,7 +362,10 @@ func (im *importer) softmax(o *schema.Operator) (*value, error) {
 	if !im.isOutput(o) && !(v.typ == schema.Int8 && im.onlyDequantized(o)) {
 		return nil, errors.New("a softmax that is not the output is not supported")
 	}
-	beta := o.Options.Float32(0, 0)
+	beta := float32(1)
+	if o.Name == "SOFTMAX" {
+		beta = o.Options.Float32(0, 0)
+	}
 	if v.typ == schema.Int8 {
 		return im.softmax8(o, v, beta)
 	}

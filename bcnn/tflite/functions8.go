@@ -423,3 +423,69 @@ func (im *importer) mulConstant8(o *schema.Operator, v *value, k, act int) (*val
 	}
 	return im.table8(o, v, q, len(c.list), func(channel int, x int64) int64 { return level(x * c.list[channel]) })
 }
+
+// abs8 is ABS of 8-bit values.
+func (im *importer) abs8(o *schema.Operator, v *value) (*value, error) {
+	q, err := im.output8(o.Outputs[0])
+	if err != nil {
+		return nil, err
+	}
+	f, err := newFactor(float64(v.scale / q.scale))
+	if err != nil {
+		return nil, err
+	}
+	if err := f.fits(math.MaxUint8); err != nil {
+		return nil, err
+	}
+	limits := clamp{math.MinInt8, math.MaxInt8}
+	return im.table8(o, v, q, 1, func(_ int, x int64) int64 { return limits.of(f.of(max(x, -x), halvesAway) + int64(q.zero)) })
+}
+
+// extreme8 is MAXIMUM or MINIMUM of 8-bit values, of which the interpreter compares the
+// integers.
+func (im *importer) extreme8(o *schema.Operator, v, w *value) (*value, error) {
+	if err := im.alike8(o, v, w); err != nil {
+		return nil, err
+	}
+	if w.shape.Values() > v.shape.Values() {
+		v, w = w, v
+	}
+	var err error
+	if v, err = im.centred(o, v); err != nil {
+		return nil, err
+	}
+	if w, err = im.centred(o, w); err != nil {
+		return nil, err
+	}
+	y, err := im.extremeOf(o, v, w)
+	return as(v, y, err)
+}
+
+// extremeConstant8 is MAXIMUM or MINIMUM of 8-bit values and input k, a constant.
+func (im *importer) extremeConstant8(o *schema.Operator, v *value, k int) (*value, error) {
+	c, err := im.constant8(o, k, v)
+	if err != nil {
+		return nil, err
+	}
+	if err := im.alike8(o, v, &c.value); err != nil {
+		return nil, err
+	}
+	return im.table8(o, v, v, len(c.list), func(channel int, x int64) int64 {
+		if o.Name == "MINIMUM" {
+			return min(x, c.list[channel]) + int64(v.zero)
+		}
+		return max(x, c.list[channel]) + int64(v.zero)
+	})
+}
+
+// alike8 tests whether both operands and the output have one scale and zero point.
+func (im *importer) alike8(o *schema.Operator, v, w *value) error {
+	q, err := im.output8(o.Outputs[0])
+	if err != nil {
+		return err
+	}
+	if v.scale != q.scale || v.zero != q.zero || w.scale != q.scale || w.zero != q.zero {
+		return errors.New("its inputs and its output have different scales or zero points")
+	}
+	return nil
+}

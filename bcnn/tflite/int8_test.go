@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"testing"
 
@@ -76,7 +77,7 @@ func runAll(t *testing.T, net *bcnn.Network, report *Report, in []*npy.Array) []
 // not be says so.
 func TestInt8(t *testing.T) {
 	deviations := map[string]string{
-		"op_softmax": "at most 1/256", "net_quick_int8": "at most 1/256", "net_quick_float32": "at most 1/256",
+		"op_log_softmax": "at most that", "op_softmax": "at most 1/256", "net_quick_int8": "at most 1/256", "net_quick_float32": "at most 1/256",
 	}
 	for _, c := range int8Cases(t) {
 		t.Run(c.name, func(t *testing.T) {
@@ -89,10 +90,18 @@ func TestInt8(t *testing.T) {
 				require.Empty(t, report.Deviations)
 			}
 			y := runAll(t, net, report, c.in)
-			if net.Layers[len(net.Layers)-1].Op.Kind() == (bcnn.Softmax{}).Kind() {
+			if _, softmax := net.Layers[len(net.Layers)-1].Op.(bcnn.Softmax); softmax {
 				require.Equal(t, "FLOAT32", report.Outputs[0].Type)
 				for i, p := range bcnn.Probabilities(y) {
 					want := float64(0)
+					switch c.name {
+					case "op_log_softmax":
+						require.InDelta(t, float64(values[int8](t, c.out, "int8")[i])-127, 16*math.Log(p), 1)
+						continue
+					case "op_log_softmax_float32":
+						require.InDelta(t, values[float32](t, c.out, "float32")[i], math.Log(p), 1e-5)
+						continue
+					}
 					if c.out.Type() == "int8" {
 						want = (float64(values[int8](t, c.out, "int8")[i]) + 128) / 256
 					} else {
@@ -164,11 +173,18 @@ func TestInt8Constants(t *testing.T) {
 		}, "its constant is not INT8, as its input is"},
 		{"that differs by pixel", "ADD", func(g *testGraph, s *testTensor) { s.dims, s.data = []int32{1, 1, 2, 3}, []byte{1, 2, 3, 1, 2, 4} }, "which differs by pixel"},
 		{"of another size", "PRELU", func(g *testGraph, s *testTensor) { s.dims, s.data = []int32{2}, []byte{1, 2} }, "a constant of [2] for"},
+		{"of another scale, in MAXIMUM", "MAXIMUM", func(_ *testGraph, s *testTensor) { s.scale = []float32{0.03} }, "its inputs and its output have different scales or zero points"},
 		{"of a scale that leaves 32 bits", "MUL", func(_ *testGraph, s *testTensor) { s.scale = []float32{1e9} }, "exceed 32 bits"},
 		{"of a scale that leaves 32 bits, in slopes", "PRELU", func(_ *testGraph, s *testTensor) { s.scale = []float32{1e9} }, "exceed 32 bits"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := int8Graph(c.op, in, in, 0.03, testTensor{dims: []int32{3}, data: []byte{1, 2, 3}, scale: []float32{0.01}, zero: []int64{4}})
+			if c.op == "MAXIMUM" {
+				for _, t := range g.tensors {
+					copy(t.scale, g.tensors[0].scale)
+					copy(t.zero, g.tensors[0].zero)
+				}
+			}
 			_, report, err := Decode(t.Context(), g.encode(), Options{})
 			require.NoError(t, err)
 			require.Empty(t, report.Deviations)

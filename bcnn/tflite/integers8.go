@@ -172,19 +172,14 @@ func (im *importer) averagePool8(o *schema.Operator, v *value, window bcnn.Windo
 	if err != nil {
 		return nil, err
 	}
+	v.nearest8(thresholds)
 	for k := range thresholds {
-		level := math.MinInt8 + 1 + k
-		t := float32(level-v.zero) - 0.5
-		if level <= 0 { // reached beyond the half
-			t = math.Nextafter32(t, math.MaxFloat32)
+		switch level := int64(math.MinInt8 + 1 + k); {
+		case level <= limits.lo:
+			thresholds[k] = -maxSum
+		case level > limits.hi:
+			thresholds[k] = maxSum
 		}
-		switch {
-		case int64(level) <= limits.lo:
-			t = -maxSum
-		case int64(level) > limits.hi:
-			t = maxSum
-		}
-		thresholds[k] = t
 	}
 	pad := v.pad
 	if v, err = im.centred(o, v); err != nil {
@@ -195,6 +190,18 @@ func (im *importer) averagePool8(o *schema.Operator, v *value, window bcnn.Windo
 		return nil, err
 	}
 	return im.integers8(o, y, thresholds, q)
+}
+
+// nearest8 sets the thresholds of the integers next to q, of numbers q − zero: halves
+// away from 0.
+func (v *value) nearest8(thresholds []float32) {
+	for k := range thresholds {
+		level := math.MinInt8 + 1 + k
+		thresholds[k] = float32(level-v.zero) - 0.5
+		if level <= 0 { // reached beyond the half
+			thresholds[k] = math.Nextafter32(thresholds[k], math.MaxFloat32)
+		}
+	}
 }
 
 // mean8 is MEAN of 8-bit values over windows of all of a height, a width or both.
@@ -281,12 +288,16 @@ func (im *importer) softmax8(o *schema.Operator, v *value, beta float32) (*value
 	if v, err = im.affine(o, "/beta", v, []float32{v.scale * beta}, nil); err != nil {
 		return nil, err
 	}
-	im.deviates(o, "gives probabilities as FLOAT32, where the file rounds them to 1/256: they differ by at most 1/256")
-	y, err := im.emit(o, "", bcnn.Softmax{}, v.shape, v)
+	q, err := im.output8(o.Outputs[0])
 	if err != nil {
 		return nil, err
 	}
-	q, err := im.output8(o.Outputs[0])
+	if o.Name == "LOG_SOFTMAX" {
+		im.deviates(o, "gives logarithms as FLOAT32, where the file rounds them to %v: they differ by at most that", q.scale)
+	} else {
+		im.deviates(o, "gives probabilities as FLOAT32, where the file rounds them to 1/256: they differ by at most 1/256")
+	}
+	y, err := im.emit(o, "", bcnn.Softmax{Log: o.Name == "LOG_SOFTMAX"}, v.shape, v)
 	if err != nil {
 		return nil, err
 	}

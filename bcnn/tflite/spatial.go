@@ -1,6 +1,7 @@
 package tflite
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -24,9 +25,6 @@ func (im *importer) resize(o *schema.Operator) (*value, error) {
 		return nil, fmt.Errorf("a size of %v", size)
 	}
 	bilinear := o.Name == "RESIZE_BILINEAR"
-	if bilinear && v.typ == schema.Int8 {
-		return nil, errQuantized
-	}
 	first := 0 // option
 	if bilinear {
 		first = 2
@@ -37,6 +35,9 @@ func (im *importer) resize(o *schema.Operator) (*value, error) {
 	}
 	shape := bcnn.Shape{H: int(size[0]), W: int(size[1]), C: v.shape.C}
 	var op bcnn.Op
+	if bilinear && v.typ == schema.Int8 {
+		return im.bilinear8(o, v, shape, corners, half)
+	}
 	if bilinear {
 		op = bcnn.Resample{Rows: linear(v.shape.H, shape.H, corners, half), Cols: linear(v.shape.W, shape.W, corners, half)}
 	} else {
@@ -91,6 +92,65 @@ func linear(from, to int, corners, half bool) bcnn.Taps {
 		t.Index, t.Weight = append(t.Index, low, high), append(t.Weight, 1-part, part)
 	}
 	return t
+}
+
+// bilinear8 is RESIZE_BILINEAR of 8-bit values: weights are multiples of 1/1024, and what
+// they make of the integers is rounded, halves away from 0.
+func (im *importer) bilinear8(o *schema.Operator, v *value, shape bcnn.Shape, corners, half bool) (*value, error) {
+	q, err := im.output8(o.Outputs[0])
+	if err != nil {
+		return nil, err
+	}
+	if q.scale != v.scale || q.zero != v.zero {
+		return nil, errors.New("its output has another scale or zero point than its input")
+	}
+	rows, rowUnit := linear8(v.shape.H, shape.H, corners, half)
+	cols, colUnit := linear8(v.shape.W, shape.W, corners, half)
+	// float32 holds multiples of 2^−16 below 256.
+	if unit := rowUnit * colUnit; unit < unit8*unit8>>16 {
+		im.deviates(o, "by at most 1, where a pixel is next to the middle of two integers")
+	}
+	thresholds, err := im.numbers(steps8)
+	if err != nil {
+		return nil, err
+	}
+	v.nearest8(thresholds)
+	y, err := im.emit(o, "/weighted", bcnn.Resample{Rows: rows, Cols: cols}, shape, v)
+	if err != nil {
+		return nil, err
+	}
+	return im.integers8(o, y, thresholds, q)
+}
+
+// unit8 is 1 as a weight of linear8.
+const unit8 = 1 << 10
+
+// linear8 is linear in integers, as the interpreter has it for 8-bit values, and the
+// largest power of two that divides the weights as multiples of 1/unit8.
+func linear8(from, to int, corners, half bool) (t bcnn.Taps, unit int) {
+	scale := (unit8*from + to/2) / to
+	if corners && to > 1 {
+		scale = (unit8*(from-1) + (to-1)/2) / (to - 1)
+	}
+	t.N, unit = 2, unit8
+	for i := range to {
+		at := i * scale
+		if half {
+			at += scale/2 - unit8/2
+		}
+		at = max(at, 0) // in front of the first, that one alone
+		low, high := at/unit8, min((at+unit8-1)/unit8, from-1)
+		part := at - low*unit8
+		if low >= high { // at a pixel, or behind the last one
+			low, part = high, 0
+		}
+		for unit > 1 && part%unit != 0 {
+			unit /= 2
+		}
+		t.Index = append(t.Index, int32(low), int32(high))
+		t.Weight = append(t.Weight, float32(unit8-part)/unit8, float32(part)/unit8)
+	}
+	return t, unit
 }
 
 // mirrorPad is MIRROR_PAD of height and width.

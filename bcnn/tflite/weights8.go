@@ -163,7 +163,8 @@ func (im *importer) weighted8(o *schema.Operator, v *value, shape bcnn.Shape, w 
 		if err != nil {
 			return nil, err
 		}
-		if most := max(-lo, hi); most >= maxSum {
+		most := max(-lo, hi)
+		if most >= maxSum {
 			if size > maxTaps8 || conv.Groups > 1 {
 				return nil, fmt.Errorf("sums of 8-bit products may reach %d in channel %d, of which float32 holds all integers only below %d: "+
 					"convert this layer without quantising it", most, c, maxSum)
@@ -192,6 +193,9 @@ func (im *importer) weighted8(o *schema.Operator, v *value, shape bcnn.Shape, w 
 			return nil, err
 		}
 		for k := range list { // what sums beyond always and never reach
+			if most < maxSum {
+				break
+			}
 			switch at := int64(math.MinInt8 + 1 + k); {
 			case at <= level(lo):
 				list[k] = min(list[k], float32(lo))
