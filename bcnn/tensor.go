@@ -10,7 +10,7 @@ import (
 type DType uint8
 
 const (
-	Uint8   DType = iota + 1 // image bytes
+	Uint8   DType = iota + 1 // image bytes; in plans, numbers of levels too
 	Bits                     // ±1 values packed along the channels, see package bits
 	Float32                  // IEEE binary32
 )

@@ -19,11 +19,11 @@
 // TRANSPOSE of dimensions of 1, TRANSPOSE_CONV; QUANTIZE and DEQUANTIZE; and on constants what converters
 // leave to be computed.
 //
-// On INT8 values between layers: ADD, SUB and MUL of two tensors or with a constant of
-// channels, AVERAGE_POOL_2D, CONCATENATION, CONV_2D, DEPTHWISE_CONV_2D, ELU, EXP,
-// FULLY_CONNECTED, GELU, HARD_SWISH, LEAKY_RELU, LOGISTIC, MAX_POOL_2D, MEAN, PRELU, QUANTIZE
-// to another scale, RELU, RELU6, RELU_N1_TO_1, SOFTMAX at the end, TANH, TRANSPOSE_CONV, and those
-// that move values.
+// On INT8 values between layers: ABS, ADD, SUB, MUL, MAXIMUM and MINIMUM of two tensors or
+// with a constant of channels, AVERAGE_POOL_2D, CONCATENATION, CONV_2D, DEPTHWISE_CONV_2D, ELU,
+// EXP, FULLY_CONNECTED, GELU, HARD_SWISH, LEAKY_RELU, LOGISTIC, MAX_POOL_2D, MEAN, PRELU,
+// QUANTIZE to another scale, RELU, RELU6, RELU_N1_TO_1, RESIZE_BILINEAR, SOFTMAX and LOG_SOFTMAX
+// at the end, TANH, TRANSPOSE_CONV, and those that move values.
 //
 // # Values
 //
@@ -40,8 +40,9 @@
 //
 // An 8-bit or bit-packed output of a binary convolution is the same as LCE's, bit for bit,
 // and so are the integers of operators on INT8 values, as the interpreter computes them on
-// x86, but for what Report.Deviations names. A layer with weights whose sums may be 2^24
-// or more is refused. SOFTMAX of INT8 gives probabilities as FLOAT32.
+// x86, but for what Report.Deviations names. A layer with weights is
+// refused where its sums may leave 32 bits (in groups, 2^24), or where its output changes at
+// one beyond 2^24. SOFTMAX of INT8 gives probabilities as FLOAT32.
 // Numbers differ from those of LCE's interpreter by rounding: a sum and its factor are one
 // fma here, sums of products are added in another order, and means are multiplied with a
 // reciprocal. Where such a number is next to 0, its sign may be another.

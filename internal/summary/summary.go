@@ -18,11 +18,13 @@ type Report struct {
 	// MACs are the multiplications for one image; some of them are of ±1.
 	MACs       int64 `json:"macs"`
 	BinaryMACs int64 `json:"binary_macs"`
+	// Int8MACs are those of bytes, levels of few bits aside.
+	Int8MACs int64 `json:"int8_macs,omitempty"`
 	// Float are the bytes of the weights as float32, Stored those in a model file.
 	Float       int64   `json:"float_bytes"`
 	Stored      int64   `json:"stored_bytes"`
 	Compression float64 `json:"compression"` // Float / Stored; 0 without weights
-	// Warning says that little is binary; empty otherwise.
+	// Warning says that little is binary, or of bytes; empty otherwise.
 	Warning string `json:"warning,omitempty"`
 }
 
@@ -50,7 +52,7 @@ type Steps struct {
 // New reports on a network and the plan that it has been lowered to.
 func New(net *bcnn.Network, plan *bcnn.Plan) *Report {
 	r := &Report{Layers: []Layer{}, FloatSteps: []Steps{}}
-	binary := false
+	binary, bytes := false, false
 	for _, l := range bcnn.Summarize(net, plan) {
 		products := 0
 		if l.Binary && l.Planes > 1 {
@@ -66,6 +68,9 @@ func New(net *bcnn.Network, plan *bcnn.Plan) *Report {
 		if l.Binary {
 			binary = true
 			r.BinaryMACs += l.MACs
+		} else if l.Int8 {
+			bytes = true
+			r.Int8MACs += l.MACs
 		}
 	}
 	r.Compression = ratio(r.Float, r.Stored)
@@ -81,10 +86,10 @@ func New(net *bcnn.Network, plan *bcnn.Plan) *Report {
 		r.FloatSteps[i].Count++
 	}
 	switch {
-	case !binary:
+	case !binary && !bytes:
 		r.Warning = "no layer is binary: nothing gets smaller or faster"
-	case 2*r.BinaryMACs < r.MACs:
-		r.Warning = fmt.Sprintf("only %.1f %% of the multiplications are binary", 100*ratio(r.BinaryMACs, r.MACs))
+	case 2*(r.BinaryMACs+r.Int8MACs) < r.MACs:
+		r.Warning = "only " + r.exact()
 	}
 	return r
 }
@@ -123,7 +128,7 @@ func (r *Report) Table() [][]string {
 func (r *Report) Lines() []string {
 	var lines []string
 	if len(r.Layers) > 0 {
-		lines = append(lines, fmt.Sprintf("%s of the multiplications are binary", percent(r.BinaryMACs, r.MACs)))
+		lines = append(lines, r.exact())
 	}
 	if len(r.FloatSteps) > 0 {
 		var kinds []string
@@ -133,6 +138,15 @@ func (r *Report) Lines() []string {
 		lines = append(lines, "steps without weights in float32: "+strings.Join(kinds, ", "))
 	}
 	return lines
+}
+
+// exact says how many multiplications are of integers.
+func (r *Report) exact() string {
+	text := percent(r.BinaryMACs, r.MACs) + " of the multiplications are binary"
+	if r.Int8MACs > 0 {
+		text += ", " + percent(r.Int8MACs, r.MACs) + " of 8 bits"
+	}
+	return text
 }
 
 func ratio(a, b int64) float64 {

@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,4 +52,19 @@ func TestWarning(t *testing.T) {
 	require.Equal(t, "only 33.3 % of the multiplications are binary", build(t, 64, 32).Warning)
 	require.Empty(t, build(t, 64, 64).Warning)
 	require.Empty(t, build(t, 0, 1).Warning)
+}
+
+// A network of bytes needs no binary layers.
+func TestBytes(t *testing.T) {
+	for outputs, warning := range map[int]string{8: "", 1: "only 0.0 % of the multiplications are binary, 33.3 % of 8 bits"} {
+		n := &bcnn.Network{Name: "bytes", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 1, W: 1, C: 8}, DType: bcnn.Uint8}}}
+		n.Append("8-bit", bcnn.Dense{Out: outputs, Weights: bcnn.Weights{Int8: slices.Repeat([]int8{100}, 8*outputs)}})
+		n.Append("float", bcnn.Dense{Out: 16 / outputs, Weights: bcnn.Weights{F32: make([]float32, 16)}})
+		plan, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+		require.NoError(t, err)
+		r := New(n, plan)
+		require.Equal(t, warning, r.Warning)
+		require.Equal(t, int64(8*outputs), r.Int8MACs)
+		require.Equal(t, []string{"8-bit", "float"}, []string{r.Layers[0].Precision(), r.Layers[1].Precision()})
+	}
 }
