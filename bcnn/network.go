@@ -123,8 +123,8 @@ type Binarize struct {
 	Thresholds []int32
 }
 
-// Weights are the weights of a Conv2D or Dense layer: binary (Bits), small
-// integers (Int8) or real (F32), one of them.
+// Weights are the weights of a Conv2D or Dense layer: binary (Bits), integers of 8 bits
+// (Int8) or real (F32), one of them.
 type Weights struct {
 	// Bits holds ±1 weights, packed along the input channels:
 	// [output][ky][kx][bits.Words(C/Groups)] for Conv2D,
@@ -217,7 +217,7 @@ type Sign struct {
 // Quantize turns values into integers of a few levels: Low plus the number of
 // thresholds that the value reaches (x ≥ threshold), so from Low to
 // Low + Levels − 1. A layer with Bits or Int8 weights behind it, or behind a
-// max-pool of it, is computed in exact integers.
+// max-pool of it, is computed in exact integers, but where a step's WhyFloat says why not.
 type Quantize struct {
 	Low, Levels int
 	// Thresholds do not fall: Levels−1 for all channels, or for each channel,

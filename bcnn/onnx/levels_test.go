@@ -30,8 +30,9 @@ func TestLevels(t *testing.T) {
 	signed := []any{"lo", -128.0, "hi", 127.0}
 	weights := map[string][]float64{
 		"±1": {-1, 1}, "ternary": {-1, 0, 1}, "scaled": {-0.5, 0, 0.5}, "2 bits": {-2, -1, 0, 1}, "odd": {-1.5, -0.5, 0.5, 1.5}, "zero": {0},
+		"8 bits": {-4, -91. / 32, -7. / 32, 0, 1. / 32, 44. / 32, 127. / 32},
 	}
-	products := map[string]int{"±1": 1, "ternary": 2, "scaled": 2, "2 bits": 4, "odd": 3, "zero": 2}
+	products := map[string]int{"±1": 1, "ternary": 2, "scaled": 2, "2 bits": 4, "odd": 3, "zero": 2, "8 bits": 256}
 	tests := []struct {
 		name     string
 		nodes    []testNode // from x to q
@@ -104,7 +105,7 @@ func TestLevels(t *testing.T) {
 				planes := test.planes * products[name]
 				few := planes <= 6 // as many products of bits are faster than those of bytes
 				require.Equal(t, planes > 0 && !few, layers[0].Int8, "%d products", planes)
-				require.Equal(t, test.planes > 0 && (test.planes <= 4 || name == "±1"), layers[0].Binary, layers[0].WhyFloat)
+				require.Equal(t, test.planes > 0 && (test.planes <= 4 && name != "8 bits" || name == "±1"), layers[0].Binary, layers[0].WhyFloat)
 				if few {
 					require.Equal(t, max(planes, 1), layers[0].Planes)
 				} else {

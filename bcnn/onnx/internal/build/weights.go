@@ -27,7 +27,11 @@ func (b *Builder) Weighted(n *pb.Node, v *Value, rows []float32, out, rowLen int
 	}
 	var integers []int8
 	if packed == nil && (v.Signs || v.Levels) {
-		list, factors, off, err := b.integerWeights(rows, out)
+		most := mostInteger
+		if v.Signs {
+			most = mostOfSigns
+		}
+		list, factors, off, err := b.integerWeights(rows, out, most)
 		if err != nil {
 			return nil, err
 		}
