@@ -3,6 +3,7 @@ package cpu
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 	"unsafe"
@@ -52,6 +53,7 @@ func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, config d
 	if err != nil {
 		return nil, err
 	}
+	most := largest(plan)
 	var size tiles.Size
 	memory := int(placed.Bytes)
 	for i, s := range plan.Steps {
@@ -59,6 +61,7 @@ func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, config d
 			Ctx: ctx, Weights: e.weights, Step: i, Room: int(config.ArenaBytes) - memory,
 			Set: set, Batch: config.MaxBatch, Threads: config.Threads, L1: schedule.L1(),
 			In: &e.tensors[s.In[0]], Out: &e.tensors[s.Out],
+			Most:    most[s.In[0]],
 			InPitch: plan.Tensors[e.whole[s.In[0]]].Shape.C, OutPitch: plan.Tensors[e.whole[s.Out]].Shape.C,
 		}
 		for _, t := range s.In[1:] {
@@ -82,6 +85,20 @@ func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, config d
 	e.allocate(placed)
 	e.workers = tiles.Start(config.Threads, size)
 	return e, nil
+}
+
+// largest returns the largest byte that each tensor of bytes can have.
+func largest(plan *bcnn.Plan) []uint8 {
+	most := slices.Repeat([]uint8{math.MaxUint8}, len(plan.Tensors))
+	for _, s := range plan.Steps {
+		switch op := s.Op.(type) {
+		case *bcnn.QuantizeStep:
+			most[s.Out] = uint8(min(op.Levels-1, math.MaxUint8))
+		case *bcnn.MaxPoolStep:
+			most[s.Out] = most[s.In[0]]
+		}
+	}
+	return most
 }
 
 // compile compiles an operation that has passed the check of the plan.

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -99,6 +100,37 @@ func (p *planner) threshold(channels, planes, spread int, integer bool) bcnn.Thr
 	return t
 }
 
+// largest8 is the largest byte that the last tensor can have.
+func largest8(plan *bcnn.Plan) uint8 {
+	most := largest(plan)
+	return most[len(most)-1]
+}
+
+// quantize appends levels, as floats or bytes: of thresholds that rise evenly or not.
+func (p *planner) quantize(to bcnn.DType) {
+	shape := p.last().Shape
+	q := &bcnn.QuantizeStep{Low: p.rng.IntN(9) - 4, Levels: 2 + p.rng.IntN(20)}
+	if p.rng.IntN(3) == 0 {
+		q.Levels = 2 + p.rng.IntN(255)
+	}
+	for range []int{1, shape.C}[p.rng.IntN(2)] {
+		step, equal := float32(4)/float32(q.Levels)*(0.5+p.rng.Float32()), 1+p.rng.IntN(2)
+		for k := range q.Levels - 1 {
+			q.Thresholds = append(q.Thresholds, float32(k/equal*equal)*step-1)
+		}
+	}
+	p.step("quantize", q, to, shape)
+}
+
+// levels appends so many levels from 0 on, of values from −1 to 1, as they are usual.
+func (p *planner) levels(n int, to bcnn.DType) {
+	q := &bcnn.QuantizeStep{Levels: n}
+	for k := range n - 1 {
+		q.Thresholds = append(q.Thresholds, (float32(k)+0.5)/float32(n)*2-1)
+	}
+	p.step("levels", q, to, p.last().Shape)
+}
+
 // activation draws what an activation of so many channels needs.
 func (p *planner) activation(kind bcnn.ActivationKind, channels int) bcnn.Activation {
 	a := bcnn.Activation{Kind: kind}
@@ -123,6 +155,7 @@ type convOptions struct {
 	float    bool // Float32 output
 	end      bcnn.ActivationKind
 	raw      bool // no scale
+	int8     int  // the largest of 8-bit weights of bytes; 0 for any, or ±1
 	// Bit planes of the input and of the output; 0 means 1.
 	inPlanes, outPlanes int
 }
@@ -142,8 +175,16 @@ func (p *planner) conv(o convOptions) {
 	case bcnn.Float32:
 		op.F32, op.Bias = p.floats(op.Out*taps), p.floats(op.Out)
 	case bcnn.Uint8:
-		op.ZeroPoint = uint8(p.rng.IntN(256))
+		op.ZeroPoint = uint8(p.rng.IntN(int(largest8(&p.plan)) + 1))
 		spread *= 100
+		if o.float && (o.int8 > 0 || p.rng.IntN(2) == 0) {
+			most := cmp.Or(o.int8, []int{7, 8, 127, 128}[p.rng.IntN(4)])
+			op.Int8 = make([]int8, op.Out*taps)
+			for i := range op.Int8 {
+				op.Int8[i] = int8(p.rng.IntN(most+min(most, 127)+1) - most)
+			}
+			break
+		}
 		fallthrough
 	default:
 		op.Bits = p.bits(op.Out*op.KH*op.KW, group)
@@ -303,13 +344,7 @@ func randomPlan(seed uint64) *planner {
 			}
 			p.step("table", op, to, shape)
 		case kind == 12 && in.DType == bcnn.Float32:
-			q := &bcnn.QuantizeStep{Low: rng.IntN(9) - 4, Levels: 2 + rng.IntN(20)}
-			for range []int{1, in.Shape.C}[rng.IntN(2)] {
-				for k := range q.Levels - 1 {
-					q.Thresholds = append(q.Thresholds, float32(k/2)/4-1)
-				}
-			}
-			p.step("quantize", q, bcnn.Float32, in.Shape)
+			p.quantize([]bcnn.DType{bcnn.Float32, bcnn.Uint8}[rng.IntN(2)])
 		case kind == 8 && in.DType != bcnn.Uint8:
 			w := bcnn.Window{KH: 1 + rng.IntN(4), KW: 1 + rng.IntN(9), StrideH: 1 + rng.IntN(3), StrideW: 1 + rng.IntN(3)}
 			w.Pad = bcnn.Padding{Top: rng.IntN(w.KH), Left: rng.IntN(w.KW), Bottom: rng.IntN(w.KH), Right: rng.IntN(w.KW)}
@@ -339,7 +374,7 @@ func randomPlan(seed uint64) *planner {
 			shape := in.Shape
 			shape.C = len(index)
 			p.step("channels", &bcnn.ChannelsStep{Index: index}, in.DType, shape)
-		case kind == 0 && in.DType != bcnn.Uint8:
+		case kind == 0:
 			w := bcnn.Window{KH: 1 + rng.IntN(3), KW: 1 + rng.IntN(3), StrideH: 1 + rng.IntN(3), StrideW: 1 + rng.IntN(3)}
 			w.Pad = bcnn.Padding{Top: rng.IntN(w.KH), Left: rng.IntN(w.KW), Bottom: rng.IntN(w.KH), Right: rng.IntN(w.KW)}
 			op := &bcnn.MaxPoolStep{Window: w, Planes: 1}

@@ -259,19 +259,22 @@ type byteRows struct {
 	zeroPoint uint8
 	runs      bool
 	row       int
-	length    int // of a run, as kernels read it
+	length    int  // of a run, as kernels read it
+	inPlace   bool // rows of the tensor are read
 }
 
 func wideBytes(c *schedule.Context, op *bcnn.ConvStep, w window) (rowSource, *kern.WideFilter) {
 	weights := schedule.Share(c, func() *kern.WideFilter {
 		if op.Int8 != nil {
-			return c.Set.Wide.PackInt8(op.Int8, op.Out, w.KH, w.KW*w.group)
+			return c.Set.Wide.PackInt8(op.Int8, op.Out, w.KH, w.KW*w.group, c.Most)
 		}
 		return c.Set.Wide.PackBytes(packTaps(c, op.Bits, op.Out*w.KH, w.KW, w.group), op.Out, w.KH, w.KW*w.group)
 	})
 	b := &byteRows{window: w, in: c.In, zeroPoint: op.ZeroPoint, runs: w.DilationW > 1, length: weights.RunBytes}
 	_, cols := w.span(1)
 	b.row = cols * w.group
+	// Kernels must not read beyond the tensor.
+	b.inPlace = w.whole() && b.length == w.KW*w.group
 	if b.runs {
 		b.row = (cols + w.cols*w.KW) * w.group // the plain row comes first
 	}
@@ -279,6 +282,9 @@ func wideBytes(c *schedule.Context, op *bcnn.ConvStep, w window) (rowSource, *ke
 }
 
 func (b *byteRows) need(rows int) tiles.Size {
+	if b.inPlace {
+		return tiles.Size{}
+	}
 	height, _ := b.span(rows)
 	// The last run may end beyond the last row.
 	return tiles.Size{Bytes: num.Product(height, b.row) + b.length}
@@ -300,6 +306,9 @@ func (b *byteRows) load(s *tiles.Scratch, image, first, rows, _ int) unsafe.Poin
 	inside := min(b.image.W, cols-left)
 	if b.whole() {
 		from := (image*b.image.H + first*b.StrideH) * b.row
+		if b.inPlace {
+			return unsafe.Pointer(&b.in.U8[from])
+		}
 		copy(s.Bytes, b.in.U8[from:][:height*b.row])
 		return unsafe.Pointer(&s.Bytes[0])
 	}

@@ -1,6 +1,7 @@
 package kern
 
 import (
+	"math"
 	"runtime"
 	"unsafe"
 
@@ -26,8 +27,10 @@ type Wide struct {
 	// PackBits and PackBytes lay out weights of patches of bits and of bytes:
 	// outputs × rows runs of n taps, each starting at a word boundary.
 	PackBits, PackBytes func(w []uint64, outputs, rows, n int) *WideFilter
-	// PackInt8 lays out weights of 8 bits of patches of bytes: outputs × rows runs of n taps. nil if there are no kernels for them.
-	PackInt8 func(w []int8, outputs, rows, n int) *WideFilter
+	// PackInt8 lays out weights of 8 bits of patches of bytes that are most at most:
+	// outputs × rows runs of n taps. Its kernels have neither Conv nor Pooled. nil if
+	// there are none.
+	PackInt8 func(w []int8, outputs, rows, n int, most uint8) *WideFilter
 
 	// Expand stores the nibbles of src, the lowest first, in the high halves of
 	// bytes,
@@ -47,6 +50,7 @@ type WideFilter struct {
 	RunBytes   int    // of a patch
 	Rows       int    // runs of a patch
 	Tail       uint64 // mask of the last piece of a run, where kernels need it
+	Budget     int    // bytes of a patch that the kernels sum in 16 bits, where they do
 	Form       string // of the kernels, where there are several, and why it was picked
 	Why        string
 	blocks     []filterBlock
@@ -68,6 +72,7 @@ type filterBlock struct {
 // of a ConvJob.
 type WideKernels struct {
 	Outputs    int // that they compute, those beyond the last being padding
+	Each       int // of Sums and Floats of a call, where those need several; 0 for one
 	Conv, Sums func(job *uint8)
 	Floats     func(job *uint8) // nil if there is none
 	// Pooled is nil if there is none, and PooledAlike, for pixels with the same
@@ -108,6 +113,8 @@ type ConvJob struct {
 	// Of bit planes: bytes from a threshold of the outputs to the next one, and from
 	// the word of a plane to that of the next one.
 	Next, DstPlane uintptr
+
+	budget uintptr // bytes of a patch after which narrow sums could overflow
 }
 
 // Conv computes packed words: with c the number of bits in which the patch and
@@ -153,7 +160,28 @@ func (w *WideFilter) ConvPooled(j *ConvJob, block, rowStep int, alike bool) {
 func (w *WideFilter) ConvSums(j *ConvJob, block, rowStep int) {
 	b := w.prepare(j, block, rowStep)
 	annotateConv(j, w, b, 4*b.Outputs, 1)
-	b.Sums((*uint8)(unsafe.Pointer(j)))
+	b.call(j, b.Sums)
+}
+
+// call calls Sums or Floats for all outputs of the block.
+func (b *filterBlock) call(j *ConvJob, kernel func(*uint8)) {
+	if b.Each == 0 || b.Each == b.Outputs {
+		kernel((*uint8)(unsafe.Pointer(j)))
+		return
+	}
+	whole, values, weights := *j, 4*b.Each, b.size/b.Outputs*b.Each
+	for i := range b.Outputs / b.Each {
+		*j = whole
+		j.weights = unsafe.Add(j.weights, i*weights)
+		j.Table, j.dst = unsafe.Add(j.Table, i*values), j.dst+uintptr(i*values)
+		for _, row := range []*unsafe.Pointer{&j.scale, &j.shift, &j.slope} {
+			if *row != nil {
+				*row = unsafe.Add(*row, i*values)
+			}
+		}
+		kernel((*uint8)(unsafe.Pointer(j)))
+	}
+	*j = whole
 }
 
 // EndsFloats reports whether there are kernels for ConvFloats, which have no padding.
@@ -168,7 +196,7 @@ func (w *WideFilter) EndsFloats() bool {
 
 // ConvFloats computes float32 values of all outputs of the block,
 //
-//	Dst[o] = end of float32(Table[o] − 2·c) + added[o]
+//	Dst[o] = end of float32(Table[o] − 2·c for bits, Table[o] + c for bytes) + added[o]
 //
 // end being that of the block. added has the same steps as Dst; nil for nothing.
 func (w *WideFilter) ConvFloats(j *ConvJob, block, rowStep int, end *End, added unsafe.Pointer) {
@@ -188,7 +216,7 @@ func (w *WideFilter) ConvFloats(j *ConvJob, block, rowStep int, end *End, added 
 	if added != nil {
 		j.added = uintptr(added) - uintptr(j.Dst)
 	}
-	b.Floats((*uint8)(unsafe.Pointer(j)))
+	b.call(j, b.Floats)
 	runtime.KeepAlive(added)
 }
 
@@ -209,7 +237,7 @@ func (w *WideFilter) ConvPlanes(j *ConvJob, in, out, block, rowStep int) {
 func (w *WideFilter) prepare(j *ConvJob, block, rowStep int) *filterBlock {
 	b := &w.blocks[block]
 	j.weights = unsafe.Pointer(&w.data[b.offset])
-	j.rows, j.tail = uintptr(w.Rows), w.Tail
+	j.rows, j.tail, j.budget = uintptr(w.Rows), w.Tail, uintptr(w.Budget)
 	j.run = uintptr(w.RunBytes)
 	j.skip = uintptr(rowStep - w.RunBytes)
 	j.dst, j.at, j.class = uintptr(j.Dst), uintptr(unsafe.Pointer(j.At)), uintptr(unsafe.Pointer(j.Class))
@@ -281,11 +309,57 @@ func aligned(n int) []uint8 {
 func PackSigns(w []uint64, outputs, rows, n, perPiece int, kernels []WideKernels) *WideFilter {
 	words := bits.Words(n)
 	out := NewWideFilter(outputs, rows, (n+perPiece-1)/perPiece, perPiece, kernels)
+	out.Budget = PairBudget(1, 1, 255)
 	for o := range outputs {
 		for r := range rows {
 			run := w[(o*rows+r)*words:][:words]
 			for i := range n {
 				out.Piece(o, r, i/perPiece)[i%perPiece] = uint8(bits.At(run, i))
+			}
+		}
+	}
+	return out
+}
+
+// PairBudget is how many bytes of a patch, which are most at most, two by two times
+// weights a and b, can be summed in 16 bits: 0 if not even two.
+func PairBudget(a, b int8, most uint8) int {
+	pair := (max(int(a), -int(a)) + max(int(b), -int(b))) * int(most)
+	return 2 * (math.MaxInt16 / max(pair, 1))
+}
+
+// PackPairs is PackPieces for pieces of two taps, whose products with bytes of most at most
+// are summed in 16 bits. It returns nil where sums of few of them overflow already.
+func PackPairs(w []int8, outputs, rows, n int, most uint8, kernels []WideKernels) *WideFilter {
+	const few = 4 // pieces
+	budget := math.MaxInt32
+	for run := w[:outputs*rows*n]; len(run) > 0; run = run[n:] {
+		for i := 0; i < n; i += 2 {
+			second := int8(0)
+			if i+1 < n {
+				second = run[i+1]
+			}
+			budget = min(budget, PairBudget(run[i], second, most))
+		}
+	}
+	if budget < 2*few {
+		return nil
+	}
+	out := PackPieces(w, outputs, rows, n, 2, kernels)
+	out.Budget = budget
+	return out
+}
+
+// PackWords lays out pieces of 4 taps as two pairs of int16, the first and the third and
+// then the second and the fourth. Kernels compute each outputs after the other.
+func PackWords(w []int8, outputs, rows, n, each int, kernels []WideKernels) *WideFilter {
+	pieces := (n + 3) / 4
+	out := NewGroupedFilter(outputs, each, rows, 4*pieces, 2*pieces, 4, kernels)
+	for o := range outputs {
+		for r := range rows {
+			for i, v := range w[(o*rows+r)*n:][:n] {
+				at := out.Piece(o, r, i/4*2+i%2)[i%4/2*2:]
+				at[0], at[1] = uint8(v), uint8(v>>7)
 			}
 		}
 	}

@@ -57,6 +57,7 @@ type Context struct {
 	// input and of the output: more than a pixel has where a tensor lies in that of a
 	// concatenation. Only signs read those, and concatenations.
 	InPitch, OutPitch int
+	Most              uint8         // the largest byte of the first input
 	Choice            driver.Choice // what was picked
 }
 

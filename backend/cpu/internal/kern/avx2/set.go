@@ -34,9 +34,10 @@ func Set() kern.Set {
 				{Outputs: 16, Conv: convBytes16AVX2, Sums: convBytesSums16AVX2, Pooled: convBytesPooled16AVX2},
 				{Outputs: 32, Conv: convBytes32AVX2, Sums: convBytesSums32AVX2, Pooled: convBytesPooled32AVX2},
 				// The sums of four pixels do not fit into the registers.
-				{Outputs: 64, Conv: convBytes64AVX2, Sums: convBytesSums64AVX2},
+				{Outputs: 64, Conv: convBytes64AVX2, Sums: convBytesSums64AVX2, Floats: convBytesFloats64AVX2},
 			})
 		},
+		PackInt8: packInt8,
 	}
 	s.DotBits = dotBits
 	s.FloatBlock, s.FloatLanes = 16, 8
@@ -73,4 +74,25 @@ func Set() kern.Set {
 	s.PeakFMA, s.PeakFMAs = peakFMAAVX2, 8*12*8
 	s.Cost = kern.Cost{Bits: 0.002, Bytes: 0.008, Floats: 0.03, Value: 0.1}
 	return s
+}
+
+// packInt8 lays out weights of 8 bits for sums in words, where those take several pairs of
+// products, and for sums in 32 bits.
+func packInt8(w []int8, outputs, rows, n int, most uint8) *kern.WideFilter {
+	pairs := kern.PackPairs(w, outputs, rows, n, most, []kern.WideKernels{
+		{Outputs: 16, Sums: convBytesSums16AVX2},
+		{Outputs: 32, Sums: convBytesSums32AVX2},
+		{Outputs: 64, Sums: convBytesSums64AVX2, Floats: convBytesFloats64AVX2},
+	})
+	switch {
+	case pairs != nil:
+		pairs.Form = "sums in words"
+		return pairs
+	case outputs <= 16:
+		return kern.PackWords(w, outputs, rows, n, 16, []kern.WideKernels{{Outputs: 16, Sums: convWordsSums16AVX2, Floats: convWordsFloats16AVX2}})
+	}
+	return kern.PackWords(w, outputs, rows, n, 32, []kern.WideKernels{
+		{Outputs: 32, Each: 32, Sums: convWordsSums32AVX2, Floats: convWordsFloats32AVX2},
+		{Outputs: 64, Each: 32, Sums: convWordsSums32AVX2, Floats: convWordsFloats32AVX2},
+	})
 }

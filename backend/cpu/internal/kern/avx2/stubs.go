@@ -139,6 +139,15 @@ func convBytesSums32AVX2(job *byte)
 //go:noescape
 func convBytesSums16AVX2(job *byte)
 
+// convBytesFloats64AVX2 computes, for every pixel p and each of 64 outputs o, with x the
+// pairs of bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 2 bytes of x[i]·w[i][o]
+//	dst[p][o] = end of float32(table[class[p]][o] + c[o]), plus what is added
+//
+//go:noescape
+func convBytesFloats64AVX2(job *byte)
+
 // convBytesPooled32AVX2 computes, for every pixel p and each of 32 outputs o, with x the
 // pairs of bytes of the patch at src + at[p],
 //
@@ -156,6 +165,42 @@ func convBytesPooled32AVX2(job *byte)
 //
 //go:noescape
 func convBytesPooled16AVX2(job *byte)
+
+// convWordsSums32AVX2 computes, for every pixel p and each of 32 outputs o, with x the
+// pieces of 4 bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	dst[p][o] = table[class[p]][o] + c[o]
+//
+//go:noescape
+func convWordsSums32AVX2(job *byte)
+
+// convWordsSums16AVX2 computes, for every pixel p and each of 16 outputs o, with x the
+// pieces of 4 bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	dst[p][o] = table[class[p]][o] + c[o]
+//
+//go:noescape
+func convWordsSums16AVX2(job *byte)
+
+// convWordsFloats32AVX2 computes, for every pixel p and each of 32 outputs o, with x the
+// pieces of 4 bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	dst[p][o] = end of float32(table[class[p]][o] + c[o]), plus what is added
+//
+//go:noescape
+func convWordsFloats32AVX2(job *byte)
+
+// convWordsFloats16AVX2 computes, for every pixel p and each of 16 outputs o, with x the
+// pieces of 4 bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	dst[p][o] = end of float32(table[class[p]][o] + c[o]), plus what is added
+//
+//go:noescape
+func convWordsFloats16AVX2(job *byte)
 
 // dotBits1x16AVX2 computes, for every pixel p, 1 at a time, and each of 16 outputs o,
 // with x the words of its patch,

@@ -42,7 +42,7 @@ wide:
 	MOVQ  48(DX), SI
 	XORQ  DI, DI
 	MOVQ  56(DX), R8
-	MOVQ  $0x00000080, R10
+	MOVQ  192(DX), R10
 
 wrow:
 	MOVQ 64(DX), R9
@@ -257,7 +257,7 @@ wpieces:
 	PXOR      X5, X5
 	PXOR      X6, X6
 	PXOR      X7, X7
-	MOVQ      $0x00000080, R10
+	MOVQ      192(DX), R10
 
 wgo:
 	CMPQ      DI, R9
@@ -514,7 +514,7 @@ wide:
 	MOVQ  48(DX), DI
 	XORQ  R8, R8
 	MOVQ  56(DX), R9
-	MOVQ  $0x00000080, R11
+	MOVQ  192(DX), R11
 
 wrow:
 	MOVQ 64(DX), R10
@@ -738,7 +738,7 @@ wpieces:
 	PXOR      X5, X5
 	PXOR      X6, X6
 	PXOR      X7, X7
-	MOVQ      $0x00000080, R11
+	MOVQ      192(DX), R11
 
 wgo:
 	CMPQ      R8, R10
@@ -979,7 +979,7 @@ narrow:
 	MOVQ  48(DX), SI
 	XORQ  DI, DI
 	MOVQ  56(DX), R8
-	MOVQ  $0x00000080, R10
+	MOVQ  192(DX), R10
 
 nrow:
 	MOVQ 64(DX), R9
@@ -1106,7 +1106,7 @@ npieces:
 	PXOR      X1, X1
 	PXOR      X2, X2
 	PXOR      X3, X3
-	MOVQ      $0x00000080, R10
+	MOVQ      192(DX), R10
 
 ngo:
 	CMPQ      DI, R9
@@ -1271,7 +1271,7 @@ wide:
 	MOVQ  48(DX), R9
 	XORQ  R10, R10
 	MOVQ  56(DX), R11
-	MOVQ  $0x00000080, R13
+	MOVQ  192(DX), R13
 
 wrow:
 	MOVQ 64(DX), R12
@@ -1513,7 +1513,7 @@ wpieces:
 	PXOR      X5, X5
 	PXOR      X6, X6
 	PXOR      X7, X7
-	MOVQ      $0x00000080, R13
+	MOVQ      192(DX), R13
 
 wgo:
 	CMPQ      R10, R12
@@ -1760,7 +1760,7 @@ narrow:
 	MOVQ  48(DX), SI
 	XORQ  DI, DI
 	MOVQ  56(DX), R8
-	MOVQ  $0x00000080, R10
+	MOVQ  192(DX), R10
 
 nrow:
 	MOVQ 64(DX), R9
@@ -1843,7 +1843,7 @@ npieces:
 	MOVOU     X1, 48(SP)
 	PXOR      X0, X0
 	PXOR      X1, X1
-	MOVQ      $0x00000080, R10
+	MOVQ      192(DX), R10
 
 ngo:
 	CMPQ      DI, R9
@@ -1954,7 +1954,7 @@ wide:
 	MOVQ  48(DX), SI
 	XORQ  DI, DI
 	MOVQ  56(DX), R8
-	MOVQ  $0x00000080, R10
+	MOVQ  192(DX), R10
 
 wrow:
 	MOVQ 64(DX), R9
@@ -2169,7 +2169,7 @@ wpieces:
 	PXOR      X5, X5
 	PXOR      X6, X6
 	PXOR      X7, X7
-	MOVQ      $0x00000080, R10
+	MOVQ      192(DX), R10
 
 wgo:
 	CMPQ      DI, R9
@@ -2391,7 +2391,7 @@ wide:
 	MOVQ  48(DX), DI
 	XORQ  R8, R8
 	MOVQ  56(DX), R9
-	MOVQ  $0x00000080, R11
+	MOVQ  192(DX), R11
 
 wrow:
 	MOVQ 64(DX), R10
@@ -2615,7 +2615,7 @@ wpieces:
 	PXOR      X5, X5
 	PXOR      X6, X6
 	PXOR      X7, X7
-	MOVQ      $0x00000080, R11
+	MOVQ      192(DX), R11
 
 wgo:
 	CMPQ      R8, R10
@@ -2818,7 +2818,7 @@ narrow:
 	MOVQ  48(DX), SI
 	XORQ  DI, DI
 	MOVQ  56(DX), R8
-	MOVQ  $0x00000080, R10
+	MOVQ  192(DX), R10
 
 nrow:
 	MOVQ 64(DX), R9
@@ -2945,7 +2945,7 @@ npieces:
 	PXOR      X1, X1
 	PXOR      X2, X2
 	PXOR      X3, X3
-	MOVQ      $0x00000080, R10
+	MOVQ      192(DX), R10
 
 ngo:
 	CMPQ      DI, R9
@@ -3091,7 +3091,7 @@ wide:
 	MOVQ  48(DX), R9
 	XORQ  R10, R10
 	MOVQ  56(DX), R11
-	MOVQ  $0x00000080, R13
+	MOVQ  192(DX), R13
 
 wrow:
 	MOVQ 64(DX), R12
@@ -3333,7 +3333,7 @@ wpieces:
 	PXOR      X5, X5
 	PXOR      X6, X6
 	PXOR      X7, X7
-	MOVQ      $0x00000080, R13
+	MOVQ      192(DX), R13
 
 wgo:
 	CMPQ      R10, R12
@@ -3536,7 +3536,7 @@ narrow:
 	MOVQ  48(DX), SI
 	XORQ  DI, DI
 	MOVQ  56(DX), R8
-	MOVQ  $0x00000080, R10
+	MOVQ  192(DX), R10
 
 nrow:
 	MOVQ 64(DX), R9
@@ -3619,7 +3619,7 @@ npieces:
 	MOVOU     X1, 48(SP)
 	PXOR      X0, X0
 	PXOR      X1, X1
-	MOVQ      $0x00000080, R10
+	MOVQ      192(DX), R10
 
 ngo:
 	CMPQ      DI, R9

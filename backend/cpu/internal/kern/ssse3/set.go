@@ -34,6 +34,7 @@ func Set() kern.Set {
 				{Outputs: 64, Conv: convBytes64SSSE3, Sums: convBytesSums64SSSE3},
 			})
 		},
+		PackInt8: packInt8,
 	}
 	s.DotBits = dotBits
 	s.FloatBlock, s.FloatLanes = 8, 4
@@ -54,4 +55,23 @@ func Set() kern.Set {
 	s.Peak, s.PeakProducts = peakSSSE3, 12*16*4
 	s.Cost = kern.Cost{Bits: 0.003, Bytes: 0.02, Floats: 2.5, Value: 1}
 	return s
+}
+
+// packInt8 lays out weights of 8 bits for sums in words, where those take several pairs of
+// products, and for sums in 32 bits.
+func packInt8(w []int8, outputs, rows, n int, most uint8) *kern.WideFilter {
+	pairs := kern.PackPairs(w, outputs, rows, n, most, []kern.WideKernels{
+		{Outputs: 16, Sums: convBytesSums16SSSE3},
+		{Outputs: 32, Sums: convBytesSums32SSSE3},
+		{Outputs: 64, Sums: convBytesSums64SSSE3},
+	})
+	if pairs != nil {
+		pairs.Form = "sums in words"
+		return pairs
+	}
+	return kern.PackWords(w, outputs, rows, n, 16, []kern.WideKernels{
+		{Outputs: 16, Each: 16, Sums: convWordsSums16SSSE3},
+		{Outputs: 32, Each: 16, Sums: convWordsSums16SSSE3},
+		{Outputs: 64, Each: 16, Sums: convWordsSums16SSSE3},
+	})
 }

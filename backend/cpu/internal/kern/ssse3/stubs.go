@@ -112,6 +112,15 @@ func convBytesSums32SSSE3(job *byte)
 //go:noescape
 func convBytesSums16SSSE3(job *byte)
 
+// convWordsSums16SSSE3 computes, for every pixel p and each of 16 outputs o, with x the
+// pieces of 4 bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	dst[p][o] = table[class[p]][o] + c[o]
+//
+//go:noescape
+func convWordsSums16SSSE3(job *byte)
+
 // dotBits4SSSE3 computes k − 2·popcount(patch XOR weights) of four outputs, for
 // every pixel of a DotJob.
 //

@@ -40,13 +40,12 @@ func (k *kernel) piece() int {
 func (k *kernel) outputs() int { return 32 / k.piece() }
 
 // budget is the number of bytes of input after which narrow sums could
-// overflow: of 8 bits with 4 for every nibble, of 16 bits with 2·255 for every
-// two bytes.
-func (k *kernel) budget() int {
+// overflow: of 8 bits with 4 for every nibble, of 16 bits as the job says.
+func (k *kernel) budget() Op {
 	if k.bytes {
-		return 2 * 64
+		return Mem{Base: k.job, Disp: gen.JobBudget}
 	}
-	return 63
+	return U32(63)
 }
 
 func conv(bytes, sums, pooled bool, pixels, vectors int) {
@@ -71,6 +70,9 @@ func (k *kernel) write() {
 	if k.floats {
 		name += "Floats"
 		result = "dst[p][o] = end of float32(table[class[p]][o] − 2·c[o]), plus what is added"
+		if bytes {
+			result = "dst[p][o] = end of float32(table[class[p]][o] + c[o]), plus what is added"
+		}
 	}
 	if pooled {
 		name += "Pooled"
@@ -129,7 +131,7 @@ func (k *kernel) tile(pixels int, label string) {
 	MOVQ(Mem{Base: k.job, Disp: gen.JobWeights}, w)
 	XORQ(i, i)
 	MOVQ(Mem{Base: k.job, Disp: gen.JobRows}, row)
-	MOVQ(U32(uint32(k.budget())), budget)
+	MOVQ(k.budget(), budget)
 	Label(label + "row")
 	MOVQ(Mem{Base: k.job, Disp: gen.JobRunBytes}, end)
 	ADDQ(i, end)
@@ -167,7 +169,7 @@ func (k *kernel) tile(pixels int, label string) {
 	for _, a := range acc {
 		VPXOR(a, a, a)
 	}
-	MOVQ(U32(uint32(k.budget())), budget)
+	MOVQ(k.budget(), budget)
 	Label(label + "go")
 	CMPQ(i, end)
 	JNE(LabelRef(label + "chunk"))
@@ -186,7 +188,7 @@ func (k *kernel) tile(pixels int, label string) {
 	case k.pooled && k.bytes:
 		MOVL(Mem{Base: class}, table.As32())
 		ADDQ(Mem{Base: k.job, Disp: gen.JobTable}, table)
-		k.storeBytes(0, dst, table)
+		k.storeBytes(0, dst, table, label)
 		ADDQ(Mem{Base: k.job, Disp: gen.JobDstStep}, dst)
 		pixels = 0
 	case k.pooled:

@@ -27,7 +27,7 @@ func convBits() {
 // store writes the results of a pixel.
 func (k *kernel) store(p int, dst, table reg.Register, label string) {
 	if k.bytes {
-		k.storeBytes(p, dst, table)
+		k.storeBytes(p, dst, table, label)
 		return
 	}
 	word, part := GP64(), k.temp

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -15,13 +17,26 @@ func convBytes() {
 		conv(true, sums, false, 4, 2)
 		conv(true, sums, false, 4, 1)
 	}
+	(&kernel{bytes: true, floats: true, pixels: 2, vectors: 4}).write()
 	for _, vectors := range []int{2, 1} {
 		conv(true, false, true, 4, vectors)
 	}
 }
 
 // storeBytes is store for bytes.
-func (k *kernel) storeBytes(p int, dst, table reg.Register) {
+func (k *kernel) storeBytes(p int, dst, table reg.Register, label string) {
+	if k.floats {
+		values := make([]reg.VecVirtual, 2*k.vectors)
+		for v := range values {
+			values[v] = YMM()
+			VMOVDQU(k.wide.Offset(32*(2*p*k.vectors+v)), values[v])
+			VPADDD(Mem{Base: table, Disp: 32 * v}, values[v], values[v])
+		}
+		label = fmt.Sprint(label, p)
+		ymm.EndFloats(k.job, values, len(values), label)
+		ymm.StoreFloats(k.job, dst, values, label)
+		return
+	}
 	word, part := GP64(), k.temp
 	for v := range 2 * k.vectors { // 8 outputs each
 		sums := k.wide.Offset(32 * (2*p*k.vectors + v))

@@ -66,6 +66,9 @@ func convPlanes(k kind, out result, pixels, vectors, in, outPlanes int) {
 	case floats:
 		name += "Floats"
 		what = "dst[p][o] = end of float32(table[class[p]][o] − 2·c[o]), plus what is added"
+		if k == bytesKind {
+			what = "dst[p][o] = end of float32(table[class[p]][o] + c[o]), plus what is added"
+		}
 	case planes:
 		name += fmt.Sprintf("Planes%dTo%d", in, outPlanes)
 		what = fmt.Sprintf("dst[p/%d] = the planes of the number of thresholds that are not less than c[p][o] + 2·c[p+1][o] …", in)
@@ -205,7 +208,11 @@ func tile(k kind, out result, job reg.Register, pixels, vectors, in, outPlanes i
 	MOVQ(Mem{Base: job, Disp: gen.JobClass}, class)
 	if out == floats {
 		for p := range pixels {
-			doubled(table(p), acc[p*vectors:][:vectors])
+			if k == bytesKind {
+				addTable(table(p), acc[p*vectors:][:vectors])
+			} else {
+				doubled(table(p), acc[p*vectors:][:vectors])
+			}
 		}
 		zmm.EndFloats(job, acc, vectors, label)
 	}
@@ -245,14 +252,20 @@ func doubled(table reg.Register, acc []reg.VecVirtual) {
 	}
 }
 
+// addTable makes table + c of sums of bytes.
+func addTable(table reg.Register, acc []reg.VecVirtual) {
+	for v, a := range acc {
+		VPADDD(Mem{Base: table, Disp: 64 * v}, a, a)
+	}
+}
+
 func storeSums(k kind, dst, table reg.Register, acc []reg.VecVirtual) {
 	if k == bitsKind {
 		doubled(table, acc)
+	} else {
+		addTable(table, acc)
 	}
 	for v, a := range acc {
-		if k == bytesKind {
-			VPADDD(Mem{Base: table, Disp: 64 * v}, a, a)
-		}
 		VMOVDQU32(a, Mem{Base: dst, Disp: 64 * v})
 	}
 }

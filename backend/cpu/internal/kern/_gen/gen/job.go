@@ -34,6 +34,7 @@ const (
 	JobAdded    = 168 // from where values are written to what is added to them
 	JobNext     = 176
 	JobDstPlane = 184
+	JobBudget   = 192
 )
 
 // Offsets of the fields of kern.DotJob and kern.FMAJob.

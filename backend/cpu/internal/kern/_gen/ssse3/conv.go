@@ -40,13 +40,12 @@ func (k *kernel) piece() int {
 func (k *kernel) outputs() int { return 16 / k.piece() }
 
 // budget is the number of bytes of input after which narrow sums could
-// overflow: of 8 bits with 4 for every nibble, of 16 bits with 2·255 for every
-// two bytes.
-func (k *kernel) budget() int {
+// overflow: of 8 bits with 4 for every nibble, of 16 bits as the job says.
+func (k *kernel) budget() Op {
 	if k.bytes {
-		return 2 * 64
+		return Mem{Base: k.job, Disp: gen.JobBudget}
 	}
-	return 63
+	return U32(63)
 }
 
 func (k *kernel) write() {
@@ -116,7 +115,7 @@ func (k *kernel) tile(pixels int, label string) {
 	MOVQ(Mem{Base: k.job, Disp: gen.JobWeights}, w)
 	XORQ(i, i)
 	MOVQ(Mem{Base: k.job, Disp: gen.JobRows}, row)
-	MOVQ(U32(uint32(k.budget())), budget)
+	MOVQ(k.budget(), budget)
 	Label(label + "row")
 	MOVQ(Mem{Base: k.job, Disp: gen.JobRunBytes}, end)
 	ADDQ(i, end)
@@ -144,7 +143,7 @@ func (k *kernel) tile(pixels int, label string) {
 	for _, a := range acc {
 		PXOR(a, a)
 	}
-	MOVQ(U32(uint32(k.budget())), budget)
+	MOVQ(k.budget(), budget)
 	Label(label + "go")
 	CMPQ(i, end)
 	JNE(LabelRef(label + "chunk"))
