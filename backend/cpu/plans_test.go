@@ -122,11 +122,15 @@ func (p *planner) quantize(to bcnn.DType) {
 	p.step("quantize", q, to, shape)
 }
 
-// levels appends so many levels from 0 on, of values from −1 to 1, as they are usual.
+// levels appends so many levels from 0 on, those of rounding 8·x to an integer.
 func (p *planner) levels(n int, to bcnn.DType) {
 	q := &bcnn.QuantizeStep{Levels: n}
 	for k := range n - 1 {
-		q.Thresholds = append(q.Thresholds, (float32(k)+0.5)/float32(n)*2-1)
+		t := (float32(k) + 0.5) / 8
+		if k%2 == 0 { // halves are rounded to even numbers
+			t = math.Nextafter32(t, float32(n))
+		}
+		q.Thresholds = append(q.Thresholds, t)
 	}
 	p.step("levels", q, to, p.last().Shape)
 }

@@ -169,6 +169,12 @@ type Set struct {
 	// outputs, of which the second half are like the first.
 	ScaleBytes func(dst []float32, src []uint8, end End)
 
+	// LevelBytes and LevelFloats write how many thresholds each of src reaches, and that
+	// plus low, of rows as long as those of l, the last of which may be shorter. dst is
+	// not src.
+	LevelBytes  func(dst []uint8, src []float32, l *Levels)
+	LevelFloats func(dst, src []float32, l *Levels, low float32)
+
 	// Mul computes dst[i] = a[i]·b[i] for all of dst.
 	Mul func(dst, a, b []float32)
 	// Min sets dst[i] to a[i] where a[i] < b[i] or a[i] is a NaN, else to b[i], and Max to

@@ -21,7 +21,7 @@ const MaxPoolTaps = 64
 
 // NewPoolJob returns false where the pool is nothing for the assembly. The
 // caller keeps dst and src alive.
-func NewPoolJob[T uint64 | float32](dst, src []T, p *Pool, taps *[MaxPoolTaps]int) (PoolJob, bool) {
+func NewPoolJob[T uint64 | float32 | uint8](dst, src []T, p *Pool, taps *[MaxPoolTaps]int) (PoolJob, bool) {
 	if len(p.Taps) == 0 || len(p.Taps) > MaxPoolTaps || p.Pixels == 0 || p.Values == 0 {
 		return PoolJob{}, false
 	}

@@ -136,6 +136,16 @@ func annotateElementwise(s, set *Set) {
 		readEnd(&End{Activation: act}, len(dst))
 		set.Add(dst, a, b, act)
 	}
+	s.LevelBytes = func(dst []uint8, src []float32, l *Levels) {
+		writes(dst[:len(src)])
+		readLevels(src, l)
+		set.LevelBytes(dst, src, l)
+	}
+	s.LevelFloats = func(dst, src []float32, l *Levels, low float32) {
+		writes(dst[:len(src)])
+		readLevels(src, l)
+		set.LevelFloats(dst, src, l, low)
+	}
 	s.Mul = func(dst, a, b []float32) {
 		writes(dst)
 		reads(a[:len(dst)])
@@ -342,6 +352,17 @@ func readEnd(end *End, n int) {
 	}
 	if end.Slope != nil {
 		reads(end.Slope[:n])
+	}
+}
+
+func readLevels(src []float32, l *Levels) {
+	n := min(len(src), len(l.Scale))
+	reads(src)
+	reads(l.Scale[:n])
+	reads(l.Shift[:n])
+	if l.Table != nil {
+		reads(l.List[:n])
+		reads(l.Table)
 	}
 }
 

@@ -12,8 +12,38 @@ const fewThresholds = 16
 // quantize compiles a step that makes whole numbers of floats, or bytes that are the
 // numbers of the levels.
 func quantize(c *schedule.Context, op *bcnn.QuantizeStep, shape bcnn.Shape, dtype bcnn.DType) tiles.Step {
-	src, dst := c.In, c.Out
+	set, src, dst := c.Set, c.In, c.Out
 	n := op.Levels - 1
+	work := float64(shape.Values())
+	if l, wrong := newLevels(c, op.Thresholds, n, shape.C); l != nil {
+		slow := make([]ladder, len(wrong))
+		for i, channel := range wrong {
+			slow[i] = newLadder(op.Thresholds[channel*n:][:n])
+		}
+		do := func(_ *tiles.Scratch, image, from, to int) {
+			from, to = (image*shape.Pixels()+from)*shape.C, (image*shape.Pixels()+to)*shape.C
+			in := src.F32[from:to]
+			if dtype == bcnn.Uint8 {
+				set.LevelBytes(dst.U8[from:to], in, l)
+			} else {
+				set.LevelFloats(dst.F32[from:to], in, l, float32(op.Low))
+			}
+			for i, channel := range wrong {
+				for p := channel; p < len(in); p += shape.C {
+					if k := slow[i].reached(in[p]); dtype == bcnn.Uint8 {
+						dst.U8[from+p] = uint8(k)
+					} else {
+						dst.F32[from+p] = float32(op.Low + k)
+					}
+				}
+			}
+		}
+		kernel := "levels of a line"
+		if l.Table != nil {
+			kernel += ", compared"
+		}
+		return c.Pixels(kernel, shape.Pixels(), 2*c.Set.Cost.Value*work, do)
+	}
 	var ladders []ladder // for all channels or for each
 	if n > fewThresholds {
 		for list := op.Thresholds; len(list) > 0; list = list[n:] {
@@ -28,8 +58,7 @@ func quantize(c *schedule.Context, op *bcnn.QuantizeStep, shape bcnn.Shape, dtyp
 			levels(dst.F32[from:to], in, op, ladders, shape.C, op.Low)
 		}
 	}
-	work := float64(shape.Values()) * float64(min(n, fewThresholds)) / 2
-	return c.Pixels("count thresholds", shape.Pixels(), work, do)
+	return c.Pixels("count thresholds", shape.Pixels(), work*float64(min(n, fewThresholds))/2, do)
 }
 
 // levels writes low plus the number of thresholds that each value of pixels reaches.

@@ -2114,6 +2114,179 @@ cdone:
 	VZEROUPPER
 	RET
 
+// func maxPoolBytesAVX2(job *byte)
+// Requires: AVX, AVX2, CMOV
+TEXT ·maxPoolBytesAVX2(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ 16(AX), BX
+
+pixel:
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	XORQ SI, SI
+
+w:
+	LEAQ    256(SI), R9
+	CMPQ    R9, 32(AX)
+	JGT     wdone
+	MOVQ    (BX), R8
+	ADDQ    SI, R8
+	MOVQ    $0x00000001, DI
+	VMOVDQU (DX)(R8*1), Y0
+	VMOVDQU 32(DX)(R8*1), Y1
+	VMOVDQU 64(DX)(R8*1), Y2
+	VMOVDQU 96(DX)(R8*1), Y3
+	VMOVDQU 128(DX)(R8*1), Y4
+	VMOVDQU 160(DX)(R8*1), Y5
+	VMOVDQU 192(DX)(R8*1), Y6
+	VMOVDQU 224(DX)(R8*1), Y7
+	JMP     wfirst
+
+wtap:
+	MOVQ    (BX)(DI*8), R8
+	ADDQ    SI, R8
+	VPMAXUB (DX)(R8*1), Y0, Y0
+	VPMAXUB 32(DX)(R8*1), Y1, Y1
+	VPMAXUB 64(DX)(R8*1), Y2, Y2
+	VPMAXUB 96(DX)(R8*1), Y3, Y3
+	VPMAXUB 128(DX)(R8*1), Y4, Y4
+	VPMAXUB 160(DX)(R8*1), Y5, Y5
+	VPMAXUB 192(DX)(R8*1), Y6, Y6
+	VPMAXUB 224(DX)(R8*1), Y7, Y7
+	INCQ    DI
+
+wfirst:
+	CMPQ    DI, 24(AX)
+	JNE     wtap
+	VMOVDQU Y0, (CX)(SI*1)
+	VMOVDQU Y1, 32(CX)(SI*1)
+	VMOVDQU Y2, 64(CX)(SI*1)
+	VMOVDQU Y3, 96(CX)(SI*1)
+	VMOVDQU Y4, 128(CX)(SI*1)
+	VMOVDQU Y5, 160(CX)(SI*1)
+	VMOVDQU Y6, 192(CX)(SI*1)
+	VMOVDQU Y7, 224(CX)(SI*1)
+	MOVQ    R9, SI
+	JMP     w
+
+wdone:
+a:
+	LEAQ    128(SI), R9
+	CMPQ    R9, 32(AX)
+	JGT     adone
+	MOVQ    (BX), R8
+	ADDQ    SI, R8
+	MOVQ    $0x00000001, DI
+	VMOVDQU (DX)(R8*1), Y0
+	VMOVDQU 32(DX)(R8*1), Y1
+	VMOVDQU 64(DX)(R8*1), Y2
+	VMOVDQU 96(DX)(R8*1), Y3
+	JMP     afirst
+
+atap:
+	MOVQ    (BX)(DI*8), R8
+	ADDQ    SI, R8
+	VPMAXUB (DX)(R8*1), Y0, Y0
+	VPMAXUB 32(DX)(R8*1), Y1, Y1
+	VPMAXUB 64(DX)(R8*1), Y2, Y2
+	VPMAXUB 96(DX)(R8*1), Y3, Y3
+	INCQ    DI
+
+afirst:
+	CMPQ    DI, 24(AX)
+	JNE     atap
+	VMOVDQU Y0, (CX)(SI*1)
+	VMOVDQU Y1, 32(CX)(SI*1)
+	VMOVDQU Y2, 64(CX)(SI*1)
+	VMOVDQU Y3, 96(CX)(SI*1)
+	MOVQ    R9, SI
+	JMP     a
+
+adone:
+b:
+	LEAQ    32(SI), R9
+	CMPQ    R9, 32(AX)
+	JGT     bdone
+	MOVQ    (BX), R8
+	ADDQ    SI, R8
+	MOVQ    $0x00000001, DI
+	VMOVDQU (DX)(R8*1), Y0
+	JMP     bfirst
+
+btap:
+	MOVQ    (BX)(DI*8), R8
+	ADDQ    SI, R8
+	VPMAXUB (DX)(R8*1), Y0, Y0
+	INCQ    DI
+
+bfirst:
+	CMPQ    DI, 24(AX)
+	JNE     btap
+	VMOVDQU Y0, (CX)(SI*1)
+	MOVQ    R9, SI
+	JMP     b
+
+bdone:
+c:
+	LEAQ  8(SI), R9
+	CMPQ  R9, 32(AX)
+	JGT   cdone
+	MOVQ  (BX), R8
+	ADDQ  SI, R8
+	MOVQ  $0x00000001, DI
+	VMOVQ (DX)(R8*1), X0
+	JMP   cfirst
+
+ctap:
+	MOVQ    (BX)(DI*8), R8
+	ADDQ    SI, R8
+	VMOVQ   (DX)(R8*1), X1
+	VPMAXUB X1, X0, X0
+	INCQ    DI
+
+cfirst:
+	CMPQ  DI, 24(AX)
+	JNE   ctap
+	VMOVQ X0, (CX)(SI*1)
+	MOVQ  R9, SI
+	JMP   c
+
+cdone:
+d:
+	LEAQ    1(SI), R9
+	CMPQ    R9, 32(AX)
+	JGT     ddone
+	MOVQ    (BX), R8
+	ADDQ    SI, R8
+	MOVQ    $0x00000001, DI
+	MOVBLZX (DX)(R8*1), R10
+	JMP     dfirst
+
+dtap:
+	MOVQ    (BX)(DI*8), R8
+	ADDQ    SI, R8
+	MOVBLZX (DX)(R8*1), R8
+	CMPL    R8, R10
+	CMOVLGT R8, R10
+	INCQ    DI
+
+dfirst:
+	CMPQ DI, 24(AX)
+	JNE  dtap
+	MOVB R10, (CX)(SI*1)
+	MOVQ R9, SI
+	JMP  d
+
+ddone:
+	MOVQ 40(AX), CX
+	ADDQ CX, 8(AX)
+	MOVQ 48(AX), CX
+	ADDQ CX, (AX)
+	DECQ 56(AX)
+	JNE  pixel
+	VZEROUPPER
+	RET
+
 // func orPool4AVX2(job *byte, flip uint64)
 // Requires: AVX, AVX2
 TEXT ·orPool4AVX2(SB), NOSPLIT, $0-16

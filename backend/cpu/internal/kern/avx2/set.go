@@ -55,11 +55,13 @@ func Set() kern.Set {
 	s.Pick = pick
 	s.Function = function
 	s.Blend = blend
+	s.LevelBytes, s.LevelFloats = levelBytes, levelFloats
 	s.Mul = mul
 	s.Min = minimum
 	s.Max = maximum
 	s.OrPool = orPool
 	s.MaxPool = maxPool
+	s.MaxPoolBytes = maxPoolBytes
 	s.Mean = mean
 	s.MeanSigns = meanSigns
 	s.Narrow = narrow

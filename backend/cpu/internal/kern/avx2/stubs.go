@@ -754,6 +754,18 @@ func pick4AVX2(job *byte)
 //go:noescape
 func functionAVX2(dst *float32, src *float32, n int, f *byte)
 
+// levelBytesAVX2 writes the levels of the values of a LevelsJob, of which there are 8 at least.
+// dst must not be src.
+//
+//go:noescape
+func levelBytesAVX2(job *byte)
+
+// levelFloatsAVX2 writes low plus the levels of the values of a LevelsJob, of which there are 8 at least.
+// dst must not be src.
+//
+//go:noescape
+func levelFloatsAVX2(job *byte)
+
 // mean1x64AVX2 computes, for every pixel p, 1 at a time, and each of 64 outputs o,
 // with x[r] the values from that of run r on, of which there is one,
 //
@@ -1003,6 +1015,11 @@ func orPoolAVX2(job *byte)
 //
 //go:noescape
 func maxPoolAVX2(job *byte)
+
+// maxPoolBytesAVX2 stores the maximum of bytes of the taps of every pixel of the job.
+//
+//go:noescape
+func maxPoolBytesAVX2(job *byte)
 
 // orPool4AVX2 is orPoolAVX2 for four taps, XOR flip in every word.
 //

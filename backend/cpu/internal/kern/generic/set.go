@@ -39,6 +39,8 @@ func Set() kern.Set {
 		OrPool:         OrPool,
 		MaxPool:        MaxPool,
 		MaxPoolBytes:   MaxPoolBytes,
+		LevelBytes:     LevelBytes,
+		LevelFloats:    LevelFloats,
 		Mean:           Mean,
 		MeanSigns:      meanSigns,
 		Narrow:         Narrow,

@@ -13,7 +13,7 @@ import (
 
 func TestPools(t *testing.T) {
 	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
-		for _, values := range []int{1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33, 70} {
+		for _, values := range []int{1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33, 70, 300, 431} {
 			for _, taps := range []int{1, 2, 4, 9, 70} {
 				p := &kern.Pool{Values: values, Step: 1 + rng.IntN(2*values), DstStep: values + rng.IntN(3), Pixels: 1 + rng.IntN(6)}
 				if rng.IntN(2) == 0 {
@@ -42,6 +42,24 @@ func TestPools(t *testing.T) {
 						want[x*p.DstStep+i], wantFloat[x*p.DstStep+i] = v^p.Flip, best
 					}
 				}
+				bytes := make([]uint8, read)
+				for i := range bytes {
+					bytes[i] = uint8(rng.Uint32())
+				}
+				dstBytes, checkBytes := guarded[uint8](t, written)
+				wantBytes := slices.Clone(dstBytes)
+				for x := range p.Pixels {
+					for i := range values {
+						var v uint8
+						for _, at := range p.Taps {
+							v = max(v, bytes[x*p.Step+at+i])
+						}
+						wantBytes[x*p.DstStep+i] = v
+					}
+				}
+				s.MaxPoolBytes(dstBytes, bytes, p)
+				checkBytes()
+				require.Equal(t, wantBytes, dstBytes, "%+v", p)
 				s.OrPool(dst, src, p)
 				s.MaxPool(dstFloat, floats, p)
 				check()

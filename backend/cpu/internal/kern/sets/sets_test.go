@@ -39,7 +39,7 @@ func forEach(t *testing.T, f func(t *testing.T, s *kern.Set, rng *rand.Rand)) {
 
 // guarded returns a slice of n values in the midst of others, and a function
 // that checks that these are untouched. The slice is not aligned to vectors.
-func guarded[T int32 | uint64 | float32](t *testing.T, n int) ([]T, func()) {
+func guarded[T uint8 | int32 | uint64 | float32](t *testing.T, n int) ([]T, func()) {
 	const margin = 9
 	all := make([]T, n+2*margin)
 	for i := range all {

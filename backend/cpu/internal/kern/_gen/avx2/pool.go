@@ -19,9 +19,9 @@ func pool() {
 // pools write a row of pooled pixels.
 func pools() {
 	for _, kind := range []struct{ name, what string }{
-		{"orPoolAVX2", "the OR"}, {"maxPoolAVX2", "the maximum (the first of equal float32 values)"},
+		{"orPoolAVX2", "the OR"}, {"maxPoolAVX2", "the maximum (the first of equal float32 values)"}, {"maxPoolBytesAVX2", "the maximum of bytes"},
 	} {
-		name, what, float := kind.name, kind.what, kind.name != "orPoolAVX2"
+		name, what, float, unsigned := kind.name, kind.what, kind.name == "maxPoolAVX2", kind.name == "maxPoolBytesAVX2"
 		TEXT(name, NOSPLIT, "func(job *byte)")
 		Doc(name + " stores " + what + " of the taps of every pixel of the job.")
 		Pragma("noescape")
@@ -35,6 +35,12 @@ func pools() {
 		XORQ(i, i)
 		combine := func(m Mem, x reg.VecVirtual, vector bool) {
 			switch {
+			case unsigned && vector:
+				VPMAXUB(m, x, x)
+			case unsigned: // 8 of them, for which m has no 16 bytes
+				y := XMM()
+				VMOVQ(m, y)
+				VPMAXUB(y, x, x)
 			case !float:
 				VPOR(m, x, x)
 			case vector:
@@ -52,13 +58,20 @@ func pools() {
 			label   string
 			vectors int // of 32 bytes
 		}
-		for _, s := range []size{{"w", 8}, {"a", 4}, {"b", 1}, {"c", 0}} {
+		sizes := []size{{"w", 8}, {"a", 4}, {"b", 1}, {"c", 0}}
+		if unsigned {
+			sizes = append(sizes, size{"d", 0})
+		}
+		for _, s := range sizes {
 			bytes := 32 * s.vectors
 			if bytes == 0 {
 				bytes = 8
 				if float {
 					bytes = 4
 				}
+			}
+			if s.label == "d" {
+				bytes = 1
 			}
 			Label(s.label)
 			LEAQ(Mem{Base: i, Disp: bytes}, end)
@@ -88,9 +101,28 @@ func pools() {
 				for v := range acc {
 					VMOVDQU(acc[v], Mem{Base: dst, Index: i, Scale: 1, Disp: 32 * v})
 				}
-			case float:
+			case unsigned && bytes == 1:
+				acc, value := GP32(), GP32()
+				MOVBLZX(Mem{Base: src, Index: at, Scale: 1}, acc)
+				JMP(LabelRef(s.label + "first"))
+				Label(s.label + "tap")
+				MOVQ(Mem{Base: taps, Index: t, Scale: 8}, at)
+				ADDQ(i, at)
+				MOVBLZX(Mem{Base: src, Index: at, Scale: 1}, value)
+				CMPL(value, acc)
+				CMOVLGT(value, acc)
+				INCQ(t)
+				Label(s.label + "first")
+				CMPQ(t, Mem{Base: job, Disp: gen.PoolCount})
+				JNE(LabelRef(s.label + "tap"))
+				MOVB(acc.As8(), Mem{Base: dst, Index: i, Scale: 1})
+			case float, unsigned:
 				acc := XMM()
-				VMOVSS(Mem{Base: src, Index: at, Scale: 1}, acc)
+				load, store := VMOVSS, VMOVSS
+				if unsigned {
+					load, store = func(ops ...Op) { VMOVQ(ops[0], ops[1]) }, func(ops ...Op) { VMOVQ(ops[0], ops[1]) }
+				}
+				load(Mem{Base: src, Index: at, Scale: 1}, acc)
 				JMP(LabelRef(s.label + "first"))
 				Label(s.label + "tap")
 				MOVQ(Mem{Base: taps, Index: t, Scale: 8}, at)
@@ -100,7 +132,7 @@ func pools() {
 				Label(s.label + "first")
 				CMPQ(t, Mem{Base: job, Disp: gen.PoolCount})
 				JNE(LabelRef(s.label + "tap"))
-				VMOVSS(acc, Mem{Base: dst, Index: i, Scale: 1})
+				store(acc, Mem{Base: dst, Index: i, Scale: 1})
 			default:
 				acc := GP64()
 				MOVQ(Mem{Base: src, Index: at, Scale: 1}, acc)

@@ -97,6 +97,24 @@ const (
 	EndHigh    = 92
 )
 
+// Offsets of the fields of kern.LevelsJob.
+const (
+	LevelsDst      = 0
+	LevelsSrc      = 8
+	LevelsScale    = 16
+	LevelsShift    = 24
+	LevelsTable    = 32
+	LevelsList     = 40
+	LevelsN        = 48
+	LevelsDown     = 56
+	LevelsDivide   = 64
+	LevelsTruncate = 72
+	LevelsLeast    = 80
+	LevelsMost     = 84
+	LevelsLow      = 88
+	LevelsOffset   = 92
+)
+
 // Offsets of the fields of kern.PickJob and kern.PickPiece.
 const (
 	PickDst     = 0
