@@ -61,6 +61,7 @@ func Set() kern.Set {
 	s.Scale = scale
 	s.ScaleFloat = scaleFloat
 	s.ScaleBytes = scaleBytes
+	s.LevelBytes, s.LevelFloats = levelBytes, levelFloats
 	s.Add = add
 	s.Choose = choose
 	s.PickLanes = 16

@@ -1222,6 +1222,18 @@ func pick4AVX512(job *byte)
 //go:noescape
 func functionAVX512(dst *float32, src *float32, n int, f *byte)
 
+// levelBytesAVX512 writes the levels of the values of a LevelsJob, of which there are 16 at least.
+// dst must not be src.
+//
+//go:noescape
+func levelBytesAVX512(job *byte)
+
+// levelFloatsAVX512 writes low plus the levels of the values of a LevelsJob, of which there are 16 at least.
+// dst must not be src.
+//
+//go:noescape
+func levelFloatsAVX512(job *byte)
+
 // mean6x64AVX512 computes, for every pixel p, 6 at a time, and each of 64 outputs o,
 // with x[r] the values from that of run r on, of which there is one,
 //
