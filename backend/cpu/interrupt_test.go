@@ -56,7 +56,7 @@ var longNets = []struct {
 	}, 64},
 	{"bytes", func() *planner {
 		p := newPlanner(1, input(bcnn.Uint8, 40, 2048, 1))
-		p.conv(convOptions{window: bcnn.Window{KH: 40, KW: 40}, out: 64, padValue: -1, float: true})
+		p.conv(convOptions{window: bcnn.Window{KH: 40, KW: 40}, out: 64, float: true})
 		return p
 	}, 30},
 	{"floats", func() *planner {
