@@ -90,6 +90,14 @@ var racyCalls = slices.Concat([]racyCall{
 			probes(written, "dst", dst), probes(alone, "between pixels", dst[stride-1:stride]),
 			probes(read, "patches", src), probes(read, "weights", w.Data), probes(read, "zero points", w.Fix))
 	}},
+	{"DotInt8", func(s *kern.Set) (func(), []probe) {
+		stride := num.RoundUp(racyN, s.Block) + 1
+		dst, src := make([]int32, racyPixels*stride-1), make([]uint8, span(racyPatches))
+		w := s.PackInt8(make([]int8, racyN*3), racyN, 3, 0)
+		return func() { s.DotInt8(dst, stride, src, racyPatches, w, 0, racyN) }, slices.Concat(
+			probes(written, "dst", dst), probes(alone, "between pixels", dst[stride-1:stride]),
+			probes(read, "patches", src), probes(read, "weights", w.Data), probes(read, "zero points", w.Fix))
+	}},
 	{"FMAPixels", func(s *kern.Set) (func(), []probe) {
 		dst, src := rows[float32](racyPixels), make([]float32, 4*3+20+2)
 		end := racyEnd()
@@ -178,6 +186,14 @@ var racyCalls = slices.Concat([]racyCall{
 		return func() { s.Add(dst, a, b, kern.Activation{Slope: slope}) }, slices.Concat(
 			probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b), probes(read, "slope", slope))
 	}},
+	{"LevelBytes", func(s *kern.Set) (func(), []probe) {
+		dst, src, l := row[uint8](), row[float32](), racyLevels()
+		return func() { s.LevelBytes(dst, src, l) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src), racyLevelProbes(l))
+	}},
+	{"LevelFloats", func(s *kern.Set) (func(), []probe) {
+		dst, src, l := row[float32](), row[float32](), racyLevels()
+		return func() { s.LevelFloats(dst, src, l, 0) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src), racyLevelProbes(l))
+	}},
 	{"Mul", func(s *kern.Set) (func(), []probe) {
 		dst, a, b := row[float32](), row[float32](), row[float32]()
 		return func() { s.Mul(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
@@ -223,6 +239,13 @@ var racyCalls = slices.Concat([]racyCall{
 	{"MaxPool", func(s *kern.Set) (func(), []probe) {
 		dst, src, p := racyPool[float32]()
 		return func() { s.MaxPool(dst, src, p) }, racyPoolProbes(dst, src)
+	}},
+	{"MaxPoolBytes", func(s *kern.Set) (func(), []probe) {
+		// Words of bytes, since the race detector forgets accesses to a few bytes of one.
+		p := &kern.Pool{Taps: []int{72, 8}, Values: 8, Step: 16, DstStep: 16, Pixels: racyPixels}
+		dst, src := make([]uint8, 16*(racyPixels-1)+8), make([]uint8, 16*(racyPixels-1)+72+8)
+		return func() { s.MaxPoolBytes(dst, src, p) }, slices.Concat(probes(written, "dst", dst), probes(alone, "between pixels", dst[8:16]),
+			probes(read, "src", src[8:]), probes(alone, "before the first tap", src[:8]))
 	}},
 	{"Mean", func(s *kern.Set) (func(), []probe) {
 		const n = 3
@@ -276,7 +299,15 @@ var racyCalls = slices.Concat([]racyCall{
 		dst, src := make([]uint8, 8*racyN), row[uint32]()
 		return func() { s.Wide.Expand(dst, src) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src))
 	}},
-}, racyConvs("bits"), racyConvs("bytes"))
+}, racyConvs("bits"), racyConvs("bytes"), racyConvs("8-bit weights"))
+
+func racyLevels() *kern.Levels {
+	return &kern.Levels{Scale: row[float32](), Shift: row[float32](), Table: row[float32](), List: row[int32]()}
+}
+
+func racyLevelProbes(l *kern.Levels) []probe {
+	return slices.Concat(probes(read, "scale", l.Scale), probes(read, "shift", l.Shift), probes(read, "table", l.Table), probes(read, "list", l.List))
+}
 
 func racyRandom() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 
@@ -292,7 +323,7 @@ func racyPoolProbes[T any](dst, src []T) []probe {
 		probes(read, "src", src[1:]), probes(alone, "before the first tap", src[:1]))
 }
 
-// racyConvs calls the wide kernels of bits or of bytes. There are two classes of
+// racyConvs calls the wide kernels of bits, of bytes, or of those with 8-bit weights. There are two classes of
 // pixels.
 func racyConvs(kind string) []racyCall {
 	const outputs, pixels, rows, taps, step = 64, 8, 3, 96, 2
@@ -301,11 +332,17 @@ func racyConvs(kind string) []racyCall {
 			if s.Wide == nil {
 				return nil, nil
 			}
-			pack := s.Wide.PackBits
-			if kind == "bytes" {
-				pack = s.Wide.PackBytes
+			var w *kern.WideFilter
+			switch {
+			case kind == "bits":
+				w = s.Wide.PackBits(randomBits(racyRandom(), outputs*rows, taps), outputs, rows, taps)
+			case kind == "bytes":
+				w = s.Wide.PackBytes(randomBits(racyRandom(), outputs*rows, taps), outputs, rows, taps)
+			case s.Wide.PackInt8 == nil || method == "Conv" || method == "ConvPooled":
+				return nil, nil
+			default: // the largest, which have kernels of their own
+				w = s.Wide.PackInt8(slices.Repeat([]int8{127}, outputs*rows*taps), outputs, rows, taps, 255)
 			}
-			w := pack(randomBits(racyRandom(), outputs*rows, taps), outputs, rows, taps)
 			if method == "ConvPooled" && !w.Pools() || method == "ConvFloats" && !w.EndsFloats() {
 				return nil, nil
 			}
@@ -453,7 +490,7 @@ func (t *turn) passed() bool { return bool(*t) }
 // TestRacesOfAll is that TestRaces calls all functions of Set and Wide that run
 // after Compile.
 func TestRacesOfAll(t *testing.T) {
-	called := map[string]bool{"PackBits": true, "PackBytes": true, "Peak": true, "PeakFMA": true, "Columns": true}
+	called := map[string]bool{"PackBits": true, "PackBytes": true, "PackInt8": true, "Peak": true, "PeakFMA": true, "Columns": true}
 	for _, c := range racyCalls {
 		called[c.field] = true
 	}
