@@ -68,7 +68,7 @@ func (e *executable) allocate(all [][]candidates.Candidate, uses []bcnn.Use) err
 	if err := e.placeTensors(uses); err != nil {
 		return err
 	}
-	if err := e.clearInputs(); err != nil {
+	if err := e.clearBytes(); err != nil {
 		return err
 	}
 	for i, size := range sizes {
@@ -88,16 +88,20 @@ func (e *executable) allocate(all [][]candidates.Candidate, uses []bcnn.Use) err
 	return nil
 }
 
-// clearInputs fills the inputs with zeros once. Kernels read their bytes as whole words: of
+// clearBytes fills tensors of bytes with zeros once. Kernels read them as whole words: of
 // the last one some may be beyond the image, or of an image that a small batch does not
 // have. Those have no weight, but initcheck of compute-sanitizer tells of reads of what
 // was never written.
-func (e *executable) clearInputs() error {
+func (e *executable) clearBytes() error {
+	mapped := make(map[int]bool)
 	for _, in := range e.inputs {
-		if in.mapped {
+		mapped[in.tensor] = in.mapped
+	}
+	for i, t := range e.plan.Tensors {
+		if t.DType != bcnn.Uint8 || mapped[i] || e.memory.tensors[i] == 0 {
 			continue
 		}
-		if err := clearMemory(e.memory.tensors[in.tensor], e.bytes(in.tensor, e.config.MaxBatch)); err != nil {
+		if err := clearMemory(e.memory.tensors[i], e.bytes(i, e.config.MaxBatch)); err != nil {
 			return err
 		}
 	}

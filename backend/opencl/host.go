@@ -14,7 +14,7 @@ import (
 
 // Where float32 arithmetic of the device falls short of the numeric contract,
 // the steps that need it run on the processor. Convolutions of bits and bytes
-// stay on the device: their integer sums are exact as float32, and only the
+// stay on the device where their integer sums are exact as float32, and only the
 // scaling of them moves.
 
 // maxExact is the largest integer up to which float32 holds all.
@@ -41,11 +41,9 @@ func (e *executable) divide(s bcnn.Step) (op bcnn.StepOp, compute func(), err er
 	case in.DType != bcnn.Float32 && out.DType != bcnn.Float32:
 		return s.Op, nil, nil
 	case isConv && in.DType != bcnn.Float32:
-		largest := conv.KH * conv.KW * (in.Shape.C / conv.Groups)
-		if in.DType == bcnn.Uint8 {
-			largest *= 255
-		} else {
-			largest *= max(1<<max(conv.InPlanes, 1)-1, conv.PadValue, -conv.PadValue)
+		largest := largestSum(conv, in)
+		if largest > maxExact && conv.Int8 != nil {
+			break // they are rounded
 		}
 		if largest > maxExact {
 			return nil, nil, bcnn.Unsupported(fmt.Sprintf("sums up to %d, and %s", largest, e.device.floatsLack))
@@ -61,6 +59,26 @@ func (e *executable) divide(s bcnn.Step) (op bcnn.StepOp, compute func(), err er
 	}
 	compute, err = hostfloat.Step(s, e.copyOf)
 	return nil, compute, err
+}
+
+// largestSum bounds the sums of a convolution of bits or bytes.
+func largestSum(conv *bcnn.ConvStep, in bcnn.PlanTensor) int {
+	taps := conv.KH * conv.KW * (in.Shape.C / conv.Groups)
+	switch {
+	case conv.Int8 != nil:
+		largest, sum := 0, 0
+		for i, w := range conv.Int8 {
+			if i%taps == 0 {
+				sum = 0
+			}
+			sum += max(int(w), -int(w)) * 255
+			largest = max(largest, sum)
+		}
+		return largest
+	case in.DType == bcnn.Uint8:
+		return taps * 255
+	}
+	return taps * max(1<<max(conv.InPlanes, 1)-1, conv.PadValue, -conv.PadValue)
 }
 
 // copyOf returns the tensor of the plan in the memory of the host. The batch of

@@ -1,4 +1,4 @@
-// Convolutions of image bytes with weights of ±1, in exact integers, and of
+// Convolutions of bytes with weights of ±1 or of 8 bits (INT8), in exact integers, and of
 // floats with real weights, in the order of the numeric contract. The division
 // of work is that of conv_bits.cl.
 
@@ -21,7 +21,13 @@
 #define WEIGHT float
 #endif
 
-// weights: [block][ky][kx][channel of the group][lane]. Those of bytes are 0 for
+#if INT8
+#define TIMES(sum, v, w) mad24(v, w, sum)
+#else
+#define TIMES(sum, v, w) ((sum) + ((v) ^ (w)))
+#endif
+
+// weights: [block][ky][kx][channel of the group][lane]. Those of ±1 for bytes are 0 for
 // +1 and all ones for −1, since −v is ~v + 1: the exclusive or of value and weight
 // is the product but for that 1, and bias brings the sum of them.
 __kernel void conv_values(__global const VALUE *restrict in, __global RESULT *restrict out,
@@ -82,7 +88,7 @@ __kernel void conv_values(__global const VALUE *restrict in, __global RESULT *re
 #endif
 #endif
 #if BYTES
-							acc[l] += v ^ w[l];
+							acc[l] = TIMES(acc[l], v, w[l]);
 #else
 							acc[l] = fma(v, w[l], acc[l]);
 #endif

@@ -50,6 +50,35 @@ __kernel void max_pool_float(__global const float *restrict in, __global float *
 	out[image * (OUT_H * OUT_W * OUT_C) + item] = best;
 }
 
+// The largest bytes of VECTOR channels.
+__kernel void max_pool_bytes(__global const uchar *restrict in, __global uchar *restrict out,
+	__constant const int *g)
+{
+	const int item = get_global_id(0);
+	const size_t image = get_global_id(1);
+	const int words = OUT_C / VECTOR;
+	if (item >= OUT_H * OUT_W * words)
+		return;
+	const int pixel = item / words;
+	const int k = item - pixel * words;
+	const int y = pixel / OUT_W, x = pixel - y * OUT_W;
+	in += image * (IN_H * IN_W * IN_C) + k * VECTOR;
+	out += (image * (OUT_H * OUT_W) + pixel) * OUT_C + k * VECTOR;
+	uchar4 best = 0;
+	for (int ky = 0; ky < KH; ky++)
+		for (int kx = 0; kx < KW; kx++) {
+			const int iy = y * STRIDE_H - PAD_T + ky, ix = x * STRIDE_W - PAD_L + kx;
+			if (iy < 0 || iy >= IN_H || ix < 0 || ix >= IN_W)
+				continue;
+			__global const uchar *from = in + (iy * IN_W + ix) * IN_C;
+			best = max(best, VECTOR == 1 ? (uchar4)from[0] : vload4(0, from));
+		}
+	if (VECTOR == 1)
+		out[0] = best.x;
+	else
+		vstore4(best, 0, out);
+}
+
 // The bit of channel c of a pixel.
 #define BIT(words, c) ((words)[(c) / 32] >> ((c) % 32) & 1)
 
@@ -207,8 +236,21 @@ __kernel void table_bits(__global const uchar *restrict in, __global uint *restr
 	}
 }
 
-// FIRST plus the number of thresholds that a value reaches, END - FIRST of them for all
+// The number of thresholds that a value of channel c reaches, END - FIRST of them for all
 // channels or for each of OTHER_C.
+inline int level(float v, __global const float *thresholds, int c, __constant const int *g)
+{
+	const int n = END - FIRST;
+	thresholds += OTHER_C == 1 ? 0 : c * n;
+	int reached = 0;
+	for (int rest = n; rest > 0; rest /= 2) { // reached to reached + rest of them are
+		const int mid = (rest + 1) / 2;
+		reached += v >= thresholds[reached + mid - 1] ? mid : 0;
+	}
+	return reached;
+}
+
+// FIRST plus the level.
 __kernel void quantize(__global const float *restrict in, __global float *restrict out,
 	__global const float *restrict thresholds, __constant const int *g)
 {
@@ -217,15 +259,20 @@ __kernel void quantize(__global const float *restrict in, __global float *restri
 	if (item >= OUT_H * OUT_W * OUT_C)
 		return;
 	const size_t i = image * (OUT_H * OUT_W * OUT_C) + item;
-	const int n = END - FIRST;
-	thresholds += OTHER_C == 1 ? 0 : item % OUT_C * n;
-	const float v = in[i];
-	int reached = 0;
-	for (int rest = n; rest > 0; rest /= 2) { // reached to reached + rest of them are
-		const int mid = (rest + 1) / 2;
-		reached += v >= thresholds[reached + mid - 1] ? mid : 0;
-	}
-	out[i] = (float)(FIRST + reached);
+	out[i] = (float)(FIRST + level(in[i], thresholds, item % OUT_C, g));
+}
+
+// The levels alone, of VECTOR values.
+__kernel void quantize_bytes(__global const float *restrict in, __global uchar *restrict out,
+	__global const float *restrict thresholds, __constant const int *g)
+{
+	const int item = get_global_id(0);
+	const size_t image = get_global_id(1);
+	if (item >= OUT_H * OUT_W * OUT_C / VECTOR)
+		return;
+	const size_t first = image * (OUT_H * OUT_W * OUT_C) + item * VECTOR;
+	for (int i = 0; i < VECTOR; i++)
+		out[first + i] = (uchar)level(in[first + i], thresholds, (item * VECTOR + i) % OUT_C, g);
 }
 
 __kernel void add(__global const float *restrict a, __global const float *restrict b,

@@ -1,4 +1,4 @@
-// Convolutions of image bytes with weights of ±1, one group, from shared memory
+// Convolutions of bytes with signed bytes, one group, from shared memory
 // (see tile.cuh): four channels of a pixel make a word, whose products with four
 // weights are one instruction, and eight such words are one of tensor cores. The border
 // is filled with the zero point z, so that

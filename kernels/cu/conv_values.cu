@@ -1,5 +1,4 @@
-// Convolutions of image bytes with weights of ±1, in exact integers, and of
-// floats with real weights, in the order of the numeric contract: direct, for
+// Convolutions of bytes with integer weights, in exact integers, and of floats with real weights, in the order of the numeric contract: direct, for
 // every window, stride, dilation and grouping. The division of work is that of
 // conv_bits.cu. (conv_bytes.cu has the faster form for bytes.)
 

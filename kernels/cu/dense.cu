@@ -1,9 +1,9 @@
-// Dense layers on bits, with everything that follows: xor and popcount of the row
-// of the input with a row of weights per output. A block makes 8 outputs, which
-// are a byte of the packed result; rows are read as pairs of words, so coalesced.
-// weights: [output][word].
+// Dense layers on bits and bytes, with everything that follows: xor and popcount, or
+// products of bytes, of the row of the input with a row of weights per output. A block
+// makes 8 outputs, which are a byte of the packed result; rows are read as pairs of
+// words, or four of them, so coalesced. weights: [output][word].
 
-#include "common.cuh"
+#include "mma.cuh"
 
 #define OUTPUTS 8 // of a block
 
@@ -13,7 +13,7 @@
 	const float *__restrict__ scale, const float *__restrict__ shift, const float *__restrict__ slope, \
 	const uint32_t *__restrict__ flip
 
-// finish_dense stores the sums of the block's outputs for an image. All threads
+// finish_dense stores the outputs of the sums of the block's outputs for an image. All threads
 // call it, the first of each output with its sum.
 static __device__ __forceinline__ void finish_dense(const Place at, const Geometry &g, void *out, const int *thresholds,
 	const float *scale, const float *shift, const float *slope, const uint32_t *flip, int (&sums)[OUTPUTS])
@@ -22,12 +22,12 @@ static __device__ __forceinline__ void finish_dense(const Place at, const Geomet
 	const int i = threadIdx.x, o = at.block * OUTPUTS + i;
 	if (!g.to_bits) {
 		if (i < OUTPUTS && o < g.out_c)
-			((float *)out)[at.image * g.out_c + o] = scaled(g, (float)(g.taps - 2 * sums[i]), scale, shift, slope, o);
+			((float *)out)[at.image * g.out_c + o] = scaled(g, (float)sums[i], scale, shift, slope, o);
 	} else if (i == 0) {
 		uint32_t byte = 0;
 		for (int k = 0; k < OUTPUTS; k++)
 			if (o + k < g.out_c)
-				byte |= (uint32_t)(g.taps - 2 * sums[k] >= thresholds[o + k]) << k;
+				byte |= (uint32_t)(sums[k] >= thresholds[o + k]) << k;
 		if (g.flip)
 			byte ^= flip[o / 32] >> (o % 32);
 		((uint8_t *)out)[at.image * (4 * g.out_words) + at.block] = (uint8_t)byte;
@@ -90,13 +90,78 @@ static __device__ __forceinline__ void dense_warp(const Place at, DENSE_PARAMS)
 	for (int i = 0; i < IMAGES; i++) {
 		const int total = warp_sum(sum[i]);
 		if (lane == 0)
-			sums[i][warp] = total;
+			sums[i][warp] = g.taps - 2 * total;
+	}
+	for (int i = 0; i < IMAGES && first + i < g.images; i++)
+		finish_dense(Place{at.block, (size_t)(first + i)}, g, out, thresholds, scale, shift, slope, flip, sums[i]);
+}
+
+// Rows of signed bytes are of row_words, a multiple of vector; images have less bytes where
+// they are no whole words.
+#define DENSE_BYTES_PARAMS \
+	const Geometry g, const uint8_t *__restrict__ in, void *__restrict__ out, \
+	const uint32_t *__restrict__ weights, const int *__restrict__ bias, const int *__restrict__ thresholds, \
+	const float *__restrict__ scale, const float *__restrict__ shift, const float *__restrict__ slope, \
+	const uint32_t *__restrict__ flip
+
+// As dense_warp. Four words are read at a time where images have so many.
+template <int IMAGES>
+static __device__ __forceinline__ void dense_bytes(const Place at, DENSE_BYTES_PARAMS)
+{
+	__shared__ int sums[IMAGES][OUTPUTS];
+	after_previous(in);
+	const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
+	const int o = at.block * OUTPUTS + warp, words = o < g.out_c ? g.row_words : 0;
+	const int first = (int)at.image * IMAGES;
+	const uint32_t *w = weights + (size_t)o * g.row_words;
+	int sum[IMAGES];
+	size_t from[IMAGES]; // byte
+#pragma unroll
+	for (int i = 0; i < IMAGES; i++) {
+		sum[i] = 0;
+		from[i] = (size_t)min(first + i, g.images - 1) * g.taps;
+	}
+	if (g.vector == 4) {
+		for (int k = lane; k < words / 4; k += LANES) {
+			const uint4 v = ((const uint4 *)w)[k];
+#pragma unroll
+			for (int i = 0; i < IMAGES; i++) {
+				const uint4 a = ((const uint4 *)(in + from[i]))[k];
+				sum[i] = dp4a_us(a.x, (int)v.x, sum[i]);
+				sum[i] = dp4a_us(a.y, (int)v.y, sum[i]);
+				sum[i] = dp4a_us(a.z, (int)v.z, sum[i]);
+				sum[i] = dp4a_us(a.w, (int)v.w, sum[i]);
+			}
+		}
+	} else {
+		for (int k = lane; k < words; k += LANES) {
+			const int v = (int)w[k];
+#pragma unroll
+			for (int i = 0; i < IMAGES; i++) {
+				const int skew = (int)(from[i] & 3);
+				sum[i] = dp4a_us(load_bytes(in + from[i] - skew, 4 * k + skew, min(4, g.taps - 4 * k)), v, sum[i]);
+			}
+		}
+	}
+#pragma unroll
+	for (int i = 0; i < IMAGES; i++) {
+		const int total = warp_sum(sum[i]);
+		if (lane == 0)
+			sums[i][warp] = o < g.out_c ? total + bias[o] : 0;
 	}
 	for (int i = 0; i < IMAGES && first + i < g.images; i++)
 		finish_dense(Place{at.block, (size_t)(first + i)}, g, out, thresholds, scale, shift, slope, flip, sums[i]);
 }
 
 #if !defined(WITHOUT_ENTRIES)
+#define DENSE_BYTES(name, IMAGES) \
+	extern "C" __global__ void __launch_bounds__(LANES * OUTPUTS, 4) name(DENSE_BYTES_PARAMS) \
+	{ \
+		dense_bytes<IMAGES>(THIS_PLACE, g, in, out, weights, bias, thresholds, scale, shift, slope, flip); \
+	}
+DENSE_BYTES(dense_bytes_i1, 1)
+DENSE_BYTES(dense_bytes_i4, 4)
+
 #define DENSE(name, IMAGES) \
 	extern "C" __global__ void __launch_bounds__(LANES * OUTPUTS, 4) name(DENSE_PARAMS) \
 	{ \
@@ -130,7 +195,7 @@ dense_block(DENSE_PARAMS)
 		__syncthreads();
 	}
 	if (segment == 0)
-		sums[i] = partial[i][0];
+		sums[i] = g.taps - 2 * partial[i][0];
 	finish_dense(THIS_PLACE, g, out, thresholds, scale, shift, slope, flip, sums);
 }
 #endif

@@ -54,6 +54,36 @@ KERNEL(max_pool_float, (256), (const Geometry g, const float *__restrict__ in, f
 	out[image * (g.out_h * g.out_w * g.out_c) + item] = best;
 }
 
+// The largest bytes of so many channels at once.
+KERNEL(max_pool_bytes, (256), (const Geometry g, const uint8_t *__restrict__ in, uint8_t *__restrict__ out),
+	(g, in, out))
+{
+	after_previous(in);
+	const int item = ITEM, words = g.out_c / g.vector;
+	const size_t image = at.image;
+	if (item >= g.out_h * g.out_w * words)
+		return;
+	const int pixel = item / words;
+	const int k = item - pixel * words;
+	const int y = pixel / g.out_w, x = pixel - y * g.out_w;
+	in += image * (g.in_h * g.in_w * g.in_c) + k * g.vector;
+	const int y0 = y * g.stride_h - g.pad_t, x0 = x * g.stride_w - g.pad_l;
+	int best[4] = {0, 0, 0, 0};
+	for (int iy = max(y0, 0); iy < min(y0 + g.kh, g.in_h); iy++)
+		for (int ix = max(x0, 0); ix < min(x0 + g.kw, g.in_w); ix++) {
+			const uint8_t *from = in + (iy * g.in_w + ix) * g.in_c;
+			const uint32_t word = g.vector == 1 ? *from : *(const uint32_t *)from;
+#pragma unroll
+			for (int j = 0; j < 4; j++)
+				best[j] = max(best[j], (int)(word >> (8 * j) & 255));
+		}
+	const size_t i = image * (g.out_h * g.out_w * words) + item;
+	if (g.vector == 1)
+		out[i] = (uint8_t)best[0];
+	else
+		((uint32_t *)out)[i] = best[0] | best[1] << 8 | best[2] << 16 | best[3] << 24;
+}
+
 // The mean a/n, for divisors n and y = 1/n, by the sequence of the numeric contract.
 static __device__ __forceinline__ float divided(float a, const float *divisors)
 {
@@ -228,8 +258,21 @@ KERNEL(sign_bits, (256), (const Geometry g, const float *__restrict__ in, uint32
 	}
 }
 
-// first plus the number of thresholds that a value reaches, end - first of them in
+// The number of thresholds that a value of channel c reaches, end - first of them in
 // ascending order, for all channels or for each of other_c. Of 255 it looks at 8.
+static __device__ __forceinline__ int level(const Geometry &g, const float *thresholds, float v, int c)
+{
+	const int n = g.end - g.first;
+	thresholds += g.other_c == 1 ? 0 : c * n;
+	int reached = 0;
+	for (int rest = n; rest > 0; rest /= 2) { // reached to reached + rest of them are
+		const int half = (rest + 1) / 2;
+		reached += v >= thresholds[reached + half - 1] ? half : 0;
+	}
+	return reached;
+}
+
+// first plus the level.
 KERNEL(quantize, (256), (const Geometry g, const float *__restrict__ in, float *__restrict__ out, const float *__restrict__ thresholds),
 	(g, in, out, thresholds))
 {
@@ -238,15 +281,32 @@ KERNEL(quantize, (256), (const Geometry g, const float *__restrict__ in, float *
 	if (item >= g.out_h * g.out_w * g.out_c)
 		return;
 	const size_t i = at.image * (g.out_h * g.out_w * g.out_c) + item;
-	const int n = g.end - g.first;
-	thresholds += g.other_c == 1 ? 0 : item % g.out_c * n;
-	const float v = in[i];
-	int reached = 0;
-	for (int rest = n; rest > 0; rest /= 2) { // reached to reached + rest of them are
-		const int half = (rest + 1) / 2;
-		reached += v >= thresholds[reached + half - 1] ? half : 0;
+	out[i] = (float)(g.first + level(g, thresholds, in[i], item % g.out_c));
+}
+
+// The level alone, of one value or four.
+KERNEL(quantize_bytes, (256), (const Geometry g, const float *__restrict__ in, uint8_t *__restrict__ out, const float *__restrict__ thresholds),
+	(g, in, out, thresholds))
+{
+	after_previous(in);
+	const int item = ITEM, items = g.out_h * g.out_w * g.out_c / g.vector;
+	if (item >= items)
+		return;
+	const size_t i = at.image * items + item;
+	int c = item * g.vector % g.out_c;
+	if (g.vector == 1) {
+		out[i] = (uint8_t)level(g, thresholds, in[i], c);
+		return;
 	}
-	out[i] = (float)(g.first + reached);
+	const float4 four = ((const float4 *)in)[i];
+	const float v[4] = {four.x, four.y, four.z, four.w};
+	uint32_t word = 0;
+#pragma unroll
+	for (int j = 0; j < 4; j++) {
+		word |= level(g, thresholds, v[j], c) << (8 * j);
+		c = c + 1 == g.out_c ? 0 : c + 1;
+	}
+	((uint32_t *)out)[i] = word;
 }
 
 KERNEL(add, (256), (const Geometry g, const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ out,

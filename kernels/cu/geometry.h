@@ -41,7 +41,7 @@ struct Geometry {
 	int32_t images;          // of the batch
 	int32_t planes;          // 256-bit planes of all taps of a window
 	int32_t part_planes;     // those that a block sums up
-	int32_t vector;          // words loaded at once: 1, 2 or 4
+	int32_t vector;          // words, or bytes, at once: 1, 2 or 4
 	int32_t pool_log2;       // of the pixels of a pooling window
 	int32_t first, end;      // channels of the output that a gather makes
 	int32_t other_pixels, other_c; // of the second operand of a product

@@ -1,5 +1,5 @@
 // Copies to shared memory that run while others compute, where there are such, which
-// forms of tensor cores there are, and products of image bytes in them.
+// forms of tensor cores there are, and products of bytes in them.
 #ifndef BCNN_MMA_CUH
 #define BCNN_MMA_CUH
 
@@ -49,7 +49,7 @@ template <int n> DEVICE void copies_done()
 }
 
 #if HAS_MMA_BYTES
-// Sums of image bytes with weights of ±1: a warp makes those of 32 output channels and 8
+// Sums of bytes with signed ones: a warp makes those of 32 output channels and 8
 // pixels, of 8 words of their windows at a time. With g = lane / 4 and t = lane % 4, a
 // lane brings words t and t + 4 of pixel g, and has channels 4g + q of pixels 2t + e in
 // of[q / 2][q % 2 * 2 + e]. The host orders the weights as fragments for that, see

@@ -112,6 +112,8 @@ DEVICE void run_step(const Step &s, const Place at, int images)
 	STEP(MAX_POOL_PLANES, max_pool_planes_body{at}(g, a[0], a[1], a[2]));
 	STEP(DENSE_WARP_I1, dense_warp<1>(at, g, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]));
 	STEP(MAX_POOL_BITS, max_pool_bits_body{at}(g, a[0], a[1], a[2]));
+	STEP(DENSE_BYTES_I1, dense_bytes<1>(at, CONV_VALUES_ARGS));
+	STEP(MAX_POOL_BYTES, max_pool_bytes_body{at}(g, a[0], a[1]));
 	STEP(MAX_POOL_FLOAT, max_pool_float_body{at}(g, a[0], a[1]));
 	STEP(AVG_POOL_BITS, avg_pool_bits_body{at}(g, a[0], a[1], a[2]));
 	STEP(AVG_POOL_FLOAT, avg_pool_float_body{at}(g, a[0], a[1], a[2]));
@@ -122,6 +124,7 @@ DEVICE void run_step(const Step &s, const Place at, int images)
 	STEP(TABLE_BITS, table_bits_body{at}(g, a[0], a[1], a[2]));
 	STEP(SIGN_BITS, sign_bits_body{at}(g, a[0], a[1], a[2], a[3]));
 	STEP(QUANTIZE, quantize_body{at}(g, a[0], a[1], a[2]));
+	STEP(QUANTIZE_BYTES, quantize_bytes_body{at}(g, a[0], a[1], a[2]));
 	STEP(ADD, add_body{at}(g, a[0], a[1], a[2], a[3]));
 	STEP(PAIR, pair_body{at}(g, a[0], a[1], a[2]));
 	STEP(GATHER_FLOAT, gather_float_body{at}(g, a[0], a[1], a[2]));

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -51,6 +52,25 @@ func (s Step) Conv(op *bcnn.ConvStep, lanes int) Conv {
 	g.Scaled, g.Activation = flag(op.Scale != nil), int32(op.Activation.Kind)
 	g.Flip = flag(op.Threshold != nil && op.Threshold.Flip != nil)
 	return c
+}
+
+// Int8 are the weights of a convolution of bytes, [output][tap][channel]; those of ±1, too.
+func (c *Conv) Int8() []int8 {
+	if c.op.Int8 != nil {
+		return c.op.Int8
+	}
+	weights := make([]int8, c.Out*c.Taps*c.In)
+	bits.Unpack(weights, c.op.Bits, c.In)
+	return weights
+}
+
+// ByteBias is what sums of bytes with weights of such sums lack for a zero point of 0.
+func (c *Conv) ByteBias(sums []int32) []int32 {
+	bias := make([]int32, c.Stride())
+	for o, sum := range sums {
+		bias[o] = -int32(c.op.ZeroPoint) * sum
+	}
+	return bias
 }
 
 // Stride is the number of outputs that constants are filled up to.

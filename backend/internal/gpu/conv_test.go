@@ -20,7 +20,7 @@ type plainConv struct {
 	Conv
 	in                     *bcnn.Tensor
 	words, masks           []uint32
-	signs                  []int32
+	integers               []int32
 	floats, bias           []float32
 	thresholds             []int32
 	levels                 []float32
@@ -35,7 +35,7 @@ func newPlainConv(s Step, op *bcnn.ConvStep, lanes int, in *bcnn.Tensor) *plainC
 		p.levels = p.ThresholdsF32(p.Stride())
 		return p
 	case s.In.DType == bcnn.Uint8:
-		p.signs, _ = p.Signs(op.Bits, 1, -1)
+		p.integers = p.Int32(p.Int8())
 	case p.MixedLanes:
 		p.words, p.masks = p.Mixed(op.Bits)
 	default:
@@ -78,11 +78,11 @@ func (p *plainConv) at(image, y, x, o int) (sum int32, float float32) {
 		})
 		return 0, float
 	}
-	if p.signs != nil {
+	if p.integers != nil {
 		p.each(y, x, func(tap, pixel int) {
 			for c := range int(g.GroupIn) {
 				v := int32(p.in.U8[(image*pixels+pixel)*int(g.InC)+first+c]) - g.ZeroPoint
-				sum += v * p.signs[weight(tap, c, p.In)]
+				sum += v * p.integers[weight(tap, c, p.In)]
 			}
 		})
 		return sum, float32(sum)

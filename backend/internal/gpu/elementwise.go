@@ -21,8 +21,8 @@ const ImageRanges = "image_ranges"
 // Planes is the file of the kernels of bit planes.
 const Planes = "planes"
 
-// Elementwise is a kernel whose every item makes a value of the output, or 32 channels
-// of a pixel where the output is bits.
+// Elementwise is a kernel whose every item makes a value of the output, one or four bytes
+// of it, or 32 channels of a pixel where the output is bits.
 type Elementwise struct {
 	Kernel
 	Items int // of an image
@@ -40,7 +40,11 @@ func (s Step) Elementwise(op bcnn.StepOp) ([]Elementwise, error) {
 	case *bcnn.MaxPoolStep:
 		e.G.setWindow(op.Window)
 		e.Name, e.Args = "max_pool_float", []any{s.X, s.Y}
-		if s.In.DType == bcnn.Bits {
+		switch s.In.DType {
+		case bcnn.Uint8:
+			e.Name = "max_pool_bytes"
+			e.vectors(s.Out.Shape.C)
+		case bcnn.Bits:
 			e.G.Flip = flag(op.Flip != nil)
 			e.Name, e.Args = "max_pool_bits", append(e.Args, Rows(op.Flip))
 			if op.Planes > 1 {
@@ -75,6 +79,10 @@ func (s Step) Elementwise(op bcnn.StepOp) ([]Elementwise, error) {
 		e.G.First, e.G.End = int32(op.Low), int32(op.Low+op.Levels-1)
 		e.G.OtherC = int32(len(op.Thresholds) / (op.Levels - 1))
 		e.Name, e.Args = "quantize", []any{s.X, s.Y, op.Thresholds}
+		if s.Out.DType == bcnn.Uint8 {
+			e.Name = "quantize_bytes"
+			e.vectors(e.Items)
+		}
 	case *bcnn.AddStep:
 		e.G.Activation = int32(op.Activation.Kind)
 		e.Name, e.Args = "add", []any{s.X, s.More[0].At, s.Y, Slope(op.Activation)}
@@ -108,6 +116,15 @@ func (s Step) Elementwise(op bcnn.StepOp) ([]Elementwise, error) {
 		return nil, bcnn.Unsupported(fmt.Sprintf("operation %T", op))
 	}
 	return []Elementwise{e}, nil
+}
+
+// vectors lets an item make four bytes where n of them are whole words.
+func (e *Elementwise) vectors(n int) {
+	e.G.Vector = 1
+	if n%4 == 0 {
+		e.G.Vector = 4
+		e.Items /= 4
+	}
 }
 
 // Slope are the values that kernels take for an activation: the slopes of a PReLU, one

@@ -88,40 +88,33 @@ func (s Sizes) Mixed(weights []uint64) (out, masks []uint32) {
 	return out, masks
 }
 
-// Signs unpacks weights as [block][tap][channel][lane], with a value for +1 and one for
-// −1, and 0 where there is no output. negatives is the number of −1 of each output.
-func (s Sizes) Signs(weights []uint64, plus, minus int32) (out, negatives []int32) {
-	stride := bits.Words(s.In)
-	out = make([]int32, s.Blocks*s.Taps*s.In*s.Lanes)
+// Signs orders weights of ±1 [output][tap][channel] as [block][tap][channel][lane]: 0 for
+// +1 and where there is no output, all bits set for −1. negatives is the number of −1 of
+// each output.
+func (s Sizes) Signs(weights []int8) (out, negatives []int32) {
+	out = s.Int32(weights)
 	negatives = make([]int32, s.Out)
-	for o := range s.Out {
-		for t := range s.Taps {
-			row := weights[(o*s.Taps+t)*stride:][:stride]
-			for i := range s.In {
-				v := plus
-				if bits.At(row, i) < 0 {
-					v = minus
-					negatives[o]++
-				}
-				out[((o/s.Lanes*s.Taps+t)*s.In+i)*s.Lanes+o%s.Lanes] = v
-			}
+	for i, w := range weights {
+		if w < 0 {
+			negatives[i/(s.Taps*s.In)]++
 		}
+	}
+	for i, w := range out {
+		out[i] = min(w, 0)
 	}
 	return out, negatives
 }
 
-// Bytes unpacks weights to signed bytes, four channels to a word, as
-// [block][tap][channel/4][lane]: ±1, and 0 where there is no channel. sums is the sum of
-// the weights of each output.
-func (s Sizes) Bytes(weights []uint64) (out []uint32, sums []int32) {
-	stride, words := bits.Words(s.In), (s.In+3)/4
+// Bytes orders weights [output][tap][channel], four channels to a word, as
+// [block][tap][channel/4][lane], with 0 where there is no channel. sums is the sum of the
+// weights of each output.
+func (s Sizes) Bytes(weights []int8) (out []uint32, sums []int32) {
+	words := (s.In + 3) / 4
 	out = make([]uint32, s.Blocks*s.Taps*words*s.Lanes)
 	sums = make([]int32, s.Out)
 	for o := range s.Out {
 		for t := range s.Taps {
-			row := weights[(o*s.Taps+t)*stride:][:stride]
-			for i := range s.In {
-				w := bits.At(row, i)
+			for i, w := range weights[(o*s.Taps+t)*s.In:][:s.In] {
 				sums[o] += int32(w)
 				out[((o/s.Lanes*s.Taps+t)*words+i/4)*s.Lanes+o%s.Lanes] |= uint32(uint8(w)) << (i % 4 * 8)
 			}
@@ -132,15 +125,22 @@ func (s Sizes) Bytes(weights []uint64) (out []uint32, sums []int32) {
 
 // Runs is Bytes, with so many taps that follow each other taken as one: without gaps
 // between them, [block][tap/run][byte/4][lane]. run divides Taps.
-func (s Sizes) Runs(weights []uint64, run int) (out []uint32, sums []int32) {
-	stride := run * bits.Words(s.In)
+func (s Sizes) Runs(weights []int8, run int) (out []uint32, sums []int32) {
 	s.Taps, s.In = s.Taps/run, s.In*run
-	joined := bits.Words(s.In)
-	rows := make([]uint64, s.Out*s.Taps*joined)
-	for i := range s.Out * s.Taps {
-		bits.Join(rows[i*joined:], 0, weights[i*stride:], run, s.In/run)
+	return s.Bytes(weights)
+}
+
+// ByteRows are the weights [output][tap][channel] of dense layers as rows of so many
+// words, four bytes each, filled up with 0. sums is the sum of the weights of each output.
+func (s Sizes) ByteRows(weights []int8, words int) (out []uint32, sums []int32) {
+	out = make([]uint32, s.Out*words)
+	sums = make([]int32, s.Out)
+	row := s.Taps * s.In
+	for i, w := range weights {
+		sums[i/row] += int32(w)
+		out[i/row*words+i%row/4] |= uint32(uint8(w)) << (i % row % 4 * 8)
 	}
-	return s.Bytes(rows)
+	return out, sums
 }
 
 // Fragments orders the result of Bytes, so many words to an output, for tensor cores: in
@@ -178,11 +178,16 @@ func Columns(weights []uint64, outputs, stride int) []uint32 {
 }
 
 // Floats orders weights [output][tap][channel] as [block][tap][channel][lane].
-func (s Sizes) Floats(weights []float32) []float32 {
-	out := make([]float32, s.Blocks*s.Taps*s.In*s.Lanes)
+func (s Sizes) Floats(weights []float32) []float32 { return ofLanes[float32](s, weights) }
+
+// Int32 is Floats of integers.
+func (s Sizes) Int32(weights []int8) []int32 { return ofLanes[int32](s, weights) }
+
+func ofLanes[To, From int8 | int32 | float32](s Sizes, weights []From) []To {
+	out := make([]To, s.Blocks*s.Taps*s.In*s.Lanes)
 	for o := range s.Out {
 		for i, w := range weights[o*s.Taps*s.In:][:s.Taps*s.In] {
-			out[(o/s.Lanes*s.Taps*s.In+i)*s.Lanes+o%s.Lanes] = w
+			out[(o/s.Lanes*s.Taps*s.In+i)*s.Lanes+o%s.Lanes] = To(w)
 		}
 	}
 	return out

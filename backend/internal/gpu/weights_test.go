@@ -116,15 +116,28 @@ func TestFloats(t *testing.T) {
 	}
 }
 
+// signed makes random weights, ±1 or of 8 bits.
+func signed(rng *rand.Rand, n int, ones bool) []int8 {
+	out := make([]int8, n)
+	for i := range out {
+		if out[i] = int8(rng.IntN(256) - 128); ones {
+			out[i] = int8(2*rng.IntN(2) - 1)
+		}
+	}
+	return out
+}
+
 func TestSignsAndBytes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 1))
 	for _, s := range sizes {
 		s = s.complete()
-		weights := packed(rng, s.Out*s.Taps, s.In)
-		signs, negatives := s.Signs(weights, 5, -7)
+		ones, weights := signed(rng, s.Out*s.Taps*s.In, true), signed(rng, s.Out*s.Taps*s.In, false)
+		signs, negatives := s.Signs(ones)
+		integers := s.Int32(weights)
 		bytes, sums := s.Bytes(weights)
 		words := (s.In + 3) / 4
 		require.Len(t, signs, s.Blocks*s.Taps*s.In*s.Lanes)
+		require.Len(t, integers, len(signs))
 		require.Len(t, bytes, s.Blocks*s.Taps*words*s.Lanes)
 		for o := range s.Blocks * s.Lanes {
 			var count, sum int32
@@ -136,12 +149,13 @@ func TestSignsAndBytes(t *testing.T) {
 						require.Zero(t, got)
 						continue
 					}
-					sign := int8(2*s.at(weights, o, tap, i)) - 1
-					require.Equal(t, sign, got)
-					sum += int32(sign)
-					want := int32(5)
-					if sign < 0 {
-						want = -7
+					from := (o*s.Taps+tap)*s.In + i
+					require.Equal(t, weights[from], got)
+					sum += int32(got)
+					require.EqualValues(t, got, integers[(at*s.In+i)*s.Lanes+o%s.Lanes])
+					want := int32(0)
+					if ones[from] < 0 {
+						want = -1
 						count++
 					}
 					require.Equal(t, want, signs[(at*s.In+i)*s.Lanes+o%s.Lanes])
@@ -155,12 +169,39 @@ func TestSignsAndBytes(t *testing.T) {
 	}
 }
 
+// TestByteRows: rows follow each other, filled up with 0.
+func TestByteRows(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 1))
+	for _, s := range sizes {
+		s = s.complete()
+		row := s.Taps * s.In
+		weights := signed(rng, s.Out*row, false)
+		for more := range 2 {
+			words := (row+3)/4 + more
+			got, sums := s.ByteRows(weights, words)
+			require.Len(t, got, s.Out*words)
+			for o := range s.Out {
+				sum := int32(0)
+				for i := range 4 * words {
+					want := int8(0)
+					if i < row {
+						want = weights[o*row+i]
+					}
+					require.Equal(t, want, int8(got[o*words+i/4]>>(i%4*8)))
+					sum += int32(want)
+				}
+				require.Equal(t, sum, sums[o])
+			}
+		}
+	}
+}
+
 // TestRuns: the taps of a run follow each other without gaps.
 func TestRuns(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 1))
 	for _, s := range sizes {
 		s = s.complete()
-		weights := packed(rng, s.Out*s.Taps, s.In)
+		weights := signed(rng, s.Out*s.Taps*s.In, false)
 		_, sums := s.Bytes(weights)
 		for run := 1; run <= s.Taps; run++ {
 			if s.Taps%run != 0 {
@@ -176,7 +217,7 @@ func TestRuns(t *testing.T) {
 					byte := int8(got[((o/s.Lanes*s.Taps/run+first)*words+at/4)*s.Lanes+o%s.Lanes] >> (at % 4 * 8))
 					want := int8(0)
 					if at < run*s.In {
-						want = int8(2*s.at(weights, o, first*run+at/s.In, at%s.In)) - 1
+						want = weights[(o*s.Taps+first*run)*s.In+at]
 					}
 					require.Equal(t, want, byte)
 				}

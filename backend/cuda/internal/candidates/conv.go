@@ -75,12 +75,8 @@ func (c *planner) convBytes(op *bcnn.ConvStep) []Candidate {
 	var all []Candidate
 	if op.Groups == 1 {
 		words := num.CeilDiv(w.In, 4)
-		weights, sums := w.Bytes(op.Bits)
-		bias := make([]int32, w.Stride())
-		for o, sum := range sums {
-			bias[o] = -int32(op.ZeroPoint) * sum
-		}
-		k := gpu.Kernel{File: "conv_bytes", G: w.G, Args: append([]any{c.X, c.Y, weights, bias, thresholds}, w.Tail()...)}
+		weights, sums := w.Bytes(w.Int8())
+		k := gpu.Kernel{File: "conv_bytes", G: w.G, Args: append([]any{c.X, c.Y, weights, w.ByteBias(sums), thresholds}, w.Tail()...)}
 		k.G.Words = int32(words)
 		all = c.byteProducts(k, weights)
 		for _, t := range c.tiles(k.G, w.Taps*words, words) {
@@ -90,9 +86,20 @@ func (c *planner) convBytes(op *bcnn.ConvStep) []Candidate {
 		k.Name = "conv_bytes"
 		all = c.windows(all, k, op, words)
 	}
-	signs, _ := w.Signs(op.Bits, 1, -1)
-	args := append([]any{c.X, c.Y, signs, make([]int32, w.Stride()), thresholds}, w.Tail()...)
+	args := append([]any{c.X, c.Y, w.Int32(w.Int8()), make([]int32, w.Stride()), thresholds}, w.Tail()...)
 	return append(all, c.direct(gpu.Kernel{File: "conv_values", Name: "conv_values_bytes", G: w.G, Args: args}, 1))
+}
+
+// denseBytes is a dense layer on bytes.
+func (c *planner) denseBytes(op *bcnn.ConvStep) []Candidate {
+	w := c.Conv(op, Lanes)
+	words := num.CeilDiv(int(w.G.Taps), 4)
+	w.G.Vector, w.G.RowWords = 1, int32(words)
+	if w.G.Taps%16 == 0 {
+		w.G.Vector = 4
+	}
+	weights, sums := w.ByteRows(w.Int8(), words)
+	return c.denseWarps(w, "dense_bytes", append([]any{c.X, c.Y, weights, w.ByteBias(sums)}, denseTail(w)...))
 }
 
 // hasByteProducts reports whether the PTX for an architecture multiplies bytes in tensor
@@ -241,22 +248,38 @@ const (
 func (c *planner) dense(op *bcnn.ConvStep) []Candidate {
 	w := c.Conv(op, Lanes)
 	w.G.RowWords = int32(2 * len(op.Bits) / op.Out)
-	blocks := num.CeilDiv(op.Out, denseOutputs)
-	if w.G.ToBits == 1 {
-		blocks = 4 * int(w.G.OutWords) // each writes a byte, those of padding, too
-	}
-	args := append([]any{c.X, c.Y, gpu.Rows(op.Bits), w.ThresholdsI32(blocks * denseOutputs)}, w.Tail()...)
-	made := func(variant, name string, threads, images int) Candidate {
-		return Candidate{Variant: variant, Name: name, Specs: []Spec{{
-			Kernel: gpu.Kernel{File: "dense", Name: name, G: w.G, Args: args}, Grid: [2]int{blocks, 1}, Block: threads, Images: images,
-		}}}
-	}
-	all := []Candidate{made(gpu.Direct, "dense_warp_i1", denseOutputs*Lanes, 1)}
-	if c.Batch > 1 {
-		all = append(all, made(gpu.Direct, "dense_warp_i4", denseOutputs*Lanes, 4))
-	}
+	args := append([]any{c.X, c.Y, gpu.Rows(op.Bits)}, denseTail(w)...)
+	all := c.denseWarps(w, "dense_warp", args)
 	if c.limits.Threads >= denseOutputs*denseThreads {
-		all = append(all, made(gpu.Patches, "dense_block", denseOutputs*denseThreads, 1))
+		all = append(all, denseCandidate(w, gpu.Patches, "dense_block", denseOutputs*denseThreads, 1, args))
 	}
 	return append(all, c.gemm(op)...)
+}
+
+// denseBlocks is the number of blocks that make the outputs of an image.
+func denseBlocks(w gpu.Conv) int {
+	if w.G.ToBits == 1 {
+		return 4 * int(w.G.OutWords) // each writes a byte, those of padding, too
+	}
+	return num.CeilDiv(w.Out, denseOutputs)
+}
+
+// denseTail are the last arguments, from the thresholds on.
+func denseTail(w gpu.Conv) []any {
+	return append([]any{w.ThresholdsI32(denseBlocks(w) * denseOutputs)}, w.Tail()...)
+}
+
+// denseWarps are kernels with a warp for each output, of one image or four.
+func (c *planner) denseWarps(w gpu.Conv, name string, args []any) []Candidate {
+	all := []Candidate{denseCandidate(w, gpu.Direct, name+"_i1", denseOutputs*Lanes, 1, args)}
+	if c.Batch > 1 {
+		all = append(all, denseCandidate(w, gpu.Direct, name+"_i4", denseOutputs*Lanes, 4, args))
+	}
+	return all
+}
+
+func denseCandidate(w gpu.Conv, variant, name string, threads, images int, args []any) Candidate {
+	return Candidate{Variant: variant, Name: name, Specs: []Spec{{
+		Kernel: gpu.Kernel{File: "dense", Name: name, G: w.G, Args: args}, Grid: [2]int{denseBlocks(w), 1}, Block: threads, Images: images,
+	}}}
 }

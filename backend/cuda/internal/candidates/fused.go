@@ -174,7 +174,7 @@ func (s *Fused) addConv(c gpu.Step, op *bcnn.ConvStep) bool {
 // addBytes lays out the weights for bytes of which zero counts as 0.
 func (s *Fused) addBytes(a *FusedConv, w gpu.Conv, op *bcnn.ConvStep, zero int64) {
 	var sums []int32
-	a.Weights, sums = w.Bytes(op.Bits)
+	a.Weights, sums = w.Bytes(w.Int8())
 	if hasByteProducts(s.arch) {
 		a.Weights = gpu.Fragments(a.Weights, w.Taps*num.CeilDiv(w.In, 4))
 	}

@@ -93,7 +93,7 @@ func (c *planner) runs(op *bcnn.ConvStep, w *gpu.Conv) (weights []uint32, correc
 		run = op.KW
 	}
 	w.G.Words = int32(num.CeilDiv(run*w.In, 4))
-	weights, sums := w.Runs(op.Bits, run)
+	weights, sums := w.Runs(w.Int8(), run)
 	for i := range sums {
 		sums[i] *= 128 - int32(op.ZeroPoint)
 	}
@@ -103,11 +103,14 @@ func (c *planner) runs(op *bcnn.ConvStep, w *gpu.Conv) (weights []uint32, correc
 func (c *planner) convValues(op *bcnn.ConvStep) []Spec {
 	s, w := c.directConv(op)
 	s.File, s.Name = "conv_values", "conv_values"
-	if s.Form.Bytes {
-		// 0 for +1, all bits set for −1.
-		weights, negatives := w.Signs(op.Bits, 0, -1)
+	switch {
+	case op.Int8 != nil:
+		s.Form.Int8 = true
+		s.Args = []any{c.X, c.Y, w.Int32(op.Int8), make([]int32, w.Stride()), w.ThresholdsI32(w.Stride())}
+	case s.Form.Bytes:
+		weights, negatives := w.Signs(w.Int8())
 		s.Args = []any{c.X, c.Y, weights, gpu.PadTo(negatives, w.Stride(), 0), w.ThresholdsI32(w.Stride())}
-	} else {
+	default:
 		s.Args = []any{c.X, c.Y, w.Floats(op.F32), gpu.PadTo(op.Bias, w.Stride(), 0), w.ThresholdsF32(w.Stride())}
 	}
 	s.Args = append(s.Args, w.Tail()...)

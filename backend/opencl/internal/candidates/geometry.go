@@ -13,6 +13,7 @@ type Form struct {
 	Bits     bool // the output is bits
 	Mixed    bool // the lanes of a work-item belong to different groups
 	Bytes    bool // the input is bytes
+	Int8     bool // of weights that are not ±1
 	Pooled   bool // a work-item of variant vectors has the pixels of a pooling window
 	Uniform  bool // a work-group has one block of output channels
 	Dot      DotProduct
@@ -40,8 +41,8 @@ func (f Form) options() string {
 	if f.Dot == KHRDot { // compilers offer it to programs of newer versions alone
 		language = "3.0"
 	}
-	return fmt.Sprintf("-cl-std=CL%s -DLANES=%d -DTO_BITS=%d -DMIXED=%d -DBYTES=%d -DPOOLED=%d -DUNIFORM=%d -DDOT_PRODUCT=%d -DSOURCE=%d -DGEMM_TILE=%d",
-		language, max(f.Lanes, 1), flag(f.Bits), flag(f.Mixed), flag(f.Bytes), flag(f.Pooled), flag(f.Uniform), f.Dot, f.Source, max(f.GemmTile, 1))
+	return fmt.Sprintf("-cl-std=CL%s -DLANES=%d -DTO_BITS=%d -DMIXED=%d -DBYTES=%d -DINT8=%d -DPOOLED=%d -DUNIFORM=%d -DDOT_PRODUCT=%d -DSOURCE=%d -DGEMM_TILE=%d",
+		language, max(f.Lanes, 1), flag(f.Bits), flag(f.Mixed), flag(f.Bytes), flag(f.Int8), flag(f.Pooled), flag(f.Uniform), f.Dot, f.Source, max(f.GemmTile, 1))
 }
 
 // Options define the names of the form and of the geometry for the compiler: the

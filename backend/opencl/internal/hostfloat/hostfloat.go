@@ -17,6 +17,10 @@ func Step(s bcnn.Step, tensor func(int) *bcnn.Tensor) (func(), error) {
 	switch op := s.Op.(type) {
 	case *bcnn.ConvStep:
 		sums := make([]float32, op.Out)
+		if in.DType == bcnn.Uint8 { // of sums that float32 does not hold
+			exact := make([]int32, op.Out)
+			return func() { int8Conv(op, out, in, exact) }, nil
+		}
 		return func() { floatConv(op, out, in, sums) }, nil
 	case *bcnn.MaxPoolStep:
 		return func() { maxPool(op.Window, out, in) }, nil
@@ -94,6 +98,45 @@ func floatConv(op *bcnn.ConvStep, out, in *bcnn.Tensor, sums []float32) {
 	}
 }
 
+// int8Conv is a convolution of bytes and weights of 8 bits.
+func int8Conv(op *bcnn.ConvStep, out, in *bcnn.Tensor, sums []int32) {
+	group, perGroup := in.Shape.C/op.Groups, op.Out/op.Groups
+	for pixel := range out.N * out.Shape.Pixels() {
+		image, y, x := split(pixel, out.Shape)
+		clear(sums)
+		eachTap(op.Window, in.Shape, image, y, x, func(tap, at int) {
+			values := in.U8[at*in.Shape.C:][:in.Shape.C]
+			for o := range sums {
+				weights := op.Int8[(o*op.KH*op.KW+tap)*group:][:group]
+				for c, v := range values[o/perGroup*group:][:group] {
+					sums[o] += (int32(v) - int32(op.ZeroPoint)) * int32(weights[c])
+				}
+			}
+		})
+		to := out.F32[pixel*op.Out:]
+		for o, sum := range sums {
+			v := float32(sum)
+			if op.Scale != nil {
+				v = f32.FMA(v, op.Scale[o], op.Shift[o])
+			}
+			to[o] = op.Activation.Of(v, o)
+		}
+	}
+}
+
+// eachTap calls f for the taps inside the image of an output pixel, with the number of the
+// pixel of the batch that is under each.
+func eachTap(w bcnn.Window, in bcnn.Shape, image, y, x int, f func(tap, pixel int)) {
+	for ky := range w.KH {
+		for kx := range w.KW {
+			iy, ix := y*w.StrideH-w.Pad.Top+ky*w.DilationH, x*w.StrideW-w.Pad.Left+kx*w.DilationW
+			if iy >= 0 && iy < in.H && ix >= 0 && ix < in.W {
+				f(ky*w.KW+kx, (image*in.H+iy)*in.W+ix)
+			}
+		}
+	}
+}
+
 // split finds the place of a pixel of a batch.
 func split(pixel int, s bcnn.Shape) (image, y, x int) {
 	image, pixel = pixel/s.Pixels(), pixel%s.Pixels()
@@ -105,27 +148,17 @@ func split(pixel int, s bcnn.Shape) (image, y, x int) {
 func floatSums(op *bcnn.ConvStep, in *bcnn.Tensor, image, y, x int, sums []float32) {
 	group, perGroup := in.Shape.C/op.Groups, op.Out/op.Groups
 	copy(sums, op.Bias)
-	for ky := range op.KH {
-		iy := y*op.StrideH - op.Pad.Top + ky*op.DilationH
-		if iy < 0 || iy >= in.Shape.H {
-			continue
-		}
-		for kx := range op.KW {
-			ix := x*op.StrideW - op.Pad.Left + kx*op.DilationW
-			if ix < 0 || ix >= in.Shape.W {
-				continue
+	eachTap(op.Window, in.Shape, image, y, x, func(tap, at int) {
+		values := in.F32[at*in.Shape.C:][:in.Shape.C]
+		for o := range sums {
+			sum := sums[o]
+			weights := op.F32[(o*op.KH*op.KW+tap)*group:][:group]
+			for c, v := range values[o/perGroup*group:][:group] {
+				sum = f32.FMA(v, weights[c], sum)
 			}
-			values := in.F32[((image*in.Shape.H+iy)*in.Shape.W+ix)*in.Shape.C:][:in.Shape.C]
-			for o := range sums {
-				sum := sums[o]
-				weights := op.F32[((o*op.KH+ky)*op.KW+kx)*group:][:group]
-				for c, v := range values[o/perGroup*group:][:group] {
-					sum = f32.FMA(v, weights[c], sum)
-				}
-				sums[o] = sum
-			}
+			sums[o] = sum
 		}
-	}
+	})
 }
 
 // orSigns sets the bits of the values that reach their thresholds.

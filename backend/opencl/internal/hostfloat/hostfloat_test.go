@@ -41,12 +41,16 @@ func TestStep(t *testing.T) {
 		require.NoError(t, err)
 		for k, s := range plan.Steps {
 			in, out := plan.Tensors[s.In[0]].DType, plan.Tensors[s.Out].DType
-			if _, isConv := s.Op.(*bcnn.ConvStep); in != bcnn.Float32 && (isConv || out != bcnn.Float32) {
+			conv, isConv := s.Op.(*bcnn.ConvStep)
+			if int8 := isConv && conv.Int8 != nil; in != bcnn.Float32 && (isConv && !int8 || out != bcnn.Float32) {
 				continue
 			}
 			made := bcnn.NewTensor(out, c.Batch, plan.Tensors[s.Out].Shape)
 			for i := range made.F32 {
 				made.F32[i] = -1000 // everything is to be written
+			}
+			for i := range made.U8 {
+				made.U8[i] = 255
 			}
 			for i := range made.Words {
 				made.Words[i] = ^uint64(0)
@@ -62,7 +66,7 @@ func TestStep(t *testing.T) {
 			require.Equal(t, bitsOf(tensors[s.Out]), bitsOf(made), "%s, step %d (%s)", c.Name, k, s.Name)
 			switch op := s.Op.(type) {
 			case *bcnn.ConvStep:
-				seen["conv to "+out.String()]++
+				seen["conv of "+in.String()+" to "+out.String()]++
 			case *bcnn.MaxPoolStep:
 				seen["max pool"]++
 			case *bcnn.AffineStep:
@@ -78,12 +82,14 @@ func TestStep(t *testing.T) {
 				seen["sign"]++
 			case *bcnn.AddStep:
 				seen["add"]++
+			case *bcnn.QuantizeStep:
+				seen["quantize to "+out.String()]++
 			default:
 				seen[s.Kind()+" of "+in.String()]++
 			}
 		}
 	}
-	for _, what := range []string{"conv to float32", "conv to bits", "max pool", "affine of uint8", "affine of bits", "affine of float32", "sign", "add",
+	for _, what := range []string{"conv of float32 to float32", "conv of float32 to bits", "conv of uint8 to float32", "quantize to uint8", "quantize to float32", "max pool", "affine of uint8", "affine of bits", "affine of float32", "sign", "add",
 		"flatten of float32", "avgpool of bits", "avgpool of float32", "mul of float32", "concat of float32", "channels of float32"} {
 		require.Positive(t, seen[what], "%s among %v", what, seen)
 	}

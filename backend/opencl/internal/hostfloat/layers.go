@@ -97,12 +97,16 @@ func channels(op *bcnn.ChannelsStep, out, in *bcnn.Tensor) {
 func quantize(op *bcnn.QuantizeStep, out, in *bcnn.Tensor) {
 	n := op.Levels - 1
 	for i, v := range in.F32 {
-		level := op.Low
+		number := 0
 		for _, t := range op.Thresholds[i%in.Shape.C*n%len(op.Thresholds):][:n] {
 			if v >= t {
-				level++
+				number++
 			}
 		}
-		out.F32[i] = float32(level)
+		if out.DType == bcnn.Uint8 {
+			out.U8[i] = uint8(number)
+		} else {
+			out.F32[i] = float32(op.Low + number)
+		}
 	}
 }
