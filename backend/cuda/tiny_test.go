@@ -40,6 +40,13 @@ func TestTiny(t *testing.T) {
 			requireParity(t, apartDevice(t), backend.Options{Kernels: variant}, everyNth(of, 5*i))
 		})
 	}
+	for pick := range candidates / 2 {
+		t.Run(fmt.Sprint("bytes", pick), func(t *testing.T) {
+			d := apartDevice(t)
+			d.pick = pick
+			requireParity(t, d, backend.Options{}, slices.Concat(named("bytes/k", 3+pick), named("bytes/dense/", 4), named("bytes/maxpool", 3)))
+		})
+	}
 	// Kernels of few cases, and those that only other capabilities take.
 	for kind, n := range map[string]int{"wide+gelu/float/": 3, "gelu/float/": 3, "levels/planes/": 3, "pixels/": 3, "pixels/blocks ": 9, "resample/": 3} {
 		t.Run(strings.TrimRight(kind, "/ "), func(t *testing.T) {

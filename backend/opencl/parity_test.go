@@ -122,7 +122,7 @@ func TestDotProducts(t *testing.T) {
 		every = 29
 	}
 	for i, c := range parity.Cases() {
-		if strings.HasPrefix(c.Name, "conv/bytes/") && i%every == 0 {
+		if strings.HasPrefix(c.Name, "conv/bytes/") && i%every == 0 || strings.HasPrefix(c.Name, "bytes/k") && i%(every/2) == 0 {
 			bytes = append(bytes, c)
 		}
 	}
@@ -283,7 +283,7 @@ func tinyCases(t *testing.T) []parity.Case {
 		"concat/33+31+1/bits", "concat/1+1/float", "channels/reversed/bits/3x5x33", "channels/padded/float/3x5x1", "mul/channels/float/5x4x3", "mul/pixels/float/5x4x3",
 		"conv/bytes/5x6x3/k3x3/pad2.0.1.3=0/out34/z1/norm", "sigmoid/float/7x3x5", "pixels/padded, spread/bits/5x4x3", "pixels/padded, spread/float/5x4x", "pixels/blocks 1x3/0/bits/3x4x3",
 		"resample/3x6/", "topk/5/false/float/2x3x10", "levels/planes/u2/s2/pool=2×2/float/6x5x64", "levels/from/u2/bytes/4x3x65", "levels/u2/ternary/k1/float/6x5x5",
-		"table/float/bytes/5x5x3", "table/planes/bytes/5x5x3", "min/channels/float/5x4x3",
+		"bytes/maxpool2x2/", "bytes/k3/s8/", "bytes/dense/", "table/float/bytes/5x5x3", "table/planes/bytes/5x5x3", "min/channels/float/5x4x3",
 	} {
 		for _, c := range parity.Cases() {
 			if strings.HasPrefix(c.Name, prefix) {
@@ -300,8 +300,8 @@ func tinyCases(t *testing.T) []parity.Case {
 			}
 		}
 	}
-	if len(cases) != 43 {
-		t.Fatalf("%d cases, want 43", len(cases))
+	if len(cases) != 46 {
+		t.Fatalf("%d cases, want 46", len(cases))
 	}
 	return cases
 }
@@ -336,7 +336,7 @@ func TestTiny(t *testing.T) {
 		cases := tinyCases(t)
 		if variant != gpu.Direct { // other steps have no other kernels
 			cases = slices.DeleteFunc(cases, func(c parity.Case) bool {
-				return !regexp.MustCompile("^(changed/.*|)(conv|dense)/").MatchString(c.Name)
+				return !regexp.MustCompile("^(changed/.*|bytes/|)(conv|dense|k3)/").MatchString(c.Name)
 			})
 		}
 		failures, err := parity.Check(t.Context(), backend.NewDevice(noting{d, launched}), backend.Options{Kernels: variant}, cases, nil)

@@ -33,7 +33,7 @@ static __device__ __forceinline__ void load_tile(const Geometry &g, const Tile &
 			const int x = pitch == 1 ? i : i / pitch, c = 4 * (i - x * pitch);
 			const int iy = top + row, ix = left + x;
 			uint32_t word = border;
-			if (iy >= 0 && iy < g.in_h && ix >= 0 && ix < g.in_w)
+			if (c < g.in_c && iy >= 0 && iy < g.in_h && ix >= 0 && ix < g.in_w)
 				word = load_bytes(in, (iy * g.in_w + ix) * g.in_c + c + skew, min(4, g.in_c - c));
 			t.input[row * g.tile_w * pitch + i] = word;
 		}
@@ -120,7 +120,9 @@ static __device__ __forceinline__ void store_group(const Geometry &g, const Tile
 	}
 }
 
-// As sum_tile, a warp taking so many groups at a time. weights: [block][step][half][lane][4],
+// As sum_tile, a warp taking so many groups at a time. in_words is how many words of a
+// pixel lie in shared memory: an odd multiple of 4 from 4 on, so that 4 words of each of 8
+// neighbours are in as many banks. weights: [block][step][half][lane][4],
 // as ByteSums wants them.
 template <int GROUPS, int POOL>
 static __device__ __forceinline__ void sum_groups(const Geometry &g, const Tile &t, const uint32_t *weights, const Epilogue &e)
@@ -138,7 +140,7 @@ static __device__ __forceinline__ void sum_groups(const Geometry &g, const Tile 
 		ByteSums sums[GROUPS] = {};
 #pragma unroll
 		for (int i = 0; i < GROUPS; i++)
-			from[i] = t.input + ((y + group_y<POOL>(pixel)) * g.stride_h * g.tile_w + (x + i * WIDTH + group_x<POOL>(pixel)) * g.stride_w) * g.words;
+			from[i] = t.input + ((y + group_y<POOL>(pixel)) * g.stride_h * g.tile_w + (x + i * WIDTH + group_x<POOL>(pixel)) * g.stride_w) * g.in_words;
 		const uint4 *w = (const uint4 *)weights + (size_t)t.block * steps * (2 * LANES) + lane;
 		for (int s = 0; s < steps; s++, w += 2 * LANES) {
 			const uint4 fragments[2] = {w[0], w[LANES]};
@@ -160,8 +162,8 @@ static __device__ __forceinline__ void sum_groups(const Geometry &g, const Tile 
 		after_previous(in); \
 		if (padding_block(g, out, POOL)) \
 			return; \
-		const Tile t = make_tile<1, 8>(g, shared, g.words); \
-		load_tile(g, t, g.words, in); \
+		const Tile t = make_tile<1, 8>(g, shared, g.in_words); \
+		load_tile(g, t, g.in_words, in); \
 		const Epilogue e = {out, bias, thresholds, scale, shift, slope, flip, 0, 0, 0}; \
 		sum_groups<GROUPS, POOL>(g, t, weights, e); \
 	}

@@ -115,8 +115,13 @@ func (c *planner) byteProducts(k gpu.Kernel, weights []uint32) []Candidate {
 	words := int(k.G.Kh * k.G.Kw * k.G.Words)
 	k.Args = slices.Clone(k.Args)
 	k.Args[2] = gpu.Fragments(weights, words)
+	pitch := int(k.G.Words)
+	if pitch > 3 {
+		pitch = (pitch+3)/8*8 + 4
+	}
+	k.G.InWords = int32(pitch)
 	var all []Candidate
-	for _, t := range c.divisions(k.G, num.CeilDiv(words, planeWords)*planeWords, int(k.G.Words), []tile{
+	for _, t := range c.divisions(k.G, num.CeilDiv(words, planeWords)*planeWords, pitch, []tile{
 		{pixels: 16, h: 8, w: 16}, {pixels: 16, h: 4, w: 16}, {pixels: 8, h: 8, w: 8}, {pixels: 8, h: 4, w: 8}}) {
 		k.Name = "conv_bytes_mma_" + t.suffix()
 		made := c.tiled(k, t)

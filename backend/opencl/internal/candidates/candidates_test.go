@@ -170,7 +170,7 @@ func TestOptions(t *testing.T) {
 	s.G.InH, s.G.SegmentWords = 5, 9
 	specialised, general := s.Options(true), s.Options(false)
 	for _, options := range []string{specialised, general} {
-		require.True(t, strings.HasPrefix(options, "-cl-std=CL1.2 -DLANES=4 -DTO_BITS=0 -DMIXED=0 -DBYTES=1 -DPOOLED=0 -DUNIFORM=0 -DDOT_PRODUCT=0 -DSOURCE=2 -DGEMM_TILE=1 "), options)
+		require.True(t, strings.HasPrefix(options, "-cl-std=CL1.2 -DLANES=4 -DTO_BITS=0 -DMIXED=0 -DBYTES=1 -DINT8=0 -DPOOLED=0 -DUNIFORM=0 -DDOT_PRODUCT=0 -DSOURCE=2 -DGEMM_TILE=1 "), options)
 		for _, name := range gpu.Names() {
 			require.Equal(t, 1, strings.Count(options, " -D"+name+"="), name)
 		}
