@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"math"
 	mathbits "math/bits"
 	"os"
 	"regexp"
@@ -57,28 +58,51 @@ func testDevice(t testing.TB) *device {
 		floatsLack: d.floatsLack, context: d.context, programs: make(map[string]*program), tuning: d.loadTuning("")}
 }
 
-// TestParity runs the whole table with both variants. Its steps are small, so
-// they take the general programs; TestParitySpecialised takes the others.
+// generalDevice is a testDevice whose steps all take the general programs, since building
+// and measuring those of large steps takes long.
+func generalDevice(t testing.TB) *device {
+	d := testDevice(t)
+	d.specialiseFrom = math.MaxInt64
+	return d
+}
+
+// TestParity runs the whole table with every variant, in general programs;
+// TestParitySpecialised takes the others.
 func TestParity(t *testing.T) {
 	for _, variant := range kernelNames {
 		t.Run(variant, func(t *testing.T) {
-			backendtest.RunSlow(t, backend.NewDevice(testDevice(t)), backend.Options{Kernels: variant})
+			backendtest.RunSlow(t, backend.NewDevice(generalDevice(t)), backend.Options{Kernels: variant})
 		})
 	}
 }
 
+// large reports whether a step of the case has that many multiply-accumulates.
+func large(t *testing.T, c parity.Case, from int64) bool {
+	t.Helper()
+	plan, err := bcnn.Lower(t.Context(), c.Network(), bcnn.LowerOptions{})
+	require.NoError(t, err, c.Name)
+	for i := range plan.Steps {
+		if plan.MACs(i) >= from {
+			return true
+		}
+	}
+	return false
+}
+
 // TestParitySpecialised takes some of the table with programs that are
-// specialised for each step, since building them takes long.
+// specialised for each step, since building them takes long. Large steps, which users
+// get them for, take part more often.
 func TestParitySpecialised(t *testing.T) {
 	testenv.Long(t)
 	for _, variant := range kernelNames {
 		t.Run(variant, func(t *testing.T) {
 			d := testDevice(t)
+			from := d.specialiseFrom
 			d.specialiseFrom = 0
 			d.info.Kind = backend.Emulated // which is not measured
 			var some []parity.Case
 			for i, c := range parity.Cases() {
-				if i%61 == 0 {
+				if i%61 == 0 || i%5 == 0 && large(t, c, from) {
 					some = append(some, c)
 				}
 			}
@@ -132,6 +156,7 @@ func TestDotProducts(t *testing.T) {
 		candidates.KHRDot: "-Ddot_4x8packed_ss_int(a,b)=products(as_char4(a),as_char4(b))",
 	} {
 		d := testDevice(t)
+		d.info.Kind = backend.Emulated // which is not measured
 		if d.limits.Dot != dot {
 			d.limits.Dot, d.defines = dot, defines
 		}
@@ -160,7 +185,7 @@ func TestMemoryOfTwoKinds(t *testing.T) {
 		}
 	}
 	for _, unified := range []bool{false, true} {
-		d := testDevice(t)
+		d := generalDevice(t)
 		d.unified = unified
 		exe, _, _ := compileSmall(t, d, backend.Options{})
 		for _, end := range append(exe.inputs, exe.outputs...) {
@@ -204,7 +229,7 @@ func TestVehicleNet(t *testing.T) {
 // some of the table, whose small steps are not measured.
 func TestEveryGroup(t *testing.T) {
 	testenv.Long(t)
-	d := testDevice(t)
+	d := generalDevice(t)
 	for size := smallestGroup; size <= largestGroup; size *= 2 {
 		for i, c := range parity.Cases() {
 			if i%128 != mathbits.TrailingZeros(uint(size)) {
@@ -260,7 +285,7 @@ func TestPublished(t *testing.T) {
 // TestParityHostFloats runs the whole table as on a device whose float32
 // arithmetic falls short.
 func TestParityHostFloats(t *testing.T) {
-	d := testDevice(t)
+	d := generalDevice(t)
 	d.floatsLack = "its float32 arithmetic lacks fma"
 	backendtest.RunSlow(t, backend.NewDevice(d), backend.Options{})
 	requireReference(t, d, backendtest.VehicleNet(1, 16), backend.Options{}, 3)
