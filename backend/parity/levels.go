@@ -170,7 +170,7 @@ func levelCases() []Case {
 			for k, w := range []integers{{}, weightLevels[0], weightLevels[1]} {
 				c := []int{64, 65, 100, 128}[(i+j+k)%4]
 				norms := []norm{normMixed, normTies, normFalling}
-				add(fmt.Sprintf("planes/%s/%s/pool=%s", a.name, []string{"binary", "ternary", "s2"}[k], pool.name), []fill{fillRandom, fillTies}[(i+j)%2], 6, 5, c, func(b *builder) {
+				add(fmt.Sprintf("planes/%s/%s/pool=%s", a.name, []string{"binary", "ternary", "s2"}[k], pool.name), []fill{fillRandom, fillTies}[(i+j)%2], 3+(i+k)%2, 5, c, func(b *builder) {
 					b.quantize(a, k == 1)
 					stride := 1 + j%2*(k%2)
 					b.convLevels(bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3, StrideH: stride, StrideW: stride, Pad: around}, Out: 65 + 63*(k%2)}, w)

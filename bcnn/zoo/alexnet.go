@@ -8,7 +8,7 @@ import (
 
 func binaryAlexNet(b *builder) {
 	b.padding = 0
-	b.image(224, 256)
+	b.image(224, 64, 256)
 	for i, c := range []struct {
 		size, stride, out int
 		pool              bool
@@ -25,7 +25,7 @@ func binaryAlexNet(b *builder) {
 
 func xnorNet(b *builder) {
 	b.padding = 0
-	b.image(224, 256)
+	b.image(224, 64, 256)
 	b.floatConv("conv1", bcnn.Conv2D{Window: b.same(11, 4), Out: b.channels(96)})
 	b.norm("1")
 	b.relu("1")

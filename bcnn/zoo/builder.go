@@ -52,10 +52,11 @@ func square(size, stride, pad int) bcnn.Window {
 	}
 }
 
-// image makes the input an RGB image of side² pixels, less 128.
-func (b *builder) image(side, resize int) {
+// image makes the input an RGB image of side² pixels, less 128; of reduced ones where
+// the network is.
+func (b *builder) image(side, reduced, resize int) {
 	if b.reduced {
-		side, resize = max(side*2/7, 16), 0 // 64 for 224
+		side, resize = reduced, 0
 	}
 	b.shape = bcnn.Shape{H: side, W: side, C: 3}
 	b.net.Inputs = []bcnn.Input{{Shape: b.shape, DType: bcnn.Uint8, Resize: resize}}

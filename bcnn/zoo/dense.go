@@ -43,7 +43,7 @@ func denseNet28(b *builder) {
 
 func meliusNet22(b *builder) {
 	b.padding = 0
-	b.image(224, 256)
+	b.image(224, 64, 256)
 	for i, c := range []struct{ out, stride, groups int }{{32, 2, 1}, {32, 1, 4}, {64, 1, 8}} {
 		id := fmt.Sprint(i + 1)
 		b.floatConv("conv"+id, bcnn.Conv2D{Window: b.same(3, c.stride), Out: b.channels(c.out), Groups: c.groups})
@@ -90,7 +90,7 @@ func meliusNet22(b *builder) {
 func quickNet(blocks, filters []int) func(b *builder) {
 	return func(b *builder) {
 		b.padding = 1
-		b.image(224, 256)
+		b.image(224, 64, 256)
 		first := b.channels(filters[0]) / 4
 		b.floatConv("conv1", bcnn.Conv2D{Window: b.same(3, 2), Out: first})
 		b.norm("1")

@@ -9,7 +9,7 @@ import (
 // stem7 is the beginning of most networks for ImageNet.
 func (b *builder) stem7(activation func(id string)) {
 	b.padding = 0
-	b.image(224, 256)
+	b.image(224, 64, 256)
 	b.floatConv("conv1", bcnn.Conv2D{Window: b.same(7, 2), Out: b.channels(64)})
 	b.norm("1")
 	activation("1")
@@ -30,7 +30,7 @@ func (b *builder) shortcut(id string, from bcnn.Shape, around, out int) int {
 
 // biRealNet18 is a ResNet-18 with a shortcut around every binary convolution.
 func biRealNet18(b *builder) {
-	b.image(224, 256)
+	b.image(224, 64, 256)
 	b.floatConv("conv1", bcnn.Conv2D{Window: square(7, 2, 3), Out: b.channels(64)})
 	b.norm("1")
 	b.pool("pool1", square(3, 2, 1))
@@ -43,7 +43,7 @@ func biRealNet18Stem(b *builder) {
 		b.floatConv("conv"+id, bcnn.Conv2D{Window: w, Out: b.channels(out)})
 		b.norm(id)
 	}
-	b.image(224, 256)
+	b.image(224, 64, 256)
 	conv("1", square(3, 2, 1), 32)
 	b.relu("1")
 	branch, shape := b.last(), b.shape
@@ -153,7 +153,7 @@ func (b *builder) gateDense(name string, out int) {
 // reActNet has a shift in front of every sign, and shifts around every PReLU.
 func reActNet(b *builder) {
 	b.padding = 0
-	b.image(224, 256)
+	b.image(224, 32, 256)
 	b.floatConv("conv1", bcnn.Conv2D{Window: square(3, 2, 1), Out: b.channels(32)})
 	b.norm("1")
 	activate := func(id string) {

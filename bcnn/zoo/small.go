@@ -36,7 +36,7 @@ func bmxLeNet(b *builder) {
 // bmxResNet18 has binary shortcuts.
 func bmxResNet18(b *builder) {
 	b.padding = 1
-	b.image(32, 0)
+	b.image(32, 16, 0)
 	b.variance = byteVariance / 64 / 64
 	b.net.Append("scale", bcnn.Affine{Scale: []float32{1.0 / 64}})
 	b.bytes = false
@@ -74,11 +74,7 @@ func bmxResNet18(b *builder) {
 }
 
 func cnv(b *builder) {
-	b.image(32, 0)
-	if b.reduced { // smaller ones leave nothing
-		b.shape.H, b.shape.W = 32, 32
-		b.net.Inputs[0].Shape = b.shape
-	}
+	b.image(32, 32, 0) // smaller ones leave nothing
 	for i, out := range []int{64, 64, 128, 128, 256, 256} {
 		id := fmt.Sprint(i + 1)
 		b.conv("conv"+id, bcnn.Conv2D{Window: square(3, 1, 0), Out: b.channels(out)})

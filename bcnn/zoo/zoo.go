@@ -72,8 +72,9 @@ func New(name string, seed uint64) (*bcnn.Network, error) {
 	return nil, fmt.Errorf("zoo: no network %q, there are %s", name, strings.Join(Names(), ", "))
 }
 
-// Reduced returns the network with images of 64 pixels a side in place of 224, and an
-// eighth of the channels: for tests that all its layers are to take part in.
+// Reduced returns the network with images of 32 or 64 pixels a side in place of 224, as
+// its windows need, and an eighth of the channels: for tests that all its layers are to
+// take part in.
 func (e Entry) Reduced(seed uint64) *bcnn.Network {
 	b := newBuilder(e.Name, seed)
 	b.reduced = true
@@ -85,7 +86,7 @@ func (e Entry) Reduced(seed uint64) *bcnn.Network {
 // of 3×3 convolutions before each of its five max-pools.
 func vgg(blocks ...int) func(b *builder) {
 	return func(b *builder) {
-		b.image(224, 256)
+		b.image(224, 32, 256)
 		channels := []int{64, 128, 256, 512, 512}
 		for i, convs := range blocks {
 			for j := range convs {
@@ -100,7 +101,7 @@ func vgg(blocks ...int) func(b *builder) {
 }
 
 func alexNet(b *builder) {
-	b.image(224, 256)
+	b.image(224, 64, 256)
 	for i, c := range []struct {
 		window bcnn.Window
 		out    int
@@ -123,7 +124,7 @@ func alexNet(b *builder) {
 }
 
 func binaryNet(b *builder) {
-	b.image(32, 0)
+	b.image(32, 16, 0)
 	for i, out := range []int{128, 128, 256, 256, 512, 512} {
 		id := fmt.Sprint(i + 1)
 		b.conv("conv"+id, bcnn.Conv2D{Window: square(3, 1, 1), Out: b.channels(out)})
