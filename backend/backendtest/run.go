@@ -3,6 +3,7 @@
 package backendtest
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/bitcnn/bitcnn/backend"
@@ -22,8 +23,11 @@ func RunSlow(t *testing.T, dev *backend.Device, opts backend.Options) {
 	runEvery(t, n, dev, opts)
 }
 
+// table is kept, as tests run it with several sets of options.
+var table = sync.OnceValue(func() []parity.Case { return parity.Keep(parity.Cases()) })
+
 func runEvery(t *testing.T, n int, dev *backend.Device, opts backend.Options) {
-	for i, c := range parity.Cases() {
+	for i, c := range table() {
 		if i%n != 0 {
 			continue
 		}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/internal/compare"
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
 // check returns nil if the device computes the case as the reference does.
@@ -25,11 +25,13 @@ func (c Case) check(ctx context.Context, dev *backend.Device, opts backend.Optio
 		if i == 0 && c.everyKernel && opts.Kernels == "" {
 			kernels = append(kernels, dev.Info().Kernels...)
 		}
-		out, err := c.checkPlan(ctx, dev, opts, kernels, p.Plan)
-		if err != nil {
+		if err := c.checkPlan(ctx, dev, opts, kernels, p); err != nil {
 			return &Failure{Case: c.Name, Plan: p.label, Err: err}
 		}
-		outputs = append(outputs, out)
+		outputs = append(outputs, p.out)
+		if c.kept == nil { // so that one plan needs memory at a time
+			p.in, p.want = nil, nil
+		}
 	}
 	if err := agree(outputs); err != nil {
 		return &Failure{Case: c.Name, Err: err}
@@ -52,27 +54,24 @@ func agree(outputs [][]bcnn.Tensor) error {
 	return nil
 }
 
-// checkPlan returns the outputs that the device has been found to compute.
-func (c Case) checkPlan(ctx context.Context, dev *backend.Device, opts backend.Options, kernels []string, plan *bcnn.Plan) ([]bcnn.Tensor, error) {
-	if err := checkMemory(plan, c.Batch, opts.Limits.ArenaBytes); err != nil {
-		return nil, err
+// checkPlan checks a plan with each kind of kernels.
+func (c Case) checkPlan(ctx context.Context, dev *backend.Device, opts backend.Options, kernels []string, p *labelled) error {
+	if err := checkMemory(p.Plan, c.Batch, opts.Limits.ArenaBytes); err != nil {
+		return err
 	}
-	in := c.Inputs(plan, c.Batch)
-	var want []bcnn.Tensor // of every step
-	out, err := ref.RunAll(ctx, plan, in, func(_ int, _ string, t bcnn.Tensor) { want = append(want, t) })
-	if err != nil {
-		return out, fmt.Errorf("reference: %w", err)
+	if err := p.reference(ctx, c); err != nil {
+		return err
 	}
 	for _, opts.Kernels = range kernels {
-		r := &runner{ctx: ctx, dev: dev, opts: opts, plan: plan, in: in, out: out, batch: c.Batch}
-		if err := r.check(want); err != nil {
+		r := &runner{ctx: ctx, dev: dev, opts: opts, plan: p.Plan, in: p.in, out: p.out, batch: c.Batch}
+		if err := r.check(p.want); err != nil {
 			if opts.Kernels != "" {
 				err = fmt.Errorf("%s kernels: %w", opts.Kernels, err)
 			}
-			return out, err
+			return err
 		}
 	}
-	return out, nil
+	return nil
 }
 
 type runner struct {
@@ -147,7 +146,7 @@ func (r *runner) plain() (err error) {
 	}
 	defer func() { err = errors.Join(err, exe.Close()) }()
 	for round := range 2 {
-		for _, n := range []int{r.batch, 1, (r.batch + 1) / 2} {
+		for _, n := range slices.Compact([]int{r.batch, 1, (r.batch + 1) / 2}) {
 			if err := r.run(exe, n); err != nil {
 				return fmt.Errorf("batch of %d, round %d: %w", n, round, err)
 			}

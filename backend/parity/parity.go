@@ -18,9 +18,11 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
 // Case is one entry of the table.
@@ -38,6 +40,7 @@ type Case struct {
 	// everyKernel asks for every variant of kernels of the device, unless one is
 	// forced.
 	everyKernel bool
+	kept        *kept // nil: nothing is
 }
 
 // Network builds the network of the case: always the same.
@@ -61,13 +64,56 @@ func (c Case) rng(purpose string) *rand.Rand {
 	return rand.New(rand.NewPCG(h.Sum64(), 1))
 }
 
-// labelled is a plan and the way it was made.
+// labelled is a plan and the way it was made, with what the reference makes of it.
 type labelled struct {
 	label string
 	*bcnn.Plan
+
+	in, out []bcnn.Tensor
+	want    []bcnn.Tensor // of every step
 }
 
-func (c Case) plans(ctx context.Context) ([]labelled, error) {
+// reference has the reference executor run the plan, unless it has.
+func (p *labelled) reference(ctx context.Context, c Case) error {
+	if p.out != nil {
+		return nil
+	}
+	in := c.Inputs(p.Plan, c.Batch)
+	var want []bcnn.Tensor
+	out, err := ref.RunAll(ctx, p.Plan, in, func(_ int, _ string, t bcnn.Tensor) { want = append(want, t) })
+	if err != nil {
+		return fmt.Errorf("reference: %w", err)
+	}
+	p.in, p.out, p.want = in, out, want
+	return nil
+}
+
+// kept are the plans of a case that is checked again.
+type kept struct{ plans []*labelled }
+
+// Keep returns the cases so that they keep their plans and what the reference makes of
+// them, for devices or options that are checked one after the other: not at the same
+// time.
+func Keep(cases []Case) []Case {
+	cases = slices.Clone(cases)
+	for i := range cases {
+		cases[i].kept = &kept{}
+	}
+	return cases
+}
+
+func (c Case) plans(ctx context.Context) ([]*labelled, error) {
+	if c.kept != nil && c.kept.plans != nil {
+		return c.kept.plans, nil
+	}
+	plans, err := c.lower(ctx)
+	if err == nil && c.kept != nil {
+		c.kept.plans = plans
+	}
+	return plans, err
+}
+
+func (c Case) lower(ctx context.Context) ([]*labelled, error) {
 	net := c.Network()
 	fused, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{})
 	if err != nil {
@@ -75,16 +121,16 @@ func (c Case) plans(ctx context.Context) ([]labelled, error) {
 	}
 	if c.mutate != nil {
 		c.mutate(fused)
-		return []labelled{{"changed", fused}}, nil
+		return []*labelled{{label: "changed", Plan: fused}}, nil
 	}
 	unfused, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{Unfused: true})
 	if err != nil {
 		if c.lenient {
-			return []labelled{{"fused", fused}}, nil
+			return []*labelled{{label: "fused", Plan: fused}}, nil
 		}
 		return nil, fmt.Errorf("lower unfused: %w", err)
 	}
-	return []labelled{{"fused", fused}, {"unfused", unfused}}, nil
+	return []*labelled{{label: "fused", Plan: fused}, {label: "unfused", Plan: unfused}}, nil
 }
 
 // Failure is a case that a device does not compute as the reference does.

@@ -257,6 +257,33 @@ func TestNetworkCases(t *testing.T) {
 	require.Empty(t, failures)
 }
 
+// Cases that are kept are lowered once, and hold a later device to the same values.
+func TestKeep(t *testing.T) {
+	cases := Keep(Cases()[:5])
+	compiled := make(map[*bcnn.Plan]int)
+	failures, err := Check(t.Context(), fake{compile: func(p *bcnn.Plan) error { compiled[p]++; return nil }}.device(), backend.Options{}, cases, nil)
+	require.NoError(t, err)
+	require.Empty(t, failures)
+	require.Len(t, compiled, 10) // fused and not
+
+	spoils := func(op bcnn.StepOp, in bcnn.Tensor, honest func(bcnn.StepOp, bcnn.Tensor) (bcnn.Tensor, error)) (bcnn.Tensor, error) {
+		out, err := honest(op, in)
+		for i := range out.Words {
+			out.Words[i] ^= 1
+		}
+		return out, err
+	}
+	failures, err = Check(t.Context(), fake{step: spoils}.device(), backend.Options{}, cases, nil)
+	require.NoError(t, err)
+	require.Len(t, failures, len(cases))
+
+	// The spoilt values are not those that are kept.
+	failures, err = Check(t.Context(), fake{compile: func(p *bcnn.Plan) error { compiled[p]++; return nil }}.device(), backend.Options{}, cases, nil)
+	require.NoError(t, err)
+	require.Empty(t, failures)
+	require.Len(t, compiled, 10)
+}
+
 // The reference is held against the limit of the device.
 func TestReferenceNeedsMemory(t *testing.T) {
 	net, err := models.Load(t.Context(), "digits")
