@@ -258,7 +258,7 @@ type Function struct {
 // FunctionName says which function a Function layer, or the end of a step, is.
 type FunctionName string
 
-// All but the last five never fall.
+// All but SiLU and those behind it never fall.
 const (
 	Tanh      FunctionName = "tanh"
 	Sigmoid   FunctionName = "sigmoid"   // 1/(1 + e^−x)
@@ -271,11 +271,19 @@ const (
 	GELUTanh  FunctionName = "gelu_tanh" // x·(1 + tanh(√(2/π)·(x + 0.044715·x³)))/2
 	Mish      FunctionName = "mish"      // x·tanh(softplus(x))
 	HardSwish FunctionName = "hardswish" // x·min(max(x + 3, 0), 6)/6
+
+	// What 1/x and 1/√x are made of, for every x: with r the RootScale of x, which is a
+	// power of two, x·r·r is exact and at least 1 and below 4 in magnitude, and
+	// 1/x = Reciprocal(x·r·r)·r·r, 1/√x = RSqrt(x·r·r)·r. Numbers below 2^-126 in magnitude
+	// count as 2^-126.
+	Reciprocal FunctionName = "reciprocal" // 1/x for 1 ≤ |x| < 4, else that of the nearest such number of the same sign
+	RSqrt      FunctionName = "rsqrt"      // 1/√x for 1 ≤ x < 4, else that of the nearest such number
+	RootScale  FunctionName = "rootscale"  // 2^−⌊e/2⌋ for 2^e ≤ |x| < 2^(e+1); e is −126 for smaller x, 127 for an infinite one
 )
 
 // FunctionNames returns the names of all functions.
 func FunctionNames() []FunctionName {
-	return []FunctionName{Tanh, Sigmoid, Exp, Softplus, ELU, Erf, SiLU, GELU, GELUTanh, Mish, HardSwish}
+	return []FunctionName{Tanh, Sigmoid, Exp, Softplus, ELU, Erf, SiLU, GELU, GELUTanh, Mish, HardSwish, Reciprocal, RSqrt, RootScale}
 }
 
 // MaxPool takes the maximum over windows. Padded positions never win; dilation

@@ -13,6 +13,10 @@ type curve struct {
 	end, slope, level, limit float64
 	// coarse says that there are as few intervals as possible.
 	coarse bool
+	// near, where it is not 0, is the function below 2^first, which then has no series.
+	near float64
+	// step, where it is not nil, is the function: one number for each exponent.
+	step func(exponent int) float64
 }
 
 // tiny is so far below 1 that x + x² is x.
@@ -84,6 +88,17 @@ func curves(name string) [2]curve {
 			n := e.scaled(2).plus(constant(1))
 			return n.over(n.plus(e.times(e).scaled(2)))
 		}, 18, flushed)
+	case "reciprocal":
+		around := both(func(x series) series { return constant(1).over(x) })
+		return [2]curve{
+			{around: around, end: 4, level: 0.25, limit: 0.25, near: 1},
+			{around: around, end: -4, level: -0.25, limit: -0.25, near: -1},
+		}
+	case "rsqrt":
+		return [2]curve{{around: both(series.rsqrt), end: 4, level: 0.5, limit: 0.5, near: 1}, {level: 1, limit: 1}}
+	case "rootscale":
+		scale := func(exponent int) float64 { return math.Ldexp(1, -int(math.Floor(float64(exponent)/2))) }
+		return [2]curve{{step: scale}, {step: scale}}
 	default: // hardswish
 		c := gate(func(x series) series { return x.plus(constant(3)).scaled(1.0 / 6) }, 3, -3)
 		c[0].coarse, c[1].coarse = true, true // a polynomial of degree 2
@@ -164,6 +179,14 @@ func tabulate(curves [2]curve) *Function {
 // of the exponent before, and returns their place.
 func (f *Function) octave(c *curve, sign float64, exponent int) uint32 {
 	const bias, infinity = 127, 255
+	if c.step != nil {
+		// Numbers below 2^-126 are as 2^-126, and infinity as the largest ones.
+		row := [rowSize]float32{1: float32(c.step(min(max(exponent, 1), infinity-1) - bias))}
+		if exponent == 0 || f.rows[len(f.rows)-1] != row {
+			f.rows = append(f.rows, row)
+		}
+		return place(len(f.rows)-1, mantissaBits)
+	}
 	end := math.Abs(c.end)
 	switch low := math.Ldexp(1, exponent-bias); {
 	case exponent == infinity:
@@ -175,6 +198,10 @@ func (f *Function) octave(c *curve, sign float64, exponent int) uint32 {
 	case exponent == 0:
 		if end == 0 {
 			f.rows = append(f.rows, c.tail())
+			break
+		}
+		if c.near != 0 {
+			f.rows = append(f.rows, [rowSize]float32{1: float32(c.near)})
 			break
 		}
 		a := c.around(math.Copysign(0, sign))

@@ -30,15 +30,15 @@ const (
 )
 
 // Names of the functions. All but those that Bends tells never fall.
-var names = []string{"tanh", "sigmoid", "exp", "softplus", "elu", "erf", "silu", "gelu", "gelu_tanh", "mish", "hardswish"}
+var names = []string{"tanh", "sigmoid", "exp", "softplus", "elu", "erf", "silu", "gelu", "gelu_tanh", "mish", "hardswish", "reciprocal", "rsqrt", "rootscale"}
 
 // Names returns the names of all functions.
 func Names() []string { return append([]string(nil), names...) }
 
-// Bends reports whether a function falls and rises.
+// Bends reports whether a function falls anywhere.
 func Bends(name string) bool {
 	switch name {
-	case "silu", "gelu", "gelu_tanh", "mish", "hardswish":
+	case "silu", "gelu", "gelu_tanh", "mish", "hardswish", "reciprocal", "rsqrt", "rootscale":
 		return true
 	}
 	return false

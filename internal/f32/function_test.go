@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,6 +38,14 @@ var truths = map[string]struct {
 	}, 1, flush, 0, 0, infinity},
 	"mish":      {func(x float64) float64 { return x * math.Tanh(logOnePlusExp(x)) }, 1.5, flush, 0, 0, infinity},
 	"hardswish": {func(x float64) float64 { return x * min(max(x+3, 0), 6) / 6 }, 1.5, 0.25, 0, 0, infinity},
+	"reciprocal": {func(x float64) float64 {
+		return math.Copysign(1/min(max(math.Abs(x), 1), 4), x)
+	}, 0.75, 0, -0.25, 1, 0.25},
+	"rsqrt": {func(x float64) float64 { return 1 / math.Sqrt(min(max(x, 1), 4)) }, 0.75, 0, 1, 1, 0.5},
+	"rootscale": {func(x float64) float64 {
+		_, e := math.Frexp(min(max(math.Abs(x), 0x1p-126), math.MaxFloat32))
+		return math.Ldexp(1, -int(math.Floor(float64(e-1)/2)))
+	}, 0x1p-20, 0, 0x1p-63, 0x1p63, 0x1p-63},
 }
 
 // flush bounds the values that functions with e^x take for 0.
@@ -137,7 +146,7 @@ func TestTables(t *testing.T) {
 		require.Len(t, f.Table(), directorySize+rowSize*len(f.rows))
 		require.NoError(t, binary.Write(sum, binary.LittleEndian, f.Table()))
 	}
-	require.Equal(t, "348462fb6f797c32404da7840b52d9297aa6e2e1870a8d71b1dc90d7a4cf0387", fmt.Sprintf("%x", sum.Sum(nil)))
+	require.Equal(t, "b30bc0de405d48c4711923c454d9f59dd7f92e292549842f7cd2dd4da7b0d41e", fmt.Sprintf("%x", sum.Sum(nil)))
 	require.Nil(t, Named("sine"))
 }
 
@@ -178,5 +187,46 @@ func BenchmarkFunction(b *testing.B) {
 		for i, x := range values {
 			out[i] = f.Of(x)
 		}
+	}
+}
+
+// What the functions of small ranges make of numbers of every size: 1/x, 1/√x, √x and
+// quotients.
+func TestQuotients(t *testing.T) {
+	scale, inverse, root := Named("rootscale"), Named("reciprocal"), Named("rsqrt")
+	rng := rand.New(rand.NewPCG(1, 2))
+	worst := map[string]float64{}
+	miss := func(name string, got float32, want float64) {
+		near := float32(math.Abs(want))
+		unit := float64(math.Nextafter32(near, infinity) - near)
+		worst[name] = max(worst[name], math.Abs(float64(got)-want)/unit)
+	}
+	for i := range 300_000 {
+		// Both 1/x and x are normal.
+		x := math.Float32frombits(uint32(1+i%252)<<23 | rng.Uint32N(1<<23))
+		r := scale.Of(x)
+		y := float32(x*r) * r
+		require.Equal(t, float64(x)*float64(r)*float64(r), float64(y))
+		require.True(t, 1 <= y && y < 4, "%v of %v", y, x)
+		over := float32(inverse.Of(y)*r) * r
+		require.Equal(t, -over, float32(inverse.Of(-y)*r)*r)
+		miss("1/x", over, 1/float64(x))
+		a := 1 + rng.Float32()
+		if q := float64(a) / float64(x); q > 0x1p-126 && q < 0x1p127 {
+			miss("a/x", a*over, q)
+		}
+		sqrt := root.Of(y) * r
+		miss("1/√x", sqrt, 1/math.Sqrt(float64(x)))
+		miss("√x", sqrt*x, math.Sqrt(float64(x)))
+	}
+	t.Log(worst)
+	for name, bound := range map[string]float64{"1/x": 0.75, "1/√x": 0.75, "√x": 1.75, "a/x": 2} {
+		require.Less(t, worst[name], bound, name)
+	}
+	for _, x := range []float32{0, float32(math.Copysign(0, -1)), math.SmallestNonzeroFloat32, 0x1p-127} {
+		r := scale.Of(x)
+		require.Equal(t, float32(0x1p63), r)
+		require.Equal(t, float32(1), root.Of(float32(x*r)*r))
+		require.Equal(t, float32(math.Copysign(1, float64(x))), inverse.Of(float32(x*r)*r))
 	}
 }

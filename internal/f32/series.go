@@ -62,6 +62,19 @@ func (a series) exp() (y series) {
 	return y
 }
 
+// rsqrt solves 2·a·y' = −a'·y.
+func (a series) rsqrt() (y series) {
+	y[0] = 1 / math.Sqrt(a[0])
+	for k := 1; k <= order; k++ {
+		sum := 0.0
+		for i := 1; i <= k; i++ {
+			sum -= float64(float64(float64(i)/2+float64(k-i))*a[i]) * y[k-i]
+		}
+		y[k] = sum / float64(float64(k)*a[0])
+	}
+	return y
+}
+
 // integral has the value at the middle and the derivative a.
 func (a series) integral(value float64) (y series) {
 	y[0] = value

@@ -22,6 +22,8 @@ type Function struct {
 	directory [functionDirectory]uint32 // the same, of every sign and exponent
 
 	Of *f32.Function
+	// Wide says that places leaves exponents out.
+	Wide bool
 }
 
 const (
@@ -66,6 +68,10 @@ func newFunction(of *f32.Function) *Function {
 				e = exponents - 1
 			}
 			f.places[sign][i] = uint16(f.directory[sign*exponents+e])
+		}
+		for e, place := range f.directory[sign*exponents:][:exponents-1] {
+			i := min(max(e-int(f.below), 0), functionPlaces-2)
+			f.Wide = f.Wide || uint32(f.places[sign][i]) != place
 		}
 	}
 	return f

@@ -88,7 +88,10 @@ func pick(dst, src []float32, p *kern.Picks, pixels int) {
 }
 
 func function(dst, src []float32, f *kern.Function) {
-	if len(dst) > 0 {
+	switch {
+	case f.Wide:
+		generic.Function(dst, src, f)
+	case len(dst) > 0:
 		functionAVX512(&dst[0], &src[0], len(dst), (*uint8)(unsafe.Pointer(f)))
 	}
 }

@@ -195,7 +195,8 @@ func PickFrom(dst, src []float32, p *kern.Picks, pixels, first int) {
 	}
 }
 
-func function(dst, src []float32, f *kern.Function) {
+// Function computes dst[i] = f(src[i]).
+func Function(dst, src []float32, f *kern.Function) {
 	for i, x := range src[:len(dst)] {
 		dst[i] = f.Of.Of(x)
 	}

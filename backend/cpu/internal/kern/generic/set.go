@@ -31,7 +31,7 @@ func Set() kern.Set {
 		Add:            Add,
 		Choose:         Choose,
 		Pick:           pick,
-		Function:       function,
+		Function:       Function,
 		Blend:          Blend,
 		Mul:            Mul,
 		Min:            Min,
