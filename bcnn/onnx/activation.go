@@ -95,6 +95,11 @@ func (im *importer) softmax(n *pb.Node) (build.Operand, error) {
 		return build.Operand{}, err
 	}
 	op := bcnn.Softmax{Log: n.OpType == "LogSoftmax"}
+	if inside, err := im.continues(n); err != nil {
+		return build.Operand{}, err
+	} else if inside && !op.Log {
+		return im.shares(n, v, axis)
+	}
 	d := v.View[axis]
 	if view.Product(d) == v.Shape.Values() {
 		if v, err = im.build.Vector(v, n); err != nil {

@@ -82,8 +82,8 @@ func (im *importer) compute(n *pb.Node, op string, a, b build.Operand) (build.Op
 	return im.withConstant(n, op, b.Value, a.Constant, true)
 }
 
-// ofValues is the sum, the difference, the product, the minimum or the maximum of two
-// values.
+// ofValues is the sum, the difference, the product, the quotient, the minimum or the maximum
+// of two values.
 func (im *importer) ofValues(n *pb.Node, op string, a, b *build.Value) (build.Operand, error) {
 	switch op {
 	case "Mul":
@@ -107,10 +107,10 @@ func (im *importer) ofValues(n *pb.Node, op string, a, b *build.Value) (build.Op
 			gate := im.emit(n, "/sigmoid", bcnn.Function{Name: bcnn.Sigmoid}, x)
 			return im.ofValues(n, "Mul", a, gate.Value)
 		}
-		return build.Operand{}, errors.New("a quotient of two computed tensors is supported where it is x/(1 + exp(−y)): a network has no layer for it")
+		return im.ratio(n, a, b)
 	case "Add":
 	default:
-		return build.Operand{}, errors.New("of two computed tensors only the sum, difference, product, minimum or maximum is supported")
+		return build.Operand{}, errors.New("of two computed tensors only the sum, difference, product, quotient, minimum or maximum is supported")
 	}
 	a, b, err := im.build.Same(n, a, b)
 	if err != nil {
@@ -162,6 +162,7 @@ func (im *importer) withConstant(n *pb.Node, op string, v *build.Value, t *eval.
 			r := im.emit(n, "/sigmoid", bcnn.Function{Name: bcnn.Sigmoid}, x)
 			return im.withConstant(n, "Mul", r.Value, t, true)
 		}
+		return im.withConstant(n, "Mul", im.reciprocal(n, v), t, true)
 	}
 	if op == "Pow" && !swapped {
 		return im.power(n, v, t)
@@ -262,9 +263,12 @@ func (im *importer) withPixels(n *pb.Node, op string, v *build.Value, t *eval.Te
 
 // power imports small whole powers, which are products.
 func (im *importer) power(n *pb.Node, v *build.Value, t *eval.Tensor) (build.Operand, error) {
+	if y, ok := im.root(n, v, t); ok {
+		return build.Operand{Value: y}, nil
+	}
 	const most = 4
 	if t.Len() != 1 || t.At(0) != math.Trunc(t.At(0)) || t.At(0) < 1 || t.At(0) > most {
-		return build.Operand{}, fmt.Errorf("a power of a computed tensor is supported for one whole exponent from 1 to %d", most)
+		return build.Operand{}, fmt.Errorf("a power of a computed tensor is supported for the exponents −1, −½, ½ and whole ones from 1 to %d", most)
 	}
 	y := v.With(n)
 	for k := 1; k < int(t.At(0)); k++ {

@@ -70,6 +70,14 @@ func (im *importer) unaryNode(n *pb.Node) (build.Operand, error) {
 			return build.Operand{}, err
 		}
 		return build.Operand{Value: im.build.Emit(n, "", bcnn.Affine{Scale: []float32{-1}}, v.Shape, v)}, nil
+	case "Reciprocal", "Sqrt":
+		if v, err = im.build.Settle(v); err != nil {
+			return build.Operand{}, err
+		}
+		if n.OpType == "Sqrt" {
+			return build.Operand{Value: im.sqrt(n, v)}, nil
+		}
+		return build.Operand{Value: im.reciprocal(n, v)}, nil
 	case "Ceil", "Floor", "Round":
 		if n.OpType != "Round" {
 			return im.round(n, v)

@@ -167,6 +167,8 @@ var elementwise = map[string]func(x []float64) float64{
 	"Min":              func(x []float64) float64 { return slices.Min(x) },
 	"Neg":              func(x []float64) float64 { return -x[0] },
 	"Abs":              func(x []float64) float64 { return math.Abs(x[0]) },
+	"Reciprocal":       func(x []float64) float64 { return 1 / x[0] },
+	"Softsign":         func(x []float64) float64 { return x[0] / (1 + math.Abs(x[0])) },
 	"Sqrt":             func(x []float64) float64 { return math.Sqrt(x[0]) },
 	"Relu":             func(x []float64) float64 { return max(x[0], 0) },
 	"Round":            func(x []float64) float64 { return math.RoundToEven(x[0]) },
@@ -432,7 +434,14 @@ func (n testNode) execute(in []array, m testModel) array {
 		})
 		return out
 	case "LogSoftmax", "Softmax": // executables return the logits before it
+		if n.int("inside", 0) != 0 {
+			return n.normalised(in)
+		}
 		return in[0]
+	case "GroupNormalization", "InstanceNormalization", "LayerNormalization", "LpNormalization", "MeanVarianceNormalization", "RMSNormalization":
+		return n.normalised(in)
+	case "ReduceL1", "ReduceL2", "ReduceSumSquare":
+		return n.distances(in)
 	case "Binarize":
 		return n.binarize(in[0])
 	}

@@ -39,6 +39,10 @@ type importer struct {
 
 	infos     map[string]pb.ValueInfo // what the file declares, once it is needed
 	cancelled []string                // see Report
+
+	inside map[string]bool // by tensor, see continues: the network computes with it
+	// By layer: what it is the square root of, and what it repeats along dimensions of 1.
+	roots, repeated map[int]*build.Value
 }
 
 func newImporter(m *pb.Model, opts Options, s *source) *importer {
@@ -47,6 +51,7 @@ func newImporter(m *pb.Model, opts Options, s *source) *importer {
 		eval:   s.eval,
 		env:    map[string]build.Operand{},
 		folded: make([]bool, len(m.Graph.Nodes)),
+		roots:  map[int]*build.Value{}, repeated: map[int]*build.Value{},
 	}
 	tolerance := max(opts.WeightTolerance, 0)
 	if opts.WeightTolerance == 0 {

@@ -71,7 +71,7 @@ func (im *importer) unsure(n *pb.Node) bool {
 // activations are operators on single values that no layer does, besides those that
 // constants have.
 var activations = []string{
-	"Celu", "Clip", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "LogSoftmax", "Mish", "PRelu", "Selu",
+	"Celu", "Clip", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "LogSoftmax", "Mish", "PRelu", "Selu", "Shrink",
 	"Softmax", "Softplus", "Softsign", "Swish", "ThresholdedRelu",
 }
 

@@ -2,8 +2,6 @@ package onnx
 
 import (
 	"errors"
-	"fmt"
-	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
@@ -102,55 +100,6 @@ func (im *importer) ones(n int) (bcnn.Weights, error) {
 	return bcnn.Weights{F32: ones}, err
 }
 
-// overChannels is the sum or the mean over all channels, over which dimension dim runs:
-// a convolution with ones, for a mean divided by their number.
-func (im *importer) overChannels(n *pb.Node, v *build.Value, dim int) (*build.Value, error) {
-	if n.OpType == "ReduceMax" || n.OpType == "ReduceMin" {
-		return im.extreme(n, v, dim)
-	}
-	ones, err := im.ones(v.Shape.C)
-	if err != nil {
-		return nil, err
-	}
-	mean := n.OpType == "ReduceMean"
-	suffix := ""
-	if mean {
-		suffix = "/sum"
-	}
-	shape := bcnn.Shape{H: v.Shape.H, W: v.Shape.W, C: 1}
-	y := im.build.Emit(n, suffix, bcnn.Conv2D{Window: tiles(1, 1), Out: 1, Groups: 1, Weights: ones}, shape, v)
-	if mean {
-		divided, err := im.quotient(y, []float32{float32(v.Shape.C)})
-		if err != nil {
-			return nil, err
-		}
-		y = im.build.Emit(n, "", divided, shape, y)
-	}
-	y.View = slices.Clone(v.View)
-	y.View[dim] = nil
-	return y, nil
-}
-
-// extreme is the largest or the smallest value of the channels, over which dimension dim
-// runs.
-func (im *importer) extreme(n *pb.Node, v *build.Value, dim int) (*build.Value, error) {
-	negate := bcnn.Affine{Scale: []float32{-1}}
-	smallest := n.OpType == "ReduceMin"
-	if smallest {
-		v = im.build.Emit(n, "/negative", negate, v.Shape, v)
-	}
-	y, err := im.build.TopK(n, "", v, dim, bcnn.TopK{K: 1, Values: true})
-	if err != nil {
-		return nil, err
-	}
-	if smallest {
-		y = im.build.Emit(n, "/minimum", negate, y.Shape, y)
-	}
-	y.View = slices.Clone(v.View)
-	y.View[dim] = nil
-	return y, nil
-}
-
 // sum emits sums over windows: a convolution of each channel with ones.
 func (im *importer) sum(n *pb.Node, v *build.Value, win bcnn.Window) (*build.Value, error) {
 	shape := pooled(v.Shape, win)
@@ -177,90 +126,6 @@ func (im *importer) minimum(n *pb.Node, v *build.Value, win bcnn.Window) (*build
 		return nil, err
 	}
 	return im.build.Emit(n, "/minimum", negate, y.Shape, y), nil
-}
-
-// reduceValue imports ReduceMean, ReduceSum, ReduceMax and ReduceMin over heights and
-// widths: of images, or of the windows that a Reshape has made of them; or over channels.
-func (im *importer) reduceValue(n *pb.Node, v *build.Value) (build.Operand, error) {
-	over := map[string]func(*pb.Node, *build.Value, bcnn.Window) (*build.Value, error){
-		"ReduceMax": im.maximum, "ReduceMin": im.minimum, "ReduceSum": im.sum,
-		"ReduceMean": func(n *pb.Node, v *build.Value, win bcnn.Window) (*build.Value, error) {
-			return im.mean(n, v, bcnn.AvgPool{Window: win})
-		},
-	}[n.OpType]
-	if over == nil {
-		return build.Operand{}, fmt.Errorf("%w on anything but constants", errUnsupported)
-	}
-	if err := v.CheckReal(); err != nil {
-		return build.Operand{}, err
-	}
-	v, err := im.build.Settle(v)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	keep, err := n.Int("keepdims", 1)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	axes, _, err := im.axes(n, 1, len(v.View))
-	if err != nil {
-		return build.Operand{}, err
-	}
-	if len(axes) == 0 {
-		return build.Operand{}, errors.New("without axes it would join the batch")
-	}
-	slices.Sort(axes)
-	all := axes
-	channels := slices.IndexFunc(axes, func(a int) bool {
-		d := v.View[a]
-		return len(d) > 0 && view.Only(d, view.C) && view.Product(d) == v.Shape.C
-	})
-	if channels >= 0 {
-		channels = axes[channels]
-		axes = slices.DeleteFunc(slices.Clone(axes), func(a int) bool { return a == channels })
-	}
-	size := map[view.Axis]int{view.H: 1, view.W: 1}
-	for _, a := range axes {
-		for _, atom := range v.View[a] {
-			if size[atom.Axis] == 0 {
-				return build.Operand{}, fmt.Errorf("%s over dimension %d, which is not a height, a width or the channels, is not supported", n.OpType, a)
-			}
-			size[atom.Axis] *= atom.Size
-		}
-	}
-	// What is joined must be the inner part of its axis: windows side by side.
-	out := make(view.View, len(v.View))
-	for i, d := range v.View {
-		for _, atom := range d {
-			k := size[atom.Axis]
-			if slices.Contains(axes, i) {
-				if atom.Stride*atom.Size > k {
-					return build.Operand{}, errors.New("the values that it joins are not windows of an image")
-				}
-				continue
-			}
-			if k > 0 {
-				atom.Stride /= k
-			}
-			out[i] = append(out[i], atom)
-		}
-	}
-	y := v
-	if win := tiles(size[view.H], size[view.W]); channels < 0 || win.KH > 1 || win.KW > 1 {
-		if y, err = over(n, v, win); err != nil {
-			return build.Operand{}, err
-		}
-		y.View = out
-	}
-	if channels >= 0 {
-		if y, err = im.overChannels(n, y, channels); err != nil {
-			return build.Operand{}, err
-		}
-	}
-	if keep == 0 {
-		y.View = edit(y.View, all, false, nil)
-	}
-	return build.Operand{Value: y}, nil
 }
 
 // pooled returns the shape of what a pool makes of an image.

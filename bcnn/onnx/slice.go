@@ -220,7 +220,7 @@ func (im *importer) expandValue(n *pb.Node, v *build.Value, sizes []int) (build.
 	if len(sizes) > len(v.View) {
 		return build.Operand{}, fmt.Errorf("%d dimensions for %d", len(sizes), len(v.View))
 	}
-	lead := len(v.View) - len(sizes)
+	lead, small := len(v.View)-len(sizes), v
 	for k, size := range sizes {
 		i := lead + k
 		if size == 1 || view.IsBatch(v.View[i]) || view.Product(v.View[i]) == size {
@@ -232,6 +232,9 @@ func (im *importer) expandValue(n *pb.Node, v *build.Value, sizes []int) (build.
 		if v, err = im.stretched(n, v, i, size); err != nil {
 			return build.Operand{}, err
 		}
+	}
+	if v != small {
+		im.repeated[v.Layer] = small
 	}
 	return build.Operand{Value: v.With(n)}, nil
 }
@@ -298,6 +301,15 @@ func (im *importer) stretched(n *pb.Node, v *build.Value, dim, size int) (*build
 		case 3:
 			like.Shape.W, like.View[dim] = size, view.Whole(view.W, size)
 		}
+		if err := im.build.CheckShape(like.Shape); err != nil {
+			return nil, err
+		}
+		return im.build.Repeated(n, v, like)
+	}
+	if v.Shape.Values() == 1 {
+		like := v.With(n)
+		like.Shape.C, like.View = size, slices.Clone(v.View)
+		like.View[dim] = view.Whole(view.C, size)
 		if err := im.build.CheckShape(like.Shape); err != nil {
 			return nil, err
 		}

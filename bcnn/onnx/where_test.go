@@ -114,7 +114,6 @@ func TestChoiceErrors(t *testing.T) {
 		"of a value that is no comparison": {[]testNode{op("Cast", "x", "c", "to", 9), op("Where", "c x half", "y")}, "conversion of computed FLOAT"},
 		"of an exponential":                {[]testNode{op("Greater", "x half", "c"), op("Exp", "x", "e"), op("Where", "c half e", "y")}, "may be infinite"},
 		"of infinity":                      {[]testNode{op("Greater", "x half", "c"), op("Where", "c x infinite", "y")}, "a choice of +Inf"},
-		"quotient":                         {[]testNode{op("Abs", "x", "a"), op("Add", "a one", "b"), op("Div", "x b", "y")}, "a quotient of two computed tensors"},
 		"joined comparisons":               {[]testNode{op("Greater", "x half", "a"), op("Abs", "x", "b"), op("Greater", "b one", "c"), op("And", "a c", "d"), op("Where", "d x half", "y")}, "cannot be joined"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -48,6 +49,9 @@ func (b *Builder) Whole(n *pb.Node, v *Value, dim int) (*Value, error) {
 // Pick returns a value whose dimension dim, which must run over all channels, has the
 // given positions of it, and zeros where one is −1.
 func (b *Builder) Pick(n *pb.Node, suffix string, v *Value, dim int, positions []int) (*Value, error) {
+	if d := v.View[dim]; len(d) > 0 && view.Only(d, view.C) && view.Product(d) < v.Shape.C && v.Shape.Values() > view.Product(d) {
+		return b.pickGroups(n, suffix, v, dim, positions)
+	}
 	v, err := b.channelled(v, dim, n)
 	if err != nil {
 		return nil, err
@@ -96,6 +100,80 @@ func (b *Builder) Pick(n *pb.Node, suffix string, v *Value, dim int, positions [
 	out.View = slices.Clone(v.View)
 	out.View[dim] = view.Whole(view.C, len(index))
 	return out, nil
+}
+
+// pickGroups is Pick for a dimension that runs over a part of the channels' atoms.
+func (b *Builder) pickGroups(n *pb.Node, suffix string, v *Value, dim int, positions []int) (*Value, error) {
+	v, err := b.Settle(v)
+	if err == nil {
+		err = v.CheckReal()
+	}
+	if err != nil {
+		return nil, err
+	}
+	rest, seen := b.Inner(v.View, func(i int) bool { return i != dim })
+	if size := view.Product(rest) * view.Product(v.View[dim]); size != v.Shape.C || len(positions) == 0 {
+		return nil, fmt.Errorf("dimension %d of its input does not run over groups of the channels (%v in memory)", dim, v.Shape)
+	}
+	group, err := b.Offsets(rest, view.ChannelStride)
+	if err != nil {
+		return nil, err
+	}
+	of, err := b.Offsets(v.View[dim], view.ChannelStride)
+	if err != nil {
+		return nil, err
+	}
+	shape := bcnn.Shape{H: v.Shape.H, W: v.Shape.W, C: len(group) * len(positions)}
+	if err := b.CheckShape(shape); err != nil {
+		return nil, err
+	}
+	index, err := b.indices(shape.C)
+	if err != nil {
+		return nil, err
+	}
+	for i := range index {
+		index[i] = -1
+		if p := positions[i/len(group)]; p >= 0 {
+			index[i] = int32(of[p] + group[i%len(group)])
+		}
+	}
+	y := b.Emit(n, suffix, bcnn.Channels{Index: index}, shape, v)
+	y.View = seen
+	if y.View[dim] = nil; len(positions) > 1 {
+		y.View[dim] = []view.Atom{{Axis: view.C, Stride: len(group), Size: len(positions)}}
+	}
+	return y, nil
+}
+
+// Inner returns the atoms of channels of some dimensions, the outermost first, and the view
+// in which they alone are the channels.
+func (b *Builder) Inner(v view.View, of func(dim int) bool) (atoms []view.Atom, seen view.View) {
+	for i, d := range v {
+		if of(i) {
+			for _, a := range d {
+				if a.Axis == view.C {
+					atoms = append(atoms, a)
+				}
+			}
+		}
+	}
+	slices.SortFunc(atoms, func(x, y view.Atom) int { return cmp.Compare(y.Stride, x.Stride) })
+	to, stride := map[int]int{}, 1
+	for _, a := range slices.Backward(atoms) {
+		to[a.Stride] = stride
+		stride *= a.Size
+	}
+	seen = make(view.View, len(v))
+	for i, d := range v {
+		seen[i] = slices.Clone(d)
+		for k, a := range seen[i] {
+			if of(i) && a.Axis == view.C {
+				seen[i][k].Stride = to[a.Stride]
+			}
+		}
+		seen[i] = view.Merge(seen[i])
+	}
+	return atoms, seen
 }
 
 // Ordered returns a value whose channels are in the order in which a dimension runs
@@ -215,6 +293,9 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) (*Value, error) {
 	if v := values[0]; dim >= 2 && len(values) > 1 && v.CheckImage() == nil && v.Shape.Values() > 1 {
 		return b.stack(n, values, dim)
 	}
+	if v := values[0]; len(v.View[dim]) == 0 && v.Shape.C > 1 && len(values) > 1 {
+		return b.beside(n, values, dim)
+	}
 	parts := make([]*Value, len(values))
 	signs := true // of one gain
 	for i, v := range values {
@@ -262,6 +343,37 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) (*Value, error) {
 	if signs {
 		out.Signs, out.Gain, out.Offset = true, first.Gain, first.Offset
 	}
+	return out, nil
+}
+
+// beside joins values along a dimension of 1, which then runs over groups of channels.
+func (b *Builder) beside(n *pb.Node, values []*Value, dim int) (*Value, error) {
+	parts := make([]*Value, len(values))
+	for i, v := range values {
+		p, err := b.Settle(v)
+		if err == nil {
+			err = p.CheckReal()
+		}
+		if err == nil {
+			p, err = b.Ordered(n, p)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 && (p.Shape != parts[0].Shape || !p.View.Equal(parts[0].View)) {
+			return nil, errors.New("the tensors must have the same dimensions, in the same order in memory")
+		}
+		parts[i] = p
+	}
+	shape := parts[0].Shape
+	group := shape.C
+	shape.C *= len(parts)
+	if err := b.CheckShape(shape); err != nil {
+		return nil, err
+	}
+	out := b.Emit(n, "", bcnn.Concat{}, shape, parts...)
+	out.View = slices.Clone(out.View)
+	out.View[dim] = []view.Atom{{Axis: view.C, Stride: group, Size: len(parts)}}
 	return out, nil
 }
 

@@ -30,6 +30,11 @@ func (b *Builder) span(start, step, n int) ([]int32, error) {
 // Repeated returns a value of the shape and the view of another, of which it has some
 // dimensions, and 1 for the others.
 func (b *Builder) Repeated(n *pb.Node, v, like *Value) (*Value, error) {
+	if v, err := b.Grouped(n, v, like); err != nil {
+		return nil, err
+	} else if v != nil {
+		return b.Repeated(n, v, like)
+	}
 	fits := len(v.View) == len(like.View)
 	for i := 0; fits && i < len(v.View); i++ {
 		fits = len(v.View[i]) == 0 || slices.Equal(v.View[i], like.View[i])
@@ -68,6 +73,59 @@ func (b *Builder) Repeated(n *pb.Node, v, like *Value) (*Value, error) {
 	out := v.With(n)
 	out.View = like.View
 	return out, nil
+}
+
+// Grouped returns a value that has one channel for each group of the channels of another
+// with the channels of that: dimensions that run over some of the atoms of its channels
+// run over all channels of the value. It is nil where there are no groups.
+func (b *Builder) Grouped(n *pb.Node, v, like *Value) (*Value, error) {
+	if len(v.View) != len(like.View) || v.Shape.C == like.Shape.C || v.Shape.C == 1 {
+		return nil, nil
+	}
+	type pair struct{ from, to view.Atom }
+	var pairs []pair
+	out := slices.Clone(v.View)
+	for i, d := range v.View {
+		whole := like.View[i]
+		if view.IsBatch(d) || len(d) == 0 || slices.Equal(d, whole) && !slices.ContainsFunc(d, func(a view.Atom) bool { return a.Axis == view.C }) {
+			if len(d) == 0 && view.Only(whole, view.C) {
+				out[i] = whole
+			}
+			continue
+		}
+		if len(d) != len(whole) || !view.Only(d, view.C) || !view.Only(whole, view.C) {
+			return nil, nil
+		}
+		for k, a := range d {
+			if a.Size != whole[k].Size {
+				return nil, nil
+			}
+			pairs = append(pairs, pair{a, whole[k]})
+		}
+		out[i] = whole
+	}
+	size := 1
+	for _, p := range pairs {
+		size *= p.from.Size
+	}
+	if size != v.Shape.C {
+		return nil, nil
+	}
+	index, err := b.indices(like.Shape.C)
+	if err == nil {
+		err = b.budget.Charge(8 * int64(len(index)*len(pairs)))
+	}
+	if err != nil {
+		return nil, err
+	}
+	for c := range index {
+		for _, p := range pairs {
+			index[c] += int32(c / p.to.Stride % p.to.Size * p.from.Stride)
+		}
+	}
+	y := b.Emit(n, "/channels", bcnn.Channels{Index: index}, bcnn.Shape{H: v.Shape.H, W: v.Shape.W, C: like.Shape.C}, v)
+	y.View = out
+	return y, nil
 }
 
 // Single returns the first pixel of a value: what is repeated over an image, or the vector

@@ -1,0 +1,286 @@
+package onnx
+
+import (
+	"errors"
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+)
+
+// Quotients and roots of computed tensors. They are products with 1/x and 1/√x, which
+// functions give for numbers of a small range: see bcnn.Reciprocal.
+
+// scaled4 returns a power of two r for each value, and the values times r², which are at
+// least 1 and below 4 in magnitude.
+func (im *importer) scaled4(n *pb.Node, v *build.Value) (r, y *build.Value) {
+	r = im.emit(n, "/power", bcnn.Function{Name: bcnn.RootScale}, v).Value
+	y = im.build.Emit(n, "/scaled", bcnn.Mul{}, v.Shape, v, r)
+	return r, im.build.Emit(n, "/scaled", bcnn.Mul{}, v.Shape, y, r)
+}
+
+// reciprocal makes 1/v of a settled value.
+func (im *importer) reciprocal(n *pb.Node, v *build.Value) *build.Value {
+	if x := im.roots[v.Layer]; x != nil && x.View.Equal(v.View) {
+		return im.rsqrt(n, x)
+	}
+	r, y := im.scaled4(n, v)
+	y = im.emit(n, "/reciprocal", bcnn.Function{Name: bcnn.Reciprocal}, y).Value
+	y = im.build.Emit(n, "/reciprocal", bcnn.Mul{}, v.Shape, y, r)
+	return im.build.Emit(n, "", bcnn.Mul{}, v.Shape, y, r)
+}
+
+// rsqrt makes 1/√v.
+func (im *importer) rsqrt(n *pb.Node, v *build.Value) *build.Value {
+	r, y := im.scaled4(n, v)
+	y = im.emit(n, "/rsqrt", bcnn.Function{Name: bcnn.RSqrt}, y).Value
+	return im.build.Emit(n, "", bcnn.Mul{}, v.Shape, y, r)
+}
+
+// sqrt makes √v, which is v·(1/√v).
+func (im *importer) sqrt(n *pb.Node, v *build.Value) *build.Value {
+	y := im.build.Emit(n, "", bcnn.Mul{}, v.Shape, im.rsqrt(n, v), v)
+	im.roots[y.Layer] = v
+	return y
+}
+
+// ratio makes a/b.
+func (im *importer) ratio(n *pb.Node, a, b *build.Value) (build.Operand, error) {
+	b, err := im.build.Settle(b)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if small := im.repeated[b.Layer]; small != nil && len(small.View) == len(b.View) {
+		b = small
+	}
+	if c := b.Shape; c.Values() > a.Shape.Values() {
+		return build.Operand{}, errors.New("a quotient is supported where the divisor has the dimensions of the dividend, or 1 for some of them")
+	}
+	return im.ofValues(n, "Mul", a, im.reciprocal(n, b))
+}
+
+// softsign imports x/(1 + |x|).
+func (im *importer) softsign(n *pb.Node) (build.Operand, error) {
+	v, err := im.settled(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	b := im.emit(n, "/magnitude", bcnn.PReLU{Slope: []float32{-1}}, v).Value
+	b = im.emit(n, "/one", bcnn.Affine{Bias: []float32{1}}, b).Value
+	return im.ratio(n, v, b)
+}
+
+// root imports a power of −1, −½ or ½; ok is false for others.
+func (im *importer) root(n *pb.Node, v *build.Value, exponent *eval.Tensor) (y *build.Value, ok bool) {
+	if exponent.Len() != 1 {
+		return nil, false
+	}
+	switch exponent.At(0) {
+	case -1:
+		return im.reciprocal(n, v), true
+	case -0.5:
+		return im.rsqrt(n, v), true
+	case 0.5:
+		return im.sqrt(n, v), true
+	}
+	return nil, false
+}
+
+// distance imports the norms of vectors: ReduceL1, ReduceL2 and ReduceSumSquare.
+func (im *importer) distance(n *pb.Node, v *build.Value) (build.Operand, error) {
+	v, err := im.settledValue(v)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if n.OpType == "ReduceL1" {
+		v = im.emit(n, "/magnitude", bcnn.PReLU{Slope: []float32{-1}}, v).Value
+	} else {
+		v = im.build.Emit(n, "/square", bcnn.Mul{}, v.Shape, v, v)
+	}
+	sum, err := im.reduceOver(n, "ReduceSum", v)
+	if err == nil && n.OpType == "ReduceL2" {
+		sum = im.sqrt(n, sum)
+	}
+	return build.Operand{Value: sum}, err
+}
+
+// normed makes (v − mean)/√(variance + epsilon) of a value, with the mean and the variance
+// over some of its dimensions; or without the mean, where it is not centred.
+func (im *importer) normed(n *pb.Node, v *build.Value, axes []int, epsilon float64, centred bool) (*build.Value, error) {
+	v, err := im.settledValue(v)
+	if err != nil {
+		return nil, err
+	}
+	if centred {
+		mean, err := im.reduced(n, "ReduceMean", v, axes)
+		if err != nil {
+			return nil, err
+		}
+		r, err := im.ofValues(n, "Sub", v, mean)
+		if err != nil {
+			return nil, err
+		}
+		v = r.Value
+	}
+	variance, err := im.reduced(n, "ReduceMean", im.build.Emit(n, "/square", bcnn.Mul{}, v.Shape, v, v), axes)
+	if err != nil {
+		return nil, err
+	}
+	variance = im.emit(n, "/epsilon", bcnn.Affine{Bias: []float32{float32(epsilon)}}, variance).Value
+	r, err := im.ofValues(n, "Mul", v, im.rsqrt(n, variance))
+	return r.Value, err
+}
+
+// norm imports the operators that normalise with the mean and the variance of each image.
+func (im *importer) norm(n *pb.Node) (build.Operand, error) {
+	v, err := im.settled(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	epsilon, err := n.Float("epsilon", 1e-5)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	scale, err := im.constant(n, 1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	shift, err := im.constant(n, 2)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	rank := len(v.View)
+	seen := v.View
+	from := 2 // the first dimension that is joined
+	groups := int64(0)
+	switch n.OpType {
+	case "InstanceNormalization":
+	case "GroupNormalization":
+		if groups, err = n.Int("num_groups", 0); err != nil {
+			return build.Operand{}, err
+		}
+		size := int64(0)
+		if rank > 2 {
+			size = int64(v.Size(1))
+		}
+		if groups < 1 || size%groups != 0 || size == 0 {
+			return build.Operand{}, errors.New("its groups do not divide its channels")
+		}
+		rest := v.Shape.Values() / int(groups)
+		v = v.With(n)
+		if v.View, err = seen.Reshape([]int{int(groups), rest}); err != nil {
+			return build.Operand{}, err
+		}
+	default: // LayerNormalization, RMSNormalization
+		axis, err := n.Int("axis", -1)
+		if err != nil {
+			return build.Operand{}, err
+		}
+		if from, err = axisIndex(axis, rank); err != nil {
+			return build.Operand{}, err
+		}
+	}
+	var axes []int
+	for a := from; a < len(v.View); a++ {
+		axes = append(axes, a)
+	}
+	if from < 1 || len(axes) == 0 {
+		return build.Operand{}, errors.New("it would join the images of the batch, or nothing")
+	}
+	y, err := im.normed(n, v, axes, float64(epsilon), n.OpType != "RMSNormalization")
+	if err != nil {
+		return build.Operand{}, err
+	}
+	// Numbers of the groups come before what they are made of, those of channels behind.
+	affine := func() error {
+		for i, t := range []*eval.Tensor{scale, shift} {
+			if t == nil {
+				continue
+			}
+			if n.OpType == "InstanceNormalization" || n.OpType == "GroupNormalization" {
+				if len(t.Dims) != 1 || t.Dims[0] != y.Size(1) {
+					return errors.New("it has other numbers of channels than its input")
+				}
+				dims := make([]int, len(y.View)-1)
+				for k := range dims {
+					dims[k] = 1
+				}
+				dims[0] = t.Dims[0]
+				t = t.Redim(dims)
+			}
+			r, err := im.withConstant(n, []string{"Mul", "Add"}[i], y, t, false)
+			if err != nil {
+				return err
+			}
+			y = r.Value
+		}
+		return nil
+	}
+	perGroup := groups > 0 && scale != nil && len(scale.Dims) == 1 && int64(scale.Dims[0]) == groups
+	if perGroup {
+		err = affine()
+	}
+	y = y.With(n)
+	y.View = seen
+	if err == nil && !perGroup {
+		err = affine()
+	}
+	return build.Operand{Value: y}, err
+}
+
+// meanVariance imports MeanVarianceNormalization.
+func (im *importer) meanVariance(n *pb.Node) (build.Operand, error) {
+	v, err := im.settled(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	axes, given, err := im.axes(n, 1, len(v.View))
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if !given {
+		return build.Operand{}, errors.New("without axes it would join the batch")
+	}
+	y, err := im.normed(n, v, axes, math.Pow(1e-9, 2), true)
+	return build.Operand{Value: y}, err
+}
+
+// lpNormalization imports LpNormalization: v divided by its L1 or L2 norm.
+func (im *importer) lpNormalization(n *pb.Node) (build.Operand, error) {
+	v, err := im.settled(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	p, err := n.Int("p", 2)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	a, err := n.Int("axis", -1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	axis, err := axisIndex(a, len(v.View))
+	if err != nil {
+		return build.Operand{}, err
+	}
+	var sum *build.Value
+	switch p {
+	case 1:
+		sum, err = im.reduced(n, "ReduceSum", im.emit(n, "/magnitude", bcnn.PReLU{Slope: []float32{-1}}, v).Value, []int{axis})
+	case 2:
+		sum, err = im.reduced(n, "ReduceSum", im.build.Emit(n, "/square", bcnn.Mul{}, v.Shape, v, v), []int{axis})
+	default:
+		err = errors.New("a norm of this order is not supported")
+	}
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if p == 2 {
+		sum = im.rsqrt(n, sum)
+	} else {
+		sum = im.reciprocal(n, sum)
+	}
+	return im.ofValues(n, "Mul", v, sum)
+}

@@ -1,0 +1,59 @@
+package onnx
+
+import (
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+)
+
+// atEnd are the operators behind which a softmax still is at the end of a network: those
+// that move its values, and those that only compare them.
+var atEnd = map[string]bool{
+	"ArgMax": true, "Cast": true, "Dropout": true, "Flatten": true, "Identity": true, "Reshape": true, "Shape": true,
+	"Squeeze": true, "TopK": true, "Transpose": true, "Unsqueeze": true,
+}
+
+// continues reports whether the network computes with what a node gives.
+func (im *importer) continues(n *pb.Node) (bool, error) {
+	if im.inside == nil {
+		im.inside = map[string]bool{}
+		nodes := im.model.Graph.Nodes
+		for i := len(nodes) - 1; i >= 0; i-- {
+			m := nodes[i]
+			if err := im.budget.Charge(nameUnits * int64(1+len(m.Inputs)+len(m.Outputs))); err != nil {
+				return false, err
+			}
+			if !im.needed[m.Index] {
+				continue
+			}
+			inside := !atEnd[m.OpType]
+			for _, out := range m.Outputs {
+				inside = inside || im.inside[out]
+			}
+			for k, in := range m.Inputs {
+				if inside && (k == 0 || !atEnd[m.OpType]) {
+					im.inside[in] = true
+				}
+			}
+		}
+	}
+	return im.inside[n.Outputs[0]], nil
+}
+
+// shares makes a softmax of what layers do: e^(x − the largest), divided by the sum.
+func (im *importer) shares(n *pb.Node, v *build.Value, axis int) (build.Operand, error) {
+	most, err := im.reduced(n, "ReduceMax", v, []int{axis})
+	if err != nil {
+		return build.Operand{}, err
+	}
+	r, err := im.ofValues(n, "Sub", v, most)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	e := im.emit(n, "/exp", bcnn.Function{Name: bcnn.Exp}, r.Value).Value
+	sum, err := im.reduced(n, "ReduceSum", e, []int{axis})
+	if err != nil {
+		return build.Operand{}, err
+	}
+	return im.ofValues(n, "Mul", e, im.reciprocal(n, sum))
+}
