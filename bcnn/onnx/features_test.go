@@ -132,10 +132,10 @@ func TestFeatures(t *testing.T) {
 			input: image(3, 4, 4),
 			nodes: []testNode{op("Greater", "x zero", "a"), toFloat("a", "b"), op("Pad", "b pads half", "c"), op("Conv", "c w", "y")},
 			inits: append(constants, w("w", 2, 3, 3, 3), ints("pads", 0, 0, 1, 1, 0, 0, 1, 1)), output: "y"}, binary: 1},
-		{name: "{−1, 3} with zeros around", model: testModel{ // no sign is 0 then
+		{name: "{−1, 3} with zeros around", model: testModel{ // no value is 0 then
 			input: image(3, 4, 4),
 			nodes: []testNode{op("Greater", "x zero", "a"), op("Where", "a three minus", "b"), op("Conv", "b w", "y", same(1)...)},
-			inits: append(constants, number("three", 3), w("w", 2, 3, 3, 3)), output: "y"}},
+			inits: append(constants, number("three", 3), w("w", 2, 3, 3, 3)), output: "y"}, binary: 1},
 		{name: "{0, 1}, pooled, flattened, dense", model: testModel{
 			input: image(3, 4, 4),
 			nodes: []testNode{op("Greater", "x zero", "a"), toFloat("a", "b"), op("MaxPool", "b", "c", "kernel_shape", []int{2, 2}, "strides", []int{2, 2}),

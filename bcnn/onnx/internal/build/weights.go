@@ -41,6 +41,9 @@ func (b *Builder) Weighted(n *pb.Node, v *Value, rows []float32, out, rowLen int
 			deviation = off
 		}
 	}
+	if y, ok, err := b.offset(n, v, weights{rows, out, packed, integers, alpha}, rowLen, bias, shape, padded, build); ok || err != nil {
+		return y, err
+	}
 	y, err := b.weighted(n, v, weights{rows, out, packed, integers, alpha}, bias, shape, padded, build)
 	if err == nil && deviation > 0 && b.err == nil {
 		b.Nearly = append(b.Nearly, Nearly{n, deviation, packed != nil || integers != nil, y.Layer})
