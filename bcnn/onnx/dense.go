@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // gemm imports alpha·A·B + beta·C with a computed A.
@@ -43,28 +44,68 @@ func (im *importer) gemm(n *pb.Node) (build.Operand, error) {
 	if len(v.View) != 2 {
 		return build.Operand{}, fmt.Errorf("its input has %d dimensions, want 2", len(v.View))
 	}
-	return im.dense(n, v, transB != 0, alpha, beta, c)
-}
-
-func (im *importer) matMul(n *pb.Node) (build.Operand, error) {
-	v, err := im.value(n, 0)
+	w, err := im.required(n, 1)
 	if err != nil {
 		return build.Operand{}, err
 	}
-	return im.dense(n, v, false, 1, 0, nil)
+	return im.dense(n, v, w, transB != 0, alpha, beta, c)
+}
+
+func (im *importer) matMul(n *pb.Node) (build.Operand, error) {
+	operands, err := im.operands(n, 2)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	a, b := operands[0], operands[1]
+	switch {
+	case a.Constant != nil && b.Constant != nil:
+		t, err := im.eval.MatMul(a.Constant, b.Constant)
+		return build.Operand{Constant: t}, err
+	case a.Value != nil && b.Value != nil:
+		return build.Operand{}, errors.New("the product of two computed matrices, as attention has it, is not supported: a network has no layer for it")
+	case a.Value != nil:
+		return im.multiplied(n, a.Value, b.Constant)
+	}
+	// A·x is the transpose of xᵀ·Aᵀ.
+	t := a.Constant
+	for len(t.Dims) > 2 && t.Dims[0] == 1 {
+		t = t.Redim(t.Dims[1:])
+	}
+	if rank := len(b.Value.View); len(t.Dims) == 2 && rank > 2 {
+		perm := make([]int, rank)
+		for i := range perm {
+			perm[i] = i
+		}
+		perm[rank-2], perm[rank-1] = rank-1, rank-2
+		turned, err := im.permute(n, b, perm)
+		if err != nil {
+			return build.Operand{}, err
+		}
+		weights, err := im.eval.Transpose(t, []int{1, 0})
+		if err != nil {
+			return build.Operand{}, err
+		}
+		r, err := im.multiplied(n, turned.Value, weights)
+		if err != nil {
+			return build.Operand{}, err
+		}
+		return im.permute(n, r, perm)
+	}
+	return build.Operand{}, fmt.Errorf("input 0 (%s) is a constant of dimensions %v", text.Quote(n.Input(0)), t.Dims)
+}
+
+// multiplied makes v·w with constant weights of two dimensions.
+func (im *importer) multiplied(n *pb.Node, v *build.Value, w *eval.Tensor) (build.Operand, error) {
+	return im.dense(n, v, w, false, 1, 0, nil)
 }
 
 // dense emits a dense layer over all values of v.
-func (im *importer) dense(n *pb.Node, v *build.Value, transB bool, alpha, beta float32, c *eval.Tensor) (build.Operand, error) {
+func (im *importer) dense(n *pb.Node, v *build.Value, w *eval.Tensor, transB bool, alpha, beta float32, c *eval.Tensor) (build.Operand, error) {
 	v, err := im.build.Movable(v)
 	if err != nil {
 		return build.Operand{}, err
 	}
 	if err := v.CheckReal(); err != nil {
-		return build.Operand{}, err
-	}
-	w, err := im.required(n, 1)
-	if err != nil {
 		return build.Operand{}, err
 	}
 	if len(w.Dims) != 2 || w.Type != pb.Float {
@@ -75,6 +116,17 @@ func (im *importer) dense(n *pb.Node, v *build.Value, transB bool, alpha, beta f
 		k, out = out, k
 	}
 	last := v.View[len(v.View)-1]
+	if rank := len(v.View); (rank == 3 || rank == 4) && k == view.Product(last) && k != v.Shape.Values() &&
+		(!view.Only(last, view.C) || k != v.Shape.C) && c == nil && out > 0 {
+		rows := -1
+		if rank == 4 {
+			rows = 1
+		}
+		if v, err = im.build.Arranged(n, v, rank-1, rows, rank-2); err != nil {
+			return build.Operand{}, err
+		}
+		last = v.View[rank-1]
+	}
 	if k == v.Shape.C && k != v.Shape.Values() && view.Only(last, view.C) && view.Product(last) == k && c == nil && out > 0 {
 		return im.pixelDense(n, v, w, out)
 	}

@@ -327,6 +327,8 @@ func (n testNode) execute(in []array, m testModel) array {
 		return out
 	case "MatMul":
 		return matMul(in[0], in[1])
+	case "Einsum":
+		return n.einsum(in)
 	case "Transpose":
 		return transpose(in[0], n.list("perm"))
 	case "Flatten":
@@ -448,13 +450,26 @@ func (n testNode) execute(in []array, m testModel) array {
 	panic(fmt.Sprintf("no oracle for %s", n.op))
 }
 
+// matMul multiplies the last two dimensions of a and b, of which one may have more.
 func matMul(a, b array) array {
-	k, m := b.dims[0], b.dims[1]
-	out := newArray(append(slices.Clone(a.dims[:len(a.dims)-1]), m)...)
-	for r := range len(a.v) / k {
+	outer := func(x array) []int { return x.dims[:len(x.dims)-2] }
+	rows, k, m := a.dims[len(a.dims)-2], a.dims[len(a.dims)-1], b.dims[len(b.dims)-1]
+	lead := outer(a)
+	if len(outer(b)) > len(lead) {
+		lead = outer(b)
+	}
+	out := newArray(append(slices.Clone(lead), rows, m)...)
+	for r := range len(out.v) / m {
+		ra, rb := r, r/rows*k
+		if len(outer(a)) == 0 {
+			ra = r % rows
+		}
+		if len(outer(b)) == 0 {
+			rb = 0
+		}
 		for o := range m {
 			for i := range k {
-				out.v[r*m+o] += a.v[r*k+i] * b.v[i*m+o]
+				out.v[r*m+o] += a.v[ra*k+i] * b.v[(rb+i)*m+o]
 			}
 		}
 	}

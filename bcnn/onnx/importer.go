@@ -267,7 +267,16 @@ func (im *importer) output(name string, r build.Operand, others []int) (layer in
 	}
 	seen := v.View
 	values := v.Shape.Values()
-	if len(seen) < 3 || !seen.InOrder(values, view.FlatStride(v.Shape)) && !seen.InOrder(values, view.PlanarStride(v.Shape)) {
+	inOrder := func() bool {
+		return seen.InOrder(values, view.FlatStride(v.Shape)) || seen.InOrder(values, view.PlanarStride(v.Shape))
+	}
+	if len(seen) == 4 && !inOrder() {
+		if v, err = im.build.Arranged(v.Node, v, 1, 2, 3); err != nil {
+			return r.Value.Layer, err
+		}
+		seen = v.View
+	}
+	if len(seen) < 3 || !inOrder() {
 		if v, err = im.build.Vector(v, v.Node); err != nil {
 			return r.Value.Layer, err
 		}

@@ -209,12 +209,16 @@ func (s *source) decode(data []byte, opts Options) (*bcnn.Network, *Report, erro
 	// Which way a graph's inputs lie in memory shows only when the nodes that
 	// read it fit.
 	var best error // of the attempt with the fewest obstacles
-	for i, layouts := range layouts {
+	// Nor is anything rearranged in memory while another way may fit as it is.
+	again := false
+	for i := 0; i < len(layouts) || i < 2*len(layouts) && again; i++ {
 		if i > 0 {
 			s.attempt()
 		}
 		im := newImporter(m, opts, s)
-		err := im.run(layouts)
+		im.build.Rearranges = len(layouts) == 1 || i >= len(layouts)
+		err := im.run(layouts[i%len(layouts)])
+		again = again || im.build.Refused
 		if err == nil {
 			im.build.Net.Name, im.build.Net.Labels, im.build.Net.Inputs[0].Resize = meta.name, meta.labels, meta.resize
 			if err := im.build.Net.Check(); err != nil {

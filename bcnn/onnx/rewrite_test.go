@@ -223,7 +223,7 @@ func TestObstacles(t *testing.T) {
 			op("com.example/Twist", "j", "k"), // of unknown dimensions
 			op("Relu", "k", "l"),
 			op("Clip", "l zero one", "n"),
-			op("Einsum", "n", "o"),
+			op("NonZero", "n", "o"),
 			op("ThresholdedRelu", "j", "p"),
 			op("Pow", "p p", "q"), op("Conv", "q one1", "s"),
 			op("Add", "o s", "t"),
@@ -245,7 +245,7 @@ func TestObstacles(t *testing.T) {
 		list = append(list, found{o.Node, o.Op, o.Option})
 	}
 	require.Equal(t, []found{
-		{"n_a", "Shrink", ""}, {"n_k", "com.example.Twist", ""}, {"n_o", "Einsum", ""},
+		{"n_a", "Shrink", ""}, {"n_k", "com.example.Twist", ""}, {"n_o", "NonZero", ""},
 		{"n_p", "ThresholdedRelu", ""}, {"n_q", "Pow", ""}, {"n_y", "Hardmax", ""},
 	}, list)
 	require.ErrorContains(t, err, "model.onnx: 6 nodes stand in the way")

@@ -56,6 +56,40 @@ func alongRows(images handler) handler {
 	}
 }
 
+// arranged lets the handler of an operator on images import that on tensors whose
+// dimensions lie in memory in another way, such as a vector that a Reshape has made an
+// image of.
+func arranged(images handler) handler {
+	return func(im *importer, n *pb.Node) (build.Operand, error) {
+		v := im.env[n.Input(0)].Value
+		if v == nil || v.Hole || len(v.View) < 3 || len(v.View) > 4 || !view.IsBatch(v.View[0]) || v.Type != pb.Float {
+			return images(im, n)
+		}
+		row := len(v.View) == 3
+		image := v.With(v.Node)
+		if row {
+			image.View = edit(v.View, []int{2}, true, nil)
+		}
+		across := row && len(v.View[1]) == 0 && v.Shape.Pixels() == 1 // see acrossChannels
+		if _, err := image.CheckPooled(); err == nil && (image.CheckImage() == nil || n.OpType == "MaxPool" || n.OpType == "AveragePool") || across {
+			return images(im, n)
+		}
+		rows, cols := 2, 3
+		if row {
+			rows, cols = -1, 2
+		}
+		v, err := im.build.Arranged(n, v, 1, rows, cols)
+		if err != nil {
+			return build.Operand{}, err
+		}
+		m := *n
+		m.Inputs = slices.Clone(n.Inputs)
+		m.Inputs[0] = n.Input(0) + " as an image"
+		im.env[m.Inputs[0]] = build.Operand{Value: v}
+		return images(im, &m)
+	}
+}
+
 // widened returns a node on sequences with the attributes of one on images of one row.
 func widened(n *pb.Node) *pb.Node {
 	m := *n

@@ -38,9 +38,13 @@ type Builder struct {
 	Ternary []Zero
 	// Nearly are the layers whose weights are almost ±α, or small multiples of it.
 	Nearly []Nearly
-	holes  map[int]Obstacle // by layer
-	sums   map[int]sums     // likewise: of products of ±1, without a bias
-	err    error
+	// Rearranges allows values to be put in another order in memory, Refused says that one
+	// would have been.
+	Rearranges, Refused bool
+
+	holes map[int]Obstacle // by layer
+	sums  map[int]sums     // likewise: of products of ±1, without a bias
+	err   error
 }
 
 // Options are those of the import that change the network.
@@ -130,8 +134,7 @@ func (b *Builder) layerName(name string) string {
 	}
 }
 
-// Vector returns a value whose dimensions, one after the other, are in the order of
-// the memory, or are channels in any order, as a vector.
+// Vector returns a value as a vector of its dimensions, one after the other.
 func (b *Builder) Vector(v *Value, n *pb.Node) (*Value, error) {
 	var all []view.Atom
 	for _, d := range v.View.Flatten(v.Shape)[1:] {
@@ -145,7 +148,23 @@ func (b *Builder) Vector(v *Value, n *pb.Node) (*Value, error) {
 		out.View = view.View{view.Batch, all}
 		return b.Ordered(n, out)
 	}
-	return nil, errors.New("its values are in an order that would need a transposition")
+	shape := bcnn.Shape{H: 1, W: 1, C: v.Shape.Values()}
+	seen := view.View{view.Batch}
+	stride := shape.C
+	for _, d := range v.View[1:] {
+		var atoms []view.Atom
+		if k := view.Product(d); k > 1 {
+			stride /= k
+			atoms = []view.Atom{{Axis: view.C, Stride: stride, Size: k}}
+		}
+		seen = append(seen, atoms)
+	}
+	out, err := b.rearranged(n, v, shape, seen)
+	if err != nil {
+		return nil, err
+	}
+	out.View = view.Vector(shape.C)
+	return out, nil
 }
 
 // Flattened returns the value with all its pixels lined up as channels.

@@ -137,7 +137,10 @@ func (b *Builder) pickGroups(n *pb.Node, suffix string, v *Value, dim int, posit
 			index[i] = int32(of[p] + group[i%len(group)])
 		}
 	}
-	y := b.Emit(n, suffix, bcnn.Channels{Index: index}, shape, v)
+	y := v.With(n)
+	if !slices.IsSorted(index) || len(index) != v.Shape.C || index[0] < 0 {
+		y = b.Emit(n, suffix, bcnn.Channels{Index: index}, shape, v)
+	}
 	y.View = seen
 	if y.View[dim] = nil; len(positions) > 1 {
 		y.View[dim] = []view.Atom{{Axis: view.C, Stride: len(group), Size: len(positions)}}
@@ -293,7 +296,9 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) (*Value, error) {
 	if v := values[0]; dim >= 2 && len(values) > 1 && v.CheckImage() == nil && v.Shape.Values() > 1 {
 		return b.stack(n, values, dim)
 	}
-	if v := values[0]; len(v.View[dim]) == 0 && v.Shape.C > 1 && len(values) > 1 {
+	if len(values) > 1 && slices.ContainsFunc(values, func(v *Value) bool {
+		return dim < len(v.View) && view.Only(v.View[dim], view.C) && view.Product(v.View[dim]) < min(v.Shape.C, v.Shape.Values())
+	}) {
 		return b.beside(n, values, dim)
 	}
 	parts := make([]*Value, len(values))
@@ -346,39 +351,50 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) (*Value, error) {
 	return out, nil
 }
 
-// beside joins values along a dimension of 1, which then runs over groups of channels.
+// beside joins values along a dimension that runs over groups of channels, or is 1.
 func (b *Builder) beside(n *pb.Node, values []*Value, dim int) (*Value, error) {
 	parts := make([]*Value, len(values))
+	shape := bcnn.Shape{}
+	group, size := 0, 0
 	for i, v := range values {
-		p, err := b.Settle(v)
-		if err == nil {
-			err = p.CheckReal()
+		if len(v.View) != len(values[0].View) || view.IsBatch(v.View[dim]) {
+			return nil, errors.New("the tensors have different numbers of dimensions")
 		}
-		if err == nil {
-			p, err = b.Ordered(n, p)
-		}
+		k := view.Product(v.View[dim])
+		all, err := budget.List(b.budget, k, func(i int) int { return i })
 		if err != nil {
 			return nil, err
 		}
-		if i > 0 && (p.Shape != parts[0].Shape || !p.View.Equal(parts[0].View)) {
+		p, err := b.pickGroups(n, "/groups", v, dim, all)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			shape, group = bcnn.Shape{H: p.Shape.H, W: p.Shape.W}, p.Shape.C/k
+		}
+		size += k
+		shape.C += p.Shape.C
+		same := p.Shape.H == shape.H && p.Shape.W == shape.W && p.Shape.C == group*k
+		for d := range p.View {
+			same = same && (d == dim || i == 0 || slices.Equal(p.View[d], parts[0].View[d]))
+		}
+		if !same {
 			return nil, errors.New("the tensors must have the same dimensions, in the same order in memory")
 		}
 		parts[i] = p
 	}
-	shape := parts[0].Shape
-	group := shape.C
-	shape.C *= len(parts)
 	if err := b.CheckShape(shape); err != nil {
 		return nil, err
 	}
 	out := b.Emit(n, "", bcnn.Concat{}, shape, parts...)
 	out.View = slices.Clone(out.View)
-	out.View[dim] = []view.Atom{{Axis: view.C, Stride: group, Size: len(parts)}}
+	out.View[dim] = []view.Atom{{Axis: view.C, Stride: group, Size: size}}
 	return out, nil
 }
 
 // Same returns two values with nothing pending and the channels of both in order, if
-// they lie in memory in different orders.
+// they lie in memory in different orders; the second in the order of the first, if they
+// have the same dimensions.
 func (b *Builder) Same(n *pb.Node, x, y *Value) (*Value, *Value, error) {
 	x, err := b.Settle(x)
 	if err != nil {
@@ -391,6 +407,15 @@ func (b *Builder) Same(n *pb.Node, x, y *Value) (*Value, *Value, error) {
 		return nil, nil, err
 	}
 	y, err = b.Ordered(n, y)
+	if err != nil || x.View.Equal(y.View) || len(x.View) != len(y.View) || !view.IsBatch(x.View[0]) {
+		return x, y, err
+	}
+	for i, d := range x.View[1:] {
+		if view.Product(d) != view.Product(y.View[i+1]) { // one of them may be repeated
+			return x, y, nil
+		}
+	}
+	y, err = b.rearranged(n, y, x.Shape, x.View)
 	return x, y, err
 }
 

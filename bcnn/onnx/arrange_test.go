@@ -1,0 +1,118 @@
+package onnx
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+)
+
+// einsum sums over the labels that the result lacks.
+func (n testNode) einsum(in []array) array {
+	equation := n.attrs["equation"].(string)
+	labels := [3]string{}
+	at := 0
+	for i := 0; i < len(equation); i++ {
+		switch equation[i] {
+		case ',', '>':
+			at++
+		case '-', ' ':
+		default:
+			labels[at] += string(equation[i])
+		}
+	}
+	sizes := map[byte]int{}
+	for i, a := range in {
+		for k, d := range a.dims {
+			sizes[labels[i][k]] = d
+		}
+	}
+	var all []byte
+	var dims []int
+	for c, d := range sizes {
+		all, dims = append(all, c), append(dims, d)
+	}
+	out := array{}
+	size := 1
+	for i := range len(labels[2]) {
+		out.dims = append(out.dims, sizes[labels[2][i]])
+		size *= sizes[labels[2][i]]
+	}
+	out.v = make([]float64, size)
+	each(dims, func(index []int) {
+		place := func(a array, labels string) int {
+			at := 0
+			for i := range len(labels) {
+				for k, c := range all {
+					if c == labels[i] {
+						at = at*a.dims[i] + index[k]
+					}
+				}
+			}
+			return at
+		}
+		out.v[place(out, labels[2])] += in[0].v[place(in[0], labels[0])] * in[1].v[place(in[1], labels[1])]
+	})
+	return out
+}
+
+// Tensors whose dimensions lie in memory in another way than a layer takes them: they are
+// put in order, and ±1 stays ±1.
+func TestRearranged(t *testing.T) {
+	r := rand.New(rand.NewPCG(97, 98))
+	sign := func(in, out string) []testNode {
+		return []testNode{op("GreaterOrEqual", in+" zero", "c"+out), op("Where", "c"+out+" one minus", out)}
+	}
+	with := func(nodes []testNode, more ...testNode) []testNode { return append(nodes, more...) }
+	for _, c := range []struct {
+		name   string
+		input  testInput
+		nodes  []testNode
+		binary int
+	}{
+		{"image of a dense layer", testInput{"x", 1, []any{1, 5}}, with([]testNode{op("MatMul", "x v", "f")}, with(sign("f", "s"), op("Reshape", "s image", "a"), op("Conv", "a w6", "y", "pads", []int{1, 1, 1, 1}))...), 1},
+		{"channels and rows in one", image(3, 4, 4), []testNode{op("Reshape", "x cut", "a"), op("Conv", "a w3", "y")}, 0},
+		{"turned image", image(3, 4, 2), with(sign("x", "s"), op("Transpose", "s", "a", "perm", []int{0, 1, 3, 2}), op("Conv", "a w3b", "y")), 1},
+		{"sum of an image and its transpose", image(3, 4, 4), []testNode{op("Transpose", "x", "a", "perm", []int{0, 1, 3, 2}), op("Add", "a x", "y")}, 0},
+		{"tokens", image(6, 4, 2), with(append([]testNode{op("Reshape", "x tokens", "t")}, sign("t", "s")...), op("MatMul", "s w8", "m"), op("Add", "m t", "y")), 1},
+		{"matrix product of an image", image(3, 4, 4), []testNode{op("MatMul", "x w4", "y")}, 0},
+		{"product from the left", image(6, 4, 2), with(append([]testNode{op("Reshape", "x tokens", "t")}, sign("t", "s")...), op("MatMul", "left s", "y")), 1},
+		{"product of constants", image(6, 4, 2), []testNode{op("Reshape", "x tokens", "t"), op("MatMul", "left w66", "m"), op("MatMul", "m t", "y")}, 0},
+		{"flattened", image(3, 4, 4), []testNode{op("Flatten", "x", "a"), op("Relu", "a", "y")}, 0},
+		{"einsum of channels", image(6, 4, 2), with(sign("x", "s"), op("Einsum", "left s", "y", "equation", "oc,nchw->nohw")), 1},
+		{"einsum of columns", image(6, 4, 2), []testNode{op("Einsum", "x w28", "y", "equation", "nchw,wo -> nohc")}, 0},
+		{"einsum with broadcasting", image(6, 4, 2), []testNode{op("Einsum", "x six", "y", "equation", "bchw,c->bchw")}, 0},
+		{"concatenation of groups", image(6, 4, 2), []testNode{op("Reshape", "x boxes", "b"), op("Transpose", "b", "p", "perm", []int{0, 1, 3, 4, 2}),
+			op("Slice", "p i0 i1 i4", "q"), op("Slice", "p i1 i3 i4", "z"), op("Exp", "q", "e"), op("Concat", "z e", "j", "axis", 4), op("Reshape", "j lines", "y")}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := testModel{input: c.input, nodes: c.nodes, output: "y", rounds: true, inits: []testTensor{
+				number("zero", 0), number("one", 1), number("minus", -1), ints("image", -1, 6, 2, 2), ints("cut", -1, 6, 4, 2), ints("tokens", -1, 6, 8),
+				ints("boxes", -1, 2, 3, 4, 2), ints("lines", -1, 16, 3), ints("i0", 0), ints("i1", 1), ints("i3", 3), ints("i4", 4),
+				randomTensor(r, "w6", []int{5, 6, 3, 3}, -1, 1), randomTensor(r, "w3", []int{2, 6, 1, 1}, 0.5, 1, -1), randomTensor(r, "w3b", []int{2, 3, 1, 2}, -1, 1),
+				randomTensor(r, "v", []int{5, 24}, 0.5, -1), randomTensor(r, "w8", []int{8, 8}, -1, 1), randomTensor(r, "w4", []int{4, 2}, 0.5, -1), randomTensor(r, "left", []int{5, 6}, -1, 1),
+				randomTensor(r, "w66", []int{6, 6}, 0.5, -1), randomTensor(r, "w28", []int{2, 3}, 0.5, -1), floats("six", []int{6}, 0.5, -1.25, 1, 2, 1.5, 0.75)}}
+			net, _ := compare(t, r, m, Options{}, false)
+			binary := 0
+			for _, l := range summarize(t, net) {
+				if l.Binary {
+					binary++
+				}
+			}
+			require.Equal(t, c.binary, binary)
+		})
+	}
+}
+
+// What fits as it is, is not put in order.
+func TestNotRearranged(t *testing.T) {
+	r := rand.New(rand.NewPCG(99, 100))
+	m := testModel{input: testInput{"x", 1, []any{1, 48}}, output: "y", nodes: []testNode{op("Reshape", "x image", "a"), op("Conv", "a w", "y")},
+		inits: []testTensor{ints("image", -1, 3, 4, 4), randomTensor(r, "w", []int{2, 3, 3, 3}, 0.5, -1)}}
+	net, _, err := Decode(t.Context(), m.encode(), Options{})
+	require.NoError(t, err)
+	require.Len(t, net.Layers, 1)
+	require.Equal(t, bcnn.Shape{H: 4, W: 4, C: 3}, net.Inputs[0].Shape)
+}

@@ -1,0 +1,125 @@
+package onnx
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// mostEquation is how long the equation of an Einsum may be.
+const mostEquation = 64
+
+// einsum imports sums of products of a value and a constant, over one dimension or none of
+// both: a dense layer of every pixel, or a product with broadcasting.
+func (im *importer) einsum(n *pb.Node) (build.Operand, error) {
+	equation, err := n.Text("equation", "")
+	if err != nil {
+		return build.Operand{}, err
+	}
+	equation = strings.ReplaceAll(equation, " ", "")
+	refuse := func() (build.Operand, error) {
+		return build.Operand{}, fmt.Errorf("the equation %s is supported for a computed and a constant tensor that have at most one dimension in common that the result lacks", text.Quote(equation[:min(len(equation), mostEquation)]))
+	}
+	in, to, explicit := strings.Cut(equation, "->")
+	first, second, two := strings.Cut(in, ",")
+	if !explicit || !two || len(equation) > mostEquation || strings.ContainsAny(equation, ".") || len(n.Inputs) != 2 {
+		return refuse()
+	}
+	operands, err := im.operands(n, 2)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	v, t := operands[0].Value, operands[1].Constant
+	labels, of := first, second
+	if v == nil {
+		v, t, labels, of = operands[1].Value, operands[0].Constant, second, first
+	}
+	if v == nil || t == nil || len(labels) != len(v.View) || len(of) != len(t.Dims) || labels == "" || repeats(labels) || repeats(of) || repeats(to) {
+		return refuse()
+	}
+	joined := strings.IndexFunc(labels, func(r rune) bool { return strings.ContainsRune(of, r) && !strings.ContainsRune(to, r) })
+	if joined < 0 {
+		return im.einsumProduct(n, v, t.Dims, labels, of, to, refuse)
+	}
+	// The dimension that is joined is the last one, and the weights' first.
+	c := labels[joined]
+	if len(of) != 2 || joined == 0 {
+		return refuse()
+	}
+	o := strings.ReplaceAll(of, string(c), "")
+	have := labels[:joined] + labels[joined+1:] + o
+	if len(o) != 1 || strings.Contains(labels, o) || len(to) != len(have) || to[0] != labels[0] {
+		return refuse()
+	}
+	perm := make([]int, 0, len(labels))
+	for i := range len(labels) {
+		if i != joined {
+			perm = append(perm, i)
+		}
+	}
+	turned, err := im.permute(n, build.Operand{Value: v}, append(perm, joined))
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if of[0] != c {
+		if t, err = im.eval.Transpose(t, []int{1, 0}); err != nil {
+			return build.Operand{}, err
+		}
+	}
+	r, err := im.multiplied(n, turned.Value, t)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	back := make([]int, len(to))
+	for i := range back {
+		if back[i] = strings.IndexByte(have, to[i]); back[i] < 0 {
+			return refuse()
+		}
+	}
+	return im.permute(n, r, back)
+}
+
+// einsumProduct imports a product with broadcasting.
+func (im *importer) einsumProduct(n *pb.Node, v *build.Value, sizes []int, labels, of, to string, refuse func() (build.Operand, error)) (build.Operand, error) {
+	if len(to) != len(labels) || to[0] != labels[0] {
+		return refuse()
+	}
+	perm, order, dims := make([]int, len(to)), []int{}, make([]int, len(to))
+	for i := range perm {
+		if perm[i] = strings.IndexByte(labels, to[i]); perm[i] < 0 {
+			return refuse()
+		}
+		dims[i] = 1
+		if k := strings.IndexByte(of, to[i]); k >= 0 {
+			order = append(order, k)
+			dims[i] = sizes[k]
+		}
+	}
+	if len(order) != len(of) {
+		return refuse()
+	}
+	t := im.env[n.Input(0)].Constant
+	if t == nil {
+		t = im.env[n.Input(1)].Constant
+	}
+	t, err := im.eval.Transpose(t, order)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	r, err := im.permute(n, build.Operand{Value: v}, perm)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	return im.compute(n, "Mul", r, build.Operand{Constant: t.Redim(dims)})
+}
+
+// repeats reports whether a letter is there twice.
+func repeats(s string) bool {
+	letters := []byte(s)
+	slices.Sort(letters)
+	return len(slices.Compact(letters)) != len(s)
+}

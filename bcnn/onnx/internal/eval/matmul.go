@@ -1,0 +1,48 @@
+package eval
+
+import (
+	"fmt"
+	"slices"
+)
+
+// MatMul multiplies matrices, the last two dimensions of a with those of b. One of them may
+// have more, or both the same before them. The products are summed in float64 and
+// rounded once.
+func (e *Evaluator) MatMul(a, b *Tensor) (*Tensor, error) {
+	na, nb := len(a.Dims), len(b.Dims)
+	if a.Type != b.Type || !a.Type.Real() || na < 2 || nb < 2 || a.Dims[na-1] != b.Dims[nb-2] ||
+		na > 2 && nb > 2 && !slices.Equal(a.Dims[:na-2], b.Dims[:nb-2]) {
+		return nil, fmt.Errorf("the product of constants of %v %v and %v %v is not supported", a.Type, a.Dims, b.Type, b.Dims)
+	}
+	if a.HasBatch() || b.HasBatch() {
+		return nil, errBatch
+	}
+	rows, k, cols := a.Dims[na-2], a.Dims[na-1], b.Dims[nb-1]
+	outer := a.Dims[:na-2]
+	if na == 2 {
+		outer = b.Dims[:nb-2]
+	}
+	out, err := e.NewTensor(a.Type, append(slices.Clone(outer), rows, cols))
+	if err != nil {
+		return nil, err
+	}
+	for i := range out.Len() {
+		if err := e.Budget.Charge(lookUnits * int64(k)); err != nil {
+			return nil, err
+		}
+		row, col := i/cols, i%cols
+		from := 0
+		if nb > 2 {
+			from = row / rows * k * cols
+		}
+		if na == 2 {
+			row %= rows
+		}
+		sum := 0.0
+		for j := range k {
+			sum += float64(a.At(row*k+j) * b.At(from+j*cols+col))
+		}
+		out.Set(i, sum)
+	}
+	return out, nil
+}
