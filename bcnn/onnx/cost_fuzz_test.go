@@ -102,7 +102,7 @@ func grow(program []byte) hostile {
 		if len(g.program) == 0 {
 			break
 		}
-		kind, times, from := g.choose(38), 1<<g.choose(9), g.choose(3)
+		kind, times, from := g.choose(40), 1<<g.choose(9), g.choose(3)
 		constant, vector, value := g.constant, g.vector, g.value
 		for range times {
 			if from == 0 { // a chain, and not a fan
@@ -139,6 +139,59 @@ func (g *grower) instruction(kind int, twice bool, constant, vector, value strin
 		g.value = g.add("TopK", value+" "+g.init(integer(g.dim())), "axis", 1)
 	case 37:
 		g.value = g.add("Cast", g.add("ArgMax", value, "axis", 1), "to", int(pb.Float))
+	case 38:
+		axis := 1 + g.choose(3)
+		switch g.choose(12) {
+		case 0:
+			g.value = g.add("Div", value+" "+g.value)
+		case 1:
+			g.value = g.add([]string{"Sqrt", "Reciprocal"}[g.choose(2)], value)
+		case 2:
+			g.value = g.add([]string{"ReduceL1", "ReduceL2", "ReduceSumSquare"}[g.choose(3)], value, "axes", []int{axis}, "keepdims", g.choose(2))
+		case 3:
+			g.value = g.add("InstanceNormalization", value+" per per")
+		case 4:
+			g.value = g.add("GroupNormalization", value+" per per", "num_groups", g.dim())
+		case 5:
+			g.value = g.add([]string{"LayerNormalization", "RMSNormalization"}[g.choose(2)], value+" "+constant, "axis", axis)
+		case 6:
+			g.value = g.add("Relu", g.add("Softmax", value, "axis", axis))
+		case 7:
+			g.value = g.add([]string{"LpNormalization", "MeanVarianceNormalization"}[g.choose(2)], value, "axis", axis, "axes", []int{axis})
+		case 8:
+			g.value = g.add([]string{"ReduceSum", "ReduceMin"}[g.choose(2)], value, "axes", []int{axis, 1 + g.choose(3)}, "keepdims", g.choose(2))
+		case 9:
+			g.value = g.add("Concat", value+" "+g.value, "axis", g.choose(5))
+		case 10:
+			g.value = g.add("Expand", value+" "+g.dims())
+		case 11:
+			g.value = g.add("Split", value, "axis", axis)
+		}
+	case 39:
+		switch g.choose(8) {
+		case 0:
+			g.value = g.add("MatMul", value+" "+constant)
+		case 1:
+			g.value = g.add("MatMul", constant+" "+value)
+		case 2:
+			g.constant = g.add("MatMul", constant+" "+again)
+		case 3:
+			equation := []string{"nchw,oc->nohw", "nchw,cw->nhcw", "nc,oc->no", "nchw,c->nwhc"}[g.choose(4)]
+			g.value = g.add("Einsum", value+" "+constant, "equation", equation)
+		case 4: // two values, and weights of two
+			c := g.add("Greater", value+" zero")
+			two := testTensor{typ: pb.Float, dims: []int{2, 2, 3, 3}, values: make([]float64, 36)}
+			for i := range two.values {
+				two.values[i] = []float64{0.25, -1.5}[(i*i+i/7)%2]
+			}
+			g.value = g.add("Conv", g.add("Where", c+" eight minus")+" "+g.init(two), "pads", []int{g.choose(3), 1, 1, 1}, "strides", []int{1 + g.choose(3), 1})
+		case 5:
+			g.value = g.add("Reshape", value+" "+g.init(ints("", 0, float64(g.dim()), float64(g.dim()), -1)))
+		case 6:
+			g.value = g.add("Transpose", value, perm(0, 3, 2, 1)...)
+		case 7:
+			g.value = g.add("Unsqueeze", value, "axes", []int{1 + g.choose(4)})
+		}
 	case 0:
 		g.constant = g.add("Neg", constant)
 	case 1:

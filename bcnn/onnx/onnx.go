@@ -10,14 +10,15 @@
 //
 // Operators: Abs, Add, ArgMax and ArgMin over channels, AveragePool, BatchNormalization,
 // Cast, Ceil, Celu, Clip, Concat of channels, rows or columns, Constant, Conv,
-// ConvTranspose, DepthToSpace, DequantizeLinear, Div, Dropout, Elu, Erf, Exp, Expand, Flatten, Floor, Gather of channels,
+// ConvTranspose, DepthToSpace, DequantizeLinear, Div, Dropout, Einsum of a constant, Elu, Erf, Exp, Expand, Flatten, Floor, Gather of channels,
 // rows or columns, GatherND of a list of them, Gelu, Gemm, GlobalAveragePool, GlobalMaxPool,
-// HardSigmoid, HardSwish, Identity, LeakyRelu, LogSoftmax, MatMul, Max, MaxPool, Min,
-// Mish, Mul, Neg, Pad, Pow of whole exponents, PRelu, QuantizeLinear, ReduceMax,
-// ReduceMean, ReduceMin and ReduceSum over heights and widths, ReduceMean and ReduceSum over
-// channels, Relu, Reshape, Resize and Upsample of heights and widths (nearest, linear, cubic),
-// Round, Selu, Shape, Sigmoid, Sign, Slice and Split of channels, rows or columns, Softmax,
-// Softplus, SpaceToDepth, Squeeze, Sub, Sum, Swish, Tanh, Tile, TopK
+// GroupNormalization, HardSigmoid, HardSwish, Identity, InstanceNormalization, LayerNormalization,
+// LeakyRelu, LogSoftmax, LpNormalization, MatMul with a constant, Max, MaxPool, Min,
+// MeanVarianceNormalization, Mish, Mul, Neg, Pad, Pow (1 to 4, ½, −½, −1), PRelu, QuantizeLinear,
+// Reciprocal, ReduceL1, ReduceL2, ReduceMax, ReduceMean, ReduceMin, ReduceSum and ReduceSumSquare
+// over heights, widths and channels or groups of them, Relu, Reshape, Resize and Upsample of heights and widths (nearest, linear, cubic),
+// Round, Selu, Shape, Sigmoid, Sign, RMSNormalization, Slice and Split of channels, rows or columns, Softmax,
+// Softplus, Softsign, SpaceToDepth, Sqrt, Squeeze, Sub, Sum, Swish, Tanh, Tile, TopK
 // over channels, Transpose, Unsqueeze, Where, the
 // comparisons, QONNX BipolarQuant, IntQuant, MultiThreshold, Quant and Trunc (and its domain
 // channels_last), bitcnn Binarize; and on constants what
@@ -32,7 +33,8 @@
 //
 // Files may come from strangers. An import allocates at most 64 MiB and 128 bytes
 // for each byte of the files that it reads, and takes steps in proportion, for
-// each of the at most three ways to see the input that it tries; Options.Limits
+// each of the at most three ways to see the input that it tries, twice where none fits
+// unless values are put in another order in memory; Options.Limits
 // bound the rest. More is an error. Whoever adds an operator keeps to this: a loop
 // whose length the file decides, and memory whose size it decides, are charged to
 // the budget before (budget.Loop does it for loops). TestCost and FuzzCost find

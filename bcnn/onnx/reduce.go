@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
 // Sums, means, maxima and minima over dimensions of a value.
@@ -120,24 +121,16 @@ func (im *importer) overChannels(n *pb.Node, op string, v *build.Value, kept []v
 	if extreme && size > mostMembers {
 		return nil, fmt.Errorf("%s over groups of more than %d channels is not supported", op, mostMembers)
 	}
-	const work = 16
-	if err := im.budget.Charge(int64(v.Shape.C) * int64(work+4*len(kept))); err != nil {
-		return nil, err
-	}
-	members := make([][]int32, groups) // in the order of the memory
-	for c := range v.Shape.C {
-		g := 0
-		for _, a := range kept {
-			g = g*a.Size + c/a.Stride%a.Size
+	if groups > 1 {
+		order, err := im.grouped(v.Shape.C, groups, kept)
+		switch {
+		case err != nil:
+			return nil, err
+		case extreme:
+			return im.pairwise(n, op, v, order, groups)
+		case !slices.IsSorted(order):
+			v = im.build.Emit(n, "/groups", bcnn.Channels{Index: order}, v.Shape, v)
 		}
-		members[g] = append(members[g], int32(c))
-	}
-	if extreme {
-		return im.pairwise(n, op, v, members), nil
-	}
-	order := slices.Concat(members...)
-	if !slices.IsSorted(order) {
-		v = im.build.Emit(n, "/groups", bcnn.Channels{Index: order}, v.Shape, v)
 	}
 	ones, err := im.ones(v.Shape.C)
 	if err != nil {
@@ -159,14 +152,33 @@ func (im *importer) overChannels(n *pb.Node, op string, v *build.Value, kept []v
 	return y, nil
 }
 
+// grouped lists channels by the groups that atoms of them tell apart.
+func (im *importer) grouped(channels, groups int, kept []view.Atom) ([]int32, error) {
+	const perChannel, perGroup = 8, 8 // of the lists
+	if err := im.budget.Charge(int64(channels)*int64(perChannel+4*len(kept)) + perGroup*int64(groups)); err != nil {
+		return nil, err
+	}
+	order, filled := make([]int32, channels), make([]int, groups)
+	for c := range channels {
+		g := 0
+		for _, a := range kept {
+			g = g*a.Size + c/a.Stride%a.Size
+		}
+		order[g*(channels/groups)+filled[g]] = int32(c)
+		filled[g]++
+	}
+	return order, nil
+}
+
 // pairwise is the largest or the smallest of the channels of each group.
-func (im *importer) pairwise(n *pb.Node, op string, v *build.Value, members [][]int32) *build.Value {
-	shape := bcnn.Shape{H: v.Shape.H, W: v.Shape.W, C: len(members)}
+func (im *importer) pairwise(n *pb.Node, op string, v *build.Value, order []int32, groups int) (*build.Value, error) {
+	shape := bcnn.Shape{H: v.Shape.H, W: v.Shape.W, C: groups}
 	var y *build.Value
-	for k := range members[0] {
-		index := make([]int32, len(members))
-		for g := range members {
-			index[g] = members[g][k]
+	size := len(order) / groups
+	for k := range size {
+		index, err := budget.List(im.budget, groups, func(g int) int32 { return order[g*size+k] })
+		if err != nil {
+			return nil, err
 		}
 		x := im.build.Emit(n, "/channels", bcnn.Channels{Index: index}, shape, v)
 		switch {
@@ -178,7 +190,7 @@ func (im *importer) pairwise(n *pb.Node, op string, v *build.Value, members [][]
 			y = im.build.Emit(n, "", bcnn.Min{}, shape, y, x)
 		}
 	}
-	return y
+	return y, nil
 }
 
 // extreme is the largest or the smallest value of the channels.
