@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // einsum sums over the labels that the result lacks.
@@ -72,7 +73,7 @@ func TestRearranged(t *testing.T) {
 		nodes  []testNode
 		binary int
 	}{
-		{"image of a dense layer", testInput{"x", 1, []any{1, 5}}, with([]testNode{op("MatMul", "x v", "f")}, with(sign("f", "s"), op("Reshape", "s image", "a"), op("Conv", "a w6", "y", "pads", []int{1, 1, 1, 1}))...), 1},
+		{"image of a dense layer", testInput{"x", pb.Float, []any{1, 5}}, with([]testNode{op("MatMul", "x v", "f")}, with(sign("f", "s"), op("Reshape", "s image", "a"), op("Conv", "a w6", "y", "pads", []int{1, 1, 1, 1}))...), 1},
 		{"channels and rows in one", image(3, 4, 4), []testNode{op("Reshape", "x cut", "a"), op("Conv", "a w3", "y")}, 0},
 		{"turned image", image(3, 4, 2), with(sign("x", "s"), op("Transpose", "s", "a", "perm", []int{0, 1, 3, 2}), op("Conv", "a w3b", "y")), 1},
 		{"sum of an image and its transpose", image(3, 4, 4), []testNode{op("Transpose", "x", "a", "perm", []int{0, 1, 3, 2}), op("Add", "a x", "y")}, 0},
@@ -109,10 +110,47 @@ func TestRearranged(t *testing.T) {
 // What fits as it is, is not put in order.
 func TestNotRearranged(t *testing.T) {
 	r := rand.New(rand.NewPCG(99, 100))
-	m := testModel{input: testInput{"x", 1, []any{1, 48}}, output: "y", nodes: []testNode{op("Reshape", "x image", "a"), op("Conv", "a w", "y")},
+	m := testModel{input: testInput{"x", pb.Float, []any{1, 48}}, output: "y", nodes: []testNode{op("Reshape", "x image", "a"), op("Conv", "a w", "y")},
 		inits: []testTensor{ints("image", -1, 3, 4, 4), randomTensor(r, "w", []int{2, 3, 3, 3}, 0.5, -1)}}
 	net, _, err := Decode(t.Context(), m.encode(), Options{})
 	require.NoError(t, err)
 	require.Len(t, net.Layers, 1)
 	require.Equal(t, bcnn.Shape{H: 4, W: 4, C: 3}, net.Inputs[0].Shape)
+}
+
+// A batch of 1 that joins the other dimensions and comes back, as PyTorch's as_strided has it,
+// is as if it had stayed.
+func TestStrided(t *testing.T) {
+	r := rand.New(rand.NewPCG(101, 102))
+	w := randomTensor(r, "w", []int{6, 3}, 0.5, -1)
+	ops := func(batch any, positions []float64, dims []int, nodes ...testNode) (list []bcnn.Op, err error) {
+		m := testModel{input: testInput{"x", pb.Float, []any{batch, 6, 4, 2}}, output: "y", nodes: append([]testNode{op("GlobalAveragePool", "x", "a")}, nodes...),
+			inits: []testTensor{w, ints("line", -1), ints("vector", -1, 6), {name: "at", typ: pb.Int64, dims: dims, values: positions}}}
+		net, _, err := Decode(t.Context(), m.encode(), Options{})
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range net.Layers {
+			list = append(list, l.Op)
+		}
+		return list, nil
+	}
+	strided := []testNode{op("Reshape", "a line", "l"), op("Gather", "l at", "g"), op("Reshape", "g vector", "f"), op("MatMul", "f w", "y")}
+	all := []float64{0, 1, 2, 3, 4, 5}
+	want, err := ops(1, all, []int{6}, op("Flatten", "a", "f"), op("MatMul", "f w", "y"))
+	require.NoError(t, err)
+	have, err := ops(1, all, []int{1, 6, 1, 1}, strided...)
+	require.NoError(t, err)
+	require.Equal(t, want, have)
+
+	want, err = ops(1, []float64{5, 4, 3, 2, 1, 0}, []int{6}, op("Flatten", "a", "f"), op("Gather", "f at", "g", "axis", 1), op("MatMul", "g w", "y"))
+	require.NoError(t, err)
+	have, err = ops(1, []float64{5, 4, 3, 2, 1, 0}, []int{6}, strided...)
+	require.NoError(t, err)
+	require.Equal(t, want, have)
+
+	_, err = ops("batch", all, []int{1, 6, 1, 1}, strided...)
+	require.ErrorContains(t, err, "shape [-1]")
+	_, err = ops(1, []float64{6}, []int{1, 1}, strided...)
+	require.ErrorContains(t, err, "index 6 of 6")
 }

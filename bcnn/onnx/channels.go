@@ -170,6 +170,9 @@ func (im *importer) gatherChannels(n *pb.Node, v *build.Value) (build.Operand, e
 	if err != nil {
 		return build.Operand{}, err
 	}
+	if im.lines[n.Input(0)] {
+		return im.gatherLine(n, v, indices)
+	}
 	if len(indices.Dims) > 1 {
 		return build.Operand{}, fmt.Errorf("indices of dimensions %v, want a list", indices.Dims)
 	}
@@ -196,6 +199,33 @@ func (im *importer) gatherChannels(n *pb.Node, v *build.Value) (build.Operand, e
 		out.View = edit(out.View, []int{axis}, false, nil)
 	}
 	return build.Operand{Value: out}, err
+}
+
+// gatherLine imports Gather of a tensor whose batch of 1 has been joined with the others, by
+// indices of several dimensions with which it comes back: as_strided of PyTorch, of what
+// another order in memory has made of channels.
+func (im *importer) gatherLine(n *pb.Node, v *build.Value, indices *eval.Tensor) (build.Operand, error) {
+	a, err := n.Int("axis", 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if _, err := axisIndex(a, 1); err != nil || len(v.View) != 2 || indices.Len() == 0 {
+		return build.Operand{}, fmt.Errorf("indices of dimensions %v on axis %d", indices.Dims, a)
+	}
+	positions, err := im.positions(v, indices.Redim([]int{indices.Len()}), 1)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if v, err = im.build.Pick(n, "", v, 1, positions); err != nil {
+		return build.Operand{}, err
+	}
+	v = v.With(n)
+	if d := indices.Dims; len(d) > 1 && d[0] == 1 {
+		v.View, err = v.View.Reshape(d[1:])
+	} else {
+		im.lines[n.Outputs[0]] = true
+	}
+	return build.Operand{Value: v}, err
 }
 
 // gatherND imports GatherND of a list of positions of the first dimension, as PyTorch

@@ -182,6 +182,16 @@ func (im *importer) reshape(n *pb.Node) (build.Operand, error) {
 	if len(want) == 0 {
 		return build.Operand{}, errors.New("a scalar shape")
 	}
+	if len(want) == 1 && im.batch == 1 && (want[0] == -1 || want[0] == int64(total)) && view.IsBatch(v.View[0]) {
+		line, err := im.build.Vector(v, n)
+		if err != nil {
+			return build.Operand{}, err
+		}
+		line = line.With(n)
+		line.View = view.Vector(total)
+		im.lines[n.Outputs[0]] = true
+		return build.Operand{Value: line}, nil
+	}
 	dims := make([]int, len(want)-1)
 	known, free := 1, -1
 	for i := range dims {
