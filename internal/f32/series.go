@@ -68,7 +68,7 @@ func (a series) rsqrt() (y series) {
 	for k := 1; k <= order; k++ {
 		sum := 0.0
 		for i := 1; i <= k; i++ {
-			sum -= float64(float64(float64(i)/2+float64(k-i))*a[i]) * y[k-i]
+			sum -= float64(float64((float64(i)/2+float64(k-i))*a[i]) * y[k-i])
 		}
 		y[k] = sum / float64(float64(k)*a[0])
 	}
