@@ -335,7 +335,7 @@ func (g *grower) instruction(kind int, twice bool, constant, vector, value strin
 		case 5, 6:
 			g.value = g.add("Sign", value)
 		case 7:
-			g.value = g.add("Softsign", value)
+			g.value = g.add([]string{"Shrink", "Softsign"}[g.choose(2)], value)
 		}
 	}
 }
