@@ -325,6 +325,7 @@ func (e *executable) runSteps(ctx context.Context, slow bool, out, in []bcnn.Ten
 func (e *executable) Read(step int, t bcnn.Tensor) error {
 	of := e.plan.Steps[step].Out
 	if e.host[step] != nil {
+		copy(t.U8, e.copies[of].U8)
 		copy(t.Words, e.copies[of].Words)
 		copy(t.F32, e.copies[of].F32)
 		return nil
