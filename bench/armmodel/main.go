@@ -1,10 +1,11 @@
-// Command armmodel models the cycles of binary convolutions on Arm cores, without
+// Command armmodel models the cycles of convolutions on Arm cores, without
 // one: it runs them under qemu-aarch64 with a plugin that counts instructions and
 // writes down those of the kernel, and has llvm-mca compute how many cycles these
 // take. docs/performance-neon.md tells how far that can be believed.
 package main
 
 import (
+	"cmp"
 	_ "embed"
 	"flag"
 	"fmt"
@@ -19,12 +20,18 @@ import (
 )
 
 // shape is a convolution with as much padding as keeps the size at stride 1.
-type shape struct{ size, in, out, kernel, stride int }
+type shape struct {
+	size, in, out, kernel, stride int
+	values                        string // what is multiplied, "bits" if ""
+}
 
 func (s shape) String() string {
 	name := fmt.Sprintf("%d²×%d→%d %d×%d", s.size, s.in, s.out, s.kernel, s.kernel)
 	if s.stride > 1 {
 		name += fmt.Sprintf(" s%d", s.stride)
+	}
+	if s.values != "" {
+		name += " " + s.values
 	}
 	return name
 }
@@ -35,7 +42,7 @@ func (s shape) args() []string {
 	for _, n := range []int{s.size, s.in, s.out, s.kernel, s.stride} {
 		args = append(args, strconv.Itoa(n))
 	}
-	return args
+	return append(args, cmp.Or(s.values, "bits"))
 }
 
 // side is the size of the output.
@@ -47,8 +54,8 @@ func (s shape) products() float64 {
 
 // shapes are those of rivals.tsv.
 var shapes = []shape{
-	{56, 64, 64, 3, 1}, {28, 128, 128, 3, 1}, {14, 256, 256, 3, 1}, {7, 512, 512, 3, 1},
-	{14, 256, 256, 3, 2}, {56, 64, 64, 1, 1},
+	{56, 64, 64, 3, 1, ""}, {28, 128, 128, 3, 1, ""}, {14, 256, 256, 3, 1, ""}, {7, 512, 512, 3, 1, ""},
+	{14, 256, 256, 3, 2, ""}, {56, 64, 64, 1, 1, ""},
 }
 
 // core is a processor that llvm-mca has a model of.
@@ -77,14 +84,18 @@ func main() {
 	log.SetPrefix("armmodel: ")
 	isas := flag.String("isa", "neonbytes,neon", "instruction sets, separated by commas")
 	only := flag.String("shape", "", "only shapes that contain this")
-	list := flag.String("convs", "", "convolutions instead: SIZE,IN,OUT,KERNEL,STRIDE, separated by blanks")
+	list := flag.String("convs", "", "convolutions instead: SIZE,IN,OUT,KERNEL,STRIDE, and ,image for bytes or ,int8 for bytes and weights of 8 bits, separated by blanks")
 	networks := flag.String("networks", "", "whole networks of the zoo instead, separated by commas")
 	llvm := flag.String("llvm", "/usr/lib/llvm-22/bin", "folder of llvm-mca and llvm-objdump")
 	flag.Parse()
 	var custom []shape
 	for _, text := range strings.Fields(*list) {
 		var s shape
-		if _, err := fmt.Sscanf(text, "%d,%d,%d,%d,%d", &s.size, &s.in, &s.out, &s.kernel, &s.stride); err != nil {
+		numbers := text
+		if fields := strings.Split(text, ","); len(fields) == 6 {
+			numbers, s.values = strings.Join(fields[:5], ","), fields[5]
+		}
+		if _, err := fmt.Sscanf(numbers, "%d,%d,%d,%d,%d", &s.size, &s.in, &s.out, &s.kernel, &s.stride); err != nil {
 			log.Fatalf("--convs %s: %v", text, err)
 		}
 		custom = append(custom, s)
@@ -123,7 +134,7 @@ func run(isas []string, only, networks, llvm string) error {
 		}
 		return nil
 	}
-	fmt.Printf("products per cycle of one core, bits to bits, all of the step; %s\n\n", llvmVersion)
+	fmt.Printf("products per cycle of one core, all of the step; %s\n\n", llvmVersion)
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	head := make([]string, len(cores))
 	for i, c := range cores {

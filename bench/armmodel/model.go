@@ -242,7 +242,7 @@ var (
 
 // assembly returns the instructions of a trace as a program without loops.
 func (m *model) assembly(trace string, kernel elf.Symbol) (string, error) {
-	out, err := command(filepath.Join(m.llvm, "llvm-objdump"), "-d", "--no-show-raw-insn", "--mattr=+dotprod",
+	out, err := command(filepath.Join(m.llvm, "llvm-objdump"), "-d", "--no-show-raw-insn", "--mattr=+dotprod,+i8mm",
 		fmt.Sprintf("--start-address=%#x", kernel.Value), fmt.Sprintf("--stop-address=%#x", kernel.Value+kernel.Size), m.driver)
 	if err != nil {
 		return "", err
@@ -279,7 +279,7 @@ var (
 
 // cycles has llvm-mca tell how long a program takes on a core.
 func (m *model) cycles(c core, program string) (onCore, error) {
-	cmd := exec.Command(filepath.Join(m.llvm, "llvm-mca"), "-mtriple=aarch64-linux-gnu", "-mcpu="+c.name, "-mattr=+dotprod",
+	cmd := exec.Command(filepath.Join(m.llvm, "llvm-mca"), "-mtriple=aarch64-linux-gnu", "-mcpu="+c.name, "-mattr=+dotprod,+i8mm",
 		"-iterations=1", "-instruction-info=0", "-skip-unsupported-instructions=parse-failure")
 	cmd.Stdin = strings.NewReader(program)
 	var errs bytes.Buffer

@@ -1,5 +1,5 @@
-// Command driver runs one binary convolution, or a network of the zoo, a number of
-// times, for armmodel to count what it executes.
+// Command driver runs one convolution, or a network of the zoo, a number of times, for
+// armmodel to count what it executes.
 package main
 
 import (
@@ -13,6 +13,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	_ "github.com/bitcnn/bitcnn/backend/all"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 )
 
@@ -25,14 +26,16 @@ func main() {
 }
 
 // network returns what the arguments tell of: a network's name, or the size of the
-// input, its channels, those of the output, the size of the window, and its stride.
+// input, its channels, those of the output, the size of the window, its stride, and what
+// it multiplies: "bits", "image" for bytes and weights of ±1, "int8" for bytes and
+// weights of 8 bits.
 func network(args []string) (*bcnn.Network, error) {
 	if len(args) == 1 {
 		return zoo.New(args[0], 1)
 	}
 	var size, in, out, kernel, stride int
-	if len(args) != 5 {
-		return nil, fmt.Errorf("want ISA SIZE IN OUT KERNEL STRIDE RUNS, or ISA NETWORK RUNS")
+	if len(args) != 6 {
+		return nil, fmt.Errorf("want ISA SIZE IN OUT KERNEL STRIDE VALUES RUNS, or ISA NETWORK RUNS")
 	}
 	for i, n := range []*int{&size, &in, &out, &kernel, &stride} {
 		if _, err := fmt.Sscan(args[i], n); err != nil {
@@ -40,14 +43,42 @@ func network(args []string) (*bcnn.Network, error) {
 		}
 	}
 	pad := kernel / 2
-	o := zoo.Operator{Name: "conv", Group: "model", In: bcnn.Shape{H: size, W: size, C: in}, Op: bcnn.Conv2D{
+	shape := bcnn.Shape{H: size, W: size, C: in}
+	op := bcnn.Conv2D{
 		Window: bcnn.Window{
 			KH: kernel, KW: kernel, StrideH: stride, StrideW: stride,
 			Pad: bcnn.Padding{Top: pad, Left: pad, Bottom: pad, Right: pad},
 		},
 		Out: out, Groups: 1,
-	}}
-	return o.Network(1), nil
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	switch rows := out * kernel * kernel; args[5] {
+	case "bits":
+		return zoo.Operator{Name: "conv", Group: "model", In: shape, Op: op}.Network(1), nil
+	case "image":
+		op.Weights.Bits = make([]uint64, rows*bits.Words(in))
+		for i := range op.Weights.Bits {
+			op.Weights.Bits[i] = r.Uint64() & bits.TailMask(in)
+		}
+		n := &bcnn.Network{Name: "conv", Inputs: []bcnn.Input{{Shape: shape, DType: bcnn.Uint8}}}
+		n.Append("conv", op)
+		n.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+		return n, nil
+	case "int8":
+		op.Weights.Int8 = make([]int8, rows*in)
+		for i := range op.Weights.Int8 {
+			op.Weights.Int8[i] = int8(r.IntN(256) - 128)
+		}
+		n := &bcnn.Network{Name: "conv", Inputs: []bcnn.Input{{Shape: shape, DType: bcnn.Float32}}}
+		q := bcnn.Quantize{Levels: 256}
+		for i := range 255 {
+			q.Thresholds = append(q.Thresholds, float32(i)/256-0.5)
+		}
+		n.Append("quantize", q)
+		n.Append("conv", op)
+		return n, nil
+	}
+	return nil, fmt.Errorf("want bits, image or int8, not %q", args[5])
 }
 
 // run takes an instruction set, a network, and the number of runs. It prints the kernel
@@ -102,7 +133,7 @@ func run() error {
 			tensors += plan.Tensors[t].Bytes(1)
 		}
 		if conv, ok := s.Op.(*bcnn.ConvStep); ok {
-			weights += int64(8*len(conv.Bits) + 4*len(conv.F32))
+			weights += int64(8*len(conv.Bits) + len(conv.Int8) + 4*len(conv.F32))
 		}
 	}
 	fmt.Printf("bytes\t%d\t%d\n", weights, tensors)

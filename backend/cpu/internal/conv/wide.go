@@ -91,8 +91,9 @@ func (e *epilogue) bitTable(op *bcnn.ConvStep, taps int) wideTable {
 	return t
 }
 
-// byteTable makes the table for sums c of bytes, without the zero point.
-func byteTable(op *bcnn.ConvStep, taps, rowWords int, dense []uint64) wideTable {
+// byteTable makes the table for sums c of bytes, without the zero point and what they
+// lack.
+func byteTable(op *bcnn.ConvStep, taps, rowWords int, dense []uint64, lack []int32) wideTable {
 	t := newWideTable(op.Out, 1, 1)
 	for o := range t.values {
 		t.values[o] = math.MaxInt32 // never: sums are less
@@ -101,6 +102,9 @@ func byteTable(op *bcnn.ConvStep, taps, rowWords int, dense []uint64) wideTable 
 		var fix int64
 		for i := range taps {
 			fix += int64(op.ZeroPoint) * int64(bits.At(dense[o*rowWords:][:rowWords], i))
+		}
+		if lack != nil {
+			fix -= int64(lack[o])
 		}
 		switch {
 		case op.Threshold == nil:
@@ -115,8 +119,9 @@ func byteTable(op *bcnn.ConvStep, taps, rowWords int, dense []uint64) wideTable 
 }
 
 // int8Table is byteTable for weights of 8 bits.
-func int8Table(op *bcnn.ConvStep, taps int) wideTable {
+func int8Table(op *bcnn.ConvStep, taps int, lack []int32) wideTable {
 	t := newWideTable(op.Out, 1, 1)
+	copy(t.values, lack)
 	for o := range op.Out {
 		for _, w := range op.Int8[o*taps:][:taps] {
 			t.values[o] -= int32(op.ZeroPoint) * int32(w)
@@ -152,14 +157,14 @@ func newWideConv(c *schedule.Context, op *bcnn.ConvStep, w window, in, out bcnn.
 		}
 	} else {
 		c.Choice.Kernel = "wide bytes"
+		v.rows, v.filter = wideBytes(c, op, w)
 		if op.Int8 != nil {
 			c.Choice.Kernel += ", 8-bit weights"
-			v.table = int8Table(op, w.taps())
+			v.table = int8Table(op, w.taps(), v.filter.Fix)
 		} else {
 			dense := packTaps(c, op.Bits, op.Out, w.KH*w.KW, w.group)
-			v.table = byteTable(op, w.taps(), bits.Words(w.taps()), dense)
+			v.table = byteTable(op, w.taps(), bits.Words(w.taps()), dense, v.filter.Fix)
 		}
-		v.rows, v.filter = wideBytes(c, op, w)
 	}
 
 	pixel := convTime(c, op, in.DType, w.taps()*w.planes)

@@ -47,11 +47,12 @@ const BlockOutputs = bits.WordBits
 // WideFilter is the ±1 weights of a convolution and the kernels that they are
 // laid out for. The layout is [block][group of outputs][row][piece][output].
 type WideFilter struct {
-	RunBytes   int    // of a patch
-	Rows       int    // runs of a patch
-	Tail       uint64 // mask of the last piece of a run, where kernels need it
-	Budget     int    // bytes of a patch that the kernels sum in 16 bits, where they do
-	Form       string // of the kernels, where there are several, and why it was picked
+	RunBytes   int     // of a patch
+	Rows       int     // runs of a patch
+	Tail       uint64  // mask of the last piece of a run, or what else kernels need
+	Fix        []int32 // for each output, what the sums of kernels of bytes lack; nil for nothing
+	Budget     int     // bytes of a patch that the kernels sum in 16 bits, where they do
+	Form       string  // of the kernels, where there are several, and why it was picked
 	Why        string
 	blocks     []filterBlock
 	data       []uint8
@@ -120,7 +121,7 @@ type ConvJob struct {
 // Conv computes packed words: with c the number of bits in which the patch and
 // the weights of output o differ, or the sum of bytes times weights,
 //
-//	bit o of Dst = Table[o] ≥ c for bits, c ≥ Table[o] for bytes, XOR Flip
+//	bit o of Dst = Table[o] ≥ c for bits, c − Fix[o] ≥ Table[o] for bytes, XOR Flip
 //
 // rowStep is the distance of two runs in bytes.
 func (w *WideFilter) Conv(j *ConvJob, block, rowStep int) {
@@ -156,7 +157,7 @@ func (w *WideFilter) ConvPooled(j *ConvJob, block, rowStep int, alike bool) {
 
 // ConvSums computes int32 sums of all outputs of the block:
 //
-//	Dst[o] = Table[o] − 2·c for bits, Table[o] + c for bytes
+//	Dst[o] = Table[o] − 2·c for bits, Table[o] + c − Fix[o] for bytes
 func (w *WideFilter) ConvSums(j *ConvJob, block, rowStep int) {
 	b := w.prepare(j, block, rowStep)
 	annotateConv(j, w, b, 4*b.Outputs, 1)

@@ -44,6 +44,14 @@ func lbp(dst []uint64, above, row, below []uint8) {
 	generic.LBP(dst[8*groups:], above[8*groups:], row[8*groups:], below[8*groups:])
 }
 
+func floats(dst []float32, src []uint8) {
+	groups := len(dst) / 16
+	if groups > 0 {
+		floatsNEON(&dst[0], &src[0], groups)
+	}
+	generic.Floats(dst[16*groups:], src[16*groups:])
+}
+
 func minMax(src []uint8) (lowest, highest uint8) {
 	whole := len(src) &^ 15
 	if whole == 0 {

@@ -162,3 +162,25 @@ next:
 	VST1 [V0.B16], (R2)
 	VST1 [V1.B16], (R3)
 	RET
+
+// func floatsNEON(dst *float32, src *uint8, groups int)
+TEXT ·floatsNEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD groups+16(FP), R2
+next:
+	VLD1.P 16(R1), [V0.B16]
+	VUXTL V0.B8, V4.H8
+	VUXTL2 V0.B16, V5.H8
+	VUXTL V4.H4, V0.S4
+	VUXTL2 V4.H8, V1.S4
+	VUXTL V5.H4, V2.S4
+	VUXTL2 V5.H8, V3.S4
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R0)
+	SUBS $1, R2
+	BNE next
+	RET

@@ -37,6 +37,18 @@ func maxPool(dst, src []float32, p *kern.Pool) {
 	runtime.KeepAlive(src)
 }
 
+func maxPoolBytes(dst, src []uint8, p *kern.Pool) {
+	var taps [kern.MaxPoolTaps]int
+	job, ok := kern.NewPoolJob(dst, src, p, &taps)
+	if !ok {
+		generic.MaxPoolBytes(dst, src, p)
+		return
+	}
+	maxPoolBytesNEON(job.Address())
+	runtime.KeepAlive(dst)
+	runtime.KeepAlive(src)
+}
+
 // The kernels of means, of 1, 2, … pixels at a time.
 var (
 	mean16 = []func(*uint8){mean1x16NEON, mean2x16NEON, mean3x16NEON}

@@ -198,6 +198,118 @@ ende:
 	BNE pixel
 	RET
 
+// func maxPoolBytesNEON(job *uint8)
+TEXT ·maxPoolBytesNEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 40(R0), R6
+	MOVD 48(R0), R7
+	MOVD 56(R0), R8
+pixel:
+	MOVD R5, R9
+	MOVD R1, R10
+	MOVD R2, R11
+partz:
+	CMP $64, R9
+	BLT endz
+	MOVD R3, R12
+	SUBS $1, R4, R13
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	VLD1 (R14), [V0.B16, V1.B16, V2.B16, V3.B16]
+	CBZ R13, storez
+tapz:
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	VLD1 (R14), [V4.B16, V5.B16, V6.B16, V7.B16]
+	VUMAX V4.B16, V0.B16, V0.B16
+	VUMAX V5.B16, V1.B16, V1.B16
+	VUMAX V6.B16, V2.B16, V2.B16
+	VUMAX V7.B16, V3.B16, V3.B16
+	SUBS $1, R13
+	BNE tapz
+storez:
+	VST1.P [V0.B16, V1.B16, V2.B16, V3.B16], 64(R10)
+	ADD $64, R11
+	SUB $64, R9
+	B partz
+endz:
+partq:
+	CMP $16, R9
+	BLT endq
+	MOVD R3, R12
+	SUBS $1, R4, R13
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	VLD1 (R14), [V0.B16]
+	CBZ R13, storeq
+tapq:
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	VLD1 (R14), [V4.B16]
+	VUMAX V4.B16, V0.B16, V0.B16
+	SUBS $1, R13
+	BNE tapq
+storeq:
+	VST1.P [V0.B16], 16(R10)
+	ADD $16, R11
+	SUB $16, R9
+	B partq
+endq:
+parti:
+	CMP $8, R9
+	BLT endi
+	MOVD R3, R12
+	SUBS $1, R4, R13
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	FMOVD (R14), F0
+	CBZ R13, storei
+tapi:
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	FMOVD (R14), F4
+	VUMAX V4.B16, V0.B16, V0.B16
+	SUBS $1, R13
+	BNE tapi
+storei:
+	FMOVD.P F0, 8(R10)
+	ADD $8, R11
+	SUB $8, R9
+	B parti
+endi:
+partb:
+	CMP $1, R9
+	BLT endb
+	MOVD R3, R12
+	SUBS $1, R4, R13
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	VLD1 (R14), V0.B[0]
+	CBZ R13, storeb
+tapb:
+	MOVD.P 8(R12), R14
+	ADD R11, R14
+	VLD1 (R14), V4.B[0]
+	VUMAX V4.B16, V0.B16, V0.B16
+	SUBS $1, R13
+	BNE tapb
+storeb:
+	VST1.P V0.B[0], 1(R10)
+	ADD $1, R11
+	SUB $1, R9
+	B partb
+endb:
+	ADD R6, R2
+	ADD R7, R1
+	SUBS $1, R8
+	BNE pixel
+	RET
+
 // func mean3x16NEON(job *uint8)
 TEXT ·mean3x16NEON(SB), NOSPLIT, $0-8
 	MOVD job+0(FP), R0

@@ -23,14 +23,9 @@ func Set(cores Cores) kern.Set {
 		PackBits: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
 			return packBits(cores, w, outputs, rows, n)
 		},
-		PackBytes: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
-			return packOnes(w, outputs, rows, n, 2, 0xff, []kern.WideKernels{
-				{Outputs: 16, Conv: convBytes16NEON, Sums: convBytesSums16NEON},
-				{Outputs: 32, Conv: convBytes32NEON, Sums: convBytesSums32NEON},
-				{Outputs: 64, Conv: convBytes64NEON, Sums: convBytesSums64NEON},
-			})
-		},
+		PackBytes: packOnes,
 	}
+	s.Wide.PackInt8 = longProducts.packInt8
 	s.FloatBlock, s.FloatLanes = 16, 4
 	s.FMAPixels = fmaPixels
 	s.Threshold = threshold
@@ -52,11 +47,13 @@ func Set(cores Cores) kern.Set {
 	s.MeanSigns = meanSigns
 	s.OrPool = orPool
 	s.MaxPool = maxPool
+	s.MaxPoolBytes = maxPoolBytes
 	s.Mean = mean
 	s.Narrow = narrow
 	s.Join = join
 	s.ThresholdBytes = thresholdBytes
 	s.Spread = spread
+	s.Floats = floats
 	s.Luma = luma
 	s.LBP = lbp
 	s.MinMax = minMax
@@ -88,28 +85,36 @@ func Forms() []kern.Set {
 func DotSet(cores Cores) kern.Set {
 	s := Set(cores)
 	s.ISA = "neondot"
-	s.Wide.PackBytes = func(w []uint64, outputs, rows, n int) *kern.WideFilter {
-		return packOnes(w, outputs, rows, n, 4, 2, []kern.WideKernels{
-			{Outputs: 16, Conv: convBytes16NEONDot, Sums: convBytesSums16NEONDot},
-			{Outputs: 32, Conv: convBytes32NEONDot, Sums: convBytesSums32NEONDot},
-			{Outputs: 64, Conv: convBytes64NEONDot, Sums: convBytesSums64NEONDot},
-		})
-	}
+	s.Wide.PackBytes = dotProducts.packSigns
+	s.Wide.PackInt8 = dotProducts.packInt8
 	return s
 }
 
-// packOnes lays out pieces of perPiece taps as bytes, which are one where the
-// weight is +1, else 0.
-func packOnes(w []uint64, outputs, rows, n, perPiece int, one uint8, kernels []kern.WideKernels) *kern.WideFilter {
-	words, pieces := bits.Words(n), (n+perPiece-1)/perPiece
-	out := kern.NewWideFilter(outputs, rows, pieces, perPiece, kernels)
-	out.Tail = ^uint64(0) >> (64 - 8*(n-(pieces-1)*perPiece))
+// MatrixSet returns the kernels for processors that also have products of matrices of
+// bytes, "neoni8mm".
+func MatrixSet(cores Cores) kern.Set {
+	s := DotSet(cores)
+	s.ISA = "neoni8mm"
+	s.Wide.PackBytes = matrixProducts.packSigns
+	s.Wide.PackInt8 = matrixProducts.packInt8
+	return s
+}
+
+// packOnes lays out pairs of taps as bytes, whose bits are all set where the weight is +1.
+func packOnes(w []uint64, outputs, rows, n int) *kern.WideFilter {
+	words, pieces := bits.Words(n), (n+1)/2
+	out := kern.NewWideFilter(outputs, rows, pieces, 2, []kern.WideKernels{
+		{Outputs: 16, Conv: convBytes16NEON, Sums: convBytesSums16NEON},
+		{Outputs: 32, Conv: convBytes32NEON, Sums: convBytesSums32NEON},
+		{Outputs: 64, Conv: convBytes64NEON, Sums: convBytesSums64NEON},
+	})
+	out.Tail = ^uint64(0) >> (64 - 8*(n-(pieces-1)*2))
 	for o := range outputs {
 		for r := range rows {
 			run := w[(o*rows+r)*words:][:words]
 			for i := range n {
 				if bits.At(run, i) > 0 {
-					out.Piece(o, r, i/perPiece)[i%perPiece] = one
+					out.Piece(o, r, i/2)[i%2] = 0xff
 				}
 			}
 		}

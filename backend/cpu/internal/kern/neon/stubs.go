@@ -243,59 +243,185 @@ func convBytesSums32NEON(job *uint8)
 //go:noescape
 func convBytesSums16NEON(job *uint8)
 
-// convBytes64NEONDot computes, for every pixel p and each of 64 outputs o, with x the
-// fours of bytes of the patch at src + at[p],
+// convProductsSums16NEON computes, for every pixel p and each of 16 outputs o, with x the
+// bytes of the patch at src + at[p],
 //
-//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
-//	bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip
-//
-//go:noescape
-func convBytes64NEONDot(job *uint8)
-
-// convBytes32NEONDot computes, for every pixel p and each of 32 outputs o, with x the
-// fours of bytes of the patch at src + at[p],
-//
-//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
-//	bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip
-//
-//go:noescape
-func convBytes32NEONDot(job *uint8)
-
-// convBytes16NEONDot computes, for every pixel p and each of 16 outputs o, with x the
-// fours of bytes of the patch at src + at[p],
-//
-//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
-//	bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip
-//
-//go:noescape
-func convBytes16NEONDot(job *uint8)
-
-// convBytesSums64NEONDot computes, for every pixel p and each of 64 outputs o, with x the
-// fours of bytes of the patch at src + at[p],
-//
-//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	c[o] = Σ over i of x[i]·w[i][o] − what the filter's Fix has of it
 //	dst[p][o] = table[class[p]][o] + c[o]
 //
 //go:noescape
-func convBytesSums64NEONDot(job *uint8)
+func convProductsSums16NEON(job *uint8)
 
-// convBytesSums32NEONDot computes, for every pixel p and each of 32 outputs o, with x the
-// fours of bytes of the patch at src + at[p],
+// convProductsSums32NEON computes, for every pixel p and each of 32 outputs o, with x the
+// bytes of the patch at src + at[p],
 //
-//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	c[o] = Σ over i of x[i]·w[i][o] − what the filter's Fix has of it
 //	dst[p][o] = table[class[p]][o] + c[o]
 //
 //go:noescape
-func convBytesSums32NEONDot(job *uint8)
+func convProductsSums32NEON(job *uint8)
 
-// convBytesSums16NEONDot computes, for every pixel p and each of 16 outputs o, with x the
-// fours of bytes of the patch at src + at[p],
+// convProductsSums48NEON computes, for every pixel p and each of 48 outputs o, with x the
+// bytes of the patch at src + at[p],
 //
-//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	c[o] = Σ over i of x[i]·w[i][o] − what the filter's Fix has of it
 //	dst[p][o] = table[class[p]][o] + c[o]
 //
 //go:noescape
-func convBytesSums16NEONDot(job *uint8)
+func convProductsSums48NEON(job *uint8)
+
+// convProductsSums64NEON computes, for every pixel p and each of 64 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of x[i]·w[i][o] − what the filter's Fix has of it
+//	dst[p][o] = table[class[p]][o] + c[o]
+//
+//go:noescape
+func convProductsSums64NEON(job *uint8)
+
+// convProducts16NEONDot computes, for every pixel p and each of 16 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of x[i]·w[i][o] − what the filter's Fix has of it
+//	bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convProducts16NEONDot(job *uint8)
+
+// convProducts32NEONDot computes, for every pixel p and each of 32 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of x[i]·w[i][o] − what the filter's Fix has of it
+//	bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convProducts32NEONDot(job *uint8)
+
+// convProducts48NEONDot computes, for every pixel p and each of 48 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of x[i]·w[i][o] − what the filter's Fix has of it
+//	bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convProducts48NEONDot(job *uint8)
+
+// convProducts64NEONDot computes, for every pixel p and each of 64 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of x[i]·w[i][o] − what the filter's Fix has of it
+//	bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convProducts64NEONDot(job *uint8)
+
+// convProductsSums16NEONDot computes, for every pixel p and each of 16 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of x[i]·w[i][o] − what the filter's Fix has of it
+//	dst[p][o] = table[class[p]][o] + c[o]
+//
+//go:noescape
+func convProductsSums16NEONDot(job *uint8)
+
+// convProductsSums32NEONDot computes, for every pixel p and each of 32 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of x[i]·w[i][o] − what the filter's Fix has of it
+//	dst[p][o] = table[class[p]][o] + c[o]
+//
+//go:noescape
+func convProductsSums32NEONDot(job *uint8)
+
+// convProductsSums48NEONDot computes, for every pixel p and each of 48 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of x[i]·w[i][o] − what the filter's Fix has of it
+//	dst[p][o] = table[class[p]][o] + c[o]
+//
+//go:noescape
+func convProductsSums48NEONDot(job *uint8)
+
+// convProductsSums64NEONDot computes, for every pixel p and each of 64 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of x[i]·w[i][o] − what the filter's Fix has of it
+//	dst[p][o] = table[class[p]][o] + c[o]
+//
+//go:noescape
+func convProductsSums64NEONDot(job *uint8)
+
+// convProducts16NEONMatrix computes, for every pixel p and each of 16 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of x[i]·w[i][o] − what the filter's Fix has of it
+//	bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convProducts16NEONMatrix(job *uint8)
+
+// convProducts32NEONMatrix computes, for every pixel p and each of 32 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of x[i]·w[i][o] − what the filter's Fix has of it
+//	bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convProducts32NEONMatrix(job *uint8)
+
+// convProducts48NEONMatrix computes, for every pixel p and each of 48 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of x[i]·w[i][o] − what the filter's Fix has of it
+//	bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convProducts48NEONMatrix(job *uint8)
+
+// convProducts64NEONMatrix computes, for every pixel p and each of 64 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of x[i]·w[i][o] − what the filter's Fix has of it
+//	bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convProducts64NEONMatrix(job *uint8)
+
+// convProductsSums16NEONMatrix computes, for every pixel p and each of 16 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of x[i]·w[i][o] − what the filter's Fix has of it
+//	dst[p][o] = table[class[p]][o] + c[o]
+//
+//go:noescape
+func convProductsSums16NEONMatrix(job *uint8)
+
+// convProductsSums32NEONMatrix computes, for every pixel p and each of 32 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of x[i]·w[i][o] − what the filter's Fix has of it
+//	dst[p][o] = table[class[p]][o] + c[o]
+//
+//go:noescape
+func convProductsSums32NEONMatrix(job *uint8)
+
+// convProductsSums48NEONMatrix computes, for every pixel p and each of 48 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of x[i]·w[i][o] − what the filter's Fix has of it
+//	dst[p][o] = table[class[p]][o] + c[o]
+//
+//go:noescape
+func convProductsSums48NEONMatrix(job *uint8)
+
+// convProductsSums64NEONMatrix computes, for every pixel p and each of 64 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of x[i]·w[i][o] − what the filter's Fix has of it
+//	dst[p][o] = table[class[p]][o] + c[o]
+//
+//go:noescape
+func convProductsSums64NEONMatrix(job *uint8)
 
 // dotBits2NEON computes k − 2·popcount(patch XOR weights) of four outputs
 // and of the patches at a and at b,
@@ -726,6 +852,11 @@ func orPoolNEON(job *uint8, flip uint64)
 //go:noescape
 func maxPoolNEON(job *uint8)
 
+// maxPoolBytesNEON is maxPoolNEON of bytes.
+//
+//go:noescape
+func maxPoolBytesNEON(job *uint8)
+
 // mean3x16NEON computes, for every pixel p, 3 at a time, and each of 16 outputs o,
 // with x[r] the values from that of run r on, of which there is one,
 //
@@ -860,6 +991,11 @@ func lbpNEON(dst *uint64, above, row, below *uint8, groups int)
 //
 //go:noescape
 func minMaxNEON(src *uint8, vectors int, low, high *uint8)
+
+// floatsNEON computes dst[i] = float32(src[i]) for i < 16·groups, groups > 0.
+//
+//go:noescape
+func floatsNEON(dst *float32, src *uint8, groups int)
 
 // peakFMANEON does 16 vectors of fused products and sums, 4 each, rounds times.
 func peakFMANEON(rounds int)

@@ -18,6 +18,9 @@ func native() []kern.Set {
 	root := os.DirFS("/")
 	cores := coresOf(root)
 	var all []kern.Set
+	if cpuid.CPU.Supports(cpuid.ASIMDDP, cpuid.I8MM) {
+		all = append(all, neon.MatrixSet(cores))
+	}
 	if cpuid.CPU.Supports(cpuid.ASIMDDP) {
 		all = append(all, neon.DotSet(cores))
 	}

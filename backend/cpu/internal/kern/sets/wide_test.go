@@ -19,7 +19,8 @@ import (
 // wideCase is a call of a wide kernel with drawn operands.
 type wideCase struct {
 	bytes               bool
-	outputs, rows, taps int // taps of a run
+	int8                bool // weights of 8 bits, of bytes
+	outputs, rows, taps int  // taps of a run
 	pixels, classes     int
 	largest             bool // all products as large as they can be
 }
@@ -34,11 +35,39 @@ func testWide(t *testing.T, wide *kern.Wide, rng *rand.Rand, c wideCase) {
 		}
 		bits.Pack(weights, onesOf(c.outputs*c.rows*c.taps), c.taps)
 	}
-	pack := wide.PackBits
-	if c.bytes {
-		pack = wide.PackBytes
+	numbers := randomBytes(rng, c.outputs*c.rows*c.taps) // of 8 bits
+	lowest, brightest := rng.IntN(2) == 0, uint8(255*rng.IntN(2))
+	if c.largest && lowest {
+		for i := range numbers {
+			numbers[i] = 128
+		}
 	}
-	w := pack(weights, c.outputs, c.rows, c.taps)
+	weight := func(o, r, i int) int {
+		if c.int8 {
+			return int(int8(numbers[(o*c.rows+r)*c.taps+i]))
+		}
+		return bits.At(weights[(o*c.rows+r)*words:][:words], i)
+	}
+	var w *kern.WideFilter
+	switch {
+	case c.int8:
+		all := make([]int8, len(numbers))
+		for i, v := range numbers {
+			all[i] = int8(v)
+		}
+		w = wide.PackInt8(all, c.outputs, c.rows, c.taps, 255)
+	case c.bytes:
+		w = wide.PackBytes(weights, c.outputs, c.rows, c.taps)
+		brightest = 255
+	default:
+		w = wide.PackBits(weights, c.outputs, c.rows, c.taps)
+	}
+	lack := func(o int) int {
+		if w.Fix == nil {
+			return 0
+		}
+		return int(w.Fix[o])
+	}
 
 	// Input: pixels in any order, that overlap where they are bytes.
 	rowStep := w.RunBytes + rng.IntN(3)*8
@@ -54,7 +83,7 @@ func testWide(t *testing.T, wide *kern.Wide, rng *rand.Rand, c wideCase) {
 	for i := range src {
 		src[i] = uint8(rng.IntN(256))
 		if c.largest {
-			src[i] = 255
+			src[i] = brightest
 		}
 	}
 	x := func(p, r, i int) []uint8 { return src[int(at[p])+r*rowStep+i:] }
@@ -72,7 +101,7 @@ func testWide(t *testing.T, wide *kern.Wide, rng *rand.Rand, c wideCase) {
 			for i := range c.taps {
 				switch {
 				case c.bytes:
-					sum += int(x(p, r, i)[0]) * bits.At(run, i)
+					sum += int(x(p, r, i)[0]) * weight(o, r, i)
 				case wide.Nibbles:
 					sum += int(x(p, r, i/4)[0]>>(4+i%4)&1) ^ (bits.At(run, i)+1)/2
 				default:
@@ -80,7 +109,7 @@ func testWide(t *testing.T, wide *kern.Wide, rng *rand.Rand, c wideCase) {
 				}
 			}
 		}
-		return sum
+		return sum - lack(o)
 	}
 
 	padded := (c.outputs + kern.BlockOutputs - 1) / kern.BlockOutputs * kern.BlockOutputs
@@ -104,9 +133,11 @@ func testWide(t *testing.T, wide *kern.Wide, rng *rand.Rand, c wideCase) {
 		step := 8 * (1 + rng.IntN(3))
 		dst, check := unaligned(t, (c.pixels-1)*step+8, 8)
 		job.Dst, job.DstStep = unsafe.Pointer(&dst[0]), uintptr(step)
-		w.Conv(job, block, rowStep)
-		check()
-		for p := range c.pixels {
+		if !c.int8 {
+			w.Conv(job, block, rowStep)
+			check()
+		}
+		for p := 0; p < c.pixels && !c.int8; p++ {
 			got := binary.LittleEndian.Uint64(dst[p*step:]) ^ flip
 			for o := range n {
 				sum, threshold := count(p, block*kern.BlockOutputs+o), int(table[int(class[p])/4+block*kern.BlockOutputs+o])
@@ -121,7 +152,7 @@ func testWide(t *testing.T, wide *kern.Wide, rng *rand.Rand, c wideCase) {
 			}
 		}
 
-		if w.Pools() && c.pixels >= 4 {
+		if w.Pools() && c.pixels >= 4 && !c.int8 {
 			words := c.pixels / 4
 			dst, check := unaligned(t, (words-1)*step+8, 8)
 			job.Dst, job.Pixels = unsafe.Pointer(&dst[0]), uintptr(4*words)
@@ -322,6 +353,7 @@ func TestWide(t *testing.T) {
 			require.Contains(t, []string{"generic", "neonv7"}, s.ISA)
 			return
 		}
+		eight := s.Wide.PackInt8 != nil
 		for _, outputs := range []int{1, 15, 16, 17, 32, 33, 48, 64, 65, 100, 128, 130} {
 			for _, pixels := range []int{1, 2, 3, 4, 5, 6, 7, 13, 20} {
 				for _, bytes := range []bool{false, true} {
@@ -334,6 +366,12 @@ func TestWide(t *testing.T) {
 						rows: 1 + rng.IntN(3), taps: 1 + rng.IntN(84), classes: 1 + rng.IntN(4),
 					})
 				}
+				if eight {
+					testWide(t, s.Wide, rng, wideCase{
+						bytes: true, int8: true, outputs: outputs, pixels: pixels,
+						rows: 1 + rng.IntN(4), taps: 1 + rng.IntN(70), classes: 1 + rng.IntN(4),
+					})
+				}
 			}
 		}
 		// Narrow sums are emptied in time.
@@ -341,6 +379,9 @@ func TestWide(t *testing.T) {
 			for _, rows := range []int{1, 2, 7} {
 				for _, bytes := range []bool{false, true} {
 					testWide(t, s.Wide, rng, wideCase{bytes: bytes, outputs: 20, pixels: 5, rows: rows, taps: taps, classes: 1, largest: true})
+				}
+				if eight {
+					testWide(t, s.Wide, rng, wideCase{bytes: true, int8: true, outputs: 20, pixels: 5, rows: rows, taps: taps, classes: 1, largest: true})
 				}
 			}
 		}
@@ -366,7 +407,7 @@ func FuzzWide(f *testing.F) {
 		for _, s := range sets {
 			if s.Wide != nil {
 				testWide(t, s.Wide, rand.New(rand.NewPCG(seed, 1)), wideCase{
-					bytes: bytes, outputs: 1 + int(outputs)%140, pixels: 1 + int(pixels)%20,
+					bytes: bytes, int8: bytes && seed%2 == 0 && s.Wide.PackInt8 != nil, outputs: 1 + int(outputs)%140, pixels: 1 + int(pixels)%20,
 					rows: 1 + int(rows)%7, taps: 1 + int(taps)%700, classes: 1 + int(seed%3), largest: seed%5 == 0,
 				})
 			}

@@ -113,12 +113,6 @@ func (a *asm) scvtf(n, d int) {
 	a.word(0x4e21d800|uint32(n<<5|d), "scvtf v%d.4s, v%d.4s", d, n)
 }
 
-// udot adds, for each 32-bit lane of d, the products of four bytes of n with
-// the first four bytes of m.
-func (a *asm) udot(n, m, d int) {
-	a.word(0x6f80e000|uint32(m<<16|n<<5|d), "udot v%d.4s, v%d.16b, v%d.4b[0]", d, n, m)
-}
-
 // list is n registers from first on, as loads and stores take them.
 func list(first, n int, lanes string) string {
 	names := make([]string, n)

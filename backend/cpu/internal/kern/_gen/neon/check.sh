@@ -29,7 +29,7 @@ compare() { # compare NAME ASSEMBLER
 }
 outer=./conv_outer_arm64.s
 words neon $(ls ./*.s | grep -vxF "$outer")
-aarch64-linux-gnu-as -march=armv8.2-a+dotprod -o "$work/neon.o" "$work/neon.s"
+aarch64-linux-gnu-as -march=armv8.2-a+dotprod+i8mm -o "$work/neon.o" "$work/neon.s"
 compare neon aarch64-linux-gnu-as
 # SME2 is in binutils since 2.41, in LLVM since 16.
 words outer "$outer"

@@ -7,6 +7,28 @@ func (a *asm) image() {
 	a.luma()
 	a.lbp()
 	a.minMax()
+	a.floats()
+}
+
+func (a *asm) floats() {
+	a.function("floatsNEON", "dst *float32, src *uint8, groups int", 0, 24,
+		"floatsNEON computes dst[i] = float32(src[i]) for i < 16·groups, groups > 0.")
+	a.arguments("dst", "src", "groups")
+	a.label("next")
+	a.op("VLD1.P 16(R1), [V0.B16]")
+	a.op("VUXTL V0.B8, V4.H8")
+	a.op("VUXTL2 V0.B16, V5.H8")
+	for i := range 2 {
+		a.op("VUXTL V%d.H4, V%d.S4", 4+i, 2*i)
+		a.op("VUXTL2 V%d.H8, V%d.S4", 4+i, 2*i+1)
+	}
+	for i := range 4 {
+		a.scvtf(i, i)
+	}
+	a.op("VST1.P %s, 64(R0)", list(0, 4, "S4"))
+	a.op("SUBS $1, R2")
+	a.op("BNE next")
+	a.op("RET")
 }
 
 func (a *asm) thresholdBytes() {

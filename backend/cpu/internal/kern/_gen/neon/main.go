@@ -1,4 +1,4 @@
-// Command neon writes the kernels of the instruction sets neon, neondot and sme2.
+// Command neon writes the kernels of the instruction sets neon, neondot, neoni8mm and sme2.
 package main
 
 import (
@@ -20,7 +20,7 @@ func main() {
 		{"conv_carries", (*asm).convCarries},
 		{"conv_outer", (*asm).convOuter},
 		{"conv_bytes", (*asm).convBytes},
-		{"conv_bytes_dot", (*asm).convBytesDot},
+		{"conv_products", (*asm).convProducts},
 		{"dot_bits", (*asm).dotBits},
 		{"float", (*asm).float},
 		{"elementwise", (*asm).elementwise},

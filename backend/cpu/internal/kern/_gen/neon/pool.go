@@ -6,6 +6,7 @@ import "github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 func (a *asm) pools() {
 	a.pool("or")
 	a.pool("max")
+	a.pool("maxBytes")
 	a.means()
 	a.pool4()
 }
@@ -13,17 +14,18 @@ func (a *asm) pools() {
 // pool writes pooling behind a PoolJob: a part of a pixel at a time, of 64
 // bytes as long as there are as many.
 func (a *asm) pool(kind string) {
-	smallest, float := 8, kind != "or"
+	sizes, or := []int{64, 16, 8}, kind == "or"
 	switch kind {
 	case "max":
+		sizes = []int{64, 16, 4}
 		a.function("maxPoolNEON", "job *uint8", 0, 8, "maxPoolNEON writes the maxima of the taps of a PoolJob.")
+	case "maxBytes":
+		sizes = []int{64, 16, 8, 1}
+		a.function("maxPoolBytesNEON", "job *uint8", 0, 8, "maxPoolBytesNEON is maxPoolNEON of bytes.")
 	default:
 		a.function("orPoolNEON", "job *uint8, flip uint64", 0, 16, "orPoolNEON writes the OR of the taps of a PoolJob, XOR flip.")
 		a.op("MOVD flip+8(FP), R0")
 		a.op("VDUP R0, V31.D2")
-	}
-	if float {
-		smallest = 4
 	}
 	a.op("MOVD job+0(FP), R0")
 	for i, at := range []int{
@@ -35,7 +37,7 @@ func (a *asm) pool(kind string) {
 	a.op("MOVD R5, R9") // bytes left
 	a.op("MOVD R1, R10")
 	a.op("MOVD R2, R11")
-	for _, size := range []int{64, 16, smallest} {
+	for _, size := range sizes {
 		load := func(first int) {
 			switch size {
 			case 64:
@@ -44,6 +46,8 @@ func (a *asm) pool(kind string) {
 				a.op("VLD1 (R14), %s", list(first, 1, "B16"))
 			case 8:
 				a.op("FMOVD (R14), F%d", first)
+			case 1:
+				a.op("VLD1 (R14), V%d.B[0]", first)
 			default:
 				a.op("FMOVS (R14), F%d", first)
 			}
@@ -67,6 +71,8 @@ func (a *asm) pool(kind string) {
 			case "max":
 				a.fcmgt(4+i, i, 8+i)
 				a.op("VBIT V%d.B16, V%d.B16, V%d.B16", 8+i, 4+i, i)
+			case "maxBytes":
+				a.op("VUMAX V%d.B16, V%d.B16, V%d.B16", 4+i, i, i)
 			default:
 				a.op("VORR V%d.B16, V%d.B16, V%d.B16", 4+i, i, i)
 			}
@@ -74,7 +80,7 @@ func (a *asm) pool(kind string) {
 		a.op("SUBS $1, R13")
 		a.op("BNE %s", l("tap"))
 		a.label(l("store"))
-		if !float {
+		if or {
 			for i := range max(1, size/16) {
 				a.op("VEOR V31.B16, V%d.B16, V%d.B16", i, i)
 			}
@@ -86,6 +92,8 @@ func (a *asm) pool(kind string) {
 			a.op("VST1.P %s, 16(R10)", list(0, 1, "B16"))
 		case 8:
 			a.op("FMOVD.P F0, 8(R10)")
+		case 1:
+			a.op("VST1.P V0.B[0], 1(R10)")
 		default:
 			a.op("FMOVS.P F0, 4(R10)")
 		}
