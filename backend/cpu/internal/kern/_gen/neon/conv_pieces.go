@@ -80,7 +80,7 @@ func (c *conv) piecesStore(p, back int) {
 func piecesBody(c *conv, pixels int, label string) {
 	c.op("MOVD $%d, %s", c.vectors*16/piecesGroup, rGroups)
 	c.op("MOVD %s, %s", rWide, rOut)
-	if pixels > 1 {
+	if pixels == c.pixels {
 		// Runs of whole pieces, of which there are two or more.
 		c.op("LSR $4, %s, %s", rRun, rPieces)
 		c.op("MUL %s, %s, %s", rPieces, rRows, rTotal)
@@ -93,7 +93,7 @@ func piecesBody(c *conv, pixels int, label string) {
 		c.label(label + "any")
 	}
 	piecesAny(c, pixels, label)
-	if pixels > 1 {
+	if pixels == c.pixels {
 		c.label(label + "store")
 	}
 }
@@ -161,26 +161,28 @@ func piecesStep(c *conv, part piecesPart) {
 			f(first, &counts[0])
 			f(first+1, &counts[1])
 		}
-		tree := func(n int) {
-			both(func(_ int, t *[8]int) {
+		tree := func(n int, after func(i int)) {
+			both(func(p int, t *[8]int) {
 				for i := range n {
 					c.addp(t[2*i], t[2*i+1], t[i])
+					after((p-first)*n + i)
 				}
 			})
 		}
+		none := func(int) {}
 		inputs := func() { both(func(p int, _ *[8]int) { c.piecesInput(p) }) }
-		weights := func(from, to int) {
-			for o := from; o < to; o++ {
-				c.piecesWeight(o)
-			}
-		}
 		piecesXors(c, first, 0, piecesGroup/2)
 		both(func(_ int, t *[8]int) {
 			for o := range piecesGroup {
 				c.op("VCNT V%d.B16, V%d.B16", t[o], t[o])
 			}
 		})
-		tree(4)
+		// In-order cores load beside additions.
+		tree(4, func(i int) {
+			if first > 0 && i%2 == 1 {
+				c.piecesWeight(piecesGroup/2 + i/2)
+			}
+		})
 		if first == 0 {
 			inputs()
 			if part == firstPiece {
@@ -188,23 +190,23 @@ func piecesStep(c *conv, part piecesPart) {
 				c.piecesStore(2, 16)
 				c.piecesStore(3, 16)
 			}
-		} else {
-			weights(piecesGroup/2, piecesGroup)
-			if part == lastPiece {
-				c.piecesStore(0, 0)
-				c.piecesStore(1, 0)
-			}
+		} else if part == lastPiece {
+			c.piecesStore(0, 0)
+			c.piecesStore(1, 0)
 		}
-		tree(2)
+		tree(2, none)
 		piecesXors(c, (first+2)%c.pixels, piecesGroup/2, piecesGroup)
-		tree(1)
+		tree(1, none)
 		if first == 0 {
 			c.piecesNext()
 		} else {
 			c.op("SUBS $1, %s", rLeft)
-			weights(0, piecesGroup/2)
-			inputs()
+			for o := range piecesGroup / 2 {
+				c.piecesWeight(o)
+			}
+			c.piecesInput(first + 1)
 			c.op("ADD $%d, %s", 16*piecesGroup, rW)
+			c.piecesInput(first)
 			c.op("ADD %s, %s", rT, rIndex)
 			if part == middlePiece {
 				c.op("SUB $1, %s", rCount)
