@@ -65,6 +65,8 @@ func pickKernel(c *schedule.Context, op *bcnn.ConvStep, w window, in bcnn.DType)
 		return sumsKernel, fmt.Sprintf("more than %d taps overflow the sums of wide kernels", c.Set.Wide.MaxTaps)
 	case op.Groups == 1 && max(w.planes, op.OutPlanes) > max(c.Set.Wide.MaxPlanes, 1):
 		return wideSums, "sums of planes are added up in memory"
+	case op.Groups == 1 && w.planes > 1 && w.taps()*(1<<w.planes-1) > c.Set.Wide.MaxTaps:
+		return wideSums, "sums of planes are added up in memory, where they have more bits"
 	case op.Groups == 1:
 		return wideKernel, "all channels read the same inputs"
 	case in == bcnn.Bits && w.planes == 1 && op.OutPlanes < 2 && w.group%pieceBits == 0 && op.Out/op.Groups%kern.BlockOutputs == 0:

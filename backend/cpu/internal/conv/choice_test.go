@@ -55,12 +55,15 @@ func TestPickKernel(t *testing.T) {
 	// Bit planes: in the kernel where it has as many, else added up in memory.
 	some := wide(false)
 	some.Wide.MaxPlanes = 2
+	short := wide(false) // sums of 576 taps fit, not 3 times as many
+	short.Wide.MaxPlanes, short.Wide.MaxTaps = 2, 1000
 	for _, c := range []struct {
 		set             *kern.Set
 		in, out, groups int
 		want            kernel
 	}{
 		{some, 2, 2, 1, wideKernel}, {some, 1, 2, 1, wideKernel}, {some, 3, 1, 1, wideSums}, {some, 2, 4, 1, wideSums},
+		{short, 1, 2, 1, wideKernel}, {short, 2, 2, 1, wideSums},
 		{wide(false), 2, 1, 1, wideSums}, {some, 2, 1, 2, sumsKernel}, {&narrow, 2, 2, 1, sumsKernel}, {some, 2, 1, 64, sumsKernel},
 	} {
 		op := &bcnn.ConvStep{

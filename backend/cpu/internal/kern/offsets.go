@@ -22,6 +22,8 @@ const (
 	_ = -(unsafe.Offsetof(ConvJob{}.class) ^ 120)
 	_ = -(unsafe.Offsetof(ConvJob{}.Next) ^ 176)
 	_ = -(unsafe.Offsetof(ConvJob{}.DstPlane) ^ 184)
+	_ = -(unsafe.Offsetof(ConvJob{}.in) ^ 200)
+	_ = -(unsafe.Offsetof(ConvJob{}.out) ^ 208)
 
 	_ = -unsafe.Offsetof(DotJob{}.dst)
 	_ = -(unsafe.Offsetof(DotJob{}.dstStep) ^ 8)

@@ -115,7 +115,8 @@ type ConvJob struct {
 	// the word of a plane to that of the next one.
 	Next, DstPlane uintptr
 
-	budget uintptr // bytes of a patch after which narrow sums could overflow
+	budget  uintptr // bytes of a patch after which narrow sums could overflow
+	in, out uintptr // planes
 }
 
 // Conv computes packed words: with c the number of bits in which the patch and
@@ -232,6 +233,7 @@ func (w *WideFilter) ConvFloats(j *ConvJob, block, rowStep int, end *End, added 
 func (w *WideFilter) ConvPlanes(j *ConvJob, in, out, block, rowStep int) {
 	b := w.prepare(j, block, rowStep)
 	annotatePlanes(j, w, b, in, out)
+	j.in, j.out = uintptr(in), uintptr(out)
 	b.Planes[[2]int{in, out}]((*uint8)(unsafe.Pointer(j)))
 }
 

@@ -73,9 +73,9 @@ func carriesOperations(rows, n int) float64 {
 func packBytesOfBits(w []uint64, outputs, rows, n int) *kern.WideFilter {
 	words, pieces := bits.Words(n), (n+7)/8
 	out := kern.NewWideFilter(outputs, rows, pieces, 1, []kern.WideKernels{
-		{Outputs: 16, Conv: convBits16NEON, Sums: convBitsSums16NEON},
-		{Outputs: 32, Conv: convBits32NEON, Sums: convBitsSums32NEON},
-		{Outputs: 64, Conv: convBits64NEON, Sums: convBitsSums64NEON},
+		{Outputs: 16, Conv: convBits16NEON, Sums: convBitsSums16NEON, Planes: planes(convBitsPlanes16NEON)},
+		{Outputs: 32, Conv: convBits32NEON, Sums: convBitsSums32NEON, Planes: planes(convBitsPlanes32NEON)},
+		{Outputs: 64, Conv: convBits64NEON, Sums: convBitsSums64NEON, Planes: planes(convBitsPlanes64NEON)},
 	})
 	out.Form = "bytes"
 	for o := range outputs {
@@ -98,9 +98,9 @@ const (
 func packPieces(w []uint64, outputs, rows, n int) *kern.WideFilter {
 	words, run := bits.Words(n), runBytes(n)
 	out := kern.NewGroupedFilter(outputs, pieceGroup, rows, run, piecesOf(run), pieceBytes, []kern.WideKernels{
-		{Outputs: 16, Conv: convPieces16NEON, Sums: convPiecesSums16NEON},
-		{Outputs: 32, Conv: convPieces32NEON, Sums: convPiecesSums32NEON},
-		{Outputs: 64, Conv: convPieces64NEON, Sums: convPiecesSums64NEON},
+		{Outputs: 16, Conv: convPieces16NEON, Sums: convPiecesSums16NEON, Planes: planes(convPiecesPlanes16NEON)},
+		{Outputs: 32, Conv: convPieces32NEON, Sums: convPiecesSums32NEON, Planes: planes(convPiecesPlanes32NEON)},
+		{Outputs: 64, Conv: convPieces64NEON, Sums: convPiecesSums64NEON, Planes: planes(convPiecesPlanes64NEON)},
 	})
 	out.Form = "pieces of 128"
 	bytes := make([]uint8, 8*words)
@@ -127,3 +127,9 @@ func runBytes(n int) int { return num.RoundUp(num.CeilDiv(n, 8), 4) }
 
 // piecesOf returns the number of pieces of a run of so many bytes.
 func piecesOf(run int) int { return run/16 + run/8%2 + run/4%2 }
+
+// planes returns the kernels for up to two planes, which are one: the job tells how many
+// there are.
+func planes(f func(*uint8)) map[[2]int]func(*uint8) {
+	return map[[2]int]func(*uint8){{1, 2}: f, {2, 1}: f, {2, 2}: f, {2, 0}: f}
+}

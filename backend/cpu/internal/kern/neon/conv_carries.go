@@ -30,9 +30,9 @@ func carriesPieces(rows, n int) int { return num.CeilDiv(rows*runBytes(n), piece
 func packCarries(w []uint64, outputs, rows, n int) *kern.WideFilter {
 	words, run, pieces := bits.Words(n), runBytes(n), carriesPieces(rows, n)
 	out := kern.NewGroupedFilter(outputs, pieceGroup, 1, run, pieces, pieceBytes, []kern.WideKernels{
-		{Outputs: 16, Conv: convCarries16NEON, Sums: convCarriesSums16NEON},
-		{Outputs: 32, Conv: convCarries32NEON, Sums: convCarriesSums32NEON},
-		{Outputs: 64, Conv: convCarries64NEON, Sums: convCarriesSums64NEON},
+		{Outputs: 16, Conv: convCarries16NEON, Sums: convCarriesSums16NEON, Planes: planes(convCarriesPlanes16NEON)},
+		{Outputs: 32, Conv: convCarries32NEON, Sums: convCarriesSums32NEON, Planes: planes(convCarriesPlanes32NEON)},
+		{Outputs: 64, Conv: convCarries64NEON, Sums: convCarriesSums64NEON, Planes: planes(convCarriesPlanes64NEON)},
 	})
 	out.Rows = rows
 	out.Form = "carries of 128"

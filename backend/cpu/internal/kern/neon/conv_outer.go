@@ -31,6 +31,7 @@ func Outer() bool { return streamingBytesSME2() == streamingBytes }
 func OuterSet(cores Cores) kern.Set {
 	s := DotSet(cores)
 	s.ISA = "sme2"
+	s.Wide.MaxPlanes = 1
 	s.Wide.PackBits = func(w []uint64, outputs, rows, n int) *kern.WideFilter {
 		if rows*num.CeilDiv(n, 32) > outerWords {
 			return packBits(cores, w, outputs, rows, n)

@@ -19,7 +19,8 @@ func Set(cores Cores) kern.Set {
 	s.ISA = "neon"
 	s.DotBits = dotBits
 	s.Wide = &kern.Wide{
-		MaxTaps: math.MaxInt16,
+		MaxPlanes: 2,
+		MaxTaps:   math.MaxInt16,
 		PackBits: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
 			return packBits(cores, w, outputs, rows, n)
 		},

@@ -166,6 +166,105 @@ func convCarriesSums32NEON(job *uint8)
 //go:noescape
 func convCarriesSums16NEON(job *uint8)
 
+// convBitsPlanes64NEON computes, for every pixel and each of 64 outputs o, with x the
+// bytes of the patch at src + at[p] of one of its planes,
+//
+//	c[p][o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	c[o] = c[p][o] + 2·c[p+1][o]
+//	the planes of the number of thresholds that are not less than c[o], XOR flip,
+//	or without planes of the output dst[o] = table[class[p]][o] − 2·c[o]
+//
+//go:noescape
+func convBitsPlanes64NEON(job *uint8)
+
+// convBitsPlanes32NEON computes, for every pixel and each of 32 outputs o, with x the
+// bytes of the patch at src + at[p] of one of its planes,
+//
+//	c[p][o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	c[o] = c[p][o] + 2·c[p+1][o]
+//	the planes of the number of thresholds that are not less than c[o], XOR flip,
+//	or without planes of the output dst[o] = table[class[p]][o] − 2·c[o]
+//
+//go:noescape
+func convBitsPlanes32NEON(job *uint8)
+
+// convBitsPlanes16NEON computes, for every pixel and each of 16 outputs o, with x the
+// bytes of the patch at src + at[p] of one of its planes,
+//
+//	c[p][o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	c[o] = c[p][o] + 2·c[p+1][o]
+//	the planes of the number of thresholds that are not less than c[o], XOR flip,
+//	or without planes of the output dst[o] = table[class[p]][o] − 2·c[o]
+//
+//go:noescape
+func convBitsPlanes16NEON(job *uint8)
+
+// convPiecesPlanes64NEON computes, for every pixel and each of 64 outputs o, with x the
+// bytes of the patch at src + at[p] of one of its planes,
+//
+//	c[p][o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	c[o] = c[p][o] + 2·c[p+1][o]
+//	the planes of the number of thresholds that are not less than c[o], XOR flip,
+//	or without planes of the output dst[o] = table[class[p]][o] − 2·c[o]
+//
+//go:noescape
+func convPiecesPlanes64NEON(job *uint8)
+
+// convPiecesPlanes32NEON computes, for every pixel and each of 32 outputs o, with x the
+// bytes of the patch at src + at[p] of one of its planes,
+//
+//	c[p][o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	c[o] = c[p][o] + 2·c[p+1][o]
+//	the planes of the number of thresholds that are not less than c[o], XOR flip,
+//	or without planes of the output dst[o] = table[class[p]][o] − 2·c[o]
+//
+//go:noescape
+func convPiecesPlanes32NEON(job *uint8)
+
+// convPiecesPlanes16NEON computes, for every pixel and each of 16 outputs o, with x the
+// bytes of the patch at src + at[p] of one of its planes,
+//
+//	c[p][o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	c[o] = c[p][o] + 2·c[p+1][o]
+//	the planes of the number of thresholds that are not less than c[o], XOR flip,
+//	or without planes of the output dst[o] = table[class[p]][o] − 2·c[o]
+//
+//go:noescape
+func convPiecesPlanes16NEON(job *uint8)
+
+// convCarriesPlanes64NEON computes, for every pixel and each of 64 outputs o, with x the
+// bytes of the patch at src + at[p] of one of its planes,
+//
+//	c[p][o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	c[o] = c[p][o] + 2·c[p+1][o]
+//	the planes of the number of thresholds that are not less than c[o], XOR flip,
+//	or without planes of the output dst[o] = table[class[p]][o] − 2·c[o]
+//
+//go:noescape
+func convCarriesPlanes64NEON(job *uint8)
+
+// convCarriesPlanes32NEON computes, for every pixel and each of 32 outputs o, with x the
+// bytes of the patch at src + at[p] of one of its planes,
+//
+//	c[p][o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	c[o] = c[p][o] + 2·c[p+1][o]
+//	the planes of the number of thresholds that are not less than c[o], XOR flip,
+//	or without planes of the output dst[o] = table[class[p]][o] − 2·c[o]
+//
+//go:noescape
+func convCarriesPlanes32NEON(job *uint8)
+
+// convCarriesPlanes16NEON computes, for every pixel and each of 16 outputs o, with x the
+// bytes of the patch at src + at[p] of one of its planes,
+//
+//	c[p][o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	c[o] = c[p][o] + 2·c[p+1][o]
+//	the planes of the number of thresholds that are not less than c[o], XOR flip,
+//	or without planes of the output dst[o] = table[class[p]][o] − 2·c[o]
+//
+//go:noescape
+func convCarriesPlanes16NEON(job *uint8)
+
 // streamingBytesSME2 returns the bytes of a vector of the streaming mode.
 func streamingBytesSME2() int
 

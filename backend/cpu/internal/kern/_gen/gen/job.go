@@ -35,6 +35,8 @@ const (
 	JobNext     = 176
 	JobDstPlane = 184
 	JobBudget   = 192
+	JobIn       = 200 // planes of the input, and of the output
+	JobOut      = 208
 )
 
 // Offsets of the fields of kern.DotJob and kern.FMAJob.

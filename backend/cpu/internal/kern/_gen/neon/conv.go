@@ -109,9 +109,9 @@ func (c *conv) write() {
 	c.op("RET")
 }
 
-// tile computes some pixels, rT being the number of those left, and takes them
-// off the job.
-func (c *conv) tile(pixels int, label string) {
+// patches sums some patches, rT being the number of those left, and takes them off the
+// job.
+func (c *conv) patches(pixels int, label string) {
 	if c.kind.pairs {
 		c.op("SUBS $1, %s", rT)
 		c.op("CSET NE, %s", rSecond)
@@ -132,7 +132,11 @@ func (c *conv) tile(pixels int, label string) {
 	c.op("MOVD %d(%s), %s", gen.JobRunBytes, rJob, rRun)
 	c.op("MOVD %d(%s), %s", gen.JobRowSkip, rJob, rSkip)
 	c.kind.body(c, pixels, label)
+}
 
+// tile computes some pixels, as patches does.
+func (c *conv) tile(pixels int, label string) {
+	c.patches(pixels, label)
 	if !c.sums {
 		c.op("MOVD $0x8040201008040201, %s", rT)
 		c.op("VDUP %s, V%d.D2", rT, bitPattern)
@@ -210,9 +214,9 @@ func (c *conv) clearSums(n int) {
 	}
 }
 
-// pack makes one bit of every byte of masks, which are the registers from first
-// on, and stores them as a word.
-func (c *conv) pack(first, masks int) {
+// joinMasks makes one bit of every byte of masks, which are the registers from first
+// on, in rT.
+func (c *conv) joinMasks(first, masks int) {
 	v := func(i int) string { return fmt.Sprintf("V%d.B16", first+i) }
 	for i := range masks {
 		c.op("VAND V%d.B16, %s, %s", bitPattern, v(i), v(i))
@@ -235,6 +239,11 @@ func (c *conv) pack(first, masks int) {
 		}
 		c.op("VMOV V%d.H[0], %s", first, rT)
 	}
+}
+
+// pack stores masks as a word.
+func (c *conv) pack(first, masks int) {
+	c.joinMasks(first, masks)
 	c.op("MOVD %d(%s), %s", gen.JobFlip, rJob, rMain)
 	c.op("EOR %s, %s", rMain, rT)
 	c.op("MOVD %s, (%s)", rT, rDst)

@@ -18,6 +18,7 @@ func main() {
 		{"conv_bits", (*asm).convBits},
 		{"conv_pieces", (*asm).convPieces},
 		{"conv_carries", (*asm).convCarries},
+		{"conv_planes", (*asm).convPlanes},
 		{"conv_outer", (*asm).convOuter},
 		{"conv_bytes", (*asm).convBytes},
 		{"conv_products", (*asm).convProducts},
