@@ -145,28 +145,4 @@ static __device__ __forceinline__ int warp_sum(int v)
 #endif
 }
 
-// A full adder, bit by bit: odd is the sum, most the carry. Compilers find one
-// instruction for each only if they are told to: from operators they make three.
-DEVICE uint32_t odd(uint32_t a, uint32_t b, uint32_t c)
-{
-#if defined(CUDA_EMULATED)
-	return a ^ b ^ c;
-#else
-	uint32_t d;
-	asm("lop3.b32 %0, %1, %2, %3, 0x96;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
-	return d;
-#endif
-}
-
-DEVICE uint32_t most(uint32_t a, uint32_t b, uint32_t c)
-{
-#if defined(CUDA_EMULATED)
-	return (a & b) | (c & (a | b));
-#else
-	uint32_t d;
-	asm("lop3.b32 %0, %1, %2, %3, 0xe8;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
-	return d;
-#endif
-}
-
 #endif

@@ -7,6 +7,7 @@
 // image all bits are 0; correction makes that right for other padding values.
 
 #include "common.cuh"
+#include "ones.cuh"
 
 // weights: [block][ky][kx][word][lane].
 #define CONV_BITS_PARAMS \
@@ -16,6 +17,28 @@
 	const float *__restrict__ shift, const float *__restrict__ slope, const uint32_t *__restrict__ flip, \
 	const int *__restrict__ rows, const int *__restrict__ cols, \
 	const int *__restrict__ correction
+
+// Adds the products of so many words of a tap, from word k of the pixels on, which lie where
+// from says, −1 for those outside.
+template <bool MIXED, int WORDS, int PIXELS>
+static __device__ __forceinline__ void add_words(const Geometry &g, Ones (&sum)[PIXELS], const int (&from)[PIXELS],
+	const uint32_t *in, const uint32_t *weights, const uint32_t *masks, int k)
+{
+	uint32_t w[WORDS], mask[WORDS];
+#pragma unroll
+	for (int i = 0; i < WORDS; i++) {
+		w[i] = weights[i * LANES];
+		mask[i] = MIXED ? masks[i * LANES] : ~0u;
+	}
+#pragma unroll
+	for (int p = 0; p < PIXELS; p++) {
+		uint32_t v[WORDS];
+#pragma unroll
+		for (int i = 0; i < WORDS; i++)
+			v[i] = (from[p] >= 0 ? in[from[p] + (MIXED ? min(k + i, g.in_words - 1) : k + i)] : 0) & mask[i];
+		sum[p].add(v, w);
+	}
+}
 
 // MIXED: the lanes belong to groups that do not fill words, so each looks at its
 // own words through a mask. FLOATS says what becomes of floats, as Store does.
@@ -58,9 +81,7 @@ static __device__ __forceinline__ void conv_bits_direct(const Place at, const FL
 	for (int py = 0; py < g.pool_h; py++)
 		for (int px = 0; px < g.pool_w; px++) {
 			const uint32_t *w = weights + (size_t)block * (taps * g.words * LANES) + lane;
-			int sum[PIXELS];
-			for (int p = 0; p < PIXELS; p++)
-				sum[p] = 0;
+			Ones sum[PIXELS];
 			for (int ky = 0; ky < g.kh; ky++)
 				for (int kx = 0; kx < g.kw; kx++) {
 					int from[PIXELS]; // −1 outside
@@ -70,19 +91,14 @@ static __device__ __forceinline__ void conv_bits_direct(const Place at, const FL
 						const bool inside = iy >= 0 && iy < g.in_h && ix >= 0 && ix < g.in_w;
 						from[p] = inside ? (iy * g.in_w + ix) * g.in_words : -1;
 					}
-					for (int k = 0; k < g.words; k++) {
-						const uint32_t weight = *w;
-						w += LANES;
-						const int word = MIXED ? min(near + k, g.in_words - 1) : k;
-						const uint32_t mask = MIXED ? masks[(block * g.words + k) * LANES + lane] : 0xffffffffu;
-						for (int p = 0; p < PIXELS; p++) {
-							const uint32_t v = from[p] >= 0 ? in[from[p] + word] : 0;
-							sum[p] += __popc((v ^ weight) & mask);
-						}
-					}
+					int k = 0;
+					for (; k + 4 <= g.words; k += 4, w += 4 * LANES)
+						add_words<MIXED, 4>(g, sum, from, in, w, masks + (block * g.words + k) * LANES + lane, near + k);
+					for (; k < g.words; k++, w += LANES)
+						add_words<MIXED, 1>(g, sum, from, in, w, masks + (block * g.words + k) * LANES + lane, near + k);
 				}
 			for (int p = 0; p < PIXELS; p++) {
-				int acc = g.taps - 2 * sum[p];
+				int acc = g.taps - 2 * sum[p].total();
 				if (g.border)
 					acc += correction[(rows[oy[p] + py] * g.cols + cols[ox[p] + px]) * (g.blocks * LANES) + o];
 				if (g.to_bits)

@@ -52,6 +52,7 @@
 
 #include "common.cuh"
 #include "mma.cuh"
+#include "ones.cuh"
 #include "outputs.cuh"
 
 enum Form { FORM_AND, FORM_BYTES, FORM_XOR, FORM_POPC };
@@ -133,11 +134,13 @@ struct Tile {
 			else
 				load_rows<1>(g, a, in, taps.of[p], rows);
 			uint32_t *b = stage + (STAGE_PLANES * BM + p * BN) * PLANE_WORDS;
-			static_assert(BN * 2 % THREADS == 0, "all threads have as many columns");
+			static_assert(BN * 2 % THREADS == 0 || THREADS % (BN * 2) == 0, "all threads that take part have as many columns");
 			const uint32_t *w = weights + ((size_t)plane * padded(g) + first_column) * PLANE_WORDS;
 #pragma unroll
 			for (int k = 0; k < BN * 2; k += THREADS) {
 				const int i = k + threadIdx.x;
+				if (BN * 2 < THREADS && i >= BN * 2)
+					break;
 				const bool inside = first_column + i / 2 < padded(g);
 				copy_words<4>(&b[i * 4], inside ? w + i * 4 : weights, inside);
 			}
@@ -151,14 +154,16 @@ struct Tile {
 	typedef LaneOutputs<SLOTS, COLS> Lane;
 	typedef typename Lane::Sums Sums;
 	typedef int32_t RowSums[SLOTS / 2][4];
+	// Of what has been added up by integer units, for each slot and column of a lane.
+	typedef uint32_t Parities[SLOTS][COLS * 2];
 
 	// Adds the products over a plane, and to ones the popcounts of the rows if it is
 	// this warp's turn.
-	DEVICE void multiply(Sums &acc, [[maybe_unused]] RowSums &ones, const uint32_t *a, const uint32_t *b, [[maybe_unused]] bool turn)
+	DEVICE void multiply(Sums &acc, [[maybe_unused]] RowSums &ones, [[maybe_unused]] Parities &parities, const uint32_t *a, const uint32_t *b, [[maybe_unused]] bool turn)
 	{
 		[[maybe_unused]] const int lane = threadIdx.x % 32;
 		if (F == FORM_POPC) {
-			multiply_popc(acc, a, b);
+			multiply_popc(acc, parities, a, b);
 			return;
 		}
 #if HAS_MMA_AND || HAS_MMA_XOR
@@ -237,15 +242,8 @@ struct Tile {
 	}
 #endif
 
-	// Full adder: the sums of three words, bit by bit.
-	DEVICE void add3(uint32_t &sum, uint32_t &carry, uint32_t a, uint32_t b, uint32_t c)
-	{
-		sum = odd(a, b, c);
-		carry = most(a, b, c);
-	}
-
-	// 8 xor, 4 full adders and 4 popcounts instead of 8 xor and 8 popcounts.
-	DEVICE void multiply_popc(Sums &acc, const uint32_t *a, const uint32_t *b)
+	// 8 words by 3 popcounts or 4, in turns: as many clocks of these as of logic operations.
+	DEVICE void multiply_popc(Sums &acc, Parities &parities, const uint32_t *a, const uint32_t *b)
 	{
 		const int at = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 		uint32_t x[SLOTS][PLANE_WORDS];
@@ -262,12 +260,19 @@ struct Tile {
 			const uint32_t w[PLANE_WORDS] = {v[0], v[2], v[4], v[6], v[1], v[3], v[5], v[7]};
 #pragma unroll
 			for (int s = 0; s < SLOTS; s++) {
-				uint32_t s1, s2, s3, c1, c2, c3, twos, fours;
-				add3(s1, c1, x[s][0] ^ w[0], x[s][1] ^ w[1], x[s][2] ^ w[2]);
-				add3(s2, c2, x[s][3] ^ w[3], x[s][4] ^ w[4], x[s][5] ^ w[5]);
-				add3(s3, c3, s1, s2, x[s][6] ^ w[6]);
-				add3(twos, fours, c1, c2, c3);
-				acc[s / 2][c / 2][s % 2 * 2 + c % 2] += __popc(s3) + __popc(x[s][7] ^ w[7]) + 2 * __popc(twos) + 4 * __popc(fours);
+				Ones ones;
+				ones.parity = parities[s][c];
+				uint32_t carries[4];
+#pragma unroll
+				for (int i = 0; i < 4; i++)
+					carries[i] = ones.pair(x[s][2 * i], w[2 * i], x[s][2 * i + 1], w[2 * i + 1]);
+				parities[s][c] = ones.parity;
+				int count = __popc(carries[3]);
+				if (s % 2 != 0)
+					count += __popc(odd(carries[0], carries[1], carries[2])) + 2 * __popc(most(carries[0], carries[1], carries[2]));
+				else
+					count += __popc(carries[0]) + __popc(carries[1]) + __popc(carries[2]);
+				acc[s / 2][c / 2][s % 2 * 2 + c % 2] += 2 * count;
 			}
 		}
 	}
@@ -348,6 +353,7 @@ struct Tile {
 		const int warp = threadIdx.x / 32, wm = warp / WARPS_N, wn = warp % WARPS_N;
 		Sums acc = {};
 		RowSums ones = {};
+		Parities parities = {};
 		// STAGES − 1 stages are on their way while one is multiplied. The loop
 		// starts that much earlier, so that the code to load is there once.
 		const int start = SPLITS ? blockIdx.z * g.part_planes : 0;
@@ -370,10 +376,16 @@ struct Tile {
 			for (int p = 0; p < STAGE_PLANES; p++) {
 				const int plane = start + i * STAGE_PLANES + p;
 				if (plane < end)
-					multiply(acc, ones, stage + (p * BM + wm * WM) * PLANE_WORDS, stage + (STAGE_PLANES * BM + p * BN + wn * WN) * PLANE_WORDS,
+					multiply(acc, ones, parities, stage + (p * BM + wm * WM) * PLANE_WORDS, stage + (STAGE_PLANES * BM + p * BN + wn * WN) * PLANE_WORDS,
 						plane % WARPS_N == wn);
 			}
 		}
+		if (F == FORM_POPC)
+#pragma unroll
+			for (int s = 0; s < SLOTS; s++)
+#pragma unroll
+				for (int c = 0; c < COLS * 2; c++)
+					acc[s / 2][c / 2][s % 2 * 2 + c % 2] += __popc(parities[s][c]);
 		finish(g, acc, ones, to, parts, rows, (int *)shared, first_column, (group + 1) * g.group_out);
 	}
 
@@ -458,7 +470,7 @@ struct Tile {
 };
 
 #define CONV(form, F, BM, BN, WARPS_M, WARPS_N, STAGES) \
-	extern "C" __global__ void __launch_bounds__(32 * WARPS_M * WARPS_N) \
+	extern "C" __global__ void __launch_bounds__(32 * WARPS_M * WARPS_N, F == FORM_POPC ? 16 / (WARPS_M * WARPS_N) : 1) \
 	conv_##form##_##BM##x##BN(const Geometry g, const uint32_t *__restrict__ in, void *__restrict__ out, \
 		const uint32_t *__restrict__ weights, const int32_t *__restrict__ taps, const int32_t *__restrict__ base, \
 		const int32_t *__restrict__ thresholds, const float *__restrict__ scale, const float *__restrict__ shift, \
@@ -495,4 +507,4 @@ CONV(xor, FORM_XOR, 128, 128, 2, 2, 2)
 CONV(popc, FORM_POPC, 16, 32, 1, 1, 2)
 CONV(popc, FORM_POPC, 64, 64, 2, 2, 2)
 #endif
-CONV(popc, FORM_POPC, 128, 64, 2, 2, 2)
+CONV(popc, FORM_POPC, 128, 64, 4, 2, 2)

@@ -34,25 +34,34 @@
 
 typedef LaneOutputs<2, COLUMNS / 8> Lane; // a warp has 16 of the 64 rows
 
-// Shared memory: the weights, then for each step where its pixels are, and for each tap, then
+// A chunk of a pixel under a tile: where that is in the tile, and its words in the tensor
+// from the first pixel on; and the place of the chunk in shared memory.
+struct __align__(16) Copy {
+	int row, column, from, to;
+};
+
+// Shared memory: the weights, then for each step where its pixels are, for each tap, and for
+// each chunk under a tile where it is copied from and to, then
 // what each warpgroup has of its own: pixels twice, and their numbers of ones.
 struct Memory {
 	uint4 *shared;
 	int tile, chunks; // pixels under a tile, and their chunks
-	int steps_at, taps_at, pixels_at, ones_at; // in 16 bytes
+	int steps_at, taps_at, copies_at, pixels_at, ones_at; // in 16 bytes
 	DEVICE int up(int words) { return (words + 3) / 4; }
 	__device__ Memory(const Geometry &g, uint4 *shared) : shared(shared)
 	{
 		tile = g.tile_h * g.tile_w, chunks = g.in_words / CHUNK_WORDS;
 		steps_at = g.planes * 2 * COLUMNS;
-		taps_at = steps_at + up(2 * g.planes);
-		pixels_at = taps_at + up(g.kh * g.kw) + threadIdx.x / WARPGROUP * (2 * chunks * tile + up(tile));
+		taps_at = steps_at + up(g.planes);
+		copies_at = taps_at + up(g.kh * g.kw);
+		pixels_at = copies_at + chunks * tile + threadIdx.x / WARPGROUP * (2 * chunks * tile + up(tile));
 		ones_at = pixels_at + 2 * chunks * tile;
 	}
 	__device__ uint4 *weights() const { return shared; } // [step][half][column]
 	// From the first chunk of the tile to those of the step.
-	__device__ uint64_t *steps() const { return (uint64_t *)(shared + steps_at); }
+	__device__ uint32_t *steps() const { return (uint32_t *)(shared + steps_at); }
 	__device__ int *taps() const { return (int *)(shared + taps_at); } // from the first pixel of the window
+	__device__ Copy *copies() const { return (Copy *)(shared + copies_at); }
 	__device__ uint4 *pixels(int parity) const { return shared + pixels_at + parity * chunks * tile; } // [chunk][row][column]
 	__device__ int *ones() const { return (int *)(shared + ones_at); } // [row][column]
 	// From the first chunk of the tile to a chunk of the sum.
@@ -71,20 +80,44 @@ struct TilePlace {
 		x = (tile - y * g.tiles_x) * SIDE;
 		y *= SIDE;
 	}
+	// Goes on by as many tiles as that place is from the first one.
+	__device__ void move(const Geometry &g, const TilePlace &by)
+	{
+		const int right = g.tiles_x * SIDE, bottom = (g.conv_h + SIDE - 1) / SIDE * SIDE;
+		x += by.x, y += by.y, image += by.image;
+		if (x >= right)
+			x -= right, y += SIDE;
+		if (y >= bottom)
+			y -= bottom, image++;
+	}
 };
+
+// Where the chunks under a tile are.
+template <int THREADS> DEVICE void list_copies(const Geometry &g, const Memory &m)
+{
+	for (int i = threadIdx.x; i < m.tile * m.chunks; i += THREADS) {
+		const int pixel = i / m.chunks, chunk = i - pixel * m.chunks, row = pixel / g.tile_w, column = pixel - row * g.tile_w;
+		m.copies()[i] = Copy{row, column, (row * g.in_w + column) * g.in_words + chunk * CHUNK_WORDS, chunk * m.tile + pixel};
+	}
+}
 
 // Copies the pixels under a tile; those outside of the image are zeros.
 DEVICE void load_pixels(const Geometry &g, const Memory &m, uint4 *to, const uint32_t *in, const TilePlace &at)
 {
+	const int y = at.y - g.pad_t, x = at.x - g.pad_l, first = ((at.image * g.in_h + y) * g.in_w + x) * g.in_words;
+	// Beyond the last image nothing is inside.
+	const uint32_t height = at.image < g.images ? g.in_h : 0;
 #pragma unroll 1
 	for (int i = threadIdx.x % WARPGROUP; i < m.tile * m.chunks; i += WARPGROUP) {
-		const int pixel = i / m.chunks, chunk = i - pixel * m.chunks, row = pixel / g.tile_w;
-		const int y = at.y - g.pad_t + row, x = at.x - g.pad_l + pixel - row * g.tile_w;
-		const bool inside = at.image < g.images && (uint32_t)y < (uint32_t)g.in_h && (uint32_t)x < (uint32_t)g.in_w;
-		const int from = ((at.image * g.in_h + y) * g.in_w + x) * g.in_words + chunk * CHUNK_WORDS;
-		cp_async<16>(&to[chunk * m.tile + pixel], in + (inside ? from : 0), inside);
+		const int4 c = *(const int4 *)&m.copies()[i];
+		const bool inside = (uint32_t)(y + c.x) < height && (uint32_t)(x + c.y) < (uint32_t)g.in_w;
+		cp_async<16>(&to[c.w], in + (inside ? first + c.z : 0), inside);
 	}
 }
+
+// A matrix that begins elsewhere and whose halves are as far apart, see matrix_move: that is
+// in the lower word of a description, and spares the arithmetic of the upper one.
+DEVICE uint64_t moved(uint64_t matrix, uint32_t move) { return matrix >> 32 << 32 | ((uint32_t)matrix + move); }
 
 // Counts the ones of the pixels under a tile.
 DEVICE void count_ones(const Memory &m, const uint4 *pixels)
@@ -138,6 +171,51 @@ struct Pixels {
 	__device__ int pixel(int s) const { return pixels[s]; }
 };
 
+// Makes the packed words of the products, and of the ones of a lane's two rows. Three
+// instructions for an output: what is added to four times a product, the sum, and its sign,
+// which is shifted into a word that has a byte of each of the four packed words. The four
+// lanes of a row exchange these bytes, and each stores one of the words.
+DEVICE void finish_bits(const Geometry &g, const Lane::Sums &products, const int (&ones)[2], const Outputs &to, const Pixels &pixels)
+{
+	enum { BLOCKS = COLUMNS / LANES };
+	const int lane = threadIdx.x % 32, t = lane % 4, first = blockIdx.y * COLUMNS;
+	uint32_t clear[2] = {0, 0};
+#pragma unroll
+	for (int n = BLOCKS - 1; n >= 0; n--) {
+		const int o = first + LANES * n + 8 * t;
+		if (first + LANES * n >= g.out_c)
+			continue;
+		int limit[8];
+		Lane::load8(limit, to.thresholds + o);
+#pragma unroll
+		for (int s = 0; s < 2; s++) {
+			int more[8] = {};
+			if (pixels.border(s) != 0)
+				Lane::load8(more, to.correction + pixels.border(s) + o);
+#pragma unroll
+			for (int k = 7; k >= 0; k--)
+				clear[s] = __funnelshift_l(limit[k] + more[k] - 2 * ones[s] + 4 * products[0][4 * n + k / 2][s * 2 + k % 2], clear[s], 1);
+		}
+	}
+	const bool pooled = g.pool_log2 != 0;
+	if (pooled) {
+		clear[0] &= clear[1];
+		clear[0] &= __shfl_xor_sync(FULL_WARP, clear[0], 4);
+	}
+	const int word = first / LANES + t;
+	const bool there = word < g.out_words && (!pooled || lane / 4 % 2 == 0), channels = word * LANES < g.out_c;
+	const uint32_t flip = ~(g.flip && there && channels ? to.flip[word] : 0);
+#pragma unroll
+	for (int s = 0; s < 2; s++) {
+		// Byte n of lane t becomes byte t of lane n.
+		uint32_t v = clear[s];
+		v = __byte_perm(v, __shfl_xor_sync(FULL_WARP, v, 1), t % 2 == 0 ? 0x6240 : 0x3715);
+		v = __byte_perm(v, __shfl_xor_sync(FULL_WARP, v, 2), t / 2 == 0 ? 0x5410 : 0x3276);
+		if (there && pixels.pixel(s) >= 0 && !(s > 0 && pooled))
+			((uint32_t *)to.out)[(size_t)pixels.pixel(s) * g.out_words + word] = channels ? v ^ flip : 0;
+	}
+}
+
 // Copies that this thread has waited for are there for products, once all threads that copied
 // have called this and met at a barrier.
 DEVICE void pixels_done()
@@ -153,17 +231,19 @@ DEVICE void convolve(const Geometry &g, const uint32_t *in, const uint32_t *weig
 {
 	const Memory m(g, shared);
 	const int tiles = (g.conv_h + SIDE - 1) / SIDE * g.tiles_x * g.images;
-	int next = blockIdx.x * GROUPS + threadIdx.x / WARPGROUP;
+	TilePlace at(g, blockIdx.x * GROUPS + threadIdx.x / WARPGROUP);
+	const TilePlace round(g, gridDim.x * GROUPS);
 
 	const uint32_t *const own = weights + (size_t)blockIdx.y * g.planes * 2 * COLUMNS * CHUNK_WORDS;
 	for (int i = threadIdx.x; i < g.planes * 2 * COLUMNS; i += GROUPS * WARPGROUP)
 		cp_async<16>(&m.weights()[i], own + i * CHUNK_WORDS);
-	load_pixels(g, m, m.pixels(0), in, TilePlace(g, next));
-	cp_async_commit();
+	list_copies<GROUPS * WARPGROUP>(g, m);
 	const int window = g.kh * g.kw, chunks = window * m.chunks;
 	for (int i = threadIdx.x; i < window; i += GROUPS * WARPGROUP)
 		m.taps()[i] = i / g.kw * g.dilation_h * g.tile_w + i % g.kw * g.dilation_w;
 	__syncthreads();
+	load_pixels(g, m, m.pixels(0), in, at);
+	cp_async_commit();
 	for (int i = threadIdx.x; i < g.planes; i += GROUPS * WARPGROUP) {
 		const int first = m.chunk(2 * i, window), second = 2 * i + 1 < chunks ? m.chunk(2 * i + 1, window) : first;
 		m.steps()[i] = matrix_move(first, second - first);
@@ -173,10 +253,10 @@ DEVICE void convolve(const Geometry &g, const uint32_t *in, const uint32_t *weig
 
 	// Of all warpgroups the same number. Tiles beyond the last image have no outputs.
 	for (int first = blockIdx.x * GROUPS, parity = 0; first < tiles; first += gridDim.x * GROUPS, parity ^= 1) {
-		const TilePlace at(g, next);
 		const uint4 *const pixels = m.pixels(parity);
-		next += gridDim.x * GROUPS;
-		load_pixels(g, m, m.pixels(parity ^ 1), in, TilePlace(g, next));
+		TilePlace next = at;
+		next.move(g, round);
+		load_pixels(g, m, m.pixels(parity ^ 1), in, next);
 		cp_async_commit();
 
 		Lane::Sums acc;
@@ -185,10 +265,10 @@ DEVICE void convolve(const Geometry &g, const uint32_t *in, const uint32_t *weig
 		// threads go through them as often.
 		const int steps = __shfl_sync(FULL_WARP, g.planes, 0);
 		wgmma_fence();
-		wgmma_and_m64n128k256<true>(acc[0], a + m.steps()[0], w);
+		wgmma_and_m64n128k256<true>(acc[0], moved(a, m.steps()[0]), w);
 #pragma unroll 1
 		for (int i = 1; i < steps; i++)
-			wgmma_and_m64n128k256<false>(acc[0], a + m.steps()[i], w + matrix_move(i * 2 * COLUMNS, 0));
+			wgmma_and_m64n128k256<false>(acc[0], moved(a, m.steps()[i]), moved(w, i * 2 * COLUMNS));
 		wgmma_commit();
 
 		int ones[2];
@@ -196,19 +276,21 @@ DEVICE void convolve(const Geometry &g, const uint32_t *in, const uint32_t *weig
 		warpgroup_barrier();
 		add_ones(g, m, ones);
 		wgmma_wait<0>(acc[0]);
-#pragma unroll
-		for (int j = 0; j < COLUMNS / 8; j++)
-#pragma unroll
-			for (int k = 0; k < 4; k++)
-				acc[0][j][k] = ones[k / 2] - 2 * acc[0][j][k];
 		const Pixels pixels_of(g, at, rows, cols);
-		if (BITS)
-			Lane::finish_bits(g, acc, to, pixels_of, blockIdx.y * COLUMNS, g.out_c);
-		else
+		if (BITS) {
+			finish_bits(g, acc, ones, to, pixels_of);
+		} else {
+#pragma unroll
+			for (int j = 0; j < COLUMNS / 8; j++)
+#pragma unroll
+				for (int k = 0; k < 4; k++)
+					acc[0][j][k] = ones[k / 2] - 2 * acc[0][j][k];
 			Lane::finish_floats(g, acc, to, pixels_of, blockIdx.y * COLUMNS, g.out_c);
+		}
 		// The next pixels are there, and these are no longer needed.
 		pixels_done();
 		warpgroup_barrier();
+		at = next;
 	}
 }
 

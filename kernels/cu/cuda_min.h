@@ -97,6 +97,12 @@ DEVICE unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift)
 	asm("shf.r.wrap.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(low), "r"(high), "r"(shift));
 	return d;
 }
+DEVICE unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift)
+{
+	unsigned d;
+	asm("shf.l.wrap.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(low), "r"(high), "r"(shift));
+	return d;
+}
 DEVICE int __float_as_int(float v) { return __builtin_bit_cast(int, v); }
 DEVICE unsigned __float_as_uint(float v) { return __builtin_bit_cast(unsigned, v); }
 DEVICE float __int_as_float(int v) { return __builtin_bit_cast(float, v); }

@@ -14,6 +14,7 @@
 #include "binarize.cuh"
 #include "mma.cuh"
 #include "network.h"
+#include "ones.cuh"
 
 #if __CUDA_ARCH__ >= 600 // has cooperative launches
 
@@ -24,41 +25,30 @@
 #define MOST_THREADS NETWORK_OLD_THREADS
 #endif
 
-// Counts the ones of many words with full adders: a word of each weight is carried
-// along, so that of four words one comes to be counted.
+// Counts the ones of many words a ^ w; the carries of two words go through full adders, too,
+// so that of four words one comes to be counted.
 struct Counter {
-	uint32_t ones, twos;
-	int sum;
+	Ones ones;
+	uint32_t twos;
 
-	// N words x[i] ^ w[i].
 	template <int N> __device__ __forceinline__ void add(const uint32_t *x, const uint32_t *w)
 	{
 #pragma unroll
-		for (int i = 0; i < N; i += 4) {
-			uint32_t c0 = 0, c1 = 0;
-			if (i + 1 < N)
-				c0 = add2(x[i] ^ w[i], x[i + 1] ^ w[i + 1]);
+		for (int i = 0; i + 1 < N; i += 4) {
+			const uint32_t carry = ones.pair(x[i], w[i], x[i + 1], w[i + 1]);
 			if (i + 3 < N) {
-				c1 = add2(x[i + 2] ^ w[i + 2], x[i + 3] ^ w[i + 3]);
-				const uint32_t fours = most(twos, c0, c1);
-				twos = odd(twos, c0, c1);
-				sum += 4 * __popc(fours);
-			} else if (i + 1 < N) {
-				sum += 2 * __popc(c0);
+				const uint32_t next = ones.pair(x[i + 2], w[i + 2], x[i + 3], w[i + 3]);
+				ones.carries += 2 * __popc(most(twos, carry, next));
+				twos = odd(twos, carry, next);
+			} else {
+				ones.carries += __popc(carry);
 			}
 		}
 		if (N % 2 != 0)
-			sum += __popc(x[N - 1] ^ w[N - 1]);
+			ones.add(0, 1, x[N - 1], w[N - 1]);
 	}
 
-	__device__ __forceinline__ uint32_t add2(uint32_t a, uint32_t b)
-	{
-		const uint32_t c = most(ones, a, b);
-		ones = odd(ones, a, b);
-		return c;
-	}
-
-	__device__ __forceinline__ int total() const { return sum + __popc(ones) + 2 * __popc(twos); }
+	__device__ __forceinline__ int total() const { return ones.total() + 2 * __popc(twos); }
 };
 
 // What a warp does with a word of 32 channels: store it, or multiply it with its

@@ -5,7 +5,8 @@
 
 #include "common.cuh"
 
-// The parameters that finish needs.
+// The parameters that finish needs. base and thresholds, which are negative here, are what is
+// added to sums: those of bits are set that are then not negative.
 struct Outputs {
 	void *out;
 	const int32_t *base, *thresholds;
@@ -76,28 +77,30 @@ template <int SLOTS, int COLS> struct LaneOutputs {
 				break;
 			int limit[8];
 			load8(limit, to.thresholds + o);
-			const uint32_t flip = g.flip ? to.flip[word] >> (8 * t) : 0;
-			uint32_t byte = 0;
+			const uint32_t flip = ~(g.flip ? to.flip[word] >> (8 * t) : 0);
+			uint32_t clear = ~0u; // the sign bits of all pixels of a window
 #pragma unroll
 			for (int s = 0; s < SLOTS; s++) {
 				int v[8];
 				values(v, acc, s, n, to.correction, pixels.border(s), o);
+				uint32_t signs = 0;
 #pragma unroll
-				for (int k = 0; k < 8; k++)
-					byte |= (uint32_t)(v[k] >= limit[k]) << k;
+				for (int k = 7; k >= 0; k--)
+					signs = __funnelshift_l(v[k] + limit[k], signs, 1);
+				clear &= signs;
 				if ((s & slot_mask) != slot_mask)
 					continue;
 				for (int lanes = 1; lanes <= lane_mask; lanes *= 2)
-					byte |= __shfl_xor_sync(FULL_WARP, byte, 4 * lanes);
+					clear &= __shfl_xor_sync(FULL_WARP, clear, 4 * lanes);
 				const int q = pixels.pixel(s);
 				if (q >= 0 && (at & lane_mask) == 0) {
 					uint8_t *pixel = (uint8_t *)to.out + (size_t)q * g.out_words * 4;
-					pixel[word * 4 + t] = (uint8_t)(byte ^ flip);
+					pixel[word * 4 + t] = (uint8_t)(clear ^ flip);
 					// The upper half of the last 64-bit word may have no channels.
 					if (word + 2 == g.out_words && 32 * (word + 1) >= g.out_c)
 						pixel[word * 4 + 4 + t] = 0;
 				}
-				byte = 0;
+				clear = ~0u;
 			}
 		}
 	}

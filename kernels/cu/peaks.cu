@@ -11,6 +11,7 @@
 //   peak_mma_s8    8 · 16·8·32 · 2
 
 #include "common.cuh"
+#include "ones.cuh"
 
 #define SUMS 8
 
@@ -41,25 +42,22 @@ PEAK(peak_popc)
 	out[blockIdx.x * blockDim.x + threadIdx.x] = all;
 }
 
-// As multiply_popc of conv_mma.cu: 8 words by 8 xor, 4 full adders, 4 popcounts.
+// Words as Ones counts them.
 PEAK(peak_popc_csa)
 {
-	uint32_t x[SUMS], sums[4] = {};
+	uint32_t x[SUMS];
+	Ones sums[4];
 	seeds(x, out);
 	for (int r = 0; r < rounds; r++)
 #pragma unroll
 		for (int i = 0; i < 4; i++) {
-			uint32_t v[SUMS];
+			uint32_t w[SUMS];
 #pragma unroll
 			for (int k = 0; k < SUMS; k++)
-				v[k] = x[k] ^ sums[(i + k) % 4];
-			const uint32_t s1 = odd(v[0], v[1], v[2]), c1 = most(v[0], v[1], v[2]);
-			const uint32_t s2 = odd(v[3], v[4], v[5]), c2 = most(v[3], v[4], v[5]);
-			const uint32_t s3 = odd(s1, s2, v[6]), c3 = most(s1, s2, v[6]);
-			const uint32_t twos = odd(c1, c2, c3), fours = most(c1, c2, c3);
-			sums[i] += __popc(s3) + __popc(v[7]) + 2 * __popc(twos) + 4 * __popc(fours);
+				w[k] = sums[(i + k) % 4].carries;
+			sums[i].add(x, w);
 		}
-	out[blockIdx.x * blockDim.x + threadIdx.x] = sums[0] + sums[1] + sums[2] + sums[3];
+	out[blockIdx.x * blockDim.x + threadIdx.x] = sums[0].total() + sums[1].total() + sums[2].total() + sums[3].total();
 }
 
 #if __CUDA_ARCH__ >= 800

@@ -16,6 +16,7 @@
 #define BCNN_TILE_CUH
 
 #include "common.cuh"
+#include "ones.cuh"
 
 template <int VEC> struct Words;
 template <> struct Words<1> { typedef uint32_t type; };
@@ -23,7 +24,7 @@ template <> struct Words<2> { typedef uint2 type; };
 template <> struct Words<4> { typedef uint4 type; };
 
 template <int VEC>
-static __device__ __forceinline__ void load(uint32_t (&to)[VEC], const uint32_t *from)
+static __device__ __forceinline__ void load(uint32_t *to, const uint32_t *from)
 {
 	const typename Words<VEC>::type v = *(const typename Words<VEC>::type *)from;
 	const uint32_t *w = (const uint32_t *)&v;
@@ -42,43 +43,9 @@ struct Epilogue {
 	const int *rows, *cols, *correction; // of bits
 };
 
-// Sums of bits: steps are taken three at a time, so that a full adder makes two
-// popcounts of three words. A popcount takes the SM four times as long as a logic
-// operation (16 against 64 results per clock): three words cost 24 cycles of that
-// pipe without, 16 cycles with the adder, while the 2 more logic operations fit
-// beside them.
+// Sums of bits.
 struct SumBits {
-	template <int VEC>
-	static __device__ __forceinline__ int three(const uint32_t (&a)[VEC], const uint32_t (&b)[VEC], const uint32_t (&c)[VEC],
-		const uint32_t (&u)[VEC], const uint32_t (&v)[VEC], const uint32_t (&w)[VEC], int sum)
-	{
-		int twos = 0;
-#pragma unroll
-		for (int j = 0; j < VEC; j++) {
-			const uint32_t x = a[j] ^ u[j], y = b[j] ^ v[j], z = c[j] ^ w[j];
-			sum += __popc(odd(x, y, z));
-			twos += __popc(most(x, y, z));
-		}
-		return sum + 2 * twos;
-	}
-	template <int VEC>
-	static __device__ __forceinline__ int one(const uint32_t (&a)[VEC], const uint32_t (&u)[VEC], int sum)
-	{
-#pragma unroll
-		for (int j = 0; j < VEC; j++)
-			sum += __popc(a[j] ^ u[j]);
-		return sum;
-	}
-	template <int K>
-	static __device__ __forceinline__ int row(const uint32_t *a, const uint32_t *u, int sum)
-	{
-		const uint32_t x = a[0] ^ u[0], y = a[1] ^ u[1], z = a[2] ^ u[2];
-		sum += __popc(x ^ y ^ z) + 2 * __popc((x & y) | (z & (x | y)));
-#pragma unroll
-		for (int i = 3; i < K; i++)
-			sum += __popc(a[i] ^ u[i]);
-		return sum;
-	}
+	typedef Ones Sum;
 	static __device__ __forceinline__ int value(const Geometry &g, const Epilogue &e, int sum, int o, int y, int x)
 	{
 		int acc = g.taps - 2 * sum;
@@ -90,28 +57,17 @@ struct SumBits {
 
 // Sums of bytes, four channels of a word at once.
 struct SumBytes {
-	template <int VEC>
-	static __device__ __forceinline__ int three(const uint32_t (&a)[VEC], const uint32_t (&b)[VEC], const uint32_t (&c)[VEC],
-		const uint32_t (&u)[VEC], const uint32_t (&v)[VEC], const uint32_t (&w)[VEC], int sum)
-	{
-		return one<VEC>(c, w, one<VEC>(b, v, one<VEC>(a, u, sum)));
-	}
-	template <int VEC>
-	static __device__ __forceinline__ int one(const uint32_t (&a)[VEC], const uint32_t (&u)[VEC], int sum)
-	{
+	struct Sum {
+		int sum = 0;
+		__device__ __forceinline__ void add(int, int, uint32_t a, uint32_t w) { sum = dp4a_us(a, (int)w, sum); }
+		template <int N> __device__ __forceinline__ void add(const uint32_t (&a)[N], const uint32_t (&w)[N])
+		{
 #pragma unroll
-		for (int j = 0; j < VEC; j++)
-			sum = dp4a_us(a[j], (int)u[j], sum);
-		return sum;
-	}
-	template <int K>
-	static __device__ __forceinline__ int row(const uint32_t *a, const uint32_t *u, int sum)
-	{
-#pragma unroll
-		for (int i = 0; i < K; i++)
-			sum = dp4a_us(a[i], (int)u[i], sum);
-		return sum;
-	}
+			for (int i = 0; i < N; i++)
+				add(i, N, a[i], w[i]);
+		}
+		__device__ __forceinline__ int total() const { return sum; }
+	};
 	static __device__ __forceinline__ int value(const Geometry &, const Epilogue &e, int sum, int o, int, int)
 	{
 		return sum + e.bias[o];
@@ -178,9 +134,13 @@ static __device__ __forceinline__ void store_floats(const Geometry &g, const Til
 // store makes the result of the sums of a warp's pixels, of which (y, x) of the tile is
 // the first: those of a pooling window follow each other.
 template <typename SUM, int PIXELS, int POOL>
-static __device__ __forceinline__ void store(const Geometry &g, const Tile &t, const Epilogue &e, int y, int x, const int (&sum)[PIXELS])
+static __device__ __forceinline__ void store(const Geometry &g, const Tile &t, const Epilogue &e, int y, int x, const typename SUM::Sum (&sums)[PIXELS])
 {
 	const int WINDOW = POOL * POOL, RESULTS = PIXELS / WINDOW;
+	int sum[PIXELS];
+#pragma unroll
+	for (int p = 0; p < PIXELS; p++)
+		sum[p] = sums[p].total();
 	if (!g.to_bits) { // which is pooled nowhere
 		if (POOL == 1)
 			store_floats<SUM>(g, t, e, y, x, sum);
@@ -218,7 +178,8 @@ template <typename SUM, int VEC, int PIXELS, int POOL>
 static __device__ __forceinline__ void sum_tile(const Geometry &g, const Tile &t, int pitch, const uint32_t *weights, const Epilogue &e)
 {
 	__syncthreads();
-	const int WINDOW = POOL * POOL, RESULTS = PIXELS / WINDOW;
+	// As many steps at a time make words enough for full adders, and registers suffice.
+	const int WINDOW = POOL * POOL, RESULTS = PIXELS / WINDOW, STEPS = VEC == 1 ? 4 : 3;
 	const int lane = threadIdx.x % LANES, warps = blockDim.x / LANES;
 	const int across = g.tile_x / (RESULTS * POOL), units = across * (g.tile_y / POOL);
 	weights += ((size_t)t.block * t.steps * LANES + lane) * VEC;
@@ -227,39 +188,41 @@ static __device__ __forceinline__ void sum_tile(const Geometry &g, const Tile &t
 		const int y = uy * POOL, x = (unit - uy * across) * RESULTS * POOL; // of the first pixel, in the tile
 		if (t.y0 + y >= g.conv_h || t.x0 + x >= g.conv_w)
 			continue;
-		int from[PIXELS], sum[PIXELS];
+		int from[PIXELS];
+		typename SUM::Sum sum[PIXELS];
 #pragma unroll
 		for (int p = 0; p < PIXELS; p++) {
 			const int py = p % WINDOW / POOL, px = p / WINDOW * POOL + p % POOL;
 			from[p] = ((y + py) * g.stride_h * g.tile_w + (x + px) * g.stride_w) * pitch;
-			sum[p] = 0;
 		}
 		const uint32_t *w = weights;
 		int s = 0;
-		for (; s + 3 <= t.steps; s += 3, w += 3 * LANES * VEC) {
-			uint32_t u[3][VEC];
+		for (; s + STEPS <= t.steps; s += STEPS, w += STEPS * LANES * VEC) {
+			uint32_t u[STEPS * VEC];
+			int at[STEPS];
 #pragma unroll
-			for (int i = 0; i < 3; i++)
-				load<VEC>(u[i], w + i * LANES * VEC);
-			const int a0 = t.offsets[s], a1 = t.offsets[s + 1], a2 = t.offsets[s + 2];
+			for (int i = 0; i < STEPS; i++) {
+				load<VEC>(&u[i * VEC], w + i * LANES * VEC);
+				at[i] = t.offsets[s + i];
+			}
 #pragma unroll
 			for (int p = 0; p < PIXELS; p++) {
-				uint32_t a[3][VEC];
-				load<VEC>(a[0], t.input + from[p] + a0);
-				load<VEC>(a[1], t.input + from[p] + a1);
-				load<VEC>(a[2], t.input + from[p] + a2);
-				sum[p] = SUM::template three<VEC>(a[0], a[1], a[2], u[0], u[1], u[2], sum[p]);
+				uint32_t a[STEPS * VEC];
+#pragma unroll
+				for (int i = 0; i < STEPS; i++)
+					load<VEC>(&a[i * VEC], t.input + from[p] + at[i]);
+				sum[p].add(a, u);
 			}
 		}
 		for (; s < t.steps; s++, w += LANES * VEC) {
 			uint32_t u[VEC];
 			load<VEC>(u, w);
-			const int a0 = t.offsets[s];
+			const int at = t.offsets[s];
 #pragma unroll
 			for (int p = 0; p < PIXELS; p++) {
 				uint32_t a[VEC];
-				load<VEC>(a, t.input + from[p] + a0);
-				sum[p] = SUM::template one<VEC>(a, u, sum[p]);
+				load<VEC>(a, t.input + from[p] + at);
+				sum[p].add(a, u);
 			}
 		}
 		store<SUM, PIXELS, POOL>(g, t, e, y, x, sum);
@@ -287,7 +250,7 @@ static __device__ __forceinline__ void sum_windows(const Geometry &g, const Tile
 		const int y = uy * POOL, x = (unit - uy * across) * WIDTH;
 		if (t.y0 + y >= g.conv_h || t.x0 + x >= g.conv_w)
 			continue;
-		int sum[PIXELS] = {0, 0, 0, 0};
+		typename SUM::Sum sum[PIXELS];
 		for (int k = 0; k < g.words; k++) {
 			if (!loaded) {
 #pragma unroll
@@ -306,7 +269,9 @@ static __device__ __forceinline__ void sum_windows(const Geometry &g, const Tile
 				for (int p = 0; p < PIXELS; p++) {
 					const int ky = r - (POOL == 1 ? 0 : p / POOL), px = POOL == 1 ? p : p % POOL;
 					if (ky >= 0 && ky < K)
-						sum[p] = SUM::template row<K>(&a[px], &u[ky * K], sum[p]);
+#pragma unroll
+						for (int kx = 0; kx < K; kx++)
+							sum[p].add(ky * K + kx, K * K, a[px + kx], u[ky * K + kx]);
 				}
 			}
 		}

@@ -87,6 +87,10 @@ DEVICE unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift)
 {
 	return (unsigned)(((uint64_t)high << 32 | low) >> (shift & 31));
 }
+DEVICE unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift)
+{
+	return (unsigned)(((uint64_t)high << 32 | low) << (shift & 31) >> 32);
+}
 template <class To, class From> UNSEEN static inline To same_bits(From v)
 {
 	To r;

@@ -45,9 +45,9 @@ var (
 	gemmXor = gemmForm{"xor", false, []gemmTile{
 		newGemmTile(128, 128, 2, 2, 2), newGemmTile(64, 64, 2, 2, 2), newGemmTile(64, 32, 2, 1, 2), newGemmTile(16, 32, 1, 1, 2),
 	}}
-	gemmLargePopc = gemmForm{"popc", false, []gemmTile{newGemmTile(128, 64, 2, 2, 2)}}
+	gemmLargePopc = gemmForm{"popc", false, []gemmTile{newGemmTile(128, 64, 4, 2, 2)}}
 	gemmPopc      = gemmForm{"popc", false, []gemmTile{
-		newGemmTile(128, 64, 2, 2, 2), newGemmTile(64, 64, 2, 2, 2), newGemmTile(16, 32, 1, 1, 2),
+		newGemmTile(128, 64, 4, 2, 2), newGemmTile(64, 64, 2, 2, 2), newGemmTile(16, 32, 1, 1, 2),
 	}}
 )
 
@@ -118,8 +118,8 @@ func (c *planner) gemm(op *bcnn.ConvStep) []Candidate {
 	scale, shift, slope := floatConstants(op, &w)
 	var all, splits []Candidate
 	for _, form := range gemmForms(c.arch, c.limits.Capability) {
-		base, thresholds := countConstants(g, w.ThresholdsI32(stride), ones, stride, form.and)
-		args := []any{c.X, c.Y, weights, taps, base, thresholds, scale, shift, slope, w.Mask(), rows, cols, correction, nil}
+		base, limits := countConstants(g, w.ThresholdsI32(stride), ones, stride, form.and)
+		args := []any{c.X, c.Y, weights, taps, base, limits, scale, shift, slope, w.Mask(), rows, cols, correction, nil}
 		for _, t := range form.tiles {
 			tiles := op.Groups * num.CeilDiv(w.PerGroup, t.cols)
 			if pool > t.rowsOfWarp || t.sharedBytes > c.limits.Shared || tiles > c.limits.GridY {
@@ -141,19 +141,20 @@ func (c *planner) gemm(op *bcnn.ConvStep) []Candidate {
 }
 
 // countConstants makes of the ones of every output's weights what conv_mma.cu adds to its
-// counts, and of thresholds those of the counts. and is as in gemmForm.
-func countConstants(g gpu.Geometry, thresholds []int32, ones []int, stride int, and bool) (base, ofCounts []int32) {
+// counts, of thresholds what it adds to the same so that those which reach them are not negative. and is
+// as in gemmForm.
+func countConstants(g gpu.Geometry, thresholds []int32, ones []int, stride int, and bool) (base, limits []int32) {
 	base = make([]int32, stride)
 	for o := range ones {
 		base[o] = g.Taps
 		if and {
 			base[o] -= 2 * int32(ones[o])
 		}
-		if thresholds != nil {
-			thresholds[o] = saturate(int64(thresholds[o]) - int64(base[o]))
-		}
 	}
-	return base, thresholds
+	for o, threshold := range thresholds {
+		limits = append(limits, saturate(int64(base[o])-int64(threshold)))
+	}
+	return base, limits
 }
 
 // floatConstants are scale, shift and slope of a convolution; where its outputs are floats,
@@ -224,8 +225,9 @@ func (c *planner) sortTiles(all []Candidate, pixels, outputs int) {
 	})
 }
 
-// saturate returns the nearest int32: thresholds beyond all sums stay beyond.
-func saturate(v int64) int32 { return int32(min(max(v, math.MinInt32), math.MaxInt32)) }
+// saturate returns the nearest number that is beyond all sums, as limits may be, and leaves
+// room to add a sum.
+func saturate(v int64) int32 { return int32(min(max(v, -1<<30), 1<<30)) }
 
 // gemmTaps tells where the words of a row are: for each vector of them the offset in
 // words and the rows and columns from the first tap, and a word of padding.

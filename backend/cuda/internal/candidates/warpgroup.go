@@ -48,8 +48,8 @@ func (c *planner) warpgroups(op *bcnn.ConvStep) []Candidate {
 	const words = 4 // of 16 bytes
 	up := func(n int) int { return num.CeilDiv(n, words) * words }
 	tile := int(g.TileH * g.TileW)
-	shared := 4 * (int(g.Planes)*planeWords*warpgroupColumns + up(2*int(g.Planes)) + up(w.Taps) +
-		groups*(2*chunks*tile*chunkWords+up(tile)))
+	shared := 4 * (int(g.Planes)*planeWords*warpgroupColumns + up(int(g.Planes)) + up(w.Taps) +
+		chunks*tile*chunkWords + groups*(2*chunks*tile*chunkWords+up(tile)))
 	columns := num.CeilDiv(op.Out, warpgroupColumns)
 	if shared > c.limits.Shared || groups*warpgroupThreads > c.limits.Threads || columns > c.limits.GridY {
 		return nil
@@ -57,14 +57,14 @@ func (c *planner) warpgroups(op *bcnn.ConvStep) []Candidate {
 
 	weights, ones := chunkWeights(w.Sizes, op.Bits, chunks)
 	stride := w.Stride()
-	base, thresholds := countConstants(g, w.ThresholdsI32(stride), ones, stride, true)
+	base, limits := countConstants(g, w.ThresholdsI32(stride), ones, stride, true)
 	scale, shift, slope := floatConstants(op, &w)
 	// A block to a multiprocessor: each goes over as many tiles as that takes.
 	tiles := tilesX * num.CeilDiv(int(g.ConvH), warpgroupSide)
 	blocks := max(c.limits.Processors/columns, 1)
 	spec := Spec{
 		Kernel: gpu.Kernel{File: "conv_wgmma", Name: name, G: g, Args: []any{
-			c.X, c.Y, weights, base, thresholds, scale, shift, slope, w.Mask(), rows, cols, correction}},
+			c.X, c.Y, weights, base, limits, scale, shift, slope, w.Mask(), rows, cols, correction}},
 		Grid: [2]int{0, columns}, Items: tiles, ItemsOfBlock: groups * num.CeilDiv(c.Batch*tiles, groups*blocks),
 		Block: groups * warpgroupThreads, Shared: shared,
 	}
