@@ -197,6 +197,7 @@ func TestLife(t *testing.T) {
 
 // TestInterruptedTuning leaves nothing behind.
 func TestInterruptedTuning(t *testing.T) {
+	testenv.Long(t)
 	d := measured(t, "")
 	before, driver := gpu.Live.Load(), alive(t, d)
 	backendtest.InterruptCompile(t, backend.NewDevice(d), backendtest.OneConv(6, 3, 32, 32), backend.Options{})
