@@ -42,26 +42,25 @@ func TestSignals(t *testing.T) {
 			return sums
 		}
 		want := run()
-		stop, stopped := make(chan struct{}), make(chan int)
+		sent, stop, stopped := make(chan error, 1), make(chan struct{}), make(chan struct{})
 		go func() {
-			signals := 0
+			defer close(stopped)
 			for {
+				err := syscall.Kill(syscall.Getpid(), syscall.SIGURG)
 				select {
+				case sent <- err:
 				case <-stop:
-					stopped <- signals
 					return
 				default:
-					if syscall.Kill(syscall.Getpid(), syscall.SIGURG) == nil {
-						signals++
-					}
 					runtime.Gosched()
 				}
 			}
 		}()
+		require.NoError(t, <-sent) // from here on they come
 		for range 30 {
 			require.Equal(t, want, run())
 		}
 		close(stop)
-		require.Positive(t, <-stopped)
+		<-stopped
 	})
 }
