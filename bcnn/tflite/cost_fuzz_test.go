@@ -133,8 +133,8 @@ func grow(program []byte) *testGraph {
 // instruction adds an operator.
 func (g *grower) instruction(kind int) {
 	last := g.dims[len(g.dims)-1]
-	const large = 1 << 22 // then dimensions do not grow any more
-	if last > large && kind != 6 || g.size[3] > large {
+	const large = 1 << 22 // then dimensions do not grow any more, nor where they have overflowed
+	if last < 1 || last > large && kind != 6 || g.size[3] < 1 || g.size[3] > large {
 		return
 	}
 	switch kind {
