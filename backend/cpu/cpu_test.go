@@ -107,6 +107,24 @@ func TestRandomPlans(t *testing.T) {
 	})
 }
 
+// A plan may pad levels with a byte above them all, of which the products do not fit where
+// those of the levels do.
+func TestZeroPointAboveLevels(t *testing.T) {
+	for _, isa := range sets.Names() {
+		for i, weight := range []int8{7, 100, -128} {
+			p := newPlanner(1, input(bcnn.Float32, 4, 5, 16))
+			p.levels(16, bcnn.Uint8)
+			p.conv(convOptions{window: bcnn.Window{KH: 3, KW: 3, Pad: bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}}, out: 33, float: true, raw: true, int8: 7})
+			conv := p.plan.Steps[1].Op.(*bcnn.ConvStep)
+			conv.ZeroPoint = 255
+			for k := range conv.Int8 {
+				conv.Int8[k] = weight
+			}
+			t.Run(fmt.Sprint(isa, i), func(t *testing.T) { requireReference(t, p, backend.Options{ISA: isa, Threads: 1}) })
+		}
+	}
+}
+
 func FuzzRandomPlan(f *testing.F) {
 	for i := range sets.Names() {
 		f.Add(uint64(1), uint8(4*i+1), uint8(2))

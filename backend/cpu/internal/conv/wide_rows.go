@@ -266,7 +266,8 @@ type byteRows struct {
 func wideBytes(c *schedule.Context, op *bcnn.ConvStep, w window) (rowSource, *kern.WideFilter) {
 	weights := schedule.Share(c, func() *kern.WideFilter {
 		if op.Int8 != nil {
-			return c.Set.Wide.PackInt8(op.Int8, op.Out, w.KH, w.KW*w.group, c.Most)
+			// The border has the zero point, which a plan may have above all levels.
+			return c.Set.Wide.PackInt8(op.Int8, op.Out, w.KH, w.KW*w.group, max(c.Most, op.ZeroPoint))
 		}
 		return c.Set.Wide.PackBytes(packTaps(c, op.Bits, op.Out*w.KH, w.KW, w.group), op.Out, w.KH, w.KW*w.group)
 	})
