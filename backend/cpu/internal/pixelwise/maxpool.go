@@ -137,19 +137,18 @@ func (m *maxPool) bits(s *tiles.Scratch, image, y0, y1 int) {
 // floats keeps the first of equal values in the order (ky, kx), as the contract
 // says: only the sign of a zero can tell.
 func (m *maxPool) floats(s *tiles.Scratch, image, y0, y1 int) {
-	for y := y0; y < y1; y++ {
-		first, rows := m.taps(y)
-		dst := m.out.F32[(image*m.outShape.H+y)*m.outShape.W*m.values:]
-		src := m.in.F32[(image*m.inShape.H+first)*m.inShape.W*m.values:]
-		m.each(s, rows, func(_, x, left int) { m.set.MaxPool(dst[x*m.values:], src[left*m.values:], &s.Pool) })
-	}
+	maxima(m, s, m.out.F32, m.in.F32, image, y0, y1, m.set.MaxPool)
 }
 
 func (m *maxPool) bytes(s *tiles.Scratch, image, y0, y1 int) {
+	maxima(m, s, m.out.U8, m.in.U8, image, y0, y1, m.set.MaxPoolBytes)
+}
+
+func maxima[T uint8 | float32](m *maxPool, s *tiles.Scratch, out, in []T, image, y0, y1 int, pool func(dst, src []T, p *kern.Pool)) {
 	for y := y0; y < y1; y++ {
 		first, rows := m.taps(y)
-		dst := m.out.U8[(image*m.outShape.H+y)*m.outShape.W*m.values:]
-		src := m.in.U8[(image*m.inShape.H+first)*m.inShape.W*m.values:]
-		m.each(s, rows, func(_, x, left int) { m.set.MaxPoolBytes(dst[x*m.values:], src[left*m.values:], &s.Pool) })
+		dst := out[(image*m.outShape.H+y)*m.outShape.W*m.values:]
+		src := in[(image*m.inShape.H+first)*m.inShape.W*m.values:]
+		m.each(s, rows, func(_, x, left int) { pool(dst[x*m.values:], src[left*m.values:], &s.Pool) })
 	}
 }

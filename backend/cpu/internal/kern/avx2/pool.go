@@ -42,7 +42,7 @@ func maxPoolBytes(dst, src []uint8, p *kern.Pool) {
 	var taps [kern.MaxPoolTaps]int
 	job, ok := kern.NewPoolJob(dst, src, p, &taps)
 	if !ok {
-		generic.MaxPoolBytes(dst, src, p)
+		generic.MaxPool(dst, src, p)
 		return
 	}
 	maxPoolBytesAVX2(job.Address())

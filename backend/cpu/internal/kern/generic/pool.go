@@ -24,8 +24,8 @@ func OrPool(dst, src []uint64, p *kern.Pool) {
 	}
 }
 
-// MaxPool is that of kern.Set.
-func MaxPool(dst, src []float32, p *kern.Pool) {
+// MaxPool is that of kern.Set, and MaxPoolBytes.
+func MaxPool[T uint8 | float32](dst, src []T, p *kern.Pool) {
 	for x := range p.Pixels {
 		d := dst[x*p.DstStep:][:p.Values]
 		for t, at := range p.Taps {
@@ -38,23 +38,6 @@ func MaxPool(dst, src []float32, p *kern.Pool) {
 				if v > d[i] {
 					d[i] = v
 				}
-			}
-		}
-	}
-}
-
-// MaxPoolBytes is that of kern.Set.
-func MaxPoolBytes(dst, src []uint8, p *kern.Pool) {
-	for x := range p.Pixels {
-		d := dst[x*p.DstStep:][:p.Values]
-		for t, at := range p.Taps {
-			s := src[x*p.Step+at:][:p.Values]
-			if t == 0 {
-				copy(d, s)
-				continue
-			}
-			for i, v := range s {
-				d[i] = max(d[i], v)
 			}
 		}
 	}
