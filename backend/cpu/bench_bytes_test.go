@@ -35,6 +35,8 @@ func BenchmarkBytes(b *testing.B) {
 								window: bcnn.Window{KH: c.side, KW: c.side, Pad: bcnn.Padding{Top: pad, Left: pad, Bottom: pad, Right: pad}},
 								out:    c.channels, float: true, end: bcnn.ActivationReLU, int8: 1<<(bits-1) - 1,
 							})
+							conv := p.plan.Steps[len(p.plan.Steps)-1].Op.(*bcnn.ConvStep)
+							conv.ZeroPoint = min(conv.ZeroPoint, 1<<bits-1) // as lowered plans have it
 							p.levels(1<<bits, to)
 						}
 						return p
