@@ -54,8 +54,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// lib returns the folder of the library.
+// lib returns the folder of the library, for which all of Go is compiled anew as code of
+// a library.
 func lib(t testing.TB) string {
+	testenv.Long(t)
 	for _, tool := range []string{"cc", "objcopy"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			testenv.Absent(t, "cc", err)
