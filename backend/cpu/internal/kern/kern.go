@@ -175,6 +175,9 @@ type Set struct {
 	LevelBytes  func(dst []uint8, src []float32, l *Levels)
 	LevelFloats func(dst, src []float32, l *Levels, low float32)
 
+	// LookUp computes dst[i] = t.Values[256·(i mod t.Tables) + src[i]] for all of dst.
+	LookUp func(dst []float32, src []uint8, t *ByteTables)
+
 	// Mul computes dst[i] = a[i]·b[i] for all of dst.
 	Mul func(dst, a, b []float32)
 	// Min sets dst[i] to a[i] where a[i] < b[i] or a[i] is a NaN, else to b[i], and Max to

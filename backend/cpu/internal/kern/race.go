@@ -141,6 +141,13 @@ func annotateElementwise(s, set *Set) {
 		readLevels(src, l)
 		set.LevelBytes(dst, src, l)
 	}
+	s.LookUp = func(dst []float32, src []uint8, t *ByteTables) {
+		writes(dst)
+		reads(src[:len(dst)])
+		reads(t.Values)
+		reads(t.Bytes)
+		set.LookUp(dst, src, t)
+	}
 	s.LevelFloats = func(dst, src []float32, l *Levels, low float32) {
 		writes(dst[:len(src)])
 		readLevels(src, l)

@@ -1,6 +1,7 @@
 package pixelwise
 
 import (
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -9,21 +10,16 @@ import (
 
 // table compiles the look-up of bytes.
 func table(c *schedule.Context, op *bcnn.TableStep, shape bcnn.Shape, out bcnn.DType) tiles.Step {
-	src, dst, channels := c.In, c.Out, shape.C
+	set, src, dst, channels := c.Set, c.In, c.Out, shape.C
 	work := c.Set.Cost.Value * float64(shape.Values())
 	if out == bcnn.Bits {
 		return tableBits(c, op, shape)
 	}
-	tables := len(op.Values) / bcnn.TableSize
+	c.Reserve(4 * len(op.Values))
+	tables := kern.NewByteTables(op.Values)
 	do := func(_ *tiles.Scratch, image, from, to int) {
 		first, end := (image*shape.Pixels()+from)*channels, (image*shape.Pixels()+to)*channels
-		for t := range tables {
-			values := (*[bcnn.TableSize]float32)(op.Of(t))
-			in, out := src.U8[first+t:end], dst.F32[first+t:end]
-			for i := 0; i < len(in) && i < len(out); i += tables {
-				out[i] = values[in[i]]
-			}
-		}
+		set.LookUp(dst.F32[first:end], src.U8[first:end], tables)
 	}
 	return c.Pixels("look up", shape.Pixels(), work, do)
 }

@@ -1,7 +1,7 @@
 //go:build amd64 && !purego
 
-// Package avx512 has the kernels for amd64 processors with AVX-512 VPOPCNTDQ and
-// VNNI. They sum in 32-bit lanes. What gains nothing from more than AVX2 is that
+// Package avx512 has the kernels for amd64 processors with AVX-512 VPOPCNTDQ,
+// VNNI and VBMI. They sum in 32-bit lanes. What gains nothing from more than AVX2 is that
 // of avx2.
 package avx512
 
@@ -62,6 +62,7 @@ func Set() kern.Set {
 	s.ScaleFloat = scaleFloat
 	s.ScaleBytes = scaleBytes
 	s.LevelBytes, s.LevelFloats = levelBytes, levelFloats
+	s.LookUp = lookUp
 	s.Add = add
 	s.Choose = choose
 	s.PickLanes = 16

@@ -1234,6 +1234,16 @@ func levelBytesAVX512(job *byte)
 //go:noescape
 func levelFloatsAVX512(job *byte)
 
+// lookUp1AVX512 looks up 64·blocks bytes, blocks > 0, in the tables of a kern.ByteTables.
+//
+//go:noescape
+func lookUp1AVX512(dst *float32, src *uint8, tables *uint8, blocks int)
+
+// lookUp3AVX512 looks up 192·blocks bytes, blocks > 0, in the tables of a kern.ByteTables.
+//
+//go:noescape
+func lookUp3AVX512(dst *float32, src *uint8, tables *uint8, blocks int)
+
 // mean6x64AVX512 computes, for every pixel p, 6 at a time, and each of 64 outputs o,
 // with x[r] the values from that of run r on, of which there is one,
 //

@@ -41,6 +41,7 @@ func Set() kern.Set {
 		MaxPoolBytes:   MaxPool[uint8],
 		LevelBytes:     LevelBytes,
 		LevelFloats:    LevelFloats,
+		LookUp:         LookUp,
 		Mean:           Mean,
 		MeanSigns:      meanSigns,
 		Narrow:         Narrow,

@@ -10,6 +10,30 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 )
 
+func TestLookUp(t *testing.T) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		for _, tables := range []int{1, 2, 3, 5} {
+			values := make([]float32, tables*kern.TableBytes)
+			for i := range values {
+				values[i] = math.Float32frombits(rng.Uint32())
+			}
+			for _, n := range []int{0, 1, 63, 64, 65, 128, 191, 192, 193, 2*192 + 100} {
+				src := make([]uint8, n)
+				for i := range src {
+					src[i] = uint8(rng.Uint32())
+				}
+				dst, check := guarded[float32](t, n)
+				s.LookUp(dst, src, kern.NewByteTables(values))
+				check()
+				for i, v := range dst {
+					want := values[i%tables*kern.TableBytes+int(src[i])]
+					require.Equal(t, math.Float32bits(want), math.Float32bits(v), "value %d of %d, %d tables", i, n, tables)
+				}
+			}
+		}
+	})
+}
+
 func TestLevels(t *testing.T) {
 	inf := float32(math.Inf(1))
 	special := []float32{float32(math.NaN()), inf, -inf, 0, float32(math.Copysign(0, -1)), math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, -0.5, 0.5, 1.5, 2.5}

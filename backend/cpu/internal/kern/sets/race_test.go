@@ -194,6 +194,11 @@ var racyCalls = slices.Concat([]racyCall{
 		dst, src, l := row[float32](), row[float32](), racyLevels()
 		return func() { s.LevelFloats(dst, src, l, 0) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src), racyLevelProbes(l))
 	}},
+	{"LookUp", func(s *kern.Set) (func(), []probe) {
+		dst, src, tables := make([]float32, 64+racyN), make([]uint8, 64+racyN), kern.NewByteTables(make([]float32, kern.TableBytes))
+		return func() { s.LookUp(dst, src, tables) }, slices.Concat(
+			probes(written, "dst", dst), probes(read, "src", src), probes(read, "values", tables.Values), probes(read, "bytes", tables.Bytes))
+	}},
 	{"Mul", func(s *kern.Set) (func(), []probe) {
 		dst, a, b := row[float32](), row[float32](), row[float32]()
 		return func() { s.Mul(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))

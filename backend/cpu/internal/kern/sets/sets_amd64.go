@@ -17,7 +17,7 @@ func native() []kern.Set {
 	var all []kern.Set
 	// cpuid reports AVX-512 only where the operating system saves its registers.
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL,
-		cpuid.AVX512VPOPCNTDQ, cpuid.AVX512VNNI, cpuid.BMI2, cpuid.FMA3) {
+		cpuid.AVX512VBMI, cpuid.AVX512VPOPCNTDQ, cpuid.AVX512VNNI, cpuid.BMI2, cpuid.FMA3) {
 		all = append(all, avx512.Set())
 	}
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.POPCNT) {
