@@ -101,6 +101,7 @@ var floatSteps = []struct {
 	})},
 	{"pixels/28x28x64/twice", floatStep(28, 64, func(p *planner) { p.twice() })},
 	{"pixels/28x28x64/twice, bits", floatStep(28, 64, func(p *planner) { p.numbers(1); p.twice() })},
+	{"pixels/112x112x3/twice", floatStep(112, 3, func(p *planner) { p.twice() })},
 	{"resample/28x28x64/twice, bilinear", floatStep(28, 64, func(p *planner) { p.resample(56, 0.75, 0.25) })},
 	{"resample/28x28x64/twice, bicubic", floatStep(28, 64, func(p *planner) { p.resample(56, -0.1, 0.9, 0.3, -0.1) })},
 	{"resample/112x112x3/twice, bilinear", floatStep(112, 3, func(p *planner) { p.resample(224, 0.75, 0.25) })},

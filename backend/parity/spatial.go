@@ -109,9 +109,23 @@ func pixelsCases() []Case {
 			}
 		}
 	}
+	// Rows of many small pixels.
+	for i, cols := range positions {
+		for _, in := range []string{"bits", "float"} {
+			for k, c := range []int{1, 3, 64, 65, 129} {
+				s := [3]int{3, 21 + 20*k, c}
+				op := bcnn.Pixels{Rows: positions[(i+k)%len(positions)].of(s[0]), Cols: cols.of(s[1]), Fill: []float32{0, -1, 1}[(i+k)%3]}
+				f := fillRandom
+				if in == "float" {
+					op.Fill, f = max(op.Fill, 0), fillExtremes
+				}
+				add("wide/"+cols.name, in, s, f, func(b *builder) { b.add(op) })
+			}
+		}
+	}
 	// The channels of a pixel are those of several.
 	for i, block := range [][2]int{{2, 2}, {1, 3}, {3, 1}, {4, 4}} {
-		for k, c := range []int{1, 5, 31, 32, 33, 64, 65} {
+		for k, c := range []int{1, 4, 5, 31, 32, 33, 64, 65} {
 			for _, in := range []string{"bits", "float"} {
 				h, w := 3*block[0], 4*block[1]
 				op := bcnn.Pixels{Rows: picked(h, func(i int) int { return i }), Cols: picked(w, func(i int) int { return i }), BlockH: block[0], BlockW: block[1]}

@@ -129,5 +129,13 @@ func (p *Picks) Done(lanes int) int {
 	return lanes * (last.First + last.Count)
 }
 
+// Halves is the number of values that a word is moved as.
+const Halves = 2
+
+// AsFloats returns words as values that can be picked, which no arithmetic must be done with.
+func AsFloats(words []uint64) []float32 {
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(words))), Halves*len(words))
+}
+
 // Address is what the assembly takes.
 func (j *PickJob) Address() *uint8 { return (*uint8)(unsafe.Pointer(j)) }

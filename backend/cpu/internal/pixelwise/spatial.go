@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // pixels compiles a step that makes an image of the pixels of another. Rows that follow
@@ -19,6 +20,10 @@ func pixels(c *schedule.Context, op *bcnn.PixelsStep, in, out bcnn.PlanTensor) t
 		p := picker[float32]{op: op, runs: channelRuns(op.Cols), in: in.Shape, w: out.Shape.W, size: out.Shape.C}
 		p.fill = slices.Repeat([]float32{op.Fill}, out.Shape.C)
 		p.pick = func(to, from []float32, block int) { copy(to, from[block*p.size:]) }
+		if math.Float32bits(op.Fill) == 0 {
+			p.picks, p.times = rowPicks(c, op, in.Shape.W, in.Shape.C, p.size)
+		}
+		p.pickRow = c.Set.Pick
 		src, dst := c.In, c.Out
 		return c.Rows("pick pixels", out.Shape.H, work, func(_ *tiles.Scratch, image, y0, y1 int) {
 			p.rows(dst.F32[image*out.Shape.Values():], src.F32[image*in.Shape.Values():], y0, y1)
@@ -38,6 +43,12 @@ func pixels(c *schedule.Context, op *bcnn.PixelsStep, in, out bcnn.PlanTensor) t
 		clear(to)
 		bits.Copy(to, 0, from, block*channels, channels)
 	}
+	if op.Fill <= 0 && op.BlockH*op.BlockW == 1 {
+		p.picks, p.times = rowPicks(c, op, in.Shape.W, kern.Halves*p.size, kern.Halves*p.size)
+	}
+	p.pickRow = func(dst, src []uint64, picks *kern.Picks, rows int) {
+		c.Set.Pick(kern.AsFloats(dst), kern.AsFloats(src), picks, rows)
+	}
 	src, dst := c.In, c.Out
 	return c.Rows("pick pixels", out.Shape.H, work, func(_ *tiles.Scratch, image, y0, y1 int) {
 		p.rows(dst.Words[image*out.Shape.H*p.w*p.size:], src.Words[image*p.in.Values():], y0, y1)
@@ -54,11 +65,67 @@ type picker[T float32 | uint64] struct {
 	fill []T // a pixel
 	// pick copies one of the pixels that a pixel of the input holds.
 	pick func(to, from []T, block int)
+	// picks, of which there may be none, make a row of one of the input, whose values they
+	// take for channels, for each row of a block. They make so many copies of it.
+	picks   []*kern.Picks
+	times   int
+	pickRow func(dst, src []T, picks *kern.Picks, rows int)
+}
+
+// pickPixel is the largest number of values of a pixel that is not copied on its own: up to
+// there, permutations of vectors of a row are faster.
+const pickPixel = 16
+
+// rowPicks returns the picks for rows of w pixels of the input, or none where pixels are
+// large or lie too far apart. n values are a pixel of the input, and size one of the output.
+// Where all rows are repeated as often, and nothing else, the picks are those of all copies.
+func rowPicks(c *schedule.Context, op *bcnn.PixelsStep, w, n, size int) (all []*kern.Picks, times int) {
+	if size > pickPixel {
+		return nil, 0
+	}
+	times = 1
+	for times < len(op.Rows) && op.Rows[times] == 0 {
+		times++
+	}
+	for y, from := range op.Rows {
+		if op.BlockH > 1 || len(op.Rows)%times > 0 || int(from) != y/times {
+			times = 1
+			break
+		}
+	}
+	for row := range op.BlockH {
+		if c.Ended() || !c.Reserve(num.Product(4, times, len(op.Cols), size)) {
+			return nil, 0
+		}
+		var index []int32
+		for _, col := range op.Cols {
+			for i := range size {
+				at := -1
+				if col >= 0 {
+					at = int(col)/op.BlockW*n + (row*op.BlockW+int(col)%op.BlockW)*size + i
+				}
+				index = append(index, int32(at))
+			}
+		}
+		p := kern.NewPicks(c.Set.PickLanes, w*n, slices.Repeat(index, times))
+		if !c.Reserve(p.Bytes()) || len(p.Vectors) == 0 {
+			return nil, 0
+		}
+		all = append(all, p)
+	}
+	return all, times
 }
 
 func (p *picker[T]) rows(dst, src []T, y0, y1 int) {
 	row := p.w * p.size
 	for y := y0; y < y1; y++ {
+		if n := (y1 - y) / max(p.times, 1); p.times > 1 && y%p.times == 0 && n > 0 {
+			in := p.in.W * p.in.C
+			n = min(n, max(1, pickValues/(in+p.times*row)))
+			p.pickRow(dst[y*row:], src[y/p.times*in:], p.picks[0], n)
+			y += n*p.times - 1
+			continue
+		}
 		to, from := dst[y*row:][:row], int(p.op.Rows[y])
 		switch {
 		case y > y0 && from == int(p.op.Rows[y-1]):
@@ -75,6 +142,10 @@ func (p *picker[T]) rows(dst, src []T, y0, y1 int) {
 
 // row makes a row of one of the input, of which each pixel has several rows.
 func (p *picker[T]) row(to, from []T, blockRow int) {
+	if p.times == 1 {
+		p.pickRow(to, from, p.picks[blockRow], 1)
+		return
+	}
 	whole := p.op.BlockH*p.op.BlockW == 1
 	for _, r := range p.runs {
 		part := to[r.to*p.size:][:r.n*p.size]
