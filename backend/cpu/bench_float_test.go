@@ -102,12 +102,13 @@ var floatSteps = []struct {
 	{"pixels/28x28x64/twice", floatStep(28, 64, func(p *planner) { p.twice() })},
 	{"pixels/28x28x64/twice, bits", floatStep(28, 64, func(p *planner) { p.numbers(1); p.twice() })},
 	{"pixels/112x112x3/twice", floatStep(112, 3, func(p *planner) { p.twice() })},
-	{"resample/28x28x64/twice, bilinear", floatStep(28, 64, func(p *planner) { p.resample(56, 0.75, 0.25) })},
+	{"resample/28x28x64/twice, bilinear", floatStep(28, 64, func(p *planner) { p.bilinear() })},
 	{"resample/28x28x64/twice, bicubic", floatStep(28, 64, func(p *planner) { p.resample(56, -0.1, 0.9, 0.3, -0.1) })},
-	{"resample/112x112x3/twice, bilinear", floatStep(112, 3, func(p *planner) { p.resample(224, 0.75, 0.25) })},
+	{"resample/112x112x3/twice, bilinear", floatStep(112, 3, func(p *planner) { p.bilinear() })},
+	{"resample/112x112x3/twice, bicubic", floatStep(112, 3, func(p *planner) { p.resample(224, -0.1, 0.9, 0.3, -0.1) })},
 }
 
-// resample makes a square image of weighted rows and columns.
+// resample makes a square image of weighted rows and columns, the same for all pixels.
 func (p *planner) resample(size int, weights ...float32) {
 	in := p.last().Shape
 	t := bcnn.Taps{N: len(weights)}
@@ -117,6 +118,23 @@ func (p *planner) resample(size int, weights ...float32) {
 		}
 	}
 	p.step("resample", &bcnn.ResampleStep{Rows: t, Cols: t}, bcnn.Float32, bcnn.Shape{H: size, W: size, C: in.C})
+}
+
+// bilinear makes a square image twice as large, of the two pixels between whose centres one
+// lies.
+func (p *planner) bilinear() {
+	in := p.last().Shape
+	t := bcnn.Taps{N: 2}
+	for i := range int32(2 * in.H) {
+		first := (i+1)/2 - 1
+		t.Index = append(t.Index, max(first, 0), min(first+1, int32(in.H-1)))
+		if i%2 == 0 {
+			t.Weight = append(t.Weight, 0.25, 0.75)
+		} else {
+			t.Weight = append(t.Weight, 0.75, 0.25)
+		}
+	}
+	p.step("resample", &bcnn.ResampleStep{Rows: t, Cols: t}, bcnn.Float32, bcnn.Shape{H: 2 * in.H, W: 2 * in.W, C: in.C})
 }
 
 func (p *planner) function(f bcnn.FunctionName) {

@@ -161,7 +161,7 @@ func pixelsCases() []Case {
 
 func resampleCases() []Case {
 	var cases []Case
-	for i, size := range [][4]int{{4, 5, 8, 10}, {4, 5, 7, 3}, {1, 6, 3, 6}, {6, 1, 5, 4}, {9, 8, 3, 2}, {1, 1, 4, 4}} {
+	for i, size := range [][4]int{{4, 5, 8, 10}, {4, 5, 7, 3}, {1, 6, 3, 6}, {6, 1, 5, 4}, {9, 8, 3, 2}, {1, 1, 4, 4}, {6, 24, 12, 48}} {
 		for k, c := range []int{1, 3, 4, 5, 33, 64, 300} {
 			op := bcnn.Resample{Rows: taps(size[0], size[2]), Cols: taps(size[1], size[3])}
 			f := []fill{fillRandom, fillExtremes, fillTiny, fillTies}[(i+k)%4]

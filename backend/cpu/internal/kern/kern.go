@@ -196,6 +196,12 @@ type Set struct {
 	// all pixels. There is a row at least, and a column.
 	Blend func(dst, src []float32, rows, cols []BlendTap, n, pixels int)
 
+	// BlendRows computes what Blend does, for all of dst: rows of pixels with cols.Taps rows
+	// of the input each, which rows has one after the other, at the same places for all. Nil
+	// where there is nothing of the kind. A vector that cols was made for has FloatLanes
+	// values.
+	BlendRows func(dst, src []float32, rows []BlendTap, cols *BlendColumns)
+
 	// Add computes dst[i] = a[i] + b[i] for all of dst, and then the activation.
 	Add func(dst, a, b []float32, act Activation)
 

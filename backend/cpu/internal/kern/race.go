@@ -189,6 +189,18 @@ func annotateElementwise(s, set *Set) {
 		}
 		set.Blend(dst, src, rows, cols, n, pixels)
 	}
+	if set.BlendRows != nil {
+		s.BlendRows = func(dst, src []float32, rows []BlendTap, cols *BlendColumns) {
+			writes(dst)
+			reads(rows)
+			reads(cols.Table)
+			reads(cols.Places)
+			for _, row := range rows[:cols.Taps] {
+				reads(src[row.At/4:][:cols.Width])
+			}
+			set.BlendRows(dst, src, rows, cols)
+		}
+	}
 	s.Pick = func(dst, src []float32, picks *Picks, pixels int) {
 		writes(dst[:pixels*len(picks.Index)])
 		reads(src[:pixels*picks.Channels])

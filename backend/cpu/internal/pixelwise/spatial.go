@@ -172,15 +172,37 @@ func resample(c *schedule.Context, op *bcnn.ResampleStep, in, out bcnn.Shape) ti
 	rows := kern.NewBlendTaps(op.Rows.Index, op.Rows.Weight, in.W*in.C)
 	cols := kern.NewBlendTaps(op.Cols.Index, op.Cols.Weight, in.C)
 	c.Reserve(kern.BlendTapBytes * (len(rows) + len(cols)))
+	var together *kern.BlendColumns // of pixels that are less than a vector
+	if n := op.Cols.N; set.BlendRows != nil && out.C < set.FloatLanes && n == op.Rows.N {
+		if together = kern.NewBlendColumns(set.FloatLanes, op.Cols.Index, op.Cols.Weight, n, in.C, in.W*in.C); together != nil {
+			c.Reserve(together.Bytes())
+		}
+	}
 	do := func(_ *tiles.Scratch, image, y0, y1 int) {
 		from := src.F32[image*in.Values():][:in.Values()]
 		for y := y0; y < y1; y++ {
-			to := dst.F32[(image*out.H+y)*out.W*out.C:][:out.W*out.C]
-			set.Blend(to, from, rows[y*op.Rows.N:][:op.Rows.N], cols, out.C, out.W)
+			n := 1 // rows of the output that come from the same ones
+			if together != nil {
+				for index := op.Rows.Index; y+n < y1 && slices.Equal(index[y*op.Rows.N:][:op.Rows.N], index[(y+n)*op.Rows.N:][:op.Rows.N]); {
+					n++
+				}
+			}
+			to := dst.F32[(image*out.H+y)*out.W*out.C:][:n*out.W*out.C]
+			taken := rows[y*op.Rows.N:][:n*op.Rows.N]
+			if together != nil {
+				set.BlendRows(to, from, taken, together)
+			} else {
+				set.Blend(to, from, taken, cols, out.C, out.W)
+			}
+			y += n - 1
 		}
 	}
 	work := 2 * c.Set.Cost.Value * float64(out.Values()) * float64(op.Rows.N) * float64(op.Cols.N)
-	return c.Rows("weighted pixels", out.H, work, do)
+	kernel := "weighted pixels"
+	if together != nil {
+		kernel += ", several in a vector"
+	}
+	return c.Rows(kernel, out.H, work, do)
 }
 
 // topK compiles the search for the largest values of each pixel. The next one is the

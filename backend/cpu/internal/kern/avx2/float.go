@@ -64,3 +64,18 @@ func blend(dst, src []float32, rows, cols []kern.BlendTap, n, pixels int) {
 		blendAVX2(job.Address())
 	}
 }
+
+// The kernels of rows of pixels of few channels, of one row of the output, of two, and of two
+// that are mirrored.
+var (
+	blendRows2 = [3]func(*uint8){blendRow2x1AVX2, blendRow2x2AVX2, blendRow2MirroredAVX2}
+	blendRows4 = [3]func(*uint8){blendRow4x1AVX2, nil}
+)
+
+func blendRows(dst, src []float32, rows []kern.BlendTap, cols *kern.BlendColumns) {
+	kernels := &blendRows2
+	if cols.Taps == 4 {
+		kernels = &blendRows4
+	}
+	kern.BlendRowTiles(kernels, dst, src, rows, cols)
+}

@@ -6829,3 +6829,273 @@ twonext:
 	JNE  twopixel
 	VZEROUPPER
 	RET
+
+// func blendRow2MirroredAVX2(job *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·blendRow2MirroredAVX2(SB), NOSPLIT, $0-8
+	MOVQ         job+0(FP), AX
+	MOVQ         16(AX), CX
+	MOVQ         8(AX), DX
+	ADDQ         (CX), DX
+	VBROADCASTSS 8(CX), Y0
+	MOVQ         8(AX), BX
+	ADDQ         16(CX), BX
+	VBROADCASTSS 24(CX), Y1
+	MOVQ         24(AX), CX
+	MOVQ         32(AX), SI
+	MOVQ         40(AX), DI
+	MOVQ         (AX), R8
+
+vector:
+	VXORPS      Y2, Y2, Y2
+	VXORPS      Y3, Y3, Y3
+	VMOVUPS     (CX), Y5
+	VMOVUPS     64(CX), Y4
+	VMOVUPS     32(CX), Y7
+	VMOVUPS     96(CX), Y6
+	VMULPS      Y0, Y5, Y8
+	VMULPS      Y0, Y7, Y9
+	VMULPS      Y1, Y5, Y5
+	VMULPS      Y1, Y7, Y7
+	MOVQ        (SI), R9
+	VPERMPS     (DX)(R9*1), Y4, Y10
+	VFMADD231PS Y10, Y8, Y2
+	VFMADD231PS Y10, Y5, Y3
+	MOVQ        8(SI), R9
+	VPERMPS     (DX)(R9*1), Y6, Y10
+	VFMADD231PS Y10, Y9, Y2
+	VFMADD231PS Y10, Y7, Y3
+	MOVQ        (SI), R9
+	VPERMPS     (BX)(R9*1), Y4, Y4
+	VFMADD231PS Y4, Y5, Y2
+	VFMADD231PS Y4, Y8, Y3
+	MOVQ        8(SI), R9
+	VPERMPS     (BX)(R9*1), Y6, Y4
+	VFMADD231PS Y4, Y7, Y2
+	VFMADD231PS Y4, Y9, Y3
+	MOVQ        16(SI), R9
+	ADDQ        R8, R9
+	VMOVUPS     Y2, (R9)
+	ADDQ        48(AX), R9
+	VMOVUPS     Y3, (R9)
+	ADDQ        $+128, CX
+	ADDQ        $0x18, SI
+	DECQ        DI
+	JNE         vector
+	VZEROUPPER
+	RET
+
+// func blendRow2x1AVX2(job *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·blendRow2x1AVX2(SB), NOSPLIT, $0-8
+	MOVQ         job+0(FP), AX
+	MOVQ         16(AX), CX
+	MOVQ         8(AX), DX
+	ADDQ         (CX), DX
+	VBROADCASTSS 8(CX), Y0
+	MOVQ         8(AX), BX
+	ADDQ         16(CX), BX
+	VBROADCASTSS 24(CX), Y1
+	MOVQ         24(AX), CX
+	MOVQ         32(AX), SI
+	MOVQ         40(AX), DI
+	MOVQ         (AX), AX
+
+vector:
+	VXORPS      Y2, Y2, Y2
+	VMOVUPS     (CX), Y4
+	VMOVUPS     64(CX), Y3
+	VMOVUPS     32(CX), Y6
+	VMOVUPS     96(CX), Y5
+	MOVQ        (SI), R8
+	VPERMPS     (DX)(R8*1), Y3, Y7
+	VMULPS      Y0, Y4, Y8
+	VFMADD231PS Y7, Y8, Y2
+	MOVQ        8(SI), R8
+	VPERMPS     (DX)(R8*1), Y5, Y7
+	VMULPS      Y0, Y6, Y8
+	VFMADD231PS Y7, Y8, Y2
+	MOVQ        (SI), R8
+	VPERMPS     (BX)(R8*1), Y3, Y3
+	VMULPS      Y1, Y4, Y4
+	VFMADD231PS Y3, Y4, Y2
+	MOVQ        8(SI), R8
+	VPERMPS     (BX)(R8*1), Y5, Y3
+	VMULPS      Y1, Y6, Y4
+	VFMADD231PS Y3, Y4, Y2
+	MOVQ        16(SI), R8
+	ADDQ        AX, R8
+	VMOVUPS     Y2, (R8)
+	ADDQ        $+128, CX
+	ADDQ        $0x18, SI
+	DECQ        DI
+	JNE         vector
+	VZEROUPPER
+	RET
+
+// func blendRow2x2AVX2(job *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·blendRow2x2AVX2(SB), NOSPLIT, $0-8
+	MOVQ         job+0(FP), AX
+	MOVQ         16(AX), CX
+	MOVQ         8(AX), DX
+	ADDQ         (CX), DX
+	VBROADCASTSS 8(CX), Y0
+	VBROADCASTSS 40(CX), Y1
+	MOVQ         8(AX), BX
+	ADDQ         16(CX), BX
+	VBROADCASTSS 24(CX), Y2
+	VBROADCASTSS 56(CX), Y3
+	MOVQ         24(AX), CX
+	MOVQ         32(AX), SI
+	MOVQ         40(AX), DI
+	MOVQ         (AX), R8
+
+vector:
+	VXORPS      Y4, Y4, Y4
+	VXORPS      Y5, Y5, Y5
+	VMOVUPS     (CX), Y7
+	VMOVUPS     64(CX), Y6
+	VMOVUPS     32(CX), Y9
+	VMOVUPS     96(CX), Y8
+	MOVQ        (SI), R9
+	VPERMPS     (DX)(R9*1), Y6, Y10
+	VMULPS      Y0, Y7, Y11
+	VFMADD231PS Y10, Y11, Y4
+	VMULPS      Y1, Y7, Y11
+	VFMADD231PS Y10, Y11, Y5
+	MOVQ        8(SI), R9
+	VPERMPS     (DX)(R9*1), Y8, Y10
+	VMULPS      Y0, Y9, Y11
+	VFMADD231PS Y10, Y11, Y4
+	VMULPS      Y1, Y9, Y11
+	VFMADD231PS Y10, Y11, Y5
+	MOVQ        (SI), R9
+	VPERMPS     (BX)(R9*1), Y6, Y6
+	VMULPS      Y2, Y7, Y10
+	VFMADD231PS Y6, Y10, Y4
+	VMULPS      Y3, Y7, Y7
+	VFMADD231PS Y6, Y7, Y5
+	MOVQ        8(SI), R9
+	VPERMPS     (BX)(R9*1), Y8, Y6
+	VMULPS      Y2, Y9, Y7
+	VFMADD231PS Y6, Y7, Y4
+	VMULPS      Y3, Y9, Y7
+	VFMADD231PS Y6, Y7, Y5
+	MOVQ        16(SI), R9
+	ADDQ        R8, R9
+	VMOVUPS     Y4, (R9)
+	ADDQ        48(AX), R9
+	VMOVUPS     Y5, (R9)
+	ADDQ        $+128, CX
+	ADDQ        $0x18, SI
+	DECQ        DI
+	JNE         vector
+	VZEROUPPER
+	RET
+
+// func blendRow4x1AVX2(job *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·blendRow4x1AVX2(SB), NOSPLIT, $0-8
+	MOVQ         job+0(FP), AX
+	MOVQ         16(AX), CX
+	MOVQ         8(AX), DX
+	ADDQ         (CX), DX
+	VBROADCASTSS 8(CX), Y0
+	MOVQ         8(AX), BX
+	ADDQ         16(CX), BX
+	VBROADCASTSS 24(CX), Y1
+	MOVQ         8(AX), SI
+	ADDQ         32(CX), SI
+	VBROADCASTSS 40(CX), Y2
+	MOVQ         8(AX), DI
+	ADDQ         48(CX), DI
+	VBROADCASTSS 56(CX), Y3
+	MOVQ         24(AX), CX
+	MOVQ         32(AX), R8
+	MOVQ         40(AX), R9
+	MOVQ         (AX), AX
+
+vector:
+	VXORPS      Y4, Y4, Y4
+	VMOVUPS     (CX), Y6
+	VMOVUPS     128(CX), Y5
+	VMOVUPS     32(CX), Y8
+	VMOVUPS     160(CX), Y7
+	VMOVUPS     64(CX), Y10
+	VMOVUPS     192(CX), Y9
+	VMOVUPS     96(CX), Y12
+	VMOVUPS     224(CX), Y11
+	MOVQ        (R8), R10
+	VPERMPS     (DX)(R10*1), Y5, Y13
+	VMULPS      Y0, Y6, Y14
+	VFMADD231PS Y13, Y14, Y4
+	MOVQ        8(R8), R10
+	VPERMPS     (DX)(R10*1), Y7, Y13
+	VMULPS      Y0, Y8, Y14
+	VFMADD231PS Y13, Y14, Y4
+	MOVQ        16(R8), R10
+	VPERMPS     (DX)(R10*1), Y9, Y13
+	VMULPS      Y0, Y10, Y14
+	VFMADD231PS Y13, Y14, Y4
+	MOVQ        24(R8), R10
+	VPERMPS     (DX)(R10*1), Y11, Y13
+	VMULPS      Y0, Y12, Y14
+	VFMADD231PS Y13, Y14, Y4
+	MOVQ        (R8), R10
+	VPERMPS     (BX)(R10*1), Y5, Y13
+	VMULPS      Y1, Y6, Y14
+	VFMADD231PS Y13, Y14, Y4
+	MOVQ        8(R8), R10
+	VPERMPS     (BX)(R10*1), Y7, Y13
+	VMULPS      Y1, Y8, Y14
+	VFMADD231PS Y13, Y14, Y4
+	MOVQ        16(R8), R10
+	VPERMPS     (BX)(R10*1), Y9, Y13
+	VMULPS      Y1, Y10, Y14
+	VFMADD231PS Y13, Y14, Y4
+	MOVQ        24(R8), R10
+	VPERMPS     (BX)(R10*1), Y11, Y13
+	VMULPS      Y1, Y12, Y14
+	VFMADD231PS Y13, Y14, Y4
+	MOVQ        (R8), R10
+	VPERMPS     (SI)(R10*1), Y5, Y13
+	VMULPS      Y2, Y6, Y14
+	VFMADD231PS Y13, Y14, Y4
+	MOVQ        8(R8), R10
+	VPERMPS     (SI)(R10*1), Y7, Y13
+	VMULPS      Y2, Y8, Y14
+	VFMADD231PS Y13, Y14, Y4
+	MOVQ        16(R8), R10
+	VPERMPS     (SI)(R10*1), Y9, Y13
+	VMULPS      Y2, Y10, Y14
+	VFMADD231PS Y13, Y14, Y4
+	MOVQ        24(R8), R10
+	VPERMPS     (SI)(R10*1), Y11, Y13
+	VMULPS      Y2, Y12, Y14
+	VFMADD231PS Y13, Y14, Y4
+	MOVQ        (R8), R10
+	VPERMPS     (DI)(R10*1), Y5, Y5
+	VMULPS      Y3, Y6, Y6
+	VFMADD231PS Y5, Y6, Y4
+	MOVQ        8(R8), R10
+	VPERMPS     (DI)(R10*1), Y7, Y5
+	VMULPS      Y3, Y8, Y6
+	VFMADD231PS Y5, Y6, Y4
+	MOVQ        16(R8), R10
+	VPERMPS     (DI)(R10*1), Y9, Y5
+	VMULPS      Y3, Y10, Y6
+	VFMADD231PS Y5, Y6, Y4
+	MOVQ        24(R8), R10
+	VPERMPS     (DI)(R10*1), Y11, Y5
+	VMULPS      Y3, Y12, Y6
+	VFMADD231PS Y5, Y6, Y4
+	MOVQ        32(R8), R10
+	ADDQ        AX, R10
+	VMOVUPS     Y4, (R10)
+	ADDQ        $+256, CX
+	ADDQ        $0x28, R8
+	DECQ        R9
+	JNE         vector
+	VZEROUPPER
+	RET

@@ -54,7 +54,7 @@ func Set() kern.Set {
 	s.PickLanes = 8
 	s.Pick = pick
 	s.Function = function
-	s.Blend = blend
+	s.Blend, s.BlendRows = blend, blendRows
 	s.LevelBytes, s.LevelFloats = levelBytes, levelFloats
 	s.Mul = mul
 	s.Min = minimum

@@ -655,6 +655,26 @@ func fmaColumns3_1x8AVX2(job *byte)
 //go:noescape
 func blendAVX2(job *byte)
 
+// blendRow2MirroredAVX2 writes the rows of a BlendRowJob, 2, of 2 rows and columns for each pixel.
+//
+//go:noescape
+func blendRow2MirroredAVX2(job *byte)
+
+// blendRow2x1AVX2 writes the rows of a BlendRowJob, 1, of 2 rows and columns for each pixel.
+//
+//go:noescape
+func blendRow2x1AVX2(job *byte)
+
+// blendRow2x2AVX2 writes the rows of a BlendRowJob, 2, of 2 rows and columns for each pixel.
+//
+//go:noescape
+func blendRow2x2AVX2(job *byte)
+
+// blendRow4x1AVX2 writes the rows of a BlendRowJob, 1, of 4 rows and columns for each pixel.
+//
+//go:noescape
+func blendRow4x1AVX2(job *byte)
+
 // thresholdAVX2 sets, for o < 64·words and every pixel, words > 0, pixels > 0,
 //
 //	bit o%64 of dst[o/64] = values[o] ≥ t[o]

@@ -13886,3 +13886,418 @@ twonext:
 	JNE  twopixel
 	VZEROUPPER
 	RET
+
+// func blendRow2MirroredAVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·blendRow2MirroredAVX512(SB), NOSPLIT, $0-8
+	MOVQ         job+0(FP), AX
+	MOVQ         16(AX), CX
+	MOVQ         8(AX), DX
+	ADDQ         (CX), DX
+	VBROADCASTSS 8(CX), Z0
+	MOVQ         8(AX), BX
+	ADDQ         16(CX), BX
+	VBROADCASTSS 24(CX), Z1
+	MOVQ         24(AX), CX
+	MOVQ         32(AX), SI
+	MOVQ         40(AX), DI
+	MOVQ         (AX), R8
+
+vector:
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VMOVUPS     (CX), Z5
+	VMOVUPS     128(CX), Z4
+	VMOVUPS     64(CX), Z7
+	VMOVUPS     192(CX), Z6
+	VMULPS      Z0, Z5, Z8
+	VMULPS      Z0, Z7, Z9
+	VMULPS      Z1, Z5, Z5
+	VMULPS      Z1, Z7, Z7
+	MOVQ        (SI), R9
+	VPERMPS     (DX)(R9*1), Z4, Z10
+	VFMADD231PS Z10, Z8, Z2
+	VFMADD231PS Z10, Z5, Z3
+	MOVQ        8(SI), R9
+	VPERMPS     (DX)(R9*1), Z6, Z10
+	VFMADD231PS Z10, Z9, Z2
+	VFMADD231PS Z10, Z7, Z3
+	MOVQ        (SI), R9
+	VPERMPS     (BX)(R9*1), Z4, Z4
+	VFMADD231PS Z4, Z5, Z2
+	VFMADD231PS Z4, Z8, Z3
+	MOVQ        8(SI), R9
+	VPERMPS     (BX)(R9*1), Z6, Z4
+	VFMADD231PS Z4, Z7, Z2
+	VFMADD231PS Z4, Z9, Z3
+	MOVQ        16(SI), R9
+	ADDQ        R8, R9
+	VMOVUPS     Z2, (R9)
+	ADDQ        48(AX), R9
+	VMOVUPS     Z3, (R9)
+	ADDQ        $+256, CX
+	ADDQ        $0x18, SI
+	DECQ        DI
+	JNE         vector
+	VZEROUPPER
+	RET
+
+// func blendRow2x1AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·blendRow2x1AVX512(SB), NOSPLIT, $0-8
+	MOVQ         job+0(FP), AX
+	MOVQ         16(AX), CX
+	MOVQ         8(AX), DX
+	ADDQ         (CX), DX
+	VBROADCASTSS 8(CX), Z0
+	MOVQ         8(AX), BX
+	ADDQ         16(CX), BX
+	VBROADCASTSS 24(CX), Z1
+	MOVQ         24(AX), CX
+	MOVQ         32(AX), SI
+	MOVQ         40(AX), DI
+	MOVQ         (AX), AX
+
+vector:
+	VPXORD      Z2, Z2, Z2
+	VMOVUPS     (CX), Z4
+	VMOVUPS     128(CX), Z3
+	VMOVUPS     64(CX), Z6
+	VMOVUPS     192(CX), Z5
+	MOVQ        (SI), R8
+	VPERMPS     (DX)(R8*1), Z3, Z7
+	VMULPS      Z0, Z4, Z8
+	VFMADD231PS Z7, Z8, Z2
+	MOVQ        8(SI), R8
+	VPERMPS     (DX)(R8*1), Z5, Z7
+	VMULPS      Z0, Z6, Z8
+	VFMADD231PS Z7, Z8, Z2
+	MOVQ        (SI), R8
+	VPERMPS     (BX)(R8*1), Z3, Z3
+	VMULPS      Z1, Z4, Z4
+	VFMADD231PS Z3, Z4, Z2
+	MOVQ        8(SI), R8
+	VPERMPS     (BX)(R8*1), Z5, Z3
+	VMULPS      Z1, Z6, Z4
+	VFMADD231PS Z3, Z4, Z2
+	MOVQ        16(SI), R8
+	ADDQ        AX, R8
+	VMOVUPS     Z2, (R8)
+	ADDQ        $+256, CX
+	ADDQ        $0x18, SI
+	DECQ        DI
+	JNE         vector
+	VZEROUPPER
+	RET
+
+// func blendRow2x2AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·blendRow2x2AVX512(SB), NOSPLIT, $0-8
+	MOVQ         job+0(FP), AX
+	MOVQ         16(AX), CX
+	MOVQ         8(AX), DX
+	ADDQ         (CX), DX
+	VBROADCASTSS 8(CX), Z0
+	VBROADCASTSS 40(CX), Z1
+	MOVQ         8(AX), BX
+	ADDQ         16(CX), BX
+	VBROADCASTSS 24(CX), Z2
+	VBROADCASTSS 56(CX), Z3
+	MOVQ         24(AX), CX
+	MOVQ         32(AX), SI
+	MOVQ         40(AX), DI
+	MOVQ         (AX), R8
+
+vector:
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VMOVUPS     (CX), Z7
+	VMOVUPS     128(CX), Z6
+	VMOVUPS     64(CX), Z9
+	VMOVUPS     192(CX), Z8
+	MOVQ        (SI), R9
+	VPERMPS     (DX)(R9*1), Z6, Z10
+	VMULPS      Z0, Z7, Z11
+	VFMADD231PS Z10, Z11, Z4
+	VMULPS      Z1, Z7, Z11
+	VFMADD231PS Z10, Z11, Z5
+	MOVQ        8(SI), R9
+	VPERMPS     (DX)(R9*1), Z8, Z10
+	VMULPS      Z0, Z9, Z11
+	VFMADD231PS Z10, Z11, Z4
+	VMULPS      Z1, Z9, Z11
+	VFMADD231PS Z10, Z11, Z5
+	MOVQ        (SI), R9
+	VPERMPS     (BX)(R9*1), Z6, Z6
+	VMULPS      Z2, Z7, Z10
+	VFMADD231PS Z6, Z10, Z4
+	VMULPS      Z3, Z7, Z7
+	VFMADD231PS Z6, Z7, Z5
+	MOVQ        8(SI), R9
+	VPERMPS     (BX)(R9*1), Z8, Z6
+	VMULPS      Z2, Z9, Z7
+	VFMADD231PS Z6, Z7, Z4
+	VMULPS      Z3, Z9, Z7
+	VFMADD231PS Z6, Z7, Z5
+	MOVQ        16(SI), R9
+	ADDQ        R8, R9
+	VMOVUPS     Z4, (R9)
+	ADDQ        48(AX), R9
+	VMOVUPS     Z5, (R9)
+	ADDQ        $+256, CX
+	ADDQ        $0x18, SI
+	DECQ        DI
+	JNE         vector
+	VZEROUPPER
+	RET
+
+// func blendRow4x1AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·blendRow4x1AVX512(SB), NOSPLIT, $0-8
+	MOVQ         job+0(FP), AX
+	MOVQ         16(AX), CX
+	MOVQ         8(AX), DX
+	ADDQ         (CX), DX
+	VBROADCASTSS 8(CX), Z0
+	MOVQ         8(AX), BX
+	ADDQ         16(CX), BX
+	VBROADCASTSS 24(CX), Z1
+	MOVQ         8(AX), SI
+	ADDQ         32(CX), SI
+	VBROADCASTSS 40(CX), Z2
+	MOVQ         8(AX), DI
+	ADDQ         48(CX), DI
+	VBROADCASTSS 56(CX), Z3
+	MOVQ         24(AX), CX
+	MOVQ         32(AX), R8
+	MOVQ         40(AX), R9
+	MOVQ         (AX), AX
+
+vector:
+	VPXORD      Z4, Z4, Z4
+	VMOVUPS     (CX), Z6
+	VMOVUPS     256(CX), Z5
+	VMOVUPS     64(CX), Z8
+	VMOVUPS     320(CX), Z7
+	VMOVUPS     128(CX), Z10
+	VMOVUPS     384(CX), Z9
+	VMOVUPS     192(CX), Z12
+	VMOVUPS     448(CX), Z11
+	MOVQ        (R8), R10
+	VPERMPS     (DX)(R10*1), Z5, Z13
+	VMULPS      Z0, Z6, Z14
+	VFMADD231PS Z13, Z14, Z4
+	MOVQ        8(R8), R10
+	VPERMPS     (DX)(R10*1), Z7, Z13
+	VMULPS      Z0, Z8, Z14
+	VFMADD231PS Z13, Z14, Z4
+	MOVQ        16(R8), R10
+	VPERMPS     (DX)(R10*1), Z9, Z13
+	VMULPS      Z0, Z10, Z14
+	VFMADD231PS Z13, Z14, Z4
+	MOVQ        24(R8), R10
+	VPERMPS     (DX)(R10*1), Z11, Z13
+	VMULPS      Z0, Z12, Z14
+	VFMADD231PS Z13, Z14, Z4
+	MOVQ        (R8), R10
+	VPERMPS     (BX)(R10*1), Z5, Z13
+	VMULPS      Z1, Z6, Z14
+	VFMADD231PS Z13, Z14, Z4
+	MOVQ        8(R8), R10
+	VPERMPS     (BX)(R10*1), Z7, Z13
+	VMULPS      Z1, Z8, Z14
+	VFMADD231PS Z13, Z14, Z4
+	MOVQ        16(R8), R10
+	VPERMPS     (BX)(R10*1), Z9, Z13
+	VMULPS      Z1, Z10, Z14
+	VFMADD231PS Z13, Z14, Z4
+	MOVQ        24(R8), R10
+	VPERMPS     (BX)(R10*1), Z11, Z13
+	VMULPS      Z1, Z12, Z14
+	VFMADD231PS Z13, Z14, Z4
+	MOVQ        (R8), R10
+	VPERMPS     (SI)(R10*1), Z5, Z13
+	VMULPS      Z2, Z6, Z14
+	VFMADD231PS Z13, Z14, Z4
+	MOVQ        8(R8), R10
+	VPERMPS     (SI)(R10*1), Z7, Z13
+	VMULPS      Z2, Z8, Z14
+	VFMADD231PS Z13, Z14, Z4
+	MOVQ        16(R8), R10
+	VPERMPS     (SI)(R10*1), Z9, Z13
+	VMULPS      Z2, Z10, Z14
+	VFMADD231PS Z13, Z14, Z4
+	MOVQ        24(R8), R10
+	VPERMPS     (SI)(R10*1), Z11, Z13
+	VMULPS      Z2, Z12, Z14
+	VFMADD231PS Z13, Z14, Z4
+	MOVQ        (R8), R10
+	VPERMPS     (DI)(R10*1), Z5, Z5
+	VMULPS      Z3, Z6, Z6
+	VFMADD231PS Z5, Z6, Z4
+	MOVQ        8(R8), R10
+	VPERMPS     (DI)(R10*1), Z7, Z5
+	VMULPS      Z3, Z8, Z6
+	VFMADD231PS Z5, Z6, Z4
+	MOVQ        16(R8), R10
+	VPERMPS     (DI)(R10*1), Z9, Z5
+	VMULPS      Z3, Z10, Z6
+	VFMADD231PS Z5, Z6, Z4
+	MOVQ        24(R8), R10
+	VPERMPS     (DI)(R10*1), Z11, Z5
+	VMULPS      Z3, Z12, Z6
+	VFMADD231PS Z5, Z6, Z4
+	MOVQ        32(R8), R10
+	ADDQ        AX, R10
+	VMOVUPS     Z4, (R10)
+	ADDQ        $+512, CX
+	ADDQ        $0x28, R8
+	DECQ        R9
+	JNE         vector
+	VZEROUPPER
+	RET
+
+// func blendRow4x2AVX512(job *byte)
+// Requires: AVX, AVX512F
+TEXT ·blendRow4x2AVX512(SB), NOSPLIT, $0-8
+	MOVQ         job+0(FP), AX
+	MOVQ         16(AX), CX
+	MOVQ         8(AX), DX
+	ADDQ         (CX), DX
+	VBROADCASTSS 8(CX), Z0
+	VBROADCASTSS 72(CX), Z1
+	MOVQ         8(AX), BX
+	ADDQ         16(CX), BX
+	VBROADCASTSS 24(CX), Z2
+	VBROADCASTSS 88(CX), Z3
+	MOVQ         8(AX), SI
+	ADDQ         32(CX), SI
+	VBROADCASTSS 40(CX), Z4
+	VBROADCASTSS 104(CX), Z5
+	MOVQ         8(AX), DI
+	ADDQ         48(CX), DI
+	VBROADCASTSS 56(CX), Z6
+	VBROADCASTSS 120(CX), Z7
+	MOVQ         24(AX), CX
+	MOVQ         32(AX), R8
+	MOVQ         40(AX), R9
+	MOVQ         (AX), R10
+
+vector:
+	VPXORD      Z8, Z8, Z8
+	VPXORD      Z9, Z9, Z9
+	VMOVUPS     (CX), Z11
+	VMOVUPS     256(CX), Z10
+	VMOVUPS     64(CX), Z13
+	VMOVUPS     320(CX), Z12
+	VMOVUPS     128(CX), Z15
+	VMOVUPS     384(CX), Z14
+	VMOVUPS     192(CX), Z17
+	VMOVUPS     448(CX), Z16
+	MOVQ        (R8), R11
+	VPERMPS     (DX)(R11*1), Z10, Z18
+	VMULPS      Z0, Z11, Z19
+	VFMADD231PS Z18, Z19, Z8
+	VMULPS      Z1, Z11, Z19
+	VFMADD231PS Z18, Z19, Z9
+	MOVQ        8(R8), R11
+	VPERMPS     (DX)(R11*1), Z12, Z18
+	VMULPS      Z0, Z13, Z19
+	VFMADD231PS Z18, Z19, Z8
+	VMULPS      Z1, Z13, Z19
+	VFMADD231PS Z18, Z19, Z9
+	MOVQ        16(R8), R11
+	VPERMPS     (DX)(R11*1), Z14, Z18
+	VMULPS      Z0, Z15, Z19
+	VFMADD231PS Z18, Z19, Z8
+	VMULPS      Z1, Z15, Z19
+	VFMADD231PS Z18, Z19, Z9
+	MOVQ        24(R8), R11
+	VPERMPS     (DX)(R11*1), Z16, Z18
+	VMULPS      Z0, Z17, Z19
+	VFMADD231PS Z18, Z19, Z8
+	VMULPS      Z1, Z17, Z19
+	VFMADD231PS Z18, Z19, Z9
+	MOVQ        (R8), R11
+	VPERMPS     (BX)(R11*1), Z10, Z18
+	VMULPS      Z2, Z11, Z19
+	VFMADD231PS Z18, Z19, Z8
+	VMULPS      Z3, Z11, Z19
+	VFMADD231PS Z18, Z19, Z9
+	MOVQ        8(R8), R11
+	VPERMPS     (BX)(R11*1), Z12, Z18
+	VMULPS      Z2, Z13, Z19
+	VFMADD231PS Z18, Z19, Z8
+	VMULPS      Z3, Z13, Z19
+	VFMADD231PS Z18, Z19, Z9
+	MOVQ        16(R8), R11
+	VPERMPS     (BX)(R11*1), Z14, Z18
+	VMULPS      Z2, Z15, Z19
+	VFMADD231PS Z18, Z19, Z8
+	VMULPS      Z3, Z15, Z19
+	VFMADD231PS Z18, Z19, Z9
+	MOVQ        24(R8), R11
+	VPERMPS     (BX)(R11*1), Z16, Z18
+	VMULPS      Z2, Z17, Z19
+	VFMADD231PS Z18, Z19, Z8
+	VMULPS      Z3, Z17, Z19
+	VFMADD231PS Z18, Z19, Z9
+	MOVQ        (R8), R11
+	VPERMPS     (SI)(R11*1), Z10, Z18
+	VMULPS      Z4, Z11, Z19
+	VFMADD231PS Z18, Z19, Z8
+	VMULPS      Z5, Z11, Z19
+	VFMADD231PS Z18, Z19, Z9
+	MOVQ        8(R8), R11
+	VPERMPS     (SI)(R11*1), Z12, Z18
+	VMULPS      Z4, Z13, Z19
+	VFMADD231PS Z18, Z19, Z8
+	VMULPS      Z5, Z13, Z19
+	VFMADD231PS Z18, Z19, Z9
+	MOVQ        16(R8), R11
+	VPERMPS     (SI)(R11*1), Z14, Z18
+	VMULPS      Z4, Z15, Z19
+	VFMADD231PS Z18, Z19, Z8
+	VMULPS      Z5, Z15, Z19
+	VFMADD231PS Z18, Z19, Z9
+	MOVQ        24(R8), R11
+	VPERMPS     (SI)(R11*1), Z16, Z18
+	VMULPS      Z4, Z17, Z19
+	VFMADD231PS Z18, Z19, Z8
+	VMULPS      Z5, Z17, Z19
+	VFMADD231PS Z18, Z19, Z9
+	MOVQ        (R8), R11
+	VPERMPS     (DI)(R11*1), Z10, Z10
+	VMULPS      Z6, Z11, Z18
+	VFMADD231PS Z10, Z18, Z8
+	VMULPS      Z7, Z11, Z11
+	VFMADD231PS Z10, Z11, Z9
+	MOVQ        8(R8), R11
+	VPERMPS     (DI)(R11*1), Z12, Z10
+	VMULPS      Z6, Z13, Z11
+	VFMADD231PS Z10, Z11, Z8
+	VMULPS      Z7, Z13, Z11
+	VFMADD231PS Z10, Z11, Z9
+	MOVQ        16(R8), R11
+	VPERMPS     (DI)(R11*1), Z14, Z10
+	VMULPS      Z6, Z15, Z11
+	VFMADD231PS Z10, Z11, Z8
+	VMULPS      Z7, Z15, Z11
+	VFMADD231PS Z10, Z11, Z9
+	MOVQ        24(R8), R11
+	VPERMPS     (DI)(R11*1), Z16, Z10
+	VMULPS      Z6, Z17, Z11
+	VFMADD231PS Z10, Z11, Z8
+	VMULPS      Z7, Z17, Z11
+	VFMADD231PS Z10, Z11, Z9
+	MOVQ        32(R8), R11
+	ADDQ        R10, R11
+	VMOVUPS     Z8, (R11)
+	ADDQ        48(AX), R11
+	VMOVUPS     Z9, (R11)
+	ADDQ        $+512, CX
+	ADDQ        $0x28, R8
+	DECQ        R9
+	JNE         vector
+	VZEROUPPER
+	RET

@@ -68,7 +68,7 @@ func Set() kern.Set {
 	s.PickLanes = 16
 	s.Pick = pick
 	s.Function = function
-	s.Blend = blend
+	s.Blend, s.BlendRows = blend, blendRows
 	s.Mean = mean
 	s.MeanSigns = meanSigns
 	s.Peak, s.PeakProducts = peakAVX512, 8*16*512

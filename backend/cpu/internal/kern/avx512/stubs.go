@@ -1147,6 +1147,31 @@ func fmaColumns5_1x16AVX512(job *byte)
 //go:noescape
 func blendAVX512(job *byte)
 
+// blendRow2MirroredAVX512 writes the rows of a BlendRowJob, 2, of 2 rows and columns for each pixel.
+//
+//go:noescape
+func blendRow2MirroredAVX512(job *byte)
+
+// blendRow2x1AVX512 writes the rows of a BlendRowJob, 1, of 2 rows and columns for each pixel.
+//
+//go:noescape
+func blendRow2x1AVX512(job *byte)
+
+// blendRow2x2AVX512 writes the rows of a BlendRowJob, 2, of 2 rows and columns for each pixel.
+//
+//go:noescape
+func blendRow2x2AVX512(job *byte)
+
+// blendRow4x1AVX512 writes the rows of a BlendRowJob, 1, of 4 rows and columns for each pixel.
+//
+//go:noescape
+func blendRow4x1AVX512(job *byte)
+
+// blendRow4x2AVX512 writes the rows of a BlendRowJob, 2, of 4 rows and columns for each pixel.
+//
+//go:noescape
+func blendRow4x2AVX512(job *byte)
+
 // thresholdAVX512 sets, for o < n and every pixel, n > 0, pixels > 0,
 //
 //	bit o%64 of dst[o/64] = values[o] ≥ t[o]

@@ -356,6 +356,68 @@ func TestFunction(t *testing.T) {
 	})
 }
 
+// TestBlendRows has rows of the least width and others, enlarged and not, whose lanes lie as
+// far apart as may be.
+func TestBlendRows(t *testing.T) {
+	const height = 3
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		if s.BlendRows == nil {
+			t.Skip("has none")
+		}
+		fits := 0
+		for _, channels := range []int{1, 2, 3, 4, 5, 7, 11, 15} {
+			for _, width := range []int{4, 6, 8, 16, 17, 40} {
+				for _, times := range []float64{0.9, 1, 1.5, 2, 3.3} {
+					for _, taps := range []int{2, 4} {
+						pixels := int(float64(width) * times)
+						var index []int32
+						for x := range pixels {
+							for k := range taps {
+								index = append(index, int32(min(max(int(float64(x)/times)+k-taps/2, 0), width-1)))
+							}
+						}
+						weights := awkwards(rng, len(index))
+						cols := kern.NewBlendColumns(s.FloatLanes, index, weights, taps, channels, width*channels)
+						if cols == nil {
+							continue
+						}
+						fits++
+						rowIndex := make([]int32, taps)
+						for i := range rowIndex {
+							rowIndex[i] = int32(rng.IntN(height))
+						}
+						count := 1 + rng.IntN(4)
+						rows := kern.NewBlendTaps(slices.Repeat(rowIndex, count), awkwards(rng, count*taps), width*channels)
+						if count > 1 && rng.IntN(2) == 0 { // the second row mirrors the first
+							for i := range taps {
+								rows[2*taps-1-i].Weight = rows[i].Weight
+							}
+						}
+						src := awkwards(rng, height*width*channels)
+						dst, check := guarded[float32](t, count*pixels*channels)
+						s.BlendRows(dst, src, rows, cols)
+						check()
+						taken := kern.NewBlendTaps(index, weights, channels)
+						for i, got := range dst {
+							sum := float32(0)
+							for _, row := range rows[i/channels/pixels*taps:][:taps] {
+								for _, col := range taken[i/channels%pixels*taps:][:taps] {
+									at, weight := row.Value(col)
+									sum = f32.FMA(src[at+i%channels], weight, sum)
+								}
+							}
+							requireSame(t, sum, got, channels, width, times, taps, i)
+						}
+					}
+				}
+			}
+		}
+		if fits < 50 {
+			t.Fatalf("%d cases fit", fits)
+		}
+	})
+}
+
 func TestBlend(t *testing.T) {
 	taps := func(rng *rand.Rand, n, size, step int) []kern.BlendTap {
 		index := make([]int32, n)

@@ -226,6 +226,17 @@ var racyCalls = slices.Concat([]racyCall{
 			probes(written, "dst", dst), probes(read, "src", src[racyPixels*racyN:]), probes(alone, "another row", src[:racyPixels*racyN]),
 			probes(read, "rows", rows), probes(read, "columns", cols))
 	}},
+	{"BlendRows", func(s *kern.Set) (func(), []probe) {
+		if s.BlendRows == nil {
+			return nil, nil
+		}
+		rows := kern.NewBlendTaps([]int32{1, 1}, []float32{1, 1}, racyN)
+		cols := kern.NewBlendColumns(s.FloatLanes, make([]int32, 2*racyN), make([]float32, 2*racyN), 2, 1, racyN)
+		dst, src := row[float32](), make([]float32, 2*racyN)
+		return func() { s.BlendRows(dst, src, rows, cols) }, slices.Concat(
+			probes(written, "dst", dst), probes(read, "src", src[racyN:]), probes(alone, "another row", src[:racyN]),
+			probes(read, "rows", rows), probes(read, "columns", cols.Table), probes(read, "places", cols.Places))
+	}},
 	{"Choose", func(s *kern.Set) (func(), []probe) {
 		dst, src, one, zero := row[float32](), make([]uint64, bits.Words(racyN)+1), row[float32](), row[float32]()
 		return func() { s.Choose(dst, src, one, zero) }, slices.Concat(

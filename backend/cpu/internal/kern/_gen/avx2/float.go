@@ -31,6 +31,10 @@ func float() {
 		gen.FMAColumns(ymm, columns, 1, 3, false)
 	}
 	gen.Blend(ymm)
+	gen.BlendRow(ymm, 2, 2, true)
+	gen.BlendRow(ymm, 2, 1, false)
+	gen.BlendRow(ymm, 2, 2, false)
+	gen.BlendRow(ymm, 4, 1, false)
 }
 
 // means writes the means of windows.

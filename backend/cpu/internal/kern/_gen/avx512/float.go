@@ -35,6 +35,11 @@ func float() {
 		gen.FMAColumns(zmm, columns, 1, 5, true)
 	}
 	gen.Blend(zmm)
+	gen.BlendRow(zmm, 2, 2, true)
+	for _, taps := range []int{2, 4} {
+		gen.BlendRow(zmm, taps, 1, false)
+		gen.BlendRow(zmm, taps, 2, false)
+	}
 }
 
 // means writes the means of windows.

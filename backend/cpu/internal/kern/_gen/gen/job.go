@@ -145,6 +145,17 @@ const (
 	FunctionDirectory = 288
 )
 
+// Offsets of the fields of kern.BlendRowJob.
+const (
+	BlendRowDst     = 0
+	BlendRowSrc     = 8
+	BlendRowRows    = 16
+	BlendRowTable   = 24
+	BlendRowPlaces  = 32
+	BlendRowVectors = 40
+	BlendRowDstStep = 48
+)
+
 // Offsets of the fields of kern.BlendJob and kern.BlendTap.
 const (
 	BlendDst      = 0
