@@ -31,9 +31,10 @@ type executable struct {
 	// tensors are those of the plan, as many images as the batch in hand has.
 	// The steps point to them. Inputs and outputs are empty between runs.
 	tensors []bcnn.Tensor
-	full    []bcnn.Tensor // the same for MaxBatch images
-	whole   []int         // see joined
-	outputs []int         // of the plan
+	full    []bcnn.Tensor  // the same for MaxBatch images
+	whole   []int          // see joined
+	levels  []*kern.Levels // of the steps that are bytes of them
+	outputs []int          // of the plan
 }
 
 func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, config driver.Config) (*executable, error) {
@@ -78,6 +79,7 @@ func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, config d
 		}
 		e.steps = append(e.steps, compiled)
 		e.choices = append(e.choices, c.Choice)
+		e.levels = append(e.levels, c.Levels)
 	}
 	if !config.Stepwise {
 		e.fuse(fusable)

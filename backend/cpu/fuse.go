@@ -1,6 +1,9 @@
 package cpu
 
 import (
+	"slices"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -124,7 +127,7 @@ func (e *executable) fuse(groups []group) {
 	for _, g := range groups {
 		led := plan.Tensors[plan.Steps[g.first].Out]
 		follow := g.first + 1
-		if follow <= g.last && e.add(steps[g.first], follow, at) {
+		if follow <= g.last && (e.add(steps[g.first], follow, at) || e.numbers(steps[g.first], follow)) {
 			e.choices[follow] = driver.Choice{Kernel: "in that of " + plan.Steps[g.first].Name, Why: "its values are in registers"}
 			follow++
 		}
@@ -162,6 +165,24 @@ func (e *executable) add(before tiles.Step, i int, at []int) bool {
 		other = s.In[1]
 	}
 	return conv.Add(&e.tensors[other])
+}
+
+// numbers has the step before step i make the levels that step makes, where nothing else reads
+// what they are made of and its kernels can. It reports whether they do.
+func (e *executable) numbers(before tiles.Step, i int) bool {
+	out := e.plan.Steps[i-1].Out
+	conv, can := before.(interface {
+		Levels(*kern.Levels, *bcnn.Tensor) bool
+	})
+	if !can || e.levels[i] == nil || e.plan.Steps[i].In[0] != out || e.plan.Ends()[out] {
+		return false
+	}
+	for j, s := range e.plan.Steps {
+		if j != i && slices.Contains(s.In, out) {
+			return false
+		}
+	}
+	return conv.Levels(e.levels[i], &e.tensors[e.plan.Steps[i].Out])
 }
 
 // next has all followers work on pixels.

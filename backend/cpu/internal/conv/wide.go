@@ -38,6 +38,8 @@ type wideConv struct {
 	next         tiles.Next
 	ends         bool         // the kernels end sums
 	added        *bcnn.Tensor // to the outputs, where the kernels end them; nil for none
+	levels       *kern.Levels // of the outputs, where the kernels make them; nil for none
+	levelsOut    *bcnn.Tensor // their numbers
 	tiling
 }
 
@@ -258,7 +260,7 @@ func (c *wideConv) Lead(_, _ int, next tiles.Next) bool {
 // Add makes the outputs sums with another tensor, which is read at the place of each. It
 // reports whether the kernels can.
 func (c *wideConv) Add(t *bcnn.Tensor) bool {
-	if !c.ends || c.added != nil {
+	if !c.ends || c.added != nil || c.levels != nil {
 		return false
 	}
 	c.added = t
@@ -442,6 +444,12 @@ func (c *wideConv) floats(s *tiles.Scratch, class []uint32, first, pixel, block 
 	end := c.end.From(channel)
 	if c.ends {
 		at := (pixel+first)*c.channels + channel
+		if c.levels != nil {
+			levels := c.levels.From(channel)
+			s.Job.Dst, s.Job.DstStep = unsafe.Pointer(&c.levelsOut.U8[at]), uintptr(c.channels)
+			c.filter.ConvLevels(&s.Job, block, c.runStep, &end, &levels)
+			return
+		}
 		s.Job.Dst, s.Job.DstStep = unsafe.Pointer(&c.out.F32[at]), uintptr(4*c.channels)
 		var added unsafe.Pointer
 		if c.added != nil {

@@ -30,6 +30,16 @@ const Even = 3 << 22
 // Usual reports whether k is what is asked for, rounded to the nearest of a product.
 func (l *Levels) Usual() bool { return !l.Down && !l.Divide && !l.Truncate && l.Table == nil }
 
+// From returns the levels of the values from place i of a row on.
+func (l *Levels) From(i int) Levels {
+	from := *l
+	from.Scale, from.Shift = l.Scale[i:], l.Shift[i:]
+	if l.Table != nil {
+		from.List = l.List[i:]
+	}
+	return from
+}
+
 // Guess is k for a value in place i of a row.
 func (l *Levels) Guess(x float32, i int) int {
 	if l.Down {

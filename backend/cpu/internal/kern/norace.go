@@ -10,4 +10,6 @@ func annotateConv(*ConvJob, *WideFilter, *filterBlock, int, int) {}
 
 func annotateEnd(*ConvJob, *filterBlock, *End, unsafe.Pointer) {}
 
+func annotateLevels(*filterBlock, *Levels) {}
+
 func annotatePlanes(*ConvJob, *WideFilter, *filterBlock, int, int) {}

@@ -340,6 +340,12 @@ func annotateEnd(j *ConvJob, b *filterBlock, end *End, added unsafe.Pointer) {
 	}
 }
 
+// annotateLevels is for what ConvLevels reads besides.
+func annotateLevels(b *filterBlock, l *Levels) {
+	reads(l.Scale[:b.Outputs])
+	reads(l.Shift[:b.Outputs])
+}
+
 // annotatePlanes is annotateConv for planes.
 func annotatePlanes(j *ConvJob, w *WideFilter, b *filterBlock, in, out int) {
 	if out == 0 {

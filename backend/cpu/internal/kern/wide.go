@@ -76,6 +76,7 @@ type WideKernels struct {
 	Each       int // of Sums and Floats of a call, where those need several; 0 for one
 	Conv, Sums func(job *uint8)
 	Floats     func(job *uint8) // nil if there is none
+	Levels     func(job *uint8) // nil if there is none
 	// Pooled is nil if there is none, and PooledAlike, for pixels with the same
 	// thresholds, nil if it is the same.
 	Pooled, PooledAlike func(job *uint8)
@@ -117,6 +118,11 @@ type ConvJob struct {
 
 	budget  uintptr // bytes of a patch after which narrow sums could overflow
 	in, out uintptr // planes
+
+	// Of ConvLevels.
+	levelScale, levelShift unsafe.Pointer
+	least, most            float32
+	offset                 int32
 }
 
 // Conv computes packed words: with c the number of bits in which the patch and
@@ -162,11 +168,11 @@ func (w *WideFilter) ConvPooled(j *ConvJob, block, rowStep int, alike bool) {
 func (w *WideFilter) ConvSums(j *ConvJob, block, rowStep int) {
 	b := w.prepare(j, block, rowStep)
 	annotateConv(j, w, b, 4*b.Outputs, 1)
-	b.call(j, b.Sums)
+	b.call(j, b.Sums, 4)
 }
 
-// call calls Sums or Floats for all outputs of the block.
-func (b *filterBlock) call(j *ConvJob, kernel func(*uint8)) {
+// call calls Sums, Floats or Levels for all outputs of the block, of so many bytes each.
+func (b *filterBlock) call(j *ConvJob, kernel func(*uint8), size int) {
 	if b.Each == 0 || b.Each == b.Outputs {
 		kernel((*uint8)(unsafe.Pointer(j)))
 		return
@@ -175,8 +181,8 @@ func (b *filterBlock) call(j *ConvJob, kernel func(*uint8)) {
 	for i := range b.Outputs / b.Each {
 		*j = whole
 		j.weights = unsafe.Add(j.weights, i*weights)
-		j.Table, j.dst = unsafe.Add(j.Table, i*values), j.dst+uintptr(i*values)
-		for _, row := range []*unsafe.Pointer{&j.scale, &j.shift, &j.slope} {
+		j.Table, j.dst = unsafe.Add(j.Table, i*values), j.dst+uintptr(i*b.Each*size)
+		for _, row := range []*unsafe.Pointer{&j.scale, &j.shift, &j.slope, &j.levelScale, &j.levelShift} {
 			if *row != nil {
 				*row = unsafe.Add(*row, i*values)
 			}
@@ -205,7 +211,40 @@ func (w *WideFilter) ConvFloats(j *ConvJob, block, rowStep int, end *End, added 
 	b := w.prepare(j, block, rowStep)
 	annotateConv(j, w, b, 4*b.Outputs, 1)
 	annotateEnd(j, b, end, added)
-	j.scale, j.shift, j.slope, j.clip, j.added = nil, nil, nil, 0, 0
+	j.end(end)
+	if j.added = 0; added != nil {
+		j.added = uintptr(added) - uintptr(j.Dst)
+	}
+	b.call(j, b.Floats, 4)
+	runtime.KeepAlive(added)
+}
+
+// EndsLevels reports whether there are kernels for ConvLevels.
+func (w *WideFilter) EndsLevels() bool {
+	for i := range w.blocks {
+		if w.blocks[i].Levels == nil {
+			return false
+		}
+	}
+	return w.EndsFloats()
+}
+
+// ConvLevels computes how many thresholds what ConvFloats computes reaches, as bytes. The
+// levels are Usual, and have a value at least for each output of the block.
+func (w *WideFilter) ConvLevels(j *ConvJob, block, rowStep int, end *End, l *Levels) {
+	b := w.prepare(j, block, rowStep)
+	annotateConv(j, w, b, b.Outputs, 1)
+	annotateEnd(j, b, end, nil)
+	annotateLevels(b, l)
+	j.end(end)
+	j.levelScale, j.levelShift = unsafe.Pointer(&l.Scale[0]), unsafe.Pointer(&l.Shift[0])
+	j.least, j.most, j.offset = l.Least, l.Most, l.Offset
+	b.call(j, b.Levels, 1)
+}
+
+// end sets what ends float32 values.
+func (j *ConvJob) end(end *End) {
+	j.scale, j.shift, j.slope, j.clip = nil, nil, nil, 0
 	if end.Scale != nil {
 		j.scale, j.shift = unsafe.Pointer(&end.Scale[0]), unsafe.Pointer(&end.Shift[0])
 	}
@@ -215,11 +254,6 @@ func (w *WideFilter) ConvFloats(j *ConvJob, block, rowStep int, end *End, added 
 	if end.Clip {
 		j.clip, j.low, j.high = 1, end.Low, end.High
 	}
-	if added != nil {
-		j.added = uintptr(added) - uintptr(j.Dst)
-	}
-	b.call(j, b.Floats)
-	runtime.KeepAlive(added)
 }
 
 // ConvPlanes computes packed words of bit planes: the patches of the planes of a pixel

@@ -42,6 +42,9 @@ func quantize(c *schedule.Context, op *bcnn.QuantizeStep, shape bcnn.Shape, dtyp
 		if l.Table != nil {
 			kernel += ", compared"
 		}
+		if len(wrong) == 0 && dtype == bcnn.Uint8 {
+			c.Levels = l
+		}
 		return c.Pixels(kernel, shape.Pixels(), 2*c.Set.Cost.Value*work, do)
 	}
 	var ladders []ladder // for all channels or for each

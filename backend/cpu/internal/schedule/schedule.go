@@ -59,6 +59,7 @@ type Context struct {
 	InPitch, OutPitch int
 	Most              uint8         // the largest byte of the first input
 	Choice            driver.Choice // what was picked
+	Levels            *kern.Levels  // what a step computes that is nothing else, for one that can end in it
 }
 
 // Reserve reports whether there is room for a table of so many bytes, which a

@@ -4,6 +4,12 @@
 
 #include "textflag.h"
 
+DATA levelOrder<>+0(SB)/8, $0x0000000400000000
+DATA levelOrder<>+8(SB)/8, $0x0000000500000001
+DATA levelOrder<>+16(SB)/8, $0x0000000600000002
+DATA levelOrder<>+24(SB)/8, $0x0000000700000003
+GLOBL levelOrder<>(SB), RODATA|NOPTR, $32
+
 // func convWordsSums32AVX2(job *byte)
 // Requires: AVX, AVX2
 TEXT ·convWordsSums32AVX2(SB), NOSPLIT, $0-8
@@ -1457,6 +1463,625 @@ n0alone:
 	ADDQ    $0x04, 120(AX)
 	SUBQ    $0x01, 80(AX)
 	JMP     narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convWordsLevels32AVX2(job *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·convWordsLevels32AVX2(SB), NOSPLIT, $0-8
+	MOVQ     job+0(FP), AX
+	VPCMPEQW Y0, Y0, Y0
+	VPSRLW   $0x08, Y0, Y0
+
+wide:
+	CMPQ  80(AX), $0x03
+	JLT   narrow
+	MOVQ  112(AX), CX
+	MOVL  (CX), DX
+	ADDQ  16(AX), DX
+	MOVL  4(CX), BX
+	ADDQ  16(AX), BX
+	MOVL  8(CX), CX
+	ADDQ  16(AX), CX
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	VPXOR Y10, Y10, Y10
+	VPXOR Y11, Y11, Y11
+	VPXOR Y12, Y12, Y12
+	MOVQ  48(AX), SI
+	XORQ  DI, DI
+	MOVQ  56(AX), R8
+
+wrow:
+	MOVQ 64(AX), R9
+	ADDQ DI, R9
+
+wpiece:
+	VPBROADCASTD (DX)(DI*1), Y13
+	VPAND        Y0, Y13, Y14
+	VPSRLW       $0x08, Y13, Y13
+	VPMADDWD     (SI), Y14, Y15
+	VPADDD       Y15, Y1, Y1
+	VPMADDWD     32(SI), Y14, Y15
+	VPADDD       Y15, Y2, Y2
+	VPMADDWD     64(SI), Y14, Y15
+	VPADDD       Y15, Y3, Y3
+	VPMADDWD     96(SI), Y14, Y14
+	VPADDD       Y14, Y4, Y4
+	VPMADDWD     128(SI), Y13, Y14
+	VPADDD       Y14, Y1, Y1
+	VPMADDWD     160(SI), Y13, Y14
+	VPADDD       Y14, Y2, Y2
+	VPMADDWD     192(SI), Y13, Y14
+	VPADDD       Y14, Y3, Y3
+	VPMADDWD     224(SI), Y13, Y13
+	VPADDD       Y13, Y4, Y4
+	VPBROADCASTD (BX)(DI*1), Y13
+	VPAND        Y0, Y13, Y14
+	VPSRLW       $0x08, Y13, Y13
+	VPMADDWD     (SI), Y14, Y15
+	VPADDD       Y15, Y5, Y5
+	VPMADDWD     32(SI), Y14, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDWD     64(SI), Y14, Y15
+	VPADDD       Y15, Y7, Y7
+	VPMADDWD     96(SI), Y14, Y14
+	VPADDD       Y14, Y8, Y8
+	VPMADDWD     128(SI), Y13, Y14
+	VPADDD       Y14, Y5, Y5
+	VPMADDWD     160(SI), Y13, Y14
+	VPADDD       Y14, Y6, Y6
+	VPMADDWD     192(SI), Y13, Y14
+	VPADDD       Y14, Y7, Y7
+	VPMADDWD     224(SI), Y13, Y13
+	VPADDD       Y13, Y8, Y8
+	VPBROADCASTD (CX)(DI*1), Y13
+	VPAND        Y0, Y13, Y14
+	VPSRLW       $0x08, Y13, Y13
+	VPMADDWD     (SI), Y14, Y15
+	VPADDD       Y15, Y9, Y9
+	VPMADDWD     32(SI), Y14, Y15
+	VPADDD       Y15, Y10, Y10
+	VPMADDWD     64(SI), Y14, Y15
+	VPADDD       Y15, Y11, Y11
+	VPMADDWD     96(SI), Y14, Y14
+	VPADDD       Y14, Y12, Y12
+	VPMADDWD     128(SI), Y13, Y14
+	VPADDD       Y14, Y9, Y9
+	VPMADDWD     160(SI), Y13, Y14
+	VPADDD       Y14, Y10, Y10
+	VPMADDWD     192(SI), Y13, Y14
+	VPADDD       Y14, Y11, Y11
+	VPMADDWD     224(SI), Y13, Y13
+	VPADDD       Y13, Y12, Y12
+	ADDQ         $0x00000100, SI
+	ADDQ         $0x04, DI
+	CMPQ         DI, R9
+	JNE          wpiece
+	ADDQ         72(AX), DI
+	DECQ         R8
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Y1, Y1
+	VPADDD       32(BX), Y2, Y2
+	VPADDD       64(BX), Y3, Y3
+	VPADDD       96(BX), Y4, Y4
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Y5, Y5
+	VPADDD       32(BX), Y6, Y6
+	VPADDD       64(BX), Y7, Y7
+	VPADDD       96(BX), Y8, Y8
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Y9, Y9
+	VPADDD       32(BX), Y10, Y10
+	VPADDD       64(BX), Y11, Y11
+	VPADDD       96(BX), Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y2, Y2
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y4, Y4
+	MOVQ         128(AX), DX
+	TESTQ        DX, DX
+	JEQ          w0scaled
+	MOVQ         136(AX), BX
+	VMOVUPS      (DX), Y13
+	VMOVUPS      (BX), Y14
+	VFMADD213PS  Y14, Y13, Y1
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      32(BX), Y14
+	VFMADD213PS  Y14, Y13, Y2
+	VMOVUPS      64(DX), Y13
+	VMOVUPS      64(BX), Y14
+	VFMADD213PS  Y14, Y13, Y3
+	VMOVUPS      96(DX), Y13
+	VMOVUPS      96(BX), Y14
+	VFMADD213PS  Y14, Y13, Y4
+
+w0scaled:
+	MOVQ      144(AX), DX
+	TESTQ     DX, DX
+	JEQ       w0sloped
+	VXORPS    Y13, Y13, Y13
+	VMOVUPS   (DX), Y14
+	VMULPS    Y1, Y14, Y14
+	VCMPPS    $0x11, Y13, Y1, Y15
+	VBLENDVPS Y15, Y14, Y1, Y1
+	VMOVUPS   32(DX), Y14
+	VMULPS    Y2, Y14, Y14
+	VCMPPS    $0x11, Y13, Y2, Y15
+	VBLENDVPS Y15, Y14, Y2, Y2
+	VMOVUPS   64(DX), Y14
+	VMULPS    Y3, Y14, Y14
+	VCMPPS    $0x11, Y13, Y3, Y15
+	VBLENDVPS Y15, Y14, Y3, Y3
+	VMOVUPS   96(DX), Y14
+	VMULPS    Y4, Y14, Y14
+	VCMPPS    $0x11, Y13, Y4, Y13
+	VBLENDVPS Y13, Y14, Y4, Y4
+
+w0sloped:
+	MOVQ         152(AX), DX
+	TESTQ        DX, DX
+	JEQ          w0clipped
+	VBROADCASTSS 160(AX), Y13
+	VBROADCASTSS 164(AX), Y14
+	VMAXPS       Y13, Y1, Y1
+	VMINPS       Y14, Y1, Y1
+	VMAXPS       Y13, Y2, Y2
+	VMINPS       Y14, Y2, Y2
+	VMAXPS       Y13, Y3, Y3
+	VMINPS       Y14, Y3, Y3
+	VMAXPS       Y13, Y4, Y4
+	VMINPS       Y14, Y4, Y4
+
+w0clipped:
+	MOVQ         216(AX), DX
+	MOVQ         224(AX), BX
+	VMOVUPS      (DX), Y13
+	VMOVUPS      (BX), Y14
+	VMULPS       Y13, Y1, Y1
+	VADDPS       Y14, Y1, Y1
+	VMOVUPS      32(DX), Y13
+	VMOVUPS      32(BX), Y14
+	VMULPS       Y13, Y2, Y2
+	VADDPS       Y14, Y2, Y2
+	VMOVUPS      64(DX), Y13
+	VMOVUPS      64(BX), Y14
+	VMULPS       Y13, Y3, Y3
+	VADDPS       Y14, Y3, Y3
+	VMOVUPS      96(DX), Y13
+	VMOVUPS      96(BX), Y14
+	VMULPS       Y13, Y4, Y4
+	VADDPS       Y14, Y4, Y4
+	VBROADCASTSS 232(AX), Y13
+	VBROADCASTSS 236(AX), Y14
+	VMAXPS       Y13, Y1, Y1
+	VMINPS       Y14, Y1, Y1
+	VCVTPS2DQ    Y1, Y1
+	VMAXPS       Y13, Y2, Y2
+	VMINPS       Y14, Y2, Y2
+	VCVTPS2DQ    Y2, Y2
+	VMAXPS       Y13, Y3, Y3
+	VMINPS       Y14, Y3, Y3
+	VCVTPS2DQ    Y3, Y3
+	VMAXPS       Y13, Y4, Y4
+	VMINPS       Y14, Y4, Y4
+	VCVTPS2DQ    Y4, Y4
+	CMPL         240(AX), $0x00
+	JEQ          w0offset
+	VPBROADCASTD 240(AX), Y13
+	VPADDD       Y13, Y1, Y1
+	VPADDD       Y13, Y2, Y2
+	VPADDD       Y13, Y3, Y3
+	VPADDD       Y13, Y4, Y4
+
+w0offset:
+	VPACKUSDW   Y2, Y1, Y1
+	VPACKUSDW   Y4, Y3, Y3
+	VPACKUSWB   Y3, Y1, Y1
+	VMOVDQU     levelOrder<>+0(SB), Y2
+	VPERMD      Y1, Y2, Y1
+	VMOVDQU     Y1, (CX)
+	ADDQ        8(AX), CX
+	VCVTDQ2PS   Y5, Y5
+	VCVTDQ2PS   Y6, Y6
+	VCVTDQ2PS   Y7, Y7
+	VCVTDQ2PS   Y8, Y8
+	MOVQ        128(AX), DX
+	TESTQ       DX, DX
+	JEQ         w1scaled
+	MOVQ        136(AX), BX
+	VMOVUPS     (DX), Y1
+	VMOVUPS     (BX), Y2
+	VFMADD213PS Y2, Y1, Y5
+	VMOVUPS     32(DX), Y1
+	VMOVUPS     32(BX), Y2
+	VFMADD213PS Y2, Y1, Y6
+	VMOVUPS     64(DX), Y1
+	VMOVUPS     64(BX), Y2
+	VFMADD213PS Y2, Y1, Y7
+	VMOVUPS     96(DX), Y1
+	VMOVUPS     96(BX), Y2
+	VFMADD213PS Y2, Y1, Y8
+
+w1scaled:
+	MOVQ      144(AX), DX
+	TESTQ     DX, DX
+	JEQ       w1sloped
+	VXORPS    Y1, Y1, Y1
+	VMOVUPS   (DX), Y2
+	VMULPS    Y5, Y2, Y2
+	VCMPPS    $0x11, Y1, Y5, Y3
+	VBLENDVPS Y3, Y2, Y5, Y5
+	VMOVUPS   32(DX), Y2
+	VMULPS    Y6, Y2, Y2
+	VCMPPS    $0x11, Y1, Y6, Y3
+	VBLENDVPS Y3, Y2, Y6, Y6
+	VMOVUPS   64(DX), Y2
+	VMULPS    Y7, Y2, Y2
+	VCMPPS    $0x11, Y1, Y7, Y3
+	VBLENDVPS Y3, Y2, Y7, Y7
+	VMOVUPS   96(DX), Y2
+	VMULPS    Y8, Y2, Y2
+	VCMPPS    $0x11, Y1, Y8, Y1
+	VBLENDVPS Y1, Y2, Y8, Y8
+
+w1sloped:
+	MOVQ         152(AX), DX
+	TESTQ        DX, DX
+	JEQ          w1clipped
+	VBROADCASTSS 160(AX), Y1
+	VBROADCASTSS 164(AX), Y2
+	VMAXPS       Y1, Y5, Y5
+	VMINPS       Y2, Y5, Y5
+	VMAXPS       Y1, Y6, Y6
+	VMINPS       Y2, Y6, Y6
+	VMAXPS       Y1, Y7, Y7
+	VMINPS       Y2, Y7, Y7
+	VMAXPS       Y1, Y8, Y8
+	VMINPS       Y2, Y8, Y8
+
+w1clipped:
+	MOVQ         216(AX), DX
+	MOVQ         224(AX), BX
+	VMOVUPS      (DX), Y1
+	VMOVUPS      (BX), Y2
+	VMULPS       Y1, Y5, Y5
+	VADDPS       Y2, Y5, Y5
+	VMOVUPS      32(DX), Y1
+	VMOVUPS      32(BX), Y2
+	VMULPS       Y1, Y6, Y6
+	VADDPS       Y2, Y6, Y6
+	VMOVUPS      64(DX), Y1
+	VMOVUPS      64(BX), Y2
+	VMULPS       Y1, Y7, Y7
+	VADDPS       Y2, Y7, Y7
+	VMOVUPS      96(DX), Y1
+	VMOVUPS      96(BX), Y2
+	VMULPS       Y1, Y8, Y8
+	VADDPS       Y2, Y8, Y8
+	VBROADCASTSS 232(AX), Y1
+	VBROADCASTSS 236(AX), Y2
+	VMAXPS       Y1, Y5, Y5
+	VMINPS       Y2, Y5, Y5
+	VCVTPS2DQ    Y5, Y5
+	VMAXPS       Y1, Y6, Y6
+	VMINPS       Y2, Y6, Y6
+	VCVTPS2DQ    Y6, Y6
+	VMAXPS       Y1, Y7, Y7
+	VMINPS       Y2, Y7, Y7
+	VCVTPS2DQ    Y7, Y7
+	VMAXPS       Y1, Y8, Y8
+	VMINPS       Y2, Y8, Y8
+	VCVTPS2DQ    Y8, Y8
+	CMPL         240(AX), $0x00
+	JEQ          w1offset
+	VPBROADCASTD 240(AX), Y1
+	VPADDD       Y1, Y5, Y5
+	VPADDD       Y1, Y6, Y6
+	VPADDD       Y1, Y7, Y7
+	VPADDD       Y1, Y8, Y8
+
+w1offset:
+	VPACKUSDW   Y6, Y5, Y5
+	VPACKUSDW   Y8, Y7, Y7
+	VPACKUSWB   Y7, Y5, Y5
+	VMOVDQU     levelOrder<>+0(SB), Y1
+	VPERMD      Y5, Y1, Y5
+	VMOVDQU     Y5, (CX)
+	ADDQ        8(AX), CX
+	VCVTDQ2PS   Y9, Y9
+	VCVTDQ2PS   Y10, Y10
+	VCVTDQ2PS   Y11, Y11
+	VCVTDQ2PS   Y12, Y12
+	MOVQ        128(AX), DX
+	TESTQ       DX, DX
+	JEQ         w2scaled
+	MOVQ        136(AX), BX
+	VMOVUPS     (DX), Y1
+	VMOVUPS     (BX), Y2
+	VFMADD213PS Y2, Y1, Y9
+	VMOVUPS     32(DX), Y1
+	VMOVUPS     32(BX), Y2
+	VFMADD213PS Y2, Y1, Y10
+	VMOVUPS     64(DX), Y1
+	VMOVUPS     64(BX), Y2
+	VFMADD213PS Y2, Y1, Y11
+	VMOVUPS     96(DX), Y1
+	VMOVUPS     96(BX), Y2
+	VFMADD213PS Y2, Y1, Y12
+
+w2scaled:
+	MOVQ      144(AX), DX
+	TESTQ     DX, DX
+	JEQ       w2sloped
+	VXORPS    Y1, Y1, Y1
+	VMOVUPS   (DX), Y2
+	VMULPS    Y9, Y2, Y2
+	VCMPPS    $0x11, Y1, Y9, Y3
+	VBLENDVPS Y3, Y2, Y9, Y9
+	VMOVUPS   32(DX), Y2
+	VMULPS    Y10, Y2, Y2
+	VCMPPS    $0x11, Y1, Y10, Y3
+	VBLENDVPS Y3, Y2, Y10, Y10
+	VMOVUPS   64(DX), Y2
+	VMULPS    Y11, Y2, Y2
+	VCMPPS    $0x11, Y1, Y11, Y3
+	VBLENDVPS Y3, Y2, Y11, Y11
+	VMOVUPS   96(DX), Y2
+	VMULPS    Y12, Y2, Y2
+	VCMPPS    $0x11, Y1, Y12, Y1
+	VBLENDVPS Y1, Y2, Y12, Y12
+
+w2sloped:
+	MOVQ         152(AX), DX
+	TESTQ        DX, DX
+	JEQ          w2clipped
+	VBROADCASTSS 160(AX), Y1
+	VBROADCASTSS 164(AX), Y2
+	VMAXPS       Y1, Y9, Y9
+	VMINPS       Y2, Y9, Y9
+	VMAXPS       Y1, Y10, Y10
+	VMINPS       Y2, Y10, Y10
+	VMAXPS       Y1, Y11, Y11
+	VMINPS       Y2, Y11, Y11
+	VMAXPS       Y1, Y12, Y12
+	VMINPS       Y2, Y12, Y12
+
+w2clipped:
+	MOVQ         216(AX), DX
+	MOVQ         224(AX), BX
+	VMOVUPS      (DX), Y1
+	VMOVUPS      (BX), Y2
+	VMULPS       Y1, Y9, Y9
+	VADDPS       Y2, Y9, Y9
+	VMOVUPS      32(DX), Y1
+	VMOVUPS      32(BX), Y2
+	VMULPS       Y1, Y10, Y10
+	VADDPS       Y2, Y10, Y10
+	VMOVUPS      64(DX), Y1
+	VMOVUPS      64(BX), Y2
+	VMULPS       Y1, Y11, Y11
+	VADDPS       Y2, Y11, Y11
+	VMOVUPS      96(DX), Y1
+	VMOVUPS      96(BX), Y2
+	VMULPS       Y1, Y12, Y12
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 232(AX), Y1
+	VBROADCASTSS 236(AX), Y2
+	VMAXPS       Y1, Y9, Y9
+	VMINPS       Y2, Y9, Y9
+	VCVTPS2DQ    Y9, Y9
+	VMAXPS       Y1, Y10, Y10
+	VMINPS       Y2, Y10, Y10
+	VCVTPS2DQ    Y10, Y10
+	VMAXPS       Y1, Y11, Y11
+	VMINPS       Y2, Y11, Y11
+	VCVTPS2DQ    Y11, Y11
+	VMAXPS       Y1, Y12, Y12
+	VMINPS       Y2, Y12, Y12
+	VCVTPS2DQ    Y12, Y12
+	CMPL         240(AX), $0x00
+	JEQ          w2offset
+	VPBROADCASTD 240(AX), Y1
+	VPADDD       Y1, Y9, Y9
+	VPADDD       Y1, Y10, Y10
+	VPADDD       Y1, Y11, Y11
+	VPADDD       Y1, Y12, Y12
+
+w2offset:
+	VPACKUSDW Y10, Y9, Y9
+	VPACKUSDW Y12, Y11, Y11
+	VPACKUSWB Y11, Y9, Y9
+	VMOVDQU   levelOrder<>+0(SB), Y1
+	VPERMD    Y9, Y1, Y9
+	VMOVDQU   Y9, (CX)
+	ADDQ      8(AX), CX
+	MOVQ      CX, 104(AX)
+	ADDQ      $0x0c, 112(AX)
+	ADDQ      $0x0c, 120(AX)
+	SUBQ      $0x03, 80(AX)
+	JMP       wide
+
+narrow:
+	CMPQ  80(AX), $0x00
+	JEQ   done
+	MOVQ  112(AX), CX
+	MOVL  (CX), CX
+	ADDQ  16(AX), CX
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	MOVQ  48(AX), DX
+	XORQ  BX, BX
+	MOVQ  56(AX), SI
+
+nrow:
+	MOVQ 64(AX), DI
+	ADDQ BX, DI
+
+npiece:
+	VPBROADCASTD (CX)(BX*1), Y5
+	VPAND        Y0, Y5, Y6
+	VPSRLW       $0x08, Y5, Y5
+	VPMADDWD     (DX), Y6, Y7
+	VPADDD       Y7, Y1, Y1
+	VPMADDWD     32(DX), Y6, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     64(DX), Y6, Y7
+	VPADDD       Y7, Y3, Y3
+	VPMADDWD     96(DX), Y6, Y6
+	VPADDD       Y6, Y4, Y4
+	VPMADDWD     128(DX), Y5, Y6
+	VPADDD       Y6, Y1, Y1
+	VPMADDWD     160(DX), Y5, Y6
+	VPADDD       Y6, Y2, Y2
+	VPMADDWD     192(DX), Y5, Y6
+	VPADDD       Y6, Y3, Y3
+	VPMADDWD     224(DX), Y5, Y5
+	VPADDD       Y5, Y4, Y4
+	ADDQ         $0x00000100, DX
+	ADDQ         $0x04, BX
+	CMPQ         BX, DI
+	JNE          npiece
+	ADDQ         72(AX), BX
+	DECQ         SI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Y1, Y1
+	VPADDD       32(DX), Y2, Y2
+	VPADDD       64(DX), Y3, Y3
+	VPADDD       96(DX), Y4, Y4
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y2, Y2
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y4, Y4
+	MOVQ         128(AX), DX
+	TESTQ        DX, DX
+	JEQ          n0scaled
+	MOVQ         136(AX), BX
+	VMOVUPS      (DX), Y5
+	VMOVUPS      (BX), Y6
+	VFMADD213PS  Y6, Y5, Y1
+	VMOVUPS      32(DX), Y5
+	VMOVUPS      32(BX), Y6
+	VFMADD213PS  Y6, Y5, Y2
+	VMOVUPS      64(DX), Y5
+	VMOVUPS      64(BX), Y6
+	VFMADD213PS  Y6, Y5, Y3
+	VMOVUPS      96(DX), Y5
+	VMOVUPS      96(BX), Y6
+	VFMADD213PS  Y6, Y5, Y4
+
+n0scaled:
+	MOVQ      144(AX), DX
+	TESTQ     DX, DX
+	JEQ       n0sloped
+	VXORPS    Y5, Y5, Y5
+	VMOVUPS   (DX), Y6
+	VMULPS    Y1, Y6, Y6
+	VCMPPS    $0x11, Y5, Y1, Y7
+	VBLENDVPS Y7, Y6, Y1, Y1
+	VMOVUPS   32(DX), Y6
+	VMULPS    Y2, Y6, Y6
+	VCMPPS    $0x11, Y5, Y2, Y7
+	VBLENDVPS Y7, Y6, Y2, Y2
+	VMOVUPS   64(DX), Y6
+	VMULPS    Y3, Y6, Y6
+	VCMPPS    $0x11, Y5, Y3, Y7
+	VBLENDVPS Y7, Y6, Y3, Y3
+	VMOVUPS   96(DX), Y6
+	VMULPS    Y4, Y6, Y6
+	VCMPPS    $0x11, Y5, Y4, Y5
+	VBLENDVPS Y5, Y6, Y4, Y4
+
+n0sloped:
+	MOVQ         152(AX), DX
+	TESTQ        DX, DX
+	JEQ          n0clipped
+	VBROADCASTSS 160(AX), Y5
+	VBROADCASTSS 164(AX), Y6
+	VMAXPS       Y5, Y1, Y1
+	VMINPS       Y6, Y1, Y1
+	VMAXPS       Y5, Y2, Y2
+	VMINPS       Y6, Y2, Y2
+	VMAXPS       Y5, Y3, Y3
+	VMINPS       Y6, Y3, Y3
+	VMAXPS       Y5, Y4, Y4
+	VMINPS       Y6, Y4, Y4
+
+n0clipped:
+	MOVQ         216(AX), DX
+	MOVQ         224(AX), BX
+	VMOVUPS      (DX), Y5
+	VMOVUPS      (BX), Y6
+	VMULPS       Y5, Y1, Y1
+	VADDPS       Y6, Y1, Y1
+	VMOVUPS      32(DX), Y5
+	VMOVUPS      32(BX), Y6
+	VMULPS       Y5, Y2, Y2
+	VADDPS       Y6, Y2, Y2
+	VMOVUPS      64(DX), Y5
+	VMOVUPS      64(BX), Y6
+	VMULPS       Y5, Y3, Y3
+	VADDPS       Y6, Y3, Y3
+	VMOVUPS      96(DX), Y5
+	VMOVUPS      96(BX), Y6
+	VMULPS       Y5, Y4, Y4
+	VADDPS       Y6, Y4, Y4
+	VBROADCASTSS 232(AX), Y5
+	VBROADCASTSS 236(AX), Y6
+	VMAXPS       Y5, Y1, Y1
+	VMINPS       Y6, Y1, Y1
+	VCVTPS2DQ    Y1, Y1
+	VMAXPS       Y5, Y2, Y2
+	VMINPS       Y6, Y2, Y2
+	VCVTPS2DQ    Y2, Y2
+	VMAXPS       Y5, Y3, Y3
+	VMINPS       Y6, Y3, Y3
+	VCVTPS2DQ    Y3, Y3
+	VMAXPS       Y5, Y4, Y4
+	VMINPS       Y6, Y4, Y4
+	VCVTPS2DQ    Y4, Y4
+	CMPL         240(AX), $0x00
+	JEQ          n0offset
+	VPBROADCASTD 240(AX), Y5
+	VPADDD       Y5, Y1, Y1
+	VPADDD       Y5, Y2, Y2
+	VPADDD       Y5, Y3, Y3
+	VPADDD       Y5, Y4, Y4
+
+n0offset:
+	VPACKUSDW Y2, Y1, Y1
+	VPACKUSDW Y4, Y3, Y3
+	VPACKUSWB Y3, Y1, Y1
+	VMOVDQU   levelOrder<>+0(SB), Y2
+	VPERMD    Y1, Y2, Y1
+	VMOVDQU   Y1, (CX)
+	ADDQ      8(AX), CX
+	MOVQ      CX, 104(AX)
+	ADDQ      $0x04, 112(AX)
+	ADDQ      $0x04, 120(AX)
+	SUBQ      $0x01, 80(AX)
+	JMP       narrow
 
 done:
 	VZEROUPPER

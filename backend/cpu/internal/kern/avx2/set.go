@@ -34,7 +34,7 @@ func Set() kern.Set {
 				{Outputs: 16, Conv: convBytes16AVX2, Sums: convBytesSums16AVX2, Pooled: convBytesPooled16AVX2},
 				{Outputs: 32, Conv: convBytes32AVX2, Sums: convBytesSums32AVX2, Pooled: convBytesPooled32AVX2},
 				// The sums of four pixels do not fit into the registers.
-				{Outputs: 64, Conv: convBytes64AVX2, Sums: convBytesSums64AVX2, Floats: convBytesFloats64AVX2},
+				{Outputs: 64, Conv: convBytes64AVX2, Sums: convBytesSums64AVX2, Floats: convBytesFloats64AVX2, Levels: convBytesLevels64AVX2},
 			})
 		},
 		PackInt8: packInt8,
@@ -84,7 +84,7 @@ func packInt8(w []int8, outputs, rows, n int, most uint8) *kern.WideFilter {
 	pairs := kern.PackPairs(w, outputs, rows, n, most, []kern.WideKernels{
 		{Outputs: 16, Sums: convBytesSums16AVX2},
 		{Outputs: 32, Sums: convBytesSums32AVX2},
-		{Outputs: 64, Sums: convBytesSums64AVX2, Floats: convBytesFloats64AVX2},
+		{Outputs: 64, Sums: convBytesSums64AVX2, Floats: convBytesFloats64AVX2, Levels: convBytesLevels64AVX2},
 	})
 	switch {
 	case pairs != nil:
@@ -94,7 +94,7 @@ func packInt8(w []int8, outputs, rows, n int, most uint8) *kern.WideFilter {
 		return kern.PackWords(w, outputs, rows, n, 16, []kern.WideKernels{{Outputs: 16, Sums: convWordsSums16AVX2, Floats: convWordsFloats16AVX2}})
 	}
 	return kern.PackWords(w, outputs, rows, n, 32, []kern.WideKernels{
-		{Outputs: 32, Each: 32, Sums: convWordsSums32AVX2, Floats: convWordsFloats32AVX2},
-		{Outputs: 64, Each: 32, Sums: convWordsSums32AVX2, Floats: convWordsFloats32AVX2},
+		{Outputs: 32, Each: 32, Sums: convWordsSums32AVX2, Floats: convWordsFloats32AVX2, Levels: convWordsLevels32AVX2},
+		{Outputs: 64, Each: 32, Sums: convWordsSums32AVX2, Floats: convWordsFloats32AVX2, Levels: convWordsLevels32AVX2},
 	})
 }

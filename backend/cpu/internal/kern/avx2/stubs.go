@@ -148,6 +148,15 @@ func convBytesSums16AVX2(job *byte)
 //go:noescape
 func convBytesFloats64AVX2(job *byte)
 
+// convBytesLevels64AVX2 computes, for every pixel p and each of 64 outputs o, with x the
+// pairs of bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 2 bytes of x[i]·w[i][o]
+//	dst[p][o] = level of the end of float32(table[class[p]][o] + c[o])
+//
+//go:noescape
+func convBytesLevels64AVX2(job *byte)
+
 // convBytesPooled32AVX2 computes, for every pixel p and each of 32 outputs o, with x the
 // pairs of bytes of the patch at src + at[p],
 //
@@ -201,6 +210,15 @@ func convWordsFloats32AVX2(job *byte)
 //
 //go:noescape
 func convWordsFloats16AVX2(job *byte)
+
+// convWordsLevels32AVX2 computes, for every pixel p and each of 32 outputs o, with x the
+// pieces of 4 bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	dst[p][o] = level of the end of float32(table[class[p]][o] + c[o])
+//
+//go:noescape
+func convWordsLevels32AVX2(job *byte)
 
 // dotBits1x16AVX2 computes, for every pixel p, 1 at a time, and each of 16 outputs o,
 // with x the words of its patch,

@@ -37,7 +37,7 @@ func Set() kern.Set {
 				{Outputs: 16, Conv: convBytes16AVX512, Sums: convBytesSums16AVX512, Pooled: convBytesPooled16AVX512},
 				{Outputs: 32, Conv: convBytes32AVX512, Sums: convBytesSums32AVX512, Pooled: convBytesPooled32AVX512},
 				{Outputs: 48, Conv: convBytes48AVX512, Sums: convBytesSums48AVX512, Pooled: convBytesPooled48AVX512},
-				{Outputs: 64, Conv: convBytes64AVX512, Sums: convBytesSums64AVX512, Floats: convBytesFloats64AVX512, Pooled: convBytesPooled64AVX512},
+				{Outputs: 64, Conv: convBytes64AVX512, Sums: convBytesSums64AVX512, Floats: convBytesFloats64AVX512, Levels: convBytesLevels64AVX512, Pooled: convBytesPooled64AVX512},
 			})
 		},
 		PackInt8: func(w []int8, outputs, rows, n int, _ uint8) *kern.WideFilter {
@@ -45,7 +45,7 @@ func Set() kern.Set {
 				{Outputs: 16, Sums: convBytesSums16AVX512},
 				{Outputs: 32, Sums: convBytesSums32AVX512},
 				{Outputs: 48, Sums: convBytesSums48AVX512},
-				{Outputs: 64, Sums: convBytesSums64AVX512, Floats: convBytesFloats64AVX512},
+				{Outputs: 64, Sums: convBytesSums64AVX512, Floats: convBytesFloats64AVX512, Levels: convBytesLevels64AVX512},
 			})
 		},
 	}

@@ -382,6 +382,15 @@ func convBytesSums16AVX512(job *byte)
 //go:noescape
 func convBytesFloats64AVX512(job *byte)
 
+// convBytesLevels64AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	dst[p][o] = level of the end of float32(table[class[p]][o] + c[o])
+//
+//go:noescape
+func convBytesLevels64AVX512(job *byte)
+
 // convBytesPooled64AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
 // pieces of the patch at src + at[p],
 //

@@ -359,7 +359,7 @@ func racyConvs(kind string) []racyCall {
 			default: // the largest, which have kernels of their own
 				w = s.Wide.PackInt8(slices.Repeat([]int8{127}, outputs*rows*taps), outputs, rows, taps, 255)
 			}
-			if method == "ConvPooled" && !w.Pools() || method == "ConvFloats" && !w.EndsFloats() {
+			if method == "ConvPooled" && !w.Pools() || method == "ConvFloats" && !w.EndsFloats() || method == "ConvLevels" && !w.EndsLevels() {
 				return nil, nil
 			}
 			patch := rows * w.RunBytes
@@ -383,11 +383,16 @@ func racyConvs(kind string) []racyCall {
 			if len(used) < len(table) {
 				all = append(all, probes(alone, "another class", table[kern.BlockOutputs:])...)
 			}
-			if method == "ConvFloats" {
+			if method == "ConvFloats" || method == "ConvLevels" {
 				end := kern.End{Scale: make([]float32, outputs), Shift: make([]float32, outputs), Activation: kern.Activation{Slope: make([]float32, outputs)}}
 				added := make([]uint8, len(dst))
-				all = append(slices.Concat(all, probes(read, "scale", end.Scale), probes(read, "shift", end.Shift), probes(read, "slope", end.Slope)),
-					probes(read, "added", added)...)
+				all = slices.Concat(all, probes(read, "scale", end.Scale), probes(read, "shift", end.Shift), probes(read, "slope", end.Slope))
+				if method == "ConvLevels" {
+					l := &kern.Levels{Scale: make([]float32, outputs), Shift: make([]float32, outputs)}
+					return func() { w.ConvLevels(j, 0, w.RunBytes, &end, l) },
+						slices.Concat(all, probes(read, "scale of levels", l.Scale), probes(read, "shift of levels", l.Shift))
+				}
+				all = append(all, probes(read, "added", added)...)
 				return func() { w.ConvFloats(j, 0, w.RunBytes, &end, unsafe.Pointer(&added[0])) }, all
 			}
 			return func() { call(w, j) }, all
@@ -395,6 +400,7 @@ func racyConvs(kind string) []racyCall {
 	}
 	return []racyCall{
 		conv("ConvFloats", 4*outputs, 4, nil),
+		conv("ConvLevels", outputs, 4, nil),
 		conv("Conv", 8, 4, func(w *kern.WideFilter, j *kern.ConvJob) { w.Conv(j, 0, w.RunBytes) }),
 		conv("ConvSums", 4*outputs, 4, func(w *kern.WideFilter, j *kern.ConvJob) { w.ConvSums(j, 0, w.RunBytes) }),
 		conv("ConvPooled", 8, pixels, func(w *kern.WideFilter, j *kern.ConvJob) { w.ConvPooled(j, 0, w.RunBytes, true) }),

@@ -257,6 +257,19 @@ func checkFloats(t *testing.T, rng *rand.Rand, w *kern.WideFilter, job *kern.Con
 			}
 			added = nil
 		}
+		if !w.EndsLevels() {
+			continue
+		}
+		for _, l := range []kern.Levels{{Most: 15}, {Most: 255}, {Least: -7, Most: 8, Offset: 7}} {
+			l.Scale, l.Shift = row(), row()
+			numbers := make([]uint8, pixels*n)
+			generic.LevelBytes(numbers, want, &l)
+			dst, check := guarded[uint8](t, pixels*n)
+			job.Dst, job.DstStep, job.Pixels = unsafe.Pointer(&dst[0]), n, uintptr(pixels)
+			w.ConvLevels(job, block, rowStep, &end, &l)
+			check()
+			require.Equal(t, numbers, append([]uint8{}, dst...), "%+v, %+v", end, l)
+		}
 	}
 }
 

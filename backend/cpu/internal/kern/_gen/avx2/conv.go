@@ -17,6 +17,7 @@ type kernel struct {
 	bytes           bool // else nibbles
 	sums            bool
 	floats          bool // ended sums
+	levels          bool // of bytes: the numbers of their levels
 	pooled          bool // of four pixels
 	pixels, vectors int
 	job             reg.Register
@@ -25,6 +26,7 @@ type kernel struct {
 	// half alive: one of each is enough.
 	temp, table reg.GPVirtual
 	flushed     Mem // 0 until there are sums in memory
+	order       Mem // see levelOrder
 	wide        Mem // [pixel][vector] 64 bytes: 16-bit sums of even and of odd outputs, or 32-bit sums
 }
 
@@ -67,7 +69,11 @@ func (k *kernel) write() {
 			result = "dst[p][o] = table[class[p]][o] + c[o]"
 		}
 	}
-	if k.floats {
+	switch {
+	case k.levels:
+		name += "Levels"
+		result = "dst[p][o] = level of the end of float32(table[class[p]][o] + c[o])"
+	case k.floats:
 		name += "Floats"
 		result = "dst[p][o] = end of float32(table[class[p]][o] − 2·c[o]), plus what is added"
 		if bytes {

@@ -18,6 +18,7 @@ func convBytes() {
 		conv(true, sums, false, 4, 1)
 	}
 	(&kernel{bytes: true, floats: true, pixels: 2, vectors: 4}).write()
+	(&kernel{bytes: true, levels: true, order: levelOrder(), pixels: 2, vectors: 4}).write()
 	for _, vectors := range []int{2, 1} {
 		conv(true, false, true, 4, vectors)
 	}
@@ -25,7 +26,7 @@ func convBytes() {
 
 // storeBytes is store for bytes.
 func (k *kernel) storeBytes(p int, dst, table reg.Register, label string) {
-	if k.floats {
+	if k.floats || k.levels {
 		values := make([]reg.VecVirtual, 2*k.vectors)
 		for v := range values {
 			values[v] = YMM()
@@ -34,7 +35,12 @@ func (k *kernel) storeBytes(p int, dst, table reg.Register, label string) {
 		}
 		label = fmt.Sprint(label, p)
 		ymm.EndFloats(k.job, values, len(values), label)
-		ymm.StoreFloats(k.job, dst, values, label)
+		if k.levels {
+			ymm.EndLevels(k.job, values, len(values), label)
+			storeLevels(values, k.order, Mem{Base: dst})
+		} else {
+			ymm.StoreFloats(k.job, dst, values, label)
+		}
 		return
 	}
 	word, part := GP64(), k.temp

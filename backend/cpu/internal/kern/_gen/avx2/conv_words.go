@@ -13,17 +13,23 @@ import (
 // convWords writes the convolutions of bytes and weights of 8 bits, whose pairs of products
 // do not fit into 16 bits: both become words.
 func convWords() {
-	for _, floats := range []bool{false, true} {
-		convWordsOf(3, 4, floats)
-		convWordsOf(6, 2, floats)
+	order := levelOrder()
+	for _, out := range []string{"Sums", "Floats", "Levels"} {
+		convWordsOf(3, 4, out, order)
+		if out != "Levels" { // which come in whole blocks
+			convWordsOf(6, 2, out, order)
+		}
 	}
 }
 
 // convWordsOf writes the kernel of pixels × vectors of 8 output channels.
-func convWordsOf(pixels, vectors int, floats bool) {
-	name, result := "convWordsSums", "dst[p][o] = table[class[p]][o] + c[o]"
-	if floats {
-		name, result = "convWordsFloats", "dst[p][o] = end of float32(table[class[p]][o] + c[o]), plus what is added"
+func convWordsOf(pixels, vectors int, out string, order Mem) {
+	name, result := "convWords"+out, "dst[p][o] = table[class[p]][o] + c[o]"
+	switch out {
+	case "Floats":
+		result = "dst[p][o] = end of float32(table[class[p]][o] + c[o]), plus what is added"
+	case "Levels":
+		result = "dst[p][o] = level of the end of float32(table[class[p]][o] + c[o])"
 	}
 	name += fmt.Sprintf("%dAVX2", 8*vectors)
 	TEXT(name, NOSPLIT, "func(job *byte)")
@@ -39,12 +45,12 @@ func convWordsOf(pixels, vectors int, floats bool) {
 	Label("wide")
 	CMPQ(Mem{Base: job, Disp: gen.JobPixels}, U8(pixels))
 	JLT(LabelRef("narrow"))
-	wordsTile(job, mask, pixels, vectors, floats, "w")
+	wordsTile(job, mask, pixels, vectors, out, order, "w")
 	JMP(LabelRef("wide"))
 	Label("narrow")
 	CMPQ(Mem{Base: job, Disp: gen.JobPixels}, U8(0))
 	JEQ(LabelRef("done"))
-	wordsTile(job, mask, 1, vectors, floats, "n")
+	wordsTile(job, mask, 1, vectors, out, order, "n")
 	JMP(LabelRef("narrow"))
 	Label("done")
 	VZEROUPPER()
@@ -52,7 +58,7 @@ func convWordsOf(pixels, vectors int, floats bool) {
 }
 
 // wordsTile computes some pixels and takes them off the job.
-func wordsTile(job reg.Register, mask reg.VecVirtual, pixels, vectors int, floats bool, label string) {
+func wordsTile(job reg.Register, mask reg.VecVirtual, pixels, vectors int, out string, order Mem, label string) {
 	at := GP64()
 	MOVQ(Mem{Base: job, Disp: gen.JobAt}, at)
 	x := make([]reg.GPVirtual, pixels)
@@ -110,11 +116,16 @@ func wordsTile(job reg.Register, mask reg.VecVirtual, pixels, vectors int, float
 	}
 	for p := range pixels {
 		values := acc[p*vectors:][:vectors]
-		if floats {
-			label := fmt.Sprint(label, p)
+		label := fmt.Sprint(label, p)
+		switch out {
+		case "Floats":
 			ymm.EndFloats(job, values, vectors, label)
 			ymm.StoreFloats(job, dst, values, label)
-		} else {
+		case "Levels":
+			ymm.EndFloats(job, values, vectors, label)
+			ymm.EndLevels(job, values, vectors, label)
+			storeLevels(values, order, Mem{Base: dst})
+		default:
 			for v, a := range values {
 				VMOVDQU(a, Mem{Base: dst, Disp: 32 * v})
 			}

@@ -11,7 +11,7 @@ func main() {
 		gen.Family{Name: "dot_bits", Write: dotBits},
 		gen.Family{Name: "float", Write: float},
 		gen.Family{Name: "elementwise", Write: elementwise},
-		gen.Family{Name: "levels", Write: levels},
+		gen.Family{Name: "levels", Write: levelsOfFloats},
 		gen.Family{Name: "pool", Write: pool},
 		gen.Family{Name: "repack", Write: repack},
 		gen.Family{Name: "image", Write: image},

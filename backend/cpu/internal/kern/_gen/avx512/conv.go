@@ -28,6 +28,7 @@ const (
 	pooledAlike               // the same, of pixels with the same thresholds
 	sums                      // int32
 	floats                    // float32: ended sums and what is added to them
+	levels                    // bytes: the numbers of the levels of ended sums
 	planes                    // bits of numbers of thresholds
 	planeSums                 // int32, of planes
 )
@@ -69,6 +70,9 @@ func convPlanes(k kind, out result, pixels, vectors, in, outPlanes int) {
 		if k == bytesKind {
 			what = "dst[p][o] = end of float32(table[class[p]][o] + c[o]), plus what is added"
 		}
+	case levels:
+		name += "Levels"
+		what = "dst[p][o] = level of the end of float32(table[class[p]][o] + c[o])"
 	case planes:
 		name += fmt.Sprintf("Planes%dTo%d", in, outPlanes)
 		what = fmt.Sprintf("dst[p/%d] = the planes of the number of thresholds that are not less than c[p][o] + 2·c[p+1][o] …", in)
@@ -206,7 +210,7 @@ func tile(k kind, out result, job reg.Register, pixels, vectors, in, outPlanes i
 	dst := GP64()
 	MOVQ(Mem{Base: job, Disp: gen.JobDst}, dst)
 	MOVQ(Mem{Base: job, Disp: gen.JobClass}, class)
-	if out == floats {
+	if out == floats || out == levels {
 		for p := range pixels {
 			if k == bytesKind {
 				addTable(table(p), acc[p*vectors:][:vectors])
@@ -216,12 +220,17 @@ func tile(k kind, out result, job reg.Register, pixels, vectors, in, outPlanes i
 		}
 		zmm.EndFloats(job, acc, vectors, label)
 	}
+	if out == levels {
+		zmm.EndLevels(job, acc, vectors, label)
+	}
 	for p := 0; p < pixels; p++ {
 		switch out {
 		case sums:
 			storeSums(k, dst, table(p), acc[p*vectors:][:vectors])
 		case floats:
 			zmm.StoreFloats(job, dst, acc[p*vectors:][:vectors], fmt.Sprint(label, p))
+		case levels:
+			storeLevels(dst, acc[p*vectors:][:vectors])
 		case packed:
 			storeBits(k, job, dst, func() reg.Register { return table(p) }, acc[p*vectors:][:vectors])
 		case pooled, pooledAlike:
@@ -256,6 +265,12 @@ func doubled(table reg.Register, acc []reg.VecVirtual) {
 func addTable(table reg.Register, acc []reg.VecVirtual) {
 	for v, a := range acc {
 		VPADDD(Mem{Base: table, Disp: 64 * v}, a, a)
+	}
+}
+
+func storeLevels(dst reg.Register, acc []reg.VecVirtual) {
+	for v, a := range acc {
+		VPMOVDB(a, Mem{Base: dst, Disp: 16 * v})
 	}
 }
 

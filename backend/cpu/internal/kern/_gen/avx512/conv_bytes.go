@@ -9,6 +9,7 @@ func convBytes() {
 		conv(bytesKind, out, 6, 1)
 	}
 	conv(bytesKind, floats, 4, 4)
+	conv(bytesKind, levels, 4, 4)
 	conv(bytesKind, pooled, 4, 4)
 	conv(bytesKind, pooled, 4, 3)
 	conv(bytesKind, pooled, 8, 2)

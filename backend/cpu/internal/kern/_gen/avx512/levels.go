@@ -8,8 +8,8 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 )
 
-// levels writes the numbers of levels.
-func levels() {
+// levelsOfFloats writes the numbers of levels.
+func levelsOfFloats() {
 	gen.Levels(zmm, gen.LevelParts{
 		Down: func(y reg.VecVirtual) { VRNDSCALEPS(U8(9), y, y) },
 		Next: func(from reg.Register, index, y reg.VecVirtual, x Mem) {

@@ -10,7 +10,7 @@ func main() {
 		gen.Family{Name: "dot_bits", Write: dotBits},
 		gen.Family{Name: "float", Write: float},
 		gen.Family{Name: "elementwise", Write: elementwise},
-		gen.Family{Name: "levels", Write: levels},
+		gen.Family{Name: "levels", Write: levelsOfFloats},
 		gen.Family{Name: "look_up", Write: lookUp},
 		gen.Family{Name: "pool", Write: pool},
 		gen.Family{Name: "peak", Write: peak},

@@ -178,6 +178,37 @@ func (isa ISA) StoreFloats(job, dst reg.Register, x []reg.VecVirtual, label stri
 	}
 }
 
+// EndLevels makes the numbers of levels of float32 values that EndFloats has ended.
+func (isa ISA) EndLevels(job reg.Register, x []reg.VecVirtual, vectors int, label string) {
+	scale, shift := GP64(), GP64()
+	MOVQ(Mem{Base: job, Disp: JobLevel}, scale)
+	MOVQ(Mem{Base: job, Disp: JobMove}, shift)
+	for v := range vectors {
+		a, b := isa.Vec(), isa.Vec()
+		VMOVUPS(Mem{Base: scale, Disp: 4 * isa.Lanes * v}, a)
+		VMOVUPS(Mem{Base: shift, Disp: 4 * isa.Lanes * v}, b)
+		for i := v; i < len(x); i += vectors {
+			VMULPS(a, x[i], x[i])
+			VADDPS(b, x[i], x[i])
+		}
+	}
+	least, most, offset := isa.Vec(), isa.Vec(), isa.Vec()
+	VBROADCASTSS(Mem{Base: job, Disp: JobLeast}, least)
+	VBROADCASTSS(Mem{Base: job, Disp: JobMost}, most)
+	for _, y := range x {
+		VMAXPS(least, y, y) // y where it is greater
+		VMINPS(most, y, y)  // y where it is less
+		VCVTPS2DQ(y, y)
+	}
+	CMPL(Mem{Base: job, Disp: JobOffset}, U8(0))
+	JEQ(LabelRef(label + "offset"))
+	VPBROADCASTD(Mem{Base: job, Disp: JobOffset}, offset)
+	for _, y := range x {
+		VPADDD(offset, y, y)
+	}
+	Label(label + "offset")
+}
+
 // EndBytes writes the kernel that ends bytes. Scale and shift of a period, which is so
 // many vectors, are in registers.
 func EndBytes(isa ISA, period int) {

@@ -37,6 +37,11 @@ const (
 	JobBudget   = 192
 	JobIn       = 200 // planes of the input, and of the output
 	JobOut      = 208
+	JobLevel    = 216 // scale of levels
+	JobMove     = 224 // and shift
+	JobLeast    = 232
+	JobMost     = 236
+	JobOffset   = 240
 )
 
 // Offsets of the fields of kern.DotJob and kern.FMAJob.
