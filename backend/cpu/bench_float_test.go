@@ -32,6 +32,7 @@ var floatSteps = []struct {
 	{"conv1x1/28x28x100-100", floatConv(28, 100, one, convOptions{out: 100})},
 	{"dilated3x3/28x28x128-128", floatConv(28, 128, bcnn.Window{KH: 3, KW: 3, DilationH: 2, DilationW: 2, Pad: pad(2)}, convOptions{out: 128})},
 	{"grouped3x3/28x28x128-128/4", floatConv(28, 128, three(1), convOptions{out: 128, groups: 4})},
+	{"grouped1x1/28x28x128-128/4", floatConv(28, 128, one, convOptions{out: 128, groups: 4})},
 	{"depthwise3x3/112x112x32", floatConv(112, 32, three(1), convOptions{out: 32, groups: 32})},
 	{"depthwise3x3/56x56x128", floatConv(56, 128, three(1), convOptions{out: 128, groups: 128})},
 	{"depthwise3x3s2/56x56x128", floatConv(56, 128, three(2), convOptions{out: 128, groups: 128})},
@@ -53,6 +54,7 @@ var floatSteps = []struct {
 	{"avgpool2x2s2/56x56x64", floatStep(56, 64, func(p *planner) { p.mean(bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}) })},
 	{"avgpool3x3/28x28x128", floatStep(28, 128, func(p *planner) { p.mean(bcnn.Window{KH: 3, KW: 3, StrideH: 1, StrideW: 1, Pad: pad(1)}) })},
 	{"avgpool7x7/7x7x512", floatStep(7, 512, func(p *planner) { p.mean(bcnn.Window{KH: 7, KW: 7, StrideH: 1, StrideW: 1}) })},
+	{"avgpool56x56/56x56x64", floatStep(56, 64, func(p *planner) { p.mean(bcnn.Window{KH: 56, KW: 56, StrideH: 1, StrideW: 1}) })},
 	{"avgpool2x2s2/56x56x64/bits", floatStep(56, 64, func(p *planner) {
 		p.numbers(1)
 		p.mean(bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2})
@@ -87,6 +89,11 @@ var floatSteps = []struct {
 		p.step("max", &bcnn.PairStep{Kind: bcnn.PairMax}, bcnn.Float32, p.last().Shape, 1)
 	})},
 	{"mul/14x14x256", floatStep(14, 256, func(p *planner) { p.step("mul", &bcnn.PairStep{}, bcnn.Float32, p.last().Shape, 1) })},
+	{"min/14x14x256", floatStep(14, 256, func(p *planner) {
+		p.step("min", &bcnn.PairStep{Kind: bcnn.PairMin}, bcnn.Float32, p.last().Shape, 1)
+	})},
+	{"mul/28x28x128/a value for each channel", floatStep(28, 128, func(p *planner) { p.gate(bcnn.Shape{H: 1, W: 1, C: 128}) })},
+	{"mul/28x28x128/a value for each pixel", floatStep(28, 128, func(p *planner) { p.gate(bcnn.Shape{H: 28, W: 28, C: 1}) })},
 	{"sign/56x56x64", floatStep(56, 64, func(p *planner) { p.numbers(1) })},
 	{"sign/14x14x256", floatStep(14, 256, func(p *planner) { p.numbers(1) })},
 	{"concat/28x28x64+64", floatStep(28, 64, func(p *planner) {
@@ -98,6 +105,33 @@ var floatSteps = []struct {
 			index[i] = int32(i%2*64 + i/2)
 		}
 		p.step("channels", &bcnn.ChannelsStep{Index: index}, bcnn.Float32, p.last().Shape)
+	})},
+	{"channels/28x28x64/padded to 96", floatStep(28, 64, func(p *planner) {
+		index := make([]int32, 96)
+		for i := range index {
+			if index[i] = int32(i - 16); i < 16 || i >= 80 {
+				index[i] = -1
+			}
+		}
+		p.step("channels", &bcnn.ChannelsStep{Index: index}, bcnn.Float32, bcnn.Shape{H: 28, W: 28, C: 96})
+	})},
+	{"topk1/56x56x21", floatStep(56, 21, func(p *planner) {
+		p.step("topk", &bcnn.TopKStep{K: 1}, bcnn.Float32, bcnn.Shape{H: 56, W: 56, C: 1})
+	})},
+	{"pixels/56x56x64/reflected", floatStep(56, 64, func(p *planner) {
+		op := &bcnn.PixelsStep{BlockH: 1, BlockW: 1}
+		for i := range int32(58) {
+			op.Rows = append(op.Rows, min(max(i-1, 1-i), 111-i))
+		}
+		op.Cols = op.Rows
+		p.step("pixels", op, bcnn.Float32, bcnn.Shape{H: 58, W: 58, C: 64})
+	})},
+	{"pixels/28x28x256/depth to space", floatStep(28, 256, func(p *planner) {
+		op := &bcnn.PixelsStep{BlockH: 2, BlockW: 2}
+		for i := range int32(56) {
+			op.Rows, op.Cols = append(op.Rows, i), append(op.Cols, i)
+		}
+		p.step("pixels", op, bcnn.Float32, bcnn.Shape{H: 56, W: 56, C: 64})
 	})},
 	{"pixels/28x28x64/twice", floatStep(28, 64, func(p *planner) { p.twice() })},
 	{"pixels/28x28x64/twice, bits", floatStep(28, 64, func(p *planner) { p.numbers(1); p.twice() })},
@@ -118,6 +152,18 @@ func (p *planner) resample(size int, weights ...float32) {
 		}
 	}
 	p.step("resample", &bcnn.ResampleStep{Rows: t, Cols: t}, bcnn.Float32, bcnn.Shape{H: size, W: size, C: in.C})
+}
+
+// gate multiplies the values of the first step by some of a shape that is repeated.
+func (p *planner) gate(shape bcnn.Shape) {
+	first := len(p.plan.Tensors) - 1
+	if size := p.last().Shape; shape.C == size.C {
+		p.mean(bcnn.Window{KH: size.H, KW: size.W, StrideH: 1, StrideW: 1})
+	} else {
+		p.step("channels", &bcnn.ChannelsStep{Index: []int32{0}}, bcnn.Float32, shape)
+	}
+	p.step("mul", &bcnn.PairStep{}, bcnn.Float32, p.plan.Tensors[first].Shape)
+	p.plan.Steps[len(p.plan.Steps)-1].In = []int{first, first + 1}
 }
 
 // bilinear makes a square image twice as large, of the two pixels between whose centres one

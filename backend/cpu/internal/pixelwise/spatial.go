@@ -212,6 +212,13 @@ func topK(c *schedule.Context, op *bcnn.TopKStep, in bcnn.Shape) tiles.Step {
 	do := func(_ *tiles.Scratch, image, from, to int) {
 		for p := image*in.Pixels() + from; p < image*in.Pixels()+to; p++ {
 			values, out := src.F32[p*in.C:][:in.C], dst.F32[p*k:][:k]
+			if k == 1 {
+				best := largest(values)
+				if out[0] = float32(best); op.Values {
+					out[0] = values[best]
+				}
+				continue
+			}
 			last, before := -1, float32(math.Inf(1))
 			for i := range out {
 				best, most := -1, float32(0)
@@ -231,4 +238,15 @@ func topK(c *schedule.Context, op *bcnn.TopKStep, in bcnn.Shape) tiles.Step {
 		}
 	}
 	return c.Pixels("largest values", in.Pixels(), float64(in.Values())*float64(k), do)
+}
+
+// largest returns the place of the first of the largest values, where a NaN counts as −∞.
+func largest(values []float32) int {
+	best, most := 0, float32(math.Inf(-1))
+	for c, v := range values {
+		if v > most {
+			best, most = c, v
+		}
+	}
+	return best
 }
