@@ -158,7 +158,7 @@ func (p *Plan) checkStep(s Step) error {
 			err = op.Activation.check(in.Shape.C)
 		}
 	case *TableStep:
-		types = in.DType == Uint8 && (out.DType == Float32 || out.DType == Bits)
+		types = in.DType == Uint8
 		shape, err = op.check(in.Shape, out.DType)
 	case *SignStep:
 		types = in.DType == Float32 && out.DType == Bits

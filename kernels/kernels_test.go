@@ -29,6 +29,7 @@ var entries = map[string]string{
 	"avg_pool_float":  "in out divisors g",
 	"affine":          "in out scale shift slope g",
 	"table_float":     "in out table g",
+	"table_bytes":     "in out table g",
 	"table_bits":      "in out table g",
 	"sign_bits":       "in out thresholds flip g",
 	"quantize":        "in out thresholds g",

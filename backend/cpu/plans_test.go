@@ -333,11 +333,18 @@ func randomPlan(seed uint64) *planner {
 		case kind == 12 && in.DType == bcnn.Uint8:
 			op := &bcnn.TableStep{Values: p.floats(bcnn.TableSize * []int{1, in.Shape.C}[rng.IntN(2)])}
 			to, shape := bcnn.Float32, in.Shape
-			if rng.IntN(2) == 0 {
+			numbers := 0
+			switch rng.IntN(3) {
+			case 0:
 				to, op.Planes = bcnn.Bits, 1+rng.IntN(bcnn.MaxPlanes)
 				shape.H *= op.Planes
-				for i := range op.Values {
-					op.Values[i] = float32(rng.IntN(1 << op.Planes))
+				numbers = 1 << op.Planes
+			case 1:
+				to, numbers = bcnn.Uint8, bcnn.TableSize
+			}
+			for i := range op.Values {
+				if numbers > 0 {
+					op.Values[i] = float32(rng.IntN(numbers))
 				}
 			}
 			p.step("table", op, to, shape)

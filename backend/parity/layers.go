@@ -318,6 +318,24 @@ func tableCases() []Case {
 				bends(b, each)
 				b.quantize(activationLevels[i], each)
 				b.conv(bcnn.Conv2D{Window: bcnn.Window{KH: 2, KW: 2}, Out: 9}, false)
+			}),
+			// From bytes to bytes, those of the input and of levels: a gate by the levels of
+			// a function of the same value.
+			layerCase("table/bytes", []string{"bytes", "float"}[i%2], s, fillRandom, func(b *builder) {
+				s8 := integers{"s8", -128, 256}
+				if i%2 == 1 {
+					b.levels8(128, 256, 128, true)
+				}
+				bends(b, each)
+				bent := b.last()
+				b.add(bcnn.Function{Name: bcnn.Sigmoid})
+				b.quantize(activationLevels[4], false)
+				b.add(bcnn.Affine{Scale: []float32{0.1}})
+				b.add(bcnn.Mul{}, bent, b.last())
+				b.add(bcnn.Max{}, b.last(), bent)
+				b.add(bcnn.Add{}, b.last(), bent)
+				b.quantize(s8, false)
+				b.add(bcnn.Conv2D{Window: bcnn.Window{KH: 2, KW: 2}, Out: 9, Weights: b.integers(s8, 9*4, c)})
 			}))
 	}
 	return cases

@@ -188,11 +188,14 @@ func scaled(op *bcnn.ConvStep, sum float32, o int) float32 {
 func table(op *bcnn.TableStep, out, x *tensor) {
 	for i, v := range x.u8 {
 		value := op.Values[(i%x.shape.C*bcnn.TableSize+int(v))%len(op.Values)]
-		if out.dtype == bcnn.Float32 {
+		switch out.dtype {
+		case bcnn.Float32:
 			out.f32[i] = value
-			continue
+		case bcnn.Uint8:
+			out.u8[i] = uint8(value)
+		default:
+			inPlanes(out, x, i, int(value), op.Planes)
 		}
-		inPlanes(out, x, i, int(value), op.Planes)
 	}
 }
 

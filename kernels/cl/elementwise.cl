@@ -216,6 +216,19 @@ __kernel void table_float(__global const uchar *restrict in, __global float *res
 	out[i] = table[(OTHER_C == 1 ? 0 : item % OUT_C * 256) + in[i]];
 }
 
+// Bytes of bytes, one or four.
+__kernel void table_bytes(__global const uchar *restrict in, __global uchar *restrict out,
+	__global const float *restrict table, __constant const int *g)
+{
+	const int item = get_global_id(0);
+	const size_t image = get_global_id(1);
+	if (item >= OUT_H * OUT_W * OUT_C / VECTOR)
+		return;
+	const size_t first = image * (OUT_H * OUT_W * OUT_C) + item * VECTOR;
+	for (int i = 0; i < VECTOR; i++)
+		out[first + i] = (uchar)table[(OTHER_C == 1 ? 0 : (item * VECTOR + i) % OUT_C * 256) + in[first + i]];
+}
+
 // The same of numbers, of which plane j has bit j. A work-item makes a word of each.
 __kernel void table_bits(__global const uchar *restrict in, __global uint *restrict out,
 	__global const float *restrict table, __constant const int *g)

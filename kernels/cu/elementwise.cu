@@ -206,6 +206,30 @@ KERNEL(table_float, (256), (const Geometry g, const uint8_t *__restrict__ in, fl
 	out[i] = table[(g.other_c == 1 ? 0 : item % g.out_c * 256) + in[i]];
 }
 
+// Bytes of bytes, one or four.
+KERNEL(table_bytes, (256), (const Geometry g, const uint8_t *__restrict__ in, uint8_t *__restrict__ out, const float *__restrict__ table),
+	(g, in, out, table))
+{
+	after_previous(in);
+	const int item = ITEM, items = g.out_h * g.out_w * g.out_c / g.vector;
+	if (item >= items)
+		return;
+	const size_t i = at.image * items + item;
+	int c = item * g.vector % g.out_c;
+	if (g.vector == 1) {
+		out[i] = (uint8_t)table[(g.other_c == 1 ? 0 : c * 256) + in[i]];
+		return;
+	}
+	const uint32_t four = ((const uint32_t *)in)[i];
+	uint32_t word = 0;
+#pragma unroll
+	for (int j = 0; j < 4; j++) {
+		word |= (uint32_t)table[(g.other_c == 1 ? 0 : c * 256) + (four >> (8 * j) & 255)] << (8 * j);
+		c = c + 1 == g.out_c ? 0 : c + 1;
+	}
+	((uint32_t *)out)[i] = word;
+}
+
 // The same of numbers, of which plane j has bit j. A warp makes a word of each plane: a
 // lane looks at one channel.
 KERNEL(table_bits, (256), (const Geometry g, const uint8_t *__restrict__ in, uint32_t *__restrict__ out, const float *__restrict__ table),

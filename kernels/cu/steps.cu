@@ -121,6 +121,7 @@ DEVICE void run_step(const Step &s, const Place at, int images)
 	STEP(AFFINE_BITS, affine_bits_body{at}(g, a[0], a[1], a[2], a[3], a[4]));
 	STEP(AFFINE_FLOAT, affine_float_body{at}(g, a[0], a[1], a[2], a[3], a[4]));
 	STEP(TABLE_FLOAT, table_float_body{at}(g, a[0], a[1], a[2]));
+	STEP(TABLE_BYTES, table_bytes_body{at}(g, a[0], a[1], a[2]));
 	STEP(TABLE_BITS, table_bits_body{at}(g, a[0], a[1], a[2]));
 	STEP(SIGN_BITS, sign_bits_body{at}(g, a[0], a[1], a[2], a[3]));
 	STEP(QUANTIZE, quantize_body{at}(g, a[0], a[1], a[2]));

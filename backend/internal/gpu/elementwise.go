@@ -65,7 +65,11 @@ func (s Step) Elementwise(op bcnn.StepOp) ([]Elementwise, error) {
 	case *bcnn.TableStep:
 		e.G.OtherC = int32(len(op.Values) / bcnn.TableSize)
 		e.Name, e.Args = "table_float", []any{s.X, s.Y, op.Values}
-		if s.Out.DType == bcnn.Bits {
+		switch s.Out.DType {
+		case bcnn.Uint8:
+			e.Name = "table_bytes"
+			e.vectors(e.Items)
+		case bcnn.Bits:
 			e.Name = "table_bits"
 			e.G.setPlanes(1, op.Planes)
 			e.Items /= int(e.G.OutPlanes)

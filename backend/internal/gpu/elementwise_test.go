@@ -65,6 +65,8 @@ func TestElementwise(t *testing.T) {
 			"elementwise", "pair", values, []any{x, other, y}, func(g *kernels.Geometry) { g.OtherPixels, g.OtherC, g.Scheme = 15, 40, 2 }},
 		"table": {&bcnn.TableStep{Values: table}, bcnn.Uint8, bcnn.Float32,
 			"elementwise", "table_float", values, []any{x, y, table}, func(g *kernels.Geometry) { g.OtherC = 1 }},
+		"table of bytes": {&bcnn.TableStep{Values: table}, bcnn.Uint8, bcnn.Uint8,
+			"elementwise", "table_bytes", values / 4, []any{x, y, table}, func(g *kernels.Geometry) { g.OtherC, g.Vector = 1, 4 }},
 		"tables of bits": {&bcnn.TableStep{Values: slices.Repeat(table, 40)}, bcnn.Uint8, bcnn.Bits,
 			"elementwise", "table_bits", words, []any{x, y, slices.Repeat(table, 40)}, func(g *kernels.Geometry) { g.OtherC = 40 }},
 		"flatten bits":   {&bcnn.FlattenStep{}, bcnn.Bits, bcnn.Bits, "elementwise", "flatten_bits", words, []any{x, y}, none},

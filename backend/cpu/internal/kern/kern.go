@@ -176,7 +176,7 @@ type Set struct {
 	LevelFloats func(dst, src []float32, l *Levels, low float32)
 
 	// LookUp computes dst[i] = t.Values[256·(i mod t.Tables) + src[i]] for all of dst.
-	LookUp func(dst []float32, src []uint8, t *ByteTables)
+	LookUp func(dst []float32, src []uint8, t *FloatTables)
 
 	// Mul computes dst[i] = a[i]·b[i] for all of dst.
 	Mul func(dst, a, b []float32)
@@ -229,6 +229,9 @@ type Set struct {
 	MaxPool func(dst, src []float32, p *Pool)
 	// MaxPoolBytes is MaxPool of bytes.
 	MaxPoolBytes func(dst, src []uint8, p *Pool)
+
+	// LookUpBytes computes dst[i] = t.Values[src[i]] for all of dst, which is not src.
+	LookUpBytes func(dst, src []uint8, t *ByteTable)
 
 	// Mean computes, for every pixel p and channel c < n, with x[r] the values from
 	// that of run r on, the float32 sum of +0 and x[r][c] over r, in their order, and

@@ -5,16 +5,16 @@ import "math"
 // TableBytes is the number of values that a byte can have.
 const TableBytes = 256
 
-// ByteTables are what a byte stands for, in one table or in some that take turns.
-type ByteTables struct {
+// FloatTables are what a byte stands for, in one table or in some that take turns.
+type FloatTables struct {
 	Tables int
 	Values []float32 // TableBytes of each table
 	Bytes  []uint8   // of each table byte 0 of all values, then byte 1, 2 and 3
 }
 
-// NewByteTables lays out tables.
-func NewByteTables(values []float32) *ByteTables {
-	t := &ByteTables{Tables: len(values) / TableBytes, Values: values, Bytes: make([]uint8, 4*len(values))}
+// NewFloatTables lays out tables.
+func NewFloatTables(values []float32) *FloatTables {
+	t := &FloatTables{Tables: len(values) / TableBytes, Values: values, Bytes: make([]uint8, 4*len(values))}
 	for i, v := range values {
 		for j := range 4 {
 			t.Bytes[i/TableBytes*4*TableBytes+j*TableBytes+i%TableBytes] = uint8(math.Float32bits(v) >> (8 * j))

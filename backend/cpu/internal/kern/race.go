@@ -141,7 +141,7 @@ func annotateElementwise(s, set *Set) {
 		readLevels(src, l)
 		set.LevelBytes(dst, src, l)
 	}
-	s.LookUp = func(dst []float32, src []uint8, t *ByteTables) {
+	s.LookUp = func(dst []float32, src []uint8, t *FloatTables) {
 		writes(dst)
 		reads(src[:len(dst)])
 		reads(t.Values)
@@ -223,6 +223,11 @@ func annotatePools(s, set *Set) {
 	s.MaxPool = func(dst, src []float32, p *Pool) {
 		annotatePool(dst, src, p)
 		set.MaxPool(dst, src, p)
+	}
+	s.LookUpBytes = func(dst, src []uint8, t *ByteTable) {
+		writes(dst)
+		reads(src[:len(dst)])
+		set.LookUpBytes(dst, src, t)
 	}
 	s.MaxPoolBytes = func(dst, src []uint8, p *Pool) {
 		annotatePool(dst, src, p)

@@ -12,16 +12,46 @@ import (
 func table(c *schedule.Context, op *bcnn.TableStep, shape bcnn.Shape, out bcnn.DType) tiles.Step {
 	set, src, dst, channels := c.Set, c.In, c.Out, shape.C
 	work := c.Set.Cost.Value * float64(shape.Values())
-	if out == bcnn.Bits {
+	tables := len(op.Values) / bcnn.TableSize
+	pixels := func(image, from, to int) (first, end int) {
+		return (image*shape.Pixels() + from) * channels, (image*shape.Pixels() + to) * channels
+	}
+	switch {
+	case out == bcnn.Bits:
 		return tableBits(c, op, shape)
+	case out == bcnn.Uint8 && tables == 1:
+		bytes := kern.NewByteTable(op.Values)
+		return c.Pixels("look up bytes", shape.Pixels(), work/2, func(_ *tiles.Scratch, image, from, to int) {
+			first, end := pixels(image, from, to)
+			set.LookUpBytes(dst.U8[first:end], src.U8[first:end], bytes)
+		})
+	case out == bcnn.Uint8:
+		return c.Pixels("look up bytes of each channel", shape.Pixels(), work, func(_ *tiles.Scratch, image, from, to int) {
+			first, end := pixels(image, from, to)
+			look(dst.U8[first:end], src.U8[first:end], op)
+		})
 	}
 	c.Reserve(4 * len(op.Values))
-	tables := kern.NewByteTables(op.Values)
+	floats := kern.NewFloatTables(op.Values)
 	do := func(_ *tiles.Scratch, image, from, to int) {
-		first, end := (image*shape.Pixels()+from)*channels, (image*shape.Pixels()+to)*channels
-		set.LookUp(dst.F32[first:end], src.U8[first:end], tables)
+		first, end := pixels(image, from, to)
+		set.LookUp(dst.F32[first:end], src.U8[first:end], floats)
 	}
 	return c.Pixels("look up", shape.Pixels(), work, do)
+}
+
+// look looks up the bytes of pixels.
+func look(dst, src []uint8, op *bcnn.TableStep) {
+	tables := len(op.Values) / bcnn.TableSize
+	for t := range tables {
+		var values [bcnn.TableSize]uint8
+		for i, v := range op.Of(t) {
+			values[i] = uint8(v)
+		}
+		for i := t; i < len(src) && i < len(dst); i += tables {
+			dst[i] = values[src[i]]
+		}
+	}
 }
 
 // tableBits makes numbers, of which plane j has bit j.

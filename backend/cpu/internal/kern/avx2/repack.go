@@ -2,7 +2,10 @@
 
 package avx2
 
-import "github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
+import (
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
+)
 
 func narrow(dst []uint32, src []uint64) {
 	if len(dst) < 8 {
@@ -29,4 +32,15 @@ func expand(dst []uint8, src []uint32) {
 		return
 	}
 	expandAVX2(&dst[0], &src[0], len(src))
+}
+
+func lookUpBytes(dst, src []uint8, t *kern.ByteTable) {
+	switch n := len(dst); {
+	case n >= 128:
+		lookUpBytes128AVX2(&dst[0], &src[:n][0], n, t.Changes())
+	case n >= 32:
+		lookUpBytes32AVX2(&dst[0], &src[:n][0], n, t.Changes())
+	default:
+		generic.LookUpBytes(dst, src, t)
+	}
 }

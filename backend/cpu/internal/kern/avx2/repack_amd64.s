@@ -172,3 +172,333 @@ block:
 end:
 	VZEROUPPER
 	RET
+
+// func lookUpBytes128AVX2(dst *uint8, src *uint8, n int, changes *uint8)
+// Requires: AVX, AVX2, CMOV, SSE2
+TEXT ·lookUpBytes128AVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         changes+24(FP), BX
+	MOVQ         $0x1010101010101010, SI
+	MOVQ         SI, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         $0x8080808080808080, SI
+	MOVQ         SI, X1
+	VPBROADCASTQ X1, Y1
+	MOVQ         $0x00000080, SI
+	XORQ         DI, DI
+	SUBQ         SI, DX
+
+block:
+	VBROADCASTI128 (BX), Y2
+	VMOVDQU        (CX)(DI*1), Y3
+	VPSHUFB        Y3, Y2, Y4
+	VMOVDQU        32(CX)(DI*1), Y5
+	VPSHUFB        Y5, Y2, Y6
+	VMOVDQU        64(CX)(DI*1), Y7
+	VPSHUFB        Y7, Y2, Y8
+	VMOVDQU        96(CX)(DI*1), Y9
+	VPSHUFB        Y9, Y2, Y10
+	VBROADCASTI128 16(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y11
+	VPXOR          Y11, Y4, Y4
+	VPSUBSB        Y0, Y5, Y5
+	VPSHUFB        Y5, Y2, Y11
+	VPXOR          Y11, Y6, Y6
+	VPSUBSB        Y0, Y7, Y7
+	VPSHUFB        Y7, Y2, Y11
+	VPXOR          Y11, Y8, Y8
+	VPSUBSB        Y0, Y9, Y9
+	VPSHUFB        Y9, Y2, Y2
+	VPXOR          Y2, Y10, Y10
+	VBROADCASTI128 32(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y11
+	VPXOR          Y11, Y4, Y4
+	VPSUBSB        Y0, Y5, Y5
+	VPSHUFB        Y5, Y2, Y11
+	VPXOR          Y11, Y6, Y6
+	VPSUBSB        Y0, Y7, Y7
+	VPSHUFB        Y7, Y2, Y11
+	VPXOR          Y11, Y8, Y8
+	VPSUBSB        Y0, Y9, Y9
+	VPSHUFB        Y9, Y2, Y2
+	VPXOR          Y2, Y10, Y10
+	VBROADCASTI128 48(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y11
+	VPXOR          Y11, Y4, Y4
+	VPSUBSB        Y0, Y5, Y5
+	VPSHUFB        Y5, Y2, Y11
+	VPXOR          Y11, Y6, Y6
+	VPSUBSB        Y0, Y7, Y7
+	VPSHUFB        Y7, Y2, Y11
+	VPXOR          Y11, Y8, Y8
+	VPSUBSB        Y0, Y9, Y9
+	VPSHUFB        Y9, Y2, Y2
+	VPXOR          Y2, Y10, Y10
+	VBROADCASTI128 64(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y11
+	VPXOR          Y11, Y4, Y4
+	VPSUBSB        Y0, Y5, Y5
+	VPSHUFB        Y5, Y2, Y11
+	VPXOR          Y11, Y6, Y6
+	VPSUBSB        Y0, Y7, Y7
+	VPSHUFB        Y7, Y2, Y11
+	VPXOR          Y11, Y8, Y8
+	VPSUBSB        Y0, Y9, Y9
+	VPSHUFB        Y9, Y2, Y2
+	VPXOR          Y2, Y10, Y10
+	VBROADCASTI128 80(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y11
+	VPXOR          Y11, Y4, Y4
+	VPSUBSB        Y0, Y5, Y5
+	VPSHUFB        Y5, Y2, Y11
+	VPXOR          Y11, Y6, Y6
+	VPSUBSB        Y0, Y7, Y7
+	VPSHUFB        Y7, Y2, Y11
+	VPXOR          Y11, Y8, Y8
+	VPSUBSB        Y0, Y9, Y9
+	VPSHUFB        Y9, Y2, Y2
+	VPXOR          Y2, Y10, Y10
+	VBROADCASTI128 96(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y11
+	VPXOR          Y11, Y4, Y4
+	VPSUBSB        Y0, Y5, Y5
+	VPSHUFB        Y5, Y2, Y11
+	VPXOR          Y11, Y6, Y6
+	VPSUBSB        Y0, Y7, Y7
+	VPSHUFB        Y7, Y2, Y11
+	VPXOR          Y11, Y8, Y8
+	VPSUBSB        Y0, Y9, Y9
+	VPSHUFB        Y9, Y2, Y2
+	VPXOR          Y2, Y10, Y10
+	VBROADCASTI128 112(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y3
+	VPXOR          Y3, Y4, Y4
+	VPSUBSB        Y0, Y5, Y5
+	VPSHUFB        Y5, Y2, Y3
+	VPXOR          Y3, Y6, Y6
+	VPSUBSB        Y0, Y7, Y7
+	VPSHUFB        Y7, Y2, Y3
+	VPXOR          Y3, Y8, Y8
+	VPSUBSB        Y0, Y9, Y9
+	VPSHUFB        Y9, Y2, Y2
+	VPXOR          Y2, Y10, Y10
+	VBROADCASTI128 128(BX), Y2
+	VPXOR          (CX)(DI*1), Y1, Y3
+	VPSHUFB        Y3, Y2, Y5
+	VPXOR          Y5, Y4, Y4
+	VPXOR          32(CX)(DI*1), Y1, Y5
+	VPSHUFB        Y5, Y2, Y7
+	VPXOR          Y7, Y6, Y6
+	VPXOR          64(CX)(DI*1), Y1, Y7
+	VPSHUFB        Y7, Y2, Y9
+	VPXOR          Y9, Y8, Y8
+	VPXOR          96(CX)(DI*1), Y1, Y9
+	VPSHUFB        Y9, Y2, Y2
+	VPXOR          Y2, Y10, Y10
+	VBROADCASTI128 144(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y11
+	VPXOR          Y11, Y4, Y4
+	VPSUBSB        Y0, Y5, Y5
+	VPSHUFB        Y5, Y2, Y11
+	VPXOR          Y11, Y6, Y6
+	VPSUBSB        Y0, Y7, Y7
+	VPSHUFB        Y7, Y2, Y11
+	VPXOR          Y11, Y8, Y8
+	VPSUBSB        Y0, Y9, Y9
+	VPSHUFB        Y9, Y2, Y2
+	VPXOR          Y2, Y10, Y10
+	VBROADCASTI128 160(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y11
+	VPXOR          Y11, Y4, Y4
+	VPSUBSB        Y0, Y5, Y5
+	VPSHUFB        Y5, Y2, Y11
+	VPXOR          Y11, Y6, Y6
+	VPSUBSB        Y0, Y7, Y7
+	VPSHUFB        Y7, Y2, Y11
+	VPXOR          Y11, Y8, Y8
+	VPSUBSB        Y0, Y9, Y9
+	VPSHUFB        Y9, Y2, Y2
+	VPXOR          Y2, Y10, Y10
+	VBROADCASTI128 176(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y11
+	VPXOR          Y11, Y4, Y4
+	VPSUBSB        Y0, Y5, Y5
+	VPSHUFB        Y5, Y2, Y11
+	VPXOR          Y11, Y6, Y6
+	VPSUBSB        Y0, Y7, Y7
+	VPSHUFB        Y7, Y2, Y11
+	VPXOR          Y11, Y8, Y8
+	VPSUBSB        Y0, Y9, Y9
+	VPSHUFB        Y9, Y2, Y2
+	VPXOR          Y2, Y10, Y10
+	VBROADCASTI128 192(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y11
+	VPXOR          Y11, Y4, Y4
+	VPSUBSB        Y0, Y5, Y5
+	VPSHUFB        Y5, Y2, Y11
+	VPXOR          Y11, Y6, Y6
+	VPSUBSB        Y0, Y7, Y7
+	VPSHUFB        Y7, Y2, Y11
+	VPXOR          Y11, Y8, Y8
+	VPSUBSB        Y0, Y9, Y9
+	VPSHUFB        Y9, Y2, Y2
+	VPXOR          Y2, Y10, Y10
+	VBROADCASTI128 208(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y11
+	VPXOR          Y11, Y4, Y4
+	VPSUBSB        Y0, Y5, Y5
+	VPSHUFB        Y5, Y2, Y11
+	VPXOR          Y11, Y6, Y6
+	VPSUBSB        Y0, Y7, Y7
+	VPSHUFB        Y7, Y2, Y11
+	VPXOR          Y11, Y8, Y8
+	VPSUBSB        Y0, Y9, Y9
+	VPSHUFB        Y9, Y2, Y2
+	VPXOR          Y2, Y10, Y10
+	VBROADCASTI128 224(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y11
+	VPXOR          Y11, Y4, Y4
+	VPSUBSB        Y0, Y5, Y5
+	VPSHUFB        Y5, Y2, Y11
+	VPXOR          Y11, Y6, Y6
+	VPSUBSB        Y0, Y7, Y7
+	VPSHUFB        Y7, Y2, Y11
+	VPXOR          Y11, Y8, Y8
+	VPSUBSB        Y0, Y9, Y9
+	VPSHUFB        Y9, Y2, Y2
+	VPXOR          Y2, Y10, Y10
+	VBROADCASTI128 240(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y3
+	VPXOR          Y3, Y4, Y4
+	VPSUBSB        Y0, Y5, Y5
+	VPSHUFB        Y5, Y2, Y3
+	VPXOR          Y3, Y6, Y6
+	VPSUBSB        Y0, Y7, Y7
+	VPSHUFB        Y7, Y2, Y3
+	VPXOR          Y3, Y8, Y8
+	VPSUBSB        Y0, Y9, Y9
+	VPSHUFB        Y9, Y2, Y2
+	VPXOR          Y2, Y10, Y10
+	VMOVDQU        Y4, (AX)(DI*1)
+	VMOVDQU        Y6, 32(AX)(DI*1)
+	VMOVDQU        Y8, 64(AX)(DI*1)
+	VMOVDQU        Y10, 96(AX)(DI*1)
+	CMPQ           DI, DX
+	JEQ            end
+	ADDQ           SI, DI
+	CMPQ           DI, DX
+	CMOVQGT        DX, DI
+	JMP            block
+
+end:
+	VZEROUPPER
+	RET
+
+// func lookUpBytes32AVX2(dst *uint8, src *uint8, n int, changes *uint8)
+// Requires: AVX, AVX2, CMOV, SSE2
+TEXT ·lookUpBytes32AVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         changes+24(FP), BX
+	MOVQ         $0x1010101010101010, SI
+	MOVQ         SI, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         $0x8080808080808080, SI
+	MOVQ         SI, X1
+	VPBROADCASTQ X1, Y1
+	MOVQ         $0x00000020, SI
+	XORQ         DI, DI
+	SUBQ         SI, DX
+
+block:
+	VBROADCASTI128 (BX), Y2
+	VMOVDQU        (CX)(DI*1), Y3
+	VPSHUFB        Y3, Y2, Y4
+	VBROADCASTI128 16(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y2
+	VPXOR          Y2, Y4, Y4
+	VBROADCASTI128 32(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y2
+	VPXOR          Y2, Y4, Y4
+	VBROADCASTI128 48(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y2
+	VPXOR          Y2, Y4, Y4
+	VBROADCASTI128 64(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y2
+	VPXOR          Y2, Y4, Y4
+	VBROADCASTI128 80(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y2
+	VPXOR          Y2, Y4, Y4
+	VBROADCASTI128 96(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y2
+	VPXOR          Y2, Y4, Y4
+	VBROADCASTI128 112(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y2
+	VPXOR          Y2, Y4, Y4
+	VBROADCASTI128 128(BX), Y2
+	VPXOR          (CX)(DI*1), Y1, Y3
+	VPSHUFB        Y3, Y2, Y2
+	VPXOR          Y2, Y4, Y4
+	VBROADCASTI128 144(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y2
+	VPXOR          Y2, Y4, Y4
+	VBROADCASTI128 160(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y2
+	VPXOR          Y2, Y4, Y4
+	VBROADCASTI128 176(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y2
+	VPXOR          Y2, Y4, Y4
+	VBROADCASTI128 192(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y2
+	VPXOR          Y2, Y4, Y4
+	VBROADCASTI128 208(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y2
+	VPXOR          Y2, Y4, Y4
+	VBROADCASTI128 224(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y2
+	VPXOR          Y2, Y4, Y4
+	VBROADCASTI128 240(BX), Y2
+	VPSUBSB        Y0, Y3, Y3
+	VPSHUFB        Y3, Y2, Y2
+	VPXOR          Y2, Y4, Y4
+	VMOVDQU        Y4, (AX)(DI*1)
+	CMPQ           DI, DX
+	JEQ            end
+	ADDQ           SI, DI
+	CMPQ           DI, DX
+	CMOVQGT        DX, DI
+	JMP            block
+
+end:
+	VZEROUPPER
+	RET

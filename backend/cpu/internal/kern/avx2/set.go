@@ -62,6 +62,7 @@ func Set() kern.Set {
 	s.OrPool = orPool
 	s.MaxPool = maxPool
 	s.MaxPoolBytes = maxPoolBytes
+	s.LookUpBytes = lookUpBytes
 	s.Mean = mean
 	s.MeanSigns = meanSigns
 	s.Narrow = narrow

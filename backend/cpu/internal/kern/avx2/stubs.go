@@ -1098,6 +1098,16 @@ func join8AVX2(dst *uint32, src *uint32, n int, taps int, step int, shift int)
 //go:noescape
 func expandAVX2(dst *uint8, src *uint32, n int)
 
+// lookUpBytes128AVX2 looks up the bytes of src, n ≥ 128.
+//
+//go:noescape
+func lookUpBytes128AVX2(dst *uint8, src *uint8, n int, changes *uint8)
+
+// lookUpBytes32AVX2 looks up the bytes of src, n ≥ 32.
+//
+//go:noescape
+func lookUpBytes32AVX2(dst *uint8, src *uint8, n int, changes *uint8)
+
 // thresholdBytesAVX2 sets, for i < 64·words, words > 0,
 //
 //	bit i%64 of dst[i/64] = src[i] ≥ t[i mod 64·period]

@@ -95,3 +95,9 @@ func function(dst, src []float32, f *kern.Function) {
 		functionAVX512(&dst[0], &src[0], len(dst), (*uint8)(unsafe.Pointer(f)))
 	}
 }
+
+func lookUpBytes(dst, src []uint8, t *kern.ByteTable) {
+	if n := len(dst); n > 0 {
+		lookUpBytesAVX512(&dst[0], &src[:n][0], n, &t.Values[0])
+	}
+}

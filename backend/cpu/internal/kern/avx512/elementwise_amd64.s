@@ -1182,3 +1182,48 @@ valuesdone:
 	JNE  block
 	VZEROUPPER
 	RET
+
+// func lookUpBytesAVX512(dst *uint8, src *uint8, n int, table *uint8)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VBMI, BMI2
+TEXT ·lookUpBytesAVX512(SB), NOSPLIT, $0-32
+	MOVQ     dst+0(FP), AX
+	MOVQ     src+8(FP), CX
+	MOVQ     n+16(FP), DX
+	MOVQ     table+24(FP), BX
+	VMOVDQU8 (BX), Z0
+	VMOVDQU8 64(BX), Z1
+	VMOVDQU8 128(BX), Z2
+	VMOVDQU8 192(BX), Z3
+
+whole:
+	CMPQ      DX, $0x40
+	JLT       rest
+	VMOVDQU8  (CX), Z4
+	VPMOVB2M  Z4, K1
+	VMOVDQA64 Z4, Z5
+	VPERMI2B  Z1, Z0, Z4
+	VPERMI2B  Z3, Z2, Z5
+	VPBLENDMB Z5, Z4, K1, Z4
+	VMOVDQU8  Z4, (AX)
+	ADDQ      $0x40, CX
+	ADDQ      $0x40, AX
+	SUBQ      $0x40, DX
+	JMP       whole
+
+rest:
+	TESTQ      DX, DX
+	JEQ        done
+	MOVQ       $-1, BX
+	BZHIQ      DX, BX, BX
+	KMOVQ      BX, K1
+	VMOVDQU8.Z (CX), K1, Z4
+	VPMOVB2M   Z4, K2
+	VMOVDQA64  Z4, Z5
+	VPERMI2B   Z1, Z0, Z4
+	VPERMI2B   Z3, Z2, Z5
+	VPBLENDMB  Z5, Z4, K2, Z4
+	VMOVDQU8   Z4, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET

@@ -7,7 +7,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 )
 
-func lookUp(dst []float32, src []uint8, t *kern.ByteTables) {
+func lookUp(dst []float32, src []uint8, t *kern.FloatTables) {
 	kernel := lookUp1AVX512
 	switch t.Tables {
 	case 1:

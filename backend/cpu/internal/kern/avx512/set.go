@@ -1,7 +1,7 @@
 //go:build amd64 && !purego
 
-// Package avx512 has the kernels for amd64 processors with AVX-512 VPOPCNTDQ,
-// VNNI and VBMI. They sum in 32-bit lanes. What gains nothing from more than AVX2 is that
+// Package avx512 has the kernels for amd64 processors with AVX-512 VPOPCNTDQ, VNNI and
+// VBMI. They sum in 32-bit lanes. What gains nothing from more than AVX2 is that
 // of avx2.
 package avx512
 
@@ -68,6 +68,7 @@ func Set() kern.Set {
 	s.PickLanes = 16
 	s.Pick = pick
 	s.Function = function
+	s.LookUpBytes = lookUpBytes
 	s.Blend, s.BlendRows = blend, blendRows
 	s.Mean = mean
 	s.MeanSigns = meanSigns

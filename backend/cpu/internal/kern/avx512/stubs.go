@@ -1256,6 +1256,11 @@ func pick4AVX512(job *byte)
 //go:noescape
 func functionAVX512(dst *float32, src *float32, n int, f *byte)
 
+// lookUpBytesAVX512 looks up n bytes, n > 0.
+//
+//go:noescape
+func lookUpBytesAVX512(dst *uint8, src *uint8, n int, table *uint8)
+
 // levelBytesAVX512 writes the levels of the values of a LevelsJob, of which there are 16 at least.
 // dst must not be src.
 //
@@ -1268,12 +1273,12 @@ func levelBytesAVX512(job *byte)
 //go:noescape
 func levelFloatsAVX512(job *byte)
 
-// lookUp1AVX512 looks up 64·blocks bytes, blocks > 0, in the tables of a kern.ByteTables.
+// lookUp1AVX512 looks up 64·blocks bytes, blocks > 0, in the tables of a kern.FloatTables.
 //
 //go:noescape
 func lookUp1AVX512(dst *float32, src *uint8, tables *uint8, blocks int)
 
-// lookUp3AVX512 looks up 192·blocks bytes, blocks > 0, in the tables of a kern.ByteTables.
+// lookUp3AVX512 looks up 192·blocks bytes, blocks > 0, in the tables of a kern.FloatTables.
 //
 //go:noescape
 func lookUp3AVX512(dst *float32, src *uint8, tables *uint8, blocks int)

@@ -201,3 +201,11 @@ func Function(dst, src []float32, f *kern.Function) {
 		dst[i] = f.Of.Of(x)
 	}
 }
+
+// LookUpBytes computes dst[i] = t.Values[src[i]].
+func LookUpBytes(dst, src []uint8, t *kern.ByteTable) {
+	src = src[:len(dst)]
+	for i, x := range src {
+		dst[i] = t.Values[x]
+	}
+}

@@ -3,7 +3,7 @@ package generic
 import "github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 
 // LookUp is that of kern.Set.
-func LookUp(dst []float32, src []uint8, t *kern.ByteTables) {
+func LookUp(dst []float32, src []uint8, t *kern.FloatTables) {
 	if 3%t.Tables == 0 {
 		// Several at a time, as one table or the three of colours allow.
 		a, b, c := table(t, 0), table(t, 1%t.Tables), table(t, 2%t.Tables)
@@ -21,6 +21,6 @@ func LookUp(dst []float32, src []uint8, t *kern.ByteTables) {
 	}
 }
 
-func table(t *kern.ByteTables, i int) *[kern.TableBytes]float32 {
+func table(t *kern.FloatTables, i int) *[kern.TableBytes]float32 {
 	return (*[kern.TableBytes]float32)(t.Values[i*kern.TableBytes:])
 }

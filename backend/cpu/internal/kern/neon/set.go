@@ -49,6 +49,7 @@ func Set(cores Cores) kern.Set {
 	s.OrPool = orPool
 	s.MaxPool = maxPool
 	s.MaxPoolBytes = maxPoolBytes
+	s.LookUpBytes = lookUpBytes
 	s.Mean = mean
 	s.Narrow = narrow
 	s.Join = join

@@ -1059,6 +1059,11 @@ func narrowNEON(dst *uint32, src *uint64, groups int)
 //go:noescape
 func joinNEON(dst, src *uint32, groups, taps, step, shift int)
 
+// lookUpBytesNEON looks up 32·blocks bytes, blocks > 0.
+//
+//go:noescape
+func lookUpBytesNEON(dst, src *uint8, blocks int, table *uint8)
+
 // thresholdBytesNEON sets, for i < 64·words, words > 0,
 //
 //	bit i%64 of dst[i/64] = src[i] ≥ t[i mod 64·period]

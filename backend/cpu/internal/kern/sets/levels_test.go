@@ -23,7 +23,7 @@ func TestLookUp(t *testing.T) {
 					src[i] = uint8(rng.Uint32())
 				}
 				dst, check := guarded[float32](t, n)
-				s.LookUp(dst, src, kern.NewByteTables(values))
+				s.LookUp(dst, src, kern.NewFloatTables(values))
 				check()
 				for i, v := range dst {
 					want := values[i%tables*kern.TableBytes+int(src[i])]

@@ -195,7 +195,7 @@ var racyCalls = slices.Concat([]racyCall{
 		return func() { s.LevelFloats(dst, src, l, 0) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src), racyLevelProbes(l))
 	}},
 	{"LookUp", func(s *kern.Set) (func(), []probe) {
-		dst, src, tables := make([]float32, 64+racyN), make([]uint8, 64+racyN), kern.NewByteTables(make([]float32, kern.TableBytes))
+		dst, src, tables := make([]float32, 64+racyN), make([]uint8, 64+racyN), kern.NewFloatTables(make([]float32, kern.TableBytes))
 		return func() { s.LookUp(dst, src, tables) }, slices.Concat(
 			probes(written, "dst", dst), probes(read, "src", src), probes(read, "values", tables.Values), probes(read, "bytes", tables.Bytes))
 	}},
@@ -255,6 +255,12 @@ var racyCalls = slices.Concat([]racyCall{
 	{"MaxPool", func(s *kern.Set) (func(), []probe) {
 		dst, src, p := racyPool[float32]()
 		return func() { s.MaxPool(dst, src, p) }, racyPoolProbes(dst, src)
+	}},
+	{"LookUpBytes", func(s *kern.Set) (func(), []probe) {
+		dst, src := make([]uint8, 8*racyN), make([]uint8, 8*racyN+8)
+		table := kern.NewByteTable(make([]float32, 256))
+		return func() { s.LookUpBytes(dst, src, table) }, slices.Concat(
+			probes(written, "dst", dst), probes(read, "src", src[:8*racyN]), probes(alone, "behind src", src[8*racyN:]))
 	}},
 	{"MaxPoolBytes", func(s *kern.Set) (func(), []probe) {
 		// Words of bytes, since the race detector forgets accesses to a few bytes of one.

@@ -2,7 +2,10 @@
 
 package ssse3
 
-import "github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
+import (
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
+)
 
 func narrow(dst []uint32, src []uint64) {
 	whole := len(dst) &^ 3
@@ -28,4 +31,12 @@ func expand(dst []uint8, src []uint32) {
 		expandSSSE3(&dst[0], &src[0], groups)
 	}
 	generic.Expand(dst[32*groups:], src[4*groups:])
+}
+
+func lookUpBytes(dst, src []uint8, t *kern.ByteTable) {
+	blocks := len(dst) / 32
+	if blocks > 0 {
+		lookUpBytesSSSE3(&dst[0], &src[:len(dst)][0], blocks, t.Changes())
+	}
+	generic.LookUpBytes(dst[32*blocks:], src[32*blocks:], t)
 }

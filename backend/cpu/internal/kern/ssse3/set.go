@@ -49,6 +49,7 @@ func Set() kern.Set {
 	s.OrPool = orPool
 	s.MaxPool = maxPool
 	s.Narrow = narrow
+	s.LookUpBytes = lookUpBytes
 	s.Join = join
 	s.ThresholdBytes = thresholdBytes
 	s.MinMax = minMax

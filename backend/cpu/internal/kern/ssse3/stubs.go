@@ -267,6 +267,11 @@ func joinSSSE3(dst *uint32, src *uint32, groups int, taps int, step int, shift i
 //go:noescape
 func expandSSSE3(dst *uint8, src *uint32, groups int)
 
+// lookUpBytesSSSE3 looks up 32·blocks bytes, blocks > 0.
+//
+//go:noescape
+func lookUpBytesSSSE3(dst *uint8, src *uint8, blocks int, changes *uint8)
+
 // thresholdBytesSSSE3 sets, for i < 64·words, words > 0,
 //
 //	bit i%64 of dst[i/64] = src[i] ≥ t[i mod 64·period]

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -12,6 +14,7 @@ func repack() {
 	join("join32AVX2", 4)
 	join("join8AVX2", 1)
 	expand()
+	lookUpBytes()
 }
 
 // narrow writes the conversion of words to halves.
@@ -103,4 +106,59 @@ func expand() {
 	})
 	VZEROUPPER()
 	RET()
+}
+
+// lookUpBytes writes the look-up of bytes: each of 16 entries is XORed to the bytes of its
+// half that reach it. Less 16 for each, those of the half stay below 128 until they do
+// not; what is negative, the other half among it, gives 0.
+func lookUpBytes() {
+	for _, vectors := range []int{4, 1} {
+		name := fmt.Sprintf("lookUpBytes%dAVX2", 32*vectors)
+		TEXT(name, NOSPLIT, "func(dst, src *uint8, n int, changes *uint8)")
+		Doc(fmt.Sprintf("%s looks up the bytes of src, n ≥ %d.", name, 32*vectors))
+		Pragma("noescape")
+		dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
+		n, changes := Load(Param("n"), GP64()).(reg.GPVirtual), Load(Param("changes"), GP64())
+		sixteen, half := YMM(), YMM()
+		for _, c := range []struct {
+			value uint64
+			to    reg.VecVirtual
+		}{{0x1010101010101010, sixteen}, {0x8080808080808080, half}} {
+			word, low := GP64(), XMM()
+			MOVQ(U64(c.value), word)
+			MOVQ(word, low)
+			VPBROADCASTQ(low, c.to)
+		}
+		entry := YMM()
+		x, sum := make([]reg.VecVirtual, vectors), make([]reg.VecVirtual, vectors)
+		for v := range x {
+			x[v], sum[v] = YMM(), YMM()
+		}
+		blocks(n, constant(32*vectors), func(i reg.GPVirtual) {
+			for part := range 16 {
+				VBROADCASTI128(Mem{Base: changes, Disp: 16 * part}, entry)
+				for v := range x {
+					at := Mem{Base: src, Index: i, Scale: 1, Disp: 32 * v}
+					switch part {
+					case 0:
+						VMOVDQU(at, x[v])
+						VPSHUFB(x[v], entry, sum[v])
+						continue
+					case 8:
+						VPXOR(at, half, x[v])
+					default:
+						VPSUBSB(sixteen, x[v], x[v])
+					}
+					found := YMM()
+					VPSHUFB(x[v], entry, found)
+					VPXOR(found, sum[v], sum[v])
+				}
+			}
+			for v := range x {
+				VMOVDQU(sum[v], Mem{Base: dst, Index: i, Scale: 1, Disp: 32 * v})
+			}
+		})
+		VZEROUPPER()
+		RET()
+	}
 }

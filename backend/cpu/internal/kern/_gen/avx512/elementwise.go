@@ -18,6 +18,7 @@ func elementwise() {
 	choose()
 	picks()
 	function()
+	lookUpBytes()
 }
 
 // picks writes the choice of channels.
@@ -173,6 +174,52 @@ func choose() {
 	DECQ(left)
 	JNE(LabelRef("next"))
 	JMP(LabelRef("period"))
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+// lookUpBytes writes the look-up of bytes in both halves of a table, of which the highest bit
+// of a byte takes one.
+func lookUpBytes() {
+	TEXT("lookUpBytesAVX512", NOSPLIT, "func(dst, src *uint8, n int, table *uint8)")
+	Doc("lookUpBytesAVX512 looks up n bytes, n > 0.")
+	Pragma("noescape")
+	dst, src, n := Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("n"), GP64())
+	from := Load(Param("table"), GP64())
+	table := make([]reg.VecVirtual, 4)
+	for i := range table {
+		table[i] = ZMM()
+		VMOVDQU8(Mem{Base: from, Disp: 64 * i}, table[i])
+	}
+	body := func(x reg.VecVirtual) reg.VecVirtual {
+		upper, high := K(), ZMM()
+		VPMOVB2M(x, upper)
+		VMOVDQA64(x, high)
+		VPERMI2B(table[1], table[0], x)
+		VPERMI2B(table[3], table[2], high)
+		VPBLENDMB(high, x, upper, x)
+		return x
+	}
+	Label("whole")
+	CMPQ(n, U8(64))
+	JLT(LabelRef("rest"))
+	x := ZMM()
+	VMOVDQU8(Mem{Base: src}, x)
+	VMOVDQU8(body(x), Mem{Base: dst})
+	ADDQ(U8(64), src)
+	ADDQ(U8(64), dst)
+	SUBQ(U8(64), n)
+	JMP(LabelRef("whole"))
+	Label("rest")
+	TESTQ(n, n)
+	JEQ(LabelRef("done"))
+	bits, mask, last := GP64(), K(), ZMM()
+	MOVQ(I32(-1), bits)
+	BZHIQ(n, bits, bits)
+	KMOVQ(bits, mask)
+	VMOVDQU8_Z(Mem{Base: src}, mask, last)
+	VMOVDQU8(body(last), mask, Mem{Base: dst})
 	Label("done")
 	VZEROUPPER()
 	RET()

@@ -14,7 +14,7 @@ func lookUp() {
 	for _, tables := range []int{1, 3} {
 		name := fmt.Sprintf("lookUp%dAVX512", tables)
 		TEXT(name, NOSPLIT, "func(dst *float32, src, tables *uint8, blocks int)")
-		Doc(fmt.Sprintf("%s looks up %d·blocks bytes, blocks > 0, in the tables of a kern.ByteTables.", name, 64*tables))
+		Doc(fmt.Sprintf("%s looks up %d·blocks bytes, blocks > 0, in the tables of a kern.FloatTables.", name, 64*tables))
 		Pragma("noescape")
 		dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 		table, blocks := Load(Param("tables"), GP64()), Load(Param("blocks"), GP64())

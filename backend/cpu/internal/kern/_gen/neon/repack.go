@@ -4,6 +4,7 @@ package main
 func (a *asm) repack() {
 	a.narrow()
 	a.join()
+	a.lookUpBytes()
 }
 
 func (a *asm) narrow() {
@@ -46,6 +47,34 @@ func (a *asm) join() {
 	a.label("store")
 	a.op("VST1.P %s, 32(R0)", list(0, 2, "S4"))
 	a.op("ADD $32, R1")
+	a.op("SUBS $1, R2")
+	a.op("BNE next")
+	a.op("RET")
+}
+
+// lookUpBytes writes the look-up of bytes in four tables of 64: a byte beyond one of them
+// leaves what is there.
+func (a *asm) lookUpBytes() {
+	a.function("lookUpBytesNEON", "dst, src *uint8, blocks int, table *uint8", 0, 32, "lookUpBytesNEON looks up 32·blocks bytes, blocks > 0.")
+	a.arguments("dst", "src", "blocks", "table")
+	for i := range 4 {
+		a.op("VLD1.P 64(R3), %s", list(16+4*i, 4, "B16"))
+	}
+	a.op("VMOVI $64, V4.B16")
+	a.label("next")
+	a.op("VLD1.P 32(R1), %s", list(0, 2, "B16"))
+	for i := range 4 {
+		for v := range 2 {
+			op := "VTBX"
+			if i == 0 {
+				op = "VTBL"
+			} else {
+				a.op("VSUB V4.B16, V%d.B16, V%d.B16", v, v)
+			}
+			a.op("%s V%d.B16, %s, V%d.B16", op, v, list(16+4*i, 4, "B16"), 2+v)
+		}
+	}
+	a.op("VST1.P %s, 32(R0)", list(2, 2, "B16"))
 	a.op("SUBS $1, R2")
 	a.op("BNE next")
 	a.op("RET")

@@ -11,6 +11,7 @@ func repack() {
 	narrow()
 	joinRows()
 	expand()
+	lookUpBytes()
 }
 
 func narrow() {
@@ -99,6 +100,57 @@ func expand() {
 	ADDQ(U8(16), src)
 	ADDQ(U8(32), dst)
 	DECQ(n)
+	JNE(LabelRef("next"))
+	RET()
+}
+
+// lookUpBytes writes the look-up of bytes, as avx2 has it.
+func lookUpBytes() {
+	TEXT("lookUpBytesSSSE3", NOSPLIT, "func(dst, src *uint8, blocks int, changes *uint8)")
+	Doc("lookUpBytesSSSE3 looks up 32·blocks bytes, blocks > 0.")
+	Pragma("noescape")
+	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
+	blocks, changes := Load(Param("blocks"), GP64()), Load(Param("changes"), GP64())
+	sixteen, half := XMM(), XMM()
+	for _, c := range []struct {
+		value uint64
+		to    reg.VecVirtual
+	}{{0x1010101010101010, sixteen}, {0x8080808080808080, half}} {
+		word := GP64()
+		MOVQ(U64(c.value), word)
+		MOVQ(word, c.to)
+		PUNPCKLQDQ(c.to, c.to)
+	}
+	x, sum := []reg.VecVirtual{XMM(), XMM()}, []reg.VecVirtual{XMM(), XMM()}
+	Label("next")
+	for part := range 16 {
+		entry := XMM()
+		MOVOU(Mem{Base: changes, Disp: 16 * part}, entry)
+		for v := range x {
+			switch part {
+			case 0:
+				MOVOU(Mem{Base: src, Disp: 16 * v}, x[v])
+				MOVO(entry, sum[v])
+				PSHUFB(x[v], sum[v])
+				continue
+			case 8:
+				MOVOU(Mem{Base: src, Disp: 16 * v}, x[v])
+				PXOR(half, x[v])
+			default:
+				PSUBSB(sixteen, x[v])
+			}
+			found := XMM()
+			MOVO(entry, found)
+			PSHUFB(x[v], found)
+			PXOR(found, sum[v])
+		}
+	}
+	for v := range x {
+		MOVOU(sum[v], Mem{Base: dst, Disp: 16 * v})
+	}
+	ADDQ(U8(32), src)
+	ADDQ(U8(32), dst)
+	DECQ(blocks)
 	JNE(LabelRef("next"))
 	RET()
 }

@@ -1,0 +1,388 @@
+package bcnn
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/bitcnn/bitcnn/internal/f32"
+)
+
+// maxTables is how many channels may have a table each: those of images. A kilobyte for
+// every channel of a long vector would neither be small nor fast.
+const maxTables = 16
+
+// tabled is what is known of the values of a tensor where each is a function of the byte
+// in the same place of another one.
+type tabled struct {
+	of     int       // the tensor of bytes; −1 for none
+	each   bool      // channels differ
+	costly bool      // a step on the way takes longer than a look-up
+	stays  bool      // it is there in the end, for what is no such function, too
+	begins bool      // it is a tensor of bytes that others are functions of
+	values []float32 // of the bytes, while they are asked for
+}
+
+// tables finds the look-ups of a plan.
+type tables struct {
+	*lowering
+	all     []tabled // by tensor
+	readers [][]int  // steps, by tensor
+}
+
+// tables puts look-ups in the place of steps that treat bytes one by one, whether those are
+// the bytes of an input or numbers of levels: several of them, and sums and products among
+// them, become one. Levels that only such steps read become bytes where a look-up is worth
+// it. It computes what they compute.
+func (lo *lowering) tables() error {
+	p := lo.plan
+	bytes := slices.ContainsFunc(p.Tensors, func(t PlanTensor) bool { return t.DType == Uint8 })
+	if !bytes && !slices.ContainsFunc(p.Steps, func(s Step) bool { _, levels := s.Op.(*QuantizeStep); return levels }) {
+		return nil
+	}
+	t := &tables{lowering: lo, all: make([]tabled, len(p.Tensors)), readers: make([][]int, len(p.Tensors))}
+	for i, s := range p.Steps {
+		for _, in := range s.In {
+			t.readers[in] = append(t.readers[in], i)
+		}
+	}
+	if err := t.find(); err != nil {
+		return err
+	}
+	worth := make([]bool, len(p.Tensors)) // by tensor of bytes
+	for out, f := range t.all {
+		if f.of >= 0 && f.stays && (f.costly || p.Tensors[out].DType == Bits && p.Tensors[f.of].DType == Uint8) {
+			worth[f.of] = true
+		}
+	}
+	before := slices.Clone(p.Steps)
+	looked := make([]bool, len(p.Steps))
+	for i := range p.Steps {
+		if of := t.all[p.Steps[i].Out].of; of >= 0 && worth[of] {
+			var err error
+			if looked[i], err = t.lookUp(&p.Steps[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if !slices.Contains(looked, true) {
+		return nil
+	}
+	for in := range worth {
+		if worth[in] && p.Tensors[in].DType == Float32 {
+			p.Tensors[in].DType, p.Tensors[in].Coded = Uint8, true
+		}
+	}
+	return t.drop(before, looked)
+}
+
+// find says of each tensor what it is a function of.
+func (t *tables) find() error {
+	p := t.plan
+	each := make([]bool, len(p.Steps))
+	for i, s := range p.Steps {
+		var err error
+		if each[i], err = t.differs(s.Op); err != nil {
+			return err
+		}
+	}
+	many := func(s Step) bool { return p.Tensors[s.Out].Shape.C > maxTables }
+	// bytes reports whether levels may be bytes: whether all that reads them takes one at a time.
+	bytes := func(out int) bool {
+		return !slices.ContainsFunc(t.readers[out], func(i int) bool {
+			s := p.Steps[i]
+			return len(s.In) > 1 || !perValue(s.Op) || each[i] && many(s)
+		})
+	}
+	for in := range p.InputTensors() {
+		t.all[in] = tabled{of: -1, begins: p.Tensors[in].DType == Uint8}
+	}
+	ends := p.Ends()
+	for i, s := range p.Steps {
+		f := tabled{of: -1}
+		if perValue(s.Op) {
+			f = tabled{of: t.source(s.In[0]), each: each[i], costly: costly(s.Op)}
+			for _, in := range s.In {
+				if t.source(in) != f.of || p.Tensors[in].Shape != p.Tensors[s.In[0]].Shape {
+					f.of = -1
+				}
+				f.each, f.costly = f.each || t.all[in].each && !t.all[in].begins, f.costly || t.all[in].costly && !t.all[in].begins
+			}
+			if f.each && many(s) {
+				f.of = -1
+			}
+		}
+		_, levels := s.Op.(*QuantizeStep)
+		isBytes := p.Tensors[s.Out].DType == Uint8
+		switch {
+		case f.of < 0:
+			f = tabled{of: -1, begins: levels && (isBytes || !ends[s.Out] && bytes(s.Out))}
+		case isBytes && !bytes(s.Out): // which are there anyway
+			f.begins = true
+		}
+		f.stays = ends[s.Out] || f.begins || p.Tensors[s.Out].DType == Bits
+		t.all[s.Out] = f
+		if f.of < 0 || f.begins {
+			for _, in := range s.In {
+				t.all[in].stays = t.all[in].stays || f.of < 0
+			}
+		}
+	}
+	return nil
+}
+
+// source returns the tensor of bytes that functions of a tensor are functions of; −1 for none.
+func (t *tables) source(in int) int {
+	if t.all[in].begins {
+		return in
+	}
+	if t.plan.Tensors[in].DType == Bits {
+		return -1
+	}
+	return t.all[in].of
+}
+
+// lookUp makes a step that computes a function of bytes look it up, if its result stays and
+// that is faster, or the bytes were none before. It reports whether it does.
+func (t *tables) lookUp(s *Step) (bool, error) {
+	p := t.plan
+	values, err := t.evaluate(s)
+	if err != nil {
+		return false, err
+	}
+	f := &t.all[s.Out]
+	f.values = values
+	if !f.stays {
+		return false, nil
+	}
+	sign, toBits := s.Op.(*SignStep)
+	must := p.Tensors[f.of].DType == Float32
+	if !f.costly && !toBits && !must {
+		return false, nil
+	}
+	if err := t.hold(4 * int64(len(values))); err != nil {
+		return false, err
+	}
+	table := &TableStep{Values: values}
+	var op StepOp = table
+	if toBits {
+		table.Planes = sign.Planes
+		if threshold := table.threshold(p.Tensors[f.of].Shape.C); threshold != nil {
+			op = &BinarizeStep{Scheme: SchemeThreshold, Threshold: threshold}
+		} else if !f.costly && !must {
+			return false, nil
+		}
+	}
+	s.Op, s.In = op, []int{f.of}
+	return true, nil
+}
+
+// evaluate returns the result of a step for each byte, of all channels or of each.
+func (t *tables) evaluate(s *Step) ([]float32, error) {
+	p := t.plan
+	f := t.all[s.Out]
+	channels, size := p.Tensors[f.of].Shape.C, TableSize
+	if f.each {
+		size *= channels
+	}
+	if err := t.Charge(int64(size) * int64(len(s.In))); err != nil {
+		return nil, err
+	}
+	in := make([][]float32, len(s.In))
+	for k, tensor := range s.In {
+		if in[k] = t.all[tensor].values; tensor == f.of {
+			in[k] = t.bytes(tensor)
+		}
+	}
+	values := in[0]
+	if from := s.In[0]; from == f.of || t.all[from].stays || len(t.readers[from]) > 1 || len(values) != size {
+		values = make([]float32, size) // what others need, too, stays
+	}
+	op, quantize := s.Op.(*QuantizeStep)
+	numbers := quantize && p.Tensors[s.Out].DType == Uint8
+	for i := range values {
+		x := in[0][i%len(in[0])]
+		if len(in) > 1 {
+			values[i] = valueOfTwo(s.Op, x, in[1][i%len(in[1])], i/TableSize)
+		} else {
+			values[i] = valueOf(s.Op, x, i/TableSize, channels)
+		}
+		if numbers {
+			values[i] -= float32(op.Low)
+		}
+	}
+	return values, nil
+}
+
+// bytes returns what the bytes of a tensor stand for.
+func (t *tables) bytes(tensor int) []float32 {
+	low, most := 0, TableSize-1
+	if tensor >= len(t.plan.Inputs) && t.plan.Tensors[tensor].DType == Float32 {
+		op := t.writer(tensor).Op.(*QuantizeStep)
+		low, most = op.Low, op.Levels-1
+	}
+	values := make([]float32, TableSize)
+	for i := range values {
+		values[i] = float32(low + min(i, most))
+	}
+	return values
+}
+
+// drop removes the steps whose results look-ups no longer need. Their layers become those
+// of the look-ups.
+func (t *tables) drop(before []Step, looked []bool) error {
+	p := t.plan
+	needed := make([]bool, len(p.Tensors))
+	for _, out := range p.Outputs {
+		needed[out] = true
+	}
+	for i := len(p.Steps) - 1; i >= 0; i-- {
+		s := p.Steps[i]
+		if f := t.all[s.Out]; f.of >= 0 && !f.stays && !needed[s.Out] {
+			continue
+		}
+		needed[s.Out] = true
+		for _, in := range s.In {
+			needed[in] = true
+		}
+	}
+	var kept []Step
+	layers := make([][]int, len(p.Tensors)) // of what is gone
+	for i, s := range p.Steps {
+		if needed[s.Out] && !looked[i] {
+			kept = append(kept, s)
+			continue
+		}
+		var all []int
+		for _, in := range before[i].In {
+			all = append(all, layers[in]...)
+			layers[in] = nil
+		}
+		all = append(all, s.Layers...)
+		if !needed[s.Out] {
+			layers[s.Out] = all
+			continue
+		}
+		if err := t.name(&s, &p.Tensors[s.Out], all); err != nil {
+			return err
+		}
+		kept = append(kept, s)
+	}
+	t.renumber(kept)
+	return nil
+}
+
+// costly reports whether a step takes longer than a look-up of each value.
+func costly(op StepOp) bool {
+	switch op := op.(type) {
+	case *AffineStep:
+		return op.Activation.Kind == ActivationFunction
+	case *SignStep:
+		return op.Planes > 1
+	}
+	return true
+}
+
+// perValue reports whether a step treats values in the same place one by one, if its inputs
+// have the same shape.
+func perValue(op StepOp) bool {
+	switch op.(type) {
+	case *AffineStep, *SignStep, *QuantizeStep, *AddStep, *PairStep:
+		return true
+	}
+	return false
+}
+
+// differs reports whether a step that treats values one by one does so for each channel in
+// its own way.
+func (lo *lowering) differs(op StepOp) (bool, error) {
+	var lists [][]float32
+	switch op := op.(type) {
+	case *AffineStep:
+		lists = [][]float32{op.Scale, op.Shift, op.Activation.Slope}
+	case *AddStep:
+		lists = [][]float32{op.Activation.Slope}
+	case *QuantizeStep:
+		return len(op.Thresholds) >= op.Levels, nil
+	case *SignStep:
+		n := len(op.Threshold.F32) / max(1<<max(op.Planes, 1)-1, 1)
+		for list := op.Threshold.F32; len(list) > 0; list = list[n:] {
+			lists = append(lists, list[:n])
+		}
+		if op.Threshold.Flip != nil {
+			return true, nil
+		}
+	}
+	for _, list := range lists {
+		if i := slices.IndexFunc(list, func(v float32) bool { return v != list[0] }); i >= 0 {
+			return true, lo.Charge(int64(i))
+		}
+		if err := lo.Charge(int64(len(list))); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// valueOf is what a step makes of a value of a channel; of Bits, the number of its planes.
+func valueOf(op StepOp, v float32, c, channels int) float32 {
+	switch op := op.(type) {
+	case *AffineStep:
+		if op.Scale != nil {
+			v = f32.FMA(v, op.Scale[c], op.Shift[c])
+		}
+		return op.Activation.Of(v, c)
+	case *QuantizeStep:
+		n := op.Levels - 1
+		list := op.Thresholds[c*n%len(op.Thresholds):][:n]
+		return float32(op.Low + sort.Search(n, func(k int) bool { return !(v >= list[k]) }))
+	case *SignStep:
+		list, planes := op.Threshold.F32, max(op.Planes, 1)
+		reached := sort.Search(len(list)/channels, func(k int) bool { return !(v >= list[k*channels+c]) })
+		if flip := op.Threshold.Flip; flip != nil && flip[c/64]>>(c%64)&1 == 1 {
+			reached ^= 1<<planes - 1
+		}
+		return float32(reached)
+	}
+	return v
+}
+
+// valueOfTwo is what a step makes of two values of a channel.
+func valueOfTwo(op StepOp, x, y float32, c int) float32 {
+	switch op := op.(type) {
+	case *AddStep:
+		return op.Activation.Of(x+y, c)
+	case *PairStep:
+		switch {
+		case op.Kind == PairMul:
+			return x * y
+		case op.Kind == PairMin && x < y || op.Kind == PairMax && x > y || x != x:
+			return x
+		}
+		return y
+	}
+	return x
+}
+
+// renumber gives the plan other steps, and keeps the tensors that they write.
+func (lo *lowering) renumber(steps []Step) {
+	p := lo.plan
+	to := make([]int, len(p.Tensors))
+	tensors := p.Tensors[:len(p.Inputs):len(p.Inputs)]
+	for t := range p.Inputs {
+		to[t] = t
+	}
+	for i := range steps {
+		s := &steps[i]
+		in := make([]int, len(s.In))
+		for k, t := range s.In {
+			in[k] = to[t]
+		}
+		to[s.Out] = len(tensors)
+		tensors = append(tensors, p.Tensors[s.Out])
+		s.In, s.Out = in, to[s.Out]
+	}
+	for i, t := range p.Outputs {
+		p.Outputs[i] = to[t]
+	}
+	p.Steps, p.Tensors = steps, tensors
+}
