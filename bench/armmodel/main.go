@@ -86,6 +86,7 @@ func main() {
 	only := flag.String("shape", "", "only shapes that contain this")
 	list := flag.String("convs", "", "convolutions instead: SIZE,IN,OUT,KERNEL,STRIDE, and ,image for bytes or ,int8 for bytes and weights of 8 bits, separated by blanks")
 	networks := flag.String("networks", "", "whole networks of the zoo instead, separated by commas")
+	system := flag.String("system", "", "only systems that contain this, for networks")
 	llvm := flag.String("llvm", "/usr/lib/llvm-22/bin", "folder of llvm-mca and llvm-objdump")
 	flag.Parse()
 	var custom []shape
@@ -103,12 +104,12 @@ func main() {
 	if len(custom) > 0 {
 		shapes = custom
 	}
-	if err := run(strings.Split(*isas, ","), *only, *networks, *llvm); err != nil {
+	if err := run(strings.Split(*isas, ","), *only, *networks, *system, *llvm); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(isas []string, only, networks, llvm string) error {
+func run(isas []string, only, networks, system, llvm string) error {
 	work, err := os.MkdirTemp("", "armmodel")
 	if err != nil {
 		return err
@@ -127,7 +128,7 @@ func run(isas []string, only, networks, llvm string) error {
 		fmt.Printf("milliseconds of whole networks, one core; %s\n", llvmVersion)
 		for _, name := range strings.Split(networks, ",") {
 			for _, isa := range isas {
-				if err := m.network(os.Stdout, isa, name); err != nil {
+				if err := m.network(os.Stdout, isa, name, system); err != nil {
 					return fmt.Errorf("%s, %s: %w", name, isa, err)
 				}
 			}

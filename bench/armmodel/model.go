@@ -27,6 +27,32 @@ type model struct {
 	symbols                    []elf.Symbol // functions, by address
 	printed                    string       // by the driver, in the last run
 	root                       string       // of the files that tell of the cores
+	caches                     []cache      // to simulate
+}
+
+// cache is a data cache, of lines of 64 bytes.
+type cache struct{ sets, ways int }
+
+// The things that are counted at every address: instructions, and, with caches, the lines
+// that came from the second cache or from memory, near others that had just come or not,
+// and those that were written back to the second cache and to memory.
+const (
+	instructions = iota
+	secondStreamed
+	second
+	memoryStreamed
+	memory
+	toSecond
+	toMemory
+	kinds
+)
+
+type counts [kinds]float64
+
+func (c *counts) add(of counts, factor float64) {
+	for kind := range c {
+		c[kind] += factor * of[kind]
+	}
 }
 
 // modelled is a convolution with the kernel that is picked for some cores.
@@ -83,12 +109,15 @@ func (m *model) as(c core) error {
 	return os.WriteFile(name, fmt.Appendf(nil, "%#016x\n", c.midr), 0o644)
 }
 
-// run runs a convolution or a network a number of times and returns the instructions executed
-// at every address. If trace is not "", the first most instructions of from are
+// run runs a convolution or a network a number of times and returns what was counted at
+// every address. If trace is not "", the first most instructions of from are
 // written there.
-func (m *model) run(isa string, what []string, runs int, trace string, from elf.Symbol, most int) (map[uint64]float64, error) {
-	counts := filepath.Join(m.work, "counts")
-	options := fmt.Sprintf("%s,counts=%s", m.plugin, counts)
+func (m *model) run(isa string, what []string, runs int, trace string, from elf.Symbol, most int) (map[uint64]counts, error) {
+	file := filepath.Join(m.work, "counts")
+	options := fmt.Sprintf("%s,counts=%s", m.plugin, file)
+	for i, c := range m.caches {
+		options += fmt.Sprintf(",l%d=%d:%d", i+1, c.sets, c.ways)
+	}
 	if trace != "" {
 		options += fmt.Sprintf(",trace=%s,from=%#x,to=%#x,most=%d", trace, from.Value, from.Value+from.Size, most)
 	}
@@ -98,16 +127,22 @@ func (m *model) run(isa string, what []string, runs int, trace string, from elf.
 		return nil, err
 	}
 	m.printed = string(printed)
-	data, err := os.ReadFile(counts)
+	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	executed := map[uint64]float64{}
+	executed := map[uint64]counts{}
 	for line := range strings.Lines(string(data)) {
-		var at uint64
-		var n float64
-		if _, err := fmt.Sscanf(line, "%x %g", &at, &n); err != nil {
-			return nil, fmt.Errorf("counts: %w", err)
+		fields := strings.Fields(line)
+		at, err := strconv.ParseUint(fields[0], 16, 64)
+		if err != nil || len(fields) != 1+kinds {
+			return nil, fmt.Errorf("counts: %q", line)
+		}
+		var n counts
+		for kind, field := range fields[1:] {
+			if n[kind], err = strconv.ParseFloat(field, 64); err != nil {
+				return nil, fmt.Errorf("counts: %w", err)
+			}
 		}
 		executed[at] = n
 	}
@@ -170,12 +205,12 @@ func (m *model) picked(isa string, s shape) (*modelled, string, error) {
 	for i, f := range m.symbols {
 		switch {
 		case strings.Contains(f.Name, "/kern/neon.conv"):
-			if sums[i] > most {
-				kernel, most = f, sums[i]
+			if sums[i][instructions] > most {
+				kernel, most = f, sums[i][instructions]
 			}
-			r.kernel += sums[i]
+			r.kernel += sums[i][instructions]
 		case around.MatchString(f.Name):
-			r.around += sums[i]
+			r.around += sums[i][instructions]
 		}
 	}
 	if r.kernel == 0 {
@@ -194,8 +229,8 @@ func (m *model) picked(isa string, s shape) (*modelled, string, error) {
 	return r, text, err
 }
 
-// count returns the instructions of a run in each function, from two numbers of runs.
-func (m *model) count(isa string, what []string, few, many int) ([]float64, error) {
+// count returns what a run counts in each function, from two numbers of runs.
+func (m *model) count(isa string, what []string, few, many int) ([]counts, error) {
 	least, err := m.run(isa, what, few, "", elf.Symbol{}, 0)
 	if err != nil {
 		return nil, err
@@ -204,14 +239,15 @@ func (m *model) count(isa string, what []string, few, many int) ([]float64, erro
 	if err != nil {
 		return nil, err
 	}
-	sums := make([]float64, len(m.symbols))
+	sums := make([]counts, len(m.symbols))
 	for at, n := range executed {
 		i, found := slices.BinarySearchFunc(m.symbols, at, func(s elf.Symbol, at uint64) int { return cmp.Compare(s.Value, at) })
 		if !found {
 			i--
 		}
 		if i >= 0 {
-			sums[i] += (n - least[at]) / float64(many-few)
+			sums[i].add(n, 1/float64(many-few))
+			sums[i].add(least[at], -1/float64(many-few))
 		}
 	}
 	return sums, nil
@@ -292,9 +328,9 @@ func (m *model) cycles(c core, program string) (onCore, error) {
 	if found == nil {
 		return onCore{}, fmt.Errorf("llvm-mca for %s: no cycles in what it says", c.name)
 	}
-	instructions, _ := strconv.ParseFloat(string(found[1]), 64)
+	executed, _ := strconv.ParseFloat(string(found[1]), 64)
 	cycles, _ := strconv.ParseFloat(string(found[2]), 64)
-	r := onCore{ipc: instructions / cycles}
+	r := onCore{ipc: executed / cycles}
 	names := map[string]string{}
 	for _, unit := range resource.FindAllSubmatch(out, -1) {
 		names["["+string(unit[1])+"]"] = string(unit[2])
@@ -302,8 +338,8 @@ func (m *model) cycles(c core, program string) (onCore, error) {
 	if rows := pressure.FindSubmatch(out); rows != nil {
 		values := strings.Fields(string(rows[2]))
 		for i, name := range strings.Fields(string(rows[1])) {
-			if n, err := strconv.ParseFloat(values[i], 64); err == nil && n/instructions > r.busy {
-				r.busy, r.unit = n/instructions, names[name]
+			if n, err := strconv.ParseFloat(values[i], 64); err == nil && n/executed > r.busy {
+				r.busy, r.unit = n/executed, names[name]
 			}
 		}
 	}

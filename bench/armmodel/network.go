@@ -5,32 +5,73 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 )
 
 // system is a core in a machine for which other engines' times are published.
 type system struct {
-	name string
-	core core
-	gigahertz,
-	// memory is the gigabytes per second of one core beyond its first cache, which are
-	// assumed.
-	memory float64
+	name      string
+	core      core
+	gigahertz float64
+	caches    []cache
+	transfers transfers
+}
+
+// transfers are what lines of 64 bytes take, while nothing else happens. They are assumed.
+type transfers struct {
+	// second is the bytes per cycle from and to the second cache, and secondWait the cycles
+	// until a line comes that no prefetcher has asked for.
+	second, secondWait float64
+	// memory is the gigabytes per second, and memoryWait the nanoseconds until such a line
+	// comes.
+	memory, memoryWait float64
+}
+
+// streamed is what the lines of a run take that a prefetcher asks for, and those that are
+// written back, and waits what the others do.
+func (s *system) streamed(n counts) float64 {
+	const line = 64
+	second := (n[secondStreamed] + n[toSecond]) * line / s.transfers.second / s.gigahertz / 1e6
+	return second + (n[memoryStreamed]+n[toMemory])*line/s.transfers.memory/1e6
+}
+
+func (s *system) waits(n counts) float64 {
+	return n[second]*s.transfers.secondWait/s.gigahertz/1e6 + n[memory]*s.transfers.memoryWait/1e6
 }
 
 var systems = []system{
-	{"Pixel 1", core{"kryo", 1.3, 0x512f2051}, 2.15, 8},
-	{"Raspberry Pi 4B", core{"cortex-a72", 1.5, 0x410fd083}, 1.5, 4},
-	{"Mac Mini M1", core{"neoverse-v1", 2.5, 0x611f0230}, 3.2, 40},
+	{
+		"Pixel 1", core{"kryo", 1.3, 0x512f2051}, 2.15,
+		[]cache{{128, 3}, {2048, 8}}, // 24 KiB, 1 MiB
+		transfers{second: 8, secondWait: 25, memory: 8, memoryWait: 130},
+	},
+	{
+		"Raspberry Pi 4B", core{"cortex-a72", 1.5, 0x410fd083}, 1.5,
+		[]cache{{256, 2}, {1024, 16}}, // 32 KiB, 1 MiB
+		transfers{second: 8, secondWait: 21, memory: 4, memoryWait: 150},
+	},
+	{
+		"Mac Mini M1", core{"neoverse-v1", 2.5, 0x611f0230}, 3.2,
+		[]cache{{256, 8}, {16384, 12}}, // 128 KiB, 12 MiB
+		transfers{second: 32, secondWait: 18, memory: 40, memoryWait: 100},
+	},
 }
 
-// leastShare is that of the instructions from which on a kernel is traced.
+// leastShare is that of the instructions, or of the time of the memory, from which on a
+// function has a row.
 const leastShare = 0.01
 
-// network models a network on every system.
-func (m *model) network(w io.Writer, isa, name string) error {
+// copies are the functions of Go's runtime that a network calls.
+var copies = regexp.MustCompile(`^runtime\.mem(move|clr)`)
+
+// network models a network on every system whose name has only in it.
+func (m *model) network(w io.Writer, isa, name, only string) error {
 	for _, s := range systems {
+		if !strings.Contains(s.name, only) {
+			continue
+		}
 		if err := m.as(s.core); err != nil {
 			return err
 		}
@@ -42,41 +83,47 @@ func (m *model) network(w io.Writer, isa, name string) error {
 }
 
 // onSystem models a network: kernels as they are traced, what is not traced at the
-// assumed instructions per cycle, and nothing of the memory's time at the same time.
+// assumed instructions per cycle, and their loads and stores with the caches of the system.
 func (m *model) onSystem(w io.Writer, isa, name string, s system) error {
 	what := []string{name}
-	sums, err := m.count(isa, what, 1, 2)
+	m.caches = s.caches
+	sums, err := m.count(isa, what, 1, 3)
+	m.caches = nil
 	if err != nil {
 		return err
 	}
-	var weights, tensors float64
-	if _, err := fmt.Sscanf(m.printed[strings.LastIndex(m.printed, "bytes\t"):], "bytes\t%g\t%g", &weights, &tensors); err != nil {
-		return fmt.Errorf("bytes of the network: %w", err)
-	}
-	var all float64
-	for _, n := range sums {
-		all += n
+	var all counts
+	for i, n := range sums {
+		if name := m.symbols[i].Name; strings.HasPrefix(name, "runtime.") && !copies.MatchString(name) {
+			sums[i] = counts{} // its timers go on while QEMU is slow
+			continue
+		}
+		all.add(n, 1)
 	}
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(out, "\n%s, %s\tM instructions\t%s (%s, %.4g GHz)\n", name, isa, s.name, s.core.name, s.gigahertz)
-	rest, total := all, 0.
-	row := func(what string, instructions, ms float64) {
-		total += ms
-		count := ""
-		if instructions > 0 {
-			count = fmt.Sprintf("%.2f", instructions/1e6)
-		}
-		fmt.Fprintf(out, "%s\t%s\t%.2f\n", what, count, ms)
+	fmt.Fprintf(out, "\n%s, %s, on %s (%s, %.4g GHz)\tM instructions\tms\tMB from L2\tfrom memory\twritten back\tms\tms of waits\n", name, isa, s.name, s.core.name, s.gigahertz)
+	megabytes := func(lines float64) float64 { return lines * 64 / 1e6 }
+	line := func(what string, n counts, ms float64) {
+		fmt.Fprintf(out, "%s\t%.2f\t%.2f\t%.1f\t%.1f\t%.1f\t%.2f\t%.2f\n", what, n[instructions]/1e6, ms,
+			megabytes(n[secondStreamed]+n[second]), megabytes(n[memoryStreamed]+n[memory]), megabytes(n[toSecond]+n[toMemory]), s.streamed(n), s.waits(n))
 	}
-	assumed := func(instructions float64) float64 { return instructions / s.core.rest / s.gigahertz / 1e6 }
+	rest := all
+	var computed, overlapped float64
+	row := func(what string, n counts, ms float64) {
+		line(what, n, ms)
+		rest.add(n, -1)
+		computed += ms
+		overlapped += max(ms, s.streamed(n)) + s.waits(n)
+	}
+	assumed := func(n counts) float64 { return n[instructions] / s.core.rest / s.gigahertz / 1e6 }
+	moved := func(n counts) float64 { return s.streamed(n) + s.waits(n) }
 	for i, f := range m.symbols {
-		if sums[i] < leastShare*all {
+		if sums[i][instructions] < leastShare*all[instructions] && moved(sums[i]) < leastShare*moved(all) {
 			continue
 		}
 		name := f.Name[strings.LastIndex(f.Name, "/")+1:]
 		kernel, ok := strings.CutSuffix(name, ".abi0")
 		if !ok || !strings.Contains(f.Name, "/kern/neon.") {
-			rest -= sums[i]
 			row(name+", assumed", sums[i], assumed(sums[i]))
 			continue
 		}
@@ -84,12 +131,11 @@ func (m *model) onSystem(w io.Writer, isa, name string, s system) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", kernel, err)
 		}
-		rest -= sums[i]
-		row(kernel, sums[i], sums[i]/modelled.ipc/s.gigahertz/1e6)
+		row(kernel, sums[i], sums[i][instructions]/modelled.ipc/s.gigahertz/1e6)
 	}
 	row("the rest, assumed", rest, assumed(rest))
-	row(fmt.Sprintf("memory: %.1f MB of weights, %.1f of tensors", weights/1e6, tensors/1e6), 0, (weights+tensors)/s.memory/1e6)
-	fmt.Fprintf(out, "all\t%.2f\t%.1f\n", all/1e6, total)
+	line("all", all, computed)
+	fmt.Fprintf(out, "in the first cache %.1f ms, overlapped %.1f, in turns %.1f\n", computed, overlapped, computed+moved(all))
 	return out.Flush()
 }
 

@@ -82,8 +82,7 @@ func network(args []string) (*bcnn.Network, error) {
 }
 
 // run takes an instruction set, a network, and the number of runs. It prints the kernel
-// that every step got, and why, and the bytes of weights, and those of tensors read and
-// written.
+// that every step got, and why.
 func run() error {
 	if len(os.Args) < 4 {
 		return fmt.Errorf("want an instruction set, a network and the number of runs")
@@ -127,15 +126,5 @@ func run() error {
 			fmt.Printf("%d\t%s\t%s\t%s\n", i, c.Kernel, c.Tile, c.Why)
 		}
 	}
-	var weights, tensors int64
-	for _, s := range plan.Steps {
-		for _, t := range append([]int{s.Out}, s.In...) {
-			tensors += plan.Tensors[t].Bytes(1)
-		}
-		if conv, ok := s.Op.(*bcnn.ConvStep); ok {
-			weights += int64(8*len(conv.Bits) + len(conv.Int8) + 4*len(conv.F32))
-		}
-	}
-	fmt.Printf("bytes\t%d\t%d\n", weights, tensors)
 	return nil
 }

@@ -3,8 +3,12 @@
  *
  *	-plugin libtrace.so,counts=FILE,trace=FILE,from=0x…,to=0x…,most=N
  *
+ * With l1=SETS:WAYS,l2=SETS:WAYS it also simulates two data caches, and counts at every
+ * address the lines that its loads and stores have moved: see enum moved.
+ *
  * Debian's qemu takes plugins, but ships no header, so what is needed of its
  * interface, version 1, is declared here. */
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,9 +27,12 @@ uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *);
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, struct qemu_plugin_tb *));
 void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *, int op, void *, uint64_t);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *, void (*)(unsigned, void *), int flags, void *);
+void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *, void (*)(unsigned, uint32_t, uint64_t, void *), int flags, int rw, void *);
+bool qemu_plugin_mem_is_store(uint32_t);
+unsigned qemu_plugin_mem_size_shift(uint32_t);
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, void *), void *);
 
-enum { add_u64 = 0, no_registers = 0 };
+enum { add_u64 = 0, no_registers = 0, loads_and_stores = 3 };
 
 /* A counter for each of the first instructions of the address space, where a
  * static Go program is; the last one is for all others. */
@@ -42,6 +49,86 @@ static void executed(unsigned cpu, void *address)
 	}
 }
 
+/* Lines of 64 bytes that came from the second cache or from memory, either behind a
+ * line that has just come, so that a prefetcher would have asked for them, or not, and
+ * those that were written back to the second cache and to memory. */
+enum moved { second_streamed, second, memory_streamed, memory, to_second, to_memory, kinds };
+static uint64_t (*moves)[kinds];
+
+enum { line_bits = 6, most_ways = 32, streams = 16, reach = 4 };
+struct line {
+	uint64_t tag; /* the number of the line, plus 1 */
+	bool dirty;
+};
+/* Sets are powers of two; the line used last is the first of its set. */
+static struct cache {
+	unsigned sets, ways;
+	struct line (*lines)[most_ways];
+	uint64_t stream[streams]; /* the last line of each, that used last first */
+} l1, l2;
+
+/* look tells whether a line is there, and has it there. *out is what it takes the place of. */
+static bool look(struct cache *c, uint64_t tag, bool dirty, struct line *out)
+{
+	struct line *set = c->lines[tag & (c->sets - 1)], found = {tag, dirty};
+	unsigned i = 0;
+	while (i < c->ways - 1 && set[i].tag != tag)
+		i++;
+	bool hit = set[i].tag == tag;
+	if (hit)
+		found.dirty |= set[i].dirty;
+	*out = set[i];
+	memmove(set + 1, set, i * sizeof *set);
+	set[0] = found;
+	return hit;
+}
+
+/* streamed tells whether a line that is missing is near the last one of a stream. */
+static bool streamed(struct cache *c, uint64_t tag)
+{
+	unsigned i = 0;
+	while (i < streams - 1 && tag - c->stream[i] - 1 >= reach && c->stream[i] - tag - 1 >= reach)
+		i++;
+	bool near = tag - c->stream[i] - 1 < reach || c->stream[i] - tag - 1 < reach;
+	memmove(c->stream + 1, c->stream, i * sizeof *c->stream);
+	c->stream[0] = tag;
+	return near;
+}
+
+static void line_accessed(uint64_t tag, bool store, uint64_t *count)
+{
+	struct line out, last;
+	if (look(&l1, tag, store, &out))
+		return;
+	bool behind = streamed(&l1, tag);
+	if (out.tag && out.dirty) {
+		count[to_second]++;
+		if (!look(&l2, out.tag, true, &last) && last.tag && last.dirty)
+			count[to_memory]++;
+	}
+	if (look(&l2, tag, false, &last)) {
+		count[behind ? second_streamed : second]++;
+		return;
+	}
+	count[streamed(&l2, tag) ? memory_streamed : memory]++;
+	if (last.tag && last.dirty)
+		count[to_memory]++;
+}
+
+static void accessed(unsigned cpu, uint32_t info, uint64_t address, void *count)
+{
+	uint64_t first = address >> line_bits;
+	uint64_t last = (address + (1 << qemu_plugin_mem_size_shift(info)) - 1) >> line_bits;
+	for (; first <= last; first++)
+		line_accessed(first + 1, qemu_plugin_mem_is_store(info), count);
+}
+
+static bool make(struct cache *c, const char *size)
+{
+	return sscanf(size, "%u:%u", &c->sets, &c->ways) == 2 && c->ways && c->ways <= most_ways &&
+	       c->sets && !(c->sets & (c->sets - 1)) && (c->lines = calloc(c->sets, sizeof *c->lines));
+}
+
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *block)
 {
 	size_t n = qemu_plugin_tb_n_insns(block);
@@ -51,6 +138,8 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *block)
 		if (slot >= counters)
 			slot = counters - 1;
 		qemu_plugin_register_vcpu_insn_exec_inline(insn, add_u64, &counter[slot], 1);
+		if (moves)
+			qemu_plugin_register_vcpu_mem_cb(insn, accessed, no_registers, loads_and_stores, moves[slot]);
 		if (at >= from && at < to)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, executed, no_registers, (void *)at);
 	}
@@ -58,12 +147,23 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *block)
 
 static void finished(qemu_plugin_id_t id, void *unused)
 {
-	for (uint64_t i = 0; i < counters; i++)
-		if (counter[i])
-			fprintf(counts, "%lx %lu\n", (unsigned long)(4 * i), (unsigned long)counter[i]);
+	for (uint64_t i = 0; i < counters; i++) {
+		if (!counter[i])
+			continue;
+		fprintf(counts, "%lx %lu", (unsigned long)(4 * i), (unsigned long)counter[i]);
+		for (int kind = 0; kind < kinds; kind++)
+			fprintf(counts, " %lu", moves ? (unsigned long)moves[i][kind] : 0);
+		fprintf(counts, "\n");
+	}
 	fclose(counts);
 	if (trace)
 		fclose(trace);
+}
+
+static void *zeros(size_t size)
+{
+	void *at = mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return at == MAP_FAILED ? 0 : at;
 }
 
 API int qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc, char **argv)
@@ -83,12 +183,13 @@ API int qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc, cha
 			to = strtoull(value, 0, 0);
 		else if (!strcmp(argv[i], "most"))
 			most = strtoull(value, 0, 0);
-		else
+		else if (!strcmp(argv[i], "l1") ? !make(&l1, value) : strcmp(argv[i], "l2") || !make(&l2, value))
 			return 1;
 	}
-	counter = mmap(0, sizeof *counter * counters, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (!counts || (to && !trace) || counter == MAP_FAILED)
+	counter = zeros(sizeof *counter * counters);
+	if (!counts || (to && !trace) || !l1.lines != !l2.lines || !counter)
+		return 1;
+	if (l1.lines && !(moves = zeros(sizeof *moves * counters)))
 		return 1;
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
 	qemu_plugin_register_atexit_cb(id, finished, 0);
