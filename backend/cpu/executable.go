@@ -46,10 +46,10 @@ func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, config d
 	if !config.Stepwise {
 		e.whole = joined(plan)
 	}
-	placed, err := e.layout(fusable)
+	placed, err := e.layout(fusable, nil)
 	if err != nil && !config.Stepwise { // groups may need more than their steps one by one
 		fusable, e.whole = groups(plan, true), separate(plan)
-		placed, err = e.layout(fusable)
+		placed, err = e.layout(fusable, nil)
 	}
 	if err != nil {
 		return nil, err
@@ -82,7 +82,10 @@ func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, config d
 		e.levels = append(e.levels, c.Levels)
 	}
 	if !config.Stepwise {
-		e.fuse(fusable)
+		over := e.fuse(fusable)
+		if less, err := e.layout(fusable, over); err == nil && less.Bytes <= placed.Bytes {
+			placed = less
+		}
 	}
 	e.allocate(placed)
 	e.workers = tiles.Start(config.Threads, size)
@@ -112,10 +115,10 @@ func compile(c *schedule.Context, op bcnn.StepOp, in, out bcnn.PlanTensor) (tile
 }
 
 // layout places the tensors in one block of memory, but for the inputs and the outputs,
-// which are the caller's.
-func (e *executable) layout(groups []group) (bcnn.Placement, error) {
+// which are the caller's. over is that of uses.
+func (e *executable) layout(groups []group, over map[int]int) (bcnn.Placement, error) {
 	plan, batch := e.plan, e.config.MaxBatch
-	uses, at := uses(plan, groups, e.whole)
+	uses, at := uses(plan, groups, e.whole, over)
 	for _, u := range uses {
 		if t := plan.Tensors[u.Tensor]; e.config.CheckMemory(t.Bytes(batch)) != nil { // together, they might overflow
 			return bcnn.Placement{}, fmt.Errorf("tensor %d (%s): %w", u.Tensor, t.Name, e.config.CheckMemory(t.Bytes(batch)))

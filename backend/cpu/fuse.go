@@ -3,6 +3,7 @@ package cpu
 import (
 	"slices"
 
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/activation"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/backend/driver"
@@ -67,11 +68,20 @@ func follows(plan *bcnn.Plan, first, i int) bool {
 }
 
 // uses lists what the groups read and write, without inputs and outputs. Of tensors
-// that lie in the same place, at[t] is the one that has it; whole is that of joined.
-func uses(plan *bcnn.Plan, groups []group, whole []int) (uses []bcnn.Use, at []int) {
+// that lie in the same place, at[t] is the one that has it; whole is that of joined, and
+// over says which tensors lie where others do besides.
+func uses(plan *bcnn.Plan, groups []group, whole []int, over map[int]int) (uses []bcnn.Use, at []int) {
 	at = inPlace(plan, groups)
 	for t, w := range whole {
 		at[t] = at[w]
+	}
+	for t, sum := range over {
+		from, to := at[t], at[sum]
+		for i := range at {
+			if at[i] == from {
+				at[i] = to
+			}
+		}
 	}
 	ofStep := make([]group, len(plan.Steps))
 	for _, g := range groups {
@@ -120,16 +130,20 @@ func inPlace(plan *bcnn.Plan, groups []group) []int {
 	return at
 }
 
-// fuse makes one step of those of each group, where the first can lead.
-func (e *executable) fuse(groups []group) {
+// fuse makes one step of those of each group, where the first can lead. It returns which
+// tensors may lie where others do, because a step reads the one where it writes the other.
+func (e *executable) fuse(groups []group) (over map[int]int) {
 	plan, steps, at := e.plan, e.steps, inPlace(e.plan, groups)
-	e.steps = nil
+	e.steps, over = nil, map[int]int{}
 	for _, g := range groups {
 		led := plan.Tensors[plan.Steps[g.first].Out]
 		follow := g.first + 1
-		if follow <= g.last && (e.add(steps[g.first], follow, at) || e.numbers(steps[g.first], follow)) {
+		done := e.add(steps[g.first], follow, g.last, at, over)
+		if done == 0 && follow <= g.last && e.numbers(steps[g.first], follow) {
+			done = 1
+		}
+		for end := follow + done; follow < end; follow++ {
 			e.choices[follow] = driver.Choice{Kernel: "in that of " + plan.Steps[g.first].Name, Why: "its values are in registers"}
-			follow++
 		}
 		followers := make([]tiles.Next, 0, g.last-g.first)
 		for _, s := range steps[follow : g.last+1] {
@@ -149,22 +163,69 @@ func (e *executable) fuse(groups []group) {
 		}
 		e.steps = append(append(e.steps, steps[g.first]), steps[follow:g.last+1]...)
 	}
+	return over
 }
 
-// add has the step before step i add what that adds, where it lies in its place and its
-// kernels can. It reports whether they do.
-func (e *executable) add(before tiles.Step, i int, at []int) bool {
-	s, out := e.plan.Steps[i], e.plan.Steps[i-1].Out
-	op, sum := s.Op.(*bcnn.AddStep)
-	conv, can := before.(interface{ Add(*bcnn.Tensor) bool })
-	if !sum || !can || op.Activation.Kind != bcnn.ActivationNone || at[out] != at[s.Out] {
-		return false
+// add has the step before step i add what that adds, or what the step behind it adds if
+// step i scales and shifts, where all lies in its place and its kernels can. It returns the
+// number of steps that it does besides, of those to the last one, and notes in over if what
+// it adds may lie where it writes.
+func (e *executable) add(before tiles.Step, i, last int, at []int, over map[int]int) int {
+	conv, can := before.(interface {
+		Add(*bcnn.Tensor, kern.End) (can, overlaid bool)
+	})
+	if !can || i > last {
+		return 0
 	}
+	var then kern.End
+	steps := e.plan.Steps[i : last+1]
+	out, end := e.plan.Steps[i-1].Out, 0
+	op, scale := steps[0].Op.(*bcnn.AffineStep)
+	if scale && len(steps) > 1 && op.Scale != nil && op.Activation.Kind == bcnn.ActivationNone && at[out] == at[steps[0].Out] {
+		then.Scale, then.Shift, out, end = op.Scale, op.Shift, steps[0].Out, 1
+	}
+	s := steps[end]
+	sum, ok := s.Op.(*bcnn.AddStep)
+	if !ok || sum.Activation.Kind == bcnn.ActivationFunction || at[out] != at[s.Out] {
+		return 0
+	}
+	then.Activation = activation.Of(sum.Activation)
 	other := s.In[0]
 	if other == out {
 		other = s.In[1]
 	}
-	return conv.Add(&e.tensors[other])
+	added, overlaid := conv.Add(&e.tensors[other], then)
+	if !added {
+		return 0
+	}
+	if overlaid && e.unread(other, i+end) && e.apart(other) && e.apart(s.Out) {
+		over[other] = s.Out
+	}
+	return end + 1
+}
+
+// unread reports whether nothing reads a tensor behind a step.
+func (e *executable) unread(t, step int) bool {
+	for _, s := range e.plan.Steps[step+1:] {
+		if slices.Contains(s.In, t) {
+			return false
+		}
+	}
+	return true
+}
+
+// apart reports whether a tensor is neither an input nor an output, nor one of those that
+// are joined.
+func (e *executable) apart(t int) bool {
+	if t < len(e.plan.Inputs) || e.plan.Ends()[t] {
+		return false
+	}
+	for i, w := range e.whole {
+		if (i == t) != (w == t) {
+			return false
+		}
+	}
+	return true
 }
 
 // numbers has the step before step i make the levels that step makes, where nothing else reads

@@ -103,7 +103,7 @@ conv add affine`, kinds(false))
 func TestInPlace(t *testing.T) {
 	plan := residual(9, 7, 64).done()
 	all := groups(plan, false)
-	uses, at := uses(plan, all, joined(plan))
+	uses, at := uses(plan, all, joined(plan), nil)
 	placed := plan.Place(2, uses)
 	ofStep := map[int]group{}
 	for _, g := range all {
@@ -162,13 +162,47 @@ func TestFused(t *testing.T) {
 				}
 			}
 			want := 0 // where no kernel ends float32 values
-			if strings.HasPrefix(set.ISA, "avx") {
+			switch {
+			case set.ScaleAdd != nil:
+				want = 2
+			case strings.HasPrefix(set.ISA, "avx"):
 				want = 1
 			}
 			require.Equal(t, want, added, set.ISA)
+			// The shortcut that is read for the last time may be where the sum is.
+			last := plan.Steps[len(plan.Steps)-2]
+			require.IsType(t, &bcnn.AddStep{}, last.Op)
+			over := &e.full[last.In[1]].F32[0] == &e.full[last.Out].F32[0]
+			require.Equal(t, set.ScaleAdd != nil, over, set.ISA)
 			require.NoError(t, e.Close())
 		}
 	}
+}
+
+// TestOver looks at who lies where once a chain of shortcuts lies in one place.
+func TestOver(t *testing.T) {
+	p := newPlanner(1, input(bcnn.Float32, 8, 8, 64))
+	p.step("affine", &bcnn.AffineStep{Scale: p.floats(64), Shift: p.floats(64)}, bcnn.Float32, p.last().Shape)
+	over := map[int]int{}
+	for range 3 {
+		shortcut := len(p.plan.Tensors) - 1
+		p.step("sign", &bcnn.SignStep{Threshold: p.threshold(64, 1, 2, false)}, bcnn.Bits, p.last().Shape)
+		p.conv(convOptions{window: bcnn.Window{KH: 1, KW: 1}, out: 64, float: true})
+		p.step("add", &bcnn.AddStep{}, bcnn.Float32, p.last().Shape, shortcut)
+		over[shortcut] = len(p.plan.Tensors) - 1
+	}
+	p.step("sign", &bcnn.SignStep{Threshold: p.threshold(64, 1, 2, false)}, bcnn.Bits, p.last().Shape)
+	p.step("affine", &bcnn.AffineStep{Scale: p.floats(64), Shift: p.floats(64)}, bcnn.Float32, p.last().Shape)
+	plan := p.done()
+	all := groups(plan, false)
+	before, _ := uses(plan, all, joined(plan), nil)
+	after, at := uses(plan, all, joined(plan), over)
+	for shortcut, sum := range over {
+		require.Equal(t, at[sum], at[shortcut])
+	}
+	tensor := plan.Tensors[plan.Steps[0].Out].Bytes(1)
+	require.Equal(t, tensor, plan.Place(1, before).Bytes-plan.Place(1, after).Bytes)
+	requireReference(t, p, backend.Options{})
 }
 
 // TestFusedMemory: where the memory does not allow fusion, steps take turns.
@@ -179,7 +213,7 @@ func TestFusedMemory(t *testing.T) {
 		p.step("add", &bcnn.AddStep{}, bcnn.Float32, p.last().Shape, len(p.plan.Tensors)-1)
 	}
 	plan := p.done()
-	fused, _ := uses(plan, groups(plan, false), joined(plan))
+	fused, _ := uses(plan, groups(plan, false), joined(plan), nil)
 	need, less := plan.Place(1, fused).Bytes, plan.Place(1, plan.InnerUses()).Bytes
 	require.Less(t, less, need)
 	set, err := sets.Lookup(sets.Names()[0])

@@ -37,7 +37,8 @@ type wideConv struct {
 	chunk        int // pixels of a call, a multiple of wideChunk
 	next         tiles.Next
 	ends         bool         // the kernels end sums
-	added        *bcnn.Tensor // to the outputs, where the kernels end them; nil for none
+	added        *bcnn.Tensor // to the outputs, by the kernels that end them; nil for none
+	then         kern.End     // of the outputs before that, and the clip of the sum
 	levels       *kern.Levels // of the outputs, where the kernels make them; nil for none
 	levelsOut    *bcnn.Tensor // their numbers
 	tiling
@@ -201,7 +202,7 @@ func newWideConv(c *schedule.Context, op *bcnn.ConvStep, w window, in, out bcnn.
 	}
 	v.ends = op.Threshold == nil && !v.numeric() && v.filter.EndsFloats()
 	if op.Threshold == nil && !v.ends {
-		need.Sums = wideChunk * kern.BlockOutputs
+		need.Sums = sumsChunk * kern.BlockOutputs
 	}
 	if c.Reserve(num.Product(pixels(v.tiling.rows), 8)) && (op.Border == nil || c.Reserve(num.Product(w.rows, w.cols, 4))) {
 		v.fillOffsets(op.Border)
@@ -209,8 +210,10 @@ func newWideConv(c *schedule.Context, op *bcnn.ConvStep, w window, in, out bcnn.
 	return v, need
 }
 
-// wideChunk is the number of pixels whose sums are computed at a time.
-const wideChunk = 64
+// wideChunk is the number of pixels whose outputs are computed at a time, if others wait for
+// them, and sumsChunk that of those whose sums are in memory meanwhile: they and what
+// becomes of them are a part of the first-level cache.
+const wideChunk, sumsChunk = 64, 16
 
 func (c *wideConv) fillOffsets(border *bcnn.Border) {
 	c.runStep = c.rows.run()
@@ -257,14 +260,18 @@ func (c *wideConv) Lead(_, _ int, next tiles.Next) bool {
 	return true
 }
 
-// Add makes the outputs sums with another tensor, which is read at the place of each. It
-// reports whether the kernels can.
-func (c *wideConv) Add(t *bcnn.Tensor) bool {
-	if !c.ends || c.added != nil || c.levels != nil {
-		return false
+// Add makes the outputs sums with another tensor, which is read at the place of each, as
+// kern.Set's ScaleAdd does. It reports whether the kernels can, and whether that tensor may
+// lie where the outputs do.
+func (c *wideConv) Add(t *bcnn.Tensor, then kern.End) (can, overlaid bool) {
+	switch {
+	case c.added != nil || c.levels != nil || c.thresholds != nil || then.Slope != nil:
+		return false, false
+	case c.ends && !then.None(), !c.ends && c.set.ScaleAdd == nil:
+		return false, false
 	}
-	c.added = t
-	return true
+	c.added, c.then = t, then
+	return true, !c.ends
 }
 
 func (c *wideConv) Tiles(n int) int { return n * c.rowTiles * c.blockTiles }
@@ -458,8 +465,8 @@ func (c *wideConv) floats(s *tiles.Scratch, class []uint32, first, pixel, block 
 		c.filter.ConvFloats(&s.Job, block, c.runStep, &end, added)
 		return
 	}
-	for p := 0; p < pixels; p += wideChunk {
-		take := min(wideChunk, pixels-p)
+	for p := 0; p < pixels; p += sumsChunk {
+		take := min(sumsChunk, pixels-p)
 		s.Job = job
 		s.Job.At, s.Job.Class, s.Job.Pixels = &c.at[(first+p)*c.planes], &class[p*c.planes], uintptr(take*c.planes)
 		s.Job.Dst, s.Job.DstStep = unsafe.Pointer(&s.Sums[0]), 4*kern.BlockOutputs
@@ -468,7 +475,11 @@ func (c *wideConv) floats(s *tiles.Scratch, class []uint32, first, pixel, block 
 		} else {
 			c.filter.ConvSums(&s.Job, block, c.runStep)
 		}
-		dst := c.out.F32[(pixel+first+p)*c.channels+channel:]
-		c.set.Scale(dst, c.channels, s.Sums, kern.BlockOutputs, n, take, end)
+		at := (pixel+first+p)*c.channels + channel
+		if c.added != nil {
+			c.set.ScaleAdd(c.out.F32[at:], c.channels, s.Sums, kern.BlockOutputs, n, take, end, c.then.From(channel), c.added.F32[at:])
+		} else {
+			c.set.Scale(c.out.F32[at:], c.channels, s.Sums, kern.BlockOutputs, n, take, end)
+		}
 	}
 }

@@ -52,6 +52,10 @@ type EndJob struct {
 	n, rows      uintptr
 	clip         uintptr // 1, else 0
 	low, high    float32
+	// Of what then comes, with src2 in steps of dst.
+	scale2, shift2 unsafe.Pointer
+	clip2          uintptr // 1, else 0
+	low2, high2    float32
 }
 
 // NewEndJob returns the job of n values of each row, of which there is at least
@@ -71,6 +75,18 @@ func NewEndJob[T int32 | float32 | uint8](dst []float32, stride int, src []T, st
 		j.clip = 1
 	}
 	return j
+}
+
+// Then has the job add other values, in steps of dst, to what comes of an affine step of the
+// ended sums, and then clip that.
+func (j *EndJob) Then(then End, added []float32) {
+	j.src2, j.low2, j.high2 = unsafe.Pointer(&added[0]), then.Low, then.High
+	if then.Scale != nil {
+		j.scale2, j.shift2 = unsafe.Pointer(&then.Scale[0]), unsafe.Pointer(&then.Shift[0])
+	}
+	if then.Clip {
+		j.clip2 = 1
+	}
 }
 
 // NewAddJob returns the job of the sums of a and b.

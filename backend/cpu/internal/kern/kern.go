@@ -164,6 +164,16 @@ type Set struct {
 	Scale      func(dst []float32, stride int, sums []int32, step, n, rows int, end End)
 	ScaleFloat func(dst []float32, stride int, sums []float32, step, n, rows int, end End)
 
+	// ScaleAdd ends rows of sums like Scale, has then scale and shift them, adds values of
+	// another tensor, which dst may be, and has then clip the sum:
+	//
+	//	v = end of float32(sums[r·step + o])
+	//	dst[r·stride + o] = clip of fma(v, then.Scale[o], then.Shift[o]) + added[r·stride + o]
+	//
+	// A then without a scale leaves v as it is; none has slopes. nil where there is no
+	// kernel for all of it.
+	ScaleAdd func(dst []float32, stride int, sums []int32, step, n, rows int, end, then End, added []float32)
+
 	// ScaleBytes ends bytes: dst[i] = end of float32(src[i]) as that of output
 	// i mod BytePeriod, for all of dst. The end has a scale, and twice BytePeriod
 	// outputs, of which the second half are like the first.

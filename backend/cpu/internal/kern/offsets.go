@@ -81,6 +81,11 @@ const (
 	_ = -(unsafe.Offsetof(EndJob{}.clip) ^ 80)
 	_ = -(unsafe.Offsetof(EndJob{}.low) ^ 88)
 	_ = -(unsafe.Offsetof(EndJob{}.high) ^ 92)
+	_ = -(unsafe.Offsetof(EndJob{}.scale2) ^ 96)
+	_ = -(unsafe.Offsetof(EndJob{}.shift2) ^ 104)
+	_ = -(unsafe.Offsetof(EndJob{}.clip2) ^ 112)
+	_ = -(unsafe.Offsetof(EndJob{}.low2) ^ 120)
+	_ = -(unsafe.Offsetof(EndJob{}.high2) ^ 124)
 
 	_ = -unsafe.Offsetof(PickJob{}.dst)
 	_ = -(unsafe.Offsetof(PickJob{}.src) ^ 8)

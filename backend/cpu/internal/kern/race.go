@@ -117,6 +117,16 @@ func annotateElementwise(s, set *Set) {
 		readEnd(&end, n)
 		set.Scale(dst, stride, sums, step, n, rows, end)
 	}
+	if set.ScaleAdd != nil {
+		s.ScaleAdd = func(dst []float32, stride int, sums []int32, step, n, rows int, end, then End, added []float32) {
+			writeRows(dst, rows, stride, n)
+			readRows(sums, rows, step, n)
+			readRows(added, rows, stride, n)
+			readEnd(&end, n)
+			readEnd(&then, n)
+			set.ScaleAdd(dst, stride, sums, step, n, rows, end, then, added)
+		}
+	}
 	s.ScaleFloat = func(dst []float32, stride int, sums []float32, step, n, rows int, end End) {
 		writeRows(dst, rows, stride, n)
 		readRows(sums, rows, step, n)

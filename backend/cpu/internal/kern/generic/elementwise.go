@@ -92,6 +92,18 @@ func ScaleFloat(dst []float32, stride int, sums []float32, step, n, rows int, en
 	}
 }
 
+// ScaleAdd is that of kern.Set.
+func ScaleAdd(dst []float32, stride int, sums []int32, step, n, rows int, end, then kern.End, added []float32) {
+	clip := kern.End{Activation: then.Activation}
+	then.Activation = kern.Activation{}
+	for r := range rows {
+		for o, v := range sums[r*step:][:n] {
+			at := r*stride + o
+			dst[at] = ended(ended(ended(float32(v), o, &end), o, &then)+added[at], o, &clip)
+		}
+	}
+}
+
 // ScaleBytes is that of kern.Set.
 func ScaleBytes(dst []float32, src []uint8, end kern.End) {
 	for i, v := range src[:len(dst)] {

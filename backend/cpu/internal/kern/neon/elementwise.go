@@ -55,6 +55,18 @@ func scale(dst []float32, stride int, sums []int32, step, n, rows int, end kern.
 	}
 }
 
+func scaleAdd(dst []float32, stride int, sums []int32, step, n, rows int, end, then kern.End, added []float32) {
+	whole := n &^ 3
+	if whole > 0 && rows > 0 {
+		job := kern.NewEndJob(dst, stride, sums, step, whole, rows, end)
+		job.Then(then, added)
+		scaleAddNEON(job.Address())
+	}
+	if whole < n {
+		generic.ScaleAdd(dst[whole:], stride, sums[whole:], step, n-whole, rows, end.From(whole), then.From(whole), added[whole:])
+	}
+}
+
 func scaleFloat(dst []float32, stride int, sums []float32, step, n, rows int, end kern.End) {
 	if end.None() {
 		for r := range rows {

@@ -383,6 +383,192 @@ done:
 	BNE row
 	RET
 
+// func scaleAddNEON(job *uint8)
+TEXT ·scaleAddNEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 16(R0), R2
+	MOVD 40(R0), R3
+	MOVD 48(R0), R4
+	MOVD 56(R0), R5
+	MOVD 64(R0), R6
+	MOVD 72(R0), R7
+	LSR $2, R6
+	MOVD 80(R0), R14
+	MOVD 8(R0), R15
+	MOVD 24(R0), R19
+	MOVWU 88(R0), R20
+	VDUP R20, V30.S4
+	MOVWU 92(R0), R20
+	VDUP R20, V31.S4
+	MOVWU 120(R0), R20
+	VDUP R20, V28.S4
+	MOVWU 124(R0), R20
+	VDUP R20, V29.S4
+	MOVD 32(R0), R16
+	MOVD 96(R0), R17
+	MOVD 104(R0), R20
+	MOVD 112(R0), R21
+row:
+	MOVD R1, R8
+	MOVD R2, R9
+	MOVD R3, R10
+	MOVD R4, R11
+	MOVD R5, R12
+	MOVD R6, R13
+	MOVD R16, R22
+	MOVD R17, R23
+	MOVD R20, R24
+	SUBS $4, R13
+	BLO few
+fours:
+	CBZ R3, unscaled4
+	VLD1.P 64(R9), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VLD1.P 64(R10), [V4.S4, V5.S4, V6.S4, V7.S4]
+	VLD1.P 64(R11), [V16.S4, V17.S4, V18.S4, V19.S4]
+	VFMLA V4.S4, V0.S4, V16.S4
+	VFMLA V5.S4, V1.S4, V17.S4
+	VFMLA V6.S4, V2.S4, V18.S4
+	VFMLA V7.S4, V3.S4, V19.S4
+	B scaled4
+unscaled4:
+	VLD1.P 64(R9), [V16.S4, V17.S4, V18.S4, V19.S4]
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+scaled4:
+	CBZ R5, straight4
+	VLD1.P 64(R12), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x6e24de04 // fmul v4.4s, v16.4s, v4.4s
+	WORD $0x6e25de25 // fmul v5.4s, v17.4s, v5.4s
+	WORD $0x6e26de46 // fmul v6.4s, v18.4s, v6.4s
+	WORD $0x6e27de67 // fmul v7.4s, v19.4s, v7.4s
+	WORD $0x4ea0ea14 // fcmlt v20.4s, v16.4s, #0.0
+	WORD $0x4ea0ea35 // fcmlt v21.4s, v17.4s, #0.0
+	WORD $0x4ea0ea56 // fcmlt v22.4s, v18.4s, #0.0
+	WORD $0x4ea0ea77 // fcmlt v23.4s, v19.4s, #0.0
+	VBIT V20.B16, V4.B16, V16.B16
+	VBIT V21.B16, V5.B16, V17.B16
+	VBIT V22.B16, V6.B16, V18.B16
+	VBIT V23.B16, V7.B16, V19.B16
+straight4:
+	CBZ R14, unclipped4
+	WORD $0x6ebee614 // fcmgt v20.4s, v16.4s, v30.4s
+	WORD $0x6ebee635 // fcmgt v21.4s, v17.4s, v30.4s
+	WORD $0x6ebee656 // fcmgt v22.4s, v18.4s, v30.4s
+	WORD $0x6ebee677 // fcmgt v23.4s, v19.4s, v30.4s
+	VBIF V20.B16, V30.B16, V16.B16
+	VBIF V21.B16, V30.B16, V17.B16
+	VBIF V22.B16, V30.B16, V18.B16
+	VBIF V23.B16, V30.B16, V19.B16
+	WORD $0x6eb0e7f4 // fcmgt v20.4s, v31.4s, v16.4s
+	WORD $0x6eb1e7f5 // fcmgt v21.4s, v31.4s, v17.4s
+	WORD $0x6eb2e7f6 // fcmgt v22.4s, v31.4s, v18.4s
+	WORD $0x6eb3e7f7 // fcmgt v23.4s, v31.4s, v19.4s
+	VBIF V20.B16, V31.B16, V16.B16
+	VBIF V21.B16, V31.B16, V17.B16
+	VBIF V22.B16, V31.B16, V18.B16
+	VBIF V23.B16, V31.B16, V19.B16
+unclipped4:
+	VLD1.P 64(R22), [V20.S4, V21.S4, V22.S4, V23.S4]
+	CBZ R17, plain4
+	VLD1.P 64(R23), [V4.S4, V5.S4, V6.S4, V7.S4]
+	VLD1.P 64(R24), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VFMLA V4.S4, V16.S4, V0.S4
+	VFMLA V5.S4, V17.S4, V1.S4
+	VFMLA V6.S4, V18.S4, V2.S4
+	VFMLA V7.S4, V19.S4, V3.S4
+	WORD $0x4e34d410 // fadd v16.4s, v0.4s, v20.4s
+	WORD $0x4e35d431 // fadd v17.4s, v1.4s, v21.4s
+	WORD $0x4e36d452 // fadd v18.4s, v2.4s, v22.4s
+	WORD $0x4e37d473 // fadd v19.4s, v3.4s, v23.4s
+	B added4
+plain4:
+	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
+	WORD $0x4e35d631 // fadd v17.4s, v17.4s, v21.4s
+	WORD $0x4e36d652 // fadd v18.4s, v18.4s, v22.4s
+	WORD $0x4e37d673 // fadd v19.4s, v19.4s, v23.4s
+added4:
+	CBZ R21, open4
+	WORD $0x6ebce614 // fcmgt v20.4s, v16.4s, v28.4s
+	WORD $0x6ebce635 // fcmgt v21.4s, v17.4s, v28.4s
+	WORD $0x6ebce656 // fcmgt v22.4s, v18.4s, v28.4s
+	WORD $0x6ebce677 // fcmgt v23.4s, v19.4s, v28.4s
+	VBIF V20.B16, V28.B16, V16.B16
+	VBIF V21.B16, V28.B16, V17.B16
+	VBIF V22.B16, V28.B16, V18.B16
+	VBIF V23.B16, V28.B16, V19.B16
+	WORD $0x6eb0e7b4 // fcmgt v20.4s, v29.4s, v16.4s
+	WORD $0x6eb1e7b5 // fcmgt v21.4s, v29.4s, v17.4s
+	WORD $0x6eb2e7b6 // fcmgt v22.4s, v29.4s, v18.4s
+	WORD $0x6eb3e7b7 // fcmgt v23.4s, v29.4s, v19.4s
+	VBIF V20.B16, V29.B16, V16.B16
+	VBIF V21.B16, V29.B16, V17.B16
+	VBIF V22.B16, V29.B16, V18.B16
+	VBIF V23.B16, V29.B16, V19.B16
+open4:
+	VST1.P [V16.S4, V17.S4, V18.S4, V19.S4], 64(R8)
+	SUBS $4, R13
+	BHS fours
+few:
+	ADDS $4, R13
+	BEQ done
+one:
+	CBZ R3, unscaled1
+	VLD1.P 16(R9), [V0.S4]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	VLD1.P 16(R10), [V4.S4]
+	VLD1.P 16(R11), [V16.S4]
+	VFMLA V4.S4, V0.S4, V16.S4
+	B scaled1
+unscaled1:
+	VLD1.P 16(R9), [V16.S4]
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+scaled1:
+	CBZ R5, straight1
+	VLD1.P 16(R12), [V4.S4]
+	WORD $0x6e24de04 // fmul v4.4s, v16.4s, v4.4s
+	WORD $0x4ea0ea14 // fcmlt v20.4s, v16.4s, #0.0
+	VBIT V20.B16, V4.B16, V16.B16
+straight1:
+	CBZ R14, unclipped1
+	WORD $0x6ebee614 // fcmgt v20.4s, v16.4s, v30.4s
+	VBIF V20.B16, V30.B16, V16.B16
+	WORD $0x6eb0e7f4 // fcmgt v20.4s, v31.4s, v16.4s
+	VBIF V20.B16, V31.B16, V16.B16
+unclipped1:
+	VLD1.P 16(R22), [V20.S4]
+	CBZ R17, plain1
+	VLD1.P 16(R23), [V4.S4]
+	VLD1.P 16(R24), [V0.S4]
+	VFMLA V4.S4, V16.S4, V0.S4
+	WORD $0x4e34d410 // fadd v16.4s, v0.4s, v20.4s
+	B added1
+plain1:
+	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
+added1:
+	CBZ R21, open1
+	WORD $0x6ebce614 // fcmgt v20.4s, v16.4s, v28.4s
+	VBIF V20.B16, V28.B16, V16.B16
+	WORD $0x6eb0e7b4 // fcmgt v20.4s, v29.4s, v16.4s
+	VBIF V20.B16, V29.B16, V16.B16
+open1:
+	VST1.P [V16.S4], 16(R8)
+	SUBS $1, R13
+	BNE one
+done:
+	ADD R15, R1
+	ADD R19, R2
+	ADD R15, R16
+	SUBS $1, R7
+	BNE row
+	RET
+
 // func scaleBytesNEON(dst *float32, src *uint8, scale, shift *float32, periods int)
 TEXT ·scaleBytesNEON(SB), NOSPLIT, $0-40
 	MOVD dst+0(FP), R0

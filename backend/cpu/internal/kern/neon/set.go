@@ -34,6 +34,7 @@ func Set(cores Cores) kern.Set {
 	s.Or = or
 	s.Scale = scale
 	s.ScaleFloat = scaleFloat
+	s.ScaleAdd = scaleAdd
 	s.FMAEach = fmaEach
 	s.ScaleBytes = scaleBytes
 	s.Add = add

@@ -853,12 +853,21 @@ func scaleNEON(job *uint8)
 
 // scaleFloatNEON computes the rows of an EndJob, of n values each, a multiple of four, n > 0,
 //
-//	dst[o] = end of float32(src[o])
+//	dst[o] = end of src[o]
 //
 // dst may be src.
 //
 //go:noescape
 func scaleFloatNEON(job *uint8)
+
+// scaleAddNEON computes the rows of an EndJob, of n values each, a multiple of four, n > 0,
+//
+//	dst[o] = what then comes of the end of float32(src[o]) and of src2[o]
+//
+// dst may be src2.
+//
+//go:noescape
+func scaleAddNEON(job *uint8)
 
 // scaleBytesNEON computes, for i < 24·periods, periods > 0,
 //

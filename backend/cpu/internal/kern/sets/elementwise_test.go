@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
@@ -156,6 +157,53 @@ func TestScale(t *testing.T) {
 					for r := range rows {
 						for o := range n {
 							requireSame(t, want[r*stride+o], floats[r*step+o], end)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestScaleAdd(t *testing.T) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		kernels := []func([]float32, int, []int32, int, int, int, kern.End, kern.End, []float32){generic.ScaleAdd}
+		if s.ScaleAdd != nil {
+			kernels = append(kernels, s.ScaleAdd)
+		}
+		for _, n := range []int{0, 1, 3, 4, 8, 17, 31, 64, 100} {
+			for range 4 {
+				for _, end := range ends(rng, n) {
+					for _, then := range ends(rng, n) {
+						if then.Slope != nil {
+							continue
+						}
+						rows, step, stride := 1+rng.IntN(3), n+rng.IntN(3), n+rng.IntN(3)
+						sums := make([]int32, rows*step)
+						for i := range sums {
+							sums[i] = int32(rng.Uint32()) >> rng.IntN(32)
+						}
+						for _, scaleAdd := range kernels {
+							dst, check := guarded[float32](t, (rows-1)*stride+n)
+							added, checkAdded := guarded[float32](t, len(dst))
+							copy(added, awkwards(rng, len(added)))
+							want, over := slices.Clone(dst), slices.Clone(added)
+							for r := range rows {
+								for o := range n {
+									v := ended(float32(sums[r*step+o]), o, end)
+									v = ended(v, o, kern.End{Scale: then.Scale, Shift: then.Shift})
+									over[r*stride+o] = ended(v+added[r*stride+o], o, kern.End{Activation: then.Activation})
+									want[r*stride+o] = over[r*stride+o]
+								}
+							}
+							scaleAdd(dst, stride, sums, step, n, rows, end, then, added)
+							scaleAdd(added, stride, sums, step, n, rows, end, then, added) // in place
+							check()
+							checkAdded()
+							for i := range want {
+								requireSame(t, want[i], dst[i], end, then)
+								requireSame(t, over[i], added[i], end, then)
+							}
 						}
 					}
 				}

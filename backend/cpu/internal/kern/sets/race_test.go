@@ -162,6 +162,18 @@ var racyCalls = slices.Concat([]racyCall{
 			probes(written, "dst", dst), between(dst), probes(read, "sums", sums), between(sums),
 			probes(read, "scale", end.Scale), probes(read, "shift", end.Shift), probes(read, "slope", end.Slope))
 	}},
+	{"ScaleAdd", func(s *kern.Set) (func(), []probe) {
+		if s.ScaleAdd == nil {
+			return nil, nil
+		}
+		dst, sums, added := rows[float32](racyPixels), rows[int32](racyPixels), rows[float32](racyPixels)
+		end, then := racyEnd(), racyEnd()
+		then.Slope = nil
+		return func() { s.ScaleAdd(dst, racyStep, sums, racyStep, racyN, racyPixels, end, then, added) }, slices.Concat(
+			probes(written, "dst", dst), between(dst), probes(read, "sums", sums), between(sums), probes(read, "added", added), between(added),
+			probes(read, "scale", end.Scale), probes(read, "shift", end.Shift), probes(read, "slope", end.Slope),
+			probes(read, "then's scale", then.Scale), probes(read, "then's shift", then.Shift))
+	}},
 	{"ScaleFloat", func(s *kern.Set) (func(), []probe) {
 		dst, sums := rows[float32](racyPixels), rows[float32](racyPixels)
 		end := racyEnd()

@@ -102,6 +102,11 @@ const (
 	EndClip    = 80
 	EndLow     = 88
 	EndHigh    = 92
+	EndScale2  = 96
+	EndShift2  = 104
+	EndClip2   = 112
+	EndLow2    = 120
+	EndHigh2   = 124
 )
 
 // Offsets of the fields of kern.LevelsJob.

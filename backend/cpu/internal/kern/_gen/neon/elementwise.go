@@ -162,22 +162,26 @@ func (a *asm) or() {
 }
 
 // ends writes what makes outputs of sums, for rows of an EndJob: an affine step, PReLU
-// and a clip, each of which may be missing.
+// and a clip, each of which may be missing, and for one kernel another affine step, which
+// may be missing, the sum with other values, and a clip.
 func (a *asm) ends() {
-	for _, float := range []bool{false, true} {
-		name := "scaleNEON"
-		if float {
-			name = "scaleFloatNEON"
-		}
-		a.function(name, "job *uint8", 0, 8,
-			name+" computes the rows of an EndJob, of n values each, a multiple of four, n > 0,", "",
-			"\tdst[o] = end of float32(src[o])", "",
-			"dst may be src.")
+	for _, k := range []struct {
+		name       string
+		float, add bool
+		what       []string
+	}{
+		{"scaleNEON", false, false, []string{"\tdst[o] = end of float32(src[o])", "", "dst may be src."}},
+		{"scaleFloatNEON", true, false, []string{"\tdst[o] = end of src[o]", "", "dst may be src."}},
+		{"scaleAddNEON", false, true, []string{"\tdst[o] = what then comes of the end of float32(src[o]) and of src2[o]", "", "dst may be src2."}},
+	} {
+		a.function(k.name, "job *uint8", 0, 8,
+			append([]string{k.name + " computes the rows of an EndJob, of n values each, a multiple of four, n > 0,", ""}, k.what...)...)
 		const (
 			dst, src, scale, shift, slope = "R8", "R9", "R10", "R11", "R12"
 			left                          = "R13"
+			src2, scale2, shift2          = "R22", "R23", "R24"
 			value, factor, x, mask        = 0, 4, 16, 20
-			low, high                     = 30, 31
+			low2, high2, low, high        = 28, 29, 30, 31
 		)
 		a.op("MOVD job+0(FP), R0")
 		for i, at := range []int{gen.EndDst, gen.EndSrc, gen.EndScale, gen.EndShift, gen.EndSlope, gen.EndN, gen.EndRows} {
@@ -187,9 +191,19 @@ func (a *asm) ends() {
 		a.op("MOVD %d(R0), R14", gen.EndClip)
 		a.op("MOVD %d(R0), R15", gen.EndDstStep)
 		a.op("MOVD %d(R0), R19", gen.EndSrcStep)
-		for i, at := range []int{gen.EndLow, gen.EndHigh} {
+		everywhere := func(at, v int) {
 			a.op("MOVWU %d(R0), R20", at)
-			a.op("VDUP R20, V%d.S4", low+i)
+			a.op("VDUP R20, V%d.S4", v)
+		}
+		everywhere(gen.EndLow, low)
+		everywhere(gen.EndHigh, high)
+		if k.add {
+			everywhere(gen.EndLow2, low2)
+			everywhere(gen.EndHigh2, high2)
+			a.op("MOVD %d(R0), R16", gen.EndSrc2)
+			a.op("MOVD %d(R0), R17", gen.EndScale2)
+			a.op("MOVD %d(R0), R20", gen.EndShift2)
+			a.op("MOVD %d(R0), R21", gen.EndClip2)
 		}
 		body := func(n int) {
 			label := func(what string) string { return fmt.Sprintf("%s%d", what, n) }
@@ -200,9 +214,17 @@ func (a *asm) ends() {
 			}
 			to := func(v int) {
 				a.load(src, v, n)
-				if !float {
+				if !k.float {
 					each(func(i int) { a.scvtf(v+i, v+i) })
 				}
+			}
+			clip := func(flag, without string, low, high int) {
+				a.op("CBZ %s, %s", flag, label(without))
+				each(func(i int) { a.fcmgt(x+i, low, mask+i) })
+				each(func(i int) { a.op("VBIF V%d.B16, V%d.B16, V%d.B16", mask+i, low, x+i) })
+				each(func(i int) { a.fcmgt(high, x+i, mask+i) })
+				each(func(i int) { a.op("VBIF V%d.B16, V%d.B16, V%d.B16", mask+i, high, x+i) })
+				a.label(label(without))
 			}
 			a.op("CBZ R3, %s", label("unscaled"))
 			to(value)
@@ -219,21 +241,37 @@ func (a *asm) ends() {
 			each(func(i int) { a.fcmlt0(x+i, mask+i) })
 			each(func(i int) { a.op("VBIT V%d.B16, V%d.B16, V%d.B16", mask+i, factor+i, x+i) })
 			a.label(label("straight"))
-			a.op("CBZ R14, %s", label("unclipped"))
-			each(func(i int) { a.fcmgt(x+i, low, mask+i) })
-			each(func(i int) { a.op("VBIF V%d.B16, V%d.B16, V%d.B16", mask+i, low, x+i) })
-			each(func(i int) { a.fcmgt(high, x+i, mask+i) })
-			each(func(i int) { a.op("VBIF V%d.B16, V%d.B16, V%d.B16", mask+i, high, x+i) })
-			a.label(label("unclipped"))
+			clip("R14", "unclipped", low, high)
+			if k.add {
+				a.load(src2, mask, n)
+				a.op("CBZ R17, %s", label("plain"))
+				a.load(scale2, factor, n)
+				a.load(shift2, value, n)
+				each(func(i int) { a.op("VFMLA V%d.S4, V%d.S4, V%d.S4", factor+i, x+i, value+i) })
+				each(func(i int) { a.fadd(value+i, mask+i, x+i) })
+				a.op("B %s", label("added"))
+				a.label(label("plain"))
+				each(func(i int) { a.fadd(x+i, mask+i, x+i) })
+				a.label(label("added"))
+				clip("R21", "open", low2, high2)
+			}
 			a.store(dst, x, n)
 		}
 		a.label("row")
 		for i, to := range []string{dst, src, scale, shift, slope, left} {
 			a.op("MOVD R%d, %s", 1+i, to)
 		}
+		if k.add {
+			a.op("MOVD R16, %s", src2)
+			a.op("MOVD R17, %s", scale2)
+			a.op("MOVD R20, %s", shift2)
+		}
 		a.fours(left, body)
 		a.op("ADD R15, R1")
 		a.op("ADD R19, R2")
+		if k.add {
+			a.op("ADD R15, R16")
+		}
 		a.op("SUBS $1, R7")
 		a.op("BNE row")
 		a.op("RET")
