@@ -37,6 +37,8 @@ func Set(cores Cores) kern.Set {
 	s.ScaleAdd = scaleAdd
 	s.FMAEach = fmaEach
 	s.ScaleBytes = scaleBytes
+	s.LevelBytes = levelBytes
+	s.LevelFloats = levelFloats
 	s.Add = add
 	s.Choose = choose
 	s.PickLanes = 4

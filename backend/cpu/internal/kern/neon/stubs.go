@@ -950,6 +950,18 @@ func pick4NEON(job *uint8)
 //go:noescape
 func functionNEON(dst, src *float32, n int, f *uint8)
 
+// levelBytesNEON writes the levels of the values of a LevelsJob, of which there are 4 at least.
+// dst must not be src.
+//
+//go:noescape
+func levelBytesNEON(job *uint8)
+
+// levelFloatsNEON writes low plus the levels of the values of a LevelsJob, of which there are 4 at least.
+// dst must not be src.
+//
+//go:noescape
+func levelFloatsNEON(job *uint8)
+
 // orPoolNEON writes the OR of the taps of a PoolJob, XOR flip.
 //
 //go:noescape

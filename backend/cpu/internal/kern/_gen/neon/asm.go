@@ -157,6 +157,36 @@ func (a *asm) fmul(n, m, d int) {
 	a.word(0x6e20dc00|uint32(m<<16|n<<5|d), "fmul v%d.4s, v%d.4s, v%d.4s", d, n, m)
 }
 
+// fdiv divides float32 lanes of n by those of m.
+func (a *asm) fdiv(n, m, d int) {
+	a.word(0x6e20fc00|uint32(m<<16|n<<5|d), "fdiv v%d.4s, v%d.4s, v%d.4s", d, n, m)
+}
+
+// fmaxnm takes the larger lane of n and m, or that of m where n is a quiet NaN.
+func (a *asm) fmaxnm(n, m, d int) {
+	a.word(0x4e20c400|uint32(m<<16|n<<5|d), "fmaxnm v%d.4s, v%d.4s, v%d.4s", d, n, m)
+}
+
+// fminnm is fmaxnm for the smaller one.
+func (a *asm) fminnm(n, m, d int) {
+	a.word(0x4ea0c400|uint32(m<<16|n<<5|d), "fminnm v%d.4s, v%d.4s, v%d.4s", d, n, m)
+}
+
+// frintm rounds float32 lanes down.
+func (a *asm) frintm(n, d int) {
+	a.word(0x4e219800|uint32(n<<5|d), "frintm v%d.4s, v%d.4s", d, n)
+}
+
+// fcvtns converts float32 lanes to the nearest int32, or the even one of two.
+func (a *asm) fcvtns(n, d int) {
+	a.word(0x4e21a800|uint32(n<<5|d), "fcvtns v%d.4s, v%d.4s", d, n)
+}
+
+// fcvtzs converts float32 lanes to int32 without what is behind the point.
+func (a *asm) fcvtzs(n, d int) {
+	a.word(0x4ea1b800|uint32(n<<5|d), "fcvtzs v%d.4s, v%d.4s", d, n)
+}
+
 // fmlaLane adds the products of n with one lane of m to d.
 func (a *asm) fmlaLane(m, lane, n, d int) {
 	a.word(0x4f801000|uint32(lane&1<<21|lane>>1<<11|m<<16|n<<5|d), "fmla v%d.4s, v%d.4s, v%d.s[%d]", d, n, m, lane)

@@ -25,6 +25,7 @@ func main() {
 		{"dot_bits", (*asm).dotBits},
 		{"float", (*asm).float},
 		{"elementwise", (*asm).elementwise},
+		{"levels", (*asm).levels},
 		{"pool", (*asm).pools},
 		{"repack", (*asm).repack},
 		{"image", (*asm).image},

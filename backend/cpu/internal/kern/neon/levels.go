@@ -1,0 +1,28 @@
+//go:build arm64 && !purego
+
+package neon
+
+import (
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
+)
+
+func levelBytes(dst []uint8, src []float32, l *kern.Levels) {
+	for len(src) >= 4 && len(l.Scale) >= 4 {
+		n := min(len(src), len(l.Scale))
+		job := kern.NewLevelsJob(dst, src[:n], l, 0)
+		levelBytesNEON(job.Address())
+		dst, src = dst[n:], src[n:]
+	}
+	generic.LevelBytes(dst, src, l)
+}
+
+func levelFloats(dst, src []float32, l *kern.Levels, low float32) {
+	for len(src) >= 4 && len(l.Scale) >= 4 {
+		n := min(len(src), len(l.Scale))
+		job := kern.NewLevelsJob(dst, src[:n], l, low)
+		levelFloatsNEON(job.Address())
+		dst, src = dst[n:], src[n:]
+	}
+	generic.LevelFloats(dst, src, l, low)
+}
