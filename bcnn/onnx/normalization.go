@@ -3,6 +3,7 @@ package onnx
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
@@ -35,30 +36,32 @@ func (im *importer) batchNorm(n *pb.Node) (build.Operand, error) {
 	if !view.Only(v.View[1], view.C) && len(v.View) == 2 {
 		v = im.build.Flattened(v, n)
 	}
-	if !view.Only(v.View[1], view.C) || view.Product(v.View[1]) != v.Shape.C {
+	channels := v.View[1]
+	if !view.Only(channels, view.C) {
 		return build.Operand{}, errors.New("its second dimension is not that of the channels in memory")
 	}
 	lists := make([][]float32, 4)
 	for i := range lists {
-		if lists[i], err = im.bias(n, i+1, v.Shape.C); err != nil {
+		from, err := im.bias(n, i+1, view.Product(channels))
+		if err == nil && from == nil {
+			err = fmt.Errorf("input %d is missing", i+1)
+		}
+		if err != nil {
 			return build.Operand{}, err
 		}
-		if lists[i] == nil {
-			return build.Operand{}, fmt.Errorf("input %d is missing", i+1)
+		if lists[i] = from; slices.Equal(channels, view.Whole(view.C, v.Shape.C)) {
+			continue
 		}
-	}
-	order, err := im.build.Channels(v, v.View[1])
-	if err != nil {
-		return build.Operand{}, err
-	}
-	if order != nil {
-		for i, from := range lists {
-			if lists[i], err = im.build.Floats(len(from)); err != nil {
-				return build.Operand{}, err
-			}
-			for k, c := range order {
-				lists[i][c] = from[k]
-			}
+		// They are in another order in memory, or only a part of the dimension that is
+		// the channels there, as where a vector has become an image.
+		if lists[i], err = im.build.Floats(v.Shape.C); err != nil {
+			return build.Operand{}, err
+		}
+		if err := im.budget.Charge(int64(len(channels)) * int64(v.Shape.C)); err != nil {
+			return build.Operand{}, err
+		}
+		for c := range lists[i] {
+			lists[i][c] = from[view.Position(channels, c)]
 		}
 	}
 	op := bcnn.BatchNorm{Gamma: lists[0], Beta: lists[1], Mean: lists[2], Var: lists[3], Epsilon: epsilon}

@@ -102,11 +102,7 @@ func (b *Builder) perChannel(v *Value, t *eval.Tensor) (list []float32, ok bool,
 		for c := lo; c < hi; c++ {
 			at := 0
 			for i, d := range varies {
-				pos := 0
-				for _, a := range d {
-					pos = pos*a.Size + c/a.Stride%a.Size
-				}
-				at = at*t.Dims[i] + pos
+				at = at*t.Dims[i] + view.Position(d, c)
 			}
 			list[c] = float32(t.At(at))
 		}

@@ -70,6 +70,16 @@ func Product(d []Atom) int {
 	return n
 }
 
+// Position returns the position of a dimension at channel c; all its atoms belong to the
+// channels.
+func Position(d []Atom, c int) int {
+	at := 0
+	for _, a := range d {
+		at = at*a.Size + c/a.Stride%a.Size
+	}
+	return at
+}
+
 // Only reports whether all atoms belong to the axis.
 func Only(d []Atom, x Axis) bool {
 	return !slices.ContainsFunc(d, func(a Atom) bool { return a.Axis != x })
