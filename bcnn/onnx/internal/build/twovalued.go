@@ -79,11 +79,11 @@ func (b *Builder) twoValues(rows []float32, out int) (signs, alpha, middle []flo
 // has no place for; ok is false where it has.
 func (b *Builder) offset(n *pb.Node, v *Value, of weights, rowLen int, bias []float32, shape bcnn.Shape, padded bool,
 	build func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op) (y *Value, ok bool, err error) {
-	if !v.Signs && !(v.Levels && v.Offset == 0) || v.Pad != nil && v.Pad.Value != 0 {
+	if !v.Signs && !v.Levels || v.Pad != nil && v.Pad.Value != 0 {
 		return nil, false, nil
 	}
 	around := v.Offset / v.gain()
-	zeros := padded && around != 0 && around != 1 && around != -1 // which are no value of the input
+	zeros := padded && around != 0 && (v.Levels || around != 1 && around != -1) // which are no value of the input
 	if (of.integers != nil || of.packed != nil) && !zeros {
 		return nil, false, nil
 	}
@@ -136,7 +136,7 @@ func (b *Builder) shifted(n *pb.Node, v *Value, rows []float32, of weights, alph
 	around, positional := float32(0), false
 	if padded && offset != 0 {
 		around = -offset / gain
-		if positional = around != 1 && around != -1; positional {
+		if positional = v.Levels || around != 1 && around != -1; positional {
 			around = 0
 		}
 	}
