@@ -48,8 +48,21 @@ func (im *importer) limited(n *pb.Node, cond *build.Value, a, b build.Operand) (
 	if a.Value != nil {
 		limit, rest, above = b, a, !above
 	}
-	if limit.Constant == nil || rest.Value == nil || limit.Constant.Len() != 1 || limit.Constant.At(0) != t || !rest.Value.Limits(base) {
+	if limit.Constant == nil || rest.Value == nil || !rest.Value.Limits(base) {
 		return r, false, nil
+	}
+	same := limit.Constant.Len() > 0
+	lead := len(base.View) - len(limit.Constant.Dims)
+	for i, size := range limit.Constant.Dims {
+		same = same && lead >= 0 && (size == 1 || size == base.Size(lead+i))
+	}
+	err = im.budget.Loop(limit.Constant.Len(), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			same = same && limit.Constant.At(i) == t // also where an exporter has expanded it
+		}
+	})
+	if err != nil || !same {
+		return r, false, err
 	}
 	lo, hi := t, math.Inf(1)
 	if above {
