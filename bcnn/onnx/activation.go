@@ -105,6 +105,8 @@ func (im *importer) softmax(n *pb.Node) (build.Operand, error) {
 		if v, err = im.build.Vector(v, n); err != nil {
 			return build.Operand{}, err
 		}
+	} else if view.Only(d, view.C) && view.Product(d) < v.Shape.C && len(d) > 0 && !op.Log { // groups, as of the classes of boxes
+		return im.shares(n, v, axis)
 	} else if !view.Only(d, view.C) || view.Product(d) != v.Shape.C {
 		return build.Operand{}, fmt.Errorf("it runs over %d of %d values: only the softmax of a vector or of all channels is supported",
 			view.Product(d), v.Shape.Values())

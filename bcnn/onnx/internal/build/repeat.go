@@ -93,14 +93,16 @@ func (b *Builder) Grouped(n *pb.Node, v, like *Value) (*Value, error) {
 			}
 			continue
 		}
-		if len(d) != len(whole) || !view.Only(d, view.C) || !view.Only(whole, view.C) {
+		if len(d) != len(whole) {
 			return nil, nil
 		}
 		for k, a := range d {
-			if a.Size != whole[k].Size {
+			if w := whole[k]; a.Axis != w.Axis || a.Size != w.Size || a.Axis != view.C && a != w {
 				return nil, nil
 			}
-			pairs = append(pairs, pair{a, whole[k]})
+			if a.Axis == view.C {
+				pairs = append(pairs, pair{a, whole[k]})
+			}
 		}
 		out[i] = whole
 	}
