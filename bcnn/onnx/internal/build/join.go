@@ -104,7 +104,15 @@ func (b *Builder) Pick(n *pb.Node, suffix string, v *Value, dim int, positions [
 
 // pickGroups is Pick for a dimension that runs over a part of the channels' atoms.
 func (b *Builder) pickGroups(n *pb.Node, suffix string, v *Value, dim int, positions []int) (*Value, error) {
-	v, err := b.Settle(v)
+	zeros := slices.Contains(positions, -1) // which ±1 cannot express
+	settle := b.SettleSigns
+	if zeros {
+		settle = b.Settle
+	}
+	v, err := settle(v)
+	if err == nil {
+		v, err = b.Padded(v)
+	}
 	if err == nil {
 		err = v.CheckReal()
 	}
@@ -140,6 +148,9 @@ func (b *Builder) pickGroups(n *pb.Node, suffix string, v *Value, dim int, posit
 	y := v.With(n)
 	if !slices.IsSorted(index) || len(index) != v.Shape.C || index[0] < 0 {
 		y = b.Emit(n, suffix, bcnn.Channels{Index: index}, shape, v)
+		if !zeros {
+			y.Signs, y.Levels, y.Gain, y.Offset = v.Signs, v.Levels, v.Gain, v.Offset
+		}
 	}
 	y.View = seen
 	if y.View[dim] = nil; len(positions) > 1 {
@@ -296,6 +307,10 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) (*Value, error) {
 	if v := values[0]; dim >= 2 && len(values) > 1 && v.CheckImage() == nil && v.Shape.Values() > 1 {
 		return b.stack(n, values, dim)
 	}
+	values, err := b.alike(n, values, dim)
+	if err != nil {
+		return nil, err
+	}
 	if len(values) > 1 && slices.ContainsFunc(values, func(v *Value) bool {
 		return dim < len(v.View) && view.Only(v.View[dim], view.C) && view.Product(v.View[dim]) < min(v.Shape.C, v.Shape.Values())
 	}) {
@@ -351,11 +366,48 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) (*Value, error) {
 	return out, nil
 }
 
+// alike returns values of the same dimensions but for one, over which the channels of an
+// image run, in the order in memory of that image.
+func (b *Builder) alike(n *pb.Node, values []*Value, dim int) ([]*Value, error) {
+	var image *Value // with the most pixels
+	for _, v := range values {
+		d := v.View[min(dim, len(v.View)-1)]
+		if view.Only(d, view.C) && view.Product(d) == v.Shape.C && (image == nil || v.Shape.Pixels() > image.Shape.Pixels()) {
+			image = v
+		}
+	}
+	if image == nil || image.Shape.Pixels() == 1 {
+		return values, nil
+	}
+	out := slices.Clone(values)
+	for i, v := range values {
+		same, fits := true, len(v.View) == len(image.View)
+		for d := 1; d < len(image.View) && fits; d++ {
+			if d != dim {
+				same = same && slices.Equal(v.View[d], image.View[d])
+				fits = v.Size(d) == image.Size(d)
+			}
+		}
+		if same || !fits {
+			continue
+		}
+		shape := bcnn.Shape{H: image.Shape.H, W: image.Shape.W, C: v.Size(dim)}
+		seen := slices.Clone(image.View)
+		seen[dim] = view.Whole(view.C, shape.C)
+		var err error
+		if out[i], err = b.rearranged(n, v, shape, seen); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
 // beside joins values along a dimension that runs over groups of channels, or is 1.
 func (b *Builder) beside(n *pb.Node, values []*Value, dim int) (*Value, error) {
 	parts := make([]*Value, len(values))
 	shape := bcnn.Shape{}
 	group, size := 0, 0
+	signs := true // of one gain
 	for i, v := range values {
 		if len(v.View) != len(values[0].View) || view.IsBatch(v.View[dim]) {
 			return nil, errors.New("the tensors have different numbers of dimensions")
@@ -382,13 +434,26 @@ func (b *Builder) beside(n *pb.Node, values []*Value, dim int) (*Value, error) {
 			return nil, errors.New("the tensors must have the same dimensions, in the same order in memory")
 		}
 		parts[i] = p
+		signs = signs && p.Signs && p.gain() == parts[0].gain() && p.Offset == parts[0].Offset
 	}
 	if err := b.CheckShape(shape); err != nil {
 		return nil, err
 	}
+	for i := range parts {
+		if signs {
+			break
+		}
+		var err error
+		if parts[i], err = b.Settle(parts[i]); err != nil {
+			return nil, err
+		}
+	}
 	out := b.Emit(n, "", bcnn.Concat{}, shape, parts...)
 	out.View = slices.Clone(out.View)
 	out.View[dim] = []view.Atom{{Axis: view.C, Stride: group, Size: size}}
+	if signs {
+		out.Signs, out.Gain, out.Offset = true, parts[0].Gain, parts[0].Offset
+	}
 	return out, nil
 }
 
