@@ -173,9 +173,6 @@ func (im *importer) gatherChannels(n *pb.Node, v *build.Value) (build.Operand, e
 	if im.lines[n.Input(0)] {
 		return im.gatherLine(n, v, indices)
 	}
-	if len(indices.Dims) > 1 {
-		return build.Operand{}, fmt.Errorf("indices of dimensions %v, want a list", indices.Dims)
-	}
 	a, err := n.Int("axis", 0)
 	if err != nil {
 		return build.Operand{}, err
@@ -188,6 +185,9 @@ func (im *importer) gatherChannels(n *pb.Node, v *build.Value) (build.Operand, e
 	if err != nil {
 		return build.Operand{}, err
 	}
+	if out, ok, err := im.gatherWindows(n, v, axis, indices.Dims, positions); ok || err != nil {
+		return build.Operand{Value: out}, err
+	}
 	if v, err = im.build.SettleSigns(v); err == nil {
 		v, err = im.build.Padded(v)
 	}
@@ -195,10 +195,24 @@ func (im *importer) gatherChannels(n *pb.Node, v *build.Value) (build.Operand, e
 		return build.Operand{}, err
 	}
 	out, err := im.pick(n, v, axis, v.AxisOf(axis), positions)
-	if err == nil && len(indices.Dims) == 0 {
-		out.View = edit(out.View, []int{axis}, false, nil)
+	if err == nil {
+		out, err = split(out, axis, indices.Dims)
 	}
 	return build.Operand{Value: out}, err
+}
+
+// split takes a dimension of a value apart into others.
+func split(v *build.Value, dim int, dims []int) (*build.Value, error) {
+	parts, err := view.View{view.Batch, v.View[dim]}.Reshape(dims)
+	if err == nil && len(v.View)-1+len(dims) > pb.MaxRank {
+		err = fmt.Errorf("more than %d dimensions", pb.MaxRank)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := v.With(v.Node)
+	out.View = slices.Concat(v.View[:dim], parts[1:], v.View[dim+1:])
+	return out, nil
 }
 
 // gatherLine imports Gather of a tensor whose batch of 1 has been joined with the others, by

@@ -111,6 +111,16 @@ func (im *importer) dense(n *pb.Node, v *build.Value, w *eval.Tensor, transB boo
 	if len(w.Dims) != 2 || w.Type != pb.Float {
 		return build.Operand{}, fmt.Errorf("weights of %v %v, want two dimensions of FLOAT", w.Type, w.Dims)
 	}
+	if v.Windows != nil {
+		if c == nil && alpha == 1 {
+			if r, ok, err := im.windowed(n, v, w, transB); ok || err != nil {
+				return r, err
+			}
+		}
+		if v, err = im.build.SettleSigns(v); err != nil {
+			return build.Operand{}, err
+		}
+	}
 	k, out := w.Dims[0], w.Dims[1]
 	if transB {
 		k, out = out, k

@@ -19,6 +19,7 @@ func init() {
 		"CastLike":                  (*importer).castLike,
 		"Celu":                      (*importer).elu,
 		"Clip":                      (*importer).clipNode,
+		"Col2Im":                    (*importer).col2im,
 		"Concat":                    (*importer).concat,
 		"Constant":                  (*importer).constantNode,
 		"ConstantOfShape":           (*importer).constantOfShape,
@@ -92,6 +93,7 @@ func init() {
 	delete(onnx, "BipolarQuant")
 	qonnx := map[string]func(*importer, *pb.Node) (build.Operand, error){
 		"BipolarQuant":   (*importer).bipolarQuant,
+		"Im2Col":         (*importer).im2col,
 		"IntQuant":       (*importer).quantNode,
 		"MultiThreshold": (*importer).multiThreshold,
 		"Quant":          (*importer).quantNode,

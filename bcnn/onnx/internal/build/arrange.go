@@ -33,7 +33,10 @@ func (b *Builder) rearranged(n *pb.Node, v *Value, shape bcnn.Shape, seen view.V
 		b.Refused = true
 		return nil, errors.New("its values are in an order that would need a transposition")
 	}
-	v, err := b.Movable(v)
+	v, err := b.SettleSigns(v)
+	if err == nil {
+		v, err = b.Movable(v)
+	}
 	if err != nil {
 		return nil, err
 	}

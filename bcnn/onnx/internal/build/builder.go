@@ -136,6 +136,10 @@ func (b *Builder) layerName(name string) string {
 
 // Vector returns a value as a vector of its dimensions, one after the other.
 func (b *Builder) Vector(v *Value, n *pb.Node) (*Value, error) {
+	v, err := b.SettleSigns(v)
+	if err != nil {
+		return nil, err
+	}
 	var all []view.Atom
 	for _, d := range v.View.Flatten(v.Shape)[1:] {
 		all = append(all, d...)
@@ -205,9 +209,12 @@ func (b *Builder) Floats(n int) ([]float32, error) {
 	return make([]float32, n), nil
 }
 
-// Movable returns a value whose dimensions may be regrouped.
+// Movable returns a value whose dimensions may be regrouped. Windows stay pending.
 func (b *Builder) Movable(v *Value) (*Value, error) {
-	v, err := b.SettleSigns(v)
+	var err error
+	if v.Windows == nil {
+		v, err = b.SettleSigns(v)
+	}
 	if err == nil {
 		v, err = b.Padded(v)
 	}

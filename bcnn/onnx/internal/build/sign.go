@@ -161,14 +161,16 @@ func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) (O
 	return Operand{Value: out}, nil
 }
 
-// SettleSigns makes a Sign layer of a step, and a Clip layer of a clip. Padding and
+// SettleSigns makes a Sign layer of a step, a Clip layer of a clip, and pixels of windows. Padding and
 // the gain of ±gain values stay pending.
 func (b *Builder) SettleSigns(v *Value) (*Value, error) {
 	switch {
-	case v.Clip == nil && v.Step == nil && v.Stairs == nil:
+	case v.Clip == nil && v.Step == nil && v.Stairs == nil && v.Windows == nil:
 		return v, nil
 	case v.signed != nil:
 		return v.signed, nil
+	case v.Windows != nil:
+		return b.spread(v)
 	}
 	if v.Clip != nil {
 		v.signed = b.clipLayer(v)
@@ -219,7 +221,7 @@ func (b *Builder) Settle(v *Value) (*Value, error) {
 
 // Settled returns what Settle has made of the value, nil if it has not been asked.
 func (v *Value) Settled() *Value {
-	if v != nil && (v.Clip != nil || v.Step != nil || v.Stairs != nil) {
+	if v != nil && (v.Clip != nil || v.Step != nil || v.Stairs != nil || v.Windows != nil) {
 		v = v.signed
 	}
 	switch {

@@ -44,10 +44,11 @@ type Value struct {
 	// nil where its dimensions are not known.
 	Hole bool
 
-	Pad    *Pending // values around the image
-	Clip   *Clip
-	Step   *Step
-	Stairs *Stairs
+	Pad     *Pending // values around the image
+	Clip    *Clip
+	Step    *Step
+	Stairs  *Stairs
+	Windows *Windows
 
 	// What SettleSigns and Settle made of the value.
 	signed, plain *Value

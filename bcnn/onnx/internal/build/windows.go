@@ -1,0 +1,67 @@
+package build
+
+import (
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+)
+
+// Windows are the windows over an image as pixels, pending (im2col, F.unfold of PyTorch):
+// row i·Rows.N + j of the value is row j·Rows.Stride + i·Rows.Dilation of the image with
+// its padding, and columns likewise. A product with weights of a whole window is a
+// convolution of the image; whatever else reads the value makes pixels of it.
+type Windows struct {
+	Of         *Value // in NCHW, signs settled
+	Rows, Cols Taps
+}
+
+// Taps is how windows lie along an axis: so many taps of N windows.
+type Taps struct{ Taps, N, Stride, Dilation int }
+
+// Unit are windows of single pixels along an axis.
+func Unit(size int) Taps { return Taps{Taps: 1, N: size, Stride: 1, Dilation: 1} }
+
+// Over returns the windows over an image, seen as batch, channels, rows and columns.
+func (b *Builder) Over(n *pb.Node, v *Value, rows, cols Taps) (*Value, error) {
+	shape := bcnn.Shape{H: rows.Taps * rows.N, W: cols.Taps * cols.N, C: v.Shape.C}
+	if err := b.CheckShape(shape); err != nil {
+		return nil, err
+	}
+	out := &Value{Type: v.Type, Node: n, Layer: v.Layer, Shape: shape, Windows: &Windows{v, rows, cols}}
+	out.View = view.NCHW(shape)
+	out.View[1] = v.View[1]
+	return out, nil
+}
+
+// spread makes pixels of windows.
+func (b *Builder) spread(v *Value) (*Value, error) {
+	w := v.Windows
+	in, err := b.Padded(w.Of)
+	if err != nil {
+		return nil, err
+	}
+	places := func(t Taps) ([]int32, error) {
+		list, err := b.indices(t.Taps * t.N)
+		for k := range list {
+			list[k] = int32(k%t.N*t.Stride + k/t.N*t.Dilation)
+		}
+		return list, err
+	}
+	rows, err := places(w.Rows)
+	if err != nil {
+		return nil, err
+	}
+	cols, err := places(w.Cols)
+	if err != nil {
+		return nil, err
+	}
+	out, err := b.Pixels(v.Node, "", in, bcnn.Pixels{Rows: rows, Cols: cols})
+	if err != nil {
+		return nil, err
+	}
+	out.View = slices.Clone(v.View)
+	v.signed = out
+	return out, nil
+}

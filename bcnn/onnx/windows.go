@@ -1,0 +1,255 @@
+package onnx
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+)
+
+// Convolutions that are written as the windows over an image and a matrix product.
+
+// gatherWindows imports Gather of rows or columns by indices of two dimensions, the taps of
+// windows and the windows, which is how PyTorch writes F.unfold: first rows, then columns.
+// ok is false for others.
+func (im *importer) gatherWindows(n *pb.Node, v *build.Value, axis int, dims []int, positions []int) (out *build.Value, ok bool, err error) {
+	x := v.AxisOf(axis)
+	if len(dims) != 2 || len(positions) == 0 || x != view.H && x != view.W {
+		return nil, false, nil
+	}
+	t := build.Taps{Taps: dims[0], N: dims[1], Stride: 1, Dilation: 1}
+	if t.N > 1 {
+		t.Stride = positions[1] - positions[0]
+	}
+	if t.Taps > 1 {
+		t.Dilation = positions[t.N] - positions[0]
+	}
+	for i, p := range positions {
+		if p != i%t.N*t.Stride+i/t.N*t.Dilation || t.Stride < 1 || t.Dilation < 1 {
+			return nil, false, nil
+		}
+	}
+	image, rows, cols := v, build.Taps{}, build.Taps{}
+	if w := v.Windows; w != nil {
+		image, rows, cols = w.Of, w.Rows, w.Cols
+	} else {
+		if image, err = im.build.SettleSigns(v); err != nil {
+			return nil, false, err
+		}
+		if image.CheckImage() != nil || image.CheckReal() != nil {
+			return nil, false, nil
+		}
+		rows, cols = build.Unit(image.Size(2)), build.Unit(image.Size(3))
+	}
+	seen := v.View // but for the axis
+	switch {
+	case x == view.H && rows == build.Unit(rows.N):
+		rows = t
+	case x == view.W && cols == build.Unit(cols.N):
+		cols = t
+	default:
+		return nil, false, nil
+	}
+	if out, err = im.build.Over(n, image, rows, cols); err != nil {
+		return nil, false, err
+	}
+	whole := out.View[map[view.Axis]int{view.H: 2, view.W: 3}[x]]
+	out.View = slices.Clone(seen)
+	if out.View[axis] = whole; v.Windows == nil { // what is padded is not in the view
+		other := 5 - axis
+		out.View[other] = view.Whole(view.H+view.W-x, map[view.Axis]int{view.H: out.Shape.W, view.W: out.Shape.H}[x])
+	}
+	out, err = split(out, axis, dims)
+	return out, true, err
+}
+
+// im2col imports Im2Col of QONNX: the windows over images whose channels are the last
+// dimension.
+func (im *importer) im2col(n *pb.Node) (build.Operand, error) {
+	r, err := im.operand(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if r.Value == nil || len(r.Value.View) != 4 {
+		return build.Operand{}, fmt.Errorf("its input has %d dimensions, want a computed tensor of batch, height, width, channels", rankOf(r))
+	}
+	if r, err = im.permute(n, r, lastFirst(4)); err != nil {
+		return build.Operand{}, err
+	}
+	v, err := im.build.SettleSigns(r.Value)
+	if err == nil {
+		v, err = im.build.Padded(v)
+	}
+	if err == nil {
+		err = v.CheckReal()
+	}
+	if err == nil {
+		err = v.CheckImage()
+	}
+	if err == nil {
+		v, err = im.build.Ordered(n, v)
+	}
+	if err != nil {
+		return build.Operand{}, err
+	}
+	pairs := map[string][]int{}
+	for _, name := range []string{"kernel_size", "stride", "dilations"} {
+		if pairs[name], err = n.Sizes(name, 2, 1); err != nil {
+			return build.Operand{}, err
+		}
+	}
+	pad, err := n.Sizes("pad_amount", 4, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	fill, err := n.Int("pad_value", 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	around := bcnn.Padding{Top: pad[0], Left: pad[1], Bottom: pad[2], Right: pad[3]}
+	if around != (bcnn.Padding{}) {
+		v = v.With(n)
+		v.Pad = &build.Pending{Padding: around, Value: float32(fill), Node: n}
+	}
+	var taps [2]build.Taps
+	for i, size := range []int{v.Size(2), v.Size(3)} {
+		t := build.Taps{Taps: pairs["kernel_size"][i], Stride: pairs["stride"][i], Dilation: pairs["dilations"][i]}
+		if t.Taps < 1 || t.Stride < 1 || t.Dilation < 1 {
+			return build.Operand{}, fmt.Errorf("windows %v, stride %v, dilations %v", pairs["kernel_size"], pairs["stride"], pairs["dilations"])
+		}
+		if t.N = outputSize(size, 0, t.Taps, t.Dilation, t.Stride); t.N < 1 {
+			return build.Operand{}, fmt.Errorf("the window is larger than its padded input")
+		}
+		taps[i] = t
+	}
+	out, err := im.build.Over(n, v, taps[0], taps[1])
+	if err != nil {
+		return build.Operand{}, err
+	}
+	parts, err := view.View{view.Batch, out.View[1], out.View[2], out.View[3]}.Reshape([]int{v.Shape.C, taps[0].Taps, taps[0].N, taps[1].Taps, taps[1].N})
+	if err != nil {
+		return build.Operand{}, err
+	}
+	out.View = view.View{view.Batch, parts[3], parts[5], slices.Concat(parts[2], parts[4], parts[1])}
+	return build.Operand{Value: out}, nil
+}
+
+// windowed makes a convolution of the product of whole windows, the last dimension of v,
+// with weights [of the window][out], or transposed; ok is false where it is another product.
+func (im *importer) windowed(n *pb.Node, v *build.Value, w *eval.Tensor, transB bool) (r build.Operand, ok bool, err error) {
+	win, last := v.Windows, len(v.View)-1
+	k, out := w.Dims[0], w.Dims[1]
+	if transB {
+		k, out = out, k
+	}
+	channels := v.Shape.C
+	taps := win.Rows.Taps * win.Cols.Taps
+	// Where a position of the window lies in weights [channel][row][column].
+	whole := true
+	stride := func(a view.Atom) int {
+		switch a.Axis {
+		case view.H:
+			whole = whole && a.Stride%win.Rows.N == 0
+			return a.Stride / win.Rows.N * win.Cols.Taps
+		case view.W:
+			whole = whole && a.Stride%win.Cols.N == 0
+			return a.Stride / win.Cols.N
+		}
+		return a.Stride * taps
+	}
+	for _, a := range v.View[last] {
+		stride(a)
+	}
+	if !whole || view.Product(v.View[last]) != k || k != channels*taps || out < 1 {
+		return r, false, nil
+	}
+	image := win.Of
+	rows, cols := v.View[:last], win.Cols
+	for _, d := range rows {
+		for _, a := range d {
+			if a.Axis == view.C || a.Axis == view.H && a.Stride*a.Size > win.Rows.N || a.Axis == view.W && a.Stride*a.Size > cols.N {
+				return r, false, nil
+			}
+		}
+	}
+	// A convolution may have more windows, where the last ones of these are left out.
+	if outputSize(image.Size(2), 0, win.Rows.Taps, win.Rows.Dilation, win.Rows.Stride) != win.Rows.N ||
+		outputSize(image.Size(3), 0, cols.Taps, cols.Dilation, cols.Stride) != cols.N {
+		return r, false, nil
+	}
+	places, err := im.build.Offsets(v.View[last], stride)
+	if err != nil {
+		return r, false, err
+	}
+	weights, err := im.eval.NewTensor(pb.Float, []int{out, channels, win.Rows.Taps, cols.Taps})
+	if err != nil {
+		return r, false, err
+	}
+	err = im.budget.Loop(w.Len(), func(lo, hi int) {
+		for from := lo; from < hi; from++ {
+			i, o := from/out, from%out
+			if transB {
+				i, o = from%k, from/k
+			}
+			weights.F32[o*k+places[i]] = w.F32[from]
+		}
+	})
+	if err != nil {
+		return r, false, err
+	}
+	pair := func(name string, y, x int) *pb.Attribute {
+		return &pb.Attribute{Name: name, Type: pb.AttrInts, Is: []int64{int64(y), int64(x)}}
+	}
+	m := *n
+	m.OpType, m.Domain = "Conv", ""
+	m.Inputs = []string{n.Input(0) + " as an image", n.Input(1) + " as windows"}
+	m.Attrs = []*pb.Attribute{pair("strides", win.Rows.Stride, cols.Stride), pair("dilations", win.Rows.Dilation, cols.Dilation)}
+	im.env[m.Inputs[0]], im.env[m.Inputs[1]] = build.Operand{Value: image}, build.Operand{Constant: weights}
+	if r, err = im.conv(&m); err != nil {
+		return r, false, err
+	}
+	y := r.Value.With(n)
+	y.View = append(slices.Clone(rows), view.Whole(view.C, out))
+	return build.Operand{Value: y}, true, nil
+}
+
+// col2im imports Col2Im of windows of one pixel, which is a Reshape: F.fold of PyTorch behind
+// a product with what F.unfold gave.
+func (im *importer) col2im(n *pb.Node) (build.Operand, error) {
+	v, err := im.value(n, 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	var sizes [2][]int
+	for i := range sizes {
+		if sizes[i], err = im.shapeInput(n, i+1); err != nil {
+			return build.Operand{}, err
+		}
+	}
+	one := len(sizes[0]) == 2 && len(sizes[1]) == 2 && len(v.View) == 3
+	for _, k := range sizes[1] {
+		one = one && k == 1
+	}
+	for name, want := range map[string]int64{"strides": 1, "dilations": 1, "pads": 0} {
+		list, err := n.Ints(name)
+		if err != nil {
+			return build.Operand{}, err
+		}
+		one = one && !slices.ContainsFunc(list, func(k int64) bool { return k != want })
+	}
+	if !one {
+		return build.Operand{}, fmt.Errorf("only windows of one pixel are supported, not sums of overlapping ones: a ConvTranspose with ones is that")
+	}
+	if v, err = im.build.Movable(v); err != nil {
+		return build.Operand{}, err
+	}
+	if view.Product(v.View[2]) != sizes[0][0]*sizes[0][1] {
+		return build.Operand{}, fmt.Errorf("%d windows for %d×%d pixels", view.Product(v.View[2]), sizes[0][0], sizes[0][1])
+	}
+	v, err = split(v.With(n), 2, sizes[0])
+	return build.Operand{Value: v}, err
+}
