@@ -655,6 +655,125 @@ class Attention(nn.Module):
         return self.fc((x / (1 + torch.exp(-x))).mean((2, 3)))
 
 
+class Decoder(nn.Module):
+    """A vector that becomes an image, with a batch norm on it, and features of the image for
+    every pixel."""
+
+    def __init__(self):
+        super().__init__()
+        self.make, self.norm = nn.Linear(3 * 16, 6 * 16), nn.BatchNorm2d(6)
+        self.image, self.sign = nn.Unflatten(1, (6, 4, 4)), Where()
+        self.conv, self.bn, self.conv2, self.fc = Conv(6, 6, padding=1), nn.BatchNorm2d(6), Conv(12, 4), nn.Linear(16, 5)
+
+    def forward(self, x):
+        x = self.norm(self.image(self.make(x.flatten(1))))
+        x = self.bn(self.conv(self.sign(x)))
+        y = x.flatten(2)
+        y = torch.cat([y, y.max(2, keepdim=True)[0].repeat(1, 1, 16)], 1)
+        return self.fc(self.conv2(self.sign(y.view(-1, 12, 4, 4))).flatten(1))
+
+
+class Unfolded(nn.Module):
+    """Convolutions as products with the windows that F.unfold gives."""
+
+    def __init__(self, sign):
+        super().__init__()
+        self.stem, self.sign, self.bn = stem(6), sign, nn.BatchNorm2d(7)
+        self.first, self.second = nn.Parameter(torch.randn(7, 6 * 9)), nn.Parameter(torch.randn(7 * 4, 4))
+        self.fc = nn.Linear(4, 5)
+
+    def forward(self, x):
+        x = pm1(self.first) @ F.unfold(self.sign(self.stem(x)), 3, padding=1)
+        x = self.sign(self.bn(x.view(-1, 7, 7, 7)))
+        x = F.unfold(x, (2, 2), dilation=(1, 2), stride=(2, 1)).transpose(1, 2) @ pm1(self.second)
+        return self.fc(x.transpose(1, 2).view(-1, 4, 3, 5).mean((2, 3)))
+
+
+class Thermometer(nn.Module):
+    """Inputs as comparisons with several thresholds, FracBNN's way and as {0, 1}."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("levels", torch.linspace(-1, 1, 5))
+        self.conv, self.conv2 = Conv(15, 6, padding=1), Conv(15, 6, padding=1)
+        self.sign, self.bn, self.last, self.fc = Where(), nn.BatchNorm2d(6), Conv(6, 4), nn.Linear(4, 5)
+
+    def forward(self, x):
+        many = torch.where(x.unsqueeze(2) >= self.levels.view(1, 1, -1, 1, 1), 1.0, -1.0)
+        some = torch.stack([(x > t).float() for t in self.levels], 2).flatten(1, 2)
+        x = self.conv(many.view(x.size(0), -1, x.size(2), x.size(3))) + self.conv2(some)
+        return self.fc(self.last(self.sign(self.bn(x))).mean((2, 3)))
+
+
+class Powers(nn.Module):
+    """Local response normalisation, powers of quarters, and the distance of two vectors."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.sign, self.conv, self.lrn = stem(6), Where(), Conv(6, 6), nn.LocalResponseNorm(3, alpha=0.5, k=2.0)
+        self.fc = nn.Linear(6, 8)
+
+    def forward(self, x):
+        x = self.lrn(self.conv(self.sign(self.lrn(self.stem(x)) - 0.05)))
+        y = x.abs().mean((2, 3)) + 0.5
+        y = self.fc(y.pow(0.25) * y.pow(-1.5) + y.pow(-0.75) + y.pow(-2) + y.pow(2.5))
+        return torch.cat([y, F.pairwise_distance(y[:, :4], y[:, 4:])[:, None], F.cosine_similarity(y[:, :4], y[:, 4:])[:, None]], 1)
+
+
+def halves(w):
+    """SiMaN: 1 for the half of a filter's weights that is largest, 0 for the others."""
+    v = w.flatten(1)
+    middle = torch.topk(v, v.shape[1] // 2, 1)[0][:, -1:]
+    return torch.where(v >= middle, 1.0, 0.0).view_as(w)
+
+
+class Searched(nn.Module):
+    """SLB: the more likely of two values for each weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.likely = nn.Parameter(torch.randn(4, 6, 3, 3, 2))
+
+    def forward(self, x):
+        values = torch.tensor([-1.0, 1.0])
+        return F.conv2d(x, F.one_hot(self.likely.argmax(-1), 2).float() @ values)
+
+
+class Boxes(nn.Module):
+    """A detector: offsets and shares of classes for each box, of which a pixel has two."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.sign, self.conv, self.bn = stem(6), Where(), Conv(6, 6, padding=1), nn.BatchNorm2d(6)
+        self.classes = nn.Conv2d(6, 2 * 3, 3)
+
+    def forward(self, x):
+        x = self.bn(self.conv(self.sign(self.stem(x))))
+        return self.classes(x).permute(0, 2, 3, 1).reshape(x.size(0), -1, 3).softmax(-1)
+
+
+class AdaBin(nn.Module):
+    """Activations and weights of two values, of a sign with a value of its own for 0."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.act, self.weight = stem(6), TwoValues(), nn.Parameter(torch.randn(4, 6, 3, 3))
+        self.fc = nn.Linear(4, 5)
+
+    def forward(self, x):
+        middle, spread = self.weight.mean((1, 2, 3), keepdim=True), self.weight.std((1, 2, 3), keepdim=True)
+        weight = torch.where(self.weight >= middle, 1.0, -1.0) * spread + middle
+        return self.fc(F.conv2d(self.act(self.stem(x)), weight, padding=1).mean((2, 3)))
+
+
+class PactWhere(nn.Module):
+    """PACT with its clip as choices."""
+
+    def forward(self, x):
+        y = torch.where(x < 0, torch.zeros_like(x), torch.where(x < 1.7, x, torch.full_like(x, 1.7)))
+        return torch.round(y * (3 / 1.7)) / (3 / 1.7)
+
+
 CASES = {  # name: network, image size, metadata
     "where": (lambda: net(Where(), Conv(6, 4, padding=1)), 8, {"binary": 1}),
     "sign_detach": (lambda: net(Detached(), Conv(6, 4)), 8, {"binary": 1, "ternary": 1, "products": "2", "zero": "plus"}),
@@ -716,6 +835,16 @@ CASES = {  # name: network, image size, metadata
     "two_slopes": (lambda: net(Where(), Conv(6, 4, padding=1), [TwoSlopes(6)]), 8, {"binary": 1}),
     "pact_w1a4": (lambda: net(Pact(), Conv(6, 4, weights=alpha_mean, padding=1)), 8, {"binary": 1, "products": "4"}),
     "attention": (Attention, 8, {"binary": 1}),
+    "decoder": (Decoder, 4, {"binary": 2}),
+    "unfolded": (lambda: Unfolded(Where()), 9, {"binary": 2}),
+    "unfolded_ternary": (lambda: Unfolded(Sign()), 9, {"binary": 2, "ternary": 2, "products": "2 2"}),
+    "thermometer": (Thermometer, 8, {"binary": 3}),
+    "powers": (Powers, 8, {"binary": 1}),
+    "halves": (lambda: net(Where(), Conv(6, 4, weights=halves, padding=1)), 8, {"binary": 1}),
+    "searched": (lambda: net(Where(), Searched()), 8, {"binary": 1}),
+    "boxes": (Boxes, 8, {"binary": 1}),
+    "adabin": (AdaBin, 8, {"binary": 1, "ternary": 1, "products": "2"}),
+    "pact_where": (lambda: net(PactWhere(), Conv(6, 4, weights=alpha_mean, padding=1)), 8, {"binary": 1, "products": "2"}),
 }
 
 # What the newer exporter folds in float32: (±α − c) + c is ±α up to rounding.

@@ -134,6 +134,16 @@ case("Cast", ints(-128, 127), to=TensorProto.INT8)
 case("CastLike", ints(1, 2), np.array(0, np.float32))
 case("DequantizeLinear", np.array([[-128, 5], [127, 0]], np.int8), np.array(0.3, np.float32), np.array(3, np.int8))
 case("DequantizeLinear", np.arange(12, dtype=np.uint8).reshape(2, 3, 2), np.array([0.1, 0.7, 3], np.float32), np.array([0, 5, 255], np.uint8))
+for axis in (0, 1, -1):
+    case("TopK", real(3, 4, 5), ints(2), axis=axis, outputs=2)
+    case("TopK", real(3, 4, 5), ints(3), axis=axis, outputs=2, largest=0)
+    case("ArgMax", real(3, 4, 5), axis=axis)
+    case("ArgMin", real(3, 4, 5), axis=axis, keepdims=0)
+    case("ArgMax", real(3, 4, 5), axis=axis, select_last_index=1)
+    case("OneHot", ints(0, 2, -1, 5), np.array(4, np.int64), np.array([-1, 2], np.float32), axis=axis)
+case("Mod", ints(7, -7, 7, -7, 6), ints(3, 3, -3, -3, 3))
+case("Mod", np.array([7.5, -7.5, 7.5, -7.5, 6], np.float32), np.array([3, 3, -3, -3, 3], np.float32), fmod=1)
+case("MatMul", real(2, 3, 4), real(4))
 case("DequantizeLinear", np.array([[1, -1], [1, 1]], np.int8), np.array([0.37, 0.11], np.float32), axis=0)
 
 

@@ -11,7 +11,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// arithmetic imports Add, Sub, Mul, Div, Max, Min and Pow. Max and Min may have
+// arithmetic imports Add, Sub, Mul, Div, Mod, Max, Min and Pow. Max and Min may have
 // any number of operands.
 func (im *importer) arithmetic(n *pb.Node) (build.Operand, error) {
 	if n.OpType == "Max" || n.OpType == "Min" {
@@ -21,7 +21,15 @@ func (im *importer) arithmetic(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	return im.operate(n, n.OpType, operands[0], operands[1])
+	op := n.OpType
+	if op == "Mod" {
+		if fmod, err := n.Int("fmod", 0); err != nil {
+			return build.Operand{}, err
+		} else if fmod != 0 {
+			op = "FMod"
+		}
+	}
+	return im.operate(n, op, operands[0], operands[1])
 }
 
 // sumNode imports Sum.
@@ -44,7 +52,7 @@ func (im *importer) oneByOne(n *pb.Node, op string) (build.Operand, error) {
 // added often is subtracted again: see build.Sum.
 func (im *importer) operate(n *pb.Node, op string, a, b build.Operand) (build.Operand, error) {
 	r, err := im.compute(n, op, a, b)
-	if err != nil || op != "Add" && op != "Sub" {
+	if err != nil || op != "Add" && op != "Sub" || !r.Type().Real() { // as of shapes
 		return r, err
 	}
 	r.Sum = &build.Sum{A: a, B: b, Minus: op == "Sub"}
@@ -167,6 +175,9 @@ func (im *importer) withConstant(n *pb.Node, op string, v *build.Value, t *eval.
 	if op == "Pow" && !swapped {
 		return im.power(n, v, t)
 	}
+	if v, err = im.across(n, v, t); err != nil {
+		return build.Operand{}, err
+	}
 	v, list, err := im.build.Broadcast(v, t, n)
 	if errors.Is(err, build.ErrPixels) {
 		return im.withPixels(n, op, v, t, swapped)
@@ -259,22 +270,6 @@ func (im *importer) withPixels(n *pb.Node, op string, v *build.Value, t *eval.Te
 		v, c = c, v
 	}
 	return im.ofValues(n, op, v, c)
-}
-
-// power imports small whole powers, which are products.
-func (im *importer) power(n *pb.Node, v *build.Value, t *eval.Tensor) (build.Operand, error) {
-	if y, ok := im.root(n, v, t); ok {
-		return build.Operand{Value: y}, nil
-	}
-	const most = 4
-	if t.Len() != 1 || t.At(0) != math.Trunc(t.At(0)) || t.At(0) < 1 || t.At(0) > most {
-		return build.Operand{}, fmt.Errorf("a power of a computed tensor is supported for the exponents −1, −½, ½ and whole ones from 1 to %d", most)
-	}
-	y := v.With(n)
-	for k := 1; k < int(t.At(0)); k++ {
-		y = im.build.Emit(n, "", bcnn.Mul{}, v.Shape, y, v)
-	}
-	return build.Operand{Value: y}, nil
 }
 
 // quotient returns the division by constants: by powers of two a scale, by

@@ -37,6 +37,9 @@ func (im *importer) compare(n *pb.Node) (build.Operand, error) {
 		}
 		v, t, f = r.Value, eval.Scalar(pb.Float, 0), eval.BinaryOps[n.OpType]
 	}
+	if v, err = im.across(n, v, t); err != nil {
+		return build.Operand{}, err
+	}
 	return im.build.Threshold(n, v, t, eval.Scalar(pb.Bool, f(-1, 0)), eval.Scalar(pb.Bool, f(0, 0)), eval.Scalar(pb.Bool, f(1, 0)))
 }
 

@@ -17,6 +17,15 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
+// nestedIf is an If whose branch is an If, and so on.
+func nestedIf(depth int) []testNode {
+	branch := testModel{nodes: []testNode{op("Relu", "x", "t")}, output: "t"}
+	for range depth - 1 {
+		branch = testModel{nodes: []testNode{op("If", "c", "t", "then_branch", branch)}, output: "t"}
+	}
+	return []testNode{op("Cast", "one", "c", "to", int(pb.Bool)), op("If", "c", "y", "then_branch", branch)}
+}
+
 // TestErrors checks that what cannot be represented is an error that names the
 // file, the node and the cause.
 func TestErrors(t *testing.T) {
@@ -104,7 +113,7 @@ func TestErrors(t *testing.T) {
 		{"product over pixels", []testNode{op("ReduceProd", "x i", "y")}, []testTensor{ints("i", 2, 3)}, []string{"(ReduceProd, index 0)", "not supported"}},
 		{"average around padding", []testNode{op("Pad", "x p", "a"), op("AveragePool", "a", "y", "kernel_shape", []int{3, 3}, "pads", []int{1, 0, 0, 0})}, []testTensor{ints("p", 0, 0, 1, 1, 0, 0, 1, 1)}, []string{"padding around that of"}},
 		{"division by 0", []testNode{op("Div", "x zero", "y")}, []testTensor{zero}, []string{"division by 0"}},
-		{"power", []testNode{op("Pow", "x v", "y")}, []testTensor{floats("v", []int{1}, 0.3)}, []string{"(Pow, index 0)", "whole ones from 1 to 4"}},
+		{"power", []testNode{op("Pow", "x v", "y")}, []testTensor{floats("v", []int{1}, 0.3)}, []string{"(Pow, index 0)", "multiples of ¼ from −4 to 4"}},
 		{"constant of another size", []testNode{op("Add", "x v", "y")}, []testTensor{f("v", 5, 1, 1)}, []string{"does not fit"}},
 		{"infinite constant", []testNode{op("Log", "zero", "a"), op("Add", "x a", "y")}, []testTensor{zero}, []string{"-Inf"}},
 		{"types", []testNode{op("Add", "x i", "y")}, []testTensor{ints("i", 1)}, []string{"INT64"}},
@@ -118,6 +127,19 @@ func TestErrors(t *testing.T) {
 		{"many bits", []testNode{op("onnx.brevitas/Quant", "x one zero nine", "y")}, []testTensor{zero, one, number("nine", 9)}, []string{"at most 256 levels"}},
 		{"late Binarize", []testNode{op("Relu", "x", "a"), op("bitcnn/Binarize", "a", "y", "scheme", "lbp")}, nil, []string{"graph's input"}},
 		{"constant output", []testNode{op("Relu", "one", "y")}, []testTensor{one}, []string{"constant"}},
+		{"branch by what is computed", []testNode{op("Less", "x zero", "c"), op("If", "c", "y")}, []testTensor{zero}, []string{"(If, index 1)", "its condition is computed"}},
+		{"branch that is not there", []testNode{op("Cast", "one", "c", "to", int(pb.Bool)), op("If", "c", "y")}, []testTensor{one}, []string{"(If, index 1)", "then_branch does not give its 1 outputs"}},
+		{"branch with an obstacle", []testNode{op("Cast", "one", "c", "to", int(pb.Bool)), op("If", "c", "y", "then_branch", testModel{nodes: []testNode{op("LSTM", "x", "t")}, output: "t"})},
+			[]testTensor{one}, []string{`node "n_t" (LSTM, index 1)`, "not supported"}},
+		{"branch without outputs", []testNode{op("Cast", "one", "c", "to", int(pb.Bool)), op("If", "c", "y", "then_branch", testModel{nodes: []testNode{op("Relu", "x", "")}, output: "x"})},
+			[]testTensor{one}, []string{"(If, index 1)", "has no output"}},
+		{"branches in branches", nestedIf(9), []testTensor{one}, []string{"(If, index 1)", "more than 8 If in each other"}},
+		{"incomplete file", []testNode{op("Relu", "nowhere", "y")}, nil, []string{"is given by no initialiser", "optimize=False"}},
+		{"windows that overlap", []testNode{op("Reshape", "x i", "a"), op("Col2Im", "a j k", "y")}, []testTensor{ints("i", 0, 3, 16), ints("j", 5, 5), ints("k", 2, 2)}, []string{"(Col2Im, index 1)", "only windows of one pixel"}},
+		{"windows of other pixels", []testNode{op("Reshape", "x i", "a"), op("Col2Im", "a j k", "y")}, []testTensor{ints("i", 0, 3, 16), ints("j", 5, 5), ints("k", 1, 1)}, []string{"16 windows for 5×5 pixels"}},
+		{"windows larger than the image", []testNode{op("Transpose", "x", "a", "perm", []int{0, 2, 3, 1}), op("qonnx.custom_op.general/Im2Col", "a", "y", "kernel_size", []int{5, 5})}, nil, []string{"larger than its padded input"}},
+		{"response of no channels", []testNode{op("LRN", "x", "y")}, nil, []string{"(LRN, index 0)", "a size of 0"}},
+		{"remainder of values", []testNode{op("Mod", "x one", "y")}, []testTensor{one}, []string{"(Mod, index 0)", "not supported"}},
 		{"no layer", []testNode{op("Identity", "x", "y")}, nil, []string{"no layer"}},
 		{"float16 output", []testNode{op("Cast", "x", "y", "to", int(pb.Float16))}, nil, []string{"FLOAT16"}},
 		{"cycle", []testNode{op("Relu", "b", "a"), op("Relu", "a", "b"), op("Relu", "b", "y")}, nil, []string{`"b"`}},

@@ -101,7 +101,7 @@ func TestFunctionErrors(t *testing.T) {
 	}{
 		"form of GELU":    {[]testNode{op("Gelu", "x", "y", "approximate", "sine")}, `approximate is "sine", want none or tanh`},
 		"Celu of alpha 0": {[]testNode{op("Celu", "x", "y", "alpha", 0.0)}, "alpha is 0"},
-		"other powers":    {[]testNode{op("Pow", "x ten", "y")}, "whole ones from 1 to 4"},
+		"other powers":    {[]testNode{op("Pow", "x ten", "y")}, "multiples of ¼ from −4 to 4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := testModel{input: image(3, 5, 4), output: "y", nodes: c.nodes, inits: []testTensor{number("ten", 10), number("twenty", 20)}}

@@ -40,6 +40,18 @@ func FuzzLoad(f *testing.F) {
 			op("Clip", "f minus one", "g"), op("Sign", "g", "h"), op("Add", "h tenth", "i"), op("Sign", "i", "j"), op("Gemm", "j w", "y", "transB", 1, "alpha", 0.5)},
 		inits: []testTensor{number("two", 2), number("one", 1), number("minus", -1), number("tenth", 0.1), floats("w", []int{4, 4}, make([]float64, 16)...)},
 	}.encode())
+	// Windows and their product, a branch, a power and a mean over channels.
+	f.Add(testModel{
+		input: image(2, 4, 4), output: "y",
+		nodes: []testNode{
+			op("LRN", "x", "l", "size", 3), op("Sign", "l", "s"), op("Gather", "s rows", "a", "axis", 2), op("Gather", "a rows", "b", "axis", 4),
+			op("Transpose", "b", "c", "perm", []int{0, 1, 2, 4, 3, 5}), op("Reshape", "c i", "d"), op("MatMul", "u d", "e"), op("Reshape", "e j", "g"),
+			op("Equal", "two two", "t"), op("If", "t", "k", "then_branch", testModel{nodes: []testNode{op("Pow", "g two", "h")}, output: "h"}),
+			op("Transpose", "k", "k2", "perm", []int{0, 2, 3, 1}), op("qonnx.custom_op.general/Im2Col", "k2", "m", "kernel_size", []int{2, 1}, "stride", []int{1, 1}, "pad_amount", []int{0, 1, 0, 1}), op("MatMul", "m v", "y"),
+		},
+		inits: []testTensor{{name: "rows", typ: pb.Int64, dims: []int{2, 3}, values: []float64{0, 1, 2, 1, 2, 3}}, ints("i", 0, 8, 9), ints("j", 0, 2, 3, 3), number("two", 2),
+			floats("u", []int{2, 8}, 1, -1, 1, 1, -1, -1, 1, 1, 1, 1, 1, -1, 1, -1, 1, 1), floats("v", []int{4, 2}, 1, -1, 1, 1, -1, -1, 1, 1)},
+	}.encode())
 	// A straight-through sum of values and one of weights, {0, 1}, and sums that are 0.
 	f.Add(testModel{
 		input: image(2, 4, 4), output: "y",

@@ -149,7 +149,11 @@ func (im *importer) reached(outputs []pb.ValueInfo) ([]bool, error) {
 		queue = queue[:len(queue)-1]
 		if n != nil && !reached[n.Index] {
 			reached[n.Index] = true
-			queue = append(queue, n.Inputs...)
+			names, err := im.reads(n)
+			if err != nil {
+				return nil, err
+			}
+			queue = append(queue, names...)
 		}
 	}
 	return reached, nil
@@ -162,7 +166,7 @@ func (im *importer) lookup(name string) (build.Operand, error) {
 	}
 	p := im.model.Graph.Initializers[name]
 	if p == nil {
-		return build.Operand{}, fmt.Errorf("%s is given by no initialiser and is not the first output of an earlier node", text.Quote(name))
+		return build.Operand{}, fmt.Errorf("%s %w", text.Quote(name), errMissing)
 	}
 	t, err := im.eval.Tensor(p)
 	if err != nil {

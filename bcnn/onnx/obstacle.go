@@ -15,6 +15,9 @@ import (
 // errUnsupported is the reason of an operator that no layer does.
 var errUnsupported = errors.New("this operator is not supported")
 
+// errMissing is the reason of a tensor that nothing gives.
+var errMissing = errors.New("is given by no initialiser and is not the first output of an earlier node")
+
 // last are operators that only turn the output into another form.
 var last = []string{"Hardmax"}
 
@@ -39,6 +42,8 @@ func obstacle(o build.Obstacle) bcnn.Obstacle {
 		case "OverrideZeros":
 			out.Advice = "export the sign as Where(x >= 0, 1, -1) if that is what was trained, or accept the other network with Options.OverrideZeros"
 		}
+	case errors.Is(o.Err, errMissing):
+		out.Advice = "the file is incomplete: PyTorch's newer exporter leaves tensors out at times, and not with optimize=False"
 	case errors.Is(o.Err, errUnsupported) && slices.Contains(last, out.Op):
 		out.Advice = "export the model without it, and compute it from the output"
 	case errors.Is(o.Err, errUnsupported) && o.Node != nil && integers(o.Node.OpType):

@@ -9,21 +9,21 @@
 // bcnn.ObstaclesError); nothing is approximated silently.
 //
 // Operators: Abs, Add, ArgMax and ArgMin over channels, AveragePool, BatchNormalization,
-// Cast, Ceil, Celu, Clip, Concat of channels, rows or columns, Constant, Conv,
+// Cast, Ceil, Celu, Clip, Col2Im of windows of one pixel, Concat of channels, rows or columns, Constant, Conv,
 // ConvTranspose, DepthToSpace, DequantizeLinear, Div, Dropout, Einsum of a constant, Elu, Erf, Exp, Expand, Flatten, Floor, Gather of channels,
-// rows or columns, GatherND of a list of them, Gelu, Gemm, GlobalAveragePool, GlobalMaxPool,
-// GroupNormalization, HardSigmoid, HardSwish, Identity, InstanceNormalization, LayerNormalization,
-// LeakyRelu, LogSoftmax, LpNormalization, MatMul with a constant, Max, MaxPool, Min,
-// MeanVarianceNormalization, Mish, Mul, Neg, Pad, Pow (1 to 4, ½, −½, −1), PRelu, QuantizeLinear,
+// rows or columns, and of windows (F.unfold), GatherND of a list of them, Gelu, Gemm, GlobalAveragePool, GlobalMaxPool,
+// GroupNormalization, HardSigmoid, HardSwish, Identity, If with a constant condition, InstanceNormalization, LayerNormalization,
+// LeakyRelu, LogSoftmax, LpNormalization, LRN, MatMul with a constant, Max, MaxPool, Min,
+// MeanVarianceNormalization, Mish, Mul, Neg, Pad, Pow (multiples of ¼ from −4 to 4), PRelu, QuantizeLinear,
 // Reciprocal, ReduceL1, ReduceL2, ReduceMax, ReduceMean, ReduceMin, ReduceSum and ReduceSumSquare
 // over heights, widths and channels or groups of them, Relu, Reshape, Resize and Upsample of heights and widths (nearest, linear, cubic),
 // Round, Selu, Shape, Sigmoid, Sign, RMSNormalization, Slice and Split of channels, rows or columns, Softmax,
 // Softplus, Softsign, SpaceToDepth, Sqrt, Squeeze, Sub, Sum, Swish, Tanh, Tile, TopK
 // over channels, Transpose, Unsqueeze, Where, the
-// comparisons, QONNX BipolarQuant, IntQuant, MultiThreshold, Quant and Trunc (and its domain
+// comparisons, QONNX BipolarQuant, Im2Col, IntQuant, MultiThreshold, Quant and Trunc (and its domain
 // channels_last), bitcnn Binarize; and on constants what
-// exporters compute shapes and weights with: CastLike, ConstantOfShape, Range, Reduce*,
-// Size, functions of single values, and those above. Opset 7 and later.
+// exporters compute shapes and weights with: ArgMax, CastLike, ConstantOfShape, Mod, OneHot, Range, Reduce*,
+// Size, TopK, functions of single values, and those above. Opset 7 and later.
 //
 // Convolutions, pools and Resize may be one-dimensional, of batch, channels and positions:
 // images of one row. Numbers of channels (ArgMax, TopK) are float32 in a network, and
@@ -52,7 +52,7 @@
 //
 // Here, operators.go is the table of operators, and a family of them is a file of
 // its own: conv, dense, pool, average, pad, normalization, activation, function, elementwise,
-// arithmetic, quantize, linear, reshape, constants, slice, channels, resize, transposed,
+// arithmetic, quantize, linear, reshape, constants, select, if, slice, channels, windows, lrn, resize, transposed,
 // spatial. An operator reads attributes (pb) and
 // operands (importer.go), computes with constants (eval) or makes layers (build).
 //

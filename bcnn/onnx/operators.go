@@ -13,7 +13,7 @@ func init() {
 	onnx := map[string]func(*importer, *pb.Node) (build.Operand, error){
 		"ArgMax":                    (*importer).argMax,
 		"ArgMin":                    (*importer).argMax,
-		"AveragePool":               arranged(alongRows((*importer).averagePool)),
+		"AveragePool":               poolAcross(arranged(alongRows((*importer).averagePool))),
 		"BatchNormalization":        (*importer).batchNorm,
 		"Cast":                      (*importer).castNode,
 		"CastLike":                  (*importer).castLike,
@@ -42,9 +42,11 @@ func init() {
 		"HardSigmoid":               (*importer).hardSigmoid,
 		"HardSwish":                 (*importer).functionNode,
 		"Identity":                  (*importer).identity,
+		"If":                        (*importer).ifNode,
 		"InstanceNormalization":     (*importer).norm,
 		"LayerNormalization":        (*importer).norm,
 		"LeakyRelu":                 (*importer).leakyRelu,
+		"LRN":                       (*importer).lrn,
 		"LogSoftmax":                (*importer).softmax,
 		"LpNormalization":           (*importer).lpNormalization,
 		"MatMul":                    (*importer).matMul,
@@ -52,6 +54,7 @@ func init() {
 		"MeanVarianceNormalization": (*importer).meanVariance,
 		"Mish":                      (*importer).functionNode,
 		"Pad":                       (*importer).padNode,
+		"OneHot":                    (*importer).oneHot,
 		"PRelu":                     (*importer).prelu,
 		"QuantizeLinear":            (*importer).quantizeLinear,
 		"RMSNormalization":          (*importer).norm,
@@ -91,6 +94,7 @@ func init() {
 		}
 	}
 	delete(onnx, "BipolarQuant")
+	delete(onnx, "FMod")
 	qonnx := map[string]func(*importer, *pb.Node) (build.Operand, error){
 		"BipolarQuant":   (*importer).bipolarQuant,
 		"Im2Col":         (*importer).im2col,

@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -72,20 +73,49 @@ func (im *importer) softsign(n *pb.Node) (build.Operand, error) {
 	return im.ratio(n, v, b)
 }
 
-// root imports a power of −1, −½ or ½; ok is false for others.
-func (im *importer) root(n *pb.Node, v *build.Value, exponent *eval.Tensor) (y *build.Value, ok bool) {
-	if exponent.Len() != 1 {
-		return nil, false
+// mostPower is the largest magnitude of an exponent.
+const mostPower = 4
+
+// nearQuarter is how far an exponent may be from a multiple of ¼: PyTorch's older exporter
+// writes the root of a distance as 1/(2 + 1e-6).
+const nearQuarter = 1e-6
+
+// power imports powers by a constant that is a multiple of ¼: products of the value, or of
+// 1/x, and of roots of them.
+func (im *importer) power(n *pb.Node, v *build.Value, exponent *eval.Tensor) (build.Operand, error) {
+	quarters := 0.0
+	if exponent.Len() == 1 {
+		quarters = math.Round(4 * exponent.At(0))
 	}
-	switch exponent.At(0) {
-	case -1:
-		return im.reciprocal(n, v), true
-	case -0.5:
-		return im.rsqrt(n, v), true
-	case 0.5:
-		return im.sqrt(n, v), true
+	if quarters == 0 || math.Abs(quarters) > 4*mostPower || !(math.Abs(exponent.At(0)-quarters/4) <= nearQuarter) {
+		return build.Operand{}, fmt.Errorf("a power of a computed tensor is supported for multiples of ¼ from −%d to %d", mostPower, mostPower)
 	}
-	return nil, false
+	k := int(math.Abs(quarters))
+	whole, root := v, func() *build.Value { return im.sqrt(n, v) }
+	if quarters < 0 {
+		if k >= 4 {
+			whole = im.reciprocal(n, v)
+		}
+		root = func() *build.Value { return im.rsqrt(n, v) }
+	}
+	var factors []*build.Value
+	for range k / 4 {
+		factors = append(factors, whole)
+	}
+	if k%4 > 0 {
+		half := root()
+		if k%4 != 1 {
+			factors = append(factors, half)
+		}
+		if k%4 != 2 {
+			factors = append(factors, im.sqrt(n, half))
+		}
+	}
+	y := factors[0].With(n)
+	for _, f := range factors[1:] {
+		y = im.build.Emit(n, "", bcnn.Mul{}, v.Shape, y, f)
+	}
+	return build.Operand{Value: y}, nil
 }
 
 // distance imports the norms of vectors: ReduceL1, ReduceL2 and ReduceSumSquare.

@@ -274,6 +274,25 @@ func (im *importer) settledValue(v *build.Value) (*build.Value, error) {
 	return im.build.Settle(v)
 }
 
+// across returns a value repeated along those of its dimensions of 1 along which a constant
+// beside it has more numbers, as thresholds of several levels for one value have.
+func (im *importer) across(n *pb.Node, v *build.Value, t *eval.Tensor) (*build.Value, error) {
+	lead := len(v.View) - len(t.Dims)
+	for i, size := range t.Dims {
+		if lead < 0 || size <= 1 || v.Hole || len(v.View[lead+i]) > 0 || v.Size(lead+i) == size {
+			continue
+		}
+		r, err := im.settledValue(v)
+		if err == nil {
+			v, err = im.stretched(n, r, lead+i, size)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
 // copied picks size·times channels, over which dimension dim runs.
 func (im *importer) copied(n *pb.Node, v *build.Value, dim, size, times int, of func(p int) int) (*build.Value, error) {
 	count, err := eval.Count([]int{size, times})

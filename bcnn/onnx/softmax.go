@@ -30,7 +30,11 @@ func (im *importer) continues(n *pb.Node) (bool, error) {
 			for _, out := range m.Outputs {
 				inside = inside || im.inside[out]
 			}
-			for k, in := range m.Inputs {
+			names, err := im.reads(m)
+			if err != nil {
+				return false, err
+			}
+			for k, in := range names {
 				if inside && (k == 0 || !atEnd[m.OpType]) {
 					im.inside[in] = true
 				}

@@ -280,6 +280,9 @@ func (im *importer) largest(n *pb.Node, fallback int64, smallest bool) (*build.V
 
 // argMax imports ArgMax and ArgMin over channels.
 func (im *importer) argMax(n *pb.Node) (build.Operand, error) {
+	if r, err := im.operand(n, 0); err == nil && r.Constant != nil {
+		return im.argMaxConstant(n, r.Constant)
+	}
 	v, axis, err := im.largest(n, 0, n.OpType == "ArgMin")
 	if err != nil {
 		return build.Operand{}, err
@@ -308,10 +311,6 @@ func (im *importer) topK(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	v, axis, err := im.largest(n, -1, largest == 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
 	k, err := n.Int("k", -1) // before opset 10
 	if err != nil {
 		return build.Operand{}, err
@@ -325,6 +324,13 @@ func (im *importer) topK(n *pb.Node) (build.Operand, error) {
 			return build.Operand{}, fmt.Errorf("K is a constant of %v %v", t.Type, t.Dims)
 		}
 		k = t.I64[0]
+	}
+	if r, err := im.operand(n, 0); err == nil && r.Constant != nil {
+		return im.topKConstant(n, r.Constant, k, largest == 0)
+	}
+	v, axis, err := im.largest(n, -1, largest == 0)
+	if err != nil {
+		return build.Operand{}, err
 	}
 	op := bcnn.TopK{K: int(max(-1, min(k, pb.MaxSize)))}
 	var values build.Operand
@@ -351,7 +357,10 @@ func (im *importer) read(name string) bool {
 		return true // which the caller of the handler sees
 	}
 	return slices.ContainsFunc(im.model.Graph.Outputs, func(o pb.ValueInfo) bool { return o.Name == name }) ||
-		slices.ContainsFunc(im.model.Graph.Nodes, func(n *pb.Node) bool { return im.needed[n.Index] && slices.Contains(n.Inputs, name) })
+		slices.ContainsFunc(im.model.Graph.Nodes, func(n *pb.Node) bool {
+			names, err := im.reads(n)
+			return im.needed[n.Index] && (err != nil || slices.Contains(names, name))
+		})
 }
 
 // picked picks rows and columns of a value; nil for all.

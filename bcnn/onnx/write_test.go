@@ -79,7 +79,8 @@ func varint(b []byte, num protowire.Number, v int64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, num, protowire.VarintType), uint64(v))
 }
 
-func (m testModel) encode() []byte {
+// graph is the graph of a model; without an input it is a branch.
+func (m testModel) graph() []byte {
 	var g []byte
 	for _, n := range m.nodes {
 		g = message(g, 1, n.encode())
@@ -88,11 +89,18 @@ func (m testModel) encode() []byte {
 		g = message(g, 5, t.encode())
 	}
 	for _, in := range append([]testInput{m.input}, m.extra...) {
-		g = message(g, 11, in.encode())
+		if in.name != "" {
+			g = message(g, 11, in.encode())
+		}
 	}
 	for _, out := range append([]string{m.output}, m.also...) {
 		g = message(g, 12, testInput{name: out, typ: pb.Float}.encode())
 	}
+	return g
+}
+
+func (m testModel) encode() []byte {
+	g := m.graph()
 	b := varint(nil, 1, 8)
 	b = message(b, 2, []byte("test"))
 	b = message(b, 7, g)
@@ -143,6 +151,8 @@ func (n testNode) encode() []byte {
 			a = varint(message(a, 4, []byte(v)), 20, pb.AttrString)
 		case testTensor:
 			a = varint(message(a, 5, v.encode()), 20, pb.AttrTensor)
+		case testModel: // its graph
+			a = varint(message(a, 6, v.graph()), 20, pb.AttrGraph)
 		case []int:
 			for i, x := range v {
 				if i%2 == 0 { // both ways to write a repeated field

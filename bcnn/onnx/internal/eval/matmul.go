@@ -6,10 +6,17 @@ import (
 )
 
 // MatMul multiplies matrices, the last two dimensions of a with those of b. One of them may
-// have more, or both the same before them. The products are summed in float64 and
+// have more, or both the same before them, or b may be one vector. The products are summed in float64 and
 // rounded once.
 func (e *Evaluator) MatMul(a, b *Tensor) (*Tensor, error) {
 	na, nb := len(a.Dims), len(b.Dims)
+	if na > 1 && nb == 1 {
+		out, err := e.MatMul(a, b.Redim([]int{b.Dims[0], 1}))
+		if err == nil {
+			out = out.Redim(out.Dims[:na-1])
+		}
+		return out, err
+	}
 	if a.Type != b.Type || !a.Type.Real() || na < 2 || nb < 2 || a.Dims[na-1] != b.Dims[nb-2] ||
 		na > 2 && nb > 2 && !slices.Equal(a.Dims[:na-2], b.Dims[:nb-2]) {
 		return nil, fmt.Errorf("the product of constants of %v %v and %v %v is not supported", a.Type, a.Dims, b.Type, b.Dims)

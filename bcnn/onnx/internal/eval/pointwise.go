@@ -50,10 +50,18 @@ func sign(x float64) float64 {
 
 // BinaryOps are the operators with two operands, which are broadcast.
 var BinaryOps = map[string]func(x, y float64) float64{
-	"Add": func(x, y float64) float64 { return x + y },
-	"Div": func(x, y float64) float64 { return x / y },
-	"Max": func(x, y float64) float64 { return max(x, y) }, // NaN if one is
-	"Min": func(x, y float64) float64 { return min(x, y) },
+	"Add":  func(x, y float64) float64 { return x + y },
+	"Div":  func(x, y float64) float64 { return x / y },
+	"Max":  func(x, y float64) float64 { return max(x, y) }, // NaN if one is
+	"Min":  func(x, y float64) float64 { return min(x, y) },
+	"FMod": math.Mod, // Mod with fmod = 1
+	"Mod": func(x, y float64) float64 { // of the sign of y
+		r := math.Mod(x, y)
+		if r != 0 && (r < 0) != (y < 0) {
+			r += y
+		}
+		return r
+	},
 	"Mul": func(x, y float64) float64 { return x * y },
 	"Pow": math.Pow,
 	"Sub": func(x, y float64) float64 { return x - y },

@@ -234,6 +234,8 @@ func (d *decoder) attributeField(a *Attribute, f field) error {
 		a.S, err = f.bytes()
 	case 5:
 		a.T, err = d.tensor(f)
+	case 6:
+		a.graph, err = f.bytes()
 	case 7:
 		var b []byte
 		if err := f.elements(&b); err != nil {

@@ -57,6 +57,9 @@ type Attribute struct {
 	T    *Tensor
 	Fs   []float32
 	Is   []int64
+
+	graph   []byte // a GraphProto
+	decoded *Graph
 }
 
 // Tensor is a TensorProto. Its values are in one of the fields of bytes.

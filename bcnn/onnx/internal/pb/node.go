@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
@@ -41,6 +42,7 @@ const (
 	AttrInt    = 2
 	AttrString = 3
 	AttrTensor = 4
+	AttrGraph  = 5
 	AttrFloats = 6
 	AttrInts   = 7
 )
@@ -98,6 +100,27 @@ func (n *Node) Ints(name string) ([]int64, error) {
 		return nil, err
 	}
 	return a.Is, nil
+}
+
+// Graph returns the graph in an attribute, or nil. Its nodes have the index of this one.
+func (n *Node) Graph(name string, b *budget.Budget) (*Graph, error) {
+	a, err := n.Attr(name, AttrGraph)
+	switch {
+	case a == nil:
+		return nil, err
+	case a.decoded != nil:
+		return a.decoded, nil
+	}
+	d := &decoder{b}
+	g := &Graph{Initializers: map[string]*Tensor{}}
+	if err := fields(b, a.graph, func(f field) error { return d.graphField(g, f) }); err != nil {
+		return nil, fmt.Errorf("attribute %q: %w", name, err)
+	}
+	for _, m := range g.Nodes {
+		m.Index = n.Index
+	}
+	a.decoded = g
+	return g, nil
 }
 
 // Sizes returns a list of want non-negative sizes, or the fallback for all.

@@ -1,0 +1,88 @@
+package eval
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+)
+
+// TopK returns the k largest values along an axis, or the smallest ones, in order, and
+// their positions. Of equal values the first comes first, or with last the last.
+func (e *Evaluator) TopK(t *Tensor, axis, k int, smallest, last bool) (values, positions *Tensor, err error) {
+	if t.HasBatch() {
+		return nil, nil, errBatch
+	}
+	size := t.Dims[axis]
+	if k < 0 || k > size {
+		return nil, nil, fmt.Errorf("the %d largest of %d values", k, size)
+	}
+	dims := slices.Clone(t.Dims)
+	dims[axis] = k
+	if values, err = e.NewTensor(t.Type, dims); err != nil {
+		return nil, nil, err
+	}
+	if positions, err = e.NewTensor(pb.Int64, dims); err != nil {
+		return nil, nil, err
+	}
+	// A list of one lane, which is sorted.
+	if err := e.Budget.Charge(8*int64(size) + lookUnits*int64(t.Len())*int64(1+bits.Len(uint(size)))); err != nil {
+		return nil, nil, err
+	}
+	lane := make([]int, size)
+	inner := strides(t.Dims)[axis]
+	for to := range values.Len() / max(k, 1) {
+		from := to/inner*inner*size + to%inner
+		for i := range lane {
+			lane[i] = i
+		}
+		slices.SortStableFunc(lane, func(x, y int) int {
+			order := cmp.Compare(t.At(from+y*inner), t.At(from+x*inner))
+			if smallest {
+				order = -order
+			}
+			if order == 0 && last {
+				return cmp.Compare(y, x)
+			}
+			return order
+		})
+		for i, p := range lane[:k] {
+			at := to/inner*inner*k + to%inner + i*inner
+			values.Set(at, t.At(from+p*inner))
+			positions.I64[at] = int64(p)
+		}
+	}
+	return values, positions, e.Budget.Charge(0)
+}
+
+// OneHot returns a tensor with one more dimension, of so many positions at axis: values[1]
+// where the position is the index, and values[0] elsewhere.
+func (e *Evaluator) OneHot(indices, depth, values *Tensor, axis int) (*Tensor, error) {
+	switch {
+	case indices.HasBatch() || depth.HasBatch():
+		return nil, errBatch
+	case depth.Len() != 1 || !(depth.At(0) >= 1 && depth.At(0) <= pb.MaxSize):
+		return nil, errors.New("the depth must be one positive number")
+	case values.Len() != 2:
+		return nil, fmt.Errorf("%d values, want 2", values.Len())
+	}
+	size := int(depth.At(0))
+	out, err := e.NewTensor(values.Type, slices.Insert(slices.Clone(indices.Dims), axis, size))
+	if err != nil {
+		return nil, err
+	}
+	inner := strides(out.Dims)[axis]
+	err = e.Budget.Loop(out.Len(), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			p := int(indices.At(i/(inner*size)*inner + i%inner))
+			if p < 0 {
+				p += size
+			}
+			out.Set(i, values.At(int(truth(i/inner%size == p))))
+		}
+	})
+	return out, err
+}

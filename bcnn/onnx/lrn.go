@@ -1,0 +1,148 @@
+package onnx
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+)
+
+// Means over neighbouring channels, which local response normalisation divides by.
+
+// lrn imports LRN, x / (bias + alpha·mean(x²))^beta with the mean over size neighbouring
+// channels, of which those outside count as 0.
+func (im *importer) lrn(n *pb.Node) (build.Operand, error) {
+	v, err := im.settledImage(n)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if v, err = im.build.Settle(v); err != nil {
+		return build.Operand{}, err
+	}
+	var parameters [3]float32
+	for i, p := range []struct {
+		name     string
+		fallback float32
+	}{{"alpha", 0.0001}, {"beta", 0.75}, {"bias", 1}} {
+		if parameters[i], err = n.Float(p.name, p.fallback); err != nil {
+			return build.Operand{}, err
+		}
+	}
+	alpha, beta, bias := parameters[0], parameters[1], parameters[2]
+	size, err := n.Int("size", 0)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if size < 1 || size > pb.MaxSize {
+		return build.Operand{}, fmt.Errorf("a size of %d", size)
+	}
+	square := im.build.Emit(n, "/square", bcnn.Mul{}, v.Shape, v, v)
+	mean, err := im.meanAcross(n, square, int(size), int(size-1)/2, int(size)/2, true)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	base := im.emit(n, "/base", bcnn.Affine{Scale: []float32{alpha}, Bias: []float32{bias}}, mean)
+	divisor, err := im.power(n, base.Value, eval.Scalar(pb.Float, float64(-beta)))
+	if err != nil {
+		return build.Operand{}, err
+	}
+	return im.ofValues(n, "Mul", v, divisor.Value)
+}
+
+// meanAcross is the mean of every k neighbouring channels of an image, with so many zeros
+// before and after them, which count or not: a product with a band of weights.
+func (im *importer) meanAcross(n *pb.Node, v *build.Value, k, before, after int, count bool) (*build.Value, error) {
+	shape := v.Shape
+	shape.C += before + after - k + 1
+	if shape.C < 1 || before >= k || after >= k {
+		return nil, fmt.Errorf("%d of %d channels between %d and %d of zeros", k, v.Shape.C, before, after)
+	}
+	if err := im.build.CheckShape(shape); err != nil {
+		return nil, err
+	}
+	size, err := eval.Count([]int{shape.C, v.Shape.C})
+	if err != nil {
+		return nil, err
+	}
+	weights, err := im.build.Floats(size)
+	if err != nil {
+		return nil, err
+	}
+	for c := range shape.C {
+		first, end := max(c-before, 0), min(c-before+k, v.Shape.C)
+		number := k
+		if !count {
+			number = end - first
+		}
+		for i := first; i < end; i++ {
+			weights[c*v.Shape.C+i] = 1 / float32(number)
+		}
+	}
+	y := im.build.Emit(n, "/mean", bcnn.Conv2D{Window: tiles(1, 1), Out: shape.C, Groups: 1, Weights: bcnn.Weights{F32: weights}}, shape, v)
+	y.View = slices.Clone(v.View)
+	for i, d := range y.View {
+		if slices.Equal(d, view.Whole(view.C, v.Shape.C)) && len(d) > 0 {
+			y.View[i] = view.Whole(view.C, shape.C)
+		}
+	}
+	return y, nil
+}
+
+// poolAcross lets the handler of AveragePool import one over the channels of images that
+// have become the depth of volumes, as PyTorch writes local response normalisation.
+func poolAcross(images handler) handler {
+	return func(im *importer, n *pb.Node) (build.Operand, error) {
+		v := im.env[n.Input(0)].Value
+		if v == nil || v.Hole || len(v.View) != 5 || len(v.View[1]) != 0 {
+			return images(im, n)
+		}
+		v, err := im.build.Settle(v)
+		if err != nil {
+			return build.Operand{}, err
+		}
+		const depth = 1 // the dimension that an image lacks
+		image := v.With(n)
+		image.View = edit(v.View, []int{depth}, false, nil)
+		if image.CheckImage() != nil || !slices.Equal(image.View[1], view.Whole(view.C, v.Shape.C)) {
+			return images(im, n)
+		}
+		lists := make(map[string][]int64)
+		for _, name := range []string{"kernel_shape", "strides", "dilations", "pads"} {
+			if lists[name], err = n.Ints(name); err != nil {
+				return build.Operand{}, err
+			}
+		}
+		ceil, err := n.Int("ceil_mode", 0)
+		if err != nil {
+			return build.Operand{}, err
+		}
+		count, err := n.Int("count_include_pad", 0)
+		if err != nil {
+			return build.Operand{}, err
+		}
+		kernel, pads := lists["kernel_shape"], lists["pads"]
+		if pads == nil {
+			pads = make([]int64, 6)
+		}
+		auto, err := n.Text("auto_pad", "NOTSET")
+		if err != nil {
+			return build.Operand{}, err
+		}
+		other := func(v int64) bool { return v != 1 }
+		if len(kernel) != 3 || kernel[0] < 1 || kernel[0] > pb.MaxSize || kernel[1] != 1 || kernel[2] != 1 || len(pads) != 6 ||
+			min(pads[0], pads[3]) < 0 || max(pads[0], pads[3]) > pb.MaxSize || pads[1]|pads[2]|pads[4]|pads[5] != 0 ||
+			slices.ContainsFunc(lists["strides"], other) || slices.ContainsFunc(lists["dilations"], other) || ceil != 0 || auto != "NOTSET" {
+			return images(im, n)
+		}
+		y, err := im.meanAcross(n, image, int(kernel[0]), int(pads[0]), int(pads[3]), count != 0)
+		if err != nil {
+			return build.Operand{}, err
+		}
+		y.View = edit(y.View, []int{depth}, true, nil)
+		return build.Operand{Value: y}, nil
+	}
+}
