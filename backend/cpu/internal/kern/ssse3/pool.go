@@ -40,3 +40,15 @@ func maxPool(dst, src []float32, p *kern.Pool) {
 	runtime.KeepAlive(dst)
 	runtime.KeepAlive(src)
 }
+
+func maxPoolBytes(dst, src []uint8, p *kern.Pool) {
+	var taps [kern.MaxPoolTaps]int
+	job, ok := kern.NewPoolJob(dst, src, p, &taps)
+	if !ok {
+		generic.MaxPool(dst, src, p)
+		return
+	}
+	maxPoolBytesSSSE3(job.Address())
+	runtime.KeepAlive(dst)
+	runtime.KeepAlive(src)
+}

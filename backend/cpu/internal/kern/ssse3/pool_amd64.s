@@ -144,6 +144,102 @@ end:
 	JNE  pixel
 	RET
 
+// func maxPoolBytesSSSE3(job *byte)
+// Requires: CMOV, SSE, SSE2
+TEXT ·maxPoolBytesSSSE3(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 32(AX), SI
+
+pixel:
+	XORQ BX, BX
+
+part16:
+	LEAQ   16(BX), R9
+	CMPQ   R9, SI
+	JGT    end16
+	MOVQ   16(AX), DI
+	MOVQ   24(AX), R8
+	MOVQ   (DI), R9
+	ADDQ   BX, R9
+	MOVUPS (DX)(R9*1), X0
+
+tap16:
+	DECQ   R8
+	JEQ    store16
+	ADDQ   $0x08, DI
+	MOVQ   (DI), R9
+	ADDQ   BX, R9
+	MOVUPS (DX)(R9*1), X1
+	PMAXUB X1, X0
+	JMP    tap16
+
+store16:
+	MOVUPS X0, (CX)(BX*1)
+	ADDQ   $0x10, BX
+	JMP    part16
+
+end16:
+part8:
+	LEAQ 8(BX), R9
+	CMPQ R9, SI
+	JGT  end8
+	MOVQ 16(AX), DI
+	MOVQ 24(AX), R8
+	MOVQ (DI), R9
+	ADDQ BX, R9
+	MOVQ (DX)(R9*1), X0
+
+tap8:
+	DECQ   R8
+	JEQ    store8
+	ADDQ   $0x08, DI
+	MOVQ   (DI), R9
+	ADDQ   BX, R9
+	MOVQ   (DX)(R9*1), X1
+	PMAXUB X1, X0
+	JMP    tap8
+
+store8:
+	MOVQ X0, (CX)(BX*1)
+	ADDQ $0x08, BX
+	JMP  part8
+
+end8:
+part:
+	LEAQ    1(BX), R9
+	CMPQ    R9, SI
+	JGT     end
+	MOVQ    16(AX), DI
+	MOVQ    24(AX), R8
+	MOVQ    (DI), R9
+	ADDQ    BX, R9
+	MOVBLZX (DX)(R9*1), R10
+
+tap:
+	DECQ    R8
+	JEQ     store
+	ADDQ    $0x08, DI
+	MOVQ    (DI), R9
+	ADDQ    BX, R9
+	MOVBLZX (DX)(R9*1), R9
+	CMPL    R9, R10
+	CMOVLGT R9, R10
+	JMP     tap
+
+store:
+	MOVB R10, (CX)(BX*1)
+	ADDQ $0x01, BX
+	JMP  part
+
+end:
+	ADDQ 40(AX), DX
+	ADDQ 48(AX), CX
+	DECQ 56(AX)
+	JNE  pixel
+	RET
+
 // func orPool4SSSE3(job *byte, flip uint64)
 TEXT ·orPool4SSSE3(SB), NOSPLIT, $0-16
 	MOVQ job+0(FP), AX

@@ -48,6 +48,8 @@ func Set() kern.Set {
 	s.Or = or
 	s.OrPool = orPool
 	s.MaxPool = maxPool
+	s.MaxPoolBytes = maxPoolBytes
+	s.LevelBytes, s.LevelFloats = levelBytes, levelFloats
 	s.Narrow = narrow
 	s.LookUpBytes = lookUpBytes
 	s.Join = join

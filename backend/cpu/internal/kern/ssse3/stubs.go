@@ -232,6 +232,16 @@ func thresholdFloatSSSE3(dst *uint64, values *float32, t *float32, words int)
 //go:noescape
 func orSSSE3(dst *uint64, src *uint64, blocks int)
 
+// levelBytesSSSE3 writes the levels of the values of a LevelsJob that is Usual, 16·n of them, n > 0.
+//
+//go:noescape
+func levelBytesSSSE3(job *byte)
+
+// levelFloatsSSSE3 writes low plus the levels of the values of a LevelsJob that is Usual, 16·n of them, n > 0.
+//
+//go:noescape
+func levelFloatsSSSE3(job *byte)
+
 // orPoolSSSE3 writes the OR of the taps of a PoolJob, without its flip.
 //
 //go:noescape
@@ -241,6 +251,11 @@ func orPoolSSSE3(job *byte)
 //
 //go:noescape
 func maxPoolSSSE3(job *byte)
+
+// maxPoolBytesSSSE3 writes the maxima of bytes of the taps of a PoolJob, without its flip.
+//
+//go:noescape
+func maxPoolBytesSSSE3(job *byte)
 
 // orPool4SSSE3 writes the OR of four taps of one word of a PoolJob, XOR flip.
 //

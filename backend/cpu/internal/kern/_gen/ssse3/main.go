@@ -11,6 +11,7 @@ func main() {
 		gen.Family{Name: "dot_bits", Write: dotBits},
 		gen.Family{Name: "float", Write: float},
 		gen.Family{Name: "elementwise", Write: elementwise},
+		gen.Family{Name: "levels", Write: levels},
 		gen.Family{Name: "pool", Write: pools},
 		gen.Family{Name: "repack", Write: repack},
 		gen.Family{Name: "image", Write: image},

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -10,18 +12,15 @@ import (
 
 // pools writes max-pooling.
 func pools() {
-	pool(false)
-	pool(true)
+	pool("orPoolSSSE3", "OR", []int{16, 8})
+	pool("maxPoolSSSE3", "maxima", []int{16, 4})
+	pool("maxPoolBytesSSSE3", "maxima of bytes", []int{16, 8, 1})
 	pool4()
 }
 
-// pool writes pooling behind a PoolJob, 16 bytes of a pixel at a time as long
-// as there are as many.
-func pool(float bool) {
-	name, doc, smallest := "orPoolSSSE3", "OR", 8
-	if float {
-		name, doc, smallest = "maxPoolSSSE3", "maxima", 4
-	}
+// pool writes pooling behind a PoolJob, so many bytes of a pixel at a time as long as there
+// are as many.
+func pool(name, doc string, sizes []int) {
 	TEXT(name, NOSPLIT, "func(job *byte)")
 	Doc(name + " writes the " + doc + " of the taps of a PoolJob, without its flip.")
 	Pragma("noescape")
@@ -32,12 +31,12 @@ func pool(float bool) {
 	MOVQ(Mem{Base: job, Disp: gen.PoolBytes}, end)
 	Label("pixel")
 	XORQ(i, i)
-	for _, size := range []int{16, smallest} {
+	for _, size := range sizes {
 		l := func(name string) string {
-			if size == 16 {
-				return name + "16"
+			if size == sizes[len(sizes)-1] {
+				return name
 			}
-			return name
+			return fmt.Sprint(name, size)
 		}
 		move := func(from, to Op) {
 			switch size {
@@ -55,27 +54,44 @@ func pool(float bool) {
 		JGT(LabelRef(l("end")))
 		MOVQ(Mem{Base: job, Disp: gen.PoolTaps}, tap)
 		MOVQ(Mem{Base: job, Disp: gen.PoolCount}, left)
-		sum := XMM()
+		sum, byteSum := XMM(), GP32()
 		MOVQ(Mem{Base: tap}, at)
 		ADDQ(i, at)
-		move(Mem{Base: src, Index: at, Scale: 1}, sum)
+		if size == 1 {
+			MOVBLZX(Mem{Base: src, Index: at, Scale: 1}, byteSum)
+		} else {
+			move(Mem{Base: src, Index: at, Scale: 1}, sum)
+		}
 		Label(l("tap"))
 		DECQ(left)
 		JEQ(LabelRef(l("store")))
 		ADDQ(U8(8), tap)
 		MOVQ(Mem{Base: tap}, at)
 		ADDQ(i, at)
-		v := XMM()
-		move(Mem{Base: src, Index: at, Scale: 1}, v)
-		if float {
+		v, value := XMM(), GP32()
+		if size > 1 {
+			move(Mem{Base: src, Index: at, Scale: 1}, v)
+		}
+		switch {
+		case size == 1:
+			MOVBLZX(Mem{Base: src, Index: at, Scale: 1}, value)
+			CMPL(value, byteSum)
+			CMOVLGT(value, byteSum)
+		case doc == "maxima of bytes":
+			PMAXUB(v, sum)
+		case doc == "maxima":
 			MAXPS(sum, v) // sum where they are equal, or not comparable
 			MOVO(v, sum)
-		} else {
+		default:
 			POR(v, sum)
 		}
 		JMP(LabelRef(l("tap")))
 		Label(l("store"))
-		move(sum, Mem{Base: dst, Index: i, Scale: 1})
+		if size == 1 {
+			MOVB(byteSum.As8(), Mem{Base: dst, Index: i, Scale: 1})
+		} else {
+			move(sum, Mem{Base: dst, Index: i, Scale: 1})
+		}
 		ADDQ(U8(size), i)
 		JMP(LabelRef(l("part")))
 		Label(l("end"))
