@@ -262,10 +262,21 @@ def networks():
         x = lq.layers.QuantDense(20, input_quantizer="ste_sign", kernel_quantizer="ste_sign", use_bias=False)(x)
         return layers.BatchNormalization()(x)
 
+    def levels(x):  # {0, 1} by ste_heaviside, three values by a sign, and their pools
+        x = layers.Conv2D(12, 3)(x)
+        x = layers.BatchNormalization()(x)
+        x = lq.layers.QuantConv2D(10, 3, padding="same", input_quantizer="ste_heaviside", kernel_quantizer="ste_sign", use_bias=False)(x)
+        x = layers.BatchNormalization()(x)
+        x = layers.MaxPool2D(2)(tf.sign(x))
+        x = layers.Conv2D(4, 1)(lq.layers.QuantConv2D(9, 3, kernel_quantizer="ste_sign", use_bias=False)(x))
+        x = layers.Flatten()(layers.BatchNormalization()(x))
+        return lq.layers.QuantDense(6, input_quantizer="ste_heaviside", kernel_quantizer="ste_sign", use_bias=False)(x)
+
     return {
         "net_activations": net((7, 6, 3), activations), "net_arithmetic": net((6, 5, 8), arithmetic),
         "net_chain": net((8, 9, 64), chain), "net_joined": net((9, 8, 16), joined),
         "net_residual": net((13, 12, 3), residual), "net_weights": net((12, 12, 3), weights),
+        "net_levels": net((10, 11, 3), levels),
     }
 
 

@@ -201,7 +201,7 @@ func (im *importer) weighted(o *schema.Operator, v *value, rows, bias []float32,
 	}
 	var y *value
 	switch {
-	case alpha == nil || !v.signs && (!one || 8*bits.Words(rowLen) >= 4*rowLen):
+	case alpha == nil || !v.signs && !v.levels && (!one || 8*bits.Words(rowLen) >= 4*rowLen):
 		y, err = im.emit(o, "", build(bcnn.Weights{F32: rows}, bias), shape, v)
 	default:
 		var packed []uint64

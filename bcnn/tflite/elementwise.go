@@ -99,6 +99,24 @@ func (im *importer) abs(o *schema.Operator) (*value, error) {
 	return im.positive(im.slope(o, v, []float32{-1}))
 }
 
+// sign is SIGN, whose value at 0 is 0: {0, 1} of values that are not negative, as
+// ste_heaviside of Larq has it, three values of others.
+func (im *importer) sign(o *schema.Operator) (*value, error) {
+	v, err := im.real(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	op := bcnn.Quantize{Low: -1, Levels: 3, Thresholds: []float32{0, math.SmallestNonzeroFloat32}}
+	if v.positive {
+		op = bcnn.Quantize{Levels: 2, Thresholds: op.Thresholds[1:]}
+	}
+	y, err := floats(im.emit(o, "", op, v.shape, v))
+	if err == nil {
+		y.levels, y.positive = true, v.positive
+	}
+	return y, err
+}
+
 func (im *importer) neg(o *schema.Operator) (*value, error) {
 	v, err := im.real(o, 0)
 	if err != nil {

@@ -133,7 +133,7 @@ func TestFilesOfLCE(t *testing.T) {
 // The layers that are meant to be binary are.
 func TestBinaryLayers(t *testing.T) {
 	want := map[string]int{
-		"net_activations": 1, "net_arithmetic": 0, "net_chain": 3, "net_joined": 3, "net_residual": 2, "net_weights": 2,
+		"net_activations": 1, "net_arithmetic": 0, "net_chain": 3, "net_joined": 3, "net_levels": 3, "net_residual": 2, "net_weights": 2,
 	}
 	for _, f := range lceFiles(t) {
 		if !strings.HasPrefix(f.name, "net_") {

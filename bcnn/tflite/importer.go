@@ -51,6 +51,8 @@ type value struct {
 	rank  int // of the file's tensor
 	typ   schema.Type
 	signs bool     // all are +1 or −1; of type INT32 if they are packed
+	// levels says that all are 0 or 1, or −1, 0 or 1.
+	levels bool
 	pad   *padding // still to be put around
 	// numbers says that the values are whole numbers of type INT32 or INT64.
 	numbers bool

@@ -64,6 +64,7 @@ func init() {
 		"RESHAPE":                 one((*importer).reshape),
 		"RESIZE_BILINEAR":         one((*importer).resize),
 		"RESIZE_NEAREST_NEIGHBOR": one((*importer).resize),
+		"SIGN":                    one((*importer).sign),
 		"SLICE":                   one((*importer).slice),
 		"SOFTMAX":                 one((*importer).softmax),
 		"SPLIT":                   (*importer).split,

@@ -36,7 +36,7 @@ func (im *importer) maxPool(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	y.typ, y.signs, y.positive = v.typ, v.signs && v.pad == nil, v.positive
+	y.typ, y.signs, y.levels, y.positive = v.typ, v.signs && v.pad == nil, v.levels, v.positive
 	y.offset, y.scale, y.zero = v.offset, v.scale, v.zero
 	act := int(o.Options.Uint8(5, 0))
 	switch {
