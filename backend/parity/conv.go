@@ -283,6 +283,7 @@ func moreConvSpecs() []convSpec {
 	for _, z := range []int{1, 127, 128, 255} {
 		add(convSpec{in: "bytes", c: 3, z: z, k: [2]int{5, 5}, pad: [4]int{2, 2, 2, 2}},
 			convSpec{in: "bytes", c: 3, z: z, pad: [4]int{2, 0, 1, 3}, end: "norm"},
+			convSpec{in: "bytes", c: 3, z: z, pad: [4]int{1, 1, 1, 1}, groups: 3, out: 12},
 			convSpec{in: "bytes", c: 3, z: z, pad: [4]int{1, 1, 1, 1}, fill: fillZeros},
 			convSpec{in: "bytes", c: 3, z: z, pad: [4]int{1, 1, 1, 1}, fill: fillOnes, end: "sum"})
 	}

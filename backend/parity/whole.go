@@ -30,18 +30,19 @@ var wholeNets = []struct {
 // memory of a tensor that another one, or a part of it, still reads.
 func wholeCases() []Case {
 	var cases []Case
-	for _, scheme := range []bcnn.Scheme{"", bcnn.SchemeThreshold, bcnn.SchemeGrey, bcnn.SchemeLBP, bcnn.SchemeMinMax} {
+	const bytes, around = "bytes", "bytes-around-128" // of which 0 or 128 stands for 0
+	for _, scheme := range []bcnn.Scheme{bytes, around, bcnn.SchemeThreshold, bcnn.SchemeGrey, bcnn.SchemeLBP, bcnn.SchemeMinMax} {
 		for i, net := range wholeNets {
 			for _, batch := range []int{1, 2} {
-				name := string(scheme)
-				if scheme == "" {
-					name = "bytes"
-				}
 				cases = append(cases, Case{
-					Name: fmt.Sprintf("whole/%s/%s/batch=%d", name, net.name, batch), Batch: batch, everyKernel: true,
+					Name: fmt.Sprintf("whole/%s/%s/batch=%d", scheme, net.name, batch), Batch: batch, everyKernel: true,
 					build: func(b *builder) *bcnn.Network {
 						b.input(bcnn.Uint8, net.h, net.w, 3)
-						if scheme != "" {
+						switch scheme {
+						case bytes:
+						case around:
+							b.add(bcnn.Affine{Scale: []float32{1.0 / 64}, Bias: []float32{-2}})
+						default:
 							op := bcnn.Binarize{Scheme: scheme}
 							for range map[bcnn.Scheme]int{bcnn.SchemeThreshold: 3, bcnn.SchemeGrey: 1}[scheme] {
 								op.Thresholds = append(op.Thresholds, 100+b.rng.Int32N(56))
@@ -50,7 +51,7 @@ func wholeCases() []Case {
 						}
 						for k, c := range net.convs {
 							padValue := (i+k)%3 - 1
-							if k == 0 && scheme == "" {
+							if k == 0 && (scheme == bytes || scheme == around) {
 								padValue = 0 // bytes have no other
 							}
 							b.conv(bcnn.Conv2D{Window: bcnn.Window{KH: c.k, KW: c.k, Pad: bcnn.Padding{Top: c.pad, Left: c.pad, Bottom: c.pad, Right: c.pad}},
