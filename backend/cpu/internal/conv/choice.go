@@ -75,6 +75,16 @@ func pickKernel(c *schedule.Context, op *bcnn.ConvStep, w window, in bcnn.DType)
 	return sumsKernel, fmt.Sprintf("groups of %d to %d channels fill no block", w.group, op.Out/op.Groups)
 }
 
+// patchTimes returns how often a wide convolution makes the patches of a pixel: once for
+// all blocks of a group, but for each where bits are pooled after the kernel, or planes
+// written.
+func patchTimes(op *bcnn.ConvStep) int {
+	if op.OutPlanes > 1 || op.Pool != nil && (op.Pool.KH != 2 || op.Pool.KW != 2 || op.InPlanes > 1) {
+		return num.CeilDiv(op.Out, kern.BlockOutputs)
+	}
+	return op.Groups
+}
+
 // rowLayout is how the bits of the input are laid out for wide kernels.
 type rowLayout int
 

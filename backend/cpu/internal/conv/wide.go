@@ -34,7 +34,8 @@ type wideConv struct {
 	poolH, poolW int
 	inKernel     bool // pooling of 2×2 pixels, which follow each other in the lists
 	poolTaps     []int
-	chunk        int // pixels of a call, a multiple of wideChunk
+	chunk        int      // pixels of a call
+	patches      *patches // that kernels read, nil where they read rows
 	next         tiles.Next
 	ends         bool         // the kernels end sums
 	added        *bcnn.Tensor // to the outputs, by the kernels that end them; nil for none
@@ -150,7 +151,7 @@ func newWideConv(c *schedule.Context, op *bcnn.ConvStep, w window, in, out bcnn.
 	}
 	if in.DType == bcnn.Bits {
 		c.Choice.Kernel = "wide bits"
-		v.rows, v.filter = wideBits(c, op, w)
+		v.rows, v.filter = wideBits(c, op, w, true)
 		v.table = v.bitTable(op, w.taps()*(1<<w.planes-1))
 		if v.filter.Form != "" {
 			c.Choice.Kernel += ", " + v.filter.Form
@@ -180,6 +181,10 @@ func newWideConv(c *schedule.Context, op *bcnn.ConvStep, w window, in, out bcnn.
 	v.tiling, need = wideTiles(c, out.Shape.H, op.Out, work,
 		func(rows int) tiles.Size { return v.rows.need(rows * v.poolH * w.planes) },
 		func(rows int) bool { return pixels(rows) <= maxTable })
+	if v.filter.Patches {
+		v.patches, need.Bytes = newPatches(c, w, v.filter.RunBytes)
+		v.chunk = min(v.chunk, len(v.patches.at)/w.planes)
+	}
 	if max(need.Words, need.Bytes) >= 1<<28 {
 		return nil, tiles.Size{} // beyond the offsets
 	}
@@ -294,7 +299,7 @@ func (c *wideConv) Run(tile int, s *tiles.Scratch) {
 		c.lead(s, image, y0, y1-y0, class)
 		return
 	}
-	for ; block*kern.BlockOutputs < end; block++ {
+	for take := 1; block*kern.BlockOutputs < end; block += take {
 		if g := block * kern.BlockOutputs / (c.channels / c.groups); g != group {
 			group = g
 			src = c.rows.load(s, image, first*c.planes, rows*c.planes, group)
@@ -303,16 +308,23 @@ func (c *wideConv) Run(tile int, s *tiles.Scratch) {
 			c.numbers(s, src, class, image, y0, rows, block)
 			continue
 		}
+		if c.patches != nil && !c.pools() { // patches are made for all blocks that read them
+			take = num.CeilDiv(min(end, (group+1)*(c.channels/c.groups)), kern.BlockOutputs) - block
+		}
 		for p := 0; p < rows*c.cols; p += c.chunk {
 			if p > 0 && s.Ended() {
 				break
 			}
-			s.Job = kern.ConvJob{
-				Src: src, At: &c.at[p*c.planes], Class: &class[p*c.planes],
-				Table:  unsafe.Pointer(&c.table.values[block*kern.BlockOutputs]),
-				Pixels: uintptr(min(c.chunk, rows*c.cols-p) * c.planes),
+			pixels := min(c.chunk, rows*c.cols-p)
+			from, at := c.source(s, src, p, pixels)
+			for b := block; b < block+take; b++ {
+				s.Job = kern.ConvJob{
+					Src: from, At: at, Class: &class[p*c.planes],
+					Table:  unsafe.Pointer(&c.table.values[b*kern.BlockOutputs]),
+					Pixels: uintptr(pixels * c.planes),
+				}
+				c.compute(s, class[p*c.planes:], pixel, p, b)
 			}
-			c.compute(s, class[p*c.planes:], pixel, p, block)
 		}
 		if c.pools() {
 			c.pooled(s, pixel, y1-y0, block)
@@ -326,21 +338,23 @@ func (c *wideConv) Run(tile int, s *tiles.Scratch) {
 func (c *wideConv) lead(s *tiles.Scratch, image, first, rows int, class []uint32) {
 	src := c.rows.load(s, image, first, rows, 0)
 	pixels := rows * c.cols
-	for p := 0; p < pixels; p += wideChunk {
-		take := min(wideChunk, pixels-p)
+	chunk := min(c.chunk, wideChunk)
+	for p := 0; p < pixels; p += chunk {
+		take := min(chunk, pixels-p)
+		from, at := c.source(s, src, p, take)
 		for block := range c.tiling.blocks {
 			if s.Ended() {
 				return
 			}
 			s.Job = kern.ConvJob{
-				Src: src, At: &c.at[p], Class: &class[p],
+				Src: from, At: at, Class: &class[p],
 				Table: unsafe.Pointer(&c.table.values[block*kern.BlockOutputs]), Pixels: uintptr(take),
 			}
 			c.floats(s, class[p:], p, (image*c.outShape.H+first)*c.outShape.W, block)
 		}
 		s.Job = kern.ConvJob{}
-		from := first*c.cols + p
-		c.next(s, image, from, from+take)
+		pixel := first*c.cols + p
+		c.next(s, image, pixel, pixel+take)
 	}
 }
 
@@ -392,12 +406,13 @@ func (c *wideConv) numbers(s *tiles.Scratch, src unsafe.Pointer, class []uint32,
 			if x+y > 0 && s.Ended() {
 				return
 			}
-			p := (y*c.cols + x) * c.planes
+			pixels := min(c.chunk, c.cols-x)
+			from, at := c.source(s, src, y*c.cols+x, pixels)
 			s.Job = kern.ConvJob{
-				Src: src, At: &c.at[p], Class: &class[p],
+				Src: from, At: at, Class: &class[(y*c.cols+x)*c.planes],
 				Table:  unsafe.Pointer(&c.table.values[block*kern.BlockOutputs]),
 				Next:   uintptr(c.table.next),
-				Pixels: uintptr(min(c.chunk, c.cols-x) * c.planes),
+				Pixels: uintptr(pixels * c.planes),
 			}
 			if pooled {
 				s.Job.Dst, s.Job.DstStep, s.Job.DstPlane = unsafe.Pointer(&s.Row[x]), 8, uintptr(8*c.cols)
@@ -468,7 +483,8 @@ func (c *wideConv) floats(s *tiles.Scratch, class []uint32, first, pixel, block 
 	for p := 0; p < pixels; p += sumsChunk {
 		take := min(sumsChunk, pixels-p)
 		s.Job = job
-		s.Job.At, s.Job.Class, s.Job.Pixels = &c.at[(first+p)*c.planes], &class[p*c.planes], uintptr(take*c.planes)
+		s.Job.At = &unsafe.Slice(job.At, job.Pixels)[p*c.planes]
+		s.Job.Class, s.Job.Pixels = &class[p*c.planes], uintptr(take*c.planes)
 		s.Job.Dst, s.Job.DstStep = unsafe.Pointer(&s.Sums[0]), 4*kern.BlockOutputs
 		if c.planes > 1 {
 			c.filter.ConvPlanes(&s.Job, c.planes, 0, block, c.runStep)

@@ -39,7 +39,9 @@ func pieceBytes(w *kern.Wide) int {
 }
 
 // wideBits lays out the input and the weights of a convolution on bits.
-func wideBits(c *schedule.Context, op *bcnn.ConvStep, w window) (rowSource, *kern.WideFilter) {
+//
+// With carries, kernels may be picked that read patches, not rows.
+func wideBits(c *schedule.Context, op *bcnn.ConvStep, w window, carries bool) (rowSource, *kern.WideFilter) {
 	layout, why := pickLayout(c, w)
 	c.Choice.Why += "; " + why
 	switch layout {
@@ -49,21 +51,28 @@ func wideBits(c *schedule.Context, op *bcnn.ConvStep, w window) (rowSource, *ker
 	case cutLayout:
 		c.Choice.Kernel += ", dense runs"
 		return newCutRows(c, op, w)
-	case rowsInPlace:
-		c.Choice.Kernel += ", in place"
 	}
-	b := &bitRows{window: w, set: c.Set, in: c.In, inPlace: layout == rowsInPlace, pitch: num.CeilDiv(w.group, pieceBits)}
+	b := &bitRows{window: w, set: c.Set, in: c.In, pitch: num.CeilDiv(w.group, pieceBits)}
+	filter := schedule.Share(c, func() *kern.WideFilter {
+		weights, n := padTaps(c, op.Bits, op.Out*w.KH, w.KW, w.group, b.pitch*pieceBits), w.KW*b.pitch*pieceBits
+		if carries && c.Set.Wide.PackCarries != nil {
+			if filter := c.Set.Wide.PackCarries(weights, op.Out, w.KH, n, patchTimes(op)); filter != nil {
+				return filter
+			}
+		}
+		return c.Set.Wide.PackBits(weights, op.Out, w.KH, n)
+	})
+	b.parities = filter.Patches
+	b.inPlace = layout == rowsInPlace && !b.parities
 	_, cols := w.span(1)
 	b.phase = num.CeilDiv(cols, w.DilationW)
 	b.row = w.DilationW * b.phase * b.pitch
 	if b.inPlace {
 		b.row = w.image.W * b.pitch
+		c.Choice.Kernel += ", in place"
 	}
 	b.narrowed = w.whole() && b.narrow() && !c.Set.Wide.Nibbles
-	return b, schedule.Share(c, func() *kern.WideFilter {
-		weights := padTaps(c, op.Bits, op.Out*w.KH, w.KW, w.group, b.pitch*pieceBits)
-		return c.Set.Wide.PackBits(weights, op.Out, w.KH, w.KW*b.pitch*pieceBits)
-	})
+	return b, filter
 }
 
 // bitRows are rows of pixels of whole pieces of 32 bits, so that neighbours are
@@ -75,6 +84,7 @@ type bitRows struct {
 	in       *bcnn.Tensor
 	inPlace  bool // read from the tensor
 	narrowed bool // rows follow each other as in the tensor, pixels of one piece for each word
+	parities bool // of all pieces up to each, behind a word of zeros
 	pitch    int  // pieces of a pixel
 	phase    int  // pixels side by side
 	row      int  // pieces of a row
@@ -88,7 +98,11 @@ func (b *bitRows) need(rows int) tiles.Size {
 	if b.set.Wide.Nibbles {
 		return tiles.Size{Words: num.CeilDiv(b.row, 2), Bytes: num.Product(height, b.row, 8)}
 	}
-	return tiles.Size{Words: num.CeilDiv(num.Product(height, b.row), 2)}
+	words := num.CeilDiv(num.Product(height, b.row), 2)
+	if b.parities {
+		words++
+	}
+	return tiles.Size{Words: words}
 }
 
 // position returns the place of a pixel of a row.
@@ -106,14 +120,18 @@ func (b *bitRows) load(s *tiles.Scratch, image, first, rows, group int) unsafe.P
 		return unsafe.Pointer(&b.in.Words[(image*b.image.H+y)*b.row/2])
 	}
 	height, _ := b.span(rows)
-	made := unsafe.Slice((*uint32)(unsafe.Pointer(&s.Words[0])), 2*len(s.Words))
+	words := s.Words
+	if b.parities {
+		words[0] = 0
+		words = words[1:]
+	}
+	made := unsafe.Slice((*uint32)(unsafe.Pointer(&words[0])), 2*len(words))
 	row := b.image.W * bits.Words(b.image.C)
 	if b.narrowed {
 		b.set.Narrow(made[:height*b.row], b.in.Words[(image*b.image.H+y)*row:][:height*row])
-		return unsafe.Pointer(&made[0])
 	}
 	for r := range height {
-		if b.interrupted(s) {
+		if b.narrowed || b.interrupted(s) {
 			break
 		}
 		dst := made[:b.row]
@@ -131,6 +149,9 @@ func (b *bitRows) load(s *tiles.Scratch, image, first, rows, group int) unsafe.P
 	}
 	if b.set.Wide.Nibbles {
 		return unsafe.Pointer(&s.Bytes[0])
+	}
+	if b.parities {
+		b.set.Wide.Parities(made[:height*b.row])
 	}
 	return unsafe.Pointer(&made[0])
 }

@@ -24,7 +24,7 @@ type wideSource struct {
 // newWideSource returns nil where the tables of the kernels would be too large.
 func newWideSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int) *wideSource {
 	b := &wideSource{window: w, stride: stride}
-	b.rowSource, b.filter = wideBits(c, op, w)
+	b.rowSource, b.filter = wideBits(c, op, w, false)
 	b.table = newWideTable(op.Out, 1, 1)
 	for o := range b.table.values {
 		b.table.values[o] = int32(w.taps())

@@ -4,6 +4,7 @@ package kern
 
 import (
 	"runtime"
+	"slices"
 	"unsafe"
 
 	"github.com/bitcnn/bitcnn/bcnn/bits"
@@ -24,6 +25,21 @@ func Annotated(set *Set) *Set {
 	if set.Wide != nil {
 		wide := *set.Wide
 		s.Wide = &wide
+		if parities := wide.Parities; parities != nil {
+			wide.Parities = func(dst []uint32) {
+				writes(dst)
+				parities(dst)
+			}
+		}
+		if patches := wide.Patches; patches != nil {
+			wide.Patches = func(dst []uint8, src unsafe.Pointer, at []uint32, rows, run, step int) {
+				writes(dst[:len(at)*num.RoundUp(rows*run, 8)])
+				reads(at)
+				first, last := slices.Min(at), slices.Max(at)
+				runtime.RaceReadRange(unsafe.Add(src, int(first)-4), int(last-first)+(rows-1)*step+run+4)
+				patches(dst, src, at, rows, run, step)
+			}
+		}
 		if expand := wide.Expand; expand != nil {
 			wide.Expand = func(dst []uint8, src []uint32) {
 				writes(dst[:8*len(src)])

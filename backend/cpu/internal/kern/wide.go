@@ -31,6 +31,23 @@ type Wide struct {
 	// outputs × rows runs of n taps. Its kernels have neither Conv nor Pooled. nil if
 	// there are none.
 	PackInt8 func(w []int8, outputs, rows, n int, most uint8) *WideFilter
+	// PackCarries is PackBits for kernels that read patches as Patches makes them, one run
+	// of RunBytes each, so many times for all outputs. It returns nil where those of PackBits
+	// take less time. nil if there are none.
+	PackCarries func(w []uint64, outputs, rows, n, times int) *WideFilter
+
+	// Parities makes each piece the XOR of all up to there: dst[i] ^= dst[i−1] for i from 1
+	// on, one after the other.
+	//
+	// Patches writes the parities of patches one behind the other, each of an even number
+	// of pieces: the XOR of all of a patch up to there, behind a 0 where they are odd. A
+	// patch is at src + at[p], rows runs of run bytes, which is a multiple of 4, step bytes
+	// apart. There are the parities of memory, one before each run, too. It may write 60
+	// bytes of dst behind the last patch. There is a patch at least.
+	//
+	// nil where PackCarries is.
+	Parities func(dst []uint32)
+	Patches  func(dst []uint8, src unsafe.Pointer, at []uint32, rows, run, step int)
 
 	// Expand stores the nibbles of src, the lowest first, in the high halves of
 	// bytes,
@@ -52,6 +69,7 @@ type WideFilter struct {
 	Tail       uint64  // mask of the last piece of a run, or what else kernels need
 	Fix        []int32 // for each output, what the sums of kernels of bytes lack; nil for nothing
 	Budget     int     // bytes of a patch that the kernels sum in 16 bits, where they do
+	Patches    bool    // of Wide are what the kernels read
 	Form       string  // of the kernels, where there are several, and why it was picked
 	Why        string
 	blocks     []filterBlock

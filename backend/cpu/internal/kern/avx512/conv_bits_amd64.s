@@ -119,7 +119,7 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
+	MOVQ         120(AX), DX
 	VPXORD       Z22, Z22, Z22
 	VPCMPD       $0x05, Z22, Z0, K1
 	VPCMPD       $0x05, Z22, Z1, K2
@@ -169,8 +169,8 @@ wpiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x10, 112(AX)
 	ADDQ         $0x10, 120(AX)
+	ADDQ         $0x10, 112(AX)
 	SUBQ         $0x04, 80(AX)
 	JMP          wide
 
@@ -235,8 +235,8 @@ npiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x04, 112(AX)
 	ADDQ         $0x04, 120(AX)
+	ADDQ         $0x04, 112(AX)
 	SUBQ         $0x01, 80(AX)
 	JMP          narrow
 
@@ -359,7 +359,7 @@ wpiece:
 	DECQ         R10
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), R8
+	MOVQ         120(AX), DX
 	VPXORD       Z20, Z20, Z20
 	VPCMPD       $0x05, Z20, Z0, K1
 	VPCMPD       $0x05, Z20, Z1, K2
@@ -411,8 +411,8 @@ wpiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x14, 112(AX)
 	ADDQ         $0x14, 120(AX)
+	ADDQ         $0x14, 112(AX)
 	SUBQ         $0x05, 80(AX)
 	JMP          wide
 
@@ -470,8 +470,8 @@ npiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x04, 112(AX)
 	ADDQ         $0x04, 120(AX)
+	ADDQ         $0x04, 112(AX)
 	SUBQ         $0x01, 80(AX)
 	JMP          narrow
 
@@ -586,7 +586,7 @@ wpiece:
 	DECQ         R11
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), R9
+	MOVQ         120(AX), DX
 	VPXORD       Z16, Z16, Z16
 	VPCMPD       $0x05, Z16, Z0, K1
 	VPCMPD       $0x05, Z16, Z1, K2
@@ -636,8 +636,8 @@ wpiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x18, 112(AX)
 	ADDQ         $0x18, 120(AX)
+	ADDQ         $0x18, 112(AX)
 	SUBQ         $0x06, 80(AX)
 	JMP          wide
 
@@ -688,8 +688,8 @@ npiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x04, 112(AX)
 	ADDQ         $0x04, 120(AX)
+	ADDQ         $0x04, 112(AX)
 	SUBQ         $0x01, 80(AX)
 	JMP          narrow
 
@@ -773,7 +773,7 @@ wpiece:
 	DECQ        R11
 	JNE         wrow
 	MOVQ        104(AX), CX
-	MOVQ        120(AX), R9
+	MOVQ        120(AX), DX
 	VPXORD      Z8, Z8, Z8
 	VPCMPD      $0x05, Z8, Z0, K1
 	KMOVW       K1, DX
@@ -811,8 +811,8 @@ wpiece:
 	MOVQ        DX, (CX)
 	ADDQ        8(AX), CX
 	MOVQ        CX, 104(AX)
-	ADDQ        $0x18, 112(AX)
 	ADDQ        $0x18, 120(AX)
+	ADDQ        $0x18, 112(AX)
 	SUBQ        $0x06, 80(AX)
 	JMP         wide
 
@@ -855,8 +855,8 @@ npiece:
 	MOVQ        DX, (CX)
 	ADDQ        8(AX), CX
 	MOVQ        CX, 104(AX)
-	ADDQ        $0x04, 112(AX)
 	ADDQ        $0x04, 120(AX)
+	ADDQ        $0x04, 112(AX)
 	SUBQ        $0x01, 80(AX)
 	JMP         narrow
 
@@ -971,19 +971,19 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
-	MOVL         (DI), DX
-	ADDQ         40(AX), DX
-	VMOVDQU32    (DX), Z16
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z16
 	VPADDD       Z0, Z0, Z0
 	VPSUBD       Z0, Z16, Z0
-	VMOVDQU32    64(DX), Z16
+	VMOVDQU32    64(BX), Z16
 	VPADDD       Z1, Z1, Z1
 	VPSUBD       Z1, Z16, Z1
-	VMOVDQU32    128(DX), Z16
+	VMOVDQU32    128(BX), Z16
 	VPADDD       Z2, Z2, Z2
 	VPSUBD       Z2, Z16, Z2
-	VMOVDQU32    192(DX), Z16
+	VMOVDQU32    192(BX), Z16
 	VPADDD       Z3, Z3, Z3
 	VPSUBD       Z3, Z16, Z3
 	VMOVDQU32    Z0, (CX)
@@ -991,18 +991,18 @@ wpiece:
 	VMOVDQU32    Z2, 128(CX)
 	VMOVDQU32    Z3, 192(CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DI), DX
-	ADDQ         40(AX), DX
-	VMOVDQU32    (DX), Z16
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z16
 	VPADDD       Z4, Z4, Z4
 	VPSUBD       Z4, Z16, Z4
-	VMOVDQU32    64(DX), Z16
+	VMOVDQU32    64(BX), Z16
 	VPADDD       Z5, Z5, Z5
 	VPSUBD       Z5, Z16, Z5
-	VMOVDQU32    128(DX), Z16
+	VMOVDQU32    128(BX), Z16
 	VPADDD       Z6, Z6, Z6
 	VPSUBD       Z6, Z16, Z6
-	VMOVDQU32    192(DX), Z16
+	VMOVDQU32    192(BX), Z16
 	VPADDD       Z7, Z7, Z7
 	VPSUBD       Z7, Z16, Z7
 	VMOVDQU32    Z4, (CX)
@@ -1010,18 +1010,18 @@ wpiece:
 	VMOVDQU32    Z6, 128(CX)
 	VMOVDQU32    Z7, 192(CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DI), DX
-	ADDQ         40(AX), DX
-	VMOVDQU32    (DX), Z16
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z16
 	VPADDD       Z8, Z8, Z8
 	VPSUBD       Z8, Z16, Z8
-	VMOVDQU32    64(DX), Z16
+	VMOVDQU32    64(BX), Z16
 	VPADDD       Z9, Z9, Z9
 	VPSUBD       Z9, Z16, Z9
-	VMOVDQU32    128(DX), Z16
+	VMOVDQU32    128(BX), Z16
 	VPADDD       Z10, Z10, Z10
 	VPSUBD       Z10, Z16, Z10
-	VMOVDQU32    192(DX), Z16
+	VMOVDQU32    192(BX), Z16
 	VPADDD       Z11, Z11, Z11
 	VPSUBD       Z11, Z16, Z11
 	VMOVDQU32    Z8, (CX)
@@ -1029,7 +1029,7 @@ wpiece:
 	VMOVDQU32    Z10, 128(CX)
 	VMOVDQU32    Z11, 192(CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DI), DX
+	MOVL         12(DX), DX
 	ADDQ         40(AX), DX
 	VMOVDQU32    (DX), Z16
 	VPADDD       Z12, Z12, Z12
@@ -1049,8 +1049,8 @@ wpiece:
 	VMOVDQU32    Z15, 192(CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x10, 112(AX)
 	ADDQ         $0x10, 120(AX)
+	ADDQ         $0x10, 112(AX)
 	SUBQ         $0x04, 80(AX)
 	JMP          wide
 
@@ -1120,8 +1120,8 @@ npiece:
 	VMOVDQU32    Z25, 192(CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x04, 112(AX)
 	ADDQ         $0x04, 120(AX)
+	ADDQ         $0x04, 112(AX)
 	SUBQ         $0x01, 80(AX)
 	JMP          narrow
 
@@ -1234,68 +1234,68 @@ wpiece:
 	DECQ         R10
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), R8
-	MOVL         (R8), DX
-	ADDQ         40(AX), DX
-	VMOVDQU32    (DX), Z15
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z15
 	VPADDD       Z0, Z0, Z0
 	VPSUBD       Z0, Z15, Z0
-	VMOVDQU32    64(DX), Z15
+	VMOVDQU32    64(BX), Z15
 	VPADDD       Z1, Z1, Z1
 	VPSUBD       Z1, Z15, Z1
-	VMOVDQU32    128(DX), Z15
+	VMOVDQU32    128(BX), Z15
 	VPADDD       Z2, Z2, Z2
 	VPSUBD       Z2, Z15, Z2
 	VMOVDQU32    Z0, (CX)
 	VMOVDQU32    Z1, 64(CX)
 	VMOVDQU32    Z2, 128(CX)
 	ADDQ         8(AX), CX
-	MOVL         4(R8), DX
-	ADDQ         40(AX), DX
-	VMOVDQU32    (DX), Z15
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z15
 	VPADDD       Z3, Z3, Z3
 	VPSUBD       Z3, Z15, Z3
-	VMOVDQU32    64(DX), Z15
+	VMOVDQU32    64(BX), Z15
 	VPADDD       Z4, Z4, Z4
 	VPSUBD       Z4, Z15, Z4
-	VMOVDQU32    128(DX), Z15
+	VMOVDQU32    128(BX), Z15
 	VPADDD       Z5, Z5, Z5
 	VPSUBD       Z5, Z15, Z5
 	VMOVDQU32    Z3, (CX)
 	VMOVDQU32    Z4, 64(CX)
 	VMOVDQU32    Z5, 128(CX)
 	ADDQ         8(AX), CX
-	MOVL         8(R8), DX
-	ADDQ         40(AX), DX
-	VMOVDQU32    (DX), Z15
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z15
 	VPADDD       Z6, Z6, Z6
 	VPSUBD       Z6, Z15, Z6
-	VMOVDQU32    64(DX), Z15
+	VMOVDQU32    64(BX), Z15
 	VPADDD       Z7, Z7, Z7
 	VPSUBD       Z7, Z15, Z7
-	VMOVDQU32    128(DX), Z15
+	VMOVDQU32    128(BX), Z15
 	VPADDD       Z8, Z8, Z8
 	VPSUBD       Z8, Z15, Z8
 	VMOVDQU32    Z6, (CX)
 	VMOVDQU32    Z7, 64(CX)
 	VMOVDQU32    Z8, 128(CX)
 	ADDQ         8(AX), CX
-	MOVL         12(R8), DX
-	ADDQ         40(AX), DX
-	VMOVDQU32    (DX), Z15
+	MOVL         12(DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z15
 	VPADDD       Z9, Z9, Z9
 	VPSUBD       Z9, Z15, Z9
-	VMOVDQU32    64(DX), Z15
+	VMOVDQU32    64(BX), Z15
 	VPADDD       Z10, Z10, Z10
 	VPSUBD       Z10, Z15, Z10
-	VMOVDQU32    128(DX), Z15
+	VMOVDQU32    128(BX), Z15
 	VPADDD       Z11, Z11, Z11
 	VPSUBD       Z11, Z15, Z11
 	VMOVDQU32    Z9, (CX)
 	VMOVDQU32    Z10, 64(CX)
 	VMOVDQU32    Z11, 128(CX)
 	ADDQ         8(AX), CX
-	MOVL         16(R8), DX
+	MOVL         16(DX), DX
 	ADDQ         40(AX), DX
 	VMOVDQU32    (DX), Z15
 	VPADDD       Z12, Z12, Z12
@@ -1311,8 +1311,8 @@ wpiece:
 	VMOVDQU32    Z14, 128(CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x14, 112(AX)
 	ADDQ         $0x14, 120(AX)
+	ADDQ         $0x14, 112(AX)
 	SUBQ         $0x05, 80(AX)
 	JMP          wide
 
@@ -1373,8 +1373,8 @@ npiece:
 	VMOVDQU32    Z22, 128(CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x04, 112(AX)
 	ADDQ         $0x04, 120(AX)
+	ADDQ         $0x04, 112(AX)
 	SUBQ         $0x01, 80(AX)
 	JMP          narrow
 
@@ -1477,63 +1477,63 @@ wpiece:
 	DECQ         R11
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), R9
-	MOVL         (R9), DX
-	ADDQ         40(AX), DX
-	VMOVDQU32    (DX), Z12
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z12
 	VPADDD       Z0, Z0, Z0
 	VPSUBD       Z0, Z12, Z0
-	VMOVDQU32    64(DX), Z12
+	VMOVDQU32    64(BX), Z12
 	VPADDD       Z1, Z1, Z1
 	VPSUBD       Z1, Z12, Z1
 	VMOVDQU32    Z0, (CX)
 	VMOVDQU32    Z1, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         4(R9), DX
-	ADDQ         40(AX), DX
-	VMOVDQU32    (DX), Z12
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z12
 	VPADDD       Z2, Z2, Z2
 	VPSUBD       Z2, Z12, Z2
-	VMOVDQU32    64(DX), Z12
+	VMOVDQU32    64(BX), Z12
 	VPADDD       Z3, Z3, Z3
 	VPSUBD       Z3, Z12, Z3
 	VMOVDQU32    Z2, (CX)
 	VMOVDQU32    Z3, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         8(R9), DX
-	ADDQ         40(AX), DX
-	VMOVDQU32    (DX), Z12
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z12
 	VPADDD       Z4, Z4, Z4
 	VPSUBD       Z4, Z12, Z4
-	VMOVDQU32    64(DX), Z12
+	VMOVDQU32    64(BX), Z12
 	VPADDD       Z5, Z5, Z5
 	VPSUBD       Z5, Z12, Z5
 	VMOVDQU32    Z4, (CX)
 	VMOVDQU32    Z5, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         12(R9), DX
-	ADDQ         40(AX), DX
-	VMOVDQU32    (DX), Z12
+	MOVL         12(DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z12
 	VPADDD       Z6, Z6, Z6
 	VPSUBD       Z6, Z12, Z6
-	VMOVDQU32    64(DX), Z12
+	VMOVDQU32    64(BX), Z12
 	VPADDD       Z7, Z7, Z7
 	VPSUBD       Z7, Z12, Z7
 	VMOVDQU32    Z6, (CX)
 	VMOVDQU32    Z7, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         16(R9), DX
-	ADDQ         40(AX), DX
-	VMOVDQU32    (DX), Z12
+	MOVL         16(DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z12
 	VPADDD       Z8, Z8, Z8
 	VPSUBD       Z8, Z12, Z8
-	VMOVDQU32    64(DX), Z12
+	VMOVDQU32    64(BX), Z12
 	VPADDD       Z9, Z9, Z9
 	VPSUBD       Z9, Z12, Z9
 	VMOVDQU32    Z8, (CX)
 	VMOVDQU32    Z9, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         20(R9), DX
+	MOVL         20(DX), DX
 	ADDQ         40(AX), DX
 	VMOVDQU32    (DX), Z12
 	VPADDD       Z10, Z10, Z10
@@ -1545,8 +1545,8 @@ wpiece:
 	VMOVDQU32    Z11, 64(CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x18, 112(AX)
 	ADDQ         $0x18, 120(AX)
+	ADDQ         $0x18, 112(AX)
 	SUBQ         $0x06, 80(AX)
 	JMP          wide
 
@@ -1598,8 +1598,8 @@ npiece:
 	VMOVDQU32    Z17, 64(CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x04, 112(AX)
 	ADDQ         $0x04, 120(AX)
+	ADDQ         $0x04, 112(AX)
 	SUBQ         $0x01, 80(AX)
 	JMP          narrow
 
@@ -1671,43 +1671,43 @@ wpiece:
 	DECQ        R11
 	JNE         wrow
 	MOVQ        104(AX), CX
-	MOVQ        120(AX), R9
-	MOVL        (R9), DX
-	ADDQ        40(AX), DX
-	VMOVDQU32   (DX), Z6
+	MOVQ        120(AX), DX
+	MOVL        (DX), BX
+	ADDQ        40(AX), BX
+	VMOVDQU32   (BX), Z6
 	VPADDD      Z0, Z0, Z0
 	VPSUBD      Z0, Z6, Z0
 	VMOVDQU32   Z0, (CX)
 	ADDQ        8(AX), CX
-	MOVL        4(R9), DX
-	ADDQ        40(AX), DX
-	VMOVDQU32   (DX), Z6
+	MOVL        4(DX), BX
+	ADDQ        40(AX), BX
+	VMOVDQU32   (BX), Z6
 	VPADDD      Z1, Z1, Z1
 	VPSUBD      Z1, Z6, Z1
 	VMOVDQU32   Z1, (CX)
 	ADDQ        8(AX), CX
-	MOVL        8(R9), DX
-	ADDQ        40(AX), DX
-	VMOVDQU32   (DX), Z6
+	MOVL        8(DX), BX
+	ADDQ        40(AX), BX
+	VMOVDQU32   (BX), Z6
 	VPADDD      Z2, Z2, Z2
 	VPSUBD      Z2, Z6, Z2
 	VMOVDQU32   Z2, (CX)
 	ADDQ        8(AX), CX
-	MOVL        12(R9), DX
-	ADDQ        40(AX), DX
-	VMOVDQU32   (DX), Z6
+	MOVL        12(DX), BX
+	ADDQ        40(AX), BX
+	VMOVDQU32   (BX), Z6
 	VPADDD      Z3, Z3, Z3
 	VPSUBD      Z3, Z6, Z3
 	VMOVDQU32   Z3, (CX)
 	ADDQ        8(AX), CX
-	MOVL        16(R9), DX
-	ADDQ        40(AX), DX
-	VMOVDQU32   (DX), Z6
+	MOVL        16(DX), BX
+	ADDQ        40(AX), BX
+	VMOVDQU32   (BX), Z6
 	VPADDD      Z4, Z4, Z4
 	VPSUBD      Z4, Z6, Z4
 	VMOVDQU32   Z4, (CX)
 	ADDQ        8(AX), CX
-	MOVL        20(R9), DX
+	MOVL        20(DX), DX
 	ADDQ        40(AX), DX
 	VMOVDQU32   (DX), Z6
 	VPADDD      Z5, Z5, Z5
@@ -1715,8 +1715,8 @@ wpiece:
 	VMOVDQU32   Z5, (CX)
 	ADDQ        8(AX), CX
 	MOVQ        CX, 104(AX)
-	ADDQ        $0x18, 112(AX)
 	ADDQ        $0x18, 120(AX)
+	ADDQ        $0x18, 112(AX)
 	SUBQ        $0x06, 80(AX)
 	JMP         wide
 
@@ -1758,8 +1758,8 @@ npiece:
 	VMOVDQU32   Z8, (CX)
 	ADDQ        8(AX), CX
 	MOVQ        CX, 104(AX)
-	ADDQ        $0x04, 112(AX)
 	ADDQ        $0x04, 120(AX)
+	ADDQ        $0x04, 112(AX)
 	SUBQ        $0x01, 80(AX)
 	JMP         narrow
 
@@ -1768,7 +1768,7 @@ done:
 	RET
 
 // func convBitsFloats64AVX512(job *byte)
-// Requires: AVX, AVX512F, AVX512VPOPCNTDQ
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VPOPCNTDQ
 TEXT ·convBitsFloats64AVX512(SB), NOSPLIT, $0-8
 	MOVQ job+0(FP), AX
 
@@ -1874,50 +1874,50 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
-	MOVL         (DI), DX
-	ADDQ         40(AX), DX
-	VMOVDQU32    (DX), Z16
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z16
 	VPADDD       Z0, Z0, Z0
 	VPSUBD       Z0, Z16, Z0
-	VMOVDQU32    64(DX), Z16
+	VMOVDQU32    64(BX), Z16
 	VPADDD       Z1, Z1, Z1
 	VPSUBD       Z1, Z16, Z1
-	VMOVDQU32    128(DX), Z16
+	VMOVDQU32    128(BX), Z16
 	VPADDD       Z2, Z2, Z2
 	VPSUBD       Z2, Z16, Z2
-	VMOVDQU32    192(DX), Z16
+	VMOVDQU32    192(BX), Z16
 	VPADDD       Z3, Z3, Z3
 	VPSUBD       Z3, Z16, Z3
-	MOVL         4(DI), DX
-	ADDQ         40(AX), DX
-	VMOVDQU32    (DX), Z16
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z16
 	VPADDD       Z4, Z4, Z4
 	VPSUBD       Z4, Z16, Z4
-	VMOVDQU32    64(DX), Z16
+	VMOVDQU32    64(BX), Z16
 	VPADDD       Z5, Z5, Z5
 	VPSUBD       Z5, Z16, Z5
-	VMOVDQU32    128(DX), Z16
+	VMOVDQU32    128(BX), Z16
 	VPADDD       Z6, Z6, Z6
 	VPSUBD       Z6, Z16, Z6
-	VMOVDQU32    192(DX), Z16
+	VMOVDQU32    192(BX), Z16
 	VPADDD       Z7, Z7, Z7
 	VPSUBD       Z7, Z16, Z7
-	MOVL         8(DI), DX
-	ADDQ         40(AX), DX
-	VMOVDQU32    (DX), Z16
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z16
 	VPADDD       Z8, Z8, Z8
 	VPSUBD       Z8, Z16, Z8
-	VMOVDQU32    64(DX), Z16
+	VMOVDQU32    64(BX), Z16
 	VPADDD       Z9, Z9, Z9
 	VPSUBD       Z9, Z16, Z9
-	VMOVDQU32    128(DX), Z16
+	VMOVDQU32    128(BX), Z16
 	VPADDD       Z10, Z10, Z10
 	VPSUBD       Z10, Z16, Z10
-	VMOVDQU32    192(DX), Z16
+	VMOVDQU32    192(BX), Z16
 	VPADDD       Z11, Z11, Z11
 	VPSUBD       Z11, Z16, Z11
-	MOVL         12(DI), DX
+	MOVL         12(DX), DX
 	ADDQ         40(AX), DX
 	VMOVDQU32    (DX), Z16
 	VPADDD       Z12, Z12, Z12
@@ -1980,55 +1980,55 @@ wscaled:
 	MOVQ    144(AX), DX
 	TESTQ   DX, DX
 	JEQ     wsloped
-	VPXORD  Z22, Z22, Z22
-	VMOVUPS (DX), Z16
-	VCMPPS  $0x11, Z22, Z0, K1
-	VMULPS  Z16, Z0, K1, Z0
-	VMOVUPS 64(DX), Z16
-	VCMPPS  $0x11, Z22, Z1, K1
-	VMULPS  Z16, Z1, K1, Z1
-	VMOVUPS 128(DX), Z16
-	VCMPPS  $0x11, Z22, Z2, K1
-	VMULPS  Z16, Z2, K1, Z2
-	VMOVUPS 192(DX), Z16
-	VCMPPS  $0x11, Z22, Z3, K1
-	VMULPS  Z16, Z3, K1, Z3
-	VMOVUPS (DX), Z16
-	VCMPPS  $0x11, Z22, Z4, K1
-	VMULPS  Z16, Z4, K1, Z4
-	VMOVUPS 64(DX), Z16
-	VCMPPS  $0x11, Z22, Z5, K1
-	VMULPS  Z16, Z5, K1, Z5
-	VMOVUPS 128(DX), Z16
-	VCMPPS  $0x11, Z22, Z6, K1
-	VMULPS  Z16, Z6, K1, Z6
-	VMOVUPS 192(DX), Z16
-	VCMPPS  $0x11, Z22, Z7, K1
-	VMULPS  Z16, Z7, K1, Z7
-	VMOVUPS (DX), Z16
-	VCMPPS  $0x11, Z22, Z8, K1
-	VMULPS  Z16, Z8, K1, Z8
-	VMOVUPS 64(DX), Z16
-	VCMPPS  $0x11, Z22, Z9, K1
-	VMULPS  Z16, Z9, K1, Z9
-	VMOVUPS 128(DX), Z16
-	VCMPPS  $0x11, Z22, Z10, K1
-	VMULPS  Z16, Z10, K1, Z10
-	VMOVUPS 192(DX), Z16
-	VCMPPS  $0x11, Z22, Z11, K1
-	VMULPS  Z16, Z11, K1, Z11
-	VMOVUPS (DX), Z16
-	VCMPPS  $0x11, Z22, Z12, K1
-	VMULPS  Z16, Z12, K1, Z12
-	VMOVUPS 64(DX), Z16
-	VCMPPS  $0x11, Z22, Z13, K1
-	VMULPS  Z16, Z13, K1, Z13
-	VMOVUPS 128(DX), Z16
-	VCMPPS  $0x11, Z22, Z14, K1
-	VMULPS  Z16, Z14, K1, Z14
-	VMOVUPS 192(DX), Z16
-	VCMPPS  $0x11, Z22, Z15, K1
-	VMULPS  Z16, Z15, K1, Z15
+	VXORPS  Z16, Z16, Z16
+	VMOVUPS (DX), Z17
+	VCMPPS  $0x11, Z16, Z0, K1
+	VMULPS  Z17, Z0, K1, Z0
+	VMOVUPS 64(DX), Z17
+	VCMPPS  $0x11, Z16, Z1, K1
+	VMULPS  Z17, Z1, K1, Z1
+	VMOVUPS 128(DX), Z17
+	VCMPPS  $0x11, Z16, Z2, K1
+	VMULPS  Z17, Z2, K1, Z2
+	VMOVUPS 192(DX), Z17
+	VCMPPS  $0x11, Z16, Z3, K1
+	VMULPS  Z17, Z3, K1, Z3
+	VMOVUPS (DX), Z17
+	VCMPPS  $0x11, Z16, Z4, K1
+	VMULPS  Z17, Z4, K1, Z4
+	VMOVUPS 64(DX), Z17
+	VCMPPS  $0x11, Z16, Z5, K1
+	VMULPS  Z17, Z5, K1, Z5
+	VMOVUPS 128(DX), Z17
+	VCMPPS  $0x11, Z16, Z6, K1
+	VMULPS  Z17, Z6, K1, Z6
+	VMOVUPS 192(DX), Z17
+	VCMPPS  $0x11, Z16, Z7, K1
+	VMULPS  Z17, Z7, K1, Z7
+	VMOVUPS (DX), Z17
+	VCMPPS  $0x11, Z16, Z8, K1
+	VMULPS  Z17, Z8, K1, Z8
+	VMOVUPS 64(DX), Z17
+	VCMPPS  $0x11, Z16, Z9, K1
+	VMULPS  Z17, Z9, K1, Z9
+	VMOVUPS 128(DX), Z17
+	VCMPPS  $0x11, Z16, Z10, K1
+	VMULPS  Z17, Z10, K1, Z10
+	VMOVUPS 192(DX), Z17
+	VCMPPS  $0x11, Z16, Z11, K1
+	VMULPS  Z17, Z11, K1, Z11
+	VMOVUPS (DX), Z17
+	VCMPPS  $0x11, Z16, Z12, K1
+	VMULPS  Z17, Z12, K1, Z12
+	VMOVUPS 64(DX), Z17
+	VCMPPS  $0x11, Z16, Z13, K1
+	VMULPS  Z17, Z13, K1, Z13
+	VMOVUPS 128(DX), Z17
+	VCMPPS  $0x11, Z16, Z14, K1
+	VMULPS  Z17, Z14, K1, Z14
+	VMOVUPS 192(DX), Z17
+	VCMPPS  $0x11, Z16, Z15, K1
+	VMULPS  Z17, Z15, K1, Z15
 
 wsloped:
 	MOVQ         152(AX), DX
@@ -2127,8 +2127,8 @@ w3alone:
 	VMOVUPS Z15, 192(CX)
 	ADDQ    8(AX), CX
 	MOVQ    CX, 104(AX)
-	ADDQ    $0x10, 112(AX)
 	ADDQ    $0x10, 120(AX)
+	ADDQ    $0x10, 112(AX)
 	SUBQ    $0x04, 80(AX)
 	JMP     wide
 
@@ -2139,10 +2139,10 @@ narrow:
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
 	MOVQ   120(AX), DX
+	VPXORD Z22, Z22, Z22
 	VPXORD Z23, Z23, Z23
 	VPXORD Z24, Z24, Z24
 	VPXORD Z25, Z25, Z25
-	VPXORD Z26, Z26, Z26
 	MOVQ   48(AX), DX
 	XORQ   BX, BX
 	MOVQ   56(AX), SI
@@ -2159,16 +2159,16 @@ npiece:
 	VPBROADCASTD (CX)(BX*1), Z4
 	VPXORD       Z4, Z0, Z0
 	VPOPCNTD     Z0, Z0
-	VPADDD       Z0, Z23, Z23
+	VPADDD       Z0, Z22, Z22
 	VPXORD       Z4, Z1, Z0
 	VPOPCNTD     Z0, Z0
-	VPADDD       Z0, Z24, Z24
+	VPADDD       Z0, Z23, Z23
 	VPXORD       Z4, Z2, Z0
 	VPOPCNTD     Z0, Z0
-	VPADDD       Z0, Z25, Z25
+	VPADDD       Z0, Z24, Z24
 	VPXORD       Z4, Z3, Z4
 	VPOPCNTD     Z4, Z4
-	VPADDD       Z4, Z26, Z26
+	VPADDD       Z4, Z25, Z25
 	ADDQ         $0x00000100, DX
 	ADDQ         $0x04, BX
 	CMPQ         BX, DI
@@ -2181,55 +2181,55 @@ npiece:
 	MOVL         (DX), DX
 	ADDQ         40(AX), DX
 	VMOVDQU32    (DX), Z0
+	VPADDD       Z22, Z22, Z22
+	VPSUBD       Z22, Z0, Z22
+	VMOVDQU32    64(DX), Z0
 	VPADDD       Z23, Z23, Z23
 	VPSUBD       Z23, Z0, Z23
-	VMOVDQU32    64(DX), Z0
+	VMOVDQU32    128(DX), Z0
 	VPADDD       Z24, Z24, Z24
 	VPSUBD       Z24, Z0, Z24
-	VMOVDQU32    128(DX), Z0
+	VMOVDQU32    192(DX), Z0
 	VPADDD       Z25, Z25, Z25
 	VPSUBD       Z25, Z0, Z25
-	VMOVDQU32    192(DX), Z0
-	VPADDD       Z26, Z26, Z26
-	VPSUBD       Z26, Z0, Z26
+	VCVTDQ2PS    Z22, Z22
 	VCVTDQ2PS    Z23, Z23
 	VCVTDQ2PS    Z24, Z24
 	VCVTDQ2PS    Z25, Z25
-	VCVTDQ2PS    Z26, Z26
 	MOVQ         128(AX), DX
 	TESTQ        DX, DX
 	JEQ          nscaled
 	MOVQ         136(AX), BX
 	VMOVUPS      (DX), Z0
 	VMOVUPS      (BX), Z1
-	VFMADD213PS  Z1, Z0, Z23
+	VFMADD213PS  Z1, Z0, Z22
 	VMOVUPS      64(DX), Z0
 	VMOVUPS      64(BX), Z1
-	VFMADD213PS  Z1, Z0, Z24
+	VFMADD213PS  Z1, Z0, Z23
 	VMOVUPS      128(DX), Z0
 	VMOVUPS      128(BX), Z1
-	VFMADD213PS  Z1, Z0, Z25
+	VFMADD213PS  Z1, Z0, Z24
 	VMOVUPS      192(DX), Z0
 	VMOVUPS      192(BX), Z1
-	VFMADD213PS  Z1, Z0, Z26
+	VFMADD213PS  Z1, Z0, Z25
 
 nscaled:
 	MOVQ    144(AX), DX
 	TESTQ   DX, DX
 	JEQ     nsloped
-	VPXORD  Z27, Z27, Z27
-	VMOVUPS (DX), Z0
-	VCMPPS  $0x11, Z27, Z23, K1
-	VMULPS  Z0, Z23, K1, Z23
-	VMOVUPS 64(DX), Z0
-	VCMPPS  $0x11, Z27, Z24, K1
-	VMULPS  Z0, Z24, K1, Z24
-	VMOVUPS 128(DX), Z0
-	VCMPPS  $0x11, Z27, Z25, K1
-	VMULPS  Z0, Z25, K1, Z25
-	VMOVUPS 192(DX), Z0
-	VCMPPS  $0x11, Z27, Z26, K1
-	VMULPS  Z0, Z26, K1, Z26
+	VXORPS  Z0, Z0, Z0
+	VMOVUPS (DX), Z1
+	VCMPPS  $0x11, Z0, Z22, K1
+	VMULPS  Z1, Z22, K1, Z22
+	VMOVUPS 64(DX), Z1
+	VCMPPS  $0x11, Z0, Z23, K1
+	VMULPS  Z1, Z23, K1, Z23
+	VMOVUPS 128(DX), Z1
+	VCMPPS  $0x11, Z0, Z24, K1
+	VMULPS  Z1, Z24, K1, Z24
+	VMOVUPS 192(DX), Z1
+	VCMPPS  $0x11, Z0, Z25, K1
+	VMULPS  Z1, Z25, K1, Z25
 
 nsloped:
 	MOVQ         152(AX), DX
@@ -2237,33 +2237,33 @@ nsloped:
 	JEQ          nclipped
 	VBROADCASTSS 160(AX), Z0
 	VBROADCASTSS 164(AX), Z1
+	VMAXPS       Z0, Z22, Z22
+	VMINPS       Z1, Z22, Z22
 	VMAXPS       Z0, Z23, Z23
 	VMINPS       Z1, Z23, Z23
 	VMAXPS       Z0, Z24, Z24
 	VMINPS       Z1, Z24, Z24
 	VMAXPS       Z0, Z25, Z25
 	VMINPS       Z1, Z25, Z25
-	VMAXPS       Z0, Z26, Z26
-	VMINPS       Z1, Z26, Z26
 
 nclipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    n0alone
-	VADDPS (CX)(DX*1), Z23, Z23
-	VADDPS 64(CX)(DX*1), Z24, Z24
-	VADDPS 128(CX)(DX*1), Z25, Z25
-	VADDPS 192(CX)(DX*1), Z26, Z26
+	VADDPS (CX)(DX*1), Z22, Z22
+	VADDPS 64(CX)(DX*1), Z23, Z23
+	VADDPS 128(CX)(DX*1), Z24, Z24
+	VADDPS 192(CX)(DX*1), Z25, Z25
 
 n0alone:
-	VMOVUPS Z23, (CX)
-	VMOVUPS Z24, 64(CX)
-	VMOVUPS Z25, 128(CX)
-	VMOVUPS Z26, 192(CX)
+	VMOVUPS Z22, (CX)
+	VMOVUPS Z23, 64(CX)
+	VMOVUPS Z24, 128(CX)
+	VMOVUPS Z25, 192(CX)
 	ADDQ    8(AX), CX
 	MOVQ    CX, 104(AX)
-	ADDQ    $0x04, 112(AX)
 	ADDQ    $0x04, 120(AX)
+	ADDQ    $0x04, 112(AX)
 	SUBQ    $0x01, 80(AX)
 	JMP     narrow
 
@@ -2378,122 +2378,122 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
-	MOVL         (DI), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x02, (DX), Z0, K1
-	VPCMPD       $0x02, 64(DX), Z1, K2
-	VPCMPD       $0x02, 128(DX), Z2, K3
-	VPCMPD       $0x02, 192(DX), Z3, K4
-	KUNPCKWD     K1, K2, K1
-	KUNPCKWD     K3, K4, K3
-	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z0, K1
-	VPCMPD       $0x02, 64(DX), Z1, K2
-	VPCMPD       $0x02, 128(DX), Z2, K3
-	VPCMPD       $0x02, 192(DX), Z3, K4
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x02, (BX), Z0, K1
+	VPCMPD       $0x02, 64(BX), Z1, K2
+	VPCMPD       $0x02, 128(BX), Z2, K3
+	VPCMPD       $0x02, 192(BX), Z3, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
 	KMOVQ        K1, SI
-	MOVQ         SI, R8
-	XORQ         SI, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z0, K1
-	VPCMPD       $0x02, 64(DX), Z1, K2
-	VPCMPD       $0x02, 128(DX), Z2, K3
-	VPCMPD       $0x02, 192(DX), Z3, K4
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z0, K1
+	VPCMPD       $0x02, 64(BX), Z1, K2
+	VPCMPD       $0x02, 128(BX), Z2, K3
+	VPCMPD       $0x02, 192(BX), Z3, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, DX
-	XORQ         DX, BX
-	MOVQ         CX, DX
-	XORQ         88(AX), BX
-	MOVQ         BX, (DX)
-	ADDQ         184(AX), DX
-	XORQ         88(AX), R8
-	MOVQ         R8, (DX)
-	ADDQ         8(AX), CX
-	MOVL         4(DI), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x02, (DX), Z4, K1
-	VPCMPD       $0x02, 64(DX), Z5, K2
-	VPCMPD       $0x02, 128(DX), Z6, K3
-	VPCMPD       $0x02, 192(DX), Z7, K4
+	KMOVQ        K1, DI
+	MOVQ         DI, R8
+	XORQ         DI, SI
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z0, K1
+	VPCMPD       $0x02, 64(BX), Z1, K2
+	VPCMPD       $0x02, 128(BX), Z2, K3
+	VPCMPD       $0x02, 192(BX), Z3, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
 	KMOVQ        K1, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z4, K1
-	VPCMPD       $0x02, 64(DX), Z5, K2
-	VPCMPD       $0x02, 128(DX), Z6, K3
-	VPCMPD       $0x02, 192(DX), Z7, K4
+	XORQ         BX, SI
+	MOVQ         CX, BX
+	XORQ         88(AX), SI
+	MOVQ         SI, (BX)
+	ADDQ         184(AX), BX
+	XORQ         88(AX), R8
+	MOVQ         R8, (BX)
+	ADDQ         8(AX), CX
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x02, (BX), Z4, K1
+	VPCMPD       $0x02, 64(BX), Z5, K2
+	VPCMPD       $0x02, 128(BX), Z6, K3
+	VPCMPD       $0x02, 192(BX), Z7, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
 	KMOVQ        K1, SI
-	MOVQ         SI, R8
-	XORQ         SI, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z4, K1
-	VPCMPD       $0x02, 64(DX), Z5, K2
-	VPCMPD       $0x02, 128(DX), Z6, K3
-	VPCMPD       $0x02, 192(DX), Z7, K4
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z4, K1
+	VPCMPD       $0x02, 64(BX), Z5, K2
+	VPCMPD       $0x02, 128(BX), Z6, K3
+	VPCMPD       $0x02, 192(BX), Z7, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, DX
-	XORQ         DX, BX
-	MOVQ         CX, DX
-	XORQ         88(AX), BX
-	MOVQ         BX, (DX)
-	ADDQ         184(AX), DX
-	XORQ         88(AX), R8
-	MOVQ         R8, (DX)
-	ADDQ         8(AX), CX
-	MOVL         8(DI), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x02, (DX), Z8, K1
-	VPCMPD       $0x02, 64(DX), Z9, K2
-	VPCMPD       $0x02, 128(DX), Z10, K3
-	VPCMPD       $0x02, 192(DX), Z11, K4
+	KMOVQ        K1, DI
+	MOVQ         DI, R8
+	XORQ         DI, SI
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z4, K1
+	VPCMPD       $0x02, 64(BX), Z5, K2
+	VPCMPD       $0x02, 128(BX), Z6, K3
+	VPCMPD       $0x02, 192(BX), Z7, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
 	KMOVQ        K1, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z8, K1
-	VPCMPD       $0x02, 64(DX), Z9, K2
-	VPCMPD       $0x02, 128(DX), Z10, K3
-	VPCMPD       $0x02, 192(DX), Z11, K4
+	XORQ         BX, SI
+	MOVQ         CX, BX
+	XORQ         88(AX), SI
+	MOVQ         SI, (BX)
+	ADDQ         184(AX), BX
+	XORQ         88(AX), R8
+	MOVQ         R8, (BX)
+	ADDQ         8(AX), CX
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x02, (BX), Z8, K1
+	VPCMPD       $0x02, 64(BX), Z9, K2
+	VPCMPD       $0x02, 128(BX), Z10, K3
+	VPCMPD       $0x02, 192(BX), Z11, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
 	KMOVQ        K1, SI
-	MOVQ         SI, R8
-	XORQ         SI, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z8, K1
-	VPCMPD       $0x02, 64(DX), Z9, K2
-	VPCMPD       $0x02, 128(DX), Z10, K3
-	VPCMPD       $0x02, 192(DX), Z11, K4
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z8, K1
+	VPCMPD       $0x02, 64(BX), Z9, K2
+	VPCMPD       $0x02, 128(BX), Z10, K3
+	VPCMPD       $0x02, 192(BX), Z11, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, DX
-	XORQ         DX, BX
-	MOVQ         CX, DX
-	XORQ         88(AX), BX
-	MOVQ         BX, (DX)
-	ADDQ         184(AX), DX
+	KMOVQ        K1, DI
+	MOVQ         DI, R8
+	XORQ         DI, SI
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z8, K1
+	VPCMPD       $0x02, 64(BX), Z9, K2
+	VPCMPD       $0x02, 128(BX), Z10, K3
+	VPCMPD       $0x02, 192(BX), Z11, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	XORQ         BX, SI
+	MOVQ         CX, BX
+	XORQ         88(AX), SI
+	MOVQ         SI, (BX)
+	ADDQ         184(AX), BX
 	XORQ         88(AX), R8
-	MOVQ         R8, (DX)
+	MOVQ         R8, (BX)
 	ADDQ         8(AX), CX
-	MOVL         12(DI), DX
+	MOVL         12(DX), DX
 	ADDQ         40(AX), DX
 	VPCMPD       $0x02, (DX), Z12, K1
 	VPCMPD       $0x02, 64(DX), Z13, K2
@@ -2532,8 +2532,8 @@ wpiece:
 	MOVQ         DI, (DX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x10, 112(AX)
 	ADDQ         $0x10, 120(AX)
+	ADDQ         $0x10, 112(AX)
 	SUBQ         $0x04, 80(AX)
 	JMP          wide
 
@@ -2622,8 +2622,8 @@ npiece:
 	MOVQ         DI, (DX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x04, 112(AX)
 	ADDQ         $0x04, 120(AX)
+	ADDQ         $0x04, 112(AX)
 	SUBQ         $0x01, 80(AX)
 	JMP          narrow
 
@@ -2721,104 +2721,104 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
-	MOVL         (DI), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x02, (DX), Z0, K1
-	VPCMPD       $0x02, 64(DX), Z1, K2
-	VPCMPD       $0x02, 128(DX), Z2, K3
-	KUNPCKWD     K1, K2, K1
-	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z0, K1
-	VPCMPD       $0x02, 64(DX), Z1, K2
-	VPCMPD       $0x02, 128(DX), Z2, K3
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x02, (BX), Z0, K1
+	VPCMPD       $0x02, 64(BX), Z1, K2
+	VPCMPD       $0x02, 128(BX), Z2, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
 	KMOVQ        K1, SI
-	MOVQ         SI, R8
-	XORQ         SI, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z0, K1
-	VPCMPD       $0x02, 64(DX), Z1, K2
-	VPCMPD       $0x02, 128(DX), Z2, K3
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z0, K1
+	VPCMPD       $0x02, 64(BX), Z1, K2
+	VPCMPD       $0x02, 128(BX), Z2, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, DX
-	XORQ         DX, BX
-	MOVQ         CX, DX
-	XORQ         88(AX), BX
-	MOVQ         BX, (DX)
-	ADDQ         184(AX), DX
-	XORQ         88(AX), R8
-	MOVQ         R8, (DX)
-	ADDQ         8(AX), CX
-	MOVL         4(DI), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x02, (DX), Z3, K1
-	VPCMPD       $0x02, 64(DX), Z4, K2
-	VPCMPD       $0x02, 128(DX), Z5, K3
+	KMOVQ        K1, DI
+	MOVQ         DI, R8
+	XORQ         DI, SI
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z0, K1
+	VPCMPD       $0x02, 64(BX), Z1, K2
+	VPCMPD       $0x02, 128(BX), Z2, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
 	KMOVQ        K1, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z3, K1
-	VPCMPD       $0x02, 64(DX), Z4, K2
-	VPCMPD       $0x02, 128(DX), Z5, K3
+	XORQ         BX, SI
+	MOVQ         CX, BX
+	XORQ         88(AX), SI
+	MOVQ         SI, (BX)
+	ADDQ         184(AX), BX
+	XORQ         88(AX), R8
+	MOVQ         R8, (BX)
+	ADDQ         8(AX), CX
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x02, (BX), Z3, K1
+	VPCMPD       $0x02, 64(BX), Z4, K2
+	VPCMPD       $0x02, 128(BX), Z5, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
 	KMOVQ        K1, SI
-	MOVQ         SI, R8
-	XORQ         SI, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z3, K1
-	VPCMPD       $0x02, 64(DX), Z4, K2
-	VPCMPD       $0x02, 128(DX), Z5, K3
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z3, K1
+	VPCMPD       $0x02, 64(BX), Z4, K2
+	VPCMPD       $0x02, 128(BX), Z5, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, DX
-	XORQ         DX, BX
-	MOVQ         CX, DX
-	XORQ         88(AX), BX
-	MOVQ         BX, (DX)
-	ADDQ         184(AX), DX
-	XORQ         88(AX), R8
-	MOVQ         R8, (DX)
-	ADDQ         8(AX), CX
-	MOVL         8(DI), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x02, (DX), Z6, K1
-	VPCMPD       $0x02, 64(DX), Z7, K2
-	VPCMPD       $0x02, 128(DX), Z8, K3
+	KMOVQ        K1, DI
+	MOVQ         DI, R8
+	XORQ         DI, SI
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z3, K1
+	VPCMPD       $0x02, 64(BX), Z4, K2
+	VPCMPD       $0x02, 128(BX), Z5, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
 	KMOVQ        K1, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z6, K1
-	VPCMPD       $0x02, 64(DX), Z7, K2
-	VPCMPD       $0x02, 128(DX), Z8, K3
+	XORQ         BX, SI
+	MOVQ         CX, BX
+	XORQ         88(AX), SI
+	MOVQ         SI, (BX)
+	ADDQ         184(AX), BX
+	XORQ         88(AX), R8
+	MOVQ         R8, (BX)
+	ADDQ         8(AX), CX
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x02, (BX), Z6, K1
+	VPCMPD       $0x02, 64(BX), Z7, K2
+	VPCMPD       $0x02, 128(BX), Z8, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
 	KMOVQ        K1, SI
-	MOVQ         SI, R8
-	XORQ         SI, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z6, K1
-	VPCMPD       $0x02, 64(DX), Z7, K2
-	VPCMPD       $0x02, 128(DX), Z8, K3
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z6, K1
+	VPCMPD       $0x02, 64(BX), Z7, K2
+	VPCMPD       $0x02, 128(BX), Z8, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, DX
-	XORQ         DX, BX
-	MOVQ         CX, DX
-	XORQ         88(AX), BX
-	MOVQ         BX, (DX)
-	ADDQ         184(AX), DX
+	KMOVQ        K1, DI
+	MOVQ         DI, R8
+	XORQ         DI, SI
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z6, K1
+	VPCMPD       $0x02, 64(BX), Z7, K2
+	VPCMPD       $0x02, 128(BX), Z8, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	XORQ         BX, SI
+	MOVQ         CX, BX
+	XORQ         88(AX), SI
+	MOVQ         SI, (BX)
+	ADDQ         184(AX), BX
 	XORQ         88(AX), R8
-	MOVQ         R8, (DX)
+	MOVQ         R8, (BX)
 	ADDQ         8(AX), CX
-	MOVL         12(DI), DX
+	MOVL         12(DX), DX
 	ADDQ         40(AX), DX
 	VPCMPD       $0x02, (DX), Z9, K1
 	VPCMPD       $0x02, 64(DX), Z10, K2
@@ -2851,8 +2851,8 @@ wpiece:
 	MOVQ         DI, (DX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x10, 112(AX)
 	ADDQ         $0x10, 120(AX)
+	ADDQ         $0x10, 112(AX)
 	SUBQ         $0x04, 80(AX)
 	JMP          wide
 
@@ -2930,8 +2930,8 @@ npiece:
 	MOVQ         DI, (DX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x04, 112(AX)
 	ADDQ         $0x04, 120(AX)
+	ADDQ         $0x04, 112(AX)
 	SUBQ         $0x01, 80(AX)
 	JMP          narrow
 
@@ -3034,138 +3034,138 @@ wpiece:
 	DECQ         R11
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), R9
-	MOVL         (R9), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x02, (DX), Z0, K1
-	VPCMPD       $0x02, 64(DX), Z1, K2
-	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z0, K1
-	VPCMPD       $0x02, 64(DX), Z1, K2
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x02, (BX), Z0, K1
+	VPCMPD       $0x02, 64(BX), Z1, K2
 	KUNPCKWD     K1, K2, K1
 	KMOVQ        K1, SI
-	MOVQ         SI, DI
-	XORQ         SI, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z0, K1
-	VPCMPD       $0x02, 64(DX), Z1, K2
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z0, K1
+	VPCMPD       $0x02, 64(BX), Z1, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, DX
-	XORQ         DX, BX
-	MOVQ         CX, DX
-	XORQ         88(AX), BX
-	MOVQ         BX, (DX)
-	ADDQ         184(AX), DX
-	XORQ         88(AX), DI
-	MOVQ         DI, (DX)
-	ADDQ         8(AX), CX
-	MOVL         4(R9), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x02, (DX), Z2, K1
-	VPCMPD       $0x02, 64(DX), Z3, K2
+	KMOVQ        K1, DI
+	MOVQ         DI, R8
+	XORQ         DI, SI
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z0, K1
+	VPCMPD       $0x02, 64(BX), Z1, K2
 	KUNPCKWD     K1, K2, K1
 	KMOVQ        K1, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z2, K1
-	VPCMPD       $0x02, 64(DX), Z3, K2
+	XORQ         BX, SI
+	MOVQ         CX, BX
+	XORQ         88(AX), SI
+	MOVQ         SI, (BX)
+	ADDQ         184(AX), BX
+	XORQ         88(AX), R8
+	MOVQ         R8, (BX)
+	ADDQ         8(AX), CX
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x02, (BX), Z2, K1
+	VPCMPD       $0x02, 64(BX), Z3, K2
 	KUNPCKWD     K1, K2, K1
 	KMOVQ        K1, SI
-	MOVQ         SI, DI
-	XORQ         SI, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z2, K1
-	VPCMPD       $0x02, 64(DX), Z3, K2
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z2, K1
+	VPCMPD       $0x02, 64(BX), Z3, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, DX
-	XORQ         DX, BX
-	MOVQ         CX, DX
-	XORQ         88(AX), BX
-	MOVQ         BX, (DX)
-	ADDQ         184(AX), DX
-	XORQ         88(AX), DI
-	MOVQ         DI, (DX)
-	ADDQ         8(AX), CX
-	MOVL         8(R9), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x02, (DX), Z4, K1
-	VPCMPD       $0x02, 64(DX), Z5, K2
+	KMOVQ        K1, DI
+	MOVQ         DI, R8
+	XORQ         DI, SI
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z2, K1
+	VPCMPD       $0x02, 64(BX), Z3, K2
 	KUNPCKWD     K1, K2, K1
 	KMOVQ        K1, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z4, K1
-	VPCMPD       $0x02, 64(DX), Z5, K2
+	XORQ         BX, SI
+	MOVQ         CX, BX
+	XORQ         88(AX), SI
+	MOVQ         SI, (BX)
+	ADDQ         184(AX), BX
+	XORQ         88(AX), R8
+	MOVQ         R8, (BX)
+	ADDQ         8(AX), CX
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x02, (BX), Z4, K1
+	VPCMPD       $0x02, 64(BX), Z5, K2
 	KUNPCKWD     K1, K2, K1
 	KMOVQ        K1, SI
-	MOVQ         SI, DI
-	XORQ         SI, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z4, K1
-	VPCMPD       $0x02, 64(DX), Z5, K2
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z4, K1
+	VPCMPD       $0x02, 64(BX), Z5, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, DX
-	XORQ         DX, BX
-	MOVQ         CX, DX
-	XORQ         88(AX), BX
-	MOVQ         BX, (DX)
-	ADDQ         184(AX), DX
-	XORQ         88(AX), DI
-	MOVQ         DI, (DX)
-	ADDQ         8(AX), CX
-	MOVL         12(R9), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x02, (DX), Z6, K1
-	VPCMPD       $0x02, 64(DX), Z7, K2
+	KMOVQ        K1, DI
+	MOVQ         DI, R8
+	XORQ         DI, SI
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z4, K1
+	VPCMPD       $0x02, 64(BX), Z5, K2
 	KUNPCKWD     K1, K2, K1
 	KMOVQ        K1, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z6, K1
-	VPCMPD       $0x02, 64(DX), Z7, K2
+	XORQ         BX, SI
+	MOVQ         CX, BX
+	XORQ         88(AX), SI
+	MOVQ         SI, (BX)
+	ADDQ         184(AX), BX
+	XORQ         88(AX), R8
+	MOVQ         R8, (BX)
+	ADDQ         8(AX), CX
+	MOVL         12(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x02, (BX), Z6, K1
+	VPCMPD       $0x02, 64(BX), Z7, K2
 	KUNPCKWD     K1, K2, K1
 	KMOVQ        K1, SI
-	MOVQ         SI, DI
-	XORQ         SI, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z6, K1
-	VPCMPD       $0x02, 64(DX), Z7, K2
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z6, K1
+	VPCMPD       $0x02, 64(BX), Z7, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, DX
-	XORQ         DX, BX
-	MOVQ         CX, DX
-	XORQ         88(AX), BX
-	MOVQ         BX, (DX)
-	ADDQ         184(AX), DX
-	XORQ         88(AX), DI
-	MOVQ         DI, (DX)
-	ADDQ         8(AX), CX
-	MOVL         16(R9), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x02, (DX), Z8, K1
-	VPCMPD       $0x02, 64(DX), Z9, K2
+	KMOVQ        K1, DI
+	MOVQ         DI, R8
+	XORQ         DI, SI
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z6, K1
+	VPCMPD       $0x02, 64(BX), Z7, K2
 	KUNPCKWD     K1, K2, K1
 	KMOVQ        K1, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z8, K1
-	VPCMPD       $0x02, 64(DX), Z9, K2
+	XORQ         BX, SI
+	MOVQ         CX, BX
+	XORQ         88(AX), SI
+	MOVQ         SI, (BX)
+	ADDQ         184(AX), BX
+	XORQ         88(AX), R8
+	MOVQ         R8, (BX)
+	ADDQ         8(AX), CX
+	MOVL         16(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x02, (BX), Z8, K1
+	VPCMPD       $0x02, 64(BX), Z9, K2
 	KUNPCKWD     K1, K2, K1
 	KMOVQ        K1, SI
-	MOVQ         SI, DI
-	XORQ         SI, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z8, K1
-	VPCMPD       $0x02, 64(DX), Z9, K2
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z8, K1
+	VPCMPD       $0x02, 64(BX), Z9, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, DX
-	XORQ         DX, BX
-	MOVQ         CX, DX
-	XORQ         88(AX), BX
-	MOVQ         BX, (DX)
-	ADDQ         184(AX), DX
-	XORQ         88(AX), DI
-	MOVQ         DI, (DX)
+	KMOVQ        K1, DI
+	MOVQ         DI, R8
+	XORQ         DI, SI
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z8, K1
+	VPCMPD       $0x02, 64(BX), Z9, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, BX
+	XORQ         BX, SI
+	MOVQ         CX, BX
+	XORQ         88(AX), SI
+	MOVQ         SI, (BX)
+	ADDQ         184(AX), BX
+	XORQ         88(AX), R8
+	MOVQ         R8, (BX)
 	ADDQ         8(AX), CX
-	MOVL         20(R9), DX
+	MOVL         20(DX), DX
 	ADDQ         40(AX), DX
 	VPCMPD       $0x02, (DX), Z10, K1
 	VPCMPD       $0x02, 64(DX), Z11, K2
@@ -3192,8 +3192,8 @@ wpiece:
 	MOVQ         DI, (DX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x18, 112(AX)
 	ADDQ         $0x18, 120(AX)
+	ADDQ         $0x18, 112(AX)
 	SUBQ         $0x06, 80(AX)
 	JMP          wide
 
@@ -3260,8 +3260,8 @@ npiece:
 	MOVQ         DI, (DX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x04, 112(AX)
 	ADDQ         $0x04, 120(AX)
+	ADDQ         $0x04, 112(AX)
 	SUBQ         $0x01, 80(AX)
 	JMP          narrow
 
@@ -3333,108 +3333,108 @@ wpiece:
 	DECQ        R11
 	JNE         wrow
 	MOVQ        104(AX), CX
-	MOVQ        120(AX), R9
-	MOVL        (R9), DX
-	ADDQ        40(AX), DX
-	VPCMPD      $0x02, (DX), Z0, K1
-	KMOVW       K1, BX
-	ADDQ        176(AX), DX
-	VPCMPD      $0x02, (DX), Z0, K1
+	MOVQ        120(AX), DX
+	MOVL        (DX), BX
+	ADDQ        40(AX), BX
+	VPCMPD      $0x02, (BX), Z0, K1
 	KMOVW       K1, SI
-	MOVQ        SI, DI
-	XORQ        SI, BX
-	ADDQ        176(AX), DX
-	VPCMPD      $0x02, (DX), Z0, K1
-	KMOVW       K1, DX
-	XORQ        DX, BX
-	MOVQ        CX, DX
-	XORQ        88(AX), BX
-	MOVQ        BX, (DX)
-	ADDQ        184(AX), DX
-	XORQ        88(AX), DI
-	MOVQ        DI, (DX)
-	ADDQ        8(AX), CX
-	MOVL        4(R9), DX
-	ADDQ        40(AX), DX
-	VPCMPD      $0x02, (DX), Z1, K1
+	ADDQ        176(AX), BX
+	VPCMPD      $0x02, (BX), Z0, K1
+	KMOVW       K1, DI
+	MOVQ        DI, R8
+	XORQ        DI, SI
+	ADDQ        176(AX), BX
+	VPCMPD      $0x02, (BX), Z0, K1
 	KMOVW       K1, BX
-	ADDQ        176(AX), DX
-	VPCMPD      $0x02, (DX), Z1, K1
-	KMOVW       K1, SI
-	MOVQ        SI, DI
-	XORQ        SI, BX
-	ADDQ        176(AX), DX
-	VPCMPD      $0x02, (DX), Z1, K1
-	KMOVW       K1, DX
-	XORQ        DX, BX
-	MOVQ        CX, DX
-	XORQ        88(AX), BX
-	MOVQ        BX, (DX)
-	ADDQ        184(AX), DX
-	XORQ        88(AX), DI
-	MOVQ        DI, (DX)
+	XORQ        BX, SI
+	MOVQ        CX, BX
+	XORQ        88(AX), SI
+	MOVQ        SI, (BX)
+	ADDQ        184(AX), BX
+	XORQ        88(AX), R8
+	MOVQ        R8, (BX)
 	ADDQ        8(AX), CX
-	MOVL        8(R9), DX
-	ADDQ        40(AX), DX
-	VPCMPD      $0x02, (DX), Z2, K1
+	MOVL        4(DX), BX
+	ADDQ        40(AX), BX
+	VPCMPD      $0x02, (BX), Z1, K1
+	KMOVW       K1, SI
+	ADDQ        176(AX), BX
+	VPCMPD      $0x02, (BX), Z1, K1
+	KMOVW       K1, DI
+	MOVQ        DI, R8
+	XORQ        DI, SI
+	ADDQ        176(AX), BX
+	VPCMPD      $0x02, (BX), Z1, K1
 	KMOVW       K1, BX
-	ADDQ        176(AX), DX
-	VPCMPD      $0x02, (DX), Z2, K1
-	KMOVW       K1, SI
-	MOVQ        SI, DI
-	XORQ        SI, BX
-	ADDQ        176(AX), DX
-	VPCMPD      $0x02, (DX), Z2, K1
-	KMOVW       K1, DX
-	XORQ        DX, BX
-	MOVQ        CX, DX
-	XORQ        88(AX), BX
-	MOVQ        BX, (DX)
-	ADDQ        184(AX), DX
-	XORQ        88(AX), DI
-	MOVQ        DI, (DX)
+	XORQ        BX, SI
+	MOVQ        CX, BX
+	XORQ        88(AX), SI
+	MOVQ        SI, (BX)
+	ADDQ        184(AX), BX
+	XORQ        88(AX), R8
+	MOVQ        R8, (BX)
 	ADDQ        8(AX), CX
-	MOVL        12(R9), DX
-	ADDQ        40(AX), DX
-	VPCMPD      $0x02, (DX), Z3, K1
+	MOVL        8(DX), BX
+	ADDQ        40(AX), BX
+	VPCMPD      $0x02, (BX), Z2, K1
+	KMOVW       K1, SI
+	ADDQ        176(AX), BX
+	VPCMPD      $0x02, (BX), Z2, K1
+	KMOVW       K1, DI
+	MOVQ        DI, R8
+	XORQ        DI, SI
+	ADDQ        176(AX), BX
+	VPCMPD      $0x02, (BX), Z2, K1
 	KMOVW       K1, BX
-	ADDQ        176(AX), DX
-	VPCMPD      $0x02, (DX), Z3, K1
-	KMOVW       K1, SI
-	MOVQ        SI, DI
-	XORQ        SI, BX
-	ADDQ        176(AX), DX
-	VPCMPD      $0x02, (DX), Z3, K1
-	KMOVW       K1, DX
-	XORQ        DX, BX
-	MOVQ        CX, DX
-	XORQ        88(AX), BX
-	MOVQ        BX, (DX)
-	ADDQ        184(AX), DX
-	XORQ        88(AX), DI
-	MOVQ        DI, (DX)
+	XORQ        BX, SI
+	MOVQ        CX, BX
+	XORQ        88(AX), SI
+	MOVQ        SI, (BX)
+	ADDQ        184(AX), BX
+	XORQ        88(AX), R8
+	MOVQ        R8, (BX)
 	ADDQ        8(AX), CX
-	MOVL        16(R9), DX
-	ADDQ        40(AX), DX
-	VPCMPD      $0x02, (DX), Z4, K1
+	MOVL        12(DX), BX
+	ADDQ        40(AX), BX
+	VPCMPD      $0x02, (BX), Z3, K1
+	KMOVW       K1, SI
+	ADDQ        176(AX), BX
+	VPCMPD      $0x02, (BX), Z3, K1
+	KMOVW       K1, DI
+	MOVQ        DI, R8
+	XORQ        DI, SI
+	ADDQ        176(AX), BX
+	VPCMPD      $0x02, (BX), Z3, K1
 	KMOVW       K1, BX
-	ADDQ        176(AX), DX
-	VPCMPD      $0x02, (DX), Z4, K1
-	KMOVW       K1, SI
-	MOVQ        SI, DI
-	XORQ        SI, BX
-	ADDQ        176(AX), DX
-	VPCMPD      $0x02, (DX), Z4, K1
-	KMOVW       K1, DX
-	XORQ        DX, BX
-	MOVQ        CX, DX
-	XORQ        88(AX), BX
-	MOVQ        BX, (DX)
-	ADDQ        184(AX), DX
-	XORQ        88(AX), DI
-	MOVQ        DI, (DX)
+	XORQ        BX, SI
+	MOVQ        CX, BX
+	XORQ        88(AX), SI
+	MOVQ        SI, (BX)
+	ADDQ        184(AX), BX
+	XORQ        88(AX), R8
+	MOVQ        R8, (BX)
 	ADDQ        8(AX), CX
-	MOVL        20(R9), DX
+	MOVL        16(DX), BX
+	ADDQ        40(AX), BX
+	VPCMPD      $0x02, (BX), Z4, K1
+	KMOVW       K1, SI
+	ADDQ        176(AX), BX
+	VPCMPD      $0x02, (BX), Z4, K1
+	KMOVW       K1, DI
+	MOVQ        DI, R8
+	XORQ        DI, SI
+	ADDQ        176(AX), BX
+	VPCMPD      $0x02, (BX), Z4, K1
+	KMOVW       K1, BX
+	XORQ        BX, SI
+	MOVQ        CX, BX
+	XORQ        88(AX), SI
+	MOVQ        SI, (BX)
+	ADDQ        184(AX), BX
+	XORQ        88(AX), R8
+	MOVQ        R8, (BX)
+	ADDQ        8(AX), CX
+	MOVL        20(DX), DX
 	ADDQ        40(AX), DX
 	VPCMPD      $0x02, (DX), Z5, K1
 	KMOVW       K1, BX
@@ -3455,8 +3455,8 @@ wpiece:
 	MOVQ        DI, (DX)
 	ADDQ        8(AX), CX
 	MOVQ        CX, 104(AX)
-	ADDQ        $0x18, 112(AX)
 	ADDQ        $0x18, 120(AX)
+	ADDQ        $0x18, 112(AX)
 	SUBQ        $0x06, 80(AX)
 	JMP         wide
 
@@ -3511,8 +3511,8 @@ npiece:
 	MOVQ        DI, (DX)
 	ADDQ        8(AX), CX
 	MOVQ        CX, 104(AX)
-	ADDQ        $0x04, 112(AX)
 	ADDQ        $0x04, 120(AX)
+	ADDQ        $0x04, 112(AX)
 	SUBQ        $0x01, 80(AX)
 	JMP         narrow
 
@@ -3627,9 +3627,9 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
-	MOVL         (DI), DX
-	ADDQ         40(AX), DX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
 	VPADDD       Z4, Z4, Z4
 	VPADDD       Z4, Z0, Z0
 	VPADDD       Z5, Z5, Z5
@@ -3638,19 +3638,19 @@ wpiece:
 	VPADDD       Z6, Z2, Z2
 	VPADDD       Z7, Z7, Z7
 	VPADDD       Z7, Z3, Z3
-	VPCMPD       $0x02, (DX), Z0, K1
-	VPCMPD       $0x02, 64(DX), Z1, K2
-	VPCMPD       $0x02, 128(DX), Z2, K3
-	VPCMPD       $0x02, 192(DX), Z3, K4
+	VPCMPD       $0x02, (BX), Z0, K1
+	VPCMPD       $0x02, 64(BX), Z1, K2
+	VPCMPD       $0x02, 128(BX), Z2, K3
+	VPCMPD       $0x02, 192(BX), Z3, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, DX
-	MOVQ         CX, BX
-	XORQ         88(AX), DX
-	MOVQ         DX, (BX)
+	KMOVQ        K1, BX
+	MOVQ         CX, SI
+	XORQ         88(AX), BX
+	MOVQ         BX, (SI)
 	ADDQ         8(AX), CX
-	MOVL         8(DI), DX
+	MOVL         8(DX), DX
 	ADDQ         40(AX), DX
 	VPADDD       Z12, Z12, Z12
 	VPADDD       Z12, Z8, Z8
@@ -3673,8 +3673,8 @@ wpiece:
 	MOVQ         DX, (BX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x10, 112(AX)
 	ADDQ         $0x10, 120(AX)
+	ADDQ         $0x10, 112(AX)
 	SUBQ         $0x04, 80(AX)
 	JMP          wide
 
@@ -3742,8 +3742,8 @@ npiece:
 	DECQ         DI
 	JNE          nrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), BX
-	MOVL         (BX), DX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
 	ADDQ         40(AX), DX
 	VPADDD       Z26, Z26, Z26
 	VPADDD       Z26, Z22, Z22
@@ -3766,8 +3766,8 @@ npiece:
 	MOVQ         DX, (BX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x08, 112(AX)
 	ADDQ         $0x08, 120(AX)
+	ADDQ         $0x08, 112(AX)
 	SUBQ         $0x02, 80(AX)
 	JMP          narrow
 
@@ -3865,26 +3865,26 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
-	MOVL         (DI), DX
-	ADDQ         40(AX), DX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
 	VPADDD       Z3, Z3, Z3
 	VPADDD       Z3, Z0, Z0
 	VPADDD       Z4, Z4, Z4
 	VPADDD       Z4, Z1, Z1
 	VPADDD       Z5, Z5, Z5
 	VPADDD       Z5, Z2, Z2
-	VPCMPD       $0x02, (DX), Z0, K1
-	VPCMPD       $0x02, 64(DX), Z1, K2
-	VPCMPD       $0x02, 128(DX), Z2, K3
+	VPCMPD       $0x02, (BX), Z0, K1
+	VPCMPD       $0x02, 64(BX), Z1, K2
+	VPCMPD       $0x02, 128(BX), Z2, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, DX
-	MOVQ         CX, BX
-	XORQ         88(AX), DX
-	MOVQ         DX, (BX)
+	KMOVQ        K1, BX
+	MOVQ         CX, SI
+	XORQ         88(AX), BX
+	MOVQ         BX, (SI)
 	ADDQ         8(AX), CX
-	MOVL         8(DI), DX
+	MOVL         8(DX), DX
 	ADDQ         40(AX), DX
 	VPADDD       Z9, Z9, Z9
 	VPADDD       Z9, Z6, Z6
@@ -3903,8 +3903,8 @@ wpiece:
 	MOVQ         DX, (BX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x10, 112(AX)
 	ADDQ         $0x10, 120(AX)
+	ADDQ         $0x10, 112(AX)
 	SUBQ         $0x04, 80(AX)
 	JMP          wide
 
@@ -3963,8 +3963,8 @@ npiece:
 	DECQ         DI
 	JNE          nrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), BX
-	MOVL         (BX), DX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
 	ADDQ         40(AX), DX
 	VPADDD       Z20, Z20, Z20
 	VPADDD       Z20, Z17, Z17
@@ -3983,8 +3983,8 @@ npiece:
 	MOVQ         DX, (BX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x08, 112(AX)
 	ADDQ         $0x08, 120(AX)
+	ADDQ         $0x08, 112(AX)
 	SUBQ         $0x02, 80(AX)
 	JMP          narrow
 
@@ -4087,36 +4087,36 @@ wpiece:
 	DECQ         R11
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), R9
-	MOVL         (R9), DX
-	ADDQ         40(AX), DX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
 	VPADDD       Z2, Z2, Z2
 	VPADDD       Z2, Z0, Z0
 	VPADDD       Z3, Z3, Z3
 	VPADDD       Z3, Z1, Z1
-	VPCMPD       $0x02, (DX), Z0, K1
-	VPCMPD       $0x02, 64(DX), Z1, K2
+	VPCMPD       $0x02, (BX), Z0, K1
+	VPCMPD       $0x02, 64(BX), Z1, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, DX
-	MOVQ         CX, BX
-	XORQ         88(AX), DX
-	MOVQ         DX, (BX)
+	KMOVQ        K1, BX
+	MOVQ         CX, SI
+	XORQ         88(AX), BX
+	MOVQ         BX, (SI)
 	ADDQ         8(AX), CX
-	MOVL         8(R9), DX
-	ADDQ         40(AX), DX
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
 	VPADDD       Z6, Z6, Z6
 	VPADDD       Z6, Z4, Z4
 	VPADDD       Z7, Z7, Z7
 	VPADDD       Z7, Z5, Z5
-	VPCMPD       $0x02, (DX), Z4, K1
-	VPCMPD       $0x02, 64(DX), Z5, K2
+	VPCMPD       $0x02, (BX), Z4, K1
+	VPCMPD       $0x02, 64(BX), Z5, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, DX
-	MOVQ         CX, BX
-	XORQ         88(AX), DX
-	MOVQ         DX, (BX)
+	KMOVQ        K1, BX
+	MOVQ         CX, SI
+	XORQ         88(AX), BX
+	MOVQ         BX, (SI)
 	ADDQ         8(AX), CX
-	MOVL         16(R9), DX
+	MOVL         16(DX), DX
 	ADDQ         40(AX), DX
 	VPADDD       Z10, Z10, Z10
 	VPADDD       Z10, Z8, Z8
@@ -4131,8 +4131,8 @@ wpiece:
 	MOVQ         DX, (BX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x18, 112(AX)
 	ADDQ         $0x18, 120(AX)
+	ADDQ         $0x18, 112(AX)
 	SUBQ         $0x06, 80(AX)
 	JMP          wide
 
@@ -4182,8 +4182,8 @@ npiece:
 	DECQ         DI
 	JNE          nrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), BX
-	MOVL         (BX), DX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
 	ADDQ         40(AX), DX
 	VPADDD       Z18, Z18, Z18
 	VPADDD       Z18, Z16, Z16
@@ -4198,8 +4198,8 @@ npiece:
 	MOVQ         DX, (BX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x08, 112(AX)
 	ADDQ         $0x08, 120(AX)
+	ADDQ         $0x08, 112(AX)
 	SUBQ         $0x02, 80(AX)
 	JMP          narrow
 
@@ -4271,28 +4271,28 @@ wpiece:
 	DECQ        R11
 	JNE         wrow
 	MOVQ        104(AX), CX
-	MOVQ        120(AX), R9
-	MOVL        (R9), DX
-	ADDQ        40(AX), DX
+	MOVQ        120(AX), DX
+	MOVL        (DX), BX
+	ADDQ        40(AX), BX
 	VPADDD      Z1, Z1, Z1
 	VPADDD      Z1, Z0, Z0
-	VPCMPD      $0x02, (DX), Z0, K1
-	KMOVW       K1, DX
-	MOVQ        CX, BX
-	XORQ        88(AX), DX
-	MOVQ        DX, (BX)
+	VPCMPD      $0x02, (BX), Z0, K1
+	KMOVW       K1, BX
+	MOVQ        CX, SI
+	XORQ        88(AX), BX
+	MOVQ        BX, (SI)
 	ADDQ        8(AX), CX
-	MOVL        8(R9), DX
-	ADDQ        40(AX), DX
+	MOVL        8(DX), BX
+	ADDQ        40(AX), BX
 	VPADDD      Z3, Z3, Z3
 	VPADDD      Z3, Z2, Z2
-	VPCMPD      $0x02, (DX), Z2, K1
-	KMOVW       K1, DX
-	MOVQ        CX, BX
-	XORQ        88(AX), DX
-	MOVQ        DX, (BX)
+	VPCMPD      $0x02, (BX), Z2, K1
+	KMOVW       K1, BX
+	MOVQ        CX, SI
+	XORQ        88(AX), BX
+	MOVQ        BX, (SI)
 	ADDQ        8(AX), CX
-	MOVL        16(R9), DX
+	MOVL        16(DX), DX
 	ADDQ        40(AX), DX
 	VPADDD      Z5, Z5, Z5
 	VPADDD      Z5, Z4, Z4
@@ -4303,8 +4303,8 @@ wpiece:
 	MOVQ        DX, (BX)
 	ADDQ        8(AX), CX
 	MOVQ        CX, 104(AX)
-	ADDQ        $0x18, 112(AX)
 	ADDQ        $0x18, 120(AX)
+	ADDQ        $0x18, 112(AX)
 	SUBQ        $0x06, 80(AX)
 	JMP         wide
 
@@ -4343,8 +4343,8 @@ npiece:
 	DECQ        DI
 	JNE         nrow
 	MOVQ        104(AX), CX
-	MOVQ        120(AX), BX
-	MOVL        (BX), DX
+	MOVQ        120(AX), DX
+	MOVL        (DX), DX
 	ADDQ        40(AX), DX
 	VPADDD      Z9, Z9, Z9
 	VPADDD      Z9, Z8, Z8
@@ -4355,8 +4355,8 @@ npiece:
 	MOVQ        DX, (BX)
 	ADDQ        8(AX), CX
 	MOVQ        CX, 104(AX)
-	ADDQ        $0x08, 112(AX)
 	ADDQ        $0x08, 120(AX)
+	ADDQ        $0x08, 112(AX)
 	SUBQ        $0x02, 80(AX)
 	JMP         narrow
 
@@ -4471,9 +4471,9 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
-	MOVL         (DI), DX
-	ADDQ         40(AX), DX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
 	VPADDD       Z4, Z4, Z4
 	VPADDD       Z4, Z0, Z0
 	VPADDD       Z5, Z5, Z5
@@ -4482,43 +4482,43 @@ wpiece:
 	VPADDD       Z6, Z2, Z2
 	VPADDD       Z7, Z7, Z7
 	VPADDD       Z7, Z3, Z3
-	VPCMPD       $0x02, (DX), Z0, K1
-	VPCMPD       $0x02, 64(DX), Z1, K2
-	VPCMPD       $0x02, 128(DX), Z2, K3
-	VPCMPD       $0x02, 192(DX), Z3, K4
-	KUNPCKWD     K1, K2, K1
-	KUNPCKWD     K3, K4, K3
-	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z0, K1
-	VPCMPD       $0x02, 64(DX), Z1, K2
-	VPCMPD       $0x02, 128(DX), Z2, K3
-	VPCMPD       $0x02, 192(DX), Z3, K4
+	VPCMPD       $0x02, (BX), Z0, K1
+	VPCMPD       $0x02, 64(BX), Z1, K2
+	VPCMPD       $0x02, 128(BX), Z2, K3
+	VPCMPD       $0x02, 192(BX), Z3, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
 	KMOVQ        K1, SI
-	MOVQ         SI, R8
-	XORQ         SI, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z0, K1
-	VPCMPD       $0x02, 64(DX), Z1, K2
-	VPCMPD       $0x02, 128(DX), Z2, K3
-	VPCMPD       $0x02, 192(DX), Z3, K4
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z0, K1
+	VPCMPD       $0x02, 64(BX), Z1, K2
+	VPCMPD       $0x02, 128(BX), Z2, K3
+	VPCMPD       $0x02, 192(BX), Z3, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, DX
-	XORQ         DX, BX
-	MOVQ         CX, DX
-	XORQ         88(AX), BX
-	MOVQ         BX, (DX)
-	ADDQ         184(AX), DX
+	KMOVQ        K1, DI
+	MOVQ         DI, R8
+	XORQ         DI, SI
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z0, K1
+	VPCMPD       $0x02, 64(BX), Z1, K2
+	VPCMPD       $0x02, 128(BX), Z2, K3
+	VPCMPD       $0x02, 192(BX), Z3, K4
+	KUNPCKWD     K1, K2, K1
+	KUNPCKWD     K3, K4, K3
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	XORQ         BX, SI
+	MOVQ         CX, BX
+	XORQ         88(AX), SI
+	MOVQ         SI, (BX)
+	ADDQ         184(AX), BX
 	XORQ         88(AX), R8
-	MOVQ         R8, (DX)
+	MOVQ         R8, (BX)
 	ADDQ         8(AX), CX
-	MOVL         8(DI), DX
+	MOVL         8(DX), DX
 	ADDQ         40(AX), DX
 	VPADDD       Z12, Z12, Z12
 	VPADDD       Z12, Z8, Z8
@@ -4565,8 +4565,8 @@ wpiece:
 	MOVQ         DI, (DX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x10, 112(AX)
 	ADDQ         $0x10, 120(AX)
+	ADDQ         $0x10, 112(AX)
 	SUBQ         $0x04, 80(AX)
 	JMP          wide
 
@@ -4634,8 +4634,8 @@ npiece:
 	DECQ         DI
 	JNE          nrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), BX
-	MOVL         (BX), DX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
 	ADDQ         40(AX), DX
 	VPADDD       Z26, Z26, Z26
 	VPADDD       Z26, Z22, Z22
@@ -4682,8 +4682,8 @@ npiece:
 	MOVQ         DI, (DX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x08, 112(AX)
 	ADDQ         $0x08, 120(AX)
+	ADDQ         $0x08, 112(AX)
 	SUBQ         $0x02, 80(AX)
 	JMP          narrow
 
@@ -4781,46 +4781,46 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
-	MOVL         (DI), DX
-	ADDQ         40(AX), DX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
 	VPADDD       Z3, Z3, Z3
 	VPADDD       Z3, Z0, Z0
 	VPADDD       Z4, Z4, Z4
 	VPADDD       Z4, Z1, Z1
 	VPADDD       Z5, Z5, Z5
 	VPADDD       Z5, Z2, Z2
-	VPCMPD       $0x02, (DX), Z0, K1
-	VPCMPD       $0x02, 64(DX), Z1, K2
-	VPCMPD       $0x02, 128(DX), Z2, K3
-	KUNPCKWD     K1, K2, K1
-	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z0, K1
-	VPCMPD       $0x02, 64(DX), Z1, K2
-	VPCMPD       $0x02, 128(DX), Z2, K3
+	VPCMPD       $0x02, (BX), Z0, K1
+	VPCMPD       $0x02, 64(BX), Z1, K2
+	VPCMPD       $0x02, 128(BX), Z2, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
 	KMOVQ        K1, SI
-	MOVQ         SI, R8
-	XORQ         SI, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z0, K1
-	VPCMPD       $0x02, 64(DX), Z1, K2
-	VPCMPD       $0x02, 128(DX), Z2, K3
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z0, K1
+	VPCMPD       $0x02, 64(BX), Z1, K2
+	VPCMPD       $0x02, 128(BX), Z2, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, DX
-	XORQ         DX, BX
-	MOVQ         CX, DX
-	XORQ         88(AX), BX
-	MOVQ         BX, (DX)
-	ADDQ         184(AX), DX
+	KMOVQ        K1, DI
+	MOVQ         DI, R8
+	XORQ         DI, SI
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z0, K1
+	VPCMPD       $0x02, 64(BX), Z1, K2
+	VPCMPD       $0x02, 128(BX), Z2, K3
+	KUNPCKWD     K1, K2, K1
+	KUNPCKDQ     K1, K3, K1
+	KMOVQ        K1, BX
+	XORQ         BX, SI
+	MOVQ         CX, BX
+	XORQ         88(AX), SI
+	MOVQ         SI, (BX)
+	ADDQ         184(AX), BX
 	XORQ         88(AX), R8
-	MOVQ         R8, (DX)
+	MOVQ         R8, (BX)
 	ADDQ         8(AX), CX
-	MOVL         8(DI), DX
+	MOVL         8(DX), DX
 	ADDQ         40(AX), DX
 	VPADDD       Z9, Z9, Z9
 	VPADDD       Z9, Z6, Z6
@@ -4859,8 +4859,8 @@ wpiece:
 	MOVQ         DI, (DX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x10, 112(AX)
 	ADDQ         $0x10, 120(AX)
+	ADDQ         $0x10, 112(AX)
 	SUBQ         $0x04, 80(AX)
 	JMP          wide
 
@@ -4919,8 +4919,8 @@ npiece:
 	DECQ         DI
 	JNE          nrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), BX
-	MOVL         (BX), DX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
 	ADDQ         40(AX), DX
 	VPADDD       Z20, Z20, Z20
 	VPADDD       Z20, Z17, Z17
@@ -4959,8 +4959,8 @@ npiece:
 	MOVQ         DI, (DX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x08, 112(AX)
 	ADDQ         $0x08, 120(AX)
+	ADDQ         $0x08, 112(AX)
 	SUBQ         $0x02, 80(AX)
 	JMP          narrow
 
@@ -5063,68 +5063,68 @@ wpiece:
 	DECQ         R11
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), R9
-	MOVL         (R9), DX
-	ADDQ         40(AX), DX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
 	VPADDD       Z2, Z2, Z2
 	VPADDD       Z2, Z0, Z0
 	VPADDD       Z3, Z3, Z3
 	VPADDD       Z3, Z1, Z1
-	VPCMPD       $0x02, (DX), Z0, K1
-	VPCMPD       $0x02, 64(DX), Z1, K2
-	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z0, K1
-	VPCMPD       $0x02, 64(DX), Z1, K2
+	VPCMPD       $0x02, (BX), Z0, K1
+	VPCMPD       $0x02, 64(BX), Z1, K2
 	KUNPCKWD     K1, K2, K1
 	KMOVQ        K1, SI
-	MOVQ         SI, DI
-	XORQ         SI, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z0, K1
-	VPCMPD       $0x02, 64(DX), Z1, K2
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z0, K1
+	VPCMPD       $0x02, 64(BX), Z1, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, DX
-	XORQ         DX, BX
-	MOVQ         CX, DX
-	XORQ         88(AX), BX
-	MOVQ         BX, (DX)
-	ADDQ         184(AX), DX
-	XORQ         88(AX), DI
-	MOVQ         DI, (DX)
+	KMOVQ        K1, DI
+	MOVQ         DI, R8
+	XORQ         DI, SI
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z0, K1
+	VPCMPD       $0x02, 64(BX), Z1, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, BX
+	XORQ         BX, SI
+	MOVQ         CX, BX
+	XORQ         88(AX), SI
+	MOVQ         SI, (BX)
+	ADDQ         184(AX), BX
+	XORQ         88(AX), R8
+	MOVQ         R8, (BX)
 	ADDQ         8(AX), CX
-	MOVL         8(R9), DX
-	ADDQ         40(AX), DX
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
 	VPADDD       Z6, Z6, Z6
 	VPADDD       Z6, Z4, Z4
 	VPADDD       Z7, Z7, Z7
 	VPADDD       Z7, Z5, Z5
-	VPCMPD       $0x02, (DX), Z4, K1
-	VPCMPD       $0x02, 64(DX), Z5, K2
-	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z4, K1
-	VPCMPD       $0x02, 64(DX), Z5, K2
+	VPCMPD       $0x02, (BX), Z4, K1
+	VPCMPD       $0x02, 64(BX), Z5, K2
 	KUNPCKWD     K1, K2, K1
 	KMOVQ        K1, SI
-	MOVQ         SI, DI
-	XORQ         SI, BX
-	ADDQ         176(AX), DX
-	VPCMPD       $0x02, (DX), Z4, K1
-	VPCMPD       $0x02, 64(DX), Z5, K2
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z4, K1
+	VPCMPD       $0x02, 64(BX), Z5, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, DX
-	XORQ         DX, BX
-	MOVQ         CX, DX
-	XORQ         88(AX), BX
-	MOVQ         BX, (DX)
-	ADDQ         184(AX), DX
-	XORQ         88(AX), DI
-	MOVQ         DI, (DX)
+	KMOVQ        K1, DI
+	MOVQ         DI, R8
+	XORQ         DI, SI
+	ADDQ         176(AX), BX
+	VPCMPD       $0x02, (BX), Z4, K1
+	VPCMPD       $0x02, 64(BX), Z5, K2
+	KUNPCKWD     K1, K2, K1
+	KMOVQ        K1, BX
+	XORQ         BX, SI
+	MOVQ         CX, BX
+	XORQ         88(AX), SI
+	MOVQ         SI, (BX)
+	ADDQ         184(AX), BX
+	XORQ         88(AX), R8
+	MOVQ         R8, (BX)
 	ADDQ         8(AX), CX
-	MOVL         16(R9), DX
+	MOVL         16(DX), DX
 	ADDQ         40(AX), DX
 	VPADDD       Z10, Z10, Z10
 	VPADDD       Z10, Z8, Z8
@@ -5155,8 +5155,8 @@ wpiece:
 	MOVQ         DI, (DX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x18, 112(AX)
 	ADDQ         $0x18, 120(AX)
+	ADDQ         $0x18, 112(AX)
 	SUBQ         $0x06, 80(AX)
 	JMP          wide
 
@@ -5206,8 +5206,8 @@ npiece:
 	DECQ         DI
 	JNE          nrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), BX
-	MOVL         (BX), DX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
 	ADDQ         40(AX), DX
 	VPADDD       Z18, Z18, Z18
 	VPADDD       Z18, Z16, Z16
@@ -5238,8 +5238,8 @@ npiece:
 	MOVQ         DI, (DX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x08, 112(AX)
 	ADDQ         $0x08, 120(AX)
+	ADDQ         $0x08, 112(AX)
 	SUBQ         $0x02, 80(AX)
 	JMP          narrow
 
@@ -5311,52 +5311,52 @@ wpiece:
 	DECQ        R11
 	JNE         wrow
 	MOVQ        104(AX), CX
-	MOVQ        120(AX), R9
-	MOVL        (R9), DX
-	ADDQ        40(AX), DX
+	MOVQ        120(AX), DX
+	MOVL        (DX), BX
+	ADDQ        40(AX), BX
 	VPADDD      Z1, Z1, Z1
 	VPADDD      Z1, Z0, Z0
-	VPCMPD      $0x02, (DX), Z0, K1
-	KMOVW       K1, BX
-	ADDQ        176(AX), DX
-	VPCMPD      $0x02, (DX), Z0, K1
+	VPCMPD      $0x02, (BX), Z0, K1
 	KMOVW       K1, SI
-	MOVQ        SI, DI
-	XORQ        SI, BX
-	ADDQ        176(AX), DX
-	VPCMPD      $0x02, (DX), Z0, K1
-	KMOVW       K1, DX
-	XORQ        DX, BX
-	MOVQ        CX, DX
-	XORQ        88(AX), BX
-	MOVQ        BX, (DX)
-	ADDQ        184(AX), DX
-	XORQ        88(AX), DI
-	MOVQ        DI, (DX)
+	ADDQ        176(AX), BX
+	VPCMPD      $0x02, (BX), Z0, K1
+	KMOVW       K1, DI
+	MOVQ        DI, R8
+	XORQ        DI, SI
+	ADDQ        176(AX), BX
+	VPCMPD      $0x02, (BX), Z0, K1
+	KMOVW       K1, BX
+	XORQ        BX, SI
+	MOVQ        CX, BX
+	XORQ        88(AX), SI
+	MOVQ        SI, (BX)
+	ADDQ        184(AX), BX
+	XORQ        88(AX), R8
+	MOVQ        R8, (BX)
 	ADDQ        8(AX), CX
-	MOVL        8(R9), DX
-	ADDQ        40(AX), DX
+	MOVL        8(DX), BX
+	ADDQ        40(AX), BX
 	VPADDD      Z3, Z3, Z3
 	VPADDD      Z3, Z2, Z2
-	VPCMPD      $0x02, (DX), Z2, K1
-	KMOVW       K1, BX
-	ADDQ        176(AX), DX
-	VPCMPD      $0x02, (DX), Z2, K1
+	VPCMPD      $0x02, (BX), Z2, K1
 	KMOVW       K1, SI
-	MOVQ        SI, DI
-	XORQ        SI, BX
-	ADDQ        176(AX), DX
-	VPCMPD      $0x02, (DX), Z2, K1
-	KMOVW       K1, DX
-	XORQ        DX, BX
-	MOVQ        CX, DX
-	XORQ        88(AX), BX
-	MOVQ        BX, (DX)
-	ADDQ        184(AX), DX
-	XORQ        88(AX), DI
-	MOVQ        DI, (DX)
+	ADDQ        176(AX), BX
+	VPCMPD      $0x02, (BX), Z2, K1
+	KMOVW       K1, DI
+	MOVQ        DI, R8
+	XORQ        DI, SI
+	ADDQ        176(AX), BX
+	VPCMPD      $0x02, (BX), Z2, K1
+	KMOVW       K1, BX
+	XORQ        BX, SI
+	MOVQ        CX, BX
+	XORQ        88(AX), SI
+	MOVQ        SI, (BX)
+	ADDQ        184(AX), BX
+	XORQ        88(AX), R8
+	MOVQ        R8, (BX)
 	ADDQ        8(AX), CX
-	MOVL        16(R9), DX
+	MOVL        16(DX), DX
 	ADDQ        40(AX), DX
 	VPADDD      Z5, Z5, Z5
 	VPADDD      Z5, Z4, Z4
@@ -5379,8 +5379,8 @@ wpiece:
 	MOVQ        DI, (DX)
 	ADDQ        8(AX), CX
 	MOVQ        CX, 104(AX)
-	ADDQ        $0x18, 112(AX)
 	ADDQ        $0x18, 120(AX)
+	ADDQ        $0x18, 112(AX)
 	SUBQ        $0x06, 80(AX)
 	JMP         wide
 
@@ -5419,8 +5419,8 @@ npiece:
 	DECQ        DI
 	JNE         nrow
 	MOVQ        104(AX), CX
-	MOVQ        120(AX), BX
-	MOVL        (BX), DX
+	MOVQ        120(AX), DX
+	MOVL        (DX), DX
 	ADDQ        40(AX), DX
 	VPADDD      Z9, Z9, Z9
 	VPADDD      Z9, Z8, Z8
@@ -5443,8 +5443,8 @@ npiece:
 	MOVQ        DI, (DX)
 	ADDQ        8(AX), CX
 	MOVQ        CX, 104(AX)
-	ADDQ        $0x08, 112(AX)
 	ADDQ        $0x08, 120(AX)
+	ADDQ        $0x08, 112(AX)
 	SUBQ        $0x02, 80(AX)
 	JMP         narrow
 
@@ -5559,9 +5559,9 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
-	MOVL         (DI), DX
-	ADDQ         40(AX), DX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
 	VPADDD       Z4, Z4, Z4
 	VPADDD       Z4, Z0, Z0
 	VPADDD       Z5, Z5, Z5
@@ -5570,16 +5570,16 @@ wpiece:
 	VPADDD       Z6, Z2, Z2
 	VPADDD       Z7, Z7, Z7
 	VPADDD       Z7, Z3, Z3
-	VMOVDQU32    (DX), Z16
+	VMOVDQU32    (BX), Z16
 	VPADDD       Z0, Z0, Z0
 	VPSUBD       Z0, Z16, Z0
-	VMOVDQU32    64(DX), Z16
+	VMOVDQU32    64(BX), Z16
 	VPADDD       Z1, Z1, Z1
 	VPSUBD       Z1, Z16, Z1
-	VMOVDQU32    128(DX), Z16
+	VMOVDQU32    128(BX), Z16
 	VPADDD       Z2, Z2, Z2
 	VPSUBD       Z2, Z16, Z2
-	VMOVDQU32    192(DX), Z16
+	VMOVDQU32    192(BX), Z16
 	VPADDD       Z3, Z3, Z3
 	VPSUBD       Z3, Z16, Z3
 	VMOVDQU32    Z0, (CX)
@@ -5587,7 +5587,7 @@ wpiece:
 	VMOVDQU32    Z2, 128(CX)
 	VMOVDQU32    Z3, 192(CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DI), DX
+	MOVL         8(DX), DX
 	ADDQ         40(AX), DX
 	VPADDD       Z12, Z12, Z12
 	VPADDD       Z12, Z8, Z8
@@ -5615,8 +5615,8 @@ wpiece:
 	VMOVDQU32    Z11, 192(CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x10, 112(AX)
 	ADDQ         $0x10, 120(AX)
+	ADDQ         $0x10, 112(AX)
 	SUBQ         $0x04, 80(AX)
 	JMP          wide
 
@@ -5684,8 +5684,8 @@ npiece:
 	DECQ         DI
 	JNE          nrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), BX
-	MOVL         (BX), DX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
 	ADDQ         40(AX), DX
 	VPADDD       Z26, Z26, Z26
 	VPADDD       Z26, Z22, Z22
@@ -5713,8 +5713,8 @@ npiece:
 	VMOVDQU32    Z25, 192(CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x08, 112(AX)
 	ADDQ         $0x08, 120(AX)
+	ADDQ         $0x08, 112(AX)
 	SUBQ         $0x02, 80(AX)
 	JMP          narrow
 
@@ -5812,29 +5812,29 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
-	MOVL         (DI), DX
-	ADDQ         40(AX), DX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
 	VPADDD       Z3, Z3, Z3
 	VPADDD       Z3, Z0, Z0
 	VPADDD       Z4, Z4, Z4
 	VPADDD       Z4, Z1, Z1
 	VPADDD       Z5, Z5, Z5
 	VPADDD       Z5, Z2, Z2
-	VMOVDQU32    (DX), Z12
+	VMOVDQU32    (BX), Z12
 	VPADDD       Z0, Z0, Z0
 	VPSUBD       Z0, Z12, Z0
-	VMOVDQU32    64(DX), Z12
+	VMOVDQU32    64(BX), Z12
 	VPADDD       Z1, Z1, Z1
 	VPSUBD       Z1, Z12, Z1
-	VMOVDQU32    128(DX), Z12
+	VMOVDQU32    128(BX), Z12
 	VPADDD       Z2, Z2, Z2
 	VPSUBD       Z2, Z12, Z2
 	VMOVDQU32    Z0, (CX)
 	VMOVDQU32    Z1, 64(CX)
 	VMOVDQU32    Z2, 128(CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DI), DX
+	MOVL         8(DX), DX
 	ADDQ         40(AX), DX
 	VPADDD       Z9, Z9, Z9
 	VPADDD       Z9, Z6, Z6
@@ -5856,8 +5856,8 @@ wpiece:
 	VMOVDQU32    Z8, 128(CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x10, 112(AX)
 	ADDQ         $0x10, 120(AX)
+	ADDQ         $0x10, 112(AX)
 	SUBQ         $0x04, 80(AX)
 	JMP          wide
 
@@ -5916,8 +5916,8 @@ npiece:
 	DECQ         DI
 	JNE          nrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), BX
-	MOVL         (BX), DX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
 	ADDQ         40(AX), DX
 	VPADDD       Z20, Z20, Z20
 	VPADDD       Z20, Z17, Z17
@@ -5939,8 +5939,8 @@ npiece:
 	VMOVDQU32    Z19, 128(CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x08, 112(AX)
 	ADDQ         $0x08, 120(AX)
+	ADDQ         $0x08, 112(AX)
 	SUBQ         $0x02, 80(AX)
 	JMP          narrow
 
@@ -6043,38 +6043,38 @@ wpiece:
 	DECQ         R11
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), R9
-	MOVL         (R9), DX
-	ADDQ         40(AX), DX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
 	VPADDD       Z2, Z2, Z2
 	VPADDD       Z2, Z0, Z0
 	VPADDD       Z3, Z3, Z3
 	VPADDD       Z3, Z1, Z1
-	VMOVDQU32    (DX), Z12
+	VMOVDQU32    (BX), Z12
 	VPADDD       Z0, Z0, Z0
 	VPSUBD       Z0, Z12, Z0
-	VMOVDQU32    64(DX), Z12
+	VMOVDQU32    64(BX), Z12
 	VPADDD       Z1, Z1, Z1
 	VPSUBD       Z1, Z12, Z1
 	VMOVDQU32    Z0, (CX)
 	VMOVDQU32    Z1, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         8(R9), DX
-	ADDQ         40(AX), DX
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
 	VPADDD       Z6, Z6, Z6
 	VPADDD       Z6, Z4, Z4
 	VPADDD       Z7, Z7, Z7
 	VPADDD       Z7, Z5, Z5
-	VMOVDQU32    (DX), Z12
+	VMOVDQU32    (BX), Z12
 	VPADDD       Z4, Z4, Z4
 	VPSUBD       Z4, Z12, Z4
-	VMOVDQU32    64(DX), Z12
+	VMOVDQU32    64(BX), Z12
 	VPADDD       Z5, Z5, Z5
 	VPSUBD       Z5, Z12, Z5
 	VMOVDQU32    Z4, (CX)
 	VMOVDQU32    Z5, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         16(R9), DX
+	MOVL         16(DX), DX
 	ADDQ         40(AX), DX
 	VPADDD       Z10, Z10, Z10
 	VPADDD       Z10, Z8, Z8
@@ -6090,8 +6090,8 @@ wpiece:
 	VMOVDQU32    Z9, 64(CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x18, 112(AX)
 	ADDQ         $0x18, 120(AX)
+	ADDQ         $0x18, 112(AX)
 	SUBQ         $0x06, 80(AX)
 	JMP          wide
 
@@ -6141,8 +6141,8 @@ npiece:
 	DECQ         DI
 	JNE          nrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), BX
-	MOVL         (BX), DX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
 	ADDQ         40(AX), DX
 	VPADDD       Z18, Z18, Z18
 	VPADDD       Z18, Z16, Z16
@@ -6158,8 +6158,8 @@ npiece:
 	VMOVDQU32    Z17, 64(CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x08, 112(AX)
 	ADDQ         $0x08, 120(AX)
+	ADDQ         $0x08, 112(AX)
 	SUBQ         $0x02, 80(AX)
 	JMP          narrow
 
@@ -6231,26 +6231,26 @@ wpiece:
 	DECQ        R11
 	JNE         wrow
 	MOVQ        104(AX), CX
-	MOVQ        120(AX), R9
-	MOVL        (R9), DX
-	ADDQ        40(AX), DX
+	MOVQ        120(AX), DX
+	MOVL        (DX), BX
+	ADDQ        40(AX), BX
 	VPADDD      Z1, Z1, Z1
 	VPADDD      Z1, Z0, Z0
-	VMOVDQU32   (DX), Z6
+	VMOVDQU32   (BX), Z6
 	VPADDD      Z0, Z0, Z0
 	VPSUBD      Z0, Z6, Z0
 	VMOVDQU32   Z0, (CX)
 	ADDQ        8(AX), CX
-	MOVL        8(R9), DX
-	ADDQ        40(AX), DX
+	MOVL        8(DX), BX
+	ADDQ        40(AX), BX
 	VPADDD      Z3, Z3, Z3
 	VPADDD      Z3, Z2, Z2
-	VMOVDQU32   (DX), Z6
+	VMOVDQU32   (BX), Z6
 	VPADDD      Z2, Z2, Z2
 	VPSUBD      Z2, Z6, Z2
 	VMOVDQU32   Z2, (CX)
 	ADDQ        8(AX), CX
-	MOVL        16(R9), DX
+	MOVL        16(DX), DX
 	ADDQ        40(AX), DX
 	VPADDD      Z5, Z5, Z5
 	VPADDD      Z5, Z4, Z4
@@ -6260,8 +6260,8 @@ wpiece:
 	VMOVDQU32   Z4, (CX)
 	ADDQ        8(AX), CX
 	MOVQ        CX, 104(AX)
-	ADDQ        $0x18, 112(AX)
 	ADDQ        $0x18, 120(AX)
+	ADDQ        $0x18, 112(AX)
 	SUBQ        $0x06, 80(AX)
 	JMP         wide
 
@@ -6300,8 +6300,8 @@ npiece:
 	DECQ        DI
 	JNE         nrow
 	MOVQ        104(AX), CX
-	MOVQ        120(AX), BX
-	MOVL        (BX), DX
+	MOVQ        120(AX), DX
+	MOVL        (DX), DX
 	ADDQ        40(AX), DX
 	VPADDD      Z9, Z9, Z9
 	VPADDD      Z9, Z8, Z8
@@ -6311,8 +6311,8 @@ npiece:
 	VMOVDQU32   Z8, (CX)
 	ADDQ        8(AX), CX
 	MOVQ        CX, 104(AX)
-	ADDQ        $0x08, 112(AX)
 	ADDQ        $0x08, 120(AX)
+	ADDQ        $0x08, 112(AX)
 	SUBQ        $0x02, 80(AX)
 	JMP         narrow
 
@@ -6435,18 +6435,18 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
+	MOVQ         120(AX), DX
 	VPMAXSD      Z0, Z4, Z4
-	VPMAXSD      Z8, Z12, Z12
-	VPMAXSD      Z4, Z12, Z12
 	VPMAXSD      Z1, Z5, Z5
-	VPMAXSD      Z9, Z13, Z13
-	VPMAXSD      Z5, Z13, Z13
 	VPMAXSD      Z2, Z6, Z6
-	VPMAXSD      Z10, Z14, Z14
-	VPMAXSD      Z6, Z14, Z14
 	VPMAXSD      Z3, Z7, Z7
+	VPMAXSD      Z8, Z12, Z12
+	VPMAXSD      Z9, Z13, Z13
+	VPMAXSD      Z10, Z14, Z14
 	VPMAXSD      Z11, Z15, Z15
+	VPMAXSD      Z4, Z12, Z12
+	VPMAXSD      Z5, Z13, Z13
+	VPMAXSD      Z6, Z14, Z14
 	VPMAXSD      Z7, Z15, Z15
 	VPXORD       Z22, Z22, Z22
 	VPCMPD       $0x05, Z22, Z12, K1
@@ -6461,8 +6461,8 @@ wpiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x10, 112(AX)
 	ADDQ         $0x10, 120(AX)
+	ADDQ         $0x10, 112(AX)
 	SUBQ         $0x04, 80(AX)
 	JMP          wide
 
@@ -6568,15 +6568,15 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
+	MOVQ         120(AX), DX
 	VPMAXSD      Z0, Z3, Z3
-	VPMAXSD      Z6, Z9, Z9
-	VPMAXSD      Z3, Z9, Z9
 	VPMAXSD      Z1, Z4, Z4
-	VPMAXSD      Z7, Z10, Z10
-	VPMAXSD      Z4, Z10, Z10
 	VPMAXSD      Z2, Z5, Z5
+	VPMAXSD      Z6, Z9, Z9
+	VPMAXSD      Z7, Z10, Z10
 	VPMAXSD      Z8, Z11, Z11
+	VPMAXSD      Z3, Z9, Z9
+	VPMAXSD      Z4, Z10, Z10
 	VPMAXSD      Z5, Z11, Z11
 	VPXORD       Z17, Z17, Z17
 	VPCMPD       $0x05, Z17, Z9, K1
@@ -6589,8 +6589,8 @@ wpiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x10, 112(AX)
 	ADDQ         $0x10, 120(AX)
+	ADDQ         $0x10, 112(AX)
 	SUBQ         $0x04, 80(AX)
 	JMP          wide
 
@@ -6731,12 +6731,12 @@ wpiece:
 	DECQ         R13
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), R11
+	MOVQ         120(AX), DX
 	VPMAXSD      Z0, Z2, Z2
-	VPMAXSD      Z4, Z6, Z6
-	VPMAXSD      Z2, Z6, Z6
 	VPMAXSD      Z1, Z3, Z3
+	VPMAXSD      Z4, Z6, Z6
 	VPMAXSD      Z5, Z7, Z7
+	VPMAXSD      Z2, Z6, Z6
 	VPMAXSD      Z3, Z7, Z7
 	VPXORD       Z20, Z20, Z20
 	VPCMPD       $0x05, Z20, Z6, K1
@@ -6747,10 +6747,10 @@ wpiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	VPMAXSD      Z8, Z10, Z10
-	VPMAXSD      Z12, Z14, Z14
-	VPMAXSD      Z10, Z14, Z14
 	VPMAXSD      Z9, Z11, Z11
+	VPMAXSD      Z12, Z14, Z14
 	VPMAXSD      Z13, Z15, Z15
+	VPMAXSD      Z10, Z14, Z14
 	VPMAXSD      Z11, Z15, Z15
 	VPXORD       Z21, Z21, Z21
 	VPCMPD       $0x05, Z21, Z14, K1
@@ -6761,8 +6761,8 @@ wpiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x20, 112(AX)
 	ADDQ         $0x20, 120(AX)
+	ADDQ         $0x20, 112(AX)
 	SUBQ         $0x08, 80(AX)
 	JMP          wide
 
@@ -6842,12 +6842,12 @@ npiece:
 	DECQ         R9
 	JNE          nrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
+	MOVQ         120(AX), DX
 	VPMAXSD      Z0, Z2, Z2
-	VPMAXSD      Z4, Z6, Z6
-	VPMAXSD      Z2, Z6, Z6
 	VPMAXSD      Z1, Z3, Z3
+	VPMAXSD      Z4, Z6, Z6
 	VPMAXSD      Z5, Z7, Z7
+	VPMAXSD      Z2, Z6, Z6
 	VPMAXSD      Z3, Z7, Z7
 	VPXORD       Z22, Z22, Z22
 	VPCMPD       $0x05, Z22, Z6, K1
@@ -6858,8 +6858,8 @@ npiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x10, 112(AX)
 	ADDQ         $0x10, 120(AX)
+	ADDQ         $0x10, 112(AX)
 	SUBQ         $0x04, 80(AX)
 	JMP          narrow
 
@@ -6959,7 +6959,7 @@ wpiece:
 	DECQ        R13
 	JNE         wrow
 	MOVQ        104(AX), CX
-	MOVQ        120(AX), R11
+	MOVQ        120(AX), DX
 	VPMAXSD     Z0, Z1, Z1
 	VPMAXSD     Z2, Z3, Z3
 	VPMAXSD     Z1, Z3, Z3
@@ -6979,8 +6979,8 @@ wpiece:
 	MOVQ        DX, (CX)
 	ADDQ        8(AX), CX
 	MOVQ        CX, 104(AX)
-	ADDQ        $0x20, 112(AX)
 	ADDQ        $0x20, 120(AX)
+	ADDQ        $0x20, 112(AX)
 	SUBQ        $0x08, 80(AX)
 	JMP         wide
 
@@ -7039,7 +7039,7 @@ npiece:
 	DECQ        R9
 	JNE         nrow
 	MOVQ        104(AX), CX
-	MOVQ        120(AX), DI
+	MOVQ        120(AX), DX
 	VPMAXSD     Z0, Z1, Z1
 	VPMAXSD     Z2, Z3, Z3
 	VPMAXSD     Z1, Z3, Z3
@@ -7050,8 +7050,8 @@ npiece:
 	MOVQ        DX, (CX)
 	ADDQ        8(AX), CX
 	MOVQ        CX, 104(AX)
-	ADDQ        $0x10, 112(AX)
 	ADDQ        $0x10, 120(AX)
+	ADDQ        $0x10, 112(AX)
 	SUBQ        $0x04, 80(AX)
 	JMP         narrow
 
@@ -7166,20 +7166,20 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
+	MOVQ         120(AX), DX
 	VPMINSD      Z0, Z4, Z4
-	VPMINSD      Z8, Z12, Z12
-	VPMINSD      Z4, Z12, Z12
 	VPMINSD      Z1, Z5, Z5
-	VPMINSD      Z9, Z13, Z13
-	VPMINSD      Z5, Z13, Z13
 	VPMINSD      Z2, Z6, Z6
-	VPMINSD      Z10, Z14, Z14
-	VPMINSD      Z6, Z14, Z14
 	VPMINSD      Z3, Z7, Z7
+	VPMINSD      Z8, Z12, Z12
+	VPMINSD      Z9, Z13, Z13
+	VPMINSD      Z10, Z14, Z14
 	VPMINSD      Z11, Z15, Z15
+	VPMINSD      Z4, Z12, Z12
+	VPMINSD      Z5, Z13, Z13
+	VPMINSD      Z6, Z14, Z14
 	VPMINSD      Z7, Z15, Z15
-	MOVL         (DI), DX
+	MOVL         (DX), DX
 	ADDQ         40(AX), DX
 	VPCMPD       $0x02, (DX), Z12, K1
 	VPCMPD       $0x02, 64(DX), Z13, K2
@@ -7193,8 +7193,8 @@ wpiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x10, 112(AX)
 	ADDQ         $0x10, 120(AX)
+	ADDQ         $0x10, 112(AX)
 	SUBQ         $0x04, 80(AX)
 	JMP          wide
 
@@ -7292,17 +7292,17 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
+	MOVQ         120(AX), DX
 	VPMINSD      Z0, Z3, Z3
-	VPMINSD      Z6, Z9, Z9
-	VPMINSD      Z3, Z9, Z9
 	VPMINSD      Z1, Z4, Z4
-	VPMINSD      Z7, Z10, Z10
-	VPMINSD      Z4, Z10, Z10
 	VPMINSD      Z2, Z5, Z5
+	VPMINSD      Z6, Z9, Z9
+	VPMINSD      Z7, Z10, Z10
 	VPMINSD      Z8, Z11, Z11
+	VPMINSD      Z3, Z9, Z9
+	VPMINSD      Z4, Z10, Z10
 	VPMINSD      Z5, Z11, Z11
-	MOVL         (DI), DX
+	MOVL         (DX), DX
 	ADDQ         40(AX), DX
 	VPCMPD       $0x02, (DX), Z9, K1
 	VPCMPD       $0x02, 64(DX), Z10, K2
@@ -7314,8 +7314,8 @@ wpiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x10, 112(AX)
 	ADDQ         $0x10, 120(AX)
+	ADDQ         $0x10, 112(AX)
 	SUBQ         $0x04, 80(AX)
 	JMP          wide
 
@@ -7440,29 +7440,29 @@ wpiece:
 	DECQ         R13
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), R11
+	MOVQ         120(AX), DX
 	VPMINSD      Z0, Z2, Z2
-	VPMINSD      Z4, Z6, Z6
-	VPMINSD      Z2, Z6, Z6
 	VPMINSD      Z1, Z3, Z3
+	VPMINSD      Z4, Z6, Z6
 	VPMINSD      Z5, Z7, Z7
+	VPMINSD      Z2, Z6, Z6
 	VPMINSD      Z3, Z7, Z7
-	MOVL         (R11), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x02, (DX), Z6, K1
-	VPCMPD       $0x02, 64(DX), Z7, K2
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x02, (BX), Z6, K1
+	VPCMPD       $0x02, 64(BX), Z7, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, DX
-	XORQ         88(AX), DX
-	MOVQ         DX, (CX)
+	KMOVQ        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
 	ADDQ         8(AX), CX
 	VPMINSD      Z8, Z10, Z10
-	VPMINSD      Z12, Z14, Z14
-	VPMINSD      Z10, Z14, Z14
 	VPMINSD      Z9, Z11, Z11
+	VPMINSD      Z12, Z14, Z14
 	VPMINSD      Z13, Z15, Z15
+	VPMINSD      Z10, Z14, Z14
 	VPMINSD      Z11, Z15, Z15
-	MOVL         16(R11), DX
+	MOVL         16(DX), DX
 	ADDQ         40(AX), DX
 	VPCMPD       $0x02, (DX), Z14, K1
 	VPCMPD       $0x02, 64(DX), Z15, K2
@@ -7472,8 +7472,8 @@ wpiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x20, 112(AX)
 	ADDQ         $0x20, 120(AX)
+	ADDQ         $0x20, 112(AX)
 	SUBQ         $0x08, 80(AX)
 	JMP          wide
 
@@ -7545,14 +7545,14 @@ npiece:
 	DECQ         R9
 	JNE          nrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
+	MOVQ         120(AX), DX
 	VPMINSD      Z20, Z22, Z22
-	VPMINSD      Z24, Z26, Z26
-	VPMINSD      Z22, Z26, Z26
 	VPMINSD      Z21, Z23, Z23
+	VPMINSD      Z24, Z26, Z26
 	VPMINSD      Z25, Z27, Z27
+	VPMINSD      Z22, Z26, Z26
 	VPMINSD      Z23, Z27, Z27
-	MOVL         (DI), DX
+	MOVL         (DX), DX
 	ADDQ         40(AX), DX
 	VPCMPD       $0x02, (DX), Z26, K1
 	VPCMPD       $0x02, 64(DX), Z27, K2
@@ -7562,8 +7562,8 @@ npiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x10, 112(AX)
 	ADDQ         $0x10, 120(AX)
+	ADDQ         $0x10, 112(AX)
 	SUBQ         $0x04, 80(AX)
 	JMP          narrow
 
@@ -7647,21 +7647,21 @@ wpiece:
 	DECQ        R13
 	JNE         wrow
 	MOVQ        104(AX), CX
-	MOVQ        120(AX), R11
+	MOVQ        120(AX), DX
 	VPMINSD     Z0, Z1, Z1
 	VPMINSD     Z2, Z3, Z3
 	VPMINSD     Z1, Z3, Z3
-	MOVL        (R11), DX
-	ADDQ        40(AX), DX
-	VPCMPD      $0x02, (DX), Z3, K1
-	KMOVW       K1, DX
-	XORQ        88(AX), DX
-	MOVQ        DX, (CX)
+	MOVL        (DX), BX
+	ADDQ        40(AX), BX
+	VPCMPD      $0x02, (BX), Z3, K1
+	KMOVW       K1, BX
+	XORQ        88(AX), BX
+	MOVQ        BX, (CX)
 	ADDQ        8(AX), CX
 	VPMINSD     Z4, Z5, Z5
 	VPMINSD     Z6, Z7, Z7
 	VPMINSD     Z5, Z7, Z7
-	MOVL        16(R11), DX
+	MOVL        16(DX), DX
 	ADDQ        40(AX), DX
 	VPCMPD      $0x02, (DX), Z7, K1
 	KMOVW       K1, DX
@@ -7669,8 +7669,8 @@ wpiece:
 	MOVQ        DX, (CX)
 	ADDQ        8(AX), CX
 	MOVQ        CX, 104(AX)
-	ADDQ        $0x20, 112(AX)
 	ADDQ        $0x20, 120(AX)
+	ADDQ        $0x20, 112(AX)
 	SUBQ        $0x08, 80(AX)
 	JMP         wide
 
@@ -7721,11 +7721,11 @@ npiece:
 	DECQ        R9
 	JNE         nrow
 	MOVQ        104(AX), CX
-	MOVQ        120(AX), DI
+	MOVQ        120(AX), DX
 	VPMINSD     Z10, Z11, Z11
 	VPMINSD     Z12, Z13, Z13
 	VPMINSD     Z11, Z13, Z13
-	MOVL        (DI), DX
+	MOVL        (DX), DX
 	ADDQ        40(AX), DX
 	VPCMPD      $0x02, (DX), Z13, K1
 	KMOVW       K1, DX
@@ -7733,8 +7733,8 @@ npiece:
 	MOVQ        DX, (CX)
 	ADDQ        8(AX), CX
 	MOVQ        CX, 104(AX)
-	ADDQ        $0x10, 112(AX)
 	ADDQ        $0x10, 120(AX)
+	ADDQ        $0x10, 112(AX)
 	SUBQ        $0x04, 80(AX)
 	JMP         narrow
 

@@ -79,47 +79,47 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
-	MOVL         (DI), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x05, (DX), Z0, K1
-	VPCMPD       $0x05, 64(DX), Z1, K2
-	VPCMPD       $0x05, 128(DX), Z2, K3
-	VPCMPD       $0x05, 192(DX), Z3, K4
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z0, K1
+	VPCMPD       $0x05, 64(BX), Z1, K2
+	VPCMPD       $0x05, 128(BX), Z2, K3
+	VPCMPD       $0x05, 192(BX), Z3, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, DX
-	XORQ         88(AX), DX
-	MOVQ         DX, (CX)
+	KMOVQ        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DI), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x05, (DX), Z4, K1
-	VPCMPD       $0x05, 64(DX), Z5, K2
-	VPCMPD       $0x05, 128(DX), Z6, K3
-	VPCMPD       $0x05, 192(DX), Z7, K4
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z4, K1
+	VPCMPD       $0x05, 64(BX), Z5, K2
+	VPCMPD       $0x05, 128(BX), Z6, K3
+	VPCMPD       $0x05, 192(BX), Z7, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, DX
-	XORQ         88(AX), DX
-	MOVQ         DX, (CX)
+	KMOVQ        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DI), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x05, (DX), Z8, K1
-	VPCMPD       $0x05, 64(DX), Z9, K2
-	VPCMPD       $0x05, 128(DX), Z10, K3
-	VPCMPD       $0x05, 192(DX), Z11, K4
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z8, K1
+	VPCMPD       $0x05, 64(BX), Z9, K2
+	VPCMPD       $0x05, 128(BX), Z10, K3
+	VPCMPD       $0x05, 192(BX), Z11, K4
 	KUNPCKWD     K1, K2, K1
 	KUNPCKWD     K3, K4, K3
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, DX
-	XORQ         88(AX), DX
-	MOVQ         DX, (CX)
+	KMOVQ        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DI), DX
+	MOVL         12(DX), DX
 	ADDQ         40(AX), DX
 	VPCMPD       $0x05, (DX), Z12, K1
 	VPCMPD       $0x05, 64(DX), Z13, K2
@@ -133,8 +133,8 @@ wpiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x10, 112(AX)
 	ADDQ         $0x10, 120(AX)
+	ADDQ         $0x10, 112(AX)
 	SUBQ         $0x04, 80(AX)
 	JMP          wide
 
@@ -190,8 +190,8 @@ npiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x04, 112(AX)
 	ADDQ         $0x04, 120(AX)
+	ADDQ         $0x04, 112(AX)
 	SUBQ         $0x01, 80(AX)
 	JMP          narrow
 
@@ -274,52 +274,52 @@ wpiece:
 	DECQ         R10
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), R8
-	MOVL         (R8), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x05, (DX), Z0, K1
-	VPCMPD       $0x05, 64(DX), Z1, K2
-	VPCMPD       $0x05, 128(DX), Z2, K3
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z0, K1
+	VPCMPD       $0x05, 64(BX), Z1, K2
+	VPCMPD       $0x05, 128(BX), Z2, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, DX
-	XORQ         88(AX), DX
-	MOVQ         DX, (CX)
+	KMOVQ        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         4(R8), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x05, (DX), Z3, K1
-	VPCMPD       $0x05, 64(DX), Z4, K2
-	VPCMPD       $0x05, 128(DX), Z5, K3
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z3, K1
+	VPCMPD       $0x05, 64(BX), Z4, K2
+	VPCMPD       $0x05, 128(BX), Z5, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, DX
-	XORQ         88(AX), DX
-	MOVQ         DX, (CX)
+	KMOVQ        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         8(R8), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x05, (DX), Z6, K1
-	VPCMPD       $0x05, 64(DX), Z7, K2
-	VPCMPD       $0x05, 128(DX), Z8, K3
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z6, K1
+	VPCMPD       $0x05, 64(BX), Z7, K2
+	VPCMPD       $0x05, 128(BX), Z8, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, DX
-	XORQ         88(AX), DX
-	MOVQ         DX, (CX)
+	KMOVQ        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         12(R8), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x05, (DX), Z9, K1
-	VPCMPD       $0x05, 64(DX), Z10, K2
-	VPCMPD       $0x05, 128(DX), Z11, K3
+	MOVL         12(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z9, K1
+	VPCMPD       $0x05, 64(BX), Z10, K2
+	VPCMPD       $0x05, 128(BX), Z11, K3
 	KUNPCKWD     K1, K2, K1
 	KUNPCKDQ     K1, K3, K1
-	KMOVQ        K1, DX
-	XORQ         88(AX), DX
-	MOVQ         DX, (CX)
+	KMOVQ        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         16(R8), DX
+	MOVL         16(DX), DX
 	ADDQ         40(AX), DX
 	VPCMPD       $0x05, (DX), Z12, K1
 	VPCMPD       $0x05, 64(DX), Z13, K2
@@ -331,8 +331,8 @@ wpiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x14, 112(AX)
 	ADDQ         $0x14, 120(AX)
+	ADDQ         $0x14, 112(AX)
 	SUBQ         $0x05, 80(AX)
 	JMP          wide
 
@@ -383,8 +383,8 @@ npiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x04, 112(AX)
 	ADDQ         $0x04, 120(AX)
+	ADDQ         $0x04, 112(AX)
 	SUBQ         $0x01, 80(AX)
 	JMP          narrow
 
@@ -463,53 +463,53 @@ wpiece:
 	DECQ         R11
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), R9
-	MOVL         (R9), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x05, (DX), Z0, K1
-	VPCMPD       $0x05, 64(DX), Z1, K2
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z0, K1
+	VPCMPD       $0x05, 64(BX), Z1, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, DX
-	XORQ         88(AX), DX
-	MOVQ         DX, (CX)
+	KMOVQ        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         4(R9), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x05, (DX), Z2, K1
-	VPCMPD       $0x05, 64(DX), Z3, K2
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z2, K1
+	VPCMPD       $0x05, 64(BX), Z3, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, DX
-	XORQ         88(AX), DX
-	MOVQ         DX, (CX)
+	KMOVQ        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         8(R9), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x05, (DX), Z4, K1
-	VPCMPD       $0x05, 64(DX), Z5, K2
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z4, K1
+	VPCMPD       $0x05, 64(BX), Z5, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, DX
-	XORQ         88(AX), DX
-	MOVQ         DX, (CX)
+	KMOVQ        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         12(R9), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x05, (DX), Z6, K1
-	VPCMPD       $0x05, 64(DX), Z7, K2
+	MOVL         12(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z6, K1
+	VPCMPD       $0x05, 64(BX), Z7, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, DX
-	XORQ         88(AX), DX
-	MOVQ         DX, (CX)
+	KMOVQ        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         16(R9), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x05, (DX), Z8, K1
-	VPCMPD       $0x05, 64(DX), Z9, K2
+	MOVL         16(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z8, K1
+	VPCMPD       $0x05, 64(BX), Z9, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, DX
-	XORQ         88(AX), DX
-	MOVQ         DX, (CX)
+	KMOVQ        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         20(R9), DX
+	MOVL         20(DX), DX
 	ADDQ         40(AX), DX
 	VPCMPD       $0x05, (DX), Z10, K1
 	VPCMPD       $0x05, 64(DX), Z11, K2
@@ -519,8 +519,8 @@ wpiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x18, 112(AX)
 	ADDQ         $0x18, 120(AX)
+	ADDQ         $0x18, 112(AX)
 	SUBQ         $0x06, 80(AX)
 	JMP          wide
 
@@ -566,8 +566,8 @@ npiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x04, 112(AX)
 	ADDQ         $0x04, 120(AX)
+	ADDQ         $0x04, 112(AX)
 	SUBQ         $0x01, 80(AX)
 	JMP          narrow
 
@@ -633,43 +633,43 @@ wpiece:
 	DECQ         R11
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), R9
-	MOVL         (R9), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x05, (DX), Z0, K1
-	KMOVW        K1, DX
-	XORQ         88(AX), DX
-	MOVQ         DX, (CX)
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z0, K1
+	KMOVW        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         4(R9), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x05, (DX), Z1, K1
-	KMOVW        K1, DX
-	XORQ         88(AX), DX
-	MOVQ         DX, (CX)
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z1, K1
+	KMOVW        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         8(R9), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x05, (DX), Z2, K1
-	KMOVW        K1, DX
-	XORQ         88(AX), DX
-	MOVQ         DX, (CX)
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z2, K1
+	KMOVW        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         12(R9), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x05, (DX), Z3, K1
-	KMOVW        K1, DX
-	XORQ         88(AX), DX
-	MOVQ         DX, (CX)
+	MOVL         12(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z3, K1
+	KMOVW        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         16(R9), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x05, (DX), Z4, K1
-	KMOVW        K1, DX
-	XORQ         88(AX), DX
-	MOVQ         DX, (CX)
+	MOVL         16(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z4, K1
+	KMOVW        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         20(R9), DX
+	MOVL         20(DX), DX
 	ADDQ         40(AX), DX
 	VPCMPD       $0x05, (DX), Z5, K1
 	KMOVW        K1, DX
@@ -677,8 +677,8 @@ wpiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x18, 112(AX)
 	ADDQ         $0x18, 120(AX)
+	ADDQ         $0x18, 112(AX)
 	SUBQ         $0x06, 80(AX)
 	JMP          wide
 
@@ -719,8 +719,8 @@ npiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x04, 112(AX)
 	ADDQ         $0x04, 120(AX)
+	ADDQ         $0x04, 112(AX)
 	SUBQ         $0x01, 80(AX)
 	JMP          narrow
 
@@ -803,41 +803,41 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
-	MOVL         (DI), DX
-	ADDQ         40(AX), DX
-	VPADDD       (DX), Z0, Z0
-	VPADDD       64(DX), Z1, Z1
-	VPADDD       128(DX), Z2, Z2
-	VPADDD       192(DX), Z3, Z3
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z0, Z0
+	VPADDD       64(BX), Z1, Z1
+	VPADDD       128(BX), Z2, Z2
+	VPADDD       192(BX), Z3, Z3
 	VMOVDQU32    Z0, (CX)
 	VMOVDQU32    Z1, 64(CX)
 	VMOVDQU32    Z2, 128(CX)
 	VMOVDQU32    Z3, 192(CX)
 	ADDQ         8(AX), CX
-	MOVL         4(DI), DX
-	ADDQ         40(AX), DX
-	VPADDD       (DX), Z4, Z4
-	VPADDD       64(DX), Z5, Z5
-	VPADDD       128(DX), Z6, Z6
-	VPADDD       192(DX), Z7, Z7
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z4, Z4
+	VPADDD       64(BX), Z5, Z5
+	VPADDD       128(BX), Z6, Z6
+	VPADDD       192(BX), Z7, Z7
 	VMOVDQU32    Z4, (CX)
 	VMOVDQU32    Z5, 64(CX)
 	VMOVDQU32    Z6, 128(CX)
 	VMOVDQU32    Z7, 192(CX)
 	ADDQ         8(AX), CX
-	MOVL         8(DI), DX
-	ADDQ         40(AX), DX
-	VPADDD       (DX), Z8, Z8
-	VPADDD       64(DX), Z9, Z9
-	VPADDD       128(DX), Z10, Z10
-	VPADDD       192(DX), Z11, Z11
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z8, Z8
+	VPADDD       64(BX), Z9, Z9
+	VPADDD       128(BX), Z10, Z10
+	VPADDD       192(BX), Z11, Z11
 	VMOVDQU32    Z8, (CX)
 	VMOVDQU32    Z9, 64(CX)
 	VMOVDQU32    Z10, 128(CX)
 	VMOVDQU32    Z11, 192(CX)
 	ADDQ         8(AX), CX
-	MOVL         12(DI), DX
+	MOVL         12(DX), DX
 	ADDQ         40(AX), DX
 	VPADDD       (DX), Z12, Z12
 	VPADDD       64(DX), Z13, Z13
@@ -849,8 +849,8 @@ wpiece:
 	VMOVDQU32    Z15, 192(CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x10, 112(AX)
 	ADDQ         $0x10, 120(AX)
+	ADDQ         $0x10, 112(AX)
 	SUBQ         $0x04, 80(AX)
 	JMP          wide
 
@@ -904,8 +904,8 @@ npiece:
 	VMOVDQU32    Z24, 192(CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x04, 112(AX)
 	ADDQ         $0x04, 120(AX)
+	ADDQ         $0x04, 112(AX)
 	SUBQ         $0x01, 80(AX)
 	JMP          narrow
 
@@ -988,44 +988,44 @@ wpiece:
 	DECQ         R10
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), R8
-	MOVL         (R8), DX
-	ADDQ         40(AX), DX
-	VPADDD       (DX), Z0, Z0
-	VPADDD       64(DX), Z1, Z1
-	VPADDD       128(DX), Z2, Z2
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z0, Z0
+	VPADDD       64(BX), Z1, Z1
+	VPADDD       128(BX), Z2, Z2
 	VMOVDQU32    Z0, (CX)
 	VMOVDQU32    Z1, 64(CX)
 	VMOVDQU32    Z2, 128(CX)
 	ADDQ         8(AX), CX
-	MOVL         4(R8), DX
-	ADDQ         40(AX), DX
-	VPADDD       (DX), Z3, Z3
-	VPADDD       64(DX), Z4, Z4
-	VPADDD       128(DX), Z5, Z5
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z3, Z3
+	VPADDD       64(BX), Z4, Z4
+	VPADDD       128(BX), Z5, Z5
 	VMOVDQU32    Z3, (CX)
 	VMOVDQU32    Z4, 64(CX)
 	VMOVDQU32    Z5, 128(CX)
 	ADDQ         8(AX), CX
-	MOVL         8(R8), DX
-	ADDQ         40(AX), DX
-	VPADDD       (DX), Z6, Z6
-	VPADDD       64(DX), Z7, Z7
-	VPADDD       128(DX), Z8, Z8
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z6, Z6
+	VPADDD       64(BX), Z7, Z7
+	VPADDD       128(BX), Z8, Z8
 	VMOVDQU32    Z6, (CX)
 	VMOVDQU32    Z7, 64(CX)
 	VMOVDQU32    Z8, 128(CX)
 	ADDQ         8(AX), CX
-	MOVL         12(R8), DX
-	ADDQ         40(AX), DX
-	VPADDD       (DX), Z9, Z9
-	VPADDD       64(DX), Z10, Z10
-	VPADDD       128(DX), Z11, Z11
+	MOVL         12(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z9, Z9
+	VPADDD       64(BX), Z10, Z10
+	VPADDD       128(BX), Z11, Z11
 	VMOVDQU32    Z9, (CX)
 	VMOVDQU32    Z10, 64(CX)
 	VMOVDQU32    Z11, 128(CX)
 	ADDQ         8(AX), CX
-	MOVL         16(R8), DX
+	MOVL         16(DX), DX
 	ADDQ         40(AX), DX
 	VPADDD       (DX), Z12, Z12
 	VPADDD       64(DX), Z13, Z13
@@ -1035,8 +1035,8 @@ wpiece:
 	VMOVDQU32    Z14, 128(CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x14, 112(AX)
 	ADDQ         $0x14, 120(AX)
+	ADDQ         $0x14, 112(AX)
 	SUBQ         $0x05, 80(AX)
 	JMP          wide
 
@@ -1085,8 +1085,8 @@ npiece:
 	VMOVDQU32    Z21, 128(CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x04, 112(AX)
 	ADDQ         $0x04, 120(AX)
+	ADDQ         $0x04, 112(AX)
 	SUBQ         $0x01, 80(AX)
 	JMP          narrow
 
@@ -1165,43 +1165,43 @@ wpiece:
 	DECQ         R11
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), R9
-	MOVL         (R9), DX
-	ADDQ         40(AX), DX
-	VPADDD       (DX), Z0, Z0
-	VPADDD       64(DX), Z1, Z1
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z0, Z0
+	VPADDD       64(BX), Z1, Z1
 	VMOVDQU32    Z0, (CX)
 	VMOVDQU32    Z1, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         4(R9), DX
-	ADDQ         40(AX), DX
-	VPADDD       (DX), Z2, Z2
-	VPADDD       64(DX), Z3, Z3
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z2, Z2
+	VPADDD       64(BX), Z3, Z3
 	VMOVDQU32    Z2, (CX)
 	VMOVDQU32    Z3, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         8(R9), DX
-	ADDQ         40(AX), DX
-	VPADDD       (DX), Z4, Z4
-	VPADDD       64(DX), Z5, Z5
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z4, Z4
+	VPADDD       64(BX), Z5, Z5
 	VMOVDQU32    Z4, (CX)
 	VMOVDQU32    Z5, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         12(R9), DX
-	ADDQ         40(AX), DX
-	VPADDD       (DX), Z6, Z6
-	VPADDD       64(DX), Z7, Z7
+	MOVL         12(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z6, Z6
+	VPADDD       64(BX), Z7, Z7
 	VMOVDQU32    Z6, (CX)
 	VMOVDQU32    Z7, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         16(R9), DX
-	ADDQ         40(AX), DX
-	VPADDD       (DX), Z8, Z8
-	VPADDD       64(DX), Z9, Z9
+	MOVL         16(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z8, Z8
+	VPADDD       64(BX), Z9, Z9
 	VMOVDQU32    Z8, (CX)
 	VMOVDQU32    Z9, 64(CX)
 	ADDQ         8(AX), CX
-	MOVL         20(R9), DX
+	MOVL         20(DX), DX
 	ADDQ         40(AX), DX
 	VPADDD       (DX), Z10, Z10
 	VPADDD       64(DX), Z11, Z11
@@ -1209,8 +1209,8 @@ wpiece:
 	VMOVDQU32    Z11, 64(CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x18, 112(AX)
 	ADDQ         $0x18, 120(AX)
+	ADDQ         $0x18, 112(AX)
 	SUBQ         $0x06, 80(AX)
 	JMP          wide
 
@@ -1254,8 +1254,8 @@ npiece:
 	VMOVDQU32    Z16, 64(CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x04, 112(AX)
 	ADDQ         $0x04, 120(AX)
+	ADDQ         $0x04, 112(AX)
 	SUBQ         $0x01, 80(AX)
 	JMP          narrow
 
@@ -1321,40 +1321,40 @@ wpiece:
 	DECQ         R11
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), R9
-	MOVL         (R9), DX
-	ADDQ         40(AX), DX
-	VPADDD       (DX), Z0, Z0
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z0, Z0
 	VMOVDQU32    Z0, (CX)
 	ADDQ         8(AX), CX
-	MOVL         4(R9), DX
-	ADDQ         40(AX), DX
-	VPADDD       (DX), Z1, Z1
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z1, Z1
 	VMOVDQU32    Z1, (CX)
 	ADDQ         8(AX), CX
-	MOVL         8(R9), DX
-	ADDQ         40(AX), DX
-	VPADDD       (DX), Z2, Z2
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z2, Z2
 	VMOVDQU32    Z2, (CX)
 	ADDQ         8(AX), CX
-	MOVL         12(R9), DX
-	ADDQ         40(AX), DX
-	VPADDD       (DX), Z3, Z3
+	MOVL         12(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z3, Z3
 	VMOVDQU32    Z3, (CX)
 	ADDQ         8(AX), CX
-	MOVL         16(R9), DX
-	ADDQ         40(AX), DX
-	VPADDD       (DX), Z4, Z4
+	MOVL         16(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z4, Z4
 	VMOVDQU32    Z4, (CX)
 	ADDQ         8(AX), CX
-	MOVL         20(R9), DX
+	MOVL         20(DX), DX
 	ADDQ         40(AX), DX
 	VPADDD       (DX), Z5, Z5
 	VMOVDQU32    Z5, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x18, 112(AX)
 	ADDQ         $0x18, 120(AX)
+	ADDQ         $0x18, 112(AX)
 	SUBQ         $0x06, 80(AX)
 	JMP          wide
 
@@ -1393,8 +1393,8 @@ npiece:
 	VMOVDQU32    Z8, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x04, 112(AX)
 	ADDQ         $0x04, 120(AX)
+	ADDQ         $0x04, 112(AX)
 	SUBQ         $0x01, 80(AX)
 	JMP          narrow
 
@@ -1403,7 +1403,7 @@ done:
 	RET
 
 // func convBytesFloats64AVX512(job *byte)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI
 TEXT ·convBytesFloats64AVX512(SB), NOSPLIT, $0-8
 	MOVQ job+0(FP), AX
 
@@ -1477,26 +1477,26 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
-	MOVL         (DI), DX
-	ADDQ         40(AX), DX
-	VPADDD       (DX), Z0, Z0
-	VPADDD       64(DX), Z1, Z1
-	VPADDD       128(DX), Z2, Z2
-	VPADDD       192(DX), Z3, Z3
-	MOVL         4(DI), DX
-	ADDQ         40(AX), DX
-	VPADDD       (DX), Z4, Z4
-	VPADDD       64(DX), Z5, Z5
-	VPADDD       128(DX), Z6, Z6
-	VPADDD       192(DX), Z7, Z7
-	MOVL         8(DI), DX
-	ADDQ         40(AX), DX
-	VPADDD       (DX), Z8, Z8
-	VPADDD       64(DX), Z9, Z9
-	VPADDD       128(DX), Z10, Z10
-	VPADDD       192(DX), Z11, Z11
-	MOVL         12(DI), DX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z0, Z0
+	VPADDD       64(BX), Z1, Z1
+	VPADDD       128(BX), Z2, Z2
+	VPADDD       192(BX), Z3, Z3
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z4, Z4
+	VPADDD       64(BX), Z5, Z5
+	VPADDD       128(BX), Z6, Z6
+	VPADDD       192(BX), Z7, Z7
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z8, Z8
+	VPADDD       64(BX), Z9, Z9
+	VPADDD       128(BX), Z10, Z10
+	VPADDD       192(BX), Z11, Z11
+	MOVL         12(DX), DX
 	ADDQ         40(AX), DX
 	VPADDD       (DX), Z12, Z12
 	VPADDD       64(DX), Z13, Z13
@@ -1551,55 +1551,55 @@ wscaled:
 	MOVQ    144(AX), DX
 	TESTQ   DX, DX
 	JEQ     wsloped
-	VPXORD  Z21, Z21, Z21
-	VMOVUPS (DX), Z16
-	VCMPPS  $0x11, Z21, Z0, K1
-	VMULPS  Z16, Z0, K1, Z0
-	VMOVUPS 64(DX), Z16
-	VCMPPS  $0x11, Z21, Z1, K1
-	VMULPS  Z16, Z1, K1, Z1
-	VMOVUPS 128(DX), Z16
-	VCMPPS  $0x11, Z21, Z2, K1
-	VMULPS  Z16, Z2, K1, Z2
-	VMOVUPS 192(DX), Z16
-	VCMPPS  $0x11, Z21, Z3, K1
-	VMULPS  Z16, Z3, K1, Z3
-	VMOVUPS (DX), Z16
-	VCMPPS  $0x11, Z21, Z4, K1
-	VMULPS  Z16, Z4, K1, Z4
-	VMOVUPS 64(DX), Z16
-	VCMPPS  $0x11, Z21, Z5, K1
-	VMULPS  Z16, Z5, K1, Z5
-	VMOVUPS 128(DX), Z16
-	VCMPPS  $0x11, Z21, Z6, K1
-	VMULPS  Z16, Z6, K1, Z6
-	VMOVUPS 192(DX), Z16
-	VCMPPS  $0x11, Z21, Z7, K1
-	VMULPS  Z16, Z7, K1, Z7
-	VMOVUPS (DX), Z16
-	VCMPPS  $0x11, Z21, Z8, K1
-	VMULPS  Z16, Z8, K1, Z8
-	VMOVUPS 64(DX), Z16
-	VCMPPS  $0x11, Z21, Z9, K1
-	VMULPS  Z16, Z9, K1, Z9
-	VMOVUPS 128(DX), Z16
-	VCMPPS  $0x11, Z21, Z10, K1
-	VMULPS  Z16, Z10, K1, Z10
-	VMOVUPS 192(DX), Z16
-	VCMPPS  $0x11, Z21, Z11, K1
-	VMULPS  Z16, Z11, K1, Z11
-	VMOVUPS (DX), Z16
-	VCMPPS  $0x11, Z21, Z12, K1
-	VMULPS  Z16, Z12, K1, Z12
-	VMOVUPS 64(DX), Z16
-	VCMPPS  $0x11, Z21, Z13, K1
-	VMULPS  Z16, Z13, K1, Z13
-	VMOVUPS 128(DX), Z16
-	VCMPPS  $0x11, Z21, Z14, K1
-	VMULPS  Z16, Z14, K1, Z14
-	VMOVUPS 192(DX), Z16
-	VCMPPS  $0x11, Z21, Z15, K1
-	VMULPS  Z16, Z15, K1, Z15
+	VXORPS  Z16, Z16, Z16
+	VMOVUPS (DX), Z17
+	VCMPPS  $0x11, Z16, Z0, K1
+	VMULPS  Z17, Z0, K1, Z0
+	VMOVUPS 64(DX), Z17
+	VCMPPS  $0x11, Z16, Z1, K1
+	VMULPS  Z17, Z1, K1, Z1
+	VMOVUPS 128(DX), Z17
+	VCMPPS  $0x11, Z16, Z2, K1
+	VMULPS  Z17, Z2, K1, Z2
+	VMOVUPS 192(DX), Z17
+	VCMPPS  $0x11, Z16, Z3, K1
+	VMULPS  Z17, Z3, K1, Z3
+	VMOVUPS (DX), Z17
+	VCMPPS  $0x11, Z16, Z4, K1
+	VMULPS  Z17, Z4, K1, Z4
+	VMOVUPS 64(DX), Z17
+	VCMPPS  $0x11, Z16, Z5, K1
+	VMULPS  Z17, Z5, K1, Z5
+	VMOVUPS 128(DX), Z17
+	VCMPPS  $0x11, Z16, Z6, K1
+	VMULPS  Z17, Z6, K1, Z6
+	VMOVUPS 192(DX), Z17
+	VCMPPS  $0x11, Z16, Z7, K1
+	VMULPS  Z17, Z7, K1, Z7
+	VMOVUPS (DX), Z17
+	VCMPPS  $0x11, Z16, Z8, K1
+	VMULPS  Z17, Z8, K1, Z8
+	VMOVUPS 64(DX), Z17
+	VCMPPS  $0x11, Z16, Z9, K1
+	VMULPS  Z17, Z9, K1, Z9
+	VMOVUPS 128(DX), Z17
+	VCMPPS  $0x11, Z16, Z10, K1
+	VMULPS  Z17, Z10, K1, Z10
+	VMOVUPS 192(DX), Z17
+	VCMPPS  $0x11, Z16, Z11, K1
+	VMULPS  Z17, Z11, K1, Z11
+	VMOVUPS (DX), Z17
+	VCMPPS  $0x11, Z16, Z12, K1
+	VMULPS  Z17, Z12, K1, Z12
+	VMOVUPS 64(DX), Z17
+	VCMPPS  $0x11, Z16, Z13, K1
+	VMULPS  Z17, Z13, K1, Z13
+	VMOVUPS 128(DX), Z17
+	VCMPPS  $0x11, Z16, Z14, K1
+	VMULPS  Z17, Z14, K1, Z14
+	VMOVUPS 192(DX), Z17
+	VCMPPS  $0x11, Z16, Z15, K1
+	VMULPS  Z17, Z15, K1, Z15
 
 wsloped:
 	MOVQ         152(AX), DX
@@ -1698,8 +1698,8 @@ w3alone:
 	VMOVUPS Z15, 192(CX)
 	ADDQ    8(AX), CX
 	MOVQ    CX, 104(AX)
-	ADDQ    $0x10, 112(AX)
 	ADDQ    $0x10, 120(AX)
+	ADDQ    $0x10, 112(AX)
 	SUBQ    $0x04, 80(AX)
 	JMP     wide
 
@@ -1710,10 +1710,10 @@ narrow:
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
 	MOVQ   120(AX), DX
+	VPXORD Z21, Z21, Z21
 	VPXORD Z22, Z22, Z22
 	VPXORD Z23, Z23, Z23
 	VPXORD Z24, Z24, Z24
-	VPXORD Z25, Z25, Z25
 	MOVQ   48(AX), DX
 	XORQ   BX, BX
 	MOVQ   56(AX), SI
@@ -1728,10 +1728,10 @@ npiece:
 	VMOVDQU32    128(DX), Z2
 	VMOVDQU32    192(DX), Z3
 	VPBROADCASTD (CX)(BX*1), Z4
-	VPDPBUSD     Z0, Z4, Z22
-	VPDPBUSD     Z1, Z4, Z23
-	VPDPBUSD     Z2, Z4, Z24
-	VPDPBUSD     Z3, Z4, Z25
+	VPDPBUSD     Z0, Z4, Z21
+	VPDPBUSD     Z1, Z4, Z22
+	VPDPBUSD     Z2, Z4, Z23
+	VPDPBUSD     Z3, Z4, Z24
 	ADDQ         $0x00000100, DX
 	ADDQ         $0x04, BX
 	CMPQ         BX, DI
@@ -1743,48 +1743,48 @@ npiece:
 	MOVQ         120(AX), DX
 	MOVL         (DX), DX
 	ADDQ         40(AX), DX
-	VPADDD       (DX), Z22, Z22
-	VPADDD       64(DX), Z23, Z23
-	VPADDD       128(DX), Z24, Z24
-	VPADDD       192(DX), Z25, Z25
+	VPADDD       (DX), Z21, Z21
+	VPADDD       64(DX), Z22, Z22
+	VPADDD       128(DX), Z23, Z23
+	VPADDD       192(DX), Z24, Z24
+	VCVTDQ2PS    Z21, Z21
 	VCVTDQ2PS    Z22, Z22
 	VCVTDQ2PS    Z23, Z23
 	VCVTDQ2PS    Z24, Z24
-	VCVTDQ2PS    Z25, Z25
 	MOVQ         128(AX), DX
 	TESTQ        DX, DX
 	JEQ          nscaled
 	MOVQ         136(AX), BX
 	VMOVUPS      (DX), Z0
 	VMOVUPS      (BX), Z1
-	VFMADD213PS  Z1, Z0, Z22
+	VFMADD213PS  Z1, Z0, Z21
 	VMOVUPS      64(DX), Z0
 	VMOVUPS      64(BX), Z1
-	VFMADD213PS  Z1, Z0, Z23
+	VFMADD213PS  Z1, Z0, Z22
 	VMOVUPS      128(DX), Z0
 	VMOVUPS      128(BX), Z1
-	VFMADD213PS  Z1, Z0, Z24
+	VFMADD213PS  Z1, Z0, Z23
 	VMOVUPS      192(DX), Z0
 	VMOVUPS      192(BX), Z1
-	VFMADD213PS  Z1, Z0, Z25
+	VFMADD213PS  Z1, Z0, Z24
 
 nscaled:
 	MOVQ    144(AX), DX
 	TESTQ   DX, DX
 	JEQ     nsloped
-	VPXORD  Z26, Z26, Z26
-	VMOVUPS (DX), Z0
-	VCMPPS  $0x11, Z26, Z22, K1
-	VMULPS  Z0, Z22, K1, Z22
-	VMOVUPS 64(DX), Z0
-	VCMPPS  $0x11, Z26, Z23, K1
-	VMULPS  Z0, Z23, K1, Z23
-	VMOVUPS 128(DX), Z0
-	VCMPPS  $0x11, Z26, Z24, K1
-	VMULPS  Z0, Z24, K1, Z24
-	VMOVUPS 192(DX), Z0
-	VCMPPS  $0x11, Z26, Z25, K1
-	VMULPS  Z0, Z25, K1, Z25
+	VXORPS  Z0, Z0, Z0
+	VMOVUPS (DX), Z1
+	VCMPPS  $0x11, Z0, Z21, K1
+	VMULPS  Z1, Z21, K1, Z21
+	VMOVUPS 64(DX), Z1
+	VCMPPS  $0x11, Z0, Z22, K1
+	VMULPS  Z1, Z22, K1, Z22
+	VMOVUPS 128(DX), Z1
+	VCMPPS  $0x11, Z0, Z23, K1
+	VMULPS  Z1, Z23, K1, Z23
+	VMOVUPS 192(DX), Z1
+	VCMPPS  $0x11, Z0, Z24, K1
+	VMULPS  Z1, Z24, K1, Z24
 
 nsloped:
 	MOVQ         152(AX), DX
@@ -1792,33 +1792,33 @@ nsloped:
 	JEQ          nclipped
 	VBROADCASTSS 160(AX), Z0
 	VBROADCASTSS 164(AX), Z1
+	VMAXPS       Z0, Z21, Z21
+	VMINPS       Z1, Z21, Z21
 	VMAXPS       Z0, Z22, Z22
 	VMINPS       Z1, Z22, Z22
 	VMAXPS       Z0, Z23, Z23
 	VMINPS       Z1, Z23, Z23
 	VMAXPS       Z0, Z24, Z24
 	VMINPS       Z1, Z24, Z24
-	VMAXPS       Z0, Z25, Z25
-	VMINPS       Z1, Z25, Z25
 
 nclipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    n0alone
-	VADDPS (CX)(DX*1), Z22, Z22
-	VADDPS 64(CX)(DX*1), Z23, Z23
-	VADDPS 128(CX)(DX*1), Z24, Z24
-	VADDPS 192(CX)(DX*1), Z25, Z25
+	VADDPS (CX)(DX*1), Z21, Z21
+	VADDPS 64(CX)(DX*1), Z22, Z22
+	VADDPS 128(CX)(DX*1), Z23, Z23
+	VADDPS 192(CX)(DX*1), Z24, Z24
 
 n0alone:
-	VMOVUPS Z22, (CX)
-	VMOVUPS Z23, 64(CX)
-	VMOVUPS Z24, 128(CX)
-	VMOVUPS Z25, 192(CX)
+	VMOVUPS Z21, (CX)
+	VMOVUPS Z22, 64(CX)
+	VMOVUPS Z23, 128(CX)
+	VMOVUPS Z24, 192(CX)
 	ADDQ    8(AX), CX
 	MOVQ    CX, 104(AX)
-	ADDQ    $0x04, 112(AX)
 	ADDQ    $0x04, 120(AX)
+	ADDQ    $0x04, 112(AX)
 	SUBQ    $0x01, 80(AX)
 	JMP     narrow
 
@@ -1827,7 +1827,7 @@ done:
 	RET
 
 // func convBytesLevels64AVX512(job *byte)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI
 TEXT ·convBytesLevels64AVX512(SB), NOSPLIT, $0-8
 	MOVQ job+0(FP), AX
 
@@ -1901,26 +1901,26 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
-	MOVL         (DI), DX
-	ADDQ         40(AX), DX
-	VPADDD       (DX), Z0, Z0
-	VPADDD       64(DX), Z1, Z1
-	VPADDD       128(DX), Z2, Z2
-	VPADDD       192(DX), Z3, Z3
-	MOVL         4(DI), DX
-	ADDQ         40(AX), DX
-	VPADDD       (DX), Z4, Z4
-	VPADDD       64(DX), Z5, Z5
-	VPADDD       128(DX), Z6, Z6
-	VPADDD       192(DX), Z7, Z7
-	MOVL         8(DI), DX
-	ADDQ         40(AX), DX
-	VPADDD       (DX), Z8, Z8
-	VPADDD       64(DX), Z9, Z9
-	VPADDD       128(DX), Z10, Z10
-	VPADDD       192(DX), Z11, Z11
-	MOVL         12(DI), DX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z0, Z0
+	VPADDD       64(BX), Z1, Z1
+	VPADDD       128(BX), Z2, Z2
+	VPADDD       192(BX), Z3, Z3
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z4, Z4
+	VPADDD       64(BX), Z5, Z5
+	VPADDD       128(BX), Z6, Z6
+	VPADDD       192(BX), Z7, Z7
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z8, Z8
+	VPADDD       64(BX), Z9, Z9
+	VPADDD       128(BX), Z10, Z10
+	VPADDD       192(BX), Z11, Z11
+	MOVL         12(DX), DX
 	ADDQ         40(AX), DX
 	VPADDD       (DX), Z12, Z12
 	VPADDD       64(DX), Z13, Z13
@@ -1975,55 +1975,55 @@ wscaled:
 	MOVQ    144(AX), DX
 	TESTQ   DX, DX
 	JEQ     wsloped
-	VPXORD  Z21, Z21, Z21
-	VMOVUPS (DX), Z16
-	VCMPPS  $0x11, Z21, Z0, K1
-	VMULPS  Z16, Z0, K1, Z0
-	VMOVUPS 64(DX), Z16
-	VCMPPS  $0x11, Z21, Z1, K1
-	VMULPS  Z16, Z1, K1, Z1
-	VMOVUPS 128(DX), Z16
-	VCMPPS  $0x11, Z21, Z2, K1
-	VMULPS  Z16, Z2, K1, Z2
-	VMOVUPS 192(DX), Z16
-	VCMPPS  $0x11, Z21, Z3, K1
-	VMULPS  Z16, Z3, K1, Z3
-	VMOVUPS (DX), Z16
-	VCMPPS  $0x11, Z21, Z4, K1
-	VMULPS  Z16, Z4, K1, Z4
-	VMOVUPS 64(DX), Z16
-	VCMPPS  $0x11, Z21, Z5, K1
-	VMULPS  Z16, Z5, K1, Z5
-	VMOVUPS 128(DX), Z16
-	VCMPPS  $0x11, Z21, Z6, K1
-	VMULPS  Z16, Z6, K1, Z6
-	VMOVUPS 192(DX), Z16
-	VCMPPS  $0x11, Z21, Z7, K1
-	VMULPS  Z16, Z7, K1, Z7
-	VMOVUPS (DX), Z16
-	VCMPPS  $0x11, Z21, Z8, K1
-	VMULPS  Z16, Z8, K1, Z8
-	VMOVUPS 64(DX), Z16
-	VCMPPS  $0x11, Z21, Z9, K1
-	VMULPS  Z16, Z9, K1, Z9
-	VMOVUPS 128(DX), Z16
-	VCMPPS  $0x11, Z21, Z10, K1
-	VMULPS  Z16, Z10, K1, Z10
-	VMOVUPS 192(DX), Z16
-	VCMPPS  $0x11, Z21, Z11, K1
-	VMULPS  Z16, Z11, K1, Z11
-	VMOVUPS (DX), Z16
-	VCMPPS  $0x11, Z21, Z12, K1
-	VMULPS  Z16, Z12, K1, Z12
-	VMOVUPS 64(DX), Z16
-	VCMPPS  $0x11, Z21, Z13, K1
-	VMULPS  Z16, Z13, K1, Z13
-	VMOVUPS 128(DX), Z16
-	VCMPPS  $0x11, Z21, Z14, K1
-	VMULPS  Z16, Z14, K1, Z14
-	VMOVUPS 192(DX), Z16
-	VCMPPS  $0x11, Z21, Z15, K1
-	VMULPS  Z16, Z15, K1, Z15
+	VXORPS  Z16, Z16, Z16
+	VMOVUPS (DX), Z17
+	VCMPPS  $0x11, Z16, Z0, K1
+	VMULPS  Z17, Z0, K1, Z0
+	VMOVUPS 64(DX), Z17
+	VCMPPS  $0x11, Z16, Z1, K1
+	VMULPS  Z17, Z1, K1, Z1
+	VMOVUPS 128(DX), Z17
+	VCMPPS  $0x11, Z16, Z2, K1
+	VMULPS  Z17, Z2, K1, Z2
+	VMOVUPS 192(DX), Z17
+	VCMPPS  $0x11, Z16, Z3, K1
+	VMULPS  Z17, Z3, K1, Z3
+	VMOVUPS (DX), Z17
+	VCMPPS  $0x11, Z16, Z4, K1
+	VMULPS  Z17, Z4, K1, Z4
+	VMOVUPS 64(DX), Z17
+	VCMPPS  $0x11, Z16, Z5, K1
+	VMULPS  Z17, Z5, K1, Z5
+	VMOVUPS 128(DX), Z17
+	VCMPPS  $0x11, Z16, Z6, K1
+	VMULPS  Z17, Z6, K1, Z6
+	VMOVUPS 192(DX), Z17
+	VCMPPS  $0x11, Z16, Z7, K1
+	VMULPS  Z17, Z7, K1, Z7
+	VMOVUPS (DX), Z17
+	VCMPPS  $0x11, Z16, Z8, K1
+	VMULPS  Z17, Z8, K1, Z8
+	VMOVUPS 64(DX), Z17
+	VCMPPS  $0x11, Z16, Z9, K1
+	VMULPS  Z17, Z9, K1, Z9
+	VMOVUPS 128(DX), Z17
+	VCMPPS  $0x11, Z16, Z10, K1
+	VMULPS  Z17, Z10, K1, Z10
+	VMOVUPS 192(DX), Z17
+	VCMPPS  $0x11, Z16, Z11, K1
+	VMULPS  Z17, Z11, K1, Z11
+	VMOVUPS (DX), Z17
+	VCMPPS  $0x11, Z16, Z12, K1
+	VMULPS  Z17, Z12, K1, Z12
+	VMOVUPS 64(DX), Z17
+	VCMPPS  $0x11, Z16, Z13, K1
+	VMULPS  Z17, Z13, K1, Z13
+	VMOVUPS 128(DX), Z17
+	VCMPPS  $0x11, Z16, Z14, K1
+	VMULPS  Z17, Z14, K1, Z14
+	VMOVUPS 192(DX), Z17
+	VCMPPS  $0x11, Z16, Z15, K1
+	VMULPS  Z17, Z15, K1, Z15
 
 wsloped:
 	MOVQ         152(AX), DX
@@ -2199,8 +2199,8 @@ woffset:
 	VPMOVDB Z15, 48(CX)
 	ADDQ    8(AX), CX
 	MOVQ    CX, 104(AX)
-	ADDQ    $0x10, 112(AX)
 	ADDQ    $0x10, 120(AX)
+	ADDQ    $0x10, 112(AX)
 	SUBQ    $0x04, 80(AX)
 	JMP     wide
 
@@ -2211,10 +2211,10 @@ narrow:
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
 	MOVQ   120(AX), DX
+	VPXORD Z21, Z21, Z21
 	VPXORD Z22, Z22, Z22
 	VPXORD Z23, Z23, Z23
 	VPXORD Z24, Z24, Z24
-	VPXORD Z25, Z25, Z25
 	MOVQ   48(AX), DX
 	XORQ   BX, BX
 	MOVQ   56(AX), SI
@@ -2229,10 +2229,10 @@ npiece:
 	VMOVDQU32    128(DX), Z2
 	VMOVDQU32    192(DX), Z3
 	VPBROADCASTD (CX)(BX*1), Z4
-	VPDPBUSD     Z0, Z4, Z22
-	VPDPBUSD     Z1, Z4, Z23
-	VPDPBUSD     Z2, Z4, Z24
-	VPDPBUSD     Z3, Z4, Z25
+	VPDPBUSD     Z0, Z4, Z21
+	VPDPBUSD     Z1, Z4, Z22
+	VPDPBUSD     Z2, Z4, Z23
+	VPDPBUSD     Z3, Z4, Z24
 	ADDQ         $0x00000100, DX
 	ADDQ         $0x04, BX
 	CMPQ         BX, DI
@@ -2244,48 +2244,48 @@ npiece:
 	MOVQ         120(AX), DX
 	MOVL         (DX), DX
 	ADDQ         40(AX), DX
-	VPADDD       (DX), Z22, Z22
-	VPADDD       64(DX), Z23, Z23
-	VPADDD       128(DX), Z24, Z24
-	VPADDD       192(DX), Z25, Z25
+	VPADDD       (DX), Z21, Z21
+	VPADDD       64(DX), Z22, Z22
+	VPADDD       128(DX), Z23, Z23
+	VPADDD       192(DX), Z24, Z24
+	VCVTDQ2PS    Z21, Z21
 	VCVTDQ2PS    Z22, Z22
 	VCVTDQ2PS    Z23, Z23
 	VCVTDQ2PS    Z24, Z24
-	VCVTDQ2PS    Z25, Z25
 	MOVQ         128(AX), DX
 	TESTQ        DX, DX
 	JEQ          nscaled
 	MOVQ         136(AX), BX
 	VMOVUPS      (DX), Z0
 	VMOVUPS      (BX), Z1
-	VFMADD213PS  Z1, Z0, Z22
+	VFMADD213PS  Z1, Z0, Z21
 	VMOVUPS      64(DX), Z0
 	VMOVUPS      64(BX), Z1
-	VFMADD213PS  Z1, Z0, Z23
+	VFMADD213PS  Z1, Z0, Z22
 	VMOVUPS      128(DX), Z0
 	VMOVUPS      128(BX), Z1
-	VFMADD213PS  Z1, Z0, Z24
+	VFMADD213PS  Z1, Z0, Z23
 	VMOVUPS      192(DX), Z0
 	VMOVUPS      192(BX), Z1
-	VFMADD213PS  Z1, Z0, Z25
+	VFMADD213PS  Z1, Z0, Z24
 
 nscaled:
 	MOVQ    144(AX), DX
 	TESTQ   DX, DX
 	JEQ     nsloped
-	VPXORD  Z26, Z26, Z26
-	VMOVUPS (DX), Z0
-	VCMPPS  $0x11, Z26, Z22, K1
-	VMULPS  Z0, Z22, K1, Z22
-	VMOVUPS 64(DX), Z0
-	VCMPPS  $0x11, Z26, Z23, K1
-	VMULPS  Z0, Z23, K1, Z23
-	VMOVUPS 128(DX), Z0
-	VCMPPS  $0x11, Z26, Z24, K1
-	VMULPS  Z0, Z24, K1, Z24
-	VMOVUPS 192(DX), Z0
-	VCMPPS  $0x11, Z26, Z25, K1
-	VMULPS  Z0, Z25, K1, Z25
+	VXORPS  Z0, Z0, Z0
+	VMOVUPS (DX), Z1
+	VCMPPS  $0x11, Z0, Z21, K1
+	VMULPS  Z1, Z21, K1, Z21
+	VMOVUPS 64(DX), Z1
+	VCMPPS  $0x11, Z0, Z22, K1
+	VMULPS  Z1, Z22, K1, Z22
+	VMOVUPS 128(DX), Z1
+	VCMPPS  $0x11, Z0, Z23, K1
+	VMULPS  Z1, Z23, K1, Z23
+	VMOVUPS 192(DX), Z1
+	VCMPPS  $0x11, Z0, Z24, K1
+	VMULPS  Z1, Z24, K1, Z24
 
 nsloped:
 	MOVQ         152(AX), DX
@@ -2293,36 +2293,39 @@ nsloped:
 	JEQ          nclipped
 	VBROADCASTSS 160(AX), Z0
 	VBROADCASTSS 164(AX), Z1
+	VMAXPS       Z0, Z21, Z21
+	VMINPS       Z1, Z21, Z21
 	VMAXPS       Z0, Z22, Z22
 	VMINPS       Z1, Z22, Z22
 	VMAXPS       Z0, Z23, Z23
 	VMINPS       Z1, Z23, Z23
 	VMAXPS       Z0, Z24, Z24
 	VMINPS       Z1, Z24, Z24
-	VMAXPS       Z0, Z25, Z25
-	VMINPS       Z1, Z25, Z25
 
 nclipped:
 	MOVQ         216(AX), DX
 	MOVQ         224(AX), BX
 	VMOVUPS      (DX), Z0
 	VMOVUPS      (BX), Z1
-	VMULPS       Z0, Z22, Z22
-	VADDPS       Z1, Z22, Z22
+	VMULPS       Z0, Z21, Z21
+	VADDPS       Z1, Z21, Z21
 	VMOVUPS      64(DX), Z0
 	VMOVUPS      64(BX), Z1
-	VMULPS       Z0, Z23, Z23
-	VADDPS       Z1, Z23, Z23
+	VMULPS       Z0, Z22, Z22
+	VADDPS       Z1, Z22, Z22
 	VMOVUPS      128(DX), Z0
 	VMOVUPS      128(BX), Z1
-	VMULPS       Z0, Z24, Z24
-	VADDPS       Z1, Z24, Z24
+	VMULPS       Z0, Z23, Z23
+	VADDPS       Z1, Z23, Z23
 	VMOVUPS      192(DX), Z0
 	VMOVUPS      192(BX), Z1
-	VMULPS       Z0, Z25, Z25
-	VADDPS       Z1, Z25, Z25
+	VMULPS       Z0, Z24, Z24
+	VADDPS       Z1, Z24, Z24
 	VBROADCASTSS 232(AX), Z0
 	VBROADCASTSS 236(AX), Z1
+	VMAXPS       Z0, Z21, Z21
+	VMINPS       Z1, Z21, Z21
+	VCVTPS2DQ    Z21, Z21
 	VMAXPS       Z0, Z22, Z22
 	VMINPS       Z1, Z22, Z22
 	VCVTPS2DQ    Z22, Z22
@@ -2332,26 +2335,23 @@ nclipped:
 	VMAXPS       Z0, Z24, Z24
 	VMINPS       Z1, Z24, Z24
 	VCVTPS2DQ    Z24, Z24
-	VMAXPS       Z0, Z25, Z25
-	VMINPS       Z1, Z25, Z25
-	VCVTPS2DQ    Z25, Z25
 	CMPL         240(AX), $0x00
 	JEQ          noffset
 	VPBROADCASTD 240(AX), Z0
+	VPADDD       Z0, Z21, Z21
 	VPADDD       Z0, Z22, Z22
 	VPADDD       Z0, Z23, Z23
 	VPADDD       Z0, Z24, Z24
-	VPADDD       Z0, Z25, Z25
 
 noffset:
-	VPMOVDB Z22, (CX)
-	VPMOVDB Z23, 16(CX)
-	VPMOVDB Z24, 32(CX)
-	VPMOVDB Z25, 48(CX)
+	VPMOVDB Z21, (CX)
+	VPMOVDB Z22, 16(CX)
+	VPMOVDB Z23, 32(CX)
+	VPMOVDB Z24, 48(CX)
 	ADDQ    8(AX), CX
 	MOVQ    CX, 104(AX)
-	ADDQ    $0x04, 112(AX)
 	ADDQ    $0x04, 120(AX)
+	ADDQ    $0x04, 112(AX)
 	SUBQ    $0x01, 80(AX)
 	JMP     narrow
 
@@ -2434,20 +2434,20 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
+	MOVQ         120(AX), DX
 	VPMAXSD      Z0, Z4, Z4
-	VPMAXSD      Z8, Z12, Z12
-	VPMAXSD      Z4, Z12, Z12
 	VPMAXSD      Z1, Z5, Z5
-	VPMAXSD      Z9, Z13, Z13
-	VPMAXSD      Z5, Z13, Z13
 	VPMAXSD      Z2, Z6, Z6
-	VPMAXSD      Z10, Z14, Z14
-	VPMAXSD      Z6, Z14, Z14
 	VPMAXSD      Z3, Z7, Z7
+	VPMAXSD      Z8, Z12, Z12
+	VPMAXSD      Z9, Z13, Z13
+	VPMAXSD      Z10, Z14, Z14
 	VPMAXSD      Z11, Z15, Z15
+	VPMAXSD      Z4, Z12, Z12
+	VPMAXSD      Z5, Z13, Z13
+	VPMAXSD      Z6, Z14, Z14
 	VPMAXSD      Z7, Z15, Z15
-	MOVL         (DI), DX
+	MOVL         (DX), DX
 	ADDQ         40(AX), DX
 	VPCMPD       $0x05, (DX), Z12, K1
 	VPCMPD       $0x05, 64(DX), Z13, K2
@@ -2461,8 +2461,8 @@ wpiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x10, 112(AX)
 	ADDQ         $0x10, 120(AX)
+	ADDQ         $0x10, 112(AX)
 	SUBQ         $0x04, 80(AX)
 	JMP          wide
 
@@ -2536,17 +2536,17 @@ wpiece:
 	DECQ         R9
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
+	MOVQ         120(AX), DX
 	VPMAXSD      Z0, Z3, Z3
-	VPMAXSD      Z6, Z9, Z9
-	VPMAXSD      Z3, Z9, Z9
 	VPMAXSD      Z1, Z4, Z4
-	VPMAXSD      Z7, Z10, Z10
-	VPMAXSD      Z4, Z10, Z10
 	VPMAXSD      Z2, Z5, Z5
+	VPMAXSD      Z6, Z9, Z9
+	VPMAXSD      Z7, Z10, Z10
 	VPMAXSD      Z8, Z11, Z11
+	VPMAXSD      Z3, Z9, Z9
+	VPMAXSD      Z4, Z10, Z10
 	VPMAXSD      Z5, Z11, Z11
-	MOVL         (DI), DX
+	MOVL         (DX), DX
 	ADDQ         40(AX), DX
 	VPCMPD       $0x05, (DX), Z9, K1
 	VPCMPD       $0x05, 64(DX), Z10, K2
@@ -2558,8 +2558,8 @@ wpiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x10, 112(AX)
 	ADDQ         $0x10, 120(AX)
+	ADDQ         $0x10, 112(AX)
 	SUBQ         $0x04, 80(AX)
 	JMP          wide
 
@@ -2652,29 +2652,29 @@ wpiece:
 	DECQ         R13
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), R11
+	MOVQ         120(AX), DX
 	VPMAXSD      Z0, Z2, Z2
-	VPMAXSD      Z4, Z6, Z6
-	VPMAXSD      Z2, Z6, Z6
 	VPMAXSD      Z1, Z3, Z3
+	VPMAXSD      Z4, Z6, Z6
 	VPMAXSD      Z5, Z7, Z7
+	VPMAXSD      Z2, Z6, Z6
 	VPMAXSD      Z3, Z7, Z7
-	MOVL         (R11), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x05, (DX), Z6, K1
-	VPCMPD       $0x05, 64(DX), Z7, K2
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z6, K1
+	VPCMPD       $0x05, 64(BX), Z7, K2
 	KUNPCKWD     K1, K2, K1
-	KMOVQ        K1, DX
-	XORQ         88(AX), DX
-	MOVQ         DX, (CX)
+	KMOVQ        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
 	ADDQ         8(AX), CX
 	VPMAXSD      Z8, Z10, Z10
-	VPMAXSD      Z12, Z14, Z14
-	VPMAXSD      Z10, Z14, Z14
 	VPMAXSD      Z9, Z11, Z11
+	VPMAXSD      Z12, Z14, Z14
 	VPMAXSD      Z13, Z15, Z15
+	VPMAXSD      Z10, Z14, Z14
 	VPMAXSD      Z11, Z15, Z15
-	MOVL         16(R11), DX
+	MOVL         16(DX), DX
 	ADDQ         40(AX), DX
 	VPCMPD       $0x05, (DX), Z14, K1
 	VPCMPD       $0x05, 64(DX), Z15, K2
@@ -2684,8 +2684,8 @@ wpiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x20, 112(AX)
 	ADDQ         $0x20, 120(AX)
+	ADDQ         $0x20, 112(AX)
 	SUBQ         $0x08, 80(AX)
 	JMP          wide
 
@@ -2741,14 +2741,14 @@ npiece:
 	DECQ         R9
 	JNE          nrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
+	MOVQ         120(AX), DX
 	VPMAXSD      Z19, Z21, Z21
-	VPMAXSD      Z23, Z25, Z25
-	VPMAXSD      Z21, Z25, Z25
 	VPMAXSD      Z20, Z22, Z22
+	VPMAXSD      Z23, Z25, Z25
 	VPMAXSD      Z24, Z26, Z26
+	VPMAXSD      Z21, Z25, Z25
 	VPMAXSD      Z22, Z26, Z26
-	MOVL         (DI), DX
+	MOVL         (DX), DX
 	ADDQ         40(AX), DX
 	VPCMPD       $0x05, (DX), Z25, K1
 	VPCMPD       $0x05, 64(DX), Z26, K2
@@ -2758,8 +2758,8 @@ npiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x10, 112(AX)
 	ADDQ         $0x10, 120(AX)
+	ADDQ         $0x10, 112(AX)
 	SUBQ         $0x04, 80(AX)
 	JMP          narrow
 
@@ -2835,21 +2835,21 @@ wpiece:
 	DECQ         R13
 	JNE          wrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), R11
+	MOVQ         120(AX), DX
 	VPMAXSD      Z0, Z1, Z1
 	VPMAXSD      Z2, Z3, Z3
 	VPMAXSD      Z1, Z3, Z3
-	MOVL         (R11), DX
-	ADDQ         40(AX), DX
-	VPCMPD       $0x05, (DX), Z3, K1
-	KMOVW        K1, DX
-	XORQ         88(AX), DX
-	MOVQ         DX, (CX)
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z3, K1
+	KMOVW        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
 	ADDQ         8(AX), CX
 	VPMAXSD      Z4, Z5, Z5
 	VPMAXSD      Z6, Z7, Z7
 	VPMAXSD      Z5, Z7, Z7
-	MOVL         16(R11), DX
+	MOVL         16(DX), DX
 	ADDQ         40(AX), DX
 	VPCMPD       $0x05, (DX), Z7, K1
 	KMOVW        K1, DX
@@ -2857,8 +2857,8 @@ wpiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x20, 112(AX)
 	ADDQ         $0x20, 120(AX)
+	ADDQ         $0x20, 112(AX)
 	SUBQ         $0x08, 80(AX)
 	JMP          wide
 
@@ -2905,11 +2905,11 @@ npiece:
 	DECQ         R9
 	JNE          nrow
 	MOVQ         104(AX), CX
-	MOVQ         120(AX), DI
+	MOVQ         120(AX), DX
 	VPMAXSD      Z10, Z11, Z11
 	VPMAXSD      Z12, Z13, Z13
 	VPMAXSD      Z11, Z13, Z13
-	MOVL         (DI), DX
+	MOVL         (DX), DX
 	ADDQ         40(AX), DX
 	VPCMPD       $0x05, (DX), Z13, K1
 	KMOVW        K1, DX
@@ -2917,8 +2917,8 @@ npiece:
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x10, 112(AX)
 	ADDQ         $0x10, 120(AX)
+	ADDQ         $0x10, 112(AX)
 	SUBQ         $0x04, 80(AX)
 	JMP          narrow
 

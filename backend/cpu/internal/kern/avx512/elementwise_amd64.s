@@ -165,7 +165,7 @@ done:
 	RET
 
 // func scaleAVX512(job *byte)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
 TEXT ·scaleAVX512(SB), NOSPLIT, $0-8
 	MOVQ         job+0(FP), AX
 	MOVQ         (AX), CX
@@ -175,7 +175,7 @@ TEXT ·scaleAVX512(SB), NOSPLIT, $0-8
 	MOVQ         56(AX), DI
 	MOVQ         80(AX), R8
 	MOVQ         72(AX), R9
-	VPXORD       Z0, Z0, Z0
+	VXORPS       Z0, Z0, Z0
 	VBROADCASTSS 88(AX), Z1
 	VBROADCASTSS 92(AX), Z2
 
@@ -316,7 +316,7 @@ rowend:
 	RET
 
 // func scaleFloatAVX512(job *byte)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
 TEXT ·scaleFloatAVX512(SB), NOSPLIT, $0-8
 	MOVQ         job+0(FP), AX
 	MOVQ         (AX), CX
@@ -326,7 +326,7 @@ TEXT ·scaleFloatAVX512(SB), NOSPLIT, $0-8
 	MOVQ         56(AX), DI
 	MOVQ         80(AX), R8
 	MOVQ         72(AX), R9
-	VPXORD       Z0, Z0, Z0
+	VXORPS       Z0, Z0, Z0
 	VBROADCASTSS 88(AX), Z1
 	VBROADCASTSS 92(AX), Z2
 
@@ -461,7 +461,7 @@ rowend:
 	RET
 
 // func addAVX512(job *byte)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
 TEXT ·addAVX512(SB), NOSPLIT, $0-8
 	MOVQ         job+0(FP), AX
 	MOVQ         (AX), CX
@@ -470,7 +470,7 @@ TEXT ·addAVX512(SB), NOSPLIT, $0-8
 	MOVQ         56(AX), SI
 	MOVQ         80(AX), DI
 	MOVQ         72(AX), R8
-	VPXORD       Z0, Z0, Z0
+	VXORPS       Z0, Z0, Z0
 	VBROADCASTSS 88(AX), Z1
 	VBROADCASTSS 92(AX), Z2
 
@@ -587,7 +587,7 @@ rowend:
 	RET
 
 // func scaleBytesAVX512(job *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F
 TEXT ·scaleBytesAVX512(SB), NOSPLIT, $0-8
 	MOVQ    job+0(FP), AX
 	MOVQ    (AX), CX
@@ -610,7 +610,7 @@ next:
 	VFMADD213PS Z1, Z0, Z6
 	TESTQ       BX, BX
 	JEQ         sloped0
-	VPXORD      Z8, Z8, Z8
+	VXORPS      Z8, Z8, Z8
 	VMOVUPS     (BX), Z7
 	VCMPPS      $0x11, Z8, Z6, K1
 	VMULPS      Z7, Z6, K1, Z6
@@ -630,9 +630,9 @@ clipped0:
 	VFMADD213PS Z3, Z2, Z6
 	TESTQ       BX, BX
 	JEQ         sloped1
-	VPXORD      Z9, Z9, Z9
+	VXORPS      Z8, Z8, Z8
 	VMOVUPS     64(BX), Z7
-	VCMPPS      $0x11, Z9, Z6, K1
+	VCMPPS      $0x11, Z8, Z6, K1
 	VMULPS      Z7, Z6, K1, Z6
 
 sloped1:
@@ -650,9 +650,9 @@ clipped1:
 	VFMADD213PS Z5, Z4, Z6
 	TESTQ       BX, BX
 	JEQ         sloped2
-	VPXORD      Z10, Z10, Z10
+	VXORPS      Z8, Z8, Z8
 	VMOVUPS     128(BX), Z7
-	VCMPPS      $0x11, Z10, Z6, K1
+	VCMPPS      $0x11, Z8, Z6, K1
 	VMULPS      Z7, Z6, K1, Z6
 
 sloped2:
@@ -926,7 +926,7 @@ TEXT ·functionAVX512(SB), NOSPLIT, $512-32
 	VPBROADCASTD 12(BX), Z6
 	VPBROADCASTD 20(BX), Z7
 	VPSUBD       Z6, Z7, Z7
-	VPXORD       Z8, Z8, Z8
+	VXORPS       Z8, Z8, Z8
 
 block:
 	MOVQ    $0x00000080, R9

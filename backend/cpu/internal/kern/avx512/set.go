@@ -13,6 +13,15 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
+// Carries returns Set with the kernels of carries wherever rows are laid out for them,
+// "avx512carries".
+func Carries() kern.Set {
+	s := Set()
+	s.ISA = "avx512carries"
+	s.Wide.PackCarries = packCarries
+	return s
+}
+
 // Set returns the kernels, "avx512vpopcnt".
 func Set() kern.Set {
 	s := avx2.Set()
@@ -32,6 +41,9 @@ func Set() kern.Set {
 					Planes: map[[2]int]func(*uint8){{1, 2}: convBitsPlanes1To264AVX512, {2, 1}: convBitsPlanes2To164AVX512, {2, 2}: convBitsPlanes2To264AVX512, {2, 0}: convBitsPlanes2Sums64AVX512}},
 			})
 		},
+		PackCarries: pickCarries,
+		Parities:    parities,
+		Patches:     patches,
 		PackBytes: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
 			return kern.PackSigns(w, outputs, rows, n, 4, []kern.WideKernels{
 				{Outputs: 16, Conv: convBytes16AVX512, Sums: convBytesSums16AVX512, Pooled: convBytesPooled16AVX512},
@@ -72,7 +84,7 @@ func Set() kern.Set {
 	s.Blend, s.BlendRows = blend, blendRows
 	s.Mean = mean
 	s.MeanSigns = meanSigns
-	s.Peak, s.PeakProducts = peakAVX512, 8*16*512
+	s.Peak, s.PeakProducts = peakAVX512, 8*12*2*512
 	s.PeakFMA, s.PeakFMAs = peakFMAAVX512, 8*16*16
 	s.Cost = kern.Cost{Bits: 0.001, Bytes: 0.005, Floats: 0.02, Value: 0.1}
 	return s

@@ -427,6 +427,100 @@ func convBytesPooled32AVX512(job *byte)
 //go:noescape
 func convBytesPooled16AVX512(job *byte)
 
+// paritiesAVX512 computes dst[i] XOR= dst[i−1] for i from 1 to n − 1, one after the other; n > 0.
+//
+//go:noescape
+func paritiesAVX512(dst *uint32, n int)
+
+// patchesAVX512 writes, for every pixel p, the parities of its patch, one behind the other, of
+// rows runs of run bytes, skip bytes from each to the next, whose parities are at
+// src + at[p]. odd is 4 if there is a 0 before each, else 0. It writes up to 60 bytes
+// behind the last one.
+//
+//go:noescape
+func patchesAVX512(dst *byte, src *byte, at *uint32, pixels int, odd int, rows int, run int, skip int)
+
+// convCarries64AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
+// pieces of the patch whose parities are at src + at[p], an even number,
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p] = c[o] ≤ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convCarries64AVX512(job *byte)
+
+// convCarriesSums64AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
+// pieces of the patch whose parities are at src + at[p], an even number,
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p][o] = table[class[p]][o] − 2·c[o]
+//
+//go:noescape
+func convCarriesSums64AVX512(job *byte)
+
+// convCarriesFloats64AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
+// pieces of the patch whose parities are at src + at[p], an even number,
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p][o] = end of float32(table[class[p]][o] − 2·c[o]), plus what is added
+//
+//go:noescape
+func convCarriesFloats64AVX512(job *byte)
+
+// convCarriesPooled64AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
+// pieces of the patch whose parities are at src + at[p], an even number,
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convCarriesPooled64AVX512(job *byte)
+
+// convCarriesPooledAlike64AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
+// pieces of the patch whose parities are at src + at[p], an even number,
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[4·(p/4)]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convCarriesPooledAlike64AVX512(job *byte)
+
+// convCarriesPlanes1To264AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
+// pieces of the patch whose parities are at src + at[p], an even number,
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p/1] = the planes of the number of thresholds that are not less than c[p][o] + 2·c[p+1][o] …
+//
+//go:noescape
+func convCarriesPlanes1To264AVX512(job *byte)
+
+// convCarriesPlanes2To164AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
+// pieces of the patch whose parities are at src + at[p], an even number,
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p/2] = the planes of the number of thresholds that are not less than c[p][o] + 2·c[p+1][o] …
+//
+//go:noescape
+func convCarriesPlanes2To164AVX512(job *byte)
+
+// convCarriesPlanes2To264AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
+// pieces of the patch whose parities are at src + at[p], an even number,
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p/2] = the planes of the number of thresholds that are not less than c[p][o] + 2·c[p+1][o] …
+//
+//go:noescape
+func convCarriesPlanes2To264AVX512(job *byte)
+
+// convCarriesPlanes2Sums64AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
+// pieces of the patch whose parities are at src + at[p], an even number,
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p/2][o] = table[class[p]][o] − 2·(c[p][o] + 2·c[p+1][o] …)
+//
+//go:noescape
+func convCarriesPlanes2Sums64AVX512(job *byte)
+
 // dotBits4x32AVX512 computes, for every pixel p, 4 at a time, and each of 32 outputs o,
 // with x the words of its patch,
 //
@@ -1577,6 +1671,6 @@ func meanSignsAVX512(job *byte)
 // times.
 func peakFMAAVX512(rounds int)
 
-// peakAVX512 does 8 × 16 vectors of xor, popcount and add, 512 products each,
-// rounds times.
+// peakAVX512 does 8 × 12 times what adds two vectors of 512 products each to a parity
+// and counts the carries, rounds times.
 func peakAVX512(rounds int)

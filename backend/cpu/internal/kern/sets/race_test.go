@@ -333,7 +333,27 @@ var racyCalls = slices.Concat([]racyCall{
 		dst, src := make([]uint8, 8*racyN), row[uint32]()
 		return func() { s.Wide.Expand(dst, src) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src))
 	}},
-}, racyConvs("bits"), racyConvs("bytes"), racyConvs("8-bit weights"))
+	{"Parities", func(s *kern.Set) (func(), []probe) {
+		if s.Wide == nil || s.Wide.Parities == nil {
+			return nil, nil
+		}
+		dst := row[uint32]()
+		return func() { s.Wide.Parities(dst) }, probes(written, "dst", dst)
+	}},
+	{"Patches", func(s *kern.Set) (func(), []probe) {
+		if s.Wide == nil || s.Wide.Patches == nil {
+			return nil, nil
+		}
+		const rows, run, step, pixels = 3, 12, 20, 5
+		at := make([]uint32, pixels)
+		for p := range at {
+			at[p] = uint32(8 * p)
+		}
+		dst, src := make([]uint8, pixels*40+60), make([]uint8, 4+8*(pixels-1)+2*step+run)
+		return func() { s.Wide.Patches(dst, unsafe.Pointer(&src[4]), at, rows, run, step) },
+			slices.Concat(probes(written, "dst", dst[:pixels*40]), probes(read, "src", src), probes(read, "at", at))
+	}},
+}, racyConvs("bits"), racyConvs("carries"), racyConvs("bytes"), racyConvs("8-bit weights"))
 
 func racyLevels() *kern.Levels {
 	return &kern.Levels{Scale: row[float32](), Shift: row[float32](), Table: row[float32](), List: row[int32]()}
@@ -370,6 +390,13 @@ func racyConvs(kind string) []racyCall {
 			switch {
 			case kind == "bits":
 				w = s.Wide.PackBits(randomBits(racyRandom(), outputs*rows, taps), outputs, rows, taps)
+			case kind == "carries":
+				if s.Wide.PackCarries != nil {
+					w = s.Wide.PackCarries(randomBits(racyRandom(), outputs*rows, taps), outputs, rows, taps, 1)
+				}
+				if w == nil {
+					return nil, nil
+				}
 			case kind == "bytes":
 				w = s.Wide.PackBytes(randomBits(racyRandom(), outputs*rows, taps), outputs, rows, taps)
 			case s.Wide.PackInt8 == nil || method == "Conv" || method == "ConvPooled":
@@ -380,7 +407,11 @@ func racyConvs(kind string) []racyCall {
 			if method == "ConvPooled" && !w.Pools() || method == "ConvFloats" && !w.EndsFloats() || method == "ConvLevels" && !w.EndsLevels() {
 				return nil, nil
 			}
-			patch := rows * w.RunBytes
+			runs := rows
+			if kind == "carries" {
+				runs = 1
+			}
+			patch := runs * w.RunBytes
 			src, at, class := make([]uint8, pixels*patch), make([]uint32, pixels), make([]uint32, pixels)
 			for p := range pixels {
 				at[p], class[p] = uint32(p*patch), uint32(p/alike*4*kern.BlockOutputs)
@@ -397,7 +428,7 @@ func racyConvs(kind string) []racyCall {
 			all := slices.Concat(probes(written, "dst", dst), probes(alone, "between pixels", between),
 				probes(read, "patches", src), probes(read, "at", at), probes(read, "class", class),
 				probes(read, "table", used), probes(read, "first weights", w.Piece(0, 0, 0)),
-				probes(read, "last weights", w.Piece(outputs-1, rows-1, w.Pieces()-1)))
+				probes(read, "last weights", w.Piece(outputs-1, runs-1, w.Pieces()-1)))
 			if len(used) < len(table) {
 				all = append(all, probes(alone, "another class", table[kern.BlockOutputs:])...)
 			}
@@ -530,7 +561,7 @@ func (t *turn) passed() bool { return bool(*t) }
 // TestRacesOfAll is that TestRaces calls all functions of Set and Wide that run
 // after Compile.
 func TestRacesOfAll(t *testing.T) {
-	called := map[string]bool{"PackBits": true, "PackBytes": true, "PackInt8": true, "Peak": true, "PeakFMA": true, "Columns": true}
+	called := map[string]bool{"PackBits": true, "PackBytes": true, "PackInt8": true, "PackCarries": true, "Peak": true, "PeakFMA": true, "Columns": true}
 	for _, c := range racyCalls {
 		called[c.field] = true
 	}

@@ -3,6 +3,7 @@ package sets
 import (
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -40,6 +41,29 @@ func TestNarrowAndJoin(t *testing.T) {
 				require.Zero(t, dst[0])
 				require.Zero(t, dst[n+1])
 			}
+		}
+	})
+}
+
+func TestParities(t *testing.T) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		if s.Wide == nil || s.Wide.Parities == nil {
+			return
+		}
+		for n := range 70 {
+			got, check := unaligned(t, 4*n+4, 4)
+			dst := unsafe.Slice((*uint32)(unsafe.Pointer(&got[0])), n+1)
+			want := make([]uint32, n+1)
+			for i := range dst {
+				dst[i] = rng.Uint32()
+				want[i] = dst[i]
+				if 0 < i && i < n {
+					want[i] ^= want[i-1]
+				}
+			}
+			s.Wide.Parities(dst[:n])
+			check()
+			require.Equal(t, want, dst)
 		}
 	})
 }

@@ -12,13 +12,13 @@ import (
 )
 
 // native returns the Sets in assembly that this processor can run, the best
-// first.
+// first. Behind avx512vpopcnt is one that is to be asked for.
 func native() []kern.Set {
 	var all []kern.Set
 	// cpuid reports AVX-512 only where the operating system saves its registers.
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL,
 		cpuid.AVX512VBMI, cpuid.AVX512VPOPCNTDQ, cpuid.AVX512VNNI, cpuid.BMI2, cpuid.FMA3) {
-		all = append(all, avx512.Set())
+		all = append(all, avx512.Set(), avx512.Carries())
 	}
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.POPCNT) {
 		all = append(all, avx2.Set())

@@ -20,6 +20,7 @@ import (
 type wideCase struct {
 	bytes               bool
 	int8                bool // weights of 8 bits, of bytes
+	carries             bool // kernels that read parities of bits
 	outputs, rows, taps int  // taps of a run
 	pixels, classes     int
 	largest             bool // all products as large as they can be
@@ -59,6 +60,11 @@ func testWide(t *testing.T, wide *kern.Wide, rng *rand.Rand, c wideCase) {
 	case c.bytes:
 		w = wide.PackBytes(weights, c.outputs, c.rows, c.taps)
 		brightest = 255
+	case c.carries:
+		if w = wide.PackCarries(weights, c.outputs, c.rows, c.taps, 1); w == nil {
+			return
+		}
+		require.True(t, w.Patches)
 	default:
 		w = wide.PackBits(weights, c.outputs, c.rows, c.taps)
 	}
@@ -70,12 +76,16 @@ func testWide(t *testing.T, wide *kern.Wide, rng *rand.Rand, c wideCase) {
 	}
 
 	// Input: pixels in any order, that overlap where they are bytes.
-	rowStep := w.RunBytes + rng.IntN(3)*8
+	run := w.RunBytes
+	if c.carries {
+		run = (c.taps + 31) / 32 * 4
+	}
+	rowStep := run + rng.IntN(3)*8
 	pixelStep := c.rows * rowStep
 	if c.bytes {
 		pixelStep = 1 + rng.IntN(2*w.RunBytes)
 	}
-	src := fenced(t, (c.pixels-1)*pixelStep+(c.rows-1)*rowStep+w.RunBytes)
+	src := fenced(t, (c.pixels-1)*pixelStep+(c.rows-1)*rowStep+run)
 	at := make([]uint32, c.pixels)
 	for p, q := range rng.Perm(c.pixels) {
 		at[p] = uint32(q * pixelStep)
@@ -90,9 +100,13 @@ func testWide(t *testing.T, wide *kern.Wide, rng *rand.Rand, c wideCase) {
 	if !c.bytes {
 		for p := range c.pixels {
 			for r := range c.rows {
-				fillRun(rng, wide, x(p, r, 0), w.RunBytes, c)
+				fillRun(rng, wide, x(p, r, 0), run, c)
 			}
 		}
+	}
+	from, places := src, at
+	if c.carries {
+		from, places = patchesOf(t, wide, w, src, at, c.rows, run, rowStep)
 	}
 	counts, counted := make([]int, c.pixels*c.outputs), make([]bool, c.pixels*c.outputs)
 	count := func(p, o int) int {
@@ -135,7 +149,7 @@ func testWide(t *testing.T, wide *kern.Wide, rng *rand.Rand, c wideCase) {
 	for block := range padded / kern.BlockOutputs {
 		n := min(c.outputs-block*kern.BlockOutputs, kern.BlockOutputs)
 		flip := rng.Uint64()
-		job := &kern.ConvJob{Src: unsafe.Pointer(&src[0]), At: &at[0], Class: &class[0], Table: unsafe.Pointer(&table[block*kern.BlockOutputs]), Flip: flip}
+		job := &kern.ConvJob{Src: unsafe.Pointer(&from[0]), At: &places[0], Class: &class[0], Table: unsafe.Pointer(&table[block*kern.BlockOutputs]), Flip: flip}
 		job.Pixels = uintptr(c.pixels)
 		step := 8 * (1 + rng.IntN(3))
 		dst, check := unaligned(t, (c.pixels-1)*step+8, 8)
@@ -213,6 +227,31 @@ func testWide(t *testing.T, wide *kern.Wide, rng *rand.Rand, c wideCase) {
 			}
 		}
 	}
+}
+
+// patchesOf returns the parities of patches, and where they are, and compares them with
+// plain ones.
+func patchesOf(t *testing.T, wide *kern.Wide, w *kern.WideFilter, src []uint8, at []uint32, rows, run, rowStep int) ([]uint8, []uint32) {
+	all := fenced(t, 4+len(src)) // the first patch begins behind a parity
+	copy(all[4:], src)
+	wide.Parities(unsafe.Slice((*uint32)(unsafe.Pointer(&all[0])), len(all)/4))
+	dst, check := unaligned(t, len(at)*w.RunBytes+60, 4)
+	wide.Patches(dst, unsafe.Pointer(&all[4]), at, rows, run, rowStep)
+	check()
+	patches, places := fenced(t, len(at)*w.RunBytes), make([]uint32, len(at))
+	copy(patches, dst)
+	for p := range at {
+		places[p] = uint32(p * w.RunBytes)
+		want := make([]uint8, rows*run%8, w.RunBytes)
+		for r := range rows {
+			want = append(want, src[int(at[p])+r*rowStep:][:run]...)
+		}
+		for i := 4; i < len(want); i++ {
+			want[i] ^= want[i-4]
+		}
+		require.Equal(t, want, patches[p*w.RunBytes:][:w.RunBytes], "patch %d", p)
+	}
+	return patches, places
 }
 
 // checkFloats compares the values of a kernel that ends sums with those of other kernels.
@@ -394,6 +433,18 @@ func TestWide(t *testing.T) {
 				}
 			}
 		}
+		if s.Wide.PackCarries != nil {
+			for _, outputs := range []int{1, 64, 70, 128} {
+				for _, pixels := range []int{1, 2, 3, 4, 5, 6, 7, 13, 20} {
+					for _, taps := range []int{1 + rng.IntN(200), 32 * (1 + rng.IntN(20)), 500 + rng.IntN(600)} {
+						testWide(t, s.Wide, rng, wideCase{
+							carries: true, outputs: outputs, pixels: pixels,
+							rows: 1 + rng.IntN(5), taps: taps, classes: 1 + rng.IntN(4), largest: rng.IntN(8) == 0,
+						})
+					}
+				}
+			}
+		}
 		// Narrow sums are emptied in time.
 		for _, taps := range []int{1, 4, 63, 64, 65, 127, 128, 129, 252, 253, 256, 504, 508, 511, 1500} {
 			for _, rows := range []int{1, 2, 7} {
@@ -428,6 +479,12 @@ func FuzzWide(f *testing.F) {
 			if s.Wide != nil {
 				testWide(t, s.Wide, rand.New(rand.NewPCG(seed, 1)), wideCase{
 					bytes: bytes, int8: bytes && seed%2 == 0 && s.Wide.PackInt8 != nil, outputs: 1 + int(outputs)%140, pixels: 1 + int(pixels)%20,
+					rows: 1 + int(rows)%7, taps: 1 + int(taps)%700, classes: 1 + int(seed%3), largest: seed%5 == 0,
+				})
+			}
+			if s.Wide != nil && s.Wide.PackCarries != nil {
+				testWide(t, s.Wide, rand.New(rand.NewPCG(seed, 3)), wideCase{
+					carries: true, outputs: 1 + int(outputs)%140, pixels: 1 + int(pixels)%20,
 					rows: 1 + int(rows)%7, taps: 1 + int(taps)%700, classes: 1 + int(seed%3), largest: seed%5 == 0,
 				})
 			}

@@ -15,8 +15,9 @@ import (
 type kind int
 
 const (
-	bitsKind  kind = iota // ±1 and ±1: counts the bits that differ
-	bytesKind             // uint8 and ±1
+	bitsKind    kind = iota // ±1 and ±1: counts the bits that differ
+	bytesKind               // uint8 and ±1
+	carriesKind             // bits of which two pieces are added before they are counted
 )
 
 // result is what a convolution writes.
@@ -40,7 +41,7 @@ func conv(k kind, out result, pixels, vectors int) { convPlanes(k, out, pixels, 
 // convPlanes is conv for planes of the input and the output. The pixels are those of
 // planes.
 func convPlanes(k kind, out result, pixels, vectors, in, outPlanes int) {
-	name := [...]string{"convBits", "convBytes"}[k]
+	name := [...]string{"convBits", "convBytes", "convCarries"}[k]
 	relation := "≤"
 	if k == bytesKind {
 		relation = "≥"
@@ -88,8 +89,12 @@ func convPlanes(k kind, out result, pixels, vectors, in, outPlanes int) {
 	if k == bytesKind {
 		product = "Σ of 4 bytes of x[i]·w[i][o]"
 	}
+	pieces := "pieces of the patch at src + at[p],"
+	if k == carriesKind {
+		pieces = "pieces of the patch whose parities are at src + at[p], an even number,"
+	}
 	Doc(name+" computes, for every pixel p and each of "+fmt.Sprint(16*vectors)+" outputs o, with x the 32-bit",
-		"pieces of the patch at src + at[p],",
+		pieces,
 		"",
 		"\tc[o] = Σ over i of "+product,
 		"\t"+what)
@@ -123,21 +128,23 @@ func tile(k kind, out result, job reg.Register, pixels, vectors, in, outPlanes i
 		MOVL(Mem{Base: at, Disp: 4 * p}, x[p].As32())
 		ADDQ(Mem{Base: job, Disp: gen.JobSrc}, x[p])
 	}
-	class := GP64()
-	MOVQ(Mem{Base: job, Disp: gen.JobClass}, class)
-	table := func(p int) reg.Register {
-		r := GP64()
-		MOVL(Mem{Base: class, Disp: 4 * p}, r.As32())
-		ADDQ(Mem{Base: job, Disp: gen.JobTable}, r)
-		return r
+	goOn := func() {
+		ADDQ(U8(4*pixels), Mem{Base: job, Disp: gen.JobAt})
+		SUBQ(U8(pixels), Mem{Base: job, Disp: gen.JobPixels})
 	}
+	if k == carriesKind {
+		carriesTile(out, job, x, in, outPlanes, label)
+		goOn()
+		return
+	}
+	table := tables(job)
 	acc := make([]reg.VecVirtual, pixels*vectors)
 	for i := range acc {
 		acc[i] = ZMM()
 	}
 	// Thresholds are what counts are taken off, so that in the end the sign says
 	// what the bit is.
-	countdown := k == bitsKind && (out == packed || out == pooled)
+	countdown := differences(k, out)
 	for p := range pixels {
 		var t reg.Register
 		if countdown {
@@ -207,9 +214,32 @@ func tile(k kind, out result, job reg.Register, pixels, vectors, in, outPlanes i
 	DECQ(row)
 	JNE(LabelRef(label + "row"))
 
+	finish(k, out, job, acc, pixels, vectors, in, outPlanes, label)
+	goOn()
+}
+
+// differences reports whether sums end as thresholds less counts.
+func differences(k kind, out result) bool {
+	return out == pooled && k != bytesKind || out == packed && k == bitsKind
+}
+
+// tables returns what loads the place of the table of a pixel.
+func tables(job reg.Register) func(p int) reg.Register {
+	class := GP64()
+	MOVQ(Mem{Base: job, Disp: gen.JobClass}, class)
+	return func(p int) reg.Register {
+		r := GP64()
+		MOVL(Mem{Base: class, Disp: 4 * p}, r.As32())
+		ADDQ(Mem{Base: job, Disp: gen.JobTable}, r)
+		return r
+	}
+}
+
+// finish makes outputs of the sums of some pixels, and goes on behind them.
+func finish(k kind, out result, job reg.Register, acc []reg.VecVirtual, pixels, vectors, in, outPlanes int, label string) {
 	dst := GP64()
 	MOVQ(Mem{Base: job, Disp: gen.JobDst}, dst)
-	MOVQ(Mem{Base: job, Disp: gen.JobClass}, class)
+	table := tables(job)
 	if out == floats || out == levels {
 		for p := range pixels {
 			if k == bytesKind {
@@ -246,9 +276,7 @@ func tile(k kind, out result, job reg.Register, pixels, vectors, in, outPlanes i
 		ADDQ(Mem{Base: job, Disp: gen.JobDstStep}, dst)
 	}
 	MOVQ(dst, Mem{Base: job, Disp: gen.JobDst})
-	ADDQ(U8(4*pixels), Mem{Base: job, Disp: gen.JobAt})
 	ADDQ(U8(4*pixels), Mem{Base: job, Disp: gen.JobClass})
-	SUBQ(U8(pixels), Mem{Base: job, Disp: gen.JobPixels})
 }
 
 // doubled makes table − 2·c of counts.
@@ -275,10 +303,10 @@ func storeLevels(dst reg.Register, acc []reg.VecVirtual) {
 }
 
 func storeSums(k kind, dst, table reg.Register, acc []reg.VecVirtual) {
-	if k == bitsKind {
-		doubled(table, acc)
-	} else {
+	if k == bytesKind {
 		addTable(table, acc)
+	} else {
+		doubled(table, acc)
 	}
 	for v, a := range acc {
 		VMOVDQU32(a, Mem{Base: dst, Disp: 64 * v})
@@ -295,10 +323,10 @@ func storeBits(k kind, job, dst reg.Register, table func() reg.Register, acc []r
 func compare(k kind, out result, table func() reg.Register, acc []reg.VecVirtual) []reg.OpmaskVirtual {
 	const notLess, notMore = 5, 2
 	masks := make([]reg.OpmaskVirtual, len(acc))
-	if k == bytesKind || out == pooledAlike {
-		relation := U8(notLess)
-		if k == bitsKind {
-			relation = notMore
+	if !differences(k, out) {
+		relation := U8(notMore)
+		if k == bytesKind {
+			relation = notLess
 		}
 		t := table()
 		for v, a := range acc {
@@ -372,21 +400,23 @@ func storePlanes(job, dst, table reg.Register, acc []reg.VecVirtual, out int) {
 // greatest difference or sum gives it, or the least count. Bytes have one
 // threshold for all.
 func storePooled(k kind, job, dst reg.Register, out result, table func() reg.Register, acc []reg.VecVirtual) {
-	vectors := len(acc) / 4
-	extreme := make([]reg.VecVirtual, vectors)
-	for v := range extreme {
-		a := []reg.VecVirtual{acc[v], acc[vectors+v], acc[2*vectors+v], acc[3*vectors+v]}
-		for _, pair := range [][2]int{{0, 1}, {2, 3}, {1, 3}} {
-			x, y := a[pair[0]], a[pair[1]]
-			if out == pooledAlike {
-				VPMINSD(x, y, y)
-			} else {
-				VPMAXSD(x, y, y)
-			}
+	n := len(acc) / 4
+	a := func(p int) []reg.VecVirtual { return acc[n*p:][:n] }
+	extremes(out, a(0), a(1))
+	extremes(out, a(2), a(3))
+	extremes(out, a(1), a(3))
+	storeMasks(job, dst, compare(k, out, table, a(3)))
+}
+
+// extremes makes y what decides of two pixels.
+func extremes(out result, x, y []reg.VecVirtual) {
+	for v := range y {
+		if out == pooledAlike {
+			VPMINSD(x[v], y[v], y[v])
+		} else {
+			VPMAXSD(x[v], y[v], y[v])
 		}
-		extreme[v] = a[3]
 	}
-	storeMasks(job, dst, compare(k, out, table, extreme))
 }
 
 // storeMasks writes masks of 16 outputs as a word.

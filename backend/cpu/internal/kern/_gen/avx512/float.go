@@ -57,7 +57,7 @@ func means() {
 // zmm is what gen needs to know.
 var zmm = gen.ISA{
 	Name: "AVX512", Lanes: 16, Vec: ZMM,
-	Zero: func(v reg.VecVirtual) { VPXORD(v, v, v) },
+	Zero: func(v reg.VecVirtual) { VXORPS(v, v, v) }, // which avo knows to need nothing before
 	PReLU: func(slope, zero, x reg.VecVirtual) {
 		less := K()
 		VCMPPS(U8(17), zero, x, less) // <

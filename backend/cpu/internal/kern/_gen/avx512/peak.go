@@ -9,26 +9,25 @@ import (
 // peakTimes is so many that the loop itself costs nothing.
 const peakTimes = 8
 
-// peak writes the innermost instructions of convBits on registers only.
+// peak writes the innermost instructions of convCarries on registers only.
 func peak() {
 	peakFMA()
 	TEXT("peakAVX512", NOSPLIT, "func(rounds int)")
-	Doc("peakAVX512 does 8 × 16 vectors of xor, popcount and add, 512 products each,", "rounds times.")
+	Doc("peakAVX512 does 8 × 12 times what adds two vectors of 512 products each to a parity", "and counts the carries, rounds times.")
 	n := Load(Param("rounds"), GP64())
-	x := ZMM()
-	VPXORD(x, x, x)
-	acc := make([]reg.VecVirtual, 16)
+	x, w := ZMM(), ZMM()
+	zmm.Zero(x)
+	zmm.Zero(w)
+	acc, parity := make([]reg.VecVirtual, 12), make([]reg.VecVirtual, 12)
 	for i := range acc {
-		acc[i] = ZMM()
-		VPXORD(acc[i], acc[i], acc[i])
+		acc[i], parity[i] = ZMM(), ZMM()
+		zmm.Zero(acc[i])
+		zmm.Zero(parity[i])
 	}
 	Label("next")
 	for range peakTimes {
-		for _, a := range acc {
-			t := ZMM()
-			VPXORD(a, x, t)
-			VPOPCNTD(t, t)
-			VPADDD(t, a, a)
+		for i, a := range acc {
+			addPair(func(t reg.VecVirtual) { VPXORD(a, x, t) }, func(t reg.VecVirtual) { VPXORD(a, w, t) }, parity[i], a)
 		}
 	}
 	DECQ(n)
