@@ -111,7 +111,7 @@ func (m *model) as(c core) error {
 
 // run runs a convolution or a network a number of times and returns what was counted at
 // every address. If trace is not "", the first most instructions of from are
-// written there.
+// written there, and the run ends with them.
 func (m *model) run(isa string, what []string, runs int, trace string, from elf.Symbol, most int) (map[uint64]counts, error) {
 	file := filepath.Join(m.work, "counts")
 	options := fmt.Sprintf("%s,counts=%s", m.plugin, file)

@@ -1,5 +1,6 @@
 /* A plugin of qemu-user that counts the instructions executed at every address,
- * and writes the addresses of the first of those between two addresses, in order:
+ * and writes the addresses of the first of those between two addresses, in order, and
+ * then ends the program:
  *
  *	-plugin libtrace.so,counts=FILE,trace=FILE,from=0x…,to=0x…,most=N
  *
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define API __attribute__((visibility("default")))
 
@@ -43,9 +45,10 @@ static FILE *counts, *trace;
 
 static void executed(unsigned cpu, void *address)
 {
-	if (traced < most) {
-		traced++;
-		fprintf(trace, "%lx\n", (unsigned long)address);
+	fprintf(trace, "%lx\n", (unsigned long)address);
+	if (++traced == most) { /* the counts are not asked for */
+		fclose(trace);
+		_exit(0);
 	}
 }
 
