@@ -49,9 +49,8 @@ def float_model():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
-def session(folder):
-    """A function that runs it on one thread. The file is made once."""
-    import onnxruntime as ort
+def quantized(folder, name="resnet18", make=float_model):
+    """The path of the network, quantised. The file is made once."""
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
@@ -64,16 +63,24 @@ def session(folder):
                 return {"x": np.random.default_rng(seed).standard_normal((1, 3, 224, 224)).astype(np.float32)}
             return None
 
-    path = os.path.join(folder, "resnet18.int8.onnx")
+    path = os.path.join(folder, name + ".int8.onnx")
     if not os.path.exists(path):
         plain, prepared = path + ".float", path + ".prepared"
-        onnx.save(float_model(), plain)
+        onnx.save(make(), plain)
         quant_pre_process(plain, prepared, skip_symbolic_shape=True)
         quantize_static(prepared, path + ".part", Images(), quant_format=QuantFormat.QDQ, per_channel=True,
                         activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8)
         os.remove(plain)
         os.remove(prepared)
         os.replace(path + ".part", path)
+    return path
+
+
+def session(folder, name="resnet18", make=float_model):
+    """A function that runs it on one thread."""
+    import onnxruntime as ort
+
+    path = quantized(folder, name, make)
     options = ort.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
