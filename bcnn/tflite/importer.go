@@ -50,10 +50,10 @@ type value struct {
 	shape bcnn.Shape
 	rank  int // of the file's tensor
 	typ   schema.Type
-	signs bool     // all are +1 or −1; of type INT32 if they are packed
+	signs bool // all are +1 or −1; of type INT32 if they are packed
 	// levels says that all are 0 or 1, or −1, 0 or 1.
 	levels bool
-	pad   *padding // still to be put around
+	pad    *padding // still to be put around
 	// numbers says that the values are whole numbers of type INT32 or INT64.
 	numbers bool
 	// positive says that no value is less than 0.
