@@ -91,6 +91,35 @@ func (lo *lowering) noBytes(i, groups int) string {
 	return ""
 }
 
+// whole returns real weights as integers of 8 or of 16 bits; nil for both where they are
+// not, or where sums of bytes times them could leave int32.
+func (lo *lowering) whole(weights []float32, out int) ([]int8, []int16, error) {
+	if err := lo.Charge(int64(len(weights))); err != nil {
+		return nil, nil, err
+	}
+	for _, w := range weights { // most often the first one is not
+		if w != float32(int16(max(min(w, math.MaxInt16), math.MinInt16))) {
+			return nil, nil, nil
+		}
+	}
+	if err := lo.hold(3 * int64(len(weights))); err != nil {
+		return nil, nil, err
+	}
+	int8s, int16s := make([]int8, len(weights)), make([]int16, len(weights))
+	narrow := true
+	for i, w := range weights {
+		int8s[i], int16s[i] = int8(w), int16(w)
+		narrow = narrow && float32(int8s[i]) == w
+	}
+	switch {
+	case narrow:
+		return int8s, nil, nil
+	case largestSum(int16s, len(weights)/out) > math.MaxInt32/255:
+		return nil, nil, nil
+	}
+	return nil, int16s, nil
+}
+
 // input returns the shape of the first input of a layer.
 func (lo *lowering) input(i int) Shape {
 	in := lo.net.Layers[i].Inputs[0]

@@ -41,8 +41,15 @@ func (lo *lowering) weighted(v value, i int, conv *ConvStep, w Weights, rowLen i
 	if v.conv == nil {
 		dtype = lo.plan.Tensors[v.tensor].DType
 	}
+	real := w // in float32
+	if w.real() && dtype == Uint8 && v.levels == nil {
+		if conv.Int8, conv.Int16, err = lo.whole(w.F32, conv.Out); err != nil {
+			return out, err
+		}
+		w.Int8 = conv.Int8
+	}
 	switch {
-	case w.real():
+	case w.real() && conv.Int16 == nil:
 		conv.WhyFloat = "its weights are real"
 	case dtype == Bits && lo.settled(v):
 		if v.levels != nil || !w.Binary() {
@@ -74,7 +81,7 @@ func (lo *lowering) weighted(v value, i int, conv *ConvStep, w Weights, rowLen i
 		if lo.plan.Tensors[out.convIn].DType != Bits {
 			conv.PadValue = 0
 		}
-		conv.Bits, conv.Int8 = w.Bits, w.Int8
+		conv.Bits, conv.Int8 = w.Bits, w.Int8 // or Int16
 		if conv.Dense && w.Binary() {
 			if conv.Bits, err = lo.splitRows(w.Bits, rowLen, lo.plan.Tensors[out.convIn].Shape.C); err != nil {
 				return out, err
@@ -87,7 +94,8 @@ func (lo *lowering) weighted(v value, i int, conv *ConvStep, w Weights, rowLen i
 		}
 		return lo.begin(out)
 	}
-	return lo.realConv(v, out, w, rowLen, bias)
+	conv.Int8, conv.Int16 = nil, nil
+	return lo.realConv(v, out, real, rowLen, bias)
 }
 
 // ofLevels reports whether a layer reads levels, with at most a few layers in between.
@@ -181,7 +189,7 @@ func (lo *lowering) bordered(t int, conv *ConvStep) (int, error) {
 // begin makes a value of a convolution that has just been set up.
 func (lo *lowering) begin(v value) (value, error) {
 	if lo.fused {
-		if b := lo.bound(v); v.conv.F32 == nil && b > math.MaxInt32-1 {
+		if b := lo.bound(v); v.conv.F32 == nil && v.conv.Int16 == nil && b > math.MaxInt32-1 {
 			return v, fmt.Errorf("sums of up to %d exceed %d", b, math.MaxInt32-1)
 		}
 		return v, nil
@@ -194,17 +202,17 @@ func (lo *lowering) begin(v value) (value, error) {
 }
 
 // exact tests whether float32 holds the integer sums of a pending convolution. Those of
-// 8-bit weights are rounded where it does not.
+// 8-bit and 16-bit weights are rounded where it does not.
 func (lo *lowering) exact(v value) error {
 	const limit = 1 << 24
-	if b := lo.bound(v); v.conv.F32 == nil && v.conv.Int8 == nil && b > limit {
+	if b := lo.bound(v); v.conv.F32 == nil && !v.conv.whole() && b > limit {
 		return fmt.Errorf("sums of up to %d exceed %d", b, limit)
 	}
 	return nil
 }
 
 // bound is the largest magnitude that the integer sum of a pending convolution
-// can have.
+// can have, whose weights have no 16 bits.
 func (lo *lowering) bound(v value) int64 {
 	in := lo.plan.Tensors[v.convIn]
 	k := v.conv.taps(in.Shape.C) * int64(v.conv.largest())

@@ -240,7 +240,7 @@ func (lo *lowering) maxPool(v value, i int, w Window) (value, error) {
 
 // sign makes bits of a value.
 func (lo *lowering) sign(v value, i int, rule ZeroRule) (value, error) {
-	dtype, sums := Float32, v.conv != nil && v.conv.Int8 != nil
+	dtype, sums := Float32, v.conv != nil && v.conv.whole()
 	if sums {
 		var err error
 		if v, err = lo.numbers(v); err != nil {

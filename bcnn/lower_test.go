@@ -181,6 +181,9 @@ func (b *builder) batchNorm() bcnn.BatchNorm {
 }
 
 func (b *builder) weights(rows, n int, real bool) bcnn.Weights {
+	if real && len(b.net.Layers) < 2 && b.intn(3) == 0 { // of 16 bits, if bytes are read
+		return bcnn.Weights{F32: b.vector(rows*n, 200, -300, 0, 1)}
+	}
 	if real {
 		return bcnn.Weights{F32: b.vector(rows*n, 1, -1, 0, 2)}
 	}

@@ -74,6 +74,9 @@ func (p *Plan) MACs(i int) int64 {
 	return int64(conv.Window.Output(image, conv.Out).Values()) * conv.taps(in.C) * int64(in.H/image.H)
 }
 
+// whole reports whether the weights are whole numbers, apart from ±1.
+func (c *ConvStep) whole() bool { return c.Int8 != nil || c.Int16 != nil }
+
 // products is how many products of bits stand for one of the layer's.
 func (c *ConvStep) products() int { return max(c.InPlanes, 1) * max(c.Parts, 1) }
 
@@ -136,7 +139,7 @@ type BinarizeStep struct {
 //	Bits:    Σ x·w over the taps, int32; a padded tap has x = PadValue; where
 //	         InPlanes is set, x is what the planes stand for
 //	Uint8:   Σ (x − ZeroPoint)·w over the taps inside the image, int32, w = ±1 or,
-//	         where Int8 is set, a whole number; then the output is Float32
+//	         where Int8 or Int16 is set, a whole number; then the output is Float32
 //	Float32: acc = Bias[o], then acc = fma(x, w, acc) in the order (ky, kx,
 //	         channel) over the taps inside the image, float32, one rounding each
 //
@@ -164,6 +167,9 @@ type ConvStep struct {
 	// Int8 holds the weights for Uint8 input instead of Bits where they are not ±1,
 	// [Out][KH][KW][C/Groups].
 	Int8 []int8
+	// Int16 holds the weights for Uint8 input instead of either where they do not fit into
+	// 8 bits, in the same order. With the weights of an output, 255·Σ|w| fits into int32.
+	Int16 []int16
 	// F32 holds the weights for Float32 input, [Out][KH][KW][C/Groups].
 	F32  []float32
 	Bias []float32 // Float32 input: one per output

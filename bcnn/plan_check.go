@@ -395,8 +395,8 @@ const maxTapsInt8 = math.MaxInt32 / (255 * 128)
 
 func (op *ConvStep) checkWeights(in, out PlanTensor) error {
 	group := in.Shape.C / op.Groups
-	if op.Int8 != nil && (in.DType != Uint8 || out.DType != Float32) {
-		return fmt.Errorf("weights of 8 bits from %v to %v", in.DType, out.DType)
+	if op.whole() && (in.DType != Uint8 || out.DType != Float32) {
+		return fmt.Errorf("integer weights from %v to %v", in.DType, out.DType)
 	}
 	if in.DType == Float32 {
 		if want := num.Product(op.Out, op.KH, op.KW, group); len(op.F32) != want || len(op.Bias) != op.Out {
@@ -405,6 +405,15 @@ func (op *ConvStep) checkWeights(in, out PlanTensor) error {
 		return nil
 	}
 	taps := num.Product(op.KH, op.KW, group)
+	if op.Int16 != nil {
+		if want := num.Product(op.Out, taps); len(op.Int16) != want || op.Int8 != nil || op.Bits != nil {
+			return fmt.Errorf("%d weights of 16 bits, want %d, %d of 8 bits and %d words of bits", len(op.Int16), want, len(op.Int8), len(op.Bits))
+		}
+		if sum := largestSum(op.Int16, taps); sum > math.MaxInt32/255 {
+			return fmt.Errorf("sums of 255 times weights of %d in all do not fit into 32 bits", sum)
+		}
+		return nil
+	}
 	if op.Int8 != nil {
 		if want := num.Product(op.Out, taps); len(op.Int8) != want || op.Bits != nil {
 			return fmt.Errorf("%d weights of 8 bits, want %d, and %d words of bits", len(op.Int8), want, len(op.Bits))
@@ -429,6 +438,19 @@ func (op *ConvStep) checkWeights(in, out PlanTensor) error {
 		return fmt.Errorf("sums of %d taps do not fit into 32 bits", taps)
 	}
 	return nil
+}
+
+// largestSum is the largest sum of the magnitudes of rows of n weights.
+func largestSum(weights []int16, n int) int64 {
+	var largest int64
+	for row := range slices.Chunk(weights, n) {
+		var sum int64
+		for _, w := range row {
+			sum += max(int64(w), -int64(w))
+		}
+		largest = max(largest, sum)
+	}
+	return largest
 }
 
 func (op *ConvStep) checkBorder(in, out Shape) error {

@@ -58,6 +58,11 @@ func TestPlanCheck(t *testing.T) {
 		change(c)
 		return c
 	}
+	int16Conv := func(change func(c *bcnn.ConvStep)) *bcnn.ConvStep {
+		c := &bcnn.ConvStep{Window: window, Out: 1, Groups: 1, Int16: []int16{-32768, 0, 32767}}
+		change(c)
+		return c
+	}
 	tall := tensor(bcnn.Bits, 4, 3, 1)
 	pool := func(change func(w *bcnn.Window)) *bcnn.MaxPoolStep {
 		w := bcnn.Window{KH: 2, KW: 2, StrideH: 1, StrideW: 1}
@@ -226,9 +231,17 @@ func TestPlanCheck(t *testing.T) {
 		{"4 weights of 8 bits, want 3, and 0 words of bits", int8Conv(func(c *bcnn.ConvStep) { c.Int8 = make([]int8, 4) }), bytes, oneFloat, nil},
 		{"0 weights of 8 bits, want 3, and 0 words of bits", int8Conv(func(c *bcnn.ConvStep) { c.Int8 = []int8{} }), bytes, oneFloat, nil},
 		{"3 weights of 8 bits, want 3, and 1 words of bits", int8Conv(func(c *bcnn.ConvStep) { c.Bits = []uint64{7} }), bytes, oneFloat, nil},
-		{"weights of 8 bits from uint8 to bits", int8Conv(func(c *bcnn.ConvStep) { c.Threshold = threshold }), bytes, one, nil},
-		{"weights of 8 bits from bits to float32", int8Conv(func(*bcnn.ConvStep) {}), packed, oneFloat, nil},
-		{"weights of 8 bits from float32 to float32", int8Conv(func(c *bcnn.ConvStep) { c.F32, c.Bias = make([]float32, 3), make([]float32, 1) }), floats, oneFloat, nil},
+		{"integer weights from uint8 to bits", int8Conv(func(c *bcnn.ConvStep) { c.Threshold = threshold }), bytes, one, nil},
+		{"integer weights from bits to float32", int8Conv(func(*bcnn.ConvStep) {}), packed, oneFloat, nil},
+		{"integer weights from float32 to float32", int8Conv(func(c *bcnn.ConvStep) { c.F32, c.Bias = make([]float32, 3), make([]float32, 1) }), floats, oneFloat, nil},
+		{"", int16Conv(func(*bcnn.ConvStep) {}), bytes, oneFloat, nil},
+		{"", int16Conv(func(c *bcnn.ConvStep) { c.Int16 = append(slices.Repeat([]int16{-32767}, 257), 385) }), tensor(bcnn.Uint8, 1, 1, 258), tensor(bcnn.Float32, 1, 1, 1), nil},
+		{"sums of 255 times weights of 8421505 in all do not fit into 32 bits", int16Conv(func(c *bcnn.ConvStep) { c.Int16 = append(slices.Repeat([]int16{-32767}, 257), 386) }),
+			tensor(bcnn.Uint8, 1, 1, 258), tensor(bcnn.Float32, 1, 1, 1), nil},
+		{"2 weights of 16 bits, want 3, 0 of 8 bits and 0 words of bits", int16Conv(func(c *bcnn.ConvStep) { c.Int16 = c.Int16[1:] }), bytes, oneFloat, nil},
+		{"3 weights of 16 bits, want 3, 3 of 8 bits and 0 words of bits", int16Conv(func(c *bcnn.ConvStep) { c.Int8 = make([]int8, 3) }), bytes, oneFloat, nil},
+		{"3 weights of 16 bits, want 3, 0 of 8 bits and 1 words of bits", int16Conv(func(c *bcnn.ConvStep) { c.Bits = []uint64{7} }), bytes, oneFloat, nil},
+		{"integer weights from uint8 to bits", int16Conv(func(c *bcnn.ConvStep) { c.Threshold = threshold }), bytes, one, nil},
 		{"padding value 1", int8Conv(func(c *bcnn.ConvStep) { c.PadValue = 1 }), bytes, oneFloat, nil},
 		{"planes", int8Conv(func(c *bcnn.ConvStep) { c.InPlanes = 2 }), bytes, oneFloat, nil},
 		{"", &bcnn.QuantizeStep{Levels: 256, Thresholds: make([]float32, 255)}, floats, bytes, nil},

@@ -12,8 +12,8 @@ type LayerReport struct {
 	// to 8 of values of at most sixteen levels, or of an image.
 	Binary bool
 	// Int8 says that its sums are exact integers, made of products of bytes: of levels or
-	// with 8-bit weights.
-	Int8 bool
+	// with 8-bit weights, or with weights of more bits, which Int16 says, too.
+	Int8, Int16 bool
 	// Planes is how many products of bits stand for each of its products: 1 where
 	// inputs and weights are ±1, more for levels and integer weights.
 	Planes int
@@ -53,13 +53,14 @@ func Summarize(n *Network, p *Plan) []LayerReport {
 				Output:   conv.Window.Output(conv.Image(in), conv.Out),
 				Params:   conv.taps(in.C)/int64(max(conv.Parts, 1))*int64(conv.Out) + int64(len(bias)),
 				Binary:   conv.WhyFloat == "",
-				Int8:     conv.Int8 != nil || step.In[0] >= len(p.Inputs) && p.Tensors[step.In[0]].DType == Uint8,
+				Int8:     conv.whole() || step.In[0] >= len(p.Inputs) && p.Tensors[step.In[0]].DType == Uint8,
+				Int16:    conv.Int16 != nil,
 				Planes:   conv.products(),
 				MACs:     p.MACs(i) / int64(conv.products()),
 				WhyFloat: conv.WhyFloat,
 			}
-			if conv.Int8 != nil {
-				r.Binary = conv.fewBits() && p.fewLevels(step.In[0])
+			if conv.whole() {
+				r.Binary = conv.Int8 != nil && conv.fewBits() && p.fewLevels(step.In[0])
 			}
 			r.BytesFloat = 4 * r.Params
 			r.BytesStored = 8*int64(len(w.Bits)) + int64(len(w.Int8)) + 4*int64(len(w.F32)) + 4*int64(len(bias))

@@ -153,7 +153,8 @@ type convOptions struct {
 	float    bool // Float32 output
 	end      bcnn.ActivationKind
 	raw      bool // no scale
-	int8     int  // the largest of 8-bit weights of bytes; 0 for any, or ±1
+	int8     int  // the largest of 8-bit weights of bytes; 0 for any, of 8 or 16 bits, or ±1
+	int16    int  // the largest of 16-bit weights of bytes
 	// Bit planes of the input and of the output; 0 means 1.
 	inPlanes, outPlanes int
 }
@@ -175,6 +176,14 @@ func (p *planner) conv(o convOptions) {
 	case bcnn.Uint8:
 		op.ZeroPoint = uint8(p.rng.IntN(256)) // above all levels, too
 		spread *= 100
+		if o.float && (o.int16 > 0 || o.int8 == 0 && p.rng.IntN(4) == 0) {
+			most := min(cmp.Or(o.int16, []int{129, 32639, 32768}[p.rng.IntN(3)]), math.MaxInt32/255/taps)
+			op.Int16 = make([]int16, op.Out*taps)
+			for i := range op.Int16 {
+				op.Int16[i] = int16(p.rng.IntN(most+min(most, 32767)+1) - most)
+			}
+			break
+		}
 		if o.float && (o.int8 > 0 || p.rng.IntN(2) == 0) {
 			most := cmp.Or(o.int8, []int{7, 8, 127, 128}[p.rng.IntN(4)])
 			op.Int8 = make([]int8, op.Out*taps)

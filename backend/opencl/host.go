@@ -42,7 +42,7 @@ func (e *executable) divide(s bcnn.Step) (op bcnn.StepOp, compute func(), err er
 		return s.Op, nil, nil
 	case isConv && in.DType != bcnn.Float32:
 		largest := largestSum(conv, in)
-		if largest > maxExact && conv.Int8 != nil {
+		if largest > maxExact && (conv.Int8 != nil || conv.Int16 != nil) {
 			break // they are rounded
 		}
 		if largest > maxExact {
@@ -65,20 +65,27 @@ func (e *executable) divide(s bcnn.Step) (op bcnn.StepOp, compute func(), err er
 func largestSum(conv *bcnn.ConvStep, in bcnn.PlanTensor) int {
 	taps := conv.KH * conv.KW * (in.Shape.C / conv.Groups)
 	switch {
+	case conv.Int16 != nil:
+		return largestOf(conv.Int16, taps)
 	case conv.Int8 != nil:
-		largest, sum := 0, 0
-		for i, w := range conv.Int8 {
-			if i%taps == 0 {
-				sum = 0
-			}
-			sum += max(int(w), -int(w)) * 255
-			largest = max(largest, sum)
-		}
-		return largest
+		return largestOf(conv.Int8, taps)
 	case in.DType == bcnn.Uint8:
 		return taps * 255
 	}
 	return taps * max(1<<max(conv.InPlanes, 1)-1, conv.PadValue, -conv.PadValue)
+}
+
+// largestOf bounds sums of bytes times rows of so many weights.
+func largestOf[W int8 | int16](weights []W, taps int) int {
+	largest, sum := 0, 0
+	for i, w := range weights {
+		if i%taps == 0 {
+			sum = 0
+		}
+		sum += max(int(w), -int(w)) * 255
+		largest = max(largest, sum)
+	}
+	return largest
 }
 
 // copyOf returns the tensor of the plan in the memory of the host. The batch of

@@ -2,6 +2,7 @@ package parity
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 )
@@ -31,7 +32,17 @@ func (b *builder) extremeWeights(rows, n int) bcnn.Weights {
 	return w
 }
 
-// byteCases are cases of levels that flow as bytes, and of weights of 8 bits.
+// wholeWeights makes rows of n real weights that are integers up to most.
+func (b *builder) wholeWeights(most, rows, n int) bcnn.Weights {
+	w := bcnn.Weights{F32: make([]float32, rows*n)}
+	for i := range w.F32 {
+		w.F32[i] = float32(min(b.rng.IntN(2*most+1)-most, 32767))
+	}
+	w.F32[0] = float32(-most)
+	return w
+}
+
+// byteCases are cases of levels that flow as bytes, and of weights of 8 and 16 bits.
 func byteCases() []Case {
 	var cases []Case
 	add := func(name, in string, f fill, h, w, c int, layers func(b *builder)) {
@@ -175,6 +186,33 @@ func byteCases() []Case {
 		})
 	}
 	add("image/dense", "bytes", fillRandom, 3, 3, 5, func(b *builder) { b.add(bcnn.Dense{Out: 5, Weights: s8(b, 5, 45)}) })
+	// Weights of 16 bits of the bytes of an image.
+	for i, w := range windows {
+		c, most := channels[i%4], []int{32639, 32768, 129}[i%3]
+		add(fmt.Sprintf("image/s16/%s/%d", w.name, most), "bytes", []fill{fillRandom, fillOnes, fillTies}[i%3], 9, 8, c, func(b *builder) {
+			b.add(bcnn.Affine{Scale: []float32{1.0 / 64}, Bias: []float32{-float32(zeros[i%4]) / 64}})
+			conv(b, w.Window, outs[i], func(b *builder, rows, n int) bcnn.Weights { return b.wholeWeights(most, rows, n) })
+			ends[(i+1)%len(ends)].add(b)
+		})
+	}
+	for _, out := range []int{5, 64, 130} { // as first layers of networks for large images
+		add(fmt.Sprintf("image/s16/k7s2/out%d", out), "bytes", fillRandom, 23, 21, 3, func(b *builder) {
+			conv(b, window(7, 2, 1, bcnn.Padding{Top: 3, Left: 3, Bottom: 3, Right: 3}), out, func(b *builder, rows, n int) bcnn.Weights { return b.wholeWeights(32639, rows, n) })
+			b.batchNorm(normMixed)
+			b.add(bcnn.ReLU{})
+		})
+	}
+	add("image/s16/dense", "bytes", fillRandom, 3, 3, 5, func(b *builder) {
+		b.add(bcnn.Dense{Out: 5, Weights: b.wholeWeights(32768, 5, 45)})
+	})
+	for _, zero := range []int{0, 255} { // 257·32,767·255 is the largest sum below 2³¹
+		add(fmt.Sprintf("image/s16/largest/z%d", zero), "bytes", []fill{fillOnes, fillZeros}[zero/255], 1, 1, 257, func(b *builder) {
+			b.add(bcnn.Affine{Bias: []float32{-float32(zero)}})
+			w := bcnn.Weights{F32: slices.Concat(slices.Repeat([]float32{32767}, 257), slices.Repeat([]float32{-32767}, 257))}
+			w.F32[256], w.F32[513] = 32766, -32766 // whose sum float32 rounds
+			b.add(bcnn.Dense{Out: 2, Weights: w})
+		})
+	}
 	// In front of integer weights of ±1 values, computed in float32, padding stays what it is.
 	for _, value := range padValues {
 		add(fmt.Sprintf("floats/pad=%d", value), "float", fillRandom, 5, 4, 17, func(b *builder) {

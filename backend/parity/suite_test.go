@@ -82,6 +82,9 @@ func TestTheTableCoversThePlan(t *testing.T) {
 					note(op.ZeroPoint != 0, kind+" zero point")
 					if inner := s.In[0] >= len(p.Inputs); in == "uint8" {
 						of := fmt.Sprintf("%s, 8-bit weights %v, levels %v", kind, op.Int8 != nil, inner)
+						if op.Int16 != nil {
+							of = kind + ", 16-bit weights"
+						}
 						note(true, of)
 						note(op.ZeroPoint != 0, of+", zero point")
 						note(op.Pad != (bcnn.Padding{}), of+", padded")
@@ -152,7 +155,7 @@ func TestTheTableCoversThePlan(t *testing.T) {
 		"pixels of bits of levels", "resample of float32", "topk of float32", "topk of float32 values",
 		"flatten of bits", "flatten of float32", "maxpool of bits", "maxpool of float32",
 		"maxpool of bits padded", "maxpool of float32 padded", "maxpool flip", "conv of uint8 zero point"}
-	for _, of := range []string{"8-bit weights true, levels true", "8-bit weights true, levels false", "8-bit weights false, levels true"} {
+	for _, of := range []string{"8-bit weights true, levels true", "8-bit weights true, levels false", "8-bit weights false, levels true", "16-bit weights"} {
 		for _, end := range []string{"", ", zero point", ", padded", ", scaled"} {
 			features = append(features, "conv of uint8, "+of+end)
 		}

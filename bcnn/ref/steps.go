@@ -56,7 +56,7 @@ func conv(work *budget.Budget, op *bcnn.ConvStep, out, x *tensor) error {
 		numbers = make([]int32, len(sums.pm))
 	}
 	weights := op.Int8
-	if x.dtype != bcnn.Float32 && weights == nil {
+	if x.dtype != bcnn.Float32 && weights == nil && op.Int16 == nil {
 		weights = make([]int8, op.Out*op.KH*op.KW*(x.shape.C/op.Groups))
 		bits.Unpack(weights, op.Bits, x.shape.C/op.Groups)
 	}
@@ -78,7 +78,12 @@ func conv(work *budget.Budget, op *bcnn.ConvStep, out, x *tensor) error {
 						}
 						continue
 					}
-					sum := integerSum(op, weights, x, n, y, px, o)
+					var sum int32
+					if op.Int16 != nil {
+						sum = integerSum(op, op.Int16, x, n, y, px, o)
+					} else {
+						sum = integerSum(op, weights, x, n, y, px, o)
+					}
 					if numbers != nil {
 						for k := o; k < len(op.Threshold.I32); k += op.Out {
 							if sum >= op.Threshold.I32[k] {
@@ -121,7 +126,7 @@ func conv(work *budget.Budget, op *bcnn.ConvStep, out, x *tensor) error {
 
 // integerSum is the accumulator of output channel o of pixel (y, px), for Bits
 // and Uint8 input.
-func integerSum(op *bcnn.ConvStep, weights []int8, x *tensor, n, y, px, o int) int32 {
+func integerSum[W int8 | int16](op *bcnn.ConvStep, weights []W, x *tensor, n, y, px, o int) int32 {
 	group := x.shape.C / op.Groups // channels of a group
 	first := o / (op.Out / op.Groups) * group
 	var sum int32

@@ -18,8 +18,10 @@ type Report struct {
 	// MACs are the multiplications for one image; some of them are of ±1.
 	MACs       int64 `json:"macs"`
 	BinaryMACs int64 `json:"binary_macs"`
-	// Int8MACs are those of bytes, levels of few bits aside.
-	Int8MACs int64 `json:"int8_macs,omitempty"`
+	// Int8MACs are those of bytes, levels of few bits aside, and Int16MACs those of bytes
+	// and weights of 16 bits.
+	Int8MACs  int64 `json:"int8_macs,omitempty"`
+	Int16MACs int64 `json:"int16_macs,omitempty"`
 	// Float are the bytes of the weights as float32, Stored those in a model file.
 	Float       int64   `json:"float_bytes"`
 	Stored      int64   `json:"stored_bytes"`
@@ -34,6 +36,7 @@ type Layer struct {
 	Kind        string  `json:"kind"`
 	Binary      bool    `json:"binary"`
 	Int8        bool    `json:"int8,omitempty"`     // products of bytes
+	Int16       bool    `json:"int16,omitempty"`    // and weights of 16 bits
 	Products    int     `json:"products,omitempty"` // of bits for each multiplication, where more than one
 	Params      int64   `json:"params"`
 	MACs        int64   `json:"macs"`
@@ -59,7 +62,7 @@ func New(net *bcnn.Network, plan *bcnn.Plan) *Report {
 			products = l.Planes
 		}
 		r.Layers = append(r.Layers, Layer{
-			Name: l.Layer, Kind: l.Kind, Products: products, Binary: l.Binary, Int8: l.Int8, Params: l.Params, MACs: l.MACs,
+			Name: l.Layer, Kind: l.Kind, Products: products, Binary: l.Binary, Int8: l.Int8, Int16: l.Int16, Params: l.Params, MACs: l.MACs,
 			Float: l.BytesFloat, Stored: l.BytesStored, Compression: ratio(l.BytesFloat, l.BytesStored), WhyFloat: l.WhyFloat,
 		})
 		r.MACs += l.MACs
@@ -68,6 +71,9 @@ func New(net *bcnn.Network, plan *bcnn.Plan) *Report {
 		if l.Binary {
 			binary = true
 			r.BinaryMACs += l.MACs
+		} else if l.Int16 {
+			bytes = true
+			r.Int16MACs += l.MACs
 		} else if l.Int8 {
 			bytes = true
 			r.Int8MACs += l.MACs
@@ -88,7 +94,7 @@ func New(net *bcnn.Network, plan *bcnn.Plan) *Report {
 	switch {
 	case !binary && !bytes:
 		r.Warning = "no layer is binary: nothing gets smaller or faster"
-	case 2*(r.BinaryMACs+r.Int8MACs) < r.MACs:
+	case 2*(r.BinaryMACs+r.Int8MACs+r.Int16MACs) < r.MACs:
 		r.Warning = "only " + r.exact()
 	}
 	return r
@@ -101,6 +107,8 @@ func (l Layer) Precision() string {
 		return fmt.Sprintf("low-bit (%d products)", l.Products)
 	case l.Int8 && l.Binary:
 		return "low-bit (bytes)"
+	case l.Int16:
+		return "16-bit"
 	case l.Int8:
 		return "8-bit"
 	case l.Binary:
@@ -145,6 +153,9 @@ func (r *Report) exact() string {
 	text := percent(r.BinaryMACs, r.MACs) + " of the multiplications are binary"
 	if r.Int8MACs > 0 {
 		text += ", " + percent(r.Int8MACs, r.MACs) + " of 8 bits"
+	}
+	if r.Int16MACs > 0 {
+		text += ", " + percent(r.Int16MACs, r.MACs) + " of bytes and 16 bits"
 	}
 	return text
 }

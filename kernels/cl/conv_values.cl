@@ -1,4 +1,4 @@
-// Convolutions of bytes with weights of ±1 or of 8 bits (INT8), in exact integers, and of
+// Convolutions of bytes with weights of ±1 or of 8 or 16 bits (INT8), in exact integers, and of
 // floats with real weights, in the order of the numeric contract. The division
 // of work is that of conv_bits.cl.
 

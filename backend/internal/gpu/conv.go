@@ -54,7 +54,8 @@ func (s Step) Conv(op *bcnn.ConvStep, lanes int) Conv {
 	return c
 }
 
-// Int8 are the weights of a convolution of bytes, [output][tap][channel]; those of ±1, too.
+// Int8 are the weights of a convolution of bytes, [output][tap][channel]; those of ±1, too,
+// and none of 16 bits.
 func (c *Conv) Int8() []int8 {
 	if c.op.Int8 != nil {
 		return c.op.Int8

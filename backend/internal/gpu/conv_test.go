@@ -35,7 +35,7 @@ func newPlainConv(s Step, op *bcnn.ConvStep, lanes int, in *bcnn.Tensor) *plainC
 		p.levels = p.ThresholdsF32(p.Stride())
 		return p
 	case s.In.DType == bcnn.Uint8:
-		p.integers = p.Int32(p.Int8())
+		p.integers = p.WholeWeights()
 	case p.MixedLanes:
 		p.words, p.masks = p.Mixed(op.Bits)
 	default:

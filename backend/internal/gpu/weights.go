@@ -183,7 +183,15 @@ func (s Sizes) Floats(weights []float32) []float32 { return ofLanes[float32](s, 
 // Int32 is Floats of integers.
 func (s Sizes) Int32(weights []int8) []int32 { return ofLanes[int32](s, weights) }
 
-func ofLanes[To, From int8 | int32 | float32](s Sizes, weights []From) []To {
+// WholeWeights are the weights of a convolution of bytes as Int32 lays them out.
+func (c *Conv) WholeWeights() []int32 {
+	if c.op.Int16 != nil {
+		return ofLanes[int32](c.Sizes, c.op.Int16)
+	}
+	return c.Int32(c.Int8())
+}
+
+func ofLanes[To, From int8 | int16 | int32 | float32](s Sizes, weights []From) []To {
 	out := make([]To, s.Blocks*s.Taps*s.In*s.Lanes)
 	for o := range s.Out {
 		for i, w := range weights[o*s.Taps*s.In:][:s.Taps*s.In] {

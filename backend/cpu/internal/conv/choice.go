@@ -59,6 +59,8 @@ func pickKernel(c *schedule.Context, op *bcnn.ConvStep, w window, in bcnn.DType)
 		return slicedKernel, "depthwise: 64 channels in a word"
 	case op.Int8 != nil && (c.Set.Wide == nil || c.Set.Wide.PackInt8 == nil):
 		return sumsKernel, "no wide kernels of 8-bit weights"
+	case op.Int16 != nil && (c.Set.Wide == nil || c.Set.Wide.PackInt16 == nil):
+		return sumsKernel, "no wide kernels of 16-bit weights"
 	case c.Set.Wide == nil:
 		return sumsKernel, "the instruction set has no wide registers"
 	case in == bcnn.Bits && w.taps() > c.Set.Wide.MaxTaps:

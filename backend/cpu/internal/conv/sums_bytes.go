@@ -8,7 +8,7 @@ import (
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
-// byteSource computes sums of bytes and weights of ±1 or 8 bits. A border of the zero point
+// byteSource computes sums of bytes and weights of ±1, 8 or 16 bits. A border of the zero point
 // adds nothing to them.
 type byteSource struct {
 	window
@@ -16,7 +16,7 @@ type byteSource struct {
 	in        *bcnn.Tensor
 	zeroPoint uint8
 	weights   []*kern.DotBytesWeights // of the groups
-	int8      []*kern.DotInt8Weights  // instead of them
+	words     []*kern.DotWordsWeights // instead of them
 	outs      int                     // output channels of a group
 	stride    int                     // of the sums of a pixel
 	at        kern.Patches
@@ -41,12 +41,16 @@ func newByteSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int)
 	} else {
 		b.at = kern.Patches{Step: w.taps(), Rows: 1, RowLen: w.taps()}
 	}
-	if op.Int8 != nil {
-		b.int8 = schedule.Share(c, func() []*kern.DotInt8Weights {
-			var all []*kern.DotInt8Weights
+	if whole(op) {
+		b.words = schedule.Share(c, func() []*kern.DotWordsWeights {
+			var all []*kern.DotWordsWeights
 			for g := 0; g < w.groups && !c.Ended(); g++ {
 				size := b.outs * w.taps()
-				all = append(all, c.Set.PackInt8(op.Int8[g*size:][:size], b.outs, w.taps(), op.ZeroPoint))
+				if op.Int16 != nil {
+					all = append(all, c.Set.PackInt16(op.Int16[g*size:][:size], b.outs, w.taps(), op.ZeroPoint))
+				} else {
+					all = append(all, c.Set.PackInt8(op.Int8[g*size:][:size], b.outs, w.taps(), op.ZeroPoint))
+				}
 			}
 			return all
 		})
@@ -59,6 +63,9 @@ func newByteSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int)
 	})
 	return b
 }
+
+// whole reports whether the weights are integers of 8 or of 16 bits.
+func whole(op *bcnn.ConvStep) bool { return op.Int8 != nil || op.Int16 != nil }
 
 func (b *byteSource) size(rows, pixels int) tiles.Size {
 	need := tiles.Size{Sums: num.Product(pixels, b.stride)}
@@ -131,8 +138,8 @@ func (b *byteSource) sums(s *tiles.Scratch, y, x, pixels, channel, n int) {
 }
 
 func (b *byteSource) dot(dst []int32, src []uint8, at *kern.Patches, group, first, n int) {
-	if b.int8 != nil {
-		b.set.DotInt8(dst, b.stride, src, at, b.int8[group], first, n)
+	if b.words != nil {
+		b.set.DotWords(dst, b.stride, src, at, b.words[group], first, n)
 	} else {
 		b.set.DotBytes(dst, b.stride, src, at, b.weights[group], first, n)
 	}

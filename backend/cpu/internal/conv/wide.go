@@ -122,12 +122,12 @@ func byteTable(op *bcnn.ConvStep, taps, rowWords int, dense []uint64, lack []int
 	return t
 }
 
-// int8Table is byteTable for weights of 8 bits.
-func int8Table(op *bcnn.ConvStep, taps int, lack []int32) wideTable {
+// wordTable is byteTable for weights of 8 or 16 bits.
+func wordTable[W int8 | int16](op *bcnn.ConvStep, weights []W, taps int, lack []int32) wideTable {
 	t := newWideTable(op.Out, 1, 1)
 	copy(t.values, lack)
 	for o := range op.Out {
-		for _, w := range op.Int8[o*taps:][:taps] {
+		for _, w := range weights[o*taps:][:taps] {
 			t.values[o] -= int32(op.ZeroPoint) * int32(w)
 		}
 	}
@@ -162,10 +162,17 @@ func newWideConv(c *schedule.Context, op *bcnn.ConvStep, w window, in, out bcnn.
 	} else {
 		c.Choice.Kernel = "wide bytes"
 		v.rows, v.filter = wideBytes(c, op, w)
-		if op.Int8 != nil {
+		switch {
+		case op.Int16 != nil:
+			c.Choice.Kernel += ", 16-bit weights"
+			if v.filter.Form != "" {
+				c.Choice.Kernel += " in " + v.filter.Form
+			}
+			v.table = wordTable(op, op.Int16, w.taps(), v.filter.Fix)
+		case op.Int8 != nil:
 			c.Choice.Kernel += ", 8-bit weights"
-			v.table = int8Table(op, w.taps(), v.filter.Fix)
-		} else {
+			v.table = wordTable(op, op.Int8, w.taps(), v.filter.Fix)
+		default:
 			dense := packTaps(c, op.Bits, op.Out, w.KH*w.KW, w.group)
 			v.table = byteTable(op, w.taps(), bits.Words(w.taps()), dense, v.filter.Fix)
 		}

@@ -286,6 +286,9 @@ type byteRows struct {
 
 func wideBytes(c *schedule.Context, op *bcnn.ConvStep, w window) (rowSource, *kern.WideFilter) {
 	weights := schedule.Share(c, func() *kern.WideFilter {
+		if op.Int16 != nil {
+			return c.Set.Wide.PackInt16(op.Int16, op.Out, w.KH, w.KW*w.group)
+		}
 		if op.Int8 != nil {
 			// The border has the zero point, which a plan may have above all levels.
 			return c.Set.Wide.PackInt8(op.Int8, op.Out, w.KH, w.KW*w.group, max(c.Most, op.ZeroPoint))

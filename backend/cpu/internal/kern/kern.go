@@ -37,12 +37,12 @@ type DotBytesWeights struct {
 	Fix     []int32 // zero point · Σw per output
 }
 
-// DotInt8Weights are weights of 8 bits for patches of bytes, laid out by a Set for its
-// DotInt8.
-type DotInt8Weights struct {
+// DotWordsWeights are weights of 8 or 16 bits for patches of bytes, laid out by a Set for
+// its DotWords.
+type DotWordsWeights struct {
 	Outputs int
 	K       int
-	Data    []int8
+	Data    []int16
 	Fix     []int32 // zero point · Σw per output
 }
 
@@ -105,10 +105,11 @@ type Set struct {
 	// for n outputs, rounded up to a multiple of Block.
 	DotBytes func(dst []int32, stride int, src []uint8, at *Patches, w *DotBytesWeights, first, n int)
 
-	// PackInt8 lays out weights: outputs rows of k. DotInt8 computes with them what
-	// DotBytes does.
-	PackInt8 func(w []int8, outputs, k int, zeroPoint uint8) *DotInt8Weights
-	DotInt8  func(dst []int32, stride int, src []uint8, at *Patches, w *DotInt8Weights, first, n int)
+	// PackInt8 and PackInt16 lay out weights: outputs rows of k. DotWords computes with
+	// them what DotBytes does, modulo 2³².
+	PackInt8  func(w []int8, outputs, k int, zeroPoint uint8) *DotWordsWeights
+	PackInt16 func(w []int16, outputs, k int, zeroPoint uint8) *DotWordsWeights
+	DotWords  func(dst []int32, stride int, src []uint8, at *Patches, w *DotWordsWeights, first, n int)
 
 	// FloatBlock and FloatLanes are what NewFloatWeights lays weights out by: the
 	// outputs of a block and of a register. FloatBlock divides 64.

@@ -66,12 +66,12 @@ func annotateSums(s, set *Set) {
 		reads(w.Fix)
 		set.DotBytes(dst, stride, src, at, w, first, n)
 	}
-	s.DotInt8 = func(dst []int32, stride int, src []uint8, at *Patches, w *DotInt8Weights, first, n int) {
+	s.DotWords = func(dst []int32, stride int, src []uint8, at *Patches, w *DotWordsWeights, first, n int) {
 		writeRows(dst, at.Pixels, stride, num.RoundUp(n, set.Block))
 		readPatches(src, at)
 		reads(w.Data)
 		reads(w.Fix)
-		set.DotInt8(dst, stride, src, at, w, first, n)
+		set.DotWords(dst, stride, src, at, w, first, n)
 	}
 	s.FMAPixels = func(dst []float32, stride int, src []float32, at *FloatPatches, w *FloatWeights, first, n int, end End) {
 		readEnd(&end, n)

@@ -31,6 +31,8 @@ type Wide struct {
 	// outputs × rows runs of n taps. Its kernels have neither Conv nor Pooled. nil if
 	// there are none.
 	PackInt8 func(w []int8, outputs, rows, n int, most uint8) *WideFilter
+	// PackInt16 is PackInt8 for weights of 16 bits.
+	PackInt16 func(w []int16, outputs, rows, n int) *WideFilter
 	// PackCarries is PackBits for kernels that read patches as Patches makes them, one run
 	// of RunBytes each, so many times for all outputs. It returns nil where those of PackBits
 	// take less time. nil if there are none.
@@ -79,6 +81,7 @@ type WideFilter struct {
 	pieceBytes int
 	group      int // outputs of a group, 0 for those of a block
 	outputs    int
+	rest       *WideFilter // what is left of weights of PackParts; nil for others
 }
 
 // filterBlock is the weights of a block, and their kernels.
@@ -184,6 +187,14 @@ func (w *WideFilter) ConvPooled(j *ConvJob, block, rowStep int, alike bool) {
 //
 //	Dst[o] = Table[o] − 2·c for bits, Table[o] + c − Fix[o] for bytes
 func (w *WideFilter) ConvSums(j *ConvJob, block, rowStep int) {
+	if w.rest != nil {
+		w.convParts(j, block, rowStep)
+	} else {
+		w.convSums(j, block, rowStep)
+	}
+}
+
+func (w *WideFilter) convSums(j *ConvJob, block, rowStep int) {
 	b := w.prepare(j, block, rowStep)
 	annotateConv(j, w, b, 4*b.Outputs, 1)
 	b.call(j, b.Sums, 4)
@@ -212,6 +223,9 @@ func (b *filterBlock) call(j *ConvJob, kernel func(*uint8), size int) {
 
 // EndsFloats reports whether there are kernels for ConvFloats, which have no padding.
 func (w *WideFilter) EndsFloats() bool {
+	if w.rest != nil {
+		return false
+	}
 	for i := range w.blocks {
 		if w.blocks[i].Floats == nil {
 			return false
@@ -406,15 +420,16 @@ func PackPairs(w []int8, outputs, rows, n int, most uint8, kernels []WideKernels
 }
 
 // PackWords lays out pieces of 4 taps as two pairs of int16, the first and the third and
-// then the second and the fourth. Kernels compute each outputs after the other.
-func PackWords(w []int8, outputs, rows, n, each int, kernels []WideKernels) *WideFilter {
+// then the second and the fourth. Kernels compute each outputs after the other, or all of
+// a block where that is 0.
+func PackWords[W int8 | int16](w []W, outputs, rows, n, each int, kernels []WideKernels) *WideFilter {
 	pieces := (n + 3) / 4
 	out := NewGroupedFilter(outputs, each, rows, 4*pieces, 2*pieces, 4, kernels)
 	for o := range outputs {
 		for r := range rows {
 			for i, v := range w[(o*rows+r)*n:][:n] {
 				at := out.Piece(o, r, i/4*2+i%2)[i%4/2*2:]
-				at[0], at[1] = uint8(v), uint8(v>>7)
+				at[0], at[1] = uint8(v), uint8(int16(v)>>8)
 			}
 		}
 	}

@@ -93,7 +93,7 @@ func Of(step gpu.Step, op bcnn.StepOp, limits Limits, arch int) ([]Candidate, er
 		return c.dense(conv), nil
 	case c.In.DType == bcnn.Bits:
 		return c.convBits(conv), nil
-	case conv.Dense && c.In.DType == bcnn.Uint8:
+	case conv.Dense && c.In.DType == bcnn.Uint8 && conv.Int16 == nil:
 		return c.denseBytes(conv), nil
 	case c.In.DType == bcnn.Uint8:
 		return c.convBytes(conv), nil

@@ -73,7 +73,7 @@ func (c *planner) convBytes(op *bcnn.ConvStep) []Candidate {
 	w := c.Conv(op, Lanes)
 	thresholds := w.ThresholdsI32(w.Stride())
 	var all []Candidate
-	if op.Groups == 1 {
+	if op.Groups == 1 && op.Int16 == nil {
 		words := num.CeilDiv(w.In, 4)
 		weights, sums := w.Bytes(w.Int8())
 		k := gpu.Kernel{File: "conv_bytes", G: w.G, Args: append([]any{c.X, c.Y, weights, w.ByteBias(sums), thresholds}, w.Tail()...)}
@@ -86,7 +86,7 @@ func (c *planner) convBytes(op *bcnn.ConvStep) []Candidate {
 		k.Name = "conv_bytes"
 		all = c.windows(all, k, op, words)
 	}
-	args := append([]any{c.X, c.Y, w.Int32(w.Int8()), make([]int32, w.Stride()), thresholds}, w.Tail()...)
+	args := append([]any{c.X, c.Y, w.WholeWeights(), make([]int32, w.Stride()), thresholds}, w.Tail()...)
 	return append(all, c.direct(gpu.Kernel{File: "conv_values", Name: "conv_values_bytes", G: w.G, Args: args}, 1))
 }
 

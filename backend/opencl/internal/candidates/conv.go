@@ -50,12 +50,13 @@ func (c *planner) convBits(op *bcnn.ConvStep) []Spec {
 }
 
 // convVectors is a convolution of bits or bytes, 8 output channels and 4 pixels at a time;
-// nil where groups do not fill such blocks, for bytes in groups, and for pooling windows
+// nil where groups do not fill such blocks, for bytes in groups or with
+// weights of 16 bits, and for pooling windows
 // other than 2×2.
 func (c *planner) convVectors(op *bcnn.ConvStep) []Spec {
 	const lanes, pixels = 8, 4
 	bytes := c.In.DType == bcnn.Uint8
-	if op.Dense || c.In.DType == bcnn.Float32 || gpu.HasPlanes(op) || bytes && op.Groups > 1 {
+	if op.Dense || c.In.DType == bcnn.Float32 || gpu.HasPlanes(op) || bytes && (op.Groups > 1 || op.Int16 != nil) {
 		return nil
 	}
 	w := c.Conv(op, lanes)
@@ -104,9 +105,9 @@ func (c *planner) convValues(op *bcnn.ConvStep) []Spec {
 	s, w := c.directConv(op)
 	s.File, s.Name = "conv_values", "conv_values"
 	switch {
-	case op.Int8 != nil:
+	case op.Int8 != nil || op.Int16 != nil:
 		s.Form.Int8 = true
-		s.Args = []any{c.X, c.Y, w.Int32(op.Int8), make([]int32, w.Stride()), w.ThresholdsI32(w.Stride())}
+		s.Args = []any{c.X, c.Y, w.WholeWeights(), make([]int32, w.Stride()), w.ThresholdsI32(w.Stride())}
 	case s.Form.Bytes:
 		weights, negatives := w.Signs(w.Int8())
 		s.Args = []any{c.X, c.Y, weights, gpu.PadTo(negatives, w.Stride(), 0), w.ThresholdsI32(w.Stride())}

@@ -13,7 +13,7 @@ type Form struct {
 	Bits     bool // the output is bits
 	Mixed    bool // the lanes of a work-item belong to different groups
 	Bytes    bool // the input is bytes
-	Int8     bool // of weights that are not ±1
+	Int8     bool // of integer weights that are not ±1
 	Pooled   bool // a work-item of variant vectors has the pixels of a pooling window
 	Uniform  bool // a work-group has one block of output channels
 	Dot      DotProduct

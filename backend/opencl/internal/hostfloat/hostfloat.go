@@ -19,7 +19,10 @@ func Step(s bcnn.Step, tensor func(int) *bcnn.Tensor) (func(), error) {
 		sums := make([]float32, op.Out)
 		if in.DType == bcnn.Uint8 { // of sums that float32 does not hold
 			exact := make([]int32, op.Out)
-			return func() { int8Conv(op, out, in, exact) }, nil
+			if op.Int16 != nil {
+				return func() { wholeConv(op, op.Int16, out, in, exact) }, nil
+			}
+			return func() { wholeConv(op, op.Int8, out, in, exact) }, nil
 		}
 		return func() { floatConv(op, out, in, sums) }, nil
 	case *bcnn.MaxPoolStep:
@@ -98,8 +101,8 @@ func floatConv(op *bcnn.ConvStep, out, in *bcnn.Tensor, sums []float32) {
 	}
 }
 
-// int8Conv is a convolution of bytes and weights of 8 bits.
-func int8Conv(op *bcnn.ConvStep, out, in *bcnn.Tensor, sums []int32) {
+// wholeConv is a convolution of bytes and weights of 8 or 16 bits.
+func wholeConv[W int8 | int16](op *bcnn.ConvStep, whole []W, out, in *bcnn.Tensor, sums []int32) {
 	group, perGroup := in.Shape.C/op.Groups, op.Out/op.Groups
 	for pixel := range out.N * out.Shape.Pixels() {
 		image, y, x := split(pixel, out.Shape)
@@ -107,7 +110,7 @@ func int8Conv(op *bcnn.ConvStep, out, in *bcnn.Tensor, sums []int32) {
 		eachTap(op.Window, in.Shape, image, y, x, func(tap, at int) {
 			values := in.U8[at*in.Shape.C:][:in.Shape.C]
 			for o := range sums {
-				weights := op.Int8[(o*op.KH*op.KW+tap)*group:][:group]
+				weights := whole[(o*op.KH*op.KW+tap)*group:][:group]
 				for c, v := range values[o/perGroup*group:][:group] {
 					sums[o] += (int32(v) - int32(op.ZeroPoint)) * int32(weights[c])
 				}

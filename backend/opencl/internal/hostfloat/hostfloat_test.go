@@ -42,7 +42,7 @@ func TestStep(t *testing.T) {
 		for k, s := range plan.Steps {
 			in, out := plan.Tensors[s.In[0]].DType, plan.Tensors[s.Out].DType
 			conv, isConv := s.Op.(*bcnn.ConvStep)
-			if int8 := isConv && conv.Int8 != nil; in != bcnn.Float32 && (isConv && !int8 || out != bcnn.Float32) {
+			if whole := isConv && (conv.Int8 != nil || conv.Int16 != nil); in != bcnn.Float32 && (isConv && !whole || out != bcnn.Float32) {
 				continue
 			}
 			made := bcnn.NewTensor(out, c.Batch, plan.Tensors[s.Out].Shape)

@@ -37,7 +37,8 @@ func Set() kern.Set {
 				{Outputs: 64, Conv: convBytes64AVX2, Sums: convBytesSums64AVX2, Floats: convBytesFloats64AVX2, Levels: convBytesLevels64AVX2},
 			})
 		},
-		PackInt8: packInt8,
+		PackInt8:  packInt8,
+		PackInt16: packWords[int16],
 	}
 	s.DotBits = dotBits
 	s.FloatBlock, s.FloatLanes = 16, 8
@@ -87,11 +88,16 @@ func packInt8(w []int8, outputs, rows, n int, most uint8) *kern.WideFilter {
 		{Outputs: 32, Sums: convBytesSums32AVX2},
 		{Outputs: 64, Sums: convBytesSums64AVX2, Floats: convBytesFloats64AVX2, Levels: convBytesLevels64AVX2},
 	})
-	switch {
-	case pairs != nil:
+	if pairs != nil {
 		pairs.Form = "sums in words"
 		return pairs
-	case outputs <= 16:
+	}
+	return packWords(w, outputs, rows, n)
+}
+
+// packWords lays out weights for sums in 32 bits.
+func packWords[W int8 | int16](w []W, outputs, rows, n int) *kern.WideFilter {
+	if outputs <= 16 {
 		return kern.PackWords(w, outputs, rows, n, 16, []kern.WideKernels{{Outputs: 16, Sums: convWordsSums16AVX2, Floats: convWordsFloats16AVX2}})
 	}
 	return kern.PackWords(w, outputs, rows, n, 32, []kern.WideKernels{

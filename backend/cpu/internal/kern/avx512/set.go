@@ -60,6 +60,14 @@ func Set() kern.Set {
 				{Outputs: 64, Sums: convBytesSums64AVX512, Floats: convBytesFloats64AVX512, Levels: convBytesLevels64AVX512},
 			})
 		},
+		PackInt16: func(w []int16, outputs, rows, n int) *kern.WideFilter {
+			return kern.PackWords(w, outputs, rows, n, 0, []kern.WideKernels{
+				{Outputs: 16, Sums: convWordsSums16AVX512},
+				{Outputs: 32, Sums: convWordsSums32AVX512},
+				{Outputs: 48, Sums: convWordsSums48AVX512},
+				{Outputs: 64, Sums: convWordsSums64AVX512, Floats: convWordsFloats64AVX512},
+			})
+		},
 	}
 	s.Block = 8
 	s.PackBits = func(w []uint64, outputs, k int) *kern.DotBitsWeights { return kern.PackLanes(w, outputs, k, 8) }

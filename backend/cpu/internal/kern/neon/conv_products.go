@@ -3,6 +3,8 @@
 package neon
 
 import (
+	"math"
+
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/num"
@@ -54,6 +56,13 @@ var (
 // packInt8 lays out weights of 8 bits.
 func (f *products) packInt8(w []int8, outputs, rows, n int, _ uint8) *kern.WideFilter {
 	return f.pack(outputs, rows, n, func(row, i int) int { return int(w[row*n+i]) })
+}
+
+// packInt16 lays out weights of 16 bits.
+func (f *products) packInt16(w []int16, outputs, rows, n int) *kern.WideFilter {
+	return kern.PackParts(w, outputs, rows, n, func(w []int8, outputs, rows, n int) *kern.WideFilter {
+		return f.packInt8(w, outputs, rows, n, math.MaxUint8)
+	})
 }
 
 // packSigns lays out weights of ±1.

@@ -26,7 +26,7 @@ func Set(cores Cores) kern.Set {
 		},
 		PackBytes: packOnes,
 	}
-	s.Wide.PackInt8 = longProducts.packInt8
+	s.Wide.PackInt8, s.Wide.PackInt16 = longProducts.packInt8, longProducts.packInt16
 	s.FloatBlock, s.FloatLanes = 16, 4
 	s.FMAPixels = fmaPixels
 	s.Threshold = threshold
@@ -91,7 +91,7 @@ func DotSet(cores Cores) kern.Set {
 	s := Set(cores)
 	s.ISA = "neondot"
 	s.Wide.PackBytes = dotProducts.packSigns
-	s.Wide.PackInt8 = dotProducts.packInt8
+	s.Wide.PackInt8, s.Wide.PackInt16 = dotProducts.packInt8, dotProducts.packInt16
 	return s
 }
 
@@ -101,7 +101,7 @@ func MatrixSet(cores Cores) kern.Set {
 	s := DotSet(cores)
 	s.ISA = "neoni8mm"
 	s.Wide.PackBytes = matrixProducts.packSigns
-	s.Wide.PackInt8 = matrixProducts.packInt8
+	s.Wide.PackInt8, s.Wide.PackInt16 = matrixProducts.packInt8, matrixProducts.packInt16
 	return s
 }
 

@@ -130,37 +130,42 @@ func TestDotBytes(t *testing.T) {
 	})
 }
 
-func TestDotInt8(t *testing.T) {
+func TestDotWords(t *testing.T) {
 	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
-		for _, k := range []int{1, 3, 4, 9, 27, 75, 255, 260} {
+		for _, k := range []int{1, 3, 4, 9, 27, 75, 255, 257, 260} {
 			for _, outputs := range []int{1, 4, 6, 70} {
 				zero := uint8(rng.IntN(256))
-				weights := make([]int8, outputs*k)
-				for i, v := range randomBytes(rng, len(weights)) {
-					weights[i] = int8(v)
+				weights8, weights16 := make([]int8, outputs*k), make([]int16, outputs*k)
+				for i, v := range randomBytes(rng, len(weights8)) {
+					weights8[i], weights16[i] = int8(v), int16(int(int8(v))*257-rng.IntN(2))
 				}
-				packed := s.PackInt8(weights, outputs, k, zero)
-				for _, at := range layouts(rng, k) {
-					src := randomBytes(rng, span(&at))
-					for _, r := range ranges(outputs) {
-						stride := num.RoundUp(r[1], s.Block) + rng.IntN(3)
-						dst, check := guarded[int32](t, at.Pixels*stride)
-						s.DotInt8(dst, stride, src, &at, packed, r[0], r[1])
-						check()
-						for p := range at.Pixels {
-							for o := range r[1] {
-								want := int32(0)
-								for i := range k {
-									want += (int32(element(src, &at, p, i)) - int32(zero)) * int32(weights[(r[0]+o)*k+i])
-								}
-								require.Equal(t, want, dst[p*stride+o], "%+v pixel %d output %d", at, p, r[0]+o)
-							}
-						}
-					}
-				}
+				testDotWords(t, s, rng, s.PackInt8(weights8, outputs, k, zero), weights8, zero)
+				testDotWords(t, s, rng, s.PackInt16(weights16, outputs, k, zero), weights16, zero)
 			}
 		}
 	})
+}
+
+func testDotWords[W int8 | int16](t *testing.T, s *kern.Set, rng *rand.Rand, packed *kern.DotWordsWeights, weights []W, zero uint8) {
+	k := packed.K
+	for _, at := range layouts(rng, k) {
+		src := randomBytes(rng, span(&at))
+		for _, r := range ranges(packed.Outputs) {
+			stride := num.RoundUp(r[1], s.Block) + rng.IntN(3)
+			dst, check := guarded[int32](t, at.Pixels*stride)
+			s.DotWords(dst, stride, src, &at, packed, r[0], r[1])
+			check()
+			for p := range at.Pixels {
+				for o := range r[1] {
+					want := int32(0)
+					for i := range k {
+						want += (int32(element(src, &at, p, i)) - int32(zero)) * int32(weights[(r[0]+o)*k+i])
+					}
+					require.Equal(t, want, dst[p*stride+o], "%+v pixel %d output %d", at, p, r[0]+o)
+				}
+			}
+		}
+	}
 }
 
 func onesOf(n int) []int8 {

@@ -90,11 +90,11 @@ var racyCalls = slices.Concat([]racyCall{
 			probes(written, "dst", dst), probes(alone, "between pixels", dst[stride-1:stride]),
 			probes(read, "patches", src), probes(read, "weights", w.Data), probes(read, "zero points", w.Fix))
 	}},
-	{"DotInt8", func(s *kern.Set) (func(), []probe) {
+	{"DotWords", func(s *kern.Set) (func(), []probe) {
 		stride := num.RoundUp(racyN, s.Block) + 1
 		dst, src := make([]int32, racyPixels*stride-1), make([]uint8, span(racyPatches))
 		w := s.PackInt8(make([]int8, racyN*3), racyN, 3, 0)
-		return func() { s.DotInt8(dst, stride, src, racyPatches, w, 0, racyN) }, slices.Concat(
+		return func() { s.DotWords(dst, stride, src, racyPatches, w, 0, racyN) }, slices.Concat(
 			probes(written, "dst", dst), probes(alone, "between pixels", dst[stride-1:stride]),
 			probes(read, "patches", src), probes(read, "weights", w.Data), probes(read, "zero points", w.Fix))
 	}},
@@ -353,7 +353,7 @@ var racyCalls = slices.Concat([]racyCall{
 		return func() { s.Wide.Patches(dst, unsafe.Pointer(&src[4]), at, rows, run, step) },
 			slices.Concat(probes(written, "dst", dst[:pixels*40]), probes(read, "src", src), probes(read, "at", at))
 	}},
-}, racyConvs("bits"), racyConvs("carries"), racyConvs("bytes"), racyConvs("8-bit weights"))
+}, racyConvs("bits"), racyConvs("carries"), racyConvs("bytes"), racyConvs("8-bit weights"), racyConvs("16-bit weights"))
 
 func racyLevels() *kern.Levels {
 	return &kern.Levels{Scale: row[float32](), Shift: row[float32](), Table: row[float32](), List: row[int32]()}
@@ -377,7 +377,7 @@ func racyPoolProbes[T any](dst, src []T) []probe {
 		probes(read, "src", src[1:]), probes(alone, "before the first tap", src[:1]))
 }
 
-// racyConvs calls the wide kernels of bits, of bytes, or of those with 8-bit weights. There are two classes of
+// racyConvs calls the wide kernels of bits, of bytes, or of those with weights of 8 or 16 bits. There are two classes of
 // pixels.
 func racyConvs(kind string) []racyCall {
 	const outputs, pixels, rows, taps, step = 64, 8, 3, 96, 2
@@ -401,6 +401,8 @@ func racyConvs(kind string) []racyCall {
 				w = s.Wide.PackBytes(randomBits(racyRandom(), outputs*rows, taps), outputs, rows, taps)
 			case s.Wide.PackInt8 == nil || method == "Conv" || method == "ConvPooled":
 				return nil, nil
+			case kind == "16-bit weights":
+				w = s.Wide.PackInt16(slices.Repeat([]int16{32639}, outputs*rows*taps), outputs, rows, taps)
 			default: // the largest, which have kernels of their own
 				w = s.Wide.PackInt8(slices.Repeat([]int8{127}, outputs*rows*taps), outputs, rows, taps, 255)
 			}
@@ -561,7 +563,7 @@ func (t *turn) passed() bool { return bool(*t) }
 // TestRacesOfAll is that TestRaces calls all functions of Set and Wide that run
 // after Compile.
 func TestRacesOfAll(t *testing.T) {
-	called := map[string]bool{"PackBits": true, "PackBytes": true, "PackInt8": true, "PackCarries": true, "Peak": true, "PeakFMA": true, "Columns": true}
+	called := map[string]bool{"PackBits": true, "PackBytes": true, "PackInt8": true, "PackInt16": true, "PackCarries": true, "Peak": true, "PeakFMA": true, "Columns": true}
 	for _, c := range racyCalls {
 		called[c.field] = true
 	}

@@ -22,6 +22,31 @@ func testInt8(t *testing.T, wide *kern.Wide, rng *rand.Rand, c wideCase, largest
 		}
 	}
 	w := wide.PackInt8(weights, c.outputs, c.rows, c.taps, most)
+	testWords(t, w, weights, rng, c, most)
+}
+
+// testInt16 is testInt8 for weights of 16 bits, as the set lays them out and in parts of 8
+// bits.
+func testInt16(t *testing.T, s *kern.Set, rng *rand.Rand, c wideCase, largest int) {
+	weights := make([]int16, c.outputs*c.rows*c.taps)
+	for i := range weights {
+		weights[i] = int16(max(min(rng.IntN(2*largest+1)-largest, 32767), -32768))
+		if c.largest {
+			weights[i] = int16(max(min(largest*(1-2*(i%2)), 32767), -32768))
+		}
+	}
+	testWords(t, s.Wide.PackInt16(weights, c.outputs, c.rows, c.taps), weights, rng, c, 255)
+	if s.ISA == "avx2" || s.ISA == "ssse3" { // where the layout depends on the weights
+		return
+	}
+	parts := kern.PackParts(weights, c.outputs, c.rows, c.taps, func(w []int8, outputs, rows, n int) *kern.WideFilter {
+		return s.Wide.PackInt8(w, outputs, rows, n, 255)
+	})
+	testWords(t, parts, weights, rng, c, 255)
+}
+
+// testWords compares the kernels of weights with plain sums of bytes that are most at most.
+func testWords[W int8 | int16](t *testing.T, w *kern.WideFilter, weights []W, rng *rand.Rand, c wideCase, most uint8) {
 	rowStep := w.RunBytes + rng.IntN(3)*8
 	pixelStep := 1 + rng.IntN(2*w.RunBytes)
 	src := fenced(t, (c.pixels-1)*pixelStep+(c.rows-1)*rowStep+w.RunBytes)
@@ -61,7 +86,7 @@ func testInt8(t *testing.T, wide *kern.Wide, rng *rand.Rand, c wideCase, largest
 						want += int32(v) * int32(src[int(at[p])+r*rowStep+i])
 					}
 				}
-				require.Equal(t, want, all[p*kern.BlockOutputs+o], "%+v: weights to %d, bytes to %d, pixel %d output %d", c, largest, most, p, o)
+				require.Equal(t, want, all[p*kern.BlockOutputs+o], "%+v: bytes to %d, pixel %d output %d", c, most, p, o)
 			}
 		}
 		checkFloats(t, rng, w, job, block, rowStep, c.pixels, all)
@@ -94,6 +119,27 @@ func TestWideInt8(t *testing.T) {
 					for _, most := range []uint8{1, 15, 255} {
 						testInt8(t, s.Wide, rng, wideCase{outputs: 20, pixels: 5, rows: rows, taps: taps, classes: 1, largest: true}, largest, most)
 					}
+				}
+			}
+		}
+	})
+}
+
+func TestWideInt16(t *testing.T) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		if s.Wide == nil {
+			return
+		}
+		for _, outputs := range []int{1, 15, 16, 17, 32, 33, 48, 64, 65, 130} {
+			for i, pixels := range []int{1, 2, 3, 4, 5, 6, 7, 13, 64, 150} {
+				if outputs < 64 && pixels > 13 {
+					continue
+				}
+				for _, largest := range []int{128, 32639, 32768} {
+					testInt16(t, s, rng, wideCase{
+						outputs: outputs, pixels: pixels, rows: 1 + rng.IntN(4), taps: 1 + rng.IntN(60),
+						classes: 1, largest: i%4 == 0,
+					}, largest)
 				}
 			}
 		}

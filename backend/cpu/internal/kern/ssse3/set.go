@@ -34,7 +34,8 @@ func Set() kern.Set {
 				{Outputs: 64, Conv: convBytes64SSSE3, Sums: convBytesSums64SSSE3},
 			})
 		},
-		PackInt8: packInt8,
+		PackInt8:  packInt8,
+		PackInt16: packWords[int16],
 	}
 	s.DotBits = dotBits
 	s.FloatBlock, s.FloatLanes = 8, 4
@@ -72,6 +73,11 @@ func packInt8(w []int8, outputs, rows, n int, most uint8) *kern.WideFilter {
 		pairs.Form = "sums in words"
 		return pairs
 	}
+	return packWords(w, outputs, rows, n)
+}
+
+// packWords lays out weights for sums in 32 bits.
+func packWords[W int8 | int16](w []W, outputs, rows, n int) *kern.WideFilter {
 	return kern.PackWords(w, outputs, rows, n, 16, []kern.WideKernels{
 		{Outputs: 16, Each: 16, Sums: convWordsSums16SSSE3},
 		{Outputs: 32, Each: 16, Sums: convWordsSums16SSSE3},

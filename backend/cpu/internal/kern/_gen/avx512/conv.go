@@ -16,9 +16,13 @@ type kind int
 
 const (
 	bitsKind    kind = iota // ±1 and ±1: counts the bits that differ
-	bytesKind               // uint8 and ±1
+	bytesKind               // uint8 and int8
 	carriesKind             // bits of which two pieces are added before they are counted
+	wordsKind               // uint8 and int16
 )
+
+// counts reports whether sums are those of bits that differ.
+func (k kind) counts() bool { return k == bitsKind || k == carriesKind }
 
 // result is what a convolution writes.
 type result int
@@ -41,7 +45,7 @@ func conv(k kind, out result, pixels, vectors int) { convPlanes(k, out, pixels, 
 // convPlanes is conv for planes of the input and the output. The pixels are those of
 // planes.
 func convPlanes(k kind, out result, pixels, vectors, in, outPlanes int) {
-	name := [...]string{"convBits", "convBytes", "convCarries"}[k]
+	name := [...]string{"convBits", "convBytes", "convCarries", "convWords"}[k]
 	relation := "≤"
 	if k == bytesKind {
 		relation = "≥"
@@ -62,13 +66,13 @@ func convPlanes(k kind, out result, pixels, vectors, in, outPlanes int) {
 	case sums:
 		name += "Sums"
 		what = "dst[p][o] = table[class[p]][o] − 2·c[o]"
-		if k == bytesKind {
+		if !k.counts() {
 			what = "dst[p][o] = table[class[p]][o] + c[o]"
 		}
 	case floats:
 		name += "Floats"
 		what = "dst[p][o] = end of float32(table[class[p]][o] − 2·c[o]), plus what is added"
-		if k == bytesKind {
+		if !k.counts() {
 			what = "dst[p][o] = end of float32(table[class[p]][o] + c[o]), plus what is added"
 		}
 	case levels:
@@ -86,7 +90,7 @@ func convPlanes(k kind, out result, pixels, vectors, in, outPlanes int) {
 	name += fmt.Sprintf("%dAVX512", 16*vectors)
 	TEXT(name, NOSPLIT, "func(job *byte)")
 	product := "popcount(x[i] XOR w[i][o])"
-	if k == bytesKind {
+	if !k.counts() {
 		product = "Σ of 4 bytes of x[i]·w[i][o]"
 	}
 	pieces := "pieces of the patch at src + at[p],"
@@ -160,6 +164,12 @@ func tile(k kind, out result, job reg.Register, pixels, vectors, in, outPlanes i
 		}
 	}
 	w, i, row, end := GP64(), GP64(), GP64(), GP64()
+	var low reg.VecVirtual // bytes of words
+	if k == wordsKind {
+		low = ZMM()
+		MOVQ(U32(0xff00ff), i)
+		VPBROADCASTD(i.As32(), low)
+	}
 	MOVQ(Mem{Base: job, Disp: gen.JobWeights}, w)
 	XORQ(i, i)
 	MOVQ(Mem{Base: job, Disp: gen.JobRows}, row)
@@ -167,46 +177,14 @@ func tile(k kind, out result, job reg.Register, pixels, vectors, in, outPlanes i
 	MOVQ(Mem{Base: job, Disp: gen.JobRunBytes}, end)
 	ADDQ(i, end)
 	Label(label + "piece")
-	weights := make([]reg.VecVirtual, vectors)
-	for v := range weights {
-		weights[v] = ZMM()
-		VMOVDQU32(Mem{Base: w, Disp: 64 * v}, weights[v])
+	perPiece := vectors
+	if k == wordsKind {
+		perPiece = 2 * vectors
+		wordProducts(x, i, w, low, acc, vectors)
+	} else {
+		products(k, x, i, loadWeights(w, 0, vectors), acc, countdown)
 	}
-	for p := range pixels {
-		piece := Mem{Base: x[p], Index: i, Scale: 1}
-		if k == bitsKind && vectors == 1 {
-			t := ZMM()
-			VPXORD_BCST(piece, weights[0], t)
-			VPOPCNTD(t, t)
-			if countdown {
-				VPSUBD(t, acc[p], acc[p])
-			} else {
-				VPADDD(t, acc[p], acc[p])
-			}
-			continue
-		}
-		b := ZMM()
-		VPBROADCASTD(piece, b)
-		for v := range vectors {
-			a := acc[p*vectors+v]
-			if k == bytesKind {
-				VPDPBUSD(weights[v], b, a)
-				continue
-			}
-			t := b
-			if v < vectors-1 {
-				t = ZMM()
-			}
-			VPXORD(b, weights[v], t)
-			VPOPCNTD(t, t)
-			if countdown {
-				VPSUBD(t, a, a)
-			} else {
-				VPADDD(t, a, a)
-			}
-		}
-	}
-	ADDQ(U32(uint32(64*vectors)), w)
+	ADDQ(U32(uint32(64*perPiece)), w)
 	ADDQ(U8(4), i)
 	CMPQ(i, end)
 	JNE(LabelRef(label + "piece"))
@@ -242,10 +220,10 @@ func finish(k kind, out result, job reg.Register, acc []reg.VecVirtual, pixels, 
 	table := tables(job)
 	if out == floats || out == levels {
 		for p := range pixels {
-			if k == bytesKind {
-				addTable(table(p), acc[p*vectors:][:vectors])
-			} else {
+			if k.counts() {
 				doubled(table(p), acc[p*vectors:][:vectors])
+			} else {
+				addTable(table(p), acc[p*vectors:][:vectors])
 			}
 		}
 		zmm.EndFloats(job, acc, vectors, label)
@@ -279,6 +257,74 @@ func finish(k kind, out result, job reg.Register, acc []reg.VecVirtual, pixels, 
 	ADDQ(U8(4*pixels), Mem{Base: job, Disp: gen.JobClass})
 }
 
+// products adds the products of a piece of each patch, at x, and the weights to acc.
+func products(k kind, x []reg.GPVirtual, i reg.Register, weights, acc []reg.VecVirtual, countdown bool) {
+	vectors := len(weights)
+	for p := range x {
+		piece := Mem{Base: x[p], Index: i, Scale: 1}
+		if k == bitsKind && vectors == 1 {
+			t := ZMM()
+			VPXORD_BCST(piece, weights[0], t)
+			VPOPCNTD(t, t)
+			if countdown {
+				VPSUBD(t, acc[p], acc[p])
+			} else {
+				VPADDD(t, acc[p], acc[p])
+			}
+			continue
+		}
+		b := ZMM()
+		VPBROADCASTD(piece, b)
+		for v := range vectors {
+			a := acc[p*vectors+v]
+			if k == bytesKind {
+				VPDPBUSD(weights[v], b, a)
+				continue
+			}
+			t := b
+			if v < vectors-1 {
+				t = ZMM()
+			}
+			VPXORD(b, weights[v], t)
+			VPOPCNTD(t, t)
+			if countdown {
+				VPSUBD(t, a, a)
+			} else {
+				VPADDD(t, a, a)
+			}
+		}
+	}
+}
+
+// wordProducts is products for weights of 16 bits: first those of the first and the third
+// byte of a piece, then those of the others.
+func wordProducts(x []reg.GPVirtual, i, w reg.Register, low reg.VecVirtual, acc []reg.VecVirtual, vectors int) {
+	for half := range 2 {
+		weights := loadWeights(w, half*vectors, vectors)
+		for p := range x {
+			piece, b := Mem{Base: x[p], Index: i, Scale: 1}, ZMM()
+			if half == 0 {
+				VPANDD_BCST(piece, low, b)
+			} else {
+				VPBROADCASTD(piece, b)
+				VPSRLW(U8(8), b, b)
+			}
+			for v := range vectors {
+				VPDPWSSD(weights[v], b, acc[p*vectors+v])
+			}
+		}
+	}
+}
+
+func loadWeights(w reg.Register, from, n int) []reg.VecVirtual {
+	weights := make([]reg.VecVirtual, n)
+	for v := range weights {
+		weights[v] = ZMM()
+		VMOVDQU32(Mem{Base: w, Disp: 64 * (from + v)}, weights[v])
+	}
+	return weights
+}
+
 // doubled makes table − 2·c of counts.
 func doubled(table reg.Register, acc []reg.VecVirtual) {
 	for v, a := range acc {
@@ -303,10 +349,10 @@ func storeLevels(dst reg.Register, acc []reg.VecVirtual) {
 }
 
 func storeSums(k kind, dst, table reg.Register, acc []reg.VecVirtual) {
-	if k == bytesKind {
-		addTable(table, acc)
-	} else {
+	if k.counts() {
 		doubled(table, acc)
+	} else {
+		addTable(table, acc)
 	}
 	for v, a := range acc {
 		VMOVDQU32(a, Mem{Base: dst, Disp: 64 * v})

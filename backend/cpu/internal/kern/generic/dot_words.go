@@ -5,21 +5,21 @@ import (
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
-// packInt8 keeps the rows as they are.
-func packInt8(w []int8, outputs, k int, zeroPoint uint8) *kern.DotInt8Weights {
+// packWords keeps the rows as they are.
+func packWords[W int8 | int16](w []W, outputs, k int, zeroPoint uint8) *kern.DotWordsWeights {
 	padded := num.RoundUp(outputs, Block)
-	b := &kern.DotInt8Weights{Outputs: outputs, K: k, Data: make([]int8, padded*k), Fix: make([]int32, padded)}
-	copy(b.Data, w[:outputs*k])
+	b := &kern.DotWordsWeights{Outputs: outputs, K: k, Data: make([]int16, padded*k), Fix: make([]int32, padded)}
 	for o := range outputs {
-		for _, v := range w[o*k:][:k] {
+		for i, v := range w[o*k:][:k] {
+			b.Data[o*k+i] = int16(v)
 			b.Fix[o] += int32(zeroPoint) * int32(v)
 		}
 	}
 	return b
 }
 
-// dotInt8 sums run by run, two outputs at a time.
-func dotInt8(dst []int32, stride int, src []uint8, at *kern.Patches, w *kern.DotInt8Weights, first, n int) {
+// dotWords sums run by run, two outputs at a time.
+func dotWords(dst []int32, stride int, src []uint8, at *kern.Patches, w *kern.DotWordsWeights, first, n int) {
 	n = num.RoundUp(n, Block)
 	for p := range at.Pixels {
 		out := dst[p*stride:][:n]

@@ -1,0 +1,82 @@
+package kern
+
+import (
+	"math"
+	"slices"
+	"unsafe"
+)
+
+// PackParts lays out weights of 16 bits as a filter of 8 bits whose sums count 256 times,
+// one of what is left, and further ones where that takes more than 8 bits, as it does for
+// weights above 32,639. pack lays all of them out alike. They have sums only, with a DstStep of 4·BlockOutputs.
+func PackParts(w []int16, outputs, rows, n int, pack func(w []int8, outputs, rows, n int) *WideFilter) *WideFilter {
+	part, left := make([]int8, len(w)), slices.Clone(w)
+	for i, v := range w {
+		part[i] = int8(min((int(v)+128)>>8, math.MaxInt8))
+		left[i] -= 256 * int16(part[i])
+	}
+	filter := pack(part, outputs, rows, n)
+	filter.Form = "parts of 8 bits"
+	fix := make([]int32, outputs)
+	for o := range filter.Fix {
+		fix[o] = 256 * filter.Fix[o]
+	}
+	for last, more := filter, true; more; last = last.rest {
+		more = false
+		part = make([]int8, len(w))
+		for i, v := range left {
+			part[i] = int8(min(v, math.MaxInt8))
+			left[i] -= int16(part[i])
+			more = more || left[i] != 0
+		}
+		last.rest = pack(part, outputs, rows, n)
+		for o := range last.rest.Fix {
+			fix[o] += last.rest.Fix[o]
+		}
+	}
+	filter.Fix = fix
+	return filter
+}
+
+const partPixels = 64
+
+var (
+	noTable   [BlockOutputs]int32
+	noClasses [partPixels]uint32
+	partRows  = func() (at [partPixels]uint32) { // the sums of each pixel, as a table
+		for p := range at {
+			at[p] = uint32(4 * BlockOutputs * p)
+		}
+		return at
+	}()
+)
+
+// convParts is ConvSums for filters of PackParts, modulo 2³².
+func (w *WideFilter) convParts(j *ConvJob, block, rowStep int) {
+	whole := *j
+	for done := uintptr(0); done < whole.Pixels; done += partPixels {
+		pixels := min(whole.Pixels-done, partPixels)
+		job := whole
+		job.Pixels = pixels
+		job.At = (*uint32)(unsafe.Add(unsafe.Pointer(whole.At), 4*done))
+		job.Dst = unsafe.Add(whole.Dst, done*whole.DstStep)
+		*j = job
+		j.Table, j.Class = unsafe.Pointer(&noTable[0]), &noClasses[0]
+		w.convSums(j, block, rowStep)
+		outputs := w.blocks[block].Outputs
+		for p := range pixels {
+			class := *(*uint32)(unsafe.Add(unsafe.Pointer(whole.Class), 4*(done+p)))
+			table := unsafe.Slice((*int32)(unsafe.Add(whole.Table, class)), outputs)
+			sums := unsafe.Slice((*int32)(unsafe.Add(job.Dst, p*whole.DstStep)), outputs)
+			for o, sum := range sums {
+				sums[o] = sum<<8 + table[o]
+			}
+		}
+		for rest := w.rest; rest != nil; rest = rest.rest {
+			*j = job
+			j.Table, j.Class = job.Dst, &partRows[0]
+			rest.convSums(j, block, rowStep)
+		}
+	}
+	*j = whole
+}
