@@ -11,6 +11,7 @@ import (
 	"path"
 	"syscall"
 
+	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bincnn"
 	"github.com/bitcnn/bitcnn/bcnn/bmxnet"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
@@ -37,6 +38,10 @@ type LoadOptions struct {
 	// BinCNN says what a network of BinCNN does with the bytes of an image, which its
 	// folder of weights leaves open.
 	BinCNN bincnn.Mode
+	// FirstWeights rounds the real weights of layers that read the bytes of an input to
+	// so many bits, 2 to 16, which makes another, faster network: see bcnn.RoundFirst,
+	// which also tells what it changes. 0 keeps them.
+	FirstWeights int
 }
 
 // Load reads a model: a .bcnn file, an ONNX file, a TensorFlow Lite file such as those
@@ -66,6 +71,10 @@ func Load(ctx context.Context, path string, opts LoadOptions) (*Model, error) {
 		}
 		model, err = bincnn.Load(ctx, path, opts.BinCNN)
 	}
+	if err == nil {
+		model, err = opts.round(ctx, model)
+		err = files.Name(path, err)
+	}
 	return model, err
 }
 
@@ -79,16 +88,16 @@ func LoadFS(ctx context.Context, fsys fs.FS, name string, opts LoadOptions) (*Mo
 	var model *Model
 	switch format {
 	case recognize.ModelFile:
-		limits, err := opts.Limits.WithDefaults()
-		if err != nil {
+		var limits Limits
+		if limits, err = opts.Limits.WithDefaults(); err != nil {
 			return nil, err
 		}
-		data, err := files.ReadAllFS(fsys, name, limits.FileBytes)
-		if err != nil {
+		var data []byte
+		if data, err = files.ReadAllFS(fsys, name, limits.FileBytes); err != nil {
 			return nil, err
 		}
 		model, err = modelfile.Read(ctx, data, modelfile.Options{Limits: opts.Limits})
-		return model, files.Name(name, err)
+		err = files.Name(name, err)
 	case recognize.ONNX:
 		model, _, err = onnx.Read(ctx, fsys, name, opts.onnx())
 	case recognize.TFLite:
@@ -100,6 +109,10 @@ func LoadFS(ctx context.Context, fsys fs.FS, name string, opts LoadOptions) (*Mo
 			return nil, files.Name(name, err)
 		}
 		model, err = bincnn.Read(ctx, fsys, name, opts.BinCNN)
+	}
+	if err == nil {
+		model, err = opts.round(ctx, model)
+		err = files.Name(name, err)
 	}
 	return model, err
 }
@@ -142,7 +155,19 @@ func Read(ctx context.Context, r io.Reader, opts LoadOptions) (*Model, error) {
 	default:
 		model, _, err = onnx.Decode(ctx, data, opts.onnx())
 	}
+	if err == nil {
+		model, err = opts.round(ctx, model)
+	}
 	return model, err
+}
+
+// round applies FirstWeights.
+func (o LoadOptions) round(ctx context.Context, model *Model) (*Model, error) {
+	if o.FirstWeights == 0 {
+		return model, nil
+	}
+	rounded, _, err := bcnn.RoundFirst(ctx, model, o.FirstWeights, bcnn.LowerOptions{Limits: o.Limits})
+	return rounded, err
 }
 
 func readAll(ctx context.Context, r io.Reader, limits Limits) ([]byte, error) {

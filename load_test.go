@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bincnn"
 	"github.com/bitcnn/bitcnn/bcnn/bmxnet"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
@@ -211,4 +212,26 @@ func TestBundled(t *testing.T) {
 	}
 	_, err := Bundled("planenet")
 	require.ErrorContains(t, err, "there are vehiclenet, ")
+}
+
+func TestLoadFirstWeights(t *testing.T) {
+	net := &bcnn.Network{Name: "first", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 1, W: 1, C: 3}, DType: bcnn.Uint8}}}
+	net.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{F32: []float32{0.1, -0.2, 0.3}}})
+	data, err := modelfile.Encode(net)
+	require.NoError(t, err)
+	opts := LoadOptions{FirstWeights: 16}
+	check := func(m *Model, err error) {
+		t.Helper()
+		require.NoError(t, err)
+		require.Len(t, m.Layers, 2)
+		require.Equal(t, []float32{10880, -21759, 32639}, m.Layers[0].Op.(bcnn.Dense).Weights.F32)
+	}
+	check(Read(t.Context(), bytes.NewReader(data), opts))
+	check(LoadFS(t.Context(), fstest.MapFS{"m": {Data: data}}, "m", opts))
+	path := filepath.Join(t.TempDir(), "m.bcnn")
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	check(Load(t.Context(), path, opts))
+	opts.FirstWeights = 1
+	_, err = Load(t.Context(), path, opts)
+	require.ErrorContains(t, err, path+": first weights of 1 bits, want 2 to 16")
 }

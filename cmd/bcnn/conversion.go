@@ -26,6 +26,14 @@ type conversion struct {
 	Ternary      []changedZero  `json:"ternary,omitempty"`
 	NearlyBinary []nearlyBinary `json:"nearly_binary,omitempty"`
 	Deviations   []string       `json:"deviations,omitempty"`
+	Rounded      []roundedLayer `json:"rounded,omitempty"`
+}
+
+type roundedLayer struct {
+	Layer  string  `json:"layer"`
+	Bits   int     `json:"bits"`
+	Weight float64 `json:"weight"`
+	Output float64 `json:"output"`
 }
 
 type changedZero struct {
@@ -98,6 +106,10 @@ func (c *conversion) print(out *output) {
 			out.printf("%s: its weights differ from ±α, or multiples of it, by only %.2g of α; --weight-tolerance %.0e takes them as such\n",
 				n.Layer, n.Deviation, math.Pow(10, math.Ceil(math.Log10(n.Deviation))))
 		}
+	}
+	for _, r := range c.Rounded {
+		out.printf("%s: --first-weights has made its weights integers of %d bits times a scale: they differ by up to %.2g of the largest of their filter, and outputs by at most %.2g of the largest possible: another network\n",
+			r.Layer, r.Bits, r.Weight, r.Output)
 	}
 	for _, d := range c.Deviations {
 		out.printf("deviates from the file: %s\n", d)

@@ -34,6 +34,7 @@ type convertFlags struct {
 	signOfZero         string
 	params             string
 	onnx               onnx.Options
+	firstWeights       int
 	requireBinary      bool
 	json               bool
 }
@@ -74,7 +75,8 @@ with a float input read the bytes of images, of which it computes
 
 With --json, one object: input, output, bytes, layers, macs, binary_macs,
 float_bytes, stored_bytes, warning, of an ONNX or TensorFlow Lite model nodes and
-folded, and of an ONNX model cancelled, zeros, nearly_binary.`,
+folded, of an ONNX model cancelled, zeros, nearly_binary, and with --first-weights
+rounded.`,
 		Example: `  bcnn convert model.onnx -o model.bcnn
   bcnn convert model.onnx -o model.bcnn --input uint8 --mean 127.5 --scale 0.00784313725 --labels labels.txt
   bcnn convert lenet-symbol.json -o lenet.bcnn --shape 28x28x1 --input uint8 --scale 0.00392156862745098
@@ -134,11 +136,20 @@ folded, and of an ONNX model cancelled, zeros, nearly_binary.`,
 			if err != nil {
 				return err
 			}
+			var rounded []bcnn.RoundedLayer
+			if f.firstWeights > 0 {
+				if net, rounded, err = bcnn.RoundFirst(cmd.Context(), net, f.firstWeights, bcnn.LowerOptions{}); err != nil {
+					return files.Name(in, err)
+				}
+			}
 			plan, err := bcnn.Lower(cmd.Context(), net, bcnn.LowerOptions{})
 			if err != nil {
 				return files.Name(in, err)
 			}
 			c := newConversion(in, f.output, net, plan, nodes)
+			for _, l := range rounded {
+				c.Rounded = append(c.Rounded, roundedLayer(l))
+			}
 			if operators != nil {
 				c.kind, c.Nodes, c.Folded = "TensorFlow Lite operators", operators.Operators, operators.Folded
 				c.Deviations = operators.Deviations
@@ -177,6 +188,7 @@ folded, and of an ONNX model cancelled, zeros, nearly_binary.`,
 	flags.BoolVar(&f.onnx.OverrideZeros, "override-zeros", false, "apply --sign-zero also where the input of Sign often is 0, which makes another network")
 	f.onnx.WeightTolerance = onnx.DefaultWeightTolerance
 	fractionFlag(cmd, &f.onnx.WeightTolerance, "weight-tolerance", "take weights as ±α of a filter that differ from it by at most this fraction of α; 0: only equal ones")
+	wholeFlag(cmd, &f.firstWeights, "first-weights", 2, 16, "round the real weights of layers that read bytes to integers of so many bits times a scale per filter, which makes another network")
 	flags.BoolVar(&f.requireBinary, "require-binary", false, "fail if less than half of the multiplications become binary")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object")
 	for name, values := range map[string][]string{

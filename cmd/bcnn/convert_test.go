@@ -288,3 +288,27 @@ func TestReadLabels(t *testing.T) {
 	_, err = readLabels(dir)
 	require.EqualError(t, err, dir+": is a directory")
 }
+
+// The first weights in 16 bits: what the report says, and what the file does.
+func TestConvertFirstWeights(t *testing.T) {
+	dir := t.TempDir()
+	net := &bcnn.Network{Name: "first", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 6, W: 6, C: 3}, DType: bcnn.Uint8}}}
+	net.Append("conv", bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3}, Out: 2, Weights: bcnn.Weights{F32: make([]float32, 54)}})
+	for i := range net.Layers[0].Op.(bcnn.Conv2D).Weights.F32 {
+		net.Layers[0].Op.(bcnn.Conv2D).Weights.F32[i] = float32(i*i%37-18) / 11
+	}
+	in, out := writeFile(t, filepath.Join(dir, "in.bcnn"), string(saved(t, net))), filepath.Join(dir, "out.bcnn")
+	text := succeed(t, "convert", in, "-o", out, "--first-weights", "16")
+	require.Regexp(t, `(?m)^conv\.integers +conv2d +16-bit +864 +100\.0 %`, text)
+	require.Regexp(t, `(?m)^conv: --first-weights has made its weights integers of 16 bits times a scale: they differ by up to 1\.\de-05 of the largest of their filter, and outputs by at most \d\.?\d?e-0\d of the largest possible: another network$`, text)
+	require.NotContains(t, text, "WARNING")
+	fields := []string{"input", "output", "bytes", "layers", "macs", "binary_macs", "int16_macs", "float_bytes", "stored_bytes", "compression", "float_steps", "rounded"}
+	got := objects(t, succeed(t, "convert", in, "-o", out, "--first-weights", "9", "--json"), fields...)[0]
+	rounded := got["rounded"].([]any)[0].(map[string]any)
+	require.Equal(t, "conv", rounded["layer"])
+	require.EqualValues(t, 9, rounded["bits"])
+	require.InDelta(t, 0.5/255, rounded["weight"], 0.1/255)
+	require.Contains(t, succeed(t, "inspect", "--plan", out), "16-bit weights")
+	require.Contains(t, fail(t, exitUsage, "convert", in, "-o", out, "--first-weights", "17"), "want a whole number from 2 to 16")
+	require.Contains(t, fail(t, exitJob, "convert", out, "-o", filepath.Join(dir, "again.bcnn"), "--first-weights", "16"), "no layer with real weights reads the bytes of an input")
+}

@@ -27,7 +27,7 @@ var numbers = map[string]struct{ low, high int }{
 	"bench --threads":   {0, 1024},
 	"bench --runs":      {1, 1_000_000},
 	"parity --threads":  {0, 1024},
-	"convert --resize":  {0, 1 << 16},
+	"convert --resize":  {0, 1 << 16}, "convert --first-weights": {2, 16},
 }
 
 // A number out of range is a usage error, as is what is no number.
