@@ -19,6 +19,7 @@ var (
 	define         = regexp.MustCompile(`(?m)^\s*#define (\w+)(?:\(([^)]*)\))?[ \t]+(.*)$`)
 	cudaEntry      = regexp.MustCompile(`extern "C" __global__ void\s+(?:__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)\s+)?(\w+)\s*\(([^)]*)\)`)
 	ptxEntry       = regexp.MustCompile(`\.visible \.entry (\w+)\(`)
+	definition     = regexp.MustCompile(`(?m)^#define (?:.*\\\n)*.*$`)
 	includedSource = regexp.MustCompile(`(?m)^#include "(.*\.cu)"$`)
 	parameter      = regexp.MustCompile(`\.param [^\n]*_param_\d+`)
 )
@@ -89,7 +90,13 @@ func cudaEntries(t *testing.T) map[string]map[string]string {
 		require.NoError(t, err)
 		name := strings.TrimSuffix(filepath.Base(path), ".cu")
 		all[name] = make(map[string]string)
-		for _, m := range cudaEntry.FindAllStringSubmatch(expand(comment.ReplaceAllString(string(common)+string(text), "")), -1) {
+		macros := string(common)
+		for _, m := range includedSource.FindAllStringSubmatch(string(text), -1) {
+			included, err := os.ReadFile("cu/" + m[1])
+			require.NoError(t, err)
+			macros += strings.Join(definition.FindAllString(string(included), -1), "\n") + "\n"
+		}
+		for _, m := range cudaEntry.FindAllStringSubmatch(expand(comment.ReplaceAllString(macros+string(text), "")), -1) {
 			var names []string
 			for _, p := range strings.Split(m[2], ",") {
 				if word := lastWord.FindStringSubmatch(p); word != nil {
@@ -199,7 +206,7 @@ func TestEarlyKernels(t *testing.T) {
 			body, _, _ := strings.Cut(text[m[1]:], "\n}\n")
 			at := waits.FindStringIndex(body)
 			if at == nil {
-				require.Contains(t, []string{"network", "steps", "peaks", "conv_wgmma"}, file, "%s does not wait", entry)
+				require.Contains(t, []string{"network", "steps", "peaks", "conv_wgmma", "conv_wgmma_bytes"}, file, "%s does not wait", entry)
 				continue
 			}
 			found++

@@ -77,9 +77,33 @@ func OneConv(size, k, in, out int) *bcnn.Network {
 		thresholds[i] = 128
 	}
 	net.Append("binarize", bcnn.Binarize{Scheme: bcnn.SchemeThreshold, Thresholds: thresholds})
-	net.Append("conv", bcnn.Conv2D{Window: bcnn.Window{KH: k, KW: k, Pad: bcnn.Padding{Top: k / 2, Left: k / 2, Bottom: k / 2, Right: k / 2}},
-		Out: out, PadValue: -1, Weights: bcnn.Weights{Bits: RandomBits(rng, out*k*k, in)}})
-	net.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
-	net.Append("end", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: RandomBits(rng, 1, size*size*out)}})
+	appendConv(net, rng, bcnn.Conv2D{Window: square(k), Out: out, PadValue: -1, Weights: bcnn.Weights{Bits: RandomBits(rng, out*k*k, in)}})
 	return net
+}
+
+// OneByteConv is OneConv with weights of 8 bits, on the bytes of the image, of which 77
+// stands for 0.
+func OneByteConv(size, k, in, out int) *bcnn.Network {
+	rng := rand.New(rand.NewPCG(1, 2))
+	net := &bcnn.Network{Name: "conv", Inputs: []bcnn.Input{{DType: bcnn.Uint8, Shape: bcnn.Shape{H: size, W: size, C: in}}}}
+	net.Append("scale", bcnn.Affine{Scale: []float32{1.0 / 64}, Bias: []float32{-77.0 / 64}})
+	weights := make([]int8, out*k*k*in)
+	for i := range weights {
+		weights[i] = int8(rng.IntN(256) - 128)
+	}
+	appendConv(net, rng, bcnn.Conv2D{Window: square(k), Out: out, Weights: bcnn.Weights{Int8: weights}})
+	return net
+}
+
+// square is a window that keeps the size of images.
+func square(k int) bcnn.Window {
+	return bcnn.Window{KH: k, KW: k, Pad: bcnn.Padding{Top: k / 2, Left: k / 2, Bottom: k / 2, Right: k / 2}}
+}
+
+// appendConv appends a convolution, and a dense layer on its signs.
+func appendConv(net *bcnn.Network, rng *rand.Rand, conv bcnn.Conv2D) {
+	net.Append("conv", conv)
+	net.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+	shape := net.Inputs[0].Shape
+	net.Append("end", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: RandomBits(rng, 1, shape.H*shape.W*conv.Out)}})
 }

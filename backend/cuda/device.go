@@ -96,7 +96,7 @@ func newDevice(i int) (*device, error) {
 	if d.arch, err = ptx.Choose(d.limits.Capability, version); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	d.limits.Warpgroups = ptx.Warpgroups(d.limits.Capability, version)
+	d.limits.Warpgroups, d.limits.WarpgroupBytes = ptx.Warpgroups(d.limits.Capability, version)
 	d.early = d.arch >= 90 && version >= 12030
 	d.driver = fmt.Sprintf("%s|sm_%d|%d|%d|%d|%d", name, d.limits.Capability, version, d.limits.Processors, clock, d.arch)
 	d.info = driver.Info{

@@ -5,6 +5,7 @@ package cuda
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -60,8 +61,10 @@ func TestSplitKAgain(t *testing.T) {
 	}
 }
 
-// convShape is a convolution of bits; 0 groups and a dilation of 0 are 1.
+// convShape is a convolution of bits, or of bytes, with weights of 8 bits or binary ones; 0
+// groups and a dilation of 0 are 1.
 type convShape struct {
+	bytes, binary                                bool
 	h, w, in, out, k, groups, dilation, padValue int
 	pool                                         [2]int
 	images                                       int
@@ -72,16 +75,26 @@ type convShape struct {
 func (c convShape) networks() []*bcnn.Network {
 	rng := rand.New(rand.NewPCG(uint64(c.in), uint64(c.out)))
 	net := &bcnn.Network{Name: "gemm", Inputs: []bcnn.Input{{DType: bcnn.Uint8, Shape: bcnn.Shape{H: c.h, W: c.w, C: c.in}}}}
-	thresholds := make([]int32, c.in)
-	for i := range thresholds {
-		thresholds[i] = 128
+	inGroup := c.in / max(c.groups, 1)
+	var weights bcnn.Weights
+	if c.bytes { // with a zero point of 77
+		net.Append("scale", bcnn.Affine{Scale: []float32{1.0 / 64}, Bias: []float32{-77.0 / 64}})
+	} else {
+		net.Append("binarize", bcnn.Binarize{Scheme: bcnn.SchemeThreshold, Thresholds: slices.Repeat([]int32{128}, c.in)})
 	}
-	net.Append("binarize", bcnn.Binarize{Scheme: bcnn.SchemeThreshold, Thresholds: thresholds})
+	if c.bytes && !c.binary {
+		weights.Int8 = make([]int8, c.out*c.k*c.k*inGroup)
+		for i := range weights.Int8 {
+			weights.Int8[i] = int8(rng.IntN(256) - 128)
+		}
+	} else {
+		weights.Bits = backendtest.RandomBits(rng, c.out*c.k*c.k, inGroup)
+	}
 	dilation := max(c.dilation, 1)
 	r := c.k / 2 * dilation
 	net.Append("conv", bcnn.Conv2D{Window: bcnn.Window{KH: c.k, KW: c.k, DilationH: dilation, DilationW: dilation,
 		Pad: bcnn.Padding{Top: r, Left: r, Bottom: r, Right: r}},
-		Out: c.out, Groups: max(c.groups, 1), PadValue: c.padValue, Weights: bcnn.Weights{Bits: backendtest.RandomBits(rng, c.out*c.k*c.k, c.in/max(c.groups, 1))}})
+		Out: c.out, Groups: max(c.groups, 1), PadValue: c.padValue, Weights: weights})
 	if c.pool != [2]int{} {
 		net.Append("pool", bcnn.MaxPool{Window: bcnn.Window{KH: c.pool[0], KW: c.pool[1], StrideH: c.pool[0], StrideW: c.pool[1]}})
 	}
@@ -152,6 +165,47 @@ func TestWarpgroupShapes(t *testing.T) {
 				require.Equal(t, "conv_wgmma", exe.steps[1].launches[0].spec.File)
 			})
 		}
+	}
+}
+
+// TestByteShapes runs the tiles for tensor cores and the products of warpgroups on bytes, as
+// TestGEMMShapes and TestWarpgroupShapes do on bits.
+func TestByteShapes(t *testing.T) {
+	testenv.Long(t)
+	for _, c := range []convShape{
+		{h: 9, w: 9, in: 64, out: 130, k: 3, images: 2},
+		{h: 8, w: 16, in: 16, out: 256, k: 3, pool: [2]int{2, 2}, images: 1},
+		{h: 8, w: 8, in: 24, out: 96, k: 5, pool: [2]int{4, 4}, images: 3},
+		{binary: true, h: 8, w: 10, in: 96, out: 33, k: 3, pool: [2]int{4, 2}, images: 2},
+		{binary: true, h: 5, w: 6, in: 64, out: 128, k: 3, groups: 2, images: 2},
+		{h: 5, w: 6, in: 36, out: 40, k: 1, images: 5},
+		{h: 1, w: 1, in: 1000, out: 100, k: 1, images: 70},
+		{h: 19, w: 21, in: 32, out: 130, k: 3, images: 1},
+		{binary: true, h: 10, w: 11, in: 128, out: 40, k: 3, pool: [2]int{2, 2}, images: 2},
+		{h: 12, w: 12, in: 48, out: 33, k: 1, images: 4},
+		{h: 11, w: 9, in: 16, out: 64, k: 3, dilation: 2, images: 2},
+	} {
+		c.bytes = true
+		nets := c.networks()
+		seen := make(map[string]bool) // kernels, with outputs of a kind
+		for _, variant := range []string{gpu.TensorCore, gpu.SplitK, gpu.Warpgroup} {
+			for pick := range mostCandidates {
+				for i, n := range nets {
+					d := apartDevice(t)
+					d.pick = pick
+					plan, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+					require.NoError(t, err)
+					exe := compiled(t, d, plan, backend.Options{Kernels: variant}, c.images)
+					spec := exe.steps[0].launches[0].spec
+					label := fmt.Sprint(spec.Label(), i)
+					if (spec.File == "conv_mma" || spec.File == "conv_wgmma_bytes") && !seen[label] {
+						seen[label] = true
+						requireRun(t, exe, 7, c.images)
+					}
+				}
+			}
+		}
+		require.NotEmpty(t, seen, c)
 	}
 }
 

@@ -209,6 +209,13 @@ func BenchmarkDevice(b *testing.B) {
 			func() *bcnn.Network { return backendtest.OneConv(c.size, 3, c.channels, c.channels) },
 			c.size * c.size * c.channels * c.channels * 9})
 	}
+	for _, c := range []struct{ k, size, in, out int }{{3, 56, 64, 64}, {3, 28, 128, 128}, {3, 14, 256, 256}, {3, 7, 512, 512}, {1, 28, 256, 256}} {
+		for _, n := range []int{1, 64} {
+			all = append(all, work{fmt.Sprintf("bytes%dx%d_%dx%dx%d", c.k, c.k, c.size, c.size, c.in), n,
+				func() *bcnn.Network { return backendtest.OneByteConv(c.size, c.k, c.in, c.out) },
+				c.size * c.size * c.in * c.out * c.k * c.k})
+		}
+	}
 	for _, w := range all {
 		for _, variant := range append([]string{""}, kernelNames...) {
 			b.Run(fmt.Sprintf("%s/batch=%d/variant=%s", w.name, w.batch, variant), func(b *testing.B) {

@@ -81,6 +81,7 @@ func byteCases() []Case {
 		{"levels", func(b *builder) { b.quantize(activationLevels[4], true) }},
 	}
 	channels, outs, zeros := []int{1, 3, 4, 5, 16, 33, 64, 100}, []int{65, 5, 130, 64, 1, 33, 16}, []int{128, 0, 255, 8}
+	pools := []bcnn.Window{{KH: 2, KW: 2, StrideH: 2, StrideW: 2}, {KH: 3, KW: 3, StrideH: 2, StrideW: 1, Pad: around}, {KH: 1, KW: 3}}
 	conv := func(b *builder, w bcnn.Window, out int, of func(b *builder, rows, n int) bcnn.Weights) {
 		b.add(bcnn.Conv2D{Window: w, Out: out, Weights: of(b, out*w.KH*w.KW, b.shape().C)})
 	}
@@ -99,6 +100,18 @@ func byteCases() []Case {
 			})
 		}
 	}
+	// Weights that take most of what a multiprocessor has of shared memory.
+	add("wide/s8", "float", fillRandom, 6, 7, 128, func(b *builder) {
+		b.levels8(8, 256, 128, true)
+		conv(b, window(3, 1, 1, around), 40, s8)
+		ends[1].add(b)
+	})
+	add("wide/binary/pool", "float", fillTies, 10, 12, 128, func(b *builder) {
+		b.levels8(128, 256, 128, false)
+		conv(b, window(3, 1, 1, around), 40, weights[3].of)
+		ends[2].add(b)
+		b.add(bcnn.MaxPool{Window: pools[0]})
+	})
 	for i, zero := range zeros {
 		for _, flatten := range []bool{false, true} {
 			add(fmt.Sprintf("dense/z%d/flatten=%v", zero, flatten), "float", fillRandom, 2+i, 3, channels[2*i], func(b *builder) {
@@ -129,7 +142,6 @@ func byteCases() []Case {
 			})
 		}
 	}
-	pools := []bcnn.Window{{KH: 2, KW: 2, StrideH: 2, StrideW: 2}, {KH: 3, KW: 3, StrideH: 2, StrideW: 1, Pad: around}, {KH: 1, KW: 3}}
 	for i, pool := range pools {
 		add(fmt.Sprintf("maxpool%dx%d", pool.KH, pool.KW), "float", []fill{fillRandom, fillExtremes, fillTies}[i], 7, 6, []int{65, 3, 16}[i], func(b *builder) {
 			b.levels8(zeros[i], 256, 128, i == 0)

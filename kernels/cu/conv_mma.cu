@@ -1,6 +1,6 @@
-// Convolutions and dense layers on bits as one implicit GEMM with tiles in shared
-// memory: output pixels are the rows, output channels the columns, and the bits of
-// all taps of a window the inner dimension K. Four ways to multiply:
+// Convolutions and dense layers on bits, and on bytes, as one implicit GEMM with tiles
+// in shared memory: output pixels are the rows, output channels the columns, and the bits
+// of all taps of a window the inner dimension K. Four ways to multiply bits:
 //
 //   conv_and  tensor cores, popcount(a AND w), m16n8k256: compute capability 8.0
 //             and later. Hopper has no other form: .xor.popc becomes two
@@ -11,6 +11,11 @@
 //             together, of both operands, so that takes a shift and a mask.
 //   conv_xor  tensor cores, popcount(a XOR w), m8n8k128: 7.5.
 //   conv_popc integer units, with carry-save adders: everywhere.
+//
+// And one for unsigned bytes with signed ones, for 7.5 and later: conv_bytes. There a
+// plane, of which below, has 32 bytes in place of 256 bits, and pixels outside of the image
+// are the zero point z, for Σ (x − z)·w = Σ x·w − z·Σ w, of which the host folds the second
+// term into base and thresholds. All else is the same.
 //
 // With bit 1 for +1 and, in conv_and and conv_imma, c = popcount(a AND w),
 //
@@ -40,7 +45,8 @@
 // its tile, in memory that is zero between launches; the block that is last by a ticket
 // takes the total, leaves zeros, and makes the outputs. Counts are integers, so any
 // order is exact. They lie beside each other as 16 bits, four to an atomic operation: a
-// tile of 64 × 64 is 8 KiB, 256 bytes per warp and operation. Parts that store their
+// tile of 64 × 64 is 8 KiB, 256 bytes per warp and operation. Sums of bytes take 32 bits, two
+// to an operation. Parts that store their
 // counts instead would need no zeros, but the last block would read those of all others,
 // at what one multiprocessor reads; here it reads a tile, however many parts there are.
 //
@@ -55,7 +61,7 @@
 #include "ones.cuh"
 #include "outputs.cuh"
 
-enum Form { FORM_AND, FORM_BYTES, FORM_XOR, FORM_POPC };
+enum Form { FORM_AND, FORM_BYTES, FORM_XOR, FORM_POPC, FORM_U8 };
 
 // Planes that are copied between two barriers.
 #define STAGE_PLANES 2
@@ -81,6 +87,8 @@ struct Tile {
 		COUNTS_ROWS = F == FORM_AND || F == FORM_BYTES, // and needs popcount(a)
 		UNROLL = F == FORM_POPC ? 1 : STAGE_PLANES,  // large enough already
 		SPLITS = BM <= 64, // larger tiles are for grids that fill the device
+		SUMS_OF_ADD = F == FORM_U8 ? 2 : 4,          // added up by one atomic operation
+		MOST_OF_PLANE = F == FORM_U8 ? PLANE_WORDS * 4 * 255 * 128 : PLANE_WORDS * 32, // its sum, if negative
 		STAGE_WORDS = STAGE_PLANES * (BM + BN) * PLANE_WORDS,
 	};
 
@@ -114,7 +122,12 @@ struct Tile {
 			const int r = first + i;
 			const int4 row = *(const int4 *)&rows[r];
 			const bool inside = (uint32_t)(row.y + tap.y) < (uint32_t)g.in_h && (uint32_t)(row.z + tap.z) < (uint32_t)g.in_w;
-			copy_words<V>(&a[r * PLANE_WORDS + ((chunk * V) ^ (r & 4))], in + (inside ? row.x + tap.x : 0), inside);
+			uint32_t *const to = &a[r * PLANE_WORDS + ((chunk * V) ^ (r & 4))];
+			const uint32_t *const from = in + (inside ? row.x + tap.x : 0);
+			if (F == FORM_U8)
+				copy_words_or<V>(to, from, inside, g.zero_point * 0x01010101u);
+			else
+				copy_words<V>(to, from, inside);
 		}
 	}
 
@@ -151,7 +164,7 @@ struct Tile {
 
 	// Sums of a lane: [s / 2][j][s % 2 * 2 + e] is that of row 8s + lane / 4 and column
 	// 8j + 2(lane % 4) + e, as tensor cores have it.
-	typedef LaneOutputs<SLOTS, COLS> Lane;
+	typedef LaneOutputs<SLOTS, COLS, F == FORM_U8 ? 1 : -2> Lane;
 	typedef typename Lane::Sums Sums;
 	typedef int32_t RowSums[SLOTS / 2][4];
 	// Of what has been added up by integer units, for each slot and column of a lane.
@@ -225,18 +238,32 @@ struct Tile {
 #endif
 	}
 
+#if HAS_MMA_XOR
+	// 8 rows and 8 columns, of half a plane.
+	DEVICE void multiply_quarter(int32_t (&acc)[2], uint32_t a, uint32_t b)
+	{
+		if (F == FORM_U8)
+			mma_u8s8_m8n8k16(acc, a, b);
+		else
+			mma_xor_m8n8k128(acc, a, b);
+	}
+#endif
+
 	// 16 rows and 8 columns.
 	DEVICE void multiply_tile(int32_t (&acc)[4], const uint32_t (&a)[4], uint2 w)
 	{
 #if HAS_MMA_AND
 		const uint32_t b[2] = {w.x, w.y};
-		mma_and_m16n8k256(acc, a, b);
+		if (F == FORM_U8)
+			mma_u8s8_m16n8k32(acc, a, b);
+		else
+			mma_and_m16n8k256(acc, a, b);
 #else
 		int32_t upper[2] = {acc[0], acc[1]}, lower[2] = {acc[2], acc[3]};
-		mma_xor_m8n8k128(upper, a[0], w.x);
-		mma_xor_m8n8k128(lower, a[1], w.x);
-		mma_xor_m8n8k128(upper, a[2], w.y);
-		mma_xor_m8n8k128(lower, a[3], w.y);
+		multiply_quarter(upper, a[0], w.x);
+		multiply_quarter(lower, a[1], w.x);
+		multiply_quarter(upper, a[2], w.y);
+		multiply_quarter(lower, a[3], w.y);
 		acc[0] = upper[0], acc[1] = upper[1], acc[2] = lower[0], acc[3] = lower[1];
 #endif
 	}
@@ -427,20 +454,19 @@ struct Tile {
 	// gets the total; it returns true there. shared is memory of the block.
 	DEVICE bool gather(const Geometry &g, Sums &acc, unsigned long long *counts, int *shared)
 	{
-		enum { OF_TILE = BM * BN / 4 };
+		enum { OF_TILE = BM * BN / SUMS_OF_ADD };
 		const int tile = blockIdx.y * gridDim.x + blockIdx.x;
 		unsigned long long *const own = counts + (size_t)tile * OF_TILE + threadIdx.x;
 		// Counts may be negative by at most the bits of the part. With as much added none
 		// borrows from its neighbour; the host sees to it that the total fits.
-		const uint32_t more = g.part_planes * (PLANE_WORDS * 32);
+		const uint32_t more = g.part_planes * MOST_OF_PLANE;
 #pragma unroll
 		for (int i = 0; i < SLOTS / 2; i++)
 #pragma unroll
-			for (int j = 0; j < COLS; j++) {
-				const int32_t(&v)[4] = acc[i][j];
-				const uint32_t low = (v[0] + more) + ((v[1] + more) << 16), high = (v[2] + more) + ((v[3] + more) << 16);
-				atomicAdd(&own[(i * COLS + j) * THREADS], (unsigned long long)high << 32 | low);
-			}
+			for (int j = 0; j < COLS; j++)
+#pragma unroll
+				for (int k = 0; k < 4; k += SUMS_OF_ADD)
+					atomicAdd(&own[((i * COLS + j) * 4 + k) / SUMS_OF_ADD * THREADS], together(&acc[i][j][k], more));
 		__threadfence();
 		__syncthreads();
 		if (threadIdx.x == 0) {
@@ -454,19 +480,37 @@ struct Tile {
 		__syncthreads();
 		if (!shared[0])
 			return false;
-		const int32_t all = more * gridDim.z;
+		const uint32_t all = more * gridDim.z;
 #pragma unroll
 		for (int i = 0; i < SLOTS / 2; i++)
 #pragma unroll
-			for (int j = 0; j < COLS; j++) {
-				const unsigned long long four = atomicExch(&own[(i * COLS + j) * THREADS], 0ull);
-				const uint32_t low = (uint32_t)four, high = (uint32_t)(four >> 32);
-				acc[i][j][0] = (int)(low & 0xffff) - all, acc[i][j][1] = (int)(low >> 16) - all;
-				acc[i][j][2] = (int)(high & 0xffff) - all, acc[i][j][3] = (int)(high >> 16) - all;
-			}
+			for (int j = 0; j < COLS; j++)
+#pragma unroll
+				for (int k = 0; k < 4; k += SUMS_OF_ADD)
+					apart(&acc[i][j][k], atomicExch(&own[((i * COLS + j) * 4 + k) / SUMS_OF_ADD * THREADS], 0ull), all);
 		return true;
 	}
 
+	// The sums of one atomic operation, with as much added to each, beside each other.
+	DEVICE unsigned long long together(const int32_t *v, uint32_t more)
+	{
+		uint32_t low = v[0] + more, high = v[1] + more;
+		if (SUMS_OF_ADD == 4)
+			low += high << 16, high = (v[2] + more) + ((v[3] + more) << 16);
+		return (unsigned long long)high << 32 | low;
+	}
+
+	// Undoes together.
+	DEVICE void apart(int32_t *v, unsigned long long sums, uint32_t more)
+	{
+		const uint32_t low = (uint32_t)sums, high = (uint32_t)(sums >> 32);
+		if (SUMS_OF_ADD == 4) {
+			v[0] = (low & 0xffff) - more, v[1] = (low >> 16) - more;
+			v[2] = (high & 0xffff) - more, v[3] = (high >> 16) - more;
+		} else {
+			v[0] = low - more, v[1] = high - more;
+		}
+	}
 };
 
 #define CONV(form, F, BM, BN, WARPS_M, WARPS_N, STAGES) \
@@ -502,6 +546,16 @@ CONV(xor, FORM_XOR, 16, 32, 1, 1, 2)
 CONV(xor, FORM_XOR, 64, 32, 2, 1, 2)
 CONV(xor, FORM_XOR, 64, 64, 2, 2, 2)
 CONV(xor, FORM_XOR, 128, 128, 2, 2, 2)
+#endif
+#if HAS_MMA_BYTES
+enum { BYTE_STAGES = __CUDA_ARCH__ >= 800 ? 3 : 2 };
+CONV(bytes, FORM_U8, 16, 32, 1, 1, BYTE_STAGES)
+CONV(bytes, FORM_U8, 64, 32, 2, 1, BYTE_STAGES)
+CONV(bytes, FORM_U8, 64, 64, 2, 2, BYTE_STAGES)
+CONV(bytes, FORM_U8, 128, 128, 2, 2, BYTE_STAGES)
+#endif
+#if HAS_MMA_AND
+CONV(bytes, FORM_U8, 128, 256, 2, 4, BYTE_STAGES)
 #endif
 #if !HAS_MMA_AND && !HAS_MMA_XOR
 CONV(popc, FORM_POPC, 16, 32, 1, 1, 2)

@@ -1,6 +1,8 @@
-// Convolutions of bits at stride 1 by the products of Hopper's warpgroups (wgmma), for
-// compute capability 9.0 alone: popcount(a AND w) of 64 pixels and 128 channels, 256 bits
-// at a time, straight from shared memory. conv_mma.cu says how sums of ±1 come of it.
+// Convolutions of bits and bytes at stride 1 by the products of Hopper's warpgroups (wgmma),
+// for compute capability 9.0 alone: popcount(a AND w) of 64 pixels and 128 channels, 256 bits
+// at a time, straight from shared memory. conv_mma.cu says how sums of ±1 come of it. Of
+// bytes 32 are multiplied at a time, with as many signed ones: what is said of 256 and 128
+// bits below is true of 32 and 16 bytes; their kernels are those of conv_wgmma_bytes.cu.
 //
 // Per clock a multiprocessor would multiply 64·128·256 bits in 64 clocks (ptxas has one
 // instruction for it), twice what mma.sync does. Tiles that are copied for every tap, as
@@ -22,7 +24,8 @@
 //
 // The warpgroups of a block share nothing but the weights. While one makes outputs,
 // others multiply. popcount(a) comes from integer units, which have little else to do:
-// counted for every pixel under the tile, then added up over the window.
+// counted for every pixel under the tile, then added up over the window. Of bytes there is
+// nothing to count; pixels outside of the image are the zero point, as in conv_mma.cu.
 
 #include "mma.cuh"
 #include "outputs.cuh"
@@ -32,7 +35,11 @@
 #define WARPGROUP 128 // its threads
 #define CHUNK_WORDS 4 // 128 bits
 
-typedef LaneOutputs<2, COLUMNS / 8> Lane; // a warp has 16 of the 64 rows
+enum Operands { OF_BITS, OF_BYTES };
+
+// A warp has 16 of the 64 rows.
+template <Operands F> using Lane = LaneOutputs<2, COLUMNS / 8, F == OF_BYTES ? 1 : -2>;
+typedef int32_t Sums[1][COLUMNS / 8][4];
 
 // A chunk of a pixel under a tile: where that is in the tile, and its words in the tensor
 // from the first pixel on; and the place of the chunk in shared memory.
@@ -101,8 +108,8 @@ template <int THREADS> DEVICE void list_copies(const Geometry &g, const Memory &
 	}
 }
 
-// Copies the pixels under a tile; those outside of the image are zeros.
-DEVICE void load_pixels(const Geometry &g, const Memory &m, uint4 *to, const uint32_t *in, const TilePlace &at)
+// Copies the pixels under a tile; those outside of the image are zeros, or the zero point.
+template <Operands F> DEVICE void load_pixels(const Geometry &g, const Memory &m, uint4 *to, const uint32_t *in, const TilePlace &at)
 {
 	const int y = at.y - g.pad_t, x = at.x - g.pad_l, first = ((at.image * g.in_h + y) * g.in_w + x) * g.in_words;
 	// Beyond the last image nothing is inside.
@@ -111,7 +118,11 @@ DEVICE void load_pixels(const Geometry &g, const Memory &m, uint4 *to, const uin
 	for (int i = threadIdx.x % WARPGROUP; i < m.tile * m.chunks; i += WARPGROUP) {
 		const int4 c = *(const int4 *)&m.copies()[i];
 		const bool inside = (uint32_t)(y + c.x) < height && (uint32_t)(x + c.y) < (uint32_t)g.in_w;
-		cp_async<16>(&to[c.w], in + (inside ? first + c.z : 0), inside);
+		const uint32_t *const from = in + (inside ? first + c.z : 0);
+		if (F == OF_BYTES)
+			copy_words_or<CHUNK_WORDS>((uint32_t *)&to[c.w], from, inside, g.zero_point * 0x01010101u);
+		else
+			cp_async<16>(&to[c.w], from, inside);
 	}
 }
 
@@ -175,7 +186,7 @@ struct Pixels {
 // instructions for an output: what is added to four times a product, the sum, and its sign,
 // which is shifted into a word that has a byte of each of the four packed words. The four
 // lanes of a row exchange these bytes, and each stores one of the words.
-DEVICE void finish_bits(const Geometry &g, const Lane::Sums &products, const int (&ones)[2], const Outputs &to, const Pixels &pixels)
+template <Operands F> DEVICE void finish_bits(const Geometry &g, const Sums &products, const int (&ones)[2], const Outputs &to, const Pixels &pixels)
 {
 	enum { BLOCKS = COLUMNS / LANES };
 	const int lane = threadIdx.x % 32, t = lane % 4, first = blockIdx.y * COLUMNS;
@@ -186,15 +197,18 @@ DEVICE void finish_bits(const Geometry &g, const Lane::Sums &products, const int
 		if (first + LANES * n >= g.out_c)
 			continue;
 		int limit[8];
-		Lane::load8(limit, to.thresholds + o);
+		Lane<F>::load8(limit, to.thresholds + o);
 #pragma unroll
 		for (int s = 0; s < 2; s++) {
 			int more[8] = {};
-			if (pixels.border(s) != 0)
-				Lane::load8(more, to.correction + pixels.border(s) + o);
+			if (F == OF_BITS && pixels.border(s) != 0)
+				Lane<F>::load8(more, to.correction + pixels.border(s) + o);
 #pragma unroll
-			for (int k = 7; k >= 0; k--)
-				clear[s] = __funnelshift_l(limit[k] + more[k] - 2 * ones[s] + 4 * products[0][4 * n + k / 2][s * 2 + k % 2], clear[s], 1);
+			for (int k = 7; k >= 0; k--) {
+				const int product = products[0][4 * n + k / 2][s * 2 + k % 2];
+				const int sum = F == OF_BYTES ? product : more[k] - 2 * ones[s] + 4 * product;
+				clear[s] = __funnelshift_l(limit[k] + sum, clear[s], 1);
+			}
 		}
 	}
 	const bool pooled = g.pool_log2 != 0;
@@ -224,8 +238,17 @@ DEVICE void pixels_done()
 	fence_proxy_async();
 }
 
+// Starts a product of matrices, see wgmma_and_m64n128k256.
+template <Operands F, bool FIRST> DEVICE void multiply(Sums &acc, uint64_t a, uint64_t w)
+{
+	if (F == OF_BYTES)
+		wgmma_u8s8_m64n128k32<FIRST>(acc[0], a, w);
+	else
+		wgmma_and_m64n128k256<FIRST>(acc[0], a, w);
+}
+
 // The kernel, of so many warpgroups, for outputs of bits or of floats.
-template <int GROUPS, bool BITS>
+template <Operands F, int GROUPS, bool BITS>
 DEVICE void convolve(const Geometry &g, const uint32_t *in, const uint32_t *weights, const int32_t *rows, const int32_t *cols,
 	const Outputs &to, uint4 *shared)
 {
@@ -242,7 +265,7 @@ DEVICE void convolve(const Geometry &g, const uint32_t *in, const uint32_t *weig
 	for (int i = threadIdx.x; i < window; i += GROUPS * WARPGROUP)
 		m.taps()[i] = i / g.kw * g.dilation_h * g.tile_w + i % g.kw * g.dilation_w;
 	__syncthreads();
-	load_pixels(g, m, m.pixels(0), in, at);
+	load_pixels<F>(g, m, m.pixels(0), in, at);
 	cp_async_commit();
 	for (int i = threadIdx.x; i < g.planes; i += GROUPS * WARPGROUP) {
 		const int first = m.chunk(2 * i, window), second = 2 * i + 1 < chunks ? m.chunk(2 * i + 1, window) : first;
@@ -256,36 +279,38 @@ DEVICE void convolve(const Geometry &g, const uint32_t *in, const uint32_t *weig
 		const uint4 *const pixels = m.pixels(parity);
 		TilePlace next = at;
 		next.move(g, round);
-		load_pixels(g, m, m.pixels(parity ^ 1), in, next);
+		load_pixels<F>(g, m, m.pixels(parity ^ 1), in, next);
 		cp_async_commit();
 
-		Lane::Sums acc;
+		Sums acc;
 		const uint64_t a = matrix_descriptor(pixels, 0, 16 * g.tile_w), w = matrix_descriptor(m.weights(), 16 * COLUMNS, 16 * 8);
 		// ptxas lets products wait for each other in loops of which it does not see that all
 		// threads go through them as often.
 		const int steps = __shfl_sync(FULL_WARP, g.planes, 0);
 		wgmma_fence();
-		wgmma_and_m64n128k256<true>(acc[0], moved(a, m.steps()[0]), w);
+		multiply<F, true>(acc, moved(a, m.steps()[0]), w);
 #pragma unroll 1
 		for (int i = 1; i < steps; i++)
-			wgmma_and_m64n128k256<false>(acc[0], moved(a, m.steps()[i]), moved(w, i * 2 * COLUMNS));
+			multiply<F, false>(acc, moved(a, m.steps()[i]), moved(w, i * 2 * COLUMNS));
 		wgmma_commit();
 
-		int ones[2];
-		count_ones(m, pixels);
-		warpgroup_barrier();
-		add_ones(g, m, ones);
+		int ones[2] = {};
+		if (F == OF_BITS) {
+			count_ones(m, pixels);
+			warpgroup_barrier();
+			add_ones(g, m, ones);
+		}
 		wgmma_wait<0>(acc[0]);
 		const Pixels pixels_of(g, at, rows, cols);
 		if (BITS) {
-			finish_bits(g, acc, ones, to, pixels_of);
+			finish_bits<F>(g, acc, ones, to, pixels_of);
 		} else {
 #pragma unroll
 			for (int j = 0; j < COLUMNS / 8; j++)
 #pragma unroll
 				for (int k = 0; k < 4; k++)
-					acc[0][j][k] = ones[k / 2] - 2 * acc[0][j][k];
-			Lane::finish_floats(g, acc, to, pixels_of, blockIdx.y * COLUMNS, g.out_c);
+					acc[0][j][k] = F == OF_BYTES ? acc[0][j][k] : ones[k / 2] - 2 * acc[0][j][k];
+			Lane<F>::finish_floats(g, acc, to, pixels_of, blockIdx.y * COLUMNS, g.out_c);
 		}
 		// The next pixels are there, and these are no longer needed.
 		pixels_done();
@@ -294,7 +319,7 @@ DEVICE void convolve(const Geometry &g, const uint32_t *in, const uint32_t *weig
 	}
 }
 
-#define CONV(name, groups, bits) \
+#define CONV(name, operands, groups, bits) \
 	extern "C" __global__ void __launch_bounds__(groups * WARPGROUP, 1) \
 	name(const Geometry g, const uint32_t *__restrict__ in, void *__restrict__ out, \
 		const uint32_t *__restrict__ weights, const int32_t *__restrict__ base, \
@@ -304,9 +329,11 @@ DEVICE void convolve(const Geometry &g, const uint32_t *in, const uint32_t *weig
 	{ \
 		DYNAMIC_SHARED(uint4, shared); \
 		const Outputs to = {out, base, thresholds, scale, shift, slope, flip, correction}; \
-		convolve<groups, bits>(g, in, weights, rows, cols, to, shared); \
+		convolve<operands, groups, bits>(g, in, weights, rows, cols, to, shared); \
 	}
 
+#if !defined(WITHOUT_ENTRIES)
 // As many warpgroups as registers suffice for.
-CONV(conv_wgmma_bits, 4, true)
-CONV(conv_wgmma_floats, 3, false)
+CONV(conv_wgmma_bits, OF_BITS, 4, true)
+CONV(conv_wgmma_floats, OF_BITS, 3, false)
+#endif

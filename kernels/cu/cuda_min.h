@@ -243,7 +243,8 @@ DEVICE int dp4a_us(unsigned a, int b, int c)
 //              d[i]: row g+8(i/2), column 2t+i%2
 //   m16n8k256: a[i]: row g+8(i%2), bits 32t+128(i/2)…; b[i]: column g, bits
 //              32t+128i…; d as for m16n8k128
-// mma_s8u8_* multiply signed bytes by unsigned ones in the same places, four to a word.
+// mma_s8u8_* multiply signed bytes by unsigned ones in the same places, four to a word,
+// and mma_u8s8_* unsigned by signed ones.
 // All lanes of the warp must take part. Hopper has no xor of its own: there
 // mma_xor_m16n8k256 takes several instructions.
 #if __CUDA_ARCH__ >= 750
@@ -255,6 +256,11 @@ DEVICE void mma_xor_m8n8k128(int32_t (&d)[2], uint32_t a, uint32_t b)
 DEVICE void mma_s8u8_m8n8k16(int32_t (&d)[2], uint32_t a, uint32_t b)
 {
 	asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.u8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
+		: "+r"(d[0]), "+r"(d[1]) : "r"(a), "r"(b));
+}
+DEVICE void mma_u8s8_m8n8k16(int32_t (&d)[2], uint32_t a, uint32_t b)
+{
+	asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.u8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
 		: "+r"(d[0]), "+r"(d[1]) : "r"(a), "r"(b));
 }
 #endif
@@ -290,6 +296,13 @@ DEVICE void mma_s8_m16n8k32(int32_t (&d)[4], const uint32_t (&a)[4], const uint3
 DEVICE void mma_s8u8_m16n8k32(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
 {
 	asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32 "
+		"{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+		: "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+DEVICE void mma_u8s8_m16n8k32(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
+{
+	asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 "
 		"{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
 		: "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
 		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
@@ -336,9 +349,9 @@ template <int n> DEVICE void cp_async_wait() { asm volatile("cp.async.wait_group
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 // wgmma: what a warpgroup, four warps of which the first is a multiple of four, multiplies
-// while it does something else. Matrices of bits lie in shared memory as rows of 16 bytes: 8 of
+// while it does something else. Matrices lie in shared memory as rows of 16 bytes: 8 of
 // them one behind the other, the next 8 `groups` bytes after these, and the second half
-// of a row of 256 bits `halves` bytes after the first. b has its columns in place of rows.
+// of a row of 32 bytes `halves` bytes after the first. b has its columns in place of rows.
 DEVICE uint64_t matrix_descriptor(const void *begin, unsigned halves, unsigned groups)
 {
 	return (uint64_t)(shared_address(begin) >> 4 & 0x3fff) | (uint64_t)(halves >> 4) << 16 | (uint64_t)(groups >> 4) << 32;
@@ -348,7 +361,8 @@ DEVICE uint64_t matrix_descriptor(const void *begin, unsigned halves, unsigned g
 // bytes more between its halves.
 DEVICE uint64_t matrix_move(unsigned rows, unsigned halves) { return (uint64_t)halves << 16 | rows; }
 
-// wgmma_and_m64n128k256 starts d += a·b, or d = a·b if FIRST, "·" as for mma_and. Of warp w of
+// wgmma_and_m64n128k256 starts d += a·b, or d = a·b if FIRST, "·" as for mma_and, and
+// wgmma_u8s8_m64n128k32 the same of unsigned bytes by signed ones. Of warp w of
 // the warpgroup a lane holds in d[j][i] row 16w+g+8(i/2), column 8j+2t+i%2. wgmma_fence
 // comes first, and nothing touches d until wgmma_wait<n> has waited for its group, which
 // wgmma_commit closed, and for all but the newest n. What the matrices hold was stored
@@ -362,20 +376,23 @@ DEVICE void fence_proxy_async() { asm volatile("fence.proxy.async.shared::cta;" 
 	of(d[8]), of(d[9]), of(d[10]), of(d[11]), of(d[12]), of(d[13]), of(d[14]), of(d[15])
 #define WGMMA_RESULT(d) "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
 #define WGMMA_SUM(d) "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-#define WGMMA_TEXT(add) \
-	"wgmma.mma_async.sync.aligned.m64n128k256.s32.b1.b1.and.popc " \
+#define WGMMA_TEXT(product, add) \
+	"wgmma.mma_async.sync.aligned." product " " \
 	"{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15," \
 	"%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31," \
 	"%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47," \
 	"%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, %64, %65, " \
 	add ";"
-template <bool FIRST> DEVICE void wgmma_and_m64n128k256(int32_t (&d)[16][4], uint64_t a, uint64_t b)
-{
-	if (FIRST)
-		asm volatile(WGMMA_TEXT("0") : WGMMA(d, WGMMA_RESULT) : "l"(a), "l"(b) : "memory");
-	else
-		asm volatile(WGMMA_TEXT("1") : WGMMA(d, WGMMA_SUM) : "l"(a), "l"(b) : "memory");
-}
+#define WGMMA_PRODUCT(name, product) \
+	template <bool FIRST> DEVICE void name(int32_t (&d)[16][4], uint64_t a, uint64_t b) \
+	{ \
+		if (FIRST) \
+			asm volatile(WGMMA_TEXT(product, "0") : WGMMA(d, WGMMA_RESULT) : "l"(a), "l"(b) : "memory"); \
+		else \
+			asm volatile(WGMMA_TEXT(product, "1") : WGMMA(d, WGMMA_SUM) : "l"(a), "l"(b) : "memory"); \
+	}
+WGMMA_PRODUCT(wgmma_and_m64n128k256, "m64n128k256.s32.b1.b1.and.popc")
+WGMMA_PRODUCT(wgmma_u8s8_m64n128k32, "m64n128k32.s32.u8.s8")
 
 // Beside the wait, tells the compiler that d changes here.
 template <int n> DEVICE void wgmma_wait(int32_t (&d)[16][4])
@@ -386,6 +403,7 @@ template <int n> DEVICE void wgmma_wait(int32_t (&d)[16][4])
 #undef WGMMA_RESULT
 #undef WGMMA_SUM
 #undef WGMMA_TEXT
+#undef WGMMA_PRODUCT
 
 // Waits for the threads of the warpgroup. Barrier 0 is that of the block.
 DEVICE void warpgroup_barrier() { asm volatile("barrier.sync.aligned %0, 128;" :: "r"(1 + threadIdx.x / 128) : "memory"); }

@@ -32,6 +32,19 @@ template <int n> DEVICE void copy_words(uint32_t *shared, const uint32_t *global
 #endif
 }
 
+// copy_words_or is copy_words, but where not valid it stores a word n times.
+template <int n> DEVICE void copy_words_or(uint32_t *shared, const uint32_t *global, bool valid, uint32_t word)
+{
+	if (valid)
+		copy_words<n>(shared, global, true);
+	else if (n == 4)
+		*(uint4 *)shared = make_uint4(word, word, word, word);
+	else if (n == 2)
+		*(uint2 *)shared = make_uint2(word, word);
+	else
+		*shared = word;
+}
+
 // copies_close ends a group of copies; copies_done<n> waits for this thread's
 // groups but the newest n.
 DEVICE void copies_close()

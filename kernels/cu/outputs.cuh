@@ -22,7 +22,8 @@ static __device__ __forceinline__ constexpr int log2_of(int n) { return n <= 1 ?
 // column 8j + 2(lane % 4) + e, as tensor cores have it. Column 8j + 2t + e of a block of 32
 // is channel 8t + 2j + e, so a lane holds a byte of the packed word. Pixels of a pooling
 // window are rows 8 apart, and of windows that are larger than those of a lane, neighbours.
-template <int SLOTS, int COLS> struct LaneOutputs {
+// The sums of ±1 are, but for a constant, FACTOR times those.
+template <int SLOTS, int COLS, int FACTOR = -2> struct LaneOutputs {
 	typedef int32_t Sums[SLOTS / 2][COLS][4];
 
 	DEVICE void load8(int v[8], const int *p)
@@ -55,7 +56,7 @@ template <int SLOTS, int COLS> struct LaneOutputs {
 	{
 #pragma unroll
 		for (int k = 0; k < 8; k++)
-			v[k] = -2 * acc[s / 2][4 * n + k / 2][s % 2 * 2 + k % 2];
+			v[k] = FACTOR * acc[s / 2][4 * n + k / 2][s % 2 * 2 + k % 2];
 		if (border != 0) {
 			int c[8];
 			load8(c, correction + border + o);

@@ -298,6 +298,10 @@ DEVICE void mma_s8u8_m8n8k16(int32_t (&d)[2], uint32_t a, uint32_t b, HERE)
 {
 	mma<2, 1>(d, {{a}, {b}}, [](uint32_t x, uint32_t y) { return dp4a_us(y, (int)x, 0); }, "mma_s8u8_m8n8k16", file, line);
 }
+DEVICE void mma_u8s8_m8n8k16(int32_t (&d)[2], uint32_t a, uint32_t b, HERE)
+{
+	mma<2, 1>(d, {{a}, {b}}, [](uint32_t x, uint32_t y) { return dp4a_us(x, (int)y, 0); }, "mma_u8s8_m8n8k16", file, line);
+}
 DEVICE void ldmatrix_x4(uint32_t (&d)[4], const void *row, HERE)
 {
 	if ((uintptr_t)row % 16)
@@ -335,6 +339,11 @@ DEVICE void mma_s8u8_m16n8k32(int32_t (&d)[4], const uint32_t (&a)[4], const uin
 	mma<4, 2>(d, {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}}, [](uint32_t x, uint32_t y) { return dp4a_us(y, (int)x, 0); },
 		"mma_s8u8_m16n8k32", file, line);
 }
+DEVICE void mma_u8s8_m16n8k32(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], HERE)
+{
+	mma<4, 2>(d, {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}}, [](uint32_t x, uint32_t y) { return dp4a_us(x, (int)y, 0); },
+		"mma_u8s8_m16n8k32", file, line);
+}
 
 // The bytes arrive as late as they may: when they are waited for.
 template <int bytes> static inline void cp_async(void *shared, const void *global, bool valid = true, HERE)
@@ -361,13 +370,17 @@ DEVICE void fence_proxy_async() { emulation::fence_proxy_async(); }
 DEVICE void wgmma_fence(HERE) { emulation::wgmma_fence(file, line); }
 DEVICE void wgmma_commit(HERE) { emulation::wgmma_commit(file, line); }
 #define WGMMA_REGISTERS(d) (uint32_t *)&d[0], (uint32_t *)&d[1], (uint32_t *)&d[2], (uint32_t *)&d[3]
-template <bool FIRST> static inline void wgmma_and_m64n128k256(int32_t (&d)[16][4], uint64_t a, uint64_t b, HERE)
-{
-	emulation::wgmma_and({WGMMA_REGISTERS(d[0]), WGMMA_REGISTERS(d[1]), WGMMA_REGISTERS(d[2]), WGMMA_REGISTERS(d[3]),
-		WGMMA_REGISTERS(d[4]), WGMMA_REGISTERS(d[5]), WGMMA_REGISTERS(d[6]), WGMMA_REGISTERS(d[7]),
-		WGMMA_REGISTERS(d[8]), WGMMA_REGISTERS(d[9]), WGMMA_REGISTERS(d[10]), WGMMA_REGISTERS(d[11]),
-		WGMMA_REGISTERS(d[12]), WGMMA_REGISTERS(d[13]), WGMMA_REGISTERS(d[14]), WGMMA_REGISTERS(d[15])}, a, b, !FIRST, file, line);
-}
+#define WGMMA_PRODUCT(name, product) \
+	template <bool FIRST> static inline void name(int32_t (&d)[16][4], uint64_t a, uint64_t b, HERE) \
+	{ \
+		emulation::product({WGMMA_REGISTERS(d[0]), WGMMA_REGISTERS(d[1]), WGMMA_REGISTERS(d[2]), WGMMA_REGISTERS(d[3]), \
+			WGMMA_REGISTERS(d[4]), WGMMA_REGISTERS(d[5]), WGMMA_REGISTERS(d[6]), WGMMA_REGISTERS(d[7]), \
+			WGMMA_REGISTERS(d[8]), WGMMA_REGISTERS(d[9]), WGMMA_REGISTERS(d[10]), WGMMA_REGISTERS(d[11]), \
+			WGMMA_REGISTERS(d[12]), WGMMA_REGISTERS(d[13]), WGMMA_REGISTERS(d[14]), WGMMA_REGISTERS(d[15])}, a, b, !FIRST, file, line); \
+	}
+WGMMA_PRODUCT(wgmma_and_m64n128k256, wgmma_and)
+WGMMA_PRODUCT(wgmma_u8s8_m64n128k32, wgmma_u8s8)
+#undef WGMMA_PRODUCT
 #undef WGMMA_REGISTERS
 template <int n> static inline void wgmma_wait(int32_t (&)[16][4], HERE) { emulation::wgmma_wait(n, file, line); }
 DEVICE void warpgroup_barrier(HERE) { emulation::wait_for_warpgroup(1 + emulation::current->linear / 128, 128, file, line); }

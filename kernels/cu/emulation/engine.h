@@ -152,6 +152,7 @@ void wait_for_groups(unsigned newest);
 void fence_proxy_async();
 void wgmma_fence(const char *file, int line);
 void wgmma_and(std::initializer_list<uint32_t *> d, uint64_t a, uint64_t b, bool add, const char *file, int line);
+void wgmma_u8s8(std::initializer_list<uint32_t *> d, uint64_t a, uint64_t b, bool add, const char *file, int line);
 void wgmma_commit(const char *file, int line);
 void wgmma_wait(unsigned newest, const char *file, int line);
 // check_products fails where a thread ends that has not waited for products.

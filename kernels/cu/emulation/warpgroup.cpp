@@ -78,35 +78,32 @@ struct Rows {
 			}
 		}
 	}
-	// The bits that row r of a and column c of b have in common.
-	uint32_t common(unsigned r, unsigned c) const
+	// The product of row r of a and column c of b, of words that multiply as given.
+	template <class Word> uint32_t product(unsigned r, unsigned c, Word multiply) const
 	{
 		const uint32_t *x = &words[r * halves * 4], *y = &words[(rows_of_lane + c) * halves * 4];
 		uint32_t n = 0;
 		for (unsigned i = 0; i < halves * 4; i++)
-			n += __builtin_popcount(x[i] & y[i]);
+			n += multiply(x[i], y[i]);
 		return n;
 	}
 };
 
-} // namespace
+// The bits that two words have in common.
+uint32_t common(uint32_t x, uint32_t y) { return __builtin_popcount(x & y); }
 
-void fence_proxy_async()
+// Unsigned bytes by signed ones.
+uint32_t bytes(uint32_t x, uint32_t y)
 {
-	Thread &t = *current;
-	for (uint32_t at : t.unfenced)
-		if (t.block->unfenced[at] == t.linear + 1)
-			t.block->unfenced[at] = 0;
-	t.unfenced.clear();
+	uint32_t n = 0;
+	for (unsigned i = 0; i < 32; i += 8)
+		n += (uint8_t)(x >> i) * (int8_t)(y >> i);
+	return n;
 }
 
-void wgmma_fence(const char *file, int line)
-{
-	all_lanes("wgmma.fence", 0, 0, file, line);
-	current->fenced = true;
-}
 
-void wgmma_and(std::initializer_list<uint32_t *> d, uint64_t a, uint64_t b, bool add, const char *file, int line)
+// Starts a product of matrices, of which words multiply as given.
+void multiply(std::initializer_list<uint32_t *> d, uint64_t a, uint64_t b, bool add, uint32_t words(uint32_t, uint32_t), const char *file, int line)
 {
 	all_lanes("wgmma.mma_async", a, b, file, line);
 	Thread &t = *current;
@@ -131,10 +128,37 @@ void wgmma_and(std::initializer_list<uint32_t *> d, uint64_t a, uint64_t b, bool
 	p->group = t.product_groups;
 	p->operands.push_back({a, b, rows.sum, file, line});
 	for (unsigned i = 0; i < registers.size(); i++) {
-		const uint32_t n = rows.common(i / 2 % rows_of_lane, i / 4 * columns_of_lane + i % 2);
+		const uint32_t n = rows.product(i / 2 % rows_of_lane, i / 4 * columns_of_lane + i % 2, words);
 		p->results[i] = (add ? p->results[i] : 0) + n;
 		*registers[i] = 0xbad0bad0; // until they are waited for
 	}
+}
+
+} // namespace
+
+void fence_proxy_async()
+{
+	Thread &t = *current;
+	for (uint32_t at : t.unfenced)
+		if (t.block->unfenced[at] == t.linear + 1)
+			t.block->unfenced[at] = 0;
+	t.unfenced.clear();
+}
+
+void wgmma_fence(const char *file, int line)
+{
+	all_lanes("wgmma.fence", 0, 0, file, line);
+	current->fenced = true;
+}
+
+void wgmma_and(std::initializer_list<uint32_t *> d, uint64_t a, uint64_t b, bool add, const char *file, int line)
+{
+	multiply(d, a, b, add, common, file, line);
+}
+
+void wgmma_u8s8(std::initializer_list<uint32_t *> d, uint64_t a, uint64_t b, bool add, const char *file, int line)
+{
+	multiply(d, a, b, add, bytes, file, line);
 }
 
 void wgmma_commit(const char *file, int line)

@@ -182,7 +182,7 @@ func (c *code) summarize(ops []string, loops []loop) {
 		tensor, popc, arithmetic := 0, 0, 0
 		for _, op := range ops[l.first : l.last+1] {
 			switch {
-			case op == "BGMMA": // of four warps, for many other instructions
+			case op == "BGMMA" || op == "IGMMA": // of four warps, for many other instructions
 				tensor++
 				arithmetic += 64
 			case op == "BMMA" || op == "IMMA" || op == "HMMA" || tensorCall.MatchString(op):

@@ -47,6 +47,9 @@ const listing = `	.section	.text.a,"ax",@progbits
         /*00c0*/                   NOP ;
 	.section	.text.b,"ax",@progbits
 .text.b:
+.L_x_5:
+        /*0000*/                   IGMMA.64x128x32.U8.S8 R24, gdesc[UR16], R24, gsb0 ;
+        /*0008*/               @P0 BRA ` + "`(.L_x_5)" + ` ;
         /*0000*/                   CALL.REL.NOINC ` + "`($__internal_0_$__cuda_x)" + ` ;
         /*0010*/                   EXIT ;
 `
@@ -57,7 +60,7 @@ func TestMeasured(t *testing.T) {
 	addCode(kernels, []byte(listing))
 	require.Equal(t, map[string]*code{
 		"a": {Registers: 40, Spills: 20, Instructions: 15, Loop: 8, Tensor: 3, Popc: 1},
-		"b": {Registers: 255, Instructions: 2},
+		"b": {Registers: 255, Instructions: 4, Loop: 2, Tensor: 1},
 	}, kernels)
 	for _, bad := range []string{
 		"ptxas info    : (C7519) Potential Performance Loss: wgmma.mma_async instructions are serialized due to it",

@@ -104,6 +104,8 @@ func init() {
 		"m16n8k32.row.col.s32.s8.s8.s32":           {target: 80, version: 70, cpp: mma("mma_s8_m16n8k32", 4, 4, 2)},
 		"m16n8k32.row.col.s32.s8.u8.s32":           {target: 80, version: 70, cpp: mma("mma_s8u8_m16n8k32", 4, 4, 2)},
 		"m8n8k16.row.col.s32.s8.u8.s32":            {target: 75, version: 65, cpp: mma("mma_s8u8_m8n8k16", 2, 1, 1)},
+		"m16n8k32.row.col.s32.u8.s8.s32":           {target: 80, version: 70, cpp: mma("mma_u8s8_m16n8k32", 4, 4, 2)},
+		"m8n8k16.row.col.s32.u8.s8.s32":            {target: 75, version: 65, cpp: mma("mma_u8s8_m8n8k16", 2, 1, 1)},
 	} {
 		f.args = 4
 		add("mma.sync.aligned."+opcode, f)

@@ -74,6 +74,8 @@ var tensorCases = []tensorCase{
 	}},
 	{"m16n8k32.row.col.s32.s8.u8.s32", 4, 4, 2, 16, 8, signedByUnsigned},
 	{"m8n8k16.row.col.s32.s8.u8.s32", 2, 1, 1, 8, 4, signedByUnsigned},
+	{"m16n8k32.row.col.s32.u8.s8.s32", 4, 4, 2, 16, 8, func(x, y uint32) int32 { return signedByUnsigned(y, x) }},
+	{"m8n8k16.row.col.s32.u8.s8.s32", 2, 1, 1, 8, 4, func(x, y uint32) int32 { return signedByUnsigned(y, x) }},
 }
 
 func signedByUnsigned(x, y uint32) (sum int32) {

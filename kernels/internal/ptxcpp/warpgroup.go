@@ -23,12 +23,15 @@ func addWarpgroups() {
 	add("wgmma.wait_group.sync.aligned", form{args: 1, target: 90, only: true, version: 80, cpp: func(t *translator, _ []string, a []operand) string {
 		return fmt.Sprintf("emulation::wgmma_wait(%s, %s);", t.constant(a[0], 0, 7), t.at())
 	}})
-	add("wgmma.mma_async.sync.aligned.m64n128k256.s32.b1.b1.and.popc", form{args: 4, target: 90, only: true, version: 80, cpp: wgmma})
+	add("wgmma.mma_async.sync.aligned.m64n128k256.s32.b1.b1.and.popc", form{args: 4, target: 90, only: true, version: 80, cpp: wgmma("wgmma_and")})
+	add("wgmma.mma_async.sync.aligned.m64n128k32.s32.u8.s8", form{args: 4, target: 90, only: true, version: 84, cpp: wgmma("wgmma_u8s8")})
 }
 
 // wgmma translates a product of 64 rows and 128 columns, of which a lane has 64 results.
-func wgmma(t *translator, _ []string, a []operand) string {
-	registers := t.vector(a[0], 64)
-	return fmt.Sprintf("emulation::wgmma_and({&%s}, %s, %s, %s, %s);", strings.Join(registers, ", &"), t.source(a[1], scalars["u64"]),
-		t.source(a[2], scalars["u64"]), t.source(a[3], scalars["pred"]), t.at())
+func wgmma(function string) func(*translator, []string, []operand) string {
+	return func(t *translator, _ []string, a []operand) string {
+		registers := t.vector(a[0], 64)
+		return fmt.Sprintf("emulation::%s({&%s}, %s, %s, %s, %s);", function, strings.Join(registers, ", &"), t.source(a[1], scalars["u64"]),
+			t.source(a[2], scalars["u64"]), t.source(a[3], scalars["pred"]), t.at())
+	}
 }

@@ -17,6 +17,9 @@ import (
 // other in shared memory.
 const wgmmaRows, wgmmaColumns, wgmmaWords = 64, 128, (64 + 128) * 8
 
+// Products of bits, and of bytes.
+const wgmmaBits, wgmmaBytes = "m64n128k256.s32.b1.b1.and.popc", "m64n128k32.s32.u8.s8"
+
 // wgmmaKernel multiplies two matrices, which it copies to shared memory first, twice: the
 // results are twice the counts. Each thread writes its 64.
 func wgmmaKernel(name string, faults ...string) string {
@@ -25,7 +28,7 @@ func wgmmaKernel(name string, faults ...string) string {
 		d = append(d, fmt.Sprintf("%%d%d", i))
 		stores = append(stores, fmt.Sprintf("	st.global.u32 [%%rd5+%d], %%d%d;", 4*i, i))
 	}
-	product := "	wgmma.mma_async.sync.aligned.m64n128k256.s32.b1.b1.and.popc {" + strings.Join(d, ", ") + "}, %rd6, %rd7, "
+	product := "	wgmma.mma_async.sync.aligned." + wgmmaBits + " {" + strings.Join(d, ", ") + "}, %rd6, %rd7, "
 	text := `	.reg .b32 %d<64>;
 	mov.u64 %rd3, dynamic;
 	mul.wide.u32 %rd4, %r1, 16;
@@ -54,7 +57,7 @@ func wgmmaKernel(name string, faults ...string) string {
 }
 
 func wgmmaHead(text string) string {
-	return strings.NewReplacer("7.8", "8.0", "sm_90", "sm_90a").Replace(head) + strings.TrimPrefix(text, head)
+	return strings.NewReplacer("7.8", "8.4", "sm_90", "sm_90a").Replace(head) + strings.TrimPrefix(text, head)
 }
 
 // TestWarpgroups: products of warpgroups are what their definition says, in any order of
@@ -79,7 +82,8 @@ func TestWarpgroups(t *testing.T) {
 		{"otherbarrier", "	bar.sync 0;", "	barrier.sync.aligned 2, 128;", "barrier 2 of 128 threads, by one of warpgroup 0"},
 		{"otherthreads", "	bar.sync 0;", "	barrier.sync.aligned 1, 64;", "barrier 1 of 64 threads"},
 	}
-	text := wgmmaKernel("product") + wgmmaKernel("warpgroup", "	bar.sync 0;", "	barrier.sync.aligned 1, 128;") +
+	text := wgmmaKernel("product") + wgmmaKernel("bytes", wgmmaBits, wgmmaBytes) +
+		wgmmaKernel("warpgroup", "	bar.sync 0;", "	barrier.sync.aligned 1, 128;") +
 		wgmmaKernel("stride", "34363932672", "38658899968")
 	for _, f := range faults {
 		text += wgmmaKernel(f.name, f.from, f.to)
@@ -94,15 +98,18 @@ func TestWarpgroups(t *testing.T) {
 		input = binary.LittleEndian.AppendUint32(input, words[i])
 	}
 	row := func(begin, rows, r, k int) uint32 { return words[begin+(k/4*rows+r)*4+k%4] }
-	want := make([]byte, 0, 128*64*4)
+	want, wantBytes := make([]byte, 0, 128*64*4), make([]byte, 0, 128*64*4)
 	for thread := range 128 {
 		for i := range 64 {
 			r, c := thread/32*16+thread%32/4+8*(i/2%2), i/4*8+2*(thread%4)+i%2
-			count := 0
+			count, sum := 0, int32(0)
 			for k := range 8 {
-				count += bits.OnesCount32(row(0, wgmmaRows, r, k) & row(wgmmaRows*8, wgmmaColumns, c, k))
+				x, y := row(0, wgmmaRows, r, k), row(wgmmaRows*8, wgmmaColumns, c, k)
+				count += bits.OnesCount32(x & y)
+				sum += signedByUnsigned(y, x)
 			}
 			want = binary.LittleEndian.AppendUint32(want, uint32(2*count))
+			wantBytes = binary.LittleEndian.AppendUint32(wantBytes, uint32(2*sum))
 		}
 	}
 	on := func(order string) launch {
@@ -114,7 +121,10 @@ func TestWarpgroups(t *testing.T) {
 			require.Empty(t, message)
 			require.Equal(t, want, got, kernel)
 		}
-		got, message := m.run(t, "stride", on(order), input)
+		got, message := m.run(t, "bytes", on(order), input)
+		require.Empty(t, message)
+		require.Equal(t, wantBytes, got)
+		got, message = m.run(t, "stride", on(order), input)
 		require.Empty(t, message)
 		require.NotEqual(t, want, got, "a wrong distance of groups of rows changes nothing")
 		for _, f := range faults {
@@ -135,11 +145,13 @@ func TestWarpgroupTargets(t *testing.T) {
 	require.NoError(t, err)
 	for _, c := range []struct{ head, want string }{
 		{head, "it needs sm_90a"},
-		{strings.Replace(wgmmaHead(""), "8.0", "7.8", 1), "it needs PTX 8.0"},
+		{strings.Replace(wgmmaHead(""), "8.4", "7.8", 1), "it needs PTX 8.0"},
 		{strings.Replace(wgmmaHead(""), "sm_90a", "sm_100a", 1), "it needs sm_90a"},
 		{strings.Replace(wgmmaHead(""), "sm_90a", "sm_90b", 1), "the version or the target is not known"},
 	} {
 		_, err := translate(map[string]string{"k.ptx": c.head + strings.Replace(kernel, "	fence.proxy.async.shared::cta;\n", "", 1)})
 		require.ErrorContains(t, err, c.want)
 	}
+	_, err = translate(map[string]string{"k.ptx": strings.Replace(wgmmaHead(wgmmaKernel("k", wgmmaBits, wgmmaBytes)), "8.4", "8.3", 1)})
+	require.ErrorContains(t, err, "it needs PTX 8.4")
 }

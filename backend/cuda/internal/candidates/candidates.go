@@ -23,7 +23,8 @@ type Limits struct {
 	SharedDefault int // what a kernel gets of it without asking
 	GridY         int // blocks of the second and third dimension
 	Cooperative   bool
-	Warpgroups    bool // multiply, and the driver knows
+	// Warpgroups multiply bits, and bytes, and the driver knows.
+	Warpgroups, WarpgroupBytes bool
 }
 
 // Spec says how a kernel is to be launched.

@@ -31,7 +31,7 @@ func blackwell() Limits {
 
 func hopper() Limits {
 	limits := large
-	limits.Warpgroups = true
+	limits.Warpgroups, limits.WarpgroupBytes = true, true
 	return limits
 }
 

@@ -87,7 +87,11 @@ func (c *planner) convBytes(op *bcnn.ConvStep) []Candidate {
 		all = c.windows(all, k, op, words)
 	}
 	args := append([]any{c.X, c.Y, w.WholeWeights(), make([]int32, w.Stride()), thresholds}, w.Tail()...)
-	return append(all, c.direct(gpu.Kernel{File: "conv_values", Name: "conv_values_bytes", G: w.G, Args: args}, 1))
+	all = append(all, c.direct(gpu.Kernel{File: "conv_values", Name: "conv_values_bytes", G: w.G, Args: args}, 1))
+	if op.Int16 != nil {
+		return all
+	}
+	return slices.Concat(all, c.gemmOfBytes(op), c.warpgroupsOfBytes(op))
 }
 
 // denseBytes is a dense layer on bytes.
@@ -99,7 +103,8 @@ func (c *planner) denseBytes(op *bcnn.ConvStep) []Candidate {
 		w.G.Vector = 4
 	}
 	weights, sums := w.ByteRows(w.Int8(), words)
-	return c.denseWarps(w, "dense_bytes", append([]any{c.X, c.Y, weights, w.ByteBias(sums)}, denseTail(w)...))
+	all := c.denseWarps(w, "dense_bytes", append([]any{c.X, c.Y, weights, w.ByteBias(sums)}, denseTail(w)...))
+	return append(all, c.gemmOfBytes(op)...)
 }
 
 // hasByteProducts reports whether the PTX for an architecture multiplies bytes in tensor

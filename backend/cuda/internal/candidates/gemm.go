@@ -17,6 +17,7 @@ import (
 type gemmForm struct {
 	name  string
 	and   bool // counts a AND w, not a XOR w
+	bytes bool // sums up bytes
 	tiles []gemmTile
 }
 
@@ -35,19 +36,26 @@ func newGemmTile(rows, cols, warpsRows, warpsCols, stages int) gemmTile {
 }
 
 var (
-	gemmAnd = gemmForm{"and", true, []gemmTile{
+	gemmAnd = gemmForm{name: "and", and: true, tiles: []gemmTile{
 		newGemmTile(128, 256, 2, 4, 3), newGemmTile(128, 128, 2, 2, 3), newGemmTile(64, 64, 2, 2, 3),
 		newGemmTile(64, 32, 2, 1, 3), newGemmTile(16, 32, 1, 1, 4),
 	}}
-	gemmBytes = gemmForm{"imma", true, []gemmTile{
+	gemmImma = gemmForm{name: "imma", and: true, tiles: []gemmTile{
 		newGemmTile(128, 128, 2, 2, 3), newGemmTile(64, 64, 2, 2, 3), newGemmTile(64, 32, 2, 1, 3), newGemmTile(16, 32, 1, 1, 4),
 	}}
-	gemmXor = gemmForm{"xor", false, []gemmTile{
+	gemmXor = gemmForm{name: "xor", tiles: []gemmTile{
 		newGemmTile(128, 128, 2, 2, 2), newGemmTile(64, 64, 2, 2, 2), newGemmTile(64, 32, 2, 1, 2), newGemmTile(16, 32, 1, 1, 2),
 	}}
-	gemmLargePopc = gemmForm{"popc", false, []gemmTile{newGemmTile(128, 64, 4, 2, 2)}}
-	gemmPopc      = gemmForm{"popc", false, []gemmTile{
+	gemmLargePopc = gemmForm{name: "popc", tiles: []gemmTile{newGemmTile(128, 64, 4, 2, 2)}}
+	gemmPopc      = gemmForm{name: "popc", tiles: []gemmTile{
 		newGemmTile(128, 64, 4, 2, 2), newGemmTile(64, 64, 2, 2, 2), newGemmTile(16, 32, 1, 1, 2),
+	}}
+	gemmBytes = gemmForm{name: "bytes", bytes: true, tiles: []gemmTile{
+		newGemmTile(128, 256, 2, 4, 3), newGemmTile(128, 128, 2, 2, 3), newGemmTile(64, 64, 2, 2, 3),
+		newGemmTile(64, 32, 2, 1, 3), newGemmTile(16, 32, 1, 1, 3),
+	}}
+	gemmBytes75 = gemmForm{name: "bytes", bytes: true, tiles: []gemmTile{
+		newGemmTile(128, 128, 2, 2, 2), newGemmTile(64, 64, 2, 2, 2), newGemmTile(64, 32, 2, 1, 2), newGemmTile(16, 32, 1, 1, 2),
 	}}
 )
 
@@ -56,7 +64,7 @@ var (
 func gemmForms(arch, capability int) []gemmForm {
 	switch {
 	case arch >= 90 && capability >= 100:
-		return []gemmForm{gemmBytes, gemmLargePopc}
+		return []gemmForm{gemmImma, gemmLargePopc}
 	case arch >= 80:
 		return []gemmForm{gemmAnd, gemmLargePopc}
 	case arch >= 75:
@@ -65,7 +73,23 @@ func gemmForms(arch, capability int) []gemmForm {
 	return []gemmForm{gemmPopc}
 }
 
-const planeWords = 8 // 32-bit words of a plane
+// byteForms are the forms for bytes.
+func byteForms(arch int) []gemmForm {
+	switch {
+	case arch >= 80:
+		return []gemmForm{gemmBytes}
+	case hasByteProducts(arch):
+		return []gemmForm{gemmBytes75}
+	}
+	return nil
+}
+
+const (
+	planeWords = 8 // 32-bit words of a plane
+	wordBytes  = 4
+	// The largest sum of a word's products of unsigned by signed bytes, if negative.
+	largestOfWord = wordBytes * 255 * 128
+)
 
 // rowWords lists the words that make the row of an output pixel in a GEMM: where
 // each is, and in which bits of the weights.
@@ -79,28 +103,76 @@ type rowWord struct {
 func (c *planner) gemm(op *bcnn.ConvStep) []Candidate {
 	w := c.Conv(op, Lanes)
 	rows, cols, correction := w.Border()
+	// The upper half of a pixel's last 64-bit word is loaded along with more than one
+	// word: it is 0.
+	words := w.Words
+	if op.Groups == 1 && words > 1 {
+		words = int(w.G.InWords)
+	}
+	g, row := c.gemmRow(op, &w, words)
+	if row == nil {
+		return nil
+	}
+	stride := w.Stride()
+	weights, ones := planeWeights(w.Sizes, op.Bits, row, stride)
+	scale, shift, slope := floatConstants(op, &w)
+	var all, splits []Candidate
+	for _, form := range gemmForms(c.arch, c.limits.Capability) {
+		base, limits := countConstants(g, w.ThresholdsI32(stride), ones, stride, form.and)
+		args := []any{c.X, c.Y, weights, c.gemmTaps(op, g, row), base, limits, scale, shift, slope, w.Mask(), rows, cols, correction, nil}
+		some, inParts := c.gemmTiles(op, g, form, args)
+		all, splits = append(all, some...), append(splits, inParts...)
+	}
+	// Large tiles read less, but should be as many as there are multiprocessors, and
+	// not be empty for the most part.
+	c.sortTiles(all, c.Out.Shape.Pixels(), w.PerGroup)
+	return append(all, splits...)
+}
+
+// gemmOfBytes is gemm for bytes, of which four channels make a word.
+func (c *planner) gemmOfBytes(op *bcnn.ConvStep) []Candidate {
+	w := c.Conv(op, Lanes)
+	if w.In%wordBytes != 0 || tooManyBytes(w.Taps*w.In) {
+		return nil
+	}
+	w.G.InWords = int32(c.In.Shape.C / wordBytes)
+	g, row := c.gemmRow(op, &w, w.In/wordBytes)
+	if row == nil {
+		return nil
+	}
+	stride := w.Stride()
+	word, base, limits := byteConstants(&w)
+	weights := planesOf(w.Sizes, row, stride, word)
+	scale, shift, slope := floatConstants(op, &w)
+	args := []any{c.X, c.Y, weights, c.gemmTaps(op, g, row), base, limits, scale, shift, slope, w.Mask(), nil, nil, nil, nil}
+	var all, splits []Candidate
+	for _, form := range byteForms(c.arch) {
+		all, splits = c.gemmTiles(op, g, form, args)
+	}
+	c.sortTiles(all, c.Out.Shape.Pixels(), w.PerGroup)
+	return append(all, splits...)
+}
+
+// gemmRow completes the geometry for a GEMM, a tap having so many words, and lists the words
+// of a row; none where there is no GEMM.
+func (c *planner) gemmRow(op *bcnn.ConvStep, w *gpu.Conv, words int) (gpu.Geometry, []rowWord) {
 	g := w.G
 	pool := int(g.PoolH * g.PoolW)
 	if w.MixedLanes || pool&(pool-1) != 0 {
-		return nil
+		return g, nil
 	}
 	pixels := c.Out.Shape.Pixels()
 	if max(c.Batch*c.In.Shape.Pixels()*int(g.InWords), c.Batch*pixels*pool) > math.MaxInt32/2 {
-		return nil
+		return g, nil
 	}
 	g.PoolLog2 = int32(mathbits.Len(uint(pool)) - 1)
-	// Words are loaded by twos or fours where they lie together. The upper half of a
-	// pixel's last 64-bit word is loaded along with more than one word: it is 0.
-	words, together := w.Words, w.Words
-	if op.Groups == 1 && words > 1 {
-		words = int(g.InWords)
-		together = words
-		if op.Dense { // the whole row lies together
-			together *= w.Taps
-		}
+	// Words are loaded by twos or fours where they lie together.
+	together := words
+	if op.Dense && op.Groups == 1 && words == int(g.InWords) { // the whole row lies together
+		together *= w.Taps
 	}
 	g.Vector = 1
-	for g.Vector < 4 && together%int(2*g.Vector) == 0 && (op.Groups == 1 || w.Words%int(2*g.Vector) == 0) {
+	for g.Vector < 4 && together%int(2*g.Vector) == 0 {
 		g.Vector *= 2
 	}
 	g.Words = int32(words)
@@ -112,32 +184,26 @@ func (c *planner) gemm(op *bcnn.ConvStep) []Candidate {
 	}
 	g.Planes = int32(num.CeilDiv(len(row), planeWords))
 	g.PartPlanes = g.Planes
-	taps := c.gemmTaps(op, g, row)
-	stride := w.Stride()
-	weights, ones := planeWeights(w.Sizes, op.Bits, row, stride)
-	scale, shift, slope := floatConstants(op, &w)
-	var all, splits []Candidate
-	for _, form := range gemmForms(c.arch, c.limits.Capability) {
-		base, limits := countConstants(g, w.ThresholdsI32(stride), ones, stride, form.and)
-		args := []any{c.X, c.Y, weights, taps, base, limits, scale, shift, slope, w.Mask(), rows, cols, correction, nil}
-		for _, t := range form.tiles {
-			tiles := op.Groups * num.CeilDiv(w.PerGroup, t.cols)
-			if pool > t.rowsOfWarp || t.sharedBytes > c.limits.Shared || tiles > c.limits.GridY {
-				continue
-			}
-			name := fmt.Sprintf("conv_%s_%dx%d", form.name, t.rows, t.cols)
-			spec := Spec{
-				Kernel: gpu.Kernel{File: "conv_mma", Name: name, G: g, Args: args}, Grid: [2]int{0, tiles},
-				Items: pixels, ItemsOfBlock: t.rows / pool, Block: t.threads, Shared: t.sharedBytes,
-			}
-			all = append(all, Candidate{Variant: gpu.TensorCore, Name: name, Specs: []Spec{spec}})
-			splits = append(splits, c.splitK(spec, t)...)
+	return g, row
+}
+
+// gemmTiles lists the kernels of a form, and those that share sums.
+func (c *planner) gemmTiles(op *bcnn.ConvStep, g gpu.Geometry, form gemmForm, args []any) (all, splits []Candidate) {
+	pool := int(g.PoolH * g.PoolW)
+	for _, t := range form.tiles {
+		tiles := op.Groups * num.CeilDiv(int(g.GroupOut), t.cols)
+		if pool > t.rowsOfWarp || t.sharedBytes > c.limits.Shared || tiles > c.limits.GridY {
+			continue
 		}
+		name := fmt.Sprintf("conv_%s_%dx%d", form.name, t.rows, t.cols)
+		spec := Spec{
+			Kernel: gpu.Kernel{File: "conv_mma", Name: name, G: g, Args: args}, Grid: [2]int{0, tiles},
+			Items: c.Out.Shape.Pixels(), ItemsOfBlock: t.rows / pool, Block: t.threads, Shared: t.sharedBytes,
+		}
+		all = append(all, Candidate{Variant: gpu.TensorCore, Name: name, Specs: []Spec{spec}})
+		splits = append(splits, c.splitK(spec, t, form)...)
 	}
-	// Large tiles read less, but should be as many as there are multiprocessors, and
-	// not be empty for the most part.
-	c.sortTiles(all, pixels, w.PerGroup)
-	return append(all, splits...)
+	return all, splits
 }
 
 // countConstants makes of the ones of every output's weights what conv_mma.cu adds to its
@@ -156,6 +222,24 @@ func countConstants(g gpu.Geometry, thresholds []int32, ones []int, stride int, 
 	}
 	return base, limits
 }
+
+// byteConstants are the words of the weights of every output, and base and limits as of
+// countConstants, for sums of bytes.
+func byteConstants(w *gpu.Conv) (word func(o int, r rowWord) uint32, base, limits []int32) {
+	weights, sums := w.Bytes(w.Int8())
+	words := num.CeilDiv(w.In, wordBytes)
+	word = func(o int, r rowWord) uint32 {
+		return weights[((o/Lanes*w.Taps+r.tap)*words+r.word)*Lanes+o%Lanes]
+	}
+	base = w.ByteBias(sums)
+	for o, threshold := range w.ThresholdsI32(w.Stride()) {
+		limits = append(limits, saturate(int64(base[o])-int64(threshold)))
+	}
+	return word, base, limits
+}
+
+// tooManyBytes reports whether sums of so many products of bytes may not be above minSum.
+func tooManyBytes(products int) bool { return products > -minSum/(255*128) }
 
 // floatConstants are scale, shift and slope of a convolution; where its outputs are floats,
 // for all columns, and 1 and 0 where it has none.
@@ -182,13 +266,18 @@ const (
 // splitK lists launches of a kernel in which several blocks share the sums of a tile, for
 // layers whose tiles are fewer than two for each multiprocessor: with one, two and four
 // blocks for each, the second first.
-func (c *planner) splitK(s Spec, t gemmTile) []Candidate {
+func (c *planner) splitK(s Spec, t gemmTile, form gemmForm) []Candidate {
 	blocks := num.CeilDiv(c.Batch*s.Items, s.ItemsOfBlock) * s.Grid[1]
 	if t.rows > largestSplit || blocks >= 2*c.limits.Processors {
 		return nil
 	}
-	const wordsOfTile, ticket = 2, 4 // bytes of a count, and of a ticket
-	memory := gpu.Scratch{Which: gpu.ZeroMemory, Bytes: blocks * (t.rows*t.cols*wordsOfTile + ticket)}
+	// Bytes of a sum and of a ticket; what a sum may hold, and what it gets of a plane at the most.
+	count, most, ofPlane := 2, math.MaxUint16, planeBits
+	if form.bytes {
+		count, most, ofPlane = 4, math.MaxUint32, planeWords*largestOfWord
+	}
+	const ticket = 4
+	memory := gpu.Scratch{Which: gpu.ZeroMemory, Bytes: blocks * (t.rows*t.cols*count + ticket)}
 	s.Args = slices.Clone(s.Args)
 	s.Args[len(s.Args)-1] = memory
 	stages := num.CeilDiv(int(s.G.Planes), stagePlanes)
@@ -197,8 +286,8 @@ func (c *planner) splitK(s Spec, t gemmTile) []Candidate {
 		parts := min(num.CeilDiv(ofProcessor*c.limits.Processors, blocks), stages)
 		s.G.PartPlanes = int32(num.CeilDiv(stages, parts) * stagePlanes)
 		s.Parts = num.CeilDiv(int(s.G.Planes), int(s.G.PartPlanes)) // none is empty
-		// Counts have 16 bits, and as much is added to each as there are bits of the parts.
-		if s.Parts < 2 || 2*s.Parts*int(s.G.PartPlanes)*planeBits > math.MaxUint16 {
+		// As much is added to each as it may be, if negative.
+		if s.Parts < 2 || 2*s.Parts*int(s.G.PartPlanes)*ofPlane > most {
 			continue
 		}
 		made := Candidate{Variant: gpu.SplitK, Name: s.Label(), Specs: []Spec{s}}
@@ -225,9 +314,12 @@ func (c *planner) sortTiles(all []Candidate, pixels, outputs int) {
 	})
 }
 
+// minSum is below all sums.
+const minSum = -1 << 30
+
 // saturate returns the nearest number that is beyond all sums, as limits may be, and leaves
 // room to add a sum.
-func saturate(v int64) int32 { return int32(min(max(v, -1<<30), 1<<30)) }
+func saturate(v int64) int32 { return int32(min(max(v, minSum), -minSum)) }
 
 // gemmTaps tells where the words of a row are: for each vector of them the offset in
 // words and the rows and columns from the first tap, and a word of padding.
@@ -261,19 +353,27 @@ func columnOf(o int) int {
 // bits of each output.
 func planeWeights(s gpu.Sizes, weights []uint64, row []rowWord, stride int) (out []uint32, ones []int) {
 	words := bits.Words(s.In)
-	out = make([]uint32, num.CeilDiv(len(row), planeWords)*stride*planeWords)
 	ones = make([]int, s.Out)
+	out = planesOf(s, row, stride, func(o int, r rowWord) uint32 {
+		if r.word >= 2*words {
+			return 0
+		}
+		v := gpu.Half(weights[(o*s.Taps+r.tap)*words:], r.word)
+		ones[o] += mathbits.OnesCount32(v)
+		return v
+	})
+	return out, ones
+}
+
+// planesOf orders the words of every output's weights as planeWeights does.
+func planesOf(s gpu.Sizes, row []rowWord, stride int, word func(o int, r rowWord) uint32) []uint32 {
+	out := make([]uint32, num.CeilDiv(len(row), planeWords)*stride*planeWords)
 	for o := range s.Out {
 		column := columnOf(o)
 		for i, r := range row {
-			if r.word >= 2*words {
-				continue
-			}
-			v := gpu.Half(weights[(o*s.Taps+r.tap)*words:], r.word)
-			word := i % planeWords
-			out[(i/planeWords*stride+column)*planeWords+word%4*2+word/4] = v
-			ones[o] += mathbits.OnesCount32(v)
+			at := i % planeWords
+			out[(i/planeWords*stride+column)*planeWords+at%4*2+at/4] = word(o, r)
 		}
 	}
-	return out, ones
+	return out
 }

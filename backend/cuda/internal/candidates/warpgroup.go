@@ -3,6 +3,7 @@ package candidates
 import (
 	"math"
 	mathbits "math/bits"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -19,13 +20,56 @@ const (
 	chunksOfPlane    = planeWords / chunkWords
 )
 
+// warpgroupKernel mirrors the instantiations of conv_wgmma.cu and conv_wgmma_bytes.cu.
+type warpgroupKernel struct {
+	name   string
+	groups int // warpgroups of a block
+}
+
 // warpgroups lists the kernel of variant gpu.Warpgroup: products of Hopper's warpgroups, at
 // stride 1, of one group, whose pixels are whole chunks of 128 bits.
 func (c *planner) warpgroups(op *bcnn.ConvStep) []Candidate {
 	w := c.Conv(op, Lanes)
 	rows, cols, correction := w.Border()
+	kernels := []warpgroupKernel{{"conv_wgmma_floats", 3}}
+	if w.G.ToBits == 1 {
+		kernels = []warpgroupKernel{{"conv_wgmma_bits", 4}}
+	}
+	if !c.limits.Warpgroups {
+		return nil
+	}
+	return c.warpgroupCandidate(op, &w, "conv_wgmma", kernels, func(chunks int) []any {
+		weights, ones := chunkWeights(w.Sizes, op.Bits, chunks)
+		stride := w.Stride()
+		base, limits := countConstants(w.G, w.ThresholdsI32(stride), ones, stride, true)
+		scale, shift, slope := floatConstants(op, &w)
+		return []any{c.X, c.Y, weights, base, limits, scale, shift, slope, w.Mask(), rows, cols, correction}
+	})
+}
+
+// warpgroupsOfBytes is warpgroups for bytes, of which 16 channels are a chunk.
+func (c *planner) warpgroupsOfBytes(op *bcnn.ConvStep) []Candidate {
+	w := c.Conv(op, Lanes)
+	if !c.limits.WarpgroupBytes || w.In%(chunkWords*wordBytes) != 0 || tooManyBytes(w.Taps*w.In) {
+		return nil
+	}
+	w.G.InWords = int32(w.In / wordBytes)
+	kernels := []warpgroupKernel{{"conv_wgmma_bytes_floats", 3}, {"conv_wgmma_bytes_floats_w2", 2}}
+	if w.G.ToBits == 1 {
+		kernels = []warpgroupKernel{{"conv_wgmma_bytes_bits", 4}, {"conv_wgmma_bytes_bits_w2", 2}}
+	}
+	return c.warpgroupCandidate(op, &w, "conv_wgmma_bytes", kernels, func(chunks int) []any {
+		word, base, limits := byteConstants(&w)
+		scale, shift, slope := floatConstants(op, &w)
+		return []any{c.X, c.Y, chunksOf(w.Sizes, chunks, word), base, limits, scale, shift, slope, w.Mask(), nil, nil, nil}
+	})
+}
+
+// warpgroupCandidate is the first of the kernels that fits, given arguments for so many
+// chunks of a pixel; none where none does.
+func (c *planner) warpgroupCandidate(op *bcnn.ConvStep, w *gpu.Conv, file string, kernels []warpgroupKernel, args func(chunks int) []any) []Candidate {
 	g := w.G
-	if !c.limits.Warpgroups || op.Groups != 1 || op.StrideH != 1 || op.StrideW != 1 || g.InWords%chunkWords != 0 ||
+	if op.Groups != 1 || op.StrideH != 1 || op.StrideW != 1 || g.InWords%chunkWords != 0 ||
 		g.PoolH != g.PoolW || g.PoolH > 2 {
 		return nil
 	}
@@ -41,32 +85,29 @@ func (c *planner) warpgroups(op *bcnn.ConvStep) []Candidate {
 	tilesX := num.CeilDiv(int(g.ConvW), warpgroupSide)
 	g.TilesX = int32(tilesX)
 
-	name, groups := "conv_wgmma_floats", 3
-	if g.ToBits == 1 {
-		name, groups = "conv_wgmma_bits", 4
-	}
 	const words = 4 // of 16 bytes
 	up := func(n int) int { return num.CeilDiv(n, words) * words }
 	tile := int(g.TileH * g.TileW)
-	shared := 4 * (int(g.Planes)*planeWords*warpgroupColumns + up(int(g.Planes)) + up(w.Taps) +
-		chunks*tile*chunkWords + groups*(2*chunks*tile*chunkWords+up(tile)))
 	columns := num.CeilDiv(op.Out, warpgroupColumns)
-	if shared > c.limits.Shared || groups*warpgroupThreads > c.limits.Threads || columns > c.limits.GridY {
+	shared := func(groups int) int {
+		return 4 * (int(g.Planes)*planeWords*warpgroupColumns + up(int(g.Planes)) + up(w.Taps) +
+			chunks*tile*chunkWords + groups*(2*chunks*tile*chunkWords+up(tile)))
+	}
+	fits := slices.IndexFunc(kernels, func(k warpgroupKernel) bool {
+		return shared(k.groups) <= c.limits.Shared && k.groups*warpgroupThreads <= c.limits.Threads
+	})
+	if fits < 0 || columns > c.limits.GridY {
 		return nil
 	}
+	name, groups := kernels[fits].name, kernels[fits].groups
 
-	weights, ones := chunkWeights(w.Sizes, op.Bits, chunks)
-	stride := w.Stride()
-	base, limits := countConstants(g, w.ThresholdsI32(stride), ones, stride, true)
-	scale, shift, slope := floatConstants(op, &w)
 	// A block to a multiprocessor: each goes over as many tiles as that takes.
 	tiles := tilesX * num.CeilDiv(int(g.ConvH), warpgroupSide)
 	blocks := max(c.limits.Processors/columns, 1)
 	spec := Spec{
-		Kernel: gpu.Kernel{File: "conv_wgmma", Name: name, G: g, Args: []any{
-			c.X, c.Y, weights, base, limits, scale, shift, slope, w.Mask(), rows, cols, correction}},
-		Grid: [2]int{0, columns}, Items: tiles, ItemsOfBlock: groups * num.CeilDiv(c.Batch*tiles, groups*blocks),
-		Block: groups * warpgroupThreads, Shared: shared,
+		Kernel: gpu.Kernel{File: file, Name: name, G: g, Args: args(chunks)},
+		Grid:   [2]int{0, columns}, Items: tiles, ItemsOfBlock: groups * num.CeilDiv(c.Batch*tiles, groups*blocks),
+		Block: groups * warpgroupThreads, Shared: shared(groups),
 	}
 	return []Candidate{{Variant: gpu.Warpgroup, Name: name, Specs: []Spec{spec}}}
 }
@@ -76,9 +117,19 @@ func (c *planner) warpgroups(op *bcnn.ConvStep) []Candidate {
 // that conv_mma.cu wants. ones counts the bits of each output.
 func chunkWeights(s gpu.Sizes, weights []uint64, chunks int) (out []uint32, ones []int) {
 	words := bits.Words(s.In)
-	planes := num.CeilDiv(s.Taps*chunks, chunksOfPlane)
-	out = make([]uint32, num.CeilDiv(s.Out, warpgroupColumns)*planes*warpgroupColumns*planeWords)
 	ones = make([]int, s.Out)
+	out = chunksOf(s, chunks, func(o int, r rowWord) uint32 {
+		v := gpu.Half(weights[(o*s.Taps+r.tap)*words:], r.word)
+		ones[o] += mathbits.OnesCount32(v)
+		return v
+	})
+	return out, ones
+}
+
+// chunksOf orders the words of every output's weights as chunkWeights does.
+func chunksOf(s gpu.Sizes, chunks int, word func(o int, r rowWord) uint32) []uint32 {
+	planes := num.CeilDiv(s.Taps*chunks, chunksOfPlane)
+	out := make([]uint32, num.CeilDiv(s.Out, warpgroupColumns)*planes*warpgroupColumns*planeWords)
 	for o := range s.Out {
 		column := columnOf(o)
 		for chunk := range chunks {
@@ -86,12 +137,10 @@ func chunkWeights(s gpu.Sizes, weights []uint64, chunks int) (out []uint32, ones
 				half := chunk*s.Taps + tap
 				at := ((column/warpgroupColumns*planes*chunksOfPlane+half)*warpgroupColumns + column%warpgroupColumns) * chunkWords
 				for k := range chunkWords {
-					v := gpu.Half(weights[(o*s.Taps+tap)*words:], chunk*chunkWords+k)
-					out[at+k] = v
-					ones[o] += mathbits.OnesCount32(v)
+					out[at+k] = word(o, rowWord{tap, chunk*chunkWords + k})
 				}
 			}
 		}
 	}
-	return out, ones
+	return out
 }

@@ -103,9 +103,10 @@ func Choose(capability, driver int) (arch int, err error) {
 }
 
 // Warpgroups reports whether a device and its driver take the kernels for sm_90a, which
-// multiply by warpgroups: only compute capability 9.0 has such instructions.
-func Warpgroups(capability, driver int) bool {
-	return capability == 90 && driver >= variant{90, 80}.driver()
+// multiply bits and bytes by warpgroups: only compute capability 9.0 has such instructions.
+func Warpgroups(capability, driver int) (bits, bytes bool) {
+	takes := func(version int) bool { return capability == 90 && driver >= variant{90, version}.driver() }
+	return takes(80), takes(84)
 }
 
 // choose returns the newest kernels for a compute capability (75 for 7.5)

@@ -48,8 +48,11 @@ func TestChoose(t *testing.T) {
 	require.ErrorContains(t, err, "is needed")
 	require.Equal(t, "12.2", Version(12020))
 
-	require.True(t, Warpgroups(90, 12000))
-	require.False(t, Warpgroups(90, 11080))
-	require.False(t, Warpgroups(89, 12020))
-	require.False(t, Warpgroups(100, 12080))
+	for _, c := range []struct {
+		capability, driver int
+		bits, bytes        bool
+	}{{90, 12000, true, false}, {90, 12040, true, true}, {90, 12030, true, false}, {90, 11080, false, false}, {89, 12060, false, false}, {100, 12080, false, false}} {
+		bits, bytes := Warpgroups(c.capability, c.driver)
+		require.Equal(t, []bool{c.bits, c.bytes}, []bool{bits, bytes}, c)
+	}
 }
