@@ -185,27 +185,29 @@ func TestByteShapes(t *testing.T) {
 		{h: 12, w: 12, in: 48, out: 33, k: 1, images: 4},
 		{h: 11, w: 9, in: 16, out: 64, k: 3, dilation: 2, images: 2},
 	} {
-		c.bytes = true
-		nets := c.networks()
-		seen := make(map[string]bool) // kernels, with outputs of a kind
-		for _, variant := range []string{gpu.TensorCore, gpu.SplitK, gpu.Warpgroup} {
-			for pick := range mostCandidates {
-				for i, n := range nets {
-					d := apartDevice(t)
-					d.pick = pick
-					plan, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
-					require.NoError(t, err)
-					exe := compiled(t, d, plan, backend.Options{Kernels: variant}, c.images)
-					spec := exe.steps[0].launches[0].spec
-					label := fmt.Sprint(spec.Label(), i)
-					if (spec.File == "conv_mma" || spec.File == "conv_wgmma_bytes") && !seen[label] {
-						seen[label] = true
-						requireRun(t, exe, 7, c.images)
+		t.Run(fmt.Sprintf("%dx%dx%d", c.h, c.w, c.in), func(t *testing.T) {
+			c.bytes = true
+			nets := c.networks()
+			seen := make(map[string]bool) // kernels, with outputs of a kind
+			for _, variant := range []string{gpu.TensorCore, gpu.SplitK, gpu.Warpgroup} {
+				for pick := range mostCandidates {
+					for i, n := range nets {
+						d := apartDevice(t)
+						d.pick = pick
+						plan, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+						require.NoError(t, err)
+						exe := compiled(t, d, plan, backend.Options{Kernels: variant}, c.images)
+						spec := exe.steps[0].launches[0].spec
+						label := fmt.Sprint(spec.Label(), i)
+						if (spec.File == "conv_mma" || spec.File == "conv_wgmma_bytes") && !seen[label] {
+							seen[label] = true
+							requireRun(t, exe, 7, c.images)
+						}
 					}
 				}
 			}
-		}
-		require.NotEmpty(t, seen, c)
+			require.NotEmpty(t, seen)
+		})
 	}
 }
 
