@@ -272,7 +272,7 @@ func (c *planner) splitK(s Spec, t gemmTile, form gemmForm) []Candidate {
 		return nil
 	}
 	// Bytes of a sum and of a ticket; what a sum may hold, and what it gets of a plane at the most.
-	count, most, ofPlane := 2, math.MaxUint16, planeBits
+	count, most, ofPlane := 2, int64(math.MaxUint16), planeBits
 	if form.bytes {
 		count, most, ofPlane = 4, math.MaxUint32, planeWords*largestOfWord
 	}
@@ -287,7 +287,7 @@ func (c *planner) splitK(s Spec, t gemmTile, form gemmForm) []Candidate {
 		s.G.PartPlanes = int32(num.CeilDiv(stages, parts) * stagePlanes)
 		s.Parts = num.CeilDiv(int(s.G.Planes), int(s.G.PartPlanes)) // none is empty
 		// As much is added to each as it may be, if negative.
-		if s.Parts < 2 || 2*s.Parts*int(s.G.PartPlanes)*ofPlane > most {
+		if s.Parts < 2 || 2*int64(s.Parts)*int64(s.G.PartPlanes)*int64(ofPlane) > most {
 			continue
 		}
 		made := Candidate{Variant: gpu.SplitK, Name: s.Label(), Specs: []Spec{s}}
