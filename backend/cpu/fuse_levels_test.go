@@ -53,7 +53,7 @@ func TestLevelsInKernels(t *testing.T) {
 		{"relu above the least level", 64, convOptions{end: bcnn.ActivationReLU}, func(p *planner) { p.evenLevels(200, 100, false, true) }, true},
 		{"prelu", 192, convOptions{end: bcnn.ActivationPReLU}, func(p *planner) { p.evenLevels(256, 101, true, true) }, true},
 		{"clip", 64, convOptions{end: bcnn.ActivationClip}, func(p *planner) { p.evenLevels(256, 3, true, false) }, true},
-		{"signs", 64, convOptions{raw: true}, func(p *planner) { p.evenLevels(256, 128, false, false) }, true},
+		{"signs", 64, convOptions{raw: true, int8: -1}, func(p *planner) { p.evenLevels(256, 128, false, false) }, true},
 		{"a part of a block", 65, convOptions{raw: true}, func(p *planner) { p.evenLevels(256, 128, false, false) }, false},
 		{"read twice", 64, convOptions{raw: true}, func(p *planner) {
 			sums := len(p.plan.Tensors) - 1
@@ -76,7 +76,7 @@ func TestLevelsInKernels(t *testing.T) {
 			p := newPlanner(uint64(i), input(bcnn.Float32, 7, 9, 20))
 			p.levels(16, bcnn.Uint8)
 			c.o.window, c.o.out, c.o.float = three, c.out, true
-			if c.name != "signs" {
+			if c.o.int8 == 0 {
 				c.o.int8 = 7 + 120*(i%2)
 			}
 			p.conv(c.o)

@@ -153,7 +153,7 @@ type convOptions struct {
 	float    bool // Float32 output
 	end      bcnn.ActivationKind
 	raw      bool // no scale
-	int8     int  // the largest of 8-bit weights of bytes; 0 for any, of 8 or 16 bits, or ±1
+	int8     int  // the largest of 8-bit weights of bytes; 0 for any, of 8 or 16 bits, or ±1; below for ±1
 	int16    int  // the largest of 16-bit weights of bytes
 	// Bit planes of the input and of the output; 0 means 1.
 	inPlanes, outPlanes int
@@ -184,7 +184,7 @@ func (p *planner) conv(o convOptions) {
 			}
 			break
 		}
-		if o.float && (o.int8 > 0 || p.rng.IntN(2) == 0) {
+		if o.float && (o.int8 > 0 || o.int8 == 0 && p.rng.IntN(2) == 0) {
 			most := cmp.Or(o.int8, []int{7, 8, 127, 128}[p.rng.IntN(4)])
 			op.Int8 = make([]int8, op.Out*taps)
 			for i := range op.Int8 {
