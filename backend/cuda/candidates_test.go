@@ -89,7 +89,9 @@ func capabilities(d *device) []int {
 // as has the device take another compute capability until the end is called.
 func (d *device) as(capability int) (end func()) {
 	before := d.limits
-	d.limits.Warpgroups = before.Warpgroups && capability == before.Capability
+	if capability != before.Capability {
+		d.limits.Warpgroups, d.limits.WarpgroupBytes = false, false
+	}
 	d.limits.Capability = capability
 	return func() { d.limits = before }
 }
