@@ -385,6 +385,31 @@ var costly = []struct {
 		plus(net, kernel(1, 1, bcnn.Window{KH: 1, KW: 1, Pad: bcnn.Padding{Top: n, Bottom: n}}))
 		return net
 	}},
+	{"functions of a byte in a row", 200, func(n int) *bcnn.Network {
+		net := fed(bcnn.Uint8, 1, 1, 1)
+		for range n {
+			plus(net, bcnn.Function{Name: bcnn.Tanh})
+		}
+		return net
+	}},
+	{"functions of a byte that are summed", 100, func(n int) *bcnn.Network {
+		net := fed(bcnn.Uint8, 1, 1, 1)
+		sum := plus(net, bcnn.Function{Name: bcnn.Tanh})
+		for range n {
+			one := plus(net, bcnn.Function{Name: bcnn.Erf}, bcnn.NetworkInput)
+			sum = plus(net, bcnn.Add{}, sum, one)
+		}
+		return net
+	}},
+	{"functions of a byte of their own per channel that are summed", 100, func(n int) *bcnn.Network {
+		net := fed(bcnn.Uint8, 1, 1, 16)
+		sum := plus(net, bcnn.Function{Name: bcnn.Tanh})
+		for i := range n {
+			one := plus(net, bcnn.Affine{Scale: constant(16, float32(i))}, bcnn.NetworkInput)
+			sum = plus(net, bcnn.Add{}, one, sum)
+		}
+		return net
+	}},
 }
 
 // What is counted is what is done: each kind of work by its formula.

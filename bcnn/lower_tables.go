@@ -1,6 +1,7 @@
 package bcnn
 
 import (
+	"math"
 	"slices"
 	"sort"
 
@@ -254,8 +255,14 @@ func (t *tables) drop(before []Step, looked []bool) error {
 		}
 		var all []int
 		for _, in := range before[i].In {
-			all = append(all, layers[in]...)
-			layers[in] = nil
+			gone := layers[in]
+			if layers[in] = nil; len(gone) > len(all) { // a chain is not copied at each step
+				all, gone = gone, all
+			}
+			if err := t.Charge(8 * int64(len(gone))); err != nil {
+				return err
+			}
+			all = append(all, gone...)
 		}
 		all = append(all, s.Layers...)
 		if !needed[s.Out] {
@@ -313,7 +320,8 @@ func (lo *lowering) differs(op StepOp) (bool, error) {
 		}
 	}
 	for _, list := range lists {
-		if i := slices.IndexFunc(list, func(v float32) bool { return v != list[0] }); i >= 0 {
+		// +0 and −0 make different zeros.
+		if i := slices.IndexFunc(list, func(v float32) bool { return math.Float32bits(v) != math.Float32bits(list[0]) }); i >= 0 {
 			return true, lo.Charge(int64(i))
 		}
 		if err := lo.Charge(int64(len(list))); err != nil {

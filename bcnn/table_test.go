@@ -151,6 +151,28 @@ func TestRandomTables(t *testing.T) {
 	require.Greater(t, kinds["binarize"], 50)
 }
 
+// Zeros of either sign are different numbers for channels: what they make differs in the
+// sign of a zero.
+func TestTablesOfZeros(t *testing.T) {
+	minus := float32(math.Copysign(0, -1))
+	for name, ops := range map[string][]bcnn.Op{
+		"shifts": {bcnn.Affine{Scale: []float32{-1, -1}, Bias: []float32{0, minus}}},
+		"scales": {bcnn.Affine{Scale: []float32{minus, 0}, Bias: []float32{minus, minus}}},
+		"slopes": {bcnn.Affine{Bias: []float32{-7}}, bcnn.PReLU{Slope: []float32{0, minus}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			net := draw(bcnn.Uint8, 16, 16, 2)
+			for i, op := range ops {
+				net.add([]string{"a", "b"}[i], op)
+			}
+			net.add("f", bcnn.Function{Name: bcnn.Tanh})
+			plan := requireSameUnfused(t, net.Network)
+			require.Len(t, plan.Steps, 1)
+			require.Len(t, plan.Steps[0].Op.(*bcnn.TableStep).Values, 2*bcnn.TableSize)
+		})
+	}
+}
+
 // levels256 are 256 levels from low on, one for each of so many parts of 1.
 func levels256(low int, parts float32) bcnn.Quantize {
 	q := bcnn.Quantize{Low: low, Levels: 256}
