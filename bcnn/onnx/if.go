@@ -3,6 +3,7 @@ package onnx
 import (
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
@@ -38,32 +39,56 @@ func (im *importer) ifNode(n *pb.Node) (build.Operand, error) {
 	case g == nil || len(g.Outputs) != len(n.Outputs):
 		return build.Operand{}, fmt.Errorf("%s does not give its %d outputs", name, len(n.Outputs))
 	}
-	initializers := im.model.Graph.Initializers
-	for name, t := range g.Initializers {
-		if known := initializers[name]; known != nil && known != t {
-			return build.Operand{}, fmt.Errorf("two initialisers %s", text.Quote(name))
-		}
-		initializers[name] = t
+	results, err := im.branch(g)
+	if err != nil {
+		return build.Operand{}, err
 	}
+	for i, out := range n.Outputs {
+		if out != "" {
+			im.env[out] = results[i]
+		}
+	}
+	return results[0], nil
+}
+
+// branch imports the nodes of a branch and returns its outputs. The names of its tensors
+// are forgotten, since those in another branch may be the same.
+func (im *importer) branch(g *pb.Graph) ([]build.Operand, error) {
+	initializers := im.model.Graph.Initializers
+	for name := range g.Initializers {
+		if initializers[name] != nil {
+			return nil, fmt.Errorf("two initialisers %s", text.Quote(name))
+		}
+	}
+	maps.Copy(initializers, g.Initializers)
+	defer func() {
+		for name := range g.Initializers {
+			delete(initializers, name)
+			delete(im.env, name)
+		}
+		for _, m := range g.Nodes {
+			for _, name := range m.Outputs {
+				delete(im.env, name)
+				delete(im.lines, name)
+			}
+		}
+	}()
 	for _, m := range g.Nodes {
 		if len(m.Outputs) == 0 || m.Outputs[0] == "" {
-			return build.Operand{}, fmt.Errorf("%v has no output", m)
+			return nil, fmt.Errorf("%v has no output", m)
 		}
 		if err := im.node(m); err != nil {
-			return build.Operand{}, err
+			return nil, err
 		}
 	}
-	var first build.Operand
+	results := make([]build.Operand, len(g.Outputs))
 	for i, out := range g.Outputs {
-		r, err := im.lookup(out.Name)
-		if err != nil {
-			return build.Operand{}, err
-		}
-		if im.env[n.Outputs[i]] = r; i == 0 {
-			first = r
+		var err error
+		if results[i], err = im.lookup(out.Name); err != nil {
+			return nil, err
 		}
 	}
-	return first, nil
+	return results, nil
 }
 
 // reads lists the tensors that a node reads: its inputs, and those of the nodes in the

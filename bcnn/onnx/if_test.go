@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,4 +59,65 @@ func TestIf(t *testing.T) {
 	net, _, err := Decode(t.Context(), m.encode(), Options{})
 	require.NoError(t, err)
 	require.Equal(t, "mul", net.Layers[len(net.Layers)-1].Op.Kind())
+}
+
+// The names in a branch are its own: those of another If may be the same.
+func TestBranchesOfSameNames(t *testing.T) {
+	bias := func(name string, v float64) testTensor { return floats(name, []int{3, 1, 1}, v, 2*v, 3*v) }
+	for name, branches := range map[string][2]testModel{
+		"initialisers": {
+			{nodes: []testNode{op("Add", "a k", "t")}, inits: []testTensor{bias("k", 1)}, output: "t"},
+			{nodes: []testNode{op("Add", "b k", "t")}, inits: []testTensor{bias("k", 2)}, output: "t"},
+		},
+		"a node and an initialiser": {
+			{nodes: []testNode{op("Relu", "a", "k"), op("Add", "k one", "t")}, output: "t"},
+			{nodes: []testNode{op("Add", "b k", "t")}, inits: []testTensor{bias("k", 2)}, output: "t"},
+		},
+		"an initialiser and a node": {
+			{nodes: []testNode{op("Add", "a k", "t")}, inits: []testTensor{bias("k", 1)}, output: "t"},
+			{nodes: []testNode{op("Relu", "b", "k"), op("Add", "k one", "t")}, output: "t"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := testModel{
+				input: image(3, 4, 4), inits: []testTensor{number("one", 1)}, output: "y",
+				nodes: []testNode{op("Cast", "one", "c", "to", int(pb.Bool)), op("Neg", "x", "a"),
+					op("If", "c", "b", "then_branch", branches[0]), op("If", "c", "y", "then_branch", branches[1])},
+			}
+			got, _, err := Decode(t.Context(), m.encode(), Options{Name: "n"})
+			require.NoError(t, err)
+			// The same, written out.
+			plain := m
+			plain.nodes = m.nodes[1:2]
+			for i, out := range []string{"b", "y"} {
+				own := func(name string) string {
+					if name == "k" || name == "t" {
+						return fmt.Sprint(name, i)
+					}
+					return name
+				}
+				for _, n := range branches[i].nodes {
+					n.in, n.out = slices.Clone(n.in), []string{own(n.out[0])}
+					for k := range n.in {
+						n.in[k] = own(n.in[k])
+					}
+					if n.out[0] == own("t") {
+						n.out[0] = out
+					}
+					plain.nodes = append(plain.nodes, n)
+				}
+				for _, k := range branches[i].inits {
+					k.name = own(k.name)
+					plain.inits = append(plain.inits, k)
+				}
+			}
+			want, _, err := Decode(t.Context(), plain.encode(), Options{Name: "n"})
+			require.NoError(t, err)
+			require.Len(t, got.Layers, len(want.Layers))
+			for i, l := range want.Layers {
+				require.Equal(t, l.Op, got.Layers[i].Op)
+				require.Equal(t, l.Inputs, got.Layers[i].Inputs)
+			}
+		})
+	}
 }
