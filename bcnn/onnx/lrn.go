@@ -84,11 +84,7 @@ func (im *importer) meanAcross(n *pb.Node, v *build.Value, k, before, after int,
 	}
 	y := im.build.Emit(n, "/mean", bcnn.Conv2D{Window: tiles(1, 1), Out: shape.C, Groups: 1, Weights: bcnn.Weights{F32: weights}}, shape, v)
 	y.View = slices.Clone(v.View)
-	for i, d := range y.View {
-		if slices.Equal(d, view.Whole(view.C, v.Shape.C)) && len(d) > 0 {
-			y.View[i] = view.Whole(view.C, shape.C)
-		}
-	}
+	y.View[1] = view.Whole(view.C, shape.C)
 	return y, nil
 }
 
