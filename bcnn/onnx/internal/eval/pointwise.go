@@ -115,6 +115,16 @@ func (e *Evaluator) chargeOp(op string, n int) error {
 	return nil
 }
 
+// chargeMod charges a remainder, which takes a step for each power of two by which x
+// exceeds y: up to 2,098.
+func (e *Evaluator) chargeMod(x, y float64) error {
+	if x == 0 || y == 0 || x-x != 0 || y-y != 0 {
+		return nil
+	}
+	const step = 8
+	return e.Budget.Charge(step * int64(max(0, math.Ilogb(x)-math.Ilogb(y))))
+}
+
 // Unary returns the operator of that name in UnaryOps.
 func (e *Evaluator) Unary(op string) PointFunc {
 	f := UnaryOps[op]
@@ -158,20 +168,27 @@ func (e *Evaluator) Binary(op string) PointFunc {
 		case !typ.Real() && typ != pb.Int64 && typ != pb.Int32 && op != "Max" && op != "Min":
 			return nil, fmt.Errorf("arithmetic on %v is not supported", typ)
 		}
-		var overflow error
+		var failed error
+		mod := op == "Mod" || op == "FMod"
 		out, err := e.pointwise(typ, args, func(out *Tensor, i int, at []int) {
+			if mod {
+				if err := e.chargeMod(a.At(at[0]), b.At(at[1])); err != nil {
+					failed = err
+					return
+				}
+			}
 			v := f(a.At(at[0]), b.At(at[1]))
 			if x, y := a.marked(at[0]), b.marked(at[1]); x || y {
 				// Equal: no batch has the size −1, which stands for a dimension
 				// to be kept, or 0.
 				if v = truth(x && y); x != y && (!x && a.I64[at[0]] > 0 || !y && b.I64[at[1]] > 0) {
-					overflow = errBatch
+					failed = errBatch
 				}
 			}
 			if !typ.Real() {
 				// Beyond this float64 would round.
 				if v = math.Trunc(v); math.Abs(v) > 1<<53 || v != v {
-					overflow = errors.New("integer overflow or division by 0")
+					failed = errors.New("integer overflow or division by 0")
 					v = 0
 				}
 			}
@@ -181,7 +198,7 @@ func (e *Evaluator) Binary(op string) PointFunc {
 			err = e.chargeOp(op, out.Len())
 		}
 		if err == nil {
-			err = overflow
+			err = failed
 		}
 		return out, err
 	}
