@@ -209,10 +209,10 @@ func roundFilter(w []float32, bits int) (scale float32, largest int, weight, out
 			w[i] = float32(min(max(q, float64(-largest)), float64(largest)))
 			all += int64(math.Abs(float64(w[i])))
 		}
-		if all <= math.MaxInt32/255 {
+		if all <= math.MaxInt32/255 || largest == 1 { // more than so many taps have no sums of bytes
 			break
 		}
-		largest = min(largest, int(float64(largest)*math.MaxInt32/255/float64(all))+1)
+		largest = max(min(largest, int(float64(largest)*math.MaxInt32/255/float64(all))+1), 2)
 	}
 	var off float64
 	for i, v := range real {

@@ -122,3 +122,20 @@ func TestRoundFirstRefuses(t *testing.T) {
 	_, _, err = bcnn.RoundFirst(t.Context(), net, 16, bcnn.LowerOptions{})
 	require.ErrorContains(t, err, "no layer with real weights reads the bytes of an input")
 }
+
+// A layer of too many taps for any bits keeps its weights, and does not stand in the way of
+// others.
+func TestRoundFirstOfTooManyTaps(t *testing.T) {
+	net := &bcnn.Network{Name: "many", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 2905, W: 2900, C: 1}, DType: bcnn.Uint8}}}
+	net.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{F32: slices.Repeat([]float32{0.7}, 2905*2900)}})
+	_, _, err := bcnn.RoundFirst(t.Context(), net, 16, bcnn.LowerOptions{})
+	require.ErrorContains(t, err, "no layer can have first weights of 16 bits: dense: ")
+	net.Append("conv", bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 1, Weights: bcnn.Weights{F32: []float32{0.3}}}, bcnn.NetworkInput)
+	net.Outputs = []int{0, 1}
+	rounded, layers, err := bcnn.RoundFirst(t.Context(), net, 16, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	require.Len(t, layers, 1)
+	require.Equal(t, "conv", layers[0].Layer)
+	require.Equal(t, []string{"dense", "conv.integers", "conv"}, names(rounded))
+	require.Equal(t, []int{0, 2}, rounded.Outputs)
+}
