@@ -12,23 +12,30 @@ import (
 func table(c *schedule.Context, op *bcnn.TableStep, shape bcnn.Shape, out bcnn.DType) tiles.Step {
 	set, src, dst, channels := c.Set, c.In, c.Out, shape.C
 	work := c.Set.Cost.Value * float64(shape.Values())
-	tables := len(op.Values) / bcnn.TableSize
 	pixels := func(image, from, to int) (first, end int) {
 		return (image*shape.Pixels() + from) * channels, (image*shape.Pixels() + to) * channels
 	}
-	switch {
-	case out == bcnn.Bits:
+	switch out {
+	case bcnn.Bits:
 		return tableBits(c, op, shape)
-	case out == bcnn.Uint8 && tables == 1:
-		bytes := kern.NewByteTable(op.Values)
-		return c.Pixels("look up bytes", shape.Pixels(), work/2, func(_ *tiles.Scratch, image, from, to int) {
-			first, end := pixels(image, from, to)
-			set.LookUpBytes(dst.U8[first:end], src.U8[first:end], bytes)
-		})
-	case out == bcnn.Uint8:
+	case bcnn.Uint8:
+		tables := make([]*kern.ByteTable, len(op.Values)/bcnn.TableSize)
+		for t := range tables {
+			tables[t] = kern.NewByteTable(op.Of(t))
+		}
+		if len(tables) == 1 {
+			return c.Pixels("look up bytes", shape.Pixels(), work/2, func(_ *tiles.Scratch, image, from, to int) {
+				first, end := pixels(image, from, to)
+				set.LookUpBytes(dst.U8[first:end], src.U8[first:end], tables[0])
+			})
+		}
 		return c.Pixels("look up bytes of each channel", shape.Pixels(), work, func(_ *tiles.Scratch, image, from, to int) {
 			first, end := pixels(image, from, to)
-			look(dst.U8[first:end], src.U8[first:end], op)
+			for t, table := range tables {
+				for i := first + t; i < end; i += len(tables) {
+					dst.U8[i] = table.Values[src.U8[i]]
+				}
+			}
 		})
 	}
 	c.Reserve(4 * len(op.Values))
@@ -38,20 +45,6 @@ func table(c *schedule.Context, op *bcnn.TableStep, shape bcnn.Shape, out bcnn.D
 		set.LookUp(dst.F32[first:end], src.U8[first:end], floats)
 	}
 	return c.Pixels("look up", shape.Pixels(), work, do)
-}
-
-// look looks up the bytes of pixels.
-func look(dst, src []uint8, op *bcnn.TableStep) {
-	tables := len(op.Values) / bcnn.TableSize
-	for t := range tables {
-		var values [bcnn.TableSize]uint8
-		for i, v := range op.Of(t) {
-			values[i] = uint8(v)
-		}
-		for i := t; i < len(src) && i < len(dst); i += tables {
-			dst[i] = values[src[i]]
-		}
-	}
 }
 
 // tableBits makes numbers, of which plane j has bit j.
