@@ -233,9 +233,15 @@ func (im *importer) spaceToDepth(n *pb.Node) (build.Operand, error) {
 // in order; ±1 values keep their gain.
 func (im *importer) settledImage(n *pb.Node) (*build.Value, error) {
 	v, err := im.value(n, 0)
-	if err == nil {
-		v, err = im.build.SettleSigns(v)
+	if err != nil {
+		return nil, err
 	}
+	return im.settledImageOf(n, v)
+}
+
+// settledImageOf is settledImage for a value that a node reads.
+func (im *importer) settledImageOf(n *pb.Node, v *build.Value) (*build.Value, error) {
+	v, err := im.build.SettleSigns(v)
 	if err == nil {
 		v, err = im.build.Padded(v)
 	}

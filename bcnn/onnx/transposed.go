@@ -74,22 +74,7 @@ func transposedWindow(n *pb.Node, kernel []int, in [2]int) (strides, dilations, 
 
 // convTranspose imports ConvTranspose.
 func (im *importer) convTranspose(n *pb.Node) (build.Operand, error) {
-	v, err := im.value(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	if v, err = im.build.SettleSigns(v); err == nil {
-		v, err = im.build.Padded(v)
-	}
-	if err == nil {
-		err = v.CheckReal()
-	}
-	if err == nil {
-		err = v.CheckImage()
-	}
-	if err == nil {
-		v, err = im.build.Ordered(n, v)
-	}
+	v, err := im.settledImage(n)
 	if err != nil {
 		return build.Operand{}, err
 	}

@@ -80,19 +80,7 @@ func (im *importer) im2col(n *pb.Node) (build.Operand, error) {
 	if r, err = im.permute(n, r, lastFirst(4)); err != nil {
 		return build.Operand{}, err
 	}
-	v, err := im.build.SettleSigns(r.Value)
-	if err == nil {
-		v, err = im.build.Padded(v)
-	}
-	if err == nil {
-		err = v.CheckReal()
-	}
-	if err == nil {
-		err = v.CheckImage()
-	}
-	if err == nil {
-		v, err = im.build.Ordered(n, v)
-	}
+	v, err := im.settledImageOf(n, r.Value)
 	if err != nil {
 		return build.Operand{}, err
 	}
