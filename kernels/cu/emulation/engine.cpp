@@ -1,9 +1,7 @@
-// Fibers, blocks and warps.
-#include "engine.h"
+// Blocks and the launches that they are of.
+#include "machine.h"
 
 #include <algorithm>
-#include <csetjmp>
-#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -13,14 +11,6 @@
 #include <numeric>
 #include <random>
 
-#include <sys/mman.h>
-#include <ucontext.h>
-#include <unistd.h>
-
-#if defined(EMULATION_ADDRESS)
-#include <sanitizer/asan_interface.h>
-#endif
-
 #include "races.h"
 
 namespace emulation {
@@ -28,125 +18,28 @@ namespace emulation {
 Thread *current;
 dim3 block_size, grid_size;
 
+const Launch *running;
+Block *active;
+bool ahead, polled;
+Fault fault;
+
+void report(const char *format, ...)
+{
+	char text[512];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	fprintf(stderr, "emulated driver: kernel %s, block (%u,%u,%u): %s\n", running->kernel->name,
+		active->index.x, active->index.y, active->index.z, text);
+}
+
 namespace {
 
-const Launch *running;
-bool ahead; // of the launch before the one that runs, whose blocks begin
-bool polled; // the thread that ran last asked for others to run
-bool moved;  // a thread did something else
-Fault fault;
-Block *active; // the block whose shared memory is in place
-void *scheduler_stack;
-std::vector<char *> stacks, free_stacks;
+bool moved; // a thread did something but poll
 std::minstd_rand random_numbers;
 enum { forward, reverse, shuffled } order;
-
-#if defined(EMULATION_ADDRESS)
-const size_t stack_size = 256 << 10; // red zones between variables
-#else
-const size_t stack_size = 64 << 10;
-#endif
-const size_t page = 4096;
-
-// switch_stack saves the registers that a call preserves, puts the stack pointer in
-// *save and goes on where `to` was saved.
-extern "C" EMULATION void bitcnn_switch_stack(void **save, void *to);
-#if defined(__x86_64__)
-__asm__(R"(
-	.text
-	.globl bitcnn_switch_stack
-	.hidden bitcnn_switch_stack
-	.type bitcnn_switch_stack, @function
-bitcnn_switch_stack:
-	pushq %rbp
-	pushq %rbx
-	pushq %r12
-	pushq %r13
-	pushq %r14
-	pushq %r15
-	movq %rsp, (%rdi)
-	movq %rsi, %rsp
-	popq %r15
-	popq %r14
-	popq %r13
-	popq %r12
-	popq %rbx
-	popq %rbp
-	ret
-	.size bitcnn_switch_stack, .-bitcnn_switch_stack
-)");
-void *first_frame(char *top, void (*entry)())
-{
-	void **p = reinterpret_cast<void **>(top);
-	*--p = nullptr; // where entry would return to
-	*--p = reinterpret_cast<void *>(entry);
-	return p - 6;
-}
-#elif defined(__aarch64__)
-__asm__(R"(
-	.text
-	.globl bitcnn_switch_stack
-	.hidden bitcnn_switch_stack
-	.type bitcnn_switch_stack, %function
-bitcnn_switch_stack:
-	sub sp, sp, #160
-	stp x19, x20, [sp]
-	stp x21, x22, [sp, #16]
-	stp x23, x24, [sp, #32]
-	stp x25, x26, [sp, #48]
-	stp x27, x28, [sp, #64]
-	stp x29, x30, [sp, #80]
-	stp d8, d9, [sp, #96]
-	stp d10, d11, [sp, #112]
-	stp d12, d13, [sp, #128]
-	stp d14, d15, [sp, #144]
-	mov x9, sp
-	str x9, [x0]
-	mov sp, x1
-	ldp x19, x20, [sp]
-	ldp x21, x22, [sp, #16]
-	ldp x23, x24, [sp, #32]
-	ldp x25, x26, [sp, #48]
-	ldp x27, x28, [sp, #64]
-	ldp x29, x30, [sp, #80]
-	ldp d8, d9, [sp, #96]
-	ldp d10, d11, [sp, #112]
-	ldp d12, d13, [sp, #128]
-	ldp d14, d15, [sp, #144]
-	add sp, sp, #160
-	ret
-	.size bitcnn_switch_stack, .-bitcnn_switch_stack
-)");
-void *first_frame(char *top, void (*entry)())
-{
-	void **p = reinterpret_cast<void **>(top) - 20;
-	memset(p, 0, 160);
-	p[11] = reinterpret_cast<void *>(entry);
-	return p;
-}
-#else
-#error "the emulated driver runs on amd64 and arm64 only"
-#endif
-
-void to_scheduler() { bitcnn_switch_stack(&current->stack_pointer, scheduler_stack); }
-
-char *take_stack()
-{
-	if (free_stacks.empty()) {
-		void *p = mmap(nullptr, stack_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (p == MAP_FAILED || mprotect(p, page, PROT_NONE)) {
-			perror("emulated driver: no memory for the stack of a thread");
-			abort();
-		}
-		stacks.push_back(static_cast<char *>(p));
-		return stacks.back();
-	}
-	char *s = free_stacks.back();
-	free_stacks.pop_back();
-	return s;
-}
-
-void complete(Warp &w);
+unsigned generation; // of stacks: after a fault all are free
 
 // The body of every fiber: threads that start, one after the other in the block's
 // order, until one waits; it keeps the stack, and the others go on with another.
@@ -186,55 +79,13 @@ void resume(Thread &t)
 {
 	if (t.state == Thread::fresh) {
 		t.state = Thread::ready;
-		t.stack = take_stack();
-#if defined(EMULATION_ADDRESS)
-		__asan_unpoison_memory_region(t.stack + page, stack_size - page); // frames of others
-#endif
-		// Stacks that begin at the same place of a page compete for the cache.
-		char *top = t.stack + stack_size - t.linear % 31 * 64 - 64;
-		t.stack_pointer = first_frame(top, fiber);
+		prepare(t, fiber);
 	}
-	current = &t;
-	bitcnn_switch_stack(&scheduler_stack, t.stack_pointer);
+	switch_to(t);
 	// Not t if it ended and its fiber took up others.
 	if (current->state == Thread::exited) {
-		free_stacks.push_back(current->stack);
+		release_stack(current->stack);
 		current->stack = nullptr;
-	}
-}
-
-void report(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void report(const char *format, ...)
-{
-	char text[512];
-	va_list args;
-	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	fprintf(stderr, "emulated driver: kernel %s, block (%u,%u,%u): %s\n", running->kernel->name,
-		active->index.x, active->index.y, active->index.z, text);
-}
-
-void complete_one(Warp &w, size_t i)
-{
-	Exchange *e = w.open[i];
-	e->readers = __builtin_popcount(e->arrived);
-	w.open.erase(w.open.begin() + i);
-	Thread *first = &active->threads[32 * (&w - active->warps.data())];
-	for (unsigned lane = 0; lane < 32; lane++)
-		if (e->arrived >> lane & 1)
-			first[lane].state = Thread::ready;
-	races::warp_barrier(*first, e->arrived);
-}
-
-// A thread that has ended may be what others of its warp wait for.
-void complete(Warp &w)
-{
-	for (size_t i = w.open.size(); i-- > 0;) {
-		const Exchange *e = w.open[i];
-		const unsigned need = e->mask & w.present & ~w.exited;
-		if ((e->arrived & need) == need)
-			complete_one(w, i);
 	}
 }
 
@@ -367,44 +218,6 @@ __attribute__((no_sanitize("address"))) void copy(char *to, const char *from, si
 		*t++ = *f++;
 }
 
-// The dynamic shared memory of a block ends where memory that cannot be touched
-// begins.
-struct Dynamic {
-	char *begin = nullptr, *map = nullptr;
-	size_t mapped = 0;
-	explicit Dynamic(size_t n)
-	{
-		if (n == 0)
-			return;
-#if defined(EMULATION_ADDRESS)
-		void *p = nullptr;
-		if (posix_memalign(&p, 16, n)) // red zones begin right behind it
-			abort();
-		begin = static_cast<char *>(p);
-#else
-		const size_t size = (n + 15) / 16 * 16;
-		mapped = (size + page - 1) / page * page + page;
-		void *p = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (p == MAP_FAILED || mprotect(static_cast<char *>(p) + mapped - page, page, PROT_NONE)) {
-			perror("emulated driver: no memory for shared memory");
-			abort();
-		}
-		map = static_cast<char *>(p);
-		begin = map + mapped - page - size;
-#endif
-	}
-	~Dynamic()
-	{
-#if defined(EMULATION_ADDRESS)
-		free(begin);
-#else
-		if (map)
-			munmap(map, mapped);
-#endif
-	}
-	Dynamic(const Dynamic &) = delete;
-};
-
 void set_order()
 {
 	const char *s = getenv("BCNN_EMULATOR_ORDER");
@@ -465,8 +278,6 @@ void run_to_end(Block &b)
 	}
 }
 
-unsigned generation; // of stacks: after a fault all are free
-
 } // namespace
 
 // Blocks of a dependent launch that have begun.
@@ -480,7 +291,7 @@ struct Early {
 		for (Block &b : blocks) {
 			for (Thread &t : b.threads)
 				if (t.stack && t.state != Thread::exited && t.state != Thread::fresh && stacks_of == generation)
-					free_stacks.push_back(t.stack);
+					release_stack(t.stack);
 			for (Warp &w : b.warps) {
 				for (Exchange *e : w.spare)
 					delete e;
@@ -600,240 +411,7 @@ void run_cooperative(const Launch &l)
 				delete e;
 }
 
-// A thread that touches what it must not: the launch fails, the process goes on.
-#if defined(EMULATION_ADDRESS)
-void catch_faults() {} // AddressSanitizer does
-bool in_kernel;
-unsigned long kernel_thread;
-#else
-struct sigaction previous_segv, previous_bus;
-alignas(16) char landing_stack[32 << 10];
-volatile uintptr_t fault_address;
-bool in_kernel;
-unsigned long kernel_thread;
-
-void landing()
-{
-	report("thread (%u,%u,%u): illegal address %#zx", current->index.x, current->index.y, current->index.z,
-		(size_t)fault_address);
-	fault = Fault::illegal_address;
-	to_scheduler();
-	abort();
-}
-
-void on_fault(int signal, siginfo_t *info, void *context)
-{
-	if (in_kernel && (unsigned long)gettid() == kernel_thread) {
-		fault_address = reinterpret_cast<uintptr_t>(info->si_addr);
-		auto *c = static_cast<ucontext_t *>(context);
-		char *top = landing_stack + sizeof landing_stack - 64;
-#if defined(__x86_64__)
-		c->uc_mcontext.gregs[REG_RSP] = reinterpret_cast<greg_t>(top - 8);
-		c->uc_mcontext.gregs[REG_RIP] = reinterpret_cast<greg_t>(landing);
-#else
-		c->uc_mcontext.sp = reinterpret_cast<uintptr_t>(top);
-		c->uc_mcontext.pc = reinterpret_cast<uintptr_t>(landing);
-#endif
-		return;
-	}
-	const struct sigaction &old = signal == SIGBUS ? previous_bus : previous_segv;
-	if (old.sa_flags & SA_SIGINFO) {
-		old.sa_sigaction(signal, info, context);
-	} else if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN) {
-		old.sa_handler(signal);
-	} else {
-		sigaction(signal, &old, nullptr); // it comes again
-	}
-}
-
-void catch_faults()
-{
-	static bool done;
-	if (done)
-		return;
-	done = true;
-	struct sigaction a = {};
-	a.sa_sigaction = on_fault;
-	a.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-	sigaction(SIGSEGV, &a, &previous_segv);
-	sigaction(SIGBUS, &a, &previous_bus);
-}
-#endif
-
 } // namespace
-
-void fail(Fault f, const char *format, ...)
-{
-	char text[400];
-	va_list args;
-	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	report("thread (%u,%u,%u): %s", current->index.x, current->index.y, current->index.z, text);
-	fault = f;
-	to_scheduler();
-	abort();
-}
-
-void wait_for_block(const char *file, int line)
-{
-	Thread &t = *current;
-	t.state = Thread::at_barrier;
-	t.file = file;
-	t.line = line;
-	active->waiting++;
-	to_scheduler();
-}
-
-void wait_for_warpgroup(unsigned barrier, unsigned threads, const char *file, int line)
-{
-	Thread &t = *current;
-	const unsigned group = t.linear / 128, size = 128;
-	if (barrier != group + 1 || threads != size || (group + 1) * size > active->threads.size())
-		fail(Fault::failed, "%s:%d: barrier %u of %u threads, by one of warpgroup %u", file, line, barrier, threads, group);
-	t.file = file;
-	t.line = line;
-	t.state = Thread::at_warpgroup_barrier;
-	if (++active->at_warpgroup_barrier[group] < size) {
-		to_scheduler();
-		return;
-	}
-	active->at_warpgroup_barrier[group] = 0;
-	for (unsigned i = group * size; i < (group + 1) * size; i++) {
-		const Thread &other = active->threads[i];
-		if (other.line != line || other.file != file)
-			fail(Fault::failed, "%s:%d: divergent barrier: others of the warpgroup are at line %d", file, line, other.line);
-		active->threads[i].state = Thread::ready;
-	}
-	races::warpgroup_barrier(*active, group);
-}
-
-void wait_for_grid(unsigned *barrier, const char *file, int line)
-{
-	if (!running->cooperative)
-		fail(Fault::failed, "%s:%d: grid_sync in a launch that is not cooperative", file, line);
-	atomic_access(barrier, sizeof *barrier);
-	Thread &t = *current;
-	t.state = Thread::at_grid_barrier;
-	t.file = file;
-	t.line = line;
-	active->waiting_for_grid++;
-	to_scheduler();
-}
-
-void wait_for_previous(const char *file, int line)
-{
-	Thread &t = *current;
-	t.waited = true;
-	if (!ahead)
-		return;
-	t.state = Thread::at_previous;
-	t.file = file;
-	t.line = line;
-	active->waiting_for_previous++;
-	to_scheduler();
-}
-
-Exchange *exchange(unsigned mask, const void *value, size_t size, const char *operation, const char *file, int line)
-{
-	Thread &t = *current;
-	Warp &w = *t.warp;
-	const unsigned me = 1u << t.lane;
-	if (!(mask & me))
-		fail(Fault::failed, "%s:%d: %s by lane %u, which is not in its mask %#x", file, line, operation, t.lane, mask);
-	size_t i = 0;
-	while (i < w.open.size() && !(w.open[i]->mask == mask && w.open[i]->line == line && w.open[i]->file == file &&
-		strcmp(w.open[i]->operation, operation) == 0))
-		i++;
-	Exchange *e;
-	if (i < w.open.size()) {
-		e = w.open[i];
-	} else {
-		if (w.spare.empty())
-			w.spare.push_back(new Exchange);
-		e = w.spare.back();
-		w.spare.pop_back();
-		e->mask = mask;
-		e->arrived = 0;
-		e->operation = operation;
-		e->file = file;
-		e->line = line;
-		w.open.push_back(e);
-	}
-	e->arrived |= me;
-	memcpy(e->values[t.lane], value, size);
-	const unsigned need = mask & w.present & ~w.exited;
-	t.file = file;
-	t.line = line;
-	t.state = Thread::in_exchange;
-	if ((e->arrived & need) == need)
-		complete_one(w, i);
-	else
-		to_scheduler();
-	return e;
-}
-
-void finish(Exchange *e)
-{
-	if (--e->readers == 0)
-		current->warp->spare.push_back(e);
-}
-
-void start_copy(void *to, const void *from, unsigned bytes, unsigned read)
-{
-	Thread &t = *current;
-	t.copies.push_back({to, from, bytes, read, t.groups});
-}
-
-void close_group() { current->groups++; }
-
-// Products must not read what a copy left before the thread that made it has fenced it.
-static void note_copy(Thread &t, const Copy &c)
-{
-	const size_t at = (static_cast<char *>(c.to) - t.block->dynamic) / 16;
-	if (!t.block->dynamic || c.to < t.block->dynamic || at >= t.block->unfenced.size())
-		return;
-	const auto mark = (uint16_t)(t.linear + 1);
-	if (t.block->unfenced[at] != mark)
-		t.unfenced.push_back((uint32_t)at);
-	t.block->unfenced[at] = mark;
-}
-
-void wait_for_groups(unsigned newest)
-{
-	Thread &t = *current;
-	size_t kept = 0;
-	for (const Copy &c : t.copies) {
-		if (c.group < t.groups && t.groups - c.group > newest) {
-			plain_access(c.to, c.bytes, true);
-			if (c.read) {
-				plain_access(c.from, c.read, false);
-				memcpy(c.to, c.from, c.read);
-			}
-			memset(static_cast<char *>(c.to) + c.read, 0, c.bytes - c.read);
-			note_copy(t, c);
-		} else {
-			t.copies[kept++] = c;
-		}
-	}
-	t.copies.resize(kept);
-}
-
-char *dynamic_shared() { return active->dynamic; }
-size_t shared_size() { return running->kernel->own_shared + running->dynamic_shared; }
-
-void poll(const char *file, int line)
-{
-	Thread &t = *current;
-	const bool again = t.file == file && t.line == line;
-	t.file = file;
-	t.line = line;
-	if (!again) // a thread that does not wait must not find what others would have done meanwhile
-		return;
-	t.state = Thread::ready;
-	polled = true;
-	to_scheduler();
-}
 
 void forget(Launch &l)
 {
@@ -854,8 +432,7 @@ Fault launch(Launch &l, [[maybe_unused]] Launch *next)
 	set_order();
 	fault = Fault::none;
 	polled = moved = false;
-	kernel_thread = gettid();
-	in_kernel = true;
+	begin_kernel();
 #if !defined(EMULATION_RACES) // whose clocks are those of one launch
 	if (next) {
 		enter(*next);
@@ -870,10 +447,10 @@ Fault launch(Launch &l, [[maybe_unused]] Launch *next)
 		else
 			run_blocks(l);
 	}
-	in_kernel = false;
+	end_kernel();
 	if (fault != Fault::none) { // threads that will never end leave their stacks
 		generation++;
-		free_stacks = stacks;
+		release_all_stacks();
 	}
 	const Fault f = races::found() && fault == Fault::none ? Fault::failed : fault;
 	running = nullptr;
