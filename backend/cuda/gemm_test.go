@@ -169,7 +169,7 @@ func TestWarpgroupShapes(t *testing.T) {
 }
 
 // TestByteShapes runs the tiles for tensor cores and the products of warpgroups on bytes, as
-// TestGEMMShapes and TestWarpgroupShapes do on bits.
+// TestGEMMShapes and TestWarpgroupShapes do on bits: every candidate of these kinds.
 func TestByteShapes(t *testing.T) {
 	testenv.Long(t)
 	for _, c := range []convShape{
@@ -188,25 +188,31 @@ func TestByteShapes(t *testing.T) {
 		t.Run(fmt.Sprintf("%dx%dx%d", c.h, c.w, c.in), func(t *testing.T) {
 			c.bytes = true
 			nets := c.networks()
-			seen := make(map[string]bool) // kernels, with outputs of a kind
-			for _, variant := range []string{gpu.TensorCore, gpu.SplitK, gpu.Warpgroup} {
-				for pick := range mostCandidates {
-					for i, n := range nets {
-						d := apartDevice(t)
-						d.pick = pick
-						plan, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
-						require.NoError(t, err)
-						exe := compiled(t, d, plan, backend.Options{Kernels: variant}, c.images)
-						spec := exe.steps[0].launches[0].spec
-						label := fmt.Sprint(spec.Label(), i)
-						if (spec.File == "conv_mma" || spec.File == "conv_wgmma_bytes") && !seen[label] {
-							seen[label] = true
-							requireRun(t, exe, 7, c.images)
+			run := 0
+			for _, n := range nets {
+				plan, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+				require.NoError(t, err)
+				in := backendtest.RandomImages(7, c.images, plan.Inputs[0])
+				want, err := ref.Run(t.Context(), plan, in, nil)
+				require.NoError(t, err)
+				for _, variant := range []string{gpu.TensorCore, gpu.SplitK, gpu.Warpgroup} {
+					d := apartDevice(t)
+					e := &executable{device: d, plan: plan, config: driver.Config{MaxBatch: c.images, Kernels: variant}, ctx: t.Context()}
+					all, err := e.candidates()
+					require.NoError(t, err)
+					for pick, of := range all[0] {
+						if file := of.Specs[0].File; file != "conv_mma" && file != "conv_wgmma_bytes" {
+							continue
 						}
+						d.pick = pick
+						exe := compiled(t, d, plan, backend.Options{Kernels: variant}, c.images)
+						require.Equal(t, of.Specs[0].Label(), exe.steps[0].launches[0].spec.Label())
+						requireOutput(t, exe, want, in)
+						run++
 					}
 				}
 			}
-			require.NotEmpty(t, seen)
+			require.NotZero(t, run)
 		})
 	}
 }
