@@ -35,12 +35,17 @@ func runEvery(t *testing.T, n int, dev *backend.Device, opts backend.Options) {
 	}
 }
 
-// Fuzz compares the device with the reference on random networks.
-func Fuzz(f *testing.F, dev *backend.Device, opts backend.Options) {
+// Fuzz compares the device with the reference on random networks, which the kinds of
+// kernels take turns at. "" is what users get.
+func Fuzz(f *testing.F, dev *backend.Device, opts backend.Options, kinds ...string) {
 	for seed := range uint64(8) {
 		f.Add(seed)
 	}
-	f.Fuzz(func(t *testing.T, seed uint64) { check(t, dev, opts, parity.RandomCase(seed)) })
+	kinds = append([]string{opts.Kernels}, kinds...)
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		opts.Kernels = kinds[seed%uint64(len(kinds))]
+		check(t, dev, opts, parity.RandomCase(seed))
+	})
 }
 
 func check(t *testing.T, dev *backend.Device, opts backend.Options, c parity.Case) {

@@ -157,13 +157,24 @@ func TestPublished(t *testing.T) {
 	}
 }
 
+// FuzzRandomNetworks takes, for random networks, what users get, each kind of kernels, and
+// each candidate.
 func FuzzRandomNetworks(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
+		opts, pick := backend.Options{}, -1
+		switch i := int(seed % uint64(2*len(kernelNames)+1)); {
+		case i > len(kernelNames):
+			pick = int(seed/32) % mostCandidates
+		case i > 0:
+			opts.Kernels = kernelNames[i-1]
+		}
 		for _, p := range placements {
-			requireParity(t, p.device(t), backend.Options{}, []parity.Case{parity.RandomCase(seed)})
+			d := p.device(t)
+			d.pick = pick
+			requireParity(t, d, opts, []parity.Case{parity.RandomCase(seed)})
 		}
 	})
 }

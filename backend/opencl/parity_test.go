@@ -292,7 +292,7 @@ func TestParityHostFloats(t *testing.T) {
 }
 
 func FuzzRandomNetworks(f *testing.F) {
-	backendtest.Fuzz(f, backend.NewDevice(testDevice(f)), backend.Options{Kernels: gpu.Patches})
+	backendtest.Fuzz(f, backend.NewDevice(testDevice(f)), backend.Options{}, kernelNames...)
 }
 
 // tinyCases are the first of the table that take each kernel; few and small, for
