@@ -2,6 +2,7 @@ package parity
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -203,7 +204,11 @@ func (b *builder) randomTail() {
 	}
 	if b.rng.IntN(3) == 0 {
 		if names := bcnn.FunctionNames(); b.rng.IntN(3) == 0 {
-			b.add(bcnn.Function{Name: names[b.rng.IntN(len(names))]})
+			name := names[b.rng.IntN(len(names))]
+			if name == bcnn.Exp { // of 1e9 it would be infinite
+				b.add(bcnn.Clip{Min: float32(math.Inf(-1)), Max: 8})
+			}
+			b.add(bcnn.Function{Name: name})
 		} else {
 			b.activation(activations[b.rng.IntN(len(activations))])
 		}
