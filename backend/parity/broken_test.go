@@ -307,12 +307,31 @@ var broken = []brokenDevice{
 		if size := x.plan.OutputShape().Values(); !x.config.Stepwise && out.N == 2 {
 			copy(out.F32[size:], out.F32[:size])
 		}
-	})}, "", "batch of 2, round 0: output: image 1"},
+	})}, "", "of a batch of 2: output: image 1"},
 	{"second run differs", fake{run: afterRun(func(x *fakeEngine, out, in bcnn.Tensor) {
-		if x.runs > 4 { // of 6
+		if x.runs > 3 {
 			out.F32[0]++
 		}
-	})}, "", "round 1: output: image 0, y 0, x 0, channel 0"},
+	})}, "", "run 4, of a batch of 3: output: image 0, y 0, x 0, channel 0"},
+	{"a value stays from run to run", fake{run: afterRun(func(x *fakeEngine, out, _ bcnn.Tensor) {
+		size := x.plan.OutputShape().Values()
+		if x.left = append(x.left, make([]bool, max(0, out.N-len(x.left)))...); x.left[out.N-1] && out.N > 2 {
+			out.F32[(out.N-1)*size]++
+		}
+		x.left[out.N-1] = true
+	})}, "", "run 4, of a batch of 3: output: image 2, y 0, x 0, channel 0"},
+	{"a batch larger than the last one", fake{run: afterRun(func(x *fakeEngine, out, _ bcnn.Tensor) {
+		if x.before < out.N && x.before > 0 {
+			out.F32[0]++
+		}
+		x.before = out.N
+	})}, "", "run 3, of a batch of 2: output: image 0, y 0, x 0, channel 0"},
+	{"a batch smaller than the last one", fake{run: afterRun(func(x *fakeEngine, out, _ bcnn.Tensor) {
+		if out.N < x.before {
+			out.F32[0]++
+		}
+		x.before = out.N
+	})}, "", "run 2, of a batch of 1: output: image 0, y 0, x 0, channel 0"},
 	{"a value not written", fake{run: func(x *fakeEngine, ctx context.Context, out, in bcnn.Tensor) error {
 		last := out.F32[len(out.F32)-1]
 		err := x.honest(ctx, out, in)
@@ -358,7 +377,7 @@ var broken = []brokenDevice{
 		x.after = func(step int, _ time.Duration) error { return after(step, -1) }
 		return x.honest(ctx, out, in)
 	}}, "", "call 0 of Timed"},
-	{"memory of the image taken too early", fake{run: together(0)}, "whole/", "batch of 1, round 0: output: image 0"},
+	{"memory of the image taken too early", fake{run: together(0)}, "whole/", "of a batch of 1: output: image 0"},
 	{"a variant of kernels differs", fake{kernels: []string{"x", "y"}, run: afterRun(func(x *fakeEngine, out, _ bcnn.Tensor) {
 		if x.config.Kernels == "y" {
 			out.F32[0]++

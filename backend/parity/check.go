@@ -145,14 +145,22 @@ func (r *runner) plain() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, exe.Close()) }()
-	for round := range 2 {
-		for _, n := range slices.Compact([]int{r.batch, 1, (r.batch + 1) / 2}) {
-			if err := r.run(exe, n); err != nil {
-				return fmt.Errorf("batch of %d, round %d: %w", n, round, err)
-			}
+	for i, n := range sizes(r.batch) {
+		if err := r.run(exe, n); err != nil {
+			return fmt.Errorf("run %d, of a batch of %d: %w", i+1, n, err)
 		}
 	}
 	return nil
+}
+
+// sizes are those of the runs of an executable: the largest batch first and last, so that
+// each image finds what an earlier run has left of it, and smaller ones between, each of
+// which follows one of another size.
+func sizes(batch int) []int {
+	if batch == 1 {
+		return []int{1, 1}
+	}
+	return slices.Compact([]int{batch, 1, (batch + 1) / 2, batch})
 }
 
 // run executes the last n images of the batch, so that an image has another

@@ -58,6 +58,8 @@ type fakeEngine struct {
 	plan   *bcnn.Plan
 	config driver.Config
 	runs   int
+	before int    // images of the last run
+	left   []bool // by something in the place of an image
 	after  func(step int, took time.Duration) error
 	last   bcnn.Tensor // that a step has written
 	// Those of a run.
