@@ -10,7 +10,7 @@ import (
 )
 
 func TestLookUpBytes(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range []int{0, 1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 128, 129, 256, 700} {
 			values := make([]float32, 256)
 			for i := range values {

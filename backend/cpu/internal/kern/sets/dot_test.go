@@ -44,7 +44,7 @@ func ranges(outputs int) [][2]int {
 }
 
 func TestDotBits(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, words := range []int{1, 2, 3, 6, 10, 13, 35} {
 			for _, tail := range []int{64, 1 + rng.IntN(63)} {
 				for _, outputs := range []int{1, 3, 4, 5, 32, 64, 100, 130} {
@@ -92,7 +92,7 @@ func FuzzDotBits(f *testing.F) {
 }
 
 func TestDotBytes(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, k := range []int{1, 3, 4, 9, 27, 75, 255, 256, 257, 260, 600} {
 			for _, outputs := range []int{1, 4, 6, 70} {
 				for _, brightest := range []int{1, 256} {
@@ -131,7 +131,7 @@ func TestDotBytes(t *testing.T) {
 }
 
 func TestDotWords(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, k := range []int{1, 3, 4, 9, 27, 75, 255, 257, 260} {
 			for _, outputs := range []int{1, 4, 6, 70} {
 				zero := uint8(rng.IntN(256))

@@ -16,7 +16,7 @@ import (
 
 func TestThreshold(t *testing.T) {
 	extremes := []int32{math.MinInt32, math.MinInt32 + 1, -1, 0, 1, math.MaxInt32 - 1, math.MaxInt32}
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range []int{1, 3, 4, 31, 32, 33, 63, 64, 65, 100, 128, 130} {
 			for _, pixels := range []int{1, 2, 5} {
 				stride, step := n+rng.IntN(3), bits.Words(n)+rng.IntN(2)
@@ -67,7 +67,7 @@ func TestThreshold(t *testing.T) {
 }
 
 func TestOr(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for n := range 40 {
 			dst, check := guarded[uint64](t, n)
 			src := make([]uint64, n)
@@ -126,7 +126,7 @@ func ended(v float32, o int, end kern.End) float32 {
 }
 
 func TestScale(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range []int{0, 1, 3, 4, 8, 17, 31, 64, 100} {
 			for range 50 {
 				for _, end := range ends(rng, n) {
@@ -166,7 +166,7 @@ func TestScale(t *testing.T) {
 }
 
 func TestScaleAdd(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		kernels := []func([]float32, int, []int32, int, int, int, kern.End, kern.End, []float32){generic.ScaleAdd}
 		if s.ScaleAdd != nil {
 			kernels = append(kernels, s.ScaleAdd)
@@ -213,7 +213,7 @@ func TestScaleAdd(t *testing.T) {
 }
 
 func TestScaleBytes(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range []int{0, 1, 23, 24, 25, 47, 48, 49, 96, 130, 200} {
 			for _, end := range ends(rng, 2*kern.BytePeriod) {
 				if end.Scale == nil {
@@ -237,7 +237,7 @@ func TestScaleBytes(t *testing.T) {
 }
 
 func TestAddChoose(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range sizes {
 			for range 40 {
 				x, w := awkwards(rng, n), awkwards(rng, n)
@@ -269,7 +269,7 @@ func TestAddChoose(t *testing.T) {
 }
 
 func TestPick(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, channels := range []int{1, 3, 4, 7, 8, 16, 20, 48, 130} {
 			for _, n := range []int{1, 4, 8, 15, 16, 33, 96} {
 				for _, groups := range []int{0, 1, 2, 3, 4, 5, 8} { // of a shuffle; 0 for any channel, 1 for their order
@@ -308,7 +308,7 @@ func TestPick(t *testing.T) {
 
 // TestMinMax has numbers, zeros of both signs, infinities and NaNs beside each other.
 func TestMinMax(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range sizes {
 			for range 40 {
 				a, b := awkwards(rng, n), awkwards(rng, n)
@@ -352,7 +352,7 @@ func TestMinMax(t *testing.T) {
 }
 
 func TestMul(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range sizes {
 			for range 40 {
 				x, slope := awkwards(rng, n), awkwards(rng, n)
@@ -375,7 +375,7 @@ func TestFunction(t *testing.T) {
 			about = append(about, math.Float32frombits(high<<20|low))
 		}
 	}
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, name := range f32.Names() {
 			f := kern.FunctionNamed(name)
 			for _, n := range append(sizes, len(about)) {
@@ -408,7 +408,7 @@ func TestFunction(t *testing.T) {
 // far apart as may be.
 func TestBlendRows(t *testing.T) {
 	const height = 3
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		if s.BlendRows == nil {
 			t.Skip("has none")
 		}
@@ -475,7 +475,7 @@ func TestBlend(t *testing.T) {
 		return kern.NewBlendTaps(index, awkwards(rng, n), step)
 	}
 	const height, width = 3, 4
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range []int{1, 3, 4, 7, 8, 15, 16, 17, 40, 64, 100, 128, 261} {
 			for _, each := range []int{1, 2, 4} {
 				for _, pixels := range []int{0, 1, 2, 5} {

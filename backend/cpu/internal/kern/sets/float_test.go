@@ -59,7 +59,7 @@ func anyEnd(rng *rand.Rand, n int) kern.End {
 }
 
 func TestFMAPixels(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, outputs := range []int{1, 7, 8, 9, 16, 17, 31, 47, 64, 70, 130} {
 			for _, runs := range []int{0, 1, 3} {
 				for _, pixels := range []int{1, 2, 3, 4, 5, 6, 7, 13} {
@@ -98,7 +98,7 @@ func TestFMAPixels(t *testing.T) {
 }
 
 func TestFMAEach(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, channels := range []int{1, 3, 4, 15, 16, 33, 64, 65, 100, 200} {
 			for _, slide := range []int{0, 3, 5, 1, 2, 4} {
 				for _, pixels := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 25} {
@@ -134,7 +134,7 @@ func TestFMAEach(t *testing.T) {
 // TestFMAColumns has images of all sizes that matter to tiles, whose windows reach over
 // each side or not.
 func TestFMAColumns(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, taps := range []int{3, 5} {
 			for i := range 300 {
 				side := func() int { return rng.IntN(taps/2 + 1) }
@@ -200,7 +200,7 @@ func TestFMARoundsOnce(t *testing.T) {
 		{above * 0x1p-75, below * 0x1p-75, 0x1p-127 + 0x1p-149},
 		{above * 0x1p-75, -below * 0x1p-75, 0x1p-127 + 0x1p-149},
 	}
-	forEach(t, func(t *testing.T, s *kern.Set, _ *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, _ *rand.Rand) {
 		for _, c := range cases {
 			for _, outputs := range []int{1, 4, 17} { // whatever a kernel takes at a time
 				bias := slices.Repeat(c[2:], outputs)
@@ -227,7 +227,7 @@ func TestFMARoundsOnce(t *testing.T) {
 // TestFMATies has sums of which many lie in the middle between two float32
 // values after a first rounding to float64, normal and subnormal ones.
 func TestFMATies(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, scale := range []float32{1, 0x1p-64, 0x1p-70, 0x1p-74, 0x1p-75} {
 			for range 200 {
 				const outputs, taps, pixels = 12, 20, 3

@@ -12,7 +12,7 @@ import (
 )
 
 func TestThresholdBytes(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range append([]int{192, 300, 1000}, sizes...) {
 			for _, period := range []int{64, 192, 320} {
 				src, bounds := randomBytes(rng, n), randomBytes(rng, period)
@@ -29,7 +29,7 @@ func TestThresholdBytes(t *testing.T) {
 }
 
 func TestSpread(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, pixels := range sizes {
 			for n := 1; n <= 8; n++ {
 				src := randomWords(rng, (pixels*n+63)/64)
@@ -51,7 +51,7 @@ func TestSpread(t *testing.T) {
 }
 
 func TestLumaLBPMinMax(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range sizes {
 			for range 4 {
 				rgb := randomBytes(rng, 3*n)
@@ -100,7 +100,7 @@ func TestLumaLBPMinMax(t *testing.T) {
 }
 
 func TestFloats(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for n := range 70 {
 			src := randomBytes(rng, n)
 			dst, check := guarded[float32](t, n)

@@ -11,7 +11,7 @@ import (
 )
 
 func TestLookUp(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, tables := range []int{1, 2, 3, 5} {
 			values := make([]float32, tables*kern.TableBytes)
 			for i := range values {
@@ -37,7 +37,7 @@ func TestLookUp(t *testing.T) {
 func TestLevels(t *testing.T) {
 	inf := float32(math.Inf(1))
 	special := []float32{float32(math.NaN()), inf, -inf, 0, float32(math.Copysign(0, -1)), math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, -0.5, 0.5, 1.5, 2.5}
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, row := range []int{1, 3, 7, 8, 9, 15, 16, 31, 32, 33, 40, 64, 100} {
 			for _, n := range []int{0, 1, 7, 8, row, row + 1, 2*row + 9, 3 * row} {
 				for _, most := range []int{1, 3, 15, 255} {

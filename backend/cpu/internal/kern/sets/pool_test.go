@@ -12,7 +12,7 @@ import (
 )
 
 func TestPools(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, values := range []int{1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33, 70, 300, 431} {
 			for _, taps := range []int{1, 2, 4, 9, 70} {
 				p := &kern.Pool{Values: values, Step: 1 + rng.IntN(2*values), DstStep: values + rng.IntN(3), Pixels: 1 + rng.IntN(6)}
@@ -74,7 +74,7 @@ func TestPools(t *testing.T) {
 }
 
 func TestMean(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range []int{1, 3, 4, 5, 8, 15, 16, 17, 33, 64, 70, 130} {
 			for _, runs := range []int{1, 2, 4, 9, 49} {
 				for _, pixels := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 15, 25} {
@@ -105,7 +105,7 @@ func TestMean(t *testing.T) {
 }
 
 func TestMeanSigns(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range []int{1, 8, 20, 63, 64, 65, 128, 200} {
 			for _, taps := range []int{1, 4, 9, 63, 64, 65, 255, 256, 600} {
 				words := (n + 63) / 64
