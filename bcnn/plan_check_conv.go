@@ -1,0 +1,185 @@
+package bcnn
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
+)
+
+// check returns the shape of the output.
+func (op *ConvStep) check(in, out PlanTensor) (Shape, error) {
+	if err := checkPlanes(op.InPlanes, in.Shape.H); err != nil {
+		return Shape{}, err
+	}
+	if err := checkPlanes(op.OutPlanes, 0); err != nil {
+		return Shape{}, err
+	}
+	if op.InPlanes > 1 && in.DType != Bits || op.OutPlanes > 1 && (in.DType != Bits || out.DType != Bits) {
+		return Shape{}, fmt.Errorf("planes from %v to %v", in.DType, out.DType)
+	}
+	in.Shape = op.Image(in.Shape)
+	if err := op.Window.check(in.Shape, maxDim); err != nil {
+		return Shape{}, err
+	}
+	if op.Out < 1 || op.Out > maxDim || op.Groups < 1 || in.Shape.C%op.Groups != 0 || op.Out%op.Groups != 0 {
+		return Shape{}, fmt.Errorf("%d groups of %d input and %d output channels", op.Groups, in.Shape.C, op.Out)
+	}
+	if op.Parts < 0 || in.Shape.C/op.Groups%max(op.Parts, 1) != 0 {
+		return Shape{}, fmt.Errorf("%d parts of weights for %d channels in %d groups", op.Parts, in.Shape.C, op.Groups)
+	}
+	if most := op.maxPadValue(); op.PadValue < -most || op.PadValue > most {
+		return Shape{}, fmt.Errorf("padding value %d, want −%d to %d", op.PadValue, most, most)
+	}
+	if op.PadValue != 0 && in.DType != Bits {
+		return Shape{}, fmt.Errorf("padding value %d of %v", op.PadValue, in.DType)
+	}
+	shape := op.Window.Output(in.Shape, op.Out)
+	if op.Dense && (shape.Pixels() != 1 || op.KH != in.Shape.H || op.KW != in.Shape.W || op.Pad != (Padding{}) || op.Groups != 1) {
+		return Shape{}, errors.New("a dense layer whose window is not the whole input")
+	}
+	if err := op.checkWeights(in, out); err != nil {
+		return Shape{}, err
+	}
+	if in.DType == Bits {
+		if err := op.checkBorder(in.Shape, shape); err != nil {
+			return Shape{}, err
+		}
+	}
+	if out.DType == Float32 {
+		if op.Threshold != nil || op.Pool != nil {
+			return Shape{}, errors.New("a threshold or a pool for float32 output")
+		}
+		if err := checkScale(op.Scale, op.Shift, op.Out); err != nil {
+			return Shape{}, err
+		}
+		return shape, op.Activation.checkFused(op.Out)
+	}
+	if op.Scale != nil || op.Shift != nil || op.Activation.Kind != ActivationNone {
+		return Shape{}, errors.New("a scale or an activation for bits")
+	}
+	if op.Pool != nil {
+		if op.Pool.KH < 1 || op.Pool.KW < 1 || op.Pool.Pad != (Padding{}) {
+			return Shape{}, fmt.Errorf("pool %+v", *op.Pool)
+		}
+		shape.H /= op.Pool.KH
+		shape.W /= op.Pool.KW
+	}
+	err := op.Threshold.checkPlanes(in.DType != Float32, op.Out, op.OutPlanes)
+	shape.H *= max(op.OutPlanes, 1)
+	return shape, err
+}
+
+// maxPadValue is the largest magnitude of the padding value.
+func (op *ConvStep) maxPadValue() int {
+	if op.InPlanes > 1 {
+		return MaxPadValue
+	}
+	return 1
+}
+
+// largest is the largest magnitude of an input of bits, padding included, and the least
+// that backends begin a border with.
+func (op *ConvStep) largest() int {
+	return max(1<<max(op.InPlanes, 1)-1, op.PadValue, -op.PadValue)
+}
+
+// maxTapsInt8 is the largest number of taps of weights of 8 bits: the sums of bytes, with
+// and without the zero point, fit into int32.
+const maxTapsInt8 = math.MaxInt32 / (255 * 128)
+
+func (op *ConvStep) checkWeights(in, out PlanTensor) error {
+	group := in.Shape.C / op.Groups
+	if op.whole() && (in.DType != Uint8 || out.DType != Float32) {
+		return fmt.Errorf("integer weights from %v to %v", in.DType, out.DType)
+	}
+	if in.DType == Float32 {
+		if want := num.Product(op.Out, op.KH, op.KW, group); len(op.F32) != want || len(op.Bias) != op.Out {
+			return fmt.Errorf("%d weights and %d biases, want %d and %d", len(op.F32), len(op.Bias), want, op.Out)
+		}
+		return nil
+	}
+	taps := num.Product(op.KH, op.KW, group)
+	if op.Int16 != nil {
+		if want := num.Product(op.Out, taps); len(op.Int16) != want || op.Int8 != nil || op.Bits != nil {
+			return fmt.Errorf("%d weights of 16 bits, want %d, %d of 8 bits and %d words of bits", len(op.Int16), want, len(op.Int8), len(op.Bits))
+		}
+		if sum := largestSum(op.Int16, taps); sum > math.MaxInt32/255 {
+			return fmt.Errorf("sums of 255 times weights of %d in all do not fit into 32 bits", sum)
+		}
+		return nil
+	}
+	if op.Int8 != nil {
+		if want := num.Product(op.Out, taps); len(op.Int8) != want || op.Bits != nil {
+			return fmt.Errorf("%d weights of 8 bits, want %d, and %d words of bits", len(op.Int8), want, len(op.Bits))
+		}
+		if taps > maxTapsInt8 {
+			return fmt.Errorf("sums of %d taps do not fit into 32 bits", taps)
+		}
+		return nil
+	}
+	if want := num.Product(op.Out, op.KH, op.KW, bits.Words(group)); len(op.Bits) != want {
+		return fmt.Errorf("%d words of weights, want %d", len(op.Bits), want)
+	}
+	if err := bits.CheckPadding(op.Bits, group); err != nil {
+		return fmt.Errorf("weights: %w", err)
+	}
+	// The sums, and what they are computed from, must fit into int32.
+	largest := 2 * op.largest()
+	if in.DType == Uint8 {
+		largest = 2 * 255
+	}
+	if taps > math.MaxInt32/largest {
+		return fmt.Errorf("sums of %d taps do not fit into 32 bits", taps)
+	}
+	return nil
+}
+
+// largestSum is the largest sum of the magnitudes of rows of n weights.
+func largestSum(weights []int16, n int) int64 {
+	var largest int64
+	for row := range slices.Chunk(weights, n) {
+		var sum int64
+		for _, w := range row {
+			sum += max(int64(w), -int64(w))
+		}
+		largest = max(largest, sum)
+	}
+	return largest
+}
+
+func (op *ConvStep) checkBorder(in, out Shape) error {
+	b := op.Border
+	if b == nil {
+		if op.PadValue == op.zeroBits() || !op.Window.ReadsPadding(in, out) {
+			return nil
+		}
+		return fmt.Errorf("no border for padding with %d", op.PadValue)
+	}
+	if len(b.Row) != out.H || len(b.Col) != out.W || b.Rows < 1 || b.Cols < 1 ||
+		len(b.Correction) != num.Product(b.Rows, b.Cols, op.Out) {
+		return fmt.Errorf("border of %d×%d positions, %d×%d classes and %d corrections for output %v",
+			len(b.Row), len(b.Col), b.Rows, b.Cols, len(b.Correction), out)
+	}
+	for _, r := range b.Row {
+		if r < 0 || r >= b.Rows {
+			return fmt.Errorf("border row class %d of %d", r, b.Rows)
+		}
+	}
+	for _, c := range b.Col {
+		if c < 0 || c >= b.Cols {
+			return fmt.Errorf("border column class %d of %d", c, b.Cols)
+		}
+	}
+	taps := num.Product(op.KH, op.KW, in.C/op.Groups)
+	most := 2 * op.largest() * taps
+	for _, v := range b.Correction {
+		if int(v) < -most || int(v) > most {
+			return fmt.Errorf("border correction %d of a sum of %d taps", v, taps)
+		}
+	}
+	return nil
+}
