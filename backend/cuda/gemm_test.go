@@ -13,6 +13,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
+	"github.com/bitcnn/bitcnn/backend/cuda/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -165,6 +166,27 @@ func TestWarpgroupShapes(t *testing.T) {
 				require.Equal(t, "conv_wgmma", exe.steps[1].launches[0].spec.File)
 			})
 		}
+	}
+}
+
+// TestSharedMemory: who needs less shared memory of a kernel leaves others what they need.
+func TestSharedMemory(t *testing.T) {
+	d := testDevice(t)
+	if !d.limits.Warpgroups {
+		t.Skip("compute capability 9.0 alone has kernels that need much")
+	}
+	var executables []*running
+	for _, channels := range []int{512, 256} {
+		plan, err := bcnn.Lower(t.Context(), backendtest.OneConv(6, 3, channels, 32), bcnn.LowerOptions{})
+		require.NoError(t, err)
+		executables = append(executables, compiled(t, d, plan, backend.Options{Kernels: gpu.Warpgroup}, 1))
+	}
+	spec := func(i int) candidates.Spec { return executables[i].steps[1].launches[0].spec }
+	require.Equal(t, spec(0).Name, spec(1).Name)
+	require.Greater(t, spec(0).Shared, spec(1).Shared)
+	require.Greater(t, spec(1).Shared, d.limits.SharedDefault)
+	for _, exe := range executables {
+		requireRun(t, exe, 3, 1)
 	}
 }
 

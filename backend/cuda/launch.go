@@ -44,7 +44,7 @@ func (e *executable) build(c candidates.Candidate) (_ *built, err error) {
 			return nil, err
 		}
 		if s.Shared > e.device.limits.SharedDefault {
-			if err := shim.AllowShared(f, s.Shared); err != nil {
+			if err := e.thread.allowShared(f, s.Name, s.Shared); err != nil {
 				return nil, fmt.Errorf("kernel %s: %w", s.Name, err)
 			}
 		}

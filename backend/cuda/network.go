@@ -129,7 +129,7 @@ func (e *executable) buildNetwork(s *candidates.Fused) (_ *built, err error) {
 		return nil, err
 	}
 	if s.Shared > e.device.limits.SharedDefault {
-		if err := shim.AllowShared(f, s.Shared); err != nil {
+		if err := e.thread.allowShared(f, kernel, s.Shared); err != nil {
 			return nil, fmt.Errorf("kernel %s: %w", kernel, err)
 		}
 	}

@@ -26,6 +26,8 @@ type thread struct {
 	// waits are the kernels whose threads wait for the kernel ahead, where a device may
 	// begin them before that has ended.
 	waits map[string]bool
+	// shared is how much dynamic shared memory kernels may have, where more than by default.
+	shared map[string]int
 }
 
 // request is work for the thread. It may be used again and again, by one goroutine
@@ -42,7 +44,7 @@ func newRequest(work func() error) *request { return &request{work: work, done: 
 // when it waits: there the driver may choose to sleep, and to wake up takes long beside a
 // small network.
 func startThread(d cu.Device, integrated bool) (*thread, error) {
-	t := &thread{requests: make(chan *request), modules: make(map[string]cu.Module), waits: make(map[string]bool)}
+	t := &thread{requests: make(chan *request), modules: make(map[string]cu.Module), waits: make(map[string]bool), shared: make(map[string]int)}
 	started := make(chan error)
 	go func() {
 		// Never unlocked: if this goroutine ends, so does its thread.
@@ -100,6 +102,19 @@ func (t *thread) gone() error {
 func (t *thread) do(r *request) error {
 	t.requests <- r
 	return <-r.done
+}
+
+// allowShared lets a kernel have so much dynamic shared memory. Others may need more of it than
+// who asks last: steps of the same network, and other executables.
+func (t *thread) allowShared(f cu.Function, kernel string, bytes int) error {
+	if bytes <= t.shared[kernel] {
+		return nil
+	}
+	err := shim.AllowShared(f, bytes)
+	if err == nil {
+		t.shared[kernel] = bytes
+	}
+	return err
 }
 
 // function returns a kernel, compiling it if it is asked for the first time.

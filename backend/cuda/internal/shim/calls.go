@@ -235,7 +235,7 @@ func LoadModule(ptx []byte) (cu.Module, error) {
 	return *(*cu.Module)(unsafe.Pointer(&m.handle)), nil
 }
 
-// AllowShared raises the limit of dynamic shared memory of a kernel.
+// AllowShared sets the limit of dynamic shared memory of a kernel.
 func AllowShared(f cu.Function, bytes int) error {
 	return check("cuFuncSetAttribute", C.cuFuncSetAttribute(*(*C.CUfunction)(unsafe.Pointer(&f)),
 		C.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, C.int(bytes)))
