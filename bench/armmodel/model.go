@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"debug/elf"
 	_ "embed"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -24,18 +25,21 @@ var plugin []byte
 // model has what it takes to model a convolution.
 type model struct {
 	work, llvm, driver, plugin string
+	executed                   string       // the driver with loads for prefetches
 	symbols                    []elf.Symbol // functions, by address
 	printed                    string       // by the driver, in the last run
 	root                       string       // of the files that tell of the cores
 	caches                     []cache      // to simulate
 }
 
-// cache is a data cache, of lines of 64 bytes.
-type cache struct{ sets, ways int }
+// cache is a data cache, of lines of 64 bytes, and the instructions that are executed while
+// one comes from behind it.
+type cache struct{ sets, ways, ahead int }
 
 // The things that are counted at every address: instructions, and, with caches, the lines
 // that came from the second cache or from memory, near others that had just come or not,
-// and those that were written back to the second cache and to memory.
+// and those that were written back to the second cache and to memory; those that came by
+// prefetches, and the instructions by which they were late.
 const (
 	instructions = iota
 	secondStreamed
@@ -44,6 +48,9 @@ const (
 	memory
 	toSecond
 	toMemory
+	secondPrefetched
+	memoryPrefetched
+	late
 	kinds
 )
 
@@ -95,7 +102,33 @@ func (m *model) build() error {
 		}
 	}
 	slices.SortFunc(m.symbols, func(a, b elf.Symbol) int { return cmp.Compare(a.Value, b.Value) })
-	return err
+	if err != nil {
+		return err
+	}
+	return m.loadPrefetches(f.Section(".text"))
+}
+
+// loadPrefetches makes the program that is executed: QEMU tells plugins nothing of prefetches,
+// so PRFM of the kernels is LDR into XZR there, of the same address.
+func (m *model) loadPrefetches(text *elf.Section) error {
+	data, err := os.ReadFile(m.driver)
+	if err != nil {
+		return err
+	}
+	for _, s := range m.symbols {
+		if !strings.Contains(s.Name, "/kern/neon.") {
+			continue
+		}
+		code := data[text.Offset+s.Value-text.Addr:][:s.Size]
+		for ; len(code) >= 4; code = code[4:] {
+			const prfm, ldr, registers = 0xf9800000, 0xf9400000, 0x3fffe0
+			if word := binary.LittleEndian.Uint32(code); word&0xffc00000 == prfm {
+				binary.LittleEndian.PutUint32(code, ldr|word&registers|31)
+			}
+		}
+	}
+	m.executed = m.driver + "-prefetches"
+	return os.WriteFile(m.executed, data, 0o755)
 }
 
 // as has the kernels picked for a core.
@@ -116,12 +149,12 @@ func (m *model) run(isa string, what []string, runs int, trace string, from elf.
 	file := filepath.Join(m.work, "counts")
 	options := fmt.Sprintf("%s,counts=%s", m.plugin, file)
 	for i, c := range m.caches {
-		options += fmt.Sprintf(",l%d=%d:%d", i+1, c.sets, c.ways)
+		options += fmt.Sprintf(",l%d=%d:%d:%d", i+1, c.sets, c.ways, c.ahead)
 	}
 	if trace != "" {
 		options += fmt.Sprintf(",trace=%s,from=%#x,to=%#x,most=%d", trace, from.Value, from.Value+from.Size, most)
 	}
-	args := append([]string{"-L", m.root, "-cpu", "max", "-plugin", options, m.driver, isa}, what...)
+	args := append([]string{"-L", m.root, "-cpu", "max", "-plugin", options, m.executed, isa}, what...)
 	printed, err := command("qemu-aarch64", append(args, strconv.Itoa(runs))...)
 	if err != nil {
 		return nil, err

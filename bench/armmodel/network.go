@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -14,6 +15,7 @@ import (
 type system struct {
 	name      string
 	core      core
+	fastest   float64 // instructions per cycle of the fastest kernels, for which prefetches may be late
 	gigahertz float64
 	caches    []cache
 	transfers transfers
@@ -29,32 +31,50 @@ type transfers struct {
 	memory, memoryWait float64
 }
 
-// streamed is what the lines of a run take that a prefetcher asks for, and those that are
-// written back, and waits what the others do.
-func (s *system) streamed(n counts) float64 {
+// moved is what lines take that come from the second cache and from memory, or go there.
+func (s *system) moved(fromSecond, fromMemory float64) float64 {
 	const line = 64
-	second := (n[secondStreamed] + n[toSecond]) * line / s.transfers.second / s.gigahertz / 1e6
-	return second + (n[memoryStreamed]+n[toMemory])*line/s.transfers.memory/1e6
+	return fromSecond*line/s.transfers.second/s.gigahertz/1e6 + fromMemory*line/s.transfers.memory/1e6
+}
+
+// streamed is what the lines of a run take that a prefetcher asks for, and those that are
+// written back, prefetched what those take that come by prefetches while other instructions
+// are executed, and waits what the others do, and prefetches that are late.
+func (s *system) streamed(n counts) float64 {
+	return s.moved(n[secondStreamed]+n[toSecond], n[memoryStreamed]+n[toMemory])
+}
+
+func (s *system) prefetched(n counts) float64 {
+	return s.moved(n[secondPrefetched], n[memoryPrefetched])
 }
 
 func (s *system) waits(n counts) float64 {
-	return n[second]*s.transfers.secondWait/s.gigahertz/1e6 + n[memory]*s.transfers.memoryWait/1e6
+	late := n[late] / s.fastest / s.gigahertz / 1e6
+	return n[second]*s.transfers.secondWait/s.gigahertz/1e6 + n[memory]*s.transfers.memoryWait/1e6 + late
+}
+
+// ahead returns the caches with the instructions that are executed while a line comes.
+func (s *system) ahead() []cache {
+	both := slices.Clone(s.caches)
+	both[0].ahead = int(s.transfers.secondWait * s.fastest)
+	both[1].ahead = int(s.transfers.memoryWait * s.gigahertz * s.fastest)
+	return both
 }
 
 var systems = []system{
 	{
-		"Pixel 1", core{"kryo", 1.3, 0x512f2051}, 2.15,
-		[]cache{{128, 3}, {2048, 8}}, // 24 KiB, 1 MiB
+		"Pixel 1", core{"kryo", 1.3, 0x512f2051}, 2.2, 2.15,
+		[]cache{{128, 3, 0}, {2048, 8, 0}}, // 24 KiB, 1 MiB
 		transfers{second: 8, secondWait: 25, memory: 8, memoryWait: 130},
 	},
 	{
-		"Raspberry Pi 4B", core{"cortex-a72", 1.5, 0x410fd083}, 1.5,
-		[]cache{{256, 2}, {1024, 16}}, // 32 KiB, 1 MiB
+		"Raspberry Pi 4B", core{"cortex-a72", 1.5, 0x410fd083}, 2.2, 1.5,
+		[]cache{{256, 2, 0}, {1024, 16, 0}}, // 32 KiB, 1 MiB
 		transfers{second: 8, secondWait: 21, memory: 4, memoryWait: 150},
 	},
 	{
-		"Mac Mini M1", core{"neoverse-v1", 2.5, 0x611f0230}, 3.2,
-		[]cache{{256, 8}, {16384, 12}}, // 128 KiB, 12 MiB
+		"Mac Mini M1", core{"neoverse-v1", 2.5, 0x611f0230}, 4, 3.2,
+		[]cache{{256, 8, 0}, {16384, 12, 0}}, // 128 KiB, 12 MiB
 		transfers{second: 32, secondWait: 18, memory: 40, memoryWait: 100},
 	},
 }
@@ -86,7 +106,7 @@ func (m *model) network(w io.Writer, isa, name, only string) error {
 // assumed instructions per cycle, and their loads and stores with the caches of the system.
 func (m *model) onSystem(w io.Writer, isa, name string, s system) error {
 	what := []string{name}
-	m.caches = s.caches
+	m.caches = s.ahead()
 	sums, err := m.count(isa, what, 1, 3)
 	m.caches = nil
 	if err != nil {
@@ -105,7 +125,7 @@ func (m *model) onSystem(w io.Writer, isa, name string, s system) error {
 	megabytes := func(lines float64) float64 { return lines * 64 / 1e6 }
 	line := func(what string, n counts, ms float64) {
 		fmt.Fprintf(out, "%s\t%.2f\t%.2f\t%.1f\t%.1f\t%.1f\t%.2f\t%.2f\n", what, n[instructions]/1e6, ms,
-			megabytes(n[secondStreamed]+n[second]), megabytes(n[memoryStreamed]+n[memory]), megabytes(n[toSecond]+n[toMemory]), s.streamed(n), s.waits(n))
+			megabytes(n[secondStreamed]+n[second]+n[secondPrefetched]), megabytes(n[memoryStreamed]+n[memory]+n[memoryPrefetched]), megabytes(n[toSecond]+n[toMemory]), s.streamed(n)+s.prefetched(n), s.waits(n))
 	}
 	rest := all
 	var computed, overlapped float64
@@ -116,7 +136,7 @@ func (m *model) onSystem(w io.Writer, isa, name string, s system) error {
 		overlapped += max(ms, s.streamed(n)) + s.waits(n)
 	}
 	assumed := func(n counts) float64 { return n[instructions] / s.core.rest / s.gigahertz / 1e6 }
-	moved := func(n counts) float64 { return s.streamed(n) + s.waits(n) }
+	moved := func(n counts) float64 { return s.streamed(n) + s.prefetched(n) + s.waits(n) }
 	for i, f := range m.symbols {
 		if sums[i][instructions] < leastShare*all[instructions] && moved(sums[i]) < leastShare*moved(all) {
 			continue

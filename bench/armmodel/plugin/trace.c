@@ -4,8 +4,10 @@
  *
  *	-plugin libtrace.so,counts=FILE,trace=FILE,from=0x…,to=0x…,most=N
  *
- * With l1=SETS:WAYS,l2=SETS:WAYS it also simulates two data caches, and counts at every
- * address the lines that its loads and stores have moved: see enum moved.
+ * With l1=SETS:WAYS:AHEAD,l2=SETS:WAYS:AHEAD it also simulates two data caches, and counts
+ * at every address the lines that its loads and stores have moved: see enum moved. A load
+ * into XZR is taken for a prefetch, whose line comes AHEAD instructions later from behind
+ * the cache.
  *
  * Debian's qemu takes plugins, but ships no header, so what is needed of its
  * interface, version 1, is declared here. */
@@ -26,7 +28,9 @@ API int qemu_plugin_version = 1;
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *);
+const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *);
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, struct qemu_plugin_tb *));
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, void (*)(unsigned, void *), int flags, void *);
 void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *, int op, void *, uint64_t);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *, void (*)(unsigned, void *), int flags, void *);
 void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *, void (*)(unsigned, uint32_t, uint64_t, void *), int flags, int rw, void *);
@@ -54,18 +58,26 @@ static void executed(unsigned cpu, void *address)
 
 /* Lines of 64 bytes that came from the second cache or from memory, either behind a
  * line that has just come, so that a prefetcher would have asked for them, or not, and
- * those that were written back to the second cache and to memory. */
-enum moved { second_streamed, second, memory_streamed, memory, to_second, to_memory, kinds };
+ * those that were written back to the second cache and to memory; those that came by
+ * prefetches, and the instructions by which they were late. */
+enum moved {
+	second_streamed, second, memory_streamed, memory, to_second, to_memory,
+	second_prefetched, memory_prefetched, late, kinds
+};
 static uint64_t (*moves)[kinds];
 
-enum { line_bits = 6, most_ways = 32, streams = 16, reach = 4 };
+enum { line_bits = 6, most_ways = 32, streams = 16, reach = 4, in_flight = 8 };
+/* The instructions up to the end of the block in hand, of all threads, and those that would
+ * have been executed while prefetches were late. */
+static uint64_t now;
 struct line {
 	uint64_t tag; /* the number of the line, plus 1 */
+	uint64_t ready; /* when it has come */
 	bool dirty;
 };
 /* Sets are powers of two; the line used last is the first of its set. */
 static struct cache {
-	unsigned sets, ways;
+	unsigned sets, ways, ahead;
 	struct line (*lines)[most_ways];
 	uint64_t stream[streams]; /* the last line of each, that used last first */
 } l1, l2;
@@ -73,13 +85,15 @@ static struct cache {
 /* look tells whether a line is there, and has it there. *out is what it takes the place of. */
 static bool look(struct cache *c, uint64_t tag, bool dirty, struct line *out)
 {
-	struct line *set = c->lines[tag & (c->sets - 1)], found = {tag, dirty};
+	struct line *set = c->lines[tag & (c->sets - 1)], found = {tag, 0, dirty};
 	unsigned i = 0;
 	while (i < c->ways - 1 && set[i].tag != tag)
 		i++;
 	bool hit = set[i].tag == tag;
-	if (hit)
+	if (hit) {
 		found.dirty |= set[i].dirty;
+		found.ready = set[i].ready;
+	}
 	*out = set[i];
 	memmove(set + 1, set, i * sizeof *set);
 	set[0] = found;
@@ -98,24 +112,42 @@ static bool streamed(struct cache *c, uint64_t tag)
 	return near;
 }
 
-static void line_accessed(uint64_t tag, bool store, uint64_t *count)
+static bool from_second(uint64_t tag, const struct line *out, uint64_t *count)
 {
-	struct line out, last;
-	if (look(&l1, tag, store, &out))
-		return;
-	bool behind = streamed(&l1, tag);
-	if (out.tag && out.dirty) {
+	struct line last;
+	if (out->tag && out->dirty) {
 		count[to_second]++;
-		if (!look(&l2, out.tag, true, &last) && last.tag && last.dirty)
+		if (!look(&l2, out->tag, true, &last) && last.tag && last.dirty)
 			count[to_memory]++;
 	}
-	if (look(&l2, tag, false, &last)) {
-		count[behind ? second_streamed : second]++;
-		return;
-	}
-	count[streamed(&l2, tag) ? memory_streamed : memory]++;
+	if (look(&l2, tag, false, &last))
+		return true;
 	if (last.tag && last.dirty)
 		count[to_memory]++;
+	return false;
+}
+
+static void wait_until(uint64_t ready, uint64_t *count)
+{
+	uint64_t start = __atomic_load_n(&now, __ATOMIC_RELAXED);
+	if (ready > start) {
+		count[late] += ready - start;
+		__atomic_fetch_add(&now, ready - start, __ATOMIC_RELAXED);
+	}
+}
+
+static void line_accessed(uint64_t tag, bool store, uint64_t *count)
+{
+	struct line out;
+	if (look(&l1, tag, store, &out)) {
+		wait_until(l1.lines[tag & (l1.sets - 1)]->ready, count);
+		return;
+	}
+	bool behind = streamed(&l1, tag);
+	if (from_second(tag, &out, count))
+		count[behind ? second_streamed : second]++;
+	else
+		count[streamed(&l2, tag) ? memory_streamed : memory]++;
 }
 
 static void accessed(unsigned cpu, uint32_t info, uint64_t address, void *count)
@@ -126,15 +158,46 @@ static void accessed(unsigned cpu, uint32_t info, uint64_t address, void *count)
 		line_accessed(first + 1, qemu_plugin_mem_is_store(info), count);
 }
 
+/* prefetched waits for one of those in flight to come, and starts to bring a line. */
+static void prefetched(unsigned cpu, uint32_t info, uint64_t address, void *counted)
+{
+	static uint64_t flight[in_flight]; /* when the last ones come, in turn */
+	static unsigned next;
+	uint64_t tag = (address >> line_bits) + 1, *count = counted;
+	struct line out;
+	if (look(&l1, tag, false, &out))
+		return;
+	bool near = from_second(tag, &out, count);
+	count[near ? second_prefetched : memory_prefetched]++;
+	wait_until(flight[next], count);
+	flight[next] = __atomic_load_n(&now, __ATOMIC_RELAXED) + (near ? l1.ahead : l2.ahead);
+	l1.lines[tag & (l1.sets - 1)]->ready = flight[next];
+	next = (next + 1) % in_flight;
+}
+
+static void passed(unsigned cpu, void *n)
+{
+	__atomic_fetch_add(&now, (uint64_t)n, __ATOMIC_RELAXED);
+}
+
+static bool prefetch(const struct qemu_plugin_insn *insn)
+{
+	uint32_t word;
+	memcpy(&word, qemu_plugin_insn_data(insn), sizeof word);
+	return (word & 0xffc0001f) == 0xf940001f; /* LDR XZR, [Xn, #m] */
+}
+
 static bool make(struct cache *c, const char *size)
 {
-	return sscanf(size, "%u:%u", &c->sets, &c->ways) == 2 && c->ways && c->ways <= most_ways &&
+	return sscanf(size, "%u:%u:%u", &c->sets, &c->ways, &c->ahead) == 3 && c->ways && c->ways <= most_ways &&
 	       c->sets && !(c->sets & (c->sets - 1)) && (c->lines = calloc(c->sets, sizeof *c->lines));
 }
 
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *block)
 {
 	size_t n = qemu_plugin_tb_n_insns(block);
+	if (moves)
+		qemu_plugin_register_vcpu_tb_exec_cb(block, passed, no_registers, (void *)n);
 	for (size_t i = 0; i < n; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(block, i);
 		uint64_t at = qemu_plugin_insn_vaddr(insn), slot = at / 4;
@@ -142,7 +205,8 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *block)
 			slot = counters - 1;
 		qemu_plugin_register_vcpu_insn_exec_inline(insn, add_u64, &counter[slot], 1);
 		if (moves)
-			qemu_plugin_register_vcpu_mem_cb(insn, accessed, no_registers, loads_and_stores, moves[slot]);
+			qemu_plugin_register_vcpu_mem_cb(insn, prefetch(insn) ? prefetched : accessed,
+							 no_registers, loads_and_stores, moves[slot]);
 		if (at >= from && at < to)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, executed, no_registers, (void *)at);
 	}
