@@ -82,6 +82,7 @@ func (a *asm) thresholds() {
 		const value, mask, pattern, bound = 0, 4, 8, 16
 		a.op("LSL $3, R4")
 		a.op("LSL $2, R5")
+		a.op("MOVD R5, R7")
 		a.op("SUB $256, R5")
 		a.op("MOVD $0x8040201008040201, R6")
 		a.op("VDUP R6, V%d.D2", pattern)
@@ -89,6 +90,13 @@ func (a *asm) thresholds() {
 			a.op("VLD1.P 64(R2), %s", list(bound+4*v, 4, "S4"))
 		}
 		a.label("next")
+		// The values of the next pixel are far where it has more than these.
+		a.op("CMP $1, R3")
+		a.op("CSEL EQ, ZR, R7, R8")
+		a.op("ADD R1, R8")
+		for line := range 4 {
+			a.op("PRFM %d(R8), PLDL1KEEP", 64*line)
+		}
 		for v := range 4 { // 16 outputs each
 			a.op("VLD1.P 64(R1), %s", list(value, 4, "S4"))
 			for i := range 4 {
@@ -266,6 +274,19 @@ func (a *asm) ends() {
 			a.op("MOVD R17, %s", scale2)
 			a.op("MOVD R20, %s", shift2)
 		}
+		// Rows are far from each other where pixels have more channels than these. Not all
+		// of a row of more than 64 values is asked for.
+		next, kind := "R1", "PSTL1KEEP"
+		if k.add {
+			next, kind = "R16", "PLDL1KEEP"
+		}
+		a.op("CMP $2, R7")
+		a.op("BLS last")
+		a.op("ADD R15<<1, %s, R25", next)
+		for line := range 4 {
+			a.op("PRFM %d(R25), %s", 64*line, kind)
+		}
+		a.label("last")
 		a.fours(left, body)
 		a.op("ADD R15, R1")
 		a.op("ADD R19, R2")

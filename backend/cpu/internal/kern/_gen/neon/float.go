@@ -36,6 +36,7 @@ const (
 	fmaLeft, fmaWeights, fmaTap, fmaT0 = 13, 14, 15, 16
 	fmaBlocks                          = 19 // four pointers
 	fmaSrc                             = 23
+	fmaNext, fmaNextStep               = 24, 25
 )
 
 // fmaJob writes a kernel behind an FMAJob for pixels × vectors of outputs, 0
@@ -63,6 +64,9 @@ func (a *asm) fmaJob(kind string, pixels, vectors int, what []string, body func(
 		a.op("MOVD R%d, R%d", fmaSrc, fmaPatch+p)
 		a.op("ADD R%d, R%d", fmaT0, fmaSrc)
 	}
+	if kind == "fmaPixels" && vectors == 4 {
+		a.fmaAhead(pixels)
+	}
 	if mean {
 		for v := range max(pixels*vectors, 1) {
 			a.op("VEOR V%d.B16, V%d.B16, V%d.B16", v, v, v)
@@ -77,6 +81,15 @@ func (a *asm) fmaJob(kind string, pixels, vectors int, what []string, body func(
 	a.op("LDP.P 16(R%d), (R%d, R%d)", fmaRuns, fmaT0, fmaWeights)
 	for p := range pixels {
 		a.op("ADD R%d<<2, R%d, R%d", fmaT0, fmaPatch+p, fmaValue+p)
+	}
+	if kind != "fmaPixels" && vectors == 4 {
+		// The values of the next pixels, whose lines may be far from each other.
+		a.op("MOVD %d(R0), R%d", gen.TileStep, fmaNextStep)
+		a.op("ADD R%d<<2, R%d, R%d", fmaT0, fmaSrc, fmaNext)
+		for range pixels {
+			a.op("PRFM (R%d), PLDL1KEEP", fmaNext)
+			a.op("ADD R%d, R%d", fmaNextStep, fmaNext)
+		}
 	}
 	if !mean {
 		a.op("MUL R%d, R%d", fmaTap, fmaWeights)
@@ -114,6 +127,26 @@ func (a *asm) fmaJob(kind string, pixels, vectors int, what []string, body func(
 	a.op("MOVD R%d, %d(R0)", fmaSrc, gen.TileSrc)
 	a.op("RET")
 }
+
+// fmaAhead asks for the lines that the sums go to where those of pixels are far from each
+// other.
+func (a *asm) fmaAhead(pixels int) {
+	a.op("MOVD %d(R0), R%d", gen.TileDstStep, fmaT0)
+	a.op("CMP $%d, R%d", lineReach, fmaT0)
+	a.op("BLS near")
+	at := fmaDst
+	for p := range pixels {
+		if p > 0 {
+			a.op("ADD R%d, R%d, R%d", fmaT0, at, fmaValue)
+			at = fmaValue
+		}
+		a.op("PRFM (R%d), PSTL1KEEP", at)
+	}
+	a.label("near")
+}
+
+// lineReach is the distance in bytes up to which processors find the next line themselves.
+const lineReach = 4 * 64
 
 // fmaBias starts sums from the biases.
 func (a *asm) fmaBias(pixels, vectors int) {
