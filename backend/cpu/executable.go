@@ -116,7 +116,7 @@ func compile(c *schedule.Context, op bcnn.StepOp, in, out bcnn.PlanTensor) (tile
 
 // layout places the tensors in one block of memory, but for the inputs and the outputs,
 // which are the caller's. over is that of uses.
-func (e *executable) layout(groups []group, over map[int]int) (bcnn.Placement, error) {
+func (e *executable) layout(groups []group, over []pair) (bcnn.Placement, error) {
 	plan, batch := e.plan, e.config.MaxBatch
 	uses, at := uses(plan, groups, e.whole, over)
 	for _, u := range uses {

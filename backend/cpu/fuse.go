@@ -5,6 +5,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/activation"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/pixelwise"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -69,14 +70,17 @@ func follows(plan *bcnn.Plan, first, i int) bool {
 
 // uses lists what the groups read and write, without inputs and outputs. Of tensors
 // that lie in the same place, at[t] is the one that has it; whole is that of joined, and
-// over says which tensors lie where others do besides.
-func uses(plan *bcnn.Plan, groups []group, whole []int, over map[int]int) (uses []bcnn.Use, at []int) {
+// over are pairs of tensors of which one lies where the other does besides.
+func uses(plan *bcnn.Plan, groups []group, whole []int, over []pair) (uses []bcnn.Use, at []int) {
 	at = inPlace(plan, groups)
 	for t, w := range whole {
 		at[t] = at[w]
 	}
-	for t, sum := range over {
-		from, to := at[t], at[sum]
+	for _, p := range over {
+		from, to := at[p.read], at[p.written]
+		if plan.Tensors[from].Bytes(1) > plan.Tensors[to].Bytes(1) {
+			from, to = to, from
+		}
 		for i := range at {
 			if at[i] == from {
 				at[i] = to
@@ -130,15 +134,21 @@ func inPlace(plan *bcnn.Plan, groups []group) []int {
 	return at
 }
 
+// A pair is tensors of which a step reads the one where it writes the other, or behind that.
+type pair struct{ read, written int }
+
 // fuse makes one step of those of each group, where the first can lead. It returns which
-// tensors may lie where others do, because a step reads the one where it writes the other.
-func (e *executable) fuse(groups []group) (over map[int]int) {
+// tensors may lie where others do.
+func (e *executable) fuse(groups []group) (over []pair) {
 	plan, steps, at := e.plan, e.steps, inPlace(e.plan, groups)
-	e.steps, over = nil, map[int]int{}
+	e.steps = nil
 	for _, g := range groups {
 		led := plan.Tensors[plan.Steps[g.first].Out]
 		follow := g.first + 1
-		done := e.add(steps[g.first], follow, g.last, at, over)
+		if e.poolsInPlace(g.first) {
+			over = append(over, pair{plan.Steps[g.first].In[0], plan.Steps[g.first].Out})
+		}
+		done := e.add(steps[g.first], follow, g.last, at, &over)
 		if done == 0 && follow <= g.last && e.numbers(steps[g.first], follow) {
 			done = 1
 		}
@@ -170,7 +180,7 @@ func (e *executable) fuse(groups []group) (over map[int]int) {
 // step i scales and shifts, where all lies in its place and its kernels can. It returns the
 // number of steps that it does besides, of those to the last one, and notes in over if what
 // it adds may lie where it writes.
-func (e *executable) add(before tiles.Step, i, last int, at []int, over map[int]int) int {
+func (e *executable) add(before tiles.Step, i, last int, at []int, over *[]pair) int {
 	conv, can := before.(interface {
 		Add(*bcnn.Tensor, kern.End) (can, overlaid bool)
 	})
@@ -199,9 +209,20 @@ func (e *executable) add(before tiles.Step, i, last int, at []int, over map[int]
 		return 0
 	}
 	if overlaid && e.unread(other, i+end) && e.apart(other) && e.apart(s.Out) {
-		over[other] = s.Out
+		*over = append(*over, pair{other, s.Out})
 	}
 	return end + 1
+}
+
+// poolsInPlace reports whether a step is a pool that may write its outputs over its inputs:
+// those of one thread follow each other.
+func (e *executable) poolsInPlace(i int) bool {
+	s := e.plan.Steps[i]
+	op, ok := s.Op.(*bcnn.MaxPoolStep)
+	if !ok || e.config.Threads > 1 || !e.unread(s.In[0], i) || !e.apart(s.In[0]) || !e.apart(s.Out) {
+		return false
+	}
+	return pixelwise.InPlace(op, e.plan.Tensors[s.In[0]], e.plan.Tensors[s.Out])
 }
 
 // unread reports whether nothing reads a tensor behind a step.

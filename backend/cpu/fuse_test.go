@@ -183,13 +183,13 @@ func TestFused(t *testing.T) {
 func TestOver(t *testing.T) {
 	p := newPlanner(1, input(bcnn.Float32, 8, 8, 64))
 	p.step("affine", &bcnn.AffineStep{Scale: p.floats(64), Shift: p.floats(64)}, bcnn.Float32, p.last().Shape)
-	over := map[int]int{}
+	var over []pair
 	for range 3 {
 		shortcut := len(p.plan.Tensors) - 1
 		p.step("sign", &bcnn.SignStep{Threshold: p.threshold(64, 1, 2, false)}, bcnn.Bits, p.last().Shape)
 		p.conv(convOptions{window: bcnn.Window{KH: 1, KW: 1}, out: 64, float: true})
 		p.step("add", &bcnn.AddStep{}, bcnn.Float32, p.last().Shape, shortcut)
-		over[shortcut] = len(p.plan.Tensors) - 1
+		over = append(over, pair{shortcut, len(p.plan.Tensors) - 1})
 	}
 	p.step("sign", &bcnn.SignStep{Threshold: p.threshold(64, 1, 2, false)}, bcnn.Bits, p.last().Shape)
 	p.step("affine", &bcnn.AffineStep{Scale: p.floats(64), Shift: p.floats(64)}, bcnn.Float32, p.last().Shape)
@@ -197,8 +197,8 @@ func TestOver(t *testing.T) {
 	all := groups(plan, false)
 	before, _ := uses(plan, all, joined(plan), nil)
 	after, at := uses(plan, all, joined(plan), over)
-	for shortcut, sum := range over {
-		require.Equal(t, at[sum], at[shortcut])
+	for _, p := range over {
+		require.Equal(t, at[p.written], at[p.read])
 	}
 	tensor := plan.Tensors[plan.Steps[0].Out].Bytes(1)
 	require.Equal(t, tensor, plan.Place(1, before).Bytes-plan.Place(1, after).Bytes)

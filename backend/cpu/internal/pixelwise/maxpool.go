@@ -28,6 +28,25 @@ func newMaxPool(c *schedule.Context, op *bcnn.MaxPoolStep, in, out bcnn.PlanTens
 	return c.Rows(kernel, out.Shape.H, pixel*float64(out.Shape.Pixels()), do)
 }
 
+// InPlace reports whether the outputs of a pool of float32 values may lie where its input
+// does, at its start, for a thread that computes them in order: no output is behind the first
+// of its taps. Those of a pixel are read before it is written, and a part of it that is
+// computed twice, because vectors overlap, is the maximum of itself and of its taps.
+func InPlace(op *bcnn.MaxPoolStep, in, out bcnn.PlanTensor) bool {
+	if in.DType != bcnn.Float32 {
+		return false
+	}
+	first := func(at, stride, pad int) int { return max(at*stride-pad, 0) }
+	for y := range out.Shape.H {
+		for x := range out.Shape.W {
+			if first(y, op.StrideH, op.Pad.Top)*in.Shape.W+first(x, op.StrideW, op.Pad.Left) < y*out.Shape.W+x {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 type maxPool struct {
 	rowPool
 	flip []uint64
