@@ -199,18 +199,18 @@ func (f *floatSource) sides(s *tiles.Scratch, rows span, channel, outs int) {
 }
 
 // strips computes the pixels that have all taps inside the image, so many columns at
-// a time, from the first to the last row: of the rows of a window all but one are in
-// the cache then.
+// a time, from the last row to the first: of the rows of a window all but one are in the
+// cache then, and the last ones were written last by the step before.
 func (f *floatSource) strips(s *tiles.Scratch, rows span) {
 	if rows.from == rows.to || f.from >= f.to {
 		return
 	}
 	n := num.CeilDiv(f.to-f.from, num.CeilDiv(f.to-f.from, f.strip))
 	for x := f.from; x < f.to; x += n {
-		f.patches(s, rows.from, x, min(n, f.to-x), f.StrideW*f.image.C)
-		for y := rows.from; y < rows.to; y++ {
+		f.patches(s, rows.to-1, x, min(n, f.to-x), f.StrideW*f.image.C)
+		for y := rows.to - 1; y >= rows.from; y-- {
 			f.compute(s, f.output(s, y, x, 0), f.stride, 0, f.groups)
-			s.Patch += f.StrideH * f.image.W * f.image.C
+			s.Patch -= f.StrideH * f.image.W * f.image.C
 		}
 	}
 }

@@ -225,7 +225,7 @@ func newWideConv(c *schedule.Context, op *bcnn.ConvStep, w window, in, out bcnn.
 // wideChunk is the number of pixels whose outputs are computed at a time, if others wait for
 // them, and sumsChunk that of those whose sums are in memory meanwhile: they and what
 // becomes of them are a part of the first-level cache.
-const wideChunk, sumsChunk = 64, 16
+const wideChunk, sumsChunk = 64, 32
 
 func (c *wideConv) fillOffsets(border *bcnn.Border) {
 	c.runStep = c.rows.run()
