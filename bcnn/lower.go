@@ -40,7 +40,10 @@ type lowering struct {
 	plan  *Plan
 	uses  []int   // how many layers read a layer, or outputs are it
 	next  [][]int // which layers read it
-	fused bool
+	// ranges are the whole numbers that layers give, moved what movedAs has found.
+	ranges []levelRange
+	moved  map[int]form
+	fused  bool
 	// outputs are the tensors that are outputs so far.
 	outputs map[int]bool
 }
@@ -109,6 +112,7 @@ func (lo *lowering) run() error {
 			}
 		}
 	}
+	lo.findRanges()
 	outputs := lo.net.OutputLayers()
 	for _, l := range outputs {
 		lo.uses[l]++
@@ -172,7 +176,7 @@ func (lo *lowering) layer(i int, op Op, in []value) (value, error) {
 		return v, err
 	}
 	switch op.(type) {
-	case Flatten, Conv2D, Dense, MaxPool, Pixels: // which take levels as they are
+	case Flatten, Conv2D, Dense, MaxPool, Pixels, Concat, Channels: // which take levels as they are
 	default:
 		for j := range in {
 			var err error
@@ -251,9 +255,9 @@ func (lo *lowering) layer(i int, op Op, in []value) (value, error) {
 	case Max:
 		return lo.join(i, &PairStep{PairMax}, in, false, Float32)
 	case Concat:
-		return lo.joinAs(i, &ConcatStep{}, in, lo.packed(in))
+		return lo.move(i, &ConcatStep{}, in, true)
 	case Pixels:
-		return lo.pixels(v, i, op.normal())
+		return lo.pixels(i, in, op.normal())
 	case Resample:
 		step := ResampleStep(op)
 		return lo.join(i, &step, in, false, Float32)
@@ -261,7 +265,7 @@ func (lo *lowering) layer(i int, op Op, in []value) (value, error) {
 		step := TopKStep(op)
 		return lo.join(i, &step, in, false, Float32)
 	case Channels:
-		return lo.joinAs(i, &ChannelsStep{Index: op.Index}, in, lo.packed(in) && !slices.Contains(op.Index, -1))
+		return lo.move(i, &ChannelsStep{Index: op.Index}, in, !slices.Contains(op.Index, -1))
 	}
 	return v, fmt.Errorf("no lowering for %s", op.Kind())
 }

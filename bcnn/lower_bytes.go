@@ -28,17 +28,17 @@ func (lo *lowering) wanted(i int, op Quantize, planes int) (form, error) {
 		groups := 1
 		layer := lo.net.Layers[reader].Op
 		switch layer := layer.(type) {
-		case MaxPool, Flatten, Pixels:
-			p, pixels := layer.(Pixels)
-			if pixels && !p.normal().keepsLevels() {
-				continue
-			}
+		case MaxPool, Flatten:
 			var err error
 			if wanted, err = lo.wanted(reader, op, planes); err != nil {
 				return 0, err
 			}
-			if pixels && wanted == asBytes {
-				continue
+			best = max(best, wanted)
+			continue
+		case Concat, Channels, Pixels:
+			var err error
+			if wanted, err = lo.movedAs(reader); err != nil {
+				return 0, err
 			}
 			best = max(best, wanted)
 			continue

@@ -98,23 +98,10 @@ func (lo *lowering) weighted(v value, i int, conv *ConvStep, w Weights, rowLen i
 	return lo.realConv(v, out, real, rowLen, bias)
 }
 
-// ofLevels reports whether a layer reads levels, with at most a few layers in between.
+// ofLevels reports whether a layer reads levels.
 func (lo *lowering) ofLevels(i int) bool {
-	for range 4 {
-		in := lo.net.Layers[i].Inputs
-		if len(in) != 1 || in[0] < 0 {
-			return false
-		}
-		i = in[0]
-		switch lo.net.Layers[i].Op.(type) {
-		case Quantize:
-			return true
-		case MaxPool, Flatten, Pixels:
-		default:
-			return false
-		}
-	}
-	return false
+	in := lo.net.Layers[i].Inputs
+	return len(in) == 1 && in[0] > NetworkInput && lo.ranges[in[0]].count > 0
 }
 
 // realConv completes a convolution of out on the values of v as float32.

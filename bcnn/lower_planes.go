@@ -54,7 +54,7 @@ const (
 	tooManyProducts = "its weights have more levels than products of bits are worth, and its input is bits"
 	bytesInGroups   = "it sums bytes in groups"
 	tooManyBytes    = "its sums of bytes might not fit into 32 bits"
-	levelsAsFloats  = "0 is not among the levels of its input, or their pixels are moved"
+	levelsAsFloats  = "0 is not among the levels of its input"
 )
 
 // quantize makes planes of levels.
@@ -73,7 +73,7 @@ func (lo *lowering) quantize(v value, i int, op Quantize) (value, error) {
 		if form == asBytes {
 			out.levels, dtype = &levels{planes: 1, bytes: true, zero: uint8(-op.Low)}, Uint8
 		}
-		out.tensor, err = lo.emit(&QuantizeStep{Low: op.Low, Levels: op.Levels, Thresholds: op.Thresholds}, []int{i}, dtype, lo.plan.Tensors[t].Shape, t)
+		out.tensor, err = lo.emit(&QuantizeStep{Low: op.Low, Levels: op.Levels, Thresholds: op.Thresholds}, lo.undone([]int{i}, t), dtype, lo.plan.Tensors[t].Shape, t)
 		if err == nil {
 			lo.plan.Tensors[out.tensor].Coded = form == asBytes
 		}

@@ -171,28 +171,16 @@ func (t TopK) output(in []valueType) (valueType, error) {
 	return valueType{shape, realValue}, err
 }
 
-// pixels emits the step of a layer that picks pixels; levels stay what they are where
-// every pixel is one of the input.
-func (lo *lowering) pixels(v value, i int, op Pixels) (value, error) {
+// pixels lowers a layer that picks pixels; those of bit planes are rows of their own.
+func (lo *lowering) pixels(i int, in []value, op Pixels) (value, error) {
 	step := PixelsStep(op)
-	if v.levels != nil && !v.levels.bytes && op.keepsLevels() {
-		planes := v.levels.planes
-		shape := lo.types[i].shape
-		shape.H *= planes
-		step.Rows = make([]int32, 0, len(op.Rows)*planes)
+	if l := in[0].levels; l != nil && !l.bytes && op.keepsLevels() {
+		step.Rows = make([]int32, 0, len(op.Rows)*l.planes)
 		for _, y := range op.Rows {
-			for j := range planes {
-				step.Rows = append(step.Rows, y*int32(planes)+int32(j))
+			for j := range l.planes {
+				step.Rows = append(step.Rows, y*int32(l.planes)+int32(j))
 			}
 		}
-		t, err := lo.emit(&step, []int{i}, Bits, shape, v.tensor)
-		lo.plan.Tensors[t].Coded = true
-		return value{tensor: t, levels: v.levels}, err
 	}
-	v, err := lo.plain(v)
-	if err != nil {
-		return v, err
-	}
-	in := []value{v}
-	return lo.joinAs(i, &step, in, lo.packed(in) && op.keepsSigns())
+	return lo.move(i, &step, in, op.keepsSigns())
 }

@@ -152,6 +152,25 @@ func levelCases() []Case {
 			b.add(bcnn.Concat{}, b.last(), 0)
 			b.add(bcnn.Sign{Zero: bcnn.ZeroIsMinus})
 		})
+		// Levels that are moved as planes, joined, and such again behind zeros.
+		for k, w := range []integers{{}, weightLevels[1]} {
+			add(fmt.Sprintf("%s/moved/%s", a.name, []string{"binary", "s2"}[k]), fillRandom, 4, 5, 65, func(b *builder) {
+				b.quantize(a, true)
+				levels := b.last()
+				var mixed []int32
+				for _, c := range b.rng.Perm(65) {
+					mixed = append(mixed, int32(c))
+				}
+				b.add(bcnn.Channels{Index: mixed})
+				b.add(bcnn.Pixels{Rows: []int32{3, 1, 0, 2}, Cols: []int32{4, 0, 1, 2, 2}})
+				b.add(bcnn.Concat{}, b.last(), levels)
+				b.convLevels(bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3, Pad: around}, Out: 33}, w)
+				b.batchNorm(normMixed)
+				b.quantize(a, false)
+				b.add(bcnn.Channels{Index: []int32{32, -1, 0, 7, 7, 12, -1}})
+				b.convLevels(bcnn.Conv2D{Window: bcnn.Window{KH: 2, KW: 2}, Out: 34}, w)
+			})
+		}
 	}
 	// As many as 8-bit tensors have.
 	add("s8/values", fillTies, 3, 4, 9, func(b *builder) { b.quantize(integers{"s8", -128, 256}, true) })

@@ -1,0 +1,165 @@
+package bcnn
+
+import (
+	"math"
+	"slices"
+)
+
+// Layers that only move values (Concat, Channels, Pixels) keep levels: bit planes where
+// all of their inputs have the same, otherwise numbers that are levels again behind them.
+
+// levelRange is the whole numbers that a layer gives, from low on; none where count is 0.
+type levelRange struct {
+	low, count int
+	flat       bool // seen as a vector of several pixels
+}
+
+// with returns the numbers of both.
+func (s levelRange) with(t levelRange) levelRange {
+	if s.count == 0 || t.count == 0 {
+		return levelRange{}
+	}
+	low := min(s.low, t.low)
+	count := max(s.low+s.count, t.low+t.count) - low
+	if count > MaxLevels || low < -MaxLevels {
+		return levelRange{}
+	}
+	return levelRange{low: low, count: count}
+}
+
+// findRanges looks which layers give whole numbers of a few levels.
+func (lo *lowering) findRanges() {
+	lo.ranges = make([]levelRange, len(lo.net.Layers))
+	lo.moved = map[int]form{}
+	for i, l := range lo.net.Layers {
+		if q, ok := l.Op.(Quantize); ok {
+			lo.ranges[i] = levelRange{low: q.Low, count: q.Levels}
+			continue
+		}
+		var of levelRange
+		for j, in := range l.Inputs {
+			switch {
+			case in <= NetworkInput:
+				of = levelRange{}
+			case j == 0:
+				of = lo.ranges[in]
+			default:
+				of = of.with(lo.ranges[in])
+			}
+		}
+		flat := of.flat
+		of.flat = false
+		switch op := l.Op.(type) {
+		case Concat:
+		case MaxPool:
+			of.flat = flat
+		case Flatten:
+			of.flat = flat || lo.input(i).Pixels() > 1
+		case Channels:
+			if slices.Contains(op.Index, -1) {
+				of = of.with(levelRange{low: 0, count: 1})
+			}
+		case Pixels:
+			if fill := float64(op.Fill); op.normal().filled() {
+				if fill != math.Trunc(fill) || math.Abs(fill) > MaxLevels {
+					of = levelRange{}
+				}
+				of = of.with(levelRange{low: int(fill), count: 1})
+			}
+		default:
+			of = levelRange{}
+		}
+		lo.ranges[i] = of
+	}
+}
+
+// keepsPlanes reports whether a layer that moves values can move those of bit planes: all
+// of its inputs stand for the same numbers.
+func (lo *lowering) keepsPlanes(i int) bool {
+	l := lo.net.Layers[i]
+	switch op := l.Op.(type) {
+	case Channels:
+		if slices.Contains(op.Index, -1) {
+			return false
+		}
+	case Pixels:
+		if !op.normal().keepsLevels() {
+			return false
+		}
+	}
+	for _, in := range l.Inputs {
+		if in <= NetworkInput || lo.ranges[in] != lo.ranges[l.Inputs[0]] || lo.ranges[in].count == 0 || lo.ranges[in].flat {
+			return false
+		}
+	}
+	return true
+}
+
+// movedAs returns what a layer that moves values takes levels as: as planes if a layer
+// behind it does, otherwise as numbers.
+func (lo *lowering) movedAs(i int) (form, error) {
+	if f, ok := lo.moved[i]; ok {
+		return f, nil
+	}
+	f := asFloats
+	if lo.keepsPlanes(i) {
+		s := lo.ranges[i]
+		wanted, err := lo.wanted(i, Quantize{Low: s.low, Levels: s.count}, planesOf(s.low, s.count).planes)
+		if err != nil {
+			return 0, err
+		}
+		if wanted == asPlanes {
+			f = asPlanes
+		}
+	}
+	lo.moved[i] = f
+	return f, nil
+}
+
+// move emits the step of a layer that moves values, for which op takes bits that are
+// values where ofBits.
+func (lo *lowering) move(i int, op StepOp, in []value, ofBits bool) (value, error) {
+	first := in[0].levels
+	same := first != nil && lo.keepsPlanes(i)
+	for _, v := range in {
+		same = same && v.levels != nil && !v.levels.bytes && *v.levels == *first && lo.settled(v)
+	}
+	if same {
+		tensors := make([]int, len(in))
+		for j, v := range in {
+			tensors[j] = v.tensor
+		}
+		shape := lo.types[i].shape
+		shape.H *= first.planes
+		t, err := lo.emit(op, []int{i}, Bits, shape, tensors...)
+		if err != nil {
+			return value{}, err
+		}
+		lo.plan.Tensors[t].Coded = true
+		return value{tensor: t, levels: first}, nil
+	}
+	for j := range in {
+		var err error
+		if in[j], err = lo.plain(in[j]); err != nil {
+			return value{}, err
+		}
+	}
+	v, err := lo.joinAs(i, op, in, ofBits && lo.packed(in))
+	s := lo.ranges[i]
+	if err != nil || s.count < 2 {
+		return v, err
+	}
+	again := Quantize{Low: s.low, Levels: s.count}
+	if f, err := lo.wanted(i, again, planesOf(s.low, s.count).planes); f == asFloats || err != nil {
+		return v, err
+	}
+	if err := lo.hold(4 * int64(s.count)); err != nil {
+		return v, err
+	}
+	for k := 1; k < s.count; k++ {
+		again.Thresholds = append(again.Thresholds, float32(s.low+k))
+	}
+	out, err := lo.quantize(v, i, again)
+	lo.plan.Tensors[v.tensor].Coded = false // it holds what the layer gives
+	return out, err
+}
