@@ -87,15 +87,13 @@ func (b *Builder) Pick(n *pb.Node, suffix string, v *Value, dim int, positions [
 	}
 	out := v.With(n)
 	if !same {
-		if zeros { // which ±1 cannot express
+		if zeros && !v.zeroLevel() {
 			if v, err = b.Settle(v); err != nil {
 				return nil, err
 			}
 		}
 		out = b.Emit(n, suffix, bcnn.Channels{Index: index}, shape, v)
-		if !zeros {
-			out.Signs, out.Levels, out.Gain, out.Offset = v.Signs, v.Levels, v.Gain, v.Offset
-		}
+		out.Signs, out.Levels, out.Gain, out.Offset = v.Signs, v.Levels, v.Gain, v.Offset
 	}
 	out.View = slices.Clone(v.View)
 	out.View[dim] = view.Whole(view.C, len(index))
@@ -104,12 +102,10 @@ func (b *Builder) Pick(n *pb.Node, suffix string, v *Value, dim int, positions [
 
 // pickGroups is Pick for a dimension that runs over a part of the channels' atoms.
 func (b *Builder) pickGroups(n *pb.Node, suffix string, v *Value, dim int, positions []int) (*Value, error) {
-	zeros := slices.Contains(positions, -1) // which ±1 cannot express
-	settle := b.SettleSigns
-	if zeros {
-		settle = b.Settle
+	v, err := b.SettleSigns(v)
+	if err == nil && slices.Contains(positions, -1) && !v.zeroLevel() {
+		v, err = b.Settle(v)
 	}
-	v, err := settle(v)
 	if err == nil {
 		v, err = b.Padded(v)
 	}
@@ -148,9 +144,7 @@ func (b *Builder) pickGroups(n *pb.Node, suffix string, v *Value, dim int, posit
 	y := v.With(n)
 	if !slices.IsSorted(index) || len(index) != v.Shape.C || index[0] < 0 {
 		y = b.Emit(n, suffix, bcnn.Channels{Index: index}, shape, v)
-		if !zeros {
-			y.Signs, y.Levels, y.Gain, y.Offset = v.Signs, v.Levels, v.Gain, v.Offset
-		}
+		y.Signs, y.Levels, y.Gain, y.Offset = v.Signs, v.Levels, v.Gain, v.Offset
 	}
 	y.View = seen
 	if y.View[dim] = nil; len(positions) > 1 {
@@ -210,7 +204,7 @@ func (b *Builder) Ordered(n *pb.Node, v *Value) (*Value, error) {
 // then are spread over blocks of pixels, of which those are picked that there were.
 func (b *Builder) stack(n *pb.Node, values []*Value, dim int) (*Value, error) {
 	parts := make([]*Value, len(values))
-	signs := true // of one gain
+	coded := true // signs or levels, of one gain
 	most, total := 0, 0
 	for i, v := range values {
 		p, err := b.SettleSigns(v)
@@ -230,7 +224,7 @@ func (b *Builder) stack(n *pb.Node, values []*Value, dim int) (*Value, error) {
 			return nil, err
 		}
 		parts[i] = p
-		signs = signs && p.Signs && p.gain() == parts[0].gain() && p.Offset == parts[0].Offset
+		coded = coded && p.codedAs(parts[0])
 		most, total = max(most, p.Size(dim)), total+p.Size(dim)
 	}
 	first := parts[0]
@@ -240,7 +234,7 @@ func (b *Builder) stack(n *pb.Node, values []*Value, dim int) (*Value, error) {
 		if other[3-dim] != sides[3-dim] || p.Shape.C != first.Shape.C {
 			return nil, fmt.Errorf("%v and %v in memory cannot be joined", first.Shape, p.Shape)
 		}
-		if signs {
+		if coded {
 			continue
 		}
 		var err error
@@ -278,7 +272,7 @@ func (b *Builder) stack(n *pb.Node, values []*Value, dim int) (*Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		for k := range list { // the last one again, so that signs stay such
+		for k := range list { // the last one again, so that levels stay such
 			list[k] = int32(min(k, size-1))
 		}
 		if parts[i], err = picked(p, "/part", list, 1); err != nil {
@@ -292,8 +286,8 @@ func (b *Builder) stack(n *pb.Node, values []*Value, dim int) (*Value, error) {
 	}
 	joined := b.Emit(n, "/parts", bcnn.Concat{}, shape, parts...)
 	joined.View = view.NCHW(shape)
-	if signs {
-		joined.Signs, joined.Gain, joined.Offset = true, first.Gain, first.Offset
+	if coded {
+		joined.Signs, joined.Levels, joined.Gain, joined.Offset = first.Signs, first.Levels, first.Gain, first.Offset
 	}
 	return picked(joined, "", positions, len(parts))
 }
@@ -317,7 +311,7 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) (*Value, error) {
 		return b.beside(n, values, dim)
 	}
 	parts := make([]*Value, len(values))
-	signs := true // of one gain
+	coded := true // signs or levels, of one gain
 	for i, v := range values {
 		if len(v.View) != len(values[0].View) {
 			return nil, errors.New("the tensors have different numbers of dimensions")
@@ -330,7 +324,7 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) (*Value, error) {
 			return nil, err
 		}
 		parts[i] = p
-		signs = signs && p.Signs && p.gain() == parts[0].gain() && p.Offset == parts[0].Offset
+		coded = coded && p.codedAs(parts[0])
 	}
 	first := parts[0]
 	shape := bcnn.Shape{H: first.Shape.H, W: first.Shape.W}
@@ -347,7 +341,7 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) (*Value, error) {
 		if err := b.CheckShape(shape); err != nil {
 			return nil, err
 		}
-		if !signs {
+		if !coded {
 			var err error
 			if parts[i], err = b.Settle(p); err != nil {
 				return nil, err
@@ -360,8 +354,8 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) (*Value, error) {
 	out := b.Emit(n, "", bcnn.Concat{}, shape, parts...)
 	out.View = slices.Clone(first.View)
 	out.View[dim] = view.Whole(view.C, shape.C)
-	if signs {
-		out.Signs, out.Gain, out.Offset = true, first.Gain, first.Offset
+	if coded {
+		out.Signs, out.Levels, out.Gain, out.Offset = first.Signs, first.Levels, first.Gain, first.Offset
 	}
 	return out, nil
 }
@@ -407,7 +401,7 @@ func (b *Builder) beside(n *pb.Node, values []*Value, dim int) (*Value, error) {
 	parts := make([]*Value, len(values))
 	shape := bcnn.Shape{}
 	group, size := 0, 0
-	signs := true // of one gain
+	coded := true // signs or levels, of one gain
 	for i, v := range values {
 		if len(v.View) != len(values[0].View) || view.IsBatch(v.View[dim]) {
 			return nil, errors.New("the tensors have different numbers of dimensions")
@@ -434,13 +428,13 @@ func (b *Builder) beside(n *pb.Node, values []*Value, dim int) (*Value, error) {
 			return nil, errors.New("the tensors must have the same dimensions, in the same order in memory")
 		}
 		parts[i] = p
-		signs = signs && p.Signs && p.gain() == parts[0].gain() && p.Offset == parts[0].Offset
+		coded = coded && p.codedAs(parts[0])
 	}
 	if err := b.CheckShape(shape); err != nil {
 		return nil, err
 	}
 	for i := range parts {
-		if signs {
+		if coded {
 			break
 		}
 		var err error
@@ -451,8 +445,8 @@ func (b *Builder) beside(n *pb.Node, values []*Value, dim int) (*Value, error) {
 	out := b.Emit(n, "", bcnn.Concat{}, shape, parts...)
 	out.View = slices.Clone(out.View)
 	out.View[dim] = []view.Atom{{Axis: view.C, Stride: group, Size: size}}
-	if signs {
-		out.Signs, out.Gain, out.Offset = true, parts[0].Gain, parts[0].Offset
+	if coded {
+		out.Signs, out.Levels, out.Gain, out.Offset = parts[0].Signs, parts[0].Levels, parts[0].Gain, parts[0].Offset
 	}
 	return out, nil
 }

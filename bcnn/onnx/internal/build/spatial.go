@@ -23,20 +23,18 @@ func (b *Builder) Pixels(n *pb.Node, suffix string, v *Value, op bcnn.Pixels) (*
 	if err := b.budget.Charge(8 * int64(len(op.Rows)+len(op.Cols))); err != nil {
 		return nil, err
 	}
-	levels := v.Levels
 	if slices.Contains(op.Rows, -1) || slices.Contains(op.Cols, -1) {
 		if v.IsSign(op.Fill) {
 			op.Fill = (op.Fill - v.Offset) / v.gain()
-		} else {
+		} else if op.Fill != 0 || !v.zeroLevel() {
 			var err error
 			if v, err = b.Settle(v); err != nil {
 				return nil, err
 			}
-			levels = false
 		}
 	}
 	out := b.Emit(n, suffix, op, shape, v)
-	out.Signs, out.Levels, out.Gain, out.Offset = v.Signs, levels, v.Gain, v.Offset
+	out.Signs, out.Levels, out.Gain, out.Offset = v.Signs, v.Levels, v.Gain, v.Offset
 	out.View = slices.Clone(v.View)
 	if blocks > 1 {
 		out.View = view.NCHW(shape)

@@ -75,6 +75,15 @@ func (v *Value) With(n *pb.Node) *Value {
 	return &w
 }
 
+// codedAs reports whether two values are signs, or levels, of the same gain and offset.
+func (v *Value) codedAs(w *Value) bool {
+	return (v.Signs && w.Signs || v.Levels && w.Levels) && v.gain() == w.gain() && v.Offset == w.Offset
+}
+
+// zeroLevel reports whether 0 may stand among the values as it is, which it cannot among
+// ±1.
+func (v *Value) zeroLevel() bool { return v.Levels && v.Offset == 0 }
+
 // PadsLong reports whether padding is only around axes that the view tells apart from
 // dimensions of size 1.
 func (v *Value) PadsLong() bool {
