@@ -4,7 +4,8 @@
 Each network is written by both exporters, NAME.old and NAME.dynamo. A file holds
 beside the graph, as initialisers that no node reads, "test input" and what PyTorch
 makes of it, "test output"; and as metadata how many layers its author meant to be
-binary or of a few bits ("test binary"), how many signs keep a value of their own for
+binary or of a few bits ("test binary"), that it computes in another type than float32 ("test
+type"), how many signs keep a value of their own for
 0 ("test ternary"), the rule for zero that changes nothing in it ("test zero": plus,
 minus), the products of bits of its layers ("test products", 1 without it), and how far
 weights that the exporter has rounded are from ±α ("test tolerance").
@@ -13,6 +14,7 @@ Needs torch, onnx and onnxscript.
 """
 
 import argparse
+import copy
 import gzip
 import io
 import pathlib
@@ -130,8 +132,51 @@ class Moved(nn.Module):
         return x + self.bias.expand_as(x)
 
 
+class Joined(nn.Module):
+    """Levels that are joined, shuffled, padded by channels of zeros and taken apart before a layer reads them."""
+
+    def __init__(self, k, pixels=False):
+        super().__init__()
+        self.stem, self.quantise, self.pixels = stem(6), Bits(k), pixels
+        self.conv1, self.bn1 = Conv(6, 6, padding=1, weights=lsq(-1, 1)), nn.BatchNorm2d(6)
+        self.conv2, self.bn2 = Conv(12, 6, padding=1), nn.BatchNorm2d(6)
+        self.conv3, self.fc = Conv(8, 4), nn.LazyLinear(5)
+
+    def forward(self, x):
+        x = self.quantise(self.stem(x))
+        y = self.quantise(self.bn1(self.conv1(x)))
+        n, c, h, w = y.shape
+        both = torch.cat([x, y], 1)
+        both = both.view(n, 2, c, h, w).transpose(1, 2).reshape(n, 2 * c, h, w)
+        z = self.quantise(self.bn2(self.conv2(both)))
+        z = torch.cat([z[:, :, ::2], z[:, :, 1::2]], 2) if self.pixels else z.flip(1)
+        return self.fc(self.conv3(F.pad(z, (0, 0, 0, 0, 0, 2))).flatten(1))
+
+
+class WhereLike(nn.Module):
+    """Where of the type of its input."""
+
+    def forward(self, x):
+        return torch.where(x >= 0, 1.0, -1.0).to(x.dtype)
+
+
+class Inside(nn.Module):
+    """A network of float16 between an input and an output of float32."""
+
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = layers
+
+    def forward(self, x):
+        return self.layers(x.to(self.layers[-1].weight.dtype)).float()
+
+
 def pm1(w):
     return torch.where(w >= 0, 1.0, -1.0)
+
+
+def pm1_like(w):
+    return pm1(w).to(w.dtype)
 
 
 def alpha_mean(w):
@@ -847,6 +892,22 @@ CASES = {  # name: network, image size, metadata
     "pact_where": (lambda: net(PactWhere(), Conv(6, 4, weights=alpha_mean, padding=1)), 8, {"binary": 1, "products": "2"}),
 }
 
+CASES |= {
+    "joined_w1a2": (lambda: Joined(2), 8, {"binary": 3, "products": "4 2 2"}),
+    "joined_w1a4": (lambda: Joined(4, pixels=True), 8, {"binary": 3}),
+}
+
+# The type that a network is exported in, with numbers of that type. What is compared with
+# is the same network in float32.
+TYPES = {"float16": torch.float16, "float16_levels": torch.float16, "float16_inside": torch.float16, "bfloat16": torch.bfloat16, "float64": torch.float64}
+CASES |= {
+    "float16": (lambda: net(WhereLike(), Conv(6, 4, weights=pm1_like, padding=1), [nn.ReLU(), Moved(6)]), 8, {"binary": 1}),
+    "float16_levels": (lambda: net(Bits(2), Conv(6, 4, weights=bits(2), padding=1)), 8, {"binary": 1, "products": "6", "tolerance": 1e-3}),
+    "float16_inside": (lambda: Inside(net(nn.Sequential(nn.Sigmoid(), nn.BatchNorm2d(6), WhereLike()), Conv(6, 4, weights=pm1_like, fill=1.0, padding=1))), 8, {"binary": 1}),
+    "bfloat16": (lambda: net(WhereLike(), Conv(6, 4, weights=pm1_like, stride=2), [nn.MaxPool2d(2)]), 12, {"binary": 1}),
+    "float64": (lambda: net(WhereLike(), Conv(6, 4, weights=alpha_mean)), 8, {"binary": 1}),
+}
+
 # What the newer exporter folds in float32: (±α − c) + c is ±α up to rounding.
 ROUNDED = {"sign_clamp", "sign_polynomial", "residual"}
 
@@ -894,7 +955,7 @@ def strip(model):
 def write(model, x, y, meta, path):
     """Write a model with what a test needs of it: input, output and what its author meant."""
     strip(model)
-    model.graph.initializer.append(numpy_helper.from_array(x.numpy(), "test input"))
+    model.graph.initializer.append(numpy_helper.from_array(x.to(y.dtype).numpy(), "test input"))
     model.graph.initializer.append(numpy_helper.from_array(y.numpy(), "test output"))
     for key, value in meta.items():
         model.metadata_props.add(key="test " + key, value=str(value))
@@ -914,6 +975,13 @@ def main():
         x = x[:3]
         with torch.no_grad():
             y = network(x)
+        if name in TYPES:
+            network, meta = network.to(TYPES[name]), meta | {"type": str(TYPES[name])}
+            x = x.to(TYPES[name])
+            with torch.no_grad():
+                y = copy.deepcopy(network).float()(x.float())
+            if isinstance(network, Inside):
+                x = x.float()
         for dynamo in (False, True):
             if name in NEW and not dynamo:
                 continue

@@ -119,6 +119,9 @@ func (im *importer) castNode(n *pb.Node) (build.Operand, error) {
 }
 
 func (im *importer) cast(n *pb.Node, r build.Operand, typ pb.DataType) (build.Operand, error) {
+	if r.Value != nil {
+		typ = computedIn(typ)
+	}
 	if r, ok, err := im.build.Pointwise(n, []build.Operand{r}, im.eval.Cast(typ)); ok || err != nil {
 		return r, err
 	}

@@ -141,7 +141,6 @@ func TestErrors(t *testing.T) {
 		{"response of no channels", []testNode{op("LRN", "x", "y")}, nil, []string{"(LRN, index 0)", "a size of 0"}},
 		{"remainder of values", []testNode{op("Mod", "x one", "y")}, []testTensor{one}, []string{"(Mod, index 0)", "not supported"}},
 		{"no layer", []testNode{op("Identity", "x", "y")}, nil, []string{"no layer"}},
-		{"float16 output", []testNode{op("Cast", "x", "y", "to", int(pb.Float16))}, nil, []string{"FLOAT16"}},
 		{"cycle", []testNode{op("Relu", "b", "a"), op("Relu", "a", "b"), op("Relu", "b", "y")}, nil, []string{`"b"`}},
 		{"two writers", []testNode{op("Relu", "x", "a"), op("Relu", "x", "a"), op("Relu", "a", "y")}, nil, []string{"too"}},
 		{"element type", []testNode{op("Conv", "x v", "y")}, []testTensor{{name: "v", typ: 99, dims: []int{1}, values: []float64{1}}}, []string{"type 99"}},

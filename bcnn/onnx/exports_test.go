@@ -81,8 +81,14 @@ func TestExports(t *testing.T) {
 			require.Len(t, report.Ternary, number("ternary", 0))
 			require.Empty(t, report.Zeros)
 			require.Equal(t, string(m.Metadata["test tolerance"]) != "", len(report.NearlyBinary) > 0)
+			coarse := strings.HasPrefix(string(m.Metadata["test type"]), "torch.float16")
 			for _, n := range report.NearlyBinary {
-				require.Equal(t, n.Deviation <= DefaultWeightTolerance, n.Taken, n)
+				require.Equal(t, n.Deviation <= DefaultWeightTolerance || coarse, n.Taken, n)
+			}
+			require.Equal(t, string(m.Metadata["test type"]) != "", len(report.Deviations) > 0, report.Deviations)
+			within := 1e-4
+			if coarse { // the newer exporter rounds the weights into which it folds a batch norm
+				within = math.Ldexp(1, -11)
 			}
 			binary := 0
 			var products []string
@@ -98,7 +104,7 @@ func TestExports(t *testing.T) {
 			if want := string(m.Metadata["test products"]); want != "" {
 				require.Equal(t, want, strings.Join(products, " "))
 			}
-			checkOutputs(t, net, tensor("test input"), tensor("test output"))
+			checkOutputs(t, net, tensor("test input"), tensor("test output"), within)
 			if rule == 0 {
 				return
 			}
@@ -111,15 +117,15 @@ func TestExports(t *testing.T) {
 			for _, l := range summarize(t, net) {
 				require.True(t, !l.Binary || l.Planes == 1, l.Layer)
 			}
-			checkOutputs(t, net, tensor("test input"), tensor("test output"))
+			checkOutputs(t, net, tensor("test input"), tensor("test output"), within)
 		})
 	}
 	require.GreaterOrEqual(t, networks, 80)
 }
 
 // checkOutputs runs a network on images in NCHW and compares its logits with those
-// of PyTorch, up to 1e-4 of the largest.
-func checkOutputs(t *testing.T, net *bcnn.Network, in, want *eval.Tensor) {
+// of PyTorch, up to a fraction of the largest.
+func checkOutputs(t *testing.T, net *bcnn.Network, in, want *eval.Tensor, within float64) {
 	t.Helper()
 	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 	require.NoError(t, err)
@@ -147,5 +153,5 @@ func checkOutputs(t *testing.T, net *bcnn.Network, in, want *eval.Tensor) {
 		difference = max(difference, math.Abs(want.At(i)-float64(v)))
 	}
 	t.Logf("difference %.2g of %.3g", difference, largest)
-	require.LessOrEqual(t, difference, 1e-4*largest)
+	require.LessOrEqual(t, difference, within*largest)
 }

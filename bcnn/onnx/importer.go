@@ -40,8 +40,9 @@ type importer struct {
 	infos     map[string]pb.ValueInfo // what the file declares, once it is needed
 	cancelled []string                // see Report
 
-	lines  map[string]bool // by tensor: one dimension, behind a batch of 1 that it lacks
-	inside map[string]bool // by tensor, see continues: the network computes with it
+	types  map[string]pb.DataType // by tensor: what it is in the file where it is computed as FLOAT, see inFloat
+	lines  map[string]bool        // by tensor: one dimension, behind a batch of 1 that it lacks
+	inside map[string]bool        // by tensor, see continues: the network computes with it
 	// By layer: what it is the square root of, and what it repeats along dimensions of 1.
 	roots, repeated map[int]*build.Value
 }
@@ -53,6 +54,7 @@ func newImporter(m *pb.Model, opts Options, s *source) *importer {
 		env:    map[string]build.Operand{},
 		folded: make([]bool, len(m.Graph.Nodes)),
 		lines:  map[string]bool{},
+		types:  map[string]pb.DataType{},
 		roots:  map[int]*build.Value{}, repeated: map[int]*build.Value{},
 	}
 	tolerance := max(opts.WeightTolerance, 0)

@@ -80,8 +80,8 @@ func layoutsOf(e *eval.Evaluator, g *pb.Graph, in pb.ValueInfo, opts Options) ([
 	}
 	fail := func(err error) ([]layout, error) { return nil, fmt.Errorf("input %s: %w", text.Quote(in.Name), err) }
 	switch {
-	case in.Type != pb.Float && in.Type != pb.Uint8:
-		return fail(fmt.Errorf("elements of %v are not supported, want FLOAT or UINT8", in.Type))
+	case !in.Type.Real() && in.Type != pb.Uint8:
+		return fail(fmt.Errorf("elements of %v are not supported, want FLOAT, FLOAT16 or UINT8", in.Type))
 	case !in.Ranked || len(in.Dims) < 2 || len(in.Dims) > 4:
 		return fail(fmt.Errorf("it has %d dimensions, want a batch of images (4), grey images or sequences (3) or vectors (2)", len(in.Dims)))
 	}
@@ -249,7 +249,10 @@ func (im *importer) begin(i int, l layout) error {
 	}
 	in := bcnn.Input{Shape: l.shape, DType: dtype, Source: source}
 	im.build.Net.Inputs = append(im.build.Net.Inputs, in)
-	v := &build.Value{Type: l.info.Type, Layer: bcnn.NetworkInput - i, Shape: l.shape, View: l.view}
+	if l.info.Type != pb.Float && l.info.Type.Real() {
+		im.types[l.info.Name] = l.info.Type
+	}
+	v := &build.Value{Type: computedIn(l.info.Type), Layer: bcnn.NetworkInput - i, Shape: l.shape, View: l.view}
 	mean, scale := opts.Mean, opts.Scale
 	if len(mean)+len(scale) > 0 {
 		if l.info.Type == pb.Uint8 {

@@ -150,7 +150,7 @@ func (im *importer) declared(name string, v *build.Value) error {
 	default:
 		return nil
 	}
-	v.Type = info.Type
+	v.Type = computedIn(info.Type)
 	if v.Shape.H == 0 || v.Shape.W == 0 || v.Shape.C == 0 || im.build.CheckShape(v.Shape) != nil {
 		v.Shape, v.View = bcnn.Shape{}, nil
 	}

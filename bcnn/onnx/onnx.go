@@ -1,6 +1,9 @@
 // Package onnx imports binary and float convolutional networks from ONNX
 // files.
 //
+// What a file computes in FLOAT16, BFLOAT16 or DOUBLE is computed in float32, without the
+// rounding of the file; see Report.Deviations. Constants are folded in the type that the file has.
+//
 // The importer evaluates what is constant, recognises the ways in which
 // exporters write binarisation and quantisation (see internal/build), turns NCHW into NHWC, and
 // finds the layers whose weights are ±1, or ±α per output filter, or small multiples of
@@ -106,7 +109,7 @@ type Options struct {
 	OverrideZeros bool
 	// WeightTolerance takes weights as ±α, for one α per filter, or as small multiples
 	// of it, that differ from that by at most this fraction of α: 0 means
-	// DefaultWeightTolerance, and with a negative number they must be equal. What is
+	// DefaultWeightTolerance, for weights of FLOAT16 what their rounding leaves of ±α, and with a negative number they must be equal. What is
 	// taken is in the report, with the largest deviation, and so are layers that miss it
 	// narrowly.
 	WeightTolerance float64

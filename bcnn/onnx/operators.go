@@ -128,7 +128,7 @@ func (im *importer) node(n *pb.Node) error {
 	case im.blind(n):
 		return im.hole(n, nil)
 	}
-	r, err := handler(im, n)
+	r, err := im.inFloat(n, handler)
 	if over := im.build.Err(); over != nil { // and what came of it
 		return over
 	}

@@ -20,6 +20,9 @@ type Report struct {
 	// NearlyBinary are the layers whose weights are ±α for one α per filter, or small
 	// multiples of it, but for small deviations.
 	NearlyBinary []NearlyBinary
+	// Deviations say what the network computes otherwise than the file, and by how much at
+	// most: FLOAT16, BFLOAT16 and DOUBLE, which it computes in float32.
+	Deviations []string
 }
 
 // NearlyBinary is a layer whose weights are almost ±α, or small multiples of it.
@@ -51,7 +54,7 @@ type Folded struct {
 // layer of the first node that reads it.
 func (im *importer) report() (*Report, error) {
 	g := im.model.Graph
-	r := &Report{Producer: im.model.Producer, Opset: int(im.model.Opset), Nodes: len(g.Nodes), Cancelled: im.cancelled}
+	r := &Report{Producer: im.model.Producer, Opset: int(im.model.Opset), Nodes: len(g.Nodes), Cancelled: im.cancelled, Deviations: im.rounded()}
 	for _, z := range im.build.Zeros {
 		r.Zeros = append(r.Zeros, Zero{z.Node.Label(), z.Frequent})
 	}

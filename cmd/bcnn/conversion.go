@@ -54,7 +54,7 @@ func newConversion(in, out string, net *bcnn.Network, plan *bcnn.Plan, nodes *on
 	if nodes == nil {
 		return c
 	}
-	c.kind, c.Nodes, c.Folded, c.Cancelled = "ONNX nodes", nodes.Nodes, len(nodes.Folded), nodes.Cancelled
+	c.kind, c.Nodes, c.Folded, c.Cancelled, c.Deviations = "ONNX nodes", nodes.Nodes, len(nodes.Folded), nodes.Cancelled, nodes.Deviations
 	for _, z := range nodes.Zeros {
 		c.Zeros = append(c.Zeros, changedZero(z))
 	}

@@ -38,6 +38,10 @@ type Builder struct {
 	Ternary []Zero
 	// Nearly are the layers whose weights are almost ±α, or small multiples of it.
 	Nearly []Nearly
+	// Rounding is what a constant of the node at hand, of FLOAT16 or BFLOAT16, may be off by as
+	// a fraction, because the file has rounded it and what it was computed from: weights
+	// that differ by that from ±α are taken as such. 0 where Options say how much.
+	Rounding float64
 	// Rearranges allows values to be put in another order in memory, Refused says that one
 	// would have been.
 	Rearranges, Refused bool

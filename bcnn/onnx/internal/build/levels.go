@@ -286,7 +286,7 @@ const (
 const mostWalks = 64
 
 // integerWeights returns weights as integers times one α > 0 per filter, rounded to
-// float32 as an exporter does, up to the tolerance of the options: integers of magnitudes
+// float32 as an exporter does, up to the tolerance of the options and Builder.Rounding: integers of magnitudes
 // up to most, or from −128 to 127. integers is nil where there are others, alpha where all α are 1. deviation is as binaryWeights has it.
 func (b *Builder) integerWeights(rows []float32, out, most int) (integers []int8, alpha []float32, deviation float64, err error) {
 	if err := b.budget.Charge(int64(len(rows) + 8*out)); err != nil {
@@ -294,9 +294,10 @@ func (b *Builder) integerWeights(rows []float32, out, most int) (integers []int8
 	}
 	size := len(rows) / out
 	integers, alpha = make([]int8, len(rows)), make([]float32, out)
+	taken := true
 	for o := range out {
 		filter := rows[o*size:][:size]
-		a, off, walked := unitOf(filter, most, max(nearlyInteger, b.options.WeightTolerance))
+		a, off, walked := unitOf(filter, most, max(nearlyInteger, b.options.WeightTolerance), b.Rounding)
 		if err := b.budget.Charge(walked); err != nil {
 			return nil, nil, 0, err
 		}
@@ -304,11 +305,15 @@ func (b *Builder) integerWeights(rows []float32, out, most int) (integers []int8
 			return nil, nil, 0, nil
 		}
 		alpha[o], deviation = a, max(deviation, off)
+		largest := 0
 		for i, w := range filter {
-			integers[o*size+i] = int8(math.Round(float64(w) / float64(a)))
+			k := math.Round(float64(w) / float64(a))
+			integers[o*size+i] = int8(k)
+			largest = max(largest, int(math.Abs(k)))
 		}
+		taken = taken && off <= max(b.options.WeightTolerance, roundingOf(largest, b.Rounding))
 	}
-	if deviation > b.options.WeightTolerance {
+	if !taken {
 		return nil, nil, deviation, nil
 	}
 	one, same := true, true
@@ -326,9 +331,9 @@ func (b *Builder) integerWeights(rows []float32, out, most int) (integers []int8
 }
 
 // unitOf returns the largest α of which all weights are a multiple, of at most largest,
-// and how far they are from it, relative to α; 0 if that is more than tolerance. walked is
-// how many weights it has looked at.
-func unitOf(filter []float32, largest int, tolerance float64) (alpha float32, off float64, walked int64) {
+// and how far they are from it, relative to α; 0 if that is more than tolerance, and than
+// rounding makes of the largest. walked is how many weights it has looked at.
+func unitOf(filter []float32, largest int, tolerance, rounding float64) (alpha float32, off float64, walked int64) {
 	high, low, least := float32(0), float32(0), float32(math.MaxFloat32)
 	for _, w := range filter {
 		high, low = max(high, w), max(low, -w)
@@ -349,7 +354,7 @@ func unitOf(filter []float32, largest int, tolerance float64) (alpha float32, of
 	for k := 1; k <= largest && walked <= mostWalks*int64(len(filter)+mostWalks); k++ {
 		// Rounding k·α has moved it by less than one place.
 		middle := most / float32(k)
-		best, found := tolerance, float32(0)
+		best, found := max(tolerance, roundingOf(k, rounding)), float32(0)
 		for _, a := range []float32{middle, math.Nextafter32(middle, 0), math.Nextafter32(middle, math.MaxFloat32)} {
 			if walked++; offUnit(least, a) > best { // which most α fail
 				continue
@@ -365,6 +370,14 @@ func unitOf(filter []float32, largest int, tolerance float64) (alpha float32, of
 	}
 	return 0, 0, walked
 }
+
+// mostRounding is the largest distance from a multiple of α that is taken for a rounding:
+// real weights hardly are that near to multiples of one.
+const mostRounding = 0.02
+
+// roundingOf is how far weights of up to k times α may be from multiples of it, relative to
+// α, where a rounding moves a number by a fraction.
+func roundingOf(k int, rounding float64) float64 { return min(float64(k)*rounding, mostRounding) }
 
 // distance returns the largest distance of weights from multiples of α, relative to it,
 // as long as that is at most limit, and how many of them it has looked at.

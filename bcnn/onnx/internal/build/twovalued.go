@@ -100,6 +100,7 @@ func (b *Builder) offset(n *pb.Node, v *Value, of weights, rowLen int, bias []fl
 	if of.packed == nil && signs != nil {
 		of.rows, of.integers = signs, nil
 	} else { // α times ±1 or integers
+		deviation = of.deviation
 		if middle, err = b.Floats(of.out); err == nil {
 			alpha, err = b.Floats(of.out)
 		}

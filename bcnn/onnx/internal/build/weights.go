@@ -41,10 +41,11 @@ func (b *Builder) Weighted(n *pb.Node, v *Value, rows []float32, out, rowLen int
 			deviation = off
 		}
 	}
-	if y, ok, err := b.offset(n, v, weights{rows, out, packed, integers, alpha}, rowLen, bias, shape, padded, build); ok || err != nil {
+	of := weights{rows, out, packed, integers, alpha, deviation}
+	if y, ok, err := b.offset(n, v, of, rowLen, bias, shape, padded, build); ok || err != nil {
 		return y, err
 	}
-	y, err := b.weighted(n, v, weights{rows, out, packed, integers, alpha}, bias, shape, padded, build)
+	y, err := b.weighted(n, v, of, bias, shape, padded, build)
 	if err == nil && deviation > 0 && b.err == nil {
 		b.Nearly = append(b.Nearly, Nearly{n, deviation, packed != nil || integers != nil, y.Layer})
 	}
@@ -60,6 +61,8 @@ type weights struct {
 	packed   []uint64
 	integers []int8
 	alpha    []float32
+	// deviation is what binaryWeights says of it.
+	deviation float64
 }
 
 // without returns weight i as it is without its factor.
@@ -203,7 +206,7 @@ func (b *Builder) binaryWeights(rows []float32, out, rowLen int) (packed []uint6
 		}
 		middle := (float64(least) + float64(most)) / 2
 		off := (float64(most) - float64(least)) / 2 / middle
-		if !(off <= max(nearly, b.options.WeightTolerance)) {
+		if !(off <= max(nearly, b.options.WeightTolerance, 2*b.Rounding)) {
 			return nil, nil, 0, nil
 		}
 		if math.Abs(middle-1) <= off {
@@ -213,7 +216,7 @@ func (b *Builder) binaryWeights(rows []float32, out, rowLen int) (packed []uint6
 		a := float64(alpha[o])
 		deviation = max(deviation, (a-float64(least))/a, (float64(most)-a)/a)
 	}
-	if deviation > b.options.WeightTolerance {
+	if deviation > max(b.options.WeightTolerance, 2*b.Rounding) {
 		return nil, nil, deviation, nil
 	}
 	one, same := true, true

@@ -1,0 +1,112 @@
+package onnx
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+)
+
+// What a file computes in FLOAT16, BFLOAT16 or DOUBLE, a network computes in float32: its
+// values are of FLOAT here, and so are the constants that a node reads beside them.
+// Constants are folded in their own type, as the file says, so that signs and levels of
+// weights are those of the file.
+
+// fractionBits are the bits behind the point that the types round to.
+var fractionBits = map[pb.DataType]int{pb.Float16: 10, pb.BFloat16: 7, pb.Double: 52}
+
+// computedIn is the type in which the network computes what is of a type in the file.
+func computedIn(typ pb.DataType) pb.DataType {
+	if typ.Real() {
+		return pb.Float
+	}
+	return typ
+}
+
+// inFloat calls the handler of a node with real constants beside values as FLOAT, and
+// remembers which tensors are of other real types in the file.
+func (im *importer) inFloat(n *pb.Node, f handler) (build.Operand, error) {
+	m := *n
+	typ := pb.Float
+	im.build.Rounding = 0
+	values := slices.ContainsFunc(n.Inputs, func(name string) bool { return im.env[name].Value != nil })
+	for i, name := range n.Inputs {
+		if !values || name == "" {
+			continue
+		}
+		if _, made := im.env[name]; !made && im.model.Graph.Initializers[name] == nil {
+			continue // which the handler reports
+		}
+		r, err := im.lookup(name)
+		if err != nil {
+			return r, err
+		}
+		of, ok := im.types[name]
+		if r.Constant != nil {
+			of = r.Constant.Type
+			ok = fractionBits[of] > 0
+		}
+		if !ok {
+			continue
+		}
+		if typ == pb.Float {
+			typ = of
+		}
+		if r.Constant == nil {
+			continue
+		}
+		if t := im.opts.WeightTolerance; of != pb.Double && (t == 0 || t == DefaultWeightTolerance) {
+			im.build.Rounding = math.Ldexp(1, -fractionBits[of])
+		}
+		t, err := im.eval.Cast(pb.Float)([]*eval.Tensor{r.Constant})
+		if err != nil {
+			return build.Operand{}, err
+		}
+		if &m.Inputs[0] == &n.Inputs[0] {
+			if err := im.budget.Charge(nameUnits * int64(len(n.Inputs))); err != nil {
+				return build.Operand{}, err
+			}
+			m.Inputs = slices.Clone(n.Inputs)
+		}
+		m.Inputs[i] = name + " as FLOAT"
+		im.env[m.Inputs[i]] = build.Operand{Constant: t}
+		defer delete(im.env, m.Inputs[i])
+	}
+	r, err := f(im, &m)
+	if n.OpType == "Cast" && r.Value != nil {
+		to, _ := n.Int("to", 0) // which castNode has read
+		typ = pb.DataType(to)
+	}
+	if err == nil && fractionBits[typ] > 0 {
+		for _, name := range n.Outputs {
+			if v := im.env[name].Value; name == n.Outputs[0] && r.Value != nil && r.Value.Type == pb.Float || v != nil && v.Type == pb.Float {
+				im.types[name] = typ
+			}
+		}
+	}
+	return r, err
+}
+
+// rounded says what the network does not round as the file does.
+func (im *importer) rounded() []string {
+	var said []string
+	for _, typ := range []pb.DataType{pb.Float16, pb.BFloat16, pb.Double} {
+		tensors := 0
+		for _, t := range im.types {
+			if t == typ {
+				tensors++
+			}
+		}
+		switch bits := fractionBits[typ]; {
+		case tensors == 0:
+		case typ == pb.Double:
+			said = append(said, fmt.Sprintf("%d tensors of %v are computed in float32, which rounds each value by up to %.2g of it", tensors, typ, math.Ldexp(1, -24)))
+		default:
+			said = append(said, fmt.Sprintf("%d tensors of %v are computed in float32, without the file's rounding of each value by up to %.2g of it", tensors, typ, math.Ldexp(1, -bits-1)))
+		}
+	}
+	return said
+}
