@@ -82,14 +82,8 @@ func (a *asm) fmaJob(kind string, pixels, vectors int, what []string, body func(
 	for p := range pixels {
 		a.op("ADD R%d<<2, R%d, R%d", fmaT0, fmaPatch+p, fmaValue+p)
 	}
-	if kind != "fmaPixels" && vectors == 4 {
-		// The values of the next pixels, whose lines may be far from each other.
-		a.op("MOVD %d(R0), R%d", gen.TileStep, fmaNextStep)
-		a.op("ADD R%d<<2, R%d, R%d", fmaT0, fmaSrc, fmaNext)
-		for range pixels {
-			a.op("PRFM (R%d), PLDL1KEEP", fmaNext)
-			a.op("ADD R%d, R%d", fmaNextStep, fmaNext)
-		}
+	if vectors == 4 {
+		a.fmaNext(pixels, kind == "fmaPixels")
 	}
 	if !mean {
 		a.op("MUL R%d, R%d", fmaTap, fmaWeights)
@@ -126,6 +120,22 @@ func (a *asm) fmaJob(kind string, pixels, vectors int, what []string, body func(
 	a.op("MOVD R%d, %d(R0)", fmaDst, gen.TileDst)
 	a.op("MOVD R%d, %d(R0)", fmaSrc, gen.TileSrc)
 	a.op("RET")
+}
+
+// fmaNext asks for the values of a run of the next pixels, which may be far from those in
+// hand: for the first ones, or the last of each, where windows overlap.
+func (a *asm) fmaNext(pixels int, last bool) {
+	a.op("ADD R%d<<2, R%d, R%d", fmaT0, fmaSrc, fmaNext)
+	if last {
+		a.op("MOVD %d(R0), R%d", gen.FMARun, fmaNextStep)
+		a.op("ADD R%d<<2, R%d", fmaNextStep, fmaNext)
+		a.op("SUB $4, R%d", fmaNext)
+	}
+	a.op("MOVD %d(R0), R%d", gen.TileStep, fmaNextStep)
+	for range pixels {
+		a.op("PRFM (R%d), PLDL1KEEP", fmaNext)
+		a.op("ADD R%d, R%d", fmaNextStep, fmaNext)
+	}
 }
 
 // fmaAhead asks for the lines that the sums go to where those of pixels are far from each
