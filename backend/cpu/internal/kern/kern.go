@@ -194,6 +194,9 @@ type Set struct {
 	// Min sets dst[i] to a[i] where a[i] < b[i] or a[i] is a NaN, else to b[i], and Max to
 	// a[i] where a[i] > b[i] or a[i] is a NaN, else to b[i], for all of dst.
 	Min, Max func(dst, a, b []float32)
+	// MulEach, MinEach and MaxEach are Mul, Min and Max of rows of n values each, of which b
+	// has one for all of row i, b[i].
+	MulEach, MinEach, MaxEach func(dst, a, b []float32, n int)
 
 	// Function computes dst[i] = f(src[i]) for all of dst, which may be src.
 	Function func(dst, src []float32, f *Function)

@@ -197,6 +197,15 @@ func annotateElementwise(s, set *Set) {
 		reads(b[:len(dst)])
 		set.Max(dst, a, b)
 	}
+	each := func(kernel func(dst, a, b []float32, n int)) func(dst, a, b []float32, n int) {
+		return func(dst, a, b []float32, n int) {
+			writes(dst[:len(b)*n])
+			reads(a[:len(b)*n])
+			reads(b)
+			kernel(dst, a, b, n)
+		}
+	}
+	s.MulEach, s.MinEach, s.MaxEach = each(set.MulEach), each(set.MinEach), each(set.MaxEach)
 	s.Function = func(dst, src []float32, f *Function) {
 		writes(dst)
 		reads(src[:len(dst)])

@@ -12,12 +12,12 @@ import (
 func pair(c *schedule.Context, kind bcnn.PairKind, shape bcnn.Shape) tiles.Step {
 	x, others, dst := c.In, c.Others[0], c.Out
 	pixels, channels := shape.Pixels(), shape.C
-	name, each := "multiply", c.Set.Mul
+	name, all, each := "multiply", c.Set.Mul, c.Set.MulEach
 	switch kind {
 	case bcnn.PairMin:
-		name, each = "minimum", c.Set.Min
+		name, all, each = "minimum", c.Set.Min, c.Set.MinEach
 	case bcnn.PairMax:
-		name, each = "maximum", c.Set.Max
+		name, all, each = "maximum", c.Set.Max, c.Set.MaxEach
 	}
 	do := func(_ *tiles.Scratch, image, from, to int) {
 		out := dst.F32[(image*pixels+from)*channels : (image*pixels+to)*channels]
@@ -25,43 +25,18 @@ func pair(c *schedule.Context, kind bcnn.PairKind, shape bcnn.Shape) tiles.Step 
 		f := others.F32[image*others.Shape.Values():][:others.Shape.Values()]
 		switch others.Shape {
 		case shape:
-			each(out, values, f[from*channels:])
+			all(out, values, f[from*channels:])
 		case bcnn.Shape{H: 1, W: 1, C: channels}:
 			for ; len(out) > 0; out, values = out[channels:], values[channels:] {
-				each(out[:channels], values, f)
+				all(out[:channels], values, f)
 			}
 		case bcnn.Shape{H: 1, W: 1, C: 1}:
-			withOne(kind, out, values, f[0])
+			each(out, values, f, len(out))
 		default: // one for each pixel
-			for p := from; p < to; p++ {
-				withOne(kind, out[(p-from)*channels:][:channels], values[(p-from)*channels:], f[p])
-			}
+			each(out, values, f[from:to], channels)
 		}
 	}
 	return c.Pixels(name, pixels, c.Set.Cost.Value*float64(shape.Values()), do)
-}
-
-// withOne combines values with the same one.
-func withOne(kind bcnn.PairKind, dst, values []float32, y float32) {
-	values = values[:len(dst)]
-	switch kind {
-	case bcnn.PairMul:
-		for i, x := range values {
-			dst[i] = x * y
-		}
-	case bcnn.PairMin:
-		for i, x := range values {
-			if dst[i] = y; x < y || x != x {
-				dst[i] = x
-			}
-		}
-	case bcnn.PairMax:
-		for i, x := range values {
-			if dst[i] = y; x > y || x != x {
-				dst[i] = x
-			}
-		}
-	}
 }
 
 // concat compiles a step that joins tensors along their channels. The first one may lie

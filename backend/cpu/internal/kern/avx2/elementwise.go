@@ -81,6 +81,30 @@ func maximum(dst, a, b []float32) {
 	}
 }
 
+func mulEach(dst, a, b []float32, n int) {
+	if n < 8 {
+		generic.MulEach(dst, a, b, n)
+	} else if len(b) > 0 {
+		mulEachAVX2(&dst[0], &a[0], &b[0], n, len(b))
+	}
+}
+
+func minEach(dst, a, b []float32, n int) {
+	if n < 8 {
+		generic.MinEach(dst, a, b, n)
+	} else if len(b) > 0 {
+		minEachAVX2(&dst[0], &a[0], &b[0], n, len(b))
+	}
+}
+
+func maxEach(dst, a, b []float32, n int) {
+	if n < 8 {
+		generic.MaxEach(dst, a, b, n)
+	} else if len(b) > 0 {
+		maxEachAVX2(&dst[0], &a[0], &b[0], n, len(b))
+	}
+}
+
 // Divide divides all of x by n, whose rounded reciprocal is y.
 func Divide(x []float32, n, y float32) {
 	if len(x) > 0 {

@@ -681,8 +681,8 @@ whole:
 	JLT     rest
 	VMOVUPS (CX), Y0
 	VMOVUPS (DX), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, (AX)
+	VMULPS  Y1, Y0, Y1
+	VMOVUPS Y1, (AX)
 	ADDQ    $0x20, AX
 	ADDQ    $0x20, CX
 	ADDQ    $0x20, DX
@@ -698,10 +698,67 @@ rest:
 	VMOVUPS    (SI), Y0
 	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS (DX), Y0, Y2
-	VMULPS     Y2, Y1, Y1
-	VMASKMOVPS Y1, Y0, (AX)
+	VMULPS     Y2, Y1, Y2
+	VMASKMOVPS Y2, Y0, (AX)
 
 done:
+	VZEROUPPER
+	RET
+
+// func mulEachAVX2(dst *float32, a *float32, b *float32, n int, rows int)
+// Requires: AVX
+TEXT ·mulEachAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ a+8(FP), CX
+	MOVQ b+16(FP), DX
+	MOVQ n+24(FP), BX
+	MOVQ rows+32(FP), SI
+
+row:
+	VBROADCASTSS (DX), Y0
+	VMOVUPS      -32(CX)(BX*4), Y1
+	VMULPS       Y0, Y1, Y1
+	MOVQ         BX, DI
+
+four:
+	CMPQ    DI, $0x20
+	JLT     fourend
+	VMOVUPS (CX), Y2
+	VMULPS  Y0, Y2, Y2
+	VMOVUPS Y2, (AX)
+	VMOVUPS 32(CX), Y2
+	VMULPS  Y0, Y2, Y2
+	VMOVUPS Y2, 32(AX)
+	VMOVUPS 64(CX), Y2
+	VMULPS  Y0, Y2, Y2
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS 96(CX), Y2
+	VMULPS  Y0, Y2, Y2
+	VMOVUPS Y2, 96(AX)
+	ADDQ    $+128, CX
+	ADDQ    $+128, AX
+	SUBQ    $0x20, DI
+	JMP     four
+
+fourend:
+one:
+	CMPQ    DI, $0x08
+	JLT     oneend
+	VMOVUPS (CX), Y2
+	VMULPS  Y0, Y2, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    $+32, CX
+	ADDQ    $+32, AX
+	SUBQ    $0x08, DI
+	JMP     one
+
+oneend:
+	LEAQ    (CX)(DI*4), CX
+	LEAQ    (AX)(DI*4), AX
+	VMOVUPS Y1, -32(AX)
+	ADDQ    $0x04, DX
+	DECQ    SI
+	JNE     row
 	VZEROUPPER
 	RET
 
@@ -718,8 +775,8 @@ whole:
 	JLT       rest
 	VMOVUPS   (CX), Y0
 	VMOVUPS   (DX), Y1
-	VMINPS    Y1, Y0, Y1
 	VCMPPS    $0x03, Y0, Y0, Y2
+	VMINPS    Y1, Y0, Y1
 	VBLENDVPS Y2, Y0, Y1, Y1
 	VMOVUPS   Y1, (AX)
 	ADDQ      $0x20, AX
@@ -737,12 +794,81 @@ rest:
 	VMOVUPS    (SI), Y0
 	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS (DX), Y0, Y2
-	VMINPS     Y2, Y1, Y2
 	VCMPPS     $0x03, Y1, Y1, Y3
+	VMINPS     Y2, Y1, Y2
 	VBLENDVPS  Y3, Y1, Y2, Y2
 	VMASKMOVPS Y2, Y0, (AX)
 
 done:
+	VZEROUPPER
+	RET
+
+// func minEachAVX2(dst *float32, a *float32, b *float32, n int, rows int)
+// Requires: AVX
+TEXT ·minEachAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ a+8(FP), CX
+	MOVQ b+16(FP), DX
+	MOVQ n+24(FP), BX
+	MOVQ rows+32(FP), SI
+
+row:
+	VBROADCASTSS (DX), Y0
+	VMOVUPS      -32(CX)(BX*4), Y1
+	VCMPPS       $0x03, Y1, Y1, Y3
+	VMINPS       Y0, Y1, Y2
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	MOVQ         BX, DI
+
+four:
+	CMPQ      DI, $0x20
+	JLT       fourend
+	VMOVUPS   (CX), Y1
+	VCMPPS    $0x03, Y1, Y1, Y4
+	VMINPS    Y0, Y1, Y3
+	VBLENDVPS Y4, Y1, Y3, Y3
+	VMOVUPS   Y3, (AX)
+	VMOVUPS   32(CX), Y1
+	VCMPPS    $0x03, Y1, Y1, Y4
+	VMINPS    Y0, Y1, Y3
+	VBLENDVPS Y4, Y1, Y3, Y3
+	VMOVUPS   Y3, 32(AX)
+	VMOVUPS   64(CX), Y1
+	VCMPPS    $0x03, Y1, Y1, Y4
+	VMINPS    Y0, Y1, Y3
+	VBLENDVPS Y4, Y1, Y3, Y3
+	VMOVUPS   Y3, 64(AX)
+	VMOVUPS   96(CX), Y1
+	VCMPPS    $0x03, Y1, Y1, Y4
+	VMINPS    Y0, Y1, Y3
+	VBLENDVPS Y4, Y1, Y3, Y3
+	VMOVUPS   Y3, 96(AX)
+	ADDQ      $+128, CX
+	ADDQ      $+128, AX
+	SUBQ      $0x20, DI
+	JMP       four
+
+fourend:
+one:
+	CMPQ      DI, $0x08
+	JLT       oneend
+	VMOVUPS   (CX), Y1
+	VCMPPS    $0x03, Y1, Y1, Y4
+	VMINPS    Y0, Y1, Y3
+	VBLENDVPS Y4, Y1, Y3, Y3
+	VMOVUPS   Y3, (AX)
+	ADDQ      $+32, CX
+	ADDQ      $+32, AX
+	SUBQ      $0x08, DI
+	JMP       one
+
+oneend:
+	LEAQ    (CX)(DI*4), CX
+	LEAQ    (AX)(DI*4), AX
+	VMOVUPS Y2, -32(AX)
+	ADDQ    $0x04, DX
+	DECQ    SI
+	JNE     row
 	VZEROUPPER
 	RET
 
@@ -759,8 +885,8 @@ whole:
 	JLT       rest
 	VMOVUPS   (CX), Y0
 	VMOVUPS   (DX), Y1
-	VMAXPS    Y1, Y0, Y1
 	VCMPPS    $0x03, Y0, Y0, Y2
+	VMAXPS    Y1, Y0, Y1
 	VBLENDVPS Y2, Y0, Y1, Y1
 	VMOVUPS   Y1, (AX)
 	ADDQ      $0x20, AX
@@ -778,12 +904,81 @@ rest:
 	VMOVUPS    (SI), Y0
 	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS (DX), Y0, Y2
-	VMAXPS     Y2, Y1, Y2
 	VCMPPS     $0x03, Y1, Y1, Y3
+	VMAXPS     Y2, Y1, Y2
 	VBLENDVPS  Y3, Y1, Y2, Y2
 	VMASKMOVPS Y2, Y0, (AX)
 
 done:
+	VZEROUPPER
+	RET
+
+// func maxEachAVX2(dst *float32, a *float32, b *float32, n int, rows int)
+// Requires: AVX
+TEXT ·maxEachAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ a+8(FP), CX
+	MOVQ b+16(FP), DX
+	MOVQ n+24(FP), BX
+	MOVQ rows+32(FP), SI
+
+row:
+	VBROADCASTSS (DX), Y0
+	VMOVUPS      -32(CX)(BX*4), Y1
+	VCMPPS       $0x03, Y1, Y1, Y3
+	VMAXPS       Y0, Y1, Y2
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	MOVQ         BX, DI
+
+four:
+	CMPQ      DI, $0x20
+	JLT       fourend
+	VMOVUPS   (CX), Y1
+	VCMPPS    $0x03, Y1, Y1, Y4
+	VMAXPS    Y0, Y1, Y3
+	VBLENDVPS Y4, Y1, Y3, Y3
+	VMOVUPS   Y3, (AX)
+	VMOVUPS   32(CX), Y1
+	VCMPPS    $0x03, Y1, Y1, Y4
+	VMAXPS    Y0, Y1, Y3
+	VBLENDVPS Y4, Y1, Y3, Y3
+	VMOVUPS   Y3, 32(AX)
+	VMOVUPS   64(CX), Y1
+	VCMPPS    $0x03, Y1, Y1, Y4
+	VMAXPS    Y0, Y1, Y3
+	VBLENDVPS Y4, Y1, Y3, Y3
+	VMOVUPS   Y3, 64(AX)
+	VMOVUPS   96(CX), Y1
+	VCMPPS    $0x03, Y1, Y1, Y4
+	VMAXPS    Y0, Y1, Y3
+	VBLENDVPS Y4, Y1, Y3, Y3
+	VMOVUPS   Y3, 96(AX)
+	ADDQ      $+128, CX
+	ADDQ      $+128, AX
+	SUBQ      $0x20, DI
+	JMP       four
+
+fourend:
+one:
+	CMPQ      DI, $0x08
+	JLT       oneend
+	VMOVUPS   (CX), Y1
+	VCMPPS    $0x03, Y1, Y1, Y4
+	VMAXPS    Y0, Y1, Y3
+	VBLENDVPS Y4, Y1, Y3, Y3
+	VMOVUPS   Y3, (AX)
+	ADDQ      $+32, CX
+	ADDQ      $+32, AX
+	SUBQ      $0x08, DI
+	JMP       one
+
+oneend:
+	LEAQ    (CX)(DI*4), CX
+	LEAQ    (AX)(DI*4), AX
+	VMOVUPS Y2, -32(AX)
+	ADDQ    $0x04, DX
+	DECQ    SI
+	JNE     row
 	VZEROUPPER
 	RET
 

@@ -737,22 +737,41 @@ func addAVX2(job *byte)
 //go:noescape
 func scaleBytesAVX2(job *byte)
 
-// mulAVX2 computes dst[i] = a[i]·b[i] for i < n, n > 0.
+// mulAVX2 computes dst[i] = a[i]·b[i]
+// for i < n, n > 0.
 //
 //go:noescape
 func mulAVX2(dst *float32, a *float32, b *float32, n int)
 
-// minAVX2 sets dst[i] to a[i] where a[i] < b[i] or a[i] is a NaN, else to b[i], for
-// i < n, n > 0.
+// mulEachAVX2 computes dst[r·n + i] = a[r·n + i]·b[r]
+// for i < n and r < rows, n ≥ 8, rows > 0. dst may be a.
+//
+//go:noescape
+func mulEachAVX2(dst *float32, a *float32, b *float32, n int, rows int)
+
+// minAVX2 sets dst[i] to a[i] where a[i] < b[i] or a[i] is a NaN, else to b[i],
+// for i < n, n > 0.
 //
 //go:noescape
 func minAVX2(dst *float32, a *float32, b *float32, n int)
 
-// maxAVX2 sets dst[i] to a[i] where a[i] > b[i] or a[i] is a NaN, else to b[i], for
-// i < n, n > 0.
+// minEachAVX2 sets dst[r·n + i] to a[r·n + i] where that is less than b[r] or a NaN, else to b[r],
+// for i < n and r < rows, n ≥ 8, rows > 0. dst may be a.
+//
+//go:noescape
+func minEachAVX2(dst *float32, a *float32, b *float32, n int, rows int)
+
+// maxAVX2 sets dst[i] to a[i] where a[i] > b[i] or a[i] is a NaN, else to b[i],
+// for i < n, n > 0.
 //
 //go:noescape
 func maxAVX2(dst *float32, a *float32, b *float32, n int)
+
+// maxEachAVX2 sets dst[r·n + i] to a[r·n + i] where that is greater than b[r] or a NaN, else to b[r],
+// for i < n and r < rows, n ≥ 8, rows > 0. dst may be a.
+//
+//go:noescape
+func maxEachAVX2(dst *float32, a *float32, b *float32, n int, rows int)
 
 // divideAVX2 divides x[i] by taps, whose rounded reciprocal is y, for i < n, n > 0:
 //

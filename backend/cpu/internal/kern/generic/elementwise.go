@@ -166,6 +166,40 @@ func Mul(dst, a, b []float32) {
 	}
 }
 
+// MulEach is that of kern.Set.
+func MulEach(dst, a, b []float32, n int) {
+	for r, y := range b {
+		row := dst[r*n:][:n]
+		for i, x := range a[r*n:][:n] {
+			row[i] = x * y
+		}
+	}
+}
+
+// MinEach is that of kern.Set.
+func MinEach(dst, a, b []float32, n int) {
+	for r, y := range b {
+		row := dst[r*n:][:n]
+		for i, x := range a[r*n:][:n] {
+			if row[i] = y; x < y || x != x {
+				row[i] = x
+			}
+		}
+	}
+}
+
+// MaxEach is that of kern.Set.
+func MaxEach(dst, a, b []float32, n int) {
+	for r, y := range b {
+		row := dst[r*n:][:n]
+		for i, x := range a[r*n:][:n] {
+			if row[i] = y; x > y || x != x {
+				row[i] = x
+			}
+		}
+	}
+}
+
 // Divide is that of kern.Set.
 func Divide(x []float32, n, y float32) {
 	for i, v := range x {

@@ -351,6 +351,57 @@ func TestMinMax(t *testing.T) {
 	})
 }
 
+// TestEach has rows with a value each, of numbers, zeros of both signs, infinities and NaNs.
+func TestEach(t *testing.T) {
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		for _, n := range []int{1, 2, 3, 7, 8, 9, 15, 16, 31, 32, 33, 40, 64, 100, 131} {
+			for _, rows := range []int{0, 1, 2, 5} {
+				for range 8 {
+					a, b := awkwards(rng, rows*n), awkwards(rng, rows)
+					for r := range b {
+						switch rng.IntN(4) {
+						case 0:
+							b[r] = a[r*n+rng.IntN(n)]
+						case 1:
+							b[r] = -a[r*n+rng.IntN(n)]
+						}
+					}
+					for _, c := range []struct {
+						each func(dst, a, b []float32, n int)
+						want func(x, y float32) float32
+					}{
+						{s.MulEach, func(x, y float32) float32 { return x * y }},
+						{s.MinEach, func(x, y float32) float32 {
+							if x < y || x != x {
+								return x
+							}
+							return y
+						}},
+						{s.MaxEach, func(x, y float32) float32 {
+							if x > y || x != x {
+								return x
+							}
+							return y
+						}},
+					} {
+						dst, check := guarded[float32](t, rows*n)
+						c.each(dst, a, b, n)
+						check()
+						for i := range dst {
+							requireSame(t, c.want(a[i], b[i/n]), dst[i], a[i], b[i/n])
+						}
+						copy(dst, a)
+						c.each(dst, dst, b, n) // in its place
+						for i := range dst {
+							requireSame(t, c.want(a[i], b[i/n]), dst[i], a[i], b[i/n])
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
 func TestMul(t *testing.T) {
 	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range sizes {

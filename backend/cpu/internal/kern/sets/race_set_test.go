@@ -185,6 +185,24 @@ var racySetCalls = []racyCall{
 		dst, a, b := row[float32](), row[float32](), row[float32]()
 		return func() { s.Max(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
 	}},
+	{"MulEach", func(s *kern.Set) (func(), []probe) {
+		dst, a, b := row[float32](), row[float32](), row[float32]()[:3]
+		n := len(dst) / len(b)
+		return func() { s.MulEach(dst, a, b, n) }, slices.Concat(
+			probes(written, "dst", dst[:n*len(b)]), probes(read, "a", a[:n*len(b)]), probes(read, "b", b))
+	}},
+	{"MinEach", func(s *kern.Set) (func(), []probe) {
+		dst, a, b := row[float32](), row[float32](), row[float32]()[:3]
+		n := len(dst) / len(b)
+		return func() { s.MinEach(dst, a, b, n) }, slices.Concat(
+			probes(written, "dst", dst[:n*len(b)]), probes(read, "a", a[:n*len(b)]), probes(read, "b", b))
+	}},
+	{"MaxEach", func(s *kern.Set) (func(), []probe) {
+		dst, a, b := row[float32](), row[float32](), row[float32]()[:3]
+		n := len(dst) / len(b)
+		return func() { s.MaxEach(dst, a, b, n) }, slices.Concat(
+			probes(written, "dst", dst[:n*len(b)]), probes(read, "a", a[:n*len(b)]), probes(read, "b", b))
+	}},
 	{"Function", func(s *kern.Set) (func(), []probe) {
 		dst, src := row[float32](), row[float32]()
 		return func() { s.Function(dst, src, kern.FunctionNamed("tanh")) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src))

@@ -16,9 +16,7 @@ func elementwise() {
 	thresholds()
 	gen.Ends(ymm)
 	gen.EndBytes(ymm, 3)
-	mul()
-	extreme("min", "<", VMINPS)
-	extreme("max", ">", VMAXPS)
+	pairs()
 	divide()
 	choose()
 	picks()
@@ -121,35 +119,6 @@ func everywhere(name string) reg.VecVirtual {
 	all := YMM()
 	VBROADCASTSS(argument.Addr, all)
 	return all
-}
-
-// mul writes the product of two rows.
-func mul() {
-	TEXT("mulAVX2", NOSPLIT, "func(dst, a, b *float32, n int)")
-	Doc("mulAVX2 computes dst[i] = a[i]·b[i] for i < n, n > 0.")
-	Pragma("noescape")
-	p := []reg.Register{Load(Param("dst"), GP64()), Load(Param("a"), GP64()), Load(Param("b"), GP64())}
-	lanes(Load(Param("n"), GP64()), p, func(load func(int) reg.VecVirtual, store func(reg.VecVirtual, int)) {
-		x, y := load(1), load(2)
-		VMULPS(y, x, x)
-		store(x, 0)
-	})
-}
-
-// extreme writes the smaller or the larger of two values, by an instruction that gives the
-// second one where either is a NaN or both are 0.
-func extreme(name, sign string, instruction func(ops ...Op)) {
-	TEXT(name+"AVX2", NOSPLIT, "func(dst, a, b *float32, n int)")
-	Doc(fmt.Sprintf("%sAVX2 sets dst[i] to a[i] where a[i] %s b[i] or a[i] is a NaN, else to b[i], for", name, sign), "i < n, n > 0.")
-	Pragma("noescape")
-	p := []reg.Register{Load(Param("dst"), GP64()), Load(Param("a"), GP64()), Load(Param("b"), GP64())}
-	lanes(Load(Param("n"), GP64()), p, func(load func(int) reg.VecVirtual, store func(reg.VecVirtual, int)) {
-		x, y, nan := load(1), load(2), YMM()
-		instruction(y, x, y)
-		VCMPPS(U8(3), x, x, nan)
-		VBLENDVPS(nan, x, y, y)
-		store(y, 0)
-	})
 }
 
 // divide writes the division of a row by a number of taps.
