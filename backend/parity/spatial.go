@@ -81,6 +81,11 @@ func spatialCases() []Case {
 			}
 		}
 	}
+	for _, c := range []int{1, 2, 3, 4, 6, 21, 150} { // more pixels than vectors have lanes
+		for _, f := range []fill{fillRandom, fillTies, fillExtremes} {
+			cases = append(cases, layerCase("topk/many", "float", [3]int{5, 7, c}, f, func(b *builder) { b.add(bcnn.TopK{K: 1, Values: c == 6}) }))
+		}
+	}
 	for _, in := range []string{"bits", "bytes"} {
 		cases = append(cases, layerCase("topk", in, [3]int{3, 2, 9}, fillRandom, func(b *builder) { b.add(bcnn.TopK{K: 2}) }))
 	}

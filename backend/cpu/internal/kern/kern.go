@@ -198,6 +198,10 @@ type Set struct {
 	// has one for all of row i, b[i].
 	MulEach, MinEach, MaxEach func(dst, a, b []float32, n int)
 
+	// Largest sets dst[p] to the place of the first of the largest of the n values of src
+	// from p·n on, where a NaN counts as −∞, for all of dst.
+	Largest func(dst, src []float32, n int)
+
 	// Function computes dst[i] = f(src[i]) for all of dst, which may be src.
 	Function func(dst, src []float32, f *Function)
 

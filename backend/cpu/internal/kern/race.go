@@ -206,6 +206,11 @@ func annotateElementwise(s, set *Set) {
 		}
 	}
 	s.MulEach, s.MinEach, s.MaxEach = each(set.MulEach), each(set.MinEach), each(set.MaxEach)
+	s.Largest = func(dst, src []float32, n int) {
+		writes(dst)
+		reads(src[:n*len(dst)])
+		set.Largest(dst, src, n)
+	}
 	s.Function = func(dst, src []float32, f *Function) {
 		writes(dst)
 		reads(src[:len(dst)])

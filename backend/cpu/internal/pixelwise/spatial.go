@@ -209,16 +209,22 @@ func resample(c *schedule.Context, op *bcnn.ResampleStep, in, out bcnn.Shape) ti
 // largest of those that come behind the one before.
 func topK(c *schedule.Context, op *bcnn.TopKStep, in bcnn.Shape) tiles.Step {
 	src, dst, k := c.In, c.Out, op.K
+	if k == 1 {
+		do := func(_ *tiles.Scratch, image, from, to int) {
+			out := dst.F32[image*in.Pixels()+from : image*in.Pixels()+to]
+			values := src.F32[(image*in.Pixels()+from)*in.C:][:len(out)*in.C]
+			c.Set.Largest(out, values, in.C)
+			if op.Values {
+				for p, best := range out {
+					out[p] = values[p*in.C+int(best)]
+				}
+			}
+		}
+		return c.Pixels("largest values", in.Pixels(), c.Set.Cost.Value*float64(in.Values()), do)
+	}
 	do := func(_ *tiles.Scratch, image, from, to int) {
 		for p := image*in.Pixels() + from; p < image*in.Pixels()+to; p++ {
 			values, out := src.F32[p*in.C:][:in.C], dst.F32[p*k:][:k]
-			if k == 1 {
-				best := largest(values)
-				if out[0] = float32(best); op.Values {
-					out[0] = values[best]
-				}
-				continue
-			}
 			last, before := -1, float32(math.Inf(1))
 			for i := range out {
 				best, most := -1, float32(0)
@@ -238,15 +244,4 @@ func topK(c *schedule.Context, op *bcnn.TopKStep, in bcnn.Shape) tiles.Step {
 		}
 	}
 	return c.Pixels("largest values", in.Pixels(), float64(in.Values())*float64(k), do)
-}
-
-// largest returns the place of the first of the largest values, where a NaN counts as −∞.
-func largest(values []float32) int {
-	best, most := 0, float32(math.Inf(-1))
-	for c, v := range values {
-		if v > most {
-			best, most = c, v
-		}
-	}
-	return best
 }

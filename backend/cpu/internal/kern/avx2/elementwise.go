@@ -105,6 +105,29 @@ func maxEach(dst, a, b []float32, n int) {
 	}
 }
 
+func largest(dst, src []float32, n int) {
+	const pixels = 16
+	groups := len(dst) / pixels
+	kernel := largestAVX2
+	switch {
+	case n < 2:
+		groups = 0
+	case n < 4: // of the last pixels there are no four values
+		groups = max(len(dst)-1, 0) / pixels
+		kernel = [...]func(dst, src *float32, n, groups int){2: largest2AVX2, 3: largest3AVX2}[n]
+	}
+	if groups > 0 {
+		kernel(&dst[0], &src[0], n, groups)
+	}
+	done := pixels * groups
+	if n >= 4 && groups > 0 && done < len(dst) { // some pixels twice
+		from := len(dst) - pixels
+		kernel(&dst[from], &src[from*n], n, 1)
+		return
+	}
+	generic.Largest(dst[done:], src[done*n:], n)
+}
+
 // Divide divides all of x by n, whose rounded reciprocal is y.
 func Divide(x []float32, n, y float32) {
 	if len(x) > 0 {

@@ -982,6 +982,320 @@ oneend:
 	VZEROUPPER
 	RET
 
+DATA channels<>+0(SB)/8, $0x0000000000000000
+DATA channels<>+8(SB)/8, $0x0000000000000000
+DATA channels<>+16(SB)/8, $0x0000000000000000
+DATA channels<>+24(SB)/8, $0x0000000000000000
+DATA channels<>+32(SB)/8, $0x0000000100000001
+DATA channels<>+40(SB)/8, $0x0000000100000001
+DATA channels<>+48(SB)/8, $0x0000000100000001
+DATA channels<>+56(SB)/8, $0x0000000100000001
+DATA channels<>+64(SB)/8, $0x0000000200000002
+DATA channels<>+72(SB)/8, $0x0000000200000002
+DATA channels<>+80(SB)/8, $0x0000000200000002
+DATA channels<>+88(SB)/8, $0x0000000200000002
+DATA channels<>+96(SB)/8, $0x0000000300000003
+DATA channels<>+104(SB)/8, $0x0000000300000003
+DATA channels<>+112(SB)/8, $0x0000000300000003
+DATA channels<>+120(SB)/8, $0x0000000300000003
+GLOBL channels<>(SB), RODATA|NOPTR, $128
+
+// func largestAVX2(dst *float32, src *float32, n int, groups int)
+// Requires: AVX, AVX2, CMOV
+TEXT ·largestAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+	MOVQ groups+24(FP), BX
+	MOVQ DX, SI
+	SHLQ $0x02, SI
+	LEAQ (SI)(SI*2), DI
+
+group:
+	MOVQ     CX, R9
+	LEAQ     (R9)(SI*4), R10
+	VPCMPEQD Y0, Y0, Y0
+	VPSLLD   $0x17, Y0, Y0
+	VPXOR    Y1, Y1, Y1
+	LEAQ     (R10)(SI*4), R11
+	LEAQ     (R11)(SI*4), R12
+	VPCMPEQD Y2, Y2, Y2
+	VPSLLD   $0x17, Y2, Y2
+	VPXOR    Y3, Y3, Y3
+	XORQ     R8, R8
+	MOVQ     DX, R13
+	SUBQ     $0x04, R13
+
+block:
+	VMOVUPS      (R9), X4
+	VINSERTF128  $0x01, (R10), Y4, Y4
+	VMOVUPS      (R9)(SI*1), X6
+	VINSERTF128  $0x01, (R10)(SI*1), Y6, Y6
+	VMOVUPS      (R9)(SI*2), X8
+	VINSERTF128  $0x01, (R10)(SI*2), Y8, Y8
+	VMOVUPS      (R9)(DI*1), X9
+	VINSERTF128  $0x01, (R10)(DI*1), Y9, Y9
+	VUNPCKLPS    Y6, Y4, Y5
+	VUNPCKHPS    Y6, Y4, Y7
+	VUNPCKLPS    Y9, Y8, Y6
+	VUNPCKHPS    Y9, Y8, Y9
+	VUNPCKLPD    Y6, Y5, Y4
+	VUNPCKHPD    Y6, Y5, Y6
+	VUNPCKLPD    Y9, Y7, Y8
+	VUNPCKHPD    Y9, Y7, Y9
+	VMOVD        R8, X5
+	VPBROADCASTD X5, Y5
+	VCMPPS       $0x1e, Y0, Y4, Y7
+	VMAXPS       Y0, Y4, Y0
+	VBLENDVPS    Y7, Y5, Y1, Y1
+	VPADDD       channels<>+32(SB), Y5, Y14
+	VCMPPS       $0x1e, Y0, Y6, Y7
+	VMAXPS       Y0, Y6, Y0
+	VBLENDVPS    Y7, Y14, Y1, Y1
+	VPADDD       channels<>+64(SB), Y5, Y14
+	VCMPPS       $0x1e, Y0, Y8, Y7
+	VMAXPS       Y0, Y8, Y0
+	VBLENDVPS    Y7, Y14, Y1, Y1
+	VPADDD       channels<>+96(SB), Y5, Y7
+	VCMPPS       $0x1e, Y0, Y9, Y5
+	VMAXPS       Y0, Y9, Y0
+	VBLENDVPS    Y5, Y7, Y1, Y1
+	VMOVUPS      (R11), X10
+	VINSERTF128  $0x01, (R12), Y10, Y10
+	VMOVUPS      (R11)(SI*1), X11
+	VINSERTF128  $0x01, (R12)(SI*1), Y11, Y11
+	VMOVUPS      (R11)(SI*2), X12
+	VINSERTF128  $0x01, (R12)(SI*2), Y12, Y12
+	VMOVUPS      (R11)(DI*1), X13
+	VINSERTF128  $0x01, (R12)(DI*1), Y13, Y13
+	VUNPCKLPS    Y11, Y10, Y5
+	VUNPCKHPS    Y11, Y10, Y7
+	VUNPCKLPS    Y13, Y12, Y11
+	VUNPCKHPS    Y13, Y12, Y13
+	VUNPCKLPD    Y11, Y5, Y10
+	VUNPCKHPD    Y11, Y5, Y11
+	VUNPCKLPD    Y13, Y7, Y12
+	VUNPCKHPD    Y13, Y7, Y13
+	VMOVD        R8, X5
+	VPBROADCASTD X5, Y5
+	VCMPPS       $0x1e, Y2, Y10, Y7
+	VMAXPS       Y2, Y10, Y2
+	VBLENDVPS    Y7, Y5, Y3, Y3
+	VPADDD       channels<>+32(SB), Y5, Y14
+	VCMPPS       $0x1e, Y2, Y11, Y7
+	VMAXPS       Y2, Y11, Y2
+	VBLENDVPS    Y7, Y14, Y3, Y3
+	VPADDD       channels<>+64(SB), Y5, Y14
+	VCMPPS       $0x1e, Y2, Y12, Y7
+	VMAXPS       Y2, Y12, Y2
+	VBLENDVPS    Y7, Y14, Y3, Y3
+	VPADDD       channels<>+96(SB), Y5, Y7
+	VCMPPS       $0x1e, Y2, Y13, Y5
+	VMAXPS       Y2, Y13, Y2
+	VBLENDVPS    Y5, Y7, Y3, Y3
+	CMPQ         R8, R13
+	JEQ          done
+	LEAQ         4(R8), R14
+	CMPQ         R14, R13
+	CMOVQGT      R13, R14
+	SUBQ         R14, R8
+	NEGQ         R8
+	LEAQ         (R9)(R8*4), R9
+	LEAQ         (R10)(R8*4), R10
+	LEAQ         (R11)(R8*4), R11
+	LEAQ         (R12)(R8*4), R12
+	MOVQ         R14, R8
+	JMP          block
+
+done:
+	VCVTDQ2PS Y1, Y1
+	VMOVUPS   Y1, (AX)
+	VCVTDQ2PS Y3, Y3
+	VMOVUPS   Y3, 32(AX)
+	ADDQ      $0x40, AX
+	LEAQ      (CX)(SI*8), CX
+	LEAQ      (CX)(SI*8), CX
+	DECQ      BX
+	JNE       group
+	VZEROUPPER
+	RET
+
+// func largest2AVX2(dst *float32, src *float32, n int, groups int)
+// Requires: AVX, AVX2
+TEXT ·largest2AVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+	MOVQ groups+24(FP), BX
+	SHLQ $0x02, DX
+	LEAQ (DX)(DX*2), SI
+
+group:
+	MOVQ         CX, R8
+	LEAQ         (R8)(DX*4), R9
+	VPCMPEQD     Y0, Y0, Y0
+	VPSLLD       $0x17, Y0, Y0
+	VPXOR        Y1, Y1, Y1
+	LEAQ         (R9)(DX*4), R10
+	LEAQ         (R10)(DX*4), R11
+	VPCMPEQD     Y2, Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	XORQ         DI, DI
+	VMOVUPS      (R8), X4
+	VINSERTF128  $0x01, (R9), Y4, Y4
+	VMOVUPS      (R8)(DX*1), X6
+	VINSERTF128  $0x01, (R9)(DX*1), Y6, Y6
+	VMOVUPS      (R8)(DX*2), X8
+	VINSERTF128  $0x01, (R9)(DX*2), Y8, Y8
+	VMOVUPS      (R8)(SI*1), X9
+	VINSERTF128  $0x01, (R9)(SI*1), Y9, Y9
+	VUNPCKLPS    Y6, Y4, Y5
+	VUNPCKHPS    Y6, Y4, Y7
+	VUNPCKLPS    Y9, Y8, Y6
+	VUNPCKHPS    Y9, Y8, Y9
+	VUNPCKLPD    Y6, Y5, Y4
+	VUNPCKHPD    Y6, Y5, Y6
+	VUNPCKLPD    Y9, Y7, Y8
+	VUNPCKHPD    Y9, Y7, Y9
+	VMOVD        DI, X5
+	VPBROADCASTD X5, Y5
+	VCMPPS       $0x1e, Y0, Y4, Y7
+	VMAXPS       Y0, Y4, Y0
+	VBLENDVPS    Y7, Y5, Y1, Y1
+	VPADDD       channels<>+32(SB), Y5, Y7
+	VCMPPS       $0x1e, Y0, Y6, Y5
+	VMAXPS       Y0, Y6, Y0
+	VBLENDVPS    Y5, Y7, Y1, Y1
+	VMOVUPS      (R10), X10
+	VINSERTF128  $0x01, (R11), Y10, Y10
+	VMOVUPS      (R10)(DX*1), X11
+	VINSERTF128  $0x01, (R11)(DX*1), Y11, Y11
+	VMOVUPS      (R10)(DX*2), X12
+	VINSERTF128  $0x01, (R11)(DX*2), Y12, Y12
+	VMOVUPS      (R10)(SI*1), X13
+	VINSERTF128  $0x01, (R11)(SI*1), Y13, Y13
+	VUNPCKLPS    Y11, Y10, Y0
+	VUNPCKHPS    Y11, Y10, Y5
+	VUNPCKLPS    Y13, Y12, Y7
+	VUNPCKHPS    Y13, Y12, Y13
+	VUNPCKLPD    Y7, Y0, Y10
+	VUNPCKHPD    Y7, Y0, Y11
+	VUNPCKLPD    Y13, Y5, Y12
+	VUNPCKHPD    Y13, Y5, Y13
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VCMPPS       $0x1e, Y2, Y10, Y5
+	VMAXPS       Y2, Y10, Y2
+	VBLENDVPS    Y5, Y0, Y3, Y3
+	VPADDD       channels<>+32(SB), Y0, Y5
+	VCMPPS       $0x1e, Y2, Y11, Y0
+	VMAXPS       Y2, Y11, Y2
+	VBLENDVPS    Y0, Y5, Y3, Y3
+	VCVTDQ2PS    Y1, Y1
+	VMOVUPS      Y1, (AX)
+	VCVTDQ2PS    Y3, Y3
+	VMOVUPS      Y3, 32(AX)
+	ADDQ         $0x40, AX
+	LEAQ         (CX)(DX*8), CX
+	LEAQ         (CX)(DX*8), CX
+	DECQ         BX
+	JNE          group
+	VZEROUPPER
+	RET
+
+// func largest3AVX2(dst *float32, src *float32, n int, groups int)
+// Requires: AVX, AVX2
+TEXT ·largest3AVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+	MOVQ groups+24(FP), BX
+	SHLQ $0x02, DX
+	LEAQ (DX)(DX*2), SI
+
+group:
+	MOVQ         CX, R8
+	LEAQ         (R8)(DX*4), R9
+	VPCMPEQD     Y0, Y0, Y0
+	VPSLLD       $0x17, Y0, Y0
+	VPXOR        Y1, Y1, Y1
+	LEAQ         (R9)(DX*4), R10
+	LEAQ         (R10)(DX*4), R11
+	VPCMPEQD     Y2, Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	XORQ         DI, DI
+	VMOVUPS      (R8), X4
+	VINSERTF128  $0x01, (R9), Y4, Y4
+	VMOVUPS      (R8)(DX*1), X6
+	VINSERTF128  $0x01, (R9)(DX*1), Y6, Y6
+	VMOVUPS      (R8)(DX*2), X8
+	VINSERTF128  $0x01, (R9)(DX*2), Y8, Y8
+	VMOVUPS      (R8)(SI*1), X9
+	VINSERTF128  $0x01, (R9)(SI*1), Y9, Y9
+	VUNPCKLPS    Y6, Y4, Y5
+	VUNPCKHPS    Y6, Y4, Y7
+	VUNPCKLPS    Y9, Y8, Y6
+	VUNPCKHPS    Y9, Y8, Y9
+	VUNPCKLPD    Y6, Y5, Y4
+	VUNPCKHPD    Y6, Y5, Y6
+	VUNPCKLPD    Y9, Y7, Y8
+	VUNPCKHPD    Y9, Y7, Y9
+	VMOVD        DI, X5
+	VPBROADCASTD X5, Y5
+	VCMPPS       $0x1e, Y0, Y4, Y7
+	VMAXPS       Y0, Y4, Y0
+	VBLENDVPS    Y7, Y5, Y1, Y1
+	VPADDD       channels<>+32(SB), Y5, Y14
+	VCMPPS       $0x1e, Y0, Y6, Y7
+	VMAXPS       Y0, Y6, Y0
+	VBLENDVPS    Y7, Y14, Y1, Y1
+	VPADDD       channels<>+64(SB), Y5, Y7
+	VCMPPS       $0x1e, Y0, Y8, Y5
+	VMAXPS       Y0, Y8, Y0
+	VBLENDVPS    Y5, Y7, Y1, Y1
+	VMOVUPS      (R10), X10
+	VINSERTF128  $0x01, (R11), Y10, Y10
+	VMOVUPS      (R10)(DX*1), X11
+	VINSERTF128  $0x01, (R11)(DX*1), Y11, Y11
+	VMOVUPS      (R10)(DX*2), X12
+	VINSERTF128  $0x01, (R11)(DX*2), Y12, Y12
+	VMOVUPS      (R10)(SI*1), X13
+	VINSERTF128  $0x01, (R11)(SI*1), Y13, Y13
+	VUNPCKLPS    Y11, Y10, Y0
+	VUNPCKHPS    Y11, Y10, Y5
+	VUNPCKLPS    Y13, Y12, Y7
+	VUNPCKHPS    Y13, Y12, Y13
+	VUNPCKLPD    Y7, Y0, Y10
+	VUNPCKHPD    Y7, Y0, Y11
+	VUNPCKLPD    Y13, Y5, Y12
+	VUNPCKHPD    Y13, Y5, Y13
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VCMPPS       $0x1e, Y2, Y10, Y5
+	VMAXPS       Y2, Y10, Y2
+	VBLENDVPS    Y5, Y0, Y3, Y3
+	VPADDD       channels<>+32(SB), Y0, Y7
+	VCMPPS       $0x1e, Y2, Y11, Y5
+	VMAXPS       Y2, Y11, Y2
+	VBLENDVPS    Y5, Y7, Y3, Y3
+	VPADDD       channels<>+64(SB), Y0, Y5
+	VCMPPS       $0x1e, Y2, Y12, Y0
+	VMAXPS       Y2, Y12, Y2
+	VBLENDVPS    Y0, Y5, Y3, Y3
+	VCVTDQ2PS    Y1, Y1
+	VMOVUPS      Y1, (AX)
+	VCVTDQ2PS    Y3, Y3
+	VMOVUPS      Y3, 32(AX)
+	ADDQ         $0x40, AX
+	LEAQ         (CX)(DX*8), CX
+	LEAQ         (CX)(DX*8), CX
+	DECQ         BX
+	JNE          group
+	VZEROUPPER
+	RET
+
 // func divideAVX2(x *float32, n int, taps float32, y float32)
 // Requires: AVX, FMA3
 TEXT ·divideAVX2(SB), NOSPLIT, $0-24

@@ -60,6 +60,7 @@ func Set() kern.Set {
 	s.Mul = mul
 	s.Min = minimum
 	s.Max = maximum
+	s.Largest = largest
 	s.MulEach, s.MinEach, s.MaxEach = mulEach, minEach, maxEach
 	s.OrPool = orPool
 	s.MaxPool = maxPool

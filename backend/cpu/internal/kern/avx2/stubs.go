@@ -773,6 +773,24 @@ func maxAVX2(dst *float32, a *float32, b *float32, n int)
 //go:noescape
 func maxEachAVX2(dst *float32, a *float32, b *float32, n int, rows int)
 
+// largestAVX2 sets dst[p] to the place of the first of the largest of the n values of pixel p of src,
+// n ≥ 4, for 16·groups pixels, groups > 0. A NaN counts as −∞.
+//
+//go:noescape
+func largestAVX2(dst *float32, src *float32, n int, groups int)
+
+// largest2AVX2 sets dst[p] to the place of the first of the largest of the n values of pixel p of src,
+// n = 2, and four values from each pixel on are read, for 16·groups pixels, groups > 0. A NaN counts as −∞.
+//
+//go:noescape
+func largest2AVX2(dst *float32, src *float32, n int, groups int)
+
+// largest3AVX2 sets dst[p] to the place of the first of the largest of the n values of pixel p of src,
+// n = 3, and four values from each pixel on are read, for 16·groups pixels, groups > 0. A NaN counts as −∞.
+//
+//go:noescape
+func largest3AVX2(dst *float32, src *float32, n int, groups int)
+
 // divideAVX2 divides x[i] by taps, whose rounded reciprocal is y, for i < n, n > 0:
 //
 //	q = x[i]·y, r = fma(−taps, q, x[i]), x[i] = fma(r, y, q)

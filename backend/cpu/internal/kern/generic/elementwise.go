@@ -1,6 +1,8 @@
 package generic
 
 import (
+	"math"
+
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/f32"
@@ -197,6 +199,19 @@ func MaxEach(dst, a, b []float32, n int) {
 				row[i] = x
 			}
 		}
+	}
+}
+
+// Largest is that of kern.Set.
+func Largest(dst, src []float32, n int) {
+	for p := range dst {
+		best, most := 0, float32(math.Inf(-1))
+		for c, v := range src[p*n:][:n] {
+			if v > most {
+				best, most = c, v
+			}
+		}
+		dst[p] = float32(best)
 	}
 }
 

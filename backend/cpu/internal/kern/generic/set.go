@@ -37,6 +37,7 @@ func Set() kern.Set {
 		Mul:            Mul,
 		Min:            Min,
 		Max:            Max,
+		Largest:        Largest,
 		MulEach:        MulEach,
 		MinEach:        MinEach,
 		MaxEach:        MaxEach,

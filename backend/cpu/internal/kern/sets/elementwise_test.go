@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -395,6 +396,50 @@ func TestEach(t *testing.T) {
 						for i := range dst {
 							requireSame(t, c.want(a[i], b[i/n]), dst[i], a[i], b[i/n])
 						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestLargest has values of which several are the largest, infinities and NaNs, and pixels of
+// nothing but those.
+func TestLargest(t *testing.T) {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		for _, n := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 19, 21, 64, 150} {
+			for _, pixels := range []int{0, 1, 7, 8, 9, 15, 16, 17, 33} {
+				for range 4 {
+					src := awkwards(rng, pixels*n)
+					for i := range src {
+						switch rng.IntN(4) {
+						case 0:
+							src[i] = float32(rng.IntN(3))
+						case 1:
+							src[i] = []float32{-inf, inf, nan, 0, float32(math.Copysign(0, -1))}[rng.IntN(5)]
+						}
+						if i/n%5 == 4 {
+							src[i] = []float32{-inf, nan}[rng.IntN(2)]
+						}
+					}
+					dst, check := guarded[float32](t, pixels)
+					if len(src) > 0 { // nothing behind it is read
+						end := fenced(t, 4*len(src))
+						from := unsafe.Slice((*float32)(unsafe.Pointer(&end[0])), len(src))
+						copy(from, src)
+						src = from
+					}
+					s.Largest(dst, src, n)
+					check()
+					for p := range dst {
+						best, most := 0, -inf
+						for c, v := range src[p*n:][:n] {
+							if v > most {
+								best, most = c, v
+							}
+						}
+						require.Equal(t, float32(best), dst[p], "%d channels, pixel %d of %d: %v", n, p, pixels, src[p*n:][:n])
 					}
 				}
 			}

@@ -203,6 +203,10 @@ var racySetCalls = []racyCall{
 		return func() { s.MaxEach(dst, a, b, n) }, slices.Concat(
 			probes(written, "dst", dst[:n*len(b)]), probes(read, "a", a[:n*len(b)]), probes(read, "b", b))
 	}},
+	{"Largest", func(s *kern.Set) (func(), []probe) {
+		dst, src := row[float32]()[:9], row[float32]()
+		return func() { s.Largest(dst, src, 5) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src[:45]))
+	}},
 	{"Function", func(s *kern.Set) (func(), []probe) {
 		dst, src := row[float32](), row[float32]()
 		return func() { s.Function(dst, src, kern.FunctionNamed("tanh")) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src))

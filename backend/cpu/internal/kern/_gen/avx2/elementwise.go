@@ -17,6 +17,10 @@ func elementwise() {
 	gen.Ends(ymm)
 	gen.EndBytes(ymm, 3)
 	pairs()
+	channelNumbers()
+	for _, few := range []int{0, 2, 3} {
+		largest(few)
+	}
 	divide()
 	choose()
 	picks()
