@@ -19,7 +19,9 @@ func pixels(c *schedule.Context, op *bcnn.PixelsStep, in, out bcnn.PlanTensor) t
 	if in.DType == bcnn.Float32 {
 		p := picker[float32]{op: op, runs: channelRuns(op.Cols), in: in.Shape, w: out.Shape.W, size: out.Shape.C}
 		p.fill = slices.Repeat([]float32{op.Fill}, out.Shape.C)
-		p.pick = func(to, from []float32, block int) { copy(to, from[block*p.size:]) }
+		p.pick = func(to, from []float32, block, n int) {
+			c.Set.ScaleFloat(to, op.BlockW*p.size, from[block*p.size:], p.in.C, p.size, n, kern.End{})
+		}
 		if math.Float32bits(op.Fill) == 0 {
 			p.picks, p.times = rowPicks(c, op, in.Shape.W, in.Shape.C, p.size)
 		}
@@ -39,9 +41,12 @@ func pixels(c *schedule.Context, op *bcnn.PixelsStep, in, out bcnn.PlanTensor) t
 		}
 		p.fill[p.size-1] = bits.TailMask(channels)
 	}
-	p.pick = func(to, from []uint64, block int) {
-		clear(to)
-		bits.Copy(to, 0, from, block*channels, channels)
+	p.pick = func(to, from []uint64, block, n int) {
+		for i := range n {
+			pixel := to[i*op.BlockW*p.size:][:p.size]
+			clear(pixel)
+			bits.Copy(pixel, 0, from[i*p.in.C:][:p.in.C], block*channels, channels)
+		}
 	}
 	if op.Fill <= 0 && op.BlockH*op.BlockW == 1 {
 		p.picks, p.times = rowPicks(c, op, in.Shape.W, kern.Halves*p.size, kern.Halves*p.size)
@@ -63,8 +68,9 @@ type picker[T float32 | uint64] struct {
 	w    int // of the output
 	size int // of a pixel of the output
 	fill []T // a pixel
-	// pick copies one of the pixels that a pixel of the input holds.
-	pick func(to, from []T, block int)
+	// pick copies one of the pixels that a pixel of the input holds, for n of those, to as
+	// many of the output that are the columns of a block apart.
+	pick func(to, from []T, block, n int)
 	// picks, of which there may be none, make a row of one of the input, whose values they
 	// take for channels, for each row of a block. They make so many copies of it.
 	picks   []*kern.Picks
@@ -157,10 +163,9 @@ func (p *picker[T]) row(to, from []T, blockRow int) {
 		case whole:
 			copy(part, from[r.from*p.size:])
 		default:
-			for i := range r.n {
+			for i := range min(p.op.BlockW, r.n) {
 				col := r.from + i
-				pixel := from[col/p.op.BlockW*p.in.C:][:p.in.C]
-				p.pick(part[i*p.size:][:p.size], pixel, blockRow*p.op.BlockW+col%p.op.BlockW)
+				p.pick(part[i*p.size:], from[col/p.op.BlockW*p.in.C:], blockRow*p.op.BlockW+col%p.op.BlockW, num.CeilDiv(r.n-i, p.op.BlockW))
 			}
 		}
 	}

@@ -88,8 +88,13 @@ func Scale(dst []float32, stride int, sums []int32, step, n, rows int, end kern.
 // ScaleFloat is that of kern.Set.
 func ScaleFloat(dst []float32, stride int, sums []float32, step, n, rows int, end kern.End) {
 	for r := range rows {
-		for o, v := range sums[r*step:][:n] {
-			dst[r*stride+o] = ended(v, o, &end)
+		to, from := dst[r*stride:][:n], sums[r*step:][:n]
+		if end.None() {
+			copy(to, from) // nothing where they are the same
+			continue
+		}
+		for o, v := range from {
+			to[o] = ended(v, o, &end)
 		}
 	}
 }
