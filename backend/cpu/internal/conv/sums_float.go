@@ -57,6 +57,9 @@ func newFloatSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int
 			// The inputs of a strip, and its outputs of a row.
 			pixels := c.L1/4/op.Out - w.KH*((w.KW-1)*w.DilationW+1-w.StrideW)
 			f.strip = max(pixels/(w.KH*w.StrideW+1), minStrip)
+			if w.StrideH > 1 { // there is less to find again than a longer run of memory gains
+				f.strip = w.cols
+			}
 		}
 	}
 	taps := w.taps()
@@ -264,9 +267,12 @@ func (f *floatSource) patches(s *tiles.Scratch, y, x, pixels, step int) {
 	if f.rowRuns {
 		at.RunLen *= kx1 - kx0
 	}
-	at.Slide = 0
-	if step == f.DilationW*f.image.C {
+	at.Slide, at.Stride = 0, 1
+	switch step {
+	case f.DilationW * f.image.C:
 		at.Slide = kx1 - kx0
+	case 2 * f.DilationW * f.image.C:
+		at.Slide, at.Stride = kx1-kx0, 2
 	}
 	s.Patch = ((s.Image*f.image.H+top+ky0*f.DilationH)*f.image.W + left + kx0*f.DilationW) * f.image.C
 }

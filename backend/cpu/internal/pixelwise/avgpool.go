@@ -58,7 +58,7 @@ func (a *avgPool) floats(s *tiles.Scratch, image, y0, y1 int) {
 		a.each(s, rows, func(run, x, left int) {
 			n := len(s.Pool.Taps)
 			s.Patches.Pixels, s.Patches.Step, s.Patches.Runs = s.Pool.Pixels, s.Pool.Step, a.means[run][:n]
-			s.Patches.Slide = 0
+			s.Patches.Slide, s.Patches.Stride = 0, 1
 			if a.StrideW == 1 {
 				s.Patches.Slide = a.cols[run].rowTaps
 			}

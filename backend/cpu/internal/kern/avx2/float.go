@@ -14,6 +14,8 @@ var (
 	// Of rows of 3 and of 5 runs, a step apart.
 	fmaSlide3 = []func(*uint8){nil, nil, fmaSlide3_3x8AVX2, fmaSlide3_4x8AVX2, fmaSlide3_5x8AVX2, fmaSlide3_6x8AVX2, fmaSlide3_7x8AVX2, fmaSlide3_8x8AVX2}
 	fmaSlide5 = []func(*uint8){nil, nil, fmaSlide5_3x8AVX2, fmaSlide5_4x8AVX2, fmaSlide5_5x8AVX2, fmaSlide5_6x8AVX2, fmaSlide5_7x8AVX2, fmaSlide5_8x8AVX2}
+	// Of windows that move by 2, of 16 channels.
+	fmaSlide3By2 = []func(*uint8){nil, fmaSlide3By2_2x16AVX2, fmaSlide3By2_3x16AVX2, fmaSlide3By2_4x16AVX2}
 	// Of windows, of 1, 2, … columns.
 	fmaColumns3 = kern.ColumnKernels{Kernels: []func(*uint8){fmaColumns3_1x8AVX2, fmaColumns3_2x8AVX2, fmaColumns3_3x8AVX2, fmaColumns3_4x8AVX2}}
 )
@@ -34,13 +36,13 @@ func fmaPixels(dst []float32, stride int, src []float32, at *kern.FloatPatches, 
 }
 
 func fmaEach(dst []float32, stride int, src []float32, at *kern.FloatPatches, w *kern.FloatWeights, end kern.End) {
-	slides := at.Slides(fmaSlide3, fmaSlide5)
+	slides := at.Slides(fmaSlide3, fmaSlide5, fmaSlide3By2)
 	for c := 0; c < w.Outputs; {
 		kernels, n := fmaEach16, (w.Outputs-c)&^15
 		if n == 0 {
 			kernels, n = fmaEach8, min(w.Outputs-c, 8)
 		}
-		if slides != nil && n >= 8 {
+		if slides != nil && n >= 8 && (at.Stride == 1 || n%16 == 0) {
 			kernels = slides
 		}
 		kern.FMATiles(kernels, dst[c:], stride, src[c:], at, w, c, n, &end)

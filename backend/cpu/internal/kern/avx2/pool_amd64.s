@@ -1146,46 +1146,46 @@ row:
 	LEAQ         (SI)(R9*4), R9
 	ADDQ         DX, R9
 	VMOVUPS      (R9), Y8
-	ADDQ         CX, R9
 	VADDPS       Y8, Y0, Y0
-	VMOVUPS      (R9), Y8
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y8
 	VADDPS       Y8, Y1, Y1
 	VADDPS       Y8, Y0, Y0
-	VMOVUPS      (R9), Y8
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y8
 	VADDPS       Y8, Y2, Y2
 	VADDPS       Y8, Y1, Y1
 	VADDPS       Y8, Y0, Y0
-	VMOVUPS      (R9), Y8
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y8
 	VADDPS       Y8, Y3, Y3
 	VADDPS       Y8, Y2, Y2
 	VADDPS       Y8, Y1, Y1
-	VMOVUPS      (R9), Y8
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y8
 	VADDPS       Y8, Y4, Y4
 	VADDPS       Y8, Y3, Y3
 	VADDPS       Y8, Y2, Y2
-	VMOVUPS      (R9), Y8
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y8
 	VADDPS       Y8, Y5, Y5
 	VADDPS       Y8, Y4, Y4
 	VADDPS       Y8, Y3, Y3
-	VMOVUPS      (R9), Y8
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y8
 	VADDPS       Y8, Y6, Y6
 	VADDPS       Y8, Y5, Y5
 	VADDPS       Y8, Y4, Y4
-	VMOVUPS      (R9), Y8
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y8
 	VADDPS       Y8, Y7, Y7
 	VADDPS       Y8, Y6, Y6
 	VADDPS       Y8, Y5, Y5
-	VMOVUPS      (R9), Y8
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y8
 	VADDPS       Y8, Y7, Y7
 	VADDPS       Y8, Y6, Y6
+	ADDQ         CX, R9
 	VMOVUPS      (R9), Y8
 	VADDPS       Y8, Y7, Y7
 	ADDQ         $+48, DI
@@ -1293,41 +1293,41 @@ row:
 	LEAQ         (SI)(R9*4), R9
 	ADDQ         DX, R9
 	VMOVUPS      (R9), Y7
-	ADDQ         CX, R9
 	VADDPS       Y7, Y0, Y0
-	VMOVUPS      (R9), Y7
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y7
 	VADDPS       Y7, Y1, Y1
 	VADDPS       Y7, Y0, Y0
-	VMOVUPS      (R9), Y7
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y7
 	VADDPS       Y7, Y2, Y2
 	VADDPS       Y7, Y1, Y1
 	VADDPS       Y7, Y0, Y0
-	VMOVUPS      (R9), Y7
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y7
 	VADDPS       Y7, Y3, Y3
 	VADDPS       Y7, Y2, Y2
 	VADDPS       Y7, Y1, Y1
-	VMOVUPS      (R9), Y7
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y7
 	VADDPS       Y7, Y4, Y4
 	VADDPS       Y7, Y3, Y3
 	VADDPS       Y7, Y2, Y2
-	VMOVUPS      (R9), Y7
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y7
 	VADDPS       Y7, Y5, Y5
 	VADDPS       Y7, Y4, Y4
 	VADDPS       Y7, Y3, Y3
-	VMOVUPS      (R9), Y7
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y7
 	VADDPS       Y7, Y6, Y6
 	VADDPS       Y7, Y5, Y5
 	VADDPS       Y7, Y4, Y4
-	VMOVUPS      (R9), Y7
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y7
 	VADDPS       Y7, Y6, Y6
 	VADDPS       Y7, Y5, Y5
+	ADDQ         CX, R9
 	VMOVUPS      (R9), Y7
 	VADDPS       Y7, Y6, Y6
 	ADDQ         $+48, DI
@@ -1427,36 +1427,36 @@ row:
 	LEAQ         (SI)(R9*4), R9
 	ADDQ         DX, R9
 	VMOVUPS      (R9), Y6
-	ADDQ         CX, R9
 	VADDPS       Y6, Y0, Y0
-	VMOVUPS      (R9), Y6
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y6
 	VADDPS       Y6, Y1, Y1
 	VADDPS       Y6, Y0, Y0
-	VMOVUPS      (R9), Y6
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y6
 	VADDPS       Y6, Y2, Y2
 	VADDPS       Y6, Y1, Y1
 	VADDPS       Y6, Y0, Y0
-	VMOVUPS      (R9), Y6
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y6
 	VADDPS       Y6, Y3, Y3
 	VADDPS       Y6, Y2, Y2
 	VADDPS       Y6, Y1, Y1
-	VMOVUPS      (R9), Y6
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y6
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y6, Y3, Y3
 	VADDPS       Y6, Y2, Y2
-	VMOVUPS      (R9), Y6
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y6
 	VADDPS       Y6, Y5, Y5
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y6, Y3, Y3
-	VMOVUPS      (R9), Y6
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y6
 	VADDPS       Y6, Y5, Y5
 	VADDPS       Y6, Y4, Y4
+	ADDQ         CX, R9
 	VMOVUPS      (R9), Y6
 	VADDPS       Y6, Y5, Y5
 	ADDQ         $+48, DI
@@ -1548,31 +1548,31 @@ row:
 	LEAQ         (SI)(R9*4), R9
 	ADDQ         DX, R9
 	VMOVUPS      (R9), Y5
-	ADDQ         CX, R9
 	VADDPS       Y5, Y0, Y0
-	VMOVUPS      (R9), Y5
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y5
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y5, Y0, Y0
-	VMOVUPS      (R9), Y5
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y5
 	VADDPS       Y5, Y2, Y2
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y5, Y0, Y0
-	VMOVUPS      (R9), Y5
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y5
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y5, Y2, Y2
 	VADDPS       Y5, Y1, Y1
-	VMOVUPS      (R9), Y5
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y5
 	VADDPS       Y5, Y4, Y4
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y5, Y2, Y2
-	VMOVUPS      (R9), Y5
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y5
 	VADDPS       Y5, Y4, Y4
 	VADDPS       Y5, Y3, Y3
+	ADDQ         CX, R9
 	VMOVUPS      (R9), Y5
 	VADDPS       Y5, Y4, Y4
 	ADDQ         $+48, DI
@@ -1656,26 +1656,26 @@ row:
 	LEAQ         (SI)(R9*4), R9
 	ADDQ         DX, R9
 	VMOVUPS      (R9), Y4
-	ADDQ         CX, R9
 	VADDPS       Y4, Y0, Y0
-	VMOVUPS      (R9), Y4
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y4
 	VADDPS       Y4, Y1, Y1
 	VADDPS       Y4, Y0, Y0
-	VMOVUPS      (R9), Y4
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y4
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y4, Y1, Y1
 	VADDPS       Y4, Y0, Y0
-	VMOVUPS      (R9), Y4
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y4
 	VADDPS       Y4, Y3, Y3
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y4, Y1, Y1
-	VMOVUPS      (R9), Y4
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y4
 	VADDPS       Y4, Y3, Y3
 	VADDPS       Y4, Y2, Y2
+	ADDQ         CX, R9
 	VMOVUPS      (R9), Y4
 	VADDPS       Y4, Y3, Y3
 	ADDQ         $+48, DI
@@ -1751,21 +1751,21 @@ row:
 	LEAQ         (SI)(R9*4), R9
 	ADDQ         DX, R9
 	VMOVUPS      (R9), Y3
-	ADDQ         CX, R9
 	VADDPS       Y3, Y0, Y0
-	VMOVUPS      (R9), Y3
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y3
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y3, Y0, Y0
-	VMOVUPS      (R9), Y3
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y3
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y3, Y0, Y0
-	VMOVUPS      (R9), Y3
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Y3
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y3, Y1, Y1
+	ADDQ         CX, R9
 	VMOVUPS      (R9), Y3
 	VADDPS       Y3, Y2, Y2
 	ADDQ         $+48, DI

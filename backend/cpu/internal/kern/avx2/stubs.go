@@ -644,6 +644,42 @@ func fmaSlide5_4x8AVX2(job *byte)
 //go:noescape
 func fmaSlide5_3x8AVX2(job *byte)
 
+// fmaSlide3By2_4x16AVX2 computes, for every pixel p, 4 at a time, and each of 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are 1/2 of a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3By2_4x16AVX2(job *byte)
+
+// fmaSlide3By2_3x16AVX2 computes, for every pixel p, 3 at a time, and each of 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are 1/2 of a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3By2_3x16AVX2(job *byte)
+
+// fmaSlide3By2_2x16AVX2 computes, for every pixel p, 2 at a time, and each of 16 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are 1/2 of a step apart,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3By2_2x16AVX2(job *byte)
+
 // fmaColumns3_4x8AVX2 computes 4 columns of pixels, 8 channels at a time, of a depthwise convolution of
 // 3×3 taps, and the end of that.
 //

@@ -1296,66 +1296,66 @@ row:
 	LEAQ         (SI)(R9*4), R9
 	ADDQ         DX, R9
 	VMOVUPS      (R9), Z12
-	ADDQ         CX, R9
 	VADDPS       Z12, Z0, Z0
-	VMOVUPS      (R9), Z12
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z12
 	VADDPS       Z12, Z1, Z1
 	VADDPS       Z12, Z0, Z0
-	VMOVUPS      (R9), Z12
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z12
 	VADDPS       Z12, Z2, Z2
 	VADDPS       Z12, Z1, Z1
 	VADDPS       Z12, Z0, Z0
-	VMOVUPS      (R9), Z12
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z12
 	VADDPS       Z12, Z3, Z3
 	VADDPS       Z12, Z2, Z2
 	VADDPS       Z12, Z1, Z1
-	VMOVUPS      (R9), Z12
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z12
 	VADDPS       Z12, Z4, Z4
 	VADDPS       Z12, Z3, Z3
 	VADDPS       Z12, Z2, Z2
-	VMOVUPS      (R9), Z12
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z12
 	VADDPS       Z12, Z5, Z5
 	VADDPS       Z12, Z4, Z4
 	VADDPS       Z12, Z3, Z3
-	VMOVUPS      (R9), Z12
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z12
 	VADDPS       Z12, Z6, Z6
 	VADDPS       Z12, Z5, Z5
 	VADDPS       Z12, Z4, Z4
-	VMOVUPS      (R9), Z12
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z12
 	VADDPS       Z12, Z7, Z7
 	VADDPS       Z12, Z6, Z6
 	VADDPS       Z12, Z5, Z5
-	VMOVUPS      (R9), Z12
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z12
 	VADDPS       Z12, Z8, Z8
 	VADDPS       Z12, Z7, Z7
 	VADDPS       Z12, Z6, Z6
-	VMOVUPS      (R9), Z12
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z12
 	VADDPS       Z12, Z9, Z9
 	VADDPS       Z12, Z8, Z8
 	VADDPS       Z12, Z7, Z7
-	VMOVUPS      (R9), Z12
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z12
 	VADDPS       Z12, Z10, Z10
 	VADDPS       Z12, Z9, Z9
 	VADDPS       Z12, Z8, Z8
-	VMOVUPS      (R9), Z12
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z12
 	VADDPS       Z12, Z11, Z11
 	VADDPS       Z12, Z10, Z10
 	VADDPS       Z12, Z9, Z9
-	VMOVUPS      (R9), Z12
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z12
 	VADDPS       Z12, Z11, Z11
 	VADDPS       Z12, Z10, Z10
+	ADDQ         CX, R9
 	VMOVUPS      (R9), Z12
 	VADDPS       Z12, Z11, Z11
 	ADDQ         $+48, DI
@@ -1495,61 +1495,61 @@ row:
 	LEAQ         (SI)(R9*4), R9
 	ADDQ         DX, R9
 	VMOVUPS      (R9), Z11
-	ADDQ         CX, R9
 	VADDPS       Z11, Z0, Z0
-	VMOVUPS      (R9), Z11
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z11
 	VADDPS       Z11, Z1, Z1
 	VADDPS       Z11, Z0, Z0
-	VMOVUPS      (R9), Z11
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z11
 	VADDPS       Z11, Z2, Z2
 	VADDPS       Z11, Z1, Z1
 	VADDPS       Z11, Z0, Z0
-	VMOVUPS      (R9), Z11
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z11
 	VADDPS       Z11, Z3, Z3
 	VADDPS       Z11, Z2, Z2
 	VADDPS       Z11, Z1, Z1
-	VMOVUPS      (R9), Z11
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z11
 	VADDPS       Z11, Z4, Z4
 	VADDPS       Z11, Z3, Z3
 	VADDPS       Z11, Z2, Z2
-	VMOVUPS      (R9), Z11
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z11
 	VADDPS       Z11, Z5, Z5
 	VADDPS       Z11, Z4, Z4
 	VADDPS       Z11, Z3, Z3
-	VMOVUPS      (R9), Z11
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z11
 	VADDPS       Z11, Z6, Z6
 	VADDPS       Z11, Z5, Z5
 	VADDPS       Z11, Z4, Z4
-	VMOVUPS      (R9), Z11
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z11
 	VADDPS       Z11, Z7, Z7
 	VADDPS       Z11, Z6, Z6
 	VADDPS       Z11, Z5, Z5
-	VMOVUPS      (R9), Z11
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z11
 	VADDPS       Z11, Z8, Z8
 	VADDPS       Z11, Z7, Z7
 	VADDPS       Z11, Z6, Z6
-	VMOVUPS      (R9), Z11
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z11
 	VADDPS       Z11, Z9, Z9
 	VADDPS       Z11, Z8, Z8
 	VADDPS       Z11, Z7, Z7
-	VMOVUPS      (R9), Z11
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z11
 	VADDPS       Z11, Z10, Z10
 	VADDPS       Z11, Z9, Z9
 	VADDPS       Z11, Z8, Z8
-	VMOVUPS      (R9), Z11
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z11
 	VADDPS       Z11, Z10, Z10
 	VADDPS       Z11, Z9, Z9
+	ADDQ         CX, R9
 	VMOVUPS      (R9), Z11
 	VADDPS       Z11, Z10, Z10
 	ADDQ         $+48, DI
@@ -1681,56 +1681,56 @@ row:
 	LEAQ         (SI)(R9*4), R9
 	ADDQ         DX, R9
 	VMOVUPS      (R9), Z10
-	ADDQ         CX, R9
 	VADDPS       Z10, Z0, Z0
-	VMOVUPS      (R9), Z10
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z10
 	VADDPS       Z10, Z1, Z1
 	VADDPS       Z10, Z0, Z0
-	VMOVUPS      (R9), Z10
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z10
 	VADDPS       Z10, Z2, Z2
 	VADDPS       Z10, Z1, Z1
 	VADDPS       Z10, Z0, Z0
-	VMOVUPS      (R9), Z10
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z10
 	VADDPS       Z10, Z3, Z3
 	VADDPS       Z10, Z2, Z2
 	VADDPS       Z10, Z1, Z1
-	VMOVUPS      (R9), Z10
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z10
 	VADDPS       Z10, Z4, Z4
 	VADDPS       Z10, Z3, Z3
 	VADDPS       Z10, Z2, Z2
-	VMOVUPS      (R9), Z10
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z10
 	VADDPS       Z10, Z5, Z5
 	VADDPS       Z10, Z4, Z4
 	VADDPS       Z10, Z3, Z3
-	VMOVUPS      (R9), Z10
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z10
 	VADDPS       Z10, Z6, Z6
 	VADDPS       Z10, Z5, Z5
 	VADDPS       Z10, Z4, Z4
-	VMOVUPS      (R9), Z10
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z10
 	VADDPS       Z10, Z7, Z7
 	VADDPS       Z10, Z6, Z6
 	VADDPS       Z10, Z5, Z5
-	VMOVUPS      (R9), Z10
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z10
 	VADDPS       Z10, Z8, Z8
 	VADDPS       Z10, Z7, Z7
 	VADDPS       Z10, Z6, Z6
-	VMOVUPS      (R9), Z10
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z10
 	VADDPS       Z10, Z9, Z9
 	VADDPS       Z10, Z8, Z8
 	VADDPS       Z10, Z7, Z7
-	VMOVUPS      (R9), Z10
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z10
 	VADDPS       Z10, Z9, Z9
 	VADDPS       Z10, Z8, Z8
+	ADDQ         CX, R9
 	VMOVUPS      (R9), Z10
 	VADDPS       Z10, Z9, Z9
 	ADDQ         $+48, DI
@@ -1854,51 +1854,51 @@ row:
 	LEAQ         (SI)(R9*4), R9
 	ADDQ         DX, R9
 	VMOVUPS      (R9), Z9
-	ADDQ         CX, R9
 	VADDPS       Z9, Z0, Z0
-	VMOVUPS      (R9), Z9
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z9
 	VADDPS       Z9, Z1, Z1
 	VADDPS       Z9, Z0, Z0
-	VMOVUPS      (R9), Z9
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z9
 	VADDPS       Z9, Z2, Z2
 	VADDPS       Z9, Z1, Z1
 	VADDPS       Z9, Z0, Z0
-	VMOVUPS      (R9), Z9
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z9
 	VADDPS       Z9, Z3, Z3
 	VADDPS       Z9, Z2, Z2
 	VADDPS       Z9, Z1, Z1
-	VMOVUPS      (R9), Z9
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z9
 	VADDPS       Z9, Z4, Z4
 	VADDPS       Z9, Z3, Z3
 	VADDPS       Z9, Z2, Z2
-	VMOVUPS      (R9), Z9
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z9
 	VADDPS       Z9, Z5, Z5
 	VADDPS       Z9, Z4, Z4
 	VADDPS       Z9, Z3, Z3
-	VMOVUPS      (R9), Z9
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z9
 	VADDPS       Z9, Z6, Z6
 	VADDPS       Z9, Z5, Z5
 	VADDPS       Z9, Z4, Z4
-	VMOVUPS      (R9), Z9
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z9
 	VADDPS       Z9, Z7, Z7
 	VADDPS       Z9, Z6, Z6
 	VADDPS       Z9, Z5, Z5
-	VMOVUPS      (R9), Z9
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z9
 	VADDPS       Z9, Z8, Z8
 	VADDPS       Z9, Z7, Z7
 	VADDPS       Z9, Z6, Z6
-	VMOVUPS      (R9), Z9
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z9
 	VADDPS       Z9, Z8, Z8
 	VADDPS       Z9, Z7, Z7
+	ADDQ         CX, R9
 	VMOVUPS      (R9), Z9
 	VADDPS       Z9, Z8, Z8
 	ADDQ         $+48, DI
@@ -2014,46 +2014,46 @@ row:
 	LEAQ         (SI)(R9*4), R9
 	ADDQ         DX, R9
 	VMOVUPS      (R9), Z8
-	ADDQ         CX, R9
 	VADDPS       Z8, Z0, Z0
-	VMOVUPS      (R9), Z8
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z8
 	VADDPS       Z8, Z1, Z1
 	VADDPS       Z8, Z0, Z0
-	VMOVUPS      (R9), Z8
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z8
 	VADDPS       Z8, Z2, Z2
 	VADDPS       Z8, Z1, Z1
 	VADDPS       Z8, Z0, Z0
-	VMOVUPS      (R9), Z8
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z8
 	VADDPS       Z8, Z3, Z3
 	VADDPS       Z8, Z2, Z2
 	VADDPS       Z8, Z1, Z1
-	VMOVUPS      (R9), Z8
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z8
 	VADDPS       Z8, Z4, Z4
 	VADDPS       Z8, Z3, Z3
 	VADDPS       Z8, Z2, Z2
-	VMOVUPS      (R9), Z8
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z8
 	VADDPS       Z8, Z5, Z5
 	VADDPS       Z8, Z4, Z4
 	VADDPS       Z8, Z3, Z3
-	VMOVUPS      (R9), Z8
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z8
 	VADDPS       Z8, Z6, Z6
 	VADDPS       Z8, Z5, Z5
 	VADDPS       Z8, Z4, Z4
-	VMOVUPS      (R9), Z8
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z8
 	VADDPS       Z8, Z7, Z7
 	VADDPS       Z8, Z6, Z6
 	VADDPS       Z8, Z5, Z5
-	VMOVUPS      (R9), Z8
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z8
 	VADDPS       Z8, Z7, Z7
 	VADDPS       Z8, Z6, Z6
+	ADDQ         CX, R9
 	VMOVUPS      (R9), Z8
 	VADDPS       Z8, Z7, Z7
 	ADDQ         $+48, DI
@@ -2161,41 +2161,41 @@ row:
 	LEAQ         (SI)(R9*4), R9
 	ADDQ         DX, R9
 	VMOVUPS      (R9), Z7
-	ADDQ         CX, R9
 	VADDPS       Z7, Z0, Z0
-	VMOVUPS      (R9), Z7
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z7
 	VADDPS       Z7, Z1, Z1
 	VADDPS       Z7, Z0, Z0
-	VMOVUPS      (R9), Z7
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z7
 	VADDPS       Z7, Z2, Z2
 	VADDPS       Z7, Z1, Z1
 	VADDPS       Z7, Z0, Z0
-	VMOVUPS      (R9), Z7
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z7
 	VADDPS       Z7, Z3, Z3
 	VADDPS       Z7, Z2, Z2
 	VADDPS       Z7, Z1, Z1
-	VMOVUPS      (R9), Z7
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z7
 	VADDPS       Z7, Z4, Z4
 	VADDPS       Z7, Z3, Z3
 	VADDPS       Z7, Z2, Z2
-	VMOVUPS      (R9), Z7
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z7
 	VADDPS       Z7, Z5, Z5
 	VADDPS       Z7, Z4, Z4
 	VADDPS       Z7, Z3, Z3
-	VMOVUPS      (R9), Z7
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z7
 	VADDPS       Z7, Z6, Z6
 	VADDPS       Z7, Z5, Z5
 	VADDPS       Z7, Z4, Z4
-	VMOVUPS      (R9), Z7
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z7
 	VADDPS       Z7, Z6, Z6
 	VADDPS       Z7, Z5, Z5
+	ADDQ         CX, R9
 	VMOVUPS      (R9), Z7
 	VADDPS       Z7, Z6, Z6
 	ADDQ         $+48, DI
@@ -2295,36 +2295,36 @@ row:
 	LEAQ         (SI)(R9*4), R9
 	ADDQ         DX, R9
 	VMOVUPS      (R9), Z6
-	ADDQ         CX, R9
 	VADDPS       Z6, Z0, Z0
-	VMOVUPS      (R9), Z6
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z6
 	VADDPS       Z6, Z1, Z1
 	VADDPS       Z6, Z0, Z0
-	VMOVUPS      (R9), Z6
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z6
 	VADDPS       Z6, Z2, Z2
 	VADDPS       Z6, Z1, Z1
 	VADDPS       Z6, Z0, Z0
-	VMOVUPS      (R9), Z6
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z6
 	VADDPS       Z6, Z3, Z3
 	VADDPS       Z6, Z2, Z2
 	VADDPS       Z6, Z1, Z1
-	VMOVUPS      (R9), Z6
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z6
 	VADDPS       Z6, Z4, Z4
 	VADDPS       Z6, Z3, Z3
 	VADDPS       Z6, Z2, Z2
-	VMOVUPS      (R9), Z6
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z6
 	VADDPS       Z6, Z5, Z5
 	VADDPS       Z6, Z4, Z4
 	VADDPS       Z6, Z3, Z3
-	VMOVUPS      (R9), Z6
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z6
 	VADDPS       Z6, Z5, Z5
 	VADDPS       Z6, Z4, Z4
+	ADDQ         CX, R9
 	VMOVUPS      (R9), Z6
 	VADDPS       Z6, Z5, Z5
 	ADDQ         $+48, DI
@@ -2416,31 +2416,31 @@ row:
 	LEAQ         (SI)(R9*4), R9
 	ADDQ         DX, R9
 	VMOVUPS      (R9), Z5
-	ADDQ         CX, R9
 	VADDPS       Z5, Z0, Z0
-	VMOVUPS      (R9), Z5
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z5
 	VADDPS       Z5, Z1, Z1
 	VADDPS       Z5, Z0, Z0
-	VMOVUPS      (R9), Z5
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z5
 	VADDPS       Z5, Z2, Z2
 	VADDPS       Z5, Z1, Z1
 	VADDPS       Z5, Z0, Z0
-	VMOVUPS      (R9), Z5
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z5
 	VADDPS       Z5, Z3, Z3
 	VADDPS       Z5, Z2, Z2
 	VADDPS       Z5, Z1, Z1
-	VMOVUPS      (R9), Z5
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z5
 	VADDPS       Z5, Z4, Z4
 	VADDPS       Z5, Z3, Z3
 	VADDPS       Z5, Z2, Z2
-	VMOVUPS      (R9), Z5
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z5
 	VADDPS       Z5, Z4, Z4
 	VADDPS       Z5, Z3, Z3
+	ADDQ         CX, R9
 	VMOVUPS      (R9), Z5
 	VADDPS       Z5, Z4, Z4
 	ADDQ         $+48, DI
@@ -2524,26 +2524,26 @@ row:
 	LEAQ         (SI)(R9*4), R9
 	ADDQ         DX, R9
 	VMOVUPS      (R9), Z4
-	ADDQ         CX, R9
 	VADDPS       Z4, Z0, Z0
-	VMOVUPS      (R9), Z4
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z4
 	VADDPS       Z4, Z1, Z1
 	VADDPS       Z4, Z0, Z0
-	VMOVUPS      (R9), Z4
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z4
 	VADDPS       Z4, Z2, Z2
 	VADDPS       Z4, Z1, Z1
 	VADDPS       Z4, Z0, Z0
-	VMOVUPS      (R9), Z4
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z4
 	VADDPS       Z4, Z3, Z3
 	VADDPS       Z4, Z2, Z2
 	VADDPS       Z4, Z1, Z1
-	VMOVUPS      (R9), Z4
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z4
 	VADDPS       Z4, Z3, Z3
 	VADDPS       Z4, Z2, Z2
+	ADDQ         CX, R9
 	VMOVUPS      (R9), Z4
 	VADDPS       Z4, Z3, Z3
 	ADDQ         $+48, DI
@@ -2619,21 +2619,21 @@ row:
 	LEAQ         (SI)(R9*4), R9
 	ADDQ         DX, R9
 	VMOVUPS      (R9), Z3
-	ADDQ         CX, R9
 	VADDPS       Z3, Z0, Z0
-	VMOVUPS      (R9), Z3
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z3
 	VADDPS       Z3, Z1, Z1
 	VADDPS       Z3, Z0, Z0
-	VMOVUPS      (R9), Z3
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z3
 	VADDPS       Z3, Z2, Z2
 	VADDPS       Z3, Z1, Z1
 	VADDPS       Z3, Z0, Z0
-	VMOVUPS      (R9), Z3
 	ADDQ         CX, R9
+	VMOVUPS      (R9), Z3
 	VADDPS       Z3, Z2, Z2
 	VADDPS       Z3, Z1, Z1
+	ADDQ         CX, R9
 	VMOVUPS      (R9), Z3
 	VADDPS       Z3, Z2, Z2
 	ADDQ         $+48, DI

@@ -28,18 +28,19 @@ func floatPatches(rng *rand.Rand, pixels, runs, run int) (at *kern.FloatPatches,
 	return at, taps + rng.IntN(2), values + (pixels-1)*at.Step
 }
 
-// slidingPatches are those of rows of a window, of so many taps each, which moves by a
-// tap from a pixel to the next.
-func slidingPatches(rng *rand.Rand, pixels, rows, slide int) (at *kern.FloatPatches, taps, values int) {
-	at = &kern.FloatPatches{Pixels: pixels, Step: 1 + rng.IntN(9), RunLen: 1, Slide: slide}
+// slidingPatches are those of rows of a window, of so many taps each, which moves by stride
+// taps from a pixel to the next.
+func slidingPatches(rng *rand.Rand, pixels, rows, slide, stride int) (at *kern.FloatPatches, taps, values int) {
+	column := 1 + rng.IntN(9)
+	at = &kern.FloatPatches{Pixels: pixels, Step: column * stride, RunLen: 1, Slide: slide, Stride: stride}
 	for range rows {
 		src := rng.IntN(30)
 		for k := range slide {
 			taps += rng.IntN(2)
-			at.Runs = append(at.Runs, kern.FloatRun{Src: src + k*at.Step, Tap: taps})
+			at.Runs = append(at.Runs, kern.FloatRun{Src: src + k*column, Tap: taps})
 			taps++
 		}
-		values = max(values, src+(slide-1)*at.Step+1)
+		values = max(values, src+(slide-1)*column+1)
 	}
 	return at, taps, values + (pixels-1)*at.Step
 }
@@ -104,7 +105,7 @@ func TestFMAEach(t *testing.T) {
 				for _, pixels := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 25} {
 					at, taps, values := floatPatches(rng, pixels, []int{0, 1, 9}[rng.IntN(3)], 1)
 					if slide > 0 {
-						at, taps, values = slidingPatches(rng, pixels, rng.IntN(4), slide)
+						at, taps, values = slidingPatches(rng, pixels, rng.IntN(4), slide, 1+rng.IntN(2))
 					}
 					w, rows := floatWeights(rng, s, channels, taps)
 					src := awkwards(rng, values+channels-1)
@@ -303,7 +304,7 @@ func BenchmarkFMA(b *testing.B) {
 				for o := range c.outputs {
 					w.Put(o, floats(taps))
 				}
-				at := &kern.FloatPatches{Pixels: pixels, Step: 64, RunLen: c.run, Slide: c.slide}
+				at := &kern.FloatPatches{Pixels: pixels, Step: 64, RunLen: c.run, Slide: c.slide, Stride: 1}
 				for r := range c.rows {
 					at.Runs = append(at.Runs, kern.FloatRun{Src: r * 64, Tap: r * c.run})
 				}

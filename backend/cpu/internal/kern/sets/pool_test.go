@@ -80,7 +80,7 @@ func TestMean(t *testing.T) {
 				for _, pixels := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 15, 25} {
 					at, _, values := floatPatches(rng, pixels, runs, 1)
 					if rng.IntN(2) == 0 {
-						at, _, values = slidingPatches(rng, pixels, 1+rng.IntN(4), 2+rng.IntN(2))
+						at, _, values = slidingPatches(rng, pixels, 1+rng.IntN(4), 2+rng.IntN(2), 1+rng.IntN(2))
 					}
 					src := awkwards(rng, values+n-1)
 					taps := float32(1 + rng.IntN(60))

@@ -24,8 +24,11 @@ func float() {
 	}
 	for _, taps := range []int{3, 5} {
 		for pixels := 8; pixels > 2; pixels-- {
-			gen.FMASlide(ymm, pixels, taps, 64)
+			gen.FMASlide(ymm, pixels, taps, 1, 1, 64)
 		}
+	}
+	for pixels := 4; pixels > 1; pixels-- {
+		gen.FMASlide(ymm, pixels, 3, 2, 2, 64)
 	}
 	for columns := 4; columns > 0; columns-- {
 		gen.FMAColumns(ymm, columns, 1, 3, false)

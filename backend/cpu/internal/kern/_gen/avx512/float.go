@@ -22,7 +22,7 @@ func float() {
 	}
 	for _, taps := range []int{3, 5} {
 		for pixels := 12; pixels > 2; pixels-- {
-			gen.FMASlide(zmm, pixels, taps, 256)
+			gen.FMASlide(zmm, pixels, taps, 1, 1, 256)
 		}
 	}
 	for columns := 7; columns > 0; columns-- {
