@@ -17,7 +17,8 @@ var (
 	// Of windows that move by 2, of 16 channels.
 	fmaSlide3By2 = []func(*uint8){nil, fmaSlide3By2_2x16AVX2, fmaSlide3By2_3x16AVX2, fmaSlide3By2_4x16AVX2}
 	// Of windows, of 1, 2, … columns.
-	fmaColumns3 = kern.ColumnKernels{Kernels: []func(*uint8){fmaColumns3_1x8AVX2, fmaColumns3_2x8AVX2, fmaColumns3_3x8AVX2, fmaColumns3_4x8AVX2}}
+	fmaColumns3 = kern.ColumnKernels{Kernels: []func(*uint8){fmaColumns3_1x8AVX2, fmaColumns3_2x8AVX2, fmaColumns3_3x8AVX2, fmaColumns3_4x8AVX2},
+		Wide: []func(*uint8){fmaColumns3_1x16AVX2, fmaColumns3_2x16AVX2}, WideChannels: 16}
 )
 
 func fmaPixels(dst []float32, stride int, src []float32, at *kern.FloatPatches, w *kern.FloatWeights, first, n int, end kern.End) {
@@ -51,10 +52,8 @@ func fmaEach(dst []float32, stride int, src []float32, at *kern.FloatPatches, w 
 	}
 }
 
-// columns reports for which windows, and values from a pixel to the next, fmaColumns is
-// there: two vectors are a line of the cache only, so that it has no kernels for those
-// that are far.
-func columns(taps, stride int) bool { return taps == 3 && !kern.Far(stride) }
+// columns reports for which windows fmaColumns is there.
+func columns(taps, _ int) bool { return taps == 3 }
 
 func fmaColumns(dst, src []float32, at *kern.FloatColumns, w *kern.ColumnWeights, end kern.End) {
 	fmaColumns3.Run(dst, src, at, w, &end)

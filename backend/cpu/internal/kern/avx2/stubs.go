@@ -704,6 +704,18 @@ func fmaColumns3_2x8AVX2(job *byte)
 //go:noescape
 func fmaColumns3_1x8AVX2(job *byte)
 
+// fmaColumns3_2x16AVX2 computes 2 columns of pixels, 16 channels at a time, of a depthwise convolution of
+// 3×3 taps, and the end of that.
+//
+//go:noescape
+func fmaColumns3_2x16AVX2(job *byte)
+
+// fmaColumns3_1x16AVX2 computes 1 columns of pixels, 16 channels at a time, of a depthwise convolution of
+// 3×3 taps, and the end of that.
+//
+//go:noescape
+func fmaColumns3_1x16AVX2(job *byte)
+
 // blendAVX2 writes the pixels of a BlendJob.
 //
 //go:noescape

@@ -33,6 +33,9 @@ func float() {
 	for columns := 4; columns > 0; columns-- {
 		gen.FMAColumns(ymm, columns, 1, 3, false)
 	}
+	for columns := 2; columns > 0; columns-- {
+		gen.FMAColumns(ymm, columns, 2, 3, false)
+	}
 	gen.Blend(ymm)
 	gen.BlendRow(ymm, 2, 2, true)
 	gen.BlendRow(ymm, 2, 1, false)
