@@ -81,7 +81,11 @@ func meanSigns(dst []float32, src []uint64, n int, p *kern.Pool, divisor, y floa
 	words := n / bits.WordBits
 	job, ok := kern.NewSignsJob(dst, src, n, words, p, divisor, y, &taps)
 	if ok {
-		meanSignsAVX2(job.Address())
+		if len(p.Taps) == 4 {
+			meanSigns4AVX2(job.Address())
+		} else {
+			meanSignsAVX2(job.Address())
+		}
 		runtime.KeepAlive(dst)
 		runtime.KeepAlive(src)
 	} else {

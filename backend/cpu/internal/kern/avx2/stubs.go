@@ -1149,6 +1149,12 @@ func maxPoolBytesAVX2(job *byte)
 //go:noescape
 func orPool4AVX2(job *byte, flip uint64)
 
+// meanSigns4AVX2 stores, for the bits of whole words and every pixel of a job with four
+// taps, the mean over the taps of +1 where the bit is set, else −1.
+//
+//go:noescape
+func meanSigns4AVX2(job *byte)
+
 // meanSignsAVX2 stores, for the bits of whole words and every pixel of a job with less than 256
 // taps, the mean over the taps of +1 where the bit is set, else −1.
 //

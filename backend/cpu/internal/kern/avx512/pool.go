@@ -39,7 +39,11 @@ func meanSigns(dst []float32, src []uint64, n int, p *kern.Pool, divisor, y floa
 	words := n / bits.WordBits
 	job, ok := kern.NewSignsJob(dst, src, n, words, p, divisor, y, &taps)
 	if ok {
-		meanSignsAVX512(job.Address())
+		if len(p.Taps) == 4 {
+			meanSigns4AVX512(job.Address())
+		} else {
+			meanSignsAVX512(job.Address())
+		}
 		runtime.KeepAlive(dst)
 		runtime.KeepAlive(src)
 	} else {

@@ -2676,79 +2676,182 @@ done:
 	VZEROUPPER
 	RET
 
+DATA numbers<>+0(SB)/8, $0x0706050403020100
+DATA numbers<>+8(SB)/8, $0x0f0e0d0c0b0a0908
+GLOBL numbers<>(SB), RODATA|NOPTR, $16
+
+// func meanSigns4AVX512(job *byte)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·meanSigns4AVX512(SB), NOSPLIT, $0-8
+	MOVQ         job+0(FP), AX
+	MOVL         $0x01010101, CX
+	VPBROADCASTD CX, Z0
+	VPBROADCASTD 24(AX), Z2
+	VBROADCASTSS 64(AX), Z3
+	VBROADCASTSS 68(AX), Z4
+	VPMOVZXBD    numbers<>+0(SB), Z5
+	VPADDD       Z5, Z5, Z5
+	VPSUBD       Z2, Z5, Z5
+	VCVTDQ2PS    Z5, Z5
+	VMULPS       Z4, Z5, Z2
+	VFNMADD231PS Z3, Z2, Z5
+	VFMADD213PS  Z2, Z4, Z5
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         8(AX), SI
+	MOVQ         SI, DI
+	ADDQ         24(CX), DI
+	MOVQ         SI, R8
+	ADDQ         16(CX), R8
+	MOVQ         SI, R9
+	ADDQ         8(CX), R9
+	ADDQ         (CX), SI
+
+pixel:
+	MOVQ DX, R10
+	XORQ CX, CX
+
+word:
+	VPXORD        Z1, Z1, Z1
+	KMOVQ         (SI)(CX*1), K1
+	VPADDB        Z0, Z1, K1, Z1
+	KMOVQ         (DI)(CX*1), K1
+	VPADDB        Z0, Z1, K1, Z1
+	KMOVQ         (R8)(CX*1), K1
+	VPADDB        Z0, Z1, K1, Z1
+	KMOVQ         (R9)(CX*1), K1
+	VPADDB        Z0, Z1, K1, Z1
+	VPMOVZXBD     X1, Z2
+	VPERMPS       Z5, Z2, Z2
+	VMOVUPS       Z2, (R10)
+	VEXTRACTI32X4 $0x01, Z1, X2
+	VPMOVZXBD     X2, Z2
+	VPERMPS       Z5, Z2, Z2
+	VMOVUPS       Z2, 64(R10)
+	VEXTRACTI32X4 $0x02, Z1, X2
+	VPMOVZXBD     X2, Z2
+	VPERMPS       Z5, Z2, Z2
+	VMOVUPS       Z2, 128(R10)
+	VEXTRACTI32X4 $0x03, Z1, X2
+	VPMOVZXBD     X2, Z2
+	VPERMPS       Z5, Z2, Z2
+	VMOVUPS       Z2, 192(R10)
+	ADDQ          $+256, R10
+	ADDQ          $0x08, CX
+	CMPQ          CX, 32(AX)
+	JNE           word
+	ADDQ          BX, SI
+	ADDQ          BX, DI
+	ADDQ          BX, R8
+	ADDQ          BX, R9
+	ADDQ          48(AX), DX
+	DECQ          56(AX)
+	JNE           pixel
+	VZEROUPPER
+	RET
+
 // func meanSignsAVX512(job *byte)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·meanSignsAVX512(SB), NOSPLIT, $0-8
 	MOVQ         job+0(FP), AX
 	MOVL         $0x01010101, CX
 	VPBROADCASTD CX, Z0
-	MOVQ         16(AX), CX
 	VPBROADCASTD 24(AX), Z2
 	VBROADCASTSS 64(AX), Z3
 	VBROADCASTSS 68(AX), Z4
+	VPMOVZXBD    numbers<>+0(SB), Z5
+	VPADDD       Z5, Z5, Z5
+	VPSUBD       Z2, Z5, Z5
+	VCVTDQ2PS    Z5, Z5
+	VMULPS       Z4, Z5, Z6
+	VFNMADD231PS Z3, Z6, Z5
+	VFMADD213PS  Z6, Z4, Z5
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         8(AX), R8
 
 pixel:
-	MOVQ (AX), DX
-	MOVQ 8(AX), BX
-	MOVQ DX, R8
-	XORQ DI, DI
+	MOVQ DX, DI
+	XORQ SI, SI
 
 word:
 	VPXORD Z1, Z1, Z1
-	XORQ   DX, DX
+	XORQ   R9, R9
 
 tap:
-	MOVQ          (CX)(DX*8), SI
-	ADDQ          DI, SI
-	KMOVQ         (BX)(SI*1), K1
+	MOVQ          (CX)(R9*8), R10
+	ADDQ          SI, R10
+	KMOVQ         (R8)(R10*1), K1
 	VPADDB        Z0, Z1, K1, Z1
-	INCQ          DX
-	CMPQ          DX, 24(AX)
+	INCQ          R9
+	CMPQ          R9, 24(AX)
 	JNE           tap
-	VPMOVZXBD     X1, Z5
-	VPADDD        Z5, Z5, Z5
-	VPSUBD        Z2, Z5, Z5
-	VCVTDQ2PS     Z5, Z5
-	VMULPS        Z4, Z5, Z6
-	VFNMADD231PS  Z3, Z6, Z5
-	VFMADD213PS   Z6, Z4, Z5
-	VMOVUPS       Z5, (R8)
-	VEXTRACTI32X4 $0x01, Z1, X5
-	VPMOVZXBD     X5, Z5
-	VPADDD        Z5, Z5, Z5
-	VPSUBD        Z2, Z5, Z5
-	VCVTDQ2PS     Z5, Z5
-	VMULPS        Z4, Z5, Z6
-	VFNMADD231PS  Z3, Z6, Z5
-	VFMADD213PS   Z6, Z4, Z5
-	VMOVUPS       Z5, 64(R8)
-	VEXTRACTI32X4 $0x02, Z1, X5
-	VPMOVZXBD     X5, Z5
-	VPADDD        Z5, Z5, Z5
-	VPSUBD        Z2, Z5, Z5
-	VCVTDQ2PS     Z5, Z5
-	VMULPS        Z4, Z5, Z6
-	VFNMADD231PS  Z3, Z6, Z5
-	VFMADD213PS   Z6, Z4, Z5
-	VMOVUPS       Z5, 128(R8)
-	VEXTRACTI32X4 $0x03, Z1, X5
-	VPMOVZXBD     X5, Z5
-	VPADDD        Z5, Z5, Z5
-	VPSUBD        Z2, Z5, Z5
-	VCVTDQ2PS     Z5, Z5
-	VMULPS        Z4, Z5, Z6
-	VFNMADD231PS  Z3, Z6, Z5
-	VFMADD213PS   Z6, Z4, Z5
-	VMOVUPS       Z5, 192(R8)
-	ADDQ          $+256, R8
-	ADDQ          $0x08, DI
-	CMPQ          DI, 32(AX)
-	JNE           word
-	MOVQ          40(AX), DX
-	ADDQ          DX, 8(AX)
-	MOVQ          48(AX), DX
-	ADDQ          DX, (AX)
-	DECQ          56(AX)
-	JNE           pixel
+	CMPQ          R9, $0x10
+	JGE           many
+	VPMOVZXBD     X1, Z6
+	VPERMPS       Z5, Z6, Z6
+	VMOVUPS       Z6, (DI)
+	VEXTRACTI32X4 $0x01, Z1, X6
+	VPMOVZXBD     X6, Z6
+	VPERMPS       Z5, Z6, Z6
+	VMOVUPS       Z6, 64(DI)
+	VEXTRACTI32X4 $0x02, Z1, X6
+	VPMOVZXBD     X6, Z6
+	VPERMPS       Z5, Z6, Z6
+	VMOVUPS       Z6, 128(DI)
+	VEXTRACTI32X4 $0x03, Z1, X6
+	VPMOVZXBD     X6, Z6
+	VPERMPS       Z5, Z6, Z6
+	VMOVUPS       Z6, 192(DI)
+	JMP           next
+
+many:
+	VPMOVZXBD     X1, Z6
+	VPADDD        Z6, Z6, Z6
+	VPSUBD        Z2, Z6, Z6
+	VCVTDQ2PS     Z6, Z6
+	VMULPS        Z4, Z6, Z7
+	VFNMADD231PS  Z3, Z7, Z6
+	VFMADD213PS   Z7, Z4, Z6
+	VMOVUPS       Z6, (DI)
+	VEXTRACTI32X4 $0x01, Z1, X6
+	VPMOVZXBD     X6, Z6
+	VPADDD        Z6, Z6, Z6
+	VPSUBD        Z2, Z6, Z6
+	VCVTDQ2PS     Z6, Z6
+	VMULPS        Z4, Z6, Z7
+	VFNMADD231PS  Z3, Z7, Z6
+	VFMADD213PS   Z7, Z4, Z6
+	VMOVUPS       Z6, 64(DI)
+	VEXTRACTI32X4 $0x02, Z1, X6
+	VPMOVZXBD     X6, Z6
+	VPADDD        Z6, Z6, Z6
+	VPSUBD        Z2, Z6, Z6
+	VCVTDQ2PS     Z6, Z6
+	VMULPS        Z4, Z6, Z7
+	VFNMADD231PS  Z3, Z7, Z6
+	VFMADD213PS   Z7, Z4, Z6
+	VMOVUPS       Z6, 128(DI)
+	VEXTRACTI32X4 $0x03, Z1, X6
+	VPMOVZXBD     X6, Z6
+	VPADDD        Z6, Z6, Z6
+	VPSUBD        Z2, Z6, Z6
+	VCVTDQ2PS     Z6, Z6
+	VMULPS        Z4, Z6, Z7
+	VFNMADD231PS  Z3, Z7, Z6
+	VFMADD213PS   Z7, Z4, Z6
+	VMOVUPS       Z6, 192(DI)
+
+next:
+	ADDQ $+256, DI
+	ADDQ $0x08, SI
+	CMPQ SI, 32(AX)
+	JNE  word
+	ADDQ BX, R8
+	ADDQ 48(AX), DX
+	DECQ 56(AX)
+	JNE  pixel
 	VZEROUPPER
 	RET

@@ -1706,6 +1706,12 @@ func meanSlide3_4x16AVX512(job *byte)
 //go:noescape
 func meanSlide3_3x16AVX512(job *byte)
 
+// meanSigns4AVX512 stores, for the bits of whole words and every pixel of a job with four
+// taps, the mean over the taps of +1 where the bit is set, else −1.
+//
+//go:noescape
+func meanSigns4AVX512(job *byte)
+
 // meanSignsAVX512 stores, for the bits of whole words and every pixel of a job with less than 256
 // taps, the mean over the taps of +1 where the bit is set, else −1.
 //
