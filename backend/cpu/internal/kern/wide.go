@@ -221,17 +221,17 @@ func (b *filterBlock) call(j *ConvJob, kernel func(*uint8), size int) {
 	*j = whole
 }
 
-// EndsFloats reports whether there are kernels for ConvFloats, which have no padding.
+// EndsFloats reports whether there are kernels for ConvFloats, which have no padding: the
+// outputs fill their blocks.
 func (w *WideFilter) EndsFloats() bool {
-	if w.rest != nil {
-		return false
-	}
+	filled := 0
 	for i := range w.blocks {
 		if w.blocks[i].Floats == nil {
 			return false
 		}
+		filled += w.blocks[i].Outputs
 	}
-	return w.outputs%BlockOutputs == 0
+	return w.rest == nil && filled == w.outputs
 }
 
 // ConvFloats computes float32 values of all outputs of the block,

@@ -62,9 +62,9 @@ func Set() kern.Set {
 		},
 		PackInt16: func(w []int16, outputs, rows, n int) *kern.WideFilter {
 			return kern.PackWords(w, outputs, rows, n, 0, []kern.WideKernels{
-				{Outputs: 16, Sums: convWordsSums16AVX512},
-				{Outputs: 32, Sums: convWordsSums32AVX512},
-				{Outputs: 48, Sums: convWordsSums48AVX512},
+				{Outputs: 16, Sums: convWordsSums16AVX512, Floats: convWordsFloats16AVX512},
+				{Outputs: 32, Sums: convWordsSums32AVX512, Floats: convWordsFloats32AVX512},
+				{Outputs: 48, Sums: convWordsSums48AVX512, Floats: convWordsFloats48AVX512},
 				{Outputs: 64, Sums: convWordsSums64AVX512, Floats: convWordsFloats64AVX512},
 			})
 		},

@@ -566,6 +566,33 @@ func convWordsSums16AVX512(job *byte)
 //go:noescape
 func convWordsFloats64AVX512(job *byte)
 
+// convWordsFloats48AVX512 computes, for every pixel p and each of 48 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	dst[p][o] = end of float32(table[class[p]][o] + c[o]), plus what is added
+//
+//go:noescape
+func convWordsFloats48AVX512(job *byte)
+
+// convWordsFloats32AVX512 computes, for every pixel p and each of 32 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	dst[p][o] = end of float32(table[class[p]][o] + c[o]), plus what is added
+//
+//go:noescape
+func convWordsFloats32AVX512(job *byte)
+
+// convWordsFloats16AVX512 computes, for every pixel p and each of 16 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	dst[p][o] = end of float32(table[class[p]][o] + c[o]), plus what is added
+//
+//go:noescape
+func convWordsFloats16AVX512(job *byte)
+
 // dotBits4x32AVX512 computes, for every pixel p, 4 at a time, and each of 32 outputs o,
 // with x the words of its patch,
 //

@@ -213,7 +213,7 @@ func testWide(t *testing.T, wide *kern.Wide, rng *rand.Rand, c wideCase) {
 		for i := range all {
 			all[i] = int32(binary.LittleEndian.Uint32(sums[4*i:]))
 		}
-		checkFloats(t, rng, w, job, block, rowStep, c.pixels, all)
+		checkFloats(t, rng, w, job, block, rowStep, c.pixels, n, all)
 		for p := range c.pixels {
 			for o := range n {
 				sum := int32(count(p, block*kern.BlockOutputs+o))
@@ -254,12 +254,12 @@ func patchesOf(t *testing.T, wide *kern.Wide, w *kern.WideFilter, src []uint8, a
 	return patches, places
 }
 
-// checkFloats compares the values of a kernel that ends sums with those of other kernels.
-func checkFloats(t *testing.T, rng *rand.Rand, w *kern.WideFilter, job *kern.ConvJob, block, rowStep, pixels int, sums []int32) {
+// checkFloats compares the values of a kernel that ends sums of n outputs with those of other
+// kernels.
+func checkFloats(t *testing.T, rng *rand.Rand, w *kern.WideFilter, job *kern.ConvJob, block, rowStep, pixels, n int, sums []int32) {
 	if !w.EndsFloats() {
 		return
 	}
-	const n = kern.BlockOutputs
 	row := func() []float32 {
 		r := make([]float32, n)
 		for i := range r {
@@ -275,13 +275,13 @@ func checkFloats(t *testing.T, rng *rand.Rand, w *kern.WideFilter, job *kern.Con
 		{Scale: row(), Shift: row(), Activation: kern.Activation{Clip: true, Low: -0.5, High: 20}},
 	} {
 		want, added := make([]float32, pixels*n), make([]float32, pixels*n)
-		generic.Scale(want, n, sums, n, n, pixels, end)
+		generic.Scale(want, n, sums, kern.BlockOutputs, n, pixels, end)
 		for i := range added {
 			added[i] = float32(rng.NormFloat64())
 		}
 		for range 2 {
 			dst, check := unaligned(t, pixels*4*n, 4)
-			job.Dst, job.DstStep, job.Pixels = unsafe.Pointer(&dst[0]), 4*n, uintptr(pixels)
+			job.Dst, job.DstStep, job.Pixels = unsafe.Pointer(&dst[0]), uintptr(4*n), uintptr(pixels)
 			if added == nil {
 				w.ConvFloats(job, block, rowStep, &end, nil)
 			} else {
@@ -304,7 +304,7 @@ func checkFloats(t *testing.T, rng *rand.Rand, w *kern.WideFilter, job *kern.Con
 			numbers := make([]uint8, pixels*n)
 			generic.LevelBytes(numbers, want, &l)
 			dst, check := guarded[uint8](t, pixels*n)
-			job.Dst, job.DstStep, job.Pixels = unsafe.Pointer(&dst[0]), n, uintptr(pixels)
+			job.Dst, job.DstStep, job.Pixels = unsafe.Pointer(&dst[0]), uintptr(n), uintptr(pixels)
 			w.ConvLevels(job, block, rowStep, &end, &l)
 			check()
 			require.Equal(t, numbers, append([]uint8{}, dst...), "%+v, %+v", end, l)

@@ -2,9 +2,10 @@ package main
 
 // convWords writes the convolutions of bytes and weights of 16 bits.
 func convWords() {
-	conv(wordsKind, sums, 4, 4)
-	conv(wordsKind, sums, 5, 3)
-	conv(wordsKind, sums, 6, 2)
-	conv(wordsKind, sums, 6, 1)
-	conv(wordsKind, floats, 4, 4)
+	for _, out := range []result{sums, floats} {
+		conv(wordsKind, out, 4, 4)
+		conv(wordsKind, out, 5, 3)
+		conv(wordsKind, out, 6, 2)
+		conv(wordsKind, out, 6, 1)
+	}
 }
