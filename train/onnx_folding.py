@@ -145,6 +145,25 @@ case("Mod", ints(7, -7, 7, -7, 6), ints(3, 3, -3, -3, 3))
 case("Mod", np.array([7.5, -7.5, 7.5, -7.5, 6], np.float32), np.array([3, 3, -3, -3, 3], np.float32), fmod=1)
 case("MatMul", real(2, 3, 4), real(4))
 case("DequantizeLinear", np.array([[1, -1], [1, 1]], np.int8), np.array([0.37, 0.11], np.float32), axis=0)
+for op in ["LayerNormalization", "InstanceNormalization", "BatchNormalization"]:
+    per = {"LayerNormalization": [(5,)] * 2, "InstanceNormalization": [(3,)] * 2, "BatchNormalization": [(3,)] * 4}[op]
+    inputs = [rough(*d) for d in per]
+    inputs[3:] = [np.abs(v) for v in inputs[3:]]
+    case(op, rough(2, 3, 5), *inputs, epsilon=0.25, exact=False)
+    if op != "LayerNormalization":
+        case(op, rough(2, 3, 4, 5), *inputs, exact=False)
+case("BatchNormalization", rough(3, 2), rough(2), rough(2), rough(2), np.abs(rough(2)), exact=False)
+case("LayerNormalization", rough(2, 3, 4), rough(3, 4), axis=1, exact=False)
+case("ScatterND", x, ints(0, -1, 2, 3).reshape(2, 2), rough(2, 5))
+case("ScatterND", x, ints(2, 0, 2).reshape(3, 1), rough(3, 4, 5))
+case("ScatterND", x, rng.permuted(np.indices(x.shape).reshape(3, -1).T, axis=0)[:7].astype(np.int64).reshape(7, 1, 3), rough(7, 1))
+for op in [("GatherElements",), ("ScatterElements",)]:
+    for axis in (0, 1, -1):
+        at = rng.permuted(np.broadcast_to(np.arange(3), (2, 4, 3)), axis=2)[:, :, :2].transpose(2, 0, 1).copy() if axis == 0 else ints(0, -1, 2).reshape(1, 3, 1) if axis == 1 else ints(-2, 1).reshape(1, 1, 2)
+        case(op[0], x, at.astype(np.int64), *([rough(*at.shape)] if op[0] == "ScatterElements" else []), axis=axis)
+for exclusive, reverse in [(0, 0), (1, 0), (0, 1), (1, 1)]:
+    case("CumSum", real(3, 4, 2), np.array(1, np.int64), exclusive=exclusive, reverse=reverse)
+case("CumSum", ints(3, 1, -7), np.array(-1, np.int64))
 
 
 def graph_of(name, op, inputs, attributes, outputs):

@@ -12,6 +12,11 @@ import (
 )
 
 func (im *importer) batchNorm(n *pb.Node) (build.Operand, error) {
+	if r, err := im.operand(n, 0); err != nil {
+		return build.Operand{}, err
+	} else if r.Constant != nil {
+		return im.standardised(n, r.Constant)
+	}
 	v, err := im.settled(n, 0)
 	if err != nil {
 		return build.Operand{}, err

@@ -165,6 +165,11 @@ func (im *importer) normed(n *pb.Node, v *build.Value, axes []int, epsilon float
 
 // norm imports the operators that normalise with the mean and the variance of each image.
 func (im *importer) norm(n *pb.Node) (build.Operand, error) {
+	if r, err := im.operand(n, 0); err != nil {
+		return build.Operand{}, err
+	} else if r.Constant != nil {
+		return im.standardised(n, r.Constant)
+	}
 	v, err := im.settled(n, 0)
 	if err != nil {
 		return build.Operand{}, err

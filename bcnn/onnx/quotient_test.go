@@ -135,6 +135,10 @@ func TestQuotients(t *testing.T) {
 			op("ReduceMean", "q", "v", "axes", []int{2}), op("Add", "v half", "e"), op("Sqrt", "e", "s"), op("Div", "d s", "b"), op("Reshape", "b back", "y")}},
 		{"GroupNormalization", []testNode{op("GroupNormalization", "x six shift", "y", "num_groups", 2)}},
 		{"GroupNormalization, numbers of groups", []testNode{op("GroupNormalization", "x pair ones", "y", "num_groups", 2)}},
+		{"GroupNormalization of a constant", []testNode{op("GroupNormalization", "weights six shift", "k", "num_groups", 3), op("Add", "x k", "y")}},
+		{"GroupNormalization of a constant, numbers of groups", []testNode{op("GroupNormalization", "weights pair ones", "k", "num_groups", 2), op("Add", "x k", "y")}},
+		{"LayerNormalization of a constant", []testNode{op("LayerNormalization", "weights whole", "k", "axis", 1), op("Add", "x k", "y")}},
+		{"RMSNormalization of a constant", []testNode{op("RMSNormalization", "weights whole", "k", "axis", 1), op("Add", "x k", "y")}},
 		{"one group", []testNode{op("GroupNormalization", "x six shift", "y", "num_groups", 1)}},
 		{"LayerNormalization of images", []testNode{op("LayerNormalization", "x whole", "y", "axis", 1)}},
 		{"LayerNormalization of pixels", []testNode{op("Transpose", "x", "a", "perm", []int{0, 2, 3, 1}), op("LayerNormalization", "a six shift", "b"), op("Transpose", "b", "y", "perm", []int{0, 3, 1, 2})}},
@@ -151,7 +155,7 @@ func TestQuotients(t *testing.T) {
 				randomTensor(r, "w", []int{6, 3, 2, 2}, -1, -0.5, 0.25, 1), randomTensor(r, "v", []int{6, 3, 2, 2}, -1, -0.5, 0.25, 1),
 				floats("six", []int{6}, 0.5, -1.25, 1, 2, 1.5, 0.75), floats("sixes", []int{6, 1, 1}, 0.5, -1.25, 1, 2, 1.5, 0.75),
 				floats("shift", []int{6}, 0, 1, -1, 0.5, 2, 3), floats("pair", []int{2}, 0.5, 2), floats("ones", []int{2}, 1, 1), floats("zeros", []int{2}, 0, 0),
-				randomTensor(r, "whole", []int{6, 4, 3}, 0.5, 1, 2), ints("shape", 1, 6, 4, 3), ints("grouped", 0, 2, -1), ints("back", 0, 6, 4, 3),
+				randomTensor(r, "whole", []int{6, 4, 3}, 0.5, 1, 2), randomTensor(r, "weights", []int{1, 6, 4, 3}, -1, 0.5, 1, 2), ints("shape", 1, 6, 4, 3), ints("grouped", 0, 2, -1), ints("back", 0, 6, 4, 3),
 				ints("split", 0, 2, 3, 4, 3), ints("second", 1),
 				number("one", 1), number("two", 2), number("half", 0.5), number("minus", -1), number("minusHalf", -0.5), number("least", 1e-12)}}
 			if c.name == "of channels" {
