@@ -30,7 +30,8 @@ func (im *importer) compare(n *pb.Node) (build.Operand, error) {
 	if n.OpType == "And" || n.OpType == "Or" || n.OpType == "Xor" {
 		return build.Operand{}, errors.New("comparisons of two computed tensors cannot be joined")
 	}
-	if v == nil || t == nil { // the difference of two float32 values is 0 only where they are equal
+	// The difference of two float32 values is 0 only where they are equal.
+	if v == nil || t == nil {
 		r, err := im.operate(n, "Sub", operands[0], operands[1])
 		if err != nil {
 			return build.Operand{}, err
@@ -40,6 +41,25 @@ func (im *importer) compare(n *pb.Node) (build.Operand, error) {
 	if v, err = im.across(n, v, t); err != nil {
 		return build.Operand{}, err
 	}
+	if v.Type == pb.Float && v.Pad == nil && !v.Hole {
+		if pixels, err := im.build.OverPixels(v, t); err != nil {
+			return build.Operand{}, err
+		} else if pixels {
+			r, err := im.compute(n, "Sub", build.Operand{Value: v}, build.Operand{Constant: t})
+			if err != nil {
+				return build.Operand{}, err
+			}
+			v, t = r.Value, eval.Scalar(pb.Float, 0)
+		}
+	}
+	if r, ok, err := im.comparedChoice(n, v, t, f); ok || err != nil {
+		return r, err
+	}
+	return im.comparison(n, v, t, f)
+}
+
+// comparison makes a step of a value at a constant.
+func (im *importer) comparison(n *pb.Node, v *build.Value, t *eval.Tensor, f func(x, y float64) float64) (build.Operand, error) {
 	return im.build.Threshold(n, v, t, eval.Scalar(pb.Bool, f(-1, 0)), eval.Scalar(pb.Bool, f(0, 0)), eval.Scalar(pb.Bool, f(1, 0)))
 }
 

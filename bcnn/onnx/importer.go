@@ -45,6 +45,7 @@ type importer struct {
 	inside map[string]bool        // by tensor, see continues: the network computes with it
 	// By layer: what it is the square root of, and what it repeats along dimensions of 1.
 	roots, repeated map[int]*build.Value
+	choices         map[int][]build.Operand // by layer: the operands of the Where that it is
 }
 
 func newImporter(m *pb.Model, opts Options, s *source) *importer {
@@ -55,7 +56,7 @@ func newImporter(m *pb.Model, opts Options, s *source) *importer {
 		folded: make([]bool, len(m.Graph.Nodes)),
 		lines:  map[string]bool{},
 		types:  map[string]pb.DataType{},
-		roots:  map[int]*build.Value{}, repeated: map[int]*build.Value{},
+		roots:  map[int]*build.Value{}, repeated: map[int]*build.Value{}, choices: map[int][]build.Operand{},
 	}
 	tolerance := max(opts.WeightTolerance, 0)
 	if opts.WeightTolerance == 0 {

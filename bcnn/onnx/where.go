@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
@@ -19,6 +21,9 @@ func (im *importer) whereNode(n *pb.Node) (build.Operand, error) {
 	}
 	r, ok, err := im.build.Pointwise(n, operands, im.eval.Where)
 	if ok || err != nil {
+		return r, err
+	}
+	if r, ok, err := im.twice(n, operands); ok || err != nil {
 		return r, err
 	}
 	if im.linearSoftplus(operands) {
@@ -34,7 +39,98 @@ func (im *importer) whereNode(n *pb.Node) (build.Operand, error) {
 	if r, ok := im.eluOf(n, cond, operands[1], operands[2]); ok {
 		return r, nil
 	}
-	return im.choose(n, operands)
+	r, err = im.choose(n, operands)
+	if err == nil && r.Value != nil && r.Value.Settled() == r.Value {
+		im.choices[r.Value.Layer] = operands
+	}
+	return r, err
+}
+
+// choice returns the condition and the two operands that a value was chosen of, or nil.
+func (im *importer) choice(v *build.Value) []build.Operand {
+	if v == nil || v.Settled() != v || v.Layer < 0 {
+		return nil
+	}
+	c := im.choices[v.Layer]
+	if c == nil || !c[0].Value.View.Equal(v.View) {
+		return nil
+	}
+	return c
+}
+
+// twice recognises a choice between constants that is made in two: x[x ≥ 0] = 1 and then
+// x[x < 0] = −1 leave nothing of x.
+func (im *importer) twice(n *pb.Node, operands []build.Operand) (r build.Operand, ok bool, err error) {
+	chosen := slices.Clone(operands)
+	for i, o := range operands[1:] {
+		first := im.choice(o.Value)
+		if first == nil {
+			continue
+		}
+		first = slices.Clone(first)
+		for k, o := range first[1:] {
+			if o.Value == nil {
+				continue
+			}
+			reached, ok, err := im.both(n, operands[0], i == 0, first[0], k == 0)
+			if !ok || err != nil {
+				return r, false, err
+			}
+			if reached.Value != nil && !reached.Value.Step.Never() {
+				return r, false, nil
+			}
+			first[1+k] = build.Operand{Constant: eval.Scalar(pb.Float, 0)}
+		}
+		if chosen[1+i], ok, err = im.build.Pointwise(n, first, im.eval.Where); !ok || err != nil {
+			return r, false, err
+		}
+		return im.build.Pointwise(n, chosen, im.eval.Where)
+	}
+	return r, false, nil
+}
+
+// both is true where two conditions have the given values. ok is false where they are not
+// comparisons of the same value with the same numbers.
+func (im *importer) both(n *pb.Node, a build.Operand, is bool, b build.Operand, too bool) (r build.Operand, ok bool, err error) {
+	for _, c := range []struct {
+		cond *build.Operand
+		is   bool
+	}{{&a, is}, {&b, too}} {
+		if c.is {
+			continue
+		}
+		if *c.cond, ok, err = im.build.Pointwise(n, []build.Operand{*c.cond}, im.eval.Unary("Not")); !ok || err != nil {
+			return r, false, err
+		}
+	}
+	return im.build.Pointwise(n, []build.Operand{a, b}, im.eval.Binary("And"))
+}
+
+// comparedChoice compares a value with a number that was chosen of a constant and of what
+// the choice is about, by the same number: x[x < 0] where x was ±1 or x already.
+func (im *importer) comparedChoice(n *pb.Node, v *build.Value, t *eval.Tensor, f func(x, y float64) float64) (r build.Operand, ok bool, err error) {
+	first := im.choice(v)
+	if first == nil || t.Len() != 1 {
+		return r, false, nil
+	}
+	base, _, _, ok := first[0].Value.Step.Side()
+	if !ok {
+		return r, false, nil
+	}
+	parts := slices.Clone(first)
+	for i, o := range parts[1:] {
+		switch {
+		case o.Constant != nil && o.Constant.Len() == 1:
+			parts[1+i].Constant = eval.Scalar(pb.Bool, f(o.Constant.At(0), t.At(0)))
+		case o.Value != nil && o.Value.Limits(base) && o.Value.Clip == nil:
+			if parts[1+i], err = im.comparison(n, base, t, f); err != nil {
+				return r, false, err
+			}
+		default:
+			return r, false, nil
+		}
+	}
+	return im.build.Pointwise(n, parts, im.eval.Where)
 }
 
 // limited recognises a clip: Where(x < t, t, y), Where(x > t, y, t) and their like, of

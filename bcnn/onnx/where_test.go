@@ -31,6 +31,14 @@ func TestChoices(t *testing.T) {
 		{"two slopes", []testNode{op("Greater", "x zero", "c"), op("Mul", "x slopes", "a"), op("Mul", "x half", "b"), op("Where", "c a b", "y")}, map[string]int{"sign": 2, "mul": 2, "add": 1}},
 		{"two values", []testNode{op("GreaterOrEqual", "x half", "c"), op("Where", "c x z", "y")}, map[string]int{"sign": 2, "mul": 2, "add": 1}},
 		{"the larger of two values", []testNode{op("Greater", "x z", "c"), op("Where", "c x z", "y")}, map[string]int{"sign": 2, "mul": 2, "add": 2}},
+		{"signs in two steps", []testNode{op("GreaterOrEqual", "x zero", "c"), op("Where", "c one x", "a"), op("Less", "x zero", "d"), op("Where", "d minus a", "y")}, map[string]int{"sign": 1, "mul": 0}},
+		{"signs in two steps in place", []testNode{op("Greater", "x half", "c"), op("Where", "c one x", "a"), op("LessOrEqual", "a half", "d"), op("Where", "d minus a", "y")}, map[string]int{"sign": 1, "mul": 0}},
+		{"the second step first", []testNode{op("Less", "x zero", "c"), op("Where", "c minus x", "a"), op("Less", "a zero", "d"), op("Where", "d a one", "y")}, map[string]int{"sign": 1, "mul": 0}},
+		{"three values in two steps", []testNode{op("Greater", "x zero", "c"), op("Where", "c one x", "a"), op("Less", "x zero", "d"), op("Where", "d minus a", "y")}, map[string]int{"mul": 2}},
+		{"two steps of different values", []testNode{op("GreaterOrEqual", "x zero", "c"), op("Where", "c one x", "a"), op("Less", "z zero", "d"), op("Where", "d minus a", "y")}, map[string]int{"mul": 2}},
+		{"two steps with a gap", []testNode{op("GreaterOrEqual", "x half", "c"), op("Where", "c one x", "a"), op("Less", "x zero", "d"), op("Where", "d minus a", "y")}, map[string]int{"mul": 2}},
+		{"thresholds of each pixel", []testNode{op("Greater", "x pixels", "c"), op("Where", "c one minus", "a"), op("LessOrEqual", "pixels z", "d"), op("Where", "d one minus", "b"), op("Add", "a b", "y")}, map[string]int{"sign": 2}},
+		{"round of a sigmoid", []testNode{op("Sigmoid", "x", "a"), op("Round", "a", "y")}, map[string]int{"quantize": 1}},
 		{"equal values", []testNode{op("Less", "x z", "c"), op("Where", "c two half", "a"), op("Add", "a x", "y")}, map[string]int{"sign": 1}},
 		{"nothing or a value", []testNode{op("Greater", "x thresholds", "c"), op("Where", "c z zero", "y")}, map[string]int{"sign": 1, "mul": 1}},
 		{"elu", []testNode{op("Greater", "x zero", "c"), op("Exp", "x", "e"), op("Sub", "e one", "d"), op("Where", "c x d", "y")}, map[string]int{"elu": 1, "sign": 0}},
@@ -51,8 +59,8 @@ func TestChoices(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			m := testModel{input: image(3, 5, 4), output: "y", rounds: true, inits: []testTensor{
 				randomTensor(r, "w", []int{4, 3, 2, 2}, -1, -0.5, 0.25, 1), randomTensor(r, "v", []int{4, 3, 2, 2}, -1, -0.5, 0.25, 1),
-				floats("slopes", []int{4, 1, 1}, 0.5, -1.25, 0, 2), floats("thresholds", []int{1, 4, 1, 1}, 0.5, -1.25, 0, 2),
-				number("zero", 0), number("half", 0.5), number("one", 1), number("two", 2)}}
+				randomTensor(r, "pixels", []int{4, 4, 3}, -1, -0.5, 0.25, 1), floats("slopes", []int{4, 1, 1}, 0.5, -1.25, 0, 2), floats("thresholds", []int{1, 4, 1, 1}, 0.5, -1.25, 0, 2),
+				number("zero", 0), number("half", 0.5), number("one", 1), number("minus", -1), number("two", 2)}}
 			m.nodes = slices.Concat([]testNode{op("Conv", "x w", "cx"), op("Conv", "x v", "cz")}, renamed(c.nodes, map[string]string{"x": "cx", "z": "cz"}))
 			net, _ := compare(t, r, m, Options{}, false)
 			have := map[string]int{}

@@ -29,6 +29,15 @@ func (b *Builder) Broadcast(v *Value, t *eval.Tensor, n *pb.Node) (*Value, []flo
 	return v, list, err
 }
 
+// OverPixels reports whether a constant varies over the height or width of a value.
+func (b *Builder) OverPixels(v *Value, t *eval.Tensor) (bool, error) {
+	if t.Len() < 2 || len(v.View) == 2 {
+		return false, nil
+	}
+	_, ok, err := b.perChannel(v, t)
+	return !ok && err == nil, err
+}
+
 // perChannel returns a constant that is broadcast to the value as one number,
 // or as one per channel in memory. ok is false where it varies over the image.
 func (b *Builder) perChannel(v *Value, t *eval.Tensor) (list []float32, ok bool, err error) {

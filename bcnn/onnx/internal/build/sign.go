@@ -54,6 +54,16 @@ func (s *Step) Side() (base *Value, t float64, above, ok bool) {
 	return s.base, s.t.At(0), above, above != (s.lo.At(0) != 0)
 }
 
+// Never reports whether the step is 0, or false, everywhere.
+func (s *Step) Never() bool {
+	for _, part := range []*eval.Tensor{s.lo, s.at, s.hi} {
+		if part.Len() != 1 || part.At(0) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // Limits reports whether the value is base, or base with limits.
 func (v *Value) Limits(base *Value) bool {
 	return v.Layer == base.Layer && v.Type == base.Type && v.Step == nil && v.Stairs == nil && v.Pad == nil && !v.Hole &&

@@ -45,6 +45,13 @@ func (b *Builder) interval(layer, depth int) (lo, hi float64) {
 			hi = math.Inf(1)
 		}
 		return lo, hi
+	case bcnn.Function:
+		switch op.Name {
+		case bcnn.Sigmoid:
+			return 0, 1
+		case bcnn.Tanh, bcnn.Erf:
+			return -1, 1
+		}
 	case bcnn.Add:
 		if len(l.Inputs) == 2 {
 			lo, hi = b.interval(l.Inputs[0], depth-1)
